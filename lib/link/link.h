@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Links: where frames meet the world. One interface, three of them:
+ *
+ *   packet  AF_PACKET: TPACKET_V2 receive ring, sendmmsg; Linux, the default
+ *   pcap    libpcap receives, libnet builds and injects; portable
+ *   mem     ports of an in-process hub, for tests and the simulator's small brother
+ *
+ * A link never blocks and never allocates after opening. It delivers only frames of its
+ * EtherType that are addressed to it or to the broadcast address, and never its own.
+ */
+#ifndef CN_LINK_H
+#define CN_LINK_H
+
+#include "proto/frame.h"
+#include "util/util.h"
+
+struct cn_link_config {
+	const char *kind;      /* "packet" (NULL too) or "pcap" */
+	const char *interface; /* NULL: the only candidate, else refused with the list of them */
+	uint16_t ethertype;
+	uint32_t ring_frames;  /* receive ring, frames; 0: 2,048 */
+	uint32_t queue_frames; /* full frames that may wait in the kernel's send queue; 0: 8 */
+	bool bypass_ok;	       /* reserved for links without a queueing discipline; false */
+};
+
+/* A received frame, borrowed from the link's ring until cn_link_release(). */
+struct cn_rx_frame {
+	const uint8_t *data; /* from the Ethernet header on */
+	size_t len;	     /* bytes captured; padding included */
+};
+
+struct cn_link_counters {
+	uint64_t ring_drops; /* dropped by the kernel because the ring was full */
+	uint64_t send_full;  /* sends refused because the queue was full */
+	uint64_t send_errors;/* frames lost because the interface refused them (down, too long) */
+};
+
+struct cn_link;
+
+/* What a kind of link provides; link.c dispatches. */
+struct cn_link_ops {
+	const char *name;
+	size_t (*recv)(struct cn_link *l, struct cn_rx_frame *out, size_t max);
+	void (*release)(struct cn_link *l);
+	int (*send)(struct cn_link *l, const struct cn_frame *frames, size_t n);
+	void (*counters)(struct cn_link *l, struct cn_link_counters *out);
+	void (*close)(struct cn_link *l);
+};
+
+/* The common beginning of every link. */
+struct cn_link {
+	const struct cn_link_ops *ops;
+	uint8_t mac[6];
+	uint32_t mtu;	/* bytes after the Ethernet header */
+	int recv_fd;	/* readable when frames wait; -1: none (mem) */
+	int send_fd;	/* writable when the queue has room again; may equal recv_fd; -1: none */
+	char interface[32];
+};
+
+/*
+ * Opens a link. COLLNET_EPERM, COLLNET_EIFACE (none, unknown, down, not Ethernet, several and
+ * none named; the sentence lists them and says what to do), COLLNET_ESYSTEM, COLLNET_EINVAL.
+ */
+int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err);
+void cn_link_close(struct cn_link *l);
+
+/* Up to max frames that have come, in order; 0: none now. Release before the next recv. */
+size_t cn_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max);
+void cn_link_release(struct cn_link *l);
+
+/*
+ * Sends n frames in order; returns how many were taken. Fewer than n: the queue is full, wait
+ * for send_fd to be writable. COLLNET_EIFACE: the interface went away.
+ */
+int cn_link_send(struct cn_link *l, const struct cn_frame *frames, size_t n);
+void cn_link_counters(struct cn_link *l, struct cn_link_counters *out);
+
+/*
+ * An in-process hub of `ports` links; mac of port i is 02:00:00:00:hi:lo of i + 1. `depth` frames
+ * wait at most at a port; more are dropped, as in a switch.
+ */
+struct cn_hub;
+struct cn_hub *cn_hub_new(uint32_t ports, uint32_t mtu, uint32_t depth);
+void cn_hub_free(struct cn_hub *h);
+struct cn_link *cn_hub_port(struct cn_hub *h, uint32_t port); /* owned by the hub */
+/* Faults, by seed, each in parts per million of frames: lost, duplicated, swapped, corrupted. */
+struct cn_hub_faults {
+	uint64_t seed;
+	uint32_t loss, duplicate, reorder, corrupt;
+};
+void cn_hub_set_faults(struct cn_hub *h, const struct cn_hub_faults *f);
+void cn_hub_cut(struct cn_hub *h, uint32_t port, bool cut); /* cable pulled / put back */
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Schedules are data: what one node does in a collective operation.
+ *
+ * A planner is a pure function from (layout of the team, operation, sizes) to a schedule: a list
+ * of actions with their dependencies, and how sends take turns. One engine (lib/coll) runs any
+ * schedule. Nodes, not ranks, send frames: the ranks of one node share its link, so a schedule is
+ * a node's, and data between ranks of one node moves by copies.
+ *
+ * What every schedule keeps (tests/unit proves it):
+ *  - the sends of node a to node b are, in list order, exactly the receives of b from a, with the
+ *    same spans and lengths: the position in the stream of bytes from a to b names the message;
+ *  - a dependency points to an earlier action of the list;
+ *  - in one phase a node sends to at most one node and receives from at most one.
+ */
+#ifndef CN_SCHED_H
+#define CN_SCHED_H
+
+#include "topo/topo.h"
+#include "util/util.h"
+
+enum cn_op_kind {
+	CN_OP_ALLTOALL = 1,
+	CN_OP_ALLGATHER = 2,
+	CN_OP_BARRIER = 3,
+};
+
+/* How the sends of a schedule take turns. */
+enum cn_order {
+	CN_ORDER_IN_TURN = 0,	  /* a message at a time, in list order */
+	CN_ORDER_INTERLEAVED = 1, /* frame by frame: frame r of every message in list order, then r + 1;
+				     never past a message that cannot go on (Algorithm 1) */
+	CN_ORDER_ANY = 2,	  /* the first in list order that can go on */
+};
+
+enum cn_action_kind {
+	CN_ACT_SEND = 0,
+	CN_ACT_RECV = 1,
+	CN_ACT_COPY = 2, /* between ranks of this node */
+};
+
+enum cn_dep {
+	CN_DEP_NONE = 0,
+	CN_DEP_COMPLETE = 1, /* the other action must be complete before this one starts */
+	CN_DEP_STREAM = 2,   /* this action may use the bytes that the other one has done so far */
+};
+
+enum cn_buffer {
+	CN_BUF_NONE = 0, /* no data (barrier) */
+	CN_BUF_SEND = 1,
+	CN_BUF_RECV = 2,
+};
+
+/* A place in a rank's buffer. */
+struct cn_span {
+	enum cn_buffer buffer;
+	uint32_t rank;
+	uint64_t offset;
+};
+
+struct cn_action {
+	enum cn_action_kind kind;
+	enum cn_dep dep;
+	uint32_t dep_on; /* index of an earlier action */
+	uint32_t peer;	 /* node of the team, 0 .. nnodes - 1; itself for a copy */
+	uint32_t phase;	 /* step of the algorithm, from 0 */
+	struct cn_span src, dst;
+	uint64_t len;	 /* bytes; a message of 0 bytes is one empty frame */
+};
+
+struct cn_sched {
+	enum cn_order order;
+	uint32_t phases;
+	uint32_t n, cap;
+	struct cn_action *actions;
+};
+
+/* A team as a planner sees it. */
+struct cn_layout {
+	uint32_t nranks, nnodes;
+	const uint32_t *node_of; /* [nranks] node of a rank */
+	const uint32_t *first;	 /* [nnodes + 1] where a node's ranks begin in ranks[] */
+	const uint32_t *ranks;	 /* [nranks] the ranks, node by node, ascending */
+	const uint32_t *logical; /* [nnodes] contention-aware number of a node (a permutation of
+				    0 .. nnodes - 1), or NULL: the node's own number */
+};
+
+struct cn_plan {
+	enum cn_op_kind op;
+	uint8_t algorithm; /* id of a row of the registry */
+	uint8_t permutation; /* enum collnet_permutation, resolved (not AUTO) */
+	uint8_t contention_aware;
+	uint64_t bytes; /* of one block */
+};
+
+/* A row of the registry: an algorithm. Ids are explicit and never change: they go on the wire. */
+struct cn_algorithm {
+	uint8_t id; /* 1 .. 31 */
+	enum cn_op_kind op;
+	const char *name;
+	const char *description;
+	bool windowed;	     /* whether the automatic global window applies to it */
+	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		    struct cn_sched *out, struct cn_err *err);
+};
+
+const struct cn_algorithm *cn_algorithms(size_t *count);
+/* By name (NULL: the default of the operation); NULL: unknown. */
+const struct cn_algorithm *cn_algorithm_find(enum cn_op_kind op, const char *name);
+const struct cn_algorithm *cn_algorithm_by_id(uint8_t id);
+
+/* Plans node `me`'s part. `out` must be zeroed or planned before; its storage is used again. */
+int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		  struct cn_sched *out, struct cn_err *err);
+void cn_sched_reset(struct cn_sched *s); /* frees the storage */
+/* Appends an action (for planners). COLLNET_ENOMEM. */
+int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err);
+
+/* ---- permutations (sched/permutation.c): who meets whom at step 1 .. cn_perm_steps() ----- */
+
+#define CN_IDLE UINT32_MAX
+
+/* AUTO becomes xor, edge-colour or shift for p nodes; COLLNET_EINVAL: xor without a power of two. */
+int cn_perm_resolve(enum collnet_permutation wanted, uint32_t p, enum collnet_permutation *out,
+		    struct cn_err *err);
+const char *cn_perm_name(enum collnet_permutation kind);
+bool cn_perm_find(const char *name, enum collnet_permutation *out);
+uint32_t cn_perm_steps(enum collnet_permutation kind, uint32_t p);
+uint32_t cn_perm_to(enum collnet_permutation kind, uint32_t p, uint32_t me, uint32_t step);
+uint32_t cn_perm_from(enum collnet_permutation kind, uint32_t p, uint32_t me, uint32_t step);
+
+/*
+ * Contention-aware numbering (Eq. 5), generalised to switches with unequal numbers of hosts: the
+ * hosts of every switch are spread evenly over 0 .. n - 1, so that consecutive numbers lie behind
+ * different switches. hosts[i] is the vertex of node i. For B equal switches of A hosts it is
+ * exactly floor(id / A) + (id mod A) * B.
+ */
+int cn_number_nodes(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, uint32_t *logical,
+		    struct cn_err *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The network as a graph: hosts and switches (vertices) and links with rates and buffers.
+ *
+ * Plain text, one statement a line, '#' begins a comment:
+ *
+ *   switch NAME
+ *   host NAME [mac XX:XX:XX:XX:XX:XX]
+ *   link A B rate RATE [buffer FRAMES]
+ *
+ * A name is declared before a link uses it. RATE is like 20mbit, 1gbit. `buffer` is B_L, the
+ * frames that each switch port on that link can hold. A host has exactly one link. The graph is
+ * one tree of switches (no cycles yet). Errors carry file, line and what was expected.
+ */
+#ifndef CN_TOPO_H
+#define CN_TOPO_H
+
+#include <stdio.h>
+
+#include "util/util.h"
+
+#define CN_TOPO_NONE UINT32_MAX
+#define CN_TOPO_VERTICES_MAX 200000u
+
+struct cn_vertex {
+	char name[COLLNET_NAME_MAX + 1];
+	bool is_switch;
+	bool has_mac;
+	uint8_t mac[6];
+	uint32_t parent;      /* vertex, towards the root; CN_TOPO_NONE for the root */
+	uint32_t parent_link; /* link to it */
+	uint32_t hosts;	      /* hosts in the subtree below (a host: 1) */
+};
+
+struct cn_topo_link {
+	uint32_t a, b;	/* vertices */
+	uint64_t rate;	/* bit/s */
+	uint32_t buffer;/* frames a switch port; 0: not said (no window from it) */
+};
+
+struct cn_topo {
+	uint32_t nvertices, nlinks, nhosts;
+	struct cn_vertex *vertices; /* in the order of the file */
+	struct cn_topo_link *links;
+	uint32_t *hosts; /* vertices of the hosts, in the order of the file */
+	uint32_t root;	 /* a switch, or the only host */
+};
+
+int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err);
+int cn_topo_parse(const char *text, size_t len, const char *name, struct cn_topo **out,
+		  struct cn_err *err);
+/* Shape "A" (one switch s1) or "AxB" (B switches s1 .. sB of A hosts under the root s0); hosts h0 .. */
+int cn_topo_shape(const char *shape, uint64_t rate, uint32_t buffer, uint64_t uplink_rate,
+		  uint32_t uplink_buffer, struct cn_topo **out, struct cn_err *err);
+int cn_topo_write(const struct cn_topo *t, FILE *f);
+void cn_topo_free(struct cn_topo *t);
+
+/* Vertex of the host or switch of that name, or CN_TOPO_NONE. */
+uint32_t cn_topo_find(const struct cn_topo *t, const char *name);
+/* The switch a host hangs on, and the rate of its link; CN_TOPO_NONE and 0 where there is none. */
+uint32_t cn_topo_switch_of(const struct cn_topo *t, uint32_t host);
+uint64_t cn_topo_host_rate(const struct cn_topo *t, uint32_t host);
+
+/*
+ * The global window of Tam and Wang, Eq. 3 and 4, for an exchange among `n` hosts (vertices),
+ * generalised to any tree and unequal switches: for each switch port on a link that has s of the
+ * n hosts on one side, nu = s (n - s) / (n - 1) frames a step cross it, twice that with control
+ * frames counted (control = 2, as the paper does in section 4.2), and W_g is the floor of the
+ * smallest buffer / nu, at least 1. *bottleneck (may be NULL) becomes the deciding link.
+ * Returns COLLNET_WINDOW_OFF when no port says its buffer, or n < 2.
+ */
+uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+			uint32_t control, uint32_t *bottleneck);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine: teams, collective operations and endpoints of one node, run on the transport.
+ *
+ * Pure as the transport is: no sockets, no clock, no threads. collnetd, the in-process ("direct")
+ * driver and the tests are its callers. It owns a transport (lib/proto) and passes the four calls
+ * through. Whoever asks for something gives a `struct cn_done`, embedded in an object of his own,
+ * whose function is called exactly once, unless the asking call itself returned an error. A done
+ * function runs inside an engine call and must not call the engine; it may mark work for later.
+ *
+ * Memory handed to an operation stays the caller's to keep, and is not to be changed or unmapped,
+ * until its done function was called.
+ */
+#ifndef CN_ENGINE_H
+#define CN_ENGINE_H
+
+#include "proto/node.h"
+#include "sched/sched.h"
+
+struct cn_engine;
+struct cn_member;   /* one rank of this node in a team */
+struct cn_endpoint; /* a numbered endpoint of this node */
+
+struct cn_done {
+	/* status: COLLNET_OK or an error; text: the sentence ("" for OK), valid during the call */
+	void (*fn)(struct cn_done *done, int status, const char *text);
+};
+
+struct cn_engine_config {
+	struct cn_node_config node;
+	const struct cn_topo *topo; /* borrowed; NULL: none */
+	uint32_t window;	    /* node-wide: COLLNET_WINDOW_AUTO, _OFF, or frames */
+	uint32_t max_teams;	    /* 0: 64 */
+	uint32_t max_endpoints;	    /* 0: 1,024 */
+};
+
+void cn_engine_config_init(struct cn_engine_config *c);
+int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, struct cn_err *err);
+/* Every outstanding done function is called with COLLNET_EDAEMON first. */
+void cn_engine_free(struct cn_engine *e);
+
+/* The transport's four calls. */
+void cn_engine_input(struct cn_engine *e, cn_time now, const uint8_t *frame, size_t len);
+bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out);
+cn_time cn_engine_deadline(const struct cn_engine *e);
+void cn_engine_expire(struct cn_engine *e, cn_time now);
+
+/* Ends everything: outstanding work is done with COLLNET_EDAEMON, the others are told (send what
+ * output gives afterwards). */
+void cn_engine_shutdown(struct cn_engine *e, cn_time now);
+
+struct cn_node *cn_engine_node(struct cn_engine *e);
+
+/* ---- teams ---------------------------------------------------------------------------- */
+
+/*
+ * Rank `rank` of `ranks` of the job is here. `done` is called when all ranks are there, or with
+ * COLLNET_ETIMEOUT and the list of the missing at `deadline` (then, as after any failure, the
+ * member is still to be left).
+ */
+int cn_team_join(struct cn_engine *e, cn_time now, const char *job, uint32_t rank, uint32_t ranks,
+		 cn_time deadline, struct cn_done *done, struct cn_member **out,
+		 struct cn_err *err);
+/*
+ * Leaves: outstanding work of this member is done with COLLNET_ERANK, the other members are told,
+ * and the member is gone. failed: the rank died (its process ended without leaving).
+ */
+void cn_team_leave(struct cn_member *m, cn_time now, bool failed);
+
+uint32_t cn_member_rank(const struct cn_member *m);
+uint32_t cn_member_ranks(const struct cn_member *m);
+uint32_t cn_member_nodes(const struct cn_member *m);
+/* Name of the node of a rank, of a team that is ready; NULL otherwise. */
+const char *cn_member_node_name(const struct cn_member *m, uint32_t rank);
+
+/* ---- collectives ---------------------------------------------------------------------- */
+
+struct cn_coll_args {
+	enum cn_op_kind op;
+	const char *algorithm;	/* NULL: default */
+	enum collnet_permutation permutation;
+	bool contention_aware;
+	uint32_t window;	/* as in collnet_coll_options */
+	uint64_t bytes;		/* of one block */
+	const void *send;	/* NULL for a barrier */
+	void *recv;
+	cn_time deadline;
+};
+
+/* Bytes of the two buffers of such an operation in a team of `ranks`. */
+uint64_t cn_coll_send_bytes(enum cn_op_kind op, uint64_t bytes, uint32_t ranks);
+uint64_t cn_coll_recv_bytes(enum cn_op_kind op, uint64_t bytes, uint32_t ranks);
+
+int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
+		 struct cn_done *done, struct cn_err *err);
+
+/* ---- endpoints ------------------------------------------------------------------------ */
+
+int cn_endpoint_open(struct cn_engine *e, uint16_t number, struct cn_endpoint **out,
+		     struct cn_err *err);
+/* Outstanding work on it is done with COLLNET_EINVAL ("endpoint closed"). */
+void cn_endpoint_close(struct cn_endpoint *ep, cn_time now);
+uint16_t cn_endpoint_number(const struct cn_endpoint *ep);
+
+int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint16_t to,
+		     const void *data, uint64_t bytes, cn_time deadline, struct cn_done *done,
+		     struct cn_err *err);
+
+/* Where a received message came from and how long it was; written before `done` is called. */
+struct cn_received {
+	struct collnet_address from;
+	uint64_t bytes;
+};
+int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t capacity,
+		     cn_time deadline, struct cn_received *result, struct cn_done *done,
+		     struct cn_err *err);
+
+/* ---- what the node knows -------------------------------------------------------------- */
+
+/* Everything but cpu_ns, rss_bytes and ring_drops, which the caller knows. */
+void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_peak);
+/* As collnet_get_nodes() and collnet_get_jobs(). */
+void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out,
+		     size_t *count);
+void cn_engine_jobs(struct cn_engine *e, struct collnet_job_info *out, size_t *count);
+
+#endif

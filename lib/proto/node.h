@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The transport of one node: a pure machine. No sockets, no clock, no threads, no randomness,
+ * and no allocation per frame. Four calls are its surface:
+ *
+ *   cn_node_input()     a frame came in, at this time
+ *   cn_node_output()    give me the next frame to send, at this time
+ *   cn_node_deadline()  when do you want to be called next
+ *   cn_node_expire()    that time has come
+ *
+ * Above it sits the engine (lib/coll), reached by four upcalls (struct cn_node_ops). Upcalls run
+ * inside the four calls; they may use the functions below, but not the four calls.
+ *
+ * Reliability is Go-Back-N in the manner of Directed Point: each pair of nodes has one sequence
+ * of reliable frames in each direction, born with the two nodes' epochs. On it travel control
+ * messages, the streams of collectives and the messages of endpoints, told apart by type and
+ * stream.
+ */
+#ifndef CN_NODE_H
+#define CN_NODE_H
+
+#include "proto/frame.h"
+#include "util/util.h"
+
+struct cn_node;
+struct cn_peer;
+
+/* Types of reliable frames, as on the wire (proto/wire.h). */
+enum cn_type {
+	CN_TYPE_HELLO = 1,   /* not reliable: who is there */
+	CN_TYPE_ACK = 2,     /* not reliable: acknowledgement, negative one, or a probe for one */
+	CN_TYPE_CONTROL = 3, /* engine to engine */
+	CN_TYPE_COLL = 4,    /* part of a collective; stream: slot, operation, signature */
+	CN_TYPE_MESSAGE = 5, /* part of a message; stream: endpoints */
+};
+
+/* Flags of reliable frames that the engine uses. */
+#define CN_FLAG_FIRST 0x10 /* first frame of a message */
+#define CN_FLAG_LAST 0x20  /* last frame of a message, or of a stream of a collective */
+
+struct cn_node_config {
+	uint8_t mac[6];
+	uint16_t ethertype;
+	uint16_t cluster;
+	uint64_t epoch;	     /* not 0, and another one at every start */
+	char name[COLLNET_NAME_MAX + 1];
+	uint32_t mtu;	     /* bytes after the Ethernet header, 576 .. 65,000 */
+	uint32_t window;     /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */
+	uint32_t max_peers;  /* 1 .. 65,535 */
+	uint32_t pool_frames;/* buffers for early frames, control and tails */
+	uint32_t seq_bias;   /* tests: added to the first sequence number */
+	cn_time rto_min, rto_first, ack_delay, dead_after, hello_interval;
+};
+
+void cn_node_config_init(struct cn_node_config *c);
+
+/* A frame that the engine wants sent, and one that came. */
+struct cn_tx {
+	struct cn_peer *peer;
+	enum cn_type type;
+	uint8_t flags;
+	uint16_t len;
+	uint32_t stream;
+	const uint8_t *payload; /* stays valid and unchanged until acked() or cn_node_detach() */
+	void *token;		/* given back by acked() */
+};
+
+struct cn_rx {
+	enum cn_type type;
+	uint8_t flags;
+	uint16_t len;
+	uint32_t stream;
+	const uint8_t *payload; /* valid during the upcall */
+};
+
+enum cn_peer_loss {
+	CN_PEER_SILENT,	   /* nothing heard for dead_after while it was needed */
+	CN_PEER_RESTARTED, /* it came back with another epoch */
+	CN_PEER_BYE,	   /* it said goodbye */
+};
+
+struct cn_node_ops {
+	/* The next new frame by the schedules' order, to a peer with room; false: none now. */
+	bool (*pull)(void *ctx, cn_time now, struct cn_tx *out);
+	/* A reliable frame, in order. False: no buffer for it; it will come again. */
+	bool (*deliver)(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx);
+	/* The frame with this token is acknowledged, or will never be (the peer is gone). */
+	void (*acked)(void *ctx, void *token);
+	void (*peer_up)(void *ctx, cn_time now, struct cn_peer *p);
+	void (*peer_down)(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
+};
+
+int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, void *ctx,
+		struct cn_node **out, struct cn_err *err);
+void cn_node_free(struct cn_node *n);
+
+void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t len);
+/* False: nothing to send. The payload in *out is valid until the next call into the transport. */
+bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out);
+cn_time cn_node_deadline(const struct cn_node *n);
+void cn_node_expire(struct cn_node *n, cn_time now);
+
+/* Announces the end to everyone: the next output is a goodbye. */
+void cn_node_bye(struct cn_node *n);
+
+/* Payload bytes that one frame carries. */
+uint32_t cn_node_payload(const struct cn_node *n);
+
+/* A control message (at most cn_node_payload() bytes, copied), reliable and in order with all
+ * else that goes to the peer. COLLNET_ELIMIT: no buffer. */
+int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len);
+
+/* New frames that may go to the peer now; 0: its window is closed, or it is gone. */
+uint32_t cn_peer_room(const struct cn_peer *p);
+
+/*
+ * Says that something here waits for this peer (delta 1), or no longer does (-1). A peer that is
+ * waited for and silent is probed, and is lost after dead_after.
+ */
+void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta);
+
+/* A buffer is free again: peers whose frames were refused are told. */
+void cn_node_ready(struct cn_node *n);
+
+/*
+ * Copies all unacknowledged payloads of this token (at most `limit` frames) so that the user's
+ * buffer is free; the token is not given back any more. False: nothing was done (too many, or no
+ * buffers).
+ */
+bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit);
+/* Like it, but without the data: the frames are sent again empty-handed as zeroes. For streams
+ * that have failed: nobody will read them, but the sequence must go on. */
+void cn_node_abandon(struct cn_node *n, void *token);
+
+/* Buffers of cn_node_payload() bytes from the node's pool. NULL: none. */
+void *cn_node_buffer_get(struct cn_node *n);
+void cn_node_buffer_put(struct cn_node *n, void *buffer);
+
+/* The node table. Index 0 .. cn_node_peers() - 1; a peer keeps its index while it is known. */
+uint32_t cn_node_peers(const struct cn_node *n);
+struct cn_peer *cn_node_peer(struct cn_node *n, uint32_t index);
+struct cn_peer *cn_node_find(struct cn_node *n, const char *name); /* alive ones only */
+const char *cn_peer_name(const struct cn_peer *p);
+uint32_t cn_peer_index(const struct cn_peer *p);
+bool cn_peer_alive(const struct cn_peer *p);
+void *cn_peer_user(const struct cn_peer *p); /* the engine's own, NULL at first */
+void cn_peer_set_user(struct cn_peer *p, void *user);
+cn_time cn_peer_heard(const struct cn_peer *p); /* when its last frame came */
+cn_time cn_peer_rtt(const struct cn_peer *p);	/* smoothed; 0: not measured */
+
+/* The global window (proto/window.h) and the counters, of which the node fills in its part. */
+struct cn_window *cn_node_window(struct cn_node *n);
+void cn_node_stats(const struct cn_node *n, struct collnet_stats *s);
+void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out);
+const struct cn_node_config *cn_node_config(const struct cn_node *n);
+
+#endif

@@ -26,6 +26,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 #define COLLNET_VERSION_MAJOR 0
 #define COLLNET_VERSION_MINOR 1
@@ -355,6 +358,9 @@ struct collnet_job_info {
 /** Writes up to *count entries; *count becomes the number of jobs. */
 int collnet_get_jobs(collnet_t *c, struct collnet_job_info *out, size_t *count);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -8,9 +8,10 @@
  *   host NAME [mac XX:XX:XX:XX:XX:XX]
  *   link A B rate RATE [buffer FRAMES]
  *
- * A name is declared before a link uses it. RATE is like 20mbit, 1gbit. `buffer` is B_L, the
- * frames that each switch port on that link can hold. A host has exactly one link. The graph is
- * one tree of switches (no cycles yet). Errors carry file, line and what was expected.
+ * A name is declared before a link uses it. RATE is like 20mbit, 2.5gbit, or `none` when it is
+ * not limited or not known. `buffer` is B_L, the frames that each switch port on that link can
+ * hold. A host has exactly one link, to a switch. The graph is one tree of switches (no cycles
+ * yet). Errors carry file, line and what was expected.
  */
 #ifndef CN_TOPO_H
 #define CN_TOPO_H
@@ -21,6 +22,9 @@
 
 #define CN_TOPO_NONE UINT32_MAX
 #define CN_TOPO_VERTICES_MAX 200000u
+#define CN_TOPO_BUFFER_MAX 1000000u
+/* Largest file, in bytes; well above what CN_TOPO_VERTICES_MAX needs. */
+#define CN_TOPO_FILE_MAX ((size_t)64 << 20)
 
 struct cn_vertex {
 	char name[COLLNET_NAME_MAX + 1];
@@ -34,7 +38,7 @@ struct cn_vertex {
 
 struct cn_topo_link {
 	uint32_t a, b;	/* vertices */
-	uint64_t rate;	/* bit/s */
+	uint64_t rate;	/* bit/s; 0: not limited, or not known */
 	uint32_t buffer;/* frames a switch port; 0: not said (no window from it) */
 };
 
@@ -43,15 +47,22 @@ struct cn_topo {
 	struct cn_vertex *vertices; /* in the order of the file */
 	struct cn_topo_link *links;
 	uint32_t *hosts; /* vertices of the hosts, in the order of the file */
-	uint32_t root;	 /* a switch, or the only host */
+	uint32_t root;	 /* the first switch of the file, or the only host */
+	uint32_t *order; /* [nvertices] from the root outwards: parents before their children */
+	uint32_t *index; /* [index_mask + 1] hash table of the names */
+	uint32_t index_mask;
 };
 
 int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err);
 int cn_topo_parse(const char *text, size_t len, const char *name, struct cn_topo **out,
 		  struct cn_err *err);
-/* Shape "A" (one switch s1) or "AxB" (B switches s1 .. sB of A hosts under the root s0); hosts h0 .. */
+/*
+ * Shape "A" (one switch s1) or "AxB" (B switches s1 .. sB of A hosts under the root s0); hosts
+ * h0 .. . "Ax1" is "A". Rates and buffers of 0 are not said.
+ */
 int cn_topo_shape(const char *shape, uint64_t rate, uint32_t buffer, uint64_t uplink_rate,
 		  uint32_t uplink_buffer, struct cn_topo **out, struct cn_err *err);
+/* In the same text format; 0, or COLLNET_ESYSTEM when the stream failed. */
 int cn_topo_write(const struct cn_topo *t, FILE *f);
 void cn_topo_free(struct cn_topo *t);
 
@@ -66,8 +77,10 @@ uint64_t cn_topo_host_rate(const struct cn_topo *t, uint32_t host);
  * generalised to any tree and unequal switches: for each switch port on a link that has s of the
  * n hosts on one side, nu = s (n - s) / (n - 1) frames a step cross it, twice that with control
  * frames counted (control = 2, as the paper does in section 4.2), and W_g is the floor of the
- * smallest buffer / nu, at least 1. *bottleneck (may be NULL) becomes the deciding link.
- * Returns COLLNET_WINDOW_OFF when no port says its buffer, or n < 2.
+ * smallest buffer / nu, at least 1 and at most 65535. *bottleneck (may be NULL) becomes the
+ * deciding link (CN_TOPO_NONE when there is none). Returns COLLNET_WINDOW_OFF when no port that
+ * the exchange crosses says its buffer, or n < 2; and 1, the safest, when there is no memory.
+ * Linear in the vertices.
  */
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The builder of a topology.
+ *
+ * Invariants: both hash tables have more than twice as many slots as there are vertices, so a
+ * probe always ends; the links made so far never close a cycle (union-find says so at once, with
+ * the line of the link that would); a host has at most one link. So the graph is a tree exactly
+ * when the walk from the root reaches every vertex. Nothing recurses: a chain of 100,000
+ * switches is fine.
+ */
+#include "topo/build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_VERTICES 64u
+
+int cn_build_fail(const struct cn_build *b, uint32_t line, struct cn_err *err, const char *fmt,
+		  ...)
+{
+	char text[CN_ERR_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (line == 0) {
+		return cn_fail(err, COLLNET_ETOPO, "%.160s: %s", b->name, text);
+	}
+	return cn_fail(err, COLLNET_ETOPO, "%.160s:%u: %s", b->name, line, text);
+}
+
+static int no_memory(const struct cn_build *b, struct cn_err *err)
+{
+	return cn_fail(err, COLLNET_ENOMEM, "%.160s: no memory for the topology", b->name);
+}
+
+static uint64_t hash_bytes(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	uint64_t h = 0xcbf29ce484222325u;
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		h = (h ^ p[i]) * 0x100000001b3u;
+	}
+	return cn_mix64(h);
+}
+
+uint32_t cn_topo_slot(const struct cn_topo *t, const char *name)
+{
+	uint32_t i = (uint32_t)hash_bytes(name, strlen(name)) & t->index_mask;
+
+	while (t->index[i] != CN_TOPO_NONE && strcmp(t->vertices[t->index[i]].name, name) != 0) {
+		i = (i + 1) & t->index_mask;
+	}
+	return i;
+}
+
+static uint32_t mac_slot(const struct cn_build *b, const uint8_t *mac)
+{
+	const struct cn_topo *t = b->t;
+	uint32_t i = (uint32_t)hash_bytes(mac, 6) & t->index_mask;
+
+	while (b->macs[i] != CN_TOPO_NONE && memcmp(t->vertices[b->macs[i]].mac, mac, 6) != 0) {
+		i = (i + 1) & t->index_mask;
+	}
+	return i;
+}
+
+/* Makes *array hold `n` elements; its old contents stay. */
+static bool grow(void *array, size_t n, size_t size)
+{
+	void *old, *p;
+
+	memcpy(&old, array, sizeof(old));
+	p = realloc(old, n * size);
+	if (p == NULL) {
+		return false;
+	}
+	memcpy(array, &p, sizeof(p));
+	return true;
+}
+
+/* Room for `cap` vertices, and both tables of four times that, filled anew. */
+static bool grow_vertices(struct cn_build *b, uint32_t cap)
+{
+	struct cn_topo *t = b->t;
+	uint32_t slots = cap * 4, i;
+
+	if (!grow(&t->vertices, cap, sizeof(*t->vertices)) ||
+	    !grow(&b->vline, cap, sizeof(*b->vline)) || !grow(&b->set, cap, sizeof(*b->set)) ||
+	    !grow(&t->index, slots, sizeof(*t->index)) ||
+	    !grow(&b->macs, slots, sizeof(*b->macs))) {
+		return false;
+	}
+	b->vcap = cap;
+	t->index_mask = slots - 1;
+	memset(t->index, 0xff, (size_t)slots * sizeof(*t->index));
+	memset(b->macs, 0xff, (size_t)slots * sizeof(*b->macs));
+	for (i = 0; i < t->nvertices; i++) {
+		t->index[cn_topo_slot(t, t->vertices[i].name)] = i;
+		if (t->vertices[i].has_mac) {
+			b->macs[mac_slot(b, t->vertices[i].mac)] = i;
+		}
+	}
+	return true;
+}
+
+int cn_build_init(struct cn_build *b, const char *name, struct cn_err *err)
+{
+	memset(b, 0, sizeof(*b));
+	b->name = name;
+	b->t = calloc(1, sizeof(*b->t));
+	if (b->t == NULL || !grow_vertices(b, FIRST_VERTICES)) {
+		cn_build_abort(b);
+		return no_memory(b, err);
+	}
+	return COLLNET_OK;
+}
+
+void cn_build_abort(struct cn_build *b)
+{
+	cn_topo_free(b->t);
+	free(b->vline);
+	free(b->set);
+	free(b->macs);
+	b->t = NULL;
+	b->vline = b->set = b->macs = NULL;
+}
+
+int cn_build_vertex(struct cn_build *b, const char *name, bool is_switch, const uint8_t *mac,
+		    struct cn_err *err)
+{
+	struct cn_topo *t = b->t;
+	struct cn_vertex *v;
+	uint32_t slot, id;
+
+	if (!cn_valid_name(name)) {
+		return cn_build_fail(b, b->line, err,
+				     "expected a name of 1 to %d letters, digits or ._:@/-",
+				     COLLNET_NAME_MAX);
+	}
+	if (t->nvertices == CN_TOPO_VERTICES_MAX) {
+		return cn_build_fail(b, b->line, err, "expected at most %u hosts and switches",
+				     CN_TOPO_VERTICES_MAX);
+	}
+	if (t->nvertices == b->vcap && !grow_vertices(b, b->vcap * 2)) {
+		return no_memory(b, err);
+	}
+	slot = cn_topo_slot(t, name);
+	if (t->index[slot] != CN_TOPO_NONE) {
+		return cn_build_fail(b, b->line, err,
+				     "expected a new name: '%s' is declared in line %u", name,
+				     b->vline[t->index[slot]]);
+	}
+	if (mac != NULL && b->macs[mac_slot(b, mac)] != CN_TOPO_NONE) {
+		id = b->macs[mac_slot(b, mac)];
+		return cn_build_fail(b, b->line, err,
+				     "expected an address of its own: '%s' has this one (line %u)",
+				     t->vertices[id].name, b->vline[id]);
+	}
+	id = t->nvertices++;
+	v = &t->vertices[id];
+	memset(v, 0, sizeof(*v));
+	memcpy(v->name, name, strlen(name));
+	v->is_switch = is_switch;
+	v->parent = v->parent_link = CN_TOPO_NONE;
+	v->hosts = is_switch ? 0 : 1;
+	t->nhosts += v->hosts;
+	t->index[slot] = id;
+	if (mac != NULL) {
+		v->has_mac = true;
+		memcpy(v->mac, mac, 6);
+		b->macs[mac_slot(b, mac)] = id;
+	}
+	b->vline[id] = b->line;
+	b->set[id] = id;
+	return COLLNET_OK;
+}
+
+static uint32_t set_of(struct cn_build *b, uint32_t v)
+{
+	while (b->set[v] != v) {
+		b->set[v] = b->set[b->set[v]];
+		v = b->set[v];
+	}
+	return v;
+}
+
+/* The vertex of a link's end; while building, a host's parent_link says that it has its link. */
+static int link_end(struct cn_build *b, const char *name, uint32_t *out, struct cn_err *err)
+{
+	uint32_t v = cn_topo_find(b->t, name);
+
+	if (v == CN_TOPO_NONE) {
+		return cn_build_fail(b, b->line, err,
+				     "expected a host or switch declared above, not '%.63s'", name);
+	}
+	if (!b->t->vertices[v].is_switch && b->t->vertices[v].parent_link != CN_TOPO_NONE) {
+		return cn_build_fail(b, b->line, err,
+				     "expected one link for host '%s', this is the second", name);
+	}
+	*out = v;
+	return COLLNET_OK;
+}
+
+int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rate, uint32_t buffer,
+		  struct cn_err *err)
+{
+	struct cn_topo *t = b->t;
+	struct cn_topo_link *l;
+	uint32_t va, vz, cap;
+	int rc = link_end(b, a, &va, err);
+
+	if (rc == COLLNET_OK) {
+		rc = link_end(b, z, &vz, err);
+	}
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (!t->vertices[va].is_switch && !t->vertices[vz].is_switch) {
+		return cn_build_fail(b, b->line, err,
+				     "expected a switch at one end: '%s' and '%s' are hosts", a, z);
+	}
+	if (set_of(b, va) == set_of(b, vz)) {
+		return cn_build_fail(b, b->line, err,
+				     "expected a tree: '%s' and '%s' are joined already, this link "
+				     "closes a cycle", a, z);
+	}
+	if (t->nlinks == b->lcap) {
+		cap = b->lcap == 0 ? FIRST_VERTICES : b->lcap * 2;
+		if (!grow(&t->links, cap, sizeof(*t->links))) {
+			return no_memory(b, err);
+		}
+		b->lcap = cap;
+	}
+	b->set[set_of(b, va)] = set_of(b, vz);
+	l = &t->links[t->nlinks];
+	l->a = va;
+	l->b = vz;
+	l->rate = rate;
+	l->buffer = buffer;
+	t->vertices[va].parent_link = t->vertices[vz].parent_link = t->nlinks++;
+	return COLLNET_OK;
+}
+
+/* The links of every vertex: those of v are adj[start[v]] .. adj[start[v + 1] - 1]. */
+static void neighbours(const struct cn_topo *t, uint32_t *start, uint32_t *adj)
+{
+	uint32_t i, sum = 0, n;
+
+	memset(start, 0, ((size_t)t->nvertices + 1) * sizeof(*start));
+	for (i = 0; i < t->nlinks; i++) {
+		start[t->links[i].a]++;
+		start[t->links[i].b]++;
+	}
+	for (i = 0; i <= t->nvertices; i++) {
+		n = start[i];
+		start[i] = sum += n;
+	}
+	for (i = t->nlinks; i-- > 0;) {
+		adj[--start[t->links[i].a]] = i;
+		adj[--start[t->links[i].b]] = i;
+	}
+}
+
+/* Walks from the root; fills order, parents and the subtrees' hosts. Returns vertices reached. */
+static uint32_t walk(struct cn_topo *t, const uint32_t *start, const uint32_t *adj)
+{
+	uint32_t head, tail = 0, i, v, w;
+
+	for (v = 0; v < t->nvertices; v++) {
+		t->vertices[v].parent = t->vertices[v].parent_link = CN_TOPO_NONE;
+	}
+	t->order[tail++] = t->root;
+	for (head = 0; head < tail; head++) {
+		v = t->order[head];
+		for (i = start[v]; i < start[v + 1]; i++) {
+			if (adj[i] == t->vertices[v].parent_link) {
+				continue;
+			}
+			w = t->links[adj[i]].a == v ? t->links[adj[i]].b : t->links[adj[i]].a;
+			t->vertices[w].parent = v;
+			t->vertices[w].parent_link = adj[i];
+			t->order[tail++] = w;
+		}
+	}
+	for (i = tail; i-- > 1;) {
+		w = t->order[i];
+		t->vertices[t->vertices[w].parent].hosts += t->vertices[w].hosts;
+	}
+	return tail;
+}
+
+/* The root is the first switch; without one, the first host. Lists the hosts on the way. */
+static void list_hosts(struct cn_topo *t)
+{
+	uint32_t v, n = 0;
+
+	t->root = CN_TOPO_NONE;
+	for (v = 0; v < t->nvertices; v++) {
+		if (!t->vertices[v].is_switch) {
+			t->hosts[n++] = v;
+		} else if (t->root == CN_TOPO_NONE) {
+			t->root = v;
+		}
+	}
+	if (t->root == CN_TOPO_NONE) {
+		t->root = t->hosts[0];
+	}
+}
+
+int cn_build_finish(struct cn_build *b, struct cn_topo **out, struct cn_err *err)
+{
+	struct cn_topo *t = b->t;
+	uint32_t *start, *adj, v, reached;
+
+	if (t->nhosts == 0) {
+		return cn_build_fail(b, b->line, err, "expected at least one host");
+	}
+	t->hosts = calloc(t->nhosts, sizeof(*t->hosts));
+	t->order = calloc(t->nvertices, sizeof(*t->order));
+	start = calloc((size_t)t->nvertices + 1, sizeof(*start));
+	adj = calloc((size_t)t->nlinks * 2 + 1, sizeof(*adj));
+	if (t->hosts == NULL || t->order == NULL || start == NULL || adj == NULL) {
+		free(start);
+		free(adj);
+		return no_memory(b, err);
+	}
+	list_hosts(t);
+	neighbours(t, start, adj);
+	reached = walk(t, start, adj);
+	free(start);
+	free(adj);
+	if (reached < t->nvertices) {
+		v = 0;
+		while (v == t->root || t->vertices[v].parent != CN_TOPO_NONE) {
+			v++;
+		}
+		return cn_build_fail(b, b->vline[v], err,
+				     "expected links that join '%s' to '%s': one tree, all connected",
+				     t->vertices[v].name, t->vertices[t->root].name);
+	}
+	*out = t;
+	b->t = NULL;
+	cn_build_abort(b);
+	return COLLNET_OK;
+}

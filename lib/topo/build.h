@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Building a topology, statement by statement. Used by the parser and by cn_topo_shape() only.
+ *
+ * The builder owns the half-made topology until cn_build_finish() hands it over; every error
+ * names the source and line that the caller has set in `name` and `line`.
+ */
+#ifndef CN_TOPO_BUILD_H
+#define CN_TOPO_BUILD_H
+
+#include "topo/topo.h"
+
+struct cn_build {
+	struct cn_topo *t;
+	const char *name;    /* of the file or shape, for errors */
+	uint32_t line;	     /* of the present statement, from 1 */
+	uint32_t vcap, lcap; /* capacity of the arrays of vertices and links */
+	uint32_t *vline;     /* [vcap] line of a vertex */
+	uint32_t *set;	     /* [vcap] union-find: which vertices the links join so far */
+	uint32_t *macs;	     /* [index_mask + 1] hash table of the MAC addresses */
+};
+
+int cn_build_init(struct cn_build *b, const char *name, struct cn_err *err);
+/* Frees everything that cn_build_finish() has not handed over. */
+void cn_build_abort(struct cn_build *b);
+
+/* `mac` may be NULL. */
+int cn_build_vertex(struct cn_build *b, const char *name, bool is_switch, const uint8_t *mac,
+		    struct cn_err *err);
+int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rate,
+		  uint32_t buffer, struct cn_err *err);
+/* Checks that it is one tree, roots it, and hands it over. */
+int cn_build_finish(struct cn_build *b, struct cn_topo **out, struct cn_err *err);
+
+/* An error "name:line: expected ...". */
+int cn_build_fail(const struct cn_build *b, uint32_t line, struct cn_err *err, const char *fmt,
+		  ...) __attribute__((format(printf, 4, 5)));
+
+/* Where a name is, or belongs, in the table; for cn_topo_find() too. */
+uint32_t cn_topo_slot(const struct cn_topo *t, const char *name);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The global window W_g from the buffers of the switch ports (Tam and Wang, section 3.2, Eq. 3
+ * and 4), generalised from equal switches under one root to any tree.
+ *
+ * A link of a tree parts the n hosts of an exchange into s and n - s. In one step every host sends
+ * one frame to a partner, each of the n - 1 others equally often, so nu = s (n - s) / (n - 1)
+ * frames a step go through the port on either end of the link. For a host's own port that is 1
+ * and for the uplink of one of B switches with A hosts it is A * A (B - 1) / (A B - 1): the
+ * paper's two cases. W_g frames a host in flight fill a port with at most W_g * nu frames.
+ *
+ * All arithmetic is in whole numbers: W_g = floor(buffer (n - 1) / (control s (n - s))).
+ */
+#include <stdlib.h>
+
+#include "topo/topo.h"
+
+#define WINDOW_MAX 65535u
+
+/* Frames that a link carries in n - 1 steps: nu (n - 1). Zero: the exchange does not cross it. */
+static uint64_t crossings(uint64_t s, uint64_t n)
+{
+	return s * (n - s);
+}
+
+/* Sums of the exchange's hosts, below every vertex. */
+static void count_below(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+			uint32_t *below)
+{
+	uint32_t i, v;
+
+	for (i = 0; i < n; i++) {
+		if (hosts[i] < t->nvertices) {
+			below[hosts[i]] = 1;
+		}
+	}
+	for (i = t->nvertices; i-- > 1;) {
+		v = t->order[i];
+		below[t->vertices[v].parent] += below[v];
+	}
+}
+
+uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+			uint32_t control, uint32_t *bottleneck)
+{
+	uint64_t best_buffer = 0, best_cross = 0, cross, window;
+	uint32_t *below, i, v, link, best = CN_TOPO_NONE;
+
+	if (bottleneck != NULL) {
+		*bottleneck = CN_TOPO_NONE;
+	}
+	if (n < 2 || n > t->nvertices) {
+		return COLLNET_WINDOW_OFF;
+	}
+	below = calloc(t->nvertices, sizeof(*below));
+	if (below == NULL) {
+		return 1;
+	}
+	count_below(t, hosts, n, below);
+	for (i = 1; i < t->nvertices; i++) {
+		v = t->order[i];
+		link = t->vertices[v].parent_link;
+		cross = crossings(below[v], n);
+		/* buffer / cross < best_buffer / best_cross, without a fraction */
+		if (t->links[link].buffer != 0 && cross != 0 &&
+		    (best == CN_TOPO_NONE ||
+		     t->links[link].buffer * best_cross < best_buffer * cross)) {
+			best = link;
+			best_buffer = t->links[link].buffer;
+			best_cross = cross;
+		}
+	}
+	free(below);
+	if (best == CN_TOPO_NONE) {
+		return COLLNET_WINDOW_OFF;
+	}
+	if (bottleneck != NULL) {
+		*bottleneck = best;
+	}
+	window = best_buffer * (n - 1) / ((control == 0 ? 1 : control) * best_cross);
+	if (window < 1) {
+		window = 1;
+	}
+	return window > WINDOW_MAX ? WINDOW_MAX : (uint32_t)window;
+}

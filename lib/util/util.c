@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Errors with a sentence, and the log callback of the process.
+ *
+ * The callback is two words that change together, so a spinning flag guards them: a line never
+ * meets the function of one setting and the argument of another. The callback itself runs
+ * outside it and may log or set the callback again.
+ */
+#include "util/util.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+static atomic_flag log_lock = ATOMIC_FLAG_INIT;
+static collnet_log_fn log_fn;
+static void *log_arg;
+
+static void lock_log(void)
+{
+	while (atomic_flag_test_and_set_explicit(&log_lock, memory_order_acquire)) {
+		/* held for two loads or stores only */
+	}
+}
+
+static void unlock_log(void)
+{
+	atomic_flag_clear_explicit(&log_lock, memory_order_release);
+}
+
+int cn_fail(struct cn_err *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (err != NULL) {
+		err->code = code;
+		va_start(ap, fmt);
+		vsnprintf(err->text, sizeof(err->text), fmt, ap);
+		va_end(ap);
+	}
+	return code;
+}
+
+void collnet_set_log(collnet_log_fn fn, void *arg)
+{
+	lock_log();
+	log_fn = fn;
+	log_arg = arg;
+	unlock_log();
+}
+
+void cn_log(enum collnet_log_level level, const char *fmt, ...)
+{
+	char line[CN_ERR_TEXT * 2];
+	collnet_log_fn fn;
+	void *arg;
+	va_list ap;
+
+	lock_log();
+	fn = log_fn;
+	arg = log_arg;
+	unlock_log();
+	if (fn == NULL) {
+		return;
+	}
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	fn(arg, level, line);
+}

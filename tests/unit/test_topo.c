@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/topo: parser, writer, shapes and the tree; any bytes give an error with a line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "topo/topo.h"
+
+#define GOOD \
+	"# two switches\n" \
+	"switch left\n" \
+	"switch right # a comment behind\n" \
+	"\n" \
+	"host a mac 02:C0:11:00:00:0a\n" \
+	"\thost  b\r\n" \
+	"link left right rate 2.5gbit buffer 45\n" \
+	"link a left rate 20mbit buffer 43\n" \
+	"link right b rate none"
+
+static struct cn_topo *parse(const char *text)
+{
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+
+	if (cn_topo_parse(text, strlen(text), "net", &t, &err) != 0) {
+		fail_msg("%s", err.text);
+	}
+	return t;
+}
+
+static void parse__a_small_network(void **state)
+{
+	struct cn_topo *t = parse(GOOD);
+	uint32_t a = cn_topo_find(t, "a"), b = cn_topo_find(t, "b");
+	uint32_t left = cn_topo_find(t, "left"), right = cn_topo_find(t, "right");
+
+	(void)state;
+	assert_int_equal(t->nvertices, 4);
+	assert_int_equal(t->nlinks, 3);
+	assert_int_equal(t->nhosts, 2);
+	assert_int_equal(t->hosts[0], a);
+	assert_int_equal(t->hosts[1], b);
+	assert_int_equal(t->root, left);
+	assert_int_equal(t->vertices[right].parent, left);
+	assert_int_equal(t->vertices[left].hosts, 2);
+	assert_int_equal(t->vertices[right].hosts, 1);
+	assert_int_equal(cn_topo_switch_of(t, a), left);
+	assert_int_equal(cn_topo_switch_of(t, b), right);
+	assert_true(cn_topo_switch_of(t, left) == CN_TOPO_NONE);
+	assert_true(cn_topo_switch_of(t, 99) == CN_TOPO_NONE);
+	assert_int_equal(cn_topo_host_rate(t, a), 20000000);
+	assert_int_equal(cn_topo_host_rate(t, b), 0);
+	assert_int_equal(t->links[0].rate, 2500000000u);
+	assert_int_equal(t->links[0].buffer, 45);
+	assert_int_equal(t->links[2].buffer, 0);
+	assert_true(t->vertices[a].has_mac);
+	assert_memory_equal(t->vertices[a].mac, "\x02\xc0\x11\x00\x00\x0a", 6);
+	assert_false(t->vertices[b].has_mac);
+	assert_true(cn_topo_find(t, "c") == CN_TOPO_NONE);
+	cn_topo_free(t);
+}
+
+static void parse__one_host_alone(void **state)
+{
+	struct cn_topo *t = parse("host only");
+
+	(void)state;
+	assert_int_equal(t->root, 0);
+	assert_true(cn_topo_switch_of(t, 0) == CN_TOPO_NONE);
+	assert_int_equal(cn_topo_host_rate(t, 0), 0);
+	cn_topo_free(t);
+}
+
+static void parse__errors_name_the_line(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *error;
+	} bad[] = {
+		{"", "net:1: expected at least one host"},
+		{"switch s\n", "net:1: expected at least one host"},
+		{"router r", "net:1: expected 'switch', 'host' or 'link', found 'router'"},
+		{"\n\nhost", "net:3: expected a name after 'host'"},
+		{"host a b", "net:1: expected 'mac"},
+		{"host a mac", "net:1: expected 'mac"},
+		{"host a mac 01:00:00:00:00:00", "net:1: expected 'mac"},
+		{"host a mac 00:00:00:00:00:00", "net:1: expected 'mac"},
+		{"host a mac 02:00:00:00:00:0g", "net:1: expected 'mac"},
+		{"host a mac 02:00:00:00:00-01", "net:1: expected 'mac"},
+		{"host a mac 02:00:00:00:00:01 x", "net:1: expected the end of the line, found 'x'"},
+		{"switch s t", "net:1: expected the end of the line, found 't'"},
+		{"host a!", "net:1: expected a name of 1 to 63"},
+		{"host a\nhost a", "net:2: expected a new name: 'a' is declared in line 1"},
+		{"host a mac 02:00:00:00:00:01\nhost b mac 02:00:00:00:00:01",
+		 "net:2: expected an address of its own: 'a' has this one (line 1)"},
+		{"switch s\nlink s", "net:2: expected two names after 'link'"},
+		{"switch s\nhost a\nlink s a", "net:3: expected 'rate RATE'"},
+		{"switch s\nhost a\nlink s a rate", "net:3: expected 'rate RATE'"},
+		{"switch s\nhost a\nlink s a rate 0", "net:3: expected 'rate RATE'"},
+		{"switch s\nhost a\nlink s a speed 1mbit", "net:3: expected 'rate RATE'"},
+		{"switch s\nhost a\nlink s a rate 1mbit buffer", "net:3: expected 'buffer FRAMES'"},
+		{"switch s\nhost a\nlink s a rate 1mbit buffer 0", "net:3: expected 'buffer"},
+		{"switch s\nhost a\nlink s a rate 1mbit buffer 1000001", "net:3: expected 'buffer"},
+		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 5", "net:3: expected the end"},
+		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 5 6 7", "net:3: expected the end"},
+		{"switch s\nlink s a rate 1mbit\nhost a", "net:2: expected a host or switch decl"},
+		{"host a\nhost b\nlink a b rate 1mbit", "net:3: expected a switch at one end"},
+		{"switch s\nhost a\nlink s a rate 1mbit\nlink a s rate 1mbit",
+		 "net:4: expected one link for host 'a'"},
+		{"switch s\nlink s s rate 1mbit\nhost a", "net:2: expected a tree"},
+		{"switch s\nswitch t\nswitch u\nhost a\nlink s t rate 1\nlink t u rate 1\n"
+		 "link s u rate 1", "net:7: expected a tree"},
+		{"switch s\n\nhost a\n", "net:3: expected links that join 'a' to 's'"},
+		{"host a\nhost b\n", "net:2: expected links that join 'b' to 'a'"},
+	};
+	struct cn_topo *t = NULL;
+	struct cn_err err;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		memset(&err, 0, sizeof(err));
+		assert_int_equal(
+			cn_topo_parse(bad[i].text, strlen(bad[i].text), "net", &t, &err),
+			COLLNET_ETOPO);
+		assert_null(t);
+		if (strncmp(err.text, bad[i].error, strlen(bad[i].error)) != 0) {
+			fail_msg("'%s' gave '%s', not '%s'", bad[i].text, err.text, bad[i].error);
+		}
+	}
+}
+
+static void parse__bytes_that_are_no_text(void **state)
+{
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+	char word[300];
+
+	(void)state;
+	assert_int_equal(cn_topo_parse("host a\nhost \0b", 14, "net", &t, &err), COLLNET_ETOPO);
+	assert_string_equal(err.text, "net:2: expected plain text, found the byte 0x00");
+	memset(word, 'h', sizeof(word));
+	assert_int_equal(cn_topo_parse(word, sizeof(word), "net", &t, &err), COLLNET_ETOPO);
+	assert_string_equal(err.text, "net:1: expected a word of less than 128 characters");
+}
+
+/* Random damage to a good file: an error with the file's name, or a topology; never a crash. */
+static void parse__damaged_files(void **state)
+{
+	static const char good[] = GOOD;
+	uint64_t seed = 7;
+	struct cn_topo *t;
+	struct cn_err err;
+	uint32_t round, hits, i, failed = 0;
+	size_t len;
+	char *text;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (round = 0; round < 20000; round++) {
+		len = 1 + cn_random(&seed) % (sizeof(good) - 1);
+		text = malloc(len); /* exactly as long, so that a sanitizer sees a byte more */
+		assert_non_null(text);
+		memcpy(text, good, len);
+		hits = (uint32_t)(cn_random(&seed) % 4);
+		for (i = 0; i < hits; i++) {
+			text[cn_random(&seed) % len] = (char)cn_random(&seed);
+		}
+		t = NULL;
+		memset(&err, 0, sizeof(err));
+		if (cn_topo_parse(text, len, "net", &t, &err) == 0) {
+			assert_non_null(t);
+			cn_topo_free(t);
+		} else {
+			failed++;
+			assert_memory_equal(err.text, "net:", 4);
+			assert_true(err.text[4] >= '1' && err.text[4] <= '9');
+		}
+		free(text);
+	}
+	assert_true(failed > 10000);
+}
+
+static void shape__names_and_links(void **state)
+{
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+	uint32_t s2;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("8x2", 20, 43, 200, 45, &t, &err), 0);
+	assert_int_equal(t->nhosts, 16);
+	assert_int_equal(t->nvertices, 19);
+	assert_int_equal(t->nlinks, 18);
+	assert_int_equal(t->root, cn_topo_find(t, "s0"));
+	s2 = cn_topo_find(t, "s2");
+	assert_int_equal(cn_topo_switch_of(t, cn_topo_find(t, "h8")), s2);
+	assert_int_equal(cn_topo_switch_of(t, cn_topo_find(t, "h7")), cn_topo_find(t, "s1"));
+	assert_int_equal(t->links[t->vertices[s2].parent_link].rate, 200);
+	assert_int_equal(t->links[t->vertices[s2].parent_link].buffer, 45);
+	assert_int_equal(cn_topo_host_rate(t, t->hosts[15]), 20);
+	assert_string_equal(t->vertices[t->hosts[15]].name, "h15");
+	cn_topo_free(t);
+	assert_int_equal(cn_topo_shape("16", 20, 43, 200, 45, &t, &err), 0);
+	assert_int_equal(t->nvertices, 17);
+	assert_string_equal(t->vertices[t->root].name, "s1");
+	cn_topo_free(t);
+	assert_int_equal(cn_topo_shape("3x1", 20, 43, 200, 45, &t, &err), 0);
+	assert_int_equal(t->nvertices, 4);
+	cn_topo_free(t);
+}
+
+static void shape__refuses(void **state)
+{
+	static const char *const bad[] = {
+		"", "x", "8x", "x2", "0", "0x2", "8x0", "8x2x1", "8X2", "-1", "8 x2", "200000",
+		"1000x1000", "99999999999999999999x2", "000000000000000000000000008",
+	};
+	struct cn_topo *t = NULL;
+	struct cn_err err;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		memset(&err, 0, sizeof(err));
+		assert_int_equal(cn_topo_shape(bad[i], 1, 1, 1, 1, &t, &err), COLLNET_ETOPO);
+		assert_null(t);
+		assert_non_null(strstr(err.text, "expected"));
+	}
+}
+
+static void same_topology(const struct cn_topo *a, const struct cn_topo *b)
+{
+	uint32_t i;
+
+	assert_int_equal(a->nvertices, b->nvertices);
+	assert_int_equal(a->nlinks, b->nlinks);
+	for (i = 0; i < a->nvertices; i++) {
+		assert_string_equal(a->vertices[i].name, b->vertices[i].name);
+		assert_int_equal(a->vertices[i].is_switch, b->vertices[i].is_switch);
+		assert_int_equal(a->vertices[i].has_mac, b->vertices[i].has_mac);
+		assert_memory_equal(a->vertices[i].mac, b->vertices[i].mac, 6);
+		assert_int_equal(a->vertices[i].parent, b->vertices[i].parent);
+	}
+	for (i = 0; i < a->nlinks; i++) {
+		assert_int_equal(a->links[i].a, b->links[i].a);
+		assert_int_equal(a->links[i].b, b->links[i].b);
+		assert_true(a->links[i].rate == b->links[i].rate);
+		assert_int_equal(a->links[i].buffer, b->links[i].buffer);
+	}
+}
+
+static void write__reads_back_the_same(void **state)
+{
+	static const char *const texts[] = {
+		GOOD,
+		"host only mac aa:bb:cc:dd:ee:ff",
+		"switch s\nhost a\nlink s a rate 12345\n",
+	};
+	struct cn_topo *t, *again;
+	struct cn_err err = {0};
+	size_t i, len;
+	char *text;
+	FILE *f;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		t = parse(texts[i]);
+		f = open_memstream(&text, &len);
+		assert_non_null(f);
+		assert_int_equal(cn_topo_write(t, f), 0);
+		fclose(f);
+		again = NULL;
+		assert_int_equal(cn_topo_parse(text, len, "again", &again, &err), 0);
+		same_topology(t, again);
+		free(text);
+		cn_topo_free(t);
+		cn_topo_free(again);
+	}
+}
+
+static void write__full_disk(void **state)
+{
+	struct cn_topo *t = parse(GOOD);
+	FILE *f = fopen("/dev/full", "w");
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(cn_topo_write(t, f), COLLNET_ESYSTEM);
+	fclose(f);
+	cn_topo_free(t);
+}
+
+static void read__files(void **state)
+{
+	char path[] = "/tmp/test_topo.XXXXXX", expected[100];
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, GOOD, strlen(GOOD)), strlen(GOOD));
+	assert_int_equal(cn_topo_read(path, &t, &err), 0);
+	assert_int_equal(t->nhosts, 2);
+	cn_topo_free(t);
+	t = NULL;
+	assert_int_equal(write(fd, "\nlink x", 7), 7);
+	assert_int_equal(cn_topo_read(path, &t, &err), COLLNET_ETOPO);
+	snprintf(expected, sizeof(expected), "%s:10: expected two names after 'link'", path);
+	assert_string_equal(err.text, expected);
+	close(fd);
+	unlink(path);
+	assert_int_equal(cn_topo_read(path, &t, &err), COLLNET_ETOPO);
+	assert_non_null(strstr(err.text, "No such file"));
+	assert_int_equal(cn_topo_read("/", &t, &err), COLLNET_ETOPO);
+	assert_non_null(strstr(err.text, "Is a directory"));
+	assert_null(t);
+}
+
+/* A chain of 99,000 switches: nothing recurses, and it takes no more than linear time. */
+static void parse__a_long_chain(void **state)
+{
+	const uint32_t n = 99000;
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+	char *text = NULL;
+	size_t len;
+	uint32_t i;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(f);
+	fprintf(f, "switch s0\nhost a\nhost b\nlink a s0 rate 1mbit buffer 43\n");
+	for (i = 1; i < n; i++) {
+		fprintf(f, "switch s%u\nlink s%u s%u rate 1mbit buffer 40\n", i, i - 1, i);
+	}
+	fprintf(f, "link b s%u rate 1mbit buffer 43\n", n - 1);
+	fclose(f);
+	if (cn_topo_parse(text, len, "chain", &t, &err) != 0) {
+		fail_msg("%s", err.text);
+	}
+	assert_int_equal(t->vertices[t->root].hosts, 2);
+	assert_int_equal(cn_topo_window(t, t->hosts, 2, 2, NULL), 20);
+	cn_topo_free(t);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse__a_small_network),
+		cmocka_unit_test(parse__one_host_alone),
+		cmocka_unit_test(parse__errors_name_the_line),
+		cmocka_unit_test(parse__bytes_that_are_no_text),
+		cmocka_unit_test(parse__damaged_files),
+		cmocka_unit_test(shape__names_and_links),
+		cmocka_unit_test(shape__refuses),
+		cmocka_unit_test(write__reads_back_the_same),
+		cmocka_unit_test(write__full_disk),
+		cmocka_unit_test(read__files),
+		cmocka_unit_test(parse__a_long_chain),
+	};
+
+	return cmocka_run_group_tests_name("topo", tests, NULL, NULL);
+}

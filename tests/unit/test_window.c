@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/topo/window.c: the paper's table of windows, and the same by brute force on random trees. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "topo/topo.h"
+
+static struct cn_topo *shape(const char *text, uint32_t buffer, uint32_t uplink_buffer)
+{
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+
+	if (cn_topo_shape(text, 100000000, buffer, 1000000000, uplink_buffer, &t, &err) != 0) {
+		fail_msg("%s", err.text);
+	}
+	return t;
+}
+
+static uint32_t window_of(const char *text, uint32_t buffer, uint32_t uplink_buffer,
+			  uint32_t control)
+{
+	struct cn_topo *t = shape(text, buffer, uplink_buffer);
+	uint32_t w = cn_topo_window(t, t->hosts, t->nhosts, control, NULL);
+
+	cn_topo_free(t);
+	return w;
+}
+
+/* Section 4 of the paper. For 6x4 it states 5; its own formula gives 45 / (2 * 108 / 23) = 4.79. */
+static void window__of_the_paper(void **state)
+{
+	(void)state;
+	assert_int_equal(window_of("16x1", 43, 45, 2), 21);
+	assert_int_equal(window_of("8x2", 43, 45, 2), 5);
+	assert_int_equal(window_of("8x3", 43, 45, 2), 4);
+	assert_int_equal(window_of("8x4", 43, 45, 2), 3);
+	assert_int_equal(window_of("6x4", 43, 45, 2), 4);
+}
+
+static void window__control_frames(void **state)
+{
+	(void)state;
+	assert_int_equal(window_of("16", 43, 0, 1), 43);
+	assert_int_equal(window_of("8x2", 43, 45, 1), 10);
+}
+
+static void window__bounds(void **state)
+{
+	(void)state;
+	assert_int_equal(window_of("8x4", 1, 1, 2), 1);
+	assert_int_equal(window_of("2", 1000000, 0, 1), 65535);
+	assert_true(window_of("1", 43, 45, 2) == COLLNET_WINDOW_OFF);
+	assert_true(window_of("8x2", 0, 0, 2) == COLLNET_WINDOW_OFF);
+	/* only the hosts' ports say a buffer */
+	assert_int_equal(window_of("8x2", 43, 0, 2), 21);
+}
+
+static void window__names_the_bottleneck(void **state)
+{
+	struct cn_topo *t = shape("8x2", 43, 45);
+	const struct cn_topo_link *l;
+	uint32_t link = 0;
+
+	(void)state;
+	cn_topo_window(t, t->hosts, t->nhosts, 2, &link);
+	assert_true(link < t->nlinks);
+	l = &t->links[link];
+	assert_true(t->vertices[l->a].is_switch && t->vertices[l->b].is_switch);
+	/* hosts of one switch alone never cross the uplinks */
+	assert_int_equal(cn_topo_window(t, t->hosts, 8, 2, &link), 21);
+	l = &t->links[link];
+	assert_false(t->vertices[l->a].is_switch && t->vertices[l->b].is_switch);
+	assert_true(cn_topo_window(t, t->hosts, 1, 2, &link) == COLLNET_WINDOW_OFF);
+	assert_true(link == CN_TOPO_NONE);
+	cn_topo_free(t);
+}
+
+/* One host on one switch and three on the other: s (n - s) = 3 of 3 steps, nu = 1. */
+static void window__unequal_switches(void **state)
+{
+	static const char text[] = "switch a\nswitch b\n"
+				   "host h0\nhost h1\nhost h2\nhost h3\n"
+				   "link a b rate 1gbit buffer 40\n"
+				   "link h0 a rate 1gbit buffer 100\n"
+				   "link h1 b rate 1gbit buffer 100\n"
+				   "link h2 b rate 1gbit buffer 100\n"
+				   "link h3 b rate 1gbit buffer 100\n";
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+	uint32_t two[2];
+
+	(void)state;
+	assert_int_equal(cn_topo_parse(text, sizeof(text) - 1, "t", &t, &err), 0);
+	assert_int_equal(cn_topo_window(t, t->hosts, 4, 2, NULL), 20);
+	two[0] = cn_topo_find(t, "h3");
+	two[1] = cn_topo_find(t, "h1");
+	assert_int_equal(cn_topo_window(t, two, 2, 2, NULL), 50);
+	cn_topo_free(t);
+}
+
+/* Random trees against counting which pairs of hosts a link parts, path by path. */
+static uint32_t by_brute_force(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t link, i, j, v, best = UINT32_MAX, w;
+	uint64_t pairs;
+	bool side_i, side_j;
+
+	for (link = 0; link < t->nlinks; link++) {
+		if (t->links[link].buffer == 0) {
+			continue;
+		}
+		pairs = 0;
+		for (i = 0; i < n; i++) {
+			for (j = 0; j < n; j++) {
+				side_i = side_j = false;
+				for (v = hosts[i]; v != t->root; v = t->vertices[v].parent) {
+					side_i |= t->vertices[v].parent_link == link;
+				}
+				for (v = hosts[j]; v != t->root; v = t->vertices[v].parent) {
+					side_j |= t->vertices[v].parent_link == link;
+				}
+				pairs += side_i && !side_j;
+			}
+		}
+		if (pairs != 0) {
+			w = (uint32_t)(t->links[link].buffer * (uint64_t)(n - 1) / (2 * pairs));
+			w = w == 0 ? 1 : w;
+			best = w < best ? w : best;
+		}
+	}
+	return best;
+}
+
+static struct cn_topo *random_tree(uint64_t *seed, char *text, size_t size)
+{
+	uint32_t switches = 1 + (uint32_t)(cn_random(seed) % 6);
+	uint32_t hosts = 2 + (uint32_t)(cn_random(seed) % 12), i;
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+	size_t at = 0;
+
+	for (i = 0; i < switches; i++) {
+		at += (size_t)snprintf(text + at, size - at, "switch s%u\n", i);
+	}
+	for (i = 1; i < switches; i++) {
+		at += (size_t)snprintf(text + at, size - at, "link s%u s%u rate 1gbit buffer %u\n",
+				       i, (unsigned int)(cn_random(seed) % i),
+				       (unsigned int)(1 + cn_random(seed) % 60));
+	}
+	for (i = 0; i < hosts; i++) {
+		at += (size_t)snprintf(text + at, size - at,
+				       "host h%u\nlink s%u h%u rate 1mbit buffer %u\n", i,
+				       (unsigned int)(cn_random(seed) % switches), i,
+				       (unsigned int)(1 + cn_random(seed) % 60));
+	}
+	if (cn_topo_parse(text, at, "random", &t, &err) != 0) {
+		fail_msg("%s", err.text);
+	}
+	return t;
+}
+
+static void window__random_trees(void **state)
+{
+	uint64_t seed = 20240611;
+	char text[4096];
+	struct cn_topo *t;
+	uint32_t round, n, i, j, tmp;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (round = 0; round < 300; round++) {
+		t = random_tree(&seed, text, sizeof(text));
+		for (i = 0; i < t->nhosts; i++) {
+			j = (uint32_t)(cn_random(&seed) % t->nhosts);
+			tmp = t->hosts[i];
+			t->hosts[i] = t->hosts[j];
+			t->hosts[j] = tmp;
+		}
+		n = 2 + (uint32_t)(cn_random(&seed) % (t->nhosts - 1));
+		assert_int_equal(cn_topo_window(t, t->hosts, n, 2, NULL),
+				 by_brute_force(t, t->hosts, n));
+		cn_topo_free(t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(window__of_the_paper),
+		cmocka_unit_test(window__control_frames),
+		cmocka_unit_test(window__bounds),
+		cmocka_unit_test(window__names_the_bottleneck),
+		cmocka_unit_test(window__unequal_switches),
+		cmocka_unit_test(window__random_trees),
+	};
+
+	return cmocka_run_group_tests_name("window", tests, NULL, NULL);
+}

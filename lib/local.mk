@@ -11,21 +11,60 @@ noinst_LTLIBRARIES += \
 	lib/libcn_link.la lib/libcn_coll.la lib/libcn_client.la lib/libcn_all.la
 
 lib_libcn_util_la_SOURCES = \
+	lib/util/heap.c \
+	lib/util/heap.h \
+	lib/util/parse.c \
+	lib/util/pool.c \
+	lib/util/pool.h \
+	lib/util/util.c \
 	lib/util/util.h
 
 lib_libcn_proto_la_SOURCES = \
-	lib/proto/frame.h
+	lib/proto/frame.h \
+	lib/proto/node.h \
+	lib/proto/rtt.c \
+	lib/proto/rtt.h \
+	lib/proto/serial.h \
+	lib/proto/window.c \
+	lib/proto/window.h \
+	lib/proto/wire.c \
+	lib/proto/wire.h
 
 lib_libcn_topo_la_SOURCES = \
-	lib/topo/topo.h
+	lib/topo/build.c \
+	lib/topo/build.h \
+	lib/topo/read.c \
+	lib/topo/topo.c \
+	lib/topo/topo.h \
+	lib/topo/window.c \
+	lib/topo/write.c
 
 lib_libcn_sched_la_SOURCES = \
+	lib/sched/allgather_ring.c \
+	lib/sched/alltoall.c \
+	lib/sched/alltoall_linear.c \
+	lib/sched/alltoall_pairwise.c \
+	lib/sched/alltoall_shuffle.c \
+	lib/sched/barrier_dissemination.c \
+	lib/sched/numbering.c \
+	lib/sched/permutation.c \
+	lib/sched/planners.h \
+	lib/sched/registry.c \
+	lib/sched/sched.c \
 	lib/sched/sched.h
 
 lib_libcn_link_la_SOURCES = \
-	lib/link/link.h
+	lib/link/driver.h \
+	lib/link/interface.c \
+	lib/link/interface.h \
+	lib/link/kinds.h \
+	lib/link/link.c \
+	lib/link/link.h \
+	lib/link/mem.c \
+	lib/link/packet.c
 
-lib_libcn_coll_la_SOURCES =
+lib_libcn_coll_la_SOURCES = \
+	lib/coll/engine.h
 
 lib_libcn_client_la_SOURCES =
 

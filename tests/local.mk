@@ -1,4 +1,58 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Tests. `sh tests/run` runs all of them; `make check` the unit tests and the fuzz corpus.
+# Tests. `sh tests/run` runs all of them; `make check` the unit tests and the fuzz corpora.
 
-EXTRA_DIST += tests/run
+# One program a source file: test_<file>.c is for lib/*/<file>.c. A new test is one line here.
+unit_tests = \
+	tests/unit/test_numbering \
+	tests/unit/test_permutation \
+	tests/unit/test_topo \
+	tests/unit/test_util \
+	tests/unit/test_window
+
+# Programs that lab tests run on hosts.
+lab_programs =
+
+# Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
+# corpus, so that the corpora are tests and need no clang.
+fuzz_tests = \
+	tests/fuzz/fuzz_topo
+if FUZZER
+fuzz_main =
+fuzz_ldflags = $(AM_LDFLAGS) $(FUZZER_LDFLAGS)
+else
+fuzz_main = tests/fuzz/replay.c
+fuzz_ldflags = $(AM_LDFLAGS)
+endif
+tests_fuzz_fuzz_topo_SOURCES = tests/fuzz/fuzz_topo.c $(fuzz_main)
+tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)
+
+# What programs link that name nothing else.
+LDADD = lib/libcn_all.la
+AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
+	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
+
+check_PROGRAMS += $(fuzz_tests) $(lab_programs)
+if !FUZZER
+TESTS += $(fuzz_tests)
+endif
+if HAVE_CMOCKA
+AM_CFLAGS += $(CMOCKA_CFLAGS)
+LDADD += $(CMOCKA_LIBS)
+check_PROGRAMS += $(unit_tests)
+TESTS += $(unit_tests)
+else
+check-local:
+	@echo "cmocka is missing, so no unit test was built; on Debian: apt-get install libcmocka-dev" >&2
+	@exit 1
+endif
+
+# For tests/run.
+.PHONY: list-unit-tests list-fuzz-tests list-lab-programs
+list-unit-tests:
+	@for t in $(unit_tests); do echo $$t; done
+list-fuzz-tests:
+	@for t in $(fuzz_tests); do echo $$t; done
+list-lab-programs:
+	@for t in $(lab_programs); do echo $$t; done
+
+EXTRA_DIST += tests/run tests/lab tests/meta tests/fuzz/corpus

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a person types, into numbers, and numbers into what a person reads. No state but the name
+ * of the verb that complaints begin with.
+ */
+#include "tools/tool.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *current_verb = "";
+
+void tool_set_verb(const char *verb)
+{
+	current_verb = verb;
+}
+
+static void complain(const char *fmt, va_list ap, const char *tail)
+{
+	char line[1024];
+
+	/* One write a line: sixteen ranks complain into one terminal. */
+	vsnprintf(line, sizeof(line), fmt, ap);
+	fprintf(stderr, "collnet%s%s: %s%s\n", *current_verb != 0 ? " " : "", current_verb, line,
+		tail);
+}
+
+void tool_complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	complain(fmt, ap, "");
+	va_end(ap);
+}
+
+int tool_usage(const char *fmt, ...)
+{
+	char tail[128];
+	va_list ap;
+
+	snprintf(tail, sizeof(tail), "; see collnet %s%s--help", current_verb,
+		 *current_verb != 0 ? " " : "");
+	va_start(ap, fmt);
+	complain(fmt, ap, tail);
+	va_end(ap);
+	return TOOL_USAGE;
+}
+
+int tool_split(char *text, const char **out, size_t max, size_t *count, struct cn_err *err)
+{
+	size_t n = 0;
+	char *p = text;
+
+	for (;;) {
+		char *comma = strchr(p, ',');
+
+		if (comma != NULL) {
+			*comma = 0;
+		}
+		if (*p == 0) {
+			return cn_fail(err, COLLNET_EINVAL, "the list has an empty item");
+		}
+		if (n == max) {
+			return cn_fail(err, COLLNET_EINVAL, "the list has more than %zu items",
+				       max);
+		}
+		out[n++] = p;
+		if (comma == NULL) {
+			break;
+		}
+		p = comma + 1;
+	}
+	*count = n;
+	return COLLNET_OK;
+}
+
+static int parse_size_list(char *text, uint64_t limit, uint64_t *out, size_t max, size_t *count,
+			   struct cn_err *err)
+{
+	const char *items[64];
+	uint64_t sizes[64];
+	size_t n, i;
+	int rc;
+
+	rc = tool_split(text, items, max < 64 ? max : 64, &n, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	for (i = 0; i < n; i++) {
+		char most[TOOL_TEXT];
+
+		if (!cn_parse_size(items[i], &sizes[i])) {
+			return cn_fail(err, COLLNET_EINVAL,
+				       "'%.40s' is not a size; write 512, 64k, 1m", items[i]);
+		}
+		if (sizes[i] > limit) {
+			return cn_fail(err, COLLNET_EINVAL, "'%.40s' is larger than the limit, %s",
+				       items[i], tool_format_size(limit, most));
+		}
+	}
+	memcpy(out, sizes, n * sizeof(sizes[0]));
+	*count = n;
+	return COLLNET_OK;
+}
+
+int tool_parse_sizes(const char *text, uint64_t limit, uint64_t *out, size_t max, size_t *count,
+		     struct cn_err *err)
+{
+	char *copy = strdup(text);
+	int rc;
+
+	if (copy == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a list of sizes");
+	}
+	rc = parse_size_list(copy, limit, out, max, count, err);
+	free(copy);
+	return rc;
+}
+
+int tool_parse_switch(const char *text, bool *out, struct cn_err *err)
+{
+	if (strcmp(text, "on") == 0) {
+		*out = true;
+	} else if (strcmp(text, "off") == 0) {
+		*out = false;
+	} else {
+		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is neither on nor off", text);
+	}
+	return COLLNET_OK;
+}
+
+int tool_parse_window(const char *text, uint32_t *out, struct cn_err *err)
+{
+	uint64_t n;
+
+	if (strcmp(text, "auto") == 0) {
+		*out = COLLNET_WINDOW_AUTO;
+	} else if (strcmp(text, "off") == 0) {
+		*out = COLLNET_WINDOW_OFF;
+	} else if (cn_parse_uint(text, 1, 65535, &n)) {
+		*out = (uint32_t)n;
+	} else {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "'%.40s' is not a window; write auto, off, or 1 to 65535 frames",
+			       text);
+	}
+	return COLLNET_OK;
+}
+
+int tool_parse_seconds(const char *text, uint32_t *ms, struct cn_err *err)
+{
+	uint64_t total = 0, scale = 1000;
+	bool point = false, digit = false;
+	const char *p;
+
+	for (p = text; *p != 0; p++) {
+		if (*p == '.' && !point) {
+			point = true;
+			continue;
+		}
+		if (*p < '0' || *p > '9' || (point && scale == 1)) {
+			goto bad;
+		}
+		digit = true;
+		if (point) {
+			scale /= 10;
+			total += (uint64_t)(*p - '0') * scale;
+		} else {
+			total = total * 10 + (uint64_t)(*p - '0') * 1000;
+		}
+		if (total > UINT32_MAX / 2) {
+			goto bad;
+		}
+	}
+	if (!digit || total == 0) {
+		goto bad;
+	}
+	*ms = (uint32_t)total;
+	return COLLNET_OK;
+bad:
+	return cn_fail(err, COLLNET_EINVAL,
+		       "'%.40s' is not a time in seconds; write 30 or 0.5", text);
+}
+
+int tool_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out,
+		      struct cn_err *err)
+{
+	if (!cn_parse_uint(text, min, max, out)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "'%.40s' is not a number from %" PRIu64 " to %" PRIu64, text, min,
+			       max);
+	}
+	return COLLNET_OK;
+}
+
+const char *tool_format_size(uint64_t bytes, char buf[TOOL_TEXT])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB" };
+	unsigned u = 0;
+
+	while (u < 3 && bytes >= 1024 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		u++;
+	}
+	snprintf(buf, TOOL_TEXT, "%" PRIu64 " %s", bytes, units[u]);
+	return buf;
+}
+
+const char *tool_format_rate(uint64_t rate, char buf[TOOL_TEXT])
+{
+	static const char *const units[] = { "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s" };
+	double value = (double)rate;
+	unsigned u = 0;
+
+	while (u < 4 && value >= 1000) {
+		value /= 1000;
+		u++;
+	}
+	snprintf(buf, TOOL_TEXT, "%.4g %s", value, units[u]);
+	return buf;
+}
+
+const char *tool_format_ns(uint64_t ns, char buf[TOOL_TEXT])
+{
+	if (ns < 1000000) {
+		snprintf(buf, TOOL_TEXT, "%.1f us", (double)ns / 1e3);
+	} else if (ns < 1000000000) {
+		snprintf(buf, TOOL_TEXT, "%.2f ms", (double)ns / 1e6);
+	} else {
+		snprintf(buf, TOOL_TEXT, "%.2f s", (double)ns / 1e9);
+	}
+	return buf;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The arithmetic of the benchmark. Pure: no clock, no wire; the caller says who runs where.
+ */
+#include "tools/bench_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define ASSUMED_RATE 20e6
+#define RUN_US 3e6
+#define ITERATIONS_MIN 3
+#define ITERATIONS_MAX 200
+
+/* Blocks that cross a link with r of p ranks on one side, in the busier direction. */
+static double crossing(enum bench_op op, double r, double p)
+{
+	if (r == 0 || r == p) {
+		return 0;
+	}
+	switch (op) {
+	case BENCH_ALLTOALL:
+		return r * (p - r);
+	case BENCH_ALLGATHER:
+		return r > p - r ? r : p - r;
+	case BENCH_BARRIER:
+	case BENCH_PINGPONG:
+	case BENCH_STREAM:
+		break;
+	}
+	return 0;
+}
+
+/* The largest crossing of any node's own link. NAN: no memory. */
+static double node_blocks(enum bench_op op, const struct bench_place *p)
+{
+	uint32_t *count = calloc(p->nodes > 0 ? p->nodes : 1, sizeof(*count));
+	double most = 0;
+	uint32_t i;
+
+	if (count == NULL) {
+		return NAN;
+	}
+	for (i = 0; i < p->ranks; i++) {
+		count[p->node_of[i]]++;
+	}
+	for (i = 0; i < p->nodes; i++) {
+		most = fmax(most, crossing(op, count[i], p->ranks));
+	}
+	free(count);
+	return most;
+}
+
+double bench_node_bytes(enum bench_op op, const struct bench_place *p, uint64_t bytes)
+{
+	return node_blocks(op, p) * (double)bytes;
+}
+
+/* Seconds that a block of one bit takes on the busiest link of the tree, over all links. */
+static double tree_seconds_a_bit(enum bench_op op, const struct bench_place *p)
+{
+	const struct cn_topo *t = p->topo;
+	uint32_t *below = calloc(t->nvertices > 0 ? t->nvertices : 1, sizeof(*below));
+	double worst = 0;
+	uint32_t i, v;
+
+	if (below == NULL) {
+		return NAN;
+	}
+	for (i = 0; i < p->ranks; i++) {
+		v = p->vertex[p->node_of[i]];
+		if (v == CN_TOPO_NONE) {
+			free(below);
+			return NAN;
+		}
+		for (; v != CN_TOPO_NONE; v = t->vertices[v].parent) {
+			below[v]++;
+		}
+	}
+	for (v = 0; v < t->nvertices; v++) {
+		uint32_t link = t->vertices[v].parent_link;
+		double blocks = crossing(op, below[v], p->ranks);
+
+		if (t->vertices[v].parent == CN_TOPO_NONE || blocks == 0) {
+			continue;
+		}
+		if (t->links[link].rate == 0) {
+			worst = NAN;
+			break;
+		}
+		worst = fmax(worst, blocks / (double)t->links[link].rate);
+	}
+	free(below);
+	return worst;
+}
+
+double bench_limit_us(enum bench_op op, const struct bench_place *p, uint64_t bytes)
+{
+	double seconds;
+
+	if (p->nodes < 2) {
+		return NAN;
+	}
+	if (p->rate != 0) {
+		seconds = node_blocks(op, p) / (double)p->rate;
+	} else if (p->topo != NULL) {
+		seconds = tree_seconds_a_bit(op, p);
+	} else {
+		return NAN;
+	}
+	seconds *= (double)bytes * 8;
+	return seconds > 0 ? seconds * 1e6 : NAN; /* NAN stays NAN */
+}
+
+double bench_payload(enum bench_op op, uint32_t ranks, uint64_t bytes)
+{
+	double p = ranks;
+
+	switch (op) {
+	case BENCH_ALLTOALL:
+	case BENCH_ALLGATHER:
+		return p * (p - 1) * (double)bytes;
+	case BENCH_PINGPONG:
+		return 2 * (double)bytes;
+	case BENCH_STREAM:
+		return (double)bytes;
+	case BENCH_BARRIER:
+		break;
+	}
+	return 0;
+}
+
+uint32_t bench_iterations(enum bench_op op, const struct bench_place *p, uint64_t bytes,
+			  double limit_us)
+{
+	double each = limit_us, n;
+
+	if (!isfinite(each)) {
+		each = bench_node_bytes(op, p, bytes) * 8 / ASSUMED_RATE * 1e6;
+	}
+	n = each > 0 ? ceil(RUN_US / each) : ITERATIONS_MAX;
+	if (!(n < ITERATIONS_MAX)) {
+		return ITERATIONS_MAX;
+	}
+	return n > ITERATIONS_MIN ? (uint32_t)n : ITERATIONS_MIN;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+struct bench_times bench_summary(uint64_t *v, size_t n)
+{
+	struct bench_times t = { NAN, NAN, NAN };
+	size_t at;
+
+	if (n == 0) {
+		return t;
+	}
+	qsort(v, n, sizeof(*v), compare_u64);
+	t.min = (double)v[0];
+	t.median = ((double)v[(n - 1) / 2] + (double)v[n / 2]) / 2;
+	at = n - n / 100; /* the smallest rank with at least 99 % at or below it */
+	t.p99 = (double)v[at - 1];
+	return t;
+}
+
+static int compare_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+double bench_median(double *v, size_t n)
+{
+	if (n == 0) {
+		return NAN;
+	}
+	qsort(v, n, sizeof(*v), compare_double);
+	return (v[(n - 1) / 2] + v[n / 2]) / 2;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * collnet: one command with verbs. This file knows their names; each verb lives in its own.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tool.h"
+
+static const struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *description;
+} verbs[] = {
+	{ "bench", collnet_cmd_bench, "measure exchange, allgather, barrier and messages" },
+	{ "lab", collnet_cmd_lab, "an emulated cluster on this machine" },
+	{ "status", collnet_cmd_status, "what this node's daemon knows" },
+};
+
+static void help(void)
+{
+	size_t i;
+
+	puts("usage: collnet VERB [OPTION...]\n"
+	     "\n"
+	     "Collective communication on plain Ethernet.\n"
+	     "\n"
+	     "verbs:");
+	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		printf("  %-8s %s\n", verbs[i].name, verbs[i].description);
+	}
+	puts("\n"
+	     "Each verb has its own --help, and a manual page: collnet-bench(1), collnet-lab(1),\n"
+	     "collnet-status(1).\n"
+	     "\n"
+	     "  --help     this text\n"
+	     "  --version  the version");
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	if (argc < 2) {
+		return tool_usage("which verb?");
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		help();
+		return TOOL_OK;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		printf("collnet %s\n", collnet_version());
+		return TOOL_OK;
+	}
+	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(argv[1], verbs[i].name) == 0) {
+			tool_set_verb(verbs[i].name);
+			return verbs[i].run(argc - 1, argv + 1);
+		}
+	}
+	return tool_usage("there is no verb '%.40s'", argv[1]);
+}

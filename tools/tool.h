@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the verbs of the collnet command share: exit statuses, complaints, the parsing of what a
+ * person types, and a writer of JSON.
+ */
+#ifndef COLLNET_TOOL_H
+#define COLLNET_TOOL_H
+
+#include <stdio.h>
+
+#include "util/util.h"
+
+/* Exit statuses. */
+#define TOOL_OK 0
+#define TOOL_FAILED 1 /* something went wrong, or a check found wrong bytes */
+#define TOOL_USAGE 2  /* the command line is not valid */
+
+/* The verbs: argv[0] is the verb. They return an exit status. */
+int collnet_cmd_bench(int argc, char **argv);
+int collnet_cmd_lab(int argc, char **argv);
+int collnet_cmd_status(int argc, char **argv);
+
+/* One line on stderr, "collnet VERB: ...". tool_set_verb() keeps the pointer. */
+void tool_set_verb(const char *verb);
+void tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same, followed by where help is; returns TOOL_USAGE. */
+int tool_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- args.c: what a person types; errors are COLLNET_EINVAL with a sentence --------------- */
+
+/* "1k,64k,1m": up to max sizes, each at most `limit`. */
+int tool_parse_sizes(const char *text, uint64_t limit, uint64_t *out, size_t max, size_t *count,
+		     struct cn_err *err);
+/* "a,b,c": cuts `text` in place; out[] points into it. Empty items are an error. */
+int tool_split(char *text, const char **out, size_t max, size_t *count, struct cn_err *err);
+/* "on" or "off". */
+int tool_parse_switch(const char *text, bool *out, struct cn_err *err);
+/* "auto", "off", or a number of frames: a value for collnet_coll_options.window. */
+int tool_parse_window(const char *text, uint32_t *out, struct cn_err *err);
+/* "30", "0.5" seconds -> milliseconds, 1 .. UINT32_MAX / 2. */
+int tool_parse_seconds(const char *text, uint32_t *ms, struct cn_err *err);
+/* A number within [min, max]. */
+int tool_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out,
+		      struct cn_err *err);
+
+#define TOOL_TEXT 32
+/* "16 KiB", "1000 B"; "20 Mbit/s"; "12.3 us", "4.56 ms". Return buf. */
+const char *tool_format_size(uint64_t bytes, char buf[TOOL_TEXT]);
+const char *tool_format_rate(uint64_t bits_per_second, char buf[TOOL_TEXT]);
+const char *tool_format_ns(uint64_t ns, char buf[TOOL_TEXT]);
+
+/* ---- json.c ------------------------------------------------------------------------------ */
+
+/*
+ * Writes one JSON value, normally an object, and a newline. Inside an object every call names its
+ * key, inside an array the key is NULL. Wrong nesting is a mistake of the caller and asserted.
+ */
+#define JSON_DEPTH 16
+struct json {
+	FILE *out;
+	unsigned depth;
+	bool some[JSON_DEPTH + 1]; /* this level has an item already */
+};
+
+void json_begin(struct json *j, FILE *out);
+/* Newline and flush; false: the stream could not be written. */
+bool json_end(struct json *j);
+void json_object(struct json *j, const char *key);
+void json_object_end(struct json *j);
+void json_array(struct json *j, const char *key);
+void json_array_end(struct json *j);
+void json_string(struct json *j, const char *key, const char *value); /* NULL: null */
+void json_uint(struct json *j, const char *key, uint64_t value);
+/* Not finite: null. `decimals` after the point. */
+void json_double(struct json *j, const char *key, double value, int decimals);
+void json_bool(struct json *j, const char *key, bool value);
+void json_null(struct json *j, const char *key);
+
+#endif

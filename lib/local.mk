@@ -61,7 +61,8 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/link.c \
 	lib/link/link.h \
 	lib/link/mem.c \
-	lib/link/packet.c
+	lib/link/packet.c \
+	lib/link/pcap.c
 
 lib_libcn_coll_la_SOURCES = \
 	lib/coll/engine.h

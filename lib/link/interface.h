@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which Ethernet interface to use. A wrong guess shows later as a hang, so there is no guess:
+ * the interface that was named, or the only one that can be meant, or a refusal that lists them.
+ */
+#ifndef CN_INTERFACE_H
+#define CN_INTERFACE_H
+
+#include "util/util.h"
+
+#define CN_INTERFACE_NAME 16 /* IFNAMSIZ */
+#define CN_INTERFACE_MTU_MIN 576
+#define CN_INTERFACES_MAX 4096
+
+struct cn_interface {
+	char name[CN_INTERFACE_NAME];
+	int index;
+	uint32_t mtu;
+	uint8_t mac[6];
+	bool ethernet; /* ARPHRD_ETHER with an address of six bytes */
+	bool loopback;
+	bool up;      /* brought up by the administrator */
+	bool running; /* has a carrier, too */
+	bool enslaved;/* port of a bridge, a bond or the like: its master is the one to use */
+};
+
+/* The interfaces of this network namespace; *out is freed by the caller. */
+int cn_interface_list(struct cn_interface **out, size_t *count, struct cn_err *err);
+
+/*
+ * The one of the list to use; `name` NULL or "": the only candidate. COLLNET_EIFACE with a
+ * sentence that says what to do.
+ */
+int cn_interface_pick(const struct cn_interface *list, size_t count, const char *name,
+		      struct cn_interface *out, struct cn_err *err);
+
+/* Both of the above. */
+int cn_interface_choose(const char *name, struct cn_interface *out, struct cn_err *err);
+
+#endif

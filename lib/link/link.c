@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Opening links of the kinds that live on an interface, and what these kinds share.
+ */
+#include "link/link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "link/kinds.h"
+
+#define RING_FRAMES_DEFAULT 2048
+#define RING_FRAMES_MAX 65536
+#define RING_BYTES_DEFAULT ((uint32_t)8 << 20) /* jumbo frames get fewer slots by default */
+#define QUEUE_FRAMES_DEFAULT 8
+#define QUEUE_FRAMES_MAX 1024
+#define ETHERTYPE_MIN 0x0600 /* below are lengths, not types */
+
+static const struct {
+	const char *name;
+	cn_link_opener open;
+} kinds[] = {
+	{ "packet", cn_link_open_packet },
+	{ "pcap", cn_link_open_pcap },
+};
+
+void cn_link_filter(char text[CN_LINK_FILTER], uint16_t ethertype, const uint8_t mac[6])
+{
+	char own[18];
+
+	snprintf(own, sizeof(own), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+		 mac[4], mac[5]);
+	snprintf(text, CN_LINK_FILTER,
+		 "ether proto 0x%04x and (ether dst %s or ether dst ff:ff:ff:ff:ff:ff) and "
+		 "not ether src %s", ethertype, own, own);
+}
+
+/*
+ * The kernel counts a waiting frame by the memory it holds: a short one is one piece of 2^n bytes
+ * with its descriptor, a long one is pages and a small piece. It takes a frame while less than
+ * the buffer is in use, and doubles the value it is given.
+ */
+int cn_link_send_buffer(uint32_t frames, uint32_t mtu)
+{
+	const uint32_t descriptor = 256, info = 320, reserve = 64;
+	uint32_t piece = 1024, held;
+
+	if (reserve + CN_ETH_HEADER + mtu < 4096) {
+		while (piece < CN_ETH_HEADER + mtu + reserve + info) {
+			piece *= 2;
+		}
+		held = descriptor + piece;
+	} else {
+		held = 3 * descriptor + (mtu + 4095) / 4096 * 4096;
+	}
+	return (int)((frames * held - held / 2) / 2);
+}
+
+int cn_link_refused(const char *interface, const char *what, int e, struct cn_err *err)
+{
+	if (e == EPERM || e == EACCES) {
+		return cn_fail(err, COLLNET_EPERM,
+			       "no permission for raw sockets on %s: needs CAP_NET_RAW (run as "
+			       "root, or setcap cap_net_raw+ep), or use collnetd", interface);
+	}
+	return cn_fail(err, COLLNET_ESYSTEM, "interface %s: %s: %s", interface, what, strerror(e));
+}
+
+/* The configuration with its defaults filled in. */
+static int complete_config(struct cn_link_config *c, uint32_t mtu, struct cn_err *err)
+{
+	if (c->ethertype < ETHERTYPE_MIN) {
+		return cn_fail(err, COLLNET_EINVAL, "0x%04x is not an EtherType: choose one from "
+			       "0x0600 up, such as 0x88b5", c->ethertype);
+	}
+	if (c->ring_frames > RING_FRAMES_MAX || c->queue_frames > QUEUE_FRAMES_MAX) {
+		return cn_fail(err, COLLNET_EINVAL, "a receive ring of %u and a send queue of %u "
+			       "frames: at most %d and %d are possible", c->ring_frames,
+			       c->queue_frames, RING_FRAMES_MAX, QUEUE_FRAMES_MAX);
+	}
+	if (c->ring_frames == 0) {
+		c->ring_frames = RING_BYTES_DEFAULT / mtu;
+		if (c->ring_frames > RING_FRAMES_DEFAULT) {
+			c->ring_frames = RING_FRAMES_DEFAULT;
+		}
+	}
+	if (c->queue_frames == 0) {
+		c->queue_frames = QUEUE_FRAMES_DEFAULT;
+	}
+	return 0;
+}
+
+int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err)
+{
+	struct cn_link_config c = *config;
+	struct cn_interface i;
+	cn_link_opener open = NULL;
+	int r;
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		if (c.kind == NULL || strcmp(c.kind, kinds[k].name) == 0) {
+			open = kinds[k].open;
+			break;
+		}
+	}
+	if (open == NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "no link '%.40s' (there are: packet, pcap)",
+			       c.kind);
+	}
+	r = cn_interface_choose(c.interface, &i, err);
+	if (r < 0) {
+		return r;
+	}
+	if (i.mtu > CN_LINK_MTU_MAX) {
+		i.mtu = CN_LINK_MTU_MAX;
+	}
+	r = complete_config(&c, i.mtu, err);
+	if (r < 0) {
+		return r;
+	}
+	return open(&c, &i, out, err);
+}
+
+void cn_link_close(struct cn_link *l)
+{
+	if (l != NULL) {
+		l->ops->close(l);
+	}
+}
+
+size_t cn_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
+{
+	return l->ops->recv(l, out, max);
+}
+
+void cn_link_release(struct cn_link *l)
+{
+	l->ops->release(l);
+}
+
+int cn_link_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
+{
+	return l->ops->send(l, frames, n);
+}
+
+void cn_link_counters(struct cn_link *l, struct cn_link_counters *out)
+{
+	l->ops->counters(l, out);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The portable link: libpcap receives, libnet builds and injects.
+ *
+ * libpcap lends its buffer only during the callback, so frames are copied into slots of our own,
+ * at most RECEIVE_BATCH at a time. libnet sends one frame a call, from one block that is built
+ * once and updated by its tag; libnet copies it into memory that it allocates, so this link is
+ * the exception to "no allocation after opening", and it does not grow. Its socket receives by
+ * default all that the machine receives; it gets a filter that lets nothing pass.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libnet.h>
+#include <linux/filter.h>
+#include <pcap/pcap.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "link/kinds.h"
+
+#define RECEIVE_BATCH 64
+
+struct slot {
+	uint8_t *data;
+	size_t len;
+};
+
+struct pcap_link {
+	struct cn_link link;
+	pcap_t *pcap;
+	libnet_t *net;
+	libnet_ptag_t tag;
+	uint16_t ethertype;
+	uint32_t frame_max;
+	uint8_t *memory;
+	uint8_t *payload; /* what libnet is given: all after the Ethernet header */
+	struct slot slots[RECEIVE_BATCH];
+	size_t taken;
+	bool gone; /* the loss of the interface is logged */
+	struct cn_link_counters counters;
+};
+
+static void report_gone(struct pcap_link *p, const char *why)
+{
+	if (!p->gone) {
+		p->gone = true;
+		cn_log(COLLNET_LOG_ERROR, "interface %s: %s", p->link.interface, why);
+	}
+}
+
+static void take_frame(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
+{
+	struct pcap_link *p = (struct pcap_link *)(void *)user;
+	struct slot *s = &p->slots[p->taken];
+
+	if (h->caplen < h->len || h->caplen > p->frame_max) {
+		p->counters.ring_drops++;
+		return;
+	}
+	/* libpcap puts VLAN tags back into the frame: then it is not of our type. */
+	if (h->caplen < CN_ETH_HEADER || data[12] != p->ethertype >> 8 ||
+	    data[13] != (p->ethertype & 0xff)) {
+		return;
+	}
+	memcpy(s->data, data, h->caplen);
+	s->len = h->caplen;
+	p->taken++;
+}
+
+static size_t pcap_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
+{
+	struct pcap_link *p = (struct pcap_link *)l;
+	size_t first = p->taken;
+	size_t room = RECEIVE_BATCH - first;
+	int r;
+
+	if (max > room) {
+		max = room;
+	}
+	if (max == 0) {
+		return 0;
+	}
+	r = pcap_dispatch(p->pcap, (int)max, take_frame, (u_char *)p);
+	if (r < 0 && r != PCAP_ERROR_BREAK) {
+		report_gone(p, pcap_geterr(p->pcap));
+	}
+	for (size_t i = first; i < p->taken; i++) {
+		out[i - first].data = p->slots[i].data;
+		out[i - first].len = p->slots[i].len;
+	}
+	return p->taken - first;
+}
+
+static void pcap_link_release(struct cn_link *l)
+{
+	((struct pcap_link *)l)->taken = 0;
+}
+
+/* Sends one frame; 0 or the errno. */
+static int inject(struct pcap_link *p, const struct cn_frame *f)
+{
+	size_t head = (size_t)f->head_len - CN_ETH_HEADER;
+	size_t len = head + f->payload_len;
+	libnet_ptag_t tag;
+
+	if (f->head_len < CN_ETH_HEADER || len > p->link.mtu) {
+		return EMSGSIZE;
+	}
+	memcpy(p->payload, f->head + CN_ETH_HEADER, head);
+	if (f->payload_len > 0) {
+		memcpy(p->payload + head, f->payload, f->payload_len);
+	}
+	if (len < CN_ETH_MIN - CN_ETH_HEADER) {
+		memset(p->payload + len, 0, CN_ETH_MIN - CN_ETH_HEADER - len);
+		len = CN_ETH_MIN - CN_ETH_HEADER;
+	}
+	tag = libnet_build_ethernet(f->head, f->head + 6,
+				    (uint16_t)(f->head[12] << 8 | f->head[13]), p->payload,
+				    (uint32_t)len, p->net, p->tag);
+	if (tag == -1) {
+		/* libnet has thrown the block away; the next frame starts a new one. */
+		libnet_clear_packet(p->net);
+		p->tag = LIBNET_PTAG_INITIALIZER;
+		return ENOMEM;
+	}
+	p->tag = tag;
+	errno = 0;
+	if (libnet_write(p->net) != (int)(CN_ETH_HEADER + len)) {
+		return errno != 0 ? errno : EIO;
+	}
+	return 0;
+}
+
+static int pcap_link_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
+{
+	struct pcap_link *p = (struct pcap_link *)l;
+
+	for (size_t i = 0; i < n; i++) {
+		int e = inject(p, &frames[i]);
+
+		switch (e) {
+		case 0:
+			p->gone = false;
+			break;
+		case EINTR:
+			i--;
+			break;
+		case EAGAIN:
+		case ENOMEM:
+			p->counters.send_full++;
+			return (int)i;
+		case ENETDOWN:
+		case ENXIO:
+		case ENODEV:
+			report_gone(p, strerror(e));
+			p->counters.send_errors++;
+			return i > 0 ? (int)i : COLLNET_EIFACE;
+		default:
+			/* Also ENOBUFS: the queueing discipline dropped it, and says not when to
+			 * try again. It is lost, as on the wire. */
+			if (p->counters.send_errors++ == 0) {
+				cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s",
+				       l->interface, strerror(e));
+			}
+			break;
+		}
+	}
+	return (int)n;
+}
+
+static void pcap_link_counters(struct cn_link *l, struct cn_link_counters *out)
+{
+	struct pcap_link *p = (struct pcap_link *)l;
+	struct pcap_stat s;
+
+	*out = p->counters;
+	/* libpcap adds up what the kernel reports. */
+	if (pcap_stats(p->pcap, &s) == 0) {
+		out->ring_drops += s.ps_drop;
+	}
+}
+
+static void pcap_link_close(struct cn_link *l)
+{
+	struct pcap_link *p = (struct pcap_link *)l;
+
+	if (p->pcap != NULL) {
+		pcap_close(p->pcap);
+	}
+	if (p->net != NULL) {
+		libnet_destroy(p->net);
+	}
+	free(p->memory);
+	free(p->payload);
+	free(p);
+}
+
+static const struct cn_link_ops pcap_link_ops = {
+	.name = "pcap",
+	.recv = pcap_link_recv,
+	.release = pcap_link_release,
+	.send = pcap_link_send,
+	.counters = pcap_link_counters,
+	.close = pcap_link_close,
+};
+
+static int refused_by_pcap(struct pcap_link *p, int code, struct cn_err *err)
+{
+	const char *name = p->link.interface;
+
+	switch (code) {
+	case PCAP_ERROR_PERM_DENIED:
+		return cn_link_refused(name, "libpcap", EPERM, err);
+	case PCAP_ERROR_NO_SUCH_DEVICE:
+		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", name);
+	case PCAP_ERROR_IFACE_NOT_UP:
+		return cn_fail(err, COLLNET_EIFACE, "interface %s is down: bring it up with 'ip "
+			       "link set %s up'", name, name);
+	default:
+		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", name,
+			       pcap_geterr(p->pcap));
+	}
+}
+
+static int open_receiver(struct pcap_link *p, const struct cn_link_config *config,
+			 struct cn_err *err)
+{
+	char text[CN_LINK_FILTER], why[PCAP_ERRBUF_SIZE];
+	struct bpf_program program;
+	int r;
+
+	p->pcap = pcap_create(p->link.interface, why);
+	if (p->pcap == NULL) {
+		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s",
+			       p->link.interface, why);
+	}
+	pcap_set_snaplen(p->pcap, (int)p->frame_max);
+	pcap_set_promisc(p->pcap, 0);
+	pcap_set_immediate_mode(p->pcap, 1);
+	/* What libpcap puts around a frame is some tens of bytes. */
+	pcap_set_buffer_size(p->pcap, (int)(config->ring_frames * (p->frame_max + 100)));
+	r = pcap_activate(p->pcap);
+	if (r < 0) {
+		return refused_by_pcap(p, r, err);
+	}
+	if (pcap_datalink(p->pcap) != DLT_EN10MB) {
+		return cn_fail(err, COLLNET_EIFACE, "interface %s is not Ethernet",
+			       p->link.interface);
+	}
+	cn_link_filter(text, config->ethertype, p->link.mac);
+	if (pcap_compile(p->pcap, &program, text, 1, PCAP_NETMASK_UNKNOWN) != 0) {
+		return refused_by_pcap(p, PCAP_ERROR, err);
+	}
+	r = pcap_setfilter(p->pcap, &program);
+	pcap_freecode(&program);
+	if (r != 0 || pcap_setdirection(p->pcap, PCAP_D_IN) != 0) {
+		return refused_by_pcap(p, PCAP_ERROR, err);
+	}
+	if (pcap_setnonblock(p->pcap, 1, why) != 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s",
+			       p->link.interface, why);
+	}
+	p->link.recv_fd = pcap_get_selectable_fd(p->pcap);
+	if (p->link.recv_fd < 0) {
+		return cn_fail(err, COLLNET_EUNSUPPORTED, "interface %s: libpcap has no "
+			       "descriptor to wait for", p->link.interface);
+	}
+	return 0;
+}
+
+/* libnet's socket only sends: nothing more gets in, and what is in already is thrown away. */
+static int make_deaf(int fd)
+{
+	struct sock_filter none = { .code = BPF_RET | BPF_K };
+	struct sock_fprog program = { .len = 1, .filter = &none };
+	uint8_t byte;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0) {
+		return -1;
+	}
+	while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) >= 0) {
+		/* bounded by the receive buffer */
+	}
+	return 0;
+}
+
+static int open_sender(struct pcap_link *p, const struct cn_link_config *config,
+		       struct cn_err *err)
+{
+	int send_buffer = cn_link_send_buffer(config->queue_frames, p->link.mtu);
+	char why[LIBNET_ERRBUF_SIZE];
+	int fd, flags;
+
+	errno = 0;
+	p->net = libnet_init(LIBNET_LINK_ADV, p->link.interface, why);
+	if (p->net == NULL) {
+		if (errno == EPERM) {
+			return cn_link_refused(p->link.interface, "libnet", errno, err);
+		}
+		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libnet: %.200s",
+			       p->link.interface, why);
+	}
+	p->tag = LIBNET_PTAG_INITIALIZER;
+	fd = libnet_getfd(p->net);
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || make_deaf(fd) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(send_buffer)) < 0) {
+		return cn_link_refused(p->link.interface, "libnet's socket", errno, err);
+	}
+	p->link.send_fd = fd;
+	return 0;
+}
+
+int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_interface *i,
+		      struct cn_link **out, struct cn_err *err)
+{
+	struct pcap_link *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (p == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a link");
+	}
+	p->link.ops = &pcap_link_ops;
+	p->link.mtu = i->mtu;
+	p->link.recv_fd = -1;
+	p->link.send_fd = -1;
+	memcpy(p->link.mac, i->mac, sizeof(p->link.mac));
+	memcpy(p->link.interface, i->name, sizeof(i->name));
+	p->ethertype = config->ethertype;
+	p->frame_max = CN_ETH_HEADER + i->mtu;
+	p->memory = calloc(RECEIVE_BATCH, p->frame_max);
+	p->payload = calloc(1, i->mtu);
+	if (p->memory == NULL || p->payload == NULL) {
+		pcap_link_close(&p->link);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a link");
+	}
+	for (size_t k = 0; k < RECEIVE_BATCH; k++) {
+		p->slots[k].data = p->memory + k * p->frame_max;
+	}
+	r = open_receiver(p, config, err);
+	if (r == 0) {
+		r = open_sender(p, config, err);
+	}
+	if (r < 0) {
+		pcap_link_close(&p->link);
+		return r;
+	}
+	*out = &p->link;
+	return 0;
+}

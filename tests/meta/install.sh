@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What make install gives: the example compiles with what pkg-config says, shared and static, the
+# commands run, and everything is where it belongs.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+t=$(mktemp -d) || exit 1
+trap 'rm -rf "$t"' EXIT
+export PKG_CONFIG_PATH="$PREFIX/lib/pkgconfig"
+for f in include/collnet/collnet.h lib/libcollnet.so lib/libcollnet.a lib/pkgconfig/collnet.pc \
+	bin/collnet sbin/collnetd lib/systemd/system/collnetd.service share/man/man1/collnet.1 \
+	share/man/man8/collnetd.8; do
+	[ -e "$PREFIX/$f" ] || {
+		echo "make install does not install $f"
+		exit 1
+	}
+done
+set -ex
+# shellcheck disable=SC2046 # a list of flags
+for example in examples/*.c; do
+	${CC:-cc} -std=c11 -Wall -Wextra -Werror "$example" -o "$t/shared" \
+		$(pkg-config --cflags --libs collnet)
+	LD_LIBRARY_PATH=$PREFIX/lib ldd "$t/shared" | grep "$PREFIX/lib/libcollnet.so"
+	${CC:-cc} -std=c11 "$example" -o "$t/static" $(pkg-config --cflags collnet) \
+		"$PREFIX/lib/libcollnet.a" \
+		$(pkg-config --static --libs-only-l collnet | sed 's/-lcollnet //')
+done
+"$PREFIX/bin/collnet" --version
+"$PREFIX/sbin/collnetd" --version

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A frame came in: strangers out first, then who it is from, then what it says. */
+#include <string.h>
+
+#include "proto/peer.h"
+#include "proto/serial.h"
+
+/* Hellos to one peer are at least this far apart, whatever arrives. */
+static const cn_time hello_spacing = 20 * CN_MS;
+
+void cn_hello_ask(struct cn_peer *p, bool want)
+{
+	struct cn_node *n = p->node;
+
+	if (p->hello_last != 0 && n->now - p->hello_last < hello_spacing && !p->hello_due) {
+		return;
+	}
+	p->hello_last = n->now;
+	p->hello_due = true;
+	p->hello_want |= want;
+	cn_peer_ready(p);
+}
+
+static bool mtu_matches(struct cn_peer *p, const struct cn_hello *h)
+{
+	if (h->mtu == p->node->config.mtu) {
+		return true;
+	}
+	if (!p->mtu_told) {
+		cn_log(COLLNET_LOG_ERROR, "node %s has MTU %u and this node %u: set them alike",
+		       h->name, h->mtu, p->node->config.mtu);
+		p->mtu_told = true;
+	}
+	return false;
+}
+
+/*
+ * A hello. Broadcast ones say who is there; a unicast one also says which life of the connection
+ * its sender is in, and only that brings a peer up: then both sides agree on epochs and lives.
+ */
+void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
+		   const uint8_t *body)
+{
+	struct cn_hello h;
+	struct cn_peer *p = cn_peer_by_mac(n, mac);
+	bool unicast = (w->flags & CN_FLAG_UNICAST) != 0;
+
+	if (!cn_hello_get(body, w->length, &h)) {
+		n->stats.bad_frames++;
+		return;
+	}
+	if (p == NULL && (w->flags & CN_FLAG_BYE) == 0) {
+		p = cn_peer_add(n, mac);
+	}
+	if (p == NULL) {
+		n->stats.stale_frames++;
+		return;
+	}
+	if ((w->flags & CN_FLAG_BYE) != 0) {
+		if (h.epoch == p->epoch) {
+			cn_peer_down(p, CN_PEER_BYE);
+		}
+		return;
+	}
+	if (!mtu_matches(p, &h)) {
+		return;
+	}
+	p->heard = n->now;
+	if (p->state == CN_PEER_UP && (h.epoch != p->epoch || (unicast && h.life != p->life_in))) {
+		cn_peer_down(p, CN_PEER_RESTARTED);
+	}
+	if (h.epoch != p->epoch) {
+		p->epoch = h.epoch;
+		p->life_in = 0;
+	}
+	memcpy(p->name, h.name, sizeof(p->name));
+	p->mtu = h.mtu;
+	if (unicast) {
+		p->life_in = h.life;
+		if ((w->flags & CN_FLAG_WANT) != 0) {
+			cn_hello_ask(p, false);
+		}
+		if (p->state != CN_PEER_UP && cn_peer_up(p) != COLLNET_OK) {
+			cn_log(COLLNET_LOG_ERROR, "no memory for node %s", p->name);
+		}
+	} else if (p->state != CN_PEER_UP || (w->flags & CN_FLAG_WANT) != 0) {
+		cn_hello_ask(p, p->state != CN_PEER_UP);
+	}
+}
+
+static void ack_taken(struct cn_peer *p, const struct cn_wire *w)
+{
+	if ((w->flags & CN_FLAG_ASK) != 0) {
+		p->ack_due = true;
+		cn_peer_ready(p);
+	}
+	if (w->ack != p->tx.una) {
+		return; /* it asks for an older or impossible place */
+	}
+	if ((w->flags & CN_FLAG_BUSY) != 0) {
+		cn_sender_busy(p);
+	} else if ((w->flags & CN_FLAG_NAK) != 0) {
+		cn_sender_nak(p);
+	} else if (p->tx.hold_until != 0) {
+		p->tx.hold = 0;
+		cn_sender_timeout(p); /* it has buffers again: go on at once */
+		cn_peer_reschedule(p);
+	}
+}
+
+void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t len)
+{
+	struct cn_wire w;
+	struct cn_peer *p;
+	enum cn_wire_fault fault;
+
+	n->now = now;
+	if (len < CN_ETH_HEADER) {
+		n->stats.bad_frames++;
+		return;
+	}
+	fault = cn_wire_get(frame + CN_ETH_HEADER, len - CN_ETH_HEADER, n->config.cluster, &w);
+	if (fault == CN_WIRE_OK && w.length > n->payload && w.type != CN_TYPE_HELLO) {
+		fault = CN_WIRE_BAD;
+	}
+	if (fault != CN_WIRE_OK) {
+		*(fault == CN_WIRE_FOREIGN ? &n->stats.foreign_frames : &n->stats.bad_frames) += 1;
+		return;
+	}
+	/* From ourselves, or from a group address: nobody sends so. */
+	if ((frame[6] & 1) != 0 || memcmp(frame + 6, n->config.mac, 6) == 0) {
+		n->stats.bad_frames++;
+		return;
+	}
+	n->stats.bytes_received += len < CN_ETH_MIN ? CN_ETH_MIN : len;
+	if (w.type == CN_TYPE_HELLO) {
+		n->stats.frames_received++;
+		cn_hello_take(n, frame + 6, &w, frame + CN_HEAD);
+		return;
+	}
+	p = cn_peer_by_mac(n, frame + 6);
+	if (p == NULL || p->state != CN_PEER_UP || w.session != p->session_in) {
+		n->stats.stale_frames++;
+		if (p != NULL) {
+			cn_hello_ask(p, true);
+		}
+		return;
+	}
+	n->stats.frames_received++;
+	p->heard = now;
+	p->probes = 0;
+	cn_sender_ack(p, w.ack);
+	if (w.type == CN_TYPE_ACK) {
+		ack_taken(p, &w);
+	} else {
+		cn_receiver_data(p, &w, frame + CN_HEAD);
+	}
+}

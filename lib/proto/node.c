@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The transport of one node: its life, its output, its timers. Input is in input.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/peer.h"
+#include "proto/serial.h"
+
+void cn_node_config_init(struct cn_node_config *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->ethertype = 0x88b5;
+	c->cluster = 1;
+	c->mtu = 1500;
+	c->window = 128;
+	c->max_peers = 4096;
+	c->pool_frames = 1024;
+	c->rto_min = 30 * CN_MS;
+	c->rto_first = 120 * CN_MS;
+	c->ack_delay = 25 * CN_MS;
+	c->dead_after = 1500 * CN_MS;
+	c->hello_interval = 500 * CN_MS;
+}
+
+static int check_config(const struct cn_node_config *c, struct cn_err *err)
+{
+	if (c->epoch == 0 || !cn_valid_name(c->name)) {
+		return cn_fail(err, COLLNET_EINVAL, "a node needs an epoch and a valid name");
+	}
+	if (c->mtu < 576 || c->mtu > 65000) {
+		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
+	}
+	if (c->window < 2 || c->window > 1024 || c->max_peers < 1 || c->max_peers > 65535 ||
+	    c->pool_frames < 16) {
+		return cn_fail(err, COLLNET_EINVAL, "a bound of the transport is out of range");
+	}
+	return COLLNET_OK;
+}
+
+int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, void *ctx,
+		struct cn_node **out, struct cn_err *err)
+{
+	struct cn_node *n;
+	uint32_t slots = 16;
+	int r = check_config(c, err);
+
+	if (r != COLLNET_OK) {
+		return r;
+	}
+	while (slots < 2 * c->max_peers) {
+		slots *= 2;
+	}
+	n = calloc(1, sizeof(*n));
+	if (n == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
+	}
+	n->config = *c;
+	n->ops = ops;
+	n->ctx = ctx;
+	n->payload = c->mtu - CN_WIRE_HEADER;
+	n->hash_mask = slots - 1;
+	n->window.limit = COLLNET_WINDOW_OFF;
+	n->peers = calloc(c->max_peers, sizeof(struct cn_peer *));
+	n->hash = calloc(slots, sizeof(*n->hash));
+	/* a buffer: room for its list's link and length, and a frame's payload */
+	if (n->peers == NULL || n->hash == NULL ||
+	    cn_heap_init(&n->timers, c->max_peers + 1) != COLLNET_OK ||
+	    cn_pool_init(&n->pool, c->mtu, c->pool_frames) != COLLNET_OK) {
+		cn_node_free(n);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
+	}
+	n->hello_timer.owner = NULL;
+	cn_heap_set(&n->timers, &n->hello_timer, 0);
+	*out = n;
+	return COLLNET_OK;
+}
+
+void cn_node_free(struct cn_node *n)
+{
+	if (n == NULL) {
+		return;
+	}
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		free(n->peers[i]->tx.ring);
+		free(n->peers[i]);
+	}
+	free(n->peers);
+	free(n->hash);
+	cn_heap_fini(&n->timers);
+	cn_pool_fini(&n->pool);
+	free(n);
+}
+
+/* ---- output --------------------------------------------------------------------------- */
+
+static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
+		  const uint8_t *payload, struct cn_frame *out)
+{
+	size_t len = CN_HEAD + (size_t)w->length;
+
+	memcpy(out->head, mac, 6);
+	memcpy(out->head + 6, n->config.mac, 6);
+	out->head[12] = (uint8_t)(n->config.ethertype >> 8);
+	out->head[13] = (uint8_t)n->config.ethertype;
+	cn_wire_put(out->head + CN_ETH_HEADER, w);
+	out->head_len = CN_HEAD;
+	out->payload = payload;
+	out->payload_len = payload != NULL ? w->length : 0;
+	n->stats.frames_sent++;
+	n->stats.bytes_sent += len < CN_ETH_MIN ? CN_ETH_MIN : len;
+}
+
+static void build_hello(struct cn_node *n, struct cn_peer *p, uint8_t flags, struct cn_frame *out)
+{
+	static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	struct cn_hello h = {.epoch = n->config.epoch, .mtu = n->config.mtu,
+			     .life = p != NULL ? p->life_out : 0};
+	struct cn_wire w = {.type = CN_TYPE_HELLO, .flags = flags, .cluster = n->config.cluster};
+	size_t len;
+
+	memcpy(h.name, n->config.name, sizeof(h.name));
+	len = cn_hello_put(out->head + CN_HEAD, &h);
+	w.length = (uint16_t)len;
+	build(n, p != NULL ? p->mac : everyone, &w, NULL, out);
+	out->head_len = (uint16_t)(CN_HEAD + len);
+}
+
+static void build_ack(struct cn_peer *p, struct cn_frame *out)
+{
+	struct cn_node *n = p->node;
+	struct cn_wire w = {.type = CN_TYPE_ACK, .cluster = n->config.cluster,
+			    .session = p->session_out, .seq = p->tx.end, .ack = p->rx.expected};
+
+	if (p->busy_due) {
+		w.flags |= CN_FLAG_BUSY;
+	} else if (p->nak_due) {
+		w.flags |= CN_FLAG_NAK;
+		n->stats.naks_sent++;
+	}
+	if (p->probe_due) {
+		w.flags |= CN_FLAG_ASK;
+	}
+	p->nak_due = p->busy_due = p->probe_due = false;
+	cn_receiver_acked(p);
+	cn_peer_reschedule(p);
+	build(n, p->mac, &w, NULL, out);
+	n->stats.acks_sent++;
+	n->stats.ack_bytes_sent += CN_ETH_MIN;
+}
+
+static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
+{
+	struct cn_node *n = p->node;
+	const struct cn_sent *s = cn_sender_entry(p, seq);
+	struct cn_wire w = {.type = s->type, .flags = s->flags, .cluster = n->config.cluster,
+			    .length = s->len, .session = p->session_out, .seq = seq,
+			    .ack = p->rx.expected, .stream = s->stream};
+
+	/* A refusal or a gap is said by an ACK frame of its own; all else this frame says too. */
+	if (!p->busy_due && !p->nak_due) {
+		cn_receiver_acked(p);
+	}
+	cn_peer_reschedule(p);
+	build(n, p->mac, &w, s->payload, out);
+}
+
+static void build_again(struct cn_peer *p, struct cn_frame *out)
+{
+	struct cn_sender *t = &p->tx;
+	struct cn_sent *s = cn_sender_entry(p, t->next);
+
+	s->again = true;
+	s->at = p->node->now;
+	if (t->next + 1 == t->end || t->next + 1 - t->una >= t->cwnd) {
+		s->flags |= CN_FLAG_ASK; /* the last one for now: an answer is needed to go on */
+	}
+	p->data_resent++;
+	p->node->stats.data_resent++;
+	build_data(p, t->next++, out);
+}
+
+static bool control_room(const struct cn_peer *p)
+{
+	return p->control_first != NULL && p->tx.next == p->tx.end && p->tx.hold_until == 0 &&
+	       p->tx.end - p->tx.una < p->tx.cwnd;
+}
+
+/* The list link and the length live in the first bytes of the buffer, the message after them. */
+struct control {
+	uint8_t *next;
+	uint16_t len;
+};
+#define CONTROL_HEAD 16
+
+static void build_control(struct cn_peer *p, struct cn_frame *out)
+{
+	uint8_t *b = p->control_first;
+	struct control c;
+	struct cn_tx tx = {.peer = p, .type = CN_TYPE_CONTROL};
+
+	memcpy(&c, b, sizeof(c));
+	p->control_first = c.next;
+	if (c.next == NULL) {
+		p->control_last = NULL;
+	}
+	memmove(b, b + CONTROL_HEAD, c.len);
+	tx.payload = b;
+	tx.len = c.len;
+	build_data(p, cn_sender_take(p, &tx, true), out);
+}
+
+/* What a ready peer is to be told next; false: nothing any more. */
+static bool output_peer(struct cn_peer *p, struct cn_frame *out)
+{
+	if (p->hello_due) {
+		uint8_t flags = CN_FLAG_UNICAST | (p->hello_want ? CN_FLAG_WANT : 0);
+
+		p->hello_due = p->hello_want = false;
+		build_hello(p->node, p, flags, out);
+		return true;
+	}
+	if (p->state != CN_PEER_UP) {
+		return false;
+	}
+	if (p->nak_due || p->busy_due || p->probe_due || p->ack_due) {
+		build_ack(p, out);
+		return true;
+	}
+	if (cn_sender_again(p)) {
+		build_again(p, out);
+		return true;
+	}
+	if (control_room(p)) {
+		build_control(p, out);
+		return true;
+	}
+	return false;
+}
+
+bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
+{
+	struct cn_tx tx;
+
+	n->now = now;
+	if (n->bye_due || n->hello_due) {
+		uint8_t flags = n->bye_due ? CN_FLAG_BYE : n->hellos_sent < 2 ? CN_FLAG_WANT : 0;
+
+		n->bye_due = n->hello_due = false;
+		n->hellos_sent++;
+		build_hello(n, NULL, flags, out);
+		return true;
+	}
+	while (n->ready_first != NULL) {
+		struct cn_peer *p = n->ready_first;
+
+		n->ready_first = p->ready_next;
+		if (n->ready_first == NULL) {
+			n->ready_last = NULL;
+		}
+		p->ready = false;
+		if (output_peer(p, out)) {
+			cn_peer_ready(p); /* to the end of the line, until it has nothing to say */
+			return true;
+		}
+	}
+	memset(&tx, 0, sizeof(tx));
+	if (n->ops->pull(n->ctx, now, &tx)) {
+		build_data(tx.peer, cn_sender_take(tx.peer, &tx, false), out);
+		return true;
+	}
+	return false;
+}
+
+int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len)
+{
+	struct control c = {.len = (uint16_t)len};
+	uint8_t *b;
+
+	if (p->state != CN_PEER_UP) {
+		return COLLNET_EPEER;
+	}
+	if (len == 0 || len > n->payload || len + CONTROL_HEAD > n->pool.item) {
+		return COLLNET_EINVAL;
+	}
+	b = cn_pool_get(&n->pool);
+	if (b == NULL) {
+		return COLLNET_ELIMIT;
+	}
+	memcpy(b, &c, sizeof(c));
+	memcpy(b + CONTROL_HEAD, data, len);
+	if (p->control_last != NULL) {
+		memcpy(p->control_last, &b, sizeof(b));
+	} else {
+		p->control_first = b;
+	}
+	p->control_last = b;
+	cn_peer_ready(p);
+	return COLLNET_OK;
+}
+
+/* ---- timers --------------------------------------------------------------------------- */
+
+cn_time cn_node_deadline(const struct cn_node *n)
+{
+	const struct cn_timer *t = cn_heap_first(&n->timers);
+
+	return t != NULL ? t->at : CN_NEVER;
+}
+
+/* Hellos thin out in large clusters, so that all of them together stay a trickle; the first few
+ * are quicker, so that a lost one does not hold up the start. */
+static cn_time hello_interval(const struct cn_node *n)
+{
+	cn_time spread = (cn_time)n->npeers * 5 * CN_MS;
+
+	if (n->hellos_sent < 4) {
+		return n->config.hello_interval / 5 + spread / 4;
+	}
+	return n->config.hello_interval > spread ? n->config.hello_interval : spread;
+}
+
+static void probe(struct cn_node *n, struct cn_peer *p)
+{
+	cn_time since = p->heard > p->expect_since ? p->heard : p->expect_since;
+	cn_time silent = n->now > since ? n->now - since : 0;
+	cn_time interval = n->config.dead_after / 5;
+
+	if (silent >= n->config.dead_after && p->probes >= 3) {
+		cn_peer_down(p, CN_PEER_SILENT);
+		return;
+	}
+	if (silent >= interval) {
+		p->probes++;
+		p->probe_due = true;
+		cn_peer_ready(p);
+	}
+	p->probe_at = n->now + interval;
+}
+
+static void expire_peer(struct cn_node *n, struct cn_peer *p)
+{
+	if (p->rx.ack_at <= n->now) {
+		p->rx.ack_at = CN_NEVER;
+		p->ack_due = true;
+		cn_peer_ready(p);
+	}
+	if (p->tx.rto_at <= n->now) {
+		/* Unacknowledged frames are waiting too, even if no operation does. */
+		if (p->probe_at == CN_NEVER) {
+			p->expect_since = n->now;
+			p->probes = 0;
+			p->probe_at = n->now + n->config.dead_after / 5;
+		}
+		cn_sender_timeout(p);
+	}
+	if (p->probe_at <= n->now) {
+		if (p->expecting == 0 && p->tx.una == p->tx.end) {
+			p->probe_at = CN_NEVER;
+		} else {
+			probe(n, p);
+		}
+	}
+	cn_peer_reschedule(p);
+}
+
+void cn_node_expire(struct cn_node *n, cn_time now)
+{
+	struct cn_timer *t;
+	uint32_t bound = n->npeers + 1; /* every timer moves into the future; once each is enough */
+
+	n->now = now;
+	while ((t = cn_heap_first(&n->timers)) != NULL && t->at <= now && bound-- > 0) {
+		if (t->owner != NULL) {
+			expire_peer(n, t->owner);
+		} else {
+			n->hello_due = true;
+			cn_heap_set(&n->timers, t, now + hello_interval(n));
+		}
+	}
+}
+
+/* ---- the rest ------------------------------------------------------------------------- */
+
+void cn_node_bye(struct cn_node *n)
+{
+	n->bye_due = true;
+}
+
+uint32_t cn_node_payload(const struct cn_node *n)
+{
+	return n->payload;
+}
+
+void cn_node_ready(struct cn_node *n)
+{
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		struct cn_peer *p = n->peers[i];
+
+		if (p->state == CN_PEER_UP && p->rx.refused) {
+			p->rx.refused = false;
+			p->busy_due = false;
+			p->ack_due = true;
+			cn_peer_ready(p);
+		}
+	}
+}
+
+bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit)
+{
+	uint32_t found = 0;
+
+	/* First count, then copy: all or nothing. */
+	for (int copy = 0; copy < 2; copy++) {
+		for (uint32_t i = 0; i < n->npeers; i++) {
+			struct cn_peer *p = n->peers[i];
+
+			for (uint32_t seq = p->tx.una; seq != p->tx.end; seq++) {
+				struct cn_sent *s = cn_sender_entry(p, seq);
+				uint8_t *b;
+
+				if (s->token != token) {
+					continue;
+				}
+				if (copy == 0) {
+					found++;
+					continue;
+				}
+				s->token = NULL;
+				if (s->len > 0) {
+					b = cn_pool_get(&n->pool);
+					memcpy(b, s->payload, s->len);
+					s->payload = b;
+					s->owned = true;
+				}
+			}
+		}
+		if (found > limit || found > n->pool.free / 2) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void cn_node_abandon(struct cn_node *n, void *token)
+{
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		struct cn_peer *p = n->peers[i];
+
+		for (uint32_t seq = p->tx.una; seq != p->tx.end; seq++) {
+			struct cn_sent *s = cn_sender_entry(p, seq);
+
+			if (s->token == token) {
+				s->token = NULL;
+				s->payload = NULL;
+				s->len = 0;
+				s->type = CN_TYPE_CONTROL;
+				s->flags &= CN_FLAG_ASK;
+			}
+		}
+	}
+}
+
+void *cn_node_buffer_get(struct cn_node *n)
+{
+	/* Control messages and tails keep the last quarter: early frames alone cannot starve them. */
+	return n->pool.free > n->pool.count / 4 ? cn_pool_get(&n->pool) : NULL;
+}
+
+void cn_node_buffer_put(struct cn_node *n, void *buffer)
+{
+	cn_pool_put(&n->pool, buffer);
+}
+
+uint32_t cn_node_peers(const struct cn_node *n)
+{
+	return n->npeers;
+}
+
+struct cn_peer *cn_node_peer(struct cn_node *n, uint32_t index)
+{
+	return index < n->npeers ? n->peers[index] : NULL;
+}
+
+struct cn_peer *cn_node_find(struct cn_node *n, const char *name)
+{
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		if (n->peers[i]->state == CN_PEER_UP && strcmp(n->peers[i]->name, name) == 0) {
+			return n->peers[i];
+		}
+	}
+	return NULL;
+}
+
+struct cn_window *cn_node_window(struct cn_node *n)
+{
+	return &n->window;
+}
+
+void cn_node_stats(const struct cn_node *n, struct collnet_stats *s)
+{
+	size_t size = s->size;
+
+	*s = n->stats;
+	s->size = size;
+	s->window = n->window.limit;
+	s->window_now = n->window.now;
+	s->window_peak = n->window.peak;
+	s->mtu = n->config.mtu;
+	s->nodes = 1;
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		s->nodes += n->peers[i]->state == CN_PEER_UP;
+	}
+}
+
+const struct cn_node_config *cn_node_config(const struct cn_node *n)
+{
+	return &n->config;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The node table: peers by MAC address, their coming and going, their timers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/peer.h"
+
+static uint32_t slot_of(const struct cn_node *n, const uint8_t mac[6])
+{
+	uint64_t x = 0;
+
+	for (int i = 0; i < 6; i++) {
+		x = x << 8 | mac[i];
+	}
+	return (uint32_t)cn_mix64(x) & n->hash_mask;
+}
+
+struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6])
+{
+	for (uint32_t s = slot_of(n, mac); n->hash[s] != 0; s = (s + 1) & n->hash_mask) {
+		struct cn_peer *p = n->peers[n->hash[s] - 1];
+
+		if (memcmp(p->mac, mac, 6) == 0) {
+			return p;
+		}
+	}
+	return NULL;
+}
+
+struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
+{
+	uint32_t s;
+	struct cn_peer *p;
+
+	if (n->npeers == n->config.max_peers) {
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
+	if (p == NULL) {
+		return NULL;
+	}
+	for (s = slot_of(n, mac); n->hash[s] != 0; s = (s + 1) & n->hash_mask) {
+	}
+	p->node = n;
+	p->index = n->npeers;
+	p->state = CN_PEER_DOWN;
+	memcpy(p->mac, mac, 6);
+	p->probe_at = CN_NEVER;
+	p->tx.rto_at = CN_NEVER;
+	p->rx.ack_at = CN_NEVER;
+	p->timer.at = CN_NEVER;
+	p->timer.owner = p;
+	n->peers[n->npeers++] = p;
+	n->hash[s] = n->npeers;
+	return p;
+}
+
+void cn_peer_ready(struct cn_peer *p)
+{
+	struct cn_node *n = p->node;
+
+	if (p->ready) {
+		return;
+	}
+	p->ready = true;
+	p->ready_next = NULL;
+	if (n->ready_last != NULL) {
+		n->ready_last->ready_next = p;
+	} else {
+		n->ready_first = p;
+	}
+	n->ready_last = p;
+}
+
+void cn_peer_reschedule(struct cn_peer *p)
+{
+	cn_time at = CN_NEVER;
+
+	if (p->state == CN_PEER_UP) {
+		at = cn_min_time(p->tx.rto_at, cn_min_time(p->rx.ack_at, p->probe_at));
+	}
+	cn_heap_set(&p->node->timers, &p->timer, at);
+}
+
+/* Both epochs are known: a new sequence each way begins. */
+int cn_peer_up(struct cn_peer *p)
+{
+	struct cn_node *n = p->node;
+	uint32_t bias = n->config.seq_bias;
+
+	if (p->tx.ring == NULL) {
+		uint32_t size = 1;
+
+		while (size < n->config.window) {
+			size *= 2;
+		}
+		p->tx.ring = calloc(size, sizeof(*p->tx.ring));
+		if (p->tx.ring == NULL) {
+			return COLLNET_ENOMEM;
+		}
+		p->tx.mask = size - 1;
+	}
+	p->session_out = cn_session(n->config.epoch, p->life_out, p->epoch, p->life_in);
+	p->session_in = cn_session(p->epoch, p->life_in, n->config.epoch, p->life_out);
+	p->tx.una = p->tx.next = p->tx.end =
+		bias != 0 ? bias : (uint32_t)cn_mix64(p->session_out);
+	p->tx.recover = p->tx.una;
+	p->tx.cwnd = n->config.window;
+	p->tx.credit = 0;
+	p->tx.doublings = 0;
+	p->tx.rto_at = CN_NEVER;
+	p->tx.hold = p->tx.hold_until = 0;
+	p->tx.rtt = (struct cn_rtt){0};
+	p->rx = (struct cn_receiver){
+		.expected = bias != 0 ? bias : (uint32_t)cn_mix64(p->session_in),
+		.ack_at = CN_NEVER,
+	};
+	p->state = CN_PEER_UP;
+	n->ops->peer_up(n->ctx, n->now, p);
+	return COLLNET_OK;
+}
+
+void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
+{
+	struct cn_node *n = p->node;
+
+	if (p->state != CN_PEER_UP) {
+		return;
+	}
+	p->state = CN_PEER_DOWN;
+	if (why == CN_PEER_SILENT) {
+		/* The other side may not know: what is still under way belongs to a life that is
+		 * over. After a restart its epoch or life is new, which is enough. */
+		p->life_out++;
+	}
+	p->ack_due = p->nak_due = p->busy_due = p->probe_due = false;
+	cn_sender_drop_all(p);
+	while (p->control_first != NULL) {
+		uint8_t *b = p->control_first;
+
+		memcpy(&p->control_first, b, sizeof(p->control_first));
+		cn_pool_put(&n->pool, b);
+	}
+	p->control_last = NULL;
+	p->expecting = 0;
+	p->probes = 0;
+	p->probe_at = CN_NEVER;
+	p->rx.ack_at = CN_NEVER;
+	cn_peer_reschedule(p);
+	n->ops->peer_down(n->ctx, n->now, p, why);
+}
+
+void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta)
+{
+	if (p->state != CN_PEER_UP) {
+		return;
+	}
+	if (delta > 0) {
+		if (p->expecting++ == 0) {
+			p->expect_since = now;
+			p->probes = 0;
+			p->probe_at = now + n->config.dead_after / 5;
+		}
+	} else if (p->expecting > 0 && --p->expecting == 0) {
+		p->probe_at = CN_NEVER;
+	}
+	cn_peer_reschedule(p);
+}
+
+uint32_t cn_peer_room(const struct cn_peer *p)
+{
+	uint32_t flight = p->tx.end - p->tx.una;
+
+	if (p->state != CN_PEER_UP || p->tx.next != p->tx.end || p->tx.hold_until != 0 ||
+	    p->control_first != NULL) {
+		return 0;
+	}
+	return flight < p->tx.cwnd ? p->tx.cwnd - flight : 0;
+}
+
+const char *cn_peer_name(const struct cn_peer *p)
+{
+	return p->name;
+}
+
+uint32_t cn_peer_index(const struct cn_peer *p)
+{
+	return p->index;
+}
+
+bool cn_peer_alive(const struct cn_peer *p)
+{
+	return p->state == CN_PEER_UP;
+}
+
+void *cn_peer_user(const struct cn_peer *p)
+{
+	return p->user;
+}
+
+void cn_peer_set_user(struct cn_peer *p, void *user)
+{
+	p->user = user;
+}
+
+cn_time cn_peer_heard(const struct cn_peer *p)
+{
+	return p->heard;
+}
+
+cn_time cn_peer_rtt(const struct cn_peer *p)
+{
+	return p->tx.rtt.srtt;
+}
+
+void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out)
+{
+	const struct cn_node_config *c = &p->node->config;
+
+	memset(out, 0, sizeof(*out));
+	memcpy(out->name, p->name, sizeof(out->name));
+	memcpy(out->mac, p->mac, 6);
+	out->mtu = p->mtu;
+	out->heard_ns = now > p->heard ? now - p->heard : 0;
+	out->alive = p->state == CN_PEER_UP && out->heard_ns < c->dead_after + 3 * c->hello_interval;
+	out->rtt_ns = p->tx.rtt.srtt;
+	out->data_sent = p->data_sent;
+	out->data_resent = p->data_resent;
+	out->data_received = p->data_received;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a node knows of another one (private to lib/proto): identity, the Go-Back-N sender towards
+ * it, the receiver from it, and the timer of both.
+ *
+ * Sender: sequence numbers una <= next <= end. Frames [una, end) are kept in the ring until
+ * acknowledged; [una, next) are in flight; next < end means going back: frames are sent again.
+ * Receiver: `expected` is the only number it accepts.
+ */
+#ifndef CN_PEER_H
+#define CN_PEER_H
+
+#include "proto/node.h"
+#include "proto/rtt.h"
+#include "proto/window.h"
+#include "proto/wire.h"
+#include "util/heap.h"
+#include "util/pool.h"
+
+/* A frame kept until it is acknowledged. */
+struct cn_sent {
+	const uint8_t *payload;
+	void *token;	/* the engine's; NULL: nothing to tell */
+	cn_time at;	/* when it was sent last */
+	uint32_t stream;
+	uint16_t len;
+	uint8_t type, flags;
+	bool again;	/* sent more than once: no round-trip sample */
+	bool owned;	/* payload is a buffer of the node's pool, to be put back */
+};
+
+struct cn_sender {
+	struct cn_sent *ring; /* allocated when the peer first comes up */
+	uint32_t mask;
+	uint32_t una, next, end;
+	uint32_t cwnd;	    /* frames that may be in flight, 2 .. window */
+	uint32_t credit;    /* acknowledged frames towards the next increase */
+	uint32_t recover;   /* losses before this number belong to the last decrease */
+	uint32_t doublings; /* of the timeout since the last progress */
+	cn_time rto_at;	    /* CN_NEVER: nothing in flight */
+	cn_time hold_until; /* refused for lack of a buffer: wait; 0: not */
+	cn_time hold;
+	struct cn_rtt rtt;
+};
+
+struct cn_receiver {
+	uint32_t expected;
+	uint32_t unacked;  /* accepted since the last acknowledgement */
+	cn_time ack_at;	   /* CN_NEVER: none owed */
+	bool in_gap;	   /* a negative acknowledgement was sent for `expected` */
+	uint32_t gap_last; /* last number seen beyond the gap */
+	bool refused;	   /* the last frame was refused: no buffer */
+};
+
+enum cn_peer_state {
+	CN_PEER_FREE = 0, /* entry unused */
+	CN_PEER_DOWN,	  /* heard of, but epochs are not agreed */
+	CN_PEER_UP,
+};
+
+struct cn_peer {
+	struct cn_node *node;
+	uint32_t index;
+	enum cn_peer_state state;
+	uint8_t mac[6];
+	char name[COLLNET_NAME_MAX + 1];
+	uint64_t epoch;	   /* its transport's; 0: not known */
+	uint32_t life_out; /* which life of the connection, by us and by it */
+	uint32_t life_in;
+	uint32_t session_out, session_in;
+	uint32_t mtu;
+	bool mtu_told; /* a different MTU was logged */
+	void *user;
+
+	struct cn_sender tx;
+	struct cn_receiver rx;
+	struct cn_timer timer;
+
+	/* control frames that wait for room, a list through their buffers */
+	uint8_t *control_first, *control_last;
+
+	/* what is to be said to it */
+	bool hello_due, hello_want, ack_due, nak_due, busy_due, probe_due;
+	cn_time hello_last;
+	/* liveness */
+	cn_time heard;
+	cn_time expect_since;
+	cn_time probe_at; /* CN_NEVER: nobody waits for it */
+	uint32_t expecting;
+	uint32_t probes;
+
+	/* list of peers that have something to send, in turn */
+	struct cn_peer *ready_next;
+	bool ready;
+
+	uint64_t data_sent, data_resent, data_received;
+};
+
+struct cn_node {
+	struct cn_node_config config;
+	const struct cn_node_ops *ops;
+	void *ctx;
+	uint32_t payload; /* bytes a frame carries */
+
+	struct cn_peer **peers; /* [max_peers], the first npeers in use */
+	uint32_t npeers;
+	uint32_t *hash; /* index + 1 by MAC; 0: empty; open addressing */
+	uint32_t hash_mask;
+
+	struct cn_heap timers;
+	struct cn_timer hello_timer;
+	uint32_t hellos_sent;
+	bool hello_due, bye_due;
+	struct cn_peer *ready_first, *ready_last;
+	struct cn_pool pool;
+	struct cn_window window;
+	struct collnet_stats stats;
+	cn_time now; /* of the call in progress */
+};
+
+/* peer.c */
+struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6]);
+struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6]); /* NULL: table full */
+int cn_peer_up(struct cn_peer *p);
+void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why);
+void cn_peer_ready(struct cn_peer *p);
+void cn_peer_reschedule(struct cn_peer *p);
+
+/* sender.c */
+/* Takes a new frame into the ring and gives its number; there is room. */
+uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned);
+void cn_sender_ack(struct cn_peer *p, uint32_t ack);
+void cn_sender_nak(struct cn_peer *p);
+void cn_sender_busy(struct cn_peer *p);
+void cn_sender_timeout(struct cn_peer *p);
+/* Whether a frame is to be sent again now, and which. */
+bool cn_sender_again(const struct cn_peer *p);
+struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq);
+void cn_sender_drop_all(struct cn_peer *p);
+cn_time cn_sender_rto(const struct cn_peer *p);
+
+/* receiver.c */
+void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);
+void cn_receiver_acked(struct cn_peer *p); /* an acknowledgement goes out now */
+
+/* input.c */
+void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
+		   const uint8_t *body);
+void cn_hello_ask(struct cn_peer *p, bool want); /* a unicast hello is due, not too often */
+
+#endif

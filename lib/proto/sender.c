@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The Go-Back-N sender. After a loss it goes back to the first frame not acknowledged. The number
+ * of frames in flight halves at a loss and grows by one a window acknowledged, so that many
+ * senders into one port settle instead of repeating their whole windows into it.
+ */
+#include "proto/peer.h"
+#include "proto/serial.h"
+
+struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq)
+{
+	return &p->tx.ring[seq & p->tx.mask];
+}
+
+cn_time cn_sender_rto(const struct cn_peer *p)
+{
+	const struct cn_node_config *c = &p->node->config;
+	cn_time t = cn_rtt_timeout(&p->tx.rtt, c->rto_first, c->rto_min, c->ack_delay);
+	cn_time most = c->dead_after / 3;
+
+	t <<= p->tx.doublings < 6 ? p->tx.doublings : 6;
+	return t < most ? t : most;
+}
+
+static void release(struct cn_peer *p, struct cn_sent *s)
+{
+	if (s->owned) {
+		cn_pool_put(&p->node->pool, (void *)(uintptr_t)s->payload);
+		s->owned = false;
+	}
+	s->payload = NULL;
+	if (s->token != NULL) {
+		void *token = s->token;
+
+		s->token = NULL;
+		p->node->ops->acked(p->node->ctx, token);
+	}
+}
+
+uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned)
+{
+	struct cn_sender *t = &p->tx;
+	struct cn_sent *s = cn_sender_entry(p, t->end);
+	uint32_t flight = t->end - t->una + 1;
+
+	*s = (struct cn_sent){
+		.payload = tx->payload, .token = tx->token, .at = p->node->now,
+		.stream = tx->stream, .len = tx->len, .type = (uint8_t)tx->type,
+		.flags = tx->flags & (CN_FLAG_ASK | CN_FLAG_FIRST | CN_FLAG_LAST), .owned = owned,
+	};
+	/* The window closes behind this frame, or is half full: only an answer opens it again. */
+	if (flight >= t->cwnd || (t->cwnd < 32 && flight == (t->cwnd + 1) / 2)) {
+		s->flags |= CN_FLAG_ASK;
+	}
+	if (t->rto_at == CN_NEVER) {
+		t->rto_at = p->node->now + cn_sender_rto(p);
+	}
+	t->next++;
+	p->data_sent++;
+	p->node->stats.data_sent++;
+	return t->end++;
+}
+
+static void grow(struct cn_peer *p, uint32_t acked)
+{
+	struct cn_sender *t = &p->tx;
+
+	t->credit += acked;
+	if (t->credit >= t->cwnd) {
+		t->credit -= t->cwnd;
+		if (t->cwnd < p->node->config.window) {
+			t->cwnd++;
+		}
+	}
+}
+
+void cn_sender_ack(struct cn_peer *p, uint32_t ack)
+{
+	struct cn_sender *t = &p->tx;
+	cn_time sample = 0;
+	uint32_t n;
+
+	if (!cn_serial_within(t->una, ack, t->end) || ack == t->una) {
+		return;
+	}
+	n = ack - t->una;
+	for (uint32_t seq = t->una; seq != ack; seq++) {
+		struct cn_sent *s = cn_sender_entry(p, seq);
+
+		sample = s->again ? 0 : p->node->now - s->at;
+		release(p, s);
+	}
+	t->una = ack;
+	if (cn_serial_before(t->next, ack)) {
+		t->next = ack;
+	}
+	if (sample != 0) {
+		cn_rtt_sample(&t->rtt, sample);
+	}
+	t->doublings = 0;
+	t->hold_until = 0;
+	t->hold = 0;
+	grow(p, n);
+	t->rto_at = t->una == t->end ? CN_NEVER : p->node->now + cn_sender_rto(p);
+	cn_peer_reschedule(p);
+	if (t->next != t->end || p->control_first != NULL) {
+		cn_peer_ready(p);
+	}
+}
+
+static void go_back(struct cn_peer *p, uint32_t cwnd)
+{
+	struct cn_sender *t = &p->tx;
+
+	/* One decrease a window of data: further losses of the same flight say nothing new. */
+	if (!cn_serial_before(t->una, t->recover)) {
+		t->cwnd = cwnd < 2 ? 2 : cwnd;
+		t->credit = 0;
+		t->recover = t->end;
+	}
+	t->next = t->una;
+	cn_peer_ready(p);
+}
+
+void cn_sender_nak(struct cn_peer *p)
+{
+	struct cn_sender *t = &p->tx;
+
+	if (t->una == t->end) {
+		return;
+	}
+	t->hold_until = 0;
+	go_back(p, (t->next - t->una) / 2);
+	t->rto_at = p->node->now + cn_sender_rto(p);
+	cn_peer_reschedule(p);
+}
+
+/* The receiver has no buffer: nothing is lost, only early. Wait, longer each time. */
+void cn_sender_busy(struct cn_peer *p)
+{
+	struct cn_sender *t = &p->tx;
+
+	if (t->una == t->end) {
+		return;
+	}
+	t->hold = t->hold == 0 ? 5 * CN_MS : cn_min_time(t->hold * 2, 100 * CN_MS);
+	t->hold_until = p->node->now + t->hold;
+	t->next = t->una;
+	t->doublings = 0;
+	t->rto_at = t->hold_until;
+	cn_peer_reschedule(p);
+}
+
+void cn_sender_timeout(struct cn_peer *p)
+{
+	struct cn_sender *t = &p->tx;
+
+	if (t->hold_until != 0) {
+		t->hold_until = 0; /* the hold is over, not a timeout */
+		t->next = t->una;
+		cn_peer_ready(p);
+	} else {
+		p->node->stats.timeouts++;
+		t->doublings++;
+		t->recover = t->una;
+		go_back(p, 2);
+	}
+	t->rto_at = p->node->now + cn_sender_rto(p);
+}
+
+bool cn_sender_again(const struct cn_peer *p)
+{
+	const struct cn_sender *t = &p->tx;
+
+	return t->next != t->end && t->hold_until == 0 && t->next - t->una < t->cwnd;
+}
+
+void cn_sender_drop_all(struct cn_peer *p)
+{
+	struct cn_sender *t = &p->tx;
+
+	while (t->una != t->end) {
+		struct cn_sent *s = cn_sender_entry(p, t->una++);
+
+		release(p, s);
+	}
+	t->next = t->end;
+	t->rto_at = CN_NEVER;
+	t->hold_until = 0;
+}

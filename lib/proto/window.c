@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "proto/window.h"
+
+static void recount(struct cn_flight *f, struct cn_window *w)
+{
+	uint64_t eta = f->sent > f->received ? f->sent - f->received : 0;
+
+	if (eta > f->unacked) {
+		eta = f->unacked;
+	}
+	w->now = w->now - f->eta + (uint32_t)eta;
+	f->eta = (uint32_t)eta;
+	if (w->now > w->peak) {
+		w->peak = w->now;
+	}
+}
+
+bool cn_window_open(const struct cn_window *w, uint32_t own_limit)
+{
+	return w->now < w->limit && w->now < own_limit;
+}
+
+bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit)
+{
+	uint32_t limit = own_limit < w->limit ? own_limit : w->limit;
+
+	f->sent++;
+	f->unacked++;
+	f->since++;
+	recount(f, w);
+	/* Once a window has gone out and nothing came, ask every half window, to keep it moving. */
+	if (limit == COLLNET_WINDOW_OFF || f->since < limit) {
+		return false;
+	}
+	return (f->since - limit) % ((limit + 1) / 2) == 0;
+}
+
+void cn_flight_received(struct cn_flight *f, struct cn_window *w)
+{
+	f->received++;
+	f->since = 0;
+	recount(f, w);
+}
+
+void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames)
+{
+	f->unacked -= frames;
+	recount(f, w);
+}
+
+void cn_flight_end(struct cn_flight *f, struct cn_window *w)
+{
+	w->now -= f->eta;
+	f->eta = 0;
+}

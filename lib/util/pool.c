@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "collnet/collnet.h"
+#include "util/pool.h"
+
+int cn_pool_init(struct cn_pool *p, size_t item, uint32_t count)
+{
+	memset(p, 0, sizeof(*p));
+	p->item = (item + 15) & ~(size_t)15;
+	if (count == 0 || p->item == 0 || p->item > SIZE_MAX / count) {
+		return COLLNET_EINVAL;
+	}
+	p->memory = malloc(p->item * count);
+	if (p->memory == NULL) {
+		return COLLNET_ENOMEM;
+	}
+	p->count = count;
+	p->free = count;
+	return COLLNET_OK;
+}
+
+void cn_pool_fini(struct cn_pool *p)
+{
+	free(p->memory);
+	memset(p, 0, sizeof(*p));
+}
+
+void *cn_pool_get(struct cn_pool *p)
+{
+	void *item = p->head;
+
+	if (item != NULL) {
+		memcpy(&p->head, item, sizeof(p->head));
+	} else if (p->fresh < p->count) {
+		item = p->memory + p->item * p->fresh++;
+	} else {
+		return NULL;
+	}
+	p->free--;
+	return item;
+}
+
+void cn_pool_put(struct cn_pool *p, void *item)
+{
+	memcpy(item, &p->head, sizeof(p->head));
+	p->head = item;
+	p->free++;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A pool of equal buffers, allocated once; get and put are O(1) and never allocate. */
+#ifndef CN_POOL_H
+#define CN_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cn_pool {
+	uint8_t *memory;
+	size_t item;	 /* bytes a buffer, multiple of 16 */
+	uint32_t count;	 /* buffers */
+	uint32_t free;	 /* of those, free ones */
+	uint32_t fresh;	 /* buffers never handed out yet: untouched memory costs nothing */
+	void *head;	 /* list of returned ones, linked through their first bytes */
+};
+
+/* 0 or COLLNET_ENOMEM. */
+int cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
+void cn_pool_fini(struct cn_pool *p);
+void *cn_pool_get(struct cn_pool *p); /* NULL: none free */
+void cn_pool_put(struct cn_pool *p, void *item);
+
+#endif

@@ -5,9 +5,14 @@
 unit_tests = \
 	tests/unit/test_numbering \
 	tests/unit/test_permutation \
+	tests/unit/test_registry \
+	tests/unit/test_sched \
 	tests/unit/test_topo \
 	tests/unit/test_util \
 	tests/unit/test_window
+
+tests_unit_test_sched_SOURCES = \
+	tests/unit/sched_world.c tests/unit/sched_world.h tests/unit/test_sched.c
 
 # Programs that lab tests run on hosts.
 lab_programs =

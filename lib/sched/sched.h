@@ -11,7 +11,11 @@
  *  - the sends of node a to node b are, in list order, exactly the receives of b from a, with the
  *    same spans and lengths: the position in the stream of bytes from a to b names the message;
  *  - a dependency points to an earlier action of the list;
- *  - in one phase a node sends to at most one node and receives from at most one.
+ *  - in one phase a node sends to at most one node and receives from at most one. (All but
+ *    `linear`, the naive baseline: everything at once is its one phase.)
+ *
+ * Copies come first in the list where they depend on nothing. Source and destination of a copy
+ * may be the same memory (allgather in place): then there is nothing to move.
  */
 #ifndef CN_SCHED_H
 #define CN_SCHED_H
@@ -28,10 +32,20 @@ enum cn_op_kind {
 /* How the sends of a schedule take turns. */
 enum cn_order {
 	CN_ORDER_IN_TURN = 0,	  /* a message at a time, in list order */
-	CN_ORDER_INTERLEAVED = 1, /* frame by frame: frame r of every message in list order, then r + 1;
-				     never past a message that cannot go on (Algorithm 1) */
-	CN_ORDER_ANY = 2,	  /* the first in list order that can go on */
+	CN_ORDER_INTERLEAVED = 1, /* frame by frame over destinations (Algorithm 1): see below */
+	CN_ORDER_ANY = 2,	  /* the first in list order that can go on, but never past an
+				     unfinished message to the same node */
 };
+
+/*
+ * INTERLEAVED takes turns over destinations, not over messages. All messages to one node, in list
+ * order, are one stream of frames (every message begins a new frame). Round r sends frame r of the
+ * stream to the node that appears first in the list, then frame r of the stream to the node that
+ * appears second, and so on; then round r + 1. A destination whose stream has ended is left out;
+ * a destination whose next frame cannot go now is waited for, not passed over. So the messages
+ * from a to b follow one another whole, and the next message to b may begin while messages to
+ * other nodes are still unfinished.
+ */
 
 enum cn_action_kind {
 	CN_ACT_SEND = 0,
@@ -75,7 +89,10 @@ struct cn_sched {
 	struct cn_action *actions;
 };
 
-/* A team as a planner sees it. */
+/*
+ * A team as a planner sees it. Nodes are numbered so that those behind one switch follow one
+ * another (the order of the topology): the ring goes by these numbers. Every node has a rank.
+ */
 struct cn_layout {
 	uint32_t nranks, nnodes;
 	const uint32_t *node_of; /* [nranks] node of a rank */
@@ -88,7 +105,7 @@ struct cn_layout {
 struct cn_plan {
 	enum cn_op_kind op;
 	uint8_t algorithm; /* id of a row of the registry */
-	uint8_t permutation; /* enum collnet_permutation, resolved (not AUTO) */
+	uint8_t permutation; /* enum collnet_permutation; AUTO: the algorithm's own choice */
 	uint8_t contention_aware;
 	uint64_t bytes; /* of one block */
 };
@@ -100,6 +117,7 @@ struct cn_algorithm {
 	const char *name;
 	const char *description;
 	bool windowed;	     /* whether the automatic global window applies to it */
+	enum collnet_permutation permutation; /* what AUTO means to it; AUTO: by cn_perm_resolve() */
 	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		    struct cn_sched *out, struct cn_err *err);
 };
@@ -120,7 +138,12 @@ int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *e
 
 #define CN_IDLE UINT32_MAX
 
-/* AUTO becomes xor, edge-colour or shift for p nodes; COLLNET_EINVAL: xor without a power of two. */
+/*
+ * AUTO becomes xor, edge-colour or shift for p nodes; COLLNET_EINVAL: xor without a power of two.
+ * shift: to me + step, from me - step (mod p). xor: me ^ step. edge-colour: disjoint pairs for any
+ * p by the circle method; p - 1 steps for even p, p steps for odd p, where every node is idle in
+ * one (CN_IDLE). One node or none: no steps.
+ */
 int cn_perm_resolve(enum collnet_permutation wanted, uint32_t p, enum collnet_permutation *out,
 		    struct cn_err *err);
 const char *cn_perm_name(enum collnet_permutation kind);

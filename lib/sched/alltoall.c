@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the all-to-all generators share: which blocks go between two nodes, and whom a node meets.
+ *
+ * Rank s sends its block d, at d * bytes of its send buffer, to block s of rank d's receive
+ * buffer. Between two nodes the blocks go by source rank, then by destination rank; both sides
+ * list them so.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/planners.h"
+
+static int add_blocks(const struct cn_layout *l, const struct cn_plan *p, uint32_t from,
+		      uint32_t to, struct cn_action a, struct cn_sched *out, struct cn_err *err)
+{
+	a.len = p->bytes;
+	for (uint32_t i = l->first[from]; i < l->first[from + 1]; i++) {
+		uint32_t s = l->ranks[i];
+
+		for (uint32_t j = l->first[to]; j < l->first[to + 1]; j++) {
+			uint32_t d = l->ranks[j];
+			int rc;
+
+			a.src = (struct cn_span){ CN_BUF_SEND, s, d * p->bytes };
+			a.dst = (struct cn_span){ CN_BUF_RECV, d, s * p->bytes };
+			rc = cn_sched_add(out, &a, err);
+			if (rc) {
+				return rc;
+			}
+		}
+	}
+	return COLLNET_OK;
+}
+
+int cn_alltoall_local(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		      struct cn_sched *out, struct cn_err *err)
+{
+	struct cn_action a = { .kind = CN_ACT_COPY, .peer = me };
+
+	return add_blocks(l, p, me, me, a, out, err);
+}
+
+int cn_alltoall_send(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, uint32_t to,
+		     uint32_t phase, struct cn_after after, struct cn_sched *out,
+		     struct cn_err *err)
+{
+	struct cn_action a = { .kind = CN_ACT_SEND, .peer = to, .phase = phase };
+
+	a.dep = after.dep;
+	a.dep_on = after.on;
+	return add_blocks(l, p, me, to, a, out, err);
+}
+
+int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		     uint32_t from, uint32_t phase, struct cn_sched *out, struct cn_err *err)
+{
+	struct cn_action a = { .kind = CN_ACT_RECV, .peer = from, .phase = phase };
+
+	return add_blocks(l, p, from, me, a, out, err);
+}
+
+int cn_meetings_init(struct cn_meetings *m, const struct cn_layout *l, const struct cn_plan *p,
+		     uint32_t me, struct cn_err *err)
+{
+	memset(m, 0, sizeof(*m));
+	m->kind = (enum collnet_permutation)p->permutation;
+	m->nnodes = l->nnodes;
+	m->steps = cn_perm_steps(m->kind, l->nnodes);
+	m->number = me;
+	if (!p->contention_aware || !l->logical) {
+		return COLLNET_OK;
+	}
+	m->number = l->logical[me];
+	m->node_at = malloc(l->nnodes * sizeof(*m->node_at));
+	if (!m->node_at) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u nodes", l->nnodes);
+	}
+	for (uint32_t i = 0; i < l->nnodes; i++) {
+		m->node_at[i] = CN_IDLE;
+	}
+	for (uint32_t i = 0; i < l->nnodes; i++) {
+		uint32_t number = l->logical[i];
+
+		if (number >= l->nnodes || m->node_at[number] != CN_IDLE) {
+			cn_meetings_done(m);
+			return cn_fail(err, COLLNET_EINVAL,
+				       "the contention-aware numbers of %u nodes are no permutation",
+				       l->nnodes);
+		}
+		m->node_at[number] = i;
+	}
+	return COLLNET_OK;
+}
+
+void cn_meetings_done(struct cn_meetings *m)
+{
+	free(m->node_at);
+	m->node_at = NULL;
+}
+
+static uint32_t node_at(const struct cn_meetings *m, uint32_t number)
+{
+	return m->node_at && number != CN_IDLE ? m->node_at[number] : number;
+}
+
+uint32_t cn_meetings_to(const struct cn_meetings *m, uint32_t step)
+{
+	return node_at(m, cn_perm_to(m->kind, m->nnodes, m->number, step));
+}
+
+uint32_t cn_meetings_from(const struct cn_meetings *m, uint32_t step)
+{
+	return node_at(m, cn_perm_from(m->kind, m->nnodes, m->number, step));
+}

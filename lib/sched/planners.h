@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside lib/sched: the generators, one a file, and what the all-to-all ones share.
+ *
+ * A generator is called by cn_sched_plan(), which has checked the layout and the plan, resolved
+ * the permutation and emptied the schedule. It sets order and phases and adds the actions; it
+ * takes time and memory proportional to the actions it adds and the number of nodes.
+ */
+#ifndef CN_PLANNERS_H
+#define CN_PLANNERS_H
+
+#include "sched/sched.h"
+
+typedef int cn_planner(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		       struct cn_sched *out, struct cn_err *err);
+
+cn_planner cn_plan_alltoall_shuffle;
+cn_planner cn_plan_alltoall_pairwise;
+cn_planner cn_plan_alltoall_linear;
+cn_planner cn_plan_allgather_ring;
+cn_planner cn_plan_barrier_dissemination;
+
+/* A dependency of actions to be added. */
+struct cn_after {
+	enum cn_dep dep;
+	uint32_t on;
+};
+
+/* ---- all-to-all, shared (sched/alltoall.c) ------------------------------------------------ */
+
+/* The blocks that stay on this node, each rank's block to itself among them: copies. */
+int cn_alltoall_local(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		      struct cn_sched *out, struct cn_err *err);
+/* Every block from the ranks of `me` to those of node `to`, by source rank, then destination. */
+int cn_alltoall_send(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, uint32_t to,
+		     uint32_t phase, struct cn_after after, struct cn_sched *out,
+		     struct cn_err *err);
+/* Every block from the ranks of node `from` to those of `me`, in the order in which they come. */
+int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		     uint32_t from, uint32_t phase, struct cn_sched *out, struct cn_err *err);
+
+/* Whom a node meets, by a permutation of contention-aware or plain node numbers. */
+struct cn_meetings {
+	enum collnet_permutation kind;
+	uint32_t nnodes, steps;
+	uint32_t number;	/* of this node */
+	uint32_t *node_at;	/* number -> node; NULL: the same */
+};
+
+int cn_meetings_init(struct cn_meetings *m, const struct cn_layout *l, const struct cn_plan *p,
+		     uint32_t me, struct cn_err *err);
+void cn_meetings_done(struct cn_meetings *m);
+/* The node to send to, or to receive from, at step 1 .. steps; CN_IDLE: none. */
+uint32_t cn_meetings_to(const struct cn_meetings *m, uint32_t step);
+uint32_t cn_meetings_from(const struct cn_meetings *m, uint32_t step);
+
+#endif

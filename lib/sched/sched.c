@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Storage of schedules, and the one door to the planners: checks what every generator relies on.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/planners.h"
+#include "sched/sched.h"
+
+#define CN_SCHED_FIRST_CAP 64u
+#define CN_SCHED_MAX_CAP (1u << 25) /* twice what 4,096 ranks on one node need */
+
+int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err)
+{
+	if (s->n == s->cap) {
+		uint32_t cap = s->cap ? s->cap * 2 : CN_SCHED_FIRST_CAP;
+		struct cn_action *actions;
+
+		if (cap > CN_SCHED_MAX_CAP) {
+			return cn_fail(err, COLLNET_ELIMIT,
+				       "a schedule of more than %u actions is too long", s->n);
+		}
+		actions = realloc(s->actions, cap * sizeof(*actions));
+		if (!actions) {
+			return cn_fail(err, COLLNET_ENOMEM,
+				       "no memory for a schedule of more than %u actions", s->n);
+		}
+		s->actions = actions;
+		s->cap = cap;
+	}
+	s->actions[s->n++] = *a;
+	return COLLNET_OK;
+}
+
+void cn_sched_reset(struct cn_sched *s)
+{
+	free(s->actions);
+	memset(s, 0, sizeof(*s));
+}
+
+static int check_layout(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+			struct cn_err *err)
+{
+	if (l->nranks == 0 || l->nranks > COLLNET_RANKS_MAX || l->nnodes == 0 ||
+	    l->nnodes > l->nranks || l->first[0] != 0 || l->first[l->nnodes] != l->nranks) {
+		return cn_fail(err, COLLNET_EINVAL, "a team of %u ranks on %u nodes cannot be planned",
+			       l->nranks, l->nnodes);
+	}
+	if (me >= l->nnodes) {
+		return cn_fail(err, COLLNET_EINVAL, "node %u is not one of the team's %u nodes", me,
+			       l->nnodes);
+	}
+	if (p->bytes > COLLNET_BLOCK_MAX) {
+		return cn_fail(err, COLLNET_EINVAL, "a block of %llu bytes is longer than %llu",
+			       (unsigned long long)p->bytes,
+			       (unsigned long long)COLLNET_BLOCK_MAX);
+	}
+	for (uint32_t b = 0; b < l->nnodes; b++) {
+		if (l->first[b] >= l->first[b + 1]) {
+			return cn_fail(err, COLLNET_EINVAL, "node %u of the team has no rank", b);
+		}
+	}
+	return COLLNET_OK;
+}
+
+int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		  struct cn_sched *out, struct cn_err *err)
+{
+	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
+	struct cn_plan resolved = *p;
+	enum collnet_permutation kind = (enum collnet_permutation)p->permutation;
+	int rc;
+
+	out->n = 0;
+	out->phases = 0;
+	out->order = CN_ORDER_IN_TURN;
+	if (!a || a->op != p->op) {
+		return cn_fail(err, COLLNET_EINVAL, "no algorithm with id %u for operation %d",
+			       (unsigned)p->algorithm, (int)p->op);
+	}
+	rc = check_layout(l, p, me, err);
+	if (rc) {
+		return rc;
+	}
+	if (kind == COLLNET_PERM_AUTO) {
+		kind = a->permutation;
+	}
+	rc = cn_perm_resolve(kind, l->nnodes, &kind, err);
+	if (rc) {
+		return rc;
+	}
+	resolved.permutation = (uint8_t)kind;
+	rc = a->plan(l, &resolved, me, out, err);
+	if (rc) {
+		out->n = 0;
+	}
+	return rc;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The registry: ids that are on the wire, names that users type, defaults, windows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "sched/sched.h"
+
+static void cn_algorithms__ids_and_names_are_fixed(void **state)
+{
+	static const struct {
+		uint8_t id;
+		enum cn_op_kind op;
+		const char *name;
+		bool windowed;
+	} want[] = {
+		{ 1, CN_OP_ALLTOALL, "shuffle", true },
+		{ 2, CN_OP_ALLTOALL, "pairwise", false },
+		{ 3, CN_OP_ALLTOALL, "linear", false },
+		{ 8, CN_OP_ALLGATHER, "ring", true },
+		{ 12, CN_OP_BARRIER, "dissemination", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		const struct cn_algorithm *a = cn_algorithm_by_id(want[i].id);
+
+		assert_non_null(a);
+		assert_int_equal(a->id, want[i].id);
+		assert_int_equal(a->op, want[i].op);
+		assert_string_equal(a->name, want[i].name);
+		assert_int_equal(a->windowed, want[i].windowed);
+		assert_ptr_equal(cn_algorithm_find(want[i].op, want[i].name), a);
+	}
+}
+
+static void cn_algorithms__rows_are_sound(void **state)
+{
+	size_t count;
+	const struct cn_algorithm *a = cn_algorithms(&count);
+
+	(void)state;
+	assert_true(count > 0);
+	for (size_t i = 0; i < count; i++) {
+		assert_in_range(a[i].id, 1, 31);
+		assert_non_null(a[i].plan);
+		assert_true(strlen(a[i].description) > 10);
+		for (size_t j = 0; j < i; j++) {
+			assert_int_not_equal(a[i].id, a[j].id);
+			assert_true(a[i].op != a[j].op || strcmp(a[i].name, a[j].name) != 0);
+		}
+	}
+}
+
+static void cn_algorithm_find__defaults(void **state)
+{
+	(void)state;
+	assert_string_equal(cn_algorithm_find(CN_OP_ALLTOALL, NULL)->name, "shuffle");
+	assert_string_equal(cn_algorithm_find(CN_OP_ALLGATHER, NULL)->name, "ring");
+	assert_string_equal(cn_algorithm_find(CN_OP_BARRIER, NULL)->name, "dissemination");
+}
+
+static void cn_algorithm_find__unknown(void **state)
+{
+	(void)state;
+	assert_null(cn_algorithm_find(CN_OP_ALLTOALL, "ring"));
+	assert_null(cn_algorithm_find(CN_OP_BARRIER, ""));
+	assert_null(cn_algorithm_find((enum cn_op_kind)0, NULL));
+	assert_null(cn_algorithm_by_id(0));
+	assert_null(cn_algorithm_by_id(31));
+	assert_null(cn_algorithm_by_id(255));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cn_algorithms__ids_and_names_are_fixed),
+		cmocka_unit_test(cn_algorithms__rows_are_sound),
+		cmocka_unit_test(cn_algorithm_find__defaults),
+		cmocka_unit_test(cn_algorithm_find__unknown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -21,9 +21,15 @@ lib_libcn_util_la_SOURCES = \
 
 lib_libcn_proto_la_SOURCES = \
 	lib/proto/frame.h \
+	lib/proto/input.c \
+	lib/proto/node.c \
 	lib/proto/node.h \
+	lib/proto/peer.c \
+	lib/proto/peer.h \
+	lib/proto/receiver.c \
 	lib/proto/rtt.c \
 	lib/proto/rtt.h \
+	lib/proto/sender.c \
 	lib/proto/serial.h \
 	lib/proto/window.c \
 	lib/proto/window.h \
@@ -67,7 +73,9 @@ lib_libcn_link_la_SOURCES = \
 lib_libcn_coll_la_SOURCES = \
 	lib/coll/engine.h
 
-lib_libcn_client_la_SOURCES =
+lib_libcn_client_la_SOURCES = \
+	lib/client/msg.c \
+	lib/client/msg.h
 
 lib_libcn_all_la_SOURCES =
 lib_libcn_all_la_LIBADD = \

@@ -3,6 +3,8 @@
 
 # One program a source file: test_<file>.c is for lib/*/<file>.c. A new test is one line here.
 unit_tests = \
+	tests/unit/test_bench_model \
+	tests/unit/test_bench_pattern \
 	tests/unit/test_numbering \
 	tests/unit/test_permutation \
 	tests/unit/test_registry \
@@ -10,9 +12,6 @@ unit_tests = \
 	tests/unit/test_topo \
 	tests/unit/test_util \
 	tests/unit/test_window
-
-tests_unit_test_sched_SOURCES = \
-	tests/unit/sched_world.c tests/unit/sched_world.h tests/unit/test_sched.c
 
 # Programs that lab tests run on hosts.
 lab_programs =
@@ -31,8 +30,14 @@ endif
 tests_fuzz_fuzz_topo_SOURCES = tests/fuzz/fuzz_topo.c $(fuzz_main)
 tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)
 
+# What several tests share: the files of tests/unit that are not a test_*.c.
+check_LTLIBRARIES = tests/unit/libtests.la
+tests_unit_libtests_la_SOURCES = \
+	tests/unit/sched_world.c \
+	tests/unit/sched_world.h
+
 # What programs link that name nothing else.
-LDADD = lib/libcn_all.la
+LDADD = tests/unit/libtests.la tools/libcn_tools.la lib/libcn_all.la
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
 

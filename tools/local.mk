@@ -1,2 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# collnet, the command: one file a verb.
+# collnet, the command: one file a verb, over a convenience library that the tests link too.
+
+noinst_LTLIBRARIES += tools/libcn_tools.la
+tools_libcn_tools_la_SOURCES = \
+	tools/args.c \
+	tools/bench_model.c \
+	tools/bench_model.h \
+	tools/bench_pattern.c \
+	tools/bench_pattern.h \
+	tools/json.c \
+	tools/tool.h
+
+EXTRA_DIST += tools/build tools/deps

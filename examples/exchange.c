@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A complete exchange: every rank has a block for every rank. Start one process a rank:
+ *
+ *   cc exchange.c -o exchange $(pkg-config --cflags --libs collnet)
+ *   collnet lab run --shape 8x2 -- ./exchange		an emulated cluster of 16 hosts
+ *   srun ./exchange					a real one, collnetd on every node
+ *
+ * Rank, size and job come from the launcher. Usage: exchange [BYTES]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <collnet/collnet.h>
+
+/* Byte i of the block from one rank to another: both sides can work it out. */
+static unsigned char byte_of(uint32_t from, uint32_t to, size_t i)
+{
+	return (unsigned char)(from * 31 + to * 17 + i * 7 + 1);
+}
+
+static void fill(unsigned char *send, uint32_t rank, uint32_t size, size_t bytes)
+{
+	for (uint32_t to = 0; to < size; to++) {
+		for (size_t i = 0; i < bytes; i++) {
+			send[to * bytes + i] = byte_of(rank, to, i);
+		}
+	}
+}
+
+/* 0: all bytes are right. */
+static int check(const unsigned char *recv, uint32_t rank, uint32_t size, size_t bytes)
+{
+	for (uint32_t from = 0; from < size; from++) {
+		for (size_t i = 0; i < bytes; i++) {
+			if (recv[from * bytes + i] != byte_of(from, rank, i)) {
+				fprintf(stderr, "rank %u: byte %zu from rank %u is wrong\n", rank,
+					i, from);
+				return 1;
+			}
+		}
+	}
+	return 0;
+}
+
+/* What went wrong, in the library's own sentence: it names the node, the rank and the phase. */
+static int complain(const collnet_t *c, const char *what, int status)
+{
+	const char *why = collnet_error(c);
+
+	fprintf(stderr, "%s: %s\n", what, *why ? why : collnet_strerror(status));
+	return 1;
+}
+
+static int exchange(collnet_t *c, collnet_team_t *team, size_t bytes)
+{
+	uint32_t rank = collnet_team_rank(team), size = collnet_team_size(team);
+	/* Memory from collnet_alloc() goes to the wire without a copy. */
+	unsigned char *send = collnet_alloc(c, size * bytes);
+	unsigned char *recv = collnet_alloc(c, size * bytes);
+	int status, failed;
+
+	if (!send || !recv) {
+		failed = complain(c, "collnet_alloc", COLLNET_ENOMEM);
+		goto out;
+	}
+	fill(send, rank, size, bytes);
+	status = collnet_alltoall(team, send, recv, bytes, NULL);
+	if (status) {
+		failed = complain(c, "collnet_alltoall", status);
+		goto out;
+	}
+	failed = check(recv, rank, size, bytes);
+	if (!failed && rank == 0) {
+		printf("%u ranks on %u nodes exchanged %zu bytes a pair: all right\n", size,
+		       collnet_team_nodes(team), bytes);
+	}
+out:
+	collnet_free(c, send);
+	collnet_free(c, recv);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	size_t bytes = argc > 1 ? strtoul(argv[1], NULL, 10) : 65536;
+	struct collnet_team_options options;
+	collnet_t *c = NULL;
+	collnet_team_t *team = NULL;
+	int status, failed;
+
+	if (bytes == 0 || bytes > COLLNET_BLOCK_MAX) {
+		fprintf(stderr, "usage: exchange [BYTES], 1 to %zu\n", COLLNET_BLOCK_MAX);
+		return 2;
+	}
+	status = collnet_open(NULL, &c);
+	if (status) {
+		return complain(NULL, "collnet_open", status);
+	}
+	collnet_team_options_init(&options);
+	status = collnet_team_create(c, &options, &team);
+	failed = status ? complain(c, "collnet_team_create", status) : exchange(c, team, bytes);
+	collnet_team_destroy(team);
+	collnet_close(c);
+	return failed;
+}

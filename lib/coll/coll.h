@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of lib/coll share (private to the room).
+ *
+ *   engine.c    life, the four calls, upcalls of the transport, what the node knows
+ *   meeting.c   how the ranks of a job find each other: control messages between engines
+ *   team.c      teams and their members, layout, failure
+ *   op.c        one collective operation: cursors into its schedule
+ *   endpoint.c  numbered endpoints and their messages
+ *
+ * Whatever sends frames is a source: an operation, or the messages of an endpoint. The transport
+ * asks the engine for the next frame; the engine asks its sources in turn.
+ */
+#ifndef CN_COLL_H
+#define CN_COLL_H
+
+#include "coll/engine.h"
+#include "proto/window.h"
+#include "proto/wire.h"
+
+#define CN_OPS COLLNET_OUTSTANDING_MAX
+#define CN_TEAMS_MAX 256 /* slots of 8 bits, and 8 bits of generation */
+
+/* ---- sources -------------------------------------------------------------------------- */
+
+struct cn_source {
+	/* The next frame, with `token` set to this source; false: none now. */
+	bool (*pull)(struct cn_source *s, cn_time now, struct cn_tx *out);
+	/* A frame of it was acknowledged, or never will be; the flight is already counted. May end
+	 * the source. */
+	void (*acked)(struct cn_source *s);
+	struct cn_flight flight;
+	struct cn_source *next, *prev; /* ring of active sources; NULL: not active */
+};
+
+void cn_source_start(struct cn_engine *e, struct cn_source *s);
+/* Leaves the ring and the window. Its frames must be acknowledged, detached or abandoned. */
+void cn_source_stop(struct cn_engine *e, struct cn_source *s);
+
+/* ---- engine --------------------------------------------------------------------------- */
+
+struct cn_team;
+struct cn_join;
+struct cn_endpoints;
+
+/* What the engine keeps with a peer (cn_peer_user()). */
+struct cn_mate {
+	struct cn_peer *peer;
+	struct cn_join *joins; /* teams it has told us of */
+	uint32_t njoins;
+};
+
+struct cn_engine {
+	struct cn_engine_config config;
+	struct cn_node *node;
+	uint32_t window;	/* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
+	struct cn_team **teams; /* [max_teams] by slot; NULL: free */
+	uint8_t *generation;	/* [max_teams] of the slot, so that an old frame finds nobody */
+	uint32_t nteams;
+	uint32_t nonce;		/* last one given to a team */
+	struct cn_source *source; /* whose turn it is; NULL: none active */
+	struct cn_endpoints *endpoints;
+	cn_time deadline;	/* earliest of teams and operations; see cn_engine_touch() */
+	bool touched;		/* it must be found anew */
+	bool closing;
+};
+
+/* A deadline was added or removed. */
+void cn_engine_touch(struct cn_engine *e);
+struct cn_mate *cn_mate_of(struct cn_peer *p); /* NULL: never came up */
+
+/* ---- control messages (meeting.c dispatches; kinds from 16 belong to endpoint.c) -------- */
+
+enum cn_control {
+	CN_CONTROL_JOIN = 1,  /* nonce 4, slot 2, ranks 4, topology 4, count 2, (first 4, n 4)..., job */
+	CN_CONTROL_BIND = 2,  /* nonce 4, your nonce 4: I know all ranks, and you with this nonce */
+	CN_CONTROL_LEAVE = 3, /* nonce 4, rank 4, posted 4: this rank is gone after so many operations */
+	CN_CONTROL_END = 4,   /* nonce 4: no rank of the team is left here */
+	CN_CONTROL_FAIL = 5,  /* nonce 4, code 1, text: the team has failed here */
+	CN_CONTROL_ENDPOINT = 16,
+};
+
+/* Network byte order, bounds-checked. A cursor that ran over stays bad. */
+struct cn_cursor {
+	uint8_t *at, *end;
+	bool bad;
+};
+void cn_put8(struct cn_cursor *c, uint8_t v);
+void cn_put16(struct cn_cursor *c, uint16_t v);
+void cn_put32(struct cn_cursor *c, uint32_t v);
+void cn_put_text(struct cn_cursor *c, const char *text); /* length 1, bytes; cut at 255 */
+uint8_t cn_get8(struct cn_cursor *c);
+uint16_t cn_get16(struct cn_cursor *c);
+uint32_t cn_get32(struct cn_cursor *c);
+bool cn_get_text(struct cn_cursor *c, char *out, size_t cap);
+
+/* False: no buffer for it now (it will come again). */
+bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
+			size_t len);
+void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p);
+void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
+			  enum cn_peer_loss why);
+void cn_meeting_announce(struct cn_team *t);
+void cn_meeting_check(struct cn_team *t, cn_time now); /* is everybody there? */
+void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
+void cn_meeting_end(struct cn_team *t);
+void cn_meeting_fail(struct cn_team *t, int code, const char *text);
+/* The join record of a peer for a job; NULL: none. */
+struct cn_join *cn_join_find(struct cn_mate *m, const char *job);
+
+/* What a peer told of a team. */
+struct cn_join {
+	struct cn_join *next;
+	char job[COLLNET_NAME_MAX + 1];
+	uint32_t nonce, ranks, topology;
+	uint16_t slot;
+	uint32_t bound_mine; /* nonce of our team that it has bound; 0: none */
+	uint32_t bind_sent;  /* nonce of our team that we bound it to; 0: none */
+	uint32_t nranges;
+	struct cn_range {
+		uint32_t first, n;
+	} *ranges;
+};
+
+/* ---- teams ---------------------------------------------------------------------------- */
+
+enum cn_team_state {
+	CN_TEAM_FORMING,
+	CN_TEAM_READY,
+	CN_TEAM_FAILED,
+};
+
+/* One node of a team. */
+struct cn_team_node {
+	struct cn_peer *peer; /* NULL: this node, or one that is gone */
+	char name[COLLNET_NAME_MAX + 1];
+	uint8_t mac[6];
+	uint32_t vertex;      /* in the topology, or CN_TOPO_NONE */
+	uint16_t slot;	      /* of the team there */
+	uint32_t left_after;  /* operations after which a rank of it left; UINT32_MAX: none did */
+	uint32_t left_rank;
+};
+
+struct cn_member {
+	struct cn_team *team;
+	struct cn_member *next;
+	uint32_t rank;
+	uint32_t posted; /* operations posted so far */
+	uint32_t done_ops;
+	struct cn_done *joining; /* NULL: was told */
+	cn_time join_deadline;
+};
+
+/* A frame that came before its operation was started; kept in a buffer of the node's pool. */
+struct cn_early {
+	struct cn_early *next;
+	uint32_t stream;
+	uint16_t peer, len;
+	uint8_t flags;
+	uint8_t data[];
+};
+
+struct cn_team {
+	struct cn_engine *engine;
+	char job[COLLNET_NAME_MAX + 1];
+	uint32_t ranks, nonce;
+	uint16_t slot; /* index in the engine's table, and generation << 8 */
+	enum cn_team_state state;
+	int status;	       /* why it failed */
+	char text[CN_ERR_TEXT];
+	struct cn_member *members;
+	uint32_t nlocal;
+	uint64_t operations;
+
+	/* from here on: when ready */
+	struct cn_team_node *nodes; /* [layout.nnodes], the same order on every node */
+	struct cn_layout layout;
+	uint32_t *storage;	 /* of the layout's arrays */
+	uint32_t me;		 /* this node */
+	uint32_t window;	 /* Eq. 4 for its hosts */
+	struct cn_member **local;/* [nlocal] by rank, as layout.ranks[first[me] ...] */
+	uint16_t *node_by_peer;	 /* [npeers] node of a peer; UINT16_MAX: not in the team */
+	uint32_t npeers;
+	struct cn_op *ops[CN_OPS]; /* by number mod CN_OPS */
+	struct cn_early *early_first, *early_last;
+};
+
+struct cn_team *cn_team_by_slot(struct cn_engine *e, uint16_t slot);
+/* The team becomes ready with these join records (one a mate). */
+int cn_team_ready(struct cn_team *t, cn_time now, struct cn_join **joins, struct cn_peer **peers,
+		  uint32_t n, struct cn_err *err);
+/* Ends all its work with the status and, where tell is true, tells the other nodes. */
+void cn_team_fail(struct cn_team *t, cn_time now, bool tell, int status, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+void cn_team_expire(struct cn_team *t, cn_time now);
+cn_time cn_team_deadline(const struct cn_team *t);
+uint32_t cn_topology_hash(const struct cn_topo *t);
+/* "3, 5, 7-9": appends ranks to text as they come in ascending order. */
+struct cn_rank_list {
+	char *text;
+	size_t cap, len;
+	uint32_t first, last, count;
+};
+void cn_rank_list_add(struct cn_rank_list *l, uint32_t rank);
+void cn_rank_list_end(struct cn_rank_list *l);
+
+/* ---- operations ----------------------------------------------------------------------- */
+
+struct cn_op;
+
+bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const struct cn_rx *rx);
+void cn_op_abort(struct cn_op *op, int status, const char *text);
+void cn_op_free_storage(struct cn_op *op);
+bool cn_op_busy(const struct cn_op *op); /* posted or running */
+cn_time cn_op_deadline(const struct cn_op *op);
+void cn_op_expire(struct cn_op *op, cn_time now);
+/* A rank of node k left after `posted` operations: those it will never take part in fail. */
+void cn_op_check_left(struct cn_team *t, cn_time now, uint32_t k);
+const char *cn_op_name(enum cn_op_kind op);
+
+/* ---- endpoints ------------------------------------------------------------------------ */
+
+int cn_endpoints_new(struct cn_engine *e, struct cn_err *err);
+void cn_endpoints_free(struct cn_engine *e); /* outstanding work was ended before */
+/* Ends all outstanding work with the status. */
+void cn_endpoints_abort(struct cn_engine *e, int status, const char *text);
+bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
+			  const struct cn_rx *rx);
+/* A control message whose first byte is >= CN_CONTROL_ENDPOINT. */
+bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
+			  size_t len);
+void cn_endpoints_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p);
+cn_time cn_endpoints_deadline(const struct cn_engine *e);
+void cn_endpoints_expire(struct cn_engine *e, cn_time now);
+
+#endif

@@ -60,6 +60,8 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/sched.h
 
 lib_libcn_link_la_SOURCES = \
+	lib/link/bare.c \
+	lib/link/bare.h \
 	lib/link/driver.h \
 	lib/link/interface.c \
 	lib/link/interface.h \
@@ -71,11 +73,18 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/pcap.c
 
 lib_libcn_coll_la_SOURCES = \
+	lib/coll/coll.h \
 	lib/coll/engine.h
 
 lib_libcn_client_la_SOURCES = \
+	lib/client/backend.h \
+	lib/client/env.h \
+	lib/client/launcher.c \
 	lib/client/msg.c \
-	lib/client/msg.h
+	lib/client/msg.h \
+	lib/client/options.c \
+	lib/client/station.c \
+	lib/client/station.h
 
 lib_libcn_all_la_SOURCES =
 lib_libcn_all_la_LIBADD = \

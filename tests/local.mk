@@ -19,6 +19,7 @@ lab_programs =
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
 # corpus, so that the corpora are tests and need no clang.
 fuzz_tests = \
+	tests/fuzz/fuzz_frame \
 	tests/fuzz/fuzz_topo
 if FUZZER
 fuzz_main =
@@ -27,6 +28,9 @@ else
 fuzz_main = tests/fuzz/replay.c
 fuzz_ldflags = $(AM_LDFLAGS)
 endif
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/script.c \
+	tests/fuzz/script.h $(fuzz_main)
+tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_topo_SOURCES = tests/fuzz/fuzz_topo.c $(fuzz_main)
 tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)
 

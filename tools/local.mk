@@ -4,11 +4,16 @@
 noinst_LTLIBRARIES += tools/libcn_tools.la
 tools_libcn_tools_la_SOURCES = \
 	tools/args.c \
+	tools/bench.h \
 	tools/bench_model.c \
 	tools/bench_model.h \
+	tools/bench_options.c \
 	tools/bench_pattern.c \
 	tools/bench_pattern.h \
 	tools/json.c \
+	tools/lab.h \
+	tools/lab_net.c \
+	tools/lab_tool.c \
 	tools/tool.h
 
 EXTRA_DIST += tools/build tools/deps

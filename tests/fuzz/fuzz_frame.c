@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any frames into the transport: what it delivers fits a frame, every frame that it sends is well
+ * formed, and every frame that it took is given back exactly once.
+ *
+ * Steps of its own: 6 n: n frames of the engine wait for a peer; 7 peer n: a control message;
+ * 8 peer: something waits for the peer; 9: no more; 10: buffers are refused, or not any more.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/node.h"
+#include "script.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define TOKENS 256u
+
+struct world {
+	struct cn_node *node;
+	bool refuse;
+	uint32_t waiting;	/* frames that pull may hand out */
+	uint32_t peer;		/* whom to, in turn */
+	int expected[SCRIPT_PEERS];
+	uint32_t out;		/* tokens handed out and not given back */
+	uint8_t token[TOKENS];	/* 1: handed out */
+	uint8_t payload[1500];
+};
+
+static bool pull(void *ctx, cn_time now, struct cn_tx *tx)
+{
+	struct world *w = ctx;
+	uint32_t n = cn_node_peers(w->node), t = 0;
+
+	(void)now;
+	if (!w->waiting || !n || w->out == TOKENS) {
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct cn_peer *p = cn_node_peer(w->node, (w->peer + i) % n);
+
+		if (!p || !cn_peer_alive(p) || !cn_peer_room(p)) {
+			continue;
+		}
+		while (w->token[t]) {
+			t++;
+		}
+		w->token[t] = 1;
+		w->out++;
+		w->waiting--;
+		w->peer++;
+		*tx = (struct cn_tx){ .peer = p,
+				      .type = CN_TYPE_COLL,
+				      .flags = CN_FLAG_FIRST | CN_FLAG_LAST,
+				      .len = (uint16_t)(w->peer * 97 % 1400),
+				      .stream = w->peer,
+				      .payload = w->payload,
+				      .token = &w->token[t] };
+		return true;
+	}
+	return false;
+}
+
+static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
+{
+	struct world *w = ctx;
+	volatile uint8_t sum = 0;
+
+	(void)now;
+	script_check(p && cn_peer_alive(p));
+	script_check(rx->type == CN_TYPE_CONTROL || rx->type == CN_TYPE_COLL ||
+		     rx->type == CN_TYPE_MESSAGE);
+	script_check(rx->len <= cn_node_payload(w->node));
+	for (uint16_t i = 0; i < rx->len; i++) {
+		sum ^= rx->payload[i];
+	}
+	(void)sum;
+	return !w->refuse;
+}
+
+static void acked(void *ctx, void *token)
+{
+	struct world *w = ctx;
+
+	script_check(token && *(uint8_t *)token == 1);
+	*(uint8_t *)token = 0;
+	w->out--;
+}
+
+static void peer_up(void *ctx, cn_time now, struct cn_peer *p)
+{
+	(void)ctx;
+	(void)now;
+	script_check(cn_peer_alive(p) && cn_valid_name(cn_peer_name(p)));
+}
+
+static void peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
+{
+	(void)ctx;
+	(void)now;
+	(void)why;
+	script_check(!cn_peer_alive(p));
+}
+
+static void other(struct script *s, uint8_t step)
+{
+	struct world *w = s->machine;
+	struct cn_peer *p = NULL;
+	uint8_t which;
+
+	switch (step % 16) {
+	case 6:
+		w->waiting += script_byte(s);
+		return;
+	case 10:
+		w->refuse = !w->refuse;
+		if (!w->refuse) {
+			cn_node_ready(w->node);
+		}
+		return;
+	default:
+		break;
+	}
+	which = script_byte(s) % SCRIPT_PEERS;
+	if (which < cn_node_peers(w->node)) {
+		p = cn_node_peer(w->node, which);
+	}
+	if (!p) {
+		return;
+	}
+	if (step % 16 == 7 && cn_peer_alive(p)) {
+		(void)cn_node_control(w->node, p, w->payload, script_byte(s));
+	} else if (step % 16 == 8 && w->expected[which] < 100) {
+		w->expected[which]++;
+		cn_peer_expect(w->node, s->now, p, 1);
+	} else if (step % 16 == 9 && w->expected[which] > 0) {
+		w->expected[which]--;
+		cn_peer_expect(w->node, s->now, p, -1);
+	}
+}
+
+static void input(void *machine, cn_time now, const uint8_t *frame, size_t len)
+{
+	cn_node_input(((struct world *)machine)->node, now, frame, len);
+}
+
+static bool output(void *machine, cn_time now, struct cn_frame *out)
+{
+	return cn_node_output(((struct world *)machine)->node, now, out);
+}
+
+static cn_time deadline(const void *machine)
+{
+	return cn_node_deadline(((const struct world *)machine)->node);
+}
+
+static void expire(void *machine, cn_time now)
+{
+	cn_node_expire(((struct world *)machine)->node, now);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct cn_node_ops ops = { pull, deliver, acked, peer_up, peer_down };
+	struct world w = { 0 };
+	struct cn_node_config c;
+	struct script s = { .data = data, .len = size, .now = CN_MS, .machine = &w,
+			    .input = input, .output = output, .deadline = deadline,
+			    .expire = expire, .other = other };
+
+	cn_node_config_init(&c);
+	memcpy(c.mac, "\x02\0\0\0\0\1", 6);
+	memcpy(c.name, "self", 5);
+	c.epoch = 7;
+	c.max_peers = SCRIPT_PEERS;
+	c.window = 8;
+	c.pool_frames = 16;
+	script_check(cn_node_new(&c, &ops, &w, &w.node, NULL) == COLLNET_OK);
+	s.node = w.node;
+	script_run(&s);
+	cn_node_free(w.node);
+	return 0;
+}

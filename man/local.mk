@@ -1,2 +1,76 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Manual pages, in mdoc.
+# Manual pages, in mdoc, and the example program.
+
+dist_man_MANS += \
+	man/collnet_alloc.3 \
+	man/collnet_alltoall.3 \
+	man/collnet_endpoint_open.3 \
+	man/collnet_error.3 \
+	man/collnet_get_stats.3 \
+	man/collnet_open.3 \
+	man/collnet_team_create.3 \
+	man/collnet_wait.3
+
+exampledir = $(docdir)/examples
+dist_example_DATA = examples/exchange.c
+
+# A page of section 3 describes a group of functions; each of the others gets a page of one line
+# that leads there. They are made, not kept.
+links_alloc = \
+	man/links/collnet_free.3
+links_alltoall = \
+	man/links/collnet_allgather.3 \
+	man/links/collnet_barrier.3 \
+	man/links/collnet_coll_options_init.3 \
+	man/links/collnet_iallgather.3 \
+	man/links/collnet_ialltoall.3 \
+	man/links/collnet_ibarrier.3
+links_endpoint_open = \
+	man/links/collnet_endpoint_close.3 \
+	man/links/collnet_endpoint_number.3 \
+	man/links/collnet_irecv.3 \
+	man/links/collnet_isend.3 \
+	man/links/collnet_recv.3 \
+	man/links/collnet_send.3
+links_error = \
+	man/links/collnet_set_log.3 \
+	man/links/collnet_strerror.3
+links_get_stats = \
+	man/links/collnet_get_jobs.3 \
+	man/links/collnet_get_nodes.3
+links_open = \
+	man/links/collnet_close.3 \
+	man/links/collnet_node_name.3 \
+	man/links/collnet_options_init.3 \
+	man/links/collnet_version.3
+links_team_create = \
+	man/links/collnet_team_destroy.3 \
+	man/links/collnet_team_node.3 \
+	man/links/collnet_team_nodes.3 \
+	man/links/collnet_team_options_init.3 \
+	man/links/collnet_team_rank.3 \
+	man/links/collnet_team_size.3
+links_wait = \
+	man/links/collnet_test.3
+
+man_links = $(links_alloc) $(links_alltoall) $(links_endpoint_open) $(links_error) \
+	$(links_get_stats) $(links_open) $(links_team_create) $(links_wait)
+nodist_man_MANS = $(man_links)
+CLEANFILES += $(man_links)
+
+$(links_alloc):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_alloc.3' >$@
+$(links_alltoall):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_alltoall.3' >$@
+$(links_endpoint_open):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_endpoint_open.3' >$@
+$(links_error):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_error.3' >$@
+$(links_get_stats):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_get_stats.3' >$@
+$(links_open):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_open.3' >$@
+$(links_team_create):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_team_create.3' >$@
+$(links_wait):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_wait.3' >$@

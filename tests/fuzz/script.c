@@ -65,10 +65,13 @@ static void session_frame(struct script *s)
 	uint8_t frame[FRAME_MAX];
 	const struct cn_peer *p;
 	struct cn_wire w = { 0 };
+	uint8_t kind;
+	size_t n;
 
 	ethernet(s, script_byte(s), frame);
 	p = cn_peer_by_mac(s->node, frame + 6);
-	w.type = script_byte(s) & 15;
+	kind = script_byte(s);
+	w.type = kind & 15;
 	w.flags = script_byte(s);
 	w.cluster = cn_node_config(s->node)->cluster;
 	w.seq = (uint32_t)(int8_t)script_byte(s);
@@ -81,9 +84,10 @@ static void session_frame(struct script *s)
 	for (int i = 0; i < 4; i++) {
 		w.stream = w.stream << 8 | script_byte(s);
 	}
-	w.length = (uint16_t)take(s, frame + CN_HEAD, script_byte(s));
+	n = take(s, frame + CN_HEAD, script_byte(s));
+	w.length = (uint16_t)(n + (kind >> 4) * 9u);
 	cn_wire_put(frame + CN_ETH_HEADER, &w);
-	deliver(s, frame, CN_HEAD + w.length);
+	deliver(s, frame, CN_HEAD + n);
 }
 
 static void hello_frame(struct script *s)

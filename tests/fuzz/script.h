@@ -9,7 +9,8 @@
  *   0 peer n bytes[n]               a frame with these bytes after the Ethernet header
  *   1 peer type flags seq ack stream[4] n bytes[n]
  *                                   a frame of the peer's session; seq and ack are added to the
- *                                   numbers that would be right
+ *                                   numbers that would be right, and the length is a lie
+ *                                   where the high four bits of the type are not 0
  *   2 peer flags epoch life n       a hello, with a name of n bytes
  *   3 t                             time passes: 2^(t mod 36) ns
  *   4 n                             up to n frames go out

@@ -74,17 +74,25 @@ lib_libcn_link_la_SOURCES = \
 
 lib_libcn_coll_la_SOURCES = \
 	lib/coll/coll.h \
-	lib/coll/engine.h
+	lib/coll/engine.c \
+	lib/coll/engine.h \
+	lib/coll/meeting.c \
+	lib/coll/team.c
 
 lib_libcn_client_la_SOURCES = \
 	lib/client/backend.h \
+	lib/client/collnet.c \
+	lib/client/direct.c \
+	lib/client/endpoint.c \
 	lib/client/env.h \
 	lib/client/launcher.c \
 	lib/client/msg.c \
 	lib/client/msg.h \
 	lib/client/options.c \
+	lib/client/request.c \
 	lib/client/station.c \
-	lib/client/station.h
+	lib/client/station.h \
+	lib/client/team.c
 
 lib_libcn_all_la_SOURCES =
 lib_libcn_all_la_LIBADD = \

@@ -5,6 +5,8 @@
 unit_tests = \
 	tests/unit/test_bench_model \
 	tests/unit/test_bench_pattern \
+	tests/unit/test_interface \
+	tests/unit/test_mem \
 	tests/unit/test_numbering \
 	tests/unit/test_permutation \
 	tests/unit/test_registry \
@@ -37,6 +39,8 @@ tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)
 # What several tests share: the files of tests/unit that are not a test_*.c.
 check_LTLIBRARIES = tests/unit/libtests.la
 tests_unit_libtests_la_SOURCES = \
+	tests/unit/pair.c \
+	tests/unit/pair.h \
 	tests/unit/sched_world.c \
 	tests/unit/sched_world.h
 

@@ -4,15 +4,21 @@
 noinst_LTLIBRARIES += tools/libcn_tools.la
 tools_libcn_tools_la_SOURCES = \
 	tools/args.c \
+	tools/bench.c \
 	tools/bench.h \
+	tools/bench_coll.c \
 	tools/bench_model.c \
 	tools/bench_model.h \
 	tools/bench_options.c \
+	tools/bench_p2p.c \
 	tools/bench_pattern.c \
 	tools/bench_pattern.h \
+	tools/bench_report.c \
 	tools/json.c \
 	tools/lab.h \
 	tools/lab_net.c \
+	tools/lab_run.c \
+	tools/lab_start.c \
 	tools/lab_tool.c \
 	tools/tool.h
 

@@ -3,9 +3,11 @@
 
 # One program a source file: test_<file>.c is for lib/*/<file>.c. A new test is one line here.
 unit_tests = \
+	tests/unit/test_args \
 	tests/unit/test_bench_model \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_interface \
+	tests/unit/test_json \
 	tests/unit/test_mem \
 	tests/unit/test_numbering \
 	tests/unit/test_permutation \

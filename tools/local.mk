@@ -20,6 +20,8 @@ tools_libcn_tools_la_SOURCES = \
 	tools/lab_run.c \
 	tools/lab_start.c \
 	tools/lab_tool.c \
+	tools/status.c \
 	tools/tool.h
+tools_libcn_tools_la_LIBADD = -lm
 
 EXTRA_DIST += tools/build tools/deps

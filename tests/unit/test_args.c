@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a person types: lists, switches, windows, seconds; and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tools/tool.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void parse_sizes__lists(void **state)
+{
+	struct cn_err err = { 0 };
+	uint64_t v[4];
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(tool_parse_sizes("1k,64k,1m,0", 1 << 20, v, 4, &n, &err), COLLNET_OK);
+	assert_int_equal(n, 4);
+	assert_int_equal(v[0], 1024);
+	assert_int_equal(v[1], 65536);
+	assert_int_equal(v[2], 1048576);
+	assert_int_equal(v[3], 0);
+}
+
+/* Outputs are written only on success. */
+static void parse_sizes__refused(void **state)
+{
+	static const char *const bad[] = { "", ",", "1k,", ",1k", "1k,,2k", "x", "-1", "1k 2k",
+					   "1,2,3,4,5", "2m", "1kk", "18446744073709551616" };
+	uint64_t v[4] = { 7, 7, 7, 7 };
+	size_t n = 9, i;
+
+	(void)state;
+	for (i = 0; i < COUNT(bad); i++) {
+		struct cn_err err = { 0 };
+
+		assert_int_equal(tool_parse_sizes(bad[i], 1 << 20, v, 4, &n, &err),
+				 COLLNET_EINVAL);
+		assert_true(strlen(err.text) > 10);
+		assert_int_equal(n, 9);
+		assert_int_equal(v[0], 7);
+	}
+}
+
+static void parse_switch__on_off(void **state)
+{
+	struct cn_err err = { 0 };
+	bool v = false;
+
+	(void)state;
+	assert_int_equal(tool_parse_switch("on", &v, &err), COLLNET_OK);
+	assert_true(v);
+	assert_int_equal(tool_parse_switch("off", &v, &err), COLLNET_OK);
+	assert_false(v);
+	assert_int_equal(tool_parse_switch("yes", &v, &err), COLLNET_EINVAL);
+}
+
+static void parse_window__values(void **state)
+{
+	struct cn_err err = { 0 };
+	uint32_t v = 0;
+
+	(void)state;
+	assert_int_equal(tool_parse_window("off", &v, &err), COLLNET_OK);
+	assert_int_equal(v, COLLNET_WINDOW_OFF);
+	assert_int_equal(tool_parse_window("auto", &v, &err), COLLNET_OK);
+	assert_int_equal(v, COLLNET_WINDOW_AUTO);
+	assert_int_equal(tool_parse_window("65535", &v, &err), COLLNET_OK);
+	assert_int_equal(v, 65535);
+	assert_int_equal(tool_parse_window("0", &v, &err), COLLNET_EINVAL);
+	assert_int_equal(tool_parse_window("65536", &v, &err), COLLNET_EINVAL);
+	assert_int_equal(tool_parse_window("5x", &v, &err), COLLNET_EINVAL);
+}
+
+static void parse_seconds__values(void **state)
+{
+	static const char *const bad[] = { "", ".", "0", "0.000", "1.2.3", "0.0001", "-1", "1s",
+					   "99999999999", "2147484" };
+	struct cn_err err = { 0 };
+	uint32_t ms = 0;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(tool_parse_seconds("30", &ms, &err), COLLNET_OK);
+	assert_int_equal(ms, 30000);
+	assert_int_equal(tool_parse_seconds("0.5", &ms, &err), COLLNET_OK);
+	assert_int_equal(ms, 500);
+	assert_int_equal(tool_parse_seconds("1.025", &ms, &err), COLLNET_OK);
+	assert_int_equal(ms, 1025);
+	for (i = 0; i < COUNT(bad); i++) {
+		assert_int_equal(tool_parse_seconds(bad[i], &ms, &err), COLLNET_EINVAL);
+		assert_int_equal(ms, 1025);
+	}
+}
+
+static void format__units(void **state)
+{
+	char b[TOOL_TEXT];
+
+	(void)state;
+	assert_string_equal(tool_format_size(1024, b), "1 KiB");
+	assert_string_equal(tool_format_size(1000, b), "1000 B");
+	assert_string_equal(tool_format_size(3 << 20, b), "3 MiB");
+	assert_string_equal(tool_format_size(0, b), "0 B");
+	assert_string_equal(tool_format_rate(20000000, b), "20 Mbit/s");
+	assert_string_equal(tool_format_rate(2500000000u, b), "2.5 Gbit/s");
+	assert_string_equal(tool_format_ns(1500, b), "1.5 us");
+	assert_string_equal(tool_format_ns(2500000, b), "2.50 ms");
+	assert_string_equal(tool_format_ns(3000000000u, b), "3.00 s");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse_sizes__lists),	cmocka_unit_test(parse_sizes__refused),
+		cmocka_unit_test(parse_switch__on_off), cmocka_unit_test(parse_window__values),
+		cmocka_unit_test(parse_seconds__values), cmocka_unit_test(format__units),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `collnet bench`: opens a context, joins the team, finds out who runs where, and measures.
+ *
+ * Every rank runs the same steps in the same order; what they must agree on (how many
+ * iterations) rank 0 decides and tells. Whatever needs the network for the measurement's own
+ * sake (gathering times and counters) happens after the measured part.
+ */
+#include "tools/bench.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static cn_time read_clock(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
+}
+
+cn_time bench_now(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t bench_cpu(void)
+{
+	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+int bench_fail(const struct bench *b, int status, const char *fmt, ...)
+{
+	const char *sentence = b->c != NULL ? collnet_error(b->c) : NULL;
+	const char *node = b->c != NULL ? collnet_node_name(b->c) : NULL;
+	char what[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	if (b->progress_shown) {
+		fputc('\n', stderr);
+	}
+	tool_complain("rank %u on node %s: %s: %s", b->rank, node != NULL ? node : "?", what,
+		      sentence != NULL && *sentence != 0 ? sentence : collnet_strerror(status));
+	return TOOL_FAILED;
+}
+
+uint32_t bench_timeout(const struct bench *b)
+{
+	double ms;
+
+	if (b->o->timeout_ms != 0) {
+		return b->o->timeout_ms;
+	}
+	ms = b->o->open.timeout_ms + b->patience_us / 1000 * 20;
+	return ms < 86400e3 ? (uint32_t)ms : 86400000;
+}
+
+int bench_barrier(const struct bench *b)
+{
+	struct collnet_coll_options co;
+	int rc;
+
+	collnet_coll_options_init(&co);
+	co.timeout_ms = bench_timeout(b);
+	rc = collnet_barrier(b->team, &co);
+	return rc == COLLNET_OK ? TOOL_OK : bench_fail(b, rc, "barrier");
+}
+
+int bench_gather(const struct bench *b, const uint64_t *mine, size_t n, uint64_t *all)
+{
+	struct collnet_coll_options co;
+	uint64_t *wire = malloc(n * sizeof(*wire));
+	size_t i;
+	int rc;
+
+	if (wire == NULL) {
+		return bench_fail(b, COLLNET_ENOMEM, "gathering results");
+	}
+	for (i = 0; i < n; i++) {
+		wire[i] = htole64(mine[i]);
+	}
+	collnet_coll_options_init(&co);
+	co.timeout_ms = bench_timeout(b);
+	rc = collnet_allgather(b->team, wire, all, n * sizeof(*wire), &co);
+	free(wire);
+	if (rc != COLLNET_OK) {
+		return bench_fail(b, rc, "gathering results");
+	}
+	for (i = 0; i < n * b->ranks; i++) {
+		all[i] = le64toh(all[i]);
+	}
+	return TOOL_OK;
+}
+
+int bench_agree(const struct bench *b, uint64_t *value)
+{
+	uint64_t *all = malloc(b->ranks * sizeof(*all));
+	int rc;
+
+	if (all == NULL) {
+		return bench_fail(b, COLLNET_ENOMEM, "agreeing on iterations");
+	}
+	rc = bench_gather(b, value, 1, all);
+	if (rc == TOOL_OK) {
+		*value = all[0];
+	}
+	free(all);
+	return rc;
+}
+
+void bench_progress(struct bench *b, const char *fmt, ...)
+{
+	cn_time now;
+	va_list ap;
+
+	if (!b->progress) {
+		return;
+	}
+	now = bench_now();
+	if (b->progress_last != 0 && now - b->progress_last < 200 * CN_MS) {
+		return;
+	}
+	b->progress_last = now;
+	b->progress_shown = isatty(STDERR_FILENO);
+	if (b->progress_shown) {
+		fputs("\r\033[K", stderr);
+	}
+	fprintf(stderr, "%s ", bench_op_name(b->o->op));
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	if (!b->progress_shown) {
+		fputc('\n', stderr);
+	}
+	fflush(stderr);
+}
+
+void bench_progress_end(struct bench *b)
+{
+	if (b->progress_shown) {
+		fputs("\r\033[K", stderr);
+		fflush(stderr);
+	}
+	b->progress_shown = false;
+	b->progress_last = 0;
+}
+
+void bench_wrong(struct bench *b, const char *what, uint32_t source, size_t offset, uint8_t want,
+		 uint8_t got)
+{
+	b->wrong = true;
+	tool_complain("wrong byte: rank %u on node %s, %s from rank %u, offset %zu: expected "
+		      "0x%02x, got 0x%02x",
+		      b->rank, collnet_node_name(b->c), what, source, offset, want, got);
+}
+
+/* ---- counters ------------------------------------------------------------------------- */
+
+int bench_count_begin(const struct bench *b, struct collnet_stats *before)
+{
+	int rc;
+
+	memset(before, 0, sizeof(*before));
+	before->size = sizeof(*before);
+	if (!b->leader) {
+		return TOOL_OK;
+	}
+	rc = collnet_get_stats(b->c, before, 1);
+	return rc == COLLNET_OK ? TOOL_OK : bench_fail(b, rc, "reading the counters");
+}
+
+int bench_count_end(const struct bench *b, const struct collnet_stats *before,
+		    uint64_t counters[BENCH_COUNTERS])
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	int rc;
+
+	if (!b->leader) {
+		return TOOL_OK;
+	}
+	rc = collnet_get_stats(b->c, &s, 0);
+	if (rc != COLLNET_OK) {
+		return bench_fail(b, rc, "reading the counters");
+	}
+	counters[BENCH_DATA_SENT] += s.data_sent - before->data_sent;
+	counters[BENCH_DATA_RESENT] += s.data_resent - before->data_resent;
+	counters[BENCH_BYTES_SENT] += s.bytes_sent - before->bytes_sent;
+	counters[BENCH_ACK_BYTES] += s.ack_bytes_sent - before->ack_bytes_sent;
+	counters[BENCH_RING_DROPS] += s.ring_drops - before->ring_drops;
+	if (!b->direct) { /* otherwise it is this process, which counts its own */
+		counters[BENCH_CPU] += s.cpu_ns - before->cpu_ns;
+	}
+	if (s.window_peak > counters[BENCH_WINDOW_PEAK]) {
+		counters[BENCH_WINDOW_PEAK] = s.window_peak;
+	}
+	counters[BENCH_RSS] = s.rss_bytes;
+	return TOOL_OK;
+}
+
+int bench_count_gather(const struct bench *b, const uint64_t mine[BENCH_COUNTERS],
+		       uint64_t total[BENCH_COUNTERS])
+{
+	uint64_t *all = malloc((size_t)b->ranks * BENCH_COUNTERS * sizeof(*all));
+	size_t r, i;
+	int rc;
+
+	if (all == NULL) {
+		return bench_fail(b, COLLNET_ENOMEM, "gathering results");
+	}
+	rc = bench_gather(b, mine, BENCH_COUNTERS, all);
+	memset(total, 0, BENCH_COUNTERS * sizeof(total[0]));
+	for (r = 0; rc == TOOL_OK && r < b->ranks; r++) {
+		for (i = 0; i < BENCH_COUNTERS; i++) {
+			uint64_t v = all[r * BENCH_COUNTERS + i];
+
+			if (i < BENCH_SUMS) {
+				total[i] += v;
+			} else if (v > total[i]) {
+				total[i] = v;
+			}
+		}
+	}
+	free(all);
+	return rc;
+}
+
+void bench_count_report(const uint64_t total[BENCH_COUNTERS], double payload,
+			struct bench_result *r)
+{
+	r->frames_sent = total[BENCH_DATA_SENT] + total[BENCH_DATA_RESENT];
+	r->frames_resent = total[BENCH_DATA_RESENT];
+	r->ring_drops = total[BENCH_RING_DROPS];
+	r->rss_bytes = total[BENCH_RSS];
+	r->window_peak = total[BENCH_WINDOW_PEAK];
+	r->ack_bytes_share = total[BENCH_BYTES_SENT] > 0 ? (double)total[BENCH_ACK_BYTES] /
+								   (double)total[BENCH_BYTES_SENT]
+							 : NAN;
+	r->cpu_s_per_gib = payload > 0 ? (double)total[BENCH_CPU] / 1e9 / (payload / 0x1p30) : NAN;
+}
+
+/* ---- the run -------------------------------------------------------------------------- */
+
+/* Who runs where, and where that is in the topology. */
+static int locate(struct bench *b)
+{
+	const char *path = b->o->open.topology;
+	const char **names = calloc(b->ranks, sizeof(*names));
+	struct cn_err err = { 0 };
+	uint32_t i, n, nodes = 0;
+
+	b->node_of = calloc(b->ranks, sizeof(*b->node_of));
+	b->vertex = calloc(b->ranks, sizeof(*b->vertex));
+	if (names == NULL || b->node_of == NULL || b->vertex == NULL) {
+		free(names);
+		return bench_fail(b, COLLNET_ENOMEM, "looking for the ranks");
+	}
+	b->leader = true;
+	for (i = 0; i < b->ranks; i++) {
+		const char *name = collnet_team_node(b->team, i);
+
+		for (n = 0; n < nodes && strcmp(names[n], name) != 0; n++) {
+		}
+		if (n == nodes) {
+			names[nodes++] = name;
+		}
+		b->node_of[i] = n;
+		if (i < b->rank && strcmp(name, collnet_team_node(b->team, b->rank)) == 0) {
+			b->leader = false;
+		}
+	}
+	b->place.ranks = b->ranks;
+	b->place.nodes = nodes;
+	b->place.node_of = b->node_of;
+	b->place.rate = b->o->rate;
+	if (path != NULL) {
+		if (cn_topo_read(path, &b->topo, &err) != COLLNET_OK) {
+			tool_complain("%s", err.text);
+			free(names);
+			return TOOL_FAILED;
+		}
+		for (n = 0; n < nodes; n++) {
+			b->vertex[n] = cn_topo_find(b->topo, names[n]);
+		}
+		b->place.topo = b->topo;
+		b->place.vertex = b->vertex;
+	}
+	free(names);
+	return TOOL_OK;
+}
+
+static int start(struct bench *b)
+{
+	const struct bench_options *o = b->o;
+	struct collnet_team_options team = o->team;
+	const char *mode = getenv("COLLNET_MODE"), *progress = getenv("COLLNET_PROGRESS");
+	int rc;
+
+	rc = collnet_open(&o->open, &b->c);
+	if (rc != COLLNET_OK) {
+		tool_complain("rank %u: %s", team.rank, collnet_error(NULL));
+		return TOOL_FAILED;
+	}
+	b->direct = o->open.mode == COLLNET_MODE_DIRECT ||
+		    (o->open.mode == COLLNET_MODE_AUTO && mode != NULL &&
+		     strcmp(mode, "direct") == 0);
+	b->rank = team.rank;
+	if (o->timeout_ms != 0) {
+		team.timeout_ms = o->timeout_ms;
+	}
+	rc = collnet_team_create(b->c, &team, &b->team);
+	if (rc != COLLNET_OK) {
+		return bench_fail(b, rc, "joining the team");
+	}
+	b->ranks = collnet_team_size(b->team);
+	rc = locate(b);
+	if (rc != TOOL_OK || b->rank != 0) {
+		return rc;
+	}
+	b->progress = isatty(STDERR_FILENO) || (progress != NULL && strcmp(progress, "1") == 0);
+	if (o->csv != NULL) {
+		b->csv = fopen(o->csv, "w");
+		if (b->csv == NULL) {
+			tool_complain("%s: %s", o->csv, strerror(errno));
+			return TOOL_FAILED;
+		}
+	}
+	return TOOL_OK;
+}
+
+static int run(struct bench *b)
+{
+	int rc = start(b);
+
+	if (rc != TOOL_OK) {
+		return rc;
+	}
+	if (b->o->op == BENCH_PINGPONG || b->o->op == BENCH_STREAM) {
+		rc = bench_messages(b);
+	} else {
+		rc = bench_collective(b);
+	}
+	if (rc == TOOL_OK) {
+		/* Nobody leaves while another still needs the last acknowledgements. */
+		rc = bench_barrier(b);
+	}
+	return rc == TOOL_OK && b->wrong ? TOOL_FAILED : rc;
+}
+
+int collnet_cmd_bench(int argc, char **argv)
+{
+	struct bench_options o;
+	struct bench b = { .o = &o };
+	int rc = bench_options_parse(&o, argc, argv);
+
+	if (rc != TOOL_OK) {
+		return rc < 0 ? TOOL_OK : rc;
+	}
+	rc = run(&b);
+	if (b.csv != NULL && fclose(b.csv) != 0) {
+		tool_complain("%s: %s", o.csv, strerror(errno));
+		rc = TOOL_FAILED;
+	}
+	collnet_team_destroy(b.team);
+	if (b.c != NULL) {
+		collnet_close(b.c);
+	}
+	cn_topo_free(b.topo);
+	free(b.node_of);
+	free(b.vertex);
+	return rc;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Collectives: exchange, allgather, barrier, by one or several algorithms in turns.
+ *
+ * With several algorithms the iterations of a size are cut into up to ten rounds, and in each
+ * round every algorithm has its share, so that they see the same weather. Times stay on their
+ * rank until all is measured; then they are gathered, and an iteration's time is its longest.
+ */
+#include "tools/bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench_pattern.h"
+
+#define ROUNDS 10
+#define GATHER 512 /* iterations' times gathered at once */
+
+/* One algorithm at one size. */
+struct contest {
+	const struct cn_algorithm *row;
+	struct collnet_coll_options how;
+	uint64_t *ns; /* [iterations] */
+	uint64_t counters[BENCH_COUNTERS];
+	bool wrong; /* reported already */
+};
+
+struct coll {
+	struct bench *b;
+	uint64_t bytes; /* of a block */
+	double limit_us;
+	uint32_t iterations;
+	uint8_t *send, *recv;
+	struct contest contests[BENCH_ALGORITHMS_MAX];
+	size_t ncontests;
+	bool checked; /* --verify, and there is something to check */
+};
+
+static size_t send_blocks(const struct coll *k)
+{
+	return k->b->o->op == BENCH_ALLTOALL ? k->b->ranks : 1;
+}
+
+static struct bench_pattern block(const struct coll *k, uint32_t source, uint32_t destination)
+{
+	return bench_pattern(k->b->o->seed, k->b->serial, source,
+			     k->b->o->op == BENCH_ALLTOALL ? destination : BENCH_EVERYONE);
+}
+
+/* What this rank sends in this iteration; wrong bytes where it is to receive. */
+static void fill(const struct coll *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < send_blocks(k); i++) {
+		struct bench_pattern p = block(k, k->b->rank, i);
+
+		bench_pattern_fill(&p, k->send + i * k->bytes, k->bytes);
+	}
+	for (i = 0; i < k->b->ranks; i++) {
+		struct bench_pattern p = block(k, i, k->b->rank);
+
+		bench_pattern_poison(&p, k->recv + i * k->bytes, k->bytes);
+	}
+}
+
+static void check(const struct coll *k, struct contest *t)
+{
+	uint32_t i;
+	size_t at;
+
+	for (i = 0; i < k->b->ranks; i++) {
+		struct bench_pattern p = block(k, i, k->b->rank);
+		const uint8_t *data = k->recv + i * k->bytes;
+		char what[128], size[TOOL_TEXT];
+
+		if (bench_pattern_check(&p, data, k->bytes, &at)) {
+			continue;
+		}
+		t->counters[BENCH_WRONG] = 1;
+		if (!t->wrong) { /* the first is enough */
+			t->wrong = true;
+			snprintf(what, sizeof(what), "%s by %s, block of %s",
+				 bench_op_name(k->b->o->op), t->row->name,
+				 tool_format_size(k->bytes, size));
+			bench_wrong(k->b, what, i, at, bench_pattern_byte(&p, at), data[at]);
+		}
+	}
+}
+
+static int operate(const struct coll *k, const struct contest *t)
+{
+	switch (k->b->o->op) {
+	case BENCH_ALLTOALL:
+		return collnet_alltoall(k->b->team, k->send, k->recv, k->bytes, &t->how);
+	case BENCH_ALLGATHER:
+		return collnet_allgather(k->b->team, k->send, k->recv, k->bytes, &t->how);
+	default:
+		return collnet_barrier(k->b->team, &t->how);
+	}
+}
+
+/* One iteration; *ns is its time here. */
+static int iterate(struct coll *k, struct contest *t, uint64_t *ns)
+{
+	struct bench *b = k->b;
+	char size[TOOL_TEXT];
+	uint64_t cpu;
+	cn_time from;
+	int rc;
+
+	b->serial++;
+	if (k->checked) {
+		fill(k);
+		rc = bench_barrier(b);
+		if (rc != TOOL_OK) {
+			return rc;
+		}
+	}
+	cpu = bench_cpu();
+	from = bench_now();
+	rc = operate(k, t);
+	*ns = bench_now() - from;
+	t->counters[BENCH_CPU] += bench_cpu() - cpu;
+	if (rc != COLLNET_OK) {
+		return bench_fail(b, rc, "%s by %s, blocks of %s", bench_op_name(b->o->op),
+				  t->row->name, tool_format_size(k->bytes, size));
+	}
+	if (k->checked) {
+		check(k, t);
+	}
+	return TOOL_OK;
+}
+
+static int warm_up(struct coll *k, struct contest *t)
+{
+	uint64_t kept[BENCH_COUNTERS], ns;
+	uint32_t i;
+	int rc = TOOL_OK;
+
+	for (i = 0; i < k->b->o->warmup && rc == TOOL_OK; i++) {
+		memcpy(kept, t->counters, sizeof(kept));
+		rc = iterate(k, t, &ns);
+		kept[BENCH_WRONG] = t->counters[BENCH_WRONG]; /* wrong bytes count always */
+		memcpy(t->counters, kept, sizeof(kept));
+	}
+	return rc;
+}
+
+/* Iterations [from, to) of one algorithm, with the counters around them. */
+static int measure(struct coll *k, struct contest *t, uint32_t from, uint32_t to)
+{
+	struct bench *b = k->b;
+	struct collnet_stats before;
+	char size[TOOL_TEXT];
+	uint32_t i;
+	int rc;
+
+	/* All that came before is over everywhere; then the ranks start together. */
+	rc = bench_barrier(b);
+	if (rc == TOOL_OK) {
+		rc = bench_count_begin(b, &before);
+	}
+	if (rc == TOOL_OK) {
+		rc = bench_barrier(b);
+	}
+	for (i = from; i < to && rc == TOOL_OK; i++) {
+		bench_progress(b, "%s, %s: %u of %u", t->row->name,
+			       tool_format_size(k->bytes, size), i + 1, k->iterations);
+		rc = iterate(k, t, &t->ns[i]);
+	}
+	if (rc == TOOL_OK) {
+		rc = bench_barrier(b);
+	}
+	if (rc == TOOL_OK) {
+		rc = bench_count_end(b, &before, t->counters);
+	}
+	return rc;
+}
+
+/* ns[i] becomes the longest of all ranks' iteration i. */
+static int gather_times(struct coll *k, uint64_t *ns)
+{
+	size_t ranks = k->b->ranks, n, r, i;
+	uint64_t *all = malloc(ranks * GATHER * sizeof(*all));
+	uint32_t at;
+	int rc = TOOL_OK;
+
+	if (all == NULL) {
+		return bench_fail(k->b, COLLNET_ENOMEM, "gathering times");
+	}
+	for (at = 0; at < k->iterations && rc == TOOL_OK; at += (uint32_t)n) {
+		n = k->iterations - at < GATHER ? k->iterations - at : GATHER;
+		rc = bench_gather(k->b, ns + at, n, all);
+		for (r = 0; rc == TOOL_OK && r < ranks; r++) {
+			for (i = 0; i < n; i++) {
+				if (all[r * n + i] > ns[at + i]) {
+					ns[at + i] = all[r * n + i];
+				}
+			}
+		}
+	}
+	free(all);
+	return rc;
+}
+
+/* The name of the permutation that an algorithm goes by; NULL if it has none. */
+static const char *permutation_name(const struct bench *b, const struct cn_algorithm *row)
+{
+	enum collnet_permutation p = b->o->permutation;
+
+	if (row->op != CN_OP_ALLTOALL || strcmp(row->name, "linear") == 0) {
+		return NULL;
+	}
+	if (p == COLLNET_PERM_AUTO) {
+		p = row->permutation;
+	}
+	if (cn_perm_resolve(p, b->place.nodes, &p, NULL) != COLLNET_OK) {
+		return NULL;
+	}
+	return cn_perm_name(p);
+}
+
+/* The global window that an algorithm ran with. */
+static uint32_t window_of(const struct bench *b, const struct cn_algorithm *row)
+{
+	if (b->o->window != COLLNET_WINDOW_AUTO) {
+		return b->o->window;
+	}
+	if (!row->windowed || b->topo == NULL || b->place.nodes < 2) {
+		return COLLNET_WINDOW_OFF;
+	}
+	for (uint32_t i = 0; i < b->place.nodes; i++) {
+		if (b->vertex[i] == CN_TOPO_NONE) {
+			return COLLNET_WINDOW_OFF;
+		}
+	}
+	return cn_topo_window(b->topo, b->vertex, b->place.nodes, 2, NULL);
+}
+
+static int finish(struct coll *k, struct contest *t)
+{
+	struct bench *b = k->b;
+	struct bench_result r;
+	uint64_t total[BENCH_COUNTERS];
+	bool verified;
+	int rc;
+
+	rc = gather_times(k, t->ns);
+	if (rc == TOOL_OK) {
+		rc = bench_count_gather(b, t->counters, total);
+	}
+	if (rc != TOOL_OK) {
+		return rc;
+	}
+	bench_result_init(&r, b, k->bytes);
+	r.algorithm = t->row->name;
+	r.permutation = permutation_name(b, t->row);
+	r.contention_aware = &b->o->contention_aware;
+	r.window = window_of(b, t->row);
+	r.iterations = k->iterations;
+	r.ns = bench_summary(t->ns, k->iterations);
+	r.limit_us = k->limit_us;
+	r.bandwidth = bench_node_bytes(b->o->op, &b->place, k->bytes) * 8 / (r.ns.median / 1e3);
+	bench_count_report(total,
+			   bench_payload(b->o->op, b->ranks, k->bytes) * k->iterations, &r);
+	verified = total[BENCH_WRONG] == 0;
+	r.verified = k->checked ? &verified : NULL;
+	if (!verified) {
+		b->wrong = true; /* the exit status of every rank */
+	}
+	bench_progress_end(b);
+	return b->rank != 0 || bench_report(b, &r) ? TOOL_OK : TOOL_FAILED;
+}
+
+static int run_size(struct coll *k)
+{
+	uint32_t rounds, round;
+	size_t i;
+	int rc = TOOL_OK;
+
+	rounds = k->ncontests == 1 ? 1 : k->iterations < ROUNDS ? k->iterations : ROUNDS;
+	for (i = 0; i < k->ncontests && rc == TOOL_OK; i++) {
+		rc = warm_up(k, &k->contests[i]);
+	}
+	for (round = 0; round < rounds; round++) {
+		uint32_t from = (uint32_t)((uint64_t)k->iterations * round / rounds);
+		uint32_t to = (uint32_t)((uint64_t)k->iterations * (round + 1) / rounds);
+
+		for (i = 0; i < k->ncontests && rc == TOOL_OK; i++) {
+			rc = measure(k, &k->contests[i], from, to);
+		}
+	}
+	for (i = 0; i < k->ncontests && rc == TOOL_OK; i++) {
+		rc = finish(k, &k->contests[i]);
+	}
+	return rc;
+}
+
+static int prepare(struct coll *k)
+{
+	const struct bench_options *o = k->b->o;
+	uint64_t n;
+	size_t i;
+	int rc;
+
+	k->limit_us = bench_limit_us(o->op, &k->b->place, k->bytes);
+	k->b->patience_us = isfinite(k->limit_us) ? k->limit_us : 0;
+	n = o->iterations != BENCH_DEFAULT
+		    ? o->iterations
+		    : bench_iterations(o->op, &k->b->place, k->bytes, k->limit_us);
+	rc = bench_agree(k->b, &n);
+	if (rc != TOOL_OK) {
+		return rc;
+	}
+	if (n < 1 || n > BENCH_ITERATIONS_MAX) {
+		return bench_fail(k->b, COLLNET_EPROTO, "rank 0 wants %llu iterations",
+				  (unsigned long long)n);
+	}
+	k->iterations = (uint32_t)n;
+	k->checked = o->verify && o->op != BENCH_BARRIER;
+	k->ncontests = o->nalgorithms;
+	for (i = 0; i < o->nalgorithms; i++) {
+		struct contest *t = &k->contests[i];
+
+		t->row = o->algorithms[i];
+		collnet_coll_options_init(&t->how);
+		t->how.algorithm = t->row->name;
+		t->how.permutation = o->permutation;
+		t->how.contention_aware = o->contention_aware;
+		t->how.window = o->window;
+		t->how.timeout_ms = bench_timeout(k->b);
+		t->ns = calloc(k->iterations, sizeof(*t->ns));
+		if (t->ns == NULL) {
+			return bench_fail(k->b, COLLNET_ENOMEM, "no memory for %u times",
+					  k->iterations);
+		}
+	}
+	return TOOL_OK;
+}
+
+static void cleanup(struct coll *k)
+{
+	size_t i;
+
+	for (i = 0; i < BENCH_ALGORITHMS_MAX; i++) {
+		free(k->contests[i].ns);
+	}
+}
+
+int bench_collective(struct bench *b)
+{
+	uint64_t largest = 0;
+	uint8_t *send, *recv;
+	size_t i;
+	int rc = TOOL_OK;
+
+	for (i = 0; i < b->o->nsizes; i++) {
+		largest = b->o->sizes[i] > largest ? b->o->sizes[i] : largest;
+	}
+	largest = largest > 0 ? largest : 1;
+	send = collnet_alloc(b->c, largest * (b->o->op == BENCH_ALLTOALL ? b->ranks : 1));
+	if (send == NULL) {
+		return bench_fail(b, COLLNET_ENOMEM, "a buffer to send from");
+	}
+	recv = collnet_alloc(b->c, largest * b->ranks);
+	if (recv == NULL) {
+		return bench_fail(b, COLLNET_ENOMEM, "a buffer to receive into");
+	}
+	for (i = 0; i < b->o->nsizes && rc == TOOL_OK; i++) {
+		struct coll k = { .b = b, .bytes = b->o->sizes[i], .send = send, .recv = recv };
+
+		rc = prepare(&k);
+		if (rc == TOOL_OK) {
+			fill(&k); /* without --verify too: real pages with real bytes */
+			rc = run_size(&k);
+		}
+		cleanup(&k);
+	}
+	collnet_free(b->c, send);
+	collnet_free(b->c, recv);
+	return rc;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command line of `collnet bench`.
+ */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench.h"
+
+static const struct operation {
+	const char *name;
+	enum cn_op_kind kind; /* 0: messages between two ranks */
+	const char *sizes;    /* default */
+	uint64_t largest;
+	uint32_t warmup;
+} operations[] = {
+	[BENCH_ALLTOALL] = { "alltoall", CN_OP_ALLTOALL, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
+	[BENCH_ALLGATHER] = { "allgather", CN_OP_ALLGATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
+	[BENCH_BARRIER] = { "barrier", CN_OP_BARRIER, "0", 0, 1 },
+	[BENCH_PINGPONG] = { "pingpong", 0, "64,1k", COLLNET_MESSAGE_MAX, 10 },
+	[BENCH_STREAM] = { "stream", 0, "1m", COLLNET_MESSAGE_MAX, 2 },
+};
+
+const char *bench_op_name(enum bench_op op)
+{
+	return operations[op].name;
+}
+
+enum cn_op_kind bench_op_kind(enum bench_op op)
+{
+	return operations[op].kind;
+}
+
+static const char help_text[] =
+	"usage: collnet bench OPERATION [OPTION...]\n"
+	"\n"
+	"Measures an operation. Run it on every rank; rank and number of ranks come from the\n"
+	"launcher (COLLNET_RANK and COLLNET_SIZE, Slurm, PMI, Open MPI) or the options below.\n"
+	"Rank 0 prints.\n"
+	"\n"
+	"operations:\n"
+	"  alltoall   complete exchange: every rank has a block for every other\n"
+	"  allgather  all-to-all broadcast: every rank has a block for all\n"
+	"  barrier    wait until all are there\n"
+	"  pingpong   a message from rank 0 to rank 1 and back\n"
+	"  stream     messages from rank 0 to rank 1, two under way at a time\n"
+	"\n"
+	"what to measure:\n"
+	"  --sizes LIST          bytes a block or message: 1k,64k,1m\n"
+	"  --algorithm LIST      one or several, measured in turns in one run; `all'\n"
+	"  --permutation NAME    auto, shift, xor, edge-colour\n"
+	"  --contention-aware on|off   number the nodes by the topology (on)\n"
+	"  --window N|auto|off   global window in frames (auto: from the topology's buffers)\n"
+	"  --iterations N        (default: about three seconds a size at the wire's limit)\n"
+	"  --warmup N            iterations before, not counted (1; pingpong 10, stream 2)\n"
+	"  --verify              check every byte of every iteration; filling and checking are not\n"
+	"                        timed (but with stream), and a barrier comes before every\n"
+	"                        iteration of a collective, so that the ranks start together.\n"
+	"                        Without it iterations follow at once.\n"
+	"  --bare                pingpong, stream: measure bare raw sockets as well, in turns\n"
+	"\n"
+	"how to report:\n"
+	"  --json                one object a size and algorithm, one a line\n"
+	"  --csv FILE            also write the numbers to a file, for plotting\n"
+	"  --rate RATE           of every node's link, for the wire's limit, instead of the\n"
+	"                        topology file's (COLLNET_LINK_RATE): 20mbit, 1gbit\n"
+	"\n"
+	"how to reach the network:\n"
+	"  --mode daemon|direct  through collnetd, or on the interface from this process\n"
+	"  --socket PATH         of the daemon\n"
+	"  --interface NAME      direct: the Ethernet interface\n"
+	"  --link packet|pcap    direct: how to use it\n"
+	"  --spin                direct: wait by spinning\n"
+	"  --topology FILE       direct: switches, links, rates, buffers (COLLNET_TOPOLOGY); in\n"
+	"                        either mode the wire's limit comes from it\n"
+	"  --job NAME --rank N --ranks N   instead of the launcher's\n"
+	"  --timeout SECONDS     deadline of every call (default: 30 and what the wire needs)\n"
+	"  --seed N              of the checked bytes (1)\n"
+	"\n"
+	"The time of an iteration is the longest of its ranks, each from its call to its return;\n"
+	"printed are the smallest, the median and the 99th percentile. The limit is the time that\n"
+	"the payload alone needs on the busiest link. Frames and processor time are those of all\n"
+	"nodes, the barriers between iterations included.\n"
+	"\n"
+	"Exit status: 0; 1: an operation failed or a byte was wrong; 2: usage.\n";
+
+enum {
+	OPT_SIZES = 256,
+	OPT_ALGORITHM,
+	OPT_PERMUTATION,
+	OPT_CONTENTION_AWARE,
+	OPT_WINDOW,
+	OPT_ITERATIONS,
+	OPT_WARMUP,
+	OPT_VERIFY,
+	OPT_BARE,
+	OPT_JSON,
+	OPT_CSV,
+	OPT_RATE,
+	OPT_MODE,
+	OPT_SOCKET,
+	OPT_INTERFACE,
+	OPT_LINK,
+	OPT_SPIN,
+	OPT_TOPOLOGY,
+	OPT_JOB,
+	OPT_RANK,
+	OPT_RANKS,
+	OPT_TIMEOUT,
+	OPT_SEED,
+};
+
+static const struct option options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ "sizes", required_argument, NULL, OPT_SIZES },
+	{ "algorithm", required_argument, NULL, OPT_ALGORITHM },
+	{ "permutation", required_argument, NULL, OPT_PERMUTATION },
+	{ "contention-aware", required_argument, NULL, OPT_CONTENTION_AWARE },
+	{ "window", required_argument, NULL, OPT_WINDOW },
+	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
+	{ "warmup", required_argument, NULL, OPT_WARMUP },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "bare", no_argument, NULL, OPT_BARE },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "csv", required_argument, NULL, OPT_CSV },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{ "interface", required_argument, NULL, OPT_INTERFACE },
+	{ "link", required_argument, NULL, OPT_LINK },
+	{ "spin", no_argument, NULL, OPT_SPIN },
+	{ "topology", required_argument, NULL, OPT_TOPOLOGY },
+	{ "job", required_argument, NULL, OPT_JOB },
+	{ "rank", required_argument, NULL, OPT_RANK },
+	{ "ranks", required_argument, NULL, OPT_RANKS },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* Texts that only make sense once the operation is known. */
+struct pending {
+	const char *sizes;
+	char *algorithms;
+};
+
+static int parse_number32(const char *text, uint64_t min, uint64_t max, uint32_t *out,
+			  struct cn_err *err)
+{
+	uint64_t n;
+	int rc = tool_parse_number(text, min, max, &n, err);
+
+	if (rc == COLLNET_OK) {
+		*out = (uint32_t)n;
+	}
+	return rc;
+}
+
+/* What to measure and how to report it. */
+static int parse_measure(struct bench_options *o, struct pending *p, int opt, char *arg,
+			 struct cn_err *err)
+{
+	switch (opt) {
+	case OPT_SIZES:
+		p->sizes = arg;
+		return COLLNET_OK;
+	case OPT_ALGORITHM:
+		p->algorithms = arg;
+		return COLLNET_OK;
+	case OPT_PERMUTATION:
+		if (!cn_perm_find(arg, &o->permutation)) {
+			return cn_fail(err, COLLNET_EINVAL,
+				       "'%.40s' is not a permutation; there are auto, shift, xor, "
+				       "edge-colour",
+				       arg);
+		}
+		return COLLNET_OK;
+	case OPT_CONTENTION_AWARE:
+		return tool_parse_switch(arg, &o->contention_aware, err);
+	case OPT_WINDOW:
+		return tool_parse_window(arg, &o->window, err);
+	case OPT_ITERATIONS:
+		return parse_number32(arg, 1, BENCH_ITERATIONS_MAX, &o->iterations, err);
+	case OPT_WARMUP:
+		return parse_number32(arg, 0, BENCH_ITERATIONS_MAX, &o->warmup, err);
+	case OPT_VERIFY:
+		o->verify = true;
+		return COLLNET_OK;
+	case OPT_BARE:
+		o->bare = true;
+		return COLLNET_OK;
+	case OPT_JSON:
+		o->json = true;
+		return COLLNET_OK;
+	case OPT_CSV:
+		o->csv = arg;
+		return COLLNET_OK;
+	case OPT_SEED:
+		return tool_parse_number(arg, 0, UINT64_MAX, &o->seed, err);
+	default: /* OPT_RATE */
+		return cn_parse_rate(arg, &o->rate)
+			       ? COLLNET_OK
+			       : cn_fail(err, COLLNET_EINVAL,
+					 "'%.40s' is not a rate; write 20mbit, 1gbit", arg);
+	}
+}
+
+/* How to reach the network. */
+static int parse_open(struct bench_options *o, int opt, char *arg, struct cn_err *err)
+{
+	switch (opt) {
+	case OPT_MODE:
+		if (strcmp(arg, "daemon") != 0 && strcmp(arg, "direct") != 0) {
+			return cn_fail(err, COLLNET_EINVAL, "'%.40s' is neither daemon nor direct",
+				       arg);
+		}
+		o->open.mode = strcmp(arg, "direct") == 0 ? COLLNET_MODE_DIRECT
+							  : COLLNET_MODE_DAEMON;
+		return COLLNET_OK;
+	case OPT_SOCKET:
+		o->open.socket = arg;
+		return COLLNET_OK;
+	case OPT_INTERFACE:
+		o->open.interface = arg;
+		return COLLNET_OK;
+	case OPT_LINK:
+		o->open.link = arg;
+		return COLLNET_OK;
+	case OPT_SPIN:
+		o->open.spin = 1;
+		return COLLNET_OK;
+	case OPT_TOPOLOGY:
+		o->open.topology = arg;
+		return COLLNET_OK;
+	case OPT_JOB:
+		o->team.job = arg;
+		return COLLNET_OK;
+	case OPT_RANK:
+		return parse_number32(arg, 0, COLLNET_RANKS_MAX - 1, &o->team.rank, err);
+	case OPT_RANKS:
+		return parse_number32(arg, 1, COLLNET_RANKS_MAX, &o->team.ranks, err);
+	default: /* OPT_TIMEOUT */
+		return tool_parse_seconds(arg, &o->timeout_ms, err);
+	}
+}
+
+/* The names of the algorithms of an operation, for complaints. */
+static const char *algorithm_names(enum cn_op_kind kind, char *out, size_t size)
+{
+	size_t n, i, len = 0;
+	const struct cn_algorithm *rows = cn_algorithms(&n);
+
+	out[0] = 0;
+	for (i = 0; i < n && len < size; i++) {
+		if (rows[i].op == kind) {
+			len += (size_t)snprintf(out + len, size - len, "%s%s",
+						len > 0 ? ", " : "", rows[i].name);
+		}
+	}
+	return out;
+}
+
+static int choose_algorithms(struct bench_options *o, char *text, struct cn_err *err)
+{
+	enum cn_op_kind kind = operations[o->op].kind;
+	const char *names[BENCH_ALGORITHMS_MAX];
+	char known[256];
+	size_t n, i;
+	int rc;
+
+	if (kind == 0) {
+		return text == NULL ? COLLNET_OK
+				    : cn_fail(err, COLLNET_EINVAL, "%s has no algorithms",
+					      operations[o->op].name);
+	}
+	if (text == NULL) {
+		o->algorithms[0] = cn_algorithm_find(kind, NULL);
+		o->nalgorithms = 1;
+		return COLLNET_OK;
+	}
+	if (strcmp(text, "all") == 0) {
+		const struct cn_algorithm *rows = cn_algorithms(&n);
+
+		for (i = 0; i < n && o->nalgorithms < BENCH_ALGORITHMS_MAX; i++) {
+			if (rows[i].op == kind) {
+				o->algorithms[o->nalgorithms++] = &rows[i];
+			}
+		}
+		return COLLNET_OK;
+	}
+	rc = tool_split(text, names, BENCH_ALGORITHMS_MAX, &n, err);
+	for (i = 0; rc == COLLNET_OK && i < n; i++) {
+		o->algorithms[i] = cn_algorithm_find(kind, names[i]);
+		if (o->algorithms[i] == NULL) {
+			rc = cn_fail(err, COLLNET_EINVAL,
+				     "%s has no algorithm '%.40s'; there is %s",
+				     operations[o->op].name, names[i],
+				     algorithm_names(kind, known, sizeof(known)));
+		}
+		o->nalgorithms = i + 1;
+	}
+	return rc;
+}
+
+/* What depends on the operation. */
+static int finish(struct bench_options *o, const struct pending *p, struct cn_err *err)
+{
+	const struct operation *op = &operations[o->op];
+	const char *rate = getenv("COLLNET_LINK_RATE");
+	int rc;
+
+	rc = choose_algorithms(o, p->algorithms, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (o->op == BENCH_BARRIER && p->sizes != NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "a barrier has no sizes");
+	}
+	rc = tool_parse_sizes(p->sizes != NULL ? p->sizes : op->sizes, op->largest, o->sizes,
+			      BENCH_SIZES_MAX, &o->nsizes, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (o->bare && o->op != BENCH_PINGPONG && o->op != BENCH_STREAM) {
+		return cn_fail(err, COLLNET_EINVAL, "--bare goes with pingpong and stream");
+	}
+	if (o->rate == 0 && rate != NULL && !cn_parse_rate(rate, &o->rate)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "COLLNET_LINK_RATE: '%.40s' is not a rate; write 20mbit, 1gbit",
+			       rate);
+	}
+	if (o->team.rank >= o->team.ranks) {
+		return cn_fail(err, COLLNET_EINVAL, "rank %u is not one of %u ranks",
+			       o->team.rank, o->team.ranks);
+	}
+	if (o->warmup == BENCH_DEFAULT) {
+		o->warmup = op->warmup;
+	}
+	return COLLNET_OK;
+}
+
+static void defaults(struct bench_options *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->permutation = COLLNET_PERM_AUTO;
+	o->contention_aware = true;
+	o->window = COLLNET_WINDOW_AUTO;
+	o->iterations = o->warmup = BENCH_DEFAULT;
+	o->seed = 1;
+	collnet_options_init(&o->open);
+	collnet_team_options_init(&o->team);
+}
+
+static int parse_option(struct bench_options *o, struct pending *p, int opt, char *arg,
+			struct cn_err *err)
+{
+	switch (opt) {
+	case OPT_MODE:
+	case OPT_SOCKET:
+	case OPT_INTERFACE:
+	case OPT_LINK:
+	case OPT_SPIN:
+	case OPT_TOPOLOGY:
+	case OPT_JOB:
+	case OPT_RANK:
+	case OPT_RANKS:
+	case OPT_TIMEOUT:
+		return parse_open(o, opt, arg, err);
+	default:
+		return parse_measure(o, p, opt, arg, err);
+	}
+}
+
+static int find_operation(const char *name, enum bench_op *out)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+		if (strcmp(name, operations[i].name) == 0) {
+			*out = (enum bench_op)i;
+			return TOOL_OK;
+		}
+	}
+	return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, barrier, "
+			  "pingpong, stream",
+			  name);
+}
+
+int bench_options_parse(struct bench_options *o, int argc, char **argv)
+{
+	struct pending pending = { NULL, NULL };
+	struct cn_err err = { 0 };
+	int opt, index = -1, rc;
+
+	defaults(o);
+	opterr = 0;
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {
+		if (opt == 'h') {
+			fputs(help_text, stdout);
+			return -1;
+		}
+		if (opt == '?') {
+			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
+		}
+		if (opt == ':') {
+			return tool_usage("%.40s needs a value", argv[optind - 1]);
+		}
+		if (parse_option(o, &pending, opt, optarg, &err) != COLLNET_OK) {
+			return tool_usage("--%s: %s", options[index].name, err.text);
+		}
+	}
+	if (optind == argc) {
+		return tool_usage("which operation? alltoall, allgather, barrier, pingpong, stream");
+	}
+	rc = find_operation(argv[optind], &o->op);
+	if (rc != TOOL_OK) {
+		return rc;
+	}
+	if (optind + 1 < argc) {
+		return tool_usage("what is '%.40s'?", argv[optind + 1]);
+	}
+	rc = finish(o, &pending, &err);
+	return rc == COLLNET_OK ? TOOL_OK : tool_usage("%s", err.text);
+}

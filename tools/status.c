@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `collnet status`: what this node's daemon knows: the node table, the jobs, the global window,
+ * the counters.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tool.h"
+
+#define SLACK 64 /* entries more than were there a moment ago */
+
+struct status {
+	collnet_t *c;
+	struct collnet_stats stats;
+	struct collnet_node_info *nodes;
+	struct collnet_job_info *jobs;
+	size_t nnodes, njobs;
+};
+
+/* The counters, in the order they are shown. */
+static const struct counter {
+	const char *name;
+	size_t offset;
+	const char *what;
+} counters[] = {
+#define C(field, what) { #field, offsetof(struct collnet_stats, field), what }
+	C(frames_sent, "frames put on the wire"),
+	C(frames_received, "valid frames taken from it"),
+	C(bytes_sent, "bytes put on the wire"),
+	C(bytes_received, "bytes taken from it"),
+	C(data_sent, "reliable frames sent for the first time"),
+	C(data_resent, "reliable frames sent again"),
+	C(data_received, "reliable frames accepted in order"),
+	C(acks_sent, "frames that only acknowledge"),
+	C(ack_bytes_sent, "their bytes"),
+	C(naks_sent, "of those frames, negative ones"),
+	C(duplicates, "reliable frames that had come before"),
+	C(gaps, "reliable frames that came too early"),
+	C(timeouts, "retransmission timers that ran out"),
+	C(busy, "frames not accepted: no buffer was free"),
+	C(bad_frames, "malformed, or of another version"),
+	C(foreign_frames, "another cluster's or protocol's"),
+	C(stale_frames, "of an older epoch or an unknown node"),
+	C(ring_drops, "frames that the kernel dropped before us"),
+#undef C
+};
+#define NCOUNTERS (sizeof(counters) / sizeof(counters[0]))
+
+static uint64_t counter_value(const struct collnet_stats *s, const struct counter *c)
+{
+	uint64_t v;
+
+	memcpy(&v, (const char *)s + c->offset, sizeof(v));
+	return v;
+}
+
+static const char *mac_text(const uint8_t mac[6], char buf[TOOL_TEXT])
+{
+	snprintf(buf, TOOL_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+		 mac[4], mac[5]);
+	return buf;
+}
+
+static int complain(const struct status *s, int status)
+{
+	const char *sentence = collnet_error(s->c);
+
+	tool_complain("%s", sentence != NULL && *sentence != 0 ? sentence
+							       : collnet_strerror(status));
+	return TOOL_FAILED;
+}
+
+/* Everything at once, so that what is shown belongs together. */
+static int collect(struct status *s)
+{
+	int rc;
+
+	s->stats.size = sizeof(s->stats);
+	rc = collnet_get_stats(s->c, &s->stats, 0);
+	if (rc != COLLNET_OK) {
+		return complain(s, rc);
+	}
+	s->nnodes = (size_t)s->stats.nodes + SLACK;
+	s->njobs = (size_t)s->stats.jobs + SLACK;
+	s->nodes = calloc(s->nnodes, sizeof(*s->nodes));
+	s->jobs = calloc(s->njobs, sizeof(*s->jobs));
+	if (s->nodes == NULL || s->jobs == NULL) {
+		tool_complain("no memory for %zu nodes and %zu jobs", s->nnodes, s->njobs);
+		return TOOL_FAILED;
+	}
+	rc = collnet_get_nodes(s->c, s->nodes, &s->nnodes);
+	if (rc == COLLNET_OK) {
+		rc = collnet_get_jobs(s->c, s->jobs, &s->njobs);
+	}
+	if (rc != COLLNET_OK) {
+		return complain(s, rc);
+	}
+	/* The count may have grown beyond the space since. */
+	if (s->nnodes > (size_t)s->stats.nodes + SLACK) {
+		s->nnodes = (size_t)s->stats.nodes + SLACK;
+	}
+	if (s->njobs > (size_t)s->stats.jobs + SLACK) {
+		s->njobs = (size_t)s->stats.jobs + SLACK;
+	}
+	return TOOL_OK;
+}
+
+static void json_nodes(struct json *j, const struct status *s)
+{
+	char mac[TOOL_TEXT];
+	size_t i;
+
+	json_array(j, "nodes");
+	for (i = 0; i < s->nnodes; i++) {
+		const struct collnet_node_info *n = &s->nodes[i];
+
+		json_object(j, NULL);
+		json_string(j, "name", n->name);
+		json_string(j, "mac", mac_text(n->mac, mac));
+		json_bool(j, "self", n->self != 0);
+		json_bool(j, "alive", n->alive != 0);
+		json_uint(j, "mtu", n->mtu);
+		json_double(j, "heard_us", n->self ? NAN : (double)n->heard_ns / 1e3, 0);
+		json_double(j, "rtt_us", n->rtt_ns > 0 ? (double)n->rtt_ns / 1e3 : NAN, 1);
+		json_uint(j, "data_sent", n->data_sent);
+		json_uint(j, "data_resent", n->data_resent);
+		json_uint(j, "data_received", n->data_received);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_jobs(struct json *j, const struct status *s)
+{
+	size_t i;
+
+	json_array(j, "jobs");
+	for (i = 0; i < s->njobs; i++) {
+		const struct collnet_job_info *job = &s->jobs[i];
+
+		json_object(j, NULL);
+		json_string(j, "name", job->name);
+		json_uint(j, "ranks", job->ranks);
+		json_uint(j, "local", job->local);
+		json_uint(j, "present", job->present);
+		json_bool(j, "ready", job->ready != 0);
+		json_uint(j, "operations", job->operations);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static bool show_json(const struct status *s)
+{
+	const struct collnet_stats *st = &s->stats;
+	struct json j;
+	size_t i;
+
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_string(&j, "node", collnet_node_name(s->c));
+	json_string(&j, "version", collnet_version());
+	json_uint(&j, "mtu", st->mtu);
+	json_double(&j, "link_rate_bit_per_s", st->link_rate > 0 ? (double)st->link_rate : NAN, 0);
+	json_object(&j, "window");
+	if (st->window == COLLNET_WINDOW_OFF) {
+		json_null(&j, "limit");
+	} else {
+		json_uint(&j, "limit", st->window);
+	}
+	json_uint(&j, "now", st->window_now);
+	json_uint(&j, "peak", st->window_peak);
+	json_object_end(&j);
+	json_uint(&j, "rss_bytes", st->rss_bytes);
+	json_double(&j, "cpu_s", (double)st->cpu_ns / 1e9, 3);
+	json_nodes(&j, s);
+	json_jobs(&j, s);
+	json_object(&j, "counters");
+	for (i = 0; i < NCOUNTERS; i++) {
+		json_uint(&j, counters[i].name, counter_value(st, &counters[i]));
+	}
+	json_object_end(&j);
+	json_object_end(&j);
+	return json_end(&j);
+}
+
+static void show_nodes(const struct status *s)
+{
+	char mac[TOOL_TEXT], heard[TOOL_TEXT], rtt[TOOL_TEXT];
+	int width = 4;
+	size_t i;
+
+	for (i = 0; i < s->nnodes; i++) {
+		int n = (int)strlen(s->nodes[i].name);
+
+		width = n > width ? n : width;
+	}
+	printf("\n%-*s  %-17s  %-5s  %5s  %10s  %9s  %9s  %7s  %9s\n", width, "node", "mac",
+	       "state", "mtu", "heard", "rtt", "sent", "resent", "received");
+	for (i = 0; i < s->nnodes; i++) {
+		const struct collnet_node_info *n = &s->nodes[i];
+
+		printf("%-*s  %-17s  %-5s  %5u  %10s  %9s  %9" PRIu64 "  %7" PRIu64 "  %9" PRIu64
+		       "\n",
+		       width, n->name, mac_text(n->mac, mac),
+		       n->self ? "self" : n->alive ? "alive" : "dead", n->mtu,
+		       n->self ? "-" : tool_format_ns(n->heard_ns, heard),
+		       n->rtt_ns > 0 ? tool_format_ns(n->rtt_ns, rtt) : "-", n->data_sent,
+		       n->data_resent, n->data_received);
+	}
+}
+
+static void show_jobs(const struct status *s)
+{
+	size_t i;
+
+	if (s->njobs == 0) {
+		puts("\nno jobs");
+		return;
+	}
+	printf("\n%-24s  %6s  %6s  %7s  %-8s  %10s\n", "job", "ranks", "here", "present", "state",
+	       "operations");
+	for (i = 0; i < s->njobs; i++) {
+		const struct collnet_job_info *job = &s->jobs[i];
+
+		printf("%-24s  %6u  %6u  %7u  %-8s  %10" PRIu64 "\n", job->name, job->ranks,
+		       job->local, job->present, job->ready ? "running" : "waiting",
+		       job->operations);
+	}
+}
+
+static bool show_text(const struct status *s)
+{
+	const struct collnet_stats *st = &s->stats;
+	char rate[TOOL_TEXT];
+	size_t i;
+
+	printf("node %s, collnet %s, MTU %u, link %s\n", collnet_node_name(s->c),
+	       collnet_version(), st->mtu,
+	       st->link_rate > 0 ? tool_format_rate(st->link_rate, rate) : "rate not known");
+	if (st->window == COLLNET_WINDOW_OFF) {
+		printf("window: off; %u frames under way, at most %u so far\n", st->window_now,
+		       st->window_peak);
+	} else {
+		printf("window: %u frames; %u under way, at most %u so far\n", st->window,
+		       st->window_now, st->window_peak);
+	}
+	printf("daemon: %.1f MiB resident, %.2f s of processor time\n",
+	       (double)st->rss_bytes / 0x1p20, (double)st->cpu_ns / 1e9);
+	show_nodes(s);
+	show_jobs(s);
+	puts("");
+	for (i = 0; i < NCOUNTERS; i++) {
+		printf("%-16s %14" PRIu64 "  %s\n", counters[i].name,
+		       counter_value(st, &counters[i]), counters[i].what);
+	}
+	return fflush(stdout) == 0 && !ferror(stdout);
+}
+
+static const char help_text[] =
+	"usage: collnet status [OPTION...]\n"
+	"\n"
+	"Shows what this node's daemon knows: its node table, jobs, global window, counters.\n"
+	"\n"
+	"  --json         one JSON object\n"
+	"  --socket PATH  of the daemon (COLLNET_SOCKET)\n"
+	"\n"
+	"Exit status: 0; 1: the daemon does not answer; 2: usage.\n";
+
+/* TOOL_OK, TOOL_USAGE, or -1: help was given. */
+static int parse(int argc, char **argv, struct collnet_options *o, bool *json)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "socket", required_argument, NULL, 's' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int opt;
+
+	opterr = 0;
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'h':
+			fputs(help_text, stdout);
+			return -1;
+		case 'j':
+			*json = true;
+			break;
+		case 's':
+			o->socket = optarg;
+			break;
+		case ':':
+			return tool_usage("%.40s needs a value", argv[optind - 1]);
+		default:
+			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
+		}
+	}
+	if (optind < argc) {
+		return tool_usage("what is '%.40s'?", argv[optind]);
+	}
+	return TOOL_OK;
+}
+
+int collnet_cmd_status(int argc, char **argv)
+{
+	struct collnet_options o;
+	struct status s = { 0 };
+	bool json = false;
+	int rc;
+
+	collnet_options_init(&o);
+	o.mode = COLLNET_MODE_DAEMON;
+	rc = parse(argc, argv, &o, &json);
+	if (rc != TOOL_OK) {
+		return rc < 0 ? TOOL_OK : rc;
+	}
+	rc = collnet_open(&o, &s.c);
+	if (rc != COLLNET_OK) {
+		return complain(&s, rc); /* s.c is NULL: the sentence of the failed open */
+	}
+	rc = collect(&s);
+	if (rc == TOOL_OK && !(json ? show_json(&s) : show_text(&s))) {
+		tool_complain("standard output cannot be written");
+		rc = TOOL_FAILED;
+	}
+	collnet_close(s.c);
+	free(s.nodes);
+	free(s.jobs);
+	return rc;
+}

@@ -15,8 +15,10 @@ tools_libcn_tools_la_SOURCES = \
 	tools/bench_pattern.h \
 	tools/bench_report.c \
 	tools/json.c \
+	tools/lab.c \
 	tools/lab.h \
 	tools/lab_net.c \
+	tools/lab_ports.c \
 	tools/lab_run.c \
 	tools/lab_start.c \
 	tools/lab_tool.c \

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The lab: an emulated cluster of network namespaces, made for one command and gone after it.
+ *
+ *   collnet lab        the process that the user started; waits, passes signals on
+ *   `- supervisor      PID 1 of a new process namespace; makes the cluster, starts everything
+ *      |- collnetd     one a host, in the host's network and host-name namespace
+ *      `- ranks        the user's command, likewise
+ *
+ * When the supervisor ends, for whatever reason, the kernel kills everything in its process
+ * namespace, and with the last process the mounts and networks go too. The supervisor in turn
+ * dies with `collnet lab` (parent-death signal). So nothing needs to be cleaned up, and nothing
+ * can be left behind.
+ *
+ * The network: every host is a network namespace with an interface eth0; all switches are Linux
+ * bridges in one more namespace, the fabric, which is the supervisor's own.
+ */
+#ifndef CN_LAB_H
+#define CN_LAB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "topo/topo.h"
+#include "util/util.h"
+
+#define LAB_HOSTS_MAX 1024u
+#define LAB_RANKS_MAX COLLNET_RANKS_MAX
+#define LAB_DIR "/run/collnet-lab" /* private: /run is the lab's own */
+#define LAB_LOGS LAB_DIR "/logs"   /* of the daemons; --keep-logs is mounted there */
+#define LAB_EXIT_USAGE 2
+#define LAB_EXIT_SKIP 77 /* the system refuses namespaces */
+#define LAB_EXIT_TIMEOUT 124
+
+struct lab_options {
+	bool shell; /* `lab shell`, else `lab run` */
+	const char *shape;
+	const char *topology; /* file to read instead of a shape */
+	uint64_t rate, uplink;
+	uint32_t buffer, uplink_buffer;
+	bool rate_said, uplink_said, buffer_said, uplink_buffer_said;
+	uint32_t mtu;
+	uint32_t loss_ppm; /* frames lost of a million */
+	uint32_t ranks_per_node;
+	uint64_t timeout_s; /* 0: none */
+	bool no_daemons, ip, ports, json, tag;
+	const char *keep_logs;
+	char **daemon_args; /* points into argv */
+	uint32_t ndaemon_args;
+	char **command; /* NULL-terminated; NULL: none */
+};
+
+struct lab_host {
+	uint32_t vertex;
+	const char *name;
+	pid_t daemon;  /* 0: not running (any more) */
+	int ready;     /* until the daemon is ready: where it says so; else -1 */
+};
+
+struct lab_rank {
+	pid_t pid; /* 0: ended */
+	uint32_t host;
+	int status; /* exit status, as a shell says it */
+};
+
+struct lab {
+	const struct lab_options *o;
+	struct cn_topo *topo;
+	struct lab_host *hosts;
+	uint32_t nhosts;
+	struct lab_rank *ranks;
+	uint32_t nranks;
+	bool plain_names; /* interfaces of the fabric are called as switches and hosts are */
+	char job[COLLNET_NAME_MAX + 1];
+	char *daemon;	 /* path of collnetd */
+	int lifeline;	 /* at its end when `collnet lab` is gone */
+	int signals;	 /* signalfd */
+	bool daemon_bad; /* a daemon ended that nobody had killed */
+};
+
+struct lab_port_count {
+	uint64_t frames, bytes, drops;
+};
+
+/* lab.c */
+int collnet_cmd_lab(int argc, char **argv);
+
+/* lab_net.c: the private file systems, the namespaces and the wires. COLLNET_EPERM: refused. */
+int lab_private_files(struct lab *lab, struct cn_err *err);
+int lab_make_network(struct lab *lab, struct cn_err *err);
+/* Enters the namespaces of a host (or, by NULL, of the fabric). */
+int lab_enter(const char *host, struct cn_err *err);
+/* Name of the interface on switch `sw` that leads over `link`. */
+void lab_port_name(const struct lab *lab, uint32_t sw, uint32_t link, char *out, size_t size);
+
+/* lab_tool.c: running ip, tc, bridge and nft. */
+bool lab_find_tool(const char *name, char *path, size_t size);
+/* Runs argv with `input` on its standard input; *output (may be NULL) is the caller's to free. */
+int lab_tool(char *const argv[], const char *input, size_t len, char **output,
+	     struct cn_err *err);
+int lab_write_file(const char *path, mode_t mode, const char *text, struct cn_err *err);
+
+/* lab_start.c: daemons and ranks come to life. */
+int lab_write_scripts(struct lab *lab, struct cn_err *err);
+int lab_start_daemons(struct lab *lab, struct cn_err *err);
+void lab_print_log_tail(const struct lab_host *h);
+/* Starts rank r; *out and *errs become the reading ends of its output, or -1: passed through. */
+int lab_start_rank(struct lab *lab, uint32_t r, int *out, int *errs, struct cn_err *err);
+int lab_start_shell(struct lab *lab, pid_t *pid, struct cn_err *err);
+
+/* lab_run.c: the supervisor's life from the first process to the last. */
+int lab_supervise(struct lab *lab);
+
+/* lab_ports.c: what the ports counted. */
+int lab_report_ports(struct lab *lab, int status, struct cn_err *err);
+
+#endif

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The supervisor: makes the cluster, runs the command on it, reports.
+ *
+ * It is PID 1 of its process namespace: it reaps everything, and when it returns everything that
+ * is left is killed by the kernel. So it ends daemons politely, and need not be complete.
+ *
+ * Output of the ranks (but of rank 0, which writes to the user's terminal itself) is passed on
+ * in whole lines, so that lines of different ranks do not mix.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/lab.h"
+
+#define LINE_MAX_BYTES 65536u
+#define STOP_MS 5000  /* daemons have this long to end */
+#define GRACE_MS 1000 /* and everybody, after a signal */
+
+/* One stream of a rank's output. */
+struct stream {
+	int from; /* -1: at its end */
+	int to;
+	uint32_t rank;
+	size_t len;
+	char *line;
+};
+
+struct run {
+	struct lab *lab;
+	struct stream *streams;
+	uint32_t nstreams;
+	struct pollfd *polls; /* [nstreams + 2] */
+	uint32_t running;     /* ranks, or the shell */
+	pid_t shell;
+	int shell_status;
+	uint64_t deadline; /* ms of the monotonic clock; 0: none */
+	int stopped_by;	   /* signal, or 0 */
+	bool stopping;	   /* daemons are being ended: their end is no accident */
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int shell_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- output --------------------------------------------------------------------------- */
+
+static void put(int fd, const char *p, size_t len)
+{
+	ssize_t n;
+
+	while (len > 0) {
+		n = write(fd, p, len);
+		if (n < 0 && errno != EINTR && errno != EAGAIN) {
+			return; /* nobody reads it any more */
+		}
+		p += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+}
+
+static void put_lines(struct run *run, struct stream *s, bool all)
+{
+	const struct lab *lab = run->lab;
+	char tag[COLLNET_NAME_MAX + 20] = "", *end;
+	size_t start = 0, n;
+
+	if (lab->o->tag) {
+		snprintf(tag, sizeof(tag), "[%s:%u] ", lab->hosts[lab->ranks[s->rank].host].name,
+			 s->rank);
+	}
+	while (start < s->len) {
+		end = memchr(s->line + start, '\n', s->len - start);
+		if (end == NULL && !all && (start > 0 || s->len < LINE_MAX_BYTES)) {
+			break;
+		}
+		n = end == NULL ? s->len - start : (size_t)(end - (s->line + start)) + 1;
+		put(s->to, tag, strlen(tag));
+		put(s->to, s->line + start, n);
+		if (end == NULL) {
+			put(s->to, "\n", all ? 1 : 0);
+		}
+		start += n;
+	}
+	memmove(s->line, s->line + start, s->len - start);
+	s->len -= start;
+}
+
+/* Takes what is there. The pipes do not block. */
+static void read_stream(struct run *run, struct stream *s)
+{
+	ssize_t n;
+
+	for (;;) {
+		n = read(s->from, s->line + s->len, LINE_MAX_BYTES - s->len);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n <= 0) {
+			break;
+		}
+		s->len += (size_t)n;
+		put_lines(run, s, false);
+	}
+	if (n == 0 || (n < 0 && errno != EAGAIN)) {
+		put_lines(run, s, true);
+		close(s->from);
+		s->from = -1;
+	}
+}
+
+static int add_stream(struct run *run, int from, int to, uint32_t rank)
+{
+	struct stream *s = &run->streams[run->nstreams];
+
+	if (from < 0) {
+		return 0;
+	}
+	s->line = malloc(LINE_MAX_BYTES);
+	if (s->line == NULL || fcntl(from, F_SETFL, O_NONBLOCK) < 0) {
+		return -1;
+	}
+	s->from = from;
+	s->to = to;
+	s->rank = rank;
+	s->len = 0;
+	run->nstreams++;
+	return 0;
+}
+
+/* ---- ends of processes ---------------------------------------------------------------- */
+
+static void daemon_ended(struct run *run, struct lab_host *h, int status)
+{
+	bool killed = WIFSIGNALED(status) &&
+		      (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
+
+	h->daemon = 0;
+	if (status == 0) {
+		return;
+	}
+	if (killed) {
+		if (!run->stopping) {
+			fprintf(stderr, "collnet lab: collnetd on %s was killed by signal %d\n",
+				h->name, WTERMSIG(status));
+		}
+		return;
+	}
+	run->lab->daemon_bad = true;
+	fprintf(stderr, "collnet lab: collnetd on %s ended with status %d; its last words:\n",
+		h->name, shell_status(status));
+	lab_print_log_tail(h);
+}
+
+static void reap(struct run *run)
+{
+	struct lab *lab = run->lab;
+	int status;
+	uint32_t i;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (i = 0; i < lab->nranks; i++) {
+			if (lab->ranks[i].pid == pid) {
+				lab->ranks[i].pid = 0;
+				lab->ranks[i].status = shell_status(status);
+				run->running--;
+			}
+		}
+		for (i = 0; i < lab->nhosts; i++) {
+			if (lab->hosts[i].daemon == pid) {
+				daemon_ended(run, &lab->hosts[i], status);
+			}
+		}
+		if (pid == run->shell) {
+			run->shell = 0;
+			run->shell_status = shell_status(status);
+			run->running--;
+		}
+	}
+}
+
+static void read_signals(struct run *run)
+{
+	struct signalfd_siginfo info;
+
+	while (read(run->lab->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo != SIGCHLD && run->stopped_by == 0) {
+			run->stopped_by = (int)info.ssi_signo;
+		}
+	}
+	reap(run);
+}
+
+/* Waits for the next event, at most until `until` (0: no limit). False: `until` has passed. */
+static bool wait_event(struct run *run, uint64_t until)
+{
+	uint64_t now = now_ms();
+	uint32_t i;
+	int n, ms = -1;
+
+	if (until != 0) {
+		ms = until <= now ? 0 : until - now > 3600000 ? 3600000 : (int)(until - now);
+	}
+	for (i = 0; i < run->nstreams; i++) {
+		run->polls[i].fd = run->streams[i].from;
+		run->polls[i].events = POLLIN;
+	}
+	run->polls[i].fd = run->lab->signals;
+	run->polls[i].events = POLLIN;
+	run->polls[i + 1].fd = run->lab->lifeline;
+	run->polls[i + 1].events = POLLIN;
+	n = poll(run->polls, run->nstreams + 2, ms);
+	if (n > 0 && run->polls[run->nstreams + 1].revents != 0) {
+		_exit(128 + SIGKILL); /* `collnet lab` is gone */
+	}
+	for (i = 0; n > 0 && i < run->nstreams; i++) {
+		if (run->polls[i].revents != 0) {
+			read_stream(run, &run->streams[i]);
+		}
+	}
+	read_signals(run);
+	return until == 0 || now_ms() < until;
+}
+
+/* ---- the story ------------------------------------------------------------------------ */
+
+static int start_ranks(struct run *run, struct cn_err *err)
+{
+	struct lab *lab = run->lab;
+	int rc = COLLNET_OK, out, errs;
+	uint32_t r;
+
+	run->streams = calloc(2 * (size_t)lab->nranks, sizeof(*run->streams));
+	run->polls = calloc(2 * (size_t)lab->nranks + 2, sizeof(*run->polls));
+	if (run->streams == NULL || run->polls == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory");
+	}
+	for (r = 0; rc == COLLNET_OK && r < lab->nranks; r++) {
+		rc = lab_start_rank(lab, r, &out, &errs, err);
+		if (rc == COLLNET_OK) {
+			run->running++;
+			if (add_stream(run, out, 1, r) < 0 || add_stream(run, errs, 2, r) < 0) {
+				rc = cn_fail(err, COLLNET_ENOMEM, "no memory");
+			}
+		}
+	}
+	return rc;
+}
+
+static void say_who_is_left(const struct run *run)
+{
+	const struct lab *lab = run->lab;
+	uint32_t r, said = 0;
+
+	fprintf(stderr, "collnet lab: %llu s are over;", (unsigned long long)lab->o->timeout_s);
+	for (r = 0; r < lab->nranks; r++) {
+		if (lab->ranks[r].pid != 0 && said++ < 16) {
+			fprintf(stderr, "%s %u", said == 1 ? " still running: rank" : ",", r);
+		}
+	}
+	fputs(said > 16 ? ", ...\n" : "\n", stderr);
+}
+
+/* Runs until the ranks (or the shell) have ended, the time is over or a signal came. */
+static int run_command(struct run *run)
+{
+	struct lab *lab = run->lab;
+	bool in_time = true;
+	uint32_t i;
+	int worst;
+
+	while (in_time && run->running > 0 && run->stopped_by == 0) {
+		in_time = wait_event(run, run->deadline) || run->running == 0;
+	}
+	for (i = 0; i < run->nstreams; i++) {
+		if (run->streams[i].from >= 0) {
+			read_stream(run, &run->streams[i]);
+			put_lines(run, &run->streams[i], true);
+		}
+	}
+	if (run->stopped_by != 0) {
+		return 128 + run->stopped_by;
+	}
+	if (!in_time) {
+		say_who_is_left(run);
+		return LAB_EXIT_TIMEOUT;
+	}
+	worst = run->shell_status;
+	for (i = 0; i < lab->nranks; i++) {
+		worst = lab->ranks[i].status > worst ? lab->ranks[i].status : worst;
+	}
+	return worst;
+}
+
+static bool all_ended(const struct lab *lab)
+{
+	uint32_t i;
+
+	for (i = 0; i < lab->nhosts; i++) {
+		if (lab->hosts[i].daemon != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Ends the daemons by SIGTERM; whoever does not end in time is named. */
+static void stop_daemons(struct run *run)
+{
+	struct lab *lab = run->lab;
+	bool in_time = true;
+	uint64_t until = now_ms() + STOP_MS;
+	uint32_t i;
+
+	run->stopping = true;
+	for (i = 0; i < lab->nhosts; i++) {
+		if (lab->hosts[i].daemon != 0) {
+			kill(lab->hosts[i].daemon, SIGTERM);
+		}
+	}
+	while (in_time && !all_ended(lab)) {
+		in_time = wait_event(run, until);
+	}
+	for (i = 0; i < lab->nhosts; i++) {
+		if (lab->hosts[i].daemon != 0) {
+			lab->daemon_bad = true;
+			fprintf(stderr, "collnet lab: collnetd on %s did not end within %d s of "
+				"SIGTERM\n", lab->hosts[i].name, STOP_MS / 1000);
+			lab_print_log_tail(&lab->hosts[i]);
+		}
+	}
+}
+
+/* After a signal: everybody may end politely, for a moment. */
+static void stop_everybody(struct run *run)
+{
+	uint64_t until = now_ms() + GRACE_MS;
+
+	run->stopping = true;
+	kill(-1, SIGTERM);
+	while ((run->running > 0 || !all_ended(run->lab)) && wait_event(run, until)) {
+		/* again */
+	}
+}
+
+static void say_how_to_use(const struct lab *lab)
+{
+	const char *first = lab->hosts[0].name;
+
+	printf("A cluster of %u hosts (%s .. %s) is up; it goes when this shell ends.\n"
+	       "  lab-on %s COMMAND          runs COMMAND on a host (ip netns exec %s works too)\n"
+	       "  lab-on %s collnet status   what its daemon knows\n"
+	       "  lab-daemon %s              starts its daemon again after a kill\n"
+	       "  tc -s qdisc                the switches' ports (this shell is among the switches)\n"
+	       "  %s              topology, logs, process ids\n",
+	       lab->nhosts, first, lab->hosts[lab->nhosts - 1].name, first, first, first, first,
+	       LAB_DIR);
+}
+
+/* Signals come through a descriptor from here on; PID 1 would not get them otherwise. */
+static int take_signals(struct lab *lab, struct cn_err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (!lab->o->shell) {
+		sigaddset(&set, SIGINT);
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) == 0) {
+		lab->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	}
+	return lab->signals >= 0
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_ESYSTEM, "signalfd: %s", strerror(errno));
+}
+
+static int make_cluster(struct lab *lab, struct cn_err *err)
+{
+	int rc = lab_private_files(lab, err);
+
+	if (rc == COLLNET_OK) {
+		rc = lab_make_network(lab, err);
+	}
+	return rc != COLLNET_OK ? rc : lab_write_scripts(lab, err);
+}
+
+static int bring_to_life(struct run *run, struct cn_err *err)
+{
+	struct lab *lab = run->lab;
+	int rc = make_cluster(lab, err);
+
+	if (rc == COLLNET_OK) {
+		rc = take_signals(lab, err);
+	}
+	if (rc == COLLNET_OK && !lab->o->no_daemons) {
+		rc = lab_start_daemons(lab, err);
+	}
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (!lab->o->shell) {
+		rc = start_ranks(run, err);
+	} else {
+		run->polls = calloc(2, sizeof(*run->polls));
+		if (run->polls == NULL) {
+			return cn_fail(err, COLLNET_ENOMEM, "no memory");
+		}
+		say_how_to_use(lab);
+		rc = lab_start_shell(lab, &run->shell, err);
+		run->running = rc == COLLNET_OK ? 1 : 0;
+	}
+	if (lab->o->timeout_s != 0) {
+		run->deadline = now_ms() + lab->o->timeout_s * 1000;
+	}
+	return rc;
+}
+
+int lab_supervise(struct lab *lab)
+{
+	struct run run = {.lab = lab};
+	struct cn_err err = {0};
+	int rc = bring_to_life(&run, &err), status;
+
+	if (rc != COLLNET_OK) {
+		fprintf(stderr, "collnet lab: %s\n", err.text);
+		return rc == COLLNET_EPERM ? LAB_EXIT_SKIP : 1;
+	}
+	status = run_command(&run);
+	if (run.stopped_by != 0) {
+		stop_everybody(&run);
+		return status;
+	}
+	stop_daemons(&run);
+	status = status == 0 && lab->daemon_bad ? 1 : status;
+	if (lab_report_ports(lab, status, &err) != COLLNET_OK) {
+		fprintf(stderr, "collnet lab: %s\n", err.text);
+		status = status == 0 ? 1 : status;
+	}
+	return status;
+}

@@ -62,6 +62,7 @@ lib_libcn_sched_la_SOURCES = \
 lib_libcn_link_la_SOURCES = \
 	lib/link/bare.c \
 	lib/link/bare.h \
+	lib/link/driver.c \
 	lib/link/driver.h \
 	lib/link/interface.c \
 	lib/link/interface.h \
@@ -77,11 +78,14 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/engine.c \
 	lib/coll/engine.h \
 	lib/coll/meeting.c \
+	lib/coll/op.c \
 	lib/coll/team.c
 
 lib_libcn_client_la_SOURCES = \
 	lib/client/backend.h \
 	lib/client/collnet.c \
+	lib/client/daemon.c \
+	lib/client/daemon.h \
 	lib/client/direct.c \
 	lib/client/endpoint.c \
 	lib/client/env.h \
@@ -89,7 +93,9 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/msg.c \
 	lib/client/msg.h \
 	lib/client/options.c \
+	lib/client/region.c \
 	lib/client/request.c \
+	lib/client/socket.c \
 	lib/client/station.c \
 	lib/client/station.h \
 	lib/client/team.c

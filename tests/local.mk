@@ -8,11 +8,14 @@ unit_tests = \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_interface \
 	tests/unit/test_json \
+	tests/unit/test_link \
 	tests/unit/test_mem \
 	tests/unit/test_numbering \
 	tests/unit/test_permutation \
+	tests/unit/test_receiver \
 	tests/unit/test_registry \
 	tests/unit/test_sched \
+	tests/unit/test_sender \
 	tests/unit/test_topo \
 	tests/unit/test_util \
 	tests/unit/test_window
@@ -41,6 +44,8 @@ tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)
 # What several tests share: the files of tests/unit that are not a test_*.c.
 check_LTLIBRARIES = tests/unit/libtests.la
 tests_unit_libtests_la_SOURCES = \
+	tests/unit/namespace.c \
+	tests/unit/namespace.h \
 	tests/unit/pair.c \
 	tests/unit/pair.h \
 	tests/unit/sched_world.c \

@@ -26,4 +26,8 @@ tools_libcn_tools_la_SOURCES = \
 	tools/tool.h
 tools_libcn_tools_la_LIBADD = -lm
 
-EXTRA_DIST += tools/build tools/deps
+bin_PROGRAMS += tools/collnet
+tools_collnet_SOURCES = tools/collnet.c
+tools_collnet_LDADD = tools/libcn_tools.la lib/libcn_all.la
+
+EXTRA_DIST += tools/build tools/deps tools/quickstart

@@ -164,7 +164,7 @@ void bench_wrong(struct bench *b, const char *what, uint32_t source, size_t offs
 
 /* ---- counters ------------------------------------------------------------------------- */
 
-int bench_count_begin(const struct bench *b, struct collnet_stats *before)
+int bench_count_begin(struct bench *b, struct collnet_stats *before)
 {
 	int rc;
 
@@ -174,7 +174,11 @@ int bench_count_begin(const struct bench *b, struct collnet_stats *before)
 		return TOOL_OK;
 	}
 	rc = collnet_get_stats(b->c, before, 1);
-	return rc == COLLNET_OK ? TOOL_OK : bench_fail(b, rc, "reading the counters");
+	if (rc != COLLNET_OK) {
+		return bench_fail(b, rc, "reading the counters");
+	}
+	b->node_window = before->window;
+	return TOOL_OK;
 }
 
 int bench_count_end(const struct bench *b, const struct collnet_stats *before,

@@ -45,6 +45,7 @@ struct bench {
 	struct bench_place place;
 	uint32_t *node_of, *vertex; /* what place points to */
 	struct cn_topo *topo;
+	uint32_t node_window; /* W_g of the node, on leaders */
 	bool leader;	 /* the lowest rank of its node: reads the node's counters */
 	bool direct;	 /* the transport runs in this process */
 	double patience_us; /* what the present size needs at the wire's limit: deadlines */
@@ -108,7 +109,7 @@ enum bench_counter {
 	BENCH_COUNTERS,
 };
 #define BENCH_SUMS BENCH_WINDOW_PEAK
-int bench_count_begin(const struct bench *b, struct collnet_stats *before);
+int bench_count_begin(struct bench *b, struct collnet_stats *before);
 int bench_count_end(const struct bench *b, const struct collnet_stats *before,
 		    uint64_t counters[BENCH_COUNTERS]);
 /* Everyone's counters together, the same on every rank. */

@@ -222,21 +222,44 @@ static const char *permutation_name(const struct bench *b, const struct cn_algor
 	return cn_perm_name(p);
 }
 
-/* The global window that an algorithm ran with. */
-static uint32_t window_of(const struct bench *b, const struct cn_algorithm *row)
+static uint32_t smaller(uint32_t a, uint32_t b)
 {
-	if (b->o->window != COLLNET_WINDOW_AUTO) {
-		return b->o->window;
-	}
-	if (!row->windowed || b->topo == NULL || b->place.nodes < 2) {
+	return a < b ? a : b; /* COLLNET_WINDOW_OFF is the largest */
+}
+
+/* W_g for these nodes by the topology. */
+static uint32_t topo_window(const struct bench *b, const uint32_t *vertices, uint32_t n)
+{
+	uint32_t i;
+
+	if (b->topo == NULL) {
 		return COLLNET_WINDOW_OFF;
 	}
-	for (uint32_t i = 0; i < b->place.nodes; i++) {
-		if (b->vertex[i] == CN_TOPO_NONE) {
+	for (i = 0; i < n; i++) {
+		if (vertices[i] == CN_TOPO_NONE) {
 			return COLLNET_WINDOW_OFF;
 		}
 	}
-	return cn_topo_window(b->topo, b->vertex, b->place.nodes, 2, NULL);
+	return cn_topo_window(b->topo, vertices, n, 2, NULL);
+}
+
+/*
+ * The global window that an algorithm ran with: its own, and under a daemon whose window was set
+ * by hand also that. The node's window tells which: by hand, it differs from Eq. 4.
+ */
+static uint32_t window_of(const struct bench *b, const struct cn_algorithm *row)
+{
+	uint32_t by_hand = COLLNET_WINDOW_OFF, own = b->o->window;
+
+	if (b->topo == NULL || b->node_window != topo_window(b, b->topo->hosts, b->topo->nhosts)) {
+		by_hand = b->node_window;
+	}
+	if (own == COLLNET_WINDOW_AUTO) {
+		own = row->windowed ? smaller(topo_window(b, b->vertex, b->place.nodes),
+					      b->node_window)
+				    : COLLNET_WINDOW_OFF;
+	}
+	return smaller(own, by_hand);
 }
 
 static int finish(struct coll *k, struct contest *t)

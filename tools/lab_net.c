@@ -12,6 +12,10 @@
  * fires late loses what the link could have carried in the meantime. Short frames count as 60
  * bytes, as Ethernet pads them.
  *
+ * Linux carries a frame's tie to the sender's socket along until the receiver has it: a full
+ * switch would push back into the sender, which no real switch does. Bridges in promiscuous mode
+ * forward a copy without that tie, so a frame leaves the sender's account when it leaves its card.
+ *
  * Random loss is drawn once a frame, where it enters its first switch from a host.
  *
  * Nothing but the hosts' own frames is on the wires: no IPv6, no spanning tree, no multicast
@@ -333,7 +337,7 @@ static int make_links(struct lab *lab, struct cn_err *err)
 				"link add name %s address 02:c0:12:%02x:%02x:%02x mtu %u type bridge "
 				"stp_state 0 forward_delay 0 mcast_snooping 0 ageing_time 8640000\n",
 				name, (i >> 16) & 0xff, (i >> 8) & 0xff, i & 0xff, lab->o->mtu);
-			fprintf(b.f, "link set %s up\n", name);
+			fprintf(b.f, "link set %s promisc on up\n", name);
 		}
 	}
 	for (i = 0; i < t->nlinks; i++) {

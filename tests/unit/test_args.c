@@ -79,7 +79,7 @@ static void parse_window__values(void **state)
 
 static void parse_seconds__values(void **state)
 {
-	static const char *const bad[] = { "", ".", "0", "0.000", "1.2.3", "0.0001", "-1", "1s",
+	static const char *const bad[] = { "", ".", "0", "0.000", "1.2.3", "0.0001", "1.0001", "-1", "1s",
 					   "99999999999", "2147484" };
 	struct cn_err err = { 0 };
 	uint32_t ms = 0;

@@ -2,13 +2,20 @@
 # Manual pages, in mdoc, and the example program.
 
 dist_man_MANS += \
+	man/collnet.1 \
+	man/collnet.7 \
+	man/collnet-bench.1 \
+	man/collnet-lab.1 \
+	man/collnet-status.1 \
 	man/collnet_alloc.3 \
 	man/collnet_alltoall.3 \
 	man/collnet_endpoint_open.3 \
 	man/collnet_error.3 \
 	man/collnet_get_stats.3 \
 	man/collnet_open.3 \
+	man/collnet_protocol.7 \
 	man/collnet_team_create.3 \
+	man/collnet_topology.5 \
 	man/collnet_wait.3
 
 exampledir = $(docdir)/examples

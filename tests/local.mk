@@ -5,12 +5,14 @@
 unit_tests = \
 	tests/unit/test_args \
 	tests/unit/test_bench_model \
+	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_interface \
 	tests/unit/test_json \
 	tests/unit/test_link \
 	tests/unit/test_mem \
 	tests/unit/test_numbering \
+	tests/unit/test_peer \
 	tests/unit/test_permutation \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \

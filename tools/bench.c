@@ -323,6 +323,7 @@ static int start(struct bench *b)
 	if (rc != COLLNET_OK) {
 		return bench_fail(b, rc, "joining the team");
 	}
+	b->rank = collnet_team_rank(b->team);
 	b->ranks = collnet_team_size(b->team);
 	rc = locate(b);
 	if (rc != TOOL_OK || b->rank != 0) {

@@ -303,6 +303,14 @@ static int choose_algorithms(struct bench_options *o, char *text, struct cn_err 
 	return rc;
 }
 
+/* The sentence of `err`, with the option it is about. */
+static int blame(struct cn_err *err, const char *option)
+{
+	const struct cn_err e = *err;
+
+	return cn_fail(err, e.code, "%s: %.200s", option, e.text);
+}
+
 /* What depends on the operation. */
 static int finish(struct bench_options *o, const struct pending *p, struct cn_err *err)
 {
@@ -312,7 +320,7 @@ static int finish(struct bench_options *o, const struct pending *p, struct cn_er
 
 	rc = choose_algorithms(o, p->algorithms, err);
 	if (rc != COLLNET_OK) {
-		return rc;
+		return blame(err, "--algorithm");
 	}
 	if (o->op == BENCH_BARRIER && p->sizes != NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "a barrier has no sizes");
@@ -320,7 +328,7 @@ static int finish(struct bench_options *o, const struct pending *p, struct cn_er
 	rc = tool_parse_sizes(p->sizes != NULL ? p->sizes : op->sizes, op->largest, o->sizes,
 			      BENCH_SIZES_MAX, &o->nsizes, err);
 	if (rc != COLLNET_OK) {
-		return rc;
+		return blame(err, "--sizes");
 	}
 	if (o->bare && o->op != BENCH_PINGPONG && o->op != BENCH_STREAM) {
 		return cn_fail(err, COLLNET_EINVAL, "--bare goes with pingpong and stream");
@@ -330,7 +338,8 @@ static int finish(struct bench_options *o, const struct pending *p, struct cn_er
 			       "COLLNET_LINK_RATE: '%.40s' is not a rate; write 20mbit, 1gbit",
 			       rate);
 	}
-	if (o->team.rank >= o->team.ranks) {
+	/* With 0 ranks the environment is wrong, and joining the team says how. */
+	if (o->team.ranks > 0 && o->team.rank >= o->team.ranks) {
 		return cn_fail(err, COLLNET_EINVAL, "rank %u is not one of %u ranks",
 			       o->team.rank, o->team.ranks);
 	}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of `collnet bench`: what is taken, its defaults, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tools/bench.h"
+
+#define WORDS 32
+
+/* Parses "bench ..." cut at blanks. The texts live until the next call. */
+static int parse(struct bench_options *o, const char *line)
+{
+	static char text[512];
+	static char *argv[WORDS + 1];
+	int argc = 0;
+	char *word;
+
+	assert_true(strlen(line) < sizeof(text));
+	strcpy(text, line);
+	for (word = strtok(text, " "); word != NULL; word = strtok(NULL, " ")) {
+		assert_true(argc < WORDS);
+		argv[argc++] = word;
+	}
+	argv[argc] = NULL;
+	return bench_options_parse(o, argc, argv);
+}
+
+static void parse__everything(void **state)
+{
+	struct bench_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "bench alltoall --sizes 1k,64k,1m --algorithm shuffle "
+				   "--permutation xor --contention-aware off --window 7 "
+				   "--iterations 5 --warmup 0 --verify --json --timeout 1.5"),
+			 TOOL_OK);
+	assert_int_equal(o.op, BENCH_ALLTOALL);
+	assert_int_equal(o.nsizes, 3);
+	assert_int_equal(o.sizes[2], 1 << 20);
+	assert_int_equal(o.nalgorithms, 1);
+	assert_string_equal(o.algorithms[0]->name, "shuffle");
+	assert_int_equal(o.permutation, COLLNET_PERM_XOR);
+	assert_false(o.contention_aware);
+	assert_int_equal(o.window, 7);
+	assert_int_equal(o.iterations, 5);
+	assert_int_equal(o.warmup, 0);
+	assert_true(o.verify);
+	assert_true(o.json);
+	assert_int_equal(o.timeout_ms, 1500);
+}
+
+static void parse__defaults(void **state)
+{
+	struct bench_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "bench allgather"), TOOL_OK);
+	assert_string_equal(o.algorithms[0]->name, "ring");
+	assert_int_equal(o.permutation, COLLNET_PERM_AUTO);
+	assert_true(o.contention_aware);
+	assert_int_equal(o.window, COLLNET_WINDOW_AUTO);
+	assert_int_equal(o.iterations, BENCH_DEFAULT);
+	assert_int_equal(o.warmup, 1);
+	assert_true(o.nsizes > 0);
+	assert_false(o.verify || o.json || o.bare);
+	assert_int_equal(parse(&o, "bench stream"), TOOL_OK);
+	assert_int_equal(o.nalgorithms, 0);
+	assert_int_equal(o.sizes[0], 1 << 20);
+}
+
+static void parse__options_before_operation(void **state)
+{
+	struct bench_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "bench --json --mode direct pingpong --bare --rank 1 --ranks 2"),
+			 TOOL_OK);
+	assert_int_equal(o.op, BENCH_PINGPONG);
+	assert_int_equal(o.open.mode, COLLNET_MODE_DIRECT);
+	assert_int_equal(o.team.rank, 1);
+	assert_int_equal(o.team.ranks, 2);
+}
+
+static void parse__several_algorithms(void **state)
+{
+	struct bench_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "bench alltoall --algorithm linear,shuffle"), TOOL_OK);
+	assert_int_equal(o.nalgorithms, 2);
+	assert_string_equal(o.algorithms[0]->name, "linear");
+	assert_string_equal(o.algorithms[1]->name, "shuffle");
+	assert_int_equal(parse(&o, "bench alltoall --algorithm all"), TOOL_OK);
+	assert_true(o.nalgorithms >= 3);
+}
+
+static void parse__rate_from_environment(void **state)
+{
+	struct bench_options o;
+
+	(void)state;
+	setenv("COLLNET_LINK_RATE", "10mbit", 1);
+	assert_int_equal(parse(&o, "bench alltoall"), TOOL_OK);
+	assert_int_equal(o.rate, 10000000);
+	assert_int_equal(parse(&o, "bench alltoall --rate 1gbit"), TOOL_OK);
+	assert_int_equal(o.rate, 1000000000);
+	setenv("COLLNET_LINK_RATE", "fast", 1);
+	assert_int_equal(parse(&o, "bench alltoall"), TOOL_USAGE);
+	unsetenv("COLLNET_LINK_RATE");
+}
+
+static void parse__refused(void **state)
+{
+	static const char *const bad[] = {
+		"bench",
+		"bench reduce",
+		"bench alltoall pingpong",
+		"bench alltoall --sizes",
+		"bench alltoall --sizes 1k,,2k",
+		"bench alltoall --sizes 2g",
+		"bench alltoall --algorithm ring",
+		"bench alltoall --algorithm shuffle,",
+		"bench alltoall --permutation random",
+		"bench alltoall --contention-aware maybe",
+		"bench alltoall --window -1",
+		"bench alltoall --iterations 0",
+		"bench alltoall --bare",
+		"bench alltoall --wrong",
+		"bench alltoall --mode fast",
+		"bench alltoall --timeout 0",
+		"bench alltoall --rank 4 --ranks 4",
+		"bench alltoall --rate 0",
+		"bench barrier --sizes 1k",
+		"bench pingpong --algorithm shuffle",
+	};
+	struct bench_options o;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (parse(&o, bad[i]) != TOOL_USAGE) {
+			fail_msg("taken: %s", bad[i]);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse__everything),
+		cmocka_unit_test(parse__defaults),
+		cmocka_unit_test(parse__options_before_operation),
+		cmocka_unit_test(parse__several_algorithms),
+		cmocka_unit_test(parse__rate_from_environment),
+		cmocka_unit_test(parse__refused),
+	};
+
+	/* What decides defaults must not come from outside. */
+	unsetenv("COLLNET_LINK_RATE");
+	unsetenv("COLLNET_RANK");
+	unsetenv("COLLNET_SIZE");
+	unsetenv("COLLNET_MODE");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -59,6 +59,7 @@ struct cn_engine {
 	uint32_t nteams;
 	uint32_t nonce;		/* last one given to a team */
 	struct cn_source *source; /* whose turn it is; NULL: none active */
+	uint32_t nsources;
 	struct cn_endpoints *endpoints;
 	cn_time deadline;	/* earliest of teams and operations; see cn_engine_touch() */
 	bool touched;		/* it must be found anew */
@@ -116,6 +117,7 @@ struct cn_join {
 	uint16_t slot;
 	uint32_t bound_mine; /* nonce of our team that it has bound; 0: none */
 	uint32_t bind_sent;  /* nonce of our team that we bound it to; 0: none */
+	bool left;	     /* a rank of it is gone: no new team can be made with it */
 	uint32_t nranges;
 	struct cn_range {
 		uint32_t first, n;
@@ -171,6 +173,10 @@ struct cn_team {
 	struct cn_member *members;
 	uint32_t nlocal;
 	uint64_t operations;
+	uint32_t *told;		/* [max_peers] local ranks that the peer was told of */
+	uint64_t *present;	/* [ranks / 64] ranks known to be there, and how many */
+	uint32_t npresent;
+	cn_time check_at;	/* forming: when to look again, should a buffer have been short */
 
 	/* from here on: when ready */
 	struct cn_team_node *nodes; /* [layout.nnodes], the same order on every node */

@@ -37,6 +37,13 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+/* Buffers that only control messages and tails may use: a few for every peer. Untouched ones cost
+ * address space, not memory. */
+static uint32_t control_reserve(const struct cn_node_config *c)
+{
+	return 2 * c->max_peers;
+}
+
 int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, void *ctx,
 		struct cn_node **out, struct cn_err *err)
 {
@@ -65,7 +72,7 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	/* a buffer: room for its list's link and length, and a frame's payload */
 	if (n->peers == NULL || n->hash == NULL ||
 	    cn_heap_init(&n->timers, c->max_peers + 1) != COLLNET_OK ||
-	    cn_pool_init(&n->pool, c->mtu, c->pool_frames) != COLLNET_OK) {
+	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK) {
 		cn_node_free(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
 	}
@@ -321,16 +328,19 @@ static cn_time hello_interval(const struct cn_node *n)
 
 static void probe(struct cn_node *n, struct cn_peer *p)
 {
-	cn_time since = p->heard > p->expect_since ? p->heard : p->expect_since;
+	cn_time since = p->answered > p->expect_since ? p->answered : p->expect_since;
 	cn_time silent = n->now > since ? n->now - since : 0;
-	cn_time interval = n->config.dead_after / 5;
+	/* One probe may be lost; the first one without an answer is followed by many. */
+	cn_time interval = n->config.dead_after / (p->probes == 0 ? 5 : 20);
 
 	if (silent >= n->config.dead_after && p->probes >= 3) {
 		cn_peer_down(p, CN_PEER_SILENT);
 		return;
 	}
 	if (silent >= interval) {
-		p->probes++;
+		if (p->probes++ == 0) {
+			interval = n->config.dead_after / 20;
+		}
 		p->probe_due = true;
 		cn_peer_ready(p);
 	}
@@ -462,8 +472,7 @@ void cn_node_abandon(struct cn_node *n, void *token)
 
 void *cn_node_buffer_get(struct cn_node *n)
 {
-	/* Control messages and tails keep the last quarter: early frames alone cannot starve them. */
-	return n->pool.free > n->pool.count / 4 ? cn_pool_get(&n->pool) : NULL;
+	return n->pool.free > control_reserve(&n->config) ? cn_pool_get(&n->pool) : NULL;
 }
 
 void cn_node_buffer_put(struct cn_node *n, void *buffer)

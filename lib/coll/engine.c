@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The engine's life, the transport's four calls and upcalls, and what the node knows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/coll.h"
+
+void cn_engine_config_init(struct cn_engine_config *c)
+{
+	memset(c, 0, sizeof(*c));
+	cn_node_config_init(&c->node);
+	c->window = COLLNET_WINDOW_AUTO;
+	c->max_teams = 64;
+	c->max_endpoints = 1024;
+}
+
+/* ---- sources -------------------------------------------------------------------------- */
+
+void cn_source_start(struct cn_engine *e, struct cn_source *s)
+{
+	memset(&s->flight, 0, sizeof(s->flight));
+	e->nsources++;
+	if (e->source == NULL) {
+		e->source = s->next = s->prev = s;
+		return;
+	}
+	s->next = e->source;
+	s->prev = e->source->prev;
+	s->prev->next = s;
+	s->next->prev = s;
+}
+
+void cn_source_stop(struct cn_engine *e, struct cn_source *s)
+{
+	if (s->next == NULL) {
+		return;
+	}
+	cn_flight_end(&s->flight, cn_node_window(e->node));
+	e->nsources--;
+	if (s->next == s) {
+		e->source = NULL;
+	} else {
+		if (e->source == s) {
+			e->source = s->next;
+		}
+		s->next->prev = s->prev;
+		s->prev->next = s->next;
+	}
+	s->next = s->prev = NULL;
+}
+
+/* ---- upcalls of the transport ------------------------------------------------------------ */
+
+static bool on_pull(void *ctx, cn_time now, struct cn_tx *out)
+{
+	struct cn_engine *e = ctx;
+
+	/* One round over the sources, beginning with the one whose turn it is. A source may end
+	 * itself when asked; the turn then has moved on already. */
+	for (uint32_t n = e->nsources; n > 0 && e->source != NULL; n--) {
+		struct cn_source *s = e->source;
+		bool sent = s->pull(s, now, out);
+
+		if (e->source == s) {
+			e->source = s->next;
+		}
+		if (sent) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
+{
+	if (rx->len == 0) {
+		return true; /* what is left of a frame whose operation failed at the sender */
+	}
+	if (rx->payload[0] >= CN_CONTROL_ENDPOINT) {
+		return cn_endpoints_control(e, now, p, rx->payload, rx->len);
+	}
+	return cn_meeting_control(e, now, p, rx->payload, rx->len);
+}
+
+static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
+{
+	struct cn_engine *e = ctx;
+	struct cn_team *t;
+
+	switch (rx->type) {
+	case CN_TYPE_CONTROL:
+		return on_control(e, now, p, rx);
+	case CN_TYPE_COLL:
+		t = cn_team_by_slot(e, (uint16_t)(rx->stream >> 16));
+		/* A team that is gone here: its peers will hear so; the frame has no reader. */
+		return t == NULL || cn_op_deliver(t, now, p, rx);
+	case CN_TYPE_MESSAGE:
+		return cn_endpoints_deliver(e, now, p, rx);
+	default:
+		return true;
+	}
+}
+
+static void on_acked(void *ctx, void *token)
+{
+	struct cn_engine *e = ctx;
+	struct cn_source *s = token;
+
+	cn_flight_acked(&s->flight, cn_node_window(e->node), 1);
+	s->acked(s);
+}
+
+struct cn_mate *cn_mate_of(struct cn_peer *p)
+{
+	return cn_peer_user(p);
+}
+
+static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
+{
+	struct cn_engine *e = ctx;
+	struct cn_mate *m = cn_mate_of(p);
+
+	(void)now;
+	if (m == NULL) {
+		m = calloc(1, sizeof(*m));
+		if (m == NULL) {
+			cn_log(COLLNET_LOG_ERROR, "no memory for node %s", cn_peer_name(p));
+			return;
+		}
+		m->peer = p;
+		cn_peer_set_user(p, m);
+	}
+	cn_log(COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
+	cn_meeting_peer_up(e, p);
+}
+
+static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
+{
+	static const char *const reason[] = {
+		[CN_PEER_SILENT] = "stopped answering",
+		[CN_PEER_RESTARTED] = "restarted",
+		[CN_PEER_BYE] = "ended its daemon",
+	};
+	struct cn_engine *e = ctx;
+
+	cn_log(COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), reason[why]);
+	cn_meeting_peer_down(e, now, p, why);
+	cn_endpoints_peer_down(e, now, p);
+}
+
+static const struct cn_node_ops node_ops = {
+	.pull = on_pull,
+	.deliver = on_deliver,
+	.acked = on_acked,
+	.peer_up = on_peer_up,
+	.peer_down = on_peer_down,
+};
+
+/* ---- life ----------------------------------------------------------------------------- */
+
+/* W_g of the node: what is configured, else Eq. 4 for all hosts of the topology. */
+static uint32_t node_window(const struct cn_engine_config *c)
+{
+	if (c->window != COLLNET_WINDOW_AUTO) {
+		return c->window;
+	}
+	if (c->topo == NULL) {
+		return COLLNET_WINDOW_OFF;
+	}
+	return cn_topo_window(c->topo, c->topo->hosts, c->topo->nhosts, 2, NULL);
+}
+
+int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, struct cn_err *err)
+{
+	struct cn_engine *e;
+	int r;
+
+	if (c->max_teams < 1 || c->max_teams > CN_TEAMS_MAX) {
+		return cn_fail(err, COLLNET_EINVAL, "teams: 1 .. %u", CN_TEAMS_MAX);
+	}
+	e = calloc(1, sizeof(*e));
+	if (e == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the engine");
+	}
+	e->config = *c;
+	e->window = node_window(c);
+	e->deadline = CN_NEVER;
+	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
+	e->generation = calloc(c->max_teams, 1);
+	if (e->teams == NULL || e->generation == NULL) {
+		cn_engine_free(e);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the engine");
+	}
+	e->nonce = (uint32_t)cn_mix64(c->node.epoch);
+	r = cn_node_new(&c->node, &node_ops, e, &e->node, err);
+	if (r == COLLNET_OK) {
+		r = cn_endpoints_new(e, err);
+	}
+	if (r != COLLNET_OK) {
+		cn_engine_free(e);
+		return r;
+	}
+	if (c->window != COLLNET_WINDOW_AUTO) {
+		cn_node_window(e->node)->limit = c->window;
+	}
+	*out = e;
+	return COLLNET_OK;
+}
+
+static void end_teams(struct cn_engine *e)
+{
+	for (uint32_t i = 0; i < e->config.max_teams && e->teams != NULL; i++) {
+		struct cn_team *t = e->teams[i];
+
+		/* The last member takes the team with it. */
+		while (t != NULL && e->teams[i] == t && t->members != NULL) {
+			cn_team_leave(t->members, 0, false);
+		}
+	}
+}
+
+void cn_engine_free(struct cn_engine *e)
+{
+	if (e == NULL) {
+		return;
+	}
+	if (e->node != NULL) {
+		cn_engine_shutdown(e, 0);
+		end_teams(e);
+		if (e->endpoints != NULL) {
+			cn_endpoints_free(e);
+		}
+		for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
+			struct cn_mate *m = cn_mate_of(cn_node_peer(e->node, i));
+
+			while (m != NULL && m->joins != NULL) {
+				struct cn_join *j = m->joins;
+
+				m->joins = j->next;
+				free(j->ranges);
+				free(j);
+			}
+			free(m);
+		}
+		cn_node_free(e->node);
+	}
+	free(e->teams);
+	free(e->generation);
+	free(e);
+}
+
+void cn_engine_shutdown(struct cn_engine *e, cn_time now)
+{
+	if (e->closing) {
+		return;
+	}
+	e->closing = true;
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		if (e->teams[i] != NULL) {
+			cn_team_fail(e->teams[i], now, false, COLLNET_EDAEMON,
+				     "the daemon of node %s is ending", e->config.node.name);
+		}
+	}
+	if (e->endpoints != NULL) {
+		cn_endpoints_abort(e, COLLNET_EDAEMON, "the node's daemon is ending");
+	}
+	cn_node_bye(e->node);
+}
+
+struct cn_node *cn_engine_node(struct cn_engine *e)
+{
+	return e->node;
+}
+
+/* ---- the four calls ------------------------------------------------------------------- */
+
+void cn_engine_touch(struct cn_engine *e)
+{
+	e->touched = true;
+}
+
+void cn_engine_input(struct cn_engine *e, cn_time now, const uint8_t *frame, size_t len)
+{
+	cn_node_input(e->node, now, frame, len);
+}
+
+bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
+{
+	return cn_node_output(e->node, now, out);
+}
+
+static cn_time own_deadline(struct cn_engine *e)
+{
+	if (e->touched) {
+		e->touched = false;
+		e->deadline = CN_NEVER;
+		for (uint32_t i = 0; i < e->config.max_teams; i++) {
+			if (e->teams[i] != NULL) {
+				e->deadline = cn_min_time(e->deadline, cn_team_deadline(e->teams[i]));
+			}
+		}
+	}
+	return cn_min_time(e->deadline, cn_endpoints_deadline(e));
+}
+
+cn_time cn_engine_deadline(const struct cn_engine *e)
+{
+	/* The cached deadline is found anew where it was touched; nothing else changes. */
+	return cn_min_time(own_deadline((struct cn_engine *)(uintptr_t)e),
+			   cn_node_deadline(e->node));
+}
+
+void cn_engine_expire(struct cn_engine *e, cn_time now)
+{
+	cn_node_expire(e->node, now);
+	if (own_deadline(e) > now) {
+		return;
+	}
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		if (e->teams[i] != NULL) {
+			cn_team_expire(e->teams[i], now);
+		}
+	}
+	cn_endpoints_expire(e, now);
+	cn_engine_touch(e);
+}
+
+/* ---- what the node knows -------------------------------------------------------------- */
+
+void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_peak)
+{
+	const struct cn_engine_config *c = &e->config;
+
+	cn_node_stats(e->node, s);
+	s->window = e->window;
+	s->jobs = e->nteams;
+	if (c->topo != NULL) {
+		uint32_t v = cn_topo_find(c->topo, c->node.name);
+
+		s->link_rate = v != CN_TOPO_NONE ? cn_topo_host_rate(c->topo, v) : 0;
+	}
+	if (reset_peak) {
+		cn_node_window(e->node)->peak = cn_node_window(e->node)->now;
+	}
+}
+
+void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out,
+		     size_t *count)
+{
+	const struct cn_node_config *c = cn_node_config(e->node);
+	size_t cap = *count;
+
+	*count = (size_t)cn_node_peers(e->node) + 1;
+	for (size_t i = 0; i < *count && i < cap; i++) {
+		if (i > 0) {
+			cn_peer_info(cn_node_peer(e->node, (uint32_t)i - 1), now, &out[i]);
+			continue;
+		}
+		memset(&out[0], 0, sizeof(out[0]));
+		memcpy(out[0].name, c->name, sizeof(c->name));
+		memcpy(out[0].mac, c->mac, 6);
+		out[0].mtu = c->mtu;
+		out[0].alive = out[0].self = 1;
+	}
+}
+
+void cn_engine_jobs(struct cn_engine *e, struct collnet_job_info *out, size_t *count)
+{
+	size_t cap = *count, n = 0;
+
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		const struct cn_team *t = e->teams[i];
+
+		if (t == NULL) {
+			continue;
+		}
+		if (n < cap) {
+			struct collnet_job_info *j = &out[n];
+
+			memset(j, 0, sizeof(*j));
+			memcpy(j->name, t->job, sizeof(j->name));
+			j->ranks = t->ranks;
+			j->local = t->nlocal;
+			j->ready = t->state == CN_TEAM_READY;
+			j->present = j->ready ? t->ranks : t->nlocal;
+			j->operations = t->operations;
+		}
+		n++;
+	}
+	*count = n;
+}

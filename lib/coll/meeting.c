@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How the ranks of a job find each other. Engines tell each other over their reliable sequences,
+ * so nothing is repeated and order is kept:
+ *
+ *   JOIN   my ranks of this job, and the slot to address the team by; to every node known, again
+ *          when a rank is added, and to nodes that come later
+ *   BIND   I know all ranks of the job, and you under this nonce; a team is ready when it knows
+ *          all ranks and every other node has bound it. A team that an earlier run of the same
+ *          job left behind never binds the new one, so the two cannot be taken for each other
+ *   LEAVE, END, FAIL   a rank leaves, the last one has left, the team has failed
+ *
+ * A nonce names one team of one engine.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/coll.h"
+
+/* ---- cursor --------------------------------------------------------------------------- */
+
+static bool cursor_has(struct cn_cursor *c, size_t n)
+{
+	if (c->bad || (size_t)(c->end - c->at) < n) {
+		c->bad = true;
+		return false;
+	}
+	return true;
+}
+
+void cn_put8(struct cn_cursor *c, uint8_t v)
+{
+	if (cursor_has(c, 1)) {
+		*c->at++ = v;
+	}
+}
+
+void cn_put16(struct cn_cursor *c, uint16_t v)
+{
+	cn_put8(c, (uint8_t)(v >> 8));
+	cn_put8(c, (uint8_t)v);
+}
+
+void cn_put32(struct cn_cursor *c, uint32_t v)
+{
+	cn_put16(c, (uint16_t)(v >> 16));
+	cn_put16(c, (uint16_t)v);
+}
+
+void cn_put_text(struct cn_cursor *c, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n > 255) {
+		n = 255;
+	}
+	cn_put8(c, (uint8_t)n);
+	if (cursor_has(c, n)) {
+		memcpy(c->at, text, n);
+		c->at += n;
+	}
+}
+
+uint8_t cn_get8(struct cn_cursor *c)
+{
+	return cursor_has(c, 1) ? *c->at++ : 0;
+}
+
+uint16_t cn_get16(struct cn_cursor *c)
+{
+	uint16_t v = cn_get8(c);
+
+	return (uint16_t)(v << 8 | cn_get8(c));
+}
+
+uint32_t cn_get32(struct cn_cursor *c)
+{
+	uint32_t v = cn_get16(c);
+
+	return v << 16 | cn_get16(c);
+}
+
+bool cn_get_text(struct cn_cursor *c, char *out, size_t cap)
+{
+	size_t n = cn_get8(c);
+
+	if (!cursor_has(c, n) || n >= cap || memchr(c->at, '\0', n) != NULL) {
+		c->bad = true;
+		return false;
+	}
+	memcpy(out, c->at, n);
+	out[n] = '\0';
+	c->at += n;
+	return true;
+}
+
+/* ---- telling -------------------------------------------------------------------------- */
+
+#define MESSAGE_MAX 552 /* the smallest MTU's payload */
+
+static bool tell(struct cn_engine *e, struct cn_peer *p, const uint8_t *m, const struct cn_cursor *c)
+{
+	if (c->bad) {
+		return false;
+	}
+	return cn_node_control(e->node, p, m, (size_t)(c->at - m)) == COLLNET_OK;
+}
+
+/* The team's local ranks as ranges. Members are kept in ascending order of rank. */
+static void put_ranges(struct cn_cursor *c, const struct cn_team *t)
+{
+	uint8_t *count_at = c->at;
+	uint16_t count = 0;
+
+	cn_put16(c, 0);
+	for (const struct cn_member *m = t->members; m != NULL;) {
+		uint32_t first = m->rank, n = 0;
+
+		while (m != NULL && m->rank == first + n) {
+			n++;
+			m = m->next;
+		}
+		cn_put32(c, first);
+		cn_put32(c, n);
+		count++;
+	}
+	if (!c->bad) {
+		count_at[0] = (uint8_t)(count >> 8);
+		count_at[1] = (uint8_t)count;
+	}
+}
+
+static bool tell_join(struct cn_team *t, struct cn_peer *p)
+{
+	struct cn_engine *e = t->engine;
+	uint8_t m[MESSAGE_MAX];
+	struct cn_cursor c = {m, m + sizeof(m), false};
+
+	cn_put8(&c, CN_CONTROL_JOIN);
+	cn_put32(&c, t->nonce);
+	cn_put16(&c, t->slot);
+	cn_put32(&c, t->ranks);
+	cn_put32(&c, cn_topology_hash(e->config.topo));
+	cn_put_text(&c, t->job);
+	put_ranges(&c, t);
+	if (c.bad) {
+		cn_log(COLLNET_LOG_ERROR, "job %s: the ranks of this node are too scattered", t->job);
+	}
+	return tell(e, p, m, &c);
+}
+
+void cn_meeting_announce(struct cn_team *t)
+{
+	struct cn_engine *e = t->engine;
+
+	for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
+		struct cn_peer *p = cn_node_peer(e->node, i);
+
+		if (cn_peer_alive(p) && t->told[i] != t->nlocal && tell_join(t, p)) {
+			t->told[i] = t->nlocal;
+		}
+	}
+}
+
+static void tell_everyone(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
+{
+	struct cn_engine *e = t->engine;
+
+	for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
+		struct cn_peer *p = cn_node_peer(e->node, i);
+
+		if (cn_peer_alive(p) && t->told[i] != 0) {
+			tell(e, p, m, c);
+		}
+	}
+}
+
+void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
+{
+	uint8_t m[16];
+	struct cn_cursor c = {m, m + sizeof(m), false};
+
+	cn_put8(&c, CN_CONTROL_LEAVE);
+	cn_put32(&c, t->nonce);
+	cn_put32(&c, rank);
+	cn_put32(&c, posted);
+	tell_everyone(t, m, &c);
+}
+
+void cn_meeting_end(struct cn_team *t)
+{
+	uint8_t m[8];
+	struct cn_cursor c = {m, m + sizeof(m), false};
+
+	cn_put8(&c, CN_CONTROL_END);
+	cn_put32(&c, t->nonce);
+	tell_everyone(t, m, &c);
+}
+
+void cn_meeting_fail(struct cn_team *t, int code, const char *text)
+{
+	uint8_t m[MESSAGE_MAX];
+	struct cn_cursor c = {m, m + sizeof(m), false};
+
+	cn_put8(&c, CN_CONTROL_FAIL);
+	cn_put32(&c, t->nonce);
+	cn_put8(&c, (uint8_t)-code);
+	cn_put_text(&c, text);
+	tell_everyone(t, m, &c);
+}
+
+/* ---- is everybody there? ---------------------------------------------------------------- */
+
+struct cn_join *cn_join_find(struct cn_mate *m, const char *job)
+{
+	struct cn_join *j = m->joins; /* the newest first */
+
+	while (j != NULL && (j->left || strcmp(j->job, job) != 0)) {
+		j = j->next;
+	}
+	return j;
+}
+
+/* The rank's bit is set; false: it was. */
+static bool claim(struct cn_team *t, uint32_t rank)
+{
+	uint64_t bit = (uint64_t)1 << (rank % 64);
+
+	if ((t->present[rank / 64] & bit) != 0) {
+		return false;
+	}
+	t->present[rank / 64] |= bit;
+	t->npresent++;
+	return true;
+}
+
+static bool claim_join(struct cn_team *t, cn_time now, const struct cn_join *j, struct cn_peer *p)
+{
+	const char *name = cn_peer_name(p), *own = t->engine->config.node.name;
+
+	if (j->ranks != t->ranks) {
+		cn_team_fail(t, now, false, COLLNET_EMISMATCH,
+			     "job %s has %u ranks on node %s and %u on node %s: start all with the "
+			     "same size", t->job, j->ranks, name, t->ranks, own);
+		return false;
+	}
+	if (j->topology != cn_topology_hash(t->engine->config.topo)) {
+		cn_team_fail(t, now, false, COLLNET_EMISMATCH,
+			     "nodes %s and %s have different topology files: give all the same",
+			     name, own);
+		return false;
+	}
+	for (uint32_t i = 0; i < j->nranges; i++) {
+		for (uint32_t k = 0; k < j->ranges[i].n; k++) {
+			if (!claim(t, j->ranges[i].first + k)) {
+				cn_team_fail(t, now, false, COLLNET_EMISMATCH,
+					     "rank %u of job %s is on node %s and on another one: give "
+					     "every process its own rank", j->ranges[i].first + k,
+					     t->job, name);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+static bool bind_to(struct cn_team *t, struct cn_peer *p, struct cn_join *j)
+{
+	uint8_t m[16];
+	struct cn_cursor c = {m, m + sizeof(m), false};
+
+	if (j->bind_sent != t->nonce) {
+		cn_put8(&c, CN_CONTROL_BIND);
+		cn_put32(&c, t->nonce);
+		cn_put32(&c, j->nonce);
+		if (tell(t->engine, p, m, &c)) {
+			j->bind_sent = t->nonce;
+		}
+	}
+	return j->bind_sent == t->nonce && j->bound_mine == t->nonce;
+}
+
+void cn_meeting_check(struct cn_team *t, cn_time now)
+{
+	struct cn_engine *e = t->engine;
+	uint32_t npeers = cn_node_peers(e->node), n = 0;
+	struct cn_join **joins;
+	struct cn_peer **peers;
+	struct cn_err err;
+	bool bound = true;
+
+	if (t->state != CN_TEAM_FORMING) {
+		return;
+	}
+	memset(t->present, 0, (t->ranks + 63) / 64 * sizeof(*t->present));
+	t->npresent = 0;
+	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
+		claim(t, m->rank);
+	}
+	joins = calloc((size_t)npeers + 1, sizeof(*joins));
+	peers = calloc((size_t)npeers + 1, sizeof(*peers));
+	for (uint32_t i = 0; i < npeers && joins != NULL && peers != NULL; i++) {
+		struct cn_peer *p = cn_node_peer(e->node, i);
+		struct cn_mate *m = cn_mate_of(p);
+		struct cn_join *j = m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->job) : NULL;
+
+		if (j == NULL) {
+			continue;
+		}
+		if (!claim_join(t, now, j, p)) {
+			goto out;
+		}
+		joins[n] = j;
+		peers[n++] = p;
+	}
+	if (t->npresent < t->ranks) {
+		goto out;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		bound &= bind_to(t, peers[i], joins[i]);
+	}
+	if (bound && cn_team_ready(t, now, joins, peers, n, &err) != COLLNET_OK) {
+		cn_team_fail(t, now, true, err.code, "%s", err.text);
+	}
+out:
+	free(joins);
+	free(peers);
+}
+
+static void check_job(struct cn_engine *e, cn_time now, const char *job)
+{
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		struct cn_team *t = e->teams[i];
+
+		if (t != NULL && t->state == CN_TEAM_FORMING && strcmp(t->job, job) == 0) {
+			cn_meeting_check(t, now);
+		}
+	}
+}
+
+/* ---- being told ----------------------------------------------------------------------- */
+
+static struct cn_join *join_by_nonce(struct cn_mate *m, uint32_t nonce)
+{
+	struct cn_join *j = m->joins;
+
+	while (j != NULL && j->nonce != nonce) {
+		j = j->next;
+	}
+	return j;
+}
+
+static void join_remove(struct cn_mate *m, struct cn_join *j)
+{
+	struct cn_join **at = &m->joins;
+
+	while (*at != j) {
+		at = &(*at)->next;
+	}
+	*at = j->next;
+	m->njoins--;
+	free(j->ranges);
+	free(j);
+}
+
+static bool read_ranges(struct cn_cursor *c, struct cn_join *j)
+{
+	uint32_t n = cn_get16(c);
+	struct cn_range *r;
+
+	if (c->bad || n == 0 || n > MESSAGE_MAX / 8) {
+		return false;
+	}
+	r = calloc(n, sizeof(*r));
+	if (r == NULL) {
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		r[i].first = cn_get32(c);
+		r[i].n = cn_get32(c);
+		c->bad |= r[i].first >= j->ranks || r[i].n == 0 || r[i].n > j->ranks - r[i].first;
+	}
+	if (c->bad) {
+		free(r);
+		return false;
+	}
+	free(j->ranges);
+	j->ranges = r;
+	j->nranges = n;
+	return true;
+}
+
+static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_cursor *c)
+{
+	struct cn_join in = {0}, *j;
+
+	in.nonce = cn_get32(c);
+	in.slot = cn_get16(c);
+	in.ranks = cn_get32(c);
+	in.topology = cn_get32(c);
+	if (!cn_get_text(c, in.job, sizeof(in.job)) || !cn_valid_name(in.job) || in.ranks == 0 ||
+	    in.ranks > COLLNET_RANKS_MAX || !read_ranges(c, &in)) {
+		cn_log(COLLNET_LOG_WARNING, "node %s sent a join that makes no sense",
+		       cn_peer_name(m->peer));
+		return;
+	}
+	j = join_by_nonce(m, in.nonce);
+	if (j == NULL) {
+		if (m->njoins == CN_TEAMS_MAX || (j = calloc(1, sizeof(*j))) == NULL) {
+			cn_log(COLLNET_LOG_WARNING, "node %s has too many teams",
+			       cn_peer_name(m->peer));
+			free(in.ranges);
+			return;
+		}
+		*j = in;
+		j->next = m->joins;
+		m->joins = j;
+		m->njoins++;
+	} else {
+		free(j->ranges);
+		j->ranges = in.ranges;
+		j->nranges = in.nranges;
+	}
+	check_job(e, now, j->job);
+}
+
+static struct cn_team *team_by_nonce(struct cn_engine *e, uint32_t nonce)
+{
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		if (e->teams[i] != NULL && e->teams[i]->nonce == nonce) {
+			return e->teams[i];
+		}
+	}
+	return NULL;
+}
+
+/* The ready team here in which the peer's team of this record takes part, and its node there. */
+static struct cn_team *team_of(struct cn_engine *e, const struct cn_mate *m,
+			       const struct cn_join *j, uint32_t *node)
+{
+	uint32_t index = cn_peer_index(m->peer);
+
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		struct cn_team *t = e->teams[i];
+
+		if (t == NULL || t->nodes == NULL || index >= t->npeers ||
+		    t->node_by_peer[index] == UINT16_MAX) {
+			continue;
+		}
+		*node = t->node_by_peer[index];
+		if (t->nodes[*node].peer == m->peer && t->nodes[*node].slot == j->slot) {
+			return t;
+		}
+	}
+	return NULL;
+}
+
+static void on_leave(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_join *j,
+		     struct cn_cursor *c)
+{
+	uint32_t rank = cn_get32(c), posted = cn_get32(c), k;
+	struct cn_team *t = team_of(e, m, j, &k);
+
+	if (c->bad) {
+		return;
+	}
+	j->left = true;
+	if (t != NULL && posted < t->nodes[k].left_after) {
+		t->nodes[k].left_after = posted;
+		t->nodes[k].left_rank = rank;
+		cn_op_check_left(t, now, k);
+	}
+}
+
+static void on_fail(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_join *j,
+		    struct cn_cursor *c)
+{
+	int code = -(int)cn_get8(c);
+	char text[256];
+	uint32_t k;
+	struct cn_team *t = team_of(e, m, j, &k);
+
+	if (!cn_get_text(c, text, sizeof(text)) || code == 0) {
+		return;
+	}
+	for (char *s = text; *s != '\0'; s++) {
+		if (*s < ' ' || *s > '~') {
+			*s = '?';
+		}
+	}
+	j->left = true;
+	if (t != NULL) {
+		cn_team_fail(t, now, false, code, "%s", text);
+	}
+}
+
+bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
+			size_t len)
+{
+	/* The cursor reads only; its type serves writing too. */
+	uint8_t *at = (uint8_t *)(uintptr_t)data;
+	struct cn_cursor c = {at, at + len, false};
+	struct cn_mate *m = cn_mate_of(p);
+	struct cn_join *j;
+	struct cn_team *t;
+	uint8_t kind = cn_get8(&c);
+
+	if (m == NULL) {
+		return true;
+	}
+	if (kind == CN_CONTROL_JOIN) {
+		on_join(e, now, m, &c);
+		return true;
+	}
+	j = join_by_nonce(m, cn_get32(&c));
+	if (j == NULL) {
+		return true; /* of a team that it never told us of, or has ended */
+	}
+	switch (kind) {
+	case CN_CONTROL_BIND:
+		j->bound_mine = cn_get32(&c);
+		t = team_by_nonce(e, j->bound_mine);
+		if (t != NULL) {
+			cn_meeting_check(t, now);
+		}
+		break;
+	case CN_CONTROL_LEAVE:
+		on_leave(e, now, m, j, &c);
+		break;
+	case CN_CONTROL_END:
+		join_remove(m, j);
+		break;
+	case CN_CONTROL_FAIL:
+		on_fail(e, now, m, j, &c);
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p)
+{
+	uint32_t i = cn_peer_index(p);
+
+	for (uint32_t s = 0; s < e->config.max_teams; s++) {
+		struct cn_team *t = e->teams[s];
+
+		if (t == NULL) {
+			continue;
+		}
+		t->told[i] = 0;
+		if (t->state == CN_TEAM_FORMING && tell_join(t, p)) {
+			t->told[i] = t->nlocal;
+		}
+	}
+}
+
+void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
+			  enum cn_peer_loss why)
+{
+	struct cn_mate *m = cn_mate_of(p);
+	uint32_t index = cn_peer_index(p);
+
+	while (m != NULL && m->joins != NULL) {
+		join_remove(m, m->joins);
+	}
+	for (uint32_t s = 0; s < e->config.max_teams; s++) {
+		struct cn_team *t = e->teams[s];
+		uint32_t k;
+
+		if (t == NULL) {
+			continue;
+		}
+		t->told[index] = 0;
+		if (t->nodes == NULL || index >= t->npeers ||
+		    t->node_by_peer[index] == UINT16_MAX) {
+			continue;
+		}
+		k = t->node_by_peer[index];
+		t->nodes[k].peer = NULL;
+		if (t->nodes[k].left_after != UINT32_MAX) {
+			continue; /* its ranks had left before: nobody misses it */
+		}
+		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s %s", t->nodes[k].name,
+			     why == CN_PEER_SILENT ? "stopped answering"
+			     : why == CN_PEER_RESTARTED ? "restarted its daemon"
+							 : "ended its daemon");
+	}
+}

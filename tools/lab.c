@@ -183,7 +183,7 @@ static int take_number(struct lab_options *o, int option, const char *v)
 			       ? 0 : bad_value("uplink", v, "a rate like 200mbit, or none");
 	default:
 		return take_loss(v, &o->loss_ppm)
-			       ? 0 : bad_value("loss", v, "0% to 100%, like 1% or 0.5%");
+			       ? 0 : bad_value("loss", v, "0% to 100%, with at most 3 decimals");
 	}
 }
 
@@ -220,9 +220,6 @@ static int take_option(struct lab_options *o, int option, char *value)
 		return 0;
 	case OPT_HELP:
 		return -1;
-	case '?':
-		fputs("collnet lab: see collnet lab --help\n", stderr);
-		return LAB_EXIT_USAGE;
 	default:
 		return take_number(o, option, value);
 	}
@@ -231,6 +228,13 @@ static int take_option(struct lab_options *o, int option, char *value)
 static int complain(const char *text)
 {
 	fprintf(stderr, "collnet lab: %s\n", text);
+	return LAB_EXIT_USAGE;
+}
+
+static int bad_option(int kind, const char *option)
+{
+	fprintf(stderr, "collnet lab: %s: %s; see collnet lab --help\n", option,
+		kind == ':' ? "expected a value after it" : "no such option, or not a clear one");
 	return LAB_EXIT_USAGE;
 }
 
@@ -274,8 +278,9 @@ static int parse_options(struct lab_options *o, int argc, char **argv)
 	argv++;
 	argv[0] = "collnet lab";
 	optind = 0;
-	while (rc == 0 && (option = getopt_long(argc, argv, "+", long_options, NULL)) != -1) {
-		rc = take_option(o, option, optarg);
+	while (rc == 0 && (option = getopt_long(argc, argv, "+:", long_options, NULL)) != -1) {
+		rc = option == '?' || option == ':' ? bad_option(option, argv[optind - 1])
+						    : take_option(o, option, optarg);
 	}
 	if (rc < 0) {
 		fputs(usage_text, stdout);

@@ -203,10 +203,24 @@ static int count_nics(const struct lab *lab, uint64_t *drops, struct cn_err *err
 	return rc != COLLNET_OK ? rc : lab_enter(NULL, err);
 }
 
+/* Of the columns of names. */
+static int name_width(const struct lab *lab)
+{
+	size_t len, width = strlen("port to");
+	uint32_t i;
+
+	for (i = 0; i < lab->topo->nvertices; i++) {
+		len = strlen(lab->topo->vertices[i].name);
+		width = len > width ? len : width;
+	}
+	return (int)width;
+}
+
 static void print_port(const struct lab *lab, uint32_t sw, uint32_t peer, bool first,
 		       const struct lab_port_count *c)
 {
 	const char *s = lab->topo->vertices[sw].name, *p = lab->topo->vertices[peer].name;
+	int width = name_width(lab);
 
 	if (lab->o->json) {
 		printf("%s{\"switch\":\"%s\",\"peer\":\"%s\",\"frames\":%llu,\"bytes\":%llu,"
@@ -214,8 +228,9 @@ static void print_port(const struct lab *lab, uint32_t sw, uint32_t peer, bool f
 		       first ? "" : ",", s, p, (unsigned long long)c->frames,
 		       (unsigned long long)c->bytes, (unsigned long long)c->drops);
 	} else {
-		printf("%-12s %-12s %12llu %15llu %10llu\n", s, p, (unsigned long long)c->frames,
-		       (unsigned long long)c->bytes, (unsigned long long)c->drops);
+		printf("%-*s  %-*s %12llu %15llu %10llu\n", width, s, width, p,
+		       (unsigned long long)c->frames, (unsigned long long)c->bytes,
+		       (unsigned long long)c->drops);
 	}
 }
 
@@ -273,8 +288,8 @@ int lab_report_ports(struct lab *lab, int status, struct cn_err *err)
 	if (lab->o->json) {
 		printf("{\"ports\":[");
 	} else {
-		printf("%-12s %-12s %12s %15s %10s\n", "switch", "port to", "frames", "bytes",
-		       "drops");
+		printf("%-*s  %-*s %12s %15s %10s\n", name_width(lab), "switch", name_width(lab),
+		       "port to", "frames", "bytes", "drops");
 	}
 	rc = print_ports(lab, &drops, err);
 	if (lab->o->json) {

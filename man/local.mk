@@ -16,7 +16,9 @@ dist_man_MANS += \
 	man/collnet_protocol.7 \
 	man/collnet_team_create.3 \
 	man/collnet_topology.5 \
-	man/collnet_wait.3
+	man/collnet_wait.3 \
+	man/collnetd.8 \
+	man/collnetd.conf.5
 
 exampledir = $(docdir)/examples
 dist_example_DATA = examples/exchange.c

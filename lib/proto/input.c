@@ -34,6 +34,52 @@ static bool mtu_matches(struct cn_peer *p, const struct cn_hello *h)
 	return false;
 }
 
+static bool is_older(const struct cn_peer *p, const struct cn_hello *h, uint8_t flags)
+{
+	return h->epoch == p->epoch && (flags & CN_FLAG_UNICAST) != 0 &&
+	       cn_serial_before(h->life, p->life_in);
+}
+
+/*
+ * Whether a hello belongs to a life that is over: late, or said again by somebody. Only where the
+ * present one is beyond doubt; else a replay believed once would lock the true node out.
+ */
+static bool is_over(const struct cn_peer *p, const struct cn_hello *h, uint8_t flags)
+{
+	if ((flags & CN_FLAG_BYE) != 0 && h->epoch != p->epoch) {
+		return true;
+	}
+	if (!p->proven) {
+		return false;
+	}
+	if (h->epoch == p->epoch) {
+		return is_older(p, h, flags);
+	}
+	for (uint32_t i = 0; i < sizeof(p->past) / sizeof(p->past[0]); i++) {
+		if (h->epoch == p->past[i]) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * It has another epoch than we knew. Our own life ends with the old one, so that no session is
+ * ever used twice, even if the new epoch turns out to be a replay that we could not know of: two
+ * nodes in one session that began it at different times would never agree on a number again. A
+ * life that goes backwards ends ours, too, for the same reason.
+ */
+static void new_epoch(struct cn_peer *p, uint64_t epoch)
+{
+	if (p->epoch != 0) {
+		p->past[p->npast++ % (sizeof(p->past) / sizeof(p->past[0]))] = p->epoch;
+		p->life_out++;
+	}
+	p->epoch = epoch;
+	p->life_in = 0;
+	p->proven = false;
+}
+
 /*
  * A hello. Broadcast ones say who is there; a unicast one also says which life of the connection
  * its sender is in, and only that brings a peer up: then both sides agree on epochs and lives.
@@ -56,13 +102,12 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 		n->stats.stale_frames++;
 		return;
 	}
-	if ((w->flags & CN_FLAG_BYE) != 0) {
-		if (h.epoch == p->epoch) {
-			cn_peer_down(p, CN_PEER_BYE);
-		}
+	if (is_over(p, &h, w->flags)) {
+		n->stats.stale_frames++;
 		return;
 	}
-	if (!mtu_matches(p, &h)) {
+	if ((w->flags & CN_FLAG_BYE) != 0) {
+		cn_peer_down(p, CN_PEER_BYE);
 		return;
 	}
 	p->heard = n->now;
@@ -70,11 +115,15 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 		cn_peer_down(p, CN_PEER_RESTARTED);
 	}
 	if (h.epoch != p->epoch) {
-		p->epoch = h.epoch;
-		p->life_in = 0;
+		new_epoch(p, h.epoch);
+	} else if (is_older(p, &h, w->flags)) {
+		p->life_out++;
 	}
 	memcpy(p->name, h.name, sizeof(p->name));
 	p->mtu = h.mtu;
+	if (!mtu_matches(p, &h)) {
+		return;
+	}
 	if (unicast) {
 		p->life_in = h.life;
 		if ((w->flags & CN_FLAG_WANT) != 0) {
@@ -147,7 +196,8 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 		return;
 	}
 	n->stats.frames_received++;
-	p->heard = now;
+	p->heard = p->answered = now;
+	p->proven = true;
 	p->probes = 0;
 	cn_sender_ack(p, w.ack);
 	if (w.type == CN_TYPE_ACK) {

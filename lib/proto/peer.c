@@ -115,6 +115,7 @@ int cn_peer_up(struct cn_peer *p)
 		.expected = bias != 0 ? bias : (uint32_t)cn_mix64(p->session_in),
 		.ack_at = CN_NEVER,
 	};
+	p->proven = false;
 	p->state = CN_PEER_UP;
 	n->ops->peer_up(n->ctx, n->now, p);
 	return COLLNET_OK;
@@ -128,7 +129,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		return;
 	}
 	p->state = CN_PEER_DOWN;
-	if (why == CN_PEER_SILENT) {
+	if (why != CN_PEER_RESTARTED) {
 		/* The other side may not know: what is still under way belongs to a life that is
 		 * over. After a restart its epoch or life is new, which is enough. */
 		p->life_out++;

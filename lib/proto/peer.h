@@ -65,6 +65,9 @@ struct cn_peer {
 	uint8_t mac[6];
 	char name[COLLNET_NAME_MAX + 1];
 	uint64_t epoch;	   /* its transport's; 0: not known */
+	uint64_t past[4];  /* epochs that it had before */
+	uint32_t npast;
+	bool proven;	   /* a frame of the session came: epoch and life are no replay */
 	uint32_t life_out; /* which life of the connection, by us and by it */
 	uint32_t life_in;
 	uint32_t session_out, session_in;
@@ -83,7 +86,8 @@ struct cn_peer {
 	bool hello_due, hello_want, ack_due, nak_due, busy_due, probe_due;
 	cn_time hello_last;
 	/* liveness */
-	cn_time heard;
+	cn_time heard;	  /* any frame, hellos too */
+	cn_time answered; /* a frame of this session: it hears us, too */
 	cn_time expect_since;
 	cn_time probe_at; /* CN_NEVER: nobody waits for it */
 	uint32_t expecting;

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "proto/serial.h"
+
+static const char names[] = "abcd";
+
+void pair_log(struct pair *p, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(p->log + p->log_len, PAIR_LOG - p->log_len, fmt, ap);
+	va_end(ap);
+	if (n > 0) {
+		p->log_len += (size_t)n;
+		if (p->log_len >= PAIR_LOG) {
+			p->log_len = PAIR_LOG - 1;
+		}
+	}
+}
+
+void pair_log_clear(struct pair *p)
+{
+	p->log_len = 0;
+	p->log[0] = '\0';
+}
+
+/* ---- the application --------------------------------------------------------------------- */
+
+static uint32_t id_of(const struct cn_peer *peer)
+{
+	return peer->mac[5] - 1u;
+}
+
+static uint16_t length_of(const struct pair *p, const struct pair_flow *f, uint32_t number)
+{
+	uint32_t most = cn_node_payload(p->nodes[0].node != NULL ? p->nodes[0].node
+								  : p->nodes[1].node);
+
+	return f->len != 0 ? f->len : (uint16_t)(cn_mix64(number) % (most + 1));
+}
+
+static uint8_t byte_of(uint32_t from, uint32_t to, uint32_t number, uint32_t at)
+{
+	return (uint8_t)(number * 131 + (number >> 8) * 17 + at * 7 + from * 3 + to * 5);
+}
+
+static bool pull(void *ctx, cn_time now, struct cn_tx *out)
+{
+	struct pair_node *me = ctx;
+	struct pair *p = me->pair;
+
+	(void)now;
+	for (uint32_t k = 0; k < p->count; k++) {
+		uint32_t to = (me->turn + k) % p->count;
+		struct pair_flow *f = &p->flows[me->id][to];
+		struct cn_peer *peer = to != me->id ? pair_peer(p, me->id, to) : NULL;
+		uint32_t slot = f->sent % PAIR_SLOTS;
+		uint32_t payload = cn_node_payload(me->node);
+
+		if (peer == NULL || f->sent == f->total || cn_peer_room(peer) == 0 ||
+		    f->taken[slot]) {
+			continue;
+		}
+		if (peer->tx.end - peer->tx.una >= me->config.window) {
+			me->room_broken++;
+		}
+		if (f->slots == NULL) {
+			f->slots = malloc((size_t)PAIR_SLOTS * payload);
+			assert_non_null(f->slots);
+		}
+		*out = (struct cn_tx){
+			.peer = peer, .type = CN_TYPE_MESSAGE, .len = length_of(p, f, f->sent),
+			.stream = f->sent, .payload = f->slots + (size_t)slot * payload,
+			.flags = CN_FLAG_FIRST, .token = &f->taken[slot],
+		};
+		for (uint32_t i = 0; i < out->len; i++) {
+			f->slots[(size_t)slot * payload + i] = byte_of(me->id, to, f->sent, i);
+		}
+		f->taken[slot] = 1;
+		f->sent++;
+		me->turn = to + 1;
+		return true;
+	}
+	return false;
+}
+
+static void check_control(struct pair_node *me, const struct cn_rx *rx)
+{
+	if (rx->len == 0) {
+		return; /* an abandoned frame */
+	}
+	me->control_received++;
+	if (rx->len < 40) {
+		pair_log(me->pair, "%c: control \"%.*s\"\n", names[me->id], (int)rx->len,
+			 (const char *)rx->payload);
+	}
+}
+
+static bool deliver(void *ctx, cn_time now, struct cn_peer *peer, const struct cn_rx *rx)
+{
+	struct pair_node *me = ctx;
+	struct pair *p = me->pair;
+	uint32_t from = id_of(peer);
+	struct pair_flow *f = &p->flows[from][me->id];
+
+	(void)now;
+	if (me->refuse != 0) {
+		me->refuse -= me->refuse != UINT32_MAX;
+		return false;
+	}
+	if (rx->type == CN_TYPE_CONTROL) {
+		check_control(me, rx);
+		return true;
+	}
+	assert_int_equal(rx->type, CN_TYPE_MESSAGE);
+	if (!p->unchecked) {
+		assert_int_equal(rx->stream, f->received);
+		assert_int_equal(rx->flags, CN_FLAG_FIRST);
+		assert_int_equal(rx->len, length_of(p, f, f->received));
+		for (uint32_t i = 0; i < rx->len; i++) {
+			if (rx->payload[i] != byte_of(from, me->id, f->received, i)) {
+				fail_msg("%c: frame %u of %c, byte %u is wrong", names[me->id],
+					 f->received, names[from], i);
+			}
+		}
+	}
+	f->received++;
+	return true;
+}
+
+static void acked(void *ctx, void *token)
+{
+	struct pair_node *me = ctx;
+	struct pair *p = me->pair;
+
+	for (uint32_t to = 0; to < p->count; to++) {
+		struct pair_flow *f = &p->flows[me->id][to];
+
+		if ((uint8_t *)token >= f->taken && (uint8_t *)token < f->taken + PAIR_SLOTS) {
+			assert_int_equal(*(uint8_t *)token, 1); /* given back once */
+			*(uint8_t *)token = 0;
+			f->acked++;
+			return;
+		}
+	}
+	fail_msg("a token that nobody gave");
+}
+
+static void peer_up(void *ctx, cn_time now, struct cn_peer *peer)
+{
+	struct pair_node *me = ctx;
+
+	(void)now;
+	assert_true(cn_peer_alive(peer));
+	me->ups++;
+	pair_log(me->pair, "%c: up %s\n", names[me->id], cn_peer_name(peer));
+}
+
+static void peer_down(void *ctx, cn_time now, struct cn_peer *peer, enum cn_peer_loss why)
+{
+	static const char *const whys[] = {"silent", "restarted", "bye"};
+	struct pair_node *me = ctx;
+
+	(void)now;
+	assert_false(cn_peer_alive(peer));
+	me->downs++;
+	pair_log(me->pair, "%c: down %s %s\n", names[me->id], cn_peer_name(peer), whys[why]);
+}
+
+static const struct cn_node_ops ops = {
+	.pull = pull, .deliver = deliver, .acked = acked, .peer_up = peer_up,
+	.peer_down = peer_down,
+};
+
+/* ---- the network ------------------------------------------------------------------------- */
+
+static bool chance(struct pair *p, uint32_t ppm)
+{
+	return ppm != 0 && cn_random(&p->random) % 1000000 < ppm;
+}
+
+static bool sooner(const struct pair_packet *a, const struct pair_packet *b)
+{
+	return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static void queue_put(struct pair *p, struct pair_packet x)
+{
+	uint32_t i = p->queued++;
+
+	if (p->queued > p->queue_cap) {
+		p->queue_cap = p->queue_cap * 2 + 4096;
+		p->queue = realloc(p->queue, p->queue_cap * sizeof(*p->queue));
+		assert_non_null(p->queue);
+	}
+	for (; i > 0 && sooner(&x, &p->queue[(i - 1) / 2]); i = (i - 1) / 2) {
+		p->queue[i] = p->queue[(i - 1) / 2];
+	}
+	p->queue[i] = x;
+}
+
+static struct pair_packet queue_get(struct pair *p)
+{
+	struct pair_packet first = p->queue[0], last = p->queue[--p->queued];
+	uint32_t i = 0;
+
+	for (;;) {
+		uint32_t c = 2 * i + 1;
+
+		if (c < p->queued && c + 1 < p->queued && sooner(&p->queue[c + 1], &p->queue[c])) {
+			c++;
+		}
+		if (c >= p->queued || !sooner(&p->queue[c], &last)) {
+			break;
+		}
+		p->queue[i] = p->queue[c];
+		i = c;
+	}
+	p->queue[i] = last;
+	return first;
+}
+
+void pair_inject(struct pair *p, uint32_t to, const uint8_t *frame, size_t len, cn_time at)
+{
+	struct pair_packet x = {.at = at, .order = p->order++, .to = to, .len = (uint32_t)len};
+
+	x.data = p->nspare > 0 ? p->spare[--p->nspare] : malloc(65536);
+	assert_non_null(x.data);
+	memcpy(x.data, frame, len);
+	queue_put(p, x);
+}
+
+static void travel(struct pair *p, uint32_t from, uint32_t to, uint8_t *f, size_t len)
+{
+	cn_time at = p->now + p->delay + len * p->ns_per_byte;
+	unsigned copies = 1;
+
+	if (to == from || p->cut[from][to] || chance(p, p->loss) ||
+	    (p->filter != NULL && !p->filter(p, from, to, f, len))) {
+		return;
+	}
+	if (p->jitter != 0) {
+		at += cn_random(&p->random) % p->jitter;
+	}
+	if (chance(p, p->reorder)) {
+		at += 20 * CN_US + cn_random(&p->random) % (200 * CN_US);
+	} else {
+		at = at < p->last_at[from][to] ? p->last_at[from][to] : at;
+		p->last_at[from][to] = at;
+	}
+	if (chance(p, p->garble)) {
+		f[cn_random(&p->random) % len] ^= (uint8_t)(1 + cn_random(&p->random) % 255);
+	}
+	copies += chance(p, p->duplicate);
+	while (copies-- > 0) {
+		pair_inject(p, to, f, len, at);
+	}
+}
+
+static void output(struct pair *p, uint32_t from)
+{
+	struct pair_node *me = &p->nodes[from];
+	uint8_t f[65536];
+	struct cn_frame out;
+
+	while (me->node != NULL && me->line_free <= p->now &&
+	       cn_node_output(me->node, p->now, &out)) {
+		size_t len = out.head_len;
+
+		assert_true(len >= CN_HEAD && len <= CN_FRAME_HEAD);
+		assert_true(len + out.payload_len <= CN_ETH_HEADER + me->config.mtu);
+		memset(f, 0, CN_ETH_MIN);
+		memcpy(f, out.head, len);
+		if (out.payload_len > 0) {
+			memcpy(f + len, out.payload, out.payload_len);
+			len += out.payload_len;
+		}
+		len = len < CN_ETH_MIN ? CN_ETH_MIN : len;
+		p->frames++;
+		me->line_free = p->now + len * p->ns_per_byte;
+		for (uint32_t to = 0; to < p->count; to++) {
+			if ((f[0] & 1) != 0 || p->nodes[to].config.mac[5] == f[5]) {
+				travel(p, from, to, f, len);
+			}
+		}
+	}
+}
+
+void pair_poke(struct pair *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		output(p, i);
+	}
+}
+
+/* What must hold of every peer at any time. */
+static void check_peers(struct pair *p, uint32_t i)
+{
+	struct cn_node *n = p->nodes[i].node;
+
+	for (uint32_t k = 0; n != NULL && k < cn_node_peers(n); k++) {
+		const struct cn_sender *t = &cn_node_peer(n, k)->tx;
+
+		assert_true(cn_serial_within(t->una, t->next, t->end));
+		assert_true(t->end - t->una <= p->nodes[i].config.window);
+		if (cn_node_peer(n, k)->state == CN_PEER_UP) {
+			assert_true(t->cwnd >= 2 && t->cwnd <= p->nodes[i].config.window);
+			assert_true((t->una == t->end) == (t->rto_at == CN_NEVER));
+		}
+	}
+}
+
+bool pair_step(struct pair *p, cn_time limit)
+{
+	cn_time next = p->queued > 0 ? p->queue[0].at : CN_NEVER;
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct pair_node *me = &p->nodes[i];
+
+		if (me->node != NULL) {
+			next = cn_min_time(next, cn_node_deadline(me->node));
+			if (me->line_free > p->now) {
+				next = cn_min_time(next, me->line_free);
+			}
+		}
+	}
+	if (next > limit) {
+		p->now = limit;
+		return false;
+	}
+	p->now = next > p->now ? next : p->now;
+	while (p->queued > 0 && p->queue[0].at <= p->now) {
+		struct pair_packet x = queue_get(p);
+
+		if (p->nodes[x.to].node != NULL) {
+			cn_node_input(p->nodes[x.to].node, p->now, x.data, x.len);
+			check_peers(p, x.to);
+		}
+		if (p->nspare < 64) {
+			p->spare[p->nspare++] = x.data;
+		} else {
+			free(x.data);
+		}
+	}
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct cn_node *n = p->nodes[i].node;
+
+		if (n != NULL && cn_node_deadline(n) <= p->now) {
+			cn_node_expire(n, p->now);
+			check_peers(p, i);
+		}
+	}
+	pair_poke(p);
+	return true;
+}
+
+void pair_run(struct pair *p, cn_time duration)
+{
+	cn_time limit = p->now + duration;
+
+	pair_poke(p);
+	while (pair_step(p, limit)) {
+	}
+}
+
+bool pair_is_up(struct pair *p, uint32_t at, uint32_t of)
+{
+	struct cn_peer *peer = pair_peer(p, at, of);
+
+	return peer != NULL && cn_peer_alive(peer);
+}
+
+static bool all_up(struct pair *p)
+{
+	for (uint32_t a = 0; a < p->count; a++) {
+		for (uint32_t b = 0; b < p->count; b++) {
+			if (a != b && p->nodes[a].node != NULL && p->nodes[b].node != NULL &&
+			    !pair_is_up(p, a, b)) {
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+static bool all_arrived(struct pair *p)
+{
+	for (uint32_t a = 0; a < p->count; a++) {
+		for (uint32_t b = 0; b < p->count; b++) {
+			const struct pair_flow *f = &p->flows[a][b];
+
+			if (f->received < f->total || f->acked < f->total) {
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+static bool run_until(struct pair *p, bool (*done)(struct pair *), cn_time duration)
+{
+	cn_time limit = p->now + duration;
+
+	pair_poke(p);
+	while (!done(p)) {
+		if (!pair_step(p, limit)) {
+			return done(p);
+		}
+	}
+	return true;
+}
+
+bool pair_run_up(struct pair *p, cn_time duration)
+{
+	return run_until(p, all_up, duration);
+}
+
+bool pair_run_flows(struct pair *p, cn_time duration)
+{
+	return run_until(p, all_arrived, duration);
+}
+
+struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of)
+{
+	struct cn_node *n = p->nodes[at].node;
+
+	return n != NULL ? cn_peer_by_mac(n, p->nodes[of].config.mac) : NULL;
+}
+
+void pair_send(struct pair *p, uint32_t from, uint32_t to, uint32_t frames, uint16_t len)
+{
+	p->flows[from][to].total += frames;
+	p->flows[from][to].len = len;
+}
+
+struct collnet_stats pair_stats(struct pair *p, uint32_t node)
+{
+	struct collnet_stats s = {.size = sizeof(s)};
+
+	cn_node_stats(p->nodes[node].node, &s);
+	return s;
+}
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+void pair_start(struct pair *p, uint32_t node)
+{
+	struct pair_node *me = &p->nodes[node];
+	struct cn_err err = {0};
+
+	me->config.epoch++;
+	me->line_free = 0;
+	if (cn_node_new(&me->config, &ops, me, &me->node, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+}
+
+void pair_stop(struct pair *p, uint32_t node)
+{
+	cn_node_free(p->nodes[node].node);
+	p->nodes[node].node = NULL;
+}
+
+struct pair *pair_new(uint32_t nodes, uint64_t seed, void (*change)(struct cn_node_config *))
+{
+	struct pair *p = calloc(1, sizeof(*p));
+
+	assert_non_null(p);
+	p->now = CN_MS; /* not 0, as no clock is */
+	p->count = nodes;
+	p->seed = p->random = seed;
+	p->delay = 20 * CN_US;
+	p->ns_per_byte = 8; /* 1 Gbit/s */
+	for (uint32_t i = 0; i < nodes; i++) {
+		struct pair_node *me = &p->nodes[i];
+
+		me->pair = p;
+		me->id = i;
+		cn_node_config_init(&me->config);
+		me->config.mac[0] = 2;
+		me->config.mac[5] = (uint8_t)(i + 1);
+		me->config.epoch = cn_mix64(seed * 16 + i);
+		me->config.max_peers = 8;
+		me->config.name[0] = names[i];
+		if (change != NULL) {
+			change(&me->config);
+		}
+		pair_start(p, i);
+	}
+	return p;
+}
+
+void pair_free(struct pair *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		pair_stop(p, i);
+		for (uint32_t k = 0; k < p->count; k++) {
+			free(p->flows[i][k].slots);
+		}
+	}
+	while (p->queued > 0) {
+		free(p->queue[--p->queued].data);
+	}
+	while (p->nspare > 0) {
+		free(p->spare[--p->nspare]);
+	}
+	free(p->queue);
+	free(p);
+}

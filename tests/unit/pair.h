@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two to four transports connected in memory under a virtual clock, for tests of lib/proto.
+ *
+ * Every node has one cable into an ideal switch: frames leave at `rate`, arrive `delay` plus a
+ * random `jitter` later and in order, unless a seeded fault takes, doubles, reorders or garbles
+ * them. Above each node sits an application that sends numbered frames to the others and checks
+ * number and every byte of what it receives; upcalls are also written down as text, as in
+ * "a: up b". A step goes to the next event; nothing depends on real time.
+ */
+#ifndef TESTS_PAIR_H
+#define TESTS_PAIR_H
+
+#include <stdio.h>
+
+#include "proto/peer.h"
+
+#define PAIR_NODES 4
+#define PAIR_SLOTS 1024 /* payloads that wait for their acknowledgement, a flow */
+#define PAIR_LOG 8192
+
+struct pair;
+
+/* Frames of one type from one node to another. */
+struct pair_flow {
+	uint32_t total;	   /* frames to send; new ones may be added while it runs */
+	uint32_t sent;
+	uint32_t received; /* counted by the receiver */
+	uint32_t acked;	   /* tokens given back */
+	uint16_t len;	   /* of each; 0: varies with the number */
+	uint8_t *slots;	   /* [PAIR_SLOTS][payload], allocated when first used */
+	uint8_t taken[PAIR_SLOTS];
+};
+
+struct pair_node {
+	struct pair *pair;
+	struct cn_node *node; /* NULL: switched off */
+	struct cn_node_config config;
+	uint32_t id, turn;
+	cn_time line_free;
+	uint32_t refuse; /* frames that deliver() is to refuse; UINT32_MAX: all */
+	uint32_t control_received, control_sent;
+	uint32_t room_broken; /* pulls at which cn_peer_room() was found exceeded */
+	uint32_t downs, ups;
+};
+
+struct pair_packet {
+	cn_time at;
+	uint64_t order;
+	uint32_t to;
+	uint32_t len;
+	uint8_t *data;
+};
+
+struct pair {
+	cn_time now;
+	struct pair_node nodes[PAIR_NODES];
+	uint32_t count;
+	struct pair_flow flows[PAIR_NODES][PAIR_NODES];
+	/* the network */
+	uint64_t seed, random;
+	cn_time delay, jitter;
+	uint32_t ns_per_byte;
+	uint32_t loss, duplicate, reorder, garble; /* parts per million */
+	bool cut[PAIR_NODES][PAIR_NODES];	   /* [from][to] */
+	cn_time last_at[PAIR_NODES][PAIR_NODES];
+	/* May look at each frame before it travels; false: lost. */
+	bool (*filter)(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len);
+	void *filter_arg;
+	bool unchecked; /* payloads may be garbled, or streams abandoned: bytes are not compared */
+	struct pair_packet *queue; /* heap by (at, order) */
+	uint32_t queued, queue_cap;
+	uint8_t *spare[64]; /* packets' memory, kept: so that a steady state allocates nothing */
+	uint32_t nspare;
+	uint64_t order, frames;
+	char log[PAIR_LOG];
+	size_t log_len;
+};
+
+/* `change` may alter the configuration of every node before it starts; NULL: defaults. */
+struct pair *pair_new(uint32_t nodes, uint64_t seed, void (*change)(struct cn_node_config *));
+void pair_free(struct pair *p);
+/* Switches a node off without a word, and on again with a new epoch. */
+void pair_stop(struct pair *p, uint32_t node);
+void pair_start(struct pair *p, uint32_t node);
+
+/* Goes to the next event, but not beyond `limit`. False: limit reached. */
+bool pair_step(struct pair *p, cn_time limit);
+void pair_run(struct pair *p, cn_time duration);
+/* Until all nodes that run see each other, or all flows have arrived and are acknowledged. */
+bool pair_run_up(struct pair *p, cn_time duration);
+bool pair_run_flows(struct pair *p, cn_time duration);
+/* Lets nodes output now, after a test called into them. */
+void pair_poke(struct pair *p);
+
+struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of); /* NULL: not in the table */
+bool pair_is_up(struct pair *p, uint32_t at, uint32_t of);
+/* Puts a frame on its way to a node, as if somebody had sent it. */
+void pair_inject(struct pair *p, uint32_t to, const uint8_t *frame, size_t len, cn_time at);
+void pair_send(struct pair *p, uint32_t from, uint32_t to, uint32_t frames, uint16_t len);
+struct collnet_stats pair_stats(struct pair *p, uint32_t node);
+void pair_log(struct pair *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void pair_log_clear(struct pair *p);
+
+#endif

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/peer.c and the hellos of input.c: how nodes find, lose and find each other again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define SEED 4242u
+
+static struct pair *up(uint32_t nodes)
+{
+	struct pair *p = pair_new(nodes, SEED, NULL);
+
+	if (!pair_run_up(p, 2000 * CN_MS)) {
+		fail_msg("seed %u: not up", SEED);
+	}
+	return p;
+}
+
+/* A few frames each way, from where the flows are; after a new life they begin afresh. */
+static void talks(struct pair *p, uint32_t a, uint32_t b)
+{
+	p->flows[a][b].sent = p->flows[a][b].total = 0;
+	p->flows[a][b].received = p->flows[a][b].acked = 0;
+	p->flows[b][a].sent = p->flows[b][a].total = 0;
+	p->flows[b][a].received = p->flows[b][a].acked = 0;
+	pair_send(p, a, b, 20, 500);
+	pair_send(p, b, a, 20, 500);
+	if (!pair_run_flows(p, 1500 * CN_MS)) {
+		fail_msg("seed %llu: they do not talk: %u and %u of 20\n%s",
+			 (unsigned long long)p->seed, p->flows[a][b].received,
+			 p->flows[b][a].received, p->log);
+	}
+}
+
+static void expect(struct pair *p, uint32_t at, uint32_t of)
+{
+	cn_peer_expect(p->nodes[at].node, p->now, pair_peer(p, at, of), 1);
+}
+
+static void peer__two_meet(void **state)
+{
+	struct pair *p = pair_new(2, SEED, NULL);
+
+	(void)state;
+	assert_true(pair_run_up(p, CN_MS));
+	assert_string_equal(p->log, "b: up a\na: up b\n");
+	assert_int_equal(pair_peer(p, 0, 1)->session_out, pair_peer(p, 1, 0)->session_in);
+	assert_int_equal(pair_peer(p, 0, 1)->session_in, pair_peer(p, 1, 0)->session_out);
+	assert_int_equal(pair_peer(p, 0, 1)->tx.end, pair_peer(p, 1, 0)->rx.expected);
+	assert_ptr_equal(cn_node_find(p->nodes[0].node, "b"), pair_peer(p, 0, 1));
+	assert_null(cn_node_find(p->nodes[0].node, "c"));
+	assert_int_equal(pair_stats(p, 0).nodes, 2);
+	talks(p, 0, 1);
+	pair_free(p);
+}
+
+static void peer__four_meet(void **state)
+{
+	struct pair *p = up(4);
+
+	(void)state;
+	for (uint32_t a = 0; a < 4; a++) {
+		assert_int_equal(p->nodes[a].ups, 3);
+		assert_int_equal(cn_node_peers(p->nodes[a].node), 3);
+	}
+	pair_run(p, 10 * 1000 * CN_MS);
+	for (uint32_t a = 0; a < 4; a++) {
+		assert_int_equal(p->nodes[a].ups, 3);
+		assert_int_equal(p->nodes[a].downs, 0);
+	}
+	/* hellos stay a trickle */
+	assert_true(pair_stats(p, 0).frames_sent < 50);
+	pair_free(p);
+}
+
+/* A third of all frames is lost: it takes longer, no more. */
+static void peer__meet_with_losses(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 50; seed++) {
+		struct pair *p = pair_new(3, seed, NULL);
+
+		p->loss = 330000;
+		p->duplicate = p->reorder = 100000;
+		if (!pair_run_up(p, 6000 * CN_MS)) {
+			fail_msg("seed %u: not up\n%s", seed, p->log);
+		}
+		p->loss = p->duplicate = p->reorder = 0;
+		talks(p, 0, 1);
+		pair_free(p);
+	}
+}
+
+static void peer__late_comer(void **state)
+{
+	struct pair *p = pair_new(3, SEED, NULL);
+
+	(void)state;
+	pair_stop(p, 2);
+	assert_true(pair_run_up(p, 100 * CN_MS));
+	pair_run(p, 60 * 1000 * CN_MS);
+	pair_start(p, 2);
+	assert_true(pair_run_up(p, CN_MS)); /* the new one asks, so nobody waits for a hello */
+	pair_free(p);
+}
+
+static void peer__restart_is_seen(void **state)
+{
+	struct pair *p = up(2);
+
+	(void)state;
+	talks(p, 0, 1);
+	pair_log_clear(p);
+	pair_stop(p, 1);
+	pair_run(p, 50 * CN_MS);
+	pair_start(p, 1);
+	assert_true(pair_run_up(p, 100 * CN_MS));
+	pair_run(p, 5 * CN_MS);
+	assert_string_equal(p->log, "a: down b restarted\nb: up a\na: up b\n");
+	talks(p, 0, 1);
+	assert_int_equal(p->nodes[0].downs, 1);
+	pair_free(p);
+}
+
+/* In the middle of traffic both ways: the rest of the old life is refused as stale. */
+static void peer__restart_in_traffic(void **state)
+{
+	(void)state;
+	for (uint32_t k = 1; k < 20; k++) {
+		struct pair *p = pair_new(2, SEED + k, NULL);
+
+		assert_true(pair_run_up(p, 100 * CN_MS));
+		p->delay = k * 100 * CN_US;
+		pair_send(p, 0, 1, 5000, 1000);
+		pair_send(p, 1, 0, 5000, 1000);
+		pair_run(p, 5 * CN_MS + k * 77 * CN_US);
+		pair_stop(p, 1);
+		p->flows[0][1].total = p->flows[0][1].sent; /* no new ones for the next life */
+		p->flows[1][0].total = p->flows[1][0].sent;
+		pair_start(p, 1);
+		pair_run(p, 1000 * CN_MS);
+		assert_int_equal(p->flows[0][1].acked, p->flows[0][1].sent);
+		if (p->nodes[0].downs != 1 || p->nodes[1].downs > 1) {
+			fail_msg("seed %u: %s", SEED + k, p->log);
+		}
+		assert_true(pair_stats(p, 0).stale_frames + pair_stats(p, 1).stale_frames > 0);
+		memset(p->flows[1][0].taken, 0, sizeof(p->flows[1][0].taken));
+		talks(p, 0, 1);
+		pair_free(p);
+	}
+}
+
+static void peer__bye(void **state)
+{
+	struct pair *p = up(3);
+
+	(void)state;
+	pair_log_clear(p);
+	cn_node_bye(p->nodes[1].node);
+	pair_poke(p);
+	pair_stop(p, 1);
+	pair_run(p, CN_MS);
+	assert_string_equal(p->log, "a: down b bye\nc: down b bye\n");
+	pair_run(p, 5000 * CN_MS);
+	assert_null(cn_node_find(p->nodes[0].node, "b"));
+	pair_start(p, 1);
+	assert_true(pair_run_up(p, 10 * CN_MS));
+	talks(p, 0, 1);
+	pair_free(p);
+}
+
+/* A goodbye of somebody who is still there after all: the two agree again. */
+static void peer__bye_taken_back(void **state)
+{
+	struct pair *p = up(2);
+
+	(void)state;
+	talks(p, 0, 1);
+	cn_node_bye(p->nodes[1].node);
+	pair_run(p, 3000 * CN_MS);
+	assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
+	talks(p, 0, 1);
+	pair_free(p);
+}
+
+/* Nobody waits for it: a silent peer costs nothing and is not declared dead. */
+static void peer__silent_and_not_needed(void **state)
+{
+	struct pair *p = up(2);
+
+	(void)state;
+	pair_stop(p, 1);
+	pair_run(p, 60 * 1000 * CN_MS);
+	assert_true(pair_is_up(p, 0, 1));
+	assert_int_equal(pair_stats(p, 0).acks_sent, 0);
+	pair_free(p);
+}
+
+static cn_time death(struct pair *p, uint32_t at, uint32_t of, cn_time most)
+{
+	cn_time from = p->now;
+
+	pair_poke(p);
+	while (pair_is_up(p, at, of) && pair_step(p, from + most)) {
+	}
+	return p->now - from;
+}
+
+/* Waited for, and gone: known within dead_after and a little, and not before. */
+static void peer__silent_and_expected(void **state)
+{
+	(void)state;
+	for (uint32_t k = 0; k < 30; k++) {
+		struct pair *p = up(2);
+		cn_time t;
+
+		pair_run(p, k * 37 * CN_MS);
+		expect(p, 0, 1);
+		pair_run(p, k * 113 * CN_MS);
+		assert_int_equal(p->nodes[0].downs, 0);
+		pair_stop(p, 1);
+		t = death(p, 0, 1, 5000 * CN_MS);
+		if (t < 1100 * CN_MS || t > 1900 * CN_MS) {
+			fail_msg("case %u: %llu ms", k, (unsigned long long)(t / CN_MS));
+		}
+		pair_free(p);
+	}
+}
+
+/* Frames that wait to be acknowledged are a reason to wait, too. */
+static void peer__silent_with_frames(void **state)
+{
+	struct pair *p = up(2);
+	cn_time t;
+
+	(void)state;
+	pair_stop(p, 1);
+	pair_send(p, 0, 1, 1, 100);
+	t = death(p, 0, 1, 5000 * CN_MS);
+	assert_in_range(t / CN_MS, 1400, 2000);
+	assert_int_equal(p->flows[0][1].acked, 1);
+	pair_free(p);
+}
+
+/* Waited for and alive, without any traffic: probes are answered for ever. */
+static void peer__expected_and_alive(void **state)
+{
+	struct pair *p = up(2);
+
+	(void)state;
+	expect(p, 0, 1);
+	p->loss = 200000;
+	pair_run(p, 120 * 1000 * CN_MS);
+	assert_int_equal(p->nodes[0].downs, 0);
+	assert_true(pair_stats(p, 0).acks_sent < 600);
+	cn_peer_expect(p->nodes[0].node, p->now, pair_peer(p, 0, 1), -1);
+	p->loss = 0;
+	pair_stop(p, 1);
+	pair_run(p, 10 * 1000 * CN_MS);
+	assert_int_equal(p->nodes[0].downs, 0);
+	pair_free(p);
+}
+
+/* Our frames reach it and nothing comes back, or the other way round: hellos heard on a broken
+ * cable are no answer. */
+static void peer__one_way_cable(void **state)
+{
+	(void)state;
+	for (int broken = 0; broken < 2; broken++) {
+		struct pair *p = up(2);
+		cn_time t;
+
+		expect(p, 0, 1);
+		p->cut[broken][1 - broken] = true;
+		t = death(p, 0, 1, 5000 * CN_MS);
+		assert_in_range(t / CN_MS, 1400, 2000);
+		p->cut[broken][1 - broken] = false;
+		assert_true(pair_run_up(p, 3000 * CN_MS));
+		talks(p, 0, 1);
+		pair_free(p);
+	}
+}
+
+/* A partition that one side noticed heals: both start afresh, once. */
+static void peer__partition_noticed_by_one(void **state)
+{
+	struct pair *p = up(2);
+
+	(void)state;
+	talks(p, 0, 1);
+	expect(p, 0, 1);
+	pair_log_clear(p);
+	p->cut[0][1] = p->cut[1][0] = true;
+	pair_run(p, 2500 * CN_MS);
+	assert_string_equal(p->log, "a: down b silent\n");
+	assert_true(pair_is_up(p, 1, 0));
+	p->cut[0][1] = p->cut[1][0] = false;
+	pair_run(p, 1500 * CN_MS);
+	assert_string_equal(p->log, "a: down b silent\nb: down a restarted\nb: up a\na: up b\n");
+	talks(p, 0, 1);
+	pair_run(p, 10 * 1000 * CN_MS);
+	assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 2);
+	pair_free(p);
+}
+
+static void peer__partition_noticed_by_both(void **state)
+{
+	(void)state;
+	for (uint32_t k = 0; k < 20; k++) {
+		struct pair *p = pair_new(2, SEED + k, NULL);
+
+		assert_true(pair_run_up(p, 2000 * CN_MS));
+		talks(p, 0, 1);
+		expect(p, 0, 1);
+		pair_run(p, k * 31 * CN_MS);
+		expect(p, 1, 0);
+		p->cut[0][1] = p->cut[1][0] = true;
+		pair_run(p, 2500 * CN_MS);
+		assert_false(pair_is_up(p, 0, 1) || pair_is_up(p, 1, 0));
+		p->cut[0][1] = p->cut[1][0] = false;
+		assert_true(pair_run_up(p, 1500 * CN_MS));
+		talks(p, 0, 1);
+		pair_run(p, 10 * 1000 * CN_MS);
+		assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 2);
+		pair_free(p);
+	}
+}
+
+/* Cables that come and go while faults of all kinds happen: at the end all agree and talk. */
+static void peer__flapping_cables_settle(void **state)
+{
+	(void)state;
+	for (uint32_t seed = 0; seed < 60; seed++) {
+		struct pair *p = pair_new(3, seed, NULL);
+		uint64_t random = seed;
+		uint32_t downs = 0;
+
+		p->unchecked = true;
+		p->jitter = 5 * CN_MS;
+		p->duplicate = p->reorder = 50000;
+		p->loss = 50000;
+		for (int i = 0; i < 40; i++) {
+			uint32_t a = cn_random(&random) % 3, b = cn_random(&random) % 3;
+
+			p->cut[a][b] = cn_random(&random) % 2 == 0;
+			if (a != b && pair_is_up(p, a, b)) {
+				pair_send(p, a, b, 10, 100);
+				expect(p, a, b);
+			}
+			if (cn_random(&random) % 8 == 0) {
+				pair_stop(p, a);
+				pair_start(p, a);
+				for (uint32_t k = 0; k < 3; k++) {
+					memset(p->flows[a][k].taken, 0, PAIR_SLOTS);
+				}
+			}
+			pair_run(p, cn_random(&random) % 700 * CN_MS);
+		}
+		memset(p->cut, 0, sizeof(p->cut));
+		p->loss = p->duplicate = p->reorder = p->jitter = 0;
+		for (uint32_t k = 0; k < 9; k++) {
+			p->flows[k / 3][k % 3].total = p->flows[k / 3][k % 3].sent;
+		}
+		pair_run(p, 10 * 1000 * CN_MS);
+		for (uint32_t k = 0; k < 9; k++) {
+			p->flows[k / 3][k % 3].received = p->flows[k / 3][k % 3].acked =
+				p->flows[k / 3][k % 3].total;
+		}
+		downs = p->nodes[0].downs + p->nodes[1].downs + p->nodes[2].downs;
+		p->unchecked = false;
+		if (!pair_run_up(p, 100 * CN_MS)) {
+			fail_msg("seed %u: not up", seed);
+		}
+		talks(p, 0, 1);
+		talks(p, 1, 2);
+		talks(p, 2, 0);
+		pair_run(p, 10 * 1000 * CN_MS);
+		assert_int_equal(p->nodes[0].downs + p->nodes[1].downs + p->nodes[2].downs, downs);
+		pair_free(p);
+	}
+}
+
+/* ---- replays ------------------------------------------------------------------------------ */
+
+#define KEPT 400
+
+static struct {
+	uint8_t data[KEPT][1514];
+	size_t len[KEPT];
+	uint32_t to[KEPT], count;
+} tape;
+
+static bool record(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	(void)p;
+	(void)from;
+	if (tape.count < KEPT) {
+		memcpy(tape.data[tape.count], f, len);
+		tape.len[tape.count] = len;
+		tape.to[tape.count++] = to;
+	}
+	return true;
+}
+
+/* Everything that was ever said in older lives, hellos too, is said again: counted, dropped, and
+ * nothing else happens. */
+static void peer__replay_of_older_epochs(void **state)
+{
+	struct pair *p = pair_new(2, SEED, NULL);
+	uint64_t stale;
+
+	(void)state;
+	tape.count = 0;
+	p->filter = record;
+	assert_true(pair_run_up(p, 100 * CN_MS));
+	for (int life = 0; life < 3; life++) {
+		talks(p, 0, 1);
+		pair_stop(p, 1);
+		pair_run(p, 20 * CN_MS);
+		pair_start(p, 1);
+		if (life == 2) {
+			p->filter = NULL; /* from now on it is the present */
+		}
+		assert_true(pair_run_up(p, 500 * CN_MS));
+	}
+	talks(p, 0, 1);
+	pair_log_clear(p);
+	stale = pair_stats(p, 0).stale_frames;
+	for (uint32_t i = 0; i < tape.count; i++) {
+		if (tape.to[i] == 0) {
+			pair_inject(p, 0, tape.data[i], tape.len[i], p->now + i * CN_MS);
+		}
+	}
+	pair_run(p, 3000 * CN_MS);
+	assert_string_equal(p->log, "");
+	assert_true(pair_stats(p, 0).stale_frames > stale + 20);
+	talks(p, 0, 1);
+	pair_free(p);
+}
+
+/* Hellos of an older life of the same connection arrive late: not a new life. */
+static void peer__replay_of_older_lives(void **state)
+{
+	struct pair *p = up(2);
+
+	(void)state;
+	tape.count = 0;
+	p->filter = record;
+	for (int life = 0; life < 3; life++) {
+		talks(p, 0, 1);
+		if (life == 2) {
+			p->filter = NULL;
+		}
+		expect(p, 1, 0);
+		p->cut[0][1] = p->cut[1][0] = true;
+		pair_run(p, 2500 * CN_MS);
+		assert_false(pair_is_up(p, 1, 0));
+		p->cut[0][1] = p->cut[1][0] = false;
+		assert_true(pair_run_up(p, 1500 * CN_MS));
+	}
+	talks(p, 0, 1);
+	pair_log_clear(p);
+	for (uint32_t i = 0; i < tape.count; i++) {
+		pair_inject(p, tape.to[i], tape.data[i], tape.len[i], p->now + i * CN_MS);
+	}
+	pair_run(p, 3000 * CN_MS);
+	assert_string_equal(p->log, "");
+	talks(p, 0, 1);
+	pair_free(p);
+}
+
+/* A replay to a node that never knew the older epoch is believed at first, and put right: the two
+ * must not go on in one session from different numbers. */
+static void peer__replay_to_a_new_node(void **state)
+{
+	struct pair *p = pair_new(2, SEED, NULL);
+
+	(void)state;
+	tape.count = 0;
+	p->filter = record;
+	assert_true(pair_run_up(p, 100 * CN_MS));
+	pair_stop(p, 1);
+	pair_stop(p, 0);
+	p->filter = NULL;
+	pair_start(p, 0);
+	pair_start(p, 1);
+	assert_true(pair_run_up(p, 100 * CN_MS));
+	talks(p, 0, 1);
+	for (uint32_t to = 0; to < 3; to++) { /* to one, the other, both */
+		for (uint32_t i = 0; i < tape.count; i++) {
+			if (to == 2 || tape.to[i] == to) {
+				pair_inject(p, tape.to[i], tape.data[i], tape.len[i],
+					    p->now + i * CN_MS);
+			}
+		}
+		pair_run(p, 3000 * CN_MS);
+		if (!pair_run_up(p, 1000 * CN_MS)) {
+			fail_msg("replay %u: not up\n%s", to, p->log);
+		}
+		talks(p, 0, 1);
+		pair_log_clear(p);
+		pair_run(p, 5000 * CN_MS);
+		assert_string_equal(p->log, "");
+	}
+	pair_free(p);
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static void one_peer(struct cn_node_config *c)
+{
+	c->max_peers = 1;
+}
+
+static void peer__table_is_full(void **state)
+{
+	struct pair *p = pair_new(3, SEED, one_peer);
+
+	(void)state;
+	pair_run(p, 3000 * CN_MS);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(cn_node_peers(p->nodes[i].node), 1);
+	}
+	pair_free(p);
+}
+
+static void other_mtu(struct cn_node_config *c)
+{
+	if (c->name[0] == 'b') {
+		c->mtu = 9000;
+	}
+}
+
+static void peer__other_mtu_stays_down(void **state)
+{
+	struct pair *p = pair_new(2, SEED, other_mtu);
+
+	(void)state;
+	pair_run(p, 3000 * CN_MS);
+	assert_string_equal(p->log, "");
+	assert_false(pair_is_up(p, 0, 1));
+	pair_free(p);
+}
+
+/* It comes back with another MTU: the old life is over all the same. */
+static void peer__restart_with_other_mtu(void **state)
+{
+	struct pair *p = up(2);
+
+	(void)state;
+	pair_log_clear(p);
+	pair_stop(p, 1);
+	p->nodes[1].config.mtu = 9000;
+	pair_start(p, 1);
+	pair_run(p, 100 * CN_MS);
+	assert_string_equal(p->log, "a: down b restarted\n");
+	pair_free(p);
+}
+
+static void other_cluster(struct cn_node_config *c)
+{
+	c->cluster = c->name[0];
+}
+
+static void peer__other_cluster_is_not_heard(void **state)
+{
+	struct pair *p = pair_new(2, SEED, other_cluster);
+
+	(void)state;
+	pair_run(p, 3000 * CN_MS);
+	assert_int_equal(cn_node_peers(p->nodes[0].node), 0);
+	assert_true(pair_stats(p, 0).foreign_frames > 3);
+	assert_int_equal(pair_stats(p, 0).frames_received, 0);
+	pair_free(p);
+}
+
+static void peer__info(void **state)
+{
+	struct pair *p = up(2);
+	struct collnet_node_info info;
+
+	(void)state;
+	talks(p, 0, 1);
+	cn_peer_info(pair_peer(p, 0, 1), p->now, &info);
+	assert_string_equal(info.name, "b");
+	assert_int_equal(info.alive, 1);
+	assert_int_equal(info.mtu, 1500);
+	assert_int_equal(info.data_sent, 20);
+	assert_int_equal(info.data_received, 20);
+	assert_true(info.rtt_ns > 0);
+	pair_stop(p, 1);
+	pair_run(p, 10 * 1000 * CN_MS);
+	cn_peer_info(pair_peer(p, 0, 1), p->now, &info);
+	assert_int_equal(info.alive, 0);
+	assert_true(info.heard_ns >= 9000 * CN_MS);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peer__two_meet),
+		cmocka_unit_test(peer__four_meet),
+		cmocka_unit_test(peer__meet_with_losses),
+		cmocka_unit_test(peer__late_comer),
+		cmocka_unit_test(peer__restart_is_seen),
+		cmocka_unit_test(peer__restart_in_traffic),
+		cmocka_unit_test(peer__bye),
+		cmocka_unit_test(peer__bye_taken_back),
+		cmocka_unit_test(peer__silent_and_not_needed),
+		cmocka_unit_test(peer__silent_and_expected),
+		cmocka_unit_test(peer__silent_with_frames),
+		cmocka_unit_test(peer__expected_and_alive),
+		cmocka_unit_test(peer__one_way_cable),
+		cmocka_unit_test(peer__partition_noticed_by_one),
+		cmocka_unit_test(peer__partition_noticed_by_both),
+		cmocka_unit_test(peer__flapping_cables_settle),
+		cmocka_unit_test(peer__replay_of_older_epochs),
+		cmocka_unit_test(peer__replay_of_older_lives),
+		cmocka_unit_test(peer__replay_to_a_new_node),
+		cmocka_unit_test(peer__table_is_full),
+		cmocka_unit_test(peer__other_mtu_stays_down),
+		cmocka_unit_test(peer__restart_with_other_mtu),
+		cmocka_unit_test(peer__other_cluster_is_not_heard),
+		cmocka_unit_test(peer__info),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/receiver.c: order, acknowledgements and their price, refusal for lack of buffers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define SEED 77u
+
+static struct pair *two(void)
+{
+	struct pair *p = pair_new(2, SEED, NULL);
+
+	if (!pair_run_up(p, 2000 * CN_MS)) {
+		fail_msg("seed %u: not up", SEED);
+	}
+	return p;
+}
+
+static void ack_share(cn_time delay, cn_time jitter, uint32_t ns_per_byte)
+{
+	struct pair *p = two();
+	struct collnet_stats a, b;
+
+	p->delay = delay;
+	p->jitter = jitter;
+	p->ns_per_byte = ns_per_byte;
+	pair_send(p, 0, 1, 50000, 1476);
+	assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
+	a = pair_stats(p, 0);
+	b = pair_stats(p, 1);
+	assert_int_equal(a.data_resent, 0);
+	if (b.ack_bytes_sent * 100 >= a.bytes_sent) {
+		fail_msg("delay %llu jitter %llu: %llu acknowledgements for %llu frames",
+			 (unsigned long long)delay, (unsigned long long)jitter,
+			 (unsigned long long)b.acks_sent, (unsigned long long)a.data_sent);
+	}
+	pair_free(p);
+}
+
+/* One way, full frames: acknowledgements are less than 1 % of the bytes. On a slow wire, on a
+ * fast one that the window cannot fill, and where acknowledgements come in bunches. */
+static void receiver__ack_share(void **state)
+{
+	(void)state;
+	ack_share(20 * CN_US, 0, 400);
+	ack_share(20 * CN_US, 0, 8);
+	ack_share(20 * CN_US, 100 * CN_US, 8);
+	ack_share(2 * CN_MS, 0, 8);
+	ack_share(2 * CN_MS, 3 * CN_MS, 8);
+	ack_share(5 * CN_US, 0, 1);
+}
+
+/* The same stream after a loss: a small window recovers and does not stay chatty. */
+static void receiver__ack_share_after_loss(void **state)
+{
+	struct pair *p = two();
+	uint64_t before, acks;
+
+	(void)state;
+	p->loss = 20000;
+	pair_send(p, 0, 1, 3000, 1476);
+	assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
+	p->loss = 0;
+	pair_send(p, 0, 1, 20000, 1476);
+	assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
+	acks = pair_stats(p, 1).acks_sent;
+	before = pair_stats(p, 0).data_sent;
+	pair_send(p, 0, 1, 20000, 1476);
+	assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
+	acks = pair_stats(p, 1).acks_sent - acks;
+	before = pair_stats(p, 0).data_sent - before;
+	assert_true(acks * CN_ETH_MIN * 100 < before * 1514);
+	pair_free(p);
+}
+
+/* Data both ways: hardly a frame that only acknowledges. */
+static void receiver__data_back_acknowledges(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	pair_send(p, 0, 1, 10000, 1400);
+	pair_send(p, 1, 0, 10000, 1400);
+	assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
+	assert_true(pair_stats(p, 0).acks_sent + pair_stats(p, 1).acks_sent < 50);
+	pair_free(p);
+}
+
+/* A single frame is acknowledged after ack_delay; one with ASK at once. */
+static void receiver__delayed_ack(void **state)
+{
+	struct pair *p = two();
+	uint64_t acks;
+
+	(void)state;
+	acks = pair_stats(p, 1).acks_sent;
+	pair_send(p, 0, 1, 1, 100);
+	pair_run(p, 24 * CN_MS);
+	assert_int_equal(p->flows[0][1].received, 1);
+	assert_int_equal(pair_stats(p, 1).acks_sent, acks);
+	assert_int_equal(p->flows[0][1].acked, 0);
+	pair_run(p, 2 * CN_MS);
+	assert_int_equal(pair_stats(p, 1).acks_sent, acks + 1);
+	assert_int_equal(p->flows[0][1].acked, 1);
+	pair_free(p);
+}
+
+/* Sixteen frames are acknowledged at once, fifteen are not. */
+static void receiver__every_sixteenth(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	pair_send(p, 0, 1, 15, 100);
+	pair_run(p, CN_MS);
+	assert_int_equal(p->flows[0][1].acked, 0);
+	pair_send(p, 0, 1, 1, 100);
+	pair_run(p, CN_MS);
+	assert_int_equal(p->flows[0][1].acked, 16);
+	pair_free(p);
+}
+
+/* What came before is acknowledged again, as the first acknowledgement may be lost. */
+static void receiver__lost_acks(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	p->cut[1][0] = true;
+	pair_send(p, 0, 1, 1, 100);
+	pair_run(p, 100 * CN_MS);
+	assert_int_equal(p->flows[0][1].acked, 0);
+	p->cut[1][0] = false;
+	pair_run(p, 300 * CN_MS);
+	assert_int_equal(p->flows[0][1].acked, 1);
+	assert_int_equal(p->flows[0][1].received, 1);
+	assert_true(pair_stats(p, 1).duplicates >= 1);
+	pair_free(p);
+}
+
+/* Refused for lack of buffers, for long: nobody dies, nothing is lost, and once there are
+ * buffers it goes on at once. */
+static void receiver__refuses_then_ready(void **state)
+{
+	struct pair *p = two();
+	uint32_t before;
+
+	(void)state;
+	pair_send(p, 0, 1, 500, 1000);
+	pair_run(p, CN_MS / 2);
+	p->nodes[1].refuse = UINT32_MAX;
+	pair_run(p, 10 * 1000 * CN_MS);
+	before = p->flows[0][1].received;
+	assert_true(before > 0 && before < 500);
+	assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 0);
+	assert_true(pair_stats(p, 1).busy > 10);
+	/* waiting is cheap: at most a window each 100 ms, not a storm */
+	assert_true(pair_stats(p, 0).data_resent < 150u * 128u);
+	p->nodes[1].refuse = 0;
+	cn_node_ready(p->nodes[1].node);
+	pair_run(p, CN_MS);
+	assert_true(p->flows[0][1].received > before + 5);
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	pair_free(p);
+}
+
+/* The word that there are buffers again is lost: the hold ends by itself. */
+static void receiver__ready_is_lost(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	pair_send(p, 0, 1, 50, 1000);
+	p->nodes[1].refuse = UINT32_MAX;
+	pair_run(p, 1000 * CN_MS);
+	p->nodes[1].refuse = 0;
+	p->cut[1][0] = true;
+	cn_node_ready(p->nodes[1].node);
+	pair_run(p, CN_MS);
+	p->cut[1][0] = false;
+	assert_true(pair_run_flows(p, 400 * CN_MS));
+	pair_free(p);
+}
+
+/* Refusals mixed with losses, both ways. */
+static void receiver__refuses_at_random(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	p->loss = 20000;
+	p->reorder = p->duplicate = 5000;
+	pair_send(p, 0, 1, 4000, 0);
+	pair_send(p, 1, 0, 4000, 0);
+	for (int i = 0; i < 200; i++) {
+		p->nodes[i % 2].refuse = (uint32_t)(cn_mix64((uint64_t)i) % 9);
+		pair_run(p, 7 * CN_MS);
+		p->nodes[i % 2].refuse = 0;
+		if (i % 3 == 0) {
+			cn_node_ready(p->nodes[i % 2].node);
+		}
+	}
+	assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
+	assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 0);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(receiver__ack_share),
+		cmocka_unit_test(receiver__ack_share_after_loss),
+		cmocka_unit_test(receiver__data_back_acknowledges),
+		cmocka_unit_test(receiver__delayed_ack),
+		cmocka_unit_test(receiver__every_sixteenth),
+		cmocka_unit_test(receiver__lost_acks),
+		cmocka_unit_test(receiver__refuses_then_ready),
+		cmocka_unit_test(receiver__ready_is_lost),
+		cmocka_unit_test(receiver__refuses_at_random),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -4,6 +4,7 @@
 # One program a source file: test_<file>.c is for lib/*/<file>.c. A new test is one line here.
 unit_tests = \
 	tests/unit/test_args \
+	tests/unit/test_bare \
 	tests/unit/test_bench_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \

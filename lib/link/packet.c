@@ -99,6 +99,43 @@ static void fetch_error(struct packet_link *p)
 	}
 }
 
+/*
+ * A frame with a VLAN tag is of another network. The kernel has taken the tag out: it says so in
+ * the status, or, to sockets bound to one EtherType, only by calling it somebody else's frame.
+ */
+static bool is_tagged(const struct tpacket2_hdr *h, uint32_t status)
+{
+	const struct sockaddr_ll *from =
+		(const void *)((const uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
+
+	return (status & TP_STATUS_VLAN_VALID) != 0 || from->sll_pkttype == PACKET_OTHERHOST;
+}
+
+static void packet_release(struct cn_link *l)
+{
+	struct packet_link *p = (struct packet_link *)l;
+
+	for (; p->borrowed > 0; p->borrowed--) {
+		struct tpacket2_hdr *h = slot_at(p, &p->tail);
+
+		__atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+		advance(p, &p->tail);
+	}
+}
+
+/* False: the frame is not for us. */
+static bool is_wanted(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status)
+{
+	if (is_tagged(h, status)) {
+		return false;
+	}
+	if (h->tp_snaplen < h->tp_len) {
+		p->counters.ring_drops++;
+		return false;
+	}
+	return true;
+}
+
 static size_t packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 {
 	struct packet_link *p = (struct packet_link *)l;
@@ -113,34 +150,19 @@ static size_t packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max
 		}
 		advance(p, &p->head);
 		p->borrowed++;
-		/* A frame with a VLAN tag is of another network: the tag is no longer in it. */
-		if ((status & TP_STATUS_VLAN_VALID) != 0) {
-			continue;
+		if (is_wanted(p, h, status)) {
+			out[n].data = (const uint8_t *)h + h->tp_mac;
+			out[n].len = h->tp_snaplen;
+			n++;
+		} else if (p->borrowed == 1) {
+			/* A caller that gets nothing has nothing to release. */
+			packet_release(l);
 		}
-		if (h->tp_snaplen < h->tp_len) {
-			p->counters.ring_drops++;
-			continue;
-		}
-		out[n].data = (const uint8_t *)h + h->tp_mac;
-		out[n].len = h->tp_snaplen;
-		n++;
 	}
 	if (n == 0 && ++p->empty_looks >= ERROR_EVERY) {
 		fetch_error(p);
 	}
 	return n;
-}
-
-static void packet_release(struct cn_link *l)
-{
-	struct packet_link *p = (struct packet_link *)l;
-
-	for (; p->borrowed > 0; p->borrowed--) {
-		struct tpacket2_hdr *h = slot_at(p, &p->tail);
-
-		__atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-		advance(p, &p->tail);
-	}
 }
 
 static void fill_message(struct packet_link *p, size_t at, const struct cn_frame *f)

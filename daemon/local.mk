@@ -1,6 +1,25 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # collnetd: main.c over a convenience library, which tests and fuzzers link too.
 
+noinst_LTLIBRARIES += daemon/libcn_daemon.la
+daemon_libcn_daemon_la_SOURCES = \
+	daemon/client.c \
+	daemon/config.c \
+	daemon/daemon.h \
+	daemon/event.c \
+	daemon/listen.c \
+	daemon/log.c \
+	daemon/notify.c \
+	daemon/priv.c \
+	daemon/region.c \
+	daemon/request.c \
+	daemon/start.c
+daemon_libcn_daemon_la_LIBADD = lib/libcn_all.la
+
+sbin_PROGRAMS += daemon/collnetd
+daemon_collnetd_SOURCES = daemon/main.c
+daemon_collnetd_LDADD = daemon/libcn_daemon.la
+
 # The unit, with the paths of this build.
 daemon/collnetd.service: daemon/collnetd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) daemon && $(SED) -e 's|@sbindir[@]|$(sbindir)|g' \

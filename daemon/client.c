@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Clients: they come with credentials, speak in whole messages, and go, one way or another.
+ *
+ * A client is closed by the loop only. Until then one that is doomed is neither read nor
+ * written, and everything else about it stays as it is.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MESSAGES_A_TURN 32
+#define GROUPS_MAX 64
+#define SEND_BUFFER (1 << 20) /* as much of it as the system allows */
+
+/* ---- out ------------------------------------------------------------------------------ */
+
+void cn_client_doom(struct cn_client *c, const char *why)
+{
+	if (c->doomed) {
+		return;
+	}
+	if (why != NULL) {
+		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu is disconnected: %s", (long)c->pid,
+		       (unsigned long)c->uid, why);
+	}
+	c->doomed = true;
+	c->daemon->doomed_clients = true;
+}
+
+void cn_client_send(struct cn_client *c, const void *m, size_t len)
+{
+	ssize_t n;
+
+	if (c->doomed) {
+		return;
+	}
+	do {
+		n = send(c->fd, m, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)len) {
+		cn_client_doom(c, n < 0 && errno == EAGAIN ? "it does not read its messages" : NULL);
+	}
+}
+
+void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t value,
+		     const char *text)
+{
+	struct cn_msg_reply m = {
+		.head = { .type = CN_MSG_REPLY, .tag = tag },
+		.status = status,
+		.value = value,
+	};
+
+	strncpy(m.text, text, sizeof(m.text) - 1);
+	cn_client_send(c, &m, sizeof(m));
+}
+
+/* ---- in ------------------------------------------------------------------------------- */
+
+static void welcome(struct cn_client *c, const struct cn_msg_hello *hello)
+{
+	struct cn_msg_welcome m = {
+		.head = { .type = CN_MSG_WELCOME, .tag = hello->head.tag },
+		.version = CN_MSG_VERSION,
+	};
+
+	memcpy(m.node, c->daemon->station.node, sizeof(m.node));
+	if (hello->version != CN_MSG_VERSION) {
+		m.status = COLLNET_EPROTO;
+		strncpy(m.text, "libcollnet and collnetd are of different versions: update one of them",
+			sizeof(m.text) - 1);
+	}
+	cn_client_send(c, &m, sizeof(m));
+	c->greeted = true;
+	if (m.status != COLLNET_OK) {
+		cn_client_doom(c, "it speaks another version");
+	}
+}
+
+void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len, int fd)
+{
+	const char *why = cn_msg_check(m, len, false);
+
+	if (why == NULL && c->greeted != (m->head.type != CN_MSG_HELLO)) {
+		why = "greeting out of place";
+	}
+	if (why == NULL && fd >= 0 && m->head.type != CN_MSG_REGION) {
+		why = "a descriptor that nobody asked for";
+	}
+	if (why != NULL || c->doomed) {
+		if (fd >= 0) {
+			close(fd);
+		}
+		cn_client_doom(c, why);
+	} else if (m->head.type == CN_MSG_HELLO) {
+		welcome(c, &m->hello);
+	} else if (m->head.type == CN_MSG_REGION) {
+		cn_region_take(c, &m->region, fd);
+	} else {
+		cn_request_take(c, m);
+	}
+}
+
+/* The descriptor that came with a message, or -1. The kernel closed what did not fit. */
+static int take_descriptor(struct msghdr *msg)
+{
+	int fd = -1;
+
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h != NULL; h = CMSG_NXTHDR(msg, h)) {
+		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+		    h->cmsg_len == CMSG_LEN(sizeof(fd))) {
+			memcpy(&fd, CMSG_DATA(h), sizeof(fd));
+		}
+	}
+	return fd;
+}
+
+/* One message; false: there is none, or the client is doomed. */
+static bool receive(struct cn_client *c)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	static union cn_msg m;
+	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		return false;
+	}
+	if (n <= 0) {
+		cn_client_doom(c, NULL); /* it has gone; an empty message is nothing better */
+		return false;
+	}
+	cn_client_message(c, &m, (size_t)n, take_descriptor(&msg));
+	return !c->doomed;
+}
+
+void cn_client_readable(struct cn_client *c)
+{
+	for (int i = 0; i < MESSAGES_A_TURN && !c->doomed && receive(c); i++) {
+	}
+}
+
+/* ---- coming --------------------------------------------------------------------------- */
+
+struct cn_client *cn_client_new(struct cn_daemon *d, int fd)
+{
+	struct cn_client *c = NULL;
+	uint32_t i = 0;
+
+	while (i < CN_CLIENTS_MAX && d->clients[i] != NULL) {
+		i++;
+	}
+	if (i < CN_CLIENTS_MAX) {
+		c = calloc(1, sizeof(*c));
+	}
+	if (c == NULL) {
+		close(fd);
+		return NULL;
+	}
+	c->daemon = d;
+	c->fd = fd;
+	d->clients[i] = c;
+	d->nclients++;
+	return c;
+}
+
+/* Asks for what the kernel knows of the peer. */
+static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
+{
+	gid_t groups[GROUPS_MAX + 1];
+	socklen_t len = sizeof(*cred), glen = GROUPS_MAX * sizeof(gid_t);
+	size_t n = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len) != 0) {
+		return false;
+	}
+#ifdef SO_PEERGROUPS
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &glen) == 0) {
+		n = glen / sizeof(gid_t);
+	}
+#endif
+	groups[n++] = cred->gid;
+	return cn_peer_allowed(d->config.socket_mode, geteuid(), d->group, cred->uid, groups, n);
+}
+
+static void refuse(int fd, int status, const char *text)
+{
+	struct cn_msg_welcome m = {
+		.head = { .type = CN_MSG_WELCOME, .tag = 1 },
+		.version = CN_MSG_VERSION,
+		.status = status,
+	};
+
+	strncpy(m.text, text, sizeof(m.text) - 1);
+	/* The tag is that of the library's first question. Whether it arrives is not ours to mind. */
+	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		cn_log(COLLNET_LOG_DEBUG, "a refused process did not wait for the reason");
+	}
+	close(fd);
+}
+
+static void admit(struct cn_daemon *d, int fd)
+{
+	struct ucred cred = { .pid = 0 };
+	const int size = SEND_BUFFER;
+	struct cn_client *c;
+
+	if (!peer_allowed(d, fd, &cred)) {
+		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu may not use this socket",
+		       (long)cred.pid, (unsigned long)cred.uid);
+		refuse(fd, COLLNET_EPERM, "no permission to use collnetd: see its socket-mode and group");
+		return;
+	}
+	if (d->nclients == CN_CLIENTS_MAX) {
+		cn_log(COLLNET_LOG_WARNING, "process %ld is refused: %u are connected",
+		       (long)cred.pid, d->nclients);
+		refuse(fd, COLLNET_ELIMIT, "collnetd serves as many processes as it can already");
+		return;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	c = cn_client_new(d, fd);
+	if (c == NULL) {
+		return;
+	}
+	c->uid = cred.uid;
+	c->pid = cred.pid;
+	if (cn_event_add_client(d, c) != COLLNET_OK) {
+		cn_client_doom(c, "it cannot be watched");
+	}
+}
+
+void cn_client_accept(struct cn_daemon *d)
+{
+	for (int i = 0; i < MESSAGES_A_TURN; i++) {
+		int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			admit(d, fd);
+		} else if (errno != EINTR && errno != ECONNABORTED) {
+			return;
+		}
+	}
+}
+
+/* ---- going ---------------------------------------------------------------------------- */
+
+/* A client that is still in teams has died, or might as well have. */
+static void close_client(struct cn_daemon *d, struct cn_client *c)
+{
+	c->doomed = true; /* the ends of its requests are sent to nobody */
+	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
+		if (c->teams[i] != NULL) {
+			cn_team_leave(c->teams[i], d->now, true);
+		}
+	}
+	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {
+		if (c->endpoints[i] != NULL) {
+			cn_endpoint_close(c->endpoints[i], d->now);
+		}
+	}
+	for (uint32_t i = 0; i < CN_MSG_REGIONS; i++) {
+		cn_region_drop(c, i);
+	}
+	close(c->fd); /* and so out of epoll: nobody else has it */
+	free(c);
+	d->nclients--;
+}
+
+bool cn_client_reap(struct cn_daemon *d)
+{
+	const bool some = d->doomed_clients;
+
+	while (d->doomed_clients) {
+		d->doomed_clients = false; /* the end of one can be the end of another */
+		for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
+			struct cn_client *c = d->clients[i];
+
+			if (c != NULL && c->doomed) {
+				d->clients[i] = NULL;
+				close_client(d, c);
+			}
+		}
+	}
+	cn_region_unmap(d);
+	return some;
+}
+
+void cn_client_end(struct cn_daemon *d)
+{
+	for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
+		if (d->clients[i] != NULL) {
+			cn_client_doom(d->clients[i], NULL);
+		}
+	}
+	cn_client_reap(d);
+}

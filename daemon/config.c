@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What collnetd is told: one table of keys, used by the command line ("--key value") and by the
+ * configuration file ("key value" or "key = value" a line, '#' begins a comment). The command
+ * line goes over the file, which goes over the defaults.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/env.h"
+
+#define FILE_MAX ((size_t)64 << 10)
+#define LINE_MAX_BYTES 1024
+
+static const char help_text[] =
+	"usage: collnetd -i INTERFACE [options]\n"
+	"Moves the frames of this node's programs over an Ethernet interface.\n"
+	"\n"
+	"  -i, --interface NAME    Ethernet interface; needed where there are several\n"
+	"      --link KIND         packet (default) or pcap\n"
+	"      --node NAME         name of this node (default: the host name)\n"
+	"      --topology FILE     the network: switches, links, rates, buffers\n"
+	"      --socket PATH       where programs reach it\n"
+	"                          (default: " CN_MSG_SOCKET ")\n"
+	"      --socket-mode MODE  who may: permissions of the socket, octal (default: 0666)\n"
+	"      --cluster N         0 to 65535, the same on all nodes (default: 0)\n"
+	"      --ethertype N       the same on all nodes (default: 0x88B5)\n"
+	"      --window W          global window: auto (default; from the topology), off, or frames\n"
+	"      --user NAME         run as this user when started as root (default: collnet, else\n"
+	"                          nobody); none keeps root\n"
+	"      --group NAME        group of the process and of its socket (default: the user's)\n"
+	"      --config FILE       read these options from a file, a 'key value' a line\n"
+	"      --log-level LEVEL   error, warning, info (default) or debug\n"
+	"  -f, --foreground        stay in the foreground; it always does: a service manager or\n"
+	"                          the shell's & puts it into the background\n"
+	"      --ready-fd FD       write a line to this descriptor when ready\n"
+	"  -h, --help              this text\n"
+	"  -V, --version           the version\n";
+
+static const char version_text[] = "collnetd %s\n";
+
+void cn_config_init(struct cn_config *c)
+{
+	memset(c, 0, sizeof(*c));
+	snprintf(c->socket, sizeof(c->socket), "%s", CN_MSG_SOCKET);
+	c->socket_mode = 0666;
+	c->ethertype = 0x88B5;
+	c->window = COLLNET_WINDOW_AUTO;
+	c->log_level = COLLNET_LOG_INFO;
+	c->ready_fd = -1;
+}
+
+/* ---- setters: NULL, or what would have been right -------------------------------------- */
+
+static bool copy(char *out, size_t size, const char *v)
+{
+	if (v[0] == '\0' || strlen(v) >= size) {
+		return false;
+	}
+	memcpy(out, v, strlen(v) + 1);
+	return true;
+}
+
+static const char *set_interface(struct cn_config *c, const char *v)
+{
+	/* As long as an interface's name can be. */
+	return strlen(v) <= 15 && copy(c->interface, sizeof(c->interface), v)
+		       ? NULL
+		       : "the name of an Ethernet interface";
+}
+
+static const char *set_link(struct cn_config *c, const char *v)
+{
+	return (strcmp(v, "packet") == 0 || strcmp(v, "pcap") == 0) && copy(c->link, sizeof(c->link), v)
+		       ? NULL
+		       : "packet or pcap";
+}
+
+static const char *set_node(struct cn_config *c, const char *v)
+{
+	return cn_valid_name(v) && copy(c->node, sizeof(c->node), v)
+		       ? NULL
+		       : "1 to 63 characters of A-Z a-z 0-9 . _ : @ / -";
+}
+
+static const char *set_topology(struct cn_config *c, const char *v)
+{
+	return copy(c->topology, sizeof(c->topology), v) ? NULL : "the path of a file";
+}
+
+static const char *set_socket(struct cn_config *c, const char *v)
+{
+	return copy(c->socket, sizeof(c->socket), v) ? NULL : "a path of at most 107 bytes";
+}
+
+static const char *set_socket_mode(struct cn_config *c, const char *v)
+{
+	uint32_t mode = 0;
+	size_t n = strlen(v);
+
+	if (n < 3 || n > 4 || strspn(v, "01234567") != n) {
+		return "an octal mode such as 0660";
+	}
+	for (; *v != '\0'; v++) {
+		mode = mode * 8 + (uint32_t)(*v - '0');
+	}
+	if ((mode & ~0777u) != 0) {
+		return "an octal mode such as 0660";
+	}
+	c->socket_mode = mode;
+	return NULL;
+}
+
+static const char *set_cluster(struct cn_config *c, const char *v)
+{
+	uint64_t n;
+
+	if (!cn_parse_uint(v, 0, 65535, &n)) {
+		return "a number from 0 to 65535";
+	}
+	c->cluster = (uint16_t)n;
+	return NULL;
+}
+
+static const char *set_ethertype(struct cn_config *c, const char *v)
+{
+	uint64_t n;
+
+	if (!cn_parse_ethertype(v, &n)) {
+		return "a number from 0x0600 to 0xFFFF";
+	}
+	c->ethertype = (uint16_t)n;
+	return NULL;
+}
+
+static const char *set_window(struct cn_config *c, const char *v)
+{
+	uint64_t n;
+
+	if (strcmp(v, "auto") == 0) {
+		c->window = COLLNET_WINDOW_AUTO;
+	} else if (strcmp(v, "off") == 0) {
+		c->window = COLLNET_WINDOW_OFF;
+	} else if (cn_parse_uint(v, 1, 65535, &n)) {
+		c->window = (uint32_t)n;
+	} else {
+		return "auto, off, or a number of frames from 1 to 65535";
+	}
+	return NULL;
+}
+
+static const char *set_user(struct cn_config *c, const char *v)
+{
+	return copy(c->user, sizeof(c->user), v) ? NULL : "the name of a user, or none";
+}
+
+static const char *set_group(struct cn_config *c, const char *v)
+{
+	return copy(c->group, sizeof(c->group), v) ? NULL : "the name of a group";
+}
+
+static const char *set_log_level(struct cn_config *c, const char *v)
+{
+	static const char *const names[] = { "error", "warning", "info", "debug" };
+
+	for (int i = 0; i < 4; i++) {
+		if (strcmp(v, names[i]) == 0) {
+			c->log_level = (enum collnet_log_level)i;
+			return NULL;
+		}
+	}
+	return "error, warning, info or debug";
+}
+
+static const char *set_foreground(struct cn_config *c, const char *v)
+{
+	(void)c;
+	return strcmp(v, "yes") == 0 ? NULL : "yes (there is nothing else)";
+}
+
+static const struct key {
+	const char *name;
+	const char *(*set)(struct cn_config *c, const char *v);
+} keys[] = {
+	{ "interface", set_interface },
+	{ "link", set_link },
+	{ "node", set_node },
+	{ "topology", set_topology },
+	{ "socket", set_socket },
+	{ "socket-mode", set_socket_mode },
+	{ "cluster", set_cluster },
+	{ "ethertype", set_ethertype },
+	{ "window", set_window },
+	{ "user", set_user },
+	{ "group", set_group },
+	{ "log-level", set_log_level },
+	{ "foreground", set_foreground },
+};
+
+#define NKEYS (sizeof(keys) / sizeof(keys[0]))
+
+/* ---- the file ------------------------------------------------------------------------- */
+
+/* Cuts white space off both ends. */
+static char *trim(char *s)
+{
+	char *end = s + strlen(s);
+
+	while (end > s && strchr(" \t\r", end[-1]) != NULL) {
+		end--;
+	}
+	*end = '\0';
+	return s + strspn(s, " \t");
+}
+
+static int parse_line(struct cn_config *c, char *line, const char *name, unsigned number,
+		      struct cn_err *err)
+{
+	char *key, *v;
+	const char *expected;
+
+	line[strcspn(line, "#")] = '\0';
+	key = trim(line);
+	if (*key == '\0') {
+		return COLLNET_OK;
+	}
+	v = key + strcspn(key, " \t=");
+	if (*v != '\0') {
+		bool equals = *v == '=';
+
+		*v++ = '\0';
+		v += strspn(v, " \t");
+		if (!equals && *v == '=') {
+			v++;
+		}
+		v = trim(v);
+	}
+	if (*v == '\0') {
+		return cn_fail(err, COLLNET_ETOPO, "%s:%u: '%.40s' has no value", name, number, key);
+	}
+	for (size_t i = 0; i < NKEYS; i++) {
+		if (strcmp(key, keys[i].name) != 0) {
+			continue;
+		}
+		expected = keys[i].set(c, v);
+		if (expected != NULL) {
+			return cn_fail(err, COLLNET_ETOPO, "%s:%u: %s is '%.60s': %s is expected", name,
+				       number, key, v, expected);
+		}
+		return COLLNET_OK;
+	}
+	return cn_fail(err, COLLNET_ETOPO,
+		       "%s:%u: there is no key '%.40s': it is one of those that --help lists", name,
+		       number, key);
+}
+
+int cn_config_parse(struct cn_config *c, const char *text, size_t len, const char *name,
+		    struct cn_err *err)
+{
+	const char *end = text + len;
+	char line[LINE_MAX_BYTES];
+	unsigned number = 0;
+	int rc;
+
+	while (text < end) {
+		const char *stop = memchr(text, '\n', (size_t)(end - text));
+		size_t n = (size_t)((stop != NULL ? stop : end) - text);
+
+		number++;
+		if (n >= sizeof(line)) {
+			return cn_fail(err, COLLNET_ETOPO, "%s:%u: the line is longer than %zu bytes", name,
+				       number, sizeof(line) - 1);
+		}
+		if (memchr(text, '\0', n) != NULL) {
+			return cn_fail(err, COLLNET_ETOPO, "%s:%u: this is not text", name, number);
+		}
+		memcpy(line, text, n);
+		line[n] = '\0';
+		rc = parse_line(c, line, name, number, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+		text = stop != NULL ? stop + 1 : end;
+	}
+	return COLLNET_OK;
+}
+
+int cn_config_read(struct cn_config *c, const char *path, struct cn_err *err)
+{
+	char *text = malloc(FILE_MAX + 1);
+	FILE *f = fopen(path, "re");
+	size_t n;
+	int rc;
+
+	if (text == NULL || f == NULL) {
+		rc = cn_fail(err, COLLNET_ETOPO, "%s: %s", path,
+			     f == NULL ? strerror(errno) : "no memory");
+	} else {
+		n = fread(text, 1, FILE_MAX + 1, f);
+		if (ferror(f)) {
+			rc = cn_fail(err, COLLNET_ETOPO, "%s: %s", path, strerror(errno));
+		} else if (n > FILE_MAX) {
+			rc = cn_fail(err, COLLNET_ETOPO, "%s: longer than %zu bytes", path, FILE_MAX);
+		} else {
+			rc = cn_config_parse(c, text, n, path, err);
+		}
+	}
+	if (f != NULL) {
+		fclose(f);
+	}
+	free(text);
+	return rc;
+}
+
+/* ---- the command line ----------------------------------------------------------------- */
+
+enum { OPT_CONFIG = 1000, OPT_READY_FD, OPT_KEY /* + index in keys[] */ };
+
+static int judge(const char *name, const char *v, const char *expected, struct cn_err *err)
+{
+	return expected == NULL ? COLLNET_OK
+				: cn_fail(err, COLLNET_EINVAL, "--%s is '%.60s': %s is expected", name, v,
+					  expected);
+}
+
+static int take_option(struct cn_config *c, int opt, const char *v, const char **print,
+		       struct cn_err *err)
+{
+	static char version[64];
+	uint64_t n;
+
+	switch (opt) {
+	case 'h':
+		*print = help_text;
+		return COLLNET_INPROGRESS;
+	case 'V':
+		snprintf(version, sizeof(version), version_text, collnet_version());
+		*print = version;
+		return COLLNET_INPROGRESS;
+	case 'i':
+		return judge("interface", v, set_interface(c, v), err);
+	case 'f':
+	case OPT_CONFIG:
+		return COLLNET_OK;
+	case OPT_READY_FD:
+		if (!cn_parse_uint(v, 0, 1 << 20, &n)) {
+			return judge("ready-fd", v, "the number of an open descriptor", err);
+		}
+		c->ready_fd = (int)n;
+		return COLLNET_OK;
+	default:
+		return judge(keys[opt - OPT_KEY].name, v, keys[opt - OPT_KEY].set(c, v), err);
+	}
+}
+
+static void long_options(struct option *out)
+{
+	static const struct option fixed[] = {
+		{ "config", required_argument, NULL, OPT_CONFIG },
+		{ "ready-fd", required_argument, NULL, OPT_READY_FD },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+	};
+	size_t n = sizeof(fixed) / sizeof(fixed[0]);
+
+	memcpy(out, fixed, sizeof(fixed));
+	for (size_t i = 0; i < NKEYS; i++) {
+		out[n].name = keys[i].name;
+		out[n].has_arg = required_argument;
+		out[n].val = OPT_KEY + (int)i;
+		if (keys[i].set == set_foreground) {
+			out[n].has_arg = no_argument;
+			out[n].val = 'f';
+		}
+		n++;
+	}
+}
+
+int cn_config_args(struct cn_config *c, int argc, char **argv, const char **print,
+		   struct cn_err *err)
+{
+	struct option options[NKEYS + 5];
+	const char *file = NULL;
+	int opt, rc;
+
+	memset(options, 0, sizeof(options));
+	long_options(options);
+	/* Twice: the file that the command line names is read before the command line counts. */
+	for (int pass = 0; pass < 2; pass++) {
+		optind = 0;
+		opterr = 0;
+		while ((opt = getopt_long(argc, argv, ":i:fhV", options, NULL)) != -1) {
+			if (opt == '?' || opt == ':') {
+				return cn_fail(err, COLLNET_EINVAL, "%s '%.60s': see collnetd --help",
+					       opt == ':' ? "no value for option" : "there is no option",
+					       argv[optind - 1]);
+			}
+			if (pass == 0 && opt == OPT_CONFIG) {
+				file = optarg;
+			}
+			rc = pass == 0 ? COLLNET_OK : take_option(c, opt, optarg, print, err);
+			if (rc != COLLNET_OK) {
+				return rc;
+			}
+		}
+		if (optind < argc) {
+			return cn_fail(err, COLLNET_EINVAL, "'%.60s' is not an option: see collnetd --help",
+				       argv[optind]);
+		}
+		if (pass == 0 && file != NULL) {
+			rc = cn_config_read(c, file, err);
+			if (rc != COLLNET_OK) {
+				return rc;
+			}
+		}
+	}
+	return COLLNET_OK;
+}

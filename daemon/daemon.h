@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * collnetd: owns the interface, the transport and the global window of a node; programs reach it
+ * through a Unix socket (client/msg.h).
+ *
+ *   config.c   options and the configuration file
+ *   start.c    the story of a life: start, loop, end
+ *   listen.c   the listening socket
+ *   event.c    the loop: the one file that knows epoll
+ *   client.c   clients come, speak and go
+ *   request.c  what clients ask for, and the ends of it
+ *   region.c   clients' memory
+ *   priv.c     privileges are dropped
+ *   notify.c   the service manager is told
+ *   log.c      lines to standard error
+ *
+ * One thread. Sockets never block: a client that does not take what it is sent is closed. The
+ * engine is called from the loop only; functions that the engine calls (the ends of requests)
+ * send a message and mark, and leave the rest to the loop.
+ */
+#ifndef CN_DAEMON_H
+#define CN_DAEMON_H
+
+#include <sys/types.h>
+
+#include "client/msg.h"
+#include "client/station.h"
+
+#define CN_CLIENTS_MAX 256u
+#define CN_PATH_MAX 256u
+
+/* ---- config.c ------------------------------------------------------------------------- */
+
+/* Empty strings: not said. */
+struct cn_config {
+	char interface[32];
+	char link[16];
+	char node[CN_MSG_NAME];
+	char topology[CN_PATH_MAX];
+	char socket[108]; /* as long as a Unix socket's path can be */
+	char user[64];
+	char group[64];
+	uint32_t socket_mode;
+	uint16_t cluster, ethertype;
+	uint32_t window;
+	enum collnet_log_level log_level;
+	int ready_fd; /* -1: none */
+};
+
+void cn_config_init(struct cn_config *c);
+/* The text of a configuration file; errors name file and line. */
+int cn_config_parse(struct cn_config *c, const char *text, size_t len, const char *name,
+		    struct cn_err *err);
+int cn_config_read(struct cn_config *c, const char *path, struct cn_err *err);
+/*
+ * The command line, over the file that it names. COLLNET_INPROGRESS: --help or --version, whose
+ * text is to be printed.
+ */
+int cn_config_args(struct cn_config *c, int argc, char **argv, const char **print,
+		   struct cn_err *err);
+
+/* ---- state ---------------------------------------------------------------------------- */
+
+struct cn_daemon;
+struct cn_client;
+
+/* A client's memory. Counted: by its number while it has one, and by each request on it. */
+struct cn_shared {
+	uint8_t *p;
+	uint64_t bytes;
+	uint32_t refs;
+	struct cn_shared *next; /* in the daemon's list of those to unmap */
+};
+
+/* What the engine reports the end of a request to. Its index is the request's number. */
+struct cn_op_slot {
+	struct cn_done done;
+	struct cn_client *client;
+	bool busy;
+	bool receives;
+	struct cn_shared *send, *recv;
+	struct cn_received received;
+};
+
+struct cn_client {
+	struct cn_daemon *daemon;
+	int fd;
+	uid_t uid;
+	pid_t pid;
+	bool greeted;
+	bool doomed; /* to be closed by the loop; nothing is sent any more */
+	uint64_t bytes; /* of its regions */
+	struct cn_member *teams[CN_MSG_TEAMS];
+	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
+	struct cn_shared *regions[CN_MSG_REGIONS];
+	struct cn_op_slot ops[CN_MSG_REQUESTS];
+};
+
+struct cn_daemon {
+	struct cn_config config;
+	struct cn_station station;
+	int listen_fd, signal_fd, epoll_fd; /* -1: none */
+	uint32_t link_events;		    /* what epoll watches of the link */
+	uint32_t nclients;
+	bool doomed_clients; /* some are marked */
+	bool stop;
+	cn_time now; /* of this turn of the loop */
+	struct cn_shared *unmap; /* nobody uses these any more */
+	gid_t group;		 /* of the socket */
+	bool unlink_socket;
+	struct cn_client *clients[CN_CLIENTS_MAX];
+};
+
+/* ---- start.c -------------------------------------------------------------------------- */
+
+/* The daemon's life; the process's exit status. */
+int cn_daemon_run(int argc, char **argv);
+
+/* ---- listen.c ------------------------------------------------------------------------- */
+
+/*
+ * Makes the socket, with its directory where that is missing, over a stale one. COLLNET_EDAEMON:
+ * somebody answers on it already.
+ */
+int cn_listen_open(struct cn_daemon *d, struct cn_err *err);
+void cn_listen_close(struct cn_daemon *d);
+/* Whether a peer may use a socket of this mode and group; its groups include the primary one. */
+bool cn_peer_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const gid_t *groups,
+		     size_t ngroups);
+
+/* ---- event.c -------------------------------------------------------------------------- */
+
+int cn_event_open(struct cn_daemon *d, struct cn_err *err);
+void cn_event_close(struct cn_daemon *d);
+/* Runs until SIGTERM or SIGINT, or until the link is gone: COLLNET_EIFACE. */
+int cn_event_loop(struct cn_daemon *d, struct cn_err *err);
+int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
+
+/* ---- client.c ------------------------------------------------------------------------- */
+
+/* Takes who waits on the listening socket. */
+void cn_client_accept(struct cn_daemon *d);
+/* A client on this descriptor, which becomes its own; NULL: no room, and it is closed. */
+struct cn_client *cn_client_new(struct cn_daemon *d, int fd);
+/* Takes what the client has sent, up to a bound. */
+void cn_client_readable(struct cn_client *c);
+/* One message with the descriptor that came with it, or -1; takes the descriptor. */
+void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len, int fd);
+void cn_client_doom(struct cn_client *c, const char *why);
+/* Closes those that are marked, and unmaps what nobody uses. True: there were some. */
+bool cn_client_reap(struct cn_daemon *d);
+/* Closes all. */
+void cn_client_end(struct cn_daemon *d);
+/* Never blocks. */
+void cn_client_send(struct cn_client *c, const void *m, size_t len);
+void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t value,
+		     const char *text);
+
+/* ---- request.c ------------------------------------------------------------------------ */
+
+/* False: the message does not fit the state, and the client is doomed. */
+bool cn_request_take(struct cn_client *c, const union cn_msg *m);
+
+/* ---- region.c ------------------------------------------------------------------------- */
+
+/* Maps what the message says; takes fd. False: the client is doomed. */
+bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m, int fd);
+bool cn_region_drop(struct cn_client *c, uint32_t number);
+/*
+ * The memory of a place, with a reference to it. NULL with *ok: nothing is needed (len 0). False
+ * in *ok: there is no such place.
+ */
+void *cn_region_place(struct cn_client *c, const struct cn_msg_place *place, uint64_t len,
+		      struct cn_shared **ref, bool *ok);
+void cn_region_put(struct cn_daemon *d, struct cn_shared *s);
+void cn_region_unmap(struct cn_daemon *d);
+
+/* ---- priv.c, notify.c, log.c ---------------------------------------------------------- */
+
+/*
+ * Who to become: *user of the configuration, or collnet, or nobody. COLLNET_EINVAL: there is no
+ * such user or group. `keep`: nothing is to be dropped.
+ */
+struct cn_identity {
+	bool keep;
+	uid_t uid;
+	gid_t gid;
+	char name[64];
+};
+int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_err *err);
+/* Becomes it, for good; anything short of that is an error to end with. */
+int cn_priv_drop(const struct cn_identity *id, struct cn_err *err);
+
+/* "READY=1", "STOPPING=1" to the service manager, if there is one. */
+void cn_notify(const char *state);
+
+void cn_log_open(void);
+void cn_log_set_level(enum collnet_log_level level);
+
+#endif

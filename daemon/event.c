@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The event loop, and the only file that knows epoll.
+ *
+ * A turn: the driver moves frames (input before timers, so that a late wake-up is not taken for
+ * lost frames); then the loop sleeps until a descriptor is ready or the driver's deadline, or not
+ * at all when the driver had work; then clients are served, and a new turn sends what they asked
+ * for at once.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS 64
+
+/* What an event is about: a client's pointer, or one of these. */
+static char link_mark, send_mark, listen_mark, signal_mark;
+
+static cn_time now_monotonic(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
+}
+
+static int watch(struct cn_daemon *d, int how, int fd, uint32_t events, void *about)
+{
+	struct epoll_event ev = { .events = events, .data = { .ptr = about } };
+
+	return epoll_ctl(d->epoll_fd, how, fd, &ev) == 0 ? COLLNET_OK : COLLNET_ESYSTEM;
+}
+
+int cn_event_add_client(struct cn_daemon *d, struct cn_client *c)
+{
+	return watch(d, EPOLL_CTL_ADD, c->fd, EPOLLIN, c);
+}
+
+int cn_event_open(struct cn_daemon *d, struct cn_err *err)
+{
+	const struct cn_link *l = d->station.link;
+	sigset_t set;
+	int rc;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	d->now = now_monotonic();
+	if (d->signal_fd < 0 || d->epoll_fd < 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
+	}
+	d->link_events = EPOLLIN;
+	rc = watch(d, EPOLL_CTL_ADD, l->recv_fd, EPOLLIN, &link_mark);
+	if (rc == COLLNET_OK && l->send_fd != l->recv_fd) {
+		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
+	}
+	if (rc == COLLNET_OK) {
+		rc = watch(d, EPOLL_CTL_ADD, d->listen_fd, EPOLLIN, &listen_mark);
+	}
+	if (rc == COLLNET_OK) {
+		rc = watch(d, EPOLL_CTL_ADD, d->signal_fd, EPOLLIN, &signal_mark);
+	}
+	return rc == COLLNET_OK ? rc : cn_fail(err, rc, "the event loop: %s", strerror(errno));
+}
+
+void cn_event_close(struct cn_daemon *d)
+{
+	if (d->epoll_fd >= 0) {
+		close(d->epoll_fd);
+	}
+	if (d->signal_fd >= 0) {
+		close(d->signal_fd);
+	}
+	d->epoll_fd = d->signal_fd = -1;
+}
+
+/* Room in the link's queue is watched for only while frames wait for it: it is there usually. */
+static void watch_link(struct cn_daemon *d)
+{
+	const struct cn_link *l = d->station.link;
+	uint32_t want = EPOLLIN;
+
+	if (cn_driver_blocked(d->station.driver)) {
+		want |= EPOLLOUT;
+	}
+	if (want == d->link_events) {
+		return;
+	}
+	d->link_events = want;
+	if (l->send_fd == l->recv_fd) {
+		watch(d, EPOLL_CTL_MOD, l->recv_fd, want, &link_mark);
+	} else {
+		watch(d, EPOLL_CTL_MOD, l->send_fd, want & EPOLLOUT, &send_mark);
+	}
+}
+
+/* epoll_wait() until a time, to the nanosecond where the kernel can. */
+static int sleep_until(struct cn_daemon *d, struct epoll_event *events, cn_time now, cn_time until)
+{
+	static bool old_kernel;
+	cn_time wait = until > now ? until - now : 0;
+	struct timespec ts = {
+		.tv_sec = (time_t)(wait / 1000000000u),
+		.tv_nsec = (long)(wait % 1000000000u),
+	};
+	int n;
+
+	if (!old_kernel) {
+		n = epoll_pwait2(d->epoll_fd, events, EVENTS, until == CN_NEVER ? NULL : &ts, NULL);
+		if (n >= 0 || (errno != ENOSYS && errno != EPERM)) {
+			return n;
+		}
+		old_kernel = true;
+	}
+	wait = (wait + CN_MS - 1) / CN_MS;
+	return epoll_wait(d->epoll_fd, events, EVENTS,
+			  until == CN_NEVER ? -1 : (int)(wait < 60000 ? wait : 60000));
+}
+
+static void take_signal(struct cn_daemon *d)
+{
+	struct signalfd_siginfo info;
+
+	if (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		cn_log(COLLNET_LOG_INFO, "ending: %s",
+		       info.ssi_signo == SIGTERM ? "terminated" : "interrupted");
+		d->stop = true;
+	}
+}
+
+static void serve(struct cn_daemon *d, const struct epoll_event *events, int n)
+{
+	for (int i = 0; i < n; i++) {
+		void *about = events[i].data.ptr;
+
+		if (about == &listen_mark) {
+			cn_client_accept(d);
+		} else if (about == &signal_mark) {
+			take_signal(d);
+		} else if (about != &link_mark && about != &send_mark) {
+			cn_client_readable(about);
+		}
+	}
+	/* After the last event: none of them is about a client that is closed by then. */
+	cn_client_reap(d);
+}
+
+int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
+{
+	struct epoll_event events[EVENTS];
+	cn_time until;
+	int work, n;
+
+	while (!d->stop) {
+		d->now = now_monotonic();
+		work = cn_driver_turn(d->station.driver, d->now);
+		if (work < 0) {
+			return cn_fail(err, COLLNET_EIFACE, "interface %s went away",
+				       d->station.link->interface);
+		}
+		if (cn_client_reap(d)) {
+			work = 1; /* their ends are to be told */
+		}
+		watch_link(d);
+		until = work > 0 ? d->now : cn_driver_deadline(d->station.driver);
+		n = sleep_until(d, events, d->now, until);
+		if (n < 0 && errno != EINTR) {
+			return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
+		}
+		if (n > 0) {
+			d->now = now_monotonic();
+			serve(d, events, n);
+		}
+	}
+	return COLLNET_OK;
+}

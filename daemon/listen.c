@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The listening socket: a path that programs can rely on, whatever the last daemon left there.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+bool cn_peer_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const gid_t *groups,
+		     size_t ngroups)
+{
+	if (uid == 0 || uid == owner) {
+		return true;
+	}
+	for (size_t i = 0; i < ngroups; i++) {
+		if (groups[i] == group) {
+			return (mode & 0020) != 0;
+		}
+	}
+	return (mode & 0002) != 0;
+}
+
+/* The directory of the path, if it is the last one that is missing. */
+static int make_directory(const char *path, struct cn_err *err)
+{
+	char dir[sizeof(((struct cn_config *)NULL)->socket)];
+	char *slash;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (slash == NULL || slash == dir) {
+		return COLLNET_OK;
+	}
+	*slash = '\0';
+	if (mkdir(dir, 0755) == 0) {
+		/* Whatever the umask says: others are to find the socket there. */
+		if (chmod(dir, 0755) != 0) {
+			return cn_fail(err, COLLNET_ESYSTEM, "directory %s: %s", dir, strerror(errno));
+		}
+		return COLLNET_OK;
+	}
+	if (errno != EEXIST) {
+		return cn_fail(err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
+			       "cannot make directory %s for the socket: %s; say another --socket", dir,
+			       strerror(errno));
+	}
+	return COLLNET_OK;
+}
+
+/* Whether somebody answers there. */
+static bool answers(const struct sockaddr_un *sun)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool yes;
+
+	if (fd < 0) {
+		return true; /* not known, so not to be removed */
+	}
+	yes = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0 || errno == EAGAIN;
+	close(fd);
+	return yes;
+}
+
+static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct cn_err *err)
+{
+	const char *path = sun->sun_path;
+	struct stat st;
+
+	if (bind(d->listen_fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0) {
+		return COLLNET_OK;
+	}
+	if (errno != EADDRINUSE) {
+		return cn_fail(err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
+			       "socket %s: %s; say another --socket", path, strerror(errno));
+	}
+	if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+		return cn_fail(err, COLLNET_ESYSTEM,
+			       "%s is there and is no socket: remove it, or say another --socket", path);
+	}
+	if (answers(sun)) {
+		return cn_fail(err, COLLNET_EDAEMON,
+			       "another collnetd answers on %s: stop it, or say another --socket", path);
+	}
+	if ((unlink(path) != 0 && errno != ENOENT) ||
+	    bind(d->listen_fd, (const struct sockaddr *)sun, sizeof(*sun)) != 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "the socket %s of a daemon that is gone: %s", path,
+			       strerror(errno));
+	}
+	return COLLNET_OK;
+}
+
+int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	const char *path = d->config.socket;
+	mode_t mask;
+	int rc = make_directory(path, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	memcpy(sun.sun_path, path, strlen(path) + 1);
+	d->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (d->listen_fd < 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
+	}
+	mask = umask(0177); /* nobody else until group and mode are right */
+	rc = bind_path(d, &sun, err);
+	umask(mask);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	d->unlink_socket = true;
+	if (d->group != getegid() && chown(path, (uid_t)-1, d->group) != 0) {
+		return cn_fail(err, COLLNET_EPERM, "cannot give %s to its group: %s", path,
+			       strerror(errno));
+	}
+	if (chmod(path, d->config.socket_mode) != 0 || listen(d->listen_fd, BACKLOG) != 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, strerror(errno));
+	}
+	return COLLNET_OK;
+}
+
+void cn_listen_close(struct cn_daemon *d)
+{
+	if (d->unlink_socket && unlink(d->config.socket) != 0) {
+		/* In a directory of root's: the next start replaces it. */
+		cn_log(COLLNET_LOG_DEBUG, "socket %s stays behind: %s", d->config.socket,
+		       strerror(errno));
+	}
+	d->unlink_socket = false;
+	if (d->listen_fd >= 0) {
+		close(d->listen_fd);
+		d->listen_fd = -1;
+	}
+}

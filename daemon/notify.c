@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The service manager's readiness protocol: one datagram to the socket in NOTIFY_SOCKET.
+ */
+#include "daemon/daemon.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+void cn_notify(const char *state)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t len = path == NULL ? 0 : strlen(path);
+	socklen_t size;
+	int fd;
+
+	if (len < 2 || len >= sizeof(sun.sun_path) || (path[0] != '/' && path[0] != '@')) {
+		return;
+	}
+	memcpy(sun.sun_path, path, len);
+	if (path[0] == '@') {
+		sun.sun_path[0] = '\0'; /* an abstract socket: its name has no end mark */
+	}
+	size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		return;
+	}
+	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&sun, size) < 0) {
+		cn_log(COLLNET_LOG_WARNING, "the service manager at %s was not reached", path);
+	}
+	close(fd);
+}

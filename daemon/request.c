@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages of a client become calls of the engine, and the ends of these become messages.
+ *
+ * What a message says about itself was checked before (cn_msg_check()); here it is held against
+ * the client's state: numbers taken and free, places within regions. A client that gets that
+ * wrong is not our library and is closed. What the engine refuses is the end of the request.
+ */
+#include "daemon/daemon.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool wrong(struct cn_client *c, const char *what)
+{
+	cn_client_doom(c, what);
+	return false;
+}
+
+/* ---- the ends ------------------------------------------------------------------------- */
+
+static struct cn_op_slot *slot_of(struct cn_done *done)
+{
+	return (struct cn_op_slot *)(void *)((char *)done - offsetof(struct cn_op_slot, done));
+}
+
+/* Called by the engine, from wherever it is: sends, marks, and no more. */
+static void op_done(struct cn_done *done, int status, const char *text)
+{
+	struct cn_op_slot *op = slot_of(done);
+	struct cn_client *c = op->client;
+	struct cn_msg_done m = {
+		.head = { .type = CN_MSG_DONE, .tag = (uint32_t)(op - c->ops) },
+		.status = status,
+	};
+
+	if (op->receives && (status == COLLNET_OK || status == COLLNET_ETRUNC)) {
+		memcpy(m.from_node, op->received.from.node, sizeof(m.from_node));
+		m.from_endpoint = op->received.from.endpoint;
+		m.bytes = op->received.bytes;
+	}
+	if (status != COLLNET_OK) {
+		strncpy(m.text, text, sizeof(m.text) - 1);
+	}
+	op->busy = false;
+	cn_region_put(c->daemon, op->send);
+	cn_region_put(c->daemon, op->recv);
+	op->send = op->recv = NULL;
+	cn_client_send(c, &m, sizeof(m));
+}
+
+/* A free slot, made ready; NULL: the client is doomed. */
+static struct cn_op_slot *op_begin(struct cn_client *c, uint32_t tag)
+{
+	struct cn_op_slot *op = &c->ops[tag];
+
+	if (op->busy) {
+		wrong(c, "a request number that is taken");
+		return NULL;
+	}
+	memset(op, 0, sizeof(*op));
+	op->done.fn = op_done;
+	op->client = c;
+	op->busy = true;
+	return op;
+}
+
+/* The engine did not take it: that is its end. */
+static bool op_refused(struct cn_op_slot *op, const struct cn_err *err)
+{
+	op_done(&op->done, err->code, err->text);
+	return true;
+}
+
+static cn_time deadline_of(struct cn_client *c, uint32_t timeout_ms)
+{
+	return c->daemon->now + timeout_ms * CN_MS;
+}
+
+/* ---- teams ---------------------------------------------------------------------------- */
+
+static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
+{
+	struct cn_member *member = NULL;
+	struct cn_op_slot *op;
+	struct cn_err err;
+
+	if (c->teams[m->team] != NULL) {
+		return wrong(c, "a team number that is taken");
+	}
+	op = op_begin(c, m->head.tag);
+	if (op == NULL) {
+		return false;
+	}
+	if (cn_team_join(c->daemon->station.engine, c->daemon->now, m->job, m->rank, m->ranks,
+			 deadline_of(c, m->timeout_ms), &op->done, &member, &err) != COLLNET_OK) {
+		return op_refused(op, &err);
+	}
+	c->teams[m->team] = member;
+	return true;
+}
+
+static bool take_leave(struct cn_client *c, const struct cn_msg_leave *m)
+{
+	struct cn_member *member = c->teams[m->team];
+
+	/* A join that was refused has no member, and is left all the same. */
+	if (member != NULL) {
+		c->teams[m->team] = NULL;
+		cn_team_leave(member, c->daemon->now, false);
+	}
+	cn_client_reply(c, m->head.tag, COLLNET_OK, 0, "");
+	return true;
+}
+
+static bool take_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
+{
+	struct cn_msg_rank_names a = { .head = { .type = CN_MSG_RANK_NAMES, .tag = m->head.tag } };
+	const struct cn_member *member = c->teams[m->team];
+	uint32_t ranks;
+
+	if (member == NULL) {
+		return wrong(c, "a team number that is not taken");
+	}
+	ranks = cn_member_ranks(member);
+	a.nodes = cn_member_nodes(member);
+	while (a.count < CN_MSG_PAGE && m->first + a.count < ranks) {
+		const char *name = cn_member_node_name(member, m->first + a.count);
+
+		if (name == NULL) {
+			cn_client_reply(c, m->head.tag, COLLNET_ERANK, 0,
+					"the team fell apart before it was used");
+			return true;
+		}
+		strncpy(a.names[a.count++], name, sizeof(a.names[0]) - 1);
+	}
+	cn_client_send(c, &a, sizeof(a));
+	return true;
+}
+
+static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
+{
+	struct cn_member *member = c->teams[m->team];
+	struct cn_coll_args a = {
+		.op = (enum cn_op_kind)m->op,
+		.algorithm = m->algorithm[0] != '\0' ? m->algorithm : NULL,
+		.permutation = (enum collnet_permutation)m->permutation,
+		.contention_aware = m->contention_aware != 0,
+		.window = m->window,
+		.bytes = m->bytes,
+		.deadline = deadline_of(c, m->timeout_ms),
+	};
+	struct cn_op_slot *op;
+	struct cn_err err;
+	bool send_ok, recv_ok;
+	uint32_t ranks;
+
+	if (member == NULL) {
+		return wrong(c, "a team number that is not taken");
+	}
+	op = op_begin(c, m->head.tag);
+	if (op == NULL) {
+		return false;
+	}
+	ranks = cn_member_ranks(member);
+	a.send = cn_region_place(c, &m->send, cn_coll_send_bytes(a.op, a.bytes, ranks), &op->send,
+				 &send_ok);
+	a.recv = cn_region_place(c, &m->recv, cn_coll_recv_bytes(a.op, a.bytes, ranks), &op->recv,
+				 &recv_ok);
+	if (!send_ok || !recv_ok ||
+	    cn_check_buffers(m->op, a.send, a.recv, a.bytes, cn_member_rank(member), ranks, NULL) !=
+		    COLLNET_OK) {
+		cn_region_put(c->daemon, op->send);
+		cn_region_put(c->daemon, op->recv);
+		op->busy = false;
+		return wrong(c, "a place outside of its memory");
+	}
+	if (cn_coll_post(member, c->daemon->now, &a, &op->done, &err) != COLLNET_OK) {
+		return op_refused(op, &err);
+	}
+	return true;
+}
+
+/* ---- endpoints ------------------------------------------------------------------------ */
+
+static bool take_open(struct cn_client *c, const struct cn_msg_open *m)
+{
+	struct cn_endpoint **e = &c->endpoints[m->endpoint];
+	struct cn_err err;
+	int rc;
+
+	if (*e != NULL) {
+		return wrong(c, "an endpoint number that is taken");
+	}
+	rc = cn_endpoint_open(c->daemon->station.engine, (uint16_t)m->number, e, &err);
+	if (rc != COLLNET_OK) {
+		*e = NULL;
+		cn_client_reply(c, m->head.tag, rc, 0, err.text);
+	} else {
+		cn_client_reply(c, m->head.tag, COLLNET_OK, cn_endpoint_number(*e), "");
+	}
+	return true;
+}
+
+static bool take_close(struct cn_client *c, const struct cn_msg_close *m)
+{
+	struct cn_endpoint *e = c->endpoints[m->endpoint];
+
+	if (e == NULL) {
+		return wrong(c, "an endpoint number that is not taken");
+	}
+	c->endpoints[m->endpoint] = NULL;
+	cn_endpoint_close(e, c->daemon->now);
+	cn_client_reply(c, m->head.tag, COLLNET_OK, 0, "");
+	return true;
+}
+
+/* Begins a send or receive: the slot, and the memory in *data. NULL: the client is doomed. */
+static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint32_t endpoint,
+					const struct cn_msg_place *place, uint64_t len, bool receives,
+					void **data)
+{
+	struct cn_op_slot *op;
+	bool ok;
+
+	if (c->endpoints[endpoint] == NULL) {
+		wrong(c, "an endpoint number that is not taken");
+		return NULL;
+	}
+	op = op_begin(c, tag);
+	if (op == NULL) {
+		return NULL;
+	}
+	op->receives = receives;
+	*data = cn_region_place(c, place, len, receives ? &op->recv : &op->send, &ok);
+	if (!ok) {
+		op->busy = false;
+		wrong(c, "a place outside of its memory");
+		return NULL;
+	}
+	return op;
+}
+
+static bool take_send(struct cn_client *c, const struct cn_msg_send *m)
+{
+	struct cn_err err;
+	void *data;
+	struct cn_op_slot *op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false,
+					      &data);
+
+	if (op == NULL) {
+		return false;
+	}
+	if (cn_endpoint_send(c->endpoints[m->endpoint], c->daemon->now, m->node, (uint16_t)m->to, data,
+			     m->bytes, deadline_of(c, m->timeout_ms), &op->done,
+			     &err) != COLLNET_OK) {
+		return op_refused(op, &err);
+	}
+	return true;
+}
+
+static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
+{
+	struct cn_err err;
+	void *data;
+	struct cn_op_slot *op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true,
+					      &data);
+
+	if (op == NULL) {
+		return false;
+	}
+	if (cn_endpoint_recv(c->endpoints[m->endpoint], c->daemon->now, data, m->capacity,
+			     deadline_of(c, m->timeout_ms), &op->received, &op->done,
+			     &err) != COLLNET_OK) {
+		return op_refused(op, &err);
+	}
+	return true;
+}
+
+/* ---- what the node knows -------------------------------------------------------------- */
+
+static bool take_stats(struct cn_client *c, const struct cn_msg_stats *m)
+{
+	struct cn_msg_stats_reply a = { .head = { .type = CN_MSG_STATS_REPLY, .tag = m->head.tag } };
+
+	cn_station_stats(&c->daemon->station, &a.stats, m->reset_peak != 0);
+	cn_client_send(c, &a, sizeof(a));
+	return true;
+}
+
+/* A page of a table: the engine gives its beginning, of which the page is the end. */
+static bool take_nodes(struct cn_client *c, const struct cn_msg_table *m)
+{
+	struct cn_msg_node_table a = { .head = { .type = CN_MSG_NODE_TABLE, .tag = m->head.tag } };
+	struct collnet_node_info *all;
+	size_t count = 0, room;
+
+	cn_engine_nodes(c->daemon->station.engine, c->daemon->now, NULL, &count);
+	room = count;
+	all = calloc(count + 1, sizeof(*all));
+	if (all == NULL) {
+		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd has no memory");
+		return true;
+	}
+	cn_engine_nodes(c->daemon->station.engine, c->daemon->now, all, &count);
+	count = count < room ? count : room;
+	a.total = (uint32_t)count;
+	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
+		a.nodes[a.count] = all[m->first + a.count];
+		a.count++;
+	}
+	free(all);
+	cn_client_send(c, &a, sizeof(a));
+	return true;
+}
+
+static bool take_jobs(struct cn_client *c, const struct cn_msg_table *m)
+{
+	struct cn_msg_job_table a = { .head = { .type = CN_MSG_JOB_TABLE, .tag = m->head.tag } };
+	struct collnet_job_info *all;
+	size_t count = 0, room;
+
+	cn_engine_jobs(c->daemon->station.engine, NULL, &count);
+	room = count;
+	all = calloc(count + 1, sizeof(*all));
+	if (all == NULL) {
+		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd has no memory");
+		return true;
+	}
+	cn_engine_jobs(c->daemon->station.engine, all, &count);
+	count = count < room ? count : room;
+	a.total = (uint32_t)count;
+	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
+		a.jobs[a.count] = all[m->first + a.count];
+		a.count++;
+	}
+	free(all);
+	cn_client_send(c, &a, sizeof(a));
+	return true;
+}
+
+bool cn_request_take(struct cn_client *c, const union cn_msg *m)
+{
+	switch (m->head.type) {
+	case CN_MSG_UNREGION:
+		return cn_region_drop(c, m->unregion.region) ||
+		       wrong(c, "a region number that is not taken");
+	case CN_MSG_JOIN:
+		return take_join(c, &m->join);
+	case CN_MSG_LEAVE:
+		return take_leave(c, &m->leave);
+	case CN_MSG_RANKS:
+		return take_ranks(c, &m->ranks);
+	case CN_MSG_COLL:
+		return take_coll(c, &m->coll);
+	case CN_MSG_OPEN:
+		return take_open(c, &m->open);
+	case CN_MSG_CLOSE:
+		return take_close(c, &m->close);
+	case CN_MSG_SEND:
+		return take_send(c, &m->send);
+	case CN_MSG_RECV:
+		return take_recv(c, &m->recv);
+	case CN_MSG_STATS:
+		return take_stats(c, &m->stats);
+	case CN_MSG_NODES:
+		return take_nodes(c, &m->table);
+	case CN_MSG_JOBS:
+		return take_jobs(c, &m->table);
+	default:
+		return wrong(c, "a second greeting");
+	}
+}

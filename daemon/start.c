@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The daemon's life. What needs privileges comes first: the link, the lock of the interface, the
+ * socket. Then they are dropped, and only then the world is told that we are ready.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINGER (200 * CN_MS) /* for goodbyes at the end */
+
+static const char *said(const char *s)
+{
+	return s[0] != '\0' ? s : NULL;
+}
+
+static int open_station(struct cn_daemon *d, struct cn_err *err)
+{
+	const struct cn_config *c = &d->config;
+	const struct cn_station_config sc = {
+		.interface = said(c->interface),
+		.link = said(c->link),
+		.node = said(c->node),
+		.topology = said(c->topology),
+		.cluster = c->cluster,
+		.ethertype = c->ethertype,
+		.window = c->window,
+	};
+
+	return cn_station_open(&sc, &d->station, err);
+}
+
+static int tell_ready(struct cn_daemon *d, struct cn_err *err)
+{
+	static const char line[] = "READY\n";
+	const int fd = d->config.ready_fd;
+
+	cn_log(COLLNET_LOG_INFO, "node %s on %s (%s, MTU %u), cluster %u, socket %s: ready",
+	       d->station.node, d->station.link->interface, d->station.link->ops->name,
+	       d->station.link->mtu, d->config.cluster, d->config.socket);
+	cn_notify("READY=1");
+	if (fd >= 0) {
+		if (write(fd, line, sizeof(line) - 1) != (ssize_t)sizeof(line) - 1) {
+			return cn_fail(err, COLLNET_EINVAL, "--ready-fd %d: %s", fd, strerror(errno));
+		}
+		if (fd > STDERR_FILENO) {
+			close(fd);
+		}
+	}
+	return COLLNET_OK;
+}
+
+static int start(struct cn_daemon *d, struct cn_err *err)
+{
+	struct cn_identity id;
+	int rc = cn_priv_find(&d->config, &id, err);
+
+	d->group = id.gid;
+	if (rc == COLLNET_OK) {
+		rc = open_station(d, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_listen_open(d, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_event_open(d, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_priv_drop(&id, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = tell_ready(d, err);
+	}
+	return rc;
+}
+
+/*
+ * The clients' requests end first, with a reason, while their sockets are open; then nobody new
+ * comes; then the other nodes are told.
+ */
+static void end(struct cn_daemon *d)
+{
+	cn_notify("STOPPING=1");
+	if (d->station.engine != NULL) {
+		cn_engine_shutdown(d->station.engine, d->now);
+	}
+	cn_listen_close(d);
+	cn_client_end(d);
+	cn_station_close(&d->station, LINGER);
+	cn_region_unmap(d);
+	cn_event_close(d);
+}
+
+int cn_daemon_run(int argc, char **argv)
+{
+	struct cn_daemon *d = calloc(1, sizeof(*d));
+	const char *text = NULL;
+	struct cn_err err;
+	int rc;
+
+	cn_log_open();
+	if (d == NULL) {
+		cn_log(COLLNET_LOG_ERROR, "no memory");
+		return EXIT_FAILURE;
+	}
+	d->listen_fd = d->signal_fd = d->epoll_fd = -1;
+	cn_config_init(&d->config);
+	rc = cn_config_args(&d->config, argc, argv, &text, &err);
+	if (rc == COLLNET_INPROGRESS) {
+		free(d);
+		return fputs(text, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+	cn_log_set_level(d->config.log_level);
+	signal(SIGPIPE, SIG_IGN);
+	if (rc == COLLNET_OK) {
+		rc = start(d, &err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_event_loop(d, &err);
+	}
+	if (rc != COLLNET_OK) {
+		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
+	}
+	end(d);
+	free(d);
+	return rc == COLLNET_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

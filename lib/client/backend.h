@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of a context: the objects behind the public handles, and what a backend does.
+ *
+ * Two backends: daemon.c talks to collnetd, direct.c runs the transport in this process. All
+ * argument checks, request bookkeeping and waiting are above them, once. Requests live in a
+ * table of the context (never allocated per operation) and outlive their team and endpoint, so
+ * that a caller may collect what became of them.
+ *
+ * Locking: direct's keep-alive thread shares the context. Every public function that touches
+ * more than constants takes the context's lock (cn_enter, cn_leave); backends are called with it
+ * held. The daemon backend has no other thread, and its lock costs nothing worth naming.
+ */
+#ifndef CN_BACKEND_H
+#define CN_BACKEND_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "client/msg.h"
+#include "coll/engine.h"
+
+struct cn_backend;
+
+enum cn_request_state {
+	CN_REQUEST_FREE = 0,
+	CN_REQUEST_PENDING,
+	CN_REQUEST_DONE,
+};
+
+struct collnet_request {
+	struct collnet *c;
+	enum cn_request_state state;
+	uint32_t number;		    /* index in the context's table */
+	struct collnet_team *team;	    /* NULL: none, or destroyed since */
+	struct collnet_endpoint *endpoint;  /* likewise */
+	bool message;			    /* a send or receive: counts for the endpoints' bound */
+	cn_time deadline;		    /* the operation's own */
+	int status;
+	char text[CN_ERR_TEXT];
+	struct collnet_address *from;	    /* the caller's, of a receive; may be NULL */
+	size_t *bytes;			    /* likewise */
+	struct cn_received received;
+	struct cn_done done;		    /* direct: what the engine calls */
+	struct {			    /* daemon: a copy of the caller's memory */
+		uint32_t region;	    /* CN_MSG_NO_REGION: none */
+		void *back;		    /* where to copy the result; NULL: nowhere */
+		uint64_t offset, len;	    /* from where in the region, how much */
+	} staging;
+};
+
+struct collnet_team {
+	struct collnet *c;
+	uint32_t number; /* index in the context's table */
+	uint32_t rank, ranks, nodes;
+	uint32_t outstanding;
+	char job[COLLNET_NAME_MAX + 1];
+	char (*names)[COLLNET_NAME_MAX + 1]; /* [ranks] node of each */
+	struct cn_member *member;	     /* direct */
+};
+
+struct collnet_endpoint {
+	struct collnet *c;
+	uint32_t number; /* index in the context's table, not on the node */
+	uint16_t endpoint;
+	struct cn_endpoint *ep; /* direct */
+};
+
+/* What collnet_alloc() gave. */
+struct cn_piece {
+	void *p; /* NULL: a free entry */
+	uint64_t bytes;
+};
+
+struct collnet {
+	const struct cn_backend *backend;
+	void *impl; /* the backend's own */
+	pthread_mutex_t lock;
+	struct cn_err err;  /* of the last failed call */
+	struct cn_err gone; /* code != 0: the context is broken, and why */
+	char node[COLLNET_NAME_MAX + 1];
+	uint32_t timeout_ms;
+	uint32_t messages; /* endpoint requests in use */
+	uint64_t ended;	   /* requests that have ended so far: a wait looks again when it moves */
+	uint64_t piece_bytes;
+	struct collnet_team *teams[CN_MSG_TEAMS];
+	struct collnet_endpoint *endpoints[CN_MSG_ENDPOINTS];
+	struct cn_piece pieces[CN_MSG_USER_REGIONS];
+	struct collnet_request requests[CN_MSG_REQUESTS];
+};
+
+/*
+ * What a backend does. Functions that post a request return an error, and then the request is
+ * the caller's again; or COLLNET_OK, and then cn_request_done() is called on it exactly once,
+ * perhaps at once.
+ */
+struct cn_backend {
+	int (*open)(struct collnet *c, const struct collnet_options *o, struct cn_err *err);
+	/* Teams and endpoints are gone by now. Also called when open() failed half-way. */
+	void (*close)(struct collnet *c);
+
+	/*
+	 * Moves things on, without sleeping past `until` (0: without sleeping) and returning early
+	 * when something happened. When the context breaks, calls cn_context_gone().
+	 */
+	void (*progress)(struct collnet *c, cn_time until);
+	/* A wait's backstop: nothing was heard for too long; ends in cn_context_gone(). */
+	void (*give_up)(struct collnet *c, const char *what);
+
+	int (*alloc)(struct collnet *c, uint32_t index, uint64_t bytes, void **out,
+		     struct cn_err *err);
+	void (*free)(struct collnet *c, uint32_t index, struct cn_piece *piece);
+
+	int (*join)(struct collnet_team *t, struct collnet_request *r, uint32_t timeout_ms,
+		    struct cn_err *err);
+	/* Fills in t->nodes and t->names of a team that is ready. */
+	int (*ranks)(struct collnet_team *t, struct cn_err *err);
+	/* After a join that was posted, however it ended. */
+	void (*leave)(struct collnet_team *t);
+	int (*coll)(struct collnet_team *t, struct collnet_request *r, const struct cn_coll_args *a,
+		    uint32_t timeout_ms, struct cn_err *err);
+
+	/* Sets e->endpoint. */
+	int (*endpoint_open)(struct collnet_endpoint *e, uint16_t number, struct cn_err *err);
+	void (*endpoint_close)(struct collnet_endpoint *e);
+	int (*send)(struct collnet_endpoint *e, struct collnet_request *r,
+		    const struct collnet_address *to, const void *data, uint64_t bytes,
+		    uint32_t timeout_ms, struct cn_err *err);
+	int (*recv)(struct collnet_endpoint *e, struct collnet_request *r, void *data,
+		    uint64_t capacity, uint32_t timeout_ms, struct cn_err *err);
+	/* The result of a request goes to where the caller wants it. */
+	void (*collect)(struct collnet_request *r);
+
+	int (*stats)(struct collnet *c, struct collnet_stats *s, bool reset, struct cn_err *err);
+	int (*nodes)(struct collnet *c, struct collnet_node_info *out, size_t *count,
+		     struct cn_err *err);
+	int (*jobs)(struct collnet *c, struct collnet_job_info *out, size_t *count,
+		    struct cn_err *err);
+};
+
+extern const struct cn_backend cn_backend_daemon, cn_backend_direct;
+
+static inline cn_time cn_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
+}
+
+/* ---- collnet.c ------------------------------------------------------------------------ */
+
+/*
+ * Takes the context's lock. COLLNET_EINVAL for NULL, and the reason of a broken context; then it
+ * is not held. `what` names the argument.
+ */
+int cn_enter(struct collnet *c);
+/* Gives the lock back and passes code on. */
+int cn_leave(struct collnet *c, int code);
+/* A complaint about an argument when there is no context to keep it. */
+int cn_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The context is broken: now and later, everything ends with this. Copies what it says. */
+void cn_context_gone(struct collnet *c, const struct cn_err *why);
+/*
+ * Reads an options struct of another version of the header: `have` bytes of ours, which hold the
+ * defaults, are overwritten by as much as the caller's has. Its rest must be zero.
+ */
+int cn_options_copy(void *ours, size_t have, const void *theirs, size_t size, const char *name,
+		    struct cn_err *err);
+
+/* ---- request.c ------------------------------------------------------------------------ */
+
+/* A free request, of a team or an endpoint (message). NULL: err says which bound. */
+struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
+				       struct collnet_endpoint *e, uint32_t timeout_ms,
+				       struct cn_err *err);
+void cn_request_put(struct collnet_request *r);
+/* By backends: the request has ended. */
+void cn_request_done(struct collnet_request *r, int status, const char *text);
+/* Waits until then (0: only looks), collects and frees. Or COLLNET_INPROGRESS. */
+int cn_request_wait(struct collnet_request *r, cn_time until);
+/* Waits to the end of the operation. */
+int cn_request_finish(struct collnet_request *r);
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The daemon backend: requests become messages to collnetd, memory becomes places in shared
+ * regions. Memory that the daemon cannot see is copied: into a region before the request is sent,
+ * and back when its result is collected.
+ */
+#include "client/daemon.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(CN_MSG_REGIONS - CN_MSG_USER_REGIONS >= CN_MSG_REQUESTS, "a region a request");
+
+static int daemon_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
+{
+	struct cn_daemon_side *d = calloc(1, sizeof(*d));
+
+	if (d == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a context");
+	}
+	d->fd = -1;
+	c->impl = d;
+	return cn_socket_open(c, o->socket != NULL ? o->socket : CN_MSG_SOCKET, err);
+}
+
+static void daemon_close(struct collnet *c)
+{
+	struct cn_daemon_side *d = c->impl;
+
+	if (d == NULL) {
+		return;
+	}
+	if (d->fd >= 0) {
+		close(d->fd);
+		d->fd = -1;
+	}
+	for (uint32_t i = 0; i < CN_MSG_REGIONS; i++) {
+		cn_region_destroy(c, i);
+		if (i < CN_MSG_USER_REGIONS) {
+			c->pieces[i].p = NULL;
+		}
+	}
+	free(d);
+	c->impl = NULL;
+}
+
+static void daemon_give_up(struct collnet *c, const char *what)
+{
+	char text[120];
+
+	snprintf(text, sizeof(text), "does not answer: %s", what);
+	cn_socket_gone(c, COLLNET_EDAEMON, text);
+}
+
+static int daemon_alloc(struct collnet *c, uint32_t index, uint64_t bytes, void **out,
+			struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	int rc = cn_region_create(c, index, bytes, err);
+
+	if (rc == COLLNET_OK) {
+		*out = d->regions[index].p;
+	}
+	return rc;
+}
+
+static void daemon_free(struct collnet *c, uint32_t index, struct cn_piece *piece)
+{
+	(void)piece;
+	cn_region_destroy(c, index);
+}
+
+/* ---- teams ---------------------------------------------------------------------------- */
+
+static int daemon_join(struct collnet_team *t, struct collnet_request *r, uint32_t timeout_ms,
+		       struct cn_err *err)
+{
+	struct cn_msg_join m = {
+		.head = { .type = CN_MSG_JOIN, .tag = r->number },
+		.team = t->number,
+		.rank = t->rank,
+		.ranks = t->ranks,
+		.timeout_ms = timeout_ms,
+	};
+
+	memcpy(m.job, t->job, sizeof(m.job));
+	return cn_socket_send(t->c, &m, sizeof(m), -1, err);
+}
+
+static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
+{
+	struct cn_daemon_side *d = t->c->impl;
+	const struct cn_msg_rank_names *answer = &d->in.rank_names;
+	struct cn_msg_ranks m = { .head = { .type = CN_MSG_RANKS }, .team = t->number };
+	int rc;
+
+	while (m.first < t->ranks) {
+		rc = cn_socket_ask(t->c, &m, sizeof(m), -1, CN_MSG_RANK_NAMES, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+		if (answer->count == 0 || answer->count > t->ranks - m.first) {
+			cn_socket_gone(t->c, COLLNET_EPROTO, "does not know the ranks of a team");
+			return cn_fail(err, t->c->gone.code, "%s", t->c->gone.text);
+		}
+		memcpy(t->names[m.first], answer->names, answer->count * sizeof(t->names[0]));
+		t->nodes = answer->nodes;
+		m.first += answer->count;
+	}
+	return COLLNET_OK;
+}
+
+static void daemon_leave(struct collnet_team *t)
+{
+	struct cn_msg_leave m = { .head = { .type = CN_MSG_LEAVE }, .team = t->number };
+
+	if (t->c->gone.code == COLLNET_OK) {
+		cn_socket_ask(t->c, &m, sizeof(m), -1, CN_MSG_REPLY, NULL);
+	}
+}
+
+/* ---- memory for requests -------------------------------------------------------------- */
+
+/*
+ * Places for what a request reads and what it writes. Memory that the daemon does not see is
+ * replaced by a region of the library: `in` is copied there now, `out` will be copied back.
+ */
+struct memory {
+	const void *in;
+	void *out;
+	uint64_t in_len, out_len;
+	struct cn_msg_place in_place, out_place;
+};
+
+static const struct cn_msg_place nowhere = { .region = CN_MSG_NO_REGION };
+
+static int place_memory(struct collnet_request *r, struct memory *m, struct cn_err *err)
+{
+	struct collnet *c = r->c;
+	struct cn_daemon_side *d = c->impl;
+	bool copy_in, copy_out;
+	uint64_t out_at;
+	uint32_t region;
+	int rc;
+
+	m->in_place = m->out_place = nowhere;
+	copy_in = m->in_len > 0 && !cn_region_find(c, m->in, m->in_len, &m->in_place);
+	copy_out = m->out_len > 0 && !cn_region_find(c, m->out, m->out_len, &m->out_place);
+	if (!copy_in && !copy_out) {
+		return COLLNET_OK;
+	}
+	/* The parts begin on lines of their own. */
+	out_at = copy_in ? (m->in_len + 63) / 64 * 64 : 0;
+	rc = cn_region_acquire(c, out_at + (copy_out ? m->out_len : 0), &region, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	r->staging.region = region;
+	if (copy_in) {
+		m->in_place.region = region;
+		memcpy(d->regions[region].p, m->in, m->in_len);
+	}
+	if (copy_out) {
+		m->out_place.region = region;
+		m->out_place.offset = out_at;
+		r->staging.back = m->out;
+		r->staging.offset = out_at;
+		r->staging.len = m->out_len;
+	}
+	return COLLNET_OK;
+}
+
+static void forget_memory(struct collnet_request *r)
+{
+	if (r->staging.region != CN_MSG_NO_REGION) {
+		cn_region_release(r->c, r->staging.region);
+		r->staging.region = CN_MSG_NO_REGION;
+		r->staging.back = NULL;
+	}
+}
+
+static void daemon_collect(struct collnet_request *r)
+{
+	struct cn_daemon_side *d = r->c->impl;
+	uint64_t len = r->staging.len;
+
+	if (r->staging.back != NULL && (r->status == COLLNET_OK || r->status == COLLNET_ETRUNC)) {
+		if (r->message && r->received.bytes < len) {
+			len = r->received.bytes;
+		}
+		memcpy(r->staging.back, (char *)d->regions[r->staging.region].p + r->staging.offset, len);
+	}
+	forget_memory(r);
+}
+
+/* ---- requests ------------------------------------------------------------------------- */
+
+/* Sends the message of a request whose memory is placed. */
+static int post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err)
+{
+	int rc = cn_socket_send(r->c, m, len, -1, err);
+
+	if (rc != COLLNET_OK) {
+		forget_memory(r);
+	}
+	return rc;
+}
+
+static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
+		       const struct cn_coll_args *a, uint32_t timeout_ms, struct cn_err *err)
+{
+	struct cn_daemon_side *d = t->c->impl;
+	const uint64_t own = t->rank * a->bytes; /* an allgather's own block in recv */
+	const bool in_place = a->op == CN_OP_ALLGATHER && a->bytes > 0 &&
+			      a->send == (const char *)a->recv + own;
+	struct memory mem = {
+		.in = a->send,
+		.out = a->recv,
+		.in_len = in_place ? 0 : cn_coll_send_bytes(a->op, a->bytes, t->ranks),
+		.out_len = cn_coll_recv_bytes(a->op, a->bytes, t->ranks),
+	};
+	struct cn_msg_coll m = {
+		.head = { .type = CN_MSG_COLL, .tag = r->number },
+		.team = t->number,
+		.op = a->op,
+		.permutation = a->permutation,
+		.contention_aware = a->contention_aware,
+		.window = a->window,
+		.timeout_ms = timeout_ms,
+		.bytes = a->bytes,
+	};
+	int rc = place_memory(r, &mem, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (a->algorithm != NULL) {
+		snprintf(m.algorithm, sizeof(m.algorithm), "%s", a->algorithm);
+	}
+	m.send = mem.in_place;
+	m.recv = mem.out_place;
+	if (in_place) {
+		m.send = m.recv;
+		m.send.offset += own;
+		if (r->staging.region != CN_MSG_NO_REGION) {
+			memcpy((char *)d->regions[m.send.region].p + m.send.offset, a->send, a->bytes);
+		}
+	}
+	return post(r, &m, sizeof(m), err);
+}
+
+static int daemon_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)
+{
+	struct cn_daemon_side *d = e->c->impl;
+	struct cn_msg_open m = {
+		.head = { .type = CN_MSG_OPEN },
+		.endpoint = e->number,
+		.number = number,
+	};
+	int rc = cn_socket_ask(e->c, &m, sizeof(m), -1, CN_MSG_REPLY, err);
+
+	if (rc == COLLNET_OK) {
+		e->endpoint = (uint16_t)d->in.reply.value;
+	}
+	return rc;
+}
+
+static void daemon_endpoint_close(struct collnet_endpoint *e)
+{
+	struct cn_msg_close m = { .head = { .type = CN_MSG_CLOSE }, .endpoint = e->number };
+
+	if (e->c->gone.code == COLLNET_OK) {
+		cn_socket_ask(e->c, &m, sizeof(m), -1, CN_MSG_REPLY, NULL);
+	}
+}
+
+static int daemon_send(struct collnet_endpoint *e, struct collnet_request *r,
+		       const struct collnet_address *to, const void *data, uint64_t bytes,
+		       uint32_t timeout_ms, struct cn_err *err)
+{
+	struct memory mem = { .in = data, .in_len = bytes };
+	struct cn_msg_send m = {
+		.head = { .type = CN_MSG_SEND, .tag = r->number },
+		.endpoint = e->number,
+		.to = to->endpoint,
+		.bytes = bytes,
+		.timeout_ms = timeout_ms,
+	};
+	int rc = place_memory(r, &mem, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	memcpy(m.node, to->node, sizeof(m.node));
+	m.data = mem.in_place;
+	return post(r, &m, sizeof(m), err);
+}
+
+static int daemon_recv(struct collnet_endpoint *e, struct collnet_request *r, void *data,
+		       uint64_t capacity, uint32_t timeout_ms, struct cn_err *err)
+{
+	struct memory mem = { .out = data, .out_len = capacity };
+	struct cn_msg_recv m = {
+		.head = { .type = CN_MSG_RECV, .tag = r->number },
+		.endpoint = e->number,
+		.timeout_ms = timeout_ms,
+		.capacity = capacity,
+	};
+	int rc = place_memory(r, &mem, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	m.data = mem.out_place;
+	return post(r, &m, sizeof(m), err);
+}
+
+/* ---- what the node knows -------------------------------------------------------------- */
+
+static int daemon_stats(struct collnet *c, struct collnet_stats *s, bool reset, struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	struct cn_msg_stats m = { .head = { .type = CN_MSG_STATS }, .reset_peak = reset };
+	int rc = cn_socket_ask(c, &m, sizeof(m), -1, CN_MSG_STATS_REPLY, err);
+
+	if (rc == COLLNET_OK) {
+		*s = d->in.stats_reply.stats;
+	}
+	return rc;
+}
+
+/* A table, a page at a time; it may change in between, and then an entry is missed or seen twice. */
+static int daemon_nodes(struct collnet *c, struct collnet_node_info *out, size_t *count,
+			struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	const struct cn_msg_node_table *t = &d->in.node_table;
+	struct cn_msg_table m = { .head = { .type = CN_MSG_NODES } };
+	size_t total;
+	int rc;
+
+	do {
+		rc = cn_socket_ask(c, &m, sizeof(m), -1, CN_MSG_NODE_TABLE, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+		total = t->total;
+		for (uint32_t i = 0; i < t->count && m.first + i < *count; i++) {
+			out[m.first + i] = t->nodes[i];
+		}
+		m.first += t->count;
+	} while (t->count > 0 && m.first < total && m.first < *count);
+	*count = total;
+	return COLLNET_OK;
+}
+
+static int daemon_jobs(struct collnet *c, struct collnet_job_info *out, size_t *count,
+		       struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	const struct cn_msg_job_table *t = &d->in.job_table;
+	struct cn_msg_table m = { .head = { .type = CN_MSG_JOBS } };
+	size_t total;
+	int rc;
+
+	do {
+		rc = cn_socket_ask(c, &m, sizeof(m), -1, CN_MSG_JOB_TABLE, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+		total = t->total;
+		for (uint32_t i = 0; i < t->count && m.first + i < *count; i++) {
+			out[m.first + i] = t->jobs[i];
+		}
+		m.first += t->count;
+	} while (t->count > 0 && m.first < total && m.first < *count);
+	*count = total;
+	return COLLNET_OK;
+}
+
+const struct cn_backend cn_backend_daemon = {
+	.open = daemon_open,
+	.close = daemon_close,
+	.progress = cn_socket_progress,
+	.give_up = daemon_give_up,
+	.alloc = daemon_alloc,
+	.free = daemon_free,
+	.join = daemon_join,
+	.ranks = daemon_ranks,
+	.leave = daemon_leave,
+	.coll = daemon_coll,
+	.endpoint_open = daemon_endpoint_open,
+	.endpoint_close = daemon_endpoint_close,
+	.send = daemon_send,
+	.recv = daemon_recv,
+	.collect = daemon_collect,
+	.stats = daemon_stats,
+	.nodes = daemon_nodes,
+	.jobs = daemon_jobs,
+};

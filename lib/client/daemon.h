@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of the daemon backend: the socket (socket.c), shared memory (region.c), and the
+ * backend's functions on both (daemon.c).
+ */
+#ifndef CN_CLIENT_DAEMON_H
+#define CN_CLIENT_DAEMON_H
+
+#include "client/backend.h"
+
+/* A piece of memory that the daemon maps, too. Those of collnet_alloc() have the lower numbers. */
+struct cn_region {
+	void *p; /* NULL: a free entry */
+	uint64_t bytes;
+	bool busy; /* of the upper numbers: a request uses it */
+};
+
+struct cn_daemon_side {
+	int fd; /* -1: none */
+	char path[108];
+	uint32_t tag; /* of the last question */
+	uint64_t bytes; /* of all regions */
+	struct cn_region regions[CN_MSG_REGIONS];
+	union cn_msg in; /* the last message that came */
+};
+
+/* ---- socket.c ------------------------------------------------------------------------- */
+
+/* Connects and shakes hands; sets c->node. */
+int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err);
+/* Sends a message, with a descriptor or -1. On failure the context is gone. */
+int cn_socket_send(struct collnet *c, const void *m, size_t len, int fd, struct cn_err *err);
+/*
+ * Asks a question: sends it and takes messages until its answer of type `answer` is in d->in. A
+ * REPLY that says an error is passed on as that error.
+ */
+int cn_socket_ask(struct collnet *c, void *m, size_t len, int fd, enum cn_msg_type answer,
+		  struct cn_err *err);
+/* Takes the requests' ends that have come; waits for the first until then (0: does not wait). */
+void cn_socket_progress(struct collnet *c, cn_time until);
+/* The context is gone, because of the daemon. */
+void cn_socket_gone(struct collnet *c, int code, const char *what);
+
+/* ---- region.c ------------------------------------------------------------------------- */
+
+int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_err *err);
+void cn_region_destroy(struct collnet *c, uint32_t number);
+/* Where in collnet_alloc()'s memory [p, p + len) is; false: not in one piece of it. */
+bool cn_region_find(struct collnet *c, const void *p, uint64_t len, struct cn_msg_place *out);
+/* A free region of at least this size for copies; cn_region_release() keeps it for the next. */
+int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struct cn_err *err);
+void cn_region_release(struct collnet *c, uint32_t number);
+
+#endif

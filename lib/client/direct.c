@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The direct backend: the transport runs in this process, on the caller's thread while he is in
+ * the library.
+ *
+ * While he is not, a keep-alive thread turns the driver now and then, so that peers are answered
+ * and do not take this node for dead. It only ever tries for the context's lock: the caller is
+ * never made to wait for more than one of its turns.
+ */
+#include "client/backend.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/station.h"
+
+#define KEEP_ALIVE_MS 25
+#define KEEP_ALIVE_TURNS 16
+#define LINGER (200 * CN_MS) /* for goodbyes at the end */
+
+struct direct {
+	struct cn_station station;
+	bool spin;
+	bool threaded;
+	pthread_t thread;
+	int stop_fd; /* an eventfd: readable when the thread is to end; if threaded */
+};
+
+static struct collnet_request *request_of(struct cn_done *done)
+{
+	return (struct collnet_request *)(void *)((char *)done -
+						  offsetof(struct collnet_request, done));
+}
+
+static void direct_done(struct cn_done *done, int status, const char *text)
+{
+	cn_request_done(request_of(done), status, text);
+}
+
+/* Everything has ended, with this; the engine lets go of the callers' memory. */
+static void broken(struct collnet *c, const struct cn_err *why)
+{
+	struct direct *d = c->impl;
+
+	cn_context_gone(c, why);
+	cn_engine_shutdown(d->station.engine, cn_now());
+}
+
+/* One turn; false: nothing to do, or no way to do anything any more. */
+static bool turn(struct collnet *c, cn_time now)
+{
+	struct direct *d = c->impl;
+	struct cn_err why;
+	int work = cn_driver_turn(d->station.driver, now);
+
+	if (work < 0 && c->gone.code == COLLNET_OK) {
+		cn_fail(&why, COLLNET_EIFACE, "interface %s of node %s went away",
+			d->station.link->interface, c->node);
+		broken(c, &why);
+	}
+	return work > 0;
+}
+
+static void direct_progress(struct collnet *c, cn_time until)
+{
+	struct direct *d = c->impl;
+	struct cn_driver *driver = d->station.driver;
+	struct pollfd p[2] = {
+		{ .fd = d->station.link->recv_fd, .events = POLLIN },
+		{ .fd = d->station.link->send_fd, .events = POLLOUT },
+	};
+	const uint64_t ended = c->ended;
+	cn_time now = cn_now(), wake;
+	struct timespec ts;
+
+	if (turn(c, now) || c->ended != ended || d->spin || until <= now) {
+		return;
+	}
+	wake = cn_min_time(until, cn_driver_deadline(driver));
+	if (wake <= now) {
+		return;
+	}
+	ts.tv_sec = (time_t)((wake - now) / 1000000000u);
+	ts.tv_nsec = (long)((wake - now) % 1000000000u);
+	ppoll(p, cn_driver_blocked(driver) ? 2 : 1, &ts, NULL);
+}
+
+static void direct_give_up(struct collnet *c, const char *what)
+{
+	struct cn_err why;
+
+	cn_fail(&why, COLLNET_ETIMEOUT, "%s: the transport of node %s is stuck", what, c->node);
+	broken(c, &why);
+}
+
+static void *keep_alive(void *arg)
+{
+	struct collnet *c = arg;
+	struct direct *d = c->impl;
+	struct pollfd p = { .fd = d->stop_fd, .events = POLLIN };
+
+	while (poll(&p, 1, KEEP_ALIVE_MS) <= 0) {
+		if (pthread_mutex_trylock(&c->lock) != 0) {
+			continue;
+		}
+		if (c->gone.code == COLLNET_OK) {
+			for (int i = 0; i < KEEP_ALIVE_TURNS && turn(c, cn_now()); i++) {
+			}
+		}
+		pthread_mutex_unlock(&c->lock);
+	}
+	return NULL;
+}
+
+/* The application's signals are not the thread's business. */
+static int start_thread(struct collnet *c, struct cn_err *err)
+{
+	struct direct *d = c->impl;
+	sigset_t all, before;
+	int e;
+
+	d->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (d->stop_fd < 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "an eventfd: %s", strerror(errno));
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	e = pthread_create(&d->thread, NULL, keep_alive, c);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (e != 0) {
+		close(d->stop_fd);
+		return cn_fail(err, COLLNET_ESYSTEM, "a thread: %s", strerror(e));
+	}
+	d->threaded = true;
+	return COLLNET_OK;
+}
+
+static int direct_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
+{
+	struct cn_station_config config = {
+		.interface = o->interface,
+		.link = o->link,
+		.node = o->node,
+		.topology = o->topology,
+		.cluster = o->cluster,
+		.ethertype = o->ethertype,
+		.window = COLLNET_WINDOW_AUTO,
+	};
+	struct direct *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (d == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a context");
+	}
+	c->impl = d;
+	d->spin = o->spin != 0;
+	rc = cn_station_open(&config, &d->station, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	memcpy(c->node, d->station.node, sizeof(c->node));
+	rc = start_thread(c, err);
+	if (rc == COLLNET_OK) {
+		/* The others hear of this node now, not when it first waits. */
+		pthread_mutex_lock(&c->lock);
+		turn(c, cn_now());
+		pthread_mutex_unlock(&c->lock);
+	}
+	return rc;
+}
+
+static void direct_close(struct collnet *c)
+{
+	struct direct *d = c->impl;
+	uint64_t one = 1;
+
+	if (d == NULL) {
+		return;
+	}
+	if (d->threaded) {
+		while (write(d->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+		}
+		pthread_join(d->thread, NULL);
+		close(d->stop_fd);
+	}
+	cn_station_close(&d->station, LINGER);
+	free(d);
+	c->impl = NULL;
+}
+
+static int direct_alloc(struct collnet *c, uint32_t index, uint64_t bytes, void **out,
+			struct cn_err *err)
+{
+	void *p;
+
+	(void)c;
+	(void)index;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED) {
+		return cn_fail(err, COLLNET_ENOMEM, "collnet_alloc of %llu bytes: %s",
+			       (unsigned long long)bytes, strerror(errno));
+	}
+	*out = p;
+	return COLLNET_OK;
+}
+
+static void direct_free(struct collnet *c, uint32_t index, struct cn_piece *piece)
+{
+	(void)c;
+	(void)index;
+	munmap(piece->p, piece->bytes);
+}
+
+static int direct_join(struct collnet_team *t, struct collnet_request *r, uint32_t timeout_ms,
+		       struct cn_err *err)
+{
+	struct direct *d = t->c->impl;
+
+	(void)timeout_ms;
+	r->done.fn = direct_done;
+	return cn_team_join(d->station.engine, cn_now(), t->job, t->rank, t->ranks, r->deadline,
+			    &r->done, &t->member, err);
+}
+
+static int direct_ranks(struct collnet_team *t, struct cn_err *err)
+{
+	t->nodes = cn_member_nodes(t->member);
+	for (uint32_t i = 0; i < t->ranks; i++) {
+		const char *name = cn_member_node_name(t->member, i);
+
+		if (name == NULL) {
+			return cn_fail(err, COLLNET_ERANK, "rank %u of team %s is gone already", i,
+				       t->job);
+		}
+		memcpy(t->names[i], name, strlen(name) + 1);
+	}
+	return COLLNET_OK;
+}
+
+static void direct_leave(struct collnet_team *t)
+{
+	if (t->member != NULL) {
+		cn_team_leave(t->member, cn_now(), false);
+		t->member = NULL;
+		turn(t->c, cn_now());
+	}
+}
+
+static int direct_coll(struct collnet_team *t, struct collnet_request *r,
+		       const struct cn_coll_args *a, uint32_t timeout_ms, struct cn_err *err)
+{
+	(void)timeout_ms;
+	r->done.fn = direct_done;
+	return cn_coll_post(t->member, cn_now(), a, &r->done, err);
+}
+
+static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)
+{
+	struct direct *d = e->c->impl;
+	int rc = cn_endpoint_open(d->station.engine, number, &e->ep, err);
+
+	if (rc == COLLNET_OK) {
+		e->endpoint = cn_endpoint_number(e->ep);
+	}
+	return rc;
+}
+
+static void direct_endpoint_close(struct collnet_endpoint *e)
+{
+	cn_endpoint_close(e->ep, cn_now());
+	turn(e->c, cn_now());
+}
+
+static int direct_send(struct collnet_endpoint *e, struct collnet_request *r,
+		       const struct collnet_address *to, const void *data, uint64_t bytes,
+		       uint32_t timeout_ms, struct cn_err *err)
+{
+	(void)timeout_ms;
+	r->done.fn = direct_done;
+	return cn_endpoint_send(e->ep, cn_now(), to->node, to->endpoint, data, bytes, r->deadline,
+				&r->done, err);
+}
+
+static int direct_recv(struct collnet_endpoint *e, struct collnet_request *r, void *data,
+		       uint64_t capacity, uint32_t timeout_ms, struct cn_err *err)
+{
+	(void)timeout_ms;
+	r->done.fn = direct_done;
+	return cn_endpoint_recv(e->ep, cn_now(), data, capacity, r->deadline, &r->received, &r->done,
+				err);
+}
+
+/* The engine has written to the caller's memory itself. */
+static void direct_collect(struct collnet_request *r)
+{
+	(void)r;
+}
+
+static int direct_stats(struct collnet *c, struct collnet_stats *s, bool reset, struct cn_err *err)
+{
+	struct direct *d = c->impl;
+
+	(void)err;
+	cn_station_stats(&d->station, s, reset);
+	return COLLNET_OK;
+}
+
+static int direct_nodes(struct collnet *c, struct collnet_node_info *out, size_t *count,
+			struct cn_err *err)
+{
+	struct direct *d = c->impl;
+
+	(void)err;
+	turn(c, cn_now());
+	cn_engine_nodes(d->station.engine, cn_now(), out, count);
+	return COLLNET_OK;
+}
+
+static int direct_jobs(struct collnet *c, struct collnet_job_info *out, size_t *count,
+		       struct cn_err *err)
+{
+	struct direct *d = c->impl;
+
+	(void)err;
+	cn_engine_jobs(d->station.engine, out, count);
+	return COLLNET_OK;
+}
+
+const struct cn_backend cn_backend_direct = {
+	.open = direct_open,
+	.close = direct_close,
+	.progress = direct_progress,
+	.give_up = direct_give_up,
+	.alloc = direct_alloc,
+	.free = direct_free,
+	.join = direct_join,
+	.ranks = direct_ranks,
+	.leave = direct_leave,
+	.coll = direct_coll,
+	.endpoint_open = direct_endpoint_open,
+	.endpoint_close = direct_endpoint_close,
+	.send = direct_send,
+	.recv = direct_recv,
+	.collect = direct_collect,
+	.stats = direct_stats,
+	.nodes = direct_nodes,
+	.jobs = direct_jobs,
+};

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sizes and bounds of the messages in msg.h. One function a message that has something to check;
+ * each looks only at fields that its exact length has proved to be there.
+ */
+#include "client/msg.h"
+
+#include <string.h>
+
+#include "sched/sched.h"
+
+_Static_assert(sizeof(struct cn_msg_coll) == 88, "no padding");
+_Static_assert(sizeof(struct cn_msg_send) == 8 + 8 + 64 + 16 + 8 + 8, "no padding");
+_Static_assert(sizeof(struct cn_msg_done) == 8 + 8 + 8 + 64 + CN_ERR_TEXT, "no padding");
+
+/* A string that ends inside its array. */
+static bool ends(const char *s, size_t size)
+{
+	return memchr(s, '\0', size) != NULL;
+}
+
+static bool name_ok(const char *s)
+{
+	return ends(s, CN_MSG_NAME) && cn_valid_name(s);
+}
+
+static bool timeout_ok(uint32_t ms)
+{
+	return ms >= 1 && ms <= CN_MSG_TIMEOUT_MAX;
+}
+
+static bool status_ok(int32_t status)
+{
+	return status <= COLLNET_OK && status >= COLLNET_EUNSUPPORTED;
+}
+
+static bool place_ok(const struct cn_msg_place *p)
+{
+	if (p->zero != 0) {
+		return false;
+	}
+	if (p->region == CN_MSG_NO_REGION) {
+		return p->offset == 0;
+	}
+	return p->region < CN_MSG_REGIONS && p->offset <= CN_MSG_BYTES;
+}
+
+static const char *check_hello(const union cn_msg *m)
+{
+	/* The version is the receiver's to judge: he answers with his own. */
+	return m->hello.magic == CN_MSG_MAGIC ? NULL : "no magic number";
+}
+
+static const char *check_region(const union cn_msg *m)
+{
+	if (m->region.region >= CN_MSG_REGIONS || m->region.zero != 0) {
+		return "region number";
+	}
+	if (m->region.bytes == 0 || m->region.bytes > CN_MSG_BYTES) {
+		return "region size";
+	}
+	return NULL;
+}
+
+static const char *check_unregion(const union cn_msg *m)
+{
+	return m->unregion.region < CN_MSG_REGIONS && m->unregion.zero == 0 ? NULL
+									    : "region number";
+}
+
+static const char *check_join(const union cn_msg *m)
+{
+	const struct cn_msg_join *j = &m->join;
+
+	if (j->head.tag >= CN_MSG_REQUESTS) {
+		return "request number";
+	}
+	if (j->team >= CN_MSG_TEAMS) {
+		return "team number";
+	}
+	if (j->ranks < 1 || j->ranks > COLLNET_RANKS_MAX || j->rank >= j->ranks) {
+		return "rank";
+	}
+	if (!timeout_ok(j->timeout_ms)) {
+		return "timeout";
+	}
+	return name_ok(j->job) ? NULL : "job name";
+}
+
+static const char *check_leave(const union cn_msg *m)
+{
+	return m->leave.team < CN_MSG_TEAMS && m->leave.zero == 0 ? NULL : "team number";
+}
+
+static const char *check_ranks(const union cn_msg *m)
+{
+	if (m->ranks.team >= CN_MSG_TEAMS) {
+		return "team number";
+	}
+	return m->ranks.first < COLLNET_RANKS_MAX ? NULL : "rank";
+}
+
+static const char *check_coll(const union cn_msg *m)
+{
+	const struct cn_msg_coll *c = &m->coll;
+
+	if (c->head.tag >= CN_MSG_REQUESTS) {
+		return "request number";
+	}
+	if (c->team >= CN_MSG_TEAMS) {
+		return "team number";
+	}
+	if (c->op < CN_OP_ALLTOALL || c->op > CN_OP_BARRIER) {
+		return "operation";
+	}
+	if (!ends(c->algorithm, sizeof(c->algorithm))) {
+		return "algorithm name";
+	}
+	if (c->permutation > COLLNET_PERM_EDGE_COLOUR || c->contention_aware > 1) {
+		return "permutation";
+	}
+	if (c->window > 65535 && c->window != COLLNET_WINDOW_OFF) {
+		return "window";
+	}
+	if (!timeout_ok(c->timeout_ms)) {
+		return "timeout";
+	}
+	if (c->bytes > COLLNET_BLOCK_MAX || (c->op == CN_OP_BARRIER && c->bytes != 0)) {
+		return "block size";
+	}
+	return place_ok(&c->send) && place_ok(&c->recv) ? NULL : "place";
+}
+
+static const char *check_open(const union cn_msg *m)
+{
+	return m->open.endpoint < CN_MSG_ENDPOINTS && m->open.number <= 65535 ? NULL
+									      : "endpoint number";
+}
+
+static const char *check_close(const union cn_msg *m)
+{
+	return m->close.endpoint < CN_MSG_ENDPOINTS && m->close.zero == 0 ? NULL
+									  : "endpoint number";
+}
+
+static const char *check_send(const union cn_msg *m)
+{
+	const struct cn_msg_send *s = &m->send;
+
+	if (s->head.tag >= CN_MSG_REQUESTS) {
+		return "request number";
+	}
+	if (s->endpoint >= CN_MSG_ENDPOINTS || s->to < 1 || s->to > 65535) {
+		return "endpoint number";
+	}
+	if (!name_ok(s->node)) {
+		return "node name";
+	}
+	if (!timeout_ok(s->timeout_ms) || s->zero != 0) {
+		return "timeout";
+	}
+	if (s->bytes > COLLNET_MESSAGE_MAX) {
+		return "message size";
+	}
+	return place_ok(&s->data) ? NULL : "place";
+}
+
+static const char *check_recv(const union cn_msg *m)
+{
+	const struct cn_msg_recv *r = &m->recv;
+
+	if (r->head.tag >= CN_MSG_REQUESTS) {
+		return "request number";
+	}
+	if (r->endpoint >= CN_MSG_ENDPOINTS) {
+		return "endpoint number";
+	}
+	if (!timeout_ok(r->timeout_ms)) {
+		return "timeout";
+	}
+	if (r->capacity > COLLNET_MESSAGE_MAX) {
+		return "message size";
+	}
+	return place_ok(&r->data) ? NULL : "place";
+}
+
+static const char *check_stats(const union cn_msg *m)
+{
+	return m->stats.reset_peak <= 1 && m->stats.zero == 0 ? NULL : "flag";
+}
+
+static const char *check_table(const union cn_msg *m)
+{
+	return m->table.zero == 0 ? NULL : "flag";
+}
+
+static const char *check_welcome(const union cn_msg *m)
+{
+	const struct cn_msg_welcome *w = &m->welcome;
+
+	if (!status_ok(w->status) || !ends(w->text, sizeof(w->text))) {
+		return "status";
+	}
+	return w->status != COLLNET_OK || name_ok(w->node) ? NULL : "node name";
+}
+
+static const char *check_reply(const union cn_msg *m)
+{
+	const struct cn_msg_reply *r = &m->reply;
+
+	return status_ok(r->status) && r->zero == 0 && ends(r->text, sizeof(r->text)) ? NULL
+										      : "status";
+}
+
+static const char *check_done(const union cn_msg *m)
+{
+	const struct cn_msg_done *d = &m->done;
+
+	if (d->head.tag >= CN_MSG_REQUESTS) {
+		return "request number";
+	}
+	if (!status_ok(d->status) || !ends(d->text, sizeof(d->text))) {
+		return "status";
+	}
+	if (d->from_endpoint > 65535 || d->bytes > COLLNET_MESSAGE_MAX) {
+		return "message";
+	}
+	return ends(d->from_node, sizeof(d->from_node)) ? NULL : "node name";
+}
+
+static const char *check_rank_names(const union cn_msg *m)
+{
+	const struct cn_msg_rank_names *n = &m->rank_names;
+
+	if (n->count > CN_MSG_PAGE || n->nodes > COLLNET_RANKS_MAX) {
+		return "count";
+	}
+	for (uint32_t i = 0; i < n->count; i++) {
+		if (!name_ok(n->names[i])) {
+			return "node name";
+		}
+	}
+	return NULL;
+}
+
+static const char *check_node_table(const union cn_msg *m)
+{
+	const struct cn_msg_node_table *t = &m->node_table;
+
+	if (t->count > CN_MSG_PAGE || t->count > t->total) {
+		return "count";
+	}
+	for (uint32_t i = 0; i < t->count; i++) {
+		if (!ends(t->nodes[i].name, sizeof(t->nodes[i].name))) {
+			return "node name";
+		}
+	}
+	return NULL;
+}
+
+static const char *check_job_table(const union cn_msg *m)
+{
+	const struct cn_msg_job_table *t = &m->job_table;
+
+	if (t->count > CN_MSG_PAGE || t->count > t->total) {
+		return "count";
+	}
+	for (uint32_t i = 0; i < t->count; i++) {
+		if (!ends(t->jobs[i].name, sizeof(t->jobs[i].name))) {
+			return "job name";
+		}
+	}
+	return NULL;
+}
+
+static const struct {
+	size_t size;
+	const char *(*check)(const union cn_msg *m); /* NULL: any contents will do */
+} table[CN_MSG_LAST_ANSWER + 1] = {
+	[CN_MSG_HELLO] = { sizeof(struct cn_msg_hello), check_hello },
+	[CN_MSG_REGION] = { sizeof(struct cn_msg_region), check_region },
+	[CN_MSG_UNREGION] = { sizeof(struct cn_msg_unregion), check_unregion },
+	[CN_MSG_JOIN] = { sizeof(struct cn_msg_join), check_join },
+	[CN_MSG_LEAVE] = { sizeof(struct cn_msg_leave), check_leave },
+	[CN_MSG_RANKS] = { sizeof(struct cn_msg_ranks), check_ranks },
+	[CN_MSG_COLL] = { sizeof(struct cn_msg_coll), check_coll },
+	[CN_MSG_OPEN] = { sizeof(struct cn_msg_open), check_open },
+	[CN_MSG_CLOSE] = { sizeof(struct cn_msg_close), check_close },
+	[CN_MSG_SEND] = { sizeof(struct cn_msg_send), check_send },
+	[CN_MSG_RECV] = { sizeof(struct cn_msg_recv), check_recv },
+	[CN_MSG_STATS] = { sizeof(struct cn_msg_stats), check_stats },
+	[CN_MSG_NODES] = { sizeof(struct cn_msg_table), check_table },
+	[CN_MSG_JOBS] = { sizeof(struct cn_msg_table), check_table },
+	[CN_MSG_WELCOME] = { sizeof(struct cn_msg_welcome), check_welcome },
+	[CN_MSG_REPLY] = { sizeof(struct cn_msg_reply), check_reply },
+	[CN_MSG_DONE] = { sizeof(struct cn_msg_done), check_done },
+	[CN_MSG_RANK_NAMES] = { sizeof(struct cn_msg_rank_names), check_rank_names },
+	[CN_MSG_STATS_REPLY] = { sizeof(struct cn_msg_stats_reply), NULL },
+	[CN_MSG_NODE_TABLE] = { sizeof(struct cn_msg_node_table), check_node_table },
+	[CN_MSG_JOB_TABLE] = { sizeof(struct cn_msg_job_table), check_job_table },
+};
+
+size_t cn_msg_size(uint32_t type)
+{
+	return type <= CN_MSG_LAST_ANSWER ? table[type].size : 0;
+}
+
+const char *cn_msg_check(const union cn_msg *m, size_t len, bool from_daemon)
+{
+	size_t size;
+
+	if (len < sizeof(struct cn_msg_head)) {
+		return "shorter than a head";
+	}
+	size = cn_msg_size(m->head.type);
+	if (size == 0 || (m->head.type >= CN_MSG_WELCOME) != from_daemon) {
+		return "unknown type";
+	}
+	if (len != size) {
+		return "wrong length";
+	}
+	return table[m->head.type].check == NULL ? NULL : table[m->head.type].check(m);
+}
+
+int cn_check_buffers(uint32_t op, const void *send, const void *recv, uint64_t bytes, uint32_t rank,
+		     uint32_t ranks, struct cn_err *err)
+{
+	const uint64_t all = bytes * ranks; /* at most 2^30 * 2^12 */
+	const uint64_t sent = op == CN_OP_ALLTOALL ? all : bytes;
+	uintptr_t s = (uintptr_t)send, r = (uintptr_t)recv;
+
+	if (bytes > COLLNET_BLOCK_MAX) {
+		return cn_fail(err, COLLNET_EINVAL, "a block of %llu bytes is more than %llu",
+			       (unsigned long long)bytes, (unsigned long long)COLLNET_BLOCK_MAX);
+	}
+	if (op == CN_OP_BARRIER || bytes == 0) {
+		return COLLNET_OK;
+	}
+	if (send == NULL || recv == NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "%s is NULL", send == NULL ? "send" : "recv");
+	}
+	if (all > SIZE_MAX || s > UINTPTR_MAX - sent || r > UINTPTR_MAX - all) {
+		return cn_fail(err, COLLNET_EINVAL, "buffers of %u blocks of %llu bytes end beyond the "
+			       "address space", ranks, (unsigned long long)bytes);
+	}
+	if (op == CN_OP_ALLGATHER && s == r + rank * bytes) {
+		return COLLNET_OK;
+	}
+	if (s < r + all && r < s + sent) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       op == CN_OP_ALLGATHER
+				       ? "send and recv overlap; send may be block %u of recv, no other part"
+				       : "send and recv of rank %u overlap",
+			       rank);
+	}
+	return COLLNET_OK;
+}

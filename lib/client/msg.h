@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What libcollnet and collnetd say to each other on the node's Unix socket.
+ *
+ * A SOCK_SEQPACKET socket keeps the boundaries of messages, so a message is one C structure, in
+ * the byte order of the machine that both run on, and its length on the socket is exactly its
+ * size. Fields are of fixed width and laid out without padding; `zero` fields are 0; strings end
+ * with a zero inside their array, and everything after it is ignored. cn_msg_check() proves all
+ * that and every bound that does not depend on the receiver's state; a message that fails it ends
+ * the connection.
+ *
+ * The course of a connection
+ *
+ *   library                     daemon
+ *   HELLO(version)        ->
+ *                         <-    WELCOME(node name), or its sentence and the end
+ *   REGION + descriptor   ->                               a piece of shared memory
+ *                         <-    REPLY
+ *   JOIN(team, job...)    ->
+ *                         <-    DONE, when all ranks are there
+ *   RANKS(team, first)    ->
+ *                         <-    RANK_NAMES
+ *   COLL(team, places)    ->
+ *                         <-    DONE
+ *   LEAVE(team)           ->
+ *                         <-    DONE for what was outstanding, then REPLY
+ *
+ * The library chooses all numbers (of regions, teams, endpoints, requests) below the bounds here;
+ * the daemon keeps tables of that size a client, and ends the connection when a number is used
+ * that is taken, or not taken, as the case may be.
+ *
+ *  - Requests (JOIN, COLL, SEND, RECV) carry a free request number as their tag and are answered
+ *    once, at any time, by DONE with that tag; then the number is free again.
+ *  - Questions (all others but UNREGION, which has no answer) are answered at once and in order,
+ *    with the question's tag, which says nothing to the daemon.
+ *
+ * A connection that ends while teams are joined is a death: the teams' other ranks are told.
+ * LEAVE before the end is the proper way.
+ *
+ * Memory. A region is a memfd sealed against shrinking, growing and further seals, so that the
+ * daemon's mapping can never fault; operations name places in regions. Its memory is read and
+ * written by the daemon until DONE. UNREGION gives the number back at once; the daemon unmaps the
+ * region when no request uses it.
+ */
+#ifndef CN_MSG_H
+#define CN_MSG_H
+
+#include "util/util.h"
+
+#define CN_MSG_MAGIC 0x6e6c6f63u /* first field of a HELLO */
+#define CN_MSG_VERSION 1u
+#define CN_MSG_SOCKET "/run/collnet/collnetd.sock"
+
+/* Bounds a client. */
+#define CN_MSG_TEAMS 16u
+#define CN_MSG_ENDPOINTS 64u
+#define CN_MSG_ENDPOINT_REQUESTS 64u /* sends and receives outstanding, over all endpoints */
+#define CN_MSG_REQUESTS (CN_MSG_TEAMS * (COLLNET_OUTSTANDING_MAX + 1u) + CN_MSG_ENDPOINT_REQUESTS)
+#define CN_MSG_USER_REGIONS 64u /* numbers 0 .. 63: collnet_alloc() */
+#define CN_MSG_REGIONS 272u	/* the rest: the library's own copies of other memory */
+#define CN_MSG_USER_BYTES ((uint64_t)16 << 30)
+#define CN_MSG_BYTES ((uint64_t)32 << 30) /* of all regions of a client together */
+#define CN_MSG_NO_REGION UINT32_MAX	  /* the place of nothing; offset 0 */
+
+#define CN_MSG_ALGORITHM 16u /* bytes of an algorithm's name with its zero; "": the default */
+#define CN_MSG_NAME (COLLNET_NAME_MAX + 1)
+#define CN_MSG_PAGE 64u /* entries of one table message */
+#define CN_MSG_TIMEOUT_MAX 86400000u /* milliseconds: a day */
+
+enum cn_msg_type {
+	/* from the library */
+	CN_MSG_HELLO = 1,
+	CN_MSG_REGION,
+	CN_MSG_UNREGION,
+	CN_MSG_JOIN,
+	CN_MSG_LEAVE,
+	CN_MSG_RANKS,
+	CN_MSG_COLL,
+	CN_MSG_OPEN,
+	CN_MSG_CLOSE,
+	CN_MSG_SEND,
+	CN_MSG_RECV,
+	CN_MSG_STATS,
+	CN_MSG_NODES,
+	CN_MSG_JOBS,
+	CN_MSG_LAST_REQUEST = CN_MSG_JOBS,
+	/* from the daemon */
+	CN_MSG_WELCOME = 64,
+	CN_MSG_REPLY,
+	CN_MSG_DONE,
+	CN_MSG_RANK_NAMES,
+	CN_MSG_STATS_REPLY,
+	CN_MSG_NODE_TABLE,
+	CN_MSG_JOB_TABLE,
+	CN_MSG_LAST_ANSWER = CN_MSG_JOB_TABLE,
+};
+
+/* Every message begins so. */
+struct cn_msg_head {
+	uint32_t type; /* enum cn_msg_type */
+	uint32_t tag;  /* number of the request, or anything for a question */
+};
+
+/* A place in shared memory. */
+struct cn_msg_place {
+	uint32_t region;
+	uint32_t zero;
+	uint64_t offset; /* bytes from the region's beginning */
+};
+
+/* First message. A daemon of another version answers WELCOME with COLLNET_EPROTO and closes. */
+struct cn_msg_hello {
+	struct cn_msg_head head;
+	uint32_t magic;
+	uint32_t version;
+};
+
+/* Brings one descriptor (SCM_RIGHTS) of a sealed memfd of exactly `bytes`. -> REPLY */
+struct cn_msg_region {
+	struct cn_msg_head head;
+	uint32_t region; /* a free number */
+	uint32_t zero;
+	uint64_t bytes; /* 1 .. CN_MSG_BYTES, whole pages */
+};
+
+/* No answer. */
+struct cn_msg_unregion {
+	struct cn_msg_head head;
+	uint32_t region;
+	uint32_t zero;
+};
+
+/* Rank `rank` is here. The team number is taken until LEAVE, however this ends. -> DONE */
+struct cn_msg_join {
+	struct cn_msg_head head;
+	uint32_t team; /* a free number */
+	uint32_t rank;
+	uint32_t ranks;
+	uint32_t timeout_ms; /* from now on, for all ranks to come */
+	char job[CN_MSG_NAME];
+};
+
+/* Outstanding requests of the team are DONE with COLLNET_ERANK first. -> REPLY */
+struct cn_msg_leave {
+	struct cn_msg_head head;
+	uint32_t team;
+	uint32_t zero;
+};
+
+/* Asks for the nodes of ranks `first` .. of a joined team. -> RANK_NAMES */
+struct cn_msg_ranks {
+	struct cn_msg_head head;
+	uint32_t team;
+	uint32_t first;
+};
+
+/* A collective operation; the fields are those of collnet_coll_options. -> DONE */
+struct cn_msg_coll {
+	struct cn_msg_head head;
+	uint32_t team;
+	uint32_t op; /* enum cn_op_kind */
+	char algorithm[CN_MSG_ALGORITHM];
+	uint32_t permutation;
+	uint32_t contention_aware; /* 0, 1 */
+	uint32_t window;
+	uint32_t timeout_ms;
+	uint64_t bytes; /* of one block */
+	struct cn_msg_place send, recv;
+};
+
+/* Opens endpoint `number` of the node (0: a free one). -> REPLY, value: the number */
+struct cn_msg_open {
+	struct cn_msg_head head;
+	uint32_t endpoint; /* a free number of this client */
+	uint32_t number;   /* 0 .. 65535 */
+};
+
+/* Outstanding requests of the endpoint are DONE with COLLNET_EINVAL first. -> REPLY */
+struct cn_msg_close {
+	struct cn_msg_head head;
+	uint32_t endpoint;
+	uint32_t zero;
+};
+
+struct cn_msg_send {
+	struct cn_msg_head head;
+	uint32_t endpoint;
+	uint32_t to; /* endpoint there, 1 .. 65535 */
+	char node[CN_MSG_NAME];
+	struct cn_msg_place data;
+	uint64_t bytes; /* 0 .. COLLNET_MESSAGE_MAX */
+	uint32_t timeout_ms;
+	uint32_t zero;
+};
+
+struct cn_msg_recv {
+	struct cn_msg_head head;
+	uint32_t endpoint;
+	uint32_t timeout_ms;
+	struct cn_msg_place data;
+	uint64_t capacity; /* 0 .. COLLNET_MESSAGE_MAX */
+};
+
+/* -> STATS_REPLY */
+struct cn_msg_stats {
+	struct cn_msg_head head;
+	uint32_t reset_peak; /* 0, 1 */
+	uint32_t zero;
+};
+
+/* NODES and JOBS ask for the entries `first` .. of a table. -> NODE_TABLE, JOB_TABLE */
+struct cn_msg_table {
+	struct cn_msg_head head;
+	uint32_t first;
+	uint32_t zero;
+};
+
+struct cn_msg_welcome {
+	struct cn_msg_head head;
+	int32_t status;
+	uint32_t version; /* of the daemon */
+	char node[CN_MSG_NAME];
+	char text[CN_ERR_TEXT];
+};
+
+struct cn_msg_reply {
+	struct cn_msg_head head;
+	int32_t status;
+	uint32_t zero;
+	uint64_t value;
+	char text[CN_ERR_TEXT];
+};
+
+/* The end of a request; the last three fields but one belong to a RECV. */
+struct cn_msg_done {
+	struct cn_msg_head head;
+	int32_t status;
+	uint32_t from_endpoint;
+	uint64_t bytes; /* length of the message */
+	char from_node[CN_MSG_NAME];
+	char text[CN_ERR_TEXT];
+};
+
+struct cn_msg_rank_names {
+	struct cn_msg_head head;
+	uint32_t nodes; /* of the team */
+	uint32_t count; /* names that follow, of ranks first .. first + count - 1 */
+	char names[CN_MSG_PAGE][CN_MSG_NAME];
+};
+
+struct cn_msg_stats_reply {
+	struct cn_msg_head head;
+	struct collnet_stats stats;
+};
+
+struct cn_msg_node_table {
+	struct cn_msg_head head;
+	uint32_t total; /* entries of the whole table */
+	uint32_t count; /* entries that follow */
+	struct collnet_node_info nodes[CN_MSG_PAGE];
+};
+
+struct cn_msg_job_table {
+	struct cn_msg_head head;
+	uint32_t total;
+	uint32_t count;
+	struct collnet_job_info jobs[CN_MSG_PAGE];
+};
+
+/* Big enough for any message. */
+union cn_msg {
+	struct cn_msg_head head;
+	struct cn_msg_hello hello;
+	struct cn_msg_region region;
+	struct cn_msg_unregion unregion;
+	struct cn_msg_join join;
+	struct cn_msg_leave leave;
+	struct cn_msg_ranks ranks;
+	struct cn_msg_coll coll;
+	struct cn_msg_open open;
+	struct cn_msg_close close;
+	struct cn_msg_send send;
+	struct cn_msg_recv recv;
+	struct cn_msg_stats stats;
+	struct cn_msg_table table;
+	struct cn_msg_welcome welcome;
+	struct cn_msg_reply reply;
+	struct cn_msg_done done;
+	struct cn_msg_rank_names rank_names;
+	struct cn_msg_stats_reply stats_reply;
+	struct cn_msg_node_table node_table;
+	struct cn_msg_job_table job_table;
+};
+
+/* The size of messages of a type; 0: there is no such type. */
+size_t cn_msg_size(uint32_t type);
+
+/*
+ * Whether `len` bytes in *m are a message that may be used. NULL: yes; else what is wrong with
+ * it. from_daemon: which side it came from.
+ */
+const char *cn_msg_check(const union cn_msg *m, size_t len, bool from_daemon);
+
+/*
+ * Whether buffers may be given to an operation: not NULL where bytes are needed, block and
+ * totals within bounds, no overlap but an allgather's own block. COLLNET_OK or COLLNET_EINVAL.
+ * `op` is an enum cn_op_kind.
+ */
+int cn_check_buffers(uint32_t op, const void *send, const void *recv, uint64_t bytes, uint32_t rank,
+		     uint32_t ranks, struct cn_err *err);
+
+#endif

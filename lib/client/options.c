@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Options of a context from the environment.
+ */
+#include "client/env.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/msg.h"
+
+#define DEFAULT_TIMEOUT 30000u
+#define DEFAULT_ETHERTYPE 0x88B5u
+
+const char *cn_getenv(void *arg, const char *name)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+/* An unset or empty variable says nothing. */
+static const char *value(cn_getenv_fn get, void *arg, const char *name)
+{
+	const char *v = get(arg, name);
+
+	return v == NULL || v[0] == '\0' ? NULL : v;
+}
+
+bool cn_parse_ethertype(const char *text, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	if (strncmp(text, "0x", 2) != 0 && strncmp(text, "0X", 2) != 0) {
+		return cn_parse_uint(text, 0x0600, 0xFFFF, out);
+	}
+	text += 2;
+	if (text[0] == '\0' || strlen(text) > 4) {
+		return false;
+	}
+	for (; *text != '\0'; text++) {
+		const char *digits = "0123456789abcdef";
+		const char *d = strchr(digits, *text | 0x20);
+
+		if (d == NULL || (*text >= 'A' && *text <= 'Z' && d < digits + 10)) {
+			return false;
+		}
+		v = v * 16 + (uint64_t)(d - digits);
+	}
+	*out = v;
+	return v >= 0x0600;
+}
+
+static int bad(struct cn_err *err, const char *name, const char *v, const char *expected)
+{
+	return cn_fail(err, COLLNET_EINVAL, "%s is '%.40s' in the environment: %s is expected", name, v,
+		       expected);
+}
+
+/* Keeps the first complaint. */
+static void note(int *rc, struct cn_err *err, const char *name, const char *v, const char *expected)
+{
+	if (*rc == COLLNET_OK) {
+		*rc = bad(err, name, v, expected);
+	}
+}
+
+int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, struct cn_err *err)
+{
+	int rc = COLLNET_OK;
+	const char *v;
+	uint64_t n;
+
+	memset(o, 0, sizeof(*o));
+	o->size = sizeof(*o);
+	o->ethertype = DEFAULT_ETHERTYPE;
+	o->timeout_ms = DEFAULT_TIMEOUT;
+	o->socket = value(get, arg, "COLLNET_SOCKET");
+	o->interface = value(get, arg, "COLLNET_INTERFACE");
+	o->link = value(get, arg, "COLLNET_LINK");
+	o->node = value(get, arg, "COLLNET_NODE");
+	o->topology = value(get, arg, "COLLNET_TOPOLOGY");
+
+	v = value(get, arg, "COLLNET_MODE");
+	if (v != NULL && strcmp(v, "daemon") == 0) {
+		o->mode = COLLNET_MODE_DAEMON;
+	} else if (v != NULL && strcmp(v, "direct") == 0) {
+		o->mode = COLLNET_MODE_DIRECT;
+	} else if (v != NULL) {
+		note(&rc, err, "COLLNET_MODE", v, "'daemon' or 'direct'");
+	}
+	v = value(get, arg, "COLLNET_CLUSTER");
+	if (v != NULL && cn_parse_uint(v, 0, 65535, &n)) {
+		o->cluster = (uint16_t)n;
+	} else if (v != NULL) {
+		note(&rc, err, "COLLNET_CLUSTER", v, "a number from 0 to 65535");
+	}
+	v = value(get, arg, "COLLNET_ETHERTYPE");
+	if (v != NULL && cn_parse_ethertype(v, &n)) {
+		o->ethertype = (uint16_t)n;
+	} else if (v != NULL) {
+		note(&rc, err, "COLLNET_ETHERTYPE", v, "a number from 0x0600 to 0xFFFF");
+	}
+	v = value(get, arg, "COLLNET_TIMEOUT");
+	if (v != NULL && cn_parse_uint(v, 1, CN_MSG_TIMEOUT_MAX, &n)) {
+		o->timeout_ms = (uint32_t)n;
+	} else if (v != NULL) {
+		note(&rc, err, "COLLNET_TIMEOUT", v, "milliseconds from 1 to 86400000");
+	}
+	v = value(get, arg, "COLLNET_SPIN");
+	if (v != NULL && cn_parse_uint(v, 0, 1, &n)) {
+		o->spin = (int)n;
+	} else if (v != NULL) {
+		note(&rc, err, "COLLNET_SPIN", v, "0 or 1");
+	}
+	return rc;
+}
+
+void collnet_options_init(struct collnet_options *o)
+{
+	if (o != NULL) {
+		/* collnet_open() complains about a variable that is wrong. */
+		cn_options_from(cn_getenv, NULL, o, NULL);
+	}
+}

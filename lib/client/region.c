@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory shared with the daemon: collnet_alloc()'s, and regions for copies of the caller's other
+ * memory. The latter are kept when a request is done with them; a new one is made only when no
+ * free one is big enough, in place of the biggest of these, so that there are never more of them
+ * than requests at a time.
+ */
+#include "client/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#define COPY_MIN ((uint64_t)64 << 10)
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) / page * page;
+}
+
+/* A memfd of this size that can never shrink under the daemon's hands. */
+static int sealed_memory(uint64_t bytes)
+{
+	int fd = memfd_create("collnet", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int e;
+
+	if (fd < 0 && errno == EINVAL) { /* kernels before 6.3 */
+		fd = memfd_create("collnet", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	}
+	if (fd >= 0 && (ftruncate(fd, (off_t)bytes) != 0 ||
+			fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
+		e = errno;
+		close(fd);
+		errno = e;
+		return -1;
+	}
+	return fd;
+}
+
+int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .region = number };
+	void *p = MAP_FAILED;
+	int fd, rc;
+
+	m.bytes = whole_pages(bytes);
+	if (m.bytes > CN_MSG_BYTES - d->bytes) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "%llu bytes of shared memory are more than the %llu that are left to this "
+			       "context", (unsigned long long)bytes,
+			       (unsigned long long)(CN_MSG_BYTES - d->bytes));
+	}
+	fd = sealed_memory(m.bytes);
+	if (fd >= 0) {
+		p = mmap(NULL, m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	}
+	if (p == MAP_FAILED) {
+		rc = cn_fail(err, COLLNET_ENOMEM, "%llu bytes of shared memory: %s",
+			     (unsigned long long)bytes, strerror(errno));
+	} else {
+		rc = cn_socket_ask(c, &m, sizeof(m), fd, CN_MSG_REPLY, err);
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	if (rc != COLLNET_OK) {
+		if (p != MAP_FAILED) {
+			munmap(p, m.bytes);
+		}
+		return rc;
+	}
+	d->regions[number].p = p;
+	d->regions[number].bytes = m.bytes;
+	d->regions[number].busy = false;
+	d->bytes += m.bytes;
+	return COLLNET_OK;
+}
+
+void cn_region_destroy(struct collnet *c, uint32_t number)
+{
+	struct cn_daemon_side *d = c->impl;
+	struct cn_region *r = &d->regions[number];
+	struct cn_msg_unregion m = { .head = { .type = CN_MSG_UNREGION }, .region = number };
+
+	if (r->p == NULL) {
+		return;
+	}
+	if (c->gone.code == COLLNET_OK && d->fd >= 0) {
+		cn_socket_send(c, &m, sizeof(m), -1, NULL);
+	}
+	munmap(r->p, r->bytes);
+	d->bytes -= r->bytes;
+	r->p = NULL;
+}
+
+bool cn_region_find(struct collnet *c, const void *p, uint64_t len, struct cn_msg_place *out)
+{
+	struct cn_daemon_side *d = c->impl;
+	const uintptr_t at = (uintptr_t)p;
+
+	for (uint32_t i = 0; i < CN_MSG_USER_REGIONS; i++) {
+		const struct cn_region *r = &d->regions[i];
+		const uintptr_t begin = (uintptr_t)r->p;
+
+		if (r->p != NULL && at >= begin && at - begin < r->bytes &&
+		    len <= r->bytes - (at - begin)) {
+			out->region = i;
+			out->offset = at - begin;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Sizes for copies come in quarters of powers of two, so that growing needs are soon met. */
+static uint64_t copy_size(uint64_t bytes)
+{
+	uint64_t size = COPY_MIN;
+
+	while (size <= bytes / 2) {
+		size *= 2;
+	}
+	return (bytes + size / 4 - 1) / (size / 4) * (size / 4);
+}
+
+int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	uint32_t fit = CN_MSG_REGIONS, small = CN_MSG_REGIONS, empty = CN_MSG_REGIONS;
+	uint64_t size = bytes < COPY_MIN ? COPY_MIN : copy_size(bytes);
+	int rc;
+
+	for (uint32_t i = CN_MSG_USER_REGIONS; i < CN_MSG_REGIONS; i++) {
+		const struct cn_region *r = &d->regions[i];
+
+		if (r->p == NULL) {
+			empty = empty < CN_MSG_REGIONS ? empty : i;
+		} else if (r->busy) {
+			continue;
+		} else if (r->bytes < bytes) {
+			small = small == CN_MSG_REGIONS || r->bytes > d->regions[small].bytes ? i : small;
+		} else {
+			fit = fit == CN_MSG_REGIONS || r->bytes < d->regions[fit].bytes ? i : fit;
+		}
+	}
+	if (fit == CN_MSG_REGIONS) {
+		if (small != CN_MSG_REGIONS) {
+			cn_region_destroy(c, small);
+			empty = small;
+		}
+		/* There are as many numbers as requests. */
+		rc = cn_region_create(c, empty, size, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+		fit = empty;
+	}
+	d->regions[fit].busy = true;
+	*number = fit;
+	return COLLNET_OK;
+}
+
+void cn_region_release(struct collnet *c, uint32_t number)
+{
+	struct cn_daemon_side *d = c->impl;
+
+	d->regions[number].busy = false;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's end of the daemon's socket: whole messages out and in, and the certainty that
+ * no call hangs on a daemon that is gone or stuck.
+ */
+#include "client/daemon.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PATIENCE (5000 * CN_MS) /* for answers that need nobody but the daemon */
+
+void cn_socket_gone(struct collnet *c, int code, const char *what)
+{
+	struct cn_daemon_side *d = c->impl;
+	struct cn_err why;
+
+	cn_fail(&why, code, "collnetd on this node %s (socket %s)", what, d->path);
+	if (d->fd >= 0) {
+		close(d->fd);
+		d->fd = -1;
+	}
+	cn_context_gone(c, &why);
+}
+
+static int wait_for(int fd, short events, cn_time until)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	cn_time now = cn_now();
+	struct timespec ts;
+
+	if (now >= until) {
+		return 0;
+	}
+	ts.tv_sec = (time_t)((until - now) / 1000000000u);
+	ts.tv_nsec = (long)((until - now) % 1000000000u);
+	return ppoll(&p, 1, &ts, NULL);
+}
+
+/*
+ * One message into d->in. 1: it is there, and well-formed; 0: none now; -1: the context is gone.
+ */
+static int receive(struct collnet *c)
+{
+	struct cn_daemon_side *d = c->impl;
+	const char *wrong;
+	ssize_t n;
+
+	if (d->fd < 0) {
+		return -1;
+	}
+	do {
+		n = recv(d->fd, &d->in, sizeof(d->in), MSG_DONTWAIT | MSG_TRUNC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN) {
+		return 0;
+	}
+	if (n <= 0) {
+		cn_socket_gone(c, COLLNET_EDAEMON, "went away");
+		return -1;
+	}
+	wrong = cn_msg_check(&d->in, (size_t)n, true);
+	if (wrong != NULL) {
+		cn_log(COLLNET_LOG_ERROR, "message from collnetd: %s", wrong);
+		cn_socket_gone(c, COLLNET_EPROTO, "sent a message that makes no sense");
+		return -1;
+	}
+	return 1;
+}
+
+/* A request's end. False: there is no such request, and the context is gone. */
+static bool take_done(struct collnet *c)
+{
+	struct cn_daemon_side *d = c->impl;
+	const struct cn_msg_done *m = &d->in.done;
+	struct collnet_request *r = &c->requests[m->head.tag];
+
+	if (r->state != CN_REQUEST_PENDING) {
+		cn_socket_gone(c, COLLNET_EPROTO, "ended a request that was not pending");
+		return false;
+	}
+	memcpy(r->received.from.node, m->from_node, sizeof(r->received.from.node));
+	r->received.from.endpoint = (uint16_t)m->from_endpoint;
+	r->received.bytes = m->bytes;
+	cn_request_done(r, m->status, m->text);
+	return true;
+}
+
+void cn_socket_progress(struct collnet *c, cn_time until)
+{
+	struct cn_daemon_side *d = c->impl;
+	bool some = false;
+	int got;
+
+	for (;;) {
+		got = receive(c);
+		if (got < 0) {
+			return;
+		}
+		if (got > 0) {
+			if (d->in.head.type != CN_MSG_DONE) {
+				cn_socket_gone(c, COLLNET_EPROTO, "answered what was not asked");
+				return;
+			}
+			if (!take_done(c)) {
+				return;
+			}
+			some = true;
+			continue;
+		}
+		if (some || until == 0 || wait_for(d->fd, POLLIN, until) <= 0) {
+			return;
+		}
+		until = 0; /* having waited once, only take what is there */
+	}
+}
+
+int cn_socket_send(struct collnet *c, const void *m, size_t len, int fd, struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	const cn_time until = cn_now() + PATIENCE;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)m, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n = -1;
+
+	if (fd >= 0) {
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control.space);
+		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(fd));
+	}
+	while (d->fd >= 0) {
+		n = sendmsg(d->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n == (ssize_t)len) {
+			return COLLNET_OK;
+		}
+		if (n < 0 && errno == EAGAIN) {
+			/* What it has sent meanwhile is taken in later: the daemon never waits for us. */
+			if (cn_now() >= until) {
+				cn_socket_gone(c, COLLNET_EDAEMON, "does not take requests");
+			} else {
+				wait_for(d->fd, POLLOUT, until);
+			}
+		} else if (n >= 0 || errno != EINTR) {
+			cn_socket_gone(c, COLLNET_EDAEMON, "went away");
+		}
+	}
+	return cn_fail(err, c->gone.code, "%s", c->gone.text);
+}
+
+int cn_socket_ask(struct collnet *c, void *m, size_t len, int fd, enum cn_msg_type answer,
+		  struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	struct cn_msg_head *head = m;
+	const cn_time until = cn_now() + PATIENCE;
+	int got, rc;
+
+	head->tag = ++d->tag;
+	rc = cn_socket_send(c, m, len, fd, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	while (c->gone.code == COLLNET_OK) {
+		got = receive(c);
+		if (got > 0 && d->in.head.type == CN_MSG_DONE) {
+			take_done(c);
+		} else if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == CN_MSG_REPLY &&
+			   d->in.reply.status != COLLNET_OK) {
+			return cn_fail(err, d->in.reply.status, "%s", d->in.reply.text);
+		} else if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == answer) {
+			return COLLNET_OK;
+		} else if (got > 0) {
+			cn_socket_gone(c, COLLNET_EPROTO, "answered what was not asked");
+		} else if (got == 0 && cn_now() >= until) {
+			cn_socket_gone(c, COLLNET_EDAEMON, "does not answer");
+		} else if (got == 0) {
+			wait_for(d->fd, POLLIN, until);
+		}
+	}
+	return cn_fail(err, c->gone.code, "%s", c->gone.text);
+}
+
+static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err *err)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	/* A full backlog makes connect() wait, but not for ever. */
+	const struct timeval patience = { .tv_sec = PATIENCE / (1000 * CN_MS) };
+	int e;
+
+	if (strlen(path) >= sizeof(sun.sun_path)) {
+		return cn_fail(err, COLLNET_EINVAL, "the socket's path is longer than %zu: %.100s...",
+			       sizeof(sun.sun_path) - 1, path);
+	}
+	memcpy(sun.sun_path, path, strlen(path) + 1);
+	memcpy(d->path, path, strlen(path) + 1);
+	d->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (d->fd < 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
+	}
+	setsockopt(d->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	while (connect(d->fd, (const struct sockaddr *)&sun, sizeof(sun)) != 0) {
+		e = errno;
+		if (e == EINTR) {
+			continue;
+		}
+		if (e == EACCES || e == EPERM) {
+			return cn_fail(err, COLLNET_EPERM, "no permission to use collnetd's socket %s",
+				       path);
+		}
+		if (e == EAGAIN) {
+			return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not answer", path);
+		}
+		return cn_fail(err, COLLNET_EDAEMON,
+			       "no collnetd at %s: start it with 'collnetd -i IFACE', or set COLLNET_SOCKET",
+			       path);
+	}
+	return COLLNET_OK;
+}
+
+int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	struct cn_msg_hello hello = {
+		.head = { .type = CN_MSG_HELLO },
+		.magic = CN_MSG_MAGIC,
+		.version = CN_MSG_VERSION,
+	};
+	int rc = connect_to(d, path, err);
+
+	if (rc == COLLNET_OK) {
+		rc = cn_socket_ask(c, &hello, sizeof(hello), -1, CN_MSG_WELCOME, err);
+	}
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (d->in.welcome.status != COLLNET_OK) {
+		return cn_fail(err, d->in.welcome.status, "%s", d->in.welcome.text);
+	}
+	memcpy(c->node, d->in.welcome.node, sizeof(c->node));
+	return COLLNET_OK;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Putting link, topology, engine and driver together, and taking them apart.
+ */
+#include "client/station.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "topo/topo.h"
+
+#define MTU_MAX 65000u
+
+static cn_time now_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
+}
+
+int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
+{
+	char name[256];
+
+	if (gethostname(name, sizeof(name)) != 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "the host name: %s", strerror(errno));
+	}
+	name[sizeof(name) - 1] = '\0';
+	if (!cn_valid_name(name)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "the host name '%.80s' is no node name (1 to %d characters of A-Z a-z "
+			       "0-9 . _ : @ / -): name the node by --node or COLLNET_NODE",
+			       name, COLLNET_NAME_MAX);
+	}
+	memcpy(out, name, strlen(name) + 1);
+	return COLLNET_OK;
+}
+
+/* The process that listens on the lock, by asking it for its credentials; 0: it did not tell. */
+static pid_t lock_holder(const struct sockaddr_un *name, socklen_t len, uid_t *uid)
+{
+	struct ucred cred = { .pid = 0 };
+	socklen_t size = sizeof(cred);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0) {
+		return 0;
+	}
+	if (connect(fd, (const struct sockaddr *)name, len) != 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0) {
+		cred.pid = 0;
+	}
+	close(fd);
+	*uid = cred.uid;
+	return cred.pid;
+}
+
+int cn_station_lock(const char *interface, uint16_t ethertype, int *out, struct cn_err *err)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	unsigned int index = if_nametoindex(interface);
+	uid_t uid = 0;
+	socklen_t len;
+	pid_t pid;
+	int fd, n;
+
+	if (index == 0) {
+		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", interface);
+	}
+	n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "collnet/%u/%04x", index, ethertype);
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
+	}
+	if (bind(fd, (struct sockaddr *)&name, len) == 0 && listen(fd, 8) == 0) {
+		*out = fd;
+		return COLLNET_OK;
+	}
+	n = errno;
+	close(fd);
+	if (n != EADDRINUSE) {
+		return cn_fail(err, COLLNET_ESYSTEM, "the lock of interface %s: %s", interface,
+			       strerror(n));
+	}
+	pid = lock_holder(&name, len, &uid);
+	if (pid == 0) {
+		return cn_fail(err, COLLNET_EIFACE,
+			       "interface %s is used by another collnetd or direct program with EtherType "
+			       "0x%04x: stop it, or choose another --ethertype",
+			       interface, ethertype);
+	}
+	return cn_fail(err, COLLNET_EIFACE,
+		       "interface %s is used by another collnetd or direct program (process %ld of user "
+		       "%lu) with EtherType 0x%04x: stop it, or choose another --ethertype",
+		       interface, (long)pid, (unsigned long)uid, ethertype);
+}
+
+/* Never 0, and another one at every start, also of two processes in the same nanosecond. */
+static uint64_t new_epoch(void)
+{
+	uint64_t e = now_of(CLOCK_REALTIME) ^ cn_mix64((uint64_t)getpid());
+
+	return e != 0 ? e : 1;
+}
+
+static int read_topology(const struct cn_station_config *config, struct cn_station *s,
+			 struct cn_err *err)
+{
+	uint32_t vertex;
+	int rc;
+
+	if (config->topology == NULL) {
+		return COLLNET_OK;
+	}
+	rc = cn_topo_read(config->topology, &s->topo, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	vertex = cn_topo_find(s->topo, s->node);
+	if (vertex == CN_TOPO_NONE || s->topo->vertices[vertex].is_switch) {
+		return cn_fail(err, COLLNET_ETOPO,
+			       "%s: there is no host '%s': add it, or name this node by --node or "
+			       "COLLNET_NODE",
+			       config->topology, s->node);
+	}
+	return COLLNET_OK;
+}
+
+static int make_engine(const struct cn_station_config *config, struct cn_station *s,
+		       struct cn_err *err)
+{
+	struct cn_engine_config ec;
+	int rc;
+
+	cn_engine_config_init(&ec);
+	memcpy(ec.node.mac, s->link->mac, sizeof(ec.node.mac));
+	ec.node.ethertype = config->ethertype;
+	ec.node.cluster = config->cluster;
+	ec.node.epoch = new_epoch();
+	ec.node.mtu = s->link->mtu < MTU_MAX ? s->link->mtu : MTU_MAX;
+	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
+	ec.topo = s->topo;
+	ec.window = config->window;
+	rc = cn_engine_new(&ec, &s->engine, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	return cn_driver_new(s->link, s->engine, &s->driver, err);
+}
+
+int cn_station_open(const struct cn_station_config *config, struct cn_station *s,
+		    struct cn_err *err)
+{
+	struct cn_link_config lc = {
+		.kind = config->link,
+		.interface = config->interface,
+		.ethertype = config->ethertype,
+	};
+	int rc = COLLNET_OK;
+
+	memset(s, 0, sizeof(*s));
+	if (config->node == NULL) {
+		rc = cn_host_name(s->node, err);
+	} else if (!cn_valid_name(config->node)) {
+		rc = cn_fail(err, COLLNET_EINVAL,
+			     "'%.80s' is no node name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
+			     config->node, COLLNET_NAME_MAX);
+	} else {
+		snprintf(s->node, sizeof(s->node), "%s", config->node);
+	}
+	if (rc == COLLNET_OK) {
+		rc = read_topology(config, s, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_link_open(&lc, &s->link, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_station_lock(s->link->interface, config->ethertype, &s->lock_fd, err);
+		s->locked = rc == COLLNET_OK;
+	}
+	if (rc == COLLNET_OK) {
+		rc = make_engine(config, s, err);
+	}
+	if (rc != COLLNET_OK) {
+		cn_station_close(s, 0);
+	}
+	return rc;
+}
+
+bool cn_station_flush(struct cn_station *s, cn_time until)
+{
+	for (;;) {
+		cn_time now = now_of(CLOCK_MONOTONIC);
+		int work = cn_driver_turn(s->driver, now);
+		struct pollfd p = { .fd = s->link->send_fd, .events = POLLOUT };
+
+		if (work < 0) {
+			return false;
+		}
+		if (work == 0 && !cn_driver_blocked(s->driver)) {
+			return true;
+		}
+		if (now >= until) {
+			return false;
+		}
+		if (work == 0) {
+			poll(&p, 1, (int)((until - now) / CN_MS) + 1);
+		}
+	}
+}
+
+void cn_station_close(struct cn_station *s, cn_time linger)
+{
+	if (s->driver != NULL) {
+		cn_time now = now_of(CLOCK_MONOTONIC);
+
+		cn_engine_shutdown(s->engine, now);
+		cn_station_flush(s, now + linger);
+		cn_driver_free(s->driver);
+	}
+	if (s->engine != NULL) {
+		cn_engine_free(s->engine);
+	}
+	if (s->link != NULL) {
+		cn_link_close(s->link);
+	}
+	if (s->topo != NULL) {
+		cn_topo_free(s->topo);
+	}
+	if (s->locked) {
+		close(s->lock_fd);
+	}
+	memset(s, 0, sizeof(*s));
+}
+
+void cn_usage(uint64_t *cpu_ns, uint64_t *rss_bytes)
+{
+	static const char field[] = "RssShmem:";
+	unsigned long long size = 0, resident = 0, shared_kib = 0;
+	struct rusage u;
+	char line[256];
+	FILE *f;
+
+	if (getrusage(RUSAGE_SELF, &u) == 0) {
+		*cpu_ns = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000u +
+			  (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000u;
+	}
+	f = fopen("/proc/self/statm", "re");
+	if (f != NULL) {
+		if (fscanf(f, "%llu %llu", &size, &resident) != 2) {
+			resident = 0;
+		}
+		fclose(f);
+	}
+	f = fopen("/proc/self/status", "re");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		if (strncmp(line, field, sizeof(field) - 1) == 0) {
+			shared_kib = strtoull(line + sizeof(field) - 1, NULL, 10);
+			break;
+		}
+	}
+	if (f != NULL) {
+		fclose(f);
+	}
+	resident *= (unsigned long long)sysconf(_SC_PAGESIZE);
+	*rss_bytes = resident > shared_kib * 1024 ? resident - shared_kib * 1024 : 0;
+}
+
+void cn_station_stats(struct cn_station *s, struct collnet_stats *out, bool reset_peak)
+{
+	struct cn_link_counters counters = { .ring_drops = 0 };
+
+	memset(out, 0, sizeof(*out));
+	out->size = sizeof(*out);
+	cn_engine_stats(s->engine, out, reset_peak);
+	cn_link_counters(s->link, &counters);
+	out->ring_drops = counters.ring_drops;
+	cn_usage(&out->cpu_ns, &out->rss_bytes);
+}

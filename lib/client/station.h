@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A node on the network: link, topology, engine and driver put together, as collnetd and the
+ * direct mode both need them.
+ *
+ * One station an interface and EtherType at a time: two would each acknowledge the other's
+ * frames under the same address. An abstract socket named after both is the lock; it is gone with
+ * its process, whatever happens to that, and network namespaces have their own.
+ */
+#ifndef CN_STATION_H
+#define CN_STATION_H
+
+#include "link/driver.h"
+
+struct cn_station_config {
+	const char *interface; /* NULL: the only one */
+	const char *link;      /* NULL: packet */
+	const char *node;      /* NULL: the host name */
+	const char *topology;  /* file; NULL: none */
+	uint16_t cluster, ethertype;
+	uint32_t window; /* COLLNET_WINDOW_AUTO, _OFF, or frames */
+};
+
+struct cn_station {
+	char node[COLLNET_NAME_MAX + 1];
+	bool locked;
+	int lock_fd; /* if locked */
+	struct cn_link *link;
+	struct cn_topo *topo;
+	struct cn_engine *engine;
+	struct cn_driver *driver;
+};
+
+/* On failure nothing stays open. COLLNET_EIFACE also for an interface that is taken. */
+int cn_station_open(const struct cn_station_config *config, struct cn_station *s,
+		    struct cn_err *err);
+/*
+ * Shuts the engine down if it was not, and says goodbye on the wire for at most `linger`. A
+ * station of zeroes is closed already.
+ */
+void cn_station_close(struct cn_station *s, cn_time linger);
+/* Sends what waits, at most until `until`; true: all is on its way. */
+bool cn_station_flush(struct cn_station *s, cn_time until);
+/* The engine's counters and those of the link and the process. */
+void cn_station_stats(struct cn_station *s, struct collnet_stats *out, bool reset_peak);
+
+/* ---- pieces of it --------------------------------------------------------------------- */
+
+/* The host name as a node name. */
+int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err);
+/* The lock: a descriptor to keep, or COLLNET_EIFACE with the holder's process. */
+int cn_station_lock(const char *interface, uint16_t ethertype, int *fd, struct cn_err *err);
+/*
+ * Processor time of this process, and its resident memory without the clients' buffers (shared
+ * memory is its owner's).
+ */
+void cn_usage(uint64_t *cpu_ns, uint64_t *rss_bytes);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Teams and their collective operations: arguments checked, then to the backend.
+ */
+#include "collnet/collnet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/backend.h"
+#include "client/env.h"
+
+void collnet_team_options_init(struct collnet_team_options *o)
+{
+	/* What o->job points to: of the thread, until the next call. */
+	static _Thread_local struct cn_place place;
+
+	if (o == NULL) {
+		return;
+	}
+	memset(o, 0, sizeof(*o));
+	o->size = sizeof(*o);
+	/* On an error ranks stays 0, and collnet_team_create() says what is wrong. */
+	if (cn_place_from(cn_getenv, NULL, &place, NULL) == COLLNET_OK) {
+		o->job = place.job[0] != '\0' ? place.job : NULL;
+		o->rank = place.rank;
+		o->ranks = place.ranks;
+	}
+}
+
+/*
+ * The job's name when nobody said one: a team of one rank is nobody else's, and all other
+ * nameless ones are the same job.
+ */
+static void default_job(const struct collnet *c, const struct collnet_team_options *o, char *out,
+			size_t size)
+{
+	if (o->ranks == 1) {
+		snprintf(out, size, "single-%ld-%.40s", (long)getpid(), c->node);
+	} else {
+		snprintf(out, size, "default");
+	}
+}
+
+static int settle_team(struct collnet *c, const struct collnet_team_options *o,
+		       struct collnet_team_options *out, char *job, size_t size)
+{
+	struct cn_place place;
+	int rc;
+
+	collnet_team_options_init(out);
+	if (o != NULL) {
+		rc = cn_options_copy(out, sizeof(*out), o, o->size, "struct collnet_team_options",
+				     &c->err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+	}
+	if (out->ranks == 0) {
+		rc = cn_place_from(cn_getenv, NULL, &place, &c->err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+	}
+	if (out->ranks < 1 || out->ranks > COLLNET_RANKS_MAX || out->rank >= out->ranks) {
+		return cn_fail(&c->err, COLLNET_EINVAL,
+			       "rank %u of %u: there can be 1 to %d ranks, numbered from 0", out->rank,
+			       out->ranks, COLLNET_RANKS_MAX);
+	}
+	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
+		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is possible",
+			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
+	}
+	if (out->timeout_ms == 0) {
+		out->timeout_ms = c->timeout_ms;
+	}
+	if (out->job == NULL) {
+		default_job(c, out, job, size);
+	} else if (!cn_valid_name(out->job)) {
+		return cn_fail(&c->err, COLLNET_EINVAL,
+			       "'%.70s' is no job name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
+			       out->job, COLLNET_NAME_MAX);
+	} else {
+		snprintf(job, size, "%s", out->job);
+	}
+	return COLLNET_OK;
+}
+
+static void free_team(struct collnet_team *t)
+{
+	if (t->number < CN_MSG_TEAMS) {
+		t->c->teams[t->number] = NULL;
+	}
+	free(t->names);
+	free(t);
+}
+
+/* Memory and a place in the context's table. */
+static int new_team(struct collnet *c, const struct collnet_team_options *o, const char *job,
+		    struct collnet_team **out)
+{
+	struct collnet_team *t;
+	uint32_t i = 0;
+
+	while (i < CN_MSG_TEAMS && c->teams[i] != NULL) {
+		i++;
+	}
+	if (i == CN_MSG_TEAMS) {
+		return cn_fail(&c->err, COLLNET_ELIMIT, "this context has %u teams already",
+			       CN_MSG_TEAMS);
+	}
+	t = calloc(1, sizeof(*t));
+	if (t != NULL) {
+		t->names = calloc(o->ranks, sizeof(*t->names));
+	}
+	if (t == NULL || t->names == NULL) {
+		free(t);
+		return cn_fail(&c->err, COLLNET_ENOMEM, "no memory for a team of %u ranks", o->ranks);
+	}
+	t->c = c;
+	t->number = i;
+	t->rank = o->rank;
+	t->ranks = o->ranks;
+	snprintf(t->job, sizeof(t->job), "%s", job);
+	c->teams[i] = t;
+	*out = t;
+	return COLLNET_OK;
+}
+
+static int create_team(struct collnet *c, const struct collnet_team_options *given,
+		       struct collnet_team **out)
+{
+	struct collnet_team_options o;
+	char job[COLLNET_NAME_MAX + 1];
+	struct collnet_request *r;
+	struct collnet_team *t = NULL;
+	int rc = settle_team(c, given, &o, job, sizeof(job));
+
+	if (rc == COLLNET_OK) {
+		rc = new_team(c, &o, job, &t);
+	}
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
+	if (r == NULL) {
+		free_team(t);
+		return COLLNET_ELIMIT;
+	}
+	rc = c->backend->join(t, r, o.timeout_ms, &c->err);
+	if (rc != COLLNET_OK) {
+		cn_request_put(r);
+		free_team(t);
+		return rc;
+	}
+	rc = cn_request_finish(r);
+	if (rc == COLLNET_OK) {
+		rc = c->backend->ranks(t, &c->err);
+	}
+	if (rc != COLLNET_OK) {
+		c->backend->leave(t);
+		free_team(t);
+		return rc;
+	}
+	*out = t;
+	return COLLNET_OK;
+}
+
+int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, collnet_team_t **out)
+{
+	int rc = cn_enter(c);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (out == NULL) {
+		return cn_leave(c, cn_fail(&c->err, COLLNET_EINVAL, "collnet_team_create: out is NULL"));
+	}
+	return cn_leave(c, create_team(c, o, out));
+}
+
+void collnet_team_destroy(collnet_team_t *t)
+{
+	struct collnet *c;
+
+	if (t == NULL) {
+		return;
+	}
+	c = t->c;
+	pthread_mutex_lock(&c->lock); /* also of a broken context */
+	c->backend->leave(t);
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		if (c->requests[i].team == t) {
+			cn_request_done(&c->requests[i], COLLNET_ERANK, "this rank left the team");
+			c->requests[i].team = NULL;
+		}
+	}
+	free_team(t);
+	pthread_mutex_unlock(&c->lock);
+}
+
+uint32_t collnet_team_rank(const collnet_team_t *t)
+{
+	return t == NULL ? 0 : t->rank;
+}
+
+uint32_t collnet_team_size(const collnet_team_t *t)
+{
+	return t == NULL ? 0 : t->ranks;
+}
+
+uint32_t collnet_team_nodes(const collnet_team_t *t)
+{
+	return t == NULL ? 0 : t->nodes;
+}
+
+const char *collnet_team_node(const collnet_team_t *t, uint32_t rank)
+{
+	return t == NULL || rank >= t->ranks ? NULL : t->names[rank];
+}
+
+/* ---- collective operations ------------------------------------------------------------ */
+
+void collnet_coll_options_init(struct collnet_coll_options *o)
+{
+	if (o != NULL) {
+		memset(o, 0, sizeof(*o));
+		o->size = sizeof(*o);
+		o->contention_aware = 1;
+		o->window = COLLNET_WINDOW_AUTO;
+	}
+}
+
+static int settle_coll(struct collnet_team *t, const struct collnet_coll_options *o,
+		       struct collnet_coll_options *out)
+{
+	struct cn_err *err = &t->c->err;
+	int rc = COLLNET_OK;
+
+	collnet_coll_options_init(out);
+	if (o != NULL) {
+		rc = cn_options_copy(out, sizeof(*out), o, o->size, "struct collnet_coll_options", err);
+	}
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (out->algorithm != NULL && strlen(out->algorithm) >= CN_MSG_ALGORITHM) {
+		return cn_fail(err, COLLNET_EINVAL, "there is no algorithm '%.40s'", out->algorithm);
+	}
+	if ((unsigned)out->permutation > COLLNET_PERM_EDGE_COLOUR) {
+		return cn_fail(err, COLLNET_EINVAL, "permutation %d is none of collnet_permutation",
+			       (int)out->permutation);
+	}
+	if (out->window > 65535 && out->window != COLLNET_WINDOW_OFF) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a window of %u frames: 1 to 65535, COLLNET_WINDOW_AUTO or _OFF are possible",
+			       out->window);
+	}
+	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
+		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is possible",
+			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
+	}
+	if (out->timeout_ms == 0) {
+		out->timeout_ms = t->c->timeout_ms;
+	}
+	return COLLNET_OK;
+}
+
+/* Checks and posts; *out is the pending request. */
+static int post_coll(struct collnet_team *t, enum cn_op_kind op, const void *send, void *recv,
+		     size_t bytes, const struct collnet_coll_options *given,
+		     struct collnet_request **out)
+{
+	struct collnet *c = t->c;
+	struct collnet_coll_options o;
+	struct cn_coll_args a = { .op = op, .bytes = bytes };
+	struct collnet_request *r;
+	int rc = settle_coll(t, given, &o);
+
+	if (rc == COLLNET_OK) {
+		rc = cn_check_buffers(op, send, recv, bytes, t->rank, t->ranks, &c->err);
+	}
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	a.algorithm = o.algorithm;
+	a.permutation = o.permutation;
+	a.contention_aware = o.contention_aware != 0;
+	a.window = o.window;
+	a.send = bytes > 0 ? send : NULL;
+	a.recv = bytes > 0 ? recv : NULL;
+	r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
+	if (r == NULL) {
+		return COLLNET_ELIMIT;
+	}
+	a.deadline = r->deadline;
+	rc = c->backend->coll(t, r, &a, o.timeout_ms, &c->err);
+	if (rc != COLLNET_OK) {
+		cn_request_put(r);
+		return rc;
+	}
+	*out = r;
+	return COLLNET_OK;
+}
+
+static int run_coll(collnet_team_t *t, enum cn_op_kind op, const void *send, void *recv,
+		    size_t bytes, const struct collnet_coll_options *o)
+{
+	struct collnet_request *r;
+	int rc;
+
+	if (t == NULL) {
+		return cn_complain("the team is NULL");
+	}
+	rc = cn_enter(t->c);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	rc = post_coll(t, op, send, recv, bytes, o, &r);
+	return cn_leave(t->c, rc != COLLNET_OK ? rc : cn_request_finish(r));
+}
+
+static int start_coll(collnet_team_t *t, enum cn_op_kind op, const void *send, void *recv,
+		      size_t bytes, const struct collnet_coll_options *o, collnet_request_t **out)
+{
+	int rc;
+
+	if (t == NULL) {
+		return cn_complain("the team is NULL");
+	}
+	rc = cn_enter(t->c);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (out == NULL) {
+		return cn_leave(t->c, cn_fail(&t->c->err, COLLNET_EINVAL, "out is NULL"));
+	}
+	rc = post_coll(t, op, send, recv, bytes, o, out);
+	if (rc == COLLNET_OK) {
+		t->c->backend->progress(t->c, 0);
+	}
+	return cn_leave(t->c, rc);
+}
+
+int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		     const struct collnet_coll_options *o)
+{
+	return run_coll(t, CN_OP_ALLTOALL, send, recv, bytes, o);
+}
+
+int collnet_allgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		      const struct collnet_coll_options *o)
+{
+	return run_coll(t, CN_OP_ALLGATHER, send, recv, bytes, o);
+}
+
+int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o)
+{
+	return run_coll(t, CN_OP_BARRIER, NULL, NULL, 0, o);
+}
+
+int collnet_ialltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		      const struct collnet_coll_options *o, collnet_request_t **out)
+{
+	return start_coll(t, CN_OP_ALLTOALL, send, recv, bytes, o, out);
+}
+
+int collnet_iallgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		       const struct collnet_coll_options *o, collnet_request_t **out)
+{
+	return start_coll(t, CN_OP_ALLGATHER, send, recv, bytes, o, out);
+}
+
+int collnet_ibarrier(collnet_team_t *t, const struct collnet_coll_options *o,
+		     collnet_request_t **out)
+{
+	return start_coll(t, CN_OP_BARRIER, NULL, NULL, 0, o, out);
+}

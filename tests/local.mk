@@ -24,7 +24,8 @@ unit_tests = \
 	tests/unit/test_window
 
 # Programs that lab tests run on hosts.
-lab_programs =
+lab_programs = \
+	tests/lab/frames
 
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
 # corpus, so that the corpora are tests and need no clang.

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The lab: ranks and their environment, output, statuses, options.
+# run: user root asan
+# timeout: 120
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+# status EXPECTED ARGUMENT...: `collnet lab ARGUMENT...` ends with that status.
+status() {
+	expected=$1
+	shift
+	collnet lab "$@" >out 2>err </dev/null
+	got=$?
+	[ $got -eq "$expected" ] || {
+		cat out err
+		fail "status $got instead of $expected: collnet lab $*"
+	}
+}
+
+# Every rank once, node by node, each with its host.
+status 0 run --shape 2x2 --ranks-per-node 2 --no-daemons -- \
+	sh -c 'echo "$COLLNET_RANK/$COLLNET_SIZE $COLLNET_NODE $COLLNET_LAB $COLLNET_INTERFACE"'
+sort out >sorted
+cat >expected <<EOF
+0/8 h0 1 eth0
+1/8 h0 1 eth0
+2/8 h1 1 eth0
+3/8 h1 1 eth0
+4/8 h2 1 eth0
+5/8 h2 1 eth0
+6/8 h3 1 eth0
+7/8 h3 1 eth0
+EOF
+cmp sorted expected || { cat sorted; fail "the ranks are not as expected"; }
+
+# The worst status counts; signals as a shell says them.
+status 0 run --shape 3 --no-daemons -- true
+status 40 run --shape 3 --no-daemons -- sh -c 'exit $((COLLNET_RANK * 20))'
+status 139 run --shape 2 --no-daemons -- sh -c '[ $COLLNET_RANK = 0 ] || kill -SEGV $$'
+status 127 run --shape 1 --no-daemons -- /nonexistent/command
+has "/nonexistent/command" err
+status 124 run --shape 3 --no-daemons --timeout 1 -- \
+	sh -c '[ $COLLNET_RANK = 1 ] || sleep 1000'
+has "still running: rank 0, 2" err
+
+# Output: whole lines of all ranks, marked if asked; standard input is rank 0's.
+echo "from outside" | collnet lab run --shape 3 --tag --no-daemons -- \
+	sh -c 'cat; echo "error $COLLNET_RANK" >&2; printf "no newline"' >out 2>err ||
+	fail "status $?"
+sort out >sorted
+printf '%s\n' '[h0:0] from outside' '[h0:0] no newline' '[h1:1] no newline' \
+	'[h2:2] no newline' | cmp - sorted || { cat out; fail "output"; }
+printf '[h%d:%d] error %d\n' 0 0 0 1 1 1 2 2 2 >expected
+sort err | cmp - expected || { cat err; fail "standard error"; }
+
+# Hosts have their cable and nothing else: no addresses, no other interfaces.
+status 0 run --shape 2 --no-daemons --mtu 4000 -- ip -o addr show dev eth0
+[ ! -s out ] || { cat out; fail "eth0 has an address"; }
+status 0 run --shape 2 --no-daemons --mtu 4000 -- ip -o link
+has "eth0.* mtu 4000 .* state UP .*02:c0:11:00:00:00" out
+has "eth0.* mtu 4000 .* state UP .*02:c0:11:00:00:01" out
+[ "$(wc -l <out)" -eq 4 ] || fail "there is more than lo and eth0"
+
+# --ip: names and addresses, and only inside.
+before=$(hostname)
+status 0 run --shape 2x2 --ip --no-daemons -- \
+	sh -c 'echo "$(hostname) $(ip -o -4 addr show dev eth0)"; grep h3 /etc/hosts'
+for i in 0 1 2 3; do
+	has "^h$i .*10.77.0.$((i + 1))/16" out
+done
+[ "$(grep -c '^10.77.0.4 h3$' out)" -eq 4 ] || fail "/etc/hosts"
+[ "$(hostname)" = "$before" ] || fail "the host name changed outside"
+lacks 10.77.0.4 /etc/hosts
+
+# The shell is among the switches; lab-on and ip netns lead to the hosts.
+status 7 shell --shape 2x2 --no-daemons -- sh -c \
+	'ip -o link; lab-on h3 sh -c "echo node \$COLLNET_NODE"; ip netns exec h2 ip -o link; exit 7'
+has "s1-h0@" out
+has "s0-s2@" out
+has "^node h3" out
+has "02:c0:11:00:00:02" out
+
+# One line and status 2 for what cannot be meant.
+while read -r options; do
+	# shellcheck disable=SC2086 # words
+	status 2 $options
+	[ "$(wc -l <err)" -eq 1 ] || { cat err; fail "not one line: $options"; }
+done <<EOF
+run
+run --shape 2
+run --shape -- true
+run --shape 8y2 -- true
+run --shape 2 --topology x -- true
+run --shape 2 --rate fast -- true
+run --shape 2 --rate none --buffer 4 -- true
+run --shape 2 --loss 101% -- true
+run --shape 2 --loss x -- true
+run --shape 2 --mtu 10 -- true
+run --shape 2 --timeout 0 -- true
+run --shape 2 --ranks-per-node 0 -- true
+run --shape 2000 -- true
+run --nonsense
+run --topology /nonexistent -- true
+walk
+EOF
+COLLNETD=/nonexistent status 1 run --shape 2 -- true
+has "COLLNETD=/nonexistent" err
+status 0 run --help
+has "--uplink-buffer" out
+
+# Where namespaces are refused: status 77 and what to do about it.
+unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces &&
+	exec setpriv --bounding-set=-all --inh-caps=-all \
+		collnet lab run --shape 2 --no-daemons -- true' >out 2>err
+[ $? -eq 77 ] || { cat err; fail "no status 77 without namespaces"; }
+has "sysctl user.max_user_namespaces" err
+echo "ok"

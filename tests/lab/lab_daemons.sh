@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# How the lab treats its daemons, with a stand-in for collnetd that can misbehave on request.
+# timeout: 120
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+cat >stand-in <<'EOF'
+#!/bin/sh
+# Says that it is ready, ends on SIGTERM with $STATUS; other ends by $HOW.
+echo "stand-in: $*" >&2
+node= fd=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--node) node=$2 ;;
+	--ready-fd) fd=$2 ;;
+	esac
+	shift
+done
+case $HOW:$node in
+refuse:h1) echo "eth0 is made of wood" >&2; exit 1 ;;
+silent:h1) exec >&- ; eval "exec $fd>&-"; exit 0 ;;
+esac
+trap 'exit ${STATUS:-0}' TERM
+[ -z "$fd" ] || eval "echo READY >&$fd; exec $fd>&-"
+while :; do
+	sleep 1000 &
+	wait $!
+done
+EOF
+chmod 755 stand-in
+export COLLNETD="$PWD/stand-in" HOW STATUS
+
+# run EXPECTED COMMAND
+run() {
+	collnet lab run --shape 2x2 --keep-logs "$PWD" --daemon-arg "two words" -- sh -c "$2" >out 2>err
+	got=$?
+	[ $got -eq "$1" ] || { cat out err; fail "status $got instead of $1 (HOW=$HOW)"; }
+}
+
+HOW=well
+run 0 'test "$COLLNET_SOCKET" = "$COLLNET_LAB_DIR/$COLLNET_NODE.sock"'
+[ ! -s err ] || { cat err; fail "complaints about good daemons"; }
+for h in h0 h1 h2 h3; do
+	has "--foreground --interface eth0 --node $h --topology .*/topology --socket .*/$h.sock" $h.log
+	has "--user none two words --ready-fd" $h.log
+done
+
+# One that does not come up: its host, its last words, and no command is run.
+for HOW in refuse silent; do
+	run 1 'echo ran'
+	has "collnetd on h1 did not start" err
+	lacks ran out
+	[ $HOW = silent ] || has "^\[h1\] eth0 is made of wood" err
+done
+
+# One that ends badly makes the lab's status bad.
+HOW=well STATUS=9
+run 1 true
+has "collnetd on h2 ended with status 9" err
+STATUS=0
+
+# Tests may kill one and start it again, from any host.
+run 0 '
+	[ $COLLNET_RANK = 3 ] || exit 0
+	old=$(cat "$COLLNET_LAB_DIR/h1.daemon.pid")
+	kill -9 $old || exit 3
+	lab-daemon h1 || exit 4
+	new=$(cat "$COLLNET_LAB_DIR/h1.daemon.pid")
+	[ $new != $old ] && kill -0 $new || exit 5
+	# it is in its own host again
+	[ "$(lab-on h1 readlink /proc/self/ns/net)" = "$(readlink /proc/$new/ns/net)" ] || exit 6
+	[ "$(readlink /proc/self/ns/net)" != "$(readlink /proc/$new/ns/net)" ] || exit 7'
+has "collnetd on h1 was killed by signal 9" err
+echo "ok"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The lab's end: whatever happens to it, no process, network or file is left; two labs at once
+# do not meet.
+# run: user root
+# timeout: 120
+. "$(dirname "$0")/lib.sh"
+need_lab
+need pgrep
+
+marker=$(((0x$(od -An -N3 -tx1 /dev/urandom | tr -d ' ')) + 100000))
+
+# until_gone: no process sleeps for $marker seconds any more.
+until_gone() {
+	i=0
+	while pgrep -f "sleep $marker" >/dev/null; do
+		i=$((i + 1))
+		[ $i -lt 100 ] || fail "processes are left after $1: $(pgrep -fa "sleep $marker")"
+		sleep 0.1
+	done
+	[ ! -e /run/collnet-lab ] || fail "/run/collnet-lab is left after $1"
+	! ip netns list 2>/dev/null | grep -q '^h[0-9]' || fail "namespaces are left after $1"
+}
+
+# start: a lab in the background, up and running; its process in $lab.
+start() {
+	rm -f up
+	collnet lab run --shape 2x2 --no-daemons -- sh -c "
+		[ \$COLLNET_RANK != 3 ] || echo >up
+		(trap '' TERM INT HUP; exec setsid sleep $marker) &
+		exec sleep $marker" 2>err &
+	lab=$!
+	i=0
+	while [ ! -e up ]; do
+		i=$((i + 1))
+		[ $i -lt 200 ] || { cat err; fail "the lab did not come up"; }
+		sleep 0.1
+	done
+}
+
+for signal in KILL TERM HUP INT; do
+	start
+	kill -$signal $lab
+	wait $lab
+	got=$?
+	case $signal in
+	KILL) expected=137 ;;
+	TERM) expected=143 ;;
+	HUP) expected=143 ;; # handed on as SIGTERM
+	# A shell's background job ignores SIGINT from the start, unless the program asks for it.
+	INT) expected=143 ;;
+	esac
+	[ $got -eq $expected ] || fail "status $got after SIG$signal, not $expected"
+	until_gone SIG$signal
+done
+
+# The supervisor alone is killed: the lab ends too.
+start
+kill -KILL "$(pgrep -P $lab)"
+wait $lab
+[ $? -eq 137 ] || fail "the end of the supervisor is not seen"
+until_gone "the end of the supervisor"
+
+# The command ends, what it left in the background does not stay.
+collnet lab run --shape 2 --no-daemons -- sh -c "setsid sleep $marker & true" || fail "status $?"
+until_gone "the end of the command"
+
+# Two at once, with equal names and addresses inside.
+for i in 1 2; do
+	(
+		cd "$TMPDIR" || exit 1
+		collnet lab run --shape 4x2 --rate 50mbit --no-daemons --json -- sh -c '
+			if [ $COLLNET_RANK = 0 ]; then
+				exec frames receive zero 500
+			fi
+			exec frames send zero 02:c0:11:00:00:00 5 100' >out.$i 2>err.$i
+		echo $? >status.$i
+	) &
+done
+wait
+for i in 1 2; do
+	[ "$(cat status.$i)" = 0 ] || { cat err.$i; fail "lab $i of two ended with $(cat status.$i)"; }
+	has "received 35" out.$i
+done
+echo "ok"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The lab's wires: nothing lost without reason, rates kept, buffers of so many frames, random
+# loss, and every frame accounted for.
+# run: user root
+# timeout: 120
+. "$(dirname "$0")/lib.sh"
+need_lab
+need frames
+
+# sum WORD: the sum of the numbers behind WORD at the beginning of lines of out.
+sum() {
+	awk -v w="$1" '$1 == w { n += $2 } END { print n + 0 }' out
+}
+
+# run SENDERS COUNT BYTES OPTION...: ranks 1 .. SENDERS send COUNT frames each to rank 0.
+run() {
+	senders=$1 count=$2 bytes=$3
+	shift 3
+	collnet lab run --no-daemons --json "$@" -- sh -c "
+		if [ \$COLLNET_RANK = 0 ]; then
+			exec frames receive zero 1500
+		elif [ \$COLLNET_RANK -le $senders ]; then
+			exec frames send zero 02:c0:11:00:00:00 $count $bytes
+		fi" >out 2>err || { cat out err; fail "status $?"; }
+	received=$(sum received) sent=$(sum sent)
+	drops=$(json drops_total out) lost=$(json loss_dropped out)
+	[ "$(json nic_drops out)" -eq 0 ] || { cat out; fail "a network card lost frames"; }
+	[ $((received + drops + lost)) -eq "$sent" ] || {
+		cat out
+		fail "sent $sent, received $received, dropped $drops, lost $lost: not all accounted for"
+	}
+}
+
+# A single sender loses nothing, and does not exceed the rate: 400 frames of 1514 bytes, less the
+# bucket of about two at each end, take at least 396 * 605.6 us at 20 Mbit/s.
+run 1 400 1514 --shape 2 --rate 20mbit --buffer 4
+[ "$drops" -eq 0 ] || { cat out; fail "one sender lost $drops frames"; }
+us=$(awk '$1 == "sent" { print $4 }' out)
+# The sender itself is done when the last frames are in its card's queue.
+[ "$us" -ge 180000 ] || fail "400 frames took $us us: faster than the link"
+
+# Over three switches; nothing is flooded to hosts that it is not for.
+run 3 50 1000 --shape 2x2 --rate 20mbit --buffer 200 --uplink-buffer 200
+[ "$received" -eq 150 ] || { cat out; fail "$received of 150 frames came"; }
+for host in h1 h2 h3; do
+	frames=$(grep -o "\"peer\":\"$host\",\"frames\":[0-9]*" out | sed 's/.*://')
+	[ "$frames" -eq 0 ] || { cat out; fail "$host was sent $frames frames that are not its own"; }
+done
+
+# Two senders into one port: the port carries one's worth and its buffer, the rest is lost.
+run 2 400 1514 --shape 3 --rate 20mbit --buffer 10
+[ "$drops" -ge 300 ] && [ "$drops" -le 392 ] || {
+	cat out
+	fail "$drops frames of 800 lost at a port with a buffer of 10"
+}
+
+# The buffer counts frames, not bytes: 252 frames of 60 bytes would fit into ten of 1514.
+run 2 300 60 --shape 3 --rate 1mbit --buffer 10
+[ "$drops" -ge 150 ] || {
+	cat out
+	fail "only $drops small frames lost: the buffer counts bytes"
+}
+
+# Random loss: 10 % of 2000 is 200, give or take six standard deviations, once a frame.
+run 1 2000 200 --shape 2x2 --rate 200mbit --loss 10%
+[ "$drops" -eq 0 ] || fail "$drops frames dropped by buffers"
+[ "$lost" -ge 120 ] && [ "$lost" -le 280 ] || { cat out; fail "10 % loss took $lost of 2000"; }
+
+# No rate: no queue, no loss, no buffer in the topology file.
+run 1 5000 1514 --shape 2 --rate none
+[ "$received" -eq 5000 ] || { cat out; fail "$received of 5000"; }
+collnet lab run --shape 2 --rate none --no-daemons -- \
+	sh -c '[ $COLLNET_RANK = 0 ] || exit 0; cat "$COLLNET_TOPOLOGY"' >out || fail "status $?"
+has "rate none" out
+lacks buffer out
+
+# The table for people.
+collnet lab run --shape 2 --no-daemons --ports -- true >out || fail "status $?"
+has "^s1  *h1  *0  *0  *0$" out
+
+# A topology from a file, with names and an address of its own; what the lab writes reads back.
+cat >net.topo <<EOF
+switch core-switch          # names that are too long for interfaces
+switch the.other.long.switch
+host node-001
+host node-002 mac 02:c0:11:00:00:00
+link core-switch the.other.long.switch rate none
+link node-001 core-switch rate 100mbit buffer 7
+link the.other.long.switch node-002 rate none
+EOF
+for i in 1 2; do
+	collnet lab run --topology net.topo --no-daemons --json -- sh -c '
+		if [ $COLLNET_NODE = node-002 ]; then
+			exec frames receive two 500
+		fi
+		cp "$COLLNET_TOPOLOGY" again.topo
+		exec frames send two 02:c0:11:00:00:00 100 100' >out || { cat out; fail "status $?"; }
+	has "received 100" out
+	has '"switch":"core-switch","peer":"the.other.long.switch","frames":100' out
+	mv again.topo net.topo
+done
+has "host node-001 mac 02:c0:11:01:00:00" net.topo
+printf 'switch s\nhost a\nlink a s rate fast\n' >bad.topo
+collnet lab run --topology bad.topo --no-daemons -- true 2>err
+[ $? -eq 2 ] || fail "a bad topology was taken"
+has "bad.topo:3: expected 'rate RATE'" err
+echo "ok"

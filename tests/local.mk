@@ -30,6 +30,7 @@ lab_programs = \
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
 # corpus, so that the corpora are tests and need no clang.
 fuzz_tests = \
+	tests/fuzz/fuzz_engine \
 	tests/fuzz/fuzz_frame \
 	tests/fuzz/fuzz_topo
 if FUZZER
@@ -39,6 +40,9 @@ else
 fuzz_main = tests/fuzz/replay.c
 fuzz_ldflags = $(AM_LDFLAGS)
 endif
+tests_fuzz_fuzz_engine_SOURCES = tests/fuzz/fuzz_engine.c tests/fuzz/script.c \
+	tests/fuzz/script.h $(fuzz_main)
+tests_fuzz_fuzz_engine_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/script.c \
 	tests/fuzz/script.h $(fuzz_main)
 tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_ldflags)

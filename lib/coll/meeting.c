@@ -490,7 +490,8 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 	}
 	j->left = true;
 	if (t != NULL) {
-		cn_team_fail(t, now, false, code, "%s", text);
+		cn_team_fail(t, now, false, code, "%s",
+			     text[0] != '\0' ? text : "another node failed and does not say why");
 	}
 }
 

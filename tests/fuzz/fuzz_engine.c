@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any frames into an engine with teams, collectives and endpoints: every request ends exactly
+ * once, and the memory of one that has ended is not touched any more (it is freed at once, so
+ * that the sanitizer sees it).
+ *
+ * Steps of its own:
+ *   6 job rank ranks time          a rank of this node joins a team
+ *   7 member op bytes algorithm time   posts a collective
+ *   8 member failed                leaves
+ *   9 number                       opens an endpoint; a second time closes it
+ *  10 endpoint node to n time      sends n * 64 bytes
+ *  11 endpoint n time              receives up to n * 64
+ *  12                              reads all the tables
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/engine.h"
+#include "script.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MEMBERS 4u
+#define ENDPOINTS 3u
+#define REQUESTS 64u
+
+struct request {
+	struct cn_done done; /* first: the engine gives it back */
+	bool busy;
+	void *send, *recv;
+	struct cn_received *received;
+};
+
+struct world {
+	struct cn_engine *engine;
+	struct cn_member *members[MEMBERS];
+	bool ready[MEMBERS];
+	struct cn_endpoint *endpoints[ENDPOINTS];
+	struct request requests[REQUESTS];
+};
+
+static void done(struct cn_done *d, int status, const char *text)
+{
+	struct request *r = (struct request *)d;
+
+	script_check(r->busy && text);
+	script_check(status == COLLNET_OK || (status < 0 && text[0]));
+	free(r->send);
+	free(r->recv);
+	free(r->received);
+	*r = (struct request){ 0 };
+}
+
+/* A free request with memory of its own; NULL: none. */
+static struct request *request(struct world *w, size_t send, size_t recv)
+{
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		struct request *r = &w->requests[i];
+
+		if (r->busy) {
+			continue;
+		}
+		r->done.fn = done;
+		r->busy = true;
+		r->send = calloc(1, send ? send : 1);
+		r->recv = calloc(1, recv ? recv : 1);
+		r->received = calloc(1, sizeof(*r->received));
+		script_check(r->send && r->recv && r->received);
+		return r;
+	}
+	return NULL;
+}
+
+/* The call that was given the request said no: nothing will call it. */
+static void refused(struct request *r, const struct cn_err *err)
+{
+	script_check(r->busy && err->code < 0 && err->text[0]);
+	done(&r->done, err->code, err->text);
+}
+
+static cn_time deadline_from(struct script *s)
+{
+	return s->now + ((cn_time)1 << (20 + script_byte(s) % 16));
+}
+
+static void join(struct script *s, struct world *w)
+{
+	uint8_t job = script_byte(s), rank = script_byte(s), ranks = script_byte(s);
+	cn_time deadline = deadline_from(s);
+	struct cn_err err = { 0 };
+	struct request *r = request(w, 0, 0);
+	uint32_t i = 0;
+	char name[8];
+
+	while (i < MEMBERS && w->members[i]) {
+		i++;
+	}
+	if (!r || i == MEMBERS) {
+		if (r) {
+			done(&r->done, COLLNET_OK, "");
+		}
+		return;
+	}
+	snprintf(name, sizeof(name), "j%u", job % 2u);
+	if (cn_team_join(w->engine, s->now, name, rank % 4u, ranks % 4u, deadline, &r->done,
+			 &w->members[i], &err) != COLLNET_OK) {
+		script_check(!w->members[i]);
+		refused(r, &err);
+	}
+}
+
+static void post(struct script *s, struct world *w)
+{
+	static const char *const names[] = { NULL, "shuffle", "pairwise", "linear", "ring", "none" };
+	struct cn_member *m = w->members[script_byte(s) % MEMBERS];
+	struct cn_coll_args a = { .op = 1 + script_byte(s) % 3u, .contention_aware = true };
+	struct cn_err err = { 0 };
+	struct request *r;
+
+	a.bytes = script_byte(s) * 37u;
+	a.algorithm = names[script_byte(s) % (sizeof(names) / sizeof(names[0]))];
+	a.deadline = deadline_from(s);
+	if (!m) {
+		return;
+	}
+	r = request(w, cn_coll_send_bytes(a.op, a.bytes, cn_member_ranks(m)),
+		    cn_coll_recv_bytes(a.op, a.bytes, cn_member_ranks(m)));
+	if (!r) {
+		return;
+	}
+	a.send = a.op == CN_OP_BARRIER ? NULL : r->send;
+	a.recv = a.op == CN_OP_BARRIER ? NULL : r->recv;
+	if (cn_coll_post(m, s->now, &a, &r->done, &err) != COLLNET_OK) {
+		refused(r, &err);
+	}
+}
+
+static void leave(struct script *s, struct world *w)
+{
+	uint8_t i = script_byte(s) % MEMBERS;
+
+	if (w->members[i]) {
+		cn_team_leave(w->members[i], s->now, script_byte(s) & 1);
+		w->members[i] = NULL;
+	}
+}
+
+static void toggle_endpoint(struct script *s, struct world *w)
+{
+	uint8_t number = script_byte(s), i = number % ENDPOINTS;
+	struct cn_err err = { 0 };
+
+	if (w->endpoints[i]) {
+		cn_endpoint_close(w->endpoints[i], s->now);
+		w->endpoints[i] = NULL;
+	} else if (cn_endpoint_open(w->engine, number % 8u, &w->endpoints[i], &err) != COLLNET_OK) {
+		script_check(!w->endpoints[i] && err.text[0]);
+	}
+}
+
+static void send_message(struct script *s, struct world *w)
+{
+	struct cn_endpoint *e = w->endpoints[script_byte(s) % ENDPOINTS];
+	uint8_t peer = script_byte(s), to = script_byte(s);
+	size_t n = script_byte(s) * 64u;
+	cn_time deadline = deadline_from(s);
+	char node[3] = { (char)('a' + peer % SCRIPT_PEERS), (char)('a' + peer % SCRIPT_PEERS), 0 };
+	struct cn_err err = { 0 };
+	struct request *r = e ? request(w, n, 0) : NULL;
+
+	if (r && cn_endpoint_send(e, s->now, peer & 64 ? "self" : node, to % 8u, r->send, n,
+				  deadline, &r->done, &err) != COLLNET_OK) {
+		refused(r, &err);
+	}
+}
+
+static void receive_message(struct script *s, struct world *w)
+{
+	struct cn_endpoint *e = w->endpoints[script_byte(s) % ENDPOINTS];
+	size_t n = script_byte(s) * 64u;
+	cn_time deadline = deadline_from(s);
+	struct cn_err err = { 0 };
+	struct request *r = e ? request(w, 0, n) : NULL;
+
+	if (r && cn_endpoint_recv(e, s->now, r->recv, n, deadline, r->received, &r->done, &err) !=
+			 COLLNET_OK) {
+		refused(r, &err);
+	}
+}
+
+static void read_tables(struct script *s, struct world *w)
+{
+	struct collnet_stats stats = { .size = sizeof(stats) };
+	struct collnet_node_info nodes[2];
+	struct collnet_job_info jobs[2];
+	size_t n = 2;
+
+	cn_engine_stats(w->engine, &stats, true);
+	cn_engine_nodes(w->engine, s->now, nodes, &n);
+	script_check(n <= SCRIPT_PEERS + 1);
+	n = 2;
+	cn_engine_jobs(w->engine, jobs, &n);
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		if (w->members[i]) {
+			(void)cn_member_node_name(w->members[i], 0);
+			(void)cn_member_node_name(w->members[i], 9);
+		}
+	}
+}
+
+static void other(struct script *s, uint8_t step)
+{
+	struct world *w = s->machine;
+
+	switch (step % 16) {
+	case 6:
+		join(s, w);
+		break;
+	case 7:
+		post(s, w);
+		break;
+	case 8:
+		leave(s, w);
+		break;
+	case 9:
+		toggle_endpoint(s, w);
+		break;
+	case 10:
+		send_message(s, w);
+		break;
+	case 11:
+		receive_message(s, w);
+		break;
+	default:
+		read_tables(s, w);
+		break;
+	}
+}
+
+static void input(void *machine, cn_time now, const uint8_t *frame, size_t len)
+{
+	cn_engine_input(((struct world *)machine)->engine, now, frame, len);
+}
+
+static bool output(void *machine, cn_time now, struct cn_frame *out)
+{
+	return cn_engine_output(((struct world *)machine)->engine, now, out);
+}
+
+static cn_time deadline(const void *machine)
+{
+	return cn_engine_deadline(((const struct world *)machine)->engine);
+}
+
+static void expire(void *machine, cn_time now)
+{
+	cn_engine_expire(((struct world *)machine)->engine, now);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct world w;
+	struct cn_engine_config c;
+	struct script s = { .data = data, .len = size, .now = CN_MS, .machine = &w,
+			    .input = input, .output = output, .deadline = deadline,
+			    .expire = expire, .other = other };
+
+	memset(&w, 0, sizeof(w));
+	cn_engine_config_init(&c);
+	memcpy(c.node.mac, "\x02\0\0\0\0\1", 6);
+	memcpy(c.node.name, "self", 5);
+	c.node.epoch = 7;
+	c.node.max_peers = SCRIPT_PEERS;
+	c.node.window = 8;
+	c.node.pool_frames = 32;
+	c.max_teams = 2;
+	c.max_endpoints = 2;
+	script_check(cn_engine_new(&c, &w.engine, NULL) == COLLNET_OK);
+	s.node = cn_engine_node(w.engine);
+	script_run(&s);
+	cn_engine_free(w.engine);
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		script_check(!w.requests[i].busy);
+	}
+	return 0;
+}

@@ -164,6 +164,9 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	enum cn_wire_fault fault;
 
 	n->now = now;
+	if (n->leaving) {
+		return;
+	}
 	if (len < CN_ETH_HEADER) {
 		n->stats.bad_frames++;
 		return;
@@ -174,6 +177,11 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	}
 	if (fault != CN_WIRE_OK) {
 		*(fault == CN_WIRE_FOREIGN ? &n->stats.foreign_frames : &n->stats.bad_frames) += 1;
+		return;
+	}
+	/* To another one: a link that hears everything. */
+	if ((frame[0] & 1) == 0 && memcmp(frame, n->config.mac, 6) != 0) {
+		n->stats.foreign_frames++;
 		return;
 	}
 	/* From ourselves, or from a group address: nobody sends so. */

@@ -31,7 +31,8 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
 	}
 	if (c->window < 2 || c->window > 1024 || c->max_peers < 1 || c->max_peers > 65535 ||
-	    c->pool_frames < 16) {
+	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 ||
+	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {
 		return cn_fail(err, COLLNET_EINVAL, "a bound of the transport is out of range");
 	}
 	return COLLNET_OK;
@@ -249,10 +250,11 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 	struct cn_tx tx;
 
 	n->now = now;
-	if (n->bye_due || n->hello_due) {
-		uint8_t flags = n->bye_due ? CN_FLAG_BYE : n->hellos_sent < 2 ? CN_FLAG_WANT : 0;
+	if (n->byes_due > 0 || n->hello_due) {
+		uint8_t flags = n->leaving ? CN_FLAG_BYE : n->hellos_sent < 2 ? CN_FLAG_WANT : 0;
 
-		n->bye_due = n->hello_due = false;
+		n->byes_due -= n->byes_due > 0;
+		n->hello_due = false;
 		n->hellos_sent++;
 		build_hello(n, NULL, flags, out);
 		return true;
@@ -272,7 +274,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 	}
 	memset(&tx, 0, sizeof(tx));
 	if (n->ops->pull(n->ctx, now, &tx)) {
-		build_data(tx.peer, cn_sender_take(tx.peer, &tx, false), out);
+		build_data(tx.peer, cn_sender_take(tx.peer, &tx, tx.owned), out);
 		return true;
 	}
 	return false;
@@ -316,7 +318,7 @@ cn_time cn_node_deadline(const struct cn_node *n)
 
 /* Hellos thin out in large clusters, so that all of them together stay a trickle; the first few
  * are quicker, so that a lost one does not hold up the start. */
-static cn_time hello_interval(const struct cn_node *n)
+cn_time cn_hello_interval(const struct cn_node *n)
 {
 	cn_time spread = (cn_time)n->npeers * 5 * CN_MS;
 
@@ -357,7 +359,7 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 	if (p->tx.rto_at <= n->now) {
 		/* Unacknowledged frames are waiting too, even if no operation does. */
 		if (p->probe_at == CN_NEVER) {
-			p->expect_since = n->now;
+			p->expect_since = cn_sender_entry(p, p->tx.una)->at;
 			p->probes = 0;
 			p->probe_at = n->now + n->config.dead_after / 5;
 		}
@@ -383,8 +385,8 @@ void cn_node_expire(struct cn_node *n, cn_time now)
 		if (t->owner != NULL) {
 			expire_peer(n, t->owner);
 		} else {
-			n->hello_due = true;
-			cn_heap_set(&n->timers, t, now + hello_interval(n));
+			n->hello_due = !n->leaving;
+			cn_heap_set(&n->timers, t, now + cn_hello_interval(n));
 		}
 	}
 }
@@ -393,7 +395,9 @@ void cn_node_expire(struct cn_node *n, cn_time now)
 
 void cn_node_bye(struct cn_node *n)
 {
-	n->bye_due = true;
+	n->leaving = true;
+	n->hello_due = false;
+	n->byes_due = 3; /* nobody acknowledges them */
 }
 
 uint32_t cn_node_payload(const struct cn_node *n)
@@ -432,11 +436,11 @@ bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit)
 					continue;
 				}
 				if (copy == 0) {
-					found++;
+					found += !s->owned;
 					continue;
 				}
 				s->token = NULL;
-				if (s->len > 0) {
+				if (s->len > 0 && !s->owned) {
 					b = cn_pool_get(&n->pool);
 					memcpy(b, s->payload, s->len);
 					s->payload = b;
@@ -460,6 +464,10 @@ void cn_node_abandon(struct cn_node *n, void *token)
 			struct cn_sent *s = cn_sender_entry(p, seq);
 
 			if (s->token == token) {
+				if (s->owned) {
+					cn_pool_put(&n->pool, (void *)(uintptr_t)s->payload);
+					s->owned = false;
+				}
 				s->token = NULL;
 				s->payload = NULL;
 				s->len = 0;

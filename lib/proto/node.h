@@ -63,6 +63,8 @@ struct cn_tx {
 	uint32_t stream;
 	const uint8_t *payload; /* stays valid and unchanged until acked() or cn_node_detach() */
 	void *token;		/* given back by acked() */
+	bool owned;		/* payload is the start of a buffer of the node's pool, which the
+				 * transport puts back when the frame is acknowledged */
 };
 
 struct cn_rx {
@@ -100,7 +102,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out);
 cn_time cn_node_deadline(const struct cn_node *n);
 void cn_node_expire(struct cn_node *n, cn_time now);
 
-/* Announces the end to everyone: the next output is a goodbye. */
+/* Announces the end to everyone: the next outputs are goodbyes, and input is no longer heard. */
 void cn_node_bye(struct cn_node *n);
 
 /* Payload bytes that one frame carries. */
@@ -128,11 +130,13 @@ void cn_node_ready(struct cn_node *n);
  * buffers).
  */
 bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit);
-/* Like it, but without the data: the frames are sent again empty-handed as zeroes. For streams
+/* Like it, but without the data: the frames are sent again as empty control frames. For streams
  * that have failed: nobody will read them, but the sequence must go on. */
 void cn_node_abandon(struct cn_node *n, void *token);
 
-/* Buffers of cn_node_payload() bytes from the node's pool. NULL: none. */
+/* Buffers from the node's pool: a frame's payload, and CN_BUFFER_HEAD bytes that its user may
+ * keep before it. NULL: none. */
+#define CN_BUFFER_HEAD 24
 void *cn_node_buffer_get(struct cn_node *n);
 void cn_node_buffer_put(struct cn_node *n, void *buffer);
 

@@ -216,14 +216,14 @@ cn_time cn_peer_rtt(const struct cn_peer *p)
 
 void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out)
 {
-	const struct cn_node_config *c = &p->node->config;
+	cn_time most = p->node->config.dead_after + 3 * cn_hello_interval(p->node);
 
 	memset(out, 0, sizeof(*out));
 	memcpy(out->name, p->name, sizeof(out->name));
 	memcpy(out->mac, p->mac, 6);
 	out->mtu = p->mtu;
 	out->heard_ns = now > p->heard ? now - p->heard : 0;
-	out->alive = p->state == CN_PEER_UP && out->heard_ns < c->dead_after + 3 * c->hello_interval;
+	out->alive = p->state == CN_PEER_UP && out->heard_ns < most;
 	out->rtt_ns = p->tx.rtt.srtt;
 	out->data_sent = p->data_sent;
 	out->data_resent = p->data_resent;

@@ -114,13 +114,18 @@ struct cn_node {
 	struct cn_heap timers;
 	struct cn_timer hello_timer;
 	uint32_t hellos_sent;
-	bool hello_due, bye_due;
+	bool hello_due;
+	bool leaving; /* it said goodbye: hears and answers nothing any more */
+	uint32_t byes_due;
 	struct cn_peer *ready_first, *ready_last;
 	struct cn_pool pool;
 	struct cn_window window;
 	struct collnet_stats stats;
 	cn_time now; /* of the call in progress */
 };
+
+/* node.c */
+cn_time cn_hello_interval(const struct cn_node *n);
 
 /* peer.c */
 struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6]);

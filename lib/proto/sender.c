@@ -7,6 +7,9 @@
 #include "proto/peer.h"
 #include "proto/serial.h"
 
+/* Timeouts in a row, without progress, of a peer that is otherwise there. */
+static const uint32_t give_up = 14;
+
 struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq)
 {
 	return &p->tx.ring[seq & p->tx.mask];
@@ -161,7 +164,14 @@ void cn_sender_timeout(struct cn_peer *p)
 		cn_peer_ready(p);
 	} else {
 		p->node->stats.timeouts++;
-		t->doublings++;
+		if (++t->doublings > give_up) {
+			cn_log(COLLNET_LOG_ERROR, "node %s answers, but a frame of %u bytes does "
+			       "not get through: does every switch carry MTU %u?",
+			       p->name, CN_HEAD + cn_sender_entry(p, t->una)->len,
+			       p->node->config.mtu);
+			cn_peer_down(p, CN_PEER_SILENT);
+			return;
+		}
 		t->recover = t->una;
 		go_back(p, 2);
 	}

@@ -29,7 +29,7 @@ bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit
 	f->since++;
 	recount(f, w);
 	/* Once a window has gone out and nothing came, ask every half window, to keep it moving. */
-	if (limit == COLLNET_WINDOW_OFF || f->since < limit) {
+	if (limit == COLLNET_WINDOW_OFF || limit == 0 || f->since < limit) {
 		return false;
 	}
 	return (f->since - limit) % ((limit + 1) / 2) == 0;

@@ -185,6 +185,9 @@ static void peer__bye_taken_back(void **state)
 	talks(p, 0, 1);
 	cn_node_bye(p->nodes[1].node);
 	pair_run(p, 3000 * CN_MS);
+	assert_false(pair_is_up(p, 0, 1));
+	p->nodes[1].node->leaving = false;
+	pair_run(p, 3000 * CN_MS);
 	assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
 	talks(p, 0, 1);
 	pair_free(p);

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/sender.c: what is sent, sent again, and when, between nodes in memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define SEED 20240611u
+
+static struct pair *two(void (*change)(struct cn_node_config *))
+{
+	struct pair *p = pair_new(2, SEED, change);
+
+	if (!pair_run_up(p, 2000 * CN_MS)) {
+		fail_msg("seed %u: not up", SEED);
+	}
+	return p;
+}
+
+static void arrives(struct pair *p, cn_time within)
+{
+	if (!pair_run_flows(p, within)) {
+		fail_msg("seed %llu: %u of %u frames, log:\n%s", (unsigned long long)p->seed,
+			 p->flows[0][1].received, p->flows[0][1].total, p->log);
+	}
+	assert_int_equal(p->flows[0][1].received, p->flows[0][1].total);
+	assert_int_equal(p->flows[1][0].received, p->flows[1][0].total);
+	assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 0);
+}
+
+/* Frames in order, once, every byte; with all faults that a wire has, both ways at once. */
+static void stream(uint32_t frames, uint32_t loss, uint32_t others)
+{
+	struct pair *p = two(NULL);
+
+	p->loss = loss;
+	p->duplicate = p->reorder = others;
+	pair_send(p, 0, 1, frames, 0);
+	pair_send(p, 1, 0, frames / 2, 0);
+	arrives(p, 4000 * 1000 * CN_MS);
+	if (loss == 0 && others == 0) {
+		assert_int_equal(pair_stats(p, 0).data_resent, 0);
+		assert_int_equal(pair_stats(p, 1).data_resent, 0);
+	}
+	assert_int_equal(pair_stats(p, 0).data_sent, frames);
+	assert_int_equal(pair_stats(p, 1).data_received, frames);
+	assert_int_equal(p->nodes[0].room_broken + p->nodes[1].room_broken, 0);
+	pair_free(p);
+}
+
+static void sender__loss_none(void **state)
+{
+	(void)state;
+	stream(120000, 0, 0);
+}
+
+static void sender__loss_1_percent(void **state)
+{
+	(void)state;
+	stream(40000, 10000, 1000);
+}
+
+static void sender__loss_5_percent(void **state)
+{
+	(void)state;
+	stream(10000, 50000, 5000);
+}
+
+static void sender__loss_20_percent(void **state)
+{
+	(void)state;
+	stream(3000, 200000, 20000);
+}
+
+static void near_wrap(struct cn_node_config *c)
+{
+	c->seq_bias = 0xffffff80u;
+}
+
+static void sender__sequence_wraps(void **state)
+{
+	struct pair *p = two(near_wrap);
+
+	(void)state;
+	assert_int_equal(pair_peer(p, 0, 1)->tx.end, 0xffffff80u);
+	p->loss = 20000;
+	p->reorder = 5000;
+	pair_send(p, 0, 1, 3000, 700);
+	pair_send(p, 1, 0, 3000, 0);
+	arrives(p, 600 * 1000 * CN_MS);
+	assert_int_equal(pair_peer(p, 0, 1)->tx.una, 0xffffff80u + 3000u);
+	pair_free(p);
+}
+
+static void small_window(struct cn_node_config *c)
+{
+	c->window = 5;
+}
+
+static void sender__window_of_five(void **state)
+{
+	struct pair *p = two(small_window);
+
+	(void)state;
+	p->loss = 30000;
+	pair_send(p, 0, 1, 4000, 0);
+	arrives(p, 600 * 1000 * CN_MS);
+	assert_int_equal(p->nodes[0].room_broken, 0);
+	pair_free(p);
+}
+
+/* With the way back cut, exactly a window leaves, and nothing more. */
+static void sender__window_closes(void **state)
+{
+	struct pair *p = two(NULL);
+	struct cn_peer *peer = pair_peer(p, 0, 1);
+
+	(void)state;
+	p->cut[1][0] = true;
+	pair_send(p, 0, 1, 1000, 100);
+	pair_run(p, 20 * CN_MS);
+	assert_int_equal(p->flows[0][1].sent, 128);
+	assert_int_equal(peer->tx.end - peer->tx.una, 128);
+	assert_int_equal(cn_peer_room(peer), 0);
+	assert_int_equal(p->flows[0][1].received, 128);
+	p->cut[1][0] = false;
+	arrives(p, 3000 * CN_MS);
+	pair_free(p);
+}
+
+static uint32_t drop_left;
+
+static bool is_data(const uint8_t *f)
+{
+	return (f[CN_ETH_HEADER + 2] & 15) >= CN_TYPE_CONTROL;
+}
+
+static bool drop_some_data(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	(void)p;
+	(void)to;
+	(void)len;
+	if (from == 0 && is_data(f) && drop_left > 0) {
+		drop_left--;
+		return false;
+	}
+	return true;
+}
+
+/* The last frame of all is lost: only the timer can know. */
+static void sender__tail_loss(void **state)
+{
+	struct pair *p = two(NULL);
+	cn_time from;
+
+	(void)state;
+	pair_send(p, 0, 1, 100, 1000);
+	arrives(p, 1000 * CN_MS);
+	p->filter = drop_some_data;
+	drop_left = 1;
+	pair_send(p, 0, 1, 1, 1000);
+	from = p->now;
+	arrives(p, 1000 * CN_MS);
+	assert_int_equal(drop_left, 0);
+	assert_int_equal(pair_stats(p, 0).timeouts, 1);
+	assert_int_equal(pair_stats(p, 0).data_resent, 1);
+	/* the timeout after samples: floor and acknowledgement delay, not rto_first */
+	assert_true(p->now - from < 100 * CN_MS);
+	pair_free(p);
+}
+
+/* Doubling: the tail is lost five times, and the pauses grow. */
+static void sender__tail_loss_repeated(void **state)
+{
+	struct pair *p = two(NULL);
+
+	(void)state;
+	p->filter = drop_some_data;
+	drop_left = 5;
+	pair_send(p, 0, 1, 1, 1000);
+	pair_run(p, 119 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	pair_run(p, 2 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).timeouts, 1);
+	pair_run(p, 237 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).timeouts, 1);
+	pair_run(p, 4 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).timeouts, 2);
+	arrives(p, 5000 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).timeouts, 5);
+	pair_free(p);
+}
+
+static uint32_t drop_seq, drop_times;
+
+static bool drop_one_number(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f,
+			    size_t len)
+{
+	struct cn_wire w;
+
+	(void)p;
+	(void)to;
+	if (from == 0 && is_data(f) && drop_times > 0 &&
+	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w) == CN_WIRE_OK &&
+	    w.seq == drop_seq) {
+		drop_times--;
+		return false;
+	}
+	return true;
+}
+
+/* One loss in the middle: one negative acknowledgement, no timer, half the window. */
+static void sender__goes_back_once(void **state)
+{
+	struct pair *p = two(NULL);
+
+	(void)state;
+	p->filter = drop_one_number;
+	drop_seq = pair_peer(p, 0, 1)->tx.end + 40;
+	drop_times = 1;
+	pair_send(p, 0, 1, 400, 1000);
+	arrives(p, 1000 * CN_MS);
+	assert_int_equal(pair_stats(p, 1).naks_sent, 1);
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	assert_in_range(pair_stats(p, 0).data_resent, 1, 128);
+	pair_free(p);
+}
+
+/* The same frame is lost each time it is sent again: negative acknowledgements keep up. */
+static void sender__same_frame_lost_again(void **state)
+{
+	struct pair *p = two(NULL);
+
+	(void)state;
+	p->filter = drop_one_number;
+	drop_seq = pair_peer(p, 0, 1)->tx.end + 40;
+	drop_times = 4;
+	pair_send(p, 0, 1, 400, 1000);
+	arrives(p, 1000 * CN_MS);
+	assert_int_equal(drop_times, 0);
+	assert_int_equal(pair_stats(p, 1).naks_sent, 4);
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	pair_free(p);
+}
+
+/* No retransmission where nothing is lost, whatever the delays up to the acknowledgement's. */
+static void sender__no_spurious_resends(void **state)
+{
+	(void)state;
+	for (uint32_t k = 0; k < 8; k++) {
+		struct pair *p = two(NULL);
+
+		p->jitter = (k + 1) * 3 * CN_MS;
+		p->random = SEED + k;
+		for (uint32_t i = 0; i < 40; i++) {
+			pair_send(p, 0, 1, 1 + i * 7 % 50, 1000);
+			pair_send(p, 1, 0, i % 3, 64);
+			pair_run(p, i * 5 % 70 * CN_MS);
+		}
+		arrives(p, 60 * 1000 * CN_MS);
+		assert_int_equal(pair_stats(p, 0).data_resent, 0);
+		assert_int_equal(pair_stats(p, 1).data_resent, 0);
+		pair_free(p);
+	}
+}
+
+static void slow_wire(struct cn_node_config *c)
+{
+	c->window = 32;
+}
+
+/* 20 Mbit/s, where one window takes 20 ms: queues are not losses. */
+static void sender__slow_wire(void **state)
+{
+	struct pair *p = two(slow_wire);
+
+	(void)state;
+	p->ns_per_byte = 400;
+	pair_send(p, 0, 1, 3000, 0);
+	pair_send(p, 1, 0, 3000, 0);
+	arrives(p, 60 * 1000 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).data_resent + pair_stats(p, 1).data_resent, 0);
+	pair_free(p);
+}
+
+/* Tokens come back when the other is lost, too, each once. */
+static void sender__tokens_return_at_death(void **state)
+{
+	struct pair *p = two(NULL);
+
+	(void)state;
+	p->cut[0][1] = p->cut[1][0] = true;
+	pair_send(p, 0, 1, 1000, 1000);
+	pair_run(p, 2100 * CN_MS);
+	assert_false(pair_is_up(p, 0, 1));
+	assert_int_equal(p->flows[0][1].sent, 128);
+	assert_int_equal(p->flows[0][1].acked, 128);
+	pair_free(p);
+}
+
+/* Retries are bounded: a timer that never gives up would send for ever. */
+static void sender__retries_are_bounded(void **state)
+{
+	struct pair *p = two(NULL);
+
+	(void)state;
+	p->cut[0][1] = p->cut[1][0] = true;
+	pair_send(p, 0, 1, 10, 1000);
+	pair_run(p, 10 * 1000 * CN_MS);
+	assert_false(pair_is_up(p, 0, 1));
+	assert_in_range(pair_stats(p, 0).timeouts, 3, 12);
+	assert_true(pair_stats(p, 0).data_resent <= 2u * pair_stats(p, 0).timeouts);
+	pair_free(p);
+}
+
+static bool drop_full_frames(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f,
+			     size_t len)
+{
+	(void)p;
+	(void)to;
+	(void)f;
+	return from != 0 || len < 1000;
+}
+
+/* A switch that does not carry full frames: the other answers every probe, and yet nothing ever
+ * arrives. That ends, too. */
+static void sender__black_hole_for_long_frames(void **state)
+{
+	struct pair *p = two(NULL);
+
+	(void)state;
+	p->filter = drop_full_frames;
+	pair_send(p, 0, 1, 1, 1400);
+	pair_run(p, 15 * 1000 * CN_MS);
+	assert_true(p->nodes[0].downs >= 1);
+	assert_int_equal(p->flows[0][1].acked, 1);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sender__loss_none),
+		cmocka_unit_test(sender__loss_1_percent),
+		cmocka_unit_test(sender__loss_5_percent),
+		cmocka_unit_test(sender__loss_20_percent),
+		cmocka_unit_test(sender__sequence_wraps),
+		cmocka_unit_test(sender__window_of_five),
+		cmocka_unit_test(sender__window_closes),
+		cmocka_unit_test(sender__tail_loss),
+		cmocka_unit_test(sender__tail_loss_repeated),
+		cmocka_unit_test(sender__goes_back_once),
+		cmocka_unit_test(sender__same_frame_lost_again),
+		cmocka_unit_test(sender__no_spurious_resends),
+		cmocka_unit_test(sender__slow_wire),
+		cmocka_unit_test(sender__tokens_return_at_death),
+		cmocka_unit_test(sender__retries_are_bounded),
+		cmocka_unit_test(sender__black_hole_for_long_frames),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,15 +17,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define RATE_DEFAULT 20000000u
-#define RATE_DEFAULT_MANY 10000000u /* for more than 16 hosts: two processors can keep up */
-#define UPLINK_FACTOR 10u
-#define BUFFER_DEFAULT 43u
-#define UPLINK_BUFFER_DEFAULT 45u
 
 static const char usage_text[] =
 	"usage: collnet lab run (--shape SHAPE | --topology FILE) [option...] -- COMMAND...\n"
@@ -294,142 +288,6 @@ static int parse_options(struct lab_options *o, int argc, char **argv)
 	return rc != 0 ? rc : -1;
 }
 
-/* ---- the network to make -------------------------------------------------------------- */
-
-static void default_rates(struct lab_options *o, uint32_t nhosts)
-{
-	if (!o->rate_said) {
-		o->rate = nhosts > 16 ? RATE_DEFAULT_MANY : RATE_DEFAULT;
-	}
-	if (!o->uplink_said) {
-		o->uplink = o->rate * UPLINK_FACTOR;
-	}
-	if (!o->buffer_said) {
-		o->buffer = BUFFER_DEFAULT;
-	}
-	if (!o->uplink_buffer_said) {
-		o->uplink_buffer = UPLINK_BUFFER_DEFAULT;
-	}
-}
-
-static int read_topology(struct lab *lab, struct lab_options *o, struct cn_err *err)
-{
-	struct cn_topo *t = NULL;
-	uint32_t nhosts;
-	int rc;
-
-	if (o->topology != NULL) {
-		return cn_topo_read(o->topology, &lab->topo, err);
-	}
-	rc = cn_topo_shape(o->shape, 0, 0, 0, 0, &t, err); /* to count the hosts */
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	nhosts = t->nhosts;
-	cn_topo_free(t);
-	default_rates(o, nhosts);
-	/* without a rate a port has no finite buffer: the file does not say one */
-	return cn_topo_shape(o->shape, o->rate, o->rate == 0 ? 0 : o->buffer, o->uplink,
-			     o->uplink == 0 ? 0 : o->uplink_buffer, &lab->topo, err);
-}
-
-static bool mac_is_taken(const struct lab *lab, const uint8_t *mac)
-{
-	uint32_t i;
-
-	for (i = 0; i < lab->nhosts; i++) {
-		const struct cn_vertex *v = &lab->topo->vertices[lab->topo->hosts[i]];
-
-		if (v->has_mac && memcmp(v->mac, mac, 6) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Hosts without an address in the file get 02:c0:11:00 and their number. */
-static void give_macs(struct lab *lab)
-{
-	struct cn_vertex *v;
-	uint32_t i;
-
-	for (i = 0; i < lab->nhosts; i++) {
-		uint8_t mac[6] = {0x02, 0xc0, 0x11, 0, (uint8_t)(i >> 8), (uint8_t)i};
-
-		v = &lab->topo->vertices[lab->topo->hosts[i]];
-		while (!v->has_mac && mac_is_taken(lab, mac)) {
-			mac[3]++;
-		}
-		if (!v->has_mac) {
-			memcpy(v->mac, mac, sizeof(mac));
-			v->has_mac = true;
-		}
-	}
-}
-
-/* Names become files and interfaces, so they must not have a meaning to either. */
-static bool check_names(struct lab *lab, struct cn_err *err)
-{
-	const struct cn_topo *t = lab->topo;
-	const char *name;
-	uint32_t i;
-
-	lab->plain_names = true;
-	for (i = 0; i < t->nvertices; i++) {
-		name = t->vertices[i].name;
-		if (strpbrk(name, "/:@") != NULL || name[0] == '.' || name[0] == '-') {
-			cn_fail(err, COLLNET_ETOPO, "the lab cannot have a host or switch '%s': "
-				"use letters, digits, '_', '.' and '-'", name);
-			return false;
-		}
-		if (strlen(name) > (IFNAMSIZ - 2) / 2 || strpbrk(name, ".-") != NULL ||
-		    strcmp(name, "lo") == 0 || strcmp(name, "all") == 0 ||
-		    strcmp(name, "default") == 0) {
-			lab->plain_names = false;
-		}
-	}
-	return true;
-}
-
-static int plan_lab(struct lab *lab, struct lab_options *o, struct cn_err *err)
-{
-	uint32_t i;
-	int rc = read_topology(lab, o, err);
-
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	lab->o = o;
-	lab->nhosts = lab->topo->nhosts;
-	if (!lab->topo->vertices[lab->topo->root].is_switch) {
-		return cn_fail(err, COLLNET_ETOPO, "%s: the lab needs at least one switch",
-			       o->topology);
-	}
-	if (lab->nhosts > LAB_HOSTS_MAX || o->ranks_per_node > LAB_RANKS_MAX / lab->nhosts) {
-		return cn_fail(err, COLLNET_ELIMIT, "the lab has at most %u hosts and %u ranks",
-			       LAB_HOSTS_MAX, LAB_RANKS_MAX);
-	}
-	if (!check_names(lab, err)) {
-		return COLLNET_ETOPO;
-	}
-	give_macs(lab);
-	lab->nranks = lab->nhosts * o->ranks_per_node;
-	lab->hosts = calloc(lab->nhosts, sizeof(*lab->hosts));
-	lab->ranks = calloc(lab->nranks, sizeof(*lab->ranks));
-	if (lab->hosts == NULL || lab->ranks == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory");
-	}
-	for (i = 0; i < lab->nhosts; i++) {
-		lab->hosts[i].vertex = lab->topo->hosts[i];
-		lab->hosts[i].name = lab->topo->vertices[lab->topo->hosts[i]].name;
-		lab->hosts[i].ready = -1;
-	}
-	for (i = 0; i < lab->nranks; i++) {
-		lab->ranks[i].host = i / o->ranks_per_node;
-	}
-	return COLLNET_OK;
-}
-
 /* ---- collnetd and the tools ----------------------------------------------------------- */
 
 static bool is_program(const char *path)
@@ -534,28 +392,29 @@ static void say_refusal(const char *what, int error)
 	fprintf(stderr, "collnet lab: %s: %s; %s\n", what, strerror(error), advice);
 }
 
-/* The namespaces that must exist before the supervisor does. */
-static bool unshare_first(void)
+/*
+ * fork() into new namespaces: the child is PID 1 of its process namespace. (With unshare() this
+ * process itself would be left without a namespace to fork into, which a leak checker needs.)
+ */
+static pid_t fork_into(unsigned long namespaces)
 {
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-	char map[40];
+#ifdef __s390__
+	return (pid_t)syscall(SYS_clone, 0UL, namespaces | SIGCHLD, 0UL, 0UL, 0UL);
+#else
+	return (pid_t)syscall(SYS_clone, namespaces | SIGCHLD, 0UL, 0UL, 0UL, 0UL);
+#endif
+}
 
-	if (uid == 0 && unshare(CLONE_NEWPID) == 0) {
-		return true;
-	}
-	if (unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0) {
-		say_refusal("cannot make a user namespace", errno);
-		return false;
-	}
-	snprintf(map, sizeof(map), "0 %u 1", (unsigned int)uid);
-	if (!write_map("/proc/self/setgroups", "deny") || !write_map("/proc/self/uid_map", map)) {
+/* In the child: it becomes root of its user namespace, and nobody else is mapped there. */
+static bool become_inner_root(uid_t uid, gid_t gid)
+{
+	char users[40], groups[40];
+
+	snprintf(users, sizeof(users), "0 %u 1", (unsigned int)uid);
+	snprintf(groups, sizeof(groups), "0 %u 1", (unsigned int)gid);
+	if (!write_map("/proc/self/setgroups", "deny") || !write_map("/proc/self/uid_map", users) ||
+	    !write_map("/proc/self/gid_map", groups)) {
 		say_refusal("cannot map the user of a namespace", errno);
-		return false;
-	}
-	snprintf(map, sizeof(map), "0 %u 1", (unsigned int)gid);
-	if (!write_map("/proc/self/gid_map", map)) {
-		say_refusal("cannot map the group of a namespace", errno);
 		return false;
 	}
 	return true;
@@ -612,7 +471,11 @@ static void many_descriptors(void)
 
 static int run_lab(struct lab *lab)
 {
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	bool mapped = false;
 	int fds[2], status;
+	pid_t pid;
 
 	fflush(NULL);
 	many_descriptors();
@@ -620,24 +483,26 @@ static int run_lab(struct lab *lab)
 		fprintf(stderr, "collnet lab: pipe: %s\n", strerror(errno));
 		return 1;
 	}
-	if (!unshare_first()) {
+	name_job(lab);
+	pid = uid == 0 ? fork_into(CLONE_NEWPID) : -1;
+	if (pid < 0) {
+		mapped = true;
+		pid = fork_into(CLONE_NEWUSER | CLONE_NEWPID);
+	}
+	if (pid < 0) {
+		say_refusal("cannot make a user namespace", errno);
 		return LAB_EXIT_SKIP;
 	}
-	name_job(lab);
-	supervisor = fork();
-	if (supervisor < 0) {
-		fprintf(stderr, "collnet lab: fork: %s\n", strerror(errno));
-		return 1;
-	}
-	if (supervisor == 0) {
+	if (pid == 0) {
 		/* Should the parent have died already, the lifeline says so. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[1]);
 		lab->lifeline = fds[0];
-		status = lab_supervise(lab);
+		status = mapped && !become_inner_root(uid, gid) ? LAB_EXIT_SKIP : lab_supervise(lab);
 		fflush(NULL);
 		_exit(status);
 	}
+	supervisor = pid;
 	close(fds[0]);
 	return wait_supervisor(lab->o);
 }
@@ -664,7 +529,7 @@ int collnet_cmd_lab(int argc, char **argv)
 	}
 	rc = parse_options(&o, argc, argv);
 	if (rc < 0) {
-		rc = plan_lab(&lab, &o, &err);
+		rc = lab_plan(&lab, &o, &err);
 		if (rc != COLLNET_OK) {
 			fprintf(stderr, "collnet lab: %s\n", err.text);
 			rc = LAB_EXIT_USAGE;

@@ -87,6 +87,9 @@ struct lab_port_count {
 /* lab.c */
 int collnet_cmd_lab(int argc, char **argv);
 
+/* lab_plan.c: what is to be made. Fills in the options that were not said. */
+int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err);
+
 /* lab_net.c: the private file systems, the namespaces and the wires. COLLNET_EPERM: refused. */
 int lab_private_files(struct lab *lab, struct cn_err *err);
 int lab_make_network(struct lab *lab, struct cn_err *err);

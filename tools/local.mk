@@ -18,6 +18,7 @@ tools_libcn_tools_la_SOURCES = \
 	tools/lab.c \
 	tools/lab.h \
 	tools/lab_net.c \
+	tools/lab_plan.c \
 	tools/lab_ports.c \
 	tools/lab_run.c \
 	tools/lab_start.c \

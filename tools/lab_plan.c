@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From the options to the network and the ranks that the lab is to have. Nothing is made yet.
+ *
+ * Afterwards every host has an address and a name that can be a file's, and every link has the
+ * rate and buffer that its ports will really have: the topology can be written out as it is.
+ */
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/lab.h"
+
+#define RATE_DEFAULT 20000000u
+#define RATE_DEFAULT_MANY 10000000u /* for more than 16 hosts: two processors can keep up */
+#define UPLINK_FACTOR 10u
+#define BUFFER_DEFAULT 43u
+#define UPLINK_BUFFER_DEFAULT 45u
+
+static void default_rates(struct lab_options *o, uint32_t nhosts)
+{
+	if (!o->rate_said) {
+		o->rate = nhosts > 16 ? RATE_DEFAULT_MANY : RATE_DEFAULT;
+	}
+	if (!o->uplink_said) {
+		o->uplink = o->rate * UPLINK_FACTOR;
+	}
+	if (!o->buffer_said) {
+		o->buffer = BUFFER_DEFAULT;
+	}
+	if (!o->uplink_buffer_said) {
+		o->uplink_buffer = UPLINK_BUFFER_DEFAULT;
+	}
+}
+
+static int read_topology(struct lab *lab, struct lab_options *o, struct cn_err *err)
+{
+	struct cn_topo *t = NULL;
+	uint32_t nhosts;
+	int rc;
+
+	if (o->topology != NULL) {
+		return cn_topo_read(o->topology, &lab->topo, err);
+	}
+	rc = cn_topo_shape(o->shape, 0, 0, 0, 0, &t, err); /* to count the hosts */
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	nhosts = t->nhosts;
+	cn_topo_free(t);
+	default_rates(o, nhosts);
+	/* without a rate a port has no finite buffer: the file does not say one */
+	return cn_topo_shape(o->shape, o->rate, o->rate == 0 ? 0 : o->buffer, o->uplink,
+			     o->uplink == 0 ? 0 : o->uplink_buffer, &lab->topo, err);
+}
+
+static bool mac_is_taken(const struct lab *lab, const uint8_t *mac)
+{
+	uint32_t i;
+
+	for (i = 0; i < lab->nhosts; i++) {
+		const struct cn_vertex *v = &lab->topo->vertices[lab->topo->hosts[i]];
+
+		if (v->has_mac && memcmp(v->mac, mac, 6) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Hosts without an address in the file get 02:c0:11:00 and their number. */
+static void give_macs(struct lab *lab)
+{
+	struct cn_vertex *v;
+	uint32_t i;
+
+	for (i = 0; i < lab->nhosts; i++) {
+		uint8_t mac[6] = {0x02, 0xc0, 0x11, 0, (uint8_t)(i >> 8), (uint8_t)i};
+
+		v = &lab->topo->vertices[lab->topo->hosts[i]];
+		while (!v->has_mac && mac_is_taken(lab, mac)) {
+			mac[3]++;
+		}
+		if (!v->has_mac) {
+			memcpy(v->mac, mac, sizeof(mac));
+			v->has_mac = true;
+		}
+	}
+}
+
+/* Names become files and interfaces, so they must not have a meaning to either. */
+static bool check_names(struct lab *lab, struct cn_err *err)
+{
+	const struct cn_topo *t = lab->topo;
+	const char *name;
+	uint32_t i;
+
+	lab->plain_names = true;
+	for (i = 0; i < t->nvertices; i++) {
+		name = t->vertices[i].name;
+		if (strpbrk(name, "/:@") != NULL || name[0] == '.' || name[0] == '-') {
+			cn_fail(err, COLLNET_ETOPO, "the lab cannot have a host or switch '%s': "
+				"use letters, digits, '_', '.' and '-'", name);
+			return false;
+		}
+		if (strlen(name) > (IFNAMSIZ - 2) / 2 || strpbrk(name, ".-") != NULL ||
+		    strcmp(name, "lo") == 0 || strcmp(name, "all") == 0 ||
+		    strcmp(name, "default") == 0) {
+			lab->plain_names = false;
+		}
+	}
+	return true;
+}
+
+int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err)
+{
+	uint32_t i;
+	int rc = read_topology(lab, o, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	lab->o = o;
+	lab->nhosts = lab->topo->nhosts;
+	if (!lab->topo->vertices[lab->topo->root].is_switch) {
+		return cn_fail(err, COLLNET_ETOPO, "%s: the lab needs at least one switch",
+			       o->topology);
+	}
+	if (lab->nhosts > LAB_HOSTS_MAX || o->ranks_per_node > LAB_RANKS_MAX / lab->nhosts) {
+		return cn_fail(err, COLLNET_ELIMIT, "the lab has at most %u hosts and %u ranks",
+			       LAB_HOSTS_MAX, LAB_RANKS_MAX);
+	}
+	if (!check_names(lab, err)) {
+		return COLLNET_ETOPO;
+	}
+	give_macs(lab);
+	lab->nranks = lab->nhosts * o->ranks_per_node;
+	lab->hosts = calloc(lab->nhosts, sizeof(*lab->hosts));
+	lab->ranks = calloc(lab->nranks, sizeof(*lab->ranks));
+	if (lab->hosts == NULL || lab->ranks == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory");
+	}
+	for (i = 0; i < lab->nhosts; i++) {
+		lab->hosts[i].vertex = lab->topo->hosts[i];
+		lab->hosts[i].name = lab->topo->vertices[lab->topo->hosts[i]].name;
+		lab->hosts[i].ready = -1;
+	}
+	for (i = 0; i < lab->nranks; i++) {
+		lab->ranks[i].host = i / o->ranks_per_node;
+	}
+	return COLLNET_OK;
+}

@@ -17,7 +17,7 @@ void cn_node_config_init(struct cn_node_config *c)
 	c->pool_frames = 1024;
 	c->rto_min = 30 * CN_MS;
 	c->rto_first = 120 * CN_MS;
-	c->ack_delay = 25 * CN_MS;
+	c->ack_delay = 20 * CN_MS;
 	c->dead_after = 1500 * CN_MS;
 	c->hello_interval = 500 * CN_MS;
 }

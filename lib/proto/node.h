@@ -116,6 +116,12 @@ int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size
 uint32_t cn_peer_room(const struct cn_peer *p);
 
 /*
+ * Data will go back to this peer soon, by the operation whose frame is being delivered: the
+ * acknowledgement may wait twice as long for it as it would alone.
+ */
+void cn_peer_reply_soon(struct cn_peer *p);
+
+/*
  * Says that something here waits for this peer (delta 1), or no longer does (-1). A peer that is
  * waited for and silent is probed, and is lost after dead_after.
  */

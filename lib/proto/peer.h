@@ -50,6 +50,7 @@ struct cn_receiver {
 	bool in_gap;	   /* a negative acknowledgement was sent for `expected` */
 	uint32_t gap_last; /* last number seen beyond the gap */
 	bool refused;	   /* the last frame was refused: no buffer */
+	bool reply_soon;   /* data will go back: cn_peer_reply_soon() */
 };
 
 enum cn_peer_state {

@@ -77,7 +77,13 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 	if ((w->flags & CN_FLAG_ASK) != 0 || r->unacked >= ack_every) {
 		ack_now(p);
 	} else if (r->ack_at == CN_NEVER) {
-		r->ack_at = n->now + n->config.ack_delay;
+		r->ack_at = n->now + n->config.ack_delay * (r->reply_soon ? 2 : 1);
 		cn_peer_reschedule(p);
 	}
+	r->reply_soon = false;
+}
+
+void cn_peer_reply_soon(struct cn_peer *p)
+{
+	p->rx.reply_soon = true;
 }

@@ -18,7 +18,7 @@ struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq)
 cn_time cn_sender_rto(const struct cn_peer *p)
 {
 	const struct cn_node_config *c = &p->node->config;
-	cn_time t = cn_rtt_timeout(&p->tx.rtt, c->rto_first, c->rto_min, c->ack_delay);
+	cn_time t = cn_rtt_timeout(&p->tx.rtt, c->rto_first, c->rto_min, 2 * c->ack_delay);
 	cn_time most = c->dead_after / 3;
 
 	t <<= p->tx.doublings < 6 ? p->tx.doublings : 6;

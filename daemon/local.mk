@@ -14,11 +14,10 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/region.c \
 	daemon/request.c \
 	daemon/start.c
-daemon_libcn_daemon_la_LIBADD = lib/libcn_all.la
 
 sbin_PROGRAMS += daemon/collnetd
 daemon_collnetd_SOURCES = daemon/main.c
-daemon_collnetd_LDADD = daemon/libcn_daemon.la
+daemon_collnetd_LDADD = daemon/libcn_daemon.la lib/libcn_all.la
 
 # The unit, with the paths of this build.
 daemon/collnetd.service: daemon/collnetd.service.in Makefile

@@ -8,20 +8,29 @@ unit_tests = \
 	tests/unit/test_bench_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
+	tests/unit/test_config \
+	tests/unit/test_flight \
+	tests/unit/test_heap \
 	tests/unit/test_interface \
 	tests/unit/test_json \
+	tests/unit/test_launcher \
 	tests/unit/test_link \
 	tests/unit/test_mem \
+	tests/unit/test_msg \
 	tests/unit/test_numbering \
 	tests/unit/test_peer \
 	tests/unit/test_permutation \
+	tests/unit/test_pool \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
+	tests/unit/test_rtt \
 	tests/unit/test_sched \
 	tests/unit/test_sender \
+	tests/unit/test_serial \
 	tests/unit/test_topo \
 	tests/unit/test_util \
-	tests/unit/test_window
+	tests/unit/test_window \
+	tests/unit/test_wire
 
 # Programs that lab tests run on hosts.
 lab_programs = \

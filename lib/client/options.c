@@ -38,13 +38,13 @@ bool cn_parse_ethertype(const char *text, uint64_t *out)
 		return false;
 	}
 	for (; *text != '\0'; text++) {
-		const char *digits = "0123456789abcdef";
-		const char *d = strchr(digits, *text | 0x20);
+		const char *digits = "0123456789abcdef0123456789ABCDEF";
+		const char *d = strchr(digits, *text);
 
-		if (d == NULL || (*text >= 'A' && *text <= 'Z' && d < digits + 10)) {
+		if (d == NULL) {
 			return false;
 		}
-		v = v * 16 + (uint64_t)(d - digits);
+		v = v * 16 + (uint64_t)(d - digits) % 16;
 	}
 	*out = v;
 	return v >= 0x0600;

@@ -93,7 +93,10 @@ enum collnet_log_level {
 	COLLNET_LOG_DEBUG = 3,
 };
 
-/** Receives one line without a newline. Called from the thread that is in the library. */
+/**
+ * Receives one line without a newline. Called from the thread that is in the library, or, in
+ * direct mode, from the context's own thread that answers peers while the caller computes.
+ */
 typedef void (*collnet_log_fn)(void *arg, enum collnet_log_level level, const char *line);
 
 /** Sets the log callback of the process; the library itself never prints. NULL is silence. */
@@ -152,10 +155,11 @@ void collnet_free(collnet_t *c, void *p);
 /* ---- teams ---------------------------------------------------------------------------- */
 
 /**
- * Who takes part. collnet_team_options_init() takes job, rank and size from the launcher:
- * COLLNET_JOB, COLLNET_RANK, COLLNET_SIZE, else Slurm (SLURM_JOB_ID and SLURM_STEP_ID,
- * SLURM_PROCID, SLURM_NTASKS), PMI (PMI_RANK, PMI_SIZE) or Open MPI
- * (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), else one rank of one.
+ * Who takes part. collnet_team_options_init() takes job, rank and size from the innermost
+ * launcher: COLLNET_JOB, COLLNET_RANK, COLLNET_SIZE, else Open MPI (OMPI_COMM_WORLD_RANK,
+ * OMPI_COMM_WORLD_SIZE, PMIX_NAMESPACE), PMI (PMI_RANK, PMI_SIZE, PMI_JOBID) or Slurm
+ * (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID and SLURM_STEP_ID), else one rank of one. Its `job`
+ * is valid until the thread's next call of it.
  */
 struct collnet_team_options {
 	size_t size;	       /**< sizeof(struct collnet_team_options) */
@@ -315,7 +319,7 @@ struct collnet_stats {
 	uint64_t stale_frames;	 /**< of an older epoch, or of a node not heard of */
 	uint64_t ring_drops;	 /**< frames that the kernel dropped before us */
 	uint64_t cpu_ns;	 /**< processor time of the process that runs the transport */
-	uint64_t rss_bytes;	 /**< resident memory of that process */
+	uint64_t rss_bytes;	 /**< its resident memory, without its clients' buffers */
 	uint32_t window;	 /**< W_g in force; COLLNET_WINDOW_OFF for none */
 	uint32_t window_now;	 /**< eta: frames counted against it */
 	uint32_t window_peak;	 /**< largest eta since the last reset of the peak */

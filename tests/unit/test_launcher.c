@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/client/launcher.c and options.c: what the environment says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/env.h"
+
+/* An environment: "NAME=value" strings, ended by NULL. */
+static const char *lookup(void *arg, const char *name)
+{
+	const char **env = arg;
+	size_t n = strlen(name);
+
+	for (; *env != NULL; env++) {
+		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=') {
+			return *env + n + 1;
+		}
+	}
+	return NULL;
+}
+
+#define ENV(...) ((const char *[]){ __VA_ARGS__, NULL })
+
+static void expect(const char **env, const char *job, uint32_t rank, uint32_t ranks)
+{
+	struct cn_place p;
+	struct cn_err err = { .code = 0 };
+
+	memset(&p, 0xAA, sizeof(p));
+	assert_int_equal(cn_place_from(lookup, env, &p, &err), COLLNET_OK);
+	assert_string_equal(p.job, job);
+	assert_int_equal(p.rank, rank);
+	assert_int_equal(p.ranks, ranks);
+}
+
+static void refuse(const char **env, const char *word)
+{
+	struct cn_place p = { .rank = 77 };
+	struct cn_err err = { .code = 0 };
+
+	assert_int_equal(cn_place_from(lookup, env, &p, &err), COLLNET_EINVAL);
+	assert_int_equal(err.code, COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, word));
+	assert_int_equal(p.rank, 77);
+}
+
+static void place_from__nobody(void **state)
+{
+	(void)state;
+	expect(ENV("HOME=/"), "", 0, 1);
+	expect(ENV("COLLNET_RANK=", "COLLNET_SIZE="), "", 0, 1);
+}
+
+static void place_from__own_variables(void **state)
+{
+	(void)state;
+	expect(ENV("COLLNET_RANK=3", "COLLNET_SIZE=4"), "default", 3, 4);
+	expect(ENV("COLLNET_RANK=0", "COLLNET_SIZE=4096", "COLLNET_JOB=a/b.c:d@e-f_g"),
+	       "a/b.c:d@e-f_g", 0, 4096);
+	expect(ENV("COLLNET_JOB=lonely"), "lonely", 0, 1);
+}
+
+static void place_from__own_variables_wrong(void **state)
+{
+	(void)state;
+	refuse(ENV("COLLNET_RANK=4", "COLLNET_SIZE=4"), "COLLNET_RANK");
+	refuse(ENV("COLLNET_RANK=0", "COLLNET_SIZE=0"), "COLLNET_SIZE");
+	refuse(ENV("COLLNET_RANK=0", "COLLNET_SIZE=4097"), "COLLNET_SIZE");
+	refuse(ENV("COLLNET_RANK=-1", "COLLNET_SIZE=4"), "COLLNET_RANK");
+	refuse(ENV("COLLNET_RANK=1x", "COLLNET_SIZE=4"), "COLLNET_RANK");
+	refuse(ENV("COLLNET_RANK=99999999999999999999", "COLLNET_SIZE=4"), "COLLNET_RANK");
+	refuse(ENV("COLLNET_RANK=1"), "COLLNET_SIZE");
+	refuse(ENV("COLLNET_SIZE=1"), "COLLNET_RANK");
+	refuse(ENV("COLLNET_JOB=two words"), "COLLNET_JOB");
+	refuse(ENV("COLLNET_JOB=x234567890123456789012345678901234567890123456789012345678901234"),
+	       "COLLNET_JOB");
+}
+
+static void place_from__slurm(void **state)
+{
+	(void)state;
+	expect(ENV("SLURM_PROCID=5", "SLURM_NTASKS=8", "SLURM_JOB_ID=71", "SLURM_STEP_ID=2"),
+	       "slurm-71.2", 5, 8);
+	expect(ENV("SLURM_PROCID=5", "SLURM_NTASKS=8", "SLURM_JOB_ID=71"), "slurm-71", 5, 8);
+	expect(ENV("SLURM_PROCID=5", "SLURM_NTASKS=8", "COLLNET_JOB=mine"), "mine", 5, 8);
+	/* A shell within an allocation is nobody's rank. */
+	expect(ENV("SLURM_NTASKS=8", "SLURM_JOB_ID=71"), "", 0, 1);
+	refuse(ENV("SLURM_PROCID=8", "SLURM_NTASKS=8"), "SLURM_PROCID");
+	refuse(ENV("SLURM_PROCID=8", "SLURM_NTASKS=many"), "SLURM_NTASKS");
+}
+
+static void place_from__innermost_launcher(void **state)
+{
+	(void)state;
+	expect(ENV("PMI_RANK=1", "PMI_SIZE=2"), "pmi", 1, 2);
+	expect(ENV("PMI_RANK=1", "PMI_SIZE=2", "PMI_JOBID=k 9"), "pmi-k_9", 1, 2);
+	expect(ENV("OMPI_COMM_WORLD_RANK=6", "OMPI_COMM_WORLD_SIZE=7"), "ompi", 6, 7);
+	expect(ENV("OMPI_COMM_WORLD_RANK=6", "OMPI_COMM_WORLD_SIZE=7",
+		   "PMIX_NAMESPACE=prterun-a-1@1"),
+	       "ompi-prterun-a-1@1", 6, 7);
+	/* mpirun within a Slurm job */
+	expect(ENV("OMPI_COMM_WORLD_RANK=6", "OMPI_COMM_WORLD_SIZE=7", "SLURM_PROCID=0",
+		   "SLURM_NTASKS=2", "SLURM_JOB_ID=9"),
+	       "ompi", 6, 7);
+	expect(ENV("PMI_RANK=6", "PMI_SIZE=7", "SLURM_PROCID=0", "SLURM_NTASKS=2"), "pmi", 6, 7);
+	expect(ENV("COLLNET_RANK=1", "COLLNET_SIZE=2", "SLURM_PROCID=0", "SLURM_NTASKS=5"),
+	       "default", 1, 2);
+}
+
+static void place_from__long_names_are_cut(void **state)
+{
+	struct cn_place p;
+
+	(void)state;
+	assert_int_equal(
+		cn_place_from(lookup,
+			      ENV("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=1",
+				  "PMIX_NAMESPACE=0123456789012345678901234567890123456789012345678901234"
+				  "567890123456789012345678901234567890"),
+			      &p, NULL),
+		COLLNET_OK);
+	assert_int_equal(strlen(p.job), COLLNET_NAME_MAX);
+	assert_true(cn_valid_name(p.job));
+}
+
+static void options_from__defaults(void **state)
+{
+	struct collnet_options o;
+
+	(void)state;
+	assert_int_equal(cn_options_from(lookup, ENV("HOME=/"), &o, NULL), COLLNET_OK);
+	assert_int_equal(o.size, sizeof(o));
+	assert_int_equal(o.mode, COLLNET_MODE_AUTO);
+	assert_null(o.socket);
+	assert_null(o.interface);
+	assert_int_equal(o.ethertype, 0x88B5);
+	assert_int_equal(o.timeout_ms, 30000);
+	assert_int_equal(o.spin, 0);
+}
+
+static void options_from__everything(void **state)
+{
+	struct collnet_options o;
+	const char **env = ENV("COLLNET_MODE=direct", "COLLNET_SOCKET=/s", "COLLNET_INTERFACE=eth7",
+			       "COLLNET_LINK=pcap", "COLLNET_NODE=n1", "COLLNET_TOPOLOGY=/t",
+			       "COLLNET_CLUSTER=65535", "COLLNET_ETHERTYPE=0x88b6",
+			       "COLLNET_TIMEOUT=1", "COLLNET_SPIN=1");
+
+	(void)state;
+	assert_int_equal(cn_options_from(lookup, env, &o, NULL), COLLNET_OK);
+	assert_int_equal(o.mode, COLLNET_MODE_DIRECT);
+	assert_string_equal(o.socket, "/s");
+	assert_string_equal(o.interface, "eth7");
+	assert_string_equal(o.link, "pcap");
+	assert_string_equal(o.node, "n1");
+	assert_string_equal(o.topology, "/t");
+	assert_int_equal(o.cluster, 65535);
+	assert_int_equal(o.ethertype, 0x88B6);
+	assert_int_equal(o.timeout_ms, 1);
+	assert_int_equal(o.spin, 1);
+}
+
+static void options_from__wrong_values_are_named(void **state)
+{
+	static const char *const bad[] = {
+		"COLLNET_MODE=fast",	 "COLLNET_CLUSTER=65536",  "COLLNET_CLUSTER=-1",
+		"COLLNET_ETHERTYPE=5",	 "COLLNET_ETHERTYPE=0x5",  "COLLNET_ETHERTYPE=0x188b5",
+		"COLLNET_ETHERTYPE=0x",	 "COLLNET_ETHERTYPE=0x8g", "COLLNET_TIMEOUT=0",
+		"COLLNET_TIMEOUT=soon",	 "COLLNET_SPIN=2",	   "COLLNET_TIMEOUT=86400001",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct collnet_options o;
+		struct cn_err err = { .code = 0 };
+		size_t n = strcspn(bad[i], "=");
+
+		assert_int_equal(cn_options_from(lookup, ENV(bad[i], "COLLNET_NODE=kept"), &o, &err),
+				 COLLNET_EINVAL);
+		assert_memory_equal(err.text, bad[i], n);
+		assert_non_null(strstr(err.text, bad[i] + n + 1));
+		assert_string_equal(o.node, "kept");
+		assert_int_equal(o.timeout_ms, 30000);
+		assert_int_equal(o.ethertype, 0x88B5);
+	}
+}
+
+static void parse_ethertype__decimal_and_hexadecimal(void **state)
+{
+	uint64_t n = 0;
+
+	(void)state;
+	assert_true(cn_parse_ethertype("0x0600", &n) && n == 0x600);
+	assert_true(cn_parse_ethertype("0XfFfF", &n) && n == 0xFFFF);
+	assert_true(cn_parse_ethertype("34997", &n) && n == 0x88B5);
+	assert_false(cn_parse_ethertype("0x05ff", &n));
+	assert_false(cn_parse_ethertype("1535", &n));
+	assert_false(cn_parse_ethertype("0x10000", &n));
+	assert_false(cn_parse_ethertype("0x88\x11", &n));
+	assert_false(cn_parse_ethertype("", &n));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(place_from__nobody),
+		cmocka_unit_test(place_from__own_variables),
+		cmocka_unit_test(place_from__own_variables_wrong),
+		cmocka_unit_test(place_from__slurm),
+		cmocka_unit_test(place_from__innermost_launcher),
+		cmocka_unit_test(place_from__long_names_are_cut),
+		cmocka_unit_test(options_from__defaults),
+		cmocka_unit_test(options_from__everything),
+		cmocka_unit_test(options_from__wrong_values_are_named),
+		cmocka_unit_test(parse_ethertype__decimal_and_hexadecimal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

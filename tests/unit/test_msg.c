@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/client/msg.c: every message at its exact length and bounds, and nothing else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/msg.h"
+#include "sched/sched.h"
+
+static const struct cn_msg_place nowhere = { .region = CN_MSG_NO_REGION };
+
+/* A message of each type that is right. */
+static void make(union cn_msg *m, uint32_t type)
+{
+	memset(m, 0, sizeof(*m));
+	m->head.type = type;
+	m->head.tag = CN_MSG_REQUESTS - 1;
+	switch (type) {
+	case CN_MSG_HELLO:
+		m->hello.magic = CN_MSG_MAGIC;
+		break;
+	case CN_MSG_REGION:
+		m->region.bytes = 4096;
+		break;
+	case CN_MSG_JOIN:
+		m->join.ranks = 1;
+		m->join.timeout_ms = 1;
+		strcpy(m->join.job, "job");
+		break;
+	case CN_MSG_COLL:
+		m->coll.op = CN_OP_ALLTOALL;
+		m->coll.timeout_ms = 1;
+		m->coll.send = m->coll.recv = nowhere;
+		break;
+	case CN_MSG_SEND:
+		m->send.to = 1;
+		m->send.timeout_ms = 1;
+		strcpy(m->send.node, "node");
+		m->send.data = nowhere;
+		break;
+	case CN_MSG_RECV:
+		m->recv.timeout_ms = 1;
+		m->recv.data = nowhere;
+		break;
+	case CN_MSG_WELCOME:
+		strcpy(m->welcome.node, "node");
+		break;
+	default:
+		break;
+	}
+}
+
+static bool from_daemon(uint32_t type)
+{
+	return type >= CN_MSG_WELCOME;
+}
+
+static bool ok(const union cn_msg *m)
+{
+	return cn_msg_check(m, cn_msg_size(m->head.type), from_daemon(m->head.type)) == NULL;
+}
+
+#define FOR_EACH_TYPE(type)                                                 \
+	for (uint32_t type = CN_MSG_HELLO; type <= CN_MSG_LAST_ANSWER;      \
+	     type = type == CN_MSG_LAST_REQUEST ? CN_MSG_WELCOME : type + 1)
+
+static void check__exact_length_and_side(void **state)
+{
+	static union cn_msg m;
+
+	(void)state;
+	FOR_EACH_TYPE(type)
+	{
+		size_t size = cn_msg_size(type);
+
+		assert_true(size >= sizeof(struct cn_msg_head) && size <= sizeof(m));
+		make(&m, type);
+		assert_true(ok(&m));
+		for (size_t len = 0; len <= sizeof(m); len++) {
+			if (len != size) {
+				assert_non_null(cn_msg_check(&m, len, from_daemon(type)));
+			}
+		}
+		assert_non_null(cn_msg_check(&m, size, !from_daemon(type)));
+		assert_non_null(cn_msg_check(&m, SIZE_MAX, from_daemon(type)));
+	}
+}
+
+static void check__types_that_are_none(void **state)
+{
+	static const uint32_t types[] = { 0, CN_MSG_LAST_REQUEST + 1, CN_MSG_WELCOME - 1,
+					  CN_MSG_LAST_ANSWER + 1, UINT32_MAX, 0x80000000u };
+	static union cn_msg m;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		make(&m, types[i]);
+		assert_int_equal(cn_msg_size(types[i]), 0);
+		for (size_t len = 0; len <= sizeof(m); len++) {
+			assert_non_null(cn_msg_check(&m, len, false));
+			assert_non_null(cn_msg_check(&m, len, true));
+		}
+	}
+}
+
+/* Sets a field to a value, expects the verdict. */
+#define VERDICT(type, field, value, good)          \
+	do {                                       \
+		make(&m, type);                    \
+		m.field = (value);                 \
+		assert_int_equal(ok(&m), (good));  \
+	} while (0)
+
+static void check__requests_within_bounds(void **state)
+{
+	static union cn_msg m;
+	static const uint32_t requests[] = { CN_MSG_JOIN, CN_MSG_COLL, CN_MSG_SEND, CN_MSG_RECV,
+					     CN_MSG_DONE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		VERDICT(requests[i], head.tag, CN_MSG_REQUESTS, false);
+		VERDICT(requests[i], head.tag, UINT32_MAX, false);
+	}
+	VERDICT(CN_MSG_HELLO, hello.magic, 0, false);
+	VERDICT(CN_MSG_HELLO, hello.version, UINT32_MAX, true);
+	VERDICT(CN_MSG_REGION, region.region, CN_MSG_REGIONS - 1, true);
+	VERDICT(CN_MSG_REGION, region.region, CN_MSG_REGIONS, false);
+	VERDICT(CN_MSG_REGION, region.bytes, 0, false);
+	VERDICT(CN_MSG_REGION, region.bytes, CN_MSG_BYTES, true);
+	VERDICT(CN_MSG_REGION, region.bytes, CN_MSG_BYTES + 1, false);
+	VERDICT(CN_MSG_REGION, region.bytes, UINT64_MAX, false);
+	VERDICT(CN_MSG_REGION, region.zero, 1, false);
+	VERDICT(CN_MSG_UNREGION, unregion.region, CN_MSG_REGIONS, false);
+	VERDICT(CN_MSG_LEAVE, leave.team, CN_MSG_TEAMS, false);
+	VERDICT(CN_MSG_RANKS, ranks.team, CN_MSG_TEAMS, false);
+	VERDICT(CN_MSG_RANKS, ranks.first, COLLNET_RANKS_MAX, false);
+	VERDICT(CN_MSG_OPEN, open.endpoint, CN_MSG_ENDPOINTS, false);
+	VERDICT(CN_MSG_OPEN, open.number, 65535, true);
+	VERDICT(CN_MSG_OPEN, open.number, 65536, false);
+	VERDICT(CN_MSG_CLOSE, close.endpoint, CN_MSG_ENDPOINTS, false);
+	VERDICT(CN_MSG_STATS, stats.reset_peak, 2, false);
+	VERDICT(CN_MSG_NODES, table.first, UINT32_MAX, true);
+	VERDICT(CN_MSG_JOBS, table.zero, 1, false);
+}
+
+static void check__join_within_bounds(void **state)
+{
+	static union cn_msg m;
+
+	(void)state;
+	VERDICT(CN_MSG_JOIN, join.team, CN_MSG_TEAMS - 1, true);
+	VERDICT(CN_MSG_JOIN, join.team, CN_MSG_TEAMS, false);
+	VERDICT(CN_MSG_JOIN, join.rank, 1, false);
+	VERDICT(CN_MSG_JOIN, join.ranks, 0, false);
+	VERDICT(CN_MSG_JOIN, join.ranks, COLLNET_RANKS_MAX, true);
+	VERDICT(CN_MSG_JOIN, join.ranks, COLLNET_RANKS_MAX + 1, false);
+	VERDICT(CN_MSG_JOIN, join.timeout_ms, 0, false);
+	VERDICT(CN_MSG_JOIN, join.timeout_ms, CN_MSG_TIMEOUT_MAX + 1, false);
+	VERDICT(CN_MSG_JOIN, join.job[0], '\0', false);
+	VERDICT(CN_MSG_JOIN, join.job[0], ' ', false);
+	make(&m, CN_MSG_JOIN);
+	memset(m.join.job, 'x', sizeof(m.join.job));
+	assert_false(ok(&m));
+	m.join.job[sizeof(m.join.job) - 1] = '\0';
+	assert_true(ok(&m));
+}
+
+static void check__coll_within_bounds(void **state)
+{
+	static union cn_msg m;
+
+	(void)state;
+	VERDICT(CN_MSG_COLL, coll.team, CN_MSG_TEAMS, false);
+	VERDICT(CN_MSG_COLL, coll.op, 0, false);
+	VERDICT(CN_MSG_COLL, coll.op, CN_OP_BARRIER, true);
+	VERDICT(CN_MSG_COLL, coll.op, CN_OP_BARRIER + 1, false);
+	VERDICT(CN_MSG_COLL, coll.permutation, COLLNET_PERM_EDGE_COLOUR, true);
+	VERDICT(CN_MSG_COLL, coll.permutation, COLLNET_PERM_EDGE_COLOUR + 1, false);
+	VERDICT(CN_MSG_COLL, coll.contention_aware, 2, false);
+	VERDICT(CN_MSG_COLL, coll.window, 65535, true);
+	VERDICT(CN_MSG_COLL, coll.window, 65536, false);
+	VERDICT(CN_MSG_COLL, coll.window, COLLNET_WINDOW_OFF, true);
+	VERDICT(CN_MSG_COLL, coll.timeout_ms, 0, false);
+	VERDICT(CN_MSG_COLL, coll.bytes, COLLNET_BLOCK_MAX, true);
+	VERDICT(CN_MSG_COLL, coll.bytes, COLLNET_BLOCK_MAX + 1, false);
+	VERDICT(CN_MSG_COLL, coll.send.region, CN_MSG_REGIONS, false);
+	VERDICT(CN_MSG_COLL, coll.recv.region, 0, true);
+	VERDICT(CN_MSG_COLL, coll.recv.zero, 1, false);
+	VERDICT(CN_MSG_COLL, coll.recv.offset, 1, false); /* nowhere has no places */
+	make(&m, CN_MSG_COLL);
+	m.coll.op = CN_OP_BARRIER;
+	m.coll.bytes = 1;
+	assert_false(ok(&m));
+	make(&m, CN_MSG_COLL);
+	memset(m.coll.algorithm, 'x', sizeof(m.coll.algorithm));
+	assert_false(ok(&m));
+	make(&m, CN_MSG_COLL);
+	m.coll.send.region = 1;
+	m.coll.send.offset = UINT64_MAX;
+	assert_false(ok(&m));
+}
+
+static void check__messages_within_bounds(void **state)
+{
+	static union cn_msg m;
+
+	(void)state;
+	VERDICT(CN_MSG_SEND, send.endpoint, CN_MSG_ENDPOINTS, false);
+	VERDICT(CN_MSG_SEND, send.to, 0, false);
+	VERDICT(CN_MSG_SEND, send.to, 65536, false);
+	VERDICT(CN_MSG_SEND, send.node[0], '\0', false);
+	VERDICT(CN_MSG_SEND, send.bytes, COLLNET_MESSAGE_MAX, true);
+	VERDICT(CN_MSG_SEND, send.bytes, COLLNET_MESSAGE_MAX + 1, false);
+	VERDICT(CN_MSG_SEND, send.timeout_ms, 0, false);
+	VERDICT(CN_MSG_SEND, send.data.region, CN_MSG_REGIONS, false);
+	VERDICT(CN_MSG_RECV, recv.endpoint, CN_MSG_ENDPOINTS, false);
+	VERDICT(CN_MSG_RECV, recv.capacity, COLLNET_MESSAGE_MAX + 1, false);
+	VERDICT(CN_MSG_RECV, recv.timeout_ms, UINT32_MAX, false);
+	VERDICT(CN_MSG_RECV, recv.data.offset, 4, false);
+}
+
+static void check__answers_within_bounds(void **state)
+{
+	static union cn_msg m;
+
+	(void)state;
+	VERDICT(CN_MSG_WELCOME, welcome.node[0], '\0', false);
+	VERDICT(CN_MSG_WELCOME, welcome.status, COLLNET_INPROGRESS, false);
+	VERDICT(CN_MSG_REPLY, reply.status, COLLNET_EUNSUPPORTED, true);
+	VERDICT(CN_MSG_REPLY, reply.status, COLLNET_EUNSUPPORTED - 1, false);
+	VERDICT(CN_MSG_DONE, done.status, INT32_MIN, false);
+	VERDICT(CN_MSG_DONE, done.from_endpoint, 65536, false);
+	VERDICT(CN_MSG_DONE, done.bytes, UINT64_MAX, false);
+	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, CN_MSG_PAGE + 1, false);
+	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, 1, false); /* its name is empty */
+	VERDICT(CN_MSG_NODE_TABLE, node_table.count, 1, false); /* more than in all */
+	make(&m, CN_MSG_NODE_TABLE);
+	m.node_table.total = m.node_table.count = CN_MSG_PAGE;
+	assert_true(ok(&m));
+	memset(m.node_table.nodes[CN_MSG_PAGE - 1].name, 'x', CN_MSG_NAME);
+	assert_false(ok(&m));
+	make(&m, CN_MSG_JOB_TABLE);
+	m.job_table.total = UINT32_MAX;
+	m.job_table.count = CN_MSG_PAGE + 1;
+	assert_false(ok(&m));
+	make(&m, CN_MSG_DONE);
+	memset(m.done.text, 'x', sizeof(m.done.text));
+	assert_false(ok(&m));
+	make(&m, CN_MSG_DONE);
+	memset(m.done.from_node, 'x', sizeof(m.done.from_node));
+	assert_false(ok(&m));
+	make(&m, CN_MSG_REPLY);
+	memset(m.reply.text, 'x', sizeof(m.reply.text));
+	assert_false(ok(&m));
+}
+
+static void check__wild_values_do_no_harm(void **state)
+{
+	static union cn_msg m;
+	uint64_t seed = 20260802;
+
+	(void)state;
+	printf("seed %llu\n", (unsigned long long)seed);
+	for (int i = 0; i < 20000; i++) {
+		uint32_t type = (uint32_t)(cn_random(&seed) % (CN_MSG_LAST_ANSWER + 2));
+		uint8_t *bytes = (uint8_t *)&m;
+
+		for (size_t k = 0; k < cn_msg_size(type); k++) {
+			bytes[k] = (uint8_t)cn_random(&seed);
+		}
+		m.head.type = type;
+		/* Whatever passes is within its arrays; the sanitizers watch the rest. */
+		if (cn_msg_check(&m, cn_msg_size(type), from_daemon(type)) == NULL &&
+		    type == CN_MSG_JOIN) {
+			assert_true(m.join.team < CN_MSG_TEAMS);
+		}
+	}
+}
+
+static void check_buffers__overlap(void **state)
+{
+	static char b[4096];
+	struct cn_err err;
+
+	(void)state;
+	/* all-to-all of 4 ranks, 16 bytes each: 64 bytes on both sides */
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b + 64, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b + 64, b, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b + 63, 16, 1, 4, &err),
+			 COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "overlap"));
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b + 63, b, 16, 1, 4, &err),
+			 COLLNET_EINVAL);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b, 16, 0, 1, &err), COLLNET_EINVAL);
+	/* allgather: only the own block */
+	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b + 16, b, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b + 32, b, 16, 1, 4, &err),
+			 COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "block 1"));
+	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b + 64, b, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b, b + 15, 16, 1, 4, &err),
+			 COLLNET_EINVAL);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b, b + 16, 16, 1, 4, &err), COLLNET_OK);
+}
+
+static void check_buffers__nothing_and_too_much(void **state)
+{
+	char *end = (char *)(uintptr_t)(UINTPTR_MAX - 8);
+	static char b[64];
+
+	(void)state;
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, NULL, NULL, 0, 0, 4, NULL), COLLNET_OK);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b, 0, 0, 4, NULL), COLLNET_OK);
+	assert_int_equal(cn_check_buffers(CN_OP_BARRIER, NULL, NULL, 0, 0, 4, NULL), COLLNET_OK);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, NULL, b, 1, 0, 4, NULL), COLLNET_EINVAL);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, NULL, 1, 0, 4, NULL), COLLNET_EINVAL);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, end, 16, 0, 4, NULL), COLLNET_EINVAL);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, end, b, 16, 0, 4, NULL), COLLNET_EINVAL);
+	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b, (uint64_t)COLLNET_BLOCK_MAX + 1, 0,
+					  4, NULL),
+			 COLLNET_EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(check__exact_length_and_side),
+		cmocka_unit_test(check__types_that_are_none),
+		cmocka_unit_test(check__requests_within_bounds),
+		cmocka_unit_test(check__join_within_bounds),
+		cmocka_unit_test(check__coll_within_bounds),
+		cmocka_unit_test(check__messages_within_bounds),
+		cmocka_unit_test(check__answers_within_bounds),
+		cmocka_unit_test(check__wild_values_do_no_harm),
+		cmocka_unit_test(check_buffers__overlap),
+		cmocka_unit_test(check_buffers__nothing_and_too_much),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

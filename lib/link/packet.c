@@ -33,6 +33,7 @@
 #endif
 
 #define SEND_BATCH 32
+#define SEND_TOGETHER 512
 #define BLOCK_MIN 65536
 #define SEND_BUFFER_MIN 2304 /* the kernel goes no lower, in the unit of SO_SNDBUF */
 #define ERROR_EVERY 64	     /* empty looks at the ring between looks at the socket's error */
@@ -184,6 +185,39 @@ static void fill_message(struct packet_link *p, size_t at, const struct cn_frame
 	p->messages[at].msg_hdr.msg_iovlen = n;
 }
 
+/* As sendmmsg(): how many were taken, or -1 and errno. */
+static int send_batch(struct packet_link *p, const struct cn_frame *frames, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		fill_message(p, i, &frames[i]);
+	}
+	return sendmmsg(p->link.send_fd, p->messages, (unsigned int)n, MSG_DONTWAIT);
+}
+
+/*
+ * A frame alone is the latency of small messages. Copying a short one together is cheaper than
+ * having the kernel read a message of two pieces.
+ */
+static int send_alone(struct packet_link *p, const struct cn_frame *f)
+{
+	size_t len = (size_t)f->head_len + f->payload_len;
+	uint8_t together[SEND_TOGETHER];
+
+	if (len > sizeof(together)) {
+		fill_message(p, 0, f);
+		return sendmsg(p->link.send_fd, &p->messages[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+	}
+	memcpy(together, f->head, f->head_len);
+	if (f->payload_len > 0) {
+		memcpy(together + f->head_len, f->payload, f->payload_len);
+	}
+	if (len < CN_ETH_MIN) {
+		memset(together + len, 0, CN_ETH_MIN - len);
+		len = CN_ETH_MIN;
+	}
+	return send(p->link.send_fd, together, len, MSG_DONTWAIT) < 0 ? -1 : 1;
+}
+
 /*
  * The queueing discipline dropped a frame: its queue is shorter than our send buffer, or others
  * fill it. Make the buffer as small as what it holds now, so that waiting for room is a wait.
@@ -252,12 +286,9 @@ static int packet_send(struct cn_link *l, const struct cn_frame *frames, size_t 
 
 	while (done < n) {
 		size_t batch = n - done < SEND_BATCH ? n - done : SEND_BATCH;
-		int r;
+		int r = batch == 1 ? send_alone(p, &frames[done])
+				   : send_batch(p, &frames[done], batch);
 
-		for (size_t i = 0; i < batch; i++) {
-			fill_message(p, i, &frames[done + i]);
-		}
-		r = sendmmsg(l->send_fd, p->messages, (unsigned int)batch, MSG_DONTWAIT);
 		if (r > 0) {
 			done += (size_t)r;
 			p->gone = false;

@@ -75,10 +75,14 @@ lib_libcn_link_la_SOURCES = \
 
 lib_libcn_coll_la_SOURCES = \
 	lib/coll/coll.h \
+	lib/coll/endpoint.c \
+	lib/coll/endpoint.h \
 	lib/coll/engine.c \
 	lib/coll/engine.h \
 	lib/coll/meeting.c \
 	lib/coll/op.c \
+	lib/coll/op.h \
+	lib/coll/post.c \
 	lib/coll/team.c
 
 lib_libcn_client_la_SOURCES = \

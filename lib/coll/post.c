@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls of collective operations: checked, planned, started when every rank of this node has
+ * called, and failed when a deadline passes or a rank that is needed has left. op.c runs them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/op.h"
+
+/* ---- starting ------------------------------------------------------------------------- */
+
+static int make_room(struct cn_op *op, struct cn_err *err)
+{
+	uint32_t n = op->sched.n;
+
+	if (n > op->progress_cap) {
+		struct cn_progress *p = realloc(op->progress, n * sizeof(*p));
+
+		if (p == NULL) {
+			return cn_fail(err, COLLNET_ENOMEM, "no memory for a schedule of %u actions", n);
+		}
+		op->progress = p;
+		op->progress_cap = n;
+	}
+	return COLLNET_OK;
+}
+
+static int plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
+{
+	struct cn_team *t = op->team;
+	int r = COLLNET_OK;
+
+	if (memcmp(&op->plan, p, sizeof(*p)) != 0) {
+		memset(&op->plan, 0, sizeof(op->plan));
+		r = cn_sched_plan(&t->layout, p, t->me, &op->sched, err);
+		if (r == COLLNET_OK) {
+			r = make_room(op, err);
+		}
+		if (r == COLLNET_OK) {
+			op->plan = *p;
+		}
+	}
+	return r;
+}
+
+/* Cursors to the beginning: streams by node, targets in order of appearance, copies that can run. */
+static void rewind_cursors(struct cn_op *op)
+{
+	const struct cn_sched *s = &op->sched;
+	uint64_t most = cn_node_payload(op->team->engine->node), out = 0, in = 0;
+
+	op->ntargets = op->turn = 0;
+	op->copy_first = CN_NONE;
+	op->remaining = s->n;
+	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
+		op->streams[k] = (struct cn_streams){.send = CN_NONE, .recv = CN_NONE};
+	}
+	for (uint32_t i = s->n; i-- > 0;) {
+		const struct cn_action *a = &s->actions[i];
+		struct cn_streams *st = &op->streams[a->peer];
+		struct cn_progress *p = &op->progress[i];
+
+		*p = (struct cn_progress){.next = CN_NONE, .copies = CN_NONE, .sibling = CN_NONE};
+		out += a->kind == CN_ACT_SEND ? a->len / most + 1 : 0;
+		in += a->kind == CN_ACT_RECV ? a->len / most + 1 : 0;
+		if (a->kind == CN_ACT_SEND) {
+			p->next = st->send;
+			st->send = i;
+		} else if (a->kind == CN_ACT_RECV) {
+			p->next = st->recv;
+			st->recv = i;
+		}
+	}
+	op->one_way = out > in;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct cn_action *a = &s->actions[i];
+
+		if (a->kind == CN_ACT_SEND && op->streams[a->peer].send == i) {
+			op->targets[op->ntargets++] = a->peer;
+		} else if (a->kind == CN_ACT_COPY && a->dep == CN_DEP_NONE) {
+			cn_op_queue_copy(op, i);
+		} else if (a->kind == CN_ACT_COPY) {
+			op->progress[i].sibling = op->progress[a->dep_on].copies;
+			op->progress[a->dep_on].copies = i;
+		}
+	}
+}
+
+static void start(struct cn_op *op, cn_time now)
+{
+	struct cn_team *t = op->team;
+
+	rewind_cursors(op);
+	op->state = OP_RUNNING;
+	cn_source_start(t->engine, &op->source);
+	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
+		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {
+			op->streams[k].expected = true;
+			cn_peer_expect(t->engine->node, now, t->nodes[k].peer, 1);
+		}
+	}
+	cn_op_take_early(op, now);
+	cn_op_try_finish(op);
+}
+
+static struct cn_op *op_of(struct cn_team *t, uint32_t seq)
+{
+	struct cn_op **slot = &t->ops[seq % CN_OPS], *op = *slot;
+
+	if (op != NULL) {
+		return op;
+	}
+	op = calloc(1, sizeof(*op));
+	if (op == NULL) {
+		return NULL;
+	}
+	op->team = t;
+	op->copy_first = CN_NONE;
+	op->posts = calloc(cn_op_locals(t), sizeof(*op->posts));
+	op->streams = calloc(t->layout.nnodes, sizeof(*op->streams));
+	op->targets = calloc(t->layout.nnodes, sizeof(*op->targets));
+	if (op->posts == NULL || op->streams == NULL || op->targets == NULL) {
+		cn_op_free_storage(op);
+		return NULL;
+	}
+	op->source.pull = cn_op_pull;
+	op->source.acked = cn_op_acked;
+	*slot = op;
+	return op;
+}
+
+void cn_op_free_storage(struct cn_op *op)
+{
+	if (op != NULL) {
+		cn_sched_reset(&op->sched);
+		free(op->posts);
+		free(op->streams);
+		free(op->targets);
+		free(op->progress);
+		free(op);
+	}
+}
+
+/* The window of an operation: what was asked for, else Eq. 4 where the algorithm is under it. */
+static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
+			  const struct cn_algorithm *g)
+{
+	if (a->window != COLLNET_WINDOW_AUTO) {
+		return a->window;
+	}
+	return g->windowed ? t->window : COLLNET_WINDOW_OFF;
+}
+
+static int make_plan(struct cn_team *t, const struct cn_coll_args *a,
+		     const struct cn_algorithm **g, struct cn_plan *p, struct cn_err *err)
+{
+	enum collnet_permutation perm;
+	int r;
+
+	*g = cn_algorithm_find(a->op, a->algorithm);
+	if (*g == NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "no algorithm '%s' for %s", a->algorithm,
+			       cn_op_name(a->op));
+	}
+	r = cn_perm_resolve(a->permutation, t->layout.nnodes, &perm, err);
+	if (r != COLLNET_OK) {
+		return r;
+	}
+	memset(p, 0, sizeof(*p));
+	p->op = a->op;
+	p->algorithm = (*g)->id;
+	p->permutation = (uint8_t)perm;
+	p->contention_aware = a->contention_aware && t->layout.logical != NULL;
+	p->bytes = a->op == CN_OP_BARRIER ? 0 : a->bytes;
+	return COLLNET_OK;
+}
+
+static uint32_t local_index(const struct cn_member *m)
+{
+	uint32_t i = 0;
+
+	while (m->team->local[i] != m) {
+		i++;
+	}
+	return i;
+}
+
+int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
+		 struct cn_done *done, struct cn_err *err)
+{
+	struct cn_team *t = m->team;
+	const struct cn_algorithm *g;
+	struct cn_plan p;
+	struct cn_op *op;
+	int r;
+
+	if (t->state != CN_TEAM_READY) {
+		return t->state == CN_TEAM_FAILED
+			       ? cn_fail(err, t->status, "%s", t->text)
+			       : cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
+	}
+	if (a->bytes > COLLNET_BLOCK_MAX) {
+		return cn_fail(err, COLLNET_ELIMIT, "a block of %llu bytes: at most %zu",
+			       (unsigned long long)a->bytes, COLLNET_BLOCK_MAX);
+	}
+	r = make_plan(t, a, &g, &p, err);
+	if (r != COLLNET_OK) {
+		return r;
+	}
+	op = op_of(t, m->posted);
+	if (op == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for an operation");
+	}
+	if (op->state != OP_FREE && op->seq != m->posted) {
+		return cn_fail(err, COLLNET_ELIMIT, "%d operations are outstanding: wait for one",
+			       CN_OPS);
+	}
+	if (op->state == OP_FREE) {
+		r = plan(op, &p, err);
+		if (r != COLLNET_OK) {
+			return r;
+		}
+		op->state = OP_POSTED;
+		op->seq = m->posted;
+		op->args = *a;
+		op->algorithm = g;
+		op->window = window_of(t, a, g);
+		op->deadline = a->deadline;
+	} else if (memcmp(&op->plan, &p, sizeof(p)) != 0) {
+		cn_team_fail(t, now, true, COLLNET_EMISMATCH,
+			     "rank %u on node %s called %s of %llu bytes where another rank of the "
+			     "node called %s of %llu bytes, or with other options",
+			     m->rank, t->engine->config.node.name, cn_op_name(a->op),
+			     (unsigned long long)a->bytes, cn_op_name(op->args.op),
+			     (unsigned long long)op->args.bytes);
+		return cn_fail(err, t->status, "%s", t->text);
+	}
+	op->deadline = cn_min_time(op->deadline, a->deadline);
+	op->posts[local_index(m)] = (struct cn_post){done, a->send, a->recv};
+	op->nposts++;
+	m->posted++;
+	cn_engine_touch(t->engine);
+	for (uint32_t k = 0; k < t->layout.nnodes && t->state == CN_TEAM_READY; k++) {
+		cn_op_check_left(t, now, k);
+	}
+	if (t->state == CN_TEAM_READY && op->state == OP_POSTED && op->nposts == cn_op_locals(t)) {
+		start(op, now);
+	}
+	return COLLNET_OK;
+}
+
+/* ---- deadlines, ranks that left --------------------------------------------------------- */
+
+void cn_op_check_left(struct cn_team *t, cn_time now, uint32_t k)
+{
+	const struct cn_team_node *n = &t->nodes[k];
+
+	for (int i = 0; i < CN_OPS && n->left_after != UINT32_MAX; i++) {
+		const struct cn_op *op = t->ops[i];
+
+		if (op != NULL && op->state != OP_FREE && op->seq >= n->left_after) {
+			cn_team_fail(t, now, true, COLLNET_ERANK,
+				     "rank %u on node %s left the team after %u operations, before %s "
+				     "number %u", n->left_rank, n->name, n->left_after,
+				     cn_op_name(op->args.op), op->seq);
+			return;
+		}
+	}
+}
+
+cn_time cn_op_deadline(const struct cn_op *op)
+{
+	if (op->state == OP_FREE) {
+		return CN_NEVER;
+	}
+	return op->copy_first != CN_NONE && op->state == OP_RUNNING ? 0 : op->deadline;
+}
+
+static void name_missing(const struct cn_op *op, char *text, size_t cap)
+{
+	const struct cn_team *t = op->team;
+	struct cn_rank_list l = {.text = text, .cap = cap};
+
+	for (uint32_t r = 0; r < t->ranks; r++) {
+		uint32_t k = t->layout.node_of[r];
+		bool missing = op->state == OP_RUNNING && op->streams[k].recv != CN_NONE;
+
+		if (op->state == OP_POSTED && k == t->me) {
+			for (uint32_t i = 0; i < cn_op_locals(t); i++) {
+				missing |= t->layout.ranks[t->layout.first[k] + i] == r &&
+					   op->posts[i].done == NULL;
+			}
+		}
+		if (missing) {
+			cn_rank_list_add(&l, r);
+		}
+	}
+	cn_rank_list_end(&l);
+}
+
+void cn_op_expire(struct cn_op *op, cn_time now)
+{
+	struct cn_team *t = op->team;
+	char ranks[160] = "", node[COLLNET_NAME_MAX + 16] = "";
+
+	if (op->state == OP_RUNNING && op->copy_first != CN_NONE) {
+		cn_op_run_copies(op);
+		cn_op_try_finish(op);
+		cn_engine_touch(t->engine);
+	}
+	if (op->state == OP_FREE || op->deadline > now) {
+		return;
+	}
+	name_missing(op, ranks, sizeof(ranks));
+	for (uint32_t k = 0; k < t->layout.nnodes && op->state == OP_RUNNING; k++) {
+		if (op->streams[k].recv != CN_NONE) {
+			snprintf(node, sizeof(node), " (node %s)", t->nodes[k].name);
+			break;
+		}
+	}
+	cn_team_fail(t, now, true, COLLNET_ETIMEOUT,
+		     "%s number %u passed its deadline on node %s, %s%s%s", cn_op_name(op->args.op),
+		     op->seq, t->engine->config.node.name,
+		     ranks[0] == '\0' ? "with data still to be sent or acknowledged"
+		     : op->state == OP_RUNNING ? "waiting for data of ranks "
+					       : "waiting for the call of ranks ",
+		     ranks, node);
+}

@@ -317,6 +317,19 @@ static void link_commands(const struct lab *lab, uint32_t link, FILE *f)
 	fprintf(f, "link set %s master %s up\n", port, name);
 }
 
+/* Without a rate nothing waits on the way, and the copies would only cost time. */
+static bool has_queues(const struct cn_topo *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->nlinks; i++) {
+		if (t->links[i].rate != 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static int make_links(struct lab *lab, struct cn_err *err)
 {
 	static char *const argv[] = {"ip", "-batch", "-", NULL};
@@ -337,7 +350,7 @@ static int make_links(struct lab *lab, struct cn_err *err)
 				"link add name %s address 02:c0:12:%02x:%02x:%02x mtu %u type bridge "
 				"stp_state 0 forward_delay 0 mcast_snooping 0 ageing_time 8640000\n",
 				name, (i >> 16) & 0xff, (i >> 8) & 0xff, i & 0xff, lab->o->mtu);
-			fprintf(b.f, "link set %s promisc on up\n", name);
+			fprintf(b.f, "link set %s%s up\n", name, has_queues(t) ? " promisc on" : "");
 		}
 	}
 	for (i = 0; i < t->nlinks; i++) {

@@ -219,15 +219,14 @@ __attribute__((noreturn)) static void become(char **command)
 
 static int start_daemon(struct lab *lab, struct lab_host *h, struct cn_err *err)
 {
-	char script[160], fd_text[16];
-	char *argv[] = {"sh", script, "--ready-fd", fd_text, NULL};
+	char script[160];
+	char *argv[] = {"sh", script, "--ready-fd", "3", NULL}; /* a number that any shell knows */
 	int fds[2], null;
 
 	snprintf(script, sizeof(script), "%s/%s.daemon.cmd", LAB_DIR, h->name);
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "%s: pipe: %s", h->name, strerror(errno));
 	}
-	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
 	h->daemon = fork();
 	if (h->daemon == 0) {
 		default_signals();
@@ -235,7 +234,8 @@ static int start_daemon(struct lab *lab, struct lab_host *h, struct cn_err *err)
 		host_environment(h);
 		setsid(); /* a Ctrl-C is the supervisor's to handle */
 		null = open("/dev/null", O_WRONLY);
-		if (null < 0 || dup2(null, 1) < 0 || fcntl(fds[1], F_SETFD, 0) < 0) {
+		if (null < 0 || dup2(null, 1) < 0 ||
+		    (fds[1] == 3 ? fcntl(3, F_SETFD, 0) : dup2(fds[1], 3)) < 0) {
 			child_failed("cannot start a daemon", 126);
 		}
 		execv("/bin/sh", argv);

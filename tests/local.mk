@@ -11,12 +11,14 @@ unit_tests = \
 	tests/unit/test_config \
 	tests/unit/test_flight \
 	tests/unit/test_heap \
+	tests/unit/test_input \
 	tests/unit/test_interface \
 	tests/unit/test_json \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
 	tests/unit/test_mem \
 	tests/unit/test_msg \
+	tests/unit/test_node \
 	tests/unit/test_numbering \
 	tests/unit/test_peer \
 	tests/unit/test_permutation \
@@ -31,6 +33,10 @@ unit_tests = \
 	tests/unit/test_util \
 	tests/unit/test_window \
 	tests/unit/test_wire
+
+# It counts what is allocated.
+tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 
 # Programs that lab tests run on hosts.
 lab_programs = \

@@ -4,7 +4,7 @@
  *
  * Every node has one cable into an ideal switch: frames leave at `rate`, arrive `delay` plus a
  * random `jitter` later and in order, unless a seeded fault takes, doubles, reorders or garbles
- * them. Above each node sits an application that sends numbered frames to the others and checks
+ * them; garbled bytes are not compared. Above each node sits an application that sends numbered frames to the others and checks
  * number and every byte of what it receives; upcalls are also written down as text, as in
  * "a: up b". A step goes to the next event; nothing depends on real time.
  */
@@ -18,6 +18,7 @@
 #define PAIR_NODES 4
 #define PAIR_SLOTS 1024 /* payloads that wait for their acknowledgement, a flow */
 #define PAIR_LOG 8192
+#define PAIR_SPARE 1024
 
 struct pair;
 
@@ -67,10 +68,10 @@ struct pair {
 	/* May look at each frame before it travels; false: lost. */
 	bool (*filter)(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len);
 	void *filter_arg;
-	bool unchecked; /* payloads may be garbled, or streams abandoned: bytes are not compared */
+	bool gaps_allowed; /* streams are abandoned or lives end: numbers may be missing */
 	struct pair_packet *queue; /* heap by (at, order) */
 	uint32_t queued, queue_cap;
-	uint8_t *spare[64]; /* packets' memory, kept: so that a steady state allocates nothing */
+	uint8_t *spare[PAIR_SPARE]; /* packets' memory, kept: so that a steady state allocates nothing */
 	uint32_t nspare;
 	uint64_t order, frames;
 	char log[PAIR_LOG];

@@ -345,7 +345,7 @@ static void peer__flapping_cables_settle(void **state)
 		uint64_t random = seed;
 		uint32_t downs = 0;
 
-		p->unchecked = true;
+		p->gaps_allowed = true;
 		p->jitter = 5 * CN_MS;
 		p->duplicate = p->reorder = 50000;
 		p->loss = 50000;
@@ -377,7 +377,7 @@ static void peer__flapping_cables_settle(void **state)
 				p->flows[k / 3][k % 3].total;
 		}
 		downs = p->nodes[0].downs + p->nodes[1].downs + p->nodes[2].downs;
-		p->unchecked = false;
+		p->gaps_allowed = false;
 		if (!pair_run_up(p, 100 * CN_MS)) {
 			fail_msg("seed %u: not up", seed);
 		}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/window.c: eta of Algorithm 2, and that losses leave nothing behind in it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "proto/window.h"
+
+#define SEED 99u
+
+static void flight__sent_and_received(void **state)
+{
+	struct cn_window w = {.limit = 4};
+	struct cn_flight f = {0};
+
+	(void)state;
+	for (uint32_t i = 1; i <= 4; i++) {
+		assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+		cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
+		assert_int_equal(w.now, i);
+	}
+	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
+	cn_flight_received(&f, &w);
+	assert_int_equal(w.now, 3);
+	assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+	assert_false(cn_window_open(&w, 3));
+	assert_int_equal(w.peak, 4);
+}
+
+/* Behind: more received than sent counts as nothing, and may be caught up. */
+static void flight__negative_counts_as_zero(void **state)
+{
+	struct cn_window w = {.limit = 4};
+	struct cn_flight f = {0};
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		cn_flight_received(&f, &w);
+		assert_int_equal(w.now, 0);
+	}
+	for (int i = 0; i < 10; i++) {
+		cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
+		assert_int_equal(w.now, 0);
+	}
+	cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
+	assert_int_equal(w.now, 1);
+}
+
+/* Only sends: acknowledgements are what opens the window. */
+static void flight__one_way(void **state)
+{
+	struct cn_window w = {.limit = 8};
+	struct cn_flight f = {0};
+	int asked = 0;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+		asked += cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
+	}
+	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
+	assert_int_equal(asked, 1); /* by the last one, else nobody would answer */
+	cn_flight_acked(&f, &w, 8);
+	assert_int_equal(w.now, 0);
+}
+
+/* Once a window is out without an answer, every half window asks: it keeps moving at any limit. */
+static void flight__asks_in_time(void **state)
+{
+	(void)state;
+	for (uint32_t limit = 1; limit < 40; limit++) {
+		struct cn_window w = {.limit = limit};
+		struct cn_flight f = {0};
+		uint32_t unanswered = 0;
+
+		for (int i = 0; i < 1000; i++) {
+			bool ask;
+
+			assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+			ask = cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
+			unanswered++;
+			if (ask) {
+				cn_flight_acked(&f, &w, unanswered);
+				unanswered = 0;
+			}
+		}
+	}
+}
+
+static void flight__off(void **state)
+{
+	struct cn_window w = {.limit = COLLNET_WINDOW_OFF};
+	struct cn_flight f = {0};
+
+	(void)state;
+	for (int i = 0; i < 100000; i++) {
+		assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+		assert_false(cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF));
+	}
+	assert_int_equal(w.now, 100000);
+}
+
+static void flight__no_room_at_all(void **state)
+{
+	struct cn_window w = {.limit = 0};
+	struct cn_flight f = {0};
+
+	(void)state;
+	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
+	(void)cn_flight_sent(&f, &w, 0);
+}
+
+static void flight__end_gives_back(void **state)
+{
+	struct cn_window w = {.limit = 10};
+	struct cn_flight f = {0}, g = {0};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
+		cn_flight_sent(&g, &w, COLLNET_WINDOW_OFF);
+	}
+	assert_int_equal(w.now, 6);
+	cn_flight_end(&f, &w);
+	assert_int_equal(w.now, 3);
+	cn_flight_end(&f, &w);
+	assert_int_equal(w.now, 3);
+	cn_flight_end(&g, &w);
+	assert_int_equal(w.now, 0);
+}
+
+/*
+ * Several operations of several nodes exchange frames over a wire that loses and repeats them.
+ * Only first sendings and first arrivals are counted: the sum never passes the limit, and when
+ * all has arrived and is acknowledged nothing is left.
+ */
+static void flight__random_exchanges(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		uint64_t random = SEED + seed;
+		struct cn_window w = {.limit = 1 + (uint32_t)(cn_random(&random) % 20)};
+		struct cn_flight f[4] = {0};
+		uint32_t to_send[4], to_receive[4], lost[4] = {0}, unacked[4] = {0};
+		uint32_t left = 0;
+
+		for (int k = 0; k < 4; k++) {
+			to_send[k] = (uint32_t)(cn_random(&random) % 300);
+			to_receive[k] = (uint32_t)(cn_random(&random) % 300);
+			left += to_send[k] + to_receive[k];
+		}
+		for (uint64_t step = 0; left > 0 && step < 1000000; step++) {
+			int k = (int)(cn_random(&random) % 4);
+
+			if (cn_random(&random) % 2 && to_send[k] && cn_window_open(&w, 1000)) {
+				cn_flight_sent(&f[k], &w, 1000);
+				to_send[k]--;
+				left--;
+				unacked[k]++;
+				lost[k] += cn_random(&random) % 4 == 0;
+			}
+			if (to_receive[k] && cn_random(&random) % 3 == 0) {
+				cn_flight_received(&f[k], &w);
+				to_receive[k]--;
+				left--;
+			}
+			if (lost[k] && cn_random(&random) % 2) {
+				lost[k]--; /* sent again: counted nowhere */
+			}
+			if (!lost[k] && unacked[k]) {
+				uint32_t n = 1 + (uint32_t)(cn_random(&random) % unacked[k]);
+
+				cn_flight_acked(&f[k], &w, n);
+				unacked[k] -= n;
+			}
+			assert_true(w.now <= w.limit && w.peak <= w.limit);
+			assert_int_equal(w.now, f[0].eta + f[1].eta + f[2].eta + f[3].eta);
+		}
+		assert_int_equal(left, 0); /* it went on to the end */
+		for (int k = 0; k < 4; k++) {
+			cn_flight_acked(&f[k], &w, unacked[k]);
+		}
+		assert_int_equal(w.now, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flight__sent_and_received),
+		cmocka_unit_test(flight__negative_counts_as_zero),
+		cmocka_unit_test(flight__one_way),
+		cmocka_unit_test(flight__asks_in_time),
+		cmocka_unit_test(flight__off),
+		cmocka_unit_test(flight__no_room_at_all),
+		cmocka_unit_test(flight__end_gives_back),
+		cmocka_unit_test(flight__random_exchanges),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

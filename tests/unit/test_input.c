@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/input.c: what is dropped, how it is counted, and that nothing else happens. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define SEED 11u
+
+struct counts {
+	uint64_t bad, foreign, stale, received;
+};
+
+static struct pair *p;
+static uint8_t frame[1600];
+static size_t frame_len;
+
+static int begin(void **state)
+{
+	(void)state;
+	p = pair_new(2, SEED, NULL);
+	return pair_run_up(p, 2000 * CN_MS) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	pair_free(p);
+	return 0;
+}
+
+/* A frame from b to a as b would send it. */
+static void from_b(uint8_t type, uint8_t flags, uint32_t seq, uint32_t ack, uint16_t len)
+{
+	struct cn_peer *b = pair_peer(p, 1, 0);
+	struct cn_wire w = {
+		.type = type, .flags = flags, .cluster = 1, .length = len,
+		.session = b->session_out, .seq = seq, .ack = ack,
+	};
+
+	memset(frame, 0, sizeof(frame));
+	memcpy(frame, p->nodes[0].config.mac, 6);
+	memcpy(frame + 6, p->nodes[1].config.mac, 6);
+	frame[12] = 0x88;
+	frame[13] = 0xb5;
+	cn_wire_put(frame + CN_ETH_HEADER, &w);
+	frame_len = CN_HEAD + len < CN_ETH_MIN ? CN_ETH_MIN : CN_HEAD + (size_t)len;
+}
+
+static struct counts taken(void)
+{
+	struct collnet_stats a = pair_stats(p, 0), b;
+	uint8_t *copy = malloc(frame_len ? frame_len : 1); /* of exact size, for the sanitizer */
+
+	assert_non_null(copy);
+	memcpy(copy, frame, frame_len);
+	cn_node_input(p->nodes[0].node, p->now, copy, frame_len);
+	free(copy);
+	b = pair_stats(p, 0);
+	return (struct counts){
+		.bad = b.bad_frames - a.bad_frames, .foreign = b.foreign_frames - a.foreign_frames,
+		.stale = b.stale_frames - a.stale_frames,
+		.received = b.frames_received - a.frames_received,
+	};
+}
+
+static void assert_counts(uint64_t bad, uint64_t foreign, uint64_t stale, uint64_t received)
+{
+	struct counts c = taken();
+
+	assert_int_equal(c.bad, bad);
+	assert_int_equal(c.foreign, foreign);
+	assert_int_equal(c.stale, stale);
+	assert_int_equal(c.received, received);
+}
+
+static void input__lengths(void **state)
+{
+	uint32_t expected = pair_peer(p, 0, 1)->rx.expected;
+
+	(void)state;
+	for (size_t len = 0; len < CN_HEAD + 30; len++) {
+		from_b(CN_TYPE_CONTROL, 0, expected, 0, 30);
+		frame_len = len;
+		assert_counts(len < CN_ETH_HEADER || len >= CN_ETH_HEADER + 2,
+			      len >= CN_ETH_HEADER && len < CN_ETH_HEADER + 2, 0, 0);
+	}
+	assert_int_equal(pair_peer(p, 0, 1)->rx.expected, expected);
+	from_b(CN_TYPE_CONTROL, 0, expected, pair_peer(p, 0, 1)->tx.una, 30);
+	assert_counts(0, 0, 0, 1);
+	assert_int_equal(pair_peer(p, 0, 1)->rx.expected, expected + 1);
+}
+
+/* Longer than the MTU allows: a link would not bring it, but the transport counts on nothing. */
+static void input__too_long(void **state)
+{
+	(void)state;
+	from_b(CN_TYPE_CONTROL, 0, pair_peer(p, 0, 1)->rx.expected, 0, 1477);
+	assert_counts(1, 0, 0, 0);
+}
+
+static void input__strangers(void **state)
+{
+	(void)state;
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	frame[CN_ETH_HEADER] = 0x45;
+	assert_counts(0, 1, 0, 0);
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	frame[CN_ETH_HEADER + 5] = 2;
+	assert_counts(0, 1, 0, 0);
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	frame[5] = 77; /* for another machine */
+	assert_counts(0, 1, 0, 0);
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	frame[CN_ETH_HEADER + 2] = 0x22;
+	assert_counts(1, 0, 0, 0);
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	frame[6] |= 1; /* from a group */
+	assert_counts(1, 0, 0, 0);
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	memcpy(frame + 6, p->nodes[0].config.mac, 6); /* from ourselves */
+	assert_counts(1, 0, 0, 0);
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	frame[11] = 99; /* from somebody not heard of */
+	assert_counts(0, 0, 1, 0);
+	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
+}
+
+static void input__other_session(void **state)
+{
+	struct cn_peer *a = pair_peer(p, 0, 1);
+	uint32_t expected = a->rx.expected;
+
+	(void)state;
+	from_b(CN_TYPE_CONTROL, 0, expected, a->tx.una, 5);
+	frame[CN_ETH_HEADER + 11] ^= 1;
+	assert_counts(0, 0, 1, 0);
+	assert_int_equal(a->rx.expected, expected);
+}
+
+/* A thousand frames of another life in a moment: one or two hellos, no storm. */
+static void input__stale_storm(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	pair_run(p, 150 * CN_MS); /* beyond the hellos of the beginning */
+	before = p->frames;
+	for (int i = 0; i < 1000; i++) {
+		from_b(CN_TYPE_CONTROL, 0, 0, 0, 5);
+		frame[CN_ETH_HEADER + 11] ^= 1;
+		(void)taken();
+		pair_run(p, 10 * CN_US);
+	}
+	assert_in_range(p->frames - before, 1, 4);
+}
+
+/* Acknowledgements of what was never sent, or of the past: ignored. */
+static void input__impossible_acks(void **state)
+{
+	struct cn_peer *a = pair_peer(p, 0, 1);
+
+	(void)state;
+	p->cut[0][1] = true;
+	pair_send(p, 0, 1, 10, 100);
+	pair_run(p, CN_MS);
+	for (int k = 0; k < 3; k++) {
+		const uint8_t flags[] = {0, CN_FLAG_NAK, CN_FLAG_BUSY};
+		const uint32_t acks[] = {
+			a->tx.end + 1, a->tx.end + 1000, a->tx.una - 1, a->tx.una + 0x80000000u,
+			a->tx.una - 1000,
+		};
+
+		for (int i = 0; i < 5; i++) {
+			from_b(CN_TYPE_ACK, flags[k], 0, acks[i], 0);
+			assert_counts(0, 0, 0, 1);
+			assert_int_equal(a->tx.end - a->tx.una, 10);
+			assert_int_equal(a->tx.next, a->tx.end);
+			assert_true(a->tx.hold_until == 0);
+		}
+	}
+	from_b(CN_TYPE_ACK, 0, 0, a->tx.una + 4, 0);
+	(void)taken();
+	assert_int_equal(a->tx.end - a->tx.una, 6);
+	assert_int_equal(p->flows[0][1].acked, 4);
+	from_b(CN_TYPE_ACK, CN_FLAG_NAK, 0, a->tx.una, 0);
+	(void)taken();
+	assert_int_equal(a->tx.next, a->tx.una);
+	from_b(CN_TYPE_ACK, 0, 0, a->tx.end, 0); /* goes past `next`, which went back */
+	(void)taken();
+	assert_int_equal(a->tx.una, a->tx.end);
+	assert_int_equal(a->tx.next, a->tx.end);
+}
+
+/* Sequence numbers from nowhere: a gap or a duplicate, never data. */
+static void input__any_sequence_number(void **state)
+{
+	struct cn_peer *a = pair_peer(p, 0, 1);
+	uint32_t expected = a->rx.expected;
+	uint64_t random = SEED;
+
+	(void)state;
+	for (int i = 0; i < 10000; i++) {
+		uint32_t seq = (uint32_t)cn_random(&random);
+
+		if (seq != expected) {
+			from_b(CN_TYPE_CONTROL, (uint8_t)cn_random(&random), seq, a->tx.una, 5);
+			(void)taken();
+		}
+	}
+	assert_int_equal(a->rx.expected, expected);
+	assert_int_equal(p->nodes[0].control_received, 0);
+	assert_int_equal(pair_stats(p, 0).gaps + pair_stats(p, 0).duplicates, 10000);
+}
+
+static void input__bad_hellos(void **state)
+{
+	(void)state;
+	from_b(CN_TYPE_HELLO, CN_FLAG_UNICAST, 0, 0, 20);
+	assert_counts(1, 0, 0, 1); /* counted as a frame, and as a bad one */
+	from_b(CN_TYPE_HELLO, CN_FLAG_BYE, 0, 0, 0);
+	assert_counts(1, 0, 0, 1);
+	from_b(CN_TYPE_HELLO, CN_FLAG_BYE, 0, 0, 1400);
+	assert_counts(1, 0, 0, 1);
+	assert_true(pair_is_up(p, 0, 1));
+}
+
+/* A goodbye in the name of another epoch takes nobody down. */
+static void input__foreign_goodbye(void **state)
+{
+	struct cn_hello h = {.epoch = 12345, .mtu = 1500, .name = "b"};
+	uint8_t body[CN_HELLO_MAX];
+	size_t len = cn_hello_put(body, &h);
+
+	(void)state;
+	from_b(CN_TYPE_HELLO, CN_FLAG_BYE, 0, 0, (uint16_t)len);
+	memcpy(frame + CN_HEAD, body, len);
+	assert_counts(0, 0, 1, 1);
+	assert_true(pair_is_up(p, 0, 1));
+	frame[11] = 98; /* of a stranger: not even remembered */
+	assert_counts(0, 0, 1, 1);
+	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
+}
+
+/* After a goodbye of our own nothing is heard. */
+static void input__after_our_goodbye(void **state)
+{
+	struct cn_peer *a = pair_peer(p, 0, 1);
+	struct cn_frame out;
+
+	(void)state;
+	cn_node_bye(p->nodes[0].node);
+	for (int i = 0; i < 3; i++) {
+		assert_true(cn_node_output(p->nodes[0].node, p->now, &out));
+		assert_int_equal(out.head[CN_ETH_HEADER + 3], CN_FLAG_BYE);
+		assert_int_equal(out.head[0], 0xff);
+	}
+	assert_false(cn_node_output(p->nodes[0].node, p->now, &out));
+	from_b(CN_TYPE_CONTROL, 0, a->rx.expected, a->tx.una, 5);
+	assert_counts(0, 0, 0, 0);
+	cn_node_expire(p->nodes[0].node, p->now + 10 * 1000 * CN_MS);
+	assert_false(cn_node_output(p->nodes[0].node, p->now, &out));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(input__lengths),
+		TEST(input__too_long),
+		TEST(input__strangers),
+		TEST(input__other_session),
+		TEST(input__stale_storm),
+		TEST(input__impossible_acks),
+		TEST(input__any_sequence_number),
+		TEST(input__bad_hellos),
+		TEST(input__foreign_goodbye),
+		TEST(input__after_our_goodbye),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/wire.c: the bytes of proto/wire.h, one by one, and all that is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/wire.h"
+
+static const struct cn_wire sample = {
+	.type = CN_TYPE_COLL, .flags = 0x31, .cluster = 0x0203, .length = 5,
+	.session = 0x04050607, .seq = 0x08090a0b, .ack = 0x0c0d0e0f, .stream = 0x10111213,
+};
+
+static const uint8_t bytes[CN_WIRE_HEADER] = {
+	0xc0, 0x11, 0x14, 0x31, 2, 3, 0, 5, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+};
+
+static void wire_put__bytes(void **state)
+{
+	uint8_t out[CN_WIRE_HEADER];
+
+	(void)state;
+	cn_wire_put(out, &sample);
+	assert_memory_equal(out, bytes, sizeof(bytes));
+}
+
+static void wire_get__bytes(void **state)
+{
+	uint8_t in[60] = {0};
+	struct cn_wire w;
+
+	(void)state;
+	memcpy(in, bytes, sizeof(bytes));
+	assert_int_equal(cn_wire_get(in, sizeof(in), 0x0203, &w), CN_WIRE_OK);
+	assert_int_equal(w.type, sample.type);
+	assert_int_equal(w.flags, sample.flags);
+	assert_int_equal(w.cluster, sample.cluster);
+	assert_int_equal(w.length, sample.length);
+	assert_int_equal(w.session, sample.session);
+	assert_int_equal(w.seq, sample.seq);
+	assert_int_equal(w.ack, sample.ack);
+	assert_int_equal(w.stream, sample.stream);
+}
+
+static enum cn_wire_fault with(unsigned at, uint8_t value, size_t len)
+{
+	uint8_t *in = malloc(len ? len : 1);
+	enum cn_wire_fault fault;
+	struct cn_wire w;
+
+	assert_non_null(in);
+	for (size_t i = 0; i < len; i++) {
+		in[i] = i < sizeof(bytes) ? bytes[i] : 0;
+	}
+	if (at < len) {
+		in[at] = value;
+	}
+	fault = cn_wire_get(in, len, 0x0203, &w);
+	free(in);
+	return fault;
+}
+
+static void wire_get__strangers(void **state)
+{
+	(void)state;
+	assert_int_equal(with(0, 0xc1, 60), CN_WIRE_FOREIGN);
+	assert_int_equal(with(1, 0x10, 60), CN_WIRE_FOREIGN);
+	assert_int_equal(with(4, 0, 60), CN_WIRE_FOREIGN);
+	assert_int_equal(with(5, 4, 60), CN_WIRE_FOREIGN);
+	assert_int_equal(with(99, 0, 0), CN_WIRE_FOREIGN);
+	assert_int_equal(with(99, 0, 1), CN_WIRE_FOREIGN);
+}
+
+static void wire_get__short(void **state)
+{
+	(void)state;
+	for (size_t len = 2; len < CN_WIRE_HEADER + 5; len++) {
+		assert_int_equal(with(99, 0, len), CN_WIRE_BAD);
+	}
+	assert_int_equal(with(99, 0, CN_WIRE_HEADER + 5), CN_WIRE_OK);
+	assert_int_equal(with(7, 36, 60), CN_WIRE_OK);
+	assert_int_equal(with(7, 37, 60), CN_WIRE_BAD);
+	assert_int_equal(with(6, 0xff, 60), CN_WIRE_BAD);
+}
+
+static void wire_get__versions_and_types(void **state)
+{
+	(void)state;
+	for (unsigned v = 0; v < 256; v++) {
+		bool good = v >> 4 == CN_WIRE_VERSION && (v & 15) >= CN_TYPE_HELLO &&
+			    (v & 15) <= CN_TYPE_MESSAGE && (v & 15) != CN_TYPE_ACK;
+
+		assert_int_equal(with(2, (uint8_t)v, 60), good ? CN_WIRE_OK : CN_WIRE_BAD);
+	}
+}
+
+/* An acknowledgement carries nothing. */
+static void wire_get__ack_with_body(void **state)
+{
+	uint8_t in[60] = {0};
+	struct cn_wire w = sample;
+
+	(void)state;
+	w.type = CN_TYPE_ACK;
+	cn_wire_put(in, &w);
+	assert_int_equal(cn_wire_get(in, 60, 0x0203, &w), CN_WIRE_BAD);
+	w.length = 0;
+	cn_wire_put(in, &w);
+	assert_int_equal(cn_wire_get(in, 60, 0x0203, &w), CN_WIRE_OK);
+}
+
+static void hello__round_trip(void **state)
+{
+	uint8_t out[CN_HELLO_MAX];
+	struct cn_hello h = {.epoch = 0x0102030405060708u, .life = 9, .mtu = 1500}, back;
+
+	(void)state;
+	for (size_t n = 1; n <= COLLNET_NAME_MAX; n++) {
+		memset(h.name, 'x', n);
+		assert_int_equal(cn_hello_put(out, &h), CN_HELLO_FIXED + n);
+		assert_int_equal(out[0], 1);
+		assert_int_equal(out[7], 8);
+		assert_int_equal(out[11], 9);
+		assert_true(cn_hello_get(out, CN_HELLO_FIXED + n, &back));
+		assert_true(back.epoch == h.epoch && back.life == 9 && back.mtu == 1500);
+		assert_string_equal(back.name, h.name);
+	}
+}
+
+static void hello_get__refuses(void **state)
+{
+	uint8_t out[CN_HELLO_MAX + 300] = {0};
+	struct cn_hello h = {.epoch = 5, .life = 9, .mtu = 1500, .name = "node"}, back;
+	size_t len = cn_hello_put(out, &h);
+
+	(void)state;
+	assert_true(cn_hello_get(out, len, &back));
+	for (size_t n = 0; n < sizeof(out); n++) {
+		assert_int_equal(cn_hello_get(out, n, &back), n == len);
+	}
+	out[17] = '\0';
+	assert_false(cn_hello_get(out, len, &back));
+	out[17] = ' ';
+	assert_false(cn_hello_get(out, len, &back));
+	out[17] = 'n';
+	out[16] = 0;
+	assert_false(cn_hello_get(out, CN_HELLO_FIXED, &back));
+	for (unsigned n = 64; n < 256; n++) {
+		memset(out + 17, 'n', 255);
+		out[16] = (uint8_t)n;
+		assert_false(cn_hello_get(out, CN_HELLO_FIXED + n, &back));
+	}
+	memset(out, 0, 8);
+	out[16] = 4;
+	assert_false(cn_hello_get(out, len, &back));
+}
+
+/* Each of the four numbers counts, and so does who is who. */
+static void session__depends_on_all(void **state)
+{
+	uint32_t s = cn_session(1, 2, 3, 4);
+
+	(void)state;
+	assert_true(s != 0);
+	assert_int_equal(s, cn_session(1, 2, 3, 4));
+	assert_true(s != cn_session(2, 2, 3, 4));
+	assert_true(s != cn_session(1, 3, 3, 4));
+	assert_true(s != cn_session(1, 2, 4, 4));
+	assert_true(s != cn_session(1, 2, 3, 5));
+	assert_true(s != cn_session(3, 4, 1, 2));
+	assert_true(cn_session(1, 0, 1, 1) != cn_session(1, 1, 1, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wire_put__bytes),
+		cmocka_unit_test(wire_get__bytes),
+		cmocka_unit_test(wire_get__strangers),
+		cmocka_unit_test(wire_get__short),
+		cmocka_unit_test(wire_get__versions_and_types),
+		cmocka_unit_test(wire_get__ack_with_body),
+		cmocka_unit_test(hello__round_trip),
+		cmocka_unit_test(hello_get__refuses),
+		cmocka_unit_test(session__depends_on_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

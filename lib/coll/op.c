@@ -345,9 +345,11 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 			break;
 		}
 	}
-	if (!sent) {
-		/* Not while a frame is on its way out: it is not in the sender's ring yet. */
-		cn_op_try_finish(op);
+	if (!sent && op->remaining == 0 && !op->ending_tried) {
+		/* Not here: frames pulled before this call may still be with the driver, pointing
+		 * into buffers that the caller is free to change as soon as he is told. */
+		op->ending = op->ending_tried = true;
+		cn_engine_touch(op->team->engine);
 	}
 	return sent;
 }

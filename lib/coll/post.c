@@ -93,6 +93,7 @@ static void start(struct cn_op *op, cn_time now)
 	struct cn_team *t = op->team;
 
 	rewind_cursors(op);
+	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
 	cn_source_start(t->engine, &op->source);
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
@@ -275,7 +276,8 @@ cn_time cn_op_deadline(const struct cn_op *op)
 	if (op->state == OP_FREE) {
 		return CN_NEVER;
 	}
-	return op->copy_first != CN_NONE && op->state == OP_RUNNING ? 0 : op->deadline;
+	return (op->copy_first != CN_NONE || op->ending) && op->state == OP_RUNNING ? 0
+										: op->deadline;
 }
 
 static void name_missing(const struct cn_op *op, char *text, size_t cap)
@@ -305,7 +307,8 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 	struct cn_team *t = op->team;
 	char ranks[160] = "", node[COLLNET_NAME_MAX + 16] = "";
 
-	if (op->state == OP_RUNNING && op->copy_first != CN_NONE) {
+	if (op->state == OP_RUNNING && (op->copy_first != CN_NONE || op->ending)) {
+		op->ending = false;
 		cn_op_run_copies(op);
 		cn_op_try_finish(op);
 		cn_engine_touch(t->engine);

@@ -77,6 +77,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/coll.h \
 	lib/coll/endpoint.c \
 	lib/coll/endpoint.h \
+	lib/coll/endpoint_recv.c \
+	lib/coll/endpoint_send.c \
 	lib/coll/engine.c \
 	lib/coll/engine.h \
 	lib/coll/meeting.c \

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sending messages. A request waits in its flow's queue until its last frame was sent (and the
+ * flow is confirmed), so that the messages of a flow go one after the other; then, unless all its
+ * frames were copied, until they are acknowledged.
+ *
+ * Of small messages every frame is copied into a buffer of the pool, of larger ones only the
+ * first, because the head must come before the bytes. Where there is no buffer, the head goes
+ * alone, from the request, and the bytes from the user's memory.
+ *
+ * Flows that could send are in a ring, from which each frame takes the next one with room at its
+ * peer: a flow that is blocked blocks no other.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "coll/endpoint.h"
+
+/* ---- which flow is next ---------------------------------------------------------------- */
+
+static bool could_send(const struct cn_flow *f)
+{
+	return f->first != NULL && !f->first->sent && f->credit > 0 && !f->abort_due && !f->gone;
+}
+
+static void enter(struct cn_flow *f)
+{
+	struct cn_endpoint *ep = f->ep;
+
+	if (ep->turn == NULL) {
+		ep->turn = f->turn_next = f->turn_prev = f;
+		if (ep->source.next == NULL) {
+			cn_source_start(ep->all->engine, &ep->source);
+		}
+		return;
+	}
+	f->turn_next = ep->turn;
+	f->turn_prev = ep->turn->turn_prev;
+	f->turn_prev->turn_next = f;
+	f->turn_next->turn_prev = f;
+}
+
+static void leave(struct cn_flow *f)
+{
+	struct cn_endpoint *ep = f->ep;
+
+	if (f->turn_next == f) {
+		ep->turn = NULL;
+		cn_source_stop(ep->all->engine, &ep->source);
+	} else {
+		if (ep->turn == f) {
+			ep->turn = f->turn_next;
+		}
+		f->turn_next->turn_prev = f->turn_prev;
+		f->turn_prev->turn_next = f->turn_next;
+	}
+	f->turn_next = f->turn_prev = NULL;
+}
+
+void cn_flow_turn(struct cn_flow *f)
+{
+	bool in = f->turn_next != NULL, could = could_send(f);
+
+	if (could && !in) {
+		enter(f);
+	} else if (!could && in) {
+		leave(f);
+	}
+}
+
+/* ---- requests ------------------------------------------------------------------------- */
+
+static void enqueue(struct cn_flow *f, struct cn_send *r)
+{
+	r->queued = true;
+	r->next = NULL;
+	if (f->first != NULL) {
+		f->last->next = r;
+	} else {
+		f->first = r;
+	}
+	f->last = r;
+}
+
+static void dequeue(struct cn_send *r)
+{
+	struct cn_flow *f = r->flow;
+	struct cn_send *before = NULL;
+
+	if (!r->queued) {
+		return;
+	}
+	if (f->first == r) {
+		f->first = r->next;
+	} else {
+		for (before = f->first; before->next != r; before = before->next) {
+		}
+		before->next = r->next;
+	}
+	if (f->last == r) {
+		f->last = before;
+	}
+	r->queued = false;
+}
+
+void cn_send_end(struct cn_send *r, int status, const char *text)
+{
+	struct cn_flow *f = r->flow;
+	struct cn_endpoint *ep = r->ep;
+	struct cn_done *done = r->done;
+
+	cn_flight_end(&r->source.flight, cn_node_window(cn_ep_node(ep->all)));
+	if (--f->sends == 0 && f->expecting) {
+		f->expecting = false;
+		cn_peer_expect(cn_ep_node(ep->all), 0, f->peer, -1);
+	}
+	r->done = NULL;
+	r->next = ep->free_send;
+	ep->free_send = r;
+	done->fn(done, status, text);
+}
+
+/* The first of the queue was sent: once it is known that somebody is there, the next may go. */
+static void settle(struct cn_flow *f)
+{
+	struct cn_send *r = f->first;
+
+	if (r == NULL || !r->sent || !f->confirmed) {
+		return;
+	}
+	dequeue(r);
+	if (r->source.flight.unacked == 0) {
+		cn_send_end(r, COLLNET_OK, "");
+	}
+}
+
+static void on_acked(struct cn_source *source)
+{
+	struct cn_send *r = (struct cn_send *)source;
+
+	/* Of a peer that is gone everything is given back, but nothing has arrived. */
+	if (r->done != NULL && r->sent && !r->queued && source->flight.unacked == 0 &&
+	    cn_peer_alive(r->flow->peer)) {
+		cn_send_end(r, COLLNET_OK, "");
+	}
+}
+
+static void on_copied_acked(struct cn_source *source)
+{
+	(void)source;
+}
+
+void cn_send_init_copied(struct cn_endpoints *s)
+{
+	s->copied.acked = on_copied_acked;
+}
+
+/* ---- frames --------------------------------------------------------------------------- */
+
+static void put32(uint8_t *at, uint32_t v)
+{
+	for (int i = 0; i < 4; i++) {
+		at[i] = (uint8_t)(v >> (24 - 8 * i));
+	}
+}
+
+/* The first frame of a message; true: its bytes were copied. */
+static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
+{
+	struct cn_endpoints *s = f->ep->all;
+	uint64_t n = s->payload - CN_EP_HEAD;
+	uint8_t *b = cn_node_buffer_get(cn_ep_node(s));
+
+	if (f->credit > CN_EP_CREDIT) {
+		f->credit = CN_EP_CREDIT;
+	}
+	r->begun = true;
+	r->number = f->number++;
+	put32(r->head, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
+	put32(r->head + 4, r->number);
+	tx->flags = CN_FLAG_FIRST;
+	if (b == NULL) {
+		tx->payload = r->head;
+		tx->len = CN_EP_HEAD;
+		return false;
+	}
+	n = r->bytes < n ? r->bytes : n;
+	memcpy(b, r->head, CN_EP_HEAD);
+	if (n > 0) {
+		memcpy(b + CN_EP_HEAD, r->data, n);
+	}
+	r->offset = n;
+	tx->payload = b;
+	tx->len = (uint16_t)(CN_EP_HEAD + n);
+	return true;
+}
+
+static bool further_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
+{
+	struct cn_endpoints *s = f->ep->all;
+	uint64_t n = r->bytes - r->offset;
+	uint8_t *b = NULL;
+
+	n = n < s->payload ? n : s->payload;
+	tx->payload = r->data + r->offset;
+	tx->len = (uint16_t)n;
+	if (r->bytes + CN_EP_HEAD <= (uint64_t)CN_EP_COPIED * s->payload) {
+		b = cn_node_buffer_get(cn_ep_node(s));
+	}
+	if (b != NULL) {
+		memcpy(b, tx->payload, n);
+		tx->payload = b;
+	}
+	r->offset += n;
+	return b != NULL;
+}
+
+static void send_frame(struct cn_flow *f, struct cn_tx *tx)
+{
+	struct cn_endpoints *s = f->ep->all;
+	struct cn_window *w = cn_node_window(cn_ep_node(s));
+	struct cn_send *r = f->first;
+	uint32_t limit = s->engine->window;
+	struct cn_source *token;
+
+	tx->peer = f->peer;
+	tx->type = CN_TYPE_MESSAGE;
+	tx->stream = (uint32_t)f->remote << 16 | f->local;
+	tx->owned = r->begun ? further_frame(f, r, tx) : first_frame(f, r, tx);
+	f->credit--;
+	token = tx->owned ? &s->copied : &r->source;
+	tx->token = token;
+	/* The frame that closes the window asks, whoever filled it: only an answer opens it. */
+	if (cn_flight_sent(&token->flight, w, limit) || !cn_window_open(w, limit)) {
+		tx->flags |= CN_FLAG_ASK;
+	}
+	if (r->offset == r->bytes) {
+		tx->flags |= CN_FLAG_LAST;
+		if (r->source.flight.unacked > 0) {
+			tx->flags |= CN_FLAG_ASK;
+		}
+		r->sent = true;
+		settle(f);
+	}
+	cn_flow_turn(f);
+}
+
+static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
+{
+	struct cn_endpoint *ep = (struct cn_endpoint *)source;
+	struct cn_engine *e = ep->all->engine;
+	struct cn_flow *f = ep->turn;
+
+	(void)now;
+	if (f == NULL || !cn_window_open(cn_node_window(e->node), e->window)) {
+		return false;
+	}
+	do {
+		if (cn_peer_room(f->peer) > 0) {
+			ep->turn = f->turn_next;
+			send_frame(f, tx);
+			return true;
+		}
+		f = f->turn_next;
+	} while (f != ep->turn);
+	return false;
+}
+
+void cn_send_init(struct cn_endpoint *ep)
+{
+	ep->source.pull = on_pull;
+	ep->source.acked = on_copied_acked;
+	for (uint32_t i = CN_EP_REQUESTS; i-- > 0;) {
+		struct cn_send *r = &ep->sends[i];
+
+		r->ep = ep;
+		r->source.acked = on_acked;
+		r->next = ep->free_send;
+		ep->free_send = r;
+	}
+}
+
+/* ---- what the other end says ----------------------------------------------------------- */
+
+void cn_flow_confirmed(struct cn_flow *f)
+{
+	if (!f->confirmed) {
+		f->confirmed = true;
+		settle(f);
+		cn_flow_turn(f);
+	}
+}
+
+void cn_flow_grant(struct cn_flow *f, uint32_t frames)
+{
+	const struct cn_send *r = f->first;
+	uint64_t most = CN_EP_CREDIT, credit = (uint64_t)f->credit + frames;
+
+	if (r != NULL && r->begun && !r->sent) {
+		most += cn_ep_frames(f->ep->all, r->bytes - r->offset);
+	}
+	f->credit = (uint32_t)(credit < most ? credit : most);
+	cn_flow_confirmed(f);
+	cn_flow_turn(f);
+}
+
+void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
+{
+	struct cn_endpoint *ep = f->ep;
+	struct cn_err err;
+
+	/* What was sent there did not count. */
+	f->confirmed = false;
+	if (f->credit < CN_EP_CREDIT) {
+		f->credit = CN_EP_CREDIT;
+	}
+	if (full) {
+		cn_fail(&err, COLLNET_ELIMIT, "node %s has no room for more senders to endpoint %u",
+			cn_ep_name(f), f->remote);
+	} else {
+		cn_fail(&err, COLLNET_ENOENT, "no endpoint %u is open on node %s", f->remote,
+			cn_ep_name(f));
+	}
+	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
+		struct cn_send *r = &ep->sends[i];
+
+		if (r->done != NULL && r->flow == f && r->begun && r->number == number) {
+			cn_send_fail(r, now, false, err.code, err.text);
+			return;
+		}
+	}
+	cn_log(COLLNET_LOG_WARNING, "a message that was sent already is lost: %s", err.text);
+	cn_flow_turn(f);
+}
+
+void cn_flow_tell_abort(struct cn_flow *f, cn_time now)
+{
+	if (!f->abort_due) {
+		return;
+	}
+	if (cn_flow_tell(f, CN_EP_ABORT, f->abort)) {
+		f->abort_due = false;
+	} else {
+		cn_flow_retry(f, now);
+	}
+	cn_flow_turn(f);
+}
+
+/* ---- failure -------------------------------------------------------------------------- */
+
+/* Some of its frames went, and perhaps not all of them will arrive. */
+static void take_back(struct cn_send *r, cn_time now, bool tell)
+{
+	struct cn_flow *f = r->flow;
+	uint64_t unacked = r->source.flight.unacked;
+
+	if (unacked > 0) {
+		cn_node_abandon(cn_ep_node(f->ep->all), &r->source);
+		f->credit += (uint32_t)unacked; /* they may never be counted over there */
+	}
+	if (!tell || (r->sent && unacked == 0)) {
+		return;
+	}
+	if (!f->abort_due || (int32_t)(r->number - f->abort) > 0) {
+		f->abort = r->number;
+	}
+	f->abort_due = true;
+	cn_flow_tell_abort(f, now);
+}
+
+void cn_send_fail(struct cn_send *r, cn_time now, bool tell, int status, const char *text)
+{
+	struct cn_flow *f = r->flow;
+
+	if (f->peer == NULL) {
+		cn_arrival_remove(f->ep, &r->arrival);
+		cn_send_end(r, status, text);
+		return;
+	}
+	dequeue(r);
+	if (r->begun) {
+		take_back(r, now, tell);
+	}
+	cn_send_end(r, status, text);
+	cn_flow_turn(f);
+}
+
+void cn_send_fail_flow(struct cn_flow *f, cn_time now, int status, const char *text)
+{
+	struct cn_endpoint *ep = f->ep;
+
+	for (uint32_t i = 0; i < CN_EP_REQUESTS && f->sends > 0; i++) {
+		struct cn_send *r = &ep->sends[i];
+
+		if (r->done != NULL && r->flow == f && !r->queued && f->peer != NULL) {
+			cn_send_fail(r, now, false, status, text);
+		}
+	}
+	while (f->first != NULL) {
+		cn_send_fail(f->first, now, false, status, text);
+	}
+}
+
+static const char *phase(const struct cn_send *r)
+{
+	const struct cn_flow *f = r->flow;
+
+	if (f->peer == NULL) {
+		return "nobody there received it";
+	}
+	if (r->sent) {
+		return r->queued ? "the node did not answer" : "the last were not acknowledged";
+	}
+	if (f->first != r) {
+		return "it waited for those before it";
+	}
+	if (f->credit == 0) {
+		return "nobody there receives";
+	}
+	return cn_peer_room(f->peer) == 0 ? "the node does not take more" : "the network is slow";
+}
+
+void cn_send_expire(struct cn_send *r, cn_time now)
+{
+	struct cn_err err;
+
+	cn_fail(&err, COLLNET_ETIMEOUT,
+		"a message of %" PRIu64 " bytes from endpoint %u to endpoint %u of node %s was not sent "
+		"in time: %" PRIu64 " bytes went, %s",
+		r->bytes, r->ep->number, r->flow->peer != NULL ? r->flow->remote : r->flow->local,
+		cn_ep_name(r->flow), r->offset, phase(r));
+	cn_send_fail(r, now, true, err.code, err.text);
+}
+
+/* ---- posting -------------------------------------------------------------------------- */
+
+static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const void *data,
+			       uint64_t bytes, cn_time deadline, struct cn_done *done)
+{
+	struct cn_send *r = ep->free_send;
+
+	ep->free_send = r->next;
+	memset(&r->source.flight, 0, sizeof(r->source.flight));
+	r->next = NULL;
+	r->flow = f;
+	r->done = done;
+	r->data = data;
+	r->bytes = bytes;
+	r->offset = 0;
+	r->begun = r->sent = r->queued = false;
+	r->deadline = deadline;
+	f->sends++;
+	cn_ep_deadline(ep->all, deadline);
+	return r;
+}
+
+static int no_flow(struct cn_endpoint *ep, struct cn_err *err)
+{
+	return cn_fail(err, COLLNET_ELIMIT, "node %s has %u pairs of endpoints that talk already",
+		       ep->all->engine->config.node.name, CN_EP_FLOWS);
+}
+
+static int send_local(struct cn_endpoint *ep, uint16_t to, const void *data, uint64_t bytes,
+		      cn_time deadline, struct cn_done *done, struct cn_err *err)
+{
+	struct cn_endpoint *dst = ep->all->by_number[to];
+	struct cn_flow *f;
+
+	if (dst == NULL) {
+		return cn_fail(err, COLLNET_ENOENT, "no endpoint %u is open on node %s", to,
+			       ep->all->engine->config.node.name);
+	}
+	f = cn_flow_get(dst, NULL, ep->number);
+	if (f == NULL) {
+		return no_flow(ep, err);
+	}
+	if (cn_recv_local(dst, f, data, (uint32_t)bytes)) {
+		done->fn(done, COLLNET_OK, "");
+		return COLLNET_OK;
+	}
+	cn_recv_wait(dst, request(ep, f, data, bytes, deadline, done));
+	return COLLNET_OK;
+}
+
+static struct cn_flow *flow_to(struct cn_endpoint *ep, const char *node, uint16_t to,
+			       struct cn_err *err)
+{
+	struct cn_endpoints *s = ep->all;
+	struct cn_flow *f = ep->last;
+	struct cn_peer *p;
+
+	if (f != NULL && f->remote == to && strcmp(cn_peer_name(f->peer), node) == 0) {
+		return f;
+	}
+	p = cn_node_find(cn_ep_node(s), node);
+	if (p == NULL) {
+		cn_fail(err, COLLNET_ENOENT, "no node %s is known to node %s", node,
+			s->engine->config.node.name);
+		return NULL;
+	}
+	f = cn_flow_get(ep, p, to);
+	if (f == NULL) {
+		no_flow(ep, err);
+		return NULL;
+	}
+	ep->last = f;
+	return f;
+}
+
+int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint16_t to,
+		     const void *data, uint64_t bytes, cn_time deadline, struct cn_done *done,
+		     struct cn_err *err)
+{
+	struct cn_engine *e = ep->all->engine;
+	struct cn_err own;
+	struct cn_flow *f;
+
+	err = err != NULL ? err : &own;
+	if (e->closing) {
+		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is ending");
+	}
+	if (to == 0 || bytes > COLLNET_MESSAGE_MAX || (data == NULL && bytes > 0)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a message needs an endpoint, 1 .. 65535, and at most %zu bytes",
+			       COLLNET_MESSAGE_MAX);
+	}
+	if (ep->free_send == NULL) {
+		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u has %u sends outstanding already",
+			       ep->number, CN_EP_REQUESTS);
+	}
+	if (strcmp(node, e->config.node.name) == 0) {
+		return send_local(ep, to, data, bytes, deadline, done, err);
+	}
+	f = flow_to(ep, node, to, err);
+	if (f == NULL) {
+		return err->code;
+	}
+	enqueue(f, request(ep, f, data, bytes, deadline, done));
+	if (!f->expecting) {
+		f->expecting = true;
+		cn_peer_expect(e->node, now, f->peer, 1);
+	}
+	cn_flow_turn(f);
+	return COLLNET_OK;
+}

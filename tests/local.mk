@@ -45,6 +45,8 @@ lab_programs = \
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
 # corpus, so that the corpora are tests and need no clang.
 fuzz_tests = \
+	tests/fuzz/fuzz_config \
+	tests/fuzz/fuzz_daemon \
 	tests/fuzz/fuzz_engine \
 	tests/fuzz/fuzz_frame \
 	tests/fuzz/fuzz_topo
@@ -55,6 +57,10 @@ else
 fuzz_main = tests/fuzz/replay.c
 fuzz_ldflags = $(AM_LDFLAGS)
 endif
+tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c $(fuzz_main)
+tests_fuzz_fuzz_config_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_daemon_SOURCES = tests/fuzz/fuzz_daemon.c $(fuzz_main)
+tests_fuzz_fuzz_daemon_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_engine_SOURCES = tests/fuzz/fuzz_engine.c tests/fuzz/script.c \
 	tests/fuzz/script.h $(fuzz_main)
 tests_fuzz_fuzz_engine_LDFLAGS = $(fuzz_ldflags)
@@ -75,7 +81,7 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/sched_world.h
 
 # What programs link that name nothing else.
-LDADD = tests/unit/libtests.la tools/libcn_tools.la lib/libcn_all.la
+LDADD = tests/unit/libtests.la tools/libcn_tools.la daemon/libcn_daemon.la lib/libcn_all.la
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
 

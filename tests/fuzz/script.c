@@ -150,6 +150,28 @@ static void pass_deadline(struct script *s)
 	script_check(s->deadline(s->machine) > s->now);
 }
 
+/* What holds of every peer between two steps. */
+static void check_peers(const struct script *s)
+{
+	const struct cn_node_config *c = cn_node_config(s->node);
+
+	for (uint32_t i = 0; i < cn_node_peers(s->node); i++) {
+		const struct cn_peer *p = cn_node_peer(s->node, i);
+		const struct cn_sender *t = &p->tx;
+
+		script_check(t->end - t->una <= c->window && t->next - t->una <= t->end - t->una);
+		if (p->state == CN_PEER_UP) {
+			script_check(t->cwnd >= 2 && t->cwnd <= c->window);
+			script_check((t->una == t->end) == (t->rto_at == CN_NEVER));
+			script_check(cn_peer_room(p) <= c->window - (t->end - t->una));
+		} else {
+			script_check(t->una == t->end && p->control_first == NULL);
+			script_check(cn_peer_room(p) == 0);
+		}
+	}
+	script_check(s->node->pool.free <= s->node->pool.count);
+}
+
 void script_run(struct script *s)
 {
 	while (s->at < s->len) {
@@ -178,5 +200,6 @@ void script_run(struct script *s)
 			s->other(s, step);
 			break;
 		}
+		check_peers(s);
 	}
 }

@@ -123,6 +123,9 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *peer, const struct c
 		check_control(me, rx, f->received);
 		return true;
 	}
+	if (p->reply_soon) {
+		cn_peer_reply_soon(peer);
+	}
 	f->received++;
 	if (p->garble != 0) {
 		return true;

@@ -68,6 +68,7 @@ struct pair {
 	/* May look at each frame before it travels; false: lost. */
 	bool (*filter)(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len);
 	void *filter_arg;
+	bool reply_soon;   /* receivers say that data will go back */
 	bool gaps_allowed; /* streams are abandoned or lives end: numbers may be missing */
 	struct pair_packet *queue; /* heap by (at, order) */
 	uint32_t queued, queue_cap;

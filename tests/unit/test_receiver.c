@@ -93,23 +93,32 @@ static void receiver__data_back_acknowledges(void **state)
 	pair_free(p);
 }
 
-/* A single frame is acknowledged after ack_delay; one with ASK at once. */
-static void receiver__delayed_ack(void **state)
+/* A single frame is acknowledged after ack_delay; twice that if data is about to go back. */
+static void delayed_ack(bool reply_soon)
 {
 	struct pair *p = two();
+	cn_time delay = p->nodes[1].config.ack_delay * (reply_soon ? 2 : 1);
 	uint64_t acks;
 
-	(void)state;
 	acks = pair_stats(p, 1).acks_sent;
+	p->reply_soon = reply_soon;
 	pair_send(p, 0, 1, 1, 100);
-	pair_run(p, 24 * CN_MS);
+	pair_run(p, delay - CN_MS);
 	assert_int_equal(p->flows[0][1].received, 1);
 	assert_int_equal(pair_stats(p, 1).acks_sent, acks);
 	assert_int_equal(p->flows[0][1].acked, 0);
 	pair_run(p, 2 * CN_MS);
 	assert_int_equal(pair_stats(p, 1).acks_sent, acks + 1);
 	assert_int_equal(p->flows[0][1].acked, 1);
+	assert_int_equal(pair_stats(p, 0).data_resent, 0);
 	pair_free(p);
+}
+
+static void receiver__delayed_ack(void **state)
+{
+	(void)state;
+	delayed_ack(false);
+	delayed_ack(true);
 }
 
 /* Sixteen frames are acknowledged at once, fifteen are not. */

@@ -157,7 +157,7 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 static int make_plan(struct cn_team *t, const struct cn_coll_args *a,
 		     const struct cn_algorithm **g, struct cn_plan *p, struct cn_err *err)
 {
-	enum collnet_permutation perm;
+	enum collnet_permutation perm = a->permutation;
 	int r;
 
 	*g = cn_algorithm_find(a->op, a->algorithm);
@@ -165,7 +165,10 @@ static int make_plan(struct cn_team *t, const struct cn_coll_args *a,
 		return cn_fail(err, COLLNET_EINVAL, "no algorithm '%s' for %s", a->algorithm,
 			       cn_op_name(a->op));
 	}
-	r = cn_perm_resolve(a->permutation, t->layout.nnodes, &perm, err);
+	if (perm == COLLNET_PERM_AUTO) {
+		perm = (*g)->permutation;
+	}
+	r = cn_perm_resolve(perm, t->layout.nnodes, &perm, err);
 	if (r != COLLNET_OK) {
 		return r;
 	}

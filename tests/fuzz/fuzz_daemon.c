@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any messages on the daemon's socket, from two clients: whatever they say, the daemon's answers
+ * are well formed, memory outside of their regions is not touched, and after their end nothing
+ * of them is left.
+ *
+ * The input is a list of steps, each of them a byte and its arguments (what is missing is 0). The
+ * client of a step is its highest bit.
+ *
+ *   0 n bytes[n]        these bytes are a message
+ *   1 type tag args...  a message of a type that is right, but for ...
+ *     k (at value)[k]   ... k % 4 bytes that are overwritten
+ *   2 region kind       a region: 0 as it should be, else with something wrong
+ *   3 t                 time passes: 2^(t mod 36) ns
+ *   4 n                 up to n frames go out
+ *   5                   the client dies
+ *   6                   the client does not read its messages any more, or does again
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CLIENTS 2
+#define REGION_BYTES 65536u
+
+struct world {
+	const uint8_t *data;
+	size_t size, at;
+	struct cn_daemon *daemon;
+	struct {
+		struct cn_client *client; /* the daemon's end; NULL: gone */
+		int fd;
+		bool deaf;
+	} end[CLIENTS];
+};
+
+static void check(bool ok)
+{
+	if (!ok) {
+		abort();
+	}
+}
+
+static uint8_t byte(struct world *w)
+{
+	return w->at < w->size ? w->data[w->at++] : 0;
+}
+
+/* ---- the clients' side ---------------------------------------------------------------- */
+
+static void connect_client(struct world *w, int i)
+{
+	int fds[2];
+
+	if (w->end[i].client != NULL) {
+		return;
+	}
+	check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	w->end[i].fd = fds[1];
+	w->end[i].deaf = false;
+	w->end[i].client = cn_client_new(w->daemon, fds[0]);
+	check(w->end[i].client != NULL);
+}
+
+static void read_answers(struct world *w)
+{
+	static union cn_msg m;
+
+	for (int i = 0; i < CLIENTS; i++) {
+		ssize_t n;
+
+		while (w->end[i].client != NULL && !w->end[i].deaf &&
+		       (n = recv(w->end[i].fd, &m, sizeof(m), MSG_DONTWAIT)) > 0) {
+			check(cn_msg_check(&m, (size_t)n, true) == NULL);
+		}
+	}
+}
+
+/* The daemon's loop: those that are doomed go. */
+static void reap(struct world *w)
+{
+	for (int i = 0; i < CLIENTS; i++) {
+		if (w->end[i].client != NULL && w->end[i].client->doomed) {
+			w->end[i].client = NULL;
+			close(w->end[i].fd);
+		}
+	}
+	cn_client_reap(w->daemon);
+}
+
+static void say(struct world *w, int i, const void *m, size_t len, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)m, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control.space);
+		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(fd));
+	}
+	check(sendmsg(w->end[i].fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len);
+	cn_client_readable(w->end[i].client);
+}
+
+static struct cn_msg_place place(struct world *w)
+{
+	struct cn_msg_place p = { .region = byte(w) % 8u };
+
+	p.offset = byte(w) * 256u;
+	if (p.region == 7) {
+		p.region = CN_MSG_NO_REGION;
+		p.offset = 0;
+	}
+	return p;
+}
+
+/* A message that is right in itself, if its arguments are. */
+static void build(struct world *w, union cn_msg *m)
+{
+	static const char *const algorithms[] = { "", "shuffle", "pairwise", "linear", "ring", "x" };
+
+	memset(m, 0, sizeof(*m));
+	m->head.type = byte(w) % (CN_MSG_LAST_REQUEST + 2u);
+	m->head.tag = byte(w) % CN_MSG_REQUESTS;
+	switch (m->head.type) {
+	case CN_MSG_HELLO:
+		m->hello.magic = CN_MSG_MAGIC;
+		m->hello.version = CN_MSG_VERSION + (byte(w) == 1);
+		break;
+	case CN_MSG_UNREGION:
+		m->unregion.region = byte(w) % 8u;
+		break;
+	case CN_MSG_JOIN:
+		m->join.team = byte(w) % CN_MSG_TEAMS;
+		m->join.ranks = 1 + byte(w) % 3u;
+		m->join.rank = byte(w) % m->join.ranks;
+		m->join.timeout_ms = 1 + byte(w);
+		snprintf(m->join.job, sizeof(m->join.job), "j%u", byte(w) % 3u);
+		break;
+	case CN_MSG_LEAVE:
+		m->leave.team = byte(w) % CN_MSG_TEAMS;
+		break;
+	case CN_MSG_RANKS:
+		m->ranks.team = byte(w) % CN_MSG_TEAMS;
+		m->ranks.first = byte(w) % 4u;
+		break;
+	case CN_MSG_COLL:
+		m->coll.team = byte(w) % CN_MSG_TEAMS;
+		m->coll.op = 1 + byte(w) % 3u;
+		m->coll.bytes = m->coll.op == 3 ? 0 : byte(w) * 97u;
+		snprintf(m->coll.algorithm, sizeof(m->coll.algorithm), "%s", algorithms[byte(w) % 6]);
+		m->coll.permutation = byte(w) % 4u;
+		m->coll.contention_aware = 1;
+		m->coll.timeout_ms = 1 + byte(w);
+		m->coll.send = place(w);
+		m->coll.recv = place(w);
+		break;
+	case CN_MSG_OPEN:
+		m->open.endpoint = byte(w) % CN_MSG_ENDPOINTS;
+		m->open.number = byte(w) % 4u;
+		break;
+	case CN_MSG_CLOSE:
+		m->close.endpoint = byte(w) % CN_MSG_ENDPOINTS;
+		break;
+	case CN_MSG_SEND:
+		m->send.endpoint = byte(w) % CN_MSG_ENDPOINTS;
+		m->send.to = 1 + byte(w) % 4u;
+		snprintf(m->send.node, sizeof(m->send.node), "%s", byte(w) == 1 ? "other" : "self");
+		m->send.bytes = byte(w) * 97u;
+		m->send.timeout_ms = 1 + byte(w);
+		m->send.data = place(w);
+		break;
+	case CN_MSG_RECV:
+		m->recv.endpoint = byte(w) % CN_MSG_ENDPOINTS;
+		m->recv.capacity = byte(w) * 97u;
+		m->recv.timeout_ms = 1 + byte(w);
+		m->recv.data = place(w);
+		break;
+	case CN_MSG_STATS:
+		m->stats.reset_peak = byte(w) % 2u;
+		break;
+	default:
+		break;
+	}
+}
+
+static void step_message(struct world *w, int i)
+{
+	static union cn_msg m;
+	size_t size;
+	uint8_t k;
+
+	build(w, &m);
+	size = cn_msg_size(m.head.type);
+	size = size > 0 ? size : sizeof(m.head);
+	for (k = byte(w) % 4; k > 0; k--) {
+		size_t at = byte(w) % size;
+
+		((uint8_t *)&m)[at] = byte(w);
+	}
+	say(w, i, &m, size, -1);
+}
+
+static void step_region(struct world *w, int i)
+{
+	struct cn_msg_region m = {
+		.head = { .type = CN_MSG_REGION },
+		.region = byte(w) % 8u,
+		.bytes = REGION_BYTES,
+	};
+	const uint8_t kind = byte(w) % 6;
+	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	check(fd >= 0 && ftruncate(fd, kind == 1 ? REGION_BYTES / 2 : REGION_BYTES) == 0);
+	check(kind == 2 ||
+	      fcntl(fd, F_ADD_SEALS,
+		    F_SEAL_GROW | F_SEAL_SEAL | (kind == 3 ? 0 : F_SEAL_SHRINK)) == 0);
+	if (kind == 4) {
+		m.bytes += 4096;
+	}
+	say(w, i, &m, sizeof(m), kind == 5 ? -1 : fd);
+	close(fd);
+}
+
+/* ---- the daemon's side ---------------------------------------------------------------- */
+
+static void step_time(struct world *w)
+{
+	struct cn_daemon *d = w->daemon;
+
+	d->now += (cn_time)1 << byte(w) % 36;
+	if (cn_engine_deadline(d->station.engine) <= d->now) {
+		cn_engine_expire(d->station.engine, d->now);
+	}
+}
+
+static void send_frames(struct world *w, uint32_t n)
+{
+	struct cn_frame f;
+
+	while (n > 0 && cn_engine_output(w->daemon->station.engine, w->daemon->now, &f)) {
+		n--;
+	}
+}
+
+static void step(struct world *w)
+{
+	static uint8_t raw[256];
+	const uint8_t b = byte(w);
+	const int i = b >> 7;
+	uint8_t n;
+
+	connect_client(w, i);
+	switch (b & 0x7f) {
+	case 0:
+		n = byte(w);
+		for (uint8_t k = 0; k < n; k++) {
+			raw[k] = byte(w);
+		}
+		if (n > 0) {
+			say(w, i, raw, n, -1);
+		}
+		break;
+	case 1:
+		step_message(w, i);
+		break;
+	case 2:
+		step_region(w, i);
+		break;
+	case 3:
+		step_time(w);
+		break;
+	case 4:
+		send_frames(w, byte(w));
+		break;
+	case 5:
+		cn_client_doom(w->end[i].client, NULL);
+		break;
+	case 6:
+		w->end[i].deaf = !w->end[i].deaf;
+		break;
+	default:
+		break;
+	}
+	read_answers(w);
+	reap(w);
+	/* As the loop would, and it is here that copies between ranks of one node move. */
+	send_frames(w, 16);
+	if (cn_engine_deadline(w->daemon->station.engine) <= w->daemon->now) {
+		cn_engine_expire(w->daemon->station.engine, w->daemon->now);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct world w = { .data = data, .size = size };
+	struct cn_engine_config config;
+	struct cn_hub *hub = cn_hub_new(1, 1500, 8);
+
+	w.daemon = calloc(1, sizeof(*w.daemon));
+	check(hub != NULL && w.daemon != NULL);
+	cn_config_init(&w.daemon->config);
+	w.daemon->now = 1000000;
+	w.daemon->station.link = cn_hub_port(hub, 0);
+	snprintf(w.daemon->station.node, sizeof(w.daemon->station.node), "self");
+	cn_engine_config_init(&config);
+	memcpy(config.node.mac, w.daemon->station.link->mac, 6);
+	config.node.epoch = 1;
+	config.node.mtu = 1500;
+	config.node.max_peers = 4;
+	config.node.pool_frames = 64;
+	snprintf(config.node.name, sizeof(config.node.name), "self");
+	check(cn_engine_new(&config, &w.daemon->station.engine, NULL) == COLLNET_OK);
+
+	while (w.at < w.size) {
+		step(&w);
+	}
+
+	cn_engine_shutdown(w.daemon->station.engine, w.daemon->now);
+	read_answers(&w);
+	cn_client_end(w.daemon);
+	check(w.daemon->nclients == 0 && w.daemon->unmap == NULL);
+	for (int i = 0; i < CLIENTS; i++) {
+		if (w.end[i].client != NULL) {
+			close(w.end[i].fd);
+		}
+	}
+	cn_engine_free(w.daemon->station.engine);
+	check(w.daemon->unmap == NULL);
+	free(w.daemon);
+	cn_hub_free(hub);
+	return 0;
+}

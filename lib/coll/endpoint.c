@@ -236,11 +236,12 @@ static void on_closed(struct cn_flow *f, cn_time now)
 	struct cn_err err;
 
 	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", f->remote, cn_ep_name(f));
-	cn_send_fail_flow(f, now, err.code, err.text);
+	/* It may be open again, and have the beginning of a message. */
+	cn_send_fail_flow(f, now, true, err.code, err.text);
 	cn_flow_discard(f, now);
-	f->confirmed = f->abort_due = f->answer = false;
+	f->confirmed = f->answer = false;
 	f->credit = f->avail = CN_EP_CREDIT;
-	if (f->waiting == 0) {
+	if (f->waiting == 0 && !f->abort_due) {
 		cn_flow_free(f);
 	}
 }
@@ -313,8 +314,20 @@ void cn_endpoints_free(struct cn_engine *e)
 		s->retry = f->retry_next;
 		free(f);
 	}
+	cn_pool_fini(&s->pool);
 	free(s);
 	e->endpoints = NULL;
+}
+
+static int need_pool(struct cn_endpoints *s)
+{
+	/* The head of a message is not kept, so that there is room for the lists. */
+	size_t item = sizeof(struct cn_kept) + s->payload;
+
+	if (s->pool.memory != NULL) {
+		return COLLNET_OK;
+	}
+	return cn_pool_init(&s->pool, item, CN_EP_POOL * s->engine->config.node.pool_frames);
 }
 
 static uint16_t free_number(struct cn_endpoints *s)
@@ -357,7 +370,7 @@ int cn_endpoint_open(struct cn_engine *e, uint16_t number, struct cn_endpoint **
 		return cn_fail(err, COLLNET_ELIMIT, "no endpoint number is free on node %s",
 			       e->config.node.name);
 	}
-	ep = calloc(1, sizeof(*ep));
+	ep = need_pool(s) == COLLNET_OK ? calloc(1, sizeof(*ep)) : NULL;
 	if (ep == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for an endpoint");
 	}
@@ -481,7 +494,7 @@ static void flow_down(struct cn_endpoints *s, struct cn_flow *f, cn_time now)
 	f->expecting = f->awaiting = false;
 	cn_fail(&err, COLLNET_EPEER, "node %s is gone, and with it a message to its endpoint %u",
 		cn_ep_name(f), f->remote);
-	cn_send_fail_flow(f, now, err.code, err.text);
+	cn_send_fail_flow(f, now, false, err.code, err.text);
 	cn_flow_lost(f);
 	f->abort_due = f->answer = false;
 	unhash(s, f);

@@ -16,8 +16,11 @@
  * last has LAST. Between endpoints also go control messages of 9 bytes: kind (8), to (16),
  * from (16), value (32); see enum cn_ep_control.
  *
- * Credits keep a receiver that does not receive from filling the node's pool, and so from blocking
- * everything else that its peers send. The sender may have `credit` frames more under way; it
+ * Credits keep a receiver that does not receive from blocking everything else that its peers send:
+ * all frames between two nodes are one sequence, which stops at a frame that finds no buffer. So
+ * frames that wait have a pool of their own, of which untouched parts cost nothing, large enough
+ * for all credits of 256 flows (with the usual 1,024 buffers of the transport). Only where more than
+ * that have all their frames waiting is a frame refused, until somebody receives. The sender may have `credit` frames more under way; it
  * begins with CN_EP_CREDIT, and the receiver grants more when frames that waited were taken, or,
  * for the whole rest of a message at once, when a receive was posted for it. Two rules make
  * credits safe against every race of closing, aborting and granting:
@@ -33,6 +36,7 @@
 #define CN_ENDPOINT_H
 
 #include "coll/coll.h"
+#include "util/pool.h"
 
 #define CN_EP_CREDIT 32u    /* frames that may wait unread, a flow; part of the protocol */
 #define CN_EP_REQUESTS 64u  /* sends, and as many receives, outstanding on an endpoint */
@@ -42,6 +46,7 @@
 #define CN_EP_ASK 0x80000000u
 #define CN_EP_COPIED 4u	    /* messages of up to so many frames are copied, larger ones are not */
 #define CN_EP_RETRY CN_MS   /* after a control message found no buffer */
+#define CN_EP_POOL 8u	    /* frames that may wait, in pools of the transport */
 
 enum cn_ep_control {
 	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: so many more frames; 0: I am there */
@@ -60,7 +65,7 @@ struct cn_arrival {
 	bool local;	/* it is part of a struct cn_send of this node; else of a cn_kept */
 };
 
-/* Further frames of it; in a buffer of the node's pool. */
+/* Further frames of it; in a buffer of the endpoints' pool. */
 struct cn_piece {
 	struct cn_piece *next;
 	uint16_t len;
@@ -71,10 +76,6 @@ struct cn_kept {
 	struct cn_arrival arrival;
 	struct cn_piece *more;
 };
-
-/* The head is not kept, so that there is room for the list. */
-_Static_assert(sizeof(struct cn_kept) <= CN_BUFFER_HEAD + CN_EP_HEAD, "a first frame fits");
-_Static_assert(sizeof(struct cn_piece) <= CN_BUFFER_HEAD, "a frame fits");
 
 struct cn_send {
 	struct cn_source source; /* first: the token of its frames, if they are not copied */
@@ -168,6 +169,7 @@ struct cn_endpoints {
 	struct cn_flow *heard;	/* the flow of the last frame: most come from where the last came */
 	struct cn_source copied;/* token of frames whose bytes were copied */
 	bool refused;		/* a frame found no buffer */
+	struct cn_pool pool;	/* for frames that wait; there with the first endpoint */
 	struct cn_flow *hash[CN_EP_BUCKETS];
 	struct cn_endpoint *by_number[65536]; /* untouched memory costs nothing */
 };
@@ -210,8 +212,8 @@ void cn_send_init_copied(struct cn_endpoints *s);
 void cn_send_end(struct cn_send *r, int status, const char *text);
 /* Ends a request that is not complete; the receiver is told to forget it, unless it knows. */
 void cn_send_fail(struct cn_send *r, cn_time now, bool tell, int status, const char *text);
-/* All requests of a flow; the receiver is not told. */
-void cn_send_fail_flow(struct cn_flow *f, cn_time now, int status, const char *text);
+/* All requests of a flow. */
+void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool tell, int status, const char *text);
 void cn_send_expire(struct cn_send *r, cn_time now);
 /* Enters or leaves the ring of those that could send. */
 void cn_flow_turn(struct cn_flow *f);

@@ -4,8 +4,8 @@
  * anyone; so whenever both receives and messages wait, they are matched, and never do both wait.
  *
  * Frames of a message that has its receive go from the link's ring into the user's memory. All
- * others wait in buffers of the pool, as many as there are credits, in `arrival` order; a message
- * from this node may wait in its sender's memory instead.
+ * others wait in buffers of the endpoints' pool, as many as there are credits, in `arrival` order; a
+ * message from this node may wait in its sender's memory instead.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -184,11 +184,13 @@ static void await(struct cn_flow *f, cn_time now)
 	}
 }
 
-/* Frames that were refused may come again. */
-static void buffers_free(struct cn_endpoints *s)
+/* There are buffers, or a receive: what was refused may come again. */
+static void take_again(struct cn_endpoints *s)
 {
-	s->refused = false;
-	cn_node_ready(cn_ep_node(s));
+	if (s->refused) {
+		s->refused = false;
+		cn_node_ready(cn_ep_node(s));
+	}
 }
 
 /* ---- early messages --------------------------------------------------------------------- */
@@ -197,14 +199,14 @@ static void buffers_free(struct cn_endpoints *s)
 static void unpool(struct cn_kept *m, struct cn_recv *r)
 {
 	struct cn_flow *f = m->arrival.flow;
-	struct cn_node *node = cn_ep_node(f->ep->all);
+	struct cn_pool *pool = &f->ep->all->pool;
 	struct cn_piece *p = m->more;
 	uint32_t at = m->arrival.len;
 
 	if (r != NULL) {
 		place(r, 0, m + 1, m->arrival.len);
 	}
-	cn_node_buffer_put(node, m);
+	cn_pool_put(pool, m);
 	f->pooled--;
 	while (p != NULL) {
 		struct cn_piece *next = p->next;
@@ -213,7 +215,7 @@ static void unpool(struct cn_kept *m, struct cn_recv *r)
 			place(r, at, p + 1, p->len);
 		}
 		at += p->len;
-		cn_node_buffer_put(node, p);
+		cn_pool_put(pool, p);
 		f->pooled--;
 		p = next;
 	}
@@ -246,8 +248,6 @@ static void match_local(struct cn_send *out, struct cn_recv *in)
 
 static void match(struct cn_endpoint *ep, cn_time now)
 {
-	bool freed = false;
-
 	while (ep->recv_first != NULL && ep->arrival_first != NULL) {
 		struct cn_arrival *a = ep->arrival_first;
 		struct cn_recv *r = recv_take(ep);
@@ -257,17 +257,14 @@ static void match(struct cn_endpoint *ep, cn_time now)
 			match_local(send_of(a), r);
 		} else {
 			match_early((struct cn_kept *)a, r, now);
-			freed = true;
 		}
 	}
-	if (freed) {
-		buffers_free(ep->all);
-	}
+	take_again(ep->all);
 }
 
 static struct cn_kept *keep_first(struct cn_flow *f, uint32_t bytes, const void *data, uint32_t n)
 {
-	struct cn_kept *m = cn_node_buffer_get(cn_ep_node(f->ep->all));
+	struct cn_kept *m = cn_pool_get(&f->ep->all->pool);
 
 	if (m == NULL) {
 		return NULL;
@@ -287,7 +284,7 @@ static struct cn_kept *keep_first(struct cn_flow *f, uint32_t bytes, const void 
 
 static bool keep_further(struct cn_flow *f, const void *data, uint32_t n)
 {
-	struct cn_piece *p = cn_node_buffer_get(cn_ep_node(f->ep->all));
+	struct cn_piece *p = cn_pool_get(&f->ep->all->pool);
 
 	if (p == NULL) {
 		return false;
@@ -424,7 +421,7 @@ void cn_flow_discard(struct cn_flow *f, cn_time now)
 	if (m != NULL) {
 		cn_arrival_remove(f->ep, &m->arrival);
 		unpool(m, NULL);
-		buffers_free(f->ep->all);
+		take_again(f->ep->all);
 	}
 	if (r != NULL) {
 		r->flow = NULL;
@@ -495,7 +492,7 @@ void cn_arrivals_drop(struct cn_endpoint *ep)
 			unpool((struct cn_kept *)a, NULL);
 		}
 	}
-	buffers_free(ep->all);
+	take_again(ep->all);
 }
 
 /* ---- messages of this node --------------------------------------------------------------- */
@@ -546,8 +543,6 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 	cn_ep_deadline(ep->all, deadline);
 	recv_append(ep, r);
 	match(ep, now);
-	if (ep->all->refused) {
-		buffers_free(ep->all); /* what found no buffer may find this receive */
-	}
+	take_again(ep->all);
 	return COLLNET_OK;
 }

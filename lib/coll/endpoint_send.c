@@ -385,7 +385,7 @@ void cn_send_fail(struct cn_send *r, cn_time now, bool tell, int status, const c
 	cn_flow_turn(f);
 }
 
-void cn_send_fail_flow(struct cn_flow *f, cn_time now, int status, const char *text)
+void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool tell, int status, const char *text)
 {
 	struct cn_endpoint *ep = f->ep;
 
@@ -393,11 +393,11 @@ void cn_send_fail_flow(struct cn_flow *f, cn_time now, int status, const char *t
 		struct cn_send *r = &ep->sends[i];
 
 		if (r->done != NULL && r->flow == f && !r->queued && f->peer != NULL) {
-			cn_send_fail(r, now, false, status, text);
+			cn_send_fail(r, now, tell, status, text);
 		}
 	}
 	while (f->first != NULL) {
-		cn_send_fail(f->first, now, false, status, text);
+		cn_send_fail(f->first, now, tell, status, text);
 	}
 }
 

@@ -175,6 +175,7 @@ struct cn_team {
 	uint64_t operations;
 	uint32_t *told;		/* [max_peers] local ranks that the peer was told of */
 	uint64_t *present;	/* [ranks / 64] ranks known to be there, and how many */
+	uint64_t *seen;		/* [ranks / 64] those that were there at some time */
 	uint32_t npresent;
 	cn_time check_at;	/* forming: when to look again, should a buffer have been short */
 

@@ -230,6 +230,7 @@ static bool claim(struct cn_team *t, uint32_t rank)
 		return false;
 	}
 	t->present[rank / 64] |= bit;
+	t->seen[rank / 64] |= bit;
 	t->npresent++;
 	return true;
 }

@@ -33,9 +33,11 @@ static struct cn_team *team_new(struct cn_engine *e, const char *job, uint32_t r
 	}
 	t->told = calloc(e->config.node.max_peers, sizeof(*t->told));
 	t->present = calloc((ranks + 63) / 64, sizeof(*t->present));
-	if (t->told == NULL || t->present == NULL) {
+	t->seen = calloc((ranks + 63) / 64, sizeof(*t->seen));
+	if (t->told == NULL || t->present == NULL || t->seen == NULL) {
 		free(t->told);
 		free(t->present);
+		free(t->seen);
 		free(t);
 		return NULL;
 	}
@@ -78,6 +80,7 @@ static void team_free(struct cn_team *t)
 	e->nteams--;
 	free(t->told);
 	free(t->present);
+	free(t->seen);
 	free(t->nodes);
 	free(t->storage);
 	free(t->local);
@@ -496,29 +499,49 @@ void cn_rank_list_end(struct cn_rank_list *l)
 	l->count = 0;
 }
 
+/* Ranks whose bit is not set; returns how many. */
+static uint32_t list_missing(const struct cn_team *t, const uint64_t *bits, char *text, size_t cap)
+{
+	struct cn_rank_list l = {.text = text, .cap = cap};
+	uint32_t n = 0;
+
+	text[0] = '\0';
+	for (uint32_t r = 0; r < t->ranks; r++) {
+		if ((bits[r / 64] >> (r % 64) & 1) == 0) {
+			cn_rank_list_add(&l, r);
+			n++;
+		}
+	}
+	cn_rank_list_end(&l);
+	return n;
+}
+
+/* Others may have given up before us: those that never came are to blame, not those that left. */
 static void join_timeout(struct cn_team *t, cn_time now)
 {
-	char missing[200] = "";
-	struct cn_rank_list l = {.text = missing, .cap = sizeof(missing)};
+	char missing[200];
+	uint32_t n;
 
 	cn_meeting_check(t, now);
 	if (t->state != CN_TEAM_FORMING) {
 		return;
 	}
-	for (uint32_t r = 0; r < t->ranks; r++) {
-		if ((t->present[r / 64] >> (r % 64) & 1) == 0) {
-			cn_rank_list_add(&l, r);
-		}
-	}
-	cn_rank_list_end(&l);
-	if (t->npresent == t->ranks) {
-		cn_team_fail(t, now, false, COLLNET_ETIMEOUT, "job %s: all %u ranks are there, but not "
-			     "every node confirmed it in time", t->job, t->ranks);
+	n = list_missing(t, t->seen, missing, sizeof(missing));
+	if (n > 0) {
+		cn_team_fail(t, now, false, COLLNET_ETIMEOUT,
+			     "job %s: %u of %u ranks missing at the deadline: %s", t->job, n,
+			     t->ranks, missing);
 		return;
 	}
-	cn_team_fail(t, now, false, COLLNET_ETIMEOUT,
-		     "job %s: %u of %u ranks missing at the deadline: %s", t->job,
-		     t->ranks - t->npresent, t->ranks, missing);
+	n = list_missing(t, t->present, missing, sizeof(missing));
+	if (n > 0) {
+		cn_team_fail(t, now, false, COLLNET_ETIMEOUT,
+			     "job %s: %u of %u ranks came and left again before the team was ready: %s",
+			     t->job, n, t->ranks, missing);
+		return;
+	}
+	cn_team_fail(t, now, false, COLLNET_ETIMEOUT, "job %s: all %u ranks are there, but not every "
+		     "node confirmed it in time", t->job, t->ranks);
 }
 
 cn_time cn_team_deadline(const struct cn_team *t)

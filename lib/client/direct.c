@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,13 @@
 
 #define KEEP_ALIVE_MS 25
 #define KEEP_ALIVE_TURNS 16
+#define SPIN_ALONE (20 * CN_US)
 #define LINGER (200 * CN_MS) /* for goodbyes at the end */
 
 struct direct {
 	struct cn_station station;
 	bool spin;
+	cn_time idle_since; /* spinning: when there was work last */
 	bool threaded;
 	pthread_t thread;
 	int stop_fd; /* an eventfd: readable when the thread is to end; if threaded */
@@ -79,7 +82,16 @@ static void direct_progress(struct collnet *c, cn_time until)
 	cn_time now = cn_now(), wake;
 	struct timespec ts;
 
-	if (turn(c, now) || c->ended != ended || d->spin || until <= now) {
+	if (turn(c, now) || c->ended != ended || until <= now) {
+		d->idle_since = now;
+		return;
+	}
+	if (d->spin) {
+		/* Whoever must run for the frame to come (the kernel's own threads, the other side
+		 * on the same processor) is let in after a while. */
+		if (now - d->idle_since > SPIN_ALONE) {
+			sched_yield();
+		}
 		return;
 	}
 	wake = cn_min_time(until, cn_driver_deadline(driver));

@@ -10,6 +10,7 @@ unit_tests = \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_config \
 	tests/unit/test_endpoint \
+	tests/unit/test_engine \
 	tests/unit/test_flight \
 	tests/unit/test_heap \
 	tests/unit/test_input \
@@ -41,7 +42,8 @@ tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
 
 # Programs that lab tests run on hosts.
 lab_programs = \
-	tests/lab/frames
+	tests/lab/frames \
+	tests/lab/rude
 
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
 # corpus, so that the corpora are tests and need no clang.

@@ -100,41 +100,36 @@ static void fill(const struct pair *q, uint64_t serial, uint8_t *data)
 static int pingpong(struct pair *q, uint32_t n, uint64_t *ns)
 {
 	struct bench *b = q->b;
-	uint64_t cpu = 0;
+	uint64_t cpu = bench_cpu();
 	uint32_t i;
 	int rc = TOOL_OK;
 
 	for (i = 0; i < n && rc == TOOL_OK; i++) {
-		b->serial++;
-		if (b->rank == 0) {
-			cn_time from;
+		cn_time from;
 
-			if (b->o->verify) {
-				fill(q, b->serial, q->data[0]);
-				memset(q->data[1], 0, q->bytes);
-			}
-			cpu = bench_cpu();
-			from = bench_now();
-			rc = send_message(q, q->data[0], q->bytes);
-			if (rc == TOOL_OK) {
-				rc = recv_message(q, q->data[1], q->bytes);
-			}
-			ns[i] = bench_now() - from;
-			q->counters[BENCH_CPU] += bench_cpu() - cpu;
-			if (b->o->verify && rc == TOOL_OK) {
-				check(q, "echo", b->serial, 1, q->data[1]);
-			}
-		} else {
-			cpu = i == 0 ? bench_cpu() : cpu;
+		b->serial++;
+		if (b->rank != 0) {
 			rc = recv_message(q, q->data[0], q->bytes);
 			if (rc == TOOL_OK) {
 				rc = send_message(q, q->data[0], q->bytes);
 			}
+			continue;
+		}
+		if (b->o->verify) {
+			fill(q, b->serial, q->data[0]);
+			memset(q->data[1], 0, q->bytes);
+		}
+		from = bench_now();
+		rc = send_message(q, q->data[0], q->bytes);
+		if (rc == TOOL_OK) {
+			rc = recv_message(q, q->data[1], q->bytes);
+		}
+		ns[i] = bench_now() - from;
+		if (b->o->verify && rc == TOOL_OK) {
+			check(q, "echo", b->serial, 1, q->data[1]);
 		}
 	}
-	if (b->rank == 1 && n > 0) {
-		q->counters[BENCH_CPU] += bench_cpu() - cpu;
-	}
+	q->counters[BENCH_CPU] += bench_cpu() - cpu;
 	return rc;
 }
 

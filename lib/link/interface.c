@@ -94,7 +94,8 @@ static int read_link(struct list *l, struct nlmsghdr *h, struct cn_err *err)
 	item.ethernet = info->ifi_type == ARPHRD_ETHER;
 	item.loopback = (info->ifi_flags & IFF_LOOPBACK) != 0;
 	item.up = (info->ifi_flags & IFF_UP) != 0;
-	item.running = item.up && (info->ifi_flags & IFF_RUNNING) != 0;
+	/* IFF_RUNNING says the same later: the kernel sets it after up to a second. */
+	item.running = item.up && (info->ifi_flags & IFF_LOWER_UP) != 0;
 	left = h->nlmsg_len - NLMSG_LENGTH(sizeof(*info));
 	for (a = IFLA_RTA(info); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
 		read_attribute(&item, a);

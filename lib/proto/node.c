@@ -448,7 +448,7 @@ bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit)
 				}
 			}
 		}
-		if (found > limit || found > n->pool.free / 2) {
+		if (copy == 0 && (found > limit || found > n->pool.free / 2)) {
 			return false;
 		}
 	}

@@ -254,6 +254,31 @@ static void node_detach__all_or_nothing(void **state)
 	pair_free(p);
 }
 
+/* The copies take more than half of what is free: still all of it, and it says so. */
+static void node_detach__nearly_all_buffers(void **state)
+{
+	struct pair *p = pair_new(2, SEED, tight_pool);
+	struct pair_flow *f = &p->flows[0][1];
+	struct cn_node *n = p->nodes[0].node;
+	uint32_t half = n->pool.count / 2;
+
+	(void)state;
+	assert_true(pair_run_up(p, 100 * CN_MS));
+	p->cut[0][1] = true;
+	p->ns_per_byte = 0;
+	pair_send(p, 0, 1, half, 900);
+	pair_poke(p);
+	for (uint32_t i = 0; i < half; i++) { /* as one stream, by the first one's token */
+		pair_peer(p, 0, 1)->tx.ring[(pair_peer(p, 0, 1)->tx.una + i) &
+					    pair_peer(p, 0, 1)->tx.mask].token = &f->taken[0];
+	}
+	assert_false(cn_node_detach(n, &f->taken[0], half - 1));
+	assert_true(cn_node_detach(n, &f->taken[0], half));
+	assert_int_equal(n->pool.free, n->pool.count - half);
+	assert_int_equal(f->acked, 0);
+	pair_free(p);
+}
+
 /* Frames that nobody wants any more: the sequence goes on, and what arrives as data is right. */
 static void node_abandon__sequence_goes_on(void **state)
 {
@@ -520,6 +545,7 @@ int main(void)
 		cmocka_unit_test(node_control__bounds),
 		cmocka_unit_test(node_detach__copies),
 		cmocka_unit_test(node_detach__all_or_nothing),
+		cmocka_unit_test(node_detach__nearly_all_buffers),
 		cmocka_unit_test(node_abandon__sequence_goes_on),
 		cmocka_unit_test(node_owned__buffers_return),
 		cmocka_unit_test(node__no_allocation_a_frame),

@@ -5,6 +5,10 @@
  * With several algorithms the iterations of a size are cut into up to ten rounds, and in each
  * round every algorithm has its share, so that they see the same weather. Times stay on their
  * rank until all is measured; then they are gathered, and an iteration's time is its longest.
+ *
+ * With --verify every byte of every iteration is checked, and yet no checking comes between two
+ * iterations: a batch of them, each with buffers of its own, is filled, run back to back, and then
+ * checked. Where the buffers are large a batch is one iteration.
  */
 #include "tools/bench.h"
 
@@ -16,6 +20,7 @@
 
 #define ROUNDS 10
 #define GATHER 512 /* iterations' times gathered at once */
+#define BATCH_BYTES ((uint64_t)16 << 20) /* buffers of a batch, as long as one iteration fits */
 
 /* One algorithm at one size. */
 struct contest {
@@ -31,48 +36,65 @@ struct coll {
 	uint64_t bytes; /* of a block */
 	double limit_us;
 	uint32_t iterations;
-	uint8_t *send, *recv;
+	uint8_t *send, *recv; /* [batch] buffers each */
+	uint32_t batch;	      /* iterations that have buffers of their own */
 	struct contest contests[BENCH_ALGORITHMS_MAX];
 	size_t ncontests;
 	bool checked; /* --verify, and there is something to check */
 };
 
-static size_t send_blocks(const struct coll *k)
+static uint64_t send_bytes(const struct coll *k)
 {
-	return k->b->o->op == BENCH_ALLTOALL ? k->b->ranks : 1;
+	return k->bytes * (k->b->o->op == BENCH_ALLTOALL ? k->b->ranks : 1);
 }
 
-static struct bench_pattern block(const struct coll *k, uint32_t source, uint32_t destination)
+static uint64_t recv_bytes(const struct coll *k)
 {
-	return bench_pattern(k->b->o->seed, k->b->serial, source,
+	return k->bytes * k->b->ranks;
+}
+
+/* The largest batch for blocks of this size. */
+static uint32_t batch_of(const struct coll *k)
+{
+	uint64_t one = send_bytes(k) + recv_bytes(k), n = one > 0 ? BATCH_BYTES / one : 1;
+
+	return n < 1 ? 1 : n > 1024 ? 1024 : (uint32_t)n;
+}
+
+/* What `source` sends to `destination` in iteration `serial` of this run. */
+static struct bench_pattern block(const struct coll *k, uint64_t serial, uint32_t source,
+				  uint32_t destination)
+{
+	return bench_pattern(k->b->o->seed, serial, source,
 			     k->b->o->op == BENCH_ALLTOALL ? destination : BENCH_EVERYONE);
 }
 
-/* What this rank sends in this iteration; wrong bytes where it is to receive. */
-static void fill(const struct coll *k)
+/* What this rank sends in place `at` of the batch; wrong bytes where it is to receive. */
+static void fill(const struct coll *k, uint64_t serial, uint32_t at)
 {
+	uint8_t *send = k->send + at * send_bytes(k), *recv = k->recv + at * recv_bytes(k);
 	uint32_t i;
 
-	for (i = 0; i < send_blocks(k); i++) {
-		struct bench_pattern p = block(k, k->b->rank, i);
+	for (i = 0; i * k->bytes < send_bytes(k); i++) {
+		struct bench_pattern p = block(k, serial, k->b->rank, i);
 
-		bench_pattern_fill(&p, k->send + i * k->bytes, k->bytes);
+		bench_pattern_fill(&p, send + i * k->bytes, k->bytes);
 	}
 	for (i = 0; i < k->b->ranks; i++) {
-		struct bench_pattern p = block(k, i, k->b->rank);
+		struct bench_pattern p = block(k, serial, i, k->b->rank);
 
-		bench_pattern_poison(&p, k->recv + i * k->bytes, k->bytes);
+		bench_pattern_poison(&p, recv + i * k->bytes, k->bytes);
 	}
 }
 
-static void check(const struct coll *k, struct contest *t)
+static void check(const struct coll *k, struct contest *t, uint64_t serial, uint32_t slot)
 {
 	uint32_t i;
 	size_t at;
 
 	for (i = 0; i < k->b->ranks; i++) {
-		struct bench_pattern p = block(k, i, k->b->rank);
-		const uint8_t *data = k->recv + i * k->bytes;
+		struct bench_pattern p = block(k, serial, i, k->b->rank);
+		const uint8_t *data = k->recv + slot * recv_bytes(k) + i * k->bytes;
 		char what[128], size[TOOL_TEXT];
 
 		if (bench_pattern_check(&p, data, k->bytes, &at)) {
@@ -89,48 +111,60 @@ static void check(const struct coll *k, struct contest *t)
 	}
 }
 
-static int operate(const struct coll *k, const struct contest *t)
+static int operate(const struct coll *k, const struct contest *t, uint32_t at)
 {
+	uint8_t *send = k->send + at * send_bytes(k), *recv = k->recv + at * recv_bytes(k);
+
 	switch (k->b->o->op) {
 	case BENCH_ALLTOALL:
-		return collnet_alltoall(k->b->team, k->send, k->recv, k->bytes, &t->how);
+		return collnet_alltoall(k->b->team, send, recv, k->bytes, &t->how);
 	case BENCH_ALLGATHER:
-		return collnet_allgather(k->b->team, k->send, k->recv, k->bytes, &t->how);
+		return collnet_allgather(k->b->team, send, recv, k->bytes, &t->how);
 	default:
 		return collnet_barrier(k->b->team, &t->how);
 	}
 }
 
-/* One iteration; *ns is its time here. */
-static int iterate(struct coll *k, struct contest *t, uint64_t *ns)
+/* One iteration in place `at` of the batch; *ns is its time here. */
+static int iterate(struct coll *k, struct contest *t, uint32_t at, uint64_t *ns)
 {
 	struct bench *b = k->b;
 	char size[TOOL_TEXT];
-	uint64_t cpu;
-	cn_time from;
-	int rc;
+	uint64_t cpu = bench_cpu();
+	cn_time from = bench_now();
+	int rc = operate(k, t, at);
 
-	b->serial++;
-	if (k->checked) {
-		fill(k);
-		rc = bench_barrier(b);
-		if (rc != TOOL_OK) {
-			return rc;
-		}
-	}
-	cpu = bench_cpu();
-	from = bench_now();
-	rc = operate(k, t);
 	*ns = bench_now() - from;
 	t->counters[BENCH_CPU] += bench_cpu() - cpu;
 	if (rc != COLLNET_OK) {
 		return bench_fail(b, rc, "%s by %s, blocks of %s", bench_op_name(b->o->op),
 				  t->row->name, tool_format_size(k->bytes, size));
 	}
-	if (k->checked) {
-		check(k, t);
-	}
 	return TOOL_OK;
+}
+
+/* n iterations back to back, at most a batch; before and after, all that --verify costs. */
+static int run_batch(struct coll *k, struct contest *t, uint32_t n, uint64_t *ns)
+{
+	struct bench *b = k->b;
+	uint64_t serial = b->serial;
+	uint32_t i;
+	int rc = TOOL_OK;
+
+	b->serial += n;
+	for (i = 0; i < n && k->checked; i++) {
+		fill(k, serial + i, i);
+	}
+	if (k->checked) {
+		rc = bench_barrier(b);
+	}
+	for (i = 0; i < n && rc == TOOL_OK; i++) {
+		rc = iterate(k, t, i, &ns[i]);
+	}
+	for (i = 0; i < n && k->checked && rc == TOOL_OK; i++) {
+		check(k, t, serial + i, i);
+	}
+	return rc;
 }
 
 static int warm_up(struct coll *k, struct contest *t)
@@ -141,7 +175,7 @@ static int warm_up(struct coll *k, struct contest *t)
 
 	for (i = 0; i < k->b->o->warmup && rc == TOOL_OK; i++) {
 		memcpy(kept, t->counters, sizeof(kept));
-		rc = iterate(k, t, &ns);
+		rc = run_batch(k, t, 1, &ns);
 		kept[BENCH_WRONG] = t->counters[BENCH_WRONG]; /* wrong bytes count always */
 		memcpy(t->counters, kept, sizeof(kept));
 	}
@@ -154,7 +188,7 @@ static int measure(struct coll *k, struct contest *t, uint32_t from, uint32_t to
 	struct bench *b = k->b;
 	struct collnet_stats before;
 	char size[TOOL_TEXT];
-	uint32_t i;
+	uint32_t i, n;
 	int rc;
 
 	/* All that came before is over everywhere; then the ranks start together. */
@@ -165,10 +199,11 @@ static int measure(struct coll *k, struct contest *t, uint32_t from, uint32_t to
 	if (rc == TOOL_OK) {
 		rc = bench_barrier(b);
 	}
-	for (i = from; i < to && rc == TOOL_OK; i++) {
+	for (i = from; i < to && rc == TOOL_OK; i += n) {
+		n = to - i < k->batch ? to - i : k->batch;
 		bench_progress(b, "%s, %s: %u of %u", t->row->name,
-			       tool_format_size(k->bytes, size), i + 1, k->iterations);
-		rc = iterate(k, t, &t->ns[i]);
+			       tool_format_size(k->bytes, size), i + n, k->iterations);
+		rc = run_batch(k, t, n, &t->ns[i]);
 	}
 	if (rc == TOOL_OK) {
 		rc = bench_barrier(b);
@@ -342,6 +377,7 @@ static int prepare(struct coll *k)
 				  (unsigned long long)n);
 	}
 	k->iterations = (uint32_t)n;
+	k->batch = batch_of(k);
 	k->checked = o->verify && o->op != BENCH_BARRIER;
 	k->ncontests = o->nalgorithms;
 	for (i = 0; i < o->nalgorithms; i++) {
@@ -374,34 +410,39 @@ static void cleanup(struct coll *k)
 
 int bench_collective(struct bench *b)
 {
-	uint64_t largest = 0;
-	uint8_t *send, *recv;
+	uint64_t send = 1, recv = 1; /* bytes of the buffers: the most that any size wants */
+	struct coll k = { .b = b };
 	size_t i;
 	int rc = TOOL_OK;
 
 	for (i = 0; i < b->o->nsizes; i++) {
-		largest = b->o->sizes[i] > largest ? b->o->sizes[i] : largest;
+		uint64_t n;
+
+		k.bytes = b->o->sizes[i];
+		n = batch_of(&k);
+		send = n * send_bytes(&k) > send ? n * send_bytes(&k) : send;
+		recv = n * recv_bytes(&k) > recv ? n * recv_bytes(&k) : recv;
 	}
-	largest = largest > 0 ? largest : 1;
-	send = collnet_alloc(b->c, largest * (b->o->op == BENCH_ALLTOALL ? b->ranks : 1));
-	if (send == NULL) {
+	k.send = collnet_alloc(b->c, send);
+	if (k.send == NULL) {
 		return bench_fail(b, COLLNET_ENOMEM, "a buffer to send from");
 	}
-	recv = collnet_alloc(b->c, largest * b->ranks);
-	if (recv == NULL) {
+	k.recv = collnet_alloc(b->c, recv);
+	if (k.recv == NULL) {
 		return bench_fail(b, COLLNET_ENOMEM, "a buffer to receive into");
 	}
 	for (i = 0; i < b->o->nsizes && rc == TOOL_OK; i++) {
-		struct coll k = { .b = b, .bytes = b->o->sizes[i], .send = send, .recv = recv };
+		struct coll one = { .b = b, .bytes = b->o->sizes[i], .send = k.send,
+				    .recv = k.recv };
 
-		rc = prepare(&k);
+		rc = prepare(&one);
 		if (rc == TOOL_OK) {
-			fill(&k); /* without --verify too: real pages with real bytes */
-			rc = run_size(&k);
+			fill(&one, 0, 0); /* without --verify too: real pages with real bytes */
+			rc = run_size(&one);
 		}
-		cleanup(&k);
+		cleanup(&one);
 	}
-	collnet_free(b->c, send);
-	collnet_free(b->c, recv);
+	collnet_free(b->c, k.send);
+	collnet_free(b->c, k.recv);
 	return rc;
 }

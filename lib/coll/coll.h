@@ -178,6 +178,7 @@ struct cn_team {
 	uint64_t *seen;		/* [ranks / 64] those that were there at some time */
 	uint32_t npresent;
 	cn_time check_at;	/* forming: when to look again, should a buffer have been short */
+	cn_time patience;	/* until then a contradiction may be an earlier run's end */
 
 	/* from here on: when ready */
 	struct cn_team_node *nodes; /* [layout.nnodes], the same order on every node */

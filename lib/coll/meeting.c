@@ -235,10 +235,15 @@ static bool claim(struct cn_team *t, uint32_t rank)
 	return true;
 }
 
+/* False: there is a contradiction, and the team has failed unless it may still resolve itself. */
 static bool claim_join(struct cn_team *t, cn_time now, const struct cn_join *j, struct cn_peer *p)
 {
 	const char *name = cn_peer_name(p), *own = t->engine->config.node.name;
+	bool patient = now < t->patience;
 
+	if (j->ranks != t->ranks && patient) {
+		return false;
+	}
 	if (j->ranks != t->ranks) {
 		cn_team_fail(t, now, false, COLLNET_EMISMATCH,
 			     "job %s has %u ranks on node %s and %u on node %s: start all with the "
@@ -254,6 +259,9 @@ static bool claim_join(struct cn_team *t, cn_time now, const struct cn_join *j, 
 	for (uint32_t i = 0; i < j->nranges; i++) {
 		for (uint32_t k = 0; k < j->ranges[i].n; k++) {
 			if (!claim(t, j->ranges[i].first + k)) {
+				if (patient) {
+					return false;
+				}
 				cn_team_fail(t, now, false, COLLNET_EMISMATCH,
 					     "rank %u of job %s is on node %s and on another one: give "
 					     "every process its own rank", j->ranges[i].first + k,

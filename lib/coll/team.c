@@ -13,6 +13,8 @@
 
 /* A forming team looks again this often, in case a buffer was short when something was to be told. */
 static const cn_time check_interval = 20 * CN_MS;
+/* What others say of a job may be of a run before, of which the end is still under way. */
+static const cn_time patience = 500 * CN_MS;
 
 /* ---- life ----------------------------------------------------------------------------- */
 
@@ -149,6 +151,9 @@ int cn_team_join(struct cn_engine *e, cn_time now, const char *job, uint32_t ran
 	}
 	if (t == NULL) {
 		t = team_new(e, job, ranks);
+		if (t != NULL) {
+			t->patience = now + patience;
+		}
 	}
 	if (t == NULL) {
 		return cn_fail(err, COLLNET_ELIMIT, "too many teams on node %s (%u)",

@@ -115,6 +115,30 @@ static void sender__window_of_five(void **state)
 	pair_free(p);
 }
 
+static void window_of_two(struct cn_node_config *c)
+{
+	c->window = 2;
+}
+
+static void window_of_twelve(struct cn_node_config *c)
+{
+	c->window = 12;
+}
+
+/* A window smaller than what is acknowledged by itself does not wait for delayed acknowledgements
+ * each time: the frames that close it ask. */
+static void sender__small_windows_ask(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		struct pair *p = two(k == 0 ? window_of_two : window_of_twelve);
+
+		pair_send(p, 0, 1, 600, 1000);
+		arrives(p, 60 * CN_MS);
+		pair_free(p);
+	}
+}
+
 /* With the way back cut, exactly a window leaves, and nothing more. */
 static void sender__window_closes(void **state)
 {
@@ -229,6 +253,64 @@ static void sender__goes_back_once(void **state)
 	assert_int_equal(pair_stats(p, 1).naks_sent, 1);
 	assert_int_equal(pair_stats(p, 0).timeouts, 0);
 	assert_in_range(pair_stats(p, 0).data_resent, 1, 128);
+	pair_free(p);
+}
+
+static uint32_t first_loss, second_loss, seen_second;
+
+static bool drop_first_and_second(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f,
+				  size_t len)
+{
+	struct cn_wire w;
+
+	(void)p;
+	(void)to;
+	if (from != 0 || !is_data(f) ||
+	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w) != CN_WIRE_OK) {
+		return true;
+	}
+	if (w.seq == first_loss) {
+		first_loss--;
+		return false;
+	}
+	return w.seq != second_loss || ++seen_second != 2;
+}
+
+/* Two losses in one window of data are one reason to send less, not two. */
+static void sender__one_decrease_a_window(void **state)
+{
+	struct pair *p = two(NULL);
+	struct cn_peer *peer = pair_peer(p, 0, 1);
+	uint32_t least = UINT32_MAX;
+
+	(void)state;
+	p->filter = drop_first_and_second;
+	p->delay = 2 * CN_MS; /* so that the window is full */
+	first_loss = peer->tx.end + 40;
+	second_loss = peer->tx.end + 60;
+	seen_second = 0;
+	pair_send(p, 0, 1, 600, 1000);
+	pair_poke(p);
+	while (p->flows[0][1].acked < 600 && pair_step(p, 10 * 1000 * CN_MS)) {
+		least = peer->tx.cwnd < least ? peer->tx.cwnd : least;
+	}
+	assert_int_equal(p->flows[0][1].received, 600);
+	assert_int_equal(pair_stats(p, 1).naks_sent, 2);
+	assert_in_range(least, 50, 70);
+	pair_free(p);
+}
+
+/* An acknowledgement of a frame that was sent twice says nothing about the way (Karn). */
+static void sender__no_sample_of_resent_frames(void **state)
+{
+	struct pair *p = two(NULL);
+
+	(void)state;
+	p->delay = 100 * CN_MS;
+	pair_send(p, 0, 1, 1, 1000);
+	arrives(p, 1000 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).data_resent, 1);
+	assert_int_equal(cn_peer_rtt(pair_peer(p, 0, 1)), 0);
 	pair_free(p);
 }
 
@@ -352,10 +434,13 @@ int main(void)
 		cmocka_unit_test(sender__loss_20_percent),
 		cmocka_unit_test(sender__sequence_wraps),
 		cmocka_unit_test(sender__window_of_five),
+		cmocka_unit_test(sender__small_windows_ask),
 		cmocka_unit_test(sender__window_closes),
 		cmocka_unit_test(sender__tail_loss),
 		cmocka_unit_test(sender__tail_loss_repeated),
 		cmocka_unit_test(sender__goes_back_once),
+		cmocka_unit_test(sender__one_decrease_a_window),
+		cmocka_unit_test(sender__no_sample_of_resent_frames),
 		cmocka_unit_test(sender__same_frame_lost_again),
 		cmocka_unit_test(sender__no_spurious_resends),
 		cmocka_unit_test(sender__slow_wire),

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What happens to daemons and their clients: garbage on the socket, killed clients and daemons,
+# SIGTERM, restarts, and daemons that must not start.
+# timeout: 240
+# run: asan
+. "$(dirname "$0")/lib.sh"
+need_lab
+need rude
+
+# lab SHAPE COMMAND: status in $got, output in ./out.
+lab() {
+	collnet lab run --timeout 60 --shape "$1" --keep-logs "$PWD" --tag -- sh -c "$2" >out 2>&1
+	got=$?
+}
+
+# ok WHAT
+ok() {
+	[ $got -eq 0 ] || { cat out; fail "$1: status $got"; }
+	echo "ok: $1"
+}
+
+# Waiting is for something: a file of the test, or the end of a process.
+cat >await <<'EOS'
+#!/bin/sh
+# await FILE SECONDS
+n=$(($2 * 20))
+while [ ! -e "$1" ]; do
+	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 after $2 s" >&2; exit 1; }
+	sleep 0.05
+done
+EOS
+cat >ended <<'EOS'
+#!/bin/sh
+# ended PID SECONDS
+n=$(($2 * 20))
+while kill -0 "$1" 2>/dev/null; do
+	[ $((n -= 1)) -gt 0 ] || { echo "ended: $1 runs after $2 s" >&2; exit 1; }
+	sleep 0.05
+done
+EOS
+chmod 755 await ended
+HERE=$PWD
+export HERE
+
+# ---- garbage while an exchange runs --------------------------------------------------------
+lab 2 '
+	if [ $COLLNET_RANK = 0 ]; then
+		rude $COLLNET_SOCKET 1 3 >$HERE/rude.out 2>&1 || { cat $HERE/rude.out; exit 3; }
+	fi
+	collnet bench alltoall --sizes 0,1,100,8k --verify'
+ok "any bytes on the socket: that client is closed, others are served"
+has "the daemon stays calm" rude.out
+has "is disconnected: " h0.log
+lacks "is disconnected: " h1.log
+
+lab 2 '
+	if [ $COLLNET_RANK = 0 ]; then
+		rude $COLLNET_SOCKET 2 3 >$HERE/rude.out 2>&1 || touch $HERE/rude.failed &
+	fi
+	collnet bench alltoall --sizes 8k --iterations 200 --verify
+	status=$?
+	wait
+	exit $status'
+ok "garbage beside an exchange"
+[ ! -e rude.failed ] || { cat rude.out; fail "the daemon minds a rude client"; }
+
+# ---- a rank is killed -----------------------------------------------------------------------
+cat >exchange <<'EOS'
+#!/bin/sh
+# Exchanges without end; says in $HERE what becomes of it.
+collnet bench alltoall --sizes 16k --iterations 1000000 2>"$HERE/error.$COLLNET_RANK" &
+echo $! >"$HERE/pid.tmp.$COLLNET_RANK"
+mv "$HERE/pid.tmp.$COLLNET_RANK" "$HERE/pid.$COLLNET_RANK"
+wait $!
+echo $? >"$HERE/status.tmp.$COLLNET_RANK"
+mv "$HERE/status.tmp.$COLLNET_RANK" "$HERE/status.$COLLNET_RANK"
+EOS
+# running: waits until all four daemons have moved frames of the job.
+cat >running <<'EOS'
+#!/bin/sh
+for r in 0 1 2 3; do
+	await "$HERE/pid.$r" 20 || exit 1
+done
+end=$(($(date +%s) + 20))
+while :; do
+	sent=$(collnet status --json | tr ',{}' '\n\n\n' | sed -n 's/^ *"data_sent": *//p' | tail -n 1)
+	[ "${sent:-0}" -gt 500 ] && exit 0
+	[ "$(date +%s)" -lt $end ] || { echo "running: nothing moves" >&2; exit 1; }
+	sleep 0.05
+done
+EOS
+chmod 755 exchange running
+PATH=$HERE:$PATH
+
+rm -f pid.* status.* error.*
+lab 4 '
+	if [ $COLLNET_RANK = 3 ]; then
+		exchange & running || exit 3
+		kill -9 $(cat $HERE/pid.2) || exit 4
+		for r in 0 1 3; do await $HERE/status.$r 5 || exit 5; done
+		wait
+	else
+		exchange
+	fi
+	collnet bench barrier --iterations 10 >/dev/null'
+ok "a killed rank ends the others, and the next job works"
+for r in 0 1 3; do
+	[ "$(cat status.$r)" -ne 0 ] || fail "rank $r does not mind that rank 2 was killed"
+	has "rank 2 on node h2 died" error.$r
+done
+
+# ---- a daemon is killed and comes back -------------------------------------------------------
+rm -f pid.* status.* error.*
+lab 4 '
+	if [ $COLLNET_RANK = 3 ]; then
+		exchange & running || exit 3
+		kill -9 $(cat $COLLNET_LAB_DIR/h1.daemon.pid) || exit 4
+		await $HERE/status.1 1 || exit 5
+		for r in 0 2 3; do await $HERE/status.$r 4 || exit 6; done
+		wait
+		lab-daemon h1 || exit 7
+		touch $HERE/restarted
+	else
+		exchange
+		await $HERE/restarted 30 || exit 8
+	fi
+	collnet bench alltoall --sizes 1k --iterations 20 --verify >$HERE/again.$COLLNET_RANK'
+[ $got -eq 0 ] || has "collnetd on h1 was killed" out
+grep -q "status [1-9]" out && { cat out; fail "after a killed daemon"; }
+for r in 0 2 3; do
+	has "node h1" error.$r
+done
+has "collnetd on this node went away (socket .*h1.sock)" error.1
+has "right" again.0
+echo "ok: a killed daemon is named by all, its clients know at once, and it comes back"
+
+# ---- SIGTERM --------------------------------------------------------------------------------
+rm -f pid.* status.* error.* restarted
+lab 4 '
+	if [ $COLLNET_RANK = 3 ]; then
+		exchange & running || exit 3
+		pid=$(cat $COLLNET_LAB_DIR/h1.daemon.pid)
+		kill -TERM $pid
+		ended $pid 2 || exit 4
+		for r in 0 1 2 3; do await $HERE/status.$r 3 || exit 5; done
+		wait
+		[ ! -e $COLLNET_LAB_DIR/h1.sock ] || exit 6
+	else
+		exchange
+	fi'
+ok "SIGTERM ends a daemon cleanly"
+for r in 0 1 2 3; do
+	has "h1" error.$r
+	[ "$(cat status.$r)" -ne 0 ] || fail "rank $r does not mind that h1 ended"
+done
+has "ending: terminated" h1.log
+
+# ---- ranks that do not come ------------------------------------------------------------------
+lab 2 '
+	COLLNET_SIZE=5 COLLNET_TIMEOUT=500 collnet bench barrier 2>$HERE/error.$COLLNET_RANK
+	[ $? -ne 0 ]'
+ok "missing ranks"
+has "2-4" error.0
+has "2-4" error.1
+
+# ---- daemons that must not start --------------------------------------------------------------
+cat >bad.conf <<'EOS'
+# one good line
+interface eth0
+windows 7
+EOS
+lab 1 '
+	cd $HERE
+	refused() {
+		expected=$1
+		shift
+		if collnetd "$@" >refused 2>&1 || [ "$(wc -l <refused)" -ne 1 ] ||
+			! grep -q -e "$expected" refused; then
+			echo "collnetd $*: not refused with \"$expected\":"
+			cat refused
+			exit 1
+		fi
+	}
+	pid=$(cat $COLLNET_LAB_DIR/h0.daemon.pid)
+	refused "interface eth0 is used by another collnetd .*(process $pid " \
+		-i eth0 --socket $HERE/other.sock --user none
+	refused "bad.conf:3: .*windows" --config bad.conf
+	refused "no-such.conf: No such file" --config no-such.conf
+	refused "no-such-interface" -i no-such-interface --user none --ethertype 0x88B6
+	refused "another collnetd answers on" -i eth0 --ethertype 0x88B6 --user none \
+		--socket $COLLNET_SOCKET
+	refused "no user .nobody-at-all" -i eth0 --ethertype 0x88B6 --user nobody-at-all
+	refused "--cluster is .x.: a number" -i eth0 --cluster x
+	refused "no option .--nonsense" --nonsense
+	printf "switch s\nhost other\nlink s other rate 1mbit\n" >strange
+	refused "strange: there is no host .h0" -i eth0 --ethertype 0x88B6 --user none \
+		--topology strange --node h0 --socket $HERE/other.sock
+	printf "switch s\nnonsense\n" >broken
+	refused "broken:2: " -i eth0 --ethertype 0x88B6 --user none --topology broken --node h0
+	touch file
+	refused "is no socket" -i eth0 --ethertype 0x88B6 --user none --node h0 --socket $HERE/file
+	# In a user namespace that has only one user, nobody else can be become.
+	if [ "$(wc -l </proc/self/uid_map)" -eq 1 ] && grep -q " 1$" /proc/self/uid_map; then
+		refused "cannot become user" -i eth0 --ethertype 0x88B6 --user nobody --node h0 \
+			--socket $HERE/other.sock
+	fi
+	# The library says what is missing, too.
+	if COLLNET_SOCKET=$HERE/nothing collnet status >none 2>&1; then exit 9; fi
+	grep -q "no collnetd at $HERE/nothing: start it with .collnetd -i IFACE" none || {
+		cat none
+		exit 10
+	}
+	if COLLNET_MODE=direct COLLNET_INTERFACE=eth0 collnet bench barrier >none 2>&1; then exit 11; fi
+	grep -q "interface eth0 is used by another collnetd" none || { cat none; exit 12; }'
+ok "one line for what is wrong at the start"

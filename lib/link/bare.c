@@ -20,7 +20,6 @@
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,8 +39,7 @@
 #define BATCH 32
 #define RING_BYTES ((size_t)8 << 20)
 #define AGAIN (10 * CN_MS) /* repetition of what was not answered */
-#define END_TRIES 10
-#define SPIN_ALONE (20 * CN_US) /* then others are let in: the kernel's threads bring the frames */
+#define END_TRIES 200
 #define SPINS 64 /* empty looks between looks at the clock */
 
 enum type { HELLO = 1, WELCOME, PING, PONG, DATA, END, ENDED };
@@ -62,6 +60,7 @@ struct cn_bare {
 struct seen {
 	enum type type;
 	uint64_t number;
+	uint64_t ns; /* when it came, by the kernel */
 };
 
 static cn_time clock_now(void)
@@ -125,6 +124,7 @@ static bool look(struct cn_bare *b, const uint8_t peer[6], struct seen *s)
 		if (ours) {
 			s->type = (enum type)f[HEAD + 4];
 			s->number = get(f + HEAD + 8, 8);
+			s->ns = (uint64_t)h->tp_sec * 1000000000u + h->tp_nsec;
 		}
 		__atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 		b->next = b->next + 1 == b->slots ? 0 : b->next + 1;
@@ -137,23 +137,13 @@ static bool look(struct cn_bare *b, const uint8_t peer[6], struct seen *s)
 /* Spins until a frame comes or `until`. */
 static bool look_until(struct cn_bare *b, const uint8_t peer[6], struct seen *s, cn_time until)
 {
-	cn_time from, now;
-
-	if (look(b, peer, s)) {
-		return true;
-	}
-	from = clock_now();
 	do {
 		for (int i = 0; i < SPINS; i++) {
 			if (look(b, peer, s)) {
 				return true;
 			}
 		}
-		now = clock_now();
-		if (now - from > SPIN_ALONE) {
-			sched_yield();
-		}
-	} while (now < until);
+	} while (clock_now() < until);
 	return false;
 }
 
@@ -393,28 +383,23 @@ int cn_bare_stream_recv(struct cn_bare *b, const uint8_t peer[6], struct cn_bare
 			cn_time deadline, struct cn_err *err)
 {
 	struct cn_bare_rate rate = { 0 };
-	cn_time first = 0;
-	uint64_t timed = 0;
+	uint64_t first = 0;
 	bool started = false;
 	struct seen s;
 	int r = 0;
 
 	while (look_until(b, peer, &s, deadline)) {
 		if (s.type == DATA && started) {
-			/* The clock is read once a batch: from the first frame to `timed`. */
-			if (rate.frames % BATCH == 0) {
-				timed = rate.frames;
-				rate.ns = timed == 0 ? 0 : clock_now() - first;
-				first = timed == 0 ? clock_now() : first;
-			}
-			rate.frames++;
+			/* By the time of arrival, so that it does not matter who runs when. */
+			first = rate.frames++ == 0 ? s.ns : first;
+			rate.ns = s.ns > first ? s.ns - first : 0;
 		} else if (answer(b, peer, &s, deadline, &r, err)) {
 			if (s.type == HELLO) {
 				started = true;
 			} else if (started) {
 				rate.lost = s.number > rate.frames ? s.number - rate.frames : 0;
-				rate.per_second = rate.ns == 0 ? 0 : (double)timed * 1e9 /
-								     (double)rate.ns;
+				rate.per_second = rate.ns == 0 ? 0 : (double)(rate.frames - 1) *
+								     1e9 / (double)rate.ns;
 				*out = rate;
 				return r;
 			}

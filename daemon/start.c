@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINGER (200 * CN_MS) /* for goodbyes at the end */
+#define LINGER (200 * CN_MS) /* for the last frames, and for goodbyes, at the end */
 
 static const char *said(const char *s)
 {
@@ -86,6 +86,10 @@ static int start(struct cn_daemon *d, struct cn_err *err)
 static void end(struct cn_daemon *d)
 {
 	cn_notify("STOPPING=1");
+	if (d->station.driver != NULL && d->nclients == 0) {
+		/* Jobs that ended here may still need our frames elsewhere. */
+		cn_station_settle(&d->station, d->now + LINGER);
+	}
 	if (d->station.engine != NULL) {
 		cn_engine_shutdown(d->station.engine, d->now);
 	}

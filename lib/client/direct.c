@@ -24,7 +24,8 @@
 #define KEEP_ALIVE_MS 25
 #define KEEP_ALIVE_TURNS 16
 #define SPIN_ALONE (20 * CN_US)
-#define LINGER (200 * CN_MS) /* for goodbyes at the end */
+#define LINGER (200 * CN_MS)  /* for goodbyes at the end */
+#define SETTLE (2000 * CN_MS) /* for the last frames to arrive: as long as a peer may be silent */
 
 struct direct {
 	struct cn_station station;
@@ -200,6 +201,10 @@ static void direct_close(struct collnet *c)
 		}
 		pthread_join(d->thread, NULL);
 		close(d->stop_fd);
+	}
+	if (d->station.driver != NULL && c->gone.code == COLLNET_OK) {
+		/* An operation that ended here may still need our frames elsewhere. */
+		cn_station_settle(&d->station, cn_now() + SETTLE);
 	}
 	cn_station_close(&d->station, LINGER);
 	free(d);

@@ -199,6 +199,30 @@ int cn_station_open(const struct cn_station_config *config, struct cn_station *s
 	return rc;
 }
 
+bool cn_station_settle(struct cn_station *s, cn_time until)
+{
+	for (;;) {
+		struct pollfd p[2] = {
+			{ .fd = s->link->recv_fd, .events = POLLIN },
+			{ .fd = s->link->send_fd, .events = POLLOUT },
+		};
+		cn_time now = now_of(CLOCK_MONOTONIC), wake;
+		bool settled = cn_node_settle(cn_engine_node(s->engine));
+		int work = cn_driver_turn(s->driver, now);
+		struct timespec ts;
+
+		if (work < 0 || now >= until || (settled && work == 0)) {
+			return work == 0 && settled;
+		}
+		wake = cn_min_time(until, cn_driver_deadline(s->driver));
+		if (work == 0 && wake > now) {
+			ts.tv_sec = (time_t)((wake - now) / 1000000000u);
+			ts.tv_nsec = (long)((wake - now) % 1000000000u);
+			ppoll(p, cn_driver_blocked(s->driver) ? 2 : 1, &ts, NULL);
+		}
+	}
+}
+
 bool cn_station_flush(struct cn_station *s, cn_time until)
 {
 	for (;;) {

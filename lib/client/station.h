@@ -39,6 +39,11 @@ int cn_station_open(const struct cn_station_config *config, struct cn_station *s
  * station of zeroes is closed already.
  */
 void cn_station_close(struct cn_station *s, cn_time linger);
+/*
+ * Before the end: moves frames until the others have everything of ours and we owe them nothing,
+ * at most until `until`; true: so it is.
+ */
+bool cn_station_settle(struct cn_station *s, cn_time until);
 /* Sends what waits, at most until `until`; true: all is on its way. */
 bool cn_station_flush(struct cn_station *s, cn_time until);
 /* The engine's counters and those of the link and the process. */

@@ -15,7 +15,8 @@ void cn_node_config_init(struct cn_node_config *c)
 	c->window = 128;
 	c->max_peers = 4096;
 	c->pool_frames = 1024;
-	c->rto_min = 30 * CN_MS;
+	c->rto_min = 60 * CN_MS;
+	c->query_after = 15 * CN_MS;
 	c->rto_first = 120 * CN_MS;
 	c->ack_delay = 20 * CN_MS;
 	c->dead_after = 1500 * CN_MS;
@@ -31,7 +32,7 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
 	}
 	if (c->window < 2 || c->window > 1024 || c->max_peers < 1 || c->max_peers > 65535 ||
-	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 ||
+	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 || c->query_after == 0 ||
 	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {
 		return cn_fail(err, COLLNET_EINVAL, "a bound of the transport is out of range");
 	}
@@ -349,6 +350,31 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 	p->probe_at = n->now + interval;
 }
 
+/*
+ * Data of this peer is waited for, and for a while nothing has come from anyone: perhaps the last
+ * frames were lost, which no later frame can tell. Ask; a sender that has frames out goes back.
+ * This finds a lost tail much earlier than the sender's timer, which must allow for
+ * acknowledgements that wait.
+ */
+static void query(struct cn_node *n, struct cn_peer *p)
+{
+	cn_time since = n->data_last > p->expect_since ? n->data_last : p->expect_since;
+	cn_time least = 2 * p->tx.rtt.srtt;
+
+	least = least > n->config.query_after ? least : n->config.query_after;
+	if (p->query_wait < least || n->data_last + least > n->now) {
+		p->query_wait = least;
+	}
+	if (n->now < since + p->query_wait) {
+		p->query_at = since + p->query_wait;
+		return;
+	}
+	p->probe_due = true;
+	cn_peer_ready(p);
+	p->query_wait = cn_min_time(2 * p->query_wait, n->config.dead_after / 5);
+	p->query_at = n->now + p->query_wait;
+}
+
 static void expire_peer(struct cn_node *n, struct cn_peer *p)
 {
 	if (p->rx.ack_at <= n->now) {
@@ -371,6 +397,9 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 		} else {
 			probe(n, p);
 		}
+	}
+	if (p->query_at <= n->now) {
+		query(n, p);
 	}
 	cn_peer_reschedule(p);
 }
@@ -398,6 +427,28 @@ void cn_node_bye(struct cn_node *n)
 	n->leaving = true;
 	n->hello_due = false;
 	n->byes_due = 3; /* nobody acknowledges them */
+}
+
+bool cn_node_settle(struct cn_node *n)
+{
+	bool settled = true;
+
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		struct cn_peer *p = n->peers[i];
+
+		if (p->state != CN_PEER_UP) {
+			continue;
+		}
+		if (p->rx.ack_at != CN_NEVER) {
+			p->rx.ack_at = CN_NEVER;
+			p->ack_due = true;
+			cn_peer_ready(p);
+		}
+		if (p->ack_due || p->tx.una != p->tx.end || p->control_first != NULL) {
+			settled = false;
+		}
+	}
+	return settled;
 }
 
 uint32_t cn_node_payload(const struct cn_node *n)

@@ -49,7 +49,7 @@ struct cn_node_config {
 	uint32_t max_peers;  /* 1 .. 65,535 */
 	uint32_t pool_frames;/* buffers for early frames, control and tails */
 	uint32_t seq_bias;   /* tests: added to the first sequence number */
-	cn_time rto_min, rto_first, ack_delay, dead_after, hello_interval;
+	cn_time rto_min, rto_first, ack_delay, dead_after, hello_interval, query_after;
 };
 
 void cn_node_config_init(struct cn_node_config *c);
@@ -104,6 +104,12 @@ void cn_node_expire(struct cn_node *n, cn_time now);
 
 /* Announces the end to everyone: the next outputs are goodbyes, and input is no longer heard. */
 void cn_node_bye(struct cn_node *n);
+
+/*
+ * Before a goodbye: acknowledgements that are owed become due at once. True: none is owed any
+ * more, and everything of ours is acknowledged, so that nobody misses anything when we go.
+ */
+bool cn_node_settle(struct cn_node *n);
 
 /* Payload bytes that one frame carries. */
 uint32_t cn_node_payload(const struct cn_node *n);

@@ -20,6 +20,7 @@
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,6 +41,7 @@
 #define RING_BYTES ((size_t)8 << 20)
 #define AGAIN (10 * CN_MS) /* repetition of what was not answered */
 #define END_TRIES 200
+#define SPIN_ALONE (20 * CN_US)
 #define SPINS 64 /* empty looks between looks at the clock */
 
 enum type { HELLO = 1, WELCOME, PING, PONG, DATA, END, ENDED };
@@ -145,6 +147,24 @@ static bool look_until(struct cn_bare *b, const uint8_t peer[6], struct seen *s,
 		}
 	} while (clock_now() < until);
 	return false;
+}
+
+/*
+ * Like it, but lets others run when nothing came for a while. A receiver that spins can hold the
+ * very processor on which the kernel's thread is to bring it the frames, and would measure that.
+ */
+static bool await(struct cn_bare *b, const uint8_t peer[6], struct seen *s, cn_time until)
+{
+	if (look(b, peer, s)) {
+		return true;
+	}
+	while (!look_until(b, peer, s, cn_min_time(clock_now() + SPIN_ALONE, until))) {
+		if (clock_now() >= until) {
+			return false;
+		}
+		sched_yield();
+	}
+	return true;
 }
 
 static int failed(const struct cn_bare *b, const char *what, struct cn_err *err)
@@ -388,7 +408,7 @@ int cn_bare_stream_recv(struct cn_bare *b, const uint8_t peer[6], struct cn_bare
 	struct seen s;
 	int r = 0;
 
-	while (look_until(b, peer, &s, deadline)) {
+	while (await(b, peer, &s, deadline)) {
 		if (s.type == DATA && started) {
 			/* By the time of arrival, so that it does not matter who runs when. */
 			first = rate.frames++ == 0 ? s.ns : first;

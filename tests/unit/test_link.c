@@ -458,7 +458,8 @@ static void jumbo__whole_frames(void **state)
 	cn_link_close(b);
 	a = b = NULL;
 	for (uint32_t mtu = 576; mtu <= 65000; mtu = mtu * 4 - 304) {
-		assert_true(run_command("ip link set a0 mtu %u && ip link set b0 mtu %u", mtu, mtu));
+		assert_true(run_command("ip link set a0 mtu %u && ip link set b0 mtu %u", mtu,
+					mtu));
 		a = open_link("a0", 0);
 		b = open_link("b0", 0);
 		assert_int_equal(a->mtu, mtu);
@@ -589,7 +590,7 @@ static void open__bad_configuration(void **state)
 }
 
 #define BATTERY(k) \
-	cmocka_unit_test_prestate_setup_teardown(open__addresses_and_descriptors, set_up, tear_down, k), \
+	TEST(open__addresses_and_descriptors, k), \
 	TEST(sizes__every_one_arrives_and_is_padded, k), \
 	TEST(burst__all_in_order, k), \
 	TEST(borrow__frames_stay_until_released, k), \

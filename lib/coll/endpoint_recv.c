@@ -8,7 +8,6 @@
  * message from this node may wait in its sender's memory instead.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "coll/endpoint.h"
@@ -119,9 +118,10 @@ static void end(struct cn_recv *r, int status, const char *text)
 
 static void complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes)
 {
+	const char *name = cn_ep_name(f);
 	struct cn_err err;
 
-	snprintf(r->result->from.node, sizeof(r->result->from.node), "%s", cn_ep_name(f));
+	memcpy(r->result->from.node, name, strlen(name) + 1); /* both are COLLNET_NAME_MAX long */
 	r->result->from.endpoint = f->remote;
 	r->result->bytes = bytes;
 	if (bytes <= r->capacity) {
@@ -130,7 +130,7 @@ static void complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes)
 	}
 	cn_fail(&err, COLLNET_ETRUNC,
 		"a message of %u bytes from endpoint %u of node %s is longer than the buffer of %" PRIu64,
-		bytes, f->remote, cn_ep_name(f), r->capacity);
+		bytes, f->remote, name, r->capacity);
 	end(r, err.code, err.text);
 }
 

@@ -661,6 +661,67 @@ static void credit__of_one_that_does_not_receive(void **state)
 	end(w);
 }
 
+/* Many that do not receive hold up no collective of the same nodes. */
+static void credit__lets_collectives_pass(void **state)
+{
+	enum { FLOWS = 40, BYTES = 100000 };
+	struct world *w = world(2, NULL);
+	struct cn_endpoint *a[FLOWS], *b = open_at(w, 1, 7);
+	struct request *out[FLOWS], *member[2], *op[2];
+	struct cn_member *m[2];
+	uint8_t *send[2], *recv[2];
+	struct cn_err err = {0};
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		member[i] = request(0);
+		assert_int_equal(cn_team_join(w->engine[i], w->now, "job", i, 2, w->now + SECOND,
+					      &member[i]->done, &m[i], &err), COLLNET_OK);
+	}
+	assert_ok(w, member[0]);
+	assert_ok(w, member[1]);
+	for (uint32_t i = 0; i < FLOWS; i++) {
+		a[i] = open_at(w, 0, (uint16_t)(i + 1));
+		out[i] = send_to(w, a[i], "b", 7, 1 << 20, i, 100 * SECOND);
+	}
+	run(w, 100 * CN_MS);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct cn_coll_args args = {.op = CN_OP_ALLTOALL, .bytes = BYTES,
+					    .window = COLLNET_WINDOW_AUTO, .deadline = w->now + SECOND};
+
+		send[i] = malloc(2 * BYTES);
+		recv[i] = malloc(2 * BYTES);
+		fill(send[i], BYTES, 10 * i);
+		fill(send[i] + BYTES, BYTES, 10 * i + 1);
+		args.send = send[i];
+		args.recv = recv[i];
+		op[i] = request(0);
+		assert_int_equal(cn_coll_post(m[i], w->now, &args, &op[i]->done, &err), COLLNET_OK);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_ok(w, op[i]);
+		drop(op[i]);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_filled(recv[i], BYTES, i);
+		assert_filled(recv[i] + BYTES, BYTES, 10 + i);
+		free(send[i]);
+		free(recv[i]);
+		cn_team_leave(m[i], w->now, false);
+		drop(member[i]);
+	}
+	assert_int_equal(stats(w, 1).busy, 0);
+	assert_int_equal(w->engine[1]->endpoints->pool.count - w->engine[1]->endpoints->pool.free,
+			 FLOWS * CN_EP_CREDIT);
+	cn_endpoint_close(b, w->now);
+	for (uint32_t i = 0; i < FLOWS; i++) {
+		assert_status(w, out[i], COLLNET_ENOENT, "endpoint 7 of node b was closed");
+		drop(out[i]);
+	}
+	assert_clean(w);
+	end(w);
+}
+
 /* A stream of small messages costs no more grants than one for half the credits. */
 static void credit__costs_few_frames(void **state)
 {
@@ -673,6 +734,37 @@ static void credit__costs_few_frames(void **state)
 		one_message(w, a, b, 64, false);
 	}
 	assert_true(stats(w, 1).data_sent - before <= 20 * 2 + 1);
+	assert_clean(w);
+	end(w);
+}
+
+/* Who sent is there: an answer is complete as soon as it was sent. */
+static void send__answers_at_once(void **state)
+{
+	struct world *w = world(2, NULL);
+	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
+	struct request *in = recv_at(w, b, 10, SECOND), *out;
+	struct cn_frame frame;
+
+	(void)state;
+	out = send_to(w, a, "b", 7, 10, 1, SECOND);
+	while (cn_engine_output(w->engine[0], w->now, &frame)) {
+	}
+	assert_int_equal(out->ended, 0); /* nobody knows yet whether anybody is there */
+	assert_ok(w, in);
+	assert_ok(w, out);
+	drop(in);
+	drop(out);
+	out = send_to(w, b, "a", 5, 10, 1, SECOND);
+	while (cn_engine_output(w->engine[1], w->now, &frame)) {
+	}
+	assert_int_equal(out->status, COLLNET_OK);
+	run(w, SECOND); /* the frame was lost: it is sent again */
+	in = recv_at(w, a, 10, SECOND);
+	assert_ok(w, in);
+	assert_got(in, "b", 7, 10, 1);
+	drop(in);
+	drop(out);
 	assert_clean(w);
 	end(w);
 }
@@ -950,14 +1042,17 @@ static void timeout__of_a_send_half_received(void **state)
 {
 	static const struct cn_hub_faults deaf = {.seed = 1, .loss = 1000000}, none = {0};
 	struct world *w = world(2, NULL);
-	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
-	struct request *out, *in;
+	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7), *c = open_at(w, 0, 9);
+	struct request *out, *in, *next;
 
 	(void)state;
-	for (int round = 0; round < 5; round++) {
+	for (int round = 0; round < 6; round++) {
+		struct cn_endpoint *from = round % 2 == 0 ? a : c;
+
 		in = recv_at(w, b, 1 << 20, 10 * SECOND);
+		next = recv_at(w, b, 10, 10 * SECOND);
 		out = send_to(w, a, "b", 7, 1 << 20, 1, 200 * CN_MS);
-		for (int i = 0; i < 3 + round; i++) {
+		for (int i = 0; i < 1 + round; i++) {
 			step(w);
 		}
 		cn_hub_set_faults(w->hub, &deaf);
@@ -966,12 +1061,42 @@ static void timeout__of_a_send_half_received(void **state)
 		drop(out);
 		run(w, SECOND);
 		assert_int_equal(in->ended, 0);
-		out = send_to(w, a, "b", 7, 300000, 2, 10 * SECOND);
+		out = send_to(w, from, "b", 7, 300000, 2, 10 * SECOND);
 		assert_ok(w, in);
-		assert_got(in, "a", 5, 300000, 2);
+		assert_got(in, "a", cn_endpoint_number(from), 300000, 2);
 		assert_ok(w, out);
 		drop(out);
 		drop(in);
+		out = send_to(w, from, "b", 7, 10, 3, 10 * SECOND);
+		assert_ok(w, next);
+		assert_got(next, "a", cn_endpoint_number(from), 10, 3);
+		assert_ok(w, out);
+		drop(out);
+		drop(next);
+		for (uint64_t n = 0; n < 3 * CN_EP_CREDIT; n++) {
+			one_message(w, a, b, n, n % 2 == 0);
+		}
+	}
+	assert_clean(w);
+	end(w);
+}
+
+/* All its frames are lost: they were never counted, so both sides must forget them alike. */
+static void timeout__of_a_send_never_heard(void **state)
+{
+	static const struct cn_hub_faults deaf = {.seed = 1, .loss = 1000000}, none = {0};
+	struct world *w = world(2, NULL);
+	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
+	struct request *out;
+
+	(void)state;
+	for (int round = 0; round < 4; round++) {
+		one_message(w, a, b, 100, false);
+		cn_hub_set_faults(w->hub, &deaf);
+		out = send_to(w, a, "b", 7, 100000, 1, 200 * CN_MS);
+		assert_status(w, out, COLLNET_ETIMEOUT, "node b");
+		cn_hub_set_faults(w->hub, &none);
+		drop(out);
 		for (uint64_t n = 0; n < 3 * CN_EP_CREDIT; n++) {
 			one_message(w, a, b, n, n % 2 == 0);
 		}
@@ -1054,10 +1179,16 @@ static void peer__down(void **state)
 	assert_ok(w, whole);
 	drop(waiting);
 	drop(whole);
-	/* Back again. */
+	/* Back again; and gone with all frames of a message on their way. */
 	cn_hub_cut(w->hub, 0, false);
 	meet(w);
 	one_message(w, a, b, 100000, true);
+	cn_hub_cut(w->hub, 0, true);
+	out = send_to(w, a, "b", 7, 20000, 2, 100 * SECOND);
+	assert_status(w, out, COLLNET_EPEER, "node b is gone");
+	drop(out);
+	cn_hub_cut(w->hub, 0, false);
+	meet(w);
 	assert_clean(w);
 	end(w);
 }
@@ -1288,7 +1419,9 @@ int main(void)
 		cmocka_unit_test(order__in_a_window),
 		cmocka_unit_test(recv__beyond_the_pool),
 		cmocka_unit_test(credit__of_one_that_does_not_receive),
+		cmocka_unit_test(credit__lets_collectives_pass),
 		cmocka_unit_test(credit__costs_few_frames),
+		cmocka_unit_test(send__answers_at_once),
 		cmocka_unit_test(send__to_nobody),
 		cmocka_unit_test(close__of_the_receiver),
 		cmocka_unit_test(close__and_open_under_fire),
@@ -1296,6 +1429,7 @@ int main(void)
 		cmocka_unit_test(recv__truncates),
 		cmocka_unit_test(timeout__of_a_send),
 		cmocka_unit_test(timeout__of_a_send_half_received),
+		cmocka_unit_test(timeout__of_a_send_never_heard),
 		cmocka_unit_test(timeout__of_a_receive),
 		cmocka_unit_test(peer__down),
 		cmocka_unit_test(peer__ends),

@@ -154,6 +154,8 @@ static void ack_taken(struct cn_peer *p, const struct cn_wire *w)
 		p->tx.hold = 0;
 		cn_sender_timeout(p); /* it has buffers again: go on at once */
 		cn_peer_reschedule(p);
+	} else if ((w->flags & CN_FLAG_ASK) != 0) {
+		cn_sender_query(p);
 	}
 }
 

@@ -359,7 +359,7 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 static void query(struct cn_node *n, struct cn_peer *p)
 {
 	cn_time since = n->data_last > p->expect_since ? n->data_last : p->expect_since;
-	cn_time least = 2 * p->tx.rtt.srtt;
+	cn_time least = 2 * p->tx.rtt.least;
 
 	least = least > n->config.query_after ? least : n->config.query_after;
 	if (p->query_wait < least || n->data_last + least > n->now) {

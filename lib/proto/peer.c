@@ -45,7 +45,7 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 	p->index = n->npeers;
 	p->state = CN_PEER_DOWN;
 	memcpy(p->mac, mac, 6);
-	p->probe_at = CN_NEVER;
+	p->probe_at = p->query_at = CN_NEVER;
 	p->tx.rto_at = CN_NEVER;
 	p->rx.ack_at = CN_NEVER;
 	p->timer.at = CN_NEVER;
@@ -77,7 +77,7 @@ void cn_peer_reschedule(struct cn_peer *p)
 	cn_time at = CN_NEVER;
 
 	if (p->state == CN_PEER_UP) {
-		at = cn_min_time(p->tx.rto_at, cn_min_time(p->rx.ack_at, p->probe_at));
+		at = cn_min_time(p->tx.rto_at, cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
 	}
 	cn_heap_set(&p->node->timers, &p->timer, at);
 }
@@ -145,7 +145,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	p->control_last = NULL;
 	p->expecting = 0;
 	p->probes = 0;
-	p->probe_at = CN_NEVER;
+	p->probe_at = p->query_at = CN_NEVER;
 	p->rx.ack_at = CN_NEVER;
 	cn_peer_reschedule(p);
 	n->ops->peer_down(n->ctx, n->now, p, why);
@@ -161,9 +161,11 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 			p->expect_since = now;
 			p->probes = 0;
 			p->probe_at = now + n->config.dead_after / 5;
+			p->query_wait = 0;
+			p->query_at = now + n->config.query_after;
 		}
 	} else if (p->expecting > 0 && --p->expecting == 0) {
-		p->probe_at = CN_NEVER;
+		p->probe_at = p->query_at = CN_NEVER;
 	}
 	cn_peer_reschedule(p);
 }

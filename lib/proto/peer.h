@@ -93,6 +93,9 @@ struct cn_peer {
 	cn_time probe_at; /* CN_NEVER: nobody waits for it */
 	uint32_t expecting;
 	uint32_t probes;
+	/* a lost tail: nothing comes from anyone, and data of this peer is waited for */
+	cn_time query_at;   /* CN_NEVER: not waited for */
+	cn_time query_wait; /* grows while nothing comes */
 
 	/* list of peers that have something to send, in turn */
 	struct cn_peer *ready_next;
@@ -122,7 +125,8 @@ struct cn_node {
 	struct cn_pool pool;
 	struct cn_window window;
 	struct collnet_stats stats;
-	cn_time now; /* of the call in progress */
+	cn_time data_last; /* when the last reliable frame was accepted, from anyone */
+	cn_time now;	   /* of the call in progress */
 };
 
 /* node.c */
@@ -142,6 +146,8 @@ uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned);
 void cn_sender_ack(struct cn_peer *p, uint32_t ack);
 void cn_sender_nak(struct cn_peer *p);
 void cn_sender_busy(struct cn_peer *p);
+/* The receiver waits for data and has nothing beyond `una`. */
+void cn_sender_query(struct cn_peer *p);
 void cn_sender_timeout(struct cn_peer *p);
 /* Whether a frame is to be sent again now, and which. */
 bool cn_sender_again(const struct cn_peer *p);

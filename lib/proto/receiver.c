@@ -72,6 +72,7 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 	r->refused = false;
 	p->busy_due = false;
 	p->data_received++;
+	n->data_last = n->now;
 	n->stats.data_received++;
 	r->unacked++;
 	if ((w->flags & CN_FLAG_ASK) != 0 || r->unacked >= ack_every) {

@@ -8,6 +8,9 @@ void cn_rtt_sample(struct cn_rtt *r, cn_time rtt)
 	if (rtt == 0) {
 		rtt = 1; /* 0 says "no sample" */
 	}
+	if (r->srtt == 0 || rtt < r->least) {
+		r->least = rtt;
+	}
 	if (r->srtt == 0) {
 		r->srtt = rtt;
 		r->rttvar = rtt / 2;

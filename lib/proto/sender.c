@@ -138,6 +138,18 @@ void cn_sender_nak(struct cn_peer *p)
 	cn_peer_reschedule(p);
 }
 
+/* Frames that should have arrived long ago, by what is known of the way, are lost. */
+void cn_sender_query(struct cn_peer *p)
+{
+	struct cn_sender *t = &p->tx;
+	cn_time due = 3 * t->rtt.least, least = p->node->config.query_after;
+
+	if (t->una != t->end && t->next == t->end &&
+	    p->node->now - cn_sender_entry(p, t->una)->at > (due > least ? due : least)) {
+		cn_sender_nak(p);
+	}
+}
+
 /* The receiver has no buffer: nothing is lost, only early. Wait, longer each time. */
 void cn_sender_busy(struct cn_peer *p)
 {

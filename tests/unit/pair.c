@@ -237,6 +237,15 @@ static struct pair_packet queue_get(struct pair *p)
 	return first;
 }
 
+void pair_reserve(struct pair *p)
+{
+	while (p->nspare < PAIR_SPARE) {
+		p->spare[p->nspare] = malloc(65536);
+		assert_non_null(p->spare[p->nspare]);
+		p->nspare++;
+	}
+}
+
 void pair_inject(struct pair *p, uint32_t to, const uint8_t *frame, size_t len, cn_time at)
 {
 	struct pair_packet x = {.at = at, .order = p->order++, .to = to, .len = (uint32_t)len};

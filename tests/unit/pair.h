@@ -92,6 +92,8 @@ void pair_run(struct pair *p, cn_time duration);
 /* Until all nodes that run see each other, or all flows have arrived and are acknowledged. */
 bool pair_run_up(struct pair *p, cn_time duration);
 bool pair_run_flows(struct pair *p, cn_time duration);
+/* Gets the harness's own memory beforehand, for tests that count allocations. */
+void pair_reserve(struct pair *p);
 /* Lets nodes output now, after a test called into them. */
 void pair_poke(struct pair *p);
 

@@ -199,6 +199,69 @@ static void receiver__ready_is_lost(void **state)
 	pair_free(p);
 }
 
+static uint32_t tail;
+
+static bool drop_tail(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	struct cn_wire w;
+
+	(void)p;
+	(void)to;
+	if (from == 0 && tail != 0 && (f[CN_ETH_HEADER + 2] & 15) == CN_TYPE_MESSAGE &&
+	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w) == CN_WIRE_OK &&
+	    w.seq == tail) {
+		tail = 0;
+		return false;
+	}
+	return true;
+}
+
+/* The last frame is lost while the receiver waits for it: it asks, long before the sender's timer
+ * would know. */
+static void receiver__asks_for_a_lost_tail(void **state)
+{
+	struct pair *p = two();
+	cn_time from;
+
+	(void)state;
+	pair_send(p, 0, 1, 50, 1000);
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
+	p->filter = drop_tail;
+	tail = pair_peer(p, 0, 1)->tx.end + 9;
+	pair_send(p, 0, 1, 10, 1000);
+	from = p->now;
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	assert_int_equal(tail, 0);
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	/* its question, and the delay of the last acknowledgement */
+	assert_true(p->now - from < 60 * CN_MS);
+	pair_free(p);
+}
+
+/* Waited for, and nothing lost, only late: questions cause no frame to be sent again, and while
+ * there is nothing to say they become rare. */
+static void receiver__asks_without_harm(void **state)
+{
+	struct pair *p = two();
+	uint64_t acks;
+
+	(void)state;
+	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
+	for (uint32_t i = 0; i < 100; i++) {
+		p->jitter = 1 + i % 10 * CN_MS;
+		pair_send(p, 0, 1, 1 + i % 40, 1000);
+		pair_run(p, i * 13 % 60 * CN_MS);
+	}
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	assert_int_equal(pair_stats(p, 0).data_resent, 0);
+	pair_run(p, 2000 * CN_MS);
+	acks = pair_stats(p, 1).acks_sent;
+	pair_run(p, 10 * 1000 * CN_MS);
+	assert_true(pair_stats(p, 1).acks_sent - acks < 10 * 9);
+	pair_free(p);
+}
+
 /* Refusals mixed with losses, both ways. */
 static void receiver__refuses_at_random(void **state)
 {
@@ -233,6 +296,8 @@ int main(void)
 		cmocka_unit_test(receiver__lost_acks),
 		cmocka_unit_test(receiver__refuses_then_ready),
 		cmocka_unit_test(receiver__ready_is_lost),
+		cmocka_unit_test(receiver__asks_for_a_lost_tail),
+		cmocka_unit_test(receiver__asks_without_harm),
 		cmocka_unit_test(receiver__refuses_at_random),
 	};
 

@@ -29,7 +29,7 @@ struct pair {
 	collnet_endpoint_t *ep;
 	struct collnet_address peer;
 	uint8_t peer_mac[6];
-	uint32_t mtu;
+	uint32_t mtu; /* the smaller one of ranks 0 and 1, on every rank */
 	struct cn_bare *bare;
 	uint8_t *data[UNDER_WAY];
 	uint64_t bytes;
@@ -473,8 +473,10 @@ static int run_size(struct pair *q)
 	return rc == TOOL_OK ? finish(q) : rc;
 }
 
-/* What the other side must know: the number of the endpoint, and the address for bare frames. */
-static int own_address(struct pair *q, uint64_t mine[2])
+/* What the others must know. */
+enum { NUMBER, MAC, MTU, FACTS };
+
+static int own_facts(struct pair *q, uint64_t mine[FACTS])
 {
 	struct bench *b = q->b;
 	struct collnet_node_info *nodes;
@@ -486,12 +488,12 @@ static int own_address(struct pair *q, uint64_t mine[2])
 	if (rc != COLLNET_OK) {
 		return bench_fail(b, rc, "opening an endpoint");
 	}
-	mine[0] = collnet_endpoint_number(q->ep);
+	mine[NUMBER] = collnet_endpoint_number(q->ep);
 	rc = collnet_get_stats(b->c, &s, 0);
 	if (rc != COLLNET_OK) {
 		return bench_fail(b, rc, "reading the counters");
 	}
-	q->mtu = s.mtu;
+	mine[MTU] = s.mtu;
 	nodes = calloc(n, sizeof(*nodes));
 	if (nodes == NULL) {
 		return bench_fail(b, COLLNET_ENOMEM, "reading the node table");
@@ -499,7 +501,7 @@ static int own_address(struct pair *q, uint64_t mine[2])
 	rc = collnet_get_nodes(b->c, nodes, &n);
 	for (i = 0; rc == COLLNET_OK && i < n && i < COLLNET_RANKS_MAX; i++) {
 		if (nodes[i].self) {
-			memcpy(&mine[1], nodes[i].mac, 6); /* as bytes, there and back */
+			memcpy(&mine[MAC], nodes[i].mac, 6); /* as bytes, there and back */
 		}
 	}
 	free(nodes);
@@ -509,7 +511,7 @@ static int own_address(struct pair *q, uint64_t mine[2])
 static int setup(struct pair *q)
 {
 	struct bench *b = q->b;
-	uint64_t mine[2] = { 0, 0 }, *all;
+	uint64_t mine[FACTS] = { 0 }, *all;
 	uint32_t other = b->rank == 0 ? 1 : 0;
 	struct cn_err err = { 0 };
 	int rc = TOOL_OK;
@@ -519,19 +521,23 @@ static int setup(struct pair *q)
 				  "--bare needs ranks 0 and 1 on different nodes");
 	}
 	if (q->active) {
-		rc = own_address(q, mine);
+		rc = own_facts(q, mine);
 	}
 	all = malloc(b->ranks * sizeof(mine));
 	if (rc != TOOL_OK || all == NULL) {
 		free(all);
 		return rc != TOOL_OK ? rc : bench_fail(b, COLLNET_ENOMEM, "no memory");
 	}
-	rc = bench_gather(b, mine, 2, all);
+	rc = bench_gather(b, mine, FACTS, all);
+	if (rc == TOOL_OK) {
+		/* Every rank knows what these two can do: the steps of all must be the same. */
+		q->mtu = (uint32_t)(all[MTU] < all[FACTS + MTU] ? all[MTU] : all[FACTS + MTU]);
+	}
 	if (rc == TOOL_OK && q->active) {
 		snprintf(q->peer.node, sizeof(q->peer.node), "%s",
 			 collnet_team_node(b->team, other));
-		q->peer.endpoint = (uint16_t)all[other * 2];
-		memcpy(q->peer_mac, &all[other * 2 + 1], 6);
+		q->peer.endpoint = (uint16_t)all[other * FACTS + NUMBER];
+		memcpy(q->peer_mac, &all[other * FACTS + MAC], 6);
 	}
 	free(all);
 	if (rc == TOOL_OK && q->active && b->o->bare &&

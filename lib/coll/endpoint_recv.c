@@ -162,7 +162,8 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 	}
 	target = rest + CN_EP_CREDIT - (f->pooled < CN_EP_CREDIT ? f->pooled : CN_EP_CREDIT);
 	more = target > f->avail ? target - f->avail : 0;
-	if (!f->answer && more < CN_EP_CREDIT / 2 && f->avail >= rest) {
+	/* Not each frame by itself. (When the rest of a message lacks credits, it lacks many.) */
+	if (!f->answer && more < CN_EP_CREDIT / 2) {
 		return;
 	}
 	if (!cn_flow_tell(f, CN_EP_GRANT, more)) {

@@ -850,6 +850,36 @@ static void close__of_the_receiver(void **state)
 	end(w);
 }
 
+/* Opened again before the sender hears of it: what begins then ends too. */
+static void close__and_open_unnoticed(void **state)
+{
+	struct world *w = world(2, NULL);
+	struct cn_endpoint *a = open_at(w, 0, 5), *other = open_at(w, 0, 6), *b = open_at(w, 1, 7);
+	struct request *large, *small, *in;
+
+	(void)state;
+	one_message(w, a, b, 100, false);
+	cn_endpoint_close(b, w->now);
+	b = open_at(w, 1, 7);
+	in = recv_at(w, b, 1 << 20, 100 * SECOND);
+	large = send_to(w, a, "b", 7, 1 << 20, 1, 100 * SECOND);
+	assert_status(w, large, COLLNET_ENOENT, "endpoint 7 of node b was closed");
+	drop(large);
+	run(w, 10 * CN_MS);
+	assert_int_equal(in->ended, 0);
+	small = send_to(w, other, "b", 7, 60, 2, 100 * SECOND);
+	assert_ok(w, in);
+	assert_got(in, "a", 6, 60, 2);
+	assert_ok(w, small);
+	drop(in);
+	drop(small);
+	for (uint64_t n = 0; n < 3 * CN_EP_CREDIT; n++) {
+		one_message(w, a, b, n, n % 2 == 0);
+	}
+	assert_clean(w);
+	end(w);
+}
+
 /* Closed and opened at once, over and over, while messages come: nothing sticks. */
 static void close__and_open_under_fire(void **state)
 {
@@ -1097,6 +1127,8 @@ static void timeout__of_a_send_never_heard(void **state)
 		assert_status(w, out, COLLNET_ETIMEOUT, "node b");
 		cn_hub_set_faults(w->hub, &none);
 		drop(out);
+		/* What is sent again finds a receive, or none. */
+		run(w, round % 2 == 0 ? SECOND : 0);
 		for (uint64_t n = 0; n < 3 * CN_EP_CREDIT; n++) {
 			one_message(w, a, b, n, n % 2 == 0);
 		}
@@ -1424,6 +1456,7 @@ int main(void)
 		cmocka_unit_test(send__answers_at_once),
 		cmocka_unit_test(send__to_nobody),
 		cmocka_unit_test(close__of_the_receiver),
+		cmocka_unit_test(close__and_open_unnoticed),
 		cmocka_unit_test(close__and_open_under_fire),
 		cmocka_unit_test(close__of_the_sender),
 		cmocka_unit_test(recv__truncates),

@@ -42,6 +42,7 @@ tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
 
 # Programs that lab tests run on hosts.
 lab_programs = \
+	tests/lab/calls \
 	tests/lab/frames \
 	tests/lab/rude
 
@@ -112,4 +113,4 @@ list-fuzz-tests:
 list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 
-EXTRA_DIST += tests/run tests/lab tests/meta tests/fuzz/corpus
+EXTRA_DIST += tests/run tests/meta tests/fuzz/corpus

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# make distcheck: the tarball builds out of tree from a read-only source, passes make check, and
+# installs and uninstalls cleanly. And it has every file of the repository.
+# timeout: 600
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+t=$(mktemp -d) || exit 1
+trap 'rm -rf "$t"' EXIT
+unset PREFIX COLLNET_CORPUS COLLNET_SOURCE CMOCKA_MESSAGE_OUTPUT
+make -C "$BUILD" distcheck >"$t/log" 2>&1 || {
+	tail -n 60 "$t/log"
+	exit 1
+}
+[ -d .git ] && command -v git >/dev/null || exit 0
+git ls-files | grep -v '^\.gitignore$\|/\.gitignore$' | sort >"$t/repository" || exit 0
+tar tf "$BUILD"/collnet-*.tar.xz | sed 's|^[^/]*/||' | sort >"$t/tarball"
+comm -23 "$t/repository" "$t/tarball" >"$t/missing"
+[ ! -s "$t/missing" ] || {
+	echo "not in the tarball:" $(cat "$t/missing")
+	exit 1
+}

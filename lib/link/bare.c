@@ -50,6 +50,7 @@ struct cn_bare {
 	int fd;
 	uint8_t *ring;
 	uint32_t slot_bytes, slots, next;
+	uint32_t block_bytes, slots_per_block;
 	struct cn_interface interface;
 	uint16_t ethertype;
 	uint8_t *frames; /* BATCH of them, each of the largest size */
@@ -111,7 +112,8 @@ static size_t wire_length(uint32_t payload)
 static bool look(struct cn_bare *b, const uint8_t peer[6], struct seen *s)
 {
 	for (;;) {
-		uint8_t *at = b->ring + (size_t)b->next * b->slot_bytes;
+		uint8_t *at = b->ring + (size_t)(b->next / b->slots_per_block) * b->block_bytes +
+			      (size_t)(b->next % b->slots_per_block) * b->slot_bytes;
 		struct tpacket2_hdr *h = (struct tpacket2_hdr *)(void *)at;
 		const uint8_t *f;
 		bool ours;
@@ -434,7 +436,6 @@ int cn_bare_stream_recv(struct cn_bare *b, const uint8_t peer[6], struct cn_bare
 static int map_ring(struct cn_bare *b, struct cn_err *err)
 {
 	int version = TPACKET_V2, on = 1;
-	uint32_t block = 65536;
 	struct tpacket_req r = { 0 };
 	struct sockaddr_ll a = {
 		.sll_family = AF_PACKET,
@@ -442,17 +443,18 @@ static int map_ring(struct cn_bare *b, struct cn_err *err)
 		.sll_ifindex = b->interface.index,
 	};
 
-	/* One slot a block or a power of two of them: then they lie without gaps. */
-	b->slot_bytes = 1024;
-	while (b->slot_bytes < TPACKET_ALIGN(TPACKET2_HDRLEN + 16) + b->frame_max) {
-		b->slot_bytes *= 2;
+	b->block_bytes = 65536;
+	/* As many slots as fit into a block; a slot does not cross its end. */
+	b->slot_bytes = (uint32_t)TPACKET_ALIGN(TPACKET_ALIGN(TPACKET2_HDRLEN + 16) + b->frame_max);
+	while (b->block_bytes < b->slot_bytes) {
+		b->block_bytes *= 2;
 	}
-	block = block < b->slot_bytes ? b->slot_bytes : block;
-	b->slots = (uint32_t)(RING_BYTES / b->slot_bytes);
+	b->slots_per_block = b->block_bytes / b->slot_bytes;
+	r.tp_block_size = b->block_bytes;
+	r.tp_block_nr = (uint32_t)(RING_BYTES / b->block_bytes);
+	b->slots = r.tp_block_nr * b->slots_per_block;
 	r.tp_frame_size = b->slot_bytes;
 	r.tp_frame_nr = b->slots;
-	r.tp_block_size = block;
-	r.tp_block_nr = (uint32_t)(RING_BYTES / block);
 	if (setsockopt(b->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) < 0 ||
 	    setsockopt(b->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) < 0 ||
 	    setsockopt(b->fd, SOL_PACKET, PACKET_RX_RING, &r, sizeof(r)) < 0) {

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every call of the library on a real team, with memory of every kind, and what it says to wrong
+ * arguments. Runs as every rank of a team of two or more, through the daemon or directly.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collnet/collnet.h"
+
+static collnet_t *c;
+static collnet_team_t *t;
+static uint32_t rank, ranks;
+
+#define CHECK(what)                                                                              \
+	do {                                                                                     \
+		if (!(what)) {                                                                   \
+			fprintf(stderr, "calls: rank %u, line %d: %s (last error: %s)\n", rank,  \
+				__LINE__, #what, collnet_error(c));                              \
+			exit(1);                                                                 \
+		}                                                                                \
+	} while (0)
+
+/* A call that fails with this status and a sentence that has the word. */
+#define REFUSED(status, word, call)                                                       \
+	do {                                                                              \
+		CHECK((call) == (status));                                                \
+		CHECK(strstr(collnet_error(c), (word)) != NULL);                          \
+	} while (0)
+
+/* Byte k of the block from rank a to rank b of round r. */
+static unsigned char pattern(uint32_t a, uint32_t b, size_t k, unsigned r)
+{
+	return (unsigned char)(a * 31 + b * 17 + k * 7 + k / 251 + r * 101);
+}
+
+static void fill_alltoall(unsigned char *p, size_t bytes, unsigned r)
+{
+	for (uint32_t b = 0; b < ranks; b++) {
+		for (size_t k = 0; k < bytes; k++) {
+			p[b * bytes + k] = pattern(rank, b, k, r);
+		}
+	}
+}
+
+static void check_alltoall(const unsigned char *p, size_t bytes, unsigned r)
+{
+	for (uint32_t a = 0; a < ranks; a++) {
+		for (size_t k = 0; k < bytes; k++) {
+			CHECK(p[a * bytes + k] == pattern(a, rank, k, r));
+		}
+	}
+}
+
+static void check_allgather(const unsigned char *p, size_t bytes, unsigned r)
+{
+	for (uint32_t a = 0; a < ranks; a++) {
+		for (size_t k = 0; k < bytes; k++) {
+			CHECK(p[a * bytes + k] == pattern(a, 0, k, r));
+		}
+	}
+}
+
+/* All four combinations of collnet_alloc()'s and other memory, at odd places. */
+static void memory_of_every_kind(void)
+{
+	static const size_t sizes[] = { 0, 1, 63, 1476, 1477, 5000, 70000 };
+	const size_t most = 70000 * ranks + 16;
+	unsigned char *of[2][2] = { { collnet_alloc(c, most), malloc(most) },
+				    { collnet_alloc(c, most), malloc(most) } };
+	unsigned round = 0;
+
+	CHECK(of[0][0] && of[0][1] && of[1][0] && of[1][1]);
+	CHECK(of[0][0][most - 1] == 0); /* zeroed */
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (int kind = 0; kind < 4; kind++) {
+			const size_t n = sizes[i], place = (size_t)kind * 3;
+			unsigned char *s = of[0][kind & 1] + place, *r = of[1][kind >> 1] + place;
+
+			round++;
+			fill_alltoall(s, n, round);
+			memset(r, 0xEE, n * ranks + 1);
+			CHECK(collnet_alltoall(t, s, r, n, NULL) == COLLNET_OK);
+			check_alltoall(r, n, round);
+			CHECK(r[n * ranks] == 0xEE);
+
+			for (size_t k = 0; k < n; k++) {
+				s[k] = pattern(rank, 0, k, round);
+			}
+			memset(r, 0xEE, n * ranks + 1);
+			CHECK(collnet_allgather(t, s, r, n, NULL) == COLLNET_OK);
+			check_allgather(r, n, round);
+			CHECK(r[n * ranks] == 0xEE);
+
+			/* The block of recv itself. */
+			memset(r, 0xEE, n * ranks);
+			for (size_t k = 0; k < n; k++) {
+				r[rank * n + k] = pattern(rank, 0, k, round + 1);
+			}
+			CHECK(collnet_allgather(t, r + rank * n, r, n, NULL) == COLLNET_OK);
+			check_allgather(r, n, round + 1);
+			CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+		}
+	}
+	collnet_free(c, of[0][0]);
+	collnet_free(c, of[1][0]);
+	collnet_free(c, NULL);
+	free(of[0][1]);
+	free(of[1][1]);
+}
+
+static void many_outstanding(void)
+{
+	enum { N = COLLNET_OUTSTANDING_MAX };
+	const size_t n = 3000;
+	collnet_request_t *r[N + 1] = { NULL };
+	unsigned char *s[N], *d[N];
+	int rc;
+
+	for (int i = 0; i < N; i++) {
+		s[i] = malloc(n * ranks);
+		d[i] = i % 2 == 0 ? malloc(n * ranks) : collnet_alloc(c, n * ranks);
+		CHECK(s[i] && d[i]);
+		fill_alltoall(s[i], n, 50 + (unsigned)i);
+		CHECK(collnet_ialltoall(t, s[i], d[i], n, NULL, &r[i]) == COLLNET_OK);
+	}
+	REFUSED(COLLNET_ELIMIT, "outstanding", collnet_ibarrier(t, NULL, &r[N]));
+	CHECK(r[N] == NULL);
+	for (int i = N - 1; i >= 0; i--) {
+		if (i % 3 == 0) {
+			while ((rc = collnet_test(r[i])) == COLLNET_INPROGRESS) {
+			}
+		} else if (i % 3 == 1) {
+			while ((rc = collnet_wait(r[i], 1)) == COLLNET_INPROGRESS) {
+			}
+		} else {
+			rc = collnet_wait(r[i], 0);
+		}
+		CHECK(rc == COLLNET_OK);
+		REFUSED(COLLNET_EINVAL, "collected", collnet_test(r[i]));
+		check_alltoall(d[i], n, 50 + (unsigned)i);
+		free(s[i]);
+		if (i % 2 == 0) {
+			free(d[i]);
+		} else {
+			collnet_free(c, d[i]);
+		}
+	}
+	CHECK(collnet_ibarrier(t, NULL, &r[0]) == COLLNET_OK);
+	CHECK(collnet_wait(r[0], 0) == COLLNET_OK);
+}
+
+/* Rank 0 and the last one talk. */
+static void messages(void)
+{
+	static const size_t sizes[] = { 0, 1, 1476, 1477, 100000 };
+	const uint32_t other = rank == 0 ? ranks - 1 : 0;
+	struct collnet_address to = { .node = "" }, from;
+	collnet_endpoint_t *e, *twin;
+	collnet_request_t *r[2];
+	unsigned char *a = collnet_alloc(c, 100000), *b = malloc(100000);
+	size_t n, m;
+
+	CHECK(a && b);
+	CHECK(collnet_endpoint_open(c, (uint16_t)(100 + rank), &e) == COLLNET_OK);
+	CHECK(collnet_endpoint_number(e) == 100 + rank);
+	CHECK(collnet_endpoint_open(c, (uint16_t)(100 + rank), &twin) < 0);
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	snprintf(to.node, sizeof(to.node), "%s", collnet_team_node(t, other));
+	to.endpoint = (uint16_t)(100 + other);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && (rank == 0 || other == 0); i++) {
+		unsigned char *s = i % 2 == 0 ? a : b, *d = i % 2 == 0 ? b : a;
+
+		if (rank != 0 && rank != ranks - 1) {
+			break;
+		}
+		for (size_t k = 0; k < sizes[i]; k++) {
+			s[k] = pattern(rank, other, k, (unsigned)i);
+		}
+		memset(&from, 0, sizeof(from));
+		n = 100000;
+		CHECK(collnet_irecv(e, &from, d, &n, 0, &r[0]) == COLLNET_OK);
+		CHECK(collnet_isend(e, &to, s, sizes[i], 0, &r[1]) == COLLNET_OK);
+		CHECK(collnet_wait(r[1], 0) == COLLNET_OK);
+		CHECK(collnet_wait(r[0], 0) == COLLNET_OK);
+		CHECK(n == sizes[i] && strcmp(from.node, to.node) == 0);
+		CHECK(from.endpoint == to.endpoint);
+		for (size_t k = 0; k < n; k++) {
+			CHECK(d[k] == pattern(other, rank, k, (unsigned)i));
+		}
+	}
+	if (rank == 0 || rank == ranks - 1) {
+		memset(a, (int)rank + 1, 1000);
+		memset(b, 0xEE, 1000);
+		m = 10;
+		CHECK(collnet_send(e, &to, a, 1000, 0) == COLLNET_OK);
+		REFUSED(COLLNET_ETRUNC, "longer", collnet_recv(e, NULL, b, &m, 0));
+		CHECK(m == 1000 && b[9] == other + 1 && b[10] == 0xEE);
+	}
+	m = 10;
+	REFUSED(COLLNET_ETIMEOUT, "time", collnet_recv(e, NULL, b, &m, 20));
+	CHECK(m == 10);
+	/* Its requests end with it, and are collected after it. */
+	CHECK(collnet_irecv(e, NULL, b, &m, 0, &r[0]) == COLLNET_OK);
+	CHECK(collnet_test(r[0]) == COLLNET_INPROGRESS);
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	collnet_endpoint_close(e);
+	REFUSED(COLLNET_EINVAL, "closed", collnet_wait(r[0], 0));
+	collnet_free(c, a);
+	free(b);
+}
+
+static void wrong_arguments(void)
+{
+	struct collnet_coll_options o;
+	struct {
+		struct collnet_coll_options o;
+		unsigned char more[16];
+	} big;
+	struct collnet_stats s;
+	struct collnet_node_info node;
+	struct collnet_team_options to;
+	collnet_team_t *none = NULL;
+	collnet_endpoint_t *e = NULL;
+	struct collnet_address to_nobody = { .node = "nobody-here", .endpoint = 1 };
+	unsigned char b[4096];
+	size_t n;
+
+	CHECK(collnet_barrier(NULL, NULL) == COLLNET_EINVAL);
+	CHECK(collnet_open(NULL, NULL) == COLLNET_EINVAL);
+	CHECK(collnet_test(NULL) == COLLNET_EINVAL);
+	CHECK(collnet_wait(NULL, 1) == COLLNET_EINVAL);
+	CHECK(collnet_get_stats(NULL, &s, 0) == COLLNET_EINVAL);
+	CHECK(collnet_alloc(NULL, 1) == NULL);
+	REFUSED(COLLNET_EINVAL, "NULL", collnet_alltoall(t, NULL, b, 1, NULL));
+	REFUSED(COLLNET_EINVAL, "overlap", collnet_alltoall(t, b, b + 1, 4, NULL));
+	REFUSED(COLLNET_EINVAL, "out", collnet_ibarrier(t, NULL, NULL));
+	CHECK(collnet_alloc(c, 0) == NULL && strstr(collnet_error(c), "collnet_alloc") != NULL);
+	CHECK(collnet_alloc(c, (size_t)17 << 30) == NULL);
+
+	collnet_coll_options_init(&o);
+	o.algorithm = "guesswork";
+	CHECK(collnet_barrier(t, &o) == COLLNET_EINVAL);
+	CHECK(strstr(collnet_error(c), "guesswork") != NULL);
+	o.algorithm = "an-algorithm-of-a-very-long-name";
+	REFUSED(COLLNET_EINVAL, "an-algorithm-of", collnet_barrier(t, &o));
+	collnet_coll_options_init(&o);
+	o.window = 70000;
+	REFUSED(COLLNET_EINVAL, "window", collnet_barrier(t, &o));
+	o.size = 0;
+	REFUSED(COLLNET_EINVAL, "init", collnet_barrier(t, &o));
+
+	/* A later header's options: fine while their new fields say nothing. */
+	memset(&big, 0, sizeof(big));
+	collnet_coll_options_init(&big.o);
+	big.o.size = sizeof(big);
+	CHECK(collnet_barrier(t, &big.o) == COLLNET_OK);
+	big.more[15] = 1;
+	REFUSED(COLLNET_EINVAL, "update", collnet_barrier(t, &big.o));
+
+	/* An earlier header's statistics. */
+	memset(&s, 0xEE, sizeof(s));
+	s.size = offsetof(struct collnet_stats, bytes_sent);
+	CHECK(collnet_get_stats(c, &s, 0) == COLLNET_OK);
+	CHECK(s.frames_sent != UINT64_C(0xEEEEEEEEEEEEEEEE));
+	CHECK(s.bytes_sent == UINT64_C(0xEEEEEEEEEEEEEEEE));
+	s.size = 0;
+	REFUSED(COLLNET_EINVAL, "size", collnet_get_stats(c, &s, 0));
+
+	n = 0;
+	CHECK(collnet_get_nodes(c, NULL, &n) == COLLNET_OK && n >= 1);
+	n = 1;
+	CHECK(collnet_get_nodes(c, &node, &n) == COLLNET_OK && n >= 1 && node.name[0] != '\0');
+	REFUSED(COLLNET_EINVAL, "NULL", collnet_get_jobs(c, NULL, NULL));
+
+	collnet_team_options_init(&to);
+	to.rank = to.ranks;
+	REFUSED(COLLNET_EINVAL, "rank", collnet_team_create(c, &to, &none));
+	collnet_team_options_init(&to);
+	to.job = "no good name";
+	REFUSED(COLLNET_EINVAL, "no good name", collnet_team_create(c, &to, &none));
+	CHECK(none == NULL);
+	CHECK(collnet_team_node(t, ranks) == NULL);
+
+	CHECK(collnet_endpoint_open(c, 0, &e) == COLLNET_OK && collnet_endpoint_number(e) != 0);
+	REFUSED(COLLNET_ENOENT, "nobody-here", collnet_send(e, &to_nobody, b, 1, 0));
+	to_nobody.endpoint = 0;
+	REFUSED(COLLNET_EINVAL, "address", collnet_send(e, &to_nobody, b, 1, 0));
+	collnet_endpoint_close(e);
+	collnet_endpoint_close(NULL);
+	collnet_team_destroy(NULL);
+	collnet_close(NULL);
+}
+
+/* A second team of this rank alone, left with a request that cannot end. */
+static void teams_of_their_own(void)
+{
+	struct collnet_team_options to;
+	collnet_team_t *second;
+	collnet_request_t *r;
+	char job[COLLNET_NAME_MAX + 1];
+
+	collnet_team_options_init(&to);
+	to.job = NULL;
+	to.rank = 0;
+	to.ranks = 1;
+	CHECK(collnet_team_create(c, &to, &second) == COLLNET_OK);
+	CHECK(collnet_team_size(second) == 1 && collnet_team_nodes(second) == 1);
+	CHECK(strcmp(collnet_team_node(second, 0), collnet_node_name(c)) == 0);
+	CHECK(collnet_barrier(second, NULL) == COLLNET_OK);
+	collnet_team_destroy(second);
+
+	collnet_team_options_init(&to);
+	snprintf(job, sizeof(job), "second-of-%.40s", to.job);
+	to.job = job;
+	CHECK(collnet_team_create(c, &to, &second) == COLLNET_OK);
+	CHECK(collnet_barrier(second, NULL) == COLLNET_OK);
+	if (rank == 0) { /* the others never call it */
+		CHECK(collnet_ibarrier(second, NULL, &r) == COLLNET_OK);
+		CHECK(collnet_test(r) == COLLNET_INPROGRESS);
+		CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+		collnet_team_destroy(second);
+		CHECK(collnet_wait(r, 0) == COLLNET_ERANK);
+	} else {
+		CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+		collnet_team_destroy(second);
+	}
+}
+
+int main(void)
+{
+	if (collnet_open(NULL, &c) != COLLNET_OK || collnet_team_create(c, NULL, &t) != COLLNET_OK) {
+		fprintf(stderr, "calls: %s\n", collnet_error(c));
+		return 1;
+	}
+	rank = collnet_team_rank(t);
+	ranks = collnet_team_size(t);
+	CHECK(ranks >= 2);
+	memory_of_every_kind();
+	many_outstanding();
+	messages();
+	wrong_arguments();
+	teams_of_their_own();
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	collnet_close(c); /* leaves the team */
+	printf("rank %u of %u: all calls answer as they should\n", rank, ranks);
+	return 0;
+}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Every call of the library on a real team, with memory of every kind, and what it says to wrong
- * arguments. Runs as every rank of a team of two or more, through the daemon or directly.
+ * arguments. Runs as every rank of a team of two or more, through the daemon or directly. With the
+ * word `away`: one rank computes for three seconds while the others wait for it.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "collnet/collnet.h"
 
@@ -329,7 +331,19 @@ static void teams_of_their_own(void)
 	}
 }
 
-int main(void)
+/* One rank computes for longer than a silent node lives; the others wait for it. */
+static void away(void)
+{
+	const clock_t end = clock() + 3 * CLOCKS_PER_SEC;
+
+	if (rank == 1) {
+		while (clock() < end) {
+		}
+	}
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+}
+
+int main(int argc, char **argv)
 {
 	if (collnet_open(NULL, &c) != COLLNET_OK || collnet_team_create(c, NULL, &t) != COLLNET_OK) {
 		fprintf(stderr, "calls: %s\n", collnet_error(c));
@@ -338,6 +352,11 @@ int main(void)
 	rank = collnet_team_rank(t);
 	ranks = collnet_team_size(t);
 	CHECK(ranks >= 2);
+	if (argc == 2 && strcmp(argv[1], "away") == 0) {
+		away();
+		collnet_close(c);
+		return 0;
+	}
 	memory_of_every_kind();
 	many_outstanding();
 	messages();

@@ -26,3 +26,9 @@ export COLLNET_MODE=direct
 try 3 --shape 3 --rate 100mbit --no-daemons
 COLLNET_SPIN=1 try 2 --shape 2 --rate 100mbit --no-daemons
 COLLNET_LINK=pcap try 2 --shape 2 --rate 100mbit --no-daemons
+
+collnet lab run --timeout 60 --shape 2 --no-daemons -- calls away >out 2>&1 || {
+	cat out
+	fail "a node whose program computes is taken for dead"
+}
+echo "ok: a program that computes is not dead"

@@ -155,6 +155,27 @@ for r in 0 1 2 3; do
 done
 has "ending: terminated" h1.log
 
+# ---- a daemon that hangs ----------------------------------------------------------------------
+rm -f pid.* status.* error.*
+lab 4 '
+	export COLLNET_TIMEOUT=1000
+	if [ $COLLNET_RANK = 3 ]; then
+		exchange & running || exit 3
+		pid=$(cat $COLLNET_LAB_DIR/h1.daemon.pid)
+		kill -STOP $pid
+		for r in 0 2 3; do await $HERE/status.$r 4 || exit 4; done
+		await $HERE/status.1 10 || exit 5
+		kill -CONT $pid
+		wait
+	else
+		exchange
+	fi'
+ok "nobody waits for ever for a daemon that hangs"
+for r in 0 2 3; do
+	has "h1" error.$r
+done
+has "collnetd on this node does not answer" error.1
+
 # ---- ranks that do not come ------------------------------------------------------------------
 lab 2 '
 	COLLNET_SIZE=5 COLLNET_TIMEOUT=500 collnet bench barrier 2>$HERE/error.$COLLNET_RANK

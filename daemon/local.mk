@@ -25,6 +25,7 @@ daemon/collnetd.service: daemon/collnetd.service.in Makefile
 		-e 's|@sysconfdir[@]|$(sysconfdir)|g' $(top_srcdir)/daemon/collnetd.service.in >$@.tmp && \
 		mv -f $@.tmp $@
 EXTRA_DIST += daemon/collnetd.service.in
+dist_doc_DATA += daemon/collnetd.conf
 CLEANFILES += daemon/collnetd.service
 if HAVE_SYSTEMD
 systemdsystemunit_DATA = daemon/collnetd.service

@@ -9,7 +9,8 @@ example=$(find "$PREFIX/share/doc" -name collnetd.conf | head -n 1)
 	echo "make install gives no example of collnetd.conf"
 	exit 1
 }
-sed 's/^#\([a-z]\)/\1/' "$example" >"$t/conf"
+echo 'host n17' >"$t/topology"
+sed -e 's/^#\([a-z]\)/\1/' -e "s|/etc/collnet/topology|$t/topology|" "$example" >"$t/conf"
 "$PREFIX/sbin/collnetd" --config "$t/conf" --interface none-such >"$t/out" 2>&1
 grep -q 'none-such' "$t/out" && ! grep -q "$t/conf" "$t/out" || {
 	cat "$t/out"

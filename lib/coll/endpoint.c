@@ -4,7 +4,8 @@
  * and what the engine asks of them. See endpoint.h for the protocol.
  *
  * A flow is in the hash table as long as its endpoint is open and its peer is up. After that it
- * lives on only for complete messages that wait (gone), or until its CLOSED could be sent (ep NULL).
+ * lives on only for complete messages that wait (gone), or until its CLOSED could be sent (ep is
+ * NULL).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -235,7 +236,8 @@ static void on_closed(struct cn_flow *f, cn_time now)
 {
 	struct cn_err err;
 
-	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", f->remote, cn_ep_name(f));
+	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", f->remote,
+		cn_ep_name(f));
 	/* It may be open again, and have the beginning of a message. */
 	cn_send_fail_flow(f, now, true, err.code, err.text);
 	cn_flow_discard(f, now);
@@ -360,8 +362,8 @@ int cn_endpoint_open(struct cn_engine *e, uint16_t number, struct cn_endpoint **
 			       e->config.node.name, most);
 	}
 	if (number != 0 && s->by_number[number] != NULL) {
-		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u of node %s is open already", number,
-			       e->config.node.name);
+		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u of node %s is open already",
+			       number, e->config.node.name);
 	}
 	if (number == 0) {
 		number = free_number(s);

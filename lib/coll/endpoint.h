@@ -19,8 +19,10 @@
  * Credits keep a receiver that does not receive from blocking everything else that its peers send:
  * all frames between two nodes are one sequence, which stops at a frame that finds no buffer. So
  * frames that wait have a pool of their own, of which untouched parts cost nothing, large enough
- * for all credits of 256 flows (with the usual 1,024 buffers of the transport). Only where more than
- * that have all their frames waiting is a frame refused, until somebody receives. The sender may have `credit` frames more under way; it
+ * for all credits of 256 flows (with the usual 1,024 buffers of the transport). Only where more
+ * flows than that have all their frames waiting is a frame refused, until somebody receives.
+ *
+ * The sender may have `credit` frames more under way; it
  * begins with CN_EP_CREDIT, and the receiver grants more when frames that waited were taken, or,
  * for the whole rest of a message at once, when a receive was posted for it. Two rules make
  * credits safe against every race of closing, aborting and granting:

@@ -4,8 +4,8 @@
  * anyone; so whenever both receives and messages wait, they are matched, and never do both wait.
  *
  * Frames of a message that has its receive go from the link's ring into the user's memory. All
- * others wait in buffers of the endpoints' pool, as many as there are credits, in `arrival` order; a
- * message from this node may wait in its sender's memory instead.
+ * others wait in buffers of the endpoints' pool, as many as there are credits, in the order of
+ * arrival; a message from this node may wait in its sender's memory instead.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -129,7 +129,8 @@ static void complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes)
 		return;
 	}
 	cn_fail(&err, COLLNET_ETRUNC,
-		"a message of %u bytes from endpoint %u of node %s is longer than the buffer of %" PRIu64,
+		"a message of %u bytes from endpoint %u of node %s is longer than the buffer of "
+		"%" PRIu64,
 		bytes, f->remote, name, r->capacity);
 	end(r, err.code, err.text);
 }
@@ -438,7 +439,8 @@ void cn_flow_lost(struct cn_flow *f)
 
 	if (r != NULL) {
 		cn_fail(&err, COLLNET_EPEER,
-			"node %s is gone: of a message of %u bytes from its endpoint %u, %u are missing",
+			"node %s is gone: of a message of %u bytes from its endpoint %u, %u are "
+			"missing",
 			cn_ep_name(f), f->bytes, f->remote, f->left);
 		f->into = NULL;
 		end(r, err.code, err.text);
@@ -467,11 +469,12 @@ void cn_recv_expire(struct cn_recv *r, cn_time now)
 	struct cn_err err;
 
 	if (f == NULL) {
-		cn_fail(&err, COLLNET_ETIMEOUT, "no message came to endpoint %u in time", r->ep->number);
+		cn_fail(&err, COLLNET_ETIMEOUT, "no message came to endpoint %u in time",
+			r->ep->number);
 	} else {
 		cn_fail(&err, COLLNET_ETIMEOUT,
-			"a message of %u bytes from endpoint %u of node %s did not come in time: %u bytes "
-			"are missing",
+			"a message of %u bytes from endpoint %u of node %s did not come in time: "
+			"%u bytes are missing",
 			f->bytes, f->remote, cn_ep_name(f), f->left);
 	}
 	cn_recv_fail(r, now, err.code, err.text);
@@ -533,8 +536,8 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 		return cn_fail(err, COLLNET_EINVAL, "a receive needs memory");
 	}
 	if (r == NULL) {
-		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u has %u receives outstanding already",
-			       ep->number, CN_EP_REQUESTS);
+		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u has %u receives outstanding "
+			       "already", ep->number, CN_EP_REQUESTS);
 	}
 	ep->free_recv = r->next;
 	*r = (struct cn_recv){

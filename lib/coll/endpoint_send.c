@@ -425,8 +425,8 @@ void cn_send_expire(struct cn_send *r, cn_time now)
 	struct cn_err err;
 
 	cn_fail(&err, COLLNET_ETIMEOUT,
-		"a message of %" PRIu64 " bytes from endpoint %u to endpoint %u of node %s was not sent "
-		"in time: %" PRIu64 " bytes went, %s",
+		"a message of %" PRIu64 " bytes from endpoint %u to endpoint %u of node %s was not "
+		"sent in time: %" PRIu64 " bytes went, %s",
 		r->bytes, r->ep->number, r->flow->peer != NULL ? r->flow->remote : r->flow->local,
 		cn_ep_name(r->flow), r->offset, phase(r));
 	cn_send_fail(r, now, true, err.code, err.text);

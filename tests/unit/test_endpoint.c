@@ -50,7 +50,7 @@ static void start(struct world *w, uint32_t i, uint64_t epoch,
 		change(&c);
 	}
 	if (cn_engine_new(&c, &w->engine[i], &err) != COLLNET_OK ||
-	    cn_driver_new(cn_hub_port(w->hub, i), w->engine[i], &w->driver[i], &err) != COLLNET_OK) {
+	    cn_driver_new(cn_hub_port(w->hub, i), w->engine[i], &w->driver[i], &err) != 0) {
 		fail_msg("%s", err.text);
 	}
 }
@@ -264,7 +264,8 @@ static struct request *send_to(struct world *w, struct cn_endpoint *ep, const ch
 
 	w->next = 0;
 	fill(r->data, bytes, key);
-	if (cn_endpoint_send(ep, w->now, node, to, r->data, bytes, w->now + timeout, &r->done, &err)) {
+	if (cn_endpoint_send(ep, w->now, node, to, r->data, bytes, w->now + timeout, &r->done,
+			     &err)) {
 		fail_msg("%s", err.text);
 	}
 	return r;
@@ -346,7 +347,8 @@ static void send__sizes(void **state)
 	static const uint32_t around[] = {PAYLOAD - CN_EP_HEAD, PAYLOAD, 2 * PAYLOAD - CN_EP_HEAD,
 					  2 * PAYLOAD, 3 * PAYLOAD - CN_EP_HEAD,
 					  4 * PAYLOAD - CN_EP_HEAD, 5 * PAYLOAD - CN_EP_HEAD,
-					  CN_EP_CREDIT * PAYLOAD - CN_EP_HEAD, MTU, 2 * MTU, 3 * MTU};
+					  CN_EP_CREDIT * PAYLOAD - CN_EP_HEAD, MTU, 2 * MTU,
+					  3 * MTU};
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 
@@ -452,8 +454,8 @@ static void storm_turn(struct storm *s)
 			if (s->out[i][k] == NULL && s->sent[i][to] < PER_FLOW) {
 				s->sent[i][to]++;
 				s->out[i][k] = send_to(s->w, s->ep[i], names[to / EPS],
-						       (uint16_t)(to % EPS + 1), storm_bytes(key), key,
-						       600 * SECOND);
+						       (uint16_t)(to % EPS + 1), storm_bytes(key),
+						       key, 600 * SECOND);
 			}
 		}
 	}
@@ -687,7 +689,8 @@ static void credit__lets_collectives_pass(void **state)
 	run(w, 100 * CN_MS);
 	for (uint32_t i = 0; i < 2; i++) {
 		struct cn_coll_args args = {.op = CN_OP_ALLTOALL, .bytes = BYTES,
-					    .window = COLLNET_WINDOW_AUTO, .deadline = w->now + SECOND};
+					    .window = COLLNET_WINDOW_AUTO,
+					    .deadline = w->now + SECOND};
 
 		send[i] = malloc(2 * BYTES);
 		recv[i] = malloc(2 * BYTES);
@@ -964,7 +967,7 @@ static void close__of_the_sender(void **state)
 	struct request *large, *small, *in;
 
 	(void)state;
-	/* What was complete arrives; the rest is forgotten, and its receive gets another message. */
+	/* What was complete arrives; the rest is forgotten, and its receive gets another. */
 	small = send_to(w, a, "b", 7, 50, 1, 100 * SECOND);
 	assert_ok(w, small);
 	large = send_to(w, a, "b", 7, 1 << 20, 2, 100 * SECOND);

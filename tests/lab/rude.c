@@ -7,10 +7,12 @@
  * has to be served as if nothing had happened.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -170,7 +172,40 @@ static void empty(void)
 	must_close(fd, "an empty message is suffered");
 }
 
-static void place_without_region(void)
+/* Hands over a page of memory as region 0. */
+static void give_page(int fd)
+{
+	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .bytes = 4096 };
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	int memory = memfd_create("rude", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (memory < 0 || ftruncate(memory, 4096) != 0 ||
+	    fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+		die("memory");
+	}
+	memset(&control, 0, sizeof(control));
+	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+	CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &memory, sizeof(memory));
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0) {
+		die("memory cannot be sent");
+	}
+	close(memory);
+}
+
+/* An exchange of one rank with itself, from and to places that are not there. */
+static void places(uint32_t region, uint64_t offset, uint64_t bytes)
 {
 	struct cn_msg_join j = {
 		.head = { .type = CN_MSG_JOIN },
@@ -181,12 +216,13 @@ static void place_without_region(void)
 		.head = { .type = CN_MSG_COLL, .tag = 1 },
 		.op = 1,
 		.timeout_ms = 1000,
-		.bytes = 4096,
-		.send = { .region = 5, .offset = 1u << 20 },
-		.recv = { .region = 6, .offset = UINT64_C(1) << 34 },
+		.bytes = bytes,
+		.send = { .region = 0 },
+		.recv = { .region = region, .offset = offset },
 	};
 	int fd = greet();
 
+	give_page(fd);
 	snprintf(j.job, sizeof(j.job), "rude-%ld", (long)getpid());
 	say(fd, &j, sizeof(j));
 	say(fd, &c, sizeof(c));
@@ -302,7 +338,11 @@ int main(int argc, char **argv)
 		wrong_length();
 		empty();
 		behave();
-		place_without_region();
+		places(6, 0, 100);		     /* no such region */
+		places(0, 4000, 100);		     /* beyond its end */
+		places(0, UINT64_C(1) << 34, 100);
+		places(0, 1, COLLNET_BLOCK_MAX);     /* longer than it */
+		places(0, 50, 100);		     /* over what is sent */
 		descriptors(0);
 		descriptors(1);
 		deaf();

@@ -27,19 +27,67 @@ struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6])
 	return NULL;
 }
 
+static void enter(struct cn_node *n, const struct cn_peer *p)
+{
+	uint32_t s = slot_of(n, p->mac);
+
+	while (n->hash[s] != 0) {
+		s = (s + 1) & n->hash_mask;
+	}
+	n->hash[s] = p->index + 1;
+}
+
+/*
+ * The table is full: the place of one that was never more than a hello, or is gone, goes to the
+ * newcomer; the one that was silent longest. Invented addresses cannot lock out true nodes. Not
+ * often, since it looks at all of them.
+ */
+static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
+{
+	struct cn_peer *oldest = NULL;
+
+	if (n->now < n->evict_at) {
+		return NULL;
+	}
+	n->evict_at = n->now + 100 * CN_MS;
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		struct cn_peer *p = n->peers[i];
+
+		if ((p->state == CN_PEER_DOWN || !p->proven) && !p->ready && p->expecting == 0 &&
+		    p->tx.una == p->tx.end && p->heard + n->config.dead_after < n->now &&
+		    (oldest == NULL || p->heard < oldest->heard)) {
+			oldest = p;
+		}
+	}
+	if (oldest == NULL) {
+		return NULL;
+	}
+	cn_peer_down(oldest, CN_PEER_SILENT);
+	memcpy(oldest->mac, mac, 6);
+	oldest->epoch = 0;
+	oldest->life_in = 0;
+	oldest->npast = 0;
+	memset(oldest->past, 0, sizeof(oldest->past));
+	oldest->proven = oldest->mtu_told = false;
+	oldest->hello_due = oldest->hello_want = false;
+	oldest->hello_last = 0;
+	memset(n->hash, 0, ((size_t)n->hash_mask + 1) * sizeof(*n->hash));
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		enter(n, n->peers[i]);
+	}
+	return oldest;
+}
+
 struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 {
-	uint32_t s;
 	struct cn_peer *p;
 
 	if (n->npeers == n->config.max_peers) {
-		return NULL;
+		return evict(n, mac);
 	}
 	p = calloc(1, sizeof(*p));
 	if (p == NULL) {
 		return NULL;
-	}
-	for (s = slot_of(n, mac); n->hash[s] != 0; s = (s + 1) & n->hash_mask) {
 	}
 	p->node = n;
 	p->index = n->npeers;
@@ -51,7 +99,7 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 	p->timer.at = CN_NEVER;
 	p->timer.owner = p;
 	n->peers[n->npeers++] = p;
-	n->hash[s] = n->npeers;
+	enter(n, p);
 	return p;
 }
 

@@ -125,6 +125,7 @@ struct cn_node {
 	struct cn_pool pool;
 	struct cn_window window;
 	struct collnet_stats stats;
+	cn_time evict_at;  /* not before this is a place in a full table looked for again */
 	cn_time data_last; /* when the last reliable frame was accepted, from anyone */
 	cn_time now;	   /* of the call in progress */
 };

@@ -606,6 +606,55 @@ static void peer__info(void **state)
 	pair_free(p);
 }
 
+/* A hello in the name of an invented node. */
+static void invent(struct pair *p, uint32_t to, uint32_t number)
+{
+	const struct cn_node_config *c = &p->nodes[to].config;
+	struct cn_hello h = {.epoch = 1000 + number, .mtu = c->mtu, .name = "nobody"};
+	struct cn_wire w = {.type = CN_TYPE_HELLO, .flags = CN_FLAG_UNICAST, .cluster = c->cluster};
+	uint8_t f[CN_HEAD + CN_HELLO_MAX] = {0};
+
+	memcpy(f, c->mac, 6);
+	f[6] = 0x0a;
+	f[10] = (uint8_t)(number >> 8);
+	f[11] = (uint8_t)number;
+	w.length = (uint16_t)cn_hello_put(f + CN_HEAD, &h);
+	cn_wire_put(f + CN_ETH_HEADER, &w);
+	pair_inject(p, to, f, CN_HEAD + (size_t)w.length, p->now + 1);
+}
+
+static void few_peers(struct cn_node_config *c)
+{
+	c->max_peers = 8;
+}
+
+/* Invented nodes fill the table; those who are there stay, and one who comes later finds a place. */
+static void peer__full_table(void **state)
+{
+	struct pair *p = pair_new(3, SEED, few_peers);
+
+	(void)state;
+	pair_stop(p, 2);
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	talks(p, 0, 1);
+	for (uint32_t i = 0; i < 100; i++) {
+		invent(p, 0, i);
+	}
+	pair_run(p, 10 * CN_MS);
+	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
+	pair_start(p, 2);
+	for (uint32_t i = 0; i < 10; i++) { /* and they do not cease to come */
+		pair_run(p, 500 * CN_MS);
+		invent(p, 0, 200 + i);
+	}
+	assert_true(pair_is_up(p, 0, 2));
+	assert_true(pair_is_up(p, 0, 1));
+	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
+	talks(p, 0, 2);
+	talks(p, 0, 1);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -633,6 +682,7 @@ int main(void)
 		cmocka_unit_test(peer__restart_with_other_mtu),
 		cmocka_unit_test(peer__other_cluster_is_not_heard),
 		cmocka_unit_test(peer__info),
+		cmocka_unit_test(peer__full_table),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The benchmark: every operation and algorithm checked, the fields of its JSON, its statuses; and
+# that --verify sees a wrong byte.
+# run: user root asan
+# timeout: 240
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+# bench STATUS LAB-OPTIONS -- BENCH-OPTIONS: in the lab, by daemons.
+bench() {
+	expected=$1
+	shift
+	lab=
+	while [ "$1" != -- ]; do
+		lab="$lab $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086
+	collnet lab run $lab --timeout 60 -- collnet bench "$@" >out 2>err </dev/null
+	got=$?
+	[ $got -eq "$expected" ] || {
+		cat out err
+		fail "status $got instead of $expected: lab run $lab -- bench $*"
+	}
+}
+
+# fields NAME...: those are the keys of every object, in this order.
+fields() {
+	printf '%s\n' "$@" >wanted
+	while read -r line; do
+		echo "$line" | grep -o '"[a-z0-9_]*":' | tr -d '":' >found
+		cmp -s wanted found || {
+			diff wanted found
+			fail "these fields are not the ones: $line"
+		}
+	done <out
+}
+
+common="op algorithm permutation contention_aware window window_peak ranks nodes bytes_per_pair
+	iterations time_us min median p99 limit_us efficiency frames_sent frames_resent
+	ack_bytes_share cpu_s_per_gib verified bandwidth_mbit_per_node ring_drops"
+
+# Exchange: all algorithms in one run, right at sizes around a frame.
+bench 0 --shape 2x2 -- alltoall --sizes 0,1,1476,1477,5k --algorithm all --iterations 4 --verify \
+	--json
+# shellcheck disable=SC2086
+fields $common daemon_rss_bytes
+[ "$(json verified out | sort | uniq -c | tr -s ' ')" = " 15 true" ] || fail "not all right"
+[ "$(json algorithm out | sort -u | tr '\n' ' ')" = "linear pairwise shuffle " ] ||
+	fail "not all algorithms"
+[ "$(json iterations out | sort -u)" = 4 ] || fail "iterations"
+[ "$(json ranks out | sort -u)/$(json nodes out | sort -u)" = 4/4 ] || fail "ranks"
+
+# The limit: at 20 Mbit/s three blocks of 5 KiB take 6.144 ms; nobody can be told to wait less.
+[ "$(json limit_us out | tail -1)" = 6144.000 ] || fail "limit $(json limit_us out)"
+
+# The window of the shuffle is in force and holds; the baselines have none.
+json window out >windows
+json window_peak out | paste -d' ' - windows >pairs
+while read -r peak window; do
+	[ "$window" = null ] || [ "$peak" -le "$window" ] || fail "peak $peak, window $window"
+done <pairs
+[ "$(grep -c null windows)" = 10 ] || fail "windows: $(tr '\n' ' ' <windows)"
+bench 0 --shape 2x2 -- alltoall --sizes 20k --iterations 3 --window 3 --permutation shift \
+	--contention-aware off --json
+[ "$(json window out)/$(json permutation out)/$(json contention_aware out)" = 3/shift/false ] ||
+	fail "options: $(cat out)"
+[ "$(json window_peak out)" -le 3 ] || fail "peak $(json window_peak out)"
+[ "$(json verified out)" = null ] || fail "verified, and nobody asked"
+
+# Two ranks a node; allgather; barrier.
+bench 0 --shape 2 --ranks-per-node 2 -- alltoall --sizes 3k --iterations 3 --verify --json
+[ "$(json ranks out)/$(json nodes out)/$(json verified out)" = 4/2/true ] || fail "$(cat out)"
+bench 0 --shape 2x2 -- allgather --sizes 0,1,10k --iterations 3 --verify --json
+[ "$(json verified out | uniq -c | tr -s ' ')" = " 3 true" ] || fail "$(cat out)"
+bench 0 --shape 3 -- barrier --iterations 10 --json
+# shellcheck disable=SC2086
+fields $common daemon_rss_bytes
+[ "$(json iterations out)/$(json limit_us out)" = 10/null ] || fail "$(cat out)"
+
+# Messages, by daemons and without; a third rank waits; bare sockets beside.
+for mode in "" --no-daemons; do
+	rss=daemon_rss_bytes
+	[ -z "$mode" ] || rss=transport_rss_bytes
+	# shellcheck disable=SC2086
+	bench 0 --shape 3 --rate none $mode -- pingpong --sizes 0,64,2k --iterations 50 --verify \
+		--bare --json ${mode:+--mode direct}
+	[ "$(json verified out | uniq -c | tr -s ' ')" = " 3 true" ] || fail "$(cat out)"
+	# No bare frame carries 2 KiB.
+	[ "$(json bare_ratio out | grep -c null)" = 1 ] || fail "$(cat out)"
+	[ "$(json bare_time_us out | grep -c null)" = 1 ] || fail "$(cat out)"
+	sed -i '$d' out
+	# shellcheck disable=SC2086
+	fields $common $rss half_us bare_time_us min median p99 bare_ratio
+	bench 0 --shape 3 --rate none $mode -- stream --sizes 1,100k --iterations 40 --verify \
+		--bare --json ${mode:+--mode direct}
+	# shellcheck disable=SC2086
+	fields $common $rss frames_per_s bare_frames_per_s bare_ratio
+	[ "$(json verified out | uniq -c | tr -s ' ')" = " 2 true" ] || fail "$(cat out)"
+done
+
+# The table, and the file for plotting.
+bench 0 --shape 2 -- alltoall --sizes 1k,2k --iterations 5 --algorithm shuffle,linear \
+	--csv "$PWD/plot.csv"
+[ "$(wc -l <out)" -eq 6 ] || fail "a title, a header and four rows: $(cat out)"
+[ "$(wc -l <plot.csv)" -eq 5 ] || fail "$(cat plot.csv)"
+[ "$(awk -F, '{ print NF }' plot.csv | sort -u)" = 13 ] || fail "$(cat plot.csv)"
+
+# What cannot be: one line each.
+bench 2 --shape 1 -- reduce
+has "there is no operation 'reduce'" err
+bench 1 --shape 1 -- stream
+has "needs two ranks" err
+bench 1 --shape 2 --ranks-per-node 2 -- stream --bare
+has "different nodes" err
+bench 1 --shape 2 -- alltoall --csv /nonexistent/file
+has "/nonexistent/file: No such file" err
+
+# Bytes that change on the wire (the frames have no check of their own) are seen.
+if command -v nft >/dev/null; then
+	cat >spoil <<'EOS'
+[ "$COLLNET_RANK" = 0 ] || {
+	nft add table netdev t &&
+	nft add chain netdev t c '{ type filter hook ingress device eth0 priority 0; }' &&
+	nft add rule netdev t c meta length 1500 numgen inc mod 40 == 7 @nh,4000,8 set 0xaa
+} || exit 99
+exec collnet bench "$@" --mode direct --verify --json
+EOS
+	for op in "alltoall --sizes 16k" "allgather --sizes 16k" "stream --sizes 100k"; do
+		# shellcheck disable=SC2086
+		collnet lab run --shape 2 --rate none --no-daemons --timeout 30 -- \
+			sh "$PWD/spoil" $op --iterations 20 >out 2>err </dev/null
+		got=$?
+		[ $got -ne 99 ] || break # this nft cannot
+		[ $got -eq 1 ] || fail "$op: status $got: $(cat out err)"
+		has "wrong byte: rank 1 on node h1, .* from rank 0, offset [0-9]*: expected" err
+		[ "$(json verified out)" = false ] || fail "$op: $(cat out)"
+	done
+fi

@@ -3,9 +3,9 @@
  * The event loop, and the only file that knows epoll.
  *
  * A turn: the driver moves frames (input before timers, so that a late wake-up is not taken for
- * lost frames); then the loop sleeps until a descriptor is ready or the driver's deadline, or not
- * at all when the driver had work; then clients are served, and a new turn sends what they asked
- * for at once.
+ * lost frames) until there are none, or for a while; then the loop sleeps until a descriptor is
+ * ready or the driver's deadline, or not at all when there may be more frames; then clients are
+ * served, and a new turn sends what they asked for at once.
  */
 #include "daemon/daemon.h"
 
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define EVENTS 64
+#define TURNS 8 /* of the driver before clients get theirs, while there are frames */
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark;
@@ -59,6 +60,7 @@ int cn_event_open(struct cn_daemon *d, struct cn_err *err)
 		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
 	}
 	d->link_events = EPOLLIN;
+	cn_driver_be_patient(d->station.driver);
 	rc = watch(d, EPOLL_CTL_ADD, l->recv_fd, EPOLLIN, &link_mark);
 	if (rc == COLLNET_OK && l->send_fd != l->recv_fd) {
 		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
@@ -148,6 +150,8 @@ static void serve(struct cn_daemon *d, const struct epoll_event *events, int n)
 			take_signal(d);
 		} else if (about != &link_mark && about != &send_mark) {
 			cn_client_readable(about);
+		} else if ((events[i].events & EPOLLOUT) != 0) {
+			cn_driver_writable(d->station.driver);
 		}
 	}
 	/* After the last event: none of them is about a client that is closed by then. */
@@ -161,8 +165,11 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 	int work, n;
 
 	while (!d->stop) {
-		d->now = now_monotonic();
-		work = cn_driver_turn(d->station.driver, d->now);
+		work = 1;
+		for (int i = 0; i < TURNS && work > 0; i++) {
+			d->now = now_monotonic();
+			work = cn_driver_turn(d->station.driver, d->now);
+		}
 		if (work < 0) {
 			return cn_fail(err, COLLNET_EIFACE, "interface %s went away",
 				       d->station.link->interface);

@@ -9,6 +9,7 @@ unit_tests = \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_config \
+	tests/unit/test_driver \
 	tests/unit/test_endpoint \
 	tests/unit/test_engine \
 	tests/unit/test_flight \

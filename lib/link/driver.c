@@ -13,6 +13,7 @@
 #include "link/driver.h"
 
 #define BATCH 32
+#define RETRY (10 * CN_MS) /* until a full link is tried again by a patient driver, unasked */
 #define INPUT_MAX 1024 /* frames a turn, so that sending gets its turn too */
 
 struct cn_driver {
@@ -22,6 +23,8 @@ struct cn_driver {
 	uint32_t kept, kept_at; /* out[kept_at .. kept) wait for the link */
 	uint8_t *copies;	/* [BATCH][payload] of kept frames */
 	size_t payload;
+	bool patient;
+	cn_time retry_at; /* if patient: when to try a full link again */
 };
 
 int cn_driver_new(struct cn_link *l, struct cn_engine *e, struct cn_driver **out,
@@ -89,6 +92,9 @@ static int transmit(struct cn_driver *d, cn_time now)
 {
 	int total = 0;
 
+	if (d->kept > 0 && d->patient && now < d->retry_at) {
+		return 0;
+	}
 	for (;;) {
 		uint32_t n = d->kept, from = d->kept_at;
 		bool fresh = n == 0;
@@ -108,6 +114,7 @@ static int transmit(struct cn_driver *d, cn_time now)
 		total += taken;
 		from += (uint32_t)taken;
 		if (from < n) {
+			d->retry_at = now + RETRY;
 			if (fresh) {
 				keep(d, from, n);
 			} else {
@@ -131,6 +138,16 @@ int cn_driver_turn(struct cn_driver *d, cn_time now)
 	return out < 0 ? out : out + (int)in;
 }
 
+void cn_driver_be_patient(struct cn_driver *d)
+{
+	d->patient = true;
+}
+
+void cn_driver_writable(struct cn_driver *d)
+{
+	d->retry_at = 0;
+}
+
 bool cn_driver_blocked(const struct cn_driver *d)
 {
 	return d->kept > 0;
@@ -138,5 +155,7 @@ bool cn_driver_blocked(const struct cn_driver *d)
 
 cn_time cn_driver_deadline(const struct cn_driver *d)
 {
-	return cn_engine_deadline(d->engine);
+	cn_time at = cn_engine_deadline(d->engine);
+
+	return d->kept > 0 && d->patient ? cn_min_time(at, d->retry_at) : at;
 }

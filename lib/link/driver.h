@@ -22,6 +22,12 @@ void cn_driver_free(struct cn_driver *d);
  * (COLLNET_EIFACE).
  */
 int cn_driver_turn(struct cn_driver *d, cn_time now);
+/*
+ * For a caller that polls send_fd: from now on a full link is tried again only when he says that
+ * it is writable, or after ten milliseconds, and not at every frame that comes in meanwhile.
+ */
+void cn_driver_be_patient(struct cn_driver *d);
+void cn_driver_writable(struct cn_driver *d);
 /* Frames wait for the link's queue: wait for send_fd to be writable. */
 bool cn_driver_blocked(const struct cn_driver *d);
 cn_time cn_driver_deadline(const struct cn_driver *d);

@@ -120,8 +120,10 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	}
 	d->unlink_socket = true;
 	if (d->group != getegid() && chown(path, (uid_t)-1, d->group) != 0) {
-		return cn_fail(err, COLLNET_EPERM, "cannot give %s to its group: %s", path,
-			       strerror(errno));
+		return cn_fail(err, COLLNET_EPERM,
+			       "cannot give socket %s to group %lu: %s; say another --group, or --user none "
+			       "keeps user and group, where that is wanted",
+			       path, (unsigned long)d->group, strerror(errno));
 	}
 	if (chmod(path, d->config.socket_mode) != 0 || listen(d->listen_fd, BACKLOG) != 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, strerror(errno));

@@ -222,7 +222,7 @@ lab 1 '
 	refused "is no socket" -i eth0 --ethertype 0x88B6 --user none --node h0 --socket $HERE/file
 	# In a user namespace that has only one user, nobody else can be become.
 	if [ "$(wc -l </proc/self/uid_map)" -eq 1 ] && grep -q " 1$" /proc/self/uid_map; then
-		refused "cannot become user" -i eth0 --ethertype 0x88B6 --user nobody --node h0 \
+		refused "--user none keeps" -i eth0 --ethertype 0x88B6 --user nobody --node h0 \
 			--socket $HERE/other.sock
 	fi
 	# The library says what is missing, too.

@@ -24,5 +24,16 @@ for example in examples/*.c; do
 		"$PREFIX/lib/libcollnet.a" \
 		$(pkg-config --static --libs-only-l collnet | sed 's/-lcollnet //')
 done
+# The program of the README, too, and it does what it says.
+awk '/^## / { inside = /^## A program/ } inside && /^    / { sub("^    ", ""); print }' README.md |
+	sed '/^cc program.c/,$d' >"$t/readme.c"
+${CC:-cc} -std=c11 -Wall -Wextra -Werror "$t/readme.c" -o "$t/readme" \
+	$(pkg-config --cflags --libs collnet) -Wl,-rpath,"$PREFIX/lib"
+status=0
+"$PREFIX/bin/collnet" lab run --shape 4 --timeout 60 -- "$t/readme" >"$t/out" 2>&1 || status=$?
+cat "$t/out"
+[ $status -eq 77 ] || grep -q '^rank 3 has 3 from rank 0$' "$t/out"
+[ $status -eq 77 ] || [ $status -eq 0 ]
+
 "$PREFIX/bin/collnet" --version
 "$PREFIX/sbin/collnetd" --version

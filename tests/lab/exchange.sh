@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Exchanges in networks of several forms, by every algorithm and permutation: right bytes; and by
+# the shuffle no frame lost in any port, none sent twice, no more in flight than the window.
+# run: root
+# timeout: 180
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+# bench LAB-OPTIONS -- BENCH-OPTIONS: every byte right; one line a row in ./rows, ports in ./ports.
+bench() {
+	what=$*
+	lab=
+	while [ "$1" != -- ]; do
+		lab="$lab $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086
+	collnet lab run $lab --json --timeout 60 -- collnet bench "$@" --json --verify \
+		>out 2>err </dev/null || {
+		status=$?
+		cat out err
+		fail "status $status: $what"
+	}
+	grep '"op"' out >rows
+	grep '"ports"' out >ports
+	[ -s rows ] && [ -s ports ] || { cat out err; fail "no rows or no ports: $what"; }
+	right=true
+	[ "$1" != barrier ] || right=null # there are no bytes to look at
+	[ "$(json verified rows | sort -u)" = $right ] || { cat rows; fail "not right: $what"; }
+	[ "$(json nic_drops ports)/$(json ring_drops rows | sort -u)" = 0/0 ] || {
+		cat out
+		fail "a host lost frames: $what"
+	}
+}
+
+# held: nothing lost in a port, nothing sent twice, the window kept, in all rows.
+held() {
+	[ "$(json drops_total ports)" = 0 ] || { cat ports; fail "frames lost in ports: $what"; }
+	[ "$(json frames_resent rows | sort -u)" = 0 ] || { cat rows; fail "sent twice: $what"; }
+	json window rows >windows
+	json window_peak rows | paste -d' ' - windows >pairs
+	while read -r peak window; do
+		case $window in
+		[1-9]*) [ "$peak" -le "$window" ] || fail "$peak frames in flight: $what" ;;
+		*) cat rows; fail "no window: $what" ;;
+		esac
+	done <pairs
+	echo "ok: $(wc -l <rows) rows, windows $(sort -un windows | xargs), peaks $(json window_peak \
+		rows | sort -un | xargs): $what"
+}
+
+all="--sizes 0,1,1k,10k --iterations 4"
+cat >uneven <<'EOS'
+switch root
+switch one
+switch two
+switch four
+link root one rate 100mbit buffer 45
+link root two rate 100mbit buffer 45
+link root four rate 100mbit buffer 45
+host a mac 02:c0:11:00:01:01
+host b mac 02:c0:11:00:01:02
+host c mac 02:c0:11:00:01:03
+host d mac 02:c0:11:00:01:04
+host e mac 02:c0:11:00:01:05
+host f mac 02:c0:11:00:01:06
+host g mac 02:c0:11:00:01:07
+EOS
+# In an order that is not that of the switches.
+for link in "e one" "a two" "g two" "b four" "c four" "d four" "f four"; do
+	echo "link $link rate 20mbit buffer 43" >>uneven
+done
+
+for net in "--shape 4x2" "--shape 6" "--topology $PWD/uneven" "--shape 2x2 --ranks-per-node 2"; do
+	case $net in
+	--shape*) net="$net --rate 20mbit" ;;
+	esac
+	# The shuffle alone, as the ports' counters are of the whole run.
+	# shellcheck disable=SC2086
+	bench $net -- alltoall $all --algorithm shuffle
+	held
+	[ "$(json bytes_per_pair rows | xargs)" = "0 1 1024 10240" ] || fail "sizes: $(cat rows)"
+	# shellcheck disable=SC2086
+	bench $net -- alltoall $all --algorithm pairwise,linear
+	[ "$(json algorithm rows | sort | uniq -c | xargs)" = "4 linear 4 pairwise" ] || {
+		cat rows
+		fail "algorithms: $what"
+	}
+	echo "ok: $what"
+	# shellcheck disable=SC2086
+	bench $net -- allgather $all --algorithm ring
+	[ "$(json drops_total ports)" = 0 ] || { cat ports; fail "a ring loses frames: $what"; }
+	echo "ok: $what"
+	# shellcheck disable=SC2086
+	bench $net -- barrier --iterations 50
+	echo "ok: $what"
+done
+
+# Permutations, with the nodes numbered by the topology and as they come.
+for aware in on off; do
+	for net in "4x2 shift" "4x2 edge-colour" "4x2 xor" "6 shift" "6 edge-colour" "5 edge-colour"; do
+		p=${net#* }
+		bench --shape "${net% *}" --rate 20mbit -- alltoall --sizes 1,10k --iterations 3 \
+			--algorithm shuffle --permutation "$p" --contention-aware $aware
+		held
+		[ "$(json permutation rows | sort -u)" = "$p" ] || fail "not $p: $(cat rows)"
+		case $aware:$(json contention_aware rows | sort -u) in
+		on:true | off:false) ;;
+		*) fail "not contention-aware $aware: $(cat rows)" ;;
+		esac
+	done
+	for p in shift edge-colour; do
+		bench --topology "$PWD/uneven" -- alltoall --sizes 1,10k --iterations 3 \
+			--algorithm shuffle --permutation $p --contention-aware $aware
+		held
+	done
+done
+
+# xor is for powers of two, and says so.
+collnet lab run --shape 6 --timeout 20 -- collnet bench alltoall --sizes 1k --permutation xor \
+	>out 2>&1
+[ $? -eq 1 ] || { cat out; fail "xor among six"; }
+has "xor" out
+has "power" out

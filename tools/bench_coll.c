@@ -19,6 +19,7 @@
 #include "tools/bench_pattern.h"
 
 #define ROUNDS 10
+#define WARM_UP UINT32_MAX /* in place of an iteration's number */
 #define GATHER 512 /* iterations' times gathered at once */
 #define BATCH_BYTES ((uint64_t)16 << 20) /* buffers of a batch, as long as one iteration fits */
 
@@ -143,11 +144,12 @@ static int iterate(struct coll *k, struct contest *t, uint32_t at, uint64_t *ns)
 	return TOOL_OK;
 }
 
-/* n iterations back to back, at most a batch; before and after, all that --verify costs. */
-static int run_batch(struct coll *k, struct contest *t, uint32_t n, uint64_t *ns)
+/* n iterations from number `from` on, back to back, at most a batch; before and after, all that --verify costs. */
+static int run_batch(struct coll *k, struct contest *t, uint32_t from, uint32_t n, uint64_t *ns)
 {
 	struct bench *b = k->b;
 	uint64_t serial = b->serial;
+	char size[TOOL_TEXT];
 	uint32_t i;
 	int rc = TOOL_OK;
 
@@ -159,6 +161,11 @@ static int run_batch(struct coll *k, struct contest *t, uint32_t n, uint64_t *ns
 		rc = bench_barrier(b);
 	}
 	for (i = 0; i < n && rc == TOOL_OK; i++) {
+		if (from != WARM_UP) {
+			bench_progress(b, "%s, %s: %u of %u", t->row->name,
+				       tool_format_size(k->bytes, size), from + i + 1,
+				       k->iterations);
+		}
 		rc = iterate(k, t, i, &ns[i]);
 	}
 	for (i = 0; i < n && k->checked && rc == TOOL_OK; i++) {
@@ -175,7 +182,7 @@ static int warm_up(struct coll *k, struct contest *t)
 
 	for (i = 0; i < k->b->o->warmup && rc == TOOL_OK; i++) {
 		memcpy(kept, t->counters, sizeof(kept));
-		rc = run_batch(k, t, 1, &ns);
+		rc = run_batch(k, t, WARM_UP, 1, &ns);
 		kept[BENCH_WRONG] = t->counters[BENCH_WRONG]; /* wrong bytes count always */
 		memcpy(t->counters, kept, sizeof(kept));
 	}
@@ -187,7 +194,6 @@ static int measure(struct coll *k, struct contest *t, uint32_t from, uint32_t to
 {
 	struct bench *b = k->b;
 	struct collnet_stats before;
-	char size[TOOL_TEXT];
 	uint32_t i, n;
 	int rc;
 
@@ -201,9 +207,7 @@ static int measure(struct coll *k, struct contest *t, uint32_t from, uint32_t to
 	}
 	for (i = from; i < to && rc == TOOL_OK; i += n) {
 		n = to - i < k->batch ? to - i : k->batch;
-		bench_progress(b, "%s, %s: %u of %u", t->row->name,
-			       tool_format_size(k->bytes, size), i + n, k->iterations);
-		rc = run_batch(k, t, n, &t->ns[i]);
+		rc = run_batch(k, t, i, n, &t->ns[i]);
 	}
 	if (rc == TOOL_OK) {
 		rc = bench_barrier(b);

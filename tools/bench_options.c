@@ -55,9 +55,8 @@ static const char help_text[] =
 	"  --iterations N        (default: about three seconds a size at the wire's limit)\n"
 	"  --warmup N            iterations before, not counted (1; pingpong 10, stream 2)\n"
 	"  --verify              check every byte of every iteration; filling and checking are not\n"
-	"                        timed (but with stream), and a barrier comes before every\n"
-	"                        iteration of a collective, so that the ranks start together.\n"
-	"                        Without it iterations follow at once.\n"
+	"                        timed (but with stream): a batch of iterations, each with buffers\n"
+	"                        of its own, is filled, run back to back, and then checked\n"
 	"  --bare                pingpong, stream: measure bare raw sockets as well, in turns\n"
 	"\n"
 	"how to report:\n"
@@ -81,7 +80,7 @@ static const char help_text[] =
 	"The time of an iteration is the longest of its ranks, each from its call to its return;\n"
 	"printed are the smallest, the median and the 99th percentile. The limit is the time that\n"
 	"the payload alone needs on the busiest link. Frames and processor time are those of all\n"
-	"nodes, the barriers between iterations included.\n"
+	"nodes, the barriers between batches included.\n"
 	"\n"
 	"Exit status: 0; 1: an operation failed or a byte was wrong; 2: usage.\n";
 

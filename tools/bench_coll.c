@@ -144,7 +144,8 @@ static int iterate(struct coll *k, struct contest *t, uint32_t at, uint64_t *ns)
 	return TOOL_OK;
 }
 
-/* n iterations from number `from` on, back to back, at most a batch; before and after, all that --verify costs. */
+/* n iterations from number `from` on, back to back, at most a batch; before and after them all
+ * that --verify costs. */
 static int run_batch(struct coll *k, struct contest *t, uint32_t from, uint32_t n, uint64_t *ns)
 {
 	struct bench *b = k->b;

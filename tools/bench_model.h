@@ -49,7 +49,7 @@ double bench_payload(enum bench_op op, uint32_t ranks, uint64_t bytes);
 uint32_t bench_iterations(enum bench_op op, const struct bench_place *p, uint64_t bytes,
 			  double limit_us);
 
-/* Nanoseconds: the smallest, the middle one (the mean of two), the 99th percentile (nearest rank). */
+/* Nanoseconds: the smallest, the middle one (or mean of two), the 99th percentile (nearest rank) */
 struct bench_times {
 	double min, median, p99;
 };

@@ -2,7 +2,7 @@
 # What happens to daemons and their clients: garbage on the socket, killed clients and daemons,
 # SIGTERM, restarts, and daemons that must not start.
 # timeout: 240
-# run: asan
+# run: root asan
 . "$(dirname "$0")/lib.sh"
 need_lab
 need rude
@@ -234,3 +234,28 @@ lab 1 '
 	if COLLNET_MODE=direct COLLNET_INTERFACE=eth0 collnet bench barrier >none 2>&1; then exit 11; fi
 	grep -q "interface eth0 is used by another collnetd" none || { cat none; exit 12; }'
 ok "one line for what is wrong at the start"
+
+# ---- privileges (where there are some to drop) --------------------------------------------------
+[ "$(id -u)" -eq 0 ] || exit 0
+collnet lab run --timeout 60 --shape 1 --no-daemons -- sh -c '
+	cd $HERE
+	collnetd -i eth0 --node h0 --socket $HERE/root.sock --ready-fd 3 3>ready 2>root.log &
+	n=200
+	while [ ! -s ready ]; do
+		[ $((n -= 1)) -gt 0 ] || { cat root.log; exit 3; }
+		sleep 0.05
+	done
+	cp /proc/$!/status status
+	COLLNET_SOCKET=$HERE/root.sock collnet status >/dev/null || exit 4
+	kill -TERM $!
+	wait $!' >out 2>&1
+got=$?
+ok "a daemon that root starts"
+for line in CapInh CapPrm CapEff CapAmb; do
+	has "^$line:.0*$" status
+done
+has "^NoNewPrivs:.1$" status
+lacks "^[UG]id:.*[^0-9]0[^0-9]" status
+lacks "^[UG]id:.*[^0-9]0$" status
+lacks "^Groups:.*[^0-9]0[^0-9]" status
+echo "ok: it is nobody of importance afterwards"

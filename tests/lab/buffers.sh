@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Ports of twelve frames: the shuffle knows them and loses nothing; the naive way does lose frames
+# there, and is right all the same.
+# run: root
+# timeout: 120
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+# exchange ALGORITHM BENCH-OPTION...: in $drops, $resent, $peak, $window.
+exchange() {
+	collnet lab run --shape 8x2 --rate 20mbit --buffer 12 --uplink-buffer 12 --json \
+		--timeout 60 -- collnet bench alltoall --sizes 10k --iterations 2 --warmup 0 \
+		--verify --json --algorithm "$@" >out 2>err </dev/null || {
+		status=$?
+		cat out err
+		fail "status $status: $*"
+	}
+	[ "$(json verified out)" = true ] || { cat out; fail "not right: $*"; }
+	[ "$(json nic_drops out)/$(json ring_drops out)" = 0/0 ] || { cat out; fail "hosts lose: $*"; }
+	drops=$(json drops_total out) resent=$(json frames_resent out)
+	window=$(json window out) peak=$(json window_peak out)
+	echo "$*: $drops frames lost in ports, $resent sent again, window $window, peak $peak"
+}
+
+exchange shuffle
+[ "$drops/$resent" = 0/0 ] || { cat out; fail "the shuffle loses frames"; }
+[ "$window" -ge 1 ] && [ "$window" -le 12 ] && [ "$peak" -le "$window" ] || {
+	cat out
+	fail "window $window, peak $peak"
+}
+
+# The same network and bytes; without these losses the lines above would say nothing.
+exchange linear
+[ "$drops" -gt 50 ] && [ "$resent" -ge $((drops / 2)) ] || {
+	cat out
+	fail "the naive way loses only $drops and sends $resent again"
+}
+
+# Right too, whatever gets lost.
+exchange shuffle --window off --permutation shift --contention-aware off
+exchange pairwise

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #define MESSAGES_A_TURN 32
-#define GROUPS_MAX 64
-#define SEND_BUFFER (1 << 20) /* as much of it as the system allows */
+#define GROUPS_MAX	64
+#define SEND_BUFFER	(1 << 20) /* as much of it as the system allows */
 
 /* ---- out ------------------------------------------------------------------------------ */
 
@@ -25,8 +25,8 @@ void cn_client_doom(struct cn_client *c, const char *why)
 		return;
 	}
 	if (why != NULL) {
-		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu is disconnected: %s", (long)c->pid,
-		       (unsigned long)c->uid, why);
+		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu is disconnected: %s",
+		       (long)c->pid, (unsigned long)c->uid, why);
 	}
 	c->doomed = true;
 	c->daemon->doomed_clients = true;
@@ -43,7 +43,8 @@ void cn_client_send(struct cn_client *c, const void *m, size_t len)
 		n = send(c->fd, m, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)len) {
-		cn_client_doom(c, n < 0 && errno == EAGAIN ? "it does not read its messages" : NULL);
+		cn_client_doom(c,
+			       n < 0 && errno == EAGAIN ? "it does not read its messages" : NULL);
 	}
 }
 
@@ -72,7 +73,8 @@ static void welcome(struct cn_client *c, const struct cn_msg_hello *hello)
 	memcpy(m.node, c->daemon->station.node, sizeof(m.node));
 	if (hello->version != CN_MSG_VERSION) {
 		m.status = COLLNET_EPROTO;
-		strncpy(m.text, "libcollnet and collnetd are of different versions: update one of them",
+		strncpy(m.text,
+			"libcollnet and collnetd are of different versions: update one of them",
 			sizeof(m.text) - 1);
 	}
 	cn_client_send(c, &m, sizeof(m));
@@ -206,7 +208,7 @@ static void refuse(int fd, int status, const char *text)
 	};
 
 	strncpy(m.text, text, sizeof(m.text) - 1);
-	/* The tag is that of the library's first question. Whether it arrives is not ours to mind. */
+	/* The tag is that of the library's first question. Its arrival is not ours to mind. */
 	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		cn_log(COLLNET_LOG_DEBUG, "a refused process did not wait for the reason");
 	}
@@ -222,7 +224,8 @@ static void admit(struct cn_daemon *d, int fd)
 	if (!peer_allowed(d, fd, &cred)) {
 		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu may not use this socket",
 		       (long)cred.pid, (unsigned long)cred.uid);
-		refuse(fd, COLLNET_EPERM, "no permission to use collnetd: see its socket-mode and group");
+		refuse(fd, COLLNET_EPERM,
+		       "no permission to use collnetd: see its socket-mode and group");
 		return;
 	}
 	if (d->nclients == CN_CLIENTS_MAX) {

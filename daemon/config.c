@@ -14,7 +14,7 @@
 
 #include "client/env.h"
 
-#define FILE_MAX ((size_t)64 << 10)
+#define FILE_MAX       ((size_t)64 << 10)
 #define LINE_MAX_BYTES 1024
 
 static const char help_text[] =
@@ -30,7 +30,7 @@ static const char help_text[] =
 	"      --socket-mode MODE  who may: permissions of the socket, octal (default: 0666)\n"
 	"      --cluster N         0 to 65535, the same on all nodes (default: 0)\n"
 	"      --ethertype N       the same on all nodes (default: 0x88B5)\n"
-	"      --window W          global window: auto (default; from the topology), off, or frames\n"
+	"      --window W          global window: auto (default), off, or frames\n"
 	"      --user NAME         run as this user when started as root (default: collnet, else\n"
 	"                          nobody); none keeps root\n"
 	"      --group NAME        group of the process and of its socket (default: the user's)\n"
@@ -76,7 +76,8 @@ static const char *set_interface(struct cn_config *c, const char *v)
 
 static const char *set_link(struct cn_config *c, const char *v)
 {
-	return (strcmp(v, "packet") == 0 || strcmp(v, "pcap") == 0) && copy(c->link, sizeof(c->link), v)
+	return (strcmp(v, "packet") == 0 || strcmp(v, "pcap") == 0) &&
+			       copy(c->link, sizeof(c->link), v)
 		       ? NULL
 		       : "packet or pcap";
 }
@@ -241,7 +242,8 @@ static int parse_line(struct cn_config *c, char *line, const char *name, unsigne
 		v = trim(v);
 	}
 	if (*v == '\0') {
-		return cn_fail(err, COLLNET_ETOPO, "%s:%u: '%.40s' has no value", name, number, key);
+		return cn_fail(err, COLLNET_ETOPO, "%s:%u: '%.40s' has no value", name, number,
+			       key);
 	}
 	for (size_t i = 0; i < NKEYS; i++) {
 		if (strcmp(key, keys[i].name) != 0) {
@@ -249,8 +251,8 @@ static int parse_line(struct cn_config *c, char *line, const char *name, unsigne
 		}
 		expected = keys[i].set(c, v);
 		if (expected != NULL) {
-			return cn_fail(err, COLLNET_ETOPO, "%s:%u: %s is '%.60s': %s is expected", name,
-				       number, key, v, expected);
+			return cn_fail(err, COLLNET_ETOPO, "%s:%u: %s is '%.60s': %s is expected",
+				       name, number, key, v, expected);
 		}
 		return COLLNET_OK;
 	}
@@ -273,8 +275,9 @@ int cn_config_parse(struct cn_config *c, const char *text, size_t len, const cha
 
 		number++;
 		if (n >= sizeof(line)) {
-			return cn_fail(err, COLLNET_ETOPO, "%s:%u: the line is longer than %zu bytes", name,
-				       number, sizeof(line) - 1);
+			return cn_fail(err, COLLNET_ETOPO,
+				       "%s:%u: the line is longer than %zu bytes", name, number,
+				       sizeof(line) - 1);
 		}
 		if (memchr(text, '\0', n) != NULL) {
 			return cn_fail(err, COLLNET_ETOPO, "%s:%u: this is not text", name, number);
@@ -305,7 +308,8 @@ int cn_config_read(struct cn_config *c, const char *path, struct cn_err *err)
 		if (ferror(f)) {
 			rc = cn_fail(err, COLLNET_ETOPO, "%s: %s", path, strerror(errno));
 		} else if (n > FILE_MAX) {
-			rc = cn_fail(err, COLLNET_ETOPO, "%s: longer than %zu bytes", path, FILE_MAX);
+			rc = cn_fail(err, COLLNET_ETOPO, "%s: longer than %zu bytes", path,
+				     FILE_MAX);
 		} else {
 			rc = cn_config_parse(c, text, n, path, err);
 		}
@@ -324,8 +328,8 @@ enum { OPT_CONFIG = 1000, OPT_READY_FD, OPT_KEY /* + index in keys[] */ };
 static int judge(const char *name, const char *v, const char *expected, struct cn_err *err)
 {
 	return expected == NULL ? COLLNET_OK
-				: cn_fail(err, COLLNET_EINVAL, "--%s is '%.60s': %s is expected", name, v,
-					  expected);
+				: cn_fail(err, COLLNET_EINVAL, "--%s is '%.60s': %s is expected",
+					  name, v, expected);
 }
 
 static int take_option(struct cn_config *c, int opt, const char *v, const char **print,
@@ -396,9 +400,10 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 		opterr = 0;
 		while ((opt = getopt_long(argc, argv, ":i:fhV", options, NULL)) != -1) {
 			if (opt == '?' || opt == ':') {
-				return cn_fail(err, COLLNET_EINVAL, "%s '%.60s': see collnetd --help",
-					       opt == ':' ? "no value for option" : "there is no option",
-					       argv[optind - 1]);
+				return cn_fail(
+					err, COLLNET_EINVAL, "%s '%.60s': see collnetd --help",
+					opt == ':' ? "no value for option" : "there is no option",
+					argv[optind - 1]);
 			}
 			if (pass == 0 && opt == OPT_CONFIG) {
 				file = optarg;
@@ -409,7 +414,8 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 			}
 		}
 		if (optind < argc) {
-			return cn_fail(err, COLLNET_EINVAL, "'%.60s' is not an option: see collnetd --help",
+			return cn_fail(err, COLLNET_EINVAL,
+				       "'%.60s' is not an option: see collnetd --help",
 				       argv[optind]);
 		}
 		if (pass == 0 && file != NULL) {

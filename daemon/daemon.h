@@ -27,7 +27,7 @@
 #include "client/station.h"
 
 #define CN_CLIENTS_MAX 256u
-#define CN_PATH_MAX 256u
+#define CN_PATH_MAX    256u
 
 /* ---- config.c ------------------------------------------------------------------------- */
 
@@ -88,7 +88,7 @@ struct cn_client {
 	uid_t uid;
 	pid_t pid;
 	bool greeted;
-	bool doomed; /* to be closed by the loop; nothing is sent any more */
+	bool doomed;	/* to be closed by the loop; nothing is sent any more */
 	uint64_t bytes; /* of its regions */
 	struct cn_member *teams[CN_MSG_TEAMS];
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
@@ -104,7 +104,7 @@ struct cn_daemon {
 	uint32_t nclients;
 	bool doomed_clients; /* some are marked */
 	bool stop;
-	cn_time now; /* of this turn of the loop */
+	cn_time now;		 /* of this turn of the loop */
 	struct cn_shared *unmap; /* nobody uses these any more */
 	gid_t group;		 /* of the socket */
 	bool unlink_socket;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define EVENTS 64
-#define TURNS 8 /* of the driver before clients get theirs, while there are frames */
+#define TURNS  8 /* of the driver before clients get theirs, while there are frames */
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark;

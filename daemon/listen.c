@@ -43,14 +43,15 @@ static int make_directory(const char *path, struct cn_err *err)
 	if (mkdir(dir, 0755) == 0) {
 		/* Whatever the umask says: others are to find the socket there. */
 		if (chmod(dir, 0755) != 0) {
-			return cn_fail(err, COLLNET_ESYSTEM, "directory %s: %s", dir, strerror(errno));
+			return cn_fail(err, COLLNET_ESYSTEM, "directory %s: %s", dir,
+				       strerror(errno));
 		}
 		return COLLNET_OK;
 	}
 	if (errno != EEXIST) {
 		return cn_fail(err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
-			       "cannot make directory %s for the socket: %s; say another --socket", dir,
-			       strerror(errno));
+			       "cannot make directory %s for the socket: %s; say another --socket",
+			       dir, strerror(errno));
 	}
 	return COLLNET_OK;
 }
@@ -83,16 +84,18 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 	}
 	if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
 		return cn_fail(err, COLLNET_ESYSTEM,
-			       "%s is there and is no socket: remove it, or say another --socket", path);
+			       "%s is there and is no socket: remove it, or say another --socket",
+			       path);
 	}
 	if (answers(sun)) {
 		return cn_fail(err, COLLNET_EDAEMON,
-			       "another collnetd answers on %s: stop it, or say another --socket", path);
+			       "another collnetd answers on %s: stop it, or say another --socket",
+			       path);
 	}
 	if ((unlink(path) != 0 && errno != ENOENT) ||
 	    bind(d->listen_fd, (const struct sockaddr *)sun, sizeof(*sun)) != 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the socket %s of a daemon that is gone: %s", path,
-			       strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "the socket %s of a daemon that is gone: %s",
+			       path, strerror(errno));
 	}
 	return COLLNET_OK;
 }
@@ -121,7 +124,8 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	d->unlink_socket = true;
 	if (d->group != getegid() && chown(path, (uid_t)-1, d->group) != 0) {
 		return cn_fail(err, COLLNET_EPERM,
-			       "cannot give socket %s to group %lu: %s; say another --group, or --user none "
+			       "cannot give socket %s to group %lu: %s; say another --group, or "
+			       "--user none "
 			       "keeps user and group, where that is wanted",
 			       path, (unsigned long)d->group, strerror(errno));
 	}

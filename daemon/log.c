@@ -32,7 +32,7 @@ static void write_line(void *arg, enum collnet_log_level level, const char *line
 	iov[0].iov_len = strlen(iov[0].iov_base);
 	iov[1].iov_base = (void *)(uintptr_t)line;
 	iov[1].iov_len = strlen(line);
-	iov[2].iov_base = (void *)(uintptr_t)"\n";
+	iov[2].iov_base = (void *)(uintptr_t) "\n";
 	iov[2].iov_len = 1;
 	if (writev(STDERR_FILENO, iov, 3) < 0) {
 		return; /* there is nowhere to complain */

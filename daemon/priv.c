@@ -22,8 +22,10 @@ static int find_user(const char *name, struct cn_identity *out, struct cn_err *e
 	errno = 0;
 	pw = getpwnam(name);
 	if (pw == NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "there is no user '%s' to run as: create it, or say "
-			       "another --user ('none' keeps the present one)", name);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "there is no user '%s' to run as: create it, or say "
+			       "another --user ('none' keeps the present one)",
+			       name);
 	}
 	out->uid = pw->pw_uid;
 	out->gid = pw->pw_gid;
@@ -54,8 +56,10 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 		}
 		if (out->uid == 0) {
 			return cn_fail(err, COLLNET_EINVAL,
-				       "user '%s' is root: name an unprivileged --user, or 'none' to keep all "
-				       "privileges", out->name);
+				       "user '%s' is root: name an unprivileged --user, or 'none' "
+				       "to keep all "
+				       "privileges",
+				       out->name);
 		}
 	}
 	if (c->group[0] != '\0') {
@@ -107,8 +111,10 @@ static int become(const struct cn_identity *id, struct cn_err *err)
 	}
 	if (step != NULL) {
 		return cn_fail(err, COLLNET_EPERM,
-			       "cannot become user '%s' (%s: %s): --user none keeps the present one, where "
-			       "that is wanted", id->name, step, strerror(errno));
+			       "cannot become user '%s' (%s: %s): --user none keeps the present "
+			       "one, where "
+			       "that is wanted",
+			       id->name, step, strerror(errno));
 	}
 	if (getresuid(&ruid, &euid, &suid) != 0 || getresgid(&rgid, &egid, &sgid) != 0 ||
 	    ruid != id->uid || euid != id->uid || suid != id->uid || rgid != id->gid ||

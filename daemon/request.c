@@ -217,8 +217,8 @@ static bool take_close(struct cn_client *c, const struct cn_msg_close *m)
 
 /* Begins a send or receive: the slot, and the memory in *data. NULL: the client is doomed. */
 static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint32_t endpoint,
-					const struct cn_msg_place *place, uint64_t len, bool receives,
-					void **data)
+					const struct cn_msg_place *place, uint64_t len,
+					bool receives, void **data)
 {
 	struct cn_op_slot *op;
 	bool ok;
@@ -245,14 +245,14 @@ static bool take_send(struct cn_client *c, const struct cn_msg_send *m)
 {
 	struct cn_err err;
 	void *data;
-	struct cn_op_slot *op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false,
-					      &data);
+	struct cn_op_slot *op =
+		message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false, &data);
 
 	if (op == NULL) {
 		return false;
 	}
-	if (cn_endpoint_send(c->endpoints[m->endpoint], c->daemon->now, m->node, (uint16_t)m->to, data,
-			     m->bytes, deadline_of(c, m->timeout_ms), &op->done,
+	if (cn_endpoint_send(c->endpoints[m->endpoint], c->daemon->now, m->node, (uint16_t)m->to,
+			     data, m->bytes, deadline_of(c, m->timeout_ms), &op->done,
 			     &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
@@ -263,8 +263,8 @@ static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
 {
 	struct cn_err err;
 	void *data;
-	struct cn_op_slot *op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true,
-					      &data);
+	struct cn_op_slot *op =
+		message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true, &data);
 
 	if (op == NULL) {
 		return false;
@@ -281,7 +281,8 @@ static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
 
 static bool take_stats(struct cn_client *c, const struct cn_msg_stats *m)
 {
-	struct cn_msg_stats_reply a = { .head = { .type = CN_MSG_STATS_REPLY, .tag = m->head.tag } };
+	struct cn_msg_stats_reply a = { .head = { .type = CN_MSG_STATS_REPLY,
+						  .tag = m->head.tag } };
 
 	cn_station_stats(&c->daemon->station, &a.stats, m->reset_peak != 0);
 	cn_client_send(c, &a, sizeof(a));

@@ -46,7 +46,8 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 	cn_notify("READY=1");
 	if (fd >= 0) {
 		if (write(fd, line, sizeof(line) - 1) != (ssize_t)sizeof(line) - 1) {
-			return cn_fail(err, COLLNET_EINVAL, "--ready-fd %d: %s", fd, strerror(errno));
+			return cn_fail(err, COLLNET_EINVAL, "--ready-fd %d: %s", fd,
+				       strerror(errno));
 		}
 		if (fd > STDERR_FILENO) {
 			close(fd);

@@ -31,21 +31,21 @@ enum cn_request_state {
 struct collnet_request {
 	struct collnet *c;
 	enum cn_request_state state;
-	uint32_t number;		    /* index in the context's table */
-	struct collnet_team *team;	    /* NULL: none, or destroyed since */
-	struct collnet_endpoint *endpoint;  /* likewise */
-	bool message;			    /* a send or receive: counts for the endpoints' bound */
-	cn_time deadline;		    /* the operation's own */
+	uint32_t number;		   /* index in the context's table */
+	struct collnet_team *team;	   /* NULL: none, or destroyed since */
+	struct collnet_endpoint *endpoint; /* likewise */
+	bool message;			   /* a send or receive: counts for the endpoints' bound */
+	cn_time deadline;		   /* the operation's own */
 	int status;
 	char text[CN_ERR_TEXT];
-	struct collnet_address *from;	    /* the caller's, of a receive; may be NULL */
-	size_t *bytes;			    /* likewise */
+	struct collnet_address *from; /* the caller's, of a receive; may be NULL */
+	size_t *bytes;		      /* likewise */
 	struct cn_received received;
-	struct cn_done done;		    /* direct: what the engine calls */
-	struct {			    /* daemon: a copy of the caller's memory */
-		uint32_t region;	    /* CN_MSG_NO_REGION: none */
-		void *back;		    /* where to copy the result; NULL: nowhere */
-		uint64_t offset, len;	    /* from where in the region, how much */
+	struct cn_done done;	      /* direct: what the engine calls */
+	struct {		      /* daemon: a copy of the caller's memory */
+		uint32_t region;      /* CN_MSG_NO_REGION: none */
+		void *back;	      /* where to copy the result; NULL: nowhere */
+		uint64_t offset, len; /* from where in the region, how much */
 	} staging;
 };
 

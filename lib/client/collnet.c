@@ -14,7 +14,7 @@
 #include "client/backend.h"
 #include "client/env.h"
 
-#define STRING(x) #x
+#define STRING(x)	      #x
 #define VERSION_TEXT(a, b, c) STRING(a) "." STRING(b) "." STRING(c)
 
 static _Thread_local struct cn_err open_err;
@@ -110,13 +110,14 @@ int cn_options_copy(void *ours, size_t have, const void *theirs, size_t size, co
 
 	/* Nothing smaller was ever published, and nothing will be a hundred times as large. */
 	if (size < 2 * sizeof(size_t) || size > 100 * have) {
-		return cn_fail(err, COLLNET_EINVAL, "the size of %s is %zu: call its init function first",
-			       name, size);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "the size of %s is %zu: call its init function first", name, size);
 	}
 	for (size_t i = have; i < size; i++) {
 		if (bytes[i] != 0) {
 			return cn_fail(err, COLLNET_EINVAL,
-				       "%s says something that this libcollnet %s does not know: update it",
+				       "%s says something that this libcollnet %s does not know: "
+				       "update it",
 				       name, collnet_version());
 		}
 	}
@@ -148,15 +149,16 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 		out->mode = mode;
 	}
 	if (out->mode != COLLNET_MODE_DAEMON && out->mode != COLLNET_MODE_DIRECT) {
-		return cn_fail(err, COLLNET_EINVAL, "mode %d is none of collnet_mode", (int)out->mode);
+		return cn_fail(err, COLLNET_EINVAL, "mode %d is none of collnet_mode",
+			       (int)out->mode);
 	}
 	if (out->timeout_ms == 0 || out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
 		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: 1 to %u are possible",
 			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}
 	if (out->ethertype < 0x0600) {
-		return cn_fail(err, COLLNET_EINVAL, "ethertype is 0x%04x: at least 0x0600 is needed",
-			       out->ethertype);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "ethertype is 0x%04x: at least 0x0600 is needed", out->ethertype);
 	}
 	return COLLNET_OK;
 }
@@ -236,8 +238,10 @@ static int alloc_piece(struct collnet *c, uint64_t bytes, void **out)
 
 	if (bytes == 0 || bytes > CN_MSG_USER_BYTES - c->piece_bytes) {
 		return cn_fail(&c->err, bytes == 0 ? COLLNET_EINVAL : COLLNET_ELIMIT,
-			       "collnet_alloc of %llu bytes: 1 byte to 16 GiB a context, of which %llu are in "
-			       "use", (unsigned long long)bytes, (unsigned long long)c->piece_bytes);
+			       "collnet_alloc of %llu bytes: 1 byte to 16 GiB a context, of which "
+			       "%llu are in "
+			       "use",
+			       (unsigned long long)bytes, (unsigned long long)c->piece_bytes);
 	}
 	while (i < CN_MSG_USER_REGIONS && c->pieces[i].p != NULL) {
 		i++;

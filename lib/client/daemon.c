@@ -190,7 +190,8 @@ static void daemon_collect(struct collnet_request *r)
 		if (r->message && r->received.bytes < len) {
 			len = r->received.bytes;
 		}
-		memcpy(r->staging.back, (char *)d->regions[r->staging.region].p + r->staging.offset, len);
+		memcpy(r->staging.back, (char *)d->regions[r->staging.region].p + r->staging.offset,
+		       len);
 	}
 	forget_memory(r);
 }
@@ -213,8 +214,8 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 {
 	struct cn_daemon_side *d = t->c->impl;
 	const uint64_t own = t->rank * a->bytes; /* an allgather's own block in recv */
-	const bool in_place = a->op == CN_OP_ALLGATHER && a->bytes > 0 &&
-			      a->send == (const char *)a->recv + own;
+	const bool in_place =
+		a->op == CN_OP_ALLGATHER && a->bytes > 0 && a->send == (const char *)a->recv + own;
 	struct memory mem = {
 		.in = a->send,
 		.out = a->recv,
@@ -245,7 +246,8 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		m.send = m.recv;
 		m.send.offset += own;
 		if (r->staging.region != CN_MSG_NO_REGION) {
-			memcpy((char *)d->regions[m.send.region].p + m.send.offset, a->send, a->bytes);
+			memcpy((char *)d->regions[m.send.region].p + m.send.offset, a->send,
+			       a->bytes);
 		}
 	}
 	return post(r, &m, sizeof(m), err);
@@ -331,7 +333,7 @@ static int daemon_stats(struct collnet *c, struct collnet_stats *s, bool reset, 
 	return rc;
 }
 
-/* A table, a page at a time; it may change in between, and then an entry is missed or seen twice. */
+/* A table, a page at a time; when it changes in between, an entry is missed or seen twice. */
 static int daemon_nodes(struct collnet *c, struct collnet_node_info *out, size_t *count,
 			struct cn_err *err)
 {

@@ -18,7 +18,7 @@ struct cn_region {
 struct cn_daemon_side {
 	int fd; /* -1: none */
 	char path[108];
-	uint32_t tag; /* of the last question */
+	uint32_t tag;	/* of the last question */
 	uint64_t bytes; /* of all regions */
 	struct cn_region regions[CN_MSG_REGIONS];
 	union cn_msg in; /* the last message that came */

@@ -46,8 +46,8 @@ int collnet_endpoint_open(collnet_t *c, uint16_t number, collnet_endpoint_t **ou
 		return rc;
 	}
 	if (out == NULL) {
-		return cn_leave(c,
-				cn_fail(&c->err, COLLNET_EINVAL, "collnet_endpoint_open: out is NULL"));
+		return cn_leave(
+			c, cn_fail(&c->err, COLLNET_EINVAL, "collnet_endpoint_open: out is NULL"));
 	}
 	return cn_leave(c, open_endpoint(c, number, out));
 }
@@ -86,8 +86,8 @@ static int check_message(struct collnet *c, const void *data, size_t bytes, uint
 		return cn_fail(&c->err, COLLNET_EINVAL, "data is NULL");
 	}
 	if (bytes > COLLNET_MESSAGE_MAX) {
-		return cn_fail(&c->err, COLLNET_EINVAL, "a message of %zu bytes is more than %zu", bytes,
-			       COLLNET_MESSAGE_MAX);
+		return cn_fail(&c->err, COLLNET_EINVAL, "a message of %zu bytes is more than %zu",
+			       bytes, COLLNET_MESSAGE_MAX);
 	}
 	if (*timeout_ms > CN_MSG_TIMEOUT_MAX) {
 		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is possible",
@@ -99,9 +99,8 @@ static int check_message(struct collnet *c, const void *data, size_t bytes, uint
 	return COLLNET_OK;
 }
 
-static int post_send(struct collnet_endpoint *e, const struct collnet_address *to,
-		     const void *data, size_t bytes, uint32_t timeout_ms,
-		     struct collnet_request **out)
+static int post_send(struct collnet_endpoint *e, const struct collnet_address *to, const void *data,
+		     size_t bytes, uint32_t timeout_ms, struct collnet_request **out)
 {
 	struct collnet *c = e->c;
 	struct collnet_request *r;
@@ -109,8 +108,9 @@ static int post_send(struct collnet_endpoint *e, const struct collnet_address *t
 
 	if (to == NULL || to->endpoint == 0 || memchr(to->node, '\0', sizeof(to->node)) == NULL ||
 	    !cn_valid_name(to->node)) {
-		return cn_fail(&c->err, COLLNET_EINVAL,
-			       "the address is not one: the name of a node and 1 to 65535 are needed");
+		return cn_fail(
+			&c->err, COLLNET_EINVAL,
+			"the address is not one: the name of a node and 1 to 65535 are needed");
 	}
 	rc = check_message(c, data, bytes, &timeout_ms);
 	if (rc != COLLNET_OK) {

@@ -12,11 +12,14 @@
 static const struct launcher {
 	const char *name;
 	const char *rank, *ranks;
-	bool both;	      /* one without the other is an error, not another launcher's business */
-	const char *job[2];   /* variables that identify the job; joined by '.' if both are set */
+	bool both;	    /* one without the other is an error, not another launcher's business */
+	const char *job[2]; /* variables that identify the job; joined by '.' if both are set */
 } launchers[] = {
 	{ "default", "COLLNET_RANK", "COLLNET_SIZE", true, { NULL, NULL } },
-	{ "ompi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false,
+	{ "ompi",
+	  "OMPI_COMM_WORLD_RANK",
+	  "OMPI_COMM_WORLD_SIZE",
+	  false,
 	  { "PMIX_NAMESPACE", NULL } },
 	{ "pmi", "PMI_RANK", "PMI_SIZE", false, { "PMI_JOBID", NULL } },
 	{ "slurm", "SLURM_PROCID", "SLURM_NTASKS", false, { "SLURM_JOB_ID", "SLURM_STEP_ID" } },
@@ -47,13 +50,15 @@ static int read_place(const struct launcher *l, const char *rank, const char *ra
 	uint64_t r, n;
 
 	if (!cn_parse_uint(ranks, 1, COLLNET_RANKS_MAX, &n)) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "%s is '%.40s' in the environment: a number from 1 to %d is expected",
-			       l->ranks, ranks, COLLNET_RANKS_MAX);
+		return cn_fail(
+			err, COLLNET_EINVAL,
+			"%s is '%.40s' in the environment: a number from 1 to %d is expected",
+			l->ranks, ranks, COLLNET_RANKS_MAX);
 	}
 	if (!cn_parse_uint(rank, 0, n - 1, &r)) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "%s is '%.40s' in the environment: a number from 0 to %u is expected, as %s is %s",
+			       "%s is '%.40s' in the environment: a number from 0 to %u is "
+			       "expected, as %s is %s",
 			       l->rank, rank, (unsigned)(n - 1), l->ranks, ranks);
 	}
 	out->rank = (uint32_t)r;
@@ -90,10 +95,11 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 	}
 	if (job != NULL) {
 		if (!cn_valid_name(job)) {
-			return cn_fail(err, COLLNET_EINVAL,
-				       "COLLNET_JOB is '%.70s' in the environment: 1 to %d characters of "
-				       "A-Z a-z 0-9 . _ : @ / - are expected",
-				       job, COLLNET_NAME_MAX);
+			return cn_fail(
+				err, COLLNET_EINVAL,
+				"COLLNET_JOB is '%.70s' in the environment: 1 to %d characters of "
+				"A-Z a-z 0-9 . _ : @ / - are expected",
+				job, COLLNET_NAME_MAX);
 		}
 		snprintf(place.job, sizeof(place.job), "%s", job);
 	}

@@ -340,17 +340,19 @@ int cn_check_buffers(uint32_t op, const void *send, const void *recv, uint64_t b
 		return cn_fail(err, COLLNET_EINVAL, "%s is NULL", send == NULL ? "send" : "recv");
 	}
 	if (all > SIZE_MAX || s > UINTPTR_MAX - sent || r > UINTPTR_MAX - all) {
-		return cn_fail(err, COLLNET_EINVAL, "buffers of %u blocks of %llu bytes end beyond the "
-			       "address space", ranks, (unsigned long long)bytes);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "buffers of %u blocks of %llu bytes end beyond the "
+			       "address space",
+			       ranks, (unsigned long long)bytes);
 	}
 	if (op == CN_OP_ALLGATHER && s == r + rank * bytes) {
 		return COLLNET_OK;
 	}
 	if (s < r + all && r < s + sent) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       op == CN_OP_ALLGATHER
-				       ? "send and recv overlap; send may be block %u of recv, no other part"
-				       : "send and recv of rank %u overlap",
+			       op == CN_OP_ALLGATHER ? "send and recv overlap; send may be block "
+						       "%u of recv, no other part"
+						     : "send and recv of rank %u overlap",
 			       rank);
 	}
 	return COLLNET_OK;

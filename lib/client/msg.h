@@ -47,24 +47,25 @@
 
 #include "util/util.h"
 
-#define CN_MSG_MAGIC 0x6e6c6f63u /* first field of a HELLO */
+#define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
 #define CN_MSG_VERSION 1u
-#define CN_MSG_SOCKET "/run/collnet/collnetd.sock"
+#define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds a client. */
-#define CN_MSG_TEAMS 16u
-#define CN_MSG_ENDPOINTS 64u
+#define CN_MSG_TEAMS		 16u
+#define CN_MSG_ENDPOINTS	 64u
 #define CN_MSG_ENDPOINT_REQUESTS 64u /* sends and receives outstanding, over all endpoints */
-#define CN_MSG_REQUESTS (CN_MSG_TEAMS * (COLLNET_OUTSTANDING_MAX + 1u) + CN_MSG_ENDPOINT_REQUESTS)
-#define CN_MSG_USER_REGIONS 64u /* numbers 0 .. 63: collnet_alloc() */
-#define CN_MSG_REGIONS 272u	/* the rest: the library's own copies of other memory */
-#define CN_MSG_USER_BYTES ((uint64_t)16 << 30)
-#define CN_MSG_BYTES ((uint64_t)32 << 30) /* of all regions of a client together */
-#define CN_MSG_NO_REGION UINT32_MAX	  /* the place of nothing; offset 0 */
+#define CN_MSG_REQUESTS                                                                            \
+	(CN_MSG_TEAMS * (COLLNET_OUTSTANDING_MAX + 1u) + CN_MSG_ENDPOINT_REQUESTS)
+#define CN_MSG_USER_REGIONS	 64u  /* numbers 0 .. 63: collnet_alloc() */
+#define CN_MSG_REGIONS		 272u /* the rest: the library's own copies of other memory */
+#define CN_MSG_USER_BYTES	 ((uint64_t)16 << 30)
+#define CN_MSG_BYTES		 ((uint64_t)32 << 30) /* of all regions of a client together */
+#define CN_MSG_NO_REGION	 UINT32_MAX	      /* the place of nothing; offset 0 */
 
-#define CN_MSG_ALGORITHM 16u /* bytes of an algorithm's name with its zero; "": the default */
-#define CN_MSG_NAME (COLLNET_NAME_MAX + 1)
-#define CN_MSG_PAGE 64u /* entries of one table message */
+#define CN_MSG_ALGORITHM   16u /* bytes of an algorithm's name with its zero; "": the default */
+#define CN_MSG_NAME	   (COLLNET_NAME_MAX + 1)
+#define CN_MSG_PAGE	   64u	     /* entries of one table message */
 #define CN_MSG_TIMEOUT_MAX 86400000u /* milliseconds: a day */
 
 enum cn_msg_type {

@@ -9,7 +9,7 @@
 
 #include "client/msg.h"
 
-#define DEFAULT_TIMEOUT 30000u
+#define DEFAULT_TIMEOUT	  30000u
 #define DEFAULT_ETHERTYPE 0x88B5u
 
 const char *cn_getenv(void *arg, const char *name)
@@ -52,8 +52,8 @@ bool cn_parse_ethertype(const char *text, uint64_t *out)
 
 static int bad(struct cn_err *err, const char *name, const char *v, const char *expected)
 {
-	return cn_fail(err, COLLNET_EINVAL, "%s is '%.40s' in the environment: %s is expected", name, v,
-		       expected);
+	return cn_fail(err, COLLNET_EINVAL, "%s is '%.40s' in the environment: %s is expected",
+		       name, v, expected);
 }
 
 /* Keeps the first complaint. */

@@ -54,10 +54,11 @@ int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct 
 
 	m.bytes = whole_pages(bytes);
 	if (m.bytes > CN_MSG_BYTES - d->bytes) {
-		return cn_fail(err, COLLNET_ELIMIT,
-			       "%llu bytes of shared memory are more than the %llu that are left to this "
-			       "context", (unsigned long long)bytes,
-			       (unsigned long long)(CN_MSG_BYTES - d->bytes));
+		return cn_fail(
+			err, COLLNET_ELIMIT,
+			"%llu bytes of shared memory are more than the %llu that are left to this "
+			"context",
+			(unsigned long long)bytes, (unsigned long long)(CN_MSG_BYTES - d->bytes));
 	}
 	fd = sealed_memory(m.bytes);
 	if (fd >= 0) {
@@ -147,7 +148,9 @@ int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struc
 		} else if (r->busy) {
 			continue;
 		} else if (r->bytes < bytes) {
-			small = small == CN_MSG_REGIONS || r->bytes > d->regions[small].bytes ? i : small;
+			small = small == CN_MSG_REGIONS || r->bytes > d->regions[small].bytes
+					? i
+					: small;
 		} else {
 			fit = fit == CN_MSG_REGIONS || r->bytes < d->regions[fit].bytes ? i : fit;
 		}

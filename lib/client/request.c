@@ -27,7 +27,8 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	}
 	if (e != NULL && c->messages >= CN_MSG_ENDPOINT_REQUESTS) {
 		cn_fail(err, COLLNET_ELIMIT,
-			"%u sends and receives of this context are outstanding: collnet_wait() for one "
+			"%u sends and receives of this context are outstanding: collnet_wait() for "
+			"one "
 			"first",
 			CN_MSG_ENDPOINT_REQUESTS);
 		return NULL;
@@ -39,7 +40,8 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	}
 	if (r == NULL) {
 		cn_fail(err, COLLNET_ELIMIT,
-			"all %u requests of this context are in use: collnet_wait() for those of teams "
+			"all %u requests of this context are in use: collnet_wait() for those of "
+			"teams "
 			"that were destroyed, too",
 			CN_MSG_REQUESTS);
 		return NULL;
@@ -101,7 +103,8 @@ static int collect(struct collnet_request *r)
 		}
 	}
 	if (status != COLLNET_OK) {
-		cn_fail(&c->err, status, "%s", r->text[0] != '\0' ? r->text : collnet_strerror(status));
+		cn_fail(&c->err, status, "%s",
+			r->text[0] != '\0' ? r->text : collnet_strerror(status));
 	}
 	cn_request_put(r);
 	return status;

@@ -147,7 +147,8 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, int fd, struct 
 			return COLLNET_OK;
 		}
 		if (n < 0 && errno == EAGAIN) {
-			/* What it has sent meanwhile is taken in later: the daemon never waits for us. */
+			/* What it has sent meanwhile is taken in later: the daemon never waits for
+			 * us. */
 			if (cn_now() >= until) {
 				cn_socket_gone(c, COLLNET_EDAEMON, "does not take requests");
 			} else {
@@ -177,8 +178,8 @@ int cn_socket_ask(struct collnet *c, void *m, size_t len, int fd, enum cn_msg_ty
 		got = receive(c);
 		if (got > 0 && d->in.head.type == CN_MSG_DONE) {
 			take_done(c);
-		} else if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == CN_MSG_REPLY &&
-			   d->in.reply.status != COLLNET_OK) {
+		} else if (got > 0 && d->in.head.tag == head->tag &&
+			   d->in.head.type == CN_MSG_REPLY && d->in.reply.status != COLLNET_OK) {
 			return cn_fail(err, d->in.reply.status, "%s", d->in.reply.text);
 		} else if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == answer) {
 			return COLLNET_OK;
@@ -201,7 +202,8 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 	int e;
 
 	if (strlen(path) >= sizeof(sun.sun_path)) {
-		return cn_fail(err, COLLNET_EINVAL, "the socket's path is longer than %zu: %.100s...",
+		return cn_fail(err, COLLNET_EINVAL,
+			       "the socket's path is longer than %zu: %.100s...",
 			       sizeof(sun.sun_path) - 1, path);
 	}
 	memcpy(sun.sun_path, path, strlen(path) + 1);
@@ -217,14 +219,16 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 			continue;
 		}
 		if (e == EACCES || e == EPERM) {
-			return cn_fail(err, COLLNET_EPERM, "no permission to use collnetd's socket %s",
-				       path);
+			return cn_fail(err, COLLNET_EPERM,
+				       "no permission to use collnetd's socket %s", path);
 		}
 		if (e == EAGAIN) {
-			return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not answer", path);
+			return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not answer",
+				       path);
 		}
 		return cn_fail(err, COLLNET_EDAEMON,
-			       "no collnetd at %s: start it with 'collnetd -i IFACE', or set COLLNET_SOCKET",
+			       "no collnetd at %s: start it with 'collnetd -i IFACE', or set "
+			       "COLLNET_SOCKET",
 			       path);
 	}
 	return COLLNET_OK;

@@ -38,10 +38,11 @@ int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 	}
 	name[sizeof(name) - 1] = '\0';
 	if (!cn_valid_name(name)) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "the host name '%.80s' is no node name (1 to %d characters of A-Z a-z "
-			       "0-9 . _ : @ / -): name the node by --node or COLLNET_NODE",
-			       name, COLLNET_NAME_MAX);
+		return cn_fail(
+			err, COLLNET_EINVAL,
+			"the host name '%.80s' is no node name (1 to %d characters of A-Z a-z "
+			"0-9 . _ : @ / -): name the node by --node or COLLNET_NODE",
+			name, COLLNET_NAME_MAX);
 	}
 	memcpy(out, name, strlen(name) + 1);
 	return COLLNET_OK;
@@ -78,7 +79,8 @@ int cn_station_lock(const char *interface, uint16_t ethertype, int *out, struct 
 	if (index == 0) {
 		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", interface);
 	}
-	n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "collnet/%u/%04x", index, ethertype);
+	n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "collnet/%u/%04x", index,
+		     ethertype);
 	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0) {
@@ -96,15 +98,17 @@ int cn_station_lock(const char *interface, uint16_t ethertype, int *out, struct 
 	}
 	pid = lock_holder(&name, len, &uid);
 	if (pid == 0) {
-		return cn_fail(err, COLLNET_EIFACE,
-			       "interface %s is used by another collnetd or direct program with EtherType "
-			       "0x%04x: stop it, or choose another --ethertype",
-			       interface, ethertype);
+		return cn_fail(
+			err, COLLNET_EIFACE,
+			"interface %s is used by another collnetd or direct program with EtherType "
+			"0x%04x: stop it, or choose another --ethertype",
+			interface, ethertype);
 	}
-	return cn_fail(err, COLLNET_EIFACE,
-		       "interface %s is used by another collnetd or direct program (process %ld of user "
-		       "%lu) with EtherType 0x%04x: stop it, or choose another --ethertype",
-		       interface, (long)pid, (unsigned long)uid, ethertype);
+	return cn_fail(
+		err, COLLNET_EIFACE,
+		"interface %s is used by another collnetd or direct program (process %ld of user "
+		"%lu) with EtherType 0x%04x: stop it, or choose another --ethertype",
+		interface, (long)pid, (unsigned long)uid, ethertype);
 }
 
 /* Never 0, and another one at every start, also of two processes in the same nanosecond. */
@@ -177,9 +181,10 @@ int cn_station_open(const struct cn_station_config *config, struct cn_station *s
 	if (config->node == NULL) {
 		rc = cn_host_name(s->node, err);
 	} else if (!cn_valid_name(config->node)) {
-		rc = cn_fail(err, COLLNET_EINVAL,
-			     "'%.80s' is no node name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
-			     config->node, COLLNET_NAME_MAX);
+		rc = cn_fail(
+			err, COLLNET_EINVAL,
+			"'%.80s' is no node name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
+			config->node, COLLNET_NAME_MAX);
 	} else {
 		snprintf(s->node, sizeof(s->node), "%s", config->node);
 	}

@@ -66,8 +66,8 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 	}
 	if (out->ranks < 1 || out->ranks > COLLNET_RANKS_MAX || out->rank >= out->ranks) {
 		return cn_fail(&c->err, COLLNET_EINVAL,
-			       "rank %u of %u: there can be 1 to %d ranks, numbered from 0", out->rank,
-			       out->ranks, COLLNET_RANKS_MAX);
+			       "rank %u of %u: there can be 1 to %d ranks, numbered from 0",
+			       out->rank, out->ranks, COLLNET_RANKS_MAX);
 	}
 	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
 		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is possible",
@@ -79,9 +79,10 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 	if (out->job == NULL) {
 		default_job(c, out, job, size);
 	} else if (!cn_valid_name(out->job)) {
-		return cn_fail(&c->err, COLLNET_EINVAL,
-			       "'%.70s' is no job name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
-			       out->job, COLLNET_NAME_MAX);
+		return cn_fail(
+			&c->err, COLLNET_EINVAL,
+			"'%.70s' is no job name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
+			out->job, COLLNET_NAME_MAX);
 	} else {
 		snprintf(job, size, "%s", out->job);
 	}
@@ -117,7 +118,8 @@ static int new_team(struct collnet *c, const struct collnet_team_options *o, con
 	}
 	if (t == NULL || t->names == NULL) {
 		free(t);
-		return cn_fail(&c->err, COLLNET_ENOMEM, "no memory for a team of %u ranks", o->ranks);
+		return cn_fail(&c->err, COLLNET_ENOMEM, "no memory for a team of %u ranks",
+			       o->ranks);
 	}
 	t->c = c;
 	t->number = i;
@@ -176,7 +178,8 @@ int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, coll
 		return rc;
 	}
 	if (out == NULL) {
-		return cn_leave(c, cn_fail(&c->err, COLLNET_EINVAL, "collnet_team_create: out is NULL"));
+		return cn_leave(
+			c, cn_fail(&c->err, COLLNET_EINVAL, "collnet_team_create: out is NULL"));
 	}
 	return cn_leave(c, create_team(c, o, out));
 }
@@ -241,13 +244,15 @@ static int settle_coll(struct collnet_team *t, const struct collnet_coll_options
 
 	collnet_coll_options_init(out);
 	if (o != NULL) {
-		rc = cn_options_copy(out, sizeof(*out), o, o->size, "struct collnet_coll_options", err);
+		rc = cn_options_copy(out, sizeof(*out), o, o->size, "struct collnet_coll_options",
+				     err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
 	if (out->algorithm != NULL && strlen(out->algorithm) >= CN_MSG_ALGORITHM) {
-		return cn_fail(err, COLLNET_EINVAL, "there is no algorithm '%.40s'", out->algorithm);
+		return cn_fail(err, COLLNET_EINVAL, "there is no algorithm '%.40s'",
+			       out->algorithm);
 	}
 	if ((unsigned)out->permutation > COLLNET_PERM_EDGE_COLOUR) {
 		return cn_fail(err, COLLNET_EINVAL, "permutation %d is none of collnet_permutation",
@@ -255,7 +260,8 @@ static int settle_coll(struct collnet_team *t, const struct collnet_coll_options
 	}
 	if (out->window > 65535 && out->window != COLLNET_WINDOW_OFF) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "a window of %u frames: 1 to 65535, COLLNET_WINDOW_AUTO or _OFF are possible",
+			       "a window of %u frames: 1 to 65535, COLLNET_WINDOW_AUTO or _OFF are "
+			       "possible",
 			       out->window);
 	}
 	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX) {

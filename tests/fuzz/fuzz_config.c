@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(err.code == COLLNET_ETOPO && strncmp(err.text, "input:", 6) == 0);
 	}
 	/* What was read before a wrong line is as sound as the rest. */
-	check(ends(c.interface, 16) && ends(c.link, sizeof(c.link)) && ends(c.node, sizeof(c.node)));
+	check(ends(c.interface, 16) && ends(c.link, sizeof(c.link)) &&
+	      ends(c.node, sizeof(c.node)));
 	check(ends(c.topology, sizeof(c.topology)) && ends(c.socket, sizeof(c.socket)));
 	check(ends(c.user, sizeof(c.user)) && ends(c.group, sizeof(c.group)));
 	check(c.node[0] == '\0' || cn_valid_name(c.node));

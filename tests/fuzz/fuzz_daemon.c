@@ -28,7 +28,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define CLIENTS 2
+#define CLIENTS	     2
 #define REGION_BYTES 65536u
 
 struct world {
@@ -133,7 +133,9 @@ static struct cn_msg_place place(struct world *w)
 /* A message that is right in itself, if its arguments are. */
 static void build(struct world *w, union cn_msg *m)
 {
-	static const char *const algorithms[] = { "", "shuffle", "pairwise", "linear", "ring", "x" };
+	static const char *const algorithms[] = {
+		"", "shuffle", "pairwise", "linear", "ring", "x"
+	};
 
 	memset(m, 0, sizeof(*m));
 	m->head.type = byte(w) % (CN_MSG_LAST_REQUEST + 2u);
@@ -164,7 +166,8 @@ static void build(struct world *w, union cn_msg *m)
 		m->coll.team = byte(w) % CN_MSG_TEAMS;
 		m->coll.op = 1 + byte(w) % 3u;
 		m->coll.bytes = m->coll.op == 3 ? 0 : byte(w) * 97u;
-		snprintf(m->coll.algorithm, sizeof(m->coll.algorithm), "%s", algorithms[byte(w) % 6]);
+		snprintf(m->coll.algorithm, sizeof(m->coll.algorithm), "%s",
+			 algorithms[byte(w) % 6]);
 		m->coll.permutation = byte(w) % 4u;
 		m->coll.contention_aware = 1;
 		m->coll.timeout_ms = 1 + byte(w);
@@ -228,9 +231,8 @@ static void step_region(struct world *w, int i)
 	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	check(fd >= 0 && ftruncate(fd, kind == 1 ? REGION_BYTES / 2 : REGION_BYTES) == 0);
-	check(kind == 2 ||
-	      fcntl(fd, F_ADD_SEALS,
-		    F_SEAL_GROW | F_SEAL_SEAL | (kind == 3 ? 0 : F_SEAL_SHRINK)) == 0);
+	check(kind == 2 || fcntl(fd, F_ADD_SEALS,
+				 F_SEAL_GROW | F_SEAL_SEAL | (kind == 3 ? 0 : F_SEAL_SHRINK)) == 0);
 	if (kind == 4) {
 		m.bytes += 4096;
 	}

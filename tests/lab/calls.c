@@ -16,20 +16,20 @@ static collnet_t *c;
 static collnet_team_t *t;
 static uint32_t rank, ranks;
 
-#define CHECK(what)                                                                              \
-	do {                                                                                     \
-		if (!(what)) {                                                                   \
-			fprintf(stderr, "calls: rank %u, line %d: %s (last error: %s)\n", rank,  \
-				__LINE__, #what, collnet_error(c));                              \
-			exit(1);                                                                 \
-		}                                                                                \
+#define CHECK(what)                                                                                \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			fprintf(stderr, "calls: rank %u, line %d: %s (last error: %s)\n", rank,    \
+				__LINE__, #what, collnet_error(c));                                \
+			exit(1);                                                                   \
+		}                                                                                  \
 	} while (0)
 
 /* A call that fails with this status and a sentence that has the word. */
-#define REFUSED(status, word, call)                                                       \
-	do {                                                                              \
-		CHECK((call) == (status));                                                \
-		CHECK(strstr(collnet_error(c), (word)) != NULL);                          \
+#define REFUSED(status, word, call)                                                                \
+	do {                                                                                       \
+		CHECK((call) == (status));                                                         \
+		CHECK(strstr(collnet_error(c), (word)) != NULL);                                   \
 	} while (0)
 
 /* Byte k of the block from rank a to rank b of round r. */
@@ -345,7 +345,8 @@ static void away(void)
 
 int main(int argc, char **argv)
 {
-	if (collnet_open(NULL, &c) != COLLNET_OK || collnet_team_create(c, NULL, &t) != COLLNET_OK) {
+	if (collnet_open(NULL, &c) != COLLNET_OK ||
+	    collnet_team_create(c, NULL, &t) != COLLNET_OK) {
 		fprintf(stderr, "calls: %s\n", collnet_error(c));
 		return 1;
 	}

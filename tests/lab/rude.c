@@ -338,11 +338,11 @@ int main(int argc, char **argv)
 		wrong_length();
 		empty();
 		behave();
-		places(6, 0, 100);		     /* no such region */
-		places(0, 4000, 100);		     /* beyond its end */
+		places(6, 0, 100);    /* no such region */
+		places(0, 4000, 100); /* beyond its end */
 		places(0, UINT64_C(1) << 34, 100);
-		places(0, 1, COLLNET_BLOCK_MAX);     /* longer than it */
-		places(0, 50, 100);		     /* over what is sent */
+		places(0, 1, COLLNET_BLOCK_MAX); /* longer than it */
+		places(0, 50, 100);		 /* over what is sent */
 		descriptors(0);
 		descriptors(1);
 		deaf();

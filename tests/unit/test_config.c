@@ -117,7 +117,8 @@ static void read__no_such_file(void **state)
 	assert_memory_equal(err.text, "/nonexistent/c: ", 16);
 }
 
-#define ARGS(c, err, ...) run((c), (err), (char *[]){ (char *)(uintptr_t)"collnetd", __VA_ARGS__, NULL })
+#define ARGS(c, err, ...)                                                                          \
+	run((c), (err), (char *[]){ (char *)(uintptr_t) "collnetd", __VA_ARGS__, NULL })
 #define A(s) ((char *)(uintptr_t)(s))
 
 static int run(struct cn_config *c, struct cn_err *err, char **argv)
@@ -141,7 +142,8 @@ static void args__as_the_lab_calls_it(void **state)
 	(void)state;
 	assert_int_equal(ARGS(&c, NULL, A("--foreground"), A("--interface"), A("eth0"), A("--node"),
 			      A("h3"), A("--topology"), A("/t"), A("--socket"), A("/s"),
-			      A("--cluster"), A("9"), A("--user"), A("none"), A("--ready-fd"), A("4")),
+			      A("--cluster"), A("9"), A("--user"), A("none"), A("--ready-fd"),
+			      A("4")),
 			 COLLNET_OK);
 	assert_string_equal(c.interface, "eth0");
 	assert_string_equal(c.node, "h3");

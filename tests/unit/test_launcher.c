@@ -118,11 +118,12 @@ static void place_from__long_names_are_cut(void **state)
 
 	(void)state;
 	assert_int_equal(
-		cn_place_from(lookup,
-			      ENV("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=1",
-				  "PMIX_NAMESPACE=0123456789012345678901234567890123456789012345678901234"
-				  "567890123456789012345678901234567890"),
-			      &p, NULL),
+		cn_place_from(
+			lookup,
+			ENV("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=1",
+			    "PMIX_NAMESPACE=0123456789012345678901234567890123456789012345678901234"
+			    "567890123456789012345678901234567890"),
+			&p, NULL),
 		COLLNET_OK);
 	assert_int_equal(strlen(p.job), COLLNET_NAME_MAX);
 	assert_true(cn_valid_name(p.job));
@@ -168,10 +169,10 @@ static void options_from__everything(void **state)
 static void options_from__wrong_values_are_named(void **state)
 {
 	static const char *const bad[] = {
-		"COLLNET_MODE=fast",	 "COLLNET_CLUSTER=65536",  "COLLNET_CLUSTER=-1",
-		"COLLNET_ETHERTYPE=5",	 "COLLNET_ETHERTYPE=0x5",  "COLLNET_ETHERTYPE=0x188b5",
-		"COLLNET_ETHERTYPE=0x",	 "COLLNET_ETHERTYPE=0x8g", "COLLNET_TIMEOUT=0",
-		"COLLNET_TIMEOUT=soon",	 "COLLNET_SPIN=2",	   "COLLNET_TIMEOUT=86400001",
+		"COLLNET_MODE=fast",	"COLLNET_CLUSTER=65536",  "COLLNET_CLUSTER=-1",
+		"COLLNET_ETHERTYPE=5",	"COLLNET_ETHERTYPE=0x5",  "COLLNET_ETHERTYPE=0x188b5",
+		"COLLNET_ETHERTYPE=0x", "COLLNET_ETHERTYPE=0x8g", "COLLNET_TIMEOUT=0",
+		"COLLNET_TIMEOUT=soon", "COLLNET_SPIN=2",	  "COLLNET_TIMEOUT=86400001",
 	};
 
 	(void)state;
@@ -180,8 +181,9 @@ static void options_from__wrong_values_are_named(void **state)
 		struct cn_err err = { .code = 0 };
 		size_t n = strcspn(bad[i], "=");
 
-		assert_int_equal(cn_options_from(lookup, ENV(bad[i], "COLLNET_NODE=kept"), &o, &err),
-				 COLLNET_EINVAL);
+		assert_int_equal(
+			cn_options_from(lookup, ENV(bad[i], "COLLNET_NODE=kept"), &o, &err),
+			COLLNET_EINVAL);
 		assert_memory_equal(err.text, bad[i], n);
 		assert_non_null(strstr(err.text, bad[i] + n + 1));
 		assert_string_equal(o.node, "kept");

@@ -65,8 +65,8 @@ static bool ok(const union cn_msg *m)
 	return cn_msg_check(m, cn_msg_size(m->head.type), from_daemon(m->head.type)) == NULL;
 }
 
-#define FOR_EACH_TYPE(type)                                                 \
-	for (uint32_t type = CN_MSG_HELLO; type <= CN_MSG_LAST_ANSWER;      \
+#define FOR_EACH_TYPE(type)                                                                        \
+	for (uint32_t type = CN_MSG_HELLO; type <= CN_MSG_LAST_ANSWER;                             \
 	     type = type == CN_MSG_LAST_REQUEST ? CN_MSG_WELCOME : type + 1)
 
 static void check__exact_length_and_side(void **state)
@@ -93,8 +93,12 @@ static void check__exact_length_and_side(void **state)
 
 static void check__types_that_are_none(void **state)
 {
-	static const uint32_t types[] = { 0, CN_MSG_LAST_REQUEST + 1, CN_MSG_WELCOME - 1,
-					  CN_MSG_LAST_ANSWER + 1, UINT32_MAX, 0x80000000u };
+	static const uint32_t types[] = { 0,
+					  CN_MSG_LAST_REQUEST + 1,
+					  CN_MSG_WELCOME - 1,
+					  CN_MSG_LAST_ANSWER + 1,
+					  UINT32_MAX,
+					  0x80000000u };
 	static union cn_msg m;
 
 	(void)state;
@@ -109,11 +113,11 @@ static void check__types_that_are_none(void **state)
 }
 
 /* Sets a field to a value, expects the verdict. */
-#define VERDICT(type, field, value, good)          \
-	do {                                       \
-		make(&m, type);                    \
-		m.field = (value);                 \
-		assert_int_equal(ok(&m), (good));  \
+#define VERDICT(type, field, value, good)                                                          \
+	do {                                                                                       \
+		make(&m, type);                                                                    \
+		m.field = (value);                                                                 \
+		assert_int_equal(ok(&m), (good));                                                  \
 	} while (0)
 
 static void check__requests_within_bounds(void **state)
@@ -322,9 +326,9 @@ static void check_buffers__nothing_and_too_much(void **state)
 	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, NULL, 1, 0, 4, NULL), COLLNET_EINVAL);
 	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, end, 16, 0, 4, NULL), COLLNET_EINVAL);
 	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, end, b, 16, 0, 4, NULL), COLLNET_EINVAL);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b, (uint64_t)COLLNET_BLOCK_MAX + 1, 0,
-					  4, NULL),
-			 COLLNET_EINVAL);
+	assert_int_equal(
+		cn_check_buffers(CN_OP_ALLTOALL, b, b, (uint64_t)COLLNET_BLOCK_MAX + 1, 0, 4, NULL),
+		COLLNET_EINVAL);
 }
 
 int main(void)

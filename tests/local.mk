@@ -43,6 +43,7 @@ tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
 
 # Programs that lab tests run on hosts.
 lab_programs = \
+	tests/lab/api \
 	tests/lab/calls \
 	tests/lab/frames \
 	tests/lab/rude

@@ -21,16 +21,20 @@
 
 #include "client/station.h"
 
-#define KEEP_ALIVE_MS 25
+#define KEEP_ALIVE_MS	 25
 #define KEEP_ALIVE_TURNS 16
-#define SPIN_ALONE (20 * CN_US)
-#define LINGER (200 * CN_MS)  /* for goodbyes at the end */
-#define SETTLE (2000 * CN_MS) /* for the last frames to arrive: as long as a peer may be silent */
+#define SPIN_ALONE	 (20 * CN_US)
+/* A wait that lasts less is spent looking, where the one before was as short: frames then come in a
+ * stream, and falling asleep for each would make the processor the limit. */
+#define WORTH_A_SLEEP (60 * CN_US)
+#define LINGER		 (200 * CN_MS) /* for goodbyes at the end */
+#define SETTLE (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
 
 struct direct {
 	struct cn_station station;
 	bool spin;
 	cn_time idle_since; /* spinning: when there was work last */
+	bool short_sleeps;  /* the last sleep was over so soon that it cost more than it saved */
 	bool threaded;
 	pthread_t thread;
 	int stop_fd; /* an eventfd: readable when the thread is to end; if threaded */
@@ -96,12 +100,14 @@ static void direct_progress(struct collnet *c, cn_time until)
 		return;
 	}
 	wake = cn_min_time(until, cn_driver_deadline(driver));
-	if (wake <= now) {
+	if (wake <= now || (d->short_sleeps && now - d->idle_since < WORTH_A_SLEEP)) {
 		return;
 	}
 	ts.tv_sec = (time_t)((wake - now) / 1000000000u);
 	ts.tv_nsec = (long)((wake - now) % 1000000000u);
 	ppoll(p, cn_driver_blocked(driver) ? 2 : 1, &ts, NULL);
+	d->idle_since = cn_now();
+	d->short_sleeps = d->idle_since - now < WORTH_A_SLEEP;
 }
 
 static void direct_give_up(struct collnet *c, const char *what)
@@ -309,8 +315,8 @@ static int direct_recv(struct collnet_endpoint *e, struct collnet_request *r, vo
 {
 	(void)timeout_ms;
 	r->done.fn = direct_done;
-	return cn_endpoint_recv(e->ep, cn_now(), data, capacity, r->deadline, &r->received, &r->done,
-				err);
+	return cn_endpoint_recv(e->ep, cn_now(), data, capacity, r->deadline, &r->received,
+				&r->done, err);
 }
 
 /* The engine has written to the caller's memory itself. */

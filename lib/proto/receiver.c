@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The Go-Back-N receiver: accepts the expected frame and no other, acknowledges on data going
- * back, after ack_every frames, after ack_delay, or at once when asked.
+ * back, after cn_ack_every() frames, after ack_delay, or at once when asked.
  */
 #include "proto/peer.h"
 #include "proto/serial.h"
-
-/* Frames accepted without an acknowledgement; keeps them below 1 % of a one-way stream's bytes. */
-static const uint32_t ack_every = 16;
 
 void cn_receiver_acked(struct cn_peer *p)
 {
@@ -75,7 +72,7 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 	n->data_last = n->now;
 	n->stats.data_received++;
 	r->unacked++;
-	if ((w->flags & CN_FLAG_ASK) != 0 || r->unacked >= ack_every) {
+	if ((w->flags & CN_FLAG_ASK) != 0 || r->unacked >= cn_ack_every(n)) {
 		ack_now(p);
 	} else if (r->ack_at == CN_NEVER) {
 		r->ack_at = n->now + n->config.ack_delay * (r->reply_soon ? 2 : 1);

@@ -52,7 +52,7 @@ uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 		.flags = tx->flags & (CN_FLAG_ASK | CN_FLAG_FIRST | CN_FLAG_LAST), .owned = owned,
 	};
 	/* The window closes behind this frame, or is half full: only an answer opens it again. */
-	if (flight >= t->cwnd || (t->cwnd < 32 && flight == (t->cwnd + 1) / 2)) {
+	if (flight >= t->cwnd || (t->cwnd < 2 * cn_ack_every(p->node) && flight == (t->cwnd + 1) / 2)) {
 		s->flags |= CN_FLAG_ASK;
 	}
 	if (t->rto_at == CN_NEVER) {

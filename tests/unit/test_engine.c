@@ -29,6 +29,10 @@ struct waiter {
 	cn_time at;
 	char text[CN_ERR_TEXT];
 	struct world *world;
+	/* An operation's buffers: the moment it is done they are the caller's again, and he spoils
+	 * them, so that a frame that still points into them is seen. What had come is kept. */
+	uint8_t *send, *recv, *got;
+	size_t sent, received;
 };
 
 struct rank {
@@ -57,10 +61,18 @@ static void done(struct cn_done *d, int status, const char *text)
 	w->status = status;
 	w->at = w->world->now;
 	snprintf(w->text, sizeof(w->text), "%s", text);
+	if (status == COLLNET_OK && w->recv != NULL) {
+		w->got = malloc(w->received + 1);
+		assert_non_null(w->got);
+		memcpy(w->got, w->recv, w->received + 1);
+		memset(w->send, 0xee, w->sent);
+		memset(w->recv, 0xee, w->received);
+	}
 }
 
 static struct cn_done *begin_wait(struct world *w, struct waiter *x)
 {
+	free(x->got);
 	memset(x, 0, sizeof(*x));
 	x->done.fn = done;
 	x->world = w;
@@ -126,7 +138,8 @@ static void free_buffers(struct rank *r)
 	for (int k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
 		free(r->send[k]);
 		free(r->recv[k]);
-		r->send[k] = r->recv[k] = NULL;
+		free(r->op[k].got);
+		r->send[k] = r->recv[k] = r->op[k].got = NULL;
 	}
 }
 
@@ -288,7 +301,12 @@ static int post(struct world *w, uint32_t rank, int k, const struct cn_coll_args
 	}
 	a.send = n > 0 ? r->send[k] : NULL;
 	a.recv = like->op == CN_OP_BARRIER ? NULL : r->recv[k];
-	return cn_coll_post(r->member, w->now, &a, begin_wait(w, &r->op[k]), err);
+	begin_wait(w, &r->op[k]);
+	r->op[k].send = r->send[k];
+	r->op[k].sent = n;
+	r->op[k].recv = r->recv[k];
+	r->op[k].received = cn_coll_recv_bytes(like->op, b, w->ranks);
+	return cn_coll_post(r->member, w->now, &a, &r->op[k].done, err);
 }
 
 static void check(const struct world *w, uint32_t rank, int k, const struct cn_coll_args *a)
@@ -303,17 +321,16 @@ static void check(const struct world *w, uint32_t rank, int k, const struct cn_c
 		uint32_t from = (uint32_t)(i / a->bytes);
 		uint32_t to = a->op == CN_OP_ALLTOALL ? rank : 0;
 
-		if (r->recv[k][i] != byte_of(w->number, from, to, i % a->bytes)) {
+		if (r->op[k].got[i] != byte_of(w->number, from, to, i % a->bytes)) {
 			fail_msg("%s of %llu bytes, %u ranks on %u nodes: rank %u, byte %llu of rank "
 				 "%u is wrong", a->algorithm, (unsigned long long)a->bytes, w->ranks,
 				 w->nodes, rank, (unsigned long long)(i % a->bytes), from);
 		}
 	}
-	assert_int_equal(r->recv[k][n], 0xcc);
+	assert_int_equal(r->op[k].got[n], 0xcc);
 }
 
-/* All ranks call, are told, and have the right bytes; buffers are spoilt as soon as it is allowed,
- * so that a frame sent again out of them would be seen. */
+/* All ranks call, are told, and have the right bytes. */
 static void collective(struct world *w, const struct cn_coll_args *a, cn_time within)
 {
 	cn_time limit = w->now + within;
@@ -335,10 +352,6 @@ static void collective(struct world *w, const struct cn_coll_args *a, cn_time wi
 				checked[r] = true;
 				left--;
 				check(w, r, 0, a);
-				memset(w->rank[r].send[0], 0xee,
-				       cn_coll_send_bytes(a->op, a->bytes, w->ranks));
-				memset(w->rank[r].recv[0], 0xee,
-				       cn_coll_recv_bytes(a->op, a->bytes, w->ranks));
 			}
 		}
 		if (!more && left > 0) {

@@ -16,7 +16,8 @@ void tool_set_verb(const char *verb)
 	current_verb = verb;
 }
 
-static void complain(const char *fmt, va_list ap, const char *tail)
+static void __attribute__((format(printf, 1, 0)))
+complain(const char *fmt, va_list ap, const char *tail)
 {
 	char line[1024];
 

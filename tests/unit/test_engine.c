@@ -887,7 +887,7 @@ static void engine__join_mistakes(void **state)
 {
 	struct world *w = world_new(2, NULL, NULL);
 	struct cn_member *m;
-	struct waiter x;
+	struct waiter x = {0};
 	struct cn_err err = {0};
 
 	(void)state;

@@ -370,7 +370,7 @@ static void say_how_to_use(const struct lab *lab)
 	       "  lab-on %s collnet status   what its daemon knows\n"
 	       "  lab-daemon %s              starts its daemon again after a kill\n"
 	       "  tc -s qdisc                the switches' ports (this shell is among the switches)\n"
-	       "  %s              topology, logs, process ids\n",
+	       "  %s           topology, logs, process ids\n",
 	       lab->nhosts, first, lab->hosts[lab->nhosts - 1].name, first, first, first, first,
 	       LAB_DIR);
 }
@@ -427,7 +427,9 @@ static int bring_to_life(struct run *run, struct cn_err *err)
 		if (run->polls == NULL) {
 			return cn_fail(err, COLLNET_ENOMEM, "no memory");
 		}
-		say_how_to_use(lab);
+		if (lab->o->command == NULL || lab->o->command[0] == NULL) {
+			say_how_to_use(lab);
+		}
 		rc = lab_start_shell(lab, &run->shell, err);
 		run->running = rc == COLLNET_OK ? 1 : 0;
 	}

@@ -26,8 +26,12 @@
 static const char lab_on[] =
 	"#!/bin/sh\n"
 	"# lab-on HOST COMMAND...: runs COMMAND on HOST\n"
-	"if [ $# -lt 2 ] || [ ! -r " LAB_DIR "/\"$1\".env ]; then\n"
+	"if [ $# -lt 2 ]; then\n"
 	"	echo \"usage: lab-on HOST COMMAND...\" >&2\n"
+	"	exit 2\n"
+	"fi\n"
+	"if [ ! -r " LAB_DIR "/\"$1\".env ]; then\n"
+	"	echo \"lab-on: there is no host '$1' in this lab\" >&2\n"
 	"	exit 2\n"
 	"fi\n"
 	". " LAB_DIR "/\"$1\".env\n"
@@ -35,13 +39,26 @@ static const char lab_on[] =
 	"shift\n"
 	"exec nsenter --net=/run/netns/\"$host\" --uts=" LAB_DIR "/uts/\"$host\" -- \"$@\"\n";
 
-/* lab-daemon HOST: starts the daemon of HOST again and returns when it is ready. */
+/*
+ * lab-daemon HOST: starts the daemon of HOST again and returns when it is ready. It waits for a
+ * killed one to be gone; one that is alive keeps its pid file.
+ */
 static const char lab_daemon[] =
 	"#!/bin/sh\n"
 	"# lab-daemon HOST: starts HOST's collnetd, returns when it is ready\n"
-	"if [ $# -ne 1 ] || [ ! -r " LAB_DIR "/\"$1\".daemon.cmd ]; then\n"
+	"if [ $# -ne 1 ]; then\n"
 	"	echo \"usage: lab-daemon HOST\" >&2\n"
 	"	exit 2\n"
+	"fi\n"
+	"if [ ! -r " LAB_DIR "/\"$1\".daemon.cmd ]; then\n"
+	"	echo \"lab-daemon: there is no daemon for a host '$1' in this lab\" >&2\n"
+	"	exit 2\n"
+	"fi\n"
+	"# a killed one may need a moment to end\n"
+	"if read -r old <" LAB_DIR "/\"$1\".daemon.pid &&\n"
+	"	! timeout 2 tail --pid=\"$old\" -s 0.02 -f /dev/null; then\n"
+	"	echo \"lab-daemon: the daemon of $1 runs still, process $old: kill it first\" >&2\n"
+	"	exit 1\n"
 	"fi\n"
 	"fifo=" LAB_DIR "/ready.$$\n"
 	"mkfifo \"$fifo\" || exit 1\n"
@@ -50,7 +67,8 @@ static const char lab_daemon[] =
 	"read -r line <\"$fifo\"\n"
 	"rm -f \"$fifo\"\n"
 	"if [ \"$line\" != READY ]; then\n"
-	"	echo \"lab-daemon: the daemon of $1 did not start\" >&2\n"
+	"	echo \"lab-daemon: the daemon of $1 did not start; its log ends:\" >&2\n"
+	"	tail -n 1 " LAB_DIR "/logs/\"$1\".log >&2\n"
 	"	exit 1\n"
 	"fi\n";
 

@@ -301,7 +301,7 @@ int cn_config_read(struct cn_config *c, const char *path, struct cn_err *err)
 	int rc;
 
 	if (text == NULL || f == NULL) {
-		rc = cn_fail(err, COLLNET_ETOPO, "%s: %s", path,
+		rc = cn_fail(err, COLLNET_ETOPO, "cannot read the configuration %s: %s", path,
 			     f == NULL ? strerror(errno) : "no memory");
 	} else {
 		n = fread(text, 1, FILE_MAX + 1, f);

@@ -130,7 +130,13 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 		m->peer = p;
 		cn_peer_set_user(p, m);
 	}
-	cn_log(COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
+	if (strcmp(cn_peer_name(p), cn_node_config(e->node)->name) == 0) {
+		cn_log(COLLNET_LOG_WARNING,
+		       "another node is called %s too: give every node a name of its own by --node",
+		       cn_peer_name(p));
+	} else {
+		cn_log(COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
+	}
 	cn_meeting_peer_up(e, p);
 }
 

@@ -534,8 +534,8 @@ static void join_timeout(struct cn_team *t, cn_time now)
 	n = list_missing(t, t->seen, missing, sizeof(missing));
 	if (n > 0) {
 		cn_team_fail(t, now, false, COLLNET_ETIMEOUT,
-			     "job %s: %u of %u ranks missing at the deadline: %s", t->job, n,
-			     t->ranks, missing);
+			     "job %s: %u of %u ranks missing at the deadline: %s; start them, or see "
+			     "whether collnet status shows their nodes", t->job, n, t->ranks, missing);
 		return;
 	}
 	n = list_missing(t, t->present, missing, sizeof(missing));

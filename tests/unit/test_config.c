@@ -114,7 +114,7 @@ static void read__no_such_file(void **state)
 	(void)state;
 	cn_config_init(&c);
 	assert_int_equal(cn_config_read(&c, "/nonexistent/c", &err), COLLNET_ETOPO);
-	assert_memory_equal(err.text, "/nonexistent/c: ", 16);
+	assert_non_null(strstr(err.text, "configuration /nonexistent/c: "));
 }
 
 #define ARGS(c, err, ...)                                                                          \

@@ -132,7 +132,8 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 		if (p->state != CN_PEER_UP && cn_peer_up(p) != COLLNET_OK) {
 			cn_log(COLLNET_LOG_ERROR, "no memory for node %s", p->name);
 		}
-	} else if (p->state != CN_PEER_UP || (w->flags & CN_FLAG_WANT) != 0) {
+	} else if (p->state != CN_PEER_UP || ((w->flags & CN_FLAG_WANT) != 0 && !p->proven)) {
+		/* One whose frames come knows us: all answers at once can be too many for its port. */
 		cn_hello_ask(p, p->state != CN_PEER_UP);
 	}
 }

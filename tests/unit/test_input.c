@@ -248,6 +248,34 @@ static void input__foreign_goodbye(void **state)
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
 }
 
+/* Who asks everybody is answered by those that it may not know: not by all that it talks to. */
+static void input__broadcast_hello_that_wants(void **state)
+{
+	struct cn_peer *a = pair_peer(p, 0, 1);
+	struct cn_hello h = {.mtu = 1500, .name = "b"};
+	uint8_t body[CN_HELLO_MAX];
+	struct cn_frame out;
+	size_t len;
+
+	(void)state;
+	pair_run(p, 50 * CN_MS); /* hellos have their distance */
+	h.epoch = a->epoch;
+	len = cn_hello_put(body, &h);
+	for (int knows = 0; knows < 2; knows++) {
+		a->proven = knows;
+		from_b(CN_TYPE_HELLO, CN_FLAG_WANT, 0, 0, (uint16_t)len);
+		memset(frame, 0xff, 6);
+		memcpy(frame + CN_HEAD, body, len);
+		assert_counts(0, 0, 0, 1);
+		assert_int_equal(cn_node_output(p->nodes[0].node, p->now, &out), !knows);
+		if (!knows) {
+			assert_int_equal(out.head[CN_ETH_HEADER + 3], CN_FLAG_UNICAST);
+		}
+		pair_run(p, 30 * CN_MS);
+		assert_true(pair_is_up(p, 0, 1));
+	}
+}
+
 /* After a goodbye of our own nothing is heard. */
 static void input__after_our_goodbye(void **state)
 {
@@ -282,6 +310,7 @@ int main(void)
 		TEST(input__any_sequence_number),
 		TEST(input__bad_hellos),
 		TEST(input__foreign_goodbye),
+		TEST(input__broadcast_hello_that_wants),
 		TEST(input__after_our_goodbye),
 	};
 

@@ -125,7 +125,9 @@ static void window_text(const struct bench_result *r, char out[TOOL_TEXT])
 
 static void header(const struct bench *b, const struct bench_result *r)
 {
-	printf("%s, %u ranks on %u nodes\n", bench_op_name(r->op), b->ranks, b->place.nodes);
+	printf("%s, %u rank%s on %u node%s%s\n", bench_op_name(r->op), b->ranks,
+	       b->ranks == 1 ? "" : "s", b->place.nodes, b->place.nodes == 1 ? "" : "s",
+	       b->ranks == 1 ? " (for more, start one process a rank: see collnet(7))" : "");
 	switch (r->op) {
 	case BENCH_PINGPONG:
 		printf("%10s %7s %10s %10s %10s %10s %7s %10s %6s\n", "size", "trips", "min us",

@@ -220,7 +220,8 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 		}
 		if (e == EACCES || e == EPERM) {
 			return cn_fail(err, COLLNET_EPERM,
-				       "no permission to use collnetd's socket %s", path);
+				       "no permission to use collnetd's socket %s: join the group that "
+				       "it belongs to, or see socket-mode in collnetd.conf(5)", path);
 		}
 		if (e == EAGAIN) {
 			return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not answer",

@@ -68,11 +68,34 @@ int cn_link_refused(const char *interface, const char *what, int e, struct cn_er
 }
 
 /* The configuration with its defaults filled in. */
+/* Protocols that every machine speaks: their frames must never be taken for ours. */
+static const char *owner_of(uint16_t ethertype)
+{
+	switch (ethertype) {
+	case 0x0800:
+		return "IPv4";
+	case 0x0806:
+		return "ARP";
+	case 0x8100:
+		return "VLAN tags";
+	case 0x86dd:
+		return "IPv6";
+	case 0x88cc:
+		return "LLDP";
+	default:
+		return NULL;
+	}
+}
+
 static int complete_config(struct cn_link_config *c, uint32_t mtu, struct cn_err *err)
 {
 	if (c->ethertype < ETHERTYPE_MIN) {
 		return cn_fail(err, COLLNET_EINVAL, "0x%04x is not an EtherType: choose one from "
 			       "0x0600 up, such as 0x88b5", c->ethertype);
+	}
+	if (owner_of(c->ethertype) != NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "EtherType 0x%04x belongs to %s: choose a free one, "
+			       "such as 0x88b5", c->ethertype, owner_of(c->ethertype));
 	}
 	if (c->ring_frames > RING_FRAMES_MAX || c->queue_frames > QUEUE_FRAMES_MAX) {
 		return cn_fail(err, COLLNET_EINVAL, "a receive ring of %u and a send queue of %u "

@@ -580,6 +580,9 @@ static void open__bad_configuration(void **state)
 	c.ethertype = 1500;
 	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "0x05dc is not an EtherType"));
+	c.ethertype = 0x0800;
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "0x0800 belongs to IPv4"));
 	c.ethertype = ETHERTYPE;
 	c.ring_frames = 65537;
 	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);

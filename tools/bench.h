@@ -66,6 +66,7 @@ struct bench_result {
 	uint64_t window_peak;
 	uint64_t bytes, iterations;
 	struct bench_times ns;
+	double slowest_ns; /* collectives: median of the slowest ranks' times */
 	double limit_us, bandwidth; /* Mbit/s in or out of the busiest node */
 	uint64_t frames_sent, frames_resent, ring_drops, rss_bytes;
 	double ack_bytes_share, cpu_s_per_gib;

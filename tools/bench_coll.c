@@ -4,7 +4,10 @@
  *
  * With several algorithms the iterations of a size are cut into up to ten rounds, and in each
  * round every algorithm has its share, so that they see the same weather. Times stay on their
- * rank until all is measured; then they are gathered, and an iteration's time is its longest.
+ * rank until all is measured; then they are gathered. An iteration's time is the mean of its ranks':
+ * ranks that run iterations back to back overlap, one still in iteration i when another is in i + 1
+ * already, and only means add up to the time that all took. The slowest rank's time is reported
+ * beside it.
  *
  * With --verify every byte of every iteration is checked, and yet no checking comes between two
  * iterations: a batch of them, each with buffers of its own, is filled, run back to back, and then
@@ -27,7 +30,7 @@
 struct contest {
 	const struct cn_algorithm *row;
 	struct collnet_coll_options how;
-	uint64_t *ns; /* [iterations] */
+	uint64_t *ns, *slowest; /* [iterations] */
 	uint64_t counters[BENCH_COUNTERS];
 	bool wrong; /* reported already */
 };
@@ -219,8 +222,8 @@ static int measure(struct coll *k, struct contest *t, uint32_t from, uint32_t to
 	return rc;
 }
 
-/* ns[i] becomes the longest of all ranks' iteration i. */
-static int gather_times(struct coll *k, uint64_t *ns)
+/* ns[i] becomes the mean of all ranks' iteration i, slowest[i] the longest of them. */
+static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 {
 	size_t ranks = k->b->ranks, n, r, i;
 	uint64_t *all = malloc(ranks * GATHER * sizeof(*all));
@@ -233,12 +236,15 @@ static int gather_times(struct coll *k, uint64_t *ns)
 	for (at = 0; at < k->iterations && rc == TOOL_OK; at += (uint32_t)n) {
 		n = k->iterations - at < GATHER ? k->iterations - at : GATHER;
 		rc = bench_gather(k->b, ns + at, n, all);
-		for (r = 0; rc == TOOL_OK && r < ranks; r++) {
-			for (i = 0; i < n; i++) {
-				if (all[r * n + i] > ns[at + i]) {
-					ns[at + i] = all[r * n + i];
-				}
+		for (i = 0; rc == TOOL_OK && i < n; i++) {
+			uint64_t sum = 0, most = 0;
+
+			for (r = 0; r < ranks; r++) {
+				sum += all[r * n + i];
+				most = all[r * n + i] > most ? all[r * n + i] : most;
 			}
+			ns[at + i] = sum / ranks;
+			slowest[at + i] = most;
 		}
 	}
 	free(all);
@@ -310,7 +316,7 @@ static int finish(struct coll *k, struct contest *t)
 	bool verified;
 	int rc;
 
-	rc = gather_times(k, t->ns);
+	rc = gather_times(k, t->ns, t->slowest);
 	if (rc == TOOL_OK) {
 		rc = bench_count_gather(b, t->counters, total);
 	}
@@ -324,6 +330,7 @@ static int finish(struct coll *k, struct contest *t)
 	r.window = window_of(b, t->row);
 	r.iterations = k->iterations;
 	r.ns = bench_summary(t->ns, k->iterations);
+	r.slowest_ns = bench_summary(t->slowest, k->iterations).median;
 	r.limit_us = k->limit_us;
 	r.bandwidth = bench_node_bytes(b->o->op, &b->place, k->bytes) * 8 / (r.ns.median / 1e3);
 	bench_count_report(total,
@@ -396,7 +403,8 @@ static int prepare(struct coll *k)
 		t->how.window = o->window;
 		t->how.timeout_ms = bench_timeout(k->b);
 		t->ns = calloc(k->iterations, sizeof(*t->ns));
-		if (t->ns == NULL) {
+		t->slowest = calloc(k->iterations, sizeof(*t->slowest));
+		if (t->ns == NULL || t->slowest == NULL) {
 			return bench_fail(k->b, COLLNET_ENOMEM, "no memory for %u times",
 					  k->iterations);
 		}
@@ -410,6 +418,7 @@ static void cleanup(struct coll *k)
 
 	for (i = 0; i < BENCH_ALGORITHMS_MAX; i++) {
 		free(k->contests[i].ns);
+		free(k->contests[i].slowest);
 	}
 }
 

@@ -77,7 +77,7 @@ static const char help_text[] =
 	"  --timeout SECONDS     deadline of every call (default: 30 and what the wire needs)\n"
 	"  --seed N              of the checked bytes (1)\n"
 	"\n"
-	"The time of an iteration is the longest of its ranks, each from its call to its return;\n"
+	"The time of an iteration is the mean of its ranks', each from its call to its return;\n"
 	"printed are the smallest, the median and the 99th percentile. The limit is the time that\n"
 	"the payload alone needs on the busiest link. Frames and processor time are those of all\n"
 	"nodes, the barriers between batches included.\n"

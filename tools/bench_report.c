@@ -20,7 +20,7 @@ void bench_result_init(struct bench_result *r, const struct bench *b, uint64_t b
 	r->window = COLLNET_WINDOW_OFF;
 	r->ns = r->bare_ns = none;
 	r->limit_us = r->bandwidth = r->ack_bytes_share = r->cpu_s_per_gib = NAN;
-	r->frames_per_s = r->bare_frames_per_s = r->bare_ratio = NAN;
+	r->frames_per_s = r->bare_frames_per_s = r->bare_ratio = r->slowest_ns = NAN;
 }
 
 static double efficiency(const struct bench_result *r)
@@ -81,6 +81,9 @@ static bool report_json(const struct bench *b, const struct bench_result *r)
 	json_double(&j, "bandwidth_mbit_per_node", r->bandwidth, 3);
 	json_uint(&j, "ring_drops", r->ring_drops);
 	json_uint(&j, b->direct ? "transport_rss_bytes" : "daemon_rss_bytes", r->rss_bytes);
+	if (isfinite(r->slowest_ns)) {
+		json_double(&j, "slowest_rank_us", r->slowest_ns / 1e3, 3);
+	}
 	if (r->op == BENCH_PINGPONG) {
 		json_double(&j, "half_us", r->ns.median / 2e3, 3);
 		times(&j, "bare_time_us", &r->bare_ns);

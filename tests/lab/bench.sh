@@ -45,7 +45,7 @@ common="op algorithm permutation contention_aware window window_peak ranks nodes
 bench 0 --shape 2x2 -- alltoall --sizes 0,1,1476,1477,5k --algorithm all --iterations 4 --verify \
 	--json
 # shellcheck disable=SC2086
-fields $common daemon_rss_bytes
+fields $common daemon_rss_bytes slowest_rank_us
 [ "$(json verified out | sort | uniq -c | tr -s ' ')" = " 15 true" ] || fail "not all right"
 [ "$(json algorithm out | sort -u | tr '\n' ' ')" = "linear pairwise shuffle " ] ||
 	fail "not all algorithms"
@@ -76,7 +76,7 @@ bench 0 --shape 2x2 -- allgather --sizes 0,1,10k --iterations 3 --verify --json
 [ "$(json verified out | uniq -c | tr -s ' ')" = " 3 true" ] || fail "$(cat out)"
 bench 0 --shape 3 -- barrier --iterations 10 --json
 # shellcheck disable=SC2086
-fields $common daemon_rss_bytes
+fields $common daemon_rss_bytes slowest_rank_us
 [ "$(json iterations out)/$(json limit_us out)" = 10/null ] || fail "$(cat out)"
 
 # Messages, by daemons and without; a third rank waits; bare sockets beside.

@@ -31,7 +31,7 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	if (c->mtu < 576 || c->mtu > 65000) {
 		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
 	}
-	if (c->window < 2 || c->window > 1024 || c->max_peers < 1 || c->max_peers > 65535 ||
+	if (c->reorder > CN_HELD_MAX || c->window < 2 || c->window > 1024 || c->max_peers < 1 || c->max_peers > 65535 ||
 	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 || c->query_after == 0 ||
 	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {
 		return cn_fail(err, COLLNET_EINVAL, "a bound of the transport is out of range");
@@ -381,6 +381,9 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 		p->rx.ack_at = CN_NEVER;
 		p->ack_due = true;
 		cn_peer_ready(p);
+	}
+	if (p->rx.gap_at <= n->now) {
+		cn_receiver_gap(p);
 	}
 	if (p->tx.rto_at <= n->now) {
 		/* Unacknowledged frames are waiting too, even if no operation does. */

@@ -48,6 +48,7 @@ struct cn_node_config {
 	uint32_t window;     /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */
 	uint32_t max_peers;  /* 1 .. 65,535 */
 	uint32_t pool_frames;/* buffers for early frames, control and tails */
+	uint32_t reorder;    /* frames held that come before their turn, 0 (pure Go-Back-N) .. 8 */
 	uint32_t seq_bias;   /* tests: added to the first sequence number */
 	cn_time rto_min, rto_first, ack_delay, dead_after, hello_interval, query_after;
 };

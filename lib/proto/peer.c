@@ -95,7 +95,7 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 	memcpy(p->mac, mac, 6);
 	p->probe_at = p->query_at = CN_NEVER;
 	p->tx.rto_at = CN_NEVER;
-	p->rx.ack_at = CN_NEVER;
+	p->rx.ack_at = p->rx.gap_at = CN_NEVER;
 	p->timer.at = CN_NEVER;
 	p->timer.owner = p;
 	n->peers[n->npeers++] = p;
@@ -125,7 +125,8 @@ void cn_peer_reschedule(struct cn_peer *p)
 	cn_time at = CN_NEVER;
 
 	if (p->state == CN_PEER_UP) {
-		at = cn_min_time(p->tx.rto_at, cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
+		at = cn_min_time(p->rx.gap_at, p->tx.rto_at);
+		at = cn_min_time(at, cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
 	}
 	cn_heap_set(&p->node->timers, &p->timer, at);
 }
@@ -161,7 +162,7 @@ int cn_peer_up(struct cn_peer *p)
 	p->tx.rtt = (struct cn_rtt){0};
 	p->rx = (struct cn_receiver){
 		.expected = bias != 0 ? bias : (uint32_t)cn_mix64(p->session_in),
-		.ack_at = CN_NEVER,
+		.ack_at = CN_NEVER, .gap_at = CN_NEVER,
 	};
 	p->proven = false;
 	p->state = CN_PEER_UP;
@@ -184,6 +185,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	}
 	p->ack_due = p->nak_due = p->busy_due = p->probe_due = false;
 	cn_sender_drop_all(p);
+	cn_receiver_drop_all(p);
 	while (p->control_first != NULL) {
 		uint8_t *b = p->control_first;
 

@@ -43,12 +43,21 @@ struct cn_sender {
 	struct cn_rtt rtt;
 };
 
+/* A frame that came before its turn, in a buffer of the node's pool. */
+#define CN_HELD_MAX 8
+struct cn_held {
+	uint8_t *data; /* NULL: free */
+	struct cn_wire wire;
+};
+
 struct cn_receiver {
 	uint32_t expected;
 	uint32_t unacked;  /* accepted since the last acknowledgement */
 	cn_time ack_at;	   /* CN_NEVER: none owed */
 	bool in_gap;	   /* a negative acknowledgement was sent for `expected` */
 	uint32_t gap_last; /* last number seen beyond the gap */
+	cn_time gap_at;	   /* frames are held: when the gap counts as a loss; CN_NEVER: none are */
+	struct cn_held held[CN_HELD_MAX]; /* by number mod CN_HELD_MAX */
 	bool refused;	   /* the last frame was refused: no buffer */
 	bool reply_soon;   /* data will go back: cn_peer_reply_soon() */
 };
@@ -165,6 +174,8 @@ cn_time cn_sender_rto(const struct cn_peer *p);
 
 /* receiver.c */
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);
+void cn_receiver_gap(struct cn_peer *p); /* the held frames have waited long enough */
+void cn_receiver_drop_all(struct cn_peer *p);
 void cn_receiver_acked(struct cn_peer *p); /* an acknowledgement goes out now */
 
 /* input.c */

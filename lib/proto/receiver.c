@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The Go-Back-N receiver: accepts the expected frame and no other, acknowledges on data going
- * back, after cn_ack_every() frames, after ack_delay, or at once when asked.
+ * back, after cn_ack_every() frames, after ack_delay, or at once when asked. A few frames beyond the
+ * expected one are held where the configuration says so (`reorder`): frames that were overtaken on
+ * their way cost nothing, and after a loss less is sent again.
  */
+#include <string.h>
+
 #include "proto/peer.h"
 #include "proto/serial.h"
+
+/* A frame that was overtaken follows within this time; what does not is lost. */
+static const cn_time gap_patience = 5 * CN_MS;
 
 void cn_receiver_acked(struct cn_peer *p)
 {
@@ -19,24 +26,82 @@ static void ack_now(struct cn_peer *p)
 	cn_peer_ready(p);
 }
 
-/*
- * A frame beyond the expected one: something is lost. Say so once; and again when the numbers go
- * backwards, which shows that the sender went back and its first frame was lost once more.
- */
-static void take_early(struct cn_peer *p, uint32_t seq)
+static void nak_now(struct cn_peer *p)
 {
-	struct cn_receiver *r = &p->rx;
-
-	p->node->stats.gaps++;
-	if (!r->refused && (!r->in_gap || !cn_serial_before(r->gap_last, seq))) {
-		r->in_gap = true;
-		p->nak_due = true;
-		cn_peer_ready(p);
-	}
-	r->gap_last = seq;
+	p->rx.in_gap = true;
+	p->rx.gap_at = CN_NEVER;
+	p->nak_due = true;
+	cn_peer_ready(p);
 }
 
-void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
+static void let_go(struct cn_peer *p, struct cn_held *h)
+{
+	cn_pool_put(&p->node->pool, h->data);
+	h->data = NULL;
+}
+
+void cn_receiver_drop_all(struct cn_peer *p)
+{
+	for (int i = 0; i < CN_HELD_MAX; i++) {
+		if (p->rx.held[i].data != NULL) {
+			let_go(p, &p->rx.held[i]);
+		}
+	}
+	p->rx.gap_at = CN_NEVER;
+}
+
+/* Keeps a frame until those before it come. False: too far ahead, or no buffer. */
+static bool hold(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
+{
+	struct cn_held *h = &p->rx.held[w->seq % CN_HELD_MAX];
+
+	if (w->seq - p->rx.expected > p->node->config.reorder) {
+		return false;
+	}
+	if (h->data != NULL) {
+		return true; /* this very frame: others of the slot are out of reach */
+	}
+	h->data = cn_node_buffer_get(p->node);
+	if (h->data == NULL) {
+		return false;
+	}
+	h->wire = *w;
+	memcpy(h->data, payload, w->length);
+	return true;
+}
+
+/*
+ * A frame beyond the expected one: something is lost, or was overtaken. Where frames are held, a
+ * moment tells which. A loss is said once; and again when the numbers go backwards, which shows that
+ * the sender went back and its first frame was lost once more.
+ */
+static void take_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
+{
+	struct cn_receiver *r = &p->rx;
+	bool held = !r->refused && hold(p, w, payload);
+
+	p->node->stats.gaps++;
+	if (held && !r->in_gap) {
+		if (r->gap_at == CN_NEVER) {
+			r->gap_at = p->node->now + gap_patience;
+			cn_peer_reschedule(p);
+		}
+	} else if (!r->refused && (!r->in_gap || !cn_serial_before(r->gap_last, w->seq))) {
+		nak_now(p);
+	}
+	r->gap_last = w->seq;
+}
+
+void cn_receiver_gap(struct cn_peer *p)
+{
+	p->rx.gap_at = CN_NEVER;
+	if (!p->rx.refused) {
+		nak_now(p);
+	}
+}
+
+/* The expected frame, to whom it is for. False: it is refused, or the peer is gone. */
+static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
 	struct cn_receiver *r = &p->rx;
 	struct cn_node *n = p->node;
@@ -45,29 +110,20 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 		.len = w->length, .stream = w->stream, .payload = payload,
 	};
 
-	if (w->seq != r->expected) {
-		if (cn_serial_before(r->expected, w->seq)) {
-			take_early(p, w->seq);
-		} else {
-			n->stats.duplicates++;
-			ack_now(p); /* the acknowledgement may have been lost */
-		}
-		return;
-	}
 	if (!n->ops->deliver(n->ctx, n->now, p, &rx)) {
 		n->stats.busy++;
 		r->refused = true;
 		p->busy_due = true;
 		cn_peer_ready(p);
-		return;
+		return false;
 	}
 	if (p->state != CN_PEER_UP) {
-		return;
+		return false;
 	}
 	r->expected++;
 	r->in_gap = false;
 	r->refused = false;
-	p->busy_due = false;
+	p->busy_due = p->nak_due = false;
 	p->data_received++;
 	n->data_last = n->now;
 	n->stats.data_received++;
@@ -79,6 +135,52 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 		cn_peer_reschedule(p);
 	}
 	r->reply_soon = false;
+	return true;
+}
+
+/* The gap is closed: those that were held follow, as far as they go. */
+static void follow(struct cn_peer *p)
+{
+	struct cn_receiver *r = &p->rx;
+	bool more = false;
+
+	for (;;) {
+		struct cn_held h = r->held[r->expected % CN_HELD_MAX];
+		bool ok;
+
+		if (h.data == NULL || h.wire.seq != r->expected) {
+			break;
+		}
+		r->held[r->expected % CN_HELD_MAX].data = NULL;
+		ok = accept(p, &h.wire, h.data);
+		cn_pool_put(&p->node->pool, h.data);
+		if (!ok) {
+			cn_receiver_drop_all(p); /* they will come again */
+			return;
+		}
+	}
+	for (int i = 0; i < CN_HELD_MAX; i++) {
+		more |= r->held[i].data != NULL;
+	}
+	r->gap_at = more ? p->node->now + gap_patience : CN_NEVER;
+	cn_peer_reschedule(p);
+}
+
+void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
+{
+	struct cn_receiver *r = &p->rx;
+	bool waited = r->gap_at != CN_NEVER || r->in_gap;
+
+	if (w->seq == r->expected) {
+		if (accept(p, w, payload) && waited) {
+			follow(p);
+		}
+	} else if (cn_serial_before(r->expected, w->seq)) {
+		take_early(p, w, payload);
+	} else {
+		p->node->stats.duplicates++;
+		ack_now(p); /* the acknowledgement may have been lost */
+	}
 }
 
 void cn_peer_reply_soon(struct cn_peer *p)

@@ -285,6 +285,116 @@ static void receiver__refuses_at_random(void **state)
 	pair_free(p);
 }
 
+static void holding(struct cn_node_config *c)
+{
+	c->reorder = CN_HELD_MAX;
+}
+
+static struct pair *two_that_hold(void)
+{
+	struct pair *p = pair_new(2, SEED, holding);
+
+	if (!pair_run_up(p, 2000 * CN_MS)) {
+		fail_msg("seed %u: not up", SEED);
+	}
+	p->ns_per_byte = 40;
+	return p;
+}
+
+static uint32_t held(struct pair *p)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < CN_HELD_MAX; i++) {
+		n += pair_peer(p, 1, 0)->rx.held[i].data != NULL;
+	}
+	return n;
+}
+
+/* Frames that overtake each other on the way are put in order, and none is sent again. */
+static void receiver__overtaken_frames(void **state)
+{
+	struct pair *p = two_that_hold();
+
+	(void)state;
+	p->reorder = 50000;
+	pair_send(p, 0, 1, 20000, 1400);
+	assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
+	assert_true(pair_stats(p, 1).gaps > 500);
+	assert_int_equal(pair_stats(p, 0).data_resent, 0);
+	assert_int_equal(pair_stats(p, 1).naks_sent, 0);
+	assert_int_equal(held(p), 0);
+	pair_free(p);
+}
+
+/* With losses, duplicates and refusals besides: all in order, once, and no buffer stays behind. */
+static void receiver__overtaken_and_lost_frames(void **state)
+{
+	struct pair *p = two_that_hold();
+
+	(void)state;
+	p->reorder = 30000;
+	p->loss = 30000;
+	p->duplicate = 10000;
+	for (int i = 0; i < 40; i++) {
+		p->nodes[1].refuse = i % 4 == 0 ? 3 : 0;
+		pair_send(p, 0, 1, 500, 0);
+		pair_send(p, 1, 0, 500, 0);
+		assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
+	}
+	assert_int_equal(held(p), 0);
+	assert_int_equal(p->nodes[1].node->pool.free, p->nodes[1].node->pool.count);
+	pair_free(p);
+}
+
+/* A loss among frames that are held is said after a moment, and what is held is not sent again. */
+static void receiver__held_frames_wait_for_a_lost_one(void **state)
+{
+	struct pair *p = two_that_hold();
+	uint32_t first;
+
+	(void)state;
+	pair_send(p, 0, 1, 10, 1000);
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	first = pair_peer(p, 1, 0)->rx.expected;
+	p->loss = 1000000;
+	pair_send(p, 0, 1, 1, 1000);
+	pair_run(p, CN_MS);
+	p->loss = 0;
+	pair_send(p, 0, 1, 4, 1000);
+	pair_run(p, CN_MS);
+	assert_int_equal(pair_peer(p, 1, 0)->rx.expected, first);
+	assert_int_equal(held(p), 4);
+	assert_int_equal(pair_stats(p, 1).naks_sent, 0);
+	assert_true(pair_run_flows(p, 20 * CN_MS));
+	assert_int_equal(pair_stats(p, 1).naks_sent, 1);
+	assert_int_equal(pair_peer(p, 1, 0)->rx.expected, first + 5);
+	assert_int_equal(held(p), 0);
+	pair_free(p);
+}
+
+/* A peer that goes leaves no buffers behind. */
+static void receiver__held_frames_of_one_that_is_gone(void **state)
+{
+	struct pair *p = two_that_hold();
+
+	(void)state;
+	p->loss = 1000000;
+	pair_send(p, 0, 1, 1, 1000);
+	pair_run(p, CN_MS);
+	p->loss = 0;
+	pair_send(p, 0, 1, 4, 1000);
+	pair_run(p, CN_MS);
+	assert_int_equal(held(p), 4);
+	pair_stop(p, 0);
+	pair_start(p, 0);
+	p->gaps_allowed = true;
+	pair_run(p, 2000 * CN_MS);
+	assert_int_equal(held(p), 0);
+	assert_int_equal(p->nodes[1].node->pool.free, p->nodes[1].node->pool.count);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +409,10 @@ int main(void)
 		cmocka_unit_test(receiver__asks_for_a_lost_tail),
 		cmocka_unit_test(receiver__asks_without_harm),
 		cmocka_unit_test(receiver__refuses_at_random),
+		cmocka_unit_test(receiver__overtaken_frames),
+		cmocka_unit_test(receiver__overtaken_and_lost_frames),
+		cmocka_unit_test(receiver__held_frames_wait_for_a_lost_one),
+		cmocka_unit_test(receiver__held_frames_of_one_that_is_gone),
 	};
 
 	print_message("seed %u\n", SEED);

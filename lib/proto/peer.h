@@ -58,6 +58,7 @@ struct cn_receiver {
 	uint32_t gap_last; /* last number seen beyond the gap */
 	cn_time gap_at;	   /* frames are held: when the gap counts as a loss; CN_NEVER: none are */
 	struct cn_held held[CN_HELD_MAX]; /* by number mod CN_HELD_MAX */
+	uint32_t nheld;
 	bool refused;	   /* the last frame was refused: no buffer */
 	bool reply_soon;   /* data will go back: cn_peer_reply_soon() */
 };

@@ -38,6 +38,7 @@ static void let_go(struct cn_peer *p, struct cn_held *h)
 {
 	cn_pool_put(&p->node->pool, h->data);
 	h->data = NULL;
+	p->rx.nheld--;
 }
 
 void cn_receiver_drop_all(struct cn_peer *p)
@@ -65,6 +66,7 @@ static bool hold(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payl
 	if (h->data == NULL) {
 		return false;
 	}
+	p->rx.nheld++;
 	h->wire = *w;
 	memcpy(h->data, payload, w->length);
 	return true;
@@ -142,16 +144,16 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 static void follow(struct cn_peer *p)
 {
 	struct cn_receiver *r = &p->rx;
-	bool more = false;
 
-	for (;;) {
-		struct cn_held h = r->held[r->expected % CN_HELD_MAX];
+	while (r->nheld > 0) {
+		struct cn_held *slot = &r->held[r->expected % CN_HELD_MAX], h = *slot;
 		bool ok;
 
 		if (h.data == NULL || h.wire.seq != r->expected) {
 			break;
 		}
-		r->held[r->expected % CN_HELD_MAX].data = NULL;
+		slot->data = NULL;
+		r->nheld--;
 		ok = accept(p, &h.wire, h.data);
 		cn_pool_put(&p->node->pool, h.data);
 		if (!ok) {
@@ -159,20 +161,16 @@ static void follow(struct cn_peer *p)
 			return;
 		}
 	}
-	for (int i = 0; i < CN_HELD_MAX; i++) {
-		more |= r->held[i].data != NULL;
-	}
-	r->gap_at = more ? p->node->now + gap_patience : CN_NEVER;
+	r->gap_at = r->nheld > 0 ? p->node->now + gap_patience : CN_NEVER;
 	cn_peer_reschedule(p);
 }
 
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
 	struct cn_receiver *r = &p->rx;
-	bool waited = r->gap_at != CN_NEVER || r->in_gap;
 
 	if (w->seq == r->expected) {
-		if (accept(p, w, payload) && waited) {
+		if (accept(p, w, payload) && r->nheld > 0) {
 			follow(p);
 		}
 	} else if (cn_serial_before(r->expected, w->seq)) {

@@ -274,6 +274,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	c.node.epoch = 7;
 	c.node.max_peers = SCRIPT_PEERS;
 	c.node.window = 8;
+	c.node.reorder = 8; /* as the daemon has it */
 	c.node.pool_frames = 32;
 	c.max_teams = 2;
 	c.max_endpoints = 2;

@@ -174,6 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	c.epoch = 7;
 	c.max_peers = SCRIPT_PEERS;
 	c.window = 8;
+	c.reorder = 8; /* as the daemon has it */
 	c.pool_frames = 16;
 	script_check(cn_node_new(&c, &ops, &w, &w.node, NULL) == COLLNET_OK);
 	s.node = w.node;

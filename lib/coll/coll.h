@@ -57,6 +57,7 @@ struct cn_engine {
 	struct cn_team **teams; /* [max_teams] by slot; NULL: free */
 	uint8_t *generation;	/* [max_teams] of the slot, so that an old frame finds nobody */
 	uint32_t nteams;
+	uint32_t topology;	/* hash of the topology, which all nodes of a job must share */
 	uint32_t nonce;		/* last one given to a team */
 	struct cn_source *source; /* whose turn it is; NULL: none active */
 	uint32_t nsources;

@@ -190,6 +190,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	}
 	e->config = *c;
 	e->window = node_window(c);
+	e->topology = cn_topology_hash(c->topo);
 	e->deadline = CN_NEVER;
 	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
 	e->generation = calloc(c->max_teams, 1);

@@ -140,7 +140,7 @@ static bool tell_join(struct cn_team *t, struct cn_peer *p)
 	cn_put32(&c, t->nonce);
 	cn_put16(&c, t->slot);
 	cn_put32(&c, t->ranks);
-	cn_put32(&c, cn_topology_hash(e->config.topo));
+	cn_put32(&c, e->topology);
 	cn_put_text(&c, t->job);
 	put_ranges(&c, t);
 	if (c.bad) {
@@ -250,7 +250,7 @@ static bool claim_join(struct cn_team *t, cn_time now, const struct cn_join *j, 
 			     "same size", t->job, j->ranks, name, t->ranks, own);
 		return false;
 	}
-	if (j->topology != cn_topology_hash(t->engine->config.topo)) {
+	if (j->topology != t->engine->topology) {
 		cn_team_fail(t, now, false, COLLNET_EMISMATCH,
 			     "nodes %s and %s have different topology files: give all the same",
 			     name, own);

@@ -313,8 +313,6 @@ static struct candidate *candidates(struct cn_team *t, struct cn_join **joins,
 static void place_ranks(struct cn_team *t, const struct candidate *all, uint32_t n,
 			uint32_t *node_of, uint32_t *first, uint32_t *ranks)
 {
-	uint32_t at = 0;
-
 	for (uint32_t k = 0; k < n; k++) {
 		const struct cn_join *j = all[k].join;
 
@@ -344,7 +342,7 @@ static void place_ranks(struct cn_team *t, const struct candidate *all, uint32_t
 	for (uint32_t k = n; k > 0; k--) {
 		first[k] = first[k - 1];
 	}
-	first[0] = at;
+	first[0] = 0;
 }
 
 /* The network's part: contention-aware numbers and W_g, where the topology knows all the hosts. */

@@ -21,7 +21,6 @@ struct cn_link_config {
 	uint16_t ethertype;
 	uint32_t ring_frames;  /* receive ring, frames; 0: 2,048 */
 	uint32_t queue_frames; /* full frames that may wait in the kernel's send queue; 0: 8 */
-	bool bypass_ok;	       /* reserved for links without a queueing discipline; false */
 };
 
 /* A received frame, borrowed from the link's ring until cn_link_release(). */

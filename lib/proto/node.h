@@ -162,8 +162,7 @@ uint32_t cn_peer_index(const struct cn_peer *p);
 bool cn_peer_alive(const struct cn_peer *p);
 void *cn_peer_user(const struct cn_peer *p); /* the engine's own, NULL at first */
 void cn_peer_set_user(struct cn_peer *p, void *user);
-cn_time cn_peer_heard(const struct cn_peer *p); /* when its last frame came */
-cn_time cn_peer_rtt(const struct cn_peer *p);	/* smoothed; 0: not measured */
+cn_time cn_peer_rtt(const struct cn_peer *p); /* smoothed; 0: not measured */
 
 /* The global window (proto/window.h) and the counters, of which the node fills in its part. */
 struct cn_window *cn_node_window(struct cn_node *n);

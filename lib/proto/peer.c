@@ -256,11 +256,6 @@ void cn_peer_set_user(struct cn_peer *p, void *user)
 	p->user = user;
 }
 
-cn_time cn_peer_heard(const struct cn_peer *p)
-{
-	return p->heard;
-}
-
 cn_time cn_peer_rtt(const struct cn_peer *p)
 {
 	return p->tx.rtt.srtt;

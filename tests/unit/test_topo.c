@@ -78,6 +78,49 @@ static void parse__one_host_alone(void **state)
 	cn_topo_free(t);
 }
 
+/*
+ * Cycles and parallel links: the tree is breadth-first from the first switch, and of two links to
+ * a switch it takes the first of the file.
+ */
+static void parse__a_spanning_tree_of_a_graph(void **state)
+{
+	struct cn_topo *t = parse("switch r\nswitch s\nswitch t\nswitch u\nhost a\n"
+				  "link t u rate 1mbit\n"
+				  "link r s rate 1mbit\n"
+				  "link s r rate 5mbit\n"
+				  "link r t rate 1mbit\n"
+				  "link s t rate 1mbit\n"
+				  "link s u rate 1mbit buffer 4 channels 3\n"
+				  "link a u rate 1mbit\n");
+	const struct cn_vertex *v = t->vertices;
+	uint32_t seen = 0;
+
+	(void)state;
+	assert_int_equal(t->nlinks, 7);
+	assert_int_equal(t->root, 0);
+	assert_int_equal(v[1].parent_link, 1); /* s, at the first of two links */
+	assert_int_equal(v[2].parent_link, 3);
+	assert_int_equal(v[3].parent_link, 5); /* u: s was reached before t */
+	assert_int_equal(v[3].parent, 1);
+	assert_int_equal(v[4].parent, 3);
+	assert_int_equal(v[0].hosts, 1);
+	assert_int_equal(v[2].hosts, 0);
+	assert_int_equal(t->links[5].channels, 3);
+	assert_int_equal(t->links[5].buffer, 4);
+	assert_int_equal(t->links[0].channels, 1);
+	for (uint32_t i = 0; i < t->nvertices; i++) {
+		for (uint32_t k = t->adj_start[i]; k < t->adj_start[i + 1]; k++) {
+			const struct cn_topo_link *l = &t->links[t->adj[k]];
+
+			assert_true(l->a == i || l->b == i);
+			assert_true(k == t->adj_start[i] || t->adj[k - 1] < t->adj[k]);
+			seen++;
+		}
+	}
+	assert_int_equal(seen, 2 * t->nlinks);
+	cn_topo_free(t);
+}
+
 static void parse__errors_name_the_line(void **state)
 {
 	static const struct {
@@ -108,15 +151,32 @@ static void parse__errors_name_the_line(void **state)
 		{"switch s\nhost a\nlink s a rate 1mbit buffer", "net:3: expected 'buffer FRAMES'"},
 		{"switch s\nhost a\nlink s a rate 1mbit buffer 0", "net:3: expected 'buffer"},
 		{"switch s\nhost a\nlink s a rate 1mbit buffer 1000001", "net:3: expected 'buffer"},
-		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 5", "net:3: expected the end"},
-		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 5 6 7", "net:3: expected the end"},
+		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 5",
+		 "net:3: expected 'buffer FRAMES', 'channels N' (1 to 65536) or the end of the "
+		 "line, found '5'"},
+		{"switch s\nhost a\nlink s a rate 1mbit channels",
+		 "net:3: expected 'buffer FRAMES', 'channels N'"},
+		{"switch s\nhost a\nlink s a rate 1mbit channels 0",
+		 "net:3: expected 'buffer FRAMES', 'channels N'"},
+		{"switch s\nhost a\nlink s a rate 1mbit channels 65537",
+		 "net:3: expected 'buffer FRAMES', 'channels N'"},
+		{"switch s\nhost a\nlink s a rate 1mbit channels 2 buffer 4",
+		 "net:3: expected the end of the line, found 'buffer'"},
+		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 channels 2 6",
+		 "net:3: expected the end of the line, found '6'"},
+		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 channels 2 6 7",
+		 "net:3: expected the end of the line, found '7'"},
 		{"switch s\nlink s a rate 1mbit\nhost a", "net:2: expected a host or switch decl"},
 		{"host a\nhost b\nlink a b rate 1mbit", "net:3: expected a switch at one end"},
 		{"switch s\nhost a\nlink s a rate 1mbit\nlink a s rate 1mbit",
 		 "net:4: expected one link for host 'a'"},
-		{"switch s\nlink s s rate 1mbit\nhost a", "net:2: expected a tree"},
-		{"switch s\nswitch t\nswitch u\nhost a\nlink s t rate 1\nlink t u rate 1\n"
-		 "link s u rate 1", "net:7: expected a tree"},
+		{"switch s\nlink s s rate 1mbit\nhost a",
+		 "net:2: expected two names: 's' is linked to itself"},
+		{"host a\nlink a a rate 1mbit", "net:2: expected a switch at one end"},
+		{"switch s\nswitch t\nhost a\nhost b\nlink a s rate 1\nlink b t rate 1\n"
+		 "link a s rate 1\n", "net:7: expected one link for host 'a'"},
+		{"switch s\nswitch t\nswitch u\nhost a\nlink a s rate 1\nlink t u rate 1\n"
+		 "link t u rate 1\n", "net:2: expected links that join 't' to 's'"},
 		{"switch s\n\nhost a\n", "net:3: expected links that join 'a' to 's'"},
 		{"host a\nhost b\n", "net:2: expected links that join 'b' to 'a'"},
 	};
@@ -254,6 +314,7 @@ static void same_topology(const struct cn_topo *a, const struct cn_topo *b)
 		assert_int_equal(a->links[i].b, b->links[i].b);
 		assert_true(a->links[i].rate == b->links[i].rate);
 		assert_int_equal(a->links[i].buffer, b->links[i].buffer);
+		assert_int_equal(a->links[i].channels, b->links[i].channels);
 	}
 }
 
@@ -263,6 +324,8 @@ static void write__reads_back_the_same(void **state)
 		GOOD,
 		"host only mac aa:bb:cc:dd:ee:ff",
 		"switch s\nhost a\nlink s a rate 12345\n",
+		"switch s\nswitch t\nhost a\nlink s a rate none channels 2\n"
+		"link s t rate 1gbit buffer 9 channels 65536\nlink t s rate 1kbit\n",
 	};
 	struct cn_topo *t, *again;
 	struct cn_err err = {0};
@@ -358,6 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse__a_small_network),
 		cmocka_unit_test(parse__one_host_alone),
+		cmocka_unit_test(parse__a_spanning_tree_of_a_graph),
 		cmocka_unit_test(parse__errors_name_the_line),
 		cmocka_unit_test(parse__bytes_that_are_no_text),
 		cmocka_unit_test(parse__damaged_files),

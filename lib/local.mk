@@ -42,6 +42,8 @@ lib_libcn_topo_la_SOURCES = \
 	lib/topo/read.c \
 	lib/topo/topo.c \
 	lib/topo/topo.h \
+	lib/topo/tree.c \
+	lib/topo/tree.h \
 	lib/topo/window.c \
 	lib/topo/write.c
 
@@ -52,6 +54,8 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/alltoall_pairwise.c \
 	lib/sched/alltoall_shuffle.c \
 	lib/sched/barrier_dissemination.c \
+	lib/sched/cost.c \
+	lib/sched/cost.h \
 	lib/sched/numbering.c \
 	lib/sched/permutation.c \
 	lib/sched/planners.h \

@@ -185,6 +185,7 @@ struct cn_team {
 	struct cn_team_node *nodes; /* [layout.nnodes], the same order on every node */
 	struct cn_layout layout;
 	uint32_t *storage;	 /* of the layout's arrays */
+	struct cn_tree *tree;	 /* the layout's; NULL: the network is not known */
 	uint32_t me;		 /* this node */
 	uint32_t window;	 /* Eq. 4 for its hosts */
 	struct cn_member **local;/* [nlocal] by rank, as layout.ranks[first[me] ...] */

@@ -312,15 +312,26 @@ static bool pull_any(struct cn_op *op, struct cn_tx *out)
 	return false;
 }
 
+/* Whether the turn can pass over action i: it is no send, or done, or a wait that is over. */
+static bool passable(struct cn_op *op, uint32_t i)
+{
+	const struct cn_action *a = &op->sched.actions[i];
+
+	if (a->kind == CN_ACT_WAIT && !op->progress[i].complete && dep_allows(op, a, 0)) {
+		complete(op, i);
+	}
+	return op->progress[i].complete || a->kind == CN_ACT_RECV || a->kind == CN_ACT_COPY;
+}
+
 static bool pull_in_turn(struct cn_op *op, struct cn_tx *out)
 {
 	const struct cn_sched *s = &op->sched;
 
-	while (op->turn < s->n &&
-	       (s->actions[op->turn].kind != CN_ACT_SEND || op->progress[op->turn].complete)) {
+	while (op->turn < s->n && passable(op, op->turn)) {
 		op->turn++;
 	}
-	return op->turn < s->n && send_to(op, s->actions[op->turn].peer, out);
+	return op->turn < s->n && s->actions[op->turn].kind == CN_ACT_SEND &&
+	       send_to(op, s->actions[op->turn].peer, out);
 }
 
 bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)

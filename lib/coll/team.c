@@ -87,6 +87,7 @@ static void team_free(struct cn_team *t)
 	free(t->storage);
 	free(t->local);
 	free(t->node_by_peer);
+	cn_tree_free(t->tree);
 	free(t);
 	cn_engine_touch(e);
 }
@@ -115,6 +116,7 @@ uint32_t cn_topology_hash(const struct cn_topo *t)
 	for (uint32_t i = 0; i < t->nlinks; i++) {
 		h = cn_mix64(h ^ ((uint64_t)t->links[i].a << 32 | t->links[i].b));
 		h = cn_mix64(h ^ t->links[i].rate ^ (uint64_t)t->links[i].buffer << 40);
+		h = cn_mix64(h ^ t->links[i].channels);
 	}
 	return (uint32_t)(h >> 32) | 1;
 }
@@ -345,7 +347,7 @@ static void place_ranks(struct cn_team *t, const struct candidate *all, uint32_t
 	first[0] = 0;
 }
 
-/* The network's part: contention-aware numbers and W_g, where the topology knows all the hosts. */
+/* The network's part: tree, contention-aware numbers and W_g, if the topology knows all hosts. */
 static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, struct cn_err *err)
 {
 	const struct cn_topo *topo = t->engine->config.topo;
@@ -364,7 +366,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 		hosts[k] = t->nodes[k].vertex;
 		if (hosts[k] == CN_TOPO_NONE) {
 			cn_log(COLLNET_LOG_WARNING, "node %s is not in the topology file: job %s runs "
-			       "without contention-aware order", t->nodes[k].name, t->job);
+			       "without knowing its network", t->nodes[k].name, t->job);
 			goto out;
 		}
 	}
@@ -373,7 +375,11 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 
 		t->window = w < t->engine->window ? w : t->engine->window;
 	}
-	r = cn_number_nodes(topo, hosts, n, logical, err);
+	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
+	if (r == COLLNET_OK) {
+		t->layout.tree = t->tree;
+		r = cn_number_nodes(topo, hosts, n, logical, err);
+	}
 	if (r == COLLNET_OK) {
 		t->layout.logical = logical;
 	}

@@ -17,8 +17,20 @@ typedef int cn_planner(const struct cn_layout *l, const struct cn_plan *p, uint3
 cn_planner cn_plan_alltoall_shuffle;
 cn_planner cn_plan_alltoall_pairwise;
 cn_planner cn_plan_alltoall_linear;
+cn_planner cn_plan_alltoall_aapc;
+cn_planner cn_plan_alltoall_exchange;
 cn_planner cn_plan_allgather_ring;
+cn_planner cn_plan_allgather_lr1;
+cn_planner cn_plan_allgather_lr2;
+cn_planner cn_plan_allgather_lr3;
 cn_planner cn_plan_barrier_dissemination;
+cn_planner cn_plan_bcast_smp;
+cn_planner cn_plan_bcast_chain;
+cn_planner cn_plan_bcast_binary;
+cn_planner cn_plan_bcast_kary;
+cn_planner cn_plan_bcast_binomial;
+cn_planner cn_plan_scatter_furthest;
+cn_planner cn_plan_gather_nearest;
 
 /* A dependency of actions to be added. */
 struct cn_after {

@@ -51,6 +51,10 @@ static int check_layout(const struct cn_layout *l, const struct cn_plan *p, uint
 		return cn_fail(err, COLLNET_EINVAL, "node %u is not one of the team's %u nodes", me,
 			       l->nnodes);
 	}
+	if (p->root >= l->nranks) {
+		return cn_fail(err, COLLNET_EINVAL, "root %u is not one of the team's %u ranks",
+			       p->root, l->nranks);
+	}
 	if (p->bytes > COLLNET_BLOCK_MAX) {
 		return cn_fail(err, COLLNET_EINVAL, "a block of %llu bytes is longer than %llu",
 			       (unsigned long long)p->bytes,
@@ -82,6 +86,11 @@ int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t m
 	rc = check_layout(l, p, me, err);
 	if (rc) {
 		return rc;
+	}
+	if (a->needs_tree && l->tree == NULL) {
+		return cn_fail(err, COLLNET_ETOPO, "%s plans by the network, which is not known here: "
+			       "give every node a topology file that has all hosts of the team",
+			       a->name);
 	}
 	if (kind == COLLNET_PERM_AUTO) {
 		kind = a->permutation;

@@ -11,8 +11,9 @@
  *  - the sends of node a to node b are, in list order, exactly the receives of b from a, with the
  *    same spans and lengths: the position in the stream of bytes from a to b names the message;
  *  - a dependency points to an earlier action of the list;
- *  - in one phase a node sends to at most one node and receives from at most one. (All but
- *    `linear`, the naive baseline: everything at once is its one phase.)
+ *  - in one phase a node sends data to at most one node and receives data from at most one. (All
+ *    but `linear`, the naive baseline: everything at once is its one phase.)
+ *  - a synchronisation has the phase of the message that it follows.
  *
  * Copies come first in the list where they depend on nothing. Source and destination of a copy
  * may be the same memory (allgather in place): then there is nothing to move.
@@ -20,13 +21,16 @@
 #ifndef CN_SCHED_H
 #define CN_SCHED_H
 
-#include "topo/topo.h"
+#include "topo/tree.h"
 #include "util/util.h"
 
 enum cn_op_kind {
 	CN_OP_ALLTOALL = 1,
 	CN_OP_ALLGATHER = 2,
 	CN_OP_BARRIER = 3,
+	CN_OP_BCAST = 4,   /* the root's send buffer (bytes) to every rank's receive buffer */
+	CN_OP_SCATTER = 5, /* block d of the root's send buffer to the receive buffer of rank d */
+	CN_OP_GATHER = 6,  /* rank s's send buffer to block s of the root's receive buffer */
 };
 
 /* How the sends of a schedule take turns. */
@@ -51,7 +55,14 @@ enum cn_action_kind {
 	CN_ACT_SEND = 0,
 	CN_ACT_RECV = 1,
 	CN_ACT_COPY = 2, /* between ranks of this node */
+	CN_ACT_WAIT = 3, /* IN_TURN: the sends after it in the list do not start before the action
+			    that it depends on (CN_DEP_COMPLETE) is complete */
 };
+
+/*
+ * A synchronisation is an empty message without a buffer (CN_BUF_NONE, len 0): a SEND after the
+ * message that it follows, a RECV, and a WAIT for that before the message that it holds back.
+ */
 
 enum cn_dep {
 	CN_DEP_NONE = 0,
@@ -100,6 +111,7 @@ struct cn_layout {
 	const uint32_t *ranks;	 /* [nranks] the ranks, node by node, ascending */
 	const uint32_t *logical; /* [nnodes] contention-aware number of a node (a permutation of
 				    0 .. nnodes - 1), or NULL: the node's own number */
+	const struct cn_tree *tree; /* the network of the nodes, node for node; NULL: not known */
 };
 
 struct cn_plan {
@@ -108,6 +120,15 @@ struct cn_plan {
 	uint8_t permutation; /* enum collnet_permutation; AUTO: the algorithm's own choice */
 	uint8_t contention_aware;
 	uint64_t bytes; /* of one block */
+	uint32_t root;	/* rank; bcast, scatter, gather */
+	uint64_t segment; /* bytes, for pipelined algorithms; 0: chosen by the cost model */
+};
+
+/* What an algorithm promises of its schedules besides the rules above; sched/check.h proves it. */
+enum cn_claim {
+	CN_CLAIM_LINKS = 1,   /* in a phase no directed link carries more messages than channels */
+	CN_CLAIM_ORDERED = 2, /* no two messages that share a link (and a channel) are unordered */
+	CN_CLAIM_OPTIMAL = 4, /* its phases are the lower bound */
 };
 
 /* A row of the registry: an algorithm. Ids are explicit and never change: they go on the wire. */
@@ -117,6 +138,8 @@ struct cn_algorithm {
 	const char *name;
 	const char *description;
 	bool windowed;	     /* whether the automatic global window applies to it */
+	bool needs_tree;     /* plans only where the layout has a tree */
+	unsigned claims;     /* enum cn_claim */
 	enum collnet_permutation permutation; /* what AUTO means to it; AUTO: by cn_perm_resolve() */
 	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		    struct cn_sched *out, struct cn_err *err);

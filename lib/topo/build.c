@@ -90,7 +90,7 @@ static bool grow_vertices(struct cn_build *b, uint32_t cap)
 	uint32_t slots = cap * 4, i;
 
 	if (!grow(&t->vertices, cap, sizeof(*t->vertices)) ||
-	    !grow(&b->vline, cap, sizeof(*b->vline)) || !grow(&b->set, cap, sizeof(*b->set)) ||
+	    !grow(&b->vline, cap, sizeof(*b->vline)) ||
 	    !grow(&t->index, slots, sizeof(*t->index)) ||
 	    !grow(&b->macs, slots, sizeof(*b->macs))) {
 		return false;
@@ -124,10 +124,9 @@ void cn_build_abort(struct cn_build *b)
 {
 	cn_topo_free(b->t);
 	free(b->vline);
-	free(b->set);
 	free(b->macs);
 	b->t = NULL;
-	b->vline = b->set = b->macs = NULL;
+	b->vline = b->macs = NULL;
 }
 
 int cn_build_vertex(struct cn_build *b, const char *name, bool is_switch, const uint8_t *mac,
@@ -176,17 +175,7 @@ int cn_build_vertex(struct cn_build *b, const char *name, bool is_switch, const 
 		b->macs[mac_slot(b, mac)] = id;
 	}
 	b->vline[id] = b->line;
-	b->set[id] = id;
 	return COLLNET_OK;
-}
-
-static uint32_t set_of(struct cn_build *b, uint32_t v)
-{
-	while (b->set[v] != v) {
-		b->set[v] = b->set[b->set[v]];
-		v = b->set[v];
-	}
-	return v;
 }
 
 /* The vertex of a link's end; while building, a host's parent_link says that it has its link. */
@@ -207,7 +196,7 @@ static int link_end(struct cn_build *b, const char *name, uint32_t *out, struct 
 }
 
 int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rate, uint32_t buffer,
-		  struct cn_err *err)
+		  uint32_t channels, struct cn_err *err)
 {
 	struct cn_topo *t = b->t;
 	struct cn_topo_link *l;
@@ -224,10 +213,9 @@ int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rat
 		return cn_build_fail(b, b->line, err,
 				     "expected a switch at one end: '%s' and '%s' are hosts", a, z);
 	}
-	if (set_of(b, va) == set_of(b, vz)) {
-		return cn_build_fail(b, b->line, err,
-				     "expected a tree: '%s' and '%s' are joined already, this link "
-				     "closes a cycle", a, z);
+	if (va == vz) {
+		return cn_build_fail(b, b->line, err, "expected two names: '%s' is linked to itself",
+				     a);
 	}
 	if (t->nlinks == b->lcap) {
 		cap = b->lcap == 0 ? FIRST_VERTICES : b->lcap * 2;
@@ -236,19 +224,20 @@ int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rat
 		}
 		b->lcap = cap;
 	}
-	b->set[set_of(b, va)] = set_of(b, vz);
 	l = &t->links[t->nlinks];
 	l->a = va;
 	l->b = vz;
 	l->rate = rate;
 	l->buffer = buffer;
+	l->channels = channels;
 	t->vertices[va].parent_link = t->vertices[vz].parent_link = t->nlinks++;
 	return COLLNET_OK;
 }
 
 /* The links of every vertex: those of v are adj[start[v]] .. adj[start[v + 1] - 1]. */
-static void neighbours(const struct cn_topo *t, uint32_t *start, uint32_t *adj)
+static void neighbours(struct cn_topo *t)
 {
+	uint32_t *start = t->adj_start, *adj = t->adj;
 	uint32_t i, sum = 0, n;
 
 	memset(start, 0, ((size_t)t->nvertices + 1) * sizeof(*start));
@@ -266,8 +255,8 @@ static void neighbours(const struct cn_topo *t, uint32_t *start, uint32_t *adj)
 	}
 }
 
-/* Walks from the root; fills order, parents and the subtrees' hosts. Returns vertices reached. */
-static uint32_t walk(struct cn_topo *t, const uint32_t *start, const uint32_t *adj)
+/* Breadth-first from the root; fills order, parents and the subtrees' hosts. Returns vertices reached. */
+static uint32_t walk(struct cn_topo *t)
 {
 	uint32_t head, tail = 0, i, v, w;
 
@@ -277,13 +266,15 @@ static uint32_t walk(struct cn_topo *t, const uint32_t *start, const uint32_t *a
 	t->order[tail++] = t->root;
 	for (head = 0; head < tail; head++) {
 		v = t->order[head];
-		for (i = start[v]; i < start[v + 1]; i++) {
-			if (adj[i] == t->vertices[v].parent_link) {
+		for (i = t->adj_start[v]; i < t->adj_start[v + 1]; i++) {
+			const struct cn_topo_link *l = &t->links[t->adj[i]];
+
+			w = l->a == v ? l->b : l->a;
+			if (w == t->root || t->vertices[w].parent != CN_TOPO_NONE) {
 				continue;
 			}
-			w = t->links[adj[i]].a == v ? t->links[adj[i]].b : t->links[adj[i]].a;
 			t->vertices[w].parent = v;
-			t->vertices[w].parent_link = adj[i];
+			t->vertices[w].parent_link = t->adj[i];
 			t->order[tail++] = w;
 		}
 	}
@@ -315,32 +306,28 @@ static void list_hosts(struct cn_topo *t)
 int cn_build_finish(struct cn_build *b, struct cn_topo **out, struct cn_err *err)
 {
 	struct cn_topo *t = b->t;
-	uint32_t *start, *adj, v, reached;
+	uint32_t v, reached;
 
 	if (t->nhosts == 0) {
 		return cn_build_fail(b, b->line, err, "expected at least one host");
 	}
 	t->hosts = calloc(t->nhosts, sizeof(*t->hosts));
 	t->order = calloc(t->nvertices, sizeof(*t->order));
-	start = calloc((size_t)t->nvertices + 1, sizeof(*start));
-	adj = calloc((size_t)t->nlinks * 2 + 1, sizeof(*adj));
-	if (t->hosts == NULL || t->order == NULL || start == NULL || adj == NULL) {
-		free(start);
-		free(adj);
+	t->adj_start = calloc((size_t)t->nvertices + 1, sizeof(*t->adj_start));
+	t->adj = calloc((size_t)t->nlinks * 2 + 1, sizeof(*t->adj));
+	if (t->hosts == NULL || t->order == NULL || t->adj_start == NULL || t->adj == NULL) {
 		return no_memory(b, err);
 	}
 	list_hosts(t);
-	neighbours(t, start, adj);
-	reached = walk(t, start, adj);
-	free(start);
-	free(adj);
+	neighbours(t);
+	reached = walk(t);
 	if (reached < t->nvertices) {
 		v = 0;
 		while (v == t->root || t->vertices[v].parent != CN_TOPO_NONE) {
 			v++;
 		}
 		return cn_build_fail(b, b->vline[v], err,
-				     "expected links that join '%s' to '%s': one tree, all connected",
+				     "expected links that join '%s' to '%s': all in one piece",
 				     t->vertices[v].name, t->vertices[t->root].name);
 	}
 	*out = t;

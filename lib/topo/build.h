@@ -16,7 +16,6 @@ struct cn_build {
 	uint32_t line;	     /* of the present statement, from 1 */
 	uint32_t vcap, lcap; /* capacity of the arrays of vertices and links */
 	uint32_t *vline;     /* [vcap] line of a vertex */
-	uint32_t *set;	     /* [vcap] union-find: which vertices the links join so far */
 	uint32_t *macs;	     /* [index_mask + 1] hash table of the MAC addresses */
 };
 
@@ -28,8 +27,8 @@ void cn_build_abort(struct cn_build *b);
 int cn_build_vertex(struct cn_build *b, const char *name, bool is_switch, const uint8_t *mac,
 		    struct cn_err *err);
 int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rate,
-		  uint32_t buffer, struct cn_err *err);
-/* Checks that it is one tree, roots it, and hands it over. */
+		  uint32_t buffer, uint32_t channels, struct cn_err *err);
+/* Checks that it is in one piece, chooses the spanning tree, and hands it over. */
 int cn_build_finish(struct cn_build *b, struct cn_topo **out, struct cn_err *err);
 
 /* An error "name:line: expected ...". */

@@ -13,7 +13,7 @@
 #include "topo/build.h"
 #include "topo/topo.h"
 
-#define WORDS_MAX 8
+#define WORDS_MAX 10
 #define WORD_MAX 128
 
 struct statement {
@@ -139,10 +139,11 @@ static int take_vertex(struct cn_build *b, const struct statement *s, bool is_sw
 	return cn_build_vertex(b, s->word[1], is_switch, n == 4 ? mac : NULL, err);
 }
 
-/* link A B rate RATE [buffer FRAMES] */
+/* link A B rate RATE [buffer FRAMES] [channels N] */
 static int take_link(struct cn_build *b, const struct statement *s, struct cn_err *err)
 {
-	uint64_t rate = 0, buffer = 0;
+	uint64_t rate = 0, buffer = 0, channels = 1;
+	unsigned int at = 5;
 	int rc;
 
 	if (s->n < 3) {
@@ -153,17 +154,31 @@ static int take_link(struct cn_build *b, const struct statement *s, struct cn_er
 		return cn_build_fail(b, b->line, err,
 				     "expected 'rate RATE' after the names, like 'rate 20mbit'");
 	}
-	if (s->n > 5 && (strcmp(s->word[5], "buffer") != 0 || s->n < 7 ||
-			 !cn_parse_uint(s->word[6], 1, CN_TOPO_BUFFER_MAX, &buffer))) {
-		return cn_build_fail(b, b->line, err,
-				     "expected 'buffer FRAMES' after the rate, 1 to %u",
-				     CN_TOPO_BUFFER_MAX);
+	if (s->n > at && strcmp(s->word[at], "buffer") == 0) {
+		if (s->n < at + 2 ||
+		    !cn_parse_uint(s->word[at + 1], 1, CN_TOPO_BUFFER_MAX, &buffer)) {
+			return cn_build_fail(b, b->line, err,
+					     "expected 'buffer FRAMES' after the rate, 1 to %u",
+					     CN_TOPO_BUFFER_MAX);
+		}
+		at += 2;
 	}
-	rc = extra_word(b, s, 7, err);
+	if (s->n > at) {
+		if (strcmp(s->word[at], "channels") != 0 || s->n < at + 2 ||
+		    !cn_parse_uint(s->word[at + 1], 1, CN_TOPO_CHANNELS_MAX, &channels)) {
+			return cn_build_fail(b, b->line, err,
+					     "expected 'buffer FRAMES', 'channels N' (1 to %u) or "
+					     "the end of the line, found '%s'",
+					     CN_TOPO_CHANNELS_MAX, s->word[at]);
+		}
+		at += 2;
+	}
+	rc = extra_word(b, s, at, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	return cn_build_link(b, s->word[1], s->word[2], rate, (uint32_t)buffer, err);
+	return cn_build_link(b, s->word[1], s->word[2], rate, (uint32_t)buffer,
+			     (uint32_t)channels, err);
 }
 
 static int take_statement(struct cn_build *b, const struct statement *s, struct cn_err *err)

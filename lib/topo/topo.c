@@ -21,6 +21,8 @@ void cn_topo_free(struct cn_topo *t)
 	free(t->links);
 	free(t->hosts);
 	free(t->order);
+	free(t->adj_start);
+	free(t->adj);
 	free(t->index);
 	free(t);
 }
@@ -87,13 +89,13 @@ static int shape_switch(struct cn_build *b, uint32_t s, bool uplinked,
 	snprintf(sw, sizeof(sw), "s%u", s);
 	rc = cn_build_vertex(b, sw, true, NULL, err);
 	if (rc == COLLNET_OK && uplinked) {
-		rc = cn_build_link(b, sw, "s0", uplink->rate, uplink->buffer, err);
+		rc = cn_build_link(b, sw, "s0", uplink->rate, uplink->buffer, 1, err);
 	}
 	for (i = 0; rc == COLLNET_OK && i < hosts; i++) {
 		snprintf(host, sizeof(host), "h%u", first + i);
 		rc = cn_build_vertex(b, host, false, NULL, err);
 		if (rc == COLLNET_OK) {
-			rc = cn_build_link(b, host, sw, cable->rate, cable->buffer, err);
+			rc = cn_build_link(b, host, sw, cable->rate, cable->buffer, 1, err);
 		}
 	}
 	return rc;

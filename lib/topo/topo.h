@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The network as a graph: hosts and switches (vertices) and links with rates and buffers.
+ * The network as a graph: hosts and switches (vertices) and links with rates and buffers, and the
+ * spanning tree of it that frames follow.
  *
  * Plain text, one statement a line, '#' begins a comment:
  *
  *   switch NAME
  *   host NAME [mac XX:XX:XX:XX:XX:XX]
- *   link A B rate RATE [buffer FRAMES]
+ *   link A B rate RATE [buffer FRAMES] [channels N]
  *
  * A name is declared before a link uses it. RATE is like 20mbit, 2.5gbit, or `none` when it is
  * not limited or not known. `buffer` is B_L, the frames that each switch port on that link can
- * hold. A host has exactly one link, to a switch. The graph is one tree of switches (no cycles
- * yet). Errors carry file, line and what was expected.
+ * hold. `channels` is the number of cables that work as one link (link aggregation), each with
+ * that rate and buffer; it is 1 when not said. A host has exactly one link, to a switch. Between
+ * switches there may be several links and cycles; Ethernet uses a spanning tree of them, and so
+ * does everything here: breadth-first from the first switch of the file, until cn_topo_span()
+ * chooses another one. Errors carry file, line and what was expected.
  */
 #ifndef CN_TOPO_H
 #define CN_TOPO_H
@@ -23,6 +27,7 @@
 #define CN_TOPO_NONE UINT32_MAX
 #define CN_TOPO_VERTICES_MAX 200000u
 #define CN_TOPO_BUFFER_MAX 1000000u
+#define CN_TOPO_CHANNELS_MAX 65536u
 /* Largest file, in bytes; well above what CN_TOPO_VERTICES_MAX needs. */
 #define CN_TOPO_FILE_MAX ((size_t)64 << 20)
 
@@ -31,15 +36,16 @@ struct cn_vertex {
 	bool is_switch;
 	bool has_mac;
 	uint8_t mac[6];
-	uint32_t parent;      /* vertex, towards the root; CN_TOPO_NONE for the root */
+	uint32_t parent;      /* in the spanning tree, towards the root; CN_TOPO_NONE: the root */
 	uint32_t parent_link; /* link to it */
 	uint32_t hosts;	      /* hosts in the subtree below (a host: 1) */
 };
 
 struct cn_topo_link {
 	uint32_t a, b;	/* vertices */
-	uint64_t rate;	/* bit/s; 0: not limited, or not known */
-	uint32_t buffer;/* frames a switch port; 0: not said (no window from it) */
+	uint64_t rate;	/* bit/s a channel; 0: not limited, or not known */
+	uint32_t buffer;/* frames a switch port and channel; 0: not said (no window from it) */
+	uint32_t channels; /* 1 .. CN_TOPO_CHANNELS_MAX */
 };
 
 struct cn_topo {
@@ -47,8 +53,10 @@ struct cn_topo {
 	struct cn_vertex *vertices; /* in the order of the file */
 	struct cn_topo_link *links;
 	uint32_t *hosts; /* vertices of the hosts, in the order of the file */
-	uint32_t root;	 /* the first switch of the file, or the only host */
+	uint32_t root;	 /* of the spanning tree: the first switch of the file, or the only host */
 	uint32_t *order; /* [nvertices] from the root outwards: parents before their children */
+	uint32_t *adj_start; /* [nvertices + 1], and the links of vertex v: adj[adj_start[v]] .. */
+	uint32_t *adj;	     /* [2 nlinks] in the order of the file; those not in the tree too */
 	uint32_t *index; /* [index_mask + 1] hash table of the names */
 	uint32_t index_mask;
 };
@@ -62,8 +70,66 @@ int cn_topo_parse(const char *text, size_t len, const char *name, struct cn_topo
  */
 int cn_topo_shape(const char *shape, uint64_t rate, uint32_t buffer, uint64_t uplink_rate,
 		  uint32_t uplink_buffer, struct cn_topo **out, struct cn_err *err);
+/* Slurm's topology.conf (tree plugin): SwitchName, Switches, Nodes, LinkSpeed, host lists. */
+int cn_topo_parse_slurm(const char *text, size_t len, const char *name, struct cn_topo **out,
+			struct cn_err *err);
+
+/* ---- spanning trees (topo/span.c) ------------------------------------------------------- */
+
+enum cn_tree_kind {
+	CN_TREE_BFS = 0,      /* breadth-first: the fewest hops from the root */
+	CN_TREE_DFS = 1,      /* depth-first */
+	CN_TREE_RANDOM = 2,   /* random links, unless they close a cycle (seed) */
+	CN_TREE_SHORTEST = 3, /* shortest paths, a link weighing the inverse of its rate * channels */
+};
+
+/* "bfs", "dfs", "random", "shortest". */
+bool cn_tree_kind_find(const char *name, enum cn_tree_kind *out);
+/*
+ * Another spanning tree of the same graph, from switch `root` (CN_TOPO_NONE: the first; random:
+ * root only roots it): a new topology with the same vertices and links.
+ */
+int cn_topo_span(const struct cn_topo *t, enum cn_tree_kind kind, uint32_t root, uint64_t seed,
+		 struct cn_topo **out, struct cn_err *err);
+/* Whether the link is in the spanning tree; how many are not. */
+bool cn_topo_in_tree(const struct cn_topo *t, uint32_t link);
+uint32_t cn_topo_unused(const struct cn_topo *t);
+/* A new topology of the tree's links only. */
+int cn_topo_prune(const struct cn_topo *t, struct cn_topo **out, struct cn_err *err);
+
+/* ---- random clusters (topo/random.c) ---------------------------------------------------- */
+
+/*
+ * A random cluster as in Faraj, Patarasuk and Yuan, section 5: `switches` switches joined at
+ * random, connected, with an average degree of `degree` (no more links than pairs of switches;
+ * at least a tree), and `hosts` hosts, each at a switch drawn with equal probability. The same
+ * seed gives the same cluster. rate and buffer 0: not said.
+ */
+struct cn_topo_random {
+	uint32_t hosts, switches;
+	double degree;
+	uint64_t seed, rate;
+	uint32_t buffer;
+};
+int cn_topo_random(const struct cn_topo_random *r, struct cn_topo **out, struct cn_err *err);
+
+/* ---- drawing (topo/draw.c) -------------------------------------------------------------- */
+
+/* A message to be drawn along its path. */
+struct cn_drawn {
+	uint32_t from, to; /* vertices of hosts */
+	uint32_t colour;   /* index; equal ones look alike */
+	const char *label; /* may be NULL */
+};
+/* Graphviz DOT: switches, hosts, rates, links that the tree does not use dashed; and messages. */
+int cn_topo_draw(const struct cn_topo *t, const struct cn_drawn *m, uint32_t n, const char *title,
+		 FILE *f);
+
+/* ------------------------------------------------------------------------------------------ */
+
 /* In the same text format; 0, or COLLNET_ESYSTEM when the stream failed. */
 int cn_topo_write(const struct cn_topo *t, FILE *f);
+/* NULL is ignored. */
 void cn_topo_free(struct cn_topo *t);
 
 /* Vertex of the host or switch of that name, or CN_TOPO_NONE. */

@@ -52,6 +52,9 @@ int cn_topo_write(const struct cn_topo *t, FILE *f)
 		if (l->buffer != 0) {
 			fprintf(f, " buffer %" PRIu32, l->buffer);
 		}
+		if (l->channels != 1) {
+			fprintf(f, " channels %" PRIu32, l->channels);
+		}
 		fputc('\n', f);
 	}
 	return ferror(f) || fflush(f) != 0 ? COLLNET_ESYSTEM : COLLNET_OK;

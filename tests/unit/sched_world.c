@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,43 @@ static void shuffle(uint32_t *v, uint32_t n, uint64_t *seed)
 	}
 }
 
+/* A random tree of 1 .. nnodes switches, with a spare host that the team does not use. */
+static void random_tree(struct w_team *t, uint32_t nnodes, uint64_t *seed)
+{
+	char text[4096];
+	size_t at = 0;
+	uint32_t nswitches = 1 + below(seed, nnodes), hosts[W_NODES];
+	struct cn_err err = { 0 };
+
+	for (uint32_t i = 0; i < nswitches; i++) {
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "switch s%u\n", i);
+		if (i > 0) {
+			at += (size_t)snprintf(text + at, sizeof(text) - at,
+					       "link s%u s%u rate none\n", i, below(seed, i));
+		}
+	}
+	for (uint32_t i = 0; i <= nnodes; i++) {
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+				       "host h%u\nlink h%u s%u rate none\n", i, i,
+				       below(seed, nswitches));
+	}
+	if (cn_topo_parse(text, at, "random", &t->topo, &err)) {
+		fail_msg("%s", err.text);
+	}
+	memcpy(hosts, t->topo->hosts, nnodes * sizeof(*hosts));
+	shuffle(hosts, nnodes, seed);
+	if (cn_tree_make(t->topo, hosts, nnodes, CN_TOPO_NONE, &t->tree, &err)) {
+		fail_msg("%s", err.text);
+	}
+	t->layout.tree = t->tree;
+}
+
+void w_team_done(struct w_team *t)
+{
+	cn_tree_free(t->tree);
+	cn_topo_free(t->topo);
+}
+
 void w_team_init(struct w_team *t, uint32_t nnodes, enum w_placement placement, uint64_t *seed)
 {
 	uint32_t n = 0;
@@ -101,7 +139,10 @@ void w_team_init(struct w_team *t, uint32_t nnodes, enum w_placement placement, 
 		t->logical[b] = b;
 	}
 	shuffle(t->logical, nnodes, seed);
-	t->layout = (struct cn_layout){ n, nnodes, t->node_of, t->first, t->ranks, t->logical };
+	t->layout = (struct cn_layout){ .nranks = n, .nnodes = nnodes, .node_of = t->node_of,
+					.first = t->first, .ranks = t->ranks,
+					.logical = t->logical };
+	random_tree(t, nnodes, seed);
 }
 
 /* ---- making and unmaking ------------------------------------------------------------------ */
@@ -122,6 +163,9 @@ static void index_node(struct world *w, uint32_t me)
 		struct w_stream *s;
 
 		assert_true(a->peer < w->team->layout.nnodes);
+		if (a->kind == CN_ACT_WAIT) {
+			continue;
+		}
 		if (a->kind == CN_ACT_COPY) {
 			n->copies[n->ncopies++] = i;
 			continue;
@@ -150,8 +194,14 @@ struct world *w_new(const struct w_team *t, const struct cn_plan *p)
 
 	w->team = t;
 	w->plan = *p;
-	w->send_bytes = p->bytes * (p->op == CN_OP_ALLTOALL ? nranks : 1);
-	w->recv_bytes = p->op == CN_OP_BARRIER ? 0 : p->bytes * nranks;
+	w->send_bytes = p->op == CN_OP_BARRIER ? 0 : p->bytes;
+	w->recv_bytes = w->send_bytes;
+	if (p->op == CN_OP_ALLTOALL || p->op == CN_OP_SCATTER) {
+		w->send_bytes *= nranks;
+	}
+	if (p->op == CN_OP_ALLTOALL || p->op == CN_OP_ALLGATHER || p->op == CN_OP_GATHER) {
+		w->recv_bytes *= nranks;
+	}
 	for (uint32_t r = 0; r < nranks; r++) {
 		w->send[r] = need(w->send_bytes, 1);
 		w->recv[r] = need(w->recv_bytes, 1);
@@ -202,8 +252,7 @@ const struct cn_sched *w_sched(const struct world *w, uint32_t node)
 static void check_span(const struct world *w, const struct cn_span *s, uint64_t len, uint32_t node)
 {
 	if (s->buffer == CN_BUF_NONE) {
-		assert_int_equal(w->plan.op, CN_OP_BARRIER);
-		assert_int_equal(len, 0);
+		assert_int_equal(len, 0); /* a barrier, or a synchronisation */
 		return;
 	}
 	assert_true(s->rank < w->team->layout.nranks);
@@ -227,6 +276,13 @@ static void check_node(const struct world *w, uint32_t me, bool phases)
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct cn_action *a = &s->actions[i];
 
+		if (a->kind == CN_ACT_WAIT) {
+			assert_int_equal(s->order, CN_ORDER_IN_TURN);
+			assert_int_equal(a->dep, CN_DEP_COMPLETE);
+			assert_true(a->dep_on < i);
+			assert_int_equal(s->actions[a->dep_on].kind, CN_ACT_RECV);
+			continue;
+		}
 		check_span(w, &a->src, a->len, a->kind == CN_ACT_RECV ? a->peer : me);
 		check_span(w, &a->dst, a->len, a->kind == CN_ACT_SEND ? a->peer : me);
 		if (a->kind == CN_ACT_COPY) {
@@ -235,6 +291,9 @@ static void check_node(const struct world *w, uint32_t me, bool phases)
 			uint32_t *met = a->kind == CN_ACT_SEND ? to : from;
 
 			assert_true(a->phase < s->phases);
+			if (a->src.buffer == CN_BUF_NONE && w->plan.op != CN_OP_BARRIER) {
+				continue; /* a synchronisation meets whom it must */
+			}
 			if (phases) {
 				assert_true(met[a->phase] == 0 || met[a->phase] == a->peer + 1);
 			}
@@ -372,6 +431,12 @@ static bool node_send(struct world *w, uint32_t me)
 	case CN_ORDER_IN_TURN:
 		while (n->turn < n->sched.n && (n->sched.actions[n->turn].kind != CN_ACT_SEND ||
 						n->state[n->turn].complete)) {
+			if (n->sched.actions[n->turn].kind == CN_ACT_WAIT) {
+				if (!may_go(n, n->turn, 0)) {
+					return false;
+				}
+				n->state[n->turn].complete = true;
+			}
 			n->turn++;
 		}
 		return n->turn < n->sched.n &&
@@ -505,19 +570,41 @@ bool w_complete(const struct world *w, uint32_t node)
 	return true;
 }
 
+/* The byte that rank r's receive buffer must hold at i; *times: how often it must be written. */
+static uint8_t expected(const struct world *w, uint32_t r, uint64_t i, uint8_t *times)
+{
+	uint32_t root = w->plan.root, block = (uint32_t)(i / w->plan.bytes);
+	uint64_t at = i % w->plan.bytes;
+
+	*times = 1;
+	switch (w->plan.op) {
+	case CN_OP_ALLTOALL:
+		return pattern(block, r, at);
+	case CN_OP_BCAST:
+		return pattern(root, 0, at);
+	case CN_OP_SCATTER:
+		return pattern(root, r, at);
+	case CN_OP_GATHER:
+		*times = r == root;
+		return r == root ? pattern(block, 0, at) : POISON;
+	case CN_OP_ALLGATHER:
+	case CN_OP_BARRIER:
+		break;
+	}
+	return pattern(block, 0, at);
+}
+
 void w_check_data(const struct world *w)
 {
-	uint64_t bytes = w->plan.bytes;
-
 	for (uint32_t r = 0; r < w->team->layout.nranks; r++) {
 		for (uint64_t i = 0; i < w->recv_bytes; i++) {
-			uint32_t from = (uint32_t)(i / bytes);
-			uint32_t to = w->plan.op == CN_OP_ALLTOALL ? r : 0;
+			uint8_t times, byte = expected(w, r, i, &times);
 
-			if (w->recv[r][i] != pattern(from, to, i % bytes) || w->writes[r][i] != 1) {
-				fail_msg("rank %u, byte %llu of rank %u's block: %s", r,
-					 (unsigned long long)(i % bytes), from,
-					 w->writes[r][i] == 1 ? "wrong" : "not written once");
+			if (w->recv[r][i] != byte || w->writes[r][i] != times) {
+				fail_msg("byte %llu of rank %u's receive buffer: %s",
+					 (unsigned long long)i, r,
+					 w->writes[r][i] == times ? "wrong" :
+								    "not written once");
 			}
 		}
 	}

@@ -28,11 +28,14 @@ enum w_placement {
 struct w_team {
 	struct cn_layout layout;
 	uint32_t node_of[W_RANKS], first[W_NODES + 1], ranks[W_RANKS], logical[W_NODES];
+	struct cn_topo *topo; /* a random tree of switches, node i on a host drawn at random */
+	struct cn_tree *tree;
 };
 
 struct world;
 
 void w_team_init(struct w_team *t, uint32_t nnodes, enum w_placement placement, uint64_t *seed);
+void w_team_done(struct w_team *t);
 
 /* Plans every node's part; fails the test if that fails. */
 struct world *w_new(const struct w_team *t, const struct cn_plan *p);

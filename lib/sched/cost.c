@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The cost model of cost.h. */
+#include "sched/cost.h"
+
+const struct cn_cost cn_cost_default = {
+	.startup = 20e-6,
+	.hop = 5e-6,
+	.payload = 1476,
+	.overhead = 62,
+	.rate = 1e9,
+};
+
+double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate)
+{
+	uint64_t frames = bytes == 0 ? 1 : (bytes + c->payload - 1) / c->payload;
+	double bits = 8.0 * ((double)bytes + (double)frames * c->overhead);
+
+	return bits / (rate == 0 ? c->rate : (double)rate);
+}
+
+static uint64_t link_rate(const struct cn_cost *c, const struct cn_tree *t, uint32_t x)
+{
+	uint64_t rate = t->topo->links[t->v[x].link].rate;
+
+	return rate == 0 ? (uint64_t)c->rate : rate;
+}
+
+double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_t a, uint32_t b,
+		       uint64_t bytes)
+{
+	uint32_t x = t->host[a], y = t->host[b], top = cn_tree_meet(t, x, y);
+	uint64_t slowest = UINT64_MAX, rate;
+	double frames = 0, longest = 0, one;
+	uint64_t first = bytes < c->payload ? bytes : c->payload;
+	uint32_t ends[2] = {x, y}, links = 0;
+
+	if (a == b) {
+		return 0;
+	}
+	for (int i = 0; i < 2; i++) {
+		for (x = ends[i]; x != top; x = t->v[x].parent) {
+			rate = link_rate(c, t, x);
+			slowest = rate < slowest ? rate : slowest;
+			one = cn_cost_wire(c, first, rate);
+			frames += one;
+			longest = one > longest ? one : longest;
+			links++;
+		}
+	}
+	return c->startup + cn_cost_wire(c, bytes, slowest) + (frames - longest) +
+	       (links - 1) * c->hop;
+}
+
+uint64_t cn_cost_slowest(const struct cn_cost *c, const struct cn_tree *t)
+{
+	uint64_t slowest = UINT64_MAX;
+
+	for (uint32_t x = 1; x < t->n; x++) {
+		uint64_t rate = link_rate(c, t, x);
+
+		slowest = rate < slowest ? rate : slowest;
+	}
+	return slowest == UINT64_MAX ? (uint64_t)c->rate : slowest;
+}

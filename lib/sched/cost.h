@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One cost model for every algorithm: what a message costs on this network. The selection, the
+ * segments of pipelined algorithms, and the explanations use it; lib/sim does not (it moves frames).
+ *
+ * A message of n bytes from a to b over d links takes
+ *     startup + n / bandwidth + (d - 1) * frame / bandwidth + d * hop
+ * the start-up once a message, the wire's time at the slowest link of the path with every frame's
+ * overhead, one frame's time again for every switch that stores and forwards it, and a switch's
+ * own delay. One port a node: it sends one message at a time, and receives one.
+ */
+#ifndef CN_COST_H
+#define CN_COST_H
+
+#include "topo/tree.h"
+
+struct cn_cost {
+	double startup;	  /* seconds: processing of a message at its ends */
+	double hop;	  /* seconds a switch needs besides storing the frame */
+	uint32_t payload; /* bytes of the user's in a full frame */
+	uint32_t overhead;/* bytes on the wire a frame besides */
+	double rate;	  /* bit/s of links whose rate is not known */
+};
+
+/* Ordinary machines on Gigabit Ethernet: 20 us, 5 us, 1476 of 1538 bytes. */
+extern const struct cn_cost cn_cost_default;
+
+/* Seconds on the wire of n bytes in frames, at bits per second (0: the model's rate). */
+double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate);
+/* Seconds of a message from node a to node b of the tree. */
+double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_t a, uint32_t b,
+		       uint64_t bytes);
+/* The slowest link of the tree, bit/s a channel; the model's rate where none is known. */
+uint64_t cn_cost_slowest(const struct cn_cost *c, const struct cn_tree *t);
+
+#endif

@@ -9,7 +9,11 @@
  * and for the uplink of one of B switches with A hosts it is A * A (B - 1) / (A B - 1): the
  * paper's two cases. W_g frames a host in flight fill a port with at most W_g * nu frames.
  *
- * All arithmetic is in whole numbers: W_g = floor(buffer (n - 1) / (control s (n - s))).
+ * A link of c channels is c cables with a port and a buffer each, and a frame goes to one of them:
+ * nu / c frames a step for each, or c times the buffer for all. (Evenly, in the mean: a pair of
+ * hosts may well keep to one cable.) The spanning tree alone counts: other links carry nothing.
+ *
+ * All arithmetic is in whole numbers: W_g = floor(buffer c (n - 1) / (control s (n - s))).
  */
 #include <stdlib.h>
 
@@ -21,6 +25,36 @@
 static uint64_t crossings(uint64_t s, uint64_t n)
 {
 	return s * (n - s);
+}
+
+/* Frames that the ports at one end can hold. */
+static uint64_t capacity(const struct cn_topo_link *l)
+{
+	return (uint64_t)l->buffer * l->channels;
+}
+
+/*
+ * a / b < c / d, without a fraction and without a product, which might not fit: while the whole
+ * parts are equal the remainders decide, the other way up.
+ */
+static bool is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	uint64_t t;
+
+	while (a / b == c / d) {
+		a %= b;
+		c %= d;
+		if (a == 0 || c == 0) {
+			return a == 0 && c != 0;
+		}
+		t = a;
+		a = d;
+		d = t;
+		t = b;
+		b = c;
+		c = t;
+	}
+	return a / b < c / d;
 }
 
 /* Sums of the exchange's hosts, below every vertex. */
@@ -43,7 +77,7 @@ static void count_below(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck)
 {
-	uint64_t best_buffer = 0, best_cross = 0, cross, window;
+	uint64_t best_room = 0, best_cross = 0, cross, window;
 	uint32_t *below, i, v, link, best = CN_TOPO_NONE;
 
 	if (bottleneck != NULL) {
@@ -61,12 +95,11 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 		v = t->order[i];
 		link = t->vertices[v].parent_link;
 		cross = crossings(below[v], n);
-		/* buffer / cross < best_buffer / best_cross, without a fraction */
 		if (t->links[link].buffer != 0 && cross != 0 &&
 		    (best == CN_TOPO_NONE ||
-		     t->links[link].buffer * best_cross < best_buffer * cross)) {
+		     is_less(capacity(&t->links[link]), cross, best_room, best_cross))) {
 			best = link;
-			best_buffer = t->links[link].buffer;
+			best_room = capacity(&t->links[link]);
 			best_cross = cross;
 		}
 	}
@@ -77,7 +110,7 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	if (bottleneck != NULL) {
 		*bottleneck = best;
 	}
-	window = best_buffer * (n - 1) / ((control == 0 ? 1 : control) * best_cross);
+	window = best_room * (n - 1) / ((control == 0 ? 1 : control) * best_cross);
 	if (window < 1) {
 		window = 1;
 	}

@@ -44,6 +44,31 @@ static void window__of_the_paper(void **state)
 	assert_int_equal(window_of("6x4", 43, 45, 2), 4);
 }
 
+/* Section 3.3: 4x4 with uplinks of 30 frames: nu = 12 * 4 / 15 = 3.2 by Eq. 3, W_g = 9 by Eq. 4. */
+static void window__of_section_3_3(void **state)
+{
+	(void)state;
+	assert_int_equal(window_of("4x4", 0, 30, 1), 9);
+	assert_int_equal(window_of("4x4", 43, 30, 1), 9);
+}
+
+/* Eq. 3 as printed, nu = (p - d1) d1 / (p - 1), for every two-level network of up to 12 x 12. */
+static void window__equation_4(void **state)
+{
+	char text[32];
+	uint32_t d1, switches, p, want;
+
+	(void)state;
+	for (d1 = 1; d1 <= 12; d1++) {
+		for (switches = 2; switches <= 12; switches++) {
+			p = d1 * switches;
+			snprintf(text, sizeof(text), "%ux%u", d1, switches);
+			want = 45 * (p - 1) / ((p - d1) * d1);
+			assert_int_equal(window_of(text, 0, 45, 1), want < 1 ? 1 : want);
+		}
+	}
+}
+
 static void window__control_frames(void **state)
 {
 	(void)state;
@@ -60,6 +85,53 @@ static void window__bounds(void **state)
 	assert_true(window_of("8x2", 0, 0, 2) == COLLNET_WINDOW_OFF);
 	/* only the hosts' ports say a buffer */
 	assert_int_equal(window_of("8x2", 43, 0, 2), 21);
+}
+
+/*
+ * Uplinks of 2 cables: twice the room. And beyond what a product of 64 bits could compare: two
+ * links of nearly the same ratio, of which the smaller decides.
+ */
+static void window__channels(void **state)
+{
+	static const char text[] = "switch a\nswitch b\nhost h0\nhost h1\nhost h2\nhost h3\n"
+				   "link a b rate 1gbit buffer 45 channels 2\n"
+				   "link h0 a rate 1gbit buffer 43\n"
+				   "link h1 a rate 1gbit buffer 43 channels 3\n"
+				   "link h2 b rate 1gbit buffer 43\nlink h3 b rate 1gbit\n";
+	struct cn_topo *t = NULL;
+	struct cn_err err = {0};
+	uint32_t link = 0;
+
+	(void)state;
+	assert_int_equal(cn_topo_parse(text, sizeof(text) - 1, "t", &t, &err), 0);
+	/* 90 / (4/3) = 67.5 against 43: one of the hosts' ports decides */
+	assert_int_equal(cn_topo_window(t, t->hosts, 4, 1, &link), 43);
+	assert_int_equal(link, 1);
+	t->links[0].channels = 1; /* 45 / (4/3) = 33.75 */
+	assert_int_equal(cn_topo_window(t, t->hosts, 4, 1, &link), 33);
+	assert_int_equal(link, 0);
+	cn_topo_free(t);
+}
+
+static void window__nearly_equal_ports(void **state)
+{
+	struct cn_topo *t = shape("50000x2", 1000000, 1000000);
+	uint32_t link = 0, i, uplinks = 0, second = 0;
+
+	(void)state;
+	for (i = 0; i < t->nlinks; i++) {
+		t->links[i].channels = CN_TOPO_CHANNELS_MAX;
+		if (t->vertices[t->links[i].a].is_switch && t->vertices[t->links[i].b].is_switch) {
+			second = i;
+			uplinks++;
+		}
+	}
+	assert_int_equal(uplinks, 2);
+	t->links[second].buffer = 999999;
+	/* 999999 * 65536 * 99999 / (2 * 50000 * 50000) = 1310704.8.. above what a window can be */
+	assert_int_equal(cn_topo_window(t, t->hosts, t->nhosts, 2, &link), 65535);
+	assert_int_equal(link, second);
+	cn_topo_free(t);
 }
 
 static void window__names_the_bottleneck(void **state)
@@ -130,7 +202,8 @@ static uint32_t by_brute_force(const struct cn_topo *t, const uint32_t *hosts, u
 			}
 		}
 		if (pairs != 0) {
-			w = (uint32_t)(t->links[link].buffer * (uint64_t)(n - 1) / (2 * pairs));
+			w = (uint32_t)((uint64_t)t->links[link].buffer * t->links[link].channels *
+				       (n - 1) / (2 * pairs));
 			w = w == 0 ? 1 : w;
 			best = w < best ? w : best;
 		}
@@ -150,9 +223,11 @@ static struct cn_topo *random_tree(uint64_t *seed, char *text, size_t size)
 		at += (size_t)snprintf(text + at, size - at, "switch s%u\n", i);
 	}
 	for (i = 1; i < switches; i++) {
-		at += (size_t)snprintf(text + at, size - at, "link s%u s%u rate 1gbit buffer %u\n",
-				       i, (unsigned int)(cn_random(seed) % i),
-				       (unsigned int)(1 + cn_random(seed) % 60));
+		at += (size_t)snprintf(text + at, size - at,
+				       "link s%u s%u rate 1gbit buffer %u channels %u\n", i,
+				       (unsigned int)(cn_random(seed) % i),
+				       (unsigned int)(1 + cn_random(seed) % 60),
+				       (unsigned int)(1 + cn_random(seed) % 4));
 	}
 	for (i = 0; i < hosts; i++) {
 		at += (size_t)snprintf(text + at, size - at,
@@ -194,7 +269,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(window__of_the_paper),
+		cmocka_unit_test(window__of_section_3_3),
+		cmocka_unit_test(window__equation_4),
 		cmocka_unit_test(window__control_frames),
+		cmocka_unit_test(window__channels),
+		cmocka_unit_test(window__nearly_equal_ports),
 		cmocka_unit_test(window__bounds),
 		cmocka_unit_test(window__names_the_bottleneck),
 		cmocka_unit_test(window__unequal_switches),

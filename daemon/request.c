@@ -147,13 +147,14 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		.permutation = (enum collnet_permutation)m->permutation,
 		.contention_aware = m->contention_aware != 0,
 		.window = m->window,
+		.root = m->root,
 		.bytes = m->bytes,
 		.deadline = deadline_of(c, m->timeout_ms),
 	};
 	struct cn_op_slot *op;
 	struct cn_err err;
+	struct cn_call call;
 	bool send_ok, recv_ok;
-	uint32_t ranks;
 
 	if (member == NULL) {
 		return wrong(c, "a team number that is not taken");
@@ -162,14 +163,12 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	if (op == NULL) {
 		return false;
 	}
-	ranks = cn_member_ranks(member);
-	a.send = cn_region_place(c, &m->send, cn_coll_send_bytes(a.op, a.bytes, ranks), &op->send,
-				 &send_ok);
-	a.recv = cn_region_place(c, &m->recv, cn_coll_recv_bytes(a.op, a.bytes, ranks), &op->recv,
-				 &recv_ok);
+	call = (struct cn_call){ a.op, a.bytes, cn_member_rank(member), cn_member_ranks(member),
+				 a.root };
+	a.send = cn_region_place(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
+	a.recv = cn_region_place(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
 	if (!send_ok || !recv_ok ||
-	    cn_check_buffers(m->op, a.send, a.recv, a.bytes, cn_member_rank(member), ranks, NULL) !=
-		    COLLNET_OK) {
+	    cn_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK) {
 		cn_region_put(c->daemon, op->send);
 		cn_region_put(c->daemon, op->recv);
 		op->busy = false;

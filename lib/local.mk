@@ -54,6 +54,7 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/alltoall_pairwise.c \
 	lib/sched/alltoall_shuffle.c \
 	lib/sched/barrier_dissemination.c \
+	lib/sched/call.c \
 	lib/sched/cost.c \
 	lib/sched/cost.h \
 	lib/sched/numbering.c \

@@ -33,6 +33,12 @@ links_alltoall = \
 	man/links/collnet_coll_options_init.3 \
 	man/links/collnet_iallgather.3 \
 	man/links/collnet_ialltoall.3 \
+	man/links/collnet_bcast.3 \
+	man/links/collnet_gather.3 \
+	man/links/collnet_ibcast.3 \
+	man/links/collnet_igather.3 \
+	man/links/collnet_iscatter.3 \
+	man/links/collnet_scatter.3 \
 	man/links/collnet_ibarrier.3
 links_endpoint_open = \
 	man/links/collnet_endpoint_close.3 \

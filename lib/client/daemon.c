@@ -213,14 +213,15 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		       const struct cn_coll_args *a, uint32_t timeout_ms, struct cn_err *err)
 {
 	struct cn_daemon_side *d = t->c->impl;
-	const uint64_t own = t->rank * a->bytes; /* an allgather's own block in recv */
+	const struct cn_call call = { a->op, a->bytes, t->rank, t->ranks, a->root };
+	const uint64_t own = cn_call_in_place(&call), in_len = cn_call_send_bytes(&call);
 	const bool in_place =
-		a->op == CN_OP_ALLGATHER && a->bytes > 0 && a->send == (const char *)a->recv + own;
+		own != UINT64_MAX && in_len > 0 && a->send == (const char *)a->recv + own;
 	struct memory mem = {
 		.in = a->send,
 		.out = a->recv,
-		.in_len = in_place ? 0 : cn_coll_send_bytes(a->op, a->bytes, t->ranks),
-		.out_len = cn_coll_recv_bytes(a->op, a->bytes, t->ranks),
+		.in_len = in_place ? 0 : in_len,
+		.out_len = cn_call_recv_bytes(&call),
 	};
 	struct cn_msg_coll m = {
 		.head = { .type = CN_MSG_COLL, .tag = r->number },
@@ -230,6 +231,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		.contention_aware = a->contention_aware,
 		.window = a->window,
 		.timeout_ms = timeout_ms,
+		.root = a->root,
 		.bytes = a->bytes,
 	};
 	int rc = place_memory(r, &mem, err);

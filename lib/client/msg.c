@@ -9,7 +9,7 @@
 
 #include "sched/sched.h"
 
-_Static_assert(sizeof(struct cn_msg_coll) == 88, "no padding");
+_Static_assert(sizeof(struct cn_msg_coll) == 96, "no padding");
 _Static_assert(sizeof(struct cn_msg_send) == 8 + 8 + 64 + 16 + 8 + 8, "no padding");
 _Static_assert(sizeof(struct cn_msg_done) == 8 + 8 + 8 + 64 + CN_ERR_TEXT, "no padding");
 
@@ -110,7 +110,7 @@ static const char *check_coll(const union cn_msg *m)
 	if (c->team >= CN_MSG_TEAMS) {
 		return "team number";
 	}
-	if (c->op < CN_OP_ALLTOALL || c->op > CN_OP_BARRIER) {
+	if (c->op < CN_OP_ALLTOALL || c->op > CN_OP_GATHER) {
 		return "operation";
 	}
 	if (!ends(c->algorithm, sizeof(c->algorithm))) {
@@ -118,6 +118,9 @@ static const char *check_coll(const union cn_msg *m)
 	}
 	if (c->permutation > COLLNET_PERM_EDGE_COLOUR || c->contention_aware > 1) {
 		return "permutation";
+	}
+	if (c->root >= COLLNET_RANKS_MAX || c->zero != 0) {
+		return "root";
 	}
 	if (c->window > 65535 && c->window != COLLNET_WINDOW_OFF) {
 		return "window";
@@ -322,38 +325,43 @@ const char *cn_msg_check(const union cn_msg *m, size_t len, bool from_daemon)
 	return table[m->head.type].check == NULL ? NULL : table[m->head.type].check(m);
 }
 
-int cn_check_buffers(uint32_t op, const void *send, const void *recv, uint64_t bytes, uint32_t rank,
-		     uint32_t ranks, struct cn_err *err)
+int cn_check_buffers(const struct cn_call *c, const void *send, const void *recv,
+		     struct cn_err *err)
 {
-	const uint64_t all = bytes * ranks; /* at most 2^30 * 2^12 */
-	const uint64_t sent = op == CN_OP_ALLTOALL ? all : bytes;
+	uint64_t out, in, same; /* at most 2^30 * 2^12 */
 	uintptr_t s = (uintptr_t)send, r = (uintptr_t)recv;
 
-	if (bytes > COLLNET_BLOCK_MAX) {
+	if (c->bytes > COLLNET_BLOCK_MAX) {
 		return cn_fail(err, COLLNET_EINVAL, "a block of %llu bytes is more than %llu",
-			       (unsigned long long)bytes, (unsigned long long)COLLNET_BLOCK_MAX);
+			       (unsigned long long)c->bytes, (unsigned long long)COLLNET_BLOCK_MAX);
 	}
-	if (op == CN_OP_BARRIER || bytes == 0) {
-		return COLLNET_OK;
+	if (c->root >= c->ranks) {
+		return cn_fail(err, COLLNET_EINVAL, "root %u is not one of the team's %u ranks",
+			       c->root, c->ranks);
 	}
-	if (send == NULL || recv == NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "%s is NULL", send == NULL ? "send" : "recv");
+	out = cn_call_send_bytes(c);
+	in = cn_call_recv_bytes(c);
+	same = cn_call_in_place(c);
+	if ((out > 0 && send == NULL) || (in > 0 && recv == NULL)) {
+		return cn_fail(err, COLLNET_EINVAL, "%s is NULL",
+			       out > 0 && send == NULL ? "send" : "recv");
 	}
-	if (all > SIZE_MAX || s > UINTPTR_MAX - sent || r > UINTPTR_MAX - all) {
+	if (out > SIZE_MAX || in > SIZE_MAX || (out > 0 && s > UINTPTR_MAX - out) ||
+	    (in > 0 && r > UINTPTR_MAX - in)) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "buffers of %u blocks of %llu bytes end beyond the "
 			       "address space",
-			       ranks, (unsigned long long)bytes);
+			       c->ranks, (unsigned long long)c->bytes);
 	}
-	if (op == CN_OP_ALLGATHER && s == r + rank * bytes) {
+	if (out == 0 || in == 0 || s >= r + in || r >= s + out) {
 		return COLLNET_OK;
 	}
-	if (s < r + all && r < s + sent) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       op == CN_OP_ALLGATHER ? "send and recv overlap; send may be block "
-						       "%u of recv, no other part"
-						     : "send and recv of rank %u overlap",
-			       rank);
+	if (same == UINT64_MAX) {
+		return cn_fail(err, COLLNET_EINVAL, "send and recv of rank %u overlap", c->rank);
+	}
+	if (s != r + same) {
+		return cn_fail(err, COLLNET_EINVAL, "send and recv overlap; send may be block %u of "
+			       "recv, no other part", c->op == CN_OP_BCAST ? 0 : c->rank);
 	}
 	return COLLNET_OK;
 }

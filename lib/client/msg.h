@@ -45,10 +45,10 @@
 #ifndef CN_MSG_H
 #define CN_MSG_H
 
-#include "util/util.h"
+#include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 1u
+#define CN_MSG_VERSION 2u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds a client. */
@@ -165,6 +165,8 @@ struct cn_msg_coll {
 	uint32_t contention_aware; /* 0, 1 */
 	uint32_t window;
 	uint32_t timeout_ms;
+	uint32_t root;
+	uint32_t zero;
 	uint64_t bytes; /* of one block */
 	struct cn_msg_place send, recv;
 };
@@ -303,11 +305,10 @@ size_t cn_msg_size(uint32_t type);
 const char *cn_msg_check(const union cn_msg *m, size_t len, bool from_daemon);
 
 /*
- * Whether buffers may be given to an operation: not NULL where bytes are needed, block and
- * totals within bounds, no overlap but an allgather's own block. COLLNET_OK or COLLNET_EINVAL.
- * `op` is an enum cn_op_kind.
+ * Whether buffers may be given to an operation: not NULL where bytes are needed, root, block and
+ * totals within bounds, no overlap but cn_call_in_place()'s. COLLNET_OK or COLLNET_EINVAL.
  */
-int cn_check_buffers(uint32_t op, const void *send, const void *recv, uint64_t bytes, uint32_t rank,
-		     uint32_t ranks, struct cn_err *err);
+int cn_check_buffers(const struct cn_call *c, const void *send, const void *recv,
+		     struct cn_err *err);
 
 #endif

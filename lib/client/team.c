@@ -274,19 +274,28 @@ static int settle_coll(struct collnet_team *t, const struct collnet_coll_options
 	return COLLNET_OK;
 }
 
+/* What a public function was called with. */
+struct call {
+	enum cn_op_kind op;
+	const void *send;
+	void *recv;
+	size_t bytes;
+	uint32_t root;
+};
+
 /* Checks and posts; *out is the pending request. */
-static int post_coll(struct collnet_team *t, enum cn_op_kind op, const void *send, void *recv,
-		     size_t bytes, const struct collnet_coll_options *given,
-		     struct collnet_request **out)
+static int post_coll(struct collnet_team *t, const struct call *call,
+		     const struct collnet_coll_options *given, struct collnet_request **out)
 {
+	const struct cn_call shape = { call->op, call->bytes, t->rank, t->ranks, call->root };
 	struct collnet *c = t->c;
 	struct collnet_coll_options o;
-	struct cn_coll_args a = { .op = op, .bytes = bytes };
+	struct cn_coll_args a = { .op = call->op, .bytes = call->bytes, .root = call->root };
 	struct collnet_request *r;
 	int rc = settle_coll(t, given, &o);
 
 	if (rc == COLLNET_OK) {
-		rc = cn_check_buffers(op, send, recv, bytes, t->rank, t->ranks, &c->err);
+		rc = cn_check_buffers(&shape, call->send, call->recv, &c->err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -295,8 +304,8 @@ static int post_coll(struct collnet_team *t, enum cn_op_kind op, const void *sen
 	a.permutation = o.permutation;
 	a.contention_aware = o.contention_aware != 0;
 	a.window = o.window;
-	a.send = bytes > 0 ? send : NULL;
-	a.recv = bytes > 0 ? recv : NULL;
+	a.send = cn_call_send_bytes(&shape) > 0 ? call->send : NULL;
+	a.recv = cn_call_recv_bytes(&shape) > 0 ? call->recv : NULL;
 	r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
 	if (r == NULL) {
 		return COLLNET_ELIMIT;
@@ -311,8 +320,7 @@ static int post_coll(struct collnet_team *t, enum cn_op_kind op, const void *sen
 	return COLLNET_OK;
 }
 
-static int run_coll(collnet_team_t *t, enum cn_op_kind op, const void *send, void *recv,
-		    size_t bytes, const struct collnet_coll_options *o)
+static int run_coll(collnet_team_t *t, struct call call, const struct collnet_coll_options *o)
 {
 	struct collnet_request *r;
 	int rc;
@@ -324,12 +332,12 @@ static int run_coll(collnet_team_t *t, enum cn_op_kind op, const void *send, voi
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	rc = post_coll(t, op, send, recv, bytes, o, &r);
+	rc = post_coll(t, &call, o, &r);
 	return cn_leave(t->c, rc != COLLNET_OK ? rc : cn_request_finish(r));
 }
 
-static int start_coll(collnet_team_t *t, enum cn_op_kind op, const void *send, void *recv,
-		      size_t bytes, const struct collnet_coll_options *o, collnet_request_t **out)
+static int start_coll(collnet_team_t *t, struct call call, const struct collnet_coll_options *o,
+		      collnet_request_t **out)
 {
 	int rc;
 
@@ -343,7 +351,7 @@ static int start_coll(collnet_team_t *t, enum cn_op_kind op, const void *send, v
 	if (out == NULL) {
 		return cn_leave(t->c, cn_fail(&t->c->err, COLLNET_EINVAL, "out is NULL"));
 	}
-	rc = post_coll(t, op, send, recv, bytes, o, out);
+	rc = post_coll(t, &call, o, out);
 	if (rc == COLLNET_OK) {
 		t->c->backend->progress(t->c, 0);
 	}
@@ -351,36 +359,77 @@ static int start_coll(collnet_team_t *t, enum cn_op_kind op, const void *send, v
 }
 
 int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		     const struct collnet_coll_options *o)
+		const struct collnet_coll_options *o)
 {
-	return run_coll(t, CN_OP_ALLTOALL, send, recv, bytes, o);
+	return run_coll(t, (struct call){ CN_OP_ALLTOALL, send, recv, bytes, 0 }, o);
+}
+
+int collnet_ialltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		const struct collnet_coll_options *o,
+		collnet_request_t **out)
+{
+	return start_coll(t, (struct call){ CN_OP_ALLTOALL, send, recv, bytes, 0 }, o, out);
 }
 
 int collnet_allgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		      const struct collnet_coll_options *o)
+		const struct collnet_coll_options *o)
 {
-	return run_coll(t, CN_OP_ALLGATHER, send, recv, bytes, o);
+	return run_coll(t, (struct call){ CN_OP_ALLGATHER, send, recv, bytes, 0 }, o);
+}
+
+int collnet_iallgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		const struct collnet_coll_options *o,
+		collnet_request_t **out)
+{
+	return start_coll(t, (struct call){ CN_OP_ALLGATHER, send, recv, bytes, 0 }, o, out);
+}
+
+int collnet_bcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
+		const struct collnet_coll_options *o)
+{
+	return run_coll(t, (struct call){ CN_OP_BCAST, buffer, buffer, bytes, root }, o);
+}
+
+int collnet_ibcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
+		const struct collnet_coll_options *o,
+		collnet_request_t **out)
+{
+	return start_coll(t, (struct call){ CN_OP_BCAST, buffer, buffer, bytes, root }, o, out);
+}
+
+int collnet_scatter(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		uint32_t root, const struct collnet_coll_options *o)
+{
+	return run_coll(t, (struct call){ CN_OP_SCATTER, send, recv, bytes, root }, o);
+}
+
+int collnet_iscatter(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		uint32_t root, const struct collnet_coll_options *o,
+		collnet_request_t **out)
+{
+	return start_coll(t, (struct call){ CN_OP_SCATTER, send, recv, bytes, root }, o, out);
+}
+
+int collnet_gather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		uint32_t root, const struct collnet_coll_options *o)
+{
+	return run_coll(t, (struct call){ CN_OP_GATHER, send, recv, bytes, root }, o);
+}
+
+int collnet_igather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
+		uint32_t root, const struct collnet_coll_options *o,
+		collnet_request_t **out)
+{
+	return start_coll(t, (struct call){ CN_OP_GATHER, send, recv, bytes, root }, o, out);
 }
 
 int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o)
 {
-	return run_coll(t, CN_OP_BARRIER, NULL, NULL, 0, o);
-}
-
-int collnet_ialltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		      const struct collnet_coll_options *o, collnet_request_t **out)
-{
-	return start_coll(t, CN_OP_ALLTOALL, send, recv, bytes, o, out);
-}
-
-int collnet_iallgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		       const struct collnet_coll_options *o, collnet_request_t **out)
-{
-	return start_coll(t, CN_OP_ALLGATHER, send, recv, bytes, o, out);
+	return run_coll(t, (struct call){ CN_OP_BARRIER, NULL, NULL, 0, 0 }, o);
 }
 
 int collnet_ibarrier(collnet_team_t *t, const struct collnet_coll_options *o,
-		     collnet_request_t **out)
+		collnet_request_t **out)
 {
-	return start_coll(t, CN_OP_BARRIER, NULL, NULL, 0, o, out);
+	return start_coll(t, (struct call){ CN_OP_BARRIER, NULL, NULL, 0, 0 }, o, out);
 }

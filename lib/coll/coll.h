@@ -226,7 +226,6 @@ cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */
 void cn_op_check_left(struct cn_team *t, cn_time now, uint32_t k);
-const char *cn_op_name(enum cn_op_kind op);
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 

@@ -81,15 +81,12 @@ struct cn_coll_args {
 	enum collnet_permutation permutation;
 	bool contention_aware;
 	uint32_t window;	/* as in collnet_coll_options */
+	uint32_t root;		/* rank: bcast, scatter, gather; else 0 */
 	uint64_t bytes;		/* of one block */
-	const void *send;	/* NULL for a barrier */
+	const void *send;	/* NULL where the rank has no such buffer */
 	void *recv;
 	cn_time deadline;
 };
-
-/* Bytes of the two buffers of such an operation in a team of `ranks`. */
-uint64_t cn_coll_send_bytes(enum cn_op_kind op, uint64_t bytes, uint32_t ranks);
-uint64_t cn_coll_recv_bytes(enum cn_op_kind op, uint64_t bytes, uint32_t ranks);
 
 int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		 struct cn_done *done, struct cn_err *err);

@@ -17,21 +17,6 @@
 /* Bytes that copies between ranks of this node move before frames get their turn again. */
 static const uint64_t copy_chunk = 256 * 1024;
 
-const char *cn_op_name(enum cn_op_kind op)
-{
-	return op == CN_OP_ALLTOALL ? "alltoall" : op == CN_OP_ALLGATHER ? "allgather" : "barrier";
-}
-
-uint64_t cn_coll_send_bytes(enum cn_op_kind op, uint64_t bytes, uint32_t ranks)
-{
-	return op == CN_OP_ALLTOALL ? bytes * ranks : op == CN_OP_ALLGATHER ? bytes : 0;
-}
-
-uint64_t cn_coll_recv_bytes(enum cn_op_kind op, uint64_t bytes, uint32_t ranks)
-{
-	return op == CN_OP_BARRIER ? 0 : bytes * ranks;
-}
-
 bool cn_op_busy(const struct cn_op *op)
 {
 	return op->state != OP_FREE;
@@ -45,8 +30,12 @@ uint32_t cn_op_locals(const struct cn_team *t)
 /* What the two ends must agree on beyond sizes, which the frames themselves show. */
 static uint8_t signature(const struct cn_op *op)
 {
-	return (uint8_t)(op->plan.algorithm << 3 | (op->plan.permutation & 3) << 1 |
-			 op->plan.contention_aware);
+	uint8_t low = (uint8_t)((op->plan.permutation & 3) << 1 | op->plan.contention_aware);
+
+	if (op->plan.op >= CN_OP_BCAST) { /* these have a root instead */
+		low = op->plan.root & 7;
+	}
+	return (uint8_t)(op->plan.algorithm << 3 | low);
 }
 
 static uint8_t *place(const struct cn_op *op, const struct cn_span *s)

@@ -178,6 +178,7 @@ static int make_plan(struct cn_team *t, const struct cn_coll_args *a,
 	p->permutation = (uint8_t)perm;
 	p->contention_aware = a->contention_aware && t->layout.logical != NULL;
 	p->bytes = a->op == CN_OP_BARRIER ? 0 : a->bytes;
+	p->root = a->root;
 	return COLLNET_OK;
 }
 
@@ -204,6 +205,10 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		return t->state == CN_TEAM_FAILED
 			       ? cn_fail(err, t->status, "%s", t->text)
 			       : cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
+	}
+	if (a->root >= t->ranks) {
+		return cn_fail(err, COLLNET_EINVAL, "root %u of %u ranks: 0 .. %u is possible", a->root,
+			       t->ranks, t->ranks - 1);
 	}
 	if (a->bytes > COLLNET_BLOCK_MAX) {
 		return cn_fail(err, COLLNET_ELIMIT, "a block of %llu bytes: at most %zu",

@@ -33,6 +33,21 @@ enum cn_op_kind {
 	CN_OP_GATHER = 6,  /* rank s's send buffer to block s of the root's receive buffer */
 };
 
+/* "alltoall", "bcast", ... */
+const char *cn_op_name(enum cn_op_kind op);
+
+/* What a rank's two buffers depend on. */
+struct cn_call {
+	enum cn_op_kind op;
+	uint64_t bytes; /* of one block */
+	uint32_t rank, ranks, root;
+};
+/* Bytes of the two buffers; 0: the rank has none. */
+uint64_t cn_call_send_bytes(const struct cn_call *c);
+uint64_t cn_call_recv_bytes(const struct cn_call *c);
+/* The offset in recv at which send may be the same memory; UINT64_MAX: they must not overlap. */
+uint64_t cn_call_in_place(const struct cn_call *c);
+
 /* How the sends of a schedule take turns. */
 enum cn_order {
 	CN_ORDER_IN_TURN = 0,	  /* a message at a time, in list order */

@@ -113,10 +113,12 @@ static void join(struct script *s, struct world *w)
 
 static void post(struct script *s, struct world *w)
 {
-	static const char *const names[] = { NULL, "shuffle", "pairwise", "linear", "ring", "none" };
+	static const char *const names[] = { NULL, "shuffle", "pairwise", "linear", "ring", "none",
+					     "chain", "binomial", "furthest", "nearest" };
 	struct cn_member *m = w->members[script_byte(s) % MEMBERS];
-	struct cn_coll_args a = { .op = 1 + script_byte(s) % 3u, .contention_aware = true };
+	struct cn_coll_args a = { .op = 1 + script_byte(s) % 6u, .contention_aware = true };
 	struct cn_err err = { 0 };
+	struct cn_call c;
 	struct request *r;
 
 	a.bytes = script_byte(s) * 37u;
@@ -125,8 +127,8 @@ static void post(struct script *s, struct world *w)
 	if (!m) {
 		return;
 	}
-	r = request(w, cn_coll_send_bytes(a.op, a.bytes, cn_member_ranks(m)),
-		    cn_coll_recv_bytes(a.op, a.bytes, cn_member_ranks(m)));
+	c = (struct cn_call){ a.op, a.bytes, cn_member_rank(m), cn_member_ranks(m), a.root };
+	r = request(w, cn_call_send_bytes(&c), cn_call_recv_bytes(&c));
 	if (!r) {
 		return;
 	}

@@ -287,15 +287,16 @@ static int post(struct world *w, uint32_t rank, int k, const struct cn_coll_args
 		struct cn_err *err)
 {
 	struct rank *r = &w->rank[rank];
-	uint64_t n = cn_coll_send_bytes(like->op, like->bytes, w->ranks), b = like->bytes;
+	const struct cn_call c = { like->op, like->bytes, rank, w->ranks, like->root };
+	uint64_t n = cn_call_send_bytes(&c), b = like->bytes;
 	struct cn_coll_args a = *like;
 
 	free(r->send[k]);
 	free(r->recv[k]);
 	r->send[k] = block(n, 0);
-	r->recv[k] = block(cn_coll_recv_bytes(like->op, b, w->ranks), 0xcc);
+	r->recv[k] = block(cn_call_recv_bytes(&c), 0xcc);
 	for (uint64_t i = 0; i < n; i++) {
-		uint32_t to = like->op == CN_OP_ALLTOALL ? (uint32_t)(i / b) : 0;
+		uint32_t to = n > b ? (uint32_t)(i / b) : 0;
 
 		r->send[k][i] = byte_of(w->number, rank, to, i % b);
 	}
@@ -305,21 +306,23 @@ static int post(struct world *w, uint32_t rank, int k, const struct cn_coll_args
 	r->op[k].send = r->send[k];
 	r->op[k].sent = n;
 	r->op[k].recv = r->recv[k];
-	r->op[k].received = cn_coll_recv_bytes(like->op, b, w->ranks);
+	r->op[k].received = cn_call_recv_bytes(&c);
 	return cn_coll_post(r->member, w->now, &a, &r->op[k].done, err);
 }
 
 static void check(const struct world *w, uint32_t rank, int k, const struct cn_coll_args *a)
 {
 	const struct rank *r = &w->rank[rank];
-	uint64_t n = cn_coll_recv_bytes(a->op, a->bytes, w->ranks);
+	const struct cn_call c = { a->op, a->bytes, rank, w->ranks, a->root };
+	uint64_t n = cn_call_recv_bytes(&c);
 
 	if (r->op[k].status != COLLNET_OK) {
 		fail_msg("rank %u: %s", rank, r->op[k].text);
 	}
 	for (uint64_t i = 0; i < n; i++) {
-		uint32_t from = (uint32_t)(i / a->bytes);
-		uint32_t to = a->op == CN_OP_ALLTOALL ? rank : 0;
+		bool one = a->op == CN_OP_BCAST || a->op == CN_OP_SCATTER;
+		uint32_t from = one ? a->root : (uint32_t)(i / a->bytes);
+		uint32_t to = a->op == CN_OP_ALLTOALL || a->op == CN_OP_SCATTER ? rank : 0;
 
 		if (r->op[k].got[i] != byte_of(w->number, from, to, i % a->bytes)) {
 			fail_msg("%s of %llu bytes, %u ranks on %u nodes: rank %u, byte %llu of rank "

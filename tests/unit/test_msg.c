@@ -183,7 +183,10 @@ static void check__coll_within_bounds(void **state)
 	VERDICT(CN_MSG_COLL, coll.team, CN_MSG_TEAMS, false);
 	VERDICT(CN_MSG_COLL, coll.op, 0, false);
 	VERDICT(CN_MSG_COLL, coll.op, CN_OP_BARRIER, true);
-	VERDICT(CN_MSG_COLL, coll.op, CN_OP_BARRIER + 1, false);
+	VERDICT(CN_MSG_COLL, coll.op, CN_OP_GATHER, true);
+	VERDICT(CN_MSG_COLL, coll.op, CN_OP_GATHER + 1, false);
+	VERDICT(CN_MSG_COLL, coll.root, COLLNET_RANKS_MAX, false);
+	VERDICT(CN_MSG_COLL, coll.zero, 1, false);
 	VERDICT(CN_MSG_COLL, coll.permutation, COLLNET_PERM_EDGE_COLOUR, true);
 	VERDICT(CN_MSG_COLL, coll.permutation, COLLNET_PERM_EDGE_COLOUR + 1, false);
 	VERDICT(CN_MSG_COLL, coll.contention_aware, 2, false);
@@ -287,6 +290,14 @@ static void check__wild_values_do_no_harm(void **state)
 	}
 }
 
+static int check(enum cn_op_kind op, const void *send, const void *recv, uint64_t bytes,
+		 uint32_t rank, uint32_t ranks, struct cn_err *err)
+{
+	struct cn_call c = { op, bytes, rank, ranks, 0 };
+
+	return cn_check_buffers(&c, send, recv, err);
+}
+
 static void check_buffers__overlap(void **state)
 {
 	static char b[4096];
@@ -294,23 +305,47 @@ static void check_buffers__overlap(void **state)
 
 	(void)state;
 	/* all-to-all of 4 ranks, 16 bytes each: 64 bytes on both sides */
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b + 64, 16, 1, 4, &err), COLLNET_OK);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b + 64, b, 16, 1, 4, &err), COLLNET_OK);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b + 63, 16, 1, 4, &err),
+	assert_int_equal(check(CN_OP_ALLTOALL, b, b + 64, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_ALLTOALL, b + 64, b, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_ALLTOALL, b, b + 63, 16, 1, 4, &err),
 			 COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "overlap"));
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b + 63, b, 16, 1, 4, &err),
+	assert_int_equal(check(CN_OP_ALLTOALL, b + 63, b, 16, 1, 4, &err),
 			 COLLNET_EINVAL);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b, 16, 0, 1, &err), COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLTOALL, b, b, 16, 0, 1, &err), COLLNET_EINVAL);
 	/* allgather: only the own block */
-	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b + 16, b, 16, 1, 4, &err), COLLNET_OK);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b + 32, b, 16, 1, 4, &err),
+	assert_int_equal(check(CN_OP_ALLGATHER, b + 16, b, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_ALLGATHER, b + 32, b, 16, 1, 4, &err),
 			 COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "block 1"));
-	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b + 64, b, 16, 1, 4, &err), COLLNET_OK);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b, b + 15, 16, 1, 4, &err),
+	assert_int_equal(check(CN_OP_ALLGATHER, b + 64, b, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_ALLGATHER, b, b + 15, 16, 1, 4, &err),
 			 COLLNET_EINVAL);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLGATHER, b, b + 16, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_ALLGATHER, b, b + 16, 16, 1, 4, &err), COLLNET_OK);
+	/* broadcast: one buffer on the root (rank 0), none to send elsewhere */
+	assert_int_equal(check(CN_OP_BCAST, b, b, 16, 0, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_BCAST, b + 1, b, 16, 0, 4, &err), COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_BCAST, b + 1, b, 16, 1, 4, &err), COLLNET_OK);
+	/* gather: the root's own block of recv; scatter: never */
+	assert_int_equal(check(CN_OP_GATHER, b, b, 16, 0, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_GATHER, b + 16, b, 16, 0, 4, &err), COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_GATHER, b, NULL, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_SCATTER, b, b, 16, 0, 4, &err), COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_SCATTER, NULL, b, 16, 1, 4, &err), COLLNET_OK);
+	assert_int_equal(check(CN_OP_SCATTER, NULL, b, 16, 0, 4, &err), COLLNET_EINVAL);
+}
+
+static void check_buffers__root(void **state)
+{
+	struct cn_call c = { CN_OP_BCAST, 16, 0, 4, 4 };
+	static char b[64];
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_check_buffers(&c, b, b, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "root 4"));
+	c.root = 3;
+	assert_int_equal(cn_check_buffers(&c, b, b, &err), COLLNET_OK);
 }
 
 static void check_buffers__nothing_and_too_much(void **state)
@@ -319,15 +354,15 @@ static void check_buffers__nothing_and_too_much(void **state)
 	static char b[64];
 
 	(void)state;
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, NULL, NULL, 0, 0, 4, NULL), COLLNET_OK);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, b, 0, 0, 4, NULL), COLLNET_OK);
-	assert_int_equal(cn_check_buffers(CN_OP_BARRIER, NULL, NULL, 0, 0, 4, NULL), COLLNET_OK);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, NULL, b, 1, 0, 4, NULL), COLLNET_EINVAL);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, NULL, 1, 0, 4, NULL), COLLNET_EINVAL);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, b, end, 16, 0, 4, NULL), COLLNET_EINVAL);
-	assert_int_equal(cn_check_buffers(CN_OP_ALLTOALL, end, b, 16, 0, 4, NULL), COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLTOALL, NULL, NULL, 0, 0, 4, NULL), COLLNET_OK);
+	assert_int_equal(check(CN_OP_ALLTOALL, b, b, 0, 0, 4, NULL), COLLNET_OK);
+	assert_int_equal(check(CN_OP_BARRIER, NULL, NULL, 0, 0, 4, NULL), COLLNET_OK);
+	assert_int_equal(check(CN_OP_ALLTOALL, NULL, b, 1, 0, 4, NULL), COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLTOALL, b, NULL, 1, 0, 4, NULL), COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLTOALL, b, end, 16, 0, 4, NULL), COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLTOALL, end, b, 16, 0, 4, NULL), COLLNET_EINVAL);
 	assert_int_equal(
-		cn_check_buffers(CN_OP_ALLTOALL, b, b, (uint64_t)COLLNET_BLOCK_MAX + 1, 0, 4, NULL),
+		check(CN_OP_ALLTOALL, b, b, (uint64_t)COLLNET_BLOCK_MAX + 1, 0, 4, NULL),
 		COLLNET_EINVAL);
 }
 
@@ -343,6 +378,7 @@ int main(void)
 		cmocka_unit_test(check__answers_within_bounds),
 		cmocka_unit_test(check__wild_values_do_no_harm),
 		cmocka_unit_test(check_buffers__overlap),
+		cmocka_unit_test(check_buffers__root),
 		cmocka_unit_test(check_buffers__nothing_and_too_much),
 	};
 

@@ -206,8 +206,8 @@ enum collnet_permutation {
  */
 struct collnet_coll_options {
 	size_t size;		/**< sizeof(struct collnet_coll_options) */
-	const char *algorithm;	/**< NULL: the best one. alltoall: shuffle, pairwise, linear;
-				     allgather: ring; barrier: dissemination */
+	const char *algorithm;	/**< NULL: COLLNET_ALGORITHM in the environment, else the one with
+				     the smallest predicted time; see collnet_alltoall(3) */
 	enum collnet_permutation permutation;
 	int contention_aware;	/**< 1: Eq. 5 numbering from the topology (default); 0: rank order */
 	uint32_t window;	/**< global window: AUTO (default), OFF, or frames */
@@ -231,6 +231,26 @@ int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t byt
 int collnet_allgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		      const struct collnet_coll_options *o);
 
+/**
+ * Broadcast: the root's `bytes` at buffer arrive at buffer on every rank.
+ */
+int collnet_bcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
+		  const struct collnet_coll_options *o);
+
+/**
+ * Scatter: block i of the root's send buffer (size * bytes; ignored on other ranks) arrives at
+ * recv (bytes) of rank i. On the root the two must not overlap.
+ */
+int collnet_scatter(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
+		    const struct collnet_coll_options *o);
+
+/**
+ * Gather: the `bytes` at send of rank i arrive in block i of the root's recv (size * bytes;
+ * ignored on other ranks). On the root, send may be its own block of recv.
+ */
+int collnet_gather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
+		   const struct collnet_coll_options *o);
+
 /** Returns when every rank of the team has called it. */
 int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o);
 
@@ -243,6 +263,12 @@ int collnet_ialltoall(collnet_team_t *t, const void *send, void *recv, size_t by
 		      const struct collnet_coll_options *o, collnet_request_t **out);
 int collnet_iallgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		       const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_ibcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
+		   const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_iscatter(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
+		     const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_igather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
+		    const struct collnet_coll_options *o, collnet_request_t **out);
 int collnet_ibarrier(collnet_team_t *t, const struct collnet_coll_options *o,
 		     collnet_request_t **out);
 

@@ -39,7 +39,10 @@ lib_libcn_proto_la_SOURCES = \
 lib_libcn_topo_la_SOURCES = \
 	lib/topo/build.c \
 	lib/topo/build.h \
+	lib/topo/random.c \
 	lib/topo/read.c \
+	lib/topo/slurm.c \
+	lib/topo/span.c \
 	lib/topo/topo.c \
 	lib/topo/topo.h \
 	lib/topo/tree.c \

@@ -26,13 +26,17 @@ unit_tests = \
 	tests/unit/test_peer \
 	tests/unit/test_permutation \
 	tests/unit/test_pool \
+	tests/unit/test_random \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
 	tests/unit/test_rtt \
 	tests/unit/test_sched \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
+	tests/unit/test_slurm \
+	tests/unit/test_span \
 	tests/unit/test_topo \
+	tests/unit/test_tree \
 	tests/unit/test_util \
 	tests/unit/test_window \
 	tests/unit/test_wire

@@ -3,10 +3,9 @@
  * The builder of a topology.
  *
  * Invariants: both hash tables have more than twice as many slots as there are vertices, so a
- * probe always ends; the links made so far never close a cycle (union-find says so at once, with
- * the line of the link that would); a host has at most one link. So the graph is a tree exactly
- * when the walk from the root reaches every vertex. Nothing recurses: a chain of 100,000
- * switches is fine.
+ * probe always ends; a host has at most one link, and no link joins a vertex to itself. The graph
+ * is in one piece exactly when the walk from the root reaches every vertex. Nothing recurses: a
+ * chain of 100,000 switches is fine.
  */
 #include "topo/build.h"
 
@@ -234,8 +233,8 @@ int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rat
 	return COLLNET_OK;
 }
 
-/* The links of every vertex: those of v are adj[start[v]] .. adj[start[v + 1] - 1]. */
-static void neighbours(struct cn_topo *t)
+/* Those of vertex v are adj[start[v]] .. adj[start[v + 1] - 1], in the order of the file. */
+void cn_topo_neighbours(struct cn_topo *t)
 {
 	uint32_t *start = t->adj_start, *adj = t->adj;
 	uint32_t i, sum = 0, n;
@@ -255,22 +254,21 @@ static void neighbours(struct cn_topo *t)
 	}
 }
 
-/* Breadth-first from the root; fills order, parents and the subtrees' hosts. Returns vertices reached. */
-static uint32_t walk(struct cn_topo *t)
+uint32_t cn_topo_walk(struct cn_topo *t, const bool *use)
 {
 	uint32_t head, tail = 0, i, v, w;
 
 	for (v = 0; v < t->nvertices; v++) {
 		t->vertices[v].parent = t->vertices[v].parent_link = CN_TOPO_NONE;
+		t->vertices[v].hosts = t->vertices[v].is_switch ? 0 : 1;
 	}
 	t->order[tail++] = t->root;
 	for (head = 0; head < tail; head++) {
 		v = t->order[head];
 		for (i = t->adj_start[v]; i < t->adj_start[v + 1]; i++) {
-			const struct cn_topo_link *l = &t->links[t->adj[i]];
-
-			w = l->a == v ? l->b : l->a;
-			if (w == t->root || t->vertices[w].parent != CN_TOPO_NONE) {
+			w = cn_topo_other_end(t, t->adj[i], v);
+			if (w == t->root || t->vertices[w].parent != CN_TOPO_NONE ||
+			    (use != NULL && !use[t->adj[i]])) {
 				continue;
 			}
 			t->vertices[w].parent = v;
@@ -319,8 +317,8 @@ int cn_build_finish(struct cn_build *b, struct cn_topo **out, struct cn_err *err
 		return no_memory(b, err);
 	}
 	list_hosts(t);
-	neighbours(t);
-	reached = walk(t);
+	cn_topo_neighbours(t);
+	reached = cn_topo_walk(t, NULL);
 	if (reached < t->nvertices) {
 		v = 0;
 		while (v == t->root || t->vertices[v].parent != CN_TOPO_NONE) {

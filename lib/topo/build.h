@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building a topology, statement by statement. Used by the parser and by cn_topo_shape() only.
+ * Building a topology, statement by statement, and what the files of this room share. Nobody
+ * outside lib/topo includes this.
  *
  * The builder owns the half-made topology until cn_build_finish() hands it over; every error
  * names the source and line that the caller has set in `name` and `line`.
@@ -37,5 +38,29 @@ int cn_build_fail(const struct cn_build *b, uint32_t line, struct cn_err *err, c
 
 /* Where a name is, or belongs, in the table; for cn_topo_find() too. */
 uint32_t cn_topo_slot(const struct cn_topo *t, const char *name);
+
+static inline uint32_t cn_topo_other_end(const struct cn_topo *t, uint32_t link, uint32_t v)
+{
+	return t->links[link].a == v ? t->links[link].b : t->links[link].a;
+}
+/* Union-find: which of the sets a vertex is in; set[v] == v in the beginning. */
+static inline uint32_t cn_topo_set(uint32_t *set, uint32_t v)
+{
+	while (set[v] != v) {
+		set[v] = set[set[v]];
+		v = set[v];
+	}
+	return v;
+}
+/* Fills adj_start and adj from the links. */
+void cn_topo_neighbours(struct cn_topo *t);
+/*
+ * The spanning tree: breadth-first from t->root over the links in use[] (NULL: all), of parallel
+ * links the first. Fills order, parents and the numbers of hosts below; returns the vertices
+ * reached.
+ */
+uint32_t cn_topo_walk(struct cn_topo *t, const bool *use);
+/* Everything in memory of its own; NULL: no memory. */
+struct cn_topo *cn_topo_clone(const struct cn_topo *t);
 
 #endif

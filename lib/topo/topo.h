@@ -61,6 +61,7 @@ struct cn_topo {
 	uint32_t index_mask;
 };
 
+/* A file of either format: this one, or Slurm's when the first statement is a SwitchName. */
 int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err);
 int cn_topo_parse(const char *text, size_t len, const char *name, struct cn_topo **out,
 		  struct cn_err *err);
@@ -71,6 +72,7 @@ int cn_topo_parse(const char *text, size_t len, const char *name, struct cn_topo
 int cn_topo_shape(const char *shape, uint64_t rate, uint32_t buffer, uint64_t uplink_rate,
 		  uint32_t uplink_buffer, struct cn_topo **out, struct cn_err *err);
 /* Slurm's topology.conf (tree plugin): SwitchName, Switches, Nodes, LinkSpeed, host lists. */
+bool cn_topo_is_slurm(const char *text, size_t len);
 int cn_topo_parse_slurm(const char *text, size_t len, const char *name, struct cn_topo **out,
 			struct cn_err *err);
 

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads the topology.conf of Slurm's tree plugin: a line a switch, with its children.
+ *
+ *   SwitchName=s0 Switches=s[1-3] LinkSpeed=10gbit
+ *   SwitchName=s1 Nodes=node[01-12,20],login
+ *
+ * As Slurm reads it: keys in any case, blanks around '=', values perhaps in double quotes, '#'
+ * begins a comment, and a backslash that ends a line joins the next one to it. LinkSpeed is in
+ * arbitrary units there; it is the rate of the links to the line's children when it is a rate with
+ * a unit of ours, and otherwise they are of unknown rate. The switch at the top becomes the first
+ * vertex, and so the root; then the switches and the hosts in the order of the file.
+ *
+ * Input is any bytes whatever. The text is copied once, without comments, and cut in place; host
+ * lists are expanded one name at a time, and all of them together name at most CHILDREN_MAX.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "topo/build.h"
+#include "topo/topo.h"
+
+#define CHILDREN_MAX (4 * CN_TOPO_VERTICES_MAX)
+#define GROUPS_MAX 8 /* brackets in one name */
+#define DIGITS_MAX 9 /* of a number in them */
+
+/* A line: values in the copied text, NULL when not said. */
+struct line {
+	uint32_t number; /* in the file */
+	char *name, *switches, *nodes, *speed;
+};
+
+struct slurm {
+	struct cn_build b;
+	char *text; /* the copy */
+	struct line *lines;
+	size_t n, cap;
+	uint32_t children; /* named so far */
+	bool *child;	   /* [n] some other switch names it */
+};
+
+/* ---- host lists ------------------------------------------------------------------------- */
+
+/* What to do with a name of a list. */
+typedef int (*take_name)(struct slurm *s, const struct line *l, const char *name,
+			 struct cn_err *err);
+
+/* One element of a list, such as r[0-1]n[01-12,20]: texts between its brackets, and places. */
+struct element {
+	unsigned int groups;
+	const char *before[GROUPS_MAX + 1]; /* text before group i, and behind the last */
+	int before_len[GROUPS_MAX + 1];
+	const char *ranges[GROUPS_MAX]; /* behind the bracket */
+	const char *at[GROUPS_MAX];	/* the present range */
+	uint32_t now[GROUPS_MAX], last[GROUPS_MAX];
+	int width[GROUPS_MAX];
+};
+
+static int list_error(const struct slurm *s, const struct line *l, const char *at,
+		      struct cn_err *err)
+{
+	return cn_build_fail(&s->b, l->number, err,
+			     "expected a list of names like node[01-12,20],sw3, found '%.40s'",
+			     *at == '\0' ? "its end" : at);
+}
+
+/* A number of at most DIGITS_MAX digits. */
+static bool take_number(const char **p, uint32_t *out, int *width)
+{
+	uint32_t n = 0;
+	int digits = 0;
+
+	for (; **p >= '0' && **p <= '9' && digits < DIGITS_MAX; (*p)++, digits++) {
+		n = n * 10 + (uint32_t)(**p - '0');
+	}
+	*out = n;
+	*width = digits;
+	return digits > 0 && !(**p >= '0' && **p <= '9');
+}
+
+/* "07" or "01-12" at p; *next is what follows. The width is the first number's. */
+static bool take_range(struct element *e, unsigned int g, const char *p, const char **next)
+{
+	int width;
+
+	e->at[g] = p;
+	if (!take_number(&p, &e->now[g], &e->width[g])) {
+		return false;
+	}
+	e->last[g] = e->now[g];
+	if (*p == '-') {
+		p++;
+		if (!take_number(&p, &e->last[g], &width) || e->last[g] < e->now[g]) {
+			return false;
+		}
+	}
+	*next = p;
+	return *p == ',' || *p == ']';
+}
+
+/* Cuts the element at *p and puts every group at its first number. False: no list. */
+static bool take_element(const char **p, struct element *e)
+{
+	const char *q = *p;
+
+	e->groups = 0;
+	for (;;) {
+		e->before[e->groups] = q;
+		q += strcspn(q, "[],");
+		e->before_len[e->groups] = (int)(q - e->before[e->groups]);
+		if (*q != '[') {
+			break;
+		}
+		if (e->groups == GROUPS_MAX) {
+			return false;
+		}
+		const char *next = e->ranges[e->groups] = ++q;
+
+		do {
+			if (!take_range(e, e->groups, next, &next)) {
+				return false;
+			}
+		} while (*next++ == ',');
+		q = next;
+		(void)take_range(e, e->groups, e->ranges[e->groups], &next);
+		e->groups++;
+	}
+	if (*q == ']' || q == *p) {
+		return false;
+	}
+	*p = q;
+	return true;
+}
+
+/* The next name: the last group counts fastest. False: that was the last one. */
+static bool advance(struct element *e)
+{
+	const char *next;
+
+	for (unsigned int g = e->groups; g-- > 0;) {
+		if (e->now[g] < e->last[g]) {
+			e->now[g]++;
+			return true;
+		}
+		next = e->at[g] + strcspn(e->at[g], ",]");
+		if (*next == ',') {
+			(void)take_range(e, g, next + 1, &next);
+			return true;
+		}
+		(void)take_range(e, g, e->ranges[g], &next);
+	}
+	return false;
+}
+
+/* Longer names than fit are cut to one that is too long for a name, and so refused. */
+static void spell(const struct element *e, char *name, size_t cap)
+{
+	size_t at = 0;
+
+	for (unsigned int g = 0; g <= e->groups && at < cap; g++) {
+		at += (size_t)snprintf(name + at, cap - at, "%.*s", e->before_len[g], e->before[g]);
+		if (g < e->groups && at < cap) {
+			at += (size_t)snprintf(name + at, cap - at, "%0*u", e->width[g], e->now[g]);
+		}
+	}
+}
+
+static int each_name(struct slurm *s, const struct line *l, const char *list, take_name take,
+		     struct cn_err *err)
+{
+	char name[COLLNET_NAME_MAX + 2];
+	const char *p = list;
+	struct element e;
+	int rc;
+
+	for (;;) {
+		if (!take_element(&p, &e)) {
+			return list_error(s, l, p, err);
+		}
+		do {
+			if (s->children++ == CHILDREN_MAX) {
+				return cn_build_fail(&s->b, l->number, err,
+						     "expected lists of at most %u names together",
+						     CHILDREN_MAX);
+			}
+			spell(&e, name, sizeof(name));
+			rc = take(s, l, name, err);
+			if (rc != COLLNET_OK) {
+				return rc;
+			}
+		} while (advance(&e));
+		if (*p == '\0') {
+			return COLLNET_OK;
+		}
+		p++; /* the comma */
+	}
+}
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/*
+ * Copies the logical line at text[*at] to `to`, with a NUL: joined lines, without comments. Bytes
+ * that are no text are an error; *lines counts lines.
+ */
+static int copy_line(const struct slurm *s, const char *text, size_t len, size_t *at,
+		     uint32_t *lines, char **to, struct cn_err *err)
+{
+	char *p = *to;
+	bool more = true;
+
+	while (more && *at < len) {
+		const char *end = memchr(text + *at, '\n', len - *at);
+		size_t stop = end == NULL ? len : (size_t)(end - text), i = *at;
+		char *start = p;
+
+		for (; i < stop && text[i] != '#'; i++) {
+			if (!is_blank(text[i]) && (text[i] < ' ' || text[i] >= 0x7f)) {
+				return cn_build_fail(
+					&s->b, s->b.line + *lines, err,
+					"expected plain text, found the byte 0x%02x",
+					(unsigned int)(unsigned char)text[i]);
+			}
+			*p++ = text[i];
+		}
+		while (p > start && is_blank(p[-1])) {
+			p--;
+		}
+		more = p > start && p[-1] == '\\';
+		p -= more;
+		*at = stop + 1;
+		(*lines)++;
+	}
+	*p++ = '\0';
+	*to = p;
+	return COLLNET_OK;
+}
+
+/* "KEY = VALUE" at *p; both are cut out in place. False: it is something else. */
+static bool take_pair(char **p, char **key, char **value)
+{
+	char *q = *p, *key_end, quote = '\0';
+
+	*key = q;
+	q += strcspn(q, " \t\r=");
+	key_end = q;
+	while (is_blank(*q)) {
+		q++;
+	}
+	if (*q != '=' || key_end == *key) {
+		return false;
+	}
+	q++;
+	while (is_blank(*q)) {
+		q++;
+	}
+	if (*q == '"') {
+		quote = *q++;
+	}
+	*value = q;
+	q += strcspn(q, quote != '\0' ? "\"" : " \t\r");
+	if (q == *value || (quote != '\0' && *q == '\0')) {
+		return false;
+	}
+	if (*q != '\0') {
+		*q++ = '\0';
+	}
+	*key_end = '\0';
+	*p = q;
+	return true;
+}
+
+/* How much of a word an error shows. */
+static int shown(const char *word)
+{
+	size_t n = strcspn(word, " \t\r");
+
+	return n > 40 ? 40 : (int)n;
+}
+
+static int take_line(struct slurm *s, char *p, struct cn_err *err)
+{
+	struct line l = {.number = s->b.line};
+	const struct {
+		const char *key;
+		char **value;
+	} keys[] = {{"SwitchName", &l.name},
+		    {"Switches", &l.switches},
+		    {"Nodes", &l.nodes},
+		    {"LinkSpeed", &l.speed}};
+	char *key, *value;
+	size_t k;
+
+	for (p += strspn(p, " \t\r"); *p != '\0'; p += strspn(p, " \t\r")) {
+		const char *word = p;
+
+		if (!take_pair(&p, &key, &value)) {
+			return cn_build_fail(&s->b, s->b.line, err,
+					     "expected KEY=VALUE, found '%.*s'",
+					     shown(word), word);
+		}
+		for (k = 0; k < 4 && strcasecmp(key, keys[k].key) != 0; k++) {
+		}
+		if (k == 4 || (k == 0) != (l.name == NULL)) {
+			return cn_build_fail(&s->b, s->b.line, err,
+					     "expected SwitchName= and then Switches=, Nodes= or "
+					     "LinkSpeed=, found '%.40s'", key);
+		}
+		if (*keys[k].value != NULL) {
+			return cn_build_fail(&s->b, s->b.line, err, "expected %s= once in a line",
+					     keys[k].key);
+		}
+		*keys[k].value = value;
+	}
+	if (l.name == NULL) {
+		return COLLNET_OK;
+	}
+	if (l.switches == NULL && l.nodes == NULL) {
+		return cn_build_fail(&s->b, s->b.line, err,
+				     "expected Switches= or Nodes= for switch '%.63s'", l.name);
+	}
+	if (s->n == s->cap) {
+		size_t cap = s->cap == 0 ? 64 : s->cap * 2;
+		struct line *lines = realloc(s->lines, cap * sizeof(*lines));
+
+		if (lines == NULL) {
+			return cn_fail(err, COLLNET_ENOMEM, "%.160s: no memory for the topology",
+				       s->b.name);
+		}
+		s->lines = lines;
+		s->cap = cap;
+	}
+	s->lines[s->n++] = l;
+	return COLLNET_OK;
+}
+
+/* ---- the graph -------------------------------------------------------------------------- */
+
+/* Place of the switch of that name in the topology, which has the lines' order. */
+static int find_switch(const struct slurm *s, const struct line *l, const char *name,
+		       uint32_t *out, struct cn_err *err)
+{
+	*out = cn_topo_find(s->b.t, name);
+	if (*out == CN_TOPO_NONE || !s->b.t->vertices[*out].is_switch) {
+		return cn_build_fail(&s->b, l->number, err,
+				     "expected a switch with a line SwitchName=%s", name);
+	}
+	return COLLNET_OK;
+}
+
+static int mark_child(struct slurm *s, const struct line *l, const char *name, struct cn_err *err)
+{
+	uint32_t v;
+	int rc = find_switch(s, l, name, &v, err);
+
+	if (rc == COLLNET_OK) {
+		s->child[v] = true;
+	}
+	return rc;
+}
+
+/* A rate with a unit; a mere number has whatever unit the file's author had in mind. */
+static uint64_t speed_of(const struct line *l)
+{
+	uint64_t rate;
+
+	if (l->speed == NULL || l->speed[strspn(l->speed, "0123456789.")] == '\0' ||
+	    !cn_parse_rate(l->speed, &rate)) {
+		return 0;
+	}
+	return rate;
+}
+
+static int link_switch(struct slurm *s, const struct line *l, const char *name, struct cn_err *err)
+{
+	s->b.line = l->number;
+	return cn_build_link(&s->b, name, l->name, speed_of(l), 0, 1, err);
+}
+
+static int add_host(struct slurm *s, const struct line *l, const char *name, struct cn_err *err)
+{
+	int rc;
+
+	s->b.line = l->number;
+	rc = cn_build_vertex(&s->b, name, false, NULL, err);
+	if (rc == COLLNET_OK) {
+		rc = cn_build_link(&s->b, name, l->name, speed_of(l), 0, 1, err);
+	}
+	return rc;
+}
+
+static int add_switches(struct slurm *s, size_t first, struct cn_err *err)
+{
+	int rc = COLLNET_OK;
+
+	for (size_t i = 0; rc == COLLNET_OK && i <= s->n; i++) {
+		/* `first` at the very beginning, and not again in its place */
+		const struct line *l = &s->lines[i == 0 ? first : i - 1];
+
+		if (i == 0 || i - 1 != first) {
+			s->b.line = l->number;
+			rc = cn_build_vertex(&s->b, l->name, true, NULL, err);
+		}
+	}
+	return rc;
+}
+
+/* The one switch that no other one has below it. */
+static int find_top(struct slurm *s, size_t *top, struct cn_err *err)
+{
+	int rc = COLLNET_OK;
+
+	for (size_t i = 0; rc == COLLNET_OK && i < s->n; i++) {
+		if (s->lines[i].switches != NULL) {
+			rc = each_name(s, &s->lines[i], s->lines[i].switches, mark_child, err);
+		}
+	}
+	*top = s->n;
+	for (size_t i = 0; rc == COLLNET_OK && i < s->n; i++) {
+		if (s->child[i]) {
+			continue;
+		}
+		if (*top < s->n) {
+			return cn_build_fail(&s->b, s->lines[i].number, err,
+					     "expected one switch at the top: neither '%s' nor '%s' "
+					     "is in the Switches= of another; join them by a line "
+					     "SwitchName=NAME Switches=%s,%s",
+					     s->lines[*top].name, s->lines[i].name,
+					     s->lines[*top].name, s->lines[i].name);
+		}
+		*top = i;
+	}
+	if (rc == COLLNET_OK && *top == s->n) {
+		return cn_build_fail(&s->b, s->lines[0].number, err,
+				     "expected a switch at the top, in no Switches= of another");
+	}
+	return rc;
+}
+
+/* Switches are built twice: in the order of the lines to find the top, then below it. */
+static int make_graph(struct slurm *s, struct cn_topo **out, struct cn_err *err)
+{
+	const char *name = s->b.name;
+	size_t top = 0;
+	int rc;
+
+	if (s->n == 0) {
+		return cn_build_fail(&s->b, s->b.line, err, "expected a line SwitchName=NAME");
+	}
+	rc = add_switches(s, 0, err);
+	if (rc == COLLNET_OK) {
+		rc = find_top(s, &top, err);
+	}
+	if (rc == COLLNET_OK && top != 0) {
+		cn_build_abort(&s->b);
+		rc = cn_build_init(&s->b, name, err);
+		if (rc == COLLNET_OK) {
+			rc = add_switches(s, top, err);
+		}
+	}
+	s->children = 0;
+	for (size_t i = 0; rc == COLLNET_OK && i < s->n; i++) {
+		if (s->lines[i].switches != NULL) {
+			rc = each_name(s, &s->lines[i], s->lines[i].switches, link_switch, err);
+		}
+	}
+	for (size_t i = 0; rc == COLLNET_OK && i < s->n; i++) {
+		if (s->lines[i].nodes != NULL) {
+			rc = each_name(s, &s->lines[i], s->lines[i].nodes, add_host, err);
+		}
+	}
+	return rc == COLLNET_OK ? cn_build_finish(&s->b, out, err) : rc;
+}
+
+static int read_lines(struct slurm *s, const char *text, size_t len, struct cn_err *err)
+{
+	char *to = s->text, *line;
+	uint32_t lines;
+	size_t at = 0;
+	int rc = COLLNET_OK;
+
+	while (rc == COLLNET_OK && at < len) {
+		line = to;
+		lines = 0;
+		rc = copy_line(s, text, len, &at, &lines, &to, err);
+		if (rc == COLLNET_OK) {
+			rc = take_line(s, line, err);
+		}
+		if (rc == COLLNET_OK && at < len) {
+			s->b.line += lines;
+		}
+	}
+	return rc;
+}
+
+int cn_topo_parse_slurm(const char *text, size_t len, const char *name, struct cn_topo **out,
+			struct cn_err *err)
+{
+	struct slurm s = {0};
+	int rc;
+
+	if (len > CN_TOPO_FILE_MAX) {
+		return cn_fail(err, COLLNET_ETOPO, "%.160s:1: expected at most %zu bytes", name,
+			       CN_TOPO_FILE_MAX);
+	}
+	rc = cn_build_init(&s.b, name, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	s.b.line = 1;
+	s.text = malloc(len + 1); /* a line's NUL takes the place of its end */
+	if (s.text == NULL) {
+		rc = cn_fail(err, COLLNET_ENOMEM, "%.160s: no memory for the topology", name);
+	} else {
+		rc = read_lines(&s, text, len, err);
+	}
+	if (rc == COLLNET_OK) {
+		s.child = calloc(s.n + 1, sizeof(*s.child));
+		rc = s.child != NULL ? make_graph(&s, out, err) :
+				       cn_fail(err, COLLNET_ENOMEM,
+					       "%.160s: no memory for the topology", name);
+	}
+	cn_build_abort(&s.b);
+	free(s.text);
+	free(s.lines);
+	free(s.child);
+	return rc;
+}
+
+/* The first statement, after blank lines and comments, begins with SwitchName. */
+bool cn_topo_is_slurm(const char *text, size_t len)
+{
+	static const char word[] = "SwitchName";
+	size_t at = 0, n = sizeof(word) - 1;
+
+	while (at < len && (is_blank(text[at]) || text[at] == '#')) {
+		if (text[at] == '#') {
+			const char *end = memchr(text + at, '\n', len - at);
+
+			at = end == NULL ? len : (size_t)(end - text);
+		} else {
+			at++;
+		}
+	}
+	return len - at > n && strncasecmp(text + at, word, n) == 0 &&
+	       (is_blank(text[at + n]) || text[at + n] == '=');
+}

@@ -57,7 +57,26 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/alltoall_pairwise.c \
 	lib/sched/alltoall_shuffle.c \
 	lib/sched/barrier_dissemination.c \
+	lib/sched/bcast.c \
+	lib/sched/bcast.h \
+	lib/sched/bcast_binomial.c \
+	lib/sched/bcast_chain.c \
+	lib/sched/bcast_kary.c \
+	lib/sched/bcast_model.c \
+	lib/sched/bcast_phase.c \
+	lib/sched/bcast_relay.c \
+	lib/sched/bcast_relay.h \
+	lib/sched/bcast_smp.c \
+	lib/sched/bcast_switch.c \
+	lib/sched/bcast_switch.h \
 	lib/sched/call.c \
+	lib/sched/check.c \
+	lib/sched/check.h \
+	lib/sched/check_data.c \
+	lib/sched/check_links.c \
+	lib/sched/check_match.c \
+	lib/sched/check_order.c \
+	lib/sched/check_parts.h \
 	lib/sched/cost.c \
 	lib/sched/cost.h \
 	lib/sched/numbering.c \

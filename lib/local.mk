@@ -39,6 +39,7 @@ lib_libcn_proto_la_SOURCES = \
 lib_libcn_topo_la_SOURCES = \
 	lib/topo/build.c \
 	lib/topo/build.h \
+	lib/topo/draw.c \
 	lib/topo/random.c \
 	lib/topo/read.c \
 	lib/topo/slurm.c \
@@ -51,8 +52,14 @@ lib_libcn_topo_la_SOURCES = \
 	lib/topo/write.c
 
 lib_libcn_sched_la_SOURCES = \
+	lib/sched/aapc.c \
+	lib/sched/aapc.h \
+	lib/sched/aapc_sync.c \
+	lib/sched/aapc_users.c \
 	lib/sched/allgather_ring.c \
 	lib/sched/alltoall.c \
+	lib/sched/alltoall_aapc.c \
+	lib/sched/alltoall_exchange.c \
 	lib/sched/alltoall_linear.c \
 	lib/sched/alltoall_pairwise.c \
 	lib/sched/alltoall_shuffle.c \
@@ -79,10 +86,25 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/check_parts.h \
 	lib/sched/cost.c \
 	lib/sched/cost.h \
+	lib/sched/dominoes.c \
+	lib/sched/dominoes.h \
+	lib/sched/exchange.c \
+	lib/sched/exchange.h \
+	lib/sched/exchange_colour.c \
+	lib/sched/exchange_windows.c \
+	lib/sched/furthest.c \
+	lib/sched/furthest.h \
+	lib/sched/gather_nearest.c \
+	lib/sched/multinode.c \
+	lib/sched/multinode.h \
 	lib/sched/numbering.c \
 	lib/sched/permutation.c \
 	lib/sched/planners.h \
 	lib/sched/registry.c \
+	lib/sched/ring.c \
+	lib/sched/ring.h \
+	lib/sched/ring_lr3.c \
+	lib/sched/scatter_furthest.c \
 	lib/sched/sched.c \
 	lib/sched/sched.h
 

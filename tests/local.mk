@@ -3,15 +3,19 @@
 
 # One program a source file: test_<file>.c is for lib/*/<file>.c. A new test is one line here.
 unit_tests = \
+	tests/unit/test_aapc \
 	tests/unit/test_args \
 	tests/unit/test_bare \
 	tests/unit/test_bench_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_config \
+	tests/unit/test_dominoes \
+	tests/unit/test_draw \
 	tests/unit/test_driver \
 	tests/unit/test_endpoint \
 	tests/unit/test_engine \
+	tests/unit/test_fat_tree \
 	tests/unit/test_flight \
 	tests/unit/test_heap \
 	tests/unit/test_input \
@@ -29,6 +33,8 @@ unit_tests = \
 	tests/unit/test_random \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
+	tests/unit/test_ring \
+	tests/unit/test_ring_lr3 \
 	tests/unit/test_rtt \
 	tests/unit/test_sched \
 	tests/unit/test_sender \
@@ -87,8 +93,12 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/namespace.h \
 	tests/unit/pair.c \
 	tests/unit/pair.h \
+	tests/unit/ring_oracle.c \
+	tests/unit/ring_oracle.h \
 	tests/unit/sched_world.c \
-	tests/unit/sched_world.h
+	tests/unit/sched_world.h \
+	tests/unit/stepper.c \
+	tests/unit/stepper.h
 
 # What programs link that name nothing else.
 LDADD = tests/unit/libtests.la tools/libcn_tools.la daemon/libcn_daemon.la lib/libcn_all.la
@@ -119,4 +129,4 @@ list-fuzz-tests:
 list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 
-EXTRA_DIST += tests/run tests/meta tests/fuzz/corpus
+EXTRA_DIST += tests/run tests/meta tests/fuzz/corpus tests/topologies

@@ -3,17 +3,24 @@
  * Allgather on a logical ring: at step 1 a node sends the blocks of its own ranks to its right
  * neighbour, at step i what came from its left at step i - 1, as the bytes come (n - 1 steps).
  *
- * The ring goes by node numbers, which follow the topology: hosts of one switch are neighbours,
- * so each switch-to-switch link carries one node's stream in each direction. (Not by the
- * contention-aware numbers, which put neighbours behind different switches.) Blocks arrive at the
- * lowest rank of a node, are forwarded from there, and are copied to its other ranks.
+ * Four algorithms that differ in the order of the nodes on the ring. `ring` goes by node numbers,
+ * which follow the topology: hosts of one switch are neighbours, so each switch-to-switch link
+ * carries one node's stream in each direction. (Not by the contention-aware numbers, which put
+ * neighbours behind different switches.) lr1, lr2 and lr3 go by the tree (ring.h), and are free of
+ * contention whatever the numbers are: all messages on a directed link come from one node, which
+ * sends them in turn. Blocks arrive at the lowest rank of a node, are forwarded from there, and are
+ * copied to its other ranks.
  */
+#include <stdlib.h>
+
 #include "sched/planners.h"
+#include "sched/ring.h"
 
 struct ring {
 	const struct cn_layout *l;
 	uint64_t bytes;
-	uint32_t me, left, right;
+	const uint32_t *order; /* [nnodes] nodes round the ring; NULL: by their numbers */
+	uint32_t me, left, right, place; /* of me, on the ring */
 	struct cn_sched *out;
 	struct cn_err *err;
 };
@@ -127,18 +134,32 @@ static int share(const struct ring *r, uint32_t owner, uint32_t phase, uint32_t 
 	return COLLNET_OK;
 }
 
-int cn_plan_allgather_ring(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
-			   struct cn_sched *out, struct cn_err *err)
+/* The node at a place of the ring; places go round. */
+static uint32_t node_at(const struct ring *r, uint32_t place)
+{
+	place %= r->l->nnodes;
+	return r->order == NULL ? place : r->order[place];
+}
+
+static int plan_ring(const struct cn_layout *l, const struct cn_plan *p, const uint32_t *order,
+		     uint32_t me, struct cn_sched *out, struct cn_err *err)
 {
 	uint32_t n = l->nnodes, received = 0;
-	struct ring r = { l, p->bytes, me, (me + n - 1) % n, (me + 1) % n, out, err };
-	int rc = own_blocks(&r);
+	struct ring r = { .l = l, .bytes = p->bytes, .order = order, .me = me, .out = out,
+			  .err = err };
+	int rc;
 
+	while (node_at(&r, r.place) != me) {
+		r.place++;
+	}
+	r.left = node_at(&r, r.place + n - 1);
+	r.right = node_at(&r, r.place + 1);
 	out->order = CN_ORDER_IN_TURN;
 	out->phases = n - 1;
+	rc = own_blocks(&r);
 	for (uint32_t phase = 0; !rc && phase + 1 < n; phase++) {
-		uint32_t outgoing = (me + n - phase) % n;
-		uint32_t incoming = (me + n - phase - 1) % n;
+		uint32_t outgoing = node_at(&r, r.place + n - phase);
+		uint32_t incoming = node_at(&r, r.place + n - phase - 1);
 
 		rc = send_right(&r, outgoing, phase, received);
 		if (!rc) {
@@ -149,4 +170,53 @@ int cn_plan_allgather_ring(const struct cn_layout *l, const struct cn_plan *p, u
 		}
 	}
 	return rc;
+}
+
+int cn_plan_allgather_ring(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+			   struct cn_sched *out, struct cn_err *err)
+{
+	return plan_ring(l, p, NULL, me, out, err);
+}
+
+static int find_lr1(const struct cn_tree *t, uint32_t *order, struct cn_err *err)
+{
+	(void)err;
+	cn_ring_lr1(t, order);
+	return COLLNET_OK;
+}
+
+static int plan_by_tree(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+			int (*find)(const struct cn_tree *t, uint32_t *order, struct cn_err *err),
+			struct cn_sched *out, struct cn_err *err)
+{
+	uint32_t *order = calloc(l->nnodes, sizeof(*order));
+	int rc;
+
+	if (order == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a ring of %u nodes", l->nnodes);
+	}
+	rc = find(l->tree, order, err);
+	if (!rc) {
+		rc = plan_ring(l, p, order, me, out, err);
+	}
+	free(order);
+	return rc;
+}
+
+int cn_plan_allgather_lr1(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+			  struct cn_sched *out, struct cn_err *err)
+{
+	return plan_by_tree(l, p, me, find_lr1, out, err);
+}
+
+int cn_plan_allgather_lr2(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+			  struct cn_sched *out, struct cn_err *err)
+{
+	return plan_by_tree(l, p, me, cn_ring_lr2, out, err);
+}
+
+int cn_plan_allgather_lr3(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+			  struct cn_sched *out, struct cn_err *err)
+{
+	return plan_by_tree(l, p, me, cn_ring_lr3, out, err);
 }

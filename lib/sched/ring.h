@@ -13,9 +13,15 @@ void cn_ring_lr1(const struct cn_tree *t, uint32_t *ring);
 /* LR2: no path longer than two switches. COLLNET_ETOPO names a switch that breaks Theorem 2's
  * condition (as many hosts as neighbouring switches, at least). */
 int cn_ring_lr2(const struct cn_tree *t, uint32_t *ring, struct cn_err *err);
-/* LR3: the smallest maximum path length of all contention-free rings. */
+/* LR3: the smallest maximum path length of all contention-free rings. COLLNET_ELIMIT: it was not
+ * found with a bounded amount of work (see ring_lr3.c; no network that is built comes near). */
 int cn_ring_lr3(const struct cn_tree *t, uint32_t *ring, struct cn_err *err);
 /* The longest path of a ring, in switches; *at (may be NULL): the place of its sender. */
 uint32_t cn_ring_longest(const struct cn_tree *t, const uint32_t *ring, uint32_t *at);
+
+/* For those above: the lowest vertex above all hosts (with P = 1 it is the host), and the number
+ * of hosts among a vertex's children, which come first. */
+uint32_t cn_ring_top(const struct cn_tree *t);
+uint32_t cn_ring_hosts_of(const struct cn_tree *t, uint32_t v);
 
 #endif

@@ -23,6 +23,9 @@ static void cn_algorithms__ids_and_names_are_fixed(void **state)
 		{ 2, CN_OP_ALLTOALL, "pairwise", false },
 		{ 3, CN_OP_ALLTOALL, "linear", false },
 		{ 8, CN_OP_ALLGATHER, "ring", true },
+		{ 9, CN_OP_ALLGATHER, "lr1", true },
+		{ 10, CN_OP_ALLGATHER, "lr2", true },
+		{ 11, CN_OP_ALLGATHER, "lr3", true },
 		{ 12, CN_OP_BARRIER, "dissemination", false },
 	};
 

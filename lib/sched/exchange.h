@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The total exchange of Dimopoulos and Dimakopoulos (Communications in Binary Fat Trees, section 5)
+ * on any tree of switches, with any number of channels a link.
+ *
+ * As in the paper, the subtrees of a switch exchange all messages that cross it, then each subtree
+ * does the same for itself, all in parallel. A switch's share takes
+ *
+ *     D = max over the links l below it of ceil(messages over l that cross the switch / channels)
+ *
+ * phases, which is the least possible for these messages. In a phase a node sends at most one
+ * message and receives at most one, and a link carries at most as many as it has channels (a host's
+ * counts as one channel), even when a message holds its whole path for the whole phase. How the
+ * phases are filled:
+ *  - ring: where D = n0 (N - n0), n0 being the largest of the subtrees and N their sum, one message
+ *    at a time leaves a subtree and one enters it: extended ring scheduling (Faraj and Yuan), source
+ *    by source. With two equal subtrees it is the paper's algorithm for constant capacities.
+ *  - xor: two equal subtrees of 2^k hosts, all of which send at once: the paper's algorithm for
+ *    exponential capacities.
+ *  - windows: two subtrees, or several of one size, that exchange c messages at a time: c
+ *    consecutive places of a diagonal walk through all pairs, over hosts so numbered that
+ *    consecutive ones lie as far apart as the subtree allows. Used where it is seen to respect every
+ *    link below and to need no more than D phases; this is so for regular trees.
+ *  - colour: everything else, by colouring the messages (exchange_colour.c); exactly D.
+ * Where colouring would need too much memory (CN_EXCHANGE_ENTRIES), the ring is used, and D is its.
+ *
+ * Where optimality stops: each switch's share is as short as it can be, but the shares of the
+ * switches on a way down are not interleaved, so their sum is above the lower bound of the whole
+ * operation (for binary trees by at most a third; see aapc, which interleaves them where links have
+ * one channel). In deep unbalanced trees, such as chains, it is far above.
+ */
+#ifndef CN_EXCHANGE_H
+#define CN_EXCHANGE_H
+
+#include "topo/tree.h"
+
+/* Vertices times phases that colouring one switch's messages may take; 4 bytes each. */
+#define CN_EXCHANGE_ENTRIES ((uint64_t)1 << 24)
+#define CN_EXCHANGE_NONE UINT32_MAX
+
+enum cn_exchange_way {
+	CN_EXCHANGE_NOTHING = 0, /* a host, or a switch that no message crosses */
+	CN_EXCHANGE_RING = 1,
+	CN_EXCHANGE_XOR = 2,
+	CN_EXCHANGE_WINDOWS = 3,
+	CN_EXCHANGE_COLOUR = 4,
+};
+
+/* A switch's share. */
+struct cn_exchange_share {
+	enum cn_exchange_way way;
+	uint32_t start, phases; /* of all phases; D */
+	uint32_t window;	/* c; xor, windows */
+	uint32_t *place;	/* windows: a host's place in its subtree's numbering, in preorder */
+	uint32_t *colour;	/* colour: [hosts * hosts] of (from, to), made at first use */
+};
+
+struct cn_exchange {
+	const struct cn_tree *t; /* not owned */
+	uint32_t phases;	 /* all of them */
+	uint32_t *base;		 /* [n] hosts before a vertex, in preorder */
+	uint32_t *leaf;		 /* [nhosts] the vertex of the k-th host in preorder */
+	struct cn_exchange_share *share; /* [n] */
+};
+
+int cn_exchange_new(const struct cn_tree *t, struct cn_exchange **out, struct cn_err *err);
+void cn_exchange_free(struct cn_exchange *x); /* NULL is ignored */
+/*
+ * One node's part: the phases in which it sends to, and receives from, every node of the team;
+ * CN_EXCHANGE_NONE for itself. Linear in the team, except where a share must be coloured.
+ */
+int cn_exchange_node(struct cn_exchange *x, uint32_t node, uint32_t *to, uint32_t *from,
+		     struct cn_err *err);
+/*
+ * Store and forward, phases pipelined: the step, from 1, in which a packet must leave its host so
+ * that none ever waits in a queue. A switch's packets leave 2 steps later for each level that it is
+ * below the root (what the paper's overlap of 2 h - 3 steps leaves of the distance), and hosts
+ * nearer to the root later by their difference in depth.
+ */
+uint64_t cn_exchange_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase);
+
+/* ---- inside: exchange_windows.c, exchange_colour.c ----------------------------------------- */
+
+/* Channels of the link above a vertex as the exchange counts them: a host sends one at a time. */
+static inline uint32_t cn_exchange_cap(const struct cn_tree *t, uint32_t v)
+{
+	return t->v[v].node != CN_TOPO_NONE ? 1 : cn_tree_channels(t, 2 * v);
+}
+
+/*
+ * Fills in way and window where the share of switch v can go by windows; false: it cannot.
+ * seq[base[c] ..] is the numbering of child c's hosts, as leaves. `count` is [n] zeros.
+ */
+bool cn_exchange_windows(const struct cn_exchange *x, uint32_t v, const uint32_t *seq,
+			 uint32_t *count);
+/* The phase, within a round, of the message from place s of a to place d of b. */
+uint32_t cn_exchange_window_phase(const struct cn_exchange_share *h, uint32_t a, uint32_t b,
+				  uint32_t s, uint32_t d);
+/* Colours switch v's messages with share[v].phases colours, into share[v].colour. */
+int cn_exchange_colour(struct cn_exchange *x, uint32_t v, struct cn_err *err);
+
+#endif

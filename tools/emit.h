@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Showing schedules: as text (which schedule_read.c reads again), JSON, a drawing, and as a C
+ * routine of MPI point-to-point calls.
+ *
+ * All of them put the messages of all nodes into one order (emit_order_make): every message comes
+ * after those that its sender sends before it and after what it depends on. So a node's lines, in
+ * that order, are a schedule of its own that does the same; and a program in which every rank
+ * goes through its part of the order cannot deadlock: of the messages that are not done, the first
+ * one has nothing to wait for. One rank a node; rank i is node i.
+ */
+#ifndef COLLNET_EMIT_H
+#define COLLNET_EMIT_H
+
+#include "sched/sched.h"
+#include "tools/tool.h"
+
+/* What is shown. */
+struct emit {
+	const struct cn_layout *layout; /* with a tree */
+	const struct cn_plan *plan;
+	const char *algorithm;
+	const char *source; /* where the network is from: a file's name or a shape */
+	unsigned claims;
+	uint32_t only; /* EMIT_ALL, or the only node of which there is a part */
+	struct cn_sched *parts; /* [nnodes] */
+};
+
+#define EMIT_ALL UINT32_MAX
+#define EMIT_NONE UINT32_MAX
+
+/* A message (or a copy) in the common order. */
+struct emit_item {
+	uint32_t node, action; /* who sends, or copies; place in its list */
+	uint32_t received;     /* place of its receive in the peer's list; EMIT_NONE: a copy */
+};
+
+struct emit_order {
+	uint32_t n;
+	struct emit_item *items;
+	uint32_t *start; /* [nnodes + 1] where the actions of a node begin in item_of[] */
+	uint32_t *item_of; /* of every action; EMIT_NONE: a wait */
+};
+
+/*
+ * COLLNET_EINVAL: sends and receives do not match, there are several ranks a node, or the schedule
+ * is a deadlock; the sentence says where. Linear memory.
+ */
+int emit_order_make(const struct emit *e, struct emit_order *out, struct cn_err *err);
+void emit_order_free(struct emit_order *o);
+
+/* An empty message: a synchronisation. */
+bool emit_is_sync(const struct cn_action *a);
+const char *emit_op_name(enum cn_op_kind op);
+bool emit_op_find(const char *name, enum cn_op_kind *out);
+const char *emit_order_name(enum cn_order order);
+/* "links ordered optimal", or "none". */
+#define EMIT_CLAIMS_TEXT 40
+const char *emit_claims(unsigned claims, char text[EMIT_CLAIMS_TEXT]);
+
+/* They write; COLLNET_ESYSTEM when the stream failed. */
+int emit_text(const struct emit *e, FILE *f, struct cn_err *err);
+int emit_json(const struct emit *e, FILE *f, struct cn_err *err);
+/* The messages of a phase on the network, `alike`: in one colour. */
+int emit_dot(const struct emit *e, uint32_t phase, bool alike, FILE *f, struct cn_err *err);
+/* `name` of the routine, NULL: collnet_ and the operation. */
+int emit_mpi(const struct emit *e, const char *name, FILE *f, struct cn_err *err);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs an experiment: its table and the script of its plot into files, and the plot by gnuplot. */
+#include "tools/experiment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+
+static const struct experiment {
+	const char *name, *description;
+	int (*run)(uint64_t seed, FILE *csv, struct cn_err *err);
+	const char *plot; /* gnuplot; `csv` is the table's name */
+} experiments[] = {
+	{ NULL, NULL, NULL, NULL },
+};
+
+#define NEXPERIMENTS (sizeof(experiments) / sizeof(experiments[0]))
+
+void experiment_list(FILE *out)
+{
+	for (size_t i = 0; i < NEXPERIMENTS && experiments[i].name != NULL; i++) {
+		fprintf(out, "  %-20s  %s\n", experiments[i].name, experiments[i].description);
+	}
+}
+
+static int open_file(const char *dir, const char *name, const char *ending, char path[PATH_BYTES],
+		     FILE **f, struct cn_err *err)
+{
+	int n = snprintf(path, PATH_BYTES, "%s/%s.%s", dir, name, ending);
+
+	if (n < 0 || n >= PATH_BYTES) {
+		return cn_fail(err, COLLNET_EINVAL, "--output: the path is too long");
+	}
+	*f = fopen(path, "we");
+	return *f != NULL ? COLLNET_OK
+			  : cn_fail(err, COLLNET_ESYSTEM, "%.250s: %s", path, strerror(errno));
+}
+
+static int close_file(FILE *f, const char *path, int rc, FILE *out, struct cn_err *err)
+{
+	bool bad = ferror(f) != 0;
+
+	if ((fclose(f) != 0 || bad) && rc == COLLNET_OK) {
+		return cn_fail(err, COLLNET_ESYSTEM, "%.250s could not be written", path);
+	}
+	if (rc == COLLNET_OK) {
+		fprintf(out, "%s\n", path);
+	}
+	return rc;
+}
+
+/* Runs gnuplot in `dir`; false: it is not there, or found something wrong. */
+static bool plot(const char *dir, const char *script)
+{
+	int status = 1;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		if (chdir(dir) == 0) {
+			execlp("gnuplot", "gnuplot", script, (char *)NULL);
+		}
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+	}
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static const struct experiment *find(const char *name)
+{
+	for (size_t i = 0; i < NEXPERIMENTS && experiments[i].name != NULL; i++) {
+		if (strcmp(experiments[i].name, name) == 0) {
+			return &experiments[i];
+		}
+	}
+	return NULL;
+}
+
+int experiment_run(const char *name, uint64_t seed, const char *dir, FILE *out, struct cn_err *err)
+{
+	const struct experiment *x = find(name);
+	char path[PATH_BYTES], script[128];
+	FILE *f = NULL;
+	int rc;
+
+	if (x == NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "there is no experiment '%.40s'; collnet "
+			       "schedule --help lists them", name);
+	}
+	rc = open_file(dir, name, "csv", path, &f, err);
+	if (rc == COLLNET_OK) {
+		rc = close_file(f, path, x->run(seed, f, err), out, err);
+	}
+	rc = rc == COLLNET_OK ? open_file(dir, name, "gp", path, &f, err) : rc;
+	if (rc == COLLNET_OK) {
+		fprintf(f, "# gnuplot %s.gp\nset datafile separator ','\nset key autotitle columnhead\n"
+			"set terminal svg size 800,500 background 'white' font 'sans,14'\n"
+			"set output '%s.svg'\ncsv = '%s.csv'\n%s", name, name, name, x->plot);
+		rc = close_file(f, path, COLLNET_OK, out, err);
+	}
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	snprintf(script, sizeof(script), "%s.gp", name);
+	if (plot(dir, script)) {
+		fprintf(out, "%s/%s.svg\n", dir, name);
+	} else {
+		fprintf(out, "(no plot: gnuplot is not installed, or failed)\n");
+	}
+	return COLLNET_OK;
+}

@@ -22,6 +22,18 @@ dist_man_MANS += \
 
 exampledir = $(docdir)/examples
 dist_example_DATA = examples/exchange.c
+topologydir = $(exampledir)/topologies
+dist_topology_DATA = \
+	examples/topologies/aapc-a.topo \
+	examples/topologies/aapc-b.topo \
+	examples/topologies/aapc-c.topo \
+	examples/topologies/aapc-figure-1.topo \
+	examples/topologies/rings-a.topo \
+	examples/topologies/rings-b.topo \
+	examples/topologies/rings-c.topo \
+	examples/topologies/rings-d.topo \
+	examples/topologies/rings-e.topo \
+	examples/topologies/rings-f.topo
 
 # A page of section 3 describes a group of functions; each of the others gets a page of one line
 # that leads there. They are made, not kept.

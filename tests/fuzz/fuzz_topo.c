@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any text as a topology file: refused with a sentence that names the file, or a graph that
- * written out and read again is the same graph.
+ * Any text as a topology file, ours or Slurm's: refused with a sentence that names the file, or a
+ * graph that written out and read again is the same graph, and that has spanning trees of all
+ * kinds, trees of teams and a drawing.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/topo.h"
+#include "topo/tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,15 +29,112 @@ static char *text_of(const struct cn_topo *t, size_t *len)
 	return text;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* What the parsed graph's own tree, and any other one, promises. */
+static void check_tree(const struct cn_topo *t)
 {
-	struct cn_topo *t = NULL, *again = NULL;
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		used += cn_topo_in_tree(t, i);
+	}
+	check(used == t->nvertices - 1 && cn_topo_unused(t) == t->nlinks - used);
+	check(t->vertices[t->root].hosts == t->nhosts && t->order[0] == t->root);
+}
+
+static void use_trees(const struct cn_topo *t, uint64_t seed)
+{
+	struct cn_err err = { 0 };
+
+	for (int kind = CN_TREE_BFS; kind <= CN_TREE_SHORTEST; kind++) {
+		struct cn_topo *c = NULL, *p = NULL;
+
+		check(cn_topo_span(t, (enum cn_tree_kind)kind, CN_TOPO_NONE, seed, &c, &err) ==
+		      COLLNET_OK);
+		check_tree(c);
+		check(cn_topo_prune(c, &p, &err) == COLLNET_OK);
+		check_tree(p);
+		check(cn_topo_unused(p) == 0);
+		cn_topo_free(p);
+		cn_topo_free(c);
+	}
+}
+
+/* The tree of some of the hosts; the input's size chooses which. */
+static void use_team(const struct cn_topo *t, uint64_t seed)
+{
+	uint32_t n = 0, links, *hosts = malloc(t->nhosts * sizeof(*hosts)), *path;
+	struct cn_tree *tree = NULL;
+	struct cn_err err = { 0 };
+
+	check(hosts);
+	for (uint32_t i = 0; i < t->nhosts; i++) {
+		if (n == 0 || cn_random(&seed) % 3 != 0) {
+			hosts[n++] = t->hosts[i];
+		}
+	}
+	check(cn_tree_make(t, hosts, n, CN_TOPO_NONE, &tree, &err) == COLLNET_OK);
+	check(tree->v[0].size == tree->n && tree->v[0].hosts == n);
+	path = malloc((2 * (size_t)tree->height + 1) * sizeof(*path));
+	check(path);
+	for (uint32_t i = 0; i < n && i < 8; i++) {
+		links = cn_tree_path(tree, i, n - 1 - i, path);
+		check(links == 0 || cn_tree_hops(tree, i, n - 1 - i) == links - 1);
+	}
+	free(path);
+	free(hosts);
+	cn_tree_free(tree);
+}
+
+static void use_drawing(const struct cn_topo *t)
+{
+	struct cn_drawn m[8] = { { 0 } };
+	uint32_t n = t->nhosts < 8 ? t->nhosts : 8;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	for (uint32_t i = 0; i < n; i++) {
+		m[i].from = t->hosts[i];
+		m[i].to = t->hosts[t->nhosts - 1 - i];
+		m[i].colour = i;
+		m[i].label = t->vertices[m[i].to].name;
+	}
+	check(f && cn_topo_draw(t, m, n, "title", f) == COLLNET_OK && fclose(f) == 0);
+	check(len > 2 && strcmp(text + len - 2, "}\n") == 0);
+	free(text);
+}
+
+/* As text, and read again: the same text. */
+static void write_and_read(const struct cn_topo *t)
+{
+	struct cn_topo *again = NULL;
 	struct cn_err err = { 0 };
 	size_t len, len_again;
-	char *text, *text_again;
+	char *text = text_of(t, &len), *text_again;
 
-	if (cn_topo_parse((const char *)data, size, "input", &t, &err) != COLLNET_OK) {
-		check(!t && err.code < 0 && err.text[0]);
+	check(cn_topo_parse(text, len, "again", &again, &err) == COLLNET_OK);
+	text_again = text_of(again, &len_again);
+	check(len == len_again && memcmp(text, text_again, len) == 0);
+	check(again->root == t->root && memcmp(again->order, t->order,
+					       t->nvertices * sizeof(*t->order)) == 0);
+	free(text);
+	free(text_again);
+	cn_topo_free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cn_topo *t = NULL;
+	struct cn_err err = { 0 };
+	int rc;
+
+	if (cn_topo_is_slurm((const char *)data, size)) {
+		rc = cn_topo_parse_slurm((const char *)data, size, "input", &t, &err);
+	} else {
+		rc = cn_topo_parse((const char *)data, size, "input", &t, &err);
+	}
+	if (rc != COLLNET_OK) {
+		check(!t && err.code < 0 && strncmp(err.text, "input:", 6) == 0);
 		return 0;
 	}
 	check(t->nhosts <= t->nvertices && t->nvertices <= CN_TOPO_VERTICES_MAX);
@@ -46,14 +144,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)cn_topo_host_rate(t, t->hosts[i]);
 	}
 	check(cn_topo_window(t, t->hosts, t->nhosts, 2, NULL) >= 1);
-
-	text = text_of(t, &len);
-	check(cn_topo_parse(text, len, "again", &again, &err) == COLLNET_OK);
-	text_again = text_of(again, &len_again);
-	check(len == len_again && memcmp(text, text_again, len) == 0);
-	free(text);
-	free(text_again);
+	check_tree(t);
+	write_and_read(t);
+	if (t->nvertices <= 5000) { /* what takes longer finds no more */
+		use_trees(t, size);
+		use_team(t, size);
+		use_drawing(t);
+	}
 	cn_topo_free(t);
-	cn_topo_free(again);
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "topo/topo.h"
+#include "topo/tree.h"
 
 #define GOOD \
 	"# two switches\n" \
@@ -388,6 +388,72 @@ static void read__files(void **state)
 	assert_null(t);
 }
 
+/* Messages of an all-to-all each way over the busiest link. */
+static uint64_t all_to_all_load(const struct cn_topo *t)
+{
+	uint64_t most = 0, load;
+
+	for (uint32_t i = 1; i < t->nvertices; i++) {
+		load = t->vertices[t->order[i]].hosts;
+		load *= t->nhosts - load;
+		most = load > most ? load : most;
+	}
+	return most;
+}
+
+/*
+ * The networks of the papers' experiments that are installed as examples: hosts, switches, the load
+ * that decides the time of an all-to-all, and the switches on the longest path. The loads of
+ * aapc-b and aapc-c have the ratio of the times measured there, 6396 ms / 4836 ms.
+ */
+static void read__the_papers_networks(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t hosts, switches, load, longest;
+	} files[] = {
+		{"aapc-a", 24, 1, 23, 1},     {"aapc-b", 32, 4, 192, 3}, {"aapc-c", 32, 4, 256, 4},
+		{"aapc-figure-1", 6, 3, 9, 3}, {"rings-a", 16, 1, 15, 1}, {"rings-b", 16, 2, 64, 2},
+		{"rings-c", 16, 4, 48, 3},    {"rings-d", 16, 4, 64, 4}, {"rings-e", 32, 4, 256, 4},
+		{"rings-f", 32, 4, 256, 4},
+	};
+	const char *source = getenv("COLLNET_SOURCE");
+	struct cn_err err = {0};
+	char path[4096];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct cn_topo *t = NULL;
+		struct cn_tree *tree = NULL;
+		uint32_t longest = 0, hops;
+
+		snprintf(path, sizeof(path), "%s/examples/topologies/%s.topo",
+			 source != NULL ? source : ".", files[i].name);
+		if (cn_topo_read(path, &t, &err) != 0 ||
+		    cn_tree_make(t, t->hosts, t->nhosts, CN_TOPO_NONE, &tree, &err) != 0) {
+			fail_msg("%s", err.text);
+		}
+		assert_int_equal(t->nhosts, files[i].hosts);
+		assert_int_equal(t->nvertices - t->nhosts, files[i].switches);
+		assert_int_equal(cn_topo_unused(t), 0);
+		assert_int_equal(all_to_all_load(t), files[i].load);
+		for (uint32_t a = 0; a < t->nhosts; a++) {
+			snprintf(path, sizeof(path), "n%u", a);
+			assert_string_equal(cn_tree_node_name(tree, a), path);
+			for (uint32_t b = 0; b < t->nhosts; b++) {
+				hops = cn_tree_hops(tree, a, b);
+				longest = hops > longest ? hops : longest;
+			}
+		}
+		for (uint32_t k = 0; k < t->nlinks; k++) {
+			assert_int_equal(t->links[k].rate, 100000000);
+		}
+		assert_int_equal(longest, files[i].longest);
+		cn_tree_free(tree);
+		cn_topo_free(t);
+	}
+}
+
 /* A chain of 99,000 switches: nothing recurses, and it takes no more than linear time. */
 static void parse__a_long_chain(void **state)
 {
@@ -430,6 +496,7 @@ int main(void)
 		cmocka_unit_test(write__reads_back_the_same),
 		cmocka_unit_test(write__full_disk),
 		cmocka_unit_test(read__files),
+		cmocka_unit_test(read__the_papers_networks),
 		cmocka_unit_test(parse__a_long_chain),
 	};
 

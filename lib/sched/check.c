@@ -280,16 +280,19 @@ static bool is_data(const struct cn_check *c, const struct cn_action *a)
 	return a->src.buffer != CN_BUF_NONE || c->plan.op == CN_OP_BARRIER;
 }
 
-static void take_backwards(struct cn_check *c, uint32_t node, const struct cn_check_sent *early,
-			   const struct cn_check_sent *late)
+/* Data goes by phase, and a synchronisation has the phase of the data before it. */
+static void check_phase(struct cn_check *c, uint32_t node, const struct cn_check_sent *before,
+			const struct cn_check_sent *m)
 {
 	char a[CN_CHECK_PAIR], b[CN_CHECK_PAIR];
 
-	if (c->backwards.code == 0) {
+	if (c->backwards.code == 0 && before != NULL &&
+	    (m->data ? m->phase < before->phase : m->phase != before->phase)) {
 		cn_fail(&c->backwards, COLLNET_EINVAL,
-			"%s of phase %u comes after %s of phase %u in the sender's list",
-			cn_check_pair(c, node, late->to, a), late->phase,
-			cn_check_pair(c, node, early->to, b), early->phase);
+			"%s of phase %u%s comes after %s of phase %u in the sender's list",
+			cn_check_pair(c, node, m->to, a), m->phase,
+			m->data ? "" : ", a synchronisation,",
+			cn_check_pair(c, node, before->to, b), before->phase);
 	}
 }
 
@@ -312,15 +315,14 @@ static void take_messages(struct cn_check *c, uint32_t node, const struct cn_sch
 			*m = (struct cn_check_sent){
 				.hash = hash_places(a), .len = a->len, .phase = a->phase,
 				.to = a->peer & 0xfffffff, .data = is_data(c, a) };
-			if (!m->data) {
-				continue;
+			if (n->in_turn) {
+				check_phase(c, node, before, m);
 			}
-			m->first = before == NULL || before->to != m->to ||
-				   before->phase != m->phase;
-			if (n->in_turn && before != NULL && before->phase > m->phase) {
-				take_backwards(c, node, before, m);
+			if (m->data) {
+				m->first = before == NULL || before->to != m->to ||
+					   before->phase != m->phase;
+				before = m;
 			}
-			before = m;
 		}
 	}
 }

@@ -185,8 +185,9 @@ static void missing(struct cn_check *c, uint32_t node, uint32_t rank, uint64_t f
 		cn_fail(&c->wrong_data, COLLNET_EINVAL, "rank %u on %s never gets its data", rank,
 			name);
 	} else {
-		cn_fail(&c->wrong_data, COLLNET_EINVAL, "rank %u on %s never gets the block of rank %u",
-			rank, name, (uint32_t)(from / bytes));
+		cn_fail(&c->wrong_data, COLLNET_EINVAL,
+			"rank %u on %s never gets the block of rank %u", rank, name,
+			(uint32_t)(from / bytes));
 	}
 }
 
@@ -245,8 +246,8 @@ static bool right_bytes(struct cn_check *c, uint32_t node, const struct cn_actio
 			char what[CN_CHECK_PAIR + 24], place[64];
 
 			cn_fail(&c->wrong_data, COLLNET_EINVAL,
-				"%s: byte %llu of rank %u's send buffer comes by %s; byte %llu of rank "
-				"%u's belongs there",
+				"%s: byte %llu of rank %u's send buffer comes by %s; byte %llu of "
+				"rank %u's belongs there",
 				place_text(c, a->dst.rank, a->dst.offset + done, place,
 					   sizeof(place)),
 				(unsigned long long)from.offset, from.rank,

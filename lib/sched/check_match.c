@@ -41,8 +41,8 @@ static void mismatch(const struct cn_check *c, uint32_t a, uint32_t b,
 			pair, s->phase, (unsigned long long)s->len, (unsigned long long)r->len);
 	} else {
 		cn_fail(broken, COLLNET_EINVAL,
-			"%s (phase %u): the sender means other places of the data than the receiver",
-			pair, s->phase);
+			"%s (phase %u): the sender means other places than the receiver", pair,
+			s->phase);
 	}
 }
 

@@ -120,7 +120,7 @@ static void carry(struct run *r, uint32_t g, uint32_t from, int which)
 		r->carried_bytes += bytes;
 		if (r->carried_bytes > CARRIED_MAX) {
 			r->rc = cn_fail(r->err, COLLNET_ELIMIT,
-					"too many messages are under way at once to follow the order");
+					"too many messages are under way to follow the order");
 			return;
 		}
 		r->carried[k].row[which] = malloc(bytes);
@@ -169,9 +169,10 @@ static void no_order(struct run *r, const struct user *a, const struct user *b, 
 	r->out->unordered++;
 	if (r->unordered->code == 0) {
 		cn_fail(r->unordered, COLLNET_EINVAL,
-			"%s of phase %u and %s of phase %u both use link %s, and nothing keeps the "
-			"second back until the first is sent", cn_check_pair(r->c, a->from, a->to, one),
-			a->phase, cn_check_pair(r->c, b->from, b->to, two), b->phase,
+			"%s of phase %u and %s of phase %u both use link %s, and nothing keeps "
+			"the second back until the first is sent",
+			cn_check_pair(r->c, a->from, a->to, one), a->phase,
+			cn_check_pair(r->c, b->from, b->to, two), b->phase,
 			cn_tree_link_name(r->c->l->tree, link, name, sizeof(name)));
 	}
 }
@@ -233,6 +234,12 @@ static void send_next(struct run *r, uint32_t node, uint32_t stream)
 	const struct cn_check_sent *m = &n->sent[i];
 	bool clocked = r->clock != NULL && n->in_turn;
 
+	if (m->phase < r->phase && r->late->code == 0) {
+		char pair[CN_CHECK_PAIR];
+
+		cn_fail(r->late, COLLNET_EINVAL, "%s of phase %u cannot be sent before phase %u",
+			cn_check_pair(c, node, m->to, pair), m->phase, r->phase);
+	}
 	if (clocked && stream != CN_CHECK_NONE) {
 		take_over(r, node, c->match[c->rbase[node] + stream], 0);
 	}
@@ -562,8 +569,7 @@ int cn_check_order(struct cn_check *c, struct cn_check_report *out, struct cn_er
 			check_barrier(&r);
 		}
 	} else {
-		r.rc = cn_fail(err, COLLNET_ENOMEM, "no memory to follow the order of %llu messages",
-			       (unsigned long long)c->nsent);
+		r.rc = cn_fail(err, COLLNET_ENOMEM, "no memory to follow the order");
 	}
 	free_run(&r);
 	return r.rc;

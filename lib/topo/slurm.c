@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "topo/build.h"
 #include "topo/topo.h"
@@ -200,6 +199,22 @@ static int each_name(struct slurm *s, const struct line *l, const char *list, ta
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Equal in the first n characters but for the case of ASCII letters, in any locale. */
+static bool same_letters(const char *a, const char *b, size_t n)
+{
+	while (n > 0 && *a != '\0' && lower(*a) == lower(*b)) {
+		a++;
+		b++;
+		n--;
+	}
+	return n == 0 || lower(*a) == lower(*b);
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -305,7 +320,7 @@ static int take_line(struct slurm *s, char *p, struct cn_err *err)
 					     "expected KEY=VALUE, found '%.*s'",
 					     shown(word), word);
 		}
-		for (k = 0; k < 4 && strcasecmp(key, keys[k].key) != 0; k++) {
+		for (k = 0; k < 4 && !same_letters(key, keys[k].key, SIZE_MAX); k++) {
 		}
 		if (k == 4 || (k == 0) != (l.name == NULL)) {
 			return cn_build_fail(&s->b, s->b.line, err,
@@ -548,6 +563,6 @@ bool cn_topo_is_slurm(const char *text, size_t len)
 			at++;
 		}
 	}
-	return len - at > n && strncasecmp(text + at, word, n) == 0 &&
+	return len - at > n && same_letters(text + at, word, n) &&
 	       (is_blank(text[at + n]) || text[at + n] == '=');
 }

@@ -15,6 +15,7 @@ unit_tests = \
 	tests/unit/test_driver \
 	tests/unit/test_endpoint \
 	tests/unit/test_engine \
+	tests/unit/test_experiment_rings \
 	tests/unit/test_fat_tree \
 	tests/unit/test_flight \
 	tests/unit/test_heap \
@@ -129,4 +130,4 @@ list-fuzz-tests:
 list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 
-EXTRA_DIST += tests/run tests/meta tests/fuzz/corpus tests/topologies
+EXTRA_DIST += tests/run tests/meta tests/fuzz/corpus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs an experiment: its table and the script of its plot into files, and the plot by gnuplot. */
 #include "tools/experiment.h"
+#include "tools/experiment_rings.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@ static const struct experiment {
 	int (*run)(uint64_t seed, FILE *csv, struct cn_err *err);
 	const char *plot; /* gnuplot; `csv` is the table's name */
 } experiments[] = {
-	{ NULL, NULL, NULL, NULL },
+	{ "allgather-rings-11", "longest path of the rings LR1 and LR3 on random clusters: Figure 11 "
+	  "of Faraj, Patarasuk and Yuan", experiment_rings, experiment_rings_plot },
 };
 
 #define NEXPERIMENTS (sizeof(experiments) / sizeof(experiments[0]))

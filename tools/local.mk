@@ -6,6 +6,7 @@ tools_libcn_tools_la_SOURCES = \
 	tools/args.c \
 	tools/bench.c \
 	tools/bench.h \
+	tools/bench_choose.c \
 	tools/bench_coll.c \
 	tools/bench_model.c \
 	tools/bench_model.h \
@@ -14,6 +15,8 @@ tools_libcn_tools_la_SOURCES = \
 	tools/bench_pattern.c \
 	tools/bench_pattern.h \
 	tools/bench_report.c \
+	tools/experiment_rings.c \
+	tools/experiment_rings.h \
 	tools/json.c \
 	tools/lab.c \
 	tools/lab.h \
@@ -29,6 +32,6 @@ tools_libcn_tools_la_LIBADD = -lm
 
 bin_PROGRAMS += tools/collnet
 tools_collnet_SOURCES = tools/collnet.c
-tools_collnet_LDADD = tools/libcn_tools.la lib/libcn_all.la
+tools_collnet_LDADD = tools/libcn_tools.la lib/libcn_sim.la lib/libcn_all.la
 
 EXTRA_DIST += tools/build tools/deps tools/quickstart

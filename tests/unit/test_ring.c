@@ -274,7 +274,7 @@ static void topology(char which, struct cn_topo **topo, struct cn_tree **tree)
 	struct cn_err err = { 0 };
 	char path[4096];
 
-	snprintf(path, sizeof(path), "%s/tests/topologies/allgather-rings-%c.topo",
+	snprintf(path, sizeof(path), "%s/examples/topologies/rings-%c.topo",
 		 source != NULL ? source : ".", which);
 	if (cn_topo_read(path, topo, &err) ||
 	    cn_tree_make(*topo, (*topo)->hosts, (*topo)->nhosts, CN_TOPO_NONE, tree, &err)) {

@@ -199,8 +199,8 @@ static void measure(struct drawing *d)
 	}
 }
 
-/* Widths from the leaves up, left edges from the root down, middles up again. */
-static void place(struct drawing *d)
+/* Widths of the subtrees, from the leaves up; and the height of a level. */
+static void widths(struct drawing *d)
 {
 	const struct cn_topo *t = d->t;
 	int64_t slot = d->host_width + HOST_GAP;
@@ -223,14 +223,22 @@ static void place(struct drawing *d)
 	d->level = d->spots[t->root].total / 18;
 	d->level = d->level < LEVEL_MIN ? LEVEL_MIN : d->level > LEVEL_MAX ? LEVEL_MAX : d->level;
 	d->row = -(int64_t)(deepest + 1) * d->level;
+}
+
+/* Left edges of the subtrees and places of the hosts, from the root down: hosts, then switches. */
+static void edges(struct drawing *d)
+{
+	const struct cn_topo *t = d->t;
+	int64_t slot = d->host_width + HOST_GAP;
+
 	for (uint32_t i = 0; i < t->nvertices; i++) {
 		uint32_t v = t->order[i], p = t->vertices[v].parent;
 		struct spot *s = &d->spots[v], *up = p == CN_TOPO_NONE ? NULL : &d->spots[p];
 
 		s->y = -(int64_t)s->level * d->level;
 		if (!t->vertices[v].is_switch) {
-			s->y = up == NULL ? 0 : d->row;
 			if (up != NULL) {
+				s->y = d->row;
 				s->x = up->next_host + slot / 2;
 				up->next_host += slot;
 			}
@@ -243,6 +251,13 @@ static void place(struct drawing *d)
 		s->next_switch = s->left + s->block;
 		s->next_host = s->left + (s->block - GROUP_GAP - s->hosts * slot) / 2;
 	}
+}
+
+/* A switch is above its own hosts, or in the middle of its children: from the leaves up. */
+static void middles(struct drawing *d)
+{
+	const struct cn_topo *t = d->t;
+
 	for (uint32_t i = t->nvertices; i-- > 0;) {
 		uint32_t v = t->order[i], p = t->vertices[v].parent;
 		struct spot *s = &d->spots[v], *up = p == CN_TOPO_NONE ? NULL : &d->spots[p];
@@ -398,7 +413,7 @@ static int64_t depth_of(int64_t distance, int64_t slot)
 	return depth + (distance - one) * 120 / one;
 }
 
-/* An arc: out to the right or left of the sender's middle, in from the same side of the target's. */
+/* An arc, from the sender's side that looks to the target to the target's that looks back. */
 static void put_message(const struct drawing *d, const struct cn_drawn *m, uint32_t i)
 {
 	const struct spot *a = &d->spots[m->from], *b = &d->spots[m->to];
@@ -447,7 +462,9 @@ int cn_topo_draw(const struct cn_topo *t, const struct cn_drawn *m, uint32_t n, 
 		return COLLNET_ENOMEM;
 	}
 	measure(&d);
-	place(&d);
+	widths(&d);
+	edges(&d);
+	middles(&d);
 	fputs("digraph topology {\n"
 	      "\tgraph [layout=nop2 outputorder=edgesfirst pad=0.2 labelloc=t fontsize=14 "
 	      "fontname=\"Helvetica,Arial,sans-serif\"", f);

@@ -8,7 +8,8 @@ pkgconfig_DATA = lib/collnet.pc
 
 noinst_LTLIBRARIES += \
 	lib/libcn_util.la lib/libcn_proto.la lib/libcn_topo.la lib/libcn_sched.la \
-	lib/libcn_link.la lib/libcn_coll.la lib/libcn_client.la lib/libcn_all.la
+	lib/libcn_link.la lib/libcn_coll.la lib/libcn_client.la lib/libcn_sim.la \
+	lib/libcn_all.la
 
 lib_libcn_util_la_SOURCES = \
 	lib/util/heap.c \
@@ -100,13 +101,17 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/numbering.c \
 	lib/sched/permutation.c \
 	lib/sched/planners.h \
+	lib/sched/predict.c \
+	lib/sched/predict.h \
 	lib/sched/registry.c \
 	lib/sched/ring.c \
 	lib/sched/ring.h \
 	lib/sched/ring_lr3.c \
 	lib/sched/scatter_furthest.c \
 	lib/sched/sched.c \
-	lib/sched/sched.h
+	lib/sched/sched.h \
+	lib/sched/select.c \
+	lib/sched/select.h
 
 lib_libcn_link_la_SOURCES = \
 	lib/link/bare.c \
@@ -135,6 +140,18 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op.h \
 	lib/coll/post.c \
 	lib/coll/team.c
+
+# Not in the library: for collnet and the tests.
+lib_libcn_sim_la_SOURCES = \
+	lib/sim/event.c \
+	lib/sim/fault.c \
+	lib/sim/host.c \
+	lib/sim/job.c \
+	lib/sim/job.h \
+	lib/sim/net.c \
+	lib/sim/parts.h \
+	lib/sim/sim.c \
+	lib/sim/sim.h
 
 lib_libcn_client_la_SOURCES = \
 	lib/client/backend.h \

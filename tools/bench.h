@@ -22,7 +22,8 @@ struct bench_options {
 	uint64_t sizes[BENCH_SIZES_MAX];
 	size_t nsizes;
 	const struct cn_algorithm *algorithms[BENCH_ALGORITHMS_MAX];
-	size_t nalgorithms;
+	size_t nalgorithms; /* 0: the best one for each size */
+	bool all;	    /* ... or all that can run here */
 	enum collnet_permutation permutation;
 	bool contention_aware;
 	uint32_t window; /* as in collnet_coll_options */
@@ -124,6 +125,10 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv);
 const char *bench_op_name(enum bench_op op);
 enum cn_op_kind bench_op_kind(enum bench_op op); /* collectives only */
 
+/* bench_choose.c: the algorithms to measure at this size; COLLNET_ALGORITHM may name it. */
+int bench_choose(struct bench *b, uint64_t bytes,
+		 const struct cn_algorithm *rows[BENCH_ALGORITHMS_MAX], size_t *count);
+
 /* bench_coll.c, bench_p2p.c: run all sizes. */
 int bench_collective(struct bench *b);
 int bench_messages(struct bench *b);
@@ -133,5 +138,8 @@ void bench_result_init(struct bench_result *r, const struct bench *b, uint64_t b
 /* Rank 0 writes a result, as JSON or as a row of the table, and to the CSV file.
  * False: an output could not be written. */
 bool bench_report(struct bench *b, const struct bench_result *r);
+
+/* bench_plan.c: `collnet bench plan`, argv[0] being "plan"; an exit status. */
+int bench_plan(int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Collectives: exchange, allgather, barrier, by one or several algorithms in turns.
+ * Collectives, by one or several algorithms in turns.
  *
  * With several algorithms the iterations of a size are cut into up to ten rounds, and in each
  * round every algorithm has its share, so that they see the same weather. Times stay on their
@@ -47,14 +47,23 @@ struct coll {
 	bool checked; /* --verify, and there is something to check */
 };
 
+static struct cn_call call_of(const struct coll *k)
+{
+	return (struct cn_call){ bench_op_kind(k->b->o->op), k->bytes, k->b->rank, k->b->ranks, 0 };
+}
+
 static uint64_t send_bytes(const struct coll *k)
 {
-	return k->bytes * (k->b->o->op == BENCH_ALLTOALL ? k->b->ranks : 1);
+	struct cn_call c = call_of(k);
+
+	return cn_call_send_bytes(&c);
 }
 
 static uint64_t recv_bytes(const struct coll *k)
 {
-	return k->bytes * k->b->ranks;
+	struct cn_call c = call_of(k);
+
+	return cn_call_recv_bytes(&c);
 }
 
 /* The largest batch for blocks of this size. */
@@ -69,14 +78,23 @@ static uint32_t batch_of(const struct coll *k)
 static struct bench_pattern block(const struct coll *k, uint64_t serial, uint32_t source,
 				  uint32_t destination)
 {
-	return bench_pattern(k->b->o->seed, serial, source,
-			     k->b->o->op == BENCH_ALLTOALL ? destination : BENCH_EVERYONE);
+	enum bench_op op = k->b->o->op;
+	bool own = op == BENCH_ALLTOALL || op == BENCH_SCATTER;
+
+	return bench_pattern(k->b->o->seed, serial, source, own ? destination : BENCH_EVERYONE);
+}
+
+/* Whose block is number i of this rank's receive buffer. */
+static uint32_t source_of(const struct coll *k, uint32_t i)
+{
+	return k->b->o->op == BENCH_BCAST || k->b->o->op == BENCH_SCATTER ? 0 : i;
 }
 
 /* What this rank sends in place `at` of the batch; wrong bytes where it is to receive. */
 static void fill(const struct coll *k, uint64_t serial, uint32_t at)
 {
 	uint8_t *send = k->send + at * send_bytes(k), *recv = k->recv + at * recv_bytes(k);
+	bool root = k->b->o->op == BENCH_BCAST && k->b->rank == 0; /* it sends from recv */
 	uint32_t i;
 
 	for (i = 0; i * k->bytes < send_bytes(k); i++) {
@@ -84,10 +102,14 @@ static void fill(const struct coll *k, uint64_t serial, uint32_t at)
 
 		bench_pattern_fill(&p, send + i * k->bytes, k->bytes);
 	}
-	for (i = 0; i < k->b->ranks; i++) {
-		struct bench_pattern p = block(k, serial, i, k->b->rank);
+	for (i = 0; i * k->bytes < recv_bytes(k); i++) {
+		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->rank);
 
-		bench_pattern_poison(&p, recv + i * k->bytes, k->bytes);
+		if (root) {
+			bench_pattern_fill(&p, recv + i * k->bytes, k->bytes);
+		} else {
+			bench_pattern_poison(&p, recv + i * k->bytes, k->bytes);
+		}
 	}
 }
 
@@ -96,8 +118,8 @@ static void check(const struct coll *k, struct contest *t, uint64_t serial, uint
 	uint32_t i;
 	size_t at;
 
-	for (i = 0; i < k->b->ranks; i++) {
-		struct bench_pattern p = block(k, serial, i, k->b->rank);
+	for (i = 0; i * k->bytes < recv_bytes(k); i++) {
+		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->rank);
 		const uint8_t *data = k->recv + slot * recv_bytes(k) + i * k->bytes;
 		char what[128], size[TOOL_TEXT];
 
@@ -110,7 +132,8 @@ static void check(const struct coll *k, struct contest *t, uint64_t serial, uint
 			snprintf(what, sizeof(what), "%s by %s, block of %s",
 				 bench_op_name(k->b->o->op), t->row->name,
 				 tool_format_size(k->bytes, size));
-			bench_wrong(k->b, what, i, at, bench_pattern_byte(&p, at), data[at]);
+			bench_wrong(k->b, what, source_of(k, i), at, bench_pattern_byte(&p, at),
+				    data[at]);
 		}
 	}
 }
@@ -124,6 +147,12 @@ static int operate(const struct coll *k, const struct contest *t, uint32_t at)
 		return collnet_alltoall(k->b->team, send, recv, k->bytes, &t->how);
 	case BENCH_ALLGATHER:
 		return collnet_allgather(k->b->team, send, recv, k->bytes, &t->how);
+	case BENCH_BCAST:
+		return collnet_bcast(k->b->team, recv, k->bytes, 0, &t->how);
+	case BENCH_SCATTER:
+		return collnet_scatter(k->b->team, send, recv, k->bytes, 0, &t->how);
+	case BENCH_GATHER:
+		return collnet_gather(k->b->team, send, recv, k->bytes, 0, &t->how);
 	default:
 		return collnet_barrier(k->b->team, &t->how);
 	}
@@ -371,6 +400,7 @@ static int run_size(struct coll *k)
 static int prepare(struct coll *k)
 {
 	const struct bench_options *o = k->b->o;
+	const struct cn_algorithm *rows[BENCH_ALGORITHMS_MAX];
 	uint64_t n;
 	size_t i;
 	int rc;
@@ -391,11 +421,14 @@ static int prepare(struct coll *k)
 	k->iterations = (uint32_t)n;
 	k->batch = batch_of(k);
 	k->checked = o->verify && o->op != BENCH_BARRIER;
-	k->ncontests = o->nalgorithms;
-	for (i = 0; i < o->nalgorithms; i++) {
+	rc = bench_choose(k->b, k->bytes, rows, &k->ncontests);
+	if (rc != TOOL_OK) {
+		return rc;
+	}
+	for (i = 0; i < k->ncontests; i++) {
 		struct contest *t = &k->contests[i];
 
-		t->row = o->algorithms[i];
+		t->row = rows[i];
 		collnet_coll_options_init(&t->how);
 		t->how.algorithm = t->row->name;
 		t->how.permutation = o->permutation;

@@ -12,8 +12,9 @@
 #define ITERATIONS_MIN 3
 #define ITERATIONS_MAX 200
 
-/* Blocks that cross a link with r of p ranks on one side, in the busier direction. */
-static double crossing(enum bench_op op, double r, double p)
+/* Blocks that cross a link with r of p ranks on one side, the root among them or not, in the busier
+ * direction. */
+static double crossing(enum bench_op op, double r, double p, bool root)
 {
 	if (r == 0 || r == p) {
 		return 0;
@@ -23,6 +24,11 @@ static double crossing(enum bench_op op, double r, double p)
 		return r * (p - r);
 	case BENCH_ALLGATHER:
 		return r > p - r ? r : p - r;
+	case BENCH_BCAST:
+		return 1;
+	case BENCH_SCATTER:
+	case BENCH_GATHER:
+		return root ? p - r : r;
 	case BENCH_BARRIER:
 	case BENCH_PINGPONG:
 	case BENCH_STREAM:
@@ -45,7 +51,7 @@ static double node_blocks(enum bench_op op, const struct bench_place *p)
 		count[p->node_of[i]]++;
 	}
 	for (i = 0; i < p->nodes; i++) {
-		most = fmax(most, crossing(op, count[i], p->ranks));
+		most = fmax(most, crossing(op, count[i], p->ranks, i == p->node_of[0]));
 	}
 	free(count);
 	return most;
@@ -61,25 +67,30 @@ static double tree_seconds_a_bit(enum bench_op op, const struct bench_place *p)
 {
 	const struct cn_topo *t = p->topo;
 	uint32_t *below = calloc(t->nvertices > 0 ? t->nvertices : 1, sizeof(*below));
+	bool *root = calloc(t->nvertices > 0 ? t->nvertices : 1, sizeof(*root));
 	double worst = 0;
 	uint32_t i, v;
 
-	if (below == NULL) {
+	if (below == NULL || root == NULL) {
+		free(below);
+		free(root);
 		return NAN;
 	}
 	for (i = 0; i < p->ranks; i++) {
 		v = p->vertex[p->node_of[i]];
 		if (v == CN_TOPO_NONE) {
 			free(below);
+			free(root);
 			return NAN;
 		}
 		for (; v != CN_TOPO_NONE; v = t->vertices[v].parent) {
 			below[v]++;
+			root[v] |= i == 0;
 		}
 	}
 	for (v = 0; v < t->nvertices; v++) {
 		uint32_t link = t->vertices[v].parent_link;
-		double blocks = crossing(op, below[v], p->ranks);
+		double blocks = crossing(op, below[v], p->ranks, root[v]);
 
 		if (t->vertices[v].parent == CN_TOPO_NONE || blocks == 0) {
 			continue;
@@ -88,9 +99,10 @@ static double tree_seconds_a_bit(enum bench_op op, const struct bench_place *p)
 			worst = NAN;
 			break;
 		}
-		worst = fmax(worst, blocks / (double)t->links[link].rate);
+		worst = fmax(worst, blocks / t->links[link].channels / (double)t->links[link].rate);
 	}
 	free(below);
+	free(root);
 	return worst;
 }
 
@@ -120,6 +132,10 @@ double bench_payload(enum bench_op op, uint32_t ranks, uint64_t bytes)
 	case BENCH_ALLTOALL:
 	case BENCH_ALLGATHER:
 		return p * (p - 1) * (double)bytes;
+	case BENCH_BCAST:
+	case BENCH_SCATTER:
+	case BENCH_GATHER:
+		return (p - 1) * (double)bytes;
 	case BENCH_PINGPONG:
 		return 2 * (double)bytes;
 	case BENCH_STREAM:

@@ -12,6 +12,9 @@
 enum bench_op {
 	BENCH_ALLTOALL,
 	BENCH_ALLGATHER,
+	BENCH_BCAST,
+	BENCH_SCATTER,
+	BENCH_GATHER,
 	BENCH_BARRIER,
 	BENCH_PINGPONG,
 	BENCH_STREAM,
@@ -31,7 +34,8 @@ struct bench_place {
  * The time in microseconds that the payload alone needs on the busiest link, in its busier
  * direction: the shortest any schedule can take. Each link that has r of the P ranks on one side
  * carries, in an exchange, r (P - r) blocks each way; in an allgather every block of the other
- * side at least once. NAN where it is not known (no rate, a node that the topology does not
+ * side at least once; in a broadcast one block; in a scatter or gather a block for every rank on
+ * the side without the root, which is rank 0. NAN where it is not known (no rate, a node that the topology does not
  * have) or where there is no wire (one node, a barrier).
  */
 double bench_limit_us(enum bench_op op, const struct bench_place *p, uint64_t bytes);

@@ -17,6 +17,9 @@ static const struct operation {
 } operations[] = {
 	[BENCH_ALLTOALL] = { "alltoall", CN_OP_ALLTOALL, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
 	[BENCH_ALLGATHER] = { "allgather", CN_OP_ALLGATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
+	[BENCH_BCAST] = { "bcast", CN_OP_BCAST, "1k,64k,1m", COLLNET_BLOCK_MAX, 1 },
+	[BENCH_SCATTER] = { "scatter", CN_OP_SCATTER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
+	[BENCH_GATHER] = { "gather", CN_OP_GATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
 	[BENCH_BARRIER] = { "barrier", CN_OP_BARRIER, "0", 0, 1 },
 	[BENCH_PINGPONG] = { "pingpong", 0, "64,1k", COLLNET_MESSAGE_MAX, 10 },
 	[BENCH_STREAM] = { "stream", 0, "1m", COLLNET_MESSAGE_MAX, 2 },
@@ -42,6 +45,9 @@ static const char help_text[] =
 	"operations:\n"
 	"  alltoall   complete exchange: every rank has a block for every other\n"
 	"  allgather  all-to-all broadcast: every rank has a block for all\n"
+	"  bcast      broadcast: rank 0 has a block for all\n"
+	"  scatter    rank 0 has a block for every rank\n"
+	"  gather     every rank has a block for rank 0\n"
 	"  barrier    wait until all are there\n"
 	"  pingpong   a message from rank 0 to rank 1 and back\n"
 	"  stream     messages from rank 0 to rank 1, two under way at a time\n"
@@ -273,19 +279,8 @@ static int choose_algorithms(struct bench_options *o, char *text, struct cn_err 
 				    : cn_fail(err, COLLNET_EINVAL, "%s has no algorithms",
 					      operations[o->op].name);
 	}
-	if (text == NULL) {
-		o->algorithms[0] = cn_algorithm_find(kind, NULL);
-		o->nalgorithms = 1;
-		return COLLNET_OK;
-	}
-	if (strcmp(text, "all") == 0) {
-		const struct cn_algorithm *rows = cn_algorithms(&n);
-
-		for (i = 0; i < n && o->nalgorithms < BENCH_ALGORITHMS_MAX; i++) {
-			if (rows[i].op == kind) {
-				o->algorithms[o->nalgorithms++] = &rows[i];
-			}
-		}
+	if (text == NULL || strcmp(text, "all") == 0) {
+		o->all = text != NULL;
 		return COLLNET_OK;
 	}
 	rc = tool_split(text, names, BENCH_ALGORITHMS_MAX, &n, err);
@@ -390,8 +385,8 @@ static int find_operation(const char *name, enum bench_op *out)
 			return TOOL_OK;
 		}
 	}
-	return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, barrier, "
-			  "pingpong, stream",
+	return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, bcast, "
+			  "scatter, gather, barrier, pingpong, stream",
 			  name);
 }
 

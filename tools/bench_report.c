@@ -147,6 +147,9 @@ static void header(const struct bench *b, const struct bench_result *r)
 		break;
 	case BENCH_ALLTOALL:
 	case BENCH_ALLGATHER:
+	case BENCH_BCAST:
+	case BENCH_SCATTER:
+	case BENCH_GATHER:
 		printf("%8s %-9s %-11s %-3s %7s %5s %10s %10s %10s %11s %7s %9s %7s %6s %7s %7s\n",
 		       "size", "algorithm", "permutation", "CA", "window", "iter", "min ms",
 		       "median ms", "p99 ms", "Mbit/s/node", "% limit", "frames", "resent", "acks",
@@ -232,6 +235,9 @@ static bool report_table(struct bench *b, const struct bench_result *r)
 		break;
 	case BENCH_ALLTOALL:
 	case BENCH_ALLGATHER:
+	case BENCH_BCAST:
+	case BENCH_SCATTER:
+	case BENCH_GATHER:
 		row_collective(r);
 		break;
 	}

@@ -11,6 +11,7 @@
 
 #include "client/backend.h"
 #include "client/env.h"
+#include "sched/select.h"
 
 void collnet_team_options_init(struct collnet_team_options *o)
 {
@@ -236,8 +237,25 @@ void collnet_coll_options_init(struct collnet_coll_options *o)
 	}
 }
 
-static int settle_coll(struct collnet_team *t, const struct collnet_coll_options *o,
-		       struct collnet_coll_options *out)
+/* The algorithm that the environment names for an operation, where the caller names none. */
+static int environment(enum cn_op_kind op, struct collnet_coll_options *o, struct cn_err *err)
+{
+	const char *text = cn_getenv(NULL, "COLLNET_ALGORITHM");
+	const struct cn_algorithm *a = NULL;
+	struct cn_err e;
+
+	if (o->algorithm != NULL || text == NULL) {
+		return COLLNET_OK;
+	}
+	if (cn_select_override(text, op, &a, &e) != COLLNET_OK) {
+		return cn_fail(err, COLLNET_EINVAL, "COLLNET_ALGORITHM is %s", e.text);
+	}
+	o->algorithm = a != NULL ? a->name : NULL;
+	return COLLNET_OK;
+}
+
+static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
+		       const struct collnet_coll_options *o, struct collnet_coll_options *out)
 {
 	struct cn_err *err = &t->c->err;
 	int rc = COLLNET_OK;
@@ -246,6 +264,9 @@ static int settle_coll(struct collnet_team *t, const struct collnet_coll_options
 	if (o != NULL) {
 		rc = cn_options_copy(out, sizeof(*out), o, o->size, "struct collnet_coll_options",
 				     err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = environment(op, out, err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -292,7 +313,7 @@ static int post_coll(struct collnet_team *t, const struct call *call,
 	struct collnet_coll_options o;
 	struct cn_coll_args a = { .op = call->op, .bytes = call->bytes, .root = call->root };
 	struct collnet_request *r;
-	int rc = settle_coll(t, given, &o);
+	int rc = settle_coll(t, call->op, given, &o);
 
 	if (rc == COLLNET_OK) {
 		rc = cn_check_buffers(&shape, call->send, call->recv, &c->err);

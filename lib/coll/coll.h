@@ -188,6 +188,11 @@ struct cn_team {
 	struct cn_tree *tree;	 /* the layout's; NULL: the network is not known */
 	uint32_t me;		 /* this node */
 	uint32_t window;	 /* Eq. 4 for its hosts */
+	struct cn_choice {	 /* the last algorithm that was selected, by operation */
+		const struct cn_algorithm *algorithm;
+		uint64_t bytes;
+		uint32_t root;
+	} choice[CN_OP_KINDS];
 	struct cn_member **local;/* [nlocal] by rank, as layout.ranks[first[me] ...] */
 	uint16_t *node_by_peer;	 /* [npeers] node of a peer; UINT16_MAX: not in the team */
 	uint32_t npeers;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "coll/op.h"
+#include "sched/select.h"
 
 /* ---- starting ------------------------------------------------------------------------- */
 
@@ -154,13 +155,26 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 	return g->windowed ? t->window : COLLNET_WINDOW_OFF;
 }
 
+/* The algorithm with the smallest predicted time; the last answer of an operation is kept. */
+static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_coll_args *a)
+{
+	struct cn_choice *c = &t->choice[a->op];
+
+	if (c->algorithm == NULL || c->bytes != a->bytes || c->root != a->root) {
+		const struct cn_plan p = {.op = a->op, .bytes = a->bytes, .root = a->root};
+
+		*c = (struct cn_choice){cn_select(&t->layout, &p), a->bytes, a->root};
+	}
+	return c->algorithm;
+}
+
 static int make_plan(struct cn_team *t, const struct cn_coll_args *a,
 		     const struct cn_algorithm **g, struct cn_plan *p, struct cn_err *err)
 {
 	enum collnet_permutation perm = a->permutation;
 	int r;
 
-	*g = cn_algorithm_find(a->op, a->algorithm);
+	*g = a->algorithm == NULL ? selected(t, a) : cn_algorithm_find(a->op, a->algorithm);
 	if (*g == NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "no algorithm '%s' for %s", a->algorithm,
 			       cn_op_name(a->op));

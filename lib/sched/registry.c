@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "sched/planners.h"
+#include "sched/predict.h"
 #include "sched/sched.h"
 
 static const struct cn_algorithm algorithms[] = {
@@ -21,6 +22,7 @@ static const struct cn_algorithm algorithms[] = {
 		.windowed = true,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_alltoall_shuffle,
+		.predict = cn_predict_shuffle,
 	},
 	{
 		.id = 2,
@@ -28,8 +30,10 @@ static const struct cn_algorithm algorithms[] = {
 		.name = "pairwise",
 		.description = "generalised pairwise exchange: one partner a round",
 		.windowed = false,
+		.baseline = true,
 		.permutation = COLLNET_PERM_EDGE_COLOUR,
 		.plan = cn_plan_alltoall_pairwise,
+		.predict = cn_predict_pairwise,
 	},
 	{
 		.id = 3,
@@ -37,8 +41,10 @@ static const struct cn_algorithm algorithms[] = {
 		.name = "linear",
 		.description = "all messages at once in rank order: the naive baseline",
 		.windowed = false,
+		.baseline = true,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_alltoall_linear,
+		.predict = cn_predict_linear,
 	},
 	{
 		.id = 4,
@@ -50,6 +56,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_alltoall_aapc,
+		.predict = cn_predict_aapc,
 	},
 	{
 		.id = 5,
@@ -62,6 +69,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_alltoall_exchange,
+		.predict = cn_predict_exchange,
 	},
 	{
 		.id = 8,
@@ -71,6 +79,7 @@ static const struct cn_algorithm algorithms[] = {
 		.windowed = true,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_allgather_ring,
+		.predict = cn_predict_ring,
 	},
 	{
 		.id = 9,
@@ -82,6 +91,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_allgather_lr1,
+		.predict = cn_predict_lr,
 	},
 	{
 		.id = 10,
@@ -93,6 +103,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_allgather_lr2,
+		.predict = cn_predict_lr,
 	},
 	{
 		.id = 11,
@@ -104,6 +115,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_allgather_lr3,
+		.predict = cn_predict_lr,
 	},
 	{
 		.id = 12,
@@ -113,6 +125,7 @@ static const struct cn_algorithm algorithms[] = {
 		.windowed = false,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_barrier_dissemination,
+		.predict = cn_predict_dissemination,
 	},
 	{
 		.id = 16,
@@ -123,6 +136,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_bcast_smp,
+		.predict = cn_predict_bcast,
 	},
 	{
 		.id = 17,
@@ -133,6 +147,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_bcast_chain,
+		.predict = cn_predict_bcast,
 	},
 	{
 		.id = 18,
@@ -143,6 +158,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_bcast_binary,
+		.predict = cn_predict_bcast,
 	},
 	{
 		.id = 19,
@@ -153,15 +169,16 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_bcast_kary,
+		.predict = cn_predict_bcast,
 	},
 	{
 		.id = 20,
 		.op = CN_OP_BCAST,
 		.name = "binomial",
 		.description = "binomial tree of the node numbers, whole messages: the baseline",
-		.baseline = true,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_bcast_binomial,
+		.predict = cn_predict_bcast,
 	},
 	{
 		.id = 24,
@@ -172,6 +189,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_scatter_furthest,
+		.predict = cn_predict_one_by_one,
 	},
 	{
 		.id = 26,
@@ -182,6 +200,7 @@ static const struct cn_algorithm algorithms[] = {
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_gather_nearest,
+		.predict = cn_predict_one_by_one,
 	},
 };
 

@@ -32,6 +32,7 @@ enum cn_op_kind {
 	CN_OP_SCATTER = 5, /* block d of the root's send buffer to the receive buffer of rank d */
 	CN_OP_GATHER = 6,  /* rank s's send buffer to block s of the root's receive buffer */
 };
+#define CN_OP_KINDS 7 /* one more than the greatest */
 
 /* "alltoall", "bcast", ... */
 const char *cn_op_name(enum cn_op_kind op);
@@ -146,6 +147,9 @@ enum cn_claim {
 	CN_CLAIM_OPTIMAL = 4, /* its phases are the lower bound */
 };
 
+struct cn_network;
+struct cn_prediction;
+
 /* A row of the registry: an algorithm. Ids are explicit and never change: they go on the wire. */
 struct cn_algorithm {
 	uint8_t id; /* 1 .. 31 */
@@ -154,10 +158,12 @@ struct cn_algorithm {
 	const char *description;
 	bool windowed;	     /* whether the automatic global window applies to it */
 	bool needs_tree;     /* plans only where the layout has a tree */
+	bool baseline;	     /* for comparison: never chosen but by name */
 	unsigned claims;     /* enum cn_claim */
 	enum collnet_permutation permutation; /* what AUTO means to it; AUTO: by cn_perm_resolve() */
 	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		    struct cn_sched *out, struct cn_err *err);
+	void (*predict)(const struct cn_network *n, struct cn_prediction *out); /* predict.h */
 };
 
 const struct cn_algorithm *cn_algorithms(size_t *count);

@@ -51,4 +51,5 @@ room proto "util" $text
 room topo "util" $text $sort $files
 room sched "topo util" $text $sort
 room coll "sched proto topo util" $text $sort
+room sim "coll sched proto topo util" $text $sort
 exit $status

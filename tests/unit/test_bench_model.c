@@ -73,6 +73,9 @@ static void limit__one_switch(void **state)
 	/* 15 blocks of 1,000 bytes each way at 20 Mbit/s */
 	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000), 6000);
 	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 1000), 6000);
+	assert_near(bench_limit_us(BENCH_BCAST, &f.place, 1000), 400);
+	assert_near(bench_limit_us(BENCH_SCATTER, &f.place, 1000), 6000);
+	assert_near(bench_limit_us(BENCH_GATHER, &f.place, 1000), 6000);
 	assert_true(isnan(bench_limit_us(BENCH_BARRIER, &f.place, 0)));
 	assert_true(isnan(bench_limit_us(BENCH_ALLTOALL, &f.place, 0)));
 	cn_topo_free(f.topo);
@@ -199,6 +202,8 @@ static void payload__counts_other_ranks_only(void **state)
 	(void)state;
 	assert_near(bench_payload(BENCH_ALLTOALL, 16, 10), 2400);
 	assert_near(bench_payload(BENCH_ALLGATHER, 3, 10), 60);
+	assert_near(bench_payload(BENCH_BCAST, 3, 10), 20);
+	assert_near(bench_payload(BENCH_GATHER, 3, 10), 20);
 	assert_near(bench_payload(BENCH_ALLTOALL, 1, 10), 0);
 }
 

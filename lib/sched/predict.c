@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Predicted times of the exchanges, rings and of what goes one by one. What a prediction counts:
+ * the time of the busiest link or port, and what is waited for besides. Loss is not predicted: an
+ * algorithm that fills ports faster than they drain is a baseline, chosen only by name.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/bcast.h"
+#include "sched/exchange.h"
+#include "sched/predict.h"
+#include "sched/ring.h"
+
+/* Seconds on the slowest link of all that one node has for another. */
+static double node_to_node(const struct cn_network *n)
+{
+	double blocks = n->plan->op == CN_OP_ALLTOALL ? (double)n->local * n->local : n->local;
+
+	return blocks * cn_cost_wire(n->cost, n->plan->bytes, n->slowest);
+}
+
+/* ---- all-to-all ----------------------------------------------------------------------- */
+
+void cn_predict_shuffle(const struct cn_network *n, struct cn_prediction *out)
+{
+	uint64_t frames = n->plan->bytes / n->cost->payload + 1;
+	double sent = (double)n->local * (n->layout->nranks - n->local) * (double)frames;
+	double turns = 0;
+
+	if (n->window != COLLNET_WINDOW_OFF) {
+		turns = sent / n->window * 2 * n->latency;
+	}
+	out->seconds = (turns > n->exchange ? turns : n->exchange) + n->latency;
+	if (turns > n->exchange) {
+		snprintf(out->why, sizeof(out->why),
+			 "the window of %u frames turns round %.0f times", n->window,
+			 sent / n->window);
+	} else {
+		snprintf(out->why, sizeof(out->why), "the busiest link all the time");
+	}
+}
+
+void cn_predict_pairwise(const struct cn_network *n, struct cn_prediction *out)
+{
+	uint32_t rounds = n->layout->nnodes - 1 + n->layout->nnodes % 2;
+
+	out->seconds = n->exchange + rounds * n->latency;
+	snprintf(out->why, sizeof(out->why), "the busiest link, and %u rounds that wait for each other "
+		 "(were links shared evenly)", rounds);
+}
+
+void cn_predict_linear(const struct cn_network *n, struct cn_prediction *out)
+{
+	out->seconds = n->exchange + n->latency;
+	snprintf(out->why, sizeof(out->why), "the busiest link, if no port overflowed");
+}
+
+/* The largest s (n - s) of nodes over all links: the phases of Faraj and Yuan. */
+static double phases(const struct cn_layout *l)
+{
+	double most = 0;
+
+	for (uint32_t x = 1; x < l->tree->n; x++) {
+		double s = l->tree->v[x].hosts, m = s * (l->nnodes - s);
+
+		most = m > most ? m : most;
+	}
+	return most;
+}
+
+void cn_predict_aapc(const struct cn_network *n, struct cn_prediction *out)
+{
+	double count = phases(n->layout);
+
+	out->seconds = count * (node_to_node(n) + n->latency);
+	snprintf(out->why, sizeof(out->why), "%.0f phases, and a synchronisation after each", count);
+}
+
+void cn_predict_exchange(const struct cn_network *n, struct cn_prediction *out)
+{
+	struct cn_exchange *x;
+	struct cn_err err = {0};
+
+	if (cn_exchange_new(n->layout->tree, &x, &err) != COLLNET_OK) {
+		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
+		return;
+	}
+	out->seconds = x->phases * (node_to_node(n) + n->cost->startup) + n->latency;
+	snprintf(out->why, sizeof(out->why), "%u phases, were they kept apart by themselves", x->phases);
+	cn_exchange_free(x);
+}
+
+/* ---- allgather ------------------------------------------------------------------------ */
+
+/* Most messages of the ring on one directed link. */
+static uint32_t ring_load(const struct cn_tree *t, const uint32_t *ring, uint32_t nnodes)
+{
+	uint32_t *load = calloc(2 * (size_t)t->n, sizeof(*load)), most = 1;
+	uint32_t *path = malloc((2 * (size_t)t->height + 1) * sizeof(*path));
+
+	for (uint32_t i = 0; load != NULL && path != NULL && i < nnodes; i++) {
+		uint32_t a = ring != NULL ? ring[i] : i;
+		uint32_t b = ring != NULL ? ring[(i + 1) % nnodes] : (i + 1) % nnodes;
+		uint32_t links = cn_tree_path(t, a, b, path);
+
+		for (uint32_t k = 0; k < links; k++) {
+			uint32_t sharing = (++load[path[k]] - 1) / cn_tree_channels(t, path[k]) + 1;
+
+			most = sharing > most ? sharing : most;
+		}
+	}
+	free(load);
+	free(path);
+	return most;
+}
+
+/* Faraj, Patarasuk and Yuan, section 3.2: (P - 1) (message + (d - 1) frames) for d switches. */
+static void predict_ring(const struct cn_network *n, uint32_t hops, uint32_t load,
+			 struct cn_prediction *out)
+{
+	uint64_t frame = n->plan->bytes < n->cost->payload ? n->plan->bytes : n->cost->payload;
+	double passed = hops * (cn_cost_wire(n->cost, frame, n->slowest) + n->cost->hop);
+	uint32_t steps = n->layout->nnodes - 1;
+
+	out->seconds = steps * (load * node_to_node(n) + passed + n->cost->startup);
+	if (load > 1) {
+		snprintf(out->why, sizeof(out->why), "%u steps, paths of up to %u switches, a link "
+			 "shared by %u", steps, hops, load);
+	} else {
+		snprintf(out->why, sizeof(out->why), "%u steps, paths of up to %u switches", steps,
+			 hops);
+	}
+}
+
+static uint32_t longest(const struct cn_tree *t, const uint32_t *ring, uint32_t nnodes)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < nnodes; i++) {
+		uint32_t a = ring != NULL ? ring[i] : i;
+		uint32_t b = ring != NULL ? ring[(i + 1) % nnodes] : (i + 1) % nnodes;
+		uint32_t hops = cn_tree_hops(t, a, b);
+
+		most = hops > most ? hops : most;
+	}
+	return most;
+}
+
+void cn_predict_ring(const struct cn_network *n, struct cn_prediction *out)
+{
+	const struct cn_layout *l = n->layout;
+
+	if (l->tree == NULL) {
+		predict_ring(n, 1, 1, out);
+	} else {
+		predict_ring(n, longest(l->tree, NULL, l->nnodes),
+			     ring_load(l->tree, NULL, l->nnodes), out);
+	}
+}
+
+void cn_predict_lr(const struct cn_network *n, struct cn_prediction *out)
+{
+	const struct cn_layout *l = n->layout;
+	uint32_t *ring = malloc(l->nnodes * sizeof(*ring));
+	struct cn_err err = {0};
+	int rc = COLLNET_OK;
+
+	if (ring == NULL) {
+		snprintf(out->why, sizeof(out->why), "no memory");
+		return;
+	}
+	if (strcmp(out->algorithm->name, "lr1") == 0) {
+		cn_ring_lr1(l->tree, ring);
+	} else if (strcmp(out->algorithm->name, "lr2") == 0) {
+		rc = cn_ring_lr2(l->tree, ring, &err);
+	} else {
+		rc = cn_ring_lr3(l->tree, ring, &err);
+	}
+	if (rc == COLLNET_OK) {
+		predict_ring(n, longest(l->tree, ring, l->nnodes), 1, out);
+	} else {
+		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
+	}
+	free(ring);
+}
+
+/* ---- broadcast ------------------------------------------------------------------------ */
+
+/* One switch, when the network is not known: every message takes the same time. */
+static void predict_blind(const struct cn_network *n, struct cn_prediction *out)
+{
+	double whole = cn_cost_wire(n->cost, n->plan->bytes, n->slowest) + n->latency;
+	uint32_t nodes = n->layout->nnodes, depth = 0;
+
+	while (nodes > 1u << depth) {
+		depth++;
+	}
+	if (strcmp(out->algorithm->name, "chain") == 0) {
+		out->seconds = nodes < 2 ? 0 : whole + (nodes - 2) * n->latency;
+	} else {
+		out->seconds = depth * whole;
+	}
+	snprintf(out->why, sizeof(out->why), "were all nodes on one switch");
+}
+
+void cn_predict_bcast(const struct cn_network *n, struct cn_prediction *out)
+{
+	struct cn_plan p = *n->plan;
+	struct cn_err err = {0};
+	struct cn_bcast b;
+
+	if (n->layout->tree == NULL) {
+		predict_blind(n, out);
+		return;
+	}
+	p.algorithm = out->algorithm->id;
+	if (cn_bcast_predict(n->layout, &p, n->cost, &b, &err) != COLLNET_OK) {
+		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
+		return;
+	}
+	out->seconds = (double)b.time * 1e-9;
+	if (b.segments > 1) {
+		snprintf(out->why, sizeof(out->why), "%u segments of %llu bytes", b.segments,
+			 (unsigned long long)b.segment);
+	} else {
+		snprintf(out->why, sizeof(out->why), "whole messages");
+	}
+	cn_bcast_done(&b);
+}
+
+/* ---- the others ----------------------------------------------------------------------- */
+
+void cn_predict_dissemination(const struct cn_network *n, struct cn_prediction *out)
+{
+	uint32_t rounds = 0;
+
+	while (n->layout->nnodes > 1u << rounds) {
+		rounds++;
+	}
+	out->seconds = rounds * n->latency;
+	snprintf(out->why, sizeof(out->why), "%u rounds", rounds);
+}
+
+void cn_predict_one_by_one(const struct cn_network *n, struct cn_prediction *out)
+{
+	out->seconds = (n->layout->nnodes - 1) * node_to_node(n) + n->latency;
+	snprintf(out->why, sizeof(out->why), "the root's link all the time");
+}

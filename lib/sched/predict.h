@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside lib/sched: predicted times, one function an algorithm (registry.c names them), from the
+ * network as the cost model sees it.
+ */
+#ifndef CN_PREDICT_H
+#define CN_PREDICT_H
+
+#include "sched/select.h"
+
+struct cn_network {
+	const struct cn_layout *layout;
+	const struct cn_plan *plan;
+	const struct cn_cost *cost;
+	uint32_t local;	  /* ranks on the node that has most */
+	uint32_t window;  /* W_g by Eq. 4; COLLNET_WINDOW_OFF: none */
+	double latency;	  /* of one full frame on the longest path */
+	double exchange;  /* seconds that the busiest link needs for an all-to-all of the plan */
+	uint64_t slowest; /* bit/s of the slowest link */
+};
+
+/* Sets seconds and why; out->algorithm and seconds = -1 are set before. */
+typedef void cn_predictor(const struct cn_network *n, struct cn_prediction *out);
+
+cn_predictor cn_predict_shuffle;
+cn_predictor cn_predict_pairwise;
+cn_predictor cn_predict_linear;
+cn_predictor cn_predict_aapc;
+cn_predictor cn_predict_exchange;
+cn_predictor cn_predict_ring;
+cn_predictor cn_predict_lr; /* lr1, lr2, lr3 */
+cn_predictor cn_predict_dissemination;
+cn_predictor cn_predict_bcast; /* all of them */
+cn_predictor cn_predict_one_by_one; /* scatter, gather */
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Predictions of all algorithms of an operation, and the choice among them. */
+#include "sched/select.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/predict.h"
+
+#define CANDIDATES 16
+static const double worth = 0.99; /* of the time of an earlier row */
+
+/* Ranks at or below every vertex of the tree; NULL: no memory. */
+static uint64_t *ranks_below(const struct cn_layout *l)
+{
+	const struct cn_tree *t = l->tree;
+	uint64_t *below = calloc(t->n, sizeof(*below));
+
+	if (below == NULL) {
+		return NULL;
+	}
+	for (uint32_t k = 0; k < l->nnodes; k++) {
+		below[t->host[k]] = l->first[k + 1] - l->first[k];
+	}
+	for (uint32_t x = t->n; x-- > 1;) {
+		below[t->v[x].parent] += below[x];
+	}
+	return below;
+}
+
+/* Without a tree, one switch: the port of the node that has most ranks. */
+static double exchange_time(const struct cn_network *n)
+{
+	const struct cn_layout *l = n->layout;
+	double block = cn_cost_wire(n->cost, n->plan->bytes, 0), most = 0;
+	uint64_t *below = l->tree != NULL ? ranks_below(l) : NULL;
+
+	if (below == NULL) {
+		return (double)n->local * (l->nranks - n->local) * block;
+	}
+	for (uint32_t x = 1; x < l->tree->n; x++) {
+		const struct cn_topo_link *link = &l->tree->topo->links[l->tree->v[x].link];
+		double messages = (double)below[x] * (double)(l->nranks - below[x]);
+		double seconds = messages / link->channels *
+				 cn_cost_wire(n->cost, n->plan->bytes, link->rate);
+
+		most = seconds > most ? seconds : most;
+	}
+	free(below);
+	return most;
+}
+
+/* Of a full frame from a host at the greatest depth to the root and down again. */
+static double latency(const struct cn_network *n)
+{
+	uint32_t links = n->layout->tree != NULL ? 2 * n->layout->tree->height : 2;
+	uint64_t bytes = n->plan->bytes < n->cost->payload ? n->plan->bytes : n->cost->payload;
+
+	return n->cost->startup + (links - 1) * n->cost->hop +
+	       links * cn_cost_wire(n->cost, bytes, n->slowest);
+}
+
+static uint32_t window(const struct cn_layout *l)
+{
+	uint32_t w = COLLNET_WINDOW_OFF, *hosts;
+
+	if (l->tree == NULL) {
+		return w;
+	}
+	hosts = malloc(l->nnodes * sizeof(*hosts));
+	if (hosts != NULL) {
+		for (uint32_t k = 0; k < l->nnodes; k++) {
+			hosts[k] = l->tree->v[l->tree->host[k]].vertex;
+		}
+		w = cn_topo_window(l->tree->topo, hosts, l->nnodes, 2, NULL);
+		free(hosts);
+	}
+	return w;
+}
+
+static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
+		 struct cn_network *n)
+{
+	*n = (struct cn_network){.layout = l, .plan = p, .cost = c};
+	for (uint32_t k = 0; k < l->nnodes; k++) {
+		uint32_t here = l->first[k + 1] - l->first[k];
+
+		n->local = here > n->local ? here : n->local;
+	}
+	n->slowest = l->tree != NULL ? cn_cost_slowest(c, l->tree) : (uint64_t)c->rate;
+	n->window = window(l);
+	n->latency = latency(n);
+	n->exchange = exchange_time(n);
+}
+
+size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
+		  struct cn_prediction *out, size_t max)
+{
+	struct cn_network n;
+	size_t rows, count = 0;
+	const struct cn_algorithm *a = cn_algorithms(&rows);
+
+	look(l, p, c, &n);
+	for (size_t i = 0; i < rows && count < max; i++) {
+		struct cn_prediction *x = &out[count];
+
+		if (a[i].op != p->op) {
+			continue;
+		}
+		*x = (struct cn_prediction){.algorithm = &a[i], .seconds = -1};
+		if (a[i].needs_tree && l->tree == NULL) {
+			snprintf(x->why, sizeof(x->why), "it needs the topology");
+		} else {
+			a[i].predict(&n, x);
+		}
+		count++;
+	}
+	return count;
+}
+
+const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p)
+{
+	struct cn_prediction all[CANDIDATES];
+	size_t n = cn_predict(l, p, &cn_cost_default, all, CANDIDATES), best = CANDIDATES;
+
+	for (size_t i = 0; i < n; i++) {
+		if (all[i].seconds < 0 || all[i].algorithm->baseline) {
+			continue;
+		}
+		if (best == CANDIDATES || all[i].seconds < worth * all[best].seconds) {
+			best = i;
+		}
+	}
+	return best < CANDIDATES ? all[best].algorithm : cn_algorithm_find(p->op, NULL);
+}
+
+/* ---- the user's choice ---------------------------------------------------------------- */
+
+static bool find_op(const char *name, enum cn_op_kind *out)
+{
+	for (int op = CN_OP_ALLTOALL; op <= CN_OP_GATHER; op++) {
+		if (strcmp(cn_op_name((enum cn_op_kind)op), name) == 0) {
+			*out = (enum cn_op_kind)op;
+			return true;
+		}
+	}
+	return false;
+}
+
+int cn_select_override(const char *text, enum cn_op_kind op, const struct cn_algorithm **out,
+		       struct cn_err *err)
+{
+	*out = NULL;
+	while (*text != '\0') {
+		const struct cn_algorithm *a;
+		size_t len = strcspn(text, ",");
+		char part[64] = "", *name;
+		enum cn_op_kind of;
+
+		if (len < sizeof(part)) {
+			memcpy(part, text, len);
+		}
+		name = strchr(part, '=');
+		if (name == NULL) {
+			return cn_fail(err, COLLNET_EINVAL, "'%.60s': expected OPERATION=ALGORITHM, "
+				       "like alltoall=aapc,allgather=lr3", text);
+		}
+		*name++ = '\0';
+		if (!find_op(part, &of)) {
+			return cn_fail(err, COLLNET_EINVAL, "'%.60s': there is no operation '%s'", text,
+				       part);
+		}
+		a = *name != '\0' ? cn_algorithm_find(of, name) : NULL;
+		if (a == NULL) {
+			return cn_fail(err, COLLNET_EINVAL, "'%.60s': no algorithm '%s' for %s", text,
+				       name, part);
+		}
+		if (of == op) {
+			*out = a;
+		}
+		text += len + (text[len] == ',');
+	}
+	return COLLNET_OK;
+}

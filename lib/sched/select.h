@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The choice of an algorithm: for operation, size and network a predicted time of every row of the
+ * registry, all from one cost model (cost.h), and the row with the smallest.
+ *
+ * Every node decides for itself and all must decide alike: only what all know goes in (layout,
+ * topology, plan), in arithmetic that is the same everywhere. A later row of the registry is chosen
+ * only when it is at least 1 % faster, so that equal ones do not alternate. Rows marked as
+ * baselines are predicted, and chosen only by name.
+ */
+#ifndef CN_SELECT_H
+#define CN_SELECT_H
+
+#include "sched/cost.h"
+#include "sched/sched.h"
+
+struct cn_prediction {
+	const struct cn_algorithm *algorithm;
+	double seconds;	/* negative: it cannot run here */
+	char why[160];	/* what the time consists of, or why it cannot run; a clause, no full stop */
+};
+
+/*
+ * Predictions of all rows of plan->op, in the order of the registry; returns how many were
+ * written, at most `max`. plan->algorithm is not looked at. Time proportional to what the
+ * generators need to lay out their trees and rings once, not to their schedules.
+ */
+size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
+		  struct cn_prediction *out, size_t max);
+/* The row to run; never NULL for an operation that exists. */
+const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p);
+
+/*
+ * A user's choice as text, "alltoall=aapc,allgather=lr3": the row for `op`, NULL when the text
+ * does not speak of it. COLLNET_EINVAL with a sentence when the text is not understood, whichever
+ * operation it speaks of.
+ */
+int cn_select_override(const char *text, enum cn_op_kind op, const struct cn_algorithm **out,
+		       struct cn_err *err);
+
+#endif

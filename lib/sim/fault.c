@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What goes wrong. Faults of links are drawn frame by frame from the simulation's seed; a link
+ * without faults draws nothing, so that faults elsewhere do not change its weather.
+ */
+#include "sim/parts.h"
+
+static bool hit(struct cn_sim *s, uint32_t ppm)
+{
+	return ppm > 0 && sim_below(s, 1000000) < ppm;
+}
+
+/* Bursts: entered at loss / burst a frame, left at 1 / burst, so that `loss` is lost on average. */
+static bool lost(struct cn_sim *s, struct dlink *l)
+{
+	const struct cn_sim_faults *f = &l->faults;
+
+	if (f->burst < 2) {
+		return hit(s, f->loss);
+	}
+	if (l->bursting) {
+		l->bursting = sim_below(s, f->burst) != 0;
+	} else {
+		l->bursting = sim_below(s, (uint64_t)1000000 * f->burst) < f->loss;
+	}
+	return l->bursting;
+}
+
+enum fate sim_fate(struct cn_sim *s, struct dlink *l, cn_time *extra)
+{
+	const struct cn_sim_faults *f = &l->faults;
+
+	*extra = 0;
+	if (l->cut) {
+		return FATE_LOST;
+	}
+	if (!l->faulty) {
+		return FATE_ARRIVES;
+	}
+	/* A corrupted frame fails its checksum at the far end, where it is dropped. */
+	if (lost(s, l) || hit(s, f->corrupt)) {
+		return FATE_LOST;
+	}
+	if (hit(s, f->reorder)) {
+		*extra = f->late;
+	} else if (hit(s, f->spikes)) {
+		*extra = f->spike;
+	}
+	return hit(s, f->duplicate) ? FATE_TWICE : FATE_ARRIVES;
+}
+
+static void set(struct dlink *l, const struct cn_sim_faults *f)
+{
+	l->faults = *f;
+	l->bursting = false;
+	l->faulty = f->loss > 0 || f->duplicate > 0 || f->reorder > 0 || f->corrupt > 0 ||
+		    f->spikes > 0;
+}
+
+void cn_sim_fault(struct cn_sim *s, uint32_t link, uint32_t end, const struct cn_sim_faults *f)
+{
+	for (uint32_t d = 0; d < 2 * s->topo->nlinks; d++) {
+		if ((link == CN_TOPO_NONE || d / 2 == link) && (end == 2 || d % 2 == end)) {
+			set(&s->links[d], f);
+		}
+	}
+}
+
+void cn_sim_cut(struct cn_sim *s, uint32_t link, uint32_t end, bool cut)
+{
+	for (uint32_t e = 0; e < 2; e++) {
+		struct dlink *l = &s->links[2 * link + e];
+
+		/* The port at `end` is deaf to what the other end sends. */
+		if (end == 2 || e != end) {
+			l->cut = cut;
+			l->cut_at = cut ? s->now : l->cut_at;
+		}
+	}
+}
+
+void cn_sim_pause(struct cn_sim *s, uint32_t host, cn_time duration)
+{
+	s->hosts[host].paused = s->now + duration;
+	sim_host_poll(s, host, s->now + duration);
+}
+
+void cn_sim_crash(struct cn_sim *s, uint32_t host)
+{
+	struct host *h = &s->hosts[host];
+	struct cn_engine *e = h->engine;
+	struct frame *f;
+
+	h->engine = NULL; /* done functions find it gone already */
+	if (e != NULL) {
+		cn_engine_free(e);
+	}
+	while ((f = sim_queue_get(&h->ring)) != NULL) {
+		sim_frame_put(s, f);
+	}
+}
+
+int cn_sim_restart(struct cn_sim *s, uint32_t host, struct cn_err *err)
+{
+	if (s->hosts[host].engine != NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "host %s is running",
+			       s->topo->vertices[s->hosts[host].vertex].name);
+	}
+	return sim_host_start(s, host, err);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Hosts: one processor that takes a received frame and gives one to be sent in turn, and a card
+ * with a receive ring and a short send queue. As in the daemon, input comes before timers.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/frame.h"
+#include "sim/parts.h"
+
+#define AT_ONCE 64 /* turns of a processor that costs nothing, before others have theirs */
+
+int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err)
+{
+	struct host *h = &s->hosts[host];
+	struct cn_engine_config c = s->config.engine;
+	uint32_t number = host + 1;
+	int rc;
+
+	c.node.mac[0] = 0x02;
+	c.node.mac[1] = c.node.mac[2] = 0;
+	c.node.mac[3] = (uint8_t)(number >> 16);
+	c.node.mac[4] = (uint8_t)(number >> 8);
+	c.node.mac[5] = (uint8_t)number;
+	c.node.epoch = (cn_mix64(s->config.seed ^ host) | 1) + 2 * (uint64_t)h->lives++;
+	snprintf(c.node.name, sizeof(c.node.name), "%s", s->topo->vertices[h->vertex].name);
+	c.topo = s->config.blind ? NULL : s->topo;
+	rc = cn_engine_new(&c, &h->engine, err);
+	if (rc == COLLNET_OK) {
+		sim_host_poll(s, host, s->now);
+	}
+	return rc;
+}
+
+void sim_host_poll(struct cn_sim *s, uint32_t host, cn_time at)
+{
+	struct host *h = &s->hosts[host];
+
+	at = at > s->now ? at : s->now;
+	at = at > h->busy ? at : h->busy;
+	at = at > h->paused ? at : h->paused;
+	if (at < h->poll_at) {
+		h->poll_at = at;
+		sim_push(s, at, EVENT_POLL, host, NULL);
+	}
+}
+
+void sim_host_wake(struct cn_sim *s, uint32_t host)
+{
+	struct host *h = &s->hosts[host];
+	cn_time late = 0;
+
+	if (h->idle && s->config.jitter > 0 &&
+	    sim_below(s, 1000000) < s->config.jitter_ppm) {
+		late = sim_below(s, s->config.jitter + 1);
+		h->busy = s->now + late; /* it is late for everything that comes meanwhile */
+	}
+	h->idle = false;
+	sim_host_poll(s, host, s->now + late);
+}
+
+void sim_host_receive(struct cn_sim *s, uint32_t host, uint32_t d, struct frame *f)
+{
+	struct host *h = &s->hosts[host];
+
+	if (h->engine == NULL || h->ring.n >= s->config.ring) {
+		s->totals.ring_drops += h->engine != NULL;
+		sim_see(s, CN_SIM_DROPPED, d, f, s->now);
+		sim_frame_put(s, f);
+		return;
+	}
+	f->origin = d;
+	if (sim_queue_put(s, &h->ring, f)) {
+		sim_host_wake(s, host);
+	}
+}
+
+/* The frame's host, by its address; NOBODY: broadcast, or an address that nobody has. */
+static uint32_t addressee(const struct cn_sim *s, const uint8_t *mac, bool *nobody)
+{
+	uint32_t number = (uint32_t)mac[3] << 16 | (uint32_t)mac[4] << 8 | mac[5];
+
+	*nobody = false;
+	if ((mac[0] & 1) != 0) {
+		return NOBODY;
+	}
+	*nobody = number == 0 || number > s->topo->nhosts;
+	return number - 1;
+}
+
+static bool give(struct cn_sim *s, struct host *h)
+{
+	struct cn_frame out;
+	struct frame *f;
+	bool nobody;
+
+	if (s->links[h->out].queue.n >= s->config.queue ||
+	    !cn_engine_output(h->engine, s->now, &out)) {
+		return false;
+	}
+	f = sim_frame_new(s);
+	if (f == NULL) {
+		return false;
+	}
+	f->len = (uint32_t)out.head_len + out.payload_len;
+	memcpy(f->data, out.head, out.head_len);
+	if (out.payload_len > 0) {
+		memcpy(f->data + out.head_len, out.payload, out.payload_len);
+	}
+	if (f->len < CN_ETH_MIN) {
+		memset(f->data + f->len, 0, CN_ETH_MIN - f->len);
+		f->len = CN_ETH_MIN;
+	}
+	f->to = addressee(s, f->data, &nobody);
+	s->totals.frame_events++;
+	h->busy = (h->busy > s->now ? h->busy : s->now) + s->config.o_send;
+	if (nobody) {
+		sim_frame_put(s, f);
+	} else {
+		sim_host_send(s, h->out, f);
+	}
+	return true;
+}
+
+static bool take(struct cn_sim *s, struct host *h)
+{
+	struct frame *f = sim_queue_get(&h->ring);
+
+	if (f == NULL) {
+		return false;
+	}
+	s->totals.frame_events++;
+	sim_see(s, CN_SIM_RECEIVED, f->origin, f, s->now);
+	cn_engine_input(h->engine, s->now, f->data, f->len);
+	sim_frame_put(s, f);
+	h->busy = (h->busy > s->now ? h->busy : s->now) + s->config.o_recv + s->config.u_recv;
+	return true;
+}
+
+void sim_host_turn(struct cn_sim *s, uint32_t host, cn_time at)
+{
+	struct host *h = &s->hosts[host];
+
+	if (h->poll_at != at) {
+		return; /* an earlier one has taken its place */
+	}
+	h->poll_at = CN_NEVER;
+	if (h->busy > s->now || h->paused > s->now) {
+		sim_host_poll(s, host, s->now);
+		return;
+	}
+	for (int i = 0; h->engine != NULL; i++) {
+		bool took = take(s, h), gave;
+
+		if (h->ring.n == 0 && cn_engine_deadline(h->engine) <= s->now) {
+			cn_engine_expire(h->engine, s->now);
+		}
+		gave = give(s, h);
+		if (!took && !gave) {
+			break;
+		}
+		if (h->busy > s->now || i == AT_ONCE) {
+			sim_host_poll(s, host, s->now);
+			return;
+		}
+	}
+	h->idle = true;
+	if (h->engine != NULL && cn_engine_deadline(h->engine) != CN_NEVER) {
+		cn_time next = cn_engine_deadline(h->engine);
+
+		sim_host_poll(s, host, next > s->now ? next : s->now + 1);
+	}
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Jobs. Byte i of what rank s has for rank d in operation number n is a function of the four, so
+ * that a frame in the wrong place, twice, or of the operation before is seen. Receive buffers hold
+ * other bytes before.
+ */
+#include "sim/job.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rank {
+	struct cn_done join, op;
+	struct cn_job *job;
+	struct cn_member *member;
+	uint8_t *send, *recv;
+	struct cn_job_rank seen;
+	bool joined, join_told;
+	int join_status;
+	char join_text[CN_ERR_TEXT];
+};
+
+struct cn_job {
+	struct cn_sim *sim;
+	struct cn_job_config config;
+	uint32_t nranks, told, joins_told, posts;
+	uint64_t number;
+	struct rank *ranks;
+	uint8_t *shared_send, *shared_recv;
+	const struct cn_coll_args *args; /* of the present operation */
+	uint64_t random;
+	cn_time limit;
+};
+
+static uint64_t word(uint64_t number, uint32_t from, uint32_t to, uint64_t at)
+{
+	return cn_mix64(number << 48 ^ (uint64_t)from << 36 ^ (uint64_t)to << 24 ^ at);
+}
+
+/* `len` bytes of a block: fills them, or counts those that differ. */
+static uint64_t pattern(uint64_t number, uint32_t from, uint32_t to, uint8_t *data, uint64_t len,
+			bool fill)
+{
+	uint64_t wrong = 0;
+
+	for (uint64_t i = 0; i < len; i += 8) {
+		uint64_t w = word(number, from, to, i), n = len - i < 8 ? len - i : 8;
+
+		for (uint64_t k = 0; k < n; k++) {
+			uint8_t b = (uint8_t)(w >> (8 * k));
+
+			if (fill) {
+				data[i + k] = b;
+			} else {
+				wrong += data[i + k] != b;
+			}
+		}
+	}
+	return wrong;
+}
+
+static void joined(struct cn_done *d, int status, const char *text)
+{
+	struct rank *r = (struct rank *)((char *)d - offsetof(struct rank, join));
+
+	r->join_told = true;
+	r->join_status = status;
+	memcpy(r->join_text, text, strnlen(text, CN_ERR_TEXT - 1) + 1);
+	r->join_text[CN_ERR_TEXT - 1] = '\0';
+	r->job->joins_told++;
+}
+
+static void ended(struct cn_done *d, int status, const char *text)
+{
+	struct rank *r = (struct rank *)((char *)d - offsetof(struct rank, op));
+	size_t n = strnlen(text, CN_ERR_TEXT - 1);
+
+	r->seen.told = true;
+	r->seen.status = status;
+	memcpy(r->seen.text, text, n);
+	r->seen.text[n] = '\0';
+	r->seen.to = cn_sim_now(r->job->sim);
+	r->job->told++;
+}
+
+int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **out,
+	       struct cn_err *err)
+{
+	struct cn_job *j = calloc(1, sizeof(*j));
+	uint64_t bytes = c->bytes * (c->hosts != 0 ? c->hosts : cn_sim_hosts(s)) * c->local;
+	bool ok = j != NULL;
+
+	if (c->local < 1 || c->hosts > cn_sim_hosts(s)) {
+		free(j);
+		return cn_fail(err, COLLNET_EINVAL, "a job of %u hosts with %u ranks each on %u hosts",
+			       c->hosts, c->local, cn_sim_hosts(s));
+	}
+	if (ok) {
+		j->sim = s;
+		j->config = *c;
+		j->config.hosts = c->hosts != 0 ? c->hosts : cn_sim_hosts(s);
+		j->config.name = c->name != NULL ? c->name : "sim";
+		j->nranks = j->config.hosts * c->local;
+		j->random = 1;
+		j->ranks = calloc(j->nranks, sizeof(*j->ranks));
+		ok = j->ranks != NULL;
+	}
+	if (ok && c->shared) {
+		j->shared_send = calloc(1, bytes + 1);
+		j->shared_recv = calloc(1, bytes + 1);
+		ok = j->shared_send != NULL && j->shared_recv != NULL;
+	}
+	for (uint32_t i = 0; ok && i < j->nranks; i++) {
+		struct rank *r = &j->ranks[i];
+
+		r->job = j;
+		r->seen.host = i / c->local;
+		r->join.fn = joined;
+		r->op.fn = ended;
+		r->send = c->shared ? j->shared_send : malloc(bytes + 1);
+		r->recv = c->shared ? j->shared_recv : malloc(bytes + 1);
+		ok = r->send != NULL && r->recv != NULL;
+	}
+	if (!ok) {
+		cn_job_free(j);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the buffers of a job");
+	}
+	*out = j;
+	return COLLNET_OK;
+}
+
+void cn_job_leave(struct cn_job *j)
+{
+	for (uint32_t i = 0; i < j->nranks; i++) {
+		struct rank *r = &j->ranks[i];
+
+		if (r->member != NULL && cn_sim_engine(j->sim, r->seen.host) != NULL) {
+			cn_team_leave(r->member, cn_sim_now(j->sim), false);
+			cn_sim_kick(j->sim, r->seen.host);
+		}
+		r->member = NULL;
+		r->joined = false;
+	}
+}
+
+void cn_job_free(struct cn_job *j)
+{
+	if (j == NULL) {
+		return;
+	}
+	if (j->ranks != NULL) {
+		cn_job_leave(j);
+	}
+	for (uint32_t i = 0; j->ranks != NULL && !j->config.shared && i < j->nranks; i++) {
+		free(j->ranks[i].send);
+		free(j->ranks[i].recv);
+	}
+	free(j->shared_send);
+	free(j->shared_recv);
+	free(j->ranks);
+	free(j);
+}
+
+int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
+{
+	cn_time until = cn_sim_now(j->sim) + within;
+
+	j->joins_told = 0;
+	for (uint32_t i = 0; i < j->nranks; i++) {
+		struct rank *r = &j->ranks[i];
+		struct cn_engine *e = cn_sim_engine(j->sim, r->seen.host);
+		int rc;
+
+		r->join_told = r->joined = false;
+		if (e == NULL) {
+			return cn_fail(err, COLLNET_ERANK, "the host of rank %u is down", i);
+		}
+		rc = cn_team_join(e, cn_sim_now(j->sim), j->config.name, i, j->nranks, until, &r->join,
+				  &r->member, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+		cn_sim_kick(j->sim, r->seen.host);
+	}
+	while (j->joins_told < j->nranks && cn_sim_step(j->sim, until + 100 * CN_MS)) {
+	}
+	for (uint32_t i = 0; i < j->nranks; i++) {
+		struct rank *r = &j->ranks[i];
+
+		if (!r->join_told || r->join_status != COLLNET_OK) {
+			return cn_fail(err, r->join_told ? r->join_status : COLLNET_ETIMEOUT,
+				       "rank %u does not join: %.200s", i,
+				       r->join_told ? r->join_text : "nobody tells it");
+		}
+		r->joined = true;
+	}
+	return COLLNET_OK;
+}
+
+static struct cn_call call_of(const struct cn_job *j, uint32_t rank)
+{
+	return (struct cn_call){ j->args->op, j->args->bytes, rank, j->nranks, j->args->root };
+}
+
+static bool own_blocks(enum cn_op_kind op)
+{
+	return op == CN_OP_ALLTOALL || op == CN_OP_SCATTER;
+}
+
+/* What the rank sends, and other bytes where it receives. */
+static void fill(struct cn_job *j, uint32_t rank)
+{
+	struct rank *r = &j->ranks[rank];
+	struct cn_call c = call_of(j, rank);
+	uint64_t out = cn_call_send_bytes(&c);
+
+	memset(r->recv, 0xee, cn_call_recv_bytes(&c));
+	for (uint64_t i = 0; i * c.bytes < out; i++) {
+		pattern(j->number, rank, own_blocks(c.op) ? (uint32_t)i : 0, r->send + i * c.bytes,
+			c.bytes, true);
+	}
+}
+
+static uint64_t look(struct cn_job *j, uint32_t rank)
+{
+	struct rank *r = &j->ranks[rank];
+	struct cn_call c = call_of(j, rank);
+	uint64_t in = cn_call_recv_bytes(&c), wrong = 0;
+	bool one = c.op == CN_OP_BCAST || c.op == CN_OP_SCATTER;
+
+	for (uint64_t i = 0; i * c.bytes < in; i++) {
+		wrong += pattern(j->number, one ? c.root : (uint32_t)i, own_blocks(c.op) ? rank : 0,
+				 r->recv + i * c.bytes, c.bytes, false);
+	}
+	return wrong;
+}
+
+/* Event: the rank calls. */
+static void post(void *arg)
+{
+	struct rank *r = arg;
+	struct cn_job *j = r->job;
+	uint32_t rank = (uint32_t)(r - j->ranks);
+	struct cn_coll_args a = *j->args;
+	struct cn_call c = call_of(j, rank);
+	struct cn_err err = {0};
+
+	r->seen.from = cn_sim_now(j->sim);
+	if (r->member == NULL || cn_sim_engine(j->sim, r->seen.host) == NULL) {
+		ended(&r->op, COLLNET_EDAEMON, "the host is down");
+		return;
+	}
+	a.deadline = j->limit;
+	a.send = cn_call_send_bytes(&c) > 0 ? r->send : NULL;
+	a.recv = cn_call_recv_bytes(&c) > 0 ? r->recv : NULL;
+	if (cn_coll_post(r->member, cn_sim_now(j->sim), &a, &r->op, &err) != COLLNET_OK) {
+		ended(&r->op, err.code, err.text);
+	}
+	cn_sim_kick(j->sim, r->seen.host);
+}
+
+int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
+	       struct cn_job_result *out, struct cn_err *err)
+{
+	cn_time start = cn_sim_now(j->sim);
+	uint64_t sum = 0;
+
+	if (args->bytes > j->config.bytes) {
+		return cn_fail(err, COLLNET_EINVAL, "blocks of %llu bytes in a job made for %llu",
+			       (unsigned long long)args->bytes, (unsigned long long)j->config.bytes);
+	}
+	memset(out, 0, sizeof(*out));
+	j->args = args;
+	j->number++;
+	j->told = 0;
+	j->limit = start + args->deadline;
+	for (uint32_t i = 0; i < j->nranks; i++) {
+		struct rank *r = &j->ranks[i];
+
+		r->seen = (struct cn_job_rank){.host = r->seen.host};
+		if (!j->config.shared) {
+			fill(j, i);
+		}
+		if (cn_sim_at(j->sim, start + (spread > 0 ? cn_random(&j->random) % spread : 0), post,
+			      r) != COLLNET_OK) {
+			return cn_fail(err, COLLNET_ENOMEM, "no memory for a simulation's event");
+		}
+	}
+	while (j->told < j->nranks && cn_sim_step(j->sim, start + within)) {
+	}
+	for (uint32_t i = 0; i < j->nranks; i++) {
+		struct cn_job_rank *r = &j->ranks[i].seen;
+
+		if (!r->told) {
+			out->pending++;
+		} else if (r->status != COLLNET_OK) {
+			out->failed++;
+		} else {
+			cn_time took = r->to - r->from;
+
+			out->ended++;
+			sum += took;
+			out->slowest = took > out->slowest ? took : out->slowest;
+			r->wrong = j->config.shared ? 0 : look(j, i);
+			out->wrong += r->wrong;
+		}
+	}
+	out->mean = out->ended > 0 ? sum / out->ended : 0;
+	return COLLNET_OK;
+}
+
+uint32_t cn_job_ranks(const struct cn_job *j)
+{
+	return j->nranks;
+}
+
+const struct cn_job_rank *cn_job_rank(const struct cn_job *j, uint32_t rank)
+{
+	return &j->ranks[rank].seen;
+}

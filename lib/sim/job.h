@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A job on a simulated cluster: one rank a host (or several), operations one after another, every
+ * byte checked. What `collnet sim`, the experiments and the tests run.
+ */
+#ifndef CN_SIM_JOB_H
+#define CN_SIM_JOB_H
+
+#include "sim/sim.h"
+
+struct cn_job;
+
+struct cn_job_config {
+	uint32_t local;	   /* ranks a host */
+	uint32_t hosts;	   /* the first so many; 0: all */
+	uint64_t bytes;	   /* largest block of any operation */
+	bool shared;	   /* all ranks send from one buffer and receive into one, and no byte is
+			      checked: for clusters whose buffers would not fit into memory */
+	const char *name;  /* NULL: "sim" */
+};
+
+int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **out,
+	       struct cn_err *err);
+void cn_job_free(struct cn_job *j); /* before the simulation; NULL is ignored */
+
+/* All ranks join; runs until they are there, or failed, or `within` is over. */
+int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err);
+/* A rank whose host was restarted, and all others after a failure: leave, and join again. */
+void cn_job_leave(struct cn_job *j);
+
+/* What became of a rank's operation. */
+struct cn_job_rank {
+	uint32_t host;
+	bool told;	 /* its done function was called */
+	int status;
+	char text[CN_ERR_TEXT];
+	cn_time from, to;
+	uint64_t wrong;	 /* bytes that are not right (where the status is COLLNET_OK) */
+};
+
+struct cn_job_result {
+	cn_time mean, slowest;	/* of the ranks that ended well; from the call to the end */
+	uint32_t ended, failed, pending; /* ranks */
+	uint64_t wrong;
+};
+
+/*
+ * One operation on all ranks that are joined: they call at the present time (each at most `spread`
+ * later, by the simulation's seed), and it runs until all were told or `within` is over. args gives
+ * op, algorithm, permutation, contention_aware, window, bytes and root; its deadline is relative.
+ */
+int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
+	       struct cn_job_result *out, struct cn_err *err);
+uint32_t cn_job_ranks(const struct cn_job *j);
+const struct cn_job_rank *cn_job_rank(const struct cn_job *j, uint32_t rank);
+
+#endif

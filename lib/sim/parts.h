@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inside lib/sim. event.c: the heap. net.c: links, ports, switches. host.c: processors and cards.
+ * fault.c: what goes wrong. sim.c: life, the loop, what can be seen.
+ *
+ * Directed link d = 2 * link + end of the topology; only those of its spanning tree carry frames.
+ * A frame is shared by those who hold it (a broadcast stands in many queues).
+ */
+#ifndef CN_SIM_PARTS_H
+#define CN_SIM_PARTS_H
+
+#include "sim/sim.h"
+#include "topo/tree.h"
+
+#define NOBODY UINT32_MAX
+#define WIRE_OVERHEAD 24u /* preamble 8, checksum 4, gap 12 */
+#define SPREAD_MAX 8192u  /* broadcasts that wait at an output port */
+
+struct frame {
+	uint32_t refs;
+	uint32_t len;	 /* from the Ethernet header on, padded */
+	uint32_t origin; /* directed link by which it came to the switch where it stands */
+	uint32_t to;	 /* host; NOBODY: all */
+	cn_time sent;	 /* when its present link began to send it */
+	cn_time tail;	 /* when it is whole at the far end of that link */
+	uint8_t data[];
+};
+
+/* A queue of frames, a ring that grows to what its bound allows. */
+struct queue {
+	struct frame **frames;
+	uint32_t head, n, cap;
+};
+
+enum event_kind {
+	EVENT_POLL,   /* who: host */
+	EVENT_ARRIVE, /* who: directed link; frame */
+	EVENT_FREE,   /* who: directed link; it has sent its frame */
+	EVENT_USER,   /* fn, arg */
+};
+
+struct event {
+	cn_time at;
+	uint64_t order; /* of making: equal times in order */
+	enum event_kind kind;
+	uint32_t who;
+	void *what;	/* frame, or arg */
+	void (*fn)(void *arg);
+};
+
+struct events {
+	struct event *heap;
+	uint32_t n, cap;
+	uint64_t order;
+};
+
+/* False: no memory, and the event is not in. */
+bool sim_events_push(struct events *e, struct event v);
+bool sim_events_pop(struct events *e, cn_time until, struct event *out);
+
+/* A directed link with the port that sends on it and the port that receives from it. */
+struct dlink {
+	uint32_t from, to;     /* vertices; from == NOBODY: not in the tree */
+	uint64_t rate;	       /* bit/s, all channels */
+	uint32_t buffer;       /* frames that its queue holds; 0: not limited */
+	bool sending;
+	cn_time next_start;    /* host: not before (gap) */
+	struct frame *frame;   /* being sent */
+	struct queue queue;    /* at the sending end: a switch's output queue, a host's card */
+	struct queue input;    /* kind INPUT: at the receiving end, a switch's input queue */
+	struct queue spread;   /* broadcasts that wait for this port */
+	uint32_t *inputs;      /* kind INPUT: directed links whose first frame wants this port */
+	uint32_t ninputs, input_head, input_cap;
+	struct cn_sim_port seen;
+	struct cn_sim_faults faults;
+	bool faulty, cut, bursting;
+	cn_time cut_at;
+};
+
+struct host {
+	struct cn_engine *engine;
+	uint32_t vertex, out;  /* directed link to its switch */
+	struct queue ring;
+	cn_time busy, paused, poll_at;
+	bool idle;
+	uint32_t lives;
+};
+
+struct sw {
+	uint32_t used; /* frames in its memory (SHARED, DYNAMIC) */
+	uint32_t size; /* 0: not limited */
+};
+
+struct cn_sim {
+	struct cn_sim_config config;
+	const struct cn_topo *topo;
+	struct cn_tree *tree;	  /* of all hosts */
+	uint32_t *place;	  /* [nvertices] index in the tree */
+	uint32_t *up, *down;	  /* [tree->n] directed links between a vertex and its parent */
+	struct dlink *links;	  /* [2 nlinks] */
+	struct host *hosts;	  /* [nhosts] */
+	struct sw *switches;	  /* [nvertices] */
+	struct events events;
+	struct frame *spare;	  /* free frames, linked by their first bytes of data */
+	uint32_t frame_bytes;
+	cn_time now;
+	uint64_t random;
+	bool failed;		  /* out of memory: nothing goes on */
+	struct cn_sim_totals totals;
+	void (*watch)(void *arg, const struct cn_sim_sight *seen);
+	void *watch_arg;
+};
+
+void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what);
+
+struct frame *sim_frame_new(struct cn_sim *s); /* refs 1; NULL: no memory */
+void sim_frame_put(struct cn_sim *s, struct frame *f);
+bool sim_queue_put(struct cn_sim *s, struct queue *q, struct frame *f);
+struct frame *sim_queue_get(struct queue *q);
+void sim_see(struct cn_sim *s, enum cn_sim_seen what, uint32_t d, const struct frame *f,
+	     cn_time until);
+/* A number below n. */
+uint64_t sim_below(struct cn_sim *s, uint64_t n);
+
+/* net.c */
+int sim_net_init(struct cn_sim *s, struct cn_err *err);
+void sim_net_done(struct cn_sim *s);
+void sim_arrive(struct cn_sim *s, uint32_t d, struct frame *f);
+void sim_free_port(struct cn_sim *s, uint32_t d);
+void sim_start(struct cn_sim *s, uint32_t d, struct frame *f);
+/* A host gives its card a frame. */
+void sim_host_send(struct cn_sim *s, uint32_t d, struct frame *f);
+
+/* host.c */
+int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err);
+void sim_host_poll(struct cn_sim *s, uint32_t host, cn_time at);
+void sim_host_turn(struct cn_sim *s, uint32_t host, cn_time at);
+void sim_host_wake(struct cn_sim *s, uint32_t host);
+void sim_host_receive(struct cn_sim *s, uint32_t host, uint32_t d, struct frame *f);
+
+/* fault.c: what becomes of a frame that enters a link; *extra: it comes so much later. */
+enum fate {
+	FATE_ARRIVES,
+	FATE_LOST,
+	FATE_TWICE,
+};
+enum fate sim_fate(struct cn_sim *s, struct dlink *l, cn_time *extra);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The simulation's life, its loop, and what can be seen of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/parts.h"
+
+/* ---- what all parts use --------------------------------------------------------------- */
+
+void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what)
+{
+	struct event e = {.at = at, .kind = kind, .who = who, .what = what};
+
+	if (!sim_events_push(&s->events, e)) {
+		s->failed = true;
+	}
+}
+
+struct frame *sim_frame_new(struct cn_sim *s)
+{
+	struct frame *f = s->spare;
+
+	if (f != NULL) {
+		memcpy(&s->spare, f->data, sizeof(struct frame *));
+	} else {
+		f = malloc(sizeof(*f) + s->frame_bytes);
+	}
+	if (f == NULL) {
+		s->failed = true;
+		return NULL;
+	}
+	memset(f, 0, sizeof(*f));
+	f->refs = 1;
+	return f;
+}
+
+void sim_frame_put(struct cn_sim *s, struct frame *f)
+{
+	if (--f->refs == 0) {
+		memcpy(f->data, &s->spare, sizeof(struct frame *));
+		s->spare = f;
+	}
+}
+
+void sim_see(struct cn_sim *s, enum cn_sim_seen what, uint32_t d, const struct frame *f,
+	     cn_time until)
+{
+	if (s->watch != NULL) {
+		const struct cn_sim_sight sight = {
+			.what = what, .at = s->now, .until = until, .link = d / 2, .end = d % 2,
+			.frame = f->data, .len = f->len,
+		};
+
+		s->watch(s->watch_arg, &sight);
+	}
+}
+
+uint64_t sim_below(struct cn_sim *s, uint64_t n)
+{
+	return cn_random(&s->random) % n;
+}
+
+/* ---- life ----------------------------------------------------------------------------- */
+
+void cn_sim_config_init(struct cn_sim_config *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->alpha_pct = 100;
+	c->rate = 1000000000;
+	c->latency = 500;
+	c->delay = 2 * CN_US;
+	c->ring = 2048;
+	c->queue = 2;
+	c->seed = 1;
+	cn_engine_config_init(&c->engine);
+}
+
+static int check(const struct cn_sim_config *c, struct cn_err *err)
+{
+	if (c->topo == NULL || c->topo->nhosts < 1 || !c->topo->vertices[c->topo->root].is_switch) {
+		return cn_fail(err, COLLNET_ETOPO, "a simulation needs a topology with a switch");
+	}
+	if (c->rate == 0) {
+		return cn_fail(err, COLLNET_EINVAL, "a simulation needs a rate for its links");
+	}
+	if (c->alpha_pct == 0 || c->queue == 0 || c->ring == 0) {
+		return cn_fail(err, COLLNET_EINVAL, "a threshold, ring or queue of a simulation is 0");
+	}
+	return COLLNET_OK;
+}
+
+static int allocate(struct cn_sim *s, struct cn_err *err)
+{
+	const struct cn_topo *t = s->topo;
+	int rc = cn_tree_make(t, t->hosts, t->nhosts, t->root, &s->tree, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	s->frame_bytes = s->config.engine.node.mtu + CN_ETH_HEADER + CN_FRAME_HEAD;
+	s->place = calloc(t->nvertices, sizeof(*s->place));
+	s->up = calloc(s->tree->n, sizeof(*s->up));
+	s->down = calloc(s->tree->n, sizeof(*s->down));
+	s->links = calloc(2 * (size_t)t->nlinks, sizeof(*s->links));
+	s->hosts = calloc(t->nhosts, sizeof(*s->hosts));
+	s->switches = calloc(t->nvertices, sizeof(*s->switches));
+	if (s->place == NULL || s->up == NULL || s->down == NULL || s->links == NULL ||
+	    s->hosts == NULL || s->switches == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory to simulate %u hosts", t->nhosts);
+	}
+	return sim_net_init(s, err);
+}
+
+int cn_sim_new(const struct cn_sim_config *c, struct cn_sim **out, struct cn_err *err)
+{
+	struct cn_sim *s;
+	int rc = check(c, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	s = calloc(1, sizeof(*s));
+	if (s == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a simulation");
+	}
+	s->config = *c;
+	s->topo = c->topo;
+	s->now = 1000000000;
+	s->random = c->seed;
+	rc = allocate(s, err);
+	for (uint32_t i = 0; rc == COLLNET_OK && i < s->topo->nhosts; i++) {
+		struct host *h = &s->hosts[i];
+
+		h->vertex = s->topo->hosts[i];
+		h->out = s->up[s->tree->host[i]];
+		h->poll_at = CN_NEVER;
+		rc = sim_host_start(s, i, err);
+	}
+	if (rc != COLLNET_OK) {
+		cn_sim_free(s);
+		return rc;
+	}
+	*out = s;
+	return COLLNET_OK;
+}
+
+void cn_sim_free(struct cn_sim *s)
+{
+	struct event e;
+	struct frame *f;
+
+	if (s == NULL) {
+		return;
+	}
+	for (uint32_t i = 0; s->hosts != NULL && i < s->topo->nhosts; i++) {
+		cn_sim_crash(s, i);
+		free(s->hosts[i].ring.frames);
+	}
+	while (sim_events_pop(&s->events, CN_NEVER, &e)) {
+		if (e.kind == EVENT_ARRIVE) {
+			sim_frame_put(s, e.what);
+		}
+	}
+	sim_net_done(s);
+	while ((f = s->spare) != NULL) {
+		memcpy(&s->spare, f->data, sizeof(struct frame *));
+		free(f);
+	}
+	cn_tree_free(s->tree);
+	free(s->events.heap);
+	free(s->place);
+	free(s->up);
+	free(s->down);
+	free(s->links);
+	free(s->hosts);
+	free(s->switches);
+	free(s);
+}
+
+/* ---- running -------------------------------------------------------------------------- */
+
+cn_time cn_sim_now(const struct cn_sim *s)
+{
+	return s->now;
+}
+
+bool cn_sim_step(struct cn_sim *s, cn_time until)
+{
+	struct event e;
+
+	if (s->failed || !sim_events_pop(&s->events, until, &e)) {
+		s->now = until == CN_NEVER || s->failed ? s->now : until;
+		return false;
+	}
+	s->now = e.at;
+	s->totals.events++;
+	switch (e.kind) {
+	case EVENT_POLL:
+		sim_host_turn(s, e.who, e.at);
+		break;
+	case EVENT_ARRIVE:
+		sim_arrive(s, e.who, e.what);
+		break;
+	case EVENT_FREE:
+		sim_free_port(s, e.who);
+		break;
+	case EVENT_USER:
+		e.fn(e.what);
+		break;
+	}
+	return true;
+}
+
+void cn_sim_run(struct cn_sim *s, cn_time until)
+{
+	while (cn_sim_step(s, until)) {
+	}
+}
+
+uint32_t cn_sim_hosts(const struct cn_sim *s)
+{
+	return s->topo->nhosts;
+}
+
+struct cn_engine *cn_sim_engine(struct cn_sim *s, uint32_t host)
+{
+	return s->hosts[host].engine;
+}
+
+void cn_sim_kick(struct cn_sim *s, uint32_t host)
+{
+	sim_host_wake(s, host);
+}
+
+int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg)
+{
+	struct event e = {.at = at > s->now ? at : s->now, .kind = EVENT_USER, .fn = fn, .what = arg};
+
+	return sim_events_push(&s->events, e) ? COLLNET_OK : COLLNET_ENOMEM;
+}
+
+/* ---- what can be seen ----------------------------------------------------------------- */
+
+void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_sim_port *out)
+{
+	*out = s->links[2 * link + end].seen;
+}
+
+void cn_sim_totals(const struct cn_sim *s, struct cn_sim_totals *out)
+{
+	*out = s->totals;
+}
+
+void cn_sim_watch(struct cn_sim *s, void (*fn)(void *arg, const struct cn_sim_sight *seen),
+		  void *arg)
+{
+	s->watch = fn;
+	s->watch_arg = arg;
+}

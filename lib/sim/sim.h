@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A cluster in virtual time: every host of a topology runs the same engine and transport as
+ * collnetd does, switches have finite buffers, and one event heap with a nanosecond clock moves
+ * frames between them. Nothing of the protocol is written twice: the simulator calls the four calls
+ * of lib/coll/engine.h and nothing else.
+ *
+ * All randomness comes from one seed: the same configuration and seed give the same run, frame by
+ * frame, on every machine (integers only). Single-threaded, no sockets, no wall clock.
+ *
+ * Model. A host has one processor: a frame costs it o_send to send and o_recv + u_recv to receive,
+ * one after another; between two of its frames at least `gap` passes on the wire side, and when it
+ * wakes from idleness it may be late by a random scheduling delay. Its card holds a few frames to be
+ * sent and `ring` received ones. A directed link sends one frame at a time, at rate * channels of
+ * the topology, 24 bytes a frame (preamble, checksum, gap between frames) and the padding to 64
+ * included; `latency` passes on the cable. A switch stores a frame and forwards it (or cuts
+ * through when it can), `delay` after it has it; where its queue stands is its kind, below.
+ */
+#ifndef CN_SIM_H
+#define CN_SIM_H
+
+#include "coll/engine.h"
+
+struct cn_sim;
+
+enum cn_sim_kind {
+	CN_SIM_OUTPUT = 0,  /* a queue of `buffer` frames at every output port */
+	CN_SIM_INPUT = 1,   /* ... at every input port; its head blocks those behind it */
+	CN_SIM_SHARED = 2,  /* one memory a switch, `buffer` frames times its ports; a queue an output */
+	CN_SIM_DYNAMIC = 3, /* shared; an output may take alpha_pct % of what is free at most */
+};
+
+struct cn_sim_config {
+	const struct cn_topo *topo; /* borrowed; its tree, rates and buffers */
+	enum cn_sim_kind kind;
+	bool cut_through;
+	uint32_t alpha_pct;	    /* CN_SIM_DYNAMIC: 100 is alpha = 1 */
+	uint64_t rate;		    /* bit/s of links whose rate is not said */
+	uint32_t buffer;	    /* frames of ports whose buffer is not said; 0: not limited */
+	cn_time latency, delay;
+	cn_time o_send, o_recv, u_recv, gap;
+	cn_time jitter;		    /* longest scheduling delay ... */
+	uint32_t jitter_ppm;	    /* ... and how often there is one, of a million wake-ups */
+	uint32_t ring;		    /* received frames that wait at a host; 0: 2,048 */
+	uint32_t queue;		    /* frames to be sent that wait at a host's card; 0: 2 */
+	uint64_t seed;
+	struct cn_engine_config engine; /* its names, addresses, epochs and topo are set here */
+	bool blind;		    /* the engines are not given the topology */
+};
+
+void cn_sim_config_init(struct cn_sim_config *c);
+int cn_sim_new(const struct cn_sim_config *c, struct cn_sim **out, struct cn_err *err);
+void cn_sim_free(struct cn_sim *s); /* NULL is ignored */
+
+/* ---- running -------------------------------------------------------------------------- */
+
+cn_time cn_sim_now(const struct cn_sim *s); /* begins at one second */
+/* The next event; false: nothing is left to happen before `until`, and the time is `until`. */
+bool cn_sim_step(struct cn_sim *s, cn_time until);
+void cn_sim_run(struct cn_sim *s, cn_time until);
+
+uint32_t cn_sim_hosts(const struct cn_sim *s); /* host i is topo->hosts[i], its name the vertex's */
+/* NULL while it is crashed. After calling it from outside of events: cn_sim_kick(). */
+struct cn_engine *cn_sim_engine(struct cn_sim *s, uint32_t host);
+void cn_sim_kick(struct cn_sim *s, uint32_t host);
+
+/* fn(arg) at time `at` (an event as others: in order, replayable). COLLNET_ENOMEM. */
+int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg);
+
+/* ---- what can be seen ----------------------------------------------------------------- */
+
+/* Ports: the two ends of a link of the topology; end 0 sends from links[link].a. */
+struct cn_sim_port {
+	uint64_t frames, bytes; /* sent, on the wire; bytes with headers and padding, without the 24 */
+	uint64_t drops;		/* frames that found no room (at the queue they would have stood in) */
+	uint32_t peak;		/* most frames in that queue */
+	cn_time busy;		/* the time it was sending */
+};
+/* CN_SIM_INPUT: drops and peak are of the queue at the far end, where the frames stand. */
+void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_sim_port *out);
+
+struct cn_sim_totals {
+	uint64_t events;	/* taken from the heap */
+	uint64_t frame_events;	/* frames sent by hosts, carried over a link, received by hosts */
+	uint64_t drops, lost;	/* by full queues; by faults */
+	uint64_t ring_drops;	/* by full receive rings */
+};
+void cn_sim_totals(const struct cn_sim *s, struct cn_sim_totals *out);
+
+/* Every frame, as it is seen: for traces, captures and oracles. */
+enum cn_sim_seen {
+	CN_SIM_SENT,	 /* a port begins to send it; link, end */
+	CN_SIM_DROPPED,	 /* a full queue or ring, or a fault; link, end of the way it was to take */
+	CN_SIM_RECEIVED, /* given to a host's engine; link, end it came by */
+};
+struct cn_sim_sight {
+	enum cn_sim_seen what;
+	cn_time at, until; /* SENT: when its last bit has left */
+	uint32_t link, end;
+	const uint8_t *frame; /* from the Ethernet header on; valid during the call */
+	size_t len;
+};
+void cn_sim_watch(struct cn_sim *s, void (*fn)(void *arg, const struct cn_sim_sight *seen),
+		  void *arg);
+
+/* ---- faults (by the same seed) -------------------------------------------------------- */
+
+/* Of frames that enter a directed link, in parts per million; `spike` is added to the latency. */
+struct cn_sim_faults {
+	uint32_t loss, duplicate, reorder, corrupt, spikes;
+	uint32_t burst;	    /* mean length of a burst of losses, frames; 0, 1: independent ones */
+	cn_time late, spike; /* how long a reordered frame, and one in a spike, is held back */
+};
+/* link CN_TOPO_NONE: all links; end 2: both directions. */
+void cn_sim_fault(struct cn_sim *s, uint32_t link, uint32_t end, const struct cn_sim_faults *f);
+/* A cable pulled (frames on it are lost too), or put back. end 0 or 1: only that port is deaf. */
+void cn_sim_cut(struct cn_sim *s, uint32_t link, uint32_t end, bool cut);
+void cn_sim_pause(struct cn_sim *s, uint32_t host, cn_time duration);
+/* Ends at once, without a word: its done functions are called with COLLNET_EDAEMON. */
+void cn_sim_crash(struct cn_sim *s, uint32_t host);
+/* Again, with a new epoch. */
+int cn_sim_restart(struct cn_sim *s, uint32_t host, struct cn_err *err);
+
+#endif

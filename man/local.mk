@@ -7,6 +7,7 @@ dist_man_MANS += \
 	man/collnet-bench.1 \
 	man/collnet-lab.1 \
 	man/collnet-status.1 \
+	man/collnet-topo.1 \
 	man/collnet_alloc.3 \
 	man/collnet_alltoall.3 \
 	man/collnet_endpoint_open.3 \

@@ -15,6 +15,7 @@ static const struct verb {
 	{ "bench", collnet_cmd_bench, "measure exchange, allgather, barrier and messages" },
 	{ "lab", collnet_cmd_lab, "an emulated cluster on this machine" },
 	{ "status", collnet_cmd_status, "what this node's daemon knows" },
+	{ "topo", collnet_cmd_topo, "show, check, draw and make topologies" },
 };
 
 static void help(void)
@@ -31,7 +32,7 @@ static void help(void)
 	}
 	puts("\n"
 	     "Each verb has its own --help, and a manual page: collnet-bench(1), collnet-lab(1),\n"
-	     "collnet-status(1).\n"
+	     "collnet-status(1), collnet-topo(1).\n"
 	     "\n"
 	     "  --help     this text\n"
 	     "  --version  the version");

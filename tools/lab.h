@@ -89,6 +89,11 @@ int collnet_cmd_lab(int argc, char **argv);
 
 /* lab_plan.c: what is to be made. Fills in the options that were not said. */
 int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err);
+/* The rates and buffers of o->shape that were not said. */
+int lab_shape_rates(struct lab_options *o, struct cn_err *err);
+/* The channels of a link are one emulated cable: all their rate, and the frames that all hold. */
+uint64_t lab_link_rate(const struct cn_topo_link *l);
+uint32_t lab_link_buffer(const struct cn_topo_link *l);
 
 /* lab_net.c: the private file systems, the namespaces and the wires. COLLNET_EPERM: refused. */
 int lab_private_files(struct lab *lab, struct cn_err *err);

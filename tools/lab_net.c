@@ -2,6 +2,9 @@
 /*
  * The wires of the lab.
  *
+ * The topology is a tree here (lab_plan.c leaves out what the spanning tree does not use), and a
+ * link of several channels is one cable of all their rate and buffers.
+ *
  * A link of the topology is a veth pair. A port of a switch is the end of it that is enslaved to
  * the switch's bridge, and what the port sends goes through a token bucket (tbf) of the link's
  * rate with a queue of `buffer` frames (pfifo, so it counts frames and not bytes): a frame that
@@ -307,14 +310,14 @@ static void link_commands(const struct lab *lab, uint32_t link, FILE *f)
 		lab_port_name(lab, other, link, peer, sizeof(peer));
 		fprintf(f, "%s mtu %u\n", peer, lab->o->mtu);
 		switch_name(lab, other, name, sizeof(name));
-		fprintf(f, "link set %s master %s up\n", peer, name);
+		fprintf(f, "link set dev %s master %s up\n", peer, name);
 	} else {
 		fputs("eth0 address ", f);
 		write_mac(f, v[other].mac);
 		fprintf(f, " mtu %u netns %s\n", lab->o->mtu, v[other].name);
 	}
 	switch_name(lab, sw, name, sizeof(name));
-	fprintf(f, "link set %s master %s up\n", port, name);
+	fprintf(f, "link set dev %s master %s up\n", port, name);
 }
 
 /* Without a rate nothing waits on the way, and the copies would only cost time. */
@@ -350,7 +353,7 @@ static int make_links(struct lab *lab, struct cn_err *err)
 				"link add name %s address 02:c0:12:%02x:%02x:%02x mtu %u type bridge "
 				"stp_state 0 forward_delay 0 mcast_snooping 0 ageing_time 8640000\n",
 				name, (i >> 16) & 0xff, (i >> 8) & 0xff, i & 0xff, lab->o->mtu);
-			fprintf(b.f, "link set %s%s up\n", name, has_queues(t) ? " promisc on" : "");
+			fprintf(b.f, "link set dev %s%s up\n", name, has_queues(t) ? " promisc on" : "");
 		}
 	}
 	for (i = 0; i < t->nlinks; i++) {
@@ -425,9 +428,10 @@ static int limit_ports(struct lab *lab, struct cn_err *err)
 			v = end == 0 ? t->links[i].a : t->links[i].b;
 			if (t->vertices[v].is_switch && t->links[i].rate != 0) {
 				lab_port_name(lab, v, i, port, sizeof(port));
-				rate_commands(lab, port, t->links[i].rate,
-					      t->links[i].buffer != 0 ? t->links[i].buffer
-								      : NIC_QUEUE, b.f);
+				rate_commands(lab, port, lab_link_rate(&t->links[i]),
+					      t->links[i].buffer != 0 ?
+						      lab_link_buffer(&t->links[i]) : NIC_QUEUE,
+					      b.f);
 			}
 		}
 	}
@@ -519,7 +523,8 @@ static int make_host(struct lab *lab, uint32_t i, struct cn_err *err)
 {
 	static char *const argv[] = {"tc", "-batch", "-", NULL};
 	const struct lab_host *h = &lab->hosts[i];
-	uint64_t rate = cn_topo_host_rate(lab->topo, h->vertex);
+	uint64_t rate = lab_link_rate(
+		&lab->topo->links[lab->topo->vertices[h->vertex].parent_link]);
 	struct batch b;
 	int rc = COLLNET_OK, s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 

@@ -33,25 +33,70 @@ static void default_rates(struct lab_options *o, uint32_t nhosts)
 	}
 }
 
-static int read_topology(struct lab *lab, struct lab_options *o, struct cn_err *err)
+int lab_shape_rates(struct lab_options *o, struct cn_err *err)
 {
 	struct cn_topo *t = NULL;
-	uint32_t nhosts;
+	int rc = cn_topo_shape(o->shape, 0, 0, 0, 0, &t, err); /* to count the hosts */
+
+	if (rc == COLLNET_OK) {
+		default_rates(o, t->nhosts);
+		cn_topo_free(t);
+	}
+	return rc;
+}
+
+/* Frames follow the spanning tree, so nothing else is built. */
+static int drop_unused(struct lab *lab, struct cn_err *err)
+{
+	struct cn_topo *pruned = NULL;
+	uint32_t unused = cn_topo_unused(lab->topo), i = 0;
+	const struct cn_topo_link *l;
+	int rc;
+
+	if (unused == 0) {
+		return COLLNET_OK;
+	}
+	while (cn_topo_in_tree(lab->topo, i)) {
+		i++;
+	}
+	l = &lab->topo->links[i];
+	fprintf(stderr, "collnet lab: %u of %u links are not in the spanning tree and are not "
+		"built, such as %s - %s; collnet topo tree chooses another one\n", unused,
+		lab->topo->nlinks, lab->topo->vertices[l->a].name,
+		lab->topo->vertices[l->b].name);
+	rc = cn_topo_prune(lab->topo, &pruned, err);
+	if (rc == COLLNET_OK) {
+		cn_topo_free(lab->topo);
+		lab->topo = pruned;
+	}
+	return rc;
+}
+
+static int read_topology(struct lab *lab, struct lab_options *o, struct cn_err *err)
+{
 	int rc;
 
 	if (o->topology != NULL) {
-		return cn_topo_read(o->topology, &lab->topo, err);
+		rc = cn_topo_read(o->topology, &lab->topo, err);
+		return rc == COLLNET_OK ? drop_unused(lab, err) : rc;
 	}
-	rc = cn_topo_shape(o->shape, 0, 0, 0, 0, &t, err); /* to count the hosts */
+	rc = lab_shape_rates(o, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	nhosts = t->nhosts;
-	cn_topo_free(t);
-	default_rates(o, nhosts);
 	/* without a rate a port has no finite buffer: the file does not say one */
 	return cn_topo_shape(o->shape, o->rate, o->rate == 0 ? 0 : o->buffer, o->uplink,
 			     o->uplink == 0 ? 0 : o->uplink_buffer, &lab->topo, err);
+}
+
+uint64_t lab_link_rate(const struct cn_topo_link *l)
+{
+	return l->rate > UINT64_MAX / l->channels ? UINT64_MAX : l->rate * l->channels;
+}
+
+uint32_t lab_link_buffer(const struct cn_topo_link *l)
+{
+	return l->buffer > UINT32_MAX / l->channels ? UINT32_MAX : l->buffer * l->channels;
 }
 
 static bool mac_is_taken(const struct lab *lab, const uint8_t *mac)

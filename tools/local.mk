@@ -15,6 +15,8 @@ tools_libcn_tools_la_SOURCES = \
 	tools/bench_pattern.c \
 	tools/bench_pattern.h \
 	tools/bench_report.c \
+	tools/emit.c \
+	tools/emit.h \
 	tools/experiment_rings.c \
 	tools/experiment_rings.h \
 	tools/json.c \
@@ -26,8 +28,16 @@ tools_libcn_tools_la_SOURCES = \
 	tools/lab_run.c \
 	tools/lab_start.c \
 	tools/lab_tool.c \
+	tools/schedule.h \
+	tools/schedule_plan.c \
 	tools/status.c \
-	tools/tool.h
+	tools/tool.h \
+	tools/topo.c \
+	tools/topo.h \
+	tools/topo_draw.c \
+	tools/topo_make.c \
+	tools/topo_read.c \
+	tools/topo_show.c
 tools_libcn_tools_la_LIBADD = -lm
 
 bin_PROGRAMS += tools/collnet

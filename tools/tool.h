@@ -18,7 +18,9 @@
 /* The verbs: argv[0] is the verb. They return an exit status. */
 int collnet_cmd_bench(int argc, char **argv);
 int collnet_cmd_lab(int argc, char **argv);
+int collnet_cmd_schedule(int argc, char **argv);
 int collnet_cmd_status(int argc, char **argv);
+int collnet_cmd_topo(int argc, char **argv);
 
 /* One line on stderr, "collnet VERB: ...". tool_set_verb() keeps the pointer. */
 void tool_set_verb(const char *verb);

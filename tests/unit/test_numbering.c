@@ -540,7 +540,8 @@ static void cn_number_nodes__long_chain(void **state)
 		}
 	}
 	len += (size_t)snprintf(text + len, sizeof(text) - len,
-				"host a\nhost b\nlink a s59999 rate none\nlink b s30000 rate none\n");
+				"host a\nhost b\nlink a s59999 rate none\n"
+				"link b s30000 rate none\n");
 	assert_true(len < sizeof(text));
 	assert_int_equal(cn_topo_parse(text, len, "chain", &t, &err), COLLNET_OK);
 	number_all(t, logical);

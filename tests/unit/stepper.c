@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "stepper.h"
 
@@ -162,14 +163,33 @@ static void arrive(struct stepper *s)
 	}
 }
 
-static int compare_starts(const void *pa, const void *pb)
+/* By start, otherwise in the order that they have: a counting sort, for millions of packets. */
+static void sort(struct st_packet *p, uint32_t n)
 {
-	const struct st_packet *a = pa, *b = pb;
+	struct st_packet *sorted = need(n, sizeof(*sorted));
+	uint64_t last = 0;
+	uint32_t *at, sum = 0;
 
-	if (a->start != b->start) {
-		return a->start < b->start ? -1 : 1;
+	for (uint32_t i = 0; i < n; i++) {
+		assert_true(p[i].start > 0);
+		last = p[i].start > last ? p[i].start : last;
 	}
-	return a->from < b->from ? -1 : a->from > b->from;
+	at = need(last + 1, sizeof(*at));
+	for (uint32_t i = 0; i < n; i++) {
+		at[p[i].start]++;
+	}
+	for (uint64_t start = 0; start <= last; start++) {
+		uint32_t count = at[start];
+
+		at[start] = sum;
+		sum += count;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		sorted[at[p[i].start]++] = p[i];
+	}
+	memcpy(p, sorted, n * sizeof(*p));
+	free(sorted);
+	free(at);
 }
 
 struct st_result st_run(const struct cn_tree *t, struct st_packet *p, uint32_t n, uint8_t *heard)
@@ -177,7 +197,7 @@ struct st_result st_run(const struct cn_tree *t, struct st_packet *p, uint32_t n
 	struct stepper s = {.t = t, .p = p, .heard = heard, .spare = NONE};
 	uint32_t next = 0;
 
-	qsort(p, n, sizeof(*p), compare_starts);
+	sort(p, n);
 	s.queues = need(2 * (size_t)t->n, sizeof(*s.queues));
 	s.active = need(2 * (size_t)t->n, sizeof(*s.active));
 	while (next < n || s.nactive > 0) {
@@ -242,7 +262,6 @@ void st_binary(uint32_t levels, const uint32_t *channels, struct cn_topo **topo,
 	/* Vertices by heap numbers: 1 is the root, 2 i and 2 i + 1 are below i, hosts from n on. */
 	for (uint32_t i = 1, level = levels; i < 2 * n; i++) {
 		level -= i >= 2 && (i & (i - 1)) == 0;
-
 		if (i < n) {
 			say(&x, "switch s%u\n", i);
 		} else {

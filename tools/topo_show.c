@@ -405,7 +405,7 @@ static void warn_graph(struct warnings *w, const struct cn_topo *t, const struct
 	}
 }
 
-static void warn_links(struct warnings *w, const struct cn_topo *t, const struct topo_facts *f)
+static void warn_links(struct warnings *w, const struct topo_facts *f)
 {
 	char text[TEXT_MAX];
 
@@ -475,7 +475,7 @@ int topo_check(const struct topo_options *o)
 		printf("%s: OK, %s\n", topo_source(o), summary(t, &f, text));
 	}
 	warn_graph(&w, t, &f);
-	warn_links(&w, t, &f);
+	warn_links(&w, &f);
 	if (o->json) {
 		json_array_end(&j);
 		json_object_end(&j);

@@ -16,8 +16,10 @@ unit_tests = \
 	tests/unit/test_endpoint \
 	tests/unit/test_engine \
 	tests/unit/test_experiment_rings \
+	tests/unit/test_exchange \
 	tests/unit/test_fat_tree \
 	tests/unit/test_flight \
+	tests/unit/test_furthest \
 	tests/unit/test_heap \
 	tests/unit/test_input \
 	tests/unit/test_interface \

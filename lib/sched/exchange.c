@@ -162,6 +162,17 @@ static void merge(const struct cn_exchange *x, uint32_t v, uint32_t *seq, struct
 
 /* ---- making -------------------------------------------------------------------------------- */
 
+/* Whether a link between switches has several channels; without any, windows are never needed. */
+static bool has_bundles(const struct cn_tree *t)
+{
+	for (uint32_t v = 1; v < t->n; v++) {
+		if (cn_exchange_cap(t, v) > 1) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Shares from the leaves upwards, so that the children's numberings are there. */
 static int make_shares(struct cn_exchange *x, struct cn_err *err)
 {
@@ -169,6 +180,7 @@ static int make_shares(struct cn_exchange *x, struct cn_err *err)
 	struct ratio *below = calloc(t->n, sizeof(*below));
 	struct spread *room = calloc(t->nhosts, sizeof(*room));
 	uint32_t *seq = calloc(t->nhosts, sizeof(*seq)), *count = calloc(t->n, sizeof(*count));
+	bool bundles = has_bundles(t);
 	int rc = COLLNET_OK;
 
 	if (below == NULL || room == NULL || seq == NULL || count == NULL) {
@@ -183,7 +195,7 @@ static int make_shares(struct cn_exchange *x, struct cn_err *err)
 			continue;
 		}
 		rc = choose(x, v, below, seq, count, err);
-		if (t->v[v].nchildren > 1) {
+		if (bundles && t->v[v].nchildren > 1) {
 			merge(x, v, seq, room);
 		}
 		for (uint32_t i = 0; i < t->v[v].nchildren; i++) {

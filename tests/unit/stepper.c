@@ -295,3 +295,20 @@ void st_random(uint32_t hosts, uint32_t switches, uint32_t channels, uint64_t *s
 	}
 	parse(&x, topo, tree);
 }
+
+void st_chain(uint32_t n, struct cn_topo **topo)
+{
+	struct text x = {0};
+	struct cn_err err = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		say(&x, "switch s%u\nhost h%u\nlink s%u h%u rate none\n", i, i, i, i);
+		if (i > 0) {
+			say(&x, "link s%u s%u rate none\n", i - 1, i);
+		}
+	}
+	if (cn_topo_parse(x.s, x.at, "chain", topo, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	free(x.s);
+}

@@ -41,5 +41,7 @@ void st_binary(uint32_t levels, const uint32_t *channels, struct cn_topo **topo,
 /* A random tree of switches with 1 .. channels channels a link, hosts at any of them. */
 void st_random(uint32_t hosts, uint32_t switches, uint32_t channels, uint64_t *seed,
 	       struct cn_topo **topo, struct cn_tree **tree);
+/* n switches in a row, s0 .., with a host each, h0 .. . */
+void st_chain(uint32_t n, struct cn_topo **topo);
 
 #endif

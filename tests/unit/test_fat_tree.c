@@ -701,40 +701,37 @@ static void exchange__regular_trees(void **state)
 	}
 }
 
-/* A chain of switches with a host each, and one host: no recursion, no phases. */
+/* Long chains of switches: two hosts at its ends, one, and a host at each switch. */
 static void exchange__chain(void **state)
 {
 	struct cn_exchange *x;
 	struct cn_tree *tree;
 	struct cn_topo *topo;
-	uint32_t ends[2], n = 2000;
-	char *text = need(n, 80);
-	size_t at = 0;
+	uint32_t ends[2], n = 1500, *to = need(2 * (size_t)n, sizeof(*to));
 
 	(void)state;
-	for (uint32_t i = 0; i < n; i++) {
-		at += (size_t)snprintf(text + at, 80, "switch s%u\nhost h%u\nlink s%u h%u rate none\n",
-				       i, i, i, i);
-		if (i > 0) {
-			at += (size_t)snprintf(text + at, 80, "link s%u s%u rate none\n", i - 1, i);
-		}
-		assert_true(at < (size_t)n * 80);
-	}
-	assert_int_equal(cn_topo_parse(text, at, "chain", &topo, NULL), COLLNET_OK);
+	st_chain(n, &topo);
 	ends[0] = topo->hosts[0];
 	ends[1] = topo->hosts[n - 1];
-	assert_int_equal(cn_tree_make(topo, ends, 2, CN_TOPO_NONE, &tree, NULL), COLLNET_OK);
+	for (uint32_t hosts = 1; hosts <= 2; hosts++) {
+		assert_int_equal(cn_tree_make(topo, ends, hosts, CN_TOPO_NONE, &tree, NULL),
+				 COLLNET_OK);
+		assert_int_equal(cn_exchange_new(tree, &x, NULL), COLLNET_OK);
+		assert_int_equal(x->phases, hosts - 1);
+		cn_exchange_free(x);
+		cn_tree_free(tree);
+	}
+	assert_int_equal(cn_tree_make(topo, topo->hosts, n, CN_TOPO_NONE, &tree, NULL), COLLNET_OK);
 	assert_int_equal(cn_exchange_new(tree, &x, NULL), COLLNET_OK);
-	assert_int_equal(x->phases, 1);
-	cn_exchange_free(x);
-	cn_tree_free(tree);
-	assert_int_equal(cn_tree_make(topo, ends, 1, CN_TOPO_NONE, &tree, NULL), COLLNET_OK);
-	assert_int_equal(cn_exchange_new(tree, &x, NULL), COLLNET_OK);
-	assert_int_equal(x->phases, 0);
+	assert_int_equal(x->phases, n * (n - 1) / 2); /* one host against the rest, n - 1 times */
+	assert_int_equal(cn_exchange_node(x, n - 1, to, to + n, NULL), COLLNET_OK);
+	for (uint32_t i = 0; i < n - 1; i++) {
+		assert_true(to[i] < x->phases && to[n + i] < x->phases);
+	}
 	cn_exchange_free(x);
 	cn_tree_free(tree);
 	cn_topo_free(topo);
-	free(text);
+	free(to);
 }
 
 int main(void)

@@ -6,6 +6,7 @@ dist_man_MANS += \
 	man/collnet.7 \
 	man/collnet-bench.1 \
 	man/collnet-lab.1 \
+	man/collnet-schedule.1 \
 	man/collnet-status.1 \
 	man/collnet-topo.1 \
 	man/collnet_alloc.3 \

@@ -9,10 +9,13 @@ unit_tests = \
 	tests/unit/test_bench_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
+	tests/unit/test_check \
+	tests/unit/test_check_order \
 	tests/unit/test_config \
 	tests/unit/test_dominoes \
 	tests/unit/test_draw \
 	tests/unit/test_driver \
+	tests/unit/test_emit \
 	tests/unit/test_endpoint \
 	tests/unit/test_engine \
 	tests/unit/test_experiment_rings \
@@ -40,6 +43,7 @@ unit_tests = \
 	tests/unit/test_ring_lr3 \
 	tests/unit/test_rtt \
 	tests/unit/test_sched \
+	tests/unit/test_schedule_read \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
 	tests/unit/test_slurm \
@@ -92,6 +96,10 @@ tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)
 # What several tests share: the files of tests/unit that are not a test_*.c.
 check_LTLIBRARIES = tests/unit/libtests.la
 tests_unit_libtests_la_SOURCES = \
+	tests/unit/check_book.c \
+	tests/unit/check_book.h \
+	tests/unit/check_oracle.c \
+	tests/unit/check_oracle.h \
 	tests/unit/namespace.c \
 	tests/unit/namespace.h \
 	tests/unit/pair.c \
@@ -104,7 +112,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/stepper.h
 
 # What programs link that name nothing else.
-LDADD = tests/unit/libtests.la tools/libcn_tools.la daemon/libcn_daemon.la lib/libcn_all.la
+LDADD = tests/unit/libtests.la tools/libcn_tools.la daemon/libcn_daemon.la lib/libcn_sim.la \
+	lib/libcn_all.la
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
 
@@ -132,4 +141,4 @@ list-fuzz-tests:
 list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 
-EXTRA_DIST += tests/run tests/meta tests/fuzz/corpus
+EXTRA_DIST += tests/run tests/meta tests/fuzz/corpus tests/lab/mpi_check.c

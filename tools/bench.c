@@ -363,8 +363,12 @@ int collnet_cmd_bench(int argc, char **argv)
 {
 	struct bench_options o;
 	struct bench b = { .o = &o };
-	int rc = bench_options_parse(&o, argc, argv);
+	int rc;
 
+	if (argc > 1 && strcmp(argv[1], "plan") == 0) {
+		return bench_plan(argc - 1, argv + 1); /* neither network nor ranks */
+	}
+	rc = bench_options_parse(&o, argc, argv);
 	if (rc != TOOL_OK) {
 		return rc < 0 ? TOOL_OK : rc;
 	}

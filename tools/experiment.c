@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/experiment_rings.h"
+
 #define PATH_BYTES 4096
 
 static const struct experiment {
@@ -18,13 +20,22 @@ static const struct experiment {
 } experiments[] = {
 	{ "allgather-rings-11", "longest path of the rings LR1 and LR3 on random clusters: Figure 11 "
 	  "of Faraj, Patarasuk and Yuan", experiment_rings, experiment_rings_plot },
+	{ "smp-broadcast-random", "modelled time of broadcasts between the switches of 1,000 random "
+	  "networks", experiment_bcast,
+	  "set xlabel 'tree of shortest paths alone: time in us'\n"
+	  "set ylabel 'time in us'\n"
+	  "set logscale xy\n"
+	  "set key top left\n"
+	  "plot csv using 4:7 with points pt 7 ps 0.3 lc rgb '#bbbbbb' title 'binomial tree', \\\n"
+	  "     csv using 4:6 with points pt 7 ps 0.4 lc rgb '#0072b2' title 'both heuristics', \\\n"
+	  "     x with lines lc rgb 'black' title 'the same'\n" },
 };
 
 #define NEXPERIMENTS (sizeof(experiments) / sizeof(experiments[0]))
 
 void experiment_list(FILE *out)
 {
-	for (size_t i = 0; i < NEXPERIMENTS && experiments[i].name != NULL; i++) {
+	for (size_t i = 0; i < NEXPERIMENTS; i++) {
 		fprintf(out, "  %-20s  %s\n", experiments[i].name, experiments[i].description);
 	}
 }
@@ -76,7 +87,7 @@ static bool plot(const char *dir, const char *script)
 
 static const struct experiment *find(const char *name)
 {
-	for (size_t i = 0; i < NEXPERIMENTS && experiments[i].name != NULL; i++) {
+	for (size_t i = 0; i < NEXPERIMENTS; i++) {
 		if (strcmp(experiments[i].name, name) == 0) {
 			return &experiments[i];
 		}

@@ -14,9 +14,20 @@ tools_libcn_tools_la_SOURCES = \
 	tools/bench_p2p.c \
 	tools/bench_pattern.c \
 	tools/bench_pattern.h \
+	tools/bench_plan.c \
 	tools/bench_report.c \
 	tools/emit.c \
 	tools/emit.h \
+	tools/emit_dot.c \
+	tools/emit_json.c \
+	tools/emit_mpi.c \
+	tools/emit_mpi.h \
+	tools/emit_mpi_text.c \
+	tools/emit_text.c \
+	tools/experiment.c \
+	tools/experiment.h \
+	tools/experiment_bcast.c \
+	tools/experiment_bcast.h \
 	tools/experiment_rings.c \
 	tools/experiment_rings.h \
 	tools/json.c \
@@ -28,8 +39,12 @@ tools_libcn_tools_la_SOURCES = \
 	tools/lab_run.c \
 	tools/lab_start.c \
 	tools/lab_tool.c \
+	tools/schedule.c \
 	tools/schedule.h \
+	tools/schedule_options.c \
 	tools/schedule_plan.c \
+	tools/schedule_read.c \
+	tools/schedule_report.c \
 	tools/status.c \
 	tools/tool.h \
 	tools/topo.c \

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `collnet bench plan`: the processor time that planning takes, on large networks. It needs no
+ * network and no ranks. Every row counts what one process does from the topology in memory to the
+ * result: making the team's tree is part of it.
+ */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/check.h"
+#include "sched/ring.h"
+#include "tools/bench.h"
+#include "tools/schedule.h"
+
+#define SEED 20261121u
+
+struct row {
+	const char *name, *description;
+	uint32_t hosts, switches; /* of a random cluster; 0: the shape */
+	const char *shape;
+	uint32_t runs;
+	double target; /* seconds that it may take */
+	/* Seconds of processor time, of the topology's hosts. */
+	int (*run)(const struct cn_topo *t, double *seconds, struct cn_err *err);
+};
+
+static double cpu_seconds(uint64_t since)
+{
+	return (double)(bench_cpu() - since) / 1e9;
+}
+
+/* lr: 1 or 3 */
+static int run_ring(const struct cn_topo *t, int lr, double *seconds, struct cn_err *err)
+{
+	uint32_t *ring = calloc((size_t)t->nhosts + 1, sizeof(*ring));
+	struct cn_tree *tree = NULL;
+	uint64_t began = bench_cpu();
+	int rc;
+
+	if (ring == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a ring of %u hosts", t->nhosts);
+	}
+	rc = cn_tree_make(t, t->hosts, t->nhosts, CN_TOPO_NONE, &tree, err);
+	if (rc == COLLNET_OK) {
+		if (lr == 1) {
+			cn_ring_lr1(tree, ring);
+		} else {
+			rc = cn_ring_lr3(tree, ring, err);
+		}
+	}
+	*seconds = cpu_seconds(began);
+	cn_tree_free(tree);
+	free(ring);
+	return rc;
+}
+
+static int run_lr1(const struct cn_topo *t, double *seconds, struct cn_err *err)
+{
+	return run_ring(t, 1, seconds, err);
+}
+
+static int run_lr3(const struct cn_topo *t, double *seconds, struct cn_err *err)
+{
+	return run_ring(t, 3, seconds, err);
+}
+
+static int run_aapc(const struct cn_topo *t, bool all, double *seconds, struct cn_err *err)
+{
+	const struct cn_algorithm *a = cn_algorithm_find(CN_OP_ALLTOALL, "aapc");
+	struct cn_sched mine = { 0 };
+	struct cn_check_report report;
+	struct subject s;
+	uint64_t began = bench_cpu();
+	bool checked;
+	int rc = subject_init(&s, t, t->hosts, t->nhosts, err);
+
+	if (rc == COLLNET_OK && a == NULL) {
+		rc = cn_fail(err, COLLNET_EINVAL, "there is no algorithm aapc");
+	}
+	if (rc == COLLNET_OK) {
+		s.plan.op = CN_OP_ALLTOALL;
+		s.plan.algorithm = a->id;
+		s.plan.bytes = 65536;
+		rc = all ? subject_check(&s, NULL, a->claims, &report, &checked, err)
+			 : cn_sched_plan(&s.layout, &s.plan, s.layout.nnodes / 2, &mine, err);
+	}
+	*seconds = cpu_seconds(began);
+	cn_sched_reset(&mine);
+	subject_done(&s);
+	return rc;
+}
+
+static int run_aapc_one(const struct cn_topo *t, double *seconds, struct cn_err *err)
+{
+	return run_aapc(t, false, seconds, err);
+}
+
+static int run_aapc_all(const struct cn_topo *t, double *seconds, struct cn_err *err)
+{
+	return run_aapc(t, true, seconds, err);
+}
+
+static const struct row rows[] = {
+	{ "lr1", "the ring LR1 of a random cluster", 100000, 20000, NULL, 5, 1, run_lr1 },
+	{ "lr3", "the ring LR3 of a random cluster", 5000, 1000, NULL, 5, 5, run_lr3 },
+	{ "aapc-rank", "one rank's part of aapc, 16x64", 0, 0, "16x64", 5, 0.1, run_aapc_one },
+	{ "aapc-check", "all parts of aapc checked, 16x64", 0, 0, "16x64", 1, 60, run_aapc_all },
+};
+
+#define NROWS (sizeof(rows) / sizeof(rows[0]))
+
+static int make_network(const struct row *r, uint64_t seed, struct cn_topo **out,
+			struct cn_err *err)
+{
+	struct cn_topo_random random = { .hosts = r->hosts, .switches = r->switches, .degree = 4,
+					 .seed = seed, .rate = 1000000000 };
+
+	if (r->shape != NULL) {
+		return cn_topo_shape(r->shape, 1000000000, 0, 0, 0, out, err);
+	}
+	return cn_topo_random(&random, out, err);
+}
+
+/* The smallest time of the runs. */
+static int measure(const struct row *r, uint64_t seed, double *best, uint32_t *hosts,
+		   uint32_t *switches, struct cn_err *err)
+{
+	struct cn_topo *t = NULL;
+	int rc = make_network(r, seed, &t, err);
+
+	if (rc == COLLNET_OK) {
+		*hosts = t->nhosts;
+		*switches = t->nvertices - t->nhosts;
+	}
+	for (uint32_t i = 0; rc == COLLNET_OK && i < r->runs; i++) {
+		double seconds = 0;
+
+		rc = r->run(t, &seconds, err);
+		*best = i == 0 || seconds < *best ? seconds : *best;
+	}
+	cn_topo_free(t);
+	return rc;
+}
+
+static void put_json(const struct row *r, uint64_t seed, uint32_t hosts, uint32_t switches,
+		     double seconds)
+{
+	struct json j;
+
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_string(&j, "plan", r->name);
+	json_string(&j, "description", r->description);
+	json_uint(&j, "hosts", hosts);
+	json_uint(&j, "switches", switches);
+	json_uint(&j, "seed", seed);
+	json_uint(&j, "runs", r->runs);
+	json_double(&j, "cpu_s", seconds, 6);
+	json_double(&j, "target_s", r->target, 3);
+	json_object_end(&j);
+	json_end(&j);
+}
+
+static int run_all(bool json, uint64_t seed)
+{
+	if (!json) {
+		printf("%-34s %7s %8s %4s %11s %9s\n", "what is planned", "hosts", "switches", "runs",
+		       "cpu", "target");
+	}
+	for (size_t i = 0; i < NROWS; i++) {
+		uint32_t hosts = 0, switches = 0;
+		struct cn_err err = { 0 };
+		double seconds = 0;
+
+		if (measure(&rows[i], seed, &seconds, &hosts, &switches, &err) != COLLNET_OK) {
+			tool_complain("%s: %s", rows[i].name, err.text);
+			return TOOL_FAILED;
+		}
+		if (json) {
+			put_json(&rows[i], seed, hosts, switches, seconds);
+		} else {
+			printf("%-34s %7u %8u %4u %9.4f s %7.1f s\n", rows[i].description, hosts,
+			       switches, rows[i].runs, seconds, rows[i].target);
+			fflush(stdout);
+		}
+	}
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		tool_complain("the output could not be written");
+		return TOOL_FAILED;
+	}
+	return TOOL_OK;
+}
+
+int bench_plan(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "seed", required_argument, NULL, 's' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct cn_err err = { 0 };
+	uint64_t seed = SEED;
+	bool json = false;
+	int opt;
+
+	opterr = 0;
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'h':
+			puts("usage: collnet bench plan [--json] [--seed N]\n"
+			     "\n"
+			     "Processor time of planning on large networks, the smallest of some runs,\n"
+			     "beside what it may take. No network and no ranks are needed.");
+			return TOOL_OK;
+		case 'j':
+			json = true;
+			break;
+		case 's':
+			if (tool_parse_number(optarg, 0, UINT64_MAX, &seed, &err) != COLLNET_OK) {
+				return tool_usage("--seed: %s", err.text);
+			}
+			break;
+		default:
+			return tool_usage("%s '%.40s'", opt == ':' ? "a value is missing after"
+					  : "there is no option", argv[optind - 1]);
+		}
+	}
+	return optind < argc ? tool_usage("what is '%.40s'?", argv[optind]) : run_all(json, seed);
+}

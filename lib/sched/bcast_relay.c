@@ -2,7 +2,9 @@
 /*
  * Down-to-up and up-to-down. Every candidate of up-to-down is judged by the time of the whole tree,
  * in its best order, so that what is kept is never worse than what was. The paper's window slides
- * over the holding set; here it is the CANDIDATES holders that would have the child served first.
+ * over the holding set; here it is the CANDIDATES holders that would have the child served first, of
+ * those with a free way. The work is bounded by BUDGET: with more than a few hundred hosts the
+ * depth-first pass may remain undone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 
 #define NONE UINT32_MAX
 #define CANDIDATES 16u
-#define BUDGET ((uint64_t)1 << 25)
+#define BUDGET ((uint64_t)1 << 22)
 
 int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn_relay_net *net,
 		  struct cn_err *err)
@@ -19,7 +21,11 @@ int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn
 	*r = (struct cn_relay){.n = n, .root = root, .net = *net, .budget = BUDGET};
 	r->parent = malloc((size_t)n * 5 * sizeof(*r->parent));
 	r->busy = calloc((size_t)n * 7, sizeof(*r->busy));
-	if (r->parent == NULL || r->busy == NULL) {
+	r->use = malloc(((size_t)net->nlinks + 2) * sizeof(*r->use));
+	r->path = malloc(((size_t)net->longest + 1) * sizeof(*r->path));
+	r->sorted = malloc(2 * (size_t)n * sizeof(*r->sorted));
+	if (r->parent == NULL || r->busy == NULL || r->use == NULL || r->path == NULL ||
+	    r->sorted == NULL) {
 		cn_relay_done(r);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a broadcast among %u", n);
 	}
@@ -41,6 +47,10 @@ void cn_relay_done(struct cn_relay *r)
 {
 	free(r->parent);
 	free(r->busy);
+	free(r->use);
+	free(r->users);
+	free(r->path);
+	free(r->sorted);
 	memset(r, 0, sizeof(*r));
 }
 
@@ -174,95 +184,98 @@ void cn_relay_down_up(struct cn_relay *r)
 
 /* ---- the channels of links ------------------------------------------------------------------ */
 
-struct use {
-	uint32_t link, v;
-};
-
-static int by_link(const void *a, const void *b)
+/* Who uses which link, in the tree as it is. */
+static int index_uses(struct cn_relay *r, struct cn_err *err)
 {
-	const struct use *x = a, *y = b;
+	uint32_t *use = r->use, *users, links = r->net.nlinks;
 
-	if (x->link != y->link) {
-		return x->link < y->link ? -1 : 1;
+	memset(use, 0, ((size_t)links + 2) * sizeof(*use));
+	for (uint32_t v = 0; v < r->n; v++) {
+		uint32_t n = r->parent[v] == NONE ? 0 :
+			     r->net.path(r->net.ctx, r->parent[v], v, r->path);
+
+		while (n > 0) {
+			use[r->path[--n] + 2]++;
+		}
 	}
-	return x->v < y->v ? -1 : x->v > y->v;
+	for (uint32_t d = 2; d < links + 2; d++) {
+		use[d] += use[d - 1];
+	}
+	users = realloc(r->users, ((size_t)use[links + 1] + 1) * sizeof(*users));
+	if (users == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the paths of %u messages", r->n);
+	}
+	r->users = users;
+	/* use[d + 1] runs while the users of d are filled in, and ends where those of d + 1 begin. */
+	for (uint32_t v = 0; v < r->n; v++) {
+		uint32_t n = r->parent[v] == NONE ? 0 :
+			     r->net.path(r->net.ctx, r->parent[v], v, r->path);
+
+		while (n > 0) {
+			users[use[r->path[--n] + 1]++] = v;
+		}
+	}
+	return COLLNET_OK;
 }
 
-/* Of the messages that use one link. Also: does it need longer for a segment than the slowest
- * node does? Then it is the link that sets the pace. */
-static uint64_t crowd(const struct cn_relay *r, const struct use *u, uint32_t n, uint64_t pace)
+static int by_time(const void *a, const void *b)
 {
-	uint32_t channels = r->net.channels(r->net.ctx, u->link);
-	uint64_t pairs = 0, all = 0;
+	const uint64_t *x = a, *y = b;
 
-	if (n <= channels) {
+	return *x < *y ? -1 : *x > *y;
+}
+
+/*
+ * How many messages begin on the link while all its channels are taken. With segments, one more if
+ * it needs longer for a segment than the slowest node: then the link sets the pace.
+ */
+static uint64_t crowd(const struct cn_relay *r, uint32_t d, uint64_t pace)
+{
+	const uint32_t *u = r->users + r->use[d];
+	uint32_t n = r->use[d + 1] - r->use[d], channels, ended = 0;
+	uint64_t *starts = r->sorted, *ends = r->sorted + r->n, pairs = 0, all = 0;
+
+	if (n < 2 || n <= (channels = r->net.channels(r->net.ctx, d))) {
 		return 0;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t at = r->start[u[i].v];
-		uint32_t same = 0;
-
-		for (uint32_t k = 0; k < n; k++) {
-			same += r->start[u[k].v] <= at && at < r->start[u[k].v] + r->busy[u[k].v];
+		starts[i] = r->start[u[i]];
+		ends[i] = starts[i] + r->busy[u[i]];
+		all += r->busy[u[i]];
+	}
+	qsort(starts, n, sizeof(*starts), by_time);
+	qsort(ends, n, sizeof(*ends), by_time);
+	for (uint32_t i = 0; i < n; i++) {
+		while (ended < n && ends[ended] <= starts[i]) {
+			ended++;
 		}
-		pairs += same > channels ? same - channels : 0;
-		all += r->busy[u[i].v];
+		pairs += i + 1 - ended > channels;
 	}
 	return pairs + (r->net.segments > 1 && all / channels > pace ? 1 : 0);
 }
 
-int cn_relay_crowded(const struct cn_relay *r, uint64_t *pairs, struct cn_err *err)
+int cn_relay_crowded(struct cn_relay *r, uint64_t *pairs, struct cn_err *err)
 {
-	uint32_t *path = malloc(((size_t)r->net.longest + 1) * sizeof(*path));
-	struct use *uses = NULL;
-	size_t count = 0, cap = 0;
 	uint64_t pace = 0;
+	int rc = index_uses(r, err);
 
 	*pairs = 0;
-	for (uint32_t v = 0; path != NULL && v < r->n; v++) {
-		uint32_t n;
-
+	for (uint32_t v = 0; v < r->n; v++) {
 		pace = r->cycle[v] > pace ? r->cycle[v] : pace;
-		if (r->parent[v] == NONE) {
-			continue;
-		}
-		n = r->net.path(r->net.ctx, r->parent[v], v, path);
-		if (count + n > cap) {
-			struct use *more = realloc(uses, (cap = 2 * cap + n) * sizeof(*uses));
-
-			if (more == NULL) {
-				free(path);
-				path = NULL;
-				break;
-			}
-			uses = more;
-		}
-		while (n > 0) {
-			uses[count++] = (struct use){path[--n], v};
-		}
 	}
-	if (path == NULL) {
-		free(uses);
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for the paths of %u messages", r->n);
+	for (uint32_t d = 0; !rc && d < r->net.nlinks; d++) {
+		*pairs += crowd(r, d, pace);
 	}
-	if (count > 0) {
-		qsort(uses, count, sizeof(*uses), by_link);
-	}
-	for (size_t i = 0, k; i < count; i = k) {
-		for (k = i; k < count && uses[k].link == uses[i].link; k++) {
-		}
-		*pairs += crowd(r, &uses[i], (uint32_t)(k - i), pace);
-	}
-	free(uses);
-	free(path);
-	return COLLNET_OK;
+	return rc;
 }
 
 /* ---- up-to-down ---------------------------------------------------------------------------- */
 
+/* Candidates, the one that would have the child served first foremost; and what came of each. */
 struct window {
 	uint32_t n, holder[CANDIDATES];
 	uint64_t served[CANDIDATES];
+	uint64_t finish[CANDIDATES], sum[CANDIDATES];
 };
 
 /* Marks in scratch[]: c and all below it. */
@@ -287,22 +300,46 @@ static void mark_below(struct cn_relay *r, uint32_t c)
 	}
 }
 
-/* The holders that would have c served first. */
+/* Whether a message from u to c that starts then finds a channel on every link of its way, by the
+ * times as they are. */
+static bool way_free(struct cn_relay *r, uint32_t u, uint32_t c, uint64_t start, uint64_t busy)
+{
+	uint32_t n = r->net.path(r->net.ctx, u, c, r->path);
+
+	while (n-- > 0) {
+		uint32_t d = r->path[n], same = 0;
+
+		for (uint32_t k = r->use[d]; k < r->use[d + 1]; k++) {
+			uint32_t v = r->users[k];
+
+			same += v != c && r->start[v] < start + busy &&
+				start < r->start[v] + r->busy[v];
+		}
+		if (same > 0 && same >= r->net.channels(r->net.ctx, d)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The window slides over the holding set until it is full of holders with a free way. */
 static void find_window(struct cn_relay *r, uint32_t c, struct window *w)
 {
 	w->n = 0;
 	mark_below(r, c);
 	for (uint32_t u = 0; u < r->n; u++) {
-		uint64_t busy, total, served, pace;
+		uint64_t busy, total, start = r->ready[u] + r->cycle[u], served, pace;
 		uint32_t i;
 
-		if (r->scratch[u] || u == r->parent[c] || (u != r->root && r->parent[u] == NONE)) {
+		if (r->scratch[u] || u == r->parent[c] || (u != r->root && r->parent[u] == NONE) ||
+		    (w->n == CANDIDATES && start >= w->served[w->n - 1])) {
 			continue;
 		}
 		r->net.cost(r->net.ctx, u, c, &busy, &total);
 		pace = r->cycle[u] + busy > r->pace[u] ? r->cycle[u] + busy : r->pace[u];
-		served = r->ready[u] + r->cycle[u] + total + (r->net.segments - 1) * pace;
-		if (w->n == CANDIDATES && served >= w->served[w->n - 1]) {
+		served = start + total + (r->net.segments - 1) * pace;
+		if ((w->n == CANDIDATES && served >= w->served[w->n - 1]) ||
+		    !way_free(r, u, c, start, busy)) {
 			continue;
 		}
 		w->n += w->n < CANDIDATES;
@@ -315,39 +352,61 @@ static void find_window(struct cn_relay *r, uint32_t c, struct window *w)
 	}
 }
 
+/* The candidate with the smallest times that is better than the tree was; w->n: none. */
+static uint32_t pick(const struct window *w, uint64_t finish, uint64_t sum)
+{
+	uint32_t best = w->n;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		if (w->finish[i] < finish || (w->finish[i] == finish && w->sum[i] < sum)) {
+			finish = w->finish[i];
+			sum = w->sum[i];
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* Gives c to the best candidate. Keeps users[] up to date. */
 static int try_child(struct cn_relay *r, uint32_t c, uint64_t *pairs, uint32_t *moves,
 		     struct cn_err *err)
 {
 	uint64_t finish = r->finish, sum = r->sum, now, steps;
-	uint32_t old = r->parent[c], best = old;
+	uint32_t old = r->parent[c], best;
 	struct window w;
-	int rc = COLLNET_OK;
+	int rc;
 
 	find_window(r, c, &w);
-	steps = (uint64_t)r->n * (w.n + 3);
+	steps = (uint64_t)r->n * (w.n + 4);
 	if (r->budget < steps) {
 		r->budget = 0;
 		return COLLNET_OK;
 	}
 	r->budget -= steps;
-	for (uint32_t i = 0; !rc && i < w.n; i++) {
+	for (uint32_t i = 0; i < w.n; i++) {
 		cn_relay_put(r, c, w.holder[i]);
 		cn_relay_down_up(r);
-		if (r->finish > finish || (r->finish == finish && r->sum >= sum)) {
-			continue;
-		}
-		rc = cn_relay_crowded(r, &now, err);
-		if (!rc && now <= *pairs) {
-			best = w.holder[i];
-			finish = r->finish;
-			sum = r->sum;
-			*pairs = now;
-		}
+		w.finish[i] = r->finish;
+		w.sum[i] = r->sum;
 	}
-	cn_relay_put(r, c, best);
+	while ((best = pick(&w, finish, sum)) < w.n) {
+		cn_relay_put(r, c, w.holder[best]);
+		cn_relay_down_up(r);
+		rc = cn_relay_crowded(r, &now, err);
+		r->budget -= r->budget < 4 * (uint64_t)r->n ? r->budget : 4 * (uint64_t)r->n;
+		if (rc) {
+			return rc;
+		}
+		if (now <= *pairs) {
+			*pairs = now;
+			*moves += 1;
+			return COLLNET_OK;
+		}
+		w.finish[best] = UINT64_MAX; /* two messages too many on a link */
+	}
+	cn_relay_put(r, c, old);
 	cn_relay_down_up(r);
-	*moves += best != old;
-	return rc;
+	return index_uses(r, err);
 }
 
 /* All in depth-first order. */
@@ -395,8 +454,10 @@ int cn_relay_up_down(struct cn_relay *r, uint32_t *moves, struct cn_err *err)
 			for (uint32_t c = r->first[list[i]]; c != NONE; c = r->next[c]) {
 				kids[m++] = c;
 			}
-			for (uint32_t k = 1; !rc && k < m && r->budget > 0; k++) {
-				if (r->net.movable == NULL || r->net.movable[kids[k]]) {
+			/* The last one served gains most; the first one does not wait and stays. */
+			for (uint32_t k = m; !rc && k-- > 1 && r->budget > 0;) {
+				if (r->first[list[i]] != kids[k] &&
+				    (r->net.movable == NULL || r->net.movable[kids[k]])) {
 					rc = try_child(r, kids[k], &pairs, &n, err);
 				}
 			}

@@ -39,6 +39,10 @@ struct cn_relay {
 	uint64_t sum;	  /* of ready[] */
 	uint64_t budget;  /* steps that up-to-down may still take */
 	uint32_t *scratch; /* [n] */
+	/* Messages (their receivers) of each directed link: users[use[d]] .. users[use[d + 1] - 1] */
+	uint32_t *use, *users;
+	uint32_t *path;	  /* [longest] */
+	uint64_t *sorted; /* [2 n] */
 };
 
 int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn_relay_net *net,
@@ -63,7 +67,7 @@ void cn_relay_down_up(struct cn_relay *r);
  * in down-to-up order. *moves (may be NULL): children that changed hands.
  */
 int cn_relay_up_down(struct cn_relay *r, uint32_t *moves, struct cn_err *err);
-/* Pairs of messages, of different senders too, on one link at a time beyond its channels. */
-int cn_relay_crowded(const struct cn_relay *r, uint64_t *pairs, struct cn_err *err);
+/* How many messages begin on a link while all its channels are taken, by the times as they are. */
+int cn_relay_crowded(struct cn_relay *r, uint64_t *pairs, struct cn_err *err);
 
 #endif

@@ -21,6 +21,8 @@
 
 #define NONE CN_TOPO_NONE
 
+#define ROUNDS 4u /* of up-to-down, as long as the tree then likes another segment */
+
 enum inner { BINOMIAL, CHAIN, BINARY, INNERS };
 
 struct smp {
@@ -125,7 +127,7 @@ static int smp_init(struct smp *s, const struct cn_layout *l, uint32_t root, uin
 /* From whom the host at place i of a switch receives. */
 static uint32_t inner_parent(enum inner kind, uint32_t i)
 {
-	return kind == BINOMIAL ? i & (i - 1) : kind == CHAIN ? i - 1 : (i - 1) / 2;
+	return kind == BINOMIAL ? i & (i - 1) : kind == BINARY ? (i - 1) / 2 : i - 1;
 }
 
 /* Levels 1 and 2 as a tree of nodes. hosts[n] is scratch. */
@@ -212,9 +214,16 @@ static int best_tree(struct smp *s, uint64_t *segment, struct cn_bcast *b, uint3
 			break;
 		}
 		build(s, (enum inner)kind, &r, scratch);
-		best_segment(s, given, &r);
-		rc = cn_relay_up_down(&r, NULL, err);
 		size = best_segment(s, given, &r);
+		for (uint32_t i = 0; !rc && i < ROUNDS; i++) {
+			uint64_t before = size;
+
+			rc = cn_relay_up_down(&r, NULL, err);
+			size = best_segment(s, given, &r);
+			if (size == before) {
+				break;
+			}
+		}
 		if (!rc && r.finish < best) {
 			best = r.finish;
 			*segment = size;

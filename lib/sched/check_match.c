@@ -27,8 +27,8 @@ static void mismatch(const struct cn_check *c, uint32_t a, uint32_t b,
 	phase = s == NULL || (r != NULL && r->phase < s->phase) ? r->phase : s->phase;
 	if (sent != expected) {
 		cn_fail(broken, COLLNET_EINVAL,
-			"%s: %u messages are sent and %u expected; they differ from phase %u on",
-			pair, sent, expected, phase);
+			"%s: messages sent: %u, expected: %u; they differ from phase %u on", pair,
+			sent, expected, phase);
 	} else if (s->phase != r->phase) {
 		cn_fail(broken, COLLNET_EINVAL, "%s: sent in phase %u, expected in phase %u", pair,
 			s->phase, r->phase);

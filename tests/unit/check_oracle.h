@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Another checker of schedules, for small teams: by brute force, and written without the one of
+ * lib/sched/check.h in mind. Every action is two events, its beginning and its end; what must come
+ * before what is a graph of them, and all questions are asked of its transitive closure.
+ */
+#ifndef CHECK_ORACLE_H
+#define CHECK_ORACLE_H
+
+#include "sched/sched.h"
+
+#define O_NODES	  8u
+#define O_ACTIONS 600u /* of all nodes */
+
+/*
+ * Whether the schedules of all nodes (sends in turn only) keep the rules and the claims (LINKS,
+ * ORDERED; channels of every link: 1). *why: the rule that is broken, or "".
+ */
+bool o_check(const struct cn_layout *l, const struct cn_plan *p, const struct cn_sched *s,
+	     unsigned claims, const char **why);
+
+#endif

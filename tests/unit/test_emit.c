@@ -86,9 +86,9 @@ static int write_mpi(const struct emit *e, FILE *f, struct cn_err *err)
 
 static char *written(const struct emit *e, writer *w)
 {
+	static char *text; /* static: gcc 12 takes it for what the stream points into */
+	static size_t len;
 	struct cn_err err = { 0 };
-	char *text = NULL;
-	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);

@@ -207,7 +207,8 @@ static void print_levels(const struct cn_topo *t, const struct family *f, uint32
 		       plural(count[2 * d + 1], "host", "hosts"));
 	}
 	if (d <= height) {
-		printf("  and %" PRIu32 " more levels\n", height + 1 - d);
+		printf("  and %" PRIu32 " more %s\n", height + 1 - d,
+		       plural(height + 1 - d, "level", "levels"));
 	}
 	puts("  (--all shows every switch)");
 	free(count);

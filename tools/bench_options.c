@@ -51,6 +51,7 @@ static const char help_text[] =
 	"  barrier    wait until all are there\n"
 	"  pingpong   a message from rank 0 to rank 1 and back\n"
 	"  stream     messages from rank 0 to rank 1, two under way at a time\n"
+	"  plan       processor time of planning, without network and ranks; its own --help\n"
 	"\n"
 	"what to measure:\n"
 	"  --sizes LIST          bytes a block or message: 1k,64k,1m\n"

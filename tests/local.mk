@@ -6,6 +6,8 @@ unit_tests = \
 	tests/unit/test_aapc \
 	tests/unit/test_args \
 	tests/unit/test_bare \
+	tests/unit/test_bcast \
+	tests/unit/test_bcast_smp \
 	tests/unit/test_bench_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \

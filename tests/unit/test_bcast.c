@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Broadcasts: their schedules proved by the checker on many networks, from every root; trees in
+ * which every link has one sender; phases; and predicted times against a clock that is stepped
+ * message by message.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/bcast.h"
+#include "sched/check.h"
+
+static uint64_t seed = 20010423;
+
+#define NALGS 5
+static const uint8_t ids[NALGS] = { 16, 17, 18, 19, 20 };
+static cn_bcast_builder *const builders[NALGS] = {
+	cn_bcast_smp, cn_bcast_chain, cn_bcast_binary, cn_bcast_kary, cn_bcast_binomial,
+};
+
+static uint32_t below(uint32_t n)
+{
+	return (uint32_t)(cn_random(&seed) % n);
+}
+
+/* ---- teams on networks ---------------------------------------------------------------------- */
+
+struct team {
+	struct cn_layout l;
+	struct cn_topo *topo;
+	struct cn_tree *tree;
+	uint32_t *node_of, *first, *ranks;
+};
+
+/* All hosts of a topology, 1 .. most ranks each, dealt out at random. Owns the topology. */
+static void team_on(struct team *t, struct cn_topo *topo, uint32_t most)
+{
+	uint32_t n = topo->nhosts, nranks = 0, k = 0;
+	struct cn_err err = { 0 };
+
+	memset(t, 0, sizeof(*t));
+	t->topo = topo;
+	t->node_of = calloc((size_t)n * most, sizeof(uint32_t));
+	t->first = calloc((size_t)n + 1, sizeof(uint32_t));
+	t->ranks = calloc((size_t)n * most, sizeof(uint32_t));
+	assert_true(t->node_of && t->first && t->ranks);
+	for (uint32_t b = 0; b < n; b++) {
+		for (uint32_t i = 1 + below(most); i > 0; i--) {
+			uint32_t at = below(++nranks);
+
+			t->node_of[nranks - 1] = t->node_of[at];
+			t->node_of[at] = b;
+		}
+	}
+	for (uint32_t b = 0; b < n; b++) {
+		for (uint32_t r = 0; r < nranks; r++) {
+			if (t->node_of[r] == b) {
+				t->ranks[k++] = r;
+			}
+		}
+		t->first[b + 1] = k;
+	}
+	if (cn_tree_make(topo, topo->hosts, n, CN_TOPO_NONE, &t->tree, &err)) {
+		fail_msg("%s", err.text);
+	}
+	t->l = (struct cn_layout){ .nranks = nranks, .nnodes = n, .node_of = t->node_of,
+				   .first = t->first, .ranks = t->ranks, .tree = t->tree };
+}
+
+static void team_done(struct team *t)
+{
+	cn_tree_free(t->tree);
+	cn_topo_free(t->topo);
+	free(t->node_of);
+	free(t->first);
+	free(t->ranks);
+}
+
+static struct cn_topo *parse(const char *text, size_t len)
+{
+	struct cn_topo *topo;
+	struct cn_err err = { 0 };
+
+	if (cn_topo_parse(text, len, "test", &topo, &err)) {
+		fail_msg("%s", err.text);
+	}
+	return topo;
+}
+
+static struct cn_topo *shape(const char *text)
+{
+	struct cn_topo *topo;
+
+	assert_int_equal(cn_topo_shape(text, 1000000000, 0, 0, 0, &topo, NULL), COLLNET_OK);
+	return topo;
+}
+
+/* A chain of switches with the given numbers of hosts, or a star around a switch without any. */
+static struct cn_topo *row_of(const uint32_t *hosts, uint32_t n, bool star)
+{
+	char text[8192];
+	size_t at = (size_t)snprintf(text, sizeof(text), "switch hub\n");
+	uint32_t h = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "switch s%u\n", i);
+		if (star || i == 0) {
+			at += (size_t)snprintf(text + at, sizeof(text) - at,
+					       "link s%u hub rate 1gbit\n", i);
+		} else {
+			at += (size_t)snprintf(text + at, sizeof(text) - at,
+					       "link s%u s%u rate 1gbit\n", i, i - 1);
+		}
+		for (uint32_t k = 0; k < hosts[i]; k++, h++) {
+			at += (size_t)snprintf(text + at, sizeof(text) - at,
+					       "host h%u\nlink h%u s%u rate 1gbit\n", h, h, i);
+		}
+	}
+	return parse(text, at);
+}
+
+/* 1 .. switches switches and 1 .. hosts hosts anywhere; rates and channels of all kinds. */
+static struct cn_topo *random_topo(uint32_t switches, uint32_t hosts)
+{
+	static const char *const rates[] = { "none", "100mbit", "1gbit", "10gbit" };
+	uint32_t s = 1 + below(switches), h = 1 + below(hosts);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	struct cn_topo *topo;
+
+	assert_non_null(f);
+	for (uint32_t i = 0; i < s; i++) {
+		fprintf(f, "switch s%u\n", i);
+		if (i > 0) {
+			fprintf(f, "link s%u s%u rate %s channels %u\n", i, below(i),
+				rates[below(4)], 1 + below(3) / 2 * below(4));
+		}
+	}
+	for (uint32_t i = 0; i < h; i++) {
+		fprintf(f, "host h%u\nlink h%u s%u rate %s\n", i, i, below(s), rates[below(4)]);
+	}
+	fclose(f);
+	topo = parse(text, len);
+	free(text);
+	return topo;
+}
+
+/* ---- the checker's word ----------------------------------------------------------------------*/
+
+/* Plans all nodes; the checker proves what the row claims. Returns the phases. */
+static uint32_t prove(const struct team *t, const struct cn_plan *p, struct cn_check_report *report)
+{
+	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
+	struct cn_sched s = { 0 };
+	struct cn_err err = { 0 };
+	struct cn_check *c;
+	uint32_t phases = 0;
+
+	assert_non_null(a);
+	assert_int_equal(cn_check_new(&t->l, p, &c, &err), COLLNET_OK);
+	for (uint32_t b = 0; b < t->l.nnodes; b++) {
+		if (cn_sched_plan(&t->l, p, b, &s, &err) || cn_check_add(c, b, &s, &err)) {
+			fail_msg("%s, node %u of %u, root %u: %s", a->name, b, t->l.nnodes, p->root,
+				 err.text);
+		}
+		assert_true(b == 0 || s.phases == phases);
+		phases = s.phases;
+	}
+	if (cn_check_run(c, a->claims, report, &err)) {
+		fail_msg("%s on %u nodes, root %u, %llu bytes by %llu: %s", a->name, t->l.nnodes,
+			 p->root, (unsigned long long)p->bytes, (unsigned long long)p->segment,
+			 err.text);
+	}
+	cn_check_free(c);
+	cn_sched_reset(&s);
+	return phases;
+}
+
+/* Every algorithm from the given root, with several lengths and segments (or one of them). */
+static void prove_root(const struct team *t, uint32_t root, bool all)
+{
+	static const struct {
+		uint64_t bytes, segment;
+	} sizes[] = { { 0, 0 }, { 1, 0 }, { 5, 2 }, { 1000, 99 }, { 100000, 0 }, { 7, 100 } };
+
+	for (size_t z = 0; z < sizeof(sizes) / sizeof(sizes[0]); z++) {
+		for (int i = 0; i < NALGS && (all || (z + root) % 4 == 0); i++) {
+			struct cn_check_report report;
+			struct cn_plan p = { .op = CN_OP_BCAST, .algorithm = ids[i],
+					     .bytes = sizes[z].bytes, .segment = sizes[z].segment,
+					     .root = root };
+
+			prove(t, &p, &report);
+			if (sizes[z].segment > 0 && sizes[z].bytes > sizes[z].segment) {
+				uint64_t segments = (p.bytes - 1) / p.segment + 1;
+
+				assert_int_equal(report.messages,
+						 segments * (t->l.nnodes - 1));
+			}
+		}
+	}
+}
+
+static void cn_plan_bcast__every_root_of_shapes(void **state)
+{
+	static const char *const shapes[] = { "1", "2", "5", "8x2", "2x8", "4x4", "1x5" };
+	static const uint32_t unequal[] = { 1, 7, 2, 0, 4 }, ones[] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]) + 4; i++) {
+		size_t n = sizeof(shapes) / sizeof(shapes[0]);
+		struct cn_topo *topo = i < n ? shape(shapes[i]) :
+				       i < n + 2 ? row_of(unequal, 5, i == n) :
+						   row_of(ones, 9, i == n + 2);
+		struct team t;
+
+		team_on(&t, topo, i % 2 ? 3 : 1);
+		for (uint32_t root = 0; root < t.l.nranks; root++) {
+			prove_root(&t, root, t.l.nnodes < 9);
+		}
+		team_done(&t);
+	}
+}
+
+static void cn_plan_bcast__random_networks(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 150; i++) {
+		struct team t;
+
+		team_on(&t, random_topo(16, i % 10 == 0 ? 64 : 20), 1 + i % 3);
+		prove_root(&t, below(t.l.nranks), true);
+		team_done(&t);
+	}
+}
+
+/* ---- one sender a link ---------------------------------------------------------------------- */
+
+/* Builds; every node is reached; at most `kids` children; every directed link has one sender. */
+static void one_sender(const struct team *t, uint32_t root, uint32_t kids)
+{
+	uint32_t *sender = calloc(2 * (size_t)t->tree->n, sizeof(*sender));
+	uint32_t *path = calloc(2 * (size_t)t->tree->height + 1, sizeof(*path));
+	struct cn_bcast b;
+
+	assert_true(sender && path);
+	assert_int_equal(cn_bcast_kary_tree(&t->l, root, kids, &b, NULL), COLLNET_OK);
+	for (uint32_t v = 0; v < b.n; v++) {
+		uint32_t up = v, steps = 0, n;
+
+		assert_true(b.nchildren[v] <= kids);
+		while (up != root && steps++ <= b.n) {
+			up = b.parent[up];
+		}
+		assert_int_equal(up, root);
+		if (v == root) {
+			continue;
+		}
+		n = cn_tree_path(t->tree, b.parent[v], v, path);
+		while (n-- > 0) {
+			assert_true(sender[path[n]] == 0 || sender[path[n]] == b.parent[v] + 1);
+			sender[path[n]] = b.parent[v] + 1;
+		}
+	}
+	cn_bcast_done(&b);
+	free(sender);
+	free(path);
+}
+
+static void cn_bcast_kary_tree__every_link_has_one_sender(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		struct team t;
+
+		team_on(&t, random_topo(1 + below(40), 2 + below(60)), 1);
+		for (uint32_t kids = 1; kids <= 8; kids++) {
+			one_sender(&t, below(t.l.nnodes), kids);
+		}
+		team_done(&t);
+	}
+}
+
+/* Phases of one segment by k children, which is how low the tree is. */
+static uint32_t height(const struct team *t, uint32_t root, uint32_t kids)
+{
+	struct cn_bcast b;
+	uint32_t phases;
+
+	assert_int_equal(cn_bcast_kary_tree(&t->l, root, kids, &b, NULL), COLLNET_OK);
+	assert_int_equal(cn_bcast_cut(&b, 1, 0, NULL), COLLNET_OK);
+	assert_int_equal(cn_bcast_colour(&b, t->tree, NULL), COLLNET_OK);
+	phases = b.phases;
+	cn_bcast_done(&b);
+	return phases;
+}
+
+/* On one switch there is no contention: as many as can be had by then. With two children a node,
+ * served after one and two phases, that is 1 + f(d - 1) + f(d - 2). */
+static void cn_bcast_kary_tree__one_switch_is_optimal(void **state)
+{
+	(void)state;
+	for (uint32_t kids = 1; kids <= 8; kids++) {
+		uint64_t reach[64] = { 1 };
+
+		for (uint32_t d = 1; d < 64; d++) {
+			reach[d] = 1;
+			for (uint32_t c = 1; c <= kids && c <= d; c++) {
+				reach[d] += reach[d - c];
+			}
+		}
+		for (uint32_t n = 1; n <= 60; n += 1 + n / 8) {
+			char text[16];
+			struct team t;
+			uint32_t d = 0;
+
+			while (reach[d] < n) {
+				d++;
+			}
+			snprintf(text, sizeof(text), "%u", n);
+			team_on(&t, shape(text), 1);
+			assert_int_equal(height(&t, below(n), kids), d);
+			team_done(&t);
+		}
+	}
+}
+
+/* All trees by brute force: the fewest phases for the interval first .. last of a depth-first
+ * order, every link having one sender. used[] counts which sender a link has. */
+struct brute {
+	const struct cn_tree *t;
+	uint32_t n, kids, root, best;
+	uint32_t parent[8], phase[8], sent[8];
+	uint32_t sender[64];
+};
+
+static void brute(struct brute *x, uint32_t reached, uint32_t latest)
+{
+	uint32_t path[32];
+
+	if (latest >= x->best) {
+		return;
+	}
+	if (reached == x->n) {
+		x->best = latest;
+		return;
+	}
+	/* In the order of phases: the next message goes at `latest` or later. */
+	for (uint32_t u = 0; u < x->n; u++) {
+		for (uint32_t v = 0; v < x->n && x->phase[u] != UINT32_MAX; v++) {
+			uint32_t from = x->phase[u] + 1, k, old[32], links;
+
+			if (x->phase[v] != UINT32_MAX) {
+				continue;
+			}
+			links = cn_tree_path(x->t, u, v, path);
+			for (k = 0; k < links; k++) {
+				if (x->sender[path[k]] != 0 && x->sender[path[k]] != u + 1) {
+					break;
+				}
+			}
+			if (k < links) {
+				continue;
+			}
+			for (uint32_t slot = from; slot < from + x->kids && slot < x->best; slot++) {
+				if (slot < latest || (x->sent[u] >> (slot - from) & 1)) {
+					continue;
+				}
+				for (k = 0; k < links; k++) {
+					old[k] = x->sender[path[k]];
+					x->sender[path[k]] = u + 1;
+				}
+				x->sent[u] |= 1u << (slot - from);
+				x->phase[v] = slot;
+				brute(x, reached + 1, slot);
+				x->phase[v] = UINT32_MAX;
+				x->sent[u] &= ~(1u << (slot - from));
+				for (k = 0; k < links; k++) {
+					x->sender[path[k]] = old[k];
+				}
+			}
+		}
+	}
+}
+
+/* How far the trees are from the lowest ones that there are, hosts in any order. */
+static void cn_bcast_kary_tree__against_all_trees(void **state)
+{
+	uint32_t same = 0, all = 0, worst = 0;
+
+	(void)state;
+	for (int i = 0; i < 120; i++) {
+		struct team t;
+		struct brute x = { .kids = 2 };
+		uint32_t mine;
+
+		team_on(&t, random_topo(5, i < 10 ? 7 : 6), 1);
+		x.n = t.l.nnodes;
+		x.t = t.tree;
+		x.root = below(x.n);
+		x.best = 2 * x.n;
+		memset(x.phase, 0xff, sizeof(x.phase));
+		/* The root has it before phase 1; here phases begin at 1. */
+		x.phase[x.root] = 0;
+		brute(&x, 1, 0);
+		mine = height(&t, x.root, 2);
+		assert_true(mine >= x.best);
+		assert_true(mine <= x.best + 2);
+		all++;
+		same += mine == x.best;
+		worst = mine - x.best > worst ? mine - x.best : worst;
+		team_done(&t);
+	}
+	printf("lowest possible: %u of %u trees; the others up to %u phases higher\n", same, all, worst);
+	assert_true(same * 10 >= all * 8);
+}
+
+/* ---- phases --------------------------------------------------------------------------------- */
+
+static void cn_plan_bcast__phases(void **state)
+{
+	struct cn_check_report report;
+	struct cn_plan p = { .op = CN_OP_BCAST, .bytes = 1000, .segment = 100, .root = 3 };
+	struct team t;
+
+	(void)state;
+	team_on(&t, shape("8x4"), 1);
+	p.algorithm = 17;
+	/* A segment a phase. */
+	assert_int_equal(prove(&t, &p, &report), 31 + 9);
+	assert_int_equal(report.link_load, 1);
+	p.algorithm = 18;
+	/* Two phases a segment. */
+	assert_int_equal(prove(&t, &p, &report), height(&t, 3, 2) + 2 * 9);
+	assert_int_equal(report.link_load, 1);
+	assert_true(height(&t, 3, 2) < 20);
+	p.algorithm = 20;
+	assert_int_equal(prove(&t, &p, &report), 5 * 10);
+	p.segment = 0;
+	assert_int_equal(prove(&t, &p, &report), 5);
+	assert_int_equal(report.phases, report.bound);
+	team_done(&t);
+}
+
+/* A tree that sends everything over one link needs a phase for each message, or channels. */
+static void cn_bcast_colour__counts_channels(void **state)
+{
+	static const char text[] = "switch a\nswitch b\nlink a b rate 1gbit channels %u\n"
+				   "host h0\nhost h1\nhost h2\nhost h3\nhost h4\nhost h5\n"
+				   "link h0 a rate 1gbit\nlink h1 a rate 1gbit\nlink h2 a rate 1gbit\n"
+				   "link h3 b rate 1gbit\nlink h4 b rate 1gbit\nlink h5 b rate 1gbit\n";
+	/* h0 serves h1 and h2, and each of the three one of b's. */
+	static const uint32_t seq[] = { 1, 2, 3, 4, 5 }, parent[] = { 0, 0, 0, 0, 1, 2 };
+	static const uint32_t want[] = { 3, 3, 3 };
+
+	(void)state;
+	for (uint32_t channels = 1; channels <= 3; channels++) {
+		char net[512];
+		int len = snprintf(net, sizeof(net), text, channels);
+		struct team t;
+		struct cn_bcast b;
+
+		team_on(&t, parse(net, (size_t)len), 1);
+		assert_int_equal(cn_bcast_init(&b, 6, 0, NULL), COLLNET_OK);
+		memcpy(b.parent + 1, parent + 1, 5 * sizeof(*parent));
+		assert_int_equal(cn_bcast_arrange(&b, seq, NULL), COLLNET_OK);
+		assert_int_equal(cn_bcast_cut(&b, 100, 10, NULL), COLLNET_OK);
+		assert_int_equal(cn_bcast_colour(&b, t.tree, NULL), COLLNET_OK);
+		assert_int_equal(b.period, want[channels - 1]);
+		/* h1 has it after phase 0 and h2 after phase 1: both could send in phase 2, as
+		 * h0 does. With a channel each, they do. */
+		assert_int_equal(b.offset[3], 2);
+		assert_int_equal(b.offset[4] + b.offset[5],
+				 channels == 1 ? 1 + 3 : channels == 2 ? 1 + 2 : 1 + 2);
+		cn_bcast_done(&b);
+		team_done(&t);
+	}
+}
+
+/* ---- the model ------------------------------------------------------------------------------ */
+
+/* The last arrival when every node sends segment after segment, child after child. */
+static uint64_t stepped(const struct cn_bcast *b, const struct cn_tree *t)
+{
+	uint64_t *at = calloc((size_t)b->n * b->segments, sizeof(*at)), last = 0;
+
+	assert_non_null(at);
+	for (uint32_t i = 0; i < b->n; i++) {
+		uint32_t v = b->order[i];
+		uint64_t free_at = 0;
+
+		for (uint32_t s = 0; s < b->segments; s++) {
+			uint64_t have = at[(size_t)v * b->segments + s];
+
+			for (uint32_t k = 0; k < b->nchildren[v]; k++) {
+				uint32_t c = b->order[b->first[v] + k];
+				uint64_t busy, total, start = have > free_at ? have : free_at;
+
+				cn_bcast_cost(&cn_cost_default, t, v, c, b->segment, &busy, &total);
+				at[(size_t)c * b->segments + s] = start + total;
+				free_at = start + busy;
+			}
+			last = have > last ? have : last;
+		}
+	}
+	free(at);
+	return last;
+}
+
+static void cn_bcast_time__is_what_stepping_gives(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		uint32_t k = (uint32_t)i % 3, root;
+		struct cn_bcast b;
+		struct team t;
+
+		team_on(&t, random_topo(8, 30), 1);
+		root = below(t.l.nnodes);
+		assert_int_equal(builders[1 + k](&t.l, root, 10 * 1476, 1476, &cn_cost_default, &b,
+						 NULL), COLLNET_OK);
+		assert_int_equal(b.segments, 10);
+		assert_int_equal(b.time, stepped(&b, t.tree));
+		cn_bcast_done(&b);
+		team_done(&t);
+	}
+}
+
+/* No other segment of those that are tried is better; and a longer message takes longer. */
+static void cn_bcast_choose__the_best(void **state)
+{
+	uint64_t before = 0;
+	struct team t;
+
+	(void)state;
+	team_on(&t, shape("8x4"), 1);
+	for (uint64_t bytes = 1; bytes <= 4 << 20; bytes = bytes * 3 + 1) {
+		struct cn_bcast b;
+
+		assert_int_equal(cn_bcast_binary(&t.l, 0, bytes, 0, &cn_cost_default, &b, NULL),
+				 COLLNET_OK);
+		for (uint64_t segment = 1476; segment < bytes; segment *= 2) {
+			struct cn_bcast other;
+
+			assert_int_equal(cn_bcast_binary(&t.l, 0, bytes, segment, &cn_cost_default,
+							 &other, NULL), COLLNET_OK);
+			assert_true(b.time <= other.time);
+			cn_bcast_done(&other);
+		}
+		assert_true(b.time >= before);
+		before = b.time;
+		cn_bcast_done(&b);
+	}
+	team_done(&t);
+}
+
+/* Binomial's messages of one phase share what they have in common. */
+static void cn_bcast_time__contention(void **state)
+{
+	static const uint32_t two[] = { 4, 4 };
+	struct cn_bcast aligned, turned;
+	struct team t;
+
+	(void)state;
+	team_on(&t, row_of(two, 2, false), 1);
+	assert_int_equal(cn_bcast_binomial(&t.l, 0, 1 << 20, 0, &cn_cost_default, &aligned, NULL),
+			 COLLNET_OK);
+	/* From h1 the second and third rounds cross between the switches as well. */
+	assert_int_equal(cn_bcast_binomial(&t.l, 3, 1 << 20, 0, &cn_cost_default, &turned, NULL),
+			 COLLNET_OK);
+	assert_true(turned.time > aligned.time);
+	cn_bcast_done(&aligned);
+	cn_bcast_done(&turned);
+	team_done(&t);
+}
+
+/* The five algorithms on 8x4; and what should be best is. */
+static void cn_bcast_predict__eight_by_four(void **state)
+{
+	static const uint64_t sizes[] = { 1 << 10, 64 << 10, 1 << 20 };
+	struct team t;
+
+	(void)state;
+	team_on(&t, shape("8x4"), 1);
+	for (int z = 0; z < 3; z++) {
+		uint64_t time[NALGS];
+
+		for (int i = 0; i < NALGS; i++) {
+			struct cn_plan p = { .op = CN_OP_BCAST, .algorithm = ids[i],
+					     .bytes = sizes[z] };
+			struct cn_bcast b;
+
+			assert_int_equal(cn_bcast_predict(&t.l, &p, &cn_cost_default, &b, NULL),
+					 COLLNET_OK);
+			time[i] = b.time;
+			printf("8x4, %7llu bytes, %-8s: %8.1f us, segments of %llu, period %u\n",
+			       (unsigned long long)sizes[z], cn_algorithm_by_id(ids[i])->name,
+			       (double)b.time / 1e3, (unsigned long long)b.segment, b.period);
+			cn_bcast_done(&b);
+		}
+		for (int i = 1; i < NALGS && z == 0; i++) {
+			assert_true(time[0] <= time[i]); /* short: smp */
+		}
+		assert_true(time[0] <= time[4]);
+		assert_true(z < 2 || time[1] < time[4] / 2); /* long: the chain, not binomial */
+	}
+	team_done(&t);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+static void cn_plan_bcast__refuses_too_many_segments(void **state)
+{
+	struct cn_plan p = { .op = CN_OP_BCAST, .bytes = 1 << 20, .segment = 1 };
+	struct cn_sched s = { 0 };
+	struct cn_err err;
+	struct team t;
+
+	(void)state;
+	team_on(&t, shape("3"), 1);
+	for (int i = 0; i < NALGS; i++) {
+		p.algorithm = ids[i];
+		assert_int_equal(cn_sched_plan(&t.l, &p, 1, &s, &err), COLLNET_ELIMIT);
+		assert_non_null(strstr(err.text, "at least 16 bytes"));
+		assert_int_equal(s.n, 0);
+	}
+	/* Without a network only the baseline plans. */
+	t.l.tree = NULL;
+	p.segment = 0;
+	for (int i = 0; i < NALGS; i++) {
+		p.algorithm = ids[i];
+		assert_int_equal(cn_sched_plan(&t.l, &p, 1, &s, &err),
+				 ids[i] == 20 ? COLLNET_OK : COLLNET_ETOPO);
+	}
+	cn_sched_reset(&s);
+	team_done(&t);
+}
+
+/* A deep network and a large team: the chain where the search would be too long. */
+static void cn_bcast_kary_tree__large(void **state)
+{
+	struct cn_topo_random r = { .hosts = 4000, .switches = 800, .degree = 4, .seed = seed };
+	struct cn_topo *topo;
+	struct team t;
+
+	(void)state;
+	assert_int_equal(cn_topo_random(&r, &topo, NULL), COLLNET_OK);
+	team_on(&t, topo, 1);
+	one_sender(&t, 17, 2);
+	one_sender(&t, 3999, 3);
+	team_done(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cn_plan_bcast__every_root_of_shapes),
+		cmocka_unit_test(cn_plan_bcast__random_networks),
+		cmocka_unit_test(cn_bcast_kary_tree__every_link_has_one_sender),
+		cmocka_unit_test(cn_bcast_kary_tree__one_switch_is_optimal),
+		cmocka_unit_test(cn_bcast_kary_tree__against_all_trees),
+		cmocka_unit_test(cn_plan_bcast__phases),
+		cmocka_unit_test(cn_bcast_colour__counts_channels),
+		cmocka_unit_test(cn_bcast_time__is_what_stepping_gives),
+		cmocka_unit_test(cn_bcast_time__contention),
+		cmocka_unit_test(cn_bcast_choose__the_best),
+		cmocka_unit_test(cn_bcast_predict__eight_by_four),
+		cmocka_unit_test(cn_plan_bcast__refuses_too_many_segments),
+		cmocka_unit_test(cn_bcast_kary_tree__large),
+	};
+
+	printf("seed %llu\n", (unsigned long long)seed);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

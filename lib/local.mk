@@ -106,7 +106,9 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/registry.c \
 	lib/sched/ring.c \
 	lib/sched/ring.h \
+	lib/sched/ring_choose.c \
 	lib/sched/ring_lr3.c \
+	lib/sched/ring_lr3.h \
 	lib/sched/scatter_furthest.c \
 	lib/sched/sched.c \
 	lib/sched/sched.h \

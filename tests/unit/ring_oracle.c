@@ -329,7 +329,7 @@ uint32_t ro_algorithm3(const struct ro_tree *r)
 	return best;
 }
 
-/* ---- trees ------------------------------------------------------------------------------------ */
+/* ---- trees --------------------------------------------------------------------------------- */
 
 static bool next(uint32_t *digit, uint32_t n, const uint32_t *most)
 {

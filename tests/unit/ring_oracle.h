@@ -35,7 +35,7 @@ uint32_t ro_shortest(const struct ro_tree *r);
 /* The same by Algorithm 3, for switches with up to 8 switches as children. */
 uint32_t ro_algorithm3(const struct ro_tree *r);
 
-/* ---- trees ------------------------------------------------------------------------------------ */
+/* ---- trees --------------------------------------------------------------------------------- */
 
 /* Calls f on every tree of 1 .. nswitches switches with 0 .. most hosts each, but those of none. */
 void ro_every(uint32_t nswitches, uint32_t most, void (*f)(const struct ro_tree *r, void *arg),

@@ -22,7 +22,8 @@ static uint32_t lr3(const struct ro_tree *r)
 	struct cn_err err = { 0 };
 	struct cn_topo *topo;
 	struct cn_tree *tree;
-	uint32_t ring[RO_HOSTS], longest;
+	static uint32_t ring[RO_HOSTS];
+	uint32_t longest;
 
 	ro_read(r, &topo, &tree);
 	memset(ring, 0xff, sizeof(ring));
@@ -143,12 +144,115 @@ static void cn_ring_lr3__is_algorithm_3_on_random_trees(void **state)
 	assert_true(lengths[3] > 0 && lengths[5] > 0 && lengths[7] > 0);
 }
 
+/* ---- switches with many neighbours, and large trees ---------------------------------------- */
+
+/* A hub with hosts; `arms` chains of `near` switches, `arms2` of `far`, and a host at each end. */
+static void make_hub(struct ro_tree *r, uint32_t hosts, uint32_t arms, uint32_t near,
+		     uint32_t arms2, uint32_t far)
+{
+	static uint32_t parent[RO_SWITCHES], at[RO_SWITCHES];
+	uint32_t n = 1;
+
+	memset(at, 0, sizeof(at));
+	at[0] = hosts;
+	for (uint32_t i = 0; i < arms + arms2; i++) {
+		for (uint32_t k = 0; k < (i < arms ? near : far); k++, n++) {
+			parent[n] = k == 0 ? 0 : n - 1;
+		}
+		at[n - 1] = 1;
+	}
+	assert_true(ro_make(r, n, parent, at));
+}
+
+/*
+ * Between two hosts at the ends of arms there are both arms and the hub. A host of the hub can
+ * stand between two arms, and a short arm between two long ones.
+ */
+static void cn_ring_lr3__hubs(void **state)
+{
+	static const uint32_t degrees[] = { 2, 3, 16, 60, 100 };
+	struct ro_tree r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(degrees) / sizeof(degrees[0]); i++) {
+		uint32_t k = degrees[i];
+
+		make_hub(&r, k, k, 3, 0, 0);
+		assert_int_equal(lr3(&r), 4);
+		make_hub(&r, k - 1, k, 3, 0, 0);
+		assert_int_equal(lr3(&r), 7);
+		make_hub(&r, 0, k, 2, k, 4);
+		assert_int_equal(lr3(&r), 7);
+		make_hub(&r, 0, k, 2, k + 1, 4);
+		assert_int_equal(lr3(&r), 9);
+		make_hub(&r, 1, k, 2, k + 1, 4);
+		assert_int_equal(lr3(&r), 7);
+	}
+}
+
+/* 16 or 60 subtrees with several pairs of ends each, in a tree that is rooted elsewhere. */
+static void cn_ring_lr3__choices_at_hubs(void **state)
+{
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (int i = 0; i < 200; i++) {
+		static uint32_t parent[RO_SWITCHES], hosts[RO_SWITCHES];
+		uint32_t n = 6, degree = i % 2 ? 16 : 60;
+		struct ro_tree r;
+
+		memset(hosts, 0, sizeof(hosts));
+		hosts[0] = 2; /* and a run to the hub, switch 5 */
+		for (uint32_t k = 1; k < n; k++) {
+			parent[k] = k - 1;
+		}
+		for (uint32_t k = 0; k < degree; k++) {
+			ro_random(&r, 1 + (uint32_t)(cn_random(&seed) % 16), 3, 3, 5, 2, &seed);
+			for (uint32_t s = 0; s < r.nswitches; s++) {
+				parent[n + s] = s == 0 ? 5 : n + r.parent[s];
+			}
+			for (uint32_t h = 0; h < r.nhosts; h++) {
+				hosts[n + r.at[h]]++;
+			}
+			n += r.nswitches;
+		}
+		assert_true(ro_make(&r, n, parent, hosts));
+		assert_in_range(lr3(&r), 4, 40);
+	}
+}
+
+/* 1,000 switches with 5,000 hosts: never worse than LR1, and 2 exactly where LR2 is. */
+static void cn_ring_lr3__large_trees(void **state)
+{
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (uint32_t i = 0; i < 12; i++) {
+		static uint32_t ring[RO_HOSTS];
+		uint32_t reach = i % 3 == 0 ? 4 : 0, got, by_lr1;
+		struct cn_topo *topo;
+		struct cn_tree *tree;
+		struct ro_tree r;
+
+		ro_random(&r, 1000, reach, 60, i < 6 ? 100 : 30, 9, &seed);
+		got = lr3(&r);
+		ro_read(&r, &topo, &tree);
+		cn_ring_lr1(tree, ring);
+		by_lr1 = ro_longest(&r, ring);
+		assert_int_equal(cn_ring_lr2(tree, ring, NULL) == COLLNET_OK, got <= 2);
+		print_message("%u hosts: LR1 %u, LR3 %u\n", r.nhosts, by_lr1, got);
+		assert_true(got < by_lr1);
+		ro_drop(topo, tree);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cn_ring_lr3__is_the_best_of_all_rings),
 		cmocka_unit_test(cn_ring_lr3__is_algorithm_3_on_all_small_trees),
 		cmocka_unit_test(cn_ring_lr3__is_algorithm_3_on_random_trees),
+		cmocka_unit_test(cn_ring_lr3__hubs),
+		cmocka_unit_test(cn_ring_lr3__choices_at_hubs),
+		cmocka_unit_test(cn_ring_lr3__large_trees),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

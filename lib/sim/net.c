@@ -138,6 +138,8 @@ static void note_peak(struct dlink *l, uint32_t standing)
 	}
 }
 
+static void want(struct cn_sim *s, uint32_t input);
+
 /* The next thing for a port that is free: broadcasts, then its queue, or the inputs that want it. */
 static void next(struct cn_sim *s, uint32_t d)
 {
@@ -158,8 +160,15 @@ static void next(struct cn_sim *s, uint32_t d)
 			}
 		}
 	} else if (l->ninputs > 0) {
-		f = queue_first(&s->links[l->inputs[l->input_head]].input);
-		sim_start(s, d, f);
+		uint32_t input = l->inputs[l->input_head];
+
+		l->input_head = (l->input_head + 1) % l->input_cap;
+		l->ninputs--;
+		l->origin = input;
+		sim_start(s, d, sim_queue_get(&s->links[input].input));
+		if (s->links[input].input.n > 0) {
+			want(s, input);
+		}
 	}
 }
 
@@ -182,7 +191,7 @@ static bool has_room(const struct cn_sim *s, const struct dlink *l, const struct
 	case CN_SIM_OUTPUT:
 		return l->buffer == 0 || l->queue.n < l->buffer;
 	case CN_SIM_INPUT:
-		return l->buffer == 0 || l->input.n < l->buffer;
+		return l->buffer == 0 || l->standing < l->buffer;
 	case CN_SIM_SHARED:
 		return sw->size == 0 || sw->used < sw->size;
 	case CN_SIM_DYNAMIC:
@@ -246,12 +255,11 @@ static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
 		dropped(s, (uint32_t)(holder - s->links), d, f);
 		return;
 	}
-	f->origin = came_by;
 	if (!sim_queue_put(s, q, f)) {
 		return;
 	}
 	sw->used++;
-	note_peak(holder, q->n);
+	note_peak(holder, at_input ? ++holder->standing : q->n);
 	if (at_input) {
 		if (q->n == 1) {
 			want(s, came_by);
@@ -281,7 +289,6 @@ void sim_arrive(struct cn_sim *s, uint32_t d, struct frame *f)
 static void leave(struct cn_sim *s, uint32_t d, struct frame *f)
 {
 	struct dlink *l = &s->links[d];
-	uint32_t input;
 
 	if (f == queue_first(&l->spread)) {
 		sim_queue_get(&l->spread);
@@ -291,17 +298,8 @@ static void leave(struct cn_sim *s, uint32_t d, struct frame *f)
 		sim_queue_get(&l->queue);
 		s->switches[l->from].used--;
 	} else {
-		input = l->inputs[l->input_head];
-		l->input_head = (l->input_head + 1) % l->input_cap;
-		l->ninputs--;
-		sim_queue_get(&s->links[input].input);
+		s->links[l->origin].standing--;
 		s->switches[l->from].used--;
-		sim_frame_put(s, f);
-		l->frame = NULL;
-		if (s->links[input].input.n > 0) {
-			want(s, input);
-		}
-		return;
 	}
 	l->frame = NULL;
 	sim_frame_put(s, f);

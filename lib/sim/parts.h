@@ -19,7 +19,7 @@
 struct frame {
 	uint32_t refs;
 	uint32_t len;	 /* from the Ethernet header on, padded */
-	uint32_t origin; /* directed link by which it came to the switch where it stands */
+	uint32_t origin; /* directed link by which it came to the host whose ring holds it */
 	uint32_t to;	 /* host; NOBODY: all */
 	cn_time sent;	 /* when its present link began to send it */
 	cn_time tail;	 /* when it is whole at the far end of that link */
@@ -66,8 +66,10 @@ struct dlink {
 	bool sending;
 	cn_time next_start;    /* host: not before (gap) */
 	struct frame *frame;   /* being sent */
+	uint32_t origin;       /* kind INPUT: the directed link that it came by */
 	struct queue queue;    /* at the sending end: a switch's output queue, a host's card */
-	struct queue input;    /* kind INPUT: at the receiving end, a switch's input queue */
+	struct queue input;    /* kind INPUT: at the receiving end, a switch's input queue, and ... */
+	uint32_t standing;     /* ... those of its frames that are not sent yet, which includes them */
 	struct queue spread;   /* broadcasts that wait for this port */
 	uint32_t *inputs;      /* kind INPUT: directed links whose first frame wants this port */
 	uint32_t ninputs, input_head, input_cap;

@@ -306,15 +306,19 @@ static void take_messages(struct cn_check *c, uint32_t node, const struct cn_sch
 		const struct cn_action *a = &s->actions[i];
 
 		if (a->kind == CN_ACT_RECV) {
-			n->recv[n->nrecv++] = (struct cn_check_recv){
-				.hash = hash_places(a), .len = a->len, .phase = a->phase,
-				.from = a->peer & 0xfffffff, .data = is_data(c, a) };
+			n->recv[n->nrecv++] = (struct cn_check_recv){ .hash = hash_places(a),
+								      .len = a->len,
+								      .phase = a->phase,
+								      .from = a->peer & 0xfffffff,
+								      .data = is_data(c, a) };
 		} else if (a->kind == CN_ACT_SEND) {
 			struct cn_check_sent *m = &n->sent[n->nsent++];
 
-			*m = (struct cn_check_sent){
-				.hash = hash_places(a), .len = a->len, .phase = a->phase,
-				.to = a->peer & 0xfffffff, .data = is_data(c, a) };
+			*m = (struct cn_check_sent){ .hash = hash_places(a),
+						     .len = a->len,
+						     .phase = a->phase,
+						     .to = a->peer & 0xfffffff,
+						     .data = is_data(c, a) };
 			if (n->in_turn) {
 				check_phase(c, node, before, m);
 			}

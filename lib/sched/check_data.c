@@ -307,7 +307,7 @@ static bool arrived(const struct reading *r, uint32_t i, uint32_t w)
 		return false;
 	}
 	if (a->dep != CN_DEP_NONE && a->dep_on == w) {
-		return a->dep == CN_DEP_COMPLETE || follows(a, by);
+		return true; /* a stream has just those bytes */
 	}
 	if (by->kind == CN_ACT_COPY) {
 		return in_turn && c->ready[w].done;
@@ -321,7 +321,7 @@ static bool arrived(const struct reading *r, uint32_t i, uint32_t w)
 		return false;
 	}
 	if (ready->recv == number) {
-		return ready->mode == CN_DEP_COMPLETE || follows(a, by);
+		return ready->mode == CN_DEP_COMPLETE; /* over a copy */
 	}
 	return c->ordinal[ready->recv] > c->ordinal[number];
 }
@@ -395,7 +395,8 @@ static void add_wait(const struct reading *r, uint32_t i)
 
 		cn_fail(&c->stuck, COLLNET_EINVAL,
 			"%s sends frame by frame in turn over nodes, and waits in between: nothing "
-			"proves that it goes on", cn_check_name(c, r->node, name));
+			"proves that it goes on",
+			cn_check_name(c, r->node, name));
 	}
 	if (r->n->in_turn) {
 		if (c->known[recv->from] >= c->ordinal[ready->recv]) {
@@ -406,7 +407,8 @@ static void add_wait(const struct reading *r, uint32_t i)
 		recv->after = 1;
 	}
 	r->n->steps[r->n->nsteps++] = (uint32_t)(stream ? CN_CHECK_STREAM : CN_CHECK_WAIT)
-					      << CN_CHECK_SHIFT | ready->recv;
+					      << CN_CHECK_SHIFT |
+				      ready->recv;
 }
 
 /* Numbers of receives, among all of the node and among those of one peer. */

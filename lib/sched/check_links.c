@@ -112,8 +112,8 @@ static int sort_uses(struct cn_check *c, uint32_t highest, struct cn_err *err)
 	free(key2);
 	free(uses2);
 	free(start);
-	return memory ? COLLNET_OK :
-			cn_fail(err, COLLNET_ENOMEM, "no memory to sort %u messages", c->nuses);
+	return memory ? COLLNET_OK
+		      : cn_fail(err, COLLNET_ENOMEM, "no memory to sort %u messages", c->nuses);
 }
 
 /* Lists the uses of links, counts messages. */
@@ -297,8 +297,8 @@ int cn_check_links(struct cn_check *c, unsigned claims, struct cn_check_report *
 	w.bytes = calloc(nlinks, sizeof(*w.bytes));
 	w.sender = calloc(nlinks, sizeof(*w.sender));
 	c->users = calloc(nlinks, sizeof(*c->users));
-	if (w.path == NULL || w.link == NULL || w.to == NULL || w.from == NULL ||
-	    w.bytes == NULL || w.sender == NULL || c->users == NULL) {
+	if (w.path == NULL || w.link == NULL || w.to == NULL || w.from == NULL || w.bytes == NULL ||
+	    w.sender == NULL || c->users == NULL) {
 		rc = cn_fail(err, COLLNET_ENOMEM, "no memory to check %zu links", nlinks / 2);
 	} else {
 		walk_uses(&w);

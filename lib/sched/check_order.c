@@ -153,13 +153,10 @@ static void take_over(struct run *r, uint32_t node, uint32_t g, int which)
 /* Whether `from`, about to send to `to`, knows that the use is over. */
 static bool knows(const struct run *r, uint32_t from, uint32_t to, const struct user *u)
 {
-	const struct cn_check_node *nodes = r->c->nodes;
-
 	if (u->from == from) {
-		return nodes[from].in_turn || u->to == to;
+		return r->c->nodes[from].in_turn || u->to == to;
 	}
-	return r->clock != NULL && nodes[from].in_turn && nodes[u->from].in_turn &&
-	       row_of(r, r->clock, from)[u->from] > (int32_t)u->end;
+	return r->clock != NULL && row_of(r, r->clock, from)[u->from] > (int32_t)u->end;
 }
 
 static void no_order(struct run *r, const struct user *a, const struct user *b, uint32_t link)
@@ -557,8 +554,13 @@ static void free_run(struct run *r)
 int cn_check_order(struct cn_check *c, struct cn_check_report *out, struct cn_err *stuck,
 		   struct cn_err *late, struct cn_err *unordered, struct cn_err *err)
 {
-	struct run r = { .c = c, .out = out, .stuck = stuck, .late = late, .unordered = unordered,
-			 .err = err, .free_carried = CN_CHECK_NONE };
+	struct run r = { .c = c,
+			 .out = out,
+			 .stuck = stuck,
+			 .late = late,
+			 .unordered = unordered,
+			 .err = err,
+			 .free_carried = CN_CHECK_NONE };
 
 	if (make_run(&r)) {
 		run_phases(&r);

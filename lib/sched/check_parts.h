@@ -15,8 +15,8 @@
 #include "sched/check.h"
 
 #define CN_CHECK_NONE UINT32_MAX
-#define CN_CHECK_NAME 96u	 /* of a node or a link, cut */
-#define CN_CHECK_PAIR 208u	 /* "h3 -> h9", cut */
+#define CN_CHECK_NAME 96u  /* of a node or a link, cut */
+#define CN_CHECK_PAIR 208u /* "h3 -> h9", cut */
 
 struct cn_check_sent {
 	uint64_t hash; /* of the places */

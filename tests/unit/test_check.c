@@ -394,6 +394,57 @@ static void run__data_sent_on(void **state)
 	b_close(b);
 }
 
+/* What goes on is not what belongs there: the two segments change places on their way. */
+static void run__wrong_data_sent_on(void **state)
+{
+	struct book *b = chain_book(CN_DEP_COMPLETE);
+
+	(void)state;
+	for (uint32_t k = 0; k < 2; k++) {
+		b_action(b, B, CN_ACT_SEND, C, 1 + k)->dst.offset = 5 - 5 * k;
+		b_action(b, C, CN_ACT_RECV, B, 1 + k)->dst.offset = 5 - 5 * k;
+	}
+	b_expect(b, 0,
+		 "byte 5 for rank 2: byte 0 of rank 0's send buffer comes by b -> c in phase 1; "
+		 "byte 5 of rank 0's belongs there");
+	b_close(b);
+}
+
+/* A copy is not there before somebody has waited for it. */
+static void run__a_copy_sent_on(void **state)
+{
+	struct book *b = b_open("switch s\nhost a\nhost b\nlink a s rate none\n"
+				"link b s rate none\n",
+				CN_OP_BCAST, 10);
+	const char *without =
+		"a -> b in phase 0 uses what comes by a copy on a without waiting for it";
+	struct cn_action a = { .kind = CN_ACT_COPY, .peer = A, .len = 10 }, *send;
+
+	(void)state;
+	a.src = (struct cn_span){ CN_BUF_SEND, A, 0 };
+	a.dst = (struct cn_span){ CN_BUF_RECV, A, 0 };
+	b_add(b, A, a);
+	b_add(b, A, (struct cn_action){ .kind = CN_ACT_WAIT, .dep = CN_DEP_COMPLETE });
+	a.src = a.dst;
+	a.dst.rank = B;
+	a.kind = CN_ACT_RECV;
+	b_add(b, B, a);
+	a.kind = CN_ACT_SEND;
+	a.peer = B;
+	b_add(b, A, a);
+	b_expect(b, 0, "");
+	b_cut(&b->s[A], 1);
+	b_expect(b, 0, without);
+	send = b_action(b, A, CN_ACT_SEND, B, 0);
+	send->dep = CN_DEP_STREAM;
+	b_expect(b, 0, "");
+	send->dep = CN_DEP_COMPLETE;
+	b_expect(b, 0, "");
+	send->dep = CN_DEP_NONE;
+	b_expect(b, 0, without);
+	b_close(b);
+}
+
 static void run__a_later_receive_will_do(void **state)
 {
 	struct book *b = b_open(STAR, CN_OP_BCAST, 10);
@@ -586,6 +637,29 @@ static void phase_bound__shapes(void **state)
 	}
 }
 
+/* 5 * 5 messages over 2 channels each way: 12.5 phases. */
+static void phase_bound__channels(void **state)
+{
+	struct cn_topo *t = NULL;
+	struct cn_tree *tree = NULL;
+	struct cn_err err = { 0 };
+	struct cn_layout l = { .nnodes = 10, .nranks = 10 };
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("5x2", 0, 0, 0, 0, &t, &err), COLLNET_OK);
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		bool between = t->vertices[t->links[i].a].is_switch &&
+			       t->vertices[t->links[i].b].is_switch;
+
+		t->links[i].channels = between ? 2 : 1;
+	}
+	assert_int_equal(cn_tree_make(t, t->hosts, 10, CN_TOPO_NONE, &tree, &err), COLLNET_OK);
+	l.tree = tree;
+	assert_int_equal(cn_phase_bound(&l, CN_OP_ALLTOALL), 13);
+	cn_tree_free(tree);
+	cn_topo_free(t);
+}
+
 /* ---- tests: the algorithms ---------------------------------------------------------------- */
 
 static struct cn_plan plan_of(const struct cn_algorithm *a, const struct cn_layout *l)
@@ -661,11 +735,14 @@ int main(void)
 		cmocka_unit_test(run__missing_and_twice),
 		cmocka_unit_test(run__wrong_data),
 		cmocka_unit_test(run__data_sent_on),
+		cmocka_unit_test(run__wrong_data_sent_on),
+		cmocka_unit_test(run__a_copy_sent_on),
 		cmocka_unit_test(run__a_later_receive_will_do),
 		cmocka_unit_test(run__gather_owes_others_nothing),
 		cmocka_unit_test(add__no_schedule),
 		cmocka_unit_test(new__nonsense),
 		cmocka_unit_test(phase_bound__shapes),
+		cmocka_unit_test(phase_bound__channels),
 		cmocka_unit_test(run__every_algorithm_keeps_its_promises),
 	};
 

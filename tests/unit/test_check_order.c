@@ -197,6 +197,39 @@ static void run__phases_that_do_not_hold(void **state)
 	b_close(b);
 }
 
+/* What c tells b of phase 0 is held back until phase 1, though c has no data. */
+static void run__a_synchronisation_too_late(void **state)
+{
+	struct book *b = b_open(STAR, CN_OP_ALLTOALL, 0);
+	struct cn_action a = { .kind = CN_ACT_RECV, .peer = A, .phase = 1 };
+
+	(void)state;
+	b_put(b, A, B, 0);
+	b_put(b, B, A, 1);
+	b->y[0] = (struct b_sync){ A, C, 0, 1 };
+	b->ny = 1;
+	b_write(b);
+	b_expect(b, CN_CLAIM_LINKS, "");
+	/* b tells c after its data of phase 1, and c tells a. */
+	b->s[C].n = 0;
+	b_add(b, C, (struct cn_action){ .kind = CN_ACT_RECV, .peer = A });
+	a.peer = B;
+	b_add(b, C, a);
+	b_add(b, C, (struct cn_action){ .kind = CN_ACT_WAIT, .dep = CN_DEP_COMPLETE, .dep_on = 1 });
+	a.kind = CN_ACT_SEND;
+	a.peer = C;
+	b_add(b, B, a);
+	a.peer = A;
+	a.phase = 0;
+	b_add(b, C, a);
+	a.kind = CN_ACT_RECV;
+	a.peer = C;
+	b_add(b, A, a);
+	b_expect(b, 0, "");
+	b_expect(b, CN_CLAIM_LINKS, "c -> a of phase 0 cannot be sent before phase 1");
+	b_close(b);
+}
+
 static void run__a_circle(void **state)
 {
 	struct book *b = b_open(STAR, CN_OP_ALLTOALL, 0);
@@ -610,7 +643,9 @@ static void run__spoilt_schedules(void **state)
 {
 	const unsigned claims[] = { 0, CN_CLAIM_LINKS, CN_CLAIM_LINKS | CN_CLAIM_ORDERED };
 	uint32_t good = 0, bad = 0,
-		 rounds = getenv("CHECK_ROUNDS") ? (uint32_t)atol(getenv("CHECK_ROUNDS")) : 3000;
+		 rounds = getenv("CHECK_ROUNDS")
+				  ? (uint32_t)strtoul(getenv("CHECK_ROUNDS"), NULL, 10)
+				  : 3000;
 	size_t count;
 	const struct cn_algorithm *all = cn_algorithms(&count);
 
@@ -653,6 +688,7 @@ int main(void)
 		cmocka_unit_test(run__streams_know_less),
 		cmocka_unit_test(run__a_stream_is_not_over),
 		cmocka_unit_test(run__phases_that_do_not_hold),
+		cmocka_unit_test(run__a_synchronisation_too_late),
 		cmocka_unit_test(run__a_circle),
 		cmocka_unit_test(run__other_orders),
 		cmocka_unit_test(run__barrier),

@@ -53,6 +53,9 @@ static int wrong(struct reader *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
+	for (char *p = what; *p != '\0'; p++) {
+		*p = *p < ' ' || *p > '~' ? '?' : *p; /* any byte may come from a file */
+	}
 	return cn_fail(r->err, COLLNET_EINVAL, "%.100s:%u: %s", r->name, r->line, what);
 }
 

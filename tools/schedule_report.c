@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "sched/aapc.h"
+#include "sched/planners.h"
 #include "sched/select.h"
 #include "tools/schedule.h"
 
@@ -178,6 +180,11 @@ static void explain_tree(const struct subject *s, const char *source, FILE *f)
 	fprintf(f, ".\nThe team's %u hosts are joined by %u switch%s, with %s on top of the tree.\n",
 		s->layout.nnodes, switches, switches == 1 ? "" : "es",
 		t->vertices[s->tree->v[0].vertex].name);
+	if (s->algorithm != NULL && s->algorithm->plan == cn_plan_alltoall_aapc) {
+		fprintf(f, "The phases are made from the switch %s as root, none of whose subtrees has "
+			"more\nthan half of the hosts.\n",
+			t->vertices[cn_aapc_root(s->tree)].name);
+	}
 	if (has_root(s)) {
 		fprintf(f, "The root is %s, rank %u.\n", root_name(s), s->plan.root);
 	}
@@ -190,10 +197,12 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 	if (r->bottleneck != CN_TOPO_NONE && r->link_total > 0) {
 		const struct cn_tree_vertex *v = &s->tree->v[r->bottleneck / 2];
 
-		fprintf(f, "The bottleneck is the link %s: it separates %u of the hosts from the "
-			"other %u, and\n%" PRIu64 " bytes cross it in this direction",
-			link_name(s, r->bottleneck, text), v->hosts, s->layout.nnodes - v->hosts,
-			r->link_total);
+		fprintf(f, "The bottleneck is the link %s: ", link_name(s, r->bottleneck, text));
+		if (v->node == CN_TOPO_NONE) {
+			fprintf(f, "it separates %u of the hosts from the other %u, and\n", v->hosts,
+				s->layout.nnodes - v->hosts);
+		}
+		fprintf(f, "%" PRIu64 " bytes cross it in this direction", r->link_total);
 		if (bottleneck_time(s, r) > 0) {
 			fprintf(f, ", which takes %s at its rate", seconds(bottleneck_time(s, r), time));
 		}

@@ -88,8 +88,8 @@ int cn_bcast_cut(struct cn_bcast *b, uint64_t bytes, uint64_t segment, struct cn
 	segments = bytes == 0 ? 1 : (bytes - 1) / segment + 1;
 	if (segments > CN_BCAST_SEGMENTS_MAX) {
 		return cn_fail(err, COLLNET_ELIMIT,
-			       "a broadcast of %llu bytes in segments of %llu has more than %u of them: "
-			       "choose at least %llu bytes", (unsigned long long)bytes,
+			       "a broadcast of %llu bytes in segments of %llu has more than %u of "
+			       "them: choose at least %llu bytes", (unsigned long long)bytes,
 			       (unsigned long long)segment, CN_BCAST_SEGMENTS_MAX,
 			       (unsigned long long)((bytes - 1) / CN_BCAST_SEGMENTS_MAX + 1));
 	}

@@ -32,7 +32,7 @@ struct cn_bcast {
 	uint64_t bytes, segment;
 	uint32_t segments;    /* at least 1 */
 	uint64_t time;	      /* predicted; 0 without a tree of the network */
-	uint32_t *load;	      /* [2 t->n] messages of a segment on a directed link; NULL: not known */
+	uint32_t *load;	      /* [2 t->n] a segment's messages on a link; NULL: not known */
 };
 
 /* Builds a tree (see below); segment 0: chosen by the model. */

@@ -145,8 +145,10 @@ static bool place_children(struct colour *c, uint32_t v, uint32_t period)
 		previous = x;
 		b->offset[child] = x;
 		for (uint32_t i = 0; i < n; i++) {
-			if (crowded(c, c->path[i])) {
-				c->taken[c->start[c->path[i]] + c->placed[c->path[i]]++] = x % period;
+			uint32_t d = c->path[i];
+
+			if (crowded(c, d)) {
+				c->taken[c->start[d] + c->placed[d]++] = x % period;
 			}
 		}
 	}

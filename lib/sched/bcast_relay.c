@@ -2,8 +2,8 @@
 /*
  * Down-to-up and up-to-down. Every candidate of up-to-down is judged by the time of the whole tree,
  * in its best order, so that what is kept is never worse than what was. The paper's window slides
- * over the holding set; here it is the CANDIDATES holders that would have the child served first, of
- * those with a free way. The work is bounded by BUDGET: with more than a few hundred hosts the
+ * over the holding set; here it is the CANDIDATES holders that would have the child served first,
+ * of those with a free way. The work is bounded by BUDGET: with more than a few hundred hosts the
  * depth-first pass may remain undone.
  */
 #include <stdlib.h>
@@ -206,7 +206,7 @@ static int index_uses(struct cn_relay *r, struct cn_err *err)
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the paths of %u messages", r->n);
 	}
 	r->users = users;
-	/* use[d + 1] runs while the users of d are filled in, and ends where those of d + 1 begin. */
+	/* use[d + 1] runs while the users of d are filled in, up to where those of d + 1 begin. */
 	for (uint32_t v = 0; v < r->n; v++) {
 		uint32_t n = r->parent[v] == NONE ? 0 :
 			     r->net.path(r->net.ctx, r->parent[v], v, r->path);

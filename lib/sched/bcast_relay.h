@@ -39,7 +39,7 @@ struct cn_relay {
 	uint64_t sum;	  /* of ready[] */
 	uint64_t budget;  /* steps that up-to-down may still take */
 	uint32_t *scratch; /* [n] */
-	/* Messages (their receivers) of each directed link: users[use[d]] .. users[use[d + 1] - 1] */
+	/* Messages (their receivers) of directed link d: users[use[d]] .. users[use[d + 1] - 1] */
 	uint32_t *use, *users;
 	uint32_t *path;	  /* [longest] */
 	uint64_t *sorted; /* [2 n] */

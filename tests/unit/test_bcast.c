@@ -371,7 +371,8 @@ static void brute(struct brute *x, uint32_t reached, uint32_t latest)
 			if (k < links) {
 				continue;
 			}
-			for (uint32_t slot = from; slot < from + x->kids && slot < x->best; slot++) {
+			for (uint32_t slot = from; slot < from + x->kids && slot < x->best;
+			     slot++) {
 				if (slot < latest || (x->sent[u] >> (slot - from) & 1)) {
 					continue;
 				}
@@ -420,7 +421,8 @@ static void cn_bcast_kary_tree__against_all_trees(void **state)
 		worst = mine - x.best > worst ? mine - x.best : worst;
 		team_done(&t);
 	}
-	printf("lowest possible: %u of %u trees; the others up to %u phases higher\n", same, all, worst);
+	printf("lowest possible: %u of %u trees; others up to %u phases higher\n", same, all,
+	       worst);
 	assert_true(same * 10 >= all * 8);
 }
 
@@ -456,8 +458,9 @@ static void cn_bcast_colour__counts_channels(void **state)
 {
 	static const char text[] = "switch a\nswitch b\nlink a b rate 1gbit channels %u\n"
 				   "host h0\nhost h1\nhost h2\nhost h3\nhost h4\nhost h5\n"
-				   "link h0 a rate 1gbit\nlink h1 a rate 1gbit\nlink h2 a rate 1gbit\n"
-				   "link h3 b rate 1gbit\nlink h4 b rate 1gbit\nlink h5 b rate 1gbit\n";
+				   "link h0 a rate 1gbit\nlink h1 a rate 1gbit\n"
+				   "link h2 a rate 1gbit\nlink h3 b rate 1gbit\n"
+				   "link h4 b rate 1gbit\nlink h5 b rate 1gbit\n";
 	/* h0 serves h1 and h2, and each of the three one of b's. */
 	static const uint32_t seq[] = { 1, 2, 3, 4, 5 }, parent[] = { 0, 0, 0, 0, 1, 2 };
 	static const uint32_t want[] = { 3, 3, 3 };

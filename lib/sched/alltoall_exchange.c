@@ -5,8 +5,8 @@
  * not those of the schedule: shares follow each other without overlap.
  *
  * There are no synchronisations. A node's send waits for what it receives in the phases before,
- * which keeps neighbours in step but proves no order; so the schedule promises free links in a phase
- * (CN_CLAIM_LINKS) and not that phases never meet.
+ * which keeps neighbours in step but proves no order; so the schedule promises free links in a
+ * phase (CN_CLAIM_LINKS) and not that phases never meet.
  */
 #include <stdlib.h>
 

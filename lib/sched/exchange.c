@@ -329,6 +329,7 @@ static uint32_t phase_of(const struct cn_exchange *x, uint32_t v, const struct r
 	uint32_t ci = child_at(x->t, v, i), cj = child_at(x->t, v, j);
 	uint32_t a = x->t->v[ci].hosts, b = x->t->v[cj].hosts, n = x->t->v[v].hosts, k = r->k;
 	uint32_t si = x->base[ci] - x->base[v] + s, dj = x->base[cj] - x->base[v] + d;
+	uint64_t round; /* phases of one; child i's with child j is the (j - i) mod k-th, from 1 */
 
 	switch (h->way) {
 	case CN_EXCHANGE_RING:
@@ -336,8 +337,8 @@ static uint32_t phase_of(const struct cn_exchange *x, uint32_t v, const struct r
 	case CN_EXCHANGE_XOR:
 		return s ^ d;
 	case CN_EXCHANGE_WINDOWS:
-		/* Round (j - i) mod k, from 1, of the children. */
-		return ((j + k - i) % k - 1) * (uint32_t)(((uint64_t)a * b + h->window - 1) / h->window) +
+		round = ((uint64_t)a * b + h->window - 1) / h->window;
+		return ((j + k - i) % k - 1) * (uint32_t)round +
 		       cn_exchange_window_phase(h, a, b, h->place[si], h->place[dj]);
 	case CN_EXCHANGE_COLOUR:
 		return h->colour[(size_t)si * n + dj];
@@ -409,9 +410,10 @@ uint64_t cn_exchange_start(const struct cn_tree *t, uint32_t from, uint32_t to, 
 
 	/*
 	 * With T = step + depth of the sender: a packet goes up from depth q in step T - q and down
-	 * to depth q in step T - 2 depth(top) + q - 1. With T = phase + 2 depth(top) + a constant the
-	 * packets of one link have different T on the way up, since a switch's phases come after its
-	 * parent's, and different phases on the way down (but for those of other channels).
+	 * to depth q in step T - 2 depth(top) + q - 1. With T = phase + 2 depth(top) + a constant
+	 * the packets of one link have different T on the way up, since a switch's phases come
+	 * after its parent's, and different phases on the way down (but for those of other
+	 * channels).
 	 */
 	return (uint64_t)phase + 2 * (uint64_t)t->v[top].depth + t->height - t->v[x].depth + 1;
 }

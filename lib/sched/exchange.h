@@ -13,21 +13,22 @@
  * counts as one channel), even when a message holds its whole path for the whole phase. How the
  * phases are filled:
  *  - ring: where D = n0 (N - n0), n0 being the largest of the subtrees and N their sum, one message
- *    at a time leaves a subtree and one enters it: extended ring scheduling (Faraj and Yuan), source
- *    by source. With two equal subtrees it is the paper's algorithm for constant capacities.
+ *    at a time leaves a subtree and one enters it: extended ring scheduling (Faraj and Yuan),
+ *    source by source. With two equal subtrees it is the paper's algorithm for constant capacities.
  *  - xor: two equal subtrees of 2^k hosts, all of which send at once: the paper's algorithm for
  *    exponential capacities.
  *  - windows: two subtrees, or several of one size, that exchange c messages at a time: c
  *    consecutive places of a diagonal walk through all pairs, over hosts so numbered that
- *    consecutive ones lie as far apart as the subtree allows. Used where it is seen to respect every
- *    link below and to need no more than D phases; this is so for regular trees.
+ *    consecutive ones lie as far apart as the subtree allows. Used where it is seen to respect
+ *    every link below and to need no more than D phases; this is so for regular trees.
  *  - colour: everything else, by colouring the messages (exchange_colour.c); exactly D.
  * Where colouring would need too much memory (CN_EXCHANGE_ENTRIES), the ring is used, and D is its.
  *
  * Where optimality stops: each switch's share is as short as it can be, but the shares of the
  * switches on a way down are not interleaved, so their sum is above the lower bound of the whole
- * operation (for binary trees by at most a third; see aapc, which interleaves them where links have
- * one channel). In deep unbalanced trees, such as chains, it is far above.
+ * operation: for binary trees with one channel by a third (see aapc, which interleaves them where
+ * links have one channel), for one switch not at all, in deep unbalanced trees, such as chains, by
+ * far more.
  */
 #ifndef CN_EXCHANGE_H
 #define CN_EXCHANGE_H
@@ -51,7 +52,7 @@ struct cn_exchange_share {
 	enum cn_exchange_way way;
 	uint32_t start, phases; /* of all phases; D */
 	uint32_t window;	/* c; xor, windows */
-	uint32_t *place;	/* windows: a host's place in its subtree's numbering, in preorder */
+	uint32_t *place;	/* windows: of a host, in preorder, in its subtree's numbering */
 	uint32_t *colour;	/* colour: [hosts * hosts] of (from, to), made at first use */
 };
 

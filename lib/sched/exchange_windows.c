@@ -7,9 +7,9 @@
  * receivers, so every pair comes once, and any c <= min(a, b) messages in a row have different
  * senders and different receivers (t mod a and the receivers' places skip at most one where a run
  * ends, which c < b leaves room for; and where c = b, no window spans the end of a run). Phase
- * floor(t / c) takes messages c floor(t / c) .. . Whether the links below the two subtrees' switches
- * have channels enough for each window is looked at, not assumed: on both sides every c places in a
- * row are tried, and at the receivers those windows that span the end of a run.
+ * floor(t / c) takes messages c floor(t / c) .. . Whether the links below the two subtrees'
+ * switches have channels enough for each window is looked at, not assumed: on both sides every c
+ * places in a row are tried, and at the receivers those windows that span the end of a run.
  */
 #include "sched/exchange.h"
 

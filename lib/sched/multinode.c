@@ -68,7 +68,7 @@ int cn_multinode_turns(const struct cn_tree *t, struct cn_turn **out, uint32_t *
 				continue;
 			}
 			if (t->v[top].nchildren == 2) {
-				first = below; /* the two go opposite ways, each counts for itself */
+				first = below; /* they go opposite ways: each counts for itself */
 			}
 			/* Different T upwards; downwards different phases, as T - 2 r - phase is
 			 * the same for all. */
@@ -121,47 +121,44 @@ static int calendar_mark(struct calendar *c, int64_t when, uint32_t who, struct 
 }
 
 /*
- * Marks for host x (a vertex, below `mine`) what a flood at T = `other` from below child `theirs` of
- * the same switch `top` rules out, for all links that both come down.
+ * Marks what a flood at T = `other` rules out for another one that it meets at switch `top`, at the
+ * switches between `host`, which is the sender of one of them, and top: there that one turns to
+ * hosts to which the other one comes down from top. T - 2 r = T' - 2 r' with r and r' the depths at
+ * which they turn; sign is 1 when the host is the one marked for.
  */
-static int mark_pair(struct calendar *c, const struct cn_tree *t, uint32_t top, uint32_t mine,
-		     uint32_t theirs, uint32_t x, uint32_t y, uint64_t other, uint32_t who,
-		     struct cn_err *err)
+static int mark_turns(struct calendar *c, const struct cn_tree *t, uint32_t top, uint32_t host,
+		      int64_t other, int sign, uint32_t who, struct cn_err *err)
 {
 	int rc = COLLNET_OK;
 
-	/* Both turn at `top`, or both come up further, where there is somebody else to reach. */
-	if (t->v[top].nchildren > 2 || t->v[top].hosts < t->nhosts) {
-		rc = calendar_mark(c, (int64_t)other, who, err);
-	}
-	/* x turns at s, below top, where the other one comes down: T - 2 s = T' - 2 r. */
-	for (uint32_t s = t->v[x].parent; rc == COLLNET_OK && x != mine; s = t->v[s].parent) {
+	for (uint32_t s = t->v[host].parent; rc == COLLNET_OK && s != top; s = t->v[s].parent) {
+		int64_t apart = 2 * ((int64_t)t->v[s].depth - t->v[top].depth);
+
 		if (t->v[s].nchildren > 1) {
-			rc = calendar_mark(c, (int64_t)other + 2 * (t->v[s].depth - t->v[top].depth),
-					   who, err);
-		}
-		if (s == mine) {
-			break;
-		}
-	}
-	for (uint32_t s = t->v[y].parent; rc == COLLNET_OK && y != theirs; s = t->v[s].parent) {
-		if (t->v[s].nchildren > 1) {
-			rc = calendar_mark(c, (int64_t)other -
-					   2 * (int64_t)(t->v[s].depth - t->v[top].depth), who, err);
-		}
-		if (s == theirs) {
-			break;
+			rc = calendar_mark(c, other + sign * apart, who, err);
 		}
 	}
 	return rc;
 }
 
-static uint32_t child_towards(const struct cn_tree *t, uint32_t top, uint32_t x)
+/* Marks for host x (a vertex) what the flood of host y at T = `other` rules out. */
+static int mark_pair(struct calendar *c, const struct cn_tree *t, uint32_t x, uint32_t y,
+		     int64_t other, struct cn_err *err)
 {
-	while (t->v[x].parent != top) {
-		x = t->v[x].parent;
+	uint32_t top = cn_tree_meet(t, x, y);
+	int rc = COLLNET_OK;
+
+	/* Both turn at `top` towards others, or both come up further, to reach some. */
+	if (t->v[top].nchildren > 2 || t->v[top].hosts < t->nhosts) {
+		rc = calendar_mark(c, other, x, err);
 	}
-	return x;
+	if (rc == COLLNET_OK) {
+		rc = mark_turns(c, t, top, x, other, 1, x, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = mark_turns(c, t, top, y, other, -1, x, err);
+	}
+	return rc;
 }
 
 int cn_multinode_times(const struct cn_tree *t, uint64_t *times, struct cn_err *err)
@@ -176,15 +173,12 @@ int cn_multinode_times(const struct cn_tree *t, uint64_t *times, struct cn_err *
 			continue;
 		}
 		for (uint32_t y = 0; rc == COLLNET_OK && y < x; y++) {
-			uint32_t top;
+			uint32_t node = t->v[y].node;
 
-			if (t->v[y].node == NONE) {
-				continue;
+			if (node != NONE) {
+				rc = mark_pair(&c, t, x, y, (int64_t)times[node] + t->v[y].depth,
+					       err);
 			}
-			top = cn_tree_meet(t, x, y);
-			rc = mark_pair(&c, t, top, child_towards(t, top, x),
-				       child_towards(t, top, y), x, y,
-				       times[t->v[y].node] + t->v[y].depth, x, err);
 		}
 		while (when < c.cap && c.taken[when] == x) {
 			when++;

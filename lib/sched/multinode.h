@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Multinode broadcast (all hosts broadcast a packet each) where the switches replicate packets:
- * Dimopoulos and Dimakopoulos, section 4. Data and proof only: collnet does not send this way, since
- * its transport numbers the frames of pairs of hosts and cannot acknowledge a multicast.
+ * Dimopoulos and Dimakopoulos, section 4. Data and proof only: collnet does not send this way,
+ * since its transport numbers the frames of pairs of hosts and cannot acknowledge a multicast.
  *
  * Flooding needs no plan: every host sends in step 1, a switch passes a packet on through all its
  * other links, and the last of n packets has arrived in step n + 1 on a complete binary tree; but
@@ -15,14 +15,15 @@
  * switch and from there to all other subtrees of it. A switch with two subtrees of a and b hosts
  * takes max(a, b) steps (they fill opposite directions); one with more takes as many as there are
  * hosts below, since any two packets meet in a third subtree. On a complete binary tree the sum is
- * n/2 + n/4 + .. + 1 = n - 1, and 2 log n - 1 steps for the last packet's way and the pipeline. It is
- * good on balanced trees; a chain of n switches costs of the order of n^2.
+ * n/2 + n/4 + .. + 1 = n - 1, and 2 log n - 1 steps for the last packet's way and the pipeline. It
+ * is good on balanced trees; a chain of n switches costs of the order of n^2.
  *
  * By one flood (cn_multinode_times): a host sends once, as in flooding, but in a step of its own:
  * each host in turn gets the earliest step in which its flood meets none of those before, on any
  * link. It is simple and the better one in deep trees; on a star it is as good as can be (n + 1
- * steps). On binary trees two floods from one subtree keep each other off, and it takes 3 n - 3 steps
- * from n = 8 on; with 8 hosts no choice of steps at all gives less than 13, where turns need 12.
+ * steps). On binary trees two floods from one subtree keep each other off, and it takes 3 n - 3
+ * steps from n = 8 on; with 8 hosts no choice of steps at all gives less than 13, where turns need
+ * 12.
  */
 #ifndef CN_MULTINODE_H
 #define CN_MULTINODE_H
@@ -36,7 +37,7 @@ struct cn_turn {
 	uint64_t step; /* from 1 */
 };
 
-/* All turns, a node's together; *out is freed by the caller. As many as all hosts' depths, at most. */
+/* All turns, a node's together; *out is freed by the caller. At most all hosts' depths in sum. */
 int cn_multinode_turns(const struct cn_tree *t, struct cn_turn **out, uint32_t *count,
 		       struct cn_err *err);
 /* times[i]: the step, from 1, in which node i floods. n^2 times the tree's height, at worst. */

@@ -4,8 +4,8 @@
  * node a phase, in order of decreasing distance, so that the messages that need most time on their
  * way leave first; on a complete binary tree of n hosts all have arrived after n + 1 steps, the
  * lower bound. The order is as good on any tree: a message leaves in every step and none ever waits
- * for another, so that it ends at the largest (place in the order + distance), and an exchange of two
- * neighbours in the order, the nearer one first, cannot make that smaller.
+ * for another, so that it ends at the largest (place in the order + distance), and an exchange of
+ * two neighbours in the order, the nearer one first, cannot make that smaller.
  *
  * All messages come from one sender in the order of its list, so no two that share a link are
  * without an order, and synchronisations are not needed. Without a tree the order is by number.

@@ -31,7 +31,7 @@ struct stepper {
 	uint32_t *active, nactive;
 	struct copy *copies;
 	uint32_t ncopies, cap, spare;
-	uint32_t *carried, ncarried, carried_cap; /* link, packet: what arrives at the end of a step */
+	uint32_t *carried, ncarried, carried_cap; /* link, packet: arriving at the step's end */
 	uint8_t *heard;
 	uint64_t now;
 	struct st_result r;
@@ -247,7 +247,8 @@ static void parse(struct text *x, struct cn_topo **topo, struct cn_tree **tree)
 	struct cn_err err = {0};
 
 	if (cn_topo_parse(x->s, x->at, "text", topo, &err) != COLLNET_OK ||
-	    cn_tree_make(*topo, (*topo)->hosts, (*topo)->nhosts, CN_TOPO_NONE, tree, &err) != COLLNET_OK) {
+	    cn_tree_make(*topo, (*topo)->hosts, (*topo)->nhosts, CN_TOPO_NONE, tree, &err) !=
+		    COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	free(x->s);

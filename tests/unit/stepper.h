@@ -13,8 +13,9 @@
 
 struct st_packet {
 	uint32_t from, to; /* nodes; to ST_EVERYBODY: the switches replicate it */
-	uint32_t top;	   /* to everybody: up to this vertex without copies, and from there down to its
-			      other subtrees; ST_EVERYBODY: at every switch to all other links */
+	/* To everybody: up to this vertex without copies, from there down to its other subtrees;
+	 * ST_EVERYBODY: at every switch to all other links. */
+	uint32_t top;
 	uint64_t start;	   /* the step in which it wants its host's link, from 1 */
 	uint64_t end;	   /* filled in: the step in which it, or its last copy, has arrived */
 };

@@ -124,10 +124,12 @@ static uint32_t *phases_of(const struct cn_tree *t, struct cn_exchange **x)
 	assert_non_null(to);
 	assert_int_equal(cn_exchange_new(t, x, NULL), COLLNET_OK);
 	for (uint32_t i = 0; i < n; i++) {
-		assert_int_equal(cn_exchange_node(*x, i, to + (size_t)i * n, to + (size_t)n * n, NULL),
+		uint32_t *from = to + (size_t)n * n;
+
+		assert_int_equal(cn_exchange_node(*x, i, to + (size_t)i * n, from, NULL),
 				 COLLNET_OK);
 		for (uint32_t j = 0; j < i; j++) { /* both ends agree */
-			assert_int_equal(to[(size_t)j * n + i], to[(size_t)n * n + j]);
+			assert_int_equal(to[(size_t)j * n + i], from[j]);
 		}
 	}
 	return to;
@@ -223,6 +225,13 @@ static void exchange__ways(void **state)
 		/* Bundles of different sizes. */
 		{"link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 2\n"
 		 "7 s1\n4 s2\n2 s0\n", CN_EXCHANGE_COLOUR, 18},
+		/* Windows of 3 fit every 3 places in a row, but not where a run of pairs ends. */
+		{"link s1 s0 rate none channels 5\nlink s2 s0 rate none channels 3\n"
+		 "switch s3\nlink s3 s1 rate none channels 2\n"
+		 "switch s4\nlink s4 s2 rate none channels 2\n"
+		 "switch s5\nlink s5 s4 rate none channels 2\n"
+		 "switch s6\nlink s6 s2 rate none channels 2\n"
+		 "4 s1\n1 s3\n2 s2\n3 s4\n2 s5\n3 s6\n", CN_EXCHANGE_COLOUR, 17},
 	};
 
 	(void)state;
@@ -270,6 +279,42 @@ static void exchange__ways(void **state)
 	}
 }
 
+/* Where colouring would take too much memory, the ring does it, in its own number of phases. */
+static void exchange__too_large_to_colour(void **state)
+{
+	char *text = malloc(1 << 16), sw[] = "s0";
+	uint32_t count[] = {90, 330, 300}, hosts = 0;
+	struct cn_exchange *x;
+	struct cn_topo *topo;
+	struct cn_tree *tree;
+	size_t at;
+
+	(void)state;
+	assert_non_null(text);
+	at = (size_t)snprintf(text, 1 << 16, "switch s0\nswitch s1\nswitch s2\n"
+			      "link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 2\n");
+	for (uint32_t i = 0; i < 3; i++) {
+		for (uint32_t k = 0; k < count[i]; k++, hosts++) {
+			sw[1] = (char)('0' + i);
+			at += (size_t)snprintf(text + at, (1 << 16) - at,
+					       "host h%u\nlink h%u %s rate none\n", hosts,
+					       hosts, sw);
+			assert_true(at < 1 << 16);
+		}
+	}
+	assert_int_equal(cn_topo_parse(text, at, "large", &topo, NULL), COLLNET_OK);
+	assert_int_equal(cn_tree_make(topo, topo->hosts, hosts, CN_TOPO_NONE, &tree, NULL),
+			 COLLNET_OK);
+	assert_int_equal(cn_exchange_new(tree, &x, NULL), COLLNET_OK);
+	assert_int_equal(x->share[0].way, CN_EXCHANGE_RING);
+	assert_int_equal(x->share[0].phases, 330 * 390);
+	assert_int_equal(x->phases, 330 * 390 + 329);
+	cn_exchange_free(x);
+	cn_tree_free(tree);
+	cn_topo_free(topo);
+	free(text);
+}
+
 /* A part of a cluster: the team's tree alone counts. */
 static void exchange__part_of_a_cluster(void **state)
 {
@@ -301,6 +346,7 @@ int main(void)
 		cmocka_unit_test(exchange__cbft_messages),
 		cmocka_unit_test(exchange__ebft_messages),
 		cmocka_unit_test(exchange__ways),
+		cmocka_unit_test(exchange__too_large_to_colour),
 		cmocka_unit_test(exchange__part_of_a_cluster),
 	};
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Dimopoulos and Dimakopoulos, Communications in Binary Fat Trees: the step counts of the paper,
- * counted by stepping the packets of real schedules through trees (stepper.h), for 2 to 1,024 hosts.
+ * counted by stepping the packets of real schedules through trees (stepper.h), for 2 to 1,024
+ * hosts.
  */
 #include <setjmp.h>
 #include <stdarg.h>

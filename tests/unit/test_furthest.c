@@ -43,7 +43,8 @@ static void check_order(const struct cn_tree *t, uint32_t root)
 		assert_true(order[i] < n && order[i] != root && !seen[order[i]]);
 		seen[order[i]] = true;
 		if (i > 0) {
-			uint32_t before = links(t, root, order[i - 1]), now = links(t, root, order[i]);
+			uint32_t before = links(t, root, order[i - 1]);
+			uint32_t now = links(t, root, order[i]);
 
 			assert_true(before > now ||
 				    (before == now && t->host[order[i - 1]] < t->host[order[i]]));
@@ -180,8 +181,8 @@ static void cn_furthest_first__no_order_is_better(void **state)
 	(void)state;
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < 60; k++) {
-		uint32_t n = 2 + below(5), root = below(n), order[6], at[6] = {0}, best = UINT32_MAX;
-		uint32_t ours = 0;
+		uint32_t n = 2 + below(5), root = below(n), order[6], at[6] = {0};
+		uint32_t best = UINT32_MAX, ours = 0;
 		struct cn_topo *topo;
 		struct cn_tree *tree;
 

@@ -46,6 +46,7 @@ unit_tests = \
 	tests/unit/test_rtt \
 	tests/unit/test_sched \
 	tests/unit/test_schedule_read \
+	tests/unit/test_select \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
 	tests/unit/test_slurm \

@@ -25,8 +25,8 @@ static double node_to_node(const struct cn_network *n)
 
 void cn_predict_shuffle(const struct cn_network *n, struct cn_prediction *out)
 {
-	uint64_t frames = n->plan->bytes / n->cost->payload + 1;
-	double sent = (double)n->local * (n->layout->nranks - n->local) * (double)frames;
+	uint64_t more = n->plan->bytes > 0 ? (n->plan->bytes - 1) / n->cost->payload : 0;
+	double sent = (double)n->local * (n->layout->nranks - n->local) * (double)(1 + more);
 	double turns = 0;
 
 	if (n->window != COLLNET_WINDOW_OFF) {

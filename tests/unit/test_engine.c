@@ -89,7 +89,12 @@ static void start_node(struct world *w, uint32_t i)
 	memcpy(w->config.node.mac, l->mac, 6);
 	w->config.node.epoch++;
 	w->config.node.mtu = MTU;
-	snprintf(w->config.node.name, sizeof(w->config.node.name), "n%u", i);
+	if (w->topo != NULL) {
+		snprintf(w->config.node.name, sizeof(w->config.node.name), "%s",
+			 w->topo->vertices[w->topo->hosts[i]].name);
+	} else {
+		snprintf(w->config.node.name, sizeof(w->config.node.name), "n%u", i);
+	}
 	if (cn_engine_new(&w->config, &w->engines[i], &err) != COLLNET_OK ||
 	    cn_driver_new(l, w->engines[i], &w->drivers[i], &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
@@ -378,30 +383,36 @@ static struct cn_coll_args alltoall(uint64_t bytes)
 	};
 }
 
+/* Every row of the registry that can run here; the order of numbers and the root change. */
 static void everything(struct world *w, const uint64_t *sizes, int nsizes, cn_time within)
 {
-	struct cn_coll_args a;
+	size_t rows;
+	const struct cn_algorithm *row = cn_algorithms(&rows);
 
-	for (int s = 0; s < nsizes; s++) {
-		for (int g = 0; g < 9; g++) {
-			a = alltoall(sizes[s]);
-			a.algorithm = exchanges[g / 3];
-			a.permutation = perms[g % 3];
-			a.contention_aware = (g + s) % 2;
-			if (a.permutation == COLLNET_PERM_XOR && (w->nodes & (w->nodes - 1))) {
-				continue;
-			}
-			collective(w, &a, within);
+	for (size_t k = 0; k < rows; k++) {
+		bool paired = row[k].op == CN_OP_ALLTOALL && !row[k].needs_tree;
+
+		/* LR2 needs hosts on every switch, which shapes do not have on their root. */
+		if ((row[k].needs_tree && w->topo == NULL) || strcmp(row[k].name, "lr2") == 0) {
+			continue;
 		}
-		a = alltoall(sizes[s]);
-		a.op = CN_OP_ALLGATHER;
-		a.algorithm = "ring";
-		collective(w, &a, within);
+		for (int s = 0; s < (row[k].op == CN_OP_BARRIER ? 1 : nsizes); s++) {
+			for (int g = 0; g < (paired ? 3 : 1); g++) {
+				struct cn_coll_args a = alltoall(sizes[s]);
+
+				a.op = row[k].op;
+				a.algorithm = row[k].name;
+				a.permutation = paired ? perms[g] : COLLNET_PERM_AUTO;
+				a.contention_aware = (g + s) % 2;
+				a.root = a.op >= CN_OP_BCAST ? (uint32_t)(k + (size_t)s) % w->ranks : 0;
+				if (a.permutation == COLLNET_PERM_XOR &&
+				    (w->nodes & (w->nodes - 1))) {
+					continue;
+				}
+				collective(w, &a, within);
+			}
+		}
 	}
-	a = alltoall(0);
-	a.op = CN_OP_BARRIER;
-	a.algorithm = "dissemination";
-	collective(w, &a, within);
 }
 
 static const uint64_t sizes[] = {0, 1, 777, 3 * PAYLOAD + 1};
@@ -424,6 +435,27 @@ static void engine__every_algorithm_one_rank_a_node(void **state)
 			assert_int_equal(s.window_now, 0);
 			assert_int_equal(s.data_resent, 0);
 		}
+		world_free(w);
+	}
+}
+
+static void engine__every_algorithm_on_a_tree(void **state)
+{
+	static const char *const shapes[] = {"4", "2x2", "3x2", "2x3", "1x2", "1"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct cn_topo *t = NULL;
+		struct world *w;
+
+		assert_int_equal(cn_topo_shape(shapes[i], 0, 0, 0, 0, &t, NULL), COLLNET_OK);
+		assert_true(t->nhosts <= NODES);
+		w = world_new(t->nhosts, shapes[i], NULL);
+		cn_topo_free(t);
+		join_all(w, 1 + i % 2, i % 3 == 0, "job");
+		everything(w, sizes, 4, SECOND);
+		leave_all(w);
+		run(w, SECOND);
 		world_free(w);
 	}
 }
@@ -1014,6 +1046,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engine__every_algorithm_one_rank_a_node),
+		cmocka_unit_test(engine__every_algorithm_on_a_tree),
 		cmocka_unit_test(engine__every_algorithm_many_ranks_a_node),
 		cmocka_unit_test(engine__every_size),
 		cmocka_unit_test(engine__window_of_the_topology),

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The choice of an algorithm: predictions, no cliffs, the user's word. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/select.h"
+
+#define MBIT 1000000u
+
+/* One rank a host, on the hosts of a shape. */
+struct net {
+	struct cn_layout layout;
+	struct cn_topo *topo;
+	struct cn_tree *tree;
+	uint32_t *numbers;
+};
+
+static void net_init(struct net *n, const char *shape, uint64_t rate, uint64_t uplink,
+		     uint32_t buffer)
+{
+	struct cn_err err = {0};
+	uint32_t p;
+
+	memset(n, 0, sizeof(*n));
+	if (cn_topo_shape(shape, rate, buffer, uplink, buffer, &n->topo, &err) ||
+	    cn_tree_make(n->topo, n->topo->hosts, n->topo->nhosts, CN_TOPO_NONE, &n->tree, &err)) {
+		fail_msg("%s", err.text);
+	}
+	p = n->topo->nhosts;
+	n->numbers = calloc(p + 1, sizeof(*n->numbers));
+	assert_non_null(n->numbers);
+	for (uint32_t i = 0; i <= p; i++) {
+		n->numbers[i] = i;
+	}
+	n->layout = (struct cn_layout){.nranks = p, .nnodes = p, .node_of = n->numbers,
+				       .first = n->numbers, .ranks = n->numbers,
+				       .tree = n->tree};
+}
+
+static void net_done(struct net *n)
+{
+	cn_tree_free(n->tree);
+	cn_topo_free(n->topo);
+	free(n->numbers);
+}
+
+static struct cn_plan plan(enum cn_op_kind op, uint64_t bytes)
+{
+	return (struct cn_plan){.op = op, .bytes = bytes};
+}
+
+/* Time of the row that is chosen. */
+static double best(const struct net *n, enum cn_op_kind op, uint64_t bytes, const char **name)
+{
+	struct cn_plan p = plan(op, bytes);
+	struct cn_prediction all[16];
+	size_t count = cn_predict(&n->layout, &p, &cn_cost_default, all, 16);
+	const struct cn_algorithm *chosen = cn_select(&n->layout, &p);
+
+	assert_non_null(chosen);
+	for (size_t i = 0; i < count; i++) {
+		if (all[i].algorithm == chosen) {
+			assert_true(all[i].seconds >= 0);
+			*name = chosen->name;
+			return all[i].seconds;
+		}
+	}
+	fail_msg("what was chosen was not predicted");
+	return 0;
+}
+
+/* Every row can run or says why not; nothing but baselines is faster than what is chosen. */
+static void predict__all_rows_speak(void **state)
+{
+	static const char *const shapes[] = {"1", "2", "16", "8x2", "8x4", "3x5"};
+
+	(void)state;
+	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
+		struct net n;
+
+		net_init(&n, shapes[s], 100 * MBIT, 1000 * MBIT, 43);
+		for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS; op++) {
+			struct cn_plan p = plan((enum cn_op_kind)op, 10000);
+			struct cn_prediction all[16];
+			size_t count = cn_predict(&n.layout, &p, &cn_cost_default, all, 16);
+			const char *name;
+			double time = best(&n, p.op, p.bytes, &name);
+
+			assert_true(count > 0);
+			for (size_t i = 0; i < count; i++) {
+				assert_int_equal(all[i].algorithm->op, op);
+				assert_true(strlen(all[i].why) > 0);
+				assert_true(all[i].seconds < 0 || isfinite(all[i].seconds));
+				if (all[i].seconds >= 0 && !all[i].algorithm->baseline) {
+					assert_true(all[i].seconds >= time * 0.98);
+				}
+			}
+		}
+		net_done(&n);
+	}
+}
+
+/* A larger block never takes much less time, nor jumps. */
+static void select__no_cliffs_in_size(void **state)
+{
+	static const char *const shapes[] = {"16", "8x2", "6x4", "8x4", "16x8"};
+
+	(void)state;
+	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
+		struct net n;
+
+		net_init(&n, shapes[s], 100 * MBIT, 1000 * MBIT, 43);
+		for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS; op++) {
+			double last = 0;
+
+			for (uint64_t bytes = 1; bytes <= 1 << 20; bytes = bytes * 9 / 8 + 1) {
+				const char *name;
+				double time = best(&n, (enum cn_op_kind)op, bytes, &name);
+
+				if (op == CN_OP_BARRIER) {
+					break;
+				}
+				/* The one step: a block that needs a second frame takes two places of
+				 * the window for each partner. */
+				if (last > 0 && (time < 0.95 * last || time > 2.3 * last)) {
+					fail_msg("%s, operation %d, %llu bytes by %s: %g s after %g s",
+						 shapes[s], op, (unsigned long long)bytes, name, time,
+						 last);
+				}
+				last = time;
+			}
+		}
+		net_done(&n);
+	}
+}
+
+/* One host more on a switch: never a jump. */
+static void select__no_cliffs_in_hosts(void **state)
+{
+	(void)state;
+	for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS; op++) {
+		for (uint64_t bytes = 64; bytes <= 1 << 20; bytes *= 128) {
+			double last = 0;
+
+			for (uint32_t p = 2; p <= 64; p++) {
+				char shape[16];
+				const char *name;
+				struct net n;
+				double time, grows = 1 + 3.0 / p; /* alltoall grows by 2/p */
+
+				snprintf(shape, sizeof(shape), "%u", p);
+				net_init(&n, shape, 100 * MBIT, 0, 43);
+				time = best(&n, (enum cn_op_kind)op, bytes, &name);
+				if (last > 0 && (time < 0.9 * last || time > last * grows + 300e-6)) {
+					fail_msg("operation %d, %llu bytes, %u hosts by %s: %g s after "
+						 "%g s", op, (unsigned long long)bytes, p, name, time,
+						 last);
+				}
+				last = time;
+				net_done(&n);
+			}
+		}
+	}
+}
+
+/* A ring in the order of a file that deals hosts out over the switches shares links: not chosen. */
+static void select__ring_by_the_network(void **state)
+{
+	struct cn_plan p = plan(CN_OP_ALLGATHER, 65536);
+	struct net n;
+	uint32_t hosts[16];
+	struct cn_err err;
+
+	(void)state;
+	net_init(&n, "4x4", 100 * MBIT, 100 * MBIT, 43);
+	assert_string_not_equal(cn_select(&n.layout, &p)->name, "lr2");
+	for (uint32_t i = 0; i < 16; i++) {
+		hosts[i] = n.topo->hosts[i % 4 * 4 + i / 4];
+	}
+	cn_tree_free(n.tree);
+	assert_int_equal(cn_tree_make(n.topo, hosts, 16, CN_TOPO_NONE, &n.tree, &err), 0);
+	n.layout.tree = n.tree;
+	assert_string_equal(cn_select(&n.layout, &p)->name, "lr1");
+	net_done(&n);
+}
+
+/* Frames go one by one where the window is one frame and the wire is fast: phases are better. */
+static void select__exchange_by_the_window(void **state)
+{
+	struct cn_plan p = plan(CN_OP_ALLTOALL, 1 << 20);
+	struct net n;
+
+	(void)state;
+	net_init(&n, "8x4", 1000 * MBIT, 1000 * MBIT, 200);
+	assert_string_equal(cn_select(&n.layout, &p)->name, "shuffle");
+	net_done(&n);
+	net_init(&n, "8x4", 1000 * MBIT, 1000 * MBIT, 4);
+	assert_string_equal(cn_select(&n.layout, &p)->name, "aapc");
+	net_done(&n);
+}
+
+static void select__without_a_network(void **state)
+{
+	struct net n;
+
+	(void)state;
+	net_init(&n, "16", 100 * MBIT, 0, 0);
+	n.layout.tree = NULL;
+	for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS; op++) {
+		struct cn_plan p = plan((enum cn_op_kind)op, 5000);
+		const struct cn_algorithm *a = cn_select(&n.layout, &p);
+
+		assert_non_null(a);
+		assert_false(a->needs_tree);
+		assert_false(a->baseline);
+	}
+	net_done(&n);
+}
+
+static void override__says_which(void **state)
+{
+	const struct cn_algorithm *a;
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_select_override("alltoall=aapc,allgather=lr3", CN_OP_ALLGATHER, &a, &err),
+			 COLLNET_OK);
+	assert_string_equal(a->name, "lr3");
+	assert_int_equal(cn_select_override("alltoall=aapc,", CN_OP_BCAST, &a, &err), COLLNET_OK);
+	assert_null(a);
+	assert_int_equal(cn_select_override("", CN_OP_BCAST, &a, &err), COLLNET_OK);
+	assert_null(a);
+}
+
+static void override__refuses(void **state)
+{
+	static const char *const bad[] = {
+		"aapc", "alltoall", "alltoall=", "alltoall=lr3", "=aapc", "all=aapc", ",",
+		"alltoall=aapc,,", "alltoall=aapc allgather=lr3",
+		"alltoall=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const struct cn_algorithm *a;
+		struct cn_err err = {0};
+
+		if (cn_select_override(bad[i], CN_OP_BCAST, &a, &err) != COLLNET_EINVAL) {
+			fail_msg("'%s' is taken", bad[i]);
+		}
+		assert_true(strlen(err.text) > 10);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(predict__all_rows_speak),
+		cmocka_unit_test(select__no_cliffs_in_size),
+		cmocka_unit_test(select__no_cliffs_in_hosts),
+		cmocka_unit_test(select__ring_by_the_network),
+		cmocka_unit_test(select__exchange_by_the_window),
+		cmocka_unit_test(select__without_a_network),
+		cmocka_unit_test(override__says_which),
+		cmocka_unit_test(override__refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

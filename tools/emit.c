@@ -10,36 +10,6 @@
 
 #include "util/heap.h"
 
-static const struct {
-	enum cn_op_kind kind;
-	const char *name;
-} ops[] = {
-	{ CN_OP_ALLTOALL, "alltoall" }, { CN_OP_ALLGATHER, "allgather" },
-	{ CN_OP_BARRIER, "barrier" },	{ CN_OP_BCAST, "bcast" },
-	{ CN_OP_SCATTER, "scatter" },	{ CN_OP_GATHER, "gather" },
-};
-
-const char *emit_op_name(enum cn_op_kind op)
-{
-	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-		if (ops[i].kind == op) {
-			return ops[i].name;
-		}
-	}
-	return "?";
-}
-
-bool emit_op_find(const char *name, enum cn_op_kind *out)
-{
-	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-		if (strcmp(ops[i].name, name) == 0) {
-			*out = ops[i].kind;
-			return true;
-		}
-	}
-	return false;
-}
-
 const char *emit_order_name(enum cn_order order)
 {
 	return order == CN_ORDER_IN_TURN ? "in-turn" :

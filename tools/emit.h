@@ -51,8 +51,6 @@ void emit_order_free(struct emit_order *o);
 
 /* An empty message: a synchronisation. */
 bool emit_is_sync(const struct cn_action *a);
-const char *emit_op_name(enum cn_op_kind op);
-bool emit_op_find(const char *name, enum cn_op_kind *out);
 const char *emit_order_name(enum cn_order order);
 /* "links ordered optimal", or "none". */
 #define EMIT_CLAIMS_TEXT 40

@@ -45,11 +45,11 @@ int emit_dot(const struct emit *e, uint32_t phase, bool alike, FILE *f, struct c
 		}
 	}
 	if (alike) {
-		snprintf(title, sizeof(title), "%s by %s: the ring", emit_op_name(e->plan->op),
+		snprintf(title, sizeof(title), "%s by %s: the ring", cn_op_name(e->plan->op),
 			 e->algorithm);
 	} else {
 		snprintf(title, sizeof(title), "%s by %s: phase %u, %u messages",
-			 emit_op_name(e->plan->op), e->algorithm, phase, n);
+			 cn_op_name(e->plan->op), e->algorithm, phase, n);
 	}
 	rc = cn_topo_draw(t->topo, m, n, title, f);
 	free(m);

@@ -60,7 +60,7 @@ int emit_json(const struct emit *e, FILE *f, struct cn_err *err)
 
 	json_begin(&j, f);
 	json_object(&j, NULL);
-	json_string(&j, "op", emit_op_name(e->plan->op));
+	json_string(&j, "op", cn_op_name(e->plan->op));
 	json_string(&j, "algorithm", e->algorithm);
 	json_uint(&j, "hosts", e->layout->nnodes);
 	json_uint(&j, "size", e->plan->bytes);

@@ -48,7 +48,7 @@ static void put_head(const struct text *t)
 	if (t->e->source != NULL) {
 		fprintf(t->f, "# The network is that of %s.\n", t->e->source);
 	}
-	fprintf(t->f, "schedule %s\nalgorithm %s\n", emit_op_name(p->op), t->e->algorithm);
+	fprintf(t->f, "schedule %s\nalgorithm %s\n", cn_op_name(p->op), t->e->algorithm);
 	put_names(t);
 	fprintf(t->f, "size %" PRIu64 "\n", p->bytes);
 	if (p->op == CN_OP_BCAST || p->op == CN_OP_SCATTER || p->op == CN_OP_GATHER) {

@@ -93,10 +93,10 @@ static int choose(struct run *r)
 					       : cn_select(&s->layout, &s->plan);
 	if (s->algorithm == NULL) {
 		return cn_fail(&r->err, COLLNET_EINVAL, "there is no algorithm for %s",
-			       emit_op_name(r->o->op));
+			       cn_op_name(r->o->op));
 	}
 	s->plan.algorithm = s->algorithm->id;
-	s->claims = s->algorithm->claims;
+	s->claims = cn_algorithm_claims(s->algorithm, &s->layout);
 	snprintf(s->name, sizeof(s->name), "%s", s->algorithm->name);
 	return COLLNET_OK;
 }
@@ -131,7 +131,7 @@ static int read_schedule(struct run *r)
 
 	if (rc == COLLNET_OK && r->s.plan.op != r->o->op) {
 		return cn_fail(&r->err, COLLNET_EINVAL, "%.100s is a schedule of %s, not of %s",
-			       r->o->schedule, emit_op_name(r->s.plan.op), emit_op_name(r->o->op));
+			       r->o->schedule, cn_op_name(r->s.plan.op), cn_op_name(r->o->op));
 	}
 	return rc;
 }

@@ -222,7 +222,7 @@ static int check_options(const struct schedule_options *o)
 	}
 	if (o->algorithm != NULL && o->schedule == NULL &&
 	    cn_algorithm_find(o->op, o->algorithm) == NULL) {
-		return tool_usage("%s has no algorithm '%.40s'; there is %s", emit_op_name(o->op),
+		return tool_usage("%s has no algorithm '%.40s'; there is %s", cn_op_name(o->op),
 				  o->algorithm, schedule_algorithms(o->op, known, sizeof(known)));
 	}
 	if (o->schedule != NULL && (o->algorithm != NULL || o->hosts != NULL || o->root != NULL ||
@@ -231,7 +231,7 @@ static int check_options(const struct schedule_options *o)
 				  "--algorithm, --hosts, --root, --rank, --size and --segment");
 	}
 	if (o->root != NULL && !rooted(o->op)) {
-		return tool_usage("--root: %s has no root", emit_op_name(o->op));
+		return tool_usage("--root: %s has no root", cn_op_name(o->op));
 	}
 	if (o->rank != NULL && (o->check || o->explain || o->emit == EMIT_MPI)) {
 		return tool_usage("--rank shows the part of one rank, and --check, --explain and "
@@ -256,7 +256,7 @@ static int take_operation(struct schedule_options *o, int argc, char **argv)
 		return tool_usage("which operation? alltoall, allgather, barrier, bcast, scatter, "
 				  "gather");
 	}
-	if (!emit_op_find(argv[optind], &o->op)) {
+	if (!cn_op_find(argv[optind], &o->op)) {
 		return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, "
 				  "barrier, bcast, scatter, gather", argv[optind]);
 	}

@@ -178,7 +178,7 @@ static int read_head(struct reader *r)
 	}
 	value = next(r);
 	if (strcmp(word, "schedule") == 0) {
-		r->op_said = emit_op_find(value, &r->s->plan.op);
+		r->op_said = cn_op_find(value, &r->s->plan.op);
 		return r->op_said ? COLLNET_OK : expected(r, "an operation", value);
 	}
 	if (strcmp(word, "algorithm") == 0 && *value != '\0') {

@@ -72,7 +72,7 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 	char text[LINK_TEXT], size[TOOL_TEXT], claims[EMIT_CLAIMS_TEXT];
 	struct cn_prediction p;
 
-	fprintf(f, "operation         %s", emit_op_name(s->plan.op));
+	fprintf(f, "operation         %s", cn_op_name(s->plan.op));
 	if (s->plan.op != CN_OP_BARRIER) {
 		fprintf(f, " of %s", tool_format_size(s->plan.bytes, size));
 	}
@@ -132,7 +132,7 @@ bool schedule_summary_json(const struct subject *s, const struct cn_check_report
 
 	json_begin(&j, f);
 	json_object(&j, NULL);
-	json_string(&j, "op", emit_op_name(s->plan.op));
+	json_string(&j, "op", cn_op_name(s->plan.op));
 	json_string(&j, "algorithm", s->name);
 	json_uint(&j, "hosts", s->layout.nnodes);
 	json_uint(&j, "size", s->plan.bytes);
@@ -250,7 +250,7 @@ void schedule_explain(const struct subject *s, const struct schedule_options *o,
 {
 	char size[TOOL_TEXT];
 
-	fprintf(f, "%s", emit_op_name(s->plan.op));
+	fprintf(f, "%s", cn_op_name(s->plan.op));
 	if (s->plan.op != CN_OP_BARRIER) {
 		fprintf(f, " of %s", tool_format_size(s->plan.bytes, size));
 	}

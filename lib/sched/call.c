@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The operations: their names, and the buffers that a rank has in each. */
+#include <string.h>
+
 #include "sched/sched.h"
+
+static const char *const names[CN_OP_KINDS] = {
+	[CN_OP_ALLTOALL] = "alltoall", [CN_OP_ALLGATHER] = "allgather",
+	[CN_OP_BARRIER] = "barrier",   [CN_OP_BCAST] = "bcast",
+	[CN_OP_SCATTER] = "scatter",   [CN_OP_GATHER] = "gather",
+};
 
 const char *cn_op_name(enum cn_op_kind op)
 {
-	static const char *const names[] = {
-		[CN_OP_ALLTOALL] = "alltoall", [CN_OP_ALLGATHER] = "allgather",
-		[CN_OP_BARRIER] = "barrier",   [CN_OP_BCAST] = "bcast",
-		[CN_OP_SCATTER] = "scatter",   [CN_OP_GATHER] = "gather",
-	};
-
 	return names[op];
+}
+
+bool cn_op_find(const char *name, enum cn_op_kind *out)
+{
+	for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS; op++) {
+		if (strcmp(names[op], name) == 0) {
+			*out = (enum cn_op_kind)op;
+			return true;
+		}
+	}
+	return false;
 }
 
 uint64_t cn_call_send_bytes(const struct cn_call *c)

@@ -36,6 +36,7 @@ enum cn_op_kind {
 
 /* "alltoall", "bcast", ... */
 const char *cn_op_name(enum cn_op_kind op);
+bool cn_op_find(const char *name, enum cn_op_kind *out);
 
 /* What a rank's two buffers depend on. */
 struct cn_call {
@@ -170,6 +171,10 @@ const struct cn_algorithm *cn_algorithms(size_t *count);
 /* By name (NULL: the default of the operation); NULL: unknown. */
 const struct cn_algorithm *cn_algorithm_find(enum cn_op_kind op, const char *name);
 const struct cn_algorithm *cn_algorithm_by_id(uint8_t id);
+
+/* What the algorithm promises on this network: phases for the exchange are as few as the bound only
+ * where no link has several channels, which the paper does not know. */
+unsigned cn_algorithm_claims(const struct cn_algorithm *a, const struct cn_layout *l);
 
 /* Plans node `me`'s part. `out` must be zeroed or planned before; its storage is used again. */
 int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,

@@ -137,17 +137,6 @@ const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_
 
 /* ---- the user's choice ---------------------------------------------------------------- */
 
-static bool find_op(const char *name, enum cn_op_kind *out)
-{
-	for (int op = CN_OP_ALLTOALL; op <= CN_OP_GATHER; op++) {
-		if (strcmp(cn_op_name((enum cn_op_kind)op), name) == 0) {
-			*out = (enum cn_op_kind)op;
-			return true;
-		}
-	}
-	return false;
-}
-
 int cn_select_override(const char *text, enum cn_op_kind op, const struct cn_algorithm **out,
 		       struct cn_err *err)
 {
@@ -167,7 +156,7 @@ int cn_select_override(const char *text, enum cn_op_kind op, const struct cn_alg
 				       "like alltoall=aapc,allgather=lr3", text);
 		}
 		*name++ = '\0';
-		if (!find_op(part, &of)) {
+		if (!cn_op_find(part, &of)) {
 			return cn_fail(err, COLLNET_EINVAL, "'%.60s': there is no operation '%s'", text,
 				       part);
 		}

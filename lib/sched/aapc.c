@@ -233,7 +233,7 @@ void cn_aapc_free(struct cn_aapc *a)
 
 /* ---- groups (4.2) ------------------------------------------------------------------------- */
 
-/* No product here is more than the phases: |M_0| is the largest, and all but it sum to n - |M_0|. */
+/* No product is more than the phases: |M_0| is the largest, all others sum to n - |M_0|. */
 uint32_t cn_aapc_start(const struct cn_aapc *a, uint32_t i, uint32_t j)
 {
 	if (i < j) {
@@ -281,14 +281,24 @@ static bool in_group(const struct cn_aapc *a, uint32_t i, uint32_t j, uint32_t p
 
 uint32_t cn_aapc_target(const struct cn_aapc *a, uint32_t i, uint32_t phase)
 {
-	uint32_t j = cn_aapc_nth_target(a, i, cn_aapc_group_out(a, i, phase));
+	uint32_t j;
+
+	if (i == 0) {
+		return a->subtree[a->first[1] + phase / a->first[1]];
+	}
+	j = cn_aapc_nth_target(a, i, cn_aapc_group_out(a, i, phase));
 
 	return in_group(a, i, j, phase) ? j : NONE;
 }
 
 uint32_t cn_aapc_source(const struct cn_aapc *a, uint32_t j, uint32_t phase)
 {
-	uint32_t i = cn_aapc_nth_source(a, j, cn_aapc_group_in(a, j, phase));
+	uint32_t i;
+
+	if (j == 0) {
+		return a->subtree[a->n - 1 - phase / a->first[1]];
+	}
+	i = cn_aapc_nth_source(a, j, cn_aapc_group_in(a, j, phase));
 
 	return in_group(a, i, j, phase) ? i : NONE;
 }

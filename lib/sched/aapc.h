@@ -117,7 +117,7 @@ static inline uint32_t cn_aapc_aligned(const struct cn_aapc *a, uint32_t m, uint
 	return left == 0 ? 0 : m - left;
 }
 
-/* ---- synchronisations (sched/aapc_sync.c) ------------------------------------------------- */
+/* ---- synchronisations (sched/aapc_sync.c, sched/aapc_users.c) ---------------------------- */
 
 /*
  * Section 5: a message that shares a link with earlier ones starts after them. On every directed
@@ -148,7 +148,7 @@ int cn_aapc_before(struct cn_aapc_sync *s, const struct cn_aapc_message *m,
 int cn_aapc_after(struct cn_aapc_sync *s, const struct cn_aapc_message *m,
 		  const struct cn_aapc_message **list, uint32_t *n, struct cn_err *err);
 
-/* What it has done so far. */
+/* What a synchroniser has done so far. */
 struct cn_aapc_effort {
 	uint64_t edges;	    /* between users of a link that follow one another, senders different */
 	uint64_t searches;  /* edges that needed a search */
@@ -158,11 +158,39 @@ struct cn_aapc_effort {
 };
 struct cn_aapc_effort cn_aapc_effort(const struct cn_aapc_sync *s);
 
+static inline bool cn_aapc_is_local(const struct cn_aapc *a, const struct cn_aapc_message *m)
+{
+	return a->subtree[m->from] == a->subtree[m->to];
+}
+
+/*
+ * What a message uses of one subtree: all links from `from` up to the one above vertex `up`, and
+ * from the one above `down` down to `to`. NONE: no such links.
+ */
+struct cn_aapc_route {
+	uint32_t subtree, from, to; /* vertices */
+	uint32_t up, down;
+};
+
+struct cn_aapc_route cn_aapc_local_route(const struct cn_aapc *a,
+					 const struct cn_aapc_message *m);
+/* Whether two messages use a directed link both. */
+bool cn_aapc_share(const struct cn_aapc *a, const struct cn_aapc_message *x,
+		   const struct cn_aapc_message *y);
+
+enum cn_aapc_kind {
+	CN_AAPC_ANY = 0,
+	CN_AAPC_GLOBAL = 1, /* between subtrees */
+	CN_AAPC_LOCAL = 2,  /* within one */
+};
+
 /*
  * The user of a directed link of a->tree next to a phase: the latest before it, or the first after.
- * False: there is none.
+ * False: there is none of that kind.
  */
 bool cn_aapc_user(const struct cn_aapc *a, uint32_t dlink, uint32_t phase, bool before,
-		  struct cn_aapc_message *out);
+		  enum cn_aapc_kind kind, struct cn_aapc_message *out);
+/* The phase of the latest local user before a phase; CN_TOPO_NONE: there is none. */
+uint32_t cn_aapc_local_before(const struct cn_aapc *a, uint32_t dlink, uint32_t phase);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who uses a directed link just before or just after a phase, in closed form (see aapc.h).
+ * Who uses which links: whether two messages share one, and who uses a directed link just before or
+ * just after a phase, in closed form (see aapc.h).
  *
  * The link from a subtree to the root is used by all its outgoing messages and nothing else; the
  * link back by all its incoming ones. A link within a subtree, with the consecutive hosts [lo, hi)
@@ -132,7 +133,8 @@ static uint32_t seek_in(const struct cn_aapc *a, uint32_t j, struct part part, u
 	uint32_t nth = cn_aapc_group_in(a, j, p), m = cn_aapc_size(a, j);
 
 	for (;;) {
-		uint32_t i = cn_aapc_nth_source(a, j, nth), start = cn_aapc_start(a, i, j), found;
+		uint32_t i = cn_aapc_nth_source(a, j, nth), start = cn_aapc_start(a, i, j);
+		uint32_t value, found;
 		struct row r = {start, start + cn_aapc_size(a, i) * m - 1, m};
 
 		if (back && p > r.last) {
@@ -140,9 +142,8 @@ static uint32_t seek_in(const struct cn_aapc *a, uint32_t j, struct part part, u
 		} else if (!back && p < start) {
 			p = start;
 		}
-		found = p > r.last ? NONE :
-				     seek(&r, p, i == 0 ? cn_aapc_aligned(a, m, p) : p - start, part,
-					  back);
+		value = i == 0 ? cn_aapc_aligned(a, m, p) : p - start;
+		found = p > r.last ? NONE : seek(&r, p, value, part, back);
 		if (found != NONE || (back ? nth == 0 : nth + 2 == a->k)) {
 			return found;
 		}
@@ -198,38 +199,146 @@ static uint32_t seek_local(const struct cn_aapc *a, uint32_t i, enum use use, st
 	}
 }
 
-static bool nearer(uint32_t x, uint32_t y, bool back)
+/* By phase: the global and the local user of a link next to p. */
+static uint32_t seek_global(const struct cn_aapc *a, uint32_t dlink, uint32_t p, bool back)
 {
-	return y == NONE || (x != NONE && (back ? x > y : x < y));
+	uint32_t x = dlink / 2, i = a->subtree[a->lowest[x]];
+	struct part part = {a->lowest[x] - a->first[i], a->tree->v[x].hosts};
+
+	if (i == 0) {
+		return seek0(a, dlink % 2 == 0 ? OUT : IN, part, p, back);
+	}
+	return dlink % 2 == 0 ? seek_out(a, i, part, p, back) : seek_in(a, i, part, p, back);
+}
+
+static uint32_t seek_inside(const struct cn_aapc *a, uint32_t dlink, uint32_t p, bool back)
+{
+	uint32_t x = dlink / 2, i = a->subtree[a->lowest[x]];
+	struct part part = {a->lowest[x] - a->first[i], a->tree->v[x].hosts};
+
+	if (part.len == cn_aapc_size(a, i)) {
+		return NONE; /* nobody is outside */
+	}
+	return i == 0 ? seek0(a, dlink % 2 == 0 ? UP : DOWN, part, p, back) :
+			seek_local(a, i, dlink % 2 == 0 ? UP : DOWN, part, p, back);
+}
+
+static bool message_at(const struct cn_aapc *a, uint32_t dlink, uint32_t phase, bool local,
+		       struct cn_aapc_message *out)
+{
+	uint32_t i = a->subtree[a->lowest[dlink / 2]];
+
+	if (phase == NONE) {
+		return false;
+	}
+	if (local) {
+		return cn_aapc_local(a, i, phase, out);
+	}
+	*out = dlink % 2 == 0 ? cn_aapc_global(a, i, cn_aapc_target(a, i, phase), phase) :
+				cn_aapc_global(a, cn_aapc_source(a, i, phase), i, phase);
+	return true;
 }
 
 bool cn_aapc_user(const struct cn_aapc *a, uint32_t dlink, uint32_t phase, bool before,
-		  struct cn_aapc_message *out)
+		  enum cn_aapc_kind kind, struct cn_aapc_message *out)
 {
-	uint32_t x = dlink / 2, i = a->subtree[a->lowest[x]], p = before ? phase - 1 : phase + 1;
-	bool up = dlink % 2 == 0;
-	struct part part = {a->lowest[x] - a->first[i], a->tree->v[x].hosts};
-	uint32_t global, local = NONE;
+	uint32_t p = before ? phase - 1 : phase + 1, global = NONE, local = NONE;
 
 	if (before ? phase == 0 : p >= a->phases) {
 		return false;
 	}
-	if (i == 0) {
-		global = seek0(a, up ? OUT : IN, part, p, before);
-	} else {
-		global = up ? seek_out(a, i, part, p, before) : seek_in(a, i, part, p, before);
+	if (kind != CN_AAPC_LOCAL) {
+		global = seek_global(a, dlink, p, before);
 	}
-	if (x != a->top[i]) {
-		local = i == 0 ? seek0(a, up ? UP : DOWN, part, p, before) :
-				 seek_local(a, i, up ? UP : DOWN, part, p, before);
+	if (kind != CN_AAPC_GLOBAL) {
+		local = seek_inside(a, dlink, p, before);
 	}
-	if (global == NONE && local == NONE) {
+	if (local != NONE && (global == NONE || (before ? local > global : local < global))) {
+		return message_at(a, dlink, local, true, out);
+	}
+	return message_at(a, dlink, global, false, out);
+}
+
+uint32_t cn_aapc_local_before(const struct cn_aapc *a, uint32_t dlink, uint32_t phase)
+{
+	return phase == 0 ? NONE : seek_inside(a, dlink, phase - 1, true);
+}
+
+/* ---- what two messages share --------------------------------------------------------------- */
+
+struct cn_aapc_route cn_aapc_local_route(const struct cn_aapc *a, const struct cn_aapc_message *m)
+{
+	const struct cn_tree *t = a->tree;
+	uint32_t from = t->host[a->node[m->from]], to = t->host[a->node[m->to]];
+	struct cn_aapc_route r = {a->subtree[m->from], from, to, from, to};
+
+	while (!cn_tree_below(t, to, t->v[r.up].parent)) {
+		r.up = t->v[r.up].parent;
+	}
+	while (t->v[r.down].parent != t->v[r.up].parent) {
+		r.down = t->v[r.down].parent;
+	}
+	return r;
+}
+
+/* What the message uses of subtree i. */
+static struct cn_aapc_route route_in(const struct cn_aapc *a, const struct cn_aapc_message *m,
+				     uint32_t i)
+{
+	const struct cn_tree *t = a->tree;
+	struct cn_aapc_route r = {i, NONE, NONE, NONE, NONE};
+
+	if (a->subtree[m->from] == i && a->subtree[m->to] == i) {
+		return cn_aapc_local_route(a, m);
+	}
+	if (a->subtree[m->from] == i) {
+		r.from = t->host[a->node[m->from]];
+		r.up = a->top[i];
+	}
+	if (a->subtree[m->to] == i) {
+		r.to = t->host[a->node[m->to]];
+		r.down = a->top[i];
+	}
+	return r;
+}
+
+/*
+ * Two ways up, from x to the link above its ancestor top_x and from y to that above top_y: they
+ * share a link if they meet below the lower one of the tops, or in it.
+ */
+static bool ways_share(const struct cn_tree *t, uint32_t x, uint32_t top_x, uint32_t y,
+		       uint32_t top_y)
+{
+	if (x == NONE || y == NONE) {
 		return false;
 	}
-	if (nearer(local, global, before)) {
-		return cn_aapc_local(a, i, local, out);
+	if (cn_tree_below(t, top_x, top_y)) {
+		return cn_tree_below(t, y, top_x);
 	}
-	*out = up ? cn_aapc_global(a, i, cn_aapc_target(a, i, global), global) :
-		    cn_aapc_global(a, cn_aapc_source(a, i, global), i, global);
-	return true;
+	return cn_tree_below(t, top_y, top_x) && cn_tree_below(t, x, top_y);
+}
+
+static bool share_in(const struct cn_aapc *a, const struct cn_aapc_message *x,
+		     const struct cn_aapc_message *y, uint32_t i)
+{
+	struct cn_aapc_route p = route_in(a, x, i), q = route_in(a, y, i);
+
+	return ways_share(a->tree, p.from, p.up, q.from, q.up) ||
+	       ways_share(a->tree, p.to, p.down, q.to, q.down);
+}
+
+bool cn_aapc_share(const struct cn_aapc *a, const struct cn_aapc_message *x,
+		   const struct cn_aapc_message *y)
+{
+	if (x->from == y->from || x->to == y->to) {
+		return true;
+	}
+	if (cn_aapc_is_local(a, x)) {
+		return share_in(a, x, y, a->subtree[x->from]);
+	}
+	if (cn_aapc_is_local(a, y)) {
+		return share_in(a, x, y, a->subtree[y->from]);
+	}
+	return a->subtree[x->from] == a->subtree[y->from] ||
+	       a->subtree[x->to] == a->subtree[y->to];
 }

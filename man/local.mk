@@ -16,6 +16,7 @@ dist_man_MANS += \
 	man/collnet_get_stats.3 \
 	man/collnet_open.3 \
 	man/collnet_protocol.7 \
+	man/collnet_schedules.7 \
 	man/collnet_team_create.3 \
 	man/collnet_topology.5 \
 	man/collnet_wait.3 \

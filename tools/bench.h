@@ -125,19 +125,36 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv);
 const char *bench_op_name(enum bench_op op);
 enum cn_op_kind bench_op_kind(enum bench_op op); /* collectives only */
 
+/* What `collnet sim` has in common: defaults, an operation by its name, its sizes when none are
+ * named and their limit, and the names of algorithms ("a,b" is cut in place; NULL; "all"). */
+void bench_options_init(struct bench_options *o);
+bool bench_op_find(const char *name, enum bench_op *out);
+const char *bench_op_sizes(enum bench_op op, uint64_t *largest);
+int bench_options_algorithms(struct bench_options *o, char *text, struct cn_err *err);
+
 /* bench_choose.c: the algorithms to measure at this size; COLLNET_ALGORITHM may name it. */
 int bench_choose(struct bench *b, uint64_t bytes,
 		 const struct cn_algorithm *rows[BENCH_ALGORITHMS_MAX], size_t *count);
+/* The time that the library's choice goes by, in microseconds; NAN: the row cannot run here. */
+int bench_predict(struct bench *b, uint64_t bytes, const struct cn_algorithm *row, double *us);
 
 /* bench_coll.c, bench_p2p.c: run all sizes. */
 int bench_collective(struct bench *b);
 int bench_messages(struct bench *b);
+/* The permutation that a row runs with, NULL: it has none; and its global window. */
+const char *bench_permutation(const struct bench *b, const struct cn_algorithm *row);
+uint32_t bench_window(const struct bench *b, const struct cn_algorithm *row);
 
 /* bench_report.c: nothing measured yet. */
 void bench_result_init(struct bench_result *r, const struct bench *b, uint64_t bytes);
 /* Rank 0 writes a result, as JSON or as a row of the table, and to the CSV file.
  * False: an output could not be written. */
 bool bench_report(struct bench *b, const struct bench_result *r);
+/* The keys of the JSON object; names and cells of a line of the CSV file; without their ends. */
+void bench_report_keys(struct json *j, const struct bench *b, const struct bench_result *r);
+extern const char bench_report_names[];
+void bench_report_cells(FILE *f, const struct bench_result *r);
+double bench_efficiency(const struct bench_result *r);
 
 /* bench_plan.c: `collnet bench plan`, argv[0] being "plan"; an exit status. */
 int bench_plan(int argc, char **argv);

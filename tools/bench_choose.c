@@ -4,6 +4,7 @@
  * choose, found out here so that the result can name it: from the same facts, the team's nodes in
  * the order of the topology.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +140,29 @@ int bench_choose(struct bench *b, uint64_t bytes,
 		}
 	} else if (rc == TOOL_OK) {
 		rows[(*count)++] = named != NULL ? named : cn_select(&t.layout, &p);
+	}
+	cn_tree_free(t.tree);
+	free(t.storage);
+	return rc;
+}
+
+int bench_predict(struct bench *b, uint64_t bytes, const struct cn_algorithm *row, double *us)
+{
+	const struct cn_plan p = { .op = row->op, .bytes = bytes,
+				   .contention_aware = b->o->contention_aware };
+	struct cn_prediction all[BENCH_ALGORITHMS_MAX];
+	struct team t;
+	size_t n;
+	int rc = lay_out(b, &t);
+
+	*us = NAN;
+	if (rc == TOOL_OK) {
+		n = cn_predict(&t.layout, &p, &cn_cost_default, all, BENCH_ALGORITHMS_MAX);
+		for (size_t i = 0; i < n; i++) {
+			if (all[i].algorithm == row && all[i].seconds >= 0) {
+				*us = all[i].seconds * 1e6;
+			}
+		}
 	}
 	cn_tree_free(t.tree);
 	free(t.storage);

@@ -281,7 +281,7 @@ static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 }
 
 /* The name of the permutation that an algorithm goes by; NULL if it has none. */
-static const char *permutation_name(const struct bench *b, const struct cn_algorithm *row)
+const char *bench_permutation(const struct bench *b, const struct cn_algorithm *row)
 {
 	enum collnet_permutation p = b->o->permutation;
 
@@ -322,7 +322,7 @@ static uint32_t topo_window(const struct bench *b, const uint32_t *vertices, uin
  * The global window that an algorithm ran with: its own, and under a daemon whose window was set
  * by hand also that. The node's window tells which: by hand, it differs from Eq. 4.
  */
-static uint32_t window_of(const struct bench *b, const struct cn_algorithm *row)
+uint32_t bench_window(const struct bench *b, const struct cn_algorithm *row)
 {
 	uint32_t by_hand = COLLNET_WINDOW_OFF, own = b->o->window;
 
@@ -354,9 +354,9 @@ static int finish(struct coll *k, struct contest *t)
 	}
 	bench_result_init(&r, b, k->bytes);
 	r.algorithm = t->row->name;
-	r.permutation = permutation_name(b, t->row);
+	r.permutation = bench_permutation(b, t->row);
 	r.contention_aware = &b->o->contention_aware;
-	r.window = window_of(b, t->row);
+	r.window = bench_window(b, t->row);
 	r.iterations = k->iterations;
 	r.ns = bench_summary(t->ns, k->iterations);
 	r.slowest_ns = bench_summary(t->slowest, k->iterations).median;

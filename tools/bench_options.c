@@ -267,7 +267,7 @@ static const char *algorithm_names(enum cn_op_kind kind, char *out, size_t size)
 	return out;
 }
 
-static int choose_algorithms(struct bench_options *o, char *text, struct cn_err *err)
+int bench_options_algorithms(struct bench_options *o, char *text, struct cn_err *err)
 {
 	enum cn_op_kind kind = operations[o->op].kind;
 	const char *names[BENCH_ALGORITHMS_MAX];
@@ -313,7 +313,7 @@ static int finish(struct bench_options *o, const struct pending *p, struct cn_er
 	const char *rate = getenv("COLLNET_LINK_RATE");
 	int rc;
 
-	rc = choose_algorithms(o, p->algorithms, err);
+	rc = bench_options_algorithms(o, p->algorithms, err);
 	if (rc != COLLNET_OK) {
 		return blame(err, "--algorithm");
 	}
@@ -344,7 +344,7 @@ static int finish(struct bench_options *o, const struct pending *p, struct cn_er
 	return COLLNET_OK;
 }
 
-static void defaults(struct bench_options *o)
+void bench_options_init(struct bench_options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->permutation = COLLNET_PERM_AUTO;
@@ -376,15 +376,27 @@ static int parse_option(struct bench_options *o, struct pending *p, int opt, cha
 	}
 }
 
-static int find_operation(const char *name, enum bench_op *out)
+bool bench_op_find(const char *name, enum bench_op *out)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
 		if (strcmp(name, operations[i].name) == 0) {
 			*out = (enum bench_op)i;
-			return TOOL_OK;
+			return true;
 		}
+	}
+	return false;
+}
+
+const char *bench_op_sizes(enum bench_op op, uint64_t *largest)
+{
+	*largest = operations[op].largest;
+	return operations[op].sizes;
+}
+
+static int find_operation(const char *name, enum bench_op *out)
+{
+	if (bench_op_find(name, out)) {
+		return TOOL_OK;
 	}
 	return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, bcast, "
 			  "scatter, gather, barrier, pingpong, stream",
@@ -397,7 +409,7 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv)
 	struct cn_err err = { 0 };
 	int opt, index = -1, rc;
 
-	defaults(o);
+	bench_options_init(o);
 	opterr = 0;
 	optind = 0;
 	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {

@@ -23,7 +23,7 @@ void bench_result_init(struct bench_result *r, const struct bench *b, uint64_t b
 	r->frames_per_s = r->bare_frames_per_s = r->bare_ratio = r->slowest_ns = NAN;
 }
 
-static double efficiency(const struct bench_result *r)
+double bench_efficiency(const struct bench_result *r)
 {
 	return r->limit_us / (r->ns.median / 1e3);
 }
@@ -50,49 +50,54 @@ static void optional_bool(struct json *j, const char *key, const bool *value)
 	}
 }
 
+void bench_report_keys(struct json *j, const struct bench *b, const struct bench_result *r)
+{
+	json_string(j, "op", bench_op_name(r->op));
+	json_string(j, "algorithm", r->algorithm);
+	json_string(j, "permutation", r->permutation);
+	optional_bool(j, "contention_aware", r->contention_aware);
+	if (r->window == COLLNET_WINDOW_OFF) {
+		json_null(j, "window");
+	} else {
+		json_uint(j, "window", r->window);
+	}
+	json_uint(j, "window_peak", r->window_peak);
+	json_uint(j, "ranks", b->ranks);
+	json_uint(j, "nodes", b->place.nodes);
+	json_uint(j, "bytes_per_pair", r->bytes);
+	json_uint(j, "iterations", r->iterations);
+	times(j, "time_us", &r->ns);
+	json_double(j, "limit_us", r->limit_us, 3);
+	json_double(j, "efficiency", bench_efficiency(r), 4);
+	json_uint(j, "frames_sent", r->frames_sent);
+	json_uint(j, "frames_resent", r->frames_resent);
+	json_double(j, "ack_bytes_share", r->ack_bytes_share, 5);
+	json_double(j, "cpu_s_per_gib", r->cpu_s_per_gib, 3);
+	optional_bool(j, "verified", r->verified);
+	json_double(j, "bandwidth_mbit_per_node", r->bandwidth, 3);
+	json_uint(j, "ring_drops", r->ring_drops);
+	json_uint(j, b->direct ? "transport_rss_bytes" : "daemon_rss_bytes", r->rss_bytes);
+	if (isfinite(r->slowest_ns)) {
+		json_double(j, "slowest_rank_us", r->slowest_ns / 1e3, 3);
+	}
+	if (r->op == BENCH_PINGPONG) {
+		json_double(j, "half_us", r->ns.median / 2e3, 3);
+		times(j, "bare_time_us", &r->bare_ns);
+		json_double(j, "bare_ratio", r->bare_ratio, 3);
+	} else if (r->op == BENCH_STREAM) {
+		json_double(j, "frames_per_s", r->frames_per_s, 0);
+		json_double(j, "bare_frames_per_s", r->bare_frames_per_s, 0);
+		json_double(j, "bare_ratio", r->bare_ratio, 3);
+	}
+}
+
 static bool report_json(const struct bench *b, const struct bench_result *r)
 {
 	struct json j;
 
 	json_begin(&j, stdout);
 	json_object(&j, NULL);
-	json_string(&j, "op", bench_op_name(r->op));
-	json_string(&j, "algorithm", r->algorithm);
-	json_string(&j, "permutation", r->permutation);
-	optional_bool(&j, "contention_aware", r->contention_aware);
-	if (r->window == COLLNET_WINDOW_OFF) {
-		json_null(&j, "window");
-	} else {
-		json_uint(&j, "window", r->window);
-	}
-	json_uint(&j, "window_peak", r->window_peak);
-	json_uint(&j, "ranks", b->ranks);
-	json_uint(&j, "nodes", b->place.nodes);
-	json_uint(&j, "bytes_per_pair", r->bytes);
-	json_uint(&j, "iterations", r->iterations);
-	times(&j, "time_us", &r->ns);
-	json_double(&j, "limit_us", r->limit_us, 3);
-	json_double(&j, "efficiency", efficiency(r), 4);
-	json_uint(&j, "frames_sent", r->frames_sent);
-	json_uint(&j, "frames_resent", r->frames_resent);
-	json_double(&j, "ack_bytes_share", r->ack_bytes_share, 5);
-	json_double(&j, "cpu_s_per_gib", r->cpu_s_per_gib, 3);
-	optional_bool(&j, "verified", r->verified);
-	json_double(&j, "bandwidth_mbit_per_node", r->bandwidth, 3);
-	json_uint(&j, "ring_drops", r->ring_drops);
-	json_uint(&j, b->direct ? "transport_rss_bytes" : "daemon_rss_bytes", r->rss_bytes);
-	if (isfinite(r->slowest_ns)) {
-		json_double(&j, "slowest_rank_us", r->slowest_ns / 1e3, 3);
-	}
-	if (r->op == BENCH_PINGPONG) {
-		json_double(&j, "half_us", r->ns.median / 2e3, 3);
-		times(&j, "bare_time_us", &r->bare_ns);
-		json_double(&j, "bare_ratio", r->bare_ratio, 3);
-	} else if (r->op == BENCH_STREAM) {
-		json_double(&j, "frames_per_s", r->frames_per_s, 0);
-		json_double(&j, "bare_frames_per_s", r->bare_frames_per_s, 0);
-		json_double(&j, "bare_ratio", r->bare_ratio, 3);
-	}
+	bench_report_keys(&j, b, r);
 	json_object_end(&j);
 	return json_end(&j);
 }
@@ -170,7 +175,7 @@ static void row_collective(const struct bench_result *r)
 	column(r->ns.median / 1e6, 10, 3, "");
 	column(r->ns.p99 / 1e6, 10, 3, "");
 	column(r->bandwidth, 11, 2, "");
-	column(efficiency(r) * 100, 7, 1, "");
+	column(bench_efficiency(r) * 100, 7, 1, "");
 	printf(" %9" PRIu64 " %7" PRIu64, r->frames_sent, r->frames_resent);
 	column(r->ack_bytes_share * 100, 6, 2, "%");
 	column(r->cpu_s_per_gib, 7, 1, "");
@@ -255,26 +260,33 @@ static void cell(FILE *f, double value)
 	}
 }
 
-static bool report_csv(const struct bench *b, const struct bench_result *r)
-{
-	FILE *f = b->csv;
+const char bench_report_names[] =
+	"op,algorithm,bytes_per_pair,median_us,min_us,p99_us,limit_us,efficiency,"
+	"bandwidth_mbit_per_node,frames_sent,frames_resent,frames_per_s,bare_ratio";
 
-	if (!b->header) {
-		fputs("op,algorithm,bytes_per_pair,median_us,min_us,p99_us,limit_us,efficiency,"
-		      "bandwidth_mbit_per_node,frames_sent,frames_resent,frames_per_s,bare_ratio\n",
-		      f);
-	}
+void bench_report_cells(FILE *f, const struct bench_result *r)
+{
 	fprintf(f, "%s,%s,%" PRIu64, bench_op_name(r->op),
 		r->algorithm != NULL ? r->algorithm : "", r->bytes);
 	cell(f, r->ns.median / 1e3);
 	cell(f, r->ns.min / 1e3);
 	cell(f, r->ns.p99 / 1e3);
 	cell(f, r->limit_us);
-	cell(f, efficiency(r));
+	cell(f, bench_efficiency(r));
 	cell(f, r->bandwidth);
 	fprintf(f, ",%" PRIu64 ",%" PRIu64, r->frames_sent, r->frames_resent);
 	cell(f, r->frames_per_s);
 	cell(f, r->bare_ratio);
+}
+
+static bool report_csv(const struct bench *b, const struct bench_result *r)
+{
+	FILE *f = b->csv;
+
+	if (!b->header) {
+		fprintf(f, "%s\n", bench_report_names);
+	}
+	bench_report_cells(f, r);
 	putc('\n', f);
 	return fflush(f) == 0 && !ferror(f);
 }

@@ -15,6 +15,7 @@ static const struct verb {
 	{ "bench", collnet_cmd_bench, "measure exchange, allgather, barrier and messages" },
 	{ "lab", collnet_cmd_lab, "an emulated cluster on this machine" },
 	{ "schedule", collnet_cmd_schedule, "plan, prove and show collective operations" },
+	{ "sim", collnet_cmd_sim, "a cluster in virtual time: plan one, and the papers' experiments" },
 	{ "status", collnet_cmd_status, "what this node's daemon knows" },
 	{ "topo", collnet_cmd_topo, "show, check, draw and make topologies" },
 };
@@ -33,7 +34,7 @@ static void help(void)
 	}
 	puts("\n"
 	     "Each verb has its own --help, and a manual page: collnet-bench(1), collnet-lab(1),\n"
-	     "collnet-schedule(1), collnet-status(1), collnet-topo(1).\n"
+	     "collnet-schedule(1), collnet-sim(1), collnet-status(1), collnet-topo(1).\n"
 	     "\n"
 	     "  --help     this text\n"
 	     "  --version  the version");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs an experiment: its table and the script of its plot into files, and the plot by gnuplot. */
 #include "tools/experiment.h"
-#include "tools/experiment_rings.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,18 +9,25 @@
 #include <unistd.h>
 
 #include "tools/experiment_rings.h"
+#include "tools/experiment_sim.h"
 
 #define PATH_BYTES 4096
+
+#define EXCHANGE "of Tam and Wang: the exchange on "
+#define AAPC "of Faraj and Yuan: all-to-all on "
+#define RINGS "of Faraj, Patarasuk and Yuan: allgather on "
+#define SMP "of Sun, Bader, Lin and Ling: broadcast to up to "
 
 static const struct experiment {
 	const char *name, *description;
 	int (*run)(uint64_t seed, FILE *csv, struct cn_err *err);
+	experiment_simulation *simulate; /* one of the two */
 	const char *plot; /* gnuplot; `csv` is the table's name */
 } experiments[] = {
 	{ "allgather-rings-11", "longest path of the rings LR1 and LR3 on random clusters: Figure 11 "
-	  "of Faraj, Patarasuk and Yuan", experiment_rings, experiment_rings_plot },
+	  "of Faraj, Patarasuk and Yuan", experiment_rings, NULL, experiment_rings_plot },
 	{ "smp-broadcast-random", "modelled time of broadcasts between the switches of 1,000 random "
-	  "networks", experiment_bcast,
+	  "networks", experiment_bcast, NULL,
 	  "set xlabel 'tree of shortest paths alone: time in us'\n"
 	  "set ylabel 'time in us'\n"
 	  "set logscale xy\n"
@@ -29,15 +35,61 @@ static const struct experiment {
 	  "plot csv using 4:7 with points pt 7 ps 0.3 lc rgb '#bbbbbb' title 'binomial tree', \\\n"
 	  "     csv using 4:6 with points pt 7 ps 0.4 lc rgb '#0072b2' title 'both heuristics', \\\n"
 	  "     x with lines lc rgb 'black' title 'the same'\n" },
+	{ "exchange-5", "Figure 5 " EXCHANGE "16 hosts, one switch", NULL, experiment_exchange,
+	  experiment_exchange_single_plot },
+	{ "exchange-6", "Figure 6 of Tam and Wang: what an uplink carries, 10x2", NULL,
+	  experiment_flows, experiment_flows_plot },
+	{ "exchange-7", "Figure 7 " EXCHANGE "8x2", NULL, experiment_exchange,
+	  experiment_exchange_plot },
+	{ "exchange-8", "Figure 8 " EXCHANGE "8x3", NULL, experiment_exchange,
+	  experiment_exchange_plot },
+	{ "exchange-9", "Figure 9 " EXCHANGE "6x4", NULL, experiment_exchange,
+	  experiment_exchange_plot },
+	{ "exchange-10", "Figure 10 " EXCHANGE "8x4", NULL, experiment_exchange,
+	  experiment_exchange_plot },
+	{ "aapc-6", "Figure 6 " AAPC "24 hosts, one switch", NULL, experiment_aapc,
+	  experiment_aapc_plot },
+	{ "aapc-7", "Figure 7 " AAPC "32 hosts, a star of switches", NULL, experiment_aapc,
+	  experiment_aapc_plot },
+	{ "aapc-8", "Figure 8 " AAPC "32 hosts, a chain of switches", NULL, experiment_aapc,
+	  experiment_aapc_plot },
+	{ "rings-9", "Figure 9 " RINGS "16 hosts, four networks", NULL, experiment_allgather,
+	  experiment_rings_9_plot },
+	{ "rings-10", "Figure 10 " RINGS "32 hosts, two numberings", NULL, experiment_allgather,
+	  experiment_rings_10_plot },
+	{ "rings-table-1", "Table 1 of Faraj, Patarasuk and Yuan: LR1 and LR2", NULL,
+	  experiment_allgather, experiment_rings_table_plot },
+	{ "smp-5.1", "Figure 5.1 " SMP "64 nodes", NULL, experiment_smp, experiment_smp_plot },
+	{ "smp-5.2", "Figure 5.2 " SMP "44 nodes", NULL, experiment_smp, experiment_smp_plot },
+	{ "smp-5.3", "Figure 5.3 " SMP "38 nodes", NULL, experiment_smp, experiment_smp_plot },
+	{ "smp-5.4", "Figure 5.4 " SMP "28 nodes", NULL, experiment_smp, experiment_smp_plot },
 };
 
 #define NEXPERIMENTS (sizeof(experiments) / sizeof(experiments[0]))
 
-void experiment_list(FILE *out)
+static bool is_kind(const struct experiment *x, enum experiment_kind kind)
+{
+	return (x->simulate != NULL) == (kind == EXPERIMENT_SIMULATED);
+}
+
+void experiment_list(enum experiment_kind kind, FILE *out)
 {
 	for (size_t i = 0; i < NEXPERIMENTS; i++) {
-		fprintf(out, "  %-20s  %s\n", experiments[i].name, experiments[i].description);
+		if (is_kind(&experiments[i], kind)) {
+			fprintf(out, "  %-20s  %s\n", experiments[i].name,
+				experiments[i].description);
+		}
 	}
+}
+
+const char *experiment_name(enum experiment_kind kind, size_t n)
+{
+	for (size_t i = 0; i < NEXPERIMENTS; i++) {
+		if (is_kind(&experiments[i], kind) && n-- == 0) {
+			return experiments[i].name;
+		}
+	}
+	return NULL;
 }
 
 static int open_file(const char *dir, const char *name, const char *ending, char path[PATH_BYTES],
@@ -95,7 +147,8 @@ static const struct experiment *find(const char *name)
 	return NULL;
 }
 
-int experiment_run(const char *name, uint64_t seed, const char *dir, FILE *out, struct cn_err *err)
+int experiment_run(const char *name, uint64_t seed, bool quick, const char *dir, FILE *out,
+		   struct cn_err *err)
 {
 	const struct experiment *x = find(name);
 	char path[PATH_BYTES], script[128];
@@ -104,11 +157,12 @@ int experiment_run(const char *name, uint64_t seed, const char *dir, FILE *out, 
 
 	if (x == NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "there is no experiment '%.40s'; collnet "
-			       "schedule --help lists them", name);
+			       "sim --help and collnet schedule --help list them", name);
 	}
 	rc = open_file(dir, name, "csv", path, &f, err);
 	if (rc == COLLNET_OK) {
-		rc = close_file(f, path, x->run(seed, f, err), out, err);
+		rc = x->run != NULL ? x->run(seed, f, err) : x->simulate(name, seed, quick, f, err);
+		rc = close_file(f, path, rc, out, err);
 	}
 	rc = rc == COLLNET_OK ? open_file(dir, name, "gp", path, &f, err) : rc;
 	if (rc == COLLNET_OK) {

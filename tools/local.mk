@@ -26,10 +26,17 @@ tools_libcn_tools_la_SOURCES = \
 	tools/emit_text.c \
 	tools/experiment.c \
 	tools/experiment.h \
+	tools/experiment_aapc.c \
+	tools/experiment_allgather.c \
 	tools/experiment_bcast.c \
 	tools/experiment_bcast.h \
+	tools/experiment_exchange.c \
+	tools/experiment_flows.c \
 	tools/experiment_rings.c \
 	tools/experiment_rings.h \
+	tools/experiment_sim.c \
+	tools/experiment_sim.h \
+	tools/experiment_smp.c \
 	tools/json.c \
 	tools/lab.c \
 	tools/lab.h \
@@ -45,6 +52,13 @@ tools_libcn_tools_la_SOURCES = \
 	tools/schedule_plan.c \
 	tools/schedule_read.c \
 	tools/schedule_report.c \
+	tools/sim.c \
+	tools/sim.h \
+	tools/sim_model.c \
+	tools/sim_options.c \
+	tools/sim_report.c \
+	tools/sim_run.c \
+	tools/sim_watch.c \
 	tools/status.c \
 	tools/tool.h \
 	tools/topo.c \

@@ -277,7 +277,7 @@ int schedule_options_parse(struct schedule_options *o, int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {
 		if (opt == 'h') {
 			fputs(help_text, stdout);
-			experiment_list(stdout);
+			experiment_list(EXPERIMENT_PLANNED, stdout);
 			return -1;
 		}
 		if (opt == '?') {

@@ -19,6 +19,7 @@
 int collnet_cmd_bench(int argc, char **argv);
 int collnet_cmd_lab(int argc, char **argv);
 int collnet_cmd_schedule(int argc, char **argv);
+int collnet_cmd_sim(int argc, char **argv);
 int collnet_cmd_status(int argc, char **argv);
 int collnet_cmd_topo(int argc, char **argv);
 

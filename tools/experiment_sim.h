@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the experiments in virtual time share: networks of the papers, and one measured point. */
+#ifndef COLLNET_EXPERIMENT_SIM_H
+#define COLLNET_EXPERIMENT_SIM_H
+
+#include "tools/sim.h"
+
+/*
+ * Switches s0, s1, ... in a chain, or as a star around s0; hosts n0, n1, ... behind them: `hosts`
+ * in equal blocks, or (dealt) one after another in turn.
+ */
+struct experiment_network {
+	uint32_t switches, hosts;
+	bool chain, dealt;
+	const uint32_t *block; /* [switches] hosts of each switch's block; NULL: equal ones */
+	uint64_t rate;	       /* bit/s, of all links */
+	uint32_t buffer;       /* frames, of all ports; 0: not said */
+	uint32_t channels;     /* of links between switches; 0: 1 */
+};
+int experiment_network(const struct experiment_network *n, struct cn_topo **out,
+		       struct cn_err *err);
+
+struct experiment_point {
+	const struct cn_sim_config *cluster; /* with its topology */
+	enum bench_op op;
+	const char *algorithm;
+	enum collnet_permutation permutation;
+	bool contention_aware;
+	uint32_t window; /* COLLNET_WINDOW_AUTO, _OFF, frames */
+	uint64_t bytes;
+};
+struct experiment_result {
+	struct sim_outcome out;
+	struct sim_model model;
+	double ms;
+};
+/* One iteration after one that is not counted (blocks of 128 KiB and more: without). An operation
+ * that fails is an error: COLLNET_EPROTO, with the network's and the point's names. */
+int experiment_measure(const struct experiment_point *p, struct experiment_result *r,
+		       struct cn_err *err);
+
+/* In the plot's script, after what experiment.c writes. */
+extern const char experiment_exchange_plot[], experiment_exchange_single_plot[],
+	experiment_flows_plot[], experiment_aapc_plot[], experiment_rings_9_plot[],
+	experiment_rings_10_plot[], experiment_rings_table_plot[], experiment_smp_plot[];
+
+/* For their test: the network of a figure, as in examples/topologies but for the buffers. */
+int experiment_aapc_network(char which, struct cn_topo **out, struct cn_err *err);
+int experiment_allgather_network(char which, struct cn_topo **out, struct cn_err *err);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `collnet sim`: puts the network together, goes through sizes and algorithms, and reports.
+ */
+#include "tools/sim.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/experiment.h"
+
+#define RATE_DEFAULT 1000000000u
+#define UPLINK_FACTOR 10u
+#define BUFFERS_MAX ((uint64_t)8 << 30) /* bytes of all ranks' buffers */
+
+/* The run: what bench's report and choice of algorithms want to know, and the topology. */
+struct run {
+	const struct sim_options *o;
+	struct bench b;
+	struct cn_topo *topo;
+	uint32_t *node_of, *vertex;
+	uint32_t port; /* link that is captured */
+	bool failed;
+};
+
+static int complain(const struct cn_err *err)
+{
+	tool_complain("%s", err->text);
+	return err->code == COLLNET_EINVAL ? TOOL_USAGE : TOOL_FAILED;
+}
+
+/* Rates and buffers where the file says none. */
+static void fill_in(const struct sim_options *o, struct cn_topo *t, uint64_t rate,
+		    uint64_t uplink)
+{
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		struct cn_topo_link *l = &t->links[i];
+		bool up = t->vertices[l->a].is_switch && t->vertices[l->b].is_switch;
+
+		if (l->rate == 0) {
+			l->rate = up ? uplink : rate;
+		}
+		if (l->buffer == 0 && (up ? o->uplink_buffer_said : o->buffer_said)) {
+			l->buffer = up ? o->uplink_buffer : o->buffer;
+		}
+	}
+}
+
+static int make_topology(const struct sim_options *o, struct cn_topo **out, struct cn_err *err)
+{
+	uint64_t rate = o->rate != 0 ? o->rate : RATE_DEFAULT;
+	uint64_t uplink = o->uplink != 0 ? o->uplink : rate * UPLINK_FACTOR;
+	int rc;
+
+	if (o->shape != NULL) {
+		return cn_topo_shape(o->shape, rate, o->buffer, uplink, o->uplink_buffer, out, err);
+	}
+	rc = cn_topo_read(o->topology, out, err);
+	if (rc == COLLNET_OK) {
+		fill_in(o, *out, rate, uplink);
+	}
+	return rc;
+}
+
+/* Ranks go round the hosts as lib/sim/job.h numbers them: `local` on the first, and so on. */
+static int locate(struct run *r, struct cn_err *err)
+{
+	const struct cn_topo *t = r->topo;
+	uint64_t ranks = (uint64_t)t->nhosts * r->o->local;
+
+	if (ranks > COLLNET_RANKS_MAX) {
+		return cn_fail(err, COLLNET_EINVAL, "%u hosts with %u ranks each are more than the "
+			       "largest team, %u ranks", t->nhosts, r->o->local, COLLNET_RANKS_MAX);
+	}
+	r->node_of = calloc(ranks + 1, sizeof(*r->node_of));
+	r->vertex = calloc(t->nhosts + 1, sizeof(*r->vertex));
+	if (r->node_of == NULL || r->vertex == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for %u hosts", t->nhosts);
+	}
+	for (uint32_t i = 0; i < ranks; i++) {
+		r->node_of[i] = i / r->o->local;
+	}
+	memcpy(r->vertex, t->hosts, t->nhosts * sizeof(*r->vertex));
+	r->b = (struct bench){ .o = &r->o->bench, .ranks = (uint32_t)ranks, .topo = r->topo,
+			       .node_of = r->node_of, .vertex = r->vertex };
+	r->b.place = (struct bench_place){ .ranks = (uint32_t)ranks, .nodes = t->nhosts,
+					   .node_of = r->node_of, .topo = t, .vertex = r->vertex };
+	r->b.node_window = cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
+	return COLLNET_OK;
+}
+
+/* Whether the buffers of a size fit, those of every rank or those that all share. */
+static int check_memory(const struct run *r, uint64_t bytes, struct cn_err *err)
+{
+	uint64_t each = 2 * bytes * r->b.ranks, all = r->o->bench.verify ? each * r->b.ranks : each;
+	char text[TOOL_TEXT];
+
+	if (bytes > 0 && (each / bytes / 2 != r->b.ranks || all > BUFFERS_MAX)) {
+		return cn_fail(err, COLLNET_ELIMIT, "blocks of %s for %u ranks need more than 8 GiB "
+			       "of buffers%s", tool_format_size(bytes, text), r->b.ranks,
+			       r->o->bench.verify ? "; without --verify all ranks share them" : "");
+	}
+	return COLLNET_OK;
+}
+
+static void result_of(const struct run *r, const struct cn_algorithm *row, uint64_t bytes,
+		      const struct sim_outcome *out, const bool *verified, struct bench_result *res)
+{
+	const struct bench *b = &r->b;
+
+	bench_result_init(res, b, bytes);
+	res->algorithm = row->name;
+	res->permutation = bench_permutation(b, row);
+	res->contention_aware = &b->o->contention_aware;
+	res->window = bench_window(b, row);
+	res->window_peak = out->window_peak;
+	res->iterations = b->o->iterations;
+	res->ns = out->ns;
+	res->slowest_ns = out->slowest_ns;
+	res->limit_us = bench_limit_us(b->o->op, &b->place, bytes);
+	res->bandwidth = bench_node_bytes(b->o->op, &b->place, bytes) * 8 / (out->ns.median / 1e3);
+	res->frames_sent = out->data_sent + out->data_resent;
+	res->frames_resent = out->data_resent;
+	res->ring_drops = out->ring_drops;
+	res->ack_bytes_share = out->bytes_sent > 0
+				       ? (double)out->ack_bytes / (double)out->bytes_sent
+				       : NAN;
+	res->verified = verified;
+}
+
+static int watch_open(struct run *r, struct sim_watch **out, struct cn_err *err)
+{
+	const struct sim_options *o = r->o;
+
+	*out = NULL;
+	return o->trace == NULL && o->pcap == NULL
+		       ? COLLNET_OK
+		       : sim_watch_open(r->topo, o->trace, o->pcap, r->port, out, err);
+}
+
+static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t bytes,
+		    struct sim_outcome *out, struct cn_err *err)
+{
+	const struct sim_options *o = r->o;
+	struct sim_case c = {
+		.cluster = o->cluster, .faults = o->faults, .local = o->local,
+		.iterations = o->bench.iterations, .warmup = o->bench.warmup,
+		.verify = o->bench.verify,
+		.args = { .op = row->op, .algorithm = row->name,
+			  .permutation = o->bench.permutation,
+			  .contention_aware = o->bench.contention_aware,
+			  .window = o->bench.window, .bytes = bytes },
+	};
+	bool cut = false;
+	int rc = check_memory(r, bytes, err), closed;
+
+	c.cluster.topo = r->topo;
+	rc = rc == COLLNET_OK ? watch_open(r, &c.watch, err) : rc;
+	rc = rc == COLLNET_OK ? sim_run(&c, out, err) : rc;
+	closed = sim_watch_close(c.watch, &cut, rc == COLLNET_OK ? err : NULL);
+	if (cut) {
+		tool_complain("--trace: the first %u events are in it, and there were more",
+			      SIM_TRACE_MAX);
+	}
+	return rc == COLLNET_OK ? closed : rc;
+}
+
+static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes, bool last)
+{
+	struct sim_outcome out;
+	struct bench_result res;
+	struct sim_model model;
+	struct sim_row shown = { &res, &out, &model, NAN };
+	struct cn_err err = { 0 };
+	bool verified;
+	int rc = run_case(r, row, bytes, &out, &err);
+
+	if (rc != COLLNET_OK) {
+		return complain(&err);
+	}
+	if (out.failed > 0) {
+		tool_complain("%s: %u of %u ranks failed, first %s", row->name, out.failed,
+			      r->b.ranks, out.why);
+		return TOOL_FAILED;
+	}
+	verified = out.wrong == 0;
+	r->failed |= !verified;
+	result_of(r, row, bytes, &out,
+		  r->o->bench.verify && r->o->bench.op != BENCH_BARRIER ? &verified : NULL, &res);
+	sim_model(&r->o->cluster, &r->b.place, r->o->bench.op, bytes, &model);
+	rc = bench_predict(&r->b, bytes, row, &shown.predicted_us);
+	if (rc == TOOL_OK && !sim_report(&r->b, &shown)) {
+		rc = TOOL_FAILED;
+	}
+	if (rc == TOOL_OK && last && !r->o->bench.json) {
+		sim_report_end(&r->b, &shown);
+	}
+	return rc;
+}
+
+static int run_sizes(struct run *r)
+{
+	const struct bench_options *o = &r->o->bench;
+	int rc = TOOL_OK;
+
+	for (size_t i = 0; i < o->nsizes && rc == TOOL_OK; i++) {
+		const struct cn_algorithm *rows[BENCH_ALGORITHMS_MAX];
+		size_t n;
+
+		rc = bench_choose(&r->b, o->sizes[i], rows, &n);
+		for (size_t k = 0; k < n && rc == TOOL_OK; k++) {
+			rc = run_one(r, rows[k], o->sizes[i], i + 1 == o->nsizes && k + 1 == n);
+		}
+	}
+	return rc == TOOL_OK && r->failed ? TOOL_FAILED : rc;
+}
+
+static int start(struct run *r)
+{
+	const struct sim_options *o = r->o;
+	struct cn_err err = { 0 };
+	int rc = make_topology(o, &r->topo, &err);
+
+	if (rc == COLLNET_OK) {
+		rc = locate(r, &err);
+	}
+	if (rc == COLLNET_OK && o->port != NULL) {
+		rc = sim_find_port(r->topo, o->port, &r->port, &err);
+	}
+	if (rc != COLLNET_OK) {
+		return complain(&err);
+	}
+	if (o->bench.csv != NULL) {
+		r->b.csv = fopen(o->bench.csv, "we");
+		if (r->b.csv == NULL) {
+			tool_complain("--csv: %s: %s", o->bench.csv, strerror(errno));
+			return TOOL_FAILED;
+		}
+	}
+	return TOOL_OK;
+}
+
+int collnet_cmd_sim(int argc, char **argv)
+{
+	struct sim_options o;
+	struct run r = { .o = &o };
+	struct cn_err err = { 0 };
+	int rc = sim_options_parse(&o, argc, argv);
+
+	if (rc != TOOL_OK) {
+		return rc < 0 ? TOOL_OK : rc;
+	}
+	if (o.experiment != NULL) {
+		rc = experiment_run(o.experiment, o.bench.seed, o.quick, o.output, stdout, &err);
+		return rc == COLLNET_OK ? TOOL_OK : complain(&err);
+	}
+	rc = start(&r);
+	if (rc == TOOL_OK) {
+		rc = run_sizes(&r);
+	}
+	if (r.b.csv != NULL && fclose(r.b.csv) != 0) {
+		tool_complain("--csv: %s: %s", o.bench.csv, strerror(errno));
+		rc = TOOL_FAILED;
+	}
+	cn_topo_free(r.topo);
+	free(r.node_of);
+	free(r.vertex);
+	return rc;
+}

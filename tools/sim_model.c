@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The equations of Tam and Wang, "Contention-Aware Communication Schedule for High-Speed
+ * Communication", with this transport's frames and the simulated cluster's parameters. Pure.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "proto/wire.h"
+#include "tools/sim.h"
+
+#define WIRE_OVERHEAD 24u /* preamble, checksum, gap between frames: as in lib/sim */
+
+/* Bytes that a frame with so much payload takes on the wire. */
+static double wire_bytes(uint64_t payload)
+{
+	uint64_t frame = CN_HEAD + payload;
+
+	return (double)((frame < CN_ETH_MIN ? CN_ETH_MIN : frame) + WIRE_OVERHEAD);
+}
+
+static uint64_t full_frame(const struct cn_sim_config *c)
+{
+	return c->engine.node.mtu - CN_WIRE_HEADER;
+}
+
+/* Bytes on the wire of a block. */
+static double block_bytes(const struct cn_sim_config *c, uint64_t bytes)
+{
+	uint64_t full = full_frame(c), rest = bytes % full;
+	double sum = (double)(bytes / full) * wire_bytes(full);
+
+	return rest > 0 || bytes == 0 ? sum + wire_bytes(rest) : sum;
+}
+
+/* g of one frame, in seconds, at a host whose link has that rate. */
+static double frame_gap(const struct cn_sim_config *c, uint64_t payload, double rate)
+{
+	double wire = wire_bytes(payload) * 8 / rate;
+	double busy = (double)(c->o_send + c->o_recv + c->u_recv) / 1e9;
+
+	return fmax(wire, fmax((double)c->gap / 1e9, busy));
+}
+
+/* k g: all frames of a block. */
+static double block_gaps(const struct cn_sim_config *c, uint64_t bytes, double rate)
+{
+	uint64_t full = full_frame(c), rest = bytes % full;
+	double sum = (double)(bytes / full) * frame_gap(c, full, rate);
+
+	return rest > 0 || bytes == 0 ? sum + frame_gap(c, rest, rate) : sum;
+}
+
+/* Seconds of a frame on a link; cutting through, of what a switch needs to see of it. */
+static double link_seconds(const struct cn_sim_config *c, const struct cn_topo_link *l,
+			   uint64_t payload, bool whole)
+{
+	double rate = (double)(l->rate * l->channels);
+	double bytes = whole || !c->cut_through ? wire_bytes(payload) : 64;
+
+	return bytes * 8 / rate + (double)c->latency / 1e9;
+}
+
+/*
+ * L: a frame from card to card on the longest path. For every vertex the slowest way down to a
+ * host; two of them meet at a switch.
+ */
+static double longest_path(const struct cn_sim_config *c, const struct cn_topo *t, uint64_t payload)
+{
+	double *down = calloc((size_t)t->nvertices + 1, sizeof(*down)), longest = 0, last = 0;
+
+	if (down == NULL) {
+		return NAN;
+	}
+	for (uint32_t i = t->nvertices; i-- > 1;) {
+		uint32_t v = t->order[i], up = t->vertices[v].parent;
+		const struct cn_topo_link *l = &t->links[t->vertices[v].parent_link];
+		double delay = t->vertices[v].is_switch ? (double)c->delay / 1e9 : 0;
+		double path;
+
+		if (t->vertices[v].hosts == 0) {
+			continue;
+		}
+		if (!t->vertices[v].is_switch) {
+			last = fmax(last, link_seconds(c, l, payload, true) -
+						  link_seconds(c, l, payload, false));
+		}
+		path = down[v] + delay + link_seconds(c, l, payload, false);
+		longest = fmax(longest, down[up] + path + (double)c->delay / 1e9);
+		down[up] = fmax(down[up], path);
+	}
+	free(down);
+	return longest + last; /* a frame that cuts through must come whole in the end */
+}
+
+static double slowest_host(const struct cn_topo *t)
+{
+	double rate = INFINITY;
+
+	for (uint32_t i = 0; i < t->nhosts; i++) {
+		const struct cn_topo_link *l =
+			&t->links[t->vertices[t->hosts[i]].parent_link];
+
+		rate = fmin(rate, (double)(l->rate * l->channels));
+	}
+	return rate;
+}
+
+/* Eq. 2 and 6, an exchange of nodes with equally many ranks; seconds. */
+static void exchange(const struct cn_sim_config *c, const struct bench_place *p, uint64_t bytes,
+		     struct sim_model *out)
+{
+	double rate = slowest_host(p->topo), local = (double)p->ranks / p->nodes;
+	double blocks = local * ((double)p->ranks - local), kg = block_gaps(c, bytes, rate);
+	uint64_t full = full_frame(c), rest = bytes % full;
+	uint64_t last = rest > 0 || bytes == 0 ? rest : full;
+	double rounds = p->nodes - 1 + p->nodes % 2;
+
+	out->g = frame_gap(c, full, rate) * 1e6;
+	out->t_w = (longest_path(c, p->topo, last) - frame_gap(c, last, rate) +
+		    (double)(c->o_send + c->o_recv + c->u_recv) / 1e9) * 1e6;
+	out->eq2 = blocks * kg * 1e6 + out->t_w;
+	out->eq6 = blocks * kg * 1e6 + rounds * out->t_w;
+}
+
+void sim_model(const struct cn_sim_config *c, const struct bench_place *place, enum bench_op op,
+	       uint64_t bytes, struct sim_model *out)
+{
+	double payload = bench_limit_us(op, place, bytes);
+
+	*out = (struct sim_model){ NAN, NAN, NAN, NAN, NAN, NAN };
+	if (isfinite(payload) && bytes > 0) {
+		out->eq7 = payload * block_bytes(c, bytes) / (double)bytes;
+	}
+	if (op == BENCH_ALLTOALL && place->nodes > 1) {
+		exchange(c, place, bytes, out);
+	}
+	out->best = fmax(out->eq2, out->eq7); /* fmax leaves out a NAN */
+}

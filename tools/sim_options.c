@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command line of `collnet sim`.
+ */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/experiment.h"
+#include "tools/sim.h"
+
+#define BUFFER_DEFAULT 43u /* those of the lab, and of the exchange paper */
+#define UPLINK_BUFFER_DEFAULT 45u
+#define TIME_MAX (60000 * CN_MS)
+#define LOCAL_MAX 1024u
+
+static const char help_text[] =
+	"usage: collnet sim OPERATION (--shape AxB | --topology FILE) [OPTION...]\n"
+	"       collnet sim --experiment NAME [--seed N] [--output DIR] [--quick]\n"
+	"\n"
+	"Runs an operation on a cluster in virtual time, in this process: the transport and the\n"
+	"schedules of collnetd on switches with finite buffers. Needs no network; a seed gives the\n"
+	"same result everywhere. What would 256 nodes on these switches do?\n"
+	"\n"
+	"operations: alltoall, allgather, bcast, scatter, gather, barrier\n"
+	"\n"
+	"the network:\n"
+	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root\n"
+	"  --topology FILE       switches, links, rates, buffers; the four options that follow are\n"
+	"                        for what it does not say\n"
+	"  --rate RATE           of hosts' links (1gbit), --uplink RATE of those between switches\n"
+	"                        (ten times that)\n"
+	"  --buffer FRAMES       of a port to a host (--shape: 43), --uplink-buffer FRAMES of one\n"
+	"                        between switches (--shape: 45); 0: not limited\n"
+	"  --switch KIND         where frames wait: output, input, shared, dynamic (output)\n"
+	"  --alpha PERCENT       dynamic: a queue may take so much of what is free (100)\n"
+	"  --cut-through         frames go on before they are whole\n"
+	"  --latency TIME        of a cable (500ns), --delay TIME of a switch (2us)\n"
+	"\n"
+	"the hosts:\n"
+	"  --local RANKS         ranks a host (1)\n"
+	"  --overheads O_S,O_R,U_R   processor time of a frame: to send it, to receive it, of its\n"
+	"                        user (0,0,0)\n"
+	"  --gap TIME            at least so long between two frames of a host (0)\n"
+	"  --jitter TIME:PPM     a host that wakes up is up to TIME late, PPM times in a million\n"
+	"  --loss PPM            of a million frames so many are lost on every link; also\n"
+	"                        --duplicate, --reorder (by up to 1 ms), --corrupt\n"
+	"\n"
+	"what to run, as in collnet bench:\n"
+	"  --sizes LIST --algorithm LIST|all --permutation NAME --contention-aware on|off\n"
+	"  --window N|auto|off --iterations N (3) --warmup N (1) --verify --seed N (1)\n"
+	"\n"
+	"how to report:\n"
+	"  --json                one object a size and algorithm, one a line\n"
+	"  --csv FILE            also write the numbers to a file\n"
+	"  --trace FILE          who sends what when, for chrome://tracing or Perfetto\n"
+	"  --pcap FILE --port SWITCH-PEER   the frames that cross the link between the two\n"
+	"                        (both: one size and algorithm; one iteration unless said)\n"
+	"\n"
+	"experiments of the papers (DIR/NAME.csv, NAME.gp, and NAME.svg where gnuplot is installed):\n"
+	"  --experiment NAME     one of those below, --seed N (1), --output DIR (.); --quick: a few\n"
+	"                        small points, in seconds\n";
+
+enum {
+	OPT_SHAPE = 256,
+	OPT_TOPOLOGY,
+	OPT_RATE,
+	OPT_UPLINK,
+	OPT_BUFFER,
+	OPT_UPLINK_BUFFER,
+	OPT_SWITCH,
+	OPT_ALPHA,
+	OPT_CUT_THROUGH,
+	OPT_LATENCY,
+	OPT_DELAY,
+	OPT_LOCAL,
+	OPT_OVERHEADS,
+	OPT_GAP,
+	OPT_JITTER,
+	OPT_LOSS,
+	OPT_DUPLICATE,
+	OPT_REORDER,
+	OPT_CORRUPT,
+	OPT_SIZES,
+	OPT_ALGORITHM,
+	OPT_PERMUTATION,
+	OPT_CONTENTION_AWARE,
+	OPT_WINDOW,
+	OPT_ITERATIONS,
+	OPT_WARMUP,
+	OPT_VERIFY,
+	OPT_SEED,
+	OPT_JSON,
+	OPT_CSV,
+	OPT_TRACE,
+	OPT_PCAP,
+	OPT_PORT,
+	OPT_EXPERIMENT,
+	OPT_OUTPUT,
+	OPT_QUICK,
+};
+
+static const struct option options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ "shape", required_argument, NULL, OPT_SHAPE },
+	{ "topology", required_argument, NULL, OPT_TOPOLOGY },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "uplink", required_argument, NULL, OPT_UPLINK },
+	{ "buffer", required_argument, NULL, OPT_BUFFER },
+	{ "uplink-buffer", required_argument, NULL, OPT_UPLINK_BUFFER },
+	{ "switch", required_argument, NULL, OPT_SWITCH },
+	{ "alpha", required_argument, NULL, OPT_ALPHA },
+	{ "cut-through", no_argument, NULL, OPT_CUT_THROUGH },
+	{ "latency", required_argument, NULL, OPT_LATENCY },
+	{ "delay", required_argument, NULL, OPT_DELAY },
+	{ "local", required_argument, NULL, OPT_LOCAL },
+	{ "overheads", required_argument, NULL, OPT_OVERHEADS },
+	{ "gap", required_argument, NULL, OPT_GAP },
+	{ "jitter", required_argument, NULL, OPT_JITTER },
+	{ "loss", required_argument, NULL, OPT_LOSS },
+	{ "duplicate", required_argument, NULL, OPT_DUPLICATE },
+	{ "reorder", required_argument, NULL, OPT_REORDER },
+	{ "corrupt", required_argument, NULL, OPT_CORRUPT },
+	{ "sizes", required_argument, NULL, OPT_SIZES },
+	{ "algorithm", required_argument, NULL, OPT_ALGORITHM },
+	{ "permutation", required_argument, NULL, OPT_PERMUTATION },
+	{ "contention-aware", required_argument, NULL, OPT_CONTENTION_AWARE },
+	{ "window", required_argument, NULL, OPT_WINDOW },
+	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
+	{ "warmup", required_argument, NULL, OPT_WARMUP },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "csv", required_argument, NULL, OPT_CSV },
+	{ "trace", required_argument, NULL, OPT_TRACE },
+	{ "pcap", required_argument, NULL, OPT_PCAP },
+	{ "port", required_argument, NULL, OPT_PORT },
+	{ "experiment", required_argument, NULL, OPT_EXPERIMENT },
+	{ "output", required_argument, NULL, OPT_OUTPUT },
+	{ "quick", no_argument, NULL, OPT_QUICK },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* Texts that only make sense once the operation is known. */
+struct pending {
+	const char *sizes;
+	char *algorithms;
+};
+
+static int bad_time(const char *text, struct cn_err *err)
+{
+	return cn_fail(err, COLLNET_EINVAL,
+		       "'%.40s' is not a time of at most a minute; write 500ns, 2.5us, 1ms", text);
+}
+
+int sim_parse_time(const char *text, cn_time *out, struct cn_err *err)
+{
+	static const struct { const char *name; uint64_t ns; } units[] = {
+		{ "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 },
+	};
+	size_t digits = strspn(text, "0123456789"), more = 0, u = 0;
+	const char *unit = text + digits;
+	uint64_t whole = 0, scale, ns;
+
+	if (*unit == '.') {
+		more = strspn(unit + 1, "0123456789");
+		unit += 1 + more;
+	}
+	while (u < sizeof(units) / sizeof(units[0]) && strcmp(unit, units[u].name) != 0) {
+		u++;
+	}
+	if (digits == 0 || digits > 12 || (unit[-1] == '.') ||
+	    u == sizeof(units) / sizeof(units[0])) {
+		return bad_time(text, err);
+	}
+	for (size_t i = 0; i < digits; i++) {
+		whole = whole * 10 + (uint64_t)(text[i] - '0');
+	}
+	if (whole > TIME_MAX / units[u].ns) {
+		return bad_time(text, err);
+	}
+	ns = whole * units[u].ns;
+	scale = units[u].ns;
+	for (size_t i = 0; i < more; i++) {
+		scale /= 10;
+		ns += (uint64_t)(text[digits + 1 + i] - '0') * scale; /* finer than 1 ns: nothing */
+	}
+	if (ns > TIME_MAX) {
+		return bad_time(text, err);
+	}
+	*out = ns;
+	return COLLNET_OK;
+}
+
+static int take_number(const char *text, uint64_t min, uint64_t max, uint32_t *out,
+		       struct cn_err *err)
+{
+	uint64_t n;
+	int rc = tool_parse_number(text, min, max, &n, err);
+
+	if (rc == COLLNET_OK) {
+		*out = (uint32_t)n;
+	}
+	return rc;
+}
+
+static int take_rate(const char *text, uint64_t *out, struct cn_err *err)
+{
+	return cn_parse_rate(text, out) ? COLLNET_OK
+					: cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a rate; "
+						  "write 100mbit, 1gbit", text);
+}
+
+static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err)
+{
+	static const char *const names[] = { [CN_SIM_OUTPUT] = "output", [CN_SIM_INPUT] = "input",
+					     [CN_SIM_SHARED] = "shared",
+					     [CN_SIM_DYNAMIC] = "dynamic" };
+
+	for (enum cn_sim_kind k = CN_SIM_OUTPUT; k <= CN_SIM_DYNAMIC; k++) {
+		if (strcmp(text, names[k]) == 0) {
+			*out = k;
+			return COLLNET_OK;
+		}
+	}
+	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is none of output, input, shared, dynamic",
+		       text);
+}
+
+static int take_overheads(char *text, struct cn_sim_config *c, struct cn_err *err)
+{
+	cn_time *const out[] = { &c->o_send, &c->o_recv, &c->u_recv };
+	const char *items[3];
+	size_t n;
+	int rc = tool_split(text, items, 3, &n, err);
+
+	if (rc == COLLNET_OK && n != 3) {
+		return cn_fail(err, COLLNET_EINVAL, "three times are needed, O_s,O_r,U_r: 5us,8us,0");
+	}
+	for (size_t i = 0; rc == COLLNET_OK && i < n; i++) {
+		rc = sim_parse_time(items[i], out[i], err);
+	}
+	return rc;
+}
+
+/* "100us:5000" */
+static int take_jitter(char *text, struct cn_sim_config *c, struct cn_err *err)
+{
+	char *colon = strchr(text, ':');
+	int rc;
+
+	if (colon == NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not TIME:PPM, like 100us:5000",
+			       text);
+	}
+	*colon = '\0';
+	rc = sim_parse_time(text, &c->jitter, err);
+	return rc == COLLNET_OK ? take_number(colon + 1, 0, 1000000, &c->jitter_ppm, err) : rc;
+}
+
+static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err *err)
+{
+	switch (opt) {
+	case OPT_SHAPE:
+		o->shape = arg;
+		return COLLNET_OK;
+	case OPT_TOPOLOGY:
+		o->topology = arg;
+		return COLLNET_OK;
+	case OPT_RATE:
+		return take_rate(arg, &o->rate, err);
+	case OPT_UPLINK:
+		return take_rate(arg, &o->uplink, err);
+	case OPT_BUFFER:
+		o->buffer_said = true;
+		return take_number(arg, 0, CN_TOPO_BUFFER_MAX, &o->buffer, err);
+	case OPT_UPLINK_BUFFER:
+		o->uplink_buffer_said = true;
+		return take_number(arg, 0, CN_TOPO_BUFFER_MAX, &o->uplink_buffer, err);
+	case OPT_SWITCH:
+		return take_kind(arg, &o->cluster.kind, err);
+	case OPT_ALPHA:
+		return take_number(arg, 1, 1000000, &o->cluster.alpha_pct, err);
+	case OPT_CUT_THROUGH:
+		o->cluster.cut_through = true;
+		return COLLNET_OK;
+	case OPT_LATENCY:
+		return sim_parse_time(arg, &o->cluster.latency, err);
+	default: /* OPT_DELAY */
+		return sim_parse_time(arg, &o->cluster.delay, err);
+	}
+}
+
+static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *err)
+{
+	switch (opt) {
+	case OPT_LOCAL:
+		return take_number(arg, 1, LOCAL_MAX, &o->local, err);
+	case OPT_OVERHEADS:
+		return take_overheads(arg, &o->cluster, err);
+	case OPT_GAP:
+		return sim_parse_time(arg, &o->cluster.gap, err);
+	case OPT_JITTER:
+		return take_jitter(arg, &o->cluster, err);
+	case OPT_LOSS:
+		return take_number(arg, 0, 1000000, &o->faults.loss, err);
+	case OPT_DUPLICATE:
+		return take_number(arg, 0, 1000000, &o->faults.duplicate, err);
+	case OPT_REORDER:
+		return take_number(arg, 0, 1000000, &o->faults.reorder, err);
+	default: /* OPT_CORRUPT */
+		return take_number(arg, 0, 1000000, &o->faults.corrupt, err);
+	}
+}
+
+static int take_measure(struct bench_options *b, struct pending *p, int opt, char *arg,
+			struct cn_err *err)
+{
+	switch (opt) {
+	case OPT_SIZES:
+		p->sizes = arg;
+		return COLLNET_OK;
+	case OPT_ALGORITHM:
+		p->algorithms = arg;
+		return COLLNET_OK;
+	case OPT_PERMUTATION:
+		return cn_perm_find(arg, &b->permutation)
+			       ? COLLNET_OK
+			       : cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a permutation; there "
+					 "are auto, shift, xor, edge-colour", arg);
+	case OPT_CONTENTION_AWARE:
+		return tool_parse_switch(arg, &b->contention_aware, err);
+	case OPT_WINDOW:
+		return tool_parse_window(arg, &b->window, err);
+	case OPT_ITERATIONS:
+		return take_number(arg, 1, BENCH_ITERATIONS_MAX, &b->iterations, err);
+	case OPT_WARMUP:
+		return take_number(arg, 0, BENCH_ITERATIONS_MAX, &b->warmup, err);
+	case OPT_VERIFY:
+		b->verify = true;
+		return COLLNET_OK;
+	default: /* OPT_SEED */
+		return tool_parse_number(arg, 0, UINT64_MAX, &b->seed, err);
+	}
+}
+
+static int take_option(struct sim_options *o, struct pending *p, int opt, char *arg,
+		       struct cn_err *err)
+{
+	if (opt <= OPT_DELAY) {
+		return take_network(o, opt, arg, err);
+	} else if (opt <= OPT_CORRUPT) {
+		return take_hosts(o, opt, arg, err);
+	} else if (opt <= OPT_SEED) {
+		return take_measure(&o->bench, p, opt, arg, err);
+	}
+	switch (opt) {
+	case OPT_JSON:
+		o->bench.json = true;
+		break;
+	case OPT_CSV:
+		o->bench.csv = arg;
+		break;
+	case OPT_TRACE:
+		o->trace = arg;
+		break;
+	case OPT_PCAP:
+		o->pcap = arg;
+		break;
+	case OPT_PORT:
+		o->port = arg;
+		break;
+	case OPT_EXPERIMENT:
+		o->experiment = arg;
+		break;
+	case OPT_OUTPUT:
+		o->output = arg;
+		break;
+	default: /* OPT_QUICK */
+		o->quick = true;
+		break;
+	}
+	return COLLNET_OK;
+}
+
+/* What depends on the operation. */
+static int finish(struct sim_options *o, const struct pending *p, struct cn_err *err)
+{
+	struct bench_options *b = &o->bench;
+	const char *sizes;
+	uint64_t largest;
+	struct cn_err e = { 0 };
+
+	if (bench_options_algorithms(b, p->algorithms, &e) != COLLNET_OK) {
+		return cn_fail(err, e.code, "--algorithm: %.250s", e.text);
+	}
+	if (b->op == BENCH_BARRIER && p->sizes != NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "a barrier has no sizes");
+	}
+	sizes = bench_op_sizes(b->op, &largest);
+	if (tool_parse_sizes(p->sizes != NULL ? p->sizes : sizes, largest, b->sizes,
+			     BENCH_SIZES_MAX, &b->nsizes, &e) != COLLNET_OK) {
+		return cn_fail(err, e.code, "--sizes: %.250s", e.text);
+	}
+	o->cluster.seed = b->seed;
+	if (b->iterations == BENCH_DEFAULT) {
+		b->iterations = o->trace != NULL || o->pcap != NULL ? 1 : 3;
+	}
+	b->warmup = b->warmup == BENCH_DEFAULT ? 1 : b->warmup;
+	return COLLNET_OK;
+}
+
+/* What does not go together. */
+static int check_options(const struct sim_options *o)
+{
+	if ((o->topology == NULL) == (o->shape == NULL)) {
+		return tool_usage("say either --shape, like 8x4, or --topology FILE");
+	}
+	if ((o->pcap == NULL) != (o->port == NULL)) {
+		return tool_usage("--pcap FILE and --port SWITCH-PEER go together");
+	}
+	if (o->quick || o->output != NULL) {
+		return tool_usage("--quick and --output go with --experiment");
+	}
+	if ((o->trace != NULL || o->pcap != NULL) &&
+	    (o->bench.nsizes != 1 || o->bench.all || o->bench.nalgorithms > 1)) {
+		return tool_usage("--trace and --pcap are of one size and one algorithm: name them "
+				  "with --sizes and --algorithm");
+	}
+	return TOOL_OK;
+}
+
+/* The operation's name, the only word that is no option. */
+static int take_operation(struct sim_options *o, int argc, char **argv)
+{
+	static const char names[] = "alltoall, allgather, bcast, scatter, gather, barrier";
+
+	if (optind == argc) {
+		return tool_usage("which operation? %s", names);
+	}
+	if (!bench_op_find(argv[optind], &o->bench.op) || bench_op_kind(o->bench.op) == 0) {
+		return tool_usage("there is no operation '%.40s' here; there are %s", argv[optind],
+				  names);
+	}
+	return optind + 1 < argc ? tool_usage("what is '%.40s'?", argv[optind + 1]) : TOOL_OK;
+}
+
+static void defaults(struct sim_options *o)
+{
+	memset(o, 0, sizeof(*o));
+	bench_options_init(&o->bench);
+	cn_sim_config_init(&o->cluster);
+	o->buffer = BUFFER_DEFAULT;
+	o->uplink_buffer = UPLINK_BUFFER_DEFAULT;
+	o->local = 1;
+	o->faults.late = CN_MS;
+}
+
+static int check_experiment(struct sim_options *o, int argc)
+{
+	if (optind < argc) {
+		return tool_usage("--experiment takes no operation");
+	}
+	if (o->shape != NULL || o->topology != NULL) {
+		return tool_usage("an experiment has its own networks: drop --shape and --topology");
+	}
+	o->output = o->output != NULL ? o->output : ".";
+	return TOOL_OK;
+}
+
+int sim_options_parse(struct sim_options *o, int argc, char **argv)
+{
+	struct pending pending = { NULL, NULL };
+	struct cn_err err = { 0 };
+	int opt, index = -1, rc;
+
+	defaults(o);
+	opterr = 0;
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {
+		if (opt == 'h') {
+			fputs(help_text, stdout);
+			experiment_list(EXPERIMENT_SIMULATED, stdout);
+			return -1;
+		}
+		if (opt == '?') {
+			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
+		}
+		if (opt == ':') {
+			return tool_usage("%.40s needs a value", argv[optind - 1]);
+		}
+		if (take_option(o, &pending, opt, optarg, &err) != COLLNET_OK) {
+			return tool_usage("--%s: %s", options[index].name, err.text);
+		}
+	}
+	if (o->experiment != NULL) {
+		return check_experiment(o, argc);
+	}
+	rc = take_operation(o, argc, argv);
+	if (rc != TOOL_OK) {
+		return rc;
+	}
+	if (finish(o, &pending, &err) != COLLNET_OK) {
+		return tool_usage("%s", err.text);
+	}
+	return check_options(o);
+}

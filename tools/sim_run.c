@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One case: a cluster is made, its ranks join, and one operation runs some times. Every case has a
+ * cluster of its own, so that a row does not depend on the rows before it.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/sim.h"
+
+#define JOIN_WITHIN (600 * 1000 * CN_MS)
+#define DEADLINE (3600 * 1000 * CN_MS)
+
+/* What is counted, as it was before. */
+struct before {
+	struct collnet_stats stats;
+	struct cn_sim_totals totals;
+	uint64_t *drops; /* [2 nlinks] */
+};
+
+static void sum_stats(struct cn_sim *s, struct collnet_stats *sum, bool reset_peak)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (uint32_t i = 0; i < cn_sim_hosts(s); i++) {
+		struct collnet_stats one = {.size = sizeof(one)};
+
+		cn_engine_stats(cn_sim_engine(s, i), &one, reset_peak);
+		sum->data_sent += one.data_sent;
+		sum->data_resent += one.data_resent;
+		sum->bytes_sent += one.bytes_sent;
+		sum->ack_bytes_sent += one.ack_bytes_sent;
+		sum->window_peak = one.window_peak > sum->window_peak ? one.window_peak
+								      : sum->window_peak;
+	}
+}
+
+static uint64_t drops_of(const struct cn_sim *s, uint32_t d)
+{
+	struct cn_sim_port p;
+
+	cn_sim_port(s, d / 2, d % 2, &p);
+	return p.drops;
+}
+
+static void begin(struct cn_sim *s, const struct cn_topo *t, struct before *b)
+{
+	sum_stats(s, &b->stats, true);
+	cn_sim_totals(s, &b->totals);
+	for (uint32_t d = 0; d < 2 * t->nlinks; d++) {
+		b->drops[d] = drops_of(s, d);
+	}
+}
+
+/* The queue of directed link d: at its far end with input buffers, at its near end otherwise. */
+static void spot(const struct cn_topo *t, enum cn_sim_kind kind, uint32_t d, uint64_t count,
+		 struct sim_spot *worst)
+{
+	const struct cn_topo_link *l = &t->links[d / 2];
+	uint32_t near = d % 2 == 0 ? l->a : l->b, far = d % 2 == 0 ? l->b : l->a;
+	bool input = kind == CN_SIM_INPUT;
+	uint32_t at = input ? far : near;
+
+	if (count > worst->count && t->vertices[at].is_switch) {
+		*worst = (struct sim_spot){ .at = at, .peer = input ? near : far, .count = count };
+		if (kind == CN_SIM_INPUT || kind == CN_SIM_OUTPUT) {
+			worst->room = l->buffer * l->channels;
+		}
+	}
+}
+
+static void finish(struct cn_sim *s, const struct sim_case *c, const struct before *b,
+		   struct sim_outcome *out)
+{
+	const struct cn_topo *t = c->cluster.topo;
+	struct collnet_stats now;
+	struct cn_sim_totals totals;
+
+	sum_stats(s, &now, false);
+	cn_sim_totals(s, &totals);
+	out->data_sent = now.data_sent - b->stats.data_sent;
+	out->data_resent = now.data_resent - b->stats.data_resent;
+	out->bytes_sent = now.bytes_sent - b->stats.bytes_sent;
+	out->ack_bytes = now.ack_bytes_sent - b->stats.ack_bytes_sent;
+	out->window_peak = (uint32_t)now.window_peak;
+	out->drops = totals.drops - b->totals.drops;
+	out->lost = totals.lost - b->totals.lost;
+	out->ring_drops = totals.ring_drops - b->totals.ring_drops;
+	out->frame_events = totals.frame_events - b->totals.frame_events;
+	for (uint32_t d = 0; d < 2 * t->nlinks; d++) {
+		struct cn_sim_port p;
+
+		cn_sim_port(s, d / 2, d % 2, &p);
+		spot(t, c->cluster.kind, d, p.drops - b->drops[d], &out->worst_drops);
+		spot(t, c->cluster.kind, d, p.peak, &out->longest);
+	}
+}
+
+/* The first rank that did not end well. */
+static void blame(const struct sim_case *c, const struct cn_job *j, const struct cn_job_result *r,
+		  struct sim_outcome *out)
+{
+	const struct cn_topo *t = c->cluster.topo;
+
+	out->failed = r->failed + r->pending;
+	for (uint32_t i = 0; i < cn_job_ranks(j); i++) {
+		const struct cn_job_rank *k = cn_job_rank(j, i);
+
+		if (!k->told || k->status != COLLNET_OK) {
+			snprintf(out->why, sizeof(out->why), "rank %u on %.63s: %.*s", i,
+				 t->vertices[t->hosts[k->host]].name, CN_ERR_TEXT,
+				 k->told ? k->text : "it did not end");
+			return;
+		}
+	}
+}
+
+static int iterate(struct cn_sim *s, struct cn_job *j, const struct sim_case *c, uint64_t *ns,
+		   uint64_t *slowest, struct before *b, struct sim_outcome *out,
+		   struct cn_err *err)
+{
+	struct cn_coll_args args = c->args;
+
+	args.deadline = DEADLINE;
+	for (uint32_t i = 0; i < c->warmup + c->iterations; i++) {
+		struct cn_job_result r;
+		int rc;
+
+		if (i == c->warmup) {
+			begin(s, c->cluster.topo, b);
+			if (c->watch != NULL) {
+				sim_watch_measure(c->watch, true);
+			}
+		}
+		rc = cn_job_run(j, &args, 0, DEADLINE + 1000 * CN_MS, &r, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+		out->wrong += r.wrong;
+		if (r.failed + r.pending > 0) {
+			blame(c, j, &r, out);
+			return COLLNET_OK;
+		}
+		if (i >= c->warmup) {
+			ns[i - c->warmup] = r.mean;
+			slowest[i - c->warmup] = r.slowest;
+		}
+	}
+	finish(s, c, b, out);
+	out->ns = bench_summary(ns, c->iterations);
+	out->slowest_ns = bench_summary(slowest, c->iterations).median;
+	return COLLNET_OK;
+}
+
+static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_outcome *out,
+		   struct cn_err *err)
+{
+	const struct cn_job_config jc = { .local = c->local, .bytes = c->args.bytes,
+					  .shared = !c->verify };
+	uint64_t *ns = calloc(2 * (size_t)c->iterations, sizeof(*ns));
+	struct before b = { .drops = calloc(2 * (size_t)c->cluster.topo->nlinks + 1,
+					    sizeof(*b.drops)) };
+	struct cn_job *j = NULL;
+	int rc = ns != NULL && b.drops != NULL
+			 ? COLLNET_OK
+			 : cn_fail(err, COLLNET_ENOMEM, "no memory for %u iterations", c->iterations);
+
+	if (rc == COLLNET_OK) {
+		rc = cn_job_new(s, &jc, &j, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_job_join(j, JOIN_WITHIN, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = iterate(s, j, c, ns, ns + c->iterations, &b, out, err);
+	}
+	cn_job_free(j);
+	free(ns);
+	free(b.drops);
+	return rc;
+}
+
+int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *err)
+{
+	struct cn_sim_config config = c->cluster;
+	struct cn_sim *s;
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	out->ns = (struct bench_times){ NAN, NAN, NAN };
+	out->slowest_ns = NAN;
+	out->worst_drops.at = out->longest.at = CN_TOPO_NONE;
+	config.engine.node.max_peers = config.topo->nhosts + 8;
+	rc = cn_sim_new(&config, &s, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	cn_sim_fault(s, CN_TOPO_NONE, 2, &c->faults);
+	if (c->watch != NULL) {
+		cn_sim_watch(s, sim_watch_see, c->watch);
+	}
+	rc = run_job(s, c, out, err);
+	cn_sim_free(s);
+	return rc;
+}

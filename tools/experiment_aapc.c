@@ -59,7 +59,8 @@ int experiment_aapc_network(char which, struct cn_topo **out, struct cn_err *err
 {
 	const struct experiment_network n = { .switches = which == 'a' ? 1 : 4,
 					      .hosts = which == 'a' ? 24 : 32,
-					      .chain = which == 'c', .rate = 100000000, .buffer = BUFFER };
+					      .chain = which == 'c', .rate = 100000000,
+					      .buffer = BUFFER };
 
 	return experiment_network(&n, out, err);
 }
@@ -81,14 +82,14 @@ static int write_row(const struct figure *f, const struct routine *w, size_t siz
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	fprintf(csv, "%c,%s,%llu,%s,%s,%.4f,", f->network, w->label,
-		(unsigned long long)sizes[size], w->algorithm,
-		p.permutation == COLLNET_PERM_AUTO ? "" : cn_perm_name(p.permutation), r.ms);
-	if (w->column >= 0) {
-		fprintf(csv, "%.1f", f->ms[size][w->column]);
-	}
-	fprintf(csv, ",%.4f,%.2f,%llu,%llu\n", r.model.best / 1e3, r.model.best / 10 / r.ms,
-		(unsigned long long)r.out.data_resent, (unsigned long long)r.out.drops);
+	fprintf(csv, "%c,%s,%llu,%s,%s", f->network, w->label, (unsigned long long)sizes[size],
+		w->algorithm, p.permutation == COLLNET_PERM_AUTO ? "" : cn_perm_name(p.permutation));
+	experiment_cell(csv, r.ms, 4);
+	experiment_cell(csv, w->column >= 0 ? f->ms[size][w->column] : NAN, 1);
+	experiment_cell(csv, r.model.best / 1e3, 4);
+	experiment_cell(csv, r.model.best / 10 / r.ms, 2);
+	fprintf(csv, ",%llu,%llu,%u\n", (unsigned long long)r.out.data_resent,
+		(unsigned long long)r.out.drops, r.out.failed);
 	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
 			   : COLLNET_OK;
 }
@@ -113,7 +114,7 @@ int experiment_aapc(const char *name, uint64_t seed, bool quick, FILE *csv, stru
 	cluster.o_send = cluster.o_recv = 5 * CN_US;
 	cluster.seed = seed;
 	fprintf(csv, "network,routine,bytes,algorithm,permutation,ms,paper_ms,best_ms,"
-		"percent_of_best,resent,drops\n");
+		"percent_of_best,resent,drops,failed_ranks\n");
 	for (size_t w = 0; w < sizeof(routines) / sizeof(routines[0]); w++) {
 		for (size_t i = 0; i < (quick ? 2 : SIZES) && rc == COLLNET_OK; i++) {
 			rc = write_row(f, &routines[w], i, &cluster, csv, err);

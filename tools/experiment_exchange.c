@@ -9,6 +9,7 @@
  * row sync+GW+CA@412mbit has uplinks of half of that each way, 412 Mbit/s; the others the nominal
  * 1 Gbit/s.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,16 +94,17 @@ static int write_row(const struct figure *f, const struct line *l, const struct 
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	fprintf(csv, "%s,%s,%s,%llu,%.4f,%.4f,%.4f,%.4f,%.4f,%.2f,", f->name, f->shape, l->label,
-		(unsigned long long)bytes, r.ms,
-		(double)bytes * (t->nhosts - 1) / r.ms / 1e3, r.model.eq2 / 1e3, r.model.eq6 / 1e3,
-		r.model.eq7 / 1e3, r.model.best / 10 / r.ms);
-	if (headline && longest) {
-		fprintf(csv, "%.0f", f->paper_percent);
-	}
-	fprintf(csv, ",%llu,%llu,%llu,%llu,%u\n", (unsigned long long)r.out.data_sent,
+	fprintf(csv, "%s,%s,%s,%llu", f->name, f->shape, l->label, (unsigned long long)bytes);
+	experiment_cell(csv, r.ms, 4);
+	experiment_cell(csv, (double)bytes * (t->nhosts - 1) / r.ms / 1e3, 4);
+	experiment_cell(csv, r.model.eq2 / 1e3, 4);
+	experiment_cell(csv, r.model.eq6 / 1e3, 4);
+	experiment_cell(csv, r.model.eq7 / 1e3, 4);
+	experiment_cell(csv, r.model.best / 10 / r.ms, 2);
+	experiment_cell(csv, headline && longest ? f->paper_percent : NAN, 0);
+	fprintf(csv, ",%llu,%llu,%llu,%llu,%u,%u\n", (unsigned long long)r.out.data_sent,
 		(unsigned long long)r.out.data_resent, (unsigned long long)r.out.drops,
-		(unsigned long long)r.out.longest.count, r.out.window_peak);
+		(unsigned long long)r.out.longest.count, r.out.window_peak, r.out.failed);
 	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
 			   : COLLNET_OK;
 }
@@ -139,7 +141,7 @@ int experiment_exchange(const char *name, uint64_t seed, bool quick, FILE *csv, 
 		f++;
 	}
 	fprintf(csv, "figure,shape,line,bytes,ms,mb_per_s,eq2_ms,eq6_ms,eq7_ms,percent_of_best,"
-		"paper_percent,frames,resent,drops,peak_queue,window_peak\n");
+		"paper_percent,frames,resent,drops,peak_queue,window_peak,failed_ranks\n");
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]) && rc == COLLNET_OK; i++) {
 		bool single = strcmp(f->shape, "16x1") == 0;
 

@@ -32,12 +32,13 @@ struct experiment_point {
 struct experiment_result {
 	struct sim_outcome out;
 	struct sim_model model;
-	double ms;
+	double ms; /* NAN: ranks failed (out.failed, out.why) */
 };
-/* One iteration after one that is not counted (blocks of 128 KiB and more: without). An operation
- * that fails is an error: COLLNET_EPROTO, with the network's and the point's names. */
+/* One iteration after one that is not counted (blocks of 128 KiB and more: without). */
 int experiment_measure(const struct experiment_point *p, struct experiment_result *r,
 		       struct cn_err *err);
+/* A comma and the number; nothing behind the comma when it is not known. */
+void experiment_cell(FILE *csv, double value, int decimals);
 
 /* In the plot's script, after what experiment.c writes. */
 extern const char experiment_exchange_plot[], experiment_exchange_single_plot[],

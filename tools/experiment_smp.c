@@ -77,8 +77,11 @@ static int run_point(const struct figure *f, uint32_t hosts, bool dealt, uint64_
 	rc = measure(&cluster, "smp", &smp, err);
 	rc = rc == COLLNET_OK ? measure(&cluster, "binomial", &binomial, err) : rc;
 	if (rc == COLLNET_OK) {
-		fprintf(csv, "%u,%u,%s,%.4f,%.4f,%.1f\n", hosts, n.switches,
-			dealt ? "dealt" : "ordered", smp, binomial, 100 - smp / binomial * 100);
+		fprintf(csv, "%u,%u,%s", hosts, n.switches, dealt ? "dealt" : "ordered");
+		experiment_cell(csv, smp, 4);
+		experiment_cell(csv, binomial, 4);
+		experiment_cell(csv, 100 - smp / binomial * 100, 1);
+		putc('\n', csv);
 	}
 	cn_topo_free(t);
 	return rc;

@@ -40,7 +40,7 @@ struct sim_outcome {
 	uint64_t data_sent, data_resent, bytes_sent, ack_bytes;
 	uint64_t ring_drops, drops, lost; /* full receive rings, full queues, faults */
 	struct sim_spot worst_drops;
-	struct sim_spot longest; /* queue; since the beginning */
+	struct sim_spot longest; /* queue */
 	uint32_t window_peak;
 	uint64_t wrong, frame_events;
 	uint32_t failed; /* ranks; the first one's sentence is in why */

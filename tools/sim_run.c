@@ -47,6 +47,7 @@ static void begin(struct cn_sim *s, const struct cn_topo *t, struct before *b)
 {
 	sum_stats(s, &b->stats, true);
 	cn_sim_totals(s, &b->totals);
+	cn_sim_forget_peaks(s);
 	for (uint32_t d = 0; d < 2 * t->nlinks; d++) {
 		b->drops[d] = drops_of(s, d);
 	}

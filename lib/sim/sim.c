@@ -246,6 +246,13 @@ void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_
 	*out = s->links[2 * link + end].seen;
 }
 
+void cn_sim_forget_peaks(struct cn_sim *s)
+{
+	for (uint32_t d = 0; d < 2 * s->topo->nlinks; d++) {
+		s->links[d].seen.peak = 0;
+	}
+}
+
 void cn_sim_totals(const struct cn_sim *s, struct cn_sim_totals *out)
 {
 	*out = s->totals;

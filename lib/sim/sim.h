@@ -78,6 +78,8 @@ struct cn_sim_port {
 };
 /* CN_SIM_INPUT: drops and peak are of the queue at the far end, where the frames stand. */
 void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_sim_port *out);
+/* Peaks are measured from here on. */
+void cn_sim_forget_peaks(struct cn_sim *s);
 
 struct cn_sim_totals {
 	uint64_t events;	/* taken from the heap */

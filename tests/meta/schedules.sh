@@ -166,7 +166,7 @@ if [ "${1:-}" = tree ]; then
 		0) a=smp ;; 1) a=chain ;; 2) a=binary ;; 3) a=kary ;;
 		esac
 		root=$((seed % $(hosts_of "$seed")))
-		checked bcast --algorithm $a --root "$root"
+		checked bcast --algorithm "$a" --root "$root"
 		checked scatter --algorithm furthest --root "$root"
 		checked gather --algorithm nearest --root "$root"
 		spoilt

@@ -21,6 +21,7 @@ unit_tests = \
 	tests/unit/test_endpoint \
 	tests/unit/test_engine \
 	tests/unit/test_experiment_rings \
+	tests/unit/test_experiment_sim \
 	tests/unit/test_exchange \
 	tests/unit/test_fat_tree \
 	tests/unit/test_flight \
@@ -49,6 +50,8 @@ unit_tests = \
 	tests/unit/test_select \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
+	tests/unit/test_sim_options \
+	tests/unit/test_sim_run \
 	tests/unit/test_slurm \
 	tests/unit/test_span \
 	tests/unit/test_topo \

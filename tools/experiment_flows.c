@@ -201,7 +201,8 @@ int experiment_flows(const char *name, uint64_t seed, bool quick, FILE *csv, str
 		cluster.seed = seed;
 		cluster.engine.node.max_peers = t->nhosts + 8;
 		cluster.engine.window = COLLNET_WINDOW_OFF; /* the wires alone, as there */
-		for (uint32_t p = quick ? PAIRS : 1; p <= PAIRS && rc == COLLNET_OK; p++) {
+		for (uint32_t p = quick ? 5 : 1; p <= PAIRS && rc == COLLNET_OK;
+		     p += quick ? 5 : 1) {
 			rc = run_point(networks[i].label, &cluster, p,
 				       quick ? QUICK_MESSAGE : MESSAGE, csv, err);
 		}

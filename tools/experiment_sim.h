@@ -47,6 +47,6 @@ extern const char experiment_exchange_plot[], experiment_exchange_single_plot[],
 
 /* For their test: the network of a figure, as in examples/topologies but for the buffers. */
 int experiment_aapc_network(char which, struct cn_topo **out, struct cn_err *err);
-int experiment_allgather_network(char which, struct cn_topo **out, struct cn_err *err);
+int experiment_allgather_network(char which, bool dealt, struct cn_topo **out, struct cn_err *err);
 
 #endif

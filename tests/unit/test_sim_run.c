@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What stands between `collnet sim` and lib/sim: a case and its outcome, the equations, traces and
+ * captures.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <pcap/pcap.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/wire.h"
+#include "tools/sim.h"
+
+#define SEED 20260101u
+
+static struct cn_topo *shape(const char *text, uint64_t uplink, uint32_t buffer)
+{
+	struct cn_err err = { 0 };
+	struct cn_topo *t;
+
+	if (cn_topo_shape(text, 100000000, buffer, uplink, buffer, &t, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	return t;
+}
+
+static struct sim_case exchange(const struct cn_topo *t, const char *algorithm, uint64_t bytes)
+{
+	struct sim_case c = { .local = 1, .iterations = 2, .warmup = 1, .verify = true,
+			      .args = { .op = CN_OP_ALLTOALL, .algorithm = algorithm,
+					.contention_aware = true, .bytes = bytes } };
+
+	cn_sim_config_init(&c.cluster);
+	c.cluster.topo = t;
+	c.cluster.seed = SEED;
+	return c;
+}
+
+static void model_of(const struct cn_sim_config *c, enum bench_op op, uint64_t bytes,
+		     struct sim_model *m)
+{
+	const struct cn_topo *t = c->topo;
+	uint32_t node_of[64];
+	struct bench_place p = { .ranks = t->nhosts, .nodes = t->nhosts, .node_of = node_of,
+				 .topo = t, .vertex = t->hosts };
+
+	assert_true(t->nhosts <= 64);
+	for (uint32_t i = 0; i < t->nhosts; i++) {
+		node_of[i] = i;
+	}
+	sim_model(c, &p, op, bytes, m);
+}
+
+static void near(double got, double want, double by)
+{
+	if (!(fabs(got - want) <= by)) {
+		fail_msg("%f, and it should be %f", got, want);
+	}
+}
+
+/* ---- the equations -------------------------------------------------------------------- */
+
+/* 16 hosts on a switch at 100 Mbit/s, by hand. */
+static void model__one_switch(void **state)
+{
+	struct cn_topo *t = shape("16", 0, 43);
+	struct cn_sim_config c;
+	struct sim_model m;
+
+	(void)state;
+	cn_sim_config_init(&c);
+	c.topo = t;
+	c.latency = 1000;
+	c.delay = 2000;
+	model_of(&c, BENCH_ALLTOALL, 2 * 1476, &m);
+	/* A full frame: 1476 + 24 + 14 + 24 = 1538 bytes, 123.04 us. */
+	near(m.g, 123.04, 0.001);
+	/* L: two links, a switch. */
+	near(m.t_w, 2 * 123.04 + 2 * 1 + 2 - 123.04, 0.001);
+	near(m.eq2, 15 * 2 * 123.04 + m.t_w, 0.001);
+	near(m.eq6, 15 * 2 * 123.04 + 15 * m.t_w, 0.001);
+	near(m.eq7, 15 * 2 * 123.04, 0.001);
+	near(m.best, m.eq2, 0);
+	/* O_s + O_r + U_r beyond the wire's time: the processor decides. */
+	c.o_send = c.o_recv = 60000;
+	c.u_recv = 10000;
+	model_of(&c, BENCH_ALLTOALL, 1476, &m);
+	near(m.g, 130, 0.001);
+	near(m.eq2, 15 * 130 + 2 * 123.04 + 4 - 130 + 130, 0.001);
+	/* A byte: 24 + 14 + 1 padded to 60, and 24. */
+	c.o_send = c.o_recv = c.u_recv = 0;
+	model_of(&c, BENCH_ALLTOALL, 1, &m);
+	near(m.eq7, 15 * 84 * 0.08, 0.001);
+	model_of(&c, BENCH_BARRIER, 0, &m);
+	assert_true(isnan(m.eq2) && isnan(m.eq7) && isnan(m.best));
+	cn_topo_free(t);
+}
+
+/* 8x2 with slow uplinks: 64 blocks cross them each way. */
+static void model__uplinks(void **state)
+{
+	struct cn_topo *t = shape("8x2", 200000000, 45);
+	struct cn_sim_config c;
+	struct sim_model m;
+
+	(void)state;
+	cn_sim_config_init(&c);
+	c.topo = t;
+	model_of(&c, BENCH_ALLTOALL, 1476, &m);
+	near(m.eq7, 64 * 61.52, 0.001);
+	near(m.best, m.eq7, 0);
+	model_of(&c, BENCH_BCAST, 1476, &m);
+	near(m.eq7, 123.04, 0.001);
+	assert_true(isnan(m.eq2) && isnan(m.eq6));
+	near(m.best, m.eq7, 0);
+	cn_topo_free(t);
+}
+
+/* ---- a case --------------------------------------------------------------------------- */
+
+static void run__near_equation_2(void **state)
+{
+	struct cn_topo *t = shape("8", 0, 43);
+	struct sim_case c = exchange(t, "shuffle", 65536);
+	struct sim_outcome out;
+	struct sim_model m;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	if (sim_run(&c, &out, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	model_of(&c.cluster, BENCH_ALLTOALL, 65536, &m);
+	print_message("%.3f ms, Eq. 2: %.3f ms\n", out.ns.median / 1e6, m.eq2 / 1e3);
+	assert_int_equal(out.failed, 0);
+	assert_int_equal(out.wrong, 0);
+	assert_int_equal(out.drops, 0);
+	assert_true(out.ns.median / 1e3 > m.eq7 && out.ns.median / 1e3 < m.eq2 * 1.05);
+	assert_int_equal(out.data_sent, 2 * 8 * 7 * 45); /* two iterations, 45 frames a block */
+	assert_int_equal(out.data_resent, 0);
+	assert_true(out.longest.at != CN_TOPO_NONE && out.longest.count > 0);
+	assert_true(t->vertices[out.longest.at].is_switch);
+	assert_int_equal(out.longest.room, 43);
+	assert_int_equal(out.worst_drops.at, CN_TOPO_NONE);
+	cn_topo_free(t);
+}
+
+static void run__one_seed_one_result(void **state)
+{
+	struct cn_topo *t = shape("4x2", 100000000, 8);
+	struct sim_case c = exchange(t, "linear", 16384);
+	struct sim_outcome a, b, d;
+
+	(void)state;
+	c.cluster.jitter = 100000;
+	c.cluster.jitter_ppm = 100000;
+	c.faults.loss = 2000;
+	assert_int_equal(sim_run(&c, &a, NULL), COLLNET_OK);
+	assert_int_equal(sim_run(&c, &b, NULL), COLLNET_OK);
+	c.cluster.seed++;
+	assert_int_equal(sim_run(&c, &d, NULL), COLLNET_OK);
+	assert_memory_equal(&a.ns, &b.ns, sizeof(a.ns));
+	assert_int_equal(a.frame_events, b.frame_events);
+	assert_true(a.frame_events != d.frame_events);
+	assert_int_equal(a.wrong + b.wrong + d.wrong, 0);
+	assert_int_equal(a.failed + d.failed, 0);
+	/* everything at once into eight frames: they overflow, and what is lost is sent again */
+	assert_true(a.drops > 0 && a.data_resent > 0 && a.lost > 0);
+	assert_true(a.worst_drops.at != CN_TOPO_NONE && a.worst_drops.count > 0);
+	assert_true(a.longest.count == 8);
+	cn_topo_free(t);
+}
+
+/* ---- traces and captures -------------------------------------------------------------- */
+
+static void temporary(char path[64])
+{
+	int fd;
+
+	strcpy(path, "/tmp/collnet-test-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static char *slurp(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = calloc(1, 1 << 22);
+	size_t n;
+
+	assert_non_null(f);
+	assert_non_null(text);
+	n = fread(text, 1, (1 << 22) - 1, f);
+	assert_true(n > 0 && n < (1 << 22) - 1);
+	fclose(f);
+	return text;
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, what)) != NULL; text += strlen(what)) {
+		n++;
+	}
+	return n;
+}
+
+/* The frames of a capture that carry data to a host, by what the transport's header says. */
+static size_t data_frames(const char *path, size_t *all, uint64_t *last)
+{
+	char why[PCAP_ERRBUF_SIZE];
+	pcap_t *p = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, why);
+	struct pcap_pkthdr *h;
+	const u_char *data;
+	size_t n = 0;
+
+	assert_non_null(p);
+	assert_int_equal(pcap_datalink(p), DLT_EN10MB);
+	*all = 0;
+	*last = 0;
+	while (pcap_next_ex(p, &h, &data) == 1) {
+		struct cn_wire w;
+		uint64_t at = (uint64_t)h->ts.tv_sec * 1000000000u + (uint64_t)h->ts.tv_usec;
+
+		assert_true(h->caplen >= 60 && h->caplen == h->len);
+		assert_int_equal(data[12] << 8 | data[13], 0x88b5);
+		assert_int_equal(cn_wire_get(data + 14, h->caplen - 14,
+					     (uint16_t)(data[18] << 8 | data[19]), &w), CN_WIRE_OK);
+		n += w.type == CN_TYPE_COLL;
+		assert_true(at >= 1000000000u);
+		*last = at > *last ? at : *last;
+		++*all;
+	}
+	pcap_close(p);
+	return n;
+}
+
+static void watch__trace_and_capture(void **state)
+{
+	struct cn_topo *t = shape("4", 0, 43);
+	struct sim_case c = exchange(t, "shuffle", 3000);
+	struct sim_outcome out;
+	char trace[64], pcap[64], *text;
+	uint32_t link = 99;
+	size_t all;
+	uint64_t last;
+	bool cut = true;
+
+	(void)state;
+	temporary(trace);
+	temporary(pcap);
+	assert_int_equal(sim_find_port(t, "s1-h2", &link, NULL), COLLNET_OK);
+	assert_int_equal(sim_watch_open(t, trace, pcap, link, &c.watch, NULL), COLLNET_OK);
+	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
+	assert_int_equal(sim_watch_close(c.watch, &cut, NULL), COLLNET_OK);
+	assert_false(cut);
+	text = slurp(trace);
+	/* 2 iterations, 4 hosts, 3 others, 3 frames a block; on the host's port and the switch's */
+	assert_int_equal(count(text, "\"name\": \"data h"), 2 * 4 * 3 * 3 * 2);
+	assert_int_equal(count(text, "\"name\": \"data h2 > h0\""), 2 * 3 * 2);
+	assert_int_equal(count(text, "\"process_name\""), 5);
+	assert_int_equal(count(text, "\"thread_name\""), 8);
+	assert_int_equal(text[0], '{');
+	assert_int_equal(count(text, "{"), count(text, "}"));
+	free(text);
+	/* 3 iterations with the one that is not counted, both ways */
+	assert_int_equal(data_frames(pcap, &all, &last), 3 * 2 * 3 * 3);
+	assert_true(all > 54 && last > 1000000000u);
+	unlink(trace);
+	unlink(pcap);
+	cn_topo_free(t);
+}
+
+static void watch__cannot_be_opened(void **state)
+{
+	struct cn_topo *t = shape("4", 0, 43);
+	struct sim_watch *w = NULL;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(sim_watch_open(t, "/nowhere/x", NULL, 0, &w, &err), COLLNET_ESYSTEM);
+	assert_non_null(strstr(err.text, "--trace: /nowhere/x"));
+	assert_int_equal(sim_watch_open(t, NULL, "/nowhere/x", 0, &w, &err), COLLNET_ESYSTEM);
+	assert_non_null(strstr(err.text, "--pcap: /nowhere/x"));
+	assert_null(w);
+	assert_int_equal(sim_watch_close(NULL, NULL, NULL), COLLNET_OK);
+	cn_topo_free(t);
+}
+
+static void find_port__names_with_dashes(void **state)
+{
+	static const char text[] = "switch a\nswitch a-b\nhost c\nhost b-c\n"
+				   "link a a-b rate 1gbit\nlink c a-b rate 1gbit\n"
+				   "link b-c a rate 1gbit\n";
+	struct cn_topo *t;
+	uint32_t link;
+
+	(void)state;
+	assert_int_equal(cn_topo_parse(text, strlen(text), "t", &t, NULL), COLLNET_OK);
+	assert_int_equal(sim_find_port(t, "a-a-b", &link, NULL), COLLNET_OK);
+	assert_int_equal(link, 0);
+	assert_int_equal(sim_find_port(t, "a-b-a", &link, NULL), COLLNET_OK);
+	assert_int_equal(link, 0);
+	/* "a" and "b-c", or "a-b" and "c": the first that is a link */
+	assert_int_equal(sim_find_port(t, "a-b-c", &link, NULL), COLLNET_OK);
+	assert_int_equal(link, 2);
+	assert_int_equal(sim_find_port(t, "c-a-b", &link, NULL), COLLNET_OK);
+	assert_int_equal(link, 1);
+	assert_int_equal(sim_find_port(t, "c-a", &link, NULL), COLLNET_EINVAL);
+	assert_int_equal(sim_find_port(t, "a", &link, NULL), COLLNET_EINVAL);
+	assert_int_equal(sim_find_port(t, "-", &link, NULL), COLLNET_EINVAL);
+	assert_int_equal(sim_find_port(t, "", &link, NULL), COLLNET_EINVAL);
+	cn_topo_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(model__one_switch),
+		cmocka_unit_test(model__uplinks),
+		cmocka_unit_test(run__near_equation_2),
+		cmocka_unit_test(run__one_seed_one_result),
+		cmocka_unit_test(watch__trace_and_capture),
+		cmocka_unit_test(watch__cannot_be_opened),
+		cmocka_unit_test(find_port__names_with_dashes),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

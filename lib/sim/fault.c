@@ -10,18 +10,19 @@ static bool hit(struct cn_sim *s, uint32_t ppm)
 	return ppm > 0 && sim_below(s, 1000000) < ppm;
 }
 
-/* Bursts: entered at loss / burst a frame, left at 1 / burst, so that `loss` is lost on average. */
+/* Bursts, as shares of one: entered at loss / (burst (1 - loss)) a frame and left at 1 / burst, so
+ * that `loss` of all frames is lost on average. */
 static bool lost(struct cn_sim *s, struct dlink *l)
 {
 	const struct cn_sim_faults *f = &l->faults;
 
-	if (f->burst < 2) {
+	if (f->burst < 2 || f->loss >= 1000000) {
 		return hit(s, f->loss);
 	}
 	if (l->bursting) {
 		l->bursting = sim_below(s, f->burst) != 0;
 	} else {
-		l->bursting = sim_below(s, (uint64_t)1000000 * f->burst) < f->loss;
+		l->bursting = sim_below(s, (uint64_t)(1000000 - f->loss) * f->burst) < f->loss;
 	}
 	return l->bursting;
 }
@@ -73,16 +74,19 @@ void cn_sim_cut(struct cn_sim *s, uint32_t link, uint32_t end, bool cut)
 
 		/* The port at `end` is deaf to what the other end sends. */
 		if (end == 2 || e != end) {
+			l->cuts += cut && !l->cut;
 			l->cut = cut;
-			l->cut_at = cut ? s->now : l->cut_at;
 		}
 	}
 }
 
 void cn_sim_pause(struct cn_sim *s, uint32_t host, cn_time duration)
 {
-	s->hosts[host].paused = s->now + duration;
-	sim_host_poll(s, host, s->now + duration);
+	struct host *h = &s->hosts[host];
+
+	if (h->paused < s->now + duration) {
+		h->paused = s->now + duration;
+	}
 }
 
 void cn_sim_crash(struct cn_sim *s, uint32_t host)

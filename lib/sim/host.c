@@ -28,6 +28,8 @@ int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err)
 	c.topo = s->config.blind ? NULL : s->topo;
 	rc = cn_engine_new(&c, &h->engine, err);
 	if (rc == COLLNET_OK) {
+		h->busy = h->paused = s->now;
+		h->idle = h->blocked = false;
 		sim_host_poll(s, host, s->now);
 	}
 	return rc;
@@ -40,38 +42,44 @@ void sim_host_poll(struct cn_sim *s, uint32_t host, cn_time at)
 	at = at > s->now ? at : s->now;
 	at = at > h->busy ? at : h->busy;
 	at = at > h->paused ? at : h->paused;
-	if (at < h->poll_at) {
-		h->poll_at = at;
-		sim_push(s, at, EVENT_POLL, host, NULL);
+	if (at < h->poll.at) {
+		cn_heap_set(&s->polls, &h->poll, at);
 	}
 }
 
 void sim_host_wake(struct cn_sim *s, uint32_t host)
 {
 	struct host *h = &s->hosts[host];
-	cn_time late = 0;
 
-	if (h->idle && s->config.jitter > 0 &&
-	    sim_below(s, 1000000) < s->config.jitter_ppm) {
-		late = sim_below(s, s->config.jitter + 1);
-		h->busy = s->now + late; /* it is late for everything that comes meanwhile */
+	if (h->idle && s->config.jitter > 0 && sim_below(s, 1000000) < s->config.jitter_ppm) {
+		cn_time late = s->now + sim_below(s, s->config.jitter + 1);
+
+		h->busy = late > h->busy ? late : h->busy; /* for all that comes meanwhile, too */
 	}
 	h->idle = false;
-	sim_host_poll(s, host, s->now + late);
+	sim_host_poll(s, host, s->now);
 }
 
-void sim_host_receive(struct cn_sim *s, uint32_t host, uint32_t d, struct frame *f)
+void sim_host_sent(struct cn_sim *s, uint32_t host)
+{
+	struct host *h = &s->hosts[host];
+
+	if (h->blocked) {
+		h->blocked = false;
+		h->idle = false; /* its card's word finds it at work: no delay of scheduling */
+		sim_host_poll(s, host, s->now);
+	}
+}
+
+void sim_host_receive(struct cn_sim *s, uint32_t host, struct frame *f)
 {
 	struct host *h = &s->hosts[host];
 
 	if (h->engine == NULL || h->ring.n >= s->config.ring) {
-		s->totals.ring_drops += h->engine != NULL;
-		sim_see(s, CN_SIM_DROPPED, d, f, s->now);
+		*(h->engine == NULL ? &s->totals.lost : &s->totals.ring_drops) += 1;
+		sim_see(s, CN_SIM_DROPPED, h->out ^ 1, f, s->now);
 		sim_frame_put(s, f);
-		return;
-	}
-	f->origin = d;
-	if (sim_queue_put(s, &h->ring, f)) {
+	} else if (sim_queue_put(s, &h->ring, f)) {
 		sim_host_wake(s, host);
 	}
 }
@@ -95,8 +103,11 @@ static bool give(struct cn_sim *s, struct host *h)
 	struct frame *f;
 	bool nobody;
 
-	if (s->links[h->out].queue.n >= s->config.queue ||
-	    !cn_engine_output(h->engine, s->now, &out)) {
+	if (s->links[h->out].queue.n >= s->config.queue) {
+		h->blocked = true;
+		return false;
+	}
+	if (!cn_engine_output(h->engine, s->now, &out)) {
 		return false;
 	}
 	f = sim_frame_new(s);
@@ -131,21 +142,18 @@ static bool take(struct cn_sim *s, struct host *h)
 		return false;
 	}
 	s->totals.frame_events++;
-	sim_see(s, CN_SIM_RECEIVED, f->origin, f, s->now);
+	sim_see(s, CN_SIM_RECEIVED, h->out ^ 1, f, s->now);
 	cn_engine_input(h->engine, s->now, f->data, f->len);
 	sim_frame_put(s, f);
 	h->busy = (h->busy > s->now ? h->busy : s->now) + s->config.o_recv + s->config.u_recv;
 	return true;
 }
 
-void sim_host_turn(struct cn_sim *s, uint32_t host, cn_time at)
+void sim_host_turn(struct cn_sim *s, uint32_t host)
 {
 	struct host *h = &s->hosts[host];
+	cn_time next;
 
-	if (h->poll_at != at) {
-		return; /* an earlier one has taken its place */
-	}
-	h->poll_at = CN_NEVER;
 	if (h->busy > s->now || h->paused > s->now) {
 		sim_host_poll(s, host, s->now);
 		return;
@@ -166,9 +174,8 @@ void sim_host_turn(struct cn_sim *s, uint32_t host, cn_time at)
 		}
 	}
 	h->idle = true;
-	if (h->engine != NULL && cn_engine_deadline(h->engine) != CN_NEVER) {
-		cn_time next = cn_engine_deadline(h->engine);
-
+	next = h->engine != NULL ? cn_engine_deadline(h->engine) : CN_NEVER;
+	if (next != CN_NEVER) {
 		sim_host_poll(s, host, next > s->now ? next : s->now + 1);
 	}
 }

@@ -46,14 +46,13 @@ static uint64_t pattern(uint64_t number, uint32_t from, uint32_t to, uint8_t *da
 
 	for (uint64_t i = 0; i < len; i += 8) {
 		uint64_t w = word(number, from, to, i), n = len - i < 8 ? len - i : 8;
+		const uint8_t *bytes = (const uint8_t *)&w;
 
-		for (uint64_t k = 0; k < n; k++) {
-			uint8_t b = (uint8_t)(w >> (8 * k));
-
-			if (fill) {
-				data[i + k] = b;
-			} else {
-				wrong += data[i + k] != b;
+		if (fill) {
+			memcpy(data + i, &w, n);
+		} else if (memcmp(data + i, &w, n) != 0) {
+			for (uint64_t k = 0; k < n; k++) {
+				wrong += data[i + k] != bytes[k];
 			}
 		}
 	}

@@ -3,8 +3,13 @@
  * Links and switches. A frame takes two events a link: its arrival at the far end, and the port
  * being free again. A switch knows where every host is (its tree never changes).
  *
- * A frame counts in its queue until its last bit has left. Broadcasts, which are few, wait at every
- * output port in a queue of their own and go first; they take no memory of the switch.
+ * A frame counts in its queue until its last bit has left; at an input port, until it moves to the
+ * output port that it wants. Broadcasts, which are few, wait at every output port in a queue of
+ * their own, which no other frame's memory is taken for, and go first.
+ *
+ * Invariants: a queue holds no more than its bound; an input stands in the list of one output port
+ * at most, the one that its first frame wants; frames that came by one link in one order leave a
+ * switch by one link in that order (but for broadcasts, which overtake).
  */
 #include <stdlib.h>
 
@@ -19,7 +24,8 @@ bool sim_queue_put(struct cn_sim *s, struct queue *q, struct frame *f)
 		struct frame **frames = malloc(cap * sizeof(struct frame *));
 
 		if (frames == NULL) {
-			s->failed = true;
+			sim_fail(s);
+			sim_frame_put(s, f);
 			return false;
 		}
 		for (uint32_t i = 0; i < q->n; i++) {
@@ -64,11 +70,28 @@ static bool is_switch(const struct cn_sim *s, uint32_t v)
 	return s->topo->vertices[v].is_switch;
 }
 
+static void push_frame(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t d,
+		       struct frame *f, uint16_t cuts)
+{
+	struct event e = {.at = at, .kind = (uint16_t)kind, .who = d, .what = f, .cuts = cuts};
+
+	if (!sim_events_push(&s->events, e)) {
+		sim_fail(s);
+		sim_frame_put(s, f);
+	}
+}
+
+/* What of a frame is there when a switch may cut through. */
+static cn_time head_time(const struct dlink *l)
+{
+	return wire_time(l, 64 - WIRE_OVERHEAD);
+}
+
 void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 {
 	struct dlink *l = &s->links[d];
 	cn_time takes = wire_time(l, f->len), there, extra;
-	uint32_t to_switch = is_switch(s, l->to);
+	bool to_switch = is_switch(s, l->to), head = to_switch && s->config.cut_through;
 	enum fate fate = sim_fate(s, l, &extra);
 
 	l->sending = true;
@@ -76,8 +99,6 @@ void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 	l->seen.frames++;
 	l->seen.bytes += f->len;
 	l->seen.busy += takes;
-	f->sent = s->now;
-	f->tail = s->now + takes + s->config.latency + extra;
 	sim_see(s, CN_SIM_SENT, d, f, s->now + takes);
 	sim_push(s, s->now + takes, EVENT_FREE, d, NULL);
 	if (fate == FATE_LOST) {
@@ -85,15 +106,11 @@ void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 		sim_see(s, CN_SIM_DROPPED, d, f, s->now);
 		return;
 	}
-	there = f->tail;
-	if (to_switch && s->config.cut_through) { /* as soon as its head is there */
-		there = s->now + wire_time(l, 64 - WIRE_OVERHEAD) + s->config.latency + extra;
-		there = there < f->tail ? there : f->tail;
-	}
-	there += to_switch ? s->config.delay : 0;
+	there = s->now + (head ? head_time(l) : takes) + s->config.latency + extra +
+		(to_switch ? s->config.delay : 0);
 	for (int copies = fate == FATE_TWICE ? 2 : 1; copies > 0; copies--) {
 		f->refs++;
-		sim_push(s, there, EVENT_ARRIVE, d, f);
+		push_frame(s, there, head ? EVENT_HEAD : EVENT_ARRIVE, d, f, l->cuts);
 	}
 }
 
@@ -138,9 +155,7 @@ static void note_peak(struct dlink *l, uint32_t standing)
 	}
 }
 
-static void want(struct cn_sim *s, uint32_t input);
-
-/* The next thing for a port that is free: broadcasts, then its queue, or the inputs that want it. */
+/* The next frame for a port that is free: broadcasts first, then its queue. */
 static void next(struct cn_sim *s, uint32_t d)
 {
 	struct dlink *l = &s->links[d];
@@ -148,40 +163,55 @@ static void next(struct cn_sim *s, uint32_t d)
 
 	if (f != NULL) {
 		sim_start(s, d, f);
-	} else if (!is_switch(s, l->from) || s->config.kind != CN_SIM_INPUT) {
-		f = queue_first(&l->queue);
-		if (f != NULL && s->now < l->next_start) {
-			l->sending = true; /* the gap between a host's frames */
-			sim_push(s, l->next_start, EVENT_FREE, d, NULL);
-		} else if (f != NULL) {
-			sim_start(s, d, f);
-			if (!is_switch(s, l->from)) {
-				l->next_start = s->now + s->config.gap;
-			}
-		}
-	} else if (l->ninputs > 0) {
-		uint32_t input = l->inputs[l->input_head];
-
-		l->input_head = (l->input_head + 1) % l->input_cap;
-		l->ninputs--;
-		l->origin = input;
-		sim_start(s, d, sim_queue_get(&s->links[input].input));
-		if (s->links[input].input.n > 0) {
-			want(s, input);
+		return;
+	}
+	f = queue_first(&l->queue);
+	if (f != NULL && s->now < l->next_start) {
+		l->sending = true; /* the gap between a host's frames */
+		sim_push(s, l->next_start, EVENT_FREE, d, NULL);
+	} else if (f != NULL) {
+		sim_start(s, d, f);
+		if (!is_switch(s, l->from)) {
+			l->next_start = s->now + s->config.gap;
 		}
 	}
 }
 
-/* CN_SIM_INPUT: the first frame of an input wants its port now. */
-static void want(struct cn_sim *s, uint32_t input)
+/* CN_SIM_INPUT: the first frame of an input waits for its port. Its directed link. */
+static uint32_t want(struct cn_sim *s, uint32_t input)
 {
 	struct frame *f = queue_first(&s->links[input].input);
 	uint32_t d = route(s, s->links[input].to, f->to);
 	struct dlink *l = &s->links[d];
 
 	l->inputs[(l->input_head + l->ninputs++) % l->input_cap] = input;
-	if (!l->sending) {
-		next(s, d);
+	return d;
+}
+
+/*
+ * CN_SIM_INPUT: first frames move to the port that they wait for, as far as it has room; those
+ * behind them move up and may want another port, which may have room, too.
+ */
+static void transfer(struct cn_sim *s, uint32_t d)
+{
+	struct dlink *l = &s->links[d];
+
+	while (l->ninputs > 0 && l->queue.n < s->config.output) {
+		uint32_t input = l->inputs[l->input_head], other = d;
+		struct queue *q = &s->links[input].input;
+
+		l->input_head = (l->input_head + 1) % l->input_cap;
+		l->ninputs--;
+		sim_queue_put(s, &l->queue, sim_queue_get(q));
+		if (!l->sending) {
+			next(s, d);
+		}
+		if (q->n > 0) {
+			other = want(s, input);
+		}
+		if (other != d) {
+			transfer(s, other);
+		}
 	}
 }
 
@@ -191,7 +221,7 @@ static bool has_room(const struct cn_sim *s, const struct dlink *l, const struct
 	case CN_SIM_OUTPUT:
 		return l->buffer == 0 || l->queue.n < l->buffer;
 	case CN_SIM_INPUT:
-		return l->buffer == 0 || l->standing < l->buffer;
+		return l->buffer == 0 || l->input.n < l->buffer;
 	case CN_SIM_SHARED:
 		return sw->size == 0 || sw->used < sw->size;
 	case CN_SIM_DYNAMIC:
@@ -210,24 +240,27 @@ static void to_all(struct cn_sim *s, uint32_t came_by, struct frame *f)
 	for (uint32_t i = 0; i <= v->nchildren; i++) {
 		uint32_t d = i == v->nchildren ? s->up[x] :
 						 s->down[s->tree->children[v->first_child + i]];
+		struct dlink *l = &s->links[d == NOBODY ? came_by : d];
 
-		if (d == NOBODY || d == (came_by ^ 1) || s->links[d].spread.n >= SPREAD_MAX) {
+		if (d == NOBODY || d == (came_by ^ 1)) {
 			continue;
 		}
 		f->refs++;
-		if (sim_queue_put(s, &s->links[d].spread, f) && !s->links[d].sending) {
+		if (l->spread.n >= (l->buffer != 0 ? l->buffer : SPREAD_MAX)) {
+			dropped(s, d, d, f);
+		} else if (sim_queue_put(s, &l->spread, f) && !l->sending) {
 			next(s, d);
 		}
 	}
 	sim_frame_put(s, f);
 }
 
+/* A frame is at a switch; the reference is given away. */
 static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
 {
-	uint32_t v = s->links[came_by].to, d;
+	uint32_t v = s->links[came_by].to, d, holder;
 	struct sw *sw = &s->switches[v];
 	bool at_input = s->config.kind == CN_SIM_INPUT;
-	struct dlink *out, *holder;
 	struct queue *q;
 
 	if (f->to == NOBODY) {
@@ -235,73 +268,102 @@ static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
 		return;
 	}
 	d = route(s, v, f->to);
-	out = &s->links[d];
 	if (d == (came_by ^ 1)) {
 		sim_frame_put(s, f); /* back where it came from: a switch filters it */
 		return;
 	}
-	if (s->config.cut_through && !out->sending && s->now < f->tail && out->rate > s->links[came_by].rate) {
-		/* A faster port may begin only so late that it does not run dry. */
-		cn_time start = f->tail - wire_time(out, f->len);
-
-		if (start > s->now) {
-			sim_push(s, start, EVENT_ARRIVE, came_by, f);
-			return;
-		}
-	}
-	holder = at_input ? &s->links[came_by] : out;
-	q = at_input ? &holder->input : &holder->queue;
-	if (!has_room(s, holder, sw)) {
-		dropped(s, (uint32_t)(holder - s->links), d, f);
+	holder = at_input ? came_by : d;
+	if (!has_room(s, &s->links[holder], sw)) {
+		dropped(s, holder, d, f);
 		return;
 	}
+	q = at_input ? &s->links[holder].input : &s->links[holder].queue;
 	if (!sim_queue_put(s, q, f)) {
 		return;
 	}
 	sw->used++;
-	note_peak(holder, at_input ? ++holder->standing : q->n);
+	note_peak(&s->links[holder], q->n);
 	if (at_input) {
 		if (q->n == 1) {
-			want(s, came_by);
+			transfer(s, want(s, came_by));
 		}
-	} else if (!out->sending) {
+	} else if (!s->links[d].sending) {
 		next(s, d);
 	}
 }
 
-void sim_arrive(struct cn_sim *s, uint32_t d, struct frame *f)
+/* Lost on a cable that was cut meanwhile. */
+static bool cut_off(struct cn_sim *s, const struct event *e)
 {
-	struct dlink *l = &s->links[d];
+	const struct dlink *l = &s->links[e->who];
 
-	s->totals.frame_events++;
-	if (l->cut || f->sent < l->cut_at) {
-		s->totals.lost++;
-		sim_see(s, CN_SIM_DROPPED, d, f, s->now);
-		sim_frame_put(s, f);
-	} else if (is_switch(s, l->to)) {
-		forward(s, d, f);
+	if (!l->cut && e->cuts == l->cuts) {
+		return false;
+	}
+	s->totals.lost++;
+	sim_see(s, CN_SIM_DROPPED, e->who, e->what, s->now);
+	sim_frame_put(s, e->what);
+	return true;
+}
+
+/* Whether a frame need not be stored: nothing is before it, and its way out is not faster. */
+static bool cuts_through(const struct cn_sim *s, uint32_t came_by, const struct frame *f)
+{
+	const struct dlink *in = &s->links[came_by], *out;
+	uint32_t d;
+
+	if (f->to == NOBODY) {
+		return false;
+	}
+	d = route(s, in->to, f->to);
+	out = &s->links[d];
+	return !out->sending && out->rate <= in->rate && in->input.n == 0;
+}
+
+void sim_head(struct cn_sim *s, const struct event *e)
+{
+	struct dlink *l = &s->links[e->who];
+	struct frame *f = e->what;
+
+	if (cut_off(s, e)) {
+		return;
+	}
+	if (cuts_through(s, e->who, f)) {
+		s->totals.frame_events++;
+		forward(s, e->who, f);
 	} else {
-		sim_host_receive(s, s->tree->v[s->place[l->to]].node, d, f);
+		push_frame(s, s->now + wire_time(l, f->len) - head_time(l), EVENT_ARRIVE, e->who, f,
+			   e->cuts);
 	}
 }
 
-/* The frame that a switch's port has sent leaves the queue that it stood in. */
-static void leave(struct cn_sim *s, uint32_t d, struct frame *f)
+void sim_arrive(struct cn_sim *s, const struct event *e)
 {
-	struct dlink *l = &s->links[d];
+	const struct dlink *l = &s->links[e->who];
 
+	s->totals.frame_events++;
+	if (cut_off(s, e)) {
+		return;
+	}
+	if (is_switch(s, l->to)) {
+		forward(s, e->who, e->what);
+	} else {
+		sim_host_receive(s, s->tree->v[s->place[l->to]].node, e->what);
+	}
+}
+
+/* The frame that a port has sent leaves the queue that it stood in. */
+static void leave(struct cn_sim *s, struct dlink *l)
+{
+	struct frame *f = l->frame;
+
+	l->frame = NULL;
 	if (f == queue_first(&l->spread)) {
 		sim_queue_get(&l->spread);
-	} else if (!is_switch(s, l->from)) {
-		sim_queue_get(&l->queue);
-	} else if (s->config.kind != CN_SIM_INPUT) {
-		sim_queue_get(&l->queue);
-		s->switches[l->from].used--;
 	} else {
-		s->links[l->origin].standing--;
-		s->switches[l->from].used--;
+		sim_queue_get(&l->queue);
+		s->switches[l->from].used--; /* of a host's: nobody looks at it */
 	}
-	l->frame = NULL;
 	sim_frame_put(s, f);
 }
 
@@ -310,12 +372,15 @@ void sim_free_port(struct cn_sim *s, uint32_t d)
 	struct dlink *l = &s->links[d];
 
 	if (l->frame != NULL) {
-		leave(s, d, l->frame);
+		leave(s, l);
 	}
 	l->sending = false;
 	next(s, d);
+	if (l->ninputs > 0) {
+		transfer(s, d);
+	}
 	if (!is_switch(s, l->from)) {
-		sim_host_wake(s, s->tree->v[s->place[l->from]].node);
+		sim_host_sent(s, s->tree->v[s->place[l->from]].node);
 	}
 }
 

@@ -11,18 +11,18 @@
 
 #include "sim/sim.h"
 #include "topo/tree.h"
+#include "util/heap.h"
 
 #define NOBODY UINT32_MAX
 #define WIRE_OVERHEAD 24u /* preamble 8, checksum 4, gap 12 */
-#define SPREAD_MAX 8192u  /* broadcasts that wait at an output port */
+#define SPREAD_MAX 8192u  /* broadcasts that wait at an output port whose buffer is not said */
+#define OUTPUT_FRAMES 2	  /* CN_SIM_INPUT: at an output port, when the configuration says nothing */
 
+/* Nothing of where it is: several links may carry it at the same time. */
 struct frame {
 	uint32_t refs;
-	uint32_t len;	 /* from the Ethernet header on, padded */
-	uint32_t origin; /* directed link by which it came to the host whose ring holds it */
-	uint32_t to;	 /* host; NOBODY: all */
-	cn_time sent;	 /* when its present link began to send it */
-	cn_time tail;	 /* when it is whole at the far end of that link */
+	uint32_t len; /* from the Ethernet header on, padded */
+	uint32_t to;  /* host; NOBODY: all */
 	uint8_t data[];
 };
 
@@ -33,19 +33,24 @@ struct queue {
 };
 
 enum event_kind {
-	EVENT_POLL,   /* who: host */
-	EVENT_ARRIVE, /* who: directed link; frame */
+	EVENT_HEAD,   /* who: directed link; the frame's first bytes are at the switch */
+	EVENT_ARRIVE, /* who: directed link; the frame is at its far end */
 	EVENT_FREE,   /* who: directed link; it has sent its frame */
-	EVENT_USER,   /* fn, arg */
+	EVENT_USER,   /* a struct user */
 };
 
 struct event {
 	cn_time at;
 	uint64_t order; /* of making: equal times in order */
-	enum event_kind kind;
+	void *what;	/* frame, or struct user */
 	uint32_t who;
-	void *what;	/* frame, or arg */
+	uint16_t kind;
+	uint16_t cuts;	/* of the link when the frame was sent: it is lost if there were more since */
+};
+
+struct user {
 	void (*fn)(void *arg);
+	void *arg;
 };
 
 struct events {
@@ -65,26 +70,25 @@ struct dlink {
 	uint32_t buffer;       /* frames that its queue holds; 0: not limited */
 	bool sending;
 	cn_time next_start;    /* host: not before (gap) */
-	struct frame *frame;   /* being sent */
-	uint32_t origin;       /* kind INPUT: the directed link that it came by */
+	struct frame *frame;   /* being sent, the first of queue or of spread */
 	struct queue queue;    /* at the sending end: a switch's output queue, a host's card */
-	struct queue input;    /* kind INPUT: at the receiving end, a switch's input queue, and ... */
-	uint32_t standing;     /* ... those of its frames that are not sent yet, which includes them */
+	struct queue input;    /* kind INPUT: at the receiving end, a switch's input queue */
 	struct queue spread;   /* broadcasts that wait for this port */
 	uint32_t *inputs;      /* kind INPUT: directed links whose first frame wants this port */
 	uint32_t ninputs, input_head, input_cap;
 	struct cn_sim_port seen;
 	struct cn_sim_faults faults;
 	bool faulty, cut, bursting;
-	cn_time cut_at;
+	uint16_t cuts;	       /* how often it was cut */
 };
 
 struct host {
 	struct cn_engine *engine;
 	uint32_t vertex, out;  /* directed link to its switch */
 	struct queue ring;
-	cn_time busy, paused, poll_at;
-	bool idle;
+	struct cn_timer poll;  /* its next turn */
+	cn_time busy, paused;
+	bool idle, blocked;    /* blocked: something may wait for room on the card */
 	uint32_t lives;
 };
 
@@ -103,6 +107,7 @@ struct cn_sim {
 	struct host *hosts;	  /* [nhosts] */
 	struct sw *switches;	  /* [nvertices] */
 	struct events events;
+	struct cn_heap polls;	  /* of hosts; at equal times, events come first */
 	struct frame *spare;	  /* free frames, linked by their first bytes of data */
 	uint32_t frame_bytes;
 	cn_time now;
@@ -114,9 +119,11 @@ struct cn_sim {
 };
 
 void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what);
+void sim_fail(struct cn_sim *s); /* no memory: nothing goes on */
 
 struct frame *sim_frame_new(struct cn_sim *s); /* refs 1; NULL: no memory */
 void sim_frame_put(struct cn_sim *s, struct frame *f);
+/* The reference is the queue's then; false: no memory, and it is put. */
 bool sim_queue_put(struct cn_sim *s, struct queue *q, struct frame *f);
 struct frame *sim_queue_get(struct queue *q);
 void sim_see(struct cn_sim *s, enum cn_sim_seen what, uint32_t d, const struct frame *f,
@@ -127,7 +134,8 @@ uint64_t sim_below(struct cn_sim *s, uint64_t n);
 /* net.c */
 int sim_net_init(struct cn_sim *s, struct cn_err *err);
 void sim_net_done(struct cn_sim *s);
-void sim_arrive(struct cn_sim *s, uint32_t d, struct frame *f);
+void sim_head(struct cn_sim *s, const struct event *e);
+void sim_arrive(struct cn_sim *s, const struct event *e);
 void sim_free_port(struct cn_sim *s, uint32_t d);
 void sim_start(struct cn_sim *s, uint32_t d, struct frame *f);
 /* A host gives its card a frame. */
@@ -136,9 +144,12 @@ void sim_host_send(struct cn_sim *s, uint32_t d, struct frame *f);
 /* host.c */
 int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err);
 void sim_host_poll(struct cn_sim *s, uint32_t host, cn_time at);
-void sim_host_turn(struct cn_sim *s, uint32_t host, cn_time at);
+void sim_host_turn(struct cn_sim *s, uint32_t host);
+/* Something is there for it: a turn, late by chance when it was idle. */
 void sim_host_wake(struct cn_sim *s, uint32_t host);
-void sim_host_receive(struct cn_sim *s, uint32_t host, uint32_t d, struct frame *f);
+/* Its card has sent a frame. */
+void sim_host_sent(struct cn_sim *s, uint32_t host);
+void sim_host_receive(struct cn_sim *s, uint32_t host, struct frame *f);
 
 /* fault.c: what becomes of a frame that enters a link; *extra: it comes so much later. */
 enum fate {

@@ -9,11 +9,16 @@
 
 void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what)
 {
-	struct event e = {.at = at, .kind = kind, .who = who, .what = what};
+	struct event e = {.at = at, .kind = (uint16_t)kind, .who = who, .what = what};
 
 	if (!sim_events_push(&s->events, e)) {
-		s->failed = true;
+		sim_fail(s);
 	}
+}
+
+void sim_fail(struct cn_sim *s)
+{
+	s->failed = true;
 }
 
 struct frame *sim_frame_new(struct cn_sim *s)
@@ -26,7 +31,7 @@ struct frame *sim_frame_new(struct cn_sim *s)
 		f = malloc(sizeof(*f) + s->frame_bytes);
 	}
 	if (f == NULL) {
-		s->failed = true;
+		sim_fail(s);
 		return NULL;
 	}
 	memset(f, 0, sizeof(*f));
@@ -105,7 +110,8 @@ static int allocate(struct cn_sim *s, struct cn_err *err)
 	s->hosts = calloc(t->nhosts, sizeof(*s->hosts));
 	s->switches = calloc(t->nvertices, sizeof(*s->switches));
 	if (s->place == NULL || s->up == NULL || s->down == NULL || s->links == NULL ||
-	    s->hosts == NULL || s->switches == NULL) {
+	    s->hosts == NULL || s->switches == NULL ||
+	    cn_heap_init(&s->polls, t->nhosts) != COLLNET_OK) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to simulate %u hosts", t->nhosts);
 	}
 	return sim_net_init(s, err);
@@ -124,6 +130,7 @@ int cn_sim_new(const struct cn_sim_config *c, struct cn_sim **out, struct cn_err
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a simulation");
 	}
 	s->config = *c;
+	s->config.output = c->output != 0 ? c->output : OUTPUT_FRAMES;
 	s->topo = c->topo;
 	s->now = 1000000000;
 	s->random = c->seed;
@@ -133,7 +140,8 @@ int cn_sim_new(const struct cn_sim_config *c, struct cn_sim **out, struct cn_err
 
 		h->vertex = s->topo->hosts[i];
 		h->out = s->up[s->tree->host[i]];
-		h->poll_at = CN_NEVER;
+		h->poll.at = CN_NEVER;
+		h->poll.owner = h;
 		rc = sim_host_start(s, i, err);
 	}
 	if (rc != COLLNET_OK) {
@@ -157,8 +165,10 @@ void cn_sim_free(struct cn_sim *s)
 		free(s->hosts[i].ring.frames);
 	}
 	while (sim_events_pop(&s->events, CN_NEVER, &e)) {
-		if (e.kind == EVENT_ARRIVE) {
+		if (e.kind == EVENT_ARRIVE || e.kind == EVENT_HEAD) {
 			sim_frame_put(s, e.what);
+		} else if (e.kind == EVENT_USER) {
+			free(e.what);
 		}
 	}
 	sim_net_done(s);
@@ -168,6 +178,7 @@ void cn_sim_free(struct cn_sim *s)
 	}
 	cn_tree_free(s->tree);
 	free(s->events.heap);
+	cn_heap_fini(&s->polls);
 	free(s->place);
 	free(s->up);
 	free(s->down);
@@ -186,26 +197,41 @@ cn_time cn_sim_now(const struct cn_sim *s)
 
 bool cn_sim_step(struct cn_sim *s, cn_time until)
 {
+	struct cn_timer *poll;
+	struct user call;
 	struct event e;
 
-	if (s->failed || !sim_events_pop(&s->events, until, &e)) {
-		s->now = until == CN_NEVER || s->failed ? s->now : until;
+	if (s->failed) {
 		return false;
+	}
+	poll = cn_heap_first(&s->polls);
+	if (!sim_events_pop(&s->events, poll != NULL ? cn_min_time(poll->at, until) : until, &e)) {
+		if (poll == NULL || poll->at > until) {
+			s->now = until == CN_NEVER ? s->now : until;
+			return false;
+		}
+		s->now = poll->at;
+		s->totals.events++;
+		cn_heap_set(&s->polls, poll, CN_NEVER);
+		sim_host_turn(s, (uint32_t)((struct host *)poll->owner - s->hosts));
+		return true;
 	}
 	s->now = e.at;
 	s->totals.events++;
 	switch (e.kind) {
-	case EVENT_POLL:
-		sim_host_turn(s, e.who, e.at);
+	case EVENT_HEAD:
+		sim_head(s, &e);
 		break;
 	case EVENT_ARRIVE:
-		sim_arrive(s, e.who, e.what);
+		sim_arrive(s, &e);
 		break;
 	case EVENT_FREE:
 		sim_free_port(s, e.who);
 		break;
-	case EVENT_USER:
-		e.fn(e.what);
+	default:
+		call = *(struct user *)e.what;
+		free(e.what);
+		call.fn(call.arg);
 		break;
 	}
 	return true;
@@ -234,9 +260,19 @@ void cn_sim_kick(struct cn_sim *s, uint32_t host)
 
 int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg)
 {
-	struct event e = {.at = at > s->now ? at : s->now, .kind = EVENT_USER, .fn = fn, .what = arg};
+	struct event e = {.at = at > s->now ? at : s->now, .kind = EVENT_USER};
+	struct user *u = malloc(sizeof(*u));
 
-	return sim_events_push(&s->events, e) ? COLLNET_OK : COLLNET_ENOMEM;
+	if (u == NULL) {
+		return COLLNET_ENOMEM;
+	}
+	*u = (struct user){fn, arg};
+	e.what = u;
+	if (!sim_events_push(&s->events, e)) {
+		free(u);
+		return COLLNET_ENOMEM;
+	}
+	return COLLNET_OK;
 }
 
 /* ---- what can be seen ----------------------------------------------------------------- */

@@ -13,8 +13,12 @@
  * wakes from idleness it may be late by a random scheduling delay. Its card holds a few frames to be
  * sent and `ring` received ones. A directed link sends one frame at a time, at rate * channels of
  * the topology, 24 bytes a frame (preamble, checksum, gap between frames) and the padding to 64
- * included; `latency` passes on the cable. A switch stores a frame and forwards it (or cuts
- * through when it can), `delay` after it has it; where its queue stands is its kind, below.
+ * included; `latency` passes on the cable. A switch stores a frame and forwards it, `delay` after
+ * it has it; where its queue stands is its kind, below. Cutting through, it begins `delay` after
+ * the first 64 bytes, where the way out is idle and not faster than the way in; else it stores.
+ *
+ * A link of several channels is one fat pipe. Broadcasts stand in a queue of their own at every
+ * output port, of the port's buffer too, and go before all others.
  */
 #ifndef CN_SIM_H
 #define CN_SIM_H
@@ -25,7 +29,8 @@ struct cn_sim;
 
 enum cn_sim_kind {
 	CN_SIM_OUTPUT = 0,  /* a queue of `buffer` frames at every output port */
-	CN_SIM_INPUT = 1,   /* ... at every input port; its head blocks those behind it */
+	CN_SIM_INPUT = 1,   /* ... at every input port; its head blocks those behind it until the
+			       output port, which holds `output` frames, has room */
 	CN_SIM_SHARED = 2,  /* one memory a switch, `buffer` frames times its ports; a queue an output */
 	CN_SIM_DYNAMIC = 3, /* shared; an output may take alpha_pct % of what is free at most */
 };
@@ -37,6 +42,8 @@ struct cn_sim_config {
 	uint32_t alpha_pct;	    /* CN_SIM_DYNAMIC: 100 is alpha = 1 */
 	uint64_t rate;		    /* bit/s of links whose rate is not said */
 	uint32_t buffer;	    /* frames of ports whose buffer is not said; 0: not limited */
+	uint32_t output;	    /* CN_SIM_INPUT: frames at an output port, the one being sent
+				       included; 0: 2, one being sent and one ready to follow */
 	cn_time latency, delay;
 	cn_time o_send, o_recv, u_recv, gap;
 	cn_time jitter;		    /* longest scheduling delay ... */
@@ -84,7 +91,7 @@ void cn_sim_forget_peaks(struct cn_sim *s);
 struct cn_sim_totals {
 	uint64_t events;	/* taken from the heap */
 	uint64_t frame_events;	/* frames sent by hosts, carried over a link, received by hosts */
-	uint64_t drops, lost;	/* by full queues; by faults */
+	uint64_t drops, lost;	/* by full queues; by faults, and at hosts that are down */
 	uint64_t ring_drops;	/* by full receive rings */
 };
 void cn_sim_totals(const struct cn_sim *s, struct cn_sim_totals *out);

@@ -28,6 +28,7 @@
 	"set logscale x 2\n" \
 	"set yrange [0:*]\n" \
 	"set key below\n" \
+	"set termoption noenhanced\n" \
 	"plot for [l in '" labels "'] csv using ($4/1024):(strcol(3) eq l ? $6 : NaN) " \
 	"with linespoints title l\n"
 

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The simulator against the lab: the exchange on the same networks, at the same rates and sizes, and
+# the fractions of the wire's limit within five points of each other. (The lab's token buckets count
+# 1,514 bytes a full frame, the simulated wires 1,538: 1.6 points of it.)
+# run: user
+# timeout: 240
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+sizes=1k,16k,128k,512k
+within=0.05
+
+# fractions FILE: size and fraction, a line each.
+fractions() {
+	json bytes_per_pair "$1" >"$1.sizes"
+	json efficiency "$1" | paste -d' ' "$1.sizes" -
+}
+
+# compare SHAPE: 0 where all are near.
+compare() {
+	collnet lab run --shape "$1" --rate 20mbit --timeout 100 -- collnet bench alltoall \
+		--algorithm shuffle --sizes $sizes --iterations 4 --json >lab 2>err </dev/null || {
+		cat lab err
+		fail "the lab: $1"
+	}
+	collnet sim alltoall --shape "$1" --rate 20mbit --algorithm shuffle --sizes $sizes --json \
+		>sim 2>err || {
+		cat sim err
+		fail "the simulator: $1"
+	}
+	fractions lab >lab.list
+	fractions sim >sim.list
+	[ "$(wc -l <lab.list)/$(wc -l <sim.list)" = 4/4 ] || fail "not four sizes: $1"
+	paste -d' ' lab.list sim.list | awk -v within=$within -v shape="$1" '
+		$1 != $3 { print "sizes differ"; bad = 1 }
+		{
+			d = $2 - $4
+			far = d > within || d < -within || $2 < 0.3 || $4 < 0.3
+			printf "%s, %d bytes: lab %.1f %%, sim %.1f %%%s\n", shape, $1, $2 * 100,
+				$4 * 100, far ? ": too far" : ""
+			bad += far
+		}
+		END { exit bad > 0 }'
+}
+
+# A busy machine slows the lab, not the simulator: three tries.
+for shape in 8x2 16x1; do
+	tries=1
+	until compare $shape; do
+		[ $tries -lt 3 ] || fail "$shape: too far apart, three times of three"
+		tries=$((tries + 1))
+	done
+done

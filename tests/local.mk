@@ -69,6 +69,7 @@ lab_programs = \
 	tests/lab/api \
 	tests/lab/calls \
 	tests/lab/frames \
+	tests/lab/rooted \
 	tests/lab/rude
 
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its

@@ -116,36 +116,46 @@ static void blame(const struct sim_case *c, const struct cn_job *j, const struct
 	}
 }
 
+/* One call of the job; false in *well: a rank failed. */
+static int turns(struct cn_job *j, const struct sim_case *c, uint32_t times, uint64_t *ns,
+		 uint64_t *slowest, bool *well, struct sim_outcome *out, struct cn_err *err)
+{
+	struct cn_coll_args args = c->args;
+	struct cn_job_result r;
+	int rc;
+
+	args.deadline = DEADLINE;
+	rc = cn_job_repeat(j, &args, times, DEADLINE + 1000 * CN_MS, ns, slowest, &r, err);
+	if (rc == COLLNET_OK) {
+		out->wrong += r.wrong;
+		*well = r.failed + r.pending == 0;
+		if (!*well) {
+			blame(c, j, &r, out);
+		}
+	}
+	return rc;
+}
+
 static int iterate(struct cn_sim *s, struct cn_job *j, const struct sim_case *c, uint64_t *ns,
 		   uint64_t *slowest, struct before *b, struct sim_outcome *out,
 		   struct cn_err *err)
 {
-	struct cn_coll_args args = c->args;
+	bool well = true;
+	int rc = COLLNET_OK;
 
-	args.deadline = DEADLINE;
-	for (uint32_t i = 0; i < c->warmup + c->iterations; i++) {
-		struct cn_job_result r;
-		int rc;
-
-		if (i == c->warmup) {
-			begin(s, c->cluster.topo, b);
-			if (c->watch != NULL) {
-				sim_watch_measure(c->watch, true);
-			}
-		}
-		rc = cn_job_run(j, &args, 0, DEADLINE + 1000 * CN_MS, &r, err);
-		if (rc != COLLNET_OK) {
-			return rc;
-		}
-		out->wrong += r.wrong;
-		if (r.failed + r.pending > 0) {
-			blame(c, j, &r, out);
-			return COLLNET_OK;
-		}
-		if (i >= c->warmup) {
-			ns[i - c->warmup] = r.mean;
-			slowest[i - c->warmup] = r.slowest;
-		}
+	if (c->warmup > 0) {
+		rc = turns(j, c, c->warmup, NULL, NULL, &well, out, err);
+	}
+	if (rc != COLLNET_OK || !well) {
+		return rc;
+	}
+	begin(s, c->cluster.topo, b);
+	if (c->watch != NULL) {
+		sim_watch_measure(c->watch, true);
+	}
+	rc = turns(j, c, c->iterations, ns, slowest, &well, out, err);
+	if (rc != COLLNET_OK || !well) {
+		return rc;
 	}
 	finish(s, c, b, out);
 	out->ns = bench_summary(ns, c->iterations);

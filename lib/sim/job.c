@@ -16,6 +16,9 @@ struct rank {
 	struct cn_member *member;
 	uint8_t *send, *recv;
 	struct cn_job_rank seen;
+	uint64_t number; /* of its present operation */
+	uint32_t turn;	 /* which of those that are run back to back */
+	uint64_t wrong;	 /* in those before */
 	bool joined, join_told;
 	int join_status;
 	char join_text[CN_ERR_TEXT];
@@ -29,6 +32,8 @@ struct cn_job {
 	struct rank *ranks;
 	uint8_t *shared_send, *shared_recv;
 	const struct cn_coll_args *args; /* of the present operation */
+	uint32_t times;			 /* it is run back to back */
+	uint64_t *sum, *slowest;	 /* [times] of its ranks' times; NULL: not wanted */
 	uint64_t random;
 	cn_time limit;
 };
@@ -70,11 +75,32 @@ static void joined(struct cn_done *d, int status, const char *text)
 	r->job->joins_told++;
 }
 
+static void again(void *arg);
+
+/* The times of one turn; false: it was the last one, or the next one cannot be called. */
+static bool turn_over(struct rank *r)
+{
+	struct cn_job *j = r->job;
+	cn_time now = cn_sim_now(j->sim), took = now - r->seen.from;
+	uint32_t turn = r->turn++;
+
+	if (j->sum != NULL) {
+		j->sum[turn] += took;
+	}
+	if (j->slowest != NULL && took > j->slowest[turn]) {
+		j->slowest[turn] = took;
+	}
+	return r->turn < j->times && cn_sim_at(j->sim, now, again, r) == COLLNET_OK;
+}
+
 static void ended(struct cn_done *d, int status, const char *text)
 {
 	struct rank *r = (struct rank *)((char *)d - offsetof(struct rank, op));
 	size_t n = strnlen(text, CN_ERR_TEXT - 1);
 
+	if (status == COLLNET_OK && turn_over(r)) {
+		return;
+	}
 	r->seen.told = true;
 	r->seen.status = status;
 	memcpy(r->seen.text, text, n);
@@ -216,7 +242,7 @@ static void fill(struct cn_job *j, uint32_t rank)
 
 	memset(r->recv, 0xee, cn_call_recv_bytes(&c));
 	for (uint64_t i = 0; i * c.bytes < out; i++) {
-		pattern(j->number, rank, own_blocks(c.op) ? (uint32_t)i : 0, r->send + i * c.bytes,
+		pattern(r->number, rank, own_blocks(c.op) ? (uint32_t)i : 0, r->send + i * c.bytes,
 			c.bytes, true);
 	}
 }
@@ -229,7 +255,7 @@ static uint64_t look(struct cn_job *j, uint32_t rank)
 	bool one = c.op == CN_OP_BCAST || c.op == CN_OP_SCATTER;
 
 	for (uint64_t i = 0; i * c.bytes < in; i++) {
-		wrong += pattern(j->number, one ? c.root : (uint32_t)i, own_blocks(c.op) ? rank : 0,
+		wrong += pattern(r->number, one ? c.root : (uint32_t)i, own_blocks(c.op) ? rank : 0,
 				 r->recv + i * c.bytes, c.bytes, false);
 	}
 	return wrong;
@@ -259,7 +285,21 @@ static void post(void *arg)
 	cn_sim_kick(j->sim, r->seen.host);
 }
 
-int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
+/* Event: the rank calls again. */
+static void again(void *arg)
+{
+	struct rank *r = arg;
+	uint32_t rank = (uint32_t)(r - r->job->ranks);
+
+	if (!r->job->config.shared) {
+		r->wrong += look(r->job, rank);
+		r->number++;
+		fill(r->job, rank);
+	}
+	post(r);
+}
+
+static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
 	       struct cn_job_result *out, struct cn_err *err)
 {
 	cn_time start = cn_sim_now(j->sim);
@@ -271,13 +311,15 @@ int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 	}
 	memset(out, 0, sizeof(*out));
 	j->args = args;
-	j->number++;
 	j->told = 0;
 	j->limit = start + args->deadline;
 	for (uint32_t i = 0; i < j->nranks; i++) {
 		struct rank *r = &j->ranks[i];
 
 		r->seen = (struct cn_job_rank){.host = r->seen.host};
+		r->number = j->number + 1;
+		r->turn = 0;
+		r->wrong = 0;
 		if (!j->config.shared) {
 			fill(j, i);
 		}
@@ -302,11 +344,44 @@ int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 			sum += took;
 			out->slowest = took > out->slowest ? took : out->slowest;
 			r->wrong = j->config.shared ? 0 : look(j, i);
-			out->wrong += r->wrong;
+			out->wrong += r->wrong + j->ranks[i].wrong;
 		}
 	}
 	out->mean = out->ended > 0 ? sum / out->ended : 0;
+	j->number += j->times;
 	return COLLNET_OK;
+}
+
+int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
+	       struct cn_job_result *out, struct cn_err *err)
+{
+	j->times = 1;
+	j->sum = j->slowest = NULL;
+	return run(j, args, spread, within, out, err);
+}
+
+int cn_job_repeat(struct cn_job *j, const struct cn_coll_args *args, uint32_t times,
+		  cn_time within, uint64_t *mean, uint64_t *slowest, struct cn_job_result *out,
+		  struct cn_err *err)
+{
+	int rc;
+
+	j->times = times > 0 ? times : 1;
+	j->sum = mean;
+	j->slowest = slowest;
+	for (uint32_t i = 0; i < j->times; i++) {
+		if (mean != NULL) {
+			mean[i] = 0;
+		}
+		if (slowest != NULL) {
+			slowest[i] = 0;
+		}
+	}
+	rc = run(j, args, 0, within, out, err);
+	for (uint32_t i = 0; mean != NULL && i < j->times; i++) {
+		mean[i] /= j->nranks;
+	}
+	return rc;
 }
 
 uint32_t cn_job_ranks(const struct cn_job *j)

@@ -51,6 +51,15 @@ struct cn_job_result {
  */
 int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,
 	       struct cn_job_result *out, struct cn_err *err);
+/*
+ * The same `times` times back to back, as the benchmark does it: a rank calls again as soon as it
+ * has returned, and does not wait for the others. mean[] and slowest[] (of `times`; NULL: not
+ * wanted) are of each time's ranks; out->mean and out->slowest are the last one's, out->wrong is of
+ * all. After a failure a rank does not call again.
+ */
+int cn_job_repeat(struct cn_job *j, const struct cn_coll_args *args, uint32_t times,
+		  cn_time within, uint64_t *mean, uint64_t *slowest, struct cn_job_result *out,
+		  struct cn_err *err);
 uint32_t cn_job_ranks(const struct cn_job *j);
 const struct cn_job_rank *cn_job_rank(const struct cn_job *j, uint32_t rank);
 

@@ -302,12 +302,13 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b; /* COLLNET_WINDOW_OFF is the largest */
 }
 
-/* W_g for these nodes by the topology. */
-static uint32_t topo_window(const struct bench *b, const uint32_t *vertices, uint32_t n)
+/* The automatic window for these nodes by the topology. */
+static uint32_t topo_window(const struct bench *b, enum cn_window_rule rule,
+			    const uint32_t *vertices, uint32_t n)
 {
 	uint32_t i;
 
-	if (b->topo == NULL) {
+	if (b->topo == NULL || rule == CN_WINDOW_NONE) {
 		return COLLNET_WINDOW_OFF;
 	}
 	for (i = 0; i < n; i++) {
@@ -315,7 +316,8 @@ static uint32_t topo_window(const struct bench *b, const uint32_t *vertices, uin
 			return COLLNET_WINDOW_OFF;
 		}
 	}
-	return cn_topo_window(b->topo, vertices, n, 2, NULL);
+	return rule == CN_WINDOW_LINK ? cn_topo_link_window(b->topo, vertices, n) :
+					cn_topo_window(b->topo, vertices, n, 2, NULL);
 }
 
 /*
@@ -326,13 +328,16 @@ uint32_t bench_window(const struct bench *b, const struct cn_algorithm *row)
 {
 	uint32_t by_hand = COLLNET_WINDOW_OFF, own = b->o->window;
 
-	if (b->topo == NULL || b->node_window != topo_window(b, b->topo->hosts, b->topo->nhosts)) {
+	if (b->topo == NULL ||
+	    b->node_window !=
+		    topo_window(b, CN_WINDOW_EXCHANGE, b->topo->hosts, b->topo->nhosts)) {
 		by_hand = b->node_window;
 	}
 	if (own == COLLNET_WINDOW_AUTO) {
-		own = row->windowed ? smaller(topo_window(b, b->vertex, b->place.nodes),
-					      b->node_window)
-				    : COLLNET_WINDOW_OFF;
+		own = topo_window(b, row->window, b->vertex, b->place.nodes);
+		if (row->window == CN_WINDOW_EXCHANGE) {
+			own = smaller(own, b->node_window);
+		}
 	}
 	return smaller(own, by_hand);
 }

@@ -187,7 +187,7 @@ struct cn_team {
 	uint32_t *storage;	 /* of the layout's arrays */
 	struct cn_tree *tree;	 /* the layout's; NULL: the network is not known */
 	uint32_t me;		 /* this node */
-	uint32_t window;	 /* Eq. 4 for its hosts */
+	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
 	struct cn_choice {	 /* the last algorithm that was selected, by operation */
 		const struct cn_algorithm *algorithm;
 		uint64_t bytes;

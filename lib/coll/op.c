@@ -219,6 +219,36 @@ static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64
 	return d->complete || (a->dep == CN_DEP_STREAM && up_to > 0 && d->done >= up_to);
 }
 
+/*
+ * Handing over. A synchronisation says that a message is over, so that another node may use its
+ * links. If it went with the message's last frame, the queue before a link would grow by whatever
+ * the nodes are faster than the link (acknowledgements take some of it), message after message,
+ * though never two of them send at a time. So it waits until no more of this node's frames are on
+ * their way than half a window: some are beyond the link by then, and it does not run dry.
+ */
+static uint64_t handover(const struct cn_op *op)
+{
+	return op->window / 2 + 2;
+}
+
+static bool hands_over(const struct cn_op *op, const struct cn_action *a)
+{
+	return op->synchronised && op->window != COLLNET_WINDOW_OFF && a->len == 0 &&
+	       a->src.buffer == CN_BUF_NONE;
+}
+
+/* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
+static bool last_before_handover(const struct cn_op *op, const struct cn_action *a, uint64_t left)
+{
+	uint64_t most = cn_node_payload(op->team->engine->node), frames = (left + most - 1) / most;
+
+	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || a->len == 0) {
+		return false;
+	}
+	return frames == handover(op) / 2 ||
+	       (frames == 0 && op->source.flight.unacked >= handover(op) / 2);
+}
+
 /* The next frame of the stream to node k, if it can go. */
 static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 {
@@ -232,7 +262,8 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 
 	n = n < most ? n : most;
 	if (t->nodes[k].peer == NULL || cn_peer_room(t->nodes[k].peer) == 0 ||
-	    !dep_allows(op, a, p->done + n)) {
+	    !dep_allows(op, a, p->done + n) ||
+	    (hands_over(op, a) && op->source.flight.unacked > handover(op))) {
 		return false;
 	}
 	out->peer = t->nodes[k].peer;
@@ -250,9 +281,11 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 		}
 		complete(op, i);
 	}
-	/* What comes in is the clock of the window; acknowledgements are asked for only where less
-	 * comes in than goes out. */
-	if (cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) && op->one_way) {
+	/* What comes in is the clock of an exchange's window; acknowledgements are asked for only
+	 * where less comes in than goes out, or where they are the clock. */
+	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
+	     (op->one_way || op->source.flight.by_acks)) ||
+	    last_before_handover(op, a, a->len - p->done)) {
 		out->flags |= CN_FLAG_ASK;
 	}
 	return true;

@@ -57,6 +57,7 @@ struct cn_op {
 	uint32_t copy_first, copy_last; /* copies that can run */
 	uint32_t remaining;	        /* actions not complete */
 	bool one_way;			/* it sends more frames than it receives */
+	bool synchronised;		/* its sends wait for synchronisations of others */
 	bool ending;			/* all is done; to be finished at the next expiry */
 	bool ending_tried;		/* that was tried: acknowledgements finish it now */
 };

@@ -55,6 +55,7 @@ static void rewind_cursors(struct cn_op *op)
 	op->ntargets = op->turn = 0;
 	op->copy_first = CN_NONE;
 	op->remaining = s->n;
+	op->synchronised = false;
 	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
 		op->streams[k] = (struct cn_streams){.send = CN_NONE, .recv = CN_NONE};
 	}
@@ -64,6 +65,7 @@ static void rewind_cursors(struct cn_op *op)
 		struct cn_progress *p = &op->progress[i];
 
 		*p = (struct cn_progress){.next = CN_NONE, .copies = CN_NONE, .sibling = CN_NONE};
+		op->synchronised |= a->kind == CN_ACT_WAIT;
 		out += a->kind == CN_ACT_SEND ? a->len / most + 1 : 0;
 		in += a->kind == CN_ACT_RECV ? a->len / most + 1 : 0;
 		if (a->kind == CN_ACT_SEND) {
@@ -97,6 +99,7 @@ static void start(struct cn_op *op, cn_time now)
 	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
 	cn_source_start(t->engine, &op->source);
+	op->source.flight.by_acks = op->algorithm->window == CN_WINDOW_LINK;
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {
 			op->streams[k].expected = true;
@@ -145,14 +148,14 @@ void cn_op_free_storage(struct cn_op *op)
 	}
 }
 
-/* The window of an operation: what was asked for, else Eq. 4 where the algorithm is under it. */
+/* The window of an operation: what was asked for, else the algorithm's own. */
 static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 			  const struct cn_algorithm *g)
 {
 	if (a->window != COLLNET_WINDOW_AUTO) {
 		return a->window;
 	}
-	return g->windowed ? t->window : COLLNET_WINDOW_OFF;
+	return t->window[g->window];
 }
 
 /* The algorithm with the smallest predicted time; the last answer of an operation is kept. */

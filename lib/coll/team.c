@@ -354,7 +354,8 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 	uint32_t *hosts;
 	int r = COLLNET_OK;
 
-	t->window = t->engine->window;
+	t->window[CN_WINDOW_NONE] = COLLNET_WINDOW_OFF;
+	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->engine->window;
 	if (topo == NULL) {
 		return COLLNET_OK;
 	}
@@ -373,7 +374,8 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 	if (t->engine->config.window == COLLNET_WINDOW_AUTO) {
 		uint32_t w = cn_topo_window(topo, hosts, n, 2, NULL);
 
-		t->window = w < t->engine->window ? w : t->engine->window;
+		t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
+		t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	}
 	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
 	if (r == COLLNET_OK) {

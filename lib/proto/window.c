@@ -5,7 +5,7 @@ static void recount(struct cn_flight *f, struct cn_window *w)
 {
 	uint64_t eta = f->sent > f->received ? f->sent - f->received : 0;
 
-	if (eta > f->unacked) {
+	if (f->by_acks || eta > f->unacked) {
 		eta = f->unacked;
 	}
 	w->now = w->now - f->eta + (uint32_t)eta;
@@ -28,6 +28,9 @@ bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit
 	f->unacked++;
 	f->since++;
 	recount(f, w);
+	if (f->by_acks) { /* half a window before it closes, and when it does */
+		return f->unacked == (limit + 1) / 2 || f->unacked == limit;
+	}
 	/* Once a window has gone out and nothing came, ask every half window, to keep it moving. */
 	if (limit == COLLNET_WINDOW_OFF || limit == 0 || f->since < limit) {
 		return false;

@@ -27,6 +27,7 @@ struct cn_flight {
 	uint64_t sent, received, unacked;
 	uint32_t eta;	/* this flight's part of the sum */
 	uint32_t since; /* frames sent since one was received or acknowledged */
+	bool by_acks;	/* eta is what is not acknowledged: data that comes in says nothing of it */
 };
 
 /* Whether one more frame may go under the node's limit and the operation's own. */

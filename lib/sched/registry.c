@@ -3,9 +3,10 @@
  * The algorithms, one row each. Ids go on the wire: a row may be added, never renumbered. The
  * first row of an operation is its default.
  *
- * The global window belongs to the shuffle (Algorithm 2 of Tam and Wang) and to the rings, whose
- * sends go to one neighbour as fast as they can. The baselines run without it, as in the paper,
- * unless the caller names a window.
+ * The global window of Eq. 4 belongs to the shuffle (Algorithm 2 of Tam and Wang). Schedules that
+ * keep links to one message at a time have one of their own: nothing else makes a node wait that
+ * sends at the rate of a link which carries a few acknowledgements besides, and the queue before it
+ * would grow without end. The baselines run without one, as in the paper, unless the caller names it.
  */
 #include <string.h>
 
@@ -19,7 +20,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLTOALL,
 		.name = "shuffle",
 		.description = "synchronous shuffle exchange: frame by frame over destinations",
-		.windowed = true,
+		.window = CN_WINDOW_EXCHANGE,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_alltoall_shuffle,
 		.predict = cn_predict_shuffle,
@@ -29,7 +30,6 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLTOALL,
 		.name = "pairwise",
 		.description = "generalised pairwise exchange: one partner a round",
-		.windowed = false,
 		.baseline = true,
 		.permutation = COLLNET_PERM_EDGE_COLOUR,
 		.plan = cn_plan_alltoall_pairwise,
@@ -40,7 +40,6 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLTOALL,
 		.name = "linear",
 		.description = "all messages at once in rank order: the naive baseline",
-		.windowed = false,
 		.baseline = true,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_alltoall_linear,
@@ -51,7 +50,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLTOALL,
 		.name = "aapc",
 		.description = "phases without contention on any tree, as few as its links allow",
-		.windowed = false,
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
@@ -64,7 +63,7 @@ static const struct cn_algorithm algorithms[] = {
 		.name = "exchange",
 		.description = "total exchange in fat trees: switch by switch, as many messages at a "
 			       "time as its links have channels",
-		.windowed = false,
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS,
 		.permutation = COLLNET_PERM_AUTO,
@@ -76,7 +75,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLGATHER,
 		.name = "ring",
 		.description = "logical ring: every node forwards what comes from its left",
-		.windowed = true,
+		.window = CN_WINDOW_LINK,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_allgather_ring,
 		.predict = cn_predict_ring,
@@ -86,7 +85,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLGATHER,
 		.name = "lr1",
 		.description = "logical ring by the tree, depth-first: no contention",
-		.windowed = true,
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
@@ -98,7 +97,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLGATHER,
 		.name = "lr2",
 		.description = "logical ring without paths of more than two switches, where there is one",
-		.windowed = true,
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
@@ -110,7 +109,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLGATHER,
 		.name = "lr3",
 		.description = "logical ring with the shortest longest path of all without contention",
-		.windowed = true,
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
@@ -122,7 +121,6 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_BARRIER,
 		.name = "dissemination",
 		.description = "dissemination barrier: rounds of doubling distance",
-		.windowed = false,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_barrier_dissemination,
 		.predict = cn_predict_dissemination,
@@ -132,6 +130,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_BCAST,
 		.name = "smp",
 		.description = "three levels, shortest paths between switches, who has it helps to send",
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS,
 		.permutation = COLLNET_PERM_AUTO,
@@ -143,6 +142,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_BCAST,
 		.name = "chain",
 		.description = "pipelined chain in depth-first order: every link has one sender",
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED,
 		.permutation = COLLNET_PERM_AUTO,
@@ -154,6 +154,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_BCAST,
 		.name = "binary",
 		.description = "pipelined binary tree in which every link has one sender",
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED,
 		.permutation = COLLNET_PERM_AUTO,
@@ -165,6 +166,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_BCAST,
 		.name = "kary",
 		.description = "pipelined tree of 3, 4 or 8 children in which every link has one sender",
+		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED,
 		.permutation = COLLNET_PERM_AUTO,
@@ -185,7 +187,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_SCATTER,
 		.name = "furthest",
 		.description = "furthest first: one node a phase, by decreasing distance from the root",
-		.windowed = false,
+		.window = CN_WINDOW_LINK,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_scatter_furthest,
@@ -196,7 +198,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_GATHER,
 		.name = "nearest",
 		.description = "nearest first: the scatter reversed in time, one sender after the other",
-		.windowed = false,
+		.window = CN_WINDOW_LINK,
 		.claims = CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
 		.plan = cn_plan_gather_nearest,

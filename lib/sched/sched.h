@@ -148,6 +148,14 @@ enum cn_claim {
 	CN_CLAIM_OPTIMAL = 4, /* its phases are the lower bound */
 };
 
+/* Frames that a node may have in flight, from the buffers of the network. */
+enum cn_window_rule {
+	CN_WINDOW_NONE = 0,
+	CN_WINDOW_EXCHANGE = 1, /* Eq. 4: cn_topo_window() */
+	CN_WINDOW_LINK = 2,	/* no link has two messages at a time: cn_topo_link_window() */
+	CN_WINDOW_RULES = 3,
+};
+
 struct cn_network;
 struct cn_prediction;
 
@@ -157,7 +165,7 @@ struct cn_algorithm {
 	enum cn_op_kind op;
 	const char *name;
 	const char *description;
-	bool windowed;	     /* whether the automatic global window applies to it */
+	enum cn_window_rule window; /* what the automatic global window is */
 	bool needs_tree;     /* plans only where the layout has a tree */
 	bool baseline;	     /* for comparison: never chosen but by name */
 	unsigned claims;     /* enum cn_claim */

@@ -152,5 +152,11 @@ uint64_t cn_topo_host_rate(const struct cn_topo *t, uint32_t host);
  */
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck);
+/*
+ * The window for schedules in which no link carries two messages at a time. What may stand at a
+ * port is the end of one message and the beginning of the next one: half of the smallest buffer.
+ * (Not less: acknowledgements are its clock, and they come once or twice a window.) At least 1; COLLNET_WINDOW_OFF and 1 as above.
+ */
+uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
 
 #endif

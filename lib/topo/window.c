@@ -116,3 +116,30 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	}
 	return window > WINDOW_MAX ? WINDOW_MAX : (uint32_t)window;
 }
+
+uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t *below, least = COLLNET_WINDOW_OFF;
+
+	if (n < 2 || n > t->nvertices) {
+		return COLLNET_WINDOW_OFF;
+	}
+	below = calloc(t->nvertices, sizeof(*below));
+	if (below == NULL) {
+		return 1;
+	}
+	count_below(t, hosts, n, below);
+	for (uint32_t i = 1; i < t->nvertices; i++) {
+		uint32_t v = t->order[i], buffer = t->links[t->vertices[v].parent_link].buffer;
+
+		if (buffer != 0 && crossings(below[v], n) != 0 && buffer < least) {
+			least = buffer;
+		}
+	}
+	free(below);
+	if (least == COLLNET_WINDOW_OFF) {
+		return least;
+	}
+	least = least / 2 > 0 ? least / 2 : 1;
+	return least > WINDOW_MAX ? WINDOW_MAX : least;
+}

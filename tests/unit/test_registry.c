@@ -17,16 +17,16 @@ static void cn_algorithms__ids_and_names_are_fixed(void **state)
 		uint8_t id;
 		enum cn_op_kind op;
 		const char *name;
-		bool windowed;
+		enum cn_window_rule window;
 	} want[] = {
-		{ 1, CN_OP_ALLTOALL, "shuffle", true },
-		{ 2, CN_OP_ALLTOALL, "pairwise", false },
-		{ 3, CN_OP_ALLTOALL, "linear", false },
-		{ 8, CN_OP_ALLGATHER, "ring", true },
-		{ 9, CN_OP_ALLGATHER, "lr1", true },
-		{ 10, CN_OP_ALLGATHER, "lr2", true },
-		{ 11, CN_OP_ALLGATHER, "lr3", true },
-		{ 12, CN_OP_BARRIER, "dissemination", false },
+		{ 1, CN_OP_ALLTOALL, "shuffle", CN_WINDOW_EXCHANGE },
+		{ 2, CN_OP_ALLTOALL, "pairwise", CN_WINDOW_NONE },
+		{ 3, CN_OP_ALLTOALL, "linear", CN_WINDOW_NONE },
+		{ 8, CN_OP_ALLGATHER, "ring", CN_WINDOW_LINK },
+		{ 9, CN_OP_ALLGATHER, "lr1", CN_WINDOW_LINK },
+		{ 10, CN_OP_ALLGATHER, "lr2", CN_WINDOW_LINK },
+		{ 11, CN_OP_ALLGATHER, "lr3", CN_WINDOW_LINK },
+		{ 12, CN_OP_BARRIER, "dissemination", CN_WINDOW_NONE },
 	};
 
 	(void)state;
@@ -37,7 +37,7 @@ static void cn_algorithms__ids_and_names_are_fixed(void **state)
 		assert_int_equal(a->id, want[i].id);
 		assert_int_equal(a->op, want[i].op);
 		assert_string_equal(a->name, want[i].name);
-		assert_int_equal(a->windowed, want[i].windowed);
+		assert_int_equal(a->window, want[i].window);
 		assert_ptr_equal(cn_algorithm_find(want[i].op, want[i].name), a);
 	}
 }

@@ -265,6 +265,25 @@ static void window__random_trees(void **state)
 	}
 }
 
+/* Half of the smallest buffer that the team's messages may stand in; one at least. */
+static void link_window__half_of_the_smallest(void **state)
+{
+	struct cn_topo *t = NULL;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("4x2", 1000, 43, 1000, 20, &t, NULL), COLLNET_OK);
+	assert_int_equal(cn_topo_link_window(t, t->hosts, 8), 10); /* over the uplinks */
+	assert_int_equal(cn_topo_link_window(t, t->hosts, 4), 21); /* within a switch */
+	assert_true(cn_topo_link_window(t, t->hosts, 1) == COLLNET_WINDOW_OFF);
+	cn_topo_free(t);
+	assert_int_equal(cn_topo_shape("3", 1000, 1, 0, 0, &t, NULL), COLLNET_OK);
+	assert_int_equal(cn_topo_link_window(t, t->hosts, 3), 1);
+	cn_topo_free(t);
+	assert_int_equal(cn_topo_shape("3", 1000, 0, 0, 0, &t, NULL), COLLNET_OK);
+	assert_true(cn_topo_link_window(t, t->hosts, 3) == COLLNET_WINDOW_OFF);
+	cn_topo_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +297,7 @@ int main(void)
 		cmocka_unit_test(window__names_the_bottleneck),
 		cmocka_unit_test(window__unequal_switches),
 		cmocka_unit_test(window__random_trees),
+		cmocka_unit_test(link_window__half_of_the_smallest),
 	};
 
 	return cmocka_run_group_tests_name("window", tests, NULL, NULL);

@@ -199,7 +199,10 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the engine");
 	}
 	e->nonce = (uint32_t)cn_mix64(c->node.epoch);
-	r = cn_node_new(&c->node, &node_ops, e, &e->node, err);
+	if (c->topo != NULL && e->config.node.expected == 0) {
+		e->config.node.expected = c->topo->nhosts > 0 ? c->topo->nhosts - 1 : 0;
+	}
+	r = cn_node_new(&e->config.node, &node_ops, e, &e->node, err);
 	if (r == COLLNET_OK) {
 		r = cn_endpoints_new(e, err);
 	}

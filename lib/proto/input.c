@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A frame came in: strangers out first, then who it is from, then what it says. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/peer.h"
@@ -8,16 +9,26 @@
 /* Hellos to one peer are at least this far apart, whatever arrives. */
 static const cn_time hello_spacing = 20 * CN_MS;
 
-void cn_hello_ask(struct cn_peer *p, bool want)
+void cn_hello_ask(struct cn_peer *p, bool want, bool later)
 {
 	struct cn_node *n = p->node;
+	cn_time wait = later ? cn_node_spread(n, p) : 0;
 
 	if (p->hello_last != 0 && n->now - p->hello_last < hello_spacing && !p->hello_due) {
 		return;
 	}
+	if (wait > 0) {
+		if (p->hello_at == CN_NEVER && !p->hello_due) {
+			p->hello_at = n->now + wait;
+			cn_peer_reschedule(p);
+		}
+		return; /* what it is to say is found out then */
+	}
 	p->hello_last = n->now;
+	p->hello_at = CN_NEVER;
 	p->hello_due = true;
 	p->hello_want |= want;
+	cn_peer_reschedule(p);
 	cn_peer_ready(p);
 }
 
@@ -55,8 +66,8 @@ static bool is_over(const struct cn_peer *p, const struct cn_hello *h, uint8_t f
 	if (h->epoch == p->epoch) {
 		return is_older(p, h, flags);
 	}
-	for (uint32_t i = 0; i < sizeof(p->past) / sizeof(p->past[0]); i++) {
-		if (h->epoch == p->past[i]) {
+	for (uint32_t i = 0; i < CN_PAST && p->past != NULL; i++) {
+		if (h->epoch == p->past->epochs[i]) {
 			return true;
 		}
 	}
@@ -72,7 +83,9 @@ static bool is_over(const struct cn_peer *p, const struct cn_hello *h, uint8_t f
 static void new_epoch(struct cn_peer *p, uint64_t epoch)
 {
 	if (p->epoch != 0) {
-		p->past[p->npast++ % (sizeof(p->past) / sizeof(p->past[0]))] = p->epoch;
+		if (p->past != NULL) {
+			p->past->epochs[p->past->n++ % CN_PAST] = p->epoch;
+		}
 		p->life_out++;
 	}
 	p->epoch = epoch;
@@ -110,6 +123,13 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 		cn_peer_down(p, CN_PEER_BYE);
 		return;
 	}
+	if (p->epoch != 0 && h.epoch != p->epoch && p->past == NULL) {
+		p->past = calloc(1, sizeof(*p->past));
+		if (p->past == NULL) {
+			cn_log(COLLNET_LOG_ERROR, "no memory for node %s", p->name);
+			return; /* it will say so again */
+		}
+	}
 	p->heard = n->now;
 	if (p->state == CN_PEER_UP && (h.epoch != p->epoch || (unicast && h.life != p->life_in))) {
 		cn_peer_down(p, CN_PEER_RESTARTED);
@@ -127,14 +147,14 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 	if (unicast) {
 		p->life_in = h.life;
 		if ((w->flags & CN_FLAG_WANT) != 0) {
-			cn_hello_ask(p, false);
+			cn_hello_ask(p, false, false);
 		}
-		if (p->state != CN_PEER_UP && cn_peer_up(p) != COLLNET_OK) {
-			cn_log(COLLNET_LOG_ERROR, "no memory for node %s", p->name);
+		if (p->state != CN_PEER_UP) {
+			cn_peer_up(p);
 		}
 	} else if (p->state != CN_PEER_UP || ((w->flags & CN_FLAG_WANT) != 0 && !p->proven)) {
 		/* One whose frames come knows us: all answers at once can be too many for its port. */
-		cn_hello_ask(p, p->state != CN_PEER_UP);
+		cn_hello_ask(p, p->state != CN_PEER_UP, true);
 	}
 }
 
@@ -202,7 +222,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	if (p == NULL || p->state != CN_PEER_UP || w.session != p->session_in) {
 		n->stats.stale_frames++;
 		if (p != NULL) {
-			cn_hello_ask(p, true);
+			cn_hello_ask(p, true, false);
 		}
 		return;
 	}

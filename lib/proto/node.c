@@ -39,11 +39,29 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+/*
+ * In a larger cluster, what every node would do at once (the first hellos, the answers to one) is
+ * spread over so much for each node that there is. It is ten times what a small frame takes at 100
+ * Mbit/s.
+ */
+static const cn_time spread_each = 100 * CN_US;
+#define SPREAD_FROM 8u
+
 /* Buffers that only control messages and tails may use: a few for every peer. Untouched ones cost
  * address space, not memory. */
 static uint32_t control_reserve(const struct cn_node_config *c)
 {
 	return 2 * c->max_peers;
+}
+
+/* Bytes of a buffer for a control message of the usual length, with its link in the list. */
+#define SMALL 128
+
+void cn_node_put(struct cn_node *n, const void *buffer)
+{
+	void *b = (void *)(uintptr_t)buffer;
+
+	cn_pool_put(cn_pool_owns(&n->small, b) ? &n->small : &n->pool, b);
 }
 
 int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, void *ctx,
@@ -74,7 +92,8 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	/* a buffer: room for its list's link and length, and a frame's payload */
 	if (n->peers == NULL || n->hash == NULL ||
 	    cn_heap_init(&n->timers, c->max_peers + 1) != COLLNET_OK ||
-	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK) {
+	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK ||
+	    cn_pool_init(&n->small, SMALL, control_reserve(c)) != COLLNET_OK) {
 		cn_node_free(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
 	}
@@ -90,13 +109,20 @@ void cn_node_free(struct cn_node *n)
 		return;
 	}
 	for (uint32_t i = 0; i < n->npeers; i++) {
-		free(n->peers[i]->tx.ring);
-		free(n->peers[i]);
+		struct cn_peer *p = n->peers[i];
+
+		if (p->tx.ring != p->tx.few) {
+			free(p->tx.ring);
+		}
+		free(p->rx.held);
+		free(p->past);
+		free(p);
 	}
 	free(n->peers);
 	free(n->hash);
 	cn_heap_fini(&n->timers);
 	cn_pool_fini(&n->pool);
+	cn_pool_fini(&n->small);
 	free(n);
 }
 
@@ -188,10 +214,10 @@ static void build_again(struct cn_peer *p, struct cn_frame *out)
 	build_data(p, t->next++, out);
 }
 
-static bool control_room(const struct cn_peer *p)
+static bool control_room(struct cn_peer *p)
 {
 	return p->control_first != NULL && p->tx.next == p->tx.end && p->tx.hold_until == 0 &&
-	       p->tx.end - p->tx.una < p->tx.cwnd;
+	       p->tx.end - p->tx.una < p->tx.cwnd && cn_sender_reserve(p);
 }
 
 /* The list link and the length live in the first bytes of the buffer, the message after them. */
@@ -292,7 +318,10 @@ int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size
 	if (len == 0 || len > n->payload || len + CONTROL_HEAD > n->pool.item) {
 		return COLLNET_EINVAL;
 	}
-	b = cn_pool_get(&n->pool);
+	b = len + CONTROL_HEAD <= n->small.item ? cn_pool_get(&n->small) : NULL;
+	if (b == NULL) {
+		b = cn_pool_get(&n->pool);
+	}
 	if (b == NULL) {
 		return COLLNET_ELIMIT;
 	}
@@ -310,6 +339,20 @@ int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size
 
 /* ---- timers --------------------------------------------------------------------------- */
 
+cn_time cn_node_spread(const struct cn_node *n, const struct cn_peer *p)
+{
+	uint32_t others = n->npeers > n->config.expected ? n->npeers : n->config.expected;
+	uint64_t h = n->config.epoch ^ n->hellos_sent;
+
+	if (others <= SPREAD_FROM) {
+		return 0;
+	}
+	for (int i = 0; p != NULL && i < 6; i++) {
+		h = h << 8 ^ h >> 56 ^ p->mac[i];
+	}
+	return cn_mix64(h) % (others * spread_each);
+}
+
 cn_time cn_node_deadline(const struct cn_node *n)
 {
 	const struct cn_timer *t = cn_heap_first(&n->timers);
@@ -321,7 +364,7 @@ cn_time cn_node_deadline(const struct cn_node *n)
  * are quicker, so that a lost one does not hold up the start. */
 cn_time cn_hello_interval(const struct cn_node *n)
 {
-	cn_time spread = (cn_time)n->npeers * 5 * CN_MS;
+	cn_time spread = (cn_time)n->npeers * 5 * CN_MS + cn_node_spread(n, NULL);
 
 	if (n->hellos_sent < 4) {
 		return n->config.hello_interval / 5 + spread / 4;
@@ -377,6 +420,16 @@ static void query(struct cn_node *n, struct cn_peer *p)
 
 static void expire_peer(struct cn_node *n, struct cn_peer *p)
 {
+	if (p->hello_at <= n->now) {
+		p->hello_at = CN_NEVER;
+		if (p->state != CN_PEER_UP || !p->proven) {
+			cn_hello_ask(p, p->state != CN_PEER_UP, false);
+		}
+	}
+	if (p->state != CN_PEER_UP) {
+		cn_peer_reschedule(p);
+		return;
+	}
 	if (p->rx.ack_at <= n->now) {
 		p->rx.ack_at = CN_NEVER;
 		p->ack_due = true;
@@ -416,7 +469,11 @@ void cn_node_expire(struct cn_node *n, cn_time now)
 	while ((t = cn_heap_first(&n->timers)) != NULL && t->at <= now && bound-- > 0) {
 		if (t->owner != NULL) {
 			expire_peer(n, t->owner);
+		} else if (!n->begun && cn_node_spread(n, NULL) > 0) {
+			cn_heap_set(&n->timers, t, now + cn_node_spread(n, NULL));
+			n->begun = true;
 		} else {
+			n->begun = true;
 			n->hello_due = !n->leaving;
 			cn_heap_set(&n->timers, t, now + cn_hello_interval(n));
 		}
@@ -519,7 +576,7 @@ void cn_node_abandon(struct cn_node *n, void *token)
 
 			if (s->token == token) {
 				if (s->owned) {
-					cn_pool_put(&n->pool, (void *)(uintptr_t)s->payload);
+					cn_node_put(n, s->payload);
 					s->owned = false;
 				}
 				s->token = NULL;

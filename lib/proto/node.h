@@ -47,6 +47,7 @@ struct cn_node_config {
 	uint32_t mtu;	     /* bytes after the Ethernet header, 576 .. 65,000 */
 	uint32_t window;     /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */
 	uint32_t max_peers;  /* 1 .. 65,535 */
+	uint32_t expected;   /* nodes that there may well be, besides this one; 0: not known */
 	uint32_t pool_frames;/* buffers for early frames, control and tails */
 	uint32_t reorder;    /* frames held that come before their turn, 0 (pure Go-Back-N) .. 8 */
 	uint32_t seq_bias;   /* tests: added to the first sequence number */
@@ -119,7 +120,8 @@ uint32_t cn_node_payload(const struct cn_node *n);
  * else that goes to the peer. COLLNET_ELIMIT: no buffer. */
 int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len);
 
-/* New frames that may go to the peer now; 0: its window is closed, or it is gone. */
+/* New frames that may go to the peer now; 0: its window is closed, or it is gone. To be asked
+ * before every frame that pull() gives: it makes room for one. */
 uint32_t cn_peer_room(const struct cn_peer *p);
 
 /*

@@ -66,11 +66,13 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 	memcpy(oldest->mac, mac, 6);
 	oldest->epoch = 0;
 	oldest->life_in = 0;
-	oldest->npast = 0;
-	memset(oldest->past, 0, sizeof(oldest->past));
+	free(oldest->past);
+	oldest->past = NULL;
 	oldest->proven = oldest->mtu_told = false;
 	oldest->hello_due = oldest->hello_want = false;
 	oldest->hello_last = 0;
+	oldest->hello_at = CN_NEVER;
+	cn_peer_reschedule(oldest);
 	memset(n->hash, 0, ((size_t)n->hash_mask + 1) * sizeof(*n->hash));
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		enter(n, n->peers[i]);
@@ -93,7 +95,9 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 	p->index = n->npeers;
 	p->state = CN_PEER_DOWN;
 	memcpy(p->mac, mac, 6);
-	p->probe_at = p->query_at = CN_NEVER;
+	p->probe_at = p->query_at = p->hello_at = CN_NEVER;
+	p->tx.ring = p->tx.few;
+	p->tx.mask = CN_RING_FEW - 1;
 	p->tx.rto_at = CN_NEVER;
 	p->rx.ack_at = p->rx.gap_at = CN_NEVER;
 	p->timer.at = CN_NEVER;
@@ -122,33 +126,21 @@ void cn_peer_ready(struct cn_peer *p)
 
 void cn_peer_reschedule(struct cn_peer *p)
 {
-	cn_time at = CN_NEVER;
+	cn_time at = p->hello_at;
 
 	if (p->state == CN_PEER_UP) {
-		at = cn_min_time(p->rx.gap_at, p->tx.rto_at);
+		at = cn_min_time(at, cn_min_time(p->rx.gap_at, p->tx.rto_at));
 		at = cn_min_time(at, cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
 	}
 	cn_heap_set(&p->node->timers, &p->timer, at);
 }
 
 /* Both epochs are known: a new sequence each way begins. */
-int cn_peer_up(struct cn_peer *p)
+void cn_peer_up(struct cn_peer *p)
 {
 	struct cn_node *n = p->node;
 	uint32_t bias = n->config.seq_bias;
 
-	if (p->tx.ring == NULL) {
-		uint32_t size = 1;
-
-		while (size < n->config.window) {
-			size *= 2;
-		}
-		p->tx.ring = calloc(size, sizeof(*p->tx.ring));
-		if (p->tx.ring == NULL) {
-			return COLLNET_ENOMEM;
-		}
-		p->tx.mask = size - 1;
-	}
 	p->session_out = cn_session(n->config.epoch, p->life_out, p->epoch, p->life_in);
 	p->session_in = cn_session(p->epoch, p->life_in, n->config.epoch, p->life_out);
 	p->tx.una = p->tx.next = p->tx.end =
@@ -162,12 +154,11 @@ int cn_peer_up(struct cn_peer *p)
 	p->tx.rtt = (struct cn_rtt){0};
 	p->rx = (struct cn_receiver){
 		.expected = bias != 0 ? bias : (uint32_t)cn_mix64(p->session_in),
-		.ack_at = CN_NEVER, .gap_at = CN_NEVER,
+		.ack_at = CN_NEVER, .gap_at = CN_NEVER, .held = p->rx.held,
 	};
 	p->proven = false;
 	p->state = CN_PEER_UP;
 	n->ops->peer_up(n->ctx, n->now, p);
-	return COLLNET_OK;
 }
 
 void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
@@ -190,7 +181,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		uint8_t *b = p->control_first;
 
 		memcpy(&p->control_first, b, sizeof(p->control_first));
-		cn_pool_put(&n->pool, b);
+		cn_node_put(n, b);
 	}
 	p->control_last = NULL;
 	p->expecting = 0;
@@ -228,7 +219,9 @@ uint32_t cn_peer_room(const struct cn_peer *p)
 	    p->control_first != NULL) {
 		return 0;
 	}
-	return flight < p->tx.cwnd ? p->tx.cwnd - flight : 0;
+	/* The ring's size is nothing that a caller can see. */
+	return flight < p->tx.cwnd && cn_sender_reserve((struct cn_peer *)(uintptr_t)p)
+		       ? p->tx.cwnd - flight : 0;
 }
 
 const char *cn_peer_name(const struct cn_peer *p)

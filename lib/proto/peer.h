@@ -29,8 +29,11 @@ struct cn_sent {
 	bool owned;	/* payload is a buffer of the node's pool, to be put back */
 };
 
+/* What control messages need: most pairs of nodes never exchange anything else. */
+#define CN_RING_FEW 2
 struct cn_sender {
-	struct cn_sent *ring; /* allocated when the peer first comes up */
+	struct cn_sent *ring; /* `few`, or allocated: it grows with what is in flight */
+	struct cn_sent few[CN_RING_FEW];
 	uint32_t mask;
 	uint32_t una, next, end;
 	uint32_t cwnd;	    /* frames that may be in flight, 2 .. window */
@@ -57,7 +60,7 @@ struct cn_receiver {
 	bool in_gap;	   /* a negative acknowledgement was sent for `expected` */
 	uint32_t gap_last; /* last number seen beyond the gap */
 	cn_time gap_at;	   /* frames are held: when the gap counts as a loss; CN_NEVER: none are */
-	struct cn_held held[CN_HELD_MAX]; /* by number mod CN_HELD_MAX */
+	struct cn_held *held; /* [CN_HELD_MAX] by number mod CN_HELD_MAX; NULL: none ever was */
 	uint32_t nheld;
 	bool refused;	   /* the last frame was refused: no buffer */
 	bool reply_soon;   /* data will go back: cn_peer_reply_soon() */
@@ -69,6 +72,13 @@ enum cn_peer_state {
 	CN_PEER_UP,
 };
 
+/* Epochs that a peer had before, the last few. */
+#define CN_PAST 4
+struct cn_past {
+	uint64_t epochs[CN_PAST];
+	uint32_t n;
+};
+
 struct cn_peer {
 	struct cn_node *node;
 	uint32_t index;
@@ -76,8 +86,7 @@ struct cn_peer {
 	uint8_t mac[6];
 	char name[COLLNET_NAME_MAX + 1];
 	uint64_t epoch;	   /* its transport's; 0: not known */
-	uint64_t past[4];  /* epochs that it had before */
-	uint32_t npast;
+	struct cn_past *past; /* NULL: it had no epoch before */
 	bool proven;	   /* a frame of the session came: epoch and life are no replay */
 	uint32_t life_out; /* which life of the connection, by us and by it */
 	uint32_t life_in;
@@ -96,6 +105,7 @@ struct cn_peer {
 	/* what is to be said to it */
 	bool hello_due, hello_want, ack_due, nak_due, busy_due, probe_due;
 	cn_time hello_last;
+	cn_time hello_at; /* an answer to a broadcast is due then; CN_NEVER: none is */
 	/* liveness */
 	cn_time heard;	  /* any frame, hellos too */
 	cn_time answered; /* a frame of this session: it hears us, too */
@@ -129,10 +139,12 @@ struct cn_node {
 	struct cn_timer hello_timer;
 	uint32_t hellos_sent;
 	bool hello_due;
+	bool begun;   /* the first hello's time is set */
 	bool leaving; /* it said goodbye: hears and answers nothing any more */
 	uint32_t byes_due;
 	struct cn_peer *ready_first, *ready_last;
 	struct cn_pool pool;
+	struct cn_pool small; /* short control messages */
 	struct cn_window window;
 	struct collnet_stats stats;
 	cn_time evict_at;  /* not before this is a place in a full table looked for again */
@@ -149,11 +161,15 @@ static inline uint32_t cn_ack_every(const struct cn_node *n)
 
 /* node.c */
 cn_time cn_hello_interval(const struct cn_node *n);
+/* How long what many nodes would do at once waits here: different on every node and, with a peer,
+ * for every pair of them. 0 in small clusters. */
+cn_time cn_node_spread(const struct cn_node *n, const struct cn_peer *p);
+void cn_node_put(struct cn_node *n, const void *buffer); /* to the pool that it is of */
 
 /* peer.c */
 struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6]);
 struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6]); /* NULL: table full */
-int cn_peer_up(struct cn_peer *p);
+void cn_peer_up(struct cn_peer *p);
 void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why);
 void cn_peer_ready(struct cn_peer *p);
 void cn_peer_reschedule(struct cn_peer *p);
@@ -161,6 +177,8 @@ void cn_peer_reschedule(struct cn_peer *p);
 /* sender.c */
 /* Takes a new frame into the ring and gives its number; there is room. */
 uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned);
+/* Makes room for one more in the ring. False: no memory. */
+bool cn_sender_reserve(struct cn_peer *p);
 void cn_sender_ack(struct cn_peer *p, uint32_t ack);
 void cn_sender_nak(struct cn_peer *p);
 void cn_sender_busy(struct cn_peer *p);
@@ -182,6 +200,7 @@ void cn_receiver_acked(struct cn_peer *p); /* an acknowledgement goes out now */
 /* input.c */
 void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
 		   const uint8_t *body);
-void cn_hello_ask(struct cn_peer *p, bool want); /* a unicast hello is due, not too often */
+/* A unicast hello is due, not too often; later: only after cn_node_spread(). */
+void cn_hello_ask(struct cn_peer *p, bool want, bool later);
 
 #endif

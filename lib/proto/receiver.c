@@ -5,6 +5,7 @@
  * expected one are held where the configuration says so (`reorder`): frames that were overtaken on
  * their way cost nothing, and after a loss less is sent again.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/peer.h"
@@ -43,7 +44,7 @@ static void let_go(struct cn_peer *p, struct cn_held *h)
 
 void cn_receiver_drop_all(struct cn_peer *p)
 {
-	for (int i = 0; i < CN_HELD_MAX; i++) {
+	for (int i = 0; i < CN_HELD_MAX && p->rx.held != NULL; i++) {
 		if (p->rx.held[i].data != NULL) {
 			let_go(p, &p->rx.held[i]);
 		}
@@ -54,11 +55,18 @@ void cn_receiver_drop_all(struct cn_peer *p)
 /* Keeps a frame until those before it come. False: too far ahead, or no buffer. */
 static bool hold(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
-	struct cn_held *h = &p->rx.held[w->seq % CN_HELD_MAX];
+	struct cn_held *h;
 
 	if (w->seq - p->rx.expected > p->node->config.reorder) {
 		return false;
 	}
+	if (p->rx.held == NULL) {
+		p->rx.held = calloc(CN_HELD_MAX, sizeof(*p->rx.held));
+	}
+	if (p->rx.held == NULL) {
+		return false;
+	}
+	h = &p->rx.held[w->seq % CN_HELD_MAX];
 	if (h->data != NULL) {
 		return true; /* this very frame: others of the slot are out of reach */
 	}

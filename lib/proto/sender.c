@@ -4,6 +4,8 @@
  * of frames in flight halves at a loss and grows by one a window acknowledged, so that many
  * senders into one port settle instead of repeating their whole windows into it.
  */
+#include <stdlib.h>
+
 #include "proto/peer.h"
 #include "proto/serial.h"
 
@@ -13,6 +15,30 @@ static const uint32_t give_up = 14;
 struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq)
 {
 	return &p->tx.ring[seq & p->tx.mask];
+}
+
+bool cn_sender_reserve(struct cn_peer *p)
+{
+	struct cn_sender *t = &p->tx;
+	uint32_t mask = t->mask * 2 + 1;
+	struct cn_sent *ring;
+
+	if (t->end - t->una <= t->mask) {
+		return true;
+	}
+	ring = malloc(((size_t)mask + 1) * sizeof(*ring));
+	if (ring == NULL) {
+		return false;
+	}
+	for (uint32_t seq = t->una; seq != t->end; seq++) {
+		ring[seq & mask] = *cn_sender_entry(p, seq);
+	}
+	if (t->ring != t->few) {
+		free(t->ring);
+	}
+	t->ring = ring;
+	t->mask = mask;
+	return true;
 }
 
 cn_time cn_sender_rto(const struct cn_peer *p)
@@ -28,7 +54,7 @@ cn_time cn_sender_rto(const struct cn_peer *p)
 static void release(struct cn_peer *p, struct cn_sent *s)
 {
 	if (s->owned) {
-		cn_pool_put(&p->node->pool, (void *)(uintptr_t)s->payload);
+		cn_node_put(p->node, s->payload);
 		s->owned = false;
 	}
 	s->payload = NULL;

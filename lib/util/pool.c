@@ -48,3 +48,10 @@ void cn_pool_put(struct cn_pool *p, void *item)
 	p->head = item;
 	p->free++;
 }
+
+bool cn_pool_owns(const struct cn_pool *p, const void *item)
+{
+	uintptr_t first = (uintptr_t)p->memory, at = (uintptr_t)item;
+
+	return at >= first && at - first < p->item * p->count;
+}

@@ -3,6 +3,7 @@
 #ifndef CN_POOL_H
 #define CN_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,5 +21,6 @@ int cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
 void cn_pool_fini(struct cn_pool *p);
 void *cn_pool_get(struct cn_pool *p); /* NULL: none free */
 void cn_pool_put(struct cn_pool *p, void *item);
+bool cn_pool_owns(const struct cn_pool *p, const void *item);
 
 #endif

@@ -305,7 +305,7 @@ static uint32_t held(struct pair *p)
 {
 	uint32_t n = 0;
 
-	for (int i = 0; i < CN_HELD_MAX; i++) {
+	for (int i = 0; i < CN_HELD_MAX && pair_peer(p, 1, 0)->rx.held != NULL; i++) {
 		n += pair_peer(p, 1, 0)->rx.held[i].data != NULL;
 	}
 	return n;

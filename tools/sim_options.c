@@ -35,6 +35,7 @@ static const char help_text[] =
 	"  --switch KIND         where frames wait: output, input, shared, dynamic (output)\n"
 	"  --alpha PERCENT       dynamic: a queue may take so much of what is free (100)\n"
 	"  --cut-through         frames go on before they are whole\n"
+	"  --lab                 links are token buckets, as in collnet lab, not wires\n"
 	"  --latency TIME        of a cable (500ns), --delay TIME of a switch (2us)\n"
 	"\n"
 	"the hosts:\n"
@@ -71,6 +72,7 @@ enum {
 	OPT_SWITCH,
 	OPT_ALPHA,
 	OPT_CUT_THROUGH,
+	OPT_LAB,
 	OPT_LATENCY,
 	OPT_DELAY,
 	OPT_LOCAL,
@@ -111,6 +113,7 @@ static const struct option options[] = {
 	{ "switch", required_argument, NULL, OPT_SWITCH },
 	{ "alpha", required_argument, NULL, OPT_ALPHA },
 	{ "cut-through", no_argument, NULL, OPT_CUT_THROUGH },
+	{ "lab", no_argument, NULL, OPT_LAB },
 	{ "latency", required_argument, NULL, OPT_LATENCY },
 	{ "delay", required_argument, NULL, OPT_DELAY },
 	{ "local", required_argument, NULL, OPT_LOCAL },
@@ -284,6 +287,9 @@ static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err
 	case OPT_CUT_THROUGH:
 		o->cluster.cut_through = true;
 		return COLLNET_OK;
+	case OPT_LAB:
+		o->cluster.buckets = true;
+		return COLLNET_OK;
 	case OPT_LATENCY:
 		return sim_parse_time(arg, &o->cluster.latency, err);
 	default: /* OPT_DELAY */
@@ -418,6 +424,9 @@ static int check_options(const struct sim_options *o)
 	}
 	if ((o->pcap == NULL) != (o->port == NULL)) {
 		return tool_usage("--pcap FILE and --port SWITCH-PEER go together");
+	}
+	if (o->cluster.buckets && o->cluster.cut_through) {
+		return tool_usage("--lab: frames pass token buckets whole, without --cut-through");
 	}
 	if (o->quick || o->output != NULL) {
 		return tool_usage("--quick and --output go with --experiment");

@@ -87,10 +87,21 @@ static cn_time head_time(const struct dlink *l)
 	return wire_time(l, 64 - WIRE_OVERHEAD);
 }
 
+/* A token bucket: how long the port waits after this frame. */
+static cn_time bucket_time(const struct cn_sim *s, struct dlink *l, uint32_t len)
+{
+	uint64_t full = s->config.engine.node.mtu + CN_ETH_HEADER;
+	cn_time holds = 2 * full * 8 * 1000000000u / l->rate + 250 * CN_US;
+
+	l->spent = (l->spent > s->now ? l->spent : s->now) + len * UINT64_C(8000000000) / l->rate;
+	return l->spent > s->now + holds ? l->spent - s->now - holds : 0;
+}
+
 void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 {
 	struct dlink *l = &s->links[d];
-	cn_time takes = wire_time(l, f->len), there, extra;
+	cn_time takes = s->config.buckets ? bucket_time(s, l, f->len) : wire_time(l, f->len);
+	cn_time passes = s->config.buckets ? 0 : takes, there, extra;
 	bool to_switch = is_switch(s, l->to), head = to_switch && s->config.cut_through;
 	enum fate fate = sim_fate(s, l, &extra);
 
@@ -106,7 +117,7 @@ void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 		sim_see(s, CN_SIM_DROPPED, d, f, s->now);
 		return;
 	}
-	there = s->now + (head ? head_time(l) : takes) + s->config.latency + extra +
+	there = s->now + (head ? head_time(l) : passes) + s->config.latency + extra +
 		(to_switch ? s->config.delay : 0);
 	for (int copies = fate == FATE_TWICE ? 2 : 1; copies > 0; copies--) {
 		f->refs++;

@@ -88,6 +88,10 @@ static int check(const struct cn_sim_config *c, struct cn_err *err)
 	if (c->rate == 0) {
 		return cn_fail(err, COLLNET_EINVAL, "a simulation needs a rate for its links");
 	}
+	if (c->buckets && c->cut_through) {
+		return cn_fail(err, COLLNET_EINVAL, "frames pass token buckets whole: they do not cut "
+			       "through");
+	}
 	if (c->alpha_pct == 0 || c->queue == 0 || c->ring == 0) {
 		return cn_fail(err, COLLNET_EINVAL, "a threshold, ring or queue of a simulation is 0");
 	}

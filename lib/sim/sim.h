@@ -39,6 +39,9 @@ struct cn_sim_config {
 	const struct cn_topo *topo; /* borrowed; its tree, rates and buffers */
 	enum cn_sim_kind kind;
 	bool cut_through;
+	bool buckets;		    /* links are token buckets, as in the lab: a frame passes at once
+				     * while there are tokens (for two frames and 250 us), and only
+				     * its own bytes count */
 	uint32_t alpha_pct;	    /* CN_SIM_DYNAMIC: 100 is alpha = 1 */
 	uint64_t rate;		    /* bit/s of links whose rate is not said */
 	uint32_t buffer;	    /* frames of ports whose buffer is not said; 0: not limited */

@@ -55,6 +55,9 @@ static void parse__network(void **state)
 	assert_int_equal(o.cluster.kind, CN_SIM_DYNAMIC);
 	assert_int_equal(parse(&o, "sim alltoall --topology x --switch shared"), TOOL_OK);
 	assert_int_equal(o.cluster.kind, CN_SIM_SHARED);
+	assert_false(o.cluster.buckets);
+	assert_int_equal(parse(&o, "sim alltoall --topology x --lab"), TOOL_OK);
+	assert_true(o.cluster.buckets);
 }
 
 static void parse__hosts_and_faults(void **state)
@@ -177,6 +180,7 @@ static void parse__refused(void **state)
 		"sim alltoall --shape 4 --sizes 1k,2k --trace x",
 		"sim alltoall --shape 4 --sizes 1k --algorithm all --trace x",
 		"sim alltoall --shape 4 --sizes 1k --algorithm shuffle,linear --pcap x --port s1-h0",
+		"sim alltoall --shape 4 --lab --cut-through",
 		"sim alltoall --shape 4 --quick",
 		"sim alltoall --shape 4 --output x",
 		"sim alltoall --experiment exchange-5",

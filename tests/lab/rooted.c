@@ -69,7 +69,8 @@ static void compare(const unsigned char *p, uint32_t i, size_t bytes, uint32_t r
 	}
 }
 
-static void one_bcast(size_t bytes, uint32_t root, uint32_t r, const struct collnet_coll_options *o)
+static void one_bcast(size_t bytes, uint32_t root, uint32_t r,
+		      const struct collnet_coll_options *o)
 {
 	memset(one, 0, ROOM);
 	if (rank == root) {
@@ -260,7 +261,7 @@ static void quarrel(const struct quarrel *q)
 	snprintf(job, sizeof(job), "%.30s-quarrel", team_options.job);
 	team_options.job = job;
 	CHECK(collnet_team_create(c, &team_options, &team) == COLLNET_OK);
-	CHECK(collnet_barrier(team, NULL) == COLLNET_OK);
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK); /* nobody leaves while others still join */
 	collnet_coll_options_init(&o);
 	o.timeout_ms = 2000;
 	o.algorithm = odd ? q->odd_algorithm : NULL;

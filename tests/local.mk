@@ -72,6 +72,20 @@ lab_programs = \
 	tests/lab/rooted \
 	tests/lab/rude
 
+# Scenarios in virtual time, by seeds. soak is the same program and runs for as long as it is told.
+sim_tests = tests/sim/sweep
+sim_sources = \
+	tests/sim/judge.c \
+	tests/sim/scenario.c \
+	tests/sim/scenario.h \
+	tests/sim/sweep.c \
+	tests/sim/wire_oracle.c \
+	tests/sim/wire_oracle.h \
+	tests/sim/world.c \
+	tests/sim/world.h
+tests_sim_sweep_SOURCES = $(sim_sources)
+tests_sim_soak_SOURCES = $(sim_sources)
+
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
 # corpus, so that the corpora are tests and need no clang.
 fuzz_tests = \
@@ -124,9 +138,9 @@ LDADD = tests/unit/libtests.la tools/libcn_tools.la daemon/libcn_daemon.la lib/l
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
 
-check_PROGRAMS += $(fuzz_tests) $(lab_programs)
+check_PROGRAMS += $(fuzz_tests) $(lab_programs) $(sim_tests) tests/sim/soak
 if !FUZZER
-TESTS += $(fuzz_tests)
+TESTS += $(fuzz_tests) $(sim_tests)
 endif
 if HAVE_CMOCKA
 AM_CFLAGS += $(CMOCKA_CFLAGS)
@@ -140,11 +154,13 @@ check-local:
 endif
 
 # For tests/run.
-.PHONY: list-unit-tests list-fuzz-tests list-lab-programs
+.PHONY: list-unit-tests list-fuzz-tests list-sim-tests list-lab-programs
 list-unit-tests:
 	@for t in $(unit_tests); do echo $$t; done
 list-fuzz-tests:
 	@for t in $(fuzz_tests); do echo $$t; done
+list-sim-tests:
+	@for t in $(sim_tests); do echo $$t; done
 list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 

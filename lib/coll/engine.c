@@ -145,6 +145,7 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 	static const char *const reason[] = {
 		[CN_PEER_SILENT] = "stopped answering",
 		[CN_PEER_RESTARTED] = "restarted",
+		[CN_PEER_GAVE_UP] = "did not hear this node for long",
 		[CN_PEER_BYE] = "ended its daemon",
 	};
 	struct cn_engine *e = ctx;

@@ -566,6 +566,23 @@ void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p)
 	}
 }
 
+/* The sentence goes to all nodes, so it says who did not hear whom: a node that hears nobody takes
+ * everybody else for silent. */
+static void fail_by_loss(struct cn_team *t, cn_time now, const char *name, enum cn_peer_loss why)
+{
+	const char *own = t->engine->config.node.name;
+
+	if (why == CN_PEER_SILENT) {
+		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s", name, own);
+	} else if (why == CN_PEER_GAVE_UP) {
+		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s did not hear node %s for long and "
+			     "gave up node %s", name, own, own);
+	} else {
+		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s %s its daemon", name,
+			     why == CN_PEER_RESTARTED ? "restarted" : "ended");
+	}
+}
+
 void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 			  enum cn_peer_loss why)
 {
@@ -592,9 +609,6 @@ void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 		if (t->nodes[k].left_after != UINT32_MAX) {
 			continue; /* its ranks had left before: nobody misses it */
 		}
-		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s %s", t->nodes[k].name,
-			     why == CN_PEER_SILENT ? "stopped answering"
-			     : why == CN_PEER_RESTARTED ? "restarted its daemon"
-							 : "ended its daemon");
+		fail_by_loss(t, now, t->nodes[k].name, why);
 	}
 }

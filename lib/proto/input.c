@@ -132,7 +132,7 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 	}
 	p->heard = n->now;
 	if (p->state == CN_PEER_UP && (h.epoch != p->epoch || (unicast && h.life != p->life_in))) {
-		cn_peer_down(p, CN_PEER_RESTARTED);
+		cn_peer_down(p, h.epoch != p->epoch ? CN_PEER_RESTARTED : CN_PEER_GAVE_UP);
 	}
 	if (h.epoch != p->epoch) {
 		new_epoch(p, h.epoch);

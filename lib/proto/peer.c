@@ -169,7 +169,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		return;
 	}
 	p->state = CN_PEER_DOWN;
-	if (why != CN_PEER_RESTARTED) {
+	if (why != CN_PEER_RESTARTED && why != CN_PEER_GAVE_UP) {
 		/* The other side may not know: what is still under way belongs to a life that is
 		 * over. After a restart its epoch or life is new, which is enough. */
 		p->life_out++;

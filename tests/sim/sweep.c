@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many scenarios, one a seed, each under all oracles; and `soak`, the same until told to stop.
+ *
+ *   sweep [--seeds N] [--first N] [--verbose]   seeds first .. first + N - 1 (1 .. 240)
+ *   sweep --seed N [--verbose]                  one of them
+ *   soak --seconds N [--first N]                as many as there is time for
+ *
+ * Exit status 1: a seed failed. Every one that did is printed with the command that replays it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "world.h"
+
+struct options {
+	uint64_t first, seeds, seconds;
+	bool verbose;
+};
+
+static bool run_seed(const char *program, uint64_t seed, bool verbose, uint32_t climates[CLIMATES])
+{
+	struct scenario s;
+	struct world w;
+	bool ok = scenario_draw(seed, &s);
+
+	if (!ok) {
+		printf("seed %llu: it cannot be drawn\n", (unsigned long long)seed);
+		return false;
+	}
+	climates[s.climate]++;
+	if (verbose) {
+		scenario_print(&s);
+	}
+	ok = world_run(&w, &s, verbose);
+	if (!ok) {
+		printf("seed %llu (%s) failed: %s\n  again: %s --seed %llu --verbose\n",
+		       (unsigned long long)seed, climate_name(s.climate), w.verdict, program,
+		       (unsigned long long)seed);
+		fflush(stdout);
+	}
+	scenario_free(&s);
+	return ok;
+}
+
+static double seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+	for (int i = 1; i < argc; i++) {
+		uint64_t *into = NULL;
+
+		if (strcmp(argv[i], "--verbose") == 0) {
+			o->verbose = true;
+			continue;
+		}
+		if (strcmp(argv[i], "--seed") == 0) {
+			into = &o->first;
+			o->seeds = 1;
+		} else if (strcmp(argv[i], "--first") == 0) {
+			into = &o->first;
+		} else if (strcmp(argv[i], "--seeds") == 0) {
+			into = &o->seeds;
+		} else if (strcmp(argv[i], "--seconds") == 0) {
+			into = &o->seconds;
+			o->seeds = UINT64_MAX;
+		}
+		if (into == NULL || i + 1 == argc || !cn_parse_uint(argv[++i], 0, UINT64_MAX, into)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.first = 1, .seeds = 240};
+	uint64_t run = 0, failed = 0;
+	uint32_t climates[CLIMATES] = {0};
+	double begin = seconds_now(), slowest = 0;
+	uint64_t slowest_seed = 0;
+
+	if (strstr(argv[0], "soak") != NULL) {
+		o.first = (uint64_t)time(NULL);
+		o.seeds = UINT64_MAX;
+		o.seconds = 60;
+	}
+	if (!parse(argc, argv, &o)) {
+		fprintf(stderr, "usage: %s [--seeds N] [--first N] [--seed N] [--seconds N] [--verbose]\n",
+			argv[0]);
+		return 2;
+	}
+	while (run < o.seeds && (o.seconds == 0 || seconds_now() - begin < (double)o.seconds)) {
+		double at = seconds_now();
+
+		failed += !run_seed(argv[0], o.first + run, o.verbose, climates);
+		run++;
+		if (seconds_now() - at > slowest) {
+			slowest = seconds_now() - at;
+			slowest_seed = o.first + run - 1;
+		}
+	}
+	printf("%llu seeds from %llu in %.1f s:", (unsigned long long)run, (unsigned long long)o.first,
+	       seconds_now() - begin);
+	for (int c = 0; c < CLIMATES; c++) {
+		printf(" %u %s,", climates[c], climate_name((enum climate)c));
+	}
+	printf(" slowest %llu (%.1f s); %llu failed\n", (unsigned long long)slowest_seed, slowest,
+	       (unsigned long long)failed);
+	return failed > 0;
+}

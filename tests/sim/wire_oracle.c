@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire_oracle.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/serial.h"
+#include "proto/wire.h"
+
+#define RING 1024u /* the largest window there is */
+#define NUMBERS 256u
+#define NO_OP 0xffffu
+
+/* The sequence of reliable frames from one host to another, of the latest session. */
+struct flow {
+	uint32_t session;
+	uint32_t una, end;   /* as the sender must see it */
+	uint32_t prefix;     /* all before it have come */
+	bool begun;
+	uint64_t *content;   /* [RING] hash of a frame */
+	uint16_t *op;	     /* [RING] number of its operation */
+	uint8_t *came;	     /* [RING] bit 0: it has come; bit 1: it has come as an emptied frame */
+};
+
+struct flight {
+	uint64_t sent, received, unacked;
+	bool over;
+};
+
+struct host {
+	struct flight *flights; /* [NUMBERS] */
+	uint32_t first, last;	/* of its operations: first .. last - 1 may be in flight */
+	bool count;		/* no session changed since the team began */
+};
+
+struct wire_oracle {
+	struct wire_oracle_config config;
+	uint32_t n;
+	struct flow *flows; /* [n * n] from * n + to */
+	struct host *hosts;
+	uint32_t *host_at;  /* [nvertices] */
+	uint32_t limits[NUMBERS];
+	uint64_t *loads;    /* [WIRE_ORACLE_OPS * n * n] bytes on the wire, first sendings */
+	uint64_t *frames;   /* ... frames */
+};
+
+static void blame(struct wire_oracle *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void blame(struct wire_oracle *o, const char *fmt, ...)
+{
+	char text[300];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	o->config.blame(o->config.arg, text);
+}
+
+struct wire_oracle *wire_oracle_new(const struct wire_oracle_config *c)
+{
+	struct wire_oracle *o = calloc(1, sizeof(*o));
+	uint32_t n = c->topo->nhosts;
+
+	if (o == NULL) {
+		return NULL;
+	}
+	o->config = *c;
+	o->n = n;
+	o->flows = calloc((size_t)n * n, sizeof(*o->flows));
+	o->hosts = calloc(n, sizeof(*o->hosts));
+	o->host_at = calloc(c->topo->nvertices, sizeof(*o->host_at));
+	for (uint32_t i = 0; i < n && o->hosts != NULL; i++) {
+		o->hosts[i].flights = calloc(NUMBERS, sizeof(struct flight));
+		if (o->hosts[i].flights == NULL) {
+			break;
+		}
+	}
+	o->loads = calloc((size_t)WIRE_ORACLE_OPS * n * n, sizeof(*o->loads));
+	o->frames = calloc((size_t)WIRE_ORACLE_OPS * n * n, sizeof(*o->frames));
+	if (o->flows == NULL || o->hosts == NULL || o->host_at == NULL || o->loads == NULL ||
+	    o->frames == NULL ||
+	    o->hosts[n - 1].flights == NULL) {
+		wire_oracle_free(o);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		o->host_at[c->topo->hosts[i]] = i;
+	}
+	wire_oracle_team(o);
+	return o;
+}
+
+void wire_oracle_free(struct wire_oracle *o)
+{
+	if (o == NULL) {
+		return;
+	}
+	for (uint32_t i = 0; o->flows != NULL && i < o->n * o->n; i++) {
+		free(o->flows[i].content);
+		free(o->flows[i].op);
+		free(o->flows[i].came);
+	}
+	for (uint32_t i = 0; o->hosts != NULL && i < o->n; i++) {
+		free(o->hosts[i].flights);
+	}
+	free(o->flows);
+	free(o->hosts);
+	free(o->host_at);
+	free(o->loads);
+	free(o->frames);
+	free(o);
+}
+
+void wire_oracle_team(struct wire_oracle *o)
+{
+	for (uint32_t i = 0; i < o->n; i++) {
+		struct host *h = &o->hosts[i];
+
+		memset(h->flights, 0, NUMBERS * sizeof(*h->flights));
+		h->first = h->last = 0;
+		h->count = true;
+	}
+	for (uint32_t i = 0; i < o->n * o->n; i++) {
+		struct flow *f = &o->flows[i];
+
+		for (uint32_t k = 0; f->op != NULL && k < RING; k++) {
+			f->op[k] = NO_OP; /* of the team before */
+		}
+	}
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		o->limits[i] = COLLNET_WINDOW_OFF;
+	}
+	memset(o->loads, 0, (size_t)WIRE_ORACLE_OPS * o->n * o->n * sizeof(*o->loads));
+	memset(o->frames, 0, (size_t)WIRE_ORACLE_OPS * o->n * o->n * sizeof(*o->frames));
+}
+
+void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit)
+{
+	o->limits[number % NUMBERS] = limit;
+}
+
+void wire_oracle_over(struct wire_oracle *o, uint32_t host, uint32_t number)
+{
+	struct host *h = &o->hosts[host];
+
+	h->flights[number % NUMBERS].over = true;
+	while (h->first < h->last && h->flights[h->first].over) {
+		h->first++;
+	}
+}
+
+uint64_t wire_oracle_load(const struct wire_oracle *o, uint32_t number, uint32_t from, uint32_t to)
+{
+	return o->loads[((size_t)number * o->n + from) * o->n + to];
+}
+
+uint64_t wire_oracle_frames(const struct wire_oracle *o, uint32_t number, uint32_t from, uint32_t to)
+{
+	return o->frames[((size_t)number * o->n + from) * o->n + to];
+}
+
+/* ---- eta ------------------------------------------------------------------------------ */
+
+static struct flight *flight_of(struct host *h, uint32_t number)
+{
+	if (number >= h->last) {
+		h->last = number + 1;
+	}
+	return &h->flights[number];
+}
+
+static uint64_t eta(const struct host *h)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = h->first; i < h->last; i++) {
+		const struct flight *f = &h->flights[i];
+		uint64_t e = f->sent > f->received ? f->sent - f->received : 0;
+
+		if (!f->over) {
+			sum += e < f->unacked ? e : f->unacked;
+		}
+	}
+	return sum;
+}
+
+static void count_sent(struct wire_oracle *o, uint32_t host, uint32_t number)
+{
+	struct host *h = &o->hosts[host];
+	struct flight *f = flight_of(h, number);
+
+	f->sent++;
+	f->unacked++;
+	if (h->count && !f->over && eta(h) > o->limits[number]) {
+		blame(o, "W_g: host %u has %llu frames in flight where operation %u may have %u", host,
+		      (unsigned long long)eta(h), number, o->limits[number]);
+		h->count = false; /* once is enough */
+	}
+}
+
+/* ---- frames --------------------------------------------------------------------------- */
+
+static uint64_t hash(const struct cn_wire *w, const uint8_t *body)
+{
+	uint64_t h = cn_mix64((uint64_t)w->type << 48 ^ (uint64_t)w->length << 32 ^ w->stream);
+	size_t i = 0;
+
+	h ^= w->flags & (CN_FLAG_FIRST | CN_FLAG_LAST);
+	for (; i + 8 <= w->length; i += 8) {
+		uint64_t v;
+
+		memcpy(&v, body + i, 8);
+		h = (h ^ v) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 32;
+	}
+	for (; i < w->length; i++) {
+		h = (h ^ body[i]) * 0x9e3779b97f4a7c15u;
+	}
+	return cn_mix64(h) | 1;
+}
+
+static bool begin(struct wire_oracle *o, struct flow *f, uint32_t session)
+{
+	if (f->content == NULL) {
+		f->content = calloc(RING, sizeof(*f->content));
+		f->op = malloc(RING * sizeof(*f->op));
+		f->came = calloc(RING, 1);
+	}
+	if (f->content == NULL || f->op == NULL || f->came == NULL) {
+		return false;
+	}
+	memset(f->came, 0, RING);
+	memset(f->op, 0xff, RING * sizeof(*f->op));
+	f->session = session;
+	f->una = f->end = f->prefix = (uint32_t)cn_mix64(session);
+	if (f->begun) {
+		uint32_t at = (uint32_t)(f - o->flows);
+
+		o->hosts[at / o->n].count = o->hosts[at % o->n].count = false;
+	}
+	f->begun = true;
+	return true;
+}
+
+static bool is_reliable(const struct cn_wire *w)
+{
+	return w->type != CN_TYPE_HELLO && w->type != CN_TYPE_ACK;
+}
+
+/* The frame carries an acknowledgement of the other direction: of nothing that has not come. */
+static void check_ack(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w)
+{
+	const struct flow *back = &o->flows[to * o->n + from];
+
+	if (back->begun && cn_serial_before(back->prefix, w->ack) &&
+	    cn_serial_within(back->prefix, w->ack, back->end)) {
+		blame(o, "acknowledgement of a gap: host %u tells host %u that all before %u came, "
+		      "and %u has not", from, to, w->ack, back->prefix);
+	}
+}
+
+static void count_load(struct wire_oracle *o, uint32_t number, uint32_t from, uint32_t to,
+		       uint32_t length)
+{
+	uint32_t len = CN_HEAD + length;
+
+	if (number < WIRE_ORACLE_OPS) {
+		size_t at = ((size_t)number * o->n + from) * o->n + to;
+
+		o->loads[at] += (len < CN_ETH_MIN ? CN_ETH_MIN : len) + 24;
+		o->frames[at]++;
+	}
+}
+
+static void check_new(struct wire_oracle *o, uint32_t from, uint32_t to, struct flow *f,
+		      const struct cn_wire *w, const uint8_t *body)
+{
+	if (w->seq != f->end) {
+		blame(o, "numbers: host %u sends host %u frame %u after %u", from, to, w->seq,
+		      f->end - 1);
+		f->end = w->seq;
+	}
+	f->content[w->seq % RING] = hash(w, body);
+	f->came[w->seq % RING] = 0;
+	f->op[w->seq % RING] = NO_OP;
+	f->end = w->seq + 1;
+	if (f->end - f->una > o->config.window) {
+		blame(o, "window: host %u has %u frames under way to host %u, %u are allowed", from,
+		      f->end - f->una, to, o->config.window);
+	}
+	if (w->type == CN_TYPE_COLL) {
+		f->op[w->seq % RING] = (uint16_t)(w->stream >> 8 & 0xff);
+		count_load(o, w->stream >> 8 & 0xff, from, to, w->length);
+		count_sent(o, from, w->stream >> 8 & 0xff);
+	}
+}
+
+static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w,
+		    const uint8_t *body)
+{
+	struct flow *f = &o->flows[from * o->n + to];
+
+	if ((!f->begun || w->session != f->session) && !begin(o, f, w->session)) {
+		return;
+	}
+	check_ack(o, from, to, w);
+	if (!is_reliable(w)) {
+		return;
+	}
+	if (!cn_serial_before(w->seq, f->end)) {
+		check_new(o, from, to, f, w, body);
+	} else if (f->end - w->seq <= RING && f->content[w->seq % RING] != hash(w, body)) {
+		if (w->type != CN_TYPE_CONTROL || w->length != 0) {
+			blame(o, "host %u sends host %u frame %u again, and it is another one", from, to,
+			      w->seq);
+		}
+		f->content[w->seq % RING] = hash(w, body); /* emptied: its operation has failed */
+		f->came[w->seq % RING] |= 2;
+	}
+}
+
+static void take_ack(struct wire_oracle *o, uint32_t host, struct flow *mine, uint32_t ack)
+{
+	if (!mine->begun || !cn_serial_within(mine->una, ack, mine->end)) {
+		return;
+	}
+	for (; mine->una != ack; mine->una++) {
+		uint32_t number = mine->op[mine->una % RING];
+
+		if (number != NO_OP) {
+			o->hosts[host].flights[number].unacked--;
+		}
+	}
+}
+
+static void on_received(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w)
+{
+	struct flow *f = &o->flows[from * o->n + to];
+
+	if (!f->begun || w->session != f->session) {
+		return;
+	}
+	take_ack(o, to, &o->flows[to * o->n + from], w->ack);
+	if (!is_reliable(w) || !cn_serial_within(f->prefix, w->seq, f->end) || w->seq == f->end) {
+		return;
+	}
+	f->came[w->seq % RING] |= 1;
+	while (f->prefix != f->end && (f->came[f->prefix % RING] & 1) != 0) {
+		uint32_t number = f->op[f->prefix % RING];
+
+		if (number != NO_OP && (f->came[f->prefix % RING] & 2) == 0) {
+			flight_of(&o->hosts[to], number)->received++;
+		}
+		f->prefix++;
+	}
+}
+
+static bool host_of(const struct wire_oracle *o, const uint8_t *mac, uint32_t *host)
+{
+	*host = ((uint32_t)mac[3] << 16 | (uint32_t)mac[4] << 8 | mac[5]) - 1;
+	return (mac[0] & 1) == 0 && *host < o->n;
+}
+
+void wire_oracle_see(void *oracle, const struct cn_sim_sight *seen)
+{
+	struct wire_oracle *o = oracle;
+	const struct cn_topo_link *l = &o->config.topo->links[seen->link];
+	uint32_t from, to, sender = seen->end == 0 ? l->a : l->b;
+	struct cn_wire w;
+
+	if (seen->what == CN_SIM_DROPPED || seen->len < CN_HEAD ||
+	    !host_of(o, seen->frame, &to) || !host_of(o, seen->frame + 6, &from) ||
+	    cn_wire_get(seen->frame + CN_ETH_HEADER, seen->len - CN_ETH_HEADER, 1, &w) != CN_WIRE_OK ||
+	    w.type == CN_TYPE_HELLO) {
+		return;
+	}
+	if (seen->what == CN_SIM_RECEIVED) {
+		on_received(o, from, to, &w);
+	} else if (!o->config.topo->vertices[sender].is_switch) {
+		on_sent(o, from, to, &w, seen->frame + CN_HEAD);
+	}
+}

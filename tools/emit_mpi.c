@@ -301,7 +301,7 @@ static void put_comment(const struct mpi *m, const char *name, const char *mpi_n
 
 	fprintf(f, "/*\n * %s(): %s for one network, made of point-to-point messages.\n *\n"
 		" * Written by collnet schedule %s --emit mpi-c; do not edit.\n * Network:    ", name,
-		mpi_name, emit_op_name(p->op));
+		mpi_name, cn_op_name(p->op));
 	put_plain(m->e->source != NULL ? m->e->source : "?", f);
 	fprintf(f, "\n * Algorithm:  %s, %u phases, %" PRIu64 " messages, %" PRIu64
 		" synchronisations\n", m->e->algorithm, m->e->parts[0].phases, m->messages, m->syncs);
@@ -376,7 +376,7 @@ static void put_file(const struct mpi *m, const char *name, FILE *f)
 	char text[96];
 
 	if (name == NULL) {
-		snprintf(text, sizeof(text), "collnet_%s", emit_op_name(m->e->plan->op));
+		snprintf(text, sizeof(text), "collnet_%s", cn_op_name(m->e->plan->op));
 		name = text;
 	}
 	put_comment(m, name, r->mpi_name, f);

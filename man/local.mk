@@ -7,12 +7,14 @@ dist_man_MANS += \
 	man/collnet-bench.1 \
 	man/collnet-lab.1 \
 	man/collnet-schedule.1 \
+	man/collnet-sim.1 \
 	man/collnet-status.1 \
 	man/collnet-topo.1 \
 	man/collnet_alloc.3 \
 	man/collnet_alltoall.3 \
 	man/collnet_endpoint_open.3 \
 	man/collnet_error.3 \
+	man/collnet_experiments.7 \
 	man/collnet_get_stats.3 \
 	man/collnet_open.3 \
 	man/collnet_protocol.7 \

@@ -73,4 +73,4 @@ bin_PROGRAMS += tools/collnet
 tools_collnet_SOURCES = tools/collnet.c
 tools_collnet_LDADD = tools/libcn_tools.la lib/libcn_sim.la lib/libcn_all.la
 
-EXTRA_DIST += tools/build tools/deps tools/quickstart
+EXTRA_DIST += tools/build tools/deps tools/experiments tools/quickstart

@@ -208,6 +208,18 @@ void cn_op_run_copies(struct cn_op *op)
 
 /* ---- sending -------------------------------------------------------------------------- */
 
+/*
+ * A message is cut into as few frames as can be, all alike. Were the last one short, then in the
+ * last round of an exchange all nodes' frames would be, go faster than those before them, and
+ * meet at ports where these still stand.
+ */
+static uint64_t frame_bytes(uint64_t len, uint64_t most)
+{
+	uint64_t frames = (len + most - 1) / most;
+
+	return frames > 1 ? (len + frames - 1) / frames : most;
+}
+
 static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64_t up_to)
 {
 	const struct cn_progress *d;
@@ -240,7 +252,8 @@ static bool hands_over(const struct cn_op *op, const struct cn_action *a)
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
 static bool last_before_handover(const struct cn_op *op, const struct cn_action *a, uint64_t left)
 {
-	uint64_t most = cn_node_payload(op->team->engine->node), frames = (left + most - 1) / most;
+	uint64_t most = frame_bytes(a->len, cn_node_payload(op->team->engine->node));
+	uint64_t frames = (left + most - 1) / most;
 
 	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || a->len == 0) {
 		return false;
@@ -258,7 +271,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	uint32_t i = s->send;
 	struct cn_action *a = &op->sched.actions[i];
 	struct cn_progress *p = &op->progress[i];
-	uint64_t n = a->len - p->done, most = cn_node_payload(node);
+	uint64_t n = a->len - p->done, most = frame_bytes(a->len, cn_node_payload(node));
 
 	n = n < most ? n : most;
 	if (t->nodes[k].peer == NULL || cn_peer_room(t->nodes[k].peer) == 0 ||
@@ -404,10 +417,10 @@ static void take(struct cn_op *op, cn_time now, uint32_t k, uint32_t stream, uin
 {
 	struct cn_team *t = op->team;
 	struct cn_streams *s = &op->streams[k];
-	uint32_t i = s->recv, most = cn_node_payload(t->engine->node);
+	uint32_t i = s->recv;
 	struct cn_action *a;
 	struct cn_progress *p;
-	uint64_t left;
+	uint64_t left, most;
 	bool last;
 
 	if ((stream & 0xff) != signature(op)) {
@@ -421,6 +434,7 @@ static void take(struct cn_op *op, cn_time now, uint32_t k, uint32_t stream, uin
 	a = &op->sched.actions[i];
 	p = &op->progress[i];
 	left = a->len - p->done;
+	most = frame_bytes(a->len, cn_node_payload(t->engine->node));
 	last = left <= most && p->next == CN_NONE;
 	if (len != (left < most ? left : most) || last != ((flags & CN_FLAG_LAST) != 0)) {
 		mismatch(t, now, op, k, "other sizes");

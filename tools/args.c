@@ -61,7 +61,7 @@ int tool_split(char *text, const char **out, size_t max, size_t *count, struct c
 			*comma = 0;
 		}
 		if (*p == 0) {
-			return cn_fail(err, COLLNET_EINVAL, "the list has an empty item");
+			return cn_fail(err, COLLNET_EINVAL, "the list has an empty item: say a,b,c");
 		}
 		if (n == max) {
 			return cn_fail(err, COLLNET_EINVAL, "the list has more than %zu items",

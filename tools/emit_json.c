@@ -64,7 +64,12 @@ int emit_json(const struct emit *e, FILE *f, struct cn_err *err)
 	json_string(&j, "algorithm", e->algorithm);
 	json_uint(&j, "hosts", e->layout->nnodes);
 	json_uint(&j, "size", e->plan->bytes);
-	json_uint(&j, "root", e->plan->root);
+	if (e->plan->op == CN_OP_BCAST || e->plan->op == CN_OP_SCATTER ||
+	    e->plan->op == CN_OP_GATHER) {
+		json_uint(&j, "root", e->plan->root);
+	} else {
+		json_null(&j, "root");
+	}
 	json_string(&j, "order", emit_order_name(s->order));
 	json_uint(&j, "phases", s->phases);
 	json_array(&j, "claims");

@@ -11,6 +11,7 @@
 #include "sched/select.h"
 #include "tools/experiment.h"
 #include "tools/schedule.h"
+#include "tools/topo.h"
 
 struct run {
 	const struct schedule_options *o;
@@ -33,7 +34,9 @@ static int status_of(const struct run *r, int rc)
 static int read_topology(struct run *r)
 {
 	if (r->o->topology != NULL) {
-		return cn_topo_read(r->o->topology, &r->topo, &r->err);
+		const struct topo_options file = { .file = r->o->topology };
+
+		return topo_open(&file, &r->topo, &r->err);
 	}
 	return cn_topo_shape(r->o->shape, 1000000000, 0, 0, 0, &r->topo, &r->err);
 }
@@ -163,7 +166,7 @@ static int plan_parts(struct run *r, uint32_t *only)
 static int emit(struct run *r)
 {
 	struct emit e = { .layout = &r->s.layout, .plan = &r->s.plan, .algorithm = r->s.name,
-			  .source = r->o->topology != NULL ? r->o->topology : r->o->shape,
+			  .source = schedule_source(r->o),
 			  .claims = r->s.claims };
 	bool ring;
 	int rc = plan_parts(r, &e.only);

@@ -61,7 +61,7 @@ struct schedule_options {
 	const char *root, *rank; /* as they were said: a name or a number */
 	uint64_t size, segment;
 	uint32_t phase;
-	bool phase_said, check, explain, json, size_said;
+	bool phase_said, check, explain, json, size_said, seed_said, output_said;
 	enum schedule_emit emit;
 	const char *name; /* of the routine */
 	const char *experiment, *output;
@@ -70,6 +70,8 @@ struct schedule_options {
 
 /* TOOL_OK, TOOL_USAGE after a complaint, or -1: help was asked for and given. */
 int schedule_options_parse(struct schedule_options *o, int argc, char **argv);
+/* The network, for people: the file or the shape. */
+const char *schedule_source(const struct schedule_options *o);
 /* "alltoall has aapc, shuffle, ...", for complaints. Returns out. */
 const char *schedule_algorithms(enum cn_op_kind op, char *out, size_t size);
 

@@ -20,7 +20,7 @@ static const char help_text[] =
 	"operations: alltoall, allgather, barrier, bcast, scatter, gather\n"
 	"\n"
 	"what is planned:\n"
-	"  --topology FILE       the network\n"
+	"  --topology FILE       the network; - is standard input\n"
 	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root\n"
 	"  --hosts LIST|all      the team: a,b,c; all of the network's by default\n"
 	"  --algorithm NAME      instead of the one that is predicted to be the fastest\n"
@@ -122,6 +122,28 @@ static int take_emit(const char *text, enum schedule_emit *out, struct cn_err *e
 	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is none of text, json, dot, mpi-c", text);
 }
 
+/* Names that the routine's file, C or MPI has taken; those of MPI would also call themselves. */
+static bool is_taken(const char *text)
+{
+	static const char *const taken[] = {
+		"act", "auto", "begin", "break", "case", "char", "const", "continue", "default",
+		"do", "double", "else", "enum", "exit", "extern", "first", "float", "for", "forget",
+		"free", "goto", "if", "inline", "int", "length", "long", "main", "malloc",
+		"own_comm", "place", "post", "register", "restrict", "return", "run_steps",
+		"send_one", "short", "signed", "sizeof", "static", "steps", "struct", "switch",
+		"typedef", "union", "unsigned", "void", "volatile", "while",
+		"SEND", "FORWARD", "RECV", "NOTE", "AWAIT", "WAIT", "COPY", "TAG_DATA", "TAG_SYNC",
+		"TAG_COPY", "RANKS", "ROOT", "PIECES", "WINDOW", "SENDS", "NULL",
+	};
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		if (strcmp(text, taken[i]) == 0) {
+			return true;
+		}
+	}
+	return strncmp(text, "MPI_", 4) == 0 || strncmp(text, "PMPI_", 5) == 0;
+}
+
 /* An identifier of C, not too long. */
 static int take_name(const char *text, const char **out, struct cn_err *err)
 {
@@ -132,6 +154,10 @@ static int take_name(const char *text, const char **out, struct cn_err *err)
 	if (len == 0 || len > 60 || strspn(text, letters) == 0 || strspn(text, more) < len) {
 		return cn_fail(err, COLLNET_EINVAL, "'%.60s' is not a name for a function of C",
 			       text);
+	}
+	if (is_taken(text)) {
+		return cn_fail(err, COLLNET_EINVAL, "'%.60s' is a name of C, of MPI or of the "
+			       "routine's own; choose another, like cluster_alltoall", text);
 	}
 	*out = text;
 	return COLLNET_OK;
@@ -159,6 +185,7 @@ static int take_value(struct schedule_options *o, int opt, char *arg, struct cn_
 		o->phase_said = true;
 		return rc;
 	default: /* OPT_SEED */
+		o->seed_said = true;
 		return tool_parse_number(arg, 0, UINT64_MAX, &o->seed, err);
 	}
 }
@@ -200,11 +227,20 @@ static int take_option(struct schedule_options *o, int opt, char *arg, struct cn
 		o->experiment = arg;
 		return COLLNET_OK;
 	case OPT_OUTPUT:
+		o->output_said = true;
 		o->output = arg;
 		return COLLNET_OK;
 	default:
 		return take_value(o, opt, arg, err);
 	}
+}
+
+const char *schedule_source(const struct schedule_options *o)
+{
+	if (o->topology == NULL) {
+		return o->shape;
+	}
+	return strcmp(o->topology, "-") == 0 ? "standard input" : o->topology;
 }
 
 static bool rooted(enum cn_op_kind op)
@@ -232,6 +268,16 @@ static int check_options(const struct schedule_options *o)
 	}
 	if (o->root != NULL && !rooted(o->op)) {
 		return tool_usage("--root: %s has no root", cn_op_name(o->op));
+	}
+	if (o->segment != 0 && o->op != CN_OP_BCAST) {
+		return tool_usage("--segment: only a bcast is cut in segments, not %s",
+				  cn_op_name(o->op));
+	}
+	if (o->size_said && o->op == CN_OP_BARRIER) {
+		return tool_usage("--size: a barrier carries nothing");
+	}
+	if (o->seed_said || o->output_said) {
+		return tool_usage("--seed and --output go with --experiment");
 	}
 	if (o->rank != NULL && (o->check || o->explain || o->emit == EMIT_MPI)) {
 		return tool_usage("--rank shows the part of one rank, and --check, --explain and "

@@ -21,13 +21,13 @@ int subject_init(struct subject *s, const struct cn_topo *topo, const uint32_t *
 	memset(s, 0, sizeof(*s));
 	s->topo = topo;
 	if (n < 2) {
-		return cn_fail(err, COLLNET_EINVAL, "a team of %s has nobody to send to: take a "
-			       "network, and --hosts, with two hosts or more",
+		return cn_fail(err, COLLNET_EINVAL, "a team of %s has nobody to send to: take "
+			       "two hosts or more",
 			       n == 0 ? "no host" : "one host");
 	}
 	if (n > COLLNET_RANKS_MAX) {
 		return cn_fail(err, COLLNET_EINVAL, "%u hosts are more than a team can have, %u; "
-			       "choose some by --hosts", n, COLLNET_RANKS_MAX);
+			       "collnet schedule --hosts chooses some", n, COLLNET_RANKS_MAX);
 	}
 	s->numbers = calloc((size_t)n * 4 + 1, sizeof(*s->numbers));
 	if (s->numbers == NULL) {

@@ -56,7 +56,8 @@ static int wrong(struct reader *r, const char *fmt, ...)
 	for (char *p = what; *p != '\0'; p++) {
 		*p = *p < ' ' || *p > '~' ? '?' : *p; /* any byte may come from a file */
 	}
-	return cn_fail(r->err, COLLNET_EINVAL, "%.100s:%u: %s", r->name, r->line, what);
+	return cn_fail(r->err, COLLNET_EINVAL, "%.100s:%u: %s", r->name, r->line > 0 ? r->line : 1,
+		       what);
 }
 
 static const char *next(struct reader *r)

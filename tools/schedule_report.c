@@ -170,8 +170,9 @@ static void explain_tree(const struct subject *s, const char *source, FILE *f)
 	for (uint32_t i = 0; i < s->tree->n; i++) {
 		switches += s->tree->v[i].node == CN_TOPO_NONE;
 	}
-	fprintf(f, "The network is that of %s, of %u hosts, %u switches and %u links",
-		source, t->nhosts, t->nvertices - t->nhosts, t->nlinks);
+	fprintf(f, "The network is that of %s, of %u hosts, %u switch%s and %u links", source,
+		t->nhosts, t->nvertices - t->nhosts, t->nvertices - t->nhosts == 1 ? "" : "es",
+		t->nlinks);
 	if (unused > 0) {
 		fprintf(f, ".\nIt has cycles: %u link%s not used, and frames follow the spanning tree "
 			"from\n%s, breadth-first", unused, unused == 1 ? " is" : "s are",
@@ -204,7 +205,7 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 		}
 		fprintf(f, "%" PRIu64 " bytes cross it in this direction", r->link_total);
 		if (bottleneck_time(s, r) > 0) {
-			fprintf(f, ", which takes %s at its rate", seconds(bottleneck_time(s, r), time));
+			fprintf(f, ",\nwhich takes %s at its rate", seconds(bottleneck_time(s, r), time));
 		}
 		fprintf(f, ".\n");
 	}
@@ -259,7 +260,7 @@ void schedule_explain(const struct subject *s, const struct schedule_options *o,
 		fprintf(f, ": %s", s->algorithm->description);
 	}
 	fprintf(f, ".\n\n");
-	explain_tree(s, o->topology != NULL ? o->topology : o->shape, f);
+	explain_tree(s, schedule_source(o), f);
 	fputc('\n', f);
 	explain_bound(s, r, f);
 	if (s->algorithm != NULL) {

@@ -210,7 +210,7 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 	uint32_t n = t->nhosts;
 	char name[TOPO_LINK_TEXT], w1[16], w2[16];
 
-	printf("%s: an exchange among %" PRIu32 " hosts\n\n", topo_source(o), n);
+	printf("%s: an exchange among %" PRIu32 " host%s\n\n", topo_source(o), n, n == 1 ? "" : "s");
 	printf("%-6s %7s %9s %9s %9s %9s %8s %8s  %s\n", "ports", "links", "hosts", "channels",
 	       "nu", "buffer", "W", "W acks", "such as");
 	for (uint32_t i = 0; i < classes; i++) {

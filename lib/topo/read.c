@@ -149,10 +149,14 @@ static int take_link(struct cn_build *b, const struct statement *s, struct cn_er
 	if (s->n < 3) {
 		return cn_build_fail(b, b->line, err, "expected two names after 'link'");
 	}
-	if (s->n < 5 || strcmp(s->word[3], "rate") != 0 ||
-	    (strcmp(s->word[4], "none") != 0 && !cn_parse_rate(s->word[4], &rate))) {
+	if (s->n < 5 || strcmp(s->word[3], "rate") != 0) {
 		return cn_build_fail(b, b->line, err,
 				     "expected 'rate RATE' after the names, like 'rate 20mbit'");
+	}
+	if (strcmp(s->word[4], "none") != 0 && !cn_parse_rate(s->word[4], &rate)) {
+		return cn_build_fail(b, b->line, err,
+				     "expected 'rate RATE' with bits a second, like 20mbit and more "
+				     "than 0, or none, found '%s'", s->word[4]);
 	}
 	if (s->n > at && strcmp(s->word[at], "buffer") == 0) {
 		if (s->n < at + 2 ||

@@ -144,7 +144,7 @@ static void schedule_parse__refuses_with_file_and_line(void **state)
 		snprintf(text, sizeof(text), "%s%s\n", head, lines[i].line);
 		refused(state, text, lines[i].sentence);
 	}
-	refused(state, "", "file:0: before the first message expected lines with schedule");
+	refused(state, "", "file:1: before the first message expected lines with schedule");
 	refused(state, "schedule gather\nhosts a\nsize 1\n", "a team of one host");
 	refused(state, GATHER "phases 1\nphase 1: a => b sync\n", "there are 1 phases");
 	refused(state, "schedule gather\nhosts a b\nsize 1\nroot d\n", "d is not one of the team's");

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The command line of collnet schedule, as it is installed: what it writes, its statuses, and what
+# it refuses. That schedules are right is shown by schedules.sh and the unit tests.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+t=$(mktemp -d) || exit 1
+trap 'rm -rf "$t"' EXIT
+collnet=$PREFIX/bin/collnet
+
+fail() {
+	echo "FAIL: $*"
+	cat "$t/out" "$t/err"
+	exit 1
+}
+
+# schedule STATUS ARGUMENT...: `collnet schedule ARGUMENT...` ends with that status.
+schedule() {
+	expected=$1
+	shift
+	"$collnet" schedule "$@" >"$t/out" 2>"$t/err"
+	got=$?
+	[ $got -eq "$expected" ] || fail "status $got instead of $expected: schedule $*"
+}
+
+# has TEXT [FILE]: a line of the output matches.
+has() {
+	grep -q -e "$1" "$t/${2:-out}" || fail "'$1' is missing"
+}
+
+# valid JSON, where python3 can tell, and of one line
+is_json() {
+	[ "$(wc -l <"$t/out")" -eq 1 ] || fail "not one line"
+	command -v python3 >/dev/null || return 0
+	python3 -c 'import json, sys; json.load(sys.stdin)' <"$t/out" 2>"$t/err" || fail "not JSON"
+}
+
+schedule 0 --help
+has '^usage: collnet schedule'
+
+# ---- every operation, every way ------------------------------------------------------------
+for op in alltoall allgather barrier bcast scatter gather; do
+	schedule 0 $op --shape 3x2
+	has "^operation  *$op"
+	schedule 0 $op --shape 3x2 --check
+	[ "$(tail -n 1 "$t/out")" = OK ] || fail "$op: no OK"
+	schedule 0 $op --shape 3x2 --json --check
+	is_json
+	has '"ok": true, "broken": null'
+	cp "$t/out" "$t/summary"
+	schedule 0 $op --shape 3x2 --emit json
+	is_json
+	# both say whether there is a root
+	case $op in
+	bcast | scatter | gather)
+		has '"root": 0' && has '"root": "h0"' summary
+		;;
+	*)
+		has '"root": null' && has '"root": null' summary
+		;;
+	esac
+	schedule 0 $op --shape 3x2 --explain
+	has '^The network is that of 3x2, of 6 hosts, 3 switches and 8 links\.$'
+	schedule 0 $op --shape 2 --explain
+	has 'of 2 hosts, 1 switch and 2 links'
+	schedule 0 $op --shape 3x2 --emit mpi-c
+	has "^int collnet_$op("
+	schedule 0 $op --shape 3x2 --emit dot
+	has '^digraph'
+	# what is written can be read, and is as right
+	schedule 0 $op --shape 3x2 --emit text
+	cp "$t/out" "$t/mine"
+	schedule 0 $op --shape 3x2 --schedule "$t/mine"
+	has '^OK$'
+	schedule 0 $op --shape 3x2 --rank 5
+	has '^part h5$'
+	schedule 0 $op --shape 3x2 --rank h5 --emit json
+	is_json
+done
+
+# ---- where the network comes from --------------------------------------------------------------
+"$collnet" topo random --hosts 20 --seed 2 >"$t/net"
+schedule 0 alltoall --topology "$t/net" --algorithm aapc --check
+cp "$t/out" "$t/from-file"
+schedule 0 alltoall --topology - --algorithm aapc --check <"$t/net"
+cmp "$t/out" "$t/from-file" || fail "standard input gives something else"
+schedule 0 alltoall --topology - --explain <"$t/net"
+has 'network is that of standard input'
+printf 'switch s\nhost a\nlink a s rate 0gbit\n' >"$t/zero"
+schedule 1 alltoall --topology "$t/zero"
+has "zero:3: expected 'rate RATE' with .* more than 0, or none, found '0gbit'" err
+schedule 1 alltoall --topology - <"$t/zero"
+has 'standard input:3: ' err
+schedule 1 alltoall --topology "$t/nothing"
+schedule 1 alltoall --topology "$t"
+schedule 1 alltoall --topology /dev/null
+head -c 100000 /dev/urandom >"$t/noise"
+schedule 1 alltoall --topology "$t/noise"
+schedule 1 alltoall --shape 2 --schedule "$t/noise"
+[ "$(wc -l <"$t/err")" -eq 1 ] || fail "noise"
+schedule 1 alltoall --shape 2 --schedule /dev/null
+has '/dev/null:1: before the first message expected' err
+schedule 1 alltoall --shape 1
+schedule 1 alltoall --shape 5000
+schedule 1 alltoall --shape 4 --hosts h0
+schedule 1 alltoall --shape 4 --hosts h0,,h1
+schedule 1 alltoall --shape 4 --hosts h0,h9
+schedule 1 alltoall --shape 4 --hosts h0,h0
+schedule 1 bcast --shape 4 --root 4
+schedule 1 bcast --shape 4 --root s1
+schedule 1 bcast --shape 4 --size 1g --segment 1 --algorithm chain
+schedule 1 alltoall --shape 4 --rank 4
+schedule 1 allgather --shape 2x2 --algorithm lr2
+schedule 1 alltoall --shape 4 --emit dot --phase 99
+
+# ---- the command line -------------------------------------------------------------------------
+while read -r line; do
+	# shellcheck disable=SC2086 # words
+	schedule 2 $line
+	[ "$(wc -l <"$t/err")" -eq 1 ] || fail "not one line: $line"
+	[ ! -s "$t/out" ] || fail "output: $line"
+done <<'END'
+
+alltoal --shape 4
+alltoall
+alltoall --shape
+alltoall --shape 4 --topology x
+alltoall more --shape 4
+alltoall --shape 4 --nonsense
+alltoall --shape 4 --algorithm ring
+alltoall --shape 4 --size x
+alltoall --shape 4 --size 2g
+alltoall --shape 4 --root 1
+alltoall --shape 4 --segment 1k
+scatter --shape 4 --segment 1k
+barrier --shape 4 --size 5
+alltoall --shape 4 --seed 3
+alltoall --shape 4 --output x
+alltoall --shape 4 --emit xml
+alltoall --shape 4 --emit text --json
+alltoall --shape 4 --phase 1
+alltoall --shape 4 --rank 0 --check
+alltoall --shape 4 --name f
+alltoall --shape 4 --emit mpi-c --name 9
+alltoall --shape 4 --emit mpi-c --name int
+alltoall --shape 4 --emit mpi-c --name steps
+alltoall --shape 4 --emit mpi-c --name MPI_Alltoall
+alltoall --shape 4 --schedule x --algorithm aapc
+alltoall --experiment allgather-rings-11
+END
+schedule 1 --experiment nonsense
+schedule 1 --experiment smp-broadcast-random --output "$t/nothing"
+# nobody reads it: a failure, not a success
+[ ! -e /dev/full ] || for how in "" --json --explain --check "--emit text" "--emit json" \
+	"--emit dot" "--emit mpi-c" "--rank 1"; do
+	# shellcheck disable=SC2086 # words
+	"$collnet" schedule alltoall --shape 2 $how >/dev/full 2>"$t/err" && fail "a full device: $how"
+	[ -s "$t/err" ] || fail "no word of a full device: $how"
+done
+echo ok

@@ -142,6 +142,7 @@ struct cn_team_node {
 	uint16_t slot;	      /* of the team there */
 	uint32_t left_after;  /* operations after which a rank of it left; UINT32_MAX: none did */
 	uint32_t left_rank;
+	bool failed;	      /* the team failed there: frames that still come have gaps between them */
 };
 
 struct cn_member {
@@ -224,6 +225,8 @@ void cn_rank_list_end(struct cn_rank_list *l);
 struct cn_op;
 
 bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const struct cn_rx *rx);
+/* An emptied frame came: the operations of the team have ended there before they were complete. */
+void cn_op_emptied(struct cn_team *t, const struct cn_peer *p);
 void cn_op_abort(struct cn_op *op, int status, const char *text);
 void cn_op_free_storage(struct cn_op *op);
 bool cn_op_busy(const struct cn_op *op); /* posted or running */

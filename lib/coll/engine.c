@@ -73,8 +73,13 @@ static bool on_pull(void *ctx, cn_time now, struct cn_tx *out)
 
 static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
-	if (rx->len == 0) {
-		return true; /* what is left of a frame whose operation failed at the sender */
+	if (rx->len == 0) { /* what is left of a frame whose operation failed at the sender */
+		struct cn_team *t = cn_team_by_slot(e, (uint16_t)(rx->stream >> 16));
+
+		if (t != NULL && (rx->flags & CN_FLAG_LAST) != 0) {
+			cn_op_emptied(t, p);
+		}
+		return true;
 	}
 	if (rx->payload[0] >= CN_CONTROL_ENDPOINT) {
 		return cn_endpoints_control(e, now, p, rx->payload, rx->len);

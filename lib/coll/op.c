@@ -262,6 +262,26 @@ static bool last_before_handover(const struct cn_op *op, const struct cn_action 
 	       (frames == 0 && op->source.flight.unacked >= handover(op) / 2);
 }
 
+/*
+ * Whether an operation that was called before this one has still frames for node k. They go first:
+ * a node calls in order, so what it cannot take yet (its early frames have filled the pool) must
+ * never stand before what it needs to call again.
+ */
+static bool behind(const struct cn_op *op, uint32_t k)
+{
+	const struct cn_team *t = op->team;
+
+	for (int i = 0; i < CN_OPS; i++) {
+		const struct cn_op *o = t->ops[i];
+
+		if (o != NULL && o->state == OP_RUNNING && (int32_t)(op->seq - o->seq) > 0 &&
+		    o->streams[k].send != CN_NONE) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* The next frame of the stream to node k, if it can go. */
 static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 {
@@ -275,7 +295,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 
 	n = n < most ? n : most;
 	if (t->nodes[k].peer == NULL || cn_peer_room(t->nodes[k].peer) == 0 ||
-	    !dep_allows(op, a, p->done + n) ||
+	    !dep_allows(op, a, p->done + n) || behind(op, k) ||
 	    (hands_over(op, a) && op->source.flight.unacked > handover(op))) {
 		return false;
 	}
@@ -544,6 +564,9 @@ bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const stru
 	if (k == UINT16_MAX || t->nodes[k].peer != p) {
 		return true; /* not one of ours */
 	}
+	if (t->nodes[k].failed) {
+		return true;
+	}
 	op = running(t, rx->stream);
 	if (op == NULL && !ahead(t, rx->stream)) {
 		cn_team_fail(t, now, true, COLLNET_EMISMATCH,
@@ -557,4 +580,13 @@ bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const stru
 	}
 	take(op, now, k, rx->stream, rx->flags, rx->payload, rx->len);
 	return true;
+}
+
+void cn_op_emptied(struct cn_team *t, const struct cn_peer *p)
+{
+	uint32_t index = cn_peer_index(p);
+
+	if (t->state == CN_TEAM_READY && index < t->npeers && t->node_by_peer[index] != UINT16_MAX) {
+		t->nodes[t->node_by_peer[index]].failed = true;
+	}
 }

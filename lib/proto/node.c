@@ -582,8 +582,9 @@ void cn_node_abandon(struct cn_node *n, void *token)
 				s->token = NULL;
 				s->payload = NULL;
 				s->len = 0;
-				s->type = CN_TYPE_CONTROL;
 				s->flags &= CN_FLAG_ASK;
+				s->flags |= s->type == CN_TYPE_COLL ? CN_FLAG_LAST : 0;
+				s->type = CN_TYPE_CONTROL;
 			}
 		}
 	}

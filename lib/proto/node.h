@@ -147,7 +147,9 @@ void cn_node_ready(struct cn_node *n);
  */
 bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit);
 /* Like it, but without the data: the frames are sent again as empty control frames. For streams
- * that have failed: nobody will read them, but the sequence must go on. */
+ * that have failed: nobody will read them, but the sequence must go on. Later frames of them may
+ * be under way as they were, so an empty frame keeps the stream, and CN_FLAG_LAST says that it was
+ * part of a collective: the receiver reads no more of it. */
 void cn_node_abandon(struct cn_node *n, void *token);
 
 /* Buffers from the node's pool: a frame's payload, and CN_BUFFER_HEAD bytes that its user may

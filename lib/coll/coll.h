@@ -102,8 +102,12 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p);
 void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 			  enum cn_peer_loss why);
-void cn_meeting_announce(struct cn_team *t);
-void cn_meeting_check(struct cn_team *t, cn_time now); /* is everybody there? */
+/* Tells those who were not told yet of the team's ranks, as fast as may be. */
+void cn_meeting_announce(struct cn_team *t, cn_time now);
+/* Looks at all peers: is everybody there? */
+void cn_meeting_check(struct cn_team *t, cn_time now);
+/* Goes on with what was left to be told when its time has come (t->check_at). */
+void cn_meeting_expire(struct cn_team *t, cn_time now);
 void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
 void cn_meeting_end(struct cn_team *t);
 void cn_meeting_fail(struct cn_team *t, int code, const char *text);
@@ -122,7 +126,7 @@ struct cn_join {
 	uint32_t nranges;
 	struct cn_range {
 		uint32_t first, n;
-	} *ranges;
+	} *ranges, one; /* one: what a single range is kept in */
 };
 
 /* ---- teams ---------------------------------------------------------------------------- */
@@ -179,7 +183,17 @@ struct cn_team {
 	uint64_t *present;	/* [ranks / 64] ranks known to be there, and how many */
 	uint64_t *seen;		/* [ranks / 64] those that were there at some time */
 	uint32_t npresent;
-	cn_time check_at;	/* forming: when to look again, should a buffer have been short */
+	cn_time check_at;	/* forming: when to look again, or to go on telling */
+	/* Forming, so that not every message needs a look at all peers. The counts are exact after
+	 * cn_meeting_check(), and then follow what comes; if they err, the next check sets them right. */
+	uint32_t heard;		/* ranks of which it knows */
+	uint32_t njoined;	/* nodes they are on, besides this one */
+	uint32_t nbound;	/* ... that have bound this team */
+	bool complete;		/* all ranks were there at the last check */
+	cn_time look_at;	/* the next check */
+	cn_time told_until;	/* pacing: when all that was told would have gone out evenly */
+	uint32_t announced, announce_n;	/* of so many peers, so many were looked at */
+	uint32_t binding;	/* peers looked at for BIND since it is complete */
 	cn_time patience;	/* until then a contradiction may be an earlier run's end */
 
 	/* from here on: when ready */

@@ -253,7 +253,9 @@ void cn_engine_free(struct cn_engine *e)
 				struct cn_join *j = m->joins;
 
 				m->joins = j->next;
-				free(j->ranges);
+				if (j->ranges != &j->one) {
+					free(j->ranges);
+				}
 				free(j);
 			}
 			free(m);

@@ -94,6 +94,28 @@ bool cn_get_text(struct cn_cursor *c, char *out, size_t cap)
 	return true;
 }
 
+/* ---- time -------------------------------------------------------------------------------- */
+
+/* A forming team looks at all peers again this often, in case a buffer was short when something
+ * was to be told; less often in large clusters, where it takes a while. */
+static const cn_time look_least = 20 * CN_MS;
+
+static cn_time look_interval(const struct cn_team *t)
+{
+	cn_time spread = (cn_time)cn_node_peers(t->engine->node) * 100 * CN_US;
+
+	return spread > look_least ? spread : look_least;
+}
+
+/* The team wants to be called not later than `at`. */
+static void soon(struct cn_team *t, cn_time at)
+{
+	if (t->state == CN_TEAM_FORMING && at < t->check_at) {
+		t->check_at = at;
+		cn_engine_touch(t->engine);
+	}
+}
+
 /* ---- telling -------------------------------------------------------------------------- */
 
 #define MESSAGE_MAX 552 /* the smallest MTU's payload */
@@ -149,16 +171,54 @@ static bool tell_join(struct cn_team *t, struct cn_peer *p)
 	return tell(e, p, m, &c);
 }
 
-void cn_meeting_announce(struct cn_team *t)
+/*
+ * Pacing. In a large cluster all nodes tell all others the same things at about the same time, so
+ * every node begins with another peer and, beyond the first few, takes its time. False: not now;
+ * check_at is set.
+ */
+#define AT_ONCE 16u
+static const cn_time tell_every = 100 * CN_US;
+
+static bool may_tell(struct cn_team *t, cn_time now)
+{
+	if (t->told_until < now) {
+		t->told_until = now;
+	}
+	if (t->told_until >= now + AT_ONCE * tell_every) {
+		soon(t, now + AT_ONCE / 2 * tell_every);
+		return false;
+	}
+	t->told_until += tell_every;
+	return true;
+}
+
+static uint32_t first_peer(const struct cn_team *t, uint32_t n)
+{
+	return n > 0 ? (uint32_t)(cn_mix64(t->engine->config.node.epoch) % n) : 0;
+}
+
+void cn_meeting_announce(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
 
-	for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
+	if (t->announced == 0) {
+		t->announce_n = cn_node_peers(e->node); /* later ones are told when they come up */
+	}
+	while (t->announced < t->announce_n) {
+		uint32_t i = (first_peer(t, t->announce_n) + t->announced) % t->announce_n;
 		struct cn_peer *p = cn_node_peer(e->node, i);
 
-		if (cn_peer_alive(p) && t->told[i] != t->nlocal && tell_join(t, p)) {
+		if (cn_peer_alive(p) && t->told[i] != t->nlocal) {
+			if (!may_tell(t, now)) {
+				return;
+			}
+			if (!tell_join(t, p)) {
+				soon(t, now + look_least); /* no buffer */
+				return;
+			}
 			t->told[i] = t->nlocal;
 		}
+		t->announced++;
 	}
 }
 
@@ -166,7 +226,10 @@ static void tell_everyone(struct cn_team *t, const uint8_t *m, const struct cn_c
 {
 	struct cn_engine *e = t->engine;
 
-	for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
+	uint32_t n = cn_node_peers(e->node), first = first_peer(t, n);
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t i = (first + k) % n;
 		struct cn_peer *p = cn_node_peer(e->node, i);
 
 		if (cn_peer_alive(p) && t->told[i] != 0) {
@@ -273,75 +336,155 @@ static bool claim_join(struct cn_team *t, cn_time now, const struct cn_join *j, 
 	return true;
 }
 
-static bool bind_to(struct cn_team *t, struct cn_peer *p, struct cn_join *j)
+/* False: it is told later; the next one at cn_meeting_expire(). */
+static bool bind_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
 {
 	uint8_t m[16];
 	struct cn_cursor c = {m, m + sizeof(m), false};
 
-	if (j->bind_sent != t->nonce) {
-		cn_put8(&c, CN_CONTROL_BIND);
-		cn_put32(&c, t->nonce);
-		cn_put32(&c, j->nonce);
-		if (tell(t->engine, p, m, &c)) {
-			j->bind_sent = t->nonce;
-		}
+	if (j->bind_sent == t->nonce) {
+		return true;
 	}
-	return j->bind_sent == t->nonce && j->bound_mine == t->nonce;
+	if (!may_tell(t, now)) {
+		return false;
+	}
+	cn_put8(&c, CN_CONTROL_BIND);
+	cn_put32(&c, t->nonce);
+	cn_put32(&c, j->nonce);
+	if (!tell(t->engine, p, m, &c)) {
+		soon(t, now + look_least);
+		return false;
+	}
+	j->bind_sent = t->nonce;
+	return true;
 }
 
-void cn_meeting_check(struct cn_team *t, cn_time now)
+static struct cn_join *join_of(const struct cn_team *t, struct cn_peer *p)
+{
+	struct cn_mate *m = cn_mate_of(p);
+
+	return m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->job) : NULL;
+}
+
+/* All ranks are there: binds the team to their nodes'. True: to all of them. */
+static bool bind_all(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
-	uint32_t npeers = cn_node_peers(e->node), n = 0;
-	struct cn_join **joins;
-	struct cn_peer **peers;
-	struct cn_err err;
-	bool bound = true;
+	uint32_t n = cn_node_peers(e->node);
 
-	if (t->state != CN_TEAM_FORMING) {
-		return;
+	while (t->binding < n) {
+		struct cn_peer *p = cn_node_peer(e->node, (first_peer(t, n) + t->binding) % n);
+		struct cn_join *j = join_of(t, p);
+
+		if (j != NULL && !bind_to(t, now, p, j)) {
+			return false;
+		}
+		t->binding++;
 	}
+	return true;
+}
+
+/* False: some are missing, or there is a contradiction. */
+static bool count_all(struct cn_team *t, cn_time now)
+{
+	struct cn_engine *e = t->engine;
+
 	memset(t->present, 0, (t->ranks + 63) / 64 * sizeof(*t->present));
-	t->npresent = 0;
+	t->npresent = t->njoined = t->nbound = 0;
 	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
 		claim(t, m->rank);
 	}
-	joins = calloc((size_t)npeers + 1, sizeof(*joins));
-	peers = calloc((size_t)npeers + 1, sizeof(*peers));
-	for (uint32_t i = 0; i < npeers && joins != NULL && peers != NULL; i++) {
+	for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
 		struct cn_peer *p = cn_node_peer(e->node, i);
-		struct cn_mate *m = cn_mate_of(p);
-		struct cn_join *j = m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->job) : NULL;
+		struct cn_join *j = join_of(t, p);
 
 		if (j == NULL) {
 			continue;
 		}
 		if (!claim_join(t, now, j, p)) {
-			goto out;
+			t->heard = t->ranks; /* look again at whatever comes */
+			return false;
 		}
-		joins[n] = j;
-		peers[n++] = p;
+		t->njoined++;
+		t->nbound += j->bound_mine == t->nonce;
 	}
-	if (t->npresent < t->ranks) {
-		goto out;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		bound &= bind_to(t, peers[i], joins[i]);
-	}
-	if (bound && cn_team_ready(t, now, joins, peers, n, &err) != COLLNET_OK) {
-		cn_team_fail(t, now, true, err.code, "%s", err.text);
-	}
-out:
-	free(joins);
-	free(peers);
+	t->heard = t->npresent;
+	return t->npresent == t->ranks;
 }
 
-static void check_job(struct cn_engine *e, cn_time now, const char *job)
+static int get_ready(struct cn_team *t, cn_time now, struct cn_err *err)
+{
+	struct cn_engine *e = t->engine;
+	struct cn_join **joins = calloc((size_t)t->njoined + 1, sizeof(*joins));
+	struct cn_peer **peers = calloc((size_t)t->njoined + 1, sizeof(*peers));
+	uint32_t n = 0;
+	int rc;
+
+	for (uint32_t i = 0; joins != NULL && peers != NULL && i < cn_node_peers(e->node); i++) {
+		struct cn_peer *p = cn_node_peer(e->node, i);
+		struct cn_join *j = join_of(t, p);
+
+		if (j != NULL) {
+			joins[n] = j;
+			peers[n++] = p;
+		}
+	}
+	rc = joins == NULL || peers == NULL
+		     ? cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks)
+		     : cn_team_ready(t, now, joins, peers, n, err);
+	free(joins);
+	free(peers);
+	return rc;
+}
+
+void cn_meeting_check(struct cn_team *t, cn_time now)
+{
+	bool complete;
+	struct cn_err err;
+
+	if (t->state != CN_TEAM_FORMING) {
+		return;
+	}
+	t->look_at = now + look_interval(t);
+	complete = count_all(t, now);
+	if (t->state != CN_TEAM_FORMING) {
+		return;
+	}
+	soon(t, t->look_at);
+	if (!complete || !t->complete) {
+		t->binding = 0;
+	}
+	t->complete = complete;
+	if (complete && bind_all(t, now) && t->nbound == t->njoined &&
+	    get_ready(t, now, &err) != COLLNET_OK) {
+		cn_team_fail(t, now, true, err.code, "%s", err.text);
+	}
+}
+
+void cn_meeting_expire(struct cn_team *t, cn_time now)
+{
+	t->check_at = CN_NEVER;
+	if (t->look_at <= now) {
+		t->announced = t->binding = 0;
+	}
+	cn_meeting_announce(t, now);
+	if (t->look_at <= now || (t->complete && bind_all(t, now) && t->nbound >= t->njoined)) {
+		cn_meeting_check(t, now);
+	}
+	soon(t, t->look_at);
+}
+
+/* Somebody told of `more` ranks of the job, as this record says. */
+static void check_job(struct cn_engine *e, cn_time now, const struct cn_join *j, uint32_t more)
 {
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
 
-		if (t != NULL && t->state == CN_TEAM_FORMING && strcmp(t->job, job) == 0) {
+		if (t == NULL || t->state != CN_TEAM_FORMING || strcmp(t->job, j->job) != 0) {
+			continue;
+		}
+		t->heard += more;
+		if (t->heard >= t->ranks || j->ranks != t->ranks || j->topology != e->topology) {
 			cn_meeting_check(t, now);
 		}
 	}
@@ -359,6 +502,34 @@ static struct cn_join *join_by_nonce(struct cn_mate *m, uint32_t nonce)
 	return j;
 }
 
+static void forget_ranges(struct cn_join *j)
+{
+	if (j->ranges != &j->one) {
+		free(j->ranges);
+	}
+	j->ranges = NULL;
+	j->nranges = 0;
+}
+
+/* `from` gives its ranges to j, which is the same or had others. */
+static void take_ranges(struct cn_join *j, struct cn_join *from)
+{
+	forget_ranges(j);
+	j->nranges = from->nranges;
+	j->one = from->one;
+	j->ranges = from->nranges == 1 ? &j->one : from->ranges;
+}
+
+static uint32_t ranks_of(const struct cn_join *j)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < j->nranges; i++) {
+		n += j->ranges[i].n;
+	}
+	return n;
+}
+
 static void join_remove(struct cn_mate *m, struct cn_join *j)
 {
 	struct cn_join **at = &m->joins;
@@ -368,7 +539,7 @@ static void join_remove(struct cn_mate *m, struct cn_join *j)
 	}
 	*at = j->next;
 	m->njoins--;
-	free(j->ranges);
+	forget_ranges(j);
 	free(j);
 }
 
@@ -380,7 +551,7 @@ static bool read_ranges(struct cn_cursor *c, struct cn_join *j)
 	if (c->bad || n == 0 || n > MESSAGE_MAX / 8) {
 		return false;
 	}
-	r = calloc(n, sizeof(*r));
+	r = n == 1 ? &j->one : calloc(n, sizeof(*r));
 	if (r == NULL) {
 		return false;
 	}
@@ -389,19 +560,19 @@ static bool read_ranges(struct cn_cursor *c, struct cn_join *j)
 		r[i].n = cn_get32(c);
 		c->bad |= r[i].first >= j->ranks || r[i].n == 0 || r[i].n > j->ranks - r[i].first;
 	}
-	if (c->bad) {
-		free(r);
-		return false;
-	}
-	free(j->ranges);
 	j->ranges = r;
 	j->nranges = n;
+	if (c->bad) {
+		forget_ranges(j);
+		return false;
+	}
 	return true;
 }
 
 static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_cursor *c)
 {
 	struct cn_join in = {0}, *j;
+	uint32_t before = 0;
 
 	in.nonce = cn_get32(c);
 	in.slot = cn_get16(c);
@@ -418,19 +589,19 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 		if (m->njoins == CN_TEAMS_MAX || (j = calloc(1, sizeof(*j))) == NULL) {
 			cn_log(COLLNET_LOG_WARNING, "node %s has too many teams",
 			       cn_peer_name(m->peer));
-			free(in.ranges);
+			forget_ranges(&in);
 			return;
 		}
 		*j = in;
+		j->ranges = NULL;
 		j->next = m->joins;
 		m->joins = j;
 		m->njoins++;
 	} else {
-		free(j->ranges);
-		j->ranges = in.ranges;
-		j->nranges = in.nranges;
+		before = ranks_of(j);
 	}
-	check_job(e, now, j->job);
+	take_ranges(j, &in);
+	check_job(e, now, j, ranks_of(j) > before ? ranks_of(j) - before : 0);
 }
 
 static struct cn_team *team_by_nonce(struct cn_engine *e, uint32_t nonce)
@@ -530,7 +701,9 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 	case CN_CONTROL_BIND:
 		j->bound_mine = cn_get32(&c);
 		t = team_by_nonce(e, j->bound_mine);
-		if (t != NULL) {
+		/* Before it is complete, the check that finds it so counts who has bound it. */
+		if (t != NULL && t->state == CN_TEAM_FORMING && t->complete &&
+		    ++t->nbound >= t->njoined) {
 			cn_meeting_check(t, now);
 		}
 		break;

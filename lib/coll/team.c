@@ -11,8 +11,6 @@
 
 #include "coll/coll.h"
 
-/* A forming team looks again this often, in case a buffer was short when something was to be told. */
-static const cn_time check_interval = 20 * CN_MS;
 /* What others say of a job may be of a run before, of which the end is still under way. */
 static const cn_time patience = 500 * CN_MS;
 
@@ -183,10 +181,10 @@ int cn_team_join(struct cn_engine *e, cn_time now, const char *job, uint32_t ran
 	m->next = *at;
 	*at = m;
 	t->nlocal++;
-	t->check_at = now + check_interval;
+	t->announced = 0;
 	cn_engine_touch(e);
 	*out = m;
-	cn_meeting_announce(t);
+	cn_meeting_announce(t, now);
 	cn_meeting_check(t, now);
 	return COLLNET_OK;
 }
@@ -232,7 +230,8 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 		cn_op_check_left(t, now, t->me);
 	} else if (t->state == CN_TEAM_FORMING) {
 		/* Its ranks are fewer now, which no one has to act on before the next join. */
-		cn_meeting_announce(t);
+		t->announced = 0;
+		cn_meeting_announce(t, now);
 	}
 }
 
@@ -582,9 +581,7 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 			}
 		}
 		if (t->check_at <= now) {
-			t->check_at = now + check_interval;
-			cn_meeting_announce(t);
-			cn_meeting_check(t, now);
+			cn_meeting_expire(t, now);
 		}
 	}
 	for (int i = 0; i < CN_OPS; i++) {

@@ -12,7 +12,7 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 	const char *description;
 } verbs[] = {
-	{ "bench", collnet_cmd_bench, "measure exchange, allgather, barrier and messages" },
+	{ "bench", collnet_cmd_bench, "measure collective operations and messages" },
 	{ "lab", collnet_cmd_lab, "an emulated cluster on this machine" },
 	{ "schedule", collnet_cmd_schedule, "plan, prove and show collective operations" },
 	{ "sim", collnet_cmd_sim, "a cluster in virtual time: plan one, and the papers' experiments" },

@@ -214,6 +214,9 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 	} else if (r->phases == r->bound) {
 		fprintf(f, "There are %u phases, which is the lower bound: no schedule has fewer.\n",
 			r->phases);
+	} else if (r->phases < r->bound) {
+		fprintf(f, "There are %u phases, in which messages share links; without that there "
+			"would be %" PRIu64 "\nor more.\n", r->phases, r->bound);
 	} else {
 		fprintf(f, "There are %u phases; the lower bound, for messages of one block, is %"
 			PRIu64 ".\n", r->phases, r->bound);
@@ -236,11 +239,19 @@ static void explain_choice(const struct subject *s, const struct schedule_option
 	struct cn_prediction all[PREDICTIONS_MAX];
 	size_t n = cn_predict(&s->layout, &s->plan, &cn_cost_default, all, PREDICTIONS_MAX);
 	char time[TOOL_TEXT];
+	bool baselines = false;
 
-	fprintf(f, "%s was %s. Predicted times of all:\n", s->name, o->algorithm != NULL
-		? "named by --algorithm" : "chosen by its predicted time");
 	for (size_t i = 0; i < n; i++) {
-		fprintf(f, "%s %-14s %10s  %s\n", all[i].algorithm == s->algorithm ? " *" : "  ",
+		baselines = baselines || all[i].algorithm->baseline;
+	}
+	fprintf(f, "%s was %s. Predicted times of all%s:\n", s->name, o->algorithm != NULL
+		? "named by --algorithm" : "chosen by its predicted time",
+		baselines ? " (+ are baselines, never chosen)" : "");
+	for (size_t i = 0; i < n; i++) {
+		fprintf(f, " %c %-14s %10s  %s\n",
+			all[i].algorithm == s->algorithm ? '*' :
+			all[i].algorithm->baseline	 ? '+' :
+							   ' ',
 			all[i].algorithm->name,
 			all[i].seconds < 0 ? "-" : seconds(all[i].seconds, time), all[i].why);
 	}

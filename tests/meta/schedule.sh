@@ -62,6 +62,7 @@ for op in alltoall allgather barrier bcast scatter gather; do
 	has '^The network is that of 3x2, of 6 hosts, 3 switches and 8 links\.$'
 	schedule 0 $op --shape 2 --explain
 	has 'of 2 hosts, 1 switch and 2 links'
+	has '^ \* '
 	schedule 0 $op --shape 3x2 --emit mpi-c
 	has "^int collnet_$op("
 	schedule 0 $op --shape 3x2 --emit dot
@@ -76,6 +77,13 @@ for op in alltoall allgather barrier bcast scatter gather; do
 	schedule 0 $op --shape 3x2 --rank h5 --emit json
 	is_json
 done
+
+schedule 0 alltoall --shape 8x4 --explain
+has '^There are 31 phases, in which messages share links; without that there would be 192$'
+has '^shuffle was chosen .* (+ are baselines, never chosen):$'
+has '^ + linear '
+schedule 0 bcast --shape 4 --explain
+has '^smp was chosen by its predicted time. Predicted times of all:$'
 
 # ---- where the network comes from --------------------------------------------------------------
 "$collnet" topo random --hosts 20 --seed 2 >"$t/net"

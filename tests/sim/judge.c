@@ -188,22 +188,32 @@ static void judge_listed(struct world *w, const struct call *c, const char *list
 	}
 }
 
+/* What it receives is data for itself: no synchronisations, nothing to pass on. */
+static bool has_data_only(const struct op_plan *p)
+{
+	return p->op == CN_OP_ALLTOALL && p->algorithm != NULL &&
+	       (strcmp(p->algorithm, "shuffle") == 0 || strcmp(p->algorithm, "pairwise") == 0 ||
+		strcmp(p->algorithm, "linear") == 0);
+}
+
 static void judge_timeout(struct world *w, const struct call *c)
 {
 	const struct op_plan *p = &w->ops[c->number];
 	uint32_t by = host_named(w, c->text, "on node ");
 	const char *data = strstr(c->text, "for data of ranks "), *call = strstr(c->text, "call of ranks ");
+	char own[40];
+
+	snprintf(own, sizeof(own), "%s number %u ", cn_op_name(p->op), c->number);
 
 	if (c->ended < w->start + w->s->deadline) {
 		world_blame(w, "rank %u, operation %u: too early: %s", c->rank, c->number, c->text);
 	}
-	if (by != w->ranks[c->rank].host) {
-		return; /* another one found it */
+	if (by != w->ranks[c->rank].host || strncmp(c->text, own, strlen(own)) != 0) {
+		return; /* another one found it, or in another operation */
 	}
 	if (call != NULL) {
 		judge_listed(w, c, call + strlen("call of ranks "), true);
-	} else if (data != NULL && w->s->local == 1 && p->bytes > 0 &&
-		   (p->op == CN_OP_ALLTOALL || p->op == CN_OP_GATHER)) {
+	} else if (data != NULL && w->s->local == 1 && p->bytes > 0 && has_data_only(p)) {
 		judge_listed(w, c, data + strlen("for data of ranks "), false);
 	}
 }

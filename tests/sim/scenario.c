@@ -257,7 +257,7 @@ static void draw_faults(struct scenario *s, uint64_t *r)
 	static const uint32_t losses[] = {1000, 10000, LOSS_LIMIT};
 	struct fault_plan *f = s->faults;
 
-	s->deadline = 120000 * CN_MS;
+	s->deadline = CALM_DEADLINE;
 	switch (s->climate) {
 	case WEATHER:
 		f->kind = FAULT_WEATHER;

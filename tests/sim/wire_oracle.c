@@ -21,7 +21,7 @@ struct flow {
 	bool begun;
 	uint64_t *content;   /* [RING] hash of a frame */
 	uint16_t *op;	     /* [RING] number of its operation */
-	uint8_t *came;	     /* [RING] bit 0: it has come; bit 1: it has come as an emptied frame */
+	uint8_t *came;	     /* [RING] 1: it has come; 3: and when it first did, as data */
 };
 
 struct flight {
@@ -318,7 +318,6 @@ static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const str
 			      w->seq);
 		}
 		f->content[w->seq % RING] = hash(w, body); /* emptied: its operation has failed */
-		f->came[w->seq % RING] |= 2;
 	}
 }
 
@@ -347,11 +346,13 @@ static void on_received(struct wire_oracle *o, uint32_t from, uint32_t to, const
 	if (!is_reliable(w) || !cn_serial_within(f->prefix, w->seq, f->end) || w->seq == f->end) {
 		return;
 	}
-	f->came[w->seq % RING] |= 1;
-	while (f->prefix != f->end && (f->came[f->prefix % RING] & 1) != 0) {
+	if (f->came[w->seq % RING] == 0) {
+		f->came[w->seq % RING] = w->type == CN_TYPE_COLL ? 3 : 1;
+	}
+	while (f->prefix != f->end && f->came[f->prefix % RING] != 0) {
 		uint32_t number = f->op[f->prefix % RING];
 
-		if (number != NO_OP && (f->came[f->prefix % RING] & 2) == 0) {
+		if (number != NO_OP && f->came[f->prefix % RING] == 3) {
 			flight_of(&o->hosts[to], number)->received++;
 		}
 		f->prefix++;

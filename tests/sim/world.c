@@ -250,7 +250,7 @@ static void post(void *arg)
 	p = &w->ops[r->next];
 	c = call_of(w, r->next++, r->number);
 	c->at = cn_sim_now(w->sim);
-	c->deadline = c->at + w->s->deadline;
+	c->deadline = c->at + (w->ops == w->s->after ? CALM_DEADLINE : w->s->deadline);
 	if (!prepare(c)) {
 		world_blame(w, "no memory for buffers");
 		return;
@@ -496,6 +496,7 @@ static bool run_ops(struct world *w, const struct op_plan *ops, uint32_t nops, b
 
 		happenings[n] = (struct happening){w, f, false};
 		cn_sim_at(w->sim, w->start + f->at, happen, &happenings[n++]);
+		quiet = w->start + f->at > quiet ? w->start + f->at : quiet;
 		if (f->until != CN_NEVER) {
 			happenings[n] = (struct happening){w, f, true};
 			cn_sim_at(w->sim, w->start + f->until, happen, &happenings[n++]);
@@ -567,7 +568,7 @@ static void run(struct world *w)
 		judge_goodput(w);
 	}
 	leave_all(w);
-	cn_sim_run(w->sim, cn_sim_now(w->sim) + 2000 * CN_MS);
+	cn_sim_run(w->sim, cn_sim_now(w->sim) + 5000 * CN_MS);
 	end_calls(w);
 	if (w->findings > 0) {
 		return;
@@ -581,7 +582,7 @@ static void run(struct world *w)
 			return;
 		}
 		leave_all(w);
-		cn_sim_run(w->sim, cn_sim_now(w->sim) + 2000 * CN_MS);
+		cn_sim_run(w->sim, cn_sim_now(w->sim) + 5000 * CN_MS);
 		end_calls(w);
 	}
 	judge_rest(w);

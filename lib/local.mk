@@ -55,6 +55,7 @@ lib_libcn_topo_la_SOURCES = \
 lib_libcn_sched_la_SOURCES = \
 	lib/sched/aapc.c \
 	lib/sched/aapc.h \
+	lib/sched/aapc_close.c \
 	lib/sched/aapc_sync.c \
 	lib/sched/aapc_users.c \
 	lib/sched/allgather_ring.c \

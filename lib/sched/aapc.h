@@ -117,7 +117,7 @@ static inline uint32_t cn_aapc_aligned(const struct cn_aapc *a, uint32_t m, uint
 	return left == 0 ? 0 : m - left;
 }
 
-/* ---- synchronisations (sched/aapc_sync.c, sched/aapc_users.c) ---------------------------- */
+/* ---- synchronisations (sched/aapc_sync.c, aapc_close.c, aapc_users.c) -------------------- */
 
 /*
  * Section 5: a message that shares a link with earlier ones starts after them. On every directed
@@ -147,6 +147,24 @@ int cn_aapc_before(struct cn_aapc_sync *s, const struct cn_aapc_message *m,
 		   const struct cn_aapc_message **list, uint32_t *n, struct cn_err *err);
 int cn_aapc_after(struct cn_aapc_sync *s, const struct cn_aapc_message *m,
 		  const struct cn_aapc_message **list, uint32_t *n, struct cn_err *err);
+
+/*
+ * Operations follow one another, and their messages are to be as ordered as those of one. On every
+ * directed link the first user of the next operation must come after the last one of this: so the
+ * sender of the last tells the sender of the first, which is the same in every operation, right
+ * after that message. Nobody waits for this within the operation; but an operation is complete on a
+ * node only when all has come, and the node begins no other one before. Of the messages of one
+ * sender the latest is enough; and what is known anyway, by data that comes and by messages that
+ * share links, is left out. (So it may be where the same is told by a synchronisation from above.)
+ */
+struct cn_aapc_closing {
+	struct cn_aapc_message last; /* its sender tells, after it ... */
+	uint32_t to;		     /* ... this place; never itself */
+};
+
+/* Those that the place `me` sends or receives; both ends get the same. *out is the caller's. */
+int cn_aapc_closing(const struct cn_aapc *a, uint32_t me, struct cn_aapc_closing **out, uint32_t *n,
+		    struct cn_err *err);
 
 /* What a synchroniser has done so far. */
 struct cn_aapc_effort {
@@ -185,8 +203,8 @@ enum cn_aapc_kind {
 };
 
 /*
- * The user of a directed link of a->tree next to a phase: the latest before it, or the first after.
- * False: there is none of that kind.
+ * The user of a directed link of a->tree next to a phase: the latest before it, or the first after
+ * (CN_TOPO_NONE: the first of all). False: there is none of that kind.
  */
 bool cn_aapc_user(const struct cn_aapc *a, uint32_t dlink, uint32_t phase, bool before,
 		  enum cn_aapc_kind kind, struct cn_aapc_message *out);

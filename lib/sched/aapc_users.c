@@ -242,7 +242,7 @@ static bool message_at(const struct cn_aapc *a, uint32_t dlink, uint32_t phase, 
 bool cn_aapc_user(const struct cn_aapc *a, uint32_t dlink, uint32_t phase, bool before,
 		  enum cn_aapc_kind kind, struct cn_aapc_message *out)
 {
-	uint32_t p = before ? phase - 1 : phase + 1, global = NONE, local = NONE;
+	uint32_t p = before ? phase - 1 : phase + 1, global = NONE, local = NONE; /* NONE + 1: 0 */
 
 	if (before ? phase == 0 : p >= a->phases) {
 		return false;

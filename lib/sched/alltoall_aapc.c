@@ -6,18 +6,21 @@
  * another node's message of an earlier phase, that one's sender tells it when that is sent.
  *
  * In a phase the list has the waits, the message, what others are told after it, and what comes:
- * the message first, then what this node is told after messages of that phase.
+ * the message first, then what this node is told after messages of that phase. What closes the
+ * operation, so that the next one finds the links free, is told last: nobody waits for it, but the
+ * operation is not complete before.
  */
 #include <stdlib.h>
 
 #include "sched/aapc.h"
 #include "sched/planners.h"
 
-enum item_kind { TOLD_BY = 0, MESSAGE = 1, TELL = 2 };
+enum item_kind { TOLD_BY = 0, MESSAGE = 1, TELL = 2, CLOSE = 3 };
 
 /* Something of the list, by `phase`, by kind, by `until`. */
 struct item {
-	uint32_t phase, until; /* until: phase of the message that a synchronisation lets go */
+	uint32_t phase, until; /* until: phase of the message that a synchronisation lets go; CLOSE:
+				  none of this operation */
 	uint32_t peer;	       /* place */
 	enum item_kind kind;
 };
@@ -115,6 +118,41 @@ static int collect(struct part *t, struct cn_err *err)
 	return rc;
 }
 
+/* Whether a node is told by the other end, after the phase or later, to go on. */
+static bool is_told(const struct items *l, uint32_t peer, uint32_t phase)
+{
+	for (uint32_t k = 0; k < l->n; k++) {
+		if (l->i[k].kind == TELL && l->i[k].peer == peer && l->i[k].phase >= phase) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * What closes the operation. Of all between two nodes it comes last: data that came later would
+ * have done, and so does a synchronisation, which both ends know of.
+ */
+static int close_operation(struct part *t, struct cn_err *err)
+{
+	uint32_t me = t->a->place[t->me], n;
+	struct cn_aapc_closing *list;
+	int rc = cn_aapc_closing(t->a, me, &list, &n, err);
+
+	for (uint32_t k = 0; !rc && k < n; k++) {
+		bool mine = list[k].last.from == me;
+		struct items *l = mine ? &t->sends : &t->recvs;
+		struct item i = {list[k].last.phase, CN_TOPO_NONE,
+				 mine ? list[k].to : list[k].last.from, CLOSE};
+
+		if (!is_told(l, i.peer, i.phase)) {
+			rc = add_item(l, i, err);
+		}
+	}
+	free(list);
+	return rc;
+}
+
 static int add_send(struct part *t, const struct item *i, struct cn_sched *out, struct cn_err *err)
 {
 	const struct cn_after nothing = {CN_DEP_NONE, 0};
@@ -126,6 +164,7 @@ static int add_send(struct part *t, const struct item *i, struct cn_sched *out, 
 	case MESSAGE:
 		return cn_alltoall_send(t->l, t->p, t->me, s.peer, i->phase, nothing, out, err);
 	case TELL:
+	case CLOSE:
 		return cn_sched_add(out, &s, err);
 	case TOLD_BY:
 		break;
@@ -187,6 +226,9 @@ int cn_plan_alltoall_aapc(const struct cn_layout *l, const struct cn_plan *p, ui
 		rc = cn_aapc_sync_new(t.a, CN_AAPC_EFFORT, &t.sync, err);
 		if (!rc) {
 			rc = collect(&t, err);
+		}
+		if (!rc) {
+			rc = close_operation(&t, err);
 		}
 		if (!rc) {
 			rc = merge(&t, out, err);

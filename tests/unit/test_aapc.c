@@ -259,7 +259,8 @@ static void check_users(const struct brute *b)
 	const struct cn_tree *t = a->tree;
 
 	for (uint32_t dlink = 2; dlink < 2 * t->n; dlink++) {
-		for (uint32_t p = 0; p < a->phases; p++) {
+		/* Beyond both ends too: the first of all, and the last. */
+		for (uint32_t p = CN_TOPO_NONE; p != a->phases + 1; p++) {
 			const struct cn_aapc_message *before = NULL, *after = NULL;
 			struct cn_aapc_message m;
 
@@ -271,14 +272,17 @@ static void check_users(const struct brute *b)
 				if (from == to || from != (dlink % 2 == 0)) {
 					continue;
 				}
-				if (b->m[i].phase < p) {
+				if (p != CN_TOPO_NONE && b->m[i].phase < p) {
 					before = &b->m[i];
-				} else if (b->m[i].phase > p && after == NULL) {
+				}
+				if ((p == CN_TOPO_NONE || b->m[i].phase > p) && after == NULL) {
 					after = &b->m[i];
 				}
 			}
-			assert_int_equal(cn_aapc_user(a, dlink, p, true, CN_AAPC_ANY, &m),
-					 before != NULL);
+			if (p != CN_TOPO_NONE) {
+				assert_int_equal(cn_aapc_user(a, dlink, p, true, CN_AAPC_ANY, &m),
+						 before != NULL);
+			}
 			if (before != NULL) {
 				assert_memory_equal(&m, before, sizeof(m));
 			}

@@ -44,6 +44,31 @@ static void run__a_wait_is_missing(void **state)
 	b_close(b);
 }
 
+/* What is told at the end, and nobody waits for: it may be, as long as both ends have it. */
+static void run__told_at_the_end(void **state)
+{
+	struct book *b = b_good();
+	struct cn_check_report before, after;
+	struct cn_action a = { .kind = CN_ACT_SEND, .peer = D };
+	uint32_t i = b->s[A].n;
+
+	(void)state;
+	assert_int_equal(b_judge(b, ALL, &before, NULL), COLLNET_OK);
+	while (b->s[A].actions[--i].kind != CN_ACT_SEND) {
+	}
+	a.phase = b->s[A].actions[i].phase;
+	b_add(b, A, a);
+	assert_int_not_equal(b_judge(b, ALL, &after, NULL), COLLNET_OK);
+	a.kind = CN_ACT_RECV;
+	a.peer = A;
+	b_add(b, D, a);
+	b_expect(b, ALL, "");
+	assert_int_equal(b_judge(b, ALL, &after, NULL), COLLNET_OK);
+	assert_int_equal(after.syncs, before.syncs + 1);
+	assert_int_equal(after.messages, before.messages);
+	b_close(b);
+}
+
 /* The sentence for a list, and one for what is told too early to be of use. */
 static void run__told_too_early(void **state)
 {
@@ -684,6 +709,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(run__a_wait_is_missing),
+		cmocka_unit_test(run__told_at_the_end),
 		cmocka_unit_test(run__told_too_early),
 		cmocka_unit_test(run__streams_know_less),
 		cmocka_unit_test(run__a_stream_is_not_over),

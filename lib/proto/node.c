@@ -166,6 +166,9 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	struct cn_wire w = {.type = CN_TYPE_ACK, .cluster = n->config.cluster,
 			    .session = p->session_out, .seq = p->tx.end, .ack = p->rx.expected};
 
+#ifdef CN_BREAK
+	w.ack += CN_BREAK(2) ? p->rx.nheld : 0;
+#endif
 	if (p->busy_due) {
 		w.flags |= CN_FLAG_BUSY;
 	} else if (p->nak_due) {
@@ -427,7 +430,7 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 		}
 	}
 	if (p->state != CN_PEER_UP) {
-		cn_peer_reschedule(p);
+		cn_peer_set_timer(p);
 		return;
 	}
 	if (p->rx.ack_at <= n->now) {
@@ -457,7 +460,7 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 	if (p->query_at <= n->now) {
 		query(n, p);
 	}
-	cn_peer_reschedule(p);
+	cn_peer_set_timer(p);
 }
 
 void cn_node_expire(struct cn_node *n, cn_time now)

@@ -124,7 +124,7 @@ void cn_peer_ready(struct cn_peer *p)
 	n->ready_last = p;
 }
 
-void cn_peer_reschedule(struct cn_peer *p)
+static cn_time peer_deadline(const struct cn_peer *p)
 {
 	cn_time at = p->hello_at;
 
@@ -132,7 +132,25 @@ void cn_peer_reschedule(struct cn_peer *p)
 		at = cn_min_time(at, cn_min_time(p->rx.gap_at, p->tx.rto_at));
 		at = cn_min_time(at, cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
 	}
-	cn_heap_set(&p->node->timers, &p->timer, at);
+	return at;
+}
+
+/*
+ * The timer is only ever moved forward: deadlines come and go with every frame. Called too early,
+ * it finds nothing to do and is set anew.
+ */
+void cn_peer_reschedule(struct cn_peer *p)
+{
+	cn_time at = peer_deadline(p);
+
+	if (at < p->timer.at) {
+		cn_heap_set(&p->node->timers, &p->timer, at);
+	}
+}
+
+void cn_peer_set_timer(struct cn_peer *p)
+{
+	cn_heap_set(&p->node->timers, &p->timer, peer_deadline(p));
 }
 
 /* Both epochs are known: a new sequence each way begins. */

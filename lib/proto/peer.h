@@ -172,7 +172,8 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6]); /* NULL: t
 void cn_peer_up(struct cn_peer *p);
 void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why);
 void cn_peer_ready(struct cn_peer *p);
-void cn_peer_reschedule(struct cn_peer *p);
+void cn_peer_reschedule(struct cn_peer *p); /* a deadline has changed */
+void cn_peer_set_timer(struct cn_peer *p);  /* it has expired */
 
 /* sender.c */
 /* Takes a new frame into the ring and gives its number; there is room. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* CN_BREAK: tests/sim/broken.h, where tests break it on purpose. */
 #include "proto/window.h"
 
 static void recount(struct cn_flight *f, struct cn_window *w)
@@ -17,6 +18,9 @@ static void recount(struct cn_flight *f, struct cn_window *w)
 
 bool cn_window_open(const struct cn_window *w, uint32_t own_limit)
 {
+#ifdef CN_BREAK
+	own_limit += CN_BREAK(1) && own_limit != COLLNET_WINDOW_OFF;
+#endif
 	return w->now < w->limit && w->now < own_limit;
 }
 
@@ -53,6 +57,9 @@ void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames)
 
 void cn_flight_end(struct cn_flight *f, struct cn_window *w)
 {
+#ifdef CN_BREAK
+	if (!CN_BREAK(3) || f->unacked == 0)
+#endif
 	w->now -= f->eta;
 	f->eta = 0;
 }

@@ -6,29 +6,29 @@
 
 int cn_heap_init(struct cn_heap *h, uint32_t cap)
 {
-	h->timers = calloc((size_t)cap + 1, sizeof(*h->timers));
+	h->slots = calloc((size_t)cap + 1, sizeof(*h->slots));
 	h->count = 0;
 	h->cap = cap;
-	return h->timers != NULL ? COLLNET_OK : COLLNET_ENOMEM;
+	return h->slots != NULL ? COLLNET_OK : COLLNET_ENOMEM;
 }
 
 void cn_heap_fini(struct cn_heap *h)
 {
-	free(h->timers);
-	h->timers = NULL;
+	free(h->slots);
+	h->slots = NULL;
 	h->count = h->cap = 0;
 }
 
-static void put(struct cn_heap *h, uint32_t place, struct cn_timer *t)
+static void put(struct cn_heap *h, uint32_t place, struct cn_heap_slot s)
 {
-	h->timers[place] = t;
-	t->place = place;
+	h->slots[place] = s;
+	s.timer->place = place;
 }
 
-static void sift(struct cn_heap *h, uint32_t place, struct cn_timer *t)
+static void sift(struct cn_heap *h, uint32_t place, struct cn_heap_slot s)
 {
-	while (place > 1 && h->timers[place / 2]->at > t->at) {
-		put(h, place, h->timers[place / 2]);
+	while (place > 1 && h->slots[place / 2].at > s.at) {
+		put(h, place, h->slots[place / 2]);
 		place /= 2;
 	}
 	for (;;) {
@@ -37,16 +37,16 @@ static void sift(struct cn_heap *h, uint32_t place, struct cn_timer *t)
 		if (child > h->count) {
 			break;
 		}
-		if (child < h->count && h->timers[child + 1]->at < h->timers[child]->at) {
+		if (child < h->count && h->slots[child + 1].at < h->slots[child].at) {
 			child++;
 		}
-		if (h->timers[child]->at >= t->at) {
+		if (h->slots[child].at >= s.at) {
 			break;
 		}
-		put(h, place, h->timers[child]);
+		put(h, place, h->slots[child]);
 		place = child;
 	}
-	put(h, place, t);
+	put(h, place, s);
 }
 
 void cn_heap_set(struct cn_heap *h, struct cn_timer *t, cn_time at)
@@ -56,10 +56,10 @@ void cn_heap_set(struct cn_heap *h, struct cn_timer *t, cn_time at)
 	if (at == CN_NEVER) {
 		t->at = CN_NEVER;
 		if (place != 0) {
-			struct cn_timer *last = h->timers[h->count--];
+			struct cn_heap_slot last = h->slots[h->count--];
 
 			t->place = 0;
-			if (last != t) {
+			if (last.timer != t) {
 				sift(h, place, last);
 			}
 		}
@@ -72,10 +72,10 @@ void cn_heap_set(struct cn_heap *h, struct cn_timer *t, cn_time at)
 		return;
 	}
 	t->at = at;
-	sift(h, place, t);
+	sift(h, place, (struct cn_heap_slot){at, t});
 }
 
 struct cn_timer *cn_heap_first(const struct cn_heap *h)
 {
-	return h->count > 0 ? h->timers[1] : NULL;
+	return h->count > 0 ? h->slots[1].timer : NULL;
 }

@@ -15,7 +15,10 @@ struct cn_timer {
 };
 
 struct cn_heap {
-	struct cn_timer **timers; /* [1 .. count] */
+	struct cn_heap_slot {
+		cn_time at; /* as in the timer, which need not be looked at */
+		struct cn_timer *timer;
+	} *slots; /* [1 .. count] */
 	uint32_t count, cap;
 };
 

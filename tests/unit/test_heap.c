@@ -21,7 +21,8 @@ static void check(const struct cn_heap *h, struct cn_timer t[COUNT])
 		in += t[i].at != CN_NEVER;
 		assert_int_equal(t[i].place != 0, t[i].at != CN_NEVER);
 		if (t[i].place != 0) {
-			assert_ptr_equal(h->timers[t[i].place], &t[i]);
+			assert_ptr_equal(h->slots[t[i].place].timer, &t[i]);
+			assert_true(h->slots[t[i].place].at == t[i].at);
 		}
 	}
 	assert_int_equal(h->count, in);

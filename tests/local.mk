@@ -74,18 +74,23 @@ lab_programs = \
 	tests/lab/rude
 
 # Scenarios in virtual time, by seeds. soak is the same program and runs for as long as it is told.
-sim_tests = tests/sim/sweep
+sim_tests = \
+	tests/sim/broken \
+	tests/sim/sweep
 sim_sources = \
 	tests/sim/judge.c \
 	tests/sim/scenario.c \
 	tests/sim/scenario.h \
-	tests/sim/sweep.c \
 	tests/sim/wire_oracle.c \
 	tests/sim/wire_oracle.h \
 	tests/sim/world.c \
 	tests/sim/world.h
-tests_sim_sweep_SOURCES = $(sim_sources)
-tests_sim_soak_SOURCES = $(sim_sources)
+tests_sim_sweep_SOURCES = $(sim_sources) tests/sim/sweep.c
+tests_sim_soak_SOURCES = $(sim_sources) tests/sim/sweep.c
+# The same under a transport of its own, which is broken on purpose.
+tests_sim_broken_SOURCES = $(sim_sources) tests/sim/broken.c tests/sim/broken.h \
+	$(lib_libcn_proto_la_SOURCES)
+tests_sim_broken_CPPFLAGS = $(AM_CPPFLAGS) -include $(top_srcdir)/tests/sim/broken.h
 
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
 # corpus, so that the corpora are tests and need no clang.

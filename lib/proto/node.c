@@ -358,9 +358,7 @@ cn_time cn_node_spread(const struct cn_node *n, const struct cn_peer *p)
 
 cn_time cn_node_deadline(const struct cn_node *n)
 {
-	const struct cn_timer *t = cn_heap_first(&n->timers);
-
-	return t != NULL ? t->at : CN_NEVER;
+	return cn_heap_next(&n->timers);
 }
 
 /* Hellos thin out in large clusters, so that all of them together stay a trickle; the first few
@@ -469,7 +467,8 @@ void cn_node_expire(struct cn_node *n, cn_time now)
 	uint32_t bound = n->npeers + 1; /* every timer moves into the future; once each is enough */
 
 	n->now = now;
-	while ((t = cn_heap_first(&n->timers)) != NULL && t->at <= now && bound-- > 0) {
+	while (cn_heap_next(&n->timers) <= now && bound-- > 0) {
+		t = cn_heap_first(&n->timers);
 		if (t->owner != NULL) {
 			expire_peer(n, t->owner);
 		} else if (!n->begun && cn_node_spread(n, NULL) > 0) {

@@ -60,6 +60,12 @@ uint32_t judge_window(const struct scenario *s, const struct op_plan *p)
 	return node != COLLNET_WINDOW_AUTO && node < own ? node : own;
 }
 
+bool judge_by_acks(const struct op_plan *p)
+{
+	return p->algorithm != NULL &&
+	       cn_algorithm_find(p->op, p->algorithm)->window == CN_WINDOW_LINK;
+}
+
 /* ---- errors --------------------------------------------------------------------------- */
 
 static uint32_t host_named(const struct world *w, const char *text, const char *after)

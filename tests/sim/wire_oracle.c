@@ -42,6 +42,7 @@ struct wire_oracle {
 	struct host *hosts;
 	uint32_t *host_at;  /* [nvertices] */
 	uint32_t limits[NUMBERS];
+	bool by_acks[NUMBERS];
 	uint64_t *loads;    /* [WIRE_ORACLE_OPS * n * n] bytes on the wire, first sendings */
 	uint64_t *frames;   /* ... frames */
 };
@@ -137,8 +138,9 @@ void wire_oracle_team(struct wire_oracle *o)
 	memset(o->frames, 0, (size_t)WIRE_ORACLE_OPS * o->n * o->n * sizeof(*o->frames));
 }
 
-void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit)
+void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit, bool by_acks)
 {
+	o->by_acks[number % NUMBERS] = by_acks;
 	o->limits[number % NUMBERS] = limit;
 }
 
@@ -172,7 +174,7 @@ static struct flight *flight_of(struct host *h, uint32_t number)
 	return &h->flights[number];
 }
 
-static uint64_t eta(const struct host *h)
+static uint64_t eta(const struct wire_oracle *o, const struct host *h)
 {
 	uint64_t sum = 0;
 
@@ -181,7 +183,7 @@ static uint64_t eta(const struct host *h)
 		uint64_t e = f->sent > f->received ? f->sent - f->received : 0;
 
 		if (!f->over) {
-			sum += e < f->unacked ? e : f->unacked;
+			sum += e < f->unacked && !o->by_acks[i] ? e : f->unacked;
 		}
 	}
 	return sum;
@@ -194,9 +196,9 @@ static void count_sent(struct wire_oracle *o, uint32_t host, uint32_t number)
 
 	f->sent++;
 	f->unacked++;
-	if (h->count && !f->over && eta(h) > o->limits[number]) {
+	if (h->count && !f->over && eta(o, h) > o->limits[number]) {
 		blame(o, "W_g: host %u has %llu frames in flight where operation %u may have %u", host,
-		      (unsigned long long)eta(h), number, o->limits[number]);
+		      (unsigned long long)eta(o, h), number, o->limits[number]);
 		h->count = false; /* once is enough */
 	}
 }

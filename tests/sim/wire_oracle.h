@@ -36,8 +36,9 @@ void wire_oracle_see(void *oracle, const struct cn_sim_sight *seen);
 
 /* A new team: operations are numbered from 0 again. */
 void wire_oracle_team(struct wire_oracle *o);
-/* W_g of operation `number` (mod 256) as it must be; COLLNET_WINDOW_OFF: not bounded, or not known. */
-void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit);
+/* W_g of operation `number` (mod 256) as it must be; COLLNET_WINDOW_OFF: not bounded, or not known.
+ * by_acks: what counts is what is not acknowledged, whatever has come. */
+void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit, bool by_acks);
 /* The operation is over on this host: its eta leaves the sum. */
 void wire_oracle_over(struct wire_oracle *o, uint32_t host, uint32_t number);
 /* What an operation had to carry from one host to another: bytes on the wire and frames, each frame

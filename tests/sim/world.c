@@ -485,7 +485,7 @@ static bool run_ops(struct world *w, const struct op_plan *ops, uint32_t nops, b
 	w->start = quiet = w->finish = cn_sim_now(w->sim);
 	w->open = nops * w->s->ranks;
 	for (uint32_t i = 0; i < nops; i++) {
-		wire_oracle_limit(w->wire, i, judge_window(w->s, &ops[i]));
+		wire_oracle_limit(w->wire, i, judge_window(w->s, &ops[i]), judge_by_acks(&ops[i]));
 		for (uint32_t k = 0; k < w->s->ranks; k++) {
 			*call_of(w, i, k) = (struct call){.world = w, .rank = k, .number = i};
 		}

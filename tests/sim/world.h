@@ -73,6 +73,7 @@ void world_blame(struct world *w, const char *fmt, ...) __attribute__((format(pr
 
 /* The window that an operation must keep to; COLLNET_WINDOW_OFF: none, or it is not known here. */
 uint32_t judge_window(const struct scenario *s, const struct op_plan *p);
+bool judge_by_acks(const struct op_plan *p);
 void judge_call(struct world *w, const struct call *c);
 /* All have left and it is quiet. */
 void judge_rest(struct world *w);

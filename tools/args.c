@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a person types, into numbers, and numbers into what a person reads. No state but the name
- * of the verb that complaints begin with.
+ * Command lines: options one by one, what a person types into numbers, and numbers into what a
+ * person reads. No state but the name of the verb that complaints begin with.
  */
 #include "tools/tool.h"
 
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,74 @@ int tool_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ou
 			       max);
 	}
 	return COLLNET_OK;
+}
+
+int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out, struct cn_err *err)
+{
+	uint64_t n;
+	int rc = tool_parse_number(text, min, max, &n, err);
+
+	if (rc == COLLNET_OK) {
+		*out = (uint32_t)n;
+	}
+	return rc;
+}
+
+int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err)
+{
+	if (!cn_parse_rate(text, out)) {
+		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a rate; write 20mbit, 1gbit", text);
+	}
+	return COLLNET_OK;
+}
+
+int tool_parse_permutation(const char *text, enum collnet_permutation *out, struct cn_err *err)
+{
+	if (!cn_perm_find(text, out)) {
+		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a permutation; there are auto, "
+			       "shift, xor, edge-colour", text);
+	}
+	return COLLNET_OK;
+}
+
+const char *tool_algorithms(enum cn_op_kind op, char *out, size_t size)
+{
+	size_t n, len = 0;
+	const struct cn_algorithm *rows = cn_algorithms(&n);
+
+	snprintf(out, size, "none");
+	for (size_t i = 0; i < n && len < size; i++) {
+		if (rows[i].op == op) {
+			len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "",
+						rows[i].name);
+		}
+	}
+	return out;
+}
+
+int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
+		 void *into)
+{
+	struct cn_err err = { 0 };
+	int opt, index = -1;
+
+	opterr = 0;
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {
+		if (opt == 'h') {
+			return -1;
+		}
+		if (opt == '?') {
+			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
+		}
+		if (opt == ':') {
+			return tool_usage("%.40s needs a value", argv[optind - 1]);
+		}
+		if (take(into, opt, optarg, &err) != COLLNET_OK) {
+			return tool_usage("--%s: %s", options[index].name, err.text);
+		}
+	}
+	return TOOL_OK;
 }
 
 const char *tool_format_size(uint64_t bytes, char buf[TOOL_TEXT])

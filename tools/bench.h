@@ -33,6 +33,8 @@ struct bench_options {
 	uint64_t seed;
 	bool verify, json, bare;
 	const char *csv;
+	const char *said_sizes; /* until the operation is known; NULL: not said */
+	char *said_algorithms;
 	struct collnet_options open;
 	struct collnet_team_options team;
 };
@@ -125,12 +127,40 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv);
 const char *bench_op_name(enum bench_op op);
 enum cn_op_kind bench_op_kind(enum bench_op op); /* collectives only */
 
-/* What `collnet sim` has in common: defaults, an operation by its name, its sizes when none are
- * named and their limit, and the names of algorithms ("a,b" is cut in place; NULL; "all"). */
+/*
+ * What `collnet sim` has in common: defaults, an operation by its name, the options that say what
+ * to measure and how to report it, and, when the operation is known, its sizes and algorithms.
+ */
+enum bench_shared_option {
+	BENCH_OPT_SIZES = 256,
+	BENCH_OPT_ALGORITHM,
+	BENCH_OPT_PERMUTATION,
+	BENCH_OPT_CONTENTION_AWARE,
+	BENCH_OPT_WINDOW,
+	BENCH_OPT_ITERATIONS,
+	BENCH_OPT_WARMUP,
+	BENCH_OPT_VERIFY,
+	BENCH_OPT_SEED,
+	BENCH_OPT_JSON,
+	BENCH_OPT_CSV,
+	BENCH_OPT_OWN, /* a verb's own begin here */
+};
+#define BENCH_SHARED_OPTIONS \
+	{ "sizes", required_argument, NULL, BENCH_OPT_SIZES }, \
+	{ "algorithm", required_argument, NULL, BENCH_OPT_ALGORITHM }, \
+	{ "permutation", required_argument, NULL, BENCH_OPT_PERMUTATION }, \
+	{ "contention-aware", required_argument, NULL, BENCH_OPT_CONTENTION_AWARE }, \
+	{ "window", required_argument, NULL, BENCH_OPT_WINDOW }, \
+	{ "iterations", required_argument, NULL, BENCH_OPT_ITERATIONS }, \
+	{ "warmup", required_argument, NULL, BENCH_OPT_WARMUP }, \
+	{ "verify", no_argument, NULL, BENCH_OPT_VERIFY }, \
+	{ "seed", required_argument, NULL, BENCH_OPT_SEED }, \
+	{ "json", no_argument, NULL, BENCH_OPT_JSON }, \
+	{ "csv", required_argument, NULL, BENCH_OPT_CSV }
 void bench_options_init(struct bench_options *o);
 bool bench_op_find(const char *name, enum bench_op *out);
-const char *bench_op_sizes(enum bench_op op, uint64_t *largest);
-int bench_options_algorithms(struct bench_options *o, char *text, struct cn_err *err);
+int bench_options_take(struct bench_options *o, int opt, char *arg, struct cn_err *err);
+int bench_options_finish(struct bench_options *o, struct cn_err *err);
 
 /* bench_choose.c: the algorithms to measure at this size; COLLNET_ALGORITHM may name it. */
 int bench_choose(struct bench *b, uint64_t bytes,

@@ -92,17 +92,7 @@ static const char help_text[] =
 	"Exit status: 0; 1: an operation failed or a byte was wrong; 2: usage.\n";
 
 enum {
-	OPT_SIZES = 256,
-	OPT_ALGORITHM,
-	OPT_PERMUTATION,
-	OPT_CONTENTION_AWARE,
-	OPT_WINDOW,
-	OPT_ITERATIONS,
-	OPT_WARMUP,
-	OPT_VERIFY,
-	OPT_BARE,
-	OPT_JSON,
-	OPT_CSV,
+	OPT_BARE = BENCH_OPT_OWN,
 	OPT_RATE,
 	OPT_MODE,
 	OPT_SOCKET,
@@ -114,22 +104,12 @@ enum {
 	OPT_RANK,
 	OPT_RANKS,
 	OPT_TIMEOUT,
-	OPT_SEED,
 };
 
 static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },
-	{ "sizes", required_argument, NULL, OPT_SIZES },
-	{ "algorithm", required_argument, NULL, OPT_ALGORITHM },
-	{ "permutation", required_argument, NULL, OPT_PERMUTATION },
-	{ "contention-aware", required_argument, NULL, OPT_CONTENTION_AWARE },
-	{ "window", required_argument, NULL, OPT_WINDOW },
-	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
-	{ "warmup", required_argument, NULL, OPT_WARMUP },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
+	BENCH_SHARED_OPTIONS,
 	{ "bare", no_argument, NULL, OPT_BARE },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "csv", required_argument, NULL, OPT_CSV },
 	{ "rate", required_argument, NULL, OPT_RATE },
 	{ "mode", required_argument, NULL, OPT_MODE },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
@@ -141,81 +121,55 @@ static const struct option options[] = {
 	{ "rank", required_argument, NULL, OPT_RANK },
 	{ "ranks", required_argument, NULL, OPT_RANKS },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "seed", required_argument, NULL, OPT_SEED },
 	{ NULL, 0, NULL, 0 },
 };
 
-/* Texts that only make sense once the operation is known. */
-struct pending {
-	const char *sizes;
-	char *algorithms;
-};
-
-static int parse_number32(const char *text, uint64_t min, uint64_t max, uint32_t *out,
-			  struct cn_err *err)
-{
-	uint64_t n;
-	int rc = tool_parse_number(text, min, max, &n, err);
-
-	if (rc == COLLNET_OK) {
-		*out = (uint32_t)n;
-	}
-	return rc;
-}
-
-/* What to measure and how to report it. */
-static int parse_measure(struct bench_options *o, struct pending *p, int opt, char *arg,
-			 struct cn_err *err)
+int bench_options_take(struct bench_options *o, int opt, char *arg, struct cn_err *err)
 {
 	switch (opt) {
-	case OPT_SIZES:
-		p->sizes = arg;
+	case BENCH_OPT_SIZES:
+		o->said_sizes = arg;
 		return COLLNET_OK;
-	case OPT_ALGORITHM:
-		p->algorithms = arg;
+	case BENCH_OPT_ALGORITHM:
+		o->said_algorithms = arg;
 		return COLLNET_OK;
-	case OPT_PERMUTATION:
-		if (!cn_perm_find(arg, &o->permutation)) {
-			return cn_fail(err, COLLNET_EINVAL,
-				       "'%.40s' is not a permutation; there are auto, shift, xor, "
-				       "edge-colour",
-				       arg);
-		}
-		return COLLNET_OK;
-	case OPT_CONTENTION_AWARE:
+	case BENCH_OPT_PERMUTATION:
+		return tool_parse_permutation(arg, &o->permutation, err);
+	case BENCH_OPT_CONTENTION_AWARE:
 		return tool_parse_switch(arg, &o->contention_aware, err);
-	case OPT_WINDOW:
+	case BENCH_OPT_WINDOW:
 		return tool_parse_window(arg, &o->window, err);
-	case OPT_ITERATIONS:
-		return parse_number32(arg, 1, BENCH_ITERATIONS_MAX, &o->iterations, err);
-	case OPT_WARMUP:
-		return parse_number32(arg, 0, BENCH_ITERATIONS_MAX, &o->warmup, err);
-	case OPT_VERIFY:
+	case BENCH_OPT_ITERATIONS:
+		return tool_parse_u32(arg, 1, BENCH_ITERATIONS_MAX, &o->iterations, err);
+	case BENCH_OPT_WARMUP:
+		return tool_parse_u32(arg, 0, BENCH_ITERATIONS_MAX, &o->warmup, err);
+	case BENCH_OPT_VERIFY:
 		o->verify = true;
 		return COLLNET_OK;
+	case BENCH_OPT_SEED:
+		return tool_parse_number(arg, 0, UINT64_MAX, &o->seed, err);
+	case BENCH_OPT_JSON:
+		o->json = true;
+		return COLLNET_OK;
+	default: /* BENCH_OPT_CSV */
+		o->csv = arg;
+		return COLLNET_OK;
+	}
+}
+
+static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+{
+	struct bench_options *o = into;
+
+	if (opt < BENCH_OPT_OWN) {
+		return bench_options_take(o, opt, arg, err);
+	}
+	switch (opt) {
 	case OPT_BARE:
 		o->bare = true;
 		return COLLNET_OK;
-	case OPT_JSON:
-		o->json = true;
-		return COLLNET_OK;
-	case OPT_CSV:
-		o->csv = arg;
-		return COLLNET_OK;
-	case OPT_SEED:
-		return tool_parse_number(arg, 0, UINT64_MAX, &o->seed, err);
-	default: /* OPT_RATE */
-		return cn_parse_rate(arg, &o->rate)
-			       ? COLLNET_OK
-			       : cn_fail(err, COLLNET_EINVAL,
-					 "'%.40s' is not a rate; write 20mbit, 1gbit", arg);
-	}
-}
-
-/* How to reach the network. */
-static int parse_open(struct bench_options *o, int opt, char *arg, struct cn_err *err)
-{
-	switch (opt) {
+	case OPT_RATE:
+		return tool_parse_rate(arg, &o->rate, err);
 	case OPT_MODE:
 		if (strcmp(arg, "daemon") != 0 && strcmp(arg, "direct") != 0) {
 			return cn_fail(err, COLLNET_EINVAL, "'%.40s' is neither daemon nor direct",
@@ -243,31 +197,15 @@ static int parse_open(struct bench_options *o, int opt, char *arg, struct cn_err
 		o->team.job = arg;
 		return COLLNET_OK;
 	case OPT_RANK:
-		return parse_number32(arg, 0, COLLNET_RANKS_MAX - 1, &o->team.rank, err);
+		return tool_parse_u32(arg, 0, COLLNET_RANKS_MAX - 1, &o->team.rank, err);
 	case OPT_RANKS:
-		return parse_number32(arg, 1, COLLNET_RANKS_MAX, &o->team.ranks, err);
+		return tool_parse_u32(arg, 1, COLLNET_RANKS_MAX, &o->team.ranks, err);
 	default: /* OPT_TIMEOUT */
 		return tool_parse_seconds(arg, &o->timeout_ms, err);
 	}
 }
 
-/* The names of the algorithms of an operation, for complaints. */
-static const char *algorithm_names(enum cn_op_kind kind, char *out, size_t size)
-{
-	size_t n, i, len = 0;
-	const struct cn_algorithm *rows = cn_algorithms(&n);
-
-	out[0] = 0;
-	for (i = 0; i < n && len < size; i++) {
-		if (rows[i].op == kind) {
-			len += (size_t)snprintf(out + len, size - len, "%s%s",
-						len > 0 ? ", " : "", rows[i].name);
-		}
-	}
-	return out;
-}
-
-int bench_options_algorithms(struct bench_options *o, char *text, struct cn_err *err)
+static int take_algorithms(struct bench_options *o, char *text, struct cn_err *err)
 {
 	enum cn_op_kind kind = operations[o->op].kind;
 	const char *names[BENCH_ALGORITHMS_MAX];
@@ -291,7 +229,7 @@ int bench_options_algorithms(struct bench_options *o, char *text, struct cn_err 
 			rc = cn_fail(err, COLLNET_EINVAL,
 				     "%s has no algorithm '%.40s'; there is %s",
 				     operations[o->op].name, names[i],
-				     algorithm_names(kind, known, sizeof(known)));
+				     tool_algorithms(kind, known, sizeof(known)));
 		}
 		o->nalgorithms = i + 1;
 	}
@@ -303,35 +241,40 @@ static int blame(struct cn_err *err, const char *option)
 {
 	const struct cn_err e = *err;
 
-	return cn_fail(err, e.code, "%s: %.200s", option, e.text);
+	return cn_fail(err, e.code, "%s: %.250s", option, e.text);
+}
+
+int bench_options_finish(struct bench_options *o, struct cn_err *err)
+{
+	const struct operation *op = &operations[o->op];
+
+	if (take_algorithms(o, o->said_algorithms, err) != COLLNET_OK) {
+		return blame(err, "--algorithm");
+	}
+	if (o->op == BENCH_BARRIER && o->said_sizes != NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "a barrier has no sizes");
+	}
+	if (tool_parse_sizes(o->said_sizes != NULL ? o->said_sizes : op->sizes, op->largest,
+			     o->sizes, BENCH_SIZES_MAX, &o->nsizes, err) != COLLNET_OK) {
+		return blame(err, "--sizes");
+	}
+	return COLLNET_OK;
 }
 
 /* What depends on the operation. */
-static int finish(struct bench_options *o, const struct pending *p, struct cn_err *err)
+static int finish(struct bench_options *o, struct cn_err *err)
 {
-	const struct operation *op = &operations[o->op];
 	const char *rate = getenv("COLLNET_LINK_RATE");
-	int rc;
+	int rc = bench_options_finish(o, err);
 
-	rc = bench_options_algorithms(o, p->algorithms, err);
 	if (rc != COLLNET_OK) {
-		return blame(err, "--algorithm");
-	}
-	if (o->op == BENCH_BARRIER && p->sizes != NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "a barrier has no sizes");
-	}
-	rc = tool_parse_sizes(p->sizes != NULL ? p->sizes : op->sizes, op->largest, o->sizes,
-			      BENCH_SIZES_MAX, &o->nsizes, err);
-	if (rc != COLLNET_OK) {
-		return blame(err, "--sizes");
+		return rc;
 	}
 	if (o->bare && o->op != BENCH_PINGPONG && o->op != BENCH_STREAM) {
 		return cn_fail(err, COLLNET_EINVAL, "--bare goes with pingpong and stream");
 	}
-	if (o->rate == 0 && rate != NULL && !cn_parse_rate(rate, &o->rate)) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "COLLNET_LINK_RATE: '%.40s' is not a rate; write 20mbit, 1gbit",
-			       rate);
+	if (o->rate == 0 && rate != NULL && tool_parse_rate(rate, &o->rate, err) != COLLNET_OK) {
+		return blame(err, "COLLNET_LINK_RATE");
 	}
 	/* With 0 ranks the environment is wrong, and joining the team says how. */
 	if (o->team.ranks > 0 && o->team.rank >= o->team.ranks) {
@@ -339,7 +282,7 @@ static int finish(struct bench_options *o, const struct pending *p, struct cn_er
 			       o->team.rank, o->team.ranks);
 	}
 	if (o->warmup == BENCH_DEFAULT) {
-		o->warmup = op->warmup;
+		o->warmup = operations[o->op].warmup;
 	}
 	return COLLNET_OK;
 }
@@ -356,26 +299,6 @@ void bench_options_init(struct bench_options *o)
 	collnet_team_options_init(&o->team);
 }
 
-static int parse_option(struct bench_options *o, struct pending *p, int opt, char *arg,
-			struct cn_err *err)
-{
-	switch (opt) {
-	case OPT_MODE:
-	case OPT_SOCKET:
-	case OPT_INTERFACE:
-	case OPT_LINK:
-	case OPT_SPIN:
-	case OPT_TOPOLOGY:
-	case OPT_JOB:
-	case OPT_RANK:
-	case OPT_RANKS:
-	case OPT_TIMEOUT:
-		return parse_open(o, opt, arg, err);
-	default:
-		return parse_measure(o, p, opt, arg, err);
-	}
-}
-
 bool bench_op_find(const char *name, enum bench_op *out)
 {
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
@@ -385,12 +308,6 @@ bool bench_op_find(const char *name, enum bench_op *out)
 		}
 	}
 	return false;
-}
-
-const char *bench_op_sizes(enum bench_op op, uint64_t *largest)
-{
-	*largest = operations[op].largest;
-	return operations[op].sizes;
 }
 
 static int find_operation(const char *name, enum bench_op *out)
@@ -405,27 +322,14 @@ static int find_operation(const char *name, enum bench_op *out)
 
 int bench_options_parse(struct bench_options *o, int argc, char **argv)
 {
-	struct pending pending = { NULL, NULL };
 	struct cn_err err = { 0 };
-	int opt, index = -1, rc;
+	int rc;
 
 	bench_options_init(o);
-	opterr = 0;
-	optind = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {
-		if (opt == 'h') {
-			fputs(help_text, stdout);
-			return -1;
-		}
-		if (opt == '?') {
-			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
-		}
-		if (opt == ':') {
-			return tool_usage("%.40s needs a value", argv[optind - 1]);
-		}
-		if (parse_option(o, &pending, opt, optarg, &err) != COLLNET_OK) {
-			return tool_usage("--%s: %s", options[index].name, err.text);
-		}
+	rc = tool_options(argc, argv, options, take_option, o);
+	if (rc != TOOL_OK) {
+		fputs(rc < 0 ? help_text : "", stdout);
+		return rc;
 	}
 	if (optind == argc) {
 		return tool_usage("which operation? alltoall, allgather, barrier, pingpong, stream");
@@ -437,6 +341,6 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv)
 	if (optind + 1 < argc) {
 		return tool_usage("what is '%.40s'?", argv[optind + 1]);
 	}
-	rc = finish(o, &pending, &err);
+	rc = finish(o, &err);
 	return rc == COLLNET_OK ? TOOL_OK : tool_usage("%s", err.text);
 }

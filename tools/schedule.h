@@ -72,8 +72,6 @@ struct schedule_options {
 int schedule_options_parse(struct schedule_options *o, int argc, char **argv);
 /* The network, for people: the file or the shape. */
 const char *schedule_source(const struct schedule_options *o);
-/* "alltoall has aapc, shuffle, ...", for complaints. Returns out. */
-const char *schedule_algorithms(enum cn_op_kind op, char *out, size_t size);
 
 /* schedule_report.c; `broken`: NULL, or the checker's sentence. False: it could not be written. */
 void schedule_summary(const struct subject *s, const struct cn_check_report *r, FILE *f);

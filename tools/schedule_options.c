@@ -86,21 +86,6 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-const char *schedule_algorithms(enum cn_op_kind op, char *out, size_t size)
-{
-	size_t n, len = 0;
-	const struct cn_algorithm *rows = cn_algorithms(&n);
-
-	snprintf(out, size, "none");
-	for (size_t i = 0; i < n && len < size; i++) {
-		if (rows[i].op == op) {
-			len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "",
-						rows[i].name);
-		}
-	}
-	return out;
-}
-
 static int take_size(const char *text, uint64_t *out, struct cn_err *err)
 {
 	size_t n;
@@ -166,9 +151,6 @@ static int take_name(const char *text, const char **out, struct cn_err *err)
 /* Options with a value that must be understood. */
 static int take_value(struct schedule_options *o, int opt, char *arg, struct cn_err *err)
 {
-	uint64_t n = 0;
-	int rc;
-
 	switch (opt) {
 	case OPT_SIZE:
 		o->size_said = true;
@@ -180,18 +162,18 @@ static int take_value(struct schedule_options *o, int opt, char *arg, struct cn_
 	case OPT_NAME:
 		return take_name(arg, &o->name, err);
 	case OPT_PHASE:
-		rc = tool_parse_number(arg, 0, UINT32_MAX, &n, err);
-		o->phase = (uint32_t)n;
 		o->phase_said = true;
-		return rc;
+		return tool_parse_u32(arg, 0, UINT32_MAX, &o->phase, err);
 	default: /* OPT_SEED */
 		o->seed_said = true;
 		return tool_parse_number(arg, 0, UINT64_MAX, &o->seed, err);
 	}
 }
 
-static int take_option(struct schedule_options *o, int opt, char *arg, struct cn_err *err)
+static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 {
+	struct schedule_options *o = into;
+
 	switch (opt) {
 	case OPT_TOPOLOGY:
 		o->topology = arg;
@@ -259,7 +241,7 @@ static int check_options(const struct schedule_options *o)
 	if (o->algorithm != NULL && o->schedule == NULL &&
 	    cn_algorithm_find(o->op, o->algorithm) == NULL) {
 		return tool_usage("%s has no algorithm '%.40s'; there is %s", cn_op_name(o->op),
-				  o->algorithm, schedule_algorithms(o->op, known, sizeof(known)));
+				  o->algorithm, tool_algorithms(o->op, known, sizeof(known)));
 	}
 	if (o->schedule != NULL && (o->algorithm != NULL || o->hosts != NULL || o->root != NULL ||
 				    o->rank != NULL || o->size_said || o->segment != 0)) {
@@ -311,30 +293,19 @@ static int take_operation(struct schedule_options *o, int argc, char **argv)
 
 int schedule_options_parse(struct schedule_options *o, int argc, char **argv)
 {
-	struct cn_err err = { 0 };
-	int opt, index = -1, rc;
+	int rc;
 
 	memset(o, 0, sizeof(*o));
 	o->size = 65536;
 	o->seed = 1;
 	o->output = ".";
-	opterr = 0;
-	optind = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {
-		if (opt == 'h') {
-			fputs(help_text, stdout);
-			experiment_list(EXPERIMENT_PLANNED, stdout);
-			return -1;
-		}
-		if (opt == '?') {
-			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
-		}
-		if (opt == ':') {
-			return tool_usage("%.40s needs a value", argv[optind - 1]);
-		}
-		if (take_option(o, opt, optarg, &err) != COLLNET_OK) {
-			return tool_usage("--%s: %s", options[index].name, err.text);
-		}
+	rc = tool_options(argc, argv, options, take_option, o);
+	if (rc < 0) {
+		fputs(help_text, stdout);
+		experiment_list(EXPERIMENT_PLANNED, stdout);
+	}
+	if (rc != TOOL_OK) {
+		return rc;
 	}
 	if (o->experiment != NULL) {
 		return optind < argc ? tool_usage("--experiment takes no operation") : TOOL_OK;

@@ -63,7 +63,7 @@ static const char help_text[] =
 	"                        small points, in seconds\n";
 
 enum {
-	OPT_SHAPE = 256,
+	OPT_SHAPE = BENCH_OPT_OWN,
 	OPT_TOPOLOGY,
 	OPT_RATE,
 	OPT_UPLINK,
@@ -83,17 +83,6 @@ enum {
 	OPT_DUPLICATE,
 	OPT_REORDER,
 	OPT_CORRUPT,
-	OPT_SIZES,
-	OPT_ALGORITHM,
-	OPT_PERMUTATION,
-	OPT_CONTENTION_AWARE,
-	OPT_WINDOW,
-	OPT_ITERATIONS,
-	OPT_WARMUP,
-	OPT_VERIFY,
-	OPT_SEED,
-	OPT_JSON,
-	OPT_CSV,
 	OPT_TRACE,
 	OPT_PCAP,
 	OPT_PORT,
@@ -124,17 +113,7 @@ static const struct option options[] = {
 	{ "duplicate", required_argument, NULL, OPT_DUPLICATE },
 	{ "reorder", required_argument, NULL, OPT_REORDER },
 	{ "corrupt", required_argument, NULL, OPT_CORRUPT },
-	{ "sizes", required_argument, NULL, OPT_SIZES },
-	{ "algorithm", required_argument, NULL, OPT_ALGORITHM },
-	{ "permutation", required_argument, NULL, OPT_PERMUTATION },
-	{ "contention-aware", required_argument, NULL, OPT_CONTENTION_AWARE },
-	{ "window", required_argument, NULL, OPT_WINDOW },
-	{ "iterations", required_argument, NULL, OPT_ITERATIONS },
-	{ "warmup", required_argument, NULL, OPT_WARMUP },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "csv", required_argument, NULL, OPT_CSV },
+	BENCH_SHARED_OPTIONS,
 	{ "trace", required_argument, NULL, OPT_TRACE },
 	{ "pcap", required_argument, NULL, OPT_PCAP },
 	{ "port", required_argument, NULL, OPT_PORT },
@@ -142,12 +121,6 @@ static const struct option options[] = {
 	{ "output", required_argument, NULL, OPT_OUTPUT },
 	{ "quick", no_argument, NULL, OPT_QUICK },
 	{ NULL, 0, NULL, 0 },
-};
-
-/* Texts that only make sense once the operation is known. */
-struct pending {
-	const char *sizes;
-	char *algorithms;
 };
 
 static int bad_time(const char *text, struct cn_err *err)
@@ -195,25 +168,6 @@ int sim_parse_time(const char *text, cn_time *out, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int take_number(const char *text, uint64_t min, uint64_t max, uint32_t *out,
-		       struct cn_err *err)
-{
-	uint64_t n;
-	int rc = tool_parse_number(text, min, max, &n, err);
-
-	if (rc == COLLNET_OK) {
-		*out = (uint32_t)n;
-	}
-	return rc;
-}
-
-static int take_rate(const char *text, uint64_t *out, struct cn_err *err)
-{
-	return cn_parse_rate(text, out) ? COLLNET_OK
-					: cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a rate; "
-						  "write 100mbit, 1gbit", text);
-}
-
 static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err)
 {
 	static const char *const names[] = { [CN_SIM_OUTPUT] = "output", [CN_SIM_INPUT] = "input",
@@ -258,7 +212,7 @@ static int take_jitter(char *text, struct cn_sim_config *c, struct cn_err *err)
 	}
 	*colon = '\0';
 	rc = sim_parse_time(text, &c->jitter, err);
-	return rc == COLLNET_OK ? take_number(colon + 1, 0, 1000000, &c->jitter_ppm, err) : rc;
+	return rc == COLLNET_OK ? tool_parse_u32(colon + 1, 0, 1000000, &c->jitter_ppm, err) : rc;
 }
 
 static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err *err)
@@ -271,19 +225,19 @@ static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err
 		o->topology = arg;
 		return COLLNET_OK;
 	case OPT_RATE:
-		return take_rate(arg, &o->rate, err);
+		return tool_parse_rate(arg, &o->rate, err);
 	case OPT_UPLINK:
-		return take_rate(arg, &o->uplink, err);
+		return tool_parse_rate(arg, &o->uplink, err);
 	case OPT_BUFFER:
 		o->buffer_said = true;
-		return take_number(arg, 0, CN_TOPO_BUFFER_MAX, &o->buffer, err);
+		return tool_parse_u32(arg, 0, CN_TOPO_BUFFER_MAX, &o->buffer, err);
 	case OPT_UPLINK_BUFFER:
 		o->uplink_buffer_said = true;
-		return take_number(arg, 0, CN_TOPO_BUFFER_MAX, &o->uplink_buffer, err);
+		return tool_parse_u32(arg, 0, CN_TOPO_BUFFER_MAX, &o->uplink_buffer, err);
 	case OPT_SWITCH:
 		return take_kind(arg, &o->cluster.kind, err);
 	case OPT_ALPHA:
-		return take_number(arg, 1, 1000000, &o->cluster.alpha_pct, err);
+		return tool_parse_u32(arg, 1, 1000000, &o->cluster.alpha_pct, err);
 	case OPT_CUT_THROUGH:
 		o->cluster.cut_through = true;
 		return COLLNET_OK;
@@ -301,7 +255,7 @@ static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *
 {
 	switch (opt) {
 	case OPT_LOCAL:
-		return take_number(arg, 1, LOCAL_MAX, &o->local, err);
+		return tool_parse_u32(arg, 1, LOCAL_MAX, &o->local, err);
 	case OPT_OVERHEADS:
 		return take_overheads(arg, &o->cluster, err);
 	case OPT_GAP:
@@ -309,64 +263,28 @@ static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *
 	case OPT_JITTER:
 		return take_jitter(arg, &o->cluster, err);
 	case OPT_LOSS:
-		return take_number(arg, 0, 1000000, &o->faults.loss, err);
+		return tool_parse_u32(arg, 0, 1000000, &o->faults.loss, err);
 	case OPT_DUPLICATE:
-		return take_number(arg, 0, 1000000, &o->faults.duplicate, err);
+		return tool_parse_u32(arg, 0, 1000000, &o->faults.duplicate, err);
 	case OPT_REORDER:
-		return take_number(arg, 0, 1000000, &o->faults.reorder, err);
+		return tool_parse_u32(arg, 0, 1000000, &o->faults.reorder, err);
 	default: /* OPT_CORRUPT */
-		return take_number(arg, 0, 1000000, &o->faults.corrupt, err);
+		return tool_parse_u32(arg, 0, 1000000, &o->faults.corrupt, err);
 	}
 }
 
-static int take_measure(struct bench_options *b, struct pending *p, int opt, char *arg,
-			struct cn_err *err)
+static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 {
-	switch (opt) {
-	case OPT_SIZES:
-		p->sizes = arg;
-		return COLLNET_OK;
-	case OPT_ALGORITHM:
-		p->algorithms = arg;
-		return COLLNET_OK;
-	case OPT_PERMUTATION:
-		return cn_perm_find(arg, &b->permutation)
-			       ? COLLNET_OK
-			       : cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a permutation; there "
-					 "are auto, shift, xor, edge-colour", arg);
-	case OPT_CONTENTION_AWARE:
-		return tool_parse_switch(arg, &b->contention_aware, err);
-	case OPT_WINDOW:
-		return tool_parse_window(arg, &b->window, err);
-	case OPT_ITERATIONS:
-		return take_number(arg, 1, BENCH_ITERATIONS_MAX, &b->iterations, err);
-	case OPT_WARMUP:
-		return take_number(arg, 0, BENCH_ITERATIONS_MAX, &b->warmup, err);
-	case OPT_VERIFY:
-		b->verify = true;
-		return COLLNET_OK;
-	default: /* OPT_SEED */
-		return tool_parse_number(arg, 0, UINT64_MAX, &b->seed, err);
-	}
-}
+	struct sim_options *o = into;
 
-static int take_option(struct sim_options *o, struct pending *p, int opt, char *arg,
-		       struct cn_err *err)
-{
-	if (opt <= OPT_DELAY) {
+	if (opt < BENCH_OPT_OWN) {
+		return bench_options_take(&o->bench, opt, arg, err);
+	} else if (opt <= OPT_DELAY) {
 		return take_network(o, opt, arg, err);
 	} else if (opt <= OPT_CORRUPT) {
 		return take_hosts(o, opt, arg, err);
-	} else if (opt <= OPT_SEED) {
-		return take_measure(&o->bench, p, opt, arg, err);
 	}
 	switch (opt) {
-	case OPT_JSON:
-		o->bench.json = true;
-		break;
-	case OPT_CSV:
-		o->bench.csv = arg;
-		break;
 	case OPT_TRACE:
 		o->trace = arg;
 		break;
@@ -390,23 +308,13 @@ static int take_option(struct sim_options *o, struct pending *p, int opt, char *
 }
 
 /* What depends on the operation. */
-static int finish(struct sim_options *o, const struct pending *p, struct cn_err *err)
+static int finish(struct sim_options *o, struct cn_err *err)
 {
 	struct bench_options *b = &o->bench;
-	const char *sizes;
-	uint64_t largest;
-	struct cn_err e = { 0 };
+	int rc = bench_options_finish(b, err);
 
-	if (bench_options_algorithms(b, p->algorithms, &e) != COLLNET_OK) {
-		return cn_fail(err, e.code, "--algorithm: %.250s", e.text);
-	}
-	if (b->op == BENCH_BARRIER && p->sizes != NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "a barrier has no sizes");
-	}
-	sizes = bench_op_sizes(b->op, &largest);
-	if (tool_parse_sizes(p->sizes != NULL ? p->sizes : sizes, largest, b->sizes,
-			     BENCH_SIZES_MAX, &b->nsizes, &e) != COLLNET_OK) {
-		return cn_fail(err, e.code, "--sizes: %.250s", e.text);
+	if (rc != COLLNET_OK) {
+		return rc;
 	}
 	o->cluster.seed = b->seed;
 	if (b->iterations == BENCH_DEFAULT) {
@@ -479,28 +387,17 @@ static int check_experiment(struct sim_options *o, int argc)
 
 int sim_options_parse(struct sim_options *o, int argc, char **argv)
 {
-	struct pending pending = { NULL, NULL };
 	struct cn_err err = { 0 };
-	int opt, index = -1, rc;
+	int rc;
 
 	defaults(o);
-	opterr = 0;
-	optind = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {
-		if (opt == 'h') {
-			fputs(help_text, stdout);
-			experiment_list(EXPERIMENT_SIMULATED, stdout);
-			return -1;
-		}
-		if (opt == '?') {
-			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
-		}
-		if (opt == ':') {
-			return tool_usage("%.40s needs a value", argv[optind - 1]);
-		}
-		if (take_option(o, &pending, opt, optarg, &err) != COLLNET_OK) {
-			return tool_usage("--%s: %s", options[index].name, err.text);
-		}
+	rc = tool_options(argc, argv, options, take_option, o);
+	if (rc < 0) {
+		fputs(help_text, stdout);
+		experiment_list(EXPERIMENT_SIMULATED, stdout);
+	}
+	if (rc != TOOL_OK) {
+		return rc;
 	}
 	if (o->experiment != NULL) {
 		return check_experiment(o, argc);
@@ -509,7 +406,7 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv)
 	if (rc != TOOL_OK) {
 		return rc;
 	}
-	if (finish(o, &pending, &err) != COLLNET_OK) {
+	if (finish(o, &err) != COLLNET_OK) {
 		return tool_usage("%s", err.text);
 	}
 	return check_options(o);

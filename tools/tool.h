@@ -8,7 +8,10 @@
 
 #include <stdio.h>
 
+#include "sched/sched.h"
 #include "util/util.h"
+
+struct option; /* getopt.h */
 
 /* Exit statuses. */
 #define TOOL_OK 0
@@ -45,6 +48,23 @@ int tool_parse_seconds(const char *text, uint32_t *ms, struct cn_err *err);
 /* A number within [min, max]. */
 int tool_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out,
 		      struct cn_err *err);
+int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out,
+		   struct cn_err *err);
+/* "20mbit", "1gbit": bits a second, not 0. */
+int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err);
+/* "auto", "shift", "xor", "edge-colour". */
+int tool_parse_permutation(const char *text, enum collnet_permutation *out, struct cn_err *err);
+/* "a, b, c": the names of the algorithms of an operation, for complaints. Returns out. */
+const char *tool_algorithms(enum cn_op_kind op, char *out, size_t size);
+
+/*
+ * Goes through the options of a command line, each to `take`, whose sentence gets the option's name
+ * in front; what is no option is in argv from optind on. TOOL_OK, TOOL_USAGE after a complaint, or
+ * -1: help was asked for ("help" is an option whose val is 'h').
+ */
+typedef int tool_take_fn(void *into, int opt, char *arg, struct cn_err *err);
+int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
+		 void *into);
 
 #define TOOL_TEXT 32
 /* "16 KiB", "1000 B"; "20 Mbit/s"; "12.3 us", "4.56 ms". Return buf. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a person types: lists, switches, windows, seconds; and what is refused. */
+#include <getopt.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,12 +115,83 @@ static void format__units(void **state)
 	assert_string_equal(tool_format_ns(3000000000u, b), "3.00 s");
 }
 
+static void parse_u32__bounds(void **state)
+{
+	struct cn_err err = { 0 };
+	uint32_t n = 7;
+
+	(void)state;
+	assert_int_equal(tool_parse_u32("5", 2, 9, &n, &err), COLLNET_OK);
+	assert_int_equal(n, 5);
+	assert_int_equal(tool_parse_u32("4294967295", 0, UINT32_MAX, &n, &err), COLLNET_OK);
+	assert_int_equal(n, UINT32_MAX);
+	assert_int_equal(tool_parse_u32("1", 2, 9, &n, &err), COLLNET_EINVAL);
+	assert_string_equal(err.text, "'1' is not a number from 2 to 9");
+	assert_int_equal(tool_parse_u32("4294967296", 0, UINT32_MAX, &n, &err), COLLNET_EINVAL);
+	assert_int_equal(n, UINT32_MAX);
+}
+
+struct taken {
+	char text[64];
+};
+
+/* "a=ARG;" and "b;": c is refused. */
+static int take(void *into, int opt, char *arg, struct cn_err *err)
+{
+	struct taken *t = into;
+	size_t len = strlen(t->text);
+
+	if (opt == 'c') {
+		return cn_fail(err, COLLNET_EINVAL, "not c");
+	}
+	snprintf(t->text + len, sizeof(t->text) - len, "%c%s%s;", opt, arg != NULL ? "=" : "",
+		 arg != NULL ? arg : "");
+	return COLLNET_OK;
+}
+
+static void options__in_order_and_refused(void **state)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "alpha", required_argument, NULL, 'a' },
+		{ "beta", no_argument, NULL, 'b' },
+		{ "gamma", no_argument, NULL, 'c' },
+		{ NULL, 0, NULL, 0 },
+	};
+	static const struct { int rc; const char *argv[5], *taken; } cases[] = {
+		{ TOOL_OK, { "v", "--alpha", "1", "word", "--beta" }, "a=1;b;" },
+		{ TOOL_OK, { "v", "--beta", "--alpha=x" }, "b;a=x;" },
+		{ -1, { "v", "--beta", "-h", "--gamma" }, "b;" },
+		{ TOOL_USAGE, { "v", "--beta", "--gamma" }, "b;" },
+		{ TOOL_USAGE, { "v", "--beta", "--delta" }, "b;" },
+		{ TOOL_USAGE, { "v", "--beta", "--alpha" }, "b;" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct taken t = { "" };
+		char *argv[6] = { NULL };
+		int argc = 0;
+
+		for (; argc < 5 && cases[i].argv[argc] != NULL; argc++) {
+			argv[argc] = (char *)(uintptr_t)cases[i].argv[argc];
+		}
+		assert_int_equal(tool_options(argc, argv, options, take, &t), cases[i].rc);
+		assert_string_equal(t.text, cases[i].taken);
+		if (i == 0) {
+			assert_string_equal(argv[optind], "word");
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse_sizes__lists),	cmocka_unit_test(parse_sizes__refused),
 		cmocka_unit_test(parse_switch__on_off), cmocka_unit_test(parse_window__values),
 		cmocka_unit_test(parse_seconds__values), cmocka_unit_test(format__units),
+		cmocka_unit_test(parse_u32__bounds),
+		cmocka_unit_test(options__in_order_and_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

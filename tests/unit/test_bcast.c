@@ -17,6 +17,7 @@
 
 #include "sched/bcast.h"
 #include "sched/check.h"
+#include "topo_text.h"
 
 static uint64_t seed = 20010423;
 
@@ -84,17 +85,6 @@ static void team_done(struct team *t)
 	free(t->ranks);
 }
 
-static struct cn_topo *parse(const char *text, size_t len)
-{
-	struct cn_topo *topo;
-	struct cn_err err = { 0 };
-
-	if (cn_topo_parse(text, len, "test", &topo, &err)) {
-		fail_msg("%s", err.text);
-	}
-	return topo;
-}
-
 static struct cn_topo *shape(const char *text)
 {
 	struct cn_topo *topo;
@@ -124,7 +114,7 @@ static struct cn_topo *row_of(const uint32_t *hosts, uint32_t n, bool star)
 					       "host h%u\nlink h%u s%u rate 1gbit\n", h, h, i);
 		}
 	}
-	return parse(text, at);
+	return topo_bytes(text, at);
 }
 
 /* 1 .. switches switches and 1 .. hosts hosts anywhere; rates and channels of all kinds. */
@@ -149,7 +139,7 @@ static struct cn_topo *random_topo(uint32_t switches, uint32_t hosts)
 		fprintf(f, "host h%u\nlink h%u s%u rate %s\n", i, i, below(s), rates[below(4)]);
 	}
 	fclose(f);
-	topo = parse(text, len);
+	topo = topo_bytes(text, len);
 	free(text);
 	return topo;
 }
@@ -472,7 +462,7 @@ static void cn_bcast_colour__counts_channels(void **state)
 		struct team t;
 		struct cn_bcast b;
 
-		team_on(&t, parse(net, (size_t)len), 1);
+		team_on(&t, topo_bytes(net, (size_t)len), 1);
 		assert_int_equal(cn_bcast_init(&b, 6, 0, NULL), COLLNET_OK);
 		memcpy(b.parent + 1, parent + 1, 5 * sizeof(*parent));
 		assert_int_equal(cn_bcast_arrange(&b, seq, NULL), COLLNET_OK);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "topo/tree.h"
+#include "topo_text.h"
 
 #define SEED 20260809u
 
@@ -22,17 +23,6 @@ struct box {
 	double x, y, w, h;
 	bool is_host;
 };
-
-static struct cn_topo *parse(const char *text)
-{
-	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
-
-	if (cn_topo_parse(text, strlen(text), "net", &t, &err) != 0) {
-		fail_msg("%s", err.text);
-	}
-	return t;
-}
 
 static char *draw(const struct cn_topo *t, const struct cn_drawn *m, uint32_t n, const char *title)
 {
@@ -135,7 +125,7 @@ static struct cn_topo *random_topo(uint64_t *seed)
 			wide ? 1 + (int)((j * 7) % 60) : 1, j, i % 3 == 0 ? "none" : "100mbit");
 	}
 	fclose(f);
-	t = parse(text);
+	t = topo_text(text);
 	free(text);
 	return t;
 }
@@ -231,7 +221,7 @@ static void draw__an_8x4_with_its_ring(void **state)
 
 static void draw__words_and_what_cannot_be_drawn(void **state)
 {
-	struct cn_topo *t = parse("switch s\nswitch u\nhost a\nhost b\nlink a s rate 1500\n"
+	struct cn_topo *t = topo_text("switch s\nswitch u\nhost a\nhost b\nlink a s rate 1500\n"
 				  "link b s rate none\nlink u s rate 40gbit channels 2\n"
 				  "link s u rate none channels 3\n");
 	const struct cn_drawn m[] = {
@@ -250,7 +240,7 @@ static void draw__words_and_what_cannot_be_drawn(void **state)
 	assert_int_equal(count(text, "3 channels"), 1);
 	free(text);
 	cn_topo_free(t);
-	t = parse("host only");
+	t = topo_text("host only");
 	text = draw(t, NULL, 0, "one");
 	check_boxes(t, text);
 	free(text);
@@ -259,7 +249,7 @@ static void draw__words_and_what_cannot_be_drawn(void **state)
 
 static void draw__full_disk(void **state)
 {
-	struct cn_topo *t = parse("host only");
+	struct cn_topo *t = topo_text("host only");
 	FILE *f = fopen("/dev/full", "w");
 
 	(void)state;

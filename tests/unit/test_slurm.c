@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "topo/topo.h"
+#include "topo_text.h"
 
 #define GOOD \
 	"# leaves first, as Slurm's users write them\n" \
@@ -83,10 +84,7 @@ static void parse__a_graph(void **state)
 
 static void parse__errors_name_the_line(void **state)
 {
-	static const struct {
-		const char *text;
-		const char *error;
-	} bad[] = {
+	static const struct topo_refusal bad[] = {
 		{"", "conf:1: expected a line SwitchName=NAME"},
 		{"\n# nothing\n", "conf:2: expected a line SwitchName=NAME"},
 		{"Nodes=a", "conf:1: expected SwitchName= and then Switches=, Nodes= or LinkSpeed=, "
@@ -154,21 +152,9 @@ static void parse__errors_name_the_line(void **state)
 		{"SwitchName=s \\\nNodes=a\\\n\nNodes=b", "conf:4: expected SwitchName="},
 		{"SwitchName=s \\\nNodes=\x01", "conf:2: expected plain text, found the byte 0x01"},
 	};
-	struct cn_topo *t = NULL;
-	struct cn_err err;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		memset(&err, 0, sizeof(err));
-		if (cn_topo_parse_slurm(bad[i].text, strlen(bad[i].text), "conf", &t, &err) !=
-		    COLLNET_ETOPO) {
-			fail_msg("'%s' was taken", bad[i].text);
-		}
-		assert_null(t);
-		if (strncmp(err.text, bad[i].error, strlen(bad[i].error)) != 0) {
-			fail_msg("'%s' gave '%s', not '%s'", bad[i].text, err.text, bad[i].error);
-		}
-	}
+	topo_refused(cn_topo_parse_slurm, "conf", bad, sizeof(bad) / sizeof(bad[0]));
 }
 
 /* Small text that asks for ever more links is refused, and soon. */
@@ -196,38 +182,18 @@ static void parse__a_bomb(void **state)
 	free(text);
 }
 
+/* Any bytes may be looked at before they are parsed. */
+static int look_and_parse(const char *text, size_t len, const char *name, struct cn_topo **out,
+			  struct cn_err *err)
+{
+	(void)cn_topo_is_slurm(text, len);
+	return cn_topo_parse_slurm(text, len, name, out, err);
+}
+
 static void parse__damaged_files(void **state)
 {
-	static const char good[] = GOOD;
-	uint64_t seed = 11;
-	uint32_t failed = 0;
-
 	(void)state;
-	print_message("seed %llu\n", (unsigned long long)seed);
-	for (uint32_t round = 0; round < 20000; round++) {
-		size_t len = 1 + cn_random(&seed) % (sizeof(good) - 1);
-		uint32_t hits = (uint32_t)(cn_random(&seed) % 4);
-		char *text = malloc(len); /* so that a sanitizer sees a byte more */
-		struct cn_topo *t = NULL;
-		struct cn_err err = {0};
-
-		assert_non_null(text);
-		memcpy(text, good, len);
-		for (uint32_t i = 0; i < hits; i++) {
-			text[cn_random(&seed) % len] = (char)cn_random(&seed);
-		}
-		(void)cn_topo_is_slurm(text, len);
-		if (cn_topo_parse_slurm(text, len, "conf", &t, &err) == 0) {
-			assert_non_null(t);
-			cn_topo_free(t);
-		} else {
-			failed++;
-			assert_memory_equal(err.text, "conf:", 5);
-			assert_in_range(err.text[5], '1', '9');
-		}
-		free(text);
-	}
-	assert_in_range(failed, 10000, 19999);
+	assert_in_range(topo_damaged(look_and_parse, "conf", GOOD, 11), 10000, 19999);
 }
 
 static void is_slurm__by_the_first_statement(void **state)

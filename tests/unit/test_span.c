@@ -11,20 +11,10 @@
 #include <cmocka.h>
 
 #include "topo/topo.h"
+#include "topo_text.h"
 
 #define NONE CN_TOPO_NONE
 #define SEED 20260807u
-
-static struct cn_topo *parse(const char *text)
-{
-	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
-
-	if (cn_topo_parse(text, strlen(text), "net", &t, &err) != 0) {
-		fail_msg("%s", err.text);
-	}
-	return t;
-}
 
 /* Up to 12 switches and 8 hosts; parallel links, channels, and rates of which some are unknown. */
 static struct cn_topo *random_graph(uint64_t *seed)
@@ -56,7 +46,7 @@ static struct cn_topo *random_graph(uint64_t *seed)
 		}
 	}
 	fclose(f);
-	t = parse(text);
+	t = topo_text(text);
 	free(text);
 	return t;
 }
@@ -246,7 +236,7 @@ static void span__shortest_prefers_capacity(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct cn_topo *t = parse(texts[i]), *c = span(t, CN_TREE_SHORTEST, NONE, 0);
+		struct cn_topo *t = topo_text(texts[i]), *c = span(t, CN_TREE_SHORTEST, NONE, 0);
 
 		assert_true(cn_topo_in_tree(t, 1));
 		assert_false(cn_topo_in_tree(c, 1));
@@ -260,7 +250,7 @@ static void span__shortest_prefers_capacity(void **state)
 /* Every tree of a triangle about as often; the same seed, the same tree. */
 static void span__random_by_seed(void **state)
 {
-	struct cn_topo *t = parse("switch a\nswitch b\nswitch c\nhost h\nlink a b rate none\n"
+	struct cn_topo *t = topo_text("switch a\nswitch b\nswitch c\nhost h\nlink a b rate none\n"
 				  "link b c rate none\nlink c a rate none\nlink h b rate none\n");
 	uint64_t seed = SEED;
 	uint32_t left_out[3] = {0};
@@ -298,7 +288,7 @@ static void span__random_by_seed(void **state)
 
 static void span__of_what_has_one_tree(void **state)
 {
-	struct cn_topo *t = parse("host only"), *c;
+	struct cn_topo *t = topo_text("host only"), *c;
 
 	(void)state;
 	for (int kind = CN_TREE_BFS; kind <= CN_TREE_SHORTEST; kind++) {
@@ -312,7 +302,7 @@ static void span__of_what_has_one_tree(void **state)
 
 static void span__errors(void **state)
 {
-	struct cn_topo *t = parse("switch s\nhost h\nlink s h rate none"), *c = NULL;
+	struct cn_topo *t = topo_text("switch s\nhost h\nlink s h rate none"), *c = NULL;
 	struct cn_err err = {0};
 
 	(void)state;

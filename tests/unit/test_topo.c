@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "topo/tree.h"
+#include "topo_text.h"
 
 #define GOOD \
 	"# two switches\n" \
@@ -24,20 +25,9 @@
 	"link a left rate 20mbit buffer 43\n" \
 	"link right b rate none"
 
-static struct cn_topo *parse(const char *text)
-{
-	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
-
-	if (cn_topo_parse(text, strlen(text), "net", &t, &err) != 0) {
-		fail_msg("%s", err.text);
-	}
-	return t;
-}
-
 static void parse__a_small_network(void **state)
 {
-	struct cn_topo *t = parse(GOOD);
+	struct cn_topo *t = topo_text(GOOD);
 	uint32_t a = cn_topo_find(t, "a"), b = cn_topo_find(t, "b");
 	uint32_t left = cn_topo_find(t, "left"), right = cn_topo_find(t, "right");
 
@@ -69,7 +59,7 @@ static void parse__a_small_network(void **state)
 
 static void parse__one_host_alone(void **state)
 {
-	struct cn_topo *t = parse("host only");
+	struct cn_topo *t = topo_text("host only");
 
 	(void)state;
 	assert_int_equal(t->root, 0);
@@ -84,7 +74,7 @@ static void parse__one_host_alone(void **state)
  */
 static void parse__a_spanning_tree_of_a_graph(void **state)
 {
-	struct cn_topo *t = parse("switch r\nswitch s\nswitch t\nswitch u\nhost a\n"
+	struct cn_topo *t = topo_text("switch r\nswitch s\nswitch t\nswitch u\nhost a\n"
 				  "link t u rate 1mbit\n"
 				  "link r s rate 1mbit\n"
 				  "link s r rate 5mbit\n"
@@ -123,10 +113,7 @@ static void parse__a_spanning_tree_of_a_graph(void **state)
 
 static void parse__errors_name_the_line(void **state)
 {
-	static const struct {
-		const char *text;
-		const char *error;
-	} bad[] = {
+	static const struct topo_refusal bad[] = {
 		{"", "net:1: expected at least one host"},
 		{"switch s\n", "net:1: expected at least one host"},
 		{"router r", "net:1: expected 'switch', 'host' or 'link', found 'router'"},
@@ -180,21 +167,9 @@ static void parse__errors_name_the_line(void **state)
 		{"switch s\n\nhost a\n", "net:3: expected links that join 'a' to 's'"},
 		{"host a\nhost b\n", "net:2: expected links that join 'b' to 'a'"},
 	};
-	struct cn_topo *t = NULL;
-	struct cn_err err;
-	size_t i;
 
 	(void)state;
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		memset(&err, 0, sizeof(err));
-		assert_int_equal(
-			cn_topo_parse(bad[i].text, strlen(bad[i].text), "net", &t, &err),
-			COLLNET_ETOPO);
-		assert_null(t);
-		if (strncmp(err.text, bad[i].error, strlen(bad[i].error)) != 0) {
-			fail_msg("'%s' gave '%s', not '%s'", bad[i].text, err.text, bad[i].error);
-		}
-	}
+	topo_refused(cn_topo_parse, "net", bad, sizeof(bad) / sizeof(bad[0]));
 }
 
 static void parse__bytes_that_are_no_text(void **state)
@@ -211,41 +186,10 @@ static void parse__bytes_that_are_no_text(void **state)
 	assert_string_equal(err.text, "net:1: expected a word of less than 128 characters");
 }
 
-/* Random damage to a good file: an error with the file's name, or a topology; never a crash. */
 static void parse__damaged_files(void **state)
 {
-	static const char good[] = GOOD;
-	uint64_t seed = 7;
-	struct cn_topo *t;
-	struct cn_err err;
-	uint32_t round, hits, i, failed = 0;
-	size_t len;
-	char *text;
-
 	(void)state;
-	print_message("seed %llu\n", (unsigned long long)seed);
-	for (round = 0; round < 20000; round++) {
-		len = 1 + cn_random(&seed) % (sizeof(good) - 1);
-		text = malloc(len); /* exactly as long, so that a sanitizer sees a byte more */
-		assert_non_null(text);
-		memcpy(text, good, len);
-		hits = (uint32_t)(cn_random(&seed) % 4);
-		for (i = 0; i < hits; i++) {
-			text[cn_random(&seed) % len] = (char)cn_random(&seed);
-		}
-		t = NULL;
-		memset(&err, 0, sizeof(err));
-		if (cn_topo_parse(text, len, "net", &t, &err) == 0) {
-			assert_non_null(t);
-			cn_topo_free(t);
-		} else {
-			failed++;
-			assert_memory_equal(err.text, "net:", 4);
-			assert_true(err.text[4] >= '1' && err.text[4] <= '9');
-		}
-		free(text);
-	}
-	assert_true(failed > 10000);
+	assert_in_range(topo_damaged(cn_topo_parse, "net", GOOD, 7), 10001, 20000);
 }
 
 static void shape__names_and_links(void **state)
@@ -335,7 +279,7 @@ static void write__reads_back_the_same(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		t = parse(texts[i]);
+		t = topo_text(texts[i]);
 		f = open_memstream(&text, &len);
 		assert_non_null(f);
 		assert_int_equal(cn_topo_write(t, f), 0);
@@ -351,7 +295,7 @@ static void write__reads_back_the_same(void **state)
 
 static void write__full_disk(void **state)
 {
-	struct cn_topo *t = parse(GOOD);
+	struct cn_topo *t = topo_text(GOOD);
 	FILE *f = fopen("/dev/full", "w");
 
 	(void)state;

@@ -11,21 +11,11 @@
 #include <cmocka.h>
 
 #include "topo/tree.h"
+#include "topo_text.h"
 
 #define NONE CN_TOPO_NONE
 #define SEED 20260808u
 #define MAX 128u /* vertices of the small ones */
-
-static struct cn_topo *parse(const char *text)
-{
-	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
-
-	if (cn_topo_parse(text, strlen(text), "net", &t, &err) != 0) {
-		fail_msg("%s", err.text);
-	}
-	return t;
-}
 
 static struct cn_tree *make(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			    uint32_t root)
@@ -284,7 +274,7 @@ static void make__the_lowest_common_switch(void **state)
 
 static void make__one_and_two_hosts(void **state)
 {
-	struct cn_topo *t = parse("host only");
+	struct cn_topo *t = topo_text("host only");
 	struct cn_tree *tree = make(t, t->hosts, 1, NONE);
 	uint32_t links[4], pair[2];
 
@@ -299,7 +289,7 @@ static void make__one_and_two_hosts(void **state)
 	cn_tree_free(tree);
 	cn_topo_free(t);
 
-	t = parse("switch s\nswitch u\nhost a\nhost b\nlink s u rate none channels 4\n"
+	t = topo_text("switch s\nswitch u\nhost a\nhost b\nlink s u rate none channels 4\n"
 		  "link a s rate none\nlink b u rate none channels 2\n");
 	tree = make(t, &t->hosts[1], 1, NONE);
 	assert_int_equal(tree->n, 2);
@@ -321,7 +311,7 @@ static void make__one_and_two_hosts(void **state)
 
 static void make__errors(void **state)
 {
-	struct cn_topo *t = parse("switch s\nhost a\nhost b\nlink a s rate none\n"
+	struct cn_topo *t = topo_text("switch s\nhost a\nhost b\nlink a s rate none\n"
 				  "link b s rate none\n");
 	const uint32_t no_host[] = {1, 0}, beyond[] = {1, 2, 3}, none[] = {NONE}, twice[] = {2, 1, 2};
 	struct cn_tree *tree = NULL;

@@ -373,6 +373,16 @@ cn_time cn_hello_interval(const struct cn_node *n)
 	return n->config.hello_interval > spread ? n->config.hello_interval : spread;
 }
 
+/* By up to a quarter shorter or longer, another time for every node and hello: nodes that were
+ * started at one moment would else meet at the same full port each time, and the same hellos be lost. */
+static cn_time hello_wait(const struct cn_node *n)
+{
+	cn_time interval = cn_hello_interval(n);
+
+	return interval - interval / 4 +
+	       cn_mix64(n->config.epoch + n->hellos_sent) % (interval / 2 + 1);
+}
+
 static void probe(struct cn_node *n, struct cn_peer *p)
 {
 	cn_time since = p->answered > p->expect_since ? p->answered : p->expect_since;
@@ -477,7 +487,7 @@ void cn_node_expire(struct cn_node *n, cn_time now)
 		} else {
 			n->begun = true;
 			n->hello_due = !n->leaving;
-			cn_heap_set(&n->timers, t, now + cn_hello_interval(n));
+			cn_heap_set(&n->timers, t, now + hello_wait(n));
 		}
 	}
 }

@@ -80,8 +80,8 @@ struct cn_rx {
 enum cn_peer_loss {
 	CN_PEER_SILENT,	   /* nothing heard for dead_after while it was needed */
 	CN_PEER_RESTARTED, /* it came back with another epoch */
-	CN_PEER_GAVE_UP,   /* it did not hear this node for as long, and began anew */
 	CN_PEER_BYE,	   /* it said goodbye */
+	CN_PEER_GAVE_UP,   /* it heard nothing of this node for dead_after, and began anew */
 };
 
 struct cn_node_ops {

@@ -14,7 +14,7 @@
  *    scheduling delay;
  * W: windows: a round trip for every window of the frames that the busiest host sends;
  * L: losses: for each frame that was lost, by faults or by full queues, a timeout at its floor
- *    (100 ms) and a round trip; for each spike of delay its length;
+ *    (100 ms) and a round trip; for as many frames as spikes of delay meet, their length;
  * O: outages: twice their length, since the timer doubles, and its cap (dead_after / 3).
  *
  * Plus think times, and 100 ms for the first round trips, whose timer does not know the way.
@@ -454,6 +454,25 @@ static double outages(const struct world *w)
 	return sum;
 }
 
+/* Delay spikes: so many of the frames on all links since the beginning, one after the other. */
+static double delays(const struct world *w)
+{
+	const struct cn_sim_faults *f = &w->s->faults[0].weather;
+	double frames = 0;
+
+	if (w->s->climate != WEATHER) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < 2 * w->s->topo->nlinks; i++) {
+		struct cn_sim_port port;
+
+		cn_sim_port(w->sim, i / 2, i % 2, &port);
+		frames += (double)port.frames;
+	}
+	return (frames * f->spikes / 1e6 + 3) * (double)f->spike / 1e9 +
+	       (frames * f->reorder / 1e6 + 3) * (double)f->late / 1e9;
+}
+
 void judge_goodput(struct world *w)
 {
 	const struct scenario *s = w->s;
@@ -480,11 +499,8 @@ void judge_goodput(struct world *w)
 		steps += (s->ranks + 8) * k.round_trip;
 		windows += k.frames / window * k.round_trip;
 	}
-	limit = 4 * b + steps + windows + losses * (0.1 + k.round_trip) + outages(w) + 0.1 +
+	limit = 4 * b + steps + windows + losses * (0.1 + k.round_trip) + delays(w) + outages(w) + 0.1 +
 		(double)s->think * w->nops / 1e9;
-	if (s->climate == WEATHER && s->faults[0].weather.spikes > 0) {
-		limit += (double)s->faults[0].weather.spike / 1e9 * 10;
-	}
 	if (w->verbose) {
 		printf("  took %.3f ms; busiest %.3f, steps %.3f, windows %.3f, %.0f lost, round trip "
 		       "%.3f, limit %.3f ms\n", took * 1e3, b * 1e3, steps * 1e3, windows * 1e3, losses,

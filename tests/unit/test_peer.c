@@ -306,7 +306,7 @@ static void peer__partition_noticed_by_one(void **state)
 	assert_true(pair_is_up(p, 1, 0));
 	p->cut[0][1] = p->cut[1][0] = false;
 	pair_run(p, 1500 * CN_MS);
-	assert_string_equal(p->log, "a: down b silent\nb: down a restarted\nb: up a\na: up b\n");
+	assert_string_equal(p->log, "a: down b silent\nb: down a gave up\nb: up a\na: up b\n");
 	talks(p, 0, 1);
 	pair_run(p, 10 * 1000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 2);

@@ -6,36 +6,14 @@
 . "$(dirname "$0")/lib.sh"
 need_lab
 
-# bench LAB-OPTIONS -- BENCH-OPTIONS: every byte right; one line a row in ./rows, ports in ./ports.
+# bench LAB-OPTIONS -- BENCH-OPTIONS: every byte right, and no host lost a frame.
 bench() {
-	what=$*
-	lab=
-	while [ "$1" != -- ]; do
-		lab="$lab $1"
-		shift
-	done
-	shift
-	# shellcheck disable=SC2086
-	collnet lab run $lab --json --timeout 60 -- collnet bench "$@" --json --verify \
-		>out 2>err </dev/null || {
-		status=$?
-		cat out err
-		fail "status $status: $what"
-	}
-	grep '"op"' out >rows
-	grep '"ports"' out >ports
-	[ -s rows ] && [ -s ports ] || { cat out err; fail "no rows or no ports: $what"; }
-	right=true
-	[ "$1" != barrier ] || right=null # there are no bytes to look at
-	[ "$(json verified rows | sort -u)" = $right ] || { cat rows; fail "not right: $what"; }
+	again=$*
+	lab_rows --timeout 60 "$@"
 	[ "$(json nic_drops ports)/$(json ring_drops rows | sort -u)" = 0/0 ] || {
 		cat out
 		fail "a host lost frames: $what"
 	}
-}
-
-no_drops() {
-	[ "$(json drops_total ports)" = 0 ] || { cat ports; fail "frames lost in ports: $what"; }
 }
 
 # held: nothing lost in a port, nothing sent twice, the window kept, in all rows.
@@ -49,7 +27,7 @@ held() {
 		[ $tries -lt 3 ] || fail "sent twice, three times of three: $what"
 		tries=$((tries + 1))
 		# shellcheck disable=SC2086
-		bench $what
+		bench $again
 		no_drops
 	done
 	json window rows >windows
@@ -104,7 +82,7 @@ for net in "--shape 4x2" "--shape 6" "--topology $PWD/uneven" "--shape 2x2 --ran
 	echo "ok: $what"
 	# shellcheck disable=SC2086
 	bench $net -- allgather $all --algorithm ring
-	[ "$(json drops_total ports)" = 0 ] || { cat ports; fail "a ring loses frames: $what"; }
+	no_drops
 	echo "ok: $what"
 	# shellcheck disable=SC2086
 	bench $net -- barrier --iterations 50

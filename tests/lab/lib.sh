@@ -53,3 +53,36 @@ lacks() {
 json() {
 	grep -o "\"$1\": *[^,}]*" "$2" | sed 's/^[^:]*: *//; s/^"//; s/"$//'
 }
+
+# lab_bench LAB-OPTIONS -- BENCH-OPTIONS: collnet bench on every host of a lab. Output in ./out and
+# ./err, status in $status, and in $what what it was.
+lab_bench() {
+	what=$*
+	lab=
+	while [ "$1" != -- ]; do
+		lab="$lab $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086
+	collnet lab run $lab -- collnet bench "$@" >out 2>err </dev/null
+	status=$?
+}
+
+# lab_rows LAB-OPTIONS -- BENCH-OPTIONS: the same, which must end well and have every byte right; one
+# line a row in ./rows, the ports in ./ports.
+lab_rows() {
+	lab_bench --json "$@" --json --verify
+	[ $status -eq 0 ] || { cat out err; fail "status $status: $what"; }
+	grep '"op"' out >rows
+	grep '"ports"' out >ports
+	[ -s rows ] && [ -s ports ] || { cat out err; fail "no rows or no ports: $what"; }
+	right=true
+	case $what in *" -- barrier "*) right=null ;; esac # there are no bytes to look at
+	[ "$(json verified rows | sort -u)" = $right ] || { cat rows; fail "not right: $what"; }
+}
+
+# no_drops: nothing was lost in a port.
+no_drops() {
+	[ "$(json drops_total ports)" = 0 ] || { cat ports; fail "frames lost in ports: $what"; }
+}

@@ -8,21 +8,8 @@ need_lab
 
 # lossy LOSS LAB-OPTIONS -- BENCH-OPTIONS
 lossy() {
-	what=$*
-	lab="--loss $1 --rate 20mbit"
-	shift
-	while [ "$1" != -- ]; do
-		lab="$lab $1"
-		shift
-	done
-	shift
-	# shellcheck disable=SC2086
-	collnet lab run $lab --json --timeout 60 -- collnet bench "$@" --json >out 2>err \
-		</dev/null || {
-		status=$?
-		cat out err
-		fail "status $status: $what"
-	}
+	lab_bench --json --timeout 60 --rate 20mbit --loss "$@" --json
+	[ $status -eq 0 ] || { cat out err; fail "status $status: $what"; }
 	! json verified out | grep -q false || { cat out; fail "not right: $what"; }
 	lost=$(json loss_dropped out)
 	resent=$(json frames_resent out | awk '{ n += $1 } END { print n }')

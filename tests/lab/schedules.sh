@@ -23,30 +23,9 @@ done
 
 # bench LAB-OPTIONS -- BENCH-OPTIONS
 bench() {
-	what=$*
-	lab=
-	while [ "$1" != -- ]; do
-		lab="$lab $1"
-		shift
-	done
-	shift
-	# shellcheck disable=SC2086
-	collnet lab run --topology four.topo $lab --json --timeout 100 -- \
-		collnet bench "$@" --json --verify >out 2>err </dev/null || {
-		status=$?
-		cat out err
-		fail "status $status: $what"
-	}
-	grep '"op"' out >rows
-	grep '"ports"' out >ports
-	[ -s rows ] && [ -s ports ] || { cat out err; fail "no rows or no ports: $what"; }
-	[ "$(json verified rows | sort -u)" = true ] || { cat rows; fail "not right: $what"; }
+	lab_rows --topology four.topo --timeout 100 "$@"
 	echo "ok: $(wc -l <rows) rows, lost in ports $(json drops_total ports), resent" \
 		"$(json frames_resent rows | xargs): $what"
-}
-
-no_drops() {
-	[ "$(json drops_total ports)" = 0 ] || { cat ports; fail "frames lost in ports: $what"; }
 }
 
 some="--sizes 0,1,1k,20k --iterations 3"

@@ -51,8 +51,10 @@ unit_tests = \
 	tests/unit/test_select \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
+	tests/unit/test_sim \
 	tests/unit/test_sim_options \
 	tests/unit/test_sim_run \
+	tests/unit/test_sim_switch \
 	tests/unit/test_slurm \
 	tests/unit/test_span \
 	tests/unit/test_topo \
@@ -135,6 +137,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/ring_oracle.h \
 	tests/unit/sched_world.c \
 	tests/unit/sched_world.h \
+	tests/unit/sim_net.c \
+	tests/unit/sim_net.h \
 	tests/unit/stepper.c \
 	tests/unit/stepper.h \
 	tests/unit/topo_text.c \

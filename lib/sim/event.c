@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The event heap: 4-ary, by time, then by the order in which events were made. */
+/*
+ * The event heap: 4-ary, by time; at equal times ports become free first, so that a frame that
+ * comes just then finds the place; then by the order in which events were made.
+ */
 #include <stdlib.h>
 
 #include "sim/parts.h"
@@ -24,7 +27,7 @@ bool sim_events_push(struct events *e, struct event v)
 		e->cap = cap;
 	}
 	e->n++;
-	v.order = e->order++;
+	v.order = (v.kind == EVENT_FREE ? 0 : UINT64_C(1) << 63) | e->order++;
 	while (i > 0 && before(&v, &e->heap[(i - 1) / 4])) {
 		e->heap[i] = e->heap[(i - 1) / 4];
 		i = (i - 1) / 4;

@@ -29,7 +29,7 @@ int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err)
 	rc = cn_engine_new(&c, &h->engine, err);
 	if (rc == COLLNET_OK) {
 		h->busy = h->paused = s->now;
-		h->idle = h->blocked = false;
+		h->idle = h->blocked = h->taking = false;
 		sim_host_poll(s, host, s->now);
 	}
 	return rc;
@@ -125,9 +125,11 @@ static bool give(struct cn_sim *s, struct host *h)
 	}
 	f->to = addressee(s, f->data, &nobody);
 	s->totals.frame_events++;
-	h->busy = (h->busy > s->now ? h->busy : s->now) + s->config.o_send;
+	h->busy = s->now + s->config.o_send;
 	if (nobody) {
 		sim_frame_put(s, f);
+	} else if (s->config.o_send > 0) {
+		sim_push_frame(s, h->busy, EVENT_CARD, h->out, f, 0);
 	} else {
 		sim_host_send(s, h->out, f);
 	}
@@ -145,21 +147,29 @@ static bool take(struct cn_sim *s, struct host *h)
 	sim_see(s, CN_SIM_RECEIVED, h->out ^ 1, f, s->now);
 	cn_engine_input(h->engine, s->now, f->data, f->len);
 	sim_frame_put(s, f);
-	h->busy = (h->busy > s->now ? h->busy : s->now) + s->config.o_recv + s->config.u_recv;
 	return true;
 }
 
 void sim_host_turn(struct cn_sim *s, uint32_t host)
 {
 	struct host *h = &s->hosts[host];
-	cn_time next;
+	cn_time receiving = s->config.o_recv + s->config.u_recv, next;
 
 	if (h->busy > s->now || h->paused > s->now) {
 		sim_host_poll(s, host, s->now);
 		return;
 	}
 	for (int i = 0; h->engine != NULL; i++) {
-		bool took = take(s, h), gave;
+		bool took, gave;
+
+		if (receiving > 0 && h->ring.n > 0 && !h->taking) {
+			h->taking = true;
+			h->busy = s->now + receiving;
+			sim_host_poll(s, host, s->now);
+			return;
+		}
+		h->taking = false;
+		took = take(s, h);
 
 		if (h->ring.n == 0 && cn_engine_deadline(h->engine) <= s->now) {
 			cn_engine_expire(h->engine, s->now);

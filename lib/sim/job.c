@@ -13,7 +13,8 @@
 struct rank {
 	struct cn_done join, op;
 	struct cn_job *job;
-	struct cn_member *member;
+	struct cn_member *member; /* of the engine of this epoch; it is gone with it */
+	uint64_t epoch;
 	uint8_t *send, *recv;
 	struct cn_job_rank seen;
 	uint64_t number; /* of its present operation */
@@ -155,12 +156,24 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 	return COLLNET_OK;
 }
 
+/* The rank's engine, if it still is the one that it joined on. */
+static struct cn_engine *engine_of(const struct cn_job *j, const struct rank *r)
+{
+	struct cn_engine *e = cn_sim_engine(j->sim, r->seen.host);
+
+	if (e == NULL || r->member == NULL ||
+	    cn_node_config(cn_engine_node(e))->epoch != r->epoch) {
+		return NULL;
+	}
+	return e;
+}
+
 void cn_job_leave(struct cn_job *j)
 {
 	for (uint32_t i = 0; i < j->nranks; i++) {
 		struct rank *r = &j->ranks[i];
 
-		if (r->member != NULL && cn_sim_engine(j->sim, r->seen.host) != NULL) {
+		if (engine_of(j, r) != NULL) {
 			cn_team_leave(r->member, cn_sim_now(j->sim), false);
 			cn_sim_kick(j->sim, r->seen.host);
 		}
@@ -206,6 +219,7 @@ int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
+		r->epoch = cn_node_config(cn_engine_node(e))->epoch;
 		cn_sim_kick(j->sim, r->seen.host);
 	}
 	while (j->joins_told < j->nranks && cn_sim_step(j->sim, until + 100 * CN_MS)) {
@@ -272,7 +286,7 @@ static void post(void *arg)
 	struct cn_err err = {0};
 
 	r->seen.from = cn_sim_now(j->sim);
-	if (r->member == NULL || cn_sim_engine(j->sim, r->seen.host) == NULL) {
+	if (engine_of(j, r) == NULL) {
 		ended(&r->op, COLLNET_EDAEMON, "the host is down");
 		return;
 	}

@@ -70,8 +70,8 @@ static bool is_switch(const struct cn_sim *s, uint32_t v)
 	return s->topo->vertices[v].is_switch;
 }
 
-static void push_frame(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t d,
-		       struct frame *f, uint16_t cuts)
+void sim_push_frame(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t d,
+		    struct frame *f, uint16_t cuts)
 {
 	struct event e = {.at = at, .kind = (uint16_t)kind, .who = d, .what = f, .cuts = cuts};
 
@@ -121,7 +121,7 @@ void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 		(to_switch ? s->config.delay : 0);
 	for (int copies = fate == FATE_TWICE ? 2 : 1; copies > 0; copies--) {
 		f->refs++;
-		push_frame(s, there, head ? EVENT_HEAD : EVENT_ARRIVE, d, f, l->cuts);
+		sim_push_frame(s, there, head ? EVENT_HEAD : EVENT_ARRIVE, d, f, l->cuts);
 	}
 }
 
@@ -343,8 +343,8 @@ void sim_head(struct cn_sim *s, const struct event *e)
 		s->totals.frame_events++;
 		forward(s, e->who, f);
 	} else {
-		push_frame(s, s->now + wire_time(l, f->len) - head_time(l), EVENT_ARRIVE, e->who, f,
-			   e->cuts);
+		sim_push_frame(s, s->now + wire_time(l, f->len) - head_time(l), EVENT_ARRIVE, e->who,
+			       f, e->cuts);
 	}
 }
 

@@ -36,12 +36,13 @@ enum event_kind {
 	EVENT_HEAD,   /* who: directed link; the frame's first bytes are at the switch */
 	EVENT_ARRIVE, /* who: directed link; the frame is at its far end */
 	EVENT_FREE,   /* who: directed link; it has sent its frame */
+	EVENT_CARD,   /* who: directed link; its host puts the frame on its card */
 	EVENT_USER,   /* a struct user */
 };
 
 struct event {
 	cn_time at;
-	uint64_t order; /* of making: equal times in order */
+	uint64_t order; /* at equal times: by kind, then as they were made */
 	void *what;	/* frame, or struct user */
 	uint32_t who;
 	uint16_t kind;
@@ -90,6 +91,7 @@ struct host {
 	struct cn_timer poll;  /* its next turn */
 	cn_time busy, paused;
 	bool idle, blocked;    /* blocked: something may wait for room on the card */
+	bool taking;	       /* it works on the first frame of its ring, until `busy` */
 	uint32_t lives;
 };
 
@@ -120,6 +122,9 @@ struct cn_sim {
 };
 
 void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what);
+/* The event takes the reference. */
+void sim_push_frame(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t d,
+		    struct frame *f, uint16_t cuts);
 void sim_fail(struct cn_sim *s); /* no memory: nothing goes on */
 
 struct frame *sim_frame_new(struct cn_sim *s); /* refs 1; NULL: no memory */

@@ -169,7 +169,7 @@ void cn_sim_free(struct cn_sim *s)
 		free(s->hosts[i].ring.frames);
 	}
 	while (sim_events_pop(&s->events, CN_NEVER, &e)) {
-		if (e.kind == EVENT_ARRIVE || e.kind == EVENT_HEAD) {
+		if (e.kind == EVENT_ARRIVE || e.kind == EVENT_HEAD || e.kind == EVENT_CARD) {
 			sim_frame_put(s, e.what);
 		} else if (e.kind == EVENT_USER) {
 			free(e.what);
@@ -202,19 +202,21 @@ cn_time cn_sim_now(const struct cn_sim *s)
 bool cn_sim_step(struct cn_sim *s, cn_time until)
 {
 	struct cn_timer *poll;
+	cn_time poll_at;
 	struct user call;
 	struct event e;
 
 	if (s->failed) {
 		return false;
 	}
-	poll = cn_heap_first(&s->polls);
-	if (!sim_events_pop(&s->events, poll != NULL ? cn_min_time(poll->at, until) : until, &e)) {
-		if (poll == NULL || poll->at > until) {
+	poll_at = cn_heap_next(&s->polls);
+	if (!sim_events_pop(&s->events, cn_min_time(poll_at, until), &e)) {
+		if (poll_at > until || poll_at == CN_NEVER) {
 			s->now = until == CN_NEVER ? s->now : until;
 			return false;
 		}
-		s->now = poll->at;
+		poll = cn_heap_first(&s->polls);
+		s->now = poll_at;
 		s->totals.events++;
 		cn_heap_set(&s->polls, poll, CN_NEVER);
 		sim_host_turn(s, (uint32_t)((struct host *)poll->owner - s->hosts));
@@ -231,6 +233,9 @@ bool cn_sim_step(struct cn_sim *s, cn_time until)
 		break;
 	case EVENT_FREE:
 		sim_free_port(s, e.who);
+		break;
+	case EVENT_CARD:
+		sim_host_send(s, e.who, e.what);
 		break;
 	default:
 		call = *(struct user *)e.what;

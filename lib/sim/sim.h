@@ -8,8 +8,8 @@
  * All randomness comes from one seed: the same configuration and seed give the same run, frame by
  * frame, on every machine (integers only). Single-threaded, no sockets, no wall clock.
  *
- * Model. A host has one processor: a frame costs it o_send to send and o_recv + u_recv to receive,
- * one after another; between two of its frames at least `gap` passes on the wire side, and when it
+ * Model. A host has one processor: a frame costs it o_send before it is on the card, and o_recv +
+ * u_recv before the engine sees it, one after another; between two of its frames at least `gap` passes on the wire side, and when it
  * wakes from idleness it may be late by a random scheduling delay. Its card holds a few frames to be
  * sent and `ring` received ones. A directed link sends one frame at a time, at rate * channels of
  * the topology, 24 bytes a frame (preamble, checksum, gap between frames) and the padding to 64

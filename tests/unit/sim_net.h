@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A simulated network without its nodes: all hosts are down, frames are put on their cards by hand
+ * and looked at where they pass. What arrives at a host is seen as dropped there.
+ */
+#ifndef SIM_NET_H
+#define SIM_NET_H
+
+#include "sim/parts.h"
+
+#define EVERYBODY NOBODY
+
+struct sim_net_seen {
+	enum cn_sim_seen what;
+	cn_time at, until; /* since the beginning */
+	uint32_t link, end, tag;
+	size_t len;
+};
+
+struct sim_net {
+	struct cn_sim *sim;
+	struct cn_topo *topo;
+	struct sim_net_seen *seen;
+	size_t nseen, cap;
+};
+
+/* Of a topology file's text; change: may change the configuration, which has no latency, no delay
+ * and 100 Mbit/s. */
+struct sim_net *sim_net(const char *text, void (*change)(struct cn_sim_config *c));
+void sim_net_end(struct sim_net *n);
+
+/* A frame of `len` bytes with a tag, from host to host (numbers), on the card at that time. */
+void sim_net_send(struct sim_net *n, cn_time at, uint32_t from, uint32_t to, uint32_t len,
+		  uint32_t tag);
+/* All that happens. */
+void sim_net_run(struct sim_net *n);
+void sim_net_run_until(struct sim_net *n, cn_time until);
+
+/* How often a frame with the tag was seen from vertex `a` to `b`, and when for the first time. */
+uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_seen what, const char *a,
+		       const char *b, uint32_t tag);
+cn_time sim_net_when(const struct sim_net *n, enum cn_sim_seen what, const char *a, const char *b,
+		     uint32_t tag);
+/* When it arrived at the host `b`, from the switch `a`. */
+cn_time sim_net_arrival(const struct sim_net *n, const char *a, const char *b, uint32_t tag);
+/* The port of `a` towards `b`. */
+struct cn_sim_port sim_net_port(const struct sim_net *n, const char *a, const char *b);
+uint32_t sim_net_link(const struct sim_net *n, const char *a, const char *b, uint32_t *end);
+/* Nanoseconds of a frame on the wire. */
+cn_time sim_net_wire(uint32_t len, uint64_t rate);
+
+#endif

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/sim: hosts with their overheads, faults, and that one seed gives one run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/job.h"
+#include "sim_net.h"
+
+#define BEGINNING 1000000000u
+#define SEED 20261
+#define FULL 1514u
+#define T 123040u /* of a full frame at 100 Mbit/s */
+
+static const char one[] = "switch s\nhost a\nhost b\nhost c\nhost d\n"
+			  "link a s rate 100mbit\nlink b s rate 100mbit\n"
+			  "link c s rate 100mbit\nlink d s rate 10mbit\n";
+enum { A, B, C, D };
+
+/* ---- whole clusters ------------------------------------------------------------------- */
+
+struct cluster {
+	struct cn_topo *topo;
+	struct cn_sim *sim;
+	uint64_t hash;	   /* of what was seen, bytes too */
+	uint64_t timing;   /* without the bytes */
+	uint64_t sights, received, sent;
+	struct cn_sim_sight first; /* received; without its frame */
+};
+
+static void see(void *arg, const struct cn_sim_sight *s)
+{
+	struct cluster *c = arg;
+	uint64_t h = cn_mix64(s->at ^ (uint64_t)s->what << 60 ^ (uint64_t)s->link << 40 ^
+			      (uint64_t)s->end << 39 ^ (uint64_t)s->len << 20);
+
+	c->timing = cn_mix64(c->timing ^ h);
+	c->hash = cn_mix64(c->hash ^ h);
+	for (size_t i = 0; i < s->len; i++) {
+		c->hash = (c->hash ^ s->frame[i]) * 1099511628211u;
+	}
+	if (s->what == CN_SIM_RECEIVED && c->received++ == 0) {
+		c->first = *s;
+	}
+	c->sent += s->what == CN_SIM_SENT;
+	c->sights++;
+}
+
+static struct cluster *cluster(const char *shape, uint64_t seed,
+			       void (*change)(struct cn_sim_config *c))
+{
+	struct cluster *c = calloc(1, sizeof(*c));
+	struct cn_sim_config config;
+	struct cn_err err = {0};
+
+	assert_non_null(c);
+	if (cn_topo_shape(shape, 100000000, 43, 1000000000, 45, &c->topo, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	cn_sim_config_init(&config);
+	config.topo = c->topo;
+	config.seed = seed;
+	config.engine.node.max_peers = 64;
+	config.engine.node.pool_frames = 256;
+	if (change != NULL) {
+		change(&config);
+	}
+	if (cn_sim_new(&config, &c->sim, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	cn_sim_watch(c->sim, see, c);
+	return c;
+}
+
+static void cluster_end(struct cluster *c)
+{
+	cn_sim_free(c->sim);
+	cn_topo_free(c->topo);
+	free(c);
+}
+
+/* A job that joins and exchanges `bytes` a pair; every byte right. */
+static void exchange(struct cluster *c, uint64_t bytes)
+{
+	struct cn_job_config jc = {.local = 1, .bytes = bytes};
+	struct cn_coll_args a = {.op = CN_OP_ALLTOALL, .algorithm = "shuffle", .contention_aware = true,
+				 .bytes = bytes, .deadline = 60000 * CN_MS};
+	struct cn_job_result r;
+	struct cn_err err = {0};
+	struct cn_job *j;
+
+	if (cn_job_new(c->sim, &jc, &j, &err) || cn_job_join(j, 20000 * CN_MS, &err) ||
+	    cn_job_run(j, &a, 0, 60000 * CN_MS, &r, &err)) {
+		fail_msg("%s", err.text);
+	}
+	assert_int_equal(r.ended, cn_job_ranks(j));
+	assert_int_equal(r.wrong, 0);
+	cn_job_free(j);
+}
+
+static void weather(struct cn_sim_config *c)
+{
+	c->jitter = 50 * CN_US;
+	c->jitter_ppm = 100000;
+}
+
+static struct cluster *run(const char *shape, uint64_t seed, bool lossy,
+			   void (*change)(struct cn_sim_config *c))
+{
+	const struct cn_sim_faults f = {.loss = 3000, .burst = 3, .duplicate = 2000, .reorder = 2000,
+					.late = 100 * CN_US, .corrupt = 500};
+	struct cluster *c = cluster(shape, seed, change);
+
+	if (lossy) {
+		cn_sim_fault(c->sim, CN_TOPO_NONE, 2, &f);
+	}
+	exchange(c, 20000);
+	return c;
+}
+
+static void seed__same_run_bit_for_bit(void **state)
+{
+	(void)state;
+	for (int lossy = 0; lossy < 2; lossy++) {
+		struct cluster *x = run("4x2", SEED, lossy, weather);
+		struct cluster *y = run("4x2", SEED, lossy, weather);
+
+
+		assert_true(x->sights > 1000);
+		assert_true(x->hash == y->hash && x->sights == y->sights);
+		assert_true(cn_sim_now(x->sim) == cn_sim_now(y->sim));
+		cluster_end(x);
+		cluster_end(y);
+	}
+}
+
+/* Another seed is another run where something is drawn, and the same one where nothing is. */
+static void seed__another_run(void **state)
+{
+	/* of two nodes: more begin to tell each other things in an order that their epochs give */
+	struct cluster *x = run("2", SEED, false, NULL), *y = run("2", SEED + 1, false, NULL);
+
+	(void)state;
+	assert_true(x->timing == y->timing);
+	assert_true(x->hash != y->hash); /* epochs */
+	cluster_end(x);
+	cluster_end(y);
+	x = run("4x2", SEED, true, NULL);
+	y = run("4x2", SEED + 1, true, NULL);
+	assert_true(x->timing != y->timing);
+	cluster_end(x);
+	cluster_end(y);
+	x = run("4x2", SEED, false, weather);
+	y = run("4x2", SEED + 1, false, weather);
+	assert_true(x->timing != y->timing);
+	cluster_end(x);
+	cluster_end(y);
+}
+
+static void input(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_INPUT;
+}
+
+static void shared(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_SHARED;
+	c->cut_through = true;
+}
+
+static void dynamic(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_DYNAMIC;
+}
+
+/* What nobody stands behind is not left over: buffers, memory of switches, events, timers. */
+static void cluster__nothing_runs_away(void **state)
+{
+	static void (*const kinds[])(struct cn_sim_config *c) = {NULL, input, shared, dynamic};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct cluster *c = run("4x2", SEED, true, kinds[i]);
+
+		cn_sim_run(c->sim, cn_sim_now(c->sim) + 10000 * CN_MS);
+		for (uint32_t d = 0; d < 2 * c->topo->nlinks; d++) {
+			const struct dlink *l = &c->sim->links[d];
+
+			assert_int_equal(l->queue.n + l->input.n + l->spread.n + l->ninputs, 0);
+			assert_true(l->seen.peak <= 45);
+		}
+		for (uint32_t v = 0; v < c->topo->nvertices; v++) {
+			assert_true(!c->topo->vertices[v].is_switch ||
+				    c->sim->switches[v].used == 0);
+		}
+		assert_int_equal(c->sim->events.n, 0);
+		assert_true(c->sim->polls.count <= cn_sim_hosts(c->sim));
+		cluster_end(c);
+	}
+}
+
+/* ---- hosts ---------------------------------------------------------------------------- */
+
+static void overheads(struct cn_sim_config *c)
+{
+	c->o_send = 10000;
+	c->o_recv = 20000;
+	c->u_recv = 3000;
+}
+
+/* Two nodes say hello at once, and each answers the other's: by hand. */
+static void host__overheads(void **state)
+{
+	struct cluster *c = cluster("2", SEED, overheads);
+	cn_time arrives;
+
+	(void)state;
+	while (c->received == 0) {
+		assert_true(cn_sim_step(c->sim, CN_NEVER));
+	}
+	arrives = BEGINNING + 10000 + 2 * sim_net_wire((uint32_t)c->first.len, 100000000) + 2 * 500 +
+		  2000;
+	assert_int_equal(c->first.at, arrives + 20000 + 3000);
+	while (c->received < 4) {
+		assert_true(cn_sim_step(c->sim, CN_NEVER));
+	}
+	/* broadcasts, and after them answers of the same length, which come at the same time */
+	assert_int_equal(cn_sim_now(c->sim), 2 * (arrives + 23000) - BEGINNING);
+	cluster_end(c);
+}
+
+/* A host that is slow to receive keeps what its ring holds; what is beyond it is lost and counted. */
+static void slow_host(struct cn_sim_config *c)
+{
+	c->o_recv = 2000 * CN_US;
+	c->ring = 3;
+}
+
+static void host__ring(void **state)
+{
+	struct cluster *c = cluster("4", SEED, slow_host);
+	struct cn_sim_totals t;
+	uint32_t most = 0;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) { /* strangers' frames to host 0 */
+		struct frame *f = sim_frame_new(c->sim);
+
+		assert_non_null(f);
+		f->len = 60;
+		f->to = 0;
+		memset(f->data, 0, 60);
+		sim_host_send(c->sim, c->sim->hosts[1].out, f);
+	}
+	while (cn_sim_step(c->sim, BEGINNING + 20 * CN_MS)) {
+		most = c->sim->hosts[0].ring.n > most ? c->sim->hosts[0].ring.n : most;
+	}
+	cn_sim_totals(c->sim, &t);
+	assert_int_equal(most, 3);
+	assert_true(t.ring_drops > 180);
+	assert_int_equal(t.drops, 0);
+	cluster_end(c);
+}
+
+static void host__paused(void **state)
+{
+	struct cluster *c = cluster("2", SEED, NULL);
+
+	(void)state;
+	cn_sim_pause(c->sim, 0, 30 * CN_MS);
+	cn_sim_pause(c->sim, 1, 50 * CN_MS);
+	cn_sim_pause(c->sim, 1, 10 * CN_MS); /* the longer one holds */
+	cn_sim_run(c->sim, BEGINNING + 30 * CN_MS - 1);
+	assert_int_equal(c->sent, 0);
+	cn_sim_run(c->sim, BEGINNING + 50 * CN_MS - 1);
+	assert_int_equal(c->sent, 2); /* one frame, two links */
+	assert_int_equal(c->received, 0);
+	cn_sim_run(c->sim, BEGINNING + 51 * CN_MS);
+	assert_true(c->received >= 3);
+	cluster_end(c);
+}
+
+static uint64_t epoch_of(const struct cluster *c, uint32_t host)
+{
+	return cn_node_config(cn_engine_node(cn_sim_engine(c->sim, host)))->epoch;
+}
+
+static void host__crash_and_restart(void **state)
+{
+	struct cluster *c = cluster("4", SEED, NULL);
+	struct cn_sim_totals t;
+	struct cn_err err = {0};
+	uint64_t epoch = epoch_of(c, 2), received;
+
+	(void)state;
+	exchange(c, 3000);
+	assert_int_equal(cn_sim_restart(c->sim, 2, &err), COLLNET_EINVAL);
+	cn_sim_crash(c->sim, 2);
+	assert_null(cn_sim_engine(c->sim, 2));
+	cn_sim_crash(c->sim, 2); /* again: nothing */
+	received = c->sim->links[c->sim->hosts[2].out].seen.frames;
+	cn_sim_run(c->sim, cn_sim_now(c->sim) + 3000 * CN_MS);
+	assert_int_equal(c->sim->links[c->sim->hosts[2].out].seen.frames, received);
+	cn_sim_totals(c->sim, &t);
+	assert_true(t.lost > 0); /* hellos that it did not hear */
+	assert_int_equal(cn_sim_restart(c->sim, 2, &err), COLLNET_OK);
+	assert_true(epoch_of(c, 2) != epoch);
+	exchange(c, 3000);
+	cluster_end(c);
+}
+
+/* Crashes at every moment of an exchange: the sanitizers look, and the others go on. */
+static void host__crash_at_any_time(void **state)
+{
+	(void)state;
+	for (uint32_t k = 0; k < 40; k++) {
+		struct cluster *c = cluster("2x2", SEED + k, k % 2 == 0 ? input : shared);
+		struct cn_job_config jc = {.local = 1, .bytes = 20000};
+		struct cn_coll_args a = {.op = CN_OP_ALLTOALL, .bytes = 20000,
+					 .deadline = 5000 * CN_MS};
+		struct cn_job_result r;
+		struct cn_err err = {0};
+		struct cn_job *j;
+
+		assert_int_equal(cn_job_new(c->sim, &jc, &j, &err), COLLNET_OK);
+		assert_int_equal(cn_job_join(j, 5000 * CN_MS, &err), COLLNET_OK);
+		assert_int_equal(cn_job_run(j, &a, 0, 130 * CN_US * k, &r, &err), COLLNET_OK);
+		cn_sim_crash(c->sim, k % 4);
+		cn_sim_run(c->sim, cn_sim_now(c->sim) + 6000 * CN_MS);
+		for (uint32_t i = 0; i < cn_job_ranks(j); i++) {
+			assert_true(cn_job_rank(j, i)->told);
+		}
+		assert_int_equal(cn_sim_restart(c->sim, k % 4, &err), COLLNET_OK);
+		cn_sim_run(c->sim, cn_sim_now(c->sim) + 100 * CN_MS);
+		cn_job_free(j);
+		cluster_end(c);
+	}
+}
+
+/* ---- faults --------------------------------------------------------------------------- */
+
+#define MANY 20000u
+
+/* So many small frames from A to B, with these faults on A's link; which of them arrived. */
+static struct sim_net *through(const struct cn_sim_faults *f, uint64_t seed)
+{
+	struct sim_net *n = sim_net(one, NULL);
+
+	n->sim->random = seed;
+	cn_sim_fault(n->sim, 0, 0, f);
+	for (uint32_t i = 0; i < MANY; i++) {
+		sim_net_send(n, 0, A, B, 60, i);
+	}
+	sim_net_run(n);
+	return n;
+}
+
+/* How often each frame arrived at B, and, in order of arrival, how many came before an earlier one. */
+static uint32_t arrivals(const struct sim_net *n, uint8_t *times)
+{
+	uint32_t end, link = sim_net_link(n, "s", "b", &end), behind = 0, last = 0;
+
+	memset(times, 0, MANY);
+	for (size_t i = 0; i < n->nseen; i++) {
+		const struct sim_net_seen *v = &n->seen[i];
+
+		if (v->what == CN_SIM_DROPPED && v->link == link && v->end == end) {
+			times[v->tag]++;
+			behind += v->tag < last;
+			last = v->tag > last ? v->tag : last;
+		}
+	}
+	return behind;
+}
+
+static void faults__loss(void **state)
+{
+	static const uint32_t rates[] = {0, 1000, 10000, 200000, 1000000};
+	static uint8_t times[MANY];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(rates) / sizeof(rates[0]); k++) {
+		const struct cn_sim_faults f = {.loss = rates[k]};
+		struct sim_net *n = through(&f, SEED + k);
+		double want = rates[k] * (MANY / 1e6), lost = 0, spread;
+		struct cn_sim_totals t;
+
+		assert_int_equal(arrivals(n, times), 0);
+		for (uint32_t i = 0; i < MANY; i++) {
+			assert_true(times[i] <= 1);
+			lost += times[i] == 0;
+		}
+		spread = want * (1 - rates[k] / 1e6);
+		if ((lost - want) * (lost - want) > 16 * spread + 1e-9) {
+			fail_msg("seed %zu: %g lost, not about %g", SEED + k, lost, want);
+		}
+		cn_sim_totals(n->sim, &t); /* what arrives at a host that is down is lost, too */
+		assert_int_equal(t.lost, MANY);
+		sim_net_end(n);
+	}
+}
+
+/* Bursts of four on average, and a tenth of all frames, as asked for. */
+static void faults__bursts(void **state)
+{
+	const struct cn_sim_faults f = {.loss = 100000, .burst = 4};
+	static uint8_t times[MANY];
+	uint32_t lost = 0, bursts = 0;
+
+	(void)state;
+	for (uint32_t seed = SEED; seed < SEED + 5; seed++) {
+		struct sim_net *n = through(&f, seed);
+
+		arrivals(n, times);
+		for (uint32_t i = 0; i < MANY; i++) {
+			lost += times[i] == 0;
+			bursts += times[i] == 0 && (i == 0 || times[i - 1] == 1);
+		}
+		sim_net_end(n);
+	}
+	if (lost < 5 * MANY / 10 * 93 / 100 || lost > 5 * MANY / 10 * 107 / 100) {
+		fail_msg("seeds from %u: %u of %u lost", SEED, lost, 5 * MANY);
+	}
+	if (lost < bursts * 37 / 10 || lost > bursts * 43 / 10) {
+		fail_msg("seeds from %u: %u in %u bursts", SEED, lost, bursts);
+	}
+}
+
+static void faults__duplicates_and_corruption(void **state)
+{
+	const struct cn_sim_faults twice = {.duplicate = 50000}, bad = {.corrupt = 50000};
+	static uint8_t times[MANY];
+	struct sim_net *n = through(&twice, SEED);
+	uint32_t count = 0;
+
+	(void)state;
+	assert_int_equal(arrivals(n, times), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		assert_true(times[i] == 1 || times[i] == 2);
+		count += times[i] == 2;
+	}
+	assert_true(count > 900 && count < 1100);
+	sim_net_end(n);
+	n = through(&bad, SEED); /* the far end's checksum does not match: it is not forwarded */
+	arrivals(n, times);
+	count = 0;
+	for (uint32_t i = 0; i < MANY; i++) {
+		count += times[i] == 0;
+	}
+	assert_true(count > 900 && count < 1100);
+	sim_net_end(n);
+}
+
+/* A frame that is held back for 100 us is overtaken by some 14 small ones (6,720 ns each). */
+static void faults__reordering_and_spikes(void **state)
+{
+	const struct cn_sim_faults late = {.reorder = 10000, .late = 100 * CN_US};
+	const struct cn_sim_faults spike = {.spikes = 10000, .spike = 100 * CN_US};
+	static uint8_t times[MANY];
+	struct sim_net *n = through(&late, SEED);
+	uint32_t behind = arrivals(n, times);
+
+	(void)state;
+	assert_true(behind > 150 && behind < 250);
+	for (uint32_t i = 0; i < MANY; i++) {
+		assert_int_equal(times[i], 1);
+	}
+	sim_net_end(n);
+	n = through(&spike, SEED);
+	behind = arrivals(n, times);
+	assert_true(behind > 150 && behind < 250);
+	sim_net_end(n);
+}
+
+/* Frames on a cable are lost when it is cut, those that it would carry later are too, and others are
+ * none the worse; what is sent after it was put back arrives. */
+static void cut__frames_under_way(void **state)
+{
+	struct sim_net *n = sim_net(one, NULL);
+
+	(void)state;
+	sim_net_send(n, 0, A, B, FULL, 1);	 /* from s at T, arrives at 2 T */
+	sim_net_send(n, T, A, B, FULL, 2);	 /* from s at 2 T, when it is cut */
+	sim_net_send(n, 2 * T, A, B, FULL, 3);	 /* from s at 3 T, when it is back */
+	sim_net_send(n, 0, C, A, FULL, 4);
+	sim_net_run_until(n, 2 * T - 100);
+	cn_sim_cut(n->sim, 1, 2, true);
+	sim_net_run_until(n, 2 * T + 100);
+	cn_sim_cut(n->sim, 1, 2, false);
+	sim_net_run(n);
+	assert_int_equal(sim_net_count(n, CN_SIM_SENT, "s", "b", 1), 1);
+	/* 1 was lost when it should have arrived, 2 as it was sent: never seen at the host */
+	assert_int_equal(sim_net_when(n, CN_SIM_DROPPED, "s", "b", 1), 2 * T);
+	assert_int_equal(sim_net_when(n, CN_SIM_DROPPED, "s", "b", 2), 2 * T);
+	assert_int_equal(sim_net_when(n, CN_SIM_DROPPED, "s", "b", 3), 4 * T);
+	assert_int_equal(sim_net_when(n, CN_SIM_DROPPED, "s", "a", 4), 2 * T);
+	sim_net_end(n);
+}
+
+/* Cut and put back while a frame is under way: it is lost all the same, also if it is a broadcast
+ * that another, slower port begins to send afterwards. */
+static void cut__shorter_than_a_frame(void **state)
+{
+	struct sim_net *n = sim_net(one, NULL);
+
+	(void)state;
+	sim_net_send(n, 0, B, D, FULL, 1); /* keeps the slow port busy from T to 11 T */
+	sim_net_send(n, T, A, EVERYBODY, FULL, 2);
+	sim_net_run_until(n, 2 * T + 50);
+	cn_sim_cut(n->sim, 1, 2, true);
+	sim_net_run_until(n, 2 * T + 60);
+	cn_sim_cut(n->sim, 1, 2, false);
+	cn_sim_cut(n->sim, 1, 2, false); /* it was not cut: nothing */
+	{
+		struct cn_sim_totals t;
+		uint64_t before, frames = n->sim->totals.frame_events;
+
+		cn_sim_totals(n->sim, &t);
+		before = t.lost;
+		sim_net_run_until(n, 3 * T);
+		cn_sim_totals(n->sim, &t);
+		assert_int_equal(t.lost - before, 2); /* at B's end; and C, which is down */
+		assert_int_equal(n->sim->totals.frame_events - frames, 2);
+	}
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_DROPPED, "s", "d", 2), 21 * T);
+	sim_net_end(n);
+}
+
+/* A deaf port sends, and hears nothing. */
+static void cut__deaf(void **state)
+{
+	struct cluster *c = cluster("3", SEED, NULL);
+	uint32_t heard = c->sim->hosts[0].out ^ 1;
+
+	(void)state;
+	cn_sim_cut(c->sim, c->sim->hosts[0].out / 2, c->sim->hosts[0].out % 2, true);
+	cn_sim_run(c->sim, BEGINNING + 500 * CN_MS);
+	assert_true(c->sim->links[heard].seen.frames > 0);
+	assert_int_equal(cn_node_peers(cn_engine_node(cn_sim_engine(c->sim, 0))), 0);
+	assert_int_equal(cn_node_peers(cn_engine_node(cn_sim_engine(c->sim, 1))), 2);
+	assert_true(cn_node_find(cn_engine_node(cn_sim_engine(c->sim, 1)), "h0") != NULL ||
+		    cn_node_find(cn_engine_node(cn_sim_engine(c->sim, 1)), "h2") != NULL);
+	cn_sim_cut(c->sim, c->sim->hosts[0].out / 2, c->sim->hosts[0].out % 2, false);
+	exchange(c, 1000);
+	cluster_end(c);
+}
+
+static void new__refuses(void **state)
+{
+	struct cn_sim_config c;
+	struct cn_topo *t;
+	struct cn_sim *s;
+	struct cn_err err = {0};
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("2", 0, 0, 0, 0, &t, &err), COLLNET_OK);
+	cn_sim_config_init(&c);
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_ETOPO);
+	c.topo = t;
+	c.rate = 0;
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_EINVAL);
+	cn_sim_config_init(&c);
+	c.topo = t;
+	c.alpha_pct = 0;
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_EINVAL);
+	c.alpha_pct = 1;
+	c.engine.node.mtu = 100;
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_EINVAL);
+	cn_sim_free(NULL);
+	cn_topo_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(seed__same_run_bit_for_bit),
+		cmocka_unit_test(seed__another_run),
+		cmocka_unit_test(cluster__nothing_runs_away),
+		cmocka_unit_test(host__overheads),
+		cmocka_unit_test(host__ring),
+		cmocka_unit_test(host__paused),
+		cmocka_unit_test(host__crash_and_restart),
+		cmocka_unit_test(host__crash_at_any_time),
+		cmocka_unit_test(faults__loss),
+		cmocka_unit_test(faults__bursts),
+		cmocka_unit_test(faults__duplicates_and_corruption),
+		cmocka_unit_test(faults__reordering_and_spikes),
+		cmocka_unit_test(cut__frames_under_way),
+		cmocka_unit_test(cut__shorter_than_a_frame),
+		cmocka_unit_test(cut__deaf),
+		cmocka_unit_test(new__refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/sim/net.c: when frames pass links and switches, by hand; where they stand, and which of them
+ * find no room, for every kind of switch.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim_net.h"
+
+#define MBIT UINT64_C(1000000)
+#define FULL 1514u
+#define SMALL 60u
+
+/* One switch of four hosts; every frame of 1,514 bytes takes 123,040 ns on a link. */
+static const char one[] = "switch s\nhost a\nhost b\nhost c\nhost d\n"
+			  "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 5\n"
+			  "link c s rate 100mbit buffer 5\nlink d s rate 100mbit buffer 5\n";
+enum { A, B, C, D };
+#define T 123040u
+
+/* ---- timing --------------------------------------------------------------------------- */
+
+static void delays(struct cn_sim_config *c)
+{
+	c->latency = 500;
+	c->delay = 2000;
+}
+
+static void timing__one_switch(void **state)
+{
+	struct sim_net *n = sim_net(one, delays);
+
+	(void)state;
+	sim_net_send(n, 1000, A, B, FULL, 1);
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "a", "s", 1), 1000);
+	/* whole at the switch after T and the cable, and forwarded its delay later */
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "b", 1), 1000 + T + 500 + 2000);
+	assert_int_equal(sim_net_arrival(n, "s", "b", 1), 1000 + 2 * T + 2 * 500 + 2000);
+	assert_int_equal(sim_net_count(n, CN_SIM_SENT, "s", "b", 1), 1);
+	assert_int_equal(sim_net_count(n, CN_SIM_SENT, "s", "c", 1), 0);
+	assert_int_equal(sim_net_port(n, "s", "b").frames, 1);
+	assert_int_equal(sim_net_port(n, "s", "b").bytes, FULL);
+	assert_int_equal(sim_net_port(n, "s", "b").busy, T);
+	sim_net_end(n);
+}
+
+/* Three links of 100 Mbit/s, 1 Gbit/s and 10 Mbit/s, of which the last rounds up: 1,538 * 800 ns. */
+static const char chain[] = "switch s\nswitch t\nhost a\nhost b\nlink a s rate 100mbit\n"
+			    "link s t rate 1gbit\nlink t b rate 10mbit\n";
+
+static void timing__three_links_of_unequal_rates(void **state)
+{
+	struct sim_net *n = sim_net(chain, delays);
+	cn_time at = T + 500 + 2000;
+
+	(void)state;
+	sim_net_send(n, 0, A, B, FULL, 1);
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "t", 1), at);
+	at += T / 10 + 500 + 2000;
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "t", "b", 1), at);
+	assert_int_equal(sim_net_arrival(n, "t", "b", 1), at + 10 * T + 500);
+	sim_net_end(n);
+}
+
+static void timing__padding_and_rounding(void **state)
+{
+	(void)state;
+	assert_int_equal(sim_net_wire(SMALL, 100 * MBIT), 6720); /* 84 bytes */
+	assert_int_equal(sim_net_wire(FULL, 100 * MBIT), T);
+	for (uint32_t rate = 3; rate < 1000; rate += 97) { /* never too short */
+		char text[256];
+		struct sim_net *n;
+		cn_time takes = sim_net_wire(FULL, rate * MBIT);
+
+		snprintf(text, sizeof(text), "switch s\nhost a\nhost b\nlink a s rate %umbit\n"
+			 "link b s rate %umbit\n", rate, rate);
+		n = sim_net(text, NULL);
+		sim_net_send(n, 0, A, B, FULL, 1);
+		sim_net_run(n);
+		assert_int_equal(sim_net_arrival(n, "s", "b", 1), 2 * takes);
+		assert_true(takes * rate / 1000 >= 1538 * 8 - 1 && takes * rate >= 1538 * 8000);
+		sim_net_end(n);
+	}
+}
+
+/* Four cables are one pipe of four times the rate, with four buffers. */
+static void timing__channels(void **state)
+{
+	struct sim_net *n = sim_net("switch s\nswitch t\nhost a\nhost b\nlink a s rate 100mbit\n"
+				    "link s t rate 100mbit buffer 3 channels 4\n"
+				    "link t b rate 100mbit\n", NULL);
+
+	(void)state;
+	sim_net_send(n, 0, A, B, FULL, 1);
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "t", "b", 1), T + T / 4);
+	assert_int_equal(n->sim->links[2].buffer, 12);
+	sim_net_end(n);
+}
+
+/* A rate that is not said is the configuration's. */
+static void rate_5(struct cn_sim_config *c)
+{
+	c->rate = 5 * MBIT;
+}
+
+static void timing__rates_not_said(void **state)
+{
+	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nlink a s rate none\n"
+				    "link b s rate none\n", rate_5);
+
+	(void)state;
+	sim_net_send(n, 0, A, B, FULL, 1);
+	sim_net_run(n);
+	assert_int_equal(sim_net_arrival(n, "s", "b", 1), 40 * T);
+	sim_net_end(n);
+}
+
+static void through(struct cn_sim_config *c)
+{
+	delays(c);
+	c->cut_through = true;
+}
+
+/* Cutting through, the switch waits for 64 bytes (5,120 ns) only. */
+static void cut_through__idle_port(void **state)
+{
+	struct sim_net *n = sim_net(one, through);
+
+	(void)state;
+	sim_net_send(n, 0, A, B, FULL, 1);
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "b", 1), 5120 + 500 + 2000);
+	assert_int_equal(sim_net_arrival(n, "s", "b", 1), 5120 + T + 2 * 500 + 2000);
+	sim_net_end(n);
+}
+
+/* The port is busy when the second one's head comes: it is stored, and goes when both are over. */
+static void cut_through__busy_port(void **state)
+{
+	struct sim_net *n = sim_net(one, through);
+	cn_time first = 5120 + 500 + 2000;
+
+	(void)state;
+	sim_net_send(n, 0, A, B, FULL, 1);
+	sim_net_send(n, 1000, C, B, FULL, 2);
+	sim_net_send(n, 2000, D, B, SMALL, 3);
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "b", 1), first);
+	/* the small one is stored before the second: 2,000 + 6,720 against 1,000 + T */
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "b", 3), first + T);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "b", 2), first + T + 6720);
+	sim_net_end(n);
+}
+
+/* Onto a faster link a frame cannot go before all of it is there; onto a slower one it can. */
+static void cut_through__unequal_rates(void **state)
+{
+	struct sim_net *n = sim_net(chain, through);
+	cn_time second = T + 500 + 2000;
+
+	(void)state;
+	sim_net_send(n, 0, A, B, FULL, 1);
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "t", 1), second);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "t", "b", 1), second + 512 + 500 + 2000);
+	sim_net_end(n);
+}
+
+/* Frames of one way stay in order, whichever of them are stored. */
+static void cut_through__keeps_order(void **state)
+{
+	struct sim_net *n = sim_net(one, through);
+
+	(void)state;
+	for (uint32_t i = 0; i < 40; i++) {
+		sim_net_send(n, 1000 * i, A, B, i % 3 == 0 ? SMALL : FULL, i);
+		sim_net_send(n, 1000 * i, C, i % 2 == 0 ? B : D, SMALL + 30 * i, 100 + i);
+	}
+	sim_net_run(n);
+	for (uint32_t i = 1; i < 40; i++) {
+		if (sim_net_count(n, CN_SIM_SENT, "s", "b", i) > 0 &&
+		    sim_net_count(n, CN_SIM_SENT, "s", "b", i - 1) > 0) {
+			assert_true(sim_net_when(n, CN_SIM_SENT, "s", "b", i) >
+				    sim_net_when(n, CN_SIM_SENT, "s", "b", i - 1));
+		}
+	}
+	sim_net_end(n);
+}
+
+static void gap(struct cn_sim_config *c)
+{
+	c->gap = 200000;
+}
+
+/* The gap is from beginning to beginning, and no frame waits that comes after it. */
+static void timing__gap_of_a_host(void **state)
+{
+	struct sim_net *n = sim_net(one, gap);
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		sim_net_send(n, 0, A, B, FULL, i);
+	}
+	sim_net_send(n, 1000000, A, B, FULL, 3);
+	sim_net_run(n);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(sim_net_when(n, CN_SIM_SENT, "a", "s", i), 200000 * i);
+		/* a switch has none */
+		assert_int_equal(sim_net_arrival(n, "s", "b", i), 200000 * i + 2 * T);
+	}
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "a", "s", 3), 1000000);
+	sim_net_end(n);
+}
+
+/* ---- queues at outputs ---------------------------------------------------------------- */
+
+/* Two hosts send k frames each to one port of five frames. The port forwards one every T and two
+ * come every T, so after i frames times i are in the queue, the one being sent included. */
+static void output__bound(void **state)
+{
+	struct sim_net *n = sim_net(one, NULL);
+	uint32_t dropped = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 20; i++) {
+		sim_net_send(n, 0, A, C, FULL, i);
+		sim_net_send(n, 10, B, C, FULL, 100 + i);
+	}
+	sim_net_run(n);
+	for (uint32_t i = 0; i < 20; i++) {
+		uint32_t a = sim_net_count(n, CN_SIM_SENT, "s", "c", i);
+		uint32_t b = sim_net_count(n, CN_SIM_SENT, "s", "c", 100 + i);
+
+		/* frame i of A comes at (i + 1) T, when i + 1 of 2 i are gone */
+		assert_int_equal(a, 1);
+		assert_int_equal(b, i < 4);
+		dropped += 2 - a - b;
+	}
+	assert_int_equal(dropped, 16);
+	assert_int_equal(sim_net_port(n, "s", "c").drops, 16);
+	assert_int_equal(sim_net_port(n, "s", "c").peak, 5);
+	assert_int_equal(sim_net_port(n, "s", "c").frames, 24);
+	assert_int_equal(sim_net_port(n, "s", "d").peak, 0);
+	sim_net_end(n);
+}
+
+/* One fewer than too many: nothing is dropped, and the peak is the bound. */
+static void output__just_fits(void **state)
+{
+	struct sim_net *n = sim_net(one, NULL);
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		sim_net_send(n, 0, A, C, FULL, i);
+		sim_net_send(n, 10, B, C, FULL, 100 + i);
+	}
+	sim_net_run(n);
+	assert_int_equal(sim_net_port(n, "s", "c").drops, 0);
+	assert_int_equal(sim_net_port(n, "s", "c").peak, 5);
+	sim_net_send(n, 5000000, A, C, FULL, 200); /* an idle port: one frame stands there */
+	sim_net_run(n);
+	assert_int_equal(sim_net_arrival(n, "s", "c", 200), 5000000 + 2 * T);
+	sim_net_end(n);
+}
+
+static void unlimited(struct cn_sim_config *c)
+{
+	c->buffer = 0;
+}
+
+static void output__not_limited(void **state)
+{
+	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\nlink a s rate 100mbit\n"
+				    "link b s rate 100mbit\nlink c s rate 1mbit\n", unlimited);
+
+	(void)state;
+	for (uint32_t i = 0; i < 2000; i++) {
+		sim_net_send(n, 0, i % 2, C, FULL, i);
+	}
+	sim_net_run(n);
+	assert_int_equal(sim_net_port(n, "s", "c").drops, 0);
+	assert_int_equal(sim_net_port(n, "s", "c").frames, 2000);
+	assert_true(sim_net_port(n, "s", "c").peak > 1900);
+	sim_net_end(n);
+}
+
+/* A switch does not send a frame back where it came from. */
+static void output__filters(void **state)
+{
+	struct sim_net *n = sim_net(one, NULL);
+
+	(void)state;
+	sim_net_send(n, 0, A, A, FULL, 1);
+	sim_net_run(n);
+	assert_int_equal(n->nseen, 1);
+	sim_net_end(n);
+}
+
+/* ---- queues at inputs ----------------------------------------------------------------- */
+
+static void input(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_INPUT;
+}
+
+static void input_1(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_INPUT;
+	c->output = 1;
+}
+
+/*
+ * A and B send to C; behind A's, frames to D, which is idle. With one frame at an output, A's second
+ * frame waits for the port until B's first is over, and the frame to D waits behind it.
+ */
+static void input__head_of_line_blocks(void **state)
+{
+	struct sim_net *n = sim_net(one, input_1);
+
+	(void)state;
+	sim_net_send(n, 0, A, C, FULL, 1);
+	sim_net_send(n, 0, A, C, FULL, 2);
+	sim_net_send(n, 0, A, D, FULL, 3);
+	sim_net_send(n, 10, B, C, FULL, 11);
+	sim_net_send(n, 10, B, C, FULL, 12);
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 1), T);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 11), 2 * T);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 2), 3 * T);
+	/* it came at 3 T, just as the one before it moved on */
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", 3), 3 * T);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 12), 4 * T);
+	sim_net_end(n);
+}
+
+/* Longer: the frame to D waits a whole T for a port that it does not want; with two frames at an
+ * output it does not. */
+static void head_waits(struct sim_net *n)
+{
+	sim_net_send(n, 0, B, C, FULL, 11);
+	sim_net_send(n, 0, B, C, FULL, 12);
+	sim_net_send(n, 20, A, C, SMALL, 1);
+	sim_net_send(n, 20, A, D, SMALL, 2);
+	sim_net_send(n, T, A, C, SMALL, 3);
+	sim_net_send(n, T, A, D, SMALL, 4);
+	sim_net_run(n);
+}
+
+static void input__output_register(void **state)
+{
+	struct sim_net *n = sim_net(one, input_1);
+	cn_time small = 6720;
+
+	(void)state;
+	head_waits(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 1), 20 + small);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", 2), 20 + 2 * small);
+	/* B's first frame has the port from T on: A's wait for it, also the one to D */
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 11), T);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 3), 2 * T);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", 4), 2 * T);
+	sim_net_end(n);
+	n = sim_net(one, input);
+	assert_int_equal(n->sim->config.output, 2);
+	head_waits(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 3), 2 * T);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", 4), T + 2 * small);
+	sim_net_end(n);
+}
+
+/* The bound is of what waits at the input; drops and peak are told of the way it came by. */
+static void input__bound(void **state)
+{
+	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\n"
+				    "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 7\n"
+				    "link c s rate 1mbit buffer 9\n", input);
+
+	(void)state;
+	for (uint32_t i = 0; i < 20; i++) {
+		sim_net_send(n, 0, A, C, FULL, i);
+	}
+	sim_net_send(n, 0, B, A, FULL, 100);
+	sim_net_run(n);
+	/* one being sent and one ready at the output, five at the input */
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(sim_net_count(n, CN_SIM_SENT, "s", "c", i), i < 7);
+		/* of the way that it was to take */
+		assert_int_equal(sim_net_count(n, CN_SIM_DROPPED, "s", "c", i), 1);
+	}
+	assert_int_equal(sim_net_port(n, "a", "s").drops, 13);
+	assert_int_equal(sim_net_port(n, "a", "s").peak, 5);
+	assert_int_equal(sim_net_port(n, "s", "c").drops, 0);
+	assert_int_equal(sim_net_port(n, "s", "c").peak, 0);
+	assert_int_equal(sim_net_port(n, "b", "s").peak, 1); /* straight through */
+	sim_net_end(n);
+}
+
+/* Inputs that want the same port have their turns in the order in which they began to wait. */
+static void input__turns(void **state)
+{
+	struct sim_net *n = sim_net(one, input_1);
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		sim_net_send(n, 0, A, D, FULL, i);
+		sim_net_send(n, 10, B, D, FULL, 10 + i);
+		sim_net_send(n, 20, C, D, FULL, 20 + i);
+	}
+	sim_net_run(n);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", i), T * (1 + 3 * i));
+		assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", 10 + i), T * (2 + 3 * i));
+		assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", 20 + i), T * (3 + 3 * i));
+	}
+	assert_int_equal(sim_net_port(n, "a", "s").drops, 0);
+	sim_net_end(n);
+}
+
+/* ---- shared memory -------------------------------------------------------------------- */
+
+static void shared(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_SHARED;
+}
+
+/* Four ports of five frames are a memory of twenty, which one port may take. */
+static void shared__bound(void **state)
+{
+	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\nhost d\n"
+				    "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 5\n"
+				    "link c s rate 1mbit buffer 5\nlink d s rate 1mbit buffer 5\n",
+				    shared);
+
+	(void)state;
+	for (uint32_t i = 0; i < 30; i++) {
+		sim_net_send(n, 0, A, C, FULL, i);
+	}
+	sim_net_send(n, 25 * T, B, D, FULL, 100); /* the memory is full */
+	sim_net_run(n);
+	assert_int_equal(sim_net_port(n, "s", "c").peak, 20);
+	assert_int_equal(sim_net_port(n, "s", "c").drops, 10);
+	assert_int_equal(sim_net_port(n, "s", "c").frames, 20);
+	assert_int_equal(sim_net_port(n, "s", "d").drops, 1);
+	sim_net_send(n, 3000 * T, B, D, FULL, 101); /* all of it is free again */
+	sim_net_run(n);
+	assert_int_equal(sim_net_port(n, "s", "d").frames, 1);
+	assert_int_equal(n->sim->switches[0].used, 0);
+	sim_net_end(n);
+}
+
+static void dynamic(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_DYNAMIC;
+}
+
+static void dynamic_half(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_DYNAMIC;
+	c->alpha_pct = 50;
+}
+
+/* Of 20, a queue of q takes another frame while q < alpha (20 - used): 10 with alpha 1, and 7 with
+ * a half (6 < 7). A second port then finds 10 free and takes 5 of them: 5 < 5 is false. */
+static void dynamic__thresholds(void **state)
+{
+	static const char text[] = "switch s\nhost a\nhost b\nhost c\nhost d\n"
+				   "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 5\n"
+				   "link c s rate 1mbit buffer 5\nlink d s rate 1mbit buffer 5\n";
+	struct sim_net *n = sim_net(text, dynamic);
+
+	(void)state;
+	for (uint32_t i = 0; i < 30; i++) {
+		sim_net_send(n, 0, A, C, FULL, i);
+		sim_net_send(n, 15 * T, B, D, FULL, 100 + i);
+	}
+	sim_net_run_until(n, 50 * T);
+	assert_int_equal(sim_net_port(n, "s", "c").peak, 10);
+	assert_int_equal(sim_net_port(n, "s", "c").drops, 20);
+	assert_int_equal(sim_net_port(n, "s", "d").peak, 5);
+	assert_int_equal(sim_net_port(n, "s", "d").drops, 25);
+	sim_net_end(n);
+	n = sim_net(text, dynamic_half);
+	for (uint32_t i = 0; i < 30; i++) {
+		sim_net_send(n, 0, A, C, FULL, i);
+	}
+	sim_net_run_until(n, 50 * T);
+	assert_int_equal(sim_net_port(n, "s", "c").peak, 7);
+	sim_net_end(n);
+}
+
+/* ---- broadcasts ----------------------------------------------------------------------- */
+
+static const char tree[] = "switch s0\nswitch s1\nswitch s2\nhost a\nhost b\nhost c\nhost d\n"
+			   "link s0 s1 rate 1gbit buffer 4\nlink s0 s2 rate 1gbit buffer 4\n"
+			   "link a s1 rate 100mbit buffer 4\nlink b s1 rate 100mbit buffer 4\n"
+			   "link c s2 rate 100mbit buffer 4\nlink d s2 rate 100mbit buffer 4\n";
+
+static void broadcast__everybody_once(void **state)
+{
+	static void (*const kinds[])(struct cn_sim_config *c) = {NULL, input, shared, dynamic, through};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct sim_net *n = sim_net(tree, kinds[i]);
+
+		sim_net_send(n, 0, A, EVERYBODY, SMALL, 1);
+		sim_net_run(n);
+		assert_int_equal(sim_net_count(n, CN_SIM_DROPPED, "s1", "b", 1), 1);
+		assert_int_equal(sim_net_count(n, CN_SIM_DROPPED, "s2", "c", 1), 1);
+		assert_int_equal(sim_net_count(n, CN_SIM_DROPPED, "s2", "d", 1), 1);
+		assert_int_equal(sim_net_count(n, CN_SIM_SENT, "s1", "a", 1), 0);
+		assert_int_equal(sim_net_count(n, CN_SIM_SENT, "s0", "s1", 1), 0);
+		sim_net_end(n);
+	}
+}
+
+/* It goes before frames that wait, and no further than the port's buffer allows. */
+static void broadcast__turn_and_bound(void **state)
+{
+	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\n"
+				    "link a s rate 100mbit buffer 4\nlink b s rate 100mbit buffer 4\n"
+				    "link c s rate 10mbit buffer 4\n", NULL);
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		sim_net_send(n, 0, A, C, FULL, i);
+	}
+	for (uint32_t i = 0; i < 10; i++) {
+		sim_net_send(n, 3 * T, B, EVERYBODY, FULL, 10 + i);
+	}
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 0), T);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 10), 11 * T);
+	assert_int_equal(sim_net_port(n, "s", "a").frames, 10);
+	/* five while the first frame goes, of which four find room */
+	for (uint32_t i = 0; i < 10; i++) {
+		assert_int_equal(sim_net_count(n, CN_SIM_SENT, "s", "c", 10 + i), i < 4);
+	}
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "c", 1), 51 * T);
+	assert_int_equal(sim_net_port(n, "s", "c").drops, 6);
+	sim_net_end(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(timing__one_switch),
+		cmocka_unit_test(timing__three_links_of_unequal_rates),
+		cmocka_unit_test(timing__padding_and_rounding),
+		cmocka_unit_test(timing__channels),
+		cmocka_unit_test(timing__rates_not_said),
+		cmocka_unit_test(timing__gap_of_a_host),
+		cmocka_unit_test(cut_through__idle_port),
+		cmocka_unit_test(cut_through__busy_port),
+		cmocka_unit_test(cut_through__unequal_rates),
+		cmocka_unit_test(cut_through__keeps_order),
+		cmocka_unit_test(output__bound),
+		cmocka_unit_test(output__just_fits),
+		cmocka_unit_test(output__not_limited),
+		cmocka_unit_test(output__filters),
+		cmocka_unit_test(input__head_of_line_blocks),
+		cmocka_unit_test(input__output_register),
+		cmocka_unit_test(input__bound),
+		cmocka_unit_test(input__turns),
+		cmocka_unit_test(shared__bound),
+		cmocka_unit_test(dynamic__thresholds),
+		cmocka_unit_test(broadcast__everybody_once),
+		cmocka_unit_test(broadcast__turn_and_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,37 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The command line of collnet schedule, as it is installed: what it writes, its statuses, and what
 # it refuses. That schedules are right is shown by schedules.sh and the unit tests.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-t=$(mktemp -d) || exit 1
-trap 'rm -rf "$t"' EXIT
-collnet=$PREFIX/bin/collnet
-
-fail() {
-	echo "FAIL: $*"
-	cat "$t/out" "$t/err"
-	exit 1
-}
+. "$(dirname "$0")/lib.sh"
 
 # schedule STATUS ARGUMENT...: `collnet schedule ARGUMENT...` ends with that status.
 schedule() {
-	expected=$1
-	shift
-	"$collnet" schedule "$@" >"$t/out" 2>"$t/err"
-	got=$?
-	[ $got -eq "$expected" ] || fail "status $got instead of $expected: schedule $*"
-}
-
-# has TEXT [FILE]: a line of the output matches.
-has() {
-	grep -q -e "$1" "$t/${2:-out}" || fail "'$1' is missing"
-}
-
-# valid JSON, where python3 can tell, and of one line
-is_json() {
-	[ "$(wc -l <"$t/out")" -eq 1 ] || fail "not one line"
-	command -v python3 >/dev/null || return 0
-	python3 -c 'import json, sys; json.load(sys.stdin)' <"$t/out" 2>"$t/err" || fail "not JSON"
+	ends schedule "$@"
 }
 
 schedule 0 --help

@@ -1,40 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # collnet topo, as it is installed: each part's output, its statuses, and what it refuses.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-t=$(mktemp -d) || exit 1
-trap 'rm -rf "$t"' EXIT
-collnet=$PREFIX/bin/collnet
-
-fail() {
-	echo "FAIL: $*"
-	cat "$t/out" "$t/err"
-	exit 1
-}
+. "$(dirname "$0")/lib.sh"
 
 # topo STATUS ARGUMENT...: `collnet topo ARGUMENT...` ends with that status.
 topo() {
-	expected=$1
-	shift
-	"$collnet" topo "$@" >"$t/out" 2>"$t/err"
-	got=$?
-	[ $got -eq "$expected" ] || fail "status $got instead of $expected: topo $*"
-}
-
-# has TEXT [FILE]: a line of the output matches.
-has() {
-	grep -q -e "$1" "$t/${2:-out}" || fail "'$1' is missing"
-}
-
-lacks() {
-	! grep -q -e "$1" "$t/${2:-out}" || fail "'$1' is there"
-}
-
-# valid JSON, where python3 can tell, and of one line
-is_json() {
-	[ "$(wc -l <"$t/out")" -eq 1 ] || fail "not one line"
-	command -v python3 >/dev/null || return 0
-	python3 -c 'import json, sys; json.load(sys.stdin)' <"$t/out" 2>"$t/err" || fail "not JSON"
+	ends topo "$@"
 }
 
 # A triangle of switches, one side of it twice and one of two channels, and a switch for nobody.

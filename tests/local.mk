@@ -142,7 +142,9 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/stepper.c \
 	tests/unit/stepper.h \
 	tests/unit/topo_text.c \
-	tests/unit/topo_text.h
+	tests/unit/topo_text.h \
+	tests/unit/words.c \
+	tests/unit/words.h
 
 # What programs link that name nothing else.
 LDADD = tests/unit/libtests.la tools/libcn_tools.la daemon/libcn_daemon.la lib/libcn_sim.la \

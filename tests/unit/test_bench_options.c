@@ -9,24 +9,13 @@
 #include <cmocka.h>
 
 #include "tools/bench.h"
+#include "words.h"
 
-#define WORDS 32
-
-/* Parses "bench ..." cut at blanks. The texts live until the next call. */
 static int parse(struct bench_options *o, const char *line)
 {
-	static char text[512];
-	static char *argv[WORDS + 1];
-	int argc = 0;
-	char *word;
+	char **argv;
+	int argc = words(line, &argv);
 
-	assert_true(strlen(line) < sizeof(text));
-	strcpy(text, line);
-	for (word = strtok(text, " "); word != NULL; word = strtok(NULL, " ")) {
-		assert_true(argc < WORDS);
-		argv[argc++] = word;
-	}
-	argv[argc] = NULL;
 	return bench_options_parse(o, argc, argv);
 }
 

@@ -184,6 +184,11 @@ bool bench_report(struct bench *b, const struct bench_result *r);
 void bench_report_keys(struct json *j, const struct bench *b, const struct bench_result *r);
 extern const char bench_report_names[];
 void bench_report_cells(FILE *f, const struct bench_result *r);
+/* A number in the CSV file, in the table: nothing, and -, for what is not known. */
+void bench_report_cell(FILE *f, double value);
+void bench_report_column(double value, int width, int decimals, const char *unit);
+/* `ok`, after a complaint that begins with `where` if it is false; errno says why. */
+bool bench_report_written(bool ok, const char *where);
 double bench_efficiency(const struct bench_result *r);
 
 /* bench_plan.c: `collnet bench plan`, argv[0] being "plan"; an exit status. */

@@ -104,8 +104,7 @@ static bool report_json(const struct bench *b, const struct bench_result *r)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
-/* A number of a width, or - for what is not known. */
-static void column(double value, int width, int decimals, const char *unit)
+void bench_report_column(double value, int width, int decimals, const char *unit)
 {
 	char text[TOOL_TEXT];
 
@@ -171,23 +170,23 @@ static void row_collective(const struct bench_result *r)
 	printf("%8s %-9s %-11s %-3s %7s %5" PRIu64, tool_format_size(r->bytes, size), r->algorithm,
 	       r->permutation != NULL ? r->permutation : "-", *r->contention_aware ? "on" : "off",
 	       window, r->iterations);
-	column(r->ns.min / 1e6, 10, 3, "");
-	column(r->ns.median / 1e6, 10, 3, "");
-	column(r->ns.p99 / 1e6, 10, 3, "");
-	column(r->bandwidth, 11, 2, "");
-	column(bench_efficiency(r) * 100, 7, 1, "");
+	bench_report_column(r->ns.min / 1e6, 10, 3, "");
+	bench_report_column(r->ns.median / 1e6, 10, 3, "");
+	bench_report_column(r->ns.p99 / 1e6, 10, 3, "");
+	bench_report_column(r->bandwidth, 11, 2, "");
+	bench_report_column(bench_efficiency(r) * 100, 7, 1, "");
 	printf(" %9" PRIu64 " %7" PRIu64, r->frames_sent, r->frames_resent);
-	column(r->ack_bytes_share * 100, 6, 2, "%");
-	column(r->cpu_s_per_gib, 7, 1, "");
+	bench_report_column(r->ack_bytes_share * 100, 6, 2, "%");
+	bench_report_column(r->cpu_s_per_gib, 7, 1, "");
 	printf(" %7s\n", checked_text(r->verified));
 }
 
 static void row_barrier(const struct bench_result *r)
 {
 	printf("%-13s %6" PRIu64, r->algorithm, r->iterations);
-	column(r->ns.min / 1e3, 10, 1, "");
-	column(r->ns.median / 1e3, 10, 1, "");
-	column(r->ns.p99 / 1e3, 10, 1, "");
+	bench_report_column(r->ns.min / 1e3, 10, 1, "");
+	bench_report_column(r->ns.median / 1e3, 10, 1, "");
+	bench_report_column(r->ns.p99 / 1e3, 10, 1, "");
 	printf(" %8" PRIu64 " %7" PRIu64 "\n", r->frames_sent, r->frames_resent);
 }
 
@@ -196,13 +195,13 @@ static void row_pingpong(const struct bench_result *r)
 	char size[TOOL_TEXT];
 
 	printf("%10s %7" PRIu64, tool_format_size(r->bytes, size), r->iterations);
-	column(r->ns.min / 1e3, 10, 1, "");
-	column(r->ns.median / 1e3, 10, 1, "");
-	column(r->ns.p99 / 1e3, 10, 1, "");
-	column(r->ns.median / 2e3, 10, 1, "");
+	bench_report_column(r->ns.min / 1e3, 10, 1, "");
+	bench_report_column(r->ns.median / 1e3, 10, 1, "");
+	bench_report_column(r->ns.p99 / 1e3, 10, 1, "");
+	bench_report_column(r->ns.median / 2e3, 10, 1, "");
 	printf(" %7s", checked_text(r->verified));
-	column(r->bare_ns.median / 1e3, 10, 1, "");
-	column(r->bare_ratio, 6, 2, "");
+	bench_report_column(r->bare_ns.median / 1e3, 10, 1, "");
+	bench_report_column(r->bare_ratio, 6, 2, "");
 	putchar('\n');
 }
 
@@ -211,15 +210,15 @@ static void row_stream(const struct bench_result *r)
 	char size[TOOL_TEXT];
 
 	printf("%10s %8" PRIu64, tool_format_size(r->bytes, size), r->iterations);
-	column(r->ns.median / 1e6, 11, 3, "");
-	column(r->bandwidth / 8, 10, 2, "");
-	column(r->frames_per_s, 11, 0, "");
+	bench_report_column(r->ns.median / 1e6, 11, 3, "");
+	bench_report_column(r->bandwidth / 8, 10, 2, "");
+	bench_report_column(r->frames_per_s, 11, 0, "");
 	printf(" %7" PRIu64, r->frames_resent);
-	column(r->ack_bytes_share * 100, 7, 2, "%");
-	column(r->cpu_s_per_gib, 8, 2, "");
+	bench_report_column(r->ack_bytes_share * 100, 7, 2, "%");
+	bench_report_column(r->cpu_s_per_gib, 8, 2, "");
 	printf(" %7s", checked_text(r->verified));
-	column(r->bare_frames_per_s, 11, 0, "");
-	column(r->bare_ratio, 6, 2, "");
+	bench_report_column(r->bare_frames_per_s, 11, 0, "");
+	bench_report_column(r->bare_ratio, 6, 2, "");
 	putchar('\n');
 }
 
@@ -251,7 +250,7 @@ static bool report_table(struct bench *b, const struct bench_result *r)
 
 /* ---- CSV ------------------------------------------------------------------------------ */
 
-static void cell(FILE *f, double value)
+void bench_report_cell(FILE *f, double value)
 {
 	if (isfinite(value)) {
 		fprintf(f, ",%.6g", value);
@@ -268,15 +267,15 @@ void bench_report_cells(FILE *f, const struct bench_result *r)
 {
 	fprintf(f, "%s,%s,%" PRIu64, bench_op_name(r->op),
 		r->algorithm != NULL ? r->algorithm : "", r->bytes);
-	cell(f, r->ns.median / 1e3);
-	cell(f, r->ns.min / 1e3);
-	cell(f, r->ns.p99 / 1e3);
-	cell(f, r->limit_us);
-	cell(f, bench_efficiency(r));
-	cell(f, r->bandwidth);
+	bench_report_cell(f, r->ns.median / 1e3);
+	bench_report_cell(f, r->ns.min / 1e3);
+	bench_report_cell(f, r->ns.p99 / 1e3);
+	bench_report_cell(f, r->limit_us);
+	bench_report_cell(f, bench_efficiency(r));
+	bench_report_cell(f, r->bandwidth);
 	fprintf(f, ",%" PRIu64 ",%" PRIu64, r->frames_sent, r->frames_resent);
-	cell(f, r->frames_per_s);
-	cell(f, r->bare_ratio);
+	bench_report_cell(f, r->frames_per_s);
+	bench_report_cell(f, r->bare_ratio);
 }
 
 static bool report_csv(const struct bench *b, const struct bench_result *r)
@@ -291,16 +290,21 @@ static bool report_csv(const struct bench *b, const struct bench_result *r)
 	return fflush(f) == 0 && !ferror(f);
 }
 
+bool bench_report_written(bool ok, const char *where)
+{
+	if (!ok) {
+		tool_complain("%s: %s", where, strerror(errno));
+	}
+	return ok;
+}
+
 bool bench_report(struct bench *b, const struct bench_result *r)
 {
-	bool ok = b->o->json ? report_json(b, r) : report_table(b, r);
+	bool ok = bench_report_written(b->o->json ? report_json(b, r) : report_table(b, r),
+				       "standard output");
 
-	if (!ok) {
-		tool_complain("standard output: %s", strerror(errno));
-	}
-	if (b->csv != NULL && !report_csv(b, r)) {
-		tool_complain("%s: %s", b->o->csv, strerror(errno));
-		ok = false;
+	if (b->csv != NULL) {
+		ok = bench_report_written(report_csv(b, r), b->o->csv) && ok;
 	}
 	b->header = true;
 	return ok;

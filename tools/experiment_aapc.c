@@ -88,10 +88,7 @@ static int write_row(const struct figure *f, const struct routine *w, size_t siz
 	experiment_cell(csv, w->column >= 0 ? f->ms[size][w->column] : NAN, 1);
 	experiment_cell(csv, r.model.best / 1e3, 4);
 	experiment_cell(csv, r.model.best / 10 / r.ms, 2);
-	fprintf(csv, ",%llu,%llu,%u\n", (unsigned long long)r.out.data_resent,
-		(unsigned long long)r.out.drops, r.out.failed);
-	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
-			   : COLLNET_OK;
+	return experiment_end_row(csv, &r.out, err);
 }
 
 int experiment_aapc(const char *name, uint64_t seed, bool quick, FILE *csv, struct cn_err *err)
@@ -108,11 +105,7 @@ int experiment_aapc(const char *name, uint64_t seed, bool quick, FILE *csv, stru
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	cn_sim_config_init(&cluster);
-	cluster.topo = t;
-	cluster.kind = CN_SIM_DYNAMIC;
-	cluster.o_send = cluster.o_recv = 5 * CN_US;
-	cluster.seed = seed;
+	experiment_cluster(&cluster, t, seed);
 	fprintf(csv, "network,routine,bytes,algorithm,permutation,ms,paper_ms,best_ms,"
 		"percent_of_best,resent,drops,failed_ranks\n");
 	for (size_t w = 0; w < sizeof(routines) / sizeof(routines[0]); w++) {

@@ -145,10 +145,7 @@ static int write_row(char network, const struct routine *w, uint64_t bytes,
 	experiment_cell(csv, paper, 1);
 	experiment_cell(csv, bound, 4);
 	experiment_cell(csv, bound * 100 / r.ms, 2);
-	fprintf(csv, ",%llu,%llu,%u\n", (unsigned long long)r.out.data_resent,
-		(unsigned long long)r.out.drops, r.out.failed);
-	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
-			   : COLLNET_OK;
+	return experiment_end_row(csv, &r.out, err);
 }
 
 /* One routine on one network, all sizes. */
@@ -162,11 +159,7 @@ static int run_line(const struct figure *f, char network, const struct routine *
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	cn_sim_config_init(&cluster);
-	cluster.topo = t;
-	cluster.kind = CN_SIM_DYNAMIC;
-	cluster.o_send = cluster.o_recv = 5 * CN_US;
-	cluster.seed = seed;
+	experiment_cluster(&cluster, t, seed);
 	for (size_t i = 0; f->sizes[i] != 0 && rc == COLLNET_OK; i++) {
 		if (!quick || i < 2) {
 			rc = write_row(network, w, f->sizes[i], &cluster, csv, err);

@@ -67,6 +67,15 @@ int experiment_network(const struct experiment_network *n, struct cn_topo **out,
 	return rc;
 }
 
+void experiment_cluster(struct cn_sim_config *c, const struct cn_topo *t, uint64_t seed)
+{
+	cn_sim_config_init(c);
+	c->topo = t;
+	c->kind = CN_SIM_DYNAMIC;
+	c->o_send = c->o_recv = 5 * CN_US;
+	c->seed = seed;
+}
+
 static int model_of(const struct experiment_point *p, struct experiment_result *r,
 		    struct cn_err *err)
 {
@@ -110,4 +119,12 @@ void experiment_cell(FILE *csv, double value, int decimals)
 	} else {
 		putc(',', csv);
 	}
+}
+
+int experiment_end_row(FILE *csv, const struct sim_outcome *out, struct cn_err *err)
+{
+	fprintf(csv, ",%llu,%llu,%u\n", (unsigned long long)out->data_resent,
+		(unsigned long long)out->drops, out->failed);
+	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
+			   : COLLNET_OK;
 }

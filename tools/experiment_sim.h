@@ -20,6 +20,9 @@ struct experiment_network {
 int experiment_network(const struct experiment_network *n, struct cn_topo **out,
 		       struct cn_err *err);
 
+/* Hosts and switches of the papers on schedules: shared buffers, 5 us of processor time a frame. */
+void experiment_cluster(struct cn_sim_config *c, const struct cn_topo *t, uint64_t seed);
+
 struct experiment_point {
 	const struct cn_sim_config *cluster; /* with its topology */
 	enum bench_op op;
@@ -39,6 +42,8 @@ int experiment_measure(const struct experiment_point *p, struct experiment_resul
 		       struct cn_err *err);
 /* A comma and the number; nothing behind the comma when it is not known. */
 void experiment_cell(FILE *csv, double value, int decimals);
+/* The last cells of a row, ",resent,drops,failed_ranks", and its end. */
+int experiment_end_row(FILE *csv, const struct sim_outcome *out, struct cn_err *err);
 
 /* In the plot's script, after what experiment.c writes. */
 extern const char experiment_exchange_plot[], experiment_exchange_single_plot[],

@@ -3,7 +3,6 @@
  * Results of the simulator: the benchmark's, with what only a simulator sees (where frames were
  * lost, how long queues were) and what the equations say; and a closing line for who plans.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -59,15 +58,6 @@ static bool report_json(const struct bench *b, const struct sim_row *row)
 	return json_end(&j);
 }
 
-static void cell(FILE *f, double value)
-{
-	if (isfinite(value)) {
-		fprintf(f, ",%.6g", value);
-	} else {
-		putc(',', f);
-	}
-}
-
 static bool report_csv(const struct bench *b, const struct sim_row *row)
 {
 	FILE *f = b->csv;
@@ -79,29 +69,16 @@ static bool report_csv(const struct bench *b, const struct sim_row *row)
 	bench_report_cells(f, row->r);
 	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, row->out->drops, row->out->lost,
 		row->out->longest.count);
-	cell(f, row->model->eq2);
-	cell(f, row->model->eq6);
-	cell(f, row->model->eq7);
-	cell(f, row->predicted_us);
-	cell(f, of_best(row));
+	bench_report_cell(f, row->model->eq2);
+	bench_report_cell(f, row->model->eq6);
+	bench_report_cell(f, row->model->eq7);
+	bench_report_cell(f, row->predicted_us);
+	bench_report_cell(f, of_best(row));
 	putc('\n', f);
 	return fflush(f) == 0 && !ferror(f);
 }
 
 /* ---- the table ------------------------------------------------------------------------ */
-
-/* A number of a width, or - for what is not known. */
-static void column(double value, int width, int decimals, const char *unit)
-{
-	char text[TOOL_TEXT];
-
-	if (isfinite(value)) {
-		snprintf(text, sizeof(text), "%.*f%s", decimals, value, unit);
-	} else {
-		snprintf(text, sizeof(text), "-");
-	}
-	printf(" %*s", width, text);
-}
 
 static void header(const struct bench *b)
 {
@@ -127,32 +104,29 @@ static bool report_table(const struct bench *b, const struct sim_row *row)
 	printf("%8s %-13s %-11s %-3s %7s", tool_format_size(r->bytes, size), r->algorithm,
 	       r->permutation != NULL ? r->permutation : "-", *r->contention_aware ? "on" : "off",
 	       window);
-	column(r->ns.median / 1e6, 10, 3, "");
-	column(r->bandwidth > 0 ? r->bandwidth : NAN, 11, 2, "");
-	column(bench_efficiency(r) * 100, 7, 1, "");
+	bench_report_column(r->ns.median / 1e6, 10, 3, "");
+	bench_report_column(r->bandwidth > 0 ? r->bandwidth : NAN, 11, 2, "");
+	bench_report_column(bench_efficiency(r) * 100, 7, 1, "");
 	printf(" %9" PRIu64 " %7" PRIu64, r->frames_sent, r->frames_resent);
-	column(r->ack_bytes_share * 100, 6, 2, "%");
+	bench_report_column(r->ack_bytes_share * 100, 6, 2, "%");
 	printf(" %7s %7" PRIu64 " %5" PRIu64,
 	       r->verified == NULL ? "-" : *r->verified ? "right" : "WRONG", row->out->drops,
 	       row->out->longest.count);
-	column(equation(row) / 1e3, 10, 3, "");
-	column(row->model->eq7 / 1e3, 10, 3, "");
-	column(row->predicted_us / 1e3, 10, 3, "");
-	column(of_best(row) * 100, 6, 1, "");
+	bench_report_column(equation(row) / 1e3, 10, 3, "");
+	bench_report_column(row->model->eq7 / 1e3, 10, 3, "");
+	bench_report_column(row->predicted_us / 1e3, 10, 3, "");
+	bench_report_column(of_best(row) * 100, 6, 1, "");
 	putchar('\n');
 	return fflush(stdout) == 0 && !ferror(stdout);
 }
 
 bool sim_report(struct bench *b, const struct sim_row *row)
 {
-	bool ok = b->o->json ? report_json(b, row) : report_table(b, row);
+	bool ok = bench_report_written(b->o->json ? report_json(b, row) : report_table(b, row),
+				       "standard output");
 
-	if (!ok) {
-		tool_complain("standard output: %s", strerror(errno));
-	}
-	if (b->csv != NULL && !report_csv(b, row)) {
-		tool_complain("%s: %s", b->o->csv, strerror(errno));
-		ok = false;
+	if (b->csv != NULL) {
+		ok = bench_report_written(report_csv(b, row), b->o->csv) && ok;
 	}
 	b->header = true;
 	return ok;

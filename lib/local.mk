@@ -105,6 +105,8 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/predict.c \
 	lib/sched/predict.h \
 	lib/sched/registry.c \
+	lib/sched/residue.c \
+	lib/sched/residue.h \
 	lib/sched/ring.c \
 	lib/sched/ring.h \
 	lib/sched/ring_choose.c \
@@ -132,12 +134,14 @@ lib_libcn_link_la_SOURCES = \
 
 lib_libcn_coll_la_SOURCES = \
 	lib/coll/coll.h \
+	lib/coll/cursor.c \
 	lib/coll/endpoint.c \
 	lib/coll/endpoint.h \
 	lib/coll/endpoint_recv.c \
 	lib/coll/endpoint_send.c \
 	lib/coll/engine.c \
 	lib/coll/engine.h \
+	lib/coll/join.c \
 	lib/coll/meeting.c \
 	lib/coll/op.c \
 	lib/coll/op.h \

@@ -43,6 +43,7 @@ unit_tests = \
 	tests/unit/test_random \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
+	tests/unit/test_residue \
 	tests/unit/test_ring \
 	tests/unit/test_ring_lr3 \
 	tests/unit/test_rtt \

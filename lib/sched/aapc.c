@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "sched/aapc.h"
+#include "sched/residue.h"
 
 #define NONE CN_TOPO_NONE
 
@@ -62,34 +63,6 @@ uint32_t cn_aapc_root(const struct cn_tree *tree)
 }
 
 /* ---- making ------------------------------------------------------------------------------- */
-
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-	while (b != 0) {
-		uint32_t r = a % b;
-
-		a = b;
-		b = r;
-	}
-	return a;
-}
-
-/* Of a modulo m, which have no common divisor. */
-static uint32_t inverse(uint32_t a, uint32_t m)
-{
-	int64_t x = 0, y = 1, r = m, s = a % m;
-
-	while (s != 0) {
-		int64_t q = r / s, t = r - q * s;
-
-		r = s;
-		s = t;
-		t = x - q * y;
-		x = y;
-		y = t;
-	}
-	return (uint32_t)(x < 0 ? x + m : x % m);
-}
 
 struct by_size {
 	uint32_t hosts, vertex;
@@ -156,9 +129,9 @@ static int count_phases(struct cn_aapc *a, struct cn_err *err)
 		struct cn_aapc_rotation *r = &a->rotation[j];
 		uint32_t mj = cn_aapc_size(a, j);
 
-		r->gcd = gcd(m0, mj);
+		r->gcd = cn_gcd(m0, mj);
 		r->lcm = m0 / r->gcd * mj; /* at most the phases */
-		r->inverse = inverse(m0 / r->gcd, mj / r->gcd);
+		r->inverse = cn_inverse(m0 / r->gcd, mj / r->gcd);
 	}
 	return COLLNET_OK;
 }

@@ -12,43 +12,17 @@
  * places in a row are tried, and at the receivers those windows that span the end of a run.
  */
 #include "sched/exchange.h"
-
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-	while (b != 0) {
-		uint32_t r = a % b;
-
-		a = b;
-		b = r;
-	}
-	return a;
-}
-
-/* The inverse of a modulo m, which have no common divisor; 0 for m = 1. */
-static uint32_t inverse(uint32_t a, uint32_t m)
-{
-	int64_t old_r = a % m, r = m, old_s = 1, s = 0;
-
-	while (r != 0) {
-		int64_t q = old_r / r, x = old_r - q * r, y = old_s - q * s;
-
-		old_r = r;
-		r = x;
-		old_s = s;
-		s = y;
-	}
-	return (uint32_t)(((old_s % m) + m) % m);
-}
+#include "sched/residue.h"
 
 uint32_t cn_exchange_window_phase(const struct cn_exchange_share *h, uint32_t a, uint32_t b,
 				  uint32_t s, uint32_t d)
 {
-	uint32_t g = gcd(a, b), run = (d % g + g - s % g) % g, m = b / g;
+	uint32_t g = cn_gcd(a, b), run = (d % g + g - s % g) % g, m = b / g;
 	uint64_t length = (uint64_t)a / g * b, u, steps;
 	int64_t away = ((int64_t)d - run - s) / g; /* exact */
 
 	/* u = s (mod a) and u = d - run (mod b). */
-	steps = (uint64_t)(((away % m) + m) % m) * inverse(a / g, m) % m;
+	steps = (uint64_t)(((away % m) + m) % m) * cn_inverse(a / g, m) % m;
 	u = s + (uint64_t)a * steps;
 	return (uint32_t)((run * length + u) / h->window);
 }
@@ -91,7 +65,7 @@ static bool rows_fit(const struct cn_exchange *x, uint32_t child, uint32_t c, co
 static bool ends_fit(const struct cn_exchange *x, uint32_t child, uint32_t a, uint32_t c,
 		     const uint32_t *seq, uint32_t *count)
 {
-	uint32_t b = x->t->v[child].hosts, g = gcd(a, b);
+	uint32_t b = x->t->v[child].hosts, g = cn_gcd(a, b);
 	uint64_t length = (uint64_t)a / g * b;
 	bool fits = true;
 

@@ -4,6 +4,8 @@
  *
  *   engine.c    life, the four calls, upcalls of the transport, what the node knows
  *   meeting.c   how the ranks of a job find each other: control messages between engines
+ *   join.c      what peers told of their teams
+ *   cursor.c    control messages byte by byte
  *   team.c      teams and their members, layout, failure
  *   op.c        one collective operation: cursors into its schedule
  *   endpoint.c  numbered endpoints and their messages
@@ -82,6 +84,8 @@ enum cn_control {
 	CN_CONTROL_ENDPOINT = 16,
 };
 
+#define CN_CONTROL_MAX 552 /* bytes of a control message: the smallest MTU's payload */
+
 /* Network byte order, bounds-checked. A cursor that ran over stays bad. */
 struct cn_cursor {
 	uint8_t *at, *end;
@@ -113,6 +117,14 @@ void cn_meeting_end(struct cn_team *t);
 void cn_meeting_fail(struct cn_team *t, int code, const char *text);
 /* The join record of a peer for a job; NULL: none. */
 struct cn_join *cn_join_find(struct cn_mate *m, const char *job);
+struct cn_join *cn_join_by_nonce(struct cn_mate *m, uint32_t nonce);
+void cn_join_remove(struct cn_mate *m, struct cn_join *j);
+/* The ranges of ranks from a message; false: not sound, and none are kept. */
+bool cn_join_read(struct cn_cursor *c, struct cn_join *j);
+void cn_join_forget(struct cn_join *j);
+/* `from` gives its ranges to j, which is the same or had others. */
+void cn_join_take(struct cn_join *j, struct cn_join *from);
+uint32_t cn_join_ranks(const struct cn_join *j);
 
 /* What a peer told of a team. */
 struct cn_join {

@@ -17,83 +17,6 @@
 
 #include "coll/coll.h"
 
-/* ---- cursor --------------------------------------------------------------------------- */
-
-static bool cursor_has(struct cn_cursor *c, size_t n)
-{
-	if (c->bad || (size_t)(c->end - c->at) < n) {
-		c->bad = true;
-		return false;
-	}
-	return true;
-}
-
-void cn_put8(struct cn_cursor *c, uint8_t v)
-{
-	if (cursor_has(c, 1)) {
-		*c->at++ = v;
-	}
-}
-
-void cn_put16(struct cn_cursor *c, uint16_t v)
-{
-	cn_put8(c, (uint8_t)(v >> 8));
-	cn_put8(c, (uint8_t)v);
-}
-
-void cn_put32(struct cn_cursor *c, uint32_t v)
-{
-	cn_put16(c, (uint16_t)(v >> 16));
-	cn_put16(c, (uint16_t)v);
-}
-
-void cn_put_text(struct cn_cursor *c, const char *text)
-{
-	size_t n = strlen(text);
-
-	if (n > 255) {
-		n = 255;
-	}
-	cn_put8(c, (uint8_t)n);
-	if (cursor_has(c, n)) {
-		memcpy(c->at, text, n);
-		c->at += n;
-	}
-}
-
-uint8_t cn_get8(struct cn_cursor *c)
-{
-	return cursor_has(c, 1) ? *c->at++ : 0;
-}
-
-uint16_t cn_get16(struct cn_cursor *c)
-{
-	uint16_t v = cn_get8(c);
-
-	return (uint16_t)(v << 8 | cn_get8(c));
-}
-
-uint32_t cn_get32(struct cn_cursor *c)
-{
-	uint32_t v = cn_get16(c);
-
-	return v << 16 | cn_get16(c);
-}
-
-bool cn_get_text(struct cn_cursor *c, char *out, size_t cap)
-{
-	size_t n = cn_get8(c);
-
-	if (!cursor_has(c, n) || n >= cap || memchr(c->at, '\0', n) != NULL) {
-		c->bad = true;
-		return false;
-	}
-	memcpy(out, c->at, n);
-	out[n] = '\0';
-	c->at += n;
-	return true;
-}
-
 /* ---- time -------------------------------------------------------------------------------- */
 
 /* A forming team looks at all peers again this often, in case a buffer was short when something
@@ -117,8 +40,6 @@ static void soon(struct cn_team *t, cn_time at)
 }
 
 /* ---- telling -------------------------------------------------------------------------- */
-
-#define MESSAGE_MAX 552 /* the smallest MTU's payload */
 
 static bool tell(struct cn_engine *e, struct cn_peer *p, const uint8_t *m, const struct cn_cursor *c)
 {
@@ -155,7 +76,7 @@ static void put_ranges(struct cn_cursor *c, const struct cn_team *t)
 static bool tell_join(struct cn_team *t, struct cn_peer *p)
 {
 	struct cn_engine *e = t->engine;
-	uint8_t m[MESSAGE_MAX];
+	uint8_t m[CN_CONTROL_MAX];
 	struct cn_cursor c = {m, m + sizeof(m), false};
 
 	cn_put8(&c, CN_CONTROL_JOIN);
@@ -262,7 +183,7 @@ void cn_meeting_end(struct cn_team *t)
 
 void cn_meeting_fail(struct cn_team *t, int code, const char *text)
 {
-	uint8_t m[MESSAGE_MAX];
+	uint8_t m[CN_CONTROL_MAX];
 	struct cn_cursor c = {m, m + sizeof(m), false};
 
 	cn_put8(&c, CN_CONTROL_FAIL);
@@ -273,16 +194,6 @@ void cn_meeting_fail(struct cn_team *t, int code, const char *text)
 }
 
 /* ---- is everybody there? ---------------------------------------------------------------- */
-
-struct cn_join *cn_join_find(struct cn_mate *m, const char *job)
-{
-	struct cn_join *j = m->joins; /* the newest first */
-
-	while (j != NULL && (j->left || strcmp(j->job, job) != 0)) {
-		j = j->next;
-	}
-	return j;
-}
 
 /* The rank's bit is set; false: it was. */
 static bool claim(struct cn_team *t, uint32_t rank)
@@ -492,83 +403,6 @@ static void check_job(struct cn_engine *e, cn_time now, const struct cn_join *j,
 
 /* ---- being told ----------------------------------------------------------------------- */
 
-static struct cn_join *join_by_nonce(struct cn_mate *m, uint32_t nonce)
-{
-	struct cn_join *j = m->joins;
-
-	while (j != NULL && j->nonce != nonce) {
-		j = j->next;
-	}
-	return j;
-}
-
-static void forget_ranges(struct cn_join *j)
-{
-	if (j->ranges != &j->one) {
-		free(j->ranges);
-	}
-	j->ranges = NULL;
-	j->nranges = 0;
-}
-
-/* `from` gives its ranges to j, which is the same or had others. */
-static void take_ranges(struct cn_join *j, struct cn_join *from)
-{
-	forget_ranges(j);
-	j->nranges = from->nranges;
-	j->one = from->one;
-	j->ranges = from->nranges == 1 ? &j->one : from->ranges;
-}
-
-static uint32_t ranks_of(const struct cn_join *j)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < j->nranges; i++) {
-		n += j->ranges[i].n;
-	}
-	return n;
-}
-
-static void join_remove(struct cn_mate *m, struct cn_join *j)
-{
-	struct cn_join **at = &m->joins;
-
-	while (*at != j) {
-		at = &(*at)->next;
-	}
-	*at = j->next;
-	m->njoins--;
-	forget_ranges(j);
-	free(j);
-}
-
-static bool read_ranges(struct cn_cursor *c, struct cn_join *j)
-{
-	uint32_t n = cn_get16(c);
-	struct cn_range *r;
-
-	if (c->bad || n == 0 || n > MESSAGE_MAX / 8) {
-		return false;
-	}
-	r = n == 1 ? &j->one : calloc(n, sizeof(*r));
-	if (r == NULL) {
-		return false;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		r[i].first = cn_get32(c);
-		r[i].n = cn_get32(c);
-		c->bad |= r[i].first >= j->ranks || r[i].n == 0 || r[i].n > j->ranks - r[i].first;
-	}
-	j->ranges = r;
-	j->nranges = n;
-	if (c->bad) {
-		forget_ranges(j);
-		return false;
-	}
-	return true;
-}
-
 static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_cursor *c)
 {
 	struct cn_join in = {0}, *j;
@@ -579,17 +413,17 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 	in.ranks = cn_get32(c);
 	in.topology = cn_get32(c);
 	if (!cn_get_text(c, in.job, sizeof(in.job)) || !cn_valid_name(in.job) || in.ranks == 0 ||
-	    in.ranks > COLLNET_RANKS_MAX || !read_ranges(c, &in)) {
+	    in.ranks > COLLNET_RANKS_MAX || !cn_join_read(c, &in)) {
 		cn_log(COLLNET_LOG_WARNING, "node %s sent a join that makes no sense",
 		       cn_peer_name(m->peer));
 		return;
 	}
-	j = join_by_nonce(m, in.nonce);
+	j = cn_join_by_nonce(m, in.nonce);
 	if (j == NULL) {
 		if (m->njoins == CN_TEAMS_MAX || (j = calloc(1, sizeof(*j))) == NULL) {
 			cn_log(COLLNET_LOG_WARNING, "node %s has too many teams",
 			       cn_peer_name(m->peer));
-			forget_ranges(&in);
+			cn_join_forget(&in);
 			return;
 		}
 		*j = in;
@@ -598,10 +432,10 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 		m->joins = j;
 		m->njoins++;
 	} else {
-		before = ranks_of(j);
+		before = cn_join_ranks(j);
 	}
-	take_ranges(j, &in);
-	check_job(e, now, j, ranks_of(j) > before ? ranks_of(j) - before : 0);
+	cn_join_take(j, &in);
+	check_job(e, now, j, cn_join_ranks(j) > before ? cn_join_ranks(j) - before : 0);
 }
 
 static struct cn_team *team_by_nonce(struct cn_engine *e, uint32_t nonce)
@@ -693,7 +527,7 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 		on_join(e, now, m, &c);
 		return true;
 	}
-	j = join_by_nonce(m, cn_get32(&c));
+	j = cn_join_by_nonce(m, cn_get32(&c));
 	if (j == NULL) {
 		return true; /* of a team that it never told us of, or has ended */
 	}
@@ -711,7 +545,7 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 		on_leave(e, now, m, j, &c);
 		break;
 	case CN_CONTROL_END:
-		join_remove(m, j);
+		cn_join_remove(m, j);
 		break;
 	case CN_CONTROL_FAIL:
 		on_fail(e, now, m, j, &c);
@@ -763,7 +597,7 @@ void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 	uint32_t index = cn_peer_index(p);
 
 	while (m != NULL && m->joins != NULL) {
-		join_remove(m, m->joins);
+		cn_join_remove(m, m->joins);
 	}
 	for (uint32_t s = 0; s < e->config.max_teams; s++) {
 		struct cn_team *t = e->teams[s];

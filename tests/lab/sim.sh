@@ -3,7 +3,8 @@
 # the fractions of the wire's limit within five points of each other. The lab's links are token
 # buckets: a frame is not held up for its own time, and it counts without preamble and gap, 1,514
 # bytes instead of 1,538. --lab simulates them so; as wires they are some points slower for the
-# shortest blocks.
+# shortest blocks. A busy machine slows the lab and not the simulator, so only STRICT=1, on a quiet
+# one, demands that the lab is not slower; otherwise that it is never faster, and not half as fast.
 # run: user
 # timeout: 240
 . "$(dirname "$0")/lib.sh"
@@ -35,11 +36,11 @@ compare() {
 	fractions lab >lab.list
 	fractions sim >sim.list
 	[ "$(wc -l <lab.list)/$(wc -l <sim.list)" = 4/4 ] || fail "not four sizes: $1"
-	paste -d' ' lab.list sim.list | awk -v within=$within -v shape="$1" '
+	paste -d' ' lab.list sim.list | awk -v within=$within -v strict="${STRICT:-0}" -v shape="$1" '
 		$1 != $3 { print "sizes differ"; bad = 1 }
 		{
 			d = $2 - $4
-			far = d > within || d < -within || $2 < 0.3 || $4 < 0.3
+			far = d > within || (strict && d < -within) || $2 < $4 / 2 || $4 < 0.3
 			printf "%s, %d bytes: lab %.1f %%, sim %.1f %%%s\n", shape, $1, $2 * 100,
 				$4 * 100, far ? ": too far" : ""
 			bad += far
@@ -47,7 +48,7 @@ compare() {
 		END { exit bad > 0 }'
 }
 
-# A busy machine slows the lab, not the simulator: three tries.
+# Three tries.
 for shape in 8x2 16x1; do
 	tries=1
 	until compare $shape; do

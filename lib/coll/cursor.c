@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Control messages byte by byte: network byte order, and never over the end. */
+#include <string.h>
+
+#include "coll/coll.h"
+
+static bool cursor_has(struct cn_cursor *c, size_t n)
+{
+	if (c->bad || (size_t)(c->end - c->at) < n) {
+		c->bad = true;
+		return false;
+	}
+	return true;
+}
+
+void cn_put8(struct cn_cursor *c, uint8_t v)
+{
+	if (cursor_has(c, 1)) {
+		*c->at++ = v;
+	}
+}
+
+void cn_put16(struct cn_cursor *c, uint16_t v)
+{
+	cn_put8(c, (uint8_t)(v >> 8));
+	cn_put8(c, (uint8_t)v);
+}
+
+void cn_put32(struct cn_cursor *c, uint32_t v)
+{
+	cn_put16(c, (uint16_t)(v >> 16));
+	cn_put16(c, (uint16_t)v);
+}
+
+void cn_put_text(struct cn_cursor *c, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n > 255) {
+		n = 255;
+	}
+	cn_put8(c, (uint8_t)n);
+	if (cursor_has(c, n)) {
+		memcpy(c->at, text, n);
+		c->at += n;
+	}
+}
+
+uint8_t cn_get8(struct cn_cursor *c)
+{
+	return cursor_has(c, 1) ? *c->at++ : 0;
+}
+
+uint16_t cn_get16(struct cn_cursor *c)
+{
+	uint16_t v = cn_get8(c);
+
+	return (uint16_t)(v << 8 | cn_get8(c));
+}
+
+uint32_t cn_get32(struct cn_cursor *c)
+{
+	uint32_t v = cn_get16(c);
+
+	return v << 16 | cn_get16(c);
+}
+
+bool cn_get_text(struct cn_cursor *c, char *out, size_t cap)
+{
+	size_t n = cn_get8(c);
+
+	if (!cursor_has(c, n) || n >= cap || memchr(c->at, '\0', n) != NULL) {
+		c->bad = true;
+		return false;
+	}
+	memcpy(out, c->at, n);
+	out[n] = '\0';
+	c->at += n;
+	return true;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What peers told of their teams: join records, a list for every mate, the newest first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/coll.h"
+
+struct cn_join *cn_join_find(struct cn_mate *m, const char *job)
+{
+	struct cn_join *j = m->joins; /* the newest first */
+
+	while (j != NULL && (j->left || strcmp(j->job, job) != 0)) {
+		j = j->next;
+	}
+	return j;
+}
+
+struct cn_join *cn_join_by_nonce(struct cn_mate *m, uint32_t nonce)
+{
+	struct cn_join *j = m->joins;
+
+	while (j != NULL && j->nonce != nonce) {
+		j = j->next;
+	}
+	return j;
+}
+
+void cn_join_forget(struct cn_join *j)
+{
+	if (j->ranges != &j->one) {
+		free(j->ranges);
+	}
+	j->ranges = NULL;
+	j->nranges = 0;
+}
+
+/* `from` gives its ranges to j, which is the same or had others. */
+void cn_join_take(struct cn_join *j, struct cn_join *from)
+{
+	cn_join_forget(j);
+	j->nranges = from->nranges;
+	j->one = from->one;
+	j->ranges = from->nranges == 1 ? &j->one : from->ranges;
+}
+
+uint32_t cn_join_ranks(const struct cn_join *j)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < j->nranges; i++) {
+		n += j->ranges[i].n;
+	}
+	return n;
+}
+
+void cn_join_remove(struct cn_mate *m, struct cn_join *j)
+{
+	struct cn_join **at = &m->joins;
+
+	while (*at != j) {
+		at = &(*at)->next;
+	}
+	*at = j->next;
+	m->njoins--;
+	cn_join_forget(j);
+	free(j);
+}
+
+bool cn_join_read(struct cn_cursor *c, struct cn_join *j)
+{
+	uint32_t n = cn_get16(c);
+	struct cn_range *r;
+
+	if (c->bad || n == 0 || n > CN_CONTROL_MAX / 8) {
+		return false;
+	}
+	r = n == 1 ? &j->one : calloc(n, sizeof(*r));
+	if (r == NULL) {
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		r[i].first = cn_get32(c);
+		r[i].n = cn_get32(c);
+		c->bad |= r[i].first >= j->ranks || r[i].n == 0 || r[i].n > j->ranks - r[i].first;
+	}
+	j->ranges = r;
+	j->nranges = n;
+	if (c->bad) {
+		cn_join_forget(j);
+		return false;
+	}
+	return true;
+}

@@ -29,4 +29,10 @@ void cn_heap_set(struct cn_heap *h, struct cn_timer *t, cn_time at);
 /* The earliest timer, or NULL. */
 struct cn_timer *cn_heap_first(const struct cn_heap *h);
 
+/* Its time; CN_NEVER: there is none. */
+static inline cn_time cn_heap_next(const struct cn_heap *h)
+{
+	return h->count > 0 ? h->slots[1].at : CN_NEVER;
+}
+
 #endif

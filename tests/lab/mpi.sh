@@ -41,9 +41,11 @@ compile() {
 		rest=${what#*:}
 		root=
 		case $rest in *:*) root="--root n${rest#*:}" ;; esac
+		size="--size 20k"
+		[ "$op" != barrier ] || size=
 		upper=$(echo "$op" | tr '[:lower:]' '[:upper:]')
 		# shellcheck disable=SC2086
-		collnet schedule "$op" --topology net --algorithm "${rest%%:*}" $root --size 20k \
+		collnet schedule "$op" --topology net --algorithm "${rest%%:*}" $root $size \
 			--check --emit mpi-c --name "routine_$op" >"$op.c" || fail "no routine: $what"
 		defines="$defines -D$upper=routine_$op"
 		[ -z "$root" ] || defines="$defines -D${upper}_ROOT=${rest#*:}"

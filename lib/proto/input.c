@@ -170,7 +170,7 @@ static void ack_taken(struct cn_peer *p, const struct cn_wire *w)
 	if ((w->flags & CN_FLAG_BUSY) != 0) {
 		cn_sender_busy(p);
 	} else if ((w->flags & CN_FLAG_NAK) != 0) {
-		cn_sender_nak(p);
+		cn_sender_nak(p, w->stream);
 	} else if (p->tx.hold_until != 0) {
 		p->tx.hold = 0;
 		cn_sender_timeout(p); /* it has buffers again: go on at once */

@@ -16,7 +16,7 @@ void cn_node_config_init(struct cn_node_config *c)
 	c->max_peers = 4096;
 	c->pool_frames = 1024;
 	c->rto_min = 60 * CN_MS;
-	c->query_after = 15 * CN_MS;
+	c->query_after = 5 * CN_MS;
 	c->rto_first = 120 * CN_MS;
 	c->ack_delay = 20 * CN_MS;
 	c->dead_after = 1500 * CN_MS;
@@ -173,6 +173,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 		w.flags |= CN_FLAG_BUSY;
 	} else if (p->nak_due) {
 		w.flags |= CN_FLAG_NAK;
+		w.stream = cn_receiver_map(p);
 		n->stats.naks_sent++;
 	}
 	if (p->probe_due) {
@@ -205,16 +206,18 @@ static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 static void build_again(struct cn_peer *p, struct cn_frame *out)
 {
 	struct cn_sender *t = &p->tx;
-	struct cn_sent *s = cn_sender_entry(p, t->next);
+	uint32_t seq = t->next;
+	struct cn_sent *s = cn_sender_entry(p, seq);
 
 	s->again = true;
 	s->at = p->node->now;
-	if (t->next + 1 == t->end || t->next + 1 - t->una >= t->cwnd) {
+	cn_sender_advance(p);
+	if (t->next == t->end || t->next - t->una >= t->cwnd) {
 		s->flags |= CN_FLAG_ASK; /* the last one for now: an answer is needed to go on */
 	}
 	p->data_resent++;
 	p->node->stats.data_resent++;
-	build_data(p, t->next++, out);
+	build_data(p, seq, out);
 }
 
 static bool control_room(struct cn_peer *p)

@@ -26,6 +26,7 @@ struct cn_sent {
 	uint16_t len;
 	uint8_t type, flags;
 	bool again;	/* sent more than once: no round-trip sample */
+	bool there;	/* the receiver has it, or will: it is passed over when going back */
 	bool owned;	/* payload is a buffer of the node's pool, to be put back */
 };
 
@@ -58,6 +59,7 @@ struct cn_receiver {
 	uint32_t unacked;  /* accepted since the last acknowledgement */
 	cn_time ack_at;	   /* CN_NEVER: none owed */
 	bool in_gap;	   /* a negative acknowledgement was sent for `expected` */
+	bool beyond;	   /* a frame beyond the gap was not held: it must come again */
 	uint32_t gap_last; /* last number seen beyond the gap */
 	cn_time gap_at;	   /* frames are held: when the gap counts as a loss; CN_NEVER: none are */
 	struct cn_held *held; /* [CN_HELD_MAX] by number mod CN_HELD_MAX; NULL: none ever was */
@@ -181,13 +183,15 @@ uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned);
 /* Makes room for one more in the ring. False: no memory. */
 bool cn_sender_reserve(struct cn_peer *p);
 void cn_sender_ack(struct cn_peer *p, uint32_t ack);
-void cn_sender_nak(struct cn_peer *p);
+void cn_sender_nak(struct cn_peer *p, uint32_t map); /* CN_NAK_MAP; 0: send all again */
 void cn_sender_busy(struct cn_peer *p);
 /* The receiver waits for data and has nothing beyond `una`. */
 void cn_sender_query(struct cn_peer *p);
 void cn_sender_timeout(struct cn_peer *p);
-/* Whether a frame is to be sent again now, and which. */
+/* Whether a frame is to be sent again now: number `next`. */
 bool cn_sender_again(const struct cn_peer *p);
+/* It was: on to the next one. */
+void cn_sender_advance(struct cn_peer *p);
 struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq);
 void cn_sender_drop_all(struct cn_peer *p);
 cn_time cn_sender_rto(const struct cn_peer *p);
@@ -195,6 +199,7 @@ cn_time cn_sender_rto(const struct cn_peer *p);
 /* receiver.c */
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);
 void cn_receiver_gap(struct cn_peer *p); /* the held frames have waited long enough */
+uint32_t cn_receiver_map(const struct cn_peer *p); /* for a negative acknowledgement */
 void cn_receiver_drop_all(struct cn_peer *p);
 void cn_receiver_acked(struct cn_peer *p); /* an acknowledgement goes out now */
 

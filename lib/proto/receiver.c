@@ -11,8 +11,10 @@
 #include "proto/peer.h"
 #include "proto/serial.h"
 
-/* A frame that was overtaken follows within this time; what does not is lost. */
-static const cn_time gap_patience = 5 * CN_MS;
+/* A frame that was overtaken follows within this time, and not more frames overtake it; what does
+ * not is lost. */
+static const cn_time gap_patience = 2 * CN_MS;
+static const uint32_t overtakers = 4;
 
 void cn_receiver_acked(struct cn_peer *p)
 {
@@ -27,12 +29,34 @@ static void ack_now(struct cn_peer *p)
 	cn_peer_ready(p);
 }
 
+/* Where frames are held, only the missing ones come again, and if one of these is lost once more,
+ * nothing else tells: so it is said again after a while. */
 static void nak_now(struct cn_peer *p)
 {
 	p->rx.in_gap = true;
-	p->rx.gap_at = CN_NEVER;
+	p->rx.gap_at = p->rx.nheld == 0 ? CN_NEVER :
+		       p->node->now + 2 * (gap_patience + p->tx.rtt.least);
 	p->nak_due = true;
+	cn_peer_reschedule(p);
 	cn_peer_ready(p);
+}
+
+uint32_t cn_receiver_map(const struct cn_peer *p)
+{
+	const struct cn_receiver *r = &p->rx;
+	uint32_t map = 0;
+
+	if (r->nheld == 0 || r->beyond) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < CN_HELD_MAX; i++) {
+		const struct cn_held *h = &r->held[(r->expected + 1 + i) % CN_HELD_MAX];
+
+		if (h->data != NULL && h->wire.seq == r->expected + 1 + i) {
+			map |= 1u << i;
+		}
+	}
+	return map | CN_NAK_MAP;
 }
 
 static void let_go(struct cn_peer *p, struct cn_held *h)
@@ -91,7 +115,8 @@ static void take_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t
 	bool held = !r->refused && hold(p, w, payload);
 
 	p->node->stats.gaps++;
-	if (held && !r->in_gap) {
+	r->beyond |= !held;
+	if (held && !r->in_gap && r->nheld < overtakers) {
 		if (r->gap_at == CN_NEVER) {
 			r->gap_at = p->node->now + gap_patience;
 			cn_peer_reschedule(p);
@@ -131,7 +156,7 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 		return false;
 	}
 	r->expected++;
-	r->in_gap = false;
+	r->in_gap = r->beyond = false;
 	r->refused = false;
 	p->busy_due = p->nak_due = false;
 	p->data_received++;

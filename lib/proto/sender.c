@@ -103,6 +103,13 @@ static void grow(struct cn_peer *p, uint32_t acked)
 	}
 }
 
+static void pass_over(struct cn_peer *p)
+{
+	while (p->tx.next != p->tx.end && cn_sender_entry(p, p->tx.next)->there) {
+		p->tx.next++;
+	}
+}
+
 void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 {
 	struct cn_sender *t = &p->tx;
@@ -122,6 +129,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	t->una = ack;
 	if (cn_serial_before(t->next, ack)) {
 		t->next = ack;
+		pass_over(p);
 	}
 	if (sample != 0) {
 		cn_rtt_sample(&t->rtt, sample);
@@ -137,10 +145,27 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	}
 }
 
-static void go_back(struct cn_peer *p, uint32_t cwnd)
+/* Which frames need not be sent again: none without a map. */
+static void mark(struct cn_peer *p, uint32_t map)
+{
+	uint32_t held = map & CN_NAK_HELD, i = 0;
+
+	for (uint32_t seq = p->tx.una; seq != p->tx.end; seq++, i++) {
+		bool there = i > 0 && (map & CN_NAK_MAP) != 0;
+
+		if (there && i <= CN_HELD_MAX && held >> (i - 1) != 0) {
+			there = (held >> (i - 1) & 1) != 0; /* else: after the last one held */
+		}
+		cn_sender_entry(p, seq)->there = there;
+	}
+}
+
+/* To the first frame not acknowledged, and again over those that the map does not say are there. */
+static void go_back(struct cn_peer *p, uint32_t cwnd, uint32_t map)
 {
 	struct cn_sender *t = &p->tx;
 
+	mark(p, map);
 	/* One decrease a window of data: further losses of the same flight say nothing new. */
 	if (!cn_serial_before(t->una, t->recover)) {
 		t->cwnd = cwnd < 2 ? 2 : cwnd;
@@ -151,7 +176,18 @@ static void go_back(struct cn_peer *p, uint32_t cwnd)
 	cn_peer_ready(p);
 }
 
-void cn_sender_nak(struct cn_peer *p)
+/*
+ * Half of what was in flight; but a flight that is small, because others have their turn, says
+ * little of the room there is, and is not taken for it before 8 were halved in turn.
+ */
+static uint32_t decreased(const struct cn_sender *t)
+{
+	uint32_t half = (t->end - t->una) / 2, least = t->cwnd / 2 < 8 ? t->cwnd / 2 : 8;
+
+	return half > least ? half : least;
+}
+
+void cn_sender_nak(struct cn_peer *p, uint32_t map)
 {
 	struct cn_sender *t = &p->tx;
 
@@ -159,7 +195,7 @@ void cn_sender_nak(struct cn_peer *p)
 		return;
 	}
 	t->hold_until = 0;
-	go_back(p, (t->next - t->una) / 2);
+	go_back(p, decreased(t), map);
 	t->rto_at = p->node->now + cn_sender_rto(p);
 	cn_peer_reschedule(p);
 }
@@ -172,7 +208,7 @@ void cn_sender_query(struct cn_peer *p)
 
 	if (t->una != t->end && t->next == t->end &&
 	    p->node->now - cn_sender_entry(p, t->una)->at > (due > least ? due : least)) {
-		cn_sender_nak(p);
+		cn_sender_nak(p, 0);
 	}
 }
 
@@ -186,6 +222,7 @@ void cn_sender_busy(struct cn_peer *p)
 	}
 	t->hold = t->hold == 0 ? 5 * CN_MS : cn_min_time(t->hold * 2, 100 * CN_MS);
 	t->hold_until = p->node->now + t->hold;
+	mark(p, 0); /* what it held is gone */
 	t->next = t->una;
 	t->doublings = 0;
 	t->rto_at = t->hold_until;
@@ -198,6 +235,7 @@ void cn_sender_timeout(struct cn_peer *p)
 
 	if (t->hold_until != 0) {
 		t->hold_until = 0; /* the hold is over, not a timeout */
+		mark(p, 0);
 		t->next = t->una;
 		cn_peer_ready(p);
 	} else {
@@ -211,9 +249,15 @@ void cn_sender_timeout(struct cn_peer *p)
 			return;
 		}
 		t->recover = t->una;
-		go_back(p, 2);
+		go_back(p, 2, 0);
 	}
 	t->rto_at = p->node->now + cn_sender_rto(p);
+}
+
+void cn_sender_advance(struct cn_peer *p)
+{
+	p->tx.next++;
+	pass_over(p);
 }
 
 bool cn_sender_again(const struct cn_peer *p)

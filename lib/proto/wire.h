@@ -15,6 +15,7 @@
  *   16     4     ack        next number expected from this peer (all before it have come)
  *   20     4     stream     collective: slot (16), operation (8), signature (8)
  *                           message: endpoint to (16), endpoint from (16)
+ *                           negative acknowledgement: CN_NAK_..., below
  *
  * Types CONTROL, COLL and MESSAGE are reliable and share one sequence a peer and direction; every
  * one of them carries an acknowledgement. ACK frames carry no data; HELLO frames have a body:
@@ -47,6 +48,12 @@
 #define CN_FLAG_BYE 0x40     /* HELLO: this node's transport ends */
 #define CN_FLAG_UNICAST 0x80 /* HELLO: for this receiver alone; `life` is valid */
 /* CN_FLAG_FIRST 0x10 and CN_FLAG_LAST 0x20: proto/node.h */
+
+/* What a negative acknowledgement says of the frames beyond the missing one, `ack`. 0: nothing; all
+ * are to be sent again. */
+#define CN_NAK_HELD 0x000000ffu /* bit i: frame ack + 1 + i is here */
+#define CN_NAK_MAP 0x80000000u  /* those bits are valid: what they say is here is not sent again, nor
+				 * what was sent after the last of these, which is still on its way */
 
 struct cn_wire {
 	uint8_t type, flags;

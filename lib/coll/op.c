@@ -464,7 +464,9 @@ static void take(struct cn_op *op, cn_time now, uint32_t k, uint32_t stream, uin
 	if (len > 0) {
 		memcpy(place(op, &a->dst) + p->done, data, len);
 	}
-	if (s->send != CN_NONE) {
+	/* Data may go back; and while there is any to send to anyone, acknowledgements would only
+	 * be in its way: those of the last round all come at once. */
+	if (op->ntargets > 0) {
 		cn_peer_reply_soon(t->nodes[k].peer);
 	}
 	p->done += len;

@@ -170,6 +170,7 @@ void cn_peer_up(struct cn_peer *p)
 	p->tx.rto_at = CN_NEVER;
 	p->tx.hold = p->tx.hold_until = 0;
 	p->tx.rtt = (struct cn_rtt){0};
+	p->tx.cadence = (struct cn_cadence){0};
 	p->rx = (struct cn_receiver){
 		.expected = bias != 0 ? bias : (uint32_t)cn_mix64(p->session_in),
 		.ack_at = CN_NEVER, .gap_at = CN_NEVER, .held = p->rx.held,

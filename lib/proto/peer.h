@@ -30,11 +30,19 @@ struct cn_sent {
 	bool owned;	/* payload is a buffer of the node's pool, to be put back */
 };
 
+/*
+ * How far apart the frames of one way are. In an exchange of many nodes every peer has its turn
+ * once a round, and what goes back comes a round later: the receiver waits for it with its
+ * acknowledgement, and the sender, which sees the same round, with its timeout.
+ */
+struct cn_cadence {
+	cn_time last, gap; /* gap 0: not known, or longer than is worth to wait for */
+};
+
 /* What control messages need: most pairs of nodes never exchange anything else. */
 #define CN_RING_FEW 2
 struct cn_sender {
 	struct cn_sent *ring; /* `few`, or allocated: it grows with what is in flight */
-	struct cn_sent few[CN_RING_FEW];
 	uint32_t mask;
 	uint32_t una, next, end;
 	uint32_t cwnd;	    /* frames that may be in flight, 2 .. window */
@@ -42,9 +50,11 @@ struct cn_sender {
 	uint32_t recover;   /* losses before this number belong to the last decrease */
 	uint32_t doublings; /* of the timeout since the last progress */
 	cn_time rto_at;	    /* CN_NEVER: nothing in flight */
+	struct cn_cadence cadence;
 	cn_time hold_until; /* refused for lack of a buffer: wait; 0: not */
 	cn_time hold;
 	struct cn_rtt rtt;
+	struct cn_sent few[CN_RING_FEW];
 };
 
 /* A frame that came before its turn, in a buffer of the node's pool. */
@@ -58,6 +68,7 @@ struct cn_receiver {
 	uint32_t expected;
 	uint32_t unacked;  /* accepted since the last acknowledgement */
 	cn_time ack_at;	   /* CN_NEVER: none owed */
+	struct cn_cadence cadence;
 	bool in_gap;	   /* a negative acknowledgement was sent for `expected` */
 	bool beyond;	   /* a frame beyond the gap was not held: it must come again */
 	uint32_t gap_last; /* last number seen beyond the gap */
@@ -81,33 +92,26 @@ struct cn_past {
 	uint32_t n;
 };
 
+/* First what every frame needs, in few cache lines: a node of a large cluster has many of them. */
 struct cn_peer {
 	struct cn_node *node;
 	uint32_t index;
 	enum cn_peer_state state;
 	uint8_t mac[6];
-	char name[COLLNET_NAME_MAX + 1];
-	uint64_t epoch;	   /* its transport's; 0: not known */
-	struct cn_past *past; /* NULL: it had no epoch before */
 	bool proven;	   /* a frame of the session came: epoch and life are no replay */
-	uint32_t life_out; /* which life of the connection, by us and by it */
-	uint32_t life_in;
+	bool ready;	   /* in the list of those that have something to send, in turn */
 	uint32_t session_out, session_in;
-	uint32_t mtu;
-	bool mtu_told; /* a different MTU was logged */
+	struct cn_peer *ready_next;
 	void *user;
-
-	struct cn_sender tx;
-	struct cn_receiver rx;
-	struct cn_timer timer;
-
-	/* control frames that wait for room, a list through their buffers */
-	uint8_t *control_first, *control_last;
-
 	/* what is to be said to it */
 	bool hello_due, hello_want, ack_due, nak_due, busy_due, probe_due;
-	cn_time hello_last;
-	cn_time hello_at; /* an answer to a broadcast is due then; CN_NEVER: none is */
+	bool mtu_told;	   /* a different MTU was logged */
+	/* control frames that wait for room, a list through their buffers */
+	uint8_t *control_first, *control_last;
+	struct cn_timer timer;
+	struct cn_receiver rx;
+	struct cn_sender tx;
+
 	/* liveness */
 	cn_time heard;	  /* any frame, hellos too */
 	cn_time answered; /* a frame of this session: it hears us, too */
@@ -118,12 +122,16 @@ struct cn_peer {
 	/* a lost tail: nothing comes from anyone, and data of this peer is waited for */
 	cn_time query_at;   /* CN_NEVER: not waited for */
 	cn_time query_wait; /* grows while nothing comes */
-
-	/* list of peers that have something to send, in turn */
-	struct cn_peer *ready_next;
-	bool ready;
-
 	uint64_t data_sent, data_resent, data_received;
+
+	cn_time hello_last;
+	cn_time hello_at; /* an answer to a broadcast is due then; CN_NEVER: none is */
+	uint64_t epoch;	   /* its transport's; 0: not known */
+	struct cn_past *past; /* NULL: it had no epoch before */
+	uint32_t life_out; /* which life of the connection, by us and by it */
+	uint32_t life_in;
+	uint32_t mtu;
+	char name[COLLNET_NAME_MAX + 1];
 };
 
 struct cn_node {
@@ -159,6 +167,22 @@ struct cn_node {
 static inline uint32_t cn_ack_every(const struct cn_node *n)
 {
 	return n->config.window / 8 > 16 ? n->config.window / 8 : 16;
+}
+
+static inline void cn_cadence_note(struct cn_cadence *c, const struct cn_node *n)
+{
+	cn_time gap = n->now - c->last;
+
+	c->gap = c->last != 0 && gap <= n->config.dead_after / 6 ? gap : 0;
+	c->last = n->now;
+}
+
+/* How long an acknowledgement may wait for data to go back. */
+static inline cn_time cn_cadence_wait(const struct cn_cadence *c, const struct cn_node *n)
+{
+	cn_time least = 2 * n->config.ack_delay, wait = c->gap + c->gap / 2;
+
+	return wait > least ? wait : least;
 }
 
 /* node.c */

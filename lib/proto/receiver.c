@@ -162,11 +162,13 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	p->data_received++;
 	n->data_last = n->now;
 	n->stats.data_received++;
+	cn_cadence_note(&r->cadence, n);
 	r->unacked++;
 	if ((w->flags & CN_FLAG_ASK) != 0 || r->unacked >= cn_ack_every(n)) {
 		ack_now(p);
 	} else if (r->ack_at == CN_NEVER) {
-		r->ack_at = n->now + n->config.ack_delay * (r->reply_soon ? 2 : 1);
+		r->ack_at = n->now + (r->reply_soon ? cn_cadence_wait(&r->cadence, n)
+						    : n->config.ack_delay);
 		cn_peer_reschedule(p);
 	}
 	r->reply_soon = false;

@@ -44,7 +44,8 @@ bool cn_sender_reserve(struct cn_peer *p)
 cn_time cn_sender_rto(const struct cn_peer *p)
 {
 	const struct cn_node_config *c = &p->node->config;
-	cn_time t = cn_rtt_timeout(&p->tx.rtt, c->rto_first, c->rto_min, 2 * c->ack_delay);
+	cn_time t = cn_rtt_timeout(&p->tx.rtt, c->rto_first, c->rto_min,
+				   cn_cadence_wait(&p->tx.cadence, p->node));
 	cn_time most = c->dead_after / 3;
 
 	t <<= p->tx.doublings < 6 ? p->tx.doublings : 6;
@@ -81,6 +82,7 @@ uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 	if (flight >= t->cwnd || (t->cwnd < 2 * cn_ack_every(p->node) && flight == (t->cwnd + 1) / 2)) {
 		s->flags |= CN_FLAG_ASK;
 	}
+	cn_cadence_note(&t->cadence, p->node);
 	if (t->rto_at == CN_NEVER) {
 		t->rto_at = p->node->now + cn_sender_rto(p);
 	}

@@ -91,13 +91,13 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	n->hash = calloc(slots, sizeof(*n->hash));
 	/* a buffer: room for its list's link and length, and a frame's payload */
 	if (n->peers == NULL || n->hash == NULL ||
-	    cn_heap_init(&n->timers, c->max_peers + 1) != COLLNET_OK ||
+	    cn_heap_init(&n->timers, c->max_peers + 2) != COLLNET_OK ||
 	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK ||
 	    cn_pool_init(&n->small, SMALL, control_reserve(c)) != COLLNET_OK) {
 		cn_node_free(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
 	}
-	n->hello_timer.owner = NULL;
+	n->quiet_timer.at = CN_NEVER;
 	cn_heap_set(&n->timers, &n->hello_timer, 0);
 	*out = n;
 	return COLLNET_OK;
@@ -419,6 +419,11 @@ static void query(struct cn_node *n, struct cn_peer *p)
 	cn_time least = 2 * p->tx.rtt.least;
 
 	least = least > n->config.query_after ? least : n->config.query_after;
+	if (n->data_last + n->config.query_after > n->now) {
+		p->query_at = CN_NEVER; /* until it is quiet again */
+		p->query_wait = 0;
+		return;
+	}
 	if (p->query_wait < least || n->data_last + least > n->now) {
 		p->query_wait = least;
 	}
@@ -430,6 +435,26 @@ static void query(struct cn_node *n, struct cn_peer *p)
 	cn_peer_ready(p);
 	p->query_wait = cn_min_time(2 * p->query_wait, n->config.dead_after / 5);
 	p->query_at = n->now + p->query_wait;
+}
+
+/*
+ * Somebody is waited for. While data comes nobody is asked, and no peer's timer runs for it: in an
+ * exchange of a thousand nodes they would be many more than its frames.
+ */
+static void look_whether_quiet(struct cn_node *n)
+{
+	cn_time since = n->data_last + n->config.query_after;
+
+	for (uint32_t i = 0; since <= n->now && i < n->npeers; i++) {
+		struct cn_peer *p = n->peers[i];
+
+		if (p->expecting > 0 && p->query_at == CN_NEVER) {
+			query(n, p);
+			cn_peer_reschedule(p);
+		}
+	}
+	since = since > n->now ? since : n->now + n->config.query_after;
+	cn_heap_set(&n->timers, &n->quiet_timer, n->nexpecting > 0 ? since : CN_NEVER);
 }
 
 static void expire_peer(struct cn_node *n, struct cn_peer *p)
@@ -477,13 +502,15 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 void cn_node_expire(struct cn_node *n, cn_time now)
 {
 	struct cn_timer *t;
-	uint32_t bound = n->npeers + 1; /* every timer moves into the future; once each is enough */
+	uint32_t bound = n->npeers + 2; /* every timer moves into the future; once each is enough */
 
 	n->now = now;
 	while (cn_heap_next(&n->timers) <= now && bound-- > 0) {
 		t = cn_heap_first(&n->timers);
 		if (t->owner != NULL) {
 			expire_peer(n, t->owner);
+		} else if (t == &n->quiet_timer) {
+			look_whether_quiet(n);
 		} else if (!n->begun && cn_node_spread(n, NULL) > 0) {
 			cn_heap_set(&n->timers, t, now + cn_node_spread(n, NULL));
 			n->begun = true;

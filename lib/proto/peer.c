@@ -203,6 +203,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		cn_node_put(n, b);
 	}
 	p->control_last = NULL;
+	n->nexpecting -= p->expecting > 0;
 	p->expecting = 0;
 	p->probes = 0;
 	p->probe_at = p->query_at = CN_NEVER;
@@ -222,10 +223,14 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 			p->probes = 0;
 			p->probe_at = now + n->config.dead_after / 5;
 			p->query_wait = 0;
-			p->query_at = now + n->config.query_after;
+			p->query_at = CN_NEVER;
+			if (n->nexpecting++ == 0) {
+				cn_heap_set(&n->timers, &n->quiet_timer, now + n->config.query_after);
+			}
 		}
 	} else if (p->expecting > 0 && --p->expecting == 0) {
 		p->probe_at = p->query_at = CN_NEVER;
+		n->nexpecting--; /* the timer finds it so */
 	}
 	cn_peer_reschedule(p);
 }

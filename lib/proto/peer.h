@@ -120,7 +120,7 @@ struct cn_peer {
 	uint32_t expecting;
 	uint32_t probes;
 	/* a lost tail: nothing comes from anyone, and data of this peer is waited for */
-	cn_time query_at;   /* CN_NEVER: not waited for */
+	cn_time query_at;   /* CN_NEVER: not waited for, or data comes from others */
 	cn_time query_wait; /* grows while nothing comes */
 	uint64_t data_sent, data_resent, data_received;
 
@@ -147,6 +147,8 @@ struct cn_node {
 
 	struct cn_heap timers;
 	struct cn_timer hello_timer;
+	struct cn_timer quiet_timer; /* has nothing come for query_after? */
+	uint32_t nexpecting;	     /* peers that are waited for */
 	uint32_t hellos_sent;
 	bool hello_due;
 	bool begun;   /* the first hello's time is set */

@@ -28,7 +28,7 @@ int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err)
 	c.topo = s->config.blind ? NULL : s->topo;
 	rc = cn_engine_new(&c, &h->engine, err);
 	if (rc == COLLNET_OK) {
-		h->busy = h->paused = s->now;
+		h->busy = h->paused = h->due = s->now;
 		h->idle = h->blocked = h->taking = false;
 		sim_host_poll(s, host, s->now);
 	}
@@ -44,6 +44,16 @@ void sim_host_poll(struct cn_sim *s, uint32_t host, cn_time at)
 	at = at > h->paused ? at : h->paused;
 	if (at < h->poll.at) {
 		cn_heap_set(&s->polls, &h->poll, at);
+	}
+}
+
+void sim_host_kick(struct cn_sim *s, uint32_t host)
+{
+	struct host *h = &s->hosts[host];
+
+	if (h->engine != NULL) {
+		h->due = cn_engine_deadline(h->engine);
+		sim_host_wake(s, host);
 	}
 }
 
@@ -150,42 +160,56 @@ static bool take(struct cn_sim *s, struct host *h)
 	return true;
 }
 
+/* Its engine was called: when it wants to be called again. */
+static void set_due(struct cn_sim *s, struct host *h)
+{
+	h->due = cn_engine_deadline(h->engine);
+	if (h->due != CN_NEVER) {
+		sim_host_poll(s, (uint32_t)(h - s->hosts), h->due > s->now ? h->due : s->now + 1);
+	}
+}
+
+/* One frame in and one out, if there are any. False: nothing is left to do now. */
+static bool work(struct cn_sim *s, struct host *h)
+{
+	cn_time receiving = s->config.o_recv + s->config.u_recv;
+	bool took, gave;
+
+	if (receiving > 0 && h->ring.n > 0 && !h->taking) {
+		h->taking = true;
+		h->busy = s->now + receiving;
+		return true;
+	}
+	h->taking = false;
+	took = take(s, h);
+	if (h->ring.n == 0 && h->due <= s->now) {
+		cn_engine_expire(h->engine, s->now);
+		h->due = cn_engine_deadline(h->engine);
+		h->due = h->due > s->now ? h->due : s->now + 1;
+		took = true;
+	}
+	gave = give(s, h);
+	return took || gave;
+}
+
 void sim_host_turn(struct cn_sim *s, uint32_t host)
 {
 	struct host *h = &s->hosts[host];
-	cn_time receiving = s->config.o_recv + s->config.u_recv, next;
 
 	if (h->busy > s->now || h->paused > s->now) {
 		sim_host_poll(s, host, s->now);
 		return;
 	}
 	for (int i = 0; h->engine != NULL; i++) {
-		bool took, gave;
-
-		if (receiving > 0 && h->ring.n > 0 && !h->taking) {
-			h->taking = true;
-			h->busy = s->now + receiving;
-			sim_host_poll(s, host, s->now);
+		if (!work(s, h)) {
+			h->idle = true;
+			set_due(s, h);
 			return;
-		}
-		h->taking = false;
-		took = take(s, h);
-
-		if (h->ring.n == 0 && cn_engine_deadline(h->engine) <= s->now) {
-			cn_engine_expire(h->engine, s->now);
-		}
-		gave = give(s, h);
-		if (!took && !gave) {
-			break;
 		}
 		if (h->busy > s->now || i == AT_ONCE) {
+			h->due = cn_engine_deadline(h->engine);
 			sim_host_poll(s, host, s->now);
 			return;
 		}
-	}
-	h->idle = true;
-	next = h->engine != NULL ? cn_engine_deadline(h->engine) : CN_NEVER;
-	if (next != CN_NEVER) {
-		sim_host_poll(s, host, next > s->now ? next : s->now + 1);
 	}
 }

@@ -90,6 +90,7 @@ struct host {
 	struct queue ring;
 	struct cn_timer poll;  /* its next turn */
 	cn_time busy, paused;
+	cn_time due;	       /* the engine's deadline, since it was called last */
 	bool idle, blocked;    /* blocked: something may wait for room on the card */
 	bool taking;	       /* it works on the first frame of its ring, until `busy` */
 	uint32_t lives;
@@ -153,6 +154,8 @@ void sim_host_poll(struct cn_sim *s, uint32_t host, cn_time at);
 void sim_host_turn(struct cn_sim *s, uint32_t host);
 /* Something is there for it: a turn, late by chance when it was idle. */
 void sim_host_wake(struct cn_sim *s, uint32_t host);
+/* Its engine was called from outside. */
+void sim_host_kick(struct cn_sim *s, uint32_t host);
 /* Its card has sent a frame. */
 void sim_host_sent(struct cn_sim *s, uint32_t host);
 void sim_host_receive(struct cn_sim *s, uint32_t host, struct frame *f);

@@ -264,7 +264,7 @@ struct cn_engine *cn_sim_engine(struct cn_sim *s, uint32_t host)
 
 void cn_sim_kick(struct cn_sim *s, uint32_t host)
 {
-	sim_host_wake(s, host);
+	sim_host_kick(s, host);
 }
 
 int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg)

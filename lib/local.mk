@@ -145,6 +145,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/meeting.c \
 	lib/coll/op.c \
 	lib/coll/op.h \
+	lib/coll/owed.c \
 	lib/coll/post.c \
 	lib/coll/team.c
 

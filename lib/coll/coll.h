@@ -6,6 +6,7 @@
  *   meeting.c   how the ranks of a job find each other: control messages between engines
  *   join.c      what peers told of their teams
  *   cursor.c    control messages byte by byte
+ *   owed.c      control messages that found no buffer
  *   team.c      teams and their members, layout, failure
  *   op.c        one collective operation: cursors into its schedule
  *   endpoint.c  numbered endpoints and their messages
@@ -50,6 +51,8 @@ struct cn_mate {
 	struct cn_peer *peer;
 	struct cn_join *joins; /* teams it has told us of */
 	uint32_t njoins;
+	uint32_t nowed;	       /* control messages that wait for it (owed.c) */
+	bool stuck;
 };
 
 struct cn_engine {
@@ -64,6 +67,9 @@ struct cn_engine {
 	struct cn_source *source; /* whose turn it is; NULL: none active */
 	uint32_t nsources;
 	struct cn_endpoints *endpoints;
+	struct cn_owed *owed_first, *owed_last; /* owed.c */
+	uint32_t nowed;
+	cn_time owed_at;	/* when it is tried again */
 	cn_time deadline;	/* earliest of teams and operations; see cn_engine_touch() */
 	bool touched;		/* it must be found anew */
 	bool closing;
@@ -85,6 +91,13 @@ enum cn_control {
 };
 
 #define CN_CONTROL_MAX 552 /* bytes of a control message: the smallest MTU's payload */
+
+/* A message that must arrive, if the node stays: sent now, or when there is a buffer, in order. */
+void cn_owed_tell(struct cn_engine *e, struct cn_peer *p, const uint8_t *m, size_t len);
+void cn_owed_expire(struct cn_engine *e, cn_time now);
+cn_time cn_owed_deadline(const struct cn_engine *e);
+void cn_owed_drop(struct cn_engine *e, const struct cn_peer *p); /* the node is gone */
+void cn_owed_free(struct cn_engine *e);
 
 /* Network byte order, bounds-checked. A cursor that ran over stays bad. */
 struct cn_cursor {

@@ -246,6 +246,7 @@ void cn_engine_free(struct cn_engine *e)
 		if (e->endpoints != NULL) {
 			cn_endpoints_free(e);
 		}
+		cn_owed_free(e);
 		for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
 			struct cn_mate *m = cn_mate_of(cn_node_peer(e->node, i));
 
@@ -318,7 +319,7 @@ static cn_time own_deadline(struct cn_engine *e)
 			}
 		}
 	}
-	return cn_min_time(e->deadline, cn_endpoints_deadline(e));
+	return cn_min_time(cn_min_time(e->deadline, cn_owed_deadline(e)), cn_endpoints_deadline(e));
 }
 
 cn_time cn_engine_deadline(const struct cn_engine *e)
@@ -340,6 +341,7 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 		}
 	}
 	cn_endpoints_expire(e, now);
+	cn_owed_expire(e, now);
 	cn_engine_touch(e);
 }
 

@@ -153,8 +153,8 @@ static void tell_everyone(struct cn_team *t, const uint8_t *m, const struct cn_c
 		uint32_t i = (first + k) % n;
 		struct cn_peer *p = cn_node_peer(e->node, i);
 
-		if (cn_peer_alive(p) && t->told[i] != 0) {
-			tell(e, p, m, c);
+		if (cn_peer_alive(p) && t->told[i] != 0 && !c->bad) {
+			cn_owed_tell(e, p, m, (size_t)(c->at - m));
 		}
 	}
 }
@@ -599,6 +599,7 @@ void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 	while (m != NULL && m->joins != NULL) {
 		cn_join_remove(m, m->joins);
 	}
+	cn_owed_drop(e, p);
 	for (uint32_t s = 0; s < e->config.max_teams; s++) {
 		struct cn_team *t = e->teams[s];
 		uint32_t k;

@@ -12,7 +12,9 @@
  * S: steps: for every operation a round trip for each rank and eight more, a round trip being a
  *    full frame and its acknowledgement over the longest path, with processors and the longest
  *    scheduling delay;
- * W: windows: a round trip for every window of the frames that the busiest host sends;
+ * W: windows: a round trip for every window of the frames that the busiest host sends; where the
+ *    window is not the algorithm's own, also the longest time for which an acknowledgement may wait
+ *    for data to go back (2 ack_delay), since nothing else may open it;
  * L: losses: for each frame that was lost, by faults or by full queues, a timeout at its floor
  *    (100 ms) and a round trip; for as many frames as spikes of delay meet, their length;
  * O: outages: twice their length, since the timer doubles, and its cap (dead_after / 3).
@@ -275,6 +277,22 @@ void judge_call(struct world *w, const struct call *c)
 
 /* ---- what is left --------------------------------------------------------------------- */
 
+bool judge_is_quiet(const struct world *w)
+{
+	for (uint32_t h = 0; h < w->s->hosts; h++) {
+		const struct cn_engine *e = cn_sim_engine(w->sim, h);
+
+		for (uint32_t i = 0; e != NULL && i < e->node->npeers; i++) {
+			const struct cn_peer *p = e->node->peers[i];
+
+			if (p->tx.una != p->tx.end || p->control_first != NULL || e->nowed > 0) {
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
 static void judge_node(struct world *w, uint32_t host)
 {
 	struct cn_engine *e = cn_sim_engine(w->sim, host);
@@ -473,6 +491,12 @@ static double delays(const struct world *w)
 	       (frames * f->reorder / 1e6 + 3) * (double)f->late / 1e9;
 }
 
+static bool is_own_window(const struct scenario *s, const struct op_plan *p)
+{
+	return p->window == COLLNET_WINDOW_AUTO && s->config.engine.window == COLLNET_WINDOW_AUTO &&
+	       s->config.engine.node.window >= 32;
+}
+
 void judge_goodput(struct world *w)
 {
 	const struct scenario *s = w->s;
@@ -497,7 +521,8 @@ void judge_goodput(struct world *w)
 		window = window < s->config.engine.node.window ? window : s->config.engine.node.window;
 		b += busiest(w, &k, i);
 		steps += (s->ranks + 8) * k.round_trip;
-		windows += k.frames / window * k.round_trip;
+		windows += k.frames / window * (k.round_trip + (is_own_window(s, &w->ops[i]) ? 0 :
+			   2 * (double)s->config.engine.node.ack_delay / 1e9));
 	}
 	limit = 4 * b + steps + windows + losses * (0.1 + k.round_trip) + delays(w) + outages(w) + 0.1 +
 		(double)s->think * w->nops / 1e9;

@@ -105,6 +105,33 @@ static void draw_config(struct scenario *s, uint64_t *r)
 			   chance(r, 50) ? COLLNET_WINDOW_OFF : (uint32_t)between(r, 1, 40);
 }
 
+/*
+ * Queues drain in less time than a node waits for an answer: no port stores more than a tenth of a
+ * second of full frames, and all ports of a switch with shared memory do not either.
+ */
+static void bound_queues(struct scenario *s)
+{
+	uint64_t slowest = UINT64_MAX;
+	bool shared = s->config.kind == CN_SIM_SHARED || s->config.kind == CN_SIM_DYNAMIC;
+
+	for (uint32_t i = 0; i < s->topo->nlinks; i++) {
+		struct cn_topo_link *l = &s->topo->links[i];
+		uint64_t most = l->rate / 10 / 8 / (s->config.engine.node.mtu + 38);
+
+		most = shared ? most / (s->hosts < 16 ? s->hosts : 16) : most;
+		most = most < 4 ? 4 : most;
+		if (l->buffer == 0 || l->buffer > most) {
+			l->buffer = most > CN_TOPO_BUFFER_MAX ? CN_TOPO_BUFFER_MAX : (uint32_t)most;
+		}
+		slowest = l->rate < slowest ? l->rate : slowest;
+	}
+	/* An answer may stand in such a queue at every port there and back, and be dropped and asked
+	 * for again: who configures a slow network gives it the time. */
+	if (slowest < 100000000) {
+		s->config.engine.node.dead_after = 5000 * CN_MS;
+	}
+}
+
 /* ---- operations ----------------------------------------------------------------------- */
 
 /* Some algorithms have no schedule for some networks, and say so: those are left to the engine. */
@@ -308,6 +335,7 @@ bool scenario_draw(uint64_t seed, struct scenario *s)
 		return false;
 	}
 	draw_config(s, &random);
+	bound_queues(s);
 	draw_ops(s, &random);
 	draw_faults(s, &random);
 	return true;

@@ -25,7 +25,7 @@
 #include "sim/sim.h"
 
 #define LOSS_LIMIT 20000u /* WEATHER: parts per million a link */
-#define OUTAGE_LIMIT (900 * CN_MS)
+#define OUTAGE_LIMIT (500 * CN_MS)
 #define CALM_DEADLINE (120000 * CN_MS) /* where nothing may fail */
 #define OPS_MAX 8u
 #define FAULTS_MAX 4u

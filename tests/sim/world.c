@@ -454,6 +454,17 @@ static void leave_all(struct world *w)
 	}
 }
 
+/* Until nobody has anything to say any more, but not for ever; and a little longer. */
+static void calm_down(struct world *w)
+{
+	for (int i = 0; i < 60; i++) {
+		cn_sim_run(w->sim, cn_sim_now(w->sim) + 1000 * CN_MS);
+		if (i > 0 && judge_is_quiet(w)) {
+			return;
+		}
+	}
+}
+
 static void print_calls(const struct world *w)
 {
 	for (uint32_t i = 0; w->verbose && i < w->nops * w->s->ranks; i++) {
@@ -568,7 +579,7 @@ static void run(struct world *w)
 		judge_goodput(w);
 	}
 	leave_all(w);
-	cn_sim_run(w->sim, cn_sim_now(w->sim) + 5000 * CN_MS);
+	calm_down(w);
 	end_calls(w);
 	if (w->findings > 0) {
 		return;
@@ -582,7 +593,7 @@ static void run(struct world *w)
 			return;
 		}
 		leave_all(w);
-		cn_sim_run(w->sim, cn_sim_now(w->sim) + 5000 * CN_MS);
+		calm_down(w);
 		end_calls(w);
 	}
 	judge_rest(w);

@@ -75,6 +75,8 @@ void world_blame(struct world *w, const char *fmt, ...) __attribute__((format(pr
 uint32_t judge_window(const struct scenario *s, const struct op_plan *p);
 bool judge_by_acks(const struct op_plan *p);
 void judge_call(struct world *w, const struct call *c);
+/* No frame is under way that must arrive. */
+bool judge_is_quiet(const struct world *w);
 /* All have left and it is quiet. */
 void judge_rest(struct world *w);
 void judge_goodput(struct world *w);

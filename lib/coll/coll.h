@@ -142,7 +142,6 @@ uint32_t cn_join_ranks(const struct cn_join *j);
 /* What a peer told of a team. */
 struct cn_join {
 	struct cn_join *next;
-	char job[COLLNET_NAME_MAX + 1];
 	uint32_t nonce, ranks, topology;
 	uint16_t slot;
 	uint32_t bound_mine; /* nonce of our team that it has bound; 0: none */
@@ -152,6 +151,7 @@ struct cn_join {
 	struct cn_range {
 		uint32_t first, n;
 	} *ranges, one; /* one: what a single range is kept in */
+	char job[];	/* there are as many records as nodes: no longer than it is */
 };
 
 /* ---- teams ---------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ enum cn_team_state {
 /* One node of a team. */
 struct cn_team_node {
 	struct cn_peer *peer; /* NULL: this node, or one that is gone */
-	char name[COLLNET_NAME_MAX + 1];
+	const char *name;     /* the topology's, or of the team's `names` */
 	uint8_t mac[6];
 	uint32_t vertex;      /* in the topology, or CN_TOPO_NONE */
 	uint16_t slot;	      /* of the team there */
@@ -223,6 +223,7 @@ struct cn_team {
 
 	/* from here on: when ready */
 	struct cn_team_node *nodes; /* [layout.nnodes], the same order on every node */
+	char (*names)[COLLNET_NAME_MAX + 1]; /* [layout.nnodes]; NULL: the topology has all */
 	struct cn_layout layout;
 	uint32_t *storage;	 /* of the layout's arrays */
 	struct cn_tree *tree;	 /* the layout's; NULL: the network is not known */

@@ -406,13 +406,14 @@ static void check_job(struct cn_engine *e, cn_time now, const struct cn_join *j,
 static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_cursor *c)
 {
 	struct cn_join in = {0}, *j;
+	char job[COLLNET_NAME_MAX + 1];
 	uint32_t before = 0;
 
 	in.nonce = cn_get32(c);
 	in.slot = cn_get16(c);
 	in.ranks = cn_get32(c);
 	in.topology = cn_get32(c);
-	if (!cn_get_text(c, in.job, sizeof(in.job)) || !cn_valid_name(in.job) || in.ranks == 0 ||
+	if (!cn_get_text(c, job, sizeof(job)) || !cn_valid_name(job) || in.ranks == 0 ||
 	    in.ranks > COLLNET_RANKS_MAX || !cn_join_read(c, &in)) {
 		cn_log(COLLNET_LOG_WARNING, "node %s sent a join that makes no sense",
 		       cn_peer_name(m->peer));
@@ -420,13 +421,15 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 	}
 	j = cn_join_by_nonce(m, in.nonce);
 	if (j == NULL) {
-		if (m->njoins == CN_TEAMS_MAX || (j = calloc(1, sizeof(*j))) == NULL) {
+		if (m->njoins == CN_TEAMS_MAX ||
+		    (j = calloc(1, sizeof(*j) + strlen(job) + 1)) == NULL) {
 			cn_log(COLLNET_LOG_WARNING, "node %s has too many teams",
 			       cn_peer_name(m->peer));
 			cn_join_forget(&in);
 			return;
 		}
 		*j = in;
+		memcpy(j->job, job, strlen(job) + 1);
 		j->ranges = NULL;
 		j->next = m->joins;
 		m->joins = j;

@@ -82,6 +82,7 @@ static void team_free(struct cn_team *t)
 	free(t->present);
 	free(t->seen);
 	free(t->nodes);
+	free(t->names);
 	free(t->storage);
 	free(t->local);
 	free(t->node_by_peer);
@@ -295,13 +296,12 @@ static struct candidate *candidates(struct cn_team *t, struct cn_join **joins,
 			k->peer = peers[i];
 			k->slot = joins[i]->slot;
 			all[i].join = joins[i];
-			memcpy(k->name, info.name, sizeof(k->name));
 			memcpy(k->mac, info.mac, 6);
 		} else {
 			k->slot = t->slot;
-			memcpy(k->name, c->name, sizeof(k->name));
 			memcpy(k->mac, c->mac, 6);
 		}
+		k->name = i < n ? cn_peer_name(peers[i]) : c->name;
 		k->left_after = UINT32_MAX;
 		k->vertex = topo != NULL ? cn_topo_find(topo, k->name) : CN_TOPO_NONE;
 	}
@@ -309,6 +309,30 @@ static struct candidate *candidates(struct cn_team *t, struct cn_join **joins,
 		qsort(all, (size_t)n + 1, sizeof(*all), by_place);
 	}
 	return all;
+}
+
+/* A node's name outlives what the transport knows of it. */
+static bool keep_names(struct cn_team *t, uint32_t n)
+{
+	const struct cn_topo *topo = t->engine->config.topo;
+
+	for (uint32_t k = 0; k < n; k++) {
+		struct cn_team_node *node = &t->nodes[k];
+
+		if (node->vertex != CN_TOPO_NONE) {
+			node->name = topo->vertices[node->vertex].name;
+			continue;
+		}
+		if (t->names == NULL) {
+			t->names = calloc(n, sizeof(*t->names));
+		}
+		if (t->names == NULL) {
+			return false;
+		}
+		snprintf(t->names[k], sizeof(t->names[k]), "%s", node->name);
+		node->name = t->names[k];
+	}
+	return true;
 }
 
 static void place_ranks(struct cn_team *t, const struct candidate *all, uint32_t n,
@@ -419,6 +443,9 @@ int cn_team_ready(struct cn_team *t, cn_time now, struct cn_join **joins, struct
 		}
 	}
 	free(all);
+	if (!keep_names(t, nodes)) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
+	}
 	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, err);
 	if (r != COLLNET_OK) {
 		return r;

@@ -93,7 +93,9 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	if (n->peers == NULL || n->hash == NULL ||
 	    cn_heap_init(&n->timers, c->max_peers + 2) != COLLNET_OK ||
 	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK ||
-	    cn_pool_init(&n->small, SMALL, control_reserve(c)) != COLLNET_OK) {
+	    cn_pool_init(&n->small, SMALL, control_reserve(c)) != COLLNET_OK ||
+	    cn_pool_init(&n->rings, CN_RING_FEW * sizeof(struct cn_sent), c->max_peers) !=
+		    COLLNET_OK) {
 		cn_node_free(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
 	}
@@ -111,9 +113,7 @@ void cn_node_free(struct cn_node *n)
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		if (p->tx.ring != p->tx.few) {
-			free(p->tx.ring);
-		}
+		cn_sender_free(p);
 		free(p->rx.held);
 		free(p->past);
 		free(p);
@@ -123,6 +123,7 @@ void cn_node_free(struct cn_node *n)
 	cn_heap_fini(&n->timers);
 	cn_pool_fini(&n->pool);
 	cn_pool_fini(&n->small);
+	cn_pool_fini(&n->rings);
 	free(n);
 }
 

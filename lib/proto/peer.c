@@ -96,8 +96,6 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 	p->state = CN_PEER_DOWN;
 	memcpy(p->mac, mac, 6);
 	p->probe_at = p->query_at = p->hello_at = CN_NEVER;
-	p->tx.ring = p->tx.few;
-	p->tx.mask = CN_RING_FEW - 1;
 	p->tx.rto_at = CN_NEVER;
 	p->rx.ack_at = p->rx.gap_at = CN_NEVER;
 	p->timer.at = CN_NEVER;

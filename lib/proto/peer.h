@@ -40,9 +40,11 @@ struct cn_cadence {
 };
 
 /* What control messages need: most pairs of nodes never exchange anything else. */
-#define CN_RING_FEW 2
+#define CN_RING_FEW 2u
 struct cn_sender {
-	struct cn_sent *ring; /* `few`, or allocated: it grows with what is in flight */
+	/* It grows with what is in flight. The smallest ones are of the node's pool and are given
+	 * back when nothing is in flight: NULL then. */
+	struct cn_sent *ring;
 	uint32_t mask;
 	uint32_t una, next, end;
 	uint32_t cwnd;	    /* frames that may be in flight, 2 .. window */
@@ -54,7 +56,6 @@ struct cn_sender {
 	cn_time hold_until; /* refused for lack of a buffer: wait; 0: not */
 	cn_time hold;
 	struct cn_rtt rtt;
-	struct cn_sent few[CN_RING_FEW];
 };
 
 /* A frame that came before its turn, in a buffer of the node's pool. */
@@ -157,6 +158,7 @@ struct cn_node {
 	struct cn_peer *ready_first, *ready_last;
 	struct cn_pool pool;
 	struct cn_pool small; /* short control messages */
+	struct cn_pool rings; /* of CN_RING_FEW frames, one for every peer */
 	struct cn_window window;
 	struct collnet_stats stats;
 	cn_time evict_at;  /* not before this is a place in a full table looked for again */
@@ -208,6 +210,7 @@ void cn_peer_set_timer(struct cn_peer *p);  /* it has expired */
 uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned);
 /* Makes room for one more in the ring. False: no memory. */
 bool cn_sender_reserve(struct cn_peer *p);
+void cn_sender_free(struct cn_peer *p);
 void cn_sender_ack(struct cn_peer *p, uint32_t ack);
 void cn_sender_nak(struct cn_peer *p, uint32_t map); /* CN_NAK_MAP; 0: send all again */
 void cn_sender_busy(struct cn_peer *p);

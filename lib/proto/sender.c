@@ -17,28 +17,51 @@ struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq)
 	return &p->tx.ring[seq & p->tx.mask];
 }
 
+static void put_ring(struct cn_peer *p, struct cn_sent *ring)
+{
+	if (cn_pool_owns(&p->node->rings, ring)) {
+		cn_pool_put(&p->node->rings, ring);
+	} else {
+		free(ring);
+	}
+}
+
 bool cn_sender_reserve(struct cn_peer *p)
 {
 	struct cn_sender *t = &p->tx;
-	uint32_t mask = t->mask * 2 + 1;
+	uint32_t mask = t->ring == NULL ? CN_RING_FEW - 1 : t->mask * 2 + 1;
 	struct cn_sent *ring;
 
-	if (t->end - t->una <= t->mask) {
+	if (t->ring != NULL && t->end - t->una <= t->mask) {
 		return true;
 	}
-	ring = malloc(((size_t)mask + 1) * sizeof(*ring));
+	ring = t->ring == NULL ? cn_pool_get(&p->node->rings)
+			       : malloc(((size_t)mask + 1) * sizeof(*ring));
 	if (ring == NULL) {
 		return false;
 	}
 	for (uint32_t seq = t->una; seq != t->end; seq++) {
 		ring[seq & mask] = *cn_sender_entry(p, seq);
 	}
-	if (t->ring != t->few) {
-		free(t->ring);
-	}
+	put_ring(p, t->ring);
 	t->ring = ring;
 	t->mask = mask;
 	return true;
+}
+
+/* Nothing is in flight. */
+static void let_ring_go(struct cn_peer *p)
+{
+	if (p->tx.mask == CN_RING_FEW - 1 && p->tx.ring != NULL) {
+		put_ring(p, p->tx.ring);
+		p->tx.ring = NULL;
+	}
+}
+
+void cn_sender_free(struct cn_peer *p)
+{
+	put_ring(p, p->tx.ring);
+	p->tx.ring = NULL;
 }
 
 cn_time cn_sender_rto(const struct cn_peer *p)
@@ -141,6 +164,9 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	t->hold = 0;
 	grow(p, n);
 	t->rto_at = t->una == t->end ? CN_NEVER : p->node->now + cn_sender_rto(p);
+	if (t->una == t->end) {
+		let_ring_go(p);
+	}
 	cn_peer_reschedule(p);
 	if (t->next != t->end || p->control_first != NULL) {
 		cn_peer_ready(p);
@@ -278,6 +304,7 @@ void cn_sender_drop_all(struct cn_peer *p)
 
 		release(p, s);
 	}
+	let_ring_go(p);
 	t->next = t->end;
 	t->rto_at = CN_NEVER;
 	t->hold_until = 0;

@@ -218,7 +218,6 @@ struct cn_team {
 	cn_time look_at;	/* the next check */
 	cn_time told_until;	/* pacing: when all that was told would have gone out evenly */
 	uint32_t announced, announce_n;	/* of so many peers, so many were looked at */
-	uint32_t binding;	/* peers looked at for BIND since it is complete */
 	cn_time patience;	/* until then a contradiction may be an earlier run's end */
 
 	/* from here on: when ready */

@@ -283,14 +283,14 @@ static bool bind_all(struct cn_team *t, cn_time now)
 	struct cn_engine *e = t->engine;
 	uint32_t n = cn_node_peers(e->node);
 
-	while (t->binding < n) {
-		struct cn_peer *p = cn_node_peer(e->node, (first_peer(t, n) + t->binding) % n);
+	/* All of them every time: a peer that was lost and found again has a new record. */
+	for (uint32_t i = 0; i < n; i++) {
+		struct cn_peer *p = cn_node_peer(e->node, (first_peer(t, n) + i) % n);
 		struct cn_join *j = join_of(t, p);
 
 		if (j != NULL && !bind_to(t, now, p, j)) {
 			return false;
 		}
-		t->binding++;
 	}
 	return true;
 }
@@ -362,9 +362,6 @@ void cn_meeting_check(struct cn_team *t, cn_time now)
 		return;
 	}
 	soon(t, t->look_at);
-	if (!complete || !t->complete) {
-		t->binding = 0;
-	}
 	t->complete = complete;
 	if (complete && bind_all(t, now) && t->nbound == t->njoined &&
 	    get_ready(t, now, &err) != COLLNET_OK) {
@@ -376,7 +373,7 @@ void cn_meeting_expire(struct cn_team *t, cn_time now)
 {
 	t->check_at = CN_NEVER;
 	if (t->look_at <= now) {
-		t->announced = t->binding = 0;
+		t->announced = 0;
 	}
 	cn_meeting_announce(t, now);
 	if (t->look_at <= now || (t->complete && bind_all(t, now) && t->nbound >= t->njoined)) {

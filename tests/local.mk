@@ -101,6 +101,7 @@ fuzz_tests = \
 	tests/fuzz/fuzz_config \
 	tests/fuzz/fuzz_daemon \
 	tests/fuzz/fuzz_engine \
+	tests/fuzz/fuzz_events \
 	tests/fuzz/fuzz_frame \
 	tests/fuzz/fuzz_topo
 if FUZZER
@@ -117,6 +118,9 @@ tests_fuzz_fuzz_daemon_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_engine_SOURCES = tests/fuzz/fuzz_engine.c tests/fuzz/script.c \
 	tests/fuzz/script.h $(fuzz_main)
 tests_fuzz_fuzz_engine_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_events_SOURCES = tests/fuzz/fuzz_events.c tests/fuzz/script.c \
+	tests/fuzz/script.h $(fuzz_main)
+tests_fuzz_fuzz_events_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/script.c \
 	tests/fuzz/script.h $(fuzz_main)
 tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_ldflags)

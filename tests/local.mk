@@ -33,6 +33,7 @@ unit_tests = \
 	tests/unit/test_json \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
+	tests/unit/test_meeting \
 	tests/unit/test_mem \
 	tests/unit/test_msg \
 	tests/unit/test_node \

@@ -6,8 +6,10 @@
  * once in two hundred wake-ups a delay of up to 0.2 ms.
  *
  * Their uplink modules carried 103 MB/s in both directions together at most (their Figure 6). The
- * row sync+GW+CA@412mbit has uplinks of half of that each way, 412 Mbit/s; the others the nominal
- * 1 Gbit/s.
+ * lines @412mbit have uplinks of half of that each way, 412 Mbit/s; the others the nominal 1 Gbit/s.
+ *
+ * The backbone switch has a shared memory of 820 frames (Table 1); on lines "root 45", it has input
+ * buffers of 45 frames instead, which is harder.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
 #define UPLINK_SLOW 412000000u
 #define HOST_BUFFER 43u /* Table 1: IBM 8275-326 */
 #define UPLINK_BUFFER 45u /* ... and its uplink */
+#define ROOT_MEMORY 820u /* Alcatel PR2200 */
 
 #define PLOT(labels) \
 	"set xlabel 'block for each node, KiB'\n" \
@@ -34,7 +37,7 @@
 
 const char experiment_exchange_single_plot[] = PLOT("sync+GW sync pair");
 const char experiment_exchange_plot[] =
-	PLOT("sync+GW+CA sync+GW sync+CA pair pair+CA sync+GW+CA@412mbit");
+	PLOT("sync+GW+CA sync+GW sync+CA pair pair+CA sync+GW+CA@412mbit pair@412mbit");
 
 static const struct figure {
 	const char *name, *shape;
@@ -52,21 +55,31 @@ static const struct line {
 	const char *label, *algorithm;
 	bool window, aware, single; /* single: on one switch too, where there is no CA */
 	uint64_t uplink;
+	bool root_input;
 } lines[] = {
-	{ "sync+GW+CA", "shuffle", true, true, false, UPLINK_RATE },
-	{ "sync+GW", "shuffle", true, false, true, UPLINK_RATE },
-	{ "sync+CA", "shuffle", false, true, false, UPLINK_RATE },
-	{ "sync", "shuffle", false, false, true, UPLINK_RATE },
-	{ "pair", "pairwise", false, false, true, UPLINK_RATE },
-	{ "pair+CA", "pairwise", false, true, false, UPLINK_RATE },
-	{ "sync+GW+CA@412mbit", "shuffle", true, true, false, UPLINK_SLOW },
+	{ "sync+GW+CA", "shuffle", true, true, false, UPLINK_RATE, false },
+	{ "sync+GW", "shuffle", true, false, true, UPLINK_RATE, false },
+	{ "sync+CA", "shuffle", false, true, false, UPLINK_RATE, false },
+	{ "sync", "shuffle", false, false, true, UPLINK_RATE, false },
+	{ "pair", "pairwise", false, false, true, UPLINK_RATE, false },
+	{ "pair+CA", "pairwise", false, true, false, UPLINK_RATE, false },
+	{ "sync+GW+CA root 45", "shuffle", true, true, false, UPLINK_RATE, true },
+	{ "sync+GW+CA@412mbit", "shuffle", true, true, false, UPLINK_SLOW, false },
+	{ "sync+GW@412mbit", "shuffle", true, false, false, UPLINK_SLOW, false },
+	{ "pair@412mbit", "pairwise", false, false, false, UPLINK_SLOW, false },
+	{ "pair+CA@412mbit", "pairwise", false, true, false, UPLINK_SLOW, false },
+	{ "sync+GW+CA@412mbit root 45", "shuffle", true, true, false, UPLINK_SLOW, true },
 };
 
-static void cluster_of(struct cn_sim_config *c, const struct cn_topo *t, uint64_t seed)
+static void cluster_of(struct cn_sim_config *c, const struct cn_topo *t, const struct line *l,
+		       uint64_t seed)
 {
 	cn_sim_config_init(c);
 	c->topo = t;
 	c->kind = CN_SIM_INPUT;
+	if (t->nvertices > t->nhosts + 1 && !l->root_input) {
+		c->root = (struct cn_sim_root){ true, CN_SIM_SHARED, ROOT_MEMORY };
+	}
 	c->o_send = 10 * CN_US;
 	c->o_recv = 20 * CN_US;
 	c->u_recv = 5 * CN_US;
@@ -90,7 +103,7 @@ static int write_row(const struct figure *f, const struct line *l, const struct 
 			(l->aware || strcmp(f->shape, "16x1") == 0);
 	int rc;
 
-	cluster_of(&cluster, t, seed);
+	cluster_of(&cluster, t, l, seed);
 	rc = experiment_measure(&p, &r, err);
 	if (rc != COLLNET_OK) {
 		return rc;

@@ -33,6 +33,7 @@ static const char help_text[] =
 	"  --buffer FRAMES       of a port to a host (--shape: 43), --uplink-buffer FRAMES of one\n"
 	"                        between switches (--shape: 45); 0: not limited\n"
 	"  --switch KIND         where frames wait: output, input, shared, dynamic (output)\n"
+	"  --root-switch KIND[:FRAMES]  ... in the switch at the root of the tree; its memory\n"
 	"  --alpha PERCENT       dynamic: a queue may take so much of what is free (100)\n"
 	"  --cut-through         frames go on before they are whole\n"
 	"  --lab                 links are token buckets, as in collnet lab, not wires\n"
@@ -70,6 +71,7 @@ enum {
 	OPT_BUFFER,
 	OPT_UPLINK_BUFFER,
 	OPT_SWITCH,
+	OPT_ROOT_SWITCH,
 	OPT_ALPHA,
 	OPT_CUT_THROUGH,
 	OPT_LAB,
@@ -100,6 +102,7 @@ static const struct option options[] = {
 	{ "buffer", required_argument, NULL, OPT_BUFFER },
 	{ "uplink-buffer", required_argument, NULL, OPT_UPLINK_BUFFER },
 	{ "switch", required_argument, NULL, OPT_SWITCH },
+	{ "root-switch", required_argument, NULL, OPT_ROOT_SWITCH },
 	{ "alpha", required_argument, NULL, OPT_ALPHA },
 	{ "cut-through", no_argument, NULL, OPT_CUT_THROUGH },
 	{ "lab", no_argument, NULL, OPT_LAB },
@@ -184,6 +187,28 @@ static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err
 		       text);
 }
 
+/* "input", "shared:820" */
+static int take_root(char *text, struct cn_sim_root *r, struct cn_err *err)
+{
+	char *colon = strchr(text, ':');
+	int rc;
+
+	if (colon != NULL) {
+		*colon = '\0';
+	}
+	r->other = true;
+	r->memory = 0;
+	rc = take_kind(text, &r->kind, err);
+	if (rc != COLLNET_OK || colon == NULL) {
+		return rc;
+	}
+	if (r->kind != CN_SIM_SHARED && r->kind != CN_SIM_DYNAMIC) {
+		return cn_fail(err, COLLNET_EINVAL, "':%.40s': only a shared memory has a size of its "
+			       "own; the topology says the ports' buffers", colon + 1);
+	}
+	return tool_parse_u32(colon + 1, 1, CN_TOPO_BUFFER_MAX, &r->memory, err);
+}
+
 static int take_overheads(char *text, struct cn_sim_config *c, struct cn_err *err)
 {
 	cn_time *const out[] = { &c->o_send, &c->o_recv, &c->u_recv };
@@ -236,6 +261,8 @@ static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err
 		return tool_parse_u32(arg, 0, CN_TOPO_BUFFER_MAX, &o->uplink_buffer, err);
 	case OPT_SWITCH:
 		return take_kind(arg, &o->cluster.kind, err);
+	case OPT_ROOT_SWITCH:
+		return take_root(arg, &o->cluster.root, err);
 	case OPT_ALPHA:
 		return tool_parse_u32(arg, 1, 1000000, &o->cluster.alpha_pct, err);
 	case OPT_CUT_THROUGH:

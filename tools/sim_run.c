@@ -16,7 +16,7 @@
 struct before {
 	struct collnet_stats stats;
 	struct cn_sim_totals totals;
-	uint64_t *drops; /* [2 nlinks] */
+	struct cn_sim_port *ports; /* [2 nlinks] */
 };
 
 static void sum_stats(struct cn_sim *s, struct collnet_stats *sum, bool reset_peak)
@@ -35,32 +35,26 @@ static void sum_stats(struct cn_sim *s, struct collnet_stats *sum, bool reset_pe
 	}
 }
 
-static uint64_t drops_of(const struct cn_sim *s, uint32_t d)
-{
-	struct cn_sim_port p;
-
-	cn_sim_port(s, d / 2, d % 2, &p);
-	return p.drops;
-}
-
 static void begin(struct cn_sim *s, const struct cn_topo *t, struct before *b)
 {
 	sum_stats(s, &b->stats, true);
 	cn_sim_totals(s, &b->totals);
 	cn_sim_forget_peaks(s);
 	for (uint32_t d = 0; d < 2 * t->nlinks; d++) {
-		b->drops[d] = drops_of(s, d);
+		cn_sim_port(s, d / 2, d % 2, &b->ports[d]);
 	}
 }
 
-/* The queue of directed link d: at its far end with input buffers, at its near end otherwise. */
-static void spot(const struct cn_topo *t, enum cn_sim_kind kind, uint32_t d, uint64_t count,
+/* The queue of directed link d at its sending end; `input`: at its receiving end. */
+static void spot(const struct sim_case *c, uint32_t d, bool input, uint64_t count,
 		 struct sim_spot *worst)
 {
+	const struct cn_topo *t = c->cluster.topo;
 	const struct cn_topo_link *l = &t->links[d / 2];
 	uint32_t near = d % 2 == 0 ? l->a : l->b, far = d % 2 == 0 ? l->b : l->a;
-	bool input = kind == CN_SIM_INPUT;
 	uint32_t at = input ? far : near;
+	enum cn_sim_kind kind = c->cluster.root.other && at == t->root ? c->cluster.root.kind
+								       : c->cluster.kind;
 
 	if (count > worst->count && t->vertices[at].is_switch) {
 		*worst = (struct sim_spot){ .at = at, .peer = input ? near : far, .count = count };
@@ -92,8 +86,10 @@ static void finish(struct cn_sim *s, const struct sim_case *c, const struct befo
 		struct cn_sim_port p;
 
 		cn_sim_port(s, d / 2, d % 2, &p);
-		spot(t, c->cluster.kind, d, p.drops - b->drops[d], &out->worst_drops);
-		spot(t, c->cluster.kind, d, p.peak, &out->longest);
+		spot(c, d, false, p.drops - b->ports[d].drops, &out->worst_drops);
+		spot(c, d, true, p.input_drops - b->ports[d].input_drops, &out->worst_drops);
+		spot(c, d, false, p.peak, &out->longest);
+		spot(c, d, true, p.input_peak, &out->longest);
 	}
 }
 
@@ -169,10 +165,10 @@ static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_outcom
 	const struct cn_job_config jc = { .local = c->local, .bytes = c->args.bytes,
 					  .shared = !c->verify };
 	uint64_t *ns = calloc(2 * (size_t)c->iterations, sizeof(*ns));
-	struct before b = { .drops = calloc(2 * (size_t)c->cluster.topo->nlinks + 1,
-					    sizeof(*b.drops)) };
+	struct before b = { .ports = calloc(2 * (size_t)c->cluster.topo->nlinks + 1,
+					    sizeof(*b.ports)) };
 	struct cn_job *j = NULL;
-	int rc = ns != NULL && b.drops != NULL
+	int rc = ns != NULL && b.ports != NULL
 			 ? COLLNET_OK
 			 : cn_fail(err, COLLNET_ENOMEM, "no memory for %u iterations", c->iterations);
 
@@ -187,7 +183,7 @@ static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_outcom
 	}
 	cn_job_free(j);
 	free(ns);
-	free(b.drops);
+	free(b.ports);
 	return rc;
 }
 

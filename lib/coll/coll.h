@@ -82,7 +82,7 @@ struct cn_mate *cn_mate_of(struct cn_peer *p); /* NULL: never came up */
 /* ---- control messages (meeting.c dispatches; kinds from 16 belong to endpoint.c) -------- */
 
 enum cn_control {
-	CN_CONTROL_JOIN = 1,  /* nonce 4, slot 2, ranks 4, topology 4, count 2, (first 4, n 4)..., job */
+	CN_CONTROL_JOIN = 1,  /* nonce 4, slot 2, ranks 4, topology 4, job, count 2, (first 4, n 4)... */
 	CN_CONTROL_BIND = 2,  /* nonce 4, your nonce 4: I know all ranks, and you with this nonce */
 	CN_CONTROL_LEAVE = 3, /* nonce 4, rank 4, posted 4: this rank is gone after so many operations */
 	CN_CONTROL_END = 4,   /* nonce 4: no rank of the team is left here */
@@ -218,6 +218,7 @@ struct cn_team {
 	cn_time look_at;	/* the next check */
 	cn_time told_until;	/* pacing: when all that was told would have gone out evenly */
 	uint32_t announced, announce_n;	/* of so many peers, so many were looked at */
+	uint32_t binding;	/* peers looked at for BIND */
 	cn_time patience;	/* until then a contradiction may be an earlier run's end */
 
 	/* from here on: when ready */

@@ -277,20 +277,20 @@ static struct cn_join *join_of(const struct cn_team *t, struct cn_peer *p)
 	return m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->job) : NULL;
 }
 
-/* All ranks are there: binds the team to their nodes'. True: to all of them. */
+/* All ranks are there: binds the team to their nodes', from where it stopped last. True: to all. */
 static bool bind_all(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
 	uint32_t n = cn_node_peers(e->node);
 
-	/* All of them every time: a peer that was lost and found again has a new record. */
-	for (uint32_t i = 0; i < n; i++) {
-		struct cn_peer *p = cn_node_peer(e->node, (first_peer(t, n) + i) % n);
+	while (t->binding < n) {
+		struct cn_peer *p = cn_node_peer(e->node, (first_peer(t, n) + t->binding) % n);
 		struct cn_join *j = join_of(t, p);
 
 		if (j != NULL && !bind_to(t, now, p, j)) {
 			return false;
 		}
+		t->binding++;
 	}
 	return true;
 }
@@ -363,6 +363,7 @@ void cn_meeting_check(struct cn_team *t, cn_time now)
 	}
 	soon(t, t->look_at);
 	t->complete = complete;
+	t->binding = 0; /* a peer that was lost and found again has a new record */
 	if (complete && bind_all(t, now) && t->nbound == t->njoined &&
 	    get_ready(t, now, &err) != COLLNET_OK) {
 		cn_team_fail(t, now, true, err.code, "%s", err.text);

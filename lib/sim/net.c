@@ -151,18 +151,19 @@ static uint32_t route(const struct cn_sim *s, uint32_t v, uint32_t host)
 	return s->down[t->children[low]];
 }
 
-static void dropped(struct cn_sim *s, uint32_t counted, uint32_t d, struct frame *f)
+/* A frame that was to go over d found no room. */
+static void dropped(struct cn_sim *s, uint64_t *count, uint32_t d, struct frame *f)
 {
-	s->links[counted].seen.drops++;
+	++*count;
 	s->totals.drops++;
 	sim_see(s, CN_SIM_DROPPED, d, f, s->now);
 	sim_frame_put(s, f);
 }
 
-static void note_peak(struct dlink *l, uint32_t standing)
+static void note_peak(uint32_t *peak, uint32_t standing)
 {
-	if (standing > l->seen.peak) {
-		l->seen.peak = standing;
+	if (standing > *peak) {
+		*peak = standing;
 	}
 }
 
@@ -228,7 +229,7 @@ static void transfer(struct cn_sim *s, uint32_t d)
 
 static bool has_room(const struct cn_sim *s, const struct dlink *l, const struct sw *sw)
 {
-	switch (s->config.kind) {
+	switch (sw->kind) {
 	case CN_SIM_OUTPUT:
 		return l->buffer == 0 || l->queue.n < l->buffer;
 	case CN_SIM_INPUT:
@@ -258,7 +259,7 @@ static void to_all(struct cn_sim *s, uint32_t came_by, struct frame *f)
 		}
 		f->refs++;
 		if (l->spread.n >= (l->buffer != 0 ? l->buffer : SPREAD_MAX)) {
-			dropped(s, d, d, f);
+			dropped(s, &l->seen.drops, d, f);
 		} else if (sim_queue_put(s, &l->spread, f) && !l->sending) {
 			next(s, d);
 		}
@@ -269,9 +270,10 @@ static void to_all(struct cn_sim *s, uint32_t came_by, struct frame *f)
 /* A frame is at a switch; the reference is given away. */
 static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
 {
-	uint32_t v = s->links[came_by].to, d, holder;
+	uint32_t v = s->links[came_by].to, d;
 	struct sw *sw = &s->switches[v];
-	bool at_input = s->config.kind == CN_SIM_INPUT;
+	bool at_input = sw->kind == CN_SIM_INPUT;
+	struct dlink *holder;
 	struct queue *q;
 
 	if (f->to == NOBODY) {
@@ -283,17 +285,17 @@ static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
 		sim_frame_put(s, f); /* back where it came from: a switch filters it */
 		return;
 	}
-	holder = at_input ? came_by : d;
-	if (!has_room(s, &s->links[holder], sw)) {
-		dropped(s, holder, d, f);
+	holder = &s->links[at_input ? came_by : d];
+	if (!has_room(s, holder, sw)) {
+		dropped(s, at_input ? &holder->seen.input_drops : &holder->seen.drops, d, f);
 		return;
 	}
-	q = at_input ? &s->links[holder].input : &s->links[holder].queue;
+	q = at_input ? &holder->input : &holder->queue;
 	if (!sim_queue_put(s, q, f)) {
 		return;
 	}
 	sw->used++;
-	note_peak(&s->links[holder], q->n);
+	note_peak(at_input ? &holder->seen.input_peak : &holder->seen.peak, q->n);
 	if (at_input) {
 		if (q->n == 1) {
 			transfer(s, want(s, came_by));
@@ -458,6 +460,15 @@ int sim_net_init(struct cn_sim *s, struct cn_err *err)
 				       t->vertices[l->from].name);
 		}
 		s->switches[l->from].size += l->buffer;
+	}
+	for (uint32_t v = 0; v < t->nvertices; v++) {
+		s->switches[v].kind = s->config.kind;
+	}
+	if (s->config.root.other) {
+		struct sw *root = &s->switches[t->root];
+
+		root->kind = s->config.root.kind;
+		root->size = s->config.root.memory != 0 ? s->config.root.memory : root->size;
 	}
 	return COLLNET_OK;
 }

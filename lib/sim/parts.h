@@ -97,6 +97,7 @@ struct host {
 };
 
 struct sw {
+	enum cn_sim_kind kind;
 	uint32_t used; /* frames in its memory (SHARED, DYNAMIC) */
 	uint32_t size; /* 0: not limited */
 };

@@ -294,7 +294,7 @@ void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_
 void cn_sim_forget_peaks(struct cn_sim *s)
 {
 	for (uint32_t d = 0; d < 2 * s->topo->nlinks; d++) {
-		s->links[d].seen.peak = 0;
+		s->links[d].seen.peak = s->links[d].seen.input_peak = 0;
 	}
 }
 

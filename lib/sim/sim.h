@@ -38,6 +38,11 @@ enum cn_sim_kind {
 struct cn_sim_config {
 	const struct cn_topo *topo; /* borrowed; its tree, rates and buffers */
 	enum cn_sim_kind kind;
+	struct cn_sim_root {	    /* the switch at the root of the tree may be of another kind */
+		bool other;
+		enum cn_sim_kind kind;
+		uint32_t memory;    /* SHARED, DYNAMIC: frames; 0: its ports' buffers together */
+	} root;
 	bool cut_through;
 	bool buckets;		    /* links are token buckets, as in the lab: a frame passes at once
 				     * while there are tokens (for two frames and 250 us), and only
@@ -82,11 +87,12 @@ int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg);
 /* Ports: the two ends of a link of the topology; end 0 sends from links[link].a. */
 struct cn_sim_port {
 	uint64_t frames, bytes; /* sent, on the wire; bytes with headers and padding, without the 24 */
-	uint64_t drops;		/* frames that found no room (at the queue they would have stood in) */
+	uint64_t drops;		/* frames that found no room in this port's queue */
 	uint32_t peak;		/* most frames in that queue */
+	uint64_t input_drops;	/* the same of the queue at the far end, in an input-buffered switch */
+	uint32_t input_peak;
 	cn_time busy;		/* the time it was sending */
 };
-/* CN_SIM_INPUT: drops and peak are of the queue at the far end, where the frames stand. */
 void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_sim_port *out);
 /* Peaks are measured from here on. */
 void cn_sim_forget_peaks(struct cn_sim *s);

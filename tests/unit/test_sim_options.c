@@ -44,6 +44,15 @@ static void parse__network(void **state)
 	assert_int_equal(o.cluster.kind, CN_SIM_DYNAMIC);
 	assert_int_equal(parse(&o, "sim alltoall --topology x --switch shared"), TOOL_OK);
 	assert_int_equal(o.cluster.kind, CN_SIM_SHARED);
+	assert_false(o.cluster.root.other);
+	assert_int_equal(parse(&o, "sim alltoall --topology x --root-switch shared:820"), TOOL_OK);
+	assert_true(o.cluster.root.other);
+	assert_int_equal(o.cluster.root.kind, CN_SIM_SHARED);
+	assert_int_equal(o.cluster.root.memory, 820);
+	assert_int_equal(o.cluster.kind, CN_SIM_OUTPUT);
+	assert_int_equal(parse(&o, "sim alltoall --topology x --root-switch input"), TOOL_OK);
+	assert_int_equal(o.cluster.root.kind, CN_SIM_INPUT);
+	assert_int_equal(o.cluster.root.memory, 0);
 	assert_false(o.cluster.buckets);
 	assert_int_equal(parse(&o, "sim alltoall --topology x --lab"), TOOL_OK);
 	assert_true(o.cluster.buckets);
@@ -143,6 +152,10 @@ static void parse__refused(void **state)
 		"sim alltoall --shape 4 --wrong",
 		"sim alltoall --shape",
 		"sim alltoall --shape 4 --switch magic",
+		"sim alltoall --shape 4 --root-switch magic",
+		"sim alltoall --shape 4 --root-switch input:20",
+		"sim alltoall --shape 4 --root-switch shared:0",
+		"sim alltoall --shape 4 --root-switch shared:",
 		"sim alltoall --shape 4 --alpha 0",
 		"sim alltoall --shape 4 --rate fast",
 		"sim alltoall --shape 4 --rate 0",

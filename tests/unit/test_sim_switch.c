@@ -397,11 +397,12 @@ static void input__bound(void **state)
 		/* of the way that it was to take */
 		assert_int_equal(sim_net_count(n, CN_SIM_DROPPED, "s", "c", i), 1);
 	}
-	assert_int_equal(sim_net_port(n, "a", "s").drops, 13);
-	assert_int_equal(sim_net_port(n, "a", "s").peak, 5);
+	assert_int_equal(sim_net_port(n, "a", "s").input_drops, 13);
+	assert_int_equal(sim_net_port(n, "a", "s").input_peak, 5);
+	assert_int_equal(sim_net_port(n, "a", "s").drops, 0);
 	assert_int_equal(sim_net_port(n, "s", "c").drops, 0);
 	assert_int_equal(sim_net_port(n, "s", "c").peak, 0);
-	assert_int_equal(sim_net_port(n, "b", "s").peak, 1); /* straight through */
+	assert_int_equal(sim_net_port(n, "b", "s").input_peak, 1); /* straight through */
 	sim_net_end(n);
 }
 
@@ -422,7 +423,7 @@ static void input__turns(void **state)
 		assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", 10 + i), T * (2 + 3 * i));
 		assert_int_equal(sim_net_when(n, CN_SIM_SENT, "s", "d", 20 + i), T * (3 + 3 * i));
 	}
-	assert_int_equal(sim_net_port(n, "a", "s").drops, 0);
+	assert_int_equal(sim_net_port(n, "a", "s").input_drops, 0);
 	sim_net_end(n);
 }
 
@@ -498,6 +499,54 @@ static void dynamic__thresholds(void **state)
 	sim_net_end(n);
 }
 
+/* ---- a root of another kind ------------------------------------------------------------- */
+
+static void root_shared(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_INPUT;
+	c->root = (struct cn_sim_root){true, CN_SIM_SHARED, 12};
+}
+
+static void root_input(struct cn_sim_config *c)
+{
+	c->kind = CN_SIM_OUTPUT;
+	c->root = (struct cn_sim_root){true, CN_SIM_INPUT, 0};
+}
+
+/* The slow way is that from the root to s2, and all frames take it. */
+static struct sim_net *through_the_root(void (*kind)(struct cn_sim_config *c))
+{
+	struct sim_net *n = sim_net("switch s0\nswitch s1\nswitch s2\nhost a\nhost c\n"
+				    "link s0 s1 rate 100mbit buffer 4\n"
+				    "link s0 s2 rate 1mbit buffer 4\n"
+				    "link a s1 rate 100mbit buffer 4\n"
+				    "link c s2 rate 100mbit buffer 4\n", kind);
+
+	for (uint32_t i = 0; i < 30; i++) {
+		sim_net_send(n, 0, 0, 1, FULL, i);
+	}
+	sim_net_run_until(n, 50 * T);
+	return n;
+}
+
+static void root__of_another_kind(void **state)
+{
+	struct sim_net *n = through_the_root(root_shared);
+
+	(void)state;
+	assert_int_equal(sim_net_port(n, "s0", "s2").peak, 12);
+	assert_int_equal(sim_net_port(n, "s0", "s2").drops, 18);
+	assert_int_equal(sim_net_port(n, "s1", "s0").input_peak, 0);
+	assert_int_equal(sim_net_port(n, "a", "s1").input_peak, 1);
+	sim_net_end(n);
+	n = through_the_root(root_input);
+	assert_int_equal(sim_net_port(n, "s0", "s2").drops, 0);
+	assert_int_equal(sim_net_port(n, "s1", "s0").input_peak, 4);
+	assert_int_equal(sim_net_port(n, "s1", "s0").input_drops, 24); /* and two at the output */
+	assert_int_equal(sim_net_port(n, "a", "s1").input_peak, 0);
+	sim_net_end(n);
+}
+
 /* ---- broadcasts ----------------------------------------------------------------------- */
 
 static const char tree[] = "switch s0\nswitch s1\nswitch s2\nhost a\nhost b\nhost c\nhost d\n"
@@ -555,6 +604,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timing__one_switch),
+		cmocka_unit_test(root__of_another_kind),
 		cmocka_unit_test(timing__three_links_of_unequal_rates),
 		cmocka_unit_test(timing__padding_and_rounding),
 		cmocka_unit_test(timing__channels),

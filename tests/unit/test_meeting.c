@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/coll/meeting.c on a simulated cluster: how a team forms while nodes are lost and found. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/sim.h"
+
+#define HOSTS 24u
+#define LOST 5u /* the host that is cut off */
+
+struct rank {
+	struct cn_done done; /* first */
+	uint32_t told;
+	int status;
+	char text[CN_ERR_TEXT];
+	struct cn_member *member;
+};
+
+static void joined(struct cn_done *d, int status, const char *text)
+{
+	struct rank *r = (struct rank *)(void *)d;
+
+	r->told++;
+	r->status = status;
+	snprintf(r->text, sizeof(r->text), "%s", text);
+}
+
+static void join_all(struct cn_sim *s, struct rank *rank)
+{
+	struct cn_err err;
+
+	memset(rank, 0, HOSTS * sizeof(*rank));
+	for (uint32_t i = 0; i < HOSTS; i++) {
+		rank[i].done.fn = joined;
+		if (cn_team_join(cn_sim_engine(s, i), cn_sim_now(s), "job", i, HOSTS,
+				 cn_sim_now(s) + 60000 * CN_MS, &rank[i].done, &rank[i].member,
+				 &err) != COLLNET_OK) {
+			fail_msg("%s", err.text);
+		}
+		cn_sim_kick(s, i);
+	}
+}
+
+static uint32_t told(const struct rank *rank)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < HOSTS; i++) {
+		n += rank[i].told;
+	}
+	return n;
+}
+
+static uint32_t link_of(const struct cn_topo *t, uint32_t host)
+{
+	uint32_t k = 0;
+
+	while (t->links[k].a != t->hosts[host] && t->links[k].b != t->hosts[host]) {
+		k++;
+	}
+	return k;
+}
+
+/*
+ * A node is cut off for so long that it is lost, at any moment while the team forms. If nobody took
+ * the team for complete before, all join when it is back; if somebody did, it fails and names it.
+ */
+static void meeting__a_node_is_lost_and_found(void **state)
+{
+	uint32_t all = 0, some = 0;
+	struct cn_topo *t;
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("24", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
+	for (uint32_t k = 0; k < 40; k++) {
+		struct cn_sim_config c;
+		struct rank rank[HOSTS];
+		struct cn_sim *s;
+		bool ready = false;
+
+		cn_sim_config_init(&c);
+		c.topo = t;
+		c.seed = k + 1;
+		c.engine.node.max_peers = HOSTS;
+		assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
+		cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS); /* all have met */
+		join_all(s, rank);
+		cn_sim_run(s, cn_sim_now(s) + k * 60 * CN_US);
+		cn_sim_cut(s, link_of(t, LOST), 2, true);
+		cn_sim_run(s, cn_sim_now(s) + 3000 * CN_MS);
+		ready = told(rank) > 0;
+		cn_sim_cut(s, link_of(t, LOST), 2, false);
+		cn_sim_run(s, cn_sim_now(s) + 5000 * CN_MS);
+		for (uint32_t i = 0; i < HOSTS; i++) {
+			if (!ready && (rank[i].told != 1 || rank[i].status != COLLNET_OK)) {
+				fail_msg("cut %u us after the calls: rank %u told %u times, \"%s\"",
+					 60 * k, i, rank[i].told, rank[i].text);
+			}
+			if (ready && rank[i].told == 1 && rank[i].status != COLLNET_OK) {
+				assert_non_null(strstr(rank[i].text, "h5"));
+			}
+		}
+		all += !ready;
+		some += ready;
+		for (uint32_t i = 0; i < HOSTS; i++) {
+			cn_team_leave(rank[i].member, cn_sim_now(s), false);
+		}
+		cn_sim_free(s);
+	}
+	print_message("%u times all joined, %u times it was too late\n", all, some);
+	assert_true(all >= 10 && some >= 5);
+	cn_topo_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(meeting__a_node_is_lost_and_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -155,11 +155,6 @@ static int make_engine(const struct cn_station_config *config, struct cn_station
 	ec.node.epoch = new_epoch();
 	ec.node.mtu = s->link->mtu < MTU_MAX ? s->link->mtu : MTU_MAX;
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
-	/* Enough for the bandwidth of unshaped links times the time until a busy machine runs the
-	 * receiver; where buffers are small, losses keep the flight small. */
-	ec.node.window = 256;
-	/* Linux may send consecutive frames by different processors, and they overtake each other. */
-	ec.node.reorder = 8;
 	ec.topo = s->topo;
 	ec.window = config->window;
 	rc = cn_engine_new(&ec, &s->engine, err);

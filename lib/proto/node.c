@@ -12,7 +12,11 @@ void cn_node_config_init(struct cn_node_config *c)
 	c->ethertype = 0x88b5;
 	c->cluster = 1;
 	c->mtu = 1500;
-	c->window = 128;
+	/* Enough for the bandwidth of unshaped links times the time until a busy machine runs the
+	 * receiver; where buffers are small, losses keep the flight small. */
+	c->window = 256;
+	/* Linux may send consecutive frames by different processors, and they overtake each other. */
+	c->reorder = CN_HELD_MAX;
 	c->max_peers = 4096;
 	c->pool_frames = 1024;
 	c->rto_min = 60 * CN_MS;

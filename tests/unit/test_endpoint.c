@@ -833,9 +833,9 @@ static void close__of_the_receiver(void **state)
 	/* Opened again, and closed in the middle of a message that is being received. */
 	b = open_at(w, 1, 7);
 	one_message(w, a, b, 100000, true);
-	in = recv_at(w, b, 1 << 20, 100 * SECOND);
+	in = recv_at(w, b, 4 << 20, 100 * SECOND);
 	waiting = recv_at(w, b, 100, 100 * SECOND);
-	large = send_to(w, a, "b", 7, 1 << 20, 1, 100 * SECOND);
+	large = send_to(w, a, "b", 7, 4 << 20, 1, 100 * SECOND);
 	for (int i = 0; i < 3; i++) {
 		step(w);
 	}
@@ -970,13 +970,13 @@ static void close__of_the_sender(void **state)
 	/* What was complete arrives; the rest is forgotten, and its receive gets another. */
 	small = send_to(w, a, "b", 7, 50, 1, 100 * SECOND);
 	assert_ok(w, small);
-	large = send_to(w, a, "b", 7, 1 << 20, 2, 100 * SECOND);
+	large = send_to(w, a, "b", 7, 4 << 20, 2, 100 * SECOND);
 	run(w, 10 * CN_MS);
-	in = recv_at(w, b, 1 << 20, 100 * SECOND);
+	in = recv_at(w, b, 4 << 20, 100 * SECOND);
 	assert_ok(w, in);
 	assert_got(in, "a", 5, 50, 1);
 	drop(in);
-	in = recv_at(w, b, 1 << 20, 100 * SECOND);
+	in = recv_at(w, b, 4 << 20, 100 * SECOND);
 	for (int i = 0; i < 4; i++) {
 		step(w);
 	}
@@ -1162,8 +1162,8 @@ static void timeout__of_a_receive(void **state)
 	drop(late);
 	drop(out);
 	/* In the middle of a message: the rest of it is thrown away. */
-	in = recv_at(w, b, 1 << 20, 300 * CN_MS);
-	out = send_to(w, a, "b", 7, 1 << 20, 1, 10 * SECOND);
+	in = recv_at(w, b, 4 << 20, 300 * CN_MS);
+	out = send_to(w, a, "b", 7, 4 << 20, 1, 10 * SECOND);
 	for (int i = 0; i < 5; i++) {
 		step(w);
 	}

@@ -808,7 +808,7 @@ static void engine__absent_caller_is_cut_off(void **state)
 static void engine__daemon_restarts(void **state)
 {
 	struct world *w = world_new(4, NULL, NULL);
-	struct cn_coll_args a = alltoall(100000);
+	struct cn_coll_args a = alltoall(400000);
 	struct cn_err err = {0};
 
 	(void)state;

@@ -46,6 +46,7 @@ struct cn_node_config {
 	char name[COLLNET_NAME_MAX + 1];
 	uint32_t mtu;	     /* bytes after the Ethernet header, 576 .. 65,000 */
 	uint32_t window;     /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */
+	uint32_t burst;      /* ... at first, until acknowledgements came; 2 or more */
 	uint32_t max_peers;  /* 1 .. 65,535 */
 	uint32_t expected;   /* nodes that there may well be, besides this one; 0: not known */
 	uint32_t pool_frames;/* buffers for early frames, control and tails */

@@ -162,7 +162,8 @@ void cn_peer_up(struct cn_peer *p)
 	p->tx.una = p->tx.next = p->tx.end =
 		bias != 0 ? bias : (uint32_t)cn_mix64(p->session_out);
 	p->tx.recover = p->tx.una;
-	p->tx.cwnd = n->config.window;
+	p->tx.cwnd = n->config.burst < n->config.window ? n->config.burst : n->config.window;
+	p->tx.slow_until = n->config.window;
 	p->tx.credit = 0;
 	p->tx.doublings = 0;
 	p->tx.rto_at = CN_NEVER;

@@ -49,6 +49,7 @@ struct cn_sender {
 	uint32_t una, next, end;
 	uint32_t cwnd;	    /* frames that may be in flight, 2 .. window */
 	uint32_t credit;    /* acknowledged frames towards the next increase */
+	uint32_t slow_until; /* below it cwnd doubles a round trip, beyond it grows by one */
 	uint32_t recover;   /* losses before this number belong to the last decrease */
 	uint32_t doublings; /* of the timeout since the last progress */
 	cn_time rto_at;	    /* CN_NEVER: nothing in flight */

@@ -115,10 +115,17 @@ uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 	return t->end++;
 }
 
-static void grow(struct cn_peer *p, uint32_t acked)
+/* `acked` frames of a flight of `flight`. What was not in use is no measure of the room. */
+static void grow(struct cn_peer *p, uint32_t acked, uint32_t flight)
 {
 	struct cn_sender *t = &p->tx;
 
+	if (t->cwnd < t->slow_until) {
+		if (2 * flight >= t->cwnd) {
+			t->cwnd += acked < t->slow_until - t->cwnd ? acked : t->slow_until - t->cwnd;
+		}
+		return;
+	}
 	t->credit += acked;
 	if (t->credit >= t->cwnd) {
 		t->credit -= t->cwnd;
@@ -139,7 +146,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 {
 	struct cn_sender *t = &p->tx;
 	cn_time sample = 0;
-	uint32_t n;
+	uint32_t n, flight = t->end - t->una;
 
 	if (!cn_serial_within(t->una, ack, t->end) || ack == t->una) {
 		return;
@@ -162,7 +169,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	t->doublings = 0;
 	t->hold_until = 0;
 	t->hold = 0;
-	grow(p, n);
+	grow(p, n, flight);
 	t->rto_at = t->una == t->end ? CN_NEVER : p->node->now + cn_sender_rto(p);
 	if (t->una == t->end) {
 		let_ring_go(p);
@@ -189,7 +196,7 @@ static void mark(struct cn_peer *p, uint32_t map)
 }
 
 /* To the first frame not acknowledged, and again over those that the map does not say are there. */
-static void go_back(struct cn_peer *p, uint32_t cwnd, uint32_t map)
+static void go_back(struct cn_peer *p, uint32_t cwnd, uint32_t slow_until, uint32_t map)
 {
 	struct cn_sender *t = &p->tx;
 
@@ -197,6 +204,7 @@ static void go_back(struct cn_peer *p, uint32_t cwnd, uint32_t map)
 	/* One decrease a window of data: further losses of the same flight say nothing new. */
 	if (!cn_serial_before(t->una, t->recover)) {
 		t->cwnd = cwnd < 2 ? 2 : cwnd;
+		t->slow_until = slow_until;
 		t->credit = 0;
 		t->recover = t->end;
 	}
@@ -223,7 +231,7 @@ void cn_sender_nak(struct cn_peer *p, uint32_t map)
 		return;
 	}
 	t->hold_until = 0;
-	go_back(p, decreased(t), map);
+	go_back(p, decreased(t), 0, map);
 	t->rto_at = p->node->now + cn_sender_rto(p);
 	cn_peer_reschedule(p);
 }
@@ -277,7 +285,7 @@ void cn_sender_timeout(struct cn_peer *p)
 			return;
 		}
 		t->recover = t->una;
-		go_back(p, 2, 0);
+		go_back(p, 2, decreased(t), 0);
 	}
 	t->rto_at = p->node->now + cn_sender_rto(p);
 }

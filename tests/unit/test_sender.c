@@ -301,6 +301,65 @@ static void sender__one_decrease_a_window(void **state)
 	pair_free(p);
 }
 
+static void burst_of_ten(struct cn_node_config *c)
+{
+	c->burst = 10;
+}
+
+/* A node that is not known is sent a burst; every round trip without a loss doubles the flight, up
+ * to the window. What is not in use does not grow. */
+static void sender__begins_with_a_burst(void **state)
+{
+	struct pair *p = two(burst_of_ten);
+	struct cn_peer *peer = pair_peer(p, 0, 1);
+	cn_time from;
+
+	(void)state;
+	p->delay = 2 * CN_MS;
+	for (uint32_t i = 0; i < 60; i++) {
+		pair_send(p, 0, 1, 1, 100);
+		arrives(p, 200 * CN_MS);
+	}
+	assert_int_equal(peer->tx.cwnd, 10);
+	from = p->now;
+	pair_send(p, 0, 1, 600, 100);
+	pair_run(p, 1 * CN_MS);
+	assert_int_equal(peer->tx.end - peer->tx.una, 10);
+	arrives(p, 3000 * CN_MS);
+	/* 10, 20, 40, 80, 128 ...: about eight round trips, and the last acknowledgement waits; one
+	 * frame more each would be thirty */
+	assert_in_range((p->now - from) / (4 * CN_MS), 6, 16);
+	assert_int_equal(peer->tx.cwnd, 128);
+	pair_free(p);
+}
+
+/* After a timeout it begins with two, doubles up to half of what was in flight, and then goes on by
+ * one a round trip. */
+static void sender__doubles_half_way_after_a_timeout(void **state)
+{
+	struct pair *p = two(NULL);
+	struct cn_peer *peer = pair_peer(p, 0, 1);
+
+	(void)state;
+	p->delay = 2 * CN_MS;
+	p->cut[0][1] = true;
+	pair_send(p, 0, 1, 400, 100);
+	pair_run(p, 20 * CN_MS);
+	assert_int_equal(peer->tx.end - peer->tx.una, 128);
+	while (peer->tx.cwnd != 2) {
+		assert_true(pair_step(p, p->now + 1000 * CN_MS));
+	}
+	assert_int_equal(peer->tx.slow_until, 64);
+	p->cut[0][1] = false;
+	while (peer->tx.cwnd < 64) {
+		assert_true(pair_step(p, p->now + 1000 * CN_MS));
+	}
+	assert_true(p->flows[0][1].acked < 300); /* by one each it would have been 2,000 */
+	arrives(p, 3000 * CN_MS);
+	assert_in_range(peer->tx.cwnd, 64, 75);
+	pair_free(p);
+}
+
 /* An acknowledgement of a frame that was sent twice says nothing about the way (Karn). */
 static void sender__no_sample_of_resent_frames(void **state)
 {
@@ -441,6 +500,8 @@ int main(void)
 		cmocka_unit_test(sender__tail_loss_repeated),
 		cmocka_unit_test(sender__goes_back_once),
 		cmocka_unit_test(sender__one_decrease_a_window),
+		cmocka_unit_test(sender__begins_with_a_burst),
+		cmocka_unit_test(sender__doubles_half_way_after_a_timeout),
 		cmocka_unit_test(sender__no_sample_of_resent_frames),
 		cmocka_unit_test(sender__same_frame_lost_again),
 		cmocka_unit_test(sender__no_spurious_resends),

@@ -63,6 +63,10 @@ static const struct experiment {
 	{ "smp-5.2", "Figure 5.2 " SMP "44 nodes", NULL, experiment_smp, experiment_smp_plot },
 	{ "smp-5.3", "Figure 5.3 " SMP "38 nodes", NULL, experiment_smp, experiment_smp_plot },
 	{ "smp-5.4", "Figure 5.4 " SMP "28 nodes", NULL, experiment_smp, experiment_smp_plot },
+	{ "loss", "what lost frames cost an exchange of 16 hosts", NULL, experiment_loss,
+	  experiment_loss_plot },
+	{ "scale", "an exchange of 4 to 1,024 hosts (some minutes)", NULL, experiment_scale,
+	  experiment_scale_plot },
 };
 
 #define NEXPERIMENTS (sizeof(experiments) / sizeof(experiments[0]))

@@ -18,7 +18,7 @@ int experiment_bcast(uint64_t seed, FILE *csv, struct cn_err *err);
 typedef int experiment_simulation(const char *name, uint64_t seed, bool quick, FILE *csv,
 				  struct cn_err *err);
 experiment_simulation experiment_exchange, experiment_flows, experiment_aapc,
-	experiment_allgather, experiment_smp;
+	experiment_allgather, experiment_smp, experiment_loss, experiment_scale;
 
 enum experiment_kind {
 	EXPERIMENT_PLANNED,   /* of schedules: collnet schedule */

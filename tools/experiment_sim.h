@@ -31,13 +31,15 @@ struct experiment_point {
 	bool contention_aware;
 	uint32_t window; /* COLLNET_WINDOW_AUTO, _OFF, frames */
 	uint64_t bytes;
+	uint32_t iterations; /* 0: 1; their median counts */
+	const struct cn_sim_faults *faults; /* of all links; NULL: none */
 };
 struct experiment_result {
 	struct sim_outcome out;
 	struct sim_model model;
 	double ms; /* NAN: ranks failed (out.failed, out.why) */
 };
-/* One iteration after one that is not counted (blocks of 128 KiB and more: without). */
+/* After an iteration that is not counted (one of blocks of 128 KiB and more: without). */
 int experiment_measure(const struct experiment_point *p, struct experiment_result *r,
 		       struct cn_err *err);
 /* A comma and the number; nothing behind the comma when it is not known. */
@@ -48,7 +50,8 @@ int experiment_end_row(FILE *csv, const struct sim_outcome *out, struct cn_err *
 /* In the plot's script, after what experiment.c writes. */
 extern const char experiment_exchange_plot[], experiment_exchange_single_plot[],
 	experiment_flows_plot[], experiment_aapc_plot[], experiment_rings_9_plot[],
-	experiment_rings_10_plot[], experiment_rings_table_plot[], experiment_smp_plot[];
+	experiment_rings_10_plot[], experiment_rings_table_plot[], experiment_smp_plot[],
+	experiment_loss_plot[], experiment_scale_plot[];
 
 /* For their test: the network of a figure, as in examples/topologies but for the buffers. */
 int experiment_aapc_network(char which, struct cn_topo **out, struct cn_err *err);

@@ -32,6 +32,7 @@ tools_libcn_tools_la_SOURCES = \
 	tools/experiment_bcast.h \
 	tools/experiment_exchange.c \
 	tools/experiment_flows.c \
+	tools/experiment_limits.c \
 	tools/experiment_rings.c \
 	tools/experiment_rings.h \
 	tools/experiment_sim.c \

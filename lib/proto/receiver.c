@@ -13,7 +13,7 @@
 
 /* A frame that was overtaken follows within this time, and not more frames overtake it; what does
  * not is lost. */
-static const cn_time gap_patience = 2 * CN_MS;
+static const cn_time gap_patience = 500 * CN_US;
 static const uint32_t overtakers = 4;
 
 void cn_receiver_acked(struct cn_peer *p)

@@ -145,6 +145,7 @@ static void experiments__every_one(void **state)
 		{ "rings-9", 4 * 3 * 2 + 3 * 2 }, { "rings-10", 2 * 3 * 2 },
 		{ "rings-table-1", 3 * 2 }, { "smp-5.1", 4 },	   { "smp-5.2", 4 },
 		{ "smp-5.3", 4 },	   { "smp-5.4", 4 },
+		{ "loss", 2 * 2 * 2 },	   { "scale", 4 + 2 },
 	};
 	size_t n = 0;
 

@@ -362,7 +362,7 @@ static void receiver__held_frames_wait_for_a_lost_one(void **state)
 	pair_run(p, CN_MS);
 	p->loss = 0;
 	pair_send(p, 0, 1, 3, 1000);
-	pair_run(p, CN_MS);
+	pair_run(p, 300 * CN_US);
 	assert_int_equal(pair_peer(p, 1, 0)->rx.expected, first);
 	assert_int_equal(held(p), 3);
 	assert_int_equal(pair_stats(p, 1).naks_sent, 0);
@@ -463,7 +463,7 @@ static void receiver__held_frames_of_one_that_is_gone(void **state)
 	pair_run(p, CN_MS);
 	p->loss = 0;
 	pair_send(p, 0, 1, 3, 1000);
-	pair_run(p, CN_MS);
+	pair_run(p, 300 * CN_US);
 	assert_int_equal(held(p), 3);
 	pair_stop(p, 0);
 	pair_start(p, 0);

@@ -204,7 +204,8 @@ struct cn_team {
 	struct cn_member *members;
 	uint32_t nlocal;
 	uint64_t operations;
-	uint32_t *told;		/* [max_peers] local ranks that the peer was told of */
+	uint32_t edition;	/* of the local ranks: another one when a rank comes or goes */
+	uint32_t *told;		/* [max_peers] the edition that the peer was told of; 0: none */
 	uint64_t *present;	/* [ranks / 64] ranks known to be there, and how many */
 	uint64_t *seen;		/* [ranks / 64] those that were there at some time */
 	uint32_t npresent;

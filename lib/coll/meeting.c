@@ -129,7 +129,7 @@ void cn_meeting_announce(struct cn_team *t, cn_time now)
 		uint32_t i = (first_peer(t, t->announce_n) + t->announced) % t->announce_n;
 		struct cn_peer *p = cn_node_peer(e->node, i);
 
-		if (cn_peer_alive(p) && t->told[i] != t->nlocal) {
+		if (cn_peer_alive(p) && t->told[i] != t->edition) {
 			if (!may_tell(t, now)) {
 				return;
 			}
@@ -137,7 +137,7 @@ void cn_meeting_announce(struct cn_team *t, cn_time now)
 				soon(t, now + look_least); /* no buffer */
 				return;
 			}
-			t->told[i] = t->nlocal;
+			t->told[i] = t->edition;
 		}
 		t->announced++;
 	}
@@ -418,6 +418,12 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 		return;
 	}
 	j = cn_join_by_nonce(m, in.nonce);
+	if (j != NULL && (j->ranks != in.ranks || strcmp(j->job, job) != 0)) {
+		cn_log(COLLNET_LOG_WARNING, "node %s says that a team of it is another one now",
+		       cn_peer_name(m->peer));
+		cn_join_forget(&in);
+		return;
+	}
 	if (j == NULL) {
 		if (m->njoins == CN_TEAMS_MAX ||
 		    (j = calloc(1, sizeof(*j) + strlen(job) + 1)) == NULL) {
@@ -569,7 +575,7 @@ void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p)
 		}
 		t->told[i] = 0;
 		if (t->state == CN_TEAM_FORMING && tell_join(t, p)) {
-			t->told[i] = t->nlocal;
+			t->told[i] = t->edition;
 		}
 	}
 }

@@ -182,6 +182,7 @@ int cn_team_join(struct cn_engine *e, cn_time now, const char *job, uint32_t ran
 	m->next = *at;
 	*at = m;
 	t->nlocal++;
+	t->edition++;
 	t->announced = 0;
 	cn_engine_touch(e);
 	*out = m;
@@ -217,6 +218,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 	}
 	*at = m->next;
 	t->nlocal--;
+	t->edition++;
 	for (uint32_t i = 0; t->local != NULL && t->layout.first != NULL &&
 	     i < t->layout.first[t->me + 1] - t->layout.first[t->me]; i++) {
 		if (t->local[i] == m) {

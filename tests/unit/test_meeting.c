@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "coll/coll.h"
 #include "sim/sim.h"
 
 #define HOSTS 24u
@@ -118,10 +119,109 @@ static void meeting__a_node_is_lost_and_found(void **state)
 	cn_topo_free(t);
 }
 
+static void join(struct cn_sim *s, uint32_t host, uint32_t rank, uint32_t ranks, struct rank *r)
+{
+	struct cn_err err;
+
+	*r = (struct rank){.done = {.fn = joined}};
+	if (cn_team_join(cn_sim_engine(s, host), cn_sim_now(s), "job", rank, ranks,
+			 cn_sim_now(s) + 10000 * CN_MS, &r->done, &r->member, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	cn_sim_kick(s, host);
+}
+
+/*
+ * A rank leaves before the job is complete, and another one comes in its place, before all nodes
+ * were told: they were told of as many ranks, but not of these.
+ */
+static void meeting__another_rank_in_its_place(void **state)
+{
+	struct rank rank[HOSTS + 1], first;
+	struct cn_sim_config c;
+	struct cn_topo *t;
+	struct cn_sim *s;
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("24", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
+	cn_sim_config_init(&c);
+	c.topo = t;
+	c.engine.node.max_peers = HOSTS;
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
+	cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS);
+	join(s, 0, 0, HOSTS + 1, &rank[0]);
+	join(s, 0, 1, HOSTS + 1, &first);
+	cn_sim_run(s, cn_sim_now(s) + 10 * CN_MS);
+	cn_team_leave(first.member, cn_sim_now(s), false); /* more nodes than are told at once */
+	join(s, 0, 2, HOSTS + 1, &rank[2]);
+	cn_sim_run(s, cn_sim_now(s) + 1000 * CN_MS);
+	join(s, 1, 1, HOSTS + 1, &rank[1]);
+	for (uint32_t i = 3; i <= HOSTS; i++) {
+		join(s, i - 1, i, HOSTS + 1, &rank[i]);
+	}
+	cn_sim_run(s, cn_sim_now(s) + 1000 * CN_MS);
+	for (uint32_t i = 0; i <= HOSTS; i++) {
+		if (rank[i].told != 1 || rank[i].status != COLLNET_OK) {
+			fail_msg("rank %u told %u times, \"%s\"", i, rank[i].told, rank[i].text);
+		}
+		cn_team_leave(rank[i].member, cn_sim_now(s), false);
+	}
+	cn_sim_free(s);
+	cn_topo_free(t);
+}
+
+/* A node says, of the team that it told of, other ranks of a larger job: nobody does so, and it is
+ * not believed, or ranks would be marked beyond the end of what is kept of this one. */
+static void meeting__a_team_does_not_change_its_size(void **state)
+{
+	struct cn_sim_config c;
+	struct rank rank;
+	struct cn_topo *t;
+	struct cn_sim *s;
+	struct cn_err err;
+	struct cn_peer *peer;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("2", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
+	cn_sim_config_init(&c);
+	c.topo = t;
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
+	cn_sim_run(s, cn_sim_now(s) + 1000 * CN_MS);
+	join(s, 0, 0, 2, &rank);
+	peer = cn_node_peer(cn_engine_node(cn_sim_engine(s, 0)), 0);
+	for (int k = 0; k < 2; k++) {
+		uint8_t m[64];
+		struct cn_cursor w = {m, m + sizeof(m), false};
+
+		cn_put8(&w, CN_CONTROL_JOIN);
+		cn_put32(&w, 7);
+		cn_put16(&w, 0);
+		cn_put32(&w, k == 0 ? 2 : 200);
+		cn_put32(&w, cn_topology_hash(t));
+		cn_put_text(&w, "job");
+		cn_put16(&w, 1);
+		cn_put32(&w, k == 0 ? 1 : 100);
+		cn_put32(&w, 1);
+		assert_false(w.bad);
+		assert_true(cn_meeting_control(cn_sim_engine(s, 0), cn_sim_now(s), peer, m,
+					       (size_t)(w.at - m)));
+		cn_sim_kick(s, 0);
+		cn_sim_run(s, cn_sim_now(s) + 200 * CN_MS);
+	}
+	assert_int_equal(cn_join_by_nonce(cn_mate_of(peer), 7)->ranges[0].first, 1);
+	assert_int_equal(rank.told, 0); /* it is still there, and waits */
+	cn_team_leave(rank.member, cn_sim_now(s), false);
+	cn_sim_free(s);
+	cn_topo_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(meeting__a_node_is_lost_and_found),
+		cmocka_unit_test(meeting__another_rank_in_its_place),
+		cmocka_unit_test(meeting__a_team_does_not_change_its_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,7 @@ struct cn_receiver {
 	bool beyond;	   /* a frame beyond the gap was not held: it must come again */
 	uint32_t gap_last; /* last number seen beyond the gap */
 	cn_time gap_at;	   /* frames are held: when the gap counts as a loss; CN_NEVER: none are */
+	cn_time gap_wait;  /* until it is said again; grows while nothing comes */
 	struct cn_held *held; /* [CN_HELD_MAX] by number mod CN_HELD_MAX; NULL: none ever was */
 	uint32_t nheld;
 	bool refused;	   /* the last frame was refused: no buffer */

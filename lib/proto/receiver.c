@@ -15,6 +15,9 @@
  * not is lost. */
 static const cn_time gap_patience = 500 * CN_US;
 static const uint32_t overtakers = 4;
+/* A node that only receives has measured no round trip. Too short a time, and what was already sent
+ * again is sent once more. */
+static const cn_time rtt_unknown = 1500 * CN_US;
 
 void cn_receiver_acked(struct cn_peer *p)
 {
@@ -30,12 +33,20 @@ static void ack_now(struct cn_peer *p)
 }
 
 /* Where frames are held, only the missing ones come again, and if one of these is lost once more,
- * nothing else tells: so it is said again after a while. */
-static void nak_now(struct cn_peer *p)
+ * nothing else tells: so it is said again after a while, and less often while nothing comes. */
+static void nak_now(struct cn_peer *p, bool repeated)
 {
-	p->rx.in_gap = true;
-	p->rx.gap_at = p->rx.nheld == 0 ? CN_NEVER :
-		       p->node->now + 2 * (gap_patience + p->tx.rtt.least);
+	struct cn_receiver *r = &p->rx;
+
+	if (!repeated) {
+		cn_time rtt = p->tx.rtt.least;
+
+		r->gap_wait = 2 * (gap_patience + (rtt != 0 ? rtt : rtt_unknown));
+	} else if (r->gap_wait < p->node->config.dead_after / 5) {
+		r->gap_wait *= 2;
+	}
+	r->in_gap = true;
+	r->gap_at = r->nheld == 0 ? CN_NEVER : p->node->now + r->gap_wait;
 	p->nak_due = true;
 	cn_peer_reschedule(p);
 	cn_peer_ready(p);
@@ -122,7 +133,7 @@ static void take_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t
 			cn_peer_reschedule(p);
 		}
 	} else if (!r->refused && (!r->in_gap || !cn_serial_before(r->gap_last, w->seq))) {
-		nak_now(p);
+		nak_now(p, false);
 	}
 	r->gap_last = w->seq;
 }
@@ -131,7 +142,7 @@ void cn_receiver_gap(struct cn_peer *p)
 {
 	p->rx.gap_at = CN_NEVER;
 	if (!p->rx.refused) {
-		nak_now(p);
+		nak_now(p, p->rx.in_gap);
 	}
 }
 
@@ -205,7 +216,9 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 	struct cn_receiver *r = &p->rx;
 
 	if (w->seq == r->expected) {
-		if (accept(p, w, payload) && r->nheld > 0) {
+		if (!accept(p, w, payload)) {
+			cn_receiver_drop_all(p); /* buffers are short, and all will come again */
+		} else if (r->nheld > 0) {
 			follow(p);
 		}
 	} else if (cn_serial_before(r->expected, w->seq)) {

@@ -159,6 +159,9 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 		release(p, s);
 	}
 	t->una = ack;
+	if (cn_serial_before(t->recover, ack)) {
+		t->recover = ack; /* or it would be ahead again after 2^31 frames without a loss */
+	}
 	if (cn_serial_before(t->next, ack)) {
 		t->next = ack;
 		pass_over(p);
@@ -180,18 +183,26 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	}
 }
 
-/* Which frames need not be sent again: none without a map. */
+/*
+ * Which frames need not be sent again: none without a map. Those after the last one held are still
+ * on their way, but only as far ahead as a receiver holds them: the others come before the missing
+ * frame does, and in vain. Nor is on its way what was to be sent again and was not yet.
+ */
 static void mark(struct cn_peer *p, uint32_t map)
 {
 	uint32_t held = map & CN_NAK_HELD, i = 0;
 
 	for (uint32_t seq = p->tx.una; seq != p->tx.end; seq++, i++) {
-		bool there = i > 0 && (map & CN_NAK_MAP) != 0;
+		struct cn_sent *s = cn_sender_entry(p, seq);
 
-		if (there && i <= CN_HELD_MAX && held >> (i - 1) != 0) {
-			there = (held >> (i - 1) & 1) != 0; /* else: after the last one held */
+		if (i == 0 || (map & CN_NAK_MAP) == 0) {
+			s->there = false;
+		} else if (i <= CN_HELD_MAX && held >> (i - 1) != 0) {
+			s->there = (held >> (i - 1) & 1) != 0;
+		} else {
+			s->there = i <= p->node->config.reorder &&
+				   (s->there || cn_serial_before(seq, p->tx.next));
 		}
-		cn_sender_entry(p, seq)->there = there;
 	}
 }
 
@@ -236,13 +247,14 @@ void cn_sender_nak(struct cn_peer *p, uint32_t map)
 	cn_peer_reschedule(p);
 }
 
-/* Frames that should have arrived long ago, by what is known of the way, are lost. */
+/* Frames that should have arrived long ago, by what is known of the way, are lost; those too that
+ * were sent again, where as many as may be are on their way. */
 void cn_sender_query(struct cn_peer *p)
 {
 	struct cn_sender *t = &p->tx;
 	cn_time due = 3 * t->rtt.least, least = p->node->config.query_after;
 
-	if (t->una != t->end && t->next == t->end &&
+	if (t->una != t->end && !cn_sender_again(p) &&
 	    p->node->now - cn_sender_entry(p, t->una)->at > (due > least ? due : least)) {
 		cn_sender_nak(p, 0);
 	}

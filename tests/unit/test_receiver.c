@@ -452,6 +452,77 @@ static void receiver__beyond_what_is_held(void **state)
 	pair_free(p);
 }
 
+/* A flight much longer than what can be held: one loss in it is found out at once for all frames,
+ * those too that came too far ahead; nobody waits for a timer, or for more frames. */
+static void receiver__loss_in_a_long_flight(void **state)
+{
+	struct pair *p = two_that_hold();
+	cn_time from;
+
+	(void)state;
+	pair_send(p, 0, 1, 10, 1000);
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	p->filter = lose_one;
+	lost_seq = pair_peer(p, 0, 1)->tx.end;
+	lost_times = 1;
+	p->delay = CN_MS; /* so that all are on their way before it is said */
+	pair_send(p, 0, 1, 32, 1000);
+	from = p->now;
+	pair_poke(p);
+	while (p->flows[0][1].received < 42 && pair_step(p, from + 1000 * CN_MS)) {
+	}
+	assert_true(p->now - from < 10 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	assert_int_equal(pair_stats(p, 0).data_resent, 1 + 32 - 9);
+	pair_free(p);
+}
+
+/* A sender that goes is asked for what is missing less and less often, though nobody here waits for
+ * it and finds out. */
+static void receiver__asks_one_that_is_gone(void **state)
+{
+	struct pair *p = two_that_hold();
+
+	(void)state;
+	p->loss = 1000000;
+	pair_send(p, 0, 1, 1, 1000);
+	pair_run(p, CN_MS);
+	p->loss = 0;
+	pair_send(p, 0, 1, 3, 1000);
+	pair_run(p, 300 * CN_US);
+	assert_int_equal(held(p), 3);
+	pair_stop(p, 0);
+	pair_run(p, 1000 * CN_MS);
+	assert_in_range(pair_stats(p, 1).naks_sent, 3, 12);
+	pair_run(p, 10 * 1000 * CN_MS);
+	assert_in_range(pair_stats(p, 1).naks_sent, 20, 50);
+	pair_free(p);
+}
+
+/* No buffer is free for the frame that was missing: then none is kept from others either by those
+ * beyond it, or all that is held could wait for buffers that are held. */
+static void receiver__refusal_drops_what_is_held(void **state)
+{
+	struct pair *p = two_that_hold();
+
+	(void)state;
+	p->loss = 1000000;
+	pair_send(p, 0, 1, 1, 1000);
+	pair_run(p, CN_MS);
+	p->loss = 0;
+	pair_send(p, 0, 1, 3, 1000);
+	pair_run(p, 300 * CN_US);
+	assert_int_equal(held(p), 3);
+	p->nodes[1].refuse = UINT32_MAX;
+	pair_run(p, 5 * CN_MS);
+	assert_true(pair_stats(p, 1).busy > 0);
+	assert_int_equal(held(p), 0);
+	assert_int_equal(p->nodes[1].node->pool.free, p->nodes[1].node->pool.count);
+	p->nodes[1].refuse = 0;
+	assert_true(pair_run_flows(p, 200 * CN_MS));
+	pair_free(p);
+}
+
 /* A peer that goes leaves no buffers behind. */
 static void receiver__held_frames_of_one_that_is_gone(void **state)
 {
@@ -494,6 +565,9 @@ int main(void)
 		cmocka_unit_test(receiver__four_overtakers),
 		cmocka_unit_test(receiver__the_missing_frame_is_lost_again),
 		cmocka_unit_test(receiver__beyond_what_is_held),
+		cmocka_unit_test(receiver__loss_in_a_long_flight),
+		cmocka_unit_test(receiver__asks_one_that_is_gone),
+		cmocka_unit_test(receiver__refusal_drops_what_is_held),
 		cmocka_unit_test(receiver__held_frames_of_one_that_is_gone),
 	};
 

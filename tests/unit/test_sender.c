@@ -412,6 +412,81 @@ static void sender__no_spurious_resends(void **state)
 	}
 }
 
+static void holding(struct cn_node_config *c)
+{
+	c->reorder = CN_HELD_MAX;
+}
+
+/*
+ * Six frames are lost, and when they are sent again, two at a time, the first one once more: the
+ * answer that the second one is held says nothing of the others, which were not sent again yet.
+ */
+static void sender__lost_again_in_a_small_window(void **state)
+{
+	struct pair *p = two(holding);
+
+	(void)state;
+	p->cut[0][1] = true;
+	pair_send(p, 0, 1, 6, 1000);
+	pair_run(p, 100 * CN_MS);
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	p->cut[0][1] = false;
+	p->filter = drop_one_number;
+	drop_seq = pair_peer(p, 0, 1)->tx.una;
+	drop_times = 1;
+	pair_run(p, 40 * CN_MS);
+	assert_int_equal(drop_times, 0);
+	assert_int_equal(p->flows[0][1].received, 6);
+	assert_int_equal(pair_stats(p, 0).timeouts, 1);
+	pair_free(p);
+}
+
+/* As many as may be were sent again and are lost once more, while others wait for their turn: a
+ * question of the receiver is enough for that, too. */
+static void sender__asked_while_it_goes_back(void **state)
+{
+	struct pair *p = two(NULL);
+
+	(void)state;
+	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
+	p->cut[0][1] = true;
+	p->cut[1][0] = true;
+	pair_send(p, 0, 1, 6, 1000);
+	pair_run(p, 125 * CN_MS); /* a timeout; the next one is not before 360 ms */
+	assert_int_equal(pair_stats(p, 0).timeouts, 1);
+	p->cut[0][1] = p->cut[1][0] = false;
+	pair_run(p, 75 * CN_MS);
+	assert_int_equal(p->flows[0][1].received, 6);
+	assert_int_equal(pair_stats(p, 0).timeouts, 1);
+	pair_free(p);
+}
+
+/* After many frames without a loss, the next one is a reason to send less all the same: numbers go
+ * round, and half a round further is before. */
+static void sender__first_loss_after_half_a_round(void **state)
+{
+	struct pair *p = two(NULL);
+	struct cn_peer *peer = pair_peer(p, 0, 1);
+
+	(void)state;
+	pair_send(p, 0, 1, 1, 1000);
+	arrives(p, 100 * CN_MS);
+	peer->tx.recover = peer->tx.una - 0x7ffffff0u; /* as if so many had come well */
+	pair_send(p, 0, 1, 1, 1000);
+	arrives(p, 100 * CN_MS);
+	pair_send(p, 0, 1, 100, 1000);
+	arrives(p, 100 * CN_MS);
+	p->filter = drop_one_number;
+	drop_seq = peer->tx.end;
+	drop_times = 1;
+	pair_send(p, 0, 1, 40, 1000);
+	pair_run(p, CN_MS / 2);
+	assert_int_equal(drop_times, 0);
+	assert_true(peer->tx.cwnd < 64);
+	arrives(p, 1000 * CN_MS);
+	pair_free(p);
+}
+
 static void slow_wire(struct cn_node_config *c)
 {
 	c->window = 32;
@@ -505,6 +580,9 @@ int main(void)
 		cmocka_unit_test(sender__no_sample_of_resent_frames),
 		cmocka_unit_test(sender__same_frame_lost_again),
 		cmocka_unit_test(sender__no_spurious_resends),
+		cmocka_unit_test(sender__lost_again_in_a_small_window),
+		cmocka_unit_test(sender__asked_while_it_goes_back),
+		cmocka_unit_test(sender__first_loss_after_half_a_round),
 		cmocka_unit_test(sender__slow_wire),
 		cmocka_unit_test(sender__tokens_return_at_death),
 		cmocka_unit_test(sender__retries_are_bounded),

@@ -12,9 +12,10 @@
  * S: steps: for every operation a round trip for each rank and eight more, a round trip being a
  *    full frame and its acknowledgement over the longest path, with processors and the longest
  *    scheduling delay;
- * W: windows: a round trip for every window of the frames that the busiest host sends; where the
- *    window is not the algorithm's own, also the longest time for which an acknowledgement may wait
- *    for data to go back (2 ack_delay), since nothing else may open it;
+ * W: windows: a round trip for every window of the frames that the busiest host sends, or receives,
+ *    as those that send to one host may take turns; where the window is not the algorithm's own,
+ *    also the longest time for which an acknowledgement may wait for data to go back (2 ack_delay),
+ *    since nothing else may open it;
  * L: losses: for each frame that was lost, by faults or by full queues, a timeout at its floor
  *    (100 ms) and a round trip; for as many frames as spikes of delay meet, their length;
  * O: outages: twice their length, since the timer doubles, and its cap (dead_after / 3).
@@ -420,11 +421,12 @@ static double busiest(struct world *w, struct links *k, uint32_t number)
 	memset(k->cpu, 0, n * sizeof(*k->cpu));
 	k->frames = 0;
 	for (uint32_t a = 0; a < n; a++) {
-		double out = 0;
+		double out = 0, in = 0;
 
 		for (uint32_t b = 0; b < n; b++) {
 			double frames = (double)wire_oracle_frames(w->wire, number, a, b);
 
+			in += (double)wire_oracle_frames(w->wire, number, b, a);
 			if (frames > 0) {
 				walk(k, a, b, 0, (double)wire_oracle_load(w->wire, number, a, b));
 				out += frames;
@@ -434,6 +436,7 @@ static double busiest(struct world *w, struct links *k, uint32_t number)
 			}
 		}
 		k->frames = out > k->frames ? out : k->frames;
+		k->frames = in > k->frames ? in : k->frames;
 	}
 	for (uint32_t i = 0; i < 2 * w->s->topo->nlinks; i++) {
 		most = k->load[i] > most ? k->load[i] : most;

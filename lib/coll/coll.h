@@ -22,7 +22,7 @@
 #include "proto/wire.h"
 
 #define CN_OPS COLLNET_OUTSTANDING_MAX
-#define CN_TEAMS_MAX 256 /* slots of 8 bits, and 8 bits of generation */
+#define CN_TEAMS_MAX 256 /* slots of 8 bits, and 4 bits of generation */
 
 /* ---- sources -------------------------------------------------------------------------- */
 
@@ -89,6 +89,21 @@ enum cn_control {
 	CN_CONTROL_FAIL = 5,  /* nonce 4, code 1, text: the team has failed here */
 	CN_CONTROL_ENDPOINT = 16,
 };
+
+/* The stream field of a collective's frame: slot 12 bits, number of the operation 12, signature 8. */
+#define CN_NUMBER_MASK 0xfffu
+static inline uint32_t cn_stream(uint32_t slot, uint32_t seq, uint8_t signature)
+{
+	return slot << 20 | (seq & CN_NUMBER_MASK) << 8 | signature;
+}
+static inline uint16_t cn_stream_slot(uint32_t stream)
+{
+	return (uint16_t)(stream >> 20);
+}
+static inline uint32_t cn_stream_number(uint32_t stream)
+{
+	return stream >> 8 & CN_NUMBER_MASK;
+}
 
 #define CN_CONTROL_MAX 552 /* bytes of a control message: the smallest MTU's payload */
 

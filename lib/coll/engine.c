@@ -74,7 +74,7 @@ static bool on_pull(void *ctx, cn_time now, struct cn_tx *out)
 static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
 	if (rx->len == 0) { /* what is left of a frame whose operation failed at the sender */
-		struct cn_team *t = cn_team_by_slot(e, (uint16_t)(rx->stream >> 16));
+		struct cn_team *t = cn_team_by_slot(e, cn_stream_slot(rx->stream));
 
 		if (t != NULL && (rx->flags & CN_FLAG_LAST) != 0) {
 			cn_op_emptied(t, p);
@@ -96,7 +96,7 @@ static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct c
 	case CN_TYPE_CONTROL:
 		return on_control(e, now, p, rx);
 	case CN_TYPE_COLL:
-		t = cn_team_by_slot(e, (uint16_t)(rx->stream >> 16));
+		t = cn_team_by_slot(e, cn_stream_slot(rx->stream));
 		/* A team that is gone here: its peers will hear so; the frame has no reader. */
 		return t == NULL || cn_op_deliver(t, now, p, rx);
 	case CN_TYPE_MESSAGE:

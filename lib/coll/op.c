@@ -303,7 +303,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	out->type = CN_TYPE_COLL;
 	out->flags = 0;
 	out->len = (uint16_t)n;
-	out->stream = (uint32_t)t->nodes[k].slot << 16 | (op->seq & 0xff) << 8 | signature(op);
+	out->stream = cn_stream(t->nodes[k].slot, op->seq, signature(op));
 	out->payload = n > 0 ? place(op, &a->src) + p->done : NULL;
 	out->token = &op->source;
 	p->done += n;
@@ -483,10 +483,10 @@ static void take(struct cn_op *op, cn_time now, uint32_t k, uint32_t stream, uin
 
 static struct cn_op *running(struct cn_team *t, uint32_t stream)
 {
-	uint8_t number = (uint8_t)(stream >> 8);
+	uint32_t number = cn_stream_number(stream);
 	struct cn_op *op = t->ops[number % CN_OPS];
 
-	return op != NULL && op->state == OP_RUNNING && (uint8_t)op->seq == number ? op : NULL;
+	return op != NULL && op->state == OP_RUNNING && (op->seq & CN_NUMBER_MASK) == number ? op : NULL;
 }
 
 void cn_op_take_early(struct cn_op *op, cn_time now)
@@ -497,7 +497,7 @@ void cn_op_take_early(struct cn_op *op, cn_time now)
 	bool freed = false;
 
 	while ((f = *at) != NULL && t->state == CN_TEAM_READY) {
-		if ((uint8_t)(f->stream >> 8) != (uint8_t)seq) {
+		if (cn_stream_number(f->stream) != (seq & CN_NUMBER_MASK)) {
 			kept = f;
 			at = &f->next;
 			continue;
@@ -518,15 +518,19 @@ void cn_op_take_early(struct cn_op *op, cn_time now)
 	}
 }
 
-/* Whether the frame can belong to an operation to come: nobody runs further ahead than this. */
-static bool ahead(const struct cn_team *t, uint32_t stream)
+/*
+ * How many operations the frame is ahead of those that all ranks here have finished; more than half
+ * of the numbers: it is of one that is over. Who only sends (to the root of a gather) may run ahead
+ * of the others by as much as they take of him.
+ */
+static uint32_t ahead(const struct cn_team *t, uint32_t stream)
 {
 	uint32_t base = UINT32_MAX;
 
 	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
 		base = m->done_ops < base ? m->done_ops : base;
 	}
-	return (uint8_t)((stream >> 8) - base) < 4 * CN_OPS;
+	return (cn_stream_number(stream) - base) & CN_NUMBER_MASK;
 }
 
 static bool keep_early(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
@@ -570,7 +574,7 @@ bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const stru
 		return true;
 	}
 	op = running(t, rx->stream);
-	if (op == NULL && !ahead(t, rx->stream)) {
+	if (op == NULL && ahead(t, rx->stream) > CN_NUMBER_MASK / 2) {
 		cn_team_fail(t, now, true, COLLNET_EMISMATCH,
 			     "node %s sent more data for an operation than node %s expected: every "
 			     "rank must call the same operations with the same sizes",
@@ -578,7 +582,7 @@ bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const stru
 		return true;
 	}
 	if (op == NULL) {
-		return keep_early(t, p, rx);
+		return ahead(t, rx->stream) < 4 * CN_OPS && keep_early(t, p, rx);
 	}
 	take(op, now, k, rx->stream, rx->flags, rx->payload, rx->len);
 	return true;

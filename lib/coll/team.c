@@ -45,7 +45,7 @@ static struct cn_team *team_new(struct cn_engine *e, const char *job, uint32_t r
 	snprintf(t->job, sizeof(t->job), "%s", job);
 	t->ranks = ranks;
 	t->nonce = ++e->nonce != 0 ? e->nonce : ++e->nonce;
-	t->slot = (uint16_t)(i | (uint32_t)++e->generation[i] << 8);
+	t->slot = (uint16_t)(i | (++e->generation[i] & 15u) << 8);
 	t->check_at = CN_NEVER;
 	e->teams[i] = t;
 	e->nteams++;

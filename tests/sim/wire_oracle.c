@@ -294,9 +294,9 @@ static void check_new(struct wire_oracle *o, uint32_t from, uint32_t to, struct 
 		      f->end - f->una, to, o->config.window);
 	}
 	if (w->type == CN_TYPE_COLL) {
-		f->op[w->seq % RING] = (uint16_t)(w->stream >> 8 & 0xff);
-		count_load(o, w->stream >> 8 & 0xff, from, to, w->length);
-		count_sent(o, from, w->stream >> 8 & 0xff);
+		f->op[w->seq % RING] = (uint16_t)(w->stream >> 8 & 0xfff);
+		count_load(o, w->stream >> 8 & 0xfff, from, to, w->length);
+		count_sent(o, from, w->stream >> 8 & 0xfff);
 	}
 }
 

@@ -85,6 +85,12 @@ static void cluster_end(struct cluster *c)
 	free(c);
 }
 
+static void late(struct cn_sim_config *c)
+{
+	c->jitter = 10 * CN_MS;
+	c->jitter_ppm = 10000;
+}
+
 /* A job that joins and exchanges `bytes` a pair; every byte right. */
 static void exchange(struct cluster *c, uint64_t bytes)
 {
@@ -102,6 +108,37 @@ static void exchange(struct cluster *c, uint64_t bytes)
 	assert_int_equal(r.ended, cn_job_ranks(j));
 	assert_int_equal(r.wrong, 0);
 	cn_job_free(j);
+}
+
+/* Operations in which some nodes only send, many in a row: they run ahead, by as much as the others
+ * take and not more, and the numbers of operations come round. */
+static void ahead__who_only_sends(void **state)
+{
+	static const struct {
+		enum cn_op_kind op;
+		const char *algorithm;
+	} what[] = {{CN_OP_GATHER, "nearest"}, {CN_OP_SCATTER, "furthest"}, {CN_OP_BCAST, "binomial"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+		struct cluster *c = cluster("3x2", 4 + i, i == 0 ? NULL : late);
+		struct cn_job_config jc = {.local = 1, .bytes = 16};
+		struct cn_coll_args a = {.op = what[i].op, .algorithm = what[i].algorithm,
+					 .bytes = 16, .deadline = 60000 * CN_MS};
+		struct cn_job_result r;
+		struct cn_err err = {0};
+		struct cn_job *j;
+
+		assert_int_equal(cn_job_new(c->sim, &jc, &j, &err), COLLNET_OK);
+		assert_int_equal(cn_job_join(j, 20000 * CN_MS, &err), COLLNET_OK);
+		if (cn_job_repeat(j, &a, 4500, 600000 * CN_MS, NULL, NULL, &r, &err) != COLLNET_OK) {
+			fail_msg("%s", err.text);
+		}
+		assert_int_equal(r.ended, cn_job_ranks(j));
+		assert_int_equal(r.wrong, 0);
+		cn_job_free(j);
+		cluster_end(c);
+	}
 }
 
 static void weather(struct cn_sim_config *c)
@@ -574,6 +611,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(seed__same_run_bit_for_bit),
 		cmocka_unit_test(seed__another_run),
+		cmocka_unit_test(ahead__who_only_sends),
 		cmocka_unit_test(cluster__nothing_runs_away),
 		cmocka_unit_test(host__overheads),
 		cmocka_unit_test(host__ring),

@@ -2,6 +2,7 @@
 /*
  * collnet: one command with verbs. This file knows their names; each verb lives in its own.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +41,20 @@ static void help(void)
 	     "  --version  the version");
 }
 
-int main(int argc, char **argv)
+/* What was printed must have got there, whichever verb printed it. */
+static int written(int status)
+{
+	bool flushed = fflush(stdout) == 0;
+
+	if (status == TOOL_OK && (!flushed || ferror(stdout))) {
+		tool_complain("standard output: %s",
+			      flushed ? "it could not be written" : strerror(errno));
+		return TOOL_FAILED;
+	}
+	return status;
+}
+
+static int run(int argc, char **argv)
 {
 	size_t i;
 
@@ -63,4 +77,9 @@ int main(int argc, char **argv)
 		}
 	}
 	return tool_usage("there is no verb '%.40s'", argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	return written(run(argc, argv));
 }

@@ -102,6 +102,7 @@ struct sim_options {
 	uint32_t local;
 	const char *trace, *pcap, *port;
 	const char *experiment, *output;
+	const char *alien; /* the first option that does not go with an experiment */
 	bool quick;
 };
 

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/experiment.h"
 #include "tools/sim.h"
@@ -13,6 +14,7 @@
 #define UPLINK_BUFFER_DEFAULT 45u
 #define TIME_MAX (60000 * CN_MS)
 #define LOCAL_MAX 1024u
+#define DUPLICATE_MAX 100000u /* each switch doubles the copies of the one before */
 
 static const char help_text[] =
 	"usage: collnet sim OPERATION (--shape AxB | --topology FILE) [OPTION...]\n"
@@ -46,7 +48,7 @@ static const char help_text[] =
 	"  --gap TIME            at least so long between two frames of a host (0)\n"
 	"  --jitter TIME:PPM     a host that wakes up is up to TIME late, PPM times in a million\n"
 	"  --loss PPM            of a million frames so many are lost on every link; also\n"
-	"                        --duplicate, --reorder (by up to 1 ms), --corrupt\n"
+	"                        --duplicate (at most 100000), --reorder (by up to 1 ms), --corrupt\n"
 	"\n"
 	"what to run, as in collnet bench:\n"
 	"  --sizes LIST --algorithm LIST|all --permutation NAME --contention-aware on|off\n"
@@ -292,7 +294,7 @@ static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *
 	case OPT_LOSS:
 		return tool_parse_u32(arg, 0, 1000000, &o->faults.loss, err);
 	case OPT_DUPLICATE:
-		return tool_parse_u32(arg, 0, 1000000, &o->faults.duplicate, err);
+		return tool_parse_u32(arg, 0, DUPLICATE_MAX, &o->faults.duplicate, err);
 	case OPT_REORDER:
 		return tool_parse_u32(arg, 0, 1000000, &o->faults.reorder, err);
 	default: /* OPT_CORRUPT */
@@ -300,10 +302,33 @@ static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *
 	}
 }
 
+/* An experiment has its own networks, sizes and algorithms: only these go with it. */
+static bool of_experiment(int opt)
+{
+	return opt == OPT_EXPERIMENT || opt == OPT_OUTPUT || opt == OPT_QUICK ||
+	       opt == BENCH_OPT_SEED;
+}
+
+static const char *name_of(int opt)
+{
+	size_t i = 0;
+
+	while (options[i].name != NULL && options[i].val != opt) {
+		i++;
+	}
+	return options[i].name;
+}
+
 static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct sim_options *o = into;
 
+	if (arg != NULL && *arg == '\0') {
+		return cn_fail(err, COLLNET_EINVAL, "its value is empty");
+	}
+	if (o->alien == NULL && !of_experiment(opt)) {
+		o->alien = name_of(opt);
+	}
 	if (opt < BENCH_OPT_OWN) {
 		return bench_options_take(&o->bench, opt, arg, err);
 	} else if (opt <= OPT_DELAY) {
@@ -351,6 +376,38 @@ static int finish(struct sim_options *o, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+/* Two names of one file; devices may be named twice. */
+static bool same_file(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	if (stat(a, &sa) != 0 || stat(b, &sb) != 0) {
+		return strcmp(a, b) == 0;
+	}
+	return S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* One file cannot hold two outputs, and the topology is not to be written over. */
+static int check_files(const struct sim_options *o)
+{
+	const struct { const char *option, *path; } files[] = {
+		{ "--topology", o->topology }, { "--csv", o->bench.csv }, { "--trace", o->trace },
+		{ "--pcap", o->pcap },
+	};
+	const size_t n = sizeof(files) / sizeof(files[0]);
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = i + 1; k < n; k++) {
+			if (files[i].path != NULL && files[k].path != NULL &&
+			    same_file(files[i].path, files[k].path)) {
+				return tool_usage("%s and %s name the same file, '%.80s'",
+						  files[i].option, files[k].option, files[k].path);
+			}
+		}
+	}
+	return TOOL_OK;
+}
+
 /* What does not go together. */
 static int check_options(const struct sim_options *o)
 {
@@ -371,7 +428,7 @@ static int check_options(const struct sim_options *o)
 		return tool_usage("--trace and --pcap are of one size and one algorithm: name them "
 				  "with --sizes and --algorithm");
 	}
-	return TOOL_OK;
+	return check_files(o);
 }
 
 /* The operation's name, the only word that is no option. */
@@ -405,8 +462,9 @@ static int check_experiment(struct sim_options *o, int argc)
 	if (optind < argc) {
 		return tool_usage("--experiment takes no operation");
 	}
-	if (o->shape != NULL || o->topology != NULL) {
-		return tool_usage("an experiment has its own networks: drop --shape and --topology");
+	if (o->alien != NULL) {
+		return tool_usage("an experiment has its own networks, sizes and algorithms: only "
+				  "--seed, --output and --quick go with it, not --%s", o->alien);
 	}
 	o->output = o->output != NULL ? o->output : ".";
 	return TOOL_OK;

@@ -239,7 +239,8 @@ int sim_watch_close(struct sim_watch *w, bool *cut, struct cn_err *err)
 		}
 	}
 	if (w->pcap != NULL) {
-		ok = pcap_dump_flush(w->pcap) == 0;
+		/* What failed earlier is not flushed again: only the stream remembers it. */
+		ok = pcap_dump_flush(w->pcap) == 0 && !ferror(pcap_dump_file(w->pcap));
 		pcap_dump_close(w->pcap);
 		if (!ok && rc == COLLNET_OK) {
 			rc = cn_fail(err, COLLNET_ESYSTEM, "--pcap: %.250s could not be written",

@@ -165,6 +165,8 @@ static void options__in_order_and_refused(void **state)
 		{ TOOL_USAGE, { "v", "--beta", "--gamma" }, "b;" },
 		{ TOOL_USAGE, { "v", "--beta", "--delta" }, "b;" },
 		{ TOOL_USAGE, { "v", "--beta", "--alpha" }, "b;" },
+		{ TOOL_USAGE, { "v", "--alpha", "--beta", "1" }, "" },
+		{ TOOL_OK, { "v", "--alpha=--beta", "--alpha", "-1" }, "a=--beta;a=-1;" },
 	};
 
 	(void)state;

@@ -3,8 +3,11 @@
 #include "tools/experiment.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,29 +99,110 @@ const char *experiment_name(enum experiment_kind kind, size_t n)
 	return NULL;
 }
 
-static int open_file(const char *dir, const char *name, const char *ending, char path[PATH_BYTES],
-		     FILE **f, struct cn_err *err)
-{
-	int n = snprintf(path, PATH_BYTES, "%s/%s.%s", dir, name, ending);
+/*
+ * An output: what is written goes to a file of another name in the same directory, which takes the
+ * place of an older output only when it is complete.
+ */
+struct output {
+	char path[PATH_BYTES], part[PATH_BYTES];
+	FILE *f;
+};
 
-	if (n < 0 || n >= PATH_BYTES) {
-		return cn_fail(err, COLLNET_EINVAL, "--output: the path is too long");
+static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
+#define NDEADLY (sizeof(deadly) / sizeof(deadly[0]))
+
+static const char *volatile unfinished; /* goes with the process when somebody ends it */
+
+static void interrupted(int signal_number)
+{
+	const char *path = unfinished;
+
+	if (path != NULL) {
+		unlink(path);
 	}
-	*f = fopen(path, "we");
-	return *f != NULL ? COLLNET_OK
-			  : cn_fail(err, COLLNET_ESYSTEM, "%.250s: %s", path, strerror(errno));
+	raise(signal_number); /* SA_RESETHAND: it ends the process now */
 }
 
-static int close_file(FILE *f, const char *path, int rc, FILE *out, struct cn_err *err)
+/* What was ignored (nohup) remains so. */
+static void watch_signals(void)
 {
-	bool bad = ferror(f) != 0;
+	struct sigaction mine = { .sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND }, old;
 
-	if ((fclose(f) != 0 || bad) && rc == COLLNET_OK) {
-		return cn_fail(err, COLLNET_ESYSTEM, "%.250s could not be written", path);
+	for (size_t i = 0; i < NDEADLY; i++) {
+		if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) {
+			sigaction(deadly[i], &mine, NULL);
+		}
 	}
-	if (rc == COLLNET_OK) {
-		fprintf(out, "%s\n", path);
+}
+
+static void unwatch_signals(void)
+{
+	struct sigaction old;
+
+	for (size_t i = 0; i < NDEADLY; i++) {
+		if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == interrupted) {
+			signal(deadly[i], SIG_DFL);
+		}
 	}
+}
+
+/* With the rights that fopen() would give it. */
+static FILE *open_part(char *part)
+{
+	mode_t mask = umask(0);
+	int fd = mkostemp(part, O_CLOEXEC);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+	umask(mask);
+	if (f != NULL && fchmod(fd, 0666 & ~mask) == 0) {
+		return f;
+	}
+	if (f != NULL) {
+		fclose(f);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	if (fd >= 0) {
+		unlink(part);
+	}
+	return NULL;
+}
+
+static int open_output(const char *dir, const char *name, const char *ending, struct output *o,
+		       struct cn_err *err)
+{
+	int n = snprintf(o->path, PATH_BYTES, "%s/%s.%s", dir, name, ending);
+	int m = snprintf(o->part, PATH_BYTES, "%s/.%s.%s.XXXXXX", dir, name, ending);
+
+	if (n < 0 || n >= PATH_BYTES || m < 0 || m >= PATH_BYTES) {
+		return cn_fail(err, COLLNET_EINVAL, "--output: the path is too long");
+	}
+	o->f = open_part(o->part);
+	if (o->f == NULL) {
+		return cn_fail(err, COLLNET_ESYSTEM, "%.250s: %s", o->path, strerror(errno));
+	}
+	unfinished = o->part;
+	watch_signals();
+	return COLLNET_OK;
+}
+
+static int close_output(struct output *o, int rc, FILE *out, struct cn_err *err)
+{
+	bool bad = ferror(o->f) != 0;
+
+	if ((fclose(o->f) != 0 || bad) && rc == COLLNET_OK) {
+		rc = cn_fail(err, COLLNET_ESYSTEM, "%.250s could not be written", o->path);
+	}
+	if (rc == COLLNET_OK && rename(o->part, o->path) != 0) {
+		rc = cn_fail(err, COLLNET_ESYSTEM, "%.250s: %s", o->path, strerror(errno));
+	}
+	if (rc != COLLNET_OK) {
+		unlink(o->part);
+	} else {
+		fprintf(out, "%s\n", o->path);
+	}
+	unfinished = NULL;
+	unwatch_signals();
 	return rc;
 }
 
@@ -155,25 +239,27 @@ int experiment_run(const char *name, uint64_t seed, bool quick, const char *dir,
 		   struct cn_err *err)
 {
 	const struct experiment *x = find(name);
-	char path[PATH_BYTES], script[128];
-	FILE *f = NULL;
+	struct output o;
+	char script[128];
 	int rc;
 
 	if (x == NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "there is no experiment '%.40s'; collnet "
 			       "sim --help and collnet schedule --help list them", name);
 	}
-	rc = open_file(dir, name, "csv", path, &f, err);
+	rc = open_output(dir, name, "csv", &o, err);
 	if (rc == COLLNET_OK) {
-		rc = x->run != NULL ? x->run(seed, f, err) : x->simulate(name, seed, quick, f, err);
-		rc = close_file(f, path, rc, out, err);
+		rc = x->run != NULL ? x->run(seed, o.f, err)
+				    : x->simulate(name, seed, quick, o.f, err);
+		rc = close_output(&o, rc, out, err);
 	}
-	rc = rc == COLLNET_OK ? open_file(dir, name, "gp", path, &f, err) : rc;
+	rc = rc == COLLNET_OK ? open_output(dir, name, "gp", &o, err) : rc;
 	if (rc == COLLNET_OK) {
-		fprintf(f, "# gnuplot %s.gp\nset datafile separator ','\nset key autotitle columnhead\n"
+		fprintf(o.f, "# gnuplot %s.gp\nset datafile separator ','\n"
+			"set key autotitle columnhead\n"
 			"set terminal svg size 800,500 background 'white' font 'sans,14'\n"
 			"set output '%s.svg'\ncsv = '%s.csv'\n%s", name, name, name, x->plot);
-		rc = close_file(f, path, COLLNET_OK, out, err);
+		rc = close_output(&o, COLLNET_OK, out, err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;

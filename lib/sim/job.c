@@ -200,6 +200,25 @@ void cn_job_free(struct cn_job *j)
 	free(j);
 }
 
+static int no_memory(const struct cn_job *j, struct cn_err *err)
+{
+	return cn_fail(err, COLLNET_ENOMEM, "not enough memory to simulate %u hosts",
+		       cn_sim_hosts(j->sim));
+}
+
+/* Why rank i did not join. The advice of the transport, to look at daemons, is no help here. */
+static int not_joined(const struct cn_job *j, uint32_t i, cn_time within, struct cn_err *err)
+{
+	const struct rank *r = &j->ranks[i];
+
+	if (!r->join_told || r->join_status == COLLNET_ETIMEOUT) {
+		return cn_fail(err, COLLNET_ETIMEOUT, "rank %u does not join: with this rate, latency, gap or "
+			       "loss the hosts did not all find each other in %llu virtual seconds",
+			       i, (unsigned long long)(within / (1000 * CN_MS)));
+	}
+	return cn_fail(err, r->join_status, "rank %u does not join: %.200s", i, r->join_text);
+}
+
 int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
 {
 	cn_time until = cn_sim_now(j->sim) + within;
@@ -224,13 +243,14 @@ int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
 	}
 	while (j->joins_told < j->nranks && cn_sim_step(j->sim, until + 100 * CN_MS)) {
 	}
+	if (cn_sim_failed(j->sim)) {
+		return no_memory(j, err);
+	}
 	for (uint32_t i = 0; i < j->nranks; i++) {
 		struct rank *r = &j->ranks[i];
 
 		if (!r->join_told || r->join_status != COLLNET_OK) {
-			return cn_fail(err, r->join_told ? r->join_status : COLLNET_ETIMEOUT,
-				       "rank %u does not join: %.200s", i,
-				       r->join_told ? r->join_text : "nobody tells it");
+			return not_joined(j, i, within, err);
 		}
 		r->joined = true;
 	}
@@ -339,10 +359,13 @@ static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 		}
 		if (cn_sim_at(j->sim, start + (spread > 0 ? cn_random(&j->random) % spread : 0), post,
 			      r) != COLLNET_OK) {
-			return cn_fail(err, COLLNET_ENOMEM, "no memory for a simulation's event");
+			return no_memory(j, err);
 		}
 	}
 	while (j->told < j->nranks && cn_sim_step(j->sim, start + within)) {
+	}
+	if (cn_sim_failed(j->sim)) {
+		return no_memory(j, err);
 	}
 	for (uint32_t i = 0; i < j->nranks; i++) {
 		struct cn_job_rank *r = &j->ranks[i].seen;

@@ -23,7 +23,8 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 	       struct cn_err *err);
 void cn_job_free(struct cn_job *j); /* before the simulation; NULL is ignored */
 
-/* All ranks join; runs until they are there, or failed, or `within` is over. */
+/* All ranks join; runs until they are there, or failed, or `within` is over. COLLNET_ENOMEM here and
+ * below: the simulation ran out of memory, and goes on no more. */
 int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err);
 /* A rank whose host was restarted, and all others after a failure: leave, and join again. */
 void cn_job_leave(struct cn_job *j);

@@ -252,6 +252,11 @@ void cn_sim_run(struct cn_sim *s, cn_time until)
 	}
 }
 
+bool cn_sim_failed(const struct cn_sim *s)
+{
+	return s->failed;
+}
+
 uint32_t cn_sim_hosts(const struct cn_sim *s)
 {
 	return s->topo->nhosts;
@@ -273,12 +278,14 @@ int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg)
 	struct user *u = malloc(sizeof(*u));
 
 	if (u == NULL) {
+		sim_fail(s);
 		return COLLNET_ENOMEM;
 	}
 	*u = (struct user){fn, arg};
 	e.what = u;
 	if (!sim_events_push(&s->events, e)) {
 		free(u);
+		sim_fail(s);
 		return COLLNET_ENOMEM;
 	}
 	return COLLNET_OK;

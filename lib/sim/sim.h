@@ -73,6 +73,8 @@ cn_time cn_sim_now(const struct cn_sim *s); /* begins at one second */
 /* The next event; false: nothing is left to happen before `until`, and the time is `until`. */
 bool cn_sim_step(struct cn_sim *s, cn_time until);
 void cn_sim_run(struct cn_sim *s, cn_time until);
+/* It ran out of memory: nothing happens any more, and what is told of it is not true. */
+bool cn_sim_failed(const struct cn_sim *s);
 
 uint32_t cn_sim_hosts(const struct cn_sim *s); /* host i is topo->hosts[i], its name the vertex's */
 /* NULL while it is crashed. After calling it from outside of events: cn_sim_kick(). */

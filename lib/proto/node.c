@@ -426,8 +426,8 @@ static void query(struct cn_node *n, struct cn_peer *p)
 	cn_time since = n->data_last > p->expect_since ? n->data_last : p->expect_since;
 	cn_time least = 2 * p->tx.rtt.least;
 
-	least = least > n->config.query_after ? least : n->config.query_after;
-	if (n->data_last + n->config.query_after > n->now) {
+	least = least > cn_quiet_after(n) ? least : cn_quiet_after(n);
+	if (n->data_last + cn_quiet_after(n) > n->now) {
 		p->query_at = CN_NEVER; /* until it is quiet again */
 		p->query_wait = 0;
 		return;
@@ -451,7 +451,7 @@ static void query(struct cn_node *n, struct cn_peer *p)
  */
 static void look_whether_quiet(struct cn_node *n)
 {
-	cn_time since = n->data_last + n->config.query_after;
+	cn_time since = n->data_last + cn_quiet_after(n);
 
 	for (uint32_t i = 0; since <= n->now && i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
@@ -461,7 +461,7 @@ static void look_whether_quiet(struct cn_node *n)
 			cn_peer_reschedule(p);
 		}
 	}
-	since = since > n->now ? since : n->now + n->config.query_after;
+	since = since > n->now ? since : n->now + cn_quiet_after(n);
 	cn_heap_set(&n->timers, &n->quiet_timer, n->nexpecting > 0 ? since : CN_NEVER);
 }
 

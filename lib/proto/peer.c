@@ -224,7 +224,7 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 			p->query_wait = 0;
 			p->query_at = CN_NEVER;
 			if (n->nexpecting++ == 0) {
-				cn_heap_set(&n->timers, &n->quiet_timer, now + n->config.query_after);
+				cn_heap_set(&n->timers, &n->quiet_timer, now + cn_quiet_after(n));
 			}
 		}
 	} else if (p->expecting > 0 && --p->expecting == 0) {

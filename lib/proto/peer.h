@@ -165,6 +165,7 @@ struct cn_node {
 	struct collnet_stats stats;
 	cn_time evict_at;  /* not before this is a place in a full table looked for again */
 	cn_time data_last; /* when the last reliable frame was accepted, from anyone */
+	cn_time data_gap;  /* mean time between two of them, pauses not counted */
 	cn_time now;	   /* of the call in progress */
 };
 
@@ -189,6 +190,15 @@ static inline cn_time cn_cadence_wait(const struct cn_cadence *c, const struct c
 	cn_time least = 2 * n->config.ack_delay, wait = c->gap + c->gap / 2;
 
 	return wait > least ? wait : least;
+}
+
+/* For how long nothing must come until it seems that a tail was lost; and how old a frame must be
+ * that should have arrived. On slow links eight frames' time, for queues are a few frames long. */
+static inline cn_time cn_quiet_after(const struct cn_node *n)
+{
+	cn_time slow = cn_min_time(8 * n->data_gap, n->config.dead_after / 5);
+
+	return slow > n->config.query_after ? slow : n->config.query_after;
 }
 
 /* node.c */

@@ -146,6 +146,16 @@ void cn_receiver_gap(struct cn_peer *p)
 	}
 }
 
+static void note_arrival(struct cn_node *n)
+{
+	cn_time gap = n->now - n->data_last;
+
+	if (n->data_last != 0 && gap < n->config.dead_after / 15) {
+		n->data_gap = n->data_gap - n->data_gap / 8 + gap / 8;
+	}
+	n->data_last = n->now;
+}
+
 /* The expected frame, to whom it is for. False: it is refused, or the peer is gone. */
 static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
@@ -171,7 +181,7 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	r->refused = false;
 	p->busy_due = p->nak_due = false;
 	p->data_received++;
-	n->data_last = n->now;
+	note_arrival(n);
 	n->stats.data_received++;
 	cn_cadence_note(&r->cadence, n);
 	r->unacked++;

@@ -252,7 +252,7 @@ void cn_sender_nak(struct cn_peer *p, uint32_t map)
 void cn_sender_query(struct cn_peer *p)
 {
 	struct cn_sender *t = &p->tx;
-	cn_time due = 3 * t->rtt.least, least = p->node->config.query_after;
+	cn_time due = 3 * t->rtt.least, least = cn_quiet_after(p->node);
 
 	if (t->una != t->end && !cn_sender_again(p) &&
 	    p->node->now - cn_sender_entry(p, t->una)->at > (due > least ? due : least)) {

@@ -30,7 +30,8 @@ void cn_predict_shuffle(const struct cn_network *n, struct cn_prediction *out)
 	double turns = 0;
 
 	if (n->window != COLLNET_WINDOW_OFF) {
-		turns = sent / n->window * 2 * n->latency;
+		/* what comes clocks what goes: a window a latency, not a round trip */
+		turns = sent / n->window * n->latency;
 	}
 	out->seconds = (turns > n->exchange ? turns : n->exchange) + n->latency;
 	if (turns > n->exchange) {

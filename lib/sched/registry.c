@@ -64,6 +64,7 @@ static const struct cn_algorithm algorithms[] = {
 		.description = "total exchange in fat trees: switch by switch, as many messages at a "
 			       "time as its links have channels",
 		.window = CN_WINDOW_LINK,
+		.baseline = true, /* its phases are not kept apart on the wire: ports may overflow */
 		.needs_tree = true,
 		.claims = CN_CLAIM_LINKS,
 		.permutation = COLLNET_PERM_AUTO,

@@ -51,14 +51,25 @@ static double exchange_time(const struct cn_network *n)
 	return most;
 }
 
-/* Of a full frame from a host at the greatest depth to the root and down again. */
+/* Of a frame from a host to the root, over the links that take longest, and down again. */
 static double latency(const struct cn_network *n)
 {
-	uint32_t links = n->layout->tree != NULL ? 2 * n->layout->tree->height : 2;
+	const struct cn_tree *t = n->layout->tree;
 	uint64_t bytes = n->plan->bytes < n->cost->payload ? n->plan->bytes : n->cost->payload;
+	uint32_t links = t != NULL ? 2 * t->height : 2;
+	double *up = t != NULL ? calloc(t->n, sizeof(*up)) : NULL;
+	double most = 0;
 
-	return n->cost->startup + (links - 1) * n->cost->hop +
-	       links * cn_cost_wire(n->cost, bytes, n->slowest);
+	if (up == NULL) {
+		most = links / 2.0 * cn_cost_wire(n->cost, bytes, n->slowest);
+	}
+	for (uint32_t x = 1; up != NULL && x < t->n; x++) {
+		up[x] = up[t->v[x].parent] +
+			cn_cost_wire(n->cost, bytes, t->topo->links[t->v[x].link].rate);
+		most = up[x] > most ? up[x] : most;
+	}
+	free(up);
+	return n->cost->startup + (links - 1) * n->cost->hop + 2 * most;
 }
 
 static uint32_t window(const struct cn_layout *l)

@@ -148,7 +148,7 @@ static bool alike(const struct port *a, const struct port *b)
 static struct port *classify(const struct cn_tree *t, uint32_t *count)
 {
 	struct port *p = calloc(t->n, sizeof(*p));
-	uint32_t n = 0, classes = 0;
+	uint32_t n = 0, classes = 0, assumed = cn_topo_assumed_buffer(t->topo);
 
 	for (uint32_t v = 1; p != NULL && v < t->n; v++) {
 		const struct cn_topo_link *l = &t->topo->links[t->v[v].link];
@@ -159,7 +159,7 @@ static struct port *classify(const struct cn_tree *t, uint32_t *count)
 				.trunk = t->v[v].node == NONE,
 				.below = below < above ? below : above,
 				.channels = l->channels,
-				.buffer = l->buffer,
+				.buffer = l->buffer != 0 ? l->buffer : assumed,
 				.link = t->v[v].link,
 				.count = 1,
 			};
@@ -236,6 +236,10 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 	printf("\nW_g: %s frames in flight a host; %s with frames that only acknowledge counted, "
 	       "which is what collnet uses\ndecided by %s\n", w1, w2,
 	       topo_link_name(t->topo, bottleneck, name));
+	if (cn_topo_assumed_buffer(t->topo) != 0) {
+		printf("no link says its buffer: %u frames a port are assumed\n",
+		       cn_topo_assumed_buffer(t->topo));
+	}
 }
 
 static void json_window(struct json *j, const char *key, uint32_t window)

@@ -424,11 +424,14 @@ static void warn_links(struct warnings *w, const struct topo_facts *f)
 		     plural(f->no_rate, "says", "say"));
 	}
 	if (f->no_buffer > 0) {
+		char assumed[64];
+
+		snprintf(assumed, sizeof(assumed), "the window assumes %u frames a port",
+			 CN_TOPO_BUFFER_ASSUMED);
 		warn(w, "no-buffer", f->no_buffer, "%" PRIu32 " of %" PRIu32
 		     " links %s no buffer: %s", f->no_buffer, f->used,
 		     plural(f->no_buffer, "says", "say"),
-		     f->no_buffer == f->used ? "there is no automatic window" :
-					     "the window does not mind their ports");
+		     f->no_buffer == f->used ? assumed : "the window does not mind their ports");
 	}
 }
 

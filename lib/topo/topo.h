@@ -27,6 +27,7 @@
 #define CN_TOPO_NONE UINT32_MAX
 #define CN_TOPO_VERTICES_MAX 200000u
 #define CN_TOPO_BUFFER_MAX 1000000u
+#define CN_TOPO_BUFFER_ASSUMED 43u /* if no link says its own: the smallest of Tam and Wang's */
 #define CN_TOPO_CHANNELS_MAX 65536u
 /* Largest file, in bytes; well above what CN_TOPO_VERTICES_MAX needs. */
 #define CN_TOPO_FILE_MAX ((size_t)64 << 20)
@@ -146,12 +147,15 @@ uint64_t cn_topo_host_rate(const struct cn_topo *t, uint32_t host);
  * n hosts on one side, nu = s (n - s) / (n - 1) frames a step cross it, twice that with control
  * frames counted (control = 2, as the paper does in section 4.2), and W_g is the floor of the
  * smallest buffer / nu, at least 1 and at most 65535. *bottleneck (may be NULL) becomes the
- * deciding link (CN_TOPO_NONE when there is none). Returns COLLNET_WINDOW_OFF when no port that
- * the exchange crosses says its buffer, or n < 2; and 1, the safest, when there is no memory.
- * Linear in the vertices.
+ * deciding link (CN_TOPO_NONE when there is none). Where no link of the file says its buffer, all
+ * are taken for CN_TOPO_BUFFER_ASSUMED. Returns COLLNET_WINDOW_OFF when others do, but no port that
+ * the exchange crosses, or n < 2; and 1, the safest, when there is no memory. Linear in the vertices.
  */
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck);
+/* The buffer that links which do not say theirs have in these windows: CN_TOPO_BUFFER_ASSUMED where
+ * none says one; 0 otherwise: they do not count. */
+uint32_t cn_topo_assumed_buffer(const struct cn_topo *t);
 /*
  * The window for schedules in which no link carries two messages at a time. What may stand at a
  * port is the end of one message and the beginning of the next one: half of the smallest buffer.

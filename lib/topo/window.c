@@ -13,6 +13,9 @@
  * nu / c frames a step for each, or c times the buffer for all. (Evenly, in the mean: a pair of
  * hosts may well keep to one cable.) The spanning tree alone counts: other links carry nothing.
  *
+ * A file that says no buffer at all is taken for one of small switches: a window that is a little too
+ * small costs a little, none lets queues overflow.
+ *
  * All arithmetic is in whole numbers: W_g = floor(buffer c (n - 1) / (control s (n - s))).
  */
 #include <stdlib.h>
@@ -27,10 +30,19 @@ static uint64_t crossings(uint64_t s, uint64_t n)
 	return s * (n - s);
 }
 
-/* Frames that the ports at one end can hold. */
-static uint64_t capacity(const struct cn_topo_link *l)
+uint32_t cn_topo_assumed_buffer(const struct cn_topo *t)
 {
-	return (uint64_t)l->buffer * l->channels;
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		if (t->links[i].buffer != 0) {
+			return 0;
+		}
+	}
+	return CN_TOPO_BUFFER_ASSUMED;
+}
+
+static uint32_t buffer_of(const struct cn_topo *t, uint32_t link, uint32_t assumed)
+{
+	return t->links[link].buffer != 0 ? t->links[link].buffer : assumed;
 }
 
 /*
@@ -77,8 +89,8 @@ static void count_below(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck)
 {
-	uint64_t best_room = 0, best_cross = 0, cross, window;
-	uint32_t *below, i, v, link, best = CN_TOPO_NONE;
+	uint64_t best_room = 0, best_cross = 0, cross, room, window;
+	uint32_t *below, i, v, link, best = CN_TOPO_NONE, assumed = cn_topo_assumed_buffer(t);
 
 	if (bottleneck != NULL) {
 		*bottleneck = CN_TOPO_NONE;
@@ -95,11 +107,11 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 		v = t->order[i];
 		link = t->vertices[v].parent_link;
 		cross = crossings(below[v], n);
-		if (t->links[link].buffer != 0 && cross != 0 &&
-		    (best == CN_TOPO_NONE ||
-		     is_less(capacity(&t->links[link]), cross, best_room, best_cross))) {
+		room = (uint64_t)buffer_of(t, link, assumed) * t->links[link].channels;
+		if (room != 0 && cross != 0 &&
+		    (best == CN_TOPO_NONE || is_less(room, cross, best_room, best_cross))) {
 			best = link;
-			best_room = capacity(&t->links[link]);
+			best_room = room;
 			best_cross = cross;
 		}
 	}
@@ -119,7 +131,7 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 
 uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
-	uint32_t *below, least = COLLNET_WINDOW_OFF;
+	uint32_t *below, least = COLLNET_WINDOW_OFF, assumed = cn_topo_assumed_buffer(t);
 
 	if (n < 2 || n > t->nvertices) {
 		return COLLNET_WINDOW_OFF;
@@ -130,7 +142,7 @@ uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uin
 	}
 	count_below(t, hosts, n, below);
 	for (uint32_t i = 1; i < t->nvertices; i++) {
-		uint32_t v = t->order[i], buffer = t->links[t->vertices[v].parent_link].buffer;
+		uint32_t v = t->order[i], buffer = buffer_of(t, t->vertices[v].parent_link, assumed);
 
 		if (buffer != 0 && crossings(below[v], n) != 0 && buffer < least) {
 			least = buffer;

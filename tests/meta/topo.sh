@@ -87,7 +87,7 @@ is_json
 has '"kind": "no-buffer", "count": 4'
 topo 0 check "$t/chain"
 has 'say no rate'
-has 'there is no automatic window'
+has 'the window assumes 43 frames a port'
 printf 'switch s\nhost h\nlink h s rate fast\n' >"$t/bad"
 topo 1 check "$t/bad"
 has "^collnet topo: $t/bad:3: expected 'rate RATE'" err

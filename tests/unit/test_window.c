@@ -82,7 +82,9 @@ static void window__bounds(void **state)
 	assert_int_equal(window_of("8x4", 1, 1, 2), 1);
 	assert_int_equal(window_of("2", 1000000, 0, 1), 65535);
 	assert_true(window_of("1", 43, 45, 2) == COLLNET_WINDOW_OFF);
-	assert_true(window_of("8x2", 0, 0, 2) == COLLNET_WINDOW_OFF);
+	/* no link says a buffer: all have 43 */
+	assert_int_equal(window_of("8x2", 0, 0, 2), 5);
+	assert_int_equal(window_of("16", 0, 0, 2), 21);
 	/* only the hosts' ports say a buffer */
 	assert_int_equal(window_of("8x2", 43, 0, 2), 21);
 }
@@ -280,7 +282,13 @@ static void link_window__half_of_the_smallest(void **state)
 	assert_int_equal(cn_topo_link_window(t, t->hosts, 3), 1);
 	cn_topo_free(t);
 	assert_int_equal(cn_topo_shape("3", 1000, 0, 0, 0, &t, NULL), COLLNET_OK);
-	assert_true(cn_topo_link_window(t, t->hosts, 3) == COLLNET_WINDOW_OFF);
+	assert_int_equal(cn_topo_assumed_buffer(t), 43);
+	assert_int_equal(cn_topo_link_window(t, t->hosts, 3), 21);
+	cn_topo_free(t);
+	/* hosts of one switch, where only uplinks say a buffer */
+	assert_int_equal(cn_topo_shape("4x2", 1000, 0, 1000, 20, &t, NULL), COLLNET_OK);
+	assert_int_equal(cn_topo_assumed_buffer(t), 0);
+	assert_true(cn_topo_link_window(t, t->hosts, 4) == COLLNET_WINDOW_OFF);
 	cn_topo_free(t);
 }
 

@@ -460,9 +460,11 @@ int sim_net_init(struct cn_sim *s, struct cn_err *err)
 				       t->vertices[l->from].name);
 		}
 		s->switches[l->from].size += l->buffer;
+		s->switches[l->from].boundless |= l->buffer == 0;
 	}
 	for (uint32_t v = 0; v < t->nvertices; v++) {
 		s->switches[v].kind = s->config.kind;
+		s->switches[v].size = s->switches[v].boundless ? 0 : s->switches[v].size;
 	}
 	if (s->config.root.other) {
 		struct sw *root = &s->switches[t->root];

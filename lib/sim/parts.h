@@ -99,7 +99,8 @@ struct host {
 struct sw {
 	enum cn_sim_kind kind;
 	uint32_t used; /* frames in its memory (SHARED, DYNAMIC) */
-	uint32_t size; /* 0: not limited */
+	uint32_t size; /* the buffers of its ports; 0: not limited */
+	bool boundless; /* the buffer of a port is not limited: the memory is not, either */
 };
 
 struct cn_sim {

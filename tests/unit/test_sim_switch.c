@@ -459,6 +459,23 @@ static void shared__bound(void **state)
 	sim_net_end(n);
 }
 
+/* A port without a limit makes the memory one without. */
+static void shared__without_a_limit(void **state)
+{
+	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\n"
+				    "link a s rate 100mbit buffer 5\nlink b s rate 100mbit\n"
+				    "link c s rate 1mbit buffer 5\n", shared);
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++) {
+		sim_net_send(n, 0, A, C, FULL, i);
+	}
+	sim_net_run(n);
+	assert_int_equal(sim_net_port(n, "s", "c").drops, 0);
+	assert_int_equal(sim_net_port(n, "s", "c").frames, 100);
+	sim_net_end(n);
+}
+
 static void dynamic(struct cn_sim_config *c)
 {
 	c->kind = CN_SIM_DYNAMIC;
@@ -623,6 +640,7 @@ int main(void)
 		cmocka_unit_test(input__bound),
 		cmocka_unit_test(input__turns),
 		cmocka_unit_test(shared__bound),
+		cmocka_unit_test(shared__without_a_limit),
 		cmocka_unit_test(dynamic__thresholds),
 		cmocka_unit_test(broadcast__everybody_once),
 		cmocka_unit_test(broadcast__turn_and_bound),

@@ -58,6 +58,7 @@ struct bench {
 	cn_time progress_last;
 	FILE *csv;
 	bool header; /* the table's header is out */
+	uint32_t left_out; /* ids of algorithms of which it is said that they cannot run, as bits */
 };
 
 struct bench_result {
@@ -74,6 +75,7 @@ struct bench_result {
 	uint64_t frames_sent, frames_resent, ring_drops, rss_bytes;
 	double ack_bytes_share, cpu_s_per_gib;
 	const bool *verified; /* NULL: not checked */
+	const char *failed;   /* the sentence why there are no numbers; NULL: there are */
 	/* messages between two ranks; NAN where not measured */
 	struct bench_times bare_ns;
 	double frames_per_s, bare_frames_per_s, bare_ratio;

@@ -134,7 +134,9 @@ int bench_choose(struct bench *b, uint64_t bytes,
 		for (size_t i = 0; i < n; i++) {
 			if (all[i].seconds >= 0) {
 				rows[(*count)++] = all[i].algorithm;
-			} else if (b->rank == 0) {
+			} else if (b->rank == 0 &&
+				   (b->left_out >> all[i].algorithm->id & 1) == 0) {
+				b->left_out |= UINT32_C(1) << all[i].algorithm->id;
 				tool_complain("left out: %s (%s)", all[i].algorithm->name, all[i].why);
 			}
 		}

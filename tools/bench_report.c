@@ -50,6 +50,15 @@ static void optional_bool(struct json *j, const char *key, const bool *value)
 	}
 }
 
+static void count(struct json *j, const char *key, const struct bench_result *r, uint64_t value)
+{
+	if (r->failed != NULL) {
+		json_null(j, key);
+	} else {
+		json_uint(j, key, value);
+	}
+}
+
 void bench_report_keys(struct json *j, const struct bench *b, const struct bench_result *r)
 {
 	json_string(j, "op", bench_op_name(r->op));
@@ -61,7 +70,7 @@ void bench_report_keys(struct json *j, const struct bench *b, const struct bench
 	} else {
 		json_uint(j, "window", r->window);
 	}
-	json_uint(j, "window_peak", r->window_peak);
+	count(j, "window_peak", r, r->window_peak);
 	json_uint(j, "ranks", b->ranks);
 	json_uint(j, "nodes", b->place.nodes);
 	json_uint(j, "bytes_per_pair", r->bytes);
@@ -69,13 +78,13 @@ void bench_report_keys(struct json *j, const struct bench *b, const struct bench
 	times(j, "time_us", &r->ns);
 	json_double(j, "limit_us", r->limit_us, 3);
 	json_double(j, "efficiency", bench_efficiency(r), 4);
-	json_uint(j, "frames_sent", r->frames_sent);
-	json_uint(j, "frames_resent", r->frames_resent);
+	count(j, "frames_sent", r, r->frames_sent);
+	count(j, "frames_resent", r, r->frames_resent);
 	json_double(j, "ack_bytes_share", r->ack_bytes_share, 5);
 	json_double(j, "cpu_s_per_gib", r->cpu_s_per_gib, 3);
 	optional_bool(j, "verified", r->verified);
 	json_double(j, "bandwidth_mbit_per_node", r->bandwidth, 3);
-	json_uint(j, "ring_drops", r->ring_drops);
+	count(j, "ring_drops", r, r->ring_drops);
 	json_uint(j, b->direct ? "transport_rss_bytes" : "daemon_rss_bytes", r->rss_bytes);
 	if (isfinite(r->slowest_ns)) {
 		json_double(j, "slowest_rank_us", r->slowest_ns / 1e3, 3);
@@ -273,7 +282,11 @@ void bench_report_cells(FILE *f, const struct bench_result *r)
 	bench_report_cell(f, r->limit_us);
 	bench_report_cell(f, bench_efficiency(r));
 	bench_report_cell(f, r->bandwidth);
-	fprintf(f, ",%" PRIu64 ",%" PRIu64, r->frames_sent, r->frames_resent);
+	if (r->failed != NULL) {
+		fputs(",,", f);
+	} else {
+		fprintf(f, ",%" PRIu64 ",%" PRIu64, r->frames_sent, r->frames_resent);
+	}
 	bench_report_cell(f, r->frames_per_s);
 	bench_report_cell(f, r->bare_ratio);
 }

@@ -15,6 +15,14 @@
 #define UPLINK_FACTOR 10u
 #define BUFFERS_MAX ((uint64_t)8 << 30) /* bytes of all ranks' buffers */
 
+/* The fastest so far with the largest blocks that there were: the closing line is about it. */
+struct best {
+	uint32_t rivals; /* 0: there is none */
+	struct bench_result res;
+	struct sim_outcome out;
+	struct sim_model model;
+};
+
 /* The run: what bench's report and choice of algorithms want to know, and the topology. */
 struct run {
 	const struct sim_options *o;
@@ -22,7 +30,9 @@ struct run {
 	struct cn_topo *topo;
 	uint32_t *node_of, *vertex;
 	uint32_t port; /* link that is captured */
+	bool alone;    /* one size, one algorithm */
 	bool failed;
+	struct best best;
 };
 
 static int complain(const struct cn_err *err)
@@ -105,8 +115,8 @@ static int check_memory(const struct run *r, uint64_t bytes, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static void result_of(const struct run *r, const struct cn_algorithm *row, uint64_t bytes,
-		      const struct sim_outcome *out, const bool *verified, struct bench_result *res)
+static void result_init(const struct run *r, const struct cn_algorithm *row, uint64_t bytes,
+			struct bench_result *res)
 {
 	const struct bench *b = &r->b;
 
@@ -115,12 +125,20 @@ static void result_of(const struct run *r, const struct cn_algorithm *row, uint6
 	res->permutation = bench_permutation(b, row);
 	res->contention_aware = &b->o->contention_aware;
 	res->window = bench_window(b, row);
-	res->window_peak = out->window_peak;
 	res->iterations = b->o->iterations;
+	res->limit_us = bench_limit_us(b->o->op, &b->place, bytes);
+}
+
+static void result_of(const struct run *r, const struct sim_outcome *out, const bool *verified,
+		      struct bench_result *res)
+{
+	const struct bench *b = &r->b;
+
+	res->window_peak = out->window_peak;
 	res->ns = out->ns;
 	res->slowest_ns = out->slowest_ns;
-	res->limit_us = bench_limit_us(b->o->op, &b->place, bytes);
-	res->bandwidth = bench_node_bytes(b->o->op, &b->place, bytes) * 8 / (out->ns.median / 1e3);
+	res->bandwidth = bench_node_bytes(b->o->op, &b->place, res->bytes) * 8 /
+			 (out->ns.median / 1e3);
 	res->frames_sent = out->data_sent + out->data_resent;
 	res->frames_resent = out->data_resent;
 	res->ring_drops = out->ring_drops;
@@ -167,42 +185,83 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 	return rc == COLLNET_OK ? closed : rc;
 }
 
-static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes, bool last)
+/* Whose bytes are wrong is no candidate. */
+static void compare(struct run *r, const struct bench_result *res, const struct sim_outcome *out,
+		    const struct sim_model *model)
 {
-	struct sim_outcome out;
+	struct best *best = &r->best;
+
+	if (best->rivals > 0 && res->bytes < best->res.bytes) {
+		return;
+	}
+	if (best->rivals > 0 && res->bytes > best->res.bytes) {
+		best->rivals = 0;
+	}
+	if (best->rivals++ == 0 || res->ns.median < best->res.ns.median) {
+		best->res = *res;
+		best->res.verified = NULL;
+		best->out = *out;
+		best->model = *model;
+	}
+}
+
+/* A case that cannot be run, or fails, is a row without numbers; the others go on. */
+static void case_failed(struct run *r, const struct bench_result *res, const char *why)
+{
+	char size[TOOL_TEXT];
+
+	if (res->op == BENCH_BARRIER) {
+		tool_complain("%s: %s", res->algorithm, why);
+	} else {
+		tool_complain("%s of %s: %s", res->algorithm, tool_format_size(res->bytes, size),
+			      why);
+	}
+	r->failed = true;
+}
+
+static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes)
+{
+	struct sim_outcome out = { 0 };
 	struct bench_result res;
 	struct sim_model model;
-	struct sim_row shown = { &res, &out, &model, NAN };
+	struct sim_row shown = { r->o, &res, &out, &model, NAN };
 	struct cn_err err = { 0 };
+	char why[sizeof(out.why) + 64];
 	bool verified;
 	int rc = run_case(r, row, bytes, &out, &err);
 
-	if (rc != COLLNET_OK) {
+	if (rc != COLLNET_OK && r->alone) {
 		return complain(&err);
 	}
-	if (out.failed > 0) {
-		tool_complain("%s: %u of %u ranks failed, first %s", row->name, out.failed,
-			      r->b.ranks, out.why);
-		return TOOL_FAILED;
-	}
-	verified = out.wrong == 0;
-	r->failed |= !verified;
-	result_of(r, row, bytes, &out,
-		  r->o->bench.verify && r->o->bench.op != BENCH_BARRIER ? &verified : NULL, &res);
+	result_init(r, row, bytes, &res);
 	sim_model(&r->o->cluster, &r->b.place, r->o->bench.op, bytes, &model);
+	if (rc != COLLNET_OK) {
+		res.failed = err.text;
+	} else if (out.failed > 0) {
+		snprintf(why, sizeof(why), "%u of %u ranks failed, first %s", out.failed, r->b.ranks,
+			 out.why);
+		res.failed = why;
+	}
+	if (res.failed != NULL) {
+		case_failed(r, &res, res.failed);
+	} else {
+		verified = out.wrong == 0;
+		r->failed |= !verified;
+		result_of(r, &out, r->o->bench.verify && r->o->bench.op != BENCH_BARRIER ? &verified
+											 : NULL,
+			  &res);
+		if (verified) {
+			compare(r, &res, &out, &model);
+		}
+	}
 	rc = bench_predict(&r->b, bytes, row, &shown.predicted_us);
-	if (rc == TOOL_OK && !sim_report(&r->b, &shown)) {
-		rc = TOOL_FAILED;
-	}
-	if (rc == TOOL_OK && last && !r->o->bench.json) {
-		sim_report_end(&r->b, &shown);
-	}
-	return rc;
+	return rc == TOOL_OK && !sim_report(&r->b, &shown) ? TOOL_FAILED : rc;
 }
 
 static int run_sizes(struct run *r)
 {
 	const struct bench_options *o = &r->o->bench;
+	const struct sim_row best = { r->o, &r->best.res, &r->best.out, &r->best.model, NAN };
 	int rc = TOOL_OK;
 
 	for (size_t i = 0; i < o->nsizes && rc == TOOL_OK; i++) {
@@ -210,9 +269,13 @@ static int run_sizes(struct run *r)
 		size_t n;
 
 		rc = bench_choose(&r->b, o->sizes[i], rows, &n);
+		r->alone = o->nsizes == 1 && n == 1;
 		for (size_t k = 0; k < n && rc == TOOL_OK; k++) {
-			rc = run_one(r, rows[k], o->sizes[i], i + 1 == o->nsizes && k + 1 == n);
+			rc = run_one(r, rows[k], o->sizes[i]);
 		}
+	}
+	if (rc == TOOL_OK && !o->json && r->best.rivals > 0) {
+		sim_report_end(&r->b, &best, r->best.rivals);
 	}
 	return rc == TOOL_OK && r->failed ? TOOL_FAILED : rc;
 }
@@ -228,6 +291,9 @@ static int start(struct run *r)
 	}
 	if (rc == COLLNET_OK && o->port != NULL) {
 		rc = sim_find_port(r->topo, o->port, &r->port, &err);
+	}
+	if (rc == COLLNET_ETOPO && o->shape != NULL) {
+		return tool_usage("--%s", err.text);
 	}
 	if (rc != COLLNET_OK) {
 		return complain(&err);

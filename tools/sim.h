@@ -111,14 +111,15 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv);
 /* "500", "500ns", "2.5us", "1ms", "0" -> nanoseconds, at most a minute. */
 int sim_parse_time(const char *text, cn_time *out, struct cn_err *err);
 
-/* A row of the table, and the closing line. */
+/* A row of the table; and the closing line, of the fastest of `rivals` algorithms. */
 struct sim_row {
-	const struct bench_result *r;
+	const struct sim_options *o;
+	const struct bench_result *r; /* failed: of the rest only model and predicted_us count */
 	const struct sim_outcome *out;
 	const struct sim_model *model;
 	double predicted_us;
 };
 bool sim_report(struct bench *b, const struct sim_row *row);
-void sim_report_end(const struct bench *b, const struct sim_row *last);
+void sim_report_end(const struct bench *b, const struct sim_row *best, uint32_t rivals);
 
 #endif

@@ -20,20 +20,56 @@ static double of_best(const struct sim_row *row)
 	return row->model->best / (row->r->ns.median / 1e3);
 }
 
+static enum cn_sim_kind kind_of(const struct sim_options *o, const struct cn_topo *t, uint32_t at)
+{
+	const struct cn_sim_root *root = &o->cluster.root;
+
+	return root->other && at == t->root ? root->kind : o->cluster.kind;
+}
+
+/* The frames that a switch's shared memory holds, as lib/sim counts them; 0: not limited. */
+static uint64_t memory_of(const struct sim_options *o, const struct cn_topo *t, uint32_t at)
+{
+	const struct cn_sim_root *root = &o->cluster.root;
+	uint64_t sum = 0;
+
+	if (root->other && at == t->root && root->memory != 0) {
+		return root->memory;
+	}
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		const struct cn_topo_link *l = &t->links[i];
+
+		if (cn_topo_in_tree(t, i) && (l->a == at || l->b == at)) {
+			sum += (uint64_t)l->buffer * l->channels;
+		}
+	}
+	return sum;
+}
+
 /* ---- JSON and CSV --------------------------------------------------------------------- */
 
 static void spot_json(struct json *j, const char *key, const struct cn_topo *t,
-		      const struct sim_spot *s)
+		      const struct sim_row *row, const struct sim_spot *s)
 {
-	if (s->at == CN_TOPO_NONE) {
+	if (row->r->failed != NULL || s->at == CN_TOPO_NONE) {
 		json_null(j, key);
 		return;
 	}
 	json_object(j, key);
 	json_string(j, "switch", t->vertices[s->at].name);
 	json_string(j, "peer", t->vertices[s->peer].name);
+	json_bool(j, "input", kind_of(row->o, t, s->at) == CN_SIM_INPUT);
 	json_uint(j, "frames", s->count);
 	json_object_end(j);
+}
+
+static void count_json(struct json *j, const char *key, const struct sim_row *row, uint64_t value)
+{
+	if (row->r->failed != NULL) {
+		json_null(j, key);
+	} else {
+		json_uint(j, key, value);
+	}
 }
 
 static bool report_json(const struct bench *b, const struct sim_row *row)
@@ -43,17 +79,18 @@ static bool report_json(const struct bench *b, const struct sim_row *row)
 	json_begin(&j, stdout);
 	json_object(&j, NULL);
 	bench_report_keys(&j, b, row->r);
-	json_uint(&j, "drops", row->out->drops);
-	json_uint(&j, "lost_by_faults", row->out->lost);
-	json_uint(&j, "peak_queue", row->out->longest.count);
-	spot_json(&j, "longest_queue", b->topo, &row->out->longest);
-	spot_json(&j, "most_drops", b->topo, &row->out->worst_drops);
+	count_json(&j, "drops", row, row->out->drops);
+	count_json(&j, "lost_by_faults", row, row->out->lost);
+	count_json(&j, "peak_queue", row, row->out->longest.count);
+	spot_json(&j, "longest_queue", b->topo, row, &row->out->longest);
+	spot_json(&j, "most_drops", b->topo, row, &row->out->worst_drops);
 	json_double(&j, "eq2_us", row->model->eq2, 3);
 	json_double(&j, "eq6_us", row->model->eq6, 3);
 	json_double(&j, "eq7_us", row->model->eq7, 3);
 	json_double(&j, "predicted_us", row->predicted_us, 3);
 	json_double(&j, "of_best", of_best(row), 4);
-	json_uint(&j, "frame_events", row->out->frame_events);
+	count_json(&j, "frame_events", row, row->out->frame_events);
+	json_string(&j, "error", row->r->failed);
 	json_object_end(&j);
 	return json_end(&j);
 }
@@ -67,8 +104,12 @@ static bool report_csv(const struct bench *b, const struct sim_row *row)
 			"of_best\n", bench_report_names);
 	}
 	bench_report_cells(f, row->r);
-	fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, row->out->drops, row->out->lost,
-		row->out->longest.count);
+	if (row->r->failed != NULL) {
+		fputs(",,,", f);
+	} else {
+		fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, row->out->drops, row->out->lost,
+			row->out->longest.count);
+	}
 	bench_report_cell(f, row->model->eq2);
 	bench_report_cell(f, row->model->eq6);
 	bench_report_cell(f, row->model->eq7);
@@ -80,10 +121,35 @@ static bool report_csv(const struct bench *b, const struct sim_row *row)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* A count of a case that did not fail. */
+static void count_column(const struct sim_row *row, uint64_t value, int width)
+{
+	char text[TOOL_TEXT] = "-";
+
+	if (row->r->failed == NULL) {
+		snprintf(text, sizeof(text), "%" PRIu64, value);
+	}
+	printf(" %*s", width, text);
+}
+
+static const char *checked_text(const struct bench_result *r)
+{
+	if (r->failed != NULL) {
+		return "failed";
+	}
+	return r->verified == NULL ? "-" : *r->verified ? "right" : "WRONG";
+}
+
 static void header(const struct bench *b)
 {
-	printf("%s, %u ranks on %u simulated nodes, seed %" PRIu64 "; times are virtual\n",
-	       bench_op_name(b->o->op), b->ranks, b->place.nodes, b->o->seed);
+	printf("%s, %u rank%s on %u simulated node%s, seed %" PRIu64 "; times are virtual\n",
+	       bench_op_name(b->o->op), b->ranks, plural(b->ranks), b->place.nodes,
+	       plural(b->place.nodes), b->o->seed);
 	printf("%8s %-13s %-11s %-3s %7s %10s %11s %7s %9s %7s %6s %7s %7s %5s %10s %10s %10s %6s\n",
 	       "size", "algorithm", "permutation", "CA", "window", "median ms", "Mbit/s/node",
 	       "% limit", "frames", "resent", "acks", "checked", "drops", "peak", "Eq.2/6 ms",
@@ -98,7 +164,9 @@ static bool report_table(const struct bench *b, const struct sim_row *row)
 	if (!b->header) {
 		header(b);
 	}
-	if (r->window != COLLNET_WINDOW_OFF) {
+	if (r->failed != NULL) {
+		snprintf(window, sizeof(window), "-");
+	} else if (r->window != COLLNET_WINDOW_OFF) {
 		snprintf(window, sizeof(window), "%" PRIu64 "/%u", r->window_peak, r->window);
 	}
 	printf("%8s %-13s %-11s %-3s %7s", tool_format_size(r->bytes, size), r->algorithm,
@@ -107,11 +175,12 @@ static bool report_table(const struct bench *b, const struct sim_row *row)
 	bench_report_column(r->ns.median / 1e6, 10, 3, "");
 	bench_report_column(r->bandwidth > 0 ? r->bandwidth : NAN, 11, 2, "");
 	bench_report_column(bench_efficiency(r) * 100, 7, 1, "");
-	printf(" %9" PRIu64 " %7" PRIu64, r->frames_sent, r->frames_resent);
+	count_column(row, r->frames_sent, 9);
+	count_column(row, r->frames_resent, 7);
 	bench_report_column(r->ack_bytes_share * 100, 6, 2, "%");
-	printf(" %7s %7" PRIu64 " %5" PRIu64,
-	       r->verified == NULL ? "-" : *r->verified ? "right" : "WRONG", row->out->drops,
-	       row->out->longest.count);
+	printf(" %7s", checked_text(r));
+	count_column(row, row->out->drops, 7);
+	count_column(row, row->out->longest.count, 5);
 	bench_report_column(equation(row) / 1e3, 10, 3, "");
 	bench_report_column(row->model->eq7 / 1e3, 10, 3, "");
 	bench_report_column(row->predicted_us / 1e3, 10, 3, "");
@@ -134,21 +203,47 @@ bool sim_report(struct bench *b, const struct sim_row *row)
 
 /* ---- the closing line ----------------------------------------------------------------- */
 
-static void print_losses(const struct cn_topo *t, const struct sim_outcome *out)
+/* "port to s0"; a queue at an input is of what comes from the other end. */
+static void print_port(const struct sim_options *o, const struct cn_topo *t,
+		       const struct sim_spot *s)
 {
+	printf("port %s %s", kind_of(o, t, s->at) == CN_SIM_INPUT ? "from" : "to",
+	       t->vertices[s->peer].name);
+}
+
+/* No queue was full: how near the longest came to it. */
+static void print_longest(const struct sim_options *o, const struct cn_topo *t,
+			  const struct sim_spot *q)
+{
+	enum cn_sim_kind kind = kind_of(o, t, q->at);
+	bool shared = kind == CN_SIM_SHARED || kind == CN_SIM_DYNAMIC;
+	uint64_t room = shared ? memory_of(o, t, q->at) : q->room;
+	const char *at = t->vertices[q->at].name;
+
+	if (room == 0) {
+		printf("; buffers are not limited at %s, where the longest queue was %" PRIu64
+		       " frame%s, ", at, q->count, plural(q->count));
+	} else if (shared) {
+		printf("; no queue overflowed, the longest was %" PRIu64 " of %" PRIu64
+		       " frames of %s's memory, ", q->count, room, at);
+	} else {
+		printf("; no queue overflowed, the longest was %" PRIu64 " of %" PRIu64
+		       " frame%s, at %s, ", q->count, room, plural(room), at);
+	}
+	print_port(o, t, q);
+}
+
+static void print_losses(const struct cn_topo *t, const struct sim_row *row)
+{
+	const struct sim_outcome *out = row->out;
 	const struct sim_spot *d = &out->worst_drops, *q = &out->longest;
 
 	if (out->drops > 0 && d->at != CN_TOPO_NONE) {
-		printf("; full queues lost %" PRIu64 " frames, most of them (%" PRIu64 ") at %s, "
-		       "port to %s", out->drops, d->count, t->vertices[d->at].name,
-		       t->vertices[d->peer].name);
+		printf("; full queues lost %" PRIu64 " frame%s, most of them (%" PRIu64 ") at %s, ",
+		       out->drops, plural(out->drops), d->count, t->vertices[d->at].name);
+		print_port(row->o, t, d);
 	} else if (q->at != CN_TOPO_NONE) {
-		printf("; no queue overflowed, the longest was %" PRIu64, q->count);
-		if (q->room > 0) {
-			printf(" of %u", q->room);
-		}
-		printf(" frames, at %s, port to %s", t->vertices[q->at].name,
-		       t->vertices[q->peer].name);
+		print_longest(row->o, t, q);
 	}
 	if (out->ring_drops > 0) {
 		printf("; hosts' receive rings lost %" PRIu64, out->ring_drops);
@@ -158,21 +253,58 @@ static void print_losses(const struct cn_topo *t, const struct sim_outcome *out)
 	}
 }
 
-void sim_report_end(const struct bench *b, const struct sim_row *last)
+/* What explains a time although no frame was lost. */
+static void print_hints(const struct sim_row *row)
 {
-	const struct bench_result *r = last->r;
+	const struct bench_result *r = row->r;
+
+	if (row->out->drops > 0 || row->out->ring_drops > 0 || row->out->lost > 0) {
+		return;
+	}
+	if (r->frames_resent > 0) {
+		printf("; no frame was lost, and yet %" PRIu64 " %s sent again", r->frames_resent,
+		       r->frames_resent == 1 ? "was" : "were");
+	} else if (r->window != COLLNET_WINDOW_OFF && r->window_peak == r->window &&
+		   of_best(row) < 0.9) {
+		printf("; the window of %u frame%s%s holds it back (--window tries another)",
+		       r->window, plural(r->window),
+		       row->o->bench.window == COLLNET_WINDOW_AUTO ? ", which the buffers allow,"
+								   : "");
+	}
+}
+
+static void print_share(double of)
+{
+	if (of < 0.005) {
+		printf(", <1 %%");
+	} else {
+		printf(", %.0f %%", of * 100);
+	}
+}
+
+void sim_report_end(const struct bench *b, const struct sim_row *best, uint32_t rivals)
+{
+	const struct bench_result *r = best->r;
 	char size[TOOL_TEXT], time[TOOL_TEXT];
 
-	printf("\n%u nodes: %s", b->place.nodes, bench_op_name(r->op));
+	printf("\n%u node%s: %s", b->place.nodes, plural(b->place.nodes), bench_op_name(r->op));
 	if (r->op != BENCH_BARRIER) {
 		printf(" of %s", tool_format_size(r->bytes, size));
 	}
-	printf(" by %s takes %s", r->algorithm,
-	       tool_format_ns((uint64_t)(r->ns.median + 0.5), time));
-	if (isfinite(last->model->best)) {
-		printf(", %.0f %% of the best that these links allow (%s)", of_best(last) * 100,
-		       tool_format_ns((uint64_t)(last->model->best * 1e3), time));
+	tool_format_ns((uint64_t)(r->ns.median + 0.5), time);
+	if (rivals > 1) {
+		/* others may take just as long */
+		printf(": of %u algorithms none is faster than %s, which takes %s", rivals,
+		       r->algorithm, time);
+	} else {
+		printf(" by %s takes %s", r->algorithm, time);
 	}
-	print_losses(b->topo, last->out);
+	if (isfinite(best->model->best)) {
+		print_share(of_best(best));
+		printf(" of the best that these links allow (%s)",
+		       tool_format_ns((uint64_t)(best->model->best * 1e3), time));
+	}
+	print_losses(b->topo, best);
+	print_hints(best);
 	printf(".\n");
 }

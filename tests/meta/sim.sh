@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# collnet sim, as it is installed: what it prints, its statuses, and what it refuses.
+. "$(dirname "$0")/lib.sh"
+
+# sim STATUS ARGUMENT...: `collnet sim ARGUMENT...` ends with that status.
+sim() {
+	ends sim "$@"
+}
+
+# ---- what cannot be written -------------------------------------------------------------
+if [ -c /dev/full ]; then
+	sim 1 bcast --shape 4 --sizes 1k --pcap /dev/full --port s1-h0
+	has '^collnet sim: --pcap: /dev/full could not be written' err
+	sim 1 bcast --shape 4 --sizes 1k --trace /dev/full
+	has '^collnet sim: --trace: /dev/full could not be written' err
+	sim 1 bcast --shape 4 --sizes 1k --csv /dev/full
+	for command in "bcast --shape 4 --sizes 1k" "--help" \
+		"--experiment loss --quick --output $t"; do
+		# shellcheck disable=SC2086
+		"$collnet" sim $command >/dev/full 2>"$t/err" && fail "full: $command"
+		has '^collnet sim: standard output: ' err
+	done
+	"$collnet" --version >/dev/full 2>"$t/err" && fail "full: --version"
+fi
+
+# ---- what is refused, with one line -----------------------------------------------------
+for command in "--shape 0" "--shape x" "--shape 2x2x2" "--shape 4096x4096" "--shape --sizes 1k" \
+	"--shape 4 --sizes 1k --csv $t/x --trace $t/x" "--shape 4 --duplicate 100001"; do
+	# shellcheck disable=SC2086
+	sim 2 alltoall $command
+	[ "$(wc -l <"$t/err")" -eq 1 ] || fail "not one line: $command"
+done
+sim 2 alltoall --shape --sizes 1k
+has '^collnet sim: --shape needs a value;' err
+sim 2 alltoall --shape 4 --csv ''
+has '^collnet sim: --csv: its value is empty' err
+sim 2 --experiment loss --quick --loss 5
+has 'only --seed, --output and --quick go with it, not --loss' err
+printf 'switch a\nhost h\nlink a h rate 1gbit\n' >"$t/topo"
+sim 2 alltoall --topology "$t/topo" --csv "$t/./topo"
+has 'switch a' topo
+
+# ---- an experiment that fails leaves what was there -------------------------------------
+echo good >"$t/scale.csv"
+"$collnet" sim --experiment scale --output "$t" >"$t/out" 2>"$t/err" &
+pid=$!
+i=0
+while ! ls "$t"/.scale.csv.* >"$t/ls" 2>&1 && [ $i -lt 100 ]; do
+	i=$((i + 1))
+	sleep 0.1
+done
+kill -TERM $pid
+wait $pid && fail "an experiment that was ended says that it is well"
+ls "$t"/.scale.csv.* >"$t/ls" 2>&1 && fail "an experiment left $(cat "$t/ls")"
+has '^good$' scale.csv
+sim 0 --experiment loss --quick --output "$t"
+has '^transport,' loss.csv
+
+# ---- a case that fails is a row, and the others go on -----------------------------------
+sim 1 alltoall --shape 3 --sizes 1k,2k --algorithm shuffle,pairwise --permutation xor
+[ "$(grep -c ' failed ' "$t/out")" -eq 4 ] || fail "four rows"
+[ "$(wc -l <"$t/err")" -eq 4 ] || fail "four complaints"
+has '^collnet sim: pairwise of 2 KiB: 3 of 3 ranks failed, first rank 0 on h0: the xor' err
+sim 1 alltoall --shape 4x4 --sizes 1k,512m --algorithm shuffle --json --csv "$t/csv"
+[ "$(wc -l <"$t/out")" -eq 2 ] || fail "two objects"
+has '"bytes_per_pair": 1024,.*"frames_resent": 0,.*"error": null}$'
+has '"time_us": null,.*"frames_resent": null,.*"drops": null,.*"error": "blocks of 512 MiB'
+[ "$(cut -d, -f10 "$t/csv" | tail -n 1)" = "" ] || fail "a count of a case that failed"
+
+# ---- the line below the table -----------------------------------------------------------
+sim 0 alltoall --shape 1 --sizes 1k
+has '^alltoall, 1 rank on 1 simulated node, seed'
+sim 0 alltoall --shape 4x2 --sizes 1k,16k --algorithm linear,shuffle,pairwise
+has '^8 nodes: alltoall of 16 KiB: of 3 algorithms none is faster than shuffle, which takes '
+sim 0 alltoall --shape 4x4 --sizes 64k --switch input --uplink 1gbit --algorithm linear
+has 'full queues lost [0-9]* frames, most of them ([0-9]*) at s[0-9], port from [hs][0-9]'
+sim 0 alltoall --shape 4x4 --sizes 64k --switch dynamic
+has 'the longest was [0-9]* of 217 frames of s[1-4].s memory, port to '
+sim 0 alltoall --shape 4x2 --sizes 64k --buffer 0 --uplink-buffer 0
+has 'buffers are not limited at s[0-9], where the longest queue was [0-9]* frame'
+lacks 'no queue overflowed'
+sim 0 alltoall --shape 8 --sizes 64k --reorder 20000
+has 'no frame was lost, and yet [0-9]* were sent again'
+sim 0 alltoall --shape 8 --sizes 64k --window 1
+has 'the window of 1 frame holds it back (--window tries another)'
+sim 0 allgather --shape 3x2 --sizes 1k,2k --algorithm all
+[ "$(wc -l <"$t/err")" -eq 1 ] || fail "left out once"
+sim 0 bcast --shape 4 --sizes 1 --delay 100ms
+has ', <1 % of the best that these links allow'
+
+# ---- clusters that cannot be --------------------------------------------------------------
+sim 1 barrier --shape 4x2 --rate 1kbit
+has 'rank 0 does not join: with this rate, latency, gap or loss the hosts did not all find' err
+lacks 'collnet status' err
+# Where memory ends is nobody's promise; that it is said is.
+for kib in 40000 60000 100000 200000; do
+	(
+		ulimit -v $kib 2>/dev/null || exit 0
+		"$collnet" sim alltoall --shape 8x8 --sizes 16k --iterations 1 >"$t/out" 2>"$t/err"
+	) || has 'memory' err
+done
+exit 0

@@ -31,6 +31,7 @@ static enum cn_sim_kind kind_of(const struct sim_options *o, const struct cn_top
 static uint64_t memory_of(const struct sim_options *o, const struct cn_topo *t, uint32_t at)
 {
 	const struct cn_sim_root *root = &o->cluster.root;
+	bool bounded = true;
 	uint64_t sum = 0;
 
 	if (root->other && at == t->root && root->memory != 0) {
@@ -41,9 +42,10 @@ static uint64_t memory_of(const struct sim_options *o, const struct cn_topo *t, 
 
 		if (cn_topo_in_tree(t, i) && (l->a == at || l->b == at)) {
 			sum += (uint64_t)l->buffer * l->channels;
+			bounded = bounded && l->buffer > 0;
 		}
 	}
-	return sum;
+	return bounded ? sum : 0;
 }
 
 /* ---- JSON and CSV --------------------------------------------------------------------- */

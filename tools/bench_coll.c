@@ -7,7 +7,8 @@
  * rank until all is measured; then they are gathered. An iteration's time is the mean of its ranks':
  * ranks that run iterations back to back overlap, one still in iteration i when another is in i + 1
  * already, and only means add up to the time that all took. The slowest rank's time is reported
- * beside it.
+ * beside it. Operations with a root are another matter: who only sends may be far ahead. There a
+ * barrier keeps iterations apart, and the slowest rank's time counts.
  *
  * With --verify every byte of every iteration is checked, and yet no checking comes between two
  * iterations: a batch of them, each with buffers of its own, is filled, run back to back, and then
@@ -199,7 +200,10 @@ static int run_batch(struct coll *k, struct contest *t, uint32_t from, uint32_t 
 				       tool_format_size(k->bytes, size), from + i + 1,
 				       k->iterations);
 		}
-		rc = iterate(k, t, i, &ns[i]);
+		if (cn_op_has_root(bench_op_kind(b->o->op))) {
+			rc = bench_barrier(b);
+		}
+		rc = rc == TOOL_OK ? iterate(k, t, i, &ns[i]) : rc;
 	}
 	for (i = 0; i < n && k->checked && rc == TOOL_OK; i++) {
 		check(k, t, serial + i, i);
@@ -251,7 +255,7 @@ static int measure(struct coll *k, struct contest *t, uint32_t from, uint32_t to
 	return rc;
 }
 
-/* ns[i] becomes the mean of all ranks' iteration i, slowest[i] the longest of them. */
+/* slowest[i] becomes the longest of all ranks' iteration i, ns[i] that or their mean. */
 static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 {
 	size_t ranks = k->b->ranks, n, r, i;
@@ -272,7 +276,7 @@ static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 				sum += all[r * n + i];
 				most = all[r * n + i] > most ? all[r * n + i] : most;
 			}
-			ns[at + i] = sum / ranks;
+			ns[at + i] = cn_op_has_root(bench_op_kind(k->b->o->op)) ? most : sum / ranks;
 			slowest[at + i] = most;
 		}
 	}

@@ -225,11 +225,6 @@ const char *schedule_source(const struct schedule_options *o)
 	return strcmp(o->topology, "-") == 0 ? "standard input" : o->topology;
 }
 
-static bool rooted(enum cn_op_kind op)
-{
-	return op == CN_OP_BCAST || op == CN_OP_SCATTER || op == CN_OP_GATHER;
-}
-
 /* What does not go together. */
 static int check_options(const struct schedule_options *o)
 {
@@ -248,7 +243,7 @@ static int check_options(const struct schedule_options *o)
 		return tool_usage("--schedule FILE says itself which hosts, root and sizes: drop "
 				  "--algorithm, --hosts, --root, --rank, --size and --segment");
 	}
-	if (o->root != NULL && !rooted(o->op)) {
+	if (o->root != NULL && !cn_op_has_root(o->op)) {
 		return tool_usage("--root: %s has no root", cn_op_name(o->op));
 	}
 	if (o->segment != 0 && o->op != CN_OP_BCAST) {

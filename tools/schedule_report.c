@@ -56,12 +56,6 @@ static bool predicted(const struct subject *s, struct cn_prediction *out)
 	return false;
 }
 
-static bool has_root(const struct subject *s)
-{
-	return s->plan.op == CN_OP_BCAST || s->plan.op == CN_OP_SCATTER ||
-	       s->plan.op == CN_OP_GATHER;
-}
-
 static const char *root_name(const struct subject *s)
 {
 	return cn_tree_node_name(s->tree, s->layout.node_of[s->plan.root]);
@@ -76,7 +70,7 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 	if (s->plan.op != CN_OP_BARRIER) {
 		fprintf(f, " of %s", tool_format_size(s->plan.bytes, size));
 	}
-	if (has_root(s)) {
+	if (cn_op_has_root(s->plan.op)) {
 		fprintf(f, ", root %s", root_name(s));
 	}
 	fprintf(f, "\nalgorithm         %s\n", s->name);
@@ -136,7 +130,7 @@ bool schedule_summary_json(const struct subject *s, const struct cn_check_report
 	json_string(&j, "algorithm", s->name);
 	json_uint(&j, "hosts", s->layout.nnodes);
 	json_uint(&j, "size", s->plan.bytes);
-	json_string(&j, "root", has_root(s) ? root_name(s) : NULL);
+	json_string(&j, "root", cn_op_has_root(s->plan.op) ? root_name(s) : NULL);
 	json_string(&j, "claims", emit_claims(s->claims, claims));
 	json_uint(&j, "phases", r->phases);
 	json_uint(&j, "bound", r->bound);
@@ -186,7 +180,7 @@ static void explain_tree(const struct subject *s, const char *source, FILE *f)
 			"more\nthan half of the hosts.\n",
 			t->vertices[cn_aapc_root(s->tree)].name);
 	}
-	if (has_root(s)) {
+	if (cn_op_has_root(s->plan.op)) {
 		fprintf(f, "The root is %s, rank %u.\n", root_name(s), s->plan.root);
 	}
 }

@@ -315,9 +315,11 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 		complete(op, i);
 	}
 	/* What comes in is the clock of an exchange's window; acknowledgements are asked for only
-	 * where less comes in than goes out, or where they are the clock. */
+	 * where less comes in than goes out, or where they are the clock; then at the end of what goes
+	 * to a node, too, or the rest would take its place in the window until it waited for long. */
 	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
 	     (op->one_way || op->source.flight.by_acks)) ||
+	    (op->one_way && op->source.flight.by_acks && s->send == CN_NONE) ||
 	    last_before_handover(op, a, a->len - p->done)) {
 		out->flags |= CN_FLAG_ASK;
 	}

@@ -32,6 +32,12 @@ enum cn_op_kind {
 	CN_OP_SCATTER = 5, /* block d of the root's send buffer to the receive buffer of rank d */
 	CN_OP_GATHER = 6,  /* rank s's send buffer to block s of the root's receive buffer */
 };
+
+/* One rank has the data, or gets it. */
+static inline bool cn_op_has_root(enum cn_op_kind op)
+{
+	return op == CN_OP_BCAST || op == CN_OP_SCATTER || op == CN_OP_GATHER;
+}
 #define CN_OP_KINDS 7 /* one more than the greatest */
 
 /* "alltoall", "bcast", ... */

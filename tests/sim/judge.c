@@ -294,6 +294,18 @@ bool judge_is_quiet(const struct world *w)
 	return true;
 }
 
+/* On a link that is nearly idle a burst of losses may last for so long that two nodes take each other
+ * for gone, though nothing failed. */
+static bool parted(const struct world *w, const struct cn_peer *p)
+{
+	bool bursts = false;
+
+	for (uint32_t i = 0; i < w->s->nfaults; i++) {
+		bursts |= w->s->faults[i].weather.burst > 0;
+	}
+	return bursts && p->life_out + p->life_in != 0;
+}
+
 static void judge_node(struct world *w, uint32_t host)
 {
 	struct cn_engine *e = cn_sim_engine(w->sim, host);
@@ -319,11 +331,17 @@ static void judge_node(struct world *w, uint32_t host)
 			world_blame(w, "host %u waits for %s (%u), has %u frames for it", host, p->name,
 				    p->expecting, p->tx.end - p->tx.una);
 		}
-		if (m != NULL && m->njoins != 0) {
+		if (m != NULL && m->njoins != 0 && !parted(w, p)) {
 			world_blame(w, "host %u keeps %u teams of %s that everybody left", host,
 				    m->njoins, p->name);
 		}
 	}
+}
+
+/* Whether all that one sent the other must have come. */
+static bool all_came(const struct world *w, const struct cn_peer *to, const struct cn_peer *from)
+{
+	return scenario_is_calm(w->s) && !parted(w, to) && !parted(w, from);
 }
 
 static const struct cn_peer *peer_of(struct world *w, uint32_t at, uint32_t of)
@@ -331,18 +349,6 @@ static const struct cn_peer *peer_of(struct world *w, uint32_t at, uint32_t of)
 	const char *name = w->s->topo->vertices[w->s->topo->hosts[of]].name;
 
 	return cn_node_find(cn_engine_node(cn_sim_engine(w->sim, at)), name);
-}
-
-/* Whether all that one sent the other must have come. On a link that is nearly idle a burst of losses
- * may last for so long that they take each other for gone. */
-static bool all_came(const struct world *w, const struct cn_peer *to, const struct cn_peer *from)
-{
-	bool bursts = false;
-
-	for (uint32_t i = 0; i < w->s->nfaults; i++) {
-		bursts |= w->s->faults[i].weather.burst > 0;
-	}
-	return scenario_is_calm(w->s) && !(bursts && to->life_out + from->life_out != 0);
 }
 
 void judge_rest(struct world *w)

@@ -179,6 +179,22 @@ static void run__one_seed_one_result(void **state)
 	cn_topo_free(t);
 }
 
+/* Nobody is to look for a daemon then. */
+static void run__hosts_that_do_not_meet(void **state)
+{
+	struct cn_topo *t = shape("4", 0, 43);
+	struct sim_case c = exchange(t, "shuffle", 1024);
+	struct sim_outcome out;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	c.faults.loss = 1000000;
+	assert_int_equal(sim_run(&c, &out, &err), COLLNET_ETIMEOUT);
+	assert_non_null(strstr(err.text, "rank 0 does not join: with this rate, latency, gap or loss"));
+	assert_non_null(strstr(err.text, " 600 virtual seconds"));
+	cn_topo_free(t);
+}
+
 /* ---- traces and captures -------------------------------------------------------------- */
 
 static void temporary(char path[64])
@@ -297,6 +313,29 @@ static void watch__cannot_be_opened(void **state)
 	cn_topo_free(t);
 }
 
+/* A capture that is larger than the stream's buffer fails long before it is closed. */
+static void watch__cannot_be_written(void **state)
+{
+	struct cn_topo *t = shape("4", 0, 43);
+	struct sim_case c = exchange(t, "shuffle", 30000);
+	struct sim_outcome out;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	if (access("/dev/full", W_OK) != 0) {
+		skip();
+	}
+	assert_int_equal(sim_watch_open(t, NULL, "/dev/full", 0, &c.watch, NULL), COLLNET_OK);
+	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
+	assert_int_equal(sim_watch_close(c.watch, NULL, &err), COLLNET_ESYSTEM);
+	assert_non_null(strstr(err.text, "--pcap: /dev/full could not be written"));
+	assert_int_equal(sim_watch_open(t, "/dev/full", NULL, 0, &c.watch, NULL), COLLNET_OK);
+	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
+	assert_int_equal(sim_watch_close(c.watch, NULL, &err), COLLNET_ESYSTEM);
+	assert_non_null(strstr(err.text, "--trace: /dev/full could not be written"));
+	cn_topo_free(t);
+}
+
 static void find_port__names_with_dashes(void **state)
 {
 	static const char text[] = "switch a\nswitch a-b\nhost c\nhost b-c\n"
@@ -330,8 +369,10 @@ int main(void)
 		cmocka_unit_test(model__uplinks),
 		cmocka_unit_test(run__near_equation_2),
 		cmocka_unit_test(run__one_seed_one_result),
+		cmocka_unit_test(run__hosts_that_do_not_meet),
 		cmocka_unit_test(watch__trace_and_capture),
 		cmocka_unit_test(watch__cannot_be_opened),
+		cmocka_unit_test(watch__cannot_be_written),
 		cmocka_unit_test(find_port__names_with_dashes),
 	};
 

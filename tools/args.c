@@ -258,7 +258,8 @@ int tool_options(int argc, char **argv, const struct option *options, tool_take_
 		if (opt == ':') {
 			return tool_usage("%.40s needs a value", argv[optind - 1]);
 		}
-		if (optarg != NULL && optarg == argv[optind - 1] && strncmp(optarg, "--", 2) == 0) {
+		if (optarg != NULL && optarg == argv[optind - 1] &&
+		    strncmp(optarg, "--", 2) == 0) {
 			/* getopt takes the next option for the value that was forgotten */
 			return tool_usage("--%s needs a value", options[index].name);
 		}

@@ -238,8 +238,8 @@ static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes
 	if (rc != COLLNET_OK) {
 		res.failed = err.text;
 	} else if (out.failed > 0) {
-		snprintf(why, sizeof(why), "%u of %u ranks failed, first %s", out.failed, r->b.ranks,
-			 out.why);
+		snprintf(why, sizeof(why), "%u of %u ranks failed, first %s", out.failed,
+			 r->b.ranks, out.why);
 		res.failed = why;
 	}
 	if (res.failed != NULL) {

@@ -212,9 +212,9 @@ static int not_joined(const struct cn_job *j, uint32_t i, cn_time within, struct
 	const struct rank *r = &j->ranks[i];
 
 	if (!r->join_told || r->join_status == COLLNET_ETIMEOUT) {
-		return cn_fail(err, COLLNET_ETIMEOUT, "rank %u does not join: with this rate, latency, gap or "
-			       "loss the hosts did not all find each other in %llu virtual seconds",
-			       i, (unsigned long long)(within / (1000 * CN_MS)));
+		return cn_fail(err, COLLNET_ETIMEOUT, "rank %u does not join: with this rate, "
+			       "latency, gap or loss the hosts did not all find each other in %llu "
+			       "virtual seconds", i, (unsigned long long)(within / (1000 * CN_MS)));
 	}
 	return cn_fail(err, r->join_status, "rank %u does not join: %.200s", i, r->join_text);
 }

@@ -8,14 +8,15 @@
  * All randomness comes from one seed: the same configuration and seed give the same run, frame by
  * frame, on every machine (integers only). Single-threaded, no sockets, no wall clock.
  *
- * Model. A host has one processor: a frame costs it o_send before it is on the card, and o_recv +
- * u_recv before the engine sees it, one after another; between two of its frames at least `gap` passes on the wire side, and when it
- * wakes from idleness it may be late by a random scheduling delay. Its card holds a few frames to be
- * sent and `ring` received ones. A directed link sends one frame at a time, at rate * channels of
- * the topology, 24 bytes a frame (preamble, checksum, gap between frames) and the padding to 64
- * included; `latency` passes on the cable. A switch stores a frame and forwards it, `delay` after
- * it has it; where its queue stands is its kind, below. Cutting through, it begins `delay` after
- * the first 64 bytes, where the way out is idle and not faster than the way in; else it stores.
+ * Model. A host has one processor: a frame costs it o_send before it is on the card, and o_recv
+ * + u_recv before the engine sees it, one after another; between two of its frames at least
+ * `gap` passes on the wire side, and when it wakes from idleness it may be late by a random
+ * scheduling delay. Its card holds a few frames to be sent and `ring` received ones. A directed
+ * link sends one frame at a time, at rate * channels of the topology, 24 bytes a frame
+ * (preamble, checksum, gap between frames) and the padding to 64 included; `latency` passes on
+ * the cable. A switch stores a frame and forwards it, `delay` after it has it; where its queue
+ * stands is its kind, below. Cutting through, it begins `delay` after the first 64 bytes, where
+ * the way out is idle and not faster than the way in; else it stores.
  *
  * A link of several channels is one fat pipe. Broadcasts stand in a queue of their own at every
  * output port, of the port's buffer too, and go before all others.

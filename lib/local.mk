@@ -25,6 +25,7 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/input.c \
 	lib/proto/node.c \
 	lib/proto/node.h \
+	lib/proto/output.c \
 	lib/proto/peer.c \
 	lib/proto/peer.h \
 	lib/proto/receiver.c \
@@ -32,6 +33,7 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/rtt.h \
 	lib/proto/sender.c \
 	lib/proto/serial.h \
+	lib/proto/timers.c \
 	lib/proto/window.c \
 	lib/proto/window.h \
 	lib/proto/wire.c \

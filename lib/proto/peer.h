@@ -201,11 +201,13 @@ static inline cn_time cn_quiet_after(const struct cn_node *n)
 	return slow > n->config.query_after ? slow : n->config.query_after;
 }
 
-/* node.c */
+/* timers.c */
 cn_time cn_hello_interval(const struct cn_node *n);
 /* How long what many nodes would do at once waits here: different on every node and, with a peer,
  * for every pair of them. 0 in small clusters. */
 cn_time cn_node_spread(const struct cn_node *n, const struct cn_peer *p);
+
+/* node.c */
 void cn_node_put(struct cn_node *n, const void *buffer); /* to the pool that it is of */
 
 /* peer.c */

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a node sends next: hellos, acknowledgements, what goes again, control messages, and what the
+ * engine has. */
+#include <string.h>
+
+#include "proto/peer.h"
+
+static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
+		  const uint8_t *payload, struct cn_frame *out)
+{
+	size_t len = CN_HEAD + (size_t)w->length;
+
+	memcpy(out->head, mac, 6);
+	memcpy(out->head + 6, n->config.mac, 6);
+	out->head[12] = (uint8_t)(n->config.ethertype >> 8);
+	out->head[13] = (uint8_t)n->config.ethertype;
+	cn_wire_put(out->head + CN_ETH_HEADER, w);
+	out->head_len = CN_HEAD;
+	out->payload = payload;
+	out->payload_len = payload != NULL ? w->length : 0;
+	n->stats.frames_sent++;
+	n->stats.bytes_sent += len < CN_ETH_MIN ? CN_ETH_MIN : len;
+}
+
+static void build_hello(struct cn_node *n, struct cn_peer *p, uint8_t flags, struct cn_frame *out)
+{
+	static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	struct cn_hello h = {.epoch = n->config.epoch, .mtu = n->config.mtu,
+			     .life = p != NULL ? p->life_out : 0};
+	struct cn_wire w = {.type = CN_TYPE_HELLO, .flags = flags, .cluster = n->config.cluster};
+	size_t len;
+
+	memcpy(h.name, n->config.name, sizeof(h.name));
+	len = cn_hello_put(out->head + CN_HEAD, &h);
+	w.length = (uint16_t)len;
+	build(n, p != NULL ? p->mac : everyone, &w, NULL, out);
+	out->head_len = (uint16_t)(CN_HEAD + len);
+}
+
+static void build_ack(struct cn_peer *p, struct cn_frame *out)
+{
+	struct cn_node *n = p->node;
+	struct cn_wire w = {.type = CN_TYPE_ACK, .cluster = n->config.cluster,
+			    .session = p->session_out, .seq = p->tx.end, .ack = p->rx.expected};
+
+#ifdef CN_BREAK
+	w.ack += CN_BREAK(2) ? p->rx.nheld : 0;
+#endif
+	if (p->busy_due) {
+		w.flags |= CN_FLAG_BUSY;
+	} else if (p->nak_due) {
+		w.flags |= CN_FLAG_NAK;
+		w.stream = cn_receiver_map(p);
+		n->stats.naks_sent++;
+	}
+	if (p->probe_due) {
+		w.flags |= CN_FLAG_ASK;
+	}
+	p->nak_due = p->busy_due = p->probe_due = false;
+	cn_receiver_acked(p);
+	cn_peer_reschedule(p);
+	build(n, p->mac, &w, NULL, out);
+	n->stats.acks_sent++;
+	n->stats.ack_bytes_sent += CN_ETH_MIN;
+}
+
+static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
+{
+	struct cn_node *n = p->node;
+	const struct cn_sent *s = cn_sender_entry(p, seq);
+	struct cn_wire w = {.type = s->type, .flags = s->flags, .cluster = n->config.cluster,
+			    .length = s->len, .session = p->session_out, .seq = seq,
+			    .ack = p->rx.expected, .stream = s->stream};
+
+	/* A refusal or a gap is said by an ACK frame of its own; all else this frame says too. */
+	if (!p->busy_due && !p->nak_due) {
+		cn_receiver_acked(p);
+	}
+	cn_peer_reschedule(p);
+	build(n, p->mac, &w, s->payload, out);
+}
+
+static void build_again(struct cn_peer *p, struct cn_frame *out)
+{
+	struct cn_sender *t = &p->tx;
+	uint32_t seq = t->next;
+	struct cn_sent *s = cn_sender_entry(p, seq);
+
+	s->again = true;
+	s->at = p->node->now;
+	cn_sender_advance(p);
+	if (t->next == t->end || t->next - t->una >= t->cwnd) {
+		s->flags |= CN_FLAG_ASK; /* the last one for now: an answer is needed to go on */
+	}
+	p->data_resent++;
+	p->node->stats.data_resent++;
+	build_data(p, seq, out);
+}
+
+static bool control_room(struct cn_peer *p)
+{
+	return p->control_first != NULL && p->tx.next == p->tx.end && p->tx.hold_until == 0 &&
+	       p->tx.end - p->tx.una < p->tx.cwnd && cn_sender_reserve(p);
+}
+
+/* The list link and the length live in the first bytes of the buffer, the message after them. */
+struct control {
+	uint8_t *next;
+	uint16_t len;
+};
+#define CONTROL_HEAD 16
+
+static void build_control(struct cn_peer *p, struct cn_frame *out)
+{
+	uint8_t *b = p->control_first;
+	struct control c;
+	struct cn_tx tx = {.peer = p, .type = CN_TYPE_CONTROL};
+
+	memcpy(&c, b, sizeof(c));
+	p->control_first = c.next;
+	if (c.next == NULL) {
+		p->control_last = NULL;
+	}
+	memmove(b, b + CONTROL_HEAD, c.len);
+	tx.payload = b;
+	tx.len = c.len;
+	build_data(p, cn_sender_take(p, &tx, true), out);
+}
+
+/* What a ready peer is to be told next; false: nothing any more. */
+static bool output_peer(struct cn_peer *p, struct cn_frame *out)
+{
+	if (p->hello_due) {
+		uint8_t flags = CN_FLAG_UNICAST | (p->hello_want ? CN_FLAG_WANT : 0);
+
+		p->hello_due = p->hello_want = false;
+		build_hello(p->node, p, flags, out);
+		return true;
+	}
+	if (p->state != CN_PEER_UP) {
+		return false;
+	}
+	if (p->nak_due || p->busy_due || p->probe_due || p->ack_due) {
+		build_ack(p, out);
+		return true;
+	}
+	if (cn_sender_again(p)) {
+		build_again(p, out);
+		return true;
+	}
+	if (control_room(p)) {
+		build_control(p, out);
+		return true;
+	}
+	return false;
+}
+
+bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
+{
+	struct cn_tx tx;
+
+	n->now = now;
+	if (n->byes_due > 0 || n->hello_due) {
+		uint8_t flags = n->leaving ? CN_FLAG_BYE : n->hellos_sent < 2 ? CN_FLAG_WANT : 0;
+
+		n->byes_due -= n->byes_due > 0;
+		n->hello_due = false;
+		n->hellos_sent++;
+		build_hello(n, NULL, flags, out);
+		return true;
+	}
+	while (n->ready_first != NULL) {
+		struct cn_peer *p = n->ready_first;
+
+		n->ready_first = p->ready_next;
+		if (n->ready_first == NULL) {
+			n->ready_last = NULL;
+		}
+		p->ready = false;
+		if (output_peer(p, out)) {
+			cn_peer_ready(p); /* to the end of the line, until it has nothing to say */
+			return true;
+		}
+	}
+	memset(&tx, 0, sizeof(tx));
+	if (n->ops->pull(n->ctx, now, &tx)) {
+		build_data(tx.peer, cn_sender_take(tx.peer, &tx, tx.owned), out);
+		return true;
+	}
+	return false;
+}
+
+int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len)
+{
+	struct control c = {.len = (uint16_t)len};
+	uint8_t *b;
+
+	if (p->state != CN_PEER_UP) {
+		return COLLNET_EPEER;
+	}
+	if (len == 0 || len > n->payload || len + CONTROL_HEAD > n->pool.item) {
+		return COLLNET_EINVAL;
+	}
+	b = len + CONTROL_HEAD <= n->small.item ? cn_pool_get(&n->small) : NULL;
+	if (b == NULL) {
+		b = cn_pool_get(&n->pool);
+	}
+	if (b == NULL) {
+		return COLLNET_ELIMIT;
+	}
+	memcpy(b, &c, sizeof(c));
+	memcpy(b + CONTROL_HEAD, data, len);
+	if (p->control_last != NULL) {
+		memcpy(p->control_last, &b, sizeof(b));
+	} else {
+		p->control_first = b;
+	}
+	p->control_last = b;
+	cn_peer_ready(p);
+	return COLLNET_OK;
+}

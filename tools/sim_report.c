@@ -256,9 +256,10 @@ static void print_losses(const struct cn_topo *t, const struct sim_row *row)
 }
 
 /* What explains a time although no frame was lost. */
-static void print_hints(const struct sim_row *row)
+static void print_hints(const struct cn_topo *t, const struct sim_row *row)
 {
 	const struct bench_result *r = row->r;
+	uint32_t assumed = cn_topo_assumed_buffer(t);
 
 	if (row->out->drops > 0 || row->out->ring_drops > 0 || row->out->lost > 0) {
 		return;
@@ -268,10 +269,13 @@ static void print_hints(const struct sim_row *row)
 		       r->frames_resent == 1 ? "was" : "were");
 	} else if (r->window != COLLNET_WINDOW_OFF && r->window_peak == r->window &&
 		   of_best(row) < 0.9) {
-		printf("; the window of %u frame%s%s holds it back (--window tries another)",
-		       r->window, plural(r->window),
-		       row->o->bench.window == COLLNET_WINDOW_AUTO ? ", which the buffers allow,"
-								   : "");
+		printf("; the window of %u frame%s", r->window, plural(r->window));
+		if (row->o->bench.window == COLLNET_WINDOW_AUTO && assumed > 0) {
+			printf(", for %u frames a port, which are assumed,", assumed);
+		} else if (row->o->bench.window == COLLNET_WINDOW_AUTO) {
+			printf(", which the buffers allow,");
+		}
+		printf(" holds it back (--window tries another)");
 	}
 }
 
@@ -307,6 +311,6 @@ void sim_report_end(const struct bench *b, const struct sim_row *best, uint32_t 
 		       tool_format_ns((uint64_t)(best->model->best * 1e3), time));
 	}
 	print_losses(b->topo, best);
-	print_hints(best);
+	print_hints(b->topo, best);
 	printf(".\n");
 }

@@ -169,8 +169,11 @@ topo 0 window --shape 8x4 --hosts h0,h1,h31
 has 'among 3 hosts'
 has '^switch *2 *1:2 ' # two uplinks
 topo 0 window "$t/chain"
-has 'W_g: off'
+has '^W_g: 43 frames'
+has '^no link says its buffer: 43 frames a port are assumed$'
 topo 0 window "$t/two" --json
+has '"window_data": 43, "window": 21, "bottleneck": "x - a"'
+topo 0 window "$t/two" --hosts x --json
 has '"window_data": null, "window": null, "bottleneck": null'
 topo 1 window --shape 2 --hosts h0,h7
 has "no host 'h7'" err

@@ -21,10 +21,10 @@ const char experiment_loss_plot[] =
 	"set key bottom left\n"
 	"plot for [s in '16384 131072 1048576'] csv using "
 	"(strcol(1) eq 'held' && strcol(3) eq s ? $2 : NaN):5 smooth unique with linespoints lw 2 "
-	"title sprintf('%d KiB', s/1024), \\\n"
+	"title gprintf('%.0f KiB', s/1024), \\\n"
 	"     for [s in '16384 131072 1048576'] csv using "
 	"(strcol(1) eq 'Go-Back-N' && strcol(3) eq s ? $2 : NaN):5 smooth unique "
-	"with linespoints dt 2 title sprintf('%d KiB, Go-Back-N alone', s/1024)\n";
+	"with linespoints dt 2 title gprintf('%.0f KiB, Go-Back-N alone', s/1024)\n";
 const char experiment_scale_plot[] =
 	"set xlabel 'hosts'\n"
 	"set ylabel '% of the best'\n"

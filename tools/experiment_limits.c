@@ -41,7 +41,7 @@ static int exchange(const struct cn_sim_config *cluster, uint64_t bytes, uint32_
 	const struct experiment_point p = {
 		.cluster = cluster, .op = BENCH_ALLTOALL, .algorithm = "shuffle",
 		.contention_aware = true, .window = COLLNET_WINDOW_AUTO, .bytes = bytes,
-		.iterations = iterations, .faults = faults,
+		.iterations = iterations, .cold = iterations == 1, .faults = faults,
 	};
 
 	return experiment_measure(&p, r, err);

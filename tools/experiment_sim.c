@@ -101,7 +101,7 @@ int experiment_measure(const struct experiment_point *p, struct experiment_resul
 	const struct sim_case c = {
 		.cluster = *p->cluster, .local = 1,
 		.iterations = p->iterations != 0 ? p->iterations : 1,
-		.warmup = p->bytes < LONG_BLOCK || p->iterations > 1 ? 1 : 0,
+		.warmup = !p->cold && (p->bytes < LONG_BLOCK || p->iterations > 1),
 		.faults = p->faults != NULL ? *p->faults : (struct cn_sim_faults){ 0 },
 		.args = { .op = bench_op_kind(p->op), .algorithm = p->algorithm,
 			  .permutation = p->permutation,

@@ -164,6 +164,8 @@ struct cn_node {
 	struct cn_window window;
 	struct collnet_stats stats;
 	cn_time evict_at;  /* not before this is a place in a full table looked for again */
+	uint32_t loss;	   /* share of the acknowledged frames that went again, of 65,536; the mean of some
+			    * dozens. A node that is gone acknowledges nothing and does not count */
 	cn_time data_last; /* when the last reliable frame was accepted, from anyone */
 	cn_time data_gap;  /* mean time between two of them, pauses not counted */
 	cn_time now;	   /* of the call in progress */
@@ -202,6 +204,8 @@ static inline cn_time cn_quiet_after(const struct cn_node *n)
 }
 
 /* timers.c */
+/* After how many tries without an answer loss alone is no explanation any more (in one of 65,536). */
+uint32_t cn_node_tries(const struct cn_node *n);
 cn_time cn_hello_interval(const struct cn_node *n);
 /* How long what many nodes would do at once waits here: different on every node and, with a peer,
  * for every pair of them. 0 in small clusters. */

@@ -142,6 +142,12 @@ static void pass_over(struct cn_peer *p)
 	}
 }
 
+static void note_loss(struct cn_node *n, bool lost)
+{
+	n->loss -= n->loss / 32;
+	n->loss += lost ? 65536 / 32 : 0;
+}
+
 void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 {
 	struct cn_sender *t = &p->tx;
@@ -156,6 +162,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 		struct cn_sent *s = cn_sender_entry(p, seq);
 
 		sample = s->again ? 0 : p->node->now - s->at;
+		note_loss(p->node, s->again);
 		release(p, s);
 	}
 	t->una = ack;
@@ -288,7 +295,7 @@ void cn_sender_timeout(struct cn_peer *p)
 		cn_peer_ready(p);
 	} else {
 		p->node->stats.timeouts++;
-		if (++t->doublings > give_up) {
+		if (++t->doublings > give_up && t->doublings > cn_node_tries(p->node)) {
 			cn_log(COLLNET_LOG_ERROR, "node %s answers, but a frame of %u bytes does "
 			       "not get through: does every switch carry MTU %u?",
 			       p->name, CN_HEAD + cn_sender_entry(p, t->una)->len,

@@ -27,6 +27,22 @@ cn_time cn_node_spread(const struct cn_node *n, const struct cn_peer *p)
 	return cn_mix64(h) % (others * spread_each);
 }
 
+/* However much is lost, silence is not explained by it for ever: with twenty probes in dead_after,
+ * six times that. */
+#define TRIES_MAX 120u
+
+uint32_t cn_node_tries(const struct cn_node *n)
+{
+	uint64_t there = 65536 - n->loss, both = there * there >> 16, silent = 65536;
+	uint32_t tries = 0;
+
+	while (silent > 1 && tries < TRIES_MAX) {
+		silent = silent * (65536 - both) >> 16;
+		tries++;
+	}
+	return tries > 3 ? tries : 3;
+}
+
 cn_time cn_node_deadline(const struct cn_node *n)
 {
 	return cn_heap_next(&n->timers);
@@ -61,7 +77,7 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 	/* One probe may be lost; the first one without an answer is followed by many. */
 	cn_time interval = n->config.dead_after / (p->probes == 0 ? 5 : 20);
 
-	if (silent >= n->config.dead_after && p->probes >= 3) {
+	if (silent >= n->config.dead_after && p->probes >= cn_node_tries(n)) {
 		cn_peer_down(p, CN_PEER_SILENT);
 		return;
 	}

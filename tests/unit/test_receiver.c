@@ -347,6 +347,18 @@ static void receiver__overtaken_and_lost_frames(void **state)
 	pair_free(p);
 }
 
+/* The first frame of four is lost, and it has not been said yet. */
+static void lose_one_hold_three(struct pair *p)
+{
+	p->loss = 1000000;
+	pair_send(p, 0, 1, 1, 1000);
+	pair_run(p, CN_MS);
+	p->loss = 0;
+	pair_send(p, 0, 1, 3, 1000);
+	pair_run(p, 300 * CN_US);
+	assert_int_equal(held(p), 3);
+}
+
 /* A loss among frames that are held is said after a moment, and what is held is not sent again. */
 static void receiver__held_frames_wait_for_a_lost_one(void **state)
 {
@@ -357,14 +369,8 @@ static void receiver__held_frames_wait_for_a_lost_one(void **state)
 	pair_send(p, 0, 1, 10, 1000);
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
 	first = pair_peer(p, 1, 0)->rx.expected;
-	p->loss = 1000000;
-	pair_send(p, 0, 1, 1, 1000);
-	pair_run(p, CN_MS);
-	p->loss = 0;
-	pair_send(p, 0, 1, 3, 1000);
-	pair_run(p, 300 * CN_US);
+	lose_one_hold_three(p);
 	assert_int_equal(pair_peer(p, 1, 0)->rx.expected, first);
-	assert_int_equal(held(p), 3);
 	assert_int_equal(pair_stats(p, 1).naks_sent, 0);
 	assert_true(pair_run_flows(p, 20 * CN_MS));
 	assert_int_equal(pair_stats(p, 1).naks_sent, 1);
@@ -484,13 +490,7 @@ static void receiver__asks_one_that_is_gone(void **state)
 	struct pair *p = two_that_hold();
 
 	(void)state;
-	p->loss = 1000000;
-	pair_send(p, 0, 1, 1, 1000);
-	pair_run(p, CN_MS);
-	p->loss = 0;
-	pair_send(p, 0, 1, 3, 1000);
-	pair_run(p, 300 * CN_US);
-	assert_int_equal(held(p), 3);
+	lose_one_hold_three(p);
 	pair_stop(p, 0);
 	pair_run(p, 1000 * CN_MS);
 	assert_in_range(pair_stats(p, 1).naks_sent, 3, 12);
@@ -506,13 +506,7 @@ static void receiver__refusal_drops_what_is_held(void **state)
 	struct pair *p = two_that_hold();
 
 	(void)state;
-	p->loss = 1000000;
-	pair_send(p, 0, 1, 1, 1000);
-	pair_run(p, CN_MS);
-	p->loss = 0;
-	pair_send(p, 0, 1, 3, 1000);
-	pair_run(p, 300 * CN_US);
-	assert_int_equal(held(p), 3);
+	lose_one_hold_three(p);
 	p->nodes[1].refuse = UINT32_MAX;
 	pair_run(p, 5 * CN_MS);
 	assert_true(pair_stats(p, 1).busy > 0);
@@ -529,13 +523,7 @@ static void receiver__held_frames_of_one_that_is_gone(void **state)
 	struct pair *p = two_that_hold();
 
 	(void)state;
-	p->loss = 1000000;
-	pair_send(p, 0, 1, 1, 1000);
-	pair_run(p, CN_MS);
-	p->loss = 0;
-	pair_send(p, 0, 1, 3, 1000);
-	pair_run(p, 300 * CN_US);
-	assert_int_equal(held(p), 3);
+	lose_one_hold_three(p);
 	pair_stop(p, 0);
 	pair_start(p, 0);
 	p->gaps_allowed = true;

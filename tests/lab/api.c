@@ -206,6 +206,8 @@ static void disagree(const struct quarrel *q, unsigned char *s, unsigned char *d
 	for (uint32_t a = 0; a < ranks; a++) {
 		CHECK(d[a * 10 + 9] == a + 1);
 	}
+	/* On all ranks, before one of them fails it. */
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 	collnet_coll_options_init(&o);
 	o.timeout_ms = 2000;
 	if (odd) {

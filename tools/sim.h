@@ -30,7 +30,9 @@ struct sim_case {
 struct sim_spot {
 	uint32_t at, peer; /* vertices; CN_TOPO_NONE: nowhere */
 	uint64_t count;
-	uint32_t room; /* frames that this queue holds; 0: not limited, or shared */
+	uint32_t room; /* frames that this queue holds, or the memory it is in; 0: not limited */
+	bool input;    /* of what comes from the peer, not of what goes there */
+	bool shared;   /* in the switch's memory */
 };
 
 struct sim_outcome {

@@ -20,34 +20,6 @@ static double of_best(const struct sim_row *row)
 	return row->model->best / (row->r->ns.median / 1e3);
 }
 
-static enum cn_sim_kind kind_of(const struct sim_options *o, const struct cn_topo *t, uint32_t at)
-{
-	const struct cn_sim_root *root = &o->cluster.root;
-
-	return root->other && at == t->root ? root->kind : o->cluster.kind;
-}
-
-/* The frames that a switch's shared memory holds, as lib/sim counts them; 0: not limited. */
-static uint64_t memory_of(const struct sim_options *o, const struct cn_topo *t, uint32_t at)
-{
-	const struct cn_sim_root *root = &o->cluster.root;
-	bool bounded = true;
-	uint64_t sum = 0;
-
-	if (root->other && at == t->root && root->memory != 0) {
-		return root->memory;
-	}
-	for (uint32_t i = 0; i < t->nlinks; i++) {
-		const struct cn_topo_link *l = &t->links[i];
-
-		if (cn_topo_in_tree(t, i) && (l->a == at || l->b == at)) {
-			sum += (uint64_t)l->buffer * l->channels;
-			bounded = bounded && l->buffer > 0;
-		}
-	}
-	return bounded ? sum : 0;
-}
-
 /* ---- JSON and CSV --------------------------------------------------------------------- */
 
 static void spot_json(struct json *j, const char *key, const struct cn_topo *t,
@@ -60,7 +32,7 @@ static void spot_json(struct json *j, const char *key, const struct cn_topo *t,
 	json_object(j, key);
 	json_string(j, "switch", t->vertices[s->at].name);
 	json_string(j, "peer", t->vertices[s->peer].name);
-	json_bool(j, "input", kind_of(row->o, t, s->at) == CN_SIM_INPUT);
+	json_bool(j, "input", s->input);
 	json_uint(j, "frames", s->count);
 	json_object_end(j);
 }
@@ -206,33 +178,27 @@ bool sim_report(struct bench *b, const struct sim_row *row)
 /* ---- the closing line ----------------------------------------------------------------- */
 
 /* "port to s0"; a queue at an input is of what comes from the other end. */
-static void print_port(const struct sim_options *o, const struct cn_topo *t,
-		       const struct sim_spot *s)
+static void print_port(const struct cn_topo *t, const struct sim_spot *s)
 {
-	printf("port %s %s", kind_of(o, t, s->at) == CN_SIM_INPUT ? "from" : "to",
-	       t->vertices[s->peer].name);
+	printf("port %s %s", s->input ? "from" : "to", t->vertices[s->peer].name);
 }
 
 /* No queue was full: how near the longest came to it. */
-static void print_longest(const struct sim_options *o, const struct cn_topo *t,
-			  const struct sim_spot *q)
+static void print_longest(const struct cn_topo *t, const struct sim_spot *q)
 {
-	enum cn_sim_kind kind = kind_of(o, t, q->at);
-	bool shared = kind == CN_SIM_SHARED || kind == CN_SIM_DYNAMIC;
-	uint64_t room = shared ? memory_of(o, t, q->at) : q->room;
 	const char *at = t->vertices[q->at].name;
 
-	if (room == 0) {
+	if (q->room == 0) {
 		printf("; buffers are not limited at %s, where the longest queue was %" PRIu64
 		       " frame%s, ", at, q->count, plural(q->count));
-	} else if (shared) {
-		printf("; no queue overflowed, the longest was %" PRIu64 " of %" PRIu64
-		       " frames of %s's memory, ", q->count, room, at);
+	} else if (q->shared) {
+		printf("; no queue overflowed, the longest was %" PRIu64 " of %" PRIu32
+		       " frames of %s's memory, ", q->count, q->room, at);
 	} else {
-		printf("; no queue overflowed, the longest was %" PRIu64 " of %" PRIu64
-		       " frame%s, at %s, ", q->count, room, plural(room), at);
+		printf("; no queue overflowed, the longest was %" PRIu64 " of %" PRIu32
+		       " frame%s, at %s, ", q->count, q->room, plural(q->room), at);
 	}
-	print_port(o, t, q);
+	print_port(t, q);
 }
 
 static void print_losses(const struct cn_topo *t, const struct sim_row *row)
@@ -243,9 +209,9 @@ static void print_losses(const struct cn_topo *t, const struct sim_row *row)
 	if (out->drops > 0 && d->at != CN_TOPO_NONE) {
 		printf("; full queues lost %" PRIu64 " frame%s, most of them (%" PRIu64 ") at %s, ",
 		       out->drops, plural(out->drops), d->count, t->vertices[d->at].name);
-		print_port(row->o, t, d);
+		print_port(t, d);
 	} else if (q->at != CN_TOPO_NONE) {
-		print_longest(row->o, t, q);
+		print_longest(t, q);
 	}
 	if (out->ring_drops > 0) {
 		printf("; hosts' receive rings lost %" PRIu64, out->ring_drops);

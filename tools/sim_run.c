@@ -46,22 +46,22 @@ static void begin(struct cn_sim *s, const struct cn_topo *t, struct before *b)
 }
 
 /* The queue of directed link d at its sending end; `input`: at its receiving end. */
-static void spot(const struct sim_case *c, uint32_t d, bool input, uint64_t count,
-		 struct sim_spot *worst)
+static void spot(const struct cn_sim *s, const struct cn_topo *t, uint32_t d, bool input,
+		 uint64_t count, struct sim_spot *worst)
 {
-	const struct cn_topo *t = c->cluster.topo;
 	const struct cn_topo_link *l = &t->links[d / 2];
 	uint32_t near = d % 2 == 0 ? l->a : l->b, far = d % 2 == 0 ? l->b : l->a;
-	uint32_t at = input ? far : near;
-	enum cn_sim_kind kind = c->cluster.root.other && at == t->root ? c->cluster.root.kind
-								       : c->cluster.kind;
+	uint32_t at = input ? far : near, memory;
+	enum cn_sim_kind kind;
 
-	if (count > worst->count && t->vertices[at].is_switch) {
-		*worst = (struct sim_spot){ .at = at, .peer = input ? near : far, .count = count };
-		if (kind == CN_SIM_INPUT || kind == CN_SIM_OUTPUT) {
-			worst->room = l->buffer * l->channels;
-		}
+	if (count <= worst->count || !t->vertices[at].is_switch) {
+		return;
 	}
+	kind = cn_sim_switch(s, at, &memory);
+	*worst = (struct sim_spot){ .at = at, .peer = input ? near : far, .count = count,
+				    .input = input };
+	worst->shared = kind == CN_SIM_SHARED || kind == CN_SIM_DYNAMIC;
+	worst->room = worst->shared ? memory : l->buffer * l->channels;
 }
 
 static void finish(struct cn_sim *s, const struct sim_case *c, const struct before *b,
@@ -86,10 +86,10 @@ static void finish(struct cn_sim *s, const struct sim_case *c, const struct befo
 		struct cn_sim_port p;
 
 		cn_sim_port(s, d / 2, d % 2, &p);
-		spot(c, d, false, p.drops - b->ports[d].drops, &out->worst_drops);
-		spot(c, d, true, p.input_drops - b->ports[d].input_drops, &out->worst_drops);
-		spot(c, d, false, p.peak, &out->longest);
-		spot(c, d, true, p.input_peak, &out->longest);
+		spot(s, t, d, false, p.drops - b->ports[d].drops, &out->worst_drops);
+		spot(s, t, d, true, p.input_drops - b->ports[d].input_drops, &out->worst_drops);
+		spot(s, t, d, false, p.peak, &out->longest);
+		spot(s, t, d, true, p.input_peak, &out->longest);
 	}
 }
 

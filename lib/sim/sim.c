@@ -293,6 +293,14 @@ int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg)
 
 /* ---- what can be seen ----------------------------------------------------------------- */
 
+enum cn_sim_kind cn_sim_switch(const struct cn_sim *s, uint32_t v, uint32_t *memory)
+{
+	const struct sw *sw = &s->switches[v];
+
+	*memory = sw->kind == CN_SIM_SHARED || sw->kind == CN_SIM_DYNAMIC ? sw->size : 0;
+	return sw->kind;
+}
+
 void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_sim_port *out)
 {
 	*out = s->links[2 * link + end].seen;

@@ -87,6 +87,9 @@ int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg);
 
 /* ---- what can be seen ----------------------------------------------------------------- */
 
+/* The kind of switch v; *memory: frames that its shared memory holds, 0: not limited, or none. */
+enum cn_sim_kind cn_sim_switch(const struct cn_sim *s, uint32_t v, uint32_t *memory);
+
 /* Ports: the two ends of a link of the topology; end 0 sends from links[link].a. */
 struct cn_sim_port {
 	uint64_t frames, bytes; /* sent, on the wire; bytes with headers and padding, without the 24 */

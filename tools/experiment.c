@@ -3,11 +3,8 @@
 #include "tools/experiment.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,111 +96,64 @@ const char *experiment_name(enum experiment_kind kind, size_t n)
 	return NULL;
 }
 
-/*
- * An output: what is written goes to a file of another name in the same directory, which takes the
- * place of an older output only when it is complete.
- */
-struct output {
+/* DIR/NAME.ENDING takes the place of an older one only when it is complete. */
+static int write_file(const char *dir, const char *name, const char *ending, const char *text,
+		      FILE *out, struct cn_err *err)
+{
 	char path[PATH_BYTES], part[PATH_BYTES];
+	int n = snprintf(path, sizeof(path), "%s/%s.%s", dir, name, ending);
+	int m = snprintf(part, sizeof(part), "%s/.%s.%s.part", dir, name, ending);
 	FILE *f;
-};
-
-static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
-#define NDEADLY (sizeof(deadly) / sizeof(deadly[0]))
-
-static const char *volatile unfinished; /* goes with the process when somebody ends it */
-
-static void interrupted(int signal_number)
-{
-	const char *path = unfinished;
-
-	if (path != NULL) {
-		unlink(path);
-	}
-	raise(signal_number); /* SA_RESETHAND: it ends the process now */
-}
-
-/* What was ignored (nohup) remains so. */
-static void watch_signals(void)
-{
-	struct sigaction mine = { .sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND }, old;
-
-	for (size_t i = 0; i < NDEADLY; i++) {
-		if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) {
-			sigaction(deadly[i], &mine, NULL);
-		}
-	}
-}
-
-static void unwatch_signals(void)
-{
-	struct sigaction old;
-
-	for (size_t i = 0; i < NDEADLY; i++) {
-		if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == interrupted) {
-			signal(deadly[i], SIG_DFL);
-		}
-	}
-}
-
-/* With the rights that fopen() would give it. */
-static FILE *open_part(char *part)
-{
-	mode_t mask = umask(0);
-	int fd = mkostemp(part, O_CLOEXEC);
-	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-
-	umask(mask);
-	if (f != NULL && fchmod(fd, 0666 & ~mask) == 0) {
-		return f;
-	}
-	if (f != NULL) {
-		fclose(f);
-	} else if (fd >= 0) {
-		close(fd);
-	}
-	if (fd >= 0) {
-		unlink(part);
-	}
-	return NULL;
-}
-
-static int open_output(const char *dir, const char *name, const char *ending, struct output *o,
-		       struct cn_err *err)
-{
-	int n = snprintf(o->path, PATH_BYTES, "%s/%s.%s", dir, name, ending);
-	int m = snprintf(o->part, PATH_BYTES, "%s/.%s.%s.XXXXXX", dir, name, ending);
+	bool well;
 
 	if (n < 0 || n >= PATH_BYTES || m < 0 || m >= PATH_BYTES) {
 		return cn_fail(err, COLLNET_EINVAL, "--output: the path is too long");
 	}
-	o->f = open_part(o->part);
-	if (o->f == NULL) {
-		return cn_fail(err, COLLNET_ESYSTEM, "%.250s: %s", o->path, strerror(errno));
+	f = fopen(part, "we");
+	well = f != NULL && fputs(text, f) >= 0;
+	well = f != NULL && fclose(f) == 0 && well && rename(part, path) == 0;
+	if (!well) {
+		cn_fail(err, COLLNET_ESYSTEM, "%.250s: %s", path, strerror(errno));
+		if (f != NULL) {
+			unlink(part);
+		}
+		return COLLNET_ESYSTEM;
 	}
-	unfinished = o->part;
-	watch_signals();
+	fprintf(out, "%s\n", path);
 	return COLLNET_OK;
 }
 
-static int close_output(struct output *o, int rc, FILE *out, struct cn_err *err)
+/* The table; it may take minutes, and until it is there nothing is written. The caller frees it. */
+static int make_table(const struct experiment *x, uint64_t seed, bool quick, char **text,
+		      struct cn_err *err)
 {
-	bool bad = ferror(o->f) != 0;
+	size_t len = 0;
+	FILE *f = open_memstream(text, &len);
+	int rc;
 
-	if ((fclose(o->f) != 0 || bad) && rc == COLLNET_OK) {
-		rc = cn_fail(err, COLLNET_ESYSTEM, "%.250s could not be written", o->path);
+	if (f == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a table");
 	}
-	if (rc == COLLNET_OK && rename(o->part, o->path) != 0) {
-		rc = cn_fail(err, COLLNET_ESYSTEM, "%.250s: %s", o->path, strerror(errno));
+	rc = x->run != NULL ? x->run(seed, f, err) : x->simulate(x->name, seed, quick, f, err);
+	if (fclose(f) != 0 && rc == COLLNET_OK) {
+		rc = cn_fail(err, COLLNET_ENOMEM, "no memory for a table");
 	}
-	if (rc != COLLNET_OK) {
-		unlink(o->part);
-	} else {
-		fprintf(out, "%s\n", o->path);
-	}
-	unfinished = NULL;
-	unwatch_signals();
 	return rc;
+}
+
+static int make_script(const struct experiment *x, char **text, struct cn_err *err)
+{
+	const char *name = x->name;
+	int n = asprintf(text, "# gnuplot %s.gp\nset datafile separator ','\n"
+			 "set key autotitle columnhead\n"
+			 "set terminal svg size 800,500 background 'white' font 'sans,14'\n"
+			 "set output '%s.svg'\ncsv = '%s.csv'\n%s", name, name, name, x->plot);
+
+	if (n < 0) {
+		*text = NULL;
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a plot's script");
+	}
+	return COLLNET_OK;
 }
 
 /* Runs gnuplot in `dir`; false: it is not there, or found something wrong. */
@@ -239,28 +189,22 @@ int experiment_run(const char *name, uint64_t seed, bool quick, const char *dir,
 		   struct cn_err *err)
 {
 	const struct experiment *x = find(name);
-	struct output o;
-	char script[128];
+	char script[128], *table = NULL, *text = NULL;
 	int rc;
 
 	if (x == NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "there is no experiment '%.40s'; collnet "
 			       "sim --help and collnet schedule --help list them", name);
 	}
-	rc = open_output(dir, name, "csv", &o, err);
-	if (rc == COLLNET_OK) {
-		rc = x->run != NULL ? x->run(seed, o.f, err)
-				    : x->simulate(name, seed, quick, o.f, err);
-		rc = close_output(&o, rc, out, err);
+	if (access(dir, W_OK | X_OK) != 0) { /* known before all is computed */
+		return cn_fail(err, COLLNET_ESYSTEM, "%.250s/%s.csv: %s", dir, name, strerror(errno));
 	}
-	rc = rc == COLLNET_OK ? open_output(dir, name, "gp", &o, err) : rc;
-	if (rc == COLLNET_OK) {
-		fprintf(o.f, "# gnuplot %s.gp\nset datafile separator ','\n"
-			"set key autotitle columnhead\n"
-			"set terminal svg size 800,500 background 'white' font 'sans,14'\n"
-			"set output '%s.svg'\ncsv = '%s.csv'\n%s", name, name, name, x->plot);
-		rc = close_output(&o, COLLNET_OK, out, err);
-	}
+	rc = make_table(x, seed, quick, &table, err);
+	rc = rc == COLLNET_OK ? write_file(dir, name, "csv", table, out, err) : rc;
+	rc = rc == COLLNET_OK ? make_script(x, &text, err) : rc;
+	rc = rc == COLLNET_OK ? write_file(dir, name, "gp", text, out, err) : rc;
+	free(table);
+	free(text);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}

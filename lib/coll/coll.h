@@ -147,6 +147,7 @@ void cn_meeting_fail(struct cn_team *t, int code, const char *text);
 struct cn_join *cn_join_find(struct cn_mate *m, const char *job);
 struct cn_join *cn_join_by_nonce(struct cn_mate *m, uint32_t nonce);
 void cn_join_remove(struct cn_mate *m, struct cn_join *j);
+void cn_join_remove_all(struct cn_mate *m); /* NULL is ignored */
 /* The ranges of ranks from a message; false: not sound, and none are kept. */
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j);
 void cn_join_forget(struct cn_join *j);

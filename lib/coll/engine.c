@@ -250,15 +250,7 @@ void cn_engine_free(struct cn_engine *e)
 		for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
 			struct cn_mate *m = cn_mate_of(cn_node_peer(e->node, i));
 
-			while (m != NULL && m->joins != NULL) {
-				struct cn_join *j = m->joins;
-
-				m->joins = j->next;
-				if (j->ranges != &j->one) {
-					free(j->ranges);
-				}
-				free(j);
-			}
+			cn_join_remove_all(m);
 			free(m);
 		}
 		cn_node_free(e->node);

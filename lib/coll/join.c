@@ -66,6 +66,13 @@ void cn_join_remove(struct cn_mate *m, struct cn_join *j)
 	free(j);
 }
 
+void cn_join_remove_all(struct cn_mate *m)
+{
+	while (m != NULL && m->joins != NULL) {
+		cn_join_remove(m, m->joins);
+	}
+}
+
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j)
 {
 	uint32_t n = cn_get16(c);

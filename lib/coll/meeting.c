@@ -603,9 +603,7 @@ void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 	struct cn_mate *m = cn_mate_of(p);
 	uint32_t index = cn_peer_index(p);
 
-	while (m != NULL && m->joins != NULL) {
-		cn_join_remove(m, m->joins);
-	}
+	cn_join_remove_all(m);
 	cn_owed_drop(e, p);
 	for (uint32_t s = 0; s < e->config.max_teams; s++) {
 		struct cn_team *t = e->teams[s];

@@ -85,9 +85,9 @@ static const char help_text[] =
 	"  --seed N              of the checked bytes (1)\n"
 	"\n"
 	"The time of an iteration is the mean of its ranks', each from its call to its return (with\n"
-	"a root, after a barrier: the slowest rank's); printed are the smallest, the median and the 99th percentile. The limit is the time that\n"
-	"the payload alone needs on the busiest link. Frames and processor time are those of all\n"
-	"nodes, the barriers between batches included.\n"
+	"a root, after a barrier: the slowest rank's); printed are the smallest, the median and the\n"
+	"99th percentile. The limit is the time that the payload alone needs on the busiest link.\n"
+	"Frames and processor time are those of all nodes, the barriers between batches included.\n"
 	"\n"
 	"Exit status: 0; 1: an operation failed or a byte was wrong; 2: usage.\n";
 

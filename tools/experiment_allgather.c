@@ -9,8 +9,8 @@
  * have, and the ring is run there too. Theirs were on TCP; ours run without a global window as they
  * did. In the files of examples/topologies consecutive numbers are on one switch, and the ring by
  * numbers is LR1's; the paper's MPICH was slower on (b) to (d), so its numbers were otherwise:
- * "MPICH dealt" has them dealt out over the switches in turn. The switches' buffers are not told: 43 frames a port in shared memory with dynamic
- * thresholds are our assumption.
+ * "MPICH dealt" has them dealt out over the switches in turn. The switches' buffers are not told:
+ * 43 frames a port in shared memory with dynamic thresholds are our assumption.
  */
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The transport of one node: its life, and what the engine asks of it. Frames come in through input.c
- * and go out through output.c; time passes in timers.c. */
+/* The transport of one node: its life, and what the engine asks of it. Frames come in through
+ * input.c and go out through output.c; time passes in timers.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,8 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	if (c->mtu < 576 || c->mtu > 65000) {
 		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
 	}
-	if (c->reorder > CN_HELD_MAX || c->window < 2 || c->burst < 2 || c->window > 1024 || c->max_peers < 1 || c->max_peers > 65535 ||
+	if (c->reorder > CN_HELD_MAX || c->window < 2 || c->window > 1024 || c->burst < 2 ||
+	    c->max_peers < 1 || c->max_peers > 65535 ||
 	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 || c->query_after == 0 ||
 	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {
 		return cn_fail(err, COLLNET_EINVAL, "a bound of the transport is out of range");

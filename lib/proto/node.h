@@ -128,8 +128,8 @@ uint32_t cn_peer_room(const struct cn_peer *p);
 
 /*
  * Data will go back to this peer soon, by the operation whose frame is being delivered, or there is
- * other data that must not be held up: the acknowledgement may wait, twice as long as it would alone, or for one and a half times what
- * was between this frame and the one before.
+ * other data that must not be held up: the acknowledgement may wait, twice as long as it would
+ * alone, or for one and a half times what was between this frame and the one before.
  */
 void cn_peer_reply_soon(struct cn_peer *p);
 

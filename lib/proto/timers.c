@@ -61,7 +61,8 @@ cn_time cn_hello_interval(const struct cn_node *n)
 }
 
 /* By up to a quarter shorter or longer, another time for every node and hello: nodes that were
- * started at one moment would else meet at the same full port each time, and the same hellos be lost. */
+ * started at one moment would else meet at the same full port each time, and the same hellos be
+ * lost. */
 static cn_time hello_wait(const struct cn_node *n)
 {
 	cn_time interval = cn_hello_interval(n);

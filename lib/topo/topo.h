@@ -159,7 +159,8 @@ uint32_t cn_topo_assumed_buffer(const struct cn_topo *t);
 /*
  * The window for schedules in which no link carries two messages at a time. What may stand at a
  * port is the end of one message and the beginning of the next one: half of the smallest buffer.
- * (Not less: acknowledgements are its clock, and they come once or twice a window.) At least 1; COLLNET_WINDOW_OFF and 1 as above.
+ * (Not less: acknowledgements are its clock, and they come once or twice a window.) At least 1;
+ * COLLNET_WINDOW_OFF and 1 as above.
  */
 uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
 

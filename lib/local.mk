@@ -17,6 +17,8 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/parse.c \
 	lib/util/pool.c \
 	lib/util/pool.h \
+	lib/util/siphash.c \
+	lib/util/siphash.h \
 	lib/util/util.c \
 	lib/util/util.h
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -111,12 +112,19 @@ int cn_station_lock(const char *interface, uint16_t ethertype, int *out, struct 
 		interface, (long)pid, (unsigned long)uid, ethertype);
 }
 
-/* Never 0, and another one at every start, also of two processes in the same nanosecond. */
-static uint64_t new_epoch(void)
+/* The epoch, which is never 0, and the key of the transport, which nobody can guess. */
+static int new_identity(struct cn_node_config *c, struct cn_err *err)
 {
-	uint64_t e = now_of(CLOCK_REALTIME) ^ cn_mix64((uint64_t)getpid());
+	uint8_t random[sizeof(c->epoch) + sizeof(c->key)];
 
-	return e != 0 ? e : 1;
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+		return cn_fail(err, COLLNET_ESYSTEM, "random numbers of the kernel: %s",
+			       strerror(errno));
+	}
+	memcpy(&c->epoch, random, sizeof(c->epoch));
+	memcpy(c->key, random + sizeof(c->epoch), sizeof(c->key));
+	c->epoch += c->epoch == 0;
+	return COLLNET_OK;
 }
 
 static int read_topology(const struct cn_station_config *config, struct cn_station *s,
@@ -152,12 +160,14 @@ static int make_engine(const struct cn_station_config *config, struct cn_station
 	memcpy(ec.node.mac, s->link->mac, sizeof(ec.node.mac));
 	ec.node.ethertype = config->ethertype;
 	ec.node.cluster = config->cluster;
-	ec.node.epoch = new_epoch();
 	ec.node.mtu = s->link->mtu < MTU_MAX ? s->link->mtu : MTU_MAX;
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
 	ec.topo = s->topo;
 	ec.window = config->window;
-	rc = cn_engine_new(&ec, &s->engine, err);
+	rc = new_identity(&ec.node, err);
+	if (rc == COLLNET_OK) {
+		rc = cn_engine_new(&ec, &s->engine, err);
+	}
 	if (rc != COLLNET_OK) {
 		return rc;
 	}

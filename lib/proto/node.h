@@ -20,6 +20,7 @@
 #define CN_NODE_H
 
 #include "proto/frame.h"
+#include "util/siphash.h"
 #include "util/util.h"
 
 struct cn_node;
@@ -43,6 +44,8 @@ struct cn_node_config {
 	uint16_t ethertype;
 	uint16_t cluster;
 	uint64_t epoch;	     /* not 0, and another one at every start */
+	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, another one at every start: nonces follow from
+				      * it. All 0 in tests only */
 	char name[COLLNET_NAME_MAX + 1];
 	uint32_t mtu;	     /* bytes after the Ethernet header, 576 .. 65,000 */
 	uint32_t window;     /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */

@@ -11,6 +11,16 @@
 
 #define AT_ONCE 64 /* turns of a processor that costs nothing, before others have theirs */
 
+/* A key of its own for every host and start, which follows from the seed. */
+static void new_key(uint64_t seed, uint8_t key[CN_SIPHASH_KEY])
+{
+	for (int i = 0; i < CN_SIPHASH_KEY; i += 8) {
+		uint64_t x = cn_random(&seed);
+
+		memcpy(key + i, &x, 8);
+	}
+}
+
 int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err)
 {
 	struct host *h = &s->hosts[host];
@@ -24,6 +34,7 @@ int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err)
 	c.node.mac[4] = (uint8_t)(number >> 8);
 	c.node.mac[5] = (uint8_t)number;
 	c.node.epoch = (cn_mix64(s->config.seed ^ host) | 1) + 2 * (uint64_t)h->lives++;
+	new_key(s->config.seed ^ c.node.epoch, c.node.key);
 	snprintf(c.node.name, sizeof(c.node.name), "%s", s->topo->vertices[h->vertex].name);
 	c.topo = s->config.blind ? NULL : s->topo;
 	rc = cn_engine_new(&c, &h->engine, err);

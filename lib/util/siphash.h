@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein: SipHash: a fast short-input PRF, 2012): a keyed
+ * hash of short inputs. Who does not know the key cannot tell its values from random ones; with a
+ * public key it is a good mixer and nothing more.
+ */
+#ifndef CN_SIPHASH_H
+#define CN_SIPHASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CN_SIPHASH_KEY 16
+
+uint64_t cn_siphash(const uint8_t key[CN_SIPHASH_KEY], const void *data, size_t len);
+
+#endif

@@ -92,8 +92,9 @@ static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (op == NULL) {
 		return false;
 	}
-	if (cn_team_join(c->daemon->station.engine, c->daemon->now, m->job, m->rank, m->ranks,
-			 deadline_of(c, m->timeout_ms), &op->done, &member, &err) != COLLNET_OK) {
+	if (cn_team_join(c->daemon->station.engine, c->daemon->now, c->uid, m->job, m->rank,
+			 m->ranks, deadline_of(c, m->timeout_ms), &op->done, &member,
+			 &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
 	c->teams[m->team] = member;
@@ -191,7 +192,7 @@ static bool take_open(struct cn_client *c, const struct cn_msg_open *m)
 	if (*e != NULL) {
 		return wrong(c, "an endpoint number that is taken");
 	}
-	rc = cn_endpoint_open(c->daemon->station.engine, (uint16_t)m->number, e, &err);
+	rc = cn_endpoint_open(c->daemon->station.engine, c->uid, (uint16_t)m->number, e, &err);
 	if (rc != COLLNET_OK) {
 		*e = NULL;
 		cn_client_reply(c, m->head.tag, rc, 0, err.text);
@@ -320,14 +321,14 @@ static bool take_jobs(struct cn_client *c, const struct cn_msg_table *m)
 	struct collnet_job_info *all;
 	size_t count = 0, room;
 
-	cn_engine_jobs(c->daemon->station.engine, NULL, &count);
+	cn_engine_jobs(c->daemon->station.engine, c->uid, NULL, &count);
 	room = count;
 	all = calloc(count + 1, sizeof(*all));
 	if (all == NULL) {
 		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd has no memory");
 		return true;
 	}
-	cn_engine_jobs(c->daemon->station.engine, all, &count);
+	cn_engine_jobs(c->daemon->station.engine, c->uid, all, &count);
 	count = count < room ? count : room;
 	a.total = (uint32_t)count;
 	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {

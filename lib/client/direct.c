@@ -247,8 +247,8 @@ static int direct_join(struct collnet_team *t, struct collnet_request *r, uint32
 
 	(void)timeout_ms;
 	r->done.fn = direct_done;
-	return cn_team_join(d->station.engine, cn_now(), t->job, t->rank, t->ranks, r->deadline,
-			    &r->done, &t->member, err);
+	return cn_team_join(d->station.engine, cn_now(), geteuid(), t->job, t->rank, t->ranks,
+			    r->deadline, &r->done, &t->member, err);
 }
 
 static int direct_ranks(struct collnet_team *t, struct cn_err *err)
@@ -286,7 +286,7 @@ static int direct_coll(struct collnet_team *t, struct collnet_request *r,
 static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)
 {
 	struct direct *d = e->c->impl;
-	int rc = cn_endpoint_open(d->station.engine, number, &e->ep, err);
+	int rc = cn_endpoint_open(d->station.engine, geteuid(), number, &e->ep, err);
 
 	if (rc == COLLNET_OK) {
 		e->endpoint = cn_endpoint_number(e->ep);
@@ -351,7 +351,7 @@ static int direct_jobs(struct collnet *c, struct collnet_job_info *out, size_t *
 	struct direct *d = c->impl;
 
 	(void)err;
-	cn_engine_jobs(d->station.engine, out, count);
+	cn_engine_jobs(d->station.engine, geteuid(), out, count);
 	return COLLNET_OK;
 }
 

@@ -82,7 +82,8 @@ struct cn_mate *cn_mate_of(struct cn_peer *p); /* NULL: never came up */
 /* ---- control messages (meeting.c dispatches; kinds from 16 belong to endpoint.c) -------- */
 
 enum cn_control {
-	CN_CONTROL_JOIN = 1,  /* nonce 4, slot 2, ranks 4, topology 4, job, count 2, (first 4, n 4)... */
+	CN_CONTROL_JOIN = 1,  /* nonce 4, slot 2, ranks 4, topology 4, owner 8, job, count 2,
+			       * (first 4, n 4)... */
 	CN_CONTROL_BIND = 2,  /* nonce 4, your nonce 4: I know all ranks, and you with this nonce */
 	CN_CONTROL_LEAVE = 3, /* nonce 4, rank 4, posted 4: this rank is gone after so many operations */
 	CN_CONTROL_END = 4,   /* nonce 4: no rank of the team is left here */
@@ -122,10 +123,12 @@ struct cn_cursor {
 void cn_put8(struct cn_cursor *c, uint8_t v);
 void cn_put16(struct cn_cursor *c, uint16_t v);
 void cn_put32(struct cn_cursor *c, uint32_t v);
+void cn_put64(struct cn_cursor *c, uint64_t v);
 void cn_put_text(struct cn_cursor *c, const char *text); /* length 1, bytes; cut at 255 */
 uint8_t cn_get8(struct cn_cursor *c);
 uint16_t cn_get16(struct cn_cursor *c);
 uint32_t cn_get32(struct cn_cursor *c);
+uint64_t cn_get64(struct cn_cursor *c);
 bool cn_get_text(struct cn_cursor *c, char *out, size_t cap);
 
 /* False: no buffer for it now (it will come again). */
@@ -143,8 +146,8 @@ void cn_meeting_expire(struct cn_team *t, cn_time now);
 void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
 void cn_meeting_end(struct cn_team *t);
 void cn_meeting_fail(struct cn_team *t, int code, const char *text);
-/* The join record of a peer for a job; NULL: none. */
-struct cn_join *cn_join_find(struct cn_mate *m, const char *job);
+/* The join record of a peer for an owner's job; NULL: none. */
+struct cn_join *cn_join_find(struct cn_mate *m, uint64_t owner, const char *job);
 struct cn_join *cn_join_by_nonce(struct cn_mate *m, uint32_t nonce);
 void cn_join_remove(struct cn_mate *m, struct cn_join *j);
 void cn_join_remove_all(struct cn_mate *m); /* NULL is ignored */
@@ -159,6 +162,7 @@ uint32_t cn_join_ranks(const struct cn_join *j);
 struct cn_join {
 	struct cn_join *next;
 	uint32_t nonce, ranks, topology;
+	uint64_t owner;
 	uint16_t slot;
 	uint32_t bound_mine; /* nonce of our team that it has bound; 0: none */
 	uint32_t bind_sent;  /* nonce of our team that we bound it to; 0: none */
@@ -211,6 +215,7 @@ struct cn_early {
 
 struct cn_team {
 	struct cn_engine *engine;
+	uint64_t owner;
 	char job[COLLNET_NAME_MAX + 1];
 	uint32_t ranks, nonce;
 	uint16_t slot; /* index in the engine's table, and generation << 8 */

@@ -32,6 +32,12 @@ void cn_put32(struct cn_cursor *c, uint32_t v)
 	cn_put16(c, (uint16_t)v);
 }
 
+void cn_put64(struct cn_cursor *c, uint64_t v)
+{
+	cn_put32(c, (uint32_t)(v >> 32));
+	cn_put32(c, (uint32_t)v);
+}
+
 void cn_put_text(struct cn_cursor *c, const char *text)
 {
 	size_t n = strlen(text);
@@ -63,6 +69,13 @@ uint32_t cn_get32(struct cn_cursor *c)
 	uint32_t v = cn_get16(c);
 
 	return v << 16 | cn_get16(c);
+}
+
+uint64_t cn_get64(struct cn_cursor *c)
+{
+	uint64_t v = cn_get32(c);
+
+	return v << 32 | cn_get32(c);
 }
 
 bool cn_get_text(struct cn_cursor *c, char *out, size_t cap)

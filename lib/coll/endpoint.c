@@ -347,8 +347,8 @@ static uint16_t free_number(struct cn_endpoints *s)
 	return 0;
 }
 
-int cn_endpoint_open(struct cn_engine *e, uint16_t number, struct cn_endpoint **out,
-		     struct cn_err *err)
+int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number,
+		     struct cn_endpoint **out, struct cn_err *err)
 {
 	struct cn_endpoints *s = e->endpoints;
 	uint32_t most = e->config.max_endpoints != 0 ? e->config.max_endpoints : 1024;
@@ -377,6 +377,7 @@ int cn_endpoint_open(struct cn_engine *e, uint16_t number, struct cn_endpoint **
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for an endpoint");
 	}
 	ep->all = s;
+	ep->owner = owner;
 	ep->number = number;
 	cn_send_init(ep);
 	cn_recv_init(ep);

@@ -145,6 +145,7 @@ struct cn_endpoint {
 	struct cn_source source; /* first: in the engine's ring while a flow could send */
 	struct cn_endpoints *all;
 	struct cn_endpoint *next, *prev;
+	uint64_t owner;
 	uint16_t number;
 	struct cn_flow *flows;
 	struct cn_flow *turn; /* whose frame is next */

@@ -466,7 +466,7 @@ static int send_local(struct cn_endpoint *ep, uint16_t to, const void *data, uin
 	struct cn_endpoint *dst = ep->all->by_number[to];
 	struct cn_flow *f;
 
-	if (dst == NULL) {
+	if (dst == NULL || dst->owner != ep->owner) {
 		return cn_fail(err, COLLNET_ENOENT, "no endpoint %u is open on node %s", to,
 			       ep->all->engine->config.node.name);
 	}

@@ -376,14 +376,15 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 	}
 }
 
-void cn_engine_jobs(struct cn_engine *e, struct collnet_job_info *out, size_t *count)
+void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, struct collnet_job_info *out,
+		    size_t *count)
 {
 	size_t cap = *count, n = 0;
 
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		const struct cn_team *t = e->teams[i];
 
-		if (t == NULL) {
+		if (t == NULL || (viewer != CN_OWNER_ROOT && t->owner != viewer)) {
 			continue;
 		}
 		if (n < cap) {

@@ -51,15 +51,23 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now);
 
 struct cn_node *cn_engine_node(struct cn_engine *e);
 
+/*
+ * Owner of a team or an endpoint: a user id, or, of a job that has a secret, a hash of the secret
+ * with this bit set. The owner is the same on all nodes of a job.
+ */
+#define CN_OWNER_SECRET ((uint64_t)1 << 63)
+#define CN_OWNER_ROOT ((uint64_t)0) /* as a viewer: sees the jobs of all owners */
+
 /* ---- teams ---------------------------------------------------------------------------- */
 
 /*
- * Rank `rank` of `ranks` of the job is here. `done` is called when all ranks are there, or with
- * COLLNET_ETIMEOUT and the list of the missing at `deadline` (then, as after any failure, the
- * member is still to be left).
+ * Rank `rank` of `ranks` of the owner's job is here. `done` is called when all ranks are there, or
+ * with COLLNET_ETIMEOUT and the list of the missing at `deadline` (then, as after any failure, the
+ * member is still to be left). A team is identified by its owner and its job name: teams of two
+ * owners with the same name have nothing to do with each other.
  */
-int cn_team_join(struct cn_engine *e, cn_time now, const char *job, uint32_t rank, uint32_t ranks,
-		 cn_time deadline, struct cn_done *done, struct cn_member **out,
+int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
+		 uint32_t ranks, cn_time deadline, struct cn_done *done, struct cn_member **out,
 		 struct cn_err *err);
 /*
  * Leaves: outstanding work of this member is done with COLLNET_ERANK, the other members are told,
@@ -93,8 +101,9 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 
-int cn_endpoint_open(struct cn_engine *e, uint16_t number, struct cn_endpoint **out,
-		     struct cn_err *err);
+/* Endpoints of one owner reach each other; to others an endpoint is as one that is not open. */
+int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number,
+		     struct cn_endpoint **out, struct cn_err *err);
 /* Outstanding work on it is done with COLLNET_EINVAL ("endpoint closed"). */
 void cn_endpoint_close(struct cn_endpoint *ep, cn_time now);
 uint16_t cn_endpoint_number(const struct cn_endpoint *ep);
@@ -119,6 +128,8 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 /* As collnet_get_nodes() and collnet_get_jobs(). */
 void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out,
 		     size_t *count);
-void cn_engine_jobs(struct cn_engine *e, struct collnet_job_info *out, size_t *count);
+/* Only jobs of the viewer, or, for CN_OWNER_ROOT, of all owners. */
+void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, struct collnet_job_info *out,
+		    size_t *count);
 
 #endif

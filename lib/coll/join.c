@@ -5,11 +5,11 @@
 
 #include "coll/coll.h"
 
-struct cn_join *cn_join_find(struct cn_mate *m, const char *job)
+struct cn_join *cn_join_find(struct cn_mate *m, uint64_t owner, const char *job)
 {
 	struct cn_join *j = m->joins; /* the newest first */
 
-	while (j != NULL && (j->left || strcmp(j->job, job) != 0)) {
+	while (j != NULL && (j->left || j->owner != owner || strcmp(j->job, job) != 0)) {
 		j = j->next;
 	}
 	return j;

@@ -84,6 +84,7 @@ static bool tell_join(struct cn_team *t, struct cn_peer *p)
 	cn_put16(&c, t->slot);
 	cn_put32(&c, t->ranks);
 	cn_put32(&c, e->topology);
+	cn_put64(&c, t->owner);
 	cn_put_text(&c, t->job);
 	put_ranges(&c, t);
 	if (c.bad) {
@@ -274,7 +275,7 @@ static struct cn_join *join_of(const struct cn_team *t, struct cn_peer *p)
 {
 	struct cn_mate *m = cn_mate_of(p);
 
-	return m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->job) : NULL;
+	return m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->owner, t->job) : NULL;
 }
 
 /* All ranks are there: binds the team to their nodes', from where it stopped last. True: to all. */
@@ -389,7 +390,8 @@ static void check_job(struct cn_engine *e, cn_time now, const struct cn_join *j,
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
 
-		if (t == NULL || t->state != CN_TEAM_FORMING || strcmp(t->job, j->job) != 0) {
+		if (t == NULL || t->state != CN_TEAM_FORMING || t->owner != j->owner ||
+		    strcmp(t->job, j->job) != 0) {
 			continue;
 		}
 		t->heard += more;
@@ -411,6 +413,7 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 	in.slot = cn_get16(c);
 	in.ranks = cn_get32(c);
 	in.topology = cn_get32(c);
+	in.owner = cn_get64(c);
 	if (!cn_get_text(c, job, sizeof(job)) || !cn_valid_name(job) || in.ranks == 0 ||
 	    in.ranks > COLLNET_RANKS_MAX || !cn_join_read(c, &in)) {
 		cn_log(COLLNET_LOG_WARNING, "node %s sent a join that makes no sense",
@@ -418,7 +421,7 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 		return;
 	}
 	j = cn_join_by_nonce(m, in.nonce);
-	if (j != NULL && (j->ranks != in.ranks || strcmp(j->job, job) != 0)) {
+	if (j != NULL && (j->ranks != in.ranks || j->owner != in.owner || strcmp(j->job, job) != 0)) {
 		cn_log(COLLNET_LOG_WARNING, "node %s says that a team of it is another one now",
 		       cn_peer_name(m->peer));
 		cn_join_forget(&in);

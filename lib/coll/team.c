@@ -16,7 +16,7 @@ static const cn_time patience = 500 * CN_MS;
 
 /* ---- life ----------------------------------------------------------------------------- */
 
-static struct cn_team *team_new(struct cn_engine *e, const char *job, uint32_t ranks)
+static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char *job, uint32_t ranks)
 {
 	struct cn_team *t;
 	uint32_t i = 0;
@@ -42,6 +42,7 @@ static struct cn_team *team_new(struct cn_engine *e, const char *job, uint32_t r
 		return NULL;
 	}
 	t->engine = e;
+	t->owner = owner;
 	snprintf(t->job, sizeof(t->job), "%s", job);
 	t->ranks = ranks;
 	t->nonce = ++e->nonce != 0 ? e->nonce : ++e->nonce;
@@ -122,8 +123,8 @@ uint32_t cn_topology_hash(const struct cn_topo *t)
 
 /* ---- members -------------------------------------------------------------------------- */
 
-int cn_team_join(struct cn_engine *e, cn_time now, const char *job, uint32_t rank, uint32_t ranks,
-		 cn_time deadline, struct cn_done *done, struct cn_member **out,
+int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
+		 uint32_t ranks, cn_time deadline, struct cn_done *done, struct cn_member **out,
 		 struct cn_err *err)
 {
 	struct cn_team *t = NULL;
@@ -142,7 +143,7 @@ int cn_team_join(struct cn_engine *e, cn_time now, const char *job, uint32_t ran
 	}
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		if (e->teams[i] != NULL && e->teams[i]->state == CN_TEAM_FORMING &&
-		    strcmp(e->teams[i]->job, job) == 0) {
+		    e->teams[i]->owner == owner && strcmp(e->teams[i]->job, job) == 0) {
 			t = e->teams[i];
 		}
 	}
@@ -151,7 +152,7 @@ int cn_team_join(struct cn_engine *e, cn_time now, const char *job, uint32_t ran
 			       ranks);
 	}
 	if (t == NULL) {
-		t = team_new(e, job, ranks);
+		t = team_new(e, owner, job, ranks);
 		if (t != NULL) {
 			t->patience = now + patience;
 		}

@@ -233,8 +233,8 @@ int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
 		if (e == NULL) {
 			return cn_fail(err, COLLNET_ERANK, "the host of rank %u is down", i);
 		}
-		rc = cn_team_join(e, cn_sim_now(j->sim), j->config.name, i, j->nranks, until, &r->join,
-				  &r->member, err);
+		rc = cn_team_join(e, cn_sim_now(j->sim), j->config.owner, j->config.name, i,
+				  j->nranks, until, &r->join, &r->member, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}

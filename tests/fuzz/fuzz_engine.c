@@ -22,6 +22,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define OWNER 1000u
 #define MEMBERS 4u
 #define ENDPOINTS 3u
 #define REQUESTS 64u
@@ -104,7 +105,7 @@ static void join(struct script *s, struct world *w)
 		return;
 	}
 	snprintf(name, sizeof(name), "j%u", job % 2u);
-	if (cn_team_join(w->engine, s->now, name, rank % 4u, ranks % 4u, deadline, &r->done,
+	if (cn_team_join(w->engine, s->now, OWNER, name, rank % 4u, ranks % 4u, deadline, &r->done,
 			 &w->members[i], &err) != COLLNET_OK) {
 		script_check(!w->members[i]);
 		refused(r, &err);
@@ -157,7 +158,7 @@ static void toggle_endpoint(struct script *s, struct world *w)
 	if (w->endpoints[i]) {
 		cn_endpoint_close(w->endpoints[i], s->now);
 		w->endpoints[i] = NULL;
-	} else if (cn_endpoint_open(w->engine, number % 8u, &w->endpoints[i], &err) != COLLNET_OK) {
+	} else if (cn_endpoint_open(w->engine, OWNER, number % 8u, &w->endpoints[i], &err) != COLLNET_OK) {
 		script_check(!w->endpoints[i] && err.text[0]);
 	}
 }
@@ -203,7 +204,7 @@ static void read_tables(struct script *s, struct world *w)
 	cn_engine_nodes(w->engine, s->now, nodes, &n);
 	script_check(n <= SCRIPT_PEERS + 1);
 	n = 2;
-	cn_engine_jobs(w->engine, jobs, &n);
+	cn_engine_jobs(w->engine, OWNER, jobs, &n);
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		if (w->members[i]) {
 			(void)cn_member_node_name(w->members[i], 0);

@@ -420,7 +420,7 @@ static bool join_all(struct world *w)
 
 		*r = (struct rank){.join = {joined}, .world = w, .number = i, .host = i / w->s->local,
 				   .stop = UINT32_MAX};
-		if (cn_team_join(cn_sim_engine(w->sim, r->host), cn_sim_now(w->sim), "job", i,
+		if (cn_team_join(cn_sim_engine(w->sim, r->host), cn_sim_now(w->sim), 1000, "job", i,
 				 w->s->ranks, until, &r->join, &r->member, &err) != COLLNET_OK) {
 			world_blame(w, "rank %u cannot join: %s", i, err.text);
 			return false;

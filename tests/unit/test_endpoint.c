@@ -18,6 +18,7 @@
 
 #define MTU 1500u
 #define PAYLOAD (MTU - CN_WIRE_HEADER)
+#define OWNER 1000u
 #define NODES_MAX 3
 #define SECOND (1000 * CN_MS)
 #define SEED 20240917u
@@ -250,7 +251,7 @@ static struct cn_endpoint *open_at(struct world *w, uint32_t node, uint16_t numb
 	struct cn_endpoint *ep = NULL;
 	struct cn_err err = {0};
 
-	if (cn_endpoint_open(w->engine[node], number, &ep, &err) != COLLNET_OK) {
+	if (cn_endpoint_open(w->engine[node], OWNER, number, &ep, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	return ep;
@@ -677,7 +678,7 @@ static void credit__lets_collectives_pass(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		member[i] = request(0);
-		assert_int_equal(cn_team_join(w->engine[i], w->now, "job", i, 2, w->now + SECOND,
+		assert_int_equal(cn_team_join(w->engine[i], w->now, OWNER, "job", i, 2, w->now + SECOND,
 					      &member[i]->done, &m[i], &err), COLLNET_OK);
 	}
 	assert_ok(w, member[0]);
@@ -1362,10 +1363,10 @@ static void open__numbers(void **state)
 	(void)state;
 	assert_int_equal(cn_endpoint_number(a), 5);
 	assert_true(number >= 32768);
-	assert_int_equal(cn_endpoint_open(w->engine[0], 5, &d, &err), COLLNET_ELIMIT);
+	assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, 5, &d, &err), COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "endpoint 5 of node a is open already"));
 	c = open_at(w, 0, 65535);
-	assert_int_equal(cn_endpoint_open(w->engine[0], 6, &d, &err), COLLNET_ELIMIT);
+	assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, 6, &d, &err), COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "3 endpoints"));
 	cn_endpoint_close(b, w->now);
 	b = open_at(w, 0, 0);

@@ -16,6 +16,7 @@
 #include "link/driver.h"
 
 #define NODES 16
+#define OWNER 1000u
 #define RANKS (NODES * 3)
 #define SECOND (1000 * CN_MS)
 #define MTU 576
@@ -234,7 +235,7 @@ static void join(struct world *w, uint32_t rank, uint32_t node, const char *job,
 	struct cn_err err = {0};
 
 	r->node = node;
-	if (cn_team_join(w->engines[node], w->now, job, rank, w->ranks, w->now + within,
+	if (cn_team_join(w->engines[node], w->now, OWNER, job, rank, w->ranks, w->now + within,
 			 begin_wait(w, &r->joined), &r->member, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
@@ -928,18 +929,18 @@ static void engine__join_mistakes(void **state)
 	(void)state;
 	w->ranks = 3;
 	join(w, 0, 0, "job", 5 * SECOND);
-	assert_int_equal(cn_team_join(w->engines[0], w->now, "job", 0, 3, CN_NEVER,
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 0, 3, CN_NEVER,
 				      begin_wait(w, &x), &m, &err), COLLNET_EMISMATCH);
-	assert_int_equal(cn_team_join(w->engines[0], w->now, "job", 1, 4, CN_NEVER,
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 1, 4, CN_NEVER,
 				      begin_wait(w, &x), &m, &err), COLLNET_EMISMATCH);
-	assert_int_equal(cn_team_join(w->engines[0], w->now, "job", 3, 3, CN_NEVER,
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 3, 3, CN_NEVER,
 				      begin_wait(w, &x), &m, &err), COLLNET_EINVAL);
-	assert_int_equal(cn_team_join(w->engines[0], w->now, "", 1, 3, CN_NEVER,
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "", 1, 3, CN_NEVER,
 				      begin_wait(w, &x), &m, &err), COLLNET_EINVAL);
 	run(w, 100 * CN_MS);
 	/* the same rank, and another size, on another node */
 	join(w, 1, 1, "job", 5 * SECOND);
-	assert_int_equal(cn_team_join(w->engines[1], w->now, "job", 0, 3, w->now + 5 * SECOND,
+	assert_int_equal(cn_team_join(w->engines[1], w->now, OWNER, "job", 0, 3, w->now + 5 * SECOND,
 				      begin_wait(w, &x), &m, &err), COLLNET_OK);
 	wait_all(w, -1, SECOND);
 	assert_int_equal(x.status, COLLNET_EMISMATCH);

@@ -11,6 +11,7 @@
 #include "coll/coll.h"
 #include "sim/sim.h"
 
+#define OWNER 1000u
 #define HOSTS 24u
 #define LOST 5u /* the host that is cut off */
 
@@ -38,7 +39,7 @@ static void join_all(struct cn_sim *s, struct rank *rank)
 	memset(rank, 0, HOSTS * sizeof(*rank));
 	for (uint32_t i = 0; i < HOSTS; i++) {
 		rank[i].done.fn = joined;
-		if (cn_team_join(cn_sim_engine(s, i), cn_sim_now(s), "job", i, HOSTS,
+		if (cn_team_join(cn_sim_engine(s, i), cn_sim_now(s), OWNER, "job", i, HOSTS,
 				 cn_sim_now(s) + 60000 * CN_MS, &rank[i].done, &rank[i].member,
 				 &err) != COLLNET_OK) {
 			fail_msg("%s", err.text);
@@ -92,7 +93,7 @@ static void meeting__a_node_is_lost_and_found(void **state)
 		assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
 		cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS); /* all have met */
 		join_all(s, rank);
-		cn_sim_run(s, cn_sim_now(s) + k * 60 * CN_US);
+		cn_sim_run(s, cn_sim_now(s) + k * 100 * CN_US);
 		cn_sim_cut(s, link_of(t, LOST), 2, true);
 		cn_sim_run(s, cn_sim_now(s) + 3000 * CN_MS);
 		ready = told(rank) > 0;
@@ -101,7 +102,7 @@ static void meeting__a_node_is_lost_and_found(void **state)
 		for (uint32_t i = 0; i < HOSTS; i++) {
 			if (!ready && (rank[i].told != 1 || rank[i].status != COLLNET_OK)) {
 				fail_msg("cut %u us after the calls: rank %u told %u times, \"%s\"",
-					 60 * k, i, rank[i].told, rank[i].text);
+					 100 * k, i, rank[i].told, rank[i].text);
 			}
 			if (ready && rank[i].told == 1 && rank[i].status != COLLNET_OK) {
 				assert_non_null(strstr(rank[i].text, "h5"));
@@ -119,16 +120,81 @@ static void meeting__a_node_is_lost_and_found(void **state)
 	cn_topo_free(t);
 }
 
-static void join(struct cn_sim *s, uint32_t host, uint32_t rank, uint32_t ranks, struct rank *r)
+static void join_as(struct cn_sim *s, uint64_t owner, uint32_t host, uint32_t rank, uint32_t ranks,
+		    struct rank *r)
 {
 	struct cn_err err;
 
 	*r = (struct rank){.done = {.fn = joined}};
-	if (cn_team_join(cn_sim_engine(s, host), cn_sim_now(s), "job", rank, ranks,
+	if (cn_team_join(cn_sim_engine(s, host), cn_sim_now(s), owner, "job", rank, ranks,
 			 cn_sim_now(s) + 10000 * CN_MS, &r->done, &r->member, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	cn_sim_kick(s, host);
+}
+
+static void join(struct cn_sim *s, uint32_t host, uint32_t rank, uint32_t ranks, struct rank *r)
+{
+	join_as(s, OWNER, host, rank, ranks, r);
+}
+
+/*
+ * Two owners have jobs of one name on the same nodes, of different sizes and with the same ranks:
+ * both become ready, and each owner is shown its own one only.
+ */
+static void meeting__owners_do_not_meet(void **state)
+{
+	struct collnet_job_info jobs[4];
+	struct rank mine[3], other[4];
+	struct cn_sim_config c;
+	struct cn_topo *t;
+	struct cn_sim *s;
+	struct cn_err err;
+	size_t n = 4;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("4", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
+	cn_sim_config_init(&c);
+	c.topo = t;
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
+	cn_sim_run(s, cn_sim_now(s) + 1000 * CN_MS);
+	for (uint32_t i = 0; i < 4; i++) {
+		join_as(s, OWNER + 1, i, i, 4, &other[i]);
+		if (i == 2) { /* beyond the time in which a contradiction is borne */
+			cn_sim_run(s, cn_sim_now(s) + 1000 * CN_MS);
+		}
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		join(s, i, i, 3, &mine[i]);
+	}
+	cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(other[i].told, 1);
+		assert_int_equal(other[i].status, COLLNET_OK);
+		assert_int_equal(cn_member_nodes(other[i].member), 4);
+		if (i < 3) {
+			assert_int_equal(mine[i].told, 1);
+			assert_int_equal(mine[i].status, COLLNET_OK);
+			assert_int_equal(cn_member_nodes(mine[i].member), 3);
+		}
+	}
+	cn_engine_jobs(cn_sim_engine(s, 0), OWNER, jobs, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(jobs[0].ranks, 3);
+	n = 4;
+	cn_engine_jobs(cn_sim_engine(s, 0), OWNER + 2, jobs, &n);
+	assert_int_equal(n, 0);
+	n = 4;
+	cn_engine_jobs(cn_sim_engine(s, 0), CN_OWNER_ROOT, jobs, &n);
+	assert_int_equal(n, 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		cn_team_leave(other[i].member, cn_sim_now(s), false);
+		if (i < 3) {
+			cn_team_leave(mine[i].member, cn_sim_now(s), false);
+		}
+	}
+	cn_sim_free(s);
+	cn_topo_free(t);
 }
 
 /*
@@ -199,6 +265,7 @@ static void meeting__a_team_does_not_change_its_size(void **state)
 		cn_put16(&w, 0);
 		cn_put32(&w, k == 0 ? 2 : 200);
 		cn_put32(&w, cn_topology_hash(t));
+		cn_put64(&w, OWNER);
 		cn_put_text(&w, "job");
 		cn_put16(&w, 1);
 		cn_put32(&w, k == 0 ? 1 : 100);
@@ -220,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(meeting__a_node_is_lost_and_found),
+		cmocka_unit_test(meeting__owners_do_not_meet),
 		cmocka_unit_test(meeting__another_rank_in_its_place),
 		cmocka_unit_test(meeting__a_team_does_not_change_its_size),
 	};

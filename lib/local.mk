@@ -36,6 +36,8 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/sender.c \
 	lib/proto/serial.h \
 	lib/proto/timers.c \
+	lib/proto/will.c \
+	lib/proto/will.h \
 	lib/proto/window.c \
 	lib/proto/window.h \
 	lib/proto/wire.c \

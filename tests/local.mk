@@ -63,6 +63,7 @@ unit_tests = \
 	tests/unit/test_topo \
 	tests/unit/test_tree \
 	tests/unit/test_util \
+	tests/unit/test_will \
 	tests/unit/test_window \
 	tests/unit/test_wire
 

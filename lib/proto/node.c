@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/peer.h"
+#include "proto/will.h"
 
 void cn_node_config_init(struct cn_node_config *c)
 {
@@ -98,6 +99,9 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 		    COLLNET_OK) {
 		cn_node_free(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
+	}
+	if (c->will != NULL) {
+		cn_will_init(c->will, c);
 	}
 	n->quiet_timer.at = CN_NEVER;
 	cn_heap_set(&n->timers, &n->hello_timer, 0);

@@ -25,6 +25,7 @@
 
 struct cn_node;
 struct cn_peer;
+struct cn_will;
 
 /* Types of reliable frames, as on the wire (proto/wire.h). */
 enum cn_type {
@@ -54,6 +55,8 @@ struct cn_node_config {
 	uint32_t expected;   /* nodes that there may well be, besides this one; 0: not known */
 	uint32_t pool_frames;/* buffers for early frames, control and tails */
 	uint32_t reorder;    /* frames held that come before their turn, 0 (pure Go-Back-N) .. 8 */
+	struct cn_will *will;/* memory of cn_will_size(max_peers) bytes, which outlives the transport;
+			      * NULL: no will (proto/will.h) */
 	uint32_t seq_bias;   /* tests: added to the first sequence number */
 	cn_time rto_min, rto_first, ack_delay, dead_after, hello_interval, query_after;
 };

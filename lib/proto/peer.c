@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/peer.h"
+#include "proto/will.h"
 
 static uint32_t slot_of(const struct cn_node *n, const uint8_t mac[6])
 {
@@ -176,6 +177,9 @@ void cn_peer_up(struct cn_peer *p)
 	};
 	p->proven = false;
 	p->state = CN_PEER_UP;
+	if (n->config.will != NULL) {
+		cn_will_set(n->config.will, p->index, p->mac, p->session_out, 0);
+	}
 	n->ops->peer_up(n->ctx, n->now, p);
 }
 
@@ -187,6 +191,9 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		return;
 	}
 	p->state = CN_PEER_DOWN;
+	if (n->config.will != NULL) {
+		cn_will_clear(n->config.will, p->index);
+	}
 	if (why != CN_PEER_RESTARTED && why != CN_PEER_GAVE_UP) {
 		/* The other side may not know: what is still under way belongs to a life that is
 		 * over. After a restart its epoch or life is new, which is enough. */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/will.c: the goodbye that another process sends for a node that died. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+#include "proto/will.h"
+
+#define SEED 77u
+
+static struct cn_will *will;
+
+static void with_will(struct cn_node_config *c)
+{
+	if (c->name[0] == 'b') {
+		will = calloc(1, cn_will_size(c->max_peers));
+		assert_non_null(will);
+		memset(will, 0xff, cn_will_size(c->max_peers)); /* what was there is written over */
+		c->will = will;
+	}
+}
+
+static struct pair *begin(uint32_t nodes)
+{
+	struct pair *p = pair_new(nodes, SEED, with_will);
+
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	pair_run(p, 50 * CN_MS);
+	pair_log_clear(p);
+	return p;
+}
+
+static void end(struct pair *p)
+{
+	pair_free(p);
+	free(will);
+	will = NULL;
+}
+
+static uint32_t entries(void)
+{
+	uint8_t f[CN_FRAME_HEAD];
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < will->max_peers; i++) {
+		found += cn_will_frame(will, i, f) != 0;
+	}
+	return found;
+}
+
+/* Sends every frame of the will to the node that it is addressed to. */
+static void execute(struct pair *p)
+{
+	for (uint32_t i = 0; i < will->max_peers; i++) {
+		uint8_t f[CN_FRAME_HEAD];
+		size_t len = cn_will_frame(will, i, f);
+
+		for (uint32_t k = 0; len != 0 && k < p->count; k++) {
+			if (memcmp(f, p->nodes[k].config.mac, 6) == 0) {
+				pair_inject(p, k, f, len, p->now + CN_US);
+			}
+		}
+	}
+	pair_run(p, CN_MS);
+}
+
+/* A node dies without a word; its will tells both others. */
+static void will__is_believed(void **state)
+{
+	struct pair *p = begin(3);
+
+	(void)state;
+	assert_int_equal(entries(), 2);
+	pair_stop(p, 1);
+	execute(p);
+	assert_true(strcmp(p->log, "a: down b bye\nc: down b bye\n") == 0 ||
+		    strcmp(p->log, "c: down b bye\na: down b bye\n") == 0);
+	end(p);
+}
+
+/* Peers that went down have no entry, and those that come back have another. */
+static void will__follows_the_peers(void **state)
+{
+	struct pair *p = begin(3);
+
+	(void)state;
+	cn_node_bye(p->nodes[2].node);
+	pair_poke(p);
+	pair_run(p, CN_MS);
+	assert_int_equal(entries(), 1);
+	pair_stop(p, 2);
+	pair_start(p, 2);
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	assert_int_equal(entries(), 2);
+	pair_log_clear(p);
+	execute(p);
+	assert_non_null(strstr(p->log, "a: down b bye\n"));
+	assert_non_null(strstr(p->log, "c: down b bye\n"));
+	end(p);
+}
+
+static void will__out_of_range(void **state)
+{
+	struct pair *p = begin(2);
+	uint8_t f[CN_FRAME_HEAD];
+
+	(void)state;
+	assert_int_equal(cn_will_frame(will, will->max_peers, f), 0);
+	assert_int_equal(cn_will_frame(will, UINT32_MAX, f), 0);
+	cn_will_clear(will, 0);
+	assert_int_equal(cn_will_frame(will, 0, f), 0);
+	end(p);
+}
+
+/* The longest name still fits in the frame. */
+static void will__longest_name(void **state)
+{
+	struct cn_node_config c;
+	uint8_t f[CN_FRAME_HEAD];
+	const uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+
+	(void)state;
+	cn_node_config_init(&c);
+	c.max_peers = 2;
+	c.epoch = 5;
+	memset(c.name, 'n', COLLNET_NAME_MAX);
+	will = malloc(cn_will_size(2));
+	assert_non_null(will);
+	cn_will_init(will, &c);
+	assert_int_equal(entries(), 0);
+	cn_will_set(will, 1, mac, 7, 8);
+	assert_int_equal(cn_will_frame(will, 0, f), 0);
+	assert_int_equal(cn_will_frame(will, 1, f), CN_HEAD + CN_HELLO_MAX);
+	assert_memory_equal(f, mac, 6);
+	free(will);
+	will = NULL;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(will__is_believed),
+		cmocka_unit_test(will__follows_the_peers),
+		cmocka_unit_test(will__out_of_range),
+		cmocka_unit_test(will__longest_name),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -32,7 +32,7 @@ void cn_client_doom(struct cn_client *c, const char *why)
 	c->daemon->doomed_clients = true;
 }
 
-void cn_client_send(struct cn_client *c, const void *m, size_t len)
+static void send_message(struct cn_client *c, const struct msghdr *msg, size_t len)
 {
 	ssize_t n;
 
@@ -40,12 +40,20 @@ void cn_client_send(struct cn_client *c, const void *m, size_t len)
 		return;
 	}
 	do {
-		n = send(c->fd, m, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = sendmsg(c->fd, msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)len) {
 		cn_client_doom(c,
 			       n < 0 && errno == EAGAIN ? "it does not read its messages" : NULL);
 	}
+}
+
+void cn_client_send(struct cn_client *c, const void *m, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)m, .iov_len = len };
+	const struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	send_message(c, &msg, len);
 }
 
 void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t value,
@@ -59,6 +67,29 @@ void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t val
 
 	strncpy(m.text, text, sizeof(m.text) - 1);
 	cn_client_send(c, &m, sizeof(m));
+}
+
+void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd)
+{
+	struct cn_msg_reply m = { .head = { .type = CN_MSG_REPLY, .tag = tag } };
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(fd))];
+	} control;
+	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+
+	memset(&control, 0, sizeof(control));
+	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+	CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(fd));
+	send_message(c, &msg, sizeof(m));
 }
 
 /* ---- in ------------------------------------------------------------------------------- */
@@ -84,69 +115,43 @@ static void welcome(struct cn_client *c, const struct cn_msg_hello *hello)
 	}
 }
 
-void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len, int fd)
+void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 {
 	const char *why = cn_msg_check(m, len, false);
 
 	if (why == NULL && c->greeted != (m->head.type != CN_MSG_HELLO)) {
 		why = "greeting out of place";
 	}
-	if (why == NULL && fd >= 0 && m->head.type != CN_MSG_REGION) {
-		why = "a descriptor that nobody asked for";
-	}
 	if (why != NULL || c->doomed) {
-		if (fd >= 0) {
-			close(fd);
-		}
 		cn_client_doom(c, why);
 	} else if (m->head.type == CN_MSG_HELLO) {
 		welcome(c, &m->hello);
 	} else if (m->head.type == CN_MSG_REGION) {
-		cn_region_take(c, &m->region, fd);
+		cn_region_take(c, &m->region);
 	} else {
 		cn_request_take(c, m);
 	}
 }
 
-/* The descriptor that came with a message, or -1. The kernel closed what did not fit. */
-static int take_descriptor(struct msghdr *msg)
-{
-	int fd = -1;
-
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h != NULL; h = CMSG_NXTHDR(msg, h)) {
-		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
-		    h->cmsg_len == CMSG_LEN(sizeof(fd))) {
-			memcpy(&fd, CMSG_DATA(h), sizeof(fd));
-		}
-	}
-	return fd;
-}
-
 /* One message; false: there is none, or the client is doomed. */
 static bool receive(struct cn_client *c)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
 	static union cn_msg m;
-	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.space),
-	};
-	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	bool descriptors;
+	ssize_t n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		return false;
+	}
+	if (n >= 0 && descriptors) {
+		cn_client_doom(c, "a descriptor, which no message brings");
 		return false;
 	}
 	if (n <= 0) {
 		cn_client_doom(c, NULL); /* it has gone; an empty message is nothing better */
 		return false;
 	}
-	cn_client_message(c, &m, (size_t)n, take_descriptor(&msg));
+	cn_client_message(c, &m, (size_t)n);
 	return !c->doomed;
 }
 
@@ -170,7 +175,7 @@ struct cn_client *cn_client_new(struct cn_daemon *d, int fd)
 		c = calloc(1, sizeof(*c));
 	}
 	if (c == NULL) {
-		close(fd);
+		cn_receive_close(fd, d->guarded);
 		return NULL;
 	}
 	c->daemon = d;
@@ -199,7 +204,7 @@ static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
 	return cn_peer_allowed(d->config.socket_mode, geteuid(), d->group, cred->uid, groups, n);
 }
 
-static void refuse(int fd, int status, const char *text)
+static void refuse(int fd, bool guarded, int status, const char *text)
 {
 	struct cn_msg_welcome m = {
 		.head = { .type = CN_MSG_WELCOME, .tag = 1 },
@@ -212,7 +217,7 @@ static void refuse(int fd, int status, const char *text)
 	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		cn_log(COLLNET_LOG_DEBUG, "a refused process did not wait for the reason");
 	}
-	close(fd);
+	cn_receive_close(fd, guarded);
 }
 
 static void admit(struct cn_daemon *d, int fd)
@@ -224,14 +229,14 @@ static void admit(struct cn_daemon *d, int fd)
 	if (!peer_allowed(d, fd, &cred)) {
 		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu may not use this socket",
 		       (long)cred.pid, (unsigned long)cred.uid);
-		refuse(fd, COLLNET_EPERM,
+		refuse(fd, d->guarded, COLLNET_EPERM,
 		       "no permission to use collnetd: see its socket-mode and group");
 		return;
 	}
 	if (d->nclients == CN_CLIENTS_MAX) {
 		cn_log(COLLNET_LOG_WARNING, "process %ld is refused: %u are connected",
 		       (long)cred.pid, d->nclients);
-		refuse(fd, COLLNET_ELIMIT, "collnetd serves as many processes as it can already");
+		refuse(fd, d->guarded, COLLNET_ELIMIT, "collnetd serves as many processes as it can already");
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -278,7 +283,7 @@ static void close_client(struct cn_daemon *d, struct cn_client *c)
 	for (uint32_t i = 0; i < CN_MSG_REGIONS; i++) {
 		cn_region_drop(c, i);
 	}
-	close(c->fd); /* and so out of epoll: nobody else has it */
+	cn_receive_close(c->fd, d->guarded); /* and so out of epoll */
 	free(c);
 	d->nclients--;
 }

@@ -8,6 +8,7 @@
  *   listen.c   the listening socket
  *   event.c    the loop: the one file that knows epoll
  *   client.c   clients come, speak and go
+ *   receive.c  a client's socket, without the descriptors that it may bring
  *   request.c  what clients ask for, and the ends of it
  *   region.c   clients' memory
  *   priv.c     privileges are dropped
@@ -108,6 +109,7 @@ struct cn_daemon {
 	struct cn_shared *unmap; /* nobody uses these any more */
 	gid_t group;		 /* of the socket */
 	bool unlink_socket;
+	bool guarded; /* the kernel refuses clients' descriptors; see receive.c */
 	struct cn_client *clients[CN_CLIENTS_MAX];
 };
 
@@ -144,8 +146,8 @@ void cn_client_accept(struct cn_daemon *d);
 struct cn_client *cn_client_new(struct cn_daemon *d, int fd);
 /* Takes what the client has sent, up to a bound. */
 void cn_client_readable(struct cn_client *c);
-/* One message with the descriptor that came with it, or -1; takes the descriptor. */
-void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len, int fd);
+/* One message. */
+void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len);
 void cn_client_doom(struct cn_client *c, const char *why);
 /* Closes those that are marked, and unmaps what nobody uses. True: there were some. */
 bool cn_client_reap(struct cn_daemon *d);
@@ -155,6 +157,21 @@ void cn_client_end(struct cn_daemon *d);
 void cn_client_send(struct cn_client *c, const void *m, size_t len);
 void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t value,
 		     const char *text);
+/* A REPLY of success with a descriptor, which stays the caller's. */
+void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd);
+
+/* ---- receive.c ------------------------------------------------------------------------ */
+
+/* Has the kernel refuse descriptors, on a listening socket for all its connections. False: it
+ * cannot. */
+bool cn_receive_guard(int fd);
+/*
+ * As recv(), without waiting: the bytes of a message, of which at most `size` are stored.
+ * *descriptors: it brought some; they have not come in, and the socket is of no further use.
+ */
+ssize_t cn_receive(int fd, bool guarded, void *m, size_t size, bool *descriptors);
+/* Closes a client's socket, which may hold descriptors that nobody received. */
+void cn_receive_close(int fd, bool guarded);
 
 /* ---- request.c ------------------------------------------------------------------------ */
 
@@ -163,8 +180,8 @@ bool cn_request_take(struct cn_client *c, const union cn_msg *m);
 
 /* ---- region.c ------------------------------------------------------------------------- */
 
-/* Maps what the message says; takes fd. False: the client is doomed. */
-bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m, int fd);
+/* Makes and maps memory, and replies with its descriptor. False: the client is doomed. */
+bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m);
 bool cn_region_drop(struct cn_client *c, uint32_t number);
 /*
  * The memory of a place, with a reference to it. NULL with *ok: nothing is needed (len 0). False

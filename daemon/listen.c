@@ -115,6 +115,7 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	if (d->listen_fd < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
 	}
+	d->guarded = cn_receive_guard(d->listen_fd);
 	mask = umask(0177); /* nobody else until group and mode are right */
 	rc = bind_path(d, &sun, err);
 	umask(mask);
@@ -143,8 +144,8 @@ void cn_listen_close(struct cn_daemon *d)
 		       strerror(errno));
 	}
 	d->unlink_socket = false;
-	if (d->listen_fd >= 0) {
+	if (d->listen_fd >= 0 && d->guarded) {
 		close(d->listen_fd);
-		d->listen_fd = -1;
 	}
+	d->listen_fd = -1; /* unguarded, it is closed in the process's exit, which never blocks */
 }

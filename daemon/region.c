@@ -2,83 +2,92 @@
 /*
  * Clients' memory: mapped once, named by number, kept until the last request on it has ended.
  *
- * A mapping must never fault under our hands, so a region is a memfd (ordinary pages) that is
- * sealed against shrinking, of the size that was said.
+ * The daemon makes the memory and hands out its descriptor: a memfd of ordinary pages, sealed
+ * against shrinking, so that no access of the daemon can fault.
  */
 #include "daemon/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-/* NULL: it is what it should be. */
-static const char *check_memory(int fd, uint64_t bytes)
-{
-	const int needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	struct statfs fs;
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
 
-	if (seals < 0 || (seals & needed) != needed) {
-		return "memory that is not sealed";
+/* A memfd of this size that nobody can resize; -1: errno says why. */
+static int sealed_memory(uint64_t bytes)
+{
+	int fd = memfd_create("collnet", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int e;
+
+	if (fd < 0 && errno == EINVAL) { /* kernels before 6.3 */
+		fd = memfd_create("collnet", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	}
-	/* Huge pages can be short when they are touched, ordinary ones are waited for. */
-	if (fstatfs(fd, &fs) != 0 || fs.f_type != TMPFS_MAGIC) {
-		return "memory of a strange kind";
+	if (fd >= 0 && (ftruncate(fd, (off_t)bytes) != 0 ||
+			fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
+		e = errno;
+		close(fd);
+		errno = e;
+		return -1;
 	}
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < 0 ||
-	    (uint64_t)st.st_size != bytes) {
-		return "memory of another size than it says";
-	}
-	return NULL;
+	return fd;
 }
 
-bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m, int fd)
+/* Maps new memory; the descriptor for the client, or -1. */
+static int make(struct cn_shared *s, uint64_t bytes)
 {
-	const char *wrong = NULL;
+	const int fd = sealed_memory(bytes);
+	int e;
+
+	if (fd < 0) {
+		return -1;
+	}
+	s->p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (s->p == MAP_FAILED) {
+		e = errno;
+		close(fd);
+		errno = e;
+		return -1;
+	}
+	s->bytes = bytes;
+	s->refs = 1;
+	return fd;
+}
+
+bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m)
+{
 	struct cn_shared *s;
-	void *p;
+	char text[CN_ERR_TEXT];
+	int fd = -1;
 
 	if (c->regions[m->region] != NULL) {
-		wrong = "a region number that is taken";
-	} else if (fd < 0) {
-		wrong = "a region without a descriptor";
-	} else if (m->bytes > CN_MSG_BYTES - c->bytes) {
-		wrong = "more memory than is possible";
-	} else {
-		wrong = check_memory(fd, m->bytes);
+		cn_client_doom(c, "a region number that is taken");
+		return false;
 	}
-	if (wrong != NULL) {
-		if (fd >= 0) {
-			close(fd);
-		}
-		cn_client_doom(c, wrong);
+	if (m->bytes > CN_MSG_BYTES - c->bytes) {
+		cn_client_doom(c, "more memory than is possible");
 		return false;
 	}
 	s = calloc(1, sizeof(*s));
-	p = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	close(fd);
-	if (s == NULL || p == MAP_FAILED) {
-		if (p != MAP_FAILED) {
-			munmap(p, m->bytes);
-		}
+	if (s != NULL) {
+		fd = make(s, m->bytes);
+	}
+	if (fd < 0) {
+		snprintf(text, sizeof(text), "collnetd cannot make %llu bytes of shared memory: %s",
+			 (unsigned long long)m->bytes, strerror(errno));
 		free(s);
-		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0,
-				"collnetd has no memory to map this piece");
+		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, text);
 		return true;
 	}
-	s->p = p;
-	s->bytes = m->bytes;
-	s->refs = 1;
 	c->regions[m->region] = s;
 	c->bytes += m->bytes;
-	cn_client_reply(c, m->head.tag, COLLNET_OK, 0, "");
+	cn_client_hand_out(c, m->head.tag, fd);
+	close(fd);
 	return true;
 }
 

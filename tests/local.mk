@@ -42,6 +42,7 @@ unit_tests = \
 	tests/unit/test_permutation \
 	tests/unit/test_pool \
 	tests/unit/test_random \
+	tests/unit/test_receive \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
 	tests/unit/test_residue \

@@ -86,7 +86,7 @@ static int daemon_join(struct collnet_team *t, struct collnet_request *r, uint32
 	};
 
 	memcpy(m.job, t->job, sizeof(m.job));
-	return cn_socket_send(t->c, &m, sizeof(m), -1, err);
+	return cn_socket_send(t->c, &m, sizeof(m), err);
 }
 
 static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
@@ -97,7 +97,7 @@ static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
 	int rc;
 
 	while (m.first < t->ranks) {
-		rc = cn_socket_ask(t->c, &m, sizeof(m), -1, CN_MSG_RANK_NAMES, err);
+		rc = cn_socket_ask(t->c, &m, sizeof(m), CN_MSG_RANK_NAMES, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
@@ -117,7 +117,7 @@ static void daemon_leave(struct collnet_team *t)
 	struct cn_msg_leave m = { .head = { .type = CN_MSG_LEAVE }, .team = t->number };
 
 	if (t->c->gone.code == COLLNET_OK) {
-		cn_socket_ask(t->c, &m, sizeof(m), -1, CN_MSG_REPLY, NULL);
+		cn_socket_ask(t->c, &m, sizeof(m), CN_MSG_REPLY, NULL);
 	}
 }
 
@@ -201,7 +201,7 @@ static void daemon_collect(struct collnet_request *r)
 /* Sends the message of a request whose memory is placed. */
 static int post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err)
 {
-	int rc = cn_socket_send(r->c, m, len, -1, err);
+	int rc = cn_socket_send(r->c, m, len, err);
 
 	if (rc != COLLNET_OK) {
 		forget_memory(r);
@@ -263,7 +263,7 @@ static int daemon_endpoint_open(struct collnet_endpoint *e, uint16_t number, str
 		.endpoint = e->number,
 		.number = number,
 	};
-	int rc = cn_socket_ask(e->c, &m, sizeof(m), -1, CN_MSG_REPLY, err);
+	int rc = cn_socket_ask(e->c, &m, sizeof(m), CN_MSG_REPLY, err);
 
 	if (rc == COLLNET_OK) {
 		e->endpoint = (uint16_t)d->in.reply.value;
@@ -276,7 +276,7 @@ static void daemon_endpoint_close(struct collnet_endpoint *e)
 	struct cn_msg_close m = { .head = { .type = CN_MSG_CLOSE }, .endpoint = e->number };
 
 	if (e->c->gone.code == COLLNET_OK) {
-		cn_socket_ask(e->c, &m, sizeof(m), -1, CN_MSG_REPLY, NULL);
+		cn_socket_ask(e->c, &m, sizeof(m), CN_MSG_REPLY, NULL);
 	}
 }
 
@@ -327,7 +327,7 @@ static int daemon_stats(struct collnet *c, struct collnet_stats *s, bool reset, 
 {
 	struct cn_daemon_side *d = c->impl;
 	struct cn_msg_stats m = { .head = { .type = CN_MSG_STATS }, .reset_peak = reset };
-	int rc = cn_socket_ask(c, &m, sizeof(m), -1, CN_MSG_STATS_REPLY, err);
+	int rc = cn_socket_ask(c, &m, sizeof(m), CN_MSG_STATS_REPLY, err);
 
 	if (rc == COLLNET_OK) {
 		*s = d->in.stats_reply.stats;
@@ -346,7 +346,7 @@ static int daemon_nodes(struct collnet *c, struct collnet_node_info *out, size_t
 	int rc;
 
 	do {
-		rc = cn_socket_ask(c, &m, sizeof(m), -1, CN_MSG_NODE_TABLE, err);
+		rc = cn_socket_ask(c, &m, sizeof(m), CN_MSG_NODE_TABLE, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
@@ -370,7 +370,7 @@ static int daemon_jobs(struct collnet *c, struct collnet_job_info *out, size_t *
 	int rc;
 
 	do {
-		rc = cn_socket_ask(c, &m, sizeof(m), -1, CN_MSG_JOB_TABLE, err);
+		rc = cn_socket_ask(c, &m, sizeof(m), CN_MSG_JOB_TABLE, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}

@@ -20,6 +20,8 @@ struct cn_daemon_side {
 	char path[108];
 	uint32_t tag;	/* of the last question */
 	uint64_t bytes; /* of all regions */
+	bool wants_fd;	/* the next REPLY may bring one */
+	int in_fd;	/* that came with the last message; -1: none */
 	struct cn_region regions[CN_MSG_REGIONS];
 	union cn_msg in; /* the last message that came */
 };
@@ -28,14 +30,16 @@ struct cn_daemon_side {
 
 /* Connects and shakes hands; sets c->node. */
 int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err);
-/* Sends a message, with a descriptor or -1. On failure the context is gone. */
-int cn_socket_send(struct collnet *c, const void *m, size_t len, int fd, struct cn_err *err);
+/* Sends a message. On failure the context is gone. */
+int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *err);
 /*
  * Asks a question: sends it and takes messages until its answer of type `answer` is in d->in. A
  * REPLY that says an error is passed on as that error.
  */
-int cn_socket_ask(struct collnet *c, void *m, size_t len, int fd, enum cn_msg_type answer,
+int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answer,
 		  struct cn_err *err);
+/* Asks a question whose REPLY brings a descriptor, which is the caller's; -1: it came without. */
+int cn_socket_ask_descriptor(struct collnet *c, void *m, size_t len, int *fd, struct cn_err *err);
 /* Takes the requests' ends that have come; waits for the first until then (0: does not wait). */
 void cn_socket_progress(struct collnet *c, cn_time until);
 /* The context is gone, because of the daemon. */

@@ -56,7 +56,8 @@ static const char *check_region(const union cn_msg *m)
 	if (m->region.region >= CN_MSG_REGIONS || m->region.zero != 0) {
 		return "region number";
 	}
-	if (m->region.bytes == 0 || m->region.bytes > CN_MSG_BYTES) {
+	if (m->region.bytes == 0 || m->region.bytes > CN_MSG_BYTES ||
+	    m->region.bytes % CN_MSG_BYTES_UNIT != 0) {
 		return "region size";
 	}
 	return NULL;

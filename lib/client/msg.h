@@ -14,8 +14,8 @@
  *   library                     daemon
  *   HELLO(version)        ->
  *                         <-    WELCOME(node name), or its sentence and the end
- *   REGION + descriptor   ->                               a piece of shared memory
- *                         <-    REPLY
+ *   REGION(number, bytes) ->                               a piece of shared memory
+ *                         <-    REPLY + its descriptor
  *   JOIN(team, job...)    ->
  *                         <-    DONE, when all ranks are there
  *   RANKS(team, first)    ->
@@ -37,8 +37,12 @@
  * A connection that ends while teams are joined is a death: the teams' other ranks are told.
  * LEAVE before the end is the proper way.
  *
- * Memory. A region is a memfd sealed against shrinking, growing and further seals, so that the
- * daemon's mapping can never fault; operations name places in regions. Its memory is read and
+ * Descriptors go from the daemon to the library only; a message that brings one to the daemon ends
+ * the connection.
+ *
+ * Memory. A region is a memfd that the daemon makes, seals against shrinking, growing and further
+ * seals, and hands out, so that neither side's mapping can fault; it is charged to the client's
+ * user. Operations name places in regions. Its memory is read and
  * written by the daemon until DONE. UNREGION gives the number back at once; the daemon unmaps the
  * region when no request uses it.
  */
@@ -48,7 +52,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 2u
+#define CN_MSG_VERSION 3u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds a client. */
@@ -61,6 +65,7 @@
 #define CN_MSG_REGIONS		 272u /* the rest: the library's own copies of other memory */
 #define CN_MSG_USER_BYTES	 ((uint64_t)16 << 30)
 #define CN_MSG_BYTES		 ((uint64_t)32 << 30) /* of all regions of a client together */
+#define CN_MSG_BYTES_UNIT	 4096u /* the smallest page of any machine */
 #define CN_MSG_NO_REGION	 UINT32_MAX	      /* the place of nothing; offset 0 */
 
 #define CN_MSG_ALGORITHM   16u /* bytes of an algorithm's name with its zero; "": the default */
@@ -116,12 +121,12 @@ struct cn_msg_hello {
 	uint32_t version;
 };
 
-/* Brings one descriptor (SCM_RIGHTS) of a sealed memfd of exactly `bytes`. -> REPLY */
+/* -> REPLY; one of success brings the descriptor (SCM_RIGHTS) of a sealed memfd of `bytes`. */
 struct cn_msg_region {
 	struct cn_msg_head head;
 	uint32_t region; /* a free number */
 	uint32_t zero;
-	uint64_t bytes; /* 1 .. CN_MSG_BYTES, whole pages */
+	uint64_t bytes; /* CN_MSG_BYTES_UNIT .. CN_MSG_BYTES, a multiple of the former */
 };
 
 /* No answer. */

@@ -7,15 +7,10 @@
  */
 #include "client/daemon.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 
 #define COPY_MIN ((uint64_t)64 << 10)
 
@@ -26,30 +21,25 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/* A memfd of this size that can never shrink under the daemon's hands. */
-static int sealed_memory(uint64_t bytes)
+/* Maps what the daemon handed out. NULL: it is not what was asked for. */
+static void *map_memory(int fd, uint64_t bytes)
 {
-	int fd = memfd_create("collnet", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-	int e;
+	struct stat st;
+	void *p;
 
-	if (fd < 0 && errno == EINVAL) { /* kernels before 6.3 */
-		fd = memfd_create("collnet", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes) {
+		return NULL;
 	}
-	if (fd >= 0 && (ftruncate(fd, (off_t)bytes) != 0 ||
-			fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
-		e = errno;
-		close(fd);
-		errno = e;
-		return -1;
-	}
-	return fd;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return p == MAP_FAILED ? NULL : p;
 }
 
 int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
 	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .region = number };
-	void *p = MAP_FAILED;
+	struct cn_msg_unregion back = { .head = { .type = CN_MSG_UNREGION }, .region = number };
+	void *p;
 	int fd, rc;
 
 	m.bytes = whole_pages(bytes);
@@ -60,24 +50,21 @@ int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct 
 			"context",
 			(unsigned long long)bytes, (unsigned long long)(CN_MSG_BYTES - d->bytes));
 	}
-	fd = sealed_memory(m.bytes);
-	if (fd >= 0) {
-		p = mmap(NULL, m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	rc = cn_socket_ask_descriptor(c, &m, sizeof(m), &fd, err);
+	if (rc != COLLNET_OK) {
+		return rc;
 	}
-	if (p == MAP_FAILED) {
-		rc = cn_fail(err, COLLNET_ENOMEM, "%llu bytes of shared memory: %s",
-			     (unsigned long long)bytes, strerror(errno));
-	} else {
-		rc = cn_socket_ask(c, &m, sizeof(m), fd, CN_MSG_REPLY, err);
-	}
+	p = map_memory(fd, m.bytes);
 	if (fd >= 0) {
 		close(fd);
 	}
-	if (rc != COLLNET_OK) {
-		if (p != MAP_FAILED) {
-			munmap(p, m.bytes);
-		}
-		return rc;
+	if (p == NULL) {
+		cn_socket_send(c, &back, sizeof(back), NULL);
+		return cn_fail(err, COLLNET_ENOMEM,
+			       "%llu bytes of shared memory from collnetd cannot be mapped: the "
+			       "limits of descriptors (ulimit -n) and of address space (ulimit -v) "
+			       "may be too low",
+			       (unsigned long long)bytes);
 	}
 	d->regions[number].p = p;
 	d->regions[number].bytes = m.bytes;
@@ -96,7 +83,7 @@ void cn_region_destroy(struct collnet *c, uint32_t number)
 		return;
 	}
 	if (c->gone.code == COLLNET_OK && d->fd >= 0) {
-		cn_socket_send(c, &m, sizeof(m), -1, NULL);
+		cn_socket_send(c, &m, sizeof(m), NULL);
 	}
 	munmap(r->p, r->bytes);
 	d->bytes -= r->bytes;

@@ -42,6 +42,30 @@ static int wait_for(int fd, short events, cn_time until)
 	return ppoll(&p, 1, &ts, NULL);
 }
 
+/* As recv(); a descriptor that comes becomes d->in_fd. */
+static ssize_t receive_descriptor(struct cn_daemon_side *d)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = &d->in, .iov_len = sizeof(d->in) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_LEN(sizeof(int)), /* room for one */
+	};
+	ssize_t n = recvmsg(d->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+	const struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+
+	if (h != NULL && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+	    h->cmsg_len == CMSG_LEN(sizeof(int)) && d->in_fd < 0) {
+		memcpy(&d->in_fd, CMSG_DATA(h), sizeof(int));
+	}
+	return n;
+}
+
 /*
  * One message into d->in. 1: it is there, and well-formed; 0: none now; -1: the context is gone.
  */
@@ -55,7 +79,8 @@ static int receive(struct collnet *c)
 		return -1;
 	}
 	do {
-		n = recv(d->fd, &d->in, sizeof(d->in), MSG_DONTWAIT | MSG_TRUNC);
+		n = d->wants_fd ? receive_descriptor(d)
+				: recv(d->fd, &d->in, sizeof(d->in), MSG_DONTWAIT | MSG_TRUNC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EAGAIN) {
 		return 0;
@@ -120,29 +145,14 @@ void cn_socket_progress(struct collnet *c, cn_time until)
 	}
 }
 
-int cn_socket_send(struct collnet *c, const void *m, size_t len, int fd, struct cn_err *err)
+int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
 	const cn_time until = cn_now() + PATIENCE;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)m, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	ssize_t n = -1;
+	ssize_t n;
 
-	if (fd >= 0) {
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control.space);
-		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
-		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
-		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(fd));
-	}
 	while (d->fd >= 0) {
-		n = sendmsg(d->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = send(d->fd, m, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n == (ssize_t)len) {
 			return COLLNET_OK;
 		}
@@ -161,7 +171,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, int fd, struct 
 	return cn_fail(err, c->gone.code, "%s", c->gone.text);
 }
 
-int cn_socket_ask(struct collnet *c, void *m, size_t len, int fd, enum cn_msg_type answer,
+int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answer,
 		  struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -170,7 +180,7 @@ int cn_socket_ask(struct collnet *c, void *m, size_t len, int fd, enum cn_msg_ty
 	int got, rc;
 
 	head->tag = ++d->tag;
-	rc = cn_socket_send(c, m, len, fd, err);
+	rc = cn_socket_send(c, m, len, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
@@ -192,6 +202,23 @@ int cn_socket_ask(struct collnet *c, void *m, size_t len, int fd, enum cn_msg_ty
 		}
 	}
 	return cn_fail(err, c->gone.code, "%s", c->gone.text);
+}
+
+int cn_socket_ask_descriptor(struct collnet *c, void *m, size_t len, int *fd, struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	int rc;
+
+	d->in_fd = -1;
+	d->wants_fd = true;
+	rc = cn_socket_ask(c, m, len, CN_MSG_REPLY, err);
+	d->wants_fd = false;
+	if (rc == COLLNET_OK) {
+		*fd = d->in_fd;
+	} else if (d->in_fd >= 0) {
+		close(d->in_fd);
+	}
+	return rc;
 }
 
 static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err *err)
@@ -246,7 +273,7 @@ int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)
 	int rc = connect_to(d, path, err);
 
 	if (rc == COLLNET_OK) {
-		rc = cn_socket_ask(c, &hello, sizeof(hello), -1, CN_MSG_WELCOME, err);
+		rc = cn_socket_ask(c, &hello, sizeof(hello), CN_MSG_WELCOME, err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;

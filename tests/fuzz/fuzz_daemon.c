@@ -10,17 +10,16 @@
  *   0 n bytes[n]        these bytes are a message
  *   1 type tag args...  a message of a type that is right, but for ...
  *     k (at value)[k]   ... k % 4 bytes that are overwritten
- *   2 region kind       a region: 0 as it should be, else with something wrong
+ *   2 region kind (n)   a region: 0 as it should be, 1 of a strange size, 2 of n * 256 MiB, else
+ *                       with descriptors
  *   3 t                 time passes: 2^(t mod 36) ns
  *   4 n                 up to n frames go out
  *   5                   the client dies
  *   6                   the client does not read its messages any more, or does again
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -66,6 +65,7 @@ static void connect_client(struct world *w, int i)
 	check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
 	w->end[i].fd = fds[1];
 	w->end[i].deaf = false;
+	w->daemon->guarded = cn_receive_guard(fds[0]); /* a child process a client is slow */
 	w->end[i].client = cn_client_new(w->daemon, fds[0]);
 	check(w->end[i].client != NULL);
 }
@@ -96,26 +96,44 @@ static void reap(struct world *w)
 	cn_client_reap(w->daemon);
 }
 
-static void say(struct world *w, int i, const void *m, size_t len, int fd)
+static void say(struct world *w, int i, const void *m, size_t len)
+{
+	check(send(w->end[i].fd, m, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len);
+	cn_client_readable(w->end[i].client);
+}
+
+/* A message with descriptors, which must not come in. */
+static void say_descriptors(struct world *w, int i, const void *m, size_t len, uint32_t n)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(4 * sizeof(int))];
 	} control;
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)m, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(n * sizeof(int)),
+	};
+	const int before = dup(w->end[i].fd);
+	int after, fds[4] = { before, before, before, before };
 
-	if (fd >= 0) {
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control.space);
-		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
-		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
-		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(fd));
+	memset(&control, 0, sizeof(control));
+	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+	CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, n * sizeof(int));
+	if (sendmsg(w->end[i].fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len) {
+		cn_client_readable(w->end[i].client);
+		check(w->end[i].client->doomed);
+	} else {
+		check(w->daemon->guarded);
 	}
-	check(sendmsg(w->end[i].fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len);
-	cn_client_readable(w->end[i].client);
+	close(before);
+	after = dup(w->end[i].fd);
+	check(after == before); /* the lowest free one, as it was */
+	close(after);
 }
 
 static struct cn_msg_place place(struct world *w)
@@ -217,7 +235,7 @@ static void step_message(struct world *w, int i)
 
 		((uint8_t *)&m)[at] = byte(w);
 	}
-	say(w, i, &m, size, -1);
+	say(w, i, &m, size);
 }
 
 static void step_region(struct world *w, int i)
@@ -228,16 +246,16 @@ static void step_region(struct world *w, int i)
 		.bytes = REGION_BYTES,
 	};
 	const uint8_t kind = byte(w) % 6;
-	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	check(fd >= 0 && ftruncate(fd, kind == 1 ? REGION_BYTES / 2 : REGION_BYTES) == 0);
-	check(kind == 2 || fcntl(fd, F_ADD_SEALS,
-				 F_SEAL_GROW | F_SEAL_SEAL | (kind == 3 ? 0 : F_SEAL_SHRINK)) == 0);
-	if (kind == 4) {
-		m.bytes += 4096;
+	if (kind == 1) {
+		m.bytes += 1;
+	} else if (kind == 2) {
+		m.bytes = (uint64_t)byte(w) << 28;
+	} else if (kind >= 3) {
+		say_descriptors(w, i, &m, sizeof(m), kind == 3 ? 1 : kind - 2u);
+		return;
 	}
-	say(w, i, &m, sizeof(m), kind == 5 ? -1 : fd);
-	close(fd);
+	say(w, i, &m, sizeof(m));
 }
 
 /* ---- the daemon's side ---------------------------------------------------------------- */
@@ -276,7 +294,7 @@ static void step(struct world *w)
 			raw[k] = byte(w);
 		}
 		if (n > 0) {
-			say(w, i, raw, n, -1);
+			say(w, i, raw, n);
 		}
 		break;
 	case 1:

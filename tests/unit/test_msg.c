@@ -136,6 +136,7 @@ static void check__requests_within_bounds(void **state)
 	VERDICT(CN_MSG_REGION, region.region, CN_MSG_REGIONS - 1, true);
 	VERDICT(CN_MSG_REGION, region.region, CN_MSG_REGIONS, false);
 	VERDICT(CN_MSG_REGION, region.bytes, 0, false);
+	VERDICT(CN_MSG_REGION, region.bytes, CN_MSG_BYTES_UNIT + 1, false);
 	VERDICT(CN_MSG_REGION, region.bytes, CN_MSG_BYTES, true);
 	VERDICT(CN_MSG_REGION, region.bytes, CN_MSG_BYTES + 1, false);
 	VERDICT(CN_MSG_REGION, region.bytes, UINT64_MAX, false);

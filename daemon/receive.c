@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client's socket: a message comes in, and the socket is closed, and neither can block.
+ *
+ * No descriptor of a client enters this process. The last close() of a descriptor can block for as
+ * long as its sender likes (a TCP socket with SO_LINGER, a file of a FUSE server), also when the
+ * kernel discards it for lack of control space, also when it lies unread in a socket that is
+ * closed. Two ways:
+ *
+ *  - guarded: SO_PASSRIGHTS is off (Linux 6.16), so that sendmsg() with descriptors fails at the
+ *    sender. The listening socket's setting is inherited by connections before they are accepted.
+ *  - not guarded: every message is looked at first (MSG_PEEK without control space duplicates
+ *    nothing and says MSG_CTRUNC), and one with descriptors stays in its socket. The socket's last
+ *    reference is dropped by a child process in its exit, where the kernel does not linger.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+bool cn_receive_guard(int fd)
+{
+	const int off = 0;
+
+	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)) == 0;
+}
+
+ssize_t cn_receive(int fd, bool guarded, void *m, size_t size, bool *descriptors)
+{
+	struct iovec iov = { .iov_base = m, .iov_len = size };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	const int flags = MSG_DONTWAIT | MSG_TRUNC;
+	ssize_t n = recvmsg(fd, &msg, guarded ? flags : flags | MSG_PEEK);
+
+	*descriptors = n >= 0 && (msg.msg_flags & MSG_CTRUNC) != 0;
+	if (n > 0 && !guarded && !*descriptors) {
+		return recv(fd, m, size, flags);
+	}
+	return n;
+}
+
+/* The child keeps the socket until the pipe says that its parent has closed it. */
+static void hold_and_exit(int fd, int pipe_fd)
+{
+	char none;
+
+	if (dup2(pipe_fd, 0) == 0 && dup2(fd, 1) == 1) {
+#ifdef SYS_close_range
+		syscall(SYS_close_range, 2u, ~0u, 0u); /* Linux 5.9; else they end with it */
+#endif
+		while (read(0, &none, 1) < 0 && errno == EINTR) {
+		}
+	}
+	_exit(0);
+}
+
+void cn_receive_close(int fd, bool guarded)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (guarded) {
+		close(fd);
+		return;
+	}
+	shutdown(fd, SHUT_RDWR); /* nothing more is queued */
+	signal(SIGCHLD, SIG_IGN); /* nobody waits for the children */
+	if (pipe(ends) != 0) {
+		cn_log(COLLNET_LOG_WARNING, "a client's socket stays open: no pipe");
+		return;
+	}
+	pid = fork();
+	if (pid == 0) {
+		close(ends[1]);
+		hold_and_exit(fd, ends[0]);
+	}
+	if (pid > 0) {
+		close(fd);
+	} else {
+		cn_log(COLLNET_LOG_WARNING, "a client's socket stays open: no process to close it");
+	}
+	close(ends[0]);
+	close(ends[1]);
+}

@@ -46,65 +46,54 @@ lib_libcn_proto_la_SOURCES = \
 lib_libcn_topo_la_SOURCES = \
 	lib/topo/build.c \
 	lib/topo/build.h \
-	lib/topo/draw.c \
-	lib/topo/random.c \
 	lib/topo/read.c \
 	lib/topo/slurm.c \
-	lib/topo/span.c \
 	lib/topo/topo.c \
 	lib/topo/topo.h \
 	lib/topo/tree.c \
 	lib/topo/tree.h \
-	lib/topo/window.c \
-	lib/topo/write.c
+	lib/topo/window.c
 
 lib_libcn_sched_la_SOURCES = \
-	lib/sched/aapc.c \
-	lib/sched/aapc.h \
-	lib/sched/aapc_close.c \
-	lib/sched/aapc_sync.c \
-	lib/sched/aapc_users.c \
-	lib/sched/allgather_ring.c \
-	lib/sched/alltoall.c \
-	lib/sched/alltoall_aapc.c \
-	lib/sched/alltoall_exchange.c \
-	lib/sched/alltoall_linear.c \
-	lib/sched/alltoall_pairwise.c \
-	lib/sched/alltoall_shuffle.c \
-	lib/sched/barrier_dissemination.c \
-	lib/sched/bcast.c \
-	lib/sched/bcast.h \
-	lib/sched/bcast_binomial.c \
-	lib/sched/bcast_chain.c \
-	lib/sched/bcast_kary.c \
-	lib/sched/bcast_model.c \
-	lib/sched/bcast_phase.c \
-	lib/sched/bcast_relay.c \
-	lib/sched/bcast_relay.h \
-	lib/sched/bcast_smp.c \
-	lib/sched/bcast_switch.c \
-	lib/sched/bcast_switch.h \
+	lib/sched/allgather/ring.c \
+	lib/sched/allgather/ring.h \
+	lib/sched/allgather/ring_dfs.c \
+	lib/sched/allgather/ring_lr3.c \
+	lib/sched/allgather/ring_lr3.h \
+	lib/sched/allgather/ring_lr3_switch.c \
+	lib/sched/allgather/ring_matching.c \
+	lib/sched/allgather/ring_matching.h \
+	lib/sched/alltoall/aapc.c \
+	lib/sched/alltoall/aapc.h \
+	lib/sched/alltoall/aapc_close.c \
+	lib/sched/alltoall/aapc_phases.c \
+	lib/sched/alltoall/aapc_sync.c \
+	lib/sched/alltoall/aapc_users.c \
+	lib/sched/alltoall/alltoall.c \
+	lib/sched/alltoall/fattree.c \
+	lib/sched/alltoall/fattree.h \
+	lib/sched/alltoall/fattree_colour.c \
+	lib/sched/alltoall/fattree_diagonal.c \
+	lib/sched/alltoall/fattree_phases.c \
+	lib/sched/alltoall/linear.c \
+	lib/sched/alltoall/pairwise.c \
+	lib/sched/alltoall/shuffle.c \
+	lib/sched/barrier/dissemination.c \
+	lib/sched/bcast/bcast.c \
+	lib/sched/bcast/bcast.h \
+	lib/sched/bcast/binomial.c \
+	lib/sched/bcast/chain.c \
+	lib/sched/bcast/kary.c \
+	lib/sched/bcast/model.c \
+	lib/sched/bcast/phase.c \
+	lib/sched/bcast/relay.c \
+	lib/sched/bcast/relay.h \
+	lib/sched/bcast/smp.c \
+	lib/sched/bcast/switch.c \
+	lib/sched/bcast/switch.h \
 	lib/sched/call.c \
-	lib/sched/check.c \
-	lib/sched/check.h \
-	lib/sched/check_data.c \
-	lib/sched/check_links.c \
-	lib/sched/check_match.c \
-	lib/sched/check_order.c \
-	lib/sched/check_parts.h \
 	lib/sched/cost.c \
 	lib/sched/cost.h \
-	lib/sched/dominoes.c \
-	lib/sched/dominoes.h \
-	lib/sched/exchange.c \
-	lib/sched/exchange.h \
-	lib/sched/exchange_colour.c \
-	lib/sched/exchange_windows.c \
-	lib/sched/furthest.c \
-	lib/sched/furthest.h \
-	lib/sched/gather_nearest.c \
-	lib/sched/multinode.c \
-	lib/sched/multinode.h \
 	lib/sched/numbering.c \
 	lib/sched/permutation.c \
 	lib/sched/planners.h \
@@ -113,20 +102,16 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/registry.c \
 	lib/sched/residue.c \
 	lib/sched/residue.h \
-	lib/sched/ring.c \
-	lib/sched/ring.h \
-	lib/sched/ring_choose.c \
-	lib/sched/ring_lr3.c \
-	lib/sched/ring_lr3.h \
-	lib/sched/scatter_furthest.c \
+	lib/sched/rooted/furthest.c \
+	lib/sched/rooted/furthest.h \
+	lib/sched/rooted/gather_nearest.c \
+	lib/sched/rooted/scatter_furthest.c \
 	lib/sched/sched.c \
 	lib/sched/sched.h \
 	lib/sched/select.c \
 	lib/sched/select.h
 
 lib_libcn_link_la_SOURCES = \
-	lib/link/bare.c \
-	lib/link/bare.h \
 	lib/link/driver.c \
 	lib/link/driver.h \
 	lib/link/interface.c \

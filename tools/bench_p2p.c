@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "link/bare.h"
+#include "tools/bench/bare.h"
 #include "tools/bench.h"
 #include "tools/bench_pattern.h"
 

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/check.h"
-#include "sched/ring.h"
+#include "tools/plan/check.h"
+#include "sched/allgather/ring.h"
 #include "tools/bench.h"
-#include "tools/schedule.h"
+#include "tools/schedule/command.h"
+#include "tools/plan/random.h"
 
 #define SEED 20261121u
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/lab.h"
+#include "tools/plan/span.h"
 
 #define RATE_DEFAULT 20000000u
 #define RATE_DEFAULT_MANY 10000000u /* for more than 16 hosts: two processors can keep up */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "tools/lab.h"
+#include "tools/plan/write.h"
 
 #define DAEMON_READY_MS 10000
 #define LOG_TAIL 2048

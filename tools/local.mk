@@ -1,11 +1,43 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # collnet, the command: one file a verb, over a convenience library that the tests link too.
 
-noinst_LTLIBRARIES += tools/libcn_tools.la
-tools_libcn_tools_la_SOURCES = \
+noinst_LTLIBRARIES += tools/libcn_shared.la tools/libcn_plan.la tools/libcn_tools.la
+
+tools_libcn_shared_la_SOURCES = \
 	tools/args.c \
+	tools/json.c \
+	tools/tool.h
+
+tools_libcn_plan_la_SOURCES = \
+	tools/plan/check.c \
+	tools/plan/check.h \
+	tools/plan/check_data.c \
+	tools/plan/check_links.c \
+	tools/plan/check_match.c \
+	tools/plan/check_order.c \
+	tools/plan/check_parts.h \
+	tools/plan/draw.c \
+	tools/plan/draw.h \
+	tools/plan/emit.c \
+	tools/plan/emit.h \
+	tools/plan/emit_dot.c \
+	tools/plan/emit_json.c \
+	tools/plan/emit_mpi.c \
+	tools/plan/emit_mpi.h \
+	tools/plan/emit_mpi_text.c \
+	tools/plan/emit_text.c \
+	tools/plan/random.c \
+	tools/plan/random.h \
+	tools/plan/span.c \
+	tools/plan/span.h \
+	tools/plan/write.c \
+	tools/plan/write.h
+
+tools_libcn_tools_la_SOURCES = \
 	tools/bench.c \
 	tools/bench.h \
+	tools/bench/bare.c \
+	tools/bench/bare.h \
 	tools/bench_choose.c \
 	tools/bench_coll.c \
 	tools/bench_model.c \
@@ -16,29 +48,6 @@ tools_libcn_tools_la_SOURCES = \
 	tools/bench_pattern.h \
 	tools/bench_plan.c \
 	tools/bench_report.c \
-	tools/emit.c \
-	tools/emit.h \
-	tools/emit_dot.c \
-	tools/emit_json.c \
-	tools/emit_mpi.c \
-	tools/emit_mpi.h \
-	tools/emit_mpi_text.c \
-	tools/emit_text.c \
-	tools/experiment.c \
-	tools/experiment.h \
-	tools/experiment_aapc.c \
-	tools/experiment_allgather.c \
-	tools/experiment_bcast.c \
-	tools/experiment_bcast.h \
-	tools/experiment_exchange.c \
-	tools/experiment_flows.c \
-	tools/experiment_limits.c \
-	tools/experiment_rings.c \
-	tools/experiment_rings.h \
-	tools/experiment_sim.c \
-	tools/experiment_sim.h \
-	tools/experiment_smp.c \
-	tools/json.c \
 	tools/lab.c \
 	tools/lab.h \
 	tools/lab_net.c \
@@ -47,12 +56,28 @@ tools_libcn_tools_la_SOURCES = \
 	tools/lab_run.c \
 	tools/lab_start.c \
 	tools/lab_tool.c \
-	tools/schedule.c \
-	tools/schedule.h \
-	tools/schedule_options.c \
-	tools/schedule_plan.c \
-	tools/schedule_read.c \
-	tools/schedule_report.c \
+	tools/papers/aapc.c \
+	tools/papers/allgather.c \
+	tools/papers/bcast.c \
+	tools/papers/bcast.h \
+	tools/papers/exchange.c \
+	tools/papers/flows.c \
+	tools/papers/limits.c \
+	tools/papers/multinode.c \
+	tools/papers/multinode.h \
+	tools/papers/papers.c \
+	tools/papers/papers.h \
+	tools/papers/rings.c \
+	tools/papers/rings.h \
+	tools/papers/sim.c \
+	tools/papers/sim.h \
+	tools/papers/smp.c \
+	tools/schedule/command.c \
+	tools/schedule/command.h \
+	tools/schedule/options.c \
+	tools/schedule/plan.c \
+	tools/schedule/read.c \
+	tools/schedule/report.c \
 	tools/sim.c \
 	tools/sim.h \
 	tools/sim_model.c \
@@ -61,17 +86,17 @@ tools_libcn_tools_la_SOURCES = \
 	tools/sim_run.c \
 	tools/sim_watch.c \
 	tools/status.c \
-	tools/tool.h \
-	tools/topo.c \
-	tools/topo.h \
-	tools/topo_draw.c \
-	tools/topo_make.c \
-	tools/topo_read.c \
-	tools/topo_show.c
+	tools/topo/command.c \
+	tools/topo/command.h \
+	tools/topo/draw.c \
+	tools/topo/make.c \
+	tools/topo/read.c \
+	tools/topo/show.c
 tools_libcn_tools_la_LIBADD = -lm
 
 bin_PROGRAMS += tools/collnet
 tools_collnet_SOURCES = tools/collnet.c
-tools_collnet_LDADD = tools/libcn_tools.la lib/libcn_sim.la lib/libcn_all.la
+tools_collnet_LDADD = tools/libcn_tools.la tools/libcn_plan.la tools/libcn_shared.la \
+	lib/libcn_sim.la lib/libcn_all.la
 
 EXTRA_DIST += tools/build tools/deps tools/experiments tools/quickstart

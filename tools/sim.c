@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/experiment.h"
+#include "tools/papers/papers.h"
 
 #define RATE_DEFAULT 1000000000u
 #define UPLINK_FACTOR 10u

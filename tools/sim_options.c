@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/experiment.h"
+#include "tools/papers/papers.h"
 #include "tools/sim.h"
 
 #define BUFFER_DEFAULT 43u /* those of the lab, and of the exchange paper */

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/bcast.h"
-#include "sched/exchange.h"
+#include "sched/bcast/bcast.h"
+#include "sched/alltoall/fattree.h"
 #include "sched/predict.h"
-#include "sched/ring.h"
+#include "sched/allgather/ring.h"
 
 /* Seconds on the slowest link of all that one node has for another. */
 static double node_to_node(const struct cn_network *n)

@@ -130,3 +130,14 @@ int cn_topo_shape(const char *shape, uint64_t rate, uint32_t buffer, uint64_t up
 	}
 	return rc;
 }
+
+bool cn_topo_in_tree(const struct cn_topo *t, uint32_t link)
+{
+	return link < t->nlinks && (t->vertices[t->links[link].a].parent_link == link ||
+				    t->vertices[t->links[link].b].parent_link == link);
+}
+
+uint32_t cn_topo_unused(const struct cn_topo *t)
+{
+	return t->nlinks - (t->nvertices - 1);
+}

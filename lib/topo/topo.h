@@ -15,12 +15,10 @@
  * that rate and buffer; it is 1 when not said. A host has exactly one link, to a switch. Between
  * switches there may be several links and cycles; Ethernet uses a spanning tree of them, and so
  * does everything here: breadth-first from the first switch of the file, until cn_topo_span()
- * chooses another one. Errors carry file, line and what was expected.
+ * (tools/plan) chooses another one. Errors carry file, line and what was expected.
  */
 #ifndef CN_TOPO_H
 #define CN_TOPO_H
-
-#include <stdio.h>
 
 #include "util/util.h"
 
@@ -77,61 +75,9 @@ bool cn_topo_is_slurm(const char *text, size_t len);
 int cn_topo_parse_slurm(const char *text, size_t len, const char *name, struct cn_topo **out,
 			struct cn_err *err);
 
-/* ---- spanning trees (topo/span.c) ------------------------------------------------------- */
-
-enum cn_tree_kind {
-	CN_TREE_BFS = 0,      /* breadth-first: the fewest hops from the root */
-	CN_TREE_DFS = 1,      /* depth-first */
-	CN_TREE_RANDOM = 2,   /* random links, unless they close a cycle (seed) */
-	CN_TREE_SHORTEST = 3, /* shortest paths, a link weighing the inverse of its rate * channels */
-};
-
-/* "bfs", "dfs", "random", "shortest". */
-bool cn_tree_kind_find(const char *name, enum cn_tree_kind *out);
-/*
- * Another spanning tree of the same graph, from switch `root` (CN_TOPO_NONE: the first; random:
- * root only roots it): a new topology with the same vertices and links.
- */
-int cn_topo_span(const struct cn_topo *t, enum cn_tree_kind kind, uint32_t root, uint64_t seed,
-		 struct cn_topo **out, struct cn_err *err);
 /* Whether the link is in the spanning tree; how many are not. */
 bool cn_topo_in_tree(const struct cn_topo *t, uint32_t link);
 uint32_t cn_topo_unused(const struct cn_topo *t);
-/* A new topology of the tree's links only. */
-int cn_topo_prune(const struct cn_topo *t, struct cn_topo **out, struct cn_err *err);
-
-/* ---- random clusters (topo/random.c) ---------------------------------------------------- */
-
-/*
- * A random cluster as in Faraj, Patarasuk and Yuan, section 5: `switches` switches joined at
- * random, connected, with an average degree of `degree` (no more links than pairs of switches;
- * at least a tree), and `hosts` hosts, each at a switch drawn with equal probability. The same
- * seed gives the same cluster. rate and buffer 0: not said.
- */
-struct cn_topo_random {
-	uint32_t hosts, switches;
-	double degree;
-	uint64_t seed, rate;
-	uint32_t buffer;
-};
-int cn_topo_random(const struct cn_topo_random *r, struct cn_topo **out, struct cn_err *err);
-
-/* ---- drawing (topo/draw.c) -------------------------------------------------------------- */
-
-/* A message to be drawn along its path. */
-struct cn_drawn {
-	uint32_t from, to; /* vertices of hosts */
-	uint32_t colour;   /* index; equal ones look alike */
-	const char *label; /* may be NULL */
-};
-/* Graphviz DOT: switches, hosts, rates, links that the tree does not use dashed; and messages. */
-int cn_topo_draw(const struct cn_topo *t, const struct cn_drawn *m, uint32_t n, const char *title,
-		 FILE *f);
-
-/* ------------------------------------------------------------------------------------------ */
-
-/* In the same text format; 0, or COLLNET_ESYSTEM when the stream failed. */
-int cn_topo_write(const struct cn_topo *t, FILE *f);
 /* NULL is ignored. */
 void cn_topo_free(struct cn_topo *t);
 

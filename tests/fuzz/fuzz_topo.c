@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "topo/tree.h"
+#include "tools/plan/draw.h"
+#include "tools/plan/write.h"
+#include "tools/plan/span.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

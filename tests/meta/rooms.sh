@@ -20,11 +20,18 @@ sort="qsort bsearch"
 files="fopen fclose fread fwrite fputs fputc fprintf ferror feof fflush getc getline
 	__errno_location strerror"
 
+archive() {
+	case $1 in
+	plan | shared) echo "$BUILD/tools/.libs/libcn_$1.a" ;;
+	*) echo "$BUILD/lib/.libs/libcn_$1.a" ;;
+	esac
+}
+
 # room NAME "ROOMS BELOW" ALLOWED...
 room() {
 	name=$1 below=$2
 	shift 2
-	archive=$BUILD/lib/.libs/libcn_$name.a
+	archive=$(archive "$name")
 	objects=$(ar t "$archive" | wc -l)
 	if [ "$objects" -eq 0 ]; then
 		echo "libcn_$name is empty"
@@ -35,13 +42,13 @@ room() {
 		printf '%s\n' $memory $strings $compiler "$@"
 		nm --defined-only -g "$archive"
 		for b in $below; do
-			nm --defined-only -g "$BUILD/lib/.libs/libcn_$b.a"
+			nm --defined-only -g "$(archive "$b")"
 		done
 	} 2>/dev/null | awk 'NF { print $NF }' | sort -u >"$t/allowed"
 	nm -u "$archive" 2>/dev/null | awk '$1 == "U" { print $2 }' | sort -u >"$t/used"
 	comm -23 "$t/used" "$t/allowed" >"$t/wrong"
 	if [ -s "$t/wrong" ]; then
-		echo "lib/$name uses what it must not:" $(cat "$t/wrong")
+		echo "${archive#"$BUILD"/} uses what it must not:" $(cat "$t/wrong")
 		status=1
 	fi
 }
@@ -52,4 +59,5 @@ room topo "util" $text $sort $files
 room sched "topo util" $text $sort
 room coll "sched proto topo util" $text $sort
 room sim "coll sched proto topo util" $text $sort
+room plan "shared sched topo util" $text $sort $files putc fputs sqrt __sprintf_chk
 exit $status

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Drawing scenarios. The order of draws is the format of the seeds: new draws go to the end. */
 #include "scenario.h"
+#include "tools/plan/random.h"
+#include "tools/plan/span.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #define CHECK_BOOK_H
 
 #include "check_oracle.h"
-#include "sched/check.h"
+#include "tools/plan/check.h"
 
 #define B_MESSAGES 256u
 

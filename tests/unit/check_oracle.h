@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Another checker of schedules, for small teams: by brute force, and written without the one of
- * lib/sched/check.h in mind. Every action is two events, its beginning and its end; what must come
+ * tools/plan/check.h in mind. Every action is two events, its beginning and its end; what must come
  * before what is a graph of them, and all questions are asked of its transitive closure.
  */
 #ifndef CHECK_ORACLE_H

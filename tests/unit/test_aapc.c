@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/aapc.h"
-#include "sched/check.h"
+#include "sched/alltoall/aapc.h"
+#include "tools/plan/check.h"
 #include "sched_world.h"
 
 #define MOST_HOSTS 32u

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/aapc.h"
+#include "sched/alltoall/aapc.h"
 #include "sched/sched.h"
 
 #define MOST_HOSTS 32u

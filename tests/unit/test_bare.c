@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/link/bare.c: two processes on a pair of veth interfaces in a namespace of their own. */
+/* tools/bench/bare.c: two processes on a pair of veth interfaces in a namespace of their own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "link/bare.h"
+#include "tools/bench/bare.h"
 #include "namespace.h"
 
 #define ITERATIONS 200

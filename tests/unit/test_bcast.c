@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/bcast.h"
-#include "sched/check.h"
+#include "sched/bcast/bcast.h"
+#include "tools/plan/check.h"
 #include "topo_text.h"
+#include "tools/plan/random.h"
 
 static uint64_t seed = 20010423;
 

@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/bcast.h"
-#include "sched/bcast_relay.h"
-#include "sched/bcast_switch.h"
-#include "tools/experiment.h"
-#include "tools/experiment_bcast.h"
+#include "sched/bcast/bcast.h"
+#include "sched/bcast/relay.h"
+#include "sched/bcast/switch.h"
+#include "tools/papers/papers.h"
+#include "tools/papers/bcast.h"
 
 static uint64_t seed = 20010423;
 

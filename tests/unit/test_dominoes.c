@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sched/dominoes.h"
+#include "sched/allgather/ring_matching.h"
 
 #define MOST 7u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/topo/draw: everything is in the drawing once, no box covers another one, hosts are in one
+ * tools/plan/draw: everything is in the drawing once, no box covers another one, hosts are in one
  * row and in the order of the tree; any title is quoted; and dot accepts it where it is installed.
  */
 #include <setjmp.h>
@@ -15,6 +15,7 @@
 
 #include "topo/tree.h"
 #include "topo_text.h"
+#include "tools/plan/draw.h"
 
 #define SEED 20260809u
 

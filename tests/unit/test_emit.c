@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/schedule.h"
+#include "tools/schedule/command.h"
+#include "tools/plan/random.h"
 
 #define SEED 20261121u
 #define TREES 12

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/check.h"
-#include "sched/exchange.h"
+#include "tools/plan/check.h"
+#include "sched/alltoall/fattree.h"
 #include "stepper.h"
 
 #define NODES 40u

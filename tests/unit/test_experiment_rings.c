@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/experiment.h"
-#include "tools/experiment_rings.h"
+#include "tools/papers/papers.h"
+#include "tools/papers/rings.h"
+#include "tools/plan/span.h"
 
 #define SEED 11u
 

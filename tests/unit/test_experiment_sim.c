@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/experiment.h"
-#include "tools/experiment_sim.h"
+#include "tools/papers/papers.h"
+#include "tools/papers/sim.h"
 
 #define SEED 5u
 #define ROWS 256

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/exchange.h"
-#include "sched/multinode.h"
+#include "sched/alltoall/fattree.h"
+#include "tools/papers/multinode.h"
 #include "sched/sched.h"
 #include "stepper.h"
 

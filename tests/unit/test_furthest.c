@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/check.h"
-#include "sched/furthest.h"
+#include "tools/plan/check.h"
+#include "sched/rooted/furthest.h"
 #include "sched_world.h"
 #include "stepper.h"
 

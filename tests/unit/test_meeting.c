@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "coll/coll.h"
 #include "sim/sim.h"

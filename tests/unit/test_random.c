@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/topo/random: connected, as many links as asked for, no pair twice, the same for a seed. */
+/* tools/plan/random: connected, as many links as asked for, no pair twice, the same for a seed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "topo/topo.h"
+#include "tools/plan/random.h"
 
 static struct cn_topo *make(const struct cn_topo_random *r)
 {

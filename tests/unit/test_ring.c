@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "ring_oracle.h"
-#include "sched/ring.h"
+#include "sched/allgather/ring.h"
 #include "sched/sched.h"
 
 static uint64_t seed = 20070713;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ring_oracle.h"
-#include "sched/ring.h"
+#include "sched/allgather/ring.h"
 
 static uint64_t seed = 20070711;
 

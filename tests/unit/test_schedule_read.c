@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/schedule.h"
+#include "tools/schedule/command.h"
 
 #define SEED 20261121u
 

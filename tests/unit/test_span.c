@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/topo/span: four kinds of spanning trees, against what defines them, on random graphs. */
+/* tools/plan/span: four kinds of spanning trees, against what defines them, on random graphs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,8 @@
 
 #include "topo/topo.h"
 #include "topo_text.h"
+#include "tools/plan/write.h"
+#include "tools/plan/span.h"
 
 #define NONE CN_TOPO_NONE
 #define SEED 20260807u

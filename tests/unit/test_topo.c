@@ -13,6 +13,7 @@
 
 #include "topo/tree.h"
 #include "topo_text.h"
+#include "tools/plan/write.h"
 
 #define GOOD \
 	"# two switches\n" \

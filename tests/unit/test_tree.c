@@ -12,6 +12,8 @@
 
 #include "topo/tree.h"
 #include "topo_text.h"
+#include "tools/plan/random.h"
+#include "tools/plan/span.h"
 
 #define NONE CN_TOPO_NONE
 #define SEED 20260808u

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All-to-all in phases without contention, as few as the most loaded link of the tree allows: Faraj
+ * and Yuan's message scheduling (see aapc.h). A node sends its messages in the order of their
+ * phases. It never waits for a phase as a whole: where one of its messages shares a link with
+ * another node's message of an earlier phase, that one's sender tells it when that is sent.
+ *
+ * In a phase the list has the waits, the message, what others are told after it, and what comes:
+ * the message first, then what this node is told after messages of that phase. What closes the
+ * operation, so that the next one finds the links free, is told last: nobody waits for it, but the
+ * operation is not complete before.
+ */
+#include <stdlib.h>
+
+#include "sched/alltoall/aapc.h"
+#include "sched/planners.h"
+
+enum item_kind { TOLD_BY = 0, MESSAGE = 1, TELL = 2, CLOSE = 3 };
+
+/* Something of the list, by `phase`, by kind, by `until`. */
+struct item {
+	uint32_t phase, until; /* until: phase of the message that a synchronisation lets go; CLOSE:
+				  none of this operation */
+	uint32_t peer;	       /* place */
+	enum item_kind kind;
+};
+
+struct items {
+	struct item *i;
+	uint32_t n, cap;
+};
+
+/* One node's part. */
+struct part {
+	const struct cn_layout *l;
+	const struct cn_plan *p;
+	uint32_t me; /* node */
+	struct cn_aapc *a;
+	struct cn_aapc_sync *sync;
+	struct items sends, recvs; /* recvs: messages and synchronisations that come */
+	uint32_t *index;	   /* [recvs.n] place in the schedule of a synchronisation */
+};
+
+static int add_item(struct items *l, struct item i, struct cn_err *err)
+{
+	if (l->n == l->cap) {
+		uint32_t cap = l->cap == 0 ? 256 : l->cap * 2;
+		struct item *grown = realloc(l->i, (size_t)cap * sizeof(*grown));
+
+		if (grown == NULL) {
+			return cn_fail(err, COLLNET_ENOMEM, "no memory to plan an all-to-all");
+		}
+		l->i = grown;
+		l->cap = cap;
+	}
+	l->i[l->n++] = i;
+	return COLLNET_OK;
+}
+
+static int compare_items(const void *x, const void *y)
+{
+	const struct item *a = x, *b = y;
+
+	if (a->phase != b->phase) {
+		return a->phase < b->phase ? -1 : 1;
+	}
+	if (a->kind != b->kind) {
+		return a->kind < b->kind ? -1 : 1;
+	}
+	if (a->until != b->until) {
+		return a->until < b->until ? -1 : 1;
+	}
+	return a->peer < b->peer ? -1 : a->peer > b->peer;
+}
+
+/* What this node sends, to whom, and whom it tells. */
+static int collect(struct part *t, struct cn_err *err)
+{
+	uint32_t me = t->a->place[t->me];
+	int rc = COLLNET_OK;
+
+	for (uint32_t peer = 0; !rc && peer < t->a->n; peer++) {
+		const struct cn_aapc_message *list;
+		struct cn_aapc_message m, back;
+		uint32_t n = 0;
+
+		if (peer == me) {
+			continue;
+		}
+		m = cn_aapc_between(t->a, me, peer);
+		back = cn_aapc_between(t->a, peer, me);
+		rc = add_item(&t->sends, (struct item){m.phase, 0, peer, MESSAGE}, err);
+		if (!rc) {
+			rc = add_item(&t->recvs, (struct item){back.phase, 0, peer, MESSAGE}, err);
+		}
+		if (!rc) {
+			rc = cn_aapc_after(t->sync, &m, &list, &n, err);
+		}
+		for (uint32_t e = 0; !rc && e < n; e++) {
+			struct item i = {m.phase, list[e].phase, list[e].from, TELL};
+
+			rc = add_item(&t->sends, i, err);
+		}
+		n = 0;
+		if (!rc) {
+			rc = cn_aapc_before(t->sync, &m, &list, &n, err);
+		}
+		for (uint32_t e = 0; !rc && e < n; e++) {
+			struct item told = {list[e].phase, m.phase, list[e].from, TELL};
+			struct item wait = {m.phase, list[e].phase, list[e].from, TOLD_BY};
+
+			rc = add_item(&t->recvs, told, err);
+			if (!rc) {
+				rc = add_item(&t->sends, wait, err);
+			}
+		}
+	}
+	return rc;
+}
+
+/* Whether a node is told by the other end, after the phase or later, to go on. */
+static bool is_told(const struct items *l, uint32_t peer, uint32_t phase)
+{
+	for (uint32_t k = 0; k < l->n; k++) {
+		if (l->i[k].kind == TELL && l->i[k].peer == peer && l->i[k].phase >= phase) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * What closes the operation. Of all between two nodes it comes last: data that came later would
+ * have done, and so does a synchronisation, which both ends know of.
+ */
+static int close_operation(struct part *t, struct cn_err *err)
+{
+	uint32_t me = t->a->place[t->me], n;
+	struct cn_aapc_closing *list;
+	int rc = cn_aapc_closing(t->a, me, &list, &n, err);
+
+	for (uint32_t k = 0; !rc && k < n; k++) {
+		bool mine = list[k].last.from == me;
+		struct items *l = mine ? &t->sends : &t->recvs;
+		struct item i = {list[k].last.phase, CN_TOPO_NONE,
+				 mine ? list[k].to : list[k].last.from, CLOSE};
+
+		if (!is_told(l, i.peer, i.phase)) {
+			rc = add_item(l, i, err);
+		}
+	}
+	free(list);
+	return rc;
+}
+
+static int add_send(struct part *t, const struct item *i, struct cn_sched *out, struct cn_err *err)
+{
+	const struct cn_after nothing = {CN_DEP_NONE, 0};
+	struct cn_action s = {.kind = CN_ACT_SEND, .peer = t->a->node[i->peer], .phase = i->phase};
+	struct item key = {i->until, i->phase, i->peer, TELL};
+	const struct item *told;
+
+	switch (i->kind) {
+	case MESSAGE:
+		return cn_alltoall_send(t->l, t->p, t->me, s.peer, i->phase, nothing, out, err);
+	case TELL:
+	case CLOSE:
+		return cn_sched_add(out, &s, err);
+	case TOLD_BY:
+		break;
+	}
+	told = bsearch(&key, t->recvs.i, t->recvs.n, sizeof(key), compare_items);
+	s.kind = CN_ACT_WAIT;
+	s.dep = CN_DEP_COMPLETE;
+	s.dep_on = t->index[told - t->recvs.i];
+	return cn_sched_add(out, &s, err);
+}
+
+static int add_recv(struct part *t, uint32_t r, struct cn_sched *out, struct cn_err *err)
+{
+	const struct item *i = &t->recvs.i[r];
+	struct cn_action a = {.kind = CN_ACT_RECV, .peer = t->a->node[i->peer], .phase = i->phase};
+
+	t->index[r] = out->n;
+	if (i->kind == MESSAGE) {
+		return cn_alltoall_recv(t->l, t->p, t->me, a.peer, i->phase, out, err);
+	}
+	return cn_sched_add(out, &a, err);
+}
+
+/* Both lists in one, phase by phase. */
+static int merge(struct part *t, struct cn_sched *out, struct cn_err *err)
+{
+	uint32_t s = 0, r = 0;
+	int rc = COLLNET_OK;
+
+	qsort(t->sends.i, t->sends.n, sizeof(*t->sends.i), compare_items);
+	qsort(t->recvs.i, t->recvs.n, sizeof(*t->recvs.i), compare_items);
+	t->index = calloc(t->recvs.n, sizeof(*t->index));
+	if (t->index == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory to plan an all-to-all");
+	}
+	while (!rc && (s < t->sends.n || r < t->recvs.n)) {
+		if (r == t->recvs.n ||
+		    (s < t->sends.n && t->sends.i[s].phase <= t->recvs.i[r].phase)) {
+			rc = add_send(t, &t->sends.i[s++], out, err);
+		} else {
+			rc = add_recv(t, r++, out, err);
+		}
+	}
+	return rc;
+}
+
+int cn_plan_alltoall_aapc(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+			  struct cn_sched *out, struct cn_err *err)
+{
+	struct part t = {.l = l, .p = p, .me = me};
+	int rc = cn_aapc_new(l->tree, &t.a, err);
+
+	out->order = CN_ORDER_IN_TURN;
+	if (!rc) {
+		out->phases = t.a->phases;
+		rc = cn_alltoall_local(l, p, me, out, err);
+	}
+	if (!rc && l->nnodes > 1) {
+		rc = cn_aapc_sync_new(t.a, CN_AAPC_EFFORT, &t.sync, err);
+		if (!rc) {
+			rc = collect(&t, err);
+		}
+		if (!rc) {
+			rc = close_operation(&t, err);
+		}
+		if (!rc) {
+			rc = merge(&t, out, err);
+		}
+	}
+	free(t.index);
+	free(t.sends.i);
+	free(t.recvs.i);
+	cn_aapc_sync_free(t.sync);
+	cn_aapc_free(t.a);
+	return rc;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The time of a broadcast's tree by the one-port model of cost.h, and the segment it likes best. */
+#include <stdlib.h>
+
+#include "sched/bcast/bcast.h"
+
+#define NONE CN_TOPO_NONE
+
+static uint64_t ns(double seconds)
+{
+	return (uint64_t)(seconds * 1e9 + 0.5);
+}
+
+void cn_bcast_cost(const struct cn_cost *c, const struct cn_tree *t, uint32_t from, uint32_t to,
+		   uint64_t bytes, uint64_t *busy, uint64_t *total)
+{
+	uint32_t ends[2] = {t->host[from], t->host[to]};
+	uint32_t top = cn_tree_meet(t, ends[0], ends[1]);
+	uint64_t slowest = UINT64_MAX;
+
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t x = ends[i]; x != top; x = t->v[x].parent) {
+			uint64_t rate = t->topo->links[t->v[x].link].rate;
+
+			rate = rate == 0 ? (uint64_t)c->rate : rate;
+			slowest = rate < slowest ? rate : slowest;
+		}
+	}
+	*busy = ns(c->startup + cn_cost_wire(c, bytes, slowest == UINT64_MAX ? 0 : slowest));
+	*total = ns(cn_cost_message(c, t, from, to, bytes));
+	*total = *total < *busy ? *busy : *total;
+}
+
+uint64_t cn_bcast_try(const struct cn_cost *c, uint64_t bytes, uint32_t i)
+{
+	uint64_t frames = (bytes + c->payload - 1) / c->payload, size;
+
+	if (i == 0) {
+		return bytes;
+	}
+	/* ..., 8, 6, 4, 3, 2, 1 frames */
+	for (uint32_t k = 62; k-- > 0;) {
+		for (uint32_t half = 0; half < 2; half++) {
+			size = half == 0 ? (uint64_t)1 << k : ((uint64_t)3 << k) / 4;
+			if (size >= frames || (half == 1 && k < 2)) {
+				continue;
+			}
+			if (--i == 0) {
+				size *= c->payload;
+				return (bytes - 1) / size < CN_BCAST_SEGMENTS_MAX ? size : 0;
+			}
+		}
+	}
+	return 0;
+}
+
+/* How many messages of a segment use each directed link. */
+static int count_load(struct cn_bcast *b, const struct cn_tree *t, struct cn_err *err)
+{
+	uint32_t *links;
+
+	if (b->load != NULL) {
+		return COLLNET_OK;
+	}
+	b->load = calloc((size_t)t->n * 2, sizeof(*b->load));
+	links = malloc(((size_t)t->height * 2 + 1) * sizeof(*links));
+	if (b->load == NULL || links == NULL) {
+		free(links);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the links of %u nodes", b->n);
+	}
+	for (uint32_t i = 1; i < b->n; i++) {
+		uint32_t v = b->order[i], n = cn_tree_path(t, b->parent[v], v, links);
+
+		while (n > 0) {
+			b->load[links[--n]]++;
+		}
+	}
+	free(links);
+	return COLLNET_OK;
+}
+
+/* The busiest link's time for the messages of one segment. */
+static uint64_t link_cycle(const struct cn_bcast *b, const struct cn_tree *t,
+			   const struct cn_cost *c)
+{
+	uint64_t most = 0, time;
+
+	for (uint32_t d = 2; d < 2 * t->n; d++) {
+		const struct cn_topo_link *l = &t->topo->links[t->v[d / 2].link];
+
+		if (b->load[d] > l->channels) {
+			time = ns(cn_cost_wire(c, b->segment, l->rate) * b->load[d] / l->channels);
+			most = time > most ? time : most;
+		}
+	}
+	return most;
+}
+
+/* Messages of v's phase on the most crowded link of its path, a channel. */
+static uint32_t crowd(const struct cn_bcast *b, const struct cn_tree *t, const uint32_t *start,
+		      const uint32_t *users, const uint32_t *path, uint32_t n, uint32_t v)
+{
+	uint32_t most = 1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t d = path[i], same = 0, channels = cn_tree_channels(t, d);
+
+		for (uint32_t k = start[d]; k < start[d + 1]; k++) {
+			same += b->offset[users[k]] == b->offset[v];
+		}
+		same = same == 0 ? 0 : (same - 1) / channels + 1;
+		most = same > most ? same : most;
+	}
+	return most;
+}
+
+/* More messages of a segment than channels; only then it matters who uses the link. */
+static bool shared(const struct cn_bcast *b, const struct cn_tree *t, uint32_t d)
+{
+	return b->load[d] > 1 && b->load[d] > cn_tree_channels(t, d);
+}
+
+/* out[v]: how many times slower v's message is for those that share its links in its phase. */
+static int crowds(const struct cn_bcast *b, const struct cn_tree *t, uint32_t *out,
+		  struct cn_err *err)
+{
+	uint32_t *start = calloc((size_t)t->n * 2 + 2, sizeof(*start)), *users = NULL;
+	uint32_t *path = malloc(((size_t)t->height * 2 + 1) * sizeof(*path));
+
+	if (start != NULL) {
+		for (uint32_t d = 0; d < 2 * t->n; d++) {
+			start[d + 1] = start[d] + (shared(b, t, d) ? b->load[d] : 0);
+		}
+		users = malloc(((size_t)start[2 * t->n] + 1) * sizeof(*users));
+	}
+	if (start == NULL || users == NULL || path == NULL) {
+		free(start);
+		free(users);
+		free(path);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the links of %u nodes", b->n);
+	}
+	/* From here start[d + 1] runs while the list of d is filled. */
+	for (uint32_t d = 2 * t->n; d > 0; d--) {
+		start[d] = start[d - 1];
+	}
+	for (int fill = 1; fill >= 0; fill--) {
+		for (uint32_t i = 1; i < b->n; i++) {
+			uint32_t v = b->order[i], n = cn_tree_path(t, b->parent[v], v, path);
+
+			for (uint32_t k = 0; fill && k < n; k++) {
+				if (shared(b, t, path[k])) {
+					users[start[path[k] + 1]++] = v;
+				}
+			}
+			if (!fill) {
+				out[v] = crowd(b, t, start, users, path, n, v);
+			}
+		}
+	}
+	free(start);
+	free(users);
+	free(path);
+	return COLLNET_OK;
+}
+
+int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_cost *c,
+		  struct cn_err *err)
+{
+	uint64_t *at = calloc((size_t)b->n * 2, sizeof(*at)), links, finish = 0;
+	uint32_t *slower = calloc(b->n, sizeof(*slower));
+	bool share = b->segments == 1 && b->phased;
+	int rc = count_load(b, t, err);
+
+	if (at == NULL || slower == NULL) {
+		rc = cn_fail(err, COLLNET_ENOMEM, "no memory for the times of %u nodes", b->n);
+	}
+	if (!rc && share) {
+		rc = crowds(b, t, slower, err);
+	}
+	if (rc) {
+		free(at);
+		free(slower);
+		return rc;
+	}
+	links = b->segments > 1 ? link_cycle(b, t, c) : 0;
+	for (uint32_t i = 0; i < b->n; i++) {
+		uint32_t v = b->order[i];
+		uint64_t *pace = at + b->n, cycle = 0, end, busy, total, more;
+
+		for (uint32_t k = 0; k < b->nchildren[v]; k++) {
+			uint32_t child = b->order[b->first[v] + k];
+
+			cn_bcast_cost(c, t, v, child, b->segment, &busy, &total);
+			more = share ? (slower[child] - 1) * (busy - ns(c->startup)) : 0;
+			at[child] = at[v] + cycle + total + more;
+			cycle += busy + more;
+		}
+		cycle = cycle > pace[v] ? cycle : pace[v];
+		for (uint32_t k = 0; k < b->nchildren[v]; k++) {
+			pace[b->order[b->first[v] + k]] = cycle;
+		}
+		end = at[v] + (b->segments - 1) * (pace[v] > links ? pace[v] : links);
+		finish = v != b->root && end > finish ? end : finish;
+	}
+	free(at);
+	free(slower);
+	b->time = finish;
+	return COLLNET_OK;
+}
+
+int cn_bcast_choose(struct cn_bcast *b, const struct cn_tree *t, const struct cn_cost *c,
+		    uint64_t bytes, uint64_t segment, struct cn_err *err)
+{
+	uint64_t best = 0, best_time = UINT64_MAX, size;
+	int rc = COLLNET_OK;
+
+	if (segment == 0 && b->n > 1 && bytes > c->payload) {
+		for (uint32_t i = 0; !rc && (size = cn_bcast_try(c, bytes, i)) > 0; i++) {
+			rc = cn_bcast_cut(b, bytes, size, err);
+			if (!rc) {
+				rc = cn_bcast_time(b, t, c, err);
+			}
+			if (!rc && b->time < best_time) {
+				best_time = b->time;
+				best = b->segment;
+			}
+		}
+		segment = best;
+	}
+	if (!rc) {
+		rc = cn_bcast_cut(b, bytes, segment, err);
+	}
+	return rc ? rc : cn_bcast_time(b, t, c, err);
+}

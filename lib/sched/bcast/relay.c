@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Down-to-up and up-to-down. Every candidate of up-to-down is judged by the time of the whole tree,
+ * in its best order, so that what is kept is never worse than what was. The paper's window slides
+ * over the holding set; here it is the CANDIDATES holders that would have the child served first,
+ * of those with a free way. The work is bounded by BUDGET: with more than a few hundred hosts the
+ * depth-first pass may remain undone.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/bcast/relay.h"
+
+#define NONE UINT32_MAX
+#define CANDIDATES 16u
+#define BUDGET ((uint64_t)1 << 22)
+
+int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn_relay_net *net,
+		  struct cn_err *err)
+{
+	*r = (struct cn_relay){.n = n, .root = root, .net = *net, .budget = BUDGET};
+	r->parent = malloc((size_t)n * 5 * sizeof(*r->parent));
+	r->busy = calloc((size_t)n * 7, sizeof(*r->busy));
+	r->use = malloc(((size_t)net->nlinks + 2) * sizeof(*r->use));
+	r->path = malloc(((size_t)net->longest + 1) * sizeof(*r->path));
+	r->sorted = malloc(2 * (size_t)n * sizeof(*r->sorted));
+	if (r->parent == NULL || r->busy == NULL || r->use == NULL || r->path == NULL ||
+	    r->sorted == NULL) {
+		cn_relay_done(r);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a broadcast among %u", n);
+	}
+	r->first = r->parent + n;
+	r->next = r->parent + 2 * (size_t)n;
+	r->order = r->parent + 3 * (size_t)n;
+	r->scratch = r->parent + 4 * (size_t)n;
+	memset(r->parent, 0xff, (size_t)n * 5 * sizeof(*r->parent)); /* NONE */
+	r->total = r->busy + n;
+	r->start = r->busy + 2 * (size_t)n;
+	r->ready = r->busy + 3 * (size_t)n;
+	r->cycle = r->busy + 4 * (size_t)n;
+	r->pace = r->busy + 5 * (size_t)n;
+	r->rest = r->busy + 6 * (size_t)n;
+	return COLLNET_OK;
+}
+
+void cn_relay_done(struct cn_relay *r)
+{
+	free(r->parent);
+	free(r->busy);
+	free(r->use);
+	free(r->users);
+	free(r->path);
+	free(r->sorted);
+	memset(r, 0, sizeof(*r));
+}
+
+static void append(struct cn_relay *r, uint32_t v, uint32_t parent)
+{
+	uint32_t *at = &r->first[parent];
+
+	while (*at != NONE) {
+		at = &r->next[*at];
+	}
+	*at = v;
+	r->next[v] = NONE;
+	r->parent[v] = parent;
+}
+
+void cn_relay_put(struct cn_relay *r, uint32_t v, uint32_t parent)
+{
+	if (r->parent[v] != NONE) {
+		uint32_t *at = &r->first[r->parent[v]];
+
+		while (*at != v) {
+			at = &r->next[*at];
+		}
+		*at = r->next[v];
+	}
+	append(r, v, parent);
+	r->net.cost(r->net.ctx, parent, v, &r->busy[v], &r->total[v]);
+}
+
+void cn_relay_reprice(struct cn_relay *r)
+{
+	for (uint32_t v = 0; v < r->n; v++) {
+		if (r->parent[v] != NONE) {
+			r->net.cost(r->net.ctx, r->parent[v], v, &r->busy[v], &r->total[v]);
+		}
+	}
+}
+
+/* Parents before their children; returns how many are in the tree. */
+static uint32_t find_order(struct cn_relay *r)
+{
+	uint32_t tail = 1;
+
+	r->order[0] = r->root;
+	for (uint32_t q = 0; q < tail; q++) {
+		for (uint32_t c = r->first[r->order[q]]; c != NONE; c = r->next[c]) {
+			r->order[tail++] = c;
+		}
+	}
+	return tail;
+}
+
+/* Times outwards; order[] is there. */
+static void forward(struct cn_relay *r, uint32_t n)
+{
+	r->finish = r->sum = 0;
+	r->ready[r->root] = r->pace[r->root] = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t v = r->order[i];
+		uint64_t end = r->ready[v] + (r->net.segments - 1) * r->pace[v], pace;
+
+		r->cycle[v] = 0;
+		for (uint32_t c = r->first[v]; c != NONE; c = r->next[c]) {
+			r->start[c] = r->ready[v] + r->cycle[v];
+			r->ready[c] = r->start[c] + r->total[c];
+			r->cycle[v] += r->busy[c];
+		}
+		pace = r->cycle[v] > r->pace[v] ? r->cycle[v] : r->pace[v];
+		for (uint32_t c = r->first[v]; c != NONE; c = r->next[c]) {
+			r->pace[c] = pace;
+		}
+		r->finish = end > r->finish ? end : r->finish;
+		r->sum += r->ready[v];
+	}
+}
+
+void cn_relay_time(struct cn_relay *r)
+{
+	forward(r, find_order(r));
+}
+
+static uint64_t tail_of(const struct cn_relay *r, uint32_t c)
+{
+	return r->total[c] - r->busy[c] + r->rest[c];
+}
+
+/* Longest tail first; equal ones by number. */
+static void sort_children(struct cn_relay *r, uint32_t v)
+{
+	uint32_t sorted = NONE, last = NONE, c = r->first[v];
+
+	while (c != NONE) {
+		uint32_t after = r->next[c], *at = &sorted;
+
+		/* Mostly they are in order already. */
+		if (last != NONE && (tail_of(r, last) > tail_of(r, c) ||
+				     (tail_of(r, last) == tail_of(r, c) && last < c))) {
+			at = &r->next[last];
+		}
+		while (*at != NONE && (tail_of(r, *at) > tail_of(r, c) ||
+				       (tail_of(r, *at) == tail_of(r, c) && *at < c))) {
+			at = &r->next[*at];
+		}
+		r->next[c] = *at;
+		*at = c;
+		last = r->next[c] == NONE ? c : last;
+		c = after;
+	}
+	r->first[v] = sorted;
+}
+
+void cn_relay_down_up(struct cn_relay *r)
+{
+	uint32_t n = find_order(r);
+
+	forward(r, n); /* the paces, which do not depend on the order of children */
+	for (uint32_t i = n; i-- > 0;) {
+		uint32_t v = r->order[i];
+		uint64_t before = 0, end;
+
+		sort_children(r, v);
+		r->rest[v] = (r->net.segments - 1) * r->pace[v];
+		for (uint32_t c = r->first[v]; c != NONE; c = r->next[c]) {
+			end = before + r->total[c] + r->rest[c];
+			r->rest[v] = end > r->rest[v] ? end : r->rest[v];
+			before += r->busy[c];
+		}
+	}
+	forward(r, n);
+}
+
+/* ---- the channels of links ------------------------------------------------------------------ */
+
+/* Who uses which link, in the tree as it is. */
+static int index_uses(struct cn_relay *r, struct cn_err *err)
+{
+	uint32_t *use = r->use, *users, links = r->net.nlinks;
+
+	memset(use, 0, ((size_t)links + 2) * sizeof(*use));
+	for (uint32_t v = 0; v < r->n; v++) {
+		uint32_t n = r->parent[v] == NONE ? 0 :
+			     r->net.path(r->net.ctx, r->parent[v], v, r->path);
+
+		while (n > 0) {
+			use[r->path[--n] + 2]++;
+		}
+	}
+	for (uint32_t d = 2; d < links + 2; d++) {
+		use[d] += use[d - 1];
+	}
+	users = realloc(r->users, ((size_t)use[links + 1] + 1) * sizeof(*users));
+	if (users == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the paths of %u messages", r->n);
+	}
+	r->users = users;
+	/* use[d + 1] runs while the users of d are filled in, up to where those of d + 1 begin. */
+	for (uint32_t v = 0; v < r->n; v++) {
+		uint32_t n = r->parent[v] == NONE ? 0 :
+			     r->net.path(r->net.ctx, r->parent[v], v, r->path);
+
+		while (n > 0) {
+			users[use[r->path[--n] + 1]++] = v;
+		}
+	}
+	return COLLNET_OK;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/*
+ * How many messages begin on the link while all its channels are taken. With segments, one more if
+ * it needs longer for a segment than the slowest node: then the link sets the pace.
+ */
+static uint64_t crowd(const struct cn_relay *r, uint32_t d, uint64_t pace)
+{
+	const uint32_t *u = r->users + r->use[d];
+	uint32_t n = r->use[d + 1] - r->use[d], channels, ended = 0;
+	uint64_t *starts = r->sorted, *ends = r->sorted + r->n, pairs = 0, all = 0;
+
+	if (n < 2 || n <= (channels = r->net.channels(r->net.ctx, d))) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		starts[i] = r->start[u[i]];
+		ends[i] = starts[i] + r->busy[u[i]];
+		all += r->busy[u[i]];
+	}
+	qsort(starts, n, sizeof(*starts), by_time);
+	qsort(ends, n, sizeof(*ends), by_time);
+	for (uint32_t i = 0; i < n; i++) {
+		while (ended < n && ends[ended] <= starts[i]) {
+			ended++;
+		}
+		pairs += i + 1 - ended > channels;
+	}
+	return pairs + (r->net.segments > 1 && all / channels > pace ? 1 : 0);
+}
+
+int cn_relay_crowded(struct cn_relay *r, uint64_t *pairs, struct cn_err *err)
+{
+	uint64_t pace = 0;
+	int rc = index_uses(r, err);
+
+	*pairs = 0;
+	for (uint32_t v = 0; v < r->n; v++) {
+		pace = r->cycle[v] > pace ? r->cycle[v] : pace;
+	}
+	for (uint32_t d = 0; !rc && d < r->net.nlinks; d++) {
+		*pairs += crowd(r, d, pace);
+	}
+	return rc;
+}
+
+/* ---- up-to-down ---------------------------------------------------------------------------- */
+
+/* Candidates, the one that would have the child served first foremost; and what came of each. */
+struct window {
+	uint32_t n, holder[CANDIDATES];
+	uint64_t served[CANDIDATES];
+	uint64_t finish[CANDIDATES], sum[CANDIDATES];
+};
+
+/* Marks in scratch[]: c and all below it. */
+static void mark_below(struct cn_relay *r, uint32_t c)
+{
+	uint32_t v = c;
+
+	memset(r->scratch, 0, r->n * sizeof(*r->scratch));
+	for (;;) {
+		r->scratch[v] = 1;
+		if (r->first[v] != NONE) {
+			v = r->first[v];
+			continue;
+		}
+		while (v != c && r->next[v] == NONE) {
+			v = r->parent[v];
+		}
+		if (v == c) {
+			return;
+		}
+		v = r->next[v];
+	}
+}
+
+/* Whether a message from u to c that starts then finds a channel on every link of its way, by the
+ * times as they are. */
+static bool way_free(struct cn_relay *r, uint32_t u, uint32_t c, uint64_t start, uint64_t busy)
+{
+	uint32_t n = r->net.path(r->net.ctx, u, c, r->path);
+
+	while (n-- > 0) {
+		uint32_t d = r->path[n], same = 0;
+
+		for (uint32_t k = r->use[d]; k < r->use[d + 1]; k++) {
+			uint32_t v = r->users[k];
+
+			same += v != c && r->start[v] < start + busy &&
+				start < r->start[v] + r->busy[v];
+		}
+		if (same > 0 && same >= r->net.channels(r->net.ctx, d)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The window slides over the holding set until it is full of holders with a free way. */
+static void find_window(struct cn_relay *r, uint32_t c, struct window *w)
+{
+	w->n = 0;
+	mark_below(r, c);
+	for (uint32_t u = 0; u < r->n; u++) {
+		uint64_t busy, total, start = r->ready[u] + r->cycle[u], served, pace;
+		uint32_t i;
+
+		if (r->scratch[u] || u == r->parent[c] || (u != r->root && r->parent[u] == NONE) ||
+		    (w->n == CANDIDATES && start >= w->served[w->n - 1])) {
+			continue;
+		}
+		r->net.cost(r->net.ctx, u, c, &busy, &total);
+		pace = r->cycle[u] + busy > r->pace[u] ? r->cycle[u] + busy : r->pace[u];
+		served = start + total + (r->net.segments - 1) * pace;
+		if ((w->n == CANDIDATES && served >= w->served[w->n - 1]) ||
+		    !way_free(r, u, c, start, busy)) {
+			continue;
+		}
+		w->n += w->n < CANDIDATES;
+		for (i = w->n - 1; i > 0 && w->served[i - 1] > served; i--) {
+			w->served[i] = w->served[i - 1];
+			w->holder[i] = w->holder[i - 1];
+		}
+		w->served[i] = served;
+		w->holder[i] = u;
+	}
+}
+
+/* The candidate with the smallest times that is better than the tree was; w->n: none. */
+static uint32_t pick(const struct window *w, uint64_t finish, uint64_t sum)
+{
+	uint32_t best = w->n;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		if (w->finish[i] < finish || (w->finish[i] == finish && w->sum[i] < sum)) {
+			finish = w->finish[i];
+			sum = w->sum[i];
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* Gives c to the best candidate. Keeps users[] up to date. */
+static int try_child(struct cn_relay *r, uint32_t c, uint64_t *pairs, uint32_t *moves,
+		     struct cn_err *err)
+{
+	uint64_t finish = r->finish, sum = r->sum, now, steps;
+	uint32_t old = r->parent[c], best;
+	struct window w;
+	int rc;
+
+	find_window(r, c, &w);
+	steps = (uint64_t)r->n * (w.n + 4);
+	if (r->budget < steps) {
+		r->budget = 0;
+		return COLLNET_OK;
+	}
+	r->budget -= steps;
+	for (uint32_t i = 0; i < w.n; i++) {
+		cn_relay_put(r, c, w.holder[i]);
+		cn_relay_down_up(r);
+		w.finish[i] = r->finish;
+		w.sum[i] = r->sum;
+	}
+	while ((best = pick(&w, finish, sum)) < w.n) {
+		cn_relay_put(r, c, w.holder[best]);
+		cn_relay_down_up(r);
+		rc = cn_relay_crowded(r, &now, err);
+		r->budget -= r->budget < 4 * (uint64_t)r->n ? r->budget : 4 * (uint64_t)r->n;
+		if (rc) {
+			return rc;
+		}
+		if (now <= *pairs) {
+			*pairs = now;
+			*moves += 1;
+			return COLLNET_OK;
+		}
+		w.finish[best] = UINT64_MAX; /* two messages too many on a link */
+	}
+	cn_relay_put(r, c, old);
+	cn_relay_down_up(r);
+	return index_uses(r, err);
+}
+
+/* All in depth-first order. */
+static void depth_first(const struct cn_relay *r, uint32_t *out)
+{
+	uint32_t n = 0, v = r->root;
+
+	for (;;) {
+		out[n++] = v;
+		if (r->first[v] != NONE) {
+			v = r->first[v];
+			continue;
+		}
+		while (v != r->root && r->next[v] == NONE) {
+			v = r->parent[v];
+		}
+		if (v == r->root) {
+			return;
+		}
+		v = r->next[v];
+	}
+}
+
+int cn_relay_up_down(struct cn_relay *r, uint32_t *moves, struct cn_err *err)
+{
+	uint32_t *list = malloc(2 * (size_t)r->n * sizeof(*list)), *kids, count, n = 0;
+	uint64_t pairs;
+	int rc;
+
+	if (list == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a broadcast among %u", r->n);
+	}
+	kids = list + r->n;
+	cn_relay_down_up(r);
+	rc = cn_relay_crowded(r, &pairs, err);
+	for (int pass = 0; !rc && pass < 2; pass++) {
+		count = find_order(r);
+		memcpy(list, r->order, count * sizeof(*list));
+		if (pass == 1) {
+			depth_first(r, list);
+		}
+		for (uint32_t i = 0; !rc && i < count && r->budget > 0; i++) {
+			uint32_t m = 0;
+
+			for (uint32_t c = r->first[list[i]]; c != NONE; c = r->next[c]) {
+				kids[m++] = c;
+			}
+			/* The last one served gains most; the first one does not wait and stays. */
+			for (uint32_t k = m; !rc && k-- > 1 && r->budget > 0;) {
+				if (r->first[list[i]] != kids[k] &&
+				    (r->net.movable == NULL || r->net.movable[kids[k]])) {
+					rc = try_child(r, kids[k], &pairs, &n, err);
+				}
+			}
+		}
+	}
+	free(list);
+	if (moves != NULL) {
+		*moves = n;
+	}
+	return rc;
+}

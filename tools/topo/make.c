@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `collnet topo random` and `tree`, which write a topology file, and `window`, which tells how many
+ * frames the buffers of a topology allow in flight.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/topo/command.h"
+#include "tools/plan/random.h"
+#include "tools/plan/write.h"
+#include "tools/plan/span.h"
+
+#define NONE CN_TOPO_NONE
+
+static int failed(const struct cn_err *err)
+{
+	tool_complain("%s", err->text);
+	return TOOL_FAILED;
+}
+
+static int finish(bool written)
+{
+	if (!written) {
+		tool_complain("standard output cannot be written");
+	}
+	return written ? TOOL_OK : TOOL_FAILED;
+}
+
+/* The topology as a file, or as JSON. */
+static int put_topology(const struct topo_options *o, const struct cn_topo *t)
+{
+	struct json j;
+
+	if (!o->json) {
+		return finish(cn_topo_write(t, stdout) == COLLNET_OK);
+	}
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	topo_json(&j, t);
+	json_object_end(&j);
+	return finish(json_end(&j));
+}
+
+int topo_random(const struct topo_options *o)
+{
+	struct cn_topo_random r = o->random;
+	struct cn_topo *t = NULL;
+	struct cn_err err = { 0 };
+	int rc;
+
+	r.rate = o->shape.rate;
+	r.buffer = o->shape.buffer;
+	if (!o->switches_said) {
+		r.switches = (r.hosts + 4) / 5;
+	}
+	if (cn_topo_random(&r, &t, &err) != COLLNET_OK) {
+		return failed(&err);
+	}
+	if (!o->json) {
+		printf("# a random cluster: collnet topo random --hosts %" PRIu32
+		       " --switches %" PRIu32 " --degree %.4g --seed %" PRIu64 "\n", r.hosts,
+		       r.switches, r.degree, r.seed);
+	}
+	rc = put_topology(o, t);
+	cn_topo_free(t);
+	return rc;
+}
+
+/* The switch of --root; NONE: the first. */
+static int find_root(const struct topo_options *o, const struct cn_topo *t, uint32_t *root,
+		     struct cn_err *err)
+{
+	*root = NONE;
+	if (o->root == NULL) {
+		return COLLNET_OK;
+	}
+	*root = cn_topo_find(t, o->root);
+	if (*root == NONE || !t->vertices[*root].is_switch) {
+		return cn_fail(err, COLLNET_ETOPO, "--root %.63s: %s has no switch of that name",
+			       o->root, topo_source(o));
+	}
+	return COLLNET_OK;
+}
+
+int topo_tree(const struct topo_options *o)
+{
+	struct cn_topo *t = NULL, *spanned = NULL, *pruned = NULL;
+	struct cn_err err = { 0 };
+	uint32_t root;
+	int rc = topo_open(o, &t, &err);
+
+	rc = rc != COLLNET_OK ? rc : find_root(o, t, &root, &err);
+	rc = rc != COLLNET_OK ? rc : cn_topo_span(t, o->kind, root, o->random.seed, &spanned, &err);
+	rc = rc != COLLNET_OK ? rc : cn_topo_prune(spanned, &pruned, &err);
+	if (rc != COLLNET_OK) {
+		rc = failed(&err);
+	} else {
+		if (!o->json) {
+			printf("# spanning tree (%s) from %s: %" PRIu32 " of %" PRIu32
+			       " links are left out\n", o->kind_name,
+			       spanned->vertices[spanned->root].name, t->nlinks - pruned->nlinks,
+			       t->nlinks);
+		}
+		rc = put_topology(o, pruned);
+	}
+	cn_topo_free(t);
+	cn_topo_free(spanned);
+	cn_topo_free(pruned);
+	return rc;
+}
+
+/* ---- window --------------------------------------------------------------------------- */
+
+/* A port of the exchange; those that are alike become one class. */
+struct port {
+	bool trunk;	  /* between two switches */
+	uint32_t below;	  /* hosts on the smaller side */
+	uint32_t channels, buffer;
+	uint32_t link;
+	uint32_t count;	  /* of the class */
+};
+
+static int compare_ports(const void *pa, const void *pb)
+{
+	const struct port *a = pa, *b = pb;
+
+	if (a->trunk != b->trunk) {
+		return a->trunk ? 1 : -1;
+	}
+	if (a->below != b->below) {
+		return a->below < b->below ? -1 : 1;
+	}
+	if (a->channels != b->channels) {
+		return a->channels < b->channels ? -1 : 1;
+	}
+	if (a->buffer != b->buffer) {
+		return a->buffer < b->buffer ? -1 : 1;
+	}
+	return a->link < b->link ? -1 : a->link > b->link;
+}
+
+static bool alike(const struct port *a, const struct port *b)
+{
+	return a->trunk == b->trunk && a->below == b->below && a->channels == b->channels &&
+	       a->buffer == b->buffer;
+}
+
+/* The classes of the links that an exchange among the tree's hosts crosses. NULL: no memory. */
+static struct port *classify(const struct cn_tree *t, uint32_t *count)
+{
+	struct port *p = calloc(t->n, sizeof(*p));
+	uint32_t n = 0, classes = 0, assumed = cn_topo_assumed_buffer(t->topo);
+
+	for (uint32_t v = 1; p != NULL && v < t->n; v++) {
+		const struct cn_topo_link *l = &t->topo->links[t->v[v].link];
+		uint32_t below = t->v[v].hosts, above = t->nhosts - below;
+
+		if (above > 0) {
+			p[n++] = (struct port){
+				.trunk = t->v[v].node == NONE,
+				.below = below < above ? below : above,
+				.channels = l->channels,
+				.buffer = l->buffer != 0 ? l->buffer : assumed,
+				.link = t->v[v].link,
+				.count = 1,
+			};
+		}
+	}
+	if (n > 0) {
+		qsort(p, n, sizeof(*p), compare_ports);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (classes > 0 && alike(&p[classes - 1], &p[i])) {
+			p[classes - 1].count++;
+		} else {
+			p[classes++] = p[i];
+		}
+	}
+	*count = classes;
+	return p;
+}
+
+/* Frames a step and channel: Eq. 3. */
+static double nu_of(const struct port *p, uint32_t n)
+{
+	return (double)p->below * (n - p->below) / ((double)(n - 1) * p->channels);
+}
+
+/* Eq. 4 of this class alone; `control` 2: frames that only acknowledge are counted too. */
+static uint64_t window_of(const struct port *p, uint32_t n, uint32_t control)
+{
+	uint64_t w = (uint64_t)p->buffer * p->channels * (n - 1) /
+		     (control * (uint64_t)p->below * (n - p->below));
+
+	return w < 1 ? 1 : w > 65535 ? 65535 : w;
+}
+
+static void window_text(uint32_t window, char text[16])
+{
+	if (window == COLLNET_WINDOW_OFF) {
+		snprintf(text, 16, "off");
+	} else {
+		snprintf(text, 16, "%" PRIu32, window);
+	}
+}
+
+static void print_window(const struct topo_options *o, const struct cn_tree *t,
+			 const struct port *p, uint32_t classes, const uint32_t window[2],
+			 uint32_t bottleneck)
+{
+	uint32_t n = t->nhosts;
+	char name[TOPO_LINK_TEXT], w1[16], w2[16];
+
+	printf("%s: an exchange among %" PRIu32 " host%s\n\n", topo_source(o), n, n == 1 ? "" : "s");
+	printf("%-6s %7s %9s %9s %9s %9s %8s %8s  %s\n", "ports", "links", "hosts", "channels",
+	       "nu", "buffer", "W", "W acks", "such as");
+	for (uint32_t i = 0; i < classes; i++) {
+		char sides[32];
+
+		snprintf(sides, sizeof(sides), "%" PRIu32 ":%" PRIu32, p[i].below, n - p[i].below);
+		printf("%-6s %7" PRIu32 " %9s %9" PRIu32 " %9.3f ", p[i].trunk ? "switch" : "host",
+		       p[i].count, sides, p[i].channels, nu_of(&p[i], n));
+		if (p[i].buffer == 0) {
+			printf("%9s %8s %8s  ", "not said", "-", "-");
+		} else {
+			printf("%9" PRIu32 " %8" PRIu64 " %8" PRIu64 "  ", p[i].buffer,
+			       window_of(&p[i], n, 1), window_of(&p[i], n, 2));
+		}
+		puts(topo_link_name(t->topo, p[i].link, name));
+	}
+	if (bottleneck == NONE) {
+		puts("\nW_g: off, as no port that the exchange crosses says its buffer");
+		return;
+	}
+	window_text(window[0], w1);
+	window_text(window[1], w2);
+	printf("\nW_g: %s frames in flight a host; %s with frames that only acknowledge counted, "
+	       "which is what collnet uses\ndecided by %s\n", w1, w2,
+	       topo_link_name(t->topo, bottleneck, name));
+	if (cn_topo_assumed_buffer(t->topo) != 0) {
+		printf("no link says its buffer: %u frames a port are assumed\n",
+		       cn_topo_assumed_buffer(t->topo));
+	}
+}
+
+static void json_window(struct json *j, const char *key, uint32_t window)
+{
+	if (window == COLLNET_WINDOW_OFF) {
+		json_null(j, key);
+	} else {
+		json_uint(j, key, window);
+	}
+}
+
+static int window_json(const struct topo_options *o, const struct cn_tree *t,
+		       const struct port *p, uint32_t classes, const uint32_t window[2],
+		       uint32_t bottleneck)
+{
+	char name[TOPO_LINK_TEXT];
+	uint32_t n = t->nhosts;
+	struct json j;
+
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_string(&j, "source", topo_source(o));
+	json_uint(&j, "hosts", n);
+	json_array(&j, "ports");
+	for (uint32_t i = 0; i < classes; i++) {
+		json_object(&j, NULL);
+		json_string(&j, "kind", p[i].trunk ? "switch" : "host");
+		json_uint(&j, "links", p[i].count);
+		json_string(&j, "such_as", topo_link_name(t->topo, p[i].link, name));
+		json_uint(&j, "near", p[i].below);
+		json_uint(&j, "far", n - p[i].below);
+		json_uint(&j, "channels", p[i].channels);
+		json_double(&j, "nu", nu_of(&p[i], n), 6);
+		if (p[i].buffer == 0) {
+			json_null(&j, "buffer");
+			json_null(&j, "window_data");
+			json_null(&j, "window");
+		} else {
+			json_uint(&j, "buffer", p[i].buffer);
+			json_uint(&j, "window_data", window_of(&p[i], n, 1));
+			json_uint(&j, "window", window_of(&p[i], n, 2));
+		}
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_window(&j, "window_data", window[0]);
+	json_window(&j, "window", window[1]);
+	json_string(&j, "bottleneck",
+		    bottleneck == NONE ? NULL : topo_link_name(t->topo, bottleneck, name));
+	json_object_end(&j);
+	return finish(json_end(&j));
+}
+
+/* The vertices of --hosts, or of all hosts. The caller frees *out. */
+static int choose_hosts(const struct topo_options *o, const struct cn_topo *t, uint32_t **out,
+			uint32_t *n, struct cn_err *err)
+{
+	char *text = NULL;
+	const char **names = NULL;
+	size_t count = 0;
+	int rc = COLLNET_OK;
+
+	*n = 0;
+	*out = calloc(t->nhosts, sizeof(**out));
+	if (o->hosts != NULL) {
+		text = strdup(o->hosts);
+		names = calloc(t->nhosts, sizeof(*names));
+	}
+	if (*out == NULL || (o->hosts != NULL && (text == NULL || names == NULL))) {
+		rc = cn_fail(err, COLLNET_ENOMEM, "no memory for a list of hosts");
+	} else if (o->hosts == NULL) {
+		memcpy(*out, t->hosts, t->nhosts * sizeof(**out));
+		*n = t->nhosts;
+	} else {
+		struct cn_err why = { 0 };
+
+		rc = tool_split(text, names, t->nhosts, &count, &why);
+		if (rc != COLLNET_OK) {
+			cn_fail(err, rc, "--hosts: %s", why.text);
+		}
+	}
+	for (size_t i = 0; rc == COLLNET_OK && i < count; i++) {
+		uint32_t v = cn_topo_find(t, names[i]);
+
+		if (v == NONE || t->vertices[v].is_switch) {
+			rc = cn_fail(err, COLLNET_ETOPO, "--hosts: %s has no host '%.63s'",
+				     topo_source(o), names[i]);
+		} else {
+			(*out)[(*n)++] = v;
+		}
+	}
+	free(text);
+	free(names);
+	return rc;
+}
+
+int topo_window(const struct topo_options *o)
+{
+	struct cn_topo *t = NULL;
+	struct cn_tree *tree = NULL;
+	struct cn_err err = { 0 };
+	struct port *ports = NULL;
+	uint32_t *hosts = NULL, n = 0, classes = 0, window[2], bottleneck = NONE;
+	int rc = topo_open(o, &t, &err);
+
+	rc = rc != COLLNET_OK ? rc : choose_hosts(o, t, &hosts, &n, &err);
+	rc = rc != COLLNET_OK ? rc : cn_tree_make(t, hosts, n, NONE, &tree, &err);
+	if (rc == COLLNET_OK) {
+		ports = classify(tree, &classes);
+		if (ports == NULL) {
+			rc = cn_fail(&err, COLLNET_ENOMEM, "no memory for the ports");
+		}
+	}
+	if (rc != COLLNET_OK) {
+		rc = failed(&err);
+	} else {
+		window[0] = cn_topo_window(t, hosts, n, 1, NULL);
+		window[1] = cn_topo_window(t, hosts, n, 2, &bottleneck);
+		if (o->json) {
+			rc = window_json(o, tree, ports, classes, window, bottleneck);
+		} else {
+			print_window(o, tree, ports, classes, window, bottleneck);
+			rc = finish(fflush(stdout) == 0 && !ferror(stdout));
+		}
+	}
+	free(ports);
+	free(hosts);
+	cn_tree_free(tree);
+	cn_topo_free(t);
+	return rc;
+}

@@ -55,6 +55,7 @@ unit_tests = \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
 	tests/unit/test_sim \
+	tests/unit/test_sim_fault \
 	tests/unit/test_sim_options \
 	tests/unit/test_sim_run \
 	tests/unit/test_sim_switch \

@@ -80,6 +80,9 @@ tools_libcn_tools_la_SOURCES = \
 	tools/schedule/report.c \
 	tools/sim.c \
 	tools/sim.h \
+	tools/sim_fault.c \
+	tools/sim_fault_report.c \
+	tools/sim_fault_run.c \
 	tools/sim_model.c \
 	tools/sim_options.c \
 	tools/sim_report.c \

@@ -164,6 +164,7 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 	const struct sim_options *o = r->o;
 	struct sim_case c = {
 		.cluster = o->cluster, .faults = o->faults, .local = o->local,
+		.timed = o->timed, .nfaults = o->nfaults,
 		.iterations = o->bench.iterations, .warmup = o->bench.warmup,
 		.verify = o->bench.verify,
 		.args = { .op = row->op, .algorithm = row->name,
@@ -231,6 +232,7 @@ static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes
 	int rc = run_case(r, row, bytes, &out, &err);
 
 	if (rc != COLLNET_OK && r->alone) {
+		sim_outcome_free(&out);
 		return complain(&err);
 	}
 	result_init(r, row, bytes, &res);
@@ -255,7 +257,9 @@ static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes
 		}
 	}
 	rc = bench_predict(&r->b, bytes, row, &shown.predicted_us);
-	return rc == TOOL_OK && !sim_report(&r->b, &shown) ? TOOL_FAILED : rc;
+	rc = rc == TOOL_OK && !sim_report(&r->b, &shown) ? TOOL_FAILED : rc;
+	sim_outcome_free(&out);
+	return rc;
 }
 
 static int run_sizes(struct run *r)
@@ -280,9 +284,8 @@ static int run_sizes(struct run *r)
 	return rc == TOOL_OK && r->failed ? TOOL_FAILED : rc;
 }
 
-static int start(struct run *r)
+static int start(struct run *r, struct sim_options *o)
 {
-	const struct sim_options *o = r->o;
 	struct cn_err err = { 0 };
 	int rc = make_topology(o, &r->topo, &err);
 
@@ -291,6 +294,9 @@ static int start(struct run *r)
 	}
 	if (rc == COLLNET_OK && o->port != NULL) {
 		rc = sim_find_port(r->topo, o->port, &r->port, &err);
+	}
+	for (uint32_t i = 0; rc == COLLNET_OK && i < o->nfaults; i++) {
+		rc = sim_fault_parse(r->topo, o->fault_texts[i], &o->timed[i], &err);
 	}
 	if (rc == COLLNET_ETOPO && o->shape != NULL) {
 		return tool_usage("--%s", err.text);
@@ -322,13 +328,16 @@ int collnet_cmd_sim(int argc, char **argv)
 		rc = experiment_run(o.experiment, o.bench.seed, o.quick, o.output, stdout, &err);
 		return rc == COLLNET_OK ? TOOL_OK : complain(&err);
 	}
-	rc = start(&r);
+	rc = start(&r, &o);
 	if (rc == TOOL_OK) {
 		rc = run_sizes(&r);
 	}
 	if (r.b.csv != NULL && fclose(r.b.csv) != 0) {
 		tool_complain("--csv: %s: %s", o.bench.csv, strerror(errno));
 		rc = TOOL_FAILED;
+	}
+	for (uint32_t i = 0; i < o.nfaults; i++) {
+		free(o.timed[i].side);
 	}
 	cn_topo_free(r.topo);
 	free(r.node_of);

@@ -3,7 +3,7 @@
  * Inside `collnet sim`: what was asked for, one case on a cluster in virtual time, and what the
  * equations say of it.
  *
- * sim_options.c parses, sim.c puts the network together and goes through sizes and algorithms,
+ * sim_options.c and sim_fault.c parse, sim_fault_run.c has faults happen, sim.c puts the network together and goes through sizes and algorithms,
  * sim_run.c runs one case (the papers' experiments use it too), sim_model.c is pure arithmetic,
  * sim_watch.c writes traces and captures, sim_report.c what a person or a program reads.
  */
@@ -13,6 +13,57 @@
 #include "sim/job.h"
 #include "tools/bench.h"
 
+/* ---- faults at their times (sim_fault.c, sim_fault_run.c) ----------------------------- */
+
+#define SIM_FAULTS_MAX CN_SIM_PARTITIONS
+#define SIM_NO_FAULT UINT32_MAX
+
+enum sim_fault_kind {
+	SIM_FAULT_CRASH,
+	SIM_FAULT_RESTART,
+	SIM_FAULT_PAUSE,
+	SIM_FAULT_CUT,
+	SIM_FAULT_REPAIR,
+	SIM_FAULT_PARTITION,
+	SIM_FAULT_LOSS, /* from here on: shares of the frames that enter links */
+	SIM_FAULT_DUPLICATE,
+	SIM_FAULT_REORDER,
+	SIM_FAULT_CORRUPT,
+};
+
+struct sim_fault {
+	const char *text; /* as it was written; borrowed */
+	enum sim_fault_kind kind;
+	cn_time at, lasts; /* since the counted iterations began; 0: until the end */
+	uint32_t host;	   /* CRASH, RESTART, PAUSE: index of a host; else CN_TOPO_NONE */
+	uint32_t link;	   /* CUT, REPAIR, shares; CN_TOPO_NONE: all links */
+	uint32_t ppm;
+	uint8_t *side;	   /* PARTITION: [hosts], see cn_sim_partition(); else NULL; free() it */
+};
+/* The grammar is in sim_fault.c. `text` must live as long as *out. COLLNET_EINVAL, _ENOMEM. */
+int sim_fault_parse(const struct cn_topo *t, const char *text, struct sim_fault *out,
+		    struct cn_err *err);
+
+/* What became of a fault. */
+struct sim_fault_seen {
+	bool began;
+	bool idle; /* a restart of a host that was running */
+	cn_time at;
+};
+
+/* A rank whose operation failed, or did not end. */
+struct sim_end {
+	uint32_t rank, host; /* host: its vertex */
+	int status;
+	bool pending;
+	uint32_t culprit; /* vertex of the host that the error names; CN_TOPO_NONE: none */
+	uint32_t fault;	  /* the culprit's last one before the error, or the first of all */
+	cn_time after;	  /* from that fault to the error */
+	bool faulted;	  /* the fault was the culprit's */
+	bool own;	  /* the fault was its own host's */
+	char text[CN_ERR_TEXT];
+};
+
 /* ---- one case (sim_run.c) ------------------------------------------------------------- */
 
 struct sim_watch; /* sim_watch.c */
@@ -20,6 +71,8 @@ struct sim_watch; /* sim_watch.c */
 struct sim_case {
 	struct cn_sim_config cluster; /* with its topology */
 	struct cn_sim_faults faults;  /* of all links, in both directions */
+	const struct sim_fault *timed; /* [nfaults] */
+	uint32_t nfaults;
 	struct cn_coll_args args;     /* op, algorithm, ..., bytes; buffers and deadline are ours */
 	uint32_t local, iterations, warmup;
 	bool verify;
@@ -47,10 +100,33 @@ struct sim_outcome {
 	uint64_t wrong, frame_events;
 	uint32_t failed; /* ranks; the first one's sentence is in why */
 	char why[CN_ERR_TEXT + 96];
+	/* Of a case with timed faults; sim_outcome_free(). */
+	struct sim_fault_seen *seen; /* [nfaults] */
+	struct sim_end *ends;	     /* [nends], in the order of ranks */
+	uint32_t nends;
+	enum sim_next {
+		SIM_NEXT_NONE,	/* no rank failed */
+		SIM_NEXT_RIGHT, /* when the faults were over a new job formed, and ran */
+		SIM_NEXT_FAILED,
+		SIM_NEXT_NEVER, /* a host stays down, or a link stays cut */
+	} next;
+	char next_why[CN_ERR_TEXT];
 };
 
 /* Errors are of the set-up; an operation that fails is an outcome. */
 int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *err);
+void sim_outcome_free(struct sim_outcome *out);
+
+/* The timed faults of a case whose counted iterations begin now; `s` ends before they are freed. */
+struct sim_armed;
+int sim_faults_arm(struct cn_sim *s, const struct sim_case *c, struct sim_fault_seen *seen,
+		   struct sim_armed **out, struct cn_err *err);
+void sim_faults_free(struct sim_armed *a); /* NULL is ignored */
+/* Runs until the last of them has ended; false: a host stays down or a link stays cut. */
+bool sim_faults_over(struct sim_armed *a);
+/* The ranks of the job that failed, into out->ends. */
+int sim_faults_ends(const struct sim_armed *a, const struct cn_job *j, struct sim_outcome *out,
+		    struct cn_err *err);
 
 /* ---- what the equations say (sim_model.c) --------------------------------------------- */
 
@@ -101,6 +177,9 @@ struct sim_options {
 	bool buffer_said, uplink_buffer_said;
 	struct cn_sim_config cluster; /* without topology: kind, times, seed */
 	struct cn_sim_faults faults;
+	const char *fault_texts[SIM_FAULTS_MAX];
+	struct sim_fault timed[SIM_FAULTS_MAX]; /* of the texts, once the topology is there */
+	uint32_t nfaults;
 	uint32_t local;
 	const char *trace, *pcap, *port;
 	const char *experiment, *output;
@@ -122,6 +201,13 @@ struct sim_row {
 	double predicted_us;
 };
 bool sim_report(struct bench *b, const struct sim_row *row);
+
+/* Of timed faults (sim_fault_report.c): keys of the object, columns of the CSV file, and lines. */
+extern const char sim_fault_names[];
+void sim_fault_json(struct json *j, const struct cn_topo *t, const struct sim_row *row);
+void sim_fault_cells(FILE *f, const struct sim_outcome *out);
+void sim_fault_table(const struct cn_topo *t, const struct sim_row *row);
+
 void sim_report_end(const struct bench *b, const struct sim_row *best, uint32_t rivals);
 
 #endif

@@ -49,6 +49,10 @@ static const char help_text[] =
 	"  --jitter TIME:PPM     a host that wakes up is up to TIME late, PPM times in a million\n"
 	"  --loss PPM            of a million frames so many are lost on every link; also\n"
 	"                        --duplicate (at most 100000), --reorder (by up to 1 ms), --corrupt\n"
+	"  --fault FAULT         what happens at a time, up to 64 of them:\n"
+	"                        [t=TIME] [for=TIME] crash|restart|pause HOST | cut|repair LINK |\n"
+	"                        partition HOSTS|HOSTS |\n"
+	"                        loss|duplicate|reorder|corrupt PERCENT [LINK]\n"
 	"\n"
 	"what to run, as in collnet bench:\n"
 	"  --sizes LIST --algorithm LIST|all --permutation NAME --contention-aware on|off\n"
@@ -87,6 +91,7 @@ enum {
 	OPT_DUPLICATE,
 	OPT_REORDER,
 	OPT_CORRUPT,
+	OPT_FAULT,
 	OPT_TRACE,
 	OPT_PCAP,
 	OPT_PORT,
@@ -118,6 +123,7 @@ static const struct option options[] = {
 	{ "duplicate", required_argument, NULL, OPT_DUPLICATE },
 	{ "reorder", required_argument, NULL, OPT_REORDER },
 	{ "corrupt", required_argument, NULL, OPT_CORRUPT },
+	{ "fault", required_argument, NULL, OPT_FAULT },
 	BENCH_SHARED_OPTIONS,
 	{ "trace", required_argument, NULL, OPT_TRACE },
 	{ "pcap", required_argument, NULL, OPT_PCAP },
@@ -337,6 +343,12 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		return take_hosts(o, opt, arg, err);
 	}
 	switch (opt) {
+	case OPT_FAULT:
+		if (o->nfaults == SIM_FAULTS_MAX) {
+			return cn_fail(err, COLLNET_EINVAL, "at most %u faults", SIM_FAULTS_MAX);
+		}
+		o->fault_texts[o->nfaults++] = arg;
+		break;
 	case OPT_TRACE:
 		o->trace = arg;
 		break;

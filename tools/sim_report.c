@@ -65,6 +65,9 @@ static bool report_json(const struct bench *b, const struct sim_row *row)
 	json_double(&j, "of_best", of_best(row), 4);
 	count_json(&j, "frame_events", row, row->out->frame_events);
 	json_string(&j, "error", row->r->failed);
+	if (row->o->nfaults > 0) {
+		sim_fault_json(&j, b->topo, row);
+	}
 	json_object_end(&j);
 	return json_end(&j);
 }
@@ -75,7 +78,8 @@ static bool report_csv(const struct bench *b, const struct sim_row *row)
 
 	if (!b->header) {
 		fprintf(f, "%s,drops,lost_by_faults,peak_queue,eq2_us,eq6_us,eq7_us,predicted_us,"
-			"of_best\n", bench_report_names);
+			"of_best%s\n", bench_report_names,
+			row->o->nfaults > 0 ? sim_fault_names : "");
 	}
 	bench_report_cells(f, row->r);
 	if (row->r->failed != NULL) {
@@ -89,6 +93,9 @@ static bool report_csv(const struct bench *b, const struct sim_row *row)
 	bench_report_cell(f, row->model->eq7);
 	bench_report_cell(f, row->predicted_us);
 	bench_report_cell(f, of_best(row));
+	if (row->o->nfaults > 0) {
+		sim_fault_cells(f, row->out);
+	}
 	putc('\n', f);
 	return fflush(f) == 0 && !ferror(f);
 }
@@ -160,6 +167,9 @@ static bool report_table(const struct bench *b, const struct sim_row *row)
 	bench_report_column(row->predicted_us / 1e3, 10, 3, "");
 	bench_report_column(of_best(row) * 100, 6, 1, "");
 	putchar('\n');
+	if (row->o->nfaults > 0) {
+		sim_fault_table(b->topo, row);
+	}
 	return fflush(stdout) == 0 && !ferror(stdout);
 }
 

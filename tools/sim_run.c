@@ -10,6 +10,7 @@
 #include "tools/sim.h"
 
 #define JOIN_WITHIN (600 * 1000 * CN_MS)
+#define NEXT_WITHIN (60 * 1000 * CN_MS) /* a job after faults */
 #define DEADLINE (3600 * 1000 * CN_MS)
 
 /* What is counted, as it was before. */
@@ -25,6 +26,9 @@ static void sum_stats(struct cn_sim *s, struct collnet_stats *sum, bool reset_pe
 	for (uint32_t i = 0; i < cn_sim_hosts(s); i++) {
 		struct collnet_stats one = {.size = sizeof(one)};
 
+		if (cn_sim_engine(s, i) == NULL) { /* a fault */
+			continue;
+		}
 		cn_engine_stats(cn_sim_engine(s, i), &one, reset_peak);
 		sum->data_sent += one.data_sent;
 		sum->data_resent += one.data_resent;
@@ -64,6 +68,12 @@ static void spot(const struct cn_sim *s, const struct cn_topo *t, uint32_t d, bo
 	worst->room = worst->shared ? memory : l->buffer * l->channels;
 }
 
+/* The counters of a host that a fault took begin again. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
 static void finish(struct cn_sim *s, const struct sim_case *c, const struct before *b,
 		   struct sim_outcome *out)
 {
@@ -73,10 +83,10 @@ static void finish(struct cn_sim *s, const struct sim_case *c, const struct befo
 
 	sum_stats(s, &now, false);
 	cn_sim_totals(s, &totals);
-	out->data_sent = now.data_sent - b->stats.data_sent;
-	out->data_resent = now.data_resent - b->stats.data_resent;
-	out->bytes_sent = now.bytes_sent - b->stats.bytes_sent;
-	out->ack_bytes = now.ack_bytes_sent - b->stats.ack_bytes_sent;
+	out->data_sent = since(now.data_sent, b->stats.data_sent);
+	out->data_resent = since(now.data_resent, b->stats.data_resent);
+	out->bytes_sent = since(now.bytes_sent, b->stats.bytes_sent);
+	out->ack_bytes = since(now.ack_bytes_sent, b->stats.ack_bytes_sent);
 	out->window_peak = (uint32_t)now.window_peak;
 	out->drops = totals.drops - b->totals.drops;
 	out->lost = totals.lost - b->totals.lost;
@@ -143,9 +153,70 @@ static int turns(struct cn_job *j, const struct sim_case *c, uint32_t times, uin
 	return COLLNET_OK;
 }
 
+/* When the faults are over: a new job, once. */
+static int next_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed *armed,
+		    struct sim_outcome *out, struct cn_err *err)
+{
+	const struct cn_job_config jc = { .local = c->local, .bytes = c->args.bytes,
+					  .shared = !c->verify, .name = "next" };
+	struct cn_coll_args args = c->args;
+	struct cn_err why = { 0 };
+	struct cn_job_result r;
+	struct cn_job *j = NULL;
+	int rc;
+
+	if (!sim_faults_over(armed)) {
+		out->next = SIM_NEXT_NEVER;
+		return COLLNET_OK;
+	}
+	rc = cn_job_new(s, &jc, &j, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	args.deadline = NEXT_WITHIN;
+	rc = cn_job_join(j, NEXT_WITHIN, &why);
+	if (rc == COLLNET_OK) {
+		rc = cn_job_run(j, &args, 0, NEXT_WITHIN + 1000 * CN_MS, &r, &why);
+	}
+	if (rc != COLLNET_OK) {
+		snprintf(out->next_why, sizeof(out->next_why), "%s", why.text);
+	} else if (r.failed + r.pending > 0 || r.wrong > 0) {
+		snprintf(out->next_why, sizeof(out->next_why), "%u ranks failed, %u did not end, "
+			 "%llu bytes are wrong", r.failed, r.pending, (unsigned long long)r.wrong);
+	}
+	out->next = out->next_why[0] == '\0' ? SIM_NEXT_RIGHT : SIM_NEXT_FAILED;
+	cn_job_free(j);
+	return COLLNET_OK;
+}
+
+static int arm(struct cn_sim *s, const struct sim_case *c, struct sim_armed **armed,
+	       struct sim_outcome *out, struct cn_err *err)
+{
+	if (c->nfaults == 0) {
+		return COLLNET_OK;
+	}
+	out->seen = calloc(c->nfaults, sizeof(*out->seen));
+	return out->seen != NULL ? sim_faults_arm(s, c, out->seen, armed, err)
+				 : cn_fail(err, COLLNET_ENOMEM, "no memory for %u faults", c->nfaults);
+}
+
+/* A rank failed; with timed faults: which one, why, and whether the next job works. */
+static int failed(struct cn_sim *s, struct cn_job *j, const struct sim_case *c,
+		  struct sim_armed *armed, struct sim_outcome *out, struct cn_err *err)
+{
+	int rc = COLLNET_OK;
+
+	if (armed != NULL) {
+		rc = sim_faults_ends(armed, j, out, err);
+		cn_job_leave(j);
+		rc = rc == COLLNET_OK ? next_job(s, c, armed, out, err) : rc;
+	}
+	return rc;
+}
+
 static int iterate(struct cn_sim *s, struct cn_job *j, const struct sim_case *c, uint64_t *ns,
-		   uint64_t *slowest, struct before *b, struct sim_outcome *out,
-		   struct cn_err *err)
+		   uint64_t *slowest, struct before *b, struct sim_armed **armed,
+		   struct sim_outcome *out, struct cn_err *err)
 {
 	bool well = true;
 	int rc = COLLNET_OK;
@@ -160,9 +231,13 @@ static int iterate(struct cn_sim *s, struct cn_job *j, const struct sim_case *c,
 	if (c->watch != NULL) {
 		sim_watch_measure(c->watch, true);
 	}
-	rc = turns(j, c, c->iterations, ns, slowest, &well, out, err);
-	if (rc != COLLNET_OK || !well) {
+	rc = arm(s, c, armed, out, err);
+	rc = rc == COLLNET_OK ? turns(j, c, c->iterations, ns, slowest, &well, out, err) : rc;
+	if (rc != COLLNET_OK) {
 		return rc;
+	}
+	if (!well) {
+		return failed(s, j, c, *armed, out, err);
 	}
 	finish(s, c, b, out);
 	out->ns = bench_summary(ns, c->iterations);
@@ -170,8 +245,8 @@ static int iterate(struct cn_sim *s, struct cn_job *j, const struct sim_case *c,
 	return COLLNET_OK;
 }
 
-static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_outcome *out,
-		   struct cn_err *err)
+static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed **armed,
+		   struct sim_outcome *out, struct cn_err *err)
 {
 	const struct cn_job_config jc = { .local = c->local, .bytes = c->args.bytes,
 					  .shared = !c->verify };
@@ -190,7 +265,7 @@ static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_outcom
 		rc = cn_job_join(j, JOIN_WITHIN, err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = iterate(s, j, c, ns, ns + c->iterations, &b, out, err);
+		rc = iterate(s, j, c, ns, ns + c->iterations, &b, armed, out, err);
 	}
 	cn_job_free(j);
 	free(ns);
@@ -201,6 +276,7 @@ static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_outcom
 int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *err)
 {
 	struct cn_sim_config config = c->cluster;
+	struct sim_armed *armed = NULL;
 	struct cn_sim *s;
 	int rc;
 
@@ -217,7 +293,17 @@ int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *er
 	if (c->watch != NULL) {
 		cn_sim_watch(s, sim_watch_see, c->watch);
 	}
-	rc = run_job(s, c, out, err);
+	rc = run_job(s, c, &armed, out, err);
 	cn_sim_free(s);
+	sim_faults_free(armed);
 	return rc;
+}
+
+void sim_outcome_free(struct sim_outcome *out)
+{
+	free(out->seen);
+	free(out->ends);
+	out->seen = NULL;
+	out->ends = NULL;
+	out->nends = 0;
 }

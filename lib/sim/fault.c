@@ -80,6 +80,25 @@ void cn_sim_cut(struct cn_sim *s, uint32_t link, uint32_t end, bool cut)
 	}
 }
 
+void cn_sim_partition(struct cn_sim *s, uint32_t id, const uint8_t *side)
+{
+	const uint64_t bit = (uint64_t)1 << id % CN_SIM_PARTITIONS;
+
+	for (uint32_t i = 0; i < s->topo->nhosts; i++) {
+		struct host *h = &s->hosts[i];
+
+		h->left = side != NULL && side[i] == 1 ? h->left | bit : h->left & ~bit;
+		h->right = side != NULL && side[i] == 2 ? h->right | bit : h->right & ~bit;
+	}
+}
+
+bool sim_separated(const struct cn_sim *s, uint32_t from, uint32_t to)
+{
+	const struct host *a = &s->hosts[from], *b = &s->hosts[to];
+
+	return ((a->left & b->right) | (a->right & b->left)) != 0;
+}
+
 void cn_sim_pause(struct cn_sim *s, uint32_t host, cn_time duration)
 {
 	struct host *h = &s->hosts[host];

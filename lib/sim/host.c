@@ -92,20 +92,7 @@ void sim_host_sent(struct cn_sim *s, uint32_t host)
 	}
 }
 
-void sim_host_receive(struct cn_sim *s, uint32_t host, struct frame *f)
-{
-	struct host *h = &s->hosts[host];
-
-	if (h->engine == NULL || h->ring.n >= s->config.ring) {
-		*(h->engine == NULL ? &s->totals.lost : &s->totals.ring_drops) += 1;
-		sim_see(s, CN_SIM_DROPPED, h->out ^ 1, f, s->now);
-		sim_frame_put(s, f);
-	} else if (sim_queue_put(s, &h->ring, f)) {
-		sim_host_wake(s, host);
-	}
-}
-
-/* The frame's host, by its address; NOBODY: broadcast, or an address that nobody has. */
+/* The host of an address of a frame; NOBODY: broadcast, or an address that nobody has. */
 static uint32_t addressee(const struct cn_sim *s, const uint8_t *mac, bool *nobody)
 {
 	uint32_t number = (uint32_t)mac[3] << 16 | (uint32_t)mac[4] << 8 | mac[5];
@@ -116,6 +103,23 @@ static uint32_t addressee(const struct cn_sim *s, const uint8_t *mac, bool *nobo
 	}
 	*nobody = number == 0 || number > s->topo->nhosts;
 	return number - 1;
+}
+
+void sim_host_receive(struct cn_sim *s, uint32_t host, struct frame *f)
+{
+	struct host *h = &s->hosts[host];
+	bool nobody;
+	uint32_t from = addressee(s, f->data + 6, &nobody);
+	bool lost = h->engine == NULL ||
+		    (!nobody && from != NOBODY && sim_separated(s, from, host));
+
+	if (lost || h->ring.n >= s->config.ring) {
+		*(lost ? &s->totals.lost : &s->totals.ring_drops) += 1;
+		sim_see(s, CN_SIM_DROPPED, h->out ^ 1, f, s->now);
+		sim_frame_put(s, f);
+	} else if (sim_queue_put(s, &h->ring, f)) {
+		sim_host_wake(s, host);
+	}
 }
 
 static bool give(struct cn_sim *s, struct host *h)

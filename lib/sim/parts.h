@@ -94,6 +94,7 @@ struct host {
 	bool idle, blocked;    /* blocked: something may wait for room on the card */
 	bool taking;	       /* it works on the first frame of its ring, until `busy` */
 	uint32_t lives;
+	uint64_t left, right;  /* partitions in which it is on side 1, on side 2 */
 };
 
 struct sw {
@@ -169,5 +170,7 @@ enum fate {
 	FATE_TWICE,
 };
 enum fate sim_fate(struct cn_sim *s, struct dlink *l, cn_time *extra);
+/* A partition separates the two hosts. */
+bool sim_separated(const struct cn_sim *s, uint32_t from, uint32_t to);
 
 #endif

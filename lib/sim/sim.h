@@ -139,6 +139,11 @@ struct cn_sim_faults {
 void cn_sim_fault(struct cn_sim *s, uint32_t link, uint32_t end, const struct cn_sim_faults *f);
 /* A cable pulled (frames on it are lost too), or put back. end 0 or 1: only that port is deaf. */
 void cn_sim_cut(struct cn_sim *s, uint32_t link, uint32_t end, bool cut);
+/* Partition `id`: frames between hosts of side 1 and hosts of side 2 are lost at the receiving host,
+ * in both directions. side[i] belongs to host i and is 0 (in neither), 1 or 2; NULL: the partition
+ * ends. Partitions of other ids are independent. */
+#define CN_SIM_PARTITIONS 64u
+void cn_sim_partition(struct cn_sim *s, uint32_t id, const uint8_t *side);
 void cn_sim_pause(struct cn_sim *s, uint32_t host, cn_time duration);
 /* Ends at once, without a word: its done functions are called with COLLNET_EDAEMON. */
 void cn_sim_crash(struct cn_sim *s, uint32_t host);

@@ -61,6 +61,36 @@ has '"bytes_per_pair": 1024,.*"frames_resent": 0,.*"error": null}$'
 has '"time_us": null,.*"frames_resent": null,.*"drops": null,.*"error": "blocks of 512 MiB'
 [ "$(cut -d, -f10 "$t/csv" | tail -n 1)" = "" ] || fail "a count of a case that failed"
 
+# ---- faults at their times --------------------------------------------------------------
+sim 1 alltoall --shape 4x2 --sizes 64k --verify --fault "t=2ms for=100ms crash h3"
+[ "$(grep -c "after 't=2ms for=100ms crash h3', names h3: " "$t/out")" -eq 8 ] || fail "names h3"
+has '8 ranks failed, 7 on other hosts .* after the fault; 7 of these name a host that had it'
+has '^  next job: right$'
+sim 1 alltoall --shape 4x2 --sizes 64k --fault "t=2ms crash h3" --json --csv "$t/csv"
+[ "$(grep -o '"culprit": "h3", "culprit_faulted": true' "$t/out" | wc -l)" -eq 8 ] || fail "JSON"
+has '"next_job": "not tried: a host stays down or a link stays cut"}$'
+[ "$(sed 1d "$t/csv" | cut -d, -f22-23)" = 8,7 ] || fail "CSV"
+[ "$(sed 1d "$t/csv" | tr -cd , | wc -c)" -eq "$(sed -n 1p "$t/csv" | tr -cd , | wc -c)" ] ||
+	fail "CSV: columns"
+sim 1 alltoall --shape 4x2 --sizes 64k --verify --fault "t=1ms cut s0-s1" \
+	--fault "t=3s repair s0-s1"
+has '8 ranks failed, 8 on other hosts .* 8 of these name'
+has '^  next job: right$'
+sim 1 allgather --shape 8 --sizes 64k --verify --fault "for=3s partition h0-h3|h4,h5-h7"
+has '^  next job: right$'
+sim 0 alltoall --shape 4x2 --sizes 64k --verify --fault "for=5ms loss 5%" \
+	--fault "duplicate 1% s0-s1" --fault "t=1ms for=300ms pause h2" --fault "t=1s crash h0" \
+	--fault "t=0 restart h1"
+has "^  fault 't=1s crash h0': the operation had ended before$"
+has "^  fault 't=0 restart h1': the host was running$"
+cp "$t/out" "$t/first"
+sim 0 alltoall --shape 4x2 --sizes 64k --verify --fault "for=5ms loss 5%" \
+	--fault "duplicate 1% s0-s1" --fault "t=1ms for=300ms pause h2" --fault "t=1s crash h0" \
+	--fault "t=0 restart h1"
+cmp -s "$t/out" "$t/first" || fail "faults: the same seed gives another result"
+sim 2 alltoall --shape 4x2 --fault "t=2ms crush h3"
+has "column 7: 'crush'; expected crash, restart, pause," err
+
 # ---- the line below the table -----------------------------------------------------------
 sim 0 alltoall --shape 1 --sizes 1k
 has '^alltoall, 1 rank on 1 simulated node, seed'

@@ -188,4 +188,4 @@ list-sim-tests:
 list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 
-EXTRA_DIST += tests/run tests/meta tests/fuzz/corpus tests/lab/mpi_check.c
+EXTRA_DIST += tests/run tests/bare tests/meta tests/fuzz/corpus tests/lab/mpi_check.c

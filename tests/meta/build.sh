@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# tools/build configures again when what configure finds has changed, and only then; and a clone
+# whose path autotools cannot have is refused in one line, before anything is installed. Around a
+# configure and a pkg-config that only count and answer.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+t=$(mktemp -d) || exit 1
+trap 'rm -rf "$t"' EXIT
+
+fail() {
+	echo "FAIL: $*"
+	cat "$t/out"
+	exit 1
+}
+
+# clone DIR: what of the tree the script needs.
+clone() {
+	mkdir -p "$1/tools" "$1/tests" || exit 1
+	cp tools/build tools/quickstart tools/deps "$1/tools/"
+	cp tests/run "$1/tests/"
+	: >"$1/configure.ac"
+	: >"$1/Makefile.in"
+	printf '#!/bin/sh\necho run >>"%s"\nprintf "all:\\n" >Makefile\n' "$t/runs" >"$1/configure"
+	chmod +x "$1/configure"
+}
+
+# builds RUNS WHAT ARGUMENT...: tools/build configures for the RUNS-th time, or not at all.
+builds() {
+	runs=$1 what=$2
+	shift 2
+	PATH=$t/bin:$PATH sh "$t/clone/tools/build" build "$@" >"$t/out" 2>&1 ||
+		fail "status $?: $what"
+	[ "$(wc -l <"$t/runs")" -eq "$runs" ] ||
+		fail "configured $(wc -l <"$t/runs") times, not $runs: $what"
+}
+
+clone "$t/clone"
+mkdir "$t/bin"
+# pkg-config --modversion MODULE: the modules are files with a version.
+printf '#!/bin/sh\ncat "%s/$2" 2>/dev/null\n' "$t" >"$t/bin/pkg-config"
+chmod +x "$t/bin/pkg-config"
+builds 1 "a new directory"
+builds 1 "nothing changed"
+echo 1.1.5 >"$t/cmocka"
+builds 2 "cmocka was installed"
+builds 2 "nothing changed"
+echo 1.1.7 >"$t/cmocka"
+builds 3 "another cmocka"
+rm "$t/cmocka"
+builds 4 "cmocka was removed"
+builds 5 "other arguments" --enable-werror
+printf '#!/bin/sh\necho "cc 99"\n' >"$t/bin/cc"
+chmod +x "$t/bin/cc"
+builds 6 "another compiler" --enable-werror
+builds 6 "nothing changed" --enable-werror
+
+# A path that cannot be. Nothing is installed: an apt-get that was called would be seen.
+for name in 'with space' "quo'te" 'dol$lar'; do
+	clone "$t/$name"
+	for command in "tools/build build" tools/quickstart tests/run; do
+		# shellcheck disable=SC2086 # a command and its argument
+		(cd "$t/$name" && sh $command) >"$t/out" 2>&1 && fail "$name: $command went on"
+		grep -q "special character.*move the clone" "$t/out" || fail "$name: $command"
+		[ ! -d "$t/$name/build" ] || fail "$name: $command made a directory"
+		[ "$command" = tests/run ] || [ "$(wc -l <"$t/out")" -eq 1 ] ||
+			fail "$name: $command: not one line"
+	done
+	[ "$(tail -n 1 "$t/out")" = "0 passed, 1 failed, 0 skipped" ] || fail "tests/run's last line"
+done
+exit 0

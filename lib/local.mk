@@ -164,6 +164,7 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/msg.c \
 	lib/client/msg.h \
 	lib/client/options.c \
+	lib/client/pmi.c \
 	lib/client/region.c \
 	lib/client/request.c \
 	lib/client/socket.c \

@@ -6,6 +6,7 @@
  * iterations) rank 0 decides and tells. Whatever needs the network for the measurement's own
  * sake (gathering times and counters) happens after the measured part.
  */
+#include "client/env.h"
 #include "tools/bench.h"
 
 #include <endian.h>
@@ -363,6 +364,8 @@ int collnet_cmd_bench(int argc, char **argv)
 {
 	struct bench_options o;
 	struct bench b = { .o = &o };
+	struct cn_err err = { 0 };
+	struct cn_place place;
 	int rc;
 
 	if (argc > 1 && strcmp(argv[1], "plan") == 0) {
@@ -371,6 +374,15 @@ int collnet_cmd_bench(int argc, char **argv)
 	rc = bench_options_parse(&o, argc, argv);
 	if (rc != TOOL_OK) {
 		return rc < 0 ? TOOL_OK : rc;
+	}
+	if (cn_place(&place, &err) == COLLNET_OK) {
+		rc = bench_check_ranks(&o, place.said_by);
+		if (rc != TOOL_OK) {
+			return rc;
+		}
+	} else if (o.team.ranks == 0) { /* nor do options tell */
+		tool_complain("%s", err.text);
+		return TOOL_FAILED;
 	}
 	rc = run(&b);
 	if (b.csv != NULL && fclose(b.csv) != 0) {

@@ -29,6 +29,7 @@ struct bench_options {
 	uint32_t window; /* as in collnet_coll_options */
 	uint32_t iterations, warmup;
 	uint32_t timeout_ms; /* 0: not said */
+	bool ranks_given;    /* --ranks */
 	uint64_t rate;	     /* 0: by the topology */
 	uint64_t seed;
 	bool verify, json, bare;
@@ -126,6 +127,14 @@ void bench_count_report(const uint64_t total[BENCH_COUNTERS], double payload,
 
 /* bench_options.c: TOOL_OK, TOOL_USAGE, or -1: help was asked for and given. */
 int bench_options_parse(struct bench_options *o, int argc, char **argv);
+
+/*
+ * A measurement of one rank is what a user gets whose launcher is not known or was called in
+ * another's way, so one rank has to be asked for: by --ranks 1 or COLLNET_SIZE=1. `said_by` is the
+ * variable that specified the number of ranks, or NULL. A usage error otherwise.
+ */
+int bench_check_ranks(const struct bench_options *o, const char *said_by);
+
 const char *bench_op_name(enum bench_op op);
 enum cn_op_kind bench_op_kind(enum bench_op op); /* collectives only */
 

@@ -199,6 +199,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	case OPT_RANK:
 		return tool_parse_u32(arg, 0, COLLNET_RANKS_MAX - 1, &o->team.rank, err);
 	case OPT_RANKS:
+		o->ranks_given = true;
 		return tool_parse_u32(arg, 1, COLLNET_RANKS_MAX, &o->team.ranks, err);
 	default: /* OPT_TIMEOUT */
 		return tool_parse_seconds(arg, &o->timeout_ms, err);
@@ -310,14 +311,30 @@ bool bench_op_find(const char *name, enum bench_op *out)
 	return false;
 }
 
+#define OPERATIONS "alltoall, allgather, bcast, scatter, gather, barrier, pingpong, stream, plan"
+
 static int find_operation(const char *name, enum bench_op *out)
 {
 	if (bench_op_find(name, out)) {
 		return TOOL_OK;
 	}
-	return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, bcast, "
-			  "scatter, gather, barrier, pingpong, stream",
-			  name);
+	return tool_usage("there is no operation '%.40s'; there are " OPERATIONS, name);
+}
+
+int bench_check_ranks(const struct bench_options *o, const char *said_by)
+{
+	if (o->team.ranks != 1 || o->ranks_given ||
+	    (said_by != NULL && strcmp(said_by, "COLLNET_SIZE") == 0)) {
+		return TOOL_OK;
+	}
+	if (said_by == NULL) {
+		return tool_usage("no launcher started this process, so it is one rank of one: use "
+				  "srun, mpirun or mpiexec, or give every process --rank and --ranks "
+				  "(or COLLNET_RANK and COLLNET_SIZE); --ranks 1 measures one rank");
+	}
+	return tool_usage("the launcher started one rank (%s is 1): tell it how many (srun -N, "
+			  "Open MPI: mpirun -N 1, MPICH: mpiexec -n RANKS -ppn 1); --ranks 1 "
+			  "measures one rank", said_by);
 }
 
 int bench_options_parse(struct bench_options *o, int argc, char **argv)
@@ -332,14 +349,14 @@ int bench_options_parse(struct bench_options *o, int argc, char **argv)
 		return rc;
 	}
 	if (optind == argc) {
-		return tool_usage("which operation? alltoall, allgather, barrier, pingpong, stream");
+		return tool_usage("no operation given; there are " OPERATIONS);
 	}
 	rc = find_operation(argv[optind], &o->op);
 	if (rc != TOOL_OK) {
 		return rc;
 	}
 	if (optind + 1 < argc) {
-		return tool_usage("what is '%.40s'?", argv[optind + 1]);
+		return tool_usage("unexpected argument '%.40s'", argv[optind + 1]);
 	}
 	rc = finish(o, &err);
 	return rc == COLLNET_OK ? TOOL_OK : tool_usage("%s", err.text);

@@ -24,15 +24,36 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 bool cn_parse_ethertype(const char *text, uint64_t *out);
 
 struct cn_place {
-	char job[COLLNET_NAME_MAX + 1]; /* "": nobody says */
+	char job[COLLNET_NAME_MAX + 1]; /* "": not specified */
 	uint32_t rank, ranks;
+	const char *said_by; /* the variable that specified `ranks`; NULL: none did */
+	int pmi_fd;	     /* a PMI-1 server that knows the job's name, which `job` lacks; or -1 */
 };
 
 /*
- * The place that the launcher gave. The innermost launcher counts: COLLNET_..., then Open MPI,
- * PMI, Slurm (an mpirun within a Slurm job inherits Slurm's variables of another process).
- * COLLNET_JOB overrides the job's name of any. COLLNET_EINVAL names the variable that is wrong.
+ * The place that the launcher gave. The innermost launcher counts: COLLNET_..., then torchrun,
+ * Open MPI, PMI, Slurm (an mpirun within a Slurm job inherits Slurm's variables of another
+ * process). COLLNET_JOB overrides the job's name of any. COLLNET_EINVAL names the variable that is
+ * wrong.
  */
 int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_err *err);
+
+/*
+ * The same for this process, with the job's name from the PMI server where only that one knows it;
+ * COLLNET_EINVAL when it does not tell. A name that COLLNET_JOB gives needs no server.
+ */
+int cn_place(struct cn_place *out, struct cn_err *err);
+
+/*
+ * A job's name: launcher, '-', a, '.', b, without those that are NULL. Characters that names cannot
+ * have become '_', and what is too long is cut.
+ */
+void cn_job_name(char *out, size_t size, const char *launcher, const char *a, const char *b);
+
+/*
+ * Asks the PMI-1 server behind `fd` what it calls the job. False when `fd` is not a socketpair's
+ * end, when there is no answer within 5 s, or when the name needs `size` bytes or more.
+ */
+bool cn_pmi_job(int fd, char *out, size_t size);
 
 #endif

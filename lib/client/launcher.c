@@ -5,24 +5,43 @@
 #include "client/env.h"
 
 #include <ctype.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-/* One launcher a row, in the order in which they are asked. */
+/* One launcher per row, in the order in which they are tried. */
 static const struct launcher {
 	const char *name;
 	const char *rank, *ranks;
 	bool both;	    /* one without the other is an error, not another launcher's business */
+	const char *needs;  /* NULL, or a variable without which the row does not count */
 	const char *job[2]; /* variables that identify the job; joined by '.' if both are set */
+	const char *job_otherwise; /* when neither is set */
+	const char *pmi_fd;	   /* when none is set: the descriptor of a PMI-1 server */
 } launchers[] = {
-	{ "default", "COLLNET_RANK", "COLLNET_SIZE", true, { NULL, NULL } },
-	{ "ompi",
-	  "OMPI_COMM_WORLD_RANK",
-	  "OMPI_COMM_WORLD_SIZE",
-	  false,
-	  { "PMIX_NAMESPACE", NULL } },
-	{ "pmi", "PMI_RANK", "PMI_SIZE", false, { "PMI_JOBID", NULL } },
-	{ "slurm", "SLURM_PROCID", "SLURM_NTASKS", false, { "SLURM_JOB_ID", "SLURM_STEP_ID" } },
+	{ .name = "default", .rank = "COLLNET_RANK", .ranks = "COLLNET_SIZE", .both = true },
+	/* torchrun. The port comes first, as long names are cut; only one job has it there. */
+	{ .name = "torch",
+	  .rank = "RANK",
+	  .ranks = "WORLD_SIZE",
+	  .needs = "MASTER_ADDR",
+	  .job = { "MASTER_PORT", "MASTER_ADDR" } },
+	/* PMIx gives a namespace; before it there was Open MPI's own number. */
+	{ .name = "ompi",
+	  .rank = "OMPI_COMM_WORLD_RANK",
+	  .ranks = "OMPI_COMM_WORLD_SIZE",
+	  .job = { "PMIX_NAMESPACE", NULL },
+	  .job_otherwise = "OMPI_MCA_ess_base_jobid" },
+	{ .name = "pmi",
+	  .rank = "PMI_RANK",
+	  .ranks = "PMI_SIZE",
+	  .job = { "PMI_JOBID", NULL },
+	  .pmi_fd = "PMI_FD" },
+	{ .name = "slurm",
+	  .rank = "SLURM_PROCID",
+	  .ranks = "SLURM_NTASKS",
+	  .job = { "SLURM_JOB_ID", "SLURM_STEP_ID" } },
 };
 
 static const char *value(cn_getenv_fn get, void *arg, const char *name)
@@ -32,8 +51,7 @@ static const char *value(cn_getenv_fn get, void *arg, const char *name)
 	return v == NULL || v[0] == '\0' ? NULL : v;
 }
 
-/* Others' identifiers become usable names: strange characters are replaced. */
-static void make_name(char *out, size_t size, const char *launcher, const char *a, const char *b)
+void cn_job_name(char *out, size_t size, const char *launcher, const char *a, const char *b)
 {
 	snprintf(out, size, "%s%s%s%s%s", launcher, a != NULL ? "-" : "", a != NULL ? a : "",
 		 b != NULL ? "." : "", b != NULL ? b : "");
@@ -41,6 +59,22 @@ static void make_name(char *out, size_t size, const char *launcher, const char *
 		if (!isalnum((unsigned char)*p) && strchr("._:@/-", *p) == NULL) {
 			*p = '_';
 		}
+	}
+}
+
+/* The job's name; or, where only a PMI server knows it, its descriptor in place->pmi_fd. */
+static void name_job(const struct launcher *l, cn_getenv_fn get, void *arg, struct cn_place *place)
+{
+	const char *a = value(get, arg, l->job[0]), *b = value(get, arg, l->job[1]);
+	const char *fd = value(get, arg, l->pmi_fd);
+	uint64_t n;
+
+	if (a == NULL && b == NULL) {
+		a = value(get, arg, l->job_otherwise);
+	}
+	cn_job_name(place->job, sizeof(place->job), l->name, a, b);
+	if (a == NULL && fd != NULL) {
+		place->pmi_fd = cn_parse_uint(fd, 0, INT_MAX, &n) ? (int)n : INT_MAX;
 	}
 }
 
@@ -69,7 +103,7 @@ static int read_place(const struct launcher *l, const char *rank, const char *ra
 int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_err *err)
 {
 	const char *job = value(get, arg, "COLLNET_JOB");
-	struct cn_place place = { .rank = 0, .ranks = 1 };
+	struct cn_place place = { .rank = 0, .ranks = 1, .pmi_fd = -1 };
 	int rc;
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
@@ -82,16 +116,22 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 				       rank != NULL ? l->rank : l->ranks,
 				       rank != NULL ? l->ranks : l->rank);
 		}
-		if (rank == NULL || ranks == NULL) {
+		if (rank == NULL || ranks == NULL ||
+		    (l->needs != NULL && value(get, arg, l->needs) == NULL)) {
 			continue;
 		}
 		rc = read_place(l, rank, ranks, &place, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
-		make_name(place.job, sizeof(place.job), l->name, value(get, arg, l->job[0]),
-			  value(get, arg, l->job[1]));
+		place.said_by = l->ranks;
+		name_job(l, get, arg, &place);
 		break;
+	}
+	if (place.said_by == NULL && value(get, arg, "PMI_PORT") != NULL) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "PMI_PORT is set in the environment, and PMI_RANK is not: start "
+			       "mpiexec without -pmi-port, or set COLLNET_RANK and COLLNET_SIZE");
 	}
 	if (job != NULL) {
 		if (!cn_valid_name(job)) {
@@ -102,6 +142,35 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 				job, COLLNET_NAME_MAX);
 		}
 		snprintf(place.job, sizeof(place.job), "%s", job);
+		place.pmi_fd = -1;
+	}
+	*out = place;
+	return COLLNET_OK;
+}
+
+int cn_place(struct cn_place *out, struct cn_err *err)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char id[COLLNET_NAME_MAX + 1]; /* what the server said; it is asked once */
+	struct cn_place place;
+	int rc = cn_place_from(cn_getenv, NULL, &place, err);
+	bool known;
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (place.pmi_fd >= 0) {
+		pthread_mutex_lock(&lock);
+		known = id[0] != '\0' || cn_pmi_job(place.pmi_fd, id, sizeof(id));
+		if (known) {
+			cn_job_name(place.job, sizeof(place.job), "pmi", id, NULL);
+		}
+		pthread_mutex_unlock(&lock);
+		if (!known) {
+			return cn_fail(err, COLLNET_EINVAL,
+				       "the launcher's PMI server (PMI_FD) does not name the job: "
+				       "set COLLNET_JOB to a name that no other job has");
+		}
 	}
 	*out = place;
 	return COLLNET_OK;

@@ -24,7 +24,7 @@ void collnet_team_options_init(struct collnet_team_options *o)
 	memset(o, 0, sizeof(*o));
 	o->size = sizeof(*o);
 	/* On an error ranks stays 0, and collnet_team_create() says what is wrong. */
-	if (cn_place_from(cn_getenv, NULL, &place, NULL) == COLLNET_OK) {
+	if (cn_place(&place, NULL) == COLLNET_OK) {
 		o->job = place.job[0] != '\0' ? place.job : NULL;
 		o->rank = place.rank;
 		o->ranks = place.ranks;
@@ -60,7 +60,7 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 		}
 	}
 	if (out->ranks == 0) {
-		rc = cn_place_from(cn_getenv, NULL, &place, &c->err);
+		rc = cn_place(&place, &c->err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
@@ -82,7 +82,8 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 	} else if (!cn_valid_name(out->job)) {
 		return cn_fail(
 			&c->err, COLLNET_EINVAL,
-			"'%.70s' is no job name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
+			"'%.70s' is not a valid job name: 1 to %d characters of "
+			"A-Z a-z 0-9 . _ : @ / -",
 			out->job, COLLNET_NAME_MAX);
 	} else {
 		snprintf(job, size, "%s", out->job);

@@ -140,6 +140,27 @@ static void parse__refused(void **state)
 	}
 }
 
+static void check_ranks__one_has_to_be_asked_for(void **state)
+{
+	struct bench_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "bench alltoall"), TOOL_OK);
+	assert_int_equal(o.team.ranks, 1);
+	assert_int_equal(bench_check_ranks(&o, NULL), TOOL_USAGE);
+	assert_int_equal(bench_check_ranks(&o, "PMI_SIZE"), TOOL_USAGE);
+	assert_int_equal(bench_check_ranks(&o, "COLLNET_SIZE"), TOOL_OK);
+	assert_int_equal(parse(&o, "bench alltoall --ranks 1"), TOOL_OK);
+	assert_int_equal(bench_check_ranks(&o, NULL), TOOL_OK);
+	assert_int_equal(parse(&o, "bench alltoall --ranks 2"), TOOL_OK);
+	assert_int_equal(bench_check_ranks(&o, NULL), TOOL_OK);
+	o.team.ranks = 2; /* by a launcher */
+	o.ranks_given = false;
+	assert_int_equal(bench_check_ranks(&o, "PMI_SIZE"), TOOL_OK);
+	o.team.ranks = 0; /* a wrong environment, which is explained elsewhere */
+	assert_int_equal(bench_check_ranks(&o, NULL), TOOL_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +170,7 @@ int main(void)
 		cmocka_unit_test(parse__several_algorithms),
 		cmocka_unit_test(parse__rate_from_environment),
 		cmocka_unit_test(parse__refused),
+		cmocka_unit_test(check_ranks__one_has_to_be_asked_for),
 	};
 
 	/* What decides defaults must not come from outside. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/client/launcher.c and options.c: what the environment says. */
+/* lib/client/launcher.c, pmi.c and options.c: what the environment says. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -112,6 +116,149 @@ static void place_from__innermost_launcher(void **state)
 	       "default", 1, 2);
 }
 
+static void place_from__torchrun(void **state)
+{
+	(void)state;
+	expect(ENV("RANK=3", "WORLD_SIZE=4", "MASTER_ADDR=n0", "MASTER_PORT=29500"),
+	       "torch-29500.n0", 3, 4);
+	/* torchrun within a Slurm step */
+	expect(ENV("RANK=3", "WORLD_SIZE=4", "MASTER_ADDR=fe80::1%eth0", "MASTER_PORT=29501",
+		   "SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_JOB_ID=9"),
+	       "torch-29501.fe80::1_eth0", 3, 4);
+	/* Names as common as these count only together. */
+	expect(ENV("RANK=3", "WORLD_SIZE=4"), "", 0, 1);
+	expect(ENV("RANK=3", "MASTER_ADDR=n0", "MASTER_PORT=29500"), "", 0, 1);
+	expect(ENV("RANK=9", "WORLD_SIZE=9", "PMI_RANK=1", "PMI_SIZE=2"), "pmi", 1, 2);
+	refuse(ENV("RANK=4", "WORLD_SIZE=4", "MASTER_ADDR=n0", "MASTER_PORT=29500"), "RANK");
+}
+
+static void place_from__open_mpi_before_pmix(void **state)
+{
+	(void)state;
+	expect(ENV("OMPI_COMM_WORLD_RANK=6", "OMPI_COMM_WORLD_SIZE=7",
+		   "OMPI_MCA_ess_base_jobid=896270337"),
+	       "ompi-896270337", 6, 7);
+	expect(ENV("OMPI_COMM_WORLD_RANK=6", "OMPI_COMM_WORLD_SIZE=7", "PMIX_NAMESPACE=9",
+		   "OMPI_MCA_ess_base_jobid=896270337"),
+	       "ompi-9", 6, 7);
+}
+
+static int fd_of(const char **env)
+{
+	struct cn_place p;
+
+	assert_int_equal(cn_place_from(lookup, env, &p, NULL), COLLNET_OK);
+	return p.pmi_fd;
+}
+
+static void place_from__only_a_pmi_server_knows_the_job(void **state)
+{
+	(void)state;
+	assert_int_equal(fd_of(ENV("PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=8")), 8);
+	assert_int_equal(fd_of(ENV("PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=x")), INT_MAX);
+	assert_int_equal(fd_of(ENV("PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=99999999999")), INT_MAX);
+	assert_int_equal(fd_of(ENV("PMI_RANK=1", "PMI_SIZE=2")), -1);
+	assert_int_equal(fd_of(ENV("PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=8", "PMI_JOBID=7.0")), -1);
+	assert_int_equal(fd_of(ENV("PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=8", "COLLNET_JOB=a")), -1);
+	assert_int_equal(fd_of(ENV("COLLNET_RANK=1", "COLLNET_SIZE=2", "PMI_FD=8")), -1);
+	assert_int_equal(fd_of(ENV("HOME=/")), -1);
+	/* mpiexec -pmi-port, which says no rank */
+	refuse(ENV("PMI_ID=0", "PMI_PORT=n0:45125"), "without -pmi-port");
+	expect(ENV("PMI_PORT=n0:45125", "COLLNET_RANK=1", "COLLNET_SIZE=2"), "default", 1, 2);
+}
+
+static const char *size_from(const char **env)
+{
+	struct cn_place p;
+
+	assert_int_equal(cn_place_from(lookup, env, &p, NULL), COLLNET_OK);
+	return p.said_by;
+}
+
+static void place_from__names_the_variable_of_the_size(void **state)
+{
+	(void)state;
+	assert_null(size_from(ENV("COLLNET_JOB=a", "SLURM_NTASKS=8")));
+	assert_string_equal(size_from(ENV("COLLNET_RANK=0", "COLLNET_SIZE=1")), "COLLNET_SIZE");
+	assert_string_equal(size_from(ENV("PMI_RANK=0", "PMI_SIZE=1")), "PMI_SIZE");
+}
+
+/* Asks for the job's name where `answer` waits; what was asked is in `asked`. */
+static bool ask(const char *answer, char *out, size_t size, char asked[64])
+{
+	int pair[2];
+	bool known;
+	ssize_t n;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	n = (ssize_t)strlen(answer);
+	assert_int_equal(write(pair[1], answer, (size_t)n), n);
+	assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
+	known = cn_pmi_job(pair[0], out, size);
+	n = recv(pair[1], asked, 63, 0);
+	assert_true(n >= 0);
+	asked[n] = '\0';
+	close(pair[0]);
+	close(pair[1]);
+	return known;
+}
+
+static void pmi_job__answers(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"cmd=my_kvsname kvsname=kvs_1",
+		"cmd=my_kvsname\n",
+		"cmd=my_kvsname kvsname=\n",
+		"cmd=my_kvsname kvsname=abcdefghijklmnop\n",
+		"cmd=maxes kvsname_max=256\n",
+	};
+	char name[16] = "kept", asked[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(ask(bad[i], name, sizeof(name), asked));
+		assert_string_equal(name, "kept");
+		assert_string_equal(asked, "cmd=get_my_kvsname\n");
+	}
+	assert_true(ask("cmd=my_kvsname kvsname=kvs_1_0_7_n0\nmore", name, sizeof(name), asked));
+	assert_string_equal(name, "kvs_1_0_7_n0");
+	assert_true(ask("cmd=my_kvsname rc=0 kvsname=abcdefghijklmno rc=0\n", name, sizeof(name),
+			asked));
+	assert_string_equal(name, "abcdefghijklmno");
+}
+
+static void pmi_job__strange_descriptors_get_no_bytes(void **state)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	socklen_t size = sizeof(at);
+	char name[64], got[8];
+	int pair[2], server, client;
+
+	(void)state;
+	assert_false(cn_pmi_job(-1, name, sizeof(name)));
+	assert_false(cn_pmi_job(INT_MAX, name, sizeof(name)));
+	assert_int_equal(pipe(pair), 0);
+	assert_false(cn_pmi_job(pair[1], name, sizeof(name)));
+	close(pair[1]);
+	assert_int_equal(read(pair[0], got, sizeof(got)), 0);
+	close(pair[0]);
+	/* A connection to a server that has an address, as collnetd's. */
+	server = socket(AF_UNIX, SOCK_STREAM, 0);
+	client = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(server, (struct sockaddr *)&at, sizeof(sa_family_t)), 0);
+	assert_int_equal(listen(server, 1), 0);
+	assert_int_equal(getsockname(server, (struct sockaddr *)&at, &size), 0);
+	assert_int_equal(connect(client, (struct sockaddr *)&at, size), 0);
+	assert_false(cn_pmi_job(client, name, sizeof(name)));
+	pair[0] = accept(server, NULL, NULL);
+	assert_true(pair[0] >= 0);
+	assert_int_equal(recv(pair[0], got, sizeof(got), MSG_DONTWAIT), -1);
+	close(pair[0]);
+	close(client);
+	close(server);
+}
+
 static void place_from__long_names_are_cut(void **state)
 {
 	struct cn_place p;
@@ -215,6 +362,12 @@ int main(void)
 		cmocka_unit_test(place_from__own_variables_wrong),
 		cmocka_unit_test(place_from__slurm),
 		cmocka_unit_test(place_from__innermost_launcher),
+		cmocka_unit_test(place_from__torchrun),
+		cmocka_unit_test(place_from__open_mpi_before_pmix),
+		cmocka_unit_test(place_from__only_a_pmi_server_knows_the_job),
+		cmocka_unit_test(place_from__names_the_variable_of_the_size),
+		cmocka_unit_test(pmi_job__answers),
+		cmocka_unit_test(pmi_job__strange_descriptors_get_no_bytes),
 		cmocka_unit_test(place_from__long_names_are_cut),
 		cmocka_unit_test(options_from__defaults),
 		cmocka_unit_test(options_from__everything),

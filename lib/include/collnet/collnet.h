@@ -7,8 +7,8 @@
  * on it. Endpoints carry single messages between nodes.
  *
  * Conventions
- *  - Functions return COLLNET_OK (0), COLLNET_INPROGRESS (1, only from collnet_test()), or a
- *    negative COLLNET_E... code. collnet_strerror() turns a code into text;
+ *  - Functions return COLLNET_OK (0), COLLNET_INPROGRESS (1, only from collnet_test() and
+ *    collnet_wait()), or a negative COLLNET_E... code. collnet_strerror() turns a code into text;
  *    collnet_error() gives the sentence that names the node, rank, interface and phase.
  *  - Outputs are written only on success.
  *  - Sizes are bytes, times are milliseconds (timeouts) or nanoseconds (statistics).
@@ -156,8 +156,9 @@ void collnet_free(collnet_t *c, void *p);
 
 /**
  * Who takes part. collnet_team_options_init() takes job, rank and size from the innermost
- * launcher: COLLNET_JOB, COLLNET_RANK, COLLNET_SIZE, else Open MPI (OMPI_COMM_WORLD_RANK,
- * OMPI_COMM_WORLD_SIZE, PMIX_NAMESPACE), PMI (PMI_RANK, PMI_SIZE, PMI_JOBID) or Slurm
+ * launcher: COLLNET_JOB, COLLNET_RANK, COLLNET_SIZE, else torchrun (RANK, WORLD_SIZE, MASTER_PORT
+ * and MASTER_ADDR), Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMIX_NAMESPACE), PMI
+ * (PMI_RANK, PMI_SIZE, PMI_JOBID or what the server at PMI_FD calls the job) or Slurm
  * (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID and SLURM_STEP_ID), else one rank of one. Its `job`
  * is valid until the thread's next call of it.
  */

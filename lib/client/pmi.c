@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The name of a job from a PMI-1 server. MPICH's hydra puts no identifier of the job into the
+ * environment; the key-value space that it keeps for the job has a name, the same for all ranks
+ * on all nodes and another for every mpiexec ("kvs_PID_GROUP_RANDOM_HOST"). It is asked for without
+ * the protocol's "init", so that the server does not expect a "finalize", and an MPI_Init() before
+ * or after finds nothing changed.
+ */
+#include "client/env.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define PATIENCE_MS 5000
+
+/*
+ * Launchers connect the descriptor to their server by a socketpair. In a process whose parent
+ * closed what it inherited, the number may stand for anything else, which gets no bytes of ours.
+ */
+static bool is_pmi_socket(int fd)
+{
+	struct sockaddr_un peer;
+	socklen_t size = sizeof(peer), type_size = sizeof(int);
+	int type = 0;
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 && type == SOCK_STREAM &&
+	       getpeername(fd, (struct sockaddr *)&peer, &size) == 0 &&
+	       peer.sun_family == AF_UNIX && size <= offsetof(struct sockaddr_un, sun_path);
+}
+
+/* Reads one line, without what may come behind it. */
+static bool read_line(int fd, char *out, size_t size)
+{
+	size_t n = 0;
+
+	while (n + 1 < size) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int ready = poll(&p, 1, PATIENCE_MS);
+		ssize_t got;
+
+		if (ready < 0 && errno == EINTR) {
+			continue;
+		}
+		if (ready <= 0) {
+			return false;
+		}
+		got = recv(fd, out + n, 1, MSG_DONTWAIT);
+		if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+			continue;
+		}
+		if (got <= 0) {
+			return false;
+		}
+		if (out[n] == '\n') {
+			out[n] = '\0';
+			return true;
+		}
+		n++;
+	}
+	return false;
+}
+
+bool cn_pmi_job(int fd, char *out, size_t size)
+{
+	static const char request[] = "cmd=get_my_kvsname\n", key[] = "kvsname=";
+	const size_t length = sizeof(request) - 1;
+	char line[1024];
+	const char *name;
+	size_t n;
+
+	if (!is_pmi_socket(fd) || send(fd, request, length, MSG_NOSIGNAL) != (ssize_t)length ||
+	    !read_line(fd, line, sizeof(line)) || strncmp(line, "cmd=my_kvsname ", 15) != 0) {
+		return false;
+	}
+	name = strstr(line, key);
+	if (name == NULL) {
+		return false;
+	}
+	name += strlen(key);
+	n = strcspn(name, " ");
+	if (n == 0 || n >= size) {
+		return false;
+	}
+	memcpy(out, name, n);
+	out[n] = '\0';
+	return true;
+}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Launchers that are installed here: two jobs of theirs at once, on the same two hosts, are two
+# jobs; and an MPI program's own start is not disturbed by the question for the job's name.
+# timeout: 180
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+# What a launcher calls instead of ssh: HOST COMMAND..., after options of its own.
+cat >agent <<'EOS'
+#!/bin/sh
+while :; do
+	case $1 in
+	-*) shift ;;
+	*) break ;;
+	esac
+done
+host=$1
+shift
+exec lab-on "$host" sh -c "$*"
+EOS
+# A rank: it waits until all four of both jobs are there, so that the jobs are at once; what the
+# ranks call their job, rank 0 prints.
+cat >rank <<'EOS'
+unset COLLNET_JOB COLLNET_SIZE # the lab sets them for ranks that are started by hand
+: >"$HERE/here.$1.$(hostname)"
+while [ "$(ls "$HERE" | grep -c '^here\.')" -lt 4 ]; do sleep 0.05; done
+exec collnet bench alltoall --sizes 1k --iterations 20 --verify --json
+EOS
+# launch NAME COMMAND...: the same twice at once.
+cat >twice <<'EOS'
+rm -f here.*
+"$@" sh "$HERE/rank" a >a.out 2>a.err </dev/null &
+one=$!
+"$@" sh "$HERE/rank" b >b.out 2>b.err </dev/null
+b=$?
+wait $one
+echo "status $? $b"
+EOS
+chmod +x agent
+export HERE="$PWD"
+
+# twice NAME COMMAND...: two jobs at once, each of a rank on each of two hosts.
+twice() {
+	name=$1
+	shift
+	collnet lab shell --shape 2 --rate 20mbit --ip --timeout 80 -- lab-on h0 \
+		sh "$PWD/twice" "$@" >out 2>&1 </dev/null
+	grep -q '^status 0 0$' out || {
+		cat out a.out a.err b.out b.err
+		fail "$name: two jobs at once"
+	}
+	for job in a b; do
+		[ "$(json ranks $job.out)/$(json nodes $job.out)/$(json verified $job.out)" = 2/2/true ] || {
+			cat $job.out
+			fail "$name: job $job"
+		}
+	done
+	ran="$ran $name"
+	echo "ok: $name"
+}
+ran=
+
+hydra=$(command -v mpiexec.hydra || command -v mpiexec.mpich)
+if [ -n "$hydra" ]; then
+	# Without the list a host's ranks would get the first one's COLLNET_SOCKET.
+	twice hydra "$hydra" -genvlist HERE,PATH,LD_LIBRARY_PATH -launcher rsh \
+		-launcher-exec "$PWD/agent" -hosts h0,h1 -n 2 -ppn 1
+	# A launcher that was called in another's way starts one rank; nobody asked for one.
+	"$hydra" -n 1 collnet bench alltoall >out 2>&1 </dev/null && fail "one rank measured"
+	has "PMI_SIZE is 1.*mpiexec -n RANKS -ppn 1" out
+	"$hydra" -pmi-port -n 1 collnet bench alltoall >out 2>&1 </dev/null && fail "no rank measured"
+	has "without -pmi-port" out
+fi
+mpirun=$(command -v mpirun.openmpi || command -v orterun)
+if [ -n "$mpirun" ]; then
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	twice "Open MPI" "$mpirun" --host h0,h1 -np 2 --map-by ppr:1:node \
+		--mca oob_tcp_if_include eth0 --mca plm_rsh_agent "$PWD/agent" \
+		--mca plm_rsh_no_tree_spawn 1 --mca hwloc_base_binding_policy none -x HERE -x PATH
+fi
+[ -n "$ran" ] || skip "neither MPICH's hydra nor Open MPI is installed"
+[ -n "$hydra" ] || skip "MPICH's hydra is not installed (the rest is right:$ran)"

@@ -8,13 +8,16 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define MESSAGES_A_TURN 32
 #define GROUPS_MAX	64
+#define DESCRIPTORS	64u /* besides the clients' */
 #define SEND_BUFFER	(1 << 20) /* as much of it as the system allows */
 
 /* ---- out ------------------------------------------------------------------------------ */
@@ -24,7 +27,7 @@ void cn_client_doom(struct cn_client *c, const char *why)
 	if (c->doomed) {
 		return;
 	}
-	if (why != NULL) {
+	if (why != NULL && cn_user_may_log(c->daemon, c->user)) {
 		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu is disconnected: %s",
 		       (long)c->pid, (unsigned long)c->uid, why);
 	}
@@ -133,8 +136,18 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 	}
 }
 
+/*
+ * What a client asks is answered one a turn: the library asks one at a time, and a flood of them
+ * takes no more than its share.
+ */
+static bool is_question(uint32_t type)
+{
+	return type == CN_MSG_REGION || type == CN_MSG_RANKS || type == CN_MSG_STATS ||
+	       type == CN_MSG_NODES || type == CN_MSG_JOBS;
+}
+
 /* One message; false: there is none, or the client is doomed. */
-static bool receive(struct cn_client *c)
+static bool receive(struct cn_client *c, bool *question)
 {
 	static union cn_msg m;
 	bool descriptors;
@@ -151,28 +164,39 @@ static bool receive(struct cn_client *c)
 		cn_client_doom(c, NULL); /* it has gone; an empty message is nothing better */
 		return false;
 	}
+	*question = (size_t)n >= sizeof(m.head) && is_question(m.head.type);
 	cn_client_message(c, &m, (size_t)n);
 	return !c->doomed;
 }
 
 void cn_client_readable(struct cn_client *c)
 {
-	for (int i = 0; i < MESSAGES_A_TURN && !c->doomed && receive(c); i++) {
+	bool question = false;
+
+	for (int i = 0; i < MESSAGES_A_TURN && !c->doomed && !question; i++) {
+		if (!receive(c, &question)) {
+			return;
+		}
 	}
 }
 
 /* ---- coming --------------------------------------------------------------------------- */
 
-struct cn_client *cn_client_new(struct cn_daemon *d, int fd)
+struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid)
 {
+	struct cn_user *user = cn_user_find(d, uid);
 	struct cn_client *c = NULL;
 	uint32_t i = 0;
 
 	while (i < CN_CLIENTS_MAX && d->clients[i] != NULL) {
 		i++;
 	}
-	if (i < CN_CLIENTS_MAX) {
+	if (i < CN_CLIENTS_MAX && user != NULL &&
+	    cn_quota_take(d, user, CN_QUOTA_CONNECTIONS, 1, NULL) == COLLNET_OK) {
 		c = calloc(1, sizeof(*c));
+		if (c == NULL) {
+			cn_quota_give(d, user, CN_QUOTA_CONNECTIONS, 1);
+		}
 	}
 	if (c == NULL) {
 		cn_receive_close(fd, d->guarded);
@@ -180,6 +204,8 @@ struct cn_client *cn_client_new(struct cn_daemon *d, int fd)
 	}
 	c->daemon = d;
 	c->fd = fd;
+	c->uid = uid;
+	c->user = user;
 	d->clients[i] = c;
 	d->nclients++;
 	return c;
@@ -220,35 +246,89 @@ static void refuse(int fd, bool guarded, int status, const char *text)
 	cn_receive_close(fd, guarded);
 }
 
+/* Whether there is room for one more of this user: COLLNET_OK, or why not. */
+static int check_room(struct cn_daemon *d, struct cn_user *user, struct cn_err *err)
+{
+	if (user == NULL ||
+	    d->nclients >= CN_CLIENTS_MAX - (user->uid != 0 ? CN_CLIENTS_RESERVE : 0)) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "collnetd serves as many processes as it can already: %u",
+			       d->nclients);
+	}
+	return cn_quota_check(d, user, CN_QUOTA_CONNECTIONS, user->used[CN_QUOTA_CONNECTIONS], 1,
+			      err);
+}
+
 static void admit(struct cn_daemon *d, int fd)
 {
 	struct ucred cred = { .pid = 0 };
 	const int size = SEND_BUFFER;
+	struct cn_user *user;
 	struct cn_client *c;
+	struct cn_err err;
+	int rc;
 
 	if (!peer_allowed(d, fd, &cred)) {
-		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu may not use this socket",
-		       (long)cred.pid, (unsigned long)cred.uid);
-		refuse(fd, d->guarded, COLLNET_EPERM,
-		       "no permission to use collnetd: see its socket-mode and group");
-		return;
+		rc = cn_fail(&err, COLLNET_EPERM,
+			     "no permission to use collnetd: join the group of its socket, or see "
+			     "socket-mode in collnetd.conf(5)");
+		user = cn_user_find(d, cred.uid);
+	} else {
+		user = cn_user_find(d, cred.uid);
+		rc = check_room(d, user, &err);
 	}
-	if (d->nclients == CN_CLIENTS_MAX) {
-		cn_log(COLLNET_LOG_WARNING, "process %ld is refused: %u are connected",
-		       (long)cred.pid, d->nclients);
-		refuse(fd, d->guarded, COLLNET_ELIMIT, "collnetd serves as many processes as it can already");
+	if (rc != COLLNET_OK) {
+		if (user != NULL && cn_user_may_log(d, user)) {
+			cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu is refused: %s",
+			       (long)cred.pid, (unsigned long)cred.uid, err.text);
+		}
+		refuse(fd, d->guarded, rc, err.text);
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	c = cn_client_new(d, fd);
+	c = cn_client_new(d, fd, cred.uid);
 	if (c == NULL) {
 		return;
 	}
-	c->uid = cred.uid;
 	c->pid = cred.pid;
 	if (cn_event_add_client(d, c) != COLLNET_OK) {
 		cn_client_doom(c, "it cannot be watched");
 	}
+}
+
+void cn_client_open(struct cn_daemon *d)
+{
+	struct rlimit r;
+
+	/* A client has one descriptor; the default limit of 1,024 is too near. */
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < CN_CLIENTS_MAX + DESCRIPTORS) {
+		r.rlim_cur = r.rlim_max < CN_CLIENTS_MAX + DESCRIPTORS ? r.rlim_max
+								       : CN_CLIENTS_MAX + DESCRIPTORS;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+	d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/*
+ * There is no descriptor for the next one who waits. The reserve is closed to take him all the same
+ * and to tell him so: left waiting, he would wake the loop again and again. False: it is in vain.
+ */
+static bool refuse_one(struct cn_daemon *d)
+{
+	int fd;
+
+	if (d->reserve_fd < 0) {
+		return false;
+	}
+	close(d->reserve_fd);
+	fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		refuse(fd, d->guarded, COLLNET_ELIMIT,
+		       "collnetd has no descriptor left: raise its limit (LimitNOFILE= of the "
+		       "service, ulimit -n)");
+	}
+	d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);
+	return fd >= 0;
 }
 
 void cn_client_accept(struct cn_daemon *d)
@@ -258,6 +338,10 @@ void cn_client_accept(struct cn_daemon *d)
 
 		if (fd >= 0) {
 			admit(d, fd);
+		} else if (errno == EMFILE || errno == ENFILE) {
+			if (!refuse_one(d)) {
+				return;
+			}
 		} else if (errno != EINTR && errno != ECONNABORTED) {
 			return;
 		}
@@ -278,12 +362,14 @@ static void close_client(struct cn_daemon *d, struct cn_client *c)
 	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {
 		if (c->endpoints[i] != NULL) {
 			cn_endpoint_close(c->endpoints[i], d->now);
+			cn_quota_give(d, c->user, CN_QUOTA_ENDPOINTS, 1);
 		}
 	}
 	for (uint32_t i = 0; i < CN_MSG_REGIONS; i++) {
 		cn_region_drop(c, i);
 	}
 	cn_receive_close(c->fd, d->guarded); /* and so out of epoll */
+	cn_quota_give(d, c->user, CN_QUOTA_CONNECTIONS, 1);
 	free(c);
 	d->nclients--;
 }
@@ -303,8 +389,7 @@ bool cn_client_reap(struct cn_daemon *d)
 			}
 		}
 	}
-	cn_region_unmap(d);
-	return some;
+	return cn_region_unmap(d) || some;
 }
 
 void cn_client_end(struct cn_daemon *d)

@@ -27,13 +27,17 @@ static const char help_text[] =
 	"      --topology FILE     the network: switches, links, rates, buffers\n"
 	"      --socket PATH       where programs reach it\n"
 	"                          (default: " CN_MSG_SOCKET ")\n"
-	"      --socket-mode MODE  who may: permissions of the socket, octal (default: 0666)\n"
+	"      --socket-mode MODE  who may: permissions of the socket, octal (default: 0660)\n"
 	"      --cluster N         0 to 65535, the same on all nodes (default: 0)\n"
 	"      --ethertype N       the same on all nodes (default: 0x88B5)\n"
 	"      --window W          global window: auto (default), off, or frames\n"
 	"      --user NAME         run as this user when started as root (default: collnet, else\n"
 	"                          nobody); none keeps root\n"
-	"      --group NAME        group of the process and of its socket (default: the user's)\n"
+	"      --group NAME        group of the process and of its socket (default: the group\n"
+	"                          collnet, if there is one, else the user's)\n"
+	"      --max-connections N, --max-teams N, --max-endpoints N, --max-requests N,\n"
+	"      --max-memory SIZE   what each user may take of the node (defaults: 256, 64, 128,\n"
+	"                          16384, half of its memory)\n"
 	"      --config FILE       read these options from a file, a 'key value' a line\n"
 	"      --log-level LEVEL   error, warning, info (default) or debug\n"
 	"  -f, --foreground        stay in the foreground; it always does: a service manager or\n"
@@ -48,7 +52,7 @@ void cn_config_init(struct cn_config *c)
 {
 	memset(c, 0, sizeof(*c));
 	snprintf(c->socket, sizeof(c->socket), "%s", CN_MSG_SOCKET);
-	c->socket_mode = 0666;
+	c->socket_mode = 0660;
 	c->ethertype = 0x88B5;
 	c->window = COLLNET_WINDOW_AUTO;
 	c->log_level = COLLNET_LOG_INFO;
@@ -165,6 +169,39 @@ static const char *set_group(struct cn_config *c, const char *v)
 	return copy(c->group, sizeof(c->group), v) ? NULL : "the name of a group";
 }
 
+static const char *set_limit(struct cn_config *c, enum cn_quota q, const char *v, uint64_t max,
+			     const char *expected)
+{
+	return cn_parse_uint(v, 1, max, &c->limits[q]) ? NULL : expected;
+}
+
+static const char *set_max_connections(struct cn_config *c, const char *v)
+{
+	return set_limit(c, CN_QUOTA_CONNECTIONS, v, CN_CLIENTS_MAX, "a number from 1 to 1024");
+}
+
+static const char *set_max_teams(struct cn_config *c, const char *v)
+{
+	return set_limit(c, CN_QUOTA_TEAMS, v, 256, "a number from 1 to 256");
+}
+
+static const char *set_max_endpoints(struct cn_config *c, const char *v)
+{
+	return set_limit(c, CN_QUOTA_ENDPOINTS, v, 1024, "a number from 1 to 1024");
+}
+
+static const char *set_max_requests(struct cn_config *c, const char *v)
+{
+	return set_limit(c, CN_QUOTA_REQUESTS, v, 1000000, "a number from 1 to 1000000");
+}
+
+static const char *set_max_memory(struct cn_config *c, const char *v)
+{
+	return cn_parse_size(v, &c->limits[CN_QUOTA_MEMORY]) && c->limits[CN_QUOTA_MEMORY] > 0
+		       ? NULL
+		       : "a size in bytes such as 512m or 16g";
+}
+
 static const char *set_log_level(struct cn_config *c, const char *v)
 {
 	static const char *const names[] = { "error", "warning", "info", "debug" };
@@ -199,6 +236,11 @@ static const struct key {
 	{ "window", set_window },
 	{ "user", set_user },
 	{ "group", set_group },
+	{ "max-connections", set_max_connections },
+	{ "max-teams", set_max_teams },
+	{ "max-endpoints", set_max_endpoints },
+	{ "max-requests", set_max_requests },
+	{ "max-memory", set_max_memory },
 	{ "log-level", set_log_level },
 	{ "foreground", set_foreground },
 };

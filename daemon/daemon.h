@@ -8,6 +8,7 @@
  *   listen.c   the listening socket
  *   event.c    the loop: the one file that knows epoll
  *   client.c   clients come, speak and go
+ *   quota.c    what a user may take of the node
  *   receive.c  a client's socket, without the descriptors that it may bring
  *   request.c  what clients ask for, and the ends of it
  *   region.c   clients' memory
@@ -27,10 +28,22 @@
 #include "client/msg.h"
 #include "client/station.h"
 
-#define CN_CLIENTS_MAX 256u
+#define CN_CLIENTS_MAX	   1024u
+#define CN_CLIENTS_RESERVE 32u			   /* of these, for root */
+#define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* those that were here last included */
 #define CN_PATH_MAX    256u
 
 /* ---- config.c ------------------------------------------------------------------------- */
+
+/* What is limited for each user. */
+enum cn_quota {
+	CN_QUOTA_CONNECTIONS,
+	CN_QUOTA_TEAMS,
+	CN_QUOTA_ENDPOINTS,
+	CN_QUOTA_REQUESTS,
+	CN_QUOTA_MEMORY, /* bytes */
+	CN_QUOTAS
+};
 
 /* Empty strings: not said. */
 struct cn_config {
@@ -44,6 +57,7 @@ struct cn_config {
 	uint32_t socket_mode;
 	uint16_t cluster, ethertype;
 	uint32_t window;
+	uint64_t limits[CN_QUOTAS]; /* of each user; 0: the default */
 	enum collnet_log_level log_level;
 	int ready_fd; /* -1: none */
 };
@@ -65,11 +79,24 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 struct cn_daemon;
 struct cn_client;
 
+/* A user, from his first connection on until the entry is needed for another. */
+struct cn_user {
+	bool known;
+	uid_t uid;
+	uint64_t used[CN_QUOTAS]; /* not of teams: the engine knows */
+	cn_time seen;		  /* his last connection */
+	uint32_t log_lines;	  /* that may be written now */
+	cn_time log_at;		  /* since when the next one is earned */
+	uint64_t log_left_out;
+};
+
 /* A client's memory. Counted: by its number while it has one, and by each request on it. */
 struct cn_shared {
 	uint8_t *p;
 	uint64_t bytes;
+	uint64_t freed; /* of these, given back to the system before it is unmapped */
 	uint32_t refs;
+	struct cn_user *user; /* to whom it is charged */
 	struct cn_shared *next; /* in the daemon's list of those to unmap */
 };
 
@@ -88,6 +115,7 @@ struct cn_client {
 	int fd;
 	uid_t uid;
 	pid_t pid;
+	struct cn_user *user;
 	bool greeted;
 	bool doomed;	/* to be closed by the loop; nothing is sent any more */
 	uint64_t bytes; /* of its regions */
@@ -108,9 +136,17 @@ struct cn_daemon {
 	cn_time now;		 /* of this turn of the loop */
 	struct cn_shared *unmap; /* nobody uses these any more */
 	gid_t group;		 /* of the socket */
+	int reserve_fd;		 /* closed to accept one more, who is told so; -1: none */
+	struct {
+		uint64_t base;	/* of the machine, or of our control group */
+		uint64_t total; /* for all users */
+		uint64_t used;	/* by them */
+		int usage_fd;	/* says what our control group uses; -1: it has no limit */
+	} memory;
 	bool unlink_socket;
 	bool guarded; /* the kernel refuses clients' descriptors; see receive.c */
 	struct cn_client *clients[CN_CLIENTS_MAX];
+	struct cn_user users[CN_USERS_MAX];
 };
 
 /* ---- start.c -------------------------------------------------------------------------- */
@@ -140,10 +176,14 @@ int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
 
 /* ---- client.c ------------------------------------------------------------------------- */
 
+/* Opens the reserve, and allows as many descriptors as clients may need. */
+void cn_client_open(struct cn_daemon *d);
 /* Takes who waits on the listening socket. */
 void cn_client_accept(struct cn_daemon *d);
-/* A client on this descriptor, which becomes its own; NULL: no room, and it is closed. */
-struct cn_client *cn_client_new(struct cn_daemon *d, int fd);
+/*
+ * A client of this user on this descriptor, which becomes its own; NULL: no room, and it is closed.
+ */
+struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid);
 /* Takes what the client has sent, up to a bound. */
 void cn_client_readable(struct cn_client *c);
 /* One message. */
@@ -159,6 +199,29 @@ void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t val
 		     const char *text);
 /* A REPLY of success with a descriptor, which stays the caller's. */
 void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd);
+
+/* ---- quota.c -------------------------------------------------------------------------- */
+
+/* Finds out how much memory there is. */
+void cn_quota_open(struct cn_daemon *d);
+void cn_quota_close(struct cn_daemon *d);
+/* The key of the configuration. */
+const char *cn_quota_key(enum cn_quota q);
+/* What every user but root may have, at most. */
+uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q);
+/* Whether a user who has `used` of something may have n more: COLLNET_OK, or COLLNET_ELIMIT. */
+int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_quota q,
+		   uint64_t used, uint64_t n, struct cn_err *err);
+/* Charges n of something to the user, or COLLNET_ELIMIT. */
+int cn_quota_take(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n,
+		  struct cn_err *err);
+void cn_quota_give(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n);
+/* Whether the control group's memory is so short that clients' pages must not outlive us. */
+bool cn_quota_short(const struct cn_daemon *d);
+/* NULL: there are too many users with something. */
+struct cn_user *cn_user_find(struct cn_daemon *d, uid_t uid);
+/* Whether a line about the user may be written now; a flood of them is counted instead. */
+bool cn_user_may_log(struct cn_daemon *d, struct cn_user *u);
 
 /* ---- receive.c ------------------------------------------------------------------------ */
 
@@ -190,7 +253,8 @@ bool cn_region_drop(struct cn_client *c, uint32_t number);
 void *cn_region_place(struct cn_client *c, const struct cn_msg_place *place, uint64_t len,
 		      struct cn_shared **ref, bool *ok);
 void cn_region_put(struct cn_daemon *d, struct cn_shared *s);
-void cn_region_unmap(struct cn_daemon *d);
+/* Unmaps what nobody uses, or a part of it. True: there is more. */
+bool cn_region_unmap(struct cn_daemon *d);
 
 /* ---- priv.c, notify.c, log.c ---------------------------------------------------------- */
 

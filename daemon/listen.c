@@ -144,6 +144,10 @@ void cn_listen_close(struct cn_daemon *d)
 		       strerror(errno));
 	}
 	d->unlink_socket = false;
+	if (d->reserve_fd >= 0) {
+		close(d->reserve_fd); /* a second descriptor of the socket */
+		d->reserve_fd = -1;
+	}
 	if (d->listen_fd >= 0 && d->guarded) {
 		close(d->listen_fd);
 	}

@@ -11,6 +11,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/log.c \
 	daemon/notify.c \
 	daemon/priv.c \
+	daemon/quota.c \
 	daemon/receive.c \
 	daemon/region.c \
 	daemon/request.c \

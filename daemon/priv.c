@@ -35,7 +35,7 @@ static int find_user(const char *name, struct cn_identity *out, struct cn_err *e
 
 int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_err *err)
 {
-	const struct group *gr;
+	const struct group *gr = NULL;
 	int rc;
 
 	memset(out, 0, sizeof(*out));
@@ -67,6 +67,10 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 		if (gr == NULL) {
 			return cn_fail(err, COLLNET_EINVAL, "there is no group '%s'", c->group);
 		}
+	} else if (geteuid() == 0 && !out->keep) {
+		gr = getgrnam("collnet"); /* those who may use the socket */
+	}
+	if (gr != NULL) {
 		out->gid = gr->gr_gid;
 	}
 	return COLLNET_OK;

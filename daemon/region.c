@@ -9,11 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define FREE_A_TURN ((uint64_t)64 << 20)
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -62,7 +63,7 @@ static int make(struct cn_shared *s, uint64_t bytes)
 bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m)
 {
 	struct cn_shared *s;
-	char text[CN_ERR_TEXT];
+	struct cn_err err;
 	int fd = -1;
 
 	if (c->regions[m->region] != NULL) {
@@ -73,17 +74,23 @@ bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m)
 		cn_client_doom(c, "more memory than is possible");
 		return false;
 	}
+	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_MEMORY, m->bytes, &err) != COLLNET_OK) {
+		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
+		return true;
+	}
 	s = calloc(1, sizeof(*s));
 	if (s != NULL) {
 		fd = make(s, m->bytes);
 	}
 	if (fd < 0) {
-		snprintf(text, sizeof(text), "collnetd cannot make %llu bytes of shared memory: %s",
-			 (unsigned long long)m->bytes, strerror(errno));
+		cn_fail(&err, COLLNET_ENOMEM, "collnetd cannot make %llu bytes of shared memory: %s",
+			(unsigned long long)m->bytes, strerror(errno));
+		cn_quota_give(c->daemon, c->user, CN_QUOTA_MEMORY, m->bytes);
 		free(s);
-		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, text);
+		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
 		return true;
 	}
+	s->user = c->user;
 	c->regions[m->region] = s;
 	c->bytes += m->bytes;
 	cn_client_hand_out(c, m->head.tag, fd);
@@ -133,13 +140,37 @@ void cn_region_put(struct cn_daemon *d, struct cn_shared *s)
 	}
 }
 
-void cn_region_unmap(struct cn_daemon *d)
+/*
+ * Pages are charged to the control group of the process that touches them first, and remain while
+ * another process maps them. Where our group has a limit and they are many, they are given back
+ * before the mapping is; a part at a time, because it takes a while. True: there is more of them.
+ */
+static bool give_back(struct cn_daemon *d, struct cn_shared *s)
+{
+	const uint64_t left = s->bytes - s->freed, n = left < FREE_A_TURN ? left : FREE_A_TURN;
+
+	if (n == 0 || !cn_quota_short(d)) {
+		return false;
+	}
+	if (madvise(s->p + s->freed, n, MADV_REMOVE) != 0) {
+		return false;
+	}
+	s->freed += n;
+	return s->freed < s->bytes;
+}
+
+bool cn_region_unmap(struct cn_daemon *d)
 {
 	while (d->unmap != NULL) {
 		struct cn_shared *s = d->unmap;
 
+		if (give_back(d, s)) {
+			return true;
+		}
 		d->unmap = s->next;
 		munmap(s->p, s->bytes);
+		cn_quota_give(d, s->user, CN_QUOTA_MEMORY, s->bytes);
 		free(s);
 	}
+	return false;
 }

@@ -24,6 +24,16 @@ static struct cn_op_slot *slot_of(struct cn_done *done)
 	return (struct cn_op_slot *)(void *)((char *)done - offsetof(struct cn_op_slot, done));
 }
 
+static void op_free(struct cn_op_slot *op)
+{
+	struct cn_client *c = op->client;
+
+	op->busy = false;
+	cn_quota_give(c->daemon, c->user, CN_QUOTA_REQUESTS, 1);
+	cn_region_put(c->daemon, op->send);
+	cn_region_put(c->daemon, op->recv);
+}
+
 /* Called by the engine, from wherever it is: sends, marks, and no more. */
 static void op_done(struct cn_done *done, int status, const char *text)
 {
@@ -42,20 +52,35 @@ static void op_done(struct cn_done *done, int status, const char *text)
 	if (status != COLLNET_OK) {
 		strncpy(m.text, text, sizeof(m.text) - 1);
 	}
-	op->busy = false;
-	cn_region_put(c->daemon, op->send);
-	cn_region_put(c->daemon, op->recv);
+	op_free(op);
 	op->send = op->recv = NULL;
 	cn_client_send(c, &m, sizeof(m));
 }
 
-/* A free slot, made ready; NULL: the client is doomed. */
+/* A request that is refused before it has a slot. */
+static void refuse(struct cn_client *c, uint32_t tag, const struct cn_err *err)
+{
+	struct cn_msg_done m = {
+		.head = { .type = CN_MSG_DONE, .tag = tag },
+		.status = err->code,
+	};
+
+	memcpy(m.text, err->text, sizeof(m.text));
+	cn_client_send(c, &m, sizeof(m));
+}
+
+/* A free slot, made ready; NULL: the client is doomed, or has been told why it gets none. */
 static struct cn_op_slot *op_begin(struct cn_client *c, uint32_t tag)
 {
 	struct cn_op_slot *op = &c->ops[tag];
+	struct cn_err err;
 
 	if (op->busy) {
 		wrong(c, "a request number that is taken");
+		return NULL;
+	}
+	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_REQUESTS, 1, &err) != COLLNET_OK) {
+		refuse(c, tag, &err);
 		return NULL;
 	}
 	memset(op, 0, sizeof(*op));
@@ -79,6 +104,32 @@ static cn_time deadline_of(struct cn_client *c, uint32_t timeout_ms)
 
 /* ---- teams ---------------------------------------------------------------------------- */
 
+/* Whether the user may take part in this job, which counts once for all of its ranks here. */
+static int check_teams(struct cn_client *c, const char *job, struct cn_err *err)
+{
+	struct cn_engine *e = c->daemon->station.engine;
+	struct collnet_job_info *all;
+	size_t count = 0, room;
+	int rc;
+
+	cn_engine_jobs(e, c->uid, NULL, &count);
+	rc = cn_quota_check(c->daemon, c->user, CN_QUOTA_TEAMS, count, 1, err);
+	if (rc == COLLNET_OK) {
+		return rc;
+	}
+	room = count;
+	all = calloc(count + 1, sizeof(*all));
+	if (all == NULL) {
+		return rc;
+	}
+	cn_engine_jobs(e, c->uid, all, &count);
+	for (size_t i = 0; i < count && i < room; i++) {
+		rc = strcmp(all[i].name, job) == 0 ? COLLNET_OK : rc;
+	}
+	free(all);
+	return rc;
+}
+
 static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
 {
 	struct cn_member *member = NULL;
@@ -90,7 +141,10 @@ static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
 	}
 	op = op_begin(c, m->head.tag);
 	if (op == NULL) {
-		return false;
+		return !c->doomed;
+	}
+	if (check_teams(c, m->job, &err) != COLLNET_OK) {
+		return op_refused(op, &err);
 	}
 	if (cn_team_join(c->daemon->station.engine, c->daemon->now, c->uid, m->job, m->rank,
 			 m->ranks, deadline_of(c, m->timeout_ms), &op->done, &member,
@@ -162,7 +216,7 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	}
 	op = op_begin(c, m->head.tag);
 	if (op == NULL) {
-		return false;
+		return !c->doomed;
 	}
 	call = (struct cn_call){ a.op, a.bytes, cn_member_rank(member), cn_member_ranks(member),
 				 a.root };
@@ -170,9 +224,7 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	a.recv = cn_region_place(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
 	if (!send_ok || !recv_ok ||
 	    cn_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK) {
-		cn_region_put(c->daemon, op->send);
-		cn_region_put(c->daemon, op->recv);
-		op->busy = false;
+		op_free(op);
 		return wrong(c, "a place outside of its memory");
 	}
 	if (cn_coll_post(member, c->daemon->now, &a, &op->done, &err) != COLLNET_OK) {
@@ -192,7 +244,14 @@ static bool take_open(struct cn_client *c, const struct cn_msg_open *m)
 	if (*e != NULL) {
 		return wrong(c, "an endpoint number that is taken");
 	}
-	rc = cn_endpoint_open(c->daemon->station.engine, c->uid, (uint16_t)m->number, e, &err);
+	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1, &err);
+	if (rc == COLLNET_OK) {
+		rc = cn_endpoint_open(c->daemon->station.engine, c->uid, (uint16_t)m->number, e,
+				      &err);
+		if (rc != COLLNET_OK) {
+			cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
+		}
+	}
 	if (rc != COLLNET_OK) {
 		*e = NULL;
 		cn_client_reply(c, m->head.tag, rc, 0, err.text);
@@ -211,11 +270,12 @@ static bool take_close(struct cn_client *c, const struct cn_msg_close *m)
 	}
 	c->endpoints[m->endpoint] = NULL;
 	cn_endpoint_close(e, c->daemon->now);
+	cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
 	cn_client_reply(c, m->head.tag, COLLNET_OK, 0, "");
 	return true;
 }
 
-/* Begins a send or receive: the slot, and the memory in *data. NULL: the client is doomed. */
+/* Begins a send or receive: the slot, and the memory in *data. NULL: as of op_begin(). */
 static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint32_t endpoint,
 					const struct cn_msg_place *place, uint64_t len,
 					bool receives, void **data)
@@ -234,7 +294,7 @@ static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint3
 	op->receives = receives;
 	*data = cn_region_place(c, place, len, receives ? &op->recv : &op->send, &ok);
 	if (!ok) {
-		op->busy = false;
+		op_free(op);
 		wrong(c, "a place outside of its memory");
 		return NULL;
 	}
@@ -249,7 +309,7 @@ static bool take_send(struct cn_client *c, const struct cn_msg_send *m)
 		message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false, &data);
 
 	if (op == NULL) {
-		return false;
+		return !c->doomed;
 	}
 	if (cn_endpoint_send(c->endpoints[m->endpoint], c->daemon->now, m->node, (uint16_t)m->to,
 			     data, m->bytes, deadline_of(c, m->timeout_ms), &op->done,
@@ -267,7 +327,7 @@ static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
 		message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true, &data);
 
 	if (op == NULL) {
-		return false;
+		return !c->doomed;
 	}
 	if (cn_endpoint_recv(c->endpoints[m->endpoint], c->daemon->now, data, m->capacity,
 			     deadline_of(c, m->timeout_ms), &op->received, &op->done,

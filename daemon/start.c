@@ -65,8 +65,12 @@ static int start(struct cn_daemon *d, struct cn_err *err)
 	if (rc == COLLNET_OK) {
 		rc = open_station(d, err);
 	}
+	cn_quota_open(d);
 	if (rc == COLLNET_OK) {
 		rc = cn_listen_open(d, err);
+	}
+	if (rc == COLLNET_OK) {
+		cn_client_open(d);
 	}
 	if (rc == COLLNET_OK) {
 		rc = cn_event_open(d, err);
@@ -97,6 +101,7 @@ static void end(struct cn_daemon *d)
 	cn_listen_close(d);
 	cn_client_end(d);
 	cn_station_close(&d->station, LINGER);
+	cn_quota_close(d); /* what is mapped need not be given back */
 	cn_region_unmap(d);
 	cn_event_close(d);
 }
@@ -113,7 +118,7 @@ int cn_daemon_run(int argc, char **argv)
 		cn_log(COLLNET_LOG_ERROR, "no memory");
 		return EXIT_FAILURE;
 	}
-	d->listen_fd = d->signal_fd = d->epoll_fd = -1;
+	d->listen_fd = d->signal_fd = d->epoll_fd = d->reserve_fd = d->memory.usage_fd = -1;
 	cn_config_init(&d->config);
 	rc = cn_config_args(&d->config, argc, argv, &text, &err);
 	if (rc == COLLNET_INPROGRESS) {

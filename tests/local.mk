@@ -78,6 +78,7 @@ lab_programs = \
 	tests/lab/api \
 	tests/lab/calls \
 	tests/lab/frames \
+	tests/lab/greedy \
 	tests/lab/rooted \
 	tests/lab/rude
 

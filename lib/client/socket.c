@@ -73,6 +73,7 @@ static int receive(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
 	const char *wrong;
+	int tries = 0;
 	ssize_t n;
 
 	if (d->fd < 0) {
@@ -81,7 +82,8 @@ static int receive(struct collnet *c)
 	do {
 		n = d->wants_fd ? receive_descriptor(d)
 				: recv(d->fd, &d->in, sizeof(d->in), MSG_DONTWAIT | MSG_TRUNC);
-	} while (n < 0 && errno == EINTR);
+		/* ECONNRESET: it did not read our last message. Its own may wait behind that. */
+	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && tries++ == 0)));
 	if (n < 0 && errno == EAGAIN) {
 		return 0;
 	}
@@ -148,6 +150,7 @@ void cn_socket_progress(struct collnet *c, cn_time until)
 int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
+	const struct cn_msg_head *head = m;
 	const cn_time until = cn_now() + PATIENCE;
 	ssize_t n;
 
@@ -164,6 +167,8 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 			} else {
 				wait_for(d->fd, POLLOUT, until);
 			}
+		} else if (n < 0 && errno == EPIPE && head->type == CN_MSG_HELLO) {
+			return COLLNET_OK; /* refused already: the WELCOME says why */
 		} else if (n >= 0 || errno != EINTR) {
 			cn_socket_gone(c, COLLNET_EDAEMON, "went away");
 		}

@@ -21,6 +21,7 @@
 #include "topo/topo.h"
 
 #define MTU_MAX 65000u
+#define TEAMS	256u /* of all users; four times as many as one of them may have */
 
 static cn_time now_of(clockid_t clock)
 {
@@ -164,6 +165,7 @@ static int make_engine(const struct cn_station_config *config, struct cn_station
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
 	ec.topo = s->topo;
 	ec.window = config->window;
+	ec.max_teams = TEAMS;
 	rc = new_identity(&ec.node, err);
 	if (rc == COLLNET_OK) {
 		rc = cn_engine_new(&ec, &s->engine, err);

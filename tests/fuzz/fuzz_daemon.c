@@ -66,7 +66,7 @@ static void connect_client(struct world *w, int i)
 	w->end[i].fd = fds[1];
 	w->end[i].deaf = false;
 	w->daemon->guarded = cn_receive_guard(fds[0]); /* a child process a client is slow */
-	w->end[i].client = cn_client_new(w->daemon, fds[0]);
+	w->end[i].client = cn_client_new(w->daemon, fds[0], 1000 + (uid_t)i);
 	check(w->end[i].client != NULL);
 }
 
@@ -336,6 +336,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.daemon = calloc(1, sizeof(*w.daemon));
 	check(hub != NULL && w.daemon != NULL);
 	cn_config_init(&w.daemon->config);
+	w.daemon->memory.base = w.daemon->memory.total = (uint64_t)4 << 30;
+	w.daemon->memory.usage_fd = -1;
+	w.daemon->config.limits[CN_QUOTA_TEAMS] = 2;
+	w.daemon->config.limits[CN_QUOTA_ENDPOINTS] = 3;
+	w.daemon->config.limits[CN_QUOTA_REQUESTS] = 4;
 	w.daemon->now = 1000000;
 	w.daemon->station.link = cn_hub_port(hub, 0);
 	snprintf(w.daemon->station.node, sizeof(w.daemon->station.node), "self");
@@ -362,7 +367,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	cn_engine_free(w.daemon->station.engine);
-	check(w.daemon->unmap == NULL);
+	check(w.daemon->unmap == NULL && w.daemon->memory.used == 0);
+	for (int i = 0; i < CLIENTS; i++) {
+		const struct cn_user *u = cn_user_find(w.daemon, 1000 + (uid_t)i);
+
+		for (int q = 0; q < CN_QUOTAS; q++) {
+			check(u->used[q] == 0);
+		}
+	}
 	free(w.daemon);
 	cn_hub_free(hub);
 	return 0;

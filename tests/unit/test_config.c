@@ -34,6 +34,11 @@ static void parse__every_key(void **state)
 				   "window off\n"
 				   "user me\n"
 				   "group us\n"
+				   "max-connections 5\n"
+				   "max-teams 6\n"
+				   "max-endpoints 7\n"
+				   "max-requests 8\n"
+				   "max-memory 9m\n"
 				   "log-level debug\n"
 				   "foreground yes"; /* and no newline at the end */
 	struct cn_config c;
@@ -51,6 +56,11 @@ static void parse__every_key(void **state)
 	assert_int_equal(c.window, COLLNET_WINDOW_OFF);
 	assert_string_equal(c.user, "me");
 	assert_string_equal(c.group, "us");
+	assert_int_equal(c.limits[CN_QUOTA_CONNECTIONS], 5);
+	assert_int_equal(c.limits[CN_QUOTA_TEAMS], 6);
+	assert_int_equal(c.limits[CN_QUOTA_ENDPOINTS], 7);
+	assert_int_equal(c.limits[CN_QUOTA_REQUESTS], 8);
+	assert_int_equal(c.limits[CN_QUOTA_MEMORY], 9 << 20);
 	assert_int_equal(c.log_level, COLLNET_LOG_DEBUG);
 }
 
@@ -152,7 +162,7 @@ static void args__as_the_lab_calls_it(void **state)
 	assert_int_equal(c.cluster, 9);
 	assert_string_equal(c.user, "none");
 	assert_int_equal(c.ready_fd, 4);
-	assert_int_equal(c.socket_mode, 0666);
+	assert_int_equal(c.socket_mode, 0660);
 	assert_int_equal(c.window, COLLNET_WINDOW_AUTO);
 }
 

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a user may take of the node: connections, teams, endpoints, requests and memory, so that
+ * something is left for the others; and how many lines the log has about him.
+ *
+ * Root has no limits of its own, but those of the tables. Memory counts by the size that is mapped:
+ * which pages are there is the client's to change at any moment, by punching holes.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#define LOG_BURST 10u	      /* lines at once about one user */
+#define LOG_EVERY (1000 * CN_MS) /* one more */
+
+static const struct {
+	const char *things, *key;
+	uint64_t limit; /* default; 0: half of the memory */
+} kinds[CN_QUOTAS] = {
+	[CN_QUOTA_CONNECTIONS] = { "connections", "max-connections", CN_CLIENTS_MAX / 4 },
+	[CN_QUOTA_TEAMS] = { "teams", "max-teams", 64 },
+	[CN_QUOTA_ENDPOINTS] = { "endpoints", "max-endpoints", 128 },
+	[CN_QUOTA_REQUESTS] = { "outstanding requests", "max-requests", 16384 },
+	[CN_QUOTA_MEMORY] = { "bytes of shared memory", "max-memory", 0 },
+};
+
+const char *cn_quota_key(enum cn_quota q)
+{
+	return kinds[q].key;
+}
+
+uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q)
+{
+	if (d->config.limits[q] != 0) {
+		return d->config.limits[q];
+	}
+	return q == CN_QUOTA_MEMORY ? d->memory.base / 2 : kinds[q].limit;
+}
+
+int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_quota q,
+		   uint64_t used, uint64_t n, struct cn_err *err)
+{
+	const uint64_t limit = cn_quota_limit(d, q);
+
+	if (u->uid == 0 || (used <= limit && n <= limit - used)) {
+		return COLLNET_OK;
+	}
+	return cn_fail(err, COLLNET_ELIMIT,
+		       "user %lu has %" PRIu64 " %s on this node; %" PRIu64 " more exceed the limit of "
+		       "%" PRIu64 ": release some, or see %s in collnetd.conf(5)",
+		       (unsigned long)u->uid, used, kinds[q].things, n, limit, kinds[q].key);
+}
+
+int cn_quota_take(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n,
+		  struct cn_err *err)
+{
+	int rc = cn_quota_check(d, u, q, u->used[q], n, err);
+
+	if (rc == COLLNET_OK && q == CN_QUOTA_MEMORY && n > d->memory.total - d->memory.used) {
+		rc = cn_fail(err, COLLNET_ELIMIT,
+			     "all users together have %" PRIu64 " bytes of shared memory on this node; "
+			     "%" PRIu64 " more exceed three quarters of its memory (%" PRIu64 ")",
+			     d->memory.used, n, d->memory.total);
+	}
+	if (rc == COLLNET_OK) {
+		u->used[q] += n;
+		d->memory.used += q == CN_QUOTA_MEMORY ? n : 0;
+	}
+	return rc;
+}
+
+void cn_quota_give(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n)
+{
+	u->used[q] -= n;
+	d->memory.used -= q == CN_QUOTA_MEMORY ? n : 0;
+}
+
+/* ---- users ---------------------------------------------------------------------------- */
+
+static bool is_idle(const struct cn_user *u)
+{
+	for (int q = 0; q < CN_QUOTAS; q++) {
+		if (u->used[q] > 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+struct cn_user *cn_user_find(struct cn_daemon *d, uid_t uid)
+{
+	struct cn_user *best = NULL;
+
+	for (uint32_t i = 0; i < CN_USERS_MAX; i++) {
+		struct cn_user *u = &d->users[i];
+
+		if (u->known && u->uid == uid) {
+			u->seen = d->now;
+			return u;
+		}
+		/* A free entry, or the one that is idle for longest. */
+		if (!u->known ? best == NULL || best->known
+			      : is_idle(u) && (best == NULL || (best->known && u->seen < best->seen))) {
+			best = u;
+		}
+	}
+	if (best != NULL) {
+		memset(best, 0, sizeof(*best));
+		best->known = true;
+		best->uid = uid;
+		best->seen = best->log_at = d->now;
+		best->log_lines = LOG_BURST;
+	}
+	return best;
+}
+
+bool cn_user_may_log(struct cn_daemon *d, struct cn_user *u)
+{
+	const cn_time earned = (d->now - u->log_at) / LOG_EVERY;
+
+	if (earned > 0) {
+		u->log_lines = earned >= LOG_BURST - u->log_lines ? LOG_BURST
+								  : u->log_lines + (uint32_t)earned;
+		u->log_at += earned * LOG_EVERY;
+	}
+	if (u->log_lines == 0) {
+		u->log_left_out++;
+		return false;
+	}
+	u->log_lines--;
+	if (u->log_left_out > 0) {
+		cn_log(COLLNET_LOG_WARNING, "%" PRIu64 " lines about user %lu were left out",
+		       u->log_left_out, (unsigned long)u->uid);
+		u->log_left_out = 0;
+	}
+	return true;
+}
+
+/* ---- the memory that there is --------------------------------------------------------- */
+
+/* A number in a file; false: there is none ("max", or no file). */
+static bool read_number(const char *path, uint64_t *out)
+{
+	char text[32] = "";
+	FILE *f = fopen(path, "re");
+	bool ok = f != NULL && fgets(text, sizeof(text), f) != NULL && text[0] >= '0' &&
+		  text[0] <= '9';
+
+	if (f != NULL) {
+		fclose(f);
+	}
+	if (ok) {
+		*out = strtoull(text, NULL, 10);
+	}
+	return ok;
+}
+
+/* The limits of a control group and of those above it; opens what says how much it has. */
+static void look_at_group(struct cn_daemon *d, const char *root, char *path, const char *limit,
+			  const char *usage)
+{
+	char file[4400];
+	uint64_t n;
+
+	for (;;) {
+		snprintf(file, sizeof(file), "%s%s/%s", root, path, limit);
+		if (read_number(file, &n) && n < d->memory.base) {
+			d->memory.base = n;
+			snprintf(file, sizeof(file), "%s%s/%s", root, path, usage);
+			if (d->memory.usage_fd >= 0) {
+				close(d->memory.usage_fd);
+			}
+			d->memory.usage_fd = open(file, O_RDONLY | O_CLOEXEC);
+		}
+		if (strrchr(path, '/') == NULL) {
+			return;
+		}
+		*strrchr(path, '/') = '\0';
+	}
+}
+
+void cn_quota_open(struct cn_daemon *d)
+{
+	char line[4200];
+	struct sysinfo info;
+	FILE *f;
+
+	d->memory.usage_fd = -1;
+	d->memory.base = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit
+					     : (uint64_t)1 << 30;
+	f = fopen("/proc/self/cgroup", "re");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		char *path = strrchr(line, ':');
+
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "0::", 3) == 0) {
+			look_at_group(d, "/sys/fs/cgroup", path + 1, "memory.max", "memory.current");
+		} else if (path != NULL && strstr(line, ":memory:") != NULL) {
+			look_at_group(d, "/sys/fs/cgroup/memory", path + 1, "memory.limit_in_bytes",
+				      "memory.usage_in_bytes");
+		}
+	}
+	if (f != NULL) {
+		fclose(f);
+	}
+	d->memory.total = d->memory.base / 4 * 3;
+}
+
+void cn_quota_close(struct cn_daemon *d)
+{
+	if (d->memory.usage_fd >= 0) {
+		close(d->memory.usage_fd);
+		d->memory.usage_fd = -1;
+	}
+}
+
+bool cn_quota_short(const struct cn_daemon *d)
+{
+	char text[32] = "";
+
+	return d->memory.usage_fd >= 0 &&
+	       pread(d->memory.usage_fd, text, sizeof(text) - 1, 0) > 0 &&
+	       strtoull(text, NULL, 10) > d->memory.base / 8;
+}

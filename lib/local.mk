@@ -119,7 +119,6 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/kinds.h \
 	lib/link/link.c \
 	lib/link/link.h \
-	lib/link/mem.c \
 	lib/link/packet.c \
 	lib/link/pcap.c
 

@@ -34,7 +34,7 @@ unit_tests = \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
 	tests/unit/test_meeting \
-	tests/unit/test_mem \
+	tests/unit/test_hub \
 	tests/unit/test_msg \
 	tests/unit/test_node \
 	tests/unit/test_numbering \
@@ -140,6 +140,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/check_book.h \
 	tests/unit/check_oracle.c \
 	tests/unit/check_oracle.h \
+	tests/unit/hub.c \
+	tests/unit/hub.h \
 	tests/unit/namespace.c \
 	tests/unit/namespace.h \
 	tests/unit/pair.c \

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Links: where frames meet the world. One interface, three of them:
+ * Links: where frames meet the world. One interface, two of them:
  *
  *   packet  AF_PACKET: TPACKET_V2 receive ring, sendmmsg; Linux, the default
  *   pcap    libpcap receives, libnet builds and injects; portable
- *   mem     ports of an in-process hub, for tests and the simulator's small brother
  *
  * A link never blocks and never allocates after opening. It delivers only frames of its
  * EtherType that are addressed to it or to the broadcast address, and never its own.
@@ -52,7 +51,7 @@ struct cn_link {
 	const struct cn_link_ops *ops;
 	uint8_t mac[6];
 	uint32_t mtu;	/* bytes after the Ethernet header */
-	int recv_fd;	/* readable when frames wait; -1: none (mem) */
+	int recv_fd;	/* readable when frames wait; -1: none */
 	int send_fd;	/* writable when the queue has room again; may equal recv_fd; -1: none */
 	char interface[32];
 };
@@ -74,21 +73,5 @@ void cn_link_release(struct cn_link *l);
  */
 int cn_link_send(struct cn_link *l, const struct cn_frame *frames, size_t n);
 void cn_link_counters(struct cn_link *l, struct cn_link_counters *out);
-
-/*
- * An in-process hub of `ports` links; mac of port i is 02:00:00:00:hi:lo of i + 1. `depth` frames
- * wait at most at a port; more are dropped, as in a switch.
- */
-struct cn_hub;
-struct cn_hub *cn_hub_new(uint32_t ports, uint32_t mtu, uint32_t depth);
-void cn_hub_free(struct cn_hub *h);
-struct cn_link *cn_hub_port(struct cn_hub *h, uint32_t port); /* owned by the hub */
-/* Faults, by seed, each in parts per million of frames: lost, duplicated, swapped, corrupted. */
-struct cn_hub_faults {
-	uint64_t seed;
-	uint32_t loss, duplicate, reorder, corrupt;
-};
-void cn_hub_set_faults(struct cn_hub *h, const struct cn_hub_faults *f);
-void cn_hub_cut(struct cn_hub *h, uint32_t port, bool cut); /* cable pulled / put back */
 
 #endif

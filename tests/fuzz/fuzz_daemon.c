@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "daemon/daemon.h"
+#include "tests/unit/hub.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

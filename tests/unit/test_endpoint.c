@@ -15,6 +15,7 @@
 
 #include "coll/endpoint.h"
 #include "link/driver.h"
+#include "tests/unit/hub.h"
 
 #define MTU 1500u
 #define PAYLOAD (MTU - CN_WIRE_HEADER)

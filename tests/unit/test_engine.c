@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "link/driver.h"
+#include "tests/unit/hub.h"
 
 #define NODES 16
 #define OWNER 1000u

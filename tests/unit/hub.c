@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "link/link.h"
+#include "tests/unit/hub.h"
 
 #define MILLION 1000000u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/link/mem.c: the in-process hub: switching, bounded queues, seeded faults, cut cables. */
+/* tests/unit/hub.c: the in-process hub: switching, bounded queues, seeded faults, cut cables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "link/link.h"
+#include "tests/unit/hub.h"
 
 #define MTU 1500
 #define SEED 20240611u

@@ -17,10 +17,13 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/parse.c \
 	lib/util/pool.c \
 	lib/util/pool.h \
+	lib/util/pqueue.h \
 	lib/util/siphash.c \
 	lib/util/siphash.h \
 	lib/util/util.c \
-	lib/util/util.h
+	lib/util/util.h \
+	lib/util/vector.c \
+	lib/util/vector.h
 
 lib_libcn_proto_la_SOURCES = \
 	lib/proto/frame.h \

@@ -15,7 +15,7 @@ unit_tests = \
 	tests/unit/test_check \
 	tests/unit/test_check_order \
 	tests/unit/test_config \
-	tests/unit/test_dominoes \
+	tests/unit/test_ring_matching \
 	tests/unit/test_draw \
 	tests/unit/test_driver \
 	tests/unit/test_emit \
@@ -23,7 +23,7 @@ unit_tests = \
 	tests/unit/test_engine \
 	tests/unit/test_experiment_rings \
 	tests/unit/test_experiment_sim \
-	tests/unit/test_exchange \
+	tests/unit/test_fattree \
 	tests/unit/test_fat_tree \
 	tests/unit/test_flight \
 	tests/unit/test_furthest \
@@ -43,6 +43,7 @@ unit_tests = \
 	tests/unit/test_pool \
 	tests/unit/test_random \
 	tests/unit/test_receive \
+	tests/unit/test_pqueue \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
 	tests/unit/test_residue \

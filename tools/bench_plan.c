@@ -83,7 +83,7 @@ static int run_aapc(const struct cn_topo *t, bool all, double *seconds, struct c
 		s.plan.op = CN_OP_ALLTOALL;
 		s.plan.algorithm = a->id;
 		s.plan.bytes = 65536;
-		rc = all ? subject_check(&s, NULL, a->claims, &report, &checked, err)
+		rc = all ? subject_check(&s, NULL, a->guarantees, &report, &checked, err)
 			 : cn_sched_plan(&s.layout, &s.plan, s.layout.nnodes / 2, &mine, err);
 	}
 	*seconds = cpu_seconds(began);

@@ -18,7 +18,7 @@ cn_planner cn_plan_alltoall_shuffle;
 cn_planner cn_plan_alltoall_pairwise;
 cn_planner cn_plan_alltoall_linear;
 cn_planner cn_plan_alltoall_aapc;
-cn_planner cn_plan_alltoall_exchange;
+cn_planner cn_plan_alltoall_fattree;
 cn_planner cn_plan_allgather_ring;
 cn_planner cn_plan_allgather_lr1;
 cn_planner cn_plan_allgather_lr2;
@@ -52,18 +52,18 @@ int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_
 		     uint32_t from, uint32_t phase, struct cn_sched *out, struct cn_err *err);
 
 /* Whom a node meets, by a permutation of contention-aware or plain node numbers. */
-struct cn_meetings {
+struct cn_partners {
 	enum collnet_permutation kind;
 	uint32_t nnodes, steps;
 	uint32_t number;	/* of this node */
 	uint32_t *node_at;	/* number -> node; NULL: the same */
 };
 
-int cn_meetings_init(struct cn_meetings *m, const struct cn_layout *l, const struct cn_plan *p,
+int cn_partners_init(struct cn_partners *m, const struct cn_layout *l, const struct cn_plan *p,
 		     uint32_t me, struct cn_err *err);
-void cn_meetings_done(struct cn_meetings *m);
+void cn_partners_done(struct cn_partners *m);
 /* The node to send to, or to receive from, at step 1 .. steps; CN_IDLE: none. */
-uint32_t cn_meetings_to(const struct cn_meetings *m, uint32_t step);
-uint32_t cn_meetings_from(const struct cn_meetings *m, uint32_t step);
+uint32_t cn_partners_to(const struct cn_partners *m, uint32_t step);
+uint32_t cn_partners_from(const struct cn_partners *m, uint32_t step);
 
 #endif

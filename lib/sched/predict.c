@@ -79,18 +79,18 @@ void cn_predict_aapc(const struct cn_network *n, struct cn_prediction *out)
 	snprintf(out->why, sizeof(out->why), "%.0f phases, and a synchronisation after each", count);
 }
 
-void cn_predict_exchange(const struct cn_network *n, struct cn_prediction *out)
+void cn_predict_fattree(const struct cn_network *n, struct cn_prediction *out)
 {
-	struct cn_exchange *x;
+	struct cn_fattree *x;
 	struct cn_err err = {0};
 
-	if (cn_exchange_new(n->layout->tree, &x, &err) != COLLNET_OK) {
+	if (cn_fattree_new(n->layout->tree, &x, &err) != COLLNET_OK) {
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
 		return;
 	}
 	out->seconds = x->phases * (node_to_node(n) + n->cost->startup) + n->latency;
 	snprintf(out->why, sizeof(out->why), "%u phases, were they kept apart by themselves", x->phases);
-	cn_exchange_free(x);
+	cn_fattree_free(x);
 }
 
 /* ---- allgather ------------------------------------------------------------------------ */
@@ -161,25 +161,17 @@ void cn_predict_ring(const struct cn_network *n, struct cn_prediction *out)
 	}
 }
 
-void cn_predict_lr(const struct cn_network *n, struct cn_prediction *out)
+static void predict_tree_ring(const struct cn_network *n, struct cn_prediction *out,
+			      int (*make)(const struct cn_tree *t, uint32_t *ring,
+					  struct cn_err *err))
 {
 	const struct cn_layout *l = n->layout;
 	uint32_t *ring = malloc(l->nnodes * sizeof(*ring));
 	struct cn_err err = {0};
-	int rc = COLLNET_OK;
 
 	if (ring == NULL) {
 		snprintf(out->why, sizeof(out->why), "no memory");
-		return;
-	}
-	if (strcmp(out->algorithm->name, "lr1") == 0) {
-		cn_ring_lr1(l->tree, ring);
-	} else if (strcmp(out->algorithm->name, "lr2") == 0) {
-		rc = cn_ring_lr2(l->tree, ring, &err);
-	} else {
-		rc = cn_ring_lr3(l->tree, ring, &err);
-	}
-	if (rc == COLLNET_OK) {
+	} else if (make(l->tree, ring, &err) == COLLNET_OK) {
 		predict_ring(n, longest(l->tree, ring, l->nnodes), 1, out);
 	} else {
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
@@ -187,9 +179,34 @@ void cn_predict_lr(const struct cn_network *n, struct cn_prediction *out)
 	free(ring);
 }
 
+static int make_lr1(const struct cn_tree *t, uint32_t *ring, struct cn_err *err)
+{
+	(void)err;
+	cn_ring_lr1(t, ring);
+	return COLLNET_OK;
+}
+
+void cn_predict_lr1(const struct cn_network *n, struct cn_prediction *out)
+{
+	predict_tree_ring(n, out, make_lr1);
+}
+
+void cn_predict_lr2(const struct cn_network *n, struct cn_prediction *out)
+{
+	predict_tree_ring(n, out, cn_ring_lr2);
+}
+
+void cn_predict_lr3(const struct cn_network *n, struct cn_prediction *out)
+{
+	predict_tree_ring(n, out, cn_ring_lr3);
+}
+
 /* ---- broadcast ------------------------------------------------------------------------ */
 
-/* One switch, when the network is not known: every message takes the same time. */
+/*
+ * One switch, when the network is not known: every message takes the same time. Only the binomial
+ * tree runs without a tree of the network.
+ */
 static void predict_blind(const struct cn_network *n, struct cn_prediction *out)
 {
 	double whole = cn_cost_wire(n->cost, n->plan->bytes, n->slowest) + n->latency;
@@ -198,11 +215,7 @@ static void predict_blind(const struct cn_network *n, struct cn_prediction *out)
 	while (nodes > 1u << depth) {
 		depth++;
 	}
-	if (strcmp(out->algorithm->name, "chain") == 0) {
-		out->seconds = nodes < 2 ? 0 : whole + (nodes - 2) * n->latency;
-	} else {
-		out->seconds = depth * whole;
-	}
+	out->seconds = depth * whole;
 	snprintf(out->why, sizeof(out->why), "were all nodes on one switch");
 }
 

@@ -26,9 +26,11 @@ cn_predictor cn_predict_shuffle;
 cn_predictor cn_predict_pairwise;
 cn_predictor cn_predict_linear;
 cn_predictor cn_predict_aapc;
-cn_predictor cn_predict_exchange;
+cn_predictor cn_predict_fattree;
 cn_predictor cn_predict_ring;
-cn_predictor cn_predict_lr; /* lr1, lr2, lr3 */
+cn_predictor cn_predict_lr1;
+cn_predictor cn_predict_lr2;
+cn_predictor cn_predict_lr3;
 cn_predictor cn_predict_dissemination;
 cn_predictor cn_predict_bcast; /* all of them */
 cn_predictor cn_predict_one_by_one; /* scatter, gather */

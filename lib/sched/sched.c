@@ -68,16 +68,16 @@ static int check_layout(const struct cn_layout *l, const struct cn_plan *p, uint
 	return COLLNET_OK;
 }
 
-unsigned cn_algorithm_claims(const struct cn_algorithm *a, const struct cn_layout *l)
+unsigned cn_algorithm_guarantees(const struct cn_algorithm *a, const struct cn_layout *l)
 {
-	unsigned claims = a->claims;
+	unsigned guarantees = a->guarantees;
 
 	for (uint32_t x = 1; a->op == CN_OP_ALLTOALL && l->tree != NULL && x < l->tree->n; x++) {
 		if (cn_tree_channels(l->tree, 2 * x) > 1) {
-			claims &= ~(unsigned)CN_CLAIM_OPTIMAL;
+			guarantees &= ~(unsigned)CN_GUARANTEE_OPTIMAL;
 		}
 	}
-	return claims;
+	return guarantees;
 }
 
 int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,

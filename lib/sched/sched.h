@@ -147,11 +147,11 @@ struct cn_plan {
 	uint64_t segment; /* bytes, for pipelined algorithms; 0: chosen by the cost model */
 };
 
-/* What an algorithm promises of its schedules besides the rules above; sched/check.h proves it. */
-enum cn_claim {
-	CN_CLAIM_LINKS = 1,   /* in a phase no directed link carries more messages than channels */
-	CN_CLAIM_ORDERED = 2, /* no two messages that share a link (and a channel) are unordered */
-	CN_CLAIM_OPTIMAL = 4, /* its phases are the lower bound */
+/* What an algorithm guarantees of its schedules besides the rules above; tools/plan/check.h proves it. */
+enum cn_guarantee {
+	CN_GUARANTEE_LINKS = 1,   /* in a phase no directed link carries more messages than channels */
+	CN_GUARANTEE_ORDERED = 2, /* no two messages that share a link (and a channel) are unordered */
+	CN_GUARANTEE_OPTIMAL = 4, /* its phases are the lower bound */
 };
 
 /* Frames that a node may have in flight, from the buffers of the network. */
@@ -174,7 +174,7 @@ struct cn_algorithm {
 	enum cn_window_rule window; /* what the automatic global window is */
 	bool needs_tree;     /* plans only where the layout has a tree */
 	bool baseline;	     /* for comparison: never chosen but by name */
-	unsigned claims;     /* enum cn_claim */
+	unsigned guarantees;     /* enum cn_guarantee */
 	enum collnet_permutation permutation; /* what AUTO means to it; AUTO: by cn_perm_resolve() */
 	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		    struct cn_sched *out, struct cn_err *err);
@@ -186,9 +186,9 @@ const struct cn_algorithm *cn_algorithms(size_t *count);
 const struct cn_algorithm *cn_algorithm_find(enum cn_op_kind op, const char *name);
 const struct cn_algorithm *cn_algorithm_by_id(uint8_t id);
 
-/* What the algorithm promises on this network: phases for the exchange are as few as the bound only
+/* What the algorithm guarantees on this network: phases for the exchange are as few as the bound only
  * where no link has several channels, which the paper does not know. */
-unsigned cn_algorithm_claims(const struct cn_algorithm *a, const struct cn_layout *l);
+unsigned cn_algorithm_guarantees(const struct cn_algorithm *a, const struct cn_layout *l);
 
 /* Plans node `me`'s part. `out` must be zeroed or planned before; its storage is used again. */
 int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
@@ -197,7 +197,7 @@ void cn_sched_reset(struct cn_sched *s); /* frees the storage */
 /* Appends an action (for planners). COLLNET_ENOMEM. */
 int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err);
 
-/* ---- permutations (sched/permutation.c): who meets whom at step 1 .. cn_perm_steps() ----- */
+/* ---- permutations (permutation.c): who meets whom at step 1 .. cn_perm_steps() ----- */
 
 #define CN_IDLE UINT32_MAX
 

@@ -20,6 +20,7 @@
 
 #include "topo/build.h"
 #include "topo/topo.h"
+#include "util/vector.h"
 
 #define CHILDREN_MAX (4 * CN_TOPO_VERTICES_MAX)
 #define GROUPS_MAX 8 /* brackets in one name */
@@ -35,7 +36,7 @@ struct slurm {
 	struct cn_build b;
 	char *text; /* the copy */
 	struct line *lines;
-	size_t n, cap;
+	uint32_t n, cap;
 	uint32_t children; /* named so far */
 	bool *child;	   /* [n] some other switch names it */
 };
@@ -301,7 +302,7 @@ static int shown(const char *word)
 
 static int take_line(struct slurm *s, char *p, struct cn_err *err)
 {
-	struct line l = {.number = s->b.line};
+	struct line l = {.number = s->b.line}, *lines;
 	const struct {
 		const char *key;
 		char **value;
@@ -340,17 +341,12 @@ static int take_line(struct slurm *s, char *p, struct cn_err *err)
 		return cn_build_fail(&s->b, s->b.line, err,
 				     "expected Switches= or Nodes= for switch '%.63s'", l.name);
 	}
-	if (s->n == s->cap) {
-		size_t cap = s->cap == 0 ? 64 : s->cap * 2;
-		struct line *lines = realloc(s->lines, cap * sizeof(*lines));
-
-		if (lines == NULL) {
-			return cn_fail(err, COLLNET_ENOMEM, "%.160s: no memory for the topology",
-				       s->b.name);
-		}
-		s->lines = lines;
-		s->cap = cap;
+	lines = cn_vector_grow(s->lines, s->n, &s->cap, sizeof(*lines));
+	if (lines == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "%.160s: no memory for the topology",
+			       s->b.name);
 	}
+	s->lines = lines;
 	s->lines[s->n++] = l;
 	return COLLNET_OK;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The algorithms that go by the network, on a tree of four switches of unequal size, with one rank a
-# host and with two: every byte right, and no frame lost in a port by those that promise that no
+# host and with two: every byte right, and no frame lost in a port by those that guarantee that no
 # link is shared.
 # timeout: 240
 . "$(dirname "$0")/lib.sh"
@@ -41,7 +41,7 @@ for ranks in 1 2; do
 	no_drops
 	# Back to back, the first senders of a gather are ahead of the last of the one before.
 	bench --ranks-per-node $ranks -- gather $some --algorithm nearest
-	bench --ranks-per-node $ranks -- alltoall $some --algorithm exchange
+	bench --ranks-per-node $ranks -- alltoall $some --algorithm fattree
 done
 
 # What is chosen without a word, and by the environment's.

@@ -68,7 +68,7 @@ file == 1 && $1 == "link" { near[$2] = near[$2] " " $3; near[$3] = near[$3] " " 
 file == 1 && $1 == "switch" && top == "" { top = $2 }
 file == 1 { next }
 / => / { next }
-/^claims / { $0 = "claims links" }
+/^guarantees / { $0 = "guarantees links" }
 / -> / {
 	sub(/, .*/, "")
 	n++

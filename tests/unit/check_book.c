@@ -236,7 +236,7 @@ void b_cut(struct cn_sched *s, uint32_t i)
 	}
 }
 
-int b_judge(const struct book *b, unsigned claims, struct cn_check_report *r, struct cn_err *err)
+int b_judge(const struct book *b, unsigned guarantees, struct cn_check_report *r, struct cn_err *err)
 {
 	struct cn_check *c = NULL;
 	int rc = cn_check_new(&b->l, &b->p, &c, err);
@@ -246,17 +246,17 @@ int b_judge(const struct book *b, unsigned claims, struct cn_check_report *r, st
 		rc = cn_check_add(c, i, &b->s[i], err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = cn_check_run(c, claims, r, err);
+		rc = cn_check_run(c, guarantees, r, err);
 	}
 	cn_check_free(c);
 	return rc;
 }
 
-void b_expect(const struct book *b, unsigned claims, const char *sentence)
+void b_expect(const struct book *b, unsigned guarantees, const char *sentence)
 {
 	struct cn_check_report r;
 	struct cn_err err = { 0 };
-	int rc = b_judge(b, claims, &r, &err);
+	int rc = b_judge(b, guarantees, &r, &err);
 
 	assert_string_equal(err.text, sentence);
 	assert_int_equal(rc, sentence[0] == '\0' ? COLLNET_OK : COLLNET_EINVAL);

@@ -33,7 +33,7 @@ struct book {
 	uint32_t nm, ny, phases;
 };
 
-#define ALL (CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL)
+#define ALL (CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL)
 
 /* Two switches of two hosts. */
 #define TWO_TWO                                                                                    \
@@ -73,8 +73,8 @@ struct cn_action *b_action(const struct book *b, uint32_t node, enum cn_action_k
 void b_cut(struct cn_sched *s, uint32_t i);
 
 /* The checker's word. */
-int b_judge(const struct book *b, unsigned claims, struct cn_check_report *r, struct cn_err *err);
+int b_judge(const struct book *b, unsigned guarantees, struct cn_check_report *r, struct cn_err *err);
 /* Its sentence, or "" where all is well. Fails the test. */
-void b_expect(const struct book *b, unsigned claims, const char *sentence);
+void b_expect(const struct book *b, unsigned guarantees, const char *sentence);
 
 #endif

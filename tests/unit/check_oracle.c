@@ -385,7 +385,7 @@ static bool barrier_holds(uint32_t nnodes)
 }
 
 bool o_check(const struct cn_layout *l, const struct cn_plan *p, const struct cn_sched *s,
-	     unsigned claims, const char **why)
+	     unsigned guarantees, const char **why)
 {
 	nacts = 0;
 	memset(reach, 0, sizeof(reach));
@@ -404,7 +404,7 @@ bool o_check(const struct cn_layout *l, const struct cn_plan *p, const struct cn
 		}
 	}
 	*why = "phases";
-	if (claims != 0 && !phases_free(l, p, (claims & CN_CLAIM_LINKS) != 0)) {
+	if (guarantees != 0 && !phases_free(l, p, (guarantees & CN_GUARANTEE_LINKS) != 0)) {
 		return false;
 	}
 	*why = "lists";
@@ -424,11 +424,11 @@ bool o_check(const struct cn_layout *l, const struct cn_plan *p, const struct cn
 		return false;
 	}
 	*why = "phases that do not hold";
-	if (claims != 0 && !phases_hold(p)) {
+	if (guarantees != 0 && !phases_hold(p)) {
 		return false;
 	}
 	*why = "order";
-	if ((claims & CN_CLAIM_ORDERED) && !ordered(l, p)) {
+	if ((guarantees & CN_GUARANTEE_ORDERED) && !ordered(l, p)) {
 		return false;
 	}
 	*why = "";

@@ -13,10 +13,10 @@
 #define O_ACTIONS 600u /* of all nodes */
 
 /*
- * Whether the schedules of all nodes (sends in turn only) keep the rules and the claims (LINKS,
+ * Whether the schedules of all nodes (sends in turn only) keep the rules and the guarantees (LINKS,
  * ORDERED; channels of every link: 1). *why: the rule that is broken, or "".
  */
 bool o_check(const struct cn_layout *l, const struct cn_plan *p, const struct cn_sched *s,
-	     unsigned claims, const char **why);
+	     unsigned guarantees, const char **why);
 
 #endif

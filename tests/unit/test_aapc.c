@@ -897,7 +897,7 @@ static void cn_plan_alltoall_aapc__right_and_checked(void **state)
 			assert_int_equal(w_sched(w, b)->order, CN_ORDER_IN_TURN);
 			assert_int_equal(cn_check_add(c, b, w_sched(w, b), &err), COLLNET_OK);
 		}
-		if (cn_check_run(c, row()->claims, &report, &err)) {
+		if (cn_check_run(c, row()->guarantees, &report, &err)) {
 			fail_msg("%s", err.text);
 		}
 		w_run(w, &seed, 50, W_NOBODY);

@@ -147,7 +147,7 @@ static struct cn_topo *random_topo(uint32_t switches, uint32_t hosts)
 
 /* ---- the checker's word ----------------------------------------------------------------------*/
 
-/* Plans all nodes; the checker proves what the row claims. Returns the phases. */
+/* Plans all nodes; the checker proves what the row guarantees. Returns the phases. */
 static uint32_t prove(const struct team *t, const struct cn_plan *p, struct cn_check_report *report)
 {
 	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
@@ -166,7 +166,7 @@ static uint32_t prove(const struct team *t, const struct cn_plan *p, struct cn_c
 		assert_true(b == 0 || s.phases == phases);
 		phases = s.phases;
 	}
-	if (cn_check_run(c, a->claims, report, &err)) {
+	if (cn_check_run(c, a->guarantees, report, &err)) {
 		fail_msg("%s on %u nodes, root %u, %llu bytes by %llu: %s", a->name, t->l.nnodes,
 			 p->root, (unsigned long long)p->bytes, (unsigned long long)p->segment,
 			 err.text);

@@ -308,7 +308,7 @@ static void cn_relay_up_down__never_worse(void **state)
 
 	(void)state;
 	for (int i = 0; i < 600; i++) {
-		uint32_t n = 1 + below(i % 4 == 0 ? 5 : N_MAX), was[N_MAX], moves;
+		uint32_t n = 1 + below(i % 4 == 0 ? 5 : N_MAX), was[N_MAX], reparented;
 		bool movable[N_MAX];
 		uint64_t before, crowded, after;
 		struct cn_relay_net net;
@@ -325,12 +325,12 @@ static void cn_relay_up_down__never_worse(void **state)
 		cn_relay_down_up(&r);
 		before = r.finish;
 		assert_int_equal(cn_relay_crowded(&r, &crowded, NULL), COLLNET_OK);
-		assert_int_equal(cn_relay_up_down(&r, &moves, NULL), COLLNET_OK);
+		assert_int_equal(cn_relay_up_down(&r, &reparented, NULL), COLLNET_OK);
 		assert_true(r.finish <= before);
 		assert_int_equal(r.finish, stepped(&r));
 		assert_int_equal(cn_relay_crowded(&r, &after, NULL), COLLNET_OK);
 		assert_true(after <= crowded);
-		moved += moves > 0;
+		moved += reparented > 0;
 		for (uint32_t v = 0; v < n && net.movable != NULL; v++) {
 			assert_true(movable[v] || r.parent[v] == was[v]);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The checker of schedules: links, lists and data, each violation with its sentence, on schedules
- * made by hand; and what the algorithms promise.
+ * made by hand; and what the algorithms guarantee.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static void run__everything_at_once(void **state)
 	assert_int_equal(r.link_total, 40);
 	/* Three senders to each host, and two over either direction between the switches. */
 	assert_int_equal(r.unordered, 4 * 2 + 2 * 1);
-	b_expect(b, CN_CLAIM_ORDERED, "phase 0: a sends to c and to d, both over link a -> s0");
+	b_expect(b, CN_GUARANTEE_ORDERED, "phase 0: a sends to c and to d, both over link a -> s0");
 	b_close(b);
 }
 
@@ -115,8 +115,8 @@ static void run__no_tree(void **state)
 	assert_int_equal(r.busiest, CN_TOPO_NONE);
 	assert_int_equal(r.bottleneck, CN_TOPO_NONE);
 	assert_int_equal(r.phases, 4);
-	b_expect(b, CN_CLAIM_LINKS,
-		 "nothing is known of the network, so no promise about its links can "
+	b_expect(b, CN_GUARANTEE_LINKS,
+		 "nothing is known of the network, so no guarantee about its links can "
 		 "be checked");
 	b_cut(&b->s[A], b_find(b, A, CN_ACT_SEND, B, 2));
 	b_expect(b, 0,
@@ -171,8 +171,8 @@ static void run__one_port(void **state)
 
 	(void)state;
 	swap_phases(b, B, D, B, A);
-	/* Links are not promised: what is left is that d gets two. */
-	b_expect(b, CN_CLAIM_ORDERED,
+	/* Links are not guaranteed: what is left is that d gets two. */
+	b_expect(b, CN_GUARANTEE_ORDERED,
 		 "phase 0: d receives from b and from c, both over link s1 -> d");
 	b_close(b);
 }
@@ -192,24 +192,24 @@ static void run__channels_are_counted(void **state)
 	b_put(b, B, E, 0);
 	b_put(b, C, F, 1);
 	b_write(b);
-	b_expect(b, CN_CLAIM_LINKS, "");
+	b_expect(b, CN_GUARANTEE_LINKS, "");
 	/* c may use the channel of a, or that of b, but must know of one of them. */
 	b_expect(
-		b, CN_CLAIM_ORDERED,
+		b, CN_GUARANTEE_ORDERED,
 		"a -> d of phase 0 and c -> f of phase 1 both use link s0 -> s1, and nothing keeps "
 		"the second back until the first is sent");
 	for (uint32_t first = A; first <= B; first++) {
 		b->y[0] = (struct b_sync){ first, C, 0, 1 };
 		b->ny = 1;
 		b_write(b);
-		b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+		b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	}
-	assert_int_equal(b_judge(b, CN_CLAIM_LINKS, &r, &err), COLLNET_OK);
+	assert_int_equal(b_judge(b, CN_GUARANTEE_LINKS, &r, &err), COLLNET_OK);
 	assert_int_equal(r.link_load, 2);
 	b->m[2].phase = 0;
 	b->ny = 0;
 	b_write(b);
-	b_expect(b, CN_CLAIM_LINKS,
+	b_expect(b, CN_GUARANTEE_LINKS,
 		 "phase 0: a -> d, c -> f and 1 more use link s0 -> s1, which has 2 channels");
 	/* The other two users of the same channels: the bound is 3 * 3 / 2, and the ports' 5. */
 	assert_int_equal(cn_phase_bound(&b->l, CN_OP_ALLTOALL), 5);
@@ -226,7 +226,7 @@ static void run__more_phases_than_needed(void **state)
 	}
 	b_synchronise(b);
 	b_write(b);
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	b_expect(b, ALL, "the schedule has 5 phases, the lower bound is 4");
 	b_close(b);
 }
@@ -291,7 +291,7 @@ static void run__missing_and_twice(void **state)
 	b_write(b);
 	b_cut(&b->s[B], b_find(b, B, CN_ACT_SEND, C, 2));
 	b_cut(&b->s[C], b_find(b, C, CN_ACT_RECV, B, 2));
-	b_expect(b, CN_CLAIM_LINKS, "rank 2 on c never gets the block of rank 1");
+	b_expect(b, CN_GUARANTEE_LINKS, "rank 2 on c never gets the block of rank 1");
 	b_write(b);
 	twice = *b_action(b, B, CN_ACT_SEND, C, 2);
 	twice.phase = 3;
@@ -363,10 +363,10 @@ static void run__data_sent_on(void **state)
 	struct cn_action *first, *second;
 
 	(void)state;
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	b_close(b);
 	b = chain_book(CN_DEP_STREAM);
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	/* The second segment comes after the first one, and sends go in turn. */
 	first = b_action(b, B, CN_ACT_SEND, C, 1);
 	second = b_action(b, B, CN_ACT_SEND, C, 2);
@@ -486,7 +486,7 @@ static void run__a_later_receive_will_do(void **state)
 	a.dep = CN_DEP_NONE;
 	b_add(b, C, a);
 	b->s[A].phases = b->s[B].phases = 3;
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	b_action(b, B, CN_ACT_SEND, C, 2)->dep_on = 0;
 	b_expect(b, 0,
 		 "b -> c in phase 2 uses what comes by a -> b in phase 1 without waiting for it");
@@ -692,7 +692,7 @@ static void run_algorithm(const struct cn_algorithm *a, uint32_t n, enum w_place
 		}
 	}
 	if (rc == COLLNET_OK) {
-		rc = cn_check_run(c, a->claims, &r, &err);
+		rc = cn_check_run(c, a->guarantees, &r, &err);
 	}
 	/* LR2 exists where Theorem 2 says so. */
 	if (rc != COLLNET_OK && !(rc == COLLNET_ETOPO && strcmp(a->name, "lr2") == 0)) {

@@ -37,7 +37,7 @@ static void run__a_wait_is_missing(void **state)
 			b_cut(&b->s[B], i);
 		}
 	}
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_OPTIMAL, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_OPTIMAL, "");
 	b_expect(b, ALL,
 		 "a -> d of phase 1 and b -> c of phase 2 both use link s0 -> s1, and nothing "
 		 "keeps the second back until the first is sent");
@@ -81,13 +81,13 @@ static void run__told_too_early(void **state)
 	b_put(b, B, C, 1);
 	b_synchronise(b);
 	b_write(b);
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	s = &b->s[A]; /* copy, data, synchronisation */
 	x = s->actions[1];
 	s->actions[1] = s->actions[2];
 	s->actions[2] = x;
-	b_expect(b, CN_CLAIM_LINKS, "");
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED,
+	b_expect(b, CN_GUARANTEE_LINKS, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED,
 		 "a -> c of phase 0 and b -> c of phase 1 both use link s -> c, and nothing keeps "
 		 "the "
 		 "second back until the first is sent");
@@ -107,7 +107,7 @@ static void run__streams_know_less(void **state)
 	b_put(b, A, B, 1);
 	b_put(b, B, C, 2);
 	b_write(b);
-	b_expect(b, CN_CLAIM_ORDERED,
+	b_expect(b, CN_GUARANTEE_ORDERED,
 		 "a -> c of phase 0 and b -> c of phase 2 both use link s -> c, and nothing keeps "
 		 "the "
 		 "second back until the first is sent");
@@ -115,11 +115,11 @@ static void run__streams_know_less(void **state)
 	came = b_find(b, B, CN_ACT_RECV, A, 1);
 	a->dep = CN_DEP_COMPLETE;
 	a->dep_on = came;
-	b_expect(b, CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_ORDERED, "");
 	a->dep = CN_DEP_STREAM;
 	a->src = b->s[B].actions[came].dst;
 	b_action(b, C, CN_ACT_RECV, B, 2)->src = a->src;
-	b_expect(b, CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_ORDERED, "");
 	/* d -> c of phase 3 after b's: only b tells. */
 	b_put(b, D, C, 3);
 	b->y[0] = (struct b_sync){ B, D, 2, 3 };
@@ -130,7 +130,7 @@ static void run__streams_know_less(void **state)
 	a->dep_on = came;
 	a->src = b->s[B].actions[came].dst;
 	b_action(b, C, CN_ACT_RECV, B, 2)->src = a->src;
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	b_close(b);
 }
 
@@ -158,16 +158,16 @@ static void run__a_stream_is_not_over(void **state)
 	k = b_find(b, C, CN_ACT_RECV, B, 1);
 	y->dep = CN_DEP_COMPLETE;
 	y->dep_on = k;
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	x->dep = CN_DEP_STREAM;
 	x->src = b->s[B].actions[i].dst;
 	b->s[C].actions[k].src = x->src;
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, ""); /* c waits for all of it */
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, ""); /* c waits for all of it */
 	y->dep = CN_DEP_STREAM;
 	y->src = b->s[C].actions[k].dst;
 	b_action(b, D, CN_ACT_RECV, C, 2)->src = y->src;
 	b_expect(
-		b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED,
+		b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED,
 		"a -> b of phase 0 and c -> d of phase 2 both use link s0 -> s1, and nothing keeps "
 		"the second back until the first is sent");
 	b_close(b);
@@ -184,7 +184,7 @@ static void run__phases_that_do_not_hold(void **state)
 	b_put(b, C, A, 1);
 	b_put(b, A, C, 2);
 	b_write(b);
-	b_expect(b, CN_CLAIM_LINKS, "");
+	b_expect(b, CN_GUARANTEE_LINKS, "");
 	/* a's first message waits for what c sends a phase later. */
 	b->s[A].n = 0;
 	wait.dep_on = 0;
@@ -197,7 +197,7 @@ static void run__phases_that_do_not_hold(void **state)
 	b_add(b, A, wait);
 	b_add_message(b, A, &b->m[0], true);
 	b_add_message(b, A, &b->m[2], true);
-	b_expect(b, CN_CLAIM_LINKS, "a -> b of phase 0 waits for c -> a of phase 1, a later phase");
+	b_expect(b, CN_GUARANTEE_LINKS, "a -> b of phase 0 waits for c -> a of phase 1, a later phase");
 	b_expect(b, 0, "");
 	/* The list and the phases of one sender. */
 	b_write(b);
@@ -206,17 +206,17 @@ static void run__phases_that_do_not_hold(void **state)
 	swap = *x;
 	*x = *y;
 	*y = swap;
-	b_expect(b, CN_CLAIM_LINKS,
+	b_expect(b, CN_GUARANTEE_LINKS,
 		 "a -> b of phase 0 comes after a -> c of phase 2 in the sender's list");
 	b_expect(b, 0, "");
 	b_write(b);
 	b->y[0] = (struct b_sync){ A, C, 0, 1 };
 	b->ny = 1;
 	b_write(b);
-	b_expect(b, CN_CLAIM_LINKS, "");
+	b_expect(b, CN_GUARANTEE_LINKS, "");
 	b_action(b, A, CN_ACT_SEND, C, 0)->phase = 1;
 	b_action(b, C, CN_ACT_RECV, A, 0)->phase = 1;
-	b_expect(b, CN_CLAIM_LINKS,
+	b_expect(b, CN_GUARANTEE_LINKS,
 		 "a -> c of phase 1, a synchronisation, comes after a -> b of phase "
 		 "0 in the sender's list");
 	b_close(b);
@@ -234,7 +234,7 @@ static void run__a_synchronisation_too_late(void **state)
 	b->y[0] = (struct b_sync){ A, C, 0, 1 };
 	b->ny = 1;
 	b_write(b);
-	b_expect(b, CN_CLAIM_LINKS, "");
+	b_expect(b, CN_GUARANTEE_LINKS, "");
 	/* b tells c after its data of phase 1, and c tells a. */
 	b->s[C].n = 0;
 	b_add(b, C, (struct cn_action){ .kind = CN_ACT_RECV, .peer = A });
@@ -251,7 +251,7 @@ static void run__a_synchronisation_too_late(void **state)
 	a.peer = C;
 	b_add(b, A, a);
 	b_expect(b, 0, "");
-	b_expect(b, CN_CLAIM_LINKS, "c -> a of phase 0 cannot be sent before phase 1");
+	b_expect(b, CN_GUARANTEE_LINKS, "c -> a of phase 0 cannot be sent before phase 1");
 	b_close(b);
 }
 
@@ -264,7 +264,7 @@ static void run__a_circle(void **state)
 	b_put(b, B, C, 0);
 	b_put(b, C, A, 0);
 	b_write(b);
-	b_expect(b, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, "");
 	for (uint32_t i = 0; i < 3; i++) {
 		struct cn_sched *s = &b->s[i]; /* copy, send, receive */
 		struct cn_action x = s->actions[1];
@@ -290,10 +290,10 @@ static void run__other_orders(void **state)
 	b_put(b, A, C, 1);
 	b_put(b, B, A, 2);
 	b_write(b);
-	b_expect(b, CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_ORDERED, "");
 	b->s[A].order = CN_ORDER_ANY;
-	b_expect(b, CN_CLAIM_LINKS, "");
-	b_expect(b, CN_CLAIM_ORDERED,
+	b_expect(b, CN_GUARANTEE_LINKS, "");
+	b_expect(b, CN_GUARANTEE_ORDERED,
 		 "a -> b of phase 0 and a -> c of phase 1 both use link a -> s, and nothing keeps "
 		 "the "
 		 "second back until the first is sent");
@@ -301,9 +301,9 @@ static void run__other_orders(void **state)
 	b->m[1].to = B;
 	b_write(b);
 	b->s[A].order = CN_ORDER_ANY;
-	b_expect(b, CN_CLAIM_ORDERED, "");
+	b_expect(b, CN_GUARANTEE_ORDERED, "");
 	b->s[B].order = CN_ORDER_INTERLEAVED;
-	b_expect(b, CN_CLAIM_LINKS, "");
+	b_expect(b, CN_GUARANTEE_LINKS, "");
 	a = b_action(b, B, CN_ACT_SEND, A, 2);
 	a->dep = CN_DEP_COMPLETE;
 	a->dep_on = b_find(b, B, CN_ACT_RECV, A, 0);
@@ -326,7 +326,7 @@ static void run__barrier(void **state)
 		b->p.algorithm = cn_algorithm_find(CN_OP_BARRIER, "dissemination")->id;
 		assert_int_equal(cn_sched_plan(&b->l, &b->p, i, &b->s[i], &e), COLLNET_OK);
 	}
-	assert_int_equal(b_judge(b, CN_CLAIM_OPTIMAL, &r, &err), COLLNET_OK);
+	assert_int_equal(b_judge(b, CN_GUARANTEE_OPTIMAL, &r, &err), COLLNET_OK);
 	assert_int_equal(r.phases, 2);
 	assert_int_equal(r.bound, 2);
 	assert_int_equal(r.messages, 6);
@@ -650,14 +650,14 @@ static void mutate(struct book *b)
 }
 
 /* Both checkers say the same. Returns whether it is a good schedule. */
-static bool agree(const struct book *b, unsigned claims, const char *what, uint64_t from)
+static bool agree(const struct book *b, unsigned guarantees, const char *what, uint64_t from)
 {
 	struct cn_check_report r;
 	struct cn_err err = { 0 };
 	const char *why;
-	bool good = b_judge(b, claims, &r, &err) == COLLNET_OK;
+	bool good = b_judge(b, guarantees, &r, &err) == COLLNET_OK;
 
-	if (good != o_check(&b->l, &b->p, b->s, claims, &why)) {
+	if (good != o_check(&b->l, &b->p, b->s, guarantees, &why)) {
 		fail_msg("seed %llu, %s: here \"%s\", there \"%s\"", (unsigned long long)from, what,
 			 err.text, why);
 	}
@@ -666,7 +666,7 @@ static bool agree(const struct book *b, unsigned claims, const char *what, uint6
 
 static void run__spoilt_schedules(void **state)
 {
-	const unsigned claims[] = { 0, CN_CLAIM_LINKS, CN_CLAIM_LINKS | CN_CLAIM_ORDERED };
+	const unsigned guarantees[] = { 0, CN_GUARANTEE_LINKS, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED };
 	uint32_t good = 0, bad = 0,
 		 rounds = getenv("CHECK_ROUNDS")
 				  ? (uint32_t)strtoul(getenv("CHECK_ROUNDS"), NULL, 10)
@@ -680,18 +680,18 @@ static void run__spoilt_schedules(void **state)
 		uint64_t from = seed;
 		uint32_t n = 2 + below(4), which = below(2 * (uint32_t)count);
 		const struct cn_algorithm *a = which < count ? &all[which] : NULL;
-		unsigned promised = a != NULL ? a->claims & 3u : claims[2];
+		unsigned guaranteed = a != NULL ? a->guarantees & 3u : guarantees[2];
 		struct w_team t;
 		struct book *b;
 
 		w_team_init(&t, n, below(2) ? W_ONE : W_UNEVEN, &seed);
 		b = a != NULL ? registry_book(&t, a) : greedy_book(&t);
 		if (b != NULL) {
-			assert_true(agree(b, promised, "as made", from));
+			assert_true(agree(b, guaranteed, "as made", from));
 			for (uint32_t times = 1 + below(3); times > 0; times--) {
 				mutate(b);
 			}
-			if (agree(b, below(4) ? promised : claims[below(3)],
+			if (agree(b, below(4) ? guaranteed : guarantees[below(3)],
 				  a != NULL ? a->name : "greedy", from)) {
 				good++;
 			} else {

@@ -49,7 +49,7 @@ static bool make(struct plan *p, const struct cn_algorithm *a, uint64_t *seed)
 		fail_msg("%s", err.text);
 	}
 	p->s.algorithm = a;
-	p->s.claims = a->claims;
+	p->s.guarantees = a->guarantees;
 	snprintf(p->s.name, sizeof(p->s.name), "%s", a->name);
 	p->s.plan.op = a->op;
 	p->s.plan.algorithm = a->id;
@@ -74,7 +74,7 @@ static void unmake(struct plan *p)
 static struct emit emit_of(const struct plan *p)
 {
 	return (struct emit){ .layout = &p->s.layout, .plan = &p->s.plan, .algorithm = p->s.name,
-			      .source = "here", .claims = p->s.claims, .only = EMIT_ALL,
+			      .source = "here", .guarantees = p->s.guarantees, .only = EMIT_ALL,
 			      .parts = p->parts };
 }
 
@@ -244,7 +244,7 @@ static void emit_text__is_read_back_as_the_same_schedule(void **state)
 		assert_int_equal(q.s.layout.nnodes, p.s.layout.nnodes);
 		assert_int_equal(q.s.plan.bytes, p.s.plan.bytes);
 		assert_int_equal(q.s.plan.root, p.s.plan.root);
-		assert_int_equal(q.s.claims, p.s.claims);
+		assert_int_equal(q.s.guarantees, p.s.guarantees);
 		assert_string_equal(q.s.name, p.s.name);
 		for (uint32_t b = 0; b < p.s.layout.nnodes; b++) {
 			same_part(&p.parts[b], &q.parts[b], p.s.layout.nnodes);
@@ -253,8 +253,8 @@ static void emit_text__is_read_back_as_the_same_schedule(void **state)
 		e = emit_of(&q);
 		again = written(&e, emit_text);
 		assert_string_equal(text, again);
-		if (subject_check(&p.s, p.parts, a->claims, &ours, &checked, &err) ||
-		    subject_check(&q.s, q.parts, q.s.claims, &theirs, &checked, &err)) {
+		if (subject_check(&p.s, p.parts, a->guarantees, &ours, &checked, &err) ||
+		    subject_check(&q.s, q.parts, q.s.guarantees, &theirs, &checked, &err)) {
 			fail_msg("%s on tree %zu: %s\n%s", a->name, k % TREES, err.text, text);
 		}
 		assert_memory_equal(&ours, &theirs, sizeof(ours));

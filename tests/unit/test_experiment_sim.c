@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The papers' experiments in virtual time, each with its few quick points: files, columns, values
- * that can be, and the claims that hold at any size. And their networks, which are also files.
+ * that can be, and the guarantees that hold at any size. And their networks, which are also files.
  */
 #include <setjmp.h>
 #include <stdarg.h>

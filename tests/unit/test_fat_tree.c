@@ -344,7 +344,7 @@ static bool floods_meet(const struct cn_tree *t, uint32_t a, uint32_t b, int lat
 	return st_run(t, p, 2, NULL).waits > 0;
 }
 
-/* Whether 8 hosts can flood in steps 1 .. last without meeting: all ways are tried. */
+/* Whether 8 hosts can flood in steps 1 .. last without meeting: all methods are tried. */
 static bool floods_fit(const bool meet[8][8][32], int last)
 {
 	int step[8] = {0}, i = 0;
@@ -416,7 +416,7 @@ static uint32_t compare_plan(const struct team *m, uint32_t me, const uint32_t *
 	struct cn_sched s = {0};
 	uint32_t sends = 0, phases;
 
-	plan(m, CN_OP_ALLTOALL, "exchange", 0, me, &s);
+	plan(m, CN_OP_ALLTOALL, "fattree", 0, me, &s);
 	for (uint32_t i = 0; i < s.n; i++) {
 		if (s.actions[i].kind == CN_ACT_SEND) {
 			assert_int_equal(s.actions[i].phase, to[s.actions[i].peer]);
@@ -430,29 +430,29 @@ static uint32_t compare_plan(const struct team *m, uint32_t me, const uint32_t *
 }
 
 /*
- * All messages, as packets that leave when cn_exchange_start() says. They are those of all nodes'
+ * All messages, as packets that leave when cn_fattree_start() says. They are those of all nodes'
  * schedules; in large teams only some schedules are made, for the time.
  */
 static uint32_t exchange_packets(const struct team *m, struct st_packet **out, uint32_t *phases)
 {
 	uint32_t n = m->tree->nhosts, k = 0, *to = need(2 * (size_t)n, sizeof(*to));
 	struct st_packet *p = need((size_t)n * (n - 1), sizeof(*p));
-	struct cn_exchange *x = NULL;
+	struct cn_fattree *x = NULL;
 
-	assert_int_equal(cn_exchange_new(m->tree, &x, NULL), COLLNET_OK);
+	assert_int_equal(cn_fattree_new(m->tree, &x, NULL), COLLNET_OK);
 	for (uint32_t me = 0; me < n; me++) {
-		assert_int_equal(cn_exchange_node(x, me, to, to + n, NULL), COLLNET_OK);
+		assert_int_equal(cn_fattree_node(x, me, to, to + n, NULL), COLLNET_OK);
 		if (n <= 64 || me % 100 == 0 || me == n - 1) {
 			*phases = compare_plan(m, me, to);
 		}
 		for (uint32_t i = 0; i < n; i++) {
 			if (i != me) {
 				p[k++] = (struct st_packet){.from = me, .to = i,
-					.start = cn_exchange_start(m->tree, me, i, to[i])};
+					.start = cn_fattree_start(m->tree, me, i, to[i])};
 			}
 		}
 	}
-	cn_exchange_free(x);
+	cn_fattree_free(x);
 	free(to);
 	*out = p;
 	return k;
@@ -554,7 +554,7 @@ static void exchange__lower_links_limit(void **state)
 	done(&m);
 }
 
-/* ---- the schedule's own promise, and any tree ---------------------------------------------- */
+/* ---- the schedule's own guarantee, and any tree ---------------------------------------------- */
 
 struct phase_use {
 	uint32_t phase, link;
@@ -581,7 +581,7 @@ static void check_circuits(const struct team *m)
 	struct cn_sched s = {0};
 
 	for (uint32_t me = 0; me < n; me++) {
-		plan(m, CN_OP_ALLTOALL, "exchange", 0, me, &s);
+		plan(m, CN_OP_ALLTOALL, "fattree", 0, me, &s);
 		for (uint32_t i = 0; i < s.n; i++) {
 			const struct cn_action *a = &s.actions[i];
 			uint32_t links;
@@ -637,7 +637,7 @@ static uint32_t bound_of(const struct cn_tree *t)
 static void exchange__random_trees(void **state)
 {
 	uint64_t seed = 19950601;
-	uint32_t ways[5] = {0};
+	uint32_t methods[5] = {0};
 
 	(void)state;
 	printf("seed %llu\n", (unsigned long long)seed);
@@ -645,7 +645,7 @@ static void exchange__random_trees(void **state)
 		uint32_t n = 1 + (uint32_t)(cn_random(&seed) % 24);
 		uint32_t switches = 1 + (uint32_t)(cn_random(&seed) % 12);
 		uint32_t channels = 1 + (uint32_t)(cn_random(&seed) % 5), phases = 0;
-		struct cn_exchange *x;
+		struct cn_fattree *x;
 		struct team m = {0};
 
 		st_random(n, switches, channels, &seed, &m.topo, &m.tree);
@@ -653,16 +653,16 @@ static void exchange__random_trees(void **state)
 		run_exchange(&m, &phases);
 		check_circuits(&m);
 		assert_int_equal(phases, bound_of(m.tree));
-		assert_int_equal(cn_exchange_new(m.tree, &x, NULL), COLLNET_OK);
+		assert_int_equal(cn_fattree_new(m.tree, &x, NULL), COLLNET_OK);
 		for (uint32_t v = 0; v < m.tree->n; v++) {
-			ways[x->share[v].way]++;
+			methods[x->share[v].method]++;
 		}
-		cn_exchange_free(x);
+		cn_fattree_free(x);
 		done(&m);
 	}
-	/* All ways were met (xor: by the fat trees). */
-	assert_true(ways[CN_EXCHANGE_RING] > 0 && ways[CN_EXCHANGE_WINDOWS] > 0);
-	assert_true(ways[CN_EXCHANGE_COLOUR] > 0);
+	/* All methods were met (xor: by the fat trees). */
+	assert_true(methods[CN_FATTREE_RING] > 0 && methods[CN_FATTREE_DIAGONAL] > 0);
+	assert_true(methods[CN_FATTREE_COLOUR] > 0);
 }
 
 /* Several subtrees of one size under a switch with links of several channels. */
@@ -705,7 +705,7 @@ static void exchange__regular_trees(void **state)
 /* Long chains of switches: two hosts at its ends, one, and a host at each switch. */
 static void exchange__chain(void **state)
 {
-	struct cn_exchange *x;
+	struct cn_fattree *x;
 	struct cn_tree *tree;
 	struct cn_topo *topo;
 	uint32_t ends[2], n = 1500, *to = need(2 * (size_t)n, sizeof(*to));
@@ -717,19 +717,19 @@ static void exchange__chain(void **state)
 	for (uint32_t hosts = 1; hosts <= 2; hosts++) {
 		assert_int_equal(cn_tree_make(topo, ends, hosts, CN_TOPO_NONE, &tree, NULL),
 				 COLLNET_OK);
-		assert_int_equal(cn_exchange_new(tree, &x, NULL), COLLNET_OK);
+		assert_int_equal(cn_fattree_new(tree, &x, NULL), COLLNET_OK);
 		assert_int_equal(x->phases, hosts - 1);
-		cn_exchange_free(x);
+		cn_fattree_free(x);
 		cn_tree_free(tree);
 	}
 	assert_int_equal(cn_tree_make(topo, topo->hosts, n, CN_TOPO_NONE, &tree, NULL), COLLNET_OK);
-	assert_int_equal(cn_exchange_new(tree, &x, NULL), COLLNET_OK);
+	assert_int_equal(cn_fattree_new(tree, &x, NULL), COLLNET_OK);
 	assert_int_equal(x->phases, n * (n - 1) / 2); /* one host against the rest, n - 1 times */
-	assert_int_equal(cn_exchange_node(x, n - 1, to, to + n, NULL), COLLNET_OK);
+	assert_int_equal(cn_fattree_node(x, n - 1, to, to + n, NULL), COLLNET_OK);
 	for (uint32_t i = 0; i < n - 1; i++) {
 		assert_true(to[i] < x->phases && to[n + i] < x->phases);
 	}
-	cn_exchange_free(x);
+	cn_fattree_free(x);
 	cn_tree_free(tree);
 	cn_topo_free(topo);
 	free(to);

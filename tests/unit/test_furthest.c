@@ -79,7 +79,7 @@ static void cn_furthest_first__without_a_tree_by_number(void **state)
 }
 
 /* The checker's verdict on a whole team's schedules. */
-static int verdict(const struct w_team *t, const struct cn_plan *p, unsigned claims,
+static int verdict(const struct w_team *t, const struct cn_plan *p, unsigned guarantees,
 		   struct cn_check_report *report, struct cn_err *err)
 {
 	struct cn_sched s = {0};
@@ -93,19 +93,19 @@ static int verdict(const struct w_team *t, const struct cn_plan *p, unsigned cla
 			fail_msg("%s", err->text);
 		}
 	}
-	rc = cn_check_run(c, claims, report, err);
+	rc = cn_check_run(c, guarantees, report, err);
 	cn_check_free(c);
 	cn_sched_reset(&s);
 	return rc;
 }
 
-/* Every promise of the rows, on random trees, teams and roots: phases = n - 1, the bound. */
+/* Every guarantee of the rows, on random trees, teams and roots: phases = n - 1, the bound. */
 static void check_everywhere(enum cn_op_kind op, const char *name)
 {
 	const struct cn_algorithm *a = cn_algorithm_find(op, name);
 
 	assert_non_null(a);
-	assert_int_equal(a->claims, CN_CLAIM_LINKS | CN_CLAIM_ORDERED | CN_CLAIM_OPTIMAL);
+	assert_int_equal(a->guarantees, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL);
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < 300; k++) {
 		uint32_t n = 1 + k % W_NODES;
@@ -116,7 +116,7 @@ static void check_everywhere(enum cn_op_kind op, const char *name)
 
 		w_team_init(&t, n, (enum w_placement)(k / W_NODES % W_PLACEMENTS), &seed);
 		p.root = below(t.layout.nranks);
-		if (verdict(&t, &p, a->claims, &report, &err) != COLLNET_OK) {
+		if (verdict(&t, &p, a->guarantees, &report, &err) != COLLNET_OK) {
 			fail_msg("%s", err.text);
 		}
 		assert_int_equal(report.phases, n - 1);
@@ -164,7 +164,7 @@ static void gather_nearest__needs_its_synchronisations(void **state)
 		s.n = kept;
 		assert_int_equal(cn_check_add(c, node, &s, &err), COLLNET_OK);
 	}
-	assert_int_equal(cn_check_run(c, CN_CLAIM_LINKS | CN_CLAIM_ORDERED, &report, &err),
+	assert_int_equal(cn_check_run(c, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED, &report, &err),
 			 COLLNET_EINVAL);
 	assert_true(report.unordered > 0);
 	cn_check_free(c);

@@ -40,7 +40,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Reads, and checks what it claims. */
+/* Reads, and checks what it guarantees. */
 static int take(const struct cn_topo *t, const char *text, size_t len, struct cn_err *err,
 		struct cn_check_report *report)
 {
@@ -53,7 +53,7 @@ static int take(const struct cn_topo *t, const char *text, size_t len, struct cn
 	memset(report, 0, sizeof(*report));
 	rc = schedule_parse(text, len, "file", t, &s, &parts, err);
 	if (rc == COLLNET_OK) {
-		rc = subject_check(&s, parts, s.claims, report, &checked, err);
+		rc = subject_check(&s, parts, s.guarantees, report, &checked, err);
 		subject_free_parts(&s, parts);
 	}
 	subject_done(&s);
@@ -94,7 +94,7 @@ static void schedule_parse__takes_what_a_person_writes(void **state)
 			"phase 0:\ta -> b send bytes 60+40 to bytes 60+40\n"
 			"phase 1: d -> b send block 0 to block 2\n", 3, 0);
 	/* Forwarding, a synchronisation that is waited for, several things at once. */
-	accepted(state, "schedule bcast\nhosts a b c d\nsize 1k\nclaims links\nphases 3\n"
+	accepted(state, "schedule bcast\nhosts a b c d\nsize 1k\nguarantees links\nphases 3\n"
 			"phase 0: a copies send block 0 to block 0\n"
 			"phase 0: a -> b send block 0 to block 0, as m1\n"
 			"phase 0: a => c sync, as m2\n"
@@ -133,7 +133,7 @@ static void schedule_parse__refuses_with_file_and_line(void **state)
 		{ "hosts c", "c comes earlier in the topology" },
 		{ "size -3", "the bytes of a block, not '-3'" },
 		{ "order backwards", "expected in-turn, interleaved or any, not 'backwards'" },
-		{ "claims everything", "expected links, ordered, optimal or none" },
+		{ "guarantees everything", "expected links, ordered, optimal or none" },
 		{ "phases many", "a number of phases, not 'many'" },
 		{ "schedule dance", "expected an operation, not 'dance'" },
 		{ "nonsense", "expected schedule, algorithm, hosts" },
@@ -172,7 +172,7 @@ static char *good(const struct cn_topo *t)
 	s.plan.op = CN_OP_ALLTOALL;
 	s.plan.algorithm = a->id;
 	s.plan.bytes = 1000;
-	e.claims = a->claims;
+	e.guarantees = a->guarantees;
 	if (subject_plan_all(&s, parts, &err) || emit_text(&e, f, &err)) {
 		fail_msg("%s", err.text);
 	}

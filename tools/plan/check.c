@@ -397,7 +397,7 @@ static int number(struct cn_check *c, struct cn_err *err)
 }
 
 /* What can be said before looking at a message. */
-static int refuse(const struct cn_check *c, unsigned claims, struct cn_err *err)
+static int refuse(const struct cn_check *c, unsigned guarantees, struct cn_err *err)
 {
 	for (uint32_t b = 0; c->nadded < c->l->nnodes && b < c->l->nnodes; b++) {
 		char name[CN_CHECK_NAME];
@@ -407,9 +407,9 @@ static int refuse(const struct cn_check *c, unsigned claims, struct cn_err *err)
 				       cn_check_name(c, b, name));
 		}
 	}
-	if (c->l->tree == NULL && claims != 0) {
+	if (c->l->tree == NULL && guarantees != 0) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "nothing is known of the network, so no promise about its links can "
+			       "nothing is known of the network, so no guarantee about its links can "
 			       "be checked");
 	}
 	return COLLNET_OK;
@@ -421,7 +421,7 @@ static int not_optimal(const struct cn_check_report *r, struct cn_err *err)
 		       r->phases, (unsigned long long)r->bound);
 }
 
-int cn_check_run(struct cn_check *c, unsigned claims, struct cn_check_report *out,
+int cn_check_run(struct cn_check *c, unsigned guarantees, struct cn_check_report *out,
 		 struct cn_err *err)
 {
 	struct cn_err links = { 0 }, lists = { 0 }, late = { 0 }, unordered = { 0 };
@@ -432,12 +432,12 @@ int cn_check_run(struct cn_check *c, unsigned claims, struct cn_check_report *ou
 	out->busiest = out->bottleneck = CN_TOPO_NONE;
 	out->bound = cn_phase_bound(c->l, c->plan.op);
 	free_scratch(c);
-	rc = refuse(c, claims, err);
+	rc = refuse(c, guarantees, err);
 	if (rc == COLLNET_OK) {
 		rc = number(c, err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = cn_check_links(c, claims, out, &links, err);
+		rc = cn_check_links(c, guarantees, out, &links, err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = cn_check_match(c, &lists, err);
@@ -452,15 +452,15 @@ int cn_check_run(struct cn_check *c, unsigned claims, struct cn_check_report *ou
 	found[1] = &lists;
 	found[2] = &c->wrong_data;
 	found[3] = &c->stuck;
-	found[4] = claims != 0 ? &c->backwards : NULL;
-	found[5] = claims != 0 ? &late : NULL;
-	found[6] = claims & CN_CLAIM_ORDERED ? &unordered : NULL;
+	found[4] = guarantees != 0 ? &c->backwards : NULL;
+	found[5] = guarantees != 0 ? &late : NULL;
+	found[6] = guarantees & CN_GUARANTEE_ORDERED ? &unordered : NULL;
 	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
 		if (found[i] != NULL && found[i]->code != 0) {
 			return cn_fail(err, found[i]->code, "%s", found[i]->text);
 		}
 	}
-	if ((claims & CN_CLAIM_OPTIMAL) && out->phases != out->bound) {
+	if ((guarantees & CN_GUARANTEE_OPTIMAL) && out->phases != out->bound) {
 		return not_optimal(out, err);
 	}
 	return COLLNET_OK;

@@ -48,7 +48,7 @@ struct load {
 
 struct walk {
 	struct cn_check *c;
-	unsigned claims;
+	unsigned guarantees;
 	struct cn_check_report *out;
 	struct cn_err *broken;
 	uint32_t *path;
@@ -208,10 +208,10 @@ static void take_ports(struct walk *w, uint32_t from, uint32_t g, uint32_t phase
 {
 	struct load *s = &w->to[from], *r = &w->from[message(w->c, from, g)->to];
 
-	if (count_one(s, phase, g) > 1 && w->claims != 0 && w->broken->code == 0) {
+	if (count_one(s, phase, g) > 1 && w->guarantees != 0 && w->broken->code == 0) {
 		two_at_a_port(w, from, g, true, s->first);
 	}
-	if (count_one(r, phase, g) > 1 && w->claims != 0 && w->broken->code == 0) {
+	if (count_one(r, phase, g) > 1 && w->guarantees != 0 && w->broken->code == 0) {
 		two_at_a_port(w, from, g, false, r->first);
 	}
 }
@@ -240,7 +240,7 @@ static void take_path(struct walk *w, uint32_t from, uint32_t g, uint32_t phase)
 			w->sender[link] = from;
 		}
 		c->shared = c->shared || w->sender[link] != from;
-		if ((w->claims & CN_CLAIM_LINKS) && w->broken->code == 0 &&
+		if ((w->guarantees & CN_GUARANTEE_LINKS) && w->broken->code == 0 &&
 		    load > cn_tree_channels(c->l->tree, link)) {
 			too_many_on_link(w, from, g, link);
 		}
@@ -279,10 +279,10 @@ static void walk_uses(struct walk *w)
 	}
 }
 
-int cn_check_links(struct cn_check *c, unsigned claims, struct cn_check_report *out,
+int cn_check_links(struct cn_check *c, unsigned guarantees, struct cn_check_report *out,
 		   struct cn_err *broken, struct cn_err *err)
 {
-	struct walk w = { .c = c, .claims = claims, .out = out, .broken = broken };
+	struct walk w = { .c = c, .guarantees = guarantees, .out = out, .broken = broken };
 	const struct cn_tree *t = c->l->tree;
 	size_t nlinks = t == NULL ? 1 : 2 * (size_t)t->n, n = c->l->nnodes;
 	int rc = list_uses(c, out, err);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "tools/plan/check_parts.h"
+#include "util/vector.h"
 
 #define ROW_STEP 16u
 /* Memory for clocks that messages carry: beyond it the checker gives up. */
@@ -84,22 +85,18 @@ static void join(int32_t *restrict into, const int32_t *restrict from, uint32_t 
 static uint32_t new_carried(struct run *r)
 {
 	uint32_t k = r->free_carried;
+	struct carried *more;
 
 	if (k != CN_CHECK_NONE) {
 		r->free_carried = r->carried[k].next;
 		return k;
 	}
-	if (r->ncarried == r->carried_cap) {
-		uint32_t cap = r->carried_cap > 0 ? r->carried_cap * 2 : 64;
-		struct carried *more = realloc(r->carried, (size_t)cap * sizeof(*more));
-
-		if (more == NULL) {
-			r->rc = cn_fail(r->err, COLLNET_ENOMEM, "no memory to follow the order");
-			return CN_CHECK_NONE;
-		}
-		r->carried = more;
-		r->carried_cap = cap;
+	more = cn_vector_grow(r->carried, r->ncarried, &r->carried_cap, sizeof(*more));
+	if (more == NULL) {
+		r->rc = cn_fail(r->err, COLLNET_ENOMEM, "no memory to follow the order");
+		return CN_CHECK_NONE;
 	}
+	r->carried = more;
 	r->carried[r->ncarried] = (struct carried){ { NULL, NULL }, CN_CHECK_NONE };
 	return r->ncarried++;
 }

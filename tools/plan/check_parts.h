@@ -110,7 +110,7 @@ uint64_t cn_check_recv_size(const struct cn_check *c, uint32_t rank);
 /* Reads what a node's actions move; fills in c->wrong_data and the node's steps. check_data.c */
 int cn_check_data(struct cn_check *c, uint32_t node, const struct cn_sched *s, struct cn_err *err);
 /* Counts uses of links phase by phase; `broken` takes the first violation. check_links.c */
-int cn_check_links(struct cn_check *c, unsigned claims, struct cn_check_report *out,
+int cn_check_links(struct cn_check *c, unsigned guarantees, struct cn_check_report *out,
 		   struct cn_err *broken, struct cn_err *err);
 /* Fills in c->match and who is waited for; `broken` takes a difference. check_match.c */
 int cn_check_match(struct cn_check *c, struct cn_err *broken, struct cn_err *err);

@@ -16,11 +16,11 @@ const char *emit_order_name(enum cn_order order)
 	       order == CN_ORDER_ANY ? "any" : "interleaved";
 }
 
-const char *emit_claims(unsigned claims, char text[EMIT_CLAIMS_TEXT])
+const char *emit_guarantees(unsigned guarantees, char text[EMIT_GUARANTEES_TEXT])
 {
-	snprintf(text, EMIT_CLAIMS_TEXT, "%s%s%s%s", claims & CN_CLAIM_LINKS ? "links " : "",
-		 claims & CN_CLAIM_ORDERED ? "ordered " : "",
-		 claims & CN_CLAIM_OPTIMAL ? "optimal " : "", claims == 0 ? "none " : "");
+	snprintf(text, EMIT_GUARANTEES_TEXT, "%s%s%s%s", guarantees & CN_GUARANTEE_LINKS ? "links " : "",
+		 guarantees & CN_GUARANTEE_ORDERED ? "ordered " : "",
+		 guarantees & CN_GUARANTEE_OPTIMAL ? "optimal " : "", guarantees == 0 ? "none " : "");
 	text[strlen(text) - 1] = '\0';
 	return text;
 }

@@ -21,7 +21,7 @@ struct emit {
 	const struct cn_plan *plan;
 	const char *algorithm;
 	const char *source; /* where the network is from: a file's name or a shape */
-	unsigned claims;
+	unsigned guarantees;
 	uint32_t only; /* EMIT_ALL, or the only node of which there is a part */
 	struct cn_sched *parts; /* [nnodes] */
 };
@@ -53,8 +53,8 @@ void emit_order_free(struct emit_order *o);
 bool emit_is_sync(const struct cn_action *a);
 const char *emit_order_name(enum cn_order order);
 /* "links ordered optimal", or "none". */
-#define EMIT_CLAIMS_TEXT 40
-const char *emit_claims(unsigned claims, char text[EMIT_CLAIMS_TEXT]);
+#define EMIT_GUARANTEES_TEXT 40
+const char *emit_guarantees(unsigned guarantees, char text[EMIT_GUARANTEES_TEXT]);
 
 /* They write; COLLNET_ESYSTEM when the stream failed. */
 int emit_text(const struct emit *e, FILE *f, struct cn_err *err);

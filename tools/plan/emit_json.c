@@ -72,12 +72,12 @@ int emit_json(const struct emit *e, FILE *f, struct cn_err *err)
 	}
 	json_string(&j, "order", emit_order_name(s->order));
 	json_uint(&j, "phases", s->phases);
-	json_array(&j, "claims");
-	for (unsigned claim = CN_CLAIM_LINKS; claim <= CN_CLAIM_OPTIMAL; claim *= 2) {
-		char text[EMIT_CLAIMS_TEXT];
+	json_array(&j, "guarantees");
+	for (unsigned guarantee = CN_GUARANTEE_LINKS; guarantee <= CN_GUARANTEE_OPTIMAL; guarantee *= 2) {
+		char text[EMIT_GUARANTEES_TEXT];
 
-		if (e->claims & claim) {
-			json_string(&j, NULL, emit_claims(claim, text));
+		if (e->guarantees & guarantee) {
+			json_string(&j, NULL, emit_guarantees(guarantee, text));
 		}
 	}
 	json_array_end(&j);

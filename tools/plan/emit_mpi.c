@@ -18,6 +18,7 @@
 
 #include "tools/plan/emit.h"
 #include "tools/plan/emit_mpi.h"
+#include "util/vector.h"
 
 /* What a rank does; the names are those of the written file. */
 enum what { W_SEND, W_FORWARD, W_RECV, W_NOTE, W_AWAIT, W_WAIT, W_COPY };
@@ -50,16 +51,12 @@ static int add(struct mpi *m, uint32_t node, struct step s, struct cn_err *err)
 	struct part *p = &m->parts[node];
 	uint32_t most = s.unit > s.n ? s.unit : s.n;
 
-	if (p->n == p->cap) {
-		uint32_t cap = p->cap == 0 ? 64 : p->cap * 2;
-		struct step *steps = realloc(p->steps, cap * sizeof(*steps));
+	struct step *steps = cn_vector_grow(p->steps, p->n, &p->cap, sizeof(*steps));
 
-		if (steps == NULL) {
-			return cn_fail(err, COLLNET_ENOMEM, "no memory for the steps of a rank");
-		}
-		p->steps = steps;
-		p->cap = cap;
+	if (steps == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for the steps of a rank");
 	}
+	p->steps = steps;
 	if (++m->total > EMIT_MPI_STEPS_MAX) {
 		return cn_fail(err, COLLNET_ELIMIT, "a routine of more than %u steps is too long for "
 			       "a compiler: take fewer hosts, or larger segments",

@@ -42,7 +42,7 @@ static void put_head(const struct text *t)
 {
 	const struct cn_plan *p = t->e->plan;
 	const struct cn_sched *s = &t->e->parts[t->e->only == EMIT_ALL ? 0 : t->e->only];
-	char claims[EMIT_CLAIMS_TEXT];
+	char guarantees[EMIT_GUARANTEES_TEXT];
 
 	fprintf(t->f, "# A schedule of collnet; collnet-schedule(1) explains the format.\n");
 	if (t->e->source != NULL) {
@@ -54,8 +54,8 @@ static void put_head(const struct text *t)
 	if (p->op == CN_OP_BCAST || p->op == CN_OP_SCATTER || p->op == CN_OP_GATHER) {
 		fprintf(t->f, "root %s\n", name_of(t, t->e->layout->node_of[p->root]));
 	}
-	fprintf(t->f, "order %s\nphases %u\nclaims %s\n", emit_order_name(s->order), s->phases,
-		emit_claims(t->e->claims, claims));
+	fprintf(t->f, "order %s\nphases %u\nguarantees %s\n", emit_order_name(s->order), s->phases,
+		emit_guarantees(t->e->guarantees, guarantees));
 	if (t->e->only != EMIT_ALL) {
 		fprintf(t->f, "part %s\n", name_of(t, t->e->only));
 	}

@@ -99,7 +99,7 @@ static int choose(struct run *r)
 			       cn_op_name(r->o->op));
 	}
 	s->plan.algorithm = s->algorithm->id;
-	s->claims = cn_algorithm_claims(s->algorithm, &s->layout);
+	s->guarantees = cn_algorithm_guarantees(s->algorithm, &s->layout);
 	snprintf(s->name, sizeof(s->name), "%s", s->algorithm->name);
 	return COLLNET_OK;
 }
@@ -167,7 +167,7 @@ static int emit(struct run *r)
 {
 	struct emit e = { .layout = &r->s.layout, .plan = &r->s.plan, .algorithm = r->s.name,
 			  .source = schedule_source(r->o),
-			  .claims = r->s.claims };
+			  .guarantees = r->s.guarantees };
 	bool ring;
 	int rc = plan_parts(r, &e.only);
 
@@ -195,13 +195,13 @@ static int emit(struct run *r)
 	return emit_text(&e, stdout, &r->err);
 }
 
-/* Check, explanation, summary. The claims are checked where that was asked for. */
+/* Check, explanation, summary. The guarantees are checked where that was asked for. */
 static int report(struct run *r)
 {
 	bool check = r->o->check || r->o->schedule != NULL, checked = false, written = true;
 	struct cn_check_report rep;
 	struct cn_err why = { 0 };
-	int rc = subject_check(&r->s, r->parts, check ? r->s.claims : 0, &rep, &checked, &why);
+	int rc = subject_check(&r->s, r->parts, check ? r->s.guarantees : 0, &rep, &checked, &why);
 	const char *broken = rc == COLLNET_OK ? NULL : why.text;
 
 	if (!checked) { /* it could not be planned, or there was no memory */
@@ -244,7 +244,7 @@ static int run(struct run *r)
 		struct cn_check_report rep;
 		bool checked;
 
-		rc = subject_check(&r->s, r->parts, r->s.claims, &rep, &checked, &r->err);
+		rc = subject_check(&r->s, r->parts, r->s.guarantees, &rep, &checked, &r->err);
 	}
 	return status_of(r, rc == COLLNET_OK ? emit(r) : rc);
 }

@@ -19,7 +19,7 @@ struct subject {
 	struct cn_plan plan;
 	const struct cn_algorithm *algorithm; /* NULL: the schedule is from a file */
 	char name[COLLNET_NAME_MAX + 1];      /* of the algorithm */
-	unsigned claims;
+	unsigned guarantees;
 	uint32_t *numbers; /* what the layout points to */
 };
 
@@ -38,9 +38,9 @@ void subject_free_parts(const struct subject *s, struct cn_sched *parts);
 
 /*
  * Plans (or takes parts[], where it is not NULL) node by node and runs the checker. The report is
- * filled in where the claims are broken, too: *checked says whether it was.
+ * filled in where the guarantees are broken, too: *checked says whether it was.
  */
-int subject_check(const struct subject *s, const struct cn_sched *parts, unsigned claims,
+int subject_check(const struct subject *s, const struct cn_sched *parts, unsigned guarantees,
 		  struct cn_check_report *report, bool *checked, struct cn_err *err);
 
 /* schedule_read.c: a schedule as --emit text writes it. `s` is made by it; *parts is allocated.

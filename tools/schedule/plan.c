@@ -99,7 +99,7 @@ void subject_free_parts(const struct subject *s, struct cn_sched *parts)
 	free(parts);
 }
 
-int subject_check(const struct subject *s, const struct cn_sched *parts, unsigned claims,
+int subject_check(const struct subject *s, const struct cn_sched *parts, unsigned guarantees,
 		  struct cn_check_report *report, bool *checked, struct cn_err *err)
 {
 	struct cn_sched mine = { 0 };
@@ -116,7 +116,7 @@ int subject_check(const struct subject *s, const struct cn_sched *parts, unsigne
 				      : rc;
 	}
 	if (rc == COLLNET_OK) {
-		rc = cn_check_run(c, claims, report, err);
+		rc = cn_check_run(c, guarantees, report, err);
 		*checked = true;
 	}
 	cn_check_free(c);

@@ -132,16 +132,16 @@ static int read_hosts(struct reader *r)
 	return COLLNET_OK;
 }
 
-static int read_claims(struct reader *r)
+static int read_guarantees(struct reader *r)
 {
-	r->s->claims = 0;
+	r->s->guarantees = 0;
 	while (r->at < r->nwords) {
 		if (next_is(r, "links")) {
-			r->s->claims |= CN_CLAIM_LINKS;
+			r->s->guarantees |= CN_GUARANTEE_LINKS;
 		} else if (next_is(r, "ordered")) {
-			r->s->claims |= CN_CLAIM_ORDERED;
+			r->s->guarantees |= CN_GUARANTEE_ORDERED;
 		} else if (next_is(r, "optimal")) {
-			r->s->claims |= CN_CLAIM_OPTIMAL;
+			r->s->guarantees |= CN_GUARANTEE_OPTIMAL;
 		} else if (!next_is(r, "none")) {
 			return expected(r, "links, ordered, optimal or none", next(r));
 		}
@@ -168,8 +168,8 @@ static int read_head(struct reader *r)
 	if (strcmp(word, "hosts") == 0) {
 		return read_hosts(r);
 	}
-	if (strcmp(word, "claims") == 0) {
-		return read_claims(r);
+	if (strcmp(word, "guarantees") == 0) {
+		return read_guarantees(r);
 	}
 	if (strcmp(word, "order") == 0) {
 		return read_order(r);
@@ -200,7 +200,7 @@ static int read_head(struct reader *r)
 		r->phases = (uint32_t)n;
 		return r->phases_said ? COLLNET_OK : expected(r, "a number of phases", value);
 	}
-	return expected(r, "schedule, algorithm, hosts, size, root, order, phases, claims or a "
+	return expected(r, "schedule, algorithm, hosts, size, root, order, phases, guarantees or a "
 			"phase's message", word);
 }
 
@@ -218,7 +218,7 @@ static int end_head(struct reader *r)
 	rc = subject_init(&made, r->topo, r->hosts, r->nhosts, &why);
 	made.plan.op = s->plan.op;
 	made.plan.bytes = s->plan.bytes;
-	made.claims = s->claims;
+	made.guarantees = s->guarantees;
 	memcpy(made.name, s->name, sizeof(made.name));
 	*s = made;
 	if (rc != COLLNET_OK) {
@@ -517,7 +517,7 @@ int schedule_parse(const char *text, size_t len, const char *name, const struct 
 	int rc = COLLNET_ENOMEM;
 
 	memset(s, 0, sizeof(*s));
-	s->claims = CN_CLAIM_LINKS;
+	s->guarantees = CN_GUARANTEE_LINKS;
 	snprintf(s->name, sizeof(s->name), "unnamed");
 	if (r != NULL) {
 		r->hosts = calloc((size_t)topo->nhosts + 1, sizeof(*r->hosts));

@@ -63,7 +63,7 @@ static const char *root_name(const struct subject *s)
 
 void schedule_summary(const struct subject *s, const struct cn_check_report *r, FILE *f)
 {
-	char text[LINK_TEXT], size[TOOL_TEXT], claims[EMIT_CLAIMS_TEXT];
+	char text[LINK_TEXT], size[TOOL_TEXT], guarantees[EMIT_GUARANTEES_TEXT];
 	struct cn_prediction p;
 
 	fprintf(f, "operation         %s", cn_op_name(s->plan.op));
@@ -91,7 +91,7 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 	if (bottleneck_time(s, r) > 0) {
 		fprintf(f, ", %s", seconds(bottleneck_time(s, r), size));
 	}
-	fprintf(f, "\nclaims            %s\n", emit_claims(s->claims, claims));
+	fprintf(f, "\nguarantees        %s\n", emit_guarantees(s->guarantees, guarantees));
 	if (predicted(s, &p)) {
 		fprintf(f, "predicted time    %s\n", seconds(p.seconds, size));
 	}
@@ -121,7 +121,7 @@ static void json_predictions(struct json *j, const struct subject *s)
 bool schedule_summary_json(const struct subject *s, const struct cn_check_report *r,
 			   bool checked, const char *broken, FILE *f)
 {
-	char text[LINK_TEXT], claims[EMIT_CLAIMS_TEXT];
+	char text[LINK_TEXT], guarantees[EMIT_GUARANTEES_TEXT];
 	struct json j;
 
 	json_begin(&j, f);
@@ -131,7 +131,7 @@ bool schedule_summary_json(const struct subject *s, const struct cn_check_report
 	json_uint(&j, "hosts", s->layout.nnodes);
 	json_uint(&j, "size", s->plan.bytes);
 	json_string(&j, "root", cn_op_has_root(s->plan.op) ? root_name(s) : NULL);
-	json_string(&j, "claims", emit_claims(s->claims, claims));
+	json_string(&j, "guarantees", emit_guarantees(s->guarantees, guarantees));
 	json_uint(&j, "phases", r->phases);
 	json_uint(&j, "bound", r->bound);
 	json_uint(&j, "messages", r->messages);

@@ -19,6 +19,7 @@
 #include "tools/schedule/command.h"
 #include "tools/topo/command.h"
 #include "tools/plan/draw.h"
+#include "util/vector.h"
 
 #define LABELS_MAX 64u /* a ring of more messages has no numbers on them */
 #define NUMBER_TEXT 12
@@ -130,20 +131,16 @@ static int add_sends(const struct subject *s, uint32_t node, const struct cn_sch
 {
 	for (uint32_t i = 0; i < sched->n; i++) {
 		const struct cn_action *a = &sched->actions[i];
+		struct cn_drawn *m;
 
 		if (a->kind != CN_ACT_SEND || a->phase != phase || emit_is_sync(a)) {
 			continue;
 		}
-		if (d->n == *cap) {
-			uint32_t more = *cap == 0 ? 64 : *cap * 2;
-			struct cn_drawn *m = realloc(d->messages, more * sizeof(*m));
-
-			if (m == NULL) {
-				return no_memory(err);
-			}
-			d->messages = m;
-			*cap = more;
+		m = cn_vector_grow(d->messages, d->n, cap, sizeof(*m));
+		if (m == NULL) {
+			return no_memory(err);
 		}
+		d->messages = m;
 		d->messages[d->n] = (struct cn_drawn){
 			.from = s->tree->v[s->tree->host[node]].vertex,
 			.to = s->tree->v[s->tree->host[a->peer]].vertex,

@@ -8,13 +8,13 @@
  * child of a switch is an array of hosts, and only the heights of its two ends matter, where the
  * height of a host is the number of switches from it up to the child, that one too (a host that is
  * a child itself: 0). Where ends of heights k and l touch at a switch, the path has k + l + 1
- * switches. So with the longest path L given, children are dominoes, and ends may touch if they
+ * switches. So with the longest path L given, children are segments, and ends may touch if they
  * are at most T = L - 1 together. L is searched for from below: feasible stays feasible.
  *
  * A subtree's front is the set of the pairs of ends (p, q) that it can offer, without those that
  * another one beats in both (lower is never worse), either way round. Its array is to be closed
- * by the rest of the tree, which is one more domino: an array with ends of at most p and q exists
- * exactly when the children and the domino (T - p, T - q) can be laid in a ring. dominoes.c decides
+ * by the rest of the tree, which is one more segment: an array with ends of at most p and q exists
+ * exactly when the children and the segment (T - p, T - q) can be laid in a ring. ring_matching.c decides
  * that, and lays it, in n log n, exactly. Fronts are found from the leaves to the top, where the
  * children must make a ring by themselves; then the ring is laid from the top to the leaves.
  * Of hosts that are children only one more than the switches can matter: any more go next to any.
@@ -23,7 +23,7 @@
  * (Let (p, q) and (p', q') with p < p' <= q' < q both be possible. If (p, q') is not, either some
  * height v with T - p' < v <= T - p and q' < v <= q has as many ends of at least v as of at most
  * T - v, which a count of the cases shows and which needs T > 3, as q < T; or the graph of blocks
- * in dominoes.c falls apart, but for T <= 3 it has two blocks at most, and the domino (T, T - 1)
+ * in ring_matching.c falls apart, but for T <= 3 it has two blocks at most, and the segment (T, T - 1)
  * joins them.) From L = 5 on fronts of several pairs exist where hosts are few and far between. Then
  * choices are tried one after the other, children with the same front being alike, and a partial
  * choice is given up when some height lacks low ends whatever the others take: for every v > T / 2
@@ -37,6 +37,7 @@
 #include <string.h>
 
 #include "sched/allgather/ring_lr3.h"
+#include "util/vector.h"
 
 /* Up to here L grows by one; from here by half, until it is feasible, and then it is halved in. */
 #define CN_LR3_STEP_BY_ONE 8u
@@ -45,21 +46,17 @@
 
 static int add_pair(struct cn_lr3 *s, uint32_t v, uint32_t p, uint32_t q)
 {
-	if (s->npairs == s->cap_pairs) {
-		uint32_t cap = s->cap_pairs * 2;
-		struct cn_domino *pairs = cap < s->cap_pairs ? NULL :
-						realloc(s->pairs, (size_t)cap * sizeof(*pairs));
+	struct cn_ring_segment *pairs =
+		cn_vector_grow(s->pairs, s->npairs, &s->cap_pairs, sizeof(*pairs));
 
-		if (pairs == NULL) {
-			return cn_lr3_no_memory(s);
-		}
-		s->pairs = pairs;
-		s->cap_pairs = cap;
+	if (pairs == NULL) {
+		return cn_lr3_no_memory(s);
 	}
+	s->pairs = pairs;
 	if (s->nfront[v]++ == 0) {
 		s->front[v] = s->npairs;
 	}
-	s->pairs[s->npairs++] = (struct cn_domino){{p, q}};
+	s->pairs[s->npairs++] = (struct cn_ring_segment){{p, q}};
 	return COLLNET_OK;
 }
 
@@ -81,7 +78,7 @@ static int lr3_new(struct cn_lr3 *s, const struct cn_tree *t, struct cn_err *err
 
 static void lr3_done(struct cn_lr3 *s)
 {
-	cn_dominoes_done(&s->rings);
+	cn_ring_matching_done(&s->rings);
 	free(s->pairs);
 	free(s->front);
 	free(s->nfront);
@@ -101,7 +98,7 @@ static void lr3_done(struct cn_lr3 *s)
 
 static int lay_between(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t p, uint32_t q)
 {
-	s->d[c->n] = (struct cn_domino){{s->most - p, s->most - q}};
+	s->d[c->n] = (struct cn_ring_segment){{s->most - p, s->most - q}};
 	return cn_lr3_lay(s, c, c->n + 1);
 }
 
@@ -193,7 +190,7 @@ static int front_of(struct cn_lr3 *s, uint32_t v)
 		uint32_t child = c.child[0];
 
 		for (uint32_t k = 0; k < s->nfront[child] && rc == COLLNET_OK; k++) {
-			struct cn_domino d = s->pairs[s->front[child] + k];
+			struct cn_ring_segment d = s->pairs[s->front[child] + k];
 
 			if (d.end[1] < s->most) {
 				rc = add_pair(s, v, d.end[0] + 1, d.end[1] + 1);
@@ -233,8 +230,8 @@ static int feasible(struct cn_lr3 *s)
 /* ---- from the top to the leaves ------------------------------------------------------------- */
 
 /*
- * Writes the ring in laid[] as the order of the switch's children: from the domino of what is
- * above, if there is one, round to it again, beginning at its end[0]. Hosts that are no dominoes
+ * Writes the ring in laid[] as the order of the switch's children: from the segment of what is
+ * above, if there is one, round to it again, beginning at its end[0]. Hosts that are no segments
  * follow the first that is.
  */
 static void write_order(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t n)
@@ -272,7 +269,7 @@ static int order_children(struct cn_lr3 *s, uint32_t v)
 		rc = cn_lr3_lay(s, &c, c.n);
 		write_order(s, &c, c.n);
 	} else if (rc == COLLNET_OK) {
-		struct cn_domino d = s->pairs[s->taken[v]];
+		struct cn_ring_segment d = s->pairs[s->taken[v]];
 
 		rc = lay_between(s, &c, d.end[0] - 1, d.end[1] - 1);
 		if (rc > 0) {

@@ -13,7 +13,7 @@ int cn_lr3_no_memory(const struct cn_lr3 *s)
 	return cn_fail(s->err, COLLNET_ENOMEM, "no memory for a ring of %u hosts", s->t->nhosts);
 }
 
-/* Room for a switch of n dominoes whose children have `values` ends to choose from. */
+/* Room for a switch of n segments whose children have `values` ends to choose from. */
 static int reserve(struct cn_lr3 *s, uint32_t n, uint32_t values)
 {
 	if (n > s->cap_d) {
@@ -50,7 +50,7 @@ static int reserve(struct cn_lr3 *s, uint32_t n, uint32_t values)
 		}
 		s->cap_values = cap;
 	}
-	return cn_dominoes_reserve(&s->rings, s->cap_d, s->err);
+	return cn_ring_matching_reserve(&s->rings, s->cap_d, s->err);
 }
 
 struct cn_crossing cn_lr3_crossing(const struct cn_lr3 *s, uint32_t v)
@@ -99,7 +99,7 @@ uint32_t cn_lr3_distinct(uint32_t *x, uint32_t n)
 }
 
 /*
- * Dominoes of the switch's children, first pairs taken; those that have a choice in many[], by a
+ * Segments of the switch's children, first pairs taken; those that have a choice in many[], by a
  * hash of their fronts, so that like ones are neighbours.
  */
 int cn_lr3_open(struct cn_lr3 *s, const struct cn_crossing *c)
@@ -135,8 +135,8 @@ int cn_lr3_open(struct cn_lr3 *s, const struct cn_crossing *c)
 	return COLLNET_OK;
 }
 
-/* What a domino does to level i: its ends of at most T - v, less those of at least v. */
-static int32_t effect(const struct cn_lr3 *s, const struct cn_domino *d, uint32_t i)
+/* What a segment does to level i: its ends of at most T - v, less those of at least v. */
+static int32_t effect(const struct cn_lr3 *s, const struct cn_ring_segment *d, uint32_t i)
 {
 	uint32_t v = s->levels[i], w = s->most - v;
 
@@ -209,7 +209,7 @@ static bool hopeless(const struct cn_lr3 *s)
 	return false;
 }
 
-/* Child j of the choosing ones becomes decided (sign 1: by the domino in d[]) or undecided (-1). */
+/* Child j of the choosing ones becomes decided (sign 1: by the segment in d[]) or undecided (-1). */
 static void decide(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t j, int32_t sign)
 {
 	uint32_t m = (uint32_t)s->many[j], v = c->child[c->hosts + m];
@@ -253,7 +253,7 @@ static int choose(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t n)
 			if (rc != COLLNET_OK) {
 				return rc;
 			}
-			if (cn_dominoes_ring(&s->rings, s->d, n, s->most, s->laid)) {
+			if (cn_ring_matching_ring(&s->rings, s->d, n, s->most, s->laid)) {
 				return 1;
 			}
 			fresh = false;
@@ -294,5 +294,5 @@ int cn_lr3_lay(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t n)
 	if (s->nmany > 0) {
 		return choose(s, c, n);
 	}
-	return cn_dominoes_ring(&s->rings, s->d, n, s->most, s->laid);
+	return cn_ring_matching_ring(&s->rings, s->d, n, s->most, s->laid);
 }

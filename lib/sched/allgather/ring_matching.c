@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Dominoes in a ring, touching ends at most T together, in n log n.
+ * Segments in a ring, touching ends at most T together, in n log n.
  *
- * A ring is a perfect matching of the 2 n ends (those that touch) that together with the dominoes
+ * A ring is a perfect matching of the 2 n ends (those that touch) that together with the segments
  * makes one cycle. An end e is big when 2 e > T. Two small ends may always touch, two big ends
  * never, and of a big and a small one the sum decides.
  *
@@ -13,7 +13,7 @@
  * One cycle. Call i tight when b_i + s_(i+1) > T, or when there is no s_(i+1). The big ends up to a
  * tight i can only touch s_1 .. s_i: in every matching these 2 i ends are matched among
  * themselves. So the tight places cut the ends into blocks, and no matching leaves a block: when
- * the graph of blocks, joined by the dominoes that have an end in either, is not connected, there
+ * the graph of blocks, joined by the segments that have an end in either, is not connected, there
  * is no ring. Inside a block all can be joined: for i = 1, 2, ... in turn, if b_i and b_(i+1) lie
  * on different cycles and i is not tight, let them exchange their partners, which makes the two
  * cycles one. It is allowed: b_(i+1) still has s_(i+1), which b_i may touch; and b_i has some s_j
@@ -27,24 +27,24 @@
 
 #include "sched/allgather/ring_matching.h"
 
-int cn_dominoes_reserve(struct cn_dominoes *w, uint32_t n, struct cn_err *err)
+int cn_ring_matching_reserve(struct cn_ring_matching *w, uint32_t n, struct cn_err *err)
 {
 	if (n <= w->cap) {
 		return COLLNET_OK;
 	}
-	cn_dominoes_done(w);
+	cn_ring_matching_done(w);
 	w->keys = calloc(n, 2 * sizeof(*w->keys));
 	w->mate = calloc(n, 2 * sizeof(*w->mate));
 	w->root = calloc(n, sizeof(*w->root));
 	if (w->keys == NULL || w->mate == NULL || w->root == NULL) {
-		cn_dominoes_done(w);
+		cn_ring_matching_done(w);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to lay %u arrays in a ring", n);
 	}
 	w->cap = n;
 	return COLLNET_OK;
 }
 
-void cn_dominoes_done(struct cn_dominoes *w)
+void cn_ring_matching_done(struct cn_ring_matching *w)
 {
 	free(w->keys);
 	free(w->mate);
@@ -77,7 +77,7 @@ static void sort(uint64_t *k, uint32_t n)
 	}
 }
 
-/* A key is an end's value, above its name 2 * domino + side. */
+/* A key is an end's value, above its name 2 * segment + side. */
 static uint64_t value(uint64_t key)
 {
 	return key >> 32;
@@ -98,7 +98,7 @@ static uint32_t find(uint32_t *root, uint32_t x)
 }
 
 /* Joins the cycles of two ends; false: they lay on one. */
-static bool join(struct cn_dominoes *w, uint32_t a, uint32_t b)
+static bool join(struct cn_ring_matching *w, uint32_t a, uint32_t b)
 {
 	uint32_t x = find(w->root, a / 2), y = find(w->root, b / 2);
 
@@ -106,14 +106,14 @@ static bool join(struct cn_dominoes *w, uint32_t a, uint32_t b)
 	return x != y;
 }
 
-static void match(struct cn_dominoes *w, uint32_t a, uint32_t b)
+static void match(struct cn_ring_matching *w, uint32_t a, uint32_t b)
 {
 	w->mate[a] = b;
 	w->mate[b] = a;
 }
 
 /* If they lie on different cycles: a gets b's partner and b gets a's. True: one cycle less. */
-static bool exchange(struct cn_dominoes *w, uint32_t a, uint32_t b)
+static bool exchange(struct cn_ring_matching *w, uint32_t a, uint32_t b)
 {
 	uint32_t of_a = w->mate[a], of_b = w->mate[b];
 
@@ -125,7 +125,7 @@ static bool exchange(struct cn_dominoes *w, uint32_t a, uint32_t b)
 	return true;
 }
 
-static void write_order(const struct cn_dominoes *w, uint32_t n, uint32_t *order)
+static void write_order(const struct cn_ring_matching *w, uint32_t n, uint32_t *order)
 {
 	uint32_t entered = 0;
 
@@ -135,7 +135,7 @@ static void write_order(const struct cn_dominoes *w, uint32_t n, uint32_t *order
 	}
 }
 
-bool cn_dominoes_ring(struct cn_dominoes *w, const struct cn_domino *d, uint32_t n, uint32_t most,
+bool cn_ring_matching_ring(struct cn_ring_matching *w, const struct cn_ring_segment *d, uint32_t n, uint32_t most,
 		      uint32_t *order)
 {
 	const uint64_t *k = w->keys;

@@ -14,6 +14,7 @@
 
 #include "sched/alltoall/aapc.h"
 #include "sched/planners.h"
+#include "util/vector.h"
 
 enum item_kind { TOLD_BY = 0, MESSAGE = 1, TELL = 2, CLOSE = 3 };
 
@@ -43,16 +44,12 @@ struct part {
 
 static int add_item(struct items *l, struct item i, struct cn_err *err)
 {
-	if (l->n == l->cap) {
-		uint32_t cap = l->cap == 0 ? 256 : l->cap * 2;
-		struct item *grown = realloc(l->i, (size_t)cap * sizeof(*grown));
+	struct item *grown = cn_vector_grow(l->i, l->n, &l->cap, sizeof(*grown));
 
-		if (grown == NULL) {
-			return cn_fail(err, COLLNET_ENOMEM, "no memory to plan an all-to-all");
-		}
-		l->i = grown;
-		l->cap = cap;
+	if (grown == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory to plan an all-to-all");
 	}
+	l->i = grown;
 	l->i[l->n++] = i;
 	return COLLNET_OK;
 }

@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include "sched/alltoall/aapc.h"
+#include "util/pqueue.h"
+#include "util/vector.h"
 
 #define NONE CN_TOPO_NONE
 
@@ -107,17 +109,13 @@ struct cn_aapc_effort cn_aapc_effort(const struct cn_aapc_sync *s)
 
 static int add(struct list *l, struct cn_aapc_message m, struct cn_err *err)
 {
-	if (l->n == l->cap) {
-		uint32_t cap = l->cap == 0 ? 64 : l->cap * 2;
-		struct cn_aapc_message *grown = realloc(l->m, (size_t)cap * sizeof(*grown));
+	struct cn_aapc_message *grown = cn_vector_grow(l->m, l->n, &l->cap, sizeof(*grown));
 
-		if (grown == NULL) {
-			return cn_fail(err, COLLNET_ENOMEM,
-				       "no memory for the synchronisations of a message");
-		}
-		l->m = grown;
-		l->cap = cap;
+	if (grown == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM,
+			       "no memory for the synchronisations of a message");
 	}
+	l->m = grown;
 	l->m[l->n++] = m;
 	return COLLNET_OK;
 }
@@ -213,50 +211,31 @@ static bool seen(struct cn_aapc_sync *s, uint32_t phase, uint32_t from)
 	return false;
 }
 
+static bool pops_before(const void *a, const void *b)
+{
+	return later(a, b);
+}
+
 static int push(struct cn_aapc_sync *s, struct cn_aapc_message m, struct cn_err *err)
 {
 	struct list *h = &s->heap;
-	uint32_t i = h->n;
 	int rc;
 
 	if (seen(s, m.phase, m.from)) {
 		return COLLNET_OK;
 	}
 	rc = add(h, m, err);
-	if (rc) {
-		return rc;
+	if (rc == COLLNET_OK) {
+		cn_pqueue_push(h->m, h->n - 1, sizeof(m), &m, pops_before);
 	}
-	while (i > 0 && later(&m, &h->m[(i - 1) / 2])) {
-		h->m[i] = h->m[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	h->m[i] = m;
-	return COLLNET_OK;
+	return rc;
 }
 
 static struct cn_aapc_message pop(struct list *h)
 {
-	struct cn_aapc_message top = h->m[0], last = h->m[--h->n];
-	uint32_t i = 0;
+	struct cn_aapc_message top;
 
-	for (;;) {
-		uint32_t c = 2 * i + 1;
-
-		if (c >= h->n) {
-			break;
-		}
-		if (c + 1 < h->n && later(&h->m[c + 1], &h->m[c])) {
-			c++;
-		}
-		if (!later(&h->m[c], &last)) {
-			break;
-		}
-		h->m[i] = h->m[c];
-		i = c;
-	}
-	if (h->n > 0) {
-		h->m[i] = last;
-	}
+	cn_pqueue_pop(h->m, h->n--, sizeof(top), &top, pops_before);
 	return top;
 }
 

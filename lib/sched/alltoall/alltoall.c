@@ -60,7 +60,7 @@ int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_
 	return add_blocks(l, p, from, me, a, out, err);
 }
 
-int cn_meetings_init(struct cn_meetings *m, const struct cn_layout *l, const struct cn_plan *p,
+int cn_partners_init(struct cn_partners *m, const struct cn_layout *l, const struct cn_plan *p,
 		     uint32_t me, struct cn_err *err)
 {
 	memset(m, 0, sizeof(*m));
@@ -83,7 +83,7 @@ int cn_meetings_init(struct cn_meetings *m, const struct cn_layout *l, const str
 		uint32_t number = l->logical[i];
 
 		if (number >= l->nnodes || m->node_at[number] != CN_IDLE) {
-			cn_meetings_done(m);
+			cn_partners_done(m);
 			return cn_fail(err, COLLNET_EINVAL,
 				       "the contention-aware numbers of %u nodes are no permutation",
 				       l->nnodes);
@@ -93,23 +93,23 @@ int cn_meetings_init(struct cn_meetings *m, const struct cn_layout *l, const str
 	return COLLNET_OK;
 }
 
-void cn_meetings_done(struct cn_meetings *m)
+void cn_partners_done(struct cn_partners *m)
 {
 	free(m->node_at);
 	m->node_at = NULL;
 }
 
-static uint32_t node_at(const struct cn_meetings *m, uint32_t number)
+static uint32_t node_at(const struct cn_partners *m, uint32_t number)
 {
 	return m->node_at && number != CN_IDLE ? m->node_at[number] : number;
 }
 
-uint32_t cn_meetings_to(const struct cn_meetings *m, uint32_t step)
+uint32_t cn_partners_to(const struct cn_partners *m, uint32_t step)
 {
 	return node_at(m, cn_perm_to(m->kind, m->nnodes, m->number, step));
 }
 
-uint32_t cn_meetings_from(const struct cn_meetings *m, uint32_t step)
+uint32_t cn_partners_from(const struct cn_partners *m, uint32_t step)
 {
 	return node_at(m, cn_perm_from(m->kind, m->nnodes, m->number, step));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Total exchange in fat trees: Dimopoulos and Dimakopoulos, section 5; see exchange.h. A message
- * holds its whole path for a phase, so the steps of the paper's pipeline (cn_exchange_start()) are
+ * Total exchange in fat trees: Dimopoulos and Dimakopoulos, section 5; see fattree.h. A message
+ * holds its whole path for a phase, so the steps of the paper's pipeline (cn_fattree_start()) are
  * not those of the schedule: shares follow each other without overlap.
  *
  * There are no synchronisations. A node's send waits for what it receives in the phases before,
- * which keeps neighbours in step but proves no order; so the schedule promises free links in a
- * phase (CN_CLAIM_LINKS) and not that phases never meet.
+ * which keeps neighbours in step but proves no order; so the schedule guarantees free links in a
+ * phase (CN_GUARANTEE_LINKS) and not that phases never meet.
  */
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ static int compare_meetings(const void *pa, const void *pb)
 	return (int)b->send - (int)a->send;
 }
 
-/* to and from: the phases of cn_exchange_node(). */
+/* to and from: the phases of cn_fattree_node(). */
 static int add_meetings(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 			const uint32_t *to, const uint32_t *from, struct cn_sched *out,
 			struct cn_err *err)
@@ -60,21 +60,21 @@ static int add_meetings(const struct cn_layout *l, const struct cn_plan *p, uint
 	return rc;
 }
 
-int cn_plan_alltoall_exchange(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+int cn_plan_alltoall_fattree(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 			      struct cn_sched *out, struct cn_err *err)
 {
 	uint32_t *phases = malloc(2 * (size_t)l->nnodes * sizeof(*phases));
-	struct cn_exchange *x = NULL;
+	struct cn_fattree *x = NULL;
 	int rc;
 
 	if (phases == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u nodes", l->nnodes);
 	}
-	rc = cn_exchange_new(l->tree, &x, err);
+	rc = cn_fattree_new(l->tree, &x, err);
 	if (rc == COLLNET_OK) {
 		out->order = CN_ORDER_IN_TURN;
 		out->phases = x->phases;
-		rc = cn_exchange_node(x, me, phases, phases + l->nnodes, err);
+		rc = cn_fattree_node(x, me, phases, phases + l->nnodes, err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = cn_alltoall_local(l, p, me, out, err);
@@ -82,7 +82,7 @@ int cn_plan_alltoall_exchange(const struct cn_layout *l, const struct cn_plan *p
 	if (rc == COLLNET_OK) {
 		rc = add_meetings(l, p, me, phases, phases + l->nnodes, out, err);
 	}
-	cn_exchange_free(x);
+	cn_fattree_free(x);
 	free(phases);
 	return rc;
 }

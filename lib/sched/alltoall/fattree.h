@@ -21,8 +21,8 @@
  *    consecutive places of a diagonal walk through all pairs, over hosts so numbered that
  *    consecutive ones lie as far apart as the subtree allows. Used where it is seen to respect
  *    every link below and to need no more than D phases; this is so for regular trees.
- *  - colour: everything else, by colouring the messages (exchange_colour.c); exactly D.
- * Where colouring would need too much memory (CN_EXCHANGE_ENTRIES), the ring is used, and D is its.
+ *  - colour: everything else, by colouring the messages (fattree_colour.c); exactly D.
+ * Where colouring would need too much memory (CN_FATTREE_ENTRIES), the ring is used, and D is its.
  *
  * Where optimality stops: each switch's share is as short as it can be, but the shares of the
  * switches on a way down are not interleaved, so their sum is above the lower bound of the whole
@@ -30,47 +30,47 @@
  * links have one channel), for one switch not at all, in deep unbalanced trees, such as chains, by
  * far more.
  */
-#ifndef CN_EXCHANGE_H
-#define CN_EXCHANGE_H
+#ifndef CN_FATTREE_H
+#define CN_FATTREE_H
 
 #include "topo/tree.h"
 
 /* Vertices times phases that colouring one switch's messages may take; 4 bytes each. */
-#define CN_EXCHANGE_ENTRIES ((uint64_t)1 << 24)
-#define CN_EXCHANGE_NONE UINT32_MAX
+#define CN_FATTREE_ENTRIES ((uint64_t)1 << 24)
+#define CN_FATTREE_NONE UINT32_MAX
 
-enum cn_exchange_way {
-	CN_EXCHANGE_NOTHING = 0, /* a host, or a switch that no message crosses */
-	CN_EXCHANGE_RING = 1,
-	CN_EXCHANGE_XOR = 2,
-	CN_EXCHANGE_WINDOWS = 3,
-	CN_EXCHANGE_COLOUR = 4,
+enum cn_fattree_method {
+	CN_FATTREE_NOTHING = 0, /* a host, or a switch that no message crosses */
+	CN_FATTREE_RING = 1,
+	CN_FATTREE_XOR = 2,
+	CN_FATTREE_DIAGONAL = 3,
+	CN_FATTREE_COLOUR = 4,
 };
 
 /* A switch's share. */
-struct cn_exchange_share {
-	enum cn_exchange_way way;
+struct cn_fattree_share {
+	enum cn_fattree_method method;
 	uint32_t start, phases; /* of all phases; D */
 	uint32_t window;	/* c; xor, windows */
 	uint32_t *place;	/* windows: of a host, in preorder, in its subtree's numbering */
 	uint32_t *colour;	/* colour: [hosts * hosts] of (from, to), made at first use */
 };
 
-struct cn_exchange {
+struct cn_fattree {
 	const struct cn_tree *t; /* not owned */
 	uint32_t phases;	 /* all of them */
 	uint32_t *base;		 /* [n] hosts before a vertex, in preorder */
 	uint32_t *leaf;		 /* [nhosts] the vertex of the k-th host in preorder */
-	struct cn_exchange_share *share; /* [n] */
+	struct cn_fattree_share *share; /* [n] */
 };
 
-int cn_exchange_new(const struct cn_tree *t, struct cn_exchange **out, struct cn_err *err);
-void cn_exchange_free(struct cn_exchange *x); /* NULL is ignored */
+int cn_fattree_new(const struct cn_tree *t, struct cn_fattree **out, struct cn_err *err);
+void cn_fattree_free(struct cn_fattree *x); /* NULL is ignored */
 /*
  * One node's part: the phases in which it sends to, and receives from, every node of the team;
- * CN_EXCHANGE_NONE for itself. Linear in the team, except where a share must be coloured.
+ * CN_FATTREE_NONE for itself. Linear in the team, except where a share must be coloured.
  */
-int cn_exchange_node(struct cn_exchange *x, uint32_t node, uint32_t *to, uint32_t *from,
+int cn_fattree_node(struct cn_fattree *x, uint32_t node, uint32_t *to, uint32_t *from,
 		     struct cn_err *err);
 /*
  * Store and forward, phases pipelined: the step, from 1, in which a packet must leave its host so
@@ -78,12 +78,12 @@ int cn_exchange_node(struct cn_exchange *x, uint32_t node, uint32_t *to, uint32_
  * below the root (what the paper's overlap of 2 h - 3 steps leaves of the distance), and hosts
  * nearer to the root later by their difference in depth.
  */
-uint64_t cn_exchange_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase);
+uint64_t cn_fattree_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase);
 
-/* ---- inside: exchange_windows.c, exchange_colour.c ----------------------------------------- */
+/* ---- inside: fattree_diagonal.c, fattree_colour.c ----------------------------------------- */
 
 /* Channels of the link above a vertex as the exchange counts them: a host sends one at a time. */
-static inline uint32_t cn_exchange_cap(const struct cn_tree *t, uint32_t v)
+static inline uint32_t cn_fattree_cap(const struct cn_tree *t, uint32_t v)
 {
 	return t->v[v].node != CN_TOPO_NONE ? 1 : cn_tree_channels(t, 2 * v);
 }
@@ -92,12 +92,12 @@ static inline uint32_t cn_exchange_cap(const struct cn_tree *t, uint32_t v)
  * Fills in way and window where the share of switch v can go by windows; false: it cannot.
  * seq[base[c] ..] is the numbering of child c's hosts, as leaves. `count` is [n] zeros.
  */
-bool cn_exchange_windows(const struct cn_exchange *x, uint32_t v, const uint32_t *seq,
+bool cn_fattree_diagonal(const struct cn_fattree *x, uint32_t v, const uint32_t *seq,
 			 uint32_t *count);
 /* The phase, within a round, of the message from place s of a to place d of b. */
-uint32_t cn_exchange_window_phase(const struct cn_exchange_share *h, uint32_t a, uint32_t b,
+uint32_t cn_fattree_window_phase(const struct cn_fattree_share *h, uint32_t a, uint32_t b,
 				  uint32_t s, uint32_t d);
 /* Colours switch v's messages with share[v].phases colours, into share[v].colour. */
-int cn_exchange_colour(struct cn_exchange *x, uint32_t v, struct cn_err *err);
+int cn_fattree_colour(struct cn_fattree *x, uint32_t v, struct cn_err *err);
 
 #endif

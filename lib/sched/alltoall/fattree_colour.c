@@ -5,15 +5,15 @@
  *
  * All of them go up from their senders to the switch and down to their receivers, so the messages
  * on an upward link are those of a set of senders, and these sets are nested in each other or
- * disjoint; the same holds for receivers downwards. Any two colours can then be dealt out anew so
+ * disjoint; the same holds for receivers downwards. A Kempe chain then recolours any two colours so
  * that every link has as many messages of one as of the other, give or take one: in every subtree,
  * from the leaves upwards, the messages of both colours are put in pairs, and at most one is left
  * over for the subtree above. A message is in at most one pair by its sender and one by its
  * receiver, so the pairs form paths and even cycles, and the two of every pair can have different
  * colours.
  *
- * So: start with any colours, and while a link has more messages of a colour than channels, deal
- * that colour and one that has room on the link out anew. The sum over links and colours of the
+ * So: start with any colours, and while a link has more messages of a colour than channels, recolour
+ * that colour and one that has room on the link. The sum over links and colours of the
  * squares of these numbers gets smaller each time, so this ends; and a colour with room exists
  * while the link's messages are at most colours * channels, which is how the number was chosen.
  */
@@ -29,7 +29,7 @@ struct message {
 	uint32_t mate[2];  /* the other message of its pair, by either */
 	uint32_t colour;
 	uint32_t next;	   /* of its colour; while pairing: at its vertex */
-	bool dealt;
+	bool recoloured;
 };
 
 struct colouring {
@@ -38,7 +38,7 @@ struct colouring {
 	struct message *m; /* [n] */
 	uint32_t *head;	   /* [colours] lists */
 	uint32_t *at;	   /* [vertices below top, and top] lists while pairing */
-	uint32_t *hand;	   /* [most of two colours] messages being dealt */
+	uint32_t *chain;	   /* [most of two colours] messages being recoloured */
 	uint16_t *count[2];/* [vertices * colours] messages on the link above, up and down */
 };
 
@@ -68,16 +68,16 @@ static void give(struct colouring *c, uint32_t i, uint32_t colour)
 	count_message(c, i, 1);
 }
 
-/* Pairs the messages in hand by their sender's (or receiver's) subtrees. */
+/* Pairs the messages in chain by their sender's (or receiver's) subtrees. */
 static void pair(struct colouring *c, uint32_t n, int side)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		struct message *m = &c->m[c->hand[k]];
+		struct message *m = &c->m[c->chain[k]];
 		uint32_t *list = &c->at[m->leaf[side] - c->top];
 
 		m->mate[side] = NONE;
 		m->next = *list;
-		*list = c->hand[k];
+		*list = c->chain[k];
 	}
 	for (uint32_t v = c->top + c->t->v[c->top].size; v-- > c->top;) {
 		uint32_t i = c->at[v - c->top];
@@ -104,34 +104,34 @@ static void walk(struct colouring *c, uint32_t i, int side, const uint32_t *colo
 {
 	int which = 1;
 
-	for (i = c->m[i].mate[side]; i != NONE && !c->m[i].dealt; i = c->m[i].mate[side]) {
-		c->m[i].dealt = true;
+	for (i = c->m[i].mate[side]; i != NONE && !c->m[i].recoloured; i = c->m[i].mate[side]) {
+		c->m[i].recoloured = true;
 		give(c, i, colours[which]);
 		which = !which;
 		side = !side;
 	}
 }
 
-/* Takes all messages of two colours and deals them out evenly on every link. */
-static void deal(struct colouring *c, uint32_t one, uint32_t other)
+/* Recolours all messages of two colours so that every link has as many of one as of the other. */
+static void recolour(struct colouring *c, uint32_t one, uint32_t other)
 {
 	uint32_t colours[2] = {one, other}, n = 0;
 
 	for (int k = 0; k < 2; k++) {
 		for (uint32_t i = c->head[colours[k]]; i != NONE; i = c->m[i].next) {
 			count_message(c, i, -1);
-			c->m[i].dealt = false;
-			c->hand[n++] = i;
+			c->m[i].recoloured = false;
+			c->chain[n++] = i;
 		}
 		c->head[colours[k]] = NONE;
 	}
 	pair(c, n, 0);
 	pair(c, n, 1);
 	for (uint32_t k = 0; k < n; k++) {
-		uint32_t i = c->hand[k];
+		uint32_t i = c->chain[k];
 
-		if (!c->m[i].dealt) {
-			c->m[i].dealt = true;
+		if (!c->m[i].recoloured) {
+			c->m[i].recoloured = true;
 			give(c, i, one);
 			walk(c, i, 0, colours);
 			walk(c, i, 1, colours);
@@ -139,29 +139,29 @@ static void deal(struct colouring *c, uint32_t one, uint32_t other)
 	}
 }
 
-/* Deals until no colour has more messages than channels on the link above v. */
-static bool relieve(struct colouring *c, uint32_t v, int side)
+/* Recolours until no colour has more messages than channels on the link above v. */
+static bool recolour_link(struct colouring *c, uint32_t v, int side)
 {
-	uint32_t cap = cn_exchange_cap(c->t, v), room = 0;
-	bool dealt = false;
+	uint32_t cap = cn_fattree_cap(c->t, v), room = 0;
+	bool recoloured = false;
 
 	for (uint32_t colour = 0; colour < c->colours; colour++) {
 		while (*count_of(c, side, v, colour) > cap) {
 			while (*count_of(c, side, v, room) >= cap) {
 				room = (room + 1) % c->colours;
 			}
-			deal(c, colour, room);
-			dealt = true;
+			recolour(c, colour, room);
+			recoloured = true;
 		}
 	}
-	return dealt;
+	return recoloured;
 }
 
 /*
  * The first colours: the messages in order of their senders, each to the hosts that come after its
  * own subtree, round; colours in turn. Senders' links are even by that, receivers' nearly so.
  */
-static void first_colours(struct cn_exchange *x, struct colouring *c)
+static void first_colours(struct cn_fattree *x, struct colouring *c)
 {
 	const struct cn_tree *t = x->t;
 	uint32_t v = c->top, hosts = t->v[v].hosts, n = 0;
@@ -182,7 +182,7 @@ static void first_colours(struct cn_exchange *x, struct colouring *c)
 	}
 }
 
-static int colouring_new(struct cn_exchange *x, uint32_t v, struct colouring *c, struct cn_err *err)
+static int colouring_new(struct cn_fattree *x, uint32_t v, struct colouring *c, struct cn_err *err)
 {
 	const struct cn_tree *t = x->t;
 	size_t hosts = t->v[v].hosts, n = hosts * hosts, entries;
@@ -198,10 +198,10 @@ static int colouring_new(struct cn_exchange *x, uint32_t v, struct colouring *c,
 	c->m = malloc(n * sizeof(*c->m));
 	c->head = malloc(c->colours * sizeof(*c->head));
 	c->at = malloc(t->v[v].size * sizeof(*c->at));
-	c->hand = malloc(n * sizeof(*c->hand));
+	c->chain = malloc(n * sizeof(*c->chain));
 	c->count[0] = calloc(entries, sizeof(*c->count[0]));
 	c->count[1] = calloc(entries, sizeof(*c->count[1]));
-	if (c->m == NULL || c->head == NULL || c->at == NULL || c->hand == NULL ||
+	if (c->m == NULL || c->head == NULL || c->at == NULL || c->chain == NULL ||
 	    c->count[0] == NULL || c->count[1] == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u nodes", t->nhosts);
 	}
@@ -210,13 +210,13 @@ static int colouring_new(struct cn_exchange *x, uint32_t v, struct colouring *c,
 	return COLLNET_OK;
 }
 
-int cn_exchange_colour(struct cn_exchange *x, uint32_t v, struct cn_err *err)
+int cn_fattree_colour(struct cn_fattree *x, uint32_t v, struct cn_err *err)
 {
 	const struct cn_tree *t = x->t;
 	size_t hosts = t->v[v].hosts;
 	uint32_t *table = malloc(hosts * hosts * sizeof(*table));
 	struct colouring c;
-	bool dealt = true;
+	bool recoloured = true;
 	int rc = colouring_new(x, v, &c, err);
 
 	if (rc == COLLNET_OK && table == NULL) {
@@ -225,11 +225,11 @@ int cn_exchange_colour(struct cn_exchange *x, uint32_t v, struct cn_err *err)
 	if (rc == COLLNET_OK) {
 		first_colours(x, &c);
 	}
-	while (rc == COLLNET_OK && dealt) {
-		dealt = false;
+	while (rc == COLLNET_OK && recoloured) {
+		recoloured = false;
 		for (uint32_t u = v + 1; u < v + t->v[v].size; u++) {
-			dealt = relieve(&c, u, 0) || dealt;
-			dealt = relieve(&c, u, 1) || dealt;
+			recoloured = recolour_link(&c, u, 0) || recoloured;
+			recoloured = recolour_link(&c, u, 1) || recoloured;
 		}
 	}
 	for (uint32_t i = 0; rc == COLLNET_OK && i < c.n; i++) {
@@ -240,7 +240,7 @@ int cn_exchange_colour(struct cn_exchange *x, uint32_t v, struct cn_err *err)
 	free(c.m);
 	free(c.head);
 	free(c.at);
-	free(c.hand);
+	free(c.chain);
 	free(c.count[0]);
 	free(c.count[1]);
 	if (rc != COLLNET_OK) {

@@ -14,7 +14,7 @@
 #include "sched/alltoall/fattree.h"
 #include "sched/residue.h"
 
-uint32_t cn_exchange_window_phase(const struct cn_exchange_share *h, uint32_t a, uint32_t b,
+uint32_t cn_fattree_window_phase(const struct cn_fattree_share *h, uint32_t a, uint32_t b,
 				  uint32_t s, uint32_t d)
 {
 	uint32_t g = cn_gcd(a, b), run = (d % g + g - s % g) % g, m = b / g;
@@ -35,7 +35,7 @@ static bool count_way(const struct cn_tree *t, uint32_t leaf, uint32_t child, in
 
 	for (uint32_t v = leaf;; v = t->v[v].parent) {
 		count[v] += (uint32_t)by;
-		fits = fits && count[v] <= cn_exchange_cap(t, v);
+		fits = fits && count[v] <= cn_fattree_cap(t, v);
 		if (v == child) {
 			return fits;
 		}
@@ -43,7 +43,7 @@ static bool count_way(const struct cn_tree *t, uint32_t leaf, uint32_t child, in
 }
 
 /* Every c places in a row, round and round, fit the links at and below the child. */
-static bool rows_fit(const struct cn_exchange *x, uint32_t child, uint32_t c, const uint32_t *seq,
+static bool rows_fit(const struct cn_fattree *x, uint32_t child, uint32_t c, const uint32_t *seq,
 		     uint32_t *count)
 {
 	uint32_t n = x->t->v[child].hosts, at = 0;
@@ -62,7 +62,7 @@ static bool rows_fit(const struct cn_exchange *x, uint32_t child, uint32_t c, co
 }
 
 /* The windows that span the end of a run, at the receivers. */
-static bool ends_fit(const struct cn_exchange *x, uint32_t child, uint32_t a, uint32_t c,
+static bool ends_fit(const struct cn_fattree *x, uint32_t child, uint32_t a, uint32_t c,
 		     const uint32_t *seq, uint32_t *count)
 {
 	uint32_t b = x->t->v[child].hosts, g = cn_gcd(a, b);
@@ -85,11 +85,11 @@ static bool ends_fit(const struct cn_exchange *x, uint32_t child, uint32_t a, ui
 	return fits;
 }
 
-bool cn_exchange_windows(const struct cn_exchange *x, uint32_t v, const uint32_t *seq,
+bool cn_fattree_diagonal(const struct cn_fattree *x, uint32_t v, const uint32_t *seq,
 			 uint32_t *count)
 {
 	const struct cn_tree *t = x->t;
-	struct cn_exchange_share *h = &x->share[v];
+	struct cn_fattree_share *h = &x->share[v];
 	const uint32_t *children = &t->children[t->v[v].first_child];
 	uint32_t k = t->v[v].nchildren, a = t->v[children[0]].hosts, b = t->v[children[1]].hosts;
 	uint32_t rounds = k - 1, room = h->phases / rounds, least = a < b ? a : b;
@@ -115,7 +115,7 @@ bool cn_exchange_windows(const struct cn_exchange *x, uint32_t v, const uint32_t
 		return false;
 	}
 	h->window = (uint32_t)c;
-	h->way = k == 2 && a == b && c == a && (a & (a - 1)) == 0 ? CN_EXCHANGE_XOR :
-								    CN_EXCHANGE_WINDOWS;
+	h->method = k == 2 && a == b && c == a && (a & (a - 1)) == 0 ? CN_FATTREE_XOR :
+								    CN_FATTREE_DIAGONAL;
 	return true;
 }

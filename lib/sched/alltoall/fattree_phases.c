@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Total exchange: how long each switch's share takes, which way it is filled, and a node's phases.
- * See exchange.h for the algorithm.
+ * Total exchange: how long each switch's share takes, how it is filled, and a node's phases.
+ * See fattree.h for the algorithm.
  *
  * Vertices are in preorder, so loops over them upwards and downwards replace recursion.
  */
@@ -72,7 +72,7 @@ static uint64_t share_bound(const struct cn_tree *t, uint32_t v, const struct ra
 }
 
 /* The hosts of v's children by their places in seq. */
-static int keep_places(struct cn_exchange *x, uint32_t v, const uint32_t *seq, struct cn_err *err)
+static int keep_places(struct cn_fattree *x, uint32_t v, const uint32_t *seq, struct cn_err *err)
 {
 	const struct cn_tree *t = x->t;
 	uint32_t *place = malloc(t->v[v].hosts * sizeof(*place));
@@ -91,10 +91,10 @@ static int keep_places(struct cn_exchange *x, uint32_t v, const uint32_t *seq, s
 	return COLLNET_OK;
 }
 
-static int choose(struct cn_exchange *x, uint32_t v, const struct ratio *below, const uint32_t *seq,
+static int choose(struct cn_fattree *x, uint32_t v, const struct ratio *below, const uint32_t *seq,
 		  uint32_t *count, struct cn_err *err)
 {
-	struct cn_exchange_share *h = &x->share[v];
+	struct cn_fattree_share *h = &x->share[v];
 	uint64_t ring = ring_phases(x->t, v), bound = share_bound(x->t, v, below);
 
 	if (ring > UINT32_MAX) {
@@ -103,16 +103,16 @@ static int choose(struct cn_exchange *x, uint32_t v, const struct ratio *below, 
 	}
 	h->phases = (uint32_t)bound;
 	if (bound == 0) {
-		h->way = CN_EXCHANGE_NOTHING;
+		h->method = CN_FATTREE_NOTHING;
 	} else if (bound == ring) {
-		h->way = CN_EXCHANGE_RING;
-	} else if (cn_exchange_windows(x, v, seq, count)) {
+		h->method = CN_FATTREE_RING;
+	} else if (cn_fattree_diagonal(x, v, seq, count)) {
 		return keep_places(x, v, seq, err);
-	} else if (bound * x->t->v[v].size <= CN_EXCHANGE_ENTRIES &&
-		   (uint64_t)x->t->v[v].hosts * x->t->v[v].hosts <= CN_EXCHANGE_ENTRIES) {
-		h->way = CN_EXCHANGE_COLOUR;
+	} else if (bound * x->t->v[v].size <= CN_FATTREE_ENTRIES &&
+		   (uint64_t)x->t->v[v].hosts * x->t->v[v].hosts <= CN_FATTREE_ENTRIES) {
+		h->method = CN_FATTREE_COLOUR;
 	} else {
-		h->way = CN_EXCHANGE_RING;
+		h->method = CN_FATTREE_RING;
 		h->phases = (uint32_t)ring;
 	}
 	return COLLNET_OK;
@@ -142,7 +142,7 @@ static int compare_spread(const void *pa, const void *pb)
  * children everywhere it is the digit reversal of the preorder: c consecutive hosts meet each
  * subtree at most ceil(c / number of such subtrees) times.
  */
-static void merge(const struct cn_exchange *x, uint32_t v, uint32_t *seq, struct spread *room)
+static void merge(const struct cn_fattree *x, uint32_t v, uint32_t *seq, struct spread *room)
 {
 	const struct cn_tree *t = x->t;
 	uint32_t n = 0;
@@ -166,7 +166,7 @@ static void merge(const struct cn_exchange *x, uint32_t v, uint32_t *seq, struct
 static bool has_bundles(const struct cn_tree *t)
 {
 	for (uint32_t v = 1; v < t->n; v++) {
-		if (cn_exchange_cap(t, v) > 1) {
+		if (cn_fattree_cap(t, v) > 1) {
 			return true;
 		}
 	}
@@ -174,7 +174,7 @@ static bool has_bundles(const struct cn_tree *t)
 }
 
 /* Shares from the leaves upwards, so that the children's numberings are there. */
-static int make_shares(struct cn_exchange *x, struct cn_err *err)
+static int make_shares(struct cn_fattree *x, struct cn_err *err)
 {
 	const struct cn_tree *t = x->t;
 	struct ratio *below = calloc(t->n, sizeof(*below));
@@ -187,7 +187,7 @@ static int make_shares(struct cn_exchange *x, struct cn_err *err)
 		rc = cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u nodes", t->nhosts);
 	}
 	for (uint32_t v = t->n; rc == COLLNET_OK && v-- > 0;) {
-		struct ratio own = {t->v[v].hosts, v == 0 ? 1 : cn_exchange_cap(t, v)};
+		struct ratio own = {t->v[v].hosts, v == 0 ? 1 : cn_fattree_cap(t, v)};
 
 		if (t->v[v].nchildren == 0) {
 			seq[x->base[v]] = x->base[v];
@@ -211,14 +211,14 @@ static int make_shares(struct cn_exchange *x, struct cn_err *err)
 }
 
 /* A subtree begins when its switch's parent is done. */
-static int make_starts(struct cn_exchange *x, struct cn_err *err)
+static int make_starts(struct cn_fattree *x, struct cn_err *err)
 {
 	for (uint32_t v = 0; v < x->t->n; v++) {
-		struct cn_exchange_share *h = &x->share[v];
-		const struct cn_exchange_share *up = v == 0 ? NULL : &x->share[x->t->v[v].parent];
+		struct cn_fattree_share *h = &x->share[v];
+		const struct cn_fattree_share *up = v == 0 ? NULL : &x->share[x->t->v[v].parent];
 		uint64_t start = up == NULL ? 0 : (uint64_t)up->start + up->phases;
 
-		if (start + h->phases >= CN_EXCHANGE_NONE) {
+		if (start + h->phases >= CN_FATTREE_NONE) {
 			return cn_fail(err, COLLNET_ELIMIT,
 				       "a total exchange of %u nodes is too long", x->t->nhosts);
 		}
@@ -230,9 +230,9 @@ static int make_starts(struct cn_exchange *x, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-int cn_exchange_new(const struct cn_tree *t, struct cn_exchange **out, struct cn_err *err)
+int cn_fattree_new(const struct cn_tree *t, struct cn_fattree **out, struct cn_err *err)
 {
-	struct cn_exchange *x = calloc(1, sizeof(*x));
+	struct cn_fattree *x = calloc(1, sizeof(*x));
 	int rc = COLLNET_OK;
 
 	if (x != NULL) {
@@ -242,7 +242,7 @@ int cn_exchange_new(const struct cn_tree *t, struct cn_exchange **out, struct cn
 		x->share = calloc(t->n, sizeof(*x->share));
 	}
 	if (x == NULL || x->base == NULL || x->leaf == NULL || x->share == NULL) {
-		cn_exchange_free(x);
+		cn_fattree_free(x);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u nodes", t->nhosts);
 	}
 	for (uint32_t v = 0, k = 0; v < t->n; v++) {
@@ -256,14 +256,14 @@ int cn_exchange_new(const struct cn_tree *t, struct cn_exchange **out, struct cn
 		rc = make_starts(x, err);
 	}
 	if (rc != COLLNET_OK) {
-		cn_exchange_free(x);
+		cn_fattree_free(x);
 		return rc;
 	}
 	*out = x;
 	return COLLNET_OK;
 }
 
-void cn_exchange_free(struct cn_exchange *x)
+void cn_fattree_free(struct cn_fattree *x)
 {
 	if (x == NULL) {
 		return;
@@ -322,44 +322,44 @@ static uint32_t ring_start(const struct ring *r, uint32_t phases, uint32_t i, ui
 }
 
 /* Host s (from 0, in preorder) of child i to host d of child j. */
-static uint32_t phase_of(const struct cn_exchange *x, uint32_t v, const struct ring *r, uint32_t i,
+static uint32_t phase_of(const struct cn_fattree *x, uint32_t v, const struct ring *r, uint32_t i,
 			 uint32_t s, uint32_t j, uint32_t d)
 {
-	const struct cn_exchange_share *h = &x->share[v];
+	const struct cn_fattree_share *h = &x->share[v];
 	uint32_t ci = child_at(x->t, v, i), cj = child_at(x->t, v, j);
 	uint32_t a = x->t->v[ci].hosts, b = x->t->v[cj].hosts, n = x->t->v[v].hosts, k = r->k;
 	uint32_t si = x->base[ci] - x->base[v] + s, dj = x->base[cj] - x->base[v] + d;
 	uint64_t round; /* phases of one; child i's with child j is the (j - i) mod k-th, from 1 */
 
-	switch (h->way) {
-	case CN_EXCHANGE_RING:
+	switch (h->method) {
+	case CN_FATTREE_RING:
 		return ring_start(r, h->phases, r->place[i], r->place[j]) + s * b + d;
-	case CN_EXCHANGE_XOR:
+	case CN_FATTREE_XOR:
 		return s ^ d;
-	case CN_EXCHANGE_WINDOWS:
+	case CN_FATTREE_DIAGONAL:
 		round = ((uint64_t)a * b + h->window - 1) / h->window;
 		return ((j + k - i) % k - 1) * (uint32_t)round +
-		       cn_exchange_window_phase(h, a, b, h->place[si], h->place[dj]);
-	case CN_EXCHANGE_COLOUR:
+		       cn_fattree_window_phase(h, a, b, h->place[si], h->place[dj]);
+	case CN_FATTREE_COLOUR:
 		return h->colour[(size_t)si * n + dj];
-	case CN_EXCHANGE_NOTHING:
+	case CN_FATTREE_NOTHING:
 		break;
 	}
 	return 0;
 }
 
 /* The messages between a node and those that it meets at switch v, coming from child `mine`. */
-static int meet_at(struct cn_exchange *x, uint32_t v, uint32_t node, uint32_t mine, uint32_t *to,
+static int meet_at(struct cn_fattree *x, uint32_t v, uint32_t node, uint32_t mine, uint32_t *to,
 		   uint32_t *from, struct cn_err *err)
 {
 	const struct cn_tree *t = x->t;
-	struct cn_exchange_share *h = &x->share[v];
+	struct cn_fattree_share *h = &x->share[v];
 	uint32_t me = x->base[t->host[node]], i = 0;
 	struct ring r;
 	int rc = COLLNET_OK;
 
-	if (h->way == CN_EXCHANGE_COLOUR && h->colour == NULL) {
-		rc = cn_exchange_colour(x, v, err);
+	if (h->method == CN_FATTREE_COLOUR && h->colour == NULL) {
+		rc = cn_fattree_colour(x, v, err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = ring_new(t, v, &r, err);
@@ -385,18 +385,18 @@ static int meet_at(struct cn_exchange *x, uint32_t v, uint32_t node, uint32_t mi
 	return COLLNET_OK;
 }
 
-int cn_exchange_node(struct cn_exchange *x, uint32_t node, uint32_t *to, uint32_t *from,
+int cn_fattree_node(struct cn_fattree *x, uint32_t node, uint32_t *to, uint32_t *from,
 		     struct cn_err *err)
 {
 	const struct cn_tree *t = x->t;
 	uint32_t below = t->host[node];
 	int rc = COLLNET_OK;
 
-	to[node] = from[node] = CN_EXCHANGE_NONE;
+	to[node] = from[node] = CN_FATTREE_NONE;
 	while (rc == COLLNET_OK && below != 0) {
 		uint32_t v = t->v[below].parent;
 
-		if (x->share[v].way != CN_EXCHANGE_NOTHING) {
+		if (x->share[v].method != CN_FATTREE_NOTHING) {
 			rc = meet_at(x, v, node, below, to, from, err);
 		}
 		below = v;
@@ -404,7 +404,7 @@ int cn_exchange_node(struct cn_exchange *x, uint32_t node, uint32_t *to, uint32_
 	return rc;
 }
 
-uint64_t cn_exchange_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase)
+uint64_t cn_fattree_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase)
 {
 	uint32_t x = t->host[from], top = cn_tree_meet(t, x, t->host[to]);
 

@@ -14,8 +14,8 @@ int cn_plan_alltoall_pairwise(const struct cn_layout *l, const struct cn_plan *p
 			      struct cn_sched *out, struct cn_err *err)
 {
 	struct cn_after after = { CN_DEP_NONE, 0 };
-	struct cn_meetings m;
-	int rc = cn_meetings_init(&m, l, p, me, err);
+	struct cn_partners m;
+	int rc = cn_partners_init(&m, l, p, me, err);
 
 	if (rc) {
 		return rc;
@@ -24,8 +24,8 @@ int cn_plan_alltoall_pairwise(const struct cn_layout *l, const struct cn_plan *p
 	out->phases = m.steps;
 	rc = cn_alltoall_local(l, p, me, out, err);
 	for (uint32_t step = 1; !rc && step <= m.steps; step++) {
-		uint32_t to = cn_meetings_to(&m, step);
-		uint32_t from = cn_meetings_from(&m, step);
+		uint32_t to = cn_partners_to(&m, step);
+		uint32_t from = cn_partners_from(&m, step);
 
 		if (to != CN_IDLE) {
 			rc = cn_alltoall_send(l, p, me, to, step - 1, after, out, err);
@@ -36,6 +36,6 @@ int cn_plan_alltoall_pairwise(const struct cn_layout *l, const struct cn_plan *p
 			after = (struct cn_after){ CN_DEP_COMPLETE, out->n - 1 };
 		}
 	}
-	cn_meetings_done(&m);
+	cn_partners_done(&m);
 	return rc;
 }

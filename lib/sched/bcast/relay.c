@@ -368,7 +368,7 @@ static uint32_t pick(const struct window *w, uint64_t finish, uint64_t sum)
 }
 
 /* Gives c to the best candidate. Keeps users[] up to date. */
-static int try_child(struct cn_relay *r, uint32_t c, uint64_t *pairs, uint32_t *moves,
+static int try_child(struct cn_relay *r, uint32_t c, uint64_t *pairs, uint32_t *reparented,
 		     struct cn_err *err)
 {
 	uint64_t finish = r->finish, sum = r->sum, now, steps;
@@ -399,7 +399,7 @@ static int try_child(struct cn_relay *r, uint32_t c, uint64_t *pairs, uint32_t *
 		}
 		if (now <= *pairs) {
 			*pairs = now;
-			*moves += 1;
+			*reparented += 1;
 			return COLLNET_OK;
 		}
 		w.finish[best] = UINT64_MAX; /* two messages too many on a link */
@@ -430,7 +430,7 @@ static void depth_first(const struct cn_relay *r, uint32_t *out)
 	}
 }
 
-int cn_relay_up_down(struct cn_relay *r, uint32_t *moves, struct cn_err *err)
+int cn_relay_up_down(struct cn_relay *r, uint32_t *reparented, struct cn_err *err)
 {
 	uint32_t *list = malloc(2 * (size_t)r->n * sizeof(*list)), *kids, count, n = 0;
 	uint64_t pairs;
@@ -464,8 +464,8 @@ int cn_relay_up_down(struct cn_relay *r, uint32_t *moves, struct cn_err *err)
 		}
 	}
 	free(list);
-	if (moves != NULL) {
-		*moves = n;
+	if (reparented != NULL) {
+		*reparented = n;
 	}
 	return rc;
 }

@@ -64,9 +64,9 @@ void cn_relay_down_up(struct cn_relay *r);
  * Up-to-down (Figures 2.2 and 2.3): breadth-first, then depth-first, the later children of a node
  * are given to another holder of the message where the whole ends earlier, or as early with earlier
  * arrivals in sum, and no link carries more paths at a time than it has channels. Begins and ends
- * in down-to-up order. *moves (may be NULL): children that changed hands.
+ * in down-to-up order. *reparented (may be NULL): children that changed hands.
  */
-int cn_relay_up_down(struct cn_relay *r, uint32_t *moves, struct cn_err *err);
+int cn_relay_up_down(struct cn_relay *r, uint32_t *reparented, struct cn_err *err);
 /* How many messages begin on a link while all its channels are taken, by the times as they are. */
 int cn_relay_crowded(struct cn_relay *r, uint64_t *pairs, struct cn_err *err);
 

@@ -8,6 +8,7 @@
 
 #include "sched/bcast/relay.h"
 #include "sched/bcast/switch.h"
+#include "util/pqueue.h"
 
 #define NONE CN_TOPO_NONE
 #define PATHS_MAX ((size_t)1 << 24) /* working switches times vertices */
@@ -24,35 +25,23 @@ struct entry {
 	uint32_t v;
 };
 
-static bool nearer(const struct entry *a, const struct entry *b)
+static bool nearer(const void *x, const void *y)
 {
+	const struct entry *a = x, *b = y;
+
 	return a->dist != b->dist ? a->dist < b->dist : a->v < b->v;
 }
 
 static void push(struct entry *heap, uint32_t *n, struct entry e)
 {
-	uint32_t i = (*n)++;
-
-	for (; i > 0 && nearer(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2) {
-		heap[i] = heap[(i - 1) / 2];
-	}
-	heap[i] = e;
+	cn_pqueue_push(heap, (*n)++, sizeof(e), &e, nearer);
 }
 
 static struct entry pop(struct entry *heap, uint32_t *n)
 {
-	struct entry top = heap[0], e = heap[--*n];
-	uint32_t i = 0, c;
+	struct entry top;
 
-	while ((c = 2 * i + 1) < *n) {
-		c += c + 1 < *n && nearer(&heap[c + 1], &heap[c]);
-		if (!nearer(&heap[c], &e)) {
-			break;
-		}
-		heap[i] = heap[c];
-		i = c;
-	}
-	heap[i] = e;
+	cn_pqueue_pop(heap, (*n)--, sizeof(top), &top, nearer);
 	return top;
 }
 
@@ -276,7 +265,7 @@ static int relay_times(const struct routes *r, const struct cn_relay_net *net,
 	out->shortest = b.finish;
 	cn_relay_down_up(&b);
 	out->down_up = b.finish;
-	rc = cn_relay_up_down(&b, &out->moves, err);
+	rc = cn_relay_up_down(&b, &out->reparented, err);
 	out->final = b.finish;
 	cn_relay_done(&b);
 	return rc;

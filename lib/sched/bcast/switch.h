@@ -36,7 +36,7 @@ uint32_t cn_bswitch_across(const struct cn_topo *t, uint32_t link, uint32_t v);
 /* Modelled times of a broadcast among the working switches, one message, nanoseconds. */
 struct cn_bswitch_times {
 	uint32_t working;  /* switches */
-	uint32_t moves;	   /* children that up-to-down gave to another sender */
+	uint32_t reparented;	   /* children that up-to-down gave to another sender */
 	uint64_t shortest; /* the shortest-path tree, children in the order of the file */
 	uint64_t down_up;  /* in down-to-up order */
 	uint64_t final;	   /* and after up-to-down */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings of dominoes against all orders and directions. */
+/* Rings of segments against all orders and directions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,10 +14,10 @@
 
 #define MOST 7u
 
-static struct cn_dominoes work;
+static struct cn_ring_matching work;
 
-/* Whether the dominoes that are left can follow an end of value `last` and close the ring. */
-static bool goes_on(const struct cn_domino *d, uint32_t n, uint32_t most, uint32_t used,
+/* Whether the segments that are left can follow an end of value `last` and close the ring. */
+static bool goes_on(const struct cn_ring_segment *d, uint32_t n, uint32_t most, uint32_t used,
 		    uint32_t last)
 {
 	if (used == (1u << n) - 1) {
@@ -34,8 +34,8 @@ static bool goes_on(const struct cn_domino *d, uint32_t n, uint32_t most, uint32
 	return false;
 }
 
-/* order[] is a ring of all n dominoes, and what touches is no more than `most`. */
-static void check_order(const struct cn_domino *d, uint32_t n, uint32_t most, const uint32_t *order)
+/* order[] is a ring of all n segments, and what touches is no more than `most`. */
+static void check_order(const struct cn_ring_segment *d, uint32_t n, uint32_t most, const uint32_t *order)
 {
 	uint32_t seen = 0;
 
@@ -49,15 +49,15 @@ static void check_order(const struct cn_domino *d, uint32_t n, uint32_t most, co
 	assert_int_equal(seen, (1u << n) - 1);
 }
 
-static bool check(const struct cn_domino *d, uint32_t n, uint32_t most)
+static bool check(const struct cn_ring_segment *d, uint32_t n, uint32_t most)
 {
 	uint32_t order[MOST];
-	bool got = cn_dominoes_ring(&work, d, n, most, order);
+	bool got = cn_ring_matching_ring(&work, d, n, most, order);
 
 	if (got) {
 		check_order(d, n, most, order);
 	}
-	assert_int_equal(cn_dominoes_ring(&work, d, n, most, NULL), got);
+	assert_int_equal(cn_ring_matching_ring(&work, d, n, most, NULL), got);
 	if (got != goes_on(d, n, most, 1, d[0].end[1])) {
 		for (uint32_t i = 0; i < n; i++) {
 			print_error("(%u, %u) ", d[i].end[0], d[i].end[1]);
@@ -67,16 +67,16 @@ static bool check(const struct cn_domino *d, uint32_t n, uint32_t most)
 	return got;
 }
 
-/* All dominoes of 0 .. 4, up to four of them. */
-static void cn_dominoes_ring__all_small(void **state)
+/* All segments of 0 .. 4, up to four of them. */
+static void cn_ring_matching_ring__all_small(void **state)
 {
 	uint32_t rings = 0, seen = 0;
 
 	(void)state;
-	assert_int_equal(cn_dominoes_reserve(&work, MOST, NULL), COLLNET_OK);
+	assert_int_equal(cn_ring_matching_reserve(&work, MOST, NULL), COLLNET_OK);
 	for (uint32_t n = 1; n <= 4; n++) {
 		for (uint32_t x = 0, end = 1; end > 0; x++) {
-			struct cn_domino d[4];
+			struct cn_ring_segment d[4];
 			uint32_t y = x;
 
 			for (uint32_t i = 0; i < n; i++, y /= 15) {
@@ -85,7 +85,7 @@ static void cn_dominoes_ring__all_small(void **state)
 				while (b >= 5 - a) {
 					b -= 5 - a++;
 				}
-				d[i] = (struct cn_domino){ { a, a + b } };
+				d[i] = (struct cn_ring_segment){ { a, a + b } };
 			}
 			end = y == 0;
 			for (uint32_t most = 1; end && most <= 8; most++) {
@@ -94,20 +94,20 @@ static void cn_dominoes_ring__all_small(void **state)
 			}
 		}
 	}
-	cn_dominoes_done(&work);
+	cn_ring_matching_done(&work);
 	assert_true(rings > seen / 10 && rings < seen - seen / 10);
 }
 
-static void cn_dominoes_ring__random(void **state)
+static void cn_ring_matching_ring__random(void **state)
 {
 	uint64_t seed = 20070712;
 	uint32_t rings = 0, seen = 0;
 
 	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
-	assert_int_equal(cn_dominoes_reserve(&work, MOST, NULL), COLLNET_OK);
+	assert_int_equal(cn_ring_matching_reserve(&work, MOST, NULL), COLLNET_OK);
 	for (; seen < 20000; seen++) {
-		struct cn_domino d[MOST];
+		struct cn_ring_segment d[MOST];
 		uint32_t n = 4 + (uint32_t)(cn_random(&seed) % (MOST - 3));
 		uint32_t most = 2 + (uint32_t)(cn_random(&seed) % 9);
 
@@ -122,32 +122,32 @@ static void cn_dominoes_ring__random(void **state)
 		}
 		rings += check(d, n, most);
 	}
-	cn_dominoes_done(&work);
+	cn_ring_matching_done(&work);
 	print_message("%u of %u have a ring\n", rings, seen);
 	assert_true(rings > 4000 && rings < 16000);
 }
 
-/* Matched they could all be; but two sorts of dominoes have no end that meets the other sort. */
-static void cn_dominoes_ring__needs_one_cycle(void **state)
+/* Matched they could all be; but two sorts of segments have no end that meets the other sort. */
+static void cn_ring_matching_ring__needs_one_cycle(void **state)
 {
-	static const struct cn_domino apart[] = { { { 0, 0 } }, { { 6, 6 } }, { { 1, 1 } },
+	static const struct cn_ring_segment apart[] = { { { 0, 0 } }, { { 6, 6 } }, { { 1, 1 } },
 						  { { 5, 5 } } };
-	static const struct cn_domino linked[] = { { { 0, 1 } }, { { 6, 6 } }, { { 0, 1 } },
+	static const struct cn_ring_segment linked[] = { { { 0, 1 } }, { { 6, 6 } }, { { 0, 1 } },
 						   { { 5, 5 } } };
 
 	(void)state;
-	assert_int_equal(cn_dominoes_reserve(&work, 4, NULL), COLLNET_OK);
+	assert_int_equal(cn_ring_matching_reserve(&work, 4, NULL), COLLNET_OK);
 	assert_false(check(apart, 4, 6));
 	assert_true(check(linked, 4, 6));
-	cn_dominoes_done(&work);
+	cn_ring_matching_done(&work);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cn_dominoes_ring__all_small),
-		cmocka_unit_test(cn_dominoes_ring__random),
-		cmocka_unit_test(cn_dominoes_ring__needs_one_cycle),
+		cmocka_unit_test(cn_ring_matching_ring__all_small),
+		cmocka_unit_test(cn_ring_matching_ring__random),
+		cmocka_unit_test(cn_ring_matching_ring__needs_one_cycle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

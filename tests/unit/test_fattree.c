@@ -67,7 +67,7 @@ static void check(const struct team *m, struct cn_check_report *report)
 	struct cn_err err = {0};
 	struct cn_check *c;
 
-	p.algorithm = cn_algorithm_find(CN_OP_ALLTOALL, "exchange")->id;
+	p.algorithm = cn_algorithm_find(CN_OP_ALLTOALL, "fattree")->id;
 	assert_int_equal(cn_check_new(&m->layout, &p, &c, &err), COLLNET_OK);
 	for (uint32_t node = 0; node < m->layout.nnodes; node++) {
 		if (cn_sched_plan(&m->layout, &p, node, &s, &err) != COLLNET_OK ||
@@ -75,7 +75,7 @@ static void check(const struct team *m, struct cn_check_report *report)
 			fail_msg("%s", err.text);
 		}
 	}
-	if (cn_check_run(c, CN_CLAIM_LINKS, report, &err) != COLLNET_OK) {
+	if (cn_check_run(c, CN_GUARANTEE_LINKS, report, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	assert_int_equal(s.phases, report->phases);
@@ -117,16 +117,16 @@ static void alltoall_exchange__star_is_optimal(void **state)
 }
 
 /* The whole exchange: phase of every message, [from * n + to]. */
-static uint32_t *phases_of(const struct cn_tree *t, struct cn_exchange **x)
+static uint32_t *phases_of(const struct cn_tree *t, struct cn_fattree **x)
 {
 	uint32_t n = t->nhosts, *to = calloc((size_t)n * n + n, sizeof(*to));
 
 	assert_non_null(to);
-	assert_int_equal(cn_exchange_new(t, x, NULL), COLLNET_OK);
+	assert_int_equal(cn_fattree_new(t, x, NULL), COLLNET_OK);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t *from = to + (size_t)n * n;
 
-		assert_int_equal(cn_exchange_node(*x, i, to + (size_t)i * n, from, NULL),
+		assert_int_equal(cn_fattree_node(*x, i, to + (size_t)i * n, from, NULL),
 				 COLLNET_OK);
 		for (uint32_t j = 0; j < i; j++) { /* both ends agree */
 			assert_int_equal(to[(size_t)j * n + i], from[j]);
@@ -140,7 +140,7 @@ static void exchange__cbft_messages(void **state)
 {
 	(void)state;
 	for (uint32_t levels = 1; levels <= 6; levels++) {
-		struct cn_exchange *x;
+		struct cn_fattree *x;
 		struct team m;
 		uint32_t n = 1u << levels, *phase, start = 0;
 
@@ -165,8 +165,8 @@ static void exchange__cbft_messages(void **state)
 			start += half * half;
 		}
 		assert_int_equal(x->phases, start);
-		assert_int_equal(x->share[0].way, CN_EXCHANGE_RING);
-		cn_exchange_free(x);
+		assert_int_equal(x->share[0].method, CN_FATTREE_RING);
+		cn_fattree_free(x);
 		free(phase);
 		done(&m);
 	}
@@ -179,7 +179,7 @@ static void exchange__ebft_messages(void **state)
 
 	(void)state;
 	for (uint32_t levels = 1; levels <= 6; levels++) {
-		struct cn_exchange *x;
+		struct cn_fattree *x;
 		struct team m;
 		uint32_t n = 1u << levels, *phase, start = 0;
 
@@ -196,42 +196,42 @@ static void exchange__ebft_messages(void **state)
 			start += 1u << (h - 1);
 		}
 		assert_int_equal(x->phases, start);
-		assert_true(levels == 1 || x->share[0].way == CN_EXCHANGE_XOR);
-		cn_exchange_free(x);
+		assert_true(levels == 1 || x->share[0].method == CN_FATTREE_XOR);
+		cn_fattree_free(x);
 		free(phase);
 		done(&m);
 	}
 }
 
-/* Which way regular and irregular trees go, and that colouring meets its bound. */
+/* Which method regular and irregular trees take, and that colouring meets its bound. */
 static void exchange__ways(void **state)
 {
 	static const struct {
 		const char *text;
-		enum cn_exchange_way way;
+		enum cn_fattree_method method;
 		uint32_t phases; /* of the root's share */
 	} cases[] = {
 		/* Two switches of 4 hosts, 3 channels: ceil(16 / 3). */
 		{"link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 3\n"
-		 "4 s1\n4 s2\n", CN_EXCHANGE_WINDOWS, 6},
+		 "4 s1\n4 s2\n", CN_FATTREE_DIAGONAL, 6},
 		/* Five and three hosts: 15 messages, two at a time. */
 		{"link s1 s0 rate none channels 2\nlink s2 s0 rate none channels 2\n"
-		 "5 s1\n3 s2\n", CN_EXCHANGE_WINDOWS, 8},
+		 "5 s1\n3 s2\n", CN_FATTREE_DIAGONAL, 8},
 		/* One channel: the ring; 4 hosts against 2 + 1. */
 		{"link s1 s0 rate none\nlink s2 s0 rate none\n4 s1\n2 s2\n1 s0\n",
-		 CN_EXCHANGE_RING, 12},
+		 CN_FATTREE_RING, 12},
 		/* A bundle beside single hosts, which must not wait for each other: 8 * 8 / 4. */
-		{"link s1 s0 rate none channels 4\n8 s1\n8 s0\n", CN_EXCHANGE_COLOUR, 16},
+		{"link s1 s0 rate none channels 4\n8 s1\n8 s0\n", CN_FATTREE_COLOUR, 16},
 		/* Bundles of different sizes. */
 		{"link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 2\n"
-		 "7 s1\n4 s2\n2 s0\n", CN_EXCHANGE_COLOUR, 18},
+		 "7 s1\n4 s2\n2 s0\n", CN_FATTREE_COLOUR, 18},
 		/* Windows of 3 fit every 3 places in a row, but not where a run of pairs ends. */
 		{"link s1 s0 rate none channels 5\nlink s2 s0 rate none channels 3\n"
 		 "switch s3\nlink s3 s1 rate none channels 2\n"
 		 "switch s4\nlink s4 s2 rate none channels 2\n"
 		 "switch s5\nlink s5 s4 rate none channels 2\n"
 		 "switch s6\nlink s6 s2 rate none channels 2\n"
-		 "4 s1\n1 s3\n2 s2\n3 s4\n2 s5\n3 s6\n", CN_EXCHANGE_COLOUR, 17},
+		 "4 s1\n1 s3\n2 s2\n3 s4\n2 s5\n3 s6\n", CN_FATTREE_COLOUR, 17},
 	};
 
 	(void)state;
@@ -239,7 +239,7 @@ static void exchange__ways(void **state)
 		char text[4096] = "switch s0\nswitch s1\nswitch s2\n";
 		struct cn_check_report report;
 		struct cn_err err = {0};
-		struct cn_exchange *x;
+		struct cn_fattree *x;
 		size_t at = strlen(text);
 		uint32_t hosts = 0;
 		struct team m;
@@ -270,10 +270,10 @@ static void exchange__ways(void **state)
 			fail_msg("%s", err.text);
 		}
 		lay_out(&m, 1);
-		assert_int_equal(cn_exchange_new(m.tree, &x, NULL), COLLNET_OK);
+		assert_int_equal(cn_fattree_new(m.tree, &x, NULL), COLLNET_OK);
 		assert_int_equal(x->share[0].phases, cases[k].phases);
-		assert_int_equal(x->share[0].way, cases[k].way);
-		cn_exchange_free(x);
+		assert_int_equal(x->share[0].method, cases[k].method);
+		cn_fattree_free(x);
 		check(&m, &report);
 		done(&m);
 	}
@@ -284,7 +284,7 @@ static void exchange__too_large_to_colour(void **state)
 {
 	char *text = malloc(1 << 16), sw[] = "s0";
 	uint32_t count[] = {90, 330, 300}, hosts = 0;
-	struct cn_exchange *x;
+	struct cn_fattree *x;
 	struct cn_topo *topo;
 	struct cn_tree *tree;
 	size_t at;
@@ -305,11 +305,11 @@ static void exchange__too_large_to_colour(void **state)
 	assert_int_equal(cn_topo_parse(text, at, "large", &topo, NULL), COLLNET_OK);
 	assert_int_equal(cn_tree_make(topo, topo->hosts, hosts, CN_TOPO_NONE, &tree, NULL),
 			 COLLNET_OK);
-	assert_int_equal(cn_exchange_new(tree, &x, NULL), COLLNET_OK);
-	assert_int_equal(x->share[0].way, CN_EXCHANGE_RING);
+	assert_int_equal(cn_fattree_new(tree, &x, NULL), COLLNET_OK);
+	assert_int_equal(x->share[0].method, CN_FATTREE_RING);
 	assert_int_equal(x->share[0].phases, 330 * 390);
 	assert_int_equal(x->phases, 330 * 390 + 329);
-	cn_exchange_free(x);
+	cn_fattree_free(x);
 	cn_tree_free(tree);
 	cn_topo_free(topo);
 	free(text);
@@ -318,7 +318,7 @@ static void exchange__too_large_to_colour(void **state)
 /* A part of a cluster: the team's tree alone counts. */
 static void exchange__part_of_a_cluster(void **state)
 {
-	struct cn_exchange *x;
+	struct cn_fattree *x;
 	struct cn_topo *topo;
 	struct cn_tree *tree;
 	uint32_t hosts[3], *phase;
@@ -333,7 +333,7 @@ static void exchange__part_of_a_cluster(void **state)
 	assert_int_equal(x->phases, 2 + 1); /* two hosts against one, then those two */
 	assert_int_equal(phase[0 * 3 + 2], 2);
 	free(phase);
-	cn_exchange_free(x);
+	cn_fattree_free(x);
 	cn_tree_free(tree);
 	cn_topo_free(topo);
 }

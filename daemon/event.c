@@ -133,8 +133,8 @@ static void take_signal(struct cn_daemon *d)
 	struct signalfd_siginfo info;
 
 	if (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		cn_log(COLLNET_LOG_INFO, "ending: %s",
-		       info.ssi_signo == SIGTERM ? "terminated" : "interrupted");
+		cn_log(COLLNET_LOG_INFO, "shutting down (%s)",
+		       info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
 		d->stop = true;
 	}
 }

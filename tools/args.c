@@ -225,21 +225,6 @@ int tool_parse_permutation(const char *text, enum collnet_permutation *out, stru
 	return COLLNET_OK;
 }
 
-const char *tool_algorithms(enum cn_op_kind op, char *out, size_t size)
-{
-	size_t n, len = 0;
-	const struct cn_algorithm *rows = cn_algorithms(&n);
-
-	snprintf(out, size, "none");
-	for (size_t i = 0; i < n && len < size; i++) {
-		if (rows[i].op == op) {
-			len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "",
-						rows[i].name);
-		}
-	}
-	return out;
-}
-
 int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
 		 void *into)
 {
@@ -253,7 +238,7 @@ int tool_options(int argc, char **argv, const struct option *options, tool_take_
 			return -1;
 		}
 		if (opt == '?') {
-			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
+			return tool_usage("unknown or ambiguous option '%.40s'", argv[optind - 1]);
 		}
 		if (opt == ':') {
 			return tool_usage("%.40s needs a value", argv[optind - 1]);

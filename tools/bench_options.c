@@ -228,9 +228,9 @@ static int take_algorithms(struct bench_options *o, char *text, struct cn_err *e
 		o->algorithms[i] = cn_algorithm_find(kind, names[i]);
 		if (o->algorithms[i] == NULL) {
 			rc = cn_fail(err, COLLNET_EINVAL,
-				     "%s has no algorithm '%.40s'; there is %s",
+				     "%s has no algorithm '%.40s'; there are %s",
 				     operations[o->op].name, names[i],
-				     tool_algorithms(kind, known, sizeof(known)));
+				     cn_algorithm_names(kind, known, sizeof(known)));
 		}
 		o->nalgorithms = i + 1;
 	}

@@ -226,8 +226,8 @@ int bench_plan(int argc, char **argv)
 			break;
 		default:
 			return tool_usage("%s '%.40s'", opt == ':' ? "a value is missing after"
-					  : "there is no option", argv[optind - 1]);
+					  : "unknown or ambiguous option", argv[optind - 1]);
 		}
 	}
-	return optind < argc ? tool_usage("what is '%.40s'?", argv[optind]) : run_all(json, seed);
+	return optind < argc ? tool_usage("unexpected argument '%.40s'", argv[optind]) : run_all(json, seed);
 }

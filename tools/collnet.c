@@ -59,7 +59,7 @@ static int run(int argc, char **argv)
 	size_t i;
 
 	if (argc < 2) {
-		return tool_usage("which verb?");
+		return tool_usage("no command given");
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    strcmp(argv[1], "help") == 0) {
@@ -76,7 +76,7 @@ static int run(int argc, char **argv)
 			return verbs[i].run(argc - 1, argv + 1);
 		}
 	}
-	return tool_usage("there is no verb '%.40s'", argv[1]);
+	return tool_usage("unknown command '%.40s'", argv[1]);
 }
 
 int main(int argc, char **argv)

@@ -228,7 +228,7 @@ static int complain(const char *text)
 static int bad_option(int kind, const char *option)
 {
 	fprintf(stderr, "collnet lab: %s: %s; see collnet lab --help\n", option,
-		kind == ':' ? "expected a value after it" : "no such option, or not a clear one");
+		kind == ':' ? "expected a value after it" : "unknown or ambiguous option");
 	return LAB_EXIT_USAGE;
 }
 
@@ -236,7 +236,7 @@ static int bad_option(int kind, const char *option)
 static int check_options(const struct lab_options *o)
 {
 	if ((o->shape == NULL) == (o->topology == NULL)) {
-		return complain("say either --shape, like 8x2, or --topology FILE");
+		return complain("specify --shape (e.g. 8x2) or --topology FILE");
 	}
 	if (o->topology != NULL && (o->rate_said || o->uplink_said || o->buffer_said ||
 				    o->uplink_buffer_said)) {

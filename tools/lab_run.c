@@ -270,7 +270,7 @@ static void say_who_is_left(const struct run *run)
 	const struct lab *lab = run->lab;
 	uint32_t r, said = 0;
 
-	fprintf(stderr, "collnet lab: %llu s are over;", (unsigned long long)lab->o->timeout_s);
+	fprintf(stderr, "collnet lab: timed out after %llu s;", (unsigned long long)lab->o->timeout_s);
 	for (r = 0; r < lab->nranks; r++) {
 		if (lab->ranks[r].pid != 0 && said++ < 16) {
 			fprintf(stderr, "%s %u", said == 1 ? " still running: rank" : ",", r);

@@ -424,7 +424,7 @@ static int check_files(const struct sim_options *o)
 static int check_options(const struct sim_options *o)
 {
 	if ((o->topology == NULL) == (o->shape == NULL)) {
-		return tool_usage("say either --shape, like 8x4, or --topology FILE");
+		return tool_usage("specify --shape (e.g. 8x4) or --topology FILE");
 	}
 	if ((o->pcap == NULL) != (o->port == NULL)) {
 		return tool_usage("--pcap FILE and --port SWITCH-PEER go together");
@@ -449,13 +449,14 @@ static int take_operation(struct sim_options *o, int argc, char **argv)
 	static const char names[] = "alltoall, allgather, bcast, scatter, gather, barrier";
 
 	if (optind == argc) {
-		return tool_usage("which operation? %s", names);
+		return tool_usage("no operation given; there are %s", names);
 	}
 	if (!bench_op_find(argv[optind], &o->bench.op) || bench_op_kind(o->bench.op) == 0) {
 		return tool_usage("there is no operation '%.40s' here; there are %s", argv[optind],
 				  names);
 	}
-	return optind + 1 < argc ? tool_usage("what is '%.40s'?", argv[optind + 1]) : TOOL_OK;
+	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1]) :
+				   TOOL_OK;
 }
 
 static void defaults(struct sim_options *o)

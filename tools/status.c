@@ -298,11 +298,11 @@ static int parse(int argc, char **argv, struct collnet_options *o, bool *json)
 		case ':':
 			return tool_usage("%.40s needs a value", argv[optind - 1]);
 		default:
-			return tool_usage("there is no option '%.40s'", argv[optind - 1]);
+			return tool_usage("unknown or ambiguous option '%.40s'", argv[optind - 1]);
 		}
 	}
 	if (optind < argc) {
-		return tool_usage("what is '%.40s'?", argv[optind]);
+		return tool_usage("unexpected argument '%.40s'", argv[optind]);
 	}
 	return TOOL_OK;
 }

@@ -54,8 +54,6 @@ int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out,
 int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err);
 /* "auto", "shift", "xor", "edge-colour". */
 int tool_parse_permutation(const char *text, enum collnet_permutation *out, struct cn_err *err);
-/* "a, b, c": the names of the algorithms of an operation, for complaints. Returns out. */
-const char *tool_algorithms(enum cn_op_kind op, char *out, size_t size);
 
 /*
  * Goes through the options of a command line, each to `take`, whose sentence gets the option's name

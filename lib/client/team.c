@@ -259,6 +259,7 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 		       const struct collnet_coll_options *o, struct collnet_coll_options *out)
 {
 	struct cn_err *err = &t->c->err;
+	char known[160];
 	int rc = COLLNET_OK;
 
 	collnet_coll_options_init(out);
@@ -273,8 +274,9 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 		return rc;
 	}
 	if (out->algorithm != NULL && strlen(out->algorithm) >= CN_MSG_ALGORITHM) {
-		return cn_fail(err, COLLNET_EINVAL, "there is no algorithm '%.40s'",
-			       out->algorithm);
+		return cn_fail(err, COLLNET_EINVAL, "%s has no algorithm '%.40s'; there are %s",
+			       cn_op_name(op), out->algorithm,
+			       cn_algorithm_names(op, known, sizeof(known)));
 	}
 	if ((unsigned)out->permutation > COLLNET_PERM_EDGE_COLOUR) {
 		return cn_fail(err, COLLNET_EINVAL, "permutation %d is none of collnet_permutation",

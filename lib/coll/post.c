@@ -175,12 +175,14 @@ static int make_plan(struct cn_team *t, const struct cn_coll_args *a,
 		     const struct cn_algorithm **g, struct cn_plan *p, struct cn_err *err)
 {
 	enum collnet_permutation perm = a->permutation;
+	char known[160];
 	int r;
 
 	*g = a->algorithm == NULL ? selected(t, a) : cn_algorithm_find(a->op, a->algorithm);
 	if (*g == NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "no algorithm '%s' for %s", a->algorithm,
-			       cn_op_name(a->op));
+		return cn_fail(err, COLLNET_EINVAL, "%s has no algorithm '%s'; there are %s",
+			       cn_op_name(a->op), a->algorithm,
+			       cn_algorithm_names(a->op, known, sizeof(known)));
 	}
 	if (perm == COLLNET_PERM_AUTO) {
 		perm = (*g)->permutation;

@@ -8,6 +8,7 @@
  * sends at the rate of a link which carries a few acknowledgements besides, and the queue before it
  * would grow without end. The baselines run without one, as in the paper, unless the caller names it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "sched/planners.h"
@@ -223,6 +224,20 @@ const struct cn_algorithm *cn_algorithm_find(enum cn_op_kind op, const char *nam
 		}
 	}
 	return NULL;
+}
+
+const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size)
+{
+	size_t len = 0;
+
+	snprintf(out, size, "none");
+	for (size_t i = 0; i < NALGORITHMS && len < size; i++) {
+		if (algorithms[i].op == op) {
+			len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "",
+						algorithms[i].name);
+		}
+	}
+	return out;
 }
 
 const struct cn_algorithm *cn_algorithm_by_id(uint8_t id)

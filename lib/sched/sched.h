@@ -185,6 +185,8 @@ const struct cn_algorithm *cn_algorithms(size_t *count);
 /* By name (NULL: the default of the operation); NULL: unknown. */
 const struct cn_algorithm *cn_algorithm_find(enum cn_op_kind op, const char *name);
 const struct cn_algorithm *cn_algorithm_by_id(uint8_t id);
+/* "shuffle, pairwise, ...": the names of an operation's algorithms, for messages. Returns out. */
+const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size);
 
 /* What the algorithm guarantees on this network: phases for the exchange are as few as the bound only
  * where no link has several channels, which the paper does not know. */

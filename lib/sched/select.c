@@ -155,7 +155,7 @@ int cn_select_override(const char *text, enum cn_op_kind op, const struct cn_alg
 	while (*text != '\0') {
 		const struct cn_algorithm *a;
 		size_t len = strcspn(text, ",");
-		char part[64] = "", *name;
+		char part[64] = "", known[160], *name;
 		enum cn_op_kind of;
 
 		if (len < sizeof(part)) {
@@ -173,8 +173,9 @@ int cn_select_override(const char *text, enum cn_op_kind op, const struct cn_alg
 		}
 		a = *name != '\0' ? cn_algorithm_find(of, name) : NULL;
 		if (a == NULL) {
-			return cn_fail(err, COLLNET_EINVAL, "'%.60s': no algorithm '%s' for %s", text,
-				       name, part);
+			return cn_fail(err, COLLNET_EINVAL,
+				       "'%.60s': %s has no algorithm '%s'; there are %s", text,
+				       part, name, cn_algorithm_names(of, known, sizeof(known)));
 		}
 		if (of == op) {
 			*out = a;

@@ -153,7 +153,7 @@ for r in 0 1 2 3; do
 	has "h1" error.$r
 	[ "$(cat status.$r)" -ne 0 ] || fail "rank $r does not mind that h1 ended"
 done
-has "ending: terminated" h1.log
+has "shutting down (SIGTERM)" h1.log
 
 # ---- a daemon that hangs ----------------------------------------------------------------------
 rm -f pid.* status.* error.*

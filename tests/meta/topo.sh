@@ -80,13 +80,13 @@ topo 0 check "$t/cycle"
 has 'warning: 2 links are not in the spanning tree (such as b - c)'
 has 'warning: 1 switch leads to no host (such as empty)'
 has 'warning: hosts have unequal rates, 10 Mbit/s to 20 Mbit/s'
-has 'warning: 1 of 7 links says no buffer'
+has 'warning: 1 of 7 links has no buffer'
 lacks 'links between switches have unequal' # the fast one is not in the tree
 topo 0 check "$t/two" --json
 is_json
 has '"kind": "no-buffer", "count": 4'
 topo 0 check "$t/chain"
-has 'say no rate'
+has 'have no rate'
 has 'the window assumes 43 frames a port'
 printf 'switch s\nhost h\nlink h s rate fast\n' >"$t/bad"
 topo 1 check "$t/bad"
@@ -254,11 +254,26 @@ draw --shape 4 --format dot --json
 draw --shape 4 --phase -1
 window --shape 4 --buffer 0
 END
-# a shape that is none is the network's error
-topo 1 show --shape 8y2
+# a shape that is none is an option's error, in every part
+for part in show check tree window draw; do
+	topo 2 $part --shape 8y2
+	[ "$(wc -l <"$t/err")" -eq 1 ] || fail "not one line"
+done
+topo 2 check --shape 8y2 --json
+topo 2
+has 'no subcommand given' err
+topo 2 foo
+has "unknown subcommand 'foo'" err
 # nobody reads it: a failure, not a success
 [ ! -e /dev/full ] || {
 	"$collnet" topo show --shape 2 >/dev/full 2>"$t/err" && fail "a full device"
+	has 'standard output' err
+	"$collnet" topo show --shape 2 --json >/dev/full 2>"$t/err" && fail "a full device"
+	has 'standard output' err
+	"$collnet" topo check --shape 2 >/dev/full 2>"$t/err" && fail "a full device"
+	has 'standard output: No space' err
+	"$collnet" topo check --shape 2 --json >/dev/full 2>"$t/err" && fail "a full device"
+	has 'standard output' err
 	"$collnet" topo random --hosts 2 >/dev/full 2>"$t/err" && fail "a full device"
 }
 echo ok

@@ -231,12 +231,12 @@ static int check_options(const struct schedule_options *o)
 	char known[160];
 
 	if ((o->topology == NULL) == (o->shape == NULL)) {
-		return tool_usage("say either --topology FILE or --shape, like 8x4");
+		return tool_usage("specify --shape (e.g. 8x4) or --topology FILE");
 	}
 	if (o->algorithm != NULL && o->schedule == NULL &&
 	    cn_algorithm_find(o->op, o->algorithm) == NULL) {
-		return tool_usage("%s has no algorithm '%.40s'; there is %s", cn_op_name(o->op),
-				  o->algorithm, tool_algorithms(o->op, known, sizeof(known)));
+		return tool_usage("%s has no algorithm '%.40s'; there are %s", cn_op_name(o->op),
+				  o->algorithm, cn_algorithm_names(o->op, known, sizeof(known)));
 	}
 	if (o->schedule != NULL && (o->algorithm != NULL || o->hosts != NULL || o->root != NULL ||
 				    o->rank != NULL || o->size_said || o->segment != 0)) {
@@ -276,14 +276,15 @@ static int check_options(const struct schedule_options *o)
 static int take_operation(struct schedule_options *o, int argc, char **argv)
 {
 	if (optind == argc) {
-		return tool_usage("which operation? alltoall, allgather, barrier, bcast, scatter, "
-				  "gather");
+		return tool_usage("no operation given; there are alltoall, allgather, barrier, "
+				  "bcast, scatter, gather");
 	}
 	if (!cn_op_find(argv[optind], &o->op)) {
 		return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, "
 				  "barrier, bcast, scatter, gather", argv[optind]);
 	}
-	return optind + 1 < argc ? tool_usage("what is '%.40s'?", argv[optind + 1]) : TOOL_OK;
+	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1]) :
+				   TOOL_OK;
 }
 
 int schedule_options_parse(struct schedule_options *o, int argc, char **argv)

@@ -285,14 +285,27 @@ static bool take_option(struct topo_options *o, int id, const char *v, int *rc)
 	return true;
 }
 
+/* A network that is made from options, which is wrong only when these are. */
+static int check_shape(const struct topo_options *o)
+{
+	struct cn_topo *t = NULL;
+	struct cn_err err = { 0 };
+
+	if (topo_open(o, &t, &err) != COLLNET_OK && err.code != COLLNET_ENOMEM) {
+		return tool_usage("%s", err.text);
+	}
+	cn_topo_free(t);
+	return TOOL_OK;
+}
+
 /* What does not go together. */
 static int check_together(const struct topo_options *o, unsigned bit)
 {
 	const struct lab_options *s = &o->shape;
 
 	if ((bit & READS) && (o->file == NULL) == (s->shape == NULL)) {
-		return tool_usage("%s needs either a FILE (- is standard input) or --shape, "
-				  "like 8x2", o->part);
+		return tool_usage("%s needs a FILE (- is standard input) or --shape "
+				  "(e.g. 8x2)", o->part);
 	}
 	if ((bit & READS) && s->shape == NULL && (s->rate_said || s->uplink_said ||
 						  s->buffer_said || s->uplink_buffer_said)) {
@@ -311,7 +324,7 @@ static int check_together(const struct topo_options *o, unsigned bit)
 	if (bit == DRAW && o->json && o->format != NULL) {
 		return tool_usage("draw either --json or --format %s", o->format);
 	}
-	return TOOL_OK;
+	return s->shape != NULL ? check_shape(o) : TOOL_OK;
 }
 
 static int run_part(const struct part *p, int argc, char **argv)
@@ -336,7 +349,7 @@ static int run_part(const struct part *p, int argc, char **argv)
 		if (id == '?' || id == ':') {
 			return tool_usage("%.60s: %s", argv[optind - 1],
 					  id == ':' ? "expected a value after it" :
-						      "no such option, or not a clear one");
+						      "unknown or ambiguous option");
 		}
 		if (!take_option(&o, id, optarg, &rc)) {
 			if (rc == TOOL_OK) {
@@ -346,19 +359,21 @@ static int run_part(const struct part *p, int argc, char **argv)
 		}
 	}
 	if (argc - optind > 1) {
-		return tool_usage("one FILE, not '%.60s' too", argv[optind + 1]);
+		return tool_usage("unexpected argument '%.60s'", argv[optind + 1]);
 	}
 	o.file = optind < argc ? argv[optind] : NULL;
 	rc = check_together(&o, p->bit);
 	return rc != TOOL_OK ? rc : p->run(&o);
 }
 
+#define SUBCOMMANDS "show, check, draw, random, tree and window"
+
 int collnet_cmd_topo(int argc, char **argv)
 {
 	size_t i;
 
 	if (argc < 2) {
-		return tool_usage("which part? show, check, draw, random, tree or window");
+		return tool_usage("no subcommand given; there are " SUBCOMMANDS);
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		verb_help();
@@ -369,5 +384,5 @@ int collnet_cmd_topo(int argc, char **argv)
 			return run_part(&parts[i], argc - 1, argv + 1);
 		}
 	}
-	return tool_usage("there is no part '%.40s'", argv[1]);
+	return tool_usage("unknown subcommand '%.40s'; there are " SUBCOMMANDS, argv[1]);
 }

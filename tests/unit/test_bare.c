@@ -139,11 +139,10 @@ static void stream__counts_frames_and_losses(void **state)
 		assert_string_equal(err.text, "");
 		assert_int_equal(r, 0);
 		join(child);
-		assert_true(rate.frames > 100);
-		assert_in_range(rate.ns, 1 * CN_MS, 2000 * CN_MS);
-		assert_true(rate.per_second > 1000 && rate.per_second < 1e8);
-		/* About a tenth of a second at that rate. */
-		assert_true((double)rate.frames > rate.per_second * 0.01);
+		/* How many it can be is the machine's affair; that the figures agree is ours. */
+		assert_true(rate.frames > 1 && rate.ns > 0);
+		assert_in_range(rate.per_second * (double)rate.ns / 1e9 + 0.5, rate.frames - 1,
+				rate.frames);
 	}
 }
 
@@ -162,8 +161,10 @@ static void stream__slow_link_paces_the_sender(void **state)
 	assert_int_equal(cn_bare_stream_recv(a, mac_b, &rate, in_ms(20000), &err), 0);
 	join(child);
 	assert_int_equal(rate.lost, 0);
-	/* 20 Mbit/s is 1,651 frames of 1,514 bytes a second. */
-	assert_true(rate.per_second > 1651 * 0.7 && rate.per_second < 1651 * 1.15);
+	/* At 20 Mbit/s a frame of 1,514 bytes takes 605.6 us, but for those that the bucket of two
+	 * frames lets through at once. A busy machine is slower, and nothing is faster. */
+	assert_true(rate.frames > 4);
+	assert_true((double)rate.ns > (double)(rate.frames - 4) * 605600 * 0.95);
 }
 
 static void deadlines__alone_on_the_wire(void **state)

@@ -3,6 +3,7 @@
 # disagree, hundreds of teams, endpoints that come and go.
 # run: asan
 # timeout: 240
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need api

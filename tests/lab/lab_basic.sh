@@ -2,6 +2,7 @@
 # The lab: ranks and their environment, output, statuses, options.
 # run: user root asan
 # timeout: 120
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 

@@ -3,6 +3,7 @@
 # do not meet.
 # run: user root
 # timeout: 120
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need pgrep

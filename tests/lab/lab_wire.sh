@@ -3,6 +3,7 @@
 # loss, and every frame accounted for.
 # run: user root
 # timeout: 120
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need frames

@@ -3,6 +3,7 @@
 # made good by sending again.
 # run: asan
 # timeout: 180
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The other way to the wire: daemons and programs by libpcap, and both ways in one network.
 # timeout: 180
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 

@@ -3,6 +3,7 @@
 # rank a node and with two; wrong roots; and ranks that disagree, of which none hangs.
 # run: asan
 # timeout: 240
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need rooted

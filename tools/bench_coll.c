@@ -3,11 +3,11 @@
  * Collectives, by one or several algorithms in turns.
  *
  * With several algorithms the iterations of a size are cut into up to ten rounds, and in each
- * round every algorithm has its share, so that they see the same weather. Times stay on their
- * rank until all is measured; then they are gathered. An iteration's time is the mean of its ranks':
- * ranks that run iterations back to back overlap, one still in iteration i when another is in i + 1
- * already, and only means add up to the time that all took. The slowest rank's time is reported
- * beside it. Operations with a root are another matter: who only sends may be far ahead. There a
+ * round every algorithm has its share, so that they run under the same conditions. Times stay on
+ * their rank until all is measured; then they are gathered. An iteration's time is the mean of its
+ * ranks': ranks that run iterations back to back overlap, one still in iteration i when another is
+ * in i + 1 already, and only means add up to the time that all took. The slowest rank's time is
+ * reported beside it. Operations with a root are another matter: who only sends may be far ahead. There a
  * barrier keeps iterations apart, and the slowest rank's time counts.
  *
  * With --verify every byte of every iteration is checked, and yet no checking comes between two

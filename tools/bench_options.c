@@ -50,7 +50,7 @@ static const char help_text[] =
 	"  gather     every rank has a block for rank 0\n"
 	"  barrier    wait until all are there\n"
 	"  pingpong   a message from rank 0 to rank 1 and back\n"
-	"  stream     messages from rank 0 to rank 1, two under way at a time\n"
+	"  stream     messages from rank 0 to rank 1, two in flight\n"
 	"  plan       processor time of planning, without network and ranks; its own --help\n"
 	"\n"
 	"what to measure:\n"

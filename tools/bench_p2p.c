@@ -3,9 +3,9 @@
  * Messages from rank 0 to rank 1: pingpong and stream, and the same with bare raw sockets.
  *
  * A size is measured in ten rounds. With --bare each round has its share of both, so that they
- * see the same weather; medians are compared. The other ranks wait in the barrier before a round.
- * While bare sockets are measured nothing drives the transport of a direct context, so that these
- * rounds stay well below the time after which a silent node counts as dead.
+ * are measured under the same conditions; medians are compared. The other ranks wait in the barrier
+ * before a round. While bare sockets are measured nothing drives the transport of a direct context,
+ * so that these rounds stay well below the time after which a silent node counts as dead.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -72,6 +72,48 @@ if [ -n "$hydra" ]; then
 	"$hydra" -pmi-port -n 1 collnet bench alltoall >out 2>&1 </dev/null && fail "no rank measured"
 	has "without -pmi-port" out
 fi
+# A program that asks for its place before MPI_Init(), and MPI works; two jobs have two names.
+if [ -n "$hydra" ] && command -v mpicc.mpich >/dev/null; then
+	cat >both.c <<'EOS'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <collnet/collnet.h>
+
+int main(int argc, char **argv)
+{
+	struct collnet_team_options before, after;
+	char job[64];
+	int rank, sum;
+
+	collnet_team_options_init(&before);
+	snprintf(job, sizeof(job), "%s", before.job);
+	MPI_Init(&argc, &argv);
+	collnet_team_options_init(&after);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	rank++;
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (sum == 3 && (int)before.rank == rank - 1 && after.ranks == 2 &&
+	    strcmp(job, after.job) == 0) {
+		printf("%s\n", job);
+	}
+	MPI_Finalize();
+	return 0;
+}
+EOS
+	prefix=$(dirname "$(command -v collnet)")/..
+	mpicc.mpich both.c -I"$prefix/include" -L"$prefix/lib" -lcollnet -o both ||
+		fail "mpicc.mpich"
+	for i in 1 2; do
+		UCX_TLS=self,sm "$hydra" -n 2 ./both >job.$i 2>err </dev/null || { cat err; fail "MPI"; }
+		[ "$(grep -c '^pmi-kvs_' job.$i)/$(sort -u job.$i | wc -l)" = 2/1 ] || {
+			cat job.$i err
+			fail "the ranks of an MPI job do not agree on its name"
+		}
+	done
+	cmp -s job.1 job.2 && fail "two MPI jobs have the same name: $(cat job.1)"
+	echo "ok: with MPI_Init(), $(sort -u job.1 job.2 | xargs)"
+fi
 mpirun=$(command -v mpirun.openmpi || command -v orterun)
 if [ -n "$mpirun" ]; then
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -38,6 +38,8 @@ static const char usage_text[] =
 	"  --uplink-buffer FRAMES  of a port on an uplink; 45\n"
 	"  --mtu BYTES             1500\n"
 	"  --loss PERCENT          of the frames, lost at random where they enter the switches\n"
+	"  --duplicate PERCENT     of the frames that leave the switches for hosts come twice; to 50%\n"
+	"  --reorder PERCENT       of them come 10 ms late, on kernels with netem\n"
 	"  --ip                    gives hosts IP addresses, host names and an /etc/hosts\n"
 	"\n"
 	"The processes:\n"
@@ -64,6 +66,8 @@ enum {
 	OPT_UPLINK_BUFFER,
 	OPT_MTU,
 	OPT_LOSS,
+	OPT_DUPLICATE,
+	OPT_REORDER,
 	OPT_IP,
 	OPT_RANKS,
 	OPT_NO_DAEMONS,
@@ -85,6 +89,8 @@ static const struct option long_options[] = {
 	{"uplink-buffer", required_argument, NULL, OPT_UPLINK_BUFFER},
 	{"mtu", required_argument, NULL, OPT_MTU},
 	{"loss", required_argument, NULL, OPT_LOSS},
+	{"duplicate", required_argument, NULL, OPT_DUPLICATE},
+	{"reorder", required_argument, NULL, OPT_REORDER},
 	{"ip", no_argument, NULL, OPT_IP},
 	{"ranks-per-node", required_argument, NULL, OPT_RANKS},
 	{"no-daemons", no_argument, NULL, OPT_NO_DAEMONS},
@@ -128,7 +134,7 @@ static bool take_uint(const char *text, uint64_t min, uint64_t max, uint32_t *ou
 }
 
 /* "1%", "0.5%", "2.25": per cent, into frames of a million. */
-static bool take_loss(const char *text, uint32_t *ppm)
+static bool take_share(const char *text, uint64_t most_ppm, uint32_t *ppm)
 {
 	char number[32];
 	size_t len = strlen(text);
@@ -146,7 +152,7 @@ static bool take_loss(const char *text, uint32_t *ppm)
 		return false;
 	}
 	*ppm = (uint32_t)(n * 10);
-	return n <= 100000;
+	return n * 10 <= most_ppm;
 }
 
 static int take_number(struct lab_options *o, int option, const char *v)
@@ -175,8 +181,14 @@ static int take_number(struct lab_options *o, int option, const char *v)
 	case OPT_UPLINK:
 		return take_rate(v, &o->uplink, &o->uplink_said)
 			       ? 0 : bad_value("uplink", v, "a rate like 200mbit, or none");
+	case OPT_DUPLICATE:
+		return take_share(v, 500000, &o->duplicate_ppm)
+			       ? 0 : bad_value("duplicate", v, "0% to 50%, with at most 3 decimals");
+	case OPT_REORDER:
+		return take_share(v, 1000000, &o->reorder_ppm)
+			       ? 0 : bad_value("reorder", v, "0% to 100%, with at most 3 decimals");
 	default:
-		return take_loss(v, &o->loss_ppm)
+		return take_share(v, 1000000, &o->loss_ppm)
 			       ? 0 : bad_value("loss", v, "0% to 100%, with at most 3 decimals");
 	}
 }

@@ -43,6 +43,7 @@ struct lab_options {
 	bool rate_said, uplink_said, buffer_said, uplink_buffer_said;
 	uint32_t mtu;
 	uint32_t loss_ppm; /* frames lost of a million */
+	uint32_t duplicate_ppm, reorder_ppm;
 	uint32_t ranks_per_node;
 	uint64_t timeout_s; /* 0: none */
 	bool no_daemons, ip, ports, json, tag;

@@ -438,14 +438,21 @@ static int limit_ports(struct lab *lab, struct cn_err *err)
 	return rc != COLLNET_OK ? rc : batch_run(&b, argv, err);
 }
 
+/* The port of the host's switch that leads to it. */
+static void host_port(const struct lab *lab, uint32_t host, char *out, size_t size)
+{
+	const struct cn_vertex *v = &lab->topo->vertices[lab->hosts[host].vertex];
+
+	lab_port_name(lab, v->parent, v->parent_link, out, size);
+}
+
 /* Frames that enter the fabric from a host are lost with the given probability. */
 static int lose_frames(struct lab *lab, struct cn_err *err)
 {
 	static char *const argv[] = {"nft", "-f", "-", NULL};
-	const struct cn_topo *t = lab->topo;
 	char port[IFNAMSIZ];
 	struct batch b;
-	uint32_t i, v;
+	uint32_t i;
 	int rc = batch_open(&b, err);
 
 	if (rc != COLLNET_OK) {
@@ -453,9 +460,7 @@ static int lose_frames(struct lab *lab, struct cn_err *err)
 	}
 	fputs("table bridge lab {\n counter lost { }\n set hosts { type ifname; elements = {", b.f);
 	for (i = 0; i < lab->nhosts; i++) {
-		v = lab->hosts[i].vertex;
-		lab_port_name(lab, t->vertices[v].parent, t->vertices[v].parent_link, port,
-			      sizeof(port));
+		host_port(lab, i, port, sizeof(port));
 		fprintf(b.f, "%s \"%s\"", i == 0 ? "" : ",", port);
 	}
 	fprintf(b.f,
@@ -463,6 +468,50 @@ static int lose_frames(struct lab *lab, struct cn_err *err)
 		" iifname @hosts numgen random mod 1000000 < %u counter name \"lost\" drop\n }\n}\n",
 		lab->o->loss_ppm);
 	return batch_run(&b, argv, err);
+}
+
+/*
+ * Frames that leave a switch for a host are sent twice with the given probability. A copy passes the
+ * rule again, so a frame can come three times and more often. A `dup` names its interface: a chain a
+ * port, and one counter for all.
+ */
+static int duplicate_frames(struct lab *lab, struct cn_err *err)
+{
+	static char *const argv[] = {"nft", "-f", "-", NULL};
+	char port[IFNAMSIZ];
+	struct batch b;
+	uint32_t i;
+	int rc = batch_open(&b, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	fputs("table netdev lab {\n counter copies { }\n", b.f);
+	for (i = 0; i < lab->nhosts; i++) {
+		host_port(lab, i, port, sizeof(port));
+		fprintf(b.f,
+			" chain port%u {\n type filter hook egress device \"%s\" priority 0;"
+			" policy accept;\n numgen random mod 1000000 < %u counter name \"copies\""
+			" dup to \"%s\"\n }\n",
+			i, port, lab->o->duplicate_ppm, port);
+	}
+	fputs("}\n", b.f);
+	rc = batch_run(&b, argv, err);
+	if (rc != COLLNET_OK) {
+		return cn_fail(err, COLLNET_EPERM, "--duplicate needs a kernel whose nftables can "
+			       "duplicate where frames leave an interface (CONFIG_NFT_DUP_NETDEV, "
+			       "CONFIG_NETFILTER_EGRESS)");
+	}
+	return COLLNET_OK;
+}
+
+/* Where a host sends: netem holds a share of its frames back, behind the bucket of its rate. */
+static void reorder_commands(const struct lab *lab, uint64_t rate, FILE *f)
+{
+	double passes = 100.0 - (double)lab->o->reorder_ppm / 1e4;
+
+	fprintf(f, "qdisc replace dev eth0 %s netem delay 10ms reorder %.4f%% limit %u\n",
+		rate != 0 ? "parent 1:1 handle 10:" : "root handle 10:", passes, NIC_QUEUE);
 }
 
 /* ---- hosts ---------------------------------------------------------------------------- */
@@ -538,6 +587,16 @@ static int make_host(struct lab *lab, uint32_t i, struct cn_err *err)
 		if (rc == COLLNET_OK) {
 			rate_commands(lab, "eth0", rate, NIC_QUEUE, b.f);
 			rc = batch_run(&b, argv, err);
+		}
+	}
+	if (rc == COLLNET_OK && lab->o->reorder_ppm != 0) {
+		rc = batch_open(&b, err);
+		if (rc == COLLNET_OK) {
+			reorder_commands(lab, rate, b.f);
+			rc = batch_run(&b, argv, err) == COLLNET_OK
+				     ? COLLNET_OK
+				     : cn_fail(err, COLLNET_EPERM, "--reorder needs netem, and this "
+					       "kernel has none (CONFIG_NET_SCH_NETEM)");
 		}
 	}
 	if (s >= 0) {
@@ -626,6 +685,9 @@ int lab_make_network(struct lab *lab, struct cn_err *err)
 	}
 	if (rc == COLLNET_OK && lab->o->loss_ppm != 0) {
 		rc = lose_frames(lab, err);
+	}
+	if (rc == COLLNET_OK && lab->o->duplicate_ppm != 0) {
+		rc = duplicate_frames(lab, err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = make_hosts(lab, err);

@@ -156,10 +156,10 @@ static int open_netlink(void)
 	return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 }
 
-/* Frames that `--loss` took. */
-static int count_lost(uint64_t *lost, struct cn_err *err)
+/* A counter of the lab's table: "bridge" "lost", frames that --loss took; "netdev" "copies". */
+static int count_rule(char *family, char *name, uint64_t *lost, struct cn_err *err)
 {
-	static char *const argv[] = {"nft", "list", "counter", "bridge", "lab", "lost", NULL};
+	char *const argv[] = {"nft", "list", "counter", family, "lab", name, NULL};
 	char *text = NULL;
 	const char *p;
 	int rc = lab_tool(argv, NULL, 0, &text, err);
@@ -270,14 +270,19 @@ static int print_ports(const struct lab *lab, uint64_t *drops, struct cn_err *er
 
 int lab_report_ports(struct lab *lab, int status, struct cn_err *err)
 {
-	uint64_t drops = 0, lost = 0, nics = 0;
+	static char bridge[] = "bridge", netdev[] = "netdev";
+	static char lost_name[] = "lost", copies_name[] = "copies";
+	uint64_t drops = 0, lost = 0, copies = 0, nics = 0;
 	int rc = COLLNET_OK;
 
 	if (!lab->o->json && !lab->o->ports) {
 		return COLLNET_OK;
 	}
 	if (lab->o->loss_ppm != 0) {
-		rc = count_lost(&lost, err);
+		rc = count_rule(bridge, lost_name, &lost, err);
+	}
+	if (rc == COLLNET_OK && lab->o->duplicate_ppm != 0) {
+		rc = count_rule(netdev, copies_name, &copies, err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = count_nics(lab, &nics, err);
@@ -294,14 +299,14 @@ int lab_report_ports(struct lab *lab, int status, struct cn_err *err)
 	rc = print_ports(lab, &drops, err);
 	if (lab->o->json) {
 		printf("],\"drops_total\":%llu,\"nic_drops\":%llu,\"loss_dropped\":%llu,"
-		       "\"status\":%d}\n",
+		       "\"duplicated\":%llu,\"status\":%d}\n",
 		       (unsigned long long)drops, (unsigned long long)nics,
-		       (unsigned long long)lost, status);
+		       (unsigned long long)lost, (unsigned long long)copies, status);
 	} else {
 		printf("%llu frames lost in full buffers of switches, %llu in the hosts' own queues, "
-		       "%llu by --loss\n",
+		       "%llu by --loss; %llu duplicated\n",
 		       (unsigned long long)drops, (unsigned long long)nics,
-		       (unsigned long long)lost);
+		       (unsigned long long)lost, (unsigned long long)copies);
 	}
 	if (fflush(stdout) != 0 && rc == COLLNET_OK) {
 		rc = cn_fail(err, COLLNET_ESYSTEM, "standard output: %s", strerror(errno));

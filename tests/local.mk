@@ -95,6 +95,16 @@ sim_sources = \
 	tests/sim/wire_oracle.h \
 	tests/sim/world.c \
 	tests/sim/world.h
+# Faults in labs: tests/soak and tests/trials run it.
+tests_faults_driver_SOURCES = \
+	tests/faults/alarms.c \
+	tests/faults/cluster.c \
+	tests/faults/cluster.h \
+	tests/faults/driver.c \
+	tests/faults/inject.c \
+	tests/faults/model.c \
+	tests/faults/soak.c \
+	tests/faults/trials.c
 tests_sim_sweep_SOURCES = $(sim_sources) tests/sim/sweep.c
 tests_sim_soak_SOURCES = $(sim_sources) tests/sim/sweep.c
 # The same under a transport of its own, which is broken on purpose.
@@ -166,7 +176,7 @@ LDADD = tests/unit/libtests.la tools/libcn_tools.la tools/libcn_plan.la \
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
 
-check_PROGRAMS += $(fuzz_tests) $(lab_programs) $(sim_tests) tests/sim/soak
+check_PROGRAMS += $(fuzz_tests) $(lab_programs) $(sim_tests) tests/sim/soak tests/faults/driver
 if !FUZZER
 TESTS += $(fuzz_tests) $(sim_tests)
 endif
@@ -192,4 +202,5 @@ list-sim-tests:
 list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 
-EXTRA_DIST += tests/run tests/bare tests/meta tests/fuzz/corpus tests/lab/mpi_check.c
+EXTRA_DIST += tests/run tests/bare tests/soak tests/trials tests/meta tests/fuzz/corpus \
+	tests/lab/mpi_check.c

@@ -471,9 +471,9 @@ static int lose_frames(struct lab *lab, struct cn_err *err)
 }
 
 /*
- * Frames that leave a switch for a host are sent twice with the given probability. A copy passes the
- * rule again, so a frame can come three times and more often. A `dup` names its interface: a chain a
- * port, and one counter for all.
+ * Frames that leave a switch for a host are sent twice with the given probability. A copy passes
+ * the rule again, so a frame can come three times and more often. A `dup` names its interface: a
+ * chain a port, and one counter for all.
  */
 static int duplicate_frames(struct lab *lab, struct cn_err *err)
 {

@@ -81,7 +81,8 @@ lab_programs = \
 	tests/lab/frames \
 	tests/lab/greedy \
 	tests/lab/rooted \
-	tests/lab/rude
+	tests/lab/rude \
+	tests/faults/fault_driver
 
 # Scenarios in virtual time, by seeds. soak is the same program and runs for as long as it is told.
 sim_tests = \
@@ -96,7 +97,7 @@ sim_sources = \
 	tests/sim/world.c \
 	tests/sim/world.h
 # Faults in labs: tests/soak and tests/trials run it.
-tests_faults_driver_SOURCES = \
+tests_faults_fault_driver_SOURCES = \
 	tests/faults/alarms.c \
 	tests/faults/cluster.c \
 	tests/faults/cluster.h \
@@ -176,7 +177,7 @@ LDADD = tests/unit/libtests.la tools/libcn_tools.la tools/libcn_plan.la \
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
 
-check_PROGRAMS += $(fuzz_tests) $(lab_programs) $(sim_tests) tests/sim/soak tests/faults/driver
+check_PROGRAMS += $(fuzz_tests) $(lab_programs) $(sim_tests) tests/sim/soak
 if !FUZZER
 TESTS += $(fuzz_tests) $(sim_tests)
 endif

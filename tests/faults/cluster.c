@@ -231,6 +231,10 @@ bool daemons_usage(struct cluster *c, long *worst_fds, long *worst_kib)
 			printf("FAIL: the daemon of %s does not run\n", h->name);
 			return false;
 		}
+		if (h->fds == 0 || h->rss_kib == 0) {
+			printf("FAIL: what the daemon of %s uses cannot be read\n", h->name);
+			return false;
+		}
 		while (fds > h->fds + FDS_MORE && now_us() < until) {
 			pause_ms(50);
 			usage(c, i, &fds, &kib);

@@ -2,9 +2,9 @@
 /*
  * Fault tests, inside `collnet lab shell`:
  *
- *   driver soak --seed N --jobs N
- *   driver trials --kind KIND [--trials N] [--csv FILE] [--seed N]
- *   driver alarms [--jobs N] [--load N]
+ *   fault_driver soak --seed N --jobs N
+ *   fault_driver trials --kind KIND [--trials N] [--csv FILE] [--seed N]
+ *   fault_driver alarms [--jobs N] [--load N]
  *
  * Exit status 1: something is not as it must be, and was printed.
  */
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 							     : strcmp(argv[i], "--csv") == 0;
 
 		if (!ok) {
-			fprintf(stderr, "driver: %s %s: not understood; see tests/faults/driver.c\n",
+			fprintf(stderr, "fault_driver: %s %s: not understood; see tests/faults/driver.c\n",
 				argv[i], v);
 			return 2;
 		}
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	} else if (argc > 1 && strcmp(argv[1], "alarms") == 0) {
 		rc = alarms(&c, (uint32_t)jobs, (uint32_t)load);
 	} else {
-		fprintf(stderr, "usage: driver soak|trials|alarms ...\n");
+		fprintf(stderr, "usage: fault_driver soak|trials|alarms ...\n");
 	}
 	cluster_close(&c);
 	if (rc == 0) {

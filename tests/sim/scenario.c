@@ -343,6 +343,15 @@ bool scenario_draw(uint64_t seed, struct scenario *s)
 	return true;
 }
 
+void scenario_lose(struct scenario *s, uint32_t ppm)
+{
+	s->climate = WEATHER;
+	s->deadline = CALM_DEADLINE;
+	s->nfaults = 1;
+	s->faults[0] = (struct fault_plan){.kind = FAULT_WEATHER, .link = CN_TOPO_NONE, .end = 2,
+					   .until = CN_NEVER, .weather = {.loss = ppm}};
+}
+
 void scenario_free(struct scenario *s)
 {
 	cn_topo_free(s->topo);

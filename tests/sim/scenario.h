@@ -85,6 +85,9 @@ struct scenario {
 
 /* False: no memory. */
 bool scenario_draw(uint64_t seed, struct scenario *s);
+/* Instead of what was drawn to go wrong: every link loses so much of its frames, all the time. Every
+ * operation must end well. */
+void scenario_lose(struct scenario *s, uint32_t ppm);
 void scenario_free(struct scenario *s);
 void scenario_print(const struct scenario *s);
 /* Whether every operation must end well. */

@@ -5,6 +5,8 @@
  *   sweep [--seeds N] [--first N] [--verbose]   seeds first .. first + N - 1 (1 .. 240)
  *   sweep --seed N [--verbose]                  one of them
  *   soak --seconds N [--first N]                as many as there is time for
+ *   --loss PPM                                  with each: nothing goes wrong but that every link
+ *                                               loses so much of its frames
  *
  * Exit status 1: a seed failed. Every one that did is printed with the command that replays it.
  */
@@ -16,12 +18,14 @@
 #include "world.h"
 
 struct options {
-	uint64_t first, seeds, seconds;
+	uint64_t first, seeds, seconds, loss;
 	bool verbose;
 };
 
-static bool run_seed(const char *program, uint64_t seed, bool verbose, uint32_t climates[CLIMATES])
+static bool run_seed(const char *program, const struct options *o, uint64_t seed,
+		     uint32_t climates[CLIMATES])
 {
+	const bool verbose = o->verbose;
 	struct scenario s;
 	struct world w;
 	bool ok = scenario_draw(seed, &s);
@@ -30,15 +34,18 @@ static bool run_seed(const char *program, uint64_t seed, bool verbose, uint32_t 
 		printf("seed %llu: it cannot be drawn\n", (unsigned long long)seed);
 		return false;
 	}
+	if (o->loss > 0) {
+		scenario_lose(&s, (uint32_t)o->loss);
+	}
 	climates[s.climate]++;
 	if (verbose) {
 		scenario_print(&s);
 	}
 	ok = world_run(&w, &s, verbose);
 	if (!ok) {
-		printf("seed %llu (%s) failed: %s\n  again: %s --seed %llu --verbose\n",
+		printf("seed %llu (%s) failed: %s\n  again: %s --seed %llu --loss %llu --verbose\n",
 		       (unsigned long long)seed, climate_name(s.climate), w.verdict, program,
-		       (unsigned long long)seed);
+		       (unsigned long long)seed, (unsigned long long)o->loss);
 		fflush(stdout);
 	}
 	scenario_free(&s);
@@ -69,6 +76,8 @@ static bool parse(int argc, char **argv, struct options *o)
 			into = &o->first;
 		} else if (strcmp(argv[i], "--seeds") == 0) {
 			into = &o->seeds;
+		} else if (strcmp(argv[i], "--loss") == 0) {
+			into = &o->loss;
 		} else if (strcmp(argv[i], "--seconds") == 0) {
 			into = &o->seconds;
 			o->seeds = UINT64_MAX;
@@ -77,7 +86,7 @@ static bool parse(int argc, char **argv, struct options *o)
 			return false;
 		}
 	}
-	return true;
+	return o->loss <= 1000000;
 }
 
 int main(int argc, char **argv)
@@ -94,14 +103,14 @@ int main(int argc, char **argv)
 		o.seconds = 60;
 	}
 	if (!parse(argc, argv, &o)) {
-		fprintf(stderr, "usage: %s [--seeds N] [--first N] [--seed N] [--seconds N] [--verbose]\n",
-			argv[0]);
+		fprintf(stderr, "usage: %s [--seeds N] [--first N] [--seed N] [--seconds N] [--loss PPM] "
+			"[--verbose]\n", argv[0]);
 		return 2;
 	}
 	while (run < o.seeds && (o.seconds == 0 || seconds_now() - begin < (double)o.seconds)) {
 		double at = seconds_now();
 
-		failed += !run_seed(argv[0], o.first + run, o.verbose, climates);
+		failed += !run_seed(argv[0], &o, o.first + run, climates);
 		run++;
 		if (seconds_now() - at > slowest) {
 			slowest = seconds_now() - at;

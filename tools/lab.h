@@ -104,11 +104,25 @@ int lab_enter(const char *host, struct cn_err *err);
 /* Name of the interface on switch `sw` that leads over `link`. */
 void lab_port_name(const struct lab *lab, uint32_t sw, uint32_t link, char *out, size_t size);
 
+/* lab_fault.c: --loss and --duplicate, in the fabric; --reorder, in the host's namespace. */
+#define LAB_NIC_QUEUE 1000u /* frames that wait at a host's interface */
+int lab_lose_frames(struct lab *lab, struct cn_err *err);
+int lab_duplicate_frames(struct lab *lab, struct cn_err *err);
+int lab_reorder_frames(const struct lab *lab, uint64_t rate, struct cn_err *err);
+
 /* lab_tool.c: running ip, tc, bridge and nft. */
 bool lab_find_tool(const char *name, char *path, size_t size);
 /* Runs argv with `input` on its standard input; *output (may be NULL) is the caller's to free. */
 int lab_tool(char *const argv[], const char *input, size_t len, char **output,
 	     struct cn_err *err);
+/* A batch of commands for one: written to f, and run. lab_batch_run() closes and frees it. */
+struct lab_batch {
+	char *text;
+	size_t len;
+	FILE *f;
+};
+int lab_batch_open(struct lab_batch *b, struct cn_err *err);
+int lab_batch_run(struct lab_batch *b, char *const argv[], struct cn_err *err);
 int lab_write_file(const char *path, mode_t mode, const char *text, struct cn_err *err);
 
 /* lab_start.c: daemons and ranks come to life. */

@@ -46,7 +46,6 @@
 #define UTS_DIR LAB_DIR "/uts"
 #define ETH_HEADER 14u
 #define ETH_MIN 60u
-#define NIC_QUEUE 1000u
 #define READY_MS 10000
 
 static int refused(const char *what, struct cn_err *err)
@@ -267,31 +266,6 @@ void lab_port_name(const struct lab *lab, uint32_t sw, uint32_t link, char *out,
 	}
 }
 
-/* A batch of commands being written. */
-struct batch {
-	char *text;
-	size_t len;
-	FILE *f;
-};
-
-static int batch_open(struct batch *b, struct cn_err *err)
-{
-	b->text = NULL;
-	b->f = open_memstream(&b->text, &b->len);
-	return b->f == NULL ? refused("open_memstream", err) : COLLNET_OK;
-}
-
-static int batch_run(struct batch *b, char *const argv[], struct cn_err *err)
-{
-	int rc = fclose(b->f) != 0 ? refused("a batch of commands", err) : COLLNET_OK;
-
-	if (rc == COLLNET_OK && b->len > 0) {
-		rc = lab_tool(argv, b->text, b->len, NULL, err);
-	}
-	free(b->text);
-	return rc;
-}
-
 static void write_mac(FILE *f, const uint8_t *m)
 {
 	fprintf(f, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5]);
@@ -338,9 +312,9 @@ static int make_links(struct lab *lab, struct cn_err *err)
 	static char *const argv[] = {"ip", "-batch", "-", NULL};
 	const struct cn_topo *t = lab->topo;
 	char name[IFNAMSIZ];
-	struct batch b;
+	struct lab_batch b;
 	uint32_t i;
-	int rc = batch_open(&b, err);
+	int rc = lab_batch_open(&b, err);
 
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -359,7 +333,7 @@ static int make_links(struct lab *lab, struct cn_err *err)
 	for (i = 0; i < t->nlinks; i++) {
 		link_commands(lab, i, b.f);
 	}
-	return batch_run(&b, argv, err);
+	return lab_batch_run(&b, argv, err);
 }
 
 /* Tells every switch behind which of its ports every host is. */
@@ -369,13 +343,13 @@ static int make_tables(struct lab *lab, struct cn_err *err)
 	const struct cn_topo *t = lab->topo;
 	uint32_t i, h, v, link, *down = calloc(t->nvertices, sizeof(*down));
 	char port[IFNAMSIZ];
-	struct batch b;
+	struct lab_batch b;
 	int rc;
 
 	if (down == NULL) {
 		return refused("the switches' tables", err);
 	}
-	rc = batch_open(&b, err);
+	rc = lab_batch_open(&b, err);
 	for (h = 0; rc == COLLNET_OK && h < lab->nhosts; h++) {
 		for (v = 0; v < t->nvertices; v++) {
 			down[v] = t->vertices[v].parent_link;
@@ -395,10 +369,10 @@ static int make_tables(struct lab *lab, struct cn_err *err)
 		}
 	}
 	free(down);
-	return rc != COLLNET_OK ? rc : batch_run(&b, argv, err);
+	return rc != COLLNET_OK ? rc : lab_batch_run(&b, argv, err);
 }
 
-/* ---- rates, buffers, loss ------------------------------------------------------------- */
+/* ---- rates, buffers -------------------------------------------------------------------- */
 
 static void rate_commands(const struct lab *lab, const char *dev, uint64_t rate, uint32_t frames,
 			  FILE *f)
@@ -419,9 +393,9 @@ static int limit_ports(struct lab *lab, struct cn_err *err)
 	static char *const argv[] = {"tc", "-batch", "-", NULL};
 	const struct cn_topo *t = lab->topo;
 	char port[IFNAMSIZ];
-	struct batch b;
+	struct lab_batch b;
 	uint32_t i, end, v;
-	int rc = batch_open(&b, err);
+	int rc = lab_batch_open(&b, err);
 
 	for (i = 0; rc == COLLNET_OK && i < t->nlinks; i++) {
 		for (end = 0; end < 2; end++) {
@@ -430,88 +404,12 @@ static int limit_ports(struct lab *lab, struct cn_err *err)
 				lab_port_name(lab, v, i, port, sizeof(port));
 				rate_commands(lab, port, lab_link_rate(&t->links[i]),
 					      t->links[i].buffer != 0 ?
-						      lab_link_buffer(&t->links[i]) : NIC_QUEUE,
+						      lab_link_buffer(&t->links[i]) : LAB_NIC_QUEUE,
 					      b.f);
 			}
 		}
 	}
-	return rc != COLLNET_OK ? rc : batch_run(&b, argv, err);
-}
-
-/* The port of the host's switch that leads to it. */
-static void host_port(const struct lab *lab, uint32_t host, char *out, size_t size)
-{
-	const struct cn_vertex *v = &lab->topo->vertices[lab->hosts[host].vertex];
-
-	lab_port_name(lab, v->parent, v->parent_link, out, size);
-}
-
-/* Frames that enter the fabric from a host are lost with the given probability. */
-static int lose_frames(struct lab *lab, struct cn_err *err)
-{
-	static char *const argv[] = {"nft", "-f", "-", NULL};
-	char port[IFNAMSIZ];
-	struct batch b;
-	uint32_t i;
-	int rc = batch_open(&b, err);
-
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	fputs("table bridge lab {\n counter lost { }\n set hosts { type ifname; elements = {", b.f);
-	for (i = 0; i < lab->nhosts; i++) {
-		host_port(lab, i, port, sizeof(port));
-		fprintf(b.f, "%s \"%s\"", i == 0 ? "" : ",", port);
-	}
-	fprintf(b.f,
-		" } }\n chain enter {\n type filter hook prerouting priority -300; policy accept;\n"
-		" iifname @hosts numgen random mod 1000000 < %u counter name \"lost\" drop\n }\n}\n",
-		lab->o->loss_ppm);
-	return batch_run(&b, argv, err);
-}
-
-/*
- * Frames that leave a switch for a host are sent twice with the given probability. A copy passes
- * the rule again, so a frame can come three times and more often. A `dup` names its interface: a
- * chain a port, and one counter for all.
- */
-static int duplicate_frames(struct lab *lab, struct cn_err *err)
-{
-	static char *const argv[] = {"nft", "-f", "-", NULL};
-	char port[IFNAMSIZ];
-	struct batch b;
-	uint32_t i;
-	int rc = batch_open(&b, err);
-
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	fputs("table netdev lab {\n counter copies { }\n", b.f);
-	for (i = 0; i < lab->nhosts; i++) {
-		host_port(lab, i, port, sizeof(port));
-		fprintf(b.f,
-			" chain port%u {\n type filter hook egress device \"%s\" priority 0;"
-			" policy accept;\n numgen random mod 1000000 < %u counter name \"copies\""
-			" dup to \"%s\"\n }\n",
-			i, port, lab->o->duplicate_ppm, port);
-	}
-	fputs("}\n", b.f);
-	rc = batch_run(&b, argv, err);
-	if (rc != COLLNET_OK) {
-		return cn_fail(err, COLLNET_EPERM, "--duplicate needs a kernel whose nftables can "
-			       "duplicate where frames leave an interface (CONFIG_NFT_DUP_NETDEV, "
-			       "CONFIG_NETFILTER_EGRESS)");
-	}
-	return COLLNET_OK;
-}
-
-/* Where a host sends: netem holds a share of its frames back, behind the bucket of its rate. */
-static void reorder_commands(const struct lab *lab, uint64_t rate, FILE *f)
-{
-	double passes = 100.0 - (double)lab->o->reorder_ppm / 1e4;
-
-	fprintf(f, "qdisc replace dev eth0 %s netem delay 10ms reorder %.4f%% limit %u\n",
-		rate != 0 ? "parent 1:1 handle 10:" : "root handle 10:", passes, NIC_QUEUE);
+	return rc != COLLNET_OK ? rc : lab_batch_run(&b, argv, err);
 }
 
 /* ---- hosts ---------------------------------------------------------------------------- */
@@ -574,7 +472,7 @@ static int make_host(struct lab *lab, uint32_t i, struct cn_err *err)
 	const struct lab_host *h = &lab->hosts[i];
 	uint64_t rate = lab_link_rate(
 		&lab->topo->links[lab->topo->vertices[h->vertex].parent_link]);
-	struct batch b;
+	struct lab_batch b;
 	int rc = COLLNET_OK, s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (s < 0 || bring_up(s, "lo") < 0 || bring_up(s, "eth0") < 0 ||
@@ -583,21 +481,14 @@ static int make_host(struct lab *lab, uint32_t i, struct cn_err *err)
 	}
 	if (rc == COLLNET_OK && rate != 0) {
 		no_offload(s);
-		rc = batch_open(&b, err);
+		rc = lab_batch_open(&b, err);
 		if (rc == COLLNET_OK) {
-			rate_commands(lab, "eth0", rate, NIC_QUEUE, b.f);
-			rc = batch_run(&b, argv, err);
+			rate_commands(lab, "eth0", rate, LAB_NIC_QUEUE, b.f);
+			rc = lab_batch_run(&b, argv, err);
 		}
 	}
 	if (rc == COLLNET_OK && lab->o->reorder_ppm != 0) {
-		rc = batch_open(&b, err);
-		if (rc == COLLNET_OK) {
-			reorder_commands(lab, rate, b.f);
-			rc = batch_run(&b, argv, err) == COLLNET_OK
-				     ? COLLNET_OK
-				     : cn_fail(err, COLLNET_EPERM, "--reorder needs netem, and this "
-					       "kernel has none (CONFIG_NET_SCH_NETEM)");
-		}
+		rc = lab_reorder_frames(lab, rate, err);
 	}
 	if (s >= 0) {
 		close(s);
@@ -684,10 +575,10 @@ int lab_make_network(struct lab *lab, struct cn_err *err)
 		rc = limit_ports(lab, err);
 	}
 	if (rc == COLLNET_OK && lab->o->loss_ppm != 0) {
-		rc = lose_frames(lab, err);
+		rc = lab_lose_frames(lab, err);
 	}
 	if (rc == COLLNET_OK && lab->o->duplicate_ppm != 0) {
-		rc = duplicate_frames(lab, err);
+		rc = lab_duplicate_frames(lab, err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = make_hosts(lab, err);

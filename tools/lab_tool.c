@@ -185,3 +185,24 @@ int lab_tool(char *const argv[], const char *input, size_t len, char **output,
 	}
 	return rc;
 }
+
+int lab_batch_open(struct lab_batch *b, struct cn_err *err)
+{
+	b->text = NULL;
+	b->f = open_memstream(&b->text, &b->len);
+	return b->f != NULL ? COLLNET_OK
+			    : cn_fail(err, COLLNET_ENOMEM, "no memory for a batch of commands");
+}
+
+int lab_batch_run(struct lab_batch *b, char *const argv[], struct cn_err *err)
+{
+	int rc = fclose(b->f) == 0
+			 ? COLLNET_OK
+			 : cn_fail(err, COLLNET_ENOMEM, "no memory for a batch of commands");
+
+	if (rc == COLLNET_OK && b->len > 0) {
+		rc = lab_tool(argv, b->text, b->len, NULL, err);
+	}
+	free(b->text);
+	return rc;
+}

@@ -50,6 +50,7 @@ tools_libcn_tools_la_SOURCES = \
 	tools/bench_report.c \
 	tools/lab.c \
 	tools/lab.h \
+	tools/lab_fault.c \
 	tools/lab_net.c \
 	tools/lab_plan.c \
 	tools/lab_ports.c \

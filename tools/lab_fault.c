@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames that are lost, duplicated and reordered: rules of nftables, and netem. */
+#include <net/if.h>
+
+#include "tools/lab.h"
+
+/* The port of the host's switch that leads to it. */
+static void host_port(const struct lab *lab, uint32_t host, char *out, size_t size)
+{
+	const struct cn_vertex *v = &lab->topo->vertices[lab->hosts[host].vertex];
+
+	lab_port_name(lab, v->parent, v->parent_link, out, size);
+}
+
+/* Frames that enter the fabric from a host are lost with the given probability. */
+int lab_lose_frames(struct lab *lab, struct cn_err *err)
+{
+	static char *const argv[] = {"nft", "-f", "-", NULL};
+	char port[IFNAMSIZ];
+	struct lab_batch b;
+	uint32_t i;
+	int rc = lab_batch_open(&b, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	fputs("table bridge lab {\n counter lost { }\n set hosts { type ifname; elements = {", b.f);
+	for (i = 0; i < lab->nhosts; i++) {
+		host_port(lab, i, port, sizeof(port));
+		fprintf(b.f, "%s \"%s\"", i == 0 ? "" : ",", port);
+	}
+	fprintf(b.f,
+		" } }\n chain enter {\n type filter hook prerouting priority -300; policy accept;\n"
+		" iifname @hosts numgen random mod 1000000 < %u counter name \"lost\" drop\n }\n}\n",
+		lab->o->loss_ppm);
+	return lab_batch_run(&b, argv, err);
+}
+
+/*
+ * Frames that leave a switch for a host are sent twice with the given probability. A copy passes
+ * the rule again, so a frame can come three times and more often. A `dup` names its interface: a
+ * chain a port, and one counter for all.
+ */
+int lab_duplicate_frames(struct lab *lab, struct cn_err *err)
+{
+	static char *const argv[] = {"nft", "-f", "-", NULL};
+	char port[IFNAMSIZ];
+	struct lab_batch b;
+	uint32_t i;
+	int rc = lab_batch_open(&b, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	fputs("table netdev lab {\n counter copies { }\n", b.f);
+	for (i = 0; i < lab->nhosts; i++) {
+		host_port(lab, i, port, sizeof(port));
+		fprintf(b.f,
+			" chain port%u {\n type filter hook egress device \"%s\" priority 0;"
+			" policy accept;\n numgen random mod 1000000 < %u counter name \"copies\""
+			" dup to \"%s\"\n }\n",
+			i, port, lab->o->duplicate_ppm, port);
+	}
+	fputs("}\n", b.f);
+	rc = lab_batch_run(&b, argv, err);
+	if (rc != COLLNET_OK) {
+		return cn_fail(err, COLLNET_EPERM, "--duplicate needs a kernel whose nftables can "
+			       "duplicate where frames leave an interface (CONFIG_NFT_DUP_NETDEV, "
+			       "CONFIG_NETFILTER_EGRESS)");
+	}
+	return COLLNET_OK;
+}
+
+/* In the host's namespace: netem delays a share of its frames, behind the bucket of its rate. */
+int lab_reorder_frames(const struct lab *lab, uint64_t rate, struct cn_err *err)
+{
+	static char *const argv[] = {"tc", "-batch", "-", NULL};
+	const double passes = 100.0 - (double)lab->o->reorder_ppm / 1e4;
+	struct lab_batch b;
+	int rc = lab_batch_open(&b, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	fprintf(b.f, "qdisc replace dev eth0 %s netem delay 10ms reorder %.4f%% limit %u\n",
+		rate != 0 ? "parent 1:1 handle 10:" : "root handle 10:", passes, LAB_NIC_QUEUE);
+	rc = lab_batch_run(&b, argv, err);
+	return rc == COLLNET_OK ? rc
+				: cn_fail(err, COLLNET_EPERM, "--reorder needs netem, and this kernel "
+					  "has none (CONFIG_NET_SCH_NETEM)");
+}

@@ -48,16 +48,16 @@ static bool of_name(char ch)
 	       ch == '_';
 }
 
-bool has_word(const char *text, const char *word)
+const char *find_word(const char *text, const char *word)
 {
 	size_t n = strlen(word);
 
 	for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word)) {
 		if ((at == text || !of_name(at[-1])) && !of_name(at[n])) {
-			return true;
+			return at;
 		}
 	}
-	return false;
+	return NULL;
 }
 
 bool cluster_open(struct cluster *c, uint64_t seed)

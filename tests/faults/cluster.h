@@ -72,8 +72,8 @@ uint64_t now_us(void);
 void pause_ms(uint32_t ms);
 uint32_t draw(struct cluster *c, uint32_t below);
 uint64_t mix(uint64_t a, uint64_t b);
-/* A word of the text, or a part of one between other characters than those of names. */
-bool has_word(const char *text, const char *word);
+/* Where the word stands in the text, between other characters than those of names; or NULL. */
+const char *find_word(const char *text, const char *word);
 
 bool cluster_open(struct cluster *c, uint64_t seed);
 void cluster_close(struct cluster *c);
@@ -136,7 +136,8 @@ bool fault_begin(struct cluster *c, struct fault *f);
 bool fault_heal(struct cluster *c, const struct fault *f);
 /* The rank is on the victim's node: what its error names is not looked at. */
 bool fault_own(const struct cluster *c, const struct fault *f, uint32_t rank);
-/* The text names what was faulted, as the rank sees it. */
+/* The first host, or the rank, that the text names is the one that was faulted, as the rank sees it:
+ * "node h2 stopped answering node h5" accuses h2. */
 bool fault_named(const struct cluster *c, const struct fault *f, uint32_t rank, const char *text);
 
 /* ---- tests ------------------------------------------------------------------------------ */

@@ -210,22 +210,36 @@ bool fault_own(const struct cluster *c, const struct fault *f, uint32_t rank)
 	       f->kind != FAULT_UPLINK && host_of(c, rank) == f->host;
 }
 
+/* The host that stands first in the text; NOBODY: none. */
+static uint32_t accused(const struct cluster *c, const char *text)
+{
+	const char *first = NULL;
+	uint32_t host = NOBODY;
+
+	for (uint32_t i = 0; i < c->nhosts; i++) {
+		const char *at = find_word(text, c->hosts[i].name);
+
+		if (at != NULL && (first == NULL || at < first)) {
+			first = at;
+			host = i;
+		}
+	}
+	return host;
+}
+
 bool fault_named(const struct cluster *c, const struct fault *f, uint32_t rank, const char *text)
 {
+	uint32_t host = accused(c, text);
 	char word[32];
 
 	if (f->kind == FAULT_RANK || f->kind == FAULT_STOP_RANK) {
 		snprintf(word, sizeof(word), "rank %u", f->rank);
-		return has_word(text, word);
+		return find_word(text, word) != NULL;
 	}
 	if (f->kind != FAULT_UPLINK) {
-		return has_word(text, c->hosts[f->host].name);
+		return host == f->host;
 	}
-	for (uint32_t i = 0; i < c->nhosts; i++) {
-		if (below(c, f, i) != below(c, f, host_of(c, rank)) &&
-		    has_word(text, c->hosts[i].name)) {
-			return true;
-		}
-	}
-	return strstr(text, "cut off") != NULL;
+	/* a host on the other side of the link */
+	return host != NOBODY ? below(c, f, host) != below(c, f, host_of(c, rank))
+			      : strstr(text, "cut off") != NULL;
 }

@@ -27,7 +27,7 @@ static bool lost(struct cn_sim *s, struct dlink *l)
 	return l->bursting;
 }
 
-enum fate sim_fate(struct cn_sim *s, struct dlink *l, cn_time *extra)
+enum fate sim_fate(struct cn_sim *s, struct dlink *l, uint32_t len, cn_time *extra)
 {
 	const struct cn_sim_faults *f = &l->faults;
 
@@ -37,6 +37,9 @@ enum fate sim_fate(struct cn_sim *s, struct dlink *l, cn_time *extra)
 	}
 	if (!l->faulty) {
 		return FATE_ARRIVES;
+	}
+	if (f->mtu > 0 && len > f->mtu + CN_ETH_HEADER) {
+		return FATE_LOST;
 	}
 	/* A corrupted frame fails its checksum at the far end, where it is dropped. */
 	if (lost(s, l) || hit(s, f->corrupt)) {
@@ -55,7 +58,7 @@ static void set(struct dlink *l, const struct cn_sim_faults *f)
 	l->faults = *f;
 	l->bursting = false;
 	l->faulty = f->loss > 0 || f->duplicate > 0 || f->reorder > 0 || f->corrupt > 0 ||
-		    f->spikes > 0;
+		    f->spikes > 0 || f->mtu > 0;
 }
 
 void cn_sim_fault(struct cn_sim *s, uint32_t link, uint32_t end, const struct cn_sim_faults *f)

@@ -28,6 +28,7 @@ int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err)
 	uint32_t number = host + 1;
 	int rc;
 
+	c.node.mtu = s->config.mtus != NULL ? s->config.mtus[host] : c.node.mtu;
 	c.node.mac[0] = 0x02;
 	c.node.mac[1] = c.node.mac[2] = 0;
 	c.node.mac[3] = (uint8_t)(number >> 16);

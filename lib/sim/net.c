@@ -103,7 +103,7 @@ void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 	cn_time takes = s->config.buckets ? bucket_time(s, l, f->len) : wire_time(l, f->len);
 	cn_time passes = s->config.buckets ? 0 : takes, there, extra;
 	bool to_switch = is_switch(s, l->to), head = to_switch && s->config.cut_through;
-	enum fate fate = sim_fate(s, l, &extra);
+	enum fate fate = sim_fate(s, l, f->len, &extra);
 
 	l->sending = true;
 	l->frame = f;

@@ -169,7 +169,7 @@ enum fate {
 	FATE_LOST,
 	FATE_TWICE,
 };
-enum fate sim_fate(struct cn_sim *s, struct dlink *l, cn_time *extra);
+enum fate sim_fate(struct cn_sim *s, struct dlink *l, uint32_t len, cn_time *extra);
 /* A partition separates the two hosts. */
 bool sim_separated(const struct cn_sim *s, uint32_t from, uint32_t to);
 

@@ -61,6 +61,7 @@ struct cn_sim_config {
 	uint32_t queue;		    /* frames to be sent that wait at a host's card; 0: 2 */
 	uint64_t seed;
 	struct cn_engine_config engine; /* its names, addresses, epochs and topo are set here */
+	const uint32_t *mtus;	    /* [hosts] of each, up to the engine's; NULL: the engine's; borrowed */
 	bool blind;		    /* the engines are not given the topology */
 };
 
@@ -133,6 +134,7 @@ void cn_sim_watch(struct cn_sim *s, void (*fn)(void *arg, const struct cn_sim_si
 struct cn_sim_faults {
 	uint32_t loss, duplicate, reorder, corrupt, spikes;
 	uint32_t burst;	    /* mean length of a burst of losses, frames; 0, 1: independent ones */
+	uint32_t mtu;	    /* longer frames are lost, by bytes after the Ethernet header; 0: none */
 	cn_time late, spike; /* how long a reordered frame, and one in a spike, is held back */
 };
 /* link CN_TOPO_NONE: all links; end 2: both directions. */

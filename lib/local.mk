@@ -31,6 +31,7 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/node.c \
 	lib/proto/node.h \
 	lib/proto/output.c \
+	lib/proto/path.c \
 	lib/proto/peer.c \
 	lib/proto/peer.h \
 	lib/proto/receiver.c \
@@ -139,6 +140,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op.c \
 	lib/coll/op.h \
 	lib/coll/owed.c \
+	lib/coll/path.c \
 	lib/coll/post.c \
 	lib/coll/team.c
 

@@ -38,6 +38,7 @@ unit_tests = \
 	tests/unit/test_msg \
 	tests/unit/test_node \
 	tests/unit/test_numbering \
+	tests/unit/test_path \
 	tests/unit/test_peer \
 	tests/unit/test_permutation \
 	tests/unit/test_pool \

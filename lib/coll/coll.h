@@ -4,6 +4,7 @@
  *
  *   engine.c    life, the four calls, upcalls of the transport, what the node knows
  *   meeting.c   how the ranks of a job find each other: control messages between engines
+ *   path.c      whether frames of the MTU get through between the nodes of a team
  *   join.c      what peers told of their teams
  *   cursor.c    control messages byte by byte
  *   owed.c      control messages that found no buffer
@@ -87,9 +88,12 @@ enum cn_control {
 	CN_CONTROL_BIND = 2,  /* nonce 4, your nonce 4: I know all ranks, and you with this nonce */
 	CN_CONTROL_LEAVE = 3, /* nonce 4, rank 4, posted 4: this rank is gone after so many operations */
 	CN_CONTROL_END = 4,   /* nonce 4: no rank of the team is left here */
-	CN_CONTROL_FAIL = 5,  /* nonce 4, code 1, text: the team has failed here */
+	CN_CONTROL_FAIL = 5,  /* nonce 4, code 1, text: the team has failed here; CN_FAIL_FORMING in
+			       * code: it was not ready yet */
 	CN_CONTROL_ENDPOINT = 16,
 };
+
+#define CN_FAIL_FORMING 0x80u
 
 /* The stream field of a collective's frame: slot 12 bits, number of the operation 12, signature 8. */
 #define CN_NUMBER_MASK 0xfffu
@@ -157,6 +161,18 @@ void cn_join_forget(struct cn_join *j);
 /* `from` gives its ranges to j, which is the same or had others. */
 void cn_join_take(struct cn_join *j, struct cn_join *from);
 uint32_t cn_join_ranks(const struct cn_join *j);
+
+/* The peer's record of the team's job; NULL: none, or the peer is gone. */
+struct cn_join *cn_join_of(const struct cn_team *t, struct cn_peer *p);
+
+/* path.c */
+/* A complete team: begins what is left to validate and returns to how many nodes. A node with another
+ * MTU fails the team. */
+uint32_t cn_path_begin(struct cn_team *t, cn_time now);
+/* The path to the peer was validated: teams that wait for it go on. */
+void cn_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p);
+/* Frames of so many bytes do not reach the peer: its teams fail and say so. */
+void cn_path_drops(struct cn_engine *e, cn_time now, struct cn_peer *p, uint32_t bytes);
 
 /* What a peer told of a team. */
 struct cn_join {
@@ -237,6 +253,7 @@ struct cn_team {
 	uint32_t njoined;	/* nodes they are on, besides this one */
 	uint32_t nbound;	/* ... that have bound this team */
 	bool complete;		/* all ranks were there at the last check */
+	uint32_t npaths;	/* complete: nodes to which the path MTU is not validated yet */
 	cn_time look_at;	/* the next check */
 	cn_time told_until;	/* pacing: when all that was told would have gone out evenly */
 	uint32_t announced, announce_n;	/* of so many peers, so many were looked at */

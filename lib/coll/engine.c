@@ -145,6 +145,15 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 	cn_meeting_peer_up(e, p);
 }
 
+static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
+{
+	if (bytes == 0) {
+		cn_path_valid(ctx, now, p);
+	} else {
+		cn_path_drops(ctx, now, p, bytes);
+	}
+}
+
 static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
 {
 	static const char *const reason[] = {
@@ -152,6 +161,7 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 		[CN_PEER_RESTARTED] = "restarted",
 		[CN_PEER_GAVE_UP] = "did not hear this node for long",
 		[CN_PEER_BYE] = "ended its daemon",
+		[CN_PEER_PATH] = "answers, but large frames do not reach it",
 	};
 	struct cn_engine *e = ctx;
 
@@ -166,6 +176,7 @@ static const struct cn_node_ops node_ops = {
 	.acked = on_acked,
 	.peer_up = on_peer_up,
 	.peer_down = on_peer_down,
+	.path = on_path,
 };
 
 /* ---- life ----------------------------------------------------------------------------- */

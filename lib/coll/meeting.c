@@ -7,7 +7,8 @@
  *          when a rank is added, and to nodes that come later
  *   BIND   I know all ranks of the job, and you under this nonce; a team is ready when it knows
  *          all ranks and every other node has bound it. A team that an earlier run of the same
- *          job left behind never binds the new one, so the two cannot be taken for each other
+ *          job left behind never binds the new one, so the two cannot be taken for each other.
+ *          BIND is sent when all nodes have this one's MTU and a validated path (path.c)
  *   LEAVE, END, FAIL   a rank leaves, the last one has left, the team has failed
  *
  * A nonce names one team of one engine.
@@ -73,24 +74,35 @@ static void put_ranges(struct cn_cursor *c, const struct cn_team *t)
 	}
 }
 
+static void put_join(struct cn_cursor *c, const struct cn_team *t)
+{
+	cn_put8(c, CN_CONTROL_JOIN);
+	cn_put32(c, t->nonce);
+	cn_put16(c, t->slot);
+	cn_put32(c, t->ranks);
+	cn_put32(c, t->engine->topology);
+	cn_put64(c, t->owner);
+	cn_put_text(c, t->job);
+	put_ranges(c, t);
+}
+
 static bool tell_join(struct cn_team *t, struct cn_peer *p)
 {
-	struct cn_engine *e = t->engine;
 	uint8_t m[CN_CONTROL_MAX];
 	struct cn_cursor c = {m, m + sizeof(m), false};
 
-	cn_put8(&c, CN_CONTROL_JOIN);
-	cn_put32(&c, t->nonce);
-	cn_put16(&c, t->slot);
-	cn_put32(&c, t->ranks);
-	cn_put32(&c, e->topology);
-	cn_put64(&c, t->owner);
-	cn_put_text(&c, t->job);
-	put_ranges(&c, t);
+	put_join(&c, t);
 	if (c.bad) {
 		cn_log(COLLNET_LOG_ERROR, "job %s: the ranks of this node are too scattered", t->job);
 	}
-	return tell(e, p, m, &c);
+	return tell(t->engine, p, m, &c);
+}
+
+struct cn_join *cn_join_of(const struct cn_team *t, struct cn_peer *p)
+{
+	struct cn_mate *m = cn_mate_of(p);
+
+	return m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->owner, t->job) : NULL;
 }
 
 /*
@@ -182,14 +194,39 @@ void cn_meeting_end(struct cn_team *t)
 	tell_everyone(t, m, &c);
 }
 
+/* While the team forms, a node of it may not have been told of the ranks here, to which FAIL refers. */
+static void tell_join_first(struct cn_team *t)
+{
+	struct cn_engine *e = t->engine;
+
+	for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
+		struct cn_peer *p = cn_node_peer(e->node, i);
+
+		if (cn_peer_alive(p) && t->told[i] == 0 && cn_join_of(t, p) != NULL) {
+			uint8_t m[CN_CONTROL_MAX];
+			struct cn_cursor c = {m, m + sizeof(m), false};
+
+			put_join(&c, t);
+			if (!c.bad) {
+				cn_owed_tell(e, p, m, (size_t)(c.at - m));
+				t->told[i] = t->edition;
+			}
+		}
+	}
+}
+
 void cn_meeting_fail(struct cn_team *t, int code, const char *text)
 {
 	uint8_t m[CN_CONTROL_MAX];
 	struct cn_cursor c = {m, m + sizeof(m), false};
+	bool forming = t->nodes == NULL;
 
+	if (forming) {
+		tell_join_first(t);
+	}
 	cn_put8(&c, CN_CONTROL_FAIL);
 	cn_put32(&c, t->nonce);
-	cn_put8(&c, (uint8_t)-code);
+	cn_put8(&c, (uint8_t)(-code | (forming ? CN_FAIL_FORMING : 0)));
 	cn_put_text(&c, text);
 	tell_everyone(t, m, &c);
 }
@@ -271,13 +308,6 @@ static bool bind_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn
 	return true;
 }
 
-static struct cn_join *join_of(const struct cn_team *t, struct cn_peer *p)
-{
-	struct cn_mate *m = cn_mate_of(p);
-
-	return m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->owner, t->job) : NULL;
-}
-
 /* All ranks are there: binds the team to their nodes', from where it stopped last. True: to all. */
 static bool bind_all(struct cn_team *t, cn_time now)
 {
@@ -286,7 +316,7 @@ static bool bind_all(struct cn_team *t, cn_time now)
 
 	while (t->binding < n) {
 		struct cn_peer *p = cn_node_peer(e->node, (first_peer(t, n) + t->binding) % n);
-		struct cn_join *j = join_of(t, p);
+		struct cn_join *j = cn_join_of(t, p);
 
 		if (j != NULL && !bind_to(t, now, p, j)) {
 			return false;
@@ -308,7 +338,7 @@ static bool count_all(struct cn_team *t, cn_time now)
 	}
 	for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
 		struct cn_peer *p = cn_node_peer(e->node, i);
-		struct cn_join *j = join_of(t, p);
+		struct cn_join *j = cn_join_of(t, p);
 
 		if (j == NULL) {
 			continue;
@@ -334,7 +364,7 @@ static int get_ready(struct cn_team *t, cn_time now, struct cn_err *err)
 
 	for (uint32_t i = 0; joins != NULL && peers != NULL && i < cn_node_peers(e->node); i++) {
 		struct cn_peer *p = cn_node_peer(e->node, i);
-		struct cn_join *j = join_of(t, p);
+		struct cn_join *j = cn_join_of(t, p);
 
 		if (j != NULL) {
 			joins[n] = j;
@@ -364,8 +394,12 @@ void cn_meeting_check(struct cn_team *t, cn_time now)
 	}
 	soon(t, t->look_at);
 	t->complete = complete;
+	t->npaths = complete ? cn_path_begin(t, now) : 0;
+	if (t->state != CN_TEAM_FORMING) {
+		return;
+	}
 	t->binding = 0; /* a peer that was lost and found again has a new record */
-	if (complete && bind_all(t, now) && t->nbound == t->njoined &&
+	if (complete && t->npaths == 0 && bind_all(t, now) && t->nbound == t->njoined &&
 	    get_ready(t, now, &err) != COLLNET_OK) {
 		cn_team_fail(t, now, true, err.code, "%s", err.text);
 	}
@@ -378,7 +412,8 @@ void cn_meeting_expire(struct cn_team *t, cn_time now)
 		t->announced = 0;
 	}
 	cn_meeting_announce(t, now);
-	if (t->look_at <= now || (t->complete && bind_all(t, now) && t->nbound >= t->njoined)) {
+	if (t->look_at <= now || (t->complete && t->npaths == 0 && bind_all(t, now) &&
+				  t->nbound >= t->njoined)) {
 		cn_meeting_check(t, now);
 	}
 	soon(t, t->look_at);
@@ -496,14 +531,33 @@ static void on_leave(struct cn_engine *e, cn_time now, struct cn_mate *m, struct
 	}
 }
 
+/* The team here that has not come further than the one of this record, of the same run. */
+static struct cn_team *forming_of(struct cn_engine *e, struct cn_mate *m, const struct cn_join *j)
+{
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		struct cn_team *t = e->teams[i];
+
+		if (t != NULL && t->state == CN_TEAM_FORMING && j->ranks == t->ranks &&
+		    strcmp(j->job, t->job) == 0 && cn_join_find(m, t->owner, t->job) == j &&
+		    (j->bound_mine == 0 || j->bound_mine == t->nonce)) {
+			return t;
+		}
+	}
+	return NULL;
+}
+
 static void on_fail(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_join *j,
 		    struct cn_cursor *c)
 {
-	int code = -(int)cn_get8(c);
+	uint8_t byte = cn_get8(c);
+	int code = -(int)(byte & ~CN_FAIL_FORMING);
 	char text[256];
 	uint32_t k;
 	struct cn_team *t = team_of(e, m, j, &k);
 
+	if (t == NULL && (byte & CN_FAIL_FORMING) != 0) {
+		t = forming_of(e, m, j);
+	}
 	if (!cn_get_text(c, text, sizeof(text)) || code == 0) {
 		return;
 	}

@@ -32,17 +32,15 @@ void cn_hello_ask(struct cn_peer *p, bool want, bool later)
 	cn_peer_ready(p);
 }
 
-static bool mtu_matches(struct cn_peer *p, const struct cn_hello *h)
+/* Nodes of different MTUs reach each other with short frames, so that their jobs can say why they do
+ * not run. */
+static void check_mtu(struct cn_peer *p, const struct cn_hello *h)
 {
-	if (h->mtu == p->node->config.mtu) {
-		return true;
-	}
-	if (!p->mtu_told) {
+	if (h->mtu != p->node->config.mtu && !p->mtu_told) {
 		cn_log(COLLNET_LOG_ERROR, "node %s has MTU %u and this node %u: set them alike",
 		       h->name, h->mtu, p->node->config.mtu);
 		p->mtu_told = true;
 	}
-	return false;
 }
 
 static bool is_older(const struct cn_peer *p, const struct cn_hello *h, uint8_t flags)
@@ -141,9 +139,7 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 	}
 	memcpy(p->name, h.name, sizeof(p->name));
 	p->mtu = h.mtu;
-	if (!mtu_matches(p, &h)) {
-		return;
-	}
+	check_mtu(p, &h);
 	if (unicast) {
 		p->life_in = h.life;
 		if ((w->flags & CN_FLAG_WANT) != 0) {
@@ -158,14 +154,28 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 	}
 }
 
-static void ack_taken(struct cn_peer *p, const struct cn_wire *w)
+static void ack_taken(struct cn_peer *p, const struct cn_wire *w, size_t len)
 {
 	if ((w->flags & CN_FLAG_ASK) != 0) {
 		p->ack_due = true;
 		cn_peer_ready(p);
 	}
+	if ((w->flags & CN_FLAG_SIZE) != 0) {
+		cn_path_probed(p, w->stream, (uint32_t)(len - CN_ETH_HEADER));
+	}
+	if ((w->flags & CN_FLAG_SIZED) != 0) {
+		cn_path_answer(p, w->stream);
+	}
+	if ((w->flags & (CN_FLAG_SIZE | CN_FLAG_SIZED)) != 0 || p->state != CN_PEER_UP) {
+		return;
+	}
 	if (w->ack != p->tx.una) {
 		return; /* it asks for an older or impossible place */
+	}
+	if ((w->flags & CN_FLAG_BUSY) == 0) {
+		p->tx.answered = true;
+	} else {
+		p->tx.repeats = 0; /* the frame came */
 	}
 	if ((w->flags & CN_FLAG_BUSY) != 0) {
 		cn_sender_busy(p);
@@ -232,7 +242,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	p->probes = 0;
 	cn_sender_ack(p, w.ack);
 	if (w.type == CN_TYPE_ACK) {
-		ack_taken(p, &w);
+		ack_taken(p, &w, len);
 	} else {
 		cn_receiver_data(p, &w, frame + CN_HEAD);
 	}

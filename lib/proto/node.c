@@ -90,8 +90,9 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	n->window.limit = COLLNET_WINDOW_OFF;
 	n->peers = calloc(c->max_peers, sizeof(struct cn_peer *));
 	n->hash = calloc(slots, sizeof(*n->hash));
+	n->zeros = calloc(1, n->payload);
 	/* a buffer: room for its list's link and length, and a frame's payload */
-	if (n->peers == NULL || n->hash == NULL ||
+	if (n->peers == NULL || n->hash == NULL || n->zeros == NULL ||
 	    cn_heap_init(&n->timers, c->max_peers + 2) != COLLNET_OK ||
 	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK ||
 	    cn_pool_init(&n->small, SMALL, control_reserve(c)) != COLLNET_OK ||
@@ -124,6 +125,7 @@ void cn_node_free(struct cn_node *n)
 	}
 	free(n->peers);
 	free(n->hash);
+	free(n->zeros);
 	cn_heap_fini(&n->timers);
 	cn_pool_fini(&n->pool);
 	cn_pool_fini(&n->small);

@@ -89,6 +89,16 @@ enum cn_peer_loss {
 	CN_PEER_RESTARTED, /* it came back with another epoch */
 	CN_PEER_BYE,	   /* it said goodbye */
 	CN_PEER_GAVE_UP,   /* it heard nothing of this node for dead_after, and began anew */
+	CN_PEER_PATH,	   /* it answers, but a frame does not get through to it */
+};
+
+/* Whether frames of the MTU get through to a peer, in this session. */
+enum cn_path_state {
+	CN_PATH_UNKNOWN, /* cn_peer_validate() was not called */
+	CN_PATH_WAITING, /* other peers are probed first */
+	CN_PATH_PROBING,
+	CN_PATH_VALID,
+	CN_PATH_FAILED,
 };
 
 struct cn_node_ops {
@@ -100,6 +110,12 @@ struct cn_node_ops {
 	void (*acked)(void *ctx, void *token);
 	void (*peer_up)(void *ctx, cn_time now, struct cn_peer *p);
 	void (*peer_down)(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
+	/*
+	 * The path to the peer was validated (bytes 0), or frames of so many bytes after the Ethernet
+	 * header do not get through while shorter ones do. In the second case the peer is given up
+	 * afterwards (CN_PEER_PATH) unless the frame was abandoned. May be NULL.
+	 */
+	void (*path)(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes);
 };
 
 int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, void *ctx,
@@ -144,6 +160,14 @@ void cn_peer_reply_soon(struct cn_peer *p);
  * waited for and silent is probed, and is lost after dead_after.
  */
 void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta);
+
+/*
+ * Finds out whether frames of the MTU get through to the peer; the result comes by the path() upcall,
+ * once a session, or again after a failure. At most four probes of a node are under way.
+ */
+void cn_peer_validate(struct cn_node *n, cn_time now, struct cn_peer *p);
+enum cn_path_state cn_peer_path(const struct cn_peer *p);
+uint32_t cn_peer_mtu(const struct cn_peer *p); /* as its hello says */
 
 /* A buffer is free again: peers whose frames were refused are told. */
 void cn_node_ready(struct cn_node *n);

@@ -64,6 +64,42 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	n->stats.ack_bytes_sent += CN_ETH_MIN;
 }
 
+/* A probe of the path MTU, padded or not, or the answer to one. */
+static void build_size(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_t padding,
+		       struct cn_frame *out)
+{
+	struct cn_node *n = p->node;
+	struct cn_wire w = {.type = CN_TYPE_ACK, .flags = flag, .cluster = n->config.cluster,
+			    .session = p->session_out, .seq = p->tx.end, .ack = p->rx.expected,
+			    .stream = stream};
+
+	build(n, p->mac, &w, n->zeros, out);
+	out->payload_len = padding;
+	n->stats.bytes_sent += CN_HEAD + padding > CN_ETH_MIN ? CN_HEAD + padding - CN_ETH_MIN : 0;
+	n->stats.acks_sent++;
+	n->stats.ack_bytes_sent += CN_ETH_MIN;
+}
+
+/* False: nothing of the path MTU is to be sent. */
+static bool output_size(struct cn_peer *p, struct cn_frame *out)
+{
+	struct cn_path *h = &p->path;
+
+	if (p->size_due) {
+		p->size_due = false;
+		build_size(p, CN_FLAG_SIZED, (uint32_t)p->size_number << 16 | p->largest, 0, out);
+	} else if (h->full_due) {
+		h->full_due = false;
+		build_size(p, CN_FLAG_SIZE, (uint32_t)h->number << 16, h->size - CN_WIRE_HEADER, out);
+	} else if (h->short_due) {
+		h->short_due = false;
+		build_size(p, CN_FLAG_SIZE, (uint32_t)h->number << 16, 0, out);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
@@ -86,6 +122,10 @@ static void build_again(struct cn_peer *p, struct cn_frame *out)
 	uint32_t seq = t->next;
 	struct cn_sent *s = cn_sender_entry(p, seq);
 
+	if (seq == t->una && t->answered) {
+		t->repeats++;
+	}
+	t->answered &= seq != t->una;
 	s->again = true;
 	s->at = p->node->now;
 	cn_sender_advance(p);
@@ -142,6 +182,9 @@ static bool output_peer(struct cn_peer *p, struct cn_frame *out)
 	}
 	if (p->nak_due || p->busy_due || p->probe_due || p->ack_due) {
 		build_ack(p, out);
+		return true;
+	}
+	if (output_size(p, out)) {
 		return true;
 	}
 	if (cn_sender_again(p)) {

@@ -96,7 +96,7 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 	p->index = n->npeers;
 	p->state = CN_PEER_DOWN;
 	memcpy(p->mac, mac, 6);
-	p->probe_at = p->query_at = p->hello_at = CN_NEVER;
+	p->probe_at = p->query_at = p->hello_at = p->path.at = CN_NEVER;
 	p->tx.rto_at = CN_NEVER;
 	p->rx.ack_at = p->rx.gap_at = CN_NEVER;
 	p->timer.at = CN_NEVER;
@@ -130,6 +130,7 @@ static cn_time peer_deadline(const struct cn_peer *p)
 	if (p->state == CN_PEER_UP) {
 		at = cn_min_time(at, cn_min_time(p->rx.gap_at, p->tx.rto_at));
 		at = cn_min_time(at, cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
+		at = cn_min_time(at, p->path.at);
 	}
 	return at;
 }
@@ -166,7 +167,8 @@ void cn_peer_up(struct cn_peer *p)
 	p->tx.cwnd = n->config.burst < n->config.window ? n->config.burst : n->config.window;
 	p->tx.slow_until = n->config.window;
 	p->tx.credit = 0;
-	p->tx.doublings = 0;
+	p->tx.doublings = p->tx.repeats = 0;
+	p->tx.answered = false;
 	p->tx.rto_at = CN_NEVER;
 	p->tx.hold = p->tx.hold_until = 0;
 	p->tx.rtt = (struct cn_rtt){0};
@@ -175,6 +177,9 @@ void cn_peer_up(struct cn_peer *p)
 		.expected = bias != 0 ? bias : (uint32_t)cn_mix64(p->session_in),
 		.ack_at = CN_NEVER, .gap_at = CN_NEVER, .held = p->rx.held,
 	};
+	cn_path_reset(p);
+	p->size_number = p->largest = 0;
+	p->size_due = false;
 	p->proven = false;
 	p->state = CN_PEER_UP;
 	if (n->config.will != NULL) {
@@ -199,7 +204,8 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		 * over. After a restart its epoch or life is new, which is enough. */
 		p->life_out++;
 	}
-	p->ack_due = p->nak_due = p->busy_due = p->probe_due = false;
+	p->ack_due = p->nak_due = p->busy_due = p->probe_due = p->size_due = false;
+	cn_path_reset(p);
 	cn_sender_drop_all(p);
 	cn_receiver_drop_all(p);
 	while (p->control_first != NULL) {
@@ -277,6 +283,11 @@ void *cn_peer_user(const struct cn_peer *p)
 void cn_peer_set_user(struct cn_peer *p, void *user)
 {
 	p->user = user;
+}
+
+uint32_t cn_peer_mtu(const struct cn_peer *p)
+{
+	return p->mtu;
 }
 
 cn_time cn_peer_rtt(const struct cn_peer *p)

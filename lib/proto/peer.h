@@ -52,6 +52,8 @@ struct cn_sender {
 	uint32_t slow_until; /* below it cwnd doubles a round trip, beyond it grows by one */
 	uint32_t recover;   /* losses before this number belong to the last decrease */
 	uint32_t doublings; /* of the timeout since the last progress */
+	uint32_t repeats;   /* of frame `una`, each after an answer that did not acknowledge it */
+	bool answered;	    /* such an answer came since `una` was sent last */
 	cn_time rto_at;	    /* CN_NEVER: nothing in flight */
 	struct cn_cadence cadence;
 	cn_time hold_until; /* refused for lack of a buffer: wait; 0: not */
@@ -80,6 +82,21 @@ struct cn_receiver {
 	uint32_t nheld;
 	bool refused;	   /* the last frame was refused: no buffer */
 	bool reply_soon;   /* data will go back: cn_peer_reply_soon() */
+};
+
+/* Path MTU validation towards a peer (path.c). */
+struct cn_path {
+	enum cn_path_state state;
+	enum cn_path_state before; /* by_data: what it was */
+	bool by_data;		   /* a reliable frame did not get through; else: cn_peer_validate() */
+	uint32_t size;		   /* of padded probes, bytes after the Ethernet header */
+	bool slot;		   /* PROBING: a try is under way; else a pause after a strike */
+	bool full_due, short_due;  /* probes to be sent: padded, and behind it one that is not */
+	bool again;		   /* the next try is not the first */
+	uint16_t number;	   /* of the last try */
+	uint32_t strikes;
+	cn_time sent, at;	   /* the last try; the end of the wait or pause, or CN_NEVER */
+	struct cn_peer *next;	   /* WAITING: in the node's queue for a slot */
 };
 
 enum cn_peer_state {
@@ -127,6 +144,12 @@ struct cn_peer {
 	cn_time query_wait; /* grows while nothing comes */
 	uint64_t data_sent, data_resent, data_received;
 
+	/* path MTU: ours to it, and what we tell it of its own */
+	struct cn_path path;
+	uint16_t size_number;  /* of its last try */
+	uint16_t largest;      /* bytes after the Ethernet header of the largest probe of that try */
+	bool size_due;
+
 	cn_time hello_last;
 	cn_time hello_at; /* an answer to a broadcast is due then; CN_NEVER: none is */
 	uint64_t epoch;	   /* its transport's; 0: not known */
@@ -158,6 +181,10 @@ struct cn_node {
 	bool leaving; /* it said goodbye: hears and answers nothing any more */
 	uint32_t byes_due;
 	struct cn_peer *ready_first, *ready_last;
+	struct cn_peer *path_first, *path_last; /* wait for a slot to probe their path */
+	uint32_t path_slots, path_limit;	/* in use, of so many; 0: none was needed yet */
+	cn_time path_wait, path_backoff;	/* for an answer; when it was doubled last */
+	uint8_t *zeros;		     /* [payload] padding of probes */
 	struct cn_pool pool;
 	struct cn_pool small; /* short control messages */
 	struct cn_pool rings; /* of CN_RING_FEW frames, one for every peer */
@@ -242,6 +269,15 @@ void cn_sender_advance(struct cn_peer *p);
 struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq);
 void cn_sender_drop_all(struct cn_peer *p);
 cn_time cn_sender_rto(const struct cn_peer *p);
+
+/* path.c */
+void cn_path_reset(struct cn_peer *p);	/* the session begins or ends */
+void cn_path_expire(struct cn_peer *p); /* path.at has come */
+/* A reliable frame of so many bytes after the Ethernet header is sent in vain. */
+void cn_path_suspect(struct cn_peer *p, uint32_t bytes);
+/* A frame with CN_FLAG_SIZE came, of so many bytes, and one with CN_FLAG_SIZED. */
+void cn_path_probed(struct cn_peer *p, uint32_t stream, uint32_t bytes);
+void cn_path_answer(struct cn_peer *p, uint32_t stream);
 
 /* receiver.c */
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);

@@ -11,6 +11,8 @@
 
 /* Timeouts in a row, without progress, of a peer that is otherwise there. */
 static const uint32_t give_up = 14;
+/* Repetitions of one frame, each after an answer, until it is suspected that its size is why. */
+#define REPEATS 4u
 
 struct cn_sent *cn_sender_entry(struct cn_peer *p, uint32_t seq)
 {
@@ -176,7 +178,8 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 	if (sample != 0) {
 		cn_rtt_sample(&t->rtt, sample);
 	}
-	t->doublings = 0;
+	t->doublings = t->repeats = 0;
+	t->answered = false;
 	t->hold_until = 0;
 	t->hold = 0;
 	grow(p, n, flight);
@@ -241,6 +244,20 @@ static uint32_t decreased(const struct cn_sender *t)
 	return half > least ? half : least;
 }
 
+/* Every peer carries frames of so many bytes: what is lost of those is not lost for its size. */
+#define MTU_LEAST 576u
+
+/* The peer answers, but its next frame does not get through, whatever made it be sent again: perhaps for
+ * its size. */
+static void suspect_path(struct cn_peer *p)
+{
+	uint32_t bytes = CN_WIRE_HEADER + cn_sender_entry(p, p->tx.una)->len;
+
+	if (p->tx.repeats >= REPEATS && bytes > MTU_LEAST) {
+		cn_path_suspect(p, bytes);
+	}
+}
+
 void cn_sender_nak(struct cn_peer *p, uint32_t map)
 {
 	struct cn_sender *t = &p->tx;
@@ -248,6 +265,7 @@ void cn_sender_nak(struct cn_peer *p, uint32_t map)
 	if (t->una == t->end) {
 		return;
 	}
+	suspect_path(p);
 	t->hold_until = 0;
 	go_back(p, decreased(t), 0, map);
 	t->rto_at = p->node->now + cn_sender_rto(p);
@@ -295,11 +313,8 @@ void cn_sender_timeout(struct cn_peer *p)
 		cn_peer_ready(p);
 	} else {
 		p->node->stats.timeouts++;
+		suspect_path(p);
 		if (++t->doublings > give_up && t->doublings > cn_node_tries(p->node)) {
-			cn_log(COLLNET_LOG_ERROR, "node %s answers, but a frame of %u bytes does "
-			       "not get through: does every switch carry MTU %u?",
-			       p->name, CN_HEAD + cn_sender_entry(p, t->una)->len,
-			       p->node->config.mtu);
 			cn_peer_down(p, CN_PEER_SILENT);
 			return;
 		}

@@ -181,6 +181,9 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 	if (p->query_at <= n->now) {
 		query(n, p);
 	}
+	if (p->path.at <= n->now) {
+		cn_path_expire(p);
+	}
 	cn_peer_set_timer(p);
 }
 

@@ -16,6 +16,9 @@
  *   20     4     stream     collective: slot (16), operation (8), signature (8)
  *                           message: endpoint to (16), endpoint from (16)
  *                           negative acknowledgement: CN_NAK_..., below
+ *                           probe (SIZE): number of the try (16), 0 (16)
+ *                           its answer (SIZED): that number (16), size of the largest probe of
+ *                           it that came, without its Ethernet header (16)
  *
  * Types CONTROL, COLL and MESSAGE are reliable and share one sequence a peer and direction; every
  * one of them carries an acknowledgement. ACK frames carry no data; HELLO frames have a body:
@@ -48,6 +51,8 @@
 #define CN_FLAG_BYE 0x40     /* HELLO: this node's transport ends */
 #define CN_FLAG_UNICAST 0x80 /* HELLO: for this receiver alone; `life` is valid */
 /* CN_FLAG_FIRST 0x10 and CN_FLAG_LAST 0x20: proto/node.h */
+#define CN_FLAG_SIZE 0x10  /* ACK: a probe of the path MTU; padding may follow the header */
+#define CN_FLAG_SIZED 0x20 /* ACK: the answer to a probe */
 
 /* What a negative acknowledgement says of the frames beyond the missing one, `ack`. 0: nothing; all
  * are to be sent again. */

@@ -172,7 +172,8 @@ static void peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_lo
 		     n->out[index_of(n->world, p)].acked == n->out[index_of(n->world, p)].sent);
 }
 
-static const struct cn_node_ops ops = {pull, deliver, acked, peer_up, peer_down};
+static const struct cn_node_ops ops = {.pull = pull, .deliver = deliver, .acked = acked,
+				       .peer_up = peer_up, .peer_down = peer_down};
 
 static void start(struct world *w, uint32_t id)
 {

@@ -161,7 +161,8 @@ static void expire(void *machine, cn_time now)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct cn_node_ops ops = { pull, deliver, acked, peer_up, peer_down };
+	static const struct cn_node_ops ops = {.pull = pull, .deliver = deliver, .acked = acked,
+						       .peer_up = peer_up, .peer_down = peer_down};
 	struct world w = { 0 };
 	struct cn_node_config c;
 	struct script s = { .data = data, .len = size, .now = CN_MS, .machine = &w,

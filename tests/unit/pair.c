@@ -175,7 +175,7 @@ static void peer_up(void *ctx, cn_time now, struct cn_peer *peer)
 
 static void peer_down(void *ctx, cn_time now, struct cn_peer *peer, enum cn_peer_loss why)
 {
-	static const char *const whys[] = {"silent", "restarted", "bye", "gave up"};
+	static const char *const whys[] = {"silent", "restarted", "bye", "gave up", "path"};
 	struct pair_node *me = ctx;
 
 	(void)now;
@@ -184,9 +184,21 @@ static void peer_down(void *ctx, cn_time now, struct cn_peer *peer, enum cn_peer
 	pair_log(me->pair, "%c: down %s %s\n", names[me->id], cn_peer_name(peer), whys[why]);
 }
 
+static void path(void *ctx, cn_time now, struct cn_peer *peer, uint32_t bytes)
+{
+	struct pair_node *me = ctx;
+
+	(void)now;
+	if (bytes == 0) {
+		pair_log(me->pair, "%c: path %s valid\n", names[me->id], cn_peer_name(peer));
+	} else {
+		pair_log(me->pair, "%c: path %s drops %u\n", names[me->id], cn_peer_name(peer), bytes);
+	}
+}
+
 static const struct cn_node_ops ops = {
 	.pull = pull, .deliver = deliver, .acked = acked, .peer_up = peer_up,
-	.peer_down = peer_down,
+	.peer_down = peer_down, .path = path,
 };
 
 /* ---- the network ------------------------------------------------------------------------- */

@@ -94,7 +94,7 @@ static void meeting__a_node_is_lost_and_found(void **state)
 		assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
 		cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS); /* all have met */
 		join_all(s, rank);
-		cn_sim_run(s, cn_sim_now(s) + k * 100 * CN_US);
+		cn_sim_run(s, cn_sim_now(s) + k * 2 * CN_MS);
 		cn_sim_cut(s, link_of(t, LOST), 2, true);
 		cn_sim_run(s, cn_sim_now(s) + 3000 * CN_MS);
 		ready = told(rank) > 0;
@@ -103,7 +103,7 @@ static void meeting__a_node_is_lost_and_found(void **state)
 		for (uint32_t i = 0; i < HOSTS; i++) {
 			if (!ready && (rank[i].told != 1 || rank[i].status != COLLNET_OK)) {
 				fail_msg("cut %u us after the calls: rank %u told %u times, \"%s\"",
-					 100 * k, i, rank[i].told, rank[i].text);
+					 2000 * k, i, rank[i].told, rank[i].text);
 			}
 			if (ready && rank[i].told == 1 && rank[i].status != COLLNET_OK) {
 				assert_non_null(strstr(rank[i].text, "h5"));
@@ -284,6 +284,150 @@ static void meeting__a_team_does_not_change_its_size(void **state)
 	cn_topo_free(t);
 }
 
+/* ---- path MTU -------------------------------------------------------------------------- */
+
+#define NODES 8u
+
+struct mtu_team {
+	struct cn_sim *sim;
+	struct cn_topo *topo;
+	struct rank rank[HOSTS];
+	cn_time begin;
+};
+
+static void mtu_team(struct mtu_team *m, const uint32_t *mtus, uint64_t seed, uint32_t loss,
+		     uint32_t narrow_end)
+{
+	const struct cn_sim_faults all = {.loss = loss};
+	struct cn_sim_faults narrow = {.loss = loss, .mtu = 1400};
+	struct cn_sim_config c;
+	struct cn_err err;
+
+	assert_int_equal(cn_topo_shape("4x2", 100000000, 0, 100000000, 0, &m->topo, &err), COLLNET_OK);
+	cn_sim_config_init(&c);
+	c.topo = m->topo;
+	c.seed = seed;
+	c.mtus = mtus;
+	c.engine.node.mtu = mtus != NULL ? 9000 : 1500;
+	c.engine.node.max_peers = NODES;
+	assert_int_equal(cn_sim_new(&c, &m->sim, &err), COLLNET_OK);
+	cn_sim_fault(m->sim, CN_TOPO_NONE, 2, &all);
+	if (narrow_end < 3) { /* 0 or 1: one direction of a trunk; 2: both */
+		uint32_t link = 0;
+
+		while (!m->topo->vertices[m->topo->links[link].a].is_switch ||
+		       !m->topo->vertices[m->topo->links[link].b].is_switch) {
+			link++;
+		}
+		cn_sim_fault(m->sim, link, narrow_end, &narrow);
+	}
+	cn_sim_run(m->sim, cn_sim_now(m->sim) + 2000 * CN_MS); /* all have met */
+	m->begin = cn_sim_now(m->sim);
+	memset(m->rank, 0, sizeof(m->rank));
+	for (uint32_t i = 0; i < NODES; i++) {
+		m->rank[i].done.fn = joined;
+		assert_int_equal(cn_team_join(cn_sim_engine(m->sim, i), m->begin, OWNER, "job", i, NODES,
+					      m->begin + 30000 * CN_MS, &m->rank[i].done,
+					      &m->rank[i].member, &err), COLLNET_OK);
+		cn_sim_kick(m->sim, i);
+	}
+}
+
+/* Until all ranks are told. How long it took. */
+static cn_time mtu_told(struct mtu_team *m)
+{
+	uint32_t n = 0;
+
+	while (n < NODES && cn_sim_step(m->sim, m->begin + 40000 * CN_MS)) {
+		n = 0;
+		for (uint32_t i = 0; i < NODES; i++) {
+			n += m->rank[i].told;
+		}
+	}
+	return cn_sim_now(m->sim) - m->begin;
+}
+
+static void mtu_end(struct mtu_team *m)
+{
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(m->rank[i].told, 1);
+		cn_team_leave(m->rank[i].member, cn_sim_now(m->sim), false);
+	}
+	cn_sim_free(m->sim);
+	cn_topo_free(m->topo);
+}
+
+/* Every rank is told of two nodes on different sides of the trunk, the size and the word. */
+static void meeting__path_drops_large_frames(void **state)
+{
+	(void)state;
+	for (uint32_t end = 0; end < 3; end++) {
+		struct mtu_team m;
+		cn_time took;
+
+		mtu_team(&m, NULL, 5, 0, end);
+		took = mtu_told(&m);
+		print_message("end %u: %llu ms: %s\n", end, (unsigned long long)(took / CN_MS),
+			      m.rank[0].text);
+		assert_true(took < 1000 * CN_MS);
+		for (uint32_t i = 0; i < NODES; i++) {
+			unsigned from, to;
+			const char *at = strstr(m.rank[i].text, "from node h");
+
+			assert_int_equal(m.rank[i].status, COLLNET_EPEER);
+			assert_non_null(strstr(m.rank[i].text, "frames of 1500 bytes"));
+			assert_non_null(strstr(m.rank[i].text, "carry MTU 1500"));
+			assert_non_null(at);
+			assert_int_equal(sscanf(at, "from node h%u do not reach node h%u,", &from, &to), 2);
+			assert_true((from < 4) != (to < 4));
+		}
+		mtu_end(&m);
+	}
+}
+
+static void meeting__nodes_of_different_mtu(void **state)
+{
+	static const uint32_t mtus[NODES] = {1500, 1500, 1500, 9000, 1500, 1500, 1500, 1500};
+	struct mtu_team m;
+	cn_time took;
+
+	(void)state;
+	mtu_team(&m, mtus, 6, 0, 3);
+	took = mtu_told(&m);
+	print_message("%llu ms: %s\n", (unsigned long long)(took / CN_MS), m.rank[0].text);
+	assert_true(took < 200 * CN_MS);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(m.rank[i].status, COLLNET_EMISMATCH);
+		assert_non_null(strstr(m.rank[i].text, i == 3 ? "node h3 9000: set them alike"
+							       : "node h3 has MTU 9000, node h"));
+	}
+	mtu_end(&m);
+}
+
+/* What it costs: the team is ready as soon without losses, and with them no path is taken for narrow. */
+static void meeting__path_is_no_hindrance(void **state)
+{
+	cn_time took;
+	struct mtu_team m;
+
+	(void)state;
+	mtu_team(&m, NULL, 7, 0, 3);
+	took = mtu_told(&m);
+	print_message("ready after %llu us\n", (unsigned long long)(took / CN_US));
+	assert_true(took < 10 * CN_MS);
+	mtu_end(&m);
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		mtu_team(&m, NULL, seed, 50000, 3);
+		mtu_told(&m);
+		for (uint32_t i = 0; i < NODES; i++) {
+			if (m.rank[i].status != COLLNET_OK) {
+				fail_msg("seed %llu: %s", (unsigned long long)seed, m.rank[i].text);
+			}
+		}
+		mtu_end(&m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +435,9 @@ int main(void)
 		cmocka_unit_test(meeting__owners_do_not_meet),
 		cmocka_unit_test(meeting__another_rank_in_its_place),
 		cmocka_unit_test(meeting__a_team_does_not_change_its_size),
+		cmocka_unit_test(meeting__path_drops_large_frames),
+		cmocka_unit_test(meeting__nodes_of_different_mtu),
+		cmocka_unit_test(meeting__path_is_no_hindrance),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -541,14 +541,15 @@ static void other_mtu(struct cn_node_config *c)
 	}
 }
 
-static void peer__other_mtu_stays_down(void **state)
+/* Short frames get through; the engine refuses to run a job on them and says why. */
+static void peer__other_mtu_is_known(void **state)
 {
 	struct pair *p = pair_new(2, SEED, other_mtu);
 
 	(void)state;
-	pair_run(p, 3000 * CN_MS);
-	assert_string_equal(p->log, "");
-	assert_false(pair_is_up(p, 0, 1));
+	assert_true(pair_run_up(p, 3000 * CN_MS));
+	assert_int_equal(cn_peer_mtu(pair_peer(p, 0, 1)), 9000);
+	assert_int_equal(cn_peer_mtu(pair_peer(p, 1, 0)), 1500);
 	pair_free(p);
 }
 
@@ -562,8 +563,9 @@ static void peer__restart_with_other_mtu(void **state)
 	pair_stop(p, 1);
 	p->nodes[1].config.mtu = 9000;
 	pair_start(p, 1);
-	pair_run(p, 100 * CN_MS);
-	assert_string_equal(p->log, "a: down b restarted\n");
+	pair_run(p, 1000 * CN_MS);
+	assert_string_equal(p->log, "a: down b restarted\na: up b\nb: up a\n");
+	assert_int_equal(cn_peer_mtu(pair_peer(p, 0, 1)), 9000);
 	pair_free(p);
 }
 
@@ -678,7 +680,7 @@ int main(void)
 		cmocka_unit_test(peer__replay_of_older_lives),
 		cmocka_unit_test(peer__replay_to_a_new_node),
 		cmocka_unit_test(peer__table_is_full),
-		cmocka_unit_test(peer__other_mtu_stays_down),
+		cmocka_unit_test(peer__other_mtu_is_known),
 		cmocka_unit_test(peer__restart_with_other_mtu),
 		cmocka_unit_test(peer__other_cluster_is_not_heard),
 		cmocka_unit_test(peer__info),

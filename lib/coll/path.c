@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whether the nodes of a team can exchange frames of the MTU. A forming team that knows all its ranks
+ * compares the nodes' MTUs and has the transport validate the path to each (lib/proto/path.c); BIND
+ * waits for that. So a team that is ready has validated paths in both directions.
+ */
+#include "coll/coll.h"
+
+uint32_t cn_path_begin(struct cn_team *t, cn_time now)
+{
+	struct cn_engine *e = t->engine;
+	uint32_t pending = 0, n = cn_node_peers(e->node);
+	/* Another one on every node, so that not all probe the same node at once. */
+	uint32_t first = n > 0 ? (uint32_t)(cn_mix64(e->config.node.epoch) % n) : 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		struct cn_peer *p = cn_node_peer(e->node, (first + k) % n);
+		const struct cn_node_config *c = cn_node_config(e->node);
+
+		if (cn_join_of(t, p) == NULL) {
+			continue;
+		}
+		if (cn_peer_mtu(p) != c->mtu) {
+			cn_team_fail(t, now, true, COLLNET_EMISMATCH,
+				     "node %s has MTU %u, node %s %u: set them alike", cn_peer_name(p),
+				     cn_peer_mtu(p), c->name, c->mtu);
+			return 1;
+		}
+		if (cn_peer_path(p) != CN_PATH_VALID) {
+			pending++;
+			cn_peer_validate(e->node, now, p);
+		}
+	}
+	return pending;
+}
+
+void cn_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p)
+{
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		struct cn_team *t = e->teams[i];
+
+		if (t != NULL && t->state == CN_TEAM_FORMING && t->complete && t->npaths > 0 &&
+		    cn_join_of(t, p) != NULL && --t->npaths == 0) {
+			cn_meeting_check(t, now);
+		}
+	}
+}
+
+void cn_path_drops(struct cn_engine *e, cn_time now, struct cn_peer *p, uint32_t bytes)
+{
+	uint32_t index = cn_peer_index(p);
+
+	cn_log(COLLNET_LOG_ERROR, "frames of %u bytes do not reach node %s, shorter ones do: does every "
+	       "switch carry MTU %u?", bytes, cn_peer_name(p), e->config.node.mtu);
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		struct cn_team *t = e->teams[i];
+		bool in = t != NULL && (t->nodes == NULL ? t->complete && cn_join_of(t, p) != NULL
+						: index < t->npeers && t->node_by_peer[index] != UINT16_MAX);
+
+		if (in) {
+			cn_team_fail(t, now, true, COLLNET_EPEER, "frames of %u bytes from node %s do not "
+				     "reach node %s, shorter ones do: let every switch and bridge between "
+				     "them carry MTU %u", bytes, e->config.node.name, cn_peer_name(p),
+				     e->config.node.mtu);
+		}
+	}
+}

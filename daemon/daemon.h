@@ -12,6 +12,7 @@
  *   receive.c  a client's socket, without the descriptors that it may bring
  *   request.c  what clients ask for, and the ends of it
  *   region.c   clients' memory
+ *   seccomp.c  system calls are filtered
  *   priv.c     privileges are dropped
  *   notify.c   the service manager is told
  *   log.c      lines to standard error
@@ -269,8 +270,16 @@ struct cn_identity {
 	char name[64];
 };
 int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_err *err);
-/* Becomes it, for good; anything short of that is an error to end with. */
+/*
+ * Becomes it, for good, and installs the filter of system calls; anything short of that is an error
+ * to end with.
+ */
 int cn_priv_drop(const struct cn_identity *id, struct cn_err *err);
+
+/* Whether this build has a filter, for this architecture. */
+bool cn_seccomp_available(void);
+/* Filters the system calls of this process, for good. */
+int cn_seccomp_install(struct cn_err *err);
 
 /* "READY=1", "STOPPING=1" to the service manager, if there is one. */
 void cn_notify(const char *state);

@@ -15,6 +15,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/receive.c \
 	daemon/region.c \
 	daemon/request.c \
+	daemon/seccomp.c \
 	daemon/start.c
 
 sbin_PROGRAMS += daemon/collnetd
@@ -26,9 +27,19 @@ daemon/collnetd.service: daemon/collnetd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) daemon && $(SED) -e 's|@sbindir[@]|$(sbindir)|g' \
 		-e 's|@sysconfdir[@]|$(sysconfdir)|g' $(top_srcdir)/daemon/collnetd.service.in >$@.tmp && \
 		mv -f $@.tmp $@
-EXTRA_DIST += daemon/collnetd.service.in
+EXTRA_DIST += daemon/collnetd.service.in daemon/collnet.sysusers
 dist_doc_DATA += daemon/collnetd.conf
 CLEANFILES += daemon/collnetd.service
 if HAVE_SYSTEMD
 systemdsystemunit_DATA = daemon/collnetd.service
+
+# The user and the group: systemd-sysusers makes them.
+install-data-hook: install-sysusers
+install-sysusers:
+	$(MKDIR_P) $(DESTDIR)$(prefix)/lib/sysusers.d
+	$(INSTALL_DATA) $(top_srcdir)/daemon/collnet.sysusers \
+		$(DESTDIR)$(prefix)/lib/sysusers.d/collnet.conf
+uninstall-hook: uninstall-sysusers
+uninstall-sysusers:
+	rm -f $(DESTDIR)$(prefix)/lib/sysusers.d/collnet.conf
 endif

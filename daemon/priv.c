@@ -133,7 +133,7 @@ int cn_priv_drop(const struct cn_identity *id, struct cn_err *err)
 	int rc = COLLNET_OK;
 
 	if (id->keep) {
-		return COLLNET_OK;
+		return cn_seccomp_install(err);
 	}
 	empty_bounding_set();
 	/* No name: started by an unprivileged user, who stays what he is. */
@@ -146,5 +146,5 @@ int cn_priv_drop(const struct cn_identity *id, struct cn_err *err)
 	if (rc == COLLNET_OK && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
 		rc = cn_fail(err, COLLNET_EPERM, "no_new_privs: %s", strerror(errno));
 	}
-	return rc;
+	return rc == COLLNET_OK ? cn_seccomp_install(err) : rc;
 }

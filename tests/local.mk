@@ -53,6 +53,7 @@ unit_tests = \
 	tests/unit/test_rtt \
 	tests/unit/test_sched \
 	tests/unit/test_schedule_read \
+	tests/unit/test_seccomp \
 	tests/unit/test_select \
 	tests/unit/test_sender \
 	tests/unit/test_serial \

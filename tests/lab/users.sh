@@ -54,9 +54,11 @@ export COLLNET_JOB=own COLLNET_RANK=0 COLLNET_SIZE=1
 lab "who may" '
 	daemon || exit 1
 	if as 65001 collnet status >status 2>&1; then echo "not in the group, and served"; exit 3; fi
-	collnet status >/dev/null || exit 4' # root may
+	collnet status >/dev/null || exit 4 # root may
+	grep Seccomp: /proc/$(cat pid)/status >filter'
 has "no permission to use collnetd.s socket .*: join the group" status
-echo "ok: the socket is for its group"
+has "2$" filter
+echo "ok: the socket is for its group, and the daemon's system calls are filtered"
 
 # ---- quotas -------------------------------------------------------------------------------
 lab quotas '

@@ -172,6 +172,8 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/region.c \
 	lib/client/request.c \
 	lib/client/socket.c \
+	lib/client/lock.c \
+	lib/client/lock.h \
 	lib/client/station.c \
 	lib/client/station.h \
 	lib/client/team.c

@@ -35,6 +35,7 @@ unit_tests = \
 	tests/unit/test_link \
 	tests/unit/test_meeting \
 	tests/unit/test_hub \
+	tests/unit/test_lock \
 	tests/unit/test_msg \
 	tests/unit/test_node \
 	tests/unit/test_numbering \

@@ -5,16 +5,12 @@
 #include "client/station.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,69 +44,6 @@ int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 	}
 	memcpy(out, name, strlen(name) + 1);
 	return COLLNET_OK;
-}
-
-/* The process that listens on the lock, by asking it for its credentials; 0: it did not tell. */
-static pid_t lock_holder(const struct sockaddr_un *name, socklen_t len, uid_t *uid)
-{
-	struct ucred cred = { .pid = 0 };
-	socklen_t size = sizeof(cred);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0) {
-		return 0;
-	}
-	if (connect(fd, (const struct sockaddr *)name, len) != 0 ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0) {
-		cred.pid = 0;
-	}
-	close(fd);
-	*uid = cred.uid;
-	return cred.pid;
-}
-
-int cn_station_lock(const char *interface, uint16_t ethertype, int *out, struct cn_err *err)
-{
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	unsigned int index = if_nametoindex(interface);
-	uid_t uid = 0;
-	socklen_t len;
-	pid_t pid;
-	int fd, n;
-
-	if (index == 0) {
-		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", interface);
-	}
-	n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "collnet/%u/%04x", index,
-		     ethertype);
-	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
-	}
-	if (bind(fd, (struct sockaddr *)&name, len) == 0 && listen(fd, 8) == 0) {
-		*out = fd;
-		return COLLNET_OK;
-	}
-	n = errno;
-	close(fd);
-	if (n != EADDRINUSE) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the lock of interface %s: %s", interface,
-			       strerror(n));
-	}
-	pid = lock_holder(&name, len, &uid);
-	if (pid == 0) {
-		return cn_fail(
-			err, COLLNET_EIFACE,
-			"interface %s is used by another collnetd or direct program with EtherType "
-			"0x%04x: stop it, or choose another --ethertype",
-			interface, ethertype);
-	}
-	return cn_fail(
-		err, COLLNET_EIFACE,
-		"interface %s is used by another collnetd or direct program (process %ld of user "
-		"%lu) with EtherType 0x%04x: stop it, or choose another --ethertype",
-		interface, (long)pid, (unsigned long)uid, ethertype);
 }
 
 /* The epoch, which is never 0, and the key of the transport, which nobody can guess. */
@@ -204,7 +137,8 @@ int cn_station_open(const struct cn_station_config *config, struct cn_station *s
 		rc = cn_link_open(&lc, &s->link, err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = cn_station_lock(s->link->interface, config->ethertype, &s->lock_fd, err);
+		rc = cn_lock_take(CN_LOCK_DIR, s->link->interface, config->ethertype, &s->lock,
+				  err);
 		s->locked = rc == COLLNET_OK;
 	}
 	if (rc == COLLNET_OK) {
@@ -281,7 +215,7 @@ void cn_station_close(struct cn_station *s, cn_time linger)
 		cn_topo_free(s->topo);
 	}
 	if (s->locked) {
-		close(s->lock_fd);
+		cn_lock_release(&s->lock);
 	}
 	memset(s, 0, sizeof(*s));
 }

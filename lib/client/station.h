@@ -4,12 +4,12 @@
  * direct mode both need them.
  *
  * One station an interface and EtherType at a time: two would each acknowledge the other's
- * frames under the same address. An abstract socket named after both is the lock; it is gone with
- * its process, whatever happens to that, and network namespaces have their own.
+ * frames under the same address. See lock.h.
  */
 #ifndef CN_STATION_H
 #define CN_STATION_H
 
+#include "client/lock.h"
 #include "link/driver.h"
 
 struct cn_station_config {
@@ -24,7 +24,7 @@ struct cn_station_config {
 struct cn_station {
 	char node[COLLNET_NAME_MAX + 1];
 	bool locked;
-	int lock_fd; /* if locked */
+	struct cn_lock lock; /* if locked */
 	struct cn_link *link;
 	struct cn_topo *topo;
 	struct cn_engine *engine;
@@ -53,8 +53,6 @@ void cn_station_stats(struct cn_station *s, struct collnet_stats *out, bool rese
 
 /* The host name as a node name. */
 int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err);
-/* The lock: a descriptor to keep, or COLLNET_EIFACE with the holder's process. */
-int cn_station_lock(const char *interface, uint16_t ethertype, int *fd, struct cn_err *err);
 /*
  * Processor time of this process, and its resident memory without the clients' buffers (shared
  * memory is its owner's).

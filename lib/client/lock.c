@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The lock of an interface and EtherType: one process at a time, because two would each acknowledge
+ * the other's frames under the same address. It is gone with its process, whatever happens to that.
+ *
+ * Two parts. The lock itself is a file that is locked, named after network namespace, interface and
+ * EtherType, in the daemon's run directory, where no other user can make or open it. A program in
+ * direct mode that has no access to that directory sees the second part, an abstract socket: it
+ * counts only if it is held by root, by the same user, or by the owner of the run directory (the
+ * daemon's user). Any user can bind that name first, and is ignored then, with a warning.
+ */
+#include "client/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct holder {
+	long pid; /* 0: unknown */
+	long uid;
+};
+
+static int taken(const char *interface, uint16_t ethertype, const struct holder *h,
+		 struct cn_err *err)
+{
+	char who[64] = "";
+
+	if (h->pid > 0) {
+		snprintf(who, sizeof(who), " (process %ld of user %ld)", h->pid, h->uid);
+	}
+	return cn_fail(err, COLLNET_EIFACE,
+		       "interface %s is used by another collnetd or direct program%s with EtherType "
+		       "0x%04x: stop it, or choose another --ethertype",
+		       interface, who, ethertype);
+}
+
+/* ---- the file ------------------------------------------------------------------------- */
+
+/* Whether only root or this user can make files there; makes the directory if it can. */
+static bool private_directory(const char *dir)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0755) == 0 && chmod(dir, 0755) != 0) {
+		return false; /* the umask was stricter, and others are to find the socket there */
+	}
+	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       (st.st_uid == 0 || st.st_uid == geteuid()) && (st.st_mode & 022) == 0;
+}
+
+static void read_holder(int fd, struct holder *h)
+{
+	char text[64] = "";
+
+	h->pid = 0;
+	if (pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+	    sscanf(text, "%ld %ld", &h->pid, &h->uid) != 2) {
+		h->pid = 0;
+	}
+}
+
+/* COLLNET_OK with *out, -1 where the directory is not ours to use; COLLNET_EIFACE: *h has it. */
+static int lock_file(const char *dir, unsigned int index, uint16_t ethertype, int *out,
+		     struct holder *h)
+{
+	char path[160], text[64];
+	struct stat ns = { .st_ino = 0 };
+	int fd, n;
+
+	*out = -1;
+	if (!private_directory(dir)) {
+		return COLLNET_OK;
+	}
+	/* Interfaces of two network namespaces have the same names and numbers. */
+	if (stat("/proc/self/ns/net", &ns) != 0) {
+		ns.st_ino = 0;
+	}
+	snprintf(path, sizeof(path), "%s/lock-%llu-%u-%04x", dir, (unsigned long long)ns.st_ino,
+		 index, ethertype);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		return COLLNET_OK;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		n = errno;
+		if (n == EWOULDBLOCK) {
+			read_holder(fd, h);
+		}
+		close(fd);
+		return n == EWOULDBLOCK ? COLLNET_EIFACE : COLLNET_OK;
+	}
+	n = snprintf(text, sizeof(text), "%ld %ld\n", (long)getpid(), (long)geteuid());
+	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) {
+		cn_log(COLLNET_LOG_DEBUG, "lock %s: %s", path, strerror(errno));
+	}
+	*out = fd;
+	return COLLNET_OK;
+}
+
+/* ---- the name ------------------------------------------------------------------------- */
+
+/* The process that listens on the name, by asking it for its credentials. */
+static void name_holder(const struct sockaddr_un *name, socklen_t len, struct holder *h)
+{
+	struct ucred cred = { .pid = 0 };
+	socklen_t size = sizeof(cred);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	h->pid = 0;
+	if (fd < 0) {
+		return;
+	}
+	if (connect(fd, (const struct sockaddr *)name, len) == 0 &&
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0) {
+		h->pid = cred.pid;
+		h->uid = (long)cred.uid;
+	}
+	close(fd);
+}
+
+static bool is_trusted(const struct holder *h, const char *dir)
+{
+	struct stat st;
+
+	return h->pid > 0 && (h->uid == 0 || h->uid == (long)geteuid() ||
+			      (lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+			       h->uid == (long)st.st_uid));
+}
+
+/* COLLNET_OK with *out, -1 where another user has the name; COLLNET_EIFACE: *h has it by right. */
+static int lock_name(const char *dir, unsigned int index, uint16_t ethertype, int *out,
+		     struct holder *h, struct cn_err *err)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "collnet/%u/%04x", index,
+			 ethertype);
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	*out = -1;
+	if (fd < 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
+	}
+	if (bind(fd, (struct sockaddr *)&name, len) == 0 && listen(fd, 8) == 0) {
+		*out = fd;
+		return COLLNET_OK;
+	}
+	n = errno;
+	close(fd);
+	if (n != EADDRINUSE) {
+		return cn_fail(err, COLLNET_ESYSTEM, "the lock's name: %s", strerror(n));
+	}
+	name_holder(&name, len, h);
+	if (is_trusted(h, dir)) {
+		return COLLNET_EIFACE;
+	}
+	cn_log(COLLNET_LOG_WARNING,
+	       "the lock's name collnet/%u/%04x is held by process %ld of user %ld, who is ignored",
+	       index, ethertype, h->pid, h->pid > 0 ? h->uid : -1);
+	return COLLNET_OK;
+}
+
+int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
+		 struct cn_err *err)
+{
+	const unsigned int index = if_nametoindex(interface);
+	struct holder h = { .pid = 0 };
+	int rc;
+
+	l->file_fd = l->name_fd = -1;
+	if (index == 0) {
+		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", interface);
+	}
+	if (lock_file(dir, index, ethertype, &l->file_fd, &h) != COLLNET_OK) {
+		return taken(interface, ethertype, &h, err);
+	}
+	rc = lock_name(dir, index, ethertype, &l->name_fd, &h, err);
+	if (rc == COLLNET_EIFACE) {
+		rc = taken(interface, ethertype, &h, err);
+	}
+	if (rc != COLLNET_OK) {
+		cn_lock_release(l);
+	}
+	return rc;
+}
+
+void cn_lock_release(struct cn_lock *l)
+{
+	if (l->file_fd >= 0) {
+		close(l->file_fd);
+	}
+	if (l->name_fd >= 0) {
+		close(l->name_fd);
+	}
+	l->file_fd = l->name_fd = -1;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The lock of an interface: one holder in a network namespace, and no other user can take its place.
+ */
+#include "client/lock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "namespace.h"
+
+static char dir[64];
+static uint16_t ethertype; /* of this process: other tests run at the same time */
+
+static int setup(void **state)
+{
+	(void)state;
+	ethertype = (uint16_t)(0x8000 | getpid());
+	snprintf(dir, sizeof(dir), "/tmp/test_lock.XXXXXX");
+	return mkdtemp(dir) != NULL && chmod(dir, 0755) == 0 ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return run_command("rm -rf %s", dir) ? 0 : -1;
+}
+
+static void take__one_holder(void **state)
+{
+	struct cn_lock one, two;
+	struct cn_err err;
+	char who[64];
+
+	(void)state;
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &one, &err), COLLNET_OK);
+	assert_true(one.file_fd >= 0 && one.name_fd >= 0);
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &two, &err), COLLNET_EIFACE);
+	assert_true(two.file_fd == -1 && two.name_fd == -1);
+	snprintf(who, sizeof(who), "(process %ld of user %ld)", (long)getpid(), (long)geteuid());
+	assert_non_null(strstr(err.text, who));
+	/* Another EtherType is another lock. */
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype ^ 0x4000, &two, &err), COLLNET_OK);
+	cn_lock_release(&two);
+	cn_lock_release(&one);
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &one, &err), COLLNET_OK);
+	cn_lock_release(&one);
+}
+
+static void take__either_part_is_enough(void **state)
+{
+	struct cn_lock one, two;
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &one, &err), COLLNET_OK);
+	/* Without the file: a program that has no access to the directory. */
+	assert_int_equal(cn_lock_take("/nonexistent/x", "lo", ethertype, &two, &err),
+			 COLLNET_EIFACE);
+	close(one.name_fd);
+	one.name_fd = -1;
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &two, &err), COLLNET_EIFACE);
+	cn_lock_release(&one);
+}
+
+static void take__no_directory_of_others(void **state)
+{
+	struct cn_lock l;
+
+	(void)state;
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &l, NULL), COLLNET_OK);
+	assert_true(l.file_fd == -1 && l.name_fd >= 0);
+	cn_lock_release(&l);
+	assert_int_equal(chmod(dir, 0755), 0);
+}
+
+/* Another user binds the name first, and says so on the pipe; ends when the pipe does. */
+static void squat(int ready, int end)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "collnet/1/%04x", ethertype);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char none;
+
+	if (setresuid(65001, 65001, 65001) != 0 ||
+	    bind(fd, (struct sockaddr *)&name,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) != 0 ||
+	    listen(fd, 1) != 0 || write(ready, "x", 1) != 1 || read(end, &none, 1) != 0) {
+		_exit(1);
+	}
+	_exit(0);
+}
+
+static void take__name_of_another_user_counts_nothing(void **state)
+{
+	int ready[2], end[2], status;
+	struct cn_lock l;
+	char c;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("another user needs root\n");
+		skip();
+	}
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(end), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(end[1]);
+		squat(ready[1], end[0]);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &l, NULL), COLLNET_OK);
+	assert_true(l.file_fd >= 0 && l.name_fd == -1);
+	cn_lock_release(&l);
+	close(end[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(ready[0]);
+	close(end[0]);
+}
+
+static void take__each_network_namespace_has_its_own(void **state)
+{
+	struct cn_lock one, two;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &one, NULL), COLLNET_OK);
+	pid = fork();
+	if (pid == 0) {
+		if (enter_namespace() != NULL) {
+			_exit(77);
+		}
+		_exit(cn_lock_take(dir, "lo", ethertype, &two, NULL) == COLLNET_OK ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	cn_lock_release(&one);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		print_message("this system refuses network namespaces\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(take__one_holder),
+		cmocka_unit_test(take__either_part_is_enough),
+		cmocka_unit_test(take__no_directory_of_others),
+		cmocka_unit_test(take__name_of_another_user_counts_nothing),
+		cmocka_unit_test(take__each_network_namespace_has_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

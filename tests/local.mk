@@ -43,6 +43,7 @@ unit_tests = \
 	tests/unit/test_peer \
 	tests/unit/test_permutation \
 	tests/unit/test_pool \
+	tests/unit/test_quota \
 	tests/unit/test_random \
 	tests/unit/test_receive \
 	tests/unit/test_pqueue \

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a user may have, who is asked for it, and the memory of clients under it.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+static struct cn_daemon *new_daemon(void)
+{
+	struct cn_daemon *d = calloc(1, sizeof(*d));
+
+	assert_non_null(d);
+	cn_config_init(&d->config);
+	d->now = 1000 * CN_MS;
+	d->memory.base = 64 * MIB;
+	d->memory.total = 48 * MIB;
+	d->memory.usage_fd = -1;
+	return d;
+}
+
+static void take__up_to_the_limit(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	struct cn_user *u = cn_user_find(d, 1000), *root = cn_user_find(d, 0);
+	struct cn_err err;
+
+	(void)state;
+	d->config.limits[CN_QUOTA_ENDPOINTS] = 3;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_OK);
+	}
+	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text, "user 1000 has 3 endpoints"));
+	assert_non_null(strstr(err.text, "max-endpoints"));
+	cn_quota_give(d, u, CN_QUOTA_ENDPOINTS, 1);
+	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_OK);
+	/* Nobody else has less for that, and root has no limit. */
+	assert_int_equal(cn_quota_take(d, cn_user_find(d, 1001), CN_QUOTA_ENDPOINTS, 3, &err),
+			 COLLNET_OK);
+	assert_int_equal(cn_quota_take(d, root, CN_QUOTA_ENDPOINTS, 1000, &err), COLLNET_OK);
+	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_MEMORY, UINT64_MAX, &err), COLLNET_ELIMIT);
+	free(d);
+}
+
+static void take__memory_of_all(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	struct cn_err err;
+
+	(void)state;
+	/* Half of it each, and three quarters together; also for root. */
+	assert_int_equal(cn_quota_limit(d, CN_QUOTA_MEMORY), 32 * MIB);
+	assert_int_equal(cn_quota_take(d, cn_user_find(d, 1), CN_QUOTA_MEMORY, 33 * MIB, &err),
+			 COLLNET_ELIMIT);
+	assert_int_equal(cn_quota_take(d, cn_user_find(d, 1), CN_QUOTA_MEMORY, 32 * MIB, &err),
+			 COLLNET_OK);
+	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_MEMORY, 17 * MIB, &err),
+			 COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text, "all users together"));
+	assert_int_equal(cn_quota_take(d, cn_user_find(d, 2), CN_QUOTA_MEMORY, 16 * MIB, &err),
+			 COLLNET_OK);
+	assert_int_equal(d->memory.used, 48 * MIB);
+	free(d);
+}
+
+static void find__forgets_idle_users_only(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	struct cn_user *busy = cn_user_find(d, 7);
+
+	(void)state;
+	assert_int_equal(cn_quota_take(d, busy, CN_QUOTA_CONNECTIONS, 1, NULL), COLLNET_OK);
+	for (uid_t uid = 100; uid < 100 + 3 * CN_USERS_MAX; uid++) {
+		d->now++;
+		assert_non_null(cn_user_find(d, uid));
+	}
+	assert_ptr_equal(cn_user_find(d, 7), busy);
+	assert_int_equal(busy->used[CN_QUOTA_CONNECTIONS], 1);
+	/* When all have something there is no room for another. */
+	for (uint32_t i = 0; i < CN_USERS_MAX; i++) {
+		d->users[i].used[CN_QUOTA_MEMORY] = 1;
+	}
+	assert_null(cn_user_find(d, 5));
+	free(d);
+}
+
+static void may_log__a_burst_and_one_a_second(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	struct cn_user *u = cn_user_find(d, 1000);
+	int lines = 0;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		lines += cn_user_may_log(d, u);
+	}
+	assert_int_equal(lines, 10);
+	for (int i = 0; i < 50; i++) {
+		d->now += 100 * CN_MS;
+		lines += cn_user_may_log(d, u);
+	}
+	assert_int_equal(lines, 15);
+	d->now += 3600 * 1000 * CN_MS;
+	for (int i = 0; i < 1000; i++) {
+		lines += cn_user_may_log(d, u);
+	}
+	assert_int_equal(lines, 25);
+	free(d);
+}
+
+/* ---- regions --------------------------------------------------------------------------- */
+
+/* Asks for a region; its descriptor, or -1 and the text of the refusal. */
+static int ask(struct cn_client *c, int fd, uint64_t bytes, char text[CN_ERR_TEXT])
+{
+	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 },
+					 .bytes = bytes };
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct cn_msg_reply r;
+	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	int memory;
+
+	assert_true(cn_region_take(c, &m));
+	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), sizeof(r));
+	assert_int_equal(r.head.tag, 9);
+	memcpy(text, r.text, CN_ERR_TEXT);
+	if (r.status != COLLNET_OK) {
+		assert_null(CMSG_FIRSTHDR(&msg));
+		return -1;
+	}
+	assert_non_null(CMSG_FIRSTHDR(&msg));
+	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
+	return memory;
+}
+
+static struct cn_client *new_client(struct cn_daemon *d, int *fd)
+{
+	struct cn_client *c;
+	int p[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
+	d->guarded = cn_receive_guard(p[0]);
+	c = cn_client_new(d, p[0], 1000);
+	assert_non_null(c);
+	*fd = p[1];
+	return c;
+}
+
+static void region__is_made_sealed_and_charged(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	char text[CN_ERR_TEXT];
+	struct cn_client *c;
+	int fd, memory;
+
+	(void)state;
+	c = new_client(d, &fd);
+	assert_int_equal(ask(c, fd, 64 * MIB, text), -1);
+	assert_non_null(strstr(text, "max-memory"));
+	assert_int_equal(d->memory.used, 0);
+	memory = ask(c, fd, MIB, text);
+	assert_true(memory >= 0);
+	assert_int_equal(ftruncate(memory, 0), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(ftruncate(memory, 2 * MIB), -1);
+	assert_int_equal(fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE), -1);
+	assert_int_equal(c->user->used[CN_QUOTA_MEMORY], MIB);
+	/* It is charged until it is unmapped. */
+	assert_true(cn_region_drop(c, 0));
+	assert_int_equal(d->memory.used, MIB);
+	assert_false(cn_region_unmap(d));
+	assert_int_equal(d->memory.used, 0);
+	close(memory);
+	cn_client_end(d);
+	close(fd);
+	free(d);
+}
+
+/* Pages that the daemon may have been charged for: kept, and cleared when memory is short. */
+static void region__is_given_back_when_memory_is_short(void **state)
+{
+	char text[CN_ERR_TEXT], path[] = "/tmp/test_quota.XXXXXX";
+	struct cn_daemon *d = new_daemon();
+	struct cn_client *c;
+	int fd, memory, parts;
+	uint8_t *p;
+
+	(void)state;
+	d->config.limits[CN_QUOTA_MEMORY] = d->memory.total = 1024 * MIB;
+	c = new_client(d, &fd);
+	for (int is_short = 0; is_short < 2; is_short++) {
+		memory = ask(c, fd, 160 * MIB, text);
+		p = mmap(NULL, 160 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+		assert_ptr_not_equal(p, MAP_FAILED);
+		p[0] = p[160 * MIB - 1] = 7;
+		if (is_short) {
+			d->memory.usage_fd = mkstemp(path);
+			unlink(path);
+			assert_int_equal(write(d->memory.usage_fd, "60000000\n", 9), 9);
+		}
+		assert_true(cn_region_drop(c, 0));
+		for (parts = 1; cn_region_unmap(d); parts++) {
+		}
+		assert_int_equal(parts, is_short ? 3 : 1);
+		assert_int_equal(p[0], is_short ? 0 : 7);
+		assert_int_equal(p[160 * MIB - 1], is_short ? 0 : 7);
+		assert_int_equal(d->memory.used, 0);
+		munmap(p, 160 * MIB);
+		close(memory);
+	}
+	cn_client_end(d);
+	cn_quota_close(d);
+	close(fd);
+	free(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(take__up_to_the_limit),
+		cmocka_unit_test(take__memory_of_all),
+		cmocka_unit_test(find__forgets_idle_users_only),
+		cmocka_unit_test(may_log__a_burst_and_one_a_second),
+		cmocka_unit_test(region__is_made_sealed_and_charged),
+		cmocka_unit_test(region__is_given_back_when_memory_is_short),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

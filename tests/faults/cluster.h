@@ -112,7 +112,8 @@ enum kind {
 	FAULT_RANK,	   /* kill -9 a rank */
 	FAULT_DAEMON,	   /* kill -9 all processes of a daemon */
 	FAULT_WORKER,	   /* kill -9 a daemon's child process only */
-	FAULT_STOP_DAEMON, /* SIGSTOP */
+	FAULT_PARENT,	   /* kill -9 the process that has such a child only */
+	FAULT_STOP_DAEMON, /* SIGSTOP, all processes of a daemon */
 	FAULT_INTERFACE,   /* a host's interface is set down */
 	FAULT_LINK,	   /* a switch's port to a host */
 	FAULT_UPLINK,	   /* a switch's port to the root */
@@ -136,8 +137,8 @@ bool fault_begin(struct cluster *c, struct fault *f);
 bool fault_heal(struct cluster *c, const struct fault *f);
 /* The rank is on the victim's node: what its error names is not looked at. */
 bool fault_own(const struct cluster *c, const struct fault *f, uint32_t rank);
-/* The first host, or the rank, that the text names is the one that was faulted, as the rank sees it:
- * "node h2 stopped answering node h5" accuses h2. */
+/* The first host, or the rank, that the text names is the one that was faulted, as the rank sees
+ * it: "node h2 stopped answering node h5" accuses h2. */
 bool fault_named(const struct cluster *c, const struct fault *f, uint32_t rank, const char *text);
 
 /* ---- tests ------------------------------------------------------------------------------ */

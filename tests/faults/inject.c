@@ -15,7 +15,8 @@
 
 static const char *const names[KINDS] = {
 	[FAULT_NONE] = "none", [FAULT_RANK] = "kill-rank", [FAULT_DAEMON] = "kill-daemon",
-	[FAULT_WORKER] = "kill-worker", [FAULT_STOP_DAEMON] = "stop-daemon",
+	[FAULT_WORKER] = "kill-worker", [FAULT_PARENT] = "kill-parent",
+	[FAULT_STOP_DAEMON] = "stop-daemon",
 	[FAULT_INTERFACE] = "interface-down", [FAULT_LINK] = "link-down",
 	[FAULT_UPLINK] = "uplink-down", [FAULT_STOP_RANK] = "stop-rank",
 };
@@ -56,7 +57,7 @@ bool fault_draw(struct cluster *c, enum kind k, struct fault *f)
 		f->link = c->topo->vertices[parent].parent_link;
 		return f->link != CN_TOPO_NONE;
 	}
-	return k != FAULT_WORKER || daemon_pids(c, f->host, pids) > 1;
+	return (k != FAULT_WORKER && k != FAULT_PARENT) || daemon_pids(c, f->host, pids) > 1;
 }
 
 /* As the lab names a port, for names of at most 7 characters. */
@@ -139,9 +140,10 @@ bool fault_begin(struct cluster *c, struct fault *f)
 	case FAULT_DAEMON:
 		return signal_daemon(c, f->host, SIGKILL, 0);
 	case FAULT_WORKER:
+	case FAULT_PARENT:
 		n = daemon_pids(c, f->host, pids);
 		f->at_us = now_us();
-		return n > 1 && kill(pids[1], SIGKILL) == 0;
+		return n > 1 && kill(pids[f->kind == FAULT_WORKER], SIGKILL) == 0;
 	case FAULT_STOP_DAEMON:
 		return signal_daemon(c, f->host, SIGSTOP, 0);
 	case FAULT_INTERFACE:
@@ -184,8 +186,8 @@ bool fault_heal(struct cluster *c, const struct fault *f)
 		break;
 	}
 	/* A worker's parent, or a daemon whose interface went away, needs a moment to end. */
-	for (int i = 0; i < 200 && (f->kind == FAULT_WORKER || f->kind == FAULT_DAEMON) &&
-			daemon_pids(c, f->host, pids) > 0; i++) {
+	for (int i = 0; i < 200 && (f->kind == FAULT_WORKER || f->kind == FAULT_PARENT ||
+					f->kind == FAULT_DAEMON) && daemon_pids(c, f->host, pids) > 0; i++) {
 		pause_ms(10);
 	}
 	return daemon_start(c, f->host);

@@ -18,10 +18,11 @@ static const struct {
 	enum kind kind;
 	uint32_t weight, ms;
 } plans[] = {
-	{ FAULT_NONE, 2, 0 },	     { FAULT_RANK, 3, 0 },	   { FAULT_DAEMON, 3, 0 },
-	{ FAULT_WORKER, 2, 0 },	     { FAULT_STOP_DAEMON, 2, 0 },  { FAULT_STOP_DAEMON, 2, 300 },
-	{ FAULT_STOP_RANK, 2, 500 }, { FAULT_LINK, 2, 0 },	   { FAULT_LINK, 2, 300 },
-	{ FAULT_UPLINK, 2, 0 },	     { FAULT_UPLINK, 2, 300 },	   { FAULT_INTERFACE, 2, 0 },
+	{ FAULT_NONE, 2, 0 },	      { FAULT_RANK, 3, 0 },	    { FAULT_DAEMON, 3, 0 },
+	{ FAULT_WORKER, 2, 0 },	      { FAULT_PARENT, 1, 0 },	    { FAULT_STOP_DAEMON, 2, 0 },
+	{ FAULT_STOP_DAEMON, 2, 300 }, { FAULT_STOP_RANK, 2, 500 }, { FAULT_LINK, 2, 0 },
+	{ FAULT_LINK, 2, 300 },	      { FAULT_UPLINK, 2, 0 },	    { FAULT_UPLINK, 2, 300 },
+	{ FAULT_INTERFACE, 2, 0 },
 };
 #define PLANS (sizeof(plans) / sizeof(plans[0]))
 
@@ -35,8 +36,14 @@ struct tally {
 static size_t draw_plan(struct cluster *c, struct fault *f)
 {
 	for (;;) {
-		uint32_t at = draw(c, 26);
-		size_t i = 0;
+		uint32_t sum = 0, at;
+		size_t i;
+
+		for (i = 0; i < PLANS; i++) {
+			sum += plans[i].weight;
+		}
+		at = draw(c, sum);
+		i = 0;
 
 		while (i + 1 < PLANS && at >= plans[i].weight) {
 			at -= plans[i++].weight;

@@ -135,16 +135,16 @@ fuzz_ldflags = $(AM_LDFLAGS)
 endif
 tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c $(fuzz_main)
 tests_fuzz_fuzz_config_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_fuzz_daemon_SOURCES = tests/fuzz/fuzz_daemon.c $(fuzz_main)
+fuzz_mutate = tests/fuzz/mutate.c tests/fuzz/mutate.h $(fuzz_main)
+fuzz_script = tests/fuzz/script.c tests/fuzz/script.h $(fuzz_mutate)
+tests_fuzz_fuzz_daemon_SOURCES = tests/fuzz/fuzz_daemon.c $(fuzz_mutate)
 tests_fuzz_fuzz_daemon_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_fuzz_engine_SOURCES = tests/fuzz/fuzz_engine.c tests/fuzz/script.c \
-	tests/fuzz/script.h $(fuzz_main)
+tests_fuzz_fuzz_engine_SOURCES = tests/fuzz/fuzz_engine.c tests/fuzz/forge.c tests/fuzz/forge.h \
+	$(fuzz_script)
 tests_fuzz_fuzz_engine_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_fuzz_events_SOURCES = tests/fuzz/fuzz_events.c tests/fuzz/script.c \
-	tests/fuzz/script.h $(fuzz_main)
+tests_fuzz_fuzz_events_SOURCES = tests/fuzz/fuzz_events.c $(fuzz_script)
 tests_fuzz_fuzz_events_LDFLAGS = $(fuzz_ldflags)
-tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/script.c \
-	tests/fuzz/script.h $(fuzz_main)
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(fuzz_script)
 tests_fuzz_fuzz_frame_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_topo_SOURCES = tests/fuzz/fuzz_topo.c $(fuzz_main)
 tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)

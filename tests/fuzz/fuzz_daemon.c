@@ -17,19 +17,50 @@
  *   5                   the client dies
  *   6                   the client does not read its messages any more, or does again
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "coll/endpoint.h"
 #include "daemon/daemon.h"
+#include "mutate.h"
+#include "proto/peer.h"
 #include "tests/unit/hub.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CLIENTS	     2
 #define REGION_BYTES 65536u
+#define TYPES	     (CN_MSG_LAST_REQUEST + 2u)
+
+static const struct mutate_step steps[] = {
+	{0, MUTATE_ANY, 1, "n"},
+	{1, CN_MSG_HELLO, 6, "bik"},
+	{1, CN_MSG_UNREGION, 4, "bik"},
+	{1, CN_MSG_JOIN, 8, "biiibik"},
+	{1, CN_MSG_LEAVE, 4, "bik"},
+	{1, CN_MSG_RANKS, 2, "biik"},
+	{1, CN_MSG_COLL, 12, "biibiibiiiik"},
+	{1, CN_MSG_OPEN, 6, "biik"},
+	{1, CN_MSG_CLOSE, 4, "bik"},
+	{1, CN_MSG_SEND, 8, "biiibbiik"},
+	{1, CN_MSG_RECV, 8, "bibbiik"},
+	{1, CN_MSG_STATS, 1, "bik"},
+	{1, CN_MSG_NODES, 1, "bk"},
+	{1, CN_MSG_JOBS, 1, "bk"},
+	{1, MUTATE_ANY, 0, "bbk"},
+	{2, MUTATE_ANY, 8, "iw"},
+	{3, MUTATE_ANY, 4, "t"},
+	{4, MUTATE_ANY, 3, "b"},
+	{5, MUTATE_ANY, 2, ""},
+	{6, MUTATE_ANY, 1, ""},
+};
+const struct mutate_grammar mutate_grammar = {
+	.mask = 0x7f, .sub = TYPES, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+};
 
 struct world {
 	const uint8_t *data;
@@ -157,7 +188,7 @@ static void build(struct world *w, union cn_msg *m)
 	};
 
 	memset(m, 0, sizeof(*m));
-	m->head.type = byte(w) % (CN_MSG_LAST_REQUEST + 2u);
+	m->head.type = byte(w) % TYPES;
 	m->head.tag = byte(w) % CN_MSG_REQUESTS;
 	switch (m->head.type) {
 	case CN_MSG_HELLO:
@@ -328,11 +359,88 @@ static void step(struct world *w)
 	}
 }
 
+/* ---- afterwards ----------------------------------------------------------------------- */
+
+/* A descriptor that stays open moves it. */
+static int lowest_descriptor(void)
+{
+	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	check(fd < 0 || close(fd) == 0);
+	return fd;
+}
+
+/* Of clients that are gone nothing remains in the engine. */
+static void check_nothing_left(const struct cn_daemon *d)
+{
+	const struct cn_engine *e = d->station.engine;
+
+	check(d->nclients == 0 && d->unmap == NULL);
+	check(e->nteams == 0 && e->nsources == 0);
+	check(e->endpoints->count == 0 && e->endpoints->nflows == 0);
+	check(e->endpoints->pool.free == e->endpoints->pool.count);
+	check(e->node->pool.free == e->node->pool.count && e->node->window.now == 0);
+}
+
+/* The answer to a question, or the end of the request, of this type and without an error. */
+static void expect_answer(struct world *w, int i, uint32_t type, size_t status_at)
+{
+	static union cn_msg m;
+	int32_t status;
+
+	for (uint32_t turn = 0; turn < 100; turn++) {
+		send_frames(w, 16);
+		if (cn_engine_deadline(w->daemon->station.engine) <= w->daemon->now) {
+			cn_engine_expire(w->daemon->station.engine, w->daemon->now);
+		}
+		cn_client_readable(w->end[i].client);
+		check(!w->end[i].client->doomed);
+		if (recv(w->end[i].fd, &m, sizeof(m), MSG_DONTWAIT) > 0) {
+			memcpy(&status, (uint8_t *)&m + status_at, sizeof(status));
+			check(m.head.type == type && status == COLLNET_OK);
+			return;
+		}
+	}
+	check(false);
+}
+
+/* After all that, a client that keeps the rules is served. */
+static void good_client(struct world *w)
+{
+	struct cn_msg_hello hello = { .head = { .type = CN_MSG_HELLO },
+				      .magic = CN_MSG_MAGIC, .version = CN_MSG_VERSION };
+	struct cn_msg_join join = { .head = { .type = CN_MSG_JOIN }, .team = 3, .ranks = 1,
+				    .timeout_ms = 1000, .job = "good" };
+	struct cn_msg_coll coll = { .head = { .type = CN_MSG_COLL, .tag = 1 }, .team = 3,
+				    .op = CN_OP_BARRIER, .timeout_ms = 1000,
+				    .send = { .region = CN_MSG_NO_REGION },
+				    .recv = { .region = CN_MSG_NO_REGION } };
+	struct cn_msg_leave leave = { .head = { .type = CN_MSG_LEAVE }, .team = 3 };
+
+	for (int i = 0; i < CLIENTS; i++) {
+		if (w->end[i].client != NULL) {
+			cn_client_doom(w->end[i].client, NULL);
+		}
+	}
+	reap(w);
+	check_nothing_left(w->daemon);
+	connect_client(w, 0);
+	say(w, 0, &hello, sizeof(hello));
+	expect_answer(w, 0, CN_MSG_WELCOME, offsetof(struct cn_msg_welcome, status));
+	say(w, 0, &join, sizeof(join));
+	expect_answer(w, 0, CN_MSG_DONE, offsetof(struct cn_msg_done, status));
+	say(w, 0, &coll, sizeof(coll));
+	expect_answer(w, 0, CN_MSG_DONE, offsetof(struct cn_msg_done, status));
+	say(w, 0, &leave, sizeof(leave));
+	expect_answer(w, 0, CN_MSG_REPLY, offsetof(struct cn_msg_reply, status));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct world w = { .data = data, .size = size };
 	struct cn_engine_config config;
 	struct cn_hub *hub = cn_hub_new(1, 1500, 8);
+	const int descriptor = lowest_descriptor();
 
 	w.daemon = calloc(1, sizeof(*w.daemon));
 	check(hub != NULL && w.daemon != NULL);
@@ -358,6 +466,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		step(&w);
 	}
 
+	good_client(&w);
 	cn_engine_shutdown(w.daemon->station.engine, w.daemon->now);
 	read_answers(&w);
 	cn_client_end(w.daemon);
@@ -367,6 +476,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			close(w.end[i].fd);
 		}
 	}
+	check_nothing_left(w.daemon);
 	cn_engine_free(w.daemon->station.engine);
 	check(w.daemon->unmap == NULL && w.daemon->memory.used == 0);
 	for (int i = 0; i < CLIENTS; i++) {
@@ -376,6 +486,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check(u->used[q] == 0);
 		}
 	}
+	check(lowest_descriptor() == descriptor);
 	free(w.daemon);
 	cn_hub_free(hub);
 	return 0;

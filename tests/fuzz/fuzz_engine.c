@@ -17,7 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/engine.h"
+#include "coll/endpoint.h"
+#include "forge.h"
+#include "mutate.h"
 #include "script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -27,9 +29,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define ENDPOINTS 3u
 #define REQUESTS 64u
 
+static const struct mutate_step steps[] = {
+	SCRIPT_STEPS,
+	{6, MUTATE_ANY, 8, "iiit"}, {7, MUTATE_ANY, 12, "iiibt"}, {8, MUTATE_ANY, 3, "ii"},
+	{9, MUTATE_ANY, 6, "i"}, {10, MUTATE_ANY, 6, "iiibt"}, {11, MUTATE_ANY, 6, "ibt"},
+	{12, MUTATE_ANY, 1, ""}, {15, MUTATE_ANY, 40, FORGE_ARGS},
+};
+const struct mutate_grammar mutate_grammar = {
+	.mask = 15, .sub = 1, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+};
+
 struct request {
 	struct cn_done done; /* first: the engine gives it back */
 	bool busy;
+	cn_time deadline;
+	struct world *world;
 	void *send, *recv;
 	struct cn_received *received;
 };
@@ -40,6 +54,7 @@ struct world {
 	bool ready[MEMBERS];
 	struct cn_endpoint *endpoints[ENDPOINTS];
 	struct request requests[REQUESTS];
+	bool good; /* nobody disturbs: every request ends well */
 };
 
 static void done(struct cn_done *d, int status, const char *text)
@@ -47,7 +62,7 @@ static void done(struct cn_done *d, int status, const char *text)
 	struct request *r = (struct request *)d;
 
 	script_check(r->busy && text);
-	script_check(status == COLLNET_OK || (status < 0 && text[0]));
+	script_check(status == COLLNET_OK || (status < 0 && text[0] && !r->world->good));
 	free(r->send);
 	free(r->recv);
 	free(r->received);
@@ -55,7 +70,7 @@ static void done(struct cn_done *d, int status, const char *text)
 }
 
 /* A free request with memory of its own; NULL: none. */
-static struct request *request(struct world *w, size_t send, size_t recv)
+static struct request *request(struct world *w, size_t send, size_t recv, cn_time deadline)
 {
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		struct request *r = &w->requests[i];
@@ -65,6 +80,8 @@ static struct request *request(struct world *w, size_t send, size_t recv)
 		}
 		r->done.fn = done;
 		r->busy = true;
+		r->deadline = deadline;
+		r->world = w;
 		r->send = calloc(1, send ? send : 1);
 		r->recv = calloc(1, recv ? recv : 1);
 		r->received = calloc(1, sizeof(*r->received));
@@ -91,7 +108,7 @@ static void join(struct script *s, struct world *w)
 	uint8_t job = script_byte(s), rank = script_byte(s), ranks = script_byte(s);
 	cn_time deadline = deadline_from(s);
 	struct cn_err err = { 0 };
-	struct request *r = request(w, 0, 0);
+	struct request *r = request(w, 0, 0, deadline);
 	uint32_t i = 0;
 	char name[8];
 
@@ -129,7 +146,7 @@ static void post(struct script *s, struct world *w)
 		return;
 	}
 	c = (struct cn_call){ a.op, a.bytes, cn_member_rank(m), cn_member_ranks(m), a.root };
-	r = request(w, cn_call_send_bytes(&c), cn_call_recv_bytes(&c));
+	r = request(w, cn_call_send_bytes(&c), cn_call_recv_bytes(&c), a.deadline);
 	if (!r) {
 		return;
 	}
@@ -158,7 +175,8 @@ static void toggle_endpoint(struct script *s, struct world *w)
 	if (w->endpoints[i]) {
 		cn_endpoint_close(w->endpoints[i], s->now);
 		w->endpoints[i] = NULL;
-	} else if (cn_endpoint_open(w->engine, OWNER, number % 8u, &w->endpoints[i], &err) != COLLNET_OK) {
+	} else if (cn_endpoint_open(w->engine, OWNER, number % 8u, &w->endpoints[i], &err) !=
+		   COLLNET_OK) {
 		script_check(!w->endpoints[i] && err.text[0]);
 	}
 }
@@ -171,7 +189,7 @@ static void send_message(struct script *s, struct world *w)
 	cn_time deadline = deadline_from(s);
 	char node[3] = { (char)('a' + peer % SCRIPT_PEERS), (char)('a' + peer % SCRIPT_PEERS), 0 };
 	struct cn_err err = { 0 };
-	struct request *r = e ? request(w, n, 0) : NULL;
+	struct request *r = e ? request(w, n, 0, deadline) : NULL;
 
 	if (r && cn_endpoint_send(e, s->now, peer & 64 ? "self" : node, to % 8u, r->send, n,
 				  deadline, &r->done, &err) != COLLNET_OK) {
@@ -185,7 +203,7 @@ static void receive_message(struct script *s, struct world *w)
 	size_t n = script_byte(s) * 64u;
 	cn_time deadline = deadline_from(s);
 	struct cn_err err = { 0 };
-	struct request *r = e ? request(w, 0, n) : NULL;
+	struct request *r = e ? request(w, 0, n, deadline) : NULL;
 
 	if (r && cn_endpoint_recv(e, s->now, r->recv, n, deadline, r->received, &r->done, &err) !=
 			 COLLNET_OK) {
@@ -236,9 +254,22 @@ static void other(struct script *s, uint8_t step)
 	case 11:
 		receive_message(s, w);
 		break;
+	case 15:
+		forge_frame(s, w->engine, OWNER);
+		break;
 	default:
 		read_tables(s, w);
 		break;
+	}
+}
+
+/* What a deadline was given for has ended when it has passed. */
+static void expired(struct script *s)
+{
+	const struct world *w = s->machine;
+
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		script_check(!w->requests[i].busy || w->requests[i].deadline > s->now);
 	}
 }
 
@@ -262,28 +293,135 @@ static void expire(void *machine, cn_time now)
 	cn_engine_expire(((struct world *)machine)->engine, now);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct script script_of(struct world *w, const char *mac, const char *name)
 {
-	static struct world w;
 	struct cn_engine_config c;
-	struct script s = { .data = data, .len = size, .now = CN_MS, .machine = &w,
-			    .input = input, .output = output, .deadline = deadline,
-			    .expire = expire, .other = other };
 
-	memset(&w, 0, sizeof(w));
 	cn_engine_config_init(&c);
-	memcpy(c.node.mac, "\x02\0\0\0\0\1", 6);
-	memcpy(c.node.name, "self", 5);
-	c.node.epoch = 7;
+	memcpy(c.node.mac, mac, 6);
+	snprintf(c.node.name, sizeof(c.node.name), "%s", name);
+	c.node.epoch = 7u + (uint8_t)mac[4];
 	c.node.max_peers = SCRIPT_PEERS;
 	c.node.window = 8;
 	c.node.reorder = 8; /* as the daemon has it */
 	c.node.pool_frames = 32;
 	c.max_teams = 2;
 	c.max_endpoints = 2;
-	script_check(cn_engine_new(&c, &w.engine, NULL) == COLLNET_OK);
-	s.node = cn_engine_node(w.engine);
+	script_check(cn_engine_new(&c, &w->engine, NULL) == COLLNET_OK);
+	return (struct script){.now = CN_MS, .machine = w, .node = cn_engine_node(w->engine),
+			       .input = input, .output = output, .deadline = deadline,
+			       .expire = expire, .other = other, .expired = expired};
+}
+
+/* ---- afterwards ----------------------------------------------------------------------- */
+
+static bool none_busy(void *ctx)
+{
+	struct world *const *w = ctx;
+
+	for (uint32_t i = 0; i < 2 * REQUESTS; i++) {
+		if (w[i / REQUESTS]->requests[i % REQUESTS].busy) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Everything that this node began, it ends, and nothing is left of it. */
+static void drain(struct script *s, struct world *w)
+{
+	const struct cn_engine *e = w->engine;
+	cn_time until;
+
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		if (w->members[i]) {
+			cn_team_leave(w->members[i], s->now, false);
+			w->members[i] = NULL;
+		}
+	}
+	for (uint32_t i = 0; i < ENDPOINTS; i++) {
+		if (w->endpoints[i]) {
+			cn_endpoint_close(w->endpoints[i], s->now);
+			w->endpoints[i] = NULL;
+		}
+	}
+	until = s->now + 4 * cn_node_config(s->node)->dead_after;
+	while (script_pass_deadline(s, until)) {
+	}
+	s->now = until;
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		script_check(!w->requests[i].busy);
+	}
+	script_end_peers(s);
+	script_check(e->nteams == 0 && e->nsources == 0 && e->nowed == 0);
+	script_check(e->endpoints->count == 0 && e->endpoints->nflows == 0);
+	script_check(e->endpoints->pool.free == e->endpoints->pool.count);
+}
+
+static void post_recv(struct script *s, struct world *w, size_t n)
+{
+	struct request *r = request(w, 0, n, s->now + 30000 * CN_MS);
+
+	script_check(r != NULL);
+	script_check(cn_endpoint_open(w->engine, OWNER, 7, &w->endpoints[0], NULL) == COLLNET_OK);
+	script_check(cn_endpoint_recv(w->endpoints[0], s->now, r->recv, n, r->deadline, r->received,
+				      &r->done, NULL) == COLLNET_OK);
+}
+
+static bool sees_self(void *ctx)
+{
+	return cn_node_find(cn_engine_node(((struct world **)ctx)[1]->engine), "self") != NULL &&
+	       cn_node_find(cn_engine_node(((struct world **)ctx)[0]->engine), "good") != NULL;
+}
+
+static void join_good(struct script *s, struct world *w, uint32_t rank)
+{
+	struct request *r = request(w, 0, 0, s->now + 30000 * CN_MS);
+
+	script_check(r != NULL);
+	script_check(cn_team_join(w->engine, s->now, OWNER, "j1", rank, 2, r->deadline, &r->done,
+				  &w->members[0], NULL) == COLLNET_OK);
+}
+
+/* A node that keeps the rules gets its message through, and a job. */
+static void good_node(struct script *s, struct world *w)
+{
+	static struct world other_world;
+	struct world *both[2] = {w, &other_world};
+	struct script good;
+	const size_t bytes = 5000;
+	struct request *r;
+
+	memset(&other_world, 0, sizeof(other_world));
+	good = script_of(&other_world, "\x02\0\0\0\2\1", "good");
+	script_check(script_exchange(s, &good, sees_self, both));
+	post_recv(s, w, bytes);
+	script_check(cn_endpoint_open(other_world.engine, OWNER, 7, &other_world.endpoints[0],
+				      NULL) == COLLNET_OK);
+	r = request(&other_world, bytes, 0, s->now + 30000 * CN_MS);
+	script_check(r != NULL);
+	script_check(cn_endpoint_send(other_world.endpoints[0], s->now, "self", 7, r->send, bytes,
+				      r->deadline, &r->done, NULL) == COLLNET_OK);
+	join_good(s, w, 0);
+	join_good(&good, &other_world, 1);
+	w->good = other_world.good = true; /* from here on nothing may fail */
+	script_check(script_exchange(s, &good, none_busy, both));
+	w->good = other_world.good = false;
+	cn_engine_free(other_world.engine);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct world w;
+	struct script s;
+
+	memset(&w, 0, sizeof(w));
+	s = script_of(&w, "\x02\0\0\0\0\1", "self");
+	s.data = data;
+	s.len = size;
 	script_run(&s);
+	drain(&s, &w);
+	good_node(&s, &w);
 	cn_engine_free(w.engine);
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		script_check(!w.requests[i].busy);

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mutate.h"
 #include "proto/peer.h"
 #include "proto/serial.h"
 #include "script.h"
@@ -35,6 +36,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define STEPS_MAX 4000u
 #define SETTLE_MAX 20000u
 #define TABLE 4096u
+
+static const struct mutate_step steps[] = {
+	{0, MUTATE_ANY, 20, ""}, {1, MUTATE_ANY, 20, ""}, {2, MUTATE_ANY, 5, ""},
+	{3, MUTATE_ANY, 3, ""}, {4, MUTATE_ANY, 1, "bb"}, {5, MUTATE_ANY, 8, ""},
+	{6, MUTATE_ANY, 6, "b"}, {7, MUTATE_ANY, 2, "b"},
+};
+const struct mutate_grammar mutate_grammar = {
+	.head = 4, .mask = 7, .sub = 1, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+};
 
 struct channel_frame {
 	uint32_t to, len;

@@ -5,16 +5,30 @@
  *
  * Steps of its own: 6 n: n frames of the engine wait for a peer; 7 peer n: a control message;
  * 8 peer: something waits for the peer; 9: no more; 10: buffers are refused, or not any more.
+ *
+ * Afterwards the peers of the script are gone and every buffer is back; a node that keeps the rules
+ * comes up and gets its frames through, in order, both ways.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "mutate.h"
 #include "proto/node.h"
 #include "script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define TOKENS 256u
+#define GOOD_FRAMES 20u
+
+static const struct mutate_step steps[] = {
+	SCRIPT_STEPS,
+	{6, MUTATE_ANY, 8, "b"}, {7, MUTATE_ANY, 6, "ib"}, {8, MUTATE_ANY, 2, "i"},
+	{9, MUTATE_ANY, 2, "i"}, {10, MUTATE_ANY, 3, ""},
+};
+const struct mutate_grammar mutate_grammar = {
+	.mask = 15, .sub = 1, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+};
 
 struct world {
 	struct cn_node *node;
@@ -25,6 +39,7 @@ struct world {
 	uint32_t out;		/* tokens handed out and not given back */
 	uint8_t token[TOKENS];	/* 1: handed out */
 	uint8_t payload[1500];
+	uint32_t received;	/* collective frames */
 };
 
 static bool pull(void *ctx, cn_time now, struct cn_tx *tx)
@@ -75,6 +90,7 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_r
 		sum ^= rx->payload[i];
 	}
 	(void)sum;
+	w->received += !w->refuse && rx->type == CN_TYPE_COLL;
 	return !w->refuse;
 }
 
@@ -159,27 +175,72 @@ static void expire(void *machine, cn_time now)
 	cn_node_expire(((struct world *)machine)->node, now);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct script script_of(struct world *w, const char *mac, const char *name)
 {
 	static const struct cn_node_ops ops = {.pull = pull, .deliver = deliver, .acked = acked,
-						       .peer_up = peer_up, .peer_down = peer_down};
-	struct world w = { 0 };
+					       .peer_up = peer_up, .peer_down = peer_down};
 	struct cn_node_config c;
-	struct script s = { .data = data, .len = size, .now = CN_MS, .machine = &w,
-			    .input = input, .output = output, .deadline = deadline,
-			    .expire = expire, .other = other };
 
 	cn_node_config_init(&c);
-	memcpy(c.mac, "\x02\0\0\0\0\1", 6);
-	memcpy(c.name, "self", 5);
-	c.epoch = 7;
+	memcpy(c.mac, mac, 6);
+	memcpy(c.name, name, strlen(name) + 1);
+	c.epoch = 7u + (uint8_t)mac[4];
 	c.max_peers = SCRIPT_PEERS;
 	c.window = 8;
 	c.reorder = 8; /* as the daemon has it */
 	c.pool_frames = 16;
-	script_check(cn_node_new(&c, &ops, &w, &w.node, NULL) == COLLNET_OK);
-	s.node = w.node;
+	script_check(cn_node_new(&c, &ops, w, &w->node, NULL) == COLLNET_OK);
+	return (struct script){ .now = CN_MS, .machine = w, .node = w->node, .input = input,
+				.output = output, .deadline = deadline, .expire = expire,
+				.other = other };
+}
+
+static bool good_is_known(void *ctx)
+{
+	struct world *const *w = ctx;
+
+	return cn_node_find(w[0]->node, "good") && cn_node_find(w[1]->node, "self");
+}
+
+static bool all_received(void *ctx)
+{
+	struct world *const *w = ctx;
+
+	return w[0]->received == GOOD_FRAMES && w[1]->received == GOOD_FRAMES && w[0]->out == 0 &&
+	       w[1]->out == 0;
+}
+
+static void good_node(struct script *s, struct world *w)
+{
+	struct world good = { 0 }, *both[2] = { w, &good };
+	struct script g = script_of(&good, "\x02\0\0\0\2\1", "good");
+
+	script_check(script_exchange(s, &g, good_is_known, both));
+	w->received = 0;
+	w->waiting = good.waiting = GOOD_FRAMES;
+	script_check(script_exchange(s, &g, all_received, both));
+	cn_node_free(good.node);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct world w = { 0 };
+	struct script s = script_of(&w, "\x02\0\0\0\0\1", "self");
+	cn_time until;
+
+	s.data = data;
+	s.len = size;
 	script_run(&s);
+	w.waiting = 0;
+	w.refuse = false;
+	cn_node_ready(w.node);
+	until = s.now + 4 * cn_node_config(w.node)->dead_after;
+	while (script_pass_deadline(&s, until)) {
+	}
+	s.now = until;
+	script_end_peers(&s);
+	script_check(w.out == 0);
+	good_node(&s, &w);
 	cn_node_free(w.node);
 	return 0;
 }

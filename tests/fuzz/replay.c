@@ -3,7 +3,9 @@
  * A main() for fuzz harnesses where libFuzzer is not at hand: runs the harness on the files that
  * are named, or on every file of $COLLNET_CORPUS/<name>, for a program called fuzz_<name>. Then on
  * mutations of each of them, from a printed seed, so that the neighbourhood of the corpus is
- * tried too: REPLAY_SEED and REPLAY_MUTATIONS (per file) in the environment.
+ * tried too: REPLAY_SEED and REPLAY_MUTATIONS (per file) in the environment. A harness that has a
+ * mutator of its own (mutate.h) makes three quarters of them. REPLAY_SAVE names a file that every
+ * input is written to before it is run.
  *
  * Exit status 1: a file could not be read, or there was none. Findings crash.
  */
@@ -19,8 +21,27 @@
 #define INPUT_MAX (1u << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+/* A harness with a mutator of its own (mutate.h) defines it. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+	__attribute__((weak));
 
 static uint64_t seed = 1, mutations = 200, inputs;
+
+/* REPLAY_SAVE names a file that holds the input in progress: after a crash, the finding. */
+static void save(const uint8_t *data, size_t size)
+{
+	const char *path = getenv("REPLAY_SAVE");
+	FILE *f = path ? fopen(path, "wb") : NULL;
+
+	if (!path) {
+		return;
+	}
+	if (!f || fwrite(data, 1, size, f) != size || fclose(f) != 0) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		exit(1);
+	}
+}
 
 /* Runs the harness on a copy of exact size, so that the sanitizer sees a read past the end. */
 static void run(const uint8_t *data, size_t size)
@@ -31,12 +52,13 @@ static void run(const uint8_t *data, size_t size)
 		abort();
 	}
 	memcpy(copy, data, size);
+	save(data, size);
 	LLVMFuzzerTestOneInput(copy, size);
 	free(copy);
 	inputs++;
 }
 
-static size_t mutate(uint8_t *data, size_t size, uint64_t *random)
+static size_t mutate(uint8_t *data, size_t size, size_t max, uint64_t *random)
 {
 	unsigned times = 1 + cn_random(random) % 4;
 
@@ -55,7 +77,7 @@ static size_t mutate(uint8_t *data, size_t size, uint64_t *random)
 			size -= len;
 			break;
 		case 3: /* say a piece twice */
-			if (size + len <= INPUT_MAX) {
+			if (size + len <= max) {
 				memmove(data + at + len, data + at, size - at);
 				size += len;
 			}
@@ -66,6 +88,22 @@ static size_t mutate(uint8_t *data, size_t size, uint64_t *random)
 		}
 	}
 	return size;
+}
+
+/* libFuzzer's byte mutator, for a custom one that leaves a share to it. */
+static uint64_t byte_random;
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
+{
+	return mutate(data, size, max_size, &byte_random);
+}
+
+static size_t change(uint8_t *data, size_t size, uint64_t *random)
+{
+	if (LLVMFuzzerCustomMutator == NULL || cn_random(random) % 4 == 0) {
+		return mutate(data, size, INPUT_MAX, random);
+	}
+	byte_random = cn_random(random);
+	return LLVMFuzzerCustomMutator(data, size, INPUT_MAX, (unsigned int)cn_random(random));
 }
 
 static int run_file(const char *path)
@@ -84,7 +122,7 @@ static int run_file(const char *path)
 	run(data, size);
 	for (uint64_t i = 0; i < mutations; i++) {
 		memcpy(changed, data, size);
-		run(changed, mutate(changed, size, &random));
+		run(changed, change(changed, size, &random));
 	}
 	return 0;
 }

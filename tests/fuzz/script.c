@@ -30,7 +30,7 @@ static size_t take(struct script *s, uint8_t *out, size_t want)
 	return n;
 }
 
-static void ethernet(const struct script *s, uint8_t peer, uint8_t frame[CN_ETH_HEADER])
+void script_ethernet(const struct script *s, uint8_t peer, uint8_t frame[CN_ETH_HEADER])
 {
 	const struct cn_node_config *c = cn_node_config(s->node);
 	const uint8_t mac[6] = { 2, 0, 0, 0, 1, (uint8_t)(peer % SCRIPT_PEERS) };
@@ -42,7 +42,7 @@ static void ethernet(const struct script *s, uint8_t peer, uint8_t frame[CN_ETH_
 }
 
 /* In memory of exact size, so that a sanitizer sees a read past the end. */
-static void deliver(struct script *s, const uint8_t *frame, size_t len)
+void script_deliver(struct script *s, const uint8_t *frame, size_t len)
 {
 	uint8_t *copy = malloc(len);
 
@@ -56,38 +56,76 @@ static void raw_frame(struct script *s)
 {
 	uint8_t frame[FRAME_MAX];
 
-	ethernet(s, script_byte(s), frame);
-	deliver(s, frame, CN_ETH_HEADER + take(s, frame + CN_ETH_HEADER, script_byte(s)));
+	script_ethernet(s, script_byte(s), frame);
+	script_deliver(s, frame, CN_ETH_HEADER + take(s, frame + CN_ETH_HEADER, script_byte(s)));
 }
 
-static void session_frame(struct script *s)
+void script_session_frame(struct script *s, uint8_t peer, const struct cn_wire *wire,
+			  const uint8_t *payload, size_t len)
 {
 	uint8_t frame[FRAME_MAX];
+	struct cn_wire w = *wire;
 	const struct cn_peer *p;
-	struct cn_wire w = { 0 };
-	uint8_t kind;
-	size_t n;
 
-	ethernet(s, script_byte(s), frame);
+	script_check(len <= sizeof(frame) - CN_HEAD);
+	script_ethernet(s, peer, frame);
 	p = cn_peer_by_mac(s->node, frame + 6);
-	kind = script_byte(s);
-	w.type = kind & 15;
-	w.flags = script_byte(s);
 	w.cluster = cn_node_config(s->node)->cluster;
-	w.seq = (uint32_t)(int8_t)script_byte(s);
-	w.ack = (uint32_t)(int8_t)script_byte(s);
 	if (p) {
 		w.session = p->session_in;
 		w.seq += p->rx.expected;
 		w.ack += p->tx.una;
 	}
+	w.length = (uint16_t)(w.length + len);
+	if (len > 0) {
+		memcpy(frame + CN_HEAD, payload, len);
+	}
+	cn_wire_put(frame + CN_ETH_HEADER, &w);
+	script_deliver(s, frame, CN_HEAD + len);
+}
+
+static void session_frame(struct script *s, bool large)
+{
+	uint8_t payload[FRAME_MAX], peer = script_byte(s), kind = script_byte(s);
+	struct cn_wire w = {.type = kind & 15, .length = (uint16_t)((kind >> 4) * 9u)};
+	size_t n;
+
+	w.flags = script_byte(s);
+	w.seq = (uint32_t)(int8_t)script_byte(s);
+	w.ack = (uint32_t)(int8_t)script_byte(s);
 	for (int i = 0; i < 4; i++) {
 		w.stream = w.stream << 8 | script_byte(s);
 	}
-	n = take(s, frame + CN_HEAD, script_byte(s));
-	w.length = (uint16_t)(n + (kind >> 4) * 9u);
+	if (large) {
+		n = script_byte(s) * 256u;
+		n = (n + script_byte(s)) % (cn_node_payload(s->node) + 8);
+		memset(payload, (int)n, n);
+	} else {
+		n = take(s, payload, script_byte(s));
+	}
+	script_session_frame(s, peer, &w, payload, n);
+}
+
+/* The hello that a node of this script would send. A known peer keeps its epoch and life. */
+static void greet(struct script *s, uint8_t peer)
+{
+	uint8_t frame[FRAME_MAX];
+	struct cn_wire w = {.type = CN_TYPE_HELLO, .flags = CN_FLAG_UNICAST,
+			    .cluster = cn_node_config(s->node)->cluster};
+	struct cn_hello h = {.epoch = 100u + peer % SCRIPT_PEERS,
+			     .mtu = cn_node_config(s->node)->mtu};
+	const struct cn_peer *p;
+
+	script_ethernet(s, peer, frame);
+	p = cn_peer_by_mac(s->node, frame + 6);
+	if (p && p->epoch) {
+		h.epoch = p->epoch;
+		h.life = p->life_in;
+	}
+	memset(h.name, 'a' + peer % SCRIPT_PEERS, 2);
+	w.length = (uint16_t)cn_hello_put(frame + CN_HEAD, &h);
 	cn_wire_put(frame + CN_ETH_HEADER, &w);
-	deliver(s, frame, CN_HEAD + n);
+	script_deliver(s, frame, CN_HEAD + w.length);
 }
 
 static void hello_frame(struct script *s)
@@ -97,7 +135,7 @@ static void hello_frame(struct script *s)
 	struct cn_hello h = { .mtu = cn_node_config(s->node)->mtu };
 	uint8_t peer = script_byte(s), n;
 
-	ethernet(s, peer, frame);
+	script_ethernet(s, peer, frame);
 	w.flags = script_byte(s);
 	h.epoch = script_byte(s);
 	h.life = script_byte(s);
@@ -105,7 +143,7 @@ static void hello_frame(struct script *s)
 	memset(h.name, 'a' + peer % SCRIPT_PEERS, n);
 	w.length = (uint16_t)cn_hello_put(frame + CN_HEAD, &h);
 	cn_wire_put(frame + CN_ETH_HEADER, &w);
-	deliver(s, frame, CN_HEAD + w.length);
+	script_deliver(s, frame, CN_HEAD + w.length);
 }
 
 /* What every frame on its way out keeps. */
@@ -138,24 +176,28 @@ static void send_some(struct script *s, unsigned n)
 	}
 }
 
-/* The deadline passes, and then lies ahead, or the machine would spin. What is sent may be the last of
- * an operation, which then ends at once: a deadline that has come again, but not for ever. */
-static void pass_deadline(struct script *s)
+/* The deadline passes, and then lies ahead, or the machine would spin. What is sent may be the last
+ * of an operation, which then ends at once: a deadline that has come again, but not for ever. */
+bool script_pass_deadline(struct script *s, cn_time until)
 {
 	cn_time at = s->deadline(s->machine);
 
-	if (at == CN_NEVER) {
-		return;
+	if (at == CN_NEVER || at > until) {
+		return false;
 	}
 	s->now = at > s->now ? at : s->now;
 	for (int turns = 0; turns < 4; turns++) {
 		s->expire(s->machine, s->now);
 		send_some(s, 100000);
 		if (s->deadline(s->machine) > s->now) {
-			return;
+			if (s->expired) {
+				s->expired(s);
+			}
+			return true;
 		}
 	}
 	script_check(false);
+	return false;
 }
 
 /* What holds of every peer between two steps. */
@@ -177,7 +219,70 @@ static void check_peers(const struct script *s)
 			script_check(cn_peer_room(p) == 0);
 		}
 	}
+	script_check(cn_node_peers(s->node) <= c->max_peers);
 	script_check(s->node->pool.free <= s->node->pool.count);
+}
+
+/* ---- afterwards ----------------------------------------------------------------------- */
+
+void script_end_peers(struct script *s)
+{
+	const struct cn_node *n = s->node;
+
+	for (uint32_t i = 0; i < cn_node_peers(s->node); i++) {
+		cn_peer_down(cn_node_peer(s->node, i), CN_PEER_SILENT);
+	}
+	check_peers(s);
+	script_check(n->pool.free == n->pool.count && n->small.free == n->small.count &&
+		     n->rings.free == n->rings.count);
+	script_check(n->nexpecting == 0 && n->window.now == 0);
+}
+
+static void carry(struct script *from, struct script *to)
+{
+	const uint8_t *mac = cn_node_config(to->node)->mac;
+	uint8_t flat[FRAME_MAX];
+	struct cn_frame f;
+
+	for (uint32_t n = 0; n < 1000 && from->output(from->machine, from->now, &f); n++) {
+		check_frame(from, &f);
+		if ((f.head[0] & 1) == 0 && memcmp(f.head, mac, 6) != 0) {
+			continue;
+		}
+		memcpy(flat, f.head, f.head_len);
+		if (f.payload_len) {
+			memcpy(flat + f.head_len, f.payload, f.payload_len);
+		}
+		script_deliver(to, flat, (size_t)f.head_len + f.payload_len);
+	}
+}
+
+#define EXCHANGE_ROUNDS 4000
+#define EXCHANGE_TIME (30000 * CN_MS)
+
+bool script_exchange(struct script *a, struct script *b, bool (*over)(void *ctx), void *ctx)
+{
+	cn_time end;
+
+	a->now = b->now = a->now > b->now ? a->now : b->now;
+	end = a->now + EXCHANGE_TIME;
+	for (uint32_t round = 0; round < EXCHANGE_ROUNDS; round++) {
+		cn_time at = cn_min_time(a->deadline(a->machine), b->deadline(b->machine));
+
+		if (over(ctx)) {
+			return true;
+		}
+		if (at > end) {
+			return false;
+		}
+		a->now = b->now = at > a->now ? at : a->now;
+		a->expire(a->machine, a->now);
+		b->expire(b->machine, b->now);
+		carry(a, b);
+		carry(b, a);
+		carry(a, b);
+	}
+	return false;
 }
 
 void script_run(struct script *s)
@@ -190,7 +295,7 @@ void script_run(struct script *s)
 			raw_frame(s);
 			break;
 		case 1:
-			session_frame(s);
+			session_frame(s, false);
 			break;
 		case 2:
 			hello_frame(s);
@@ -202,7 +307,13 @@ void script_run(struct script *s)
 			send_some(s, script_byte(s));
 			break;
 		case 5:
-			pass_deadline(s);
+			script_pass_deadline(s, CN_NEVER - 1);
+			break;
+		case 13:
+			greet(s, script_byte(s));
+			break;
+		case 14:
+			session_frame(s, true);
 			break;
 		default:
 			s->other(s, step);

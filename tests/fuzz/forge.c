@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Builds the frames of forge.h with the library's own encoders. */
+#include "forge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "coll/endpoint.h"
+#include "coll/op.h"
+#include "proto/peer.h"
+
+struct forge {
+	struct script *s;
+	struct cn_engine *e;
+	uint64_t owner;
+	uint8_t peer, wrong, at, value, a, b, c, seq;
+	struct cn_peer *from; /* NULL: not known there */
+	struct cn_wire wire;
+	uint8_t payload[1600];
+	struct cn_cursor out;
+};
+
+static struct cn_team *team(const struct forge *f)
+{
+	struct cn_engine *e = f->e;
+	char name[8];
+
+	snprintf(name, sizeof(name), "j%u", f->a % 2u);
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		if (e->teams[i] && strcmp(e->teams[i]->job, name) == 0) {
+			return e->teams[i];
+		}
+	}
+	return NULL;
+}
+
+static uint32_t nonce(const struct forge *f)
+{
+	return 1000u * (f->peer % SCRIPT_PEERS + 1u) + 4u * (f->a % 2u) + f->b % 4u;
+}
+
+/* ---- control messages ------------------------------------------------------------------- */
+
+/* The ranks that this node does not have: all in ranges (0), the peer's own share (1), each by
+ * itself (2), or none (3). */
+static void put_ranges(struct forge *f, const struct cn_team *t, uint32_t ranks)
+{
+	uint32_t share = f->peer % SCRIPT_PEERS, count = 0, seen = 0;
+	uint8_t *count_at = f->out.at;
+
+	cn_put16(&f->out, 0);
+	for (uint32_t r = 0; r < ranks && r < 8; r++) {
+		bool here = false;
+
+		for (const struct cn_member *m = t ? t->members : NULL; m; m = m->next) {
+			here |= m->rank == r;
+		}
+		if (here || (f->c % 4 == 1 && seen++ != share) || f->c % 4 == 3) {
+			continue;
+		}
+		if (count > 0 && f->c % 4 == 0 && count_at[9 + 8 * (count - 1)] < 8 &&
+		    count_at[5 + 8 * (count - 1)] + count_at[9 + 8 * (count - 1)] == r) {
+			count_at[9 + 8 * (count - 1)]++; /* the low byte of its count */
+			continue;
+		}
+		cn_put32(&f->out, r);
+		cn_put32(&f->out, 1);
+		count++;
+	}
+	count_at[1] = (uint8_t)count;
+}
+
+static void put_join(struct forge *f)
+{
+	const struct cn_team *t = team(f);
+	uint32_t ranks = t ? t->ranks : 2;
+	char name[8];
+
+	snprintf(name, sizeof(name), "j%u", f->a % 2u);
+	cn_put8(&f->out, CN_CONTROL_JOIN);
+	cn_put32(&f->out, nonce(f));
+	cn_put16(&f->out, f->b % 4u);
+	cn_put32(&f->out, ranks);
+	cn_put32(&f->out, f->e->topology);
+	cn_put64(&f->out, f->owner);
+	cn_put_text(&f->out, name);
+	put_ranges(f, t, ranks);
+}
+
+static void put_bind(struct forge *f)
+{
+	const struct cn_team *t = team(f);
+
+	cn_put8(&f->out, CN_CONTROL_BIND);
+	cn_put32(&f->out, nonce(f));
+	cn_put32(&f->out, t ? t->nonce : f->c);
+}
+
+static void put_team_control(struct forge *f, uint8_t kind)
+{
+	cn_put8(&f->out, kind);
+	cn_put32(&f->out, nonce(f));
+	if (kind == CN_CONTROL_LEAVE) {
+		cn_put32(&f->out, f->c);
+		cn_put32(&f->out, f->value);
+	} else if (kind == CN_CONTROL_FAIL) {
+		cn_put8(&f->out, f->c);
+		cn_put_text(&f->out, f->value % 4 ? "it failed" : "");
+	}
+}
+
+static struct cn_flow *flow(const struct forge *f)
+{
+	return f->from ? cn_flow_find(f->e->endpoints, f->from, f->a % 8u, f->b % 8u) : NULL;
+}
+
+static void put_endpoint_control(struct forge *f, uint8_t kind)
+{
+	const struct cn_flow *w = flow(f);
+	uint32_t value = f->c;
+
+	if (w && kind == CN_EP_ABORT) {
+		value += w->in_number;
+	} else if (w && kind != CN_EP_GRANT && w->first) {
+		value += w->first->number;
+	}
+	cn_put8(&f->out, kind);
+	cn_put16(&f->out, f->a % 8u);
+	cn_put16(&f->out, f->b % 8u);
+	cn_put32(&f->out, value);
+}
+
+/* ---- data ----------------------------------------------------------------------------- */
+
+static void put_bytes(struct forge *f, uint64_t n)
+{
+	uint64_t most = cn_node_payload(f->s->node);
+
+	for (n = n < most ? n : most; n > 0; n--) {
+		cn_put8(&f->out, (uint8_t)n);
+	}
+}
+
+static uint8_t signature(const struct cn_op *op)
+{
+	uint8_t low = (uint8_t)((op->plan.permutation & 3) << 1 | op->plan.contention_aware);
+
+	low = op->plan.op >= CN_OP_BCAST ? op->plan.root & 7 : low;
+	return (uint8_t)(op->plan.algorithm << 3 | low);
+}
+
+/* The node of the peer in the team; UINT16_MAX: none. */
+static uint32_t node_of(const struct forge *f, const struct cn_team *t)
+{
+	uint32_t i = f->from ? cn_peer_index(f->from) : UINT32_MAX;
+
+	return t && t->nodes && i < t->npeers ? t->node_by_peer[i] : UINT16_MAX;
+}
+
+static void next_of_operation(struct forge *f)
+{
+	const struct cn_team *t = team(f);
+	uint32_t k = node_of(f, t), most = cn_node_payload(f->s->node);
+
+	f->wire.type = CN_TYPE_COLL;
+	for (uint32_t i = 0; k != UINT16_MAX && i < CN_OPS; i++) {
+		const struct cn_op *op = t->ops[(i + f->b) % CN_OPS];
+		const struct cn_action *a;
+		uint64_t left, frames;
+
+		if (!op || op->state != OP_RUNNING || op->streams[k].recv == CN_NONE) {
+			continue;
+		}
+		a = &op->sched.actions[op->streams[k].recv];
+		left = a->len - op->progress[op->streams[k].recv].done;
+		frames = (a->len + most - 1) / most;
+		frames = frames > 1 ? (a->len + frames - 1) / frames : most;
+		f->wire.stream = cn_stream(t->slot, op->seq, signature(op));
+		if (left <= frames && op->progress[op->streams[k].recv].next == CN_NONE) {
+			f->wire.flags |= CN_FLAG_LAST;
+		}
+		put_bytes(f, left < frames ? left : frames);
+		return;
+	}
+	f->wire.stream = cn_stream(t ? t->slot : 0, f->b, f->c);
+}
+
+static void later_operation(struct forge *f)
+{
+	const struct cn_team *t = team(f);
+	uint32_t number = f->b;
+
+	for (const struct cn_member *m = t ? t->members : NULL; m; m = m->next) {
+		number += m->posted;
+	}
+	f->wire.type = CN_TYPE_COLL;
+	f->wire.stream = cn_stream(t ? t->slot : 0, number, f->c);
+	put_bytes(f, f->value * 6u);
+}
+
+static void message(struct forge *f, bool first)
+{
+	const struct cn_flow *w = flow(f);
+	uint32_t room = cn_node_payload(f->s->node) - CN_EP_HEAD, bytes = f->value * 40u, left;
+
+	f->wire.type = CN_TYPE_MESSAGE;
+	f->wire.stream = (uint32_t)(f->a % 8u) << 16 | f->b % 8u;
+	left = w && w->coming ? w->left : bytes;
+	if (first) {
+		f->wire.flags |= CN_FLAG_FIRST;
+		cn_put32(&f->out, bytes | (f->c & 1 ? CN_EP_ASK : 0));
+		cn_put32(&f->out, w ? w->in_number + 1 : f->c);
+		left = bytes;
+	}
+	f->wire.flags |= left <= room ? CN_FLAG_LAST : 0;
+	put_bytes(f, left < room ? left : room);
+}
+
+/* ---- the frame ------------------------------------------------------------------------ */
+
+static void make_wrong(struct forge *f, size_t *len)
+{
+	size_t n = *len;
+
+	switch (f->wrong % 8) {
+	case 1:
+		*len = n > 0 ? f->at % n : 0;
+		break;
+	case 2:
+	case 7:
+		if (n > 0) {
+			f->payload[f->at % n] = f->wrong % 8 == 2 ? f->value :
+				(uint8_t)(f->payload[f->at % n] ^ 1u << f->value % 8);
+		}
+		break;
+	case 3:
+		memset(f->payload + n, f->value, f->at);
+		*len = n + f->at;
+		break;
+	case 4:
+		f->wire.flags ^= f->value;
+		break;
+	case 5:
+		f->wire.stream ^= (uint32_t)f->value << f->at % 25;
+		break;
+	case 6:
+		f->wire.length = f->value;
+		break;
+	default:
+		break;
+	}
+}
+
+static void send(struct forge *f)
+{
+	size_t len = (size_t)(f->out.at - f->payload);
+
+	f->wire.seq = (uint32_t)(int8_t)f->seq;
+	make_wrong(f, &len);
+	script_session_frame(f->s, f->peer, &f->wire, f->payload, len);
+}
+
+static void begin(struct forge *f)
+{
+	f->wire = (struct cn_wire){.type = CN_TYPE_CONTROL};
+	f->out = (struct cn_cursor){f->payload, f->payload + sizeof(f->payload) - 256, false};
+}
+
+static void build(struct forge *f, uint8_t kind)
+{
+	const struct cn_team *t;
+
+	begin(f);
+	switch (kind) {
+	case 0:
+		put_join(f);
+		break;
+	case 1:
+		put_bind(f);
+		break;
+	case 10:
+		next_of_operation(f);
+		break;
+	case 11:
+		later_operation(f);
+		break;
+	case 12:
+	case 13:
+		message(f, kind == 12);
+		break;
+	case 14:
+		t = team(f);
+		f->wire.flags = CN_FLAG_LAST;
+		f->wire.stream = cn_stream(t ? t->slot : 0, f->b, f->c);
+		break;
+	default:
+		if (kind < 5) {
+			put_team_control(f, kind);
+		} else {
+			put_endpoint_control(f, (uint8_t)(CN_EP_GRANT + kind - 5));
+		}
+		break;
+	}
+}
+
+void forge_frame(struct script *s, struct cn_engine *e, uint64_t owner)
+{
+	static struct forge f;
+	uint8_t kind = script_byte(s) % 16, mac[CN_ETH_HEADER];
+
+	f = (struct forge){.s = s, .e = e, .owner = owner};
+	f.peer = script_byte(s);
+	f.wrong = script_byte(s);
+	f.at = script_byte(s);
+	f.value = script_byte(s);
+	f.a = script_byte(s);
+	f.b = script_byte(s);
+	f.c = script_byte(s);
+	f.seq = script_byte(s);
+	script_ethernet(s, f.peer, mac);
+	f.from = cn_peer_by_mac(s->node, mac + 6);
+	if (kind == 15) {
+		build(&f, 0);
+		send(&f);
+		f.wrong = 0;
+	}
+	build(&f, kind == 15 ? 1 : kind);
+	send(&f);
+}

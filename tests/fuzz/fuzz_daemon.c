@@ -16,6 +16,10 @@
  *   4 n                 up to n frames go out
  *   5                   the client dies
  *   6                   the client does not read its messages any more, or does again
+ *   7                   the client greets as it should, unless it has
+ *
+ * No request number is accepted twice at a time, and each is answered once. Afterwards nothing of the
+ * clients is left in the engine, and a client that keeps the rules is served.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,25 +42,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct mutate_step steps[] = {
 	{0, MUTATE_ANY, 1, "n"},
-	{1, CN_MSG_HELLO, 6, "bik"},
-	{1, CN_MSG_UNREGION, 4, "bik"},
-	{1, CN_MSG_JOIN, 8, "biiibik"},
-	{1, CN_MSG_LEAVE, 4, "bik"},
-	{1, CN_MSG_RANKS, 2, "biik"},
-	{1, CN_MSG_COLL, 12, "biibiibiiiik"},
-	{1, CN_MSG_OPEN, 6, "biik"},
-	{1, CN_MSG_CLOSE, 4, "bik"},
-	{1, CN_MSG_SEND, 8, "biiibbiik"},
-	{1, CN_MSG_RECV, 8, "bibbiik"},
-	{1, CN_MSG_STATS, 1, "bik"},
-	{1, CN_MSG_NODES, 1, "bk"},
-	{1, CN_MSG_JOBS, 1, "bk"},
+	{1, CN_MSG_HELLO, 1, "qik"},
+	{1, CN_MSG_UNREGION, 4, "qik"},
+	{1, CN_MSG_JOIN, 8, "qiiibik"},
+	{1, CN_MSG_LEAVE, 4, "qik"},
+	{1, CN_MSG_RANKS, 2, "qiik"},
+	{1, CN_MSG_COLL, 12, "qiibiibiiiik"},
+	{1, CN_MSG_OPEN, 6, "qiik"},
+	{1, CN_MSG_CLOSE, 4, "qik"},
+	{1, CN_MSG_SEND, 8, "qiiibbiik"},
+	{1, CN_MSG_RECV, 8, "qibbiik"},
+	{1, CN_MSG_STATS, 1, "qik"},
+	{1, CN_MSG_NODES, 1, "qk"},
+	{1, CN_MSG_JOBS, 1, "qk"},
 	{1, MUTATE_ANY, 0, "bbk"},
 	{2, MUTATE_ANY, 8, "iw"},
 	{3, MUTATE_ANY, 4, "t"},
 	{4, MUTATE_ANY, 3, "b"},
 	{5, MUTATE_ANY, 2, ""},
 	{6, MUTATE_ANY, 1, ""},
+	{7, MUTATE_ANY, 14, ""},
 };
 const struct mutate_grammar mutate_grammar = {
 	.mask = 0x7f, .sub = TYPES, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
@@ -70,6 +75,7 @@ struct world {
 		struct cn_client *client; /* the daemon's end; NULL: gone */
 		int fd;
 		bool deaf;
+		bool busy[CN_MSG_REQUESTS]; /* a request of this number has no answer yet */
 	} end[CLIENTS];
 };
 
@@ -97,6 +103,7 @@ static void connect_client(struct world *w, int i)
 	check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
 	w->end[i].fd = fds[1];
 	w->end[i].deaf = false;
+	memset(w->end[i].busy, 0, sizeof(w->end[i].busy));
 	w->daemon->guarded = cn_receive_guard(fds[0]); /* a child process a client is slow */
 	w->end[i].client = cn_client_new(w->daemon, fds[0], 1000 + (uid_t)i);
 	check(w->end[i].client != NULL);
@@ -112,6 +119,10 @@ static void read_answers(struct world *w)
 		while (w->end[i].client != NULL && !w->end[i].deaf &&
 		       (n = recv(w->end[i].fd, &m, sizeof(m), MSG_DONTWAIT)) > 0) {
 			check(cn_msg_check(&m, (size_t)n, true) == NULL);
+			if (m.head.type == CN_MSG_DONE) {
+				check(m.head.tag < CN_MSG_REQUESTS && w->end[i].busy[m.head.tag]);
+				w->end[i].busy[m.head.tag] = false;
+			}
 		}
 	}
 }
@@ -253,10 +264,17 @@ static void build(struct world *w, union cn_msg *m)
 	}
 }
 
+static bool is_request(uint32_t type)
+{
+	return type == CN_MSG_JOIN || type == CN_MSG_COLL || type == CN_MSG_SEND ||
+	       type == CN_MSG_RECV;
+}
+
 static void step_message(struct world *w, int i)
 {
 	static union cn_msg m;
 	size_t size;
+	bool was_busy;
 	uint8_t k;
 
 	build(w, &m);
@@ -267,7 +285,24 @@ static void step_message(struct world *w, int i)
 
 		((uint8_t *)&m)[at] = byte(w);
 	}
+	read_answers(w);
+	was_busy = m.head.tag < CN_MSG_REQUESTS && w->end[i].busy[m.head.tag];
+	if (is_request(m.head.type) && m.head.tag < CN_MSG_REQUESTS) {
+		w->end[i].busy[m.head.tag] = true;
+	}
 	say(w, i, &m, size);
+	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf ||
+	      w->end[i].client->doomed);
+}
+
+static void step_greeting(struct world *w, int i)
+{
+	struct cn_msg_hello m = { .head = { .type = CN_MSG_HELLO },
+				  .magic = CN_MSG_MAGIC, .version = CN_MSG_VERSION };
+
+	if (!w->end[i].client->greeted) {
+		say(w, i, &m, sizeof(m));
+	}
 }
 
 static void step_region(struct world *w, int i)
@@ -346,6 +381,9 @@ static void step(struct world *w)
 		break;
 	case 6:
 		w->end[i].deaf = !w->end[i].deaf;
+		break;
+	case 7:
+		step_greeting(w, i);
 		break;
 	default:
 		break;

@@ -4,7 +4,8 @@
  * formed, and every frame that it took is given back exactly once.
  *
  * Steps of its own: 6 n: n frames of the engine wait for a peer; 7 peer n: a control message;
- * 8 peer: something waits for the peer; 9: no more; 10: buffers are refused, or not any more.
+ * 8 peer: something waits for the peer; 9: no more; 10: buffers are refused, or not any more;
+ * 11 n: after n more frames they are.
  *
  * Afterwards the peers of the script are gone and every buffer is back; a node that keeps the rules
  * comes up and gets its frames through, in order, both ways.
@@ -24,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct mutate_step steps[] = {
 	SCRIPT_STEPS,
 	{6, MUTATE_ANY, 8, "b"}, {7, MUTATE_ANY, 6, "ib"}, {8, MUTATE_ANY, 2, "i"},
-	{9, MUTATE_ANY, 2, "i"}, {10, MUTATE_ANY, 3, ""},
+	{9, MUTATE_ANY, 2, "i"}, {10, MUTATE_ANY, 3, ""}, {11, MUTATE_ANY, 4, "i"},
 };
 const struct mutate_grammar mutate_grammar = {
 	.mask = 15, .sub = 1, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
@@ -33,6 +34,7 @@ const struct mutate_grammar mutate_grammar = {
 struct world {
 	struct cn_node *node;
 	bool refuse;
+	uint32_t room;		/* frames until they are refused; 0: no such limit */
 	uint32_t waiting;	/* frames that pull may hand out */
 	uint32_t peer;		/* whom to, in turn */
 	int expected[SCRIPT_PEERS];
@@ -90,8 +92,13 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_r
 		sum ^= rx->payload[i];
 	}
 	(void)sum;
-	w->received += !w->refuse && rx->type == CN_TYPE_COLL;
-	return !w->refuse;
+	if (w->refuse) {
+		return false;
+	}
+	w->received += rx->type == CN_TYPE_COLL;
+	w->refuse = w->room == 1;
+	w->room -= w->room > 0;
+	return true;
 }
 
 static void acked(void *ctx, void *token)
@@ -133,6 +140,9 @@ static void other(struct script *s, uint8_t step)
 		if (!w->refuse) {
 			cn_node_ready(w->node);
 		}
+		return;
+	case 11:
+		w->room = script_byte(s) % 16u;
 		return;
 	default:
 		break;
@@ -233,6 +243,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	script_run(&s);
 	w.waiting = 0;
 	w.refuse = false;
+	w.room = 0;
 	cn_node_ready(w.node);
 	until = s.now + 4 * cn_node_config(w.node)->dead_after;
 	while (script_pass_deadline(&s, until)) {

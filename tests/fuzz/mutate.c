@@ -93,6 +93,9 @@ static size_t build_arg(struct list *l, char kind, uint8_t *out)
 	case 'i':
 		out[0] = (uint8_t)roll(l, roll(l, 16) == 0 ? 256 : 4);
 		return 1;
+	case 'q':
+		out[0] = (uint8_t)roll(l, roll(l, 16) == 0 ? 256 : 8);
+		return 1;
 	case 'd':
 		out[0] = roll(l, 4) != 0 ? 0 : (uint8_t)(roll(l, 24) - 12);
 		return 1;

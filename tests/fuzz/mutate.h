@@ -9,6 +9,7 @@
  * them described by a letter:
  *
  *   b  a byte, any value             i  an index: a small number, rarely any value
+ *   q  a number of a request: below 8, rarely any value
  *   d  a deviation: 0 is right; rarely another small number, of either sign
  *   t  an exponent of a time in nanoseconds, mostly 2^14 .. 2^33
  *   l  flags: mostly one bit or none

@@ -109,9 +109,41 @@ static void put_team_control(struct forge *f, uint8_t kind)
 	}
 }
 
-static struct cn_flow *flow(const struct forge *f)
+/* The number of a peer in the script; SCRIPT_PEERS: it is not one of the script's. */
+static uint8_t number_of(const struct forge *f, const struct cn_peer *p)
 {
-	return f->from ? cn_flow_find(f->e->endpoints, f->from, f->a % 8u, f->b % 8u) : NULL;
+	uint8_t header[CN_ETH_HEADER], i = 0;
+
+	for (; i < SCRIPT_PEERS; i++) {
+		script_ethernet(f->s, i, header);
+		if (memcmp(header + 6, p->mac, 6) == 0) {
+			break;
+		}
+	}
+	return i;
+}
+
+/* The flow of these numbers, else any with a peer: the frame is then for that one. */
+static struct cn_flow *flow(struct forge *f)
+{
+	struct cn_flow *w = NULL;
+	uint32_t skip = f->b % 4u;
+
+	if (f->from) {
+		w = cn_flow_find(f->e->endpoints, f->from, f->a % 8u, f->b % 8u);
+	}
+	for (struct cn_endpoint *ep = f->e->endpoints->list; ep && !w; ep = ep->next) {
+		for (w = ep->flows; w && (!w->peer || w->gone || skip > 0); w = w->next) {
+			skip -= skip > 0;
+		}
+	}
+	if (w) {
+		f->from = w->peer;
+		f->peer = number_of(f, w->peer);
+		f->a = (uint8_t)w->local;
+		f->b = (uint8_t)w->remote;
+	}
+	return w;
 }
 
 static void put_endpoint_control(struct forge *f, uint8_t kind)
@@ -149,40 +181,51 @@ static uint8_t signature(const struct cn_op *op)
 	return (uint8_t)(op->plan.algorithm << 3 | low);
 }
 
-/* The node of the peer in the team; UINT16_MAX: none. */
-static uint32_t node_of(const struct forge *f, const struct cn_team *t)
+/* A node of the team from which the operation waits for a frame; UINT32_MAX: none. */
+static uint32_t node_of(struct forge *f, const struct cn_team *t, const struct cn_op *op)
 {
-	uint32_t i = f->from ? cn_peer_index(f->from) : UINT32_MAX;
+	for (uint32_t i = 0; op && op->state == OP_RUNNING && i < t->layout.nnodes; i++) {
+		uint32_t k = (i + f->c) % t->layout.nnodes;
+		struct cn_peer *p = t->nodes[k].peer;
 
-	return t && t->nodes && i < t->npeers ? t->node_by_peer[i] : UINT16_MAX;
+		if (p && op->streams[k].recv != CN_NONE && number_of(f, p) < SCRIPT_PEERS) {
+			f->from = p;
+			f->peer = number_of(f, p);
+			return k;
+		}
+	}
+	return UINT32_MAX;
+}
+
+static void put_next(struct forge *f, const struct cn_team *t, const struct cn_op *op, uint32_t k)
+{
+	const struct cn_action *a = &op->sched.actions[op->streams[k].recv];
+	const struct cn_progress *p = &op->progress[op->streams[k].recv];
+	uint64_t left = a->len - p->done, most = cn_node_payload(f->s->node);
+	uint64_t frames = (a->len + most - 1) / most;
+
+	most = frames > 1 ? (a->len + frames - 1) / frames : most;
+	f->wire.stream = cn_stream(t->slot, op->seq, signature(op));
+	if (left <= most && p->next == CN_NONE) {
+		f->wire.flags |= CN_FLAG_LAST;
+	}
+	put_bytes(f, left < most ? left : most);
 }
 
 static void next_of_operation(struct forge *f)
 {
-	const struct cn_team *t = team(f);
-	uint32_t k = node_of(f, t), most = cn_node_payload(f->s->node);
-
 	f->wire.type = CN_TYPE_COLL;
-	for (uint32_t i = 0; k != UINT16_MAX && i < CN_OPS; i++) {
-		const struct cn_op *op = t->ops[(i + f->b) % CN_OPS];
-		const struct cn_action *a;
-		uint64_t left, frames;
+	f->wire.stream = cn_stream(f->a, f->b, f->c);
+	for (uint32_t i = 0; i < f->e->config.max_teams * CN_OPS; i++) {
+		const struct cn_team *t = f->e->teams[i / CN_OPS];
+		const struct cn_op *op = t && t->nodes ? t->ops[(i + f->b) % CN_OPS] : NULL;
+		uint32_t k = op ? node_of(f, t, op) : UINT32_MAX;
 
-		if (!op || op->state != OP_RUNNING || op->streams[k].recv == CN_NONE) {
-			continue;
+		if (k != UINT32_MAX) {
+			put_next(f, t, op, k);
+			return;
 		}
-		a = &op->sched.actions[op->streams[k].recv];
-		left = a->len - op->progress[op->streams[k].recv].done;
-		frames = (a->len + most - 1) / most;
-		frames = frames > 1 ? (a->len + frames - 1) / frames : most;
-		f->wire.stream = cn_stream(t->slot, op->seq, signature(op));
-		if (left <= frames && op->progress[op->streams[k].recv].next == CN_NONE) {
-			f->wire.flags |= CN_FLAG_LAST;
-		}
-		put_bytes(f, left < frames ? left : frames);
-		return;
 	}
-	f->wire.stream = cn_stream(t ? t->slot : 0, f->b, f->c);
 }
 
 static void later_operation(struct forge *f)

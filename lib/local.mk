@@ -12,6 +12,7 @@ noinst_LTLIBRARIES += \
 	lib/libcn_all.la
 
 lib_libcn_util_la_SOURCES = \
+	lib/util/bucket.h \
 	lib/util/heap.c \
 	lib/util/heap.h \
 	lib/util/parse.c \
@@ -27,7 +28,9 @@ lib_libcn_util_la_SOURCES = \
 
 lib_libcn_proto_la_SOURCES = \
 	lib/proto/frame.h \
+	lib/proto/hello.c \
 	lib/proto/input.c \
+	lib/proto/log.c \
 	lib/proto/node.c \
 	lib/proto/node.h \
 	lib/proto/output.c \
@@ -39,6 +42,8 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/rtt.h \
 	lib/proto/sender.c \
 	lib/proto/serial.h \
+	lib/proto/stranger.c \
+	lib/proto/stranger.h \
 	lib/proto/timers.c \
 	lib/proto/will.c \
 	lib/proto/will.h \

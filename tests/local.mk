@@ -28,6 +28,7 @@ unit_tests = \
 	tests/unit/test_flight \
 	tests/unit/test_furthest \
 	tests/unit/test_heap \
+	tests/unit/test_hello \
 	tests/unit/test_input \
 	tests/unit/test_interface \
 	tests/unit/test_json \

@@ -135,13 +135,7 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 		m->peer = p;
 		cn_peer_set_user(p, m);
 	}
-	if (strcmp(cn_peer_name(p), cn_node_config(e->node)->name) == 0) {
-		cn_log(COLLNET_LOG_WARNING,
-		       "another node is called %s too: give every node a name of its own by --node",
-		       cn_peer_name(p));
-	} else {
-		cn_log(COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
-	}
+	cn_peer_log(p, COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
 	cn_meeting_peer_up(e, p);
 }
 
@@ -165,7 +159,7 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 	};
 	struct cn_engine *e = ctx;
 
-	cn_log(COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), reason[why]);
+	cn_peer_log(p, COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), reason[why]);
 	cn_meeting_peer_down(e, now, p, why);
 	cn_endpoints_peer_down(e, now, p);
 }

@@ -1,158 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A frame came in: strangers out first, then who it is from, then what it says. */
-#include <stdlib.h>
+/* A frame came in: others' frames out first, then who it is from, then what it says. */
 #include <string.h>
 
 #include "proto/peer.h"
 #include "proto/serial.h"
-
-/* Hellos to one peer are at least this far apart, whatever arrives. */
-static const cn_time hello_spacing = 20 * CN_MS;
-
-void cn_hello_ask(struct cn_peer *p, bool want, bool later)
-{
-	struct cn_node *n = p->node;
-	cn_time wait = later ? cn_node_spread(n, p) : 0;
-
-	if (p->hello_last != 0 && n->now - p->hello_last < hello_spacing && !p->hello_due) {
-		return;
-	}
-	if (wait > 0) {
-		if (p->hello_at == CN_NEVER && !p->hello_due) {
-			p->hello_at = n->now + wait;
-			cn_peer_reschedule(p);
-		}
-		return; /* what it is to say is found out then */
-	}
-	p->hello_last = n->now;
-	p->hello_at = CN_NEVER;
-	p->hello_due = true;
-	p->hello_want |= want;
-	cn_peer_reschedule(p);
-	cn_peer_ready(p);
-}
-
-/* Nodes of different MTUs reach each other with short frames, so that their jobs can say why they do
- * not run. */
-static void check_mtu(struct cn_peer *p, const struct cn_hello *h)
-{
-	if (h->mtu != p->node->config.mtu && !p->mtu_told) {
-		cn_log(COLLNET_LOG_ERROR, "node %s has MTU %u and this node %u: set them alike",
-		       h->name, h->mtu, p->node->config.mtu);
-		p->mtu_told = true;
-	}
-}
-
-static bool is_older(const struct cn_peer *p, const struct cn_hello *h, uint8_t flags)
-{
-	return h->epoch == p->epoch && (flags & CN_FLAG_UNICAST) != 0 &&
-	       cn_serial_before(h->life, p->life_in);
-}
-
-/*
- * Whether a hello belongs to a life that is over: late, or said again by somebody. Only where the
- * present one is beyond doubt; else a replay believed once would lock the true node out.
- */
-static bool is_over(const struct cn_peer *p, const struct cn_hello *h, uint8_t flags)
-{
-	if ((flags & CN_FLAG_BYE) != 0 && h->epoch != p->epoch) {
-		return true;
-	}
-	if (!p->proven) {
-		return false;
-	}
-	if (h->epoch == p->epoch) {
-		return is_older(p, h, flags);
-	}
-	for (uint32_t i = 0; i < CN_PAST && p->past != NULL; i++) {
-		if (h->epoch == p->past->epochs[i]) {
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * It has another epoch than we knew. Our own life ends with the old one, so that no session is
- * ever used twice, even if the new epoch turns out to be a replay that we could not know of: two
- * nodes in one session that began it at different times would never agree on a number again. A
- * life that goes backwards ends ours, too, for the same reason.
- */
-static void new_epoch(struct cn_peer *p, uint64_t epoch)
-{
-	if (p->epoch != 0) {
-		if (p->past != NULL) {
-			p->past->epochs[p->past->n++ % CN_PAST] = p->epoch;
-		}
-		p->life_out++;
-	}
-	p->epoch = epoch;
-	p->life_in = 0;
-	p->proven = false;
-}
-
-/*
- * A hello. Broadcast ones say who is there; a unicast one also says which life of the connection
- * its sender is in, and only that brings a peer up: then both sides agree on epochs and lives.
- */
-void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
-		   const uint8_t *body)
-{
-	struct cn_hello h;
-	struct cn_peer *p = cn_peer_by_mac(n, mac);
-	bool unicast = (w->flags & CN_FLAG_UNICAST) != 0;
-
-	if (!cn_hello_get(body, w->length, &h)) {
-		n->stats.bad_frames++;
-		return;
-	}
-	if (p == NULL && (w->flags & CN_FLAG_BYE) == 0) {
-		p = cn_peer_add(n, mac);
-	}
-	if (p == NULL) {
-		n->stats.stale_frames++;
-		return;
-	}
-	if (is_over(p, &h, w->flags)) {
-		n->stats.stale_frames++;
-		return;
-	}
-	if ((w->flags & CN_FLAG_BYE) != 0) {
-		cn_peer_down(p, CN_PEER_BYE);
-		return;
-	}
-	if (p->epoch != 0 && h.epoch != p->epoch && p->past == NULL) {
-		p->past = calloc(1, sizeof(*p->past));
-		if (p->past == NULL) {
-			cn_log(COLLNET_LOG_ERROR, "no memory for node %s", p->name);
-			return; /* it will say so again */
-		}
-	}
-	p->heard = n->now;
-	if (p->state == CN_PEER_UP && (h.epoch != p->epoch || (unicast && h.life != p->life_in))) {
-		cn_peer_down(p, h.epoch != p->epoch ? CN_PEER_RESTARTED : CN_PEER_GAVE_UP);
-	}
-	if (h.epoch != p->epoch) {
-		new_epoch(p, h.epoch);
-	} else if (is_older(p, &h, w->flags)) {
-		p->life_out++;
-	}
-	memcpy(p->name, h.name, sizeof(p->name));
-	p->mtu = h.mtu;
-	check_mtu(p, &h);
-	if (unicast) {
-		p->life_in = h.life;
-		if ((w->flags & CN_FLAG_WANT) != 0) {
-			cn_hello_ask(p, false, false);
-		}
-		if (p->state != CN_PEER_UP) {
-			cn_peer_up(p);
-		}
-	} else if (p->state != CN_PEER_UP || ((w->flags & CN_FLAG_WANT) != 0 && !p->proven)) {
-		/* One whose frames come knows us: all answers at once can be too many for its port. */
-		cn_hello_ask(p, p->state != CN_PEER_UP, true);
-	}
-}
 
 static void ack_taken(struct cn_peer *p, const struct cn_wire *w, size_t len)
 {
@@ -188,6 +39,18 @@ static void ack_taken(struct cn_peer *p, const struct cn_wire *w, size_t len)
 	} else if ((w->flags & CN_FLAG_ASK) != 0) {
 		cn_sender_query(p);
 	}
+}
+
+/*
+ * Whether the numbers of a frame can be those of the session: not further from what is expected
+ * than a window is long, either way. What is older was delayed for longer than anything waits for;
+ * what is neither was guessed.
+ */
+static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
+{
+	return cn_serial_within(p->rx.expected - CN_WINDOW_MAX, w->seq,
+				p->rx.expected + CN_WINDOW_MAX) &&
+	       cn_serial_within(p->tx.una - CN_WINDOW_MAX, w->ack, p->tx.end);
 }
 
 void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t len)
@@ -231,14 +94,17 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	p = cn_peer_by_mac(n, frame + 6);
 	if (p == NULL || p->state != CN_PEER_UP || w.session != p->session_in) {
 		n->stats.stale_frames++;
-		if (p != NULL) {
-			cn_hello_ask(p, true, false);
-		}
+		cn_hello_stray(n, frame + 6, p);
+		return;
+	}
+	if (!in_window(p, &w)) {
+		n->stats.stale_frames++;
 		return;
 	}
 	n->stats.frames_received++;
 	p->heard = p->answered = now;
 	p->proven = true;
+	p->contested = false;
 	p->probes = 0;
 	cn_sender_ack(p, w.ack);
 	if (w.type == CN_TYPE_ACK) {

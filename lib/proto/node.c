@@ -39,7 +39,7 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	if (c->mtu < 576 || c->mtu > 65000) {
 		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
 	}
-	if (c->reorder > CN_HELD_MAX || c->window < 2 || c->window > 1024 || c->burst < 2 ||
+	if (c->reorder > CN_HELD_MAX || c->window < 2 || c->window > CN_WINDOW_MAX || c->burst < 2 ||
 	    c->max_peers < 1 || c->max_peers > 65535 ||
 	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 || c->query_after == 0 ||
 	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {
@@ -69,7 +69,7 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 		struct cn_node **out, struct cn_err *err)
 {
 	struct cn_node *n;
-	uint32_t slots = 16;
+	uint32_t slots = 16, strangers = cn_stranger_slots(c->max_peers);
 	int r = check_config(c, err);
 
 	if (r != COLLNET_OK) {
@@ -92,14 +92,22 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	n->hash = calloc(slots, sizeof(*n->hash));
 	n->zeros = calloc(1, n->payload);
 	/* a buffer: room for its list's link and length, and a frame's payload */
-	if (n->peers == NULL || n->hash == NULL || n->zeros == NULL ||
-	    cn_heap_init(&n->timers, c->max_peers + 2) != COLLNET_OK ||
+	n->names = calloc(c->max_peers, sizeof(*n->names));
+	n->strangers = calloc(strangers, sizeof(*n->strangers));
+	if (n->peers == NULL || n->hash == NULL || n->zeros == NULL || n->names == NULL ||
+	    n->strangers == NULL ||
+	    cn_heap_init(&n->timers, c->max_peers + strangers + 2) != COLLNET_OK ||
 	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK ||
 	    cn_pool_init(&n->small, SMALL, control_reserve(c)) != COLLNET_OK ||
 	    cn_pool_init(&n->rings, CN_RING_FEW * sizeof(struct cn_sent), c->max_peers) !=
 		    COLLNET_OK) {
 		cn_node_free(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
+	}
+	n->nstrangers = strangers;
+	for (uint32_t i = 0; i < strangers; i++) {
+		n->strangers[i].timer.at = CN_NEVER;
+		n->strangers[i].timer.owner = n->strangers;
 	}
 	if (c->will != NULL) {
 		cn_will_init(c->will, c);
@@ -120,12 +128,13 @@ void cn_node_free(struct cn_node *n)
 
 		cn_sender_free(p);
 		free(p->rx.held);
-		free(p->past);
 		free(p);
 	}
 	free(n->peers);
 	free(n->hash);
 	free(n->zeros);
+	free(n->names);
+	free(n->strangers);
 	cn_heap_fini(&n->timers);
 	cn_pool_fini(&n->pool);
 	cn_pool_fini(&n->small);
@@ -261,10 +270,12 @@ struct cn_peer *cn_node_peer(struct cn_node *n, uint32_t index)
 	return index < n->npeers ? n->peers[index] : NULL;
 }
 
-struct cn_peer *cn_node_find(struct cn_node *n, const char *name)
+struct cn_peer *cn_node_find(const struct cn_node *n, const char *name)
 {
+	uint32_t hash = cn_name_hash(name);
+
 	for (uint32_t i = 0; i < n->npeers; i++) {
-		if (n->peers[i]->state == CN_PEER_UP && strcmp(n->peers[i]->name, name) == 0) {
+		if (n->names[i] == hash && strcmp(n->peers[i]->name, name) == 0) {
 			return n->peers[i];
 		}
 	}

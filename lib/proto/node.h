@@ -193,10 +193,13 @@ void cn_node_buffer_put(struct cn_node *n, void *buffer);
 /* The node table. Index 0 .. cn_node_peers() - 1; a peer keeps its index while it is known. */
 uint32_t cn_node_peers(const struct cn_node *n);
 struct cn_peer *cn_node_peer(struct cn_node *n, uint32_t index);
-struct cn_peer *cn_node_find(struct cn_node *n, const char *name); /* alive ones only */
+struct cn_peer *cn_node_find(const struct cn_node *n, const char *name); /* alive ones only */
 const char *cn_peer_name(const struct cn_peer *p);
 uint32_t cn_peer_index(const struct cn_peer *p);
 bool cn_peer_alive(const struct cn_peer *p);
+/* A line of the log about a peer, within bounds; how many were suppressed is said in a later one. */
+void cn_peer_log(struct cn_peer *p, enum collnet_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void *cn_peer_user(const struct cn_peer *p); /* the engine's own, NULL at first */
 void cn_peer_set_user(struct cn_peer *p, void *user);
 cn_time cn_peer_rtt(const struct cn_peer *p); /* smoothed; 0: not measured */

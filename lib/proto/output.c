@@ -22,19 +22,81 @@ static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire 
 	n->stats.bytes_sent += len < CN_ETH_MIN ? CN_ETH_MIN : len;
 }
 
-static void build_hello(struct cn_node *n, struct cn_peer *p, uint8_t flags, struct cn_frame *out)
+static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w,
+			 uint32_t nonce, struct cn_frame *out)
 {
-	static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	struct cn_hello h = {.epoch = n->config.epoch, .mtu = n->config.mtu,
-			     .life = p != NULL ? p->life_out : 0};
-	struct cn_wire w = {.type = CN_TYPE_HELLO, .flags = flags, .cluster = n->config.cluster};
+	struct cn_hello h = {.epoch = n->config.epoch, .mtu = n->config.mtu, .nonce = nonce};
 	size_t len;
 
+	w->type = CN_TYPE_HELLO;
+	w->cluster = n->config.cluster;
 	memcpy(h.name, n->config.name, sizeof(h.name));
 	len = cn_hello_put(out->head + CN_HEAD, &h);
-	w.length = (uint16_t)len;
-	build(n, p != NULL ? p->mac : everyone, &w, NULL, out);
+	w->length = (uint16_t)len;
+	build(n, mac, w, NULL, out);
 	out->head_len = (uint16_t)(CN_HEAD + len);
+}
+
+static void build_broadcast(struct cn_node *n, uint8_t flags, struct cn_frame *out)
+{
+	static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	struct cn_wire w = {.flags = flags};
+
+	finish_hello(n, everyone, &w, 0, out);
+}
+
+static void build_hello(struct cn_node *n, const uint8_t mac[6], uint8_t flags, uint64_t nonce,
+			uint64_t echo, struct cn_frame *out)
+{
+	struct cn_wire w = {
+		.flags = CN_FLAG_UNICAST | flags, .seq = (uint32_t)(echo >> 32),
+		.ack = (uint32_t)echo, .stream = (uint32_t)(nonce >> 32),
+	};
+
+	finish_hello(n, mac, &w, (uint32_t)nonce, out);
+}
+
+/* A goodbye to the next peer that is up. False: all have had theirs. */
+static bool output_bye(struct cn_node *n, struct cn_frame *out)
+{
+	while (n->byes_due > 0) {
+		while (n->bye_next < n->npeers) {
+			const struct cn_peer *p = n->peers[n->bye_next++];
+			struct cn_wire w = {.flags = CN_FLAG_UNICAST | CN_FLAG_BYE};
+
+			if (p->state == CN_PEER_UP) {
+				w.session = p->session_out;
+				w.seq = p->bye_out;
+				finish_hello(n, p->mac, &w, 0, out);
+				return true;
+			}
+		}
+		n->bye_next = 0;
+		n->byes_due--;
+	}
+	return false;
+}
+
+/* What all hear, and answers to those that are not known yet. */
+static bool output_hello(struct cn_node *n, struct cn_frame *out)
+{
+	const struct cn_stranger *s;
+
+	if (n->leaving) {
+		return output_bye(n, out);
+	}
+	if (n->hello_due) {
+		n->hello_due = false;
+		build_broadcast(n, n->hellos_sent++ < 2 ? CN_FLAG_WANT : 0, out);
+		return true;
+	}
+	s = cn_stranger_next(n);
+	if (s != NULL) {
+		build_hello(n, s->mac, CN_FLAG_WANT, cn_nonce(n, s->mac, n->evicted << 32), s->echo,
+			    out);
+		return true;
+	}
+	return false;
 }
 
 static void build_ack(struct cn_peer *p, struct cn_frame *out)
@@ -171,10 +233,8 @@ static void build_control(struct cn_peer *p, struct cn_frame *out)
 static bool output_peer(struct cn_peer *p, struct cn_frame *out)
 {
 	if (p->hello_due) {
-		uint8_t flags = CN_FLAG_UNICAST | (p->hello_want ? CN_FLAG_WANT : 0);
-
-		p->hello_due = p->hello_want = false;
-		build_hello(p->node, p, flags, out);
+		p->hello_due = false;
+		build_hello(p->node, p->mac, p->hello_flags, p->nonce_out, p->echo, out);
 		return true;
 	}
 	if (p->state != CN_PEER_UP) {
@@ -203,13 +263,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 	struct cn_tx tx;
 
 	n->now = now;
-	if (n->byes_due > 0 || n->hello_due) {
-		uint8_t flags = n->leaving ? CN_FLAG_BYE : n->hellos_sent < 2 ? CN_FLAG_WANT : 0;
-
-		n->byes_due -= n->byes_due > 0;
-		n->hello_due = false;
-		n->hellos_sent++;
-		build_hello(n, NULL, flags, out);
+	if (output_hello(n, out)) {
 		return true;
 	}
 	while (n->ready_first != NULL) {

@@ -39,9 +39,8 @@ static void enter(struct cn_node *n, const struct cn_peer *p)
 }
 
 /*
- * The table is full: the place of one that was never more than a hello, or is gone, goes to the
- * newcomer; the one that was silent longest. Invented addresses cannot lock out true nodes. Not
- * often, since it looks at all of them.
+ * The table is full: the place of one that is gone, or sent no frame of its session, goes to the
+ * newcomer; the one that was silent longest. Not often, since it looks at all of them.
  */
 static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 {
@@ -65,13 +64,12 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 	}
 	cn_peer_down(oldest, CN_PEER_SILENT);
 	memcpy(oldest->mac, mac, 6);
-	oldest->epoch = 0;
-	oldest->life_in = 0;
-	free(oldest->past);
-	oldest->past = NULL;
+	n->evicted++;
+	oldest->epoch = oldest->nonce_in = 0;
 	oldest->proven = oldest->mtu_told = false;
-	oldest->hello_due = oldest->hello_want = false;
-	oldest->hello_last = 0;
+	oldest->hello_due = false;
+	oldest->log = (struct cn_bucket){0};
+	memset(oldest->hello_last, 0, sizeof(oldest->hello_last));
 	oldest->hello_at = CN_NEVER;
 	cn_peer_reschedule(oldest);
 	memset(n->hash, 0, ((size_t)n->hash_mask + 1) * sizeof(*n->hash));
@@ -153,16 +151,29 @@ void cn_peer_set_timer(struct cn_peer *p)
 	cn_heap_set(&p->node->timers, &p->timer, peer_deadline(p));
 }
 
-/* Both epochs are known: a new sequence each way begins. */
+uint32_t cn_name_hash(const char *name)
+{
+	uint64_t h = 0;
+
+	while (*name != '\0') {
+		h = cn_mix64(h ^ (uint8_t)*name++);
+	}
+	return (uint32_t)h | 1;
+}
+
+/* Both epochs and nonces are known: a new sequence each way begins. */
 void cn_peer_up(struct cn_peer *p)
 {
 	struct cn_node *n = p->node;
+	struct cn_end us = {n->config.epoch, p->nonce_out}, it = {p->epoch, p->nonce_in};
+	struct cn_session out = cn_session(&us, &it), in = cn_session(&it, &us);
 	uint32_t bias = n->config.seq_bias;
 
-	p->session_out = cn_session(n->config.epoch, p->life_out, p->epoch, p->life_in);
-	p->session_in = cn_session(p->epoch, p->life_in, n->config.epoch, p->life_out);
-	p->tx.una = p->tx.next = p->tx.end =
-		bias != 0 ? bias : (uint32_t)cn_mix64(p->session_out);
+	p->session_out = out.id;
+	p->session_in = in.id;
+	p->bye_out = out.bye;
+	p->bye_in = in.bye;
+	p->tx.una = p->tx.next = p->tx.end = bias != 0 ? bias : out.first;
 	p->tx.recover = p->tx.una;
 	p->tx.cwnd = n->config.burst < n->config.window ? n->config.burst : n->config.window;
 	p->tx.slow_until = n->config.window;
@@ -174,7 +185,7 @@ void cn_peer_up(struct cn_peer *p)
 	p->tx.rtt = (struct cn_rtt){0};
 	p->tx.cadence = (struct cn_cadence){0};
 	p->rx = (struct cn_receiver){
-		.expected = bias != 0 ? bias : (uint32_t)cn_mix64(p->session_in),
+		.expected = bias != 0 ? bias : in.first,
 		.ack_at = CN_NEVER, .gap_at = CN_NEVER, .held = p->rx.held,
 	};
 	cn_path_reset(p);
@@ -182,8 +193,9 @@ void cn_peer_up(struct cn_peer *p)
 	p->size_due = false;
 	p->proven = false;
 	p->state = CN_PEER_UP;
+	n->names[p->index] = cn_name_hash(p->name);
 	if (n->config.will != NULL) {
-		cn_will_set(n->config.will, p->index, p->mac, p->session_out, 0);
+		cn_will_set(n->config.will, p->index, p->mac, p->session_out, p->bye_out);
 	}
 	n->ops->peer_up(n->ctx, n->now, p);
 }
@@ -199,11 +211,10 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	if (n->config.will != NULL) {
 		cn_will_clear(n->config.will, p->index);
 	}
-	if (why != CN_PEER_RESTARTED && why != CN_PEER_GAVE_UP) {
-		/* The other side may not know: what is still under way belongs to a life that is
-		 * over. After a restart its epoch or life is new, which is enough. */
-		p->life_out++;
-	}
+	n->names[p->index] = 0;
+	/* What is still under way, and every echo of it, belongs to a session that is over. */
+	p->nonce_out = cn_nonce(n, p->mac, ++p->generation);
+	memset(p->hello_last, 0, sizeof(p->hello_last));
 	p->ack_due = p->nak_due = p->busy_due = p->probe_due = p->size_due = false;
 	cn_path_reset(p);
 	cn_sender_drop_all(p);
@@ -218,6 +229,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	n->nexpecting -= p->expecting > 0;
 	p->expecting = 0;
 	p->probes = 0;
+	p->contested = false;
 	p->probe_at = p->query_at = CN_NEVER;
 	p->rx.ack_at = CN_NEVER;
 	cn_peer_reschedule(p);
@@ -245,6 +257,19 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 		n->nexpecting--; /* the timer finds it so */
 	}
 	cn_peer_reschedule(p);
+}
+
+void cn_peer_contest(struct cn_peer *p)
+{
+	if (!p->contested) {
+		p->contested = true;
+		if (p->probe_at == CN_NEVER) {
+			p->expect_since = p->node->now;
+			p->probes = 0;
+			p->probe_at = p->node->now + p->node->config.dead_after / 20;
+			cn_peer_reschedule(p);
+		}
+	}
 }
 
 uint32_t cn_peer_room(const struct cn_peer *p)

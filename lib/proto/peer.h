@@ -12,10 +12,18 @@
 
 #include "proto/node.h"
 #include "proto/rtt.h"
+#include "proto/stranger.h"
 #include "proto/window.h"
 #include "proto/wire.h"
+#include "util/bucket.h"
 #include "util/heap.h"
 #include "util/pool.h"
+
+/* The largest window that can be configured. */
+#define CN_WINDOW_MAX 1024u
+
+/* Hellos to one address, of one kind of cause, are at least this far apart. */
+#define CN_HELLO_SPACING (20 * CN_MS)
 
 /* A frame kept until it is acknowledged. */
 struct cn_sent {
@@ -101,15 +109,8 @@ struct cn_path {
 
 enum cn_peer_state {
 	CN_PEER_FREE = 0, /* entry unused */
-	CN_PEER_DOWN,	  /* heard of, but epochs are not agreed */
+	CN_PEER_DOWN,	  /* it was up once, or cannot be: its name is taken */
 	CN_PEER_UP,
-};
-
-/* Epochs that a peer had before, the last few. */
-#define CN_PAST 4
-struct cn_past {
-	uint64_t epochs[CN_PAST];
-	uint32_t n;
 };
 
 /* First what every frame needs, in few cache lines: a node of a large cluster has many of them. */
@@ -118,14 +119,15 @@ struct cn_peer {
 	uint32_t index;
 	enum cn_peer_state state;
 	uint8_t mac[6];
-	bool proven;	   /* a frame of the session came: epoch and life are no replay */
+	bool proven;	   /* a frame of the session came: it knows that we are up */
 	bool ready;	   /* in the list of those that have something to send, in turn */
 	uint32_t session_out, session_in;
 	struct cn_peer *ready_next;
 	void *user;
 	/* what is to be said to it */
-	bool hello_due, hello_want, ack_due, nak_due, busy_due, probe_due;
+	bool hello_due, ack_due, nak_due, busy_due, probe_due;
 	bool mtu_told;	   /* a different MTU was logged */
+	bool contested;	   /* another node has its name: it is probed until it answers */
 	/* control frames that wait for room, a list through their buffers */
 	uint8_t *control_first, *control_last;
 	struct cn_timer timer;
@@ -150,12 +152,16 @@ struct cn_peer {
 	uint16_t largest;      /* bytes after the Ethernet header of the largest probe of that try */
 	bool size_due;
 
-	cn_time hello_last;
+	cn_time hello_last[CN_HELLO_LIMITED]; /* by cause */
 	cn_time hello_at; /* an answer to a broadcast is due then; CN_NEVER: none is */
-	uint64_t epoch;	   /* its transport's; 0: not known */
-	struct cn_past *past; /* NULL: it had no epoch before */
-	uint32_t life_out; /* which life of the connection, by us and by it */
-	uint32_t life_in;
+	uint8_t hello_flags, later_flags; /* of the hello that is due, and due later */
+	uint64_t echo, later_echo; /* the nonce that the hello echoes; 0: none */
+	uint64_t epoch;	   /* its transport's */
+	uint64_t generation; /* of our nonce; grows when the peer goes down */
+	uint64_t nonce_out, nonce_in; /* ours for it, which only a receiver of our hellos knows; and
+				       * its own for us, proven while it is up */
+	uint32_t bye_out, bye_in; /* tokens of the session's goodbyes */
+	struct cn_bucket log;
 	uint32_t mtu;
 	char name[COLLNET_NAME_MAX + 1];
 };
@@ -170,6 +176,7 @@ struct cn_node {
 	uint32_t npeers;
 	uint32_t *hash; /* index + 1 by MAC; 0: empty; open addressing */
 	uint32_t hash_mask;
+	uint32_t *names; /* [max_peers] hash of the name while it is up; 0: it is not */
 
 	struct cn_heap timers;
 	struct cn_timer hello_timer;
@@ -179,7 +186,14 @@ struct cn_node {
 	bool hello_due;
 	bool begun;   /* the first hello's time is set */
 	bool leaving; /* it said goodbye: hears and answers nothing any more */
-	uint32_t byes_due;
+	uint32_t byes_due, bye_next; /* rounds of goodbyes, and the peer that is next */
+	struct cn_stranger *strangers; /* [nstrangers] */
+	uint32_t nstrangers, strangers_heard;
+	struct cn_stranger *stranger_first, *stranger_last; /* to be answered */
+	struct cn_bucket answers; /* to strangers */
+	struct cn_bucket log;
+	uint32_t log_suppressed;
+	uint64_t evicted; /* entries that were given to others */
 	struct cn_peer *ready_first, *ready_last;
 	struct cn_peer *path_first, *path_last; /* wait for a slot to probe their path */
 	uint32_t path_slots, path_limit;	/* in use, of so many; 0: none was needed yet */
@@ -234,9 +248,9 @@ static inline cn_time cn_quiet_after(const struct cn_node *n)
 /* After how many tries without an answer loss alone is no explanation any more (in one of 65,536). */
 uint32_t cn_node_tries(const struct cn_node *n);
 cn_time cn_hello_interval(const struct cn_node *n);
-/* How long what many nodes would do at once waits here: different on every node and, with a peer,
- * for every pair of them. 0 in small clusters. */
-cn_time cn_node_spread(const struct cn_node *n, const struct cn_peer *p);
+/* How long what many nodes would do at once waits here: different on every node and, with an address
+ * (not NULL), for every pair of them. 0 in small clusters. */
+cn_time cn_node_spread(const struct cn_node *n, const uint8_t *mac);
 
 /* node.c */
 void cn_node_put(struct cn_node *n, const void *buffer); /* to the pool that it is of */
@@ -244,8 +258,10 @@ void cn_node_put(struct cn_node *n, const void *buffer); /* to the pool that it 
 /* peer.c */
 struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6]);
 struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6]); /* NULL: table full */
+uint32_t cn_name_hash(const char *name); /* never 0 */
 void cn_peer_up(struct cn_peer *p);
 void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why);
+void cn_peer_contest(struct cn_peer *p); /* up: probes it, as if it were waited for */
 void cn_peer_ready(struct cn_peer *p);
 void cn_peer_reschedule(struct cn_peer *p); /* a deadline has changed */
 void cn_peer_set_timer(struct cn_peer *p);  /* it has expired */
@@ -286,10 +302,16 @@ uint32_t cn_receiver_map(const struct cn_peer *p); /* for a negative acknowledge
 void cn_receiver_drop_all(struct cn_peer *p);
 void cn_receiver_acked(struct cn_peer *p); /* an acknowledgement goes out now */
 
-/* input.c */
+/* hello.c */
 void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
 		   const uint8_t *body);
-/* A unicast hello is due, not too often; later: only after cn_node_spread(). */
-void cn_hello_ask(struct cn_peer *p, bool want, bool later);
+/* A unicast hello is due with these flags, not too often. */
+void cn_hello_ask(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, uint64_t echo);
+/* hello_at has come. */
+void cn_hello_later(struct cn_peer *p);
+/* A frame of no session came from this address; p: NULL, not a peer's. */
+void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p);
+/* Our nonce for an address; never 0. */
+uint64_t cn_nonce(const struct cn_node *n, const uint8_t mac[6], uint64_t generation);
 
 #endif

@@ -13,16 +13,17 @@
 static const cn_time spread_each = 100 * CN_US;
 #define SPREAD_FROM 8u
 
-cn_time cn_node_spread(const struct cn_node *n, const struct cn_peer *p)
+cn_time cn_node_spread(const struct cn_node *n, const uint8_t *mac)
 {
-	uint32_t others = n->npeers > n->config.expected ? n->npeers : n->config.expected;
+	uint32_t known = n->npeers + n->strangers_heard;
+	uint32_t others = known > n->config.expected ? known : n->config.expected;
 	uint64_t h = n->config.epoch ^ n->hellos_sent;
 
 	if (others <= SPREAD_FROM) {
 		return 0;
 	}
-	for (int i = 0; p != NULL && i < 6; i++) {
-		h = h << 8 ^ h >> 56 ^ p->mac[i];
+	for (int i = 0; mac != NULL && i < 6; i++) {
+		h = h << 8 ^ h >> 56 ^ mac[i];
 	}
 	return cn_mix64(h) % (others * spread_each);
 }
@@ -145,10 +146,7 @@ static void look_whether_quiet(struct cn_node *n)
 static void expire_peer(struct cn_node *n, struct cn_peer *p)
 {
 	if (p->hello_at <= n->now) {
-		p->hello_at = CN_NEVER;
-		if (p->state != CN_PEER_UP || !p->proven) {
-			cn_hello_ask(p, p->state != CN_PEER_UP, false);
-		}
+		cn_hello_later(p);
 	}
 	if (p->state != CN_PEER_UP) {
 		cn_peer_set_timer(p);
@@ -172,7 +170,7 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 		cn_sender_timeout(p);
 	}
 	if (p->probe_at <= n->now) {
-		if (p->expecting == 0 && p->tx.una == p->tx.end) {
+		if (p->expecting == 0 && p->tx.una == p->tx.end && !p->contested) {
 			p->probe_at = CN_NEVER;
 		} else {
 			probe(n, p);
@@ -190,11 +188,14 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 void cn_node_expire(struct cn_node *n, cn_time now)
 {
 	struct cn_timer *t;
-	uint32_t bound = n->npeers + 2; /* every timer moves into the future; once each is enough */
+	uint32_t bound = n->npeers + n->nstrangers + 2; /* every timer moves into the future; once each is enough */
 
 	n->now = now;
 	while (cn_heap_next(&n->timers) <= now && bound-- > 0) {
 		t = cn_heap_first(&n->timers);
+		if (cn_stranger_expire(n, t)) {
+			continue;
+		}
 		if (t->owner != NULL) {
 			expire_peer(n, t->owner);
 		} else if (t == &n->quiet_timer) {

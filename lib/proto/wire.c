@@ -71,7 +71,7 @@ size_t cn_hello_put(uint8_t out[CN_HELLO_MAX], const struct cn_hello *h)
 
 	put32(out, (uint32_t)(h->epoch >> 32));
 	put32(out + 4, (uint32_t)h->epoch);
-	put32(out + 8, h->life);
+	put32(out + 8, h->nonce);
 	put32(out + 12, h->mtu);
 	out[16] = (uint8_t)n;
 	memcpy(out + CN_HELLO_FIXED, h->name, n);
@@ -90,17 +90,32 @@ bool cn_hello_get(const uint8_t *in, size_t len, struct cn_hello *h)
 		return false;
 	}
 	h->epoch = (uint64_t)get32(in) << 32 | get32(in + 4);
-	h->life = get32(in + 8);
+	h->nonce = get32(in + 8);
 	h->mtu = get32(in + 12);
 	memcpy(h->name, in + CN_HELLO_FIXED, n);
 	h->name[n] = '\0';
 	return h->epoch != 0 && strlen(h->name) == n && cn_valid_name(h->name);
 }
 
-uint32_t cn_session(uint64_t epoch_a, uint32_t life_a, uint64_t epoch_b, uint32_t life_b)
-{
-	uint64_t x = cn_mix64(cn_mix64(cn_mix64(epoch_a) ^ life_a) + cn_mix64(epoch_b ^ 0x5bd1e995));
-	uint32_t s = (uint32_t)(cn_mix64(x ^ life_b) >> 32);
+/* Public: only the nonces are secret. */
+static const uint8_t session_key[CN_SIPHASH_KEY] = "collnet session";
+static const uint8_t bye_key[CN_SIPHASH_KEY] = "collnet goodbye";
 
-	return s != 0 ? s : 1;
+struct cn_session cn_session(const struct cn_end *from, const struct cn_end *to)
+{
+	const uint64_t ends[4] = {from->epoch, from->nonce, to->epoch, to->nonce};
+	uint8_t what[32];
+	struct cn_session s;
+	uint64_t h;
+
+	for (size_t i = 0; i < 4; i++) {
+		put32(what + 8 * i, (uint32_t)(ends[i] >> 32));
+		put32(what + 8 * i + 4, (uint32_t)ends[i]);
+	}
+	h = cn_siphash(session_key, what, sizeof(what));
+	s.id = (uint32_t)(h >> 32);
+	s.id += s.id == 0;
+	s.first = (uint32_t)h;
+	s.bye = (uint32_t)cn_siphash(bye_key, what, sizeof(what));
+	return s;
 }

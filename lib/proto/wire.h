@@ -9,9 +9,10 @@
  *    3     1     flags      CN_FLAG_..., below
  *    4     2     cluster    id of the cluster; another one is dropped
  *    6     2     length     bytes that follow this header (Ethernet pads short frames to 60)
- *    8     4     session    both nodes' epochs, mixed; 0 in a hello. A frame of an older life of
- *                           either node does not match and is dropped
- *   12     4     seq        reliable frames: number in the sequence to this peer
+ *    8     4     session    a hash of both nodes' epochs and nonces; 0 in a hello, but for a
+ *                           goodbye. A frame of another session is dropped
+ *   12     4     seq        reliable frames: number in the sequence to this peer. Acknowledgements:
+ *                           number of the next one
  *   16     4     ack        next number expected from this peer (all before it have come)
  *   20     4     stream     collective: slot (16), operation (8), signature (8)
  *                           message: endpoint to (16), endpoint from (16)
@@ -23,19 +24,29 @@
  * Types CONTROL, COLL and MESSAGE are reliable and share one sequence a peer and direction; every
  * one of them carries an acknowledgement. ACK frames carry no data; HELLO frames have a body:
  *
- *    0     8     epoch      of the sender's transport, new at every start, never 0
- *    8     4     life       which life of the connection to this receiver; only with UNICAST
+ *    0     8     epoch      of the sender's transport, random, new at every start, never 0
+ *    8     4     nonce      its low half
  *   12     4     mtu        of the sender
  *   16     1     length of the name
  *   17     n     name       1 .. 63 bytes
  *
- * The first message of a sequence has number first_seq = mix(session); there is no connection
- * set-up beyond a hello each way, from which both sides compute session and first number.
+ * and use the fields of the header otherwise, where UNICAST is set (else they are 0):
+ *
+ *   12     8     seq, ack   echo: the nonce that the receiver sent last; 0: not known
+ *   20     4     stream     nonce: its high half. The sender's for this receiver, never 0
+ *
+ * or, with BYE as well: the session, and in seq the session's goodbye token.
+ *
+ * A nonce travels in unicast hellos alone. Who echoes it receives what is sent to its address.
+ * Session, first number of the sequence and goodbye token of each direction are hashes of both
+ * epochs and nonces (cn_session()): who sees broadcasts alone knows none of them. lib/proto/hello.c
+ * has the handshake.
  */
 #ifndef CN_WIRE_H
 #define CN_WIRE_H
 
 #include "proto/node.h"
+#include "util/siphash.h"
 
 #define CN_WIRE_MAGIC 0xC011u
 #define CN_WIRE_VERSION 1u
@@ -44,12 +55,14 @@
 #define CN_HELLO_FIXED 17
 #define CN_HELLO_MAX (CN_HELLO_FIXED + COLLNET_NAME_MAX)
 
-#define CN_FLAG_ASK 0x01     /* acknowledge this one at once */
+#define CN_FLAG_ASK 0x01     /* acknowledge this one at once; HELLO: a challenge, echo my nonce
+			      * whatever you think of it */
 #define CN_FLAG_NAK 0x02     /* ACK: a frame is missing, go back to `ack` */
 #define CN_FLAG_BUSY 0x04    /* ACK: no buffer, wait, then go back to `ack` */
-#define CN_FLAG_WANT 0x08    /* HELLO: answer with a hello of your own */
+#define CN_FLAG_WANT 0x08    /* HELLO: answer with a hello of your own; unicast: I am not up with
+			      * you */
 #define CN_FLAG_BYE 0x40     /* HELLO: this node's transport ends */
-#define CN_FLAG_UNICAST 0x80 /* HELLO: for this receiver alone; `life` is valid */
+#define CN_FLAG_UNICAST 0x80 /* HELLO: for this receiver alone; nonce and echo are valid */
 /* CN_FLAG_FIRST 0x10 and CN_FLAG_LAST 0x20: proto/node.h */
 #define CN_FLAG_SIZE 0x10  /* ACK: a probe of the path MTU; padding may follow the header */
 #define CN_FLAG_SIZED 0x20 /* ACK: the answer to a probe */
@@ -68,7 +81,7 @@ struct cn_wire {
 
 struct cn_hello {
 	uint64_t epoch;
-	uint32_t life, mtu;
+	uint32_t nonce, mtu;
 	char name[COLLNET_NAME_MAX + 1];
 };
 
@@ -87,7 +100,15 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, 
 size_t cn_hello_put(uint8_t out[CN_HELLO_MAX], const struct cn_hello *h);
 bool cn_hello_get(const uint8_t *in, size_t len, struct cn_hello *h);
 
-/* Session of the frames from the node with epoch and life `a` to the one with `b`. Never 0. */
-uint32_t cn_session(uint64_t epoch_a, uint32_t life_a, uint64_t epoch_b, uint32_t life_b);
+/* One end of a session, and what both ends derive from the two: of the frames from one to other. */
+struct cn_end {
+	uint64_t epoch, nonce;
+};
+struct cn_session {
+	uint32_t id;	/* never 0 */
+	uint32_t first; /* number of the first reliable frame */
+	uint32_t bye;	/* in the goodbye, besides the id */
+};
+struct cn_session cn_session(const struct cn_end *from, const struct cn_end *to);
 
 #endif

@@ -106,7 +106,30 @@ static void session_frame(struct script *s, bool large)
 	script_session_frame(s, peer, &w, payload, n);
 }
 
-/* The hello that a node of this script would send. A known peer keeps its epoch and life. */
+/* Nonce and echo of a unicast hello: those of the session, or, bit by bit, others. */
+static void nonces(const struct script *s, const uint8_t *frame, uint8_t how, struct cn_wire *w,
+		   struct cn_hello *h)
+{
+	const struct cn_peer *p = cn_peer_by_mac(s->node, frame + 6);
+	uint64_t nonce = 1 + how % 16, echo = cn_nonce(s->node, frame + 6, s->node->evicted << 32);
+
+	if (p) {
+		nonce += p->nonce_in - 1;
+		echo = p->nonce_out;
+		h->epoch = (how & 32) ? h->epoch : p->epoch;
+	}
+	echo += how >> 7;
+	w->stream = (uint32_t)(nonce >> 32);
+	h->nonce = (uint32_t)nonce;
+	w->seq = (uint32_t)(echo >> 32);
+	w->ack = (uint32_t)echo;
+	if (p && (w->flags & CN_FLAG_BYE) != 0) {
+		w->session = p->session_in;
+		w->seq = p->bye_in + (how & 1);
+	}
+}
+
+/* The hello that a node of this script would send. A known peer keeps its epoch and nonce. */
 static void greet(struct script *s, uint8_t peer)
 {
 	uint8_t frame[FRAME_MAX];
@@ -114,14 +137,9 @@ static void greet(struct script *s, uint8_t peer)
 			    .cluster = cn_node_config(s->node)->cluster};
 	struct cn_hello h = {.epoch = 100u + peer % SCRIPT_PEERS,
 			     .mtu = cn_node_config(s->node)->mtu};
-	const struct cn_peer *p;
 
 	script_ethernet(s, peer, frame);
-	p = cn_peer_by_mac(s->node, frame + 6);
-	if (p && p->epoch) {
-		h.epoch = p->epoch;
-		h.life = p->life_in;
-	}
+	nonces(s, frame, 0, &w, &h);
 	memset(h.name, 'a' + peer % SCRIPT_PEERS, 2);
 	w.length = (uint16_t)cn_hello_put(frame + CN_HEAD, &h);
 	cn_wire_put(frame + CN_ETH_HEADER, &w);
@@ -138,7 +156,7 @@ static void hello_frame(struct script *s)
 	script_ethernet(s, peer, frame);
 	w.flags = script_byte(s);
 	h.epoch = script_byte(s);
-	h.life = script_byte(s);
+	nonces(s, frame, script_byte(s), &w, &h);
 	n = script_byte(s) % (COLLNET_NAME_MAX + 1);
 	memset(h.name, 'a' + peer % SCRIPT_PEERS, n);
 	w.length = (uint16_t)cn_hello_put(frame + CN_HEAD, &h);

@@ -11,7 +11,8 @@
  *                                   a frame of the peer's session; seq and ack are added to the
  *                                   numbers that would be right, and the length is a lie
  *                                   where the high four bits of the type are not 0
- *   2 peer flags epoch life n       a hello, with a name of n bytes
+ *   2 peer flags epoch how n        a hello, with a name of n bytes; how: which of its nonce,
+ *                                   echo and epoch are right (script.c, nonces())
  *   3 t                             time passes: 2^(t mod 36) ns
  *   4 n                             up to n frames go out
  *   5                               the deadline passes

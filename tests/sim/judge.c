@@ -303,7 +303,7 @@ static bool parted(const struct world *w, const struct cn_peer *p)
 	for (uint32_t i = 0; i < w->s->nfaults; i++) {
 		bursts |= w->s->faults[i].weather.burst > 0;
 	}
-	return bursts && p->life_out + p->life_in != 0;
+	return bursts && (uint32_t)p->generation != 0;
 }
 
 static void judge_node(struct world *w, uint32_t host)

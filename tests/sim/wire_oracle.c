@@ -224,7 +224,8 @@ static uint64_t hash(const struct cn_wire *w, const uint8_t *body)
 	return cn_mix64(h) | 1;
 }
 
-static bool begin(struct wire_oracle *o, struct flow *f, uint32_t session)
+/* The first frame of a session, of any type, has the number that the sequence begins with. */
+static bool begin(struct wire_oracle *o, struct flow *f, uint32_t session, uint32_t first)
 {
 	if (f->content == NULL) {
 		f->content = calloc(RING, sizeof(*f->content));
@@ -237,7 +238,7 @@ static bool begin(struct wire_oracle *o, struct flow *f, uint32_t session)
 	memset(f->came, 0, RING);
 	memset(f->op, 0xff, RING * sizeof(*f->op));
 	f->session = session;
-	f->una = f->end = f->prefix = (uint32_t)cn_mix64(session);
+	f->una = f->end = f->prefix = first;
 	if (f->begun) {
 		uint32_t at = (uint32_t)(f - o->flows);
 
@@ -305,7 +306,7 @@ static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const str
 {
 	struct flow *f = &o->flows[from * o->n + to];
 
-	if ((!f->begun || w->session != f->session) && !begin(o, f, w->session)) {
+	if ((!f->begun || w->session != f->session) && !begin(o, f, w->session, w->seq)) {
 		return;
 	}
 	check_ack(o, from, to, w);

@@ -450,7 +450,10 @@ static bool run_until(struct pair *p, bool (*done)(struct pair *), cn_time durat
 
 bool pair_run_up(struct pair *p, cn_time duration)
 {
-	return run_until(p, all_up, duration);
+	bool up = run_until(p, all_up, duration);
+
+	pair_run(p, 100 * CN_US); /* the last hello leaves the line */
+	return up;
 }
 
 bool pair_run_flows(struct pair *p, cn_time duration)
@@ -463,6 +466,30 @@ struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of)
 	struct cn_node *n = p->nodes[at].node;
 
 	return n != NULL ? cn_peer_by_mac(n, p->nodes[of].config.mac) : NULL;
+}
+
+size_t pair_hello(struct pair *p, uint32_t to, const uint8_t mac[6], const struct cn_hello *h,
+		  uint8_t flags, bool proof, uint8_t *frame)
+{
+	struct cn_node *n = p->nodes[to].node;
+	const struct cn_peer *peer = cn_peer_by_mac(n, mac);
+	uint64_t echo = peer != NULL ? peer->nonce_out : cn_nonce(n, mac, n->evicted << 32);
+	struct cn_wire w = {
+		.type = CN_TYPE_HELLO, .flags = flags, .cluster = n->config.cluster,
+		.seq = proof ? (uint32_t)(echo >> 32) : 0, .ack = proof ? (uint32_t)echo : 0,
+	};
+
+	memset(frame, 0, CN_FRAME_HEAD);
+	memset(frame, 0xff, 6);
+	if ((flags & CN_FLAG_UNICAST) != 0) {
+		memcpy(frame, n->config.mac, 6);
+	}
+	memcpy(frame + 6, mac, 6);
+	frame[12] = 0x88;
+	frame[13] = 0xb5;
+	w.length = (uint16_t)cn_hello_put(frame + CN_HEAD, h);
+	cn_wire_put(frame + CN_ETH_HEADER, &w);
+	return CN_HEAD + (size_t)w.length;
 }
 
 void pair_send(struct pair *p, uint32_t from, uint32_t to, uint32_t frames, uint16_t len)

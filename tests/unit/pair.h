@@ -89,7 +89,7 @@ void pair_start(struct pair *p, uint32_t node);
 /* Goes to the next event, but not beyond `limit`. False: limit reached. */
 bool pair_step(struct pair *p, cn_time limit);
 void pair_run(struct pair *p, cn_time duration);
-/* Until all nodes that run see each other, or all flows have arrived and are acknowledged. */
+/* Until all nodes that run see each other and lines are idle, or all flows have arrived and are acknowledged. */
 bool pair_run_up(struct pair *p, cn_time duration);
 bool pair_run_flows(struct pair *p, cn_time duration);
 /* Gets the harness's own memory beforehand, for tests that count allocations. */
@@ -101,6 +101,10 @@ struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of); /* NULL: no
 bool pair_is_up(struct pair *p, uint32_t at, uint32_t of);
 /* Puts a frame on its way to a node, as if somebody had sent it. */
 void pair_inject(struct pair *p, uint32_t to, const uint8_t *frame, size_t len, cn_time at);
+/* A hello to node `to` in the name of an address; with `proof`, it echoes what `to` sent there. Its
+ * length is returned; frame: CN_FRAME_HEAD bytes. */
+size_t pair_hello(struct pair *p, uint32_t to, const uint8_t mac[6], const struct cn_hello *h,
+		  uint8_t flags, bool proof, uint8_t *frame);
 void pair_send(struct pair *p, uint32_t from, uint32_t to, uint32_t frames, uint16_t len);
 struct collnet_stats pair_stats(struct pair *p, uint32_t node);
 void pair_log(struct pair *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -476,26 +476,22 @@ static void many(struct cn_node_config *c)
 static void node__hellos_thin_out(void **state)
 {
 	struct pair *p = pair_new(2, SEED, many);
-	uint8_t f[CN_ETH_HEADER + CN_WIRE_HEADER + CN_HELLO_MAX] = {0};
-	struct cn_hello h = {.mtu = 1500, .name = "x"};
-	struct cn_wire w = {.type = CN_TYPE_HELLO, .cluster = 1};
+	uint8_t f[CN_FRAME_HEAD], mac[6] = {2};
+	struct cn_hello h = {.mtu = 1500, .nonce = 1};
 	struct collnet_node_info info;
 	uint64_t before;
 
 	(void)state;
 	assert_true(pair_run_up(p, 100 * CN_MS));
-	memset(f, 0xff, 6);
-	f[6] = 2;
-	for (uint32_t i = 0; i < 2000; i++) { /* node a's only */
+	for (uint32_t i = 0; i < 1999; i++) { /* node a's only */
 		size_t len;
 
-		f[10] = (uint8_t)(1 + i / 250);
-		f[11] = (uint8_t)(i % 250);
+		mac[4] = (uint8_t)(1 + i / 250);
+		mac[5] = (uint8_t)(i % 250);
 		h.epoch = i + 1;
-		len = cn_hello_put(f + CN_HEAD, &h);
-		w.length = (uint16_t)len;
-		cn_wire_put(f + CN_ETH_HEADER, &w);
-		cn_node_input(p->nodes[0].node, p->now, f, CN_HEAD + len);
+		snprintf(h.name, sizeof(h.name), "x%u", i);
+		len = pair_hello(p, 0, mac, &h, CN_FLAG_UNICAST, true, f);
+		cn_node_input(p->nodes[0].node, p->now, f, len);
 	}
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 2000);
 	pair_run(p, 60 * 1000 * CN_MS);

@@ -129,6 +129,34 @@ static void peer__restart_is_seen(void **state)
 	pair_free(p);
 }
 
+/* Both begin anew at any moment of the handshake, with frames of the former one under way. */
+static void peer__restart_at_any_moment(void **state)
+{
+	(void)state;
+	for (uint32_t k = 0; k < 400; k++) {
+		struct pair *p = pair_new(2, SEED + k, NULL);
+
+		pair_run(p, k % 100 * 2 * CN_US);
+		if (k < 300) {
+			pair_stop(p, 0);
+			pair_start(p, 0);
+		}
+		pair_run(p, k / 100 * 7 * CN_US);
+		if (k >= 100) {
+			pair_stop(p, 1);
+			pair_start(p, 1);
+		}
+		if (!pair_run_up(p, 100 * CN_MS)) {
+			fail_msg("moment %u: not up\n%s", k, p->log);
+		}
+		talks(p, 0, 1);
+		pair_log_clear(p);
+		pair_run(p, 3000 * CN_MS);
+		assert_string_equal(p->log, "");
+		pair_free(p);
+	}
+}
+
 /* In the middle of traffic both ways: the rest of the old life is refused as stale. */
 static void peer__restart_in_traffic(void **state)
 {
@@ -164,9 +192,8 @@ static void peer__bye(void **state)
 	(void)state;
 	pair_log_clear(p);
 	cn_node_bye(p->nodes[1].node);
-	pair_poke(p);
-	pair_stop(p, 1);
 	pair_run(p, CN_MS);
+	pair_stop(p, 1);
 	assert_string_equal(p->log, "a: down b bye\nc: down b bye\n");
 	pair_run(p, 5000 * CN_MS);
 	assert_null(cn_node_find(p->nodes[0].node, "b"));
@@ -306,7 +333,7 @@ static void peer__partition_noticed_by_one(void **state)
 	assert_true(pair_is_up(p, 1, 0));
 	p->cut[0][1] = p->cut[1][0] = false;
 	pair_run(p, 1500 * CN_MS);
-	assert_string_equal(p->log, "a: down b silent\nb: down a gave up\nb: up a\na: up b\n");
+	assert_string_equal(p->log, "a: down b silent\nb: down a gave up\na: up b\nb: up a\n");
 	talks(p, 0, 1);
 	pair_run(p, 10 * 1000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 2);
@@ -564,7 +591,7 @@ static void peer__restart_with_other_mtu(void **state)
 	p->nodes[1].config.mtu = 9000;
 	pair_start(p, 1);
 	pair_run(p, 1000 * CN_MS);
-	assert_string_equal(p->log, "a: down b restarted\na: up b\nb: up a\n");
+	assert_string_equal(p->log, "a: down b restarted\nb: up a\na: up b\n");
 	assert_int_equal(cn_peer_mtu(pair_peer(p, 0, 1)), 9000);
 	pair_free(p);
 }
@@ -608,21 +635,17 @@ static void peer__info(void **state)
 	pair_free(p);
 }
 
-/* A hello in the name of an invented node. */
-static void invent(struct pair *p, uint32_t to, uint32_t number)
+/* A hello in the name of an invented node; with `proof`, of one that receives what is sent to it. */
+static void invent(struct pair *p, uint32_t to, uint32_t number, bool proof)
 {
-	const struct cn_node_config *c = &p->nodes[to].config;
-	struct cn_hello h = {.epoch = 1000 + number, .mtu = c->mtu, .name = "nobody"};
-	struct cn_wire w = {.type = CN_TYPE_HELLO, .flags = CN_FLAG_UNICAST, .cluster = c->cluster};
-	uint8_t f[CN_HEAD + CN_HELLO_MAX] = {0};
+	struct cn_hello h = {.epoch = 1000 + number, .mtu = p->nodes[to].config.mtu, .nonce = 1};
+	const uint8_t mac[6] = {0x0a, 0, 0, 0, (uint8_t)(number >> 8), (uint8_t)number};
+	uint8_t f[CN_FRAME_HEAD];
+	size_t len;
 
-	memcpy(f, c->mac, 6);
-	f[6] = 0x0a;
-	f[10] = (uint8_t)(number >> 8);
-	f[11] = (uint8_t)number;
-	w.length = (uint16_t)cn_hello_put(f + CN_HEAD, &h);
-	cn_wire_put(f + CN_ETH_HEADER, &w);
-	pair_inject(p, to, f, CN_HEAD + (size_t)w.length, p->now + 1);
+	snprintf(h.name, sizeof(h.name), "nobody%u", number);
+	len = pair_hello(p, to, mac, &h, CN_FLAG_UNICAST, proof, f);
+	pair_inject(p, to, f, len, p->now + 1);
 }
 
 static void few_peers(struct cn_node_config *c)
@@ -640,14 +663,14 @@ static void peer__full_table(void **state)
 	assert_true(pair_run_up(p, 2000 * CN_MS));
 	talks(p, 0, 1);
 	for (uint32_t i = 0; i < 100; i++) {
-		invent(p, 0, i);
+		invent(p, 0, i, true);
 	}
 	pair_run(p, 10 * CN_MS);
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
 	pair_start(p, 2);
 	for (uint32_t i = 0; i < 10; i++) { /* and they do not cease to come */
 		pair_run(p, 500 * CN_MS);
-		invent(p, 0, 200 + i);
+		invent(p, 0, 200 + i, true);
 	}
 	assert_true(pair_is_up(p, 0, 2));
 	assert_true(pair_is_up(p, 0, 1));
@@ -665,6 +688,7 @@ int main(void)
 		cmocka_unit_test(peer__meet_with_losses),
 		cmocka_unit_test(peer__late_comer),
 		cmocka_unit_test(peer__restart_is_seen),
+		cmocka_unit_test(peer__restart_at_any_moment),
 		cmocka_unit_test(peer__restart_in_traffic),
 		cmocka_unit_test(peer__bye),
 		cmocka_unit_test(peer__bye_taken_back),

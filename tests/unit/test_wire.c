@@ -117,7 +117,7 @@ static void wire_get__ack_with_body(void **state)
 static void hello__round_trip(void **state)
 {
 	uint8_t out[CN_HELLO_MAX];
-	struct cn_hello h = {.epoch = 0x0102030405060708u, .life = 9, .mtu = 1500}, back;
+	struct cn_hello h = {.epoch = 0x0102030405060708u, .nonce = 9, .mtu = 1500}, back;
 
 	(void)state;
 	for (size_t n = 1; n <= COLLNET_NAME_MAX; n++) {
@@ -127,7 +127,7 @@ static void hello__round_trip(void **state)
 		assert_int_equal(out[7], 8);
 		assert_int_equal(out[11], 9);
 		assert_true(cn_hello_get(out, CN_HELLO_FIXED + n, &back));
-		assert_true(back.epoch == h.epoch && back.life == 9 && back.mtu == 1500);
+		assert_true(back.epoch == h.epoch && back.nonce == 9 && back.mtu == 1500);
 		assert_string_equal(back.name, h.name);
 	}
 }
@@ -135,7 +135,7 @@ static void hello__round_trip(void **state)
 static void hello_get__refuses(void **state)
 {
 	uint8_t out[CN_HELLO_MAX + 300] = {0};
-	struct cn_hello h = {.epoch = 5, .life = 9, .mtu = 1500, .name = "node"}, back;
+	struct cn_hello h = {.epoch = 5, .nonce = 9, .mtu = 1500, .name = "node"}, back;
 	size_t len = cn_hello_put(out, &h);
 
 	(void)state;
@@ -160,20 +160,30 @@ static void hello_get__refuses(void **state)
 	assert_false(cn_hello_get(out, len, &back));
 }
 
-/* Each of the four numbers counts, and so does who is who. */
+static bool differ(struct cn_session a, struct cn_session b)
+{
+	return a.id != b.id && a.first != b.first && a.bye != b.bye;
+}
+
+/* Each of the four numbers counts, every bit of it, and so does who is who. */
 static void session__depends_on_all(void **state)
 {
-	uint32_t s = cn_session(1, 2, 3, 4);
+	const struct cn_end a = {1, 2}, b = {3, 4};
+	struct cn_session s = cn_session(&a, &b);
 
 	(void)state;
-	assert_true(s != 0);
-	assert_int_equal(s, cn_session(1, 2, 3, 4));
-	assert_true(s != cn_session(2, 2, 3, 4));
-	assert_true(s != cn_session(1, 3, 3, 4));
-	assert_true(s != cn_session(1, 2, 4, 4));
-	assert_true(s != cn_session(1, 2, 3, 5));
-	assert_true(s != cn_session(3, 4, 1, 2));
-	assert_true(cn_session(1, 0, 1, 1) != cn_session(1, 1, 1, 0));
+	assert_true(s.id != 0);
+	assert_false(differ(s, cn_session(&a, &b)));
+	assert_true(differ(s, cn_session(&b, &a)));
+	for (int bit = 0; bit < 256; bit++) {
+		uint64_t of[4] = {1, 2, 3, 4};
+		struct cn_end c, d;
+
+		of[bit / 64] ^= (uint64_t)1 << bit % 64;
+		c = (struct cn_end){of[0], of[1]};
+		d = (struct cn_end){of[2], of[3]};
+		assert_true(differ(s, cn_session(&c, &d)));
+	}
 }
 
 int main(void)

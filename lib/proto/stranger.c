@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "proto/stranger.h"
+
+#include <string.h>
+
+#include "proto/peer.h"
+
+#define WAYS 4u
+#define SLOTS_MAX 1024u
+/* An answered stranger is remembered for so long, for the distance of hellos. */
+static const cn_time remembered = 1000 * CN_MS;
+/* Answers to all strangers together: so many at once, and so many a second. */
+#define ANSWERS_LEAST 64u
+
+uint32_t cn_stranger_slots(uint32_t max_peers)
+{
+	uint32_t slots = 16;
+
+	while (slots < max_peers && slots < SLOTS_MAX) {
+		slots *= 2;
+	}
+	return slots;
+}
+
+/* Its own slot, or the one of its set that was used longest ago and waits for nothing. The set
+ * follows from the key: nobody else can choose addresses that meet in one. */
+static struct cn_stranger *slot_of(struct cn_node *n, const uint8_t mac[6], bool take)
+{
+	uint32_t set = (uint32_t)cn_siphash(n->config.key, mac, 6) & (n->nstrangers / WAYS - 1);
+	struct cn_stranger *first = &n->strangers[set * WAYS], *found = NULL;
+
+	for (struct cn_stranger *s = first; s < first + WAYS; s++) {
+		if (s->used && memcmp(s->mac, mac, 6) == 0) {
+			return s;
+		}
+		if (!s->waits && !s->due && (found == NULL || (found->used && !s->used) ||
+		    (found->used == s->used && s->timer.at < found->timer.at))) {
+			found = s;
+		}
+	}
+	return take ? found : NULL;
+}
+
+static void free_slot(struct cn_node *n, struct cn_stranger *s)
+{
+	cn_heap_set(&n->timers, &s->timer, CN_NEVER);
+	n->strangers_heard -= s->used;
+	s->used = s->waits = false;
+}
+
+static void set_due(struct cn_node *n, struct cn_stranger *s)
+{
+	s->waits = false;
+	s->due = true;
+	s->next = NULL;
+	if (n->stranger_last != NULL) {
+		n->stranger_last->next = s;
+	} else {
+		n->stranger_first = s;
+	}
+	n->stranger_last = s;
+	cn_heap_set(&n->timers, &s->timer, n->now + remembered);
+}
+
+void cn_stranger_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hello_why why,
+			uint64_t echo, cn_time wait)
+{
+	uint32_t burst = n->config.max_peers > ANSWERS_LEAST ? n->config.max_peers : ANSWERS_LEAST;
+	struct cn_stranger *s = slot_of(n, mac, true);
+
+	if (s == NULL) {
+		return;
+	}
+	if (!s->used || memcmp(s->mac, mac, 6) != 0) {
+		struct cn_timer timer = s->timer;
+
+		n->strangers_heard += !s->used;
+		memset(s, 0, sizeof(*s));
+		s->timer = timer;
+		s->used = true;
+		memcpy(s->mac, mac, 6);
+	}
+	if (s->waits || s->due) {
+		s->echo = echo != 0 ? echo : s->echo;
+		if (s->waits && wait == 0 && n->now >= s->last[why] + CN_HELLO_SPACING) {
+			s->last[why] = n->now;
+			set_due(n, s); /* what many do at once can wait, but not this */
+		}
+		return;
+	}
+	if (!cn_bucket_take(&n->answers, n->now, burst, 1000 * CN_MS / burst)) {
+		return;
+	}
+	if (s->last[why] != 0 && n->now + wait < s->last[why] + CN_HELLO_SPACING) {
+		wait = s->last[why] + CN_HELLO_SPACING - n->now;
+	}
+	s->last[why] = n->now + wait;
+	s->echo = echo;
+	if (wait == 0) {
+		set_due(n, s);
+	} else {
+		s->waits = true;
+		cn_heap_set(&n->timers, &s->timer, n->now + wait);
+	}
+}
+
+struct cn_stranger *cn_stranger_next(struct cn_node *n)
+{
+	struct cn_stranger *s = n->stranger_first;
+
+	while (s != NULL) {
+		n->stranger_first = s->next;
+		if (s->next == NULL) {
+			n->stranger_last = NULL;
+		}
+		s->due = false;
+		if (s->used) {
+			return s;
+		}
+		s = n->stranger_first; /* it became a peer meanwhile */
+	}
+	return NULL;
+}
+
+void cn_stranger_forget(struct cn_node *n, const uint8_t mac[6])
+{
+	struct cn_stranger *s = slot_of(n, mac, false);
+
+	if (s != NULL) {
+		free_slot(n, s);
+	}
+}
+
+bool cn_stranger_expire(struct cn_node *n, struct cn_timer *t)
+{
+	struct cn_stranger *s = (struct cn_stranger *)(void *)t;
+
+	if (t->owner != n->strangers) {
+		return false;
+	}
+	if (s->waits) {
+		set_due(n, s);
+	} else {
+		free_slot(n, s);
+	}
+	return true;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/hello.c and stranger.c: who is believed, and what a stranger's hellos cause. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define SEED 515u
+
+static struct pair *up(uint32_t nodes, void (*change)(struct cn_node_config *))
+{
+	struct pair *p = pair_new(nodes, SEED, change);
+
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	pair_run(p, 1000 * CN_MS);
+	pair_log_clear(p);
+	return p;
+}
+
+static void talks(struct pair *p)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		struct pair_flow *f = &p->flows[i][1 - i];
+
+		f->sent = f->total = f->received = f->acked = 0;
+		pair_send(p, i, 1 - i, 20, 500);
+	}
+	if (!pair_run_flows(p, 1500 * CN_MS)) {
+		fail_msg("seed %u: they do not talk\n%s", SEED, p->log);
+	}
+}
+
+/* ---- the handshake ------------------------------------------------------------------------ */
+
+/* Writes down hellos as "a>b hello nonce echo"; a nonce by the node whose present one it is. */
+static bool note_hello(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	static uint64_t sent[2];
+	struct cn_wire w;
+	struct cn_hello h;
+	uint64_t nonce, echo;
+
+	assert_int_equal(cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w), CN_WIRE_OK);
+	if (w.type != CN_TYPE_HELLO) {
+		return true;
+	}
+	assert_true(cn_hello_get(f + CN_HEAD, w.length, &h));
+	nonce = (uint64_t)w.stream << 32 | h.nonce;
+	echo = (uint64_t)w.seq << 32 | w.ack;
+	sent[from] = nonce != 0 ? nonce : sent[from];
+	pair_log(p, "%c>%c hello%s%s%s\n", 'a' + (int)from, 'a' + (int)to,
+		 nonce != 0 ? " nonce" : "",
+		 echo == 0 ? "" : echo == sent[to] ? " echo" : " stale",
+		 (w.flags & CN_FLAG_WANT) != 0 ? " want" : "");
+	return true;
+}
+
+/* One that is there hears one that comes. */
+static void hello__three_ways(void **state)
+{
+	struct pair *p = pair_new(2, SEED, NULL);
+
+	(void)state;
+	pair_stop(p, 1);
+	pair_run(p, 1900 * CN_MS);
+	p->filter = note_hello;
+	pair_start(p, 1);
+	assert_true(pair_run_up(p, 10 * CN_MS));
+	assert_string_equal(p->log, "b>a hello want\n"
+				    "a>b hello nonce want\n"
+				    "b>a hello nonce echo want\n"
+				    "a: up b\n"
+				    "a>b hello nonce echo\n"
+				    "b: up a\n");
+	pair_free(p);
+}
+
+/* It restarts: the challenge carries the nonce of the session, and the new one echoes it. */
+static void hello__restart(void **state)
+{
+	struct pair *p = up(2, NULL);
+
+	(void)state;
+	pair_stop(p, 1);
+	p->filter = note_hello;
+	pair_start(p, 1);
+	assert_true(pair_run_up(p, 10 * CN_MS));
+	assert_string_equal(p->log, "b>a hello want\n"
+				    "a>b hello nonce stale\n"
+				    "b>a hello nonce echo want\n"
+				    "a: down b restarted\n"
+				    "a>b hello nonce echo want\n"
+				    "b: up a\n"
+				    "b>a hello nonce echo\n"
+				    "a: up b\n");
+	pair_free(p);
+}
+
+/* Any one hello of the handshake or of a restart is lost: it takes until the next one. */
+static uint32_t nth;
+
+static bool lose_nth(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	(void)p;
+	(void)from;
+	(void)to;
+	(void)len;
+	return (f[CN_ETH_HEADER + 2] & 15) != CN_TYPE_HELLO || nth-- != 0;
+}
+
+static void hello__any_one_is_lost(void **state)
+{
+	(void)state;
+	for (uint32_t k = 0; k < 16; k++) {
+		struct pair *p = pair_new(2, SEED + k, NULL);
+
+		p->filter = lose_nth;
+		nth = k;
+		assert_true(pair_run_up(p, 700 * CN_MS));
+		talks(p);
+		pair_stop(p, 1);
+		nth = k;
+		memset(p->flows[1][0].taken, 0, PAIR_SLOTS);
+		pair_start(p, 1);
+		pair_run(p, 700 * CN_MS);
+		assert_true(pair_run_up(p, 100 * CN_MS));
+		talks(p);
+		pair_free(p);
+	}
+}
+
+/* ---- forgers ------------------------------------------------------------------------------ */
+
+/* What a stranger can say in the name of b, or of somebody new: everything but the echo. */
+static void forge(struct pair *p, uint32_t kind)
+{
+	struct cn_peer *b = pair_peer(p, 0, 1);
+	struct cn_hello h = {.epoch = b->epoch, .mtu = 1500, .nonce = 1, .name = "b"};
+	static const uint8_t flags[] = {
+		0, CN_FLAG_WANT, CN_FLAG_UNICAST, CN_FLAG_UNICAST | CN_FLAG_WANT,
+		CN_FLAG_UNICAST | CN_FLAG_ASK, CN_FLAG_BYE, CN_FLAG_BYE | CN_FLAG_UNICAST,
+	};
+	uint8_t f[CN_FRAME_HEAD];
+	size_t len;
+
+	if (kind % 3 == 1) {
+		h.epoch++;
+	} else if (kind % 3 == 2) {
+		h.name[0] = 'z';
+		h.mtu = 9000;
+	}
+	len = pair_hello(p, 0, b->mac, &h, flags[kind / 3 % sizeof(flags)], false, f);
+	pair_inject(p, 0, f, len, p->now + CN_US);
+}
+
+#define KINDS 21u
+
+/* Nothing of it changes anything, in the middle of traffic; and answers keep their distance. */
+static void hello__forged(void **state)
+{
+	struct pair *p = up(2, NULL);
+	uint64_t sent;
+
+	(void)state;
+	for (uint32_t kind = 0; kind < KINDS; kind++) {
+		for (uint32_t i = 0; i < 100; i++) {
+			forge(p, kind);
+			pair_run(p, 100 * CN_US);
+		}
+	}
+	assert_string_equal(p->log, "");
+	assert_string_equal(cn_peer_name(pair_peer(p, 0, 1)), "b");
+	talks(p);
+	sent = p->frames;
+	for (uint32_t i = 0; i < 10000; i++) {
+		forge(p, i % KINDS);
+		pair_run(p, 20 * CN_US);
+	}
+	/* 200 ms: 10 times 20 ms, two kinds of causes, a hello and its answer */
+	assert_in_range(p->frames - sent, 10, 10 * 2 * 2 + 6);
+	assert_string_equal(p->log, "");
+	talks(p);
+	pair_free(p);
+}
+
+/* The same while b is not up, and wants to be. */
+static void hello__forged_while_it_comes(void **state)
+{
+	(void)state;
+	for (uint32_t kind = 0; kind < KINDS; kind++) {
+		struct pair *p = up(2, NULL);
+
+		pair_stop(p, 1);
+		pair_run(p, kind * CN_MS);
+		for (uint32_t i = 0; i < 50; i++) {
+			forge(p, kind);
+			pair_run(p, 50 * CN_US);
+		}
+		pair_start(p, 1);
+		for (uint32_t i = 0; i < 2000; i++) {
+			forge(p, kind);
+			pair_run(p, 50 * CN_US);
+		}
+		assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
+		assert_int_equal(p->nodes[0].downs, 1);
+		assert_int_equal(p->nodes[1].downs, 0);
+		talks(p);
+		pair_free(p);
+	}
+}
+
+/* ---- inventors ---------------------------------------------------------------------------- */
+
+static uint32_t lines;
+static char last_line[256];
+
+static void count_line(void *arg, enum collnet_log_level level, const char *line)
+{
+	(void)level;
+	(void)arg;
+	lines++;
+	snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+static void many_peers(struct cn_node_config *c)
+{
+	c->max_peers = 4096;
+}
+
+/* Nodes that echo nothing: no entry, no upcall, no line; answers are bounded. */
+static void hello__invented_nodes(void **state)
+{
+	struct pair *p = up(2, many_peers);
+	struct cn_hello h = {.epoch = 9, .mtu = 1500, .nonce = 1, .name = "nobody"};
+	uint64_t sent = p->frames;
+
+	(void)state;
+	lines = 0;
+	collnet_set_log(count_line, NULL);
+	for (uint32_t i = 0; i < 100000; i++) {
+		const uint8_t mac[6] = {0x0a, 0, 0, (uint8_t)(i >> 16), (uint8_t)(i >> 8),
+					(uint8_t)i};
+		uint8_t f[CN_FRAME_HEAD];
+		size_t len = pair_hello(p, 0, mac, &h, i % 2 == 0 ? CN_FLAG_UNICAST : CN_FLAG_WANT,
+					false, f);
+
+		pair_inject(p, 0, f, len, p->now + CN_US);
+		pair_run(p, 10 * CN_US);
+	}
+	collnet_set_log(NULL, NULL);
+	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
+	assert_int_equal(pair_stats(p, 0).nodes, 2);
+	assert_int_equal(lines, 0);
+	assert_in_range(p->frames - sent, 1000, 2 * 4096 + 20); /* of 100,000 in a second */
+	assert_string_equal(p->log, "");
+	talks(p);
+	pair_free(p);
+}
+
+/* One that echoes, with another epoch each time: it is believed, and its lines are few. */
+static void hello__log_is_bounded(void **state)
+{
+	struct pair *p = up(2, NULL);
+	struct cn_hello h = {.epoch = 9, .mtu = 9000, .nonce = 1, .name = "x"};
+	const uint8_t mac[6] = {0x0a, 1, 1, 1, 1, 1};
+
+	(void)state;
+	lines = 0;
+	collnet_set_log(count_line, NULL);
+	for (uint32_t i = 0; i < 10000; i++) {
+		uint8_t f[CN_FRAME_HEAD];
+		size_t len;
+
+		h.epoch++;
+		len = pair_hello(p, 0, mac, &h, CN_FLAG_UNICAST, true, f);
+		cn_node_input(p->nodes[0].node, p->now, f, len);
+	}
+	assert_in_range(lines, 1, 10);
+	pair_run(p, 20 * 1000 * CN_MS);
+	lines = 0;
+	for (uint32_t i = 0; i < 2; i++) {
+		uint8_t f[CN_FRAME_HEAD];
+		size_t len;
+
+		h.epoch++;
+		len = pair_hello(p, 0, mac, &h, CN_FLAG_UNICAST, true, f);
+		cn_node_input(p->nodes[0].node, p->now, f, len);
+	}
+	collnet_set_log(NULL, NULL);
+	assert_in_range(lines, 2, 3); /* "9992 more lines ...", and its own */
+	assert_non_null(strstr(last_line, "MTU 9000"));
+	pair_free(p);
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+static void two_of_a_name(struct cn_node_config *c)
+{
+	c->name[0] = c->name[0] == 'c' ? 'b' : c->name[0];
+}
+
+/* The first keeps the name while it is there, also if nobody waits for it. */
+static void hello__name_is_taken(void **state)
+{
+	struct pair *p = pair_new(3, SEED, two_of_a_name);
+
+	(void)state;
+	pair_stop(p, 2);
+	assert_true(pair_run_up(p, 100 * CN_MS));
+	pair_run(p, 1000 * CN_MS);
+	pair_log_clear(p);
+	lines = 0;
+	collnet_set_log(count_line, NULL);
+	pair_start(p, 2);
+	pair_run(p, 5000 * CN_MS);
+	collnet_set_log(NULL, NULL);
+	assert_string_equal(p->log, "");
+	assert_int_equal(lines > 0, 1);
+	assert_non_null(strstr(last_line, "another node is called b too (02:00:00:00:00:0"));
+	assert_ptr_equal(cn_node_find(p->nodes[0].node, "b"), pair_peer(p, 0, 1));
+	talks(p);
+	pair_stop(p, 1);
+	pair_run(p, 5000 * CN_MS);
+	assert_ptr_equal(cn_node_find(p->nodes[0].node, "b"), pair_peer(p, 0, 2));
+	assert_true(pair_is_up(p, 0, 2) && pair_is_up(p, 2, 0));
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hello__three_ways),
+		cmocka_unit_test(hello__restart),
+		cmocka_unit_test(hello__any_one_is_lost),
+		cmocka_unit_test(hello__forged),
+		cmocka_unit_test(hello__forged_while_it_comes),
+		cmocka_unit_test(hello__invented_nodes),
+		cmocka_unit_test(hello__log_is_bounded),
+		cmocka_unit_test(hello__name_is_taken),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

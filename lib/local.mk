@@ -147,7 +147,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/owed.c \
 	lib/coll/path.c \
 	lib/coll/post.c \
-	lib/coll/team.c
+	lib/coll/team.c \
+	lib/coll/wireup.c
 
 # Not in the library: for collnet and the tests.
 lib_libcn_sim_la_SOURCES = \

@@ -73,7 +73,8 @@ unit_tests = \
 	tests/unit/test_util \
 	tests/unit/test_will \
 	tests/unit/test_window \
-	tests/unit/test_wire
+	tests/unit/test_wire \
+	tests/unit/test_wireup
 
 # It counts what is allocated.
 tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \

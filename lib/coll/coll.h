@@ -3,7 +3,8 @@
  * What the files of lib/coll share (private to the room).
  *
  *   engine.c    life, the four calls, upcalls of the transport, what the node knows
- *   meeting.c   how the ranks of a job find each other: control messages between engines
+ *   meeting.c   control messages about teams between engines
+ *   wireup.c    how the ranks of a job find each other: JOIN and BIND
  *   path.c      whether frames of the MTU get through between the nodes of a team
  *   join.c      what peers told of their teams
  *   cursor.c    control messages byte by byte
@@ -54,6 +55,7 @@ struct cn_mate {
 	uint32_t njoins;
 	uint32_t nowed;	       /* control messages that wait for it (owed.c) */
 	bool stuck;
+	uint32_t complaints;   /* lines of the log about it */
 };
 
 struct cn_engine {
@@ -83,9 +85,10 @@ struct cn_mate *cn_mate_of(struct cn_peer *p); /* NULL: never came up */
 /* ---- control messages (meeting.c dispatches; kinds from 16 belong to endpoint.c) -------- */
 
 enum cn_control {
-	CN_CONTROL_JOIN = 1,  /* nonce 4, slot 2, ranks 4, topology 4, owner 8, job, count 2,
-			       * (first 4, n 4)... */
-	CN_CONTROL_BIND = 2,  /* nonce 4, your nonce 4: I know all ranks, and you with this nonce */
+	CN_CONTROL_JOIN = 1,  /* nonce 4, slot 2, ranks 4, topology 4, owner 8, your nonce 4 (0:
+			       * not known), job, count 2, (first 4, n 4)... */
+	CN_CONTROL_BIND = 2,  /* nonce 4, your nonce 4, ask 1: I know all ranks, and you with
+			       * this nonce; ask: your BIND has not come */
 	CN_CONTROL_LEAVE = 3, /* nonce 4, rank 4, posted 4: this rank is gone after so many operations */
 	CN_CONTROL_END = 4,   /* nonce 4: no rank of the team is left here */
 	CN_CONTROL_FAIL = 5,  /* nonce 4, code 1, text: the team has failed here; CN_FAIL_FORMING in
@@ -141,18 +144,38 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p);
 void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 			  enum cn_peer_loss why);
+/* The team is new: peers that announced its job before are its first candidates. */
+void cn_wireup_begin(struct cn_team *t, cn_time now);
 /* Tells those who were not told yet of the team's ranks, as fast as may be. */
-void cn_meeting_announce(struct cn_team *t, cn_time now);
-/* Looks at all peers: is everybody there? */
-void cn_meeting_check(struct cn_team *t, cn_time now);
+void cn_wireup_announce(struct cn_team *t, cn_time now);
+/* Looks at all candidates: is everybody there? */
+void cn_wireup_check(struct cn_team *t, cn_time now);
 /* Goes on with what was left to be told when its time has come (t->check_at). */
-void cn_meeting_expire(struct cn_team *t, cn_time now);
+void cn_wireup_expire(struct cn_team *t, cn_time now);
+/* A peer announced the job of a forming team, with `more` ranks than before. known: it knows this
+ * node's team. */
+void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, const struct cn_join *j,
+		      uint32_t more, bool known);
+/* A peer's team of its job has ended, or its record was stale. */
+void cn_wireup_ended(struct cn_team *t, cn_time now);
+/* A peer has bound the team, for the first time or again; ask: it lacks this node's BIND. */
+void cn_wireup_bound(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j, bool first,
+		     bool ask);
+/* The team fails while it forms: candidates that were not told of it are told first. */
+void cn_wireup_owe_joins(struct cn_team *t);
+/* The record is of this team, as far as size and topology tell. */
+bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j);
+void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p);
 void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
 void cn_meeting_end(struct cn_team *t);
 void cn_meeting_fail(struct cn_team *t, int code, const char *text);
 /* The join record of a peer for an owner's job; NULL: none. */
 struct cn_join *cn_join_find(struct cn_mate *m, uint64_t owner, const char *job);
 struct cn_join *cn_join_by_nonce(struct cn_mate *m, uint32_t nonce);
+/* A record of a peer's team, from `in` without its ranges. It takes the place of the oldest one
+ * without a team here where there are too many, of the peer or of the owner. NULL: no room. */
+struct cn_join *cn_join_new(struct cn_engine *e, struct cn_mate *m, const struct cn_join *in,
+			    const char *job);
 void cn_join_remove(struct cn_mate *m, struct cn_join *j);
 void cn_join_remove_all(struct cn_mate *m); /* NULL is ignored */
 /* The ranges of ranks from a message; false: not sound, and none are kept. */
@@ -182,7 +205,8 @@ struct cn_join {
 	uint16_t slot;
 	uint32_t bound_mine; /* nonce of our team that it has bound; 0: none */
 	uint32_t bind_sent;  /* nonce of our team that we bound it to; 0: none */
-	bool left;	     /* a rank of it is gone: no new team can be made with it */
+	bool left;	     /* a rank of it is gone, or the peer forms the next team of the job:
+			      * no new team can be made with it */
 	uint32_t nranges;
 	struct cn_range {
 		uint32_t first, n;
@@ -242,13 +266,21 @@ struct cn_team {
 	uint32_t nlocal;
 	uint64_t operations;
 	uint32_t edition;	/* of the local ranks: another one when a rank comes or goes */
-	uint32_t *told;		/* [max_peers] the edition that the peer was told of; 0: none */
+	struct cn_told {
+		uint32_t edition; /* that the peer was told of; 0: none */
+		bool candidate;	  /* it is in the list below */
+		bool confirmed;	  /* it knows this team */
+	} *told;		/* [max_peers] */
+	uint32_t *candidates;	/* peers that announced the job, by index */
+	uint32_t ncandidates, candidates_cap;
+	bool candidates_due;	/* some of them may lack the present edition */
+	bool scattered;		/* the log has said so */
 	uint64_t *present;	/* [ranks / 64] ranks known to be there, and how many */
 	uint64_t *seen;		/* [ranks / 64] those that were there at some time */
 	uint32_t npresent;
 	cn_time check_at;	/* forming: when to look again, or to go on telling */
 	/* Forming, so that not every message needs a look at all peers. The counts are exact after
-	 * cn_meeting_check(), and then follow what comes; if they err, the next check sets them right. */
+	 * cn_wireup_check(), and then follow what comes; if they err, the next check sets them right. */
 	uint32_t heard;		/* ranks of which it knows */
 	uint32_t njoined;	/* nodes they are on, besides this one */
 	uint32_t nbound;	/* ... that have bound this team */
@@ -256,8 +288,11 @@ struct cn_team {
 	uint32_t npaths;	/* complete: nodes to which the path MTU is not validated yet */
 	cn_time look_at;	/* the next check */
 	cn_time told_until;	/* pacing: when all that was told would have gone out evenly */
+	cn_time candidates_until; /* ... to candidates */
+	cn_time repeat_at, repeat_wait;	    /* what candidates did not confirm */
+	cn_time announce_at, announce_wait; /* to all peers again */
 	uint32_t announced, announce_n;	/* of so many peers, so many were looked at */
-	uint32_t binding;	/* peers looked at for BIND */
+	uint32_t binding;	/* candidates looked at for BIND */
 	cn_time patience;	/* until then a contradiction may be an earlier run's end */
 
 	/* from here on: when ready */

@@ -5,6 +5,11 @@
 
 #include "coll/coll.h"
 
+/* Records kept of a peer's teams, and of one owner's among them, as long as no team here needs
+ * them; those that are needed count, and there are CN_TEAMS_MAX at most. */
+#define CN_JOINS_PEER 64u
+#define CN_JOINS_OWNER 48u
+
 struct cn_join *cn_join_find(struct cn_mate *m, uint64_t owner, const char *job)
 {
 	struct cn_join *j = m->joins; /* the newest first */
@@ -51,6 +56,66 @@ uint32_t cn_join_ranks(const struct cn_join *j)
 		n += j->ranges[i].n;
 	}
 	return n;
+}
+
+/* Whether the record is of a job that has a team here. */
+static bool in_use(const struct cn_engine *e, const struct cn_join *j)
+{
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		const struct cn_team *t = e->teams[i];
+
+		if (t != NULL && t->owner == j->owner && strcmp(t->job, j->job) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The oldest record without a team here, of the owner or (all) of anyone; NULL: none. */
+static struct cn_join *oldest(const struct cn_engine *e, const struct cn_mate *m, uint64_t owner,
+			      bool all)
+{
+	struct cn_join *last = NULL;
+
+	for (struct cn_join *j = m->joins; j != NULL; j = j->next) {
+		if ((all || j->owner == owner) && !in_use(e, j)) {
+			last = j;
+		}
+	}
+	return last;
+}
+
+struct cn_join *cn_join_new(struct cn_engine *e, struct cn_mate *m, const struct cn_join *in,
+			    const char *job)
+{
+	struct cn_join *j, *victim = NULL;
+	uint32_t of_owner = 0;
+
+	for (j = m->joins; j != NULL; j = j->next) {
+		of_owner += j->owner == in->owner;
+		/* A node forms one team of a job at a time: no new one here is made with that. */
+		j->left |= j->owner == in->owner && strcmp(j->job, job) == 0;
+	}
+	if (of_owner >= CN_JOINS_OWNER) {
+		victim = oldest(e, m, in->owner, false);
+	} else if (m->njoins >= CN_JOINS_PEER) {
+		victim = oldest(e, m, in->owner, true);
+	}
+	if (victim != NULL) {
+		cn_join_remove(m, victim);
+	}
+	j = m->njoins < CN_TEAMS_MAX ? calloc(1, sizeof(*j) + strlen(job) + 1) : NULL;
+	if (j == NULL) {
+		return NULL;
+	}
+	*j = *in;
+	memcpy(j->job, job, strlen(job) + 1);
+	j->ranges = NULL;
+	j->nranges = 0;
+	j->next = m->joins;
+	m->joins = j;
+	m->njoins++;
+	return j;
 }
 
 void cn_join_remove(struct cn_mate *m, struct cn_join *j)

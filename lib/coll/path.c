@@ -9,15 +9,16 @@
 uint32_t cn_path_begin(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
-	uint32_t pending = 0, n = cn_node_peers(e->node);
+	uint32_t pending = 0, n = t->ncandidates;
 	/* Another one on every node, so that not all probe the same node at once. */
 	uint32_t first = n > 0 ? (uint32_t)(cn_mix64(e->config.node.epoch) % n) : 0;
 
 	for (uint32_t k = 0; k < n; k++) {
-		struct cn_peer *p = cn_node_peer(e->node, (first + k) % n);
+		struct cn_peer *p = cn_node_peer(e->node, t->candidates[(first + k) % n]);
 		const struct cn_node_config *c = cn_node_config(e->node);
+		const struct cn_join *j = cn_join_of(t, p);
 
-		if (cn_join_of(t, p) == NULL) {
+		if (j == NULL || !cn_wireup_agrees(t, j)) {
 			continue;
 		}
 		if (cn_peer_mtu(p) != c->mtu) {
@@ -39,9 +40,14 @@ void cn_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p)
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
 
-		if (t != NULL && t->state == CN_TEAM_FORMING && t->complete && t->npaths > 0 &&
-		    cn_join_of(t, p) != NULL && --t->npaths == 0) {
-			cn_meeting_check(t, now);
+		const struct cn_join *j;
+
+		if (t == NULL || t->state != CN_TEAM_FORMING || !t->complete || t->npaths == 0) {
+			continue;
+		}
+		j = cn_join_of(t, p);
+		if (j != NULL && cn_wireup_agrees(t, j) && --t->npaths == 0) {
+			cn_wireup_check(t, now);
 		}
 	}
 }

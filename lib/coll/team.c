@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Teams: this node's part of a job. A team forms (meeting.c), is ready, and may fail; it ends when
+ * Teams: this node's part of a job. A team forms (wireup.c), is ready, and may fail; it ends when
  * its last member leaves. What every node must see alike (order of the nodes, contention-aware
  * numbers) is computed here from the same facts everywhere.
  */
@@ -80,6 +80,7 @@ static void team_free(struct cn_team *t)
 	e->teams[t->slot & 0xff] = NULL;
 	e->nteams--;
 	free(t->told);
+	free(t->candidates);
 	free(t->present);
 	free(t->seen);
 	free(t->nodes);
@@ -155,6 +156,7 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 		t = team_new(e, owner, job, ranks);
 		if (t != NULL) {
 			t->patience = now + patience;
+			cn_wireup_begin(t, now);
 		}
 	}
 	if (t == NULL) {
@@ -185,10 +187,11 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 	t->nlocal++;
 	t->edition++;
 	t->announced = 0;
+	t->candidates_due = true;
 	cn_engine_touch(e);
 	*out = m;
-	cn_meeting_announce(t, now);
-	cn_meeting_check(t, now);
+	cn_wireup_announce(t, now);
+	cn_wireup_check(t, now);
 	return COLLNET_OK;
 }
 
@@ -235,7 +238,8 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 	} else if (t->state == CN_TEAM_FORMING) {
 		/* Its ranks are fewer now, which no one has to act on before the next join. */
 		t->announced = 0;
-		cn_meeting_announce(t, now);
+		t->candidates_due = true;
+		cn_wireup_announce(t, now);
 	}
 }
 
@@ -562,7 +566,7 @@ static void join_timeout(struct cn_team *t, cn_time now)
 	char missing[200];
 	uint32_t n;
 
-	cn_meeting_check(t, now);
+	cn_wireup_check(t, now);
 	if (t->state != CN_TEAM_FORMING) {
 		return;
 	}
@@ -611,7 +615,7 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 			}
 		}
 		if (t->check_at <= now) {
-			cn_meeting_expire(t, now);
+			cn_wireup_expire(t, now);
 		}
 	}
 	for (int i = 0; i < CN_OPS; i++) {

@@ -83,6 +83,7 @@ static void put_join(struct forge *f)
 	cn_put32(&f->out, ranks);
 	cn_put32(&f->out, f->e->topology);
 	cn_put64(&f->out, f->owner);
+	cn_put32(&f->out, t && f->value % 2 ? t->nonce : f->value / 2);
 	cn_put_text(&f->out, name);
 	put_ranges(f, t, ranks);
 }
@@ -94,6 +95,7 @@ static void put_bind(struct forge *f)
 	cn_put8(&f->out, CN_CONTROL_BIND);
 	cn_put32(&f->out, nonce(f));
 	cn_put32(&f->out, t ? t->nonce : f->c);
+	cn_put8(&f->out, f->value % 2);
 }
 
 static void put_team_control(struct forge *f, uint8_t kind)

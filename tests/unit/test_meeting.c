@@ -267,6 +267,7 @@ static void meeting__a_team_does_not_change_its_size(void **state)
 		cn_put32(&w, k == 0 ? 2 : 200);
 		cn_put32(&w, cn_topology_hash(t));
 		cn_put64(&w, OWNER);
+		cn_put32(&w, 0);
 		cn_put_text(&w, "job");
 		cn_put16(&w, 1);
 		cn_put32(&w, k == 0 ? 1 : 100);
@@ -274,10 +275,12 @@ static void meeting__a_team_does_not_change_its_size(void **state)
 		assert_false(w.bad);
 		assert_true(cn_meeting_control(cn_sim_engine(s, 0), cn_sim_now(s), peer, m,
 					       (size_t)(w.at - m)));
-		cn_sim_kick(s, 0);
-		cn_sim_run(s, cn_sim_now(s) + 200 * CN_MS);
 	}
 	assert_int_equal(cn_join_by_nonce(cn_mate_of(peer), 7)->ranges[0].first, 1);
+	/* The peer has no such team, and says so when it is asked. */
+	cn_sim_kick(s, 0);
+	cn_sim_run(s, cn_sim_now(s) + 200 * CN_MS);
+	assert_null(cn_join_by_nonce(cn_mate_of(peer), 7));
 	assert_int_equal(rank.told, 0); /* it is still there, and waits */
 	cn_team_leave(rank.member, cn_sim_now(s), false);
 	cn_sim_free(s);

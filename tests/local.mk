@@ -20,6 +20,7 @@ unit_tests = \
 	tests/unit/test_driver \
 	tests/unit/test_emit \
 	tests/unit/test_endpoint \
+	tests/unit/test_endpoint_owner \
 	tests/unit/test_engine \
 	tests/unit/test_experiment_rings \
 	tests/unit/test_experiment_sim \

@@ -87,6 +87,7 @@ static void detach(struct cn_flow *f)
 		f->next->prev = f->prev;
 	}
 	f->next = f->prev = NULL;
+	ep->account->flows--;
 	if (f->retry) {
 		unretry(s, f);
 	}
@@ -123,14 +124,17 @@ static bool forget(struct cn_flow *f)
 	return true;
 }
 
-/* The table is full: one that is idle makes room. */
-static bool make_room(struct cn_endpoints *s)
+/* The table, or the owner's share of it, is full: one that is idle makes room, of the owner's where
+ * its share is full. */
+static bool make_room(struct cn_endpoints *s, const struct cn_ep_account *of)
 {
+	bool any = of->flows < s->max_flows / CN_EP_SHARES;
+
 	for (uint32_t n = 0; n < CN_EP_BUCKETS; n++) {
 		struct cn_flow *f = s->hash[s->hand++ & (CN_EP_BUCKETS - 1)];
 
 		for (; f != NULL; f = f->hash_next) {
-			if (forget(f)) {
+			if ((any || f->ep->account == of) && forget(f)) {
 				return true;
 			}
 		}
@@ -143,7 +147,9 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	struct cn_endpoints *s = ep->all;
 	struct cn_flow *f = cn_flow_find(s, p, ep->number, remote), **at;
 
-	if (f != NULL || (s->nflows >= CN_EP_FLOWS && !make_room(s))) {
+	if (f != NULL || ((s->nflows >= s->max_flows ||
+			   ep->account->flows >= s->max_flows / CN_EP_SHARES) &&
+			  !make_room(s, ep->account))) {
 		return f;
 	}
 	f = calloc(1, sizeof(*f));
@@ -151,6 +157,7 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 		return NULL;
 	}
 	s->nflows++;
+	ep->account->flows++;
 	f->ep = ep;
 	f->peer = p;
 	f->local = ep->number;
@@ -295,6 +302,9 @@ int cn_endpoints_new(struct cn_engine *e, struct cn_err *err)
 	}
 	s->engine = e;
 	s->payload = cn_node_payload(e->node);
+	s->max_flows = 4 * e->config.node.pool_frames;
+	s->max_flows = s->max_flows > CN_EP_FLOWS_LEAST ? s->max_flows : CN_EP_FLOWS_LEAST;
+	s->max_flows = s->max_flows < CN_EP_FLOWS ? s->max_flows : CN_EP_FLOWS;
 	s->next_free = first_free_number;
 	s->deadline = s->retry_at = CN_NEVER;
 	s->born = e->config.node.epoch;
@@ -329,7 +339,7 @@ static int need_pool(struct cn_endpoints *s)
 	if (s->pool.memory != NULL) {
 		return COLLNET_OK;
 	}
-	return cn_pool_init(&s->pool, item, CN_EP_POOL * s->engine->config.node.pool_frames);
+	return cn_pool_init(&s->pool, item, CN_EP_CREDIT * s->max_flows);
 }
 
 static uint16_t free_number(struct cn_endpoints *s)
@@ -345,6 +355,41 @@ static uint16_t free_number(struct cn_endpoints *s)
 		}
 	}
 	return 0;
+}
+
+/* The owner's account, with one endpoint more; NULL: no memory. */
+static struct cn_ep_account *account_get(struct cn_endpoints *s, uint64_t owner)
+{
+	struct cn_ep_account *a = s->accounts;
+
+	while (a != NULL && a->owner != owner) {
+		a = a->next;
+	}
+	if (a == NULL) {
+		a = calloc(1, sizeof(*a));
+		if (a == NULL) {
+			return NULL;
+		}
+		a->owner = owner;
+		a->next = s->accounts;
+		s->accounts = a;
+	}
+	a->endpoints++;
+	return a;
+}
+
+static void account_put(struct cn_endpoints *s, struct cn_ep_account *a)
+{
+	struct cn_ep_account **at = &s->accounts;
+
+	if (--a->endpoints > 0) {
+		return;
+	}
+	while (*at != a) {
+		at = &(*at)->next;
+	}
+	*at = a->next;
+	free(a);
 }
 
 int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number,
@@ -373,7 +418,11 @@ int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number,
 			       e->config.node.name);
 	}
 	ep = need_pool(s) == COLLNET_OK ? calloc(1, sizeof(*ep)) : NULL;
-	if (ep == NULL) {
+	if (ep != NULL) {
+		ep->account = account_get(s, owner);
+	}
+	if (ep == NULL || ep->account == NULL) {
+		free(ep);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for an endpoint");
 	}
 	ep->all = s;
@@ -447,6 +496,7 @@ void cn_endpoint_close(struct cn_endpoint *ep, cn_time now)
 	if (ep->next != NULL) {
 		ep->next->prev = ep->prev;
 	}
+	account_put(s, ep->account);
 	free(ep);
 }
 
@@ -470,13 +520,21 @@ bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
 	if (f == NULL || f->peer != p || f->local != to || f->remote != from) {
 		f = cn_flow_find(s, p, to, from);
 	}
-	if (f == NULL) {
+	if (f == NULL || (rx->flags & CN_FLAG_FIRST) != 0) {
 		struct cn_endpoint *ep = s->by_number[to];
+		bool head = cn_ep_head(rx, &bytes, &number);
 
-		if (!cn_ep_head(rx, &bytes, &number)) {
+		if (f == NULL && !head) {
 			return true; /* the rest of a message whose beginning found nobody */
 		}
-		f = ep != NULL ? cn_flow_get(ep, p, from) : NULL;
+		if (ep != NULL && head && ep->owner != cn_ep_head_owner(rx)) {
+			ep = NULL;
+			if (f != NULL) {
+				cn_flow_discard(f, now);
+			}
+			f = NULL;
+		}
+		f = f != NULL ? f : ep != NULL ? cn_flow_get(ep, p, from) : NULL;
 		if (f == NULL) {
 			return tell(s, p, ep != NULL ? CN_EP_FULL : CN_EP_NOENT, from, to, number);
 		}

@@ -11,16 +11,17 @@
  * (endpoint here, endpoint of a peer), both directions together.
  *
  * On the wire. A message is one or more frames of type MESSAGE, stream = to << 16 | from. The
- * first has FIRST and begins with a head of 8 bytes: length of the whole message (32 bits; the
- * highest one, CN_EP_ASK, wants a grant as an answer) and its number in the flow (32 bits). The
- * last has LAST. Between endpoints also go control messages of 9 bytes: kind (8), to (16),
+ * first has FIRST and begins with a head of 16 bytes: length of the whole message (32 bits; the
+ * highest one, CN_EP_ASK, wants a grant as an answer), its number in the flow (32 bits), and the
+ * owner of the sending endpoint (64 bits). A message to an endpoint of another owner is answered as
+ * one to an endpoint that is not open. The last has LAST. Between endpoints also go control messages of 9 bytes: kind (8), to (16),
  * from (16), value (32); see enum cn_ep_control.
  *
  * Credits keep a receiver that does not receive from blocking everything else that its peers send:
  * all frames between two nodes are one sequence, which stops at a frame that finds no buffer. So
  * frames that wait have a pool of their own, of which untouched parts cost nothing, large enough
- * for all credits of 256 flows (with the usual 1,024 buffers of the transport). Only where more
- * flows than that have all their frames waiting is a frame refused, until somebody receives.
+ * for all credits of all flows. An owner has at most a quarter of the flows, and so of the pool;
+ * what is beyond is refused message by message (FULL), and its sender is told so.
  *
  * The sender may have `credit` frames more under way; it
  * begins with CN_EP_CREDIT, and the receiver grants more when frames that waited were taken, or,
@@ -42,13 +43,14 @@
 
 #define CN_EP_CREDIT 32u    /* frames that may wait unread, a flow; part of the protocol */
 #define CN_EP_REQUESTS 64u  /* sends, and as many receives, outstanding on an endpoint */
-#define CN_EP_FLOWS 4096u   /* of a node */
+#define CN_EP_FLOWS 4096u   /* of a node, at most, and at least */
+#define CN_EP_FLOWS_LEAST 256u
+#define CN_EP_SHARES 4u	    /* one of them is what an owner may have of the flows */
 #define CN_EP_BUCKETS 1024u /* of their hash table, a power of two */
-#define CN_EP_HEAD 8u	    /* bytes before the user's in a first frame */
+#define CN_EP_HEAD 16u	    /* bytes before the user's in a first frame */
 #define CN_EP_ASK 0x80000000u
 #define CN_EP_COPIED 4u	    /* messages of up to so many frames are copied, larger ones are not */
 #define CN_EP_RETRY CN_MS   /* after a control message found no buffer */
-#define CN_EP_POOL 8u	    /* frames that may wait, in pools of the transport */
 
 enum cn_ep_control {
 	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: so many more frames; 0: I am there */
@@ -141,11 +143,19 @@ struct cn_flow {
 	struct cn_piece **tail; /* where the next piece of `early` goes */
 };
 
+/* What the endpoints of one owner have together. */
+struct cn_ep_account {
+	struct cn_ep_account *next;
+	uint64_t owner;
+	uint32_t endpoints, flows;
+};
+
 struct cn_endpoint {
 	struct cn_source source; /* first: in the engine's ring while a flow could send */
 	struct cn_endpoints *all;
 	struct cn_endpoint *next, *prev;
 	uint64_t owner;
+	struct cn_ep_account *account;
 	uint16_t number;
 	struct cn_flow *flows;
 	struct cn_flow *turn; /* whose frame is next */
@@ -161,7 +171,9 @@ struct cn_endpoint {
 struct cn_endpoints {
 	struct cn_engine *engine;
 	struct cn_endpoint *list;
+	struct cn_ep_account *accounts; /* of owners with an endpoint */
 	uint32_t count, nflows;
+	uint32_t max_flows;
 	uint64_t born;		/* flows so far: the first number of each is another one */
 	uint32_t hand;		/* bucket where the search for an idle flow goes on */
 	uint32_t payload;	/* bytes of a frame */
@@ -232,6 +244,7 @@ void cn_recv_init(struct cn_endpoint *ep);
 bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx);
 /* Reads the head of a first frame. */
 bool cn_ep_head(const struct cn_rx *rx, uint32_t *bytes, uint32_t *number);
+uint64_t cn_ep_head_owner(const struct cn_rx *rx); /* of one that was read */
 /* Grants what is due. */
 void cn_flow_credit(struct cn_flow *f, cn_time now);
 /* The rest of the message that is coming will not: its receive waits again. */

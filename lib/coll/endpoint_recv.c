@@ -319,6 +319,11 @@ bool cn_ep_head(const struct cn_rx *rx, uint32_t *bytes, uint32_t *number)
 	return *bytes <= COLLNET_MESSAGE_MAX && rx->len - CN_EP_HEAD <= *bytes;
 }
 
+uint64_t cn_ep_head_owner(const struct cn_rx *rx)
+{
+	return (uint64_t)get32(rx->payload + 8) << 32 | get32(rx->payload + 12);
+}
+
 /* False: no buffer. */
 static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx, uint32_t bytes,
 			uint32_t number)

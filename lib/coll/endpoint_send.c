@@ -178,6 +178,8 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 	r->number = f->number++;
 	put32(r->head, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
 	put32(r->head + 4, r->number);
+	put32(r->head + 8, (uint32_t)(r->ep->owner >> 32));
+	put32(r->head + 12, (uint32_t)r->ep->owner);
 	tx->flags = CN_FLAG_FIRST;
 	if (b == NULL) {
 		tx->payload = r->head;
@@ -315,7 +317,8 @@ void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 		f->credit = CN_EP_CREDIT;
 	}
 	if (full) {
-		cn_fail(&err, COLLNET_ELIMIT, "node %s has no room for more senders to endpoint %u",
+		cn_fail(&err, COLLNET_ELIMIT, "node %s has no room for more senders to endpoint %u: messages that nobody "
+			"receives there take it",
 			cn_ep_name(f), f->remote);
 	} else {
 		cn_fail(&err, COLLNET_ENOENT, "no endpoint %u is open on node %s", f->remote,
@@ -456,8 +459,9 @@ static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const 
 
 static int no_flow(struct cn_endpoint *ep, struct cn_err *err)
 {
-	return cn_fail(err, COLLNET_ELIMIT, "node %s has %u pairs of endpoints that talk already",
-		       ep->all->engine->config.node.name, CN_EP_FLOWS);
+	return cn_fail(err, COLLNET_ELIMIT, "node %s has %u pairs of endpoints of this user that talk already, of %u",
+		       ep->all->engine->config.node.name, ep->account->flows,
+		       ep->all->max_flows / CN_EP_SHARES);
 }
 
 static int send_local(struct cn_endpoint *ep, uint16_t to, const void *data, uint64_t bytes,

@@ -84,6 +84,7 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/alltoall/fattree_colour.c \
 	lib/sched/alltoall/fattree_diagonal.c \
 	lib/sched/alltoall/fattree_phases.c \
+	lib/sched/alltoall/fattree_root.c \
 	lib/sched/alltoall/linear.c \
 	lib/sched/alltoall/pairwise.c \
 	lib/sched/alltoall/shuffle.c \

@@ -84,7 +84,7 @@ void cn_predict_fattree(const struct cn_network *n, struct cn_prediction *out)
 	struct cn_fattree *x;
 	struct cn_err err = {0};
 
-	if (cn_fattree_new(n->layout->tree, &x, &err) != COLLNET_OK) {
+	if (cn_fattree_rooted(n->layout->tree, &x, &err) != COLLNET_OK) {
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
 		return;
 	}

@@ -410,6 +410,27 @@ static void multinode__random_trees(void **state)
 
 /* ---- total exchange ------------------------------------------------------------------------ */
 
+/* The tree gets the root that the exchange chooses. */
+static void choose_root(struct team *m)
+{
+	struct cn_fattree *x = NULL;
+	struct cn_tree *tree = NULL;
+	uint32_t n = m->tree->nhosts, *hosts = need(n, sizeof(*hosts));
+
+	for (uint32_t i = 0; i < n; i++) {
+		hosts[i] = m->tree->v[m->tree->host[i]].vertex;
+	}
+	assert_int_equal(cn_fattree_rooted(m->tree, &x, NULL), COLLNET_OK);
+	if (x->own != NULL) {
+		assert_int_equal(cn_tree_make(m->topo, hosts, n, x->t->v[0].vertex, &tree, NULL),
+				 COLLNET_OK);
+		cn_tree_free(m->tree);
+		m->tree = tree;
+	}
+	cn_fattree_free(x);
+	free(hosts);
+}
+
 /* A node's sends by its schedule must be those of the whole exchange: phases [to]. */
 static uint32_t compare_plan(const struct team *m, uint32_t me, const uint32_t *to)
 {
@@ -641,7 +662,7 @@ static void exchange__random_trees(void **state)
 
 	(void)state;
 	printf("seed %llu\n", (unsigned long long)seed);
-	for (uint32_t k = 0; k < 250; k++) {
+	for (uint32_t k = 0; k < 1500; k++) {
 		uint32_t n = 1 + (uint32_t)(cn_random(&seed) % 24);
 		uint32_t switches = 1 + (uint32_t)(cn_random(&seed) % 12);
 		uint32_t channels = 1 + (uint32_t)(cn_random(&seed) % 5), phases = 0;
@@ -649,6 +670,7 @@ static void exchange__random_trees(void **state)
 		struct team m = {0};
 
 		st_random(n, switches, channels, &seed, &m.topo, &m.tree);
+		choose_root(&m);
 		layout(&m);
 		run_exchange(&m, &phases);
 		check_circuits(&m);
@@ -663,6 +685,70 @@ static void exchange__random_trees(void **state)
 	/* All methods were met (xor: by the fat trees). */
 	assert_true(methods[CN_FATTREE_RING] > 0 && methods[CN_FATTREE_DIAGONAL] > 0);
 	assert_true(methods[CN_FATTREE_COLOUR] > 0);
+}
+
+/*
+ * A binary fat tree as a file whose switches and links come in another order, the leaf switches
+ * first: as many phases as with the root first. Exponential: channels double
+ * towards the root.
+ */
+static uint32_t phases_of_file(uint32_t n, bool exponential, uint64_t *seed)
+{
+	char text[16384];
+	uint32_t phases, *order = need(2 * (size_t)n, sizeof(*order));
+	struct team m = {0};
+	struct cn_sched s = {0};
+	size_t len = 0;
+
+	/* Vertex 1 is the root, 2 v and 2 v + 1 are the children of v, the last n are hosts. */
+	for (uint32_t v = 1; v < 2 * n; v++) {
+		order[v] = v;
+	}
+	for (uint32_t v = 2 * n - 1; seed != NULL && v > 1; v--) {
+		uint32_t k = 1 + (uint32_t)(cn_random(seed) % v), swap = order[v];
+
+		order[v] = order[k];
+		order[k] = swap;
+	}
+	for (uint32_t i = 1; i < 2 * n; i++) {
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s v%u\n",
+					order[i] >= n ? "host" : "switch", order[i]);
+	}
+	for (uint32_t i = 1; i < 2 * n; i++) {
+		uint32_t v = order[i], channels = 1;
+
+		for (uint32_t up = v; exponential && up < n; up *= 2) {
+			channels *= 2;
+		}
+		if (v > 1) {
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+						"link v%u v%u rate none channels %u\n", v / 2, v,
+						channels);
+		}
+	}
+	assert_int_equal(cn_topo_parse(text, len, "fat tree", &m.topo, NULL), COLLNET_OK);
+	assert_int_equal(cn_tree_make(m.topo, m.topo->hosts, n, CN_TOPO_NONE, &m.tree, NULL),
+			 COLLNET_OK);
+	layout(&m);
+	plan(&m, CN_OP_ALLTOALL, "fattree", 0, 0, &s);
+	phases = s.phases;
+	cn_sched_reset(&s);
+	done(&m);
+	free(order);
+	return phases;
+}
+
+static void exchange__any_order_of_lines(void **state)
+{
+	uint64_t seed = 16;
+
+	(void)state;
+	assert_int_equal(phases_of_file(16, false, NULL), 85);
+	assert_int_equal(phases_of_file(16, true, NULL), 15);
+	for (uint32_t k = 0; k < 50; k++) {
+		assert_int_equal(phases_of_file(16, false, &seed), 85);
+		assert_int_equal(phases_of_file(16, true, &seed), 15);
+	}
 }
 
 /* Several subtrees of one size under a switch with links of several channels. */
@@ -751,6 +837,7 @@ int main(void)
 		cmocka_unit_test(exchange__any_capacities_eq_2),
 		cmocka_unit_test(exchange__lower_links_limit),
 		cmocka_unit_test(exchange__random_trees),
+		cmocka_unit_test(exchange__any_order_of_lines),
 		cmocka_unit_test(exchange__regular_trees),
 		cmocka_unit_test(exchange__chain),
 	};

@@ -70,7 +70,7 @@ int cn_plan_alltoall_fattree(const struct cn_layout *l, const struct cn_plan *p,
 	if (phases == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u nodes", l->nnodes);
 	}
-	rc = cn_fattree_new(l->tree, &x, err);
+	rc = cn_fattree_rooted(l->tree, &x, err);
 	if (rc == COLLNET_OK) {
 		out->order = CN_ORDER_IN_TURN;
 		out->phases = x->phases;

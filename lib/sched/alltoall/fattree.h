@@ -57,7 +57,8 @@ struct cn_fattree_share {
 };
 
 struct cn_fattree {
-	const struct cn_tree *t; /* not owned */
+	const struct cn_tree *t; /* not owned, or `own` */
+	struct cn_tree *own;	 /* NULL: the caller's tree is used */
 	uint32_t phases;	 /* all of them */
 	uint32_t *base;		 /* [n] hosts before a vertex, in preorder */
 	uint32_t *leaf;		 /* [nhosts] the vertex of the k-th host in preorder */
@@ -65,6 +66,8 @@ struct cn_fattree {
 };
 
 int cn_fattree_new(const struct cn_tree *t, struct cn_fattree **out, struct cn_err *err);
+/* The same with the root that the paper's rule gives, on a tree of its own (fattree_root.c). */
+int cn_fattree_rooted(const struct cn_tree *t, struct cn_fattree **out, struct cn_err *err);
 void cn_fattree_free(struct cn_fattree *x); /* NULL is ignored */
 /*
  * One node's part: the phases in which it sends to, and receives from, every node of the team;

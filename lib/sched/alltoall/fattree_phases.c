@@ -275,6 +275,7 @@ void cn_fattree_free(struct cn_fattree *x)
 	free(x->share);
 	free(x->leaf);
 	free(x->base);
+	cn_tree_free(x->own);
 	free(x);
 }
 

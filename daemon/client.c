@@ -350,6 +350,25 @@ void cn_client_accept(struct cn_daemon *d)
 
 /* ---- going ---------------------------------------------------------------------------- */
 
+void cn_client_detach(struct cn_client *c)
+{
+	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
+		if (c->teams[i] != NULL) {
+			cn_team_leave(c->teams[i], c->daemon->now, false);
+			c->teams[i] = NULL;
+			c->lost_teams |= (uint32_t)1 << i;
+		}
+	}
+	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {
+		if (c->endpoints[i] != NULL) {
+			cn_endpoint_close(c->endpoints[i], c->daemon->now);
+			cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
+			c->endpoints[i] = NULL;
+			c->lost_endpoints |= (uint64_t)1 << i;
+		}
+	}
+}
+
 /* A client that is still in teams has died, or might as well have. */
 static void close_client(struct cn_daemon *d, struct cn_client *c)
 {

@@ -5,6 +5,8 @@
  *
  *   config.c   options and the configuration file
  *   start.c    the story of a life: start, loop, end
+ *   parent.c   the parent process
+ *   interface.c  the interface goes down and comes back
  *   listen.c   the listening socket
  *   event.c    the loop: the one file that knows epoll
  *   client.c   clients come, speak and go
@@ -12,6 +14,7 @@
  *   receive.c  a client's socket, without the descriptors that it may bring
  *   request.c  what clients ask for, and the ends of it
  *   region.c   clients' memory
+ *   reload.c   the configuration is read again
  *   seccomp.c  system calls are filtered
  *   priv.c     privileges are dropped
  *   notify.c   the service manager is told
@@ -28,6 +31,8 @@
 
 #include "client/msg.h"
 #include "client/station.h"
+#include "daemon/interface.h"
+#include "daemon/parent.h"
 
 #define CN_CLIENTS_MAX	   1024u
 #define CN_CLIENTS_RESERVE 32u			   /* of these, for root */
@@ -122,13 +127,20 @@ struct cn_client {
 	uint64_t bytes; /* of its regions */
 	struct cn_member *teams[CN_MSG_TEAMS];
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
+	/* Numbers that are taken, of what went with the interface: a bit each. */
+	uint32_t lost_teams;
+	uint64_t lost_endpoints;
 	struct cn_shared *regions[CN_MSG_REGIONS];
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
 struct cn_daemon {
 	struct cn_config config;
-	struct cn_station station;
+	int argc;
+	char **argv;
+	struct cn_station station; /* not attached while there is no interface */
+	struct cn_iface iface;
+	struct cn_parent parent;
 	int listen_fd, signal_fd, epoll_fd; /* -1: none */
 	uint32_t link_events;		    /* what epoll watches of the link */
 	uint32_t nclients;
@@ -136,6 +148,7 @@ struct cn_daemon {
 	bool stop;
 	cn_time now;		 /* of this turn of the loop */
 	struct cn_shared *unmap; /* nobody uses these any more */
+	uid_t owner;		 /* of the socket: the worker's user */
 	gid_t group;		 /* of the socket */
 	int reserve_fd;		 /* closed to accept one more, who is told so; -1: none */
 	struct {
@@ -171,9 +184,12 @@ bool cn_peer_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const g
 
 int cn_event_open(struct cn_daemon *d, struct cn_err *err);
 void cn_event_close(struct cn_daemon *d);
-/* Runs until SIGTERM or SIGINT, or until the link is gone: COLLNET_EIFACE. */
+/* Runs until SIGTERM or SIGINT, or until the interface cannot be opened again: an error. */
 int cn_event_loop(struct cn_daemon *d, struct cn_err *err);
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
+/* The station was attached; it is about to be detached. */
+int cn_event_add_link(struct cn_daemon *d, struct cn_err *err);
+void cn_event_remove_link(struct cn_daemon *d);
 
 /* ---- client.c ------------------------------------------------------------------------- */
 
@@ -190,6 +206,8 @@ void cn_client_readable(struct cn_client *c);
 /* One message. */
 void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len);
 void cn_client_doom(struct cn_client *c, const char *why);
+/* Its teams are left and its endpoints closed; their numbers stay taken. */
+void cn_client_detach(struct cn_client *c);
 /* Closes those that are marked, and unmaps what nobody uses. True: there were some. */
 bool cn_client_reap(struct cn_daemon *d);
 /* Closes all. */
@@ -257,19 +275,22 @@ void cn_region_put(struct cn_daemon *d, struct cn_shared *s);
 /* Unmaps what nobody uses, or a part of it. True: there is more. */
 bool cn_region_unmap(struct cn_daemon *d);
 
+/* ---- reload.c ------------------------------------------------------------------------- */
+
+/* Reads the configuration again, as far as it can change; logs what became of it. */
+void cn_reload(struct cn_daemon *d);
+/*
+ * Sets back in *fresh what cannot change while the daemon runs, and lists the names of those that
+ * differ in `stays`.
+ */
+void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, char *stays,
+		    size_t cap);
+
 /* ---- priv.c, notify.c, log.c ---------------------------------------------------------- */
 
-/*
- * Who to become: *user of the configuration, or collnet, or nobody. COLLNET_EINVAL: there is no
- * such user or group. `keep`: nothing is to be dropped.
- */
-struct cn_identity {
-	bool keep;
-	uid_t uid;
-	gid_t gid;
-	char name[64];
-};
 int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_err *err);
+/* Changes groups, group and user, unless `keep` or there is nothing to change. */
+int cn_priv_become(const struct cn_identity *id, struct cn_err *err);
 /*
  * Becomes it, for good, and installs the filter of system calls; anything short of that is an error
  * to end with.

@@ -21,7 +21,7 @@
 #define TURNS  8 /* of the driver before clients get theirs, while there are frames */
 
 /* What an event is about: a client's pointer, or one of these. */
-static char link_mark, send_mark, listen_mark, signal_mark;
+static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;
 
 static cn_time now_monotonic(void)
 {
@@ -43,15 +43,38 @@ int cn_event_add_client(struct cn_daemon *d, struct cn_client *c)
 	return watch(d, EPOLL_CTL_ADD, c->fd, EPOLLIN, c);
 }
 
-int cn_event_open(struct cn_daemon *d, struct cn_err *err)
+int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
 {
 	const struct cn_link *l = d->station.link;
+	int rc = watch(d, EPOLL_CTL_ADD, l->recv_fd, EPOLLIN, &link_mark);
+
+	d->link_events = EPOLLIN;
+	cn_driver_be_patient(d->station.driver);
+	if (rc == COLLNET_OK && l->send_fd != l->recv_fd) {
+		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
+	}
+	return rc == COLLNET_OK ? rc : cn_fail(err, rc, "the event loop: %s", strerror(errno));
+}
+
+void cn_event_remove_link(struct cn_daemon *d)
+{
+	const struct cn_link *l = d->station.link;
+
+	watch(d, EPOLL_CTL_DEL, l->recv_fd, 0, NULL);
+	if (l->send_fd != l->recv_fd) {
+		watch(d, EPOLL_CTL_DEL, l->send_fd, 0, NULL);
+	}
+}
+
+int cn_event_open(struct cn_daemon *d, struct cn_err *err)
+{
 	sigset_t set;
 	int rc;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -59,19 +82,17 @@ int cn_event_open(struct cn_daemon *d, struct cn_err *err)
 	if (d->signal_fd < 0 || d->epoll_fd < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
 	}
-	d->link_events = EPOLLIN;
-	cn_driver_be_patient(d->station.driver);
-	rc = watch(d, EPOLL_CTL_ADD, l->recv_fd, EPOLLIN, &link_mark);
-	if (rc == COLLNET_OK && l->send_fd != l->recv_fd) {
-		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
-	}
+	rc = watch(d, EPOLL_CTL_ADD, d->iface.netlink_fd, EPOLLIN, &netlink_mark);
 	if (rc == COLLNET_OK) {
 		rc = watch(d, EPOLL_CTL_ADD, d->listen_fd, EPOLLIN, &listen_mark);
 	}
 	if (rc == COLLNET_OK) {
 		rc = watch(d, EPOLL_CTL_ADD, d->signal_fd, EPOLLIN, &signal_mark);
 	}
-	return rc == COLLNET_OK ? rc : cn_fail(err, rc, "the event loop: %s", strerror(errno));
+	if (rc != COLLNET_OK) {
+		return cn_fail(err, rc, "the event loop: %s", strerror(errno));
+	}
+	return d->station.link != NULL ? cn_event_add_link(d, err) : COLLNET_OK;
 }
 
 void cn_event_close(struct cn_daemon *d)
@@ -91,6 +112,9 @@ static void watch_link(struct cn_daemon *d)
 	const struct cn_link *l = d->station.link;
 	uint32_t want = EPOLLIN;
 
+	if (l == NULL) {
+		return;
+	}
 	if (cn_driver_blocked(d->station.driver)) {
 		want |= EPOLLOUT;
 	}
@@ -132,15 +156,24 @@ static void take_signal(struct cn_daemon *d)
 {
 	struct signalfd_siginfo info;
 
-	if (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+	if (read(d->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+		return;
+	}
+	if (info.ssi_signo == SIGHUP) {
+		cn_reload(d);
+		return;
+	}
+	if (!cn_parent_died(&d->parent)) {
 		cn_log(COLLNET_LOG_INFO, "shutting down (%s)",
 		       info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
-		d->stop = true;
 	}
+	d->stop = true;
 }
 
-static void serve(struct cn_daemon *d, const struct epoll_event *events, int n)
+static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, struct cn_err *err)
 {
+	int rc = COLLNET_OK;
+
 	for (int i = 0; i < n; i++) {
 		void *about = events[i].data.ptr;
 
@@ -148,45 +181,70 @@ static void serve(struct cn_daemon *d, const struct epoll_event *events, int n)
 			cn_client_accept(d);
 		} else if (about == &signal_mark) {
 			take_signal(d);
+		} else if (about == &netlink_mark) {
+			rc = cn_iface_readable(d, err);
 		} else if (about != &link_mark && about != &send_mark) {
 			cn_client_readable(about);
-		} else if ((events[i].events & EPOLLOUT) != 0) {
+		} else if ((events[i].events & EPOLLOUT) != 0 && d->station.driver != NULL) {
 			cn_driver_writable(d->station.driver);
 		}
 	}
 	/* After the last event: none of them is about a client that is closed by then. */
 	cn_client_reap(d);
+	return rc;
+}
+
+/* Frames move until there are none, or for a while. More than 0: there may be more. */
+static int move_frames(struct cn_daemon *d, struct cn_err *err)
+{
+	int work = 1;
+
+	d->now = now_monotonic();
+	if (d->station.driver == NULL) {
+		return 0;
+	}
+	for (int i = 0; i < TURNS && work > 0; i++) {
+		d->now = now_monotonic();
+		work = cn_driver_turn(d->station.driver, d->now);
+	}
+	if (work < 0) {
+		/* The notification may be on its way still. */
+		return d->iface.down ? 0 : cn_iface_look(d, false, err);
+	}
+	return work;
 }
 
 int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 {
 	struct epoll_event events[EVENTS];
 	cn_time until;
-	int work, n;
+	int work, n, rc = COLLNET_OK;
 
-	while (!d->stop) {
-		work = 1;
-		for (int i = 0; i < TURNS && work > 0; i++) {
-			d->now = now_monotonic();
-			work = cn_driver_turn(d->station.driver, d->now);
-		}
+	while (!d->stop && rc == COLLNET_OK) {
+		work = move_frames(d, err);
 		if (work < 0) {
-			return cn_fail(err, COLLNET_EIFACE, "interface %s went away",
-				       d->station.link->interface);
+			return work;
+		}
+		if (d->iface.look_at <= d->now) {
+			rc = cn_iface_look(d, false, err);
 		}
 		if (cn_client_reap(d)) {
 			work = 1; /* their ends are to be told */
 		}
 		watch_link(d);
-		until = work > 0 ? d->now : cn_driver_deadline(d->station.driver);
+		until = d->station.driver != NULL ? cn_driver_deadline(d->station.driver)
+						  : CN_NEVER;
+		until = work > 0 ? d->now : cn_min_time(until, d->iface.look_at);
 		n = sleep_until(d, events, d->now, until);
 		if (n < 0 && errno != EINTR) {
 			return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
 		}
-		if (n > 0) {
+		if (n > 0 && rc == COLLNET_OK) {
 			d->now = now_monotonic();
-			serve(d, events, n);
+			rc = serve(d, events, n, err);
 		}
 	}
-	return COLLNET_OK;
+	return d->stop && cn_parent_died(&d->parent) ? cn_fail(err, COLLNET_ESYSTEM,
+							       "the parent process died")
+						     : rc;
 }

@@ -123,7 +123,9 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 		return rc;
 	}
 	d->unlink_socket = true;
-	if (d->group != getegid() && chown(path, (uid_t)-1, d->group) != 0) {
+	/* Owned by the worker's user, who can change its mode at a reload. */
+	if ((d->group != getegid() || d->owner != geteuid()) &&
+	    chown(path, d->owner, d->group) != 0) {
 		return cn_fail(err, COLLNET_EPERM,
 			       "cannot give socket %s to group %lu: %s; say another --group, or "
 			       "--user none "

@@ -7,13 +7,18 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/config.c \
 	daemon/daemon.h \
 	daemon/event.c \
+	daemon/interface.c \
+	daemon/interface.h \
 	daemon/listen.c \
 	daemon/log.c \
 	daemon/notify.c \
+	daemon/parent.c \
+	daemon/parent.h \
 	daemon/priv.c \
 	daemon/quota.c \
 	daemon/receive.c \
 	daemon/region.c \
+	daemon/reload.c \
 	daemon/request.c \
 	daemon/seccomp.c \
 	daemon/start.c

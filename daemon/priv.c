@@ -100,12 +100,16 @@ static int clear_capabilities(struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int become(const struct cn_identity *id, struct cn_err *err)
+int cn_priv_become(const struct cn_identity *id, struct cn_err *err)
 {
 	const char *step = NULL;
 	uid_t ruid, euid, suid;
 	gid_t rgid, egid, sgid;
 
+	/* No name: started by an unprivileged user, who stays what he is. */
+	if (id->keep || id->name[0] == '\0' || id->uid == geteuid()) {
+		return COLLNET_OK;
+	}
 	if (setgroups(1, &id->gid) != 0) {
 		step = "setgroups";
 	} else if (setresgid(id->gid, id->gid, id->gid) != 0) {
@@ -130,16 +134,13 @@ static int become(const struct cn_identity *id, struct cn_err *err)
 
 int cn_priv_drop(const struct cn_identity *id, struct cn_err *err)
 {
-	int rc = COLLNET_OK;
+	int rc;
 
 	if (id->keep) {
 		return cn_seccomp_install(err);
 	}
 	empty_bounding_set();
-	/* No name: started by an unprivileged user, who stays what he is. */
-	if (id->name[0] != '\0' && id->uid != geteuid()) {
-		rc = become(id, err);
-	}
+	rc = cn_priv_become(id, err);
 	if (rc == COLLNET_OK) {
 		rc = clear_capabilities(err);
 	}

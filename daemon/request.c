@@ -102,6 +102,49 @@ static cn_time deadline_of(struct cn_client *c, uint32_t timeout_ms)
 	return c->daemon->now + timeout_ms * CN_MS;
 }
 
+/* ---- the interface -------------------------------------------------------------------- */
+
+/* True, and the reason: nothing can be sent now. */
+static bool is_down(const struct cn_client *c, struct cn_err *err)
+{
+	const struct cn_iface *f = &c->daemon->iface;
+
+	if (f->down) {
+		cn_fail(err, COLLNET_EIFACE, "%s", f->text);
+	}
+	return f->down;
+}
+
+/* What the client holds was of an interface that is gone. */
+static void fail_lost(const struct cn_client *c, struct cn_err *err)
+{
+	cn_fail(err, COLLNET_EIFACE, "interface %s was removed on node %s", c->daemon->iface.name,
+		c->daemon->station.node);
+}
+
+static bool lost_team(const struct cn_client *c, uint32_t team)
+{
+	return (c->lost_teams >> team & 1) != 0;
+}
+
+static bool lost_endpoint(const struct cn_client *c, uint32_t endpoint)
+{
+	return (c->lost_endpoints >> endpoint & 1) != 0;
+}
+
+/* A request on a team or endpoint that is lost ends at once. */
+static bool refuse_lost(struct cn_client *c, uint32_t tag)
+{
+	struct cn_op_slot *op = op_begin(c, tag);
+	struct cn_err err;
+
+	if (op == NULL) {
+		return !c->doomed;
+	}
+	fail_lost(c, &err);
+	return op_refused(op, &err);
+}
+
 /* ---- teams ---------------------------------------------------------------------------- */
 
 /* Whether the user may take part in this job, which counts once for all of its ranks here. */
@@ -136,14 +179,14 @@ static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
 	struct cn_op_slot *op;
 	struct cn_err err;
 
-	if (c->teams[m->team] != NULL) {
+	if (c->teams[m->team] != NULL || lost_team(c, m->team)) {
 		return wrong(c, "a team number that is taken");
 	}
 	op = op_begin(c, m->head.tag);
 	if (op == NULL) {
 		return !c->doomed;
 	}
-	if (check_teams(c, m->job, &err) != COLLNET_OK) {
+	if (is_down(c, &err) || check_teams(c, m->job, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
 	if (cn_team_join(c->daemon->station.engine, c->daemon->now, c->uid, m->job, m->rank,
@@ -160,6 +203,7 @@ static bool take_leave(struct cn_client *c, const struct cn_msg_leave *m)
 	struct cn_member *member = c->teams[m->team];
 
 	/* A join that was refused has no member, and is left all the same. */
+	c->lost_teams &= ~((uint32_t)1 << m->team);
 	if (member != NULL) {
 		c->teams[m->team] = NULL;
 		cn_team_leave(member, c->daemon->now, false);
@@ -172,8 +216,14 @@ static bool take_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 {
 	struct cn_msg_rank_names a = { .head = { .type = CN_MSG_RANK_NAMES, .tag = m->head.tag } };
 	const struct cn_member *member = c->teams[m->team];
+	struct cn_err err;
 	uint32_t ranks;
 
+	if (member == NULL && lost_team(c, m->team)) {
+		fail_lost(c, &err);
+		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
+		return true;
+	}
 	if (member == NULL) {
 		return wrong(c, "a team number that is not taken");
 	}
@@ -211,6 +261,9 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	struct cn_call call;
 	bool send_ok, recv_ok;
 
+	if (member == NULL && lost_team(c, m->team)) {
+		return refuse_lost(c, m->head.tag);
+	}
 	if (member == NULL) {
 		return wrong(c, "a team number that is not taken");
 	}
@@ -241,8 +294,12 @@ static bool take_open(struct cn_client *c, const struct cn_msg_open *m)
 	struct cn_err err;
 	int rc;
 
-	if (*e != NULL) {
+	if (*e != NULL || lost_endpoint(c, m->endpoint)) {
 		return wrong(c, "an endpoint number that is taken");
+	}
+	if (is_down(c, &err)) {
+		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
+		return true;
 	}
 	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1, &err);
 	if (rc == COLLNET_OK) {
@@ -265,12 +322,15 @@ static bool take_close(struct cn_client *c, const struct cn_msg_close *m)
 {
 	struct cn_endpoint *e = c->endpoints[m->endpoint];
 
-	if (e == NULL) {
+	if (e == NULL && !lost_endpoint(c, m->endpoint)) {
 		return wrong(c, "an endpoint number that is not taken");
 	}
 	c->endpoints[m->endpoint] = NULL;
-	cn_endpoint_close(e, c->daemon->now);
-	cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
+	c->lost_endpoints &= ~((uint64_t)1 << m->endpoint);
+	if (e != NULL) {
+		cn_endpoint_close(e, c->daemon->now);
+		cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
+	}
 	cn_client_reply(c, m->head.tag, COLLNET_OK, 0, "");
 	return true;
 }
@@ -305,11 +365,17 @@ static bool take_send(struct cn_client *c, const struct cn_msg_send *m)
 {
 	struct cn_err err;
 	void *data;
-	struct cn_op_slot *op =
-		message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false, &data);
+	struct cn_op_slot *op;
 
+	if (lost_endpoint(c, m->endpoint)) {
+		return refuse_lost(c, m->head.tag);
+	}
+	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false, &data);
 	if (op == NULL) {
 		return !c->doomed;
+	}
+	if (is_down(c, &err)) {
+		return op_refused(op, &err);
 	}
 	if (cn_endpoint_send(c->endpoints[m->endpoint], c->daemon->now, m->node, (uint16_t)m->to,
 			     data, m->bytes, deadline_of(c, m->timeout_ms), &op->done,
@@ -323,11 +389,17 @@ static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
 {
 	struct cn_err err;
 	void *data;
-	struct cn_op_slot *op =
-		message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true, &data);
+	struct cn_op_slot *op;
 
+	if (lost_endpoint(c, m->endpoint)) {
+		return refuse_lost(c, m->head.tag);
+	}
+	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true, &data);
 	if (op == NULL) {
 		return !c->doomed;
+	}
+	if (is_down(c, &err)) {
+		return op_refused(op, &err);
 	}
 	if (cn_endpoint_recv(c->endpoints[m->endpoint], c->daemon->now, data, m->capacity,
 			     deadline_of(c, m->timeout_ms), &op->received, &op->done,
@@ -339,11 +411,24 @@ static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
 
 /* ---- what the node knows -------------------------------------------------------------- */
 
+/* Without an interface there is no engine to ask: the client is told why. */
+static bool attached(struct cn_client *c, uint32_t tag)
+{
+	if (c->daemon->station.engine == NULL) {
+		cn_client_reply(c, tag, COLLNET_EIFACE, 0, c->daemon->iface.text);
+		return false;
+	}
+	return true;
+}
+
 static bool take_stats(struct cn_client *c, const struct cn_msg_stats *m)
 {
 	struct cn_msg_stats_reply a = { .head = { .type = CN_MSG_STATS_REPLY,
 						  .tag = m->head.tag } };
 
+	if (!attached(c, m->head.tag)) {
+		return true;
+	}
 	cn_station_stats(&c->daemon->station, &a.stats, m->reset_peak != 0);
 	cn_client_send(c, &a, sizeof(a));
 	return true;
@@ -356,6 +441,9 @@ static bool take_nodes(struct cn_client *c, const struct cn_msg_table *m)
 	struct collnet_node_info *all;
 	size_t count = 0, room;
 
+	if (!attached(c, m->head.tag)) {
+		return true;
+	}
 	cn_engine_nodes(c->daemon->station.engine, c->daemon->now, NULL, &count);
 	room = count;
 	all = calloc(count + 1, sizeof(*all));
@@ -381,6 +469,9 @@ static bool take_jobs(struct cn_client *c, const struct cn_msg_table *m)
 	struct collnet_job_info *all;
 	size_t count = 0, room;
 
+	if (!attached(c, m->head.tag)) {
+		return true;
+	}
 	cn_engine_jobs(c->daemon->station.engine, c->uid, NULL, &count);
 	room = count;
 	all = calloc(count + 1, sizeof(*all));

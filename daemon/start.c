@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon's life. What needs privileges comes first: the link, the lock of the interface, the
- * socket. Then they are dropped, and only then the world is told that we are ready.
+ * The daemon's life. The process splits into parent and worker. In the worker, what needs privileges
+ * comes first: the link, the lock of the interface, the socket. Then they are dropped, and only
+ * then READY is announced.
  */
 #include "daemon/daemon.h"
 
@@ -14,35 +15,20 @@
 
 #define LINGER (200 * CN_MS) /* for the last frames, and for goodbyes, at the end */
 
-static const char *said(const char *s)
-{
-	return s[0] != '\0' ? s : NULL;
-}
-
-static int open_station(struct cn_daemon *d, struct cn_err *err)
-{
-	const struct cn_config *c = &d->config;
-	const struct cn_station_config sc = {
-		.interface = said(c->interface),
-		.link = said(c->link),
-		.node = said(c->node),
-		.topology = said(c->topology),
-		.cluster = c->cluster,
-		.ethertype = c->ethertype,
-		.window = c->window,
-	};
-
-	return cn_station_open(&sc, &d->station, err);
-}
-
 static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 {
 	static const char line[] = "READY\n";
 	const int fd = d->config.ready_fd;
 
-	cn_log(COLLNET_LOG_INFO, "node %s on %s (%s, MTU %u), cluster %u, socket %s: ready",
-	       d->station.node, d->station.link->interface, d->station.link->ops->name,
-	       d->station.link->mtu, d->config.cluster, d->config.socket);
+	if (d->iface.down) {
+		cn_log(COLLNET_LOG_INFO, "node %s without interface %s, cluster %u, socket %s: "
+		       "ready", d->station.node, d->iface.name, d->config.cluster,
+		       d->config.socket);
+	} else {
+		cn_log(COLLNET_LOG_INFO, "node %s on %s (%s, MTU %u), cluster %u, socket %s: ready",
+		       d->station.node, d->station.link->interface, d->station.link->ops->name,
+		       d->station.link->mtu, d->config.cluster, d->config.socket);
+	}
 	cn_notify("READY=1");
 	if (fd >= 0) {
 		if (write(fd, line, sizeof(line) - 1) != (ssize_t)sizeof(line) - 1) {
@@ -56,14 +42,19 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int start(struct cn_daemon *d, struct cn_err *err)
+/* In the worker. */
+static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_err *err)
 {
-	struct cn_identity id;
-	int rc = cn_priv_find(&d->config, &id, err);
+	struct cn_station_config sc;
+	int rc;
 
-	d->group = id.gid;
+	d->group = id->gid;
+	d->owner = id->keep ? geteuid() : id->uid;
+	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->config.interface);
+	cn_iface_config(d, &sc);
+	rc = cn_station_prepare(&sc, &d->station, err);
 	if (rc == COLLNET_OK) {
-		rc = open_station(d, err);
+		rc = cn_iface_open(d, err);
 	}
 	cn_quota_open(d);
 	if (rc == COLLNET_OK) {
@@ -76,7 +67,10 @@ static int start(struct cn_daemon *d, struct cn_err *err)
 		rc = cn_event_open(d, err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = cn_priv_drop(&id, err);
+		rc = cn_priv_drop(id, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_parent_watch(&d->parent, err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = tell_ready(d, err);
@@ -102,16 +96,34 @@ static void end(struct cn_daemon *d)
 	cn_client_end(d);
 	cn_station_close(&d->station, LINGER);
 	cn_quota_close(d); /* what is mapped need not be given back */
+	d->parent.will->max_peers = 0; /* the goodbyes are said */
 	cn_region_unmap(d);
 	cn_event_close(d);
+	cn_iface_close(d);
+}
+
+static int run_worker(struct cn_daemon *d, const struct cn_identity *id)
+{
+	struct cn_err err;
+	int rc = start(d, id, &err);
+
+	if (rc == COLLNET_OK) {
+		rc = cn_event_loop(d, &err);
+	}
+	if (rc != COLLNET_OK) {
+		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
+	}
+	end(d);
+	return rc == COLLNET_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int cn_daemon_run(int argc, char **argv)
 {
 	struct cn_daemon *d = calloc(1, sizeof(*d));
+	int status = EXIT_FAILURE, rc;
+	struct cn_identity id;
 	const char *text = NULL;
 	struct cn_err err;
-	int rc;
 
 	cn_log_open();
 	if (d == NULL) {
@@ -119,6 +131,9 @@ int cn_daemon_run(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	d->listen_fd = d->signal_fd = d->epoll_fd = d->reserve_fd = d->memory.usage_fd = -1;
+	d->iface.netlink_fd = d->parent.fd = -1;
+	d->argc = argc;
+	d->argv = argv;
 	cn_config_init(&d->config);
 	rc = cn_config_args(&d->config, argc, argv, &text, &err);
 	if (rc == COLLNET_INPROGRESS) {
@@ -128,15 +143,16 @@ int cn_daemon_run(int argc, char **argv)
 	cn_log_set_level(d->config.log_level);
 	signal(SIGPIPE, SIG_IGN);
 	if (rc == COLLNET_OK) {
-		rc = start(d, &err);
+		rc = cn_priv_find(&d->config, &id, &err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = cn_event_loop(d, &err);
+		rc = cn_parent_split(&id, d->config.ready_fd, &d->parent, &status, &err);
 	}
-	if (rc != COLLNET_OK) {
+	if (rc == COLLNET_OK) {
+		status = run_worker(d, &id);
+	} else if (rc != COLLNET_INPROGRESS) {
 		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
 	}
-	end(d);
 	free(d);
-	return rc == COLLNET_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+	return status;
 }

@@ -129,6 +129,8 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/kinds.h \
 	lib/link/link.c \
 	lib/link/link.h \
+	lib/link/netlink.c \
+	lib/link/netlink.h \
 	lib/link/packet.c \
 	lib/link/pcap.c
 

@@ -51,6 +51,7 @@ unit_tests = \
 	tests/unit/test_pqueue \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
+	tests/unit/test_reload \
 	tests/unit/test_residue \
 	tests/unit/test_ring \
 	tests/unit/test_ring_lr3 \

@@ -61,21 +61,24 @@ static int new_identity(struct cn_node_config *c, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int read_topology(const struct cn_station_config *config, struct cn_station *s,
-			 struct cn_err *err)
+static int read_topology(const struct cn_station_config *config, const struct cn_station *s,
+			 struct cn_topo **out, struct cn_err *err)
 {
 	uint32_t vertex;
 	int rc;
 
+	*out = NULL;
 	if (config->topology == NULL) {
 		return COLLNET_OK;
 	}
-	rc = cn_topo_read(config->topology, &s->topo, err);
+	rc = cn_topo_read(config->topology, out, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	vertex = cn_topo_find(s->topo, s->node);
-	if (vertex == CN_TOPO_NONE || s->topo->vertices[vertex].is_switch) {
+	vertex = cn_topo_find(*out, s->node);
+	if (vertex == CN_TOPO_NONE || (*out)->vertices[vertex].is_switch) {
+		cn_topo_free(*out);
+		*out = NULL;
 		return cn_fail(err, COLLNET_ETOPO,
 			       "%s: there is no host '%s': add it, or name this node by --node or "
 			       "COLLNET_NODE",
@@ -96,6 +99,10 @@ static int make_engine(const struct cn_station_config *config, struct cn_station
 	ec.node.cluster = config->cluster;
 	ec.node.mtu = s->link->mtu < MTU_MAX ? s->link->mtu : MTU_MAX;
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
+	ec.node.will = config->will;
+	if (config->will != NULL && ec.node.max_peers > config->will_nodes) {
+		ec.node.max_peers = config->will_nodes;
+	}
 	ec.topo = s->topo;
 	ec.window = config->window;
 	ec.max_teams = TEAMS;
@@ -109,14 +116,9 @@ static int make_engine(const struct cn_station_config *config, struct cn_station
 	return cn_driver_new(s->link, s->engine, &s->driver, err);
 }
 
-int cn_station_open(const struct cn_station_config *config, struct cn_station *s,
-		    struct cn_err *err)
+int cn_station_prepare(const struct cn_station_config *config, struct cn_station *s,
+		       struct cn_err *err)
 {
-	struct cn_link_config lc = {
-		.kind = config->link,
-		.interface = config->interface,
-		.ethertype = config->ethertype,
-	};
 	int rc = COLLNET_OK;
 
 	memset(s, 0, sizeof(*s));
@@ -131,11 +133,26 @@ int cn_station_open(const struct cn_station_config *config, struct cn_station *s
 		snprintf(s->node, sizeof(s->node), "%s", config->node);
 	}
 	if (rc == COLLNET_OK) {
-		rc = read_topology(config, s, err);
+		rc = read_topology(config, s, &s->topo, err);
 	}
-	if (rc == COLLNET_OK) {
-		rc = cn_link_open(&lc, &s->link, err);
+	if (rc != COLLNET_OK) {
+		cn_station_close(s, 0);
 	}
+	return rc;
+}
+
+int cn_station_attach(const struct cn_station_config *config, struct cn_station *s,
+		      struct cn_err *err)
+{
+	struct cn_link_config lc = {
+		.kind = config->link,
+		.interface = config->interface,
+		.ethertype = config->ethertype,
+		.open_socket = config->open_socket,
+		.open_arg = config->open_arg,
+	};
+	int rc = cn_link_open(&lc, &s->link, err);
+
 	if (rc == COLLNET_OK) {
 		rc = cn_lock_take(CN_LOCK_DIR, s->link->interface, config->ethertype, &s->lock,
 				  err);
@@ -145,7 +162,21 @@ int cn_station_open(const struct cn_station_config *config, struct cn_station *s
 		rc = make_engine(config, s, err);
 	}
 	if (rc != COLLNET_OK) {
-		cn_station_close(s, 0);
+		cn_station_detach(s, 0);
+	}
+	return rc;
+}
+
+int cn_station_open(const struct cn_station_config *config, struct cn_station *s,
+		    struct cn_err *err)
+{
+	int rc = cn_station_prepare(config, s, err);
+
+	if (rc == COLLNET_OK) {
+		rc = cn_station_attach(config, s, err);
+		if (rc != COLLNET_OK) {
+			cn_station_close(s, 0);
+		}
 	}
 	return rc;
 }
@@ -196,7 +227,44 @@ bool cn_station_flush(struct cn_station *s, cn_time until)
 	}
 }
 
-void cn_station_close(struct cn_station *s, cn_time linger)
+static void free_old(struct cn_station *s)
+{
+	while (s->nold > 0) {
+		cn_topo_free(s->old[--s->nold]);
+	}
+}
+
+int cn_station_reload(const struct cn_station_config *config, struct cn_station *s,
+		      struct cn_err *err)
+{
+	struct cn_topo *fresh;
+	int rc = read_topology(config, s, &fresh, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (s->engine == NULL || cn_engine_teams(s->engine) == 0) {
+		free_old(s);
+	}
+	if (s->nold == CN_STATION_OLD) {
+		if (fresh != NULL) {
+			cn_topo_free(fresh);
+		}
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "jobs still use the topologies of the last %d reloads: wait until "
+			       "they end", CN_STATION_OLD);
+	}
+	if (s->topo != NULL) {
+		s->old[s->nold++] = s->topo;
+	}
+	s->topo = fresh;
+	if (s->engine != NULL) {
+		cn_engine_reconfigure(s->engine, s->topo, config->window);
+	}
+	return COLLNET_OK;
+}
+
+void cn_station_detach(struct cn_station *s, cn_time linger)
 {
 	if (s->driver != NULL) {
 		cn_time now = now_of(CLOCK_MONOTONIC);
@@ -211,11 +279,21 @@ void cn_station_close(struct cn_station *s, cn_time linger)
 	if (s->link != NULL) {
 		cn_link_close(s->link);
 	}
-	if (s->topo != NULL) {
-		cn_topo_free(s->topo);
-	}
 	if (s->locked) {
 		cn_lock_release(&s->lock);
+	}
+	s->driver = NULL;
+	s->engine = NULL;
+	s->link = NULL;
+	s->locked = false;
+	free_old(s);
+}
+
+void cn_station_close(struct cn_station *s, cn_time linger)
+{
+	cn_station_detach(s, linger);
+	if (s->topo != NULL) {
+		cn_topo_free(s->topo);
 	}
 	memset(s, 0, sizeof(*s));
 }

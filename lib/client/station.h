@@ -19,7 +19,13 @@ struct cn_station_config {
 	const char *topology;  /* file; NULL: none */
 	uint16_t cluster, ethertype;
 	uint32_t window; /* COLLNET_WINDOW_AUTO, _OFF, or frames */
+	int (*open_socket)(void *arg); /* as in struct cn_link_config */
+	void *open_arg;
+	struct cn_will *will; /* as in struct cn_node_config; NULL: none */
+	uint32_t will_nodes;  /* room in it: no more nodes are known */
 };
+
+#define CN_STATION_OLD 8
 
 struct cn_station {
 	char node[COLLNET_NAME_MAX + 1];
@@ -27,6 +33,8 @@ struct cn_station {
 	struct cn_lock lock; /* if locked */
 	struct cn_link *link;
 	struct cn_topo *topo;
+	struct cn_topo *old[CN_STATION_OLD]; /* of before a reload: teams may use them */
+	uint32_t nold;
 	struct cn_engine *engine;
 	struct cn_driver *driver;
 };
@@ -34,6 +42,23 @@ struct cn_station {
 /* On failure nothing stays open. COLLNET_EIFACE also for an interface that is taken. */
 int cn_station_open(const struct cn_station_config *config, struct cn_station *s,
 		    struct cn_err *err);
+/*
+ * Its two halves, for a node whose interface comes and goes: the name and the topology; and what
+ * needs the interface. A station that is not attached has no link, engine or driver. A failed
+ * cn_station_attach() leaves it so.
+ */
+int cn_station_prepare(const struct cn_station_config *config, struct cn_station *s,
+		       struct cn_err *err);
+int cn_station_attach(const struct cn_station_config *config, struct cn_station *s,
+		      struct cn_err *err);
+/*
+ * Reads the topology again and sets the window; teams that are ready keep theirs. An error changes
+ * nothing.
+ */
+int cn_station_reload(const struct cn_station_config *config, struct cn_station *s,
+		      struct cn_err *err);
+/* Shuts the engine down, says goodbye on the wire for at most `linger`, and closes the link. */
+void cn_station_detach(struct cn_station *s, cn_time linger);
 /*
  * Shuts the engine down if it was not, and says goodbye on the wire for at most `linger`. A
  * station of zeroes is closed already.

@@ -355,6 +355,8 @@ int cn_endpoints_new(struct cn_engine *e, struct cn_err *err);
 void cn_endpoints_free(struct cn_engine *e); /* outstanding work was ended before */
 /* Ends all outstanding work with the status. */
 void cn_endpoints_abort(struct cn_engine *e, int status, const char *text);
+/* The same while the engine goes on: the other ends are told of messages that are cut off. */
+void cn_endpoints_fail(struct cn_engine *e, cn_time now, int status, const char *text);
 bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
 			  const struct cn_rx *rx);
 /* A control message whose first byte is >= CN_CONTROL_ENDPOINT. */

@@ -507,6 +507,13 @@ void cn_endpoints_abort(struct cn_engine *e, int status, const char *text)
 	}
 }
 
+void cn_endpoints_fail(struct cn_engine *e, cn_time now, int status, const char *text)
+{
+	for (struct cn_endpoint *ep = e->endpoints->list; ep != NULL; ep = ep->next) {
+		end_requests(ep, now, status, text);
+	}
+}
+
 /* ---- what the engine asks ------------------------------------------------------------- */
 
 bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,

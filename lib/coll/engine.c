@@ -283,6 +283,31 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now)
 	cn_node_bye(e->node);
 }
 
+void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text)
+{
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		if (e->teams[i] != NULL) {
+			cn_team_fail(e->teams[i], now, true, status, "%s", text);
+		}
+	}
+	cn_endpoints_fail(e, now, status, text);
+}
+
+void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window)
+{
+	e->config.topo = topo;
+	e->config.window = window;
+	e->window = node_window(&e->config);
+	e->topology = cn_topology_hash(topo);
+	cn_node_window(e->node)->limit =
+		window != COLLNET_WINDOW_AUTO ? window : COLLNET_WINDOW_OFF;
+}
+
+uint32_t cn_engine_teams(const struct cn_engine *e)
+{
+	return e->nteams;
+}
+
 struct cn_node *cn_engine_node(struct cn_engine *e)
 {
 	return e->node;

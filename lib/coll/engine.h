@@ -49,6 +49,19 @@ void cn_engine_expire(struct cn_engine *e, cn_time now);
  * output gives afterwards). */
 void cn_engine_shutdown(struct cn_engine *e, cn_time now);
 
+/*
+ * Ends all operations and fails all teams with this status and text; their other nodes are told.
+ * Endpoints stay open, and new teams can be joined: the interface went down and may come back.
+ */
+void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text);
+
+/*
+ * Another topology (borrowed; NULL: none) and window from now on. Teams that are ready go on with
+ * the old topology, which must stay until there are none: cn_engine_teams() is 0.
+ */
+void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window);
+uint32_t cn_engine_teams(const struct cn_engine *e);
+
 struct cn_node *cn_engine_node(struct cn_engine *e);
 
 /*

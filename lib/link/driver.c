@@ -90,7 +90,7 @@ static void keep(struct cn_driver *d, uint32_t from, uint32_t n)
 
 static int transmit(struct cn_driver *d, cn_time now)
 {
-	int total = 0;
+	int total = 0, gone = 0;
 
 	if (d->kept > 0 && d->patient && now < d->retry_at) {
 		return 0;
@@ -104,12 +104,13 @@ static int transmit(struct cn_driver *d, cn_time now)
 			n++;
 		}
 		if (n == from) {
-			return total;
+			return gone < 0 ? gone : total;
 		}
 		taken = cn_link_send(d->link, d->out + from, n - from);
 		if (taken < 0) {
-			d->kept = d->kept_at = 0;
-			return taken;
+			/* Lost, as on a cable that is cut: the transport is not held up. */
+			gone = taken;
+			taken = (int)(n - from);
 		}
 		total += taken;
 		from += (uint32_t)taken;
@@ -120,7 +121,7 @@ static int transmit(struct cn_driver *d, cn_time now)
 			} else {
 				d->kept_at = from;
 			}
-			return total;
+			return gone < 0 ? gone : total;
 		}
 		d->kept = d->kept_at = 0;
 	}

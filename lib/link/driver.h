@@ -18,8 +18,8 @@ void cn_driver_free(struct cn_driver *d);
 
 /*
  * One turn: takes what has come in (bounded), expires what is due, sends until there is nothing
- * to send or the link is full. Positive: there was work; 0: nothing; negative: the link is gone
- * (COLLNET_EIFACE).
+ * to send or the link is full. Positive: there was work; 0: nothing; negative: the interface is
+ * down or gone (COLLNET_EIFACE), and what was to be sent is lost.
  */
 int cn_driver_turn(struct cn_driver *d, cn_time now);
 /*

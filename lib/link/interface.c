@@ -315,6 +315,25 @@ int cn_interface_pick(const struct cn_interface *list, size_t count, const char 
 	return 0;
 }
 
+int cn_interface_find(const char *name, struct cn_interface *out, struct cn_err *err)
+{
+	struct cn_interface *list = NULL;
+	size_t count = 0;
+	int found = 0, r = cn_interface_list(&list, &count, err);
+
+	if (r < 0) {
+		return r;
+	}
+	for (size_t i = 0; i < count && found == 0; i++) {
+		if (strcmp(list[i].name, name) == 0) {
+			*out = list[i];
+			found = 1;
+		}
+	}
+	free(list);
+	return found;
+}
+
 int cn_interface_choose(const char *name, struct cn_interface *out, struct cn_err *err)
 {
 	struct cn_interface *list = NULL;

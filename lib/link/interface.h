@@ -34,7 +34,10 @@ int cn_interface_list(struct cn_interface **out, size_t *count, struct cn_err *e
 int cn_interface_pick(const struct cn_interface *list, size_t count, const char *name,
 		      struct cn_interface *out, struct cn_err *err);
 
-/* Both of the above. */
+/* The interface of this name, whatever its state. 1: *out is set; 0: there is none. */
+int cn_interface_find(const char *name, struct cn_interface *out, struct cn_err *err);
+
+/* cn_interface_list() and cn_interface_pick(). */
 int cn_interface_choose(const char *name, struct cn_interface *out, struct cn_err *err);
 
 #endif

@@ -20,6 +20,12 @@ struct cn_link_config {
 	uint16_t ethertype;
 	uint32_t ring_frames;  /* receive ring, frames; 0: 2,048 */
 	uint32_t queue_frames; /* full frames that may wait in the kernel's send queue; 0: 8 */
+	/*
+	 * Opens a packet socket (SOCK_RAW, protocol 0) for a process without CAP_NET_RAW: a
+	 * descriptor, or -1 with errno. NULL: socket(). The pcap link opens its own.
+	 */
+	int (*open_socket)(void *arg);
+	void *open_arg;
 };
 
 /* A received frame, borrowed from the link's ring until cn_link_release(). */

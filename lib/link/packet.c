@@ -436,16 +436,24 @@ static int bind_socket(int fd, const struct cn_interface *i, uint16_t ethertype,
 	return 0;
 }
 
+static int open_socket(const struct cn_link_config *config)
+{
+	const int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+	return config->open_socket != NULL ? config->open_socket(config->open_arg)
+					   : socket(AF_PACKET, SOCK_RAW | flags, 0);
+}
+
 static int open_sockets(struct packet_link *p, const struct cn_link_config *config,
 			const struct cn_interface *i, struct cn_err *err)
 {
 	int on = 1, r;
 
-	p->link.recv_fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	p->link.recv_fd = open_socket(config);
 	if (p->link.recv_fd < 0) {
 		return cn_link_refused(i->name, "packet socket", errno, err);
 	}
-	p->link.send_fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	p->link.send_fd = open_socket(config);
 	if (p->link.send_fd < 0) {
 		return cn_link_refused(i->name, "packet socket", errno, err);
 	}

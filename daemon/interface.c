@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The interface goes down, comes up, is removed and is created again.
+ */
+#include "daemon/daemon.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link/interface.h"
+#include "link/netlink.h"
+
+#define LOOK_AGAIN (500 * CN_MS)
+/* Lines about an interface that flaps, in a while; more go to the debug level. */
+#define LOG_LINES 8
+#define LOG_WHILE (10000 * CN_MS)
+
+static const char *said(const char *s)
+{
+	return s[0] != '\0' ? s : NULL;
+}
+
+void cn_iface_config(struct cn_daemon *d, struct cn_station_config *out)
+{
+	const struct cn_config *c = &d->config;
+
+	*out = (struct cn_station_config){
+		.interface = said(d->iface.name),
+		.link = said(c->link),
+		.node = said(c->node),
+		.topology = said(c->topology),
+		.cluster = c->cluster,
+		.ethertype = c->ethertype,
+		.window = c->window,
+		.open_socket = d->parent.fd >= 0 ? cn_parent_socket : NULL,
+		.open_arg = &d->parent,
+		.will = d->parent.will,
+		.will_nodes = CN_PARENT_NODES,
+	};
+}
+
+static void log_change(struct cn_daemon *d, enum collnet_log_level level, const char *text)
+{
+	char status[CN_ERR_TEXT + 8];
+
+	snprintf(status, sizeof(status), "STATUS=%s", text);
+	cn_notify(status);
+	if (d->now >= d->iface.log_until) {
+		d->iface.log_until = d->now + LOG_WHILE;
+		d->iface.logged = 0;
+	}
+	if (++d->iface.logged > LOG_LINES) {
+		level = COLLNET_LOG_DEBUG;
+	}
+	cn_log(level, "%s", text);
+}
+
+/* Refuses requests from now on, for this reason, and looks again later. */
+static void wait_for_it(struct cn_daemon *d, bool found)
+{
+	struct cn_iface *f = &d->iface;
+	const bool news = !f->down;
+	char text[CN_ERR_TEXT];
+
+	snprintf(text, sizeof(text),
+		 found ? "interface %s is down on node %s" : "there is no interface %s on node %s",
+		 f->name, d->station.node);
+	f->look_at = d->now + LOOK_AGAIN;
+	f->down = true;
+	if (news || strcmp(text, f->text) != 0) {
+		snprintf(f->text, sizeof(f->text), "%s", text);
+		snprintf(text, sizeof(text), "%.200s: waiting for it", f->text);
+		log_change(d, COLLNET_LOG_WARNING, text);
+	}
+}
+
+static int attach(struct cn_daemon *d, struct cn_err *err)
+{
+	struct cn_station_config sc;
+	struct cn_interface now;
+	int rc;
+
+	cn_iface_config(d, &sc);
+	rc = cn_station_attach(&sc, &d->station, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->station.link->interface);
+	rc = cn_interface_find(d->iface.name, &now, err);
+	d->iface.index = rc == 1 ? now.index : 0;
+	return rc == 1 ? cn_parent_announce(&d->parent, now.index, err) : rc;
+}
+
+int cn_iface_open(struct cn_daemon *d, struct cn_err *err)
+{
+	struct cn_iface *f = &d->iface;
+	struct cn_interface now;
+	int rc = cn_netlink_open(&f->netlink_fd, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	f->look_at = CN_NEVER;
+	snprintf(f->name, sizeof(f->name), "%s", d->config.interface);
+	if (f->name[0] != '\0') {
+		rc = cn_interface_find(f->name, &now, err);
+		if (rc < 0) {
+			return rc;
+		}
+		if (rc == 0 || !now.up) {
+			wait_for_it(d, rc == 1);
+			return COLLNET_OK;
+		}
+	}
+	return attach(d, err);
+}
+
+void cn_iface_close(struct cn_daemon *d)
+{
+	if (d->iface.netlink_fd >= 0) {
+		close(d->iface.netlink_fd);
+	}
+	d->iface.netlink_fd = -1;
+}
+
+static void fail_all(struct cn_daemon *d, const char *what)
+{
+	char text[CN_ERR_TEXT];
+
+	snprintf(text, sizeof(text), "interface %s %s on node %s", d->iface.name, what,
+		 d->station.node);
+	log_change(d, COLLNET_LOG_ERROR, text);
+	cn_engine_fail(d->station.engine, d->now, COLLNET_EIFACE, text);
+}
+
+/* The engine goes, and with it what clients have of it; the clients stay. */
+static void detach(struct cn_daemon *d)
+{
+	for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
+		if (d->clients[i] != NULL) {
+			cn_client_detach(d->clients[i]);
+		}
+	}
+	cn_event_remove_link(d);
+	cn_station_detach(&d->station, 0);
+}
+
+/* An interface that is up: the link that is open goes on, or another one is opened. */
+static int come_up(struct cn_daemon *d, struct cn_err *err)
+{
+	struct cn_iface *f = &d->iface;
+	char text[CN_ERR_TEXT];
+	int rc;
+
+	if (d->station.engine == NULL) {
+		rc = attach(d, err);
+		if (rc == COLLNET_EIFACE) {
+			/* It went down meanwhile, or somebody else uses it. */
+			f->look_at = d->now + LOOK_AGAIN;
+			if (strcmp(f->text, err->text) != 0) {
+				snprintf(f->text, sizeof(f->text), "%s", err->text);
+				log_change(d, COLLNET_LOG_WARNING, f->text);
+			}
+			return COLLNET_OK;
+		}
+		if (rc == COLLNET_OK) {
+			rc = cn_event_add_link(d, err);
+		}
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+	}
+	f->down = false;
+	f->look_at = CN_NEVER;
+	snprintf(text, sizeof(text), "interface %s is up on node %s (MTU %u)", f->name,
+		 d->station.node, d->station.link->mtu);
+	log_change(d, COLLNET_LOG_INFO, text);
+	return COLLNET_OK;
+}
+
+int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
+{
+	struct cn_iface *f = &d->iface;
+	struct cn_interface now;
+	int found = cn_interface_find(f->name, &now, err);
+	bool same;
+
+	if (found < 0) {
+		cn_log(COLLNET_LOG_WARNING, "%s", err->text);
+		f->look_at = d->now + LOOK_AGAIN;
+		return COLLNET_OK;
+	}
+	same = found == 1 && d->station.engine != NULL && now.index == f->index &&
+	       memcmp(now.mac, d->station.link->mac, sizeof(now.mac)) == 0;
+	if (d->station.engine != NULL && !f->down && (!same || !now.up || went_down)) {
+		fail_all(d, found == 0 ? "was removed" : same ? "went down" : "was replaced");
+		went_down = true;
+	}
+	if (d->station.engine != NULL && !same) {
+		detach(d);
+	}
+	if (found == 0 || !now.up) {
+		wait_for_it(d, found == 1);
+		return COLLNET_OK;
+	}
+	return f->down || went_down || d->station.engine == NULL ? come_up(d, err) : COLLNET_OK;
+}
+
+int cn_iface_readable(struct cn_daemon *d, struct cn_err *err)
+{
+	struct cn_link_change c;
+
+	cn_netlink_read(d->iface.netlink_fd, d->iface.name, &c);
+	return c.changed ? cn_iface_look(d, c.went_down, err) : COLLNET_OK;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The daemon's network interface, which may go down, be removed and come back while the daemon
+ * runs. While it is down, requests that need the network are refused with COLLNET_EIFACE.
+ *
+ * An interface that only went down keeps its link, engine and peers: to the transport it is a cable
+ * that was cut. One that was removed, or has another address, is opened again, with a new engine.
+ */
+#ifndef CN_DAEMON_INTERFACE_H
+#define CN_DAEMON_INTERFACE_H
+
+#include "util/util.h"
+
+struct cn_daemon;
+struct cn_station_config;
+
+struct cn_iface {
+	int netlink_fd; /* -1: none */
+	bool down;	/* `text` says why */
+	char name[32];
+	int index;	 /* of the link that is open */
+	cn_time look_at; /* while it is down: notifications are not relied on alone */
+	cn_time log_until; /* lines are counted until then */
+	uint32_t logged;
+	char text[CN_ERR_TEXT];
+};
+
+/* The configuration of the station, which points into that of the daemon. */
+void cn_iface_config(struct cn_daemon *d, struct cn_station_config *out);
+/*
+ * Attaches the station to its interface, or begins to wait for an interface that was named and is
+ * down or not there. What waiting cannot cure is an error.
+ */
+int cn_iface_open(struct cn_daemon *d, struct cn_err *err);
+void cn_iface_close(struct cn_daemon *d);
+/* Notifications have come. An error ends the daemon. */
+int cn_iface_readable(struct cn_daemon *d, struct cn_err *err);
+/* Looks at the interface and acts on a change. went_down: it was down meanwhile. */
+int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The parent process: what must outlive the worker, and what needs a privilege after the worker has
+ * dropped its own. It parses nothing that comes from the network or from clients, allocates
+ * nothing, and keeps CAP_NET_RAW only.
+ *
+ * When the worker dies, whatever the reason, the parent tells the other nodes: it builds a goodbye for
+ * every node of the last will (proto/will.h), memory that the worker's transport keeps current, and
+ * sends it by a packet socket that the worker has bound to its interface. An orderly end has said
+ * goodbye already and leaves an empty will.
+ *
+ * The worker asks over a socket pair, with a message of fixed size, and gets a packet socket by
+ * SCM_RIGHTS. When the worker ends, the parent ends too: with the worker's exit status, or with
+ * a failure if a signal ended it. Starting it again is the service manager's task: a new pair has
+ * the privileges that a start needs, and no state of the old one.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <net/ethernet.h>
+#include <netpacket/packet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ANSWER_SECONDS 2
+#define WILL_ROUNDS    3  /* a frame may be lost */
+#define WILL_BURST     16 /* frames a millisecond: 0.5 ms of a link of 20 Mbit/s */
+#define PAUSE	       1000000 /* nanoseconds */
+
+/* A request, and its answer; the answer to a successful one carries the descriptor. */
+enum { REQUEST_LINK = 1, REQUEST_WILL };
+struct message {
+	uint32_t what;
+	int32_t error; /* 0 or an errno */
+};
+
+union control {
+	struct cmsghdr align;
+	char space[CMSG_SPACE(sizeof(int))];
+};
+
+/* ---- the parent ----------------------------------------------------------------------- */
+
+static void answer(int fd, int error, int packet)
+{
+	struct message m = { .error = error };
+	union control control;
+	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (packet >= 0) {
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control.space);
+		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &packet, sizeof(packet));
+	}
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		return; /* the worker has gone, or does not read: it hears nothing */
+	}
+}
+
+/* False: the worker has closed its end. The socket of a REQUEST_WILL is kept, too. */
+static bool serve(int fd, int *will_fd)
+{
+	struct message m;
+	ssize_t n = recv(fd, &m, sizeof(m), MSG_DONTWAIT);
+	int packet;
+
+	if (n < 0) {
+		return errno == EAGAIN || errno == EINTR;
+	}
+	if (n != (ssize_t)sizeof(m) || (m.what != REQUEST_LINK && m.what != REQUEST_WILL)) {
+		return false;
+	}
+	packet = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	answer(fd, packet < 0 ? errno : 0, packet);
+	if (m.what == REQUEST_WILL) {
+		int old = *will_fd;
+
+		*will_fd = packet;
+		packet = old;
+	}
+	if (packet >= 0) {
+		close(packet);
+	}
+	return true;
+}
+
+static void pause_for(long ns)
+{
+	const struct timespec ts = { .tv_nsec = ns };
+
+	nanosleep(&ts, NULL);
+}
+
+static bool send_goodbye(int fd, const struct cn_will *w, uint32_t i)
+{
+	uint8_t frame[CN_FRAME_HEAD > CN_ETH_MIN ? CN_FRAME_HEAD : CN_ETH_MIN] = { 0 };
+	size_t len = cn_will_frame(w, i, frame);
+
+	if (len == 0) {
+		return false;
+	}
+	len = len < CN_ETH_MIN ? CN_ETH_MIN : len;
+	/* The first attempt may fetch the error of an interface that was down meanwhile. */
+	if (send(fd, frame, len, MSG_DONTWAIT) < 0 && send(fd, frame, len, MSG_DONTWAIT) < 0) {
+		return errno == EAGAIN || errno == ENOBUFS; /* a pause helps */
+	}
+	return true;
+}
+
+/* Paced, so that ports are not flooded. Returns how many nodes there are. */
+static uint32_t announce_death(int fd, const struct cn_will *w)
+{
+	uint32_t nodes = 0;
+
+	for (int round = 0; fd >= 0 && round < WILL_ROUNDS; round++) {
+		nodes = 0;
+		for (uint32_t i = 0; i < w->max_peers && i < CN_PARENT_NODES; i++) {
+			if (send_goodbye(fd, w, i) && ++nodes % WILL_BURST == 0) {
+				pause_for(PAUSE);
+			}
+		}
+		if (nodes == 0) {
+			break;
+		}
+		pause_for(5 * PAUSE);
+	}
+	return nodes;
+}
+
+/* CAP_NET_RAW stays if it was there; a user who is unprivileged has nothing to drop. */
+static int keep_net_raw(const struct cn_identity *id, struct cn_err *err)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+	const uint32_t raw = (uint32_t)1 << CAP_NET_RAW;
+
+	int rc;
+
+	prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+	rc = cn_priv_become(id, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	memset(caps, 0, sizeof(caps));
+	rc = (int)syscall(SYS_capget, &head, caps);
+	caps[0].permitted &= raw;
+	caps[0].effective = caps[0].permitted;
+	caps[0].inheritable = 0;
+	caps[1].permitted = caps[1].effective = caps[1].inheritable = 0;
+	if (rc != 0 || syscall(SYS_capset, &head, caps) != 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+		return cn_fail(err, COLLNET_EPERM, "the parent process cannot drop privileges: %s",
+			       strerror(errno));
+	}
+	return cn_seccomp_install(err);
+}
+
+/* Passes a signal on, or learns that the worker ended: then its wait status, and true. */
+static bool take_signal(int signals, pid_t worker, int *status)
+{
+	struct signalfd_siginfo info;
+
+	if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+		return false;
+	}
+	if (info.ssi_signo == SIGCHLD) {
+		return waitpid(worker, status, WNOHANG) == worker;
+	}
+	kill(worker, (int)info.ssi_signo);
+	return false;
+}
+
+static void wait_for_worker(int signals, int fd, pid_t worker, int *will_fd, int *status)
+{
+	struct pollfd p[2] = {
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = fd, .events = POLLIN },
+	};
+
+	for (;;) {
+		if (poll(p, 2, -1) < 0) {
+			continue; /* EINTR */
+		}
+		if (p[0].revents != 0 && take_signal(signals, worker, status)) {
+			return;
+		}
+		if (p[1].revents != 0 && !serve(fd, will_fd)) {
+			p[1].fd = -1; /* it is about to end */
+		}
+	}
+}
+
+static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
+	       struct cn_will *will)
+{
+	int status = 0, will_fd = -1;
+	struct cn_err err;
+	uint32_t nodes;
+
+	if (keep_net_raw(id, &err) != COLLNET_OK) {
+		/* The worker waits for its first socket, and has said nothing. */
+		kill(worker, SIGKILL);
+		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
+		return EXIT_FAILURE;
+	}
+	wait_for_worker(signals, fd, worker, &will_fd, &status);
+	will->name[COLLNET_NAME_MAX] = '\0'; /* whatever the worker did to its memory */
+	nodes = announce_death(will_fd, will);
+	if (WIFSIGNALED(status)) {
+		cn_log(COLLNET_LOG_ERROR,
+		       "the worker (process %ld) was ended by signal %d; %u nodes were told",
+		       (long)worker, WTERMSIG(status), nodes);
+		return EXIT_FAILURE;
+	}
+	return WEXITSTATUS(status);
+}
+
+/* ---- the fork ------------------------------------------------------------------------- */
+
+static int block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+		return -1;
+	}
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent *p, int *status,
+		    struct cn_err *err)
+{
+	const struct timeval limit = { .tv_sec = ANSWER_SECONDS };
+	int signals = block_signals(), pair[2];
+	pid_t worker;
+
+	if (signals < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "the parent process: %s", strerror(errno));
+	}
+	p->will = mmap(NULL, cn_will_size(CN_PARENT_NODES), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p->will == MAP_FAILED) {
+		return cn_fail(err, COLLNET_ENOMEM, "the parent process: no memory");
+	}
+	p->pid = getpid();
+	worker = fork();
+	if (worker < 0) {
+		return cn_fail(err, COLLNET_ESYSTEM, "fork: %s", strerror(errno));
+	}
+	if (worker > 0) {
+		close(pair[1]);
+		if (ready_fd > STDERR_FILENO) {
+			close(ready_fd);
+		}
+		*status = run(id, signals, pair[0], worker, p->will);
+		return COLLNET_INPROGRESS;
+	}
+	close(signals);
+	close(pair[0]);
+	p->fd = pair[1];
+	setsockopt(p->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	return cn_parent_watch(p, err);
+}
+
+/* ---- the worker's side ---------------------------------------------------------------- */
+
+bool cn_parent_died(const struct cn_parent *p)
+{
+	return p->fd >= 0 && getppid() != p->pid;
+}
+
+int cn_parent_watch(const struct cn_parent *p, struct cn_err *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) != 0 || cn_parent_died(p)) {
+		return cn_fail(err, COLLNET_ESYSTEM, "the parent process died");
+	}
+	return COLLNET_OK;
+}
+
+static int ask(const struct cn_parent *p, uint32_t what)
+{
+	struct message m = { .what = what };
+	union control control;
+	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	const struct cmsghdr *h;
+	int fd = -1;
+
+	if (send(p->fd, &m, sizeof(m), MSG_NOSIGNAL) != (ssize_t)sizeof(m) ||
+	    recvmsg(p->fd, &msg, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(m)) {
+		return -1;
+	}
+	h = CMSG_FIRSTHDR(&msg);
+	if (h != NULL && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS) {
+		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
+	}
+	errno = m.error != 0 ? m.error : EPROTO;
+	return fd;
+}
+
+int cn_parent_socket(void *arg)
+{
+	return ask(arg, REQUEST_LINK);
+}
+
+int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *err)
+{
+	struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_ifindex = interface };
+	int fd, rc;
+
+	if (p->fd < 0) {
+		return COLLNET_OK;
+	}
+	fd = ask(p, REQUEST_WILL);
+	if (fd < 0) {
+		return cn_fail(err, errno == EPERM ? COLLNET_EPERM : COLLNET_ESYSTEM,
+			       "a packet socket for the parent process: %s", strerror(errno));
+	}
+	/* The socket is shared, and so is what it is bound to. */
+	rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
+	if (rc != 0) {
+		rc = cn_fail(err, COLLNET_ESYSTEM, "a packet socket for the parent process: %s",
+			     strerror(errno));
+	}
+	close(fd);
+	return rc;
+}

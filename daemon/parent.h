@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * collnetd is two processes. The parent opens packet sockets for the worker, passes signals on to
+ * it, and outlives it. The worker does everything else, without privileges.
+ */
+#ifndef CN_PARENT_H
+#define CN_PARENT_H
+
+#include <sys/types.h>
+
+#include "proto/will.h"
+
+/*
+ * Who to become: *user of the configuration, or collnet, or nobody. COLLNET_EINVAL: there is no
+ * such user or group. `keep`: nothing is to be dropped.
+ */
+struct cn_identity {
+	bool keep;
+	uid_t uid;
+	gid_t gid;
+	char name[64];
+};
+
+#define CN_PARENT_NODES 4096u /* in the will */
+
+/* The worker's side of its parent. */
+struct cn_parent {
+	pid_t pid;
+	int fd; /* requests to it; -1: there is no parent */
+	struct cn_will *will; /* shared with it; the transport writes, it reads */
+};
+
+/*
+ * Forks. In the worker: COLLNET_OK. In the parent: returns when the worker is gone,
+ * COLLNET_INPROGRESS, with the exit status of the daemon in *status. SIGTERM, SIGINT, SIGHUP and
+ * SIGCHLD are blocked in both. `ready_fd` is closed in the parent.
+ */
+int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent *p, int *status,
+		    struct cn_err *err);
+/*
+ * In the worker: SIGTERM when the parent dies. To be called again after a change of credentials,
+ * which cancels it.
+ */
+int cn_parent_watch(const struct cn_parent *p, struct cn_err *err);
+bool cn_parent_died(const struct cn_parent *p);
+/*
+ * Gives it a packet socket that is bound to this interface: from now on it says goodbye there to
+ * the nodes of the will when the worker dies. COLLNET_EPERM, COLLNET_ESYSTEM.
+ */
+int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *err);
+/* Asks for a packet socket: a descriptor, or -1 with errno. The argument is a struct cn_parent. */
+int cn_parent_socket(void *parent);
+
+#endif

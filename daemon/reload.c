@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * SIGHUP: the command line and the configuration file are read again, and the topology file. All of
+ * it is checked before any of it counts; an error leaves everything as it was. What needs another
+ * start is named and stays as it was. Teams that are ready keep the topology that they began with.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void add_name(char *list, size_t size, const char *name)
+{
+	size_t at = strlen(list);
+
+	snprintf(list + at, size - at, "%s%s", at > 0 ? ", " : "", name);
+}
+
+static void keep_text(char *fresh, const char *running, size_t size, const char *name, char *stays,
+		      size_t cap)
+{
+	if (strcmp(fresh, running) != 0) {
+		add_name(stays, cap, name);
+		memcpy(fresh, running, size);
+	}
+}
+
+static uint16_t keep_number(uint16_t fresh, uint16_t running, const char *name, char *stays,
+			    size_t cap)
+{
+	if (fresh != running) {
+		add_name(stays, cap, name);
+	}
+	return running;
+}
+
+void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, char *stays,
+		    size_t cap)
+{
+	stays[0] = '\0';
+	keep_text(fresh->interface, running->interface, sizeof(fresh->interface), "interface",
+		  stays, cap);
+	keep_text(fresh->link, running->link, sizeof(fresh->link), "link", stays, cap);
+	keep_text(fresh->node, running->node, sizeof(fresh->node), "node", stays, cap);
+	keep_text(fresh->socket, running->socket, sizeof(fresh->socket), "socket", stays, cap);
+	keep_text(fresh->user, running->user, sizeof(fresh->user), "user", stays, cap);
+	fresh->cluster = keep_number(fresh->cluster, running->cluster, "cluster", stays, cap);
+	fresh->ethertype =
+		keep_number(fresh->ethertype, running->ethertype, "ethertype", stays, cap);
+	fresh->ready_fd = running->ready_fd;
+}
+
+/* Mode and group of the socket; a group that this process may not give stays. */
+static int set_access(struct cn_daemon *d, struct cn_config *fresh, char *stays, size_t cap)
+{
+	const struct group *gr;
+	gid_t group = d->group;
+
+	if (strcmp(fresh->group, d->config.group) != 0) {
+		gr = fresh->group[0] != '\0' ? getgrnam(fresh->group) : NULL;
+		group = gr != NULL ? gr->gr_gid : (gid_t)-1;
+	}
+	if (group != d->group &&
+	    (group == (gid_t)-1 || chown(d->config.socket, (uid_t)-1, group) != 0)) {
+		add_name(stays, cap, "group");
+		memcpy(fresh->group, d->config.group, sizeof(fresh->group));
+		group = d->group;
+	}
+	if (fresh->socket_mode != d->config.socket_mode &&
+	    chmod(d->config.socket, fresh->socket_mode) != 0) {
+		add_name(stays, cap, "socket-mode");
+		fresh->socket_mode = d->config.socket_mode;
+	}
+	d->group = group;
+	return COLLNET_OK;
+}
+
+static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *err)
+{
+	struct cn_config fresh;
+	struct cn_station_config sc;
+	const char *text = NULL;
+	int rc;
+
+	cn_config_init(&fresh);
+	rc = cn_config_args(&fresh, d->argc, d->argv, &text, err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	cn_reload_keep(&fresh, &d->config, stays, cap);
+	cn_iface_config(d, &sc);
+	sc.topology = fresh.topology[0] != '\0' ? fresh.topology : NULL;
+	sc.window = fresh.window;
+	rc = cn_station_reload(&sc, &d->station, err);
+	if (rc == COLLNET_OK) {
+		rc = set_access(d, &fresh, stays, cap);
+		d->config = fresh;
+		cn_log_set_level(fresh.log_level);
+	}
+	return rc;
+}
+
+void cn_reload(struct cn_daemon *d)
+{
+	char stays[160];
+	struct cn_err err;
+
+	cn_notify("RELOADING=1");
+	if (reload(d, stays, sizeof(stays), &err) != COLLNET_OK) {
+		cn_log(COLLNET_LOG_ERROR, "configuration not reloaded: %s", err.text);
+	} else if (stays[0] != '\0') {
+		cn_log(COLLNET_LOG_WARNING,
+		       "configuration reloaded; a restart is needed to change: %s", stays);
+	} else {
+		cn_log(COLLNET_LOG_INFO, "configuration reloaded");
+	}
+	cn_notify("READY=1");
+}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The interface of a daemon goes down, is missing at the start, is removed and created again; and
+# the daemon reads its configuration again.
+# timeout: 240
+# run: root asan
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+HERE=$PWD
+export HERE
+cat >await <<'EOS'
+#!/bin/sh
+# await FILE SECONDS [TEXT]: until the file is there, and has the text
+n=$(($2 * 50))
+until [ -e "$1" ] && { [ $# -lt 3 ] || grep -q -e "$3" "$1"; }; do
+	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 $3 after $2 s" >&2; exit 1; }
+	sleep 0.02
+done
+EOS
+cat >exchange <<'EOS'
+#!/bin/sh
+# An exchange without end, and how it ended.
+collnet bench alltoall --sizes 16k --iterations 1000000 --timeout 15 2>"$HERE/error.$COLLNET_RANK" &
+echo $! >"$HERE/tmp.$COLLNET_RANK"
+mv "$HERE/tmp.$COLLNET_RANK" "$HERE/pid.$COLLNET_RANK"
+wait $!
+echo $? >"$HERE/tmp.$COLLNET_RANK"
+mv "$HERE/tmp.$COLLNET_RANK" "$HERE/end.$COLLNET_RANK"
+EOS
+cat >running <<'EOS'
+#!/bin/sh
+# running RANKS: all of them have begun, and this host's daemon moves their frames.
+for r; do
+	await "$HERE/pid.$r" 20 || exit 1
+done
+n=400
+while :; do
+	received=$(collnet status --json | tr ',{}' '\n\n\n' |
+		sed -n 's/^ *"data_received": *//p' | sort -n | tail -n 1)
+	[ "${received:-0}" -gt 300 ] && exit 0
+	[ $((n -= 1)) -gt 0 ] || { echo "running: nothing moves" >&2; exit 1; }
+	sleep 0.02
+done
+EOS
+chmod 755 await exchange running
+PATH=$HERE:$PATH
+
+# lab WHAT SHAPE COMMAND: on every rank, which must end well. Logs in h*.log.
+lab() {
+	what=$1
+	rm -f pid.* end.* error.* next
+	collnet lab run --rate 20mbit --timeout 60 --shape "$2" --keep-logs "$PWD" --tag -- \
+		sh -c "$3" >out 2>&1 </dev/null || {
+		status=$?
+		cat out h?.log
+		fail "$what: status $status"
+	}
+}
+
+# ---- down for 0.2 s in the middle of an exchange ----------------------------------------------
+lab "down for 0.2 s" 4 '
+	if [ $COLLNET_RANK = 3 ]; then
+		exchange & running 0 1 2 3 || exit 3
+		lab-on h2 ip link set eth0 down || exit 4
+		await $HERE/end.2 5 || exit 5
+		sleep 0.2 # the length of the fault
+		lab-on h2 ip link set eth0 up || exit 6
+		for r in 0 1 2 3; do await $HERE/end.$r 20 || exit 7; done
+		wait
+		touch $HERE/next
+	else
+		exchange
+		await $HERE/next 30 || exit 8
+	fi
+	exec collnet bench alltoall --sizes 0,10k --iterations 3 --verify --json'
+has "interface eth0 went down on node h2" error.2
+for r in 0 1 3; do
+	has "node h2" error.$r
+done
+has "interface eth0 is up on node h2" h2.log
+[ "$(grep -c "error: interface eth0 went down on node h2" h2.log)" -eq 1 ] || { cat h2.log; fail "not one line"; }
+[ "$(json verified out | xargs)" = "true true" ] || { cat out; fail "no new job: $what"; }
+echo "ok: $what: $(cat error.2)"
+
+# ---- requests while it is down, and a start while it is down -----------------------------------
+lab "down at the start" 3 '
+	if [ $COLLNET_RANK = 1 ]; then
+		ip link set eth0 down || exit 3
+		await $COLLNET_LAB_DIR/logs/h1.log 5 "is down on node h1: waiting for it" || exit 4
+		COLLNET_SIZE=1 COLLNET_RANK=0 collnet bench barrier 2>$HERE/error.down && exit 5
+		kill -TERM $(cat $COLLNET_LAB_DIR/h1.daemon.pid)
+		lab-daemon h1 || exit 6
+		COLLNET_SIZE=1 COLLNET_RANK=0 collnet bench barrier 2>$HERE/error.start && exit 7
+		collnet status >$HERE/status.start 2>&1 && exit 8
+		ip link set eth0 up || exit 9
+		await $COLLNET_LAB_DIR/logs/h1.log 5 "is up on node h1" || exit 10
+		touch $HERE/next
+	else
+		await $HERE/next 30 || exit 11
+	fi
+	exec collnet bench alltoall --sizes 10k --iterations 3 --verify --json'
+has "interface eth0 is down on node h1" error.down
+has "interface eth0 is down on node h1" error.start
+has "interface eth0 is down on node h1" status.start
+has "without interface eth0.*ready" h1.log
+[ "$(json verified out | xargs)" = true ] || { cat out; fail "no job: $what"; }
+echo "ok: $what: $(cat error.start)"
+
+# ---- not there yet -----------------------------------------------------------------------------
+lab "not there at the start" 1 '
+	collnetd -i later --socket $HERE/later.sock --ethertype 0x88B6 --user none --ready-fd 3 \
+		3>$HERE/ready 2>$HERE/later.log &
+	await $HERE/ready 5 READY || exit 3
+	COLLNET_SOCKET=$HERE/later.sock collnet status >$HERE/error.later 2>&1 && exit 4
+	ip link add later type veth peer name other || exit 5
+	ip link set other up && ip link set later up || exit 6
+	await $HERE/later.log 5 "interface later is up" || exit 7
+	COLLNET_SOCKET=$HERE/later.sock collnet status >/dev/null || exit 8
+	kill -TERM $!
+	wait $!'
+has "there is no interface later on node" error.later
+echo "ok: $what: $(cat error.later)"
+
+# ---- removed and created again, with another index and address ---------------------------------
+what="removed and created again"
+rm -f pid.* end.* error.* next
+collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
+	cable=$(ip -o link | sed -n "s/^[0-9]*: \(s[01]-h1\)[@:].*/\1/p")
+	[ -n "$cable" ] || exit 3
+	bridge=$(ip -o link show $cable | sed -n "s/.* master \([^ ]*\) .*/\1/p")
+	on() {
+		r=$1
+		shift
+		lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=3 COLLNET_JOB=$job "$@"
+	}
+	log=$COLLNET_LAB_DIR/logs/h1.log
+	job=removed
+	for r in 0 1 2; do on $r exchange & done
+	lab-on h2 running 0 1 2 || exit 4
+	before=$(cat $COLLNET_LAB_DIR/h1.daemon.pid)
+	lab-on h1 ip link del eth0 || exit 5
+	for r in 0 1 2; do await end.$r 20 || exit 6; done
+	await $log 5 "there is no interface eth0 on node h1" || exit 7
+	ip link add $cable mtu 1500 type veth peer name eth0 mtu 1500 netns h1 || exit 8
+	ip link set $cable master $bridge up || exit 9
+	lab-on h1 ip link set eth0 address 02:00:00:00:77:01 up || exit 10
+	await $log 5 "interface eth0 is up on node h1" || exit 11
+	kill -0 $before || exit 12
+	wait
+	job=created
+	for r in 1 2; do on $r collnet bench alltoall --sizes 10k --iterations 3 --verify & done
+	on 0 collnet bench alltoall --sizes 10k --iterations 3 --verify --json
+	status=$?
+	wait
+	exit $status' >out 2>err </dev/null || {
+	status=$?
+	cat out err h1.log error.*
+	fail "$what: status $status"
+}
+has "interface eth0 was removed on node h1" error.1
+has "node h1" error.0
+has "node h1" error.2
+[ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
+echo "ok: $what: $(cat error.1)"
+
+# ---- SIGHUP ------------------------------------------------------------------------------------
+cat >good.conf <<'EOS'
+window 7
+EOS
+lab "SIGHUP" 2 '
+	if [ $COLLNET_RANK = 1 ]; then
+		exchange
+		exit 0
+	fi
+	pid=$(cat $COLLNET_LAB_DIR/h0.daemon.pid)
+	log=$COLLNET_LAB_DIR/logs/h0.log
+	kill -TERM $pid
+	cp $HERE/good.conf $HERE/h0.conf
+	sed -i "s,--foreground,--foreground --config $HERE/h0.conf," $COLLNET_LAB_DIR/h0.daemon.cmd
+	lab-daemon h0 || exit 3
+	pid=$(cat $COLLNET_LAB_DIR/h0.daemon.pid)
+	window() { collnet status --json | tr ",{}" "\n\n\n" | sed -n "s/^ *\"limit\": *//p"; }
+	[ "$(window)" = 7 ] || { window; exit 4; }
+	exchange & running 0 1 || exit 5
+	printf "window 9\ncluster 5\nlog-level debug\n" >$HERE/h0.conf
+	kill -HUP $pid
+	await $log 5 "configuration reloaded" || exit 6
+	[ "$(window)" = 9 ] || { window; exit 7; }
+	printf "window 11\nwindoes 3\n" >$HERE/h0.conf
+	kill -HUP $pid
+	await $log 5 "configuration not reloaded" || exit 8
+	[ "$(window)" = 9 ] || { window; exit 9; }
+	printf "window 13\ntopology /nowhere\n" >$HERE/h0.conf
+	[ ! -e $HERE/end.0 ] || { cat $HERE/error.0; exit 10; }
+	kill $(cat $HERE/pid.0)
+	wait'
+has "h0.conf:2: there is no key 'windoes'" h0.log
+[ "$(grep -c "configuration" h0.log)" -eq 2 ] || { cat h0.log; fail "not two lines"; }
+echo "ok: $what: $(grep "configuration reloaded" h0.log)"

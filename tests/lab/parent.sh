@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The two processes of collnetd: when one of them is killed, the other tells the other nodes, which
+# do not have to miss it. The reason in the errors shows which it was: "ended its daemon" is the
+# announcement, "stopped answering" is the silence of 1.5 s. Prints how soon the ranks know.
+# timeout: 240
+# run: asan
+. "$(dirname "$0")/lib.sh"
+need_lab
+need api ps
+
+HERE=$PWD
+export HERE
+TRIALS=${TRIALS:-3}
+
+cat >await <<'EOS'
+#!/bin/sh
+# await FILE SECONDS
+n=$(($2 * 50))
+while [ ! -e "$1" ]; do
+	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 after $2 s" >&2; exit 1; }
+	sleep 0.02
+done
+EOS
+cat >victim <<'EOS'
+#!/bin/sh
+# victim HOST parent|worker: its process
+parent=$(cat "$COLLNET_LAB_DIR/$1.daemon.pid")
+worker=$(ps -o pid= --ppid "$parent" | tr -d ' ')
+[ -n "$worker" ] || exit 1
+case $2 in
+parent) echo "$parent" ;;
+worker) echo "$worker" ;;
+esac
+EOS
+chmod 755 await victim
+PATH=$HERE:$PATH
+export PATH
+
+# case_of WHAT RANKS SHAPE: ranks wait in silence; the parent or worker of h2 is killed, and a new job
+# works after its daemon has been started again.
+case_of() {
+	rm -f pid.* killed next
+	collnet lab run --rate 20mbit --timeout 60 --tag --shape "$3" --keep-logs "$PWD" -- sh -c "
+		if [ \$COLLNET_RANK = 3 ]; then
+			api wait \$HERE/pid.3 &
+			for r in \$(seq 0 $(($2 - 1))); do await \$HERE/pid.\$r 20 || exit 3; done
+			pid=\$(victim h2 $1) && worker=\$(victim h2 worker) || exit 4
+			kill -9 \$pid
+			echo \$((\$(date +%s%N) / 1000000)) >\$HERE/killed
+			wait
+			kill -9 \$(cat \$HERE/pid.2) # it only waits for that
+			timeout 5 tail --pid=\$worker -s 0.02 -f /dev/null || exit 5
+			lab-daemon h2 || exit 6
+			touch \$HERE/next
+		else
+			api wait \$HERE/pid.\$COLLNET_RANK
+			await \$HERE/next 30 || exit 7
+		fi
+		exec collnet bench alltoall --sizes 1k --iterations 3 --verify --json" >out 2>err </dev/null
+	sed -n 's/^\[.*\] end //p' out >ends
+	[ -e killed ] && [ "$(wc -l <ends)" -eq $(($2 - 1)) ] || { cat out err; fail "no ends: $1"; }
+	while read -r r when status sentence; do
+		[ "$status" -ne 0 ] || fail "rank $r has no error: $1"
+		case $sentence in
+		*"node h2 ended its daemon"*) ;;
+		*) cat ends h2.log; fail "rank $r was not told of the death of h2's $1: $sentence" ;;
+		esac
+		echo $((when - $(cat killed))) >>"times.$1"
+	done <ends
+	[ "$(json verified out)" = true ] || { cat out err; fail "no new job: $1"; }
+}
+
+for kind in worker parent; do
+	for i in $(seq "$TRIALS"); do
+		case_of $kind 8 4x2
+	done
+	[ $kind = parent ] || has "was ended by signal 9; 7 nodes were told" h2.log
+	[ $kind = worker ] || has "the parent process died" h2.log
+	n=$(wc -l <times.$kind)
+	sort -n times.$kind >sorted
+	max=$(tail -n 1 sorted)
+	echo "ok: the $kind is killed: $n ranks know after $(head -n 1 sorted)," \
+		"$(sed -n "$(((n + 1) / 2))p" sorted), $max ms (min, median, max)"
+	# Not a measurement of a busy machine: silence takes 1,500 ms.
+	[ "$max" -lt 1200 ] || fail "announced after $max ms"
+done

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* daemon/reload.c: what changes while the daemon runs; link/netlink.c: what a notification says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <linux/if.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include "daemon/daemon.h"
+#include "link/netlink.h"
+
+static void config(struct cn_config *c, const char *text)
+{
+	struct cn_err err;
+
+	cn_config_init(c);
+	assert_int_equal(cn_config_parse(c, text, strlen(text), "file", &err), COLLNET_OK);
+}
+
+static void keep__changes_what_can_change(void **state)
+{
+	struct cn_config running, fresh;
+	char stays[160];
+
+	(void)state;
+	config(&running, "interface eth0\nwindow 3\n");
+	config(&fresh, "interface eth0\nwindow 9\ntopology /t\nlog-level debug\nsocket-mode 0600\n"
+		       "group g\n");
+	cn_reload_keep(&fresh, &running, stays, sizeof(stays));
+	assert_string_equal(stays, "");
+	assert_int_equal(fresh.window, 9);
+	assert_string_equal(fresh.topology, "/t");
+	assert_int_equal(fresh.log_level, COLLNET_LOG_DEBUG);
+	assert_int_equal(fresh.socket_mode, 0600);
+	assert_string_equal(fresh.group, "g");
+}
+
+static void keep__names_what_cannot(void **state)
+{
+	struct cn_config running, fresh;
+	char stays[160], few[12];
+
+	(void)state;
+	config(&running, "interface eth0\nnode a\n");
+	config(&fresh, "interface eth1\nlink pcap\nnode b\nsocket /s\nuser u\ncluster 4\n"
+		       "ethertype 0x88B6\nwindow 5\n");
+	running.ready_fd = 7;
+	cn_reload_keep(&fresh, &running, stays, sizeof(stays));
+	assert_string_equal(stays, "interface, link, node, socket, user, cluster, ethertype");
+	assert_string_equal(fresh.interface, "eth0");
+	assert_string_equal(fresh.link, "");
+	assert_string_equal(fresh.node, "a");
+	assert_string_equal(fresh.socket, CN_MSG_SOCKET);
+	assert_string_equal(fresh.user, "");
+	assert_int_equal(fresh.cluster, 0);
+	assert_int_equal(fresh.ethertype, 0x88B5);
+	assert_int_equal(fresh.ready_fd, 7);
+	assert_int_equal(fresh.window, 5);
+	/* A list that does not fit is cut. */
+	config(&fresh, "interface eth1\nlink pcap\nnode b\n");
+	cn_reload_keep(&fresh, &running, few, sizeof(few));
+	assert_string_equal(few, "interface, ");
+}
+
+/* ---- notifications -------------------------------------------------------------------- */
+
+static struct {
+	struct nlmsghdr h;
+	struct ifinfomsg info;
+	char attributes[64];
+} note;
+
+static void notify(uint16_t type, unsigned int flags, const char *name,
+		   struct cn_link_change *out)
+{
+	struct rtattr *a = (struct rtattr *)(void *)note.attributes;
+
+	memset(&note, 0, sizeof(note));
+	note.info.ifi_family = AF_UNSPEC;
+	note.info.ifi_flags = flags;
+	a->rta_type = IFLA_IFNAME;
+	a->rta_len = (unsigned short)RTA_LENGTH(strlen(name) + 1);
+	memcpy(RTA_DATA(a), name, strlen(name) + 1);
+	note.h.nlmsg_type = type;
+	note.h.nlmsg_len = (uint32_t)(NLMSG_LENGTH(sizeof(note.info)) + RTA_ALIGN(a->rta_len));
+	memset(out, 0, sizeof(*out));
+	cn_netlink_parse(&note, note.h.nlmsg_len, "eth0", out);
+}
+
+static void parse__what_happened(void **state)
+{
+	struct cn_link_change c;
+
+	(void)state;
+	notify(RTM_NEWLINK, IFF_UP, "eth0", &c);
+	assert_true(c.changed && !c.went_down);
+	notify(RTM_NEWLINK, 0, "eth0", &c);
+	assert_true(c.changed && c.went_down);
+	notify(RTM_DELLINK, IFF_UP, "eth0", &c);
+	assert_true(c.changed && c.went_down);
+	/* An interface that was up again before anybody looked. */
+	cn_netlink_parse(&note, note.h.nlmsg_len, "eth0", &c);
+	notify(RTM_NEWLINK, IFF_UP, "eth00", &c);
+	assert_false(c.changed || c.went_down);
+	notify(RTM_NEWLINK, 0, "eth", &c);
+	assert_false(c.changed || c.went_down);
+	notify(RTM_NEWADDR, 0, "eth0", &c);
+	assert_false(c.changed || c.went_down);
+}
+
+static void parse__a_port_leaves_a_bridge(void **state)
+{
+	struct cn_link_change c = { .changed = false };
+
+	(void)state;
+	notify(RTM_DELLINK, IFF_UP, "eth0", &c);
+	note.info.ifi_family = AF_BRIDGE;
+	memset(&c, 0, sizeof(c));
+	cn_netlink_parse(&note, note.h.nlmsg_len, "eth0", &c);
+	assert_false(c.changed || c.went_down);
+}
+
+static void parse__a_short_message(void **state)
+{
+	struct cn_link_change c;
+
+	(void)state;
+	notify(RTM_DELLINK, 0, "eth0", &c);
+	for (size_t len = 0; len < note.h.nlmsg_len; len++) {
+		memset(&c, 0, sizeof(c));
+		cn_netlink_parse(&note, len, "eth0", &c);
+		assert_false(c.changed);
+	}
+	note.h.nlmsg_len = NLMSG_LENGTH(sizeof(note.info)) - 1;
+	cn_netlink_parse(&note, sizeof(note), "eth0", &c);
+	assert_false(c.changed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keep__changes_what_can_change),
+		cmocka_unit_test(keep__names_what_cannot),
+		cmocka_unit_test(parse__what_happened),
+		cmocka_unit_test(parse__a_port_leaves_a_bridge),
+		cmocka_unit_test(parse__a_short_message),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

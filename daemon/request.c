@@ -491,6 +491,14 @@ static bool take_jobs(struct cn_client *c, const struct cn_msg_table *m)
 	return true;
 }
 
+static bool take_ping(struct cn_client *c, const struct cn_msg_ping *m)
+{
+	const struct cn_msg_ping a = { .head = { .type = CN_MSG_PONG, .tag = m->head.tag } };
+
+	cn_client_send(c, &a, sizeof(a));
+	return true;
+}
+
 bool cn_request_take(struct cn_client *c, const union cn_msg *m)
 {
 	switch (m->head.type) {
@@ -517,6 +525,8 @@ bool cn_request_take(struct cn_client *c, const union cn_msg *m)
 		return take_stats(c, &m->stats);
 	case CN_MSG_NODES:
 		return take_nodes(c, &m->table);
+	case CN_MSG_PING:
+		return take_ping(c, &m->ping);
 	case CN_MSG_JOBS:
 		return take_jobs(c, &m->table);
 	default:

@@ -24,6 +24,11 @@ struct cn_daemon_side {
 	int in_fd;	/* that came with the last message; -1: none */
 	struct cn_region regions[CN_MSG_REGIONS];
 	union cn_msg in; /* the last message that came */
+	/* Whether the daemon runs, seen while calls wait for it (socket.c). */
+	bool welcome;	 /* it may be asked */
+	bool pinged;	 /* a PING is not answered */
+	uint32_t missed; /* intervals of waiting since it was asked */
+	cn_time look_at; /* the end of this interval; 0: it was just heard */
 };
 
 /* ---- socket.c ------------------------------------------------------------------------- */

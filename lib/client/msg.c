@@ -295,6 +295,7 @@ static const struct {
 	[CN_MSG_STATS] = { sizeof(struct cn_msg_stats), check_stats },
 	[CN_MSG_NODES] = { sizeof(struct cn_msg_table), check_table },
 	[CN_MSG_JOBS] = { sizeof(struct cn_msg_table), check_table },
+	[CN_MSG_PING] = { sizeof(struct cn_msg_ping), NULL },
 	[CN_MSG_WELCOME] = { sizeof(struct cn_msg_welcome), check_welcome },
 	[CN_MSG_REPLY] = { sizeof(struct cn_msg_reply), check_reply },
 	[CN_MSG_DONE] = { sizeof(struct cn_msg_done), check_done },
@@ -302,6 +303,7 @@ static const struct {
 	[CN_MSG_STATS_REPLY] = { sizeof(struct cn_msg_stats_reply), NULL },
 	[CN_MSG_NODE_TABLE] = { sizeof(struct cn_msg_node_table), check_node_table },
 	[CN_MSG_JOB_TABLE] = { sizeof(struct cn_msg_job_table), check_job_table },
+	[CN_MSG_PONG] = { sizeof(struct cn_msg_ping), NULL },
 };
 
 size_t cn_msg_size(uint32_t type)

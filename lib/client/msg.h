@@ -89,7 +89,8 @@ enum cn_msg_type {
 	CN_MSG_STATS,
 	CN_MSG_NODES,
 	CN_MSG_JOBS,
-	CN_MSG_LAST_REQUEST = CN_MSG_JOBS,
+	CN_MSG_PING,
+	CN_MSG_LAST_REQUEST = CN_MSG_PING,
 	/* from the daemon */
 	CN_MSG_WELCOME = 64,
 	CN_MSG_REPLY,
@@ -98,7 +99,8 @@ enum cn_msg_type {
 	CN_MSG_STATS_REPLY,
 	CN_MSG_NODE_TABLE,
 	CN_MSG_JOB_TABLE,
-	CN_MSG_LAST_ANSWER = CN_MSG_JOB_TABLE,
+	CN_MSG_PONG,
+	CN_MSG_LAST_ANSWER = CN_MSG_PONG,
 };
 
 /* Every message begins so. */
@@ -223,6 +225,14 @@ struct cn_msg_table {
 	uint32_t zero;
 };
 
+/*
+ * PING asks whether the daemon runs, when a program has waited for a while; -> PONG. The library has
+ * one of them outstanding at most.
+ */
+struct cn_msg_ping {
+	struct cn_msg_head head;
+};
+
 struct cn_msg_welcome {
 	struct cn_msg_head head;
 	int32_t status;
@@ -291,6 +301,7 @@ union cn_msg {
 	struct cn_msg_recv recv;
 	struct cn_msg_stats stats;
 	struct cn_msg_table table;
+	struct cn_msg_ping ping;
 	struct cn_msg_welcome welcome;
 	struct cn_msg_reply reply;
 	struct cn_msg_done done;

@@ -14,6 +14,13 @@
 #include <unistd.h>
 
 #define PATIENCE (5000 * CN_MS) /* for answers that need nobody but the daemon */
+/*
+ * A call that waits asks a silent daemon after an interval whether it runs, and gives it up after so
+ * many more: 1.5 s, as long as nodes wait for each other. Intervals are counted and not the clock
+ * alone, so that a program that was stopped itself does not blame the daemon.
+ */
+#define INTERVAL   (500 * CN_MS)
+#define MISSED_MAX 3u
 
 void cn_socket_gone(struct collnet *c, int code, const char *what)
 {
@@ -69,7 +76,7 @@ static ssize_t receive_descriptor(struct cn_daemon_side *d)
 /*
  * One message into d->in. 1: it is there, and well-formed; 0: none now; -1: the context is gone.
  */
-static int receive(struct collnet *c)
+static int receive_any(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
 	const char *wrong;
@@ -100,6 +107,49 @@ static int receive(struct collnet *c)
 	return 1;
 }
 
+/* The same; answers to PING are not passed on. */
+static int receive(struct collnet *c)
+{
+	struct cn_daemon_side *d = c->impl;
+	int got;
+
+	do {
+		got = receive_any(c);
+		if (got > 0) {
+			d->missed = 0;
+			d->look_at = 0;
+			d->pinged = d->pinged && d->in.head.type != CN_MSG_PONG;
+		}
+	} while (got > 0 && d->in.head.type == CN_MSG_PONG);
+	return got;
+}
+
+/*
+ * Nothing had come at `now`. False: the daemon has been silent for too long, and the context is
+ * gone.
+ */
+static bool probe(struct collnet *c, cn_time now)
+{
+	const struct cn_msg_ping m = { .head = { .type = CN_MSG_PING } };
+	struct cn_daemon_side *d = c->impl;
+
+	if (d->look_at == 0 || !d->welcome) {
+		d->look_at = now + INTERVAL;
+	}
+	if (now < d->look_at) {
+		return true;
+	}
+	d->look_at = now + INTERVAL;
+	if (d->pinged || send(d->fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		d->missed++;
+	}
+	d->pinged = true;
+	if (d->missed >= MISSED_MAX) {
+		cn_socket_gone(c, COLLNET_EDAEMON, "does not respond");
+	}
+	return d->missed < MISSED_MAX;
+}
+
 /* A request's end. False: there is no such request, and the context is gone. */
 static bool take_done(struct collnet *c)
 {
@@ -122,9 +172,11 @@ void cn_socket_progress(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
 	bool some = false;
+	cn_time now;
 	int got;
 
 	for (;;) {
+		now = cn_now(); /* before looking: what comes later is not missed */
 		got = receive(c);
 		if (got < 0) {
 			return;
@@ -140,10 +192,16 @@ void cn_socket_progress(struct collnet *c, cn_time until)
 			some = true;
 			continue;
 		}
-		if (some || until == 0 || wait_for(d->fd, POLLIN, until) <= 0) {
+		if (some || !probe(c, now) || now >= until) {
 			return;
 		}
-		until = 0; /* having waited once, only take what is there */
+		got = wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
+		if (got < 0) {
+			return;
+		}
+		if (got > 0) {
+			until = 0; /* only take what is there */
+		}
 	}
 }
 
@@ -182,6 +240,7 @@ int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answe
 	struct cn_daemon_side *d = c->impl;
 	struct cn_msg_head *head = m;
 	const cn_time until = cn_now() + PATIENCE;
+	cn_time now;
 	int got, rc;
 
 	head->tag = ++d->tag;
@@ -190,6 +249,7 @@ int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answe
 		return rc;
 	}
 	while (c->gone.code == COLLNET_OK) {
+		now = cn_now();
 		got = receive(c);
 		if (got > 0 && d->in.head.type == CN_MSG_DONE) {
 			take_done(c);
@@ -200,10 +260,10 @@ int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answe
 			return COLLNET_OK;
 		} else if (got > 0) {
 			cn_socket_gone(c, COLLNET_EPROTO, "answered what was not asked");
-		} else if (got == 0 && cn_now() >= until) {
+		} else if (got == 0 && now >= until) {
 			cn_socket_gone(c, COLLNET_EDAEMON, "does not answer");
-		} else if (got == 0) {
-			wait_for(d->fd, POLLIN, until);
+		} else if (got == 0 && probe(c, now)) {
+			wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
 		}
 	}
 	return cn_fail(err, c->gone.code, "%s", c->gone.text);
@@ -287,5 +347,6 @@ int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)
 		return cn_fail(err, d->in.welcome.status, "%s", d->in.welcome.text);
 	}
 	memcpy(c->node, d->in.welcome.node, sizeof(c->node));
+	d->welcome = true;
 	return COLLNET_OK;
 }

@@ -179,7 +179,7 @@ ok "nobody waits for ever for a daemon that hangs"
 for r in 0 2 3; do
 	has "h1" error.$r
 done
-has "collnetd on this node does not answer" error.1
+has "collnetd on this node does not respond" error.1
 
 # ---- ranks that do not come ------------------------------------------------------------------
 lab 2 '

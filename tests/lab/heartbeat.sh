@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# A collnetd that is stopped: ranks above it get an error before their own deadline and while it is
+# stopped still; a stop of 0.5 s does no harm; and ranks that wait hardly ever wake up.
+# timeout: 120
+# run: asan
+. "$(dirname "$0")/lib.sh"
+need_lab
+need api ps
+
+HERE=$PWD
+export HERE
+cat >await <<'EOS'
+#!/bin/sh
+# await FILE SECONDS
+n=$(($2 * 50))
+while [ ! -e "$1" ]; do
+	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 after $2 s" >&2; exit 1; }
+	sleep 0.02
+done
+EOS
+cat >worker <<'EOS'
+#!/bin/sh
+# worker HOST: the worker process of its collnetd
+parent=$(cat "$COLLNET_LAB_DIR/$1.daemon.pid")
+worker=$(ps -o pid= --ppid "$parent" | tr -d ' ')
+echo "${worker:-$parent}"
+EOS
+cat >wakeups <<'EOS'
+#!/bin/sh
+# wakeups PID: how often it has slept so far
+sed -n 's/^voluntary_ctxt_switches:[^0-9]*//p' "/proc/$1/status"
+EOS
+chmod 755 await worker wakeups
+PATH=$HERE:$PATH
+export PATH
+
+# ranks 0, 1 and 3 wait in a barrier, with a deadline of 15 s, for rank 2, which does not call.
+collnet lab run --rate 20mbit --timeout 60 --tag --shape 4 -- sh -c '
+	if [ $COLLNET_RANK != 3 ]; then
+		api wait $HERE/pid.$COLLNET_RANK
+		touch $HERE/end.$COLLNET_RANK
+		exit 0
+	fi
+	api wait $HERE/pid.3 &
+	own=$!
+	for r in 0 1 2 3; do await $HERE/pid.$r 20 || exit 3; done
+	pid=$(worker h1)
+
+	before=$(wakeups $(cat $HERE/pid.1))
+	sleep 2 # what is counted is the wake-ups of two seconds
+	after=$(wakeups $(cat $HERE/pid.1))
+	echo $((after - before)) >$HERE/wakeups.1
+
+	kill -STOP $pid
+	sleep 0.5 # the length of the fault
+	kill -CONT $pid
+	sleep 1 # a wrong alarm would come now
+	for r in 0 1 3; do [ ! -e $HERE/end.$r ] || touch $HERE/alarm; done
+
+	kill -STOP $pid
+	await $HERE/end.1 10 || exit 4
+	grep -q "^State:.*stopped" /proc/$pid/status && touch $HERE/stopped
+	kill -CONT $pid
+	kill -9 $(cat $HERE/pid.2) # it only waits for that
+	kill -9 $(cat $HERE/pid.0) $own
+	wait' >out 2>err </dev/null || {
+	status=$?
+	cat out err
+	fail "status $status"
+}
+[ ! -e alarm ] || { cat out err; fail "a stop of 0.5 s is taken for more"; }
+echo "ok: a daemon that is stopped for 0.5 s"
+[ -e stopped ] || { cat out err; fail "the rank waited for its daemon"; }
+has "end 1 .*collnetd on this node does not respond" out
+echo "ok: a rank above a stopped daemon: $(sed -n 's/^\[.*\] end 1 [0-9]* //p' out)"
+# Two intervals a second, each with a question and an answer.
+n=$(cat wakeups.1)
+[ "$n" -le 20 ] || fail "a rank that waits wakes up $n times in two seconds"
+echo "ok: a rank that waits wakes up $n times in two seconds"

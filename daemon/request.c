@@ -189,8 +189,9 @@ static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (is_down(c, &err) || check_teams(c, m->job, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
-	if (cn_team_join(c->daemon->station.engine, c->daemon->now, c->uid, m->job, m->rank,
-			 m->ranks, deadline_of(c, m->timeout_ms), &op->done, &member,
+	if (cn_team_join(c->daemon->station.engine, c->daemon->now,
+			 m->secret != 0 ? m->secret : c->uid, m->job, m->rank, m->ranks,
+			 deadline_of(c, m->timeout_ms), &op->done, &member,
 			 &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
@@ -303,7 +304,8 @@ static bool take_open(struct cn_client *c, const struct cn_msg_open *m)
 	}
 	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1, &err);
 	if (rc == COLLNET_OK) {
-		rc = cn_endpoint_open(c->daemon->station.engine, c->uid, (uint16_t)m->number, e,
+		rc = cn_endpoint_open(c->daemon->station.engine,
+				      m->secret != 0 ? m->secret : c->uid, (uint16_t)m->number, e,
 				      &err);
 		if (rc != COLLNET_OK) {
 			cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);

@@ -180,6 +180,7 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/pmi.c \
 	lib/client/region.c \
 	lib/client/request.c \
+	lib/client/secret.c \
 	lib/client/socket.c \
 	lib/client/lock.c \
 	lib/client/lock.h \

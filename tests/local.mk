@@ -67,6 +67,7 @@ unit_tests = \
 	tests/unit/test_sim_options \
 	tests/unit/test_sim_run \
 	tests/unit/test_sim_switch \
+	tests/unit/test_secret \
 	tests/unit/test_siphash \
 	tests/unit/test_slurm \
 	tests/unit/test_span \

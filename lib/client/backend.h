@@ -55,6 +55,7 @@ struct collnet_team {
 	uint32_t rank, ranks, nodes;
 	uint32_t outstanding;
 	char job[COLLNET_NAME_MAX + 1];
+	uint64_t secret;		     /* cn_secret(); 0: the user is the owner */
 	char (*names)[COLLNET_NAME_MAX + 1]; /* [ranks] node of each */
 	struct cn_member *member;	     /* direct */
 };

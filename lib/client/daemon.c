@@ -4,6 +4,7 @@
  * regions. Memory that the daemon cannot see is copied: into a region before the request is sent,
  * and back when its result is collected.
  */
+#include "client/env.h"
 #include "client/daemon.h"
 
 #include <stdio.h>
@@ -83,6 +84,7 @@ static int daemon_join(struct collnet_team *t, struct collnet_request *r, uint32
 		.rank = t->rank,
 		.ranks = t->ranks,
 		.timeout_ms = timeout_ms,
+		.secret = t->secret,
 	};
 
 	memcpy(m.job, t->job, sizeof(m.job));
@@ -263,7 +265,12 @@ static int daemon_endpoint_open(struct collnet_endpoint *e, uint16_t number, str
 		.endpoint = e->number,
 		.number = number,
 	};
-	int rc = cn_socket_ask(e->c, &m, sizeof(m), CN_MSG_REPLY, err);
+	int rc = cn_secret(NULL, &m.secret, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	rc = cn_socket_ask(e->c, &m, sizeof(m), CN_MSG_REPLY, err);
 
 	if (rc == COLLNET_OK) {
 		e->endpoint = (uint16_t)d->in.reply.value;

@@ -7,6 +7,7 @@
  * and do not take this node for dead. It only ever tries for the context's lock: the caller is
  * never made to wait for more than one of its turns.
  */
+#include "client/env.h"
 #include "client/backend.h"
 
 #include <errno.h>
@@ -247,7 +248,7 @@ static int direct_join(struct collnet_team *t, struct collnet_request *r, uint32
 
 	(void)timeout_ms;
 	r->done.fn = direct_done;
-	return cn_team_join(d->station.engine, cn_now(), geteuid(), t->job, t->rank, t->ranks,
+	return cn_team_join(d->station.engine, cn_now(), t->secret != 0 ? t->secret : geteuid(), t->job, t->rank, t->ranks,
 			    r->deadline, &r->done, &t->member, err);
 }
 
@@ -286,7 +287,13 @@ static int direct_coll(struct collnet_team *t, struct collnet_request *r,
 static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)
 {
 	struct direct *d = e->c->impl;
-	int rc = cn_endpoint_open(d->station.engine, geteuid(), number, &e->ep, err);
+	uint64_t owner;
+	int rc = cn_secret(NULL, &owner, err);
+
+	if (rc == COLLNET_OK) {
+		rc = cn_endpoint_open(d->station.engine, owner != 0 ? owner : geteuid(), number,
+				      &e->ep, err);
+	}
 
 	if (rc == COLLNET_OK) {
 		e->endpoint = cn_endpoint_number(e->ep);

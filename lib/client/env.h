@@ -56,4 +56,10 @@ void cn_job_name(char *out, size_t size, const char *launcher, const char *a, co
  */
 bool cn_pmi_job(int fd, char *out, size_t size);
 
+/*
+ * The owner that a secret names (with CN_OWNER_SECRET), of `given` or else COLLNET_SECRET; 0: there is
+ * none. The secret is never logged. COLLNET_EINVAL: its length is not possible.
+ */
+int cn_secret(const char *given, uint64_t *out, struct cn_err *err);
+
 #endif

@@ -4,6 +4,7 @@
  * each looks only at fields that its exact length has proved to be there.
  */
 #include "client/msg.h"
+#include "coll/engine.h"
 
 #include <string.h>
 
@@ -69,6 +70,12 @@ static const char *check_unregion(const union cn_msg *m)
 									    : "region number";
 }
 
+/* Not a user id: nobody is another user by it. */
+static bool secret_ok(uint64_t secret)
+{
+	return secret == 0 || (secret & CN_OWNER_SECRET) != 0;
+}
+
 static const char *check_join(const union cn_msg *m)
 {
 	const struct cn_msg_join *j = &m->join;
@@ -78,6 +85,9 @@ static const char *check_join(const union cn_msg *m)
 	}
 	if (j->team >= CN_MSG_TEAMS) {
 		return "team number";
+	}
+	if (!secret_ok(j->secret)) {
+		return "secret";
 	}
 	if (j->ranks < 1 || j->ranks > COLLNET_RANKS_MAX || j->rank >= j->ranks) {
 		return "rank";
@@ -137,6 +147,9 @@ static const char *check_coll(const union cn_msg *m)
 
 static const char *check_open(const union cn_msg *m)
 {
+	if (!secret_ok(m->open.secret)) {
+		return "secret";
+	}
 	return m->open.endpoint < CN_MSG_ENDPOINTS && m->open.number <= 65535 ? NULL
 									      : "endpoint number";
 }

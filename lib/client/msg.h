@@ -146,6 +146,7 @@ struct cn_msg_join {
 	uint32_t ranks;
 	uint32_t timeout_ms; /* from now on, for all ranks to come */
 	char job[CN_MSG_NAME];
+	uint64_t secret; /* the owner by a secret, with CN_OWNER_SECRET; 0: the user */
 };
 
 /* Outstanding requests of the team are DONE with COLLNET_ERANK first. -> REPLY */
@@ -183,6 +184,7 @@ struct cn_msg_open {
 	struct cn_msg_head head;
 	uint32_t endpoint; /* a free number of this client */
 	uint32_t number;   /* 0 .. 65535 */
+	uint64_t secret;   /* as in cn_msg_join */
 };
 
 /* Outstanding requests of the endpoint are DONE with COLLNET_EINVAL first. -> REPLY */

@@ -141,13 +141,18 @@ static int create_team(struct collnet *c, const struct collnet_team_options *giv
 	struct collnet_request *r;
 	struct collnet_team *t = NULL;
 	int rc = settle_team(c, given, &o, job, sizeof(job));
+	uint64_t secret = 0;
 
+	if (rc == COLLNET_OK) {
+		rc = cn_secret(o.secret, &secret, &c->err);
+	}
 	if (rc == COLLNET_OK) {
 		rc = new_team(c, &o, job, &t);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
+	t->secret = secret;
 	r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
 	if (r == NULL) {
 		free_team(t);

@@ -168,6 +168,8 @@ struct collnet_team_options {
 	uint32_t rank;	       /**< 0 .. ranks - 1 */
 	uint32_t ranks;	       /**< 1 .. COLLNET_RANKS_MAX */
 	uint32_t timeout_ms;   /**< until when all ranks must be there; 0: the default */
+	const char *secret;    /**< equal on all ranks, 8 .. 255 characters: the team is of who knows
+				* it; NULL: COLLNET_SECRET, or without that the team is of the user */
 };
 
 void collnet_team_options_init(struct collnet_team_options *o);

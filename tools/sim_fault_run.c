@@ -219,10 +219,15 @@ static uint32_t culprit_of(const struct cn_topo *t, const char *text)
 			if (v != CN_TOPO_NONE && !t->vertices[v].is_switch) {
 				return v;
 			}
-			if (text[n - 1] != '.') {
-				break;
+			/* The end of a sentence is not part of a name; a group begins with its first. */
+			if (text[n - 1] == '.') {
+				n--;
+				continue;
 			}
-			n--;
+			while (n > 0 && text[n - 1] != '-') {
+				n--;
+			}
+			n -= n > 0;
 		}
 		text += strcspn(text, " \t,;:()'\"") + 1;
 		if (text[-1] == '\0') {

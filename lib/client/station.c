@@ -103,6 +103,7 @@ static int make_engine(const struct cn_station_config *config, struct cn_station
 	if (config->will != NULL && ec.node.max_peers > config->will_nodes) {
 		ec.node.max_peers = config->will_nodes;
 	}
+	snprintf(ec.interface, sizeof(ec.interface), "%s", s->link->interface);
 	ec.topo = s->topo;
 	ec.window = config->window;
 	ec.max_teams = TEAMS;

@@ -29,6 +29,7 @@ struct cn_done {
 struct cn_engine_config {
 	struct cn_node_config node;
 	const struct cn_topo *topo; /* borrowed; NULL: none */
+	char interface[32];	    /* for errors; "": not known */
 	uint32_t window;	    /* node-wide: COLLNET_WINDOW_AUTO, _OFF, or frames */
 	uint32_t max_teams;	    /* 0: 64 */
 	uint32_t max_endpoints;	    /* 0: 1,024 */

@@ -17,6 +17,7 @@
  *
  * A nonce names one team of one engine.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -349,14 +350,92 @@ void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p)
 	}
 }
 
+/* "h8-h15, h20": appends names in the team's order; names that count up are a range. */
+struct name_list {
+	char text[200];
+	size_t len;
+	const char *first, *last; /* of the range that is open */
+};
+
+/* Whether `next` is `name` with its last number one higher. */
+static bool counts_up(const char *name, const char *next)
+{
+	size_t n = strlen(name), k = strlen(next);
+	uint64_t a, b;
+
+	while (n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9' && strlen(name) - n < 8) {
+		n--;
+	}
+	while (k > 0 && next[k - 1] >= '0' && next[k - 1] <= '9' && strlen(next) - k < 8) {
+		k--;
+	}
+	return n == k && strncmp(name, next, n) == 0 && cn_parse_uint(name + n, 0, UINT32_MAX, &a) &&
+	       cn_parse_uint(next + k, 0, UINT32_MAX, &b) && a + 1 == b;
+}
+
+static void end_range(struct name_list *l)
+{
+	const char *comma = l->len > 0 ? ", " : "";
+	int n;
+
+	if (l->first == NULL || l->len + 1 >= sizeof(l->text)) {
+		return;
+	}
+	n = l->first == l->last
+		    ? snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s", comma, l->first)
+		    : snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s-%s", comma, l->first,
+			       l->last);
+	l->len = l->len + (size_t)n < sizeof(l->text) ? l->len + (size_t)n : sizeof(l->text) - 1;
+	l->first = NULL;
+}
+
+static void add_name(struct name_list *l, const char *name)
+{
+	if (l->first == NULL || !counts_up(l->last, name)) {
+		end_range(l);
+		l->first = name;
+	}
+	l->last = name;
+}
+
+/* One peer is lost by silence. All of them: this node is cut off. Some: they are named as a group. */
+static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t lost)
+{
+	const struct cn_engine_config *c = &t->engine->config;
+	struct name_list l = {.len = 0};
+	uint32_t silent = 0, peers = t->layout.nnodes - 1;
+
+	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
+		const struct cn_peer *q = t->nodes[k].peer;
+
+		if (k == lost || (q != NULL && cn_peer_silent_with(p, q))) {
+			add_name(&l, t->nodes[k].name);
+			silent++;
+		}
+	}
+	end_range(&l);
+	if (silent == 1) {
+		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s",
+			     t->nodes[lost].name, c->node.name);
+	} else if (silent == peers) {
+		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s is cut off: none of its %u peers "
+			     "answers%s%s", c->node.name, peers, c->interface[0] != '\0' ? " on " : "",
+			     c->interface);
+	} else {
+		cn_team_fail(t, now, true, COLLNET_EPEER, "%u of %u peers stopped answering: %s (seen by "
+			     "node %s)", silent, peers, l.text, c->node.name);
+	}
+}
+
 /* The sentence goes to all nodes, so it says who did not hear whom: a node that hears nobody takes
  * everybody else for silent. */
-static void fail_by_loss(struct cn_team *t, cn_time now, const char *name, enum cn_peer_loss why)
+static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t k,
+			 enum cn_peer_loss why)
 {
-	const char *own = t->engine->config.node.name;
+	const char *own = t->engine->config.node.name, *name = t->nodes[k].name;
 
-	if (why == CN_PEER_SILENT) {
-		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s", name, own);
+	if (why == CN_PEER_SILENT || why == CN_PEER_PATH) {
+		fail_by_silence(t, now, p, k);
 	} else if (why == CN_PEER_GAVE_UP) {
 		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s did not hear node %s for long and "
 			     "gave up node %s", name, own, own);
@@ -392,6 +471,6 @@ void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 		if (t->nodes[k].left_after != UINT32_MAX) {
 			continue; /* its ranks had left before: nobody misses it */
 		}
-		fail_by_loss(t, now, t->nodes[k].name, why);
+		fail_by_loss(t, now, p, k, why);
 	}
 }

@@ -106,6 +106,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	p->proven = true;
 	p->contested = false;
 	p->probes = 0;
+	p->suspected = 0;
 	cn_sender_ack(p, w.ack);
 	if (w.type == CN_TYPE_ACK) {
 		ack_taken(p, &w, len);

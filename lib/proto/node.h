@@ -202,6 +202,9 @@ void cn_peer_log(struct cn_peer *p, enum collnet_log_level level, const char *fm
 	__attribute__((format(printf, 3, 4)));
 void *cn_peer_user(const struct cn_peer *p); /* the engine's own, NULL at first */
 void cn_peer_set_user(struct cn_peer *p, void *user);
+/* Whether a peer that was lost by silence shares its silence with q: nothing of q was heard since the
+ * first probes of p were not answered. During that time up to 64 silent peers were probed, too. */
+bool cn_peer_silent_with(const struct cn_peer *p, const struct cn_peer *q);
 cn_time cn_peer_rtt(const struct cn_peer *p); /* smoothed; 0: not measured */
 
 /* The global window (proto/window.h) and the counters, of which the node fills in its part. */

@@ -234,6 +234,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	p->rx.ack_at = CN_NEVER;
 	cn_peer_reschedule(p);
 	n->ops->peer_down(n->ctx, n->now, p, why);
+	p->suspected = 0;
 }
 
 void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta)

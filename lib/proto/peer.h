@@ -141,6 +141,7 @@ struct cn_peer {
 	cn_time probe_at; /* CN_NEVER: nobody waits for it */
 	uint32_t expecting;
 	uint32_t probes;
+	cn_time suspected; /* when the first few probes had no answer; for cn_peer_silent_with() */
 	/* a lost tail: nothing comes from anyone, and data of this peer is waited for */
 	cn_time query_at;   /* CN_NEVER: not waited for, or data comes from others */
 	cn_time query_wait; /* grows while nothing comes */

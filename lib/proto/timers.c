@@ -72,6 +72,36 @@ static cn_time hello_wait(const struct cn_node *n)
 	       cn_mix64(n->config.epoch + n->hellos_sent) % (interval / 2 + 1);
 }
 
+/*
+ * One peer is silent: are others? Whether this node is cut off, or a group of nodes, shows only if those
+ * are probed for which nobody waits. Those that were heard meanwhile, by a hello, need none.
+ */
+#define SUSPECT 3u /* probes without an answer */
+#define OTHERS_MAX 64u
+
+static void probe_others(struct cn_node *n, struct cn_peer *p)
+{
+	uint32_t left = OTHERS_MAX;
+
+	if (p->probes == SUSPECT) {
+		p->suspected = n->now;
+	}
+	for (uint32_t i = 1; i < n->npeers && left > 0; i++) {
+		struct cn_peer *q = n->peers[(p->index + i) % n->npeers];
+
+		if (q->state == CN_PEER_UP && q->proven && q->heard <= p->suspected) {
+			q->probe_due = true;
+			cn_peer_ready(q);
+			left--;
+		}
+	}
+}
+
+bool cn_peer_silent_with(const struct cn_peer *p, const struct cn_peer *q)
+{
+	return p->suspected != 0 && q->heard <= p->suspected;
+}
+
 static void probe(struct cn_node *n, struct cn_peer *p)
 {
 	cn_time since = p->answered > p->expect_since ? p->answered : p->expect_since;
@@ -89,6 +119,9 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 		}
 		p->probe_due = true;
 		cn_peer_ready(p);
+		if (p->probes % SUSPECT == 0) {
+			probe_others(n, p);
+		}
 	}
 	p->probe_at = n->now + interval;
 }

@@ -147,10 +147,41 @@ static bool has_fault(const struct world *w, enum fault_kind kind, uint32_t host
 	return false;
 }
 
+/* "node h5 is cut off": every other host is separated from it. */
+static bool cut_off_is_true(const struct world *w, uint32_t named)
+{
+	for (uint32_t h = 0; h < w->s->hosts; h++) {
+		if (h != named && !silence_is_true(w, named, h)) {
+			return false;
+		}
+	}
+	return named != UINT32_MAX;
+}
+
 static void judge_peer(struct world *w, const struct call *c)
 {
 	uint32_t named = host_named(w, c->text, "node "), by = host_named(w, c->text, "answering node ");
 
+	if (strstr(c->text, "is cut off") != NULL) {
+		if (!cut_off_is_true(w, named)) {
+			world_blame(w, "rank %u, operation %u: it was not cut off: %s", c->rank,
+				    c->number, c->text);
+		}
+		return;
+	}
+	if (strstr(c->text, " peers stopped answering: ") != NULL) {
+		by = host_named(w, c->text, "seen by node ");
+		named = UINT32_MAX; /* the first of the group */
+		for (uint32_t h = 0; h < w->s->hosts && named == UINT32_MAX; h++) {
+			const char *name = w->s->topo->vertices[w->s->topo->hosts[h]].name;
+			const char *list = strstr(c->text, ": ");
+
+			if (list != NULL && strncmp(list + 2, name, strlen(name)) == 0 &&
+			    strchr(",- ", list[2 + strlen(name)]) != NULL) {
+				named = h;
+			}
+		}
+	}
 	if (named == UINT32_MAX) {
 		world_blame(w, "rank %u, operation %u: the error names no node: %s", c->rank, c->number,
 			    c->text);

@@ -434,6 +434,75 @@ static void meeting__path_is_no_hindrance(void **state)
 	}
 }
 
+/* ---- silence --------------------------------------------------------------------------- */
+
+/* A ready team of 8 on 4x2 runs a barrier while the link is cut; every rank's error. */
+static void cut_under_barrier(uint32_t host, struct rank *op)
+{
+	struct mtu_team m;
+	struct cn_err err;
+	uint32_t n = 0, link;
+
+	mtu_team(&m, NULL, 9, 0, 3);
+	mtu_told(&m);
+	link = host < NODES ? link_of(m.topo, host) : 0;
+	while (host == NODES && (!m.topo->vertices[m.topo->links[link].a].is_switch ||
+				 !m.topo->vertices[m.topo->links[link].b].is_switch)) {
+		link++; /* the link of the first switch to the root */
+	}
+	cn_sim_cut(m.sim, link, 2, true);
+	memset(op, 0, NODES * sizeof(*op));
+	for (uint32_t i = 0; i < NODES; i++) {
+		const struct cn_coll_args a = {.op = CN_OP_ALLTOALL, .algorithm = "linear", .bytes = 0,
+					       .deadline = cn_sim_now(m.sim) + 20000 * CN_MS,
+					       .send = op, .recv = op};
+
+		assert_int_equal(m.rank[i].status, COLLNET_OK);
+		op[i].done.fn = joined;
+		assert_int_equal(cn_coll_post(m.rank[i].member, cn_sim_now(m.sim), &a, &op[i].done,
+					      &err), COLLNET_OK);
+		cn_sim_kick(m.sim, i);
+	}
+	m.begin = cn_sim_now(m.sim);
+	while (n < NODES && cn_sim_step(m.sim, m.begin + 25000 * CN_MS)) {
+		n = 0;
+		for (uint32_t i = 0; i < NODES; i++) {
+			n += op[i].told;
+		}
+	}
+	print_message("%llu ms: %s | %s\n",
+		      (unsigned long long)((cn_sim_now(m.sim) - m.begin) / CN_MS), op[0].text,
+		      op[5].text);
+	assert_true(cn_sim_now(m.sim) - m.begin < 2000 * CN_MS);
+	mtu_end(&m);
+}
+
+static void meeting__cut_off_node_says_so(void **state)
+{
+	struct rank op[NODES];
+
+	(void)state;
+	cut_under_barrier(5, op);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(op[i].status, COLLNET_EPEER);
+		assert_non_null(strstr(op[i].text, i == 5 ? "node h5 is cut off: none of its 7 peers answers"
+							  : "node h5 stopped answering node h"));
+	}
+}
+
+static void meeting__silent_group_is_named(void **state)
+{
+	struct rank op[NODES];
+
+	(void)state;
+	cut_under_barrier(NODES, op);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(op[i].status, COLLNET_EPEER);
+		assert_non_null(strstr(op[i].text, "4 of 7 peers stopped answering: h"));
+		assert_non_null(strstr(op[i].text, i < 4 ? ": h4-h7" : ": h0-h3"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +513,8 @@ int main(void)
 		cmocka_unit_test(meeting__path_drops_large_frames),
 		cmocka_unit_test(meeting__nodes_of_different_mtu),
 		cmocka_unit_test(meeting__path_is_no_hindrance),
+		cmocka_unit_test(meeting__cut_off_node_says_so),
+		cmocka_unit_test(meeting__silent_group_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,7 @@ tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
 # Programs that lab tests run on hosts.
 lab_programs = \
 	tests/lab/api \
+	tests/lab/attacker \
 	tests/lab/calls \
 	tests/lab/frames \
 	tests/lab/greedy \
@@ -95,9 +96,12 @@ lab_programs = \
 
 # Scenarios in virtual time, by seeds. soak is the same program and runs for as long as it is told.
 sim_tests = \
+	tests/sim/attack \
 	tests/sim/broken \
 	tests/sim/sweep
 sim_sources = \
+	tests/sim/attackers.c \
+	tests/sim/attackers.h \
 	tests/sim/judge.c \
 	tests/sim/scenario.c \
 	tests/sim/scenario.h \
@@ -115,6 +119,7 @@ tests_faults_fault_driver_SOURCES = \
 	tests/faults/model.c \
 	tests/faults/soak.c \
 	tests/faults/trials.c
+tests_sim_attack_SOURCES = $(sim_sources) tests/sim/attack.c
 tests_sim_sweep_SOURCES = $(sim_sources) tests/sim/sweep.c
 tests_sim_soak_SOURCES = $(sim_sources) tests/sim/sweep.c
 # The same under a transport of its own, which is broken on purpose.

@@ -79,6 +79,7 @@ struct scenario {
 	uint32_t depth;	      /* operations outstanding a rank */
 	cn_time think;	      /* longest time between an end and the next call */
 	cn_time deadline;     /* of each operation, from its call */
+	uint32_t attackers;   /* attackers.h; 0, which is drawn: none */
 	uint32_t nfaults;
 	struct fault_plan faults[FAULTS_MAX];
 };

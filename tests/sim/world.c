@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "attackers.h"
 #include "world.h"
 
 #include <stdarg.h>
@@ -623,9 +624,20 @@ bool world_run(struct world *w, const struct scenario *s, bool verbose)
 		snprintf(w->verdict, sizeof(w->verdict), "cannot begin: %.300s", err.text);
 		w->findings++;
 	} else {
+		struct attackers *a = NULL;
+
 		cn_sim_watch(w->sim, wire_oracle_see, w->wire);
+		if (s->attackers != 0) {
+			a = attackers_new(w, s->attackers);
+		}
 		run(w);
+		if (a != NULL) {
+			attackers_judge(a);
+		} else if (s->attackers != 0) {
+			world_blame(w, "no memory for the attackers");
+		}
 		cn_sim_watch(w->sim, NULL, NULL);
+		attackers_free(a);
 	}
 	cn_sim_free(w->sim);
 	wire_oracle_free(w->wire);

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# A stranger on a third host of the segment, who knows what is broadcast and sends in the names of
+# two nodes that run a job: goodbyes, restarts, other incarnations, session frames, invented nodes,
+# floods. The jobs end well with every byte right, nobody is told that a node is gone, and no log
+# fills. On version 0.1 bye, unibye, restart and life each end the job.
+# run: asan
+# timeout: 300
+. "$(dirname "$0")/lib.sh"
+need_lab
+need attacker
+
+HERE=$PWD
+export HERE
+
+cat >await <<'EOS'
+#!/bin/sh
+# await FILE: at most 40 seconds
+n=2000
+while [ ! -e "$HERE/$1" ]; do
+	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1" >&2; exit 1; }
+	sleep 0.02
+done
+EOS
+# Ranks 0 and 1 run three jobs, and one more when the attacker is done; rank 2 attacks as soon as the
+# first job moves.
+cat >host <<'EOS'
+#!/bin/sh
+if [ "$COLLNET_RANK" = 2 ]; then
+	await go || exit 1
+	attacker "$@" >"$HERE/attacker.out" 2>&1
+	status=$?
+	: >"$HERE/done"
+	exit $status
+fi
+export COLLNET_SIZE=2
+job() {
+	COLLNET_JOB=$1 collnet bench alltoall --sizes 4k --iterations "$2" --verify --timeout 20 \
+		>"$HERE/out.$COLLNET_RANK" 2>&1 || {
+		echo "job $1 failed at rank $COLLNET_RANK" >&2
+		cat "$HERE/out.$COLLNET_RANK" >&2
+		exit 1
+	}
+}
+[ "$COLLNET_RANK" != 0 ] || (
+	until collnet status --json | grep -q '"data_received": *[1-9][0-9][0-9]'; do
+		sleep 0.02
+	done
+	: >"$HERE/go"
+) &
+for j in 1 2 3; do
+	job "job$j" 2000
+done
+await done || exit 1
+job after 20
+wait
+EOS
+chmod 755 await host
+PATH=$HERE:$PATH
+
+attack() {
+	rm -rf go done logs && mkdir logs
+	collnet lab run --shape 3 --keep-logs logs -- host "$@" >lab.out 2>&1 ||
+		{ cat lab.out attacker.out; tail -n 3 logs/*; fail "$*"; }
+	cat logs/* >log
+	lacks 'node h[01] \(restarted\|stopped\|did not\)' log
+	lacks 'node x' log
+	lines=$(wc -l <log)
+	echo "ok: $*: $(cat attacker.out), $lines lines in all logs"
+	[ "$lines" -le 60 ] || { head -n 70 log; fail "$*: the logs are full"; }
+}
+
+attack bye h0 h1 100
+attack unibye h0 h1 100
+attack restart h0 h1 100
+attack life h0 h1 100
+attack data h0 h1 4096
+attack ack h0 h1 4096
+attack sweep h0 h1 100000
+attack invent h0 h1 100
+attack invent h0 h1 4000
+attack flood h0 h1 100000

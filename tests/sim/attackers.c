@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "attackers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/peer.h"
+
+#define TAPE 512u
+#define INVENTED 4000u
+static const cn_time distance = 100 * CN_US; /* of the frames of one attacker */
+static const cn_time lasts = 2000 * CN_MS;
+
+struct attackers {
+	struct world *w;
+	uint32_t kinds;
+	uint64_t random, sent;
+	cn_time until;
+	struct {
+		uint8_t data[CN_FRAME_HEAD];
+		size_t len;
+		uint32_t to;
+	} tape[TAPE];
+	uint32_t taped;
+};
+
+static const struct cn_node_config *config_of(struct attackers *a, uint32_t host)
+{
+	struct cn_engine *e = cn_sim_engine(a->w->sim, host);
+
+	return e != NULL ? cn_node_config(cn_engine_node(e)) : NULL;
+}
+
+static void inject(struct attackers *a, uint32_t to, const uint8_t *frame, size_t len)
+{
+	struct cn_engine *e = cn_sim_engine(a->w->sim, to);
+
+	if (e != NULL) {
+		cn_engine_input(e, cn_sim_now(a->w->sim), frame, len);
+		cn_sim_kick(a->w->sim, to);
+		a->sent++;
+	}
+}
+
+/* A frame from an address to a host, with any header and the body of a hello or of nothing. */
+static void send_frame(struct attackers *a, uint32_t to, const uint8_t mac[6], struct cn_wire *w,
+		       const struct cn_hello *h)
+{
+	const struct cn_node_config *c = config_of(a, to);
+	uint8_t frame[CN_FRAME_HEAD] = {0};
+
+	if (c == NULL) {
+		return;
+	}
+	memset(frame, 0xff, 6);
+	if (w->type != CN_TYPE_HELLO || (w->flags & CN_FLAG_UNICAST) != 0) {
+		memcpy(frame, c->mac, 6);
+	}
+	memcpy(frame + 6, mac, 6);
+	frame[12] = (uint8_t)(c->ethertype >> 8);
+	frame[13] = (uint8_t)c->ethertype;
+	w->cluster = c->cluster;
+	w->length = h != NULL ? (uint16_t)cn_hello_put(frame + CN_HEAD, h) : 0;
+	cn_wire_put(frame + CN_ETH_HEADER, w);
+	inject(a, to, frame, CN_HEAD + (size_t)w->length);
+}
+
+static uint32_t draw(struct attackers *a, uint32_t n)
+{
+	return (uint32_t)(cn_random(&a->random) % n);
+}
+
+static void forge(struct attackers *a)
+{
+	uint32_t to = draw(a, a->w->s->hosts), as = draw(a, a->w->s->hosts);
+	const struct cn_node_config *c = config_of(a, as);
+	static const uint8_t flags[] = {
+		0, CN_FLAG_WANT, CN_FLAG_UNICAST, CN_FLAG_UNICAST | CN_FLAG_WANT,
+		CN_FLAG_UNICAST | CN_FLAG_ASK, CN_FLAG_BYE, CN_FLAG_BYE | CN_FLAG_UNICAST,
+	};
+	struct cn_wire w = {
+		.type = (uint8_t)(1 + draw(a, 5)), .session = (uint32_t)cn_random(&a->random),
+		.seq = (uint32_t)cn_random(&a->random), .ack = (uint32_t)cn_random(&a->random),
+		.stream = (uint32_t)cn_random(&a->random),
+	};
+	struct cn_hello h = {.nonce = (uint32_t)cn_random(&a->random)};
+
+	if (c == NULL || to == as) {
+		return;
+	}
+	h.epoch = c->epoch + draw(a, 2);
+	h.mtu = c->mtu;
+	memcpy(h.name, c->name, sizeof(h.name));
+	if (draw(a, 4) == 0) {
+		h.name[0] ^= 1; /* of another, or nobody */
+	}
+	if (w.type == CN_TYPE_HELLO) {
+		w.flags = flags[draw(a, sizeof(flags))];
+		send_frame(a, to, c->mac, &w, &h);
+	} else {
+		w.flags = (uint8_t)(cn_random(&a->random) & 0x3f);
+		send_frame(a, to, c->mac, &w, NULL);
+	}
+}
+
+static void replay(struct attackers *a)
+{
+	if (a->taped > 0) {
+		uint32_t i = draw(a, a->taped);
+
+		inject(a, a->tape[i].to, a->tape[i].data, a->tape[i].len);
+	}
+}
+
+/* From one of so many addresses. */
+static void invent(struct attackers *a, uint32_t addresses)
+{
+	uint32_t number = draw(a, addresses), to = draw(a, a->w->s->hosts);
+	const uint8_t mac[6] = {0x0a, 1, (uint8_t)(number >> 24), (uint8_t)(number >> 16),
+				(uint8_t)(number >> 8), (uint8_t)number};
+	const struct cn_node_config *c = config_of(a, to);
+	struct cn_wire w = {.type = CN_TYPE_HELLO, .stream = 1, .ack = number};
+	struct cn_hello h = {.epoch = number + 1, .nonce = 1};
+
+	if (c == NULL) {
+		return;
+	}
+	h.mtu = c->mtu;
+	snprintf(h.name, sizeof(h.name), "x%u", number);
+	w.flags = draw(a, 2) == 0 ? CN_FLAG_WANT : CN_FLAG_UNICAST | CN_FLAG_WANT;
+	if (draw(a, 4) == 0) {
+		w.type = CN_TYPE_CONTROL;
+		send_frame(a, to, mac, &w, NULL);
+	} else {
+		send_frame(a, to, mac, &w, &h);
+	}
+}
+
+static void act(void *arg)
+{
+	struct attackers *a = arg;
+
+	if ((a->kinds & ATTACKER_FORGER) != 0) {
+		forge(a);
+	}
+	if ((a->kinds & ATTACKER_REPLAYER) != 0) {
+		replay(a);
+	}
+	if ((a->kinds & ATTACKER_FLOODER) != 0) {
+		for (int i = 0; i < 4; i++) {
+			invent(a, UINT32_MAX);
+		}
+	}
+	if ((a->kinds & ATTACKER_INVENTOR) != 0) {
+		invent(a, INVENTED);
+	}
+	if (cn_sim_now(a->w->sim) < a->until) {
+		cn_sim_at(a->w->sim, cn_sim_now(a->w->sim) + distance, act, a);
+	}
+}
+
+static void see(void *arg, const struct cn_sim_sight *seen)
+{
+	struct attackers *a = arg;
+	uint32_t to;
+
+	wire_oracle_see(a->w->wire, seen);
+	if (seen->what != CN_SIM_RECEIVED || seen->len > CN_FRAME_HEAD ||
+	    (seen->frame[CN_ETH_HEADER + 2] & 15) != CN_TYPE_HELLO) {
+		return;
+	}
+	to = (uint32_t)seen->frame[3] << 16 | (uint32_t)seen->frame[4] << 8 | seen->frame[5];
+	a->tape[a->taped % TAPE].to = (seen->frame[0] & 1) != 0 ? draw(a, a->w->s->hosts) : to - 1;
+	memcpy(a->tape[a->taped % TAPE].data, seen->frame, seen->len);
+	a->tape[a->taped % TAPE].len = seen->len;
+	a->taped += a->taped < TAPE - 1;
+}
+
+struct attackers *attackers_new(struct world *w, uint32_t kinds)
+{
+	struct attackers *a = calloc(1, sizeof(*a));
+
+	if (a == NULL) {
+		return NULL;
+	}
+	a->w = w;
+	a->kinds = kinds;
+	a->random = cn_mix64(w->s->seed ^ 0x61747461636b);
+	a->until = cn_sim_now(w->sim) + lasts;
+	cn_sim_watch(w->sim, see, a);
+	cn_sim_at(w->sim, cn_sim_now(w->sim), act, a);
+	return a;
+}
+
+void attackers_free(struct attackers *a)
+{
+	free(a);
+}
+
+void attackers_judge(struct attackers *a)
+{
+	for (uint32_t host = 0; host < a->w->s->hosts; host++) {
+		const struct cn_node *n = cn_engine_node(cn_sim_engine(a->w->sim, host));
+
+		if (n->npeers >= a->w->s->hosts) {
+			world_blame(a->w, "host %u knows %u nodes, and there are %u others", host,
+				    n->npeers, a->w->s->hosts - 1);
+		}
+		for (uint32_t i = 0; i < n->npeers; i++) {
+			if ((uint32_t)n->peers[i]->generation != 0) {
+				world_blame(a->w, "host %u had %s down: a stranger was believed",
+					    host, n->peers[i]->name);
+			}
+		}
+	}
+	if (a->sent == 0) {
+		world_blame(a->w, "the attackers sent nothing");
+	}
+}

@@ -31,6 +31,8 @@ static const char help_text[] =
 	"      --cluster N         0 to 65535, the same on all nodes (default: 0)\n"
 	"      --ethertype N       the same on all nodes (default: 0x88B5)\n"
 	"      --window W          global window: auto (default), off, or frames\n"
+	"      --peer-timeout MS   a node that is silent for so long, while it is waited for, is\n"
+	"                          lost: 300 to 60000 milliseconds (default: 1500)\n"
 	"      --user NAME         run as this user when started as root (default: collnet, else\n"
 	"                          nobody); none keeps root\n"
 	"      --group NAME        group of the process and of its socket (default: the group\n"
@@ -55,6 +57,7 @@ void cn_config_init(struct cn_config *c)
 	c->socket_mode = 0660;
 	c->ethertype = 0x88B5;
 	c->window = COLLNET_WINDOW_AUTO;
+	c->peer_timeout_ms = 1500;
 	c->log_level = COLLNET_LOG_INFO;
 	c->ready_fd = -1;
 }
@@ -140,6 +143,17 @@ static const char *set_ethertype(struct cn_config *c, const char *v)
 		return "a number from 0x0600 to 0xFFFF";
 	}
 	c->ethertype = (uint16_t)n;
+	return NULL;
+}
+
+static const char *set_peer_timeout(struct cn_config *c, const char *v)
+{
+	uint64_t n;
+
+	if (!cn_parse_uint(v, 300, 60000, &n)) {
+		return "milliseconds from 300 to 60000";
+	}
+	c->peer_timeout_ms = (uint16_t)n;
 	return NULL;
 }
 
@@ -234,6 +248,7 @@ static const struct key {
 	{ "cluster", set_cluster },
 	{ "ethertype", set_ethertype },
 	{ "window", set_window },
+	{ "peer-timeout", set_peer_timeout },
 	{ "user", set_user },
 	{ "group", set_group },
 	{ "max-connections", set_max_connections },

@@ -63,6 +63,7 @@ struct cn_config {
 	uint32_t socket_mode;
 	uint16_t cluster, ethertype;
 	uint32_t window;
+	uint16_t peer_timeout_ms;
 	uint64_t limits[CN_QUOTAS]; /* of each user; 0: the default */
 	enum collnet_log_level log_level;
 	int ready_fd; /* -1: none */

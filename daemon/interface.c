@@ -33,6 +33,7 @@ void cn_iface_config(struct cn_daemon *d, struct cn_station_config *out)
 		.cluster = c->cluster,
 		.ethertype = c->ethertype,
 		.window = c->window,
+		.peer_timeout = c->peer_timeout_ms * CN_MS,
 		.open_socket = d->parent.fd >= 0 ? cn_parent_socket : NULL,
 		.open_arg = &d->parent,
 		.will = d->parent.will,

@@ -51,6 +51,8 @@ void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, ch
 	fresh->cluster = keep_number(fresh->cluster, running->cluster, "cluster", stays, cap);
 	fresh->ethertype =
 		keep_number(fresh->ethertype, running->ethertype, "ethertype", stays, cap);
+	fresh->peer_timeout_ms = keep_number(fresh->peer_timeout_ms, running->peer_timeout_ms,
+					     "peer-timeout", stays, cap);
 	fresh->ready_fd = running->ready_fd;
 }
 

@@ -32,6 +32,7 @@ static void parse__every_key(void **state)
 				   "cluster 7\n"
 				   "ethertype 0x88B6\n"
 				   "window off\n"
+				   "peer-timeout 300\n"
 				   "user me\n"
 				   "group us\n"
 				   "max-connections 5\n"
@@ -54,6 +55,7 @@ static void parse__every_key(void **state)
 	assert_int_equal(c.cluster, 7);
 	assert_int_equal(c.ethertype, 0x88B6);
 	assert_int_equal(c.window, COLLNET_WINDOW_OFF);
+	assert_int_equal(c.peer_timeout_ms, 300);
 	assert_string_equal(c.user, "me");
 	assert_string_equal(c.group, "us");
 	assert_int_equal(c.limits[CN_QUOTA_CONNECTIONS], 5);
@@ -73,6 +75,8 @@ static void parse__errors_name_file_and_line(void **state)
 		{ "\n\nfrobnicate 1\n", "file:3: ", "frobnicate" },
 		{ "node h0\nwindow 0\n", "file:2: ", "window is '0'" },
 		{ "window 65536\n", "file:1: ", "65535" },
+		{ "peer-timeout 299\n", "file:1: ", "300 to 60000" },
+		{ "peer-timeout 60001\n", "file:1: ", "300 to 60000" },
 		{ "window = \n", "file:1: ", "no value" },
 		{ "cluster 65536\n", "file:1: ", "cluster" },
 		{ "cluster 1 2\n", "file:1: ", "'1 2'" },
@@ -164,6 +168,7 @@ static void args__as_the_lab_calls_it(void **state)
 	assert_int_equal(c.ready_fd, 4);
 	assert_int_equal(c.socket_mode, 0660);
 	assert_int_equal(c.window, COLLNET_WINDOW_AUTO);
+	assert_int_equal(c.peer_timeout_ms, 1500);
 }
 
 static void args__over_the_file_wherever_it_stands(void **state)

@@ -107,7 +107,7 @@ sim 0 alltoall --shape 8 --sizes 64k --reorder 20000
 has 'no frame was lost, and yet [0-9]* were sent again'
 sim 0 alltoall --shape 8 --sizes 64k --window 1
 has 'the window of 1 frame holds it back (--window tries another)'
-sim 0 alltoall --shape 8x2 --sizes 64k --buffer 5 --uplink-buffer 5 --algorithm aapc
+sim 0 alltoall --shape 8x2 --sizes 64k --buffer 6 --uplink-buffer 6 --algorithm aapc
 has 'frames, which the buffers allow, holds it back (--window tries another)'
 sim 0 alltoall --shape 16x8 --sizes 1k --buffer 0 --uplink-buffer 0 --algorithm shuffle
 has ', for 43 frames a port, which are assumed, holds it back'

@@ -20,15 +20,6 @@ ok() {
 }
 
 # Waiting is for something: a file of the test, or the end of a process.
-cat >await <<'EOS'
-#!/bin/sh
-# await FILE SECONDS
-n=$(($2 * 20))
-while [ ! -e "$1" ]; do
-	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 after $2 s" >&2; exit 1; }
-	sleep 0.05
-done
-EOS
 cat >ended <<'EOS'
 #!/bin/sh
 # ended PID SECONDS
@@ -38,14 +29,8 @@ while kill -0 "$1" 2>/dev/null; do
 	sleep 0.05
 done
 EOS
-cat >worker <<'EOS'
-#!/bin/sh
-# worker PID: the worker process of a collnetd
-ps -o pid= --ppid "$1" | tr -d ' '
-EOS
-chmod 755 await ended worker
-HERE=$PWD
-export HERE
+chmod 755 ended
+host_commands await worker
 
 # ---- garbage while an exchange runs --------------------------------------------------------
 lab 2 '
@@ -95,7 +80,6 @@ while :; do
 done
 EOS
 chmod 755 exchange running
-PATH=$HERE:$PATH
 
 rm -f pid.* status.* error.*
 lab 4 '
@@ -119,7 +103,7 @@ rm -f pid.* status.* error.*
 lab 4 '
 	if [ $COLLNET_RANK = 3 ]; then
 		exchange & running || exit 3
-		kill -9 $(worker $(cat $COLLNET_LAB_DIR/h1.daemon.pid)) || exit 4
+		kill -9 $(worker h1) || exit 4
 		await $HERE/status.1 1 || exit 5
 		for r in 0 2 3; do await $HERE/status.$r 4 || exit 6; done
 		wait
@@ -166,7 +150,7 @@ lab 4 '
 	export COLLNET_TIMEOUT=1000
 	if [ $COLLNET_RANK = 3 ]; then
 		exchange & running || exit 3
-		pid=$(worker $(cat $COLLNET_LAB_DIR/h1.daemon.pid))
+		pid=$(worker h1)
 		kill -STOP $pid
 		for r in 0 2 3; do await $HERE/status.$r 4 || exit 4; done
 		await $HERE/status.1 10 || exit 5
@@ -207,7 +191,7 @@ lab 1 '
 			exit 1
 		fi
 	}
-	pid=$(worker $(cat $COLLNET_LAB_DIR/h0.daemon.pid))
+	pid=$(worker h0)
 	refused "interface eth0 is used by another collnetd .*(process $pid " \
 		-i eth0 --socket $HERE/other.sock --user none
 	refused "bad.conf:3: .*windows" --config bad.conf

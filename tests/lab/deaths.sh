@@ -8,19 +8,9 @@
 need_lab
 need api
 
-HERE=$PWD
-export HERE
+host_commands await running
 LIMIT=3500 # milliseconds
 
-cat >await <<'EOS'
-#!/bin/sh
-# await FILE SECONDS
-n=$(($2 * 50))
-while [ ! -e "$1" ]; do
-	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 after $2 s" >&2; exit 1; }
-	sleep 0.02
-done
-EOS
 cat >stamp <<'EOS'
 #!/bin/sh
 # stamp FILE [WORD]: writes the time in milliseconds, and the word
@@ -36,23 +26,7 @@ mv "$HERE/tmp.$COLLNET_RANK" "$HERE/pid.$COLLNET_RANK"
 wait $!
 stamp "end.$COLLNET_RANK" $?
 EOS
-# running RANKS: all of them have begun, and this host's daemon moves their frames.
-cat >running <<'EOS'
-#!/bin/sh
-for r; do
-	await "$HERE/pid.$r" 20 || exit 1
-done
-n=400
-while :; do
-	received=$(collnet status --json | tr ',{}' '\n\n\n' |
-		sed -n 's/^ *"data_received": *//p' | sort -n | tail -n 1)
-	[ "${received:-0}" -gt 300 ] && exit 0
-	[ $((n -= 1)) -gt 0 ] || { echo "running: nothing moves" >&2; exit 1; }
-	sleep 0.02
-done
-EOS
-chmod 755 await stamp exchange running
-PATH=$HERE:$PATH
+chmod 755 stamp exchange
 
 # case_of WHAT LAB-OPTIONS -- COMMAND: every rank runs it. The last rank does the killing.
 case_of() {
@@ -172,7 +146,7 @@ collnet lab shell --shape 4 --rate 20mbit -- sh -c '
 	fail "$what: status $status"
 }
 told "node h2" 0 1 3
-told "node h[013]" 2
+told "node h2 is cut off: none of its 3 peers answers on eth0" 2
 [ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
 
 # An interface that is switched off: its node says so at once, the others miss it.

@@ -7,32 +7,13 @@
 need_lab
 need api ps
 
-HERE=$PWD
-export HERE
-cat >await <<'EOS'
-#!/bin/sh
-# await FILE SECONDS
-n=$(($2 * 50))
-while [ ! -e "$1" ]; do
-	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 after $2 s" >&2; exit 1; }
-	sleep 0.02
-done
-EOS
-cat >worker <<'EOS'
-#!/bin/sh
-# worker HOST: the worker process of its collnetd
-parent=$(cat "$COLLNET_LAB_DIR/$1.daemon.pid")
-worker=$(ps -o pid= --ppid "$parent" | tr -d ' ')
-echo "${worker:-$parent}"
-EOS
+host_commands await worker
 cat >wakeups <<'EOS'
 #!/bin/sh
 # wakeups PID: how often it has slept so far
 sed -n 's/^voluntary_ctxt_switches:[^0-9]*//p' "/proc/$1/status"
 EOS
-chmod 755 await worker wakeups
-PATH=$HERE:$PATH
-export PATH
+chmod 755 wakeups
 
 # ranks 0, 1 and 3 wait in a barrier, with a deadline of 15 s, for rank 2, which does not call.
 collnet lab run --rate 20mbit --timeout 60 --tag --shape 4 -- sh -c '

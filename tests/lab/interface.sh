@@ -6,17 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 need_lab
 
-HERE=$PWD
-export HERE
-cat >await <<'EOS'
-#!/bin/sh
-# await FILE SECONDS [TEXT]: until the file is there, and has the text
-n=$(($2 * 50))
-until [ -e "$1" ] && { [ $# -lt 3 ] || grep -q -e "$3" "$1"; }; do
-	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 $3 after $2 s" >&2; exit 1; }
-	sleep 0.02
-done
-EOS
+host_commands await running
 cat >exchange <<'EOS'
 #!/bin/sh
 # An exchange without end, and how it ended.
@@ -27,23 +17,7 @@ wait $!
 echo $? >"$HERE/tmp.$COLLNET_RANK"
 mv "$HERE/tmp.$COLLNET_RANK" "$HERE/end.$COLLNET_RANK"
 EOS
-cat >running <<'EOS'
-#!/bin/sh
-# running RANKS: all of them have begun, and this host's daemon moves their frames.
-for r; do
-	await "$HERE/pid.$r" 20 || exit 1
-done
-n=400
-while :; do
-	received=$(collnet status --json | tr ',{}' '\n\n\n' |
-		sed -n 's/^ *"data_received": *//p' | sort -n | tail -n 1)
-	[ "${received:-0}" -gt 300 ] && exit 0
-	[ $((n -= 1)) -gt 0 ] || { echo "running: nothing moves" >&2; exit 1; }
-	sleep 0.02
-done
-EOS
-chmod 755 await exchange running
-PATH=$HERE:$PATH
+chmod 755 exchange
 
 # lab WHAT SHAPE COMMAND: on every rank, which must end well. Logs in h*.log.
 lab() {

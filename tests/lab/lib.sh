@@ -86,3 +86,52 @@ lab_rows() {
 no_drops() {
 	[ "$(json drops_total ports)" = 0 ] || { cat ports; fail "frames lost in ports: $what"; }
 }
+
+# host_commands NAME...: writes these commands into the test's directory and puts it into PATH, so that
+# what runs on the hosts finds them. HERE is that directory.
+#
+#   await FILE SECONDS [TEXT]   waits until the file is there, and has the text
+#   running RANK...             waits until these ranks have written pid.RANK, and this host's daemon
+#                               moves their frames
+#   worker HOST | PID           prints the worker process of the host's collnetd, or of a parent's
+host_commands() {
+	HERE=$PWD
+	PATH=$HERE:$PATH
+	export HERE PATH
+	for c; do
+		{
+			echo '#!/bin/sh'
+			case $c in
+			await) cat <<'EOS' ;;
+n=$(($2 * 50))
+until [ -e "$1" ] && { [ $# -lt 3 ] || grep -q -e "$3" "$1"; }; do
+	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 $3 after $2 s" >&2; exit 1; }
+	sleep 0.02
+done
+EOS
+			running) cat <<'EOS' ;;
+for r; do
+	await "$HERE/pid.$r" 20 || exit 1
+done
+n=400
+while :; do
+	received=$(collnet status --json | tr ',{}' '\n\n\n' |
+		sed -n 's/^ *"data_received": *//p' | sort -n | tail -n 1)
+	[ "${received:-0}" -gt 300 ] && exit 0
+	[ $((n -= 1)) -gt 0 ] || { echo "running: nothing moves" >&2; exit 1; }
+	sleep 0.02
+done
+EOS
+			worker) cat <<'EOS' ;;
+case $1 in
+*[!0-9]*) parent=$(cat "$COLLNET_LAB_DIR/$1.daemon.pid") ;;
+*) parent=$1 ;;
+esac
+worker=$(ps -o pid= --ppid "$parent" | tr -d ' ')
+echo "${worker:-$parent}"
+EOS
+			esac
+		} >"$c"
+		chmod 755 "$c"
+	done
+}

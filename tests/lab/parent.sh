@@ -8,42 +8,23 @@
 need_lab
 need api ps
 
-HERE=$PWD
-export HERE
+host_commands await worker
 TRIALS=${TRIALS:-3}
-
-cat >await <<'EOS'
-#!/bin/sh
-# await FILE SECONDS
-n=$(($2 * 50))
-while [ ! -e "$1" ]; do
-	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1 after $2 s" >&2; exit 1; }
-	sleep 0.02
-done
-EOS
-cat >victim <<'EOS'
-#!/bin/sh
-# victim HOST parent|worker: its process
-parent=$(cat "$COLLNET_LAB_DIR/$1.daemon.pid")
-worker=$(ps -o pid= --ppid "$parent" | tr -d ' ')
-case $2 in
-parent) echo "$parent" ;;
-worker) echo "${worker:-$parent}" ;;
-esac
-EOS
-chmod 755 await victim
-PATH=$HERE:$PATH
-export PATH
 
 # case_of WHAT RANKS SHAPE: ranks wait in silence; the parent or worker of h2 is killed, and a new job
 # works after its daemon has been started again.
 case_of() {
 	rm -f pid.* killed next
+	# shellcheck disable=SC2016 # the host expands it
+	case $1 in
+	parent) victim='cat $COLLNET_LAB_DIR/h2.daemon.pid' ;;
+	worker) victim='worker h2' ;;
+	esac
 	collnet lab run --rate 20mbit --timeout 60 --tag --shape "$3" --keep-logs "$PWD" -- sh -c "
 		if [ \$COLLNET_RANK = 3 ]; then
 			api wait \$HERE/pid.3 &
 			for r in \$(seq 0 $(($2 - 1))); do await \$HERE/pid.\$r 20 || exit 3; done
-			pid=\$(victim h2 $1) && worker=\$(victim h2 worker) || exit 4
+			pid=\$($victim) && worker=\$(worker h2) || exit 4
 			kill -9 \$pid
 			echo \$((\$(date +%s%N) / 1000000)) >\$HERE/killed
 			wait

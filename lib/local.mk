@@ -42,6 +42,7 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/rtt.h \
 	lib/proto/sender.c \
 	lib/proto/serial.h \
+	lib/proto/speaker.c \
 	lib/proto/stranger.c \
 	lib/proto/stranger.h \
 	lib/proto/timers.c \

@@ -71,7 +71,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	if (fault == CN_WIRE_OK && w.length > n->payload && w.type != CN_TYPE_HELLO) {
 		fault = CN_WIRE_BAD;
 	}
-	if (fault != CN_WIRE_OK) {
+	if (fault != CN_WIRE_OK && fault != CN_WIRE_OTHER_VERSION) {
 		*(fault == CN_WIRE_FOREIGN ? &n->stats.foreign_frames : &n->stats.bad_frames) += 1;
 		return;
 	}
@@ -83,6 +83,11 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	/* From ourselves, or from a group address: nobody sends so. */
 	if ((frame[6] & 1) != 0 || memcmp(frame + 6, n->config.mac, 6) == 0) {
 		n->stats.bad_frames++;
+		return;
+	}
+	if (fault == CN_WIRE_OTHER_VERSION) {
+		n->stats.version_frames++;
+		cn_speaker_note(n, frame + 6, w.version);
 		return;
 	}
 	n->stats.bytes_received += len < CN_ETH_MIN ? CN_ETH_MIN : len;

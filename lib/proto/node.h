@@ -207,6 +207,17 @@ void cn_peer_set_user(struct cn_peer *p, void *user);
 bool cn_peer_silent_with(const struct cn_peer *p, const struct cn_peer *q);
 cn_time cn_peer_rtt(const struct cn_peer *p); /* smoothed; 0: not measured */
 
+/* Senders of frames of another wire version (speaker.c). */
+#define CN_SPEAKERS 16u
+struct cn_speaker {
+	const struct cn_peer *peer; /* with this address, up or down; NULL: none */
+	uint8_t mac[6];
+	uint8_t version; /* of its last frame of another version */
+};
+/* Those heard during the last minute of which no frame of a session came since; returns how many. */
+uint32_t cn_node_speakers(struct cn_node *n, cn_time now, struct cn_speaker out[CN_SPEAKERS]);
+uint32_t cn_node_wire_version(void); /* this transport's */
+
 /* The global window (proto/window.h) and the counters, of which the node fills in its part. */
 struct cn_window *cn_node_window(struct cn_node *n);
 void cn_node_stats(const struct cn_node *n, struct collnet_stats *s);

@@ -329,6 +329,7 @@ void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info
 	memcpy(out->name, p->name, sizeof(out->name));
 	memcpy(out->mac, p->mac, 6);
 	out->mtu = p->mtu;
+	out->wire_version = CN_WIRE_VERSION;
 	out->heard_ns = now > p->heard ? now - p->heard : 0;
 	out->alive = p->state == CN_PEER_UP && out->heard_ns < most;
 	out->rtt_ns = p->tx.rtt.srtt;

@@ -107,6 +107,13 @@ struct cn_path {
 	struct cn_peer *next;	   /* WAITING: in the node's queue for a slot */
 };
 
+struct cn_speaker_entry {
+	bool used;
+	uint8_t mac[6];
+	uint8_t version;
+	cn_time heard; /* its last frame of another version */
+};
+
 enum cn_peer_state {
 	CN_PEER_FREE = 0, /* entry unused */
 	CN_PEER_DOWN,	  /* it was up once, or cannot be: its name is taken */
@@ -194,6 +201,8 @@ struct cn_node {
 	struct cn_bucket answers; /* to strangers */
 	struct cn_bucket log;
 	uint32_t log_suppressed;
+	struct cn_speaker_entry speakers[CN_SPEAKERS]; /* of another wire version */
+	struct cn_bucket speaker_log;
 	uint64_t evicted; /* entries that were given to others */
 	struct cn_peer *ready_first, *ready_last;
 	struct cn_peer *path_first, *path_last; /* wait for a slot to probe their path */
@@ -295,6 +304,10 @@ void cn_path_suspect(struct cn_peer *p, uint32_t bytes);
 /* A frame with CN_FLAG_SIZE came, of so many bytes, and one with CN_FLAG_SIZED. */
 void cn_path_probed(struct cn_peer *p, uint32_t stream, uint32_t bytes);
 void cn_path_answer(struct cn_peer *p, uint32_t stream);
+
+/* speaker.c */
+/* A frame of another wire version came from this address. */
+void cn_speaker_note(struct cn_node *n, const uint8_t mac[6], uint8_t version);
 
 /* receiver.c */
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);

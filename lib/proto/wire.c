@@ -44,7 +44,14 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, 
 	if (len < 2 || get16(in) != CN_WIRE_MAGIC) {
 		return CN_WIRE_FOREIGN;
 	}
-	if (len < CN_WIRE_HEADER || in[2] >> 4 != CN_WIRE_VERSION) {
+	if (len < 3) {
+		return CN_WIRE_BAD;
+	}
+	w->version = in[2] >> 4;
+	if (w->version != CN_WIRE_VERSION) {
+		return CN_WIRE_OTHER_VERSION;
+	}
+	if (len < CN_WIRE_HEADER) {
 		return CN_WIRE_BAD;
 	}
 	if (get16(in + 4) != cluster) {

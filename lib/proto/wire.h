@@ -5,7 +5,8 @@
  *
  *  offset bytes  field
  *    0     2     magic      0xC011; anything else is a stranger's and dropped unread
- *    2     1     version    high four bits, 1; low four bits: type (enum cn_type)
+ *    2     1     version    high four bits, 1; low four bits: type (enum cn_type). Of a
+ *                           frame of another version nothing else is read
  *    3     1     flags      CN_FLAG_..., below
  *    4     2     cluster    id of the cluster; another one is dropped
  *    6     2     length     bytes that follow this header (Ethernet pads short frames to 60)
@@ -74,6 +75,7 @@
 				 * what was sent after the last of these, which is still on its way */
 
 struct cn_wire {
+	uint8_t version; /* as read; cn_wire_put() writes CN_WIRE_VERSION */
 	uint8_t type, flags;
 	uint16_t cluster, length;
 	uint32_t session, seq, ack, stream;
@@ -88,7 +90,8 @@ struct cn_hello {
 enum cn_wire_fault {
 	CN_WIRE_OK = 0,
 	CN_WIRE_FOREIGN, /* not ours: magic, or another cluster */
-	CN_WIRE_BAD,	 /* ours, but short, of another version, or inconsistent */
+	CN_WIRE_BAD,	 /* ours, but short or inconsistent */
+	CN_WIRE_OTHER_VERSION, /* our magic, another version; w->version is valid and nothing else */
 };
 
 /* Writes the 24 bytes. */

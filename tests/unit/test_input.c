@@ -119,7 +119,7 @@ static void input__strangers(void **state)
 	assert_counts(0, 1, 0, 0);
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
 	frame[CN_ETH_HEADER + 2] = 0x22;
-	assert_counts(1, 0, 0, 0);
+	assert_counts(0, 0, 0, 0); /* input__other_version */
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
 	frame[6] |= 1; /* from a group */
 	assert_counts(1, 0, 0, 0);
@@ -130,6 +130,95 @@ static void input__strangers(void **state)
 	frame[11] = 99; /* from somebody not heard of */
 	assert_counts(0, 0, 1, 0);
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
+}
+
+/* A frame of version 2 comes from 02:00:00:00:hi:lo. */
+static void version_two(uint16_t from)
+{
+	from_b(CN_TYPE_HELLO, 0, 0, 0, 0);
+	memset(frame + CN_HEAD - 12, 0xff, 12);
+	frame[CN_ETH_HEADER + 2] = 0x21;
+	frame[10] = (uint8_t)(from >> 8);
+	frame[11] = (uint8_t)from;
+	assert_counts(0, 0, 0, 0);
+}
+
+static uint32_t lines;
+
+static void count_line(void *ctx, enum collnet_log_level level, const char *line)
+{
+	(void)ctx;
+	(void)level;
+	lines += strstr(line, "speaks wire version 2, this node 1") != NULL;
+}
+
+/* Counted, and the sender is known until a frame of its session comes, or a minute has passed. */
+static void input__other_version(void **state)
+{
+	struct cn_node *n = p->nodes[0].node;
+	struct cn_speaker s[CN_SPEAKERS];
+	uint64_t before = pair_stats(p, 0).version_frames;
+
+	(void)state;
+	assert_int_equal(cn_node_speakers(n, p->now, s), 0);
+	p->now += CN_MS;
+	version_two(2);
+	version_two(0x777);
+	assert_int_equal(pair_stats(p, 0).version_frames - before, 2);
+	assert_int_equal(cn_node_speakers(n, p->now, s), 2);
+	assert_int_equal(s[0].version, 2);
+	assert_ptr_equal(s[0].peer, pair_peer(p, 0, 1));
+	assert_null(s[1].peer);
+	assert_int_equal(s[1].mac[4], 7);
+	assert_int_equal(cn_node_peers(n), 1);
+
+	from_b(CN_TYPE_ACK, 0, pair_peer(p, 0, 1)->rx.expected, pair_peer(p, 0, 1)->tx.una, 0);
+	p->now += CN_MS;
+	assert_counts(0, 0, 0, 1);
+	assert_int_equal(cn_node_speakers(n, p->now, s), 1);
+	assert_null(s[0].peer);
+	assert_int_equal(cn_node_speakers(n, p->now + 59000 * CN_MS, s), 1);
+	assert_int_equal(cn_node_speakers(n, p->now + 60000 * CN_MS, s), 0);
+
+	/* From ourselves, from a group, to another one. */
+	before = pair_stats(p, 0).version_frames;
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	frame[CN_ETH_HEADER + 2] = 0x22;
+	frame[5] = 77;
+	assert_counts(0, 1, 0, 0);
+	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
+	frame[CN_ETH_HEADER + 2] = 0x22;
+	frame[6] |= 1;
+	assert_counts(1, 0, 0, 0);
+	assert_int_equal(pair_stats(p, 0).version_frames, before);
+}
+
+/* Invented addresses neither displace a node that repeats its hellos nor fill the log. */
+static void input__other_version_forged(void **state)
+{
+	struct cn_node *n = p->nodes[0].node;
+	struct cn_speaker s[CN_SPEAKERS];
+	uint32_t count, found = 0;
+
+	(void)state;
+	lines = 0;
+	collnet_set_log(count_line, NULL);
+	for (uint32_t i = 0; i < 20000; i++) {
+		p->now += CN_MS;
+		if (i % 500 == 0) {
+			version_two(0x777);
+		}
+		version_two((uint16_t)(0x1000 + i));
+	}
+	collnet_set_log(NULL, NULL);
+	count = cn_node_speakers(n, p->now, s);
+	assert_int_equal(count, CN_SPEAKERS);
+	for (uint32_t i = 0; i < count; i++) {
+		found += s[i].mac[4] == 7 && s[i].mac[5] == 0x77;
+	}
+	assert_int_equal(found, 1);
+	print_message("%u lines\n", lines);
+	assert_true(lines >= 1 && lines <= CN_SPEAKERS + 2);
 }
 
 static void input__other_session(void **state)
@@ -325,6 +414,8 @@ int main(void)
 		TEST(input__lengths),
 		TEST(input__too_long),
 		TEST(input__strangers),
+		TEST(input__other_version),
+		TEST(input__other_version_forged),
 		TEST(input__other_session),
 		TEST(input__stale_storm),
 		TEST(input__impossible_acks),

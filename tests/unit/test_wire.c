@@ -95,8 +95,24 @@ static void wire_get__versions_and_types(void **state)
 		bool good = v >> 4 == CN_WIRE_VERSION && (v & 15) >= CN_TYPE_HELLO &&
 			    (v & 15) <= CN_TYPE_MESSAGE && (v & 15) != CN_TYPE_ACK;
 
-		assert_int_equal(with(2, (uint8_t)v, 60), good ? CN_WIRE_OK : CN_WIRE_BAD);
+		assert_int_equal(with(2, (uint8_t)v, 60), v >> 4 != CN_WIRE_VERSION ? CN_WIRE_OTHER_VERSION
+							  : good ? CN_WIRE_OK : CN_WIRE_BAD);
 	}
+}
+
+/* Of another version, nothing beyond the version is read. */
+static void wire_get__other_version(void **state)
+{
+	uint8_t in[4] = {0xc0, 0x11, 0x2f, 0};
+	struct cn_wire w = {0};
+
+	(void)state;
+	assert_int_equal(cn_wire_get(in, 1, 1, &w), CN_WIRE_FOREIGN);
+	assert_int_equal(cn_wire_get(in, 2, 1, &w), CN_WIRE_BAD);
+	assert_int_equal(cn_wire_get(in, 3, 1, &w), CN_WIRE_OTHER_VERSION);
+	assert_int_equal(w.version, 2);
+	in[1] = 0x10;
+	assert_int_equal(cn_wire_get(in, 3, 1, &w), CN_WIRE_FOREIGN);
 }
 
 /* An acknowledgement carries nothing. */
@@ -194,6 +210,7 @@ int main(void)
 		cmocka_unit_test(wire_get__strangers),
 		cmocka_unit_test(wire_get__short),
 		cmocka_unit_test(wire_get__versions_and_types),
+		cmocka_unit_test(wire_get__other_version),
 		cmocka_unit_test(wire_get__ack_with_body),
 		cmocka_unit_test(hello__round_trip),
 		cmocka_unit_test(hello_get__refuses),

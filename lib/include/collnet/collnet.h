@@ -343,7 +343,7 @@ struct collnet_stats {
 	uint64_t gaps;		 /**< reliable frames that came too early */
 	uint64_t timeouts;	 /**< retransmission timers that ran out */
 	uint64_t busy;		 /**< frames not accepted because no buffer was free */
-	uint64_t bad_frames;	 /**< malformed, or of another version */
+	uint64_t bad_frames;	 /**< malformed */
 	uint64_t foreign_frames; /**< another cluster's or protocol's */
 	uint64_t stale_frames;	 /**< of an older epoch, or of a node not heard of */
 	uint64_t ring_drops;	 /**< frames that the kernel dropped before us */
@@ -356,6 +356,7 @@ struct collnet_stats {
 	uint32_t jobs;		 /**< teams that have a rank here */
 	uint32_t mtu;		 /**< bytes after the Ethernet header */
 	uint64_t link_rate;	 /**< bit/s of this node's link by the topology; 0: unknown */
+	uint64_t version_frames; /**< of another wire version */
 };
 
 /** Reads the counters; reset_peak != 0 sets the peak to the present value afterwards. */
@@ -367,7 +368,8 @@ struct collnet_node_info {
 	uint8_t mac[6];
 	uint8_t alive;		/**< heard of lately */
 	uint8_t self;		/**< this node */
-	uint32_t mtu;
+	uint32_t mtu;		/**< 0: not known */
+	uint32_t wire_version;	/**< of its frames; not this node's: the two cannot communicate */
 	uint64_t heard_ns;	/**< how long ago its last frame came */
 	uint64_t rtt_ns;	/**< smoothed round trip; 0: not measured */
 	uint64_t data_sent;
@@ -375,7 +377,8 @@ struct collnet_node_info {
 	uint64_t data_received;
 };
 
-/** Writes up to *count entries; *count becomes the number of nodes known. */
+/** Writes up to *count entries; *count becomes the number of nodes known. Up to 16 senders of another
+ * wire version that were never in the table come last, by the topology's name or by address. */
 int collnet_get_nodes(collnet_t *c, struct collnet_node_info *out, size_t *count);
 
 /** One team that has a rank on this node. */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Senders of frames of another wire version. Nothing of such a frame is read beyond the version, so
+ * all that is known of its sender is the address. The table has CN_SPEAKERS entries; an entry is
+ * replaced when nothing of its sender came for a few seconds, so that forged addresses cannot displace
+ * a node that repeats its hellos, and it expires after a minute.
+ */
+#include <string.h>
+
+#include "proto/peer.h"
+
+static const cn_time replaced_after = 5000 * CN_MS, expires_after = 60000 * CN_MS;
+/* Lines of the log about all of them together. */
+static const cn_time line_each = 10000 * CN_MS;
+
+/* The sender's entry, or a free one, or the one that was not heard for longest; NULL: no room. */
+static struct cn_speaker_entry *entry_of(struct cn_node *n, const uint8_t mac[6])
+{
+	struct cn_speaker_entry *found = &n->speakers[0];
+
+	for (struct cn_speaker_entry *s = n->speakers; s < n->speakers + CN_SPEAKERS; s++) {
+		if (s->used && memcmp(s->mac, mac, 6) == 0) {
+			return s;
+		}
+		if (found->used && (!s->used || s->heard < found->heard)) {
+			found = s;
+		}
+	}
+	return !found->used || n->now >= found->heard + replaced_after ? found : NULL;
+}
+
+void cn_speaker_note(struct cn_node *n, const uint8_t mac[6], uint8_t version)
+{
+	struct cn_speaker_entry *s = entry_of(n, mac);
+	const struct cn_peer *p;
+	bool known;
+
+	if (s == NULL) {
+		return;
+	}
+	known = s->used && memcmp(s->mac, mac, 6) == 0 && s->version == version;
+	s->used = true;
+	s->version = version;
+	s->heard = n->now;
+	memcpy(s->mac, mac, 6);
+	if (known) {
+		return;
+	}
+	if (!cn_bucket_take(&n->speaker_log, n->now, CN_SPEAKERS, line_each)) {
+		n->log_suppressed++;
+		return;
+	}
+	p = cn_peer_by_mac(n, mac);
+	cn_log(COLLNET_LOG_WARNING, "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s speaks wire version %u, this "
+	       "node %u", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], p != NULL ? " (" : "",
+	       p != NULL ? p->name : "", p != NULL ? ")" : "", version, CN_WIRE_VERSION);
+}
+
+uint32_t cn_node_speakers(struct cn_node *n, cn_time now, struct cn_speaker out[CN_SPEAKERS])
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < CN_SPEAKERS; i++) {
+		const struct cn_speaker_entry *s = &n->speakers[i];
+		const struct cn_peer *p = s->used ? cn_peer_by_mac(n, s->mac) : NULL;
+
+		/* A frame of a session is proof of the peer's version; others can be forged. */
+		if (!s->used || now >= s->heard + expires_after ||
+		    (p != NULL && p->answered >= s->heard)) {
+			continue;
+		}
+		out[count].peer = p;
+		out[count].version = s->version;
+		memcpy(out[count++].mac, s->mac, 6);
+	}
+	return count;
+}

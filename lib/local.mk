@@ -150,6 +150,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op.h \
 	lib/coll/owed.c \
 	lib/coll/path.c \
+	lib/coll/speaker.c \
 	lib/coll/post.c \
 	lib/coll/team.c \
 	lib/coll/wireup.c

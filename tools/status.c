@@ -42,7 +42,8 @@ static const struct counter {
 	C(gaps, "reliable frames that came too early"),
 	C(timeouts, "retransmission timers that ran out"),
 	C(busy, "frames not accepted: no buffer was free"),
-	C(bad_frames, "malformed, or of another version"),
+	C(bad_frames, "malformed"),
+	C(version_frames, "of another wire version"),
 	C(foreign_frames, "another cluster's or protocol's"),
 	C(stale_frames, "of an older epoch or an unknown node"),
 	C(ring_drops, "frames that the kernel dropped before us"),
@@ -124,7 +125,8 @@ static void json_nodes(struct json *j, const struct status *s)
 		json_bool(j, "self", n->self != 0);
 		json_bool(j, "alive", n->alive != 0);
 		json_uint(j, "mtu", n->mtu);
-		json_double(j, "heard_us", n->self ? NAN : (double)n->heard_ns / 1e3, 0);
+		json_uint(j, "wire_version", n->wire_version);
+		json_double(j, "heard_us", n->self || n->mtu == 0 ? NAN : (double)n->heard_ns / 1e3, 0);
 		json_double(j, "rtt_us", n->rtt_ns > 0 ? (double)n->rtt_ns / 1e3 : NAN, 1);
 		json_uint(j, "data_sent", n->data_sent);
 		json_uint(j, "data_resent", n->data_resent);
@@ -208,9 +210,20 @@ static void show_nodes(const struct status *s)
 		       "\n",
 		       width, n->name, mac_text(n->mac, mac),
 		       n->self ? "self" : n->alive ? "alive" : "dead", n->mtu,
-		       n->self ? "-" : tool_format_ns(n->heard_ns, heard),
+		       n->self || n->mtu == 0 ? "-" : tool_format_ns(n->heard_ns, heard),
 		       n->rtt_ns > 0 ? tool_format_ns(n->rtt_ns, rtt) : "-", n->data_sent,
 		       n->data_resent, n->data_received);
+	}
+}
+
+/* The first entry is this node. */
+static void show_versions(const struct status *s)
+{
+	for (size_t i = 1; i < s->nnodes; i++) {
+		if (s->nodes[i].wire_version != s->nodes[0].wire_version) {
+			printf("%s speaks wire version %u, this node %u\n", s->nodes[i].name,
+			       s->nodes[i].wire_version, s->nodes[0].wire_version);
+		}
 	}
 }
 
@@ -252,6 +265,7 @@ static bool show_text(const struct status *s)
 	printf("daemon: %.1f MiB resident, %.2f s of processor time\n",
 	       (double)st->rss_bytes / 0x1p20, (double)st->cpu_ns / 1e9);
 	show_nodes(s);
+	show_versions(s);
 	show_jobs(s);
 	puts("");
 	for (i = 0; i < NCOUNTERS; i++) {

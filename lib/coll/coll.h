@@ -6,6 +6,7 @@
  *   meeting.c   control messages about teams between engines
  *   wireup.c    how the ranks of a job find each other: JOIN and BIND
  *   path.c      whether frames of the MTU get through between the nodes of a team
+ *   speaker.c   nodes of another wire version, for errors and the node table
  *   join.c      what peers told of their teams
  *   cursor.c    control messages byte by byte
  *   owed.c      control messages that found no buffer
@@ -196,6 +197,19 @@ uint32_t cn_path_begin(struct cn_team *t, cn_time now);
 void cn_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p);
 /* Frames of so many bytes do not reach the peer: its teams fail and say so. */
 void cn_path_drops(struct cn_engine *e, cn_time now, struct cn_peer *p, uint32_t bytes);
+
+/* speaker.c */
+/*
+ * "; h3 speaks wire version 2, this node 1" for every sender of another wire version, three at most;
+ * "" without one. lost: a peer that is lost by silence, then only those nodes of the team `t` that share
+ * its silence; NULL: all.
+ */
+void cn_speaker_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost, char *text,
+		       size_t cap);
+/* The name of one: the peer's, else the topology's for its address, else the address. */
+#define CN_SPEAKER_NAME (COLLNET_NAME_MAX + 1)
+void cn_speaker_name(const struct cn_engine *e, const struct cn_speaker *s,
+		     char name[CN_SPEAKER_NAME]);
 
 /* What a peer told of a team. */
 struct cn_join {

@@ -391,6 +391,8 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 {
 	const struct cn_node_config *c = cn_node_config(e->node);
 	size_t cap = *count;
+	struct cn_speaker s[CN_SPEAKERS];
+	uint32_t n = cn_node_speakers(e->node, now, s);
 
 	*count = (size_t)cn_node_peers(e->node) + 1;
 	for (size_t i = 0; i < *count && i < cap; i++) {
@@ -402,7 +404,20 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 		memcpy(out[0].name, c->name, sizeof(c->name));
 		memcpy(out[0].mac, c->mac, 6);
 		out[0].mtu = c->mtu;
+		out[0].wire_version = cn_node_wire_version();
 		out[0].alive = out[0].self = 1;
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		size_t i = s[k].peer != NULL ? (size_t)cn_peer_index(s[k].peer) + 1 : (*count)++;
+
+		if (i < cap && s[k].peer == NULL) {
+			memset(&out[i], 0, sizeof(out[i]));
+			cn_speaker_name(e, &s[k], out[i].name);
+			memcpy(out[i].mac, s[k].mac, 6);
+		}
+		if (i < cap) {
+			out[i].wire_version = s[k].version;
+		}
 	}
 }
 

@@ -403,6 +403,7 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 {
 	const struct cn_engine_config *c = &t->engine->config;
 	struct name_list l = {.len = 0};
+	char other[256];
 	uint32_t silent = 0, peers = t->layout.nnodes - 1;
 
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
@@ -414,16 +415,17 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 		}
 	}
 	end_range(&l);
+	cn_speaker_clause(t, now, p, other, sizeof(other));
 	if (silent == 1) {
-		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s",
-			     t->nodes[lost].name, c->node.name);
+		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s%s",
+			     t->nodes[lost].name, c->node.name, other);
 	} else if (silent == peers) {
 		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s is cut off: none of its %u peers "
-			     "answers%s%s", c->node.name, peers, c->interface[0] != '\0' ? " on " : "",
-			     c->interface);
+			     "answers%s%s%s", c->node.name, peers, c->interface[0] != '\0' ? " on " : "",
+			     c->interface, other);
 	} else {
 		cn_team_fail(t, now, true, COLLNET_EPEER, "%u of %u peers stopped answering: %s (seen by "
-			     "node %s)", silent, peers, l.text, c->node.name);
+			     "node %s)%s", silent, peers, l.text, c->node.name, other);
 	}
 }
 

@@ -563,18 +563,22 @@ static uint32_t list_missing(const struct cn_team *t, const uint64_t *bits, char
 /* Others may have given up before us: those that never came are to blame, not those that left. */
 static void join_timeout(struct cn_team *t, cn_time now)
 {
-	char missing[200];
+	char missing[200], other[256];
 	uint32_t n;
 
 	cn_wireup_check(t, now);
 	if (t->state != CN_TEAM_FORMING) {
 		return;
 	}
-	n = list_missing(t, t->seen, missing, sizeof(missing));
+	cn_speaker_clause(t, now, NULL, other, sizeof(other));
+	/* FAIL carries 255 bytes. */
+	n = list_missing(t, t->seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
 	if (n > 0) {
-		cn_team_fail(t, now, false, COLLNET_ETIMEOUT,
-			     "job %s: %u of %u ranks missing at the deadline: %s; start them, or see "
-			     "whether collnet status shows their nodes", t->job, n, t->ranks, missing);
+		/* Nodes that received no such frame are told. */
+		cn_team_fail(t, now, other[0] != '\0', COLLNET_ETIMEOUT,
+			     "job %s: %u of %u ranks missing at the deadline: %s%s; start them, or see "
+			     "whether collnet status shows their nodes", t->job, n, t->ranks, missing,
+			     other);
 		return;
 	}
 	n = list_missing(t, t->present, missing, sizeof(missing));

@@ -6,6 +6,9 @@
  *   frames receive NAME SILENCE          says that NAME is ready, prints "received N" when no
  *                                        frame has come for SILENCE milliseconds after the first
  *
+ *   frames hello VERSION NAME            sends a hello of this wire version ten times a second until
+ *                                        NAME is ready
+ *
  * "Ready" is a file in the lab's private directory, so nobody needs to guess how long to wait.
  */
 #include <errno.h>
@@ -17,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,6 +144,40 @@ static int receive_frames(const char *name, int silence_ms)
 	return 0;
 }
 
+/* Of the header only the magic and the version: of another version, nothing else is read. */
+static int send_hellos(uint8_t version, const char *name)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+	unsigned char frame[60] = {0};
+	struct ifreq r = {.ifr_name = "eth0"};
+	const uint64_t until = now_us() + WAIT_MS * 1000u;
+	char path[4096];
+	int s = open_socket();
+
+	if (s < 0 || ioctl(s, SIOCGIFHWADDR, &r) < 0) {
+		return fail("eth0");
+	}
+	memset(frame, 0xff, 6);
+	memcpy(frame + 6, r.ifr_hwaddr.sa_data, 6);
+	frame[12] = 0x88;
+	frame[13] = 0xb5;
+	frame[14] = 0xc0;
+	frame[15] = 0x11;
+	frame[16] = (unsigned char)(version << 4 | 1);
+	ready_file(name, path, sizeof(path));
+	while (access(path, F_OK) < 0) {
+		if (now_us() > until) {
+			errno = ETIMEDOUT;
+			return fail(path);
+		}
+		if (send(s, frame, sizeof(frame), 0) < 0) {
+			return fail("send");
+		}
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t count, bytes;
@@ -153,6 +191,10 @@ int main(int argc, char **argv)
 	    cn_parse_uint(argv[3], 1, 60000, &count)) {
 		return receive_frames(argv[2], (int)count);
 	}
-	fputs("usage: frames send NAME MAC COUNT BYTES | frames receive NAME SILENCE\n", stderr);
+	if (argc == 4 && strcmp(argv[1], "hello") == 0 && cn_parse_uint(argv[2], 0, 15, &count)) {
+		return send_hellos((uint8_t)count, argv[3]);
+	}
+	fputs("usage: frames send NAME MAC COUNT BYTES | frames receive NAME SILENCE | "
+	      "frames hello VERSION NAME\n", stderr);
 	return 2;
 }

@@ -298,8 +298,8 @@ struct mtu_team {
 	cn_time begin;
 };
 
-static void mtu_team(struct mtu_team *m, const uint32_t *mtus, uint64_t seed, uint32_t loss,
-		     uint32_t narrow_end)
+static void mtu_sim(struct mtu_team *m, const uint32_t *mtus, uint64_t seed, uint32_t loss,
+		    uint32_t narrow_end)
 {
 	const struct cn_sim_faults all = {.loss = loss};
 	struct cn_sim_faults narrow = {.loss = loss, .mtu = 1400};
@@ -327,6 +327,14 @@ static void mtu_team(struct mtu_team *m, const uint32_t *mtus, uint64_t seed, ui
 	cn_sim_run(m->sim, cn_sim_now(m->sim) + 2000 * CN_MS); /* all have met */
 	m->begin = cn_sim_now(m->sim);
 	memset(m->rank, 0, sizeof(m->rank));
+}
+
+static void mtu_team(struct mtu_team *m, const uint32_t *mtus, uint64_t seed, uint32_t loss,
+		     uint32_t narrow_end)
+{
+	struct cn_err err;
+
+	mtu_sim(m, mtus, seed, loss, narrow_end);
 	for (uint32_t i = 0; i < NODES; i++) {
 		m->rank[i].done.fn = joined;
 		assert_int_equal(cn_team_join(cn_sim_engine(m->sim, i), m->begin, OWNER, "job", i, NODES,
@@ -436,8 +444,20 @@ static void meeting__path_is_no_hindrance(void **state)
 
 /* ---- silence --------------------------------------------------------------------------- */
 
-/* A ready team of 8 on 4x2 runs a barrier while the link is cut; every rank's error. */
-static void cut_under_barrier(uint32_t host, struct rank *op)
+/* A hello of wire version 2 from an address comes to a host. */
+static void version_two(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
+{
+	uint8_t frame[60] = {[12] = 0x88, [13] = 0xb5, [14] = 0xc0, [15] = 0x11, [16] = 0x21};
+
+	memset(frame, 0xff, 6);
+	memcpy(frame + 6, mac, 6);
+	cn_engine_input(cn_sim_engine(s, host), cn_sim_now(s), frame, sizeof(frame));
+	cn_sim_kick(s, host);
+}
+
+/* A ready team of 8 on 4x2 runs a barrier while the link is cut; every rank's error. upgraded: what
+ * comes from the host then is of wire version 2. */
+static void cut_under_barrier(uint32_t host, bool upgraded, struct rank *op)
 {
 	struct mtu_team m;
 	struct cn_err err;
@@ -469,6 +489,14 @@ static void cut_under_barrier(uint32_t host, struct rank *op)
 		for (uint32_t i = 0; i < NODES; i++) {
 			n += op[i].told;
 		}
+		if (upgraded && cn_sim_now(m.sim) > m.begin + 1000 * CN_MS) {
+			struct cn_node *node = cn_engine_node(cn_sim_engine(m.sim, host));
+
+			upgraded = false;
+			for (uint32_t i = 0; i < NODES; i++) {
+				version_two(m.sim, i, cn_node_config(node)->mac);
+			}
+		}
 	}
 	print_message("%llu ms: %s | %s\n",
 		      (unsigned long long)((cn_sim_now(m.sim) - m.begin) / CN_MS), op[0].text,
@@ -482,7 +510,7 @@ static void meeting__cut_off_node_says_so(void **state)
 	struct rank op[NODES];
 
 	(void)state;
-	cut_under_barrier(5, op);
+	cut_under_barrier(5, false, op);
 	for (uint32_t i = 0; i < NODES; i++) {
 		assert_int_equal(op[i].status, COLLNET_EPEER);
 		assert_non_null(strstr(op[i].text, i == 5 ? "node h5 is cut off: none of its 7 peers answers"
@@ -490,12 +518,70 @@ static void meeting__cut_off_node_says_so(void **state)
 	}
 }
 
+static void meeting__silent_node_of_other_version(void **state)
+{
+	struct rank op[NODES];
+
+	(void)state;
+	cut_under_barrier(5, true, op);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(op[i].status, COLLNET_EPEER);
+		if (i != 5) {
+			assert_non_null(strstr(op[i].text, "node h5 stopped answering node h"));
+			assert_non_null(strstr(op[i].text,
+					       "; h5 speaks wire version 2, this node 1"));
+		}
+	}
+}
+
+/* A rank is missing, and its host speaks version 2. Node h0 alone has seen it and tells the others. */
+static void meeting__missing_node_of_other_version(void **state)
+{
+	static const uint8_t mac[6] = {2, 0, 0, 0, 9, 9};
+	struct collnet_node_info info[NODES + 2];
+	struct mtu_team m;
+	struct cn_err err;
+	size_t count = NODES + 2;
+	uint32_t n = 0;
+
+	(void)state;
+	mtu_sim(&m, NULL, 4, 0, 3);
+	for (uint32_t i = 0; i < NODES; i++) {
+		m.rank[i].done.fn = joined;
+		assert_int_equal(cn_team_join(cn_sim_engine(m.sim, i), m.begin, OWNER, "job", i,
+					      NODES + 1, m.begin + (i == 0 ? 1900 : 2000) * CN_MS,
+					      &m.rank[i].done, &m.rank[i].member, &err), COLLNET_OK);
+		cn_sim_kick(m.sim, i);
+	}
+	version_two(m.sim, 0, mac);
+	while (n < NODES && cn_sim_step(m.sim, m.begin + 3000 * CN_MS)) {
+		n = 0;
+		for (uint32_t i = 0; i < NODES; i++) {
+			n += m.rank[i].told;
+		}
+	}
+	print_message("%s\n", m.rank[7].text);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(m.rank[i].status, COLLNET_ETIMEOUT);
+		assert_non_null(strstr(m.rank[i].text, "1 of 9 ranks missing at the deadline: 8; "
+				       "02:00:00:00:09:09 speaks wire version 2, this node 1"));
+	}
+	cn_engine_nodes(cn_sim_engine(m.sim, 0), cn_sim_now(m.sim), info, &count);
+	assert_int_equal(count, NODES + 1);
+	assert_string_equal(info[NODES].name, "02:00:00:00:09:09");
+	for (uint32_t i = 0; i <= NODES; i++) {
+		assert_int_equal(info[i].wire_version, i < NODES ? 1 : 2);
+		assert_int_equal(info[i].alive, i < NODES);
+	}
+	mtu_end(&m);
+}
+
 static void meeting__silent_group_is_named(void **state)
 {
 	struct rank op[NODES];
 
 	(void)state;
-	cut_under_barrier(NODES, op);
+	cut_under_barrier(NODES, false, op);
 	for (uint32_t i = 0; i < NODES; i++) {
 		assert_int_equal(op[i].status, COLLNET_EPEER);
 		assert_non_null(strstr(op[i].text, "4 of 7 peers stopped answering: h"));
@@ -515,6 +601,8 @@ int main(void)
 		cmocka_unit_test(meeting__path_is_no_hindrance),
 		cmocka_unit_test(meeting__cut_off_node_says_so),
 		cmocka_unit_test(meeting__silent_group_is_named),
+		cmocka_unit_test(meeting__silent_node_of_other_version),
+		cmocka_unit_test(meeting__missing_node_of_other_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

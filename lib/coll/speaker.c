@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Nodes that speak another wire version, as errors name them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "coll/coll.h"
+
+#define NAMED 3u /* in one error */
+
+void cn_speaker_name(const struct cn_engine *e, const struct cn_speaker *s,
+		     char name[CN_SPEAKER_NAME])
+{
+	const struct cn_topo *t = e->config.topo;
+	const uint8_t *m = s->mac;
+
+	if (s->peer != NULL) {
+		snprintf(name, CN_SPEAKER_NAME, "%s", cn_peer_name(s->peer));
+		return;
+	}
+	for (uint32_t i = 0; t != NULL && i < t->nhosts; i++) {
+		const struct cn_vertex *v = &t->vertices[t->hosts[i]];
+
+		if (v->has_mac && memcmp(v->mac, m, 6) == 0) {
+			snprintf(name, CN_SPEAKER_NAME, "%s", v->name);
+			return;
+		}
+	}
+	snprintf(name, CN_SPEAKER_NAME, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
+		 m[5]);
+}
+
+/* A node of the team that is silent together with `lost`. */
+static bool is_silent(const struct cn_team *t, const struct cn_peer *lost, const struct cn_peer *p)
+{
+	uint32_t i = p != NULL ? cn_peer_index(p) : t->npeers;
+
+	return i < t->npeers && t->node_by_peer[i] != UINT16_MAX &&
+	       (p == lost || cn_peer_silent_with(lost, p));
+}
+
+void cn_speaker_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost, char *text,
+		       size_t cap)
+{
+	struct cn_speaker s[CN_SPEAKERS];
+	uint32_t n = cn_node_speakers(t->engine->node, now, s), named = 0;
+	char name[CN_SPEAKER_NAME];
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < n && named < NAMED; i++) {
+		if (lost != NULL && !is_silent(t, lost, s[i].peer)) {
+			continue;
+		}
+		cn_speaker_name(t->engine, &s[i], name);
+		snprintf(text + len, cap - len, "; %s speaks wire version %u, this node %u", name,
+			 s[i].version, cn_node_wire_version());
+		len += strlen(text + len);
+		named++;
+	}
+}

@@ -153,6 +153,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/speaker.c \
 	lib/coll/post.c \
 	lib/coll/team.c \
+	lib/coll/unexpected.c \
 	lib/coll/wireup.c
 
 # Not in the library: for collnet and the tests.

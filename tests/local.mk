@@ -77,6 +77,7 @@ unit_tests = \
 	tests/unit/test_will \
 	tests/unit/test_window \
 	tests/unit/test_wire \
+	tests/unit/test_unexpected \
 	tests/unit/test_wireup
 
 # It counts what is allocated.

@@ -12,6 +12,7 @@
  *   owed.c      control messages that found no buffer
  *   team.c      teams and their members, layout, failure
  *   op.c        one collective operation: cursors into its schedule
+ *   unexpected.c  how many frames go to a node that has not started their operation
  *   endpoint.c  numbered endpoints and their messages
  *
  * Whatever sends frames is a source: an operation, or the messages of an endpoint. The transport
@@ -94,6 +95,7 @@ enum cn_control {
 	CN_CONTROL_END = 4,   /* nonce 4: no rank of the team is left here */
 	CN_CONTROL_FAIL = 5,  /* nonce 4, code 1, text: the team has failed here; CN_FAIL_FORMING in
 			       * code: it was not ready yet */
+	CN_CONTROL_STARTED = 6, /* nonce 4, n 4: the first n operations have started here */
 	CN_CONTROL_ENDPOINT = 16,
 };
 
@@ -236,6 +238,8 @@ enum cn_team_state {
 	CN_TEAM_FAILED,
 };
 
+#define CN_UNEXPECTED_OPS 32u
+
 /* One node of a team. */
 struct cn_team_node {
 	struct cn_peer *peer; /* NULL: this node, or one that is gone */
@@ -246,6 +250,15 @@ struct cn_team_node {
 	uint32_t left_after;  /* operations after which a rank of it left; UINT32_MAX: none did */
 	uint32_t left_rank;
 	bool failed;	      /* the team failed there: frames that still come have gaps between them */
+
+	/* Unexpected messages (unexpected.c). Numbers of operations are those of cn_member.posted. */
+	uint32_t started;     /* it is known to have started all operations before this one */
+	uint32_t nsent;	      /* frames sent to it, of operations from there on */
+	uint32_t sent_first;  /* nsent > 0: the first operation of these */
+	uint8_t sent[CN_UNEXPECTED_OPS]; /* ... by operation */
+	uint32_t told;	      /* it knows that all operations before this one have started here */
+	uint32_t ntaken;      /* frames taken from it, of operations from there on */
+	uint32_t taken_first, taken_last; /* ntaken > 0: operations of these */
 };
 
 struct cn_member {
@@ -326,6 +339,8 @@ struct cn_team {
 	uint16_t *node_by_peer;	 /* [npeers] node of a peer; UINT16_MAX: not in the team */
 	uint32_t npeers;
 	struct cn_op *ops[CN_OPS]; /* by number mod CN_OPS */
+	uint32_t nstarted;	   /* operations that have started here */
+	uint32_t tell_after;	   /* frames of a node, until it is told so (unexpected.c) */
 	struct cn_early *early_first, *early_last;
 };
 
@@ -362,6 +377,9 @@ cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */
 void cn_op_check_left(struct cn_team *t, cn_time now, uint32_t k);
+
+/* unexpected.c: node k says or shows that its first n operations have started. */
+void cn_unexpected_started(struct cn_team *t, uint32_t k, uint32_t n);
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 

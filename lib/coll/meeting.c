@@ -10,6 +10,7 @@
  *          job left behind never binds the new one, so the two cannot be taken for each other.
  *          BIND is sent when all nodes have this one's MTU and a validated path (path.c)
  *   LEAVE, END, FAIL   a rank leaves, the last one has left, the team has failed
+ *   STARTED   so many operations have started here (unexpected.c)
  *
  * LEAVE, END and FAIL go to the nodes that announced the job. A record that is left at another one is
  * found to be stale when it is used: a JOIN or BIND that names a team that is gone is answered by
@@ -285,6 +286,16 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 	}
 }
 
+static void on_started(struct cn_engine *e, struct cn_mate *m, struct cn_join *j, struct cn_cursor *c)
+{
+	uint32_t n = cn_get32(c), k;
+	struct cn_team *t = team_of(e, m, j, &k);
+
+	if (!c->bad && t != NULL) {
+		cn_unexpected_started(t, k, n);
+	}
+}
+
 static void on_end(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_join *j)
 {
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
@@ -331,6 +342,9 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 		break;
 	case CN_CONTROL_FAIL:
 		on_fail(e, now, m, j, &c);
+		break;
+	case CN_CONTROL_STARTED:
+		on_started(e, m, j, &c);
 		break;
 	default:
 		break;

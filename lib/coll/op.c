@@ -295,7 +295,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 
 	n = n < most ? n : most;
 	if (t->nodes[k].peer == NULL || cn_peer_room(t->nodes[k].peer) == 0 ||
-	    !dep_allows(op, a, p->done + n) || behind(op, k) ||
+	    !dep_allows(op, a, p->done + n) || behind(op, k) || !cn_unexpected_room(op, k) ||
 	    (hands_over(op, a) && op->source.flight.unacked > handover(op))) {
 		return false;
 	}
@@ -306,6 +306,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	out->stream = cn_stream(t->nodes[k].slot, op->seq, signature(op));
 	out->payload = n > 0 ? place(op, &a->src) + p->done : NULL;
 	out->token = &op->source;
+	cn_unexpected_sent(op, k);
 	p->done += n;
 	if (p->done == a->len) {
 		s->send = p->next;
@@ -463,6 +464,7 @@ static void take(struct cn_op *op, cn_time now, uint32_t k, uint32_t stream, uin
 		return;
 	}
 	cn_flight_received(&op->source.flight, cn_node_window(t->engine->node));
+	cn_unexpected_taken(op, k);
 	if (len > 0) {
 		memcpy(place(op, &a->dst) + p->done, data, len);
 	}
@@ -520,19 +522,25 @@ void cn_op_take_early(struct cn_op *op, cn_time now)
 	}
 }
 
+/* Operations that all ranks here have finished. */
+static uint32_t finished(const struct cn_team *t)
+{
+	uint32_t n = UINT32_MAX;
+
+	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
+		n = m->done_ops < n ? m->done_ops : n;
+	}
+	return n;
+}
+
 /*
  * How many operations the frame is ahead of those that all ranks here have finished; more than half
- * of the numbers: it is of one that is over. Who only sends (to the root of a gather) may run ahead
- * of the others by as much as they take of him.
+ * of the numbers: it is of one that is over. A node that only sends (to the root of a gather) may run
+ * ahead of the others by as much as unexpected.c allows.
  */
 static uint32_t ahead(const struct cn_team *t, uint32_t stream)
 {
-	uint32_t base = UINT32_MAX;
-
-	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
-		base = m->done_ops < base ? m->done_ops : base;
-	}
-	return (cn_stream_number(stream) - base) & CN_NUMBER_MASK;
+	return (cn_stream_number(stream) - finished(t)) & CN_NUMBER_MASK;
 }
 
 static bool keep_early(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
@@ -584,7 +592,8 @@ bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const stru
 		return true;
 	}
 	if (op == NULL) {
-		return ahead(t, rx->stream) < 4 * CN_OPS && keep_early(t, p, rx);
+		cn_unexpected_started(t, k, finished(t) + ahead(t, rx->stream) + 1);
+		return keep_early(t, p, rx);
 	}
 	take(op, now, k, rx->stream, rx->flags, rx->payload, rx->len);
 	return true;

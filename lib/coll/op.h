@@ -76,4 +76,14 @@ void cn_op_acked(struct cn_source *source);
 /* Frames that waited for this operation, in the order in which they came. */
 void cn_op_take_early(struct cn_op *op, cn_time now);
 
+/* unexpected.c */
+/* Whether the next frame of the operation may go to node k. */
+bool cn_unexpected_room(const struct cn_op *op, uint32_t k);
+void cn_unexpected_sent(struct cn_op *op, uint32_t k);  /* it goes */
+void cn_unexpected_taken(struct cn_op *op, uint32_t k); /* a frame from node k has its reader */
+/* The operation has started; early frames are taken afterwards. */
+void cn_unexpected_start(struct cn_op *op);
+/* "; node h2 has not started ...": what the operation waits for at another node's buffers, or "". */
+void cn_unexpected_explain(const struct cn_op *op, char *text, size_t cap);
+
 #endif

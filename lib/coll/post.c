@@ -106,6 +106,7 @@ static void start(struct cn_op *op, cn_time now)
 			cn_peer_expect(t->engine->node, now, t->nodes[k].peer, 1);
 		}
 	}
+	cn_unexpected_start(op);
 	cn_op_take_early(op, now);
 	cn_op_try_finish(op);
 }
@@ -332,7 +333,7 @@ static void name_missing(const struct cn_op *op, char *text, size_t cap)
 void cn_op_expire(struct cn_op *op, cn_time now)
 {
 	struct cn_team *t = op->team;
-	char ranks[160] = "", node[COLLNET_NAME_MAX + 16] = "";
+	char ranks[160] = "", node[COLLNET_NAME_MAX + 16] = "", why[160];
 
 	if (op->state == OP_RUNNING && (op->copy_first != CN_NONE || op->ending)) {
 		op->ending = false;
@@ -344,6 +345,7 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 		return;
 	}
 	name_missing(op, ranks, sizeof(ranks));
+	cn_unexpected_explain(op, why, sizeof(why));
 	for (uint32_t k = 0; k < t->layout.nnodes && op->state == OP_RUNNING; k++) {
 		if (op->streams[k].recv != CN_NONE) {
 			snprintf(node, sizeof(node), " (node %s)", t->nodes[k].name);
@@ -351,10 +353,10 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 		}
 	}
 	cn_team_fail(t, now, true, COLLNET_ETIMEOUT,
-		     "%s number %u passed its deadline on node %s, %s%s%s", cn_op_name(op->args.op),
+		     "%s number %u passed its deadline on node %s, %s%s%s%s", cn_op_name(op->args.op),
 		     op->seq, t->engine->config.node.name,
 		     ranks[0] == '\0' ? "with data still to be sent or acknowledged"
 		     : op->state == OP_RUNNING ? "waiting for data of ranks "
 					       : "waiting for the call of ranks ",
-		     ranks, node);
+		     ranks, node, why);
 }

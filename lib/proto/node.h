@@ -148,6 +148,11 @@ int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size
  * before every frame that pull() gives: it makes room for one. */
 uint32_t cn_peer_room(const struct cn_peer *p);
 
+/* The peer's last answer refused a frame, because it has no buffer for it; or this node refused the
+ * last one of the peer. */
+bool cn_peer_refuses(const struct cn_peer *p);
+bool cn_peer_refused(const struct cn_peer *p);
+
 /*
  * Data will go back to this peer soon, by the operation whose frame is being delivered, or there is
  * other data that must not be held up: the acknowledgement may wait, twice as long as it would

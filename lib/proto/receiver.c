@@ -239,6 +239,11 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 	}
 }
 
+bool cn_peer_refused(const struct cn_peer *p)
+{
+	return p->rx.refused;
+}
+
 void cn_peer_reply_soon(struct cn_peer *p)
 {
 	p->rx.reply_soon = true;

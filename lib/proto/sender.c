@@ -302,6 +302,11 @@ void cn_sender_busy(struct cn_peer *p)
 	cn_peer_reschedule(p);
 }
 
+bool cn_peer_refuses(const struct cn_peer *p)
+{
+	return p->tx.hold != 0;
+}
+
 void cn_sender_timeout(struct cn_peer *p)
 {
 	struct cn_sender *t = &p->tx;

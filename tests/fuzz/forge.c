@@ -105,6 +105,8 @@ static void put_team_control(struct forge *f, uint8_t kind)
 	if (kind == CN_CONTROL_LEAVE) {
 		cn_put32(&f->out, f->c);
 		cn_put32(&f->out, f->value);
+	} else if (kind == CN_CONTROL_STARTED) {
+		cn_put32(&f->out, f->value);
 	} else if (kind == CN_CONTROL_FAIL) {
 		cn_put8(&f->out, f->c);
 		cn_put_text(&f->out, f->value % 4 ? "it failed" : "");
@@ -340,8 +342,9 @@ static void build(struct forge *f, uint8_t kind)
 		f->wire.stream = cn_stream(t ? t->slot : 0, f->b, f->c);
 		break;
 	default:
-		if (kind < 5) {
-			put_team_control(f, kind);
+		if (kind < 5) { /* the controls' numbers begin with 1 */
+			put_team_control(f, kind == 3 && f->c % 4u == 3 ? CN_CONTROL_STARTED
+									 : (uint8_t)(kind + 1));
 		} else {
 			put_endpoint_control(f, (uint8_t)(CN_EP_GRANT + kind - 5));
 		}

@@ -206,8 +206,8 @@ struct cn_node {
 	uint64_t evicted; /* entries that were given to others */
 	struct cn_peer *ready_first, *ready_last;
 	struct cn_peer *path_first, *path_last; /* wait for a slot to probe their path */
-	uint32_t path_slots, path_limit;	/* in use, of so many; 0: none was needed yet */
-	cn_time path_wait, path_backoff;	/* for an answer; when it was doubled last */
+	uint32_t path_slots;		 /* in use */
+	cn_time path_wait, path_backoff; /* for an answer, 0: none was needed yet; its last doubling */
 	uint8_t *zeros;		     /* [payload] padding of probes */
 	struct cn_pool pool;
 	struct cn_pool small; /* short control messages */

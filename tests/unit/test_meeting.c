@@ -94,7 +94,7 @@ static void meeting__a_node_is_lost_and_found(void **state)
 		assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
 		cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS); /* all have met */
 		join_all(s, rank);
-		cn_sim_run(s, cn_sim_now(s) + k * 2 * CN_MS);
+		cn_sim_run(s, cn_sim_now(s) + k * 4 * CN_MS);
 		cn_sim_cut(s, link_of(t, LOST), 2, true);
 		cn_sim_run(s, cn_sim_now(s) + 3000 * CN_MS);
 		ready = told(rank) > 0;
@@ -103,7 +103,7 @@ static void meeting__a_node_is_lost_and_found(void **state)
 		for (uint32_t i = 0; i < HOSTS; i++) {
 			if (!ready && (rank[i].told != 1 || rank[i].status != COLLNET_OK)) {
 				fail_msg("cut %u us after the calls: rank %u told %u times, \"%s\"",
-					 2000 * k, i, rank[i].told, rank[i].text);
+					 4000 * k, i, rank[i].told, rank[i].text);
 			}
 			if (ready && rank[i].told == 1 && rank[i].status != COLLNET_OK) {
 				assert_non_null(strstr(rank[i].text, "h5"));

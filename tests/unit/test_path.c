@@ -114,7 +114,7 @@ static void path__loss_is_no_reason(void **state)
 	}
 }
 
-/* Four first tries are under way, not more; a peer that is gone keeps its place for a moment only. */
+/* One try is under way, not more, and the others follow. */
 static void path__slots(void **state)
 {
 	struct pair *p = up(4, SEED);
@@ -123,7 +123,7 @@ static void path__slots(void **state)
 	for (uint32_t to = 1; to < 4; to++) {
 		cn_peer_validate(p->nodes[0].node, p->now, pair_peer(p, 0, to));
 	}
-	assert_int_equal(p->nodes[0].node->path_slots, 3);
+	assert_int_equal(p->nodes[0].node->path_slots, 1);
 	pair_run(p, CN_MS);
 	assert_int_equal(p->nodes[0].node->path_slots, 0);
 	assert_null(p->nodes[0].node->path_first);

@@ -126,6 +126,7 @@ struct fault {
 	uint32_t rank, host; /* victims; UPLINK: host is one of those below the link */
 	uint64_t at_us;
 	uint32_t link;
+	pid_t worker; /* WORKER, PARENT: the victim's */
 };
 
 const char *kind_name(enum kind k);

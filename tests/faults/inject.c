@@ -142,6 +142,7 @@ bool fault_begin(struct cluster *c, struct fault *f)
 	case FAULT_WORKER:
 	case FAULT_PARENT:
 		n = daemon_pids(c, f->host, pids);
+		f->worker = n > 1 ? pids[1] : 0;
 		f->at_us = now_us();
 		return n > 1 && kill(pids[f->kind == FAULT_WORKER], SIGKILL) == 0;
 	case FAULT_STOP_DAEMON:
@@ -152,6 +153,16 @@ bool fault_begin(struct cluster *c, struct fault *f)
 		port_name(c, f, port, sizeof(port));
 		return set_up(port, false);
 	}
+}
+
+/* A process of a daemon that was killed runs still. */
+static bool is_ending(const struct cluster *c, const struct fault *f)
+{
+	pid_t pids[DAEMON_PIDS];
+
+	return (f->worker > 0 && kill(f->worker, 0) == 0) ||
+	       ((f->kind == FAULT_WORKER || f->kind == FAULT_PARENT || f->kind == FAULT_DAEMON) &&
+		daemon_pids(c, f->host, pids) > 0);
 }
 
 bool fault_heal(struct cluster *c, const struct fault *f)
@@ -185,9 +196,8 @@ bool fault_heal(struct cluster *c, const struct fault *f)
 	default:
 		break;
 	}
-	/* A worker's parent, or a daemon whose interface went away, needs a moment to end. */
-	for (int i = 0; i < 200 && (f->kind == FAULT_WORKER || f->kind == FAULT_PARENT ||
-					f->kind == FAULT_DAEMON) && daemon_pids(c, f->host, pids) > 0; i++) {
+	/* What is left of a daemon needs a moment to say goodbye, and holds the interface until then. */
+	for (int i = 0; i < 500 && is_ending(c, f); i++) {
 		pause_ms(10);
 	}
 	return daemon_start(c, f->host);

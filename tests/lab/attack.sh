@@ -75,7 +75,7 @@ attack restart h0 h1 100
 attack life h0 h1 100
 attack data h0 h1 4096
 attack ack h0 h1 4096
-attack sweep h0 h1 100000
+attack sweep h0 h1 40000
 attack invent h0 h1 100
 attack invent h0 h1 4000
-attack flood h0 h1 100000
+attack flood h0 h1 40000

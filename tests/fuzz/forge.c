@@ -369,6 +369,7 @@ void forge_frame(struct script *s, struct cn_engine *e, uint64_t owner)
 	script_ethernet(s, f.peer, mac);
 	f.from = cn_peer_by_mac(s->node, mac + 6);
 	if (kind == 15) {
+		f.value |= 1; /* it knows our nonce */
 		build(&f, 0);
 		send(&f);
 		f.wrong = 0;

@@ -185,13 +185,56 @@ static void check_frame(const struct script *s, const struct cn_frame *f)
 		     (w.type == CN_TYPE_ACK && (w.flags & CN_FLAG_SIZE) != 0));
 }
 
-static void send_some(struct script *s, unsigned n)
+/* A probe of the path MTU to a peer of the script is to be answered. */
+static void note_probe(struct script *s, const struct cn_frame *f)
+{
+	size_t len = (size_t)f->head_len + f->payload_len - CN_ETH_HEADER;
+	uint32_t *probe;
+	struct cn_wire w;
+
+	if (cn_wire_get(f->head + CN_ETH_HEADER, f->head_len - CN_ETH_HEADER,
+			cn_node_config(s->node)->cluster, &w) != CN_WIRE_OK ||
+	    w.type != CN_TYPE_ACK || (w.flags & CN_FLAG_SIZE) == 0 || f->head[5] >= SCRIPT_PEERS ||
+	    f->head[4] != 1) {
+		return;
+	}
+	probe = &s->probe[f->head[5]];
+	if (*probe >> 16 != w.stream >> 16 || (*probe & 0xffff) < len) {
+		*probe = (w.stream & 0xffff0000u) | (uint32_t)len;
+	}
+}
+
+static void answer_probes(struct script *s)
+{
+	for (uint8_t i = 0; i < SCRIPT_PEERS; i++) {
+		struct cn_wire w = {.type = CN_TYPE_ACK, .flags = CN_FLAG_SIZED,
+				    .stream = s->probe[i]};
+
+		if (s->probe[i]) {
+			s->probe[i] = 0;
+			script_session_frame(s, i, &w, NULL, 0);
+		}
+	}
+}
+
+static void send_some(struct script *s, unsigned n, bool answer)
 {
 	struct cn_frame f;
 
 	while (n-- && s->output(s->machine, s->now, &f)) {
 		check_frame(s, &f);
+		note_probe(s, &f);
 	}
+	if (answer) {
+		answer_probes(s);
+	}
+}
+
+static void send_step(struct script *s)
+{
+	uint8_t n = script_byte(s);
+
+	send_some(s, n, n < 128);
 }
 
 /* The deadline passes, and then lies ahead, or the machine would spin. What is sent may be the last
@@ -206,7 +249,7 @@ bool script_pass_deadline(struct script *s, cn_time until)
 	s->now = at > s->now ? at : s->now;
 	for (int turns = 0; turns < 4; turns++) {
 		s->expire(s->machine, s->now);
-		send_some(s, 100000);
+		send_some(s, 100000, true);
 		if (s->deadline(s->machine) > s->now) {
 			if (s->expired) {
 				s->expired(s);
@@ -322,7 +365,7 @@ void script_run(struct script *s)
 			s->now += (cn_time)1 << (script_byte(s) % 36);
 			break;
 		case 4:
-			send_some(s, script_byte(s));
+			send_step(s);
 			break;
 		case 5:
 			script_pass_deadline(s, CN_NEVER - 1);

@@ -14,7 +14,8 @@
  *   2 peer flags epoch how n        a hello, with a name of n bytes; how: which of its nonce,
  *                                   echo and epoch are right (script.c, nonces())
  *   3 t                             time passes: 2^(t mod 36) ns
- *   4 n                             up to n frames go out
+ *   4 n                             up to n frames go out; the peers answer the probes of the
+ *                                   path MTU among them, if n < 128
  *   5                               the deadline passes
  *   13 peer                         the peer says hello as it should, and is up
  *   14 peer type flags seq ack stream[4] n n
@@ -42,6 +43,7 @@ struct script {
 	size_t len, at;
 	cn_time now;
 	struct cn_node *node; /* whose frames these are */
+	uint32_t probe[SCRIPT_PEERS]; /* number << 16 | size of one that has no answer; 0: none */
 	void *machine;	      /* what gets the four calls: a node, or an engine */
 	void (*input)(void *machine, cn_time now, const uint8_t *frame, size_t len);
 	bool (*output)(void *machine, cn_time now, struct cn_frame *out);

@@ -33,10 +33,10 @@ static const struct mutate_step steps[] = {
 	SCRIPT_STEPS,
 	{6, MUTATE_ANY, 8, "iiit"}, {7, MUTATE_ANY, 12, "iiibt"}, {8, MUTATE_ANY, 3, "ii"},
 	{9, MUTATE_ANY, 6, "i"}, {10, MUTATE_ANY, 6, "iiibt"}, {11, MUTATE_ANY, 6, "ibt"},
-	{12, MUTATE_ANY, 1, ""}, {15, MUTATE_ANY, 40, FORGE_ARGS},
+	{12, MUTATE_ANY, 1, ""}, FORGE_STEPS,
 };
 const struct mutate_grammar mutate_grammar = {
-	.mask = 15, .sub = 1, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+	.mask = 15, .sub = 16, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
 };
 
 struct request {

@@ -103,7 +103,7 @@ static size_t build_arg(struct list *l, char kind, uint8_t *out)
 		out[0] = (uint8_t)(roll(l, 8) == 0 ? roll(l, 256) : 2 + roll(l, 4));
 		return 1;
 	case 'w':
-		out[0] = (uint8_t)(roll(l, 3) != 0 ? 0 : roll(l, 256));
+		out[0] = (uint8_t)(roll(l, 2) == 0 ? 0 : roll(l, 8));
 		return 1;
 	case 't':
 		out[0] = (uint8_t)(14 + roll(l, 20));
@@ -248,13 +248,13 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 		parse(&l);
 		if (what < 8 || l.n == 0) {
 			insert(&l);
-		} else if (what < 12) {
+		} else if (what < 13) {
 			change_argument(&l);
-		} else if (what < 14) {
+		} else if (what < 15) {
 			copy_run(&l, true);
-		} else if (what < 16) {
+		} else if (what < 17) {
 			copy_run(&l, false);
-		} else if (what < 18) {
+		} else if (what < 19) {
 			remove_run(&l);
 		} else {
 			l.size = LLVMFuzzerMutate(l.data, l.size, l.max);

@@ -5,8 +5,8 @@
  * the mutations is left to the byte mutator. libFuzzer calls it through LLVMFuzzerCustomMutator(),
  * the replay main too.
  *
- * A harness describes its steps once, in `mutate_grammar`. A step is a code byte and arguments, each of
- * them described by a letter:
+ * A harness describes its steps once, in `mutate_grammar`. A step is a code byte and arguments, each
+ * of them described by a letter:
  *
  *   b  a byte, any value             i  an index: a small number, rarely any value
  *   q  a number of a request: below 8, rarely any value
@@ -14,7 +14,7 @@
  *   t  an exponent of a time in nanoseconds, mostly 2^14 .. 2^33
  *   l  flags: mostly one bit or none
  *   n  a count, and as many bytes    k  a count modulo 4, and as many pairs of bytes
- *   y  a type, mostly a valid one     w  what is wrong: mostly 0, nothing
+ *   y  a type, mostly a valid one     w  what is wrong: half the time 0, nothing; else small
  *   m  four bytes: 0, or a bitmap with the highest bit set, or any value
  */
 #ifndef FUZZ_MUTATE_H

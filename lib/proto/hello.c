@@ -200,8 +200,8 @@ static void claim_taken(struct cn_peer *p, const struct said *s)
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
 		cn_hello_ask(p, CN_HELLO_REPLY, 0, s->nonce);
 	} else {
-		/* Who challenges gets his nonce back, whoever he is. Others do not: a node that
-		 * has begun anew would come up in a session that ends with our next hello. */
+		/* Any challenge is answered with its nonce. Other claims are not: a node
+		 * that has begun anew would come up in a session that ends with our next hello. */
 		p->node->stats.stale_frames++;
 		cn_hello_ask(p, CN_HELLO_REPLY, CN_FLAG_ASK,
 			     (s->flags & CN_FLAG_ASK) != 0 ? s->nonce : p->nonce_in);

@@ -9,24 +9,14 @@
 need_lab
 need attacker
 
-HERE=$PWD
-export HERE
+host_commands await
 
-cat >await <<'EOS'
-#!/bin/sh
-# await FILE: at most 40 seconds
-n=2000
-while [ ! -e "$HERE/$1" ]; do
-	[ $((n -= 1)) -gt 0 ] || { echo "await: no $1" >&2; exit 1; }
-	sleep 0.02
-done
-EOS
 # Ranks 0 and 1 run three jobs, and one more when the attacker is done; rank 2 attacks as soon as the
 # first job moves.
 cat >host <<'EOS'
 #!/bin/sh
 if [ "$COLLNET_RANK" = 2 ]; then
-	await go || exit 1
+	await "$HERE/go" 40 || exit 1
 	attacker "$@" >"$HERE/attacker.out" 2>&1
 	status=$?
 	: >"$HERE/done"
@@ -50,12 +40,11 @@ job() {
 for j in 1 2 3; do
 	job "job$j" 2000
 done
-await done || exit 1
+await "$HERE/done" 40 || exit 1
 job after 20
 wait
 EOS
-chmod 755 await host
-PATH=$HERE:$PATH
+chmod 755 host
 
 attack() {
 	rm -rf go done logs && mkdir logs

@@ -17,7 +17,7 @@
 
 #define MESSAGES_A_TURN 32
 #define GROUPS_MAX	64
-#define DESCRIPTORS	64u /* besides the clients' */
+#define DESCRIPTORS	64u	  /* besides the clients' */
 #define SEND_BUFFER	(1 << 20) /* as much of it as the system allows */
 
 /* ---- out ------------------------------------------------------------------------------ */
@@ -302,8 +302,9 @@ void cn_client_open(struct cn_daemon *d)
 
 	/* A client has one descriptor; the default limit of 1,024 is too near. */
 	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < CN_CLIENTS_MAX + DESCRIPTORS) {
-		r.rlim_cur = r.rlim_max < CN_CLIENTS_MAX + DESCRIPTORS ? r.rlim_max
-								       : CN_CLIENTS_MAX + DESCRIPTORS;
+		r.rlim_cur = r.rlim_max < CN_CLIENTS_MAX + DESCRIPTORS
+				     ? r.rlim_max
+				     : CN_CLIENTS_MAX + DESCRIPTORS;
 		setrlimit(RLIMIT_NOFILE, &r);
 	}
 	d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);

@@ -457,10 +457,11 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 		opterr = 0;
 		while ((opt = getopt_long(argc, argv, ":i:fhV", options, NULL)) != -1) {
 			if (opt == '?' || opt == ':') {
-				return cn_fail(
-					err, COLLNET_EINVAL, "%s '%.60s': see collnetd --help",
-					opt == ':' ? "no value for option" : "there is no option",
-					argv[optind - 1]);
+				return cn_fail(err, COLLNET_EINVAL,
+					       "%s '%.60s': see collnetd --help",
+					       opt == ':' ? "no value for option"
+							  : "there is no option",
+					       argv[optind - 1]);
 			}
 			if (pass == 0 && opt == OPT_CONFIG) {
 				file = optarg;

@@ -35,9 +35,9 @@
 #include "daemon/parent.h"
 
 #define CN_CLIENTS_MAX	   1024u
-#define CN_CLIENTS_RESERVE 32u			   /* of these, for root */
+#define CN_CLIENTS_RESERVE 32u			  /* of these, for root */
 #define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* those that were here last included */
-#define CN_PATH_MAX    256u
+#define CN_PATH_MAX	   256u
 
 /* ---- config.c ------------------------------------------------------------------------- */
 
@@ -103,7 +103,7 @@ struct cn_shared {
 	uint64_t bytes;
 	uint64_t freed; /* of these, given back to the system before it is unmapped */
 	uint32_t refs;
-	struct cn_user *user; /* to whom it is charged */
+	struct cn_user *user;	/* to whom it is charged */
 	struct cn_shared *next; /* in the daemon's list of those to unmap */
 };
 

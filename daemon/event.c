@@ -244,7 +244,7 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 			rc = serve(d, events, n, err);
 		}
 	}
-	return d->stop && cn_parent_died(&d->parent) ? cn_fail(err, COLLNET_ESYSTEM,
-							       "the parent process died")
-						     : rc;
+	return d->stop && cn_parent_died(&d->parent)
+		       ? cn_fail(err, COLLNET_ESYSTEM, "the parent process died")
+		       : rc;
 }

@@ -18,8 +18,8 @@ struct cn_iface {
 	int netlink_fd; /* -1: none */
 	bool down;	/* `text` says why */
 	char name[32];
-	int index;	 /* of the link that is open */
-	cn_time look_at; /* while it is down: notifications are not relied on alone */
+	int index;	   /* of the link that is open */
+	cn_time look_at;   /* while it is down: notifications are not relied on alone */
 	cn_time log_until; /* lines are counted until then */
 	uint32_t logged;
 	char text[CN_ERR_TEXT];

@@ -4,10 +4,10 @@
  * dropped its own. It parses nothing that comes from the network or from clients, allocates
  * nothing, and keeps CAP_NET_RAW only.
  *
- * When the worker dies, whatever the reason, the parent tells the other nodes: it builds a goodbye for
- * every node of the last will (proto/will.h), memory that the worker's transport keeps current, and
- * sends it by a packet socket that the worker has bound to its interface. An orderly end has said
- * goodbye already and leaves an empty will.
+ * When the worker dies, whatever the reason, the parent tells the other nodes: it builds a goodbye
+ * for every node of the last will (proto/will.h), memory that the worker's transport keeps current,
+ * and sends it by a packet socket that the worker has bound to its interface. An orderly end has
+ * said goodbye already and leaves an empty will.
  *
  * The worker asks over a socket pair, with a message of fixed size, and gets a packet socket by
  * SCM_RIGHTS. When the worker ends, the parent ends too: with the worker's exit status, or with
@@ -36,8 +36,8 @@
 #include <unistd.h>
 
 #define ANSWER_SECONDS 2
-#define WILL_ROUNDS    3  /* a frame may be lost */
-#define WILL_BURST     16 /* frames a millisecond: 0.5 ms of a link of 20 Mbit/s */
+#define WILL_ROUNDS    3       /* a frame may be lost */
+#define WILL_BURST     16      /* frames a millisecond: 0.5 ms of a link of 20 Mbit/s */
 #define PAUSE	       1000000 /* nanoseconds */
 
 /* A request, and its answer; the answer to a successful one carries the descriptor. */

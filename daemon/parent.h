@@ -26,7 +26,7 @@ struct cn_identity {
 /* The worker's side of its parent. */
 struct cn_parent {
 	pid_t pid;
-	int fd; /* requests to it; -1: there is no parent */
+	int fd;		      /* requests to it; -1: there is no parent */
 	struct cn_will *will; /* shared with it; the transport writes, it reads */
 };
 

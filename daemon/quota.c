@@ -17,7 +17,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#define LOG_BURST 10u	      /* lines at once about one user */
+#define LOG_BURST 10u		 /* lines at once about one user */
 #define LOG_EVERY (1000 * CN_MS) /* one more */
 
 static const struct {
@@ -53,7 +53,8 @@ int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_q
 		return COLLNET_OK;
 	}
 	return cn_fail(err, COLLNET_ELIMIT,
-		       "user %lu has %" PRIu64 " %s on this node; %" PRIu64 " more exceed the limit of "
+		       "user %lu has %" PRIu64 " %s on this node; %" PRIu64
+		       " more exceed the limit of "
 		       "%" PRIu64 ": release some, or see %s in collnetd.conf(5)",
 		       (unsigned long)u->uid, used, kinds[q].things, n, limit, kinds[q].key);
 }
@@ -65,7 +66,8 @@ int cn_quota_take(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint6
 
 	if (rc == COLLNET_OK && q == CN_QUOTA_MEMORY && n > d->memory.total - d->memory.used) {
 		rc = cn_fail(err, COLLNET_ELIMIT,
-			     "all users together have %" PRIu64 " bytes of shared memory on this node; "
+			     "all users together have %" PRIu64
+			     " bytes of shared memory on this node; "
 			     "%" PRIu64 " more exceed three quarters of its memory (%" PRIu64 ")",
 			     d->memory.used, n, d->memory.total);
 	}
@@ -107,7 +109,8 @@ struct cn_user *cn_user_find(struct cn_daemon *d, uid_t uid)
 		}
 		/* A free entry, or the one that is idle for longest. */
 		if (!u->known ? best == NULL || best->known
-			      : is_idle(u) && (best == NULL || (best->known && u->seen < best->seen))) {
+			      : is_idle(u) &&
+					(best == NULL || (best->known && u->seen < best->seen))) {
 			best = u;
 		}
 	}
@@ -201,7 +204,8 @@ void cn_quota_open(struct cn_daemon *d)
 
 		line[strcspn(line, "\n")] = '\0';
 		if (strncmp(line, "0::", 3) == 0) {
-			look_at_group(d, "/sys/fs/cgroup", path + 1, "memory.max", "memory.current");
+			look_at_group(d, "/sys/fs/cgroup", path + 1, "memory.max",
+				      "memory.current");
 		} else if (path != NULL && strstr(line, ":memory:") != NULL) {
 			look_at_group(d, "/sys/fs/cgroup/memory", path + 1, "memory.limit_in_bytes",
 				      "memory.usage_in_bytes");

@@ -70,7 +70,7 @@ void cn_receive_close(int fd, bool guarded)
 		close(fd);
 		return;
 	}
-	shutdown(fd, SHUT_RDWR); /* nothing more is queued */
+	shutdown(fd, SHUT_RDWR);  /* nothing more is queued */
 	signal(SIGCHLD, SIG_IGN); /* nobody waits for the children */
 	if (pipe(ends) != 0) {
 		cn_log(COLLNET_LOG_WARNING, "a client's socket stays open: no pipe");

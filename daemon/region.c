@@ -83,7 +83,8 @@ bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m)
 		fd = make(s, m->bytes);
 	}
 	if (fd < 0) {
-		cn_fail(&err, COLLNET_ENOMEM, "collnetd cannot make %llu bytes of shared memory: %s",
+		cn_fail(&err, COLLNET_ENOMEM,
+			"collnetd cannot make %llu bytes of shared memory: %s",
 			(unsigned long long)m->bytes, strerror(errno));
 		cn_quota_give(c->daemon, c->user, CN_QUOTA_MEMORY, m->bytes);
 		free(s);

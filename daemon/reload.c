@@ -49,8 +49,8 @@ void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, ch
 	keep_text(fresh->socket, running->socket, sizeof(fresh->socket), "socket", stays, cap);
 	keep_text(fresh->user, running->user, sizeof(fresh->user), "user", stays, cap);
 	fresh->cluster = keep_number(fresh->cluster, running->cluster, "cluster", stays, cap);
-	fresh->ethertype =
-		keep_number(fresh->ethertype, running->ethertype, "ethertype", stays, cap);
+	fresh->ethertype = keep_number(fresh->ethertype, running->ethertype, "ethertype", stays,
+				       cap);
 	fresh->peer_timeout_ms = keep_number(fresh->peer_timeout_ms, running->peer_timeout_ms,
 					     "peer-timeout", stays, cap);
 	fresh->ready_fd = running->ready_fd;

@@ -191,8 +191,7 @@ static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
 	}
 	if (cn_team_join(c->daemon->station.engine, c->daemon->now,
 			 m->secret != 0 ? m->secret : c->uid, m->job, m->rank, m->ranks,
-			 deadline_of(c, m->timeout_ms), &op->done, &member,
-			 &err) != COLLNET_OK) {
+			 deadline_of(c, m->timeout_ms), &op->done, &member, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
 	c->teams[m->team] = member;
@@ -276,8 +275,7 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 				 a.root };
 	a.send = cn_region_place(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
 	a.recv = cn_region_place(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
-	if (!send_ok || !recv_ok ||
-	    cn_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK) {
+	if (!send_ok || !recv_ok || cn_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK) {
 		op_free(op);
 		return wrong(c, "a place outside of its memory");
 	}

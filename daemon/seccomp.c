@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The filter of system calls, after the start: what the daemon uses is allowed, files are opened for
- * reading only, another program is never run. What is not allowed fails with EPERM, so that a C
+ * The filter of system calls, after the start: what the daemon uses is allowed, files are opened
+ * for reading only, another program is never run. What is not allowed fails with EPERM, so that a C
  * library that tries something newer first falls back; execve(), execveat() and ptrace(), and calls
  * of another architecture, end the process.
  *
@@ -22,7 +22,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
 	__has_feature(memory_sanitizer)
 #define SANITIZED 1
 #endif
@@ -68,6 +68,7 @@ int cn_seccomp_install(struct cn_err *err)
 static const int fatal[] = { SYS_execve, SYS_execveat, SYS_ptrace };
 
 /* Grouped by what they are for; older names where the architecture has them. */
+/* clang-format off */
 static const int allowed[] = {
 	/* the loop, the link, clients */
 	SYS_epoll_pwait, SYS_epoll_pwait2, SYS_epoll_ctl, SYS_recvmsg, SYS_sendmsg, SYS_recvfrom,
@@ -106,7 +107,8 @@ static const int allowed[] = {
 	SYS_getrlimit,
 #endif
 	/* the C library */
-	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigtimedwait, SYS_sigaltstack,
+	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigtimedwait,
+	SYS_sigaltstack,
 	SYS_futex, SYS_set_robust_list, SYS_set_tid_address, SYS_rseq, SYS_restart_syscall,
 	SYS_getrandom, SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_getres, SYS_gettimeofday,
 	SYS_sched_yield, SYS_sched_getaffinity, SYS_membarrier,
@@ -114,8 +116,9 @@ static const int allowed[] = {
 	SYS_time,
 #endif
 };
+/* clang-format on */
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT(a)   (sizeof(a) / sizeof((a)[0]))
 /* Each call two instructions; openat() and open() nine together; the rest around them. */
 #define LENGTH_MAX (2 * COUNT(allowed) + 2 * COUNT(fatal) + 32)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon's life. The process splits into parent and worker. In the worker, what needs privileges
- * comes first: the link, the lock of the interface, the socket. Then they are dropped, and only
- * then READY is announced.
+ * The daemon's life. The process splits into parent and worker. In the worker, what needs
+ * privileges comes first: the link, the lock of the interface, the socket. Then they are dropped,
+ * and only then READY is announced.
  */
 #include "daemon/daemon.h"
 
@@ -21,9 +21,10 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 	const int fd = d->config.ready_fd;
 
 	if (d->iface.down) {
-		cn_log(COLLNET_LOG_INFO, "node %s without interface %s, cluster %u, socket %s: "
-		       "ready", d->station.node, d->iface.name, d->config.cluster,
-		       d->config.socket);
+		cn_log(COLLNET_LOG_INFO,
+		       "node %s without interface %s, cluster %u, socket %s: "
+		       "ready",
+		       d->station.node, d->iface.name, d->config.cluster, d->config.socket);
 	} else {
 		cn_log(COLLNET_LOG_INFO, "node %s on %s (%s, MTU %u), cluster %u, socket %s: ready",
 		       d->station.node, d->station.link->interface, d->station.link->ops->name,
@@ -95,7 +96,7 @@ static void end(struct cn_daemon *d)
 	cn_listen_close(d);
 	cn_client_end(d);
 	cn_station_close(&d->station, LINGER);
-	cn_quota_close(d); /* what is mapped need not be given back */
+	cn_quota_close(d);	       /* what is mapped need not be given back */
 	d->parent.will->max_peers = 0; /* the goodbyes are said */
 	cn_region_unmap(d);
 	cn_event_close(d);

@@ -62,7 +62,8 @@ int tool_split(char *text, const char **out, size_t max, size_t *count, struct c
 			*comma = 0;
 		}
 		if (*p == 0) {
-			return cn_fail(err, COLLNET_EINVAL, "the list has an empty item: say a,b,c");
+			return cn_fail(err, COLLNET_EINVAL,
+				       "the list has an empty item: say a,b,c");
 		}
 		if (n == max) {
 			return cn_fail(err, COLLNET_EINVAL, "the list has more than %zu items",
@@ -182,8 +183,8 @@ int tool_parse_seconds(const char *text, uint32_t *ms, struct cn_err *err)
 	*ms = (uint32_t)total;
 	return COLLNET_OK;
 bad:
-	return cn_fail(err, COLLNET_EINVAL,
-		       "'%.40s' is not a time in seconds; write 30 or 0.5", text);
+	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a time in seconds; write 30 or 0.5",
+		       text);
 }
 
 int tool_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out,
@@ -211,7 +212,8 @@ int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out, 
 int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err)
 {
 	if (!cn_parse_rate(text, out)) {
-		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a rate; write 20mbit, 1gbit", text);
+		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a rate; write 20mbit, 1gbit",
+			       text);
 	}
 	return COLLNET_OK;
 }
@@ -219,8 +221,10 @@ int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err)
 int tool_parse_permutation(const char *text, enum collnet_permutation *out, struct cn_err *err)
 {
 	if (!cn_perm_find(text, out)) {
-		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a permutation; there are auto, "
-			       "shift, xor, edge-colour", text);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "'%.40s' is not a permutation; there are auto, "
+			       "shift, xor, edge-colour",
+			       text);
 	}
 	return COLLNET_OK;
 }
@@ -243,8 +247,7 @@ int tool_options(int argc, char **argv, const struct option *options, tool_take_
 		if (opt == ':') {
 			return tool_usage("%.40s needs a value", argv[optind - 1]);
 		}
-		if (optarg != NULL && optarg == argv[optind - 1] &&
-		    strncmp(optarg, "--", 2) == 0) {
+		if (optarg != NULL && optarg == argv[optind - 1] && strncmp(optarg, "--", 2) == 0) {
 			/* getopt takes the next option for the value that was forgotten */
 			return tool_usage("--%s needs a value", options[index].name);
 		}

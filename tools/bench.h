@@ -12,10 +12,10 @@
 #include "tools/bench_model.h"
 #include "tools/tool.h"
 
-#define BENCH_SIZES_MAX 64
+#define BENCH_SIZES_MAX	     64
 #define BENCH_ALGORITHMS_MAX 8
 #define BENCH_ITERATIONS_MAX 1000000u
-#define BENCH_DEFAULT UINT32_MAX /* iterations, warmup: not said */
+#define BENCH_DEFAULT	     UINT32_MAX /* iterations, warmup: not said */
 
 struct bench_options {
 	enum bench_op op;
@@ -50,28 +50,28 @@ struct bench {
 	uint32_t *node_of, *vertex; /* what place points to */
 	struct cn_topo *topo;
 	uint32_t node_window; /* W_g of the node, on leaders */
-	bool leader;	 /* the lowest rank of its node: reads the node's counters */
-	bool direct;	 /* the transport runs in this process */
-	double patience_us; /* what the present size needs at the wire's limit: deadlines */
-	uint64_t serial; /* iterations so far, warm-up too: no two have the same pattern */
-	bool wrong;	 /* a check found wrong bytes here */
+	bool leader;	      /* the lowest rank of its node: reads the node's counters */
+	bool direct;	      /* the transport runs in this process */
+	double patience_us;   /* what the present size needs at the wire's limit: deadlines */
+	uint64_t serial;      /* iterations so far, warm-up too: no two have the same pattern */
+	bool wrong;	      /* a check found wrong bytes here */
 	bool progress, progress_shown;
 	cn_time progress_last;
 	FILE *csv;
-	bool header; /* the table's header is out */
+	bool header;	   /* the table's header is out */
 	uint32_t left_out; /* ids of algorithms of which it is said that they cannot run, as bits */
 };
 
 struct bench_result {
 	enum bench_op op;
-	const char *algorithm;	 /* NULL: has none */
-	const char *permutation; /* NULL: uses none */
+	const char *algorithm;	      /* NULL: has none */
+	const char *permutation;      /* NULL: uses none */
 	const bool *contention_aware; /* NULL: has none */
-	uint32_t window;	 /* COLLNET_WINDOW_OFF: none */
+	uint32_t window;	      /* COLLNET_WINDOW_OFF: none */
 	uint64_t window_peak;
 	uint64_t bytes, iterations;
 	struct bench_times ns;
-	double slowest_ns; /* collectives: median of the slowest ranks' times */
+	double slowest_ns;	    /* collectives: median of the slowest ranks' times */
 	double limit_us, bandwidth; /* Mbit/s in or out of the busiest node */
 	uint64_t frames_sent, frames_resent, ring_drops, rss_bytes;
 	double ack_bytes_share, cpu_s_per_gib;
@@ -109,8 +109,8 @@ enum bench_counter {
 	BENCH_BYTES_SENT,
 	BENCH_ACK_BYTES,
 	BENCH_RING_DROPS,
-	BENCH_CPU, /* of the ranks in their timed calls, and of the daemons */
-	BENCH_WRONG, /* ranks that found wrong bytes */
+	BENCH_CPU,	   /* of the ranks in their timed calls, and of the daemons */
+	BENCH_WRONG,	   /* ranks that found wrong bytes */
 	BENCH_WINDOW_PEAK, /* from here on the largest counts, not the sum */
 	BENCH_RSS,
 	BENCH_COUNTERS,
@@ -156,18 +156,20 @@ enum bench_shared_option {
 	BENCH_OPT_CSV,
 	BENCH_OPT_OWN, /* a verb's own begin here */
 };
-#define BENCH_SHARED_OPTIONS \
-	{ "sizes", required_argument, NULL, BENCH_OPT_SIZES }, \
-	{ "algorithm", required_argument, NULL, BENCH_OPT_ALGORITHM }, \
-	{ "permutation", required_argument, NULL, BENCH_OPT_PERMUTATION }, \
-	{ "contention-aware", required_argument, NULL, BENCH_OPT_CONTENTION_AWARE }, \
-	{ "window", required_argument, NULL, BENCH_OPT_WINDOW }, \
-	{ "iterations", required_argument, NULL, BENCH_OPT_ITERATIONS }, \
-	{ "warmup", required_argument, NULL, BENCH_OPT_WARMUP }, \
-	{ "verify", no_argument, NULL, BENCH_OPT_VERIFY }, \
-	{ "seed", required_argument, NULL, BENCH_OPT_SEED }, \
-	{ "json", no_argument, NULL, BENCH_OPT_JSON }, \
-	{ "csv", required_argument, NULL, BENCH_OPT_CSV }
+#define BENCH_SHARED_OPTIONS                                                                       \
+	{ "sizes", required_argument, NULL, BENCH_OPT_SIZES },                                     \
+		{ "algorithm", required_argument, NULL, BENCH_OPT_ALGORITHM },                     \
+		{ "permutation", required_argument, NULL, BENCH_OPT_PERMUTATION },                 \
+		{ "contention-aware", required_argument, NULL, BENCH_OPT_CONTENTION_AWARE },       \
+		{ "window", required_argument, NULL, BENCH_OPT_WINDOW },                           \
+		{ "iterations", required_argument, NULL, BENCH_OPT_ITERATIONS },                   \
+		{ "warmup", required_argument, NULL, BENCH_OPT_WARMUP },                           \
+		{ "verify", no_argument, NULL, BENCH_OPT_VERIFY },                                 \
+		{ "seed", required_argument, NULL, BENCH_OPT_SEED },                               \
+		{ "json", no_argument, NULL, BENCH_OPT_JSON },                                     \
+	{                                                                                          \
+		"csv", required_argument, NULL, BENCH_OPT_CSV                                      \
+	}
 void bench_options_init(struct bench_options *o);
 bool bench_op_find(const char *name, enum bench_op *out);
 int bench_options_take(struct bench_options *o, int opt, char *arg, struct cn_err *err);

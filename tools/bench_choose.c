@@ -101,8 +101,9 @@ static int lay_out(const struct bench *b, struct team *t)
 			}
 		}
 	}
-	t->layout = (struct cn_layout){ .nranks = ranks, .nnodes = nodes, .node_of = node_of,
-					.first = first, .ranks = list };
+	t->layout = (struct cn_layout){
+		.nranks = ranks, .nnodes = nodes, .node_of = node_of, .first = first, .ranks = list
+	};
 	rc = find_tree(b, order, t);
 	return rc;
 }
@@ -124,7 +125,8 @@ int bench_choose(struct bench *b, uint64_t bytes,
 		memcpy(rows, b->o->algorithms, *count * sizeof(rows[0]));
 		return TOOL_OK;
 	}
-	if (!b->o->all && text != NULL && cn_select_override(text, p.op, &named, &err) != COLLNET_OK) {
+	if (!b->o->all && text != NULL &&
+	    cn_select_override(text, p.op, &named, &err) != COLLNET_OK) {
 		tool_complain("COLLNET_ALGORITHM is %s", err.text);
 		return TOOL_USAGE;
 	}
@@ -134,10 +136,10 @@ int bench_choose(struct bench *b, uint64_t bytes,
 		for (size_t i = 0; i < n; i++) {
 			if (all[i].seconds >= 0) {
 				rows[(*count)++] = all[i].algorithm;
-			} else if (b->rank == 0 &&
-				   (b->left_out >> all[i].algorithm->id & 1) == 0) {
+			} else if (b->rank == 0 && (b->left_out >> all[i].algorithm->id & 1) == 0) {
 				b->left_out |= UINT32_C(1) << all[i].algorithm->id;
-				tool_complain("left out: %s (%s)", all[i].algorithm->name, all[i].why);
+				tool_complain("left out: %s (%s)", all[i].algorithm->name,
+					      all[i].why);
 			}
 		}
 	} else if (rc == TOOL_OK) {
@@ -150,7 +152,8 @@ int bench_choose(struct bench *b, uint64_t bytes,
 
 int bench_predict(struct bench *b, uint64_t bytes, const struct cn_algorithm *row, double *us)
 {
-	const struct cn_plan p = { .op = row->op, .bytes = bytes,
+	const struct cn_plan p = { .op = row->op,
+				   .bytes = bytes,
 				   .contention_aware = b->o->contention_aware };
 	struct cn_prediction all[BENCH_ALGORITHMS_MAX];
 	struct team t;

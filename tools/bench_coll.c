@@ -7,8 +7,8 @@
  * their rank until all is measured; then they are gathered. An iteration's time is the mean of its
  * ranks': ranks that run iterations back to back overlap, one still in iteration i when another is
  * in i + 1 already, and only means add up to the time that all took. The slowest rank's time is
- * reported beside it. Operations with a root are another matter: who only sends may be far ahead. There a
- * barrier keeps iterations apart, and the slowest rank's time counts.
+ * reported beside it. Operations with a root are another matter: who only sends may be far ahead.
+ * There a barrier keeps iterations apart, and the slowest rank's time counts.
  *
  * With --verify every byte of every iteration is checked, and yet no checking comes between two
  * iterations: a batch of them, each with buffers of its own, is filled, run back to back, and then
@@ -22,9 +22,9 @@
 
 #include "tools/bench_pattern.h"
 
-#define ROUNDS 10
-#define WARM_UP UINT32_MAX /* in place of an iteration's number */
-#define GATHER 512 /* iterations' times gathered at once */
+#define ROUNDS	    10
+#define WARM_UP	    UINT32_MAX		 /* in place of an iteration's number */
+#define GATHER	    512			 /* iterations' times gathered at once */
 #define BATCH_BYTES ((uint64_t)16 << 20) /* buffers of a batch, as long as one iteration fits */
 
 /* One algorithm at one size. */
@@ -276,7 +276,8 @@ static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 				sum += all[r * n + i];
 				most = all[r * n + i] > most ? all[r * n + i] : most;
 			}
-			ns[at + i] = cn_op_has_root(bench_op_kind(k->b->o->op)) ? most : sum / ranks;
+			ns[at + i] = cn_op_has_root(bench_op_kind(k->b->o->op)) ? most
+										: sum / ranks;
 			slowest[at + i] = most;
 		}
 	}
@@ -320,8 +321,8 @@ static uint32_t topo_window(const struct bench *b, enum cn_window_rule rule,
 			return COLLNET_WINDOW_OFF;
 		}
 	}
-	return rule == CN_WINDOW_LINK ? cn_topo_link_window(b->topo, vertices, n) :
-					cn_topo_window(b->topo, vertices, n, 2, NULL);
+	return rule == CN_WINDOW_LINK ? cn_topo_link_window(b->topo, vertices, n)
+				      : cn_topo_window(b->topo, vertices, n, 2, NULL);
 }
 
 /*
@@ -333,8 +334,7 @@ uint32_t bench_window(const struct bench *b, const struct cn_algorithm *row)
 	uint32_t by_hand = COLLNET_WINDOW_OFF, own = b->o->window;
 
 	if (b->topo == NULL ||
-	    b->node_window !=
-		    topo_window(b, CN_WINDOW_EXCHANGE, b->topo->hosts, b->topo->nhosts)) {
+	    b->node_window != topo_window(b, CN_WINDOW_EXCHANGE, b->topo->hosts, b->topo->nhosts)) {
 		by_hand = b->node_window;
 	}
 	if (own == COLLNET_WINDOW_AUTO) {
@@ -371,8 +371,7 @@ static int finish(struct coll *k, struct contest *t)
 	r.slowest_ns = bench_summary(t->slowest, k->iterations).median;
 	r.limit_us = k->limit_us;
 	r.bandwidth = bench_node_bytes(b->o->op, &b->place, k->bytes) * 8 / (r.ns.median / 1e3);
-	bench_count_report(total,
-			   bench_payload(b->o->op, b->ranks, k->bytes) * k->iterations, &r);
+	bench_count_report(total, bench_payload(b->o->op, b->ranks, k->bytes) * k->iterations, &r);
 	verified = total[BENCH_WRONG] == 0;
 	r.verified = k->checked ? &verified : NULL;
 	if (!verified) {
@@ -488,8 +487,9 @@ int bench_collective(struct bench *b)
 		return bench_fail(b, COLLNET_ENOMEM, "a buffer to receive into");
 	}
 	for (i = 0; i < b->o->nsizes && rc == TOOL_OK; i++) {
-		struct coll one = { .b = b, .bytes = b->o->sizes[i], .send = k.send,
-				    .recv = k.recv };
+		struct coll one = {
+			.b = b, .bytes = b->o->sizes[i], .send = k.send, .recv = k.recv
+		};
 
 		rc = prepare(&one);
 		if (rc == TOOL_OK) {

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define ASSUMED_RATE 20e6
-#define RUN_US 3e6
+#define ASSUMED_RATE   20e6
+#define RUN_US	       3e6
 #define ITERATIONS_MIN 3
 #define ITERATIONS_MAX 200
 

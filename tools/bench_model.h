@@ -23,11 +23,11 @@ enum bench_op {
 /* Who runs where. */
 struct bench_place {
 	uint32_t ranks, nodes;
-	const uint32_t *node_of;      /* [ranks] node of a rank */
-	const struct cn_topo *topo;   /* NULL: unknown */
-	const uint32_t *vertex;	      /* [nodes] vertex of a node; CN_TOPO_NONE: not in the topology.
+	const uint32_t *node_of;    /* [ranks] node of a rank */
+	const struct cn_topo *topo; /* NULL: unknown */
+	const uint32_t *vertex;	    /* [nodes] vertex of a node; CN_TOPO_NONE: not in the topology.
 					 NULL without a topology */
-	uint64_t rate;		      /* bit/s of every node's link; replaces the topology. 0: no */
+	uint64_t rate;		    /* bit/s of every node's link; replaces the topology. 0: no */
 };
 
 /*
@@ -35,8 +35,8 @@ struct bench_place {
  * direction: the shortest any schedule can take. Each link that has r of the P ranks on one side
  * carries, in an exchange, r (P - r) blocks each way; in an allgather every block of the other
  * side at least once; in a broadcast one block; in a scatter or gather a block for every rank on
- * the side without the root, which is rank 0. NAN where it is not known (no rate, a node that the topology does not
- * have) or where there is no wire (one node, a barrier).
+ * the side without the root, which is rank 0. NAN where it is not known (no rate, a node that the
+ * topology does not have) or where there is no wire (one node, a barrier).
  */
 double bench_limit_us(enum bench_op op, const struct bench_place *p, uint64_t bytes);
 

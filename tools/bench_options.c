@@ -279,8 +279,8 @@ static int finish(struct bench_options *o, struct cn_err *err)
 	}
 	/* With 0 ranks the environment is wrong, and joining the team says how. */
 	if (o->team.ranks > 0 && o->team.rank >= o->team.ranks) {
-		return cn_fail(err, COLLNET_EINVAL, "rank %u is not one of %u ranks",
-			       o->team.rank, o->team.ranks);
+		return cn_fail(err, COLLNET_EINVAL, "rank %u is not one of %u ranks", o->team.rank,
+			       o->team.ranks);
 	}
 	if (o->warmup == BENCH_DEFAULT) {
 		o->warmup = operations[o->op].warmup;
@@ -328,13 +328,15 @@ int bench_check_ranks(const struct bench_options *o, const char *said_by)
 		return TOOL_OK;
 	}
 	if (said_by == NULL) {
-		return tool_usage("no launcher started this process, so it is one rank of one: use "
-				  "srun, mpirun or mpiexec, or give every process --rank and --ranks "
-				  "(or COLLNET_RANK and COLLNET_SIZE); --ranks 1 measures one rank");
+		return tool_usage(
+			"no launcher started this process, so it is one rank of one: use "
+			"srun, mpirun or mpiexec, or give every process --rank and --ranks "
+			"(or COLLNET_RANK and COLLNET_SIZE); --ranks 1 measures one rank");
 	}
 	return tool_usage("the launcher started one rank (%s is 1): tell it how many (srun -N, "
 			  "Open MPI: mpirun -N 1, MPICH: mpiexec -n RANKS -ppn 1); --ranks 1 "
-			  "measures one rank", said_by);
+			  "measures one rank",
+			  said_by);
 }
 
 int bench_options_parse(struct bench_options *o, int argc, char **argv)

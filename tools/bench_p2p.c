@@ -15,14 +15,14 @@
 #include "tools/bench.h"
 #include "tools/bench_pattern.h"
 
-#define ROUNDS 10u
-#define ROUND_NS 200000000u	 /* what a round should take */
-#define BARE_NS 200000000u
-#define PINGPONG_MAX 1000u	 /* round trips in a round */
-#define STREAM_MAX 10000u	 /* messages in a round */
-#define UNDER_WAY 2u
+#define ROUNDS		    10u
+#define ROUND_NS	    200000000u /* what a round should take */
+#define BARE_NS		    200000000u
+#define PINGPONG_MAX	    1000u  /* round trips in a round */
+#define STREAM_MAX	    10000u /* messages in a round */
+#define UNDER_WAY	    2u
 #define ASSUMED_BITS_PER_US 20.0 /* for deadlines */
-#define HEADER 24u		 /* of the transport, so that bare frames are as long */
+#define HEADER		    24u	 /* of the transport, so that bare frames are as long */
 
 struct pair {
 	struct bench *b;
@@ -33,7 +33,7 @@ struct pair {
 	struct cn_bare *bare;
 	uint8_t *data[UNDER_WAY];
 	uint64_t bytes;
-	uint32_t share; /* round trips or messages in a round */
+	uint32_t share;		/* round trips or messages in a round */
 	uint64_t *ns, *bare_ns; /* [ROUNDS * share] of pingpong, [ROUNDS] of stream */
 	size_t nbare;
 	double frames_per_s[ROUNDS], bare_per_s[ROUNDS];
@@ -307,8 +307,7 @@ static int bare_stream(struct pair *q, uint32_t round)
 /* Whether bare sockets can do the same: one frame a message. */
 static bool comparable(const struct pair *q)
 {
-	return q->b->o->bare &&
-	       (q->b->o->op == BENCH_STREAM || q->bytes + HEADER <= q->mtu);
+	return q->b->o->bare && (q->b->o->op == BENCH_STREAM || q->bytes + HEADER <= q->mtu);
 }
 
 static int run_round(struct pair *q, uint32_t round)
@@ -466,8 +465,8 @@ static int run_size(struct pair *q)
 		return bench_fail(b, COLLNET_ENOMEM, "no memory for times");
 	}
 	for (round = 0; round < ROUNDS && rc == TOOL_OK; round++) {
-		bench_progress(b, "%s: round %u of %u", tool_format_size(q->bytes, size),
-			       round + 1, ROUNDS);
+		bench_progress(b, "%s: round %u of %u", tool_format_size(q->bytes, size), round + 1,
+			       ROUNDS);
 		rc = run_round(q, round);
 	}
 	return rc == TOOL_OK ? finish(q) : rc;

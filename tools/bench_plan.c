@@ -114,8 +114,11 @@ static const struct row rows[] = {
 static int make_network(const struct row *r, uint64_t seed, struct cn_topo **out,
 			struct cn_err *err)
 {
-	struct cn_topo_random random = { .hosts = r->hosts, .switches = r->switches, .degree = 4,
-					 .seed = seed, .rate = 1000000000 };
+	struct cn_topo_random random = { .hosts = r->hosts,
+					 .switches = r->switches,
+					 .degree = 4,
+					 .seed = seed,
+					 .rate = 1000000000 };
 
 	if (r->shape != NULL) {
 		return cn_topo_shape(r->shape, 1000000000, 0, 0, 0, out, err);
@@ -166,8 +169,8 @@ static void put_json(const struct row *r, uint64_t seed, uint32_t hosts, uint32_
 static int run_all(bool json, uint64_t seed)
 {
 	if (!json) {
-		printf("%-34s %7s %8s %4s %11s %9s\n", "what is planned", "hosts", "switches", "runs",
-		       "cpu", "target");
+		printf("%-34s %7s %8s %4s %11s %9s\n", "what is planned", "hosts", "switches",
+		       "runs", "cpu", "target");
 	}
 	for (size_t i = 0; i < NROWS; i++) {
 		uint32_t hosts = 0, switches = 0;
@@ -225,9 +228,12 @@ int bench_plan(int argc, char **argv)
 			}
 			break;
 		default:
-			return tool_usage("%s '%.40s'", opt == ':' ? "a value is missing after"
-					  : "unknown or ambiguous option", argv[optind - 1]);
+			return tool_usage("%s '%.40s'",
+					  opt == ':' ? "a value is missing after"
+						     : "unknown or ambiguous option",
+					  argv[optind - 1]);
 		}
 	}
-	return optind < argc ? tool_usage("unexpected argument '%.40s'", argv[optind]) : run_all(json, seed);
+	return optind < argc ? tool_usage("unexpected argument '%.40s'", argv[optind])
+			     : run_all(json, seed);
 }

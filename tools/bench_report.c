@@ -274,8 +274,8 @@ const char bench_report_names[] =
 
 void bench_report_cells(FILE *f, const struct bench_result *r)
 {
-	fprintf(f, "%s,%s,%" PRIu64, bench_op_name(r->op),
-		r->algorithm != NULL ? r->algorithm : "", r->bytes);
+	fprintf(f, "%s,%s,%" PRIu64, bench_op_name(r->op), r->algorithm != NULL ? r->algorithm : "",
+		r->bytes);
 	bench_report_cell(f, r->ns.median / 1e3);
 	bench_report_cell(f, r->ns.min / 1e3);
 	bench_report_cell(f, r->ns.p99 / 1e3);

@@ -16,7 +16,8 @@ static const struct verb {
 	{ "bench", collnet_cmd_bench, "measure collective operations and messages" },
 	{ "lab", collnet_cmd_lab, "an emulated cluster on this machine" },
 	{ "schedule", collnet_cmd_schedule, "plan, prove and show collective operations" },
-	{ "sim", collnet_cmd_sim, "a cluster in virtual time: plan one, and the papers' experiments" },
+	{ "sim", collnet_cmd_sim,
+	  "a cluster in virtual time: plan one, and the papers' experiments" },
 	{ "status", collnet_cmd_status, "what this node's daemon knows" },
 	{ "topo", collnet_cmd_topo, "show, check, draw and make topologies" },
 };

@@ -81,27 +81,27 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"shape", required_argument, NULL, OPT_SHAPE},
-	{"topology", required_argument, NULL, OPT_TOPOLOGY},
-	{"rate", required_argument, NULL, OPT_RATE},
-	{"uplink", required_argument, NULL, OPT_UPLINK},
-	{"buffer", required_argument, NULL, OPT_BUFFER},
-	{"uplink-buffer", required_argument, NULL, OPT_UPLINK_BUFFER},
-	{"mtu", required_argument, NULL, OPT_MTU},
-	{"loss", required_argument, NULL, OPT_LOSS},
-	{"duplicate", required_argument, NULL, OPT_DUPLICATE},
-	{"reorder", required_argument, NULL, OPT_REORDER},
-	{"ip", no_argument, NULL, OPT_IP},
-	{"ranks-per-node", required_argument, NULL, OPT_RANKS},
-	{"no-daemons", no_argument, NULL, OPT_NO_DAEMONS},
-	{"daemon-arg", required_argument, NULL, OPT_DAEMON_ARG},
-	{"keep-logs", required_argument, NULL, OPT_KEEP_LOGS},
-	{"timeout", required_argument, NULL, OPT_TIMEOUT},
-	{"tag", no_argument, NULL, OPT_TAG},
-	{"ports", no_argument, NULL, OPT_PORTS},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"help", no_argument, NULL, OPT_HELP},
-	{NULL, 0, NULL, 0},
+	{ "shape", required_argument, NULL, OPT_SHAPE },
+	{ "topology", required_argument, NULL, OPT_TOPOLOGY },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "uplink", required_argument, NULL, OPT_UPLINK },
+	{ "buffer", required_argument, NULL, OPT_BUFFER },
+	{ "uplink-buffer", required_argument, NULL, OPT_UPLINK_BUFFER },
+	{ "mtu", required_argument, NULL, OPT_MTU },
+	{ "loss", required_argument, NULL, OPT_LOSS },
+	{ "duplicate", required_argument, NULL, OPT_DUPLICATE },
+	{ "reorder", required_argument, NULL, OPT_REORDER },
+	{ "ip", no_argument, NULL, OPT_IP },
+	{ "ranks-per-node", required_argument, NULL, OPT_RANKS },
+	{ "no-daemons", no_argument, NULL, OPT_NO_DAEMONS },
+	{ "daemon-arg", required_argument, NULL, OPT_DAEMON_ARG },
+	{ "keep-logs", required_argument, NULL, OPT_KEEP_LOGS },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "tag", no_argument, NULL, OPT_TAG },
+	{ "ports", no_argument, NULL, OPT_PORTS },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
 };
 
 /* ---- options -------------------------------------------------------------------------- */
@@ -161,35 +161,44 @@ static int take_number(struct lab_options *o, int option, const char *v)
 	case OPT_BUFFER:
 		o->buffer_said = true;
 		return take_uint(v, 1, 100000, &o->buffer)
-			       ? 0 : bad_value("buffer", v, "1 to 100000 frames");
+			       ? 0
+			       : bad_value("buffer", v, "1 to 100000 frames");
 	case OPT_UPLINK_BUFFER:
 		o->uplink_buffer_said = true;
 		return take_uint(v, 1, 100000, &o->uplink_buffer)
-			       ? 0 : bad_value("uplink-buffer", v, "1 to 100000 frames");
+			       ? 0
+			       : bad_value("uplink-buffer", v, "1 to 100000 frames");
 	case OPT_MTU:
-		return take_uint(v, 68, 65521, &o->mtu)
-			       ? 0 : bad_value("mtu", v, "68 to 65521 bytes");
+		return take_uint(v, 68, 65521, &o->mtu) ? 0
+							: bad_value("mtu", v, "68 to 65521 bytes");
 	case OPT_RANKS:
 		return take_uint(v, 1, LAB_RANKS_MAX, &o->ranks_per_node)
-			       ? 0 : bad_value("ranks-per-node", v, "a number from 1");
+			       ? 0
+			       : bad_value("ranks-per-node", v, "a number from 1");
 	case OPT_TIMEOUT:
 		return cn_parse_uint(v, 1, 10000000, &o->timeout_s)
-			       ? 0 : bad_value("timeout", v, "seconds, from 1");
+			       ? 0
+			       : bad_value("timeout", v, "seconds, from 1");
 	case OPT_RATE:
 		return take_rate(v, &o->rate, &o->rate_said)
-			       ? 0 : bad_value("rate", v, "a rate like 20mbit, or none");
+			       ? 0
+			       : bad_value("rate", v, "a rate like 20mbit, or none");
 	case OPT_UPLINK:
 		return take_rate(v, &o->uplink, &o->uplink_said)
-			       ? 0 : bad_value("uplink", v, "a rate like 200mbit, or none");
+			       ? 0
+			       : bad_value("uplink", v, "a rate like 200mbit, or none");
 	case OPT_DUPLICATE:
 		return take_share(v, 500000, &o->duplicate_ppm)
-			       ? 0 : bad_value("duplicate", v, "0% to 50%, with at most 3 decimals");
+			       ? 0
+			       : bad_value("duplicate", v, "0% to 50%, with at most 3 decimals");
 	case OPT_REORDER:
 		return take_share(v, 1000000, &o->reorder_ppm)
-			       ? 0 : bad_value("reorder", v, "0% to 100%, with at most 3 decimals");
+			       ? 0
+			       : bad_value("reorder", v, "0% to 100%, with at most 3 decimals");
 	default:
 		return take_share(v, 1000000, &o->loss_ppm)
-			       ? 0 : bad_value("loss", v, "0% to 100%, with at most 3 decimals");
+			       ? 0
+			       : bad_value("loss", v, "0% to 100%, with at most 3 decimals");
 	}
 }
 
@@ -250,8 +259,8 @@ static int check_options(const struct lab_options *o)
 	if ((o->shape == NULL) == (o->topology == NULL)) {
 		return complain("specify --shape (e.g. 8x2) or --topology FILE");
 	}
-	if (o->topology != NULL && (o->rate_said || o->uplink_said || o->buffer_said ||
-				    o->uplink_buffer_said)) {
+	if (o->topology != NULL &&
+	    (o->rate_said || o->uplink_said || o->buffer_said || o->uplink_buffer_said)) {
 		return complain("rates and buffers are the topology file's to say: drop --rate, "
 				"--uplink, --buffer and --uplink-buffer");
 	}
@@ -278,7 +287,8 @@ static int parse_options(struct lab_options *o, int argc, char **argv)
 		fputs(usage_text, stdout);
 		return 0;
 	} else if (argc < 2 || strcmp(argv[1], "run") != 0) {
-		return complain("say `collnet lab run` or `collnet lab shell`; see collnet lab --help");
+		return complain(
+			"say `collnet lab run` or `collnet lab shell`; see collnet lab --help");
 	}
 	argc--;
 	argv++;
@@ -312,8 +322,8 @@ static bool is_program(const char *path)
 /* $COLLNETD, else next to this program: built in place, built with libtool, or installed. */
 static int find_daemon(struct lab *lab, struct cn_err *err)
 {
-	static const char *const places[] = {"collnetd", "../daemon/collnetd",
-					     "../../daemon/collnetd", "../sbin/collnetd"};
+	static const char *const places[] = { "collnetd", "../daemon/collnetd",
+					      "../../daemon/collnetd", "../sbin/collnetd" };
 	const char *env = getenv("COLLNETD");
 	char dir[4096], path[4200];
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
@@ -339,8 +349,10 @@ static int find_daemon(struct lab *lab, struct cn_err *err)
 		lab->daemon = strdup(path);
 	}
 	if (lab->daemon == NULL) {
-		return cn_fail(err, COLLNET_EDAEMON, "collnetd is neither near %s nor in PATH: "
-			       "set COLLNETD to its path, or use --no-daemons", dir);
+		return cn_fail(err, COLLNET_EDAEMON,
+			       "collnetd is neither near %s nor in PATH: "
+			       "set COLLNETD to its path, or use --no-daemons",
+			       dir);
 	}
 	return COLLNET_OK;
 }
@@ -349,15 +361,20 @@ static int check_tools(const struct lab *lab, struct cn_err *err)
 {
 	static const struct {
 		const char *tool, *package;
-	} tools[] = {{"ip", "iproute2"}, {"bridge", "iproute2"}, {"tc", "iproute2"},
-		     {"nsenter", "util-linux"}, {"nft", "nftables"}};
+	} tools[] = { { "ip", "iproute2" },
+		      { "bridge", "iproute2" },
+		      { "tc", "iproute2" },
+		      { "nsenter", "util-linux" },
+		      { "nft", "nftables" } };
 	size_t i, n = sizeof(tools) / sizeof(tools[0]) - (lab->o->loss_ppm == 0 ? 1 : 0);
 	char path[256];
 
 	for (i = 0; i < n; i++) {
 		if (!lab_find_tool(tools[i].tool, path, sizeof(path))) {
-			return cn_fail(err, COLLNET_ESYSTEM, "%s is missing: install the Debian "
-				       "package %s", tools[i].tool, tools[i].package);
+			return cn_fail(err, COLLNET_ESYSTEM,
+				       "%s is missing: install the Debian "
+				       "package %s",
+				       tools[i].tool, tools[i].package);
 		}
 	}
 	return COLLNET_OK;
@@ -445,7 +462,7 @@ static void pass_on(int sig)
 
 static int wait_supervisor(const struct lab_options *o)
 {
-	struct sigaction act = {.sa_handler = pass_on};
+	struct sigaction act = { .sa_handler = pass_on };
 	int status;
 
 	sigaction(SIGTERM, &act, NULL);
@@ -510,7 +527,8 @@ static int run_lab(struct lab *lab)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[1]);
 		lab->lifeline = fds[0];
-		status = mapped && !become_inner_root(uid, gid) ? LAB_EXIT_SKIP : lab_supervise(lab);
+		status = mapped && !become_inner_root(uid, gid) ? LAB_EXIT_SKIP
+								: lab_supervise(lab);
 		fflush(NULL);
 		_exit(status);
 	}
@@ -529,9 +547,9 @@ static void free_lab(struct lab *lab)
 
 int collnet_cmd_lab(int argc, char **argv)
 {
-	struct lab_options o = {.mtu = 1500, .ranks_per_node = 1};
-	struct lab lab = {.lifeline = -1, .signals = -1};
-	struct cn_err err = {0};
+	struct lab_options o = { .mtu = 1500, .ranks_per_node = 1 };
+	struct lab lab = { .lifeline = -1, .signals = -1 };
+	struct cn_err err = { 0 };
 	int rc;
 
 	o.daemon_args = calloc((size_t)argc + 1, sizeof(*o.daemon_args));

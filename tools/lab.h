@@ -26,12 +26,12 @@
 #include "topo/topo.h"
 #include "util/util.h"
 
-#define LAB_HOSTS_MAX 1024u
-#define LAB_RANKS_MAX COLLNET_RANKS_MAX
-#define LAB_DIR "/run/collnet-lab" /* private: /run is the lab's own */
-#define LAB_LOGS LAB_DIR "/logs"   /* of the daemons; --keep-logs is mounted there */
-#define LAB_EXIT_USAGE 2
-#define LAB_EXIT_SKIP 77 /* the system refuses namespaces */
+#define LAB_HOSTS_MAX	 1024u
+#define LAB_RANKS_MAX	 COLLNET_RANKS_MAX
+#define LAB_DIR		 "/run/collnet-lab" /* private: /run is the lab's own */
+#define LAB_LOGS	 LAB_DIR "/logs"    /* of the daemons; --keep-logs is mounted there */
+#define LAB_EXIT_USAGE	 2
+#define LAB_EXIT_SKIP	 77 /* the system refuses namespaces */
 #define LAB_EXIT_TIMEOUT 124
 
 struct lab_options {
@@ -56,8 +56,8 @@ struct lab_options {
 struct lab_host {
 	uint32_t vertex;
 	const char *name;
-	pid_t daemon;  /* 0: not running (any more) */
-	int ready;     /* until the daemon is ready: where it says so; else -1 */
+	pid_t daemon; /* 0: not running (any more) */
+	int ready;    /* until the daemon is ready: where it says so; else -1 */
 };
 
 struct lab_rank {
@@ -113,8 +113,7 @@ int lab_reorder_frames(const struct lab *lab, uint64_t rate, struct cn_err *err)
 /* lab_tool.c: running ip, tc, bridge and nft. */
 bool lab_find_tool(const char *name, char *path, size_t size);
 /* Runs argv with `input` on its standard input; *output (may be NULL) is the caller's to free. */
-int lab_tool(char *const argv[], const char *input, size_t len, char **output,
-	     struct cn_err *err);
+int lab_tool(char *const argv[], const char *input, size_t len, char **output, struct cn_err *err);
 /* A batch of commands for one: written to f, and run. lab_batch_run() closes and frees it. */
 struct lab_batch {
 	char *text;

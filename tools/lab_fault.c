@@ -15,7 +15,7 @@ static void host_port(const struct lab *lab, uint32_t host, char *out, size_t si
 /* Frames that enter the fabric from a host are lost with the given probability. */
 int lab_lose_frames(struct lab *lab, struct cn_err *err)
 {
-	static char *const argv[] = {"nft", "-f", "-", NULL};
+	static char *const argv[] = { "nft", "-f", "-", NULL };
 	char port[IFNAMSIZ];
 	struct lab_batch b;
 	uint32_t i;
@@ -43,7 +43,7 @@ int lab_lose_frames(struct lab *lab, struct cn_err *err)
  */
 int lab_duplicate_frames(struct lab *lab, struct cn_err *err)
 {
-	static char *const argv[] = {"nft", "-f", "-", NULL};
+	static char *const argv[] = { "nft", "-f", "-", NULL };
 	char port[IFNAMSIZ];
 	struct lab_batch b;
 	uint32_t i;
@@ -64,7 +64,8 @@ int lab_duplicate_frames(struct lab *lab, struct cn_err *err)
 	fputs("}\n", b.f);
 	rc = lab_batch_run(&b, argv, err);
 	if (rc != COLLNET_OK) {
-		return cn_fail(err, COLLNET_EPERM, "--duplicate needs a kernel whose nftables can "
+		return cn_fail(err, COLLNET_EPERM,
+			       "--duplicate needs a kernel whose nftables can "
 			       "duplicate where frames leave an interface (CONFIG_NFT_DUP_NETDEV, "
 			       "CONFIG_NETFILTER_EGRESS)");
 	}
@@ -74,7 +75,7 @@ int lab_duplicate_frames(struct lab *lab, struct cn_err *err)
 /* In the host's namespace: netem delays a share of its frames, behind the bucket of its rate. */
 int lab_reorder_frames(const struct lab *lab, uint64_t rate, struct cn_err *err)
 {
-	static char *const argv[] = {"tc", "-batch", "-", NULL};
+	static char *const argv[] = { "tc", "-batch", "-", NULL };
 	const double passes = 100.0 - (double)lab->o->reorder_ppm / 1e4;
 	struct lab_batch b;
 	int rc = lab_batch_open(&b, err);
@@ -86,6 +87,7 @@ int lab_reorder_frames(const struct lab *lab, uint64_t rate, struct cn_err *err)
 		rate != 0 ? "parent 1:1 handle 10:" : "root handle 10:", passes, LAB_NIC_QUEUE);
 	rc = lab_batch_run(&b, argv, err);
 	return rc == COLLNET_OK ? rc
-				: cn_fail(err, COLLNET_EPERM, "--reorder needs netem, and this kernel "
+				: cn_fail(err, COLLNET_EPERM,
+					  "--reorder needs netem, and this kernel "
 					  "has none (CONFIG_NET_SCH_NETEM)");
 }

@@ -42,11 +42,11 @@
 
 #include "tools/lab.h"
 
-#define NETNS_DIR "/run/netns"
-#define UTS_DIR LAB_DIR "/uts"
+#define NETNS_DIR  "/run/netns"
+#define UTS_DIR	   LAB_DIR "/uts"
 #define ETH_HEADER 14u
-#define ETH_MIN 60u
-#define READY_MS 10000
+#define ETH_MIN	   60u
+#define READY_MS   10000
 
 static int refused(const char *what, struct cn_err *err)
 {
@@ -97,8 +97,8 @@ static int mount_logs(int fd, struct cn_err *err)
 
 static int private_run(struct lab *lab, int logs, struct cn_err *err)
 {
-	static const char *const dirs[] = {LAB_DIR,	     LAB_LOGS,	  UTS_DIR,
-					   LAB_DIR "/bin", NETNS_DIR, "/run/lock"};
+	static const char *const dirs[] = { LAB_DIR,	    LAB_LOGS,  UTS_DIR,
+					    LAB_DIR "/bin", NETNS_DIR, "/run/lock" };
 	size_t i;
 	int rc;
 
@@ -197,8 +197,8 @@ int lab_enter(const char *host, struct cn_err *err)
 /* No router solicitations and the like: IPv6 off for every interface to come. */
 static void no_ipv6(void)
 {
-	static const char *const files[] = {"/proc/sys/net/ipv6/conf/all/disable_ipv6",
-					    "/proc/sys/net/ipv6/conf/default/disable_ipv6"};
+	static const char *const files[] = { "/proc/sys/net/ipv6/conf/all/disable_ipv6",
+					     "/proc/sys/net/ipv6/conf/default/disable_ipv6" };
 	size_t i;
 	int fd;
 
@@ -309,7 +309,7 @@ static bool has_queues(const struct cn_topo *t)
 
 static int make_links(struct lab *lab, struct cn_err *err)
 {
-	static char *const argv[] = {"ip", "-batch", "-", NULL};
+	static char *const argv[] = { "ip", "-batch", "-", NULL };
 	const struct cn_topo *t = lab->topo;
 	char name[IFNAMSIZ];
 	struct lab_batch b;
@@ -327,7 +327,8 @@ static int make_links(struct lab *lab, struct cn_err *err)
 				"link add name %s address 02:c0:12:%02x:%02x:%02x mtu %u type bridge "
 				"stp_state 0 forward_delay 0 mcast_snooping 0 ageing_time 8640000\n",
 				name, (i >> 16) & 0xff, (i >> 8) & 0xff, i & 0xff, lab->o->mtu);
-			fprintf(b.f, "link set dev %s%s up\n", name, has_queues(t) ? " promisc on" : "");
+			fprintf(b.f, "link set dev %s%s up\n", name,
+				has_queues(t) ? " promisc on" : "");
 		}
 	}
 	for (i = 0; i < t->nlinks; i++) {
@@ -339,7 +340,7 @@ static int make_links(struct lab *lab, struct cn_err *err)
 /* Tells every switch behind which of its ports every host is. */
 static int make_tables(struct lab *lab, struct cn_err *err)
 {
-	static char *const argv[] = {"bridge", "-batch", "-", NULL};
+	static char *const argv[] = { "bridge", "-batch", "-", NULL };
 	const struct cn_topo *t = lab->topo;
 	uint32_t i, h, v, link, *down = calloc(t->nvertices, sizeof(*down));
 	char port[IFNAMSIZ];
@@ -390,7 +391,7 @@ static void rate_commands(const struct lab *lab, const char *dev, uint64_t rate,
 
 static int limit_ports(struct lab *lab, struct cn_err *err)
 {
-	static char *const argv[] = {"tc", "-batch", "-", NULL};
+	static char *const argv[] = { "tc", "-batch", "-", NULL };
 	const struct cn_topo *t = lab->topo;
 	char port[IFNAMSIZ];
 	struct lab_batch b;
@@ -403,8 +404,9 @@ static int limit_ports(struct lab *lab, struct cn_err *err)
 			if (t->vertices[v].is_switch && t->links[i].rate != 0) {
 				lab_port_name(lab, v, i, port, sizeof(port));
 				rate_commands(lab, port, lab_link_rate(&t->links[i]),
-					      t->links[i].buffer != 0 ?
-						      lab_link_buffer(&t->links[i]) : LAB_NIC_QUEUE,
+					      t->links[i].buffer != 0
+						      ? lab_link_buffer(&t->links[i])
+						      : LAB_NIC_QUEUE,
 					      b.f);
 			}
 		}
@@ -434,7 +436,7 @@ static int bring_up(int s, const char *name)
 
 static int set_address(int s, uint32_t index)
 {
-	struct sockaddr_in sin = {.sin_family = AF_INET};
+	struct sockaddr_in sin = { .sin_family = AF_INET };
 	struct ifreq ifr;
 
 	set_ifreq_name(&ifr, "eth0");
@@ -451,7 +453,7 @@ static int set_address(int s, uint32_t index)
 /* A kernel that hands over segments of 64 KiB would be a strange network card at this speed. */
 static void no_offload(int s)
 {
-	static const uint32_t features[] = {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO};
+	static const uint32_t features[] = { ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO };
 	struct ethtool_value value;
 	struct ifreq ifr;
 	size_t i;
@@ -468,10 +470,10 @@ static void no_offload(int s)
 /* In the host's namespace. */
 static int make_host(struct lab *lab, uint32_t i, struct cn_err *err)
 {
-	static char *const argv[] = {"tc", "-batch", "-", NULL};
+	static char *const argv[] = { "tc", "-batch", "-", NULL };
 	const struct lab_host *h = &lab->hosts[i];
-	uint64_t rate = lab_link_rate(
-		&lab->topo->links[lab->topo->vertices[h->vertex].parent_link]);
+	uint64_t rate = lab_link_rate(&lab->topo
+					       ->links[lab->topo->vertices[h->vertex].parent_link]);
 	struct lab_batch b;
 	int rc = COLLNET_OK, s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -514,7 +516,7 @@ static int make_hosts(struct lab *lab, struct cn_err *err)
  * the bridge has seen the change too. */
 static bool wait_running(int s, const char *port, const struct timespec *deadline)
 {
-	const struct timespec pause = {.tv_nsec = 1000000};
+	const struct timespec pause = { .tv_nsec = 1000000 };
 	struct timespec now;
 	struct ifreq ifr;
 

@@ -12,10 +12,10 @@
 #include "tools/lab.h"
 #include "tools/plan/span.h"
 
-#define RATE_DEFAULT 20000000u
-#define RATE_DEFAULT_MANY 10000000u /* for more than 16 hosts: two processors can keep up */
-#define UPLINK_FACTOR 10u
-#define BUFFER_DEFAULT 43u
+#define RATE_DEFAULT	      20000000u
+#define RATE_DEFAULT_MANY     10000000u /* for more than 16 hosts: two processors can keep up */
+#define UPLINK_FACTOR	      10u
+#define BUFFER_DEFAULT	      43u
 #define UPLINK_BUFFER_DEFAULT 45u
 
 static void default_rates(struct lab_options *o, uint32_t nhosts)
@@ -61,9 +61,10 @@ static int drop_unused(struct lab *lab, struct cn_err *err)
 		i++;
 	}
 	l = &lab->topo->links[i];
-	fprintf(stderr, "collnet lab: %u of %u links are not in the spanning tree and are not "
-		"built, such as %s - %s; collnet topo tree chooses another one\n", unused,
-		lab->topo->nlinks, lab->topo->vertices[l->a].name,
+	fprintf(stderr,
+		"collnet lab: %u of %u links are not in the spanning tree and are not "
+		"built, such as %s - %s; collnet topo tree chooses another one\n",
+		unused, lab->topo->nlinks, lab->topo->vertices[l->a].name,
 		lab->topo->vertices[l->b].name);
 	rc = cn_topo_prune(lab->topo, &pruned, err);
 	if (rc == COLLNET_OK) {
@@ -121,7 +122,7 @@ static void give_macs(struct lab *lab)
 	uint32_t i;
 
 	for (i = 0; i < lab->nhosts; i++) {
-		uint8_t mac[6] = {0x02, 0xc0, 0x11, 0, (uint8_t)(i >> 8), (uint8_t)i};
+		uint8_t mac[6] = { 0x02, 0xc0, 0x11, 0, (uint8_t)(i >> 8), (uint8_t)i };
 
 		v = &lab->topo->vertices[lab->topo->hosts[i]];
 		while (!v->has_mac && mac_is_taken(lab, mac)) {
@@ -145,8 +146,10 @@ static bool check_names(struct lab *lab, struct cn_err *err)
 	for (i = 0; i < t->nvertices; i++) {
 		name = t->vertices[i].name;
 		if (strpbrk(name, "/:@") != NULL || name[0] == '.' || name[0] == '-') {
-			cn_fail(err, COLLNET_ETOPO, "the lab cannot have a host or switch '%s': "
-				"use letters, digits, '_', '.' and '-'", name);
+			cn_fail(err, COLLNET_ETOPO,
+				"the lab cannot have a host or switch '%s': "
+				"use letters, digits, '_', '.' and '-'",
+				name);
 			return false;
 		}
 		if (strlen(name) > (IFNAMSIZ - 2) / 2 || strpbrk(name, ".-") != NULL ||

@@ -68,7 +68,8 @@ static void take_qdisc(const struct nlmsghdr *n, uint32_t index, struct lab_port
 		return;
 	}
 	/* step back to the header for the length of the nest */
-	p = attribute(stats, RTA_PAYLOAD((const struct rtattr *)((const char *)stats - RTA_LENGTH(0))),
+	p = attribute(stats,
+		      RTA_PAYLOAD((const struct rtattr *)((const char *)stats - RTA_LENGTH(0))),
 		      TCA_STATS_QUEUE, sizeof(q));
 	if (p != NULL) {
 		memcpy(&q, p, sizeof(q));
@@ -129,14 +130,16 @@ static int count_port(int s, const char *name, struct lab_port_count *c)
 	struct {
 		struct nlmsghdr n;
 		struct ifinfomsg i;
-	} link = {.n = {.nlmsg_len = sizeof(link), .nlmsg_type = RTM_GETLINK,
-			.nlmsg_flags = NLM_F_REQUEST}};
+	} link = { .n = { .nlmsg_len = sizeof(link),
+			  .nlmsg_type = RTM_GETLINK,
+			  .nlmsg_flags = NLM_F_REQUEST } };
 	struct {
 		struct nlmsghdr n;
 		struct tcmsg t;
-	} qdisc = {.n = {.nlmsg_len = sizeof(qdisc), .nlmsg_type = RTM_GETQDISC,
-			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		   .t = {.tcm_family = AF_UNSPEC}};
+	} qdisc = { .n = { .nlmsg_len = sizeof(qdisc),
+			   .nlmsg_type = RTM_GETQDISC,
+			   .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		    .t = { .tcm_family = AF_UNSPEC } };
 	unsigned int index = if_nametoindex(name);
 
 	memset(c, 0, sizeof(*c));
@@ -159,7 +162,7 @@ static int open_netlink(void)
 /* A counter of the lab's table: "bridge" "lost", frames that --loss took; "netdev" "copies". */
 static int count_rule(char *family, char *name, uint64_t *lost, struct cn_err *err)
 {
-	char *const argv[] = {"nft", "list", "counter", family, "lab", name, NULL};
+	char *const argv[] = { "nft", "list", "counter", family, "lab", name, NULL };
 	char *text = NULL;
 	const char *p;
 	int rc = lab_tool(argv, NULL, 0, &text, err);
@@ -191,8 +194,8 @@ static int count_nics(const struct lab *lab, uint64_t *drops, struct cn_err *err
 		}
 		s = open_netlink();
 		if (s < 0 || count_port(s, "eth0", &c) < 0) {
-			rc = cn_fail(err, COLLNET_ESYSTEM, "counters of %s: %s",
-				     lab->hosts[i].name, strerror(errno));
+			rc = cn_fail(err, COLLNET_ESYSTEM, "counters of %s: %s", lab->hosts[i].name,
+				     strerror(errno));
 		} else {
 			*drops += c.drops;
 		}

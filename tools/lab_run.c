@@ -22,8 +22,8 @@
 #include "tools/lab.h"
 
 #define LINE_MAX_BYTES 65536u
-#define STOP_MS 5000  /* daemons have this long to end */
-#define GRACE_MS 1000 /* and everybody, after a signal */
+#define STOP_MS	       5000 /* daemons have this long to end */
+#define GRACE_MS       1000 /* and everybody, after a signal */
 
 /* One stream of a rank's output. */
 struct stream {
@@ -270,7 +270,8 @@ static void say_who_is_left(const struct run *run)
 	const struct lab *lab = run->lab;
 	uint32_t r, said = 0;
 
-	fprintf(stderr, "collnet lab: timed out after %llu s;", (unsigned long long)lab->o->timeout_s);
+	fprintf(stderr, "collnet lab: timed out after %llu s;",
+		(unsigned long long)lab->o->timeout_s);
 	for (r = 0; r < lab->nranks; r++) {
 		if (lab->ranks[r].pid != 0 && said++ < 16) {
 			fprintf(stderr, "%s %u", said == 1 ? " still running: rank" : ",", r);
@@ -342,8 +343,10 @@ static void stop_daemons(struct run *run)
 	for (i = 0; i < lab->nhosts; i++) {
 		if (lab->hosts[i].daemon != 0) {
 			lab->daemon_bad = true;
-			fprintf(stderr, "collnet lab: collnetd on %s did not end within %d s of "
-				"SIGTERM\n", lab->hosts[i].name, STOP_MS / 1000);
+			fprintf(stderr,
+				"collnet lab: collnetd on %s did not end within %d s of "
+				"SIGTERM\n",
+				lab->hosts[i].name, STOP_MS / 1000);
 			lab_print_log_tail(&lab->hosts[i]);
 		}
 	}
@@ -391,9 +394,8 @@ static int take_signals(struct lab *lab, struct cn_err *err)
 	if (sigprocmask(SIG_BLOCK, &set, NULL) == 0) {
 		lab->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	}
-	return lab->signals >= 0
-		       ? COLLNET_OK
-		       : cn_fail(err, COLLNET_ESYSTEM, "signalfd: %s", strerror(errno));
+	return lab->signals >= 0 ? COLLNET_OK
+				 : cn_fail(err, COLLNET_ESYSTEM, "signalfd: %s", strerror(errno));
 }
 
 static int make_cluster(struct lab *lab, struct cn_err *err)
@@ -441,8 +443,8 @@ static int bring_to_life(struct run *run, struct cn_err *err)
 
 int lab_supervise(struct lab *lab)
 {
-	struct run run = {.lab = lab};
-	struct cn_err err = {0};
+	struct run run = { .lab = lab };
+	struct cn_err err = { 0 };
 	int rc = bring_to_life(&run, &err), status;
 
 	if (rc != COLLNET_OK) {

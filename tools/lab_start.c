@@ -21,24 +21,24 @@
 #include "tools/plan/write.h"
 
 #define DAEMON_READY_MS 10000
-#define LOG_TAIL 2048
+#define LOG_TAIL	2048
 
 /* lab-on HOST COMMAND...: enters the namespaces of a host, with its environment. */
-static const char lab_on[] =
-	"#!/bin/sh\n"
-	"# lab-on HOST COMMAND...: runs COMMAND on HOST\n"
-	"if [ $# -lt 2 ]; then\n"
-	"	echo \"usage: lab-on HOST COMMAND...\" >&2\n"
-	"	exit 2\n"
-	"fi\n"
-	"if [ ! -r " LAB_DIR "/\"$1\".env ]; then\n"
-	"	echo \"lab-on: there is no host '$1' in this lab\" >&2\n"
-	"	exit 2\n"
-	"fi\n"
-	". " LAB_DIR "/\"$1\".env\n"
-	"host=$1\n"
-	"shift\n"
-	"exec nsenter --net=/run/netns/\"$host\" --uts=" LAB_DIR "/uts/\"$host\" -- \"$@\"\n";
+static const char lab_on[] = "#!/bin/sh\n"
+			     "# lab-on HOST COMMAND...: runs COMMAND on HOST\n"
+			     "if [ $# -lt 2 ]; then\n"
+			     "	echo \"usage: lab-on HOST COMMAND...\" >&2\n"
+			     "	exit 2\n"
+			     "fi\n"
+			     "if [ ! -r " LAB_DIR "/\"$1\".env ]; then\n"
+			     "	echo \"lab-on: there is no host '$1' in this lab\" >&2\n"
+			     "	exit 2\n"
+			     "fi\n"
+			     ". " LAB_DIR "/\"$1\".env\n"
+			     "host=$1\n"
+			     "shift\n"
+			     "exec nsenter --net=/run/netns/\"$host\" --uts=" LAB_DIR
+			     "/uts/\"$host\" -- \"$@\"\n";
 
 /*
  * lab-daemon HOST: starts the daemon of HOST again and returns when it is ready. It waits for a
@@ -91,13 +91,16 @@ static void daemon_script(const struct lab *lab, const char *host, FILE *f)
 {
 	uint32_t i;
 
-	fprintf(f, "#!/bin/sh\n# starts collnetd on %s, in the foreground; more options may follow\n"
+	fprintf(f,
+		"#!/bin/sh\n# starts collnetd on %s, in the foreground; more options may follow\n"
 		"echo $$ >" LAB_DIR "/%s.daemon.pid\n"
 		"exec nsenter --net=/run/netns/%s --uts=" LAB_DIR "/uts/%s -- ",
 		host, host, host, host);
 	quote(lab->daemon, f);
-	fprintf(f, " --foreground --interface eth0 --node %s --topology " LAB_DIR "/topology"
-		" --socket " LAB_DIR "/%s.sock --cluster 1 --user none", host, host);
+	fprintf(f,
+		" --foreground --interface eth0 --node %s --topology " LAB_DIR "/topology"
+		" --socket " LAB_DIR "/%s.sock --cluster 1 --user none",
+		host, host);
 	for (i = 0; i < lab->o->ndaemon_args; i++) {
 		fputc(' ', f);
 		quote(lab->o->daemon_args[i], f);
@@ -239,7 +242,8 @@ __attribute__((noreturn)) static void become(char **command)
 static int start_daemon(struct lab *lab, struct lab_host *h, struct cn_err *err)
 {
 	char script[160];
-	char *argv[] = {"sh", script, "--ready-fd", "3", NULL}; /* a number that any shell knows */
+	char *argv[] = { "sh", script, "--ready-fd", "3",
+			 NULL }; /* a number that any shell knows */
 	int fds[2], null;
 
 	snprintf(script, sizeof(script), "%s/%s.daemon.cmd", LAB_DIR, h->name);
@@ -398,7 +402,7 @@ __attribute__((noreturn)) static void become_rank(struct lab *lab, uint32_t r, c
 
 int lab_start_rank(struct lab *lab, uint32_t r, int *out, int *errs, struct cn_err *err)
 {
-	int op[2] = {-1, -1}, ep[2] = {-1, -1};
+	int op[2] = { -1, -1 }, ep[2] = { -1, -1 };
 	bool piped = r != 0 || lab->o->tag;
 	pid_t pid;
 
@@ -425,7 +429,7 @@ int lab_start_rank(struct lab *lab, uint32_t r, int *out, int *errs, struct cn_e
 int lab_start_shell(struct lab *lab, pid_t *pid, struct cn_err *err)
 {
 	const char *user_shell = getenv("SHELL");
-	char *shell[] = {(char *)(user_shell == NULL ? "/bin/sh" : user_shell), NULL};
+	char *shell[] = { (char *)(user_shell == NULL ? "/bin/sh" : user_shell), NULL };
 
 	fflush(NULL);
 	*pid = fork();

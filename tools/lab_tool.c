@@ -17,8 +17,8 @@
 
 #include "tools/lab.h"
 
-static const char *const tool_dirs[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin",
-					"/usr/local/sbin", "/usr/local/bin"};
+static const char *const tool_dirs[] = { "/usr/sbin", "/sbin",		 "/usr/bin",
+					 "/bin",      "/usr/local/sbin", "/usr/local/bin" };
 
 bool lab_find_tool(const char *name, char *path, size_t size)
 {
@@ -143,8 +143,7 @@ static int tool_failed(char *const argv[], const char *input, const char *said, 
 		       first[0] == '\0' ? "no reason given" : first);
 }
 
-int lab_tool(char *const argv[], const char *input, size_t len, char **output,
-	     struct cn_err *err)
+int lab_tool(char *const argv[], const char *input, size_t len, char **output, struct cn_err *err)
 {
 	int in = memfd_create("lab-in", MFD_CLOEXEC), out = memfd_create("lab-out", MFD_CLOEXEC);
 	int status = -1, rc = COLLNET_OK;

@@ -11,9 +11,9 @@
 
 #include "tools/papers/papers.h"
 
-#define RATE_DEFAULT 1000000000u
+#define RATE_DEFAULT  1000000000u
 #define UPLINK_FACTOR 10u
-#define BUFFERS_MAX ((uint64_t)8 << 30) /* bytes of all ranks' buffers */
+#define BUFFERS_MAX   ((uint64_t)8 << 30) /* bytes of all ranks' buffers */
 
 /* The fastest so far with the largest blocks that there were: the closing line is about it. */
 struct best {
@@ -42,8 +42,7 @@ static int complain(const struct cn_err *err)
 }
 
 /* Rates and buffers where the file says none. */
-static void fill_in(const struct sim_options *o, struct cn_topo *t, uint64_t rate,
-		    uint64_t uplink)
+static void fill_in(const struct sim_options *o, struct cn_topo *t, uint64_t rate, uint64_t uplink)
 {
 	for (uint32_t i = 0; i < t->nlinks; i++) {
 		struct cn_topo_link *l = &t->links[i];
@@ -81,8 +80,10 @@ static int locate(struct run *r, struct cn_err *err)
 	uint64_t ranks = (uint64_t)t->nhosts * r->o->local;
 
 	if (ranks > COLLNET_RANKS_MAX) {
-		return cn_fail(err, COLLNET_EINVAL, "%u hosts with %u ranks each are more than the "
-			       "largest team, %u ranks", t->nhosts, r->o->local, COLLNET_RANKS_MAX);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "%u hosts with %u ranks each are more than the "
+			       "largest team, %u ranks",
+			       t->nhosts, r->o->local, COLLNET_RANKS_MAX);
 	}
 	r->node_of = calloc(ranks + 1, sizeof(*r->node_of));
 	r->vertex = calloc(t->nhosts + 1, sizeof(*r->vertex));
@@ -93,10 +94,16 @@ static int locate(struct run *r, struct cn_err *err)
 		r->node_of[i] = i / r->o->local;
 	}
 	memcpy(r->vertex, t->hosts, t->nhosts * sizeof(*r->vertex));
-	r->b = (struct bench){ .o = &r->o->bench, .ranks = (uint32_t)ranks, .topo = r->topo,
-			       .node_of = r->node_of, .vertex = r->vertex };
-	r->b.place = (struct bench_place){ .ranks = (uint32_t)ranks, .nodes = t->nhosts,
-					   .node_of = r->node_of, .topo = t, .vertex = r->vertex };
+	r->b = (struct bench){ .o = &r->o->bench,
+			       .ranks = (uint32_t)ranks,
+			       .topo = r->topo,
+			       .node_of = r->node_of,
+			       .vertex = r->vertex };
+	r->b.place = (struct bench_place){ .ranks = (uint32_t)ranks,
+					   .nodes = t->nhosts,
+					   .node_of = r->node_of,
+					   .topo = t,
+					   .vertex = r->vertex };
 	r->b.node_window = cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
 	return COLLNET_OK;
 }
@@ -108,8 +115,10 @@ static int check_memory(const struct run *r, uint64_t bytes, struct cn_err *err)
 	char text[TOOL_TEXT];
 
 	if (bytes > 0 && (each / bytes / 2 != r->b.ranks || all > BUFFERS_MAX)) {
-		return cn_fail(err, COLLNET_ELIMIT, "blocks of %s for %u ranks need more than 8 GiB "
-			       "of buffers%s", tool_format_size(bytes, text), r->b.ranks,
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "blocks of %s for %u ranks need more than 8 GiB "
+			       "of buffers%s",
+			       tool_format_size(bytes, text), r->b.ranks,
 			       r->o->bench.verify ? "; without --verify all ranks share them" : "");
 	}
 	return COLLNET_OK;
@@ -163,14 +172,20 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 {
 	const struct sim_options *o = r->o;
 	struct sim_case c = {
-		.cluster = o->cluster, .faults = o->faults, .local = o->local,
-		.timed = o->timed, .nfaults = o->nfaults,
-		.iterations = o->bench.iterations, .warmup = o->bench.warmup,
+		.cluster = o->cluster,
+		.faults = o->faults,
+		.local = o->local,
+		.timed = o->timed,
+		.nfaults = o->nfaults,
+		.iterations = o->bench.iterations,
+		.warmup = o->bench.warmup,
 		.verify = o->bench.verify,
-		.args = { .op = row->op, .algorithm = row->name,
+		.args = { .op = row->op,
+			  .algorithm = row->name,
 			  .permutation = o->bench.permutation,
 			  .contention_aware = o->bench.contention_aware,
-			  .window = o->bench.window, .bytes = bytes },
+			  .window = o->bench.window,
+			  .bytes = bytes },
 	};
 	bool cut = false;
 	int rc = check_memory(r, bytes, err), closed;
@@ -249,8 +264,8 @@ static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes
 	} else {
 		verified = out.wrong == 0;
 		r->failed |= !verified;
-		result_of(r, &out, r->o->bench.verify && r->o->bench.op != BENCH_BARRIER ? &verified
-											 : NULL,
+		result_of(r, &out,
+			  r->o->bench.verify && r->o->bench.op != BENCH_BARRIER ? &verified : NULL,
 			  &res);
 		if (verified) {
 			compare(r, &res, &out, &model);

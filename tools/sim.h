@@ -3,9 +3,10 @@
  * Inside `collnet sim`: what was asked for, one case on a cluster in virtual time, and what the
  * equations say of it.
  *
- * sim_options.c and sim_fault.c parse, sim_fault_run.c has faults happen, sim.c puts the network together and goes through sizes and algorithms,
- * sim_run.c runs one case (the papers' experiments use it too), sim_model.c is pure arithmetic,
- * sim_watch.c writes traces and captures, sim_report.c what a person or a program reads.
+ * sim_options.c and sim_fault.c parse, sim_fault_run.c has faults happen, sim.c puts the network
+ * together and goes through sizes and algorithms, sim_run.c runs one case (the papers' experiments
+ * use it too), sim_model.c is pure arithmetic, sim_watch.c writes traces and captures, sim_report.c
+ * what a person or a program reads.
  */
 #ifndef COLLNET_TOOLS_SIM_H
 #define COLLNET_TOOLS_SIM_H
@@ -16,7 +17,7 @@
 /* ---- faults at their times (sim_fault.c, sim_fault_run.c) ----------------------------- */
 
 #define SIM_FAULTS_MAX CN_SIM_PARTITIONS
-#define SIM_NO_FAULT UINT32_MAX
+#define SIM_NO_FAULT   UINT32_MAX
 
 enum sim_fault_kind {
 	SIM_FAULT_CRASH,
@@ -38,7 +39,7 @@ struct sim_fault {
 	uint32_t host;	   /* CRASH, RESTART, PAUSE: index of a host; else CN_TOPO_NONE */
 	uint32_t link;	   /* CUT, REPAIR, shares; CN_TOPO_NONE: all links */
 	uint32_t ppm;
-	uint8_t *side;	   /* PARTITION: [hosts], see cn_sim_partition(); else NULL; free() it */
+	uint8_t *side; /* PARTITION: [hosts], see cn_sim_partition(); else NULL; free() it */
 };
 /* The grammar is in sim_fault.c. `text` must live as long as *out. COLLNET_EINVAL, _ENOMEM. */
 int sim_fault_parse(const struct cn_topo *t, const char *text, struct sim_fault *out,
@@ -69,11 +70,11 @@ struct sim_end {
 struct sim_watch; /* sim_watch.c */
 
 struct sim_case {
-	struct cn_sim_config cluster; /* with its topology */
-	struct cn_sim_faults faults;  /* of all links, in both directions */
+	struct cn_sim_config cluster;  /* with its topology */
+	struct cn_sim_faults faults;   /* of all links, in both directions */
 	const struct sim_fault *timed; /* [nfaults] */
 	uint32_t nfaults;
-	struct cn_coll_args args;     /* op, algorithm, ..., bytes; buffers and deadline are ours */
+	struct cn_coll_args args; /* op, algorithm, ..., bytes; buffers and deadline are ours */
 	uint32_t local, iterations, warmup;
 	bool verify;
 	struct sim_watch *watch; /* NULL: nobody looks */

@@ -29,11 +29,11 @@ static const struct {
 	const char *name;
 	enum sim_fault_kind kind;
 } actions[] = {
-	{ "crash", SIM_FAULT_CRASH },	    { "restart", SIM_FAULT_RESTART },
-	{ "pause", SIM_FAULT_PAUSE },	    { "cut", SIM_FAULT_CUT },
-	{ "repair", SIM_FAULT_REPAIR },	    { "partition", SIM_FAULT_PARTITION },
-	{ "loss", SIM_FAULT_LOSS },	    { "duplicate", SIM_FAULT_DUPLICATE },
-	{ "reorder", SIM_FAULT_REORDER },   { "corrupt", SIM_FAULT_CORRUPT },
+	{ "crash", SIM_FAULT_CRASH },	  { "restart", SIM_FAULT_RESTART },
+	{ "pause", SIM_FAULT_PAUSE },	  { "cut", SIM_FAULT_CUT },
+	{ "repair", SIM_FAULT_REPAIR },	  { "partition", SIM_FAULT_PARTITION },
+	{ "loss", SIM_FAULT_LOSS },	  { "duplicate", SIM_FAULT_DUPLICATE },
+	{ "reorder", SIM_FAULT_REORDER }, { "corrupt", SIM_FAULT_CORRUPT },
 };
 static const char action_names[] =
 	"crash, restart, pause, cut, repair, partition, loss, duplicate, reorder or corrupt";
@@ -41,8 +41,10 @@ static const char action_names[] =
 static int expected(struct parser *p, const char *what)
 {
 	if (p->word[0] == '\0') {
-		return cn_fail(p->err, COLLNET_EINVAL, "--fault '%.80s', column %zu: it ends here; "
-			       "expected %s", p->text, p->column, what);
+		return cn_fail(p->err, COLLNET_EINVAL,
+			       "--fault '%.80s', column %zu: it ends here; "
+			       "expected %s",
+			       p->text, p->column, what);
 	}
 	return cn_fail(p->err, COLLNET_EINVAL, "--fault '%.80s', column %zu: '%.40s'; expected %s",
 		       p->text, p->column, p->word, what);
@@ -199,8 +201,9 @@ static int take_times(struct parser *p, struct sim_fault *f)
 	int rc;
 
 	while ((rc = advance(p)) == COLLNET_OK) {
-		bool *seen = strncmp(p->word, "t=", 2) == 0 ? &at :
-			     strncmp(p->word, "for=", 4) == 0 ? &lasts : NULL;
+		bool *seen = strncmp(p->word, "t=", 2) == 0	? &at
+			     : strncmp(p->word, "for=", 4) == 0 ? &lasts
+								: NULL;
 		cn_time *into = seen == &at ? &f->at : &f->lasts;
 
 		if (seen == NULL) {
@@ -208,8 +211,9 @@ static int take_times(struct parser *p, struct sim_fault *f)
 		}
 		if (*seen || !take_time(strchr(p->word, '=') + 1, into) ||
 		    (seen == &lasts && f->lasts == 0)) {
-			return expected(p, "one t= and one for= with a time of at most a minute and its "
-					"unit, like t=2.5ms for=300us");
+			return expected(
+				p, "one t= and one for= with a time of at most a minute and its "
+				   "unit, like t=2.5ms for=300us");
 		}
 		*seen = true;
 	}

@@ -90,7 +90,8 @@ const char sim_fault_names[] = ",ranks_failed,culprits_named,error_first_us,erro
 
 void sim_fault_cells(FILE *f, const struct sim_outcome *out)
 {
-	static const char *const next[] = { [SIM_NEXT_NONE] = "", [SIM_NEXT_RIGHT] = "right",
+	static const char *const next[] = { [SIM_NEXT_NONE] = "",
+					    [SIM_NEXT_RIGHT] = "right",
 					    [SIM_NEXT_FAILED] = "failed",
 					    [SIM_NEXT_NEVER] = "not tried" };
 	struct summary s = summarise(out);
@@ -131,9 +132,10 @@ void sim_fault_table(const struct cn_topo *t, const struct sim_row *row)
 	if (out->nends > 0) {
 		printf("  %" PRIu32 " rank%s failed", out->nends, out->nends == 1 ? "" : "s");
 		if (s.others > 0) {
-			printf(", %" PRIu32 " on other hosts %.3f to %.3f ms after the fault; %" PRIu32
-			       " of these name a host that had it", s.others, s.first / 1e3,
-			       s.last / 1e3, s.named);
+			printf(", %" PRIu32
+			       " on other hosts %.3f to %.3f ms after the fault; %" PRIu32
+			       " of these name a host that had it",
+			       s.others, s.first / 1e3, s.last / 1e3, s.named);
 		}
 		printf("\n  next job: %s\n", next_text(out));
 	}

@@ -20,8 +20,8 @@ struct sim_armed {
 	struct cn_sim *sim;
 	const struct sim_case *c;
 	cn_time zero;
-	struct edge *edges;	  /* [2 nfaults] */
-	bool *active;		  /* [nfaults] */
+	struct edge *edges;	     /* [2 nfaults] */
+	bool *active;		     /* [nfaults] */
 	struct sim_fault_seen *seen; /* [nfaults] */
 };
 
@@ -30,8 +30,10 @@ static void set_link(const struct sim_armed *a, uint32_t link)
 {
 	struct cn_sim_faults sum = a->c->faults;
 	uint32_t *const into[] = {
-		[SIM_FAULT_LOSS] = &sum.loss, [SIM_FAULT_DUPLICATE] = &sum.duplicate,
-		[SIM_FAULT_REORDER] = &sum.reorder, [SIM_FAULT_CORRUPT] = &sum.corrupt,
+		[SIM_FAULT_LOSS] = &sum.loss,
+		[SIM_FAULT_DUPLICATE] = &sum.duplicate,
+		[SIM_FAULT_REORDER] = &sum.reorder,
+		[SIM_FAULT_CORRUPT] = &sum.corrupt,
 	};
 	bool cut = false;
 
@@ -219,7 +221,8 @@ static uint32_t culprit_of(const struct cn_topo *t, const char *text)
 			if (v != CN_TOPO_NONE && !t->vertices[v].is_switch) {
 				return v;
 			}
-			/* The end of a sentence is not part of a name; a group begins with its first. */
+			/* The end of a sentence is not part of a name; a group begins with its
+			 * first. */
 			if (text[n - 1] == '.') {
 				n--;
 				continue;
@@ -322,8 +325,11 @@ int sim_faults_ends(const struct sim_armed *a, const struct cn_job *j, struct si
 			continue;
 		}
 		out->nends++;
-		*e = (struct sim_end){ .rank = i, .host = t->hosts[k->host], .status = k->status,
-				       .culprit = CN_TOPO_NONE, .fault = SIM_NO_FAULT,
+		*e = (struct sim_end){ .rank = i,
+				       .host = t->hosts[k->host],
+				       .status = k->status,
+				       .culprit = CN_TOPO_NONE,
+				       .fault = SIM_NO_FAULT,
 				       .pending = !k->told };
 		snprintf(e->text, sizeof(e->text), "%s", k->told ? k->text : "it did not end");
 		if (k->told) {

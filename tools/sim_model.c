@@ -98,8 +98,7 @@ static double slowest_host(const struct cn_topo *t)
 	double rate = INFINITY;
 
 	for (uint32_t i = 0; i < t->nhosts; i++) {
-		const struct cn_topo_link *l =
-			&t->links[t->vertices[t->hosts[i]].parent_link];
+		const struct cn_topo_link *l = &t->links[t->vertices[t->hosts[i]].parent_link];
 
 		rate = fmin(rate, (double)(l->rate * l->channels));
 	}
@@ -118,7 +117,8 @@ static void exchange(const struct cn_sim_config *c, const struct bench_place *p,
 
 	out->g = frame_gap(c, full, rate) * 1e6;
 	out->t_w = (longest_path(c, p->topo, last) - frame_gap(c, last, rate) +
-		    (double)(c->o_send + c->o_recv + c->u_recv) / 1e9) * 1e6;
+		    (double)(c->o_send + c->o_recv + c->u_recv) / 1e9) *
+		   1e6;
 	out->eq2 = blocks * kg * 1e6 + out->t_w;
 	out->eq6 = blocks * kg * 1e6 + rounds * out->t_w;
 }

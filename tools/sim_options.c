@@ -10,11 +10,11 @@
 #include "tools/papers/papers.h"
 #include "tools/sim.h"
 
-#define BUFFER_DEFAULT 43u /* those of the lab, and of the exchange paper */
+#define BUFFER_DEFAULT	      43u /* those of the lab, and of the exchange paper */
 #define UPLINK_BUFFER_DEFAULT 45u
-#define TIME_MAX (60000 * CN_MS)
-#define LOCAL_MAX 1024u
-#define DUPLICATE_MAX 100000u /* each switch doubles the copies of the one before */
+#define TIME_MAX	      (60000 * CN_MS)
+#define LOCAL_MAX	      1024u
+#define DUPLICATE_MAX	      100000u /* each switch doubles the copies of the one before */
 
 static const char help_text[] =
 	"usage: collnet sim OPERATION (--shape AxB | --topology FILE) [OPTION...]\n"
@@ -142,7 +142,10 @@ static int bad_time(const char *text, struct cn_err *err)
 
 int sim_parse_time(const char *text, cn_time *out, struct cn_err *err)
 {
-	static const struct { const char *name; uint64_t ns; } units[] = {
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {
 		{ "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 },
 	};
 	size_t digits = strspn(text, "0123456789"), more = 0, u = 0;
@@ -181,7 +184,8 @@ int sim_parse_time(const char *text, cn_time *out, struct cn_err *err)
 
 static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err)
 {
-	static const char *const names[] = { [CN_SIM_OUTPUT] = "output", [CN_SIM_INPUT] = "input",
+	static const char *const names[] = { [CN_SIM_OUTPUT] = "output",
+					     [CN_SIM_INPUT] = "input",
 					     [CN_SIM_SHARED] = "shared",
 					     [CN_SIM_DYNAMIC] = "dynamic" };
 
@@ -211,8 +215,10 @@ static int take_root(char *text, struct cn_sim_root *r, struct cn_err *err)
 		return rc;
 	}
 	if (r->kind != CN_SIM_SHARED && r->kind != CN_SIM_DYNAMIC) {
-		return cn_fail(err, COLLNET_EINVAL, "':%.40s': only a shared memory has a size of its "
-			       "own; the topology says the ports' buffers", colon + 1);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "':%.40s': only a shared memory has a size of its "
+			       "own; the topology says the ports' buffers",
+			       colon + 1);
 	}
 	return tool_parse_u32(colon + 1, 1, CN_TOPO_BUFFER_MAX, &r->memory, err);
 }
@@ -225,7 +231,8 @@ static int take_overheads(char *text, struct cn_sim_config *c, struct cn_err *er
 	int rc = tool_split(text, items, 3, &n, err);
 
 	if (rc == COLLNET_OK && n != 3) {
-		return cn_fail(err, COLLNET_EINVAL, "three times are needed, O_s,O_r,U_r: 5us,8us,0");
+		return cn_fail(err, COLLNET_EINVAL,
+			       "three times are needed, O_s,O_r,U_r: 5us,8us,0");
 	}
 	for (size_t i = 0; rc == COLLNET_OK && i < n; i++) {
 		rc = sim_parse_time(items[i], out[i], err);
@@ -402,8 +409,12 @@ static bool same_file(const char *a, const char *b)
 /* One file cannot hold two outputs, and the topology is not to be written over. */
 static int check_files(const struct sim_options *o)
 {
-	const struct { const char *option, *path; } files[] = {
-		{ "--topology", o->topology }, { "--csv", o->bench.csv }, { "--trace", o->trace },
+	const struct {
+		const char *option, *path;
+	} files[] = {
+		{ "--topology", o->topology },
+		{ "--csv", o->bench.csv },
+		{ "--trace", o->trace },
 		{ "--pcap", o->pcap },
 	};
 	const size_t n = sizeof(files) / sizeof(files[0]);
@@ -455,8 +466,8 @@ static int take_operation(struct sim_options *o, int argc, char **argv)
 		return tool_usage("there is no operation '%.40s' here; there are %s", argv[optind],
 				  names);
 	}
-	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1]) :
-				   TOOL_OK;
+	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1])
+				 : TOOL_OK;
 }
 
 static void defaults(struct sim_options *o)
@@ -477,7 +488,8 @@ static int check_experiment(struct sim_options *o, int argc)
 	}
 	if (o->alien != NULL) {
 		return tool_usage("an experiment has its own networks, sizes and algorithms: only "
-				  "--seed, --output and --quick go with it, not --%s", o->alien);
+				  "--seed, --output and --quick go with it, not --%s",
+				  o->alien);
 	}
 	o->output = o->output != NULL ? o->output : ".";
 	return TOOL_OK;

@@ -77,9 +77,10 @@ static bool report_csv(const struct bench *b, const struct sim_row *row)
 	FILE *f = b->csv;
 
 	if (!b->header) {
-		fprintf(f, "%s,drops,lost_by_faults,peak_queue,eq2_us,eq6_us,eq7_us,predicted_us,"
-			"of_best%s\n", bench_report_names,
-			row->o->nfaults > 0 ? sim_fault_names : "");
+		fprintf(f,
+			"%s,drops,lost_by_faults,peak_queue,eq2_us,eq6_us,eq7_us,predicted_us,"
+			"of_best%s\n",
+			bench_report_names, row->o->nfaults > 0 ? sim_fault_names : "");
 	}
 	bench_report_cells(f, row->r);
 	if (row->r->failed != NULL) {
@@ -200,13 +201,16 @@ static void print_longest(const struct cn_topo *t, const struct sim_spot *q)
 
 	if (q->room == 0) {
 		printf("; buffers are not limited at %s, where the longest queue was %" PRIu64
-		       " frame%s, ", at, q->count, plural(q->count));
+		       " frame%s, ",
+		       at, q->count, plural(q->count));
 	} else if (q->shared) {
 		printf("; no queue overflowed, the longest was %" PRIu64 " of %" PRIu32
-		       " frames of %s's memory, ", q->count, q->room, at);
+		       " frames of %s's memory, ",
+		       q->count, q->room, at);
 	} else {
 		printf("; no queue overflowed, the longest was %" PRIu64 " of %" PRIu32
-		       " frame%s, at %s, ", q->count, q->room, plural(q->room), at);
+		       " frame%s, at %s, ",
+		       q->count, q->room, plural(q->room), at);
 	}
 	print_port(t, q);
 }

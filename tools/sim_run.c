@@ -11,7 +11,7 @@
 
 #define JOIN_WITHIN (600 * 1000 * CN_MS)
 #define NEXT_WITHIN (60 * 1000 * CN_MS) /* a job after faults */
-#define DEADLINE (3600 * 1000 * CN_MS)
+#define DEADLINE    (3600 * 1000 * CN_MS)
 
 /* What is counted, as it was before. */
 struct before {
@@ -24,7 +24,7 @@ static void sum_stats(struct cn_sim *s, struct collnet_stats *sum, bool reset_pe
 {
 	memset(sum, 0, sizeof(*sum));
 	for (uint32_t i = 0; i < cn_sim_hosts(s); i++) {
-		struct collnet_stats one = {.size = sizeof(one)};
+		struct collnet_stats one = { .size = sizeof(one) };
 
 		if (cn_sim_engine(s, i) == NULL) { /* a fault */
 			continue;
@@ -62,8 +62,9 @@ static void spot(const struct cn_sim *s, const struct cn_topo *t, uint32_t d, bo
 		return;
 	}
 	kind = cn_sim_switch(s, at, &memory);
-	*worst = (struct sim_spot){ .at = at, .peer = input ? near : far, .count = count,
-				    .input = input };
+	*worst = (struct sim_spot){
+		.at = at, .peer = input ? near : far, .count = count, .input = input
+	};
 	worst->shared = kind == CN_SIM_SHARED || kind == CN_SIM_DYNAMIC;
 	worst->room = worst->shared ? memory : l->buffer * l->channels;
 }
@@ -136,8 +137,8 @@ static int turns(struct cn_job *j, const struct sim_case *c, uint32_t times, uin
 		if (cn_op_has_root(args.op)) {
 			rc = cn_job_run(j, &args, 0, DEADLINE + 1000 * CN_MS, &r, err);
 		} else {
-			rc = cn_job_repeat(j, &args, times, DEADLINE + 1000 * CN_MS, ns, slowest, &r,
-					   err);
+			rc = cn_job_repeat(j, &args, times, DEADLINE + 1000 * CN_MS, ns, slowest,
+					   &r, err);
 		}
 		if (rc != COLLNET_OK) {
 			return rc;
@@ -157,8 +158,9 @@ static int turns(struct cn_job *j, const struct sim_case *c, uint32_t times, uin
 static int next_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed *armed,
 		    struct sim_outcome *out, struct cn_err *err)
 {
-	const struct cn_job_config jc = { .local = c->local, .bytes = c->args.bytes,
-					  .shared = !c->verify, .name = "next" };
+	const struct cn_job_config jc = {
+		.local = c->local, .bytes = c->args.bytes, .shared = !c->verify, .name = "next"
+	};
 	struct cn_coll_args args = c->args;
 	struct cn_err why = { 0 };
 	struct cn_job_result r;
@@ -181,8 +183,10 @@ static int next_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed
 	if (rc != COLLNET_OK) {
 		snprintf(out->next_why, sizeof(out->next_why), "%s", why.text);
 	} else if (r.failed + r.pending > 0 || r.wrong > 0) {
-		snprintf(out->next_why, sizeof(out->next_why), "%u ranks failed, %u did not end, "
-			 "%llu bytes are wrong", r.failed, r.pending, (unsigned long long)r.wrong);
+		snprintf(out->next_why, sizeof(out->next_why),
+			 "%u ranks failed, %u did not end, "
+			 "%llu bytes are wrong",
+			 r.failed, r.pending, (unsigned long long)r.wrong);
 	}
 	out->next = out->next_why[0] == '\0' ? SIM_NEXT_RIGHT : SIM_NEXT_FAILED;
 	cn_job_free(j);
@@ -196,8 +200,9 @@ static int arm(struct cn_sim *s, const struct sim_case *c, struct sim_armed **ar
 		return COLLNET_OK;
 	}
 	out->seen = calloc(c->nfaults, sizeof(*out->seen));
-	return out->seen != NULL ? sim_faults_arm(s, c, out->seen, armed, err)
-				 : cn_fail(err, COLLNET_ENOMEM, "no memory for %u faults", c->nfaults);
+	return out->seen != NULL
+		       ? sim_faults_arm(s, c, out->seen, armed, err)
+		       : cn_fail(err, COLLNET_ENOMEM, "no memory for %u faults", c->nfaults);
 }
 
 /* A rank failed; with timed faults: which one, why, and whether the next job works. */
@@ -248,7 +253,8 @@ static int iterate(struct cn_sim *s, struct cn_job *j, const struct sim_case *c,
 static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed **armed,
 		   struct sim_outcome *out, struct cn_err *err)
 {
-	const struct cn_job_config jc = { .local = c->local, .bytes = c->args.bytes,
+	const struct cn_job_config jc = { .local = c->local,
+					  .bytes = c->args.bytes,
 					  .shared = !c->verify };
 	uint64_t *ns = calloc(2 * (size_t)c->iterations, sizeof(*ns));
 	struct before b = { .ports = calloc(2 * (size_t)c->cluster.topo->nlinks + 1,
@@ -256,7 +262,8 @@ static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed 
 	struct cn_job *j = NULL;
 	int rc = ns != NULL && b.ports != NULL
 			 ? COLLNET_OK
-			 : cn_fail(err, COLLNET_ENOMEM, "no memory for %u iterations", c->iterations);
+			 : cn_fail(err, COLLNET_ENOMEM, "no memory for %u iterations",
+				   c->iterations);
 
 	if (rc == COLLNET_OK) {
 		rc = cn_job_new(s, &jc, &j, err);

@@ -107,15 +107,16 @@ static void trace_frame(struct sim_watch *w, const struct cn_sim_sight *seen)
 	bool ours = seen->len >= CN_HEAD &&
 		    cn_wire_get(seen->frame + CN_ETH_HEADER, seen->len - CN_ETH_HEADER,
 				(uint16_t)(seen->frame[CN_ETH_HEADER + 4] << 8 |
-					   seen->frame[CN_ETH_HEADER + 5]), &f) == CN_WIRE_OK;
+					   seen->frame[CN_ETH_HEADER + 5]),
+				&f) == CN_WIRE_OK;
 
 	if (w->events++ >= SIM_TRACE_MAX) {
 		w->cut = true;
 		return;
 	}
-	snprintf(name, sizeof(name), "%s%s %s > %s",
-		 seen->what == CN_SIM_DROPPED ? "lost: " : "", ours ? type_of(&f) : "frame",
-		 host_of(t, seen->frame + 6), host_of(t, seen->frame));
+	snprintf(name, sizeof(name), "%s%s %s > %s", seen->what == CN_SIM_DROPPED ? "lost: " : "",
+		 ours ? type_of(&f) : "frame", host_of(t, seen->frame + 6),
+		 host_of(t, seen->frame));
 	event(w);
 	json_string(&w->json, "name", name);
 	json_string(&w->json, "cat", ours ? type_of(&f) : "frame");
@@ -163,8 +164,9 @@ static int open_pcap(struct sim_watch *w, const char *path, uint32_t link, struc
 		return cn_fail(err, COLLNET_ENOMEM, "--pcap: no memory");
 	}
 	w->pcap = pcap_dump_open(w->dead, path);
-	return w->pcap != NULL ? COLLNET_OK : cn_fail(err, COLLNET_ESYSTEM, "--pcap: %.250s",
-						     pcap_geterr(w->dead));
+	return w->pcap != NULL
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_ESYSTEM, "--pcap: %.250s", pcap_geterr(w->dead));
 }
 
 int sim_watch_open(const struct cn_topo *t, const char *trace, const char *pcap, uint32_t link,
@@ -274,13 +276,15 @@ int sim_find_port(const struct cn_topo *t, const char *text, uint32_t *link, str
 		for (uint32_t i = 0; a != CN_TOPO_NONE && b != CN_TOPO_NONE && i < t->nlinks; i++) {
 			const struct cn_topo_link *l = &t->links[i];
 
-			if (cn_topo_in_tree(t, i) && ((l->a == a && l->b == b) ||
-						      (l->a == b && l->b == a))) {
+			if (cn_topo_in_tree(t, i) &&
+			    ((l->a == a && l->b == b) || (l->a == b && l->b == a))) {
 				*link = i;
 				return COLLNET_OK;
 			}
 		}
 	}
-	return cn_fail(err, COLLNET_EINVAL, "--port: '%.80s' is not a link that frames take; name "
-		       "its two ends, like s1-h0", text);
+	return cn_fail(err, COLLNET_EINVAL,
+		       "--port: '%.80s' is not a link that frames take; name "
+		       "its two ends, like s1-h0",
+		       text);
 }

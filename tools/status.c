@@ -27,7 +27,10 @@ static const struct counter {
 	size_t offset;
 	const char *what;
 } counters[] = {
-#define C(field, what) { #field, offsetof(struct collnet_stats, field), what }
+#define C(field, what)                                                                             \
+	{                                                                                          \
+#field, offsetof(struct collnet_stats, field), what                                \
+	}
 	C(frames_sent, "frames put on the wire"),
 	C(frames_received, "valid frames taken from it"),
 	C(bytes_sent, "bytes put on the wire"),
@@ -70,8 +73,8 @@ static int complain(const struct status *s, int status)
 {
 	const char *sentence = collnet_error(s->c);
 
-	tool_complain("%s", sentence != NULL && *sentence != 0 ? sentence
-							       : collnet_strerror(status));
+	tool_complain("%s",
+		      sentence != NULL && *sentence != 0 ? sentence : collnet_strerror(status));
 	return TOOL_FAILED;
 }
 
@@ -126,7 +129,8 @@ static void json_nodes(struct json *j, const struct status *s)
 		json_bool(j, "alive", n->alive != 0);
 		json_uint(j, "mtu", n->mtu);
 		json_uint(j, "wire_version", n->wire_version);
-		json_double(j, "heard_us", n->self || n->mtu == 0 ? NAN : (double)n->heard_ns / 1e3, 0);
+		json_double(j, "heard_us", n->self || n->mtu == 0 ? NAN : (double)n->heard_ns / 1e3,
+			    0);
 		json_double(j, "rtt_us", n->rtt_ns > 0 ? (double)n->rtt_ns / 1e3 : NAN, 1);
 		json_uint(j, "data_sent", n->data_sent);
 		json_uint(j, "data_resent", n->data_resent);
@@ -209,8 +213,10 @@ static void show_nodes(const struct status *s)
 		printf("%-*s  %-17s  %-5s  %5u  %10s  %9s  %9" PRIu64 "  %7" PRIu64 "  %9" PRIu64
 		       "\n",
 		       width, n->name, mac_text(n->mac, mac),
-		       n->self ? "self" : n->alive ? "alive" : "dead", n->mtu,
-		       n->self || n->mtu == 0 ? "-" : tool_format_ns(n->heard_ns, heard),
+		       n->self	  ? "self"
+		       : n->alive ? "alive"
+				  : "dead",
+		       n->mtu, n->self || n->mtu == 0 ? "-" : tool_format_ns(n->heard_ns, heard),
 		       n->rtt_ns > 0 ? tool_format_ns(n->rtt_ns, rtt) : "-", n->data_sent,
 		       n->data_resent, n->data_received);
 	}
@@ -252,8 +258,8 @@ static bool show_text(const struct status *s)
 	char rate[TOOL_TEXT];
 	size_t i;
 
-	printf("node %s, collnet %s, MTU %u, link %s\n", collnet_node_name(s->c),
-	       collnet_version(), st->mtu,
+	printf("node %s, collnet %s, MTU %u, link %s\n", collnet_node_name(s->c), collnet_version(),
+	       st->mtu,
 	       st->link_rate > 0 ? tool_format_rate(st->link_rate, rate) : "rate not known");
 	if (st->window == COLLNET_WINDOW_OFF) {
 		printf("window: off; %u frames under way, at most %u so far\n", st->window_now,

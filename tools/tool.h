@@ -14,9 +14,9 @@
 struct option; /* getopt.h */
 
 /* Exit statuses. */
-#define TOOL_OK 0
+#define TOOL_OK	    0
 #define TOOL_FAILED 1 /* something went wrong, or a check found wrong bytes */
-#define TOOL_USAGE 2  /* the command line is not valid */
+#define TOOL_USAGE  2 /* the command line is not valid */
 
 /* The verbs: argv[0] is the verb. They return an exit status. */
 int collnet_cmd_bench(int argc, char **argv);
@@ -48,8 +48,7 @@ int tool_parse_seconds(const char *text, uint32_t *ms, struct cn_err *err);
 /* A number within [min, max]. */
 int tool_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out,
 		      struct cn_err *err);
-int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out,
-		   struct cn_err *err);
+int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out, struct cn_err *err);
 /* "20mbit", "1gbit": bits a second, not 0. */
 int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err);
 /* "auto", "shift", "xor", "edge-colour". */

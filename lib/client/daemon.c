@@ -217,8 +217,8 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	struct cn_daemon_side *d = t->c->impl;
 	const struct cn_call call = { a->op, a->bytes, t->rank, t->ranks, a->root };
 	const uint64_t own = cn_call_in_place(&call), in_len = cn_call_send_bytes(&call);
-	const bool in_place =
-		own != UINT64_MAX && in_len > 0 && a->send == (const char *)a->recv + own;
+	const bool in_place = own != UINT64_MAX && in_len > 0 &&
+			      a->send == (const char *)a->recv + own;
 	struct memory mem = {
 		.in = a->send,
 		.out = a->recv,

@@ -28,8 +28,8 @@
 /* A wait that lasts less is spent looking, where the one before was as short: frames then come in a
  * stream, and falling asleep for each would make the processor the limit. */
 #define WORTH_A_SLEEP (60 * CN_US)
-#define LINGER		 (200 * CN_MS) /* for goodbyes at the end */
-#define SETTLE (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
+#define LINGER	      (200 * CN_MS)  /* for goodbyes at the end */
+#define SETTLE	      (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
 
 struct direct {
 	struct cn_station station;
@@ -248,8 +248,8 @@ static int direct_join(struct collnet_team *t, struct collnet_request *r, uint32
 
 	(void)timeout_ms;
 	r->done.fn = direct_done;
-	return cn_team_join(d->station.engine, cn_now(), t->secret != 0 ? t->secret : geteuid(), t->job, t->rank, t->ranks,
-			    r->deadline, &r->done, &t->member, err);
+	return cn_team_join(d->station.engine, cn_now(), t->secret != 0 ? t->secret : geteuid(),
+			    t->job, t->rank, t->ranks, r->deadline, &r->done, &t->member, err);
 }
 
 static int direct_ranks(struct collnet_team *t, struct cn_err *err)

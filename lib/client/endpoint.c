@@ -46,8 +46,8 @@ int collnet_endpoint_open(collnet_t *c, uint16_t number, collnet_endpoint_t **ou
 		return rc;
 	}
 	if (out == NULL) {
-		return cn_leave(
-			c, cn_fail(&c->err, COLLNET_EINVAL, "collnet_endpoint_open: out is NULL"));
+		return cn_leave(c, cn_fail(&c->err, COLLNET_EINVAL,
+					   "collnet_endpoint_open: out is NULL"));
 	}
 	return cn_leave(c, open_endpoint(c, number, out));
 }

@@ -27,7 +27,7 @@ struct cn_place {
 	char job[COLLNET_NAME_MAX + 1]; /* "": not specified */
 	uint32_t rank, ranks;
 	const char *said_by; /* the variable that specified `ranks`; NULL: none did */
-	int pmi_fd;	     /* a PMI-1 server that knows the job's name, which `job` lacks; or -1 */
+	int pmi_fd; /* a PMI-1 server that knows the job's name, which `job` lacks; or -1 */
 };
 
 /*
@@ -57,8 +57,8 @@ void cn_job_name(char *out, size_t size, const char *launcher, const char *a, co
 bool cn_pmi_job(int fd, char *out, size_t size);
 
 /*
- * The owner that a secret names (with CN_OWNER_SECRET), of `given` or else COLLNET_SECRET; 0: there is
- * none. The secret is never logged. COLLNET_EINVAL: its length is not possible.
+ * The owner that a secret names (with CN_OWNER_SECRET), of `given` or else COLLNET_SECRET; 0: there
+ * is none. The secret is never logged. COLLNET_EINVAL: its length is not possible.
  */
 int cn_secret(const char *given, uint64_t *out, struct cn_err *err);
 

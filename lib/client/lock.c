@@ -36,10 +36,11 @@ static int taken(const char *interface, uint16_t ethertype, const struct holder 
 	if (h->pid > 0) {
 		snprintf(who, sizeof(who), " (process %ld of user %ld)", h->pid, h->uid);
 	}
-	return cn_fail(err, COLLNET_EIFACE,
-		       "interface %s is used by another collnetd or direct program%s with EtherType "
-		       "0x%04x: stop it, or choose another --ethertype",
-		       interface, who, ethertype);
+	return cn_fail(
+		err, COLLNET_EIFACE,
+		"interface %s is used by another collnetd or direct program%s with EtherType "
+		"0x%04x: stop it, or choose another --ethertype",
+		interface, who, ethertype);
 }
 
 /* ---- the file ------------------------------------------------------------------------- */
@@ -130,9 +131,9 @@ static bool is_trusted(const struct holder *h, const char *dir)
 {
 	struct stat st;
 
-	return h->pid > 0 && (h->uid == 0 || h->uid == (long)geteuid() ||
-			      (lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
-			       h->uid == (long)st.st_uid));
+	return h->pid > 0 &&
+	       (h->uid == 0 || h->uid == (long)geteuid() ||
+		(lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && h->uid == (long)st.st_uid));
 }
 
 /* COLLNET_OK with *out, -1 where another user has the name; COLLNET_EIFACE: *h has it by right. */

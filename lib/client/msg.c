@@ -376,8 +376,10 @@ int cn_check_buffers(const struct cn_call *c, const void *send, const void *recv
 		return cn_fail(err, COLLNET_EINVAL, "send and recv of rank %u overlap", c->rank);
 	}
 	if (s != r + same) {
-		return cn_fail(err, COLLNET_EINVAL, "send and recv overlap; send may be block %u of "
-			       "recv, no other part", c->op == CN_OP_BCAST ? 0 : c->rank);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "send and recv overlap; send may be block %u of "
+			       "recv, no other part",
+			       c->op == CN_OP_BCAST ? 0 : c->rank);
 	}
 	return COLLNET_OK;
 }

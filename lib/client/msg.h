@@ -59,13 +59,13 @@
 #define CN_MSG_TEAMS		 16u
 #define CN_MSG_ENDPOINTS	 64u
 #define CN_MSG_ENDPOINT_REQUESTS 64u /* sends and receives outstanding, over all endpoints */
-#define CN_MSG_REQUESTS                                                                            \
-	(CN_MSG_TEAMS * (COLLNET_OUTSTANDING_MAX + 1u) + CN_MSG_ENDPOINT_REQUESTS)
+#define CN_MSG_TEAM_REQUESTS	 (COLLNET_OUTSTANDING_MAX + 1u) /* outstanding */
+#define CN_MSG_REQUESTS		 (CN_MSG_TEAMS * CN_MSG_TEAM_REQUESTS + CN_MSG_ENDPOINT_REQUESTS)
 #define CN_MSG_USER_REGIONS	 64u  /* numbers 0 .. 63: collnet_alloc() */
 #define CN_MSG_REGIONS		 272u /* the rest: the library's own copies of other memory */
 #define CN_MSG_USER_BYTES	 ((uint64_t)16 << 30)
 #define CN_MSG_BYTES		 ((uint64_t)32 << 30) /* of all regions of a client together */
-#define CN_MSG_BYTES_UNIT	 4096u /* the smallest page of any machine */
+#define CN_MSG_BYTES_UNIT	 4096u		      /* the smallest page of any machine */
 #define CN_MSG_NO_REGION	 UINT32_MAX	      /* the place of nothing; offset 0 */
 
 #define CN_MSG_ALGORITHM   16u /* bytes of an algorithm's name with its zero; "": the default */
@@ -228,8 +228,8 @@ struct cn_msg_table {
 };
 
 /*
- * PING asks whether the daemon runs, when a program has waited for a while; -> PONG. The library has
- * one of them outstanding at most.
+ * PING asks whether the daemon runs, when a program has waited for a while; -> PONG. The library
+ * has one of them outstanding at most.
  */
 struct cn_msg_ping {
 	struct cn_msg_head head;

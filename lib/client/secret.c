@@ -8,7 +8,7 @@
 #include "util/siphash.h"
 
 #define SECRET_LEAST 8u
-#define SECRET_MOST 255u
+#define SECRET_MOST  255u
 
 /* Public: it keeps this use apart from others. The secret is what nobody else knows. */
 static const uint8_t key[CN_SIPHASH_KEY] = "collnet secret 1";
@@ -23,9 +23,11 @@ int cn_secret(const char *given, uint64_t *out, struct cn_err *err)
 		return COLLNET_OK;
 	}
 	if (n < SECRET_LEAST || n > SECRET_MOST) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "the secret of the job (COLLNET_SECRET) has %zu characters: %u to %u "
-			       "are possible", n, SECRET_LEAST, SECRET_MOST);
+		return cn_fail(
+			err, COLLNET_EINVAL,
+			"the secret of the job (COLLNET_SECRET) has %zu characters: %u to %u "
+			"are possible",
+			n, SECRET_LEAST, SECRET_MOST);
 	}
 	*out = cn_siphash(key, s, n) | CN_OWNER_SECRET;
 	return COLLNET_OK;

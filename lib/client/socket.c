@@ -15,9 +15,9 @@
 
 #define PATIENCE (5000 * CN_MS) /* for answers that need nobody but the daemon */
 /*
- * A call that waits asks a silent daemon after an interval whether it runs, and gives it up after so
- * many more: 1.5 s, as long as nodes wait for each other. Intervals are counted and not the clock
- * alone, so that a program that was stopped itself does not blame the daemon.
+ * A call that waits asks a silent daemon after an interval whether it runs, and gives it up after
+ * so many more: 1.5 s, as long as nodes wait for each other. Intervals are counted and not the
+ * clock alone, so that a program that was stopped itself does not blame the daemon.
  */
 #define INTERVAL   (500 * CN_MS)
 #define MISSED_MAX 3u
@@ -311,9 +311,11 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 			continue;
 		}
 		if (e == EACCES || e == EPERM) {
-			return cn_fail(err, COLLNET_EPERM,
-				       "no permission to use collnetd's socket %s: join the group that "
-				       "it belongs to, or see socket-mode in collnetd.conf(5)", path);
+			return cn_fail(
+				err, COLLNET_EPERM,
+				"no permission to use collnetd's socket %s: join the group that "
+				"it belongs to, or see socket-mode in collnetd.conf(5)",
+				path);
 		}
 		if (e == EAGAIN) {
 			return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not answer",

@@ -256,7 +256,8 @@ int cn_station_reload(const struct cn_station_config *config, struct cn_station 
 		}
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "jobs still use the topologies of the last %d reloads: wait until "
-			       "they end", CN_STATION_OLD);
+			       "they end",
+			       CN_STATION_OLD);
 	}
 	if (s->topo != NULL) {
 		s->old[s->nold++] = s->topo;

@@ -18,8 +18,8 @@ struct cn_station_config {
 	const char *node;      /* NULL: the host name */
 	const char *topology;  /* file; NULL: none */
 	uint16_t cluster, ethertype;
-	uint32_t window; /* COLLNET_WINDOW_AUTO, _OFF, or frames */
-	cn_time peer_timeout; /* dead_after of struct cn_node_config; 0: its default */
+	uint32_t window;	       /* COLLNET_WINDOW_AUTO, _OFF, or frames */
+	cn_time peer_timeout;	       /* dead_after of struct cn_node_config; 0: its default */
 	int (*open_socket)(void *arg); /* as in struct cn_link_config */
 	void *open_arg;
 	struct cn_will *will; /* as in struct cn_node_config; NULL: none */

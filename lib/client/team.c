@@ -80,11 +80,10 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 	if (out->job == NULL) {
 		default_job(c, out, job, size);
 	} else if (!cn_valid_name(out->job)) {
-		return cn_fail(
-			&c->err, COLLNET_EINVAL,
-			"'%.70s' is not a valid job name: 1 to %d characters of "
-			"A-Z a-z 0-9 . _ : @ / -",
-			out->job, COLLNET_NAME_MAX);
+		return cn_fail(&c->err, COLLNET_EINVAL,
+			       "'%.70s' is not a valid job name: 1 to %d characters of "
+			       "A-Z a-z 0-9 . _ : @ / -",
+			       out->job, COLLNET_NAME_MAX);
 	} else {
 		snprintf(job, size, "%s", out->job);
 	}
@@ -185,8 +184,8 @@ int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, coll
 		return rc;
 	}
 	if (out == NULL) {
-		return cn_leave(
-			c, cn_fail(&c->err, COLLNET_EINVAL, "collnet_team_create: out is NULL"));
+		return cn_leave(c, cn_fail(&c->err, COLLNET_EINVAL,
+					   "collnet_team_create: out is NULL"));
 	}
 	return cn_leave(c, create_team(c, o, out));
 }
@@ -388,66 +387,61 @@ static int start_coll(collnet_team_t *t, struct call call, const struct collnet_
 }
 
 int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		const struct collnet_coll_options *o)
+		     const struct collnet_coll_options *o)
 {
 	return run_coll(t, (struct call){ CN_OP_ALLTOALL, send, recv, bytes, 0 }, o);
 }
 
 int collnet_ialltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		const struct collnet_coll_options *o,
-		collnet_request_t **out)
+		      const struct collnet_coll_options *o, collnet_request_t **out)
 {
 	return start_coll(t, (struct call){ CN_OP_ALLTOALL, send, recv, bytes, 0 }, o, out);
 }
 
 int collnet_allgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		const struct collnet_coll_options *o)
+		      const struct collnet_coll_options *o)
 {
 	return run_coll(t, (struct call){ CN_OP_ALLGATHER, send, recv, bytes, 0 }, o);
 }
 
 int collnet_iallgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		const struct collnet_coll_options *o,
-		collnet_request_t **out)
+		       const struct collnet_coll_options *o, collnet_request_t **out)
 {
 	return start_coll(t, (struct call){ CN_OP_ALLGATHER, send, recv, bytes, 0 }, o, out);
 }
 
 int collnet_bcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
-		const struct collnet_coll_options *o)
+		  const struct collnet_coll_options *o)
 {
 	return run_coll(t, (struct call){ CN_OP_BCAST, buffer, buffer, bytes, root }, o);
 }
 
 int collnet_ibcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
-		const struct collnet_coll_options *o,
-		collnet_request_t **out)
+		   const struct collnet_coll_options *o, collnet_request_t **out)
 {
 	return start_coll(t, (struct call){ CN_OP_BCAST, buffer, buffer, bytes, root }, o, out);
 }
 
-int collnet_scatter(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		uint32_t root, const struct collnet_coll_options *o)
+int collnet_scatter(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
+		    const struct collnet_coll_options *o)
 {
 	return run_coll(t, (struct call){ CN_OP_SCATTER, send, recv, bytes, root }, o);
 }
 
-int collnet_iscatter(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		uint32_t root, const struct collnet_coll_options *o,
-		collnet_request_t **out)
+int collnet_iscatter(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
+		     const struct collnet_coll_options *o, collnet_request_t **out)
 {
 	return start_coll(t, (struct call){ CN_OP_SCATTER, send, recv, bytes, root }, o, out);
 }
 
-int collnet_gather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		uint32_t root, const struct collnet_coll_options *o)
+int collnet_gather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
+		   const struct collnet_coll_options *o)
 {
 	return run_coll(t, (struct call){ CN_OP_GATHER, send, recv, bytes, root }, o);
 }
 
-int collnet_igather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
-		uint32_t root, const struct collnet_coll_options *o,
-		collnet_request_t **out)
+int collnet_igather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
+		    const struct collnet_coll_options *o, collnet_request_t **out)
 {
 	return start_coll(t, (struct call){ CN_OP_GATHER, send, recv, bytes, root }, o, out);
 }
@@ -458,7 +452,7 @@ int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o)
 }
 
 int collnet_ibarrier(collnet_team_t *t, const struct collnet_coll_options *o,
-		collnet_request_t **out)
+		     collnet_request_t **out)
 {
 	return start_coll(t, (struct call){ CN_OP_BARRIER, NULL, NULL, 0, 0 }, o, out);
 }

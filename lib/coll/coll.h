@@ -25,7 +25,7 @@
 #include "proto/window.h"
 #include "proto/wire.h"
 
-#define CN_OPS COLLNET_OUTSTANDING_MAX
+#define CN_OPS	     COLLNET_OUTSTANDING_MAX
 #define CN_TEAMS_MAX 256 /* slots of 8 bits, and 4 bits of generation */
 
 /* ---- sources -------------------------------------------------------------------------- */
@@ -55,9 +55,9 @@ struct cn_mate {
 	struct cn_peer *peer;
 	struct cn_join *joins; /* teams it has told us of */
 	uint32_t njoins;
-	uint32_t nowed;	       /* control messages that wait for it (owed.c) */
+	uint32_t nowed; /* control messages that wait for it (owed.c) */
 	bool stuck;
-	uint32_t complaints;   /* lines of the log about it */
+	uint32_t complaints; /* lines of the log about it */
 };
 
 struct cn_engine {
@@ -67,16 +67,16 @@ struct cn_engine {
 	struct cn_team **teams; /* [max_teams] by slot; NULL: free */
 	uint8_t *generation;	/* [max_teams] of the slot, so that an old frame finds nobody */
 	uint32_t nteams;
-	uint32_t topology;	/* hash of the topology, which all nodes of a job must share */
-	uint32_t nonce;		/* last one given to a team */
+	uint32_t topology;	  /* hash of the topology, which all nodes of a job must share */
+	uint32_t nonce;		  /* last one given to a team */
 	struct cn_source *source; /* whose turn it is; NULL: none active */
 	uint32_t nsources;
 	struct cn_endpoints *endpoints;
 	struct cn_owed *owed_first, *owed_last; /* owed.c */
 	uint32_t nowed;
-	cn_time owed_at;	/* when it is tried again */
-	cn_time deadline;	/* earliest of teams and operations; see cn_engine_touch() */
-	bool touched;		/* it must be found anew */
+	cn_time owed_at;  /* when it is tried again */
+	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
+	bool touched;	  /* it must be found anew */
 	bool closing;
 };
 
@@ -91,7 +91,8 @@ enum cn_control {
 			       * not known), job, count 2, (first 4, n 4)... */
 	CN_CONTROL_BIND = 2,  /* nonce 4, your nonce 4, ask 1: I know all ranks, and you with
 			       * this nonce; ask: your BIND has not come */
-	CN_CONTROL_LEAVE = 3, /* nonce 4, rank 4, posted 4: this rank is gone after so many operations */
+	CN_CONTROL_LEAVE = 3, /* nonce 4, rank 4, posted 4: this rank is gone after so many
+			       * operations */
 	CN_CONTROL_END = 4,   /* nonce 4: no rank of the team is left here */
 	CN_CONTROL_FAIL = 5,  /* nonce 4, code 1, text: the team has failed here; CN_FAIL_FORMING in
 			       * code: it was not ready yet */
@@ -101,7 +102,9 @@ enum cn_control {
 
 #define CN_FAIL_FORMING 0x80u
 
-/* The stream field of a collective's frame: slot 12 bits, number of the operation 12, signature 8. */
+/*
+ * The stream field of a collective's frame: slot 12 bits, number of the operation 12, signature 8.
+ */
 #define CN_NUMBER_MASK 0xfffu
 static inline uint32_t cn_stream(uint32_t slot, uint32_t seq, uint8_t signature)
 {
@@ -162,8 +165,8 @@ void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, const s
 /* A peer's team of its job has ended, or its record was stale. */
 void cn_wireup_ended(struct cn_team *t, cn_time now);
 /* A peer has bound the team, for the first time or again; ask: it lacks this node's BIND. */
-void cn_wireup_bound(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j, bool first,
-		     bool ask);
+void cn_wireup_bound(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
+		     bool first, bool ask);
 /* The team fails while it forms: candidates that were not told of it are told first. */
 void cn_wireup_owe_joins(struct cn_team *t);
 /* The record is of this team, as far as size and topology tell. */
@@ -192,8 +195,8 @@ uint32_t cn_join_ranks(const struct cn_join *j);
 struct cn_join *cn_join_of(const struct cn_team *t, struct cn_peer *p);
 
 /* path.c */
-/* A complete team: begins what is left to validate and returns to how many nodes. A node with another
- * MTU fails the team. */
+/* A complete team: begins what is left to validate and returns to how many nodes. A node with
+ * another MTU fails the team. */
 uint32_t cn_path_begin(struct cn_team *t, cn_time now);
 /* The path to the peer was validated: teams that wait for it go on. */
 void cn_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p);
@@ -202,9 +205,10 @@ void cn_path_drops(struct cn_engine *e, cn_time now, struct cn_peer *p, uint32_t
 
 /* speaker.c */
 /*
- * "; h3 speaks wire version 2, this node 1" for every sender of another wire version, three at most;
- * "" without one. lost: a peer that is lost by silence, then only those nodes of the team `t` that share
- * its silence; NULL: all.
+ * "; h3 speaks wire version 2, this node 1" for every sender of another wire version, three at
+ * most;
+ * "" without one. lost: a peer that is lost by silence, then only those nodes of the team `t` that
+ * share its silence; NULL: all.
  */
 void cn_speaker_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost, char *text,
 		       size_t cap);
@@ -212,6 +216,10 @@ void cn_speaker_clause(const struct cn_team *t, cn_time now, const struct cn_pee
 #define CN_SPEAKER_NAME (COLLNET_NAME_MAX + 1)
 void cn_speaker_name(const struct cn_engine *e, const struct cn_speaker *s,
 		     char name[CN_SPEAKER_NAME]);
+
+struct cn_range {
+	uint32_t first, n;
+};
 
 /* What a peer told of a team. */
 struct cn_join {
@@ -224,10 +232,8 @@ struct cn_join {
 	bool left;	     /* a rank of it is gone, or the peer forms the next team of the job:
 			      * no new team can be made with it */
 	uint32_t nranges;
-	struct cn_range {
-		uint32_t first, n;
-	} *ranges, one; /* one: what a single range is kept in */
-	char job[];	/* there are as many records as nodes: no longer than it is */
+	struct cn_range *ranges, one; /* one: what a single range is kept in */
+	char job[];		      /* there are as many records as nodes: no longer than it is */
 };
 
 /* ---- teams ---------------------------------------------------------------------------- */
@@ -245,19 +251,21 @@ struct cn_team_node {
 	struct cn_peer *peer; /* NULL: this node, or one that is gone */
 	const char *name;     /* the topology's, or of the team's `names` */
 	uint8_t mac[6];
-	uint32_t vertex;      /* in the topology, or CN_TOPO_NONE */
-	uint16_t slot;	      /* of the team there */
-	uint32_t left_after;  /* operations after which a rank of it left; UINT32_MAX: none did */
+	uint32_t vertex;     /* in the topology, or CN_TOPO_NONE */
+	uint16_t slot;	     /* of the team there */
+	uint32_t left_after; /* operations after which a rank of it left; UINT32_MAX: none did */
 	uint32_t left_rank;
-	bool failed;	      /* the team failed there: frames that still come have gaps between them */
+	bool failed; /* the team failed there: frames that still come have gaps between them */
 
-	/* Unexpected messages (unexpected.c). Numbers of operations are those of cn_member.posted. */
-	uint32_t started;     /* it is known to have started all operations before this one */
-	uint32_t nsent;	      /* frames sent to it, of operations from there on */
-	uint32_t sent_first;  /* nsent > 0: the first operation of these */
+	/*
+	 * Unexpected messages (unexpected.c). Numbers of operations are those of cn_member.posted.
+	 */
+	uint32_t started;    /* it is known to have started all operations before this one */
+	uint32_t nsent;	     /* frames sent to it, of operations from there on */
+	uint32_t sent_first; /* nsent > 0: the first operation of these */
 	uint8_t sent[CN_UNEXPECTED_OPS]; /* ... by operation */
-	uint32_t told;	      /* it knows that all operations before this one have started here */
-	uint32_t ntaken;      /* frames taken from it, of operations from there on */
+	uint32_t told;	 /* it knows that all operations before this one have started here */
+	uint32_t ntaken; /* frames taken from it, of operations from there on */
 	uint32_t taken_first, taken_last; /* ntaken > 0: operations of these */
 };
 
@@ -280,6 +288,12 @@ struct cn_early {
 	uint8_t data[];
 };
 
+struct cn_told {
+	uint32_t edition; /* that the peer was told of; 0: none */
+	bool candidate;	  /* it is in the list below */
+	bool confirmed;	  /* it knows this team */
+};
+
 struct cn_team {
 	struct cn_engine *engine;
 	uint64_t owner;
@@ -287,56 +301,53 @@ struct cn_team {
 	uint32_t ranks, nonce;
 	uint16_t slot; /* index in the engine's table, and generation << 8 */
 	enum cn_team_state state;
-	int status;	       /* why it failed */
+	int status; /* why it failed */
 	char text[CN_ERR_TEXT];
 	struct cn_member *members;
 	uint32_t nlocal;
 	uint64_t operations;
-	uint32_t edition;	/* of the local ranks: another one when a rank comes or goes */
-	struct cn_told {
-		uint32_t edition; /* that the peer was told of; 0: none */
-		bool candidate;	  /* it is in the list below */
-		bool confirmed;	  /* it knows this team */
-	} *told;		/* [max_peers] */
-	uint32_t *candidates;	/* peers that announced the job, by index */
+	uint32_t edition;     /* of the local ranks: another one when a rank comes or goes */
+	struct cn_told *told; /* [max_peers] */
+	uint32_t *candidates; /* peers that announced the job, by index */
 	uint32_t ncandidates, candidates_cap;
-	bool candidates_due;	/* some of them may lack the present edition */
-	bool scattered;		/* the log has said so */
-	uint64_t *present;	/* [ranks / 64] ranks known to be there, and how many */
-	uint64_t *seen;		/* [ranks / 64] those that were there at some time */
+	bool candidates_due; /* some of them may lack the present edition */
+	bool scattered;	     /* the log has said so */
+	uint64_t *present;   /* [ranks / 64] ranks known to be there, and how many */
+	uint64_t *seen;	     /* [ranks / 64] those that were there at some time */
 	uint32_t npresent;
-	cn_time check_at;	/* forming: when to look again, or to go on telling */
+	cn_time check_at; /* forming: when to look again, or to go on telling */
 	/* Forming, so that not every message needs a look at all peers. The counts are exact after
-	 * cn_wireup_check(), and then follow what comes; if they err, the next check sets them right. */
-	uint32_t heard;		/* ranks of which it knows */
-	uint32_t njoined;	/* nodes they are on, besides this one */
-	uint32_t nbound;	/* ... that have bound this team */
-	bool complete;		/* all ranks were there at the last check */
-	uint32_t npaths;	/* complete: nodes to which the path MTU is not validated yet */
-	cn_time look_at;	/* the next check */
-	cn_time told_until;	/* pacing: when all that was told would have gone out evenly */
+	 * cn_wireup_check(), and then follow what comes; if they err, the next check sets them
+	 * right. */
+	uint32_t heard;		  /* ranks of which it knows */
+	uint32_t njoined;	  /* nodes they are on, besides this one */
+	uint32_t nbound;	  /* ... that have bound this team */
+	bool complete;		  /* all ranks were there at the last check */
+	uint32_t npaths;	  /* complete: nodes to which the path MTU is not validated yet */
+	cn_time look_at;	  /* the next check */
+	cn_time told_until;	  /* pacing: when all that was told would have gone out evenly */
 	cn_time candidates_until; /* ... to candidates */
 	cn_time repeat_at, repeat_wait;	    /* what candidates did not confirm */
 	cn_time announce_at, announce_wait; /* to all peers again */
-	uint32_t announced, announce_n;	/* of so many peers, so many were looked at */
-	uint32_t binding;	/* candidates looked at for BIND */
-	cn_time patience;	/* until then a contradiction may be an earlier run's end */
+	uint32_t announced, announce_n;	    /* of so many peers, so many were looked at */
+	uint32_t binding;		    /* candidates looked at for BIND */
+	cn_time patience; /* until then a contradiction may be an earlier run's end */
 
 	/* from here on: when ready */
-	struct cn_team_node *nodes; /* [layout.nnodes], the same order on every node */
+	struct cn_team_node *nodes;	     /* [layout.nnodes], the same order on every node */
 	char (*names)[COLLNET_NAME_MAX + 1]; /* [layout.nnodes]; NULL: the topology has all */
 	struct cn_layout layout;
-	uint32_t *storage;	 /* of the layout's arrays */
-	struct cn_tree *tree;	 /* the layout's; NULL: the network is not known */
-	uint32_t me;		 /* this node */
+	uint32_t *storage;		  /* of the layout's arrays */
+	struct cn_tree *tree;		  /* the layout's; NULL: the network is not known */
+	uint32_t me;			  /* this node */
 	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
-	struct cn_choice {	 /* the last algorithm that was selected, by operation */
+	struct cn_choice {		  /* the last algorithm that was selected, by operation */
 		const struct cn_algorithm *algorithm;
 		uint64_t bytes;
 		uint32_t root;
 	} choice[CN_OP_KINDS];
-	struct cn_member **local;/* [nlocal] by rank, as layout.ranks[first[me] ...] */
-	uint16_t *node_by_peer;	 /* [npeers] node of a peer; UINT16_MAX: not in the team */
+	struct cn_member **local; /* [nlocal] by rank, as layout.ranks[first[me] ...] */
+	uint16_t *node_by_peer;	  /* [npeers] node of a peer; UINT16_MAX: not in the team */
 	uint32_t npeers;
 	struct cn_op *ops[CN_OPS]; /* by number mod CN_OPS */
 	uint32_t nstarted;	   /* operations that have started here */

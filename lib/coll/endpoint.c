@@ -147,9 +147,9 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	struct cn_endpoints *s = ep->all;
 	struct cn_flow *f = cn_flow_find(s, p, ep->number, remote), **at;
 
-	if (f != NULL || ((s->nflows >= s->max_flows ||
-			   ep->account->flows >= s->max_flows / CN_EP_SHARES) &&
-			  !make_room(s, ep->account))) {
+	if (f != NULL ||
+	    ((s->nflows >= s->max_flows || ep->account->flows >= s->max_flows / CN_EP_SHARES) &&
+	     !make_room(s, ep->account))) {
 		return f;
 	}
 	f = calloc(1, sizeof(*f));
@@ -181,7 +181,7 @@ static bool tell(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control k
 		 uint16_t from, uint32_t value)
 {
 	uint8_t m[9];
-	struct cn_cursor c = {m, m + sizeof(m), false};
+	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	cn_put8(&c, (uint8_t)kind);
 	cn_put16(&c, to);
@@ -259,7 +259,8 @@ bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, c
 			  size_t len)
 {
 	/* The cursor does not write when it reads. */
-	struct cn_cursor c = {(uint8_t *)(uintptr_t)data, (uint8_t *)(uintptr_t)data + len, false};
+	struct cn_cursor c = { (uint8_t *)(uintptr_t)data, (uint8_t *)(uintptr_t)data + len,
+			       false };
 	uint8_t kind = cn_get8(&c);
 	uint16_t local = cn_get16(&c), remote = cn_get16(&c);
 	uint32_t value = cn_get32(&c);
@@ -392,8 +393,8 @@ static void account_put(struct cn_endpoints *s, struct cn_ep_account *a)
 	free(a);
 }
 
-int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number,
-		     struct cn_endpoint **out, struct cn_err *err)
+int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number, struct cn_endpoint **out,
+		     struct cn_err *err)
 {
 	struct cn_endpoints *s = e->endpoints;
 	uint32_t most = e->config.max_endpoints != 0 ? e->config.max_endpoints : 1024;

@@ -14,8 +14,8 @@
  * first has FIRST and begins with a head of 16 bytes: length of the whole message (32 bits; the
  * highest one, CN_EP_ASK, wants a grant as an answer), its number in the flow (32 bits), and the
  * owner of the sending endpoint (64 bits). A message to an endpoint of another owner is answered as
- * one to an endpoint that is not open. The last has LAST. Between endpoints also go control messages of 9 bytes: kind (8), to (16),
- * from (16), value (32); see enum cn_ep_control.
+ * one to an endpoint that is not open. The last has LAST. Between endpoints also go control
+ * messages of 9 bytes: kind (8), to (16), from (16), value (32); see enum cn_ep_control.
  *
  * Credits keep a receiver that does not receive from blocking everything else that its peers send:
  * all frames between two nodes are one sequence, which stops at a frame that finds no buffer. So
@@ -41,20 +41,20 @@
 #include "coll/coll.h"
 #include "util/pool.h"
 
-#define CN_EP_CREDIT 32u    /* frames that may wait unread, a flow; part of the protocol */
-#define CN_EP_REQUESTS 64u  /* sends, and as many receives, outstanding on an endpoint */
-#define CN_EP_FLOWS 4096u   /* of a node, at most, and at least */
+#define CN_EP_CREDIT	  32u	/* frames that may wait unread, a flow; part of the protocol */
+#define CN_EP_REQUESTS	  64u	/* sends, and as many receives, outstanding on an endpoint */
+#define CN_EP_FLOWS	  4096u /* of a node, at most, and at least */
 #define CN_EP_FLOWS_LEAST 256u
-#define CN_EP_SHARES 4u	    /* one of them is what an owner may have of the flows */
-#define CN_EP_BUCKETS 1024u /* of their hash table, a power of two */
-#define CN_EP_HEAD 16u	    /* bytes before the user's in a first frame */
-#define CN_EP_ASK 0x80000000u
-#define CN_EP_COPIED 4u	    /* messages of up to so many frames are copied, larger ones are not */
-#define CN_EP_RETRY CN_MS   /* after a control message found no buffer */
+#define CN_EP_SHARES	  4u	/* one of them is what an owner may have of the flows */
+#define CN_EP_BUCKETS	  1024u /* of their hash table, a power of two */
+#define CN_EP_HEAD	  16u	/* bytes before the user's in a first frame */
+#define CN_EP_ASK	  0x80000000u
+#define CN_EP_COPIED	  4u /* messages of up to so many frames are copied, larger ones are not */
+#define CN_EP_RETRY	  CN_MS /* after a control message found no buffer */
 
 enum cn_ep_control {
 	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: so many more frames; 0: I am there */
-	CN_EP_NOENT,  /* value: number of a message that found no endpoint */
+	CN_EP_NOENT,			   /* value: number of a message that found no endpoint */
 	CN_EP_FULL,   /* value: number of a message that found no room for its flow */
 	CN_EP_ABORT,  /* value: number of a message whose rest will not come */
 	CN_EP_CLOSED, /* value 0: the endpoint `from` was closed */
@@ -109,7 +109,7 @@ struct cn_recv {
 };
 
 struct cn_flow {
-	struct cn_flow *hash_next; /* NULL too when it is gone */
+	struct cn_flow *hash_next;   /* NULL too when it is gone */
 	struct cn_flow *next, *prev; /* of the endpoint */
 	struct cn_flow *retry_next;
 	struct cn_endpoint *ep; /* NULL: closed, only its CLOSED is still to be sent */
@@ -124,22 +124,22 @@ struct cn_flow {
 	struct cn_send *first, *last;
 	struct cn_flow *turn_next, *turn_prev; /* ring of flows that could send; NULL: not in it */
 	uint32_t credit;
-	uint32_t number;     /* of the next message */
-	uint32_t abort;	     /* number to tell, if abort_due */
+	uint32_t number; /* of the next message */
+	uint32_t abort;	 /* number to tell, if abort_due */
 	bool abort_due;
 	bool confirmed;
-	uint32_t sends;	     /* requests that are not complete */
+	uint32_t sends; /* requests that are not complete */
 
 	/* receiving */
-	uint32_t avail;	     /* frames that the sender may send, as far as we know */
-	uint32_t pooled;     /* frames that wait in buffers */
-	uint32_t waiting;    /* messages that wait, those of this node included */
-	uint32_t in_number;  /* of the message that is coming */
-	uint32_t bytes, left;/* of it, all and still to come */
-	bool coming;	     /* a first frame came, the last did not */
-	bool answer;	     /* the sender wants to know that we are there */
-	struct cn_recv *into;   /* receives it, or */
-	struct cn_kept *early; /* keeps it, or (both NULL) it is thrown away */
+	uint32_t avail;		/* frames that the sender may send, as far as we know */
+	uint32_t pooled;	/* frames that wait in buffers */
+	uint32_t waiting;	/* messages that wait, those of this node included */
+	uint32_t in_number;	/* of the message that is coming */
+	uint32_t bytes, left;	/* of it, all and still to come */
+	bool coming;		/* a first frame came, the last did not */
+	bool answer;		/* the sender wants to know that we are there */
+	struct cn_recv *into;	/* receives it, or */
+	struct cn_kept *early;	/* keeps it, or (both NULL) it is thrown away */
 	struct cn_piece **tail; /* where the next piece of `early` goes */
 };
 
@@ -174,17 +174,17 @@ struct cn_endpoints {
 	struct cn_ep_account *accounts; /* of owners with an endpoint */
 	uint32_t count, nflows;
 	uint32_t max_flows;
-	uint64_t born;		/* flows so far: the first number of each is another one */
-	uint32_t hand;		/* bucket where the search for an idle flow goes on */
-	uint32_t payload;	/* bytes of a frame */
-	uint16_t next_free;	/* where the search for a free number goes on */
-	cn_time deadline;	/* of requests: the earliest or earlier */
+	uint64_t born;	    /* flows so far: the first number of each is another one */
+	uint32_t hand;	    /* bucket where the search for an idle flow goes on */
+	uint32_t payload;   /* bytes of a frame */
+	uint16_t next_free; /* where the search for a free number goes on */
+	cn_time deadline;   /* of requests: the earliest or earlier */
 	cn_time retry_at;
-	struct cn_flow *retry;	/* flows with something to tell, for which there was no buffer */
-	struct cn_flow *heard;	/* the flow of the last frame: most come from where the last came */
-	struct cn_source copied;/* token of frames whose bytes were copied */
-	bool refused;		/* a frame found no buffer */
-	struct cn_pool pool;	/* for frames that wait; there with the first endpoint */
+	struct cn_flow *retry; /* flows with something to tell, for which there was no buffer */
+	struct cn_flow *heard; /* the flow of the last frame: most come from where the last came */
+	struct cn_source copied; /* token of frames whose bytes were copied */
+	bool refused;		 /* a frame found no buffer */
+	struct cn_pool pool;	 /* for frames that wait; there with the first endpoint */
 	struct cn_flow *hash[CN_EP_BUCKETS];
 	struct cn_endpoint *by_number[65536]; /* untouched memory costs nothing */
 };

@@ -541,12 +541,18 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 		return cn_fail(err, COLLNET_EINVAL, "a receive needs memory");
 	}
 	if (r == NULL) {
-		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u has %u receives outstanding "
-			       "already", ep->number, CN_EP_REQUESTS);
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "endpoint %u has %u receives outstanding "
+			       "already",
+			       ep->number, CN_EP_REQUESTS);
 	}
 	ep->free_recv = r->next;
 	*r = (struct cn_recv){
-		.ep = ep, .done = done, .data = data, .capacity = capacity, .deadline = deadline,
+		.ep = ep,
+		.done = done,
+		.data = data,
+		.capacity = capacity,
+		.deadline = deadline,
 		.result = result,
 	};
 	cn_ep_deadline(ep->all, deadline);

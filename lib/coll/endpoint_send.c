@@ -317,7 +317,8 @@ void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 		f->credit = CN_EP_CREDIT;
 	}
 	if (full) {
-		cn_fail(&err, COLLNET_ELIMIT, "node %s has no room for more senders to endpoint %u: messages that nobody "
+		cn_fail(&err, COLLNET_ELIMIT,
+			"node %s has no room for more senders to endpoint %u: messages that nobody "
 			"receives there take it",
 			cn_ep_name(f), f->remote);
 	} else {
@@ -459,7 +460,8 @@ static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const 
 
 static int no_flow(struct cn_endpoint *ep, struct cn_err *err)
 {
-	return cn_fail(err, COLLNET_ELIMIT, "node %s has %u pairs of endpoints of this user that talk already, of %u",
+	return cn_fail(err, COLLNET_ELIMIT,
+		       "node %s has %u pairs of endpoints of this user that talk already, of %u",
 		       ep->all->engine->config.node.name, ep->account->flows,
 		       ep->all->max_flows / CN_EP_SHARES);
 }

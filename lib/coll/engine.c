@@ -299,8 +299,8 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 	e->config.window = window;
 	e->window = node_window(&e->config);
 	e->topology = cn_topology_hash(topo);
-	cn_node_window(e->node)->limit =
-		window != COLLNET_WINDOW_AUTO ? window : COLLNET_WINDOW_OFF;
+	cn_node_window(e->node)->limit = window != COLLNET_WINDOW_AUTO ? window
+								       : COLLNET_WINDOW_OFF;
 }
 
 uint32_t cn_engine_teams(const struct cn_engine *e)
@@ -337,7 +337,8 @@ static cn_time own_deadline(struct cn_engine *e)
 		e->deadline = CN_NEVER;
 		for (uint32_t i = 0; i < e->config.max_teams; i++) {
 			if (e->teams[i] != NULL) {
-				e->deadline = cn_min_time(e->deadline, cn_team_deadline(e->teams[i]));
+				e->deadline = cn_min_time(e->deadline,
+							  cn_team_deadline(e->teams[i]));
 			}
 		}
 	}
@@ -386,8 +387,7 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 	}
 }
 
-void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out,
-		     size_t *count)
+void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out, size_t *count)
 {
 	const struct cn_node_config *c = cn_node_config(e->node);
 	size_t cap = *count;

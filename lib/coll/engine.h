@@ -70,7 +70,7 @@ struct cn_node *cn_engine_node(struct cn_engine *e);
  * with this bit set. The owner is the same on all nodes of a job.
  */
 #define CN_OWNER_SECRET ((uint64_t)1 << 63)
-#define CN_OWNER_ROOT ((uint64_t)0) /* as a viewer: sees the jobs of all owners */
+#define CN_OWNER_ROOT	((uint64_t)0) /* as a viewer: sees the jobs of all owners */
 
 /* ---- teams ---------------------------------------------------------------------------- */
 
@@ -99,13 +99,13 @@ const char *cn_member_node_name(const struct cn_member *m, uint32_t rank);
 
 struct cn_coll_args {
 	enum cn_op_kind op;
-	const char *algorithm;	/* NULL: default */
+	const char *algorithm; /* NULL: default */
 	enum collnet_permutation permutation;
 	bool contention_aware;
-	uint32_t window;	/* as in collnet_coll_options */
-	uint32_t root;		/* rank: bcast, scatter, gather; else 0 */
-	uint64_t bytes;		/* of one block */
-	const void *send;	/* NULL where the rank has no such buffer */
+	uint32_t window;  /* as in collnet_coll_options */
+	uint32_t root;	  /* rank: bcast, scatter, gather; else 0 */
+	uint64_t bytes;	  /* of one block */
+	const void *send; /* NULL where the rank has no such buffer */
 	void *recv;
 	cn_time deadline;
 };
@@ -116,8 +116,8 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 /* ---- endpoints ------------------------------------------------------------------------ */
 
 /* Endpoints of one owner reach each other; to others an endpoint is as one that is not open. */
-int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number,
-		     struct cn_endpoint **out, struct cn_err *err);
+int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number, struct cn_endpoint **out,
+		     struct cn_err *err);
 /* Outstanding work on it is done with COLLNET_EINVAL ("endpoint closed"). */
 void cn_endpoint_close(struct cn_endpoint *ep, cn_time now);
 uint16_t cn_endpoint_number(const struct cn_endpoint *ep);

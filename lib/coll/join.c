@@ -7,7 +7,7 @@
 
 /* Records kept of a peer's teams, and of one owner's among them, as long as no team here needs
  * them; those that are needed count, and there are CN_TEAMS_MAX at most. */
-#define CN_JOINS_PEER 64u
+#define CN_JOINS_PEER  64u
 #define CN_JOINS_OWNER 48u
 
 struct cn_join *cn_join_find(struct cn_mate *m, uint64_t owner, const char *job)

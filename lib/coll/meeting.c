@@ -12,9 +12,9 @@
  *   LEAVE, END, FAIL   a rank leaves, the last one has left, the team has failed
  *   STARTED   so many operations have started here (unexpected.c)
  *
- * LEAVE, END and FAIL go to the nodes that announced the job. A record that is left at another one is
- * found to be stale when it is used: a JOIN or BIND that names a team that is gone is answered by
- * END. So what a node announces is kept as a hint, in a bounded table.
+ * LEAVE, END and FAIL go to the nodes that announced the job. A record that is left at another one
+ * is found to be stale when it is used: a JOIN or BIND that names a team that is gone is answered
+ * by END. So what a node announces is kept as a hint, in a bounded table.
  *
  * A nonce names one team of one engine.
  */
@@ -44,7 +44,7 @@ static void tell_everyone(struct cn_team *t, const uint8_t *m, const struct cn_c
 static void tell_stale(struct cn_engine *e, struct cn_peer *p, uint32_t nonce)
 {
 	uint8_t m[8];
-	struct cn_cursor c = {m, m + sizeof(m), false};
+	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	cn_put8(&c, CN_CONTROL_END);
 	cn_put32(&c, nonce);
@@ -55,7 +55,7 @@ static void tell_stale(struct cn_engine *e, struct cn_peer *p, uint32_t nonce)
 void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
 {
 	uint8_t m[16];
-	struct cn_cursor c = {m, m + sizeof(m), false};
+	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	cn_put8(&c, CN_CONTROL_LEAVE);
 	cn_put32(&c, t->nonce);
@@ -67,7 +67,7 @@ void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
 void cn_meeting_end(struct cn_team *t)
 {
 	uint8_t m[8];
-	struct cn_cursor c = {m, m + sizeof(m), false};
+	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	cn_put8(&c, CN_CONTROL_END);
 	cn_put32(&c, t->nonce);
@@ -77,7 +77,7 @@ void cn_meeting_end(struct cn_team *t)
 void cn_meeting_fail(struct cn_team *t, int code, const char *text)
 {
 	uint8_t m[CN_CONTROL_MAX];
-	struct cn_cursor c = {m, m + sizeof(m), false};
+	struct cn_cursor c = { m, m + sizeof(m), false };
 	bool forming = t->nodes == NULL;
 
 	if (forming) {
@@ -130,7 +130,8 @@ static bool may_complain(struct cn_mate *m)
 }
 
 /* Reads a JOIN; false: it makes no sense. */
-static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t cap, uint32_t *yours)
+static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t cap,
+		      uint32_t *yours)
 {
 	in->nonce = cn_get32(c);
 	in->slot = cn_get16(c);
@@ -149,8 +150,8 @@ static struct cn_join *keep_join(struct cn_engine *e, struct cn_mate *m, struct 
 	struct cn_join *j = cn_join_by_nonce(m, in->nonce);
 	uint32_t before = 0, now;
 
-	if (j != NULL && (j->ranks != in->ranks || j->owner != in->owner ||
-			  strcmp(j->job, job) != 0)) {
+	if (j != NULL &&
+	    (j->ranks != in->ranks || j->owner != in->owner || strcmp(j->job, job) != 0)) {
 		if (may_complain(m)) {
 			cn_log(COLLNET_LOG_WARNING,
 			       "node %s says that a team of it is another one now",
@@ -178,7 +179,7 @@ static struct cn_join *keep_join(struct cn_engine *e, struct cn_mate *m, struct 
 
 static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_cursor *c)
 {
-	struct cn_join in = {0}, *j;
+	struct cn_join in = { 0 }, *j;
 	char job[COLLNET_NAME_MAX + 1];
 	uint32_t yours, more = 0, k;
 	struct cn_team *t;
@@ -286,7 +287,8 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 	}
 }
 
-static void on_started(struct cn_engine *e, struct cn_mate *m, struct cn_join *j, struct cn_cursor *c)
+static void on_started(struct cn_engine *e, struct cn_mate *m, struct cn_join *j,
+		       struct cn_cursor *c)
 {
 	uint32_t n = cn_get32(c), k;
 	struct cn_team *t = team_of(e, m, j, &k);
@@ -314,7 +316,7 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 {
 	/* The cursor reads only; its type serves writing too. */
 	uint8_t *at = (uint8_t *)(uintptr_t)data;
-	struct cn_cursor c = {at, at + len, false};
+	struct cn_cursor c = { at, at + len, false };
 	struct cn_mate *m = cn_mate_of(p);
 	struct cn_join *j;
 	uint8_t kind = cn_get8(&c);
@@ -383,7 +385,8 @@ static bool counts_up(const char *name, const char *next)
 	while (k > 0 && next[k - 1] >= '0' && next[k - 1] <= '9' && strlen(next) - k < 8) {
 		k--;
 	}
-	return n == k && strncmp(name, next, n) == 0 && cn_parse_uint(name + n, 0, UINT32_MAX, &a) &&
+	return n == k && strncmp(name, next, n) == 0 &&
+	       cn_parse_uint(name + n, 0, UINT32_MAX, &a) &&
 	       cn_parse_uint(next + k, 0, UINT32_MAX, &b) && a + 1 == b;
 }
 
@@ -397,8 +400,8 @@ static void end_range(struct name_list *l)
 	}
 	n = l->first == l->last
 		    ? snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s", comma, l->first)
-		    : snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s-%s", comma, l->first,
-			       l->last);
+		    : snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s-%s", comma,
+			       l->first, l->last);
 	l->len = l->len + (size_t)n < sizeof(l->text) ? l->len + (size_t)n : sizeof(l->text) - 1;
 	l->first = NULL;
 }
@@ -412,11 +415,13 @@ static void add_name(struct name_list *l, const char *name)
 	l->last = name;
 }
 
-/* One peer is lost by silence. All of them: this node is cut off. Some: they are named as a group. */
+/*
+ * One peer is lost by silence. All of them: this node is cut off. Some: they are named as a group.
+ */
 static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t lost)
 {
 	const struct cn_engine_config *c = &t->engine->config;
-	struct name_list l = {.len = 0};
+	struct name_list l = { .len = 0 };
 	char other[256];
 	uint32_t silent = 0, peers = t->layout.nnodes - 1;
 
@@ -434,12 +439,16 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s%s",
 			     t->nodes[lost].name, c->node.name, other);
 	} else if (silent == peers) {
-		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s is cut off: none of its %u peers "
-			     "answers%s%s%s", c->node.name, peers, c->interface[0] != '\0' ? " on " : "",
+		cn_team_fail(t, now, true, COLLNET_EPEER,
+			     "node %s is cut off: none of its %u peers "
+			     "answers%s%s%s",
+			     c->node.name, peers, c->interface[0] != '\0' ? " on " : "",
 			     c->interface, other);
 	} else {
-		cn_team_fail(t, now, true, COLLNET_EPEER, "%u of %u peers stopped answering: %s (seen by "
-			     "node %s)%s", silent, peers, l.text, c->node.name, other);
+		cn_team_fail(t, now, true, COLLNET_EPEER,
+			     "%u of %u peers stopped answering: %s (seen by "
+			     "node %s)%s",
+			     silent, peers, l.text, c->node.name, other);
 	}
 }
 
@@ -453,8 +462,10 @@ static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p
 	if (why == CN_PEER_SILENT || why == CN_PEER_PATH) {
 		fail_by_silence(t, now, p, k);
 	} else if (why == CN_PEER_GAVE_UP) {
-		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s did not hear node %s for long and "
-			     "gave up node %s", name, own, own);
+		cn_team_fail(t, now, true, COLLNET_EPEER,
+			     "node %s did not hear node %s for long and "
+			     "gave up node %s",
+			     name, own, own);
 	} else {
 		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s %s its daemon", name,
 			     why == CN_PEER_RESTARTED ? "restarted" : "ended");

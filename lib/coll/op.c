@@ -58,7 +58,8 @@ static uint8_t *place(const struct cn_op *op, const struct cn_span *s)
 		}
 	}
 	return (s->buffer == CN_BUF_SEND ? (uint8_t *)(uintptr_t)op->posts[low].send
-					 : op->posts[low].recv) + s->offset;
+					 : op->posts[low].recv) +
+	       s->offset;
 }
 
 /* ---- the end -------------------------------------------------------------------------- */
@@ -316,8 +317,9 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 		complete(op, i);
 	}
 	/* What comes in is the clock of an exchange's window; acknowledgements are asked for only
-	 * where less comes in than goes out, or where they are the clock; then at the end of what goes
-	 * to a node, too, or the rest would take its place in the window until it waited for long. */
+	 * where less comes in than goes out, or where they are the clock; then at the end of what
+	 * goes to a node, too, or the rest would take its place in the window until it waited for
+	 * long. */
 	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
 	     (op->one_way || op->source.flight.by_acks)) ||
 	    (op->one_way && op->source.flight.by_acks && s->send == CN_NONE) ||
@@ -490,7 +492,8 @@ static struct cn_op *running(struct cn_team *t, uint32_t stream)
 	uint32_t number = cn_stream_number(stream);
 	struct cn_op *op = t->ops[number % CN_OPS];
 
-	return op != NULL && op->state == OP_RUNNING && (op->seq & CN_NUMBER_MASK) == number ? op : NULL;
+	return op != NULL && op->state == OP_RUNNING && (op->seq & CN_NUMBER_MASK) == number ? op
+											     : NULL;
 }
 
 void cn_op_take_early(struct cn_op *op, cn_time now)
@@ -535,8 +538,8 @@ static uint32_t finished(const struct cn_team *t)
 
 /*
  * How many operations the frame is ahead of those that all ranks here have finished; more than half
- * of the numbers: it is of one that is over. A node that only sends (to the root of a gather) may run
- * ahead of the others by as much as unexpected.c allows.
+ * of the numbers: it is of one that is over. A node that only sends (to the root of a gather) may
+ * run ahead of the others by as much as unexpected.c allows.
  */
 static uint32_t ahead(const struct cn_team *t, uint32_t stream)
 {
@@ -603,7 +606,8 @@ void cn_op_emptied(struct cn_team *t, const struct cn_peer *p)
 {
 	uint32_t index = cn_peer_index(p);
 
-	if (t->state == CN_TEAM_READY && index < t->npeers && t->node_by_peer[index] != UINT16_MAX) {
+	if (t->state == CN_TEAM_READY && index < t->npeers &&
+	    t->node_by_peer[index] != UINT16_MAX) {
 		t->nodes[t->node_by_peer[index]].failed = true;
 	}
 }

@@ -52,10 +52,10 @@ struct cn_op {
 	struct cn_progress *progress; /* [sched.n] */
 	uint32_t progress_cap;
 	struct cn_streams *streams; /* [nodes] */
-	uint32_t *targets;	 /* nodes with something left to send, in order of appearance */
+	uint32_t *targets;	    /* nodes with something left to send, in order of appearance */
 	uint32_t ntargets, turn;
 	uint32_t copy_first, copy_last; /* copies that can run */
-	uint32_t remaining;	        /* actions not complete */
+	uint32_t remaining;		/* actions not complete */
 	bool one_way;			/* it sends more frames than it receives */
 	bool synchronised;		/* its sends wait for synchronisations of others */
 	bool ending;			/* all is done; to be finished at the next expiry */
@@ -79,11 +79,13 @@ void cn_op_take_early(struct cn_op *op, cn_time now);
 /* unexpected.c */
 /* Whether the next frame of the operation may go to node k. */
 bool cn_unexpected_room(const struct cn_op *op, uint32_t k);
-void cn_unexpected_sent(struct cn_op *op, uint32_t k);  /* it goes */
+void cn_unexpected_sent(struct cn_op *op, uint32_t k);	/* it goes */
 void cn_unexpected_taken(struct cn_op *op, uint32_t k); /* a frame from node k has its reader */
 /* The operation has started; early frames are taken afterwards. */
 void cn_unexpected_start(struct cn_op *op);
-/* "; node h2 has not started ...": what the operation waits for at another node's buffers, or "". */
+/*
+ * "; node h2 has not started ...": what the operation waits for at another node's buffers, or "".
+ */
 void cn_unexpected_explain(const struct cn_op *op, char *text, size_t cap);
 
 #endif

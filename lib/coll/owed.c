@@ -26,11 +26,13 @@ static void keep(struct cn_engine *e, struct cn_peer *p, const uint8_t *m, size_
 	struct cn_owed *o = e->nowed < OWED_MAX ? malloc(sizeof(*o) + len) : NULL;
 
 	if (o == NULL) {
-		cn_log(COLLNET_LOG_ERROR, "node %s cannot be told of a team's end: too much waits to be "
-		       "told", cn_peer_name(p));
+		cn_log(COLLNET_LOG_ERROR,
+		       "node %s cannot be told of a team's end: too much waits to be "
+		       "told",
+		       cn_peer_name(p));
 		return;
 	}
-	*o = (struct cn_owed){.peer = p, .len = (uint32_t)len};
+	*o = (struct cn_owed){ .peer = p, .len = (uint32_t)len };
 	memcpy(o->data, m, len);
 	if (e->owed_last != NULL) {
 		e->owed_last->next = o;
@@ -48,7 +50,8 @@ void cn_owed_tell(struct cn_engine *e, struct cn_peer *p, const uint8_t *m, size
 {
 	struct cn_mate *mate = cn_mate_of(p);
 
-	if (mate == NULL || (mate->nowed == 0 && cn_node_control(e->node, p, m, len) == COLLNET_OK)) {
+	if (mate == NULL ||
+	    (mate->nowed == 0 && cn_node_control(e->node, p, m, len) == COLLNET_OK)) {
 		return;
 	}
 	keep(e, p, m, len);
@@ -65,7 +68,8 @@ static void go_over(struct cn_engine *e, const struct cn_peer *gone, bool send)
 		bool first = !mate->stuck;
 
 		if (o->peer == gone ||
-		    (send && first && cn_node_control(e->node, o->peer, o->data, o->len) == COLLNET_OK)) {
+		    (send && first &&
+		     cn_node_control(e->node, o->peer, o->data, o->len) == COLLNET_OK)) {
 			*at = o->next;
 			e->nowed--;
 			mate->nowed--;

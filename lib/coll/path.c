@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether the nodes of a team can exchange frames of the MTU. A forming team that knows all its ranks
- * compares the nodes' MTUs and has the transport validate the path to each (lib/proto/path.c); BIND
- * waits for that. So a team that is ready has validated paths in both directions.
+ * Whether the nodes of a team can exchange frames of the MTU. A forming team that knows all its
+ * ranks compares the nodes' MTUs and has the transport validate the path to each
+ * (lib/proto/path.c); BIND waits for that. So a team that is ready has validated paths in both
+ * directions.
  */
 #include "coll/coll.h"
 
@@ -23,8 +24,8 @@ uint32_t cn_path_begin(struct cn_team *t, cn_time now)
 		}
 		if (cn_peer_mtu(p) != c->mtu) {
 			cn_team_fail(t, now, true, COLLNET_EMISMATCH,
-				     "node %s has MTU %u, node %s %u: set them alike", cn_peer_name(p),
-				     cn_peer_mtu(p), c->name, c->mtu);
+				     "node %s has MTU %u, node %s %u: set them alike",
+				     cn_peer_name(p), cn_peer_mtu(p), c->name, c->mtu);
 			return 1;
 		}
 		if (cn_peer_path(p) != CN_PATH_VALID) {
@@ -56,18 +57,24 @@ void cn_path_drops(struct cn_engine *e, cn_time now, struct cn_peer *p, uint32_t
 {
 	uint32_t index = cn_peer_index(p);
 
-	cn_log(COLLNET_LOG_ERROR, "frames of %u bytes do not reach node %s, shorter ones do: does every "
-	       "switch carry MTU %u?", bytes, cn_peer_name(p), e->config.node.mtu);
+	cn_log(COLLNET_LOG_ERROR,
+	       "frames of %u bytes do not reach node %s, shorter ones do: does every "
+	       "switch carry MTU %u?",
+	       bytes, cn_peer_name(p), e->config.node.mtu);
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
-		bool in = t != NULL && (t->nodes == NULL ? t->complete && cn_join_of(t, p) != NULL
-						: index < t->npeers && t->node_by_peer[index] != UINT16_MAX);
+		bool in = t != NULL &&
+			  (t->nodes == NULL
+				   ? t->complete && cn_join_of(t, p) != NULL
+				   : index < t->npeers && t->node_by_peer[index] != UINT16_MAX);
 
 		if (in) {
-			cn_team_fail(t, now, true, COLLNET_EPEER, "frames of %u bytes from node %s do not "
-				     "reach node %s, shorter ones do: let every switch and bridge between "
-				     "them carry MTU %u", bytes, e->config.node.name, cn_peer_name(p),
-				     e->config.node.mtu);
+			cn_team_fail(
+				t, now, true, COLLNET_EPEER,
+				"frames of %u bytes from node %s do not "
+				"reach node %s, shorter ones do: let every switch and bridge between "
+				"them carry MTU %u",
+				bytes, e->config.node.name, cn_peer_name(p), e->config.node.mtu);
 		}
 	}
 }

@@ -20,7 +20,8 @@ static int make_room(struct cn_op *op, struct cn_err *err)
 		struct cn_progress *p = realloc(op->progress, n * sizeof(*p));
 
 		if (p == NULL) {
-			return cn_fail(err, COLLNET_ENOMEM, "no memory for a schedule of %u actions", n);
+			return cn_fail(err, COLLNET_ENOMEM,
+				       "no memory for a schedule of %u actions", n);
 		}
 		op->progress = p;
 		op->progress_cap = n;
@@ -46,7 +47,9 @@ static int plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
 	return r;
 }
 
-/* Cursors to the beginning: streams by node, targets in order of appearance, copies that can run. */
+/*
+ * Cursors to the beginning: streams by node, targets in order of appearance, copies that can run.
+ */
 static void rewind_cursors(struct cn_op *op)
 {
 	const struct cn_sched *s = &op->sched;
@@ -57,14 +60,14 @@ static void rewind_cursors(struct cn_op *op)
 	op->remaining = s->n;
 	op->synchronised = false;
 	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
-		op->streams[k] = (struct cn_streams){.send = CN_NONE, .recv = CN_NONE};
+		op->streams[k] = (struct cn_streams){ .send = CN_NONE, .recv = CN_NONE };
 	}
 	for (uint32_t i = s->n; i-- > 0;) {
 		const struct cn_action *a = &s->actions[i];
 		struct cn_streams *st = &op->streams[a->peer];
 		struct cn_progress *p = &op->progress[i];
 
-		*p = (struct cn_progress){.next = CN_NONE, .copies = CN_NONE, .sibling = CN_NONE};
+		*p = (struct cn_progress){ .next = CN_NONE, .copies = CN_NONE, .sibling = CN_NONE };
 		op->synchronised |= a->kind == CN_ACT_WAIT;
 		out += a->kind == CN_ACT_SEND ? a->len / most + 1 : 0;
 		in += a->kind == CN_ACT_RECV ? a->len / most + 1 : 0;
@@ -165,15 +168,15 @@ static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_co
 	struct cn_choice *c = &t->choice[a->op];
 
 	if (c->algorithm == NULL || c->bytes != a->bytes || c->root != a->root) {
-		const struct cn_plan p = {.op = a->op, .bytes = a->bytes, .root = a->root};
+		const struct cn_plan p = { .op = a->op, .bytes = a->bytes, .root = a->root };
 
-		*c = (struct cn_choice){cn_select(&t->layout, &p), a->bytes, a->root};
+		*c = (struct cn_choice){ cn_select(&t->layout, &p), a->bytes, a->root };
 	}
 	return c->algorithm;
 }
 
-static int make_plan(struct cn_team *t, const struct cn_coll_args *a,
-		     const struct cn_algorithm **g, struct cn_plan *p, struct cn_err *err)
+static int make_plan(struct cn_team *t, const struct cn_coll_args *a, const struct cn_algorithm **g,
+		     struct cn_plan *p, struct cn_err *err)
 {
 	enum collnet_permutation perm = a->permutation;
 	char known[160];
@@ -227,8 +230,8 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 			       : cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
 	}
 	if (a->root >= t->ranks) {
-		return cn_fail(err, COLLNET_EINVAL, "root %u of %u ranks: 0 .. %u is possible", a->root,
-			       t->ranks, t->ranks - 1);
+		return cn_fail(err, COLLNET_EINVAL, "root %u of %u ranks: 0 .. %u is possible",
+			       a->root, t->ranks, t->ranks - 1);
 	}
 	if (a->bytes > COLLNET_BLOCK_MAX) {
 		return cn_fail(err, COLLNET_ELIMIT, "a block of %llu bytes: at most %zu",
@@ -267,7 +270,7 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		return cn_fail(err, t->status, "%s", t->text);
 	}
 	op->deadline = cn_min_time(op->deadline, a->deadline);
-	op->posts[local_index(m)] = (struct cn_post){done, a->send, a->recv};
+	op->posts[local_index(m)] = (struct cn_post){ done, a->send, a->recv };
 	op->nposts++;
 	m->posted++;
 	cn_engine_touch(t->engine);
@@ -290,10 +293,12 @@ void cn_op_check_left(struct cn_team *t, cn_time now, uint32_t k)
 		const struct cn_op *op = t->ops[i];
 
 		if (op != NULL && op->state != OP_FREE && op->seq >= n->left_after) {
-			cn_team_fail(t, now, true, COLLNET_ERANK,
-				     "rank %u on node %s left the team after %u operations, before %s "
-				     "number %u", n->left_rank, n->name, n->left_after,
-				     cn_op_name(op->args.op), op->seq);
+			cn_team_fail(
+				t, now, true, COLLNET_ERANK,
+				"rank %u on node %s left the team after %u operations, before %s "
+				"number %u",
+				n->left_rank, n->name, n->left_after, cn_op_name(op->args.op),
+				op->seq);
 			return;
 		}
 	}
@@ -305,13 +310,13 @@ cn_time cn_op_deadline(const struct cn_op *op)
 		return CN_NEVER;
 	}
 	return (op->copy_first != CN_NONE || op->ending) && op->state == OP_RUNNING ? 0
-										: op->deadline;
+										    : op->deadline;
 }
 
 static void name_missing(const struct cn_op *op, char *text, size_t cap)
 {
 	const struct cn_team *t = op->team;
-	struct cn_rank_list l = {.text = text, .cap = cap};
+	struct cn_rank_list l = { .text = text, .cap = cap };
 
 	for (uint32_t r = 0; r < t->ranks; r++) {
 		uint32_t k = t->layout.node_of[r];
@@ -353,9 +358,9 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 		}
 	}
 	cn_team_fail(t, now, true, COLLNET_ETIMEOUT,
-		     "%s number %u passed its deadline on node %s, %s%s%s%s", cn_op_name(op->args.op),
-		     op->seq, t->engine->config.node.name,
-		     ranks[0] == '\0' ? "with data still to be sent or acknowledged"
+		     "%s number %u passed its deadline on node %s, %s%s%s%s",
+		     cn_op_name(op->args.op), op->seq, t->engine->config.node.name,
+		     ranks[0] == '\0'	       ? "with data still to be sent or acknowledged"
 		     : op->state == OP_RUNNING ? "waiting for data of ranks "
 					       : "waiting for the call of ranks ",
 		     ranks, node, why);

@@ -25,8 +25,8 @@ void cn_speaker_name(const struct cn_engine *e, const struct cn_speaker *s,
 			return;
 		}
 	}
-	snprintf(name, CN_SPEAKER_NAME, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
-		 m[5]);
+	snprintf(name, CN_SPEAKER_NAME, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3],
+		 m[4], m[5]);
 }
 
 /* A node of the team that is silent together with `lost`. */

@@ -16,7 +16,8 @@ static const cn_time patience = 500 * CN_MS;
 
 /* ---- life ----------------------------------------------------------------------------- */
 
-static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char *job, uint32_t ranks)
+static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char *job,
+				uint32_t ranks)
 {
 	struct cn_team *t;
 	uint32_t i = 0;
@@ -135,12 +136,15 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 		return cn_fail(err, COLLNET_EDAEMON, "the daemon is ending");
 	}
 	if (!cn_valid_name(job)) {
-		return cn_fail(err, COLLNET_EINVAL, "not a name for a job (1 .. %d of letters, digits "
-			       "and ._:@/-)", COLLNET_NAME_MAX);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "not a name for a job (1 .. %d of letters, digits "
+			       "and ._:@/-)",
+			       COLLNET_NAME_MAX);
 	}
 	if (ranks < 1 || ranks > COLLNET_RANKS_MAX || rank >= ranks) {
-		return cn_fail(err, COLLNET_EINVAL, "rank %u of %u: must be 0 .. size - 1, size 1 .. %d",
-			       rank, ranks, COLLNET_RANKS_MAX);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "rank %u of %u: must be 0 .. size - 1, size 1 .. %d", rank, ranks,
+			       COLLNET_RANKS_MAX);
 	}
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		if (e->teams[i] != NULL && e->teams[i]->state == CN_TEAM_FORMING &&
@@ -168,8 +172,10 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 		at = &(*at)->next;
 	}
 	if (*at != NULL && (*at)->rank == rank) {
-		return cn_fail(err, COLLNET_EMISMATCH, "rank %u of job %s is here already: give every "
-			       "process its own rank, every run its own job name", rank, job);
+		return cn_fail(err, COLLNET_EMISMATCH,
+			       "rank %u of job %s is here already: give every "
+			       "process its own rank, every run its own job name",
+			       rank, job);
 	}
 	m = calloc(1, sizeof(*m));
 	if (m == NULL) {
@@ -207,7 +213,8 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 			     failed ? "died" : "left the team with operations outstanding");
 	}
 	if (m->joining != NULL) {
-		m->joining->fn(m->joining, COLLNET_ERANK, "the rank left before the team was ready");
+		m->joining->fn(m->joining, COLLNET_ERANK,
+			       "the rank left before the team was ready");
 		m->joining = NULL;
 	}
 	if (t->state == CN_TEAM_READY) {
@@ -224,7 +231,8 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 	t->nlocal--;
 	t->edition++;
 	for (uint32_t i = 0; t->local != NULL && t->layout.first != NULL &&
-	     i < t->layout.first[t->me + 1] - t->layout.first[t->me]; i++) {
+			     i < t->layout.first[t->me + 1] - t->layout.first[t->me];
+	     i++) {
 		if (t->local[i] == m) {
 			t->local[i] = NULL;
 		}
@@ -396,8 +404,10 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 	for (uint32_t k = 0; k < n; k++) {
 		hosts[k] = t->nodes[k].vertex;
 		if (hosts[k] == CN_TOPO_NONE) {
-			cn_log(COLLNET_LOG_WARNING, "node %s is not in the topology file: job %s runs "
-			       "without knowing its network", t->nodes[k].name, t->job);
+			cn_log(COLLNET_LOG_WARNING,
+			       "node %s is not in the topology file: job %s runs "
+			       "without knowing its network",
+			       t->nodes[k].name, t->job);
 			goto out;
 		}
 	}
@@ -438,7 +448,10 @@ int cn_team_ready(struct cn_team *t, cn_time now, struct cn_join **joins, struct
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
 	}
 	t->layout = (struct cn_layout){
-		.nranks = t->ranks, .nnodes = nodes, .node_of = s, .ranks = s + t->ranks,
+		.nranks = t->ranks,
+		.nnodes = nodes,
+		.node_of = s,
+		.ranks = s + t->ranks,
 		.first = s + 2 * (size_t)t->ranks,
 	};
 	place_ranks(t, all, nodes, s, s + 2 * (size_t)t->ranks, s + t->ranks);
@@ -546,7 +559,7 @@ void cn_rank_list_end(struct cn_rank_list *l)
 /* Ranks whose bit is not set; returns how many. */
 static uint32_t list_missing(const struct cn_team *t, const uint64_t *bits, char *text, size_t cap)
 {
-	struct cn_rank_list l = {.text = text, .cap = cap};
+	struct cn_rank_list l = { .text = text, .cap = cap };
 	uint32_t n = 0;
 
 	text[0] = '\0';
@@ -575,21 +588,25 @@ static void join_timeout(struct cn_team *t, cn_time now)
 	n = list_missing(t, t->seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
 	if (n > 0) {
 		/* Nodes that received no such frame are told. */
-		cn_team_fail(t, now, other[0] != '\0', COLLNET_ETIMEOUT,
-			     "job %s: %u of %u ranks missing at the deadline: %s%s; start them, or see "
-			     "whether collnet status shows their nodes", t->job, n, t->ranks, missing,
-			     other);
+		cn_team_fail(
+			t, now, other[0] != '\0', COLLNET_ETIMEOUT,
+			"job %s: %u of %u ranks missing at the deadline: %s%s; start them, or see "
+			"whether collnet status shows their nodes",
+			t->job, n, t->ranks, missing, other);
 		return;
 	}
 	n = list_missing(t, t->present, missing, sizeof(missing));
 	if (n > 0) {
-		cn_team_fail(t, now, false, COLLNET_ETIMEOUT,
-			     "job %s: %u of %u ranks came and left again before the team was ready: %s",
-			     t->job, n, t->ranks, missing);
+		cn_team_fail(
+			t, now, false, COLLNET_ETIMEOUT,
+			"job %s: %u of %u ranks came and left again before the team was ready: %s",
+			t->job, n, t->ranks, missing);
 		return;
 	}
-	cn_team_fail(t, now, false, COLLNET_ETIMEOUT, "job %s: all %u ranks are there, but not every "
-		     "node confirmed it in time", t->job, t->ranks);
+	cn_team_fail(t, now, false, COLLNET_ETIMEOUT,
+		     "job %s: all %u ranks are there, but not every "
+		     "node confirmed it in time",
+		     t->job, t->ranks);
 }
 
 cn_time cn_team_deadline(const struct cn_team *t)

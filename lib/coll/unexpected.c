@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Unexpected messages: frames of an operation that their receiver has not started, because a rank
- * there has not called it. They wait in the receiver's pool of buffers. When the pool is full, frames
- * are refused, and with them everything between two nodes, of all jobs. So the sender bounds them.
+ * there has not called it. They wait in the receiver's pool of buffers. When the pool is full,
+ * frames are refused, and with them everything between two nodes, of all jobs. So the sender bounds
+ * them.
  *
  * It counts the frames that it has sent to a node, of operations that the node is not known to have
- * started. At most limit() of them are sent. The node shows that it has started operation k, and so all
- * before it, by its first frame of k, or it says so in STARTED. It sends STARTED when it has taken half
- * of the smallest limit of its running operations since it last showed or said so: the other half is
- * under way meanwhile.
- * Operations without frames between the two nodes may go by unnoticed, so the first and the last
- * operation of the counted frames are less than CN_UNEXPECTED_OPS apart, and half of that calls for
- * STARTED, too.
+ * started. At most limit() of them are sent. The node shows that it has started operation k, and so
+ * all before it, by its first frame of k, or it says so in STARTED. It sends STARTED when it has
+ * taken half of the smallest limit of its running operations since it last showed or said so: the
+ * other half is under way meanwhile. Operations without frames between the two nodes may go by
+ * unnoticed, so the first and the last operation of the counted frames are less than
+ * CN_UNEXPECTED_OPS apart, and half of that calls for STARTED, too.
  *
- * The frames that the sender counts are among those that the receiver counts as taken or will take, so
- * a sender that waits waits for a call.
+ * The frames that the sender counts are among those that the receiver counts as taken or will take,
+ * so a sender that waits waits for a call.
  */
 #include <stdio.h>
 
 #include "coll/op.h"
 
 #define POOL_SHARE 256u /* frames of a team at one receiver, from all other nodes together */
-#define LEAST 4u
-#define MOST 64u
+#define LEAST	   4u
+#define MOST	   64u
 
 static bool before(uint32_t a, uint32_t b)
 {
@@ -99,7 +99,7 @@ static void tell(struct cn_team *t, uint32_t k)
 {
 	struct cn_team_node *n = &t->nodes[k];
 	uint8_t m[16];
-	struct cn_cursor c = {m, m + sizeof(m), false};
+	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	n->told = t->nstarted;
 	n->ntaken = 0;
@@ -157,20 +157,25 @@ void cn_unexpected_explain(const struct cn_op *op, char *text, size_t cap)
 	const struct cn_team *t = op->team;
 
 	text[0] = '\0';
-	for (uint32_t k = 0; k < t->layout.nnodes && text[0] == '\0' && op->state == OP_RUNNING; k++) {
+	for (uint32_t k = 0; k < t->layout.nnodes && text[0] == '\0' && op->state == OP_RUNNING;
+	     k++) {
 		const struct cn_team_node *n = &t->nodes[k];
 		const struct cn_streams *s = &op->streams[k];
 		const char *own = t->engine->config.node.name;
 
 		if (n->peer != NULL && cn_peer_refuses(n->peer)) {
-			snprintf(text, cap, "; node %s refuses frames: its buffers hold frames of "
-				 "operations that were not called there", n->name);
+			snprintf(text, cap,
+				 "; node %s refuses frames: its buffers hold frames of "
+				 "operations that were not called there",
+				 n->name);
 		} else if (n->peer != NULL && s->recv != CN_NONE && cn_peer_refused(n->peer)) {
-			snprintf(text, cap, "; node %s refuses frames of node %s: its buffers hold frames "
-				 "of operations that were not called there", own, n->name);
+			snprintf(text, cap,
+				 "; node %s refuses frames of node %s: its buffers hold frames "
+				 "of operations that were not called there",
+				 own, n->name);
 		} else if (s->send != CN_NONE && !cn_unexpected_room(op, k)) {
-			snprintf(text, cap, "; node %s has not started operation %u of job %s", n->name,
-				 n->sent_first, t->job);
+			snprintf(text, cap, "; node %s has not started operation %u of job %s",
+				 n->name, n->sent_first, t->job);
 		}
 	}
 }

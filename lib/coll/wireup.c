@@ -93,7 +93,8 @@ void cn_wireup_begin(struct cn_team *t, cn_time now)
 
 /* ---- messages -------------------------------------------------------------------------- */
 
-static bool tell(struct cn_engine *e, struct cn_peer *p, const uint8_t *m, const struct cn_cursor *c)
+static bool tell(struct cn_engine *e, struct cn_peer *p, const uint8_t *m,
+		 const struct cn_cursor *c)
 {
 	if (c->bad) {
 		return false;
@@ -149,7 +150,7 @@ static void put_join(struct cn_cursor *c, struct cn_team *t, struct cn_peer *p)
 static bool tell_join(struct cn_team *t, struct cn_peer *p)
 {
 	uint8_t m[CN_CONTROL_MAX];
-	struct cn_cursor c = {m, m + sizeof(m), false};
+	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	put_join(&c, t, p);
 	if (!tell(t->engine, p, m, &c)) {
@@ -165,7 +166,7 @@ void cn_wireup_owe_joins(struct cn_team *t)
 		struct cn_peer *p = candidate(t, k);
 		struct cn_told *told = &t->told[t->candidates[k]];
 		uint8_t m[CN_CONTROL_MAX];
-		struct cn_cursor c = {m, m + sizeof(m), false};
+		struct cn_cursor c = { m, m + sizeof(m), false };
 
 		if (told->edition != 0 || cn_join_of(t, p) == NULL) {
 			continue;
@@ -181,7 +182,7 @@ void cn_wireup_owe_joins(struct cn_team *t)
 static bool tell_bind(struct cn_team *t, struct cn_peer *p, struct cn_join *j, bool ask)
 {
 	uint8_t m[16];
-	struct cn_cursor c = {m, m + sizeof(m), false};
+	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	cn_put8(&c, CN_CONTROL_BIND);
 	cn_put32(&c, t->nonce);
@@ -382,7 +383,8 @@ static void fail_by_contradiction(struct cn_team *t, cn_time now, const struct c
 	if (j->ranks != t->ranks) {
 		cn_team_fail(t, now, false, COLLNET_EMISMATCH,
 			     "job %s has %u ranks on node %s and %u on node %s: start all with the "
-			     "same size", t->job, j->ranks, name, t->ranks, own);
+			     "same size",
+			     t->job, j->ranks, name, t->ranks, own);
 	} else {
 		cn_team_fail(t, now, false, COLLNET_EMISMATCH,
 			     "nodes %s and %s have different topology files: give all the same",
@@ -392,8 +394,8 @@ static void fail_by_contradiction(struct cn_team *t, cn_time now, const struct c
 
 /*
  * False: some are missing, or there is a contradiction. What contradicts may be of an earlier run,
- * of which the end is still under way, so it is borne until t->patience. A record of another size or
- * topology does not count, and ends the team only if ranks are missing without it.
+ * of which the end is still under way, so it is borne until t->patience. A record of another size
+ * or topology does not count, and ends the team only if ranks are missing without it.
  */
 static bool count_all(struct cn_team *t, cn_time now)
 {
@@ -416,10 +418,11 @@ static bool count_all(struct cn_team *t, cn_time now)
 		} else if (j != NULL && !claim_join(t, j, &rank)) {
 			t->heard = t->ranks; /* look again at whatever comes */
 			if (now >= t->patience) {
-				cn_team_fail(t, now, false, COLLNET_EMISMATCH,
-					     "rank %u of job %s is on node %s and on another one: give "
-					     "every process its own rank", rank, t->job,
-					     cn_peer_name(p));
+				cn_team_fail(
+					t, now, false, COLLNET_EMISMATCH,
+					"rank %u of job %s is on node %s and on another one: give "
+					"every process its own rank",
+					rank, t->job, cn_peer_name(p));
 			}
 			return false;
 		} else if (j != NULL) {
@@ -498,8 +501,8 @@ void cn_wireup_expire(struct cn_team *t, cn_time now)
 		t->candidates_due = true;
 	}
 	cn_wireup_announce(t, now);
-	if (t->look_at <= now || (t->complete && t->npaths == 0 && bind_all(t, now) &&
-				  t->nbound >= t->njoined)) {
+	if (t->look_at <= now ||
+	    (t->complete && t->npaths == 0 && bind_all(t, now) && t->nbound >= t->njoined)) {
 		cn_wireup_check(t, now);
 	}
 	soon(t, t->look_at);
@@ -540,8 +543,8 @@ void cn_wireup_ended(struct cn_team *t, cn_time now)
 	soon(t, now);
 }
 
-void cn_wireup_bound(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j, bool first,
-		     bool ask)
+void cn_wireup_bound(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
+		     bool first, bool ask)
 {
 	t->told[cn_peer_index(p)].confirmed = true;
 	/* Before it is complete, the check that finds it so counts who has bound it. */

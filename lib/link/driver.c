@@ -12,9 +12,9 @@
 
 #include "link/driver.h"
 
-#define BATCH 32
-#define RETRY (10 * CN_MS) /* until a full link is tried again by a patient driver, unasked */
-#define INPUT_MAX 1024 /* frames a turn, so that sending gets its turn too */
+#define BATCH	  32
+#define RETRY	  (10 * CN_MS) /* until a full link is tried again by a patient driver, unasked */
+#define INPUT_MAX 1024	       /* frames a turn, so that sending gets its turn too */
 
 struct cn_driver {
 	struct cn_link *link;

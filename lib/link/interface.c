@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #define DUMP_BUFFER 32768
-#define DUMP_TRIES 5
-#define NAMES_TEXT 200 /* so much of a sentence goes to a list of names */
+#define DUMP_TRIES  5
+#define NAMES_TEXT  200 /* so much of a sentence goes to a list of names */
 
 struct list {
 	struct cn_interface *items;
@@ -226,10 +226,10 @@ static void write_names(const struct cn_interface *list, size_t count, bool cand
 			continue;
 		}
 		if (!candidates_only && list[i].ethernet) {
-			note = list[i].enslaved	 ? " (enslaved)"
-			       : !list[i].up	 ? " (down)"
+			note = list[i].enslaved	  ? " (enslaved)"
+			       : !list[i].up	  ? " (down)"
 			       : !list[i].running ? " (no carrier)"
-						 : "";
+						  : "";
 		}
 		if (at + strlen(list[i].name) + strlen(note) + sizeof(", , ...") > size) {
 			snprintf(text + at, size - at, ", ...");
@@ -259,12 +259,15 @@ static int pick_only(const struct cn_interface *list, size_t count, const struct
 		write_names(list, count, false, names, sizeof(names));
 		return cn_fail(err, COLLNET_EIFACE,
 			       "no Ethernet interface is up (there are: %s): bring one up with 'ip "
-			       "link set NAME up'", names);
+			       "link set NAME up'",
+			       names);
 	}
 	if (found > 1) {
 		write_names(list, count, true, names, sizeof(names));
-		return cn_fail(err, COLLNET_EIFACE, "several Ethernet interfaces (%s): name one "
-			       "with -i or COLLNET_INTERFACE", names);
+		return cn_fail(err, COLLNET_EIFACE,
+			       "several Ethernet interfaces (%s): name one "
+			       "with -i or COLLNET_INTERFACE",
+			       names);
 	}
 	return 0;
 }
@@ -299,17 +302,22 @@ int cn_interface_pick(const struct cn_interface *list, size_t count, const char 
 		return cn_fail(err, COLLNET_EIFACE, "interface %s is not Ethernet", i->name);
 	}
 	if (!i->up) {
-		return cn_fail(err, COLLNET_EIFACE, "interface %s is down: bring it up with 'ip "
-			       "link set %s up'", i->name, i->name);
+		return cn_fail(err, COLLNET_EIFACE,
+			       "interface %s is down: bring it up with 'ip "
+			       "link set %s up'",
+			       i->name, i->name);
 	}
 	if (i->enslaved) {
-		return cn_fail(err, COLLNET_EIFACE, "interface %s is a port of a bridge or bond: "
-			       "name the bridge or bond instead", i->name);
+		return cn_fail(err, COLLNET_EIFACE,
+			       "interface %s is a port of a bridge or bond: "
+			       "name the bridge or bond instead",
+			       i->name);
 	}
 	if (i->mtu < CN_INTERFACE_MTU_MIN) {
-		return cn_fail(err, COLLNET_EIFACE, "interface %s has an MTU of %u, at least %d is "
-			       "needed: 'ip link set %s mtu 1500'", i->name, i->mtu,
-			       CN_INTERFACE_MTU_MIN, i->name);
+		return cn_fail(err, COLLNET_EIFACE,
+			       "interface %s has an MTU of %u, at least %d is "
+			       "needed: 'ip link set %s mtu 1500'",
+			       i->name, i->mtu, CN_INTERFACE_MTU_MIN, i->name);
 	}
 	*out = *i;
 	return 0;

@@ -8,9 +8,9 @@
 
 #include "util/util.h"
 
-#define CN_INTERFACE_NAME 16 /* IFNAMSIZ */
+#define CN_INTERFACE_NAME    16 /* IFNAMSIZ */
 #define CN_INTERFACE_MTU_MIN 576
-#define CN_INTERFACES_MAX 4096
+#define CN_INTERFACES_MAX    4096
 
 struct cn_interface {
 	char name[CN_INTERFACE_NAME];
@@ -19,9 +19,9 @@ struct cn_interface {
 	uint8_t mac[6];
 	bool ethernet; /* ARPHRD_ETHER with an address of six bytes */
 	bool loopback;
-	bool up;      /* brought up by the administrator */
-	bool running; /* has a carrier, too */
-	bool enslaved;/* port of a bridge, a bond or the like: its master is the one to use */
+	bool up;       /* brought up by the administrator */
+	bool running;  /* has a carrier, too */
+	bool enslaved; /* port of a bridge, a bond or the like: its master is the one to use */
 };
 
 /* The interfaces of this network namespace; *out is freed by the caller. */

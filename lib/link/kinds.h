@@ -10,7 +10,7 @@
 #include "link/link.h"
 
 #define CN_LINK_MTU_MAX 65000
-#define CN_LINK_FILTER 160 /* longest filter, as text */
+#define CN_LINK_FILTER	160 /* longest filter, as text */
 
 typedef int (*cn_link_opener)(const struct cn_link_config *config, const struct cn_interface *i,
 			      struct cn_link **out, struct cn_err *err);

@@ -10,12 +10,12 @@
 
 #include "link/kinds.h"
 
-#define RING_FRAMES_DEFAULT 2048
-#define RING_FRAMES_MAX 65536
-#define RING_BYTES_DEFAULT ((uint32_t)8 << 20) /* jumbo frames get fewer slots by default */
+#define RING_FRAMES_DEFAULT  2048
+#define RING_FRAMES_MAX	     65536
+#define RING_BYTES_DEFAULT   ((uint32_t)8 << 20) /* jumbo frames get fewer slots by default */
 #define QUEUE_FRAMES_DEFAULT 8
-#define QUEUE_FRAMES_MAX 1024
-#define ETHERTYPE_MIN 0x0600 /* below are lengths, not types */
+#define QUEUE_FRAMES_MAX     1024
+#define ETHERTYPE_MIN	     0x0600 /* below are lengths, not types */
 
 static const struct {
 	const char *name;
@@ -33,7 +33,8 @@ void cn_link_filter(char text[CN_LINK_FILTER], uint16_t ethertype, const uint8_t
 		 mac[4], mac[5]);
 	snprintf(text, CN_LINK_FILTER,
 		 "ether proto 0x%04x and (ether dst %s or ether dst ff:ff:ff:ff:ff:ff) and "
-		 "not ether src %s", ethertype, own, own);
+		 "not ether src %s",
+		 ethertype, own, own);
 }
 
 /*
@@ -62,7 +63,8 @@ int cn_link_refused(const char *interface, const char *what, int e, struct cn_er
 	if (e == EPERM || e == EACCES) {
 		return cn_fail(err, COLLNET_EPERM,
 			       "no permission for raw sockets on %s: needs CAP_NET_RAW (run as "
-			       "root, or setcap cap_net_raw+ep), or use collnetd", interface);
+			       "root, or setcap cap_net_raw+ep), or use collnetd",
+			       interface);
 	}
 	return cn_fail(err, COLLNET_ESYSTEM, "interface %s: %s: %s", interface, what, strerror(e));
 }
@@ -90,17 +92,22 @@ static const char *owner_of(uint16_t ethertype)
 static int complete_config(struct cn_link_config *c, uint32_t mtu, struct cn_err *err)
 {
 	if (c->ethertype < ETHERTYPE_MIN) {
-		return cn_fail(err, COLLNET_EINVAL, "0x%04x is not an EtherType: choose one from "
-			       "0x0600 up, such as 0x88b5", c->ethertype);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "0x%04x is not an EtherType: choose one from "
+			       "0x0600 up, such as 0x88b5",
+			       c->ethertype);
 	}
 	if (owner_of(c->ethertype) != NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "EtherType 0x%04x belongs to %s: choose a free one, "
-			       "such as 0x88b5", c->ethertype, owner_of(c->ethertype));
+		return cn_fail(err, COLLNET_EINVAL,
+			       "EtherType 0x%04x belongs to %s: choose a free one, "
+			       "such as 0x88b5",
+			       c->ethertype, owner_of(c->ethertype));
 	}
 	if (c->ring_frames > RING_FRAMES_MAX || c->queue_frames > QUEUE_FRAMES_MAX) {
-		return cn_fail(err, COLLNET_EINVAL, "a receive ring of %u and a send queue of %u "
-			       "frames: at most %d and %d are possible", c->ring_frames,
-			       c->queue_frames, RING_FRAMES_MAX, QUEUE_FRAMES_MAX);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a receive ring of %u and a send queue of %u "
+			       "frames: at most %d and %d are possible",
+			       c->ring_frames, c->queue_frames, RING_FRAMES_MAX, QUEUE_FRAMES_MAX);
 	}
 	if (c->ring_frames == 0) {
 		c->ring_frames = RING_BYTES_DEFAULT / mtu;

@@ -35,9 +35,9 @@ struct cn_rx_frame {
 };
 
 struct cn_link_counters {
-	uint64_t ring_drops; /* dropped by the kernel because the ring was full */
-	uint64_t send_full;  /* sends refused because the queue was full */
-	uint64_t send_errors;/* frames lost because the interface refused them (down, too long) */
+	uint64_t ring_drops;  /* dropped by the kernel because the ring was full */
+	uint64_t send_full;   /* sends refused because the queue was full */
+	uint64_t send_errors; /* frames lost because the interface refused them (down, too long) */
 };
 
 struct cn_link;
@@ -56,9 +56,9 @@ struct cn_link_ops {
 struct cn_link {
 	const struct cn_link_ops *ops;
 	uint8_t mac[6];
-	uint32_t mtu;	/* bytes after the Ethernet header */
-	int recv_fd;	/* readable when frames wait; -1: none */
-	int send_fd;	/* writable when the queue has room again; may equal recv_fd; -1: none */
+	uint32_t mtu; /* bytes after the Ethernet header */
+	int recv_fd;  /* readable when frames wait; -1: none */
+	int send_fd;  /* writable when the queue has room again; may equal recv_fd; -1: none */
 	char interface[32];
 };
 

@@ -32,11 +32,11 @@
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define SEND_BATCH 32
-#define SEND_TOGETHER 512
-#define BLOCK_MIN 65536
+#define SEND_BATCH	32
+#define SEND_TOGETHER	512
+#define BLOCK_MIN	65536
 #define SEND_BUFFER_MIN 2304 /* the kernel goes no lower, in the unit of SO_SNDBUF */
-#define ERROR_EVERY 64	     /* empty looks at the ring between looks at the socket's error */
+#define ERROR_EVERY	64   /* empty looks at the ring between looks at the socket's error */
 
 /* A place in the ring. Slots do not cross blocks, and a block can end in a rest. */
 struct cursor {
@@ -106,8 +106,8 @@ static void fetch_error(struct packet_link *p)
  */
 static bool is_tagged(const struct tpacket2_hdr *h, uint32_t status)
 {
-	const struct sockaddr_ll *from =
-		(const void *)((const uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
+	const struct sockaddr_ll *from = (const void *)((const uint8_t *)h +
+							TPACKET_ALIGN(sizeof(*h)));
 
 	return (status & TP_STATUS_VLAN_VALID) != 0 || from->sll_pkttype == PACKET_OTHERHOST;
 }
@@ -375,8 +375,8 @@ static int set_filter(struct packet_link *p, uint16_t ethertype, struct cn_err *
 		program.filter[i].jf = compiled.bf_insns[i].jf;
 		program.filter[i].k = compiled.bf_insns[i].k;
 	}
-	if (setsockopt(p->link.recv_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
-		       sizeof(program)) < 0 ||
+	if (setsockopt(p->link.recv_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) <
+		    0 ||
 	    setsockopt(p->link.recv_fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)) < 0) {
 		r = cn_link_refused(p->link.interface, "packet filter", errno, err);
 	}
@@ -408,8 +408,8 @@ static int map_ring(struct packet_link *p, uint32_t frames, struct cn_err *err)
 	r.tp_block_nr = p->blocks;
 	r.tp_frame_size = p->slot_bytes;
 	r.tp_frame_nr = p->slots;
-	if (setsockopt(p->link.recv_fd, SOL_PACKET, PACKET_VERSION, &version,
-		       sizeof(version)) < 0 ||
+	if (setsockopt(p->link.recv_fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) <
+		    0 ||
 	    setsockopt(p->link.recv_fd, SOL_PACKET, PACKET_RX_RING, &r, sizeof(r)) < 0) {
 		return cn_link_refused(p->link.interface, "receive ring", errno, err);
 	}
@@ -421,8 +421,7 @@ static int map_ring(struct packet_link *p, uint32_t frames, struct cn_err *err)
 	return 0;
 }
 
-static int bind_socket(int fd, const struct cn_interface *i, uint16_t ethertype,
-		       struct cn_err *err)
+static int bind_socket(int fd, const struct cn_interface *i, uint16_t ethertype, struct cn_err *err)
 {
 	struct sockaddr_ll a = {
 		.sll_family = AF_PACKET,

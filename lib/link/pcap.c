@@ -216,8 +216,10 @@ static int refused_by_pcap(struct pcap_link *p, int code, struct cn_err *err)
 	case PCAP_ERROR_NO_SUCH_DEVICE:
 		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", name);
 	case PCAP_ERROR_IFACE_NOT_UP:
-		return cn_fail(err, COLLNET_EIFACE, "interface %s is down: bring it up with 'ip "
-			       "link set %s up'", name, name);
+		return cn_fail(err, COLLNET_EIFACE,
+			       "interface %s is down: bring it up with 'ip "
+			       "link set %s up'",
+			       name, name);
 	default:
 		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", name,
 			       pcap_geterr(p->pcap));
@@ -233,8 +235,8 @@ static int open_receiver(struct pcap_link *p, const struct cn_link_config *confi
 
 	p->pcap = pcap_create(p->link.interface, why);
 	if (p->pcap == NULL) {
-		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s",
-			       p->link.interface, why);
+		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", p->link.interface,
+			       why);
 	}
 	pcap_set_snaplen(p->pcap, (int)p->frame_max);
 	pcap_set_promisc(p->pcap, 0);
@@ -259,13 +261,15 @@ static int open_receiver(struct pcap_link *p, const struct cn_link_config *confi
 		return refused_by_pcap(p, PCAP_ERROR, err);
 	}
 	if (pcap_setnonblock(p->pcap, 1, why) != 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s",
-			       p->link.interface, why);
+		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", p->link.interface,
+			       why);
 	}
 	p->link.recv_fd = pcap_get_selectable_fd(p->pcap);
 	if (p->link.recv_fd < 0) {
-		return cn_fail(err, COLLNET_EUNSUPPORTED, "interface %s: libpcap has no "
-			       "descriptor to wait for", p->link.interface);
+		return cn_fail(err, COLLNET_EUNSUPPORTED,
+			       "interface %s: libpcap has no "
+			       "descriptor to wait for",
+			       p->link.interface);
 	}
 	return 0;
 }
@@ -286,8 +290,7 @@ static int make_deaf(int fd)
 	return 0;
 }
 
-static int open_sender(struct pcap_link *p, const struct cn_link_config *config,
-		       struct cn_err *err)
+static int open_sender(struct pcap_link *p, const struct cn_link_config *config, struct cn_err *err)
 {
 	int send_buffer = cn_link_send_buffer(config->queue_frames, p->link.mtu);
 	char why[LIBNET_ERRBUF_SIZE];

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define CN_ETH_HEADER 14
-#define CN_ETH_MIN 60
+#define CN_ETH_MIN    60
 #define CN_FRAME_HEAD 192 /* Ethernet header + wire header + largest hello */
 
 struct cn_frame {

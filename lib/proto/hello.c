@@ -13,10 +13,11 @@
  *   B to A     HELLO nonce B, echo A          A has B up
  *   A to B     HELLO nonce A, echo B          B has A up
  *
- * A node has one nonce for each peer at a time, which changes when the peer goes down. So an echo is
- * good for one session, and hellos of the past prove nothing. Where a hello without proof says what
- * does not fit an established peer (it restarted, or somebody says so), the peer is challenged: it
- * is sent the nonce of the session, and whichever incarnation is at that address echoes it.
+ * A node has one nonce for each peer at a time, which changes when the peer goes down. So an echo
+ * is good for one session, and hellos of the past prove nothing. Where a hello without proof says
+ * what does not fit an established peer (it restarted, or somebody says so), the peer is
+ * challenged: it is sent the nonce of the session, and whichever incarnation is at that address
+ * echoes it.
  */
 #include <string.h>
 
@@ -27,7 +28,7 @@ uint64_t cn_nonce(const struct cn_node *n, const uint8_t mac[6], uint64_t genera
 	struct {
 		uint64_t epoch, generation;
 		uint8_t mac[8];
-	} what = {.epoch = n->config.epoch, .generation = generation};
+	} what = { .epoch = n->config.epoch, .generation = generation };
 	uint64_t nonce;
 
 	memcpy(what.mac, mac, 6);
@@ -113,13 +114,15 @@ void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p)
 	}
 }
 
-/* Nodes of different MTUs reach each other with short frames, so that their jobs can say why they do
- * not run. */
+/* Nodes of different MTUs reach each other with short frames, so that their jobs can say why they
+ * do not run. */
 static void check_mtu(struct cn_peer *p)
 {
 	if (p->mtu != p->node->config.mtu && !p->mtu_told) {
-		cn_peer_log(p, COLLNET_LOG_ERROR, "node %s has MTU %u and this node %u: set them "
-			    "alike", p->name, p->mtu, p->node->config.mtu);
+		cn_peer_log(p, COLLNET_LOG_ERROR,
+			    "node %s has MTU %u and this node %u: set them "
+			    "alike",
+			    p->name, p->mtu, p->node->config.mtu);
 		p->mtu_told = true;
 	}
 }
@@ -141,10 +144,11 @@ static bool name_is_free(struct cn_peer *p)
 	if (holder != NULL) {
 		cn_peer_contest(holder);
 	}
-	cn_peer_log(p, COLLNET_LOG_WARNING, "another node is called %s too "
+	cn_peer_log(p, COLLNET_LOG_WARNING,
+		    "another node is called %s too "
 		    "(%02x:%02x:%02x:%02x:%02x:%02x) and is refused: give every node a name of its "
-		    "own by --node", p->name, p->mac[0], p->mac[1], p->mac[2], p->mac[3], p->mac[4],
-		    p->mac[5]);
+		    "own by --node",
+		    p->name, p->mac[0], p->mac[1], p->mac[2], p->mac[3], p->mac[4], p->mac[5]);
 	return false;
 }
 
@@ -233,8 +237,8 @@ static void stranger_taken(struct cn_node *n, const uint8_t mac[6], const struct
 	if ((s->flags & CN_FLAG_UNICAST) == 0) {
 		cn_stranger_answer(n, mac, CN_HELLO_BEGIN, 0, cn_node_spread(n, mac));
 	} else if (s->echo != cookie(n, mac)) {
-		cn_stranger_answer(n, mac, CN_HELLO_REPLY,
-				   is_taken(n, s->body.name) ? 0 : s->nonce, 0);
+		cn_stranger_answer(n, mac, CN_HELLO_REPLY, is_taken(n, s->body.name) ? 0 : s->nonce,
+				   0);
 	} else {
 		p = cn_peer_add(n, mac);
 		if (p == NULL) {
@@ -263,7 +267,7 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 		   const uint8_t *body)
 {
 	struct cn_peer *p = cn_peer_by_mac(n, mac);
-	struct said s = {.flags = w->flags, .echo = (uint64_t)w->seq << 32 | w->ack};
+	struct said s = { .flags = w->flags, .echo = (uint64_t)w->seq << 32 | w->ack };
 
 	if (!cn_hello_get(body, w->length, &s.body)) {
 		n->stats.bad_frames++;

@@ -19,7 +19,9 @@ void cn_node_config_init(struct cn_node_config *c)
 	/* Switches hold some tens of frames. Where all began with a whole window to all, they would
 	 * lose nearly everything. */
 	c->burst = 16;
-	/* Linux may send consecutive frames by different processors, and they overtake each other. */
+	/*
+	 * Linux may send consecutive frames by different processors, and they overtake each other.
+	 */
 	c->reorder = CN_HELD_MAX;
 	c->max_peers = 4096;
 	c->pool_frames = 1024;
@@ -39,9 +41,9 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	if (c->mtu < 576 || c->mtu > 65000) {
 		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
 	}
-	if (c->reorder > CN_HELD_MAX || c->window < 2 || c->window > CN_WINDOW_MAX || c->burst < 2 ||
-	    c->max_peers < 1 || c->max_peers > 65535 ||
-	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 || c->query_after == 0 ||
+	if (c->reorder > CN_HELD_MAX || c->window < 2 || c->window > CN_WINDOW_MAX ||
+	    c->burst < 2 || c->max_peers < 1 || c->max_peers > 65535 || c->pool_frames < 16 ||
+	    c->rto_min == 0 || c->rto_first == 0 || c->query_after == 0 ||
 	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {
 		return cn_fail(err, COLLNET_EINVAL, "a bound of the transport is out of range");
 	}

@@ -38,26 +38,26 @@ enum cn_type {
 
 /* Flags of reliable frames that the engine uses. */
 #define CN_FLAG_FIRST 0x10 /* first frame of a message */
-#define CN_FLAG_LAST 0x20  /* last frame of a message, or of a stream of a collective */
+#define CN_FLAG_LAST  0x20 /* last frame of a message, or of a stream of a collective */
 
 struct cn_node_config {
 	uint8_t mac[6];
 	uint16_t ethertype;
 	uint16_t cluster;
-	uint64_t epoch;	     /* not 0, and another one at every start */
-	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, another one at every start: nonces follow from
-				      * it. All 0 in tests only */
+	uint64_t epoch;		     /* not 0, and another one at every start */
+	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, another one at every start: nonces follow
+				      * from it. All 0 in tests only */
 	char name[COLLNET_NAME_MAX + 1];
-	uint32_t mtu;	     /* bytes after the Ethernet header, 576 .. 65,000 */
-	uint32_t window;     /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */
-	uint32_t burst;      /* ... at first, until acknowledgements came; 2 or more */
-	uint32_t max_peers;  /* 1 .. 65,535 */
-	uint32_t expected;   /* nodes that there may well be, besides this one; 0: not known */
-	uint32_t pool_frames;/* buffers for early frames, control and tails */
-	uint32_t reorder;    /* frames held that come before their turn, 0 (pure Go-Back-N) .. 8 */
-	struct cn_will *will;/* memory of cn_will_size(max_peers) bytes, which outlives the transport;
-			      * NULL: no will (proto/will.h) */
-	uint32_t seq_bias;   /* tests: added to the first sequence number */
+	uint32_t mtu;	      /* bytes after the Ethernet header, 576 .. 65,000 */
+	uint32_t window;      /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */
+	uint32_t burst;	      /* ... at first, until acknowledgements came; 2 or more */
+	uint32_t max_peers;   /* 1 .. 65,535 */
+	uint32_t expected;    /* nodes that there may well be, besides this one; 0: not known */
+	uint32_t pool_frames; /* buffers for early frames, control and tails */
+	uint32_t reorder;     /* frames held that come before their turn, 0 (pure Go-Back-N) .. 8 */
+	struct cn_will *will; /* memory of cn_will_size(max_peers) bytes, which outlives the
+			       * transport; NULL: no will (proto/will.h) */
+	uint32_t seq_bias;    /* tests: added to the first sequence number */
 	cn_time rto_min, rto_first, ack_delay, dead_after, hello_interval, query_after;
 };
 
@@ -111,9 +111,9 @@ struct cn_node_ops {
 	void (*peer_up)(void *ctx, cn_time now, struct cn_peer *p);
 	void (*peer_down)(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
 	/*
-	 * The path to the peer was validated (bytes 0), or frames of so many bytes after the Ethernet
-	 * header do not get through while shorter ones do. In the second case the peer is given up
-	 * afterwards (CN_PEER_PATH) unless the frame was abandoned. May be NULL.
+	 * The path to the peer was validated (bytes 0), or frames of so many bytes after the
+	 * Ethernet header do not get through while shorter ones do. In the second case the peer is
+	 * given up afterwards (CN_PEER_PATH) unless the frame was abandoned. May be NULL.
 	 */
 	void (*path)(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes);
 };
@@ -167,8 +167,8 @@ void cn_peer_reply_soon(struct cn_peer *p);
 void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta);
 
 /*
- * Finds out whether frames of the MTU get through to the peer; the result comes by the path() upcall,
- * once a session, or again after a failure. At most four probes of a node are under way.
+ * Finds out whether frames of the MTU get through to the peer; the result comes by the path()
+ * upcall, once a session, or again after a failure. At most four probes of a node are under way.
  */
 void cn_peer_validate(struct cn_node *n, cn_time now, struct cn_peer *p);
 enum cn_path_state cn_peer_path(const struct cn_peer *p);
@@ -202,13 +202,16 @@ struct cn_peer *cn_node_find(const struct cn_node *n, const char *name); /* aliv
 const char *cn_peer_name(const struct cn_peer *p);
 uint32_t cn_peer_index(const struct cn_peer *p);
 bool cn_peer_alive(const struct cn_peer *p);
-/* A line of the log about a peer, within bounds; how many were suppressed is said in a later one. */
+/*
+ * A line of the log about a peer, within bounds; how many were suppressed is said in a later one.
+ */
 void cn_peer_log(struct cn_peer *p, enum collnet_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void *cn_peer_user(const struct cn_peer *p); /* the engine's own, NULL at first */
 void cn_peer_set_user(struct cn_peer *p, void *user);
-/* Whether a peer that was lost by silence shares its silence with q: nothing of q was heard since the
- * first probes of p were not answered. During that time up to 64 silent peers were probed, too. */
+/* Whether a peer that was lost by silence shares its silence with q: nothing of q was heard since
+ * the first probes of p were not answered. During that time up to 64 silent peers were probed, too.
+ */
 bool cn_peer_silent_with(const struct cn_peer *p, const struct cn_peer *q);
 cn_time cn_peer_rtt(const struct cn_peer *p); /* smoothed; 0: not measured */
 
@@ -219,7 +222,9 @@ struct cn_speaker {
 	uint8_t mac[6];
 	uint8_t version; /* of its last frame of another version */
 };
-/* Those heard during the last minute of which no frame of a session came since; returns how many. */
+/*
+ * Those heard during the last minute of which no frame of a session came since; returns how many.
+ */
 uint32_t cn_node_speakers(struct cn_node *n, cn_time now, struct cn_speaker out[CN_SPEAKERS]);
 uint32_t cn_node_wire_version(void); /* this transport's */
 

@@ -22,10 +22,10 @@ static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire 
 	n->stats.bytes_sent += len < CN_ETH_MIN ? CN_ETH_MIN : len;
 }
 
-static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w,
-			 uint32_t nonce, struct cn_frame *out)
+static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w, uint32_t nonce,
+			 struct cn_frame *out)
 {
-	struct cn_hello h = {.epoch = n->config.epoch, .mtu = n->config.mtu, .nonce = nonce};
+	struct cn_hello h = { .epoch = n->config.epoch, .mtu = n->config.mtu, .nonce = nonce };
 	size_t len;
 
 	w->type = CN_TYPE_HELLO;
@@ -39,8 +39,8 @@ static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire
 
 static void build_broadcast(struct cn_node *n, uint8_t flags, struct cn_frame *out)
 {
-	static const uint8_t everyone[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	struct cn_wire w = {.flags = flags};
+	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	struct cn_wire w = { .flags = flags };
 
 	finish_hello(n, everyone, &w, 0, out);
 }
@@ -49,8 +49,10 @@ static void build_hello(struct cn_node *n, const uint8_t mac[6], uint8_t flags, 
 			uint64_t echo, struct cn_frame *out)
 {
 	struct cn_wire w = {
-		.flags = CN_FLAG_UNICAST | flags, .seq = (uint32_t)(echo >> 32),
-		.ack = (uint32_t)echo, .stream = (uint32_t)(nonce >> 32),
+		.flags = CN_FLAG_UNICAST | flags,
+		.seq = (uint32_t)(echo >> 32),
+		.ack = (uint32_t)echo,
+		.stream = (uint32_t)(nonce >> 32),
 	};
 
 	finish_hello(n, mac, &w, (uint32_t)nonce, out);
@@ -62,7 +64,7 @@ static bool output_bye(struct cn_node *n, struct cn_frame *out)
 	while (n->byes_due > 0) {
 		while (n->bye_next < n->npeers) {
 			const struct cn_peer *p = n->peers[n->bye_next++];
-			struct cn_wire w = {.flags = CN_FLAG_UNICAST | CN_FLAG_BYE};
+			struct cn_wire w = { .flags = CN_FLAG_UNICAST | CN_FLAG_BYE };
 
 			if (p->state == CN_PEER_UP) {
 				w.session = p->session_out;
@@ -102,8 +104,11 @@ static bool output_hello(struct cn_node *n, struct cn_frame *out)
 static void build_ack(struct cn_peer *p, struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
-	struct cn_wire w = {.type = CN_TYPE_ACK, .cluster = n->config.cluster,
-			    .session = p->session_out, .seq = p->tx.end, .ack = p->rx.expected};
+	struct cn_wire w = { .type = CN_TYPE_ACK,
+			     .cluster = n->config.cluster,
+			     .session = p->session_out,
+			     .seq = p->tx.end,
+			     .ack = p->rx.expected };
 
 #ifdef CN_BREAK
 	w.ack += CN_BREAK(2) ? p->rx.nheld : 0;
@@ -131,9 +136,13 @@ static void build_size(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 		       struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
-	struct cn_wire w = {.type = CN_TYPE_ACK, .flags = flag, .cluster = n->config.cluster,
-			    .session = p->session_out, .seq = p->tx.end, .ack = p->rx.expected,
-			    .stream = stream};
+	struct cn_wire w = { .type = CN_TYPE_ACK,
+			     .flags = flag,
+			     .cluster = n->config.cluster,
+			     .session = p->session_out,
+			     .seq = p->tx.end,
+			     .ack = p->rx.expected,
+			     .stream = stream };
 
 	build(n, p->mac, &w, n->zeros, out);
 	out->payload_len = padding;
@@ -152,7 +161,8 @@ static bool output_size(struct cn_peer *p, struct cn_frame *out)
 		build_size(p, CN_FLAG_SIZED, (uint32_t)p->size_number << 16 | p->largest, 0, out);
 	} else if (h->full_due) {
 		h->full_due = false;
-		build_size(p, CN_FLAG_SIZE, (uint32_t)h->number << 16, h->size - CN_WIRE_HEADER, out);
+		build_size(p, CN_FLAG_SIZE, (uint32_t)h->number << 16, h->size - CN_WIRE_HEADER,
+			   out);
 	} else if (h->short_due) {
 		h->short_due = false;
 		build_size(p, CN_FLAG_SIZE, (uint32_t)h->number << 16, 0, out);
@@ -166,9 +176,14 @@ static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
 	const struct cn_sent *s = cn_sender_entry(p, seq);
-	struct cn_wire w = {.type = s->type, .flags = s->flags, .cluster = n->config.cluster,
-			    .length = s->len, .session = p->session_out, .seq = seq,
-			    .ack = p->rx.expected, .stream = s->stream};
+	struct cn_wire w = { .type = s->type,
+			     .flags = s->flags,
+			     .cluster = n->config.cluster,
+			     .length = s->len,
+			     .session = p->session_out,
+			     .seq = seq,
+			     .ack = p->rx.expected,
+			     .stream = s->stream };
 
 	/* A refusal or a gap is said by an ACK frame of its own; all else this frame says too. */
 	if (!p->busy_due && !p->nak_due) {
@@ -216,7 +231,7 @@ static void build_control(struct cn_peer *p, struct cn_frame *out)
 {
 	uint8_t *b = p->control_first;
 	struct control c;
-	struct cn_tx tx = {.peer = p, .type = CN_TYPE_CONTROL};
+	struct cn_tx tx = { .peer = p, .type = CN_TYPE_CONTROL };
 
 	memcpy(&c, b, sizeof(c));
 	p->control_first = c.next;
@@ -289,7 +304,7 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 
 int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len)
 {
-	struct control c = {.len = (uint16_t)len};
+	struct control c = { .len = (uint16_t)len };
 	uint8_t *b;
 
 	if (p->state != CN_PEER_UP) {

@@ -4,22 +4,22 @@
  * on the way to it carries such frames; once a session, each direction by its own sender.
  *
  * A probe is an ACK frame with CN_FLAG_SIZE and the number of the try; the padding follows the
- * header and is no payload. Its receiver answers with CN_FLAG_SIZED, that number, and the size of the
- * largest probe of that number that came, so that a lost answer loses nothing.
+ * header and is no payload. Its receiver answers with CN_FLAG_SIZED, that number, and the size of
+ * the largest probe of that number that came, so that a lost answer loses nothing.
  *
- * The first try is the padded probe alone. If its answer does not come, each further try is a padded
- * probe and a short one behind it. An answer to the try that shows no frame of the full size is a
- * strike: the short one came and the padded one did not. A path fails by strikes, not by time, and
- * by more of them on a network that loses much (cn_node_tries()).
+ * The first try is the padded probe alone. If its answer does not come, each further try is a
+ * padded probe and a short one behind it. An answer to the try that shows no frame of the full size
+ * is a strike: the short one came and the padded one did not. A path fails by strikes, not by time,
+ * and by more of them on a network that loses much (cn_node_tries()).
  *
- * A reliable frame that was sent again and again while the peer answered is probed for in the same way,
- * at its own size. So it fails by count whatever caused the retransmissions, and a peer that hears
- * nothing at all is not taken for one that large frames do not reach.
+ * A reliable frame that was sent again and again while the peer answered is probed for in the same
+ * way, at its own size. So it fails by count whatever caused the retransmissions, and a peer that
+ * hears nothing at all is not taken for one that large frames do not reach.
  *
- * One padded probe of a node is under way. An answer, or the end of the wait for it, lets the next one
- * go. So probes are paced by what the network carries: as many full frames as there are nodes at the
- * most, which together with hellos and JOINs stay within the ports' buffers when all nodes begin at
- * once. (With four a node, twelve nodes lost a few in ports of 45 frames.)
+ * One padded probe of a node is under way. An answer, or the end of the wait for it, lets the next
+ * one go. So probes are paced by what the network carries: as many full frames as there are nodes
+ * at the most, which together with hellos and JOINs stay within the ports' buffers when all nodes
+ * begin at once. (With four a node, twelve nodes lost a few in ports of 45 frames.)
  */
 #include "proto/peer.h"
 
@@ -130,7 +130,7 @@ void cn_path_reset(struct cn_peer *p)
 	bool pending = is_pending(&p->path);
 
 	withdraw(p);
-	p->path = (struct cn_path){.at = CN_NEVER, .number = p->path.number};
+	p->path = (struct cn_path){ .at = CN_NEVER, .number = p->path.number };
 	if (pending) {
 		cn_peer_expect(p->node, p->node->now, p, -1);
 		next(p->node);
@@ -177,7 +177,8 @@ static void end(struct cn_peer *p, bool valid)
 	}
 }
 
-/* No answer to a try: a loss, a long queue, or nobody is there. Or the pause after a strike is over. */
+/* No answer to a try: a loss, a long queue, or nobody is there. Or the pause after a strike is
+ * over. */
 void cn_path_expire(struct cn_peer *p)
 {
 	struct cn_path *h = &p->path;

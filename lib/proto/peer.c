@@ -68,7 +68,7 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 	oldest->epoch = oldest->nonce_in = 0;
 	oldest->proven = oldest->mtu_told = false;
 	oldest->hello_due = false;
-	oldest->log = (struct cn_bucket){0};
+	oldest->log = (struct cn_bucket){ 0 };
 	memset(oldest->hello_last, 0, sizeof(oldest->hello_last));
 	oldest->hello_at = CN_NEVER;
 	cn_peer_reschedule(oldest);
@@ -127,7 +127,8 @@ static cn_time peer_deadline(const struct cn_peer *p)
 
 	if (p->state == CN_PEER_UP) {
 		at = cn_min_time(at, cn_min_time(p->rx.gap_at, p->tx.rto_at));
-		at = cn_min_time(at, cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
+		at = cn_min_time(at,
+				 cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
 		at = cn_min_time(at, p->path.at);
 	}
 	return at;
@@ -165,7 +166,7 @@ uint32_t cn_name_hash(const char *name)
 void cn_peer_up(struct cn_peer *p)
 {
 	struct cn_node *n = p->node;
-	struct cn_end us = {n->config.epoch, p->nonce_out}, it = {p->epoch, p->nonce_in};
+	struct cn_end us = { n->config.epoch, p->nonce_out }, it = { p->epoch, p->nonce_in };
 	struct cn_session out = cn_session(&us, &it), in = cn_session(&it, &us);
 	uint32_t bias = n->config.seq_bias;
 
@@ -182,11 +183,13 @@ void cn_peer_up(struct cn_peer *p)
 	p->tx.answered = false;
 	p->tx.rto_at = CN_NEVER;
 	p->tx.hold = p->tx.hold_until = 0;
-	p->tx.rtt = (struct cn_rtt){0};
-	p->tx.cadence = (struct cn_cadence){0};
+	p->tx.rtt = (struct cn_rtt){ 0 };
+	p->tx.cadence = (struct cn_cadence){ 0 };
 	p->rx = (struct cn_receiver){
 		.expected = bias != 0 ? bias : in.first,
-		.ack_at = CN_NEVER, .gap_at = CN_NEVER, .held = p->rx.held,
+		.ack_at = CN_NEVER,
+		.gap_at = CN_NEVER,
+		.held = p->rx.held,
 	};
 	cn_path_reset(p);
 	p->size_number = p->largest = 0;
@@ -283,7 +286,8 @@ uint32_t cn_peer_room(const struct cn_peer *p)
 	}
 	/* The ring's size is nothing that a caller can see. */
 	return flight < p->tx.cwnd && cn_sender_reserve((struct cn_peer *)(uintptr_t)p)
-		       ? p->tx.cwnd - flight : 0;
+		       ? p->tx.cwnd - flight
+		       : 0;
 }
 
 const char *cn_peer_name(const struct cn_peer *p)

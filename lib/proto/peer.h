@@ -28,14 +28,14 @@
 /* A frame kept until it is acknowledged. */
 struct cn_sent {
 	const uint8_t *payload;
-	void *token;	/* the engine's; NULL: nothing to tell */
-	cn_time at;	/* when it was sent last */
+	void *token; /* the engine's; NULL: nothing to tell */
+	cn_time at;  /* when it was sent last */
 	uint32_t stream;
 	uint16_t len;
 	uint8_t type, flags;
-	bool again;	/* sent more than once: no round-trip sample */
-	bool there;	/* the receiver has it, or will: it is passed over when going back */
-	bool owned;	/* payload is a buffer of the node's pool, to be put back */
+	bool again; /* sent more than once: no round-trip sample */
+	bool there; /* the receiver has it, or will: it is passed over when going back */
+	bool owned; /* payload is a buffer of the node's pool, to be put back */
 };
 
 /*
@@ -55,14 +55,14 @@ struct cn_sender {
 	struct cn_sent *ring;
 	uint32_t mask;
 	uint32_t una, next, end;
-	uint32_t cwnd;	    /* frames that may be in flight, 2 .. window */
-	uint32_t credit;    /* acknowledged frames towards the next increase */
+	uint32_t cwnd;	     /* frames that may be in flight, 2 .. window */
+	uint32_t credit;     /* acknowledged frames towards the next increase */
 	uint32_t slow_until; /* below it cwnd doubles a round trip, beyond it grows by one */
-	uint32_t recover;   /* losses before this number belong to the last decrease */
-	uint32_t doublings; /* of the timeout since the last progress */
-	uint32_t repeats;   /* of frame `una`, each after an answer that did not acknowledge it */
-	bool answered;	    /* such an answer came since `una` was sent last */
-	cn_time rto_at;	    /* CN_NEVER: nothing in flight */
+	uint32_t recover;    /* losses before this number belong to the last decrease */
+	uint32_t doublings;  /* of the timeout since the last progress */
+	uint32_t repeats;    /* of frame `una`, each after an answer that did not acknowledge it */
+	bool answered;	     /* such an answer came since `una` was sent last */
+	cn_time rto_at;	     /* CN_NEVER: nothing in flight */
 	struct cn_cadence cadence;
 	cn_time hold_until; /* refused for lack of a buffer: wait; 0: not */
 	cn_time hold;
@@ -78,8 +78,8 @@ struct cn_held {
 
 struct cn_receiver {
 	uint32_t expected;
-	uint32_t unacked;  /* accepted since the last acknowledgement */
-	cn_time ack_at;	   /* CN_NEVER: none owed */
+	uint32_t unacked; /* accepted since the last acknowledgement */
+	cn_time ack_at;	  /* CN_NEVER: none owed */
 	struct cn_cadence cadence;
 	bool in_gap;	   /* a negative acknowledgement was sent for `expected` */
 	bool beyond;	   /* a frame beyond the gap was not held: it must come again */
@@ -88,23 +88,23 @@ struct cn_receiver {
 	cn_time gap_wait;  /* until it is said again; grows while nothing comes */
 	struct cn_held *held; /* [CN_HELD_MAX] by number mod CN_HELD_MAX; NULL: none ever was */
 	uint32_t nheld;
-	bool refused;	   /* the last frame was refused: no buffer */
-	bool reply_soon;   /* data will go back: cn_peer_reply_soon() */
+	bool refused;	 /* the last frame was refused: no buffer */
+	bool reply_soon; /* data will go back: cn_peer_reply_soon() */
 };
 
 /* Path MTU validation towards a peer (path.c). */
 struct cn_path {
 	enum cn_path_state state;
 	enum cn_path_state before; /* by_data: what it was */
-	bool by_data;		   /* a reliable frame did not get through; else: cn_peer_validate() */
-	uint32_t size;		   /* of padded probes, bytes after the Ethernet header */
-	bool slot;		   /* PROBING: a try is under way; else a pause after a strike */
-	bool full_due, short_due;  /* probes to be sent: padded, and behind it one that is not */
-	bool again;		   /* the next try is not the first */
-	uint16_t number;	   /* of the last try */
+	bool by_data;  /* a reliable frame did not get through; else: cn_peer_validate() */
+	uint32_t size; /* of padded probes, bytes after the Ethernet header */
+	bool slot;     /* PROBING: a try is under way; else a pause after a strike */
+	bool full_due, short_due; /* probes to be sent: padded, and behind it one that is not */
+	bool again;		  /* the next try is not the first */
+	uint16_t number;	  /* of the last try */
 	uint32_t strikes;
-	cn_time sent, at;	   /* the last try; the end of the wait or pause, or CN_NEVER */
-	struct cn_peer *next;	   /* WAITING: in the node's queue for a slot */
+	cn_time sent, at;     /* the last try; the end of the wait or pause, or CN_NEVER */
+	struct cn_peer *next; /* WAITING: in the node's queue for a slot */
 };
 
 struct cn_speaker_entry {
@@ -126,15 +126,15 @@ struct cn_peer {
 	uint32_t index;
 	enum cn_peer_state state;
 	uint8_t mac[6];
-	bool proven;	   /* a frame of the session came: it knows that we are up */
-	bool ready;	   /* in the list of those that have something to send, in turn */
+	bool proven; /* a frame of the session came: it knows that we are up */
+	bool ready;  /* in the list of those that have something to send, in turn */
 	uint32_t session_out, session_in;
 	struct cn_peer *ready_next;
 	void *user;
 	/* what is to be said to it */
 	bool hello_due, ack_due, nak_due, busy_due, probe_due;
-	bool mtu_told;	   /* a different MTU was logged */
-	bool contested;	   /* another node has its name: it is probed until it answers */
+	bool mtu_told;	/* a different MTU was logged */
+	bool contested; /* another node has its name: it is probed until it answers */
 	/* control frames that wait for room, a list through their buffers */
 	uint8_t *control_first, *control_last;
 	struct cn_timer timer;
@@ -156,19 +156,19 @@ struct cn_peer {
 
 	/* path MTU: ours to it, and what we tell it of its own */
 	struct cn_path path;
-	uint16_t size_number;  /* of its last try */
-	uint16_t largest;      /* bytes after the Ethernet header of the largest probe of that try */
+	uint16_t size_number; /* of its last try */
+	uint16_t largest;     /* bytes after the Ethernet header of the largest probe of that try */
 	bool size_due;
 
 	cn_time hello_last[CN_HELLO_LIMITED]; /* by cause */
 	cn_time hello_at; /* an answer to a broadcast is due then; CN_NEVER: none is */
 	uint8_t hello_flags, later_flags; /* of the hello that is due, and due later */
-	uint64_t echo, later_echo; /* the nonce that the hello echoes; 0: none */
-	uint64_t epoch;	   /* its transport's */
-	uint64_t generation; /* of our nonce; grows when the peer goes down */
+	uint64_t echo, later_echo;	  /* the nonce that the hello echoes; 0: none */
+	uint64_t epoch;			  /* its transport's */
+	uint64_t generation;		  /* of our nonce; grows when the peer goes down */
 	uint64_t nonce_out, nonce_in; /* ours for it, which only a receiver of our hellos knows; and
 				       * its own for us, proven while it is up */
-	uint32_t bye_out, bye_in; /* tokens of the session's goodbyes */
+	uint32_t bye_out, bye_in;     /* tokens of the session's goodbyes */
 	struct cn_bucket log;
 	uint32_t mtu;
 	char name[COLLNET_NAME_MAX + 1];
@@ -192,13 +192,13 @@ struct cn_node {
 	uint32_t nexpecting;	     /* peers that are waited for */
 	uint32_t hellos_sent;
 	bool hello_due;
-	bool begun;   /* the first hello's time is set */
-	bool leaving; /* it said goodbye: hears and answers nothing any more */
-	uint32_t byes_due, bye_next; /* rounds of goodbyes, and the peer that is next */
+	bool begun;		       /* the first hello's time is set */
+	bool leaving;		       /* it said goodbye: hears and answers nothing any more */
+	uint32_t byes_due, bye_next;   /* rounds of goodbyes, and the peer that is next */
 	struct cn_stranger *strangers; /* [nstrangers] */
 	uint32_t nstrangers, strangers_heard;
 	struct cn_stranger *stranger_first, *stranger_last; /* to be answered */
-	struct cn_bucket answers; /* to strangers */
+	struct cn_bucket answers;			    /* to strangers */
 	struct cn_bucket log;
 	uint32_t log_suppressed;
 	struct cn_speaker_entry speakers[CN_SPEAKERS]; /* of another wire version */
@@ -206,17 +206,19 @@ struct cn_node {
 	uint64_t evicted; /* entries that were given to others */
 	struct cn_peer *ready_first, *ready_last;
 	struct cn_peer *path_first, *path_last; /* wait for a slot to probe their path */
-	uint32_t path_slots;		 /* in use */
-	cn_time path_wait, path_backoff; /* for an answer, 0: none was needed yet; its last doubling */
-	uint8_t *zeros;		     /* [payload] padding of probes */
+	uint32_t path_slots;			/* in use */
+	cn_time path_wait,
+		path_backoff; /* for an answer, 0: none was needed yet; its last doubling */
+	uint8_t *zeros;	      /* [payload] padding of probes */
 	struct cn_pool pool;
 	struct cn_pool small; /* short control messages */
 	struct cn_pool rings; /* of CN_RING_FEW frames, one for every peer */
 	struct cn_window window;
 	struct collnet_stats stats;
-	cn_time evict_at;  /* not before this is a place in a full table looked for again */
-	uint32_t loss;	   /* share of the acknowledged frames that went again, of 65,536; the mean of some
-			    * dozens. A node that is gone acknowledges nothing and does not count */
+	cn_time evict_at; /* not before this is a place in a full table looked for again */
+	uint32_t
+		loss; /* share of the acknowledged frames that went again, of 65,536; the mean of
+		       * some dozens. A node that is gone acknowledges nothing and does not count */
 	cn_time data_last; /* when the last reliable frame was accepted, from anyone */
 	cn_time data_gap;  /* mean time between two of them, pauses not counted */
 	cn_time now;	   /* of the call in progress */
@@ -255,11 +257,13 @@ static inline cn_time cn_quiet_after(const struct cn_node *n)
 }
 
 /* timers.c */
-/* After how many tries without an answer loss alone is no explanation any more (in one of 65,536). */
+/*
+ * After how many tries without an answer loss alone is no explanation any more (in one of 65,536).
+ */
 uint32_t cn_node_tries(const struct cn_node *n);
 cn_time cn_hello_interval(const struct cn_node *n);
-/* How long what many nodes would do at once waits here: different on every node and, with an address
- * (not NULL), for every pair of them. 0 in small clusters. */
+/* How long what many nodes would do at once waits here: different on every node and, with an
+ * address (not NULL), for every pair of them. 0 in small clusters. */
 cn_time cn_node_spread(const struct cn_node *n, const uint8_t *mac);
 
 /* node.c */
@@ -268,7 +272,7 @@ void cn_node_put(struct cn_node *n, const void *buffer); /* to the pool that it 
 /* peer.c */
 struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6]);
 struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6]); /* NULL: table full */
-uint32_t cn_name_hash(const char *name); /* never 0 */
+uint32_t cn_name_hash(const char *name);			      /* never 0 */
 void cn_peer_up(struct cn_peer *p);
 void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why);
 void cn_peer_contest(struct cn_peer *p); /* up: probes it, as if it were waited for */
@@ -311,7 +315,7 @@ void cn_speaker_note(struct cn_node *n, const uint8_t mac[6], uint8_t version);
 
 /* receiver.c */
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);
-void cn_receiver_gap(struct cn_peer *p); /* the held frames have waited long enough */
+void cn_receiver_gap(struct cn_peer *p);	   /* the held frames have waited long enough */
 uint32_t cn_receiver_map(const struct cn_peer *p); /* for a negative acknowledgement */
 void cn_receiver_drop_all(struct cn_peer *p);
 void cn_receiver_acked(struct cn_peer *p); /* an acknowledgement goes out now */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The Go-Back-N receiver: accepts the expected frame and no other, acknowledges on data going
- * back, after cn_ack_every() frames, after ack_delay, or at once when asked. A few frames beyond the
- * expected one are held where the configuration says so (`reorder`): frames that were overtaken on
- * their way cost nothing, and after a loss less is sent again.
+ * back, after cn_ack_every() frames, after ack_delay, or at once when asked. A few frames beyond
+ * the expected one are held where the configuration says so (`reorder`): frames that were overtaken
+ * on their way cost nothing, and after a loss less is sent again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -117,8 +117,8 @@ static bool hold(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payl
 
 /*
  * A frame beyond the expected one: something is lost, or was overtaken. Where frames are held, a
- * moment tells which. A loss is said once; and again when the numbers go backwards, which shows that
- * the sender went back and its first frame was lost once more.
+ * moment tells which. A loss is said once; and again when the numbers go backwards, which shows
+ * that the sender went back and its first frame was lost once more.
  */
 static void take_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
@@ -162,8 +162,11 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	struct cn_receiver *r = &p->rx;
 	struct cn_node *n = p->node;
 	struct cn_rx rx = {
-		.type = w->type, .flags = w->flags & (CN_FLAG_FIRST | CN_FLAG_LAST),
-		.len = w->length, .stream = w->stream, .payload = payload,
+		.type = w->type,
+		.flags = w->flags & (CN_FLAG_FIRST | CN_FLAG_LAST),
+		.len = w->length,
+		.stream = w->stream,
+		.payload = payload,
 	};
 
 	if (!n->ops->deliver(n->ctx, n->now, p, &rx)) {
@@ -188,8 +191,8 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	if ((w->flags & CN_FLAG_ASK) != 0 || r->unacked >= cn_ack_every(n)) {
 		ack_now(p);
 	} else if (r->ack_at == CN_NEVER) {
-		r->ack_at = n->now + (r->reply_soon ? cn_cadence_wait(&r->cadence, n)
-						    : n->config.ack_delay);
+		r->ack_at = n->now +
+			    (r->reply_soon ? cn_cadence_wait(&r->cadence, n) : n->config.ack_delay);
 		cn_peer_reschedule(p);
 	}
 	r->reply_soon = false;

@@ -99,12 +99,18 @@ uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 	uint32_t flight = t->end - t->una + 1;
 
 	*s = (struct cn_sent){
-		.payload = tx->payload, .token = tx->token, .at = p->node->now,
-		.stream = tx->stream, .len = tx->len, .type = (uint8_t)tx->type,
-		.flags = tx->flags & (CN_FLAG_ASK | CN_FLAG_FIRST | CN_FLAG_LAST), .owned = owned,
+		.payload = tx->payload,
+		.token = tx->token,
+		.at = p->node->now,
+		.stream = tx->stream,
+		.len = tx->len,
+		.type = (uint8_t)tx->type,
+		.flags = tx->flags & (CN_FLAG_ASK | CN_FLAG_FIRST | CN_FLAG_LAST),
+		.owned = owned,
 	};
 	/* The window closes behind this frame, or is half full: only an answer opens it again. */
-	if (flight >= t->cwnd || (t->cwnd < 2 * cn_ack_every(p->node) && flight == (t->cwnd + 1) / 2)) {
+	if (flight >= t->cwnd ||
+	    (t->cwnd < 2 * cn_ack_every(p->node) && flight == (t->cwnd + 1) / 2)) {
 		s->flags |= CN_FLAG_ASK;
 	}
 	cn_cadence_note(&t->cadence, p->node);
@@ -124,7 +130,8 @@ static void grow(struct cn_peer *p, uint32_t acked, uint32_t flight)
 
 	if (t->cwnd < t->slow_until) {
 		if (2 * flight >= t->cwnd) {
-			t->cwnd += acked < t->slow_until - t->cwnd ? acked : t->slow_until - t->cwnd;
+			t->cwnd += acked < t->slow_until - t->cwnd ? acked
+								   : t->slow_until - t->cwnd;
 		}
 		return;
 	}
@@ -247,8 +254,8 @@ static uint32_t decreased(const struct cn_sender *t)
 /* Every peer carries frames of so many bytes: what is lost of those is not lost for its size. */
 #define MTU_LEAST 576u
 
-/* The peer answers, but its next frame does not get through, whatever made it be sent again: perhaps for
- * its size. */
+/* The peer answers, but its next frame does not get through, whatever made it be sent again:
+ * perhaps for its size. */
 static void suspect_path(struct cn_peer *p)
 {
 	uint32_t bytes = CN_WIRE_HEADER + cn_sender_entry(p, p->tx.una)->len;

@@ -2,8 +2,8 @@
 /*
  * Senders of frames of another wire version. Nothing of such a frame is read beyond the version, so
  * all that is known of its sender is the address. The table has CN_SPEAKERS entries; an entry is
- * replaced when nothing of its sender came for a few seconds, so that forged addresses cannot displace
- * a node that repeats its hellos, and it expires after a minute.
+ * replaced when nothing of its sender came for a few seconds, so that forged addresses cannot
+ * displace a node that repeats its hellos, and it expires after a minute.
  */
 #include <string.h>
 
@@ -51,8 +51,10 @@ void cn_speaker_note(struct cn_node *n, const uint8_t mac[6], uint8_t version)
 		return;
 	}
 	p = cn_peer_by_mac(n, mac);
-	cn_log(COLLNET_LOG_WARNING, "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s speaks wire version %u, this "
-	       "node %u", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], p != NULL ? " (" : "",
+	cn_log(COLLNET_LOG_WARNING,
+	       "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s speaks wire version %u, this "
+	       "node %u",
+	       mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], p != NULL ? " (" : "",
 	       p != NULL ? p->name : "", p != NULL ? ")" : "", version, CN_WIRE_VERSION);
 }
 

@@ -5,7 +5,7 @@
 
 #include "proto/peer.h"
 
-#define WAYS 4u
+#define WAYS	  4u
 #define SLOTS_MAX 1024u
 /* An answered stranger is remembered for so long, for the distance of hellos. */
 static const cn_time remembered = 1000 * CN_MS;
@@ -33,8 +33,9 @@ static struct cn_stranger *slot_of(struct cn_node *n, const uint8_t mac[6], bool
 		if (s->used && memcmp(s->mac, mac, 6) == 0) {
 			return s;
 		}
-		if (!s->waits && !s->due && (found == NULL || (found->used && !s->used) ||
-		    (found->used == s->used && s->timer.at < found->timer.at))) {
+		if (!s->waits && !s->due &&
+		    (found == NULL || (found->used && !s->used) ||
+		     (found->used == s->used && s->timer.at < found->timer.at))) {
 			found = s;
 		}
 	}

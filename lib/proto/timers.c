@@ -73,10 +73,10 @@ static cn_time hello_wait(const struct cn_node *n)
 }
 
 /*
- * One peer is silent: are others? Whether this node is cut off, or a group of nodes, shows only if those
- * are probed for which nobody waits. Those that were heard meanwhile, by a hello, need none.
+ * One peer is silent: are others? Whether this node is cut off, or a group of nodes, shows only if
+ * those are probed for which nobody waits. Those that were heard meanwhile, by a hello, need none.
  */
-#define SUSPECT 3u /* probes without an answer */
+#define SUSPECT	   3u /* probes without an answer */
 #define OTHERS_MAX 64u
 
 static void probe_others(struct cn_node *n, struct cn_peer *p)
@@ -221,7 +221,8 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 void cn_node_expire(struct cn_node *n, cn_time now)
 {
 	struct cn_timer *t;
-	uint32_t bound = n->npeers + n->nstrangers + 2; /* every timer moves into the future; once each is enough */
+	uint32_t bound = n->npeers + n->nstrangers +
+			 2; /* every timer moves into the future; once each is enough */
 
 	n->now = now;
 	while (cn_heap_next(&n->timers) <= now && bound-- > 0) {

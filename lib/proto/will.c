@@ -45,9 +45,10 @@ void cn_will_clear(struct cn_will *w, uint32_t i)
 
 size_t cn_will_frame(const struct cn_will *w, uint32_t i, uint8_t out[CN_FRAME_HEAD])
 {
-	struct cn_hello h = {.epoch = w->epoch, .mtu = w->mtu};
+	struct cn_hello h = { .epoch = w->epoch, .mtu = w->mtu };
 	struct cn_wire wire = {
-		.type = CN_TYPE_HELLO, .flags = CN_FLAG_BYE | CN_FLAG_UNICAST,
+		.type = CN_TYPE_HELLO,
+		.flags = CN_FLAG_BYE | CN_FLAG_UNICAST,
 		.cluster = w->cluster,
 	};
 	uint64_t to, session;

@@ -60,6 +60,6 @@ void cn_flight_end(struct cn_flight *f, struct cn_window *w)
 #ifdef CN_BREAK
 	if (!CN_BREAK(3) || f->unacked == 0)
 #endif
-	w->now -= f->eta;
+		w->now -= f->eta;
 	f->eta = 0;
 }

@@ -110,7 +110,7 @@ static const uint8_t bye_key[CN_SIPHASH_KEY] = "collnet goodbye";
 
 struct cn_session cn_session(const struct cn_end *from, const struct cn_end *to)
 {
-	const uint64_t ends[4] = {from->epoch, from->nonce, to->epoch, to->nonce};
+	const uint64_t ends[4] = { from->epoch, from->nonce, to->epoch, to->nonce };
 	uint8_t what[32];
 	struct cn_session s;
 	uint64_t h;

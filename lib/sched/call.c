@@ -5,9 +5,8 @@
 #include "sched/sched.h"
 
 static const char *const names[CN_OP_KINDS] = {
-	[CN_OP_ALLTOALL] = "alltoall", [CN_OP_ALLGATHER] = "allgather",
-	[CN_OP_BARRIER] = "barrier",   [CN_OP_BCAST] = "bcast",
-	[CN_OP_SCATTER] = "scatter",   [CN_OP_GATHER] = "gather",
+	[CN_OP_ALLTOALL] = "alltoall", [CN_OP_ALLGATHER] = "allgather", [CN_OP_BARRIER] = "barrier",
+	[CN_OP_BCAST] = "bcast",       [CN_OP_SCATTER] = "scatter",	[CN_OP_GATHER] = "gather",
 };
 
 const char *cn_op_name(enum cn_op_kind op)

@@ -32,7 +32,7 @@ double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_
 	uint64_t slowest = UINT64_MAX, rate;
 	double frames = 0, longest = 0, one;
 	uint64_t first = bytes < c->payload ? bytes : c->payload;
-	uint32_t ends[2] = {x, y}, links = 0;
+	uint32_t ends[2] = { x, y }, links = 0;
 
 	if (a == b) {
 		return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One cost model for every algorithm: what a message costs on this network. The selection, the
- * segments of pipelined algorithms, and the explanations use it; lib/sim does not (it moves frames).
+ * segments of pipelined algorithms, and the explanations use it; lib/sim does not (it moves
+ * frames).
  *
  * A message of n bytes from a to b over d links takes
  *     startup + n / bandwidth + (d - 1) * frame / bandwidth + d * hop
@@ -15,11 +16,11 @@
 #include "topo/tree.h"
 
 struct cn_cost {
-	double startup;	  /* seconds: processing of a message at its ends */
-	double hop;	  /* seconds a switch needs besides storing the frame */
-	uint32_t payload; /* bytes of the user's in a full frame */
-	uint32_t overhead;/* bytes on the wire a frame besides */
-	double rate;	  /* bit/s of links whose rate is not known */
+	double startup;	   /* seconds: processing of a message at its ends */
+	double hop;	   /* seconds a switch needs besides storing the frame */
+	uint32_t payload;  /* bytes of the user's in a full frame */
+	uint32_t overhead; /* bytes on the wire a frame besides */
+	double rate;	   /* bit/s of links whose rate is not known */
 };
 
 /* Ordinary machines on Gigabit Ethernet: 20 us, 5 us, 1476 of 1538 bytes. */

@@ -53,12 +53,12 @@ static int compare_places(const void *pa, const void *pb)
 }
 
 /* One sequence of `count` nodes, from seq[at] on, becomes places. */
-static void place(struct merger *m, uint32_t at, uint32_t count, uint32_t order,
-		  uint32_t *nplaces)
+static void place(struct merger *m, uint32_t at, uint32_t count, uint32_t order, uint32_t *nplaces)
 {
 	for (uint32_t j = 0; j < count; j++) {
 		m->places[(*nplaces)++] = (struct place){
-			.index = j, .count = count, .order = order, .node = m->seq[at + j]};
+			.index = j, .count = count, .order = order, .node = m->seq[at + j]
+		};
 	}
 }
 

@@ -48,15 +48,15 @@ int cn_alltoall_send(const struct cn_layout *l, const struct cn_plan *p, uint32_
 		     uint32_t phase, struct cn_after after, struct cn_sched *out,
 		     struct cn_err *err);
 /* Every block from the ranks of node `from` to those of `me`, in the order in which they come. */
-int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
-		     uint32_t from, uint32_t phase, struct cn_sched *out, struct cn_err *err);
+int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, uint32_t from,
+		     uint32_t phase, struct cn_sched *out, struct cn_err *err);
 
 /* Whom a node meets, by a permutation of contention-aware or plain node numbers. */
 struct cn_partners {
 	enum collnet_permutation kind;
 	uint32_t nnodes, steps;
-	uint32_t number;	/* of this node */
-	uint32_t *node_at;	/* number -> node; NULL: the same */
+	uint32_t number;   /* of this node */
+	uint32_t *node_at; /* number -> node; NULL: the same */
 };
 
 int cn_partners_init(struct cn_partners *m, const struct cn_layout *l, const struct cn_plan *p,

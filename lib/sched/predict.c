@@ -48,8 +48,10 @@ void cn_predict_pairwise(const struct cn_network *n, struct cn_prediction *out)
 	uint32_t rounds = n->layout->nnodes - 1 + n->layout->nnodes % 2;
 
 	out->seconds = n->exchange + rounds * n->latency;
-	snprintf(out->why, sizeof(out->why), "the busiest link, and %u rounds that wait for each other "
-		 "(were links shared evenly)", rounds);
+	snprintf(out->why, sizeof(out->why),
+		 "the busiest link, and %u rounds that wait for each other "
+		 "(were links shared evenly)",
+		 rounds);
 }
 
 void cn_predict_linear(const struct cn_network *n, struct cn_prediction *out)
@@ -76,20 +78,22 @@ void cn_predict_aapc(const struct cn_network *n, struct cn_prediction *out)
 	double count = phases(n->layout);
 
 	out->seconds = count * (node_to_node(n) + n->latency);
-	snprintf(out->why, sizeof(out->why), "%.0f phases, and a synchronisation after each", count);
+	snprintf(out->why, sizeof(out->why), "%.0f phases, and a synchronisation after each",
+		 count);
 }
 
 void cn_predict_fattree(const struct cn_network *n, struct cn_prediction *out)
 {
 	struct cn_fattree *x;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_fattree_rooted(n->layout->tree, &x, &err) != COLLNET_OK) {
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
 		return;
 	}
 	out->seconds = x->phases * (node_to_node(n) + n->cost->startup) + n->latency;
-	snprintf(out->why, sizeof(out->why), "%u phases, were they kept apart by themselves", x->phases);
+	snprintf(out->why, sizeof(out->why), "%u phases, were they kept apart by themselves",
+		 x->phases);
 	cn_fattree_free(x);
 }
 
@@ -127,8 +131,10 @@ static void predict_ring(const struct cn_network *n, uint32_t hops, uint32_t loa
 
 	out->seconds = steps * (load * node_to_node(n) + passed + n->cost->startup);
 	if (load > 1) {
-		snprintf(out->why, sizeof(out->why), "%u steps, paths of up to %u switches, a link "
-			 "shared by %u", steps, hops, load);
+		snprintf(out->why, sizeof(out->why),
+			 "%u steps, paths of up to %u switches, a link "
+			 "shared by %u",
+			 steps, hops, load);
 	} else {
 		snprintf(out->why, sizeof(out->why), "%u steps, paths of up to %u switches", steps,
 			 hops);
@@ -167,7 +173,7 @@ static void predict_tree_ring(const struct cn_network *n, struct cn_prediction *
 {
 	const struct cn_layout *l = n->layout;
 	uint32_t *ring = malloc(l->nnodes * sizeof(*ring));
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (ring == NULL) {
 		snprintf(out->why, sizeof(out->why), "no memory");
@@ -222,7 +228,7 @@ static void predict_blind(const struct cn_network *n, struct cn_prediction *out)
 void cn_predict_bcast(const struct cn_network *n, struct cn_prediction *out)
 {
 	struct cn_plan p = *n->plan;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	struct cn_bcast b;
 
 	if (n->layout->tree == NULL) {

@@ -6,7 +6,8 @@
  * The global window of Eq. 4 belongs to the shuffle (Algorithm 2 of Tam and Wang). Schedules that
  * keep links to one message at a time have one of their own: nothing else makes a node wait that
  * sends at the rate of a link which carries a few acknowledgements besides, and the queue before it
- * would grow without end. The baselines run without one, as in the paper, unless the caller names it.
+ * would grow without end. The baselines run without one, as in the paper, unless the caller names
+ * it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -62,10 +63,12 @@ static const struct cn_algorithm algorithms[] = {
 		.id = 5,
 		.op = CN_OP_ALLTOALL,
 		.name = "fattree",
-		.description = "total exchange in fat trees: switch by switch, as many messages at a "
-			       "time as its links have channels",
+		.description =
+			"total exchange in fat trees: switch by switch, as many messages at a "
+			"time as its links have channels",
 		.window = CN_WINDOW_LINK,
-		.baseline = true, /* its phases are not kept apart on the wire: ports may overflow */
+		.baseline =
+			true, /* its phases are not kept apart on the wire: ports may overflow */
 		.needs_tree = true,
 		.guarantees = CN_GUARANTEE_LINKS,
 		.permutation = COLLNET_PERM_AUTO,
@@ -98,7 +101,8 @@ static const struct cn_algorithm algorithms[] = {
 		.id = 10,
 		.op = CN_OP_ALLGATHER,
 		.name = "lr2",
-		.description = "logical ring without paths of more than two switches, where there is one",
+		.description =
+			"logical ring without paths of more than two switches, where there is one",
 		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.guarantees = CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL,
@@ -110,7 +114,8 @@ static const struct cn_algorithm algorithms[] = {
 		.id = 11,
 		.op = CN_OP_ALLGATHER,
 		.name = "lr3",
-		.description = "logical ring with the shortest longest path of all without contention",
+		.description =
+			"logical ring with the shortest longest path of all without contention",
 		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.guarantees = CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL,
@@ -131,7 +136,8 @@ static const struct cn_algorithm algorithms[] = {
 		.id = 16,
 		.op = CN_OP_BCAST,
 		.name = "smp",
-		.description = "three levels, shortest paths between switches, who has it helps to send",
+		.description =
+			"three levels, shortest paths between switches, who has it helps to send",
 		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.guarantees = CN_GUARANTEE_LINKS,
@@ -167,7 +173,8 @@ static const struct cn_algorithm algorithms[] = {
 		.id = 19,
 		.op = CN_OP_BCAST,
 		.name = "kary",
-		.description = "pipelined tree of 3, 4 or 8 children in which every link has one sender",
+		.description =
+			"pipelined tree of 3, 4 or 8 children in which every link has one sender",
 		.window = CN_WINDOW_LINK,
 		.needs_tree = true,
 		.guarantees = CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED,
@@ -188,7 +195,8 @@ static const struct cn_algorithm algorithms[] = {
 		.id = 24,
 		.op = CN_OP_SCATTER,
 		.name = "furthest",
-		.description = "furthest first: one node a phase, by decreasing distance from the root",
+		.description =
+			"furthest first: one node a phase, by decreasing distance from the root",
 		.window = CN_WINDOW_LINK,
 		.guarantees = CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,
@@ -199,7 +207,8 @@ static const struct cn_algorithm algorithms[] = {
 		.id = 26,
 		.op = CN_OP_GATHER,
 		.name = "nearest",
-		.description = "nearest first: the scatter reversed in time, one sender after the other",
+		.description =
+			"nearest first: the scatter reversed in time, one sender after the other",
 		.window = CN_WINDOW_LINK,
 		.guarantees = CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL,
 		.permutation = COLLNET_PERM_AUTO,

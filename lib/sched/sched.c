@@ -9,7 +9,7 @@
 #include "sched/sched.h"
 
 #define CN_SCHED_FIRST_CAP 64u
-#define CN_SCHED_MAX_CAP (1u << 25) /* twice what 4,096 ranks on one node need */
+#define CN_SCHED_MAX_CAP   (1u << 25) /* twice what 4,096 ranks on one node need */
 
 int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err)
 {
@@ -44,8 +44,9 @@ static int check_layout(const struct cn_layout *l, const struct cn_plan *p, uint
 {
 	if (l->nranks == 0 || l->nranks > COLLNET_RANKS_MAX || l->nnodes == 0 ||
 	    l->nnodes > l->nranks || l->first[0] != 0 || l->first[l->nnodes] != l->nranks) {
-		return cn_fail(err, COLLNET_EINVAL, "a team of %u ranks on %u nodes cannot be planned",
-			       l->nranks, l->nnodes);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a team of %u ranks on %u nodes cannot be planned", l->nranks,
+			       l->nnodes);
 	}
 	if (me >= l->nnodes) {
 		return cn_fail(err, COLLNET_EINVAL, "node %u is not one of the team's %u nodes", me,
@@ -57,8 +58,7 @@ static int check_layout(const struct cn_layout *l, const struct cn_plan *p, uint
 	}
 	if (p->bytes > COLLNET_BLOCK_MAX) {
 		return cn_fail(err, COLLNET_EINVAL, "a block of %llu bytes is longer than %llu",
-			       (unsigned long long)p->bytes,
-			       (unsigned long long)COLLNET_BLOCK_MAX);
+			       (unsigned long long)p->bytes, (unsigned long long)COLLNET_BLOCK_MAX);
 	}
 	for (uint32_t b = 0; b < l->nnodes; b++) {
 		if (l->first[b] >= l->first[b + 1]) {
@@ -100,7 +100,8 @@ int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t m
 		return rc;
 	}
 	if (a->needs_tree && l->tree == NULL) {
-		return cn_fail(err, COLLNET_ETOPO, "%s plans by the network, which is not known here: "
+		return cn_fail(err, COLLNET_ETOPO,
+			       "%s plans by the network, which is not known here: "
 			       "give every node a topology file that has all hosts of the team",
 			       a->name);
 	}

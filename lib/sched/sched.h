@@ -113,7 +113,7 @@ struct cn_action {
 	uint32_t peer;	 /* node of the team, 0 .. nnodes - 1; itself for a copy */
 	uint32_t phase;	 /* step of the algorithm, from 0 */
 	struct cn_span src, dst;
-	uint64_t len;	 /* bytes; a message of 0 bytes is one empty frame */
+	uint64_t len; /* bytes; a message of 0 bytes is one empty frame */
 };
 
 struct cn_sched {
@@ -129,28 +129,31 @@ struct cn_sched {
  */
 struct cn_layout {
 	uint32_t nranks, nnodes;
-	const uint32_t *node_of; /* [nranks] node of a rank */
-	const uint32_t *first;	 /* [nnodes + 1] where a node's ranks begin in ranks[] */
-	const uint32_t *ranks;	 /* [nranks] the ranks, node by node, ascending */
-	const uint32_t *logical; /* [nnodes] contention-aware number of a node (a permutation of
+	const uint32_t *node_of;    /* [nranks] node of a rank */
+	const uint32_t *first;	    /* [nnodes + 1] where a node's ranks begin in ranks[] */
+	const uint32_t *ranks;	    /* [nranks] the ranks, node by node, ascending */
+	const uint32_t *logical;    /* [nnodes] contention-aware number of a node (a permutation of
 				    0 .. nnodes - 1), or NULL: the node's own number */
 	const struct cn_tree *tree; /* the network of the nodes, node for node; NULL: not known */
 };
 
 struct cn_plan {
 	enum cn_op_kind op;
-	uint8_t algorithm; /* id of a row of the registry */
+	uint8_t algorithm;   /* id of a row of the registry */
 	uint8_t permutation; /* enum collnet_permutation; AUTO: the algorithm's own choice */
 	uint8_t contention_aware;
-	uint64_t bytes; /* of one block */
-	uint32_t root;	/* rank; bcast, scatter, gather */
+	uint64_t bytes;	  /* of one block */
+	uint32_t root;	  /* rank; bcast, scatter, gather */
 	uint64_t segment; /* bytes, for pipelined algorithms; 0: chosen by the cost model */
 };
 
-/* What an algorithm guarantees of its schedules besides the rules above; tools/plan/check.h proves it. */
+/* What an algorithm guarantees of its schedules besides the rules above; tools/plan/check.h proves
+ * it. */
 enum cn_guarantee {
-	CN_GUARANTEE_LINKS = 1,   /* in a phase no directed link carries more messages than channels */
-	CN_GUARANTEE_ORDERED = 2, /* no two messages that share a link (and a channel) are unordered */
+	CN_GUARANTEE_LINKS =
+		1, /* in a phase no directed link carries more messages than channels */
+	CN_GUARANTEE_ORDERED =
+		2, /* no two messages that share a link (and a channel) are unordered */
 	CN_GUARANTEE_OPTIMAL = 4, /* its phases are the lower bound */
 };
 
@@ -172,10 +175,11 @@ struct cn_algorithm {
 	const char *name;
 	const char *description;
 	enum cn_window_rule window; /* what the automatic global window is */
-	bool needs_tree;     /* plans only where the layout has a tree */
-	bool baseline;	     /* for comparison: never chosen but by name */
-	unsigned guarantees;     /* enum cn_guarantee */
-	enum collnet_permutation permutation; /* what AUTO means to it; AUTO: by cn_perm_resolve() */
+	bool needs_tree;	    /* plans only where the layout has a tree */
+	bool baseline;		    /* for comparison: never chosen but by name */
+	unsigned guarantees;	    /* enum cn_guarantee */
+	enum collnet_permutation
+		permutation; /* what AUTO means to it; AUTO: by cn_perm_resolve() */
 	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		    struct cn_sched *out, struct cn_err *err);
 	void (*predict)(const struct cn_network *n, struct cn_prediction *out); /* predict.h */
@@ -188,8 +192,8 @@ const struct cn_algorithm *cn_algorithm_by_id(uint8_t id);
 /* "shuffle, pairwise, ...": the names of an operation's algorithms, for messages. Returns out. */
 const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size);
 
-/* What the algorithm guarantees on this network: phases for the exchange are as few as the bound only
- * where no link has several channels, which the paper does not know. */
+/* What the algorithm guarantees on this network: phases for the exchange are as few as the bound
+ * only where no link has several channels, which the paper does not know. */
 unsigned cn_algorithm_guarantees(const struct cn_algorithm *a, const struct cn_layout *l);
 
 /* Plans node `me`'s part. `out` must be zeroed or planned before; its storage is used again. */

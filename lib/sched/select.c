@@ -93,7 +93,7 @@ static uint32_t window(const struct cn_layout *l)
 static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
 		 struct cn_network *n)
 {
-	*n = (struct cn_network){.layout = l, .plan = p, .cost = c};
+	*n = (struct cn_network){ .layout = l, .plan = p, .cost = c };
 	for (uint32_t k = 0; k < l->nnodes; k++) {
 		uint32_t here = l->first[k + 1] - l->first[k];
 
@@ -119,7 +119,7 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 		if (a[i].op != p->op) {
 			continue;
 		}
-		*x = (struct cn_prediction){.algorithm = &a[i], .seconds = -1};
+		*x = (struct cn_prediction){ .algorithm = &a[i], .seconds = -1 };
 		if (a[i].needs_tree && l->tree == NULL) {
 			snprintf(x->why, sizeof(x->why), "it needs the topology");
 		} else {
@@ -163,13 +163,15 @@ int cn_select_override(const char *text, enum cn_op_kind op, const struct cn_alg
 		}
 		name = strchr(part, '=');
 		if (name == NULL) {
-			return cn_fail(err, COLLNET_EINVAL, "'%.60s': expected OPERATION=ALGORITHM, "
-				       "like alltoall=aapc,allgather=lr3", text);
+			return cn_fail(err, COLLNET_EINVAL,
+				       "'%.60s': expected OPERATION=ALGORITHM, "
+				       "like alltoall=aapc,allgather=lr3",
+				       text);
 		}
 		*name++ = '\0';
 		if (!cn_op_find(part, &of)) {
-			return cn_fail(err, COLLNET_EINVAL, "'%.60s': there is no operation '%s'", text,
-				       part);
+			return cn_fail(err, COLLNET_EINVAL, "'%.60s': there is no operation '%s'",
+				       text, part);
 		}
 		a = *name != '\0' ? cn_algorithm_find(of, name) : NULL;
 		if (a == NULL) {

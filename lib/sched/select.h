@@ -16,8 +16,8 @@
 
 struct cn_prediction {
 	const struct cn_algorithm *algorithm;
-	double seconds;	/* negative: it cannot run here */
-	char why[160];	/* what the time consists of, or why it cannot run; a clause, no full stop */
+	double seconds; /* negative: it cannot run here */
+	char why[160]; /* what the time consists of, or why it cannot run; a clause, no full stop */
 };
 
 /*

@@ -119,8 +119,9 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 
 	if (c->local < 1 || c->hosts > cn_sim_hosts(s)) {
 		free(j);
-		return cn_fail(err, COLLNET_EINVAL, "a job of %u hosts with %u ranks each on %u hosts",
-			       c->hosts, c->local, cn_sim_hosts(s));
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a job of %u hosts with %u ranks each on %u hosts", c->hosts,
+			       c->local, cn_sim_hosts(s));
 	}
 	if (ok) {
 		j->sim = s;
@@ -212,9 +213,11 @@ static int not_joined(const struct cn_job *j, uint32_t i, cn_time within, struct
 	const struct rank *r = &j->ranks[i];
 
 	if (!r->join_told || r->join_status == COLLNET_ETIMEOUT) {
-		return cn_fail(err, COLLNET_ETIMEOUT, "rank %u does not join: with this rate, "
+		return cn_fail(err, COLLNET_ETIMEOUT,
+			       "rank %u does not join: with this rate, "
 			       "latency, gap or loss the hosts did not all find each other in %llu "
-			       "virtual seconds", i, (unsigned long long)(within / (1000 * CN_MS)));
+			       "virtual seconds",
+			       i, (unsigned long long)(within / (1000 * CN_MS)));
 	}
 	return cn_fail(err, r->join_status, "rank %u does not join: %.200s", i, r->join_text);
 }
@@ -303,7 +306,7 @@ static void post(void *arg)
 	uint32_t rank = (uint32_t)(r - j->ranks);
 	struct cn_coll_args a = *j->args;
 	struct cn_call c = call_of(j, rank);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	r->seen.from = cn_sim_now(j->sim);
 	if (engine_of(j, r) == NULL) {
@@ -341,7 +344,8 @@ static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 
 	if (args->bytes > j->config.bytes) {
 		return cn_fail(err, COLLNET_EINVAL, "blocks of %llu bytes in a job made for %llu",
-			       (unsigned long long)args->bytes, (unsigned long long)j->config.bytes);
+			       (unsigned long long)args->bytes,
+			       (unsigned long long)j->config.bytes);
 	}
 	memset(out, 0, sizeof(*out));
 	j->args = args;
@@ -350,15 +354,15 @@ static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 	for (uint32_t i = 0; i < j->nranks; i++) {
 		struct rank *r = &j->ranks[i];
 
-		r->seen = (struct cn_job_rank){.host = r->seen.host};
+		r->seen = (struct cn_job_rank){ .host = r->seen.host };
 		r->number = j->number + 1;
 		r->turn = 0;
 		r->wrong = 0;
 		if (!j->config.shared) {
 			fill(j, i);
 		}
-		if (cn_sim_at(j->sim, start + (spread > 0 ? cn_random(&j->random) % spread : 0), post,
-			      r) != COLLNET_OK) {
+		if (cn_sim_at(j->sim, start + (spread > 0 ? cn_random(&j->random) % spread : 0),
+			      post, r) != COLLNET_OK) {
 			return no_memory(j, err);
 		}
 	}
@@ -397,9 +401,8 @@ int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 	return run(j, args, spread, within, out, err);
 }
 
-int cn_job_repeat(struct cn_job *j, const struct cn_coll_args *args, uint32_t times,
-		  cn_time within, uint64_t *mean, uint64_t *slowest, struct cn_job_result *out,
-		  struct cn_err *err)
+int cn_job_repeat(struct cn_job *j, const struct cn_coll_args *args, uint32_t times, cn_time within,
+		  uint64_t *mean, uint64_t *slowest, struct cn_job_result *out, struct cn_err *err)
 {
 	int rc;
 

@@ -11,21 +11,21 @@
 struct cn_job;
 
 struct cn_job_config {
-	uint32_t local;	   /* ranks a host */
-	uint32_t hosts;	   /* the first so many; 0: all */
-	uint64_t bytes;	   /* largest block of any operation */
-	bool shared;	   /* all ranks send from one buffer and receive into one, and no byte is
+	uint32_t local; /* ranks a host */
+	uint32_t hosts; /* the first so many; 0: all */
+	uint64_t bytes; /* largest block of any operation */
+	bool shared;	/* all ranks send from one buffer and receive into one, and no byte is
 			      checked: for clusters whose buffers would not fit into memory */
 	uint64_t owner;
-	const char *name;  /* NULL: "sim" */
+	const char *name; /* NULL: "sim" */
 };
 
 int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **out,
 	       struct cn_err *err);
 void cn_job_free(struct cn_job *j); /* before the simulation; NULL is ignored */
 
-/* All ranks join; runs until they are there, or failed, or `within` is over. COLLNET_ENOMEM here and
- * below: the simulation ran out of memory, and goes on no more. */
+/* All ranks join; runs until they are there, or failed, or `within` is over. COLLNET_ENOMEM here
+ * and below: the simulation ran out of memory, and goes on no more. */
 int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err);
 /* A rank whose host was restarted, and all others after a failure: leave, and join again. */
 void cn_job_leave(struct cn_job *j);
@@ -33,15 +33,15 @@ void cn_job_leave(struct cn_job *j);
 /* What became of a rank's operation. */
 struct cn_job_rank {
 	uint32_t host;
-	bool told;	 /* its done function was called */
+	bool told; /* its done function was called */
 	int status;
 	char text[CN_ERR_TEXT];
 	cn_time from, to;
-	uint64_t wrong;	 /* bytes that are not right (where the status is COLLNET_OK) */
+	uint64_t wrong; /* bytes that are not right (where the status is COLLNET_OK) */
 };
 
 struct cn_job_result {
-	cn_time mean, slowest;	/* of the ranks that ended well; from the call to the end */
+	cn_time mean, slowest; /* of the ranks that ended well; from the call to the end */
 	uint32_t ended, failed, pending; /* ranks */
 	uint64_t wrong;
 };
@@ -59,9 +59,8 @@ int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
  * wanted) are of each time's ranks; out->mean and out->slowest are the last one's, out->wrong is of
  * all. After a failure a rank does not call again.
  */
-int cn_job_repeat(struct cn_job *j, const struct cn_coll_args *args, uint32_t times,
-		  cn_time within, uint64_t *mean, uint64_t *slowest, struct cn_job_result *out,
-		  struct cn_err *err);
+int cn_job_repeat(struct cn_job *j, const struct cn_coll_args *args, uint32_t times, cn_time within,
+		  uint64_t *mean, uint64_t *slowest, struct cn_job_result *out, struct cn_err *err);
 uint32_t cn_job_ranks(const struct cn_job *j);
 const struct cn_job_rank *cn_job_rank(const struct cn_job *j, uint32_t rank);
 

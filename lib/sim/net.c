@@ -70,10 +70,10 @@ static bool is_switch(const struct cn_sim *s, uint32_t v)
 	return s->topo->vertices[v].is_switch;
 }
 
-void sim_push_frame(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t d,
-		    struct frame *f, uint16_t cuts)
+void sim_push_frame(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t d, struct frame *f,
+		    uint16_t cuts)
 {
-	struct event e = {.at = at, .kind = (uint16_t)kind, .who = d, .what = f, .cuts = cuts};
+	struct event e = { .at = at, .kind = (uint16_t)kind, .who = d, .what = f, .cuts = cuts };
 
 	if (!sim_events_push(&s->events, e)) {
 		sim_fail(s);
@@ -250,8 +250,8 @@ static void to_all(struct cn_sim *s, uint32_t came_by, struct frame *f)
 	const struct cn_tree_vertex *v = &s->tree->v[x];
 
 	for (uint32_t i = 0; i <= v->nchildren; i++) {
-		uint32_t d = i == v->nchildren ? s->up[x] :
-						 s->down[s->tree->children[v->first_child + i]];
+		uint32_t d = i == v->nchildren ? s->up[x]
+					       : s->down[s->tree->children[v->first_child + i]];
 		struct dlink *l = &s->links[d == NOBODY ? came_by : d];
 
 		if (d == NOBODY || d == (came_by ^ 1)) {
@@ -345,8 +345,8 @@ void sim_head(struct cn_sim *s, const struct event *e)
 		s->totals.frame_events++;
 		forward(s, e->who, f);
 	} else {
-		sim_push_frame(s, s->now + wire_time(l, f->len) - head_time(l), EVENT_ARRIVE, e->who,
-			       f, e->cuts);
+		sim_push_frame(s, s->now + wire_time(l, f->len) - head_time(l), EVENT_ARRIVE,
+			       e->who, f, e->cuts);
 	}
 }
 

@@ -13,10 +13,10 @@
 #include "topo/tree.h"
 #include "util/heap.h"
 
-#define NOBODY UINT32_MAX
-#define WIRE_OVERHEAD 24u /* preamble 8, checksum 4, gap 12 */
-#define SPREAD_MAX 8192u  /* broadcasts that wait at an output port whose buffer is not said */
-#define OUTPUT_FRAMES 2	  /* CN_SIM_INPUT: at an output port, when the configuration says nothing */
+#define NOBODY	      UINT32_MAX
+#define WIRE_OVERHEAD 24u   /* preamble 8, checksum 4, gap 12 */
+#define SPREAD_MAX    8192u /* broadcasts that wait at an output port whose buffer is not said */
+#define OUTPUT_FRAMES 2 /* CN_SIM_INPUT: at an output port, when the configuration says nothing */
 
 /* Nothing of where it is: several links may carry it at the same time. */
 struct frame {
@@ -46,7 +46,8 @@ struct event {
 	void *what;	/* frame, or struct user */
 	uint32_t who;
 	uint16_t kind;
-	uint16_t cuts;	/* of the link when the frame was sent: it is lost if there were more since */
+	uint16_t
+		cuts; /* of the link when the frame was sent: it is lost if there were more since */
 };
 
 struct user {
@@ -66,60 +67,60 @@ bool sim_events_pop(struct events *e, cn_time until, struct event *out);
 
 /* A directed link with the port that sends on it and the port that receives from it. */
 struct dlink {
-	uint32_t from, to;     /* vertices; from == NOBODY: not in the tree */
-	uint64_t rate;	       /* bit/s, all channels */
-	uint32_t buffer;       /* frames that its queue holds; 0: not limited */
+	uint32_t from, to; /* vertices; from == NOBODY: not in the tree */
+	uint64_t rate;	   /* bit/s, all channels */
+	uint32_t buffer;   /* frames that its queue holds; 0: not limited */
 	bool sending;
-	cn_time next_start;    /* host: not before (gap) */
-	cn_time spent;	       /* buckets: when all that was sent would have passed the wire */
-	struct frame *frame;   /* being sent, the first of queue or of spread */
-	struct queue queue;    /* at the sending end: a switch's output queue, a host's card */
-	struct queue input;    /* kind INPUT: at the receiving end, a switch's input queue */
-	struct queue spread;   /* broadcasts that wait for this port */
-	uint32_t *inputs;      /* kind INPUT: directed links whose first frame wants this port */
+	cn_time next_start;  /* host: not before (gap) */
+	cn_time spent;	     /* buckets: when all that was sent would have passed the wire */
+	struct frame *frame; /* being sent, the first of queue or of spread */
+	struct queue queue;  /* at the sending end: a switch's output queue, a host's card */
+	struct queue input;  /* kind INPUT: at the receiving end, a switch's input queue */
+	struct queue spread; /* broadcasts that wait for this port */
+	uint32_t *inputs;    /* kind INPUT: directed links whose first frame wants this port */
 	uint32_t ninputs, input_head, input_cap;
 	struct cn_sim_port seen;
 	struct cn_sim_faults faults;
 	bool faulty, cut, bursting;
-	uint16_t cuts;	       /* how often it was cut */
+	uint16_t cuts; /* how often it was cut */
 };
 
 struct host {
 	struct cn_engine *engine;
-	uint32_t vertex, out;  /* directed link to its switch */
+	uint32_t vertex, out; /* directed link to its switch */
 	struct queue ring;
-	struct cn_timer poll;  /* its next turn */
+	struct cn_timer poll; /* its next turn */
 	cn_time busy, paused;
-	cn_time due;	       /* the engine's deadline, since it was called last */
-	bool idle, blocked;    /* blocked: something may wait for room on the card */
-	bool taking;	       /* it works on the first frame of its ring, until `busy` */
+	cn_time due;	    /* the engine's deadline, since it was called last */
+	bool idle, blocked; /* blocked: something may wait for room on the card */
+	bool taking;	    /* it works on the first frame of its ring, until `busy` */
 	uint32_t lives;
-	uint64_t left, right;  /* partitions in which it is on side 1, on side 2 */
+	uint64_t left, right; /* partitions in which it is on side 1, on side 2 */
 };
 
 struct sw {
 	enum cn_sim_kind kind;
-	uint32_t used; /* frames in its memory (SHARED, DYNAMIC) */
-	uint32_t size; /* the buffers of its ports; 0: not limited */
+	uint32_t used;	/* frames in its memory (SHARED, DYNAMIC) */
+	uint32_t size;	/* the buffers of its ports; 0: not limited */
 	bool boundless; /* the buffer of a port is not limited: the memory is not, either */
 };
 
 struct cn_sim {
 	struct cn_sim_config config;
 	const struct cn_topo *topo;
-	struct cn_tree *tree;	  /* of all hosts */
-	uint32_t *place;	  /* [nvertices] index in the tree */
-	uint32_t *up, *down;	  /* [tree->n] directed links between a vertex and its parent */
-	struct dlink *links;	  /* [2 nlinks] */
-	struct host *hosts;	  /* [nhosts] */
-	struct sw *switches;	  /* [nvertices] */
+	struct cn_tree *tree; /* of all hosts */
+	uint32_t *place;      /* [nvertices] index in the tree */
+	uint32_t *up, *down;  /* [tree->n] directed links between a vertex and its parent */
+	struct dlink *links;  /* [2 nlinks] */
+	struct host *hosts;   /* [nhosts] */
+	struct sw *switches;  /* [nvertices] */
 	struct events events;
-	struct cn_heap polls;	  /* of hosts; at equal times, events come first */
-	struct frame *spare;	  /* free frames, linked by their first bytes of data */
+	struct cn_heap polls; /* of hosts; at equal times, events come first */
+	struct frame *spare;  /* free frames, linked by their first bytes of data */
 	uint32_t frame_bytes;
 	cn_time now;
 	uint64_t random;
-	bool failed;		  /* out of memory: nothing goes on */
+	bool failed; /* out of memory: nothing goes on */
 	struct cn_sim_totals totals;
 	void (*watch)(void *arg, const struct cn_sim_sight *seen);
 	void *watch_arg;
@@ -127,8 +128,8 @@ struct cn_sim {
 
 void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what);
 /* The event takes the reference. */
-void sim_push_frame(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t d,
-		    struct frame *f, uint16_t cuts);
+void sim_push_frame(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t d, struct frame *f,
+		    uint16_t cuts);
 void sim_fail(struct cn_sim *s); /* no memory: nothing goes on */
 
 struct frame *sim_frame_new(struct cn_sim *s); /* refs 1; NULL: no memory */

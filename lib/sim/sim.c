@@ -9,7 +9,7 @@
 
 void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what)
 {
-	struct event e = {.at = at, .kind = (uint16_t)kind, .who = who, .what = what};
+	struct event e = { .at = at, .kind = (uint16_t)kind, .who = who, .what = what };
 
 	if (!sim_events_push(&s->events, e)) {
 		sim_fail(s);
@@ -52,8 +52,13 @@ void sim_see(struct cn_sim *s, enum cn_sim_seen what, uint32_t d, const struct f
 {
 	if (s->watch != NULL) {
 		const struct cn_sim_sight sight = {
-			.what = what, .at = s->now, .until = until, .link = d / 2, .end = d % 2,
-			.frame = f->data, .len = f->len,
+			.what = what,
+			.at = s->now,
+			.until = until,
+			.link = d / 2,
+			.end = d % 2,
+			.frame = f->data,
+			.len = f->len,
 		};
 
 		s->watch(s->watch_arg, &sight);
@@ -89,11 +94,13 @@ static int check(const struct cn_sim_config *c, struct cn_err *err)
 		return cn_fail(err, COLLNET_EINVAL, "a simulation needs a rate for its links");
 	}
 	if (c->buckets && c->cut_through) {
-		return cn_fail(err, COLLNET_EINVAL, "frames pass token buckets whole: they do not cut "
+		return cn_fail(err, COLLNET_EINVAL,
+			       "frames pass token buckets whole: they do not cut "
 			       "through");
 	}
 	if (c->alpha_pct == 0 || c->queue == 0 || c->ring == 0) {
-		return cn_fail(err, COLLNET_EINVAL, "a threshold, ring or queue of a simulation is 0");
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a threshold, ring or queue of a simulation is 0");
 	}
 	return COLLNET_OK;
 }
@@ -274,14 +281,14 @@ void cn_sim_kick(struct cn_sim *s, uint32_t host)
 
 int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg)
 {
-	struct event e = {.at = at > s->now ? at : s->now, .kind = EVENT_USER};
+	struct event e = { .at = at > s->now ? at : s->now, .kind = EVENT_USER };
 	struct user *u = malloc(sizeof(*u));
 
 	if (u == NULL) {
 		sim_fail(s);
 		return COLLNET_ENOMEM;
 	}
-	*u = (struct user){fn, arg};
+	*u = (struct user){ fn, arg };
 	e.what = u;
 	if (!sim_events_push(&s->events, e)) {
 		free(u);

@@ -29,40 +29,42 @@
 struct cn_sim;
 
 enum cn_sim_kind {
-	CN_SIM_OUTPUT = 0,  /* a queue of `buffer` frames at every output port */
-	CN_SIM_INPUT = 1,   /* ... at every input port; its head blocks those behind it until the
+	CN_SIM_OUTPUT = 0, /* a queue of `buffer` frames at every output port */
+	CN_SIM_INPUT = 1,  /* ... at every input port; its head blocks those behind it until the
 			       output port, which holds `output` frames, has room */
-	CN_SIM_SHARED = 2,  /* one memory a switch, `buffer` frames times its ports; a queue an output */
+	CN_SIM_SHARED =
+		2, /* one memory a switch, `buffer` frames times its ports; a queue an output */
 	CN_SIM_DYNAMIC = 3, /* shared; an output may take alpha_pct % of what is free at most */
 };
 
 struct cn_sim_config {
 	const struct cn_topo *topo; /* borrowed; its tree, rates and buffers */
 	enum cn_sim_kind kind;
-	struct cn_sim_root {	    /* the switch at the root of the tree may be of another kind */
+	struct cn_sim_root { /* the switch at the root of the tree may be of another kind */
 		bool other;
 		enum cn_sim_kind kind;
-		uint32_t memory;    /* SHARED, DYNAMIC: frames; 0: its ports' buffers together */
+		uint32_t memory; /* SHARED, DYNAMIC: frames; 0: its ports' buffers together */
 	} root;
 	bool cut_through;
-	bool buckets;		    /* links are token buckets, as in the lab: a frame passes at once
-				     * while there are tokens (for two frames and 250 us), and only
-				     * its own bytes count */
-	uint32_t alpha_pct;	    /* CN_SIM_DYNAMIC: 100 is alpha = 1 */
-	uint64_t rate;		    /* bit/s of links whose rate is not said */
-	uint32_t buffer;	    /* frames of ports whose buffer is not said; 0: not limited */
-	uint32_t output;	    /* CN_SIM_INPUT: frames at an output port, the one being sent
+	bool buckets;	    /* links are token buckets, as in the lab: a frame passes at once
+			     * while there are tokens (for two frames and 250 us), and only
+			     * its own bytes count */
+	uint32_t alpha_pct; /* CN_SIM_DYNAMIC: 100 is alpha = 1 */
+	uint64_t rate;	    /* bit/s of links whose rate is not said */
+	uint32_t buffer;    /* frames of ports whose buffer is not said; 0: not limited */
+	uint32_t output;    /* CN_SIM_INPUT: frames at an output port, the one being sent
 				       included; 0: 2, one being sent and one ready to follow */
 	cn_time latency, delay;
 	cn_time o_send, o_recv, u_recv, gap;
-	cn_time jitter;		    /* longest scheduling delay ... */
-	uint32_t jitter_ppm;	    /* ... and how often there is one, of a million wake-ups */
-	uint32_t ring;		    /* received frames that wait at a host; 0: 2,048 */
-	uint32_t queue;		    /* frames to be sent that wait at a host's card; 0: 2 */
+	cn_time jitter;	     /* longest scheduling delay ... */
+	uint32_t jitter_ppm; /* ... and how often there is one, of a million wake-ups */
+	uint32_t ring;	     /* received frames that wait at a host; 0: 2,048 */
+	uint32_t queue;	     /* frames to be sent that wait at a host's card; 0: 2 */
 	uint64_t seed;
 	struct cn_engine_config engine; /* its names, addresses, epochs and topo are set here */
-	const uint32_t *mtus;	    /* [hosts] of each, up to the engine's; NULL: the engine's; borrowed */
-	bool blind;		    /* the engines are not given the topology */
+	const uint32_t
+		*mtus; /* [hosts] of each, up to the engine's; NULL: the engine's; borrowed */
+	bool blind;    /* the engines are not given the topology */
 };
 
 void cn_sim_config_init(struct cn_sim_config *c);
@@ -93,22 +95,24 @@ enum cn_sim_kind cn_sim_switch(const struct cn_sim *s, uint32_t v, uint32_t *mem
 
 /* Ports: the two ends of a link of the topology; end 0 sends from links[link].a. */
 struct cn_sim_port {
-	uint64_t frames, bytes; /* sent, on the wire; bytes with headers and padding, without the 24 */
-	uint64_t drops;		/* frames that found no room in this port's queue */
-	uint32_t peak;		/* most frames in that queue */
-	uint64_t input_drops;	/* the same of the queue at the far end, in an input-buffered switch */
+	uint64_t frames,
+		bytes;	/* sent, on the wire; bytes with headers and padding, without the 24 */
+	uint64_t drops; /* frames that found no room in this port's queue */
+	uint32_t peak;	/* most frames in that queue */
+	uint64_t
+		input_drops; /* the same of the queue at the far end, in an input-buffered switch */
 	uint32_t input_peak;
-	cn_time busy;		/* the time it was sending */
+	cn_time busy; /* the time it was sending */
 };
 void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_sim_port *out);
 /* Peaks are measured from here on. */
 void cn_sim_forget_peaks(struct cn_sim *s);
 
 struct cn_sim_totals {
-	uint64_t events;	/* taken from the heap */
-	uint64_t frame_events;	/* frames sent by hosts, carried over a link, received by hosts */
-	uint64_t drops, lost;	/* by full queues; by faults, and at hosts that are down */
-	uint64_t ring_drops;	/* by full receive rings */
+	uint64_t events;       /* taken from the heap */
+	uint64_t frame_events; /* frames sent by hosts, carried over a link, received by hosts */
+	uint64_t drops, lost;  /* by full queues; by faults, and at hosts that are down */
+	uint64_t ring_drops;   /* by full receive rings */
 };
 void cn_sim_totals(const struct cn_sim *s, struct cn_sim_totals *out);
 
@@ -133,17 +137,17 @@ void cn_sim_watch(struct cn_sim *s, void (*fn)(void *arg, const struct cn_sim_si
 /* Of frames that enter a directed link, in parts per million; `spike` is added to the latency. */
 struct cn_sim_faults {
 	uint32_t loss, duplicate, reorder, corrupt, spikes;
-	uint32_t burst;	    /* mean length of a burst of losses, frames; 0, 1: independent ones */
-	uint32_t mtu;	    /* longer frames are lost, by bytes after the Ethernet header; 0: none */
+	uint32_t burst; /* mean length of a burst of losses, frames; 0, 1: independent ones */
+	uint32_t mtu;	/* longer frames are lost, by bytes after the Ethernet header; 0: none */
 	cn_time late, spike; /* how long a reordered frame, and one in a spike, is held back */
 };
 /* link CN_TOPO_NONE: all links; end 2: both directions. */
 void cn_sim_fault(struct cn_sim *s, uint32_t link, uint32_t end, const struct cn_sim_faults *f);
 /* A cable pulled (frames on it are lost too), or put back. end 0 or 1: only that port is deaf. */
 void cn_sim_cut(struct cn_sim *s, uint32_t link, uint32_t end, bool cut);
-/* Partition `id`: frames between hosts of side 1 and hosts of side 2 are lost at the receiving host,
- * in both directions. side[i] belongs to host i and is 0 (in neither), 1 or 2; NULL: the partition
- * ends. Partitions of other ids are independent. */
+/* Partition `id`: frames between hosts of side 1 and hosts of side 2 are lost at the receiving
+ * host, in both directions. side[i] belongs to host i and is 0 (in neither), 1 or 2; NULL: the
+ * partition ends. Partitions of other ids are independent. */
 #define CN_SIM_PARTITIONS 64u
 void cn_sim_partition(struct cn_sim *s, uint32_t id, const uint8_t *side);
 void cn_sim_pause(struct cn_sim *s, uint32_t host, cn_time duration);

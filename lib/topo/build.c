@@ -15,8 +15,7 @@
 
 #define FIRST_VERTICES 64u
 
-int cn_build_fail(const struct cn_build *b, uint32_t line, struct cn_err *err, const char *fmt,
-		  ...)
+int cn_build_fail(const struct cn_build *b, uint32_t line, struct cn_err *err, const char *fmt, ...)
 {
 	char text[CN_ERR_TEXT];
 	va_list ap;
@@ -213,8 +212,8 @@ int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rat
 				     "expected a switch at one end: '%s' and '%s' are hosts", a, z);
 	}
 	if (va == vz) {
-		return cn_build_fail(b, b->line, err, "expected two names: '%s' is linked to itself",
-				     a);
+		return cn_build_fail(b, b->line, err,
+				     "expected two names: '%s' is linked to itself", a);
 	}
 	if (t->nlinks == b->lcap) {
 		cap = b->lcap == 0 ? FIRST_VERTICES : b->lcap * 2;

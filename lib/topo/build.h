@@ -27,14 +27,14 @@ void cn_build_abort(struct cn_build *b);
 /* `mac` may be NULL. */
 int cn_build_vertex(struct cn_build *b, const char *name, bool is_switch, const uint8_t *mac,
 		    struct cn_err *err);
-int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rate,
-		  uint32_t buffer, uint32_t channels, struct cn_err *err);
+int cn_build_link(struct cn_build *b, const char *a, const char *z, uint64_t rate, uint32_t buffer,
+		  uint32_t channels, struct cn_err *err);
 /* Checks that it is in one piece, chooses the spanning tree, and hands it over. */
 int cn_build_finish(struct cn_build *b, struct cn_topo **out, struct cn_err *err);
 
 /* An error "name:line: expected ...". */
-int cn_build_fail(const struct cn_build *b, uint32_t line, struct cn_err *err, const char *fmt,
-		  ...) __attribute__((format(printf, 4, 5)));
+int cn_build_fail(const struct cn_build *b, uint32_t line, struct cn_err *err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* Where a name is, or belongs, in the table; for cn_topo_find() too. */
 uint32_t cn_topo_slot(const struct cn_topo *t, const char *name);

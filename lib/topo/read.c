@@ -14,7 +14,7 @@
 #include "topo/topo.h"
 
 #define WORDS_MAX 10
-#define WORD_MAX 128
+#define WORD_MAX  128
 
 struct statement {
 	unsigned int n;
@@ -57,7 +57,8 @@ static int cut_line(const struct cn_build *b, const char *p, size_t len, struct 
 		}
 		if (i - start >= WORD_MAX) {
 			return cn_build_fail(b, b->line, err,
-					     "expected a word of less than %d characters", WORD_MAX);
+					     "expected a word of less than %d characters",
+					     WORD_MAX);
 		}
 		if (s->n == WORDS_MAX) {
 			return cn_build_fail(b, b->line, err,
@@ -154,9 +155,11 @@ static int take_link(struct cn_build *b, const struct statement *s, struct cn_er
 				     "expected 'rate RATE' after the names, like 'rate 20mbit'");
 	}
 	if (strcmp(s->word[4], "none") != 0 && !cn_parse_rate(s->word[4], &rate)) {
-		return cn_build_fail(b, b->line, err,
-				     "expected 'rate RATE' with bits a second, like 20mbit and more "
-				     "than 0, or none, found '%s'", s->word[4]);
+		return cn_build_fail(
+			b, b->line, err,
+			"expected 'rate RATE' with bits a second, like 20mbit and more "
+			"than 0, or none, found '%s'",
+			s->word[4]);
 	}
 	if (s->n > at && strcmp(s->word[at], "buffer") == 0) {
 		if (s->n < at + 2 ||
@@ -181,8 +184,8 @@ static int take_link(struct cn_build *b, const struct statement *s, struct cn_er
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	return cn_build_link(b, s->word[1], s->word[2], rate, (uint32_t)buffer,
-			     (uint32_t)channels, err);
+	return cn_build_link(b, s->word[1], s->word[2], rate, (uint32_t)buffer, (uint32_t)channels,
+			     err);
 }
 
 static int take_statement(struct cn_build *b, const struct statement *s, struct cn_err *err)
@@ -284,9 +287,8 @@ int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err)
 		rc = cn_fail(err, COLLNET_ETOPO, "cannot read the topology file %.160s: %s", path,
 			     strerror(errno));
 	} else {
-		rc = cn_topo_is_slurm(text, len) ?
-			     cn_topo_parse_slurm(text, len, path, out, err) :
-			     cn_topo_parse(text, len, path, out, err);
+		rc = cn_topo_is_slurm(text, len) ? cn_topo_parse_slurm(text, len, path, out, err)
+						 : cn_topo_parse(text, len, path, out, err);
 	}
 	free(text);
 	if (f != NULL) {

@@ -23,8 +23,8 @@
 #include "util/vector.h"
 
 #define CHILDREN_MAX (4 * CN_TOPO_VERTICES_MAX)
-#define GROUPS_MAX 8 /* brackets in one name */
-#define DIGITS_MAX 9 /* of a number in them */
+#define GROUPS_MAX   8 /* brackets in one name */
+#define DIGITS_MAX   9 /* of a number in them */
 
 /* A line: values in the copied text, NULL when not said. */
 struct line {
@@ -238,10 +238,9 @@ static int copy_line(const struct slurm *s, const char *text, size_t len, size_t
 
 		for (; i < stop && text[i] != '#'; i++) {
 			if (!is_blank(text[i]) && (text[i] < ' ' || text[i] >= 0x7f)) {
-				return cn_build_fail(
-					&s->b, s->b.line + *lines, err,
-					"expected plain text, found the byte 0x%02x",
-					(unsigned int)(unsigned char)text[i]);
+				return cn_build_fail(&s->b, s->b.line + *lines, err,
+						     "expected plain text, found the byte 0x%02x",
+						     (unsigned int)(unsigned char)text[i]);
 			}
 			*p++ = text[i];
 		}
@@ -302,14 +301,14 @@ static int shown(const char *word)
 
 static int take_line(struct slurm *s, char *p, struct cn_err *err)
 {
-	struct line l = {.number = s->b.line}, *lines;
+	struct line l = { .number = s->b.line }, *lines;
 	const struct {
 		const char *key;
 		char **value;
-	} keys[] = {{"SwitchName", &l.name},
-		    {"Switches", &l.switches},
-		    {"Nodes", &l.nodes},
-		    {"LinkSpeed", &l.speed}};
+	} keys[] = { { "SwitchName", &l.name },
+		     { "Switches", &l.switches },
+		     { "Nodes", &l.nodes },
+		     { "LinkSpeed", &l.speed } };
 	char *key, *value;
 	size_t k;
 
@@ -318,15 +317,15 @@ static int take_line(struct slurm *s, char *p, struct cn_err *err)
 
 		if (!take_pair(&p, &key, &value)) {
 			return cn_build_fail(&s->b, s->b.line, err,
-					     "expected KEY=VALUE, found '%.*s'",
-					     shown(word), word);
+					     "expected KEY=VALUE, found '%.*s'", shown(word), word);
 		}
 		for (k = 0; k < 4 && !same_letters(key, keys[k].key, SIZE_MAX); k++) {
 		}
 		if (k == 4 || (k == 0) != (l.name == NULL)) {
 			return cn_build_fail(&s->b, s->b.line, err,
 					     "expected SwitchName= and then Switches=, Nodes= or "
-					     "LinkSpeed=, found '%.40s'", key);
+					     "LinkSpeed=, found '%.40s'",
+					     key);
 		}
 		if (*keys[k].value != NULL) {
 			return cn_build_fail(&s->b, s->b.line, err, "expected %s= once in a line",
@@ -354,8 +353,8 @@ static int take_line(struct slurm *s, char *p, struct cn_err *err)
 /* ---- the graph -------------------------------------------------------------------------- */
 
 /* Place of the switch of that name in the topology, which has the lines' order. */
-static int find_switch(const struct slurm *s, const struct line *l, const char *name,
-		       uint32_t *out, struct cn_err *err)
+static int find_switch(const struct slurm *s, const struct line *l, const char *name, uint32_t *out,
+		       struct cn_err *err)
 {
 	*out = cn_topo_find(s->b.t, name);
 	if (*out == CN_TOPO_NONE || !s->b.t->vertices[*out].is_switch) {
@@ -438,12 +437,13 @@ static int find_top(struct slurm *s, size_t *top, struct cn_err *err)
 			continue;
 		}
 		if (*top < s->n) {
-			return cn_build_fail(&s->b, s->lines[i].number, err,
-					     "expected one switch at the top: neither '%s' nor '%s' "
-					     "is in the Switches= of another; join them by a line "
-					     "SwitchName=NAME Switches=%s,%s",
-					     s->lines[*top].name, s->lines[i].name,
-					     s->lines[*top].name, s->lines[i].name);
+			return cn_build_fail(
+				&s->b, s->lines[i].number, err,
+				"expected one switch at the top: neither '%s' nor '%s' "
+				"is in the Switches= of another; join them by a line "
+				"SwitchName=NAME Switches=%s,%s",
+				s->lines[*top].name, s->lines[i].name, s->lines[*top].name,
+				s->lines[i].name);
 		}
 		*top = i;
 	}
@@ -513,7 +513,7 @@ static int read_lines(struct slurm *s, const char *text, size_t len, struct cn_e
 int cn_topo_parse_slurm(const char *text, size_t len, const char *name, struct cn_topo **out,
 			struct cn_err *err)
 {
-	struct slurm s = {0};
+	struct slurm s = { 0 };
 	int rc;
 
 	if (len > CN_TOPO_FILE_MAX) {
@@ -533,8 +533,8 @@ int cn_topo_parse_slurm(const char *text, size_t len, const char *name, struct c
 	}
 	if (rc == COLLNET_OK) {
 		s.child = calloc(s.n + 1, sizeof(*s.child));
-		rc = s.child != NULL ? make_graph(&s, out, err) :
-				       cn_fail(err, COLLNET_ENOMEM,
+		rc = s.child != NULL ? make_graph(&s, out, err)
+				     : cn_fail(err, COLLNET_ENOMEM,
 					       "%.160s: no memory for the topology", name);
 	}
 	cn_build_abort(&s.b);

@@ -104,8 +104,8 @@ static int shape_switch(struct cn_build *b, uint32_t s, bool uplinked,
 int cn_topo_shape(const char *shape, uint64_t rate, uint32_t buffer, uint64_t uplink_rate,
 		  uint32_t uplink_buffer, struct cn_topo **out, struct cn_err *err)
 {
-	const struct cn_topo_link cable = {.rate = rate, .buffer = buffer};
-	const struct cn_topo_link uplink = {.rate = uplink_rate, .buffer = uplink_buffer};
+	const struct cn_topo_link cable = { .rate = rate, .buffer = buffer };
+	const struct cn_topo_link uplink = { .rate = uplink_rate, .buffer = uplink_buffer };
 	uint32_t hosts = 0, switches = 0, s;
 	struct cn_build b;
 	int rc = parse_shape(shape, &hosts, &switches, err);

@@ -22,11 +22,11 @@
 
 #include "util/util.h"
 
-#define CN_TOPO_NONE UINT32_MAX
-#define CN_TOPO_VERTICES_MAX 200000u
-#define CN_TOPO_BUFFER_MAX 1000000u
+#define CN_TOPO_NONE	       UINT32_MAX
+#define CN_TOPO_VERTICES_MAX   200000u
+#define CN_TOPO_BUFFER_MAX     1000000u
 #define CN_TOPO_BUFFER_ASSUMED 43u /* if no link says its own: the smallest of Tam and Wang's */
-#define CN_TOPO_CHANNELS_MAX 65536u
+#define CN_TOPO_CHANNELS_MAX   65536u
 /* Largest file, in bytes; well above what CN_TOPO_VERTICES_MAX needs. */
 #define CN_TOPO_FILE_MAX ((size_t)64 << 20)
 
@@ -41,9 +41,9 @@ struct cn_vertex {
 };
 
 struct cn_topo_link {
-	uint32_t a, b;	/* vertices */
-	uint64_t rate;	/* bit/s a channel; 0: not limited, or not known */
-	uint32_t buffer;/* frames a switch port and channel; 0: not said (no window from it) */
+	uint32_t a, b;	   /* vertices */
+	uint64_t rate;	   /* bit/s a channel; 0: not limited, or not known */
+	uint32_t buffer;   /* frames a switch port and channel; 0: not said (no window from it) */
 	uint32_t channels; /* 1 .. CN_TOPO_CHANNELS_MAX */
 };
 
@@ -56,7 +56,7 @@ struct cn_topo {
 	uint32_t *order; /* [nvertices] from the root outwards: parents before their children */
 	uint32_t *adj_start; /* [nvertices + 1], and the links of vertex v: adj[adj_start[v]] .. */
 	uint32_t *adj;	     /* [2 nlinks] in the order of the file; those not in the tree too */
-	uint32_t *index; /* [index_mask + 1] hash table of the names */
+	uint32_t *index;     /* [index_mask + 1] hash table of the names */
 	uint32_t index_mask;
 };
 
@@ -95,7 +95,8 @@ uint64_t cn_topo_host_rate(const struct cn_topo *t, uint32_t host);
  * smallest buffer / nu, at least 1 and at most 65535. *bottleneck (may be NULL) becomes the
  * deciding link (CN_TOPO_NONE when there is none). Where no link of the file says its buffer, all
  * are taken for CN_TOPO_BUFFER_ASSUMED. Returns COLLNET_WINDOW_OFF when others do, but no port that
- * the exchange crosses, or n < 2; and 1, the safest, when there is no memory. Linear in the vertices.
+ * the exchange crosses, or n < 2; and 1, the safest, when there is no memory. Linear in the
+ * vertices.
  */
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck);

@@ -146,8 +146,12 @@ static void lay_out(struct cn_tree *t, uint32_t root, const struct scratch *s, u
 		struct cn_tree_vertex *x = &t->v[i];
 
 		index[v] = i;
-		*x = (struct cn_tree_vertex){.vertex = v, .parent = NONE, .link = s->link[v],
-					     .node = s->node[v], .size = 1, .next = NONE};
+		*x = (struct cn_tree_vertex){ .vertex = v,
+					      .parent = NONE,
+					      .link = s->link[v],
+					      .node = s->node[v],
+					      .size = 1,
+					      .next = NONE };
 		x->hosts = x->node != NONE;
 		if (v != root) {
 			x->parent = index[s->parent[v]];
@@ -193,7 +197,7 @@ static void lay_out(struct cn_tree *t, uint32_t root, const struct scratch *s, u
 int cn_tree_make(const struct cn_topo *topo, const uint32_t *hosts, uint32_t n, uint32_t root,
 		 struct cn_tree **out, struct cn_err *err)
 {
-	struct scratch s = {0};
+	struct scratch s = { 0 };
 	struct cn_tree *t = NULL;
 	int rc;
 

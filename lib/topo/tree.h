@@ -23,7 +23,7 @@ struct cn_tree_vertex {
 	uint32_t size;	 /* vertices at or below */
 	uint32_t hosts;	 /* of the team at or below */
 	uint32_t first_child, nchildren; /* children[first_child] .. */
-	uint32_t next;	 /* index of the next sibling; CN_TOPO_NONE: the last */
+	uint32_t next;			 /* index of the next sibling; CN_TOPO_NONE: the last */
 };
 
 struct cn_tree {

@@ -13,8 +13,8 @@
  * nu / c frames a step for each, or c times the buffer for all. (Evenly, in the mean: a pair of
  * hosts may well keep to one cable.) The spanning tree alone counts: other links carry nothing.
  *
- * A file that says no buffer at all is taken for one of small switches: a window that is a little too
- * small costs a little, none lets queues overflow.
+ * A file that says no buffer at all is taken for one of small switches: a window that is a little
+ * too small costs a little, none lets queues overflow.
  *
  * All arithmetic is in whole numbers: W_g = floor(buffer c (n - 1) / (control s (n - s))).
  */
@@ -70,8 +70,7 @@ static bool is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 }
 
 /* Sums of the exchange's hosts, below every vertex. */
-static void count_below(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
-			uint32_t *below)
+static void count_below(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, uint32_t *below)
 {
 	uint32_t i, v;
 
@@ -142,7 +141,8 @@ uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uin
 	}
 	count_below(t, hosts, n, below);
 	for (uint32_t i = 1; i < t->nvertices; i++) {
-		uint32_t v = t->order[i], buffer = buffer_of(t, t->vertices[v].parent_link, assumed);
+		uint32_t v = t->order[i],
+			 buffer = buffer_of(t, t->vertices[v].parent_link, assumed);
 
 		if (buffer != 0 && crossings(below[v], n) != 0 && buffer < least) {
 			least = buffer;

@@ -72,7 +72,7 @@ void cn_heap_set(struct cn_heap *h, struct cn_timer *t, cn_time at)
 		return;
 	}
 	t->at = at;
-	sift(h, place, (struct cn_heap_slot){at, t});
+	sift(h, place, (struct cn_heap_slot){ at, t });
 }
 
 struct cn_timer *cn_heap_first(const struct cn_heap *h)

@@ -14,11 +14,13 @@ struct cn_timer {
 	void *owner;
 };
 
+struct cn_heap_slot {
+	cn_time at; /* as in the timer, which need not be looked at */
+	struct cn_timer *timer;
+};
+
 struct cn_heap {
-	struct cn_heap_slot {
-		cn_time at; /* as in the timer, which need not be looked at */
-		struct cn_timer *timer;
-	} *slots; /* [1 .. count] */
+	struct cn_heap_slot *slots; /* [1 .. count] */
 	uint32_t count, cap;
 };
 

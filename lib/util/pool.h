@@ -9,11 +9,11 @@
 
 struct cn_pool {
 	uint8_t *memory;
-	size_t item;	 /* bytes a buffer, multiple of 16 */
-	uint32_t count;	 /* buffers */
-	uint32_t free;	 /* of those, free ones */
-	uint32_t fresh;	 /* buffers never handed out yet: untouched memory costs nothing */
-	void *head;	 /* list of returned ones, linked through their first bytes */
+	size_t item;	/* bytes a buffer, multiple of 16 */
+	uint32_t count; /* buffers */
+	uint32_t free;	/* of those, free ones */
+	uint32_t fresh; /* buffers never handed out yet: untouched memory costs nothing */
+	void *head;	/* list of returned ones, linked through their first bytes */
 };
 
 /* 0 or COLLNET_ENOMEM. */

@@ -50,8 +50,10 @@ uint64_t cn_siphash(const uint8_t key[CN_SIPHASH_KEY], const void *data, size_t 
 	size_t left = len;
 	/* "somepseudorandomlygeneratedbytes" */
 	struct state s = {
-		k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du,
-		k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u,
+		k0 ^ 0x736f6d6570736575u,
+		k1 ^ 0x646f72616e646f6du,
+		k0 ^ 0x6c7967656e657261u,
+		k1 ^ 0x7465646279746573u,
 	};
 
 	for (; left >= 8; left -= 8, p += 8) {

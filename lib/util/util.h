@@ -35,8 +35,8 @@ void cn_log(enum collnet_log_level level, const char *fmt, ...)
 /* Nanoseconds of a monotonic clock; always passed in, never read by the pure rooms. */
 typedef uint64_t cn_time;
 #define CN_NEVER UINT64_MAX
-#define CN_MS ((cn_time)1000000)
-#define CN_US ((cn_time)1000)
+#define CN_MS	 ((cn_time)1000000)
+#define CN_US	 ((cn_time)1000)
 
 static inline cn_time cn_min_time(cn_time a, cn_time b)
 {

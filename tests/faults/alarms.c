@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOAD_MAX 64u
+#define LOAD_MAX   64u
 #define OPERATIONS 5u
-#define FORM_MS 30000u
+#define FORM_MS	   30000u
 
 int alarms(struct cluster *c, uint32_t jobs, uint32_t load)
 {
@@ -30,8 +30,12 @@ int alarms(struct cluster *c, uint32_t jobs, uint32_t load)
 	for (uint32_t i = 0; i < jobs; i++) {
 		uint32_t before = errors;
 
-		*j = (struct job){ .seed = c->random, .ranks = c->nhosts, .local = 1, .bytes = 1024,
-				   .form_ms = FORM_MS, .op_ms = FORM_MS };
+		*j = (struct job){ .seed = c->random,
+				   .ranks = c->nhosts,
+				   .local = 1,
+				   .bytes = 1024,
+				   .form_ms = FORM_MS,
+				   .op_ms = FORM_MS };
 		atomic_init(&j->stop, OPERATIONS);
 		at = now_us();
 		if (!job_start(c)) {
@@ -56,7 +60,8 @@ int alarms(struct cluster *c, uint32_t jobs, uint32_t load)
 		waitpid(burners[i], NULL, 0);
 	}
 	printf("%u jobs of %u ranks at load %u: %u false alarms (%u ranks), longest job %.2f s, "
-	       "%.0f s in all\n", jobs, c->nhosts, load, failed, errors, (double)worst / 1e6,
+	       "%.0f s in all\n",
+	       jobs, c->nhosts, load, failed, errors, (double)worst / 1e6,
 	       (double)(now_us() - begin) / 1e6);
 	return failed > 0;
 }

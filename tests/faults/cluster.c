@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FDS_MORE 3
-#define KIB_MORE 6144
+#define FDS_MORE  3
+#define KIB_MORE  6144
 #define SETTLE_MS 3000u
 
 uint64_t now_us(void)
@@ -241,7 +241,8 @@ bool daemons_usage(struct cluster *c, long *worst_fds, long *worst_kib)
 		}
 		if (fds > h->fds + FDS_MORE || kib > h->rss_kib + KIB_MORE) {
 			printf("FAIL: the daemon of %s leaks: %ld descriptors (first %ld), %ld KiB "
-			       "(first %ld)\n", h->name, fds, h->fds, kib, h->rss_kib);
+			       "(first %ld)\n",
+			       h->name, fds, h->fds, kib, h->rss_kib);
 			return false;
 		}
 		*worst_fds = fds - h->fds > *worst_fds ? fds - h->fds : *worst_fds;
@@ -324,7 +325,9 @@ void job_print(const struct cluster *c, FILE *f)
 
 		fprintf(f, "  rank %u on %s: %u operations, %u wrong bytes, %s%s\n", i,
 			c->hosts[host_of(c, i)].name, atomic_load(&s->ops), s->wrong,
-			!atomic_load(&s->ended) ? "did not end" :
-			s->status == 0		? "ended well" : "error: ", s->text);
+			!atomic_load(&s->ended) ? "did not end"
+			: s->status == 0	? "ended well"
+						: "error: ",
+			s->text);
 	}
 }

@@ -22,30 +22,30 @@
 #include "util/util.h"
 
 #define RANKS_MAX 256u
-#define TEXT_MAX 400u
-#define NOBODY UINT32_MAX
-#define MS_PER_S 1000u
+#define TEXT_MAX  400u
+#define NOBODY	  UINT32_MAX
+#define MS_PER_S  1000u
 
 /* A rank, in shared memory: written by the rank until `ended`, read by the driver. */
 struct slot {
-	atomic_uint ops;   /* operations that ended well */
+	atomic_uint ops; /* operations that ended well */
 	atomic_bool ended;
-	uint64_t at_us;	   /* when the first error came, or the end */
-	int status;	   /* 0: it ended well */
-	uint32_t wrong;	   /* bytes that are not the model's */
+	uint64_t at_us; /* when the first error came, or the end */
+	int status;	/* 0: it ended well */
+	uint32_t wrong; /* bytes that are not the model's */
 	char text[TEXT_MAX];
-	pid_t pid;	   /* driver: 0 when it is reaped */
+	pid_t pid; /* driver: 0 when it is reaped */
 };
 
 /* What all ranks of a job do. */
 struct job {
 	uint64_t seed;
 	uint32_t number, ranks, local;
-	bool mixed;	   /* all operations by the model; else alltoall of `bytes` */
+	bool mixed; /* all operations by the model; else alltoall of `bytes` */
 	uint32_t bytes;
-	uint32_t form_ms;  /* until the team must be there */
-	uint32_t op_ms;	   /* deadline of an operation */
-	atomic_uint stop;  /* a rank ends before this operation; UINT32_MAX: none */
+	uint32_t form_ms; /* until the team must be there */
+	uint32_t op_ms;	  /* deadline of an operation */
+	atomic_uint stop; /* a rank ends before this operation; UINT32_MAX: none */
 };
 
 struct host {
@@ -55,14 +55,16 @@ struct host {
 	long fds, rss_kib; /* of its daemon's processes, at first */
 };
 
+struct shared {
+	struct job job;
+	struct slot slots[RANKS_MAX];
+};
+
 struct cluster {
 	struct cn_topo *topo;
 	struct host hosts[RANKS_MAX];
 	uint32_t nhosts;
-	struct shared {
-		struct job job;
-		struct slot slots[RANKS_MAX];
-	} *shared;
+	struct shared *shared;
 	const char *dir; /* $COLLNET_LAB_DIR */
 	uint64_t random;
 	uint32_t jobs;

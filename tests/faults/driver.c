@@ -33,7 +33,8 @@ int main(int argc, char **argv)
 							     : strcmp(argv[i], "--csv") == 0;
 
 		if (!ok) {
-			fprintf(stderr, "fault_driver: %s %s: not understood; see tests/faults/driver.c\n",
+			fprintf(stderr,
+				"fault_driver: %s %s: not understood; see tests/faults/driver.c\n",
 				argv[i], v);
 			return 2;
 		}

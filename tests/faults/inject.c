@@ -14,11 +14,16 @@
 #include <unistd.h>
 
 static const char *const names[KINDS] = {
-	[FAULT_NONE] = "none", [FAULT_RANK] = "kill-rank", [FAULT_DAEMON] = "kill-daemon",
-	[FAULT_WORKER] = "kill-worker", [FAULT_PARENT] = "kill-parent",
+	[FAULT_NONE] = "none",
+	[FAULT_RANK] = "kill-rank",
+	[FAULT_DAEMON] = "kill-daemon",
+	[FAULT_WORKER] = "kill-worker",
+	[FAULT_PARENT] = "kill-parent",
 	[FAULT_STOP_DAEMON] = "stop-daemon",
-	[FAULT_INTERFACE] = "interface-down", [FAULT_LINK] = "link-down",
-	[FAULT_UPLINK] = "uplink-down", [FAULT_STOP_RANK] = "stop-rank",
+	[FAULT_INTERFACE] = "interface-down",
+	[FAULT_LINK] = "link-down",
+	[FAULT_UPLINK] = "uplink-down",
+	[FAULT_STOP_RANK] = "stop-rank",
 };
 
 const char *kind_name(enum kind k)
@@ -196,7 +201,8 @@ bool fault_heal(struct cluster *c, const struct fault *f)
 	default:
 		break;
 	}
-	/* What is left of a daemon needs a moment to say goodbye, and holds the interface until then. */
+	/* What is left of a daemon needs a moment to say goodbye, and holds the interface until
+	 * then. */
 	for (int i = 0; i < 500 && is_ending(c, f); i++) {
 		pause_ms(10);
 	}
@@ -218,8 +224,8 @@ static bool below(const struct cluster *c, const struct fault *f, uint32_t host)
 
 bool fault_own(const struct cluster *c, const struct fault *f, uint32_t rank)
 {
-	return f->kind == FAULT_RANK ? rank == f->rank :
-	       f->kind != FAULT_UPLINK && host_of(c, rank) == f->host;
+	return f->kind == FAULT_RANK ? rank == f->rank
+				     : f->kind != FAULT_UPLINK && host_of(c, rank) == f->host;
 }
 
 /* The host that stands first in the text; NOBODY: none. */

@@ -14,7 +14,7 @@
 
 #include "collnet/collnet.h"
 
-#define BYTES_MAX 20000u
+#define BYTES_MAX   20000u
 #define MESSAGE_MAX 3000u
 
 enum op { ALLTOALL, ALLGATHER, BCAST, SCATTER, GATHER, ENDPOINTS, OPS, BARRIER = OPS };
@@ -208,7 +208,8 @@ static int join(struct rank *r)
 	r->send = collnet_alloc(r->ctx, (size_t)r->j->ranks * BYTES_MAX + TEXT_MAX);
 	r->recv = collnet_alloc(r->ctx, (size_t)r->j->ranks * BYTES_MAX + TEXT_MAX);
 	rc = r->send == NULL || r->recv == NULL ? COLLNET_ENOMEM : COLLNET_OK;
-	rc = rc == COLLNET_OK ? collnet_endpoint_open(r->ctx, endpoint_of(r, r->rank), &r->end) : rc;
+	rc = rc == COLLNET_OK ? collnet_endpoint_open(r->ctx, endpoint_of(r, r->rank), &r->end)
+			      : rc;
 	rc = rc == COLLNET_OK ? collnet_team_create(r->ctx, &t, &r->team) : rc;
 	if (rc != COLLNET_OK) {
 		end(r, rc, collnet_error(r->ctx));
@@ -218,7 +219,9 @@ static int join(struct rank *r)
 
 void rank_run(const struct cluster *c, uint32_t rank)
 {
-	struct rank r = { .c = c, .j = &c->shared->job, .s = &c->shared->slots[rank], .rank = rank };
+	struct rank r = {
+		.c = c, .j = &c->shared->job, .s = &c->shared->slots[rank], .rank = rank
+	};
 	struct collnet_coll_options o;
 	int rc = join(&r);
 

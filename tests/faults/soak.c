@@ -8,20 +8,20 @@
 
 #include <signal.h>
 
-#define FORM_MS 20000u
-#define OP_MS 8000u
+#define FORM_MS	 20000u
+#define OP_MS	 8000u
 #define BOUND_MS 12000u /* from a lethal fault to the last error */
-#define AHEAD 12u	/* operations that a rank can be ahead of another, and some */
+#define AHEAD	 12u	/* operations that a rank can be ahead of another, and some */
 
 /* The plan: how often each is drawn, how long it lasts (0: lethal, healed when all know). */
 static const struct {
 	enum kind kind;
 	uint32_t weight, ms;
 } plans[] = {
-	{ FAULT_NONE, 2, 0 },	      { FAULT_RANK, 3, 0 },	    { FAULT_DAEMON, 3, 0 },
-	{ FAULT_WORKER, 2, 0 },	      { FAULT_PARENT, 1, 0 },	    { FAULT_STOP_DAEMON, 2, 0 },
+	{ FAULT_NONE, 2, 0 },	       { FAULT_RANK, 3, 0 },	    { FAULT_DAEMON, 3, 0 },
+	{ FAULT_WORKER, 2, 0 },	       { FAULT_PARENT, 1, 0 },	    { FAULT_STOP_DAEMON, 2, 0 },
 	{ FAULT_STOP_DAEMON, 2, 300 }, { FAULT_STOP_RANK, 2, 500 }, { FAULT_LINK, 2, 0 },
-	{ FAULT_LINK, 2, 300 },	      { FAULT_UPLINK, 2, 0 },	    { FAULT_UPLINK, 2, 300 },
+	{ FAULT_LINK, 2, 300 },	       { FAULT_UPLINK, 2, 0 },	    { FAULT_UPLINK, 2, 300 },
 	{ FAULT_INTERFACE, 2, 0 },
 };
 #define PLANS (sizeof(plans) / sizeof(plans[0]))
@@ -155,8 +155,11 @@ static bool run_job(struct cluster *c, uint64_t seed, struct tally *t)
 	size_t plan;
 	bool ok;
 
-	*j = (struct job){ .seed = seed, .local = 1 + draw(c, 2), .mixed = true,
-			   .form_ms = FORM_MS, .op_ms = OP_MS };
+	*j = (struct job){ .seed = seed,
+			   .local = 1 + draw(c, 2),
+			   .mixed = true,
+			   .form_ms = FORM_MS,
+			   .op_ms = OP_MS };
 	j->ranks = c->nhosts * j->local;
 	atomic_init(&j->stop, UINT32_MAX);
 	plan = draw_plan(c, &f);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define FORM_MS 20000u
-#define OP_MS 15000u
-#define BLOCK 4096u
+#define OP_MS	15000u
+#define BLOCK	4096u
 
 struct tally {
 	uint32_t trials, errors, named, silent, failed;
@@ -50,8 +50,8 @@ static void count(struct cluster *c, const struct fault *f, struct tally *t, FIL
 		if (fault_named(c, f, i, s->text)) {
 			named++;
 		} else {
-			printf("  trial %u (%s h%u): rank %u: %s\n", t->trials,
-			       kind_name(f->kind), f->host, i, s->text);
+			printf("  trial %u (%s h%u): rank %u: %s\n", t->trials, kind_name(f->kind),
+			       f->host, i, s->text);
 		}
 	}
 	t->errors += errors;
@@ -72,8 +72,12 @@ static bool trial(struct cluster *c, enum kind k, struct tally *t, FILE *csv)
 	struct fault f;
 	bool ok;
 
-	*j = (struct job){ .seed = c->random, .ranks = c->nhosts, .local = 1, .bytes = BLOCK,
-			   .form_ms = FORM_MS, .op_ms = OP_MS };
+	*j = (struct job){ .seed = c->random,
+			   .ranks = c->nhosts,
+			   .local = 1,
+			   .bytes = BLOCK,
+			   .form_ms = FORM_MS,
+			   .op_ms = OP_MS };
 	atomic_init(&j->stop, UINT32_MAX);
 	ok = job_start(c) && job_progress(c, NULL, 2, FORM_MS, NOBODY) &&
 	     !atomic_load(&c->shared->slots[0].ended);
@@ -86,7 +90,8 @@ static bool trial(struct cluster *c, enum kind k, struct tally *t, FILE *csv)
 	ok = fault_draw(c, k, &f) && fault_begin(c, &f);
 	if (ok) {
 		/* a stopped daemon's own rank waits until it goes on */
-		job_ended(c, OP_MS + 5000, k == FAULT_STOP_DAEMON || k == FAULT_RANK ? f.rank : NOBODY);
+		job_ended(c, OP_MS + 5000,
+			  k == FAULT_STOP_DAEMON || k == FAULT_RANK ? f.rank : NOBODY);
 		count(c, &f, t, csv);
 		ok = fault_heal(c, &f);
 		t->trials++;
@@ -117,8 +122,8 @@ int trials(struct cluster *c, enum kind k, uint32_t n, const char *path)
 	}
 	if (t.n > 0) {
 		qsort(t.ms, t.n, sizeof(*t.ms), compare);
-		printf("%-15s %6u %8u %10.1f %10.1f %10.1f %8u %8u   %.0f s\n", kind_name(k), t.trials,
-		       t.errors, t.ms[0], t.ms[t.n / 2], t.ms[t.n - 1], t.named, t.silent,
+		printf("%-15s %6u %8u %10.1f %10.1f %10.1f %8u %8u   %.0f s\n", kind_name(k),
+		       t.trials, t.errors, t.ms[0], t.ms[t.n / 2], t.ms[t.n - 1], t.named, t.silent,
 		       (double)(now_us() - begin) / 1e6);
 	}
 	if (csv != NULL) {

@@ -277,8 +277,10 @@ static void make_wrong(struct forge *f, size_t *len)
 	case 2:
 	case 7:
 		if (n > 0) {
-			f->payload[f->at % n] = f->wrong % 8 == 2 ? f->value :
-				(uint8_t)(f->payload[f->at % n] ^ 1u << f->value % 8);
+			f->payload[f->at % n] = f->wrong % 8 == 2
+							? f->value
+							: (uint8_t)(f->payload[f->at % n] ^
+								    1u << f->value % 8);
 		}
 		break;
 	case 3:
@@ -310,8 +312,8 @@ static void send(struct forge *f)
 
 static void begin(struct forge *f)
 {
-	f->wire = (struct cn_wire){.type = CN_TYPE_CONTROL};
-	f->out = (struct cn_cursor){f->payload, f->payload + sizeof(f->payload) - 256, false};
+	f->wire = (struct cn_wire){ .type = CN_TYPE_CONTROL };
+	f->out = (struct cn_cursor){ f->payload, f->payload + sizeof(f->payload) - 256, false };
 }
 
 static void build(struct forge *f, uint8_t kind)
@@ -344,7 +346,7 @@ static void build(struct forge *f, uint8_t kind)
 	default:
 		if (kind < 5) { /* the controls' numbers begin with 1 */
 			put_team_control(f, kind == 3 && f->c % 4u == 3 ? CN_CONTROL_STARTED
-									 : (uint8_t)(kind + 1));
+									: (uint8_t)(kind + 1));
 		} else {
 			put_endpoint_control(f, (uint8_t)(CN_EP_GRANT + kind - 5));
 		}
@@ -357,7 +359,7 @@ void forge_frame(struct script *s, struct cn_engine *e, uint64_t owner)
 	static struct forge f;
 	uint8_t kind = script_byte(s) % 16, mac[CN_ETH_HEADER];
 
-	f = (struct forge){.s = s, .e = e, .owner = owner};
+	f = (struct forge){ .s = s, .e = e, .owner = owner };
 	f.peer = script_byte(s);
 	f.wrong = script_byte(s);
 	f.at = script_byte(s);

@@ -18,8 +18,8 @@
  *   6                   the client does not read its messages any more, or does again
  *   7                   the client greets as it should, unless it has
  *
- * No request number is accepted twice at a time, and each is answered once. Afterwards nothing of the
- * clients is left in the engine, and a client that keeps the rules is served.
+ * No request number is accepted twice at a time, and each is answered once. Afterwards nothing of
+ * the clients is left in the engine, and a client that keeps the rules is served.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,30 +41,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define TYPES	     (CN_MSG_LAST_REQUEST + 2u)
 
 static const struct mutate_step steps[] = {
-	{0, MUTATE_ANY, 1, "n"},
-	{1, CN_MSG_HELLO, 1, "qik"},
-	{1, CN_MSG_UNREGION, 4, "qik"},
-	{1, CN_MSG_JOIN, 8, "qiiibik"},
-	{1, CN_MSG_LEAVE, 4, "qik"},
-	{1, CN_MSG_RANKS, 2, "qiik"},
-	{1, CN_MSG_COLL, 12, "qiibiibiiiik"},
-	{1, CN_MSG_OPEN, 6, "qiik"},
-	{1, CN_MSG_CLOSE, 4, "qik"},
-	{1, CN_MSG_SEND, 8, "qiiibbiik"},
-	{1, CN_MSG_RECV, 8, "qibbiik"},
-	{1, CN_MSG_STATS, 1, "qik"},
-	{1, CN_MSG_NODES, 1, "qk"},
-	{1, CN_MSG_JOBS, 1, "qk"},
-	{1, MUTATE_ANY, 0, "bbk"},
-	{2, MUTATE_ANY, 8, "iw"},
-	{3, MUTATE_ANY, 4, "t"},
-	{4, MUTATE_ANY, 3, "b"},
-	{5, MUTATE_ANY, 2, ""},
-	{6, MUTATE_ANY, 1, ""},
-	{7, MUTATE_ANY, 14, ""},
+	{ 0, MUTATE_ANY, 1, "n" },
+	{ 1, CN_MSG_HELLO, 1, "qik" },
+	{ 1, CN_MSG_UNREGION, 4, "qik" },
+	{ 1, CN_MSG_JOIN, 8, "qiiibik" },
+	{ 1, CN_MSG_LEAVE, 4, "qik" },
+	{ 1, CN_MSG_RANKS, 2, "qiik" },
+	{ 1, CN_MSG_COLL, 12, "qiibiibiiiik" },
+	{ 1, CN_MSG_OPEN, 6, "qiik" },
+	{ 1, CN_MSG_CLOSE, 4, "qik" },
+	{ 1, CN_MSG_SEND, 8, "qiiibbiik" },
+	{ 1, CN_MSG_RECV, 8, "qibbiik" },
+	{ 1, CN_MSG_STATS, 1, "qik" },
+	{ 1, CN_MSG_NODES, 1, "qk" },
+	{ 1, CN_MSG_JOBS, 1, "qk" },
+	{ 1, MUTATE_ANY, 0, "bbk" },
+	{ 2, MUTATE_ANY, 8, "iw" },
+	{ 3, MUTATE_ANY, 4, "t" },
+	{ 4, MUTATE_ANY, 3, "b" },
+	{ 5, MUTATE_ANY, 2, "" },
+	{ 6, MUTATE_ANY, 1, "" },
+	{ 7, MUTATE_ANY, 14, "" },
 };
 const struct mutate_grammar mutate_grammar = {
-	.mask = 0x7f, .sub = TYPES, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+	.mask = 0x7f,
+	.sub = TYPES,
+	.n = sizeof(steps) / sizeof(steps[0]),
+	.steps = steps,
 };
 
 struct world {
@@ -291,14 +294,14 @@ static void step_message(struct world *w, int i)
 		w->end[i].busy[m.head.tag] = true;
 	}
 	say(w, i, &m, size);
-	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf ||
-	      w->end[i].client->doomed);
+	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf || w->end[i].client->doomed);
 }
 
 static void step_greeting(struct world *w, int i)
 {
 	struct cn_msg_hello m = { .head = { .type = CN_MSG_HELLO },
-				  .magic = CN_MSG_MAGIC, .version = CN_MSG_VERSION };
+				  .magic = CN_MSG_MAGIC,
+				  .version = CN_MSG_VERSION };
 
 	if (!w->end[i].client->greeted) {
 		say(w, i, &m, sizeof(m));
@@ -446,11 +449,17 @@ static void expect_answer(struct world *w, int i, uint32_t type, size_t status_a
 static void good_client(struct world *w)
 {
 	struct cn_msg_hello hello = { .head = { .type = CN_MSG_HELLO },
-				      .magic = CN_MSG_MAGIC, .version = CN_MSG_VERSION };
-	struct cn_msg_join join = { .head = { .type = CN_MSG_JOIN }, .team = 3, .ranks = 1,
-				    .timeout_ms = 1000, .job = "good" };
-	struct cn_msg_coll coll = { .head = { .type = CN_MSG_COLL, .tag = 1 }, .team = 3,
-				    .op = CN_OP_BARRIER, .timeout_ms = 1000,
+				      .magic = CN_MSG_MAGIC,
+				      .version = CN_MSG_VERSION };
+	struct cn_msg_join join = { .head = { .type = CN_MSG_JOIN },
+				    .team = 3,
+				    .ranks = 1,
+				    .timeout_ms = 1000,
+				    .job = "good" };
+	struct cn_msg_coll coll = { .head = { .type = CN_MSG_COLL, .tag = 1 },
+				    .team = 3,
+				    .op = CN_OP_BARRIER,
+				    .timeout_ms = 1000,
 				    .send = { .region = CN_MSG_NO_REGION },
 				    .recv = { .region = CN_MSG_NO_REGION } };
 	struct cn_msg_leave leave = { .head = { .type = CN_MSG_LEAVE }, .team = 3 };

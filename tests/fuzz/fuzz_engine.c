@@ -24,19 +24,27 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define OWNER 1000u
-#define MEMBERS 4u
+#define OWNER	  1000u
+#define MEMBERS	  4u
 #define ENDPOINTS 3u
-#define REQUESTS 64u
+#define REQUESTS  64u
 
 static const struct mutate_step steps[] = {
 	SCRIPT_STEPS,
-	{6, MUTATE_ANY, 8, "iiit"}, {7, MUTATE_ANY, 12, "iiibt"}, {8, MUTATE_ANY, 3, "ii"},
-	{9, MUTATE_ANY, 6, "i"}, {10, MUTATE_ANY, 6, "iiibt"}, {11, MUTATE_ANY, 6, "ibt"},
-	{12, MUTATE_ANY, 1, ""}, FORGE_STEPS,
+	{ 6, MUTATE_ANY, 8, "iiit" },
+	{ 7, MUTATE_ANY, 12, "iiibt" },
+	{ 8, MUTATE_ANY, 3, "ii" },
+	{ 9, MUTATE_ANY, 6, "i" },
+	{ 10, MUTATE_ANY, 6, "iiibt" },
+	{ 11, MUTATE_ANY, 6, "ibt" },
+	{ 12, MUTATE_ANY, 1, "" },
+	FORGE_STEPS,
 };
 const struct mutate_grammar mutate_grammar = {
-	.mask = 15, .sub = 16, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+	.mask = 15,
+	.sub = 16,
+	.n = sizeof(steps) / sizeof(steps[0]),
+	.steps = steps,
 };
 
 struct request {
@@ -131,8 +139,8 @@ static void join(struct script *s, struct world *w)
 
 static void post(struct script *s, struct world *w)
 {
-	static const char *const names[] = { NULL, "shuffle", "pairwise", "linear", "ring", "none",
-					     "chain", "binomial", "furthest", "nearest" };
+	static const char *const names[] = { NULL,   "shuffle", "pairwise", "linear",	"ring",
+					     "none", "chain",	"binomial", "furthest", "nearest" };
 	struct cn_member *m = w->members[script_byte(s) % MEMBERS];
 	struct cn_coll_args a = { .op = 1 + script_byte(s) % 6u, .contention_aware = true };
 	struct cn_err err = { 0 };
@@ -308,9 +316,15 @@ static struct script script_of(struct world *w, const char *mac, const char *nam
 	c.max_teams = 2;
 	c.max_endpoints = 2;
 	script_check(cn_engine_new(&c, &w->engine, NULL) == COLLNET_OK);
-	return (struct script){.now = CN_MS, .machine = w, .node = cn_engine_node(w->engine),
-			       .input = input, .output = output, .deadline = deadline,
-			       .expire = expire, .other = other, .expired = expired};
+	return (struct script){ .now = CN_MS,
+				.machine = w,
+				.node = cn_engine_node(w->engine),
+				.input = input,
+				.output = output,
+				.deadline = deadline,
+				.expire = expire,
+				.other = other,
+				.expired = expired };
 }
 
 /* ---- afterwards ----------------------------------------------------------------------- */
@@ -387,7 +401,7 @@ static void join_good(struct script *s, struct world *w, uint32_t rank)
 static void good_node(struct script *s, struct world *w)
 {
 	static struct world other_world;
-	struct world *both[2] = {w, &other_world};
+	struct world *both[2] = { w, &other_world };
 	struct script good;
 	const size_t bytes = 5000;
 	struct request *r;

@@ -2,13 +2,13 @@
 /*
  * Two or three transports, and a channel between them that does what the input says: frames are
  * lost, doubled, garbled, and delivered in any order at any time. Where nothing was garbled, every
- * frame must come once, in order and with its own bytes, and when the channel is good again all that
- * was sent must arrive. At all times: never more frames under way than the window, no
+ * frame must come once, in order and with its own bytes, and when the channel is good again all
+ * that was sent must arrive. At all times: never more frames under way than the window, no
  * acknowledgement of what has not come, eta as counted anew and never beyond its limit, no buffer
  * lost.
  *
- * The first four bytes: nodes and window; reorder and W_g; buffers; first number. Then steps, a byte
- * each (low three bits; the rest is x), with arguments where it says so:
+ * The first four bytes: nodes and window; reorder and W_g; buffers; first number. Then steps, a
+ * byte each (low three bits; the rest is x), with arguments where it says so:
  *
  *   0  node x puts a frame on the channel, if it has one
  *   1  the frame x of those on the channel arrives
@@ -30,20 +30,24 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define NODES 3u
-#define CHANNEL 48u
-#define FRAME_MAX 700u
-#define STEPS_MAX 4000u
+#define NODES	   3u
+#define CHANNEL	   48u
+#define FRAME_MAX  700u
+#define STEPS_MAX  4000u
 #define SETTLE_MAX 20000u
-#define TABLE 4096u
+#define TABLE	   4096u
 
 static const struct mutate_step steps[] = {
-	{0, MUTATE_ANY, 20, ""}, {1, MUTATE_ANY, 20, ""}, {2, MUTATE_ANY, 5, ""},
-	{3, MUTATE_ANY, 3, ""}, {4, MUTATE_ANY, 1, "bb"}, {5, MUTATE_ANY, 8, ""},
-	{6, MUTATE_ANY, 6, "b"}, {7, MUTATE_ANY, 2, "b"},
+	{ 0, MUTATE_ANY, 20, "" }, { 1, MUTATE_ANY, 20, "" },  { 2, MUTATE_ANY, 5, "" },
+	{ 3, MUTATE_ANY, 3, "" },  { 4, MUTATE_ANY, 1, "bb" }, { 5, MUTATE_ANY, 8, "" },
+	{ 6, MUTATE_ANY, 6, "b" }, { 7, MUTATE_ANY, 2, "b" },
 };
 const struct mutate_grammar mutate_grammar = {
-	.head = 4, .mask = 7, .sub = 1, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+	.head = 4,
+	.mask = 7,
+	.sub = 1,
+	.n = sizeof(steps) / sizeof(steps[0]),
+	.steps = steps,
 };
 
 struct channel_frame {
@@ -101,7 +105,7 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 	for (uint32_t k = 0; k < w->n; k++) {
 		uint32_t to = n->turn++ % w->n;
 		struct flow *f = &n->out[to];
-		char name[2] = {(char)('a' + to), 0};
+		char name[2] = { (char)('a' + to), 0 };
 		struct cn_peer *p = to != n->id ? cn_node_find(n->node, name) : NULL;
 
 		if (p == NULL || f->sent == f->wanted || cn_peer_room(p) == 0 ||
@@ -113,8 +117,9 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 		out->payload = bytes_of(n->id, to, f->sent, &out->len);
 		out->stream = f->sent++;
 		out->token = f;
-		out->flags = cn_flight_sent(&n->flight, cn_node_window(n->node), w->limit) ? CN_FLAG_ASK
-											  : 0;
+		out->flags = cn_flight_sent(&n->flight, cn_node_window(n->node), w->limit)
+				     ? CN_FLAG_ASK
+				     : 0;
 		n->flights_sent++;
 		n->flights_unacked++;
 		return true;
@@ -137,7 +142,8 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_r
 		return false;
 	}
 	if (rx->type == CN_TYPE_CONTROL) {
-		script_check(w->garbled || (rx->len == 2 && rx->payload[1] == (uint8_t)f->controls_received));
+		script_check(w->garbled ||
+			     (rx->len == 2 && rx->payload[1] == (uint8_t)f->controls_received));
 		f->controls_received++;
 		return true;
 	}
@@ -168,8 +174,8 @@ static void peer_up(void *ctx, cn_time now, struct cn_peer *p)
 	uint32_t left = n->out[other].wanted - n->out[other].sent;
 
 	(void)now;
-	n->out[other] = (struct flow){.wanted = left};
-	n->in[other] = (struct flow){0};
+	n->out[other] = (struct flow){ .wanted = left };
+	n->in[other] = (struct flow){ 0 };
 }
 
 static void peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
@@ -182,8 +188,9 @@ static void peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_lo
 		     n->out[index_of(n->world, p)].acked == n->out[index_of(n->world, p)].sent);
 }
 
-static const struct cn_node_ops ops = {.pull = pull, .deliver = deliver, .acked = acked,
-				       .peer_up = peer_up, .peer_down = peer_down};
+static const struct cn_node_ops ops = {
+	.pull = pull, .deliver = deliver, .acked = acked, .peer_up = peer_up, .peer_down = peer_down
+};
 
 static void start(struct world *w, uint32_t id)
 {
@@ -307,8 +314,9 @@ static void check_world(const struct world *w)
 {
 	for (uint32_t a = 0; a < w->n; a++) {
 		const struct node *n = &w->nodes[a];
-		uint64_t eta = n->flights_sent > n->flights_received ?
-				       n->flights_sent - n->flights_received : 0;
+		uint64_t eta = n->flights_sent > n->flights_received
+				       ? n->flights_sent - n->flights_received
+				       : 0;
 
 		eta = eta < n->flights_unacked ? eta : n->flights_unacked;
 		script_check(n->node->window.now == eta && eta <= w->limit);
@@ -357,10 +365,11 @@ static void settle(struct world *w)
 			for (uint32_t b = 0; b < w->n; b++) {
 				const struct flow *f = &w->nodes[a].out[b];
 
-				done &= a == b || (peer_of(w, a, b) != NULL && f->acked == f->wanted &&
-						   w->nodes[b].in[a].received == f->sent &&
-						   w->nodes[b].in[a].controls_received == f->controls_sent &&
-						   peer_of(w, a, b)->tx.una == peer_of(w, a, b)->tx.end);
+				done &= a == b ||
+					(peer_of(w, a, b) != NULL && f->acked == f->wanted &&
+					 w->nodes[b].in[a].received == f->sent &&
+					 w->nodes[b].in[a].controls_received == f->controls_sent &&
+					 peer_of(w, a, b)->tx.una == peer_of(w, a, b)->tx.end);
 			}
 		}
 		pass(w, until_next(w));
@@ -382,7 +391,7 @@ static void ask_for(struct world *w, uint32_t x)
 	for (uint32_t to = 0; to < w->n; to++) {
 		struct flow *f = &n->out[to];
 		struct cn_peer *p = (struct cn_peer *)(uintptr_t)peer_of(w, n->id, to);
-		uint8_t message[2] = {1, (uint8_t)f->controls_sent};
+		uint8_t message[2] = { 1, (uint8_t)f->controls_sent };
 
 		if (to == n->id) {
 			continue;
@@ -456,7 +465,7 @@ static void step(struct world *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const uint32_t biases[] = {0, 0, 0xfffffff0u, 0x7ffffff0u};
+	static const uint32_t biases[] = { 0, 0, 0xfffffff0u, 0x7ffffff0u };
 	struct world *w = calloc(1, sizeof(*w));
 	uint8_t b;
 
@@ -464,7 +473,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t i = 0; i < sizeof(table); i++) {
 		table[i] = (uint8_t)cn_mix64(i);
 	}
-	w->s = (struct script){.data = data, .len = size, .now = CN_MS};
+	w->s = (struct script){ .data = data, .len = size, .now = CN_MS };
 	b = script_byte(&w->s);
 	w->n = 2 + b % 2;
 	w->window = 2 + b / 2 % 40;

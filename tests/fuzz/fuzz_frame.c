@@ -19,29 +19,36 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define TOKENS 256u
+#define TOKENS	    256u
 #define GOOD_FRAMES 20u
 
 static const struct mutate_step steps[] = {
 	SCRIPT_STEPS,
-	{6, MUTATE_ANY, 8, "b"}, {7, MUTATE_ANY, 6, "ib"}, {8, MUTATE_ANY, 2, "i"},
-	{9, MUTATE_ANY, 2, "i"}, {10, MUTATE_ANY, 3, ""}, {11, MUTATE_ANY, 4, "i"},
+	{ 6, MUTATE_ANY, 8, "b" },
+	{ 7, MUTATE_ANY, 6, "ib" },
+	{ 8, MUTATE_ANY, 2, "i" },
+	{ 9, MUTATE_ANY, 2, "i" },
+	{ 10, MUTATE_ANY, 3, "" },
+	{ 11, MUTATE_ANY, 4, "i" },
 };
 const struct mutate_grammar mutate_grammar = {
-	.mask = 15, .sub = 1, .n = sizeof(steps) / sizeof(steps[0]), .steps = steps,
+	.mask = 15,
+	.sub = 1,
+	.n = sizeof(steps) / sizeof(steps[0]),
+	.steps = steps,
 };
 
 struct world {
 	struct cn_node *node;
 	bool refuse;
-	uint32_t room;		/* frames until they are refused; 0: no such limit */
-	uint32_t waiting;	/* frames that pull may hand out */
-	uint32_t peer;		/* whom to, in turn */
+	uint32_t room;	  /* frames until they are refused; 0: no such limit */
+	uint32_t waiting; /* frames that pull may hand out */
+	uint32_t peer;	  /* whom to, in turn */
 	int expected[SCRIPT_PEERS];
-	uint32_t out;		/* tokens handed out and not given back */
-	uint8_t token[TOKENS];	/* 1: handed out */
+	uint32_t out;	       /* tokens handed out and not given back */
+	uint8_t token[TOKENS]; /* 1: handed out */
 	uint8_t payload[1500];
-	uint32_t received;	/* collective frames */
+	uint32_t received; /* collective frames */
 };
 
 static bool pull(void *ctx, cn_time now, struct cn_tx *tx)
@@ -187,8 +194,11 @@ static void expire(void *machine, cn_time now)
 
 static struct script script_of(struct world *w, const char *mac, const char *name)
 {
-	static const struct cn_node_ops ops = {.pull = pull, .deliver = deliver, .acked = acked,
-					       .peer_up = peer_up, .peer_down = peer_down};
+	static const struct cn_node_ops ops = { .pull = pull,
+						.deliver = deliver,
+						.acked = acked,
+						.peer_up = peer_up,
+						.peer_down = peer_down };
 	struct cn_node_config c;
 
 	cn_node_config_init(&c);
@@ -200,8 +210,13 @@ static struct script script_of(struct world *w, const char *mac, const char *nam
 	c.reorder = 8; /* as the daemon has it */
 	c.pool_frames = 16;
 	script_check(cn_node_new(&c, &ops, w, &w->node, NULL) == COLLNET_OK);
-	return (struct script){ .now = CN_MS, .machine = w, .node = w->node, .input = input,
-				.output = output, .deadline = deadline, .expire = expire,
+	return (struct script){ .now = CN_MS,
+				.machine = w,
+				.node = w->node,
+				.input = input,
+				.output = output,
+				.deadline = deadline,
+				.expire = expire,
 				.other = other };
 }
 

@@ -118,8 +118,8 @@ static void write_and_read(const struct cn_topo *t)
 	check(cn_topo_parse(text, len, "again", &again, &err) == COLLNET_OK);
 	text_again = text_of(again, &len_again);
 	check(len == len_again && memcmp(text, text_again, len) == 0);
-	check(again->root == t->root && memcmp(again->order, t->order,
-					       t->nvertices * sizeof(*t->order)) == 0);
+	check(again->root == t->root &&
+	      memcmp(again->order, t->order, t->nvertices * sizeof(*t->order)) == 0);
 	free(text);
 	free(text_again);
 	cn_topo_free(again);

@@ -6,7 +6,7 @@
 
 #include "util/util.h"
 
-#define STEPS_MAX 2048u
+#define STEPS_MAX  2048u
 #define STEP_BYTES 300u
 
 struct list {
@@ -240,7 +240,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 {
 	static struct list l;
 
-	l = (struct list){.data = data, .max = max_size, .random = seed};
+	l = (struct list){ .data = data, .max = max_size, .random = seed };
 	l.size = min(size, max_size);
 	for (uint32_t times = 1 + roll(&l, 5); times > 0; times--) {
 		uint32_t what = roll(&l, 20);

@@ -5,8 +5,8 @@
  * the mutations is left to the byte mutator. libFuzzer calls it through LLVMFuzzerCustomMutator(),
  * the replay main too.
  *
- * A harness describes its steps once, in `mutate_grammar`. A step is a code byte and arguments, each
- * of them described by a letter:
+ * A harness describes its steps once, in `mutate_grammar`. A step is a code byte and arguments,
+ * each of them described by a letter:
  *
  *   b  a byte, any value             i  an index: a small number, rarely any value
  *   q  a number of a request: below 8, rarely any value

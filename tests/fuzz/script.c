@@ -87,7 +87,7 @@ void script_session_frame(struct script *s, uint8_t peer, const struct cn_wire *
 static void session_frame(struct script *s, bool large)
 {
 	uint8_t payload[FRAME_MAX], peer = script_byte(s), kind = script_byte(s);
-	struct cn_wire w = {.type = kind & 15, .length = (uint16_t)((kind >> 4) * 9u)};
+	struct cn_wire w = { .type = kind & 15, .length = (uint16_t)((kind >> 4) * 9u) };
 	size_t n;
 
 	w.flags = script_byte(s);
@@ -133,10 +133,11 @@ static void nonces(const struct script *s, const uint8_t *frame, uint8_t how, st
 static void greet(struct script *s, uint8_t peer)
 {
 	uint8_t frame[FRAME_MAX];
-	struct cn_wire w = {.type = CN_TYPE_HELLO, .flags = CN_FLAG_UNICAST,
-			    .cluster = cn_node_config(s->node)->cluster};
-	struct cn_hello h = {.epoch = 100u + peer % SCRIPT_PEERS,
-			     .mtu = cn_node_config(s->node)->mtu};
+	struct cn_wire w = { .type = CN_TYPE_HELLO,
+			     .flags = CN_FLAG_UNICAST,
+			     .cluster = cn_node_config(s->node)->cluster };
+	struct cn_hello h = { .epoch = 100u + peer % SCRIPT_PEERS,
+			      .mtu = cn_node_config(s->node)->mtu };
 
 	script_ethernet(s, peer, frame);
 	nonces(s, frame, 0, &w, &h);
@@ -207,8 +208,9 @@ static void note_probe(struct script *s, const struct cn_frame *f)
 static void answer_probes(struct script *s)
 {
 	for (uint8_t i = 0; i < SCRIPT_PEERS; i++) {
-		struct cn_wire w = {.type = CN_TYPE_ACK, .flags = CN_FLAG_SIZED,
-				    .stream = s->probe[i]};
+		struct cn_wire w = { .type = CN_TYPE_ACK,
+				     .flags = CN_FLAG_SIZED,
+				     .stream = s->probe[i] };
 
 		if (s->probe[i]) {
 			s->probe[i] = 0;
@@ -319,7 +321,7 @@ static void carry(struct script *from, struct script *to)
 }
 
 #define EXCHANGE_ROUNDS 4000
-#define EXCHANGE_TIME (30000 * CN_MS)
+#define EXCHANGE_TIME	(30000 * CN_MS)
 
 bool script_exchange(struct script *a, struct script *b, bool (*over)(void *ctx), void *ctx)
 {

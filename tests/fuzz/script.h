@@ -34,17 +34,20 @@
 
 /* The steps above, for a mutator's grammar (mutate.h). */
 #define SCRIPT_STEPS                                                                               \
-	{0, MUTATE_ANY, 1, "in"}, {1, MUTATE_ANY, 10, "iylddmn"}, {2, MUTATE_ANY, 2, "iliii"},     \
-	{3, MUTATE_ANY, 3, "t"}, {4, MUTATE_ANY, 4, "b"}, {5, MUTATE_ANY, 5, ""},                  \
-	{13, MUTATE_ANY, 6, "i"}, {14, MUTATE_ANY, 4, "iylddmbb"}
+	{ 0, MUTATE_ANY, 1, "in" }, { 1, MUTATE_ANY, 10, "iylddmn" },                              \
+		{ 2, MUTATE_ANY, 2, "iliii" }, { 3, MUTATE_ANY, 3, "t" },                          \
+		{ 4, MUTATE_ANY, 4, "b" }, { 5, MUTATE_ANY, 5, "" }, { 13, MUTATE_ANY, 6, "i" },   \
+	{                                                                                          \
+		14, MUTATE_ANY, 4, "iylddmbb"                                                      \
+	}
 
 struct script {
 	const uint8_t *data;
 	size_t len, at;
 	cn_time now;
-	struct cn_node *node; /* whose frames these are */
+	struct cn_node *node;	      /* whose frames these are */
 	uint32_t probe[SCRIPT_PEERS]; /* number << 16 | size of one that has no answer; 0: none */
-	void *machine;	      /* what gets the four calls: a node, or an engine */
+	void *machine;		      /* what gets the four calls: a node, or an engine */
 	void (*input)(void *machine, cn_time now, const uint8_t *frame, size_t len);
 	bool (*output)(void *machine, cn_time now, struct cn_frame *out);
 	cn_time (*deadline)(const void *machine);

@@ -24,19 +24,19 @@
 #include "collnet/collnet.h"
 
 #define SLACK_MS 1500
-#define MTU 1500
+#define MTU	 1500
 
 static collnet_t *c;
 static collnet_team_t *t;
 static uint32_t rank, ranks;
 
-#define CHECK(what)                                                                              \
-	do {                                                                                     \
-		if (!(what)) {                                                                   \
-			fprintf(stderr, "api: rank %u, line %d: %s (last error: %s)\n", rank,    \
-				__LINE__, #what, collnet_error(c));                              \
-			exit(1);                                                                 \
-		}                                                                                \
+#define CHECK(what)                                                                                \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			fprintf(stderr, "api: rank %u, line %d: %s (last error: %s)\n", rank,      \
+				__LINE__, #what, collnet_error(c));                                \
+			exit(1);                                                                   \
+		}                                                                                  \
 	} while (0)
 
 static uint64_t now_ms(void)
@@ -439,7 +439,8 @@ static int wait_for_rank_2(const char *file)
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
-		fprintf(stderr, "usage: api sizes|mismatch|teams|endpoints|missing LIST|wait FILE\n");
+		fprintf(stderr,
+			"usage: api sizes|mismatch|teams|endpoints|missing LIST|wait FILE\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);

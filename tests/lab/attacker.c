@@ -8,12 +8,10 @@
  *   unibye    the same to VICTIM alone
  *   restart   a broadcast hello of AS with another epoch
  *   life      a unicast hello of AS with its epoch, and another nonce
- *   data      empty CONTROL frames of AS, of the session that followed from epochs before nonces were
- *             there, from its first 4,096 numbers on
- *   ack       acknowledgements of that session, of as many numbers
- *   sweep     empty CONTROL frames of AS with random sessions and numbers
- *   invent    unicast hellos of COUNT nodes that are not there
- *   flood     broadcast hellos, each of a new node
+ *   data      empty CONTROL frames of AS, of the session that followed from epochs before nonces
+ * were there, from its first 4,096 numbers on ack       acknowledgements of that session, of as
+ * many numbers sweep     empty CONTROL frames of AS with random sessions and numbers invent unicast
+ * hellos of COUNT nodes that are not there flood     broadcast hellos, each of a new node
  *
  * It waits until it has heard both nodes' hellos. COUNT: frames to send (1; data, ack: 4,096).
  * Prints "sent N".
@@ -33,7 +31,9 @@
 #include "proto/frame.h"
 #include "proto/wire.h"
 
-/* Frames a millisecond, a third of a port of 20 Mbit/s: a flood that fills a port starves anybody. */
+/*
+ * Frames a millisecond, a third of a port of 20 Mbit/s: a flood that fills a port starves anybody.
+ */
 #define BURST 10u
 
 struct node {
@@ -52,7 +52,8 @@ static int fail(const char *what)
 static int open_socket(void)
 {
 	struct sockaddr_ll a = {
-		.sll_family = AF_PACKET, .sll_protocol = htons(0x88b5),
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(0x88b5),
 		.sll_ifindex = (int)if_nametoindex("eth0"),
 	};
 	int s = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -67,7 +68,7 @@ static int open_socket(void)
 /* Only broadcasts count. False: nothing was heard for ten seconds. */
 static bool listen_for(int s, const char *const names[2], struct node nodes[2])
 {
-	struct pollfd p = {.fd = s, .events = POLLIN};
+	struct pollfd p = { .fd = s, .events = POLLIN };
 
 	while (!nodes[0].known || !nodes[1].known) {
 		uint8_t f[2048];
@@ -80,7 +81,8 @@ static bool listen_for(int s, const char *const names[2], struct node nodes[2])
 		}
 		n = recv(s, f, sizeof(f), 0);
 		if (n < CN_HEAD || f[0] != 0xff ||
-		    cn_wire_get(f + CN_ETH_HEADER, (size_t)n - CN_ETH_HEADER, 1, &w) != CN_WIRE_OK ||
+		    cn_wire_get(f + CN_ETH_HEADER, (size_t)n - CN_ETH_HEADER, 1, &w) !=
+			    CN_WIRE_OK ||
 		    w.type != CN_TYPE_HELLO || !cn_hello_get(f + CN_HEAD, w.length, &h)) {
 			continue;
 		}
@@ -109,8 +111,8 @@ static size_t build(const char *kind, const struct node *to, const struct node *
 		    const char *name, uint32_t i, uint8_t *f)
 {
 	bool hello = true, unicast = true;
-	struct cn_wire w = {.type = CN_TYPE_HELLO, .cluster = 1};
-	struct cn_hello h = {.epoch = as->epoch, .mtu = as->mtu};
+	struct cn_wire w = { .type = CN_TYPE_HELLO, .cluster = 1 };
+	struct cn_hello h = { .epoch = as->epoch, .mtu = as->mtu };
 	uint64_t random = i;
 
 	memset(f, 0, CN_FRAME_HEAD);
@@ -161,7 +163,7 @@ static size_t build(const char *kind, const struct node *to, const struct node *
 
 int main(int argc, char **argv)
 {
-	struct node nodes[2] = {{0}, {0}};
+	struct node nodes[2] = { { 0 }, { 0 } };
 	uint64_t count, sent = 0;
 	int s;
 
@@ -174,15 +176,15 @@ int main(int argc, char **argv)
 	if (s < 0) {
 		return fail("socket");
 	}
-	if (!listen_for(s, (const char *const[]){argv[2], argv[3]}, nodes)) {
+	if (!listen_for(s, (const char *const[]){ argv[2], argv[3] }, nodes)) {
 		fprintf(stderr, "attacker: no hellos of %s and %s\n", argv[2], argv[3]);
 		return 1;
 	}
 	while (sent < count) {
-		const struct timespec pause = {.tv_nsec = 1000000};
+		const struct timespec pause = { .tv_nsec = 1000000 };
 		uint8_t f[CN_FRAME_HEAD];
 		size_t len = build(argv[1], &nodes[0], &nodes[1], argv[3], (uint32_t)sent, f);
-		struct pollfd p = {.fd = s, .events = POLLOUT};
+		struct pollfd p = { .fd = s, .events = POLLOUT };
 
 		if (send(s, f, len, 0) == (ssize_t)len) {
 			if (++sent % BURST == 0) {

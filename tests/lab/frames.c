@@ -6,8 +6,8 @@
  *   frames receive NAME SILENCE          says that NAME is ready, prints "received N" when no
  *                                        frame has come for SILENCE milliseconds after the first
  *
- *   frames hello VERSION NAME            sends a hello of this wire version ten times a second until
- *                                        NAME is ready
+ *   frames hello VERSION NAME            sends a hello of this wire version ten times a second
+ * until NAME is ready
  *
  * "Ready" is a file in the lab's private directory, so nobody needs to guess how long to wait.
  */
@@ -28,7 +28,7 @@
 #include "util/util.h"
 
 #define ETHERTYPE_TEST 0x88b6
-#define WAIT_MS 20000
+#define WAIT_MS	       20000
 
 static uint64_t now_us(void)
 {
@@ -53,9 +53,9 @@ static void ready_file(const char *name, char *out, size_t size)
 
 static int open_socket(void)
 {
-	struct sockaddr_ll a = {.sll_family = AF_PACKET,
-				.sll_protocol = htons(ETHERTYPE_TEST),
-				.sll_ifindex = (int)if_nametoindex("eth0")};
+	struct sockaddr_ll a = { .sll_family = AF_PACKET,
+				 .sll_protocol = htons(ETHERTYPE_TEST),
+				 .sll_ifindex = (int)if_nametoindex("eth0") };
 	int s = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 
 	if (s >= 0 && bind(s, (struct sockaddr *)&a, sizeof(a)) < 0) {
@@ -67,7 +67,7 @@ static int open_socket(void)
 
 static bool wait_for(const char *path)
 {
-	const struct timespec pause = {.tv_nsec = 2000000};
+	const struct timespec pause = { .tv_nsec = 2000000 };
 	uint64_t until = now_us() + WAIT_MS * 1000u;
 
 	while (access(path, F_OK) < 0) {
@@ -82,7 +82,7 @@ static bool wait_for(const char *path)
 
 static int send_frames(const char *name, const char *mac, uint64_t count, size_t bytes)
 {
-	unsigned char frame[65536] = {0};
+	unsigned char frame[65536] = { 0 };
 	unsigned int m[6], i;
 	char path[4096];
 	uint64_t n, start;
@@ -118,7 +118,7 @@ static int send_frames(const char *name, const char *mac, uint64_t count, size_t
 static int receive_frames(const char *name, int silence_ms)
 {
 	unsigned char frame[65536];
-	struct pollfd p = {.fd = open_socket(), .events = POLLIN};
+	struct pollfd p = { .fd = open_socket(), .events = POLLIN };
 	struct tpacket_stats st;
 	socklen_t len = sizeof(st);
 	char path[4096];
@@ -147,9 +147,9 @@ static int receive_frames(const char *name, int silence_ms)
 /* Of the header only the magic and the version: of another version, nothing else is read. */
 static int send_hellos(uint8_t version, const char *name)
 {
-	const struct timespec pause = {.tv_nsec = 100000000};
-	unsigned char frame[60] = {0};
-	struct ifreq r = {.ifr_name = "eth0"};
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	unsigned char frame[60] = { 0 };
+	struct ifreq r = { .ifr_name = "eth0" };
 	const uint64_t until = now_us() + WAIT_MS * 1000u;
 	char path[4096];
 	int s = open_socket();
@@ -195,6 +195,7 @@ int main(int argc, char **argv)
 		return send_hellos((uint8_t)count, argv[3]);
 	}
 	fputs("usage: frames send NAME MAC COUNT BYTES | frames receive NAME SILENCE | "
-	      "frames hello VERSION NAME\n", stderr);
+	      "frames hello VERSION NAME\n",
+	      stderr);
 	return 2;
 }

@@ -129,10 +129,12 @@ static void round_of(struct buffers *b, int count, MPI_Datatype type, MPI_Comm c
 	      count);
 	compare(b, "scatter", count);
 	renew(b);
-	check(SCATTER(b->in, count, type, rank == SCATTER_ROOT ? MPI_IN_PLACE : b->ours, count, type,
-		      SCATTER_ROOT, comm), "scatter in place", count);
-	check(MPI_Scatter(b->in, count, type, rank == SCATTER_ROOT ? MPI_IN_PLACE : b->theirs, count,
-			  type, SCATTER_ROOT, comm), "", count);
+	check(SCATTER(b->in, count, type, rank == SCATTER_ROOT ? MPI_IN_PLACE : b->ours, count,
+		      type, SCATTER_ROOT, comm),
+	      "scatter in place", count);
+	check(MPI_Scatter(b->in, count, type, rank == SCATTER_ROOT ? MPI_IN_PLACE : b->theirs,
+			  count, type, SCATTER_ROOT, comm),
+	      "", count);
 	compare(b, "scatter in place", count);
 #endif
 #ifdef GATHER

@@ -17,7 +17,7 @@
 #include "collnet/collnet.h"
 
 #define SLACK_MS 1500
-#define ROOM 70001
+#define ROOM	 70001
 
 enum op { BCAST, SCATTER, GATHER, BARRIER };
 
@@ -26,13 +26,13 @@ static collnet_team_t *t;
 static uint32_t rank, ranks;
 static unsigned char *all, *one; /* of all ranks, and of one */
 
-#define CHECK(what)                                                                              \
-	do {                                                                                     \
-		if (!(what)) {                                                                   \
-			fprintf(stderr, "rooted: rank %u, line %d: %s (last error: %s)\n", rank, \
-				__LINE__, #what, collnet_error(c));                              \
-			exit(1);                                                                 \
-		}                                                                                \
+#define CHECK(what)                                                                                \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			fprintf(stderr, "rooted: rank %u, line %d: %s (last error: %s)\n", rank,   \
+				__LINE__, #what, collnet_error(c));                                \
+			exit(1);                                                                   \
+		}                                                                                  \
 	} while (0)
 
 static uint64_t now_ms(void)
@@ -62,15 +62,15 @@ static void compare(const unsigned char *p, uint32_t i, size_t bytes, uint32_t r
 {
 	for (size_t k = 0; k < bytes; k++) {
 		if (p[k] != pattern(i, k, r)) {
-			fprintf(stderr, "rooted: rank %u: byte %zu of block %u of %zu, round %u: %u\n",
+			fprintf(stderr,
+				"rooted: rank %u: byte %zu of block %u of %zu, round %u: %u\n",
 				rank, k, i, bytes, r, p[k]);
 			exit(1);
 		}
 	}
 }
 
-static void one_bcast(size_t bytes, uint32_t root, uint32_t r,
-		      const struct collnet_coll_options *o)
+static void one_bcast(size_t bytes, uint32_t root, uint32_t r, const struct collnet_coll_options *o)
 {
 	memset(one, 0, ROOM);
 	if (rank == root) {
@@ -120,8 +120,7 @@ static void outstanding(void)
 		}
 		CHECK(collnet_ibcast(t, all + i * bytes, bytes, root, NULL, &q[i]) == COLLNET_OK);
 	}
-	CHECK(collnet_ibcast(t, one, 1, 0, NULL, &(collnet_request_t *){ NULL }) ==
-	      COLLNET_ELIMIT);
+	CHECK(collnet_ibcast(t, one, 1, 0, NULL, &(collnet_request_t *){ NULL }) == COLLNET_ELIMIT);
 	for (uint32_t i = COLLNET_OUTSTANDING_MAX; i-- > 0;) {
 		CHECK(collnet_wait(q[i], 0) == COLLNET_OK);
 		compare(all + i * bytes, i % ranks, bytes, i);
@@ -157,15 +156,15 @@ static void right(void)
 /* ---- what nobody may say ---------------------------------------------------------------- */
 
 /* Refused with a sentence, and soon; nothing was sent, so that the team lives on. */
-#define REFUSED(call, words)                                                                     \
-	do {                                                                                     \
-		uint64_t begin_ = now_ms();                                                      \
-		CHECK((call) == COLLNET_EINVAL);                                                 \
-		CHECK(now_ms() - begin_ < SLACK_MS);                                             \
-		if (rank == 0) {                                                                 \
-			printf("refused: %s\n", collnet_error(c));                               \
-		}                                                                                \
-		CHECK(strstr(collnet_error(c), words) != NULL);                                  \
+#define REFUSED(call, words)                                                                       \
+	do {                                                                                       \
+		uint64_t begin_ = now_ms();                                                        \
+		CHECK((call) == COLLNET_EINVAL);                                                   \
+		CHECK(now_ms() - begin_ < SLACK_MS);                                               \
+		if (rank == 0) {                                                                   \
+			printf("refused: %s\n", collnet_error(c));                                 \
+		}                                                                                  \
+		CHECK(strstr(collnet_error(c), words) != NULL);                                    \
 	} while (0)
 
 static void wrong(void)
@@ -266,15 +265,17 @@ static void quarrel(const struct quarrel *q)
 	o.timeout_ms = 2000;
 	o.algorithm = odd ? q->odd_algorithm : NULL;
 	begin = now_ms();
-	rc = odd ? call(team, q->odd, q->odd_bytes, q->odd_root, &o) :
-		   call(team, q->other, q->other_bytes, q->other_root, &o);
+	rc = odd ? call(team, q->odd, q->odd_bytes, q->odd_root, &o)
+		 : call(team, q->other, q->other_bytes, q->other_root, &o);
 	begin = now_ms() - begin;
 	printf("%s: rank %u: %s after %llu ms%s%s\n", q->what, rank, collnet_strerror(rc),
 	       (unsigned long long)begin, rc ? ": " : "", rc ? collnet_error(c) : "");
 	CHECK(begin <= o.timeout_ms + SLACK_MS);
 	CHECK(rc <= 0);
 	bad = rc < 0;
-	/* A rank may have had all it needed before the others found out, but its next call fails. */
+	/*
+	 * A rank may have had all it needed before the others found out, but its next call fails.
+	 */
 	begin = now_ms();
 	rc = collnet_barrier(team, &o);
 	CHECK(rc < 0 && now_ms() - begin <= o.timeout_ms + SLACK_MS);
@@ -298,8 +299,10 @@ int main(int argc, char **argv)
 	CHECK(collnet_team_create(c, NULL, &t) == COLLNET_OK);
 	rank = collnet_team_rank(t);
 	ranks = collnet_team_size(t);
-	all = collnet_alloc(c, (size_t)(ranks > COLLNET_OUTSTANDING_MAX ? ranks :
-					COLLNET_OUTSTANDING_MAX) * ROOM + 1);
+	all = collnet_alloc(c, (size_t)(ranks > COLLNET_OUTSTANDING_MAX ? ranks
+									: COLLNET_OUTSTANDING_MAX) *
+					       ROOM +
+				       1);
 	one = collnet_alloc(c, ROOM);
 	CHECK(all != NULL && one != NULL);
 	for (int i = 1; i < argc; i++) {

@@ -13,7 +13,10 @@
 #include "attackers.h"
 
 static const uint32_t all[] = {
-	ATTACKER_FORGER, ATTACKER_REPLAYER, ATTACKER_FLOODER, ATTACKER_INVENTOR,
+	ATTACKER_FORGER,
+	ATTACKER_REPLAYER,
+	ATTACKER_FLOODER,
+	ATTACKER_INVENTOR,
 	ATTACKER_FORGER | ATTACKER_REPLAYER | ATTACKER_FLOODER | ATTACKER_INVENTOR,
 };
 
@@ -23,8 +26,9 @@ int main(int argc, char **argv)
 	bool verbose = false;
 
 	for (int i = 1; i < argc; i++) {
-		uint64_t *into = strcmp(argv[i], "--seeds") == 0 ? &seeds
-				 : strcmp(argv[i], "--first") == 0 ? &first : NULL;
+		uint64_t *into = strcmp(argv[i], "--seeds") == 0   ? &seeds
+				 : strcmp(argv[i], "--first") == 0 ? &first
+								   : NULL;
 
 		if (strcmp(argv[i], "--verbose") == 0) {
 			verbose = true;

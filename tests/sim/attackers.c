@@ -7,7 +7,7 @@
 
 #include "proto/peer.h"
 
-#define TAPE 512u
+#define TAPE	 512u
 #define INVENTED 4000u
 static const cn_time distance = 100 * CN_US; /* of the frames of one attacker */
 static const cn_time lasts = 2000 * CN_MS;
@@ -48,7 +48,7 @@ static void send_frame(struct attackers *a, uint32_t to, const uint8_t mac[6], s
 		       const struct cn_hello *h)
 {
 	const struct cn_node_config *c = config_of(a, to);
-	uint8_t frame[CN_FRAME_HEAD] = {0};
+	uint8_t frame[CN_FRAME_HEAD] = { 0 };
 
 	if (c == NULL) {
 		return;
@@ -76,15 +76,22 @@ static void forge(struct attackers *a)
 	uint32_t to = draw(a, a->w->s->hosts), as = draw(a, a->w->s->hosts);
 	const struct cn_node_config *c = config_of(a, as);
 	static const uint8_t flags[] = {
-		0, CN_FLAG_WANT, CN_FLAG_UNICAST, CN_FLAG_UNICAST | CN_FLAG_WANT,
-		CN_FLAG_UNICAST | CN_FLAG_ASK, CN_FLAG_BYE, CN_FLAG_BYE | CN_FLAG_UNICAST,
+		0,
+		CN_FLAG_WANT,
+		CN_FLAG_UNICAST,
+		CN_FLAG_UNICAST | CN_FLAG_WANT,
+		CN_FLAG_UNICAST | CN_FLAG_ASK,
+		CN_FLAG_BYE,
+		CN_FLAG_BYE | CN_FLAG_UNICAST,
 	};
 	struct cn_wire w = {
-		.type = (uint8_t)(1 + draw(a, 5)), .session = (uint32_t)cn_random(&a->random),
-		.seq = (uint32_t)cn_random(&a->random), .ack = (uint32_t)cn_random(&a->random),
+		.type = (uint8_t)(1 + draw(a, 5)),
+		.session = (uint32_t)cn_random(&a->random),
+		.seq = (uint32_t)cn_random(&a->random),
+		.ack = (uint32_t)cn_random(&a->random),
 		.stream = (uint32_t)cn_random(&a->random),
 	};
-	struct cn_hello h = {.nonce = (uint32_t)cn_random(&a->random)};
+	struct cn_hello h = { .nonce = (uint32_t)cn_random(&a->random) };
 
 	if (c == NULL || to == as) {
 		return;
@@ -117,11 +124,15 @@ static void replay(struct attackers *a)
 static void invent(struct attackers *a, uint32_t addresses)
 {
 	uint32_t number = draw(a, addresses), to = draw(a, a->w->s->hosts);
-	const uint8_t mac[6] = {0x0a, 1, (uint8_t)(number >> 24), (uint8_t)(number >> 16),
-				(uint8_t)(number >> 8), (uint8_t)number};
+	const uint8_t mac[6] = { 0x0a,
+				 1,
+				 (uint8_t)(number >> 24),
+				 (uint8_t)(number >> 16),
+				 (uint8_t)(number >> 8),
+				 (uint8_t)number };
 	const struct cn_node_config *c = config_of(a, to);
-	struct cn_wire w = {.type = CN_TYPE_HELLO, .stream = 1, .ack = number};
-	struct cn_hello h = {.epoch = number + 1, .nonce = 1};
+	struct cn_wire w = { .type = CN_TYPE_HELLO, .stream = 1, .ack = number };
+	struct cn_hello h = { .epoch = number + 1, .nonce = 1 };
 
 	if (c == NULL) {
 		return;

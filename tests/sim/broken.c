@@ -17,11 +17,12 @@
 int broken;
 
 static const struct way {
-	const char *what, *oracle; /* a piece of the sentence of the oracle that must have seen it */
+	const char *what,
+		*oracle; /* a piece of the sentence of the oracle that must have seen it */
 } ways[] = {
-	{"one frame more than W_g", "W_g: "},
-	{"an acknowledgement of a gap", "acknowledgement of a gap: "},
-	{"frames stay in eta when their operation ends", "eta is "},
+	{ "one frame more than W_g", "W_g: " },
+	{ "an acknowledgement of a gap", "acknowledgement of a gap: " },
+	{ "frames stay in eta when their operation ends", "eta is " },
 };
 
 /* 1: a finding; 0: none; -1: it cannot run. */
@@ -52,8 +53,8 @@ static bool try_way(int way, uint64_t seeds)
 		}
 		broken = 0;
 		if (run(seed, whole, sizeof(whole)) != 0) {
-			printf("seed %llu fails where nothing is broken: %s\n", (unsigned long long)seed,
-			       whole);
+			printf("seed %llu fails where nothing is broken: %s\n",
+			       (unsigned long long)seed, whole);
 			return false;
 		}
 		found++;
@@ -63,7 +64,8 @@ static bool try_way(int way, uint64_t seeds)
 		}
 	}
 	printf("%s: %llu of %llu seeds fail, %llu by the oracle that is meant", ways[way - 1].what,
-	       (unsigned long long)found, (unsigned long long)(seed - 1), (unsigned long long)exact);
+	       (unsigned long long)found, (unsigned long long)(seed - 1),
+	       (unsigned long long)exact);
 	if (exact > 0) {
 		printf("; the first, %llu: %s", (unsigned long long)first, said);
 	}

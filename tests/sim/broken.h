@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Included before everything else where the transport is compiled to be broken on purpose: lib/proto
- * asks CN_BREAK(n) in three places, and only where it is defined. The library is built without.
+ * Included before everything else where the transport is compiled to be broken on purpose:
+ * lib/proto asks CN_BREAK(n) in three places, and only where it is defined. The library is built
+ * without.
  */
 #ifndef TESTS_BROKEN_H
 #define TESTS_BROKEN_H

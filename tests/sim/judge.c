@@ -160,7 +160,8 @@ static bool cut_off_is_true(const struct world *w, uint32_t named)
 
 static void judge_peer(struct world *w, const struct call *c)
 {
-	uint32_t named = host_named(w, c->text, "node "), by = host_named(w, c->text, "answering node ");
+	uint32_t named = host_named(w, c->text, "node "),
+		 by = host_named(w, c->text, "answering node ");
 
 	if (strstr(c->text, "is cut off") != NULL) {
 		if (!cut_off_is_true(w, named)) {
@@ -183,18 +184,18 @@ static void judge_peer(struct world *w, const struct call *c)
 		}
 	}
 	if (named == UINT32_MAX) {
-		world_blame(w, "rank %u, operation %u: the error names no node: %s", c->rank, c->number,
-			    c->text);
+		world_blame(w, "rank %u, operation %u: the error names no node: %s", c->rank,
+			    c->number, c->text);
 	} else if (strstr(c->text, "stopped answering") != NULL) {
 		if (by == UINT32_MAX || !silence_is_true(w, named, by)) {
-			world_blame(w, "rank %u, operation %u: nothing was wrong there: %s", c->rank,
-				    c->number, c->text);
+			world_blame(w, "rank %u, operation %u: nothing was wrong there: %s",
+				    c->rank, c->number, c->text);
 		}
 	} else if (!has_fault(w, FAULT_CRASH, named, UINT32_MAX)) {
 		by = host_named(w, c->text, "gave up node ");
 		if (by == UINT32_MAX || !silence_is_true(w, named, by)) {
-			world_blame(w, "rank %u, operation %u: it did not restart or end: %s", c->rank,
-				    c->number, c->text);
+			world_blame(w, "rank %u, operation %u: it did not restart or end: %s",
+				    c->rank, c->number, c->text);
 		}
 	}
 }
@@ -219,8 +220,8 @@ static void judge_listed(struct world *w, const struct call *c, const char *list
 				true_for = (c->missing[r / 64] >> r % 64 & 1) != 0;
 			}
 			if (!true_for) {
-				world_blame(w, "rank %u, operation %u: rank %lu is not missing: %s", c->rank,
-					    c->number, r, c->text);
+				world_blame(w, "rank %u, operation %u: rank %lu is not missing: %s",
+					    c->rank, c->number, r, c->text);
 				return;
 			}
 		}
@@ -240,7 +241,8 @@ static void judge_timeout(struct world *w, const struct call *c)
 {
 	const struct op_plan *p = &w->ops[c->number];
 	uint32_t by = host_named(w, c->text, "on node ");
-	const char *data = strstr(c->text, "for data of ranks "), *call = strstr(c->text, "call of ranks ");
+	const char *data = strstr(c->text, "for data of ranks "),
+		   *call = strstr(c->text, "call of ranks ");
 	char own[40];
 
 	snprintf(own, sizeof(own), "%s number %u ", cn_op_name(p->op), c->number);
@@ -265,8 +267,8 @@ static void judge_rank(struct world *w, const struct call *c)
 
 	if (rank == UINT32_MAX || (!has_fault(w, FAULT_DIE, UINT32_MAX, rank) &&
 				   !has_fault(w, FAULT_LEAVE, UINT32_MAX, rank))) {
-		world_blame(w, "rank %u, operation %u: that rank did not leave: %s", c->rank, c->number,
-			    c->text);
+		world_blame(w, "rank %u, operation %u: that rank did not leave: %s", c->rank,
+			    c->number, c->text);
 	}
 }
 
@@ -325,8 +327,8 @@ bool judge_is_quiet(const struct world *w)
 	return true;
 }
 
-/* On a link that is nearly idle a burst of losses may last for so long that two nodes take each other
- * for gone, though nothing failed. */
+/* On a link that is nearly idle a burst of losses may last for so long that two nodes take each
+ * other for gone, though nothing failed. */
 static bool parted(const struct world *w, const struct cn_peer *p)
 {
 	bool bursts = false;
@@ -341,7 +343,7 @@ static void judge_node(struct world *w, uint32_t host)
 {
 	struct cn_engine *e = cn_sim_engine(w->sim, host);
 	struct cn_node *n = cn_engine_node(e);
-	struct collnet_stats st = {.size = sizeof(st)};
+	struct collnet_stats st = { .size = sizeof(st) };
 
 	cn_engine_stats(e, &st, false);
 	if (n->pool.free != n->pool.count) {
@@ -349,7 +351,8 @@ static void judge_node(struct world *w, uint32_t host)
 			    n->pool.count - n->pool.free, n->pool.count);
 	}
 	if (st.window_now != 0) {
-		world_blame(w, "host %u: eta is %u when nothing is left to do", host, st.window_now);
+		world_blame(w, "host %u: eta is %u when nothing is left to do", host,
+			    st.window_now);
 	}
 	if (st.jobs != 0) {
 		world_blame(w, "host %u keeps %u teams that everybody left", host, st.jobs);
@@ -359,8 +362,8 @@ static void judge_node(struct world *w, uint32_t host)
 		const struct cn_mate *m = cn_mate_of(n->peers[i]);
 
 		if (p->expecting != 0 || p->tx.una != p->tx.end) {
-			world_blame(w, "host %u waits for %s (%u), has %u frames for it", host, p->name,
-				    p->expecting, p->tx.end - p->tx.una);
+			world_blame(w, "host %u waits for %s (%u), has %u frames for it", host,
+				    p->name, p->expecting, p->tx.end - p->tx.una);
 		}
 		if (m != NULL && m->njoins != 0 && !parted(w, p)) {
 			world_blame(w, "host %u keeps %u teams of %s that everybody left", host,
@@ -398,8 +401,8 @@ void judge_rest(struct world *w)
 			if (from != NULL &&
 			    (from->data_received > to->data_sent ||
 			     (all_came(w, to, from) && from->data_received != to->data_sent))) {
-				world_blame(w, "host %u sent host %u %llu frames, which took %llu", a, b,
-					    (unsigned long long)to->data_sent,
+				world_blame(w, "host %u sent host %u %llu frames, which took %llu",
+					    a, b, (unsigned long long)to->data_sent,
 					    (unsigned long long)from->data_received);
 			}
 		}
@@ -410,8 +413,8 @@ void judge_rest(struct world *w)
 
 struct links {
 	const struct scenario *s;
-	double *load; /* [2 nlinks] seconds */
-	double *cpu;  /* [hosts] */
+	double *load;  /* [2 nlinks] seconds */
+	double *cpu;   /* [hosts] */
 	double frames; /* of the busiest sender */
 	double round_trip;
 };
@@ -480,8 +483,12 @@ static double busiest(struct world *w, struct links *k, uint32_t number)
 				walk(k, a, b, 0, (double)wire_oracle_load(w->wire, number, a, b));
 				out += frames;
 				/* an acknowledgement a frame at most */
-				k->cpu[a] += frames * (double)(c->o_send + c->gap + c->o_recv + c->u_recv) / 1e9;
-				k->cpu[b] += frames * (double)(c->o_send + c->gap + c->o_recv + c->u_recv) / 1e9;
+				k->cpu[a] += frames *
+					     (double)(c->o_send + c->gap + c->o_recv + c->u_recv) /
+					     1e9;
+				k->cpu[b] += frames *
+					     (double)(c->o_send + c->gap + c->o_recv + c->u_recv) /
+					     1e9;
 			}
 		}
 		k->frames = out > k->frames ? out : k->frames;
@@ -508,7 +515,8 @@ static double longest_round_trip(struct world *w, struct links *k)
 			longest = there > longest ? there : longest;
 		}
 	}
-	return 2 * (longest + (double)(c->o_send + c->o_recv + c->u_recv + c->gap + c->jitter) / 1e9);
+	return 2 *
+	       (longest + (double)(c->o_send + c->o_recv + c->u_recv + c->gap + c->jitter) / 1e9);
 }
 
 static double outages(const struct world *w)
@@ -552,9 +560,10 @@ static bool is_own_window(const struct scenario *s, const struct op_plan *p)
 void judge_goodput(struct world *w)
 {
 	const struct scenario *s = w->s;
-	struct links k = {.s = s};
+	struct links k = { .s = s };
 	struct cn_sim_totals now;
-	double b = 0, steps = 0, windows = 0, losses, limit, took = (double)(w->finish - w->start) / 1e9;
+	double b = 0, steps = 0, windows = 0, losses, limit,
+	       took = (double)(w->finish - w->start) / 1e9;
 
 	k.load = calloc(2 * s->topo->nlinks, sizeof(*k.load));
 	k.cpu = calloc(s->hosts, sizeof(*k.cpu));
@@ -570,18 +579,23 @@ void judge_goodput(struct world *w)
 	for (uint32_t i = 0; i < w->nops; i++) {
 		uint32_t window = judge_window(s, &w->ops[i]);
 
-		window = window < s->config.engine.node.window ? window : s->config.engine.node.window;
+		window = window < s->config.engine.node.window ? window
+							       : s->config.engine.node.window;
 		b += busiest(w, &k, i);
 		steps += (s->ranks + 8) * k.round_trip;
-		windows += k.frames / window * (k.round_trip + (is_own_window(s, &w->ops[i]) ? 0 :
-			   2 * (double)s->config.engine.node.ack_delay / 1e9));
+		windows += k.frames / window *
+			   (k.round_trip +
+			    (is_own_window(s, &w->ops[i])
+				     ? 0
+				     : 2 * (double)s->config.engine.node.ack_delay / 1e9));
 	}
-	limit = 4 * b + steps + windows + losses * (0.1 + k.round_trip) + delays(w) + outages(w) + 0.1 +
-		(double)s->think * w->nops / 1e9;
+	limit = 4 * b + steps + windows + losses * (0.1 + k.round_trip) + delays(w) + outages(w) +
+		0.1 + (double)s->think * w->nops / 1e9;
 	if (w->verbose) {
 		printf("  took %.3f ms; busiest %.3f, steps %.3f, windows %.3f, %.0f lost, round trip "
-		       "%.3f, limit %.3f ms\n", took * 1e3, b * 1e3, steps * 1e3, windows * 1e3, losses,
-		       k.round_trip * 1e3, limit * 1e3);
+		       "%.3f, limit %.3f ms\n",
+		       took * 1e3, b * 1e3, steps * 1e3, windows * 1e3, losses, k.round_trip * 1e3,
+		       limit * 1e3);
 	}
 	if (took > limit) {
 		world_blame(w, "goodput: %.3f ms where %.3f are enough", took * 1e3, limit * 1e3);

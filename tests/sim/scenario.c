@@ -28,9 +28,9 @@ static bool chance(uint64_t *r, uint32_t percent)
 
 static bool draw_network(struct scenario *s, uint64_t *r)
 {
-	static const uint64_t rates[] = {10000000, 20000000, 100000000, 1000000000, 2500000000};
-	static const uint32_t buffers[] = {0, 4, 8, 16, 43, 43, 100, 512};
-	static const uint32_t sizes[] = {2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 8, 9, 12, 16, 24, 40};
+	static const uint64_t rates[] = { 10000000, 20000000, 100000000, 1000000000, 2500000000 };
+	static const uint32_t buffers[] = { 0, 4, 8, 16, 43, 43, 100, 512 };
+	static const uint32_t sizes[] = { 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 8, 9, 12, 16, 24, 40 };
 	uint64_t rate = PICK(r, rates), uplink = chance(r, 50) ? rate : PICK(r, rates);
 	uint32_t buffer = PICK(r, buffers), hosts = PICK(r, sizes);
 	uint32_t per_switch = (uint32_t)between(r, 1, hosts < 8 ? hosts : 8);
@@ -46,21 +46,27 @@ static bool draw_network(struct scenario *s, uint64_t *r)
 		} else {
 			snprintf(shape, sizeof(shape), "%ux%u", per_switch, switches);
 		}
-		snprintf(s->network, sizeof(s->network), "shape %s, %" PRIu64 " and %" PRIu64
-			 " Mbit/s, buffers %u", shape, rate / 1000000, uplink / 1000000, buffer);
+		snprintf(s->network, sizeof(s->network),
+			 "shape %s, %" PRIu64 " and %" PRIu64 " Mbit/s, buffers %u", shape,
+			 rate / 1000000, uplink / 1000000, buffer);
 		rc = cn_topo_shape(shape, rate, buffer, uplink, buffer, &s->topo, &err);
 	} else {
 		const struct cn_topo_random t = {
-			.hosts = hosts, .switches = (uint32_t)between(r, 1, hosts < 10 ? hosts : 10),
-			.degree = 1.0 + (double)between(r, 0, 3) / 2, .seed = cn_random(r),
-			.rate = rate, .buffer = buffer,
+			.hosts = hosts,
+			.switches = (uint32_t)between(r, 1, hosts < 10 ? hosts : 10),
+			.degree = 1.0 + (double)between(r, 0, 3) / 2,
+			.seed = cn_random(r),
+			.rate = rate,
+			.buffer = buffer,
 		};
 		struct cn_topo *graph;
-		enum cn_tree_kind kind = (enum cn_tree_kind)between(r, CN_TREE_BFS, CN_TREE_SHORTEST);
+		enum cn_tree_kind kind = (enum cn_tree_kind)between(r, CN_TREE_BFS,
+								    CN_TREE_SHORTEST);
 		uint64_t tree_seed = cn_random(r);
 
-		snprintf(s->network, sizeof(s->network), "%u hosts on %u random switches, %" PRIu64
-			 " Mbit/s, buffers %u", t.hosts, t.switches, rate / 1000000, buffer);
+		snprintf(s->network, sizeof(s->network),
+			 "%u hosts on %u random switches, %" PRIu64 " Mbit/s, buffers %u", t.hosts,
+			 t.switches, rate / 1000000, buffer);
 		rc = cn_topo_random(&t, &graph, &err);
 		if (rc == COLLNET_OK) {
 			rc = cn_topo_span(graph, kind, CN_TOPO_NONE, tree_seed, &s->topo, &err);
@@ -73,11 +79,11 @@ static bool draw_network(struct scenario *s, uint64_t *r)
 
 static void draw_config(struct scenario *s, uint64_t *r)
 {
-	static const uint32_t windows[] = {2, 3, 8, 32, 128, 256};
-	static const uint32_t pools[] = {16, 24, 64, 1024, 1024, 1024};
-	static const uint32_t mtus[] = {576, 1500, 1500, 1500, 4096, 9000};
-	static const cn_time costs[] = {0, 0, 500, 5000, 20000};
-	static const cn_time latencies[] = {0, 500, 5000, 1000000};
+	static const uint32_t windows[] = { 2, 3, 8, 32, 128, 256 };
+	static const uint32_t pools[] = { 16, 24, 64, 1024, 1024, 1024 };
+	static const uint32_t mtus[] = { 576, 1500, 1500, 1500, 4096, 9000 };
+	static const cn_time costs[] = { 0, 0, 500, 5000, 20000 };
+	static const cn_time latencies[] = { 0, 500, 5000, 1000000 };
 	struct cn_sim_config *c = &s->config;
 
 	cn_sim_config_init(c);
@@ -103,8 +109,9 @@ static void draw_config(struct scenario *s, uint64_t *r)
 	c->engine.node.pool_frames = PICK(r, pools);
 	c->engine.node.reorder = chance(r, 70) ? 8 : (uint32_t)between(r, 0, 7);
 	c->engine.node.max_peers = s->hosts + (uint32_t)between(r, 0, 8);
-	c->engine.window = chance(r, 70) ? COLLNET_WINDOW_AUTO :
-			   chance(r, 50) ? COLLNET_WINDOW_OFF : (uint32_t)between(r, 1, 40);
+	c->engine.window = chance(r, 70)   ? COLLNET_WINDOW_AUTO
+			   : chance(r, 50) ? COLLNET_WINDOW_OFF
+					   : (uint32_t)between(r, 1, 40);
 }
 
 /*
@@ -127,8 +134,8 @@ static void bound_queues(struct scenario *s)
 		}
 		slowest = l->rate < slowest ? l->rate : slowest;
 	}
-	/* An answer may stand in such a queue at every port there and back, and be dropped and asked
-	 * for again: who configures a slow network gives it the time. */
+	/* An answer may stand in such a queue at every port there and back, and be dropped and
+	 * asked for again: who configures a slow network gives it the time. */
 	if (slowest < 100000000) {
 		s->config.engine.node.dead_after = 5000 * CN_MS;
 	}
@@ -140,10 +147,11 @@ static void bound_queues(struct scenario *s)
 static bool has_schedule(const struct scenario *s, const struct cn_algorithm *g)
 {
 	const struct cn_topo *t = s->topo;
-	const struct cn_plan p = {.op = g->op, .algorithm = g->id, .bytes = 1,
-				  .permutation = COLLNET_PERM_SHIFT};
-	struct cn_sched out = {0};
-	struct cn_layout l = {.nranks = s->hosts, .nnodes = s->hosts};
+	const struct cn_plan p = {
+		.op = g->op, .algorithm = g->id, .bytes = 1, .permutation = COLLNET_PERM_SHIFT
+	};
+	struct cn_sched out = { 0 };
+	struct cn_layout l = { .nranks = s->hosts, .nnodes = s->hosts };
 	struct cn_tree *tree = NULL;
 	uint32_t *numbers = calloc(2 * (size_t)s->hosts + 2, sizeof(*numbers));
 	struct cn_err err;
@@ -166,7 +174,7 @@ static bool has_schedule(const struct scenario *s, const struct cn_algorithm *g)
 
 static void draw_op(const struct scenario *s, struct op_plan *p, uint64_t *r)
 {
-	static const uint64_t sizes[] = {0, 1, 7, 64, 500, 1476, 1477, 4096, 10001, 16384, 65536};
+	static const uint64_t sizes[] = { 0, 1, 7, 64, 500, 1476, 1477, 4096, 10001, 16384, 65536 };
 	const struct cn_algorithm *all;
 	uint64_t copies;
 	size_t n;
@@ -175,16 +183,20 @@ static void draw_op(const struct scenario *s, struct op_plan *p, uint64_t *r)
 	all += cn_random(r) % n;
 	p->op = all->op;
 	p->algorithm = chance(r, 85) && !(all->needs_tree && s->config.blind) &&
-		       (!all->needs_tree || has_schedule(s, all)) ? all->name : NULL;
-	p->permutation = chance(r, 70) ? COLLNET_PERM_AUTO :
-			 chance(r, 50) ? COLLNET_PERM_SHIFT : COLLNET_PERM_EDGE_COLOUR;
+				       (!all->needs_tree || has_schedule(s, all))
+			       ? all->name
+			       : NULL;
+	p->permutation = chance(r, 70)	 ? COLLNET_PERM_AUTO
+			 : chance(r, 50) ? COLLNET_PERM_SHIFT
+					 : COLLNET_PERM_EDGE_COLOUR;
 	p->contention_aware = chance(r, 80);
-	p->window = chance(r, 60) ? COLLNET_WINDOW_AUTO :
-		    chance(r, 30) ? COLLNET_WINDOW_OFF : (uint32_t)between(r, 1, 32);
+	p->window = chance(r, 60)   ? COLLNET_WINDOW_AUTO
+		    : chance(r, 30) ? COLLNET_WINDOW_OFF
+				    : (uint32_t)between(r, 1, 32);
 	p->root = (uint32_t)(cn_random(r) % s->ranks);
 	p->bytes = chance(r, 75) ? PICK(r, sizes) : between(r, 0, 65536);
 	copies = p->op == CN_OP_ALLTOALL || p->op == CN_OP_ALLGATHER ? (uint64_t)s->ranks * s->ranks
-								      : s->ranks;
+								     : s->ranks;
 	if (p->bytes > DATA_MAX / copies) {
 		p->bytes = DATA_MAX / copies;
 	}
@@ -216,7 +228,7 @@ static void draw_ops(struct scenario *s, uint64_t *r)
 
 static struct cn_sim_faults draw_weather(uint64_t *r, uint32_t loss)
 {
-	struct cn_sim_faults f = {0};
+	struct cn_sim_faults f = { 0 };
 
 	f.loss = chance(r, 75) ? (uint32_t)between(r, 100, loss) : 0;
 	f.burst = chance(r, 30) ? (uint32_t)between(r, 2, 12) : 0;
@@ -283,7 +295,7 @@ static void draw_disaster(struct scenario *s, struct fault_plan *f, uint64_t *r)
 
 static void draw_faults(struct scenario *s, uint64_t *r)
 {
-	static const uint32_t losses[] = {1000, 10000, LOSS_LIMIT};
+	static const uint32_t losses[] = { 1000, 10000, LOSS_LIMIT };
 	struct fault_plan *f = s->faults;
 
 	s->deadline = CALM_DEADLINE;
@@ -326,8 +338,8 @@ static void draw_faults(struct scenario *s, uint64_t *r)
 
 bool scenario_draw(uint64_t seed, struct scenario *s)
 {
-	static const enum climate climates[] = {FAIR, FAIR, WEATHER, WEATHER, WEATHER, OUTAGE,
-						STORM, STORM, DISASTER, DISASTER};
+	static const enum climate climates[] = { FAIR,	 FAIR,	WEATHER, WEATHER,  WEATHER,
+						 OUTAGE, STORM, STORM,	 DISASTER, DISASTER };
 	uint64_t random = cn_mix64(seed);
 
 	memset(s, 0, sizeof(*s));
@@ -348,8 +360,11 @@ void scenario_lose(struct scenario *s, uint32_t ppm)
 	s->climate = WEATHER;
 	s->deadline = CALM_DEADLINE;
 	s->nfaults = 1;
-	s->faults[0] = (struct fault_plan){.kind = FAULT_WEATHER, .link = CN_TOPO_NONE, .end = 2,
-					   .until = CN_NEVER, .weather = {.loss = ppm}};
+	s->faults[0] = (struct fault_plan){ .kind = FAULT_WEATHER,
+					    .link = CN_TOPO_NONE,
+					    .end = 2,
+					    .until = CN_NEVER,
+					    .weather = { .loss = ppm } };
 }
 
 void scenario_free(struct scenario *s)
@@ -365,7 +380,7 @@ bool scenario_is_calm(const struct scenario *s)
 
 const char *climate_name(enum climate c)
 {
-	static const char *const names[] = {"fair", "weather", "outage", "storm", "disaster"};
+	static const char *const names[] = { "fair", "weather", "outage", "storm", "disaster" };
 
 	return names[c];
 }
@@ -383,7 +398,8 @@ static void print_window(uint32_t w)
 
 static void print_op(const char *when, const struct op_plan *p)
 {
-	printf("  %s %s %s, %" PRIu64 " bytes, root %u, permutation %s, contention-aware %d, window ",
+	printf("  %s %s %s, %" PRIu64
+	       " bytes, root %u, permutation %s, contention-aware %d, window ",
 	       when, cn_op_name(p->op), p->algorithm != NULL ? p->algorithm : "(chosen)", p->bytes,
 	       p->root, cn_perm_name(p->permutation), p->contention_aware);
 	print_window(p->window);
@@ -392,18 +408,20 @@ static void print_op(const char *when, const struct op_plan *p)
 
 static void print_fault(const struct fault_plan *f)
 {
-	static const char *const names[] = {"weather", "cut", "pause", "crash", "die", "leave",
-					    "no call"};
+	static const char *const names[] = { "weather", "cut",	 "pause",  "crash",
+					     "die",	"leave", "no call" };
 
-	printf("  fault %s: %.3f .. %.3f ms, link %d end %u, host %u, rank %u, number %u", names[f->kind],
-	       (double)f->at / 1e6, f->until == CN_NEVER ? -1.0 : (double)f->until / 1e6,
-	       (int)f->link, f->end, f->host, f->rank, f->number);
+	printf("  fault %s: %.3f .. %.3f ms, link %d end %u, host %u, rank %u, number %u",
+	       names[f->kind], (double)f->at / 1e6,
+	       f->until == CN_NEVER ? -1.0 : (double)f->until / 1e6, (int)f->link, f->end, f->host,
+	       f->rank, f->number);
 	if (f->kind == FAULT_WEATHER) {
 		const struct cn_sim_faults *w = &f->weather;
 
 		printf("; loss %u ppm (burst %u), duplicate %u, reorder %u (%.3f ms), corrupt %u, "
-		       "spikes %u (%.3f ms)", w->loss, w->burst, w->duplicate, w->reorder,
-		       (double)w->late / 1e6, w->corrupt, w->spikes, (double)w->spike / 1e6);
+		       "spikes %u (%.3f ms)",
+		       w->loss, w->burst, w->duplicate, w->reorder, (double)w->late / 1e6,
+		       w->corrupt, w->spikes, (double)w->spike / 1e6);
 	}
 	printf("\n");
 }
@@ -416,11 +434,11 @@ void scenario_print(const struct scenario *s)
 	printf("seed %" PRIu64 ": %s; %s, %u ranks a host\n", s->seed, climate_name(s->climate),
 	       s->network, s->local);
 	printf("  switches: kind %d%s, latency %.3f us, delay %.3f us; hosts: %.1f + %.1f + %.1f us, "
-	       "gap %.1f us, jitter %.1f us at %u ppm, ring %u, queue %u%s\n", c->kind,
-	       c->cut_through ? " (cut-through)" : "", (double)c->latency / 1e3,
+	       "gap %.1f us, jitter %.1f us at %u ppm, ring %u, queue %u%s\n",
+	       c->kind, c->cut_through ? " (cut-through)" : "", (double)c->latency / 1e3,
 	       (double)c->delay / 1e3, (double)c->o_send / 1e3, (double)c->o_recv / 1e3,
-	       (double)c->u_recv / 1e3, (double)c->gap / 1e3, (double)c->jitter / 1e3, c->jitter_ppm,
-	       c->ring, c->queue, c->blind ? ", blind" : "");
+	       (double)c->u_recv / 1e3, (double)c->gap / 1e3, (double)c->jitter / 1e3,
+	       c->jitter_ppm, c->ring, c->queue, c->blind ? ", blind" : "");
 	printf("  transport: MTU %u, window %u, pool %u, reorder %u, W_g ", n->mtu, n->window,
 	       n->pool_frames, n->reorder);
 	print_window(c->engine.window);

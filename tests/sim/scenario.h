@@ -24,11 +24,11 @@
 #include "coll/engine.h"
 #include "sim/sim.h"
 
-#define LOSS_LIMIT 20000u /* WEATHER: parts per million a link */
-#define OUTAGE_LIMIT (500 * CN_MS)
+#define LOSS_LIMIT    20000u /* WEATHER: parts per million a link */
+#define OUTAGE_LIMIT  (500 * CN_MS)
 #define CALM_DEADLINE (120000 * CN_MS) /* where nothing may fail */
-#define OPS_MAX 8u
-#define FAULTS_MAX 4u
+#define OPS_MAX	      8u
+#define FAULTS_MAX    4u
 
 enum climate {
 	FAIR,
@@ -51,13 +51,13 @@ struct op_plan {
 };
 
 enum fault_kind {
-	FAULT_WEATHER,	/* link (CN_TOPO_NONE: all), end: faults, from `at` to `until` */
-	FAULT_CUT,	/* link, end 0 or 1: that port is deaf; 2: the cable is pulled */
-	FAULT_PAUSE,	/* host */
-	FAULT_CRASH,	/* host; for good, or until `until`, when it starts anew */
-	FAULT_DIE,	/* rank: its process ends without leaving */
-	FAULT_LEAVE,	/* rank: leaves in the middle */
-	FAULT_NO_CALL,	/* rank: does not call from operation `number` on */
+	FAULT_WEATHER, /* link (CN_TOPO_NONE: all), end: faults, from `at` to `until` */
+	FAULT_CUT,     /* link, end 0 or 1: that port is deaf; 2: the cable is pulled */
+	FAULT_PAUSE,   /* host */
+	FAULT_CRASH,   /* host; for good, or until `until`, when it starts anew */
+	FAULT_DIE,     /* rank: its process ends without leaving */
+	FAULT_LEAVE,   /* rank: leaves in the middle */
+	FAULT_NO_CALL, /* rank: does not call from operation `number` on */
 };
 
 struct fault_plan {
@@ -72,22 +72,22 @@ struct scenario {
 	enum climate climate;
 	struct cn_topo *topo;
 	struct cn_sim_config config;
-	char network[160];     /* in words */
+	char network[160]; /* in words */
 	uint32_t hosts, local, ranks;
 	uint32_t nops, nafter; /* operations, and those after everything is mended */
 	struct op_plan ops[OPS_MAX], after[OPS_MAX];
-	uint32_t depth;	      /* operations outstanding a rank */
-	cn_time think;	      /* longest time between an end and the next call */
-	cn_time deadline;     /* of each operation, from its call */
-	uint32_t attackers;   /* attackers.h; 0, which is drawn: none */
+	uint32_t depth;	    /* operations outstanding a rank */
+	cn_time think;	    /* longest time between an end and the next call */
+	cn_time deadline;   /* of each operation, from its call */
+	uint32_t attackers; /* attackers.h; 0, which is drawn: none */
 	uint32_t nfaults;
 	struct fault_plan faults[FAULTS_MAX];
 };
 
 /* False: no memory. */
 bool scenario_draw(uint64_t seed, struct scenario *s);
-/* Instead of what was drawn to go wrong: every link loses so much of its frames, all the time. Every
- * operation must end well. */
+/* Instead of what was drawn to go wrong: every link loses so much of its frames, all the time.
+ * Every operation must end well. */
 void scenario_lose(struct scenario *s, uint32_t ppm);
 void scenario_free(struct scenario *s);
 void scenario_print(const struct scenario *s);

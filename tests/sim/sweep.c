@@ -82,7 +82,8 @@ static bool parse(int argc, char **argv, struct options *o)
 			into = &o->seconds;
 			o->seeds = UINT64_MAX;
 		}
-		if (into == NULL || i + 1 == argc || !cn_parse_uint(argv[++i], 0, UINT64_MAX, into)) {
+		if (into == NULL || i + 1 == argc ||
+		    !cn_parse_uint(argv[++i], 0, UINT64_MAX, into)) {
 			return false;
 		}
 	}
@@ -91,9 +92,9 @@ static bool parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.first = 1, .seeds = 240};
+	struct options o = { .first = 1, .seeds = 240 };
 	uint64_t run = 0, failed = 0;
-	uint32_t climates[CLIMATES] = {0};
+	uint32_t climates[CLIMATES] = { 0 };
 	double begin = seconds_now(), slowest = 0;
 	uint64_t slowest_seed = 0;
 
@@ -103,8 +104,10 @@ int main(int argc, char **argv)
 		o.seconds = 60;
 	}
 	if (!parse(argc, argv, &o)) {
-		fprintf(stderr, "usage: %s [--seeds N] [--first N] [--seed N] [--seconds N] [--loss PPM] "
-			"[--verbose]\n", argv[0]);
+		fprintf(stderr,
+			"usage: %s [--seeds N] [--first N] [--seed N] [--seconds N] [--loss PPM] "
+			"[--verbose]\n",
+			argv[0]);
 		return 2;
 	}
 	while (run < o.seeds && (o.seconds == 0 || seconds_now() - begin < (double)o.seconds)) {
@@ -117,8 +120,8 @@ int main(int argc, char **argv)
 			slowest_seed = o.first + run - 1;
 		}
 	}
-	printf("%llu seeds from %llu in %.1f s:", (unsigned long long)run, (unsigned long long)o.first,
-	       seconds_now() - begin);
+	printf("%llu seeds from %llu in %.1f s:", (unsigned long long)run,
+	       (unsigned long long)o.first, seconds_now() - begin);
 	for (int c = 0; c < CLIMATES; c++) {
 		printf(" %u %s,", climates[c], climate_name((enum climate)c));
 	}

@@ -9,19 +9,19 @@
 #include "proto/serial.h"
 #include "proto/wire.h"
 
-#define RING 1024u /* the largest window there is */
+#define RING	1024u /* the largest window there is */
 #define NUMBERS 256u
-#define NO_OP 0xffffu
+#define NO_OP	0xffffu
 
 /* The sequence of reliable frames from one host to another, of the latest session. */
 struct flow {
 	uint32_t session;
-	uint32_t una, end;   /* as the sender must see it */
-	uint32_t prefix;     /* all before it have come */
+	uint32_t una, end; /* as the sender must see it */
+	uint32_t prefix;   /* all before it have come */
 	bool begun;
-	uint64_t *content;   /* [RING] hash of a frame */
-	uint16_t *op;	     /* [RING] number of its operation */
-	uint8_t *came;	     /* [RING] 1: it has come; 3: and when it first did, as data */
+	uint64_t *content; /* [RING] hash of a frame */
+	uint16_t *op;	   /* [RING] number of its operation */
+	uint8_t *came;	   /* [RING] 1: it has come; 3: and when it first did, as data */
 };
 
 struct flight {
@@ -40,14 +40,15 @@ struct wire_oracle {
 	uint32_t n;
 	struct flow *flows; /* [n * n] from * n + to */
 	struct host *hosts;
-	uint32_t *host_at;  /* [nvertices] */
+	uint32_t *host_at; /* [nvertices] */
 	uint32_t limits[NUMBERS];
 	bool by_acks[NUMBERS];
-	uint64_t *loads;    /* [WIRE_ORACLE_OPS * n * n] bytes on the wire, first sendings */
-	uint64_t *frames;   /* ... frames */
+	uint64_t *loads;  /* [WIRE_ORACLE_OPS * n * n] bytes on the wire, first sendings */
+	uint64_t *frames; /* ... frames */
 };
 
-static void blame(struct wire_oracle *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void blame(struct wire_oracle *o, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static void blame(struct wire_oracle *o, const char *fmt, ...)
 {
@@ -82,8 +83,7 @@ struct wire_oracle *wire_oracle_new(const struct wire_oracle_config *c)
 	o->loads = calloc((size_t)WIRE_ORACLE_OPS * n * n, sizeof(*o->loads));
 	o->frames = calloc((size_t)WIRE_ORACLE_OPS * n * n, sizeof(*o->frames));
 	if (o->flows == NULL || o->hosts == NULL || o->host_at == NULL || o->loads == NULL ||
-	    o->frames == NULL ||
-	    o->hosts[n - 1].flights == NULL) {
+	    o->frames == NULL || o->hosts[n - 1].flights == NULL) {
 		wire_oracle_free(o);
 		return NULL;
 	}
@@ -159,7 +159,8 @@ uint64_t wire_oracle_load(const struct wire_oracle *o, uint32_t number, uint32_t
 	return o->loads[((size_t)number * o->n + from) * o->n + to];
 }
 
-uint64_t wire_oracle_frames(const struct wire_oracle *o, uint32_t number, uint32_t from, uint32_t to)
+uint64_t wire_oracle_frames(const struct wire_oracle *o, uint32_t number, uint32_t from,
+			    uint32_t to)
 {
 	return o->frames[((size_t)number * o->n + from) * o->n + to];
 }
@@ -197,8 +198,8 @@ static void count_sent(struct wire_oracle *o, uint32_t host, uint32_t number)
 	f->sent++;
 	f->unacked++;
 	if (h->count && !f->over && eta(o, h) > o->limits[number]) {
-		blame(o, "W_g: host %u has %llu frames in flight where operation %u may have %u", host,
-		      (unsigned long long)eta(o, h), number, o->limits[number]);
+		blame(o, "W_g: host %u has %llu frames in flight where operation %u may have %u",
+		      host, (unsigned long long)eta(o, h), number, o->limits[number]);
 		h->count = false; /* once is enough */
 	}
 }
@@ -260,8 +261,10 @@ static void check_ack(struct wire_oracle *o, uint32_t from, uint32_t to, const s
 
 	if (back->begun && cn_serial_before(back->prefix, w->ack) &&
 	    cn_serial_within(back->prefix, w->ack, back->end)) {
-		blame(o, "acknowledgement of a gap: host %u tells host %u that all before %u came, "
-		      "and %u has not", from, to, w->ack, back->prefix);
+		blame(o,
+		      "acknowledgement of a gap: host %u tells host %u that all before %u came, "
+		      "and %u has not",
+		      from, to, w->ack, back->prefix);
 	}
 }
 
@@ -317,8 +320,8 @@ static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const str
 		check_new(o, from, to, f, w, body);
 	} else if (f->end - w->seq <= RING && f->content[w->seq % RING] != hash(w, body)) {
 		if (w->type != CN_TYPE_CONTROL || w->length != 0) {
-			blame(o, "host %u sends host %u frame %u again, and it is another one", from, to,
-			      w->seq);
+			blame(o, "host %u sends host %u frame %u again, and it is another one",
+			      from, to, w->seq);
 		}
 		f->content[w->seq % RING] = hash(w, body); /* emptied: its operation has failed */
 	}
@@ -375,9 +378,10 @@ void wire_oracle_see(void *oracle, const struct cn_sim_sight *seen)
 	uint32_t from, to, sender = seen->end == 0 ? l->a : l->b;
 	struct cn_wire w;
 
-	if (seen->what == CN_SIM_DROPPED || seen->len < CN_HEAD ||
-	    !host_of(o, seen->frame, &to) || !host_of(o, seen->frame + 6, &from) ||
-	    cn_wire_get(seen->frame + CN_ETH_HEADER, seen->len - CN_ETH_HEADER, 1, &w) != CN_WIRE_OK ||
+	if (seen->what == CN_SIM_DROPPED || seen->len < CN_HEAD || !host_of(o, seen->frame, &to) ||
+	    !host_of(o, seen->frame + 6, &from) ||
+	    cn_wire_get(seen->frame + CN_ETH_HEADER, seen->len - CN_ETH_HEADER, 1, &w) !=
+		    CN_WIRE_OK ||
 	    w.type == CN_TYPE_HELLO) {
 		return;
 	}

@@ -42,7 +42,8 @@ static void blame_wire(void *arg, const char *text)
 static uint64_t pattern(uint32_t number, uint32_t from, uint32_t to, uint8_t *data, uint64_t len,
 			bool fill)
 {
-	uint64_t wrong = 0, base = (uint64_t)number << 56 ^ (uint64_t)from << 40 ^ (uint64_t)to << 24;
+	uint64_t wrong = 0,
+		 base = (uint64_t)number << 56 ^ (uint64_t)from << 40 ^ (uint64_t)to << 24;
 
 	for (uint64_t i = 0; i < len; i += 8) {
 		uint64_t v = cn_mix64(base ^ i), n = len - i < 8 ? len - i : 8;
@@ -85,13 +86,14 @@ static bool own_blocks(enum cn_op_kind op)
 static bool prepare(struct call *c)
 {
 	const struct op_plan *p = &c->world->ops[c->number];
-	const struct cn_call k = {p->op, p->bytes, c->rank, c->world->s->ranks, p->root};
+	const struct cn_call k = { p->op, p->bytes, c->rank, c->world->s->ranks, p->root };
 
 	c->send_bytes = cn_call_send_bytes(&k);
 	c->recv_bytes = cn_call_recv_bytes(&k);
 	c->send = buffer(c->send_bytes);
 	c->recv = buffer(c->recv_bytes);
-	if ((c->send == NULL) != (c->send_bytes == 0) || (c->recv == NULL) != (c->recv_bytes == 0)) {
+	if ((c->send == NULL) != (c->send_bytes == 0) ||
+	    (c->recv == NULL) != (c->recv_bytes == 0)) {
 		return false;
 	}
 	for (uint64_t i = 0; i * p->bytes < c->send_bytes; i++) {
@@ -112,8 +114,8 @@ static uint64_t wrong_blocks(const struct call *c, uint64_t which[2])
 	for (uint64_t i = 0; i * p->bytes < c->recv_bytes; i++) {
 		uint32_t from = one ? p->root : (uint32_t)i;
 
-		if (pattern(c->number, from, own_blocks(p->op) ? c->rank : 0, c->recv + i * p->bytes,
-			    p->bytes, false) != 0) {
+		if (pattern(c->number, from, own_blocks(p->op) ? c->rank : 0,
+			    c->recv + i * p->bytes, p->bytes, false) != 0) {
 			wrong++;
 			if (from < 128) {
 				which[from / 64] |= (uint64_t)1 << from % 64;
@@ -151,8 +153,10 @@ static void check_after(struct call *c)
 		return;
 	}
 	if (c->recv != NULL && count_other(c->recv, c->recv_bytes, read_byte) != 0) {
-		world_blame(c->world, "rank %u, operation %u: its receive buffer was written after it "
-			    "had ended", c->rank, c->number);
+		world_blame(c->world,
+			    "rank %u, operation %u: its receive buffer was written after it "
+			    "had ended",
+			    c->rank, c->number);
 	}
 	if (c->send != NULL && count_other(c->send, c->send_bytes, sent_byte) != 0) {
 		world_blame(c->world, "rank %u, operation %u: its send buffer was written", c->rank,
@@ -189,8 +193,10 @@ static void call_later(struct rank *r)
 	}
 	if (!r->quiet && !r->waiting && r->next < w->nops && r->next - r->ended < w->s->depth) {
 		r->waiting = true;
-		cn_sim_at(w->sim, cn_sim_now(w->sim) +
-			  (w->s->think > 0 ? cn_random(&w->random) % w->s->think : 0), post, r);
+		cn_sim_at(w->sim,
+			  cn_sim_now(w->sim) +
+				  (w->s->think > 0 ? cn_random(&w->random) % w->s->think : 0),
+			  post, r);
 	}
 }
 
@@ -200,8 +206,8 @@ static void finish(struct call *c, int status, const char *text)
 	struct rank *r = &w->ranks[c->rank];
 
 	if (c->told++ > 0) {
-		world_blame(w, "rank %u is told a second time of operation %u: %s", c->rank, c->number,
-			    text);
+		world_blame(w, "rank %u is told a second time of operation %u: %s", c->rank,
+			    c->number, text);
 		return;
 	}
 	c->status = status;
@@ -240,9 +246,9 @@ static void post(void *arg)
 	struct rank *r = arg;
 	struct world *w = r->world;
 	struct call *c;
-	struct cn_coll_args a = {0};
+	struct cn_coll_args a = { 0 };
 	const struct op_plan *p;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	r->waiting = false;
 	if (r->quiet || r->member == NULL || r->next == w->nops) {
@@ -257,15 +263,23 @@ static void post(void *arg)
 		return;
 	}
 	a = (struct cn_coll_args){
-		.op = p->op, .algorithm = p->algorithm, .permutation = p->permutation,
-		.contention_aware = p->contention_aware, .window = p->window, .root = p->root,
-		.bytes = p->bytes, .send = c->send, .recv = c->recv, .deadline = c->deadline,
+		.op = p->op,
+		.algorithm = p->algorithm,
+		.permutation = p->permutation,
+		.contention_aware = p->contention_aware,
+		.window = p->window,
+		.root = p->root,
+		.bytes = p->bytes,
+		.send = c->send,
+		.recv = c->recv,
+		.deadline = c->deadline,
 	};
 	c->done.fn = ended;
 	c->posted = true;
 	if (cn_coll_post(r->member, c->at, &a, &c->done, &err) != COLLNET_OK) {
 		if (c->told > 0) {
-			world_blame(w, "rank %u was told of operation %u, and the call failed too: %s",
+			world_blame(w,
+				    "rank %u was told of operation %u, and the call failed too: %s",
 				    r->number, c->number, err.text);
 		} else {
 			finish(c, err.code, err.text);
@@ -373,7 +387,7 @@ static void begin(struct world *w, const struct fault_plan *f)
 static void end(struct world *w, const struct fault_plan *f)
 {
 	static const struct cn_sim_faults none;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (f->kind == FAULT_WEATHER) {
 		cn_sim_fault(w->sim, f->link, f->end, &none);
@@ -417,10 +431,13 @@ static bool join_all(struct world *w)
 
 	for (uint32_t i = 0; i < w->s->ranks; i++) {
 		struct rank *r = &w->ranks[i];
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 
-		*r = (struct rank){.join = {joined}, .world = w, .number = i, .host = i / w->s->local,
-				   .stop = UINT32_MAX};
+		*r = (struct rank){ .join = { joined },
+				    .world = w,
+				    .number = i,
+				    .host = i / w->s->local,
+				    .stop = UINT32_MAX };
 		if (cn_team_join(cn_sim_engine(w->sim, r->host), cn_sim_now(w->sim), 1000, "job", i,
 				 w->s->ranks, until, &r->join, &r->member, &err) != COLLNET_OK) {
 			world_blame(w, "rank %u cannot join: %s", i, err.text);
@@ -472,9 +489,9 @@ static void print_calls(const struct world *w)
 		const struct call *c = &w->calls[i];
 
 		if (c->posted || c->told > 0) {
-			printf("  rank %u, operation %u: %.6f .. %.6f ms: %d %s\n", c->rank, c->number,
-			       (double)c->at / 1e6 - 1000.0, (double)c->ended / 1e6 - 1000.0, c->status,
-			       c->text);
+			printf("  rank %u, operation %u: %.6f .. %.6f ms: %d %s\n", c->rank,
+			       c->number, (double)c->at / 1e6 - 1000.0,
+			       (double)c->ended / 1e6 - 1000.0, c->status, c->text);
 		}
 	}
 }
@@ -499,18 +516,18 @@ static bool run_ops(struct world *w, const struct op_plan *ops, uint32_t nops, b
 	for (uint32_t i = 0; i < nops; i++) {
 		wire_oracle_limit(w->wire, i, judge_window(w->s, &ops[i]), judge_by_acks(&ops[i]));
 		for (uint32_t k = 0; k < w->s->ranks; k++) {
-			*call_of(w, i, k) = (struct call){.world = w, .rank = k, .number = i};
+			*call_of(w, i, k) = (struct call){ .world = w, .rank = k, .number = i };
 		}
 	}
 	cn_sim_totals(w->sim, &w->before);
 	for (uint32_t i = 0; faults && i < w->s->nfaults; i++) {
 		const struct fault_plan *f = &w->s->faults[i];
 
-		happenings[n] = (struct happening){w, f, false};
+		happenings[n] = (struct happening){ w, f, false };
 		cn_sim_at(w->sim, w->start + f->at, happen, &happenings[n++]);
 		quiet = w->start + f->at > quiet ? w->start + f->at : quiet;
 		if (f->until != CN_NEVER) {
-			happenings[n] = (struct happening){w, f, true};
+			happenings[n] = (struct happening){ w, f, true };
 			cn_sim_at(w->sim, w->start + f->until, happen, &happenings[n++]);
 			quiet = w->start + f->until > quiet ? w->start + f->until : quiet;
 		}
@@ -555,7 +572,7 @@ static void set_weather(struct world *w)
 static void mend(struct world *w)
 {
 	static const struct cn_sim_faults none;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	cn_sim_fault(w->sim, CN_TOPO_NONE, 2, &none);
 	for (uint32_t h = 0; h < w->s->hosts; h++) {
@@ -604,9 +621,12 @@ bool world_run(struct world *w, const struct scenario *s, bool verbose)
 {
 	const struct cn_sim_config *c = &s->config;
 	const struct wire_oracle_config wc = {
-		.topo = s->topo, .window = c->engine.node.window, .blame = blame_wire, .arg = w,
+		.topo = s->topo,
+		.window = c->engine.node.window,
+		.blame = blame_wire,
+		.arg = w,
 	};
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	memset(w, 0, sizeof(*w));
 	w->s = s;

@@ -53,12 +53,12 @@ struct world {
 	struct rank *ranks;
 	const struct op_plan *ops; /* of the present team */
 	uint32_t nops;
-	struct call *calls; /* [nops * ranks] number * ranks + rank */
-	uint32_t open;	    /* calls not told, of ranks that go on */
+	struct call *calls;    /* [nops * ranks] number * ranks + rank */
+	uint32_t open;	       /* calls not told, of ranks that go on */
 	cn_time start, finish; /* first call, last end */
 	cn_time limit_slack;
-	cn_time *frozen;       /* [hosts] until when it is paused */
-	bool *crashed;	       /* [hosts] its daemon ended or began anew since the team was made */
+	cn_time *frozen; /* [hosts] until when it is paused */
+	bool *crashed;	 /* [hosts] its daemon ended or began anew since the team was made */
 	struct cn_sim_totals before;
 
 	char verdict[1024]; /* the first finding; "" while there is none */

@@ -236,7 +236,8 @@ void b_cut(struct cn_sched *s, uint32_t i)
 	}
 }
 
-int b_judge(const struct book *b, unsigned guarantees, struct cn_check_report *r, struct cn_err *err)
+int b_judge(const struct book *b, unsigned guarantees, struct cn_check_report *r,
+	    struct cn_err *err)
 {
 	struct cn_check *c = NULL;
 	int rc = cn_check_new(&b->l, &b->p, &c, err);

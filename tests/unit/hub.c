@@ -27,8 +27,8 @@ struct port {
 	uint32_t first, count; /* of the queue */
 	uint32_t borrowed;     /* of those, with the caller */
 	struct slot *queue;
-	struct slot held;      /* len 0: none */
-	bool held_long;	       /* it was there at the last look into an empty queue */
+	struct slot held; /* len 0: none */
+	bool held_long;	  /* it was there at the last look into an empty queue */
 	bool cut;
 	struct cn_link_counters counters;
 };

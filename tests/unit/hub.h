@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A switch in the process whose ports are links (lib/link/link.h), for tests of what runs on links. */
+/*
+ * A switch in the process whose ports are links (lib/link/link.h), for tests of what runs on links.
+ */
 #ifndef CN_HUB_H
 #define CN_HUB_H
 

@@ -45,7 +45,7 @@ static uint32_t id_of(const struct cn_peer *peer)
 static uint16_t length_of(const struct pair *p, const struct pair_flow *f, uint32_t number)
 {
 	uint32_t most = cn_node_payload(p->nodes[0].node != NULL ? p->nodes[0].node
-								  : p->nodes[1].node);
+								 : p->nodes[1].node);
 
 	return f->len != 0 ? f->len : (uint16_t)(cn_mix64(number) % (most + 1));
 }
@@ -80,9 +80,13 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 			assert_non_null(f->slots);
 		}
 		*out = (struct cn_tx){
-			.peer = peer, .type = CN_TYPE_MESSAGE, .len = length_of(p, f, f->sent),
-			.stream = f->sent, .payload = f->slots + (size_t)slot * payload,
-			.flags = CN_FLAG_FIRST, .token = &f->taken[slot],
+			.peer = peer,
+			.type = CN_TYPE_MESSAGE,
+			.len = length_of(p, f, f->sent),
+			.stream = f->sent,
+			.payload = f->slots + (size_t)slot * payload,
+			.flags = CN_FLAG_FIRST,
+			.token = &f->taken[slot],
 		};
 		for (uint32_t i = 0; i < out->len; i++) {
 			f->slots[(size_t)slot * payload + i] = byte_of(me->id, to, f->sent, i);
@@ -175,7 +179,7 @@ static void peer_up(void *ctx, cn_time now, struct cn_peer *peer)
 
 static void peer_down(void *ctx, cn_time now, struct cn_peer *peer, enum cn_peer_loss why)
 {
-	static const char *const whys[] = {"silent", "restarted", "bye", "gave up", "path"};
+	static const char *const whys[] = { "silent", "restarted", "bye", "gave up", "path" };
 	struct pair_node *me = ctx;
 
 	(void)now;
@@ -192,13 +196,18 @@ static void path(void *ctx, cn_time now, struct cn_peer *peer, uint32_t bytes)
 	if (bytes == 0) {
 		pair_log(me->pair, "%c: path %s valid\n", names[me->id], cn_peer_name(peer));
 	} else {
-		pair_log(me->pair, "%c: path %s drops %u\n", names[me->id], cn_peer_name(peer), bytes);
+		pair_log(me->pair, "%c: path %s drops %u\n", names[me->id], cn_peer_name(peer),
+			 bytes);
 	}
 }
 
 static const struct cn_node_ops ops = {
-	.pull = pull, .deliver = deliver, .acked = acked, .peer_up = peer_up,
-	.peer_down = peer_down, .path = path,
+	.pull = pull,
+	.deliver = deliver,
+	.acked = acked,
+	.peer_up = peer_up,
+	.peer_down = peer_down,
+	.path = path,
 };
 
 /* ---- the network ------------------------------------------------------------------------- */
@@ -260,7 +269,7 @@ void pair_reserve(struct pair *p)
 
 void pair_inject(struct pair *p, uint32_t to, const uint8_t *frame, size_t len, cn_time at)
 {
-	struct pair_packet x = {.at = at, .order = p->order++, .to = to, .len = (uint32_t)len};
+	struct pair_packet x = { .at = at, .order = p->order++, .to = to, .len = (uint32_t)len };
 
 	x.data = p->nspare > 0 ? p->spare[--p->nspare] : malloc(65536);
 	assert_non_null(x.data);
@@ -475,8 +484,11 @@ size_t pair_hello(struct pair *p, uint32_t to, const uint8_t mac[6], const struc
 	const struct cn_peer *peer = cn_peer_by_mac(n, mac);
 	uint64_t echo = peer != NULL ? peer->nonce_out : cn_nonce(n, mac, n->evicted << 32);
 	struct cn_wire w = {
-		.type = CN_TYPE_HELLO, .flags = flags, .cluster = n->config.cluster,
-		.seq = proof ? (uint32_t)(echo >> 32) : 0, .ack = proof ? (uint32_t)echo : 0,
+		.type = CN_TYPE_HELLO,
+		.flags = flags,
+		.cluster = n->config.cluster,
+		.seq = proof ? (uint32_t)(echo >> 32) : 0,
+		.ack = proof ? (uint32_t)echo : 0,
 	};
 
 	memset(frame, 0, CN_FRAME_HEAD);
@@ -500,7 +512,7 @@ void pair_send(struct pair *p, uint32_t from, uint32_t to, uint32_t frames, uint
 
 struct collnet_stats pair_stats(struct pair *p, uint32_t node)
 {
-	struct collnet_stats s = {.size = sizeof(s)};
+	struct collnet_stats s = { .size = sizeof(s) };
 
 	cn_node_stats(p->nodes[node].node, &s);
 	return s;
@@ -511,7 +523,7 @@ struct collnet_stats pair_stats(struct pair *p, uint32_t node)
 void pair_start(struct pair *p, uint32_t node)
 {
 	struct pair_node *me = &p->nodes[node];
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	me->config.epoch++;
 	me->line_free = 0;

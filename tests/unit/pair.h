@@ -4,9 +4,10 @@
  *
  * Every node has one cable into an ideal switch: frames leave at `rate`, arrive `delay` plus a
  * random `jitter` later and in order, unless a seeded fault takes, doubles, reorders or garbles
- * them; garbled bytes are not compared. Above each node sits an application that sends numbered frames to the others and checks
- * number and every byte of what it receives; upcalls are also written down as text, as in
- * "a: up b". A step goes to the next event; nothing depends on real time.
+ * them; garbled bytes are not compared. Above each node sits an application that sends numbered
+ * frames to the others and checks number and every byte of what it receives; upcalls are also
+ * written down as text, as in "a: up b". A step goes to the next event; nothing depends on real
+ * time.
  */
 #ifndef TESTS_PAIR_H
 #define TESTS_PAIR_H
@@ -17,14 +18,14 @@
 
 #define PAIR_NODES 4
 #define PAIR_SLOTS 1024 /* payloads that wait for their acknowledgement, a flow */
-#define PAIR_LOG 8192
+#define PAIR_LOG   8192
 #define PAIR_SPARE 1024
 
 struct pair;
 
 /* Frames of one type from one node to another. */
 struct pair_flow {
-	uint32_t total;	   /* frames to send; new ones may be added while it runs */
+	uint32_t total; /* frames to send; new ones may be added while it runs */
 	uint32_t sent;
 	uint32_t received; /* counted by the receiver */
 	uint32_t acked;	   /* tokens given back */
@@ -68,11 +69,12 @@ struct pair {
 	/* May look at each frame before it travels; false: lost. */
 	bool (*filter)(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len);
 	void *filter_arg;
-	bool reply_soon;   /* receivers say that data will go back */
-	bool gaps_allowed; /* streams are abandoned or lives end: numbers may be missing */
+	bool reply_soon;	   /* receivers say that data will go back */
+	bool gaps_allowed;	   /* streams are abandoned or lives end: numbers may be missing */
 	struct pair_packet *queue; /* heap by (at, order) */
 	uint32_t queued, queue_cap;
-	uint8_t *spare[PAIR_SPARE]; /* packets' memory, kept: so that a steady state allocates nothing */
+	uint8_t *spare[PAIR_SPARE]; /* packets' memory, kept: so that a steady state allocates
+				       nothing */
 	uint32_t nspare;
 	uint64_t order, frames;
 	char log[PAIR_LOG];
@@ -89,7 +91,8 @@ void pair_start(struct pair *p, uint32_t node);
 /* Goes to the next event, but not beyond `limit`. False: limit reached. */
 bool pair_step(struct pair *p, cn_time limit);
 void pair_run(struct pair *p, cn_time duration);
-/* Until all nodes that run see each other and lines are idle, or all flows have arrived and are acknowledged. */
+/* Until all nodes that run see each other and lines are idle, or all flows have arrived and are
+ * acknowledged. */
 bool pair_run_up(struct pair *p, cn_time duration);
 bool pair_run_flows(struct pair *p, cn_time duration);
 /* Gets the harness's own memory beforehand, for tests that count allocations. */

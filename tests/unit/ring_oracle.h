@@ -10,8 +10,8 @@
 #include "topo/tree.h"
 
 #define RO_SWITCHES 1024u
-#define RO_HOSTS 8192u
-#define RO_TRIED 9u /* most hosts of ro_shortest() */
+#define RO_HOSTS    8192u
+#define RO_TRIED    9u /* most hosts of ro_shortest() */
 
 /* Switch 0 is the root, parent[i] < i. Host h hangs on switch at[h]. */
 struct ro_tree {

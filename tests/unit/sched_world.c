@@ -139,8 +139,11 @@ void w_team_init(struct w_team *t, uint32_t nnodes, enum w_placement placement, 
 		t->logical[b] = b;
 	}
 	shuffle(t->logical, nnodes, seed);
-	t->layout = (struct cn_layout){ .nranks = n, .nnodes = nnodes, .node_of = t->node_of,
-					.first = t->first, .ranks = t->ranks,
+	t->layout = (struct cn_layout){ .nranks = n,
+					.nnodes = nnodes,
+					.node_of = t->node_of,
+					.first = t->first,
+					.ranks = t->ranks,
 					.logical = t->logical };
 	random_tree(t, nnodes, seed);
 }
@@ -257,8 +260,7 @@ static void check_span(const struct world *w, const struct cn_span *s, uint64_t 
 	}
 	assert_true(s->rank < w->team->layout.nranks);
 	assert_int_equal(w->team->node_of[s->rank], node);
-	assert_true(s->offset + len <=
-		    (s->buffer == CN_BUF_SEND ? w->send_bytes : w->recv_bytes));
+	assert_true(s->offset + len <= (s->buffer == CN_BUF_SEND ? w->send_bytes : w->recv_bytes));
 }
 
 static void same_span(const struct cn_span *a, const struct cn_span *b)
@@ -340,14 +342,14 @@ void w_check(const struct world *w, bool phases)
 
 static const uint8_t *source(const struct world *w, const struct cn_action *a, uint64_t at)
 {
-	const uint8_t *base = a->src.buffer == CN_BUF_SEND ? w->send[a->src.rank] :
-							     w->recv[a->src.rank];
+	const uint8_t *base = a->src.buffer == CN_BUF_SEND ? w->send[a->src.rank]
+							   : w->recv[a->src.rank];
 
 	return base + a->src.offset + at;
 }
 
-static void write_bytes(struct world *w, const struct cn_action *a, uint64_t at, const uint8_t *data,
-			uint64_t len)
+static void write_bytes(struct world *w, const struct cn_action *a, uint64_t at,
+			const uint8_t *data, uint64_t len)
 {
 	uint64_t offset = a->dst.offset + at;
 
@@ -439,8 +441,7 @@ static bool node_send(struct world *w, uint32_t me)
 			}
 			n->turn++;
 		}
-		return n->turn < n->sched.n &&
-		       send_frame(w, me, n->sched.actions[n->turn].peer);
+		return n->turn < n->sched.n && send_frame(w, me, n->sched.actions[n->turn].peer);
 	case CN_ORDER_INTERLEAVED:
 		for (uint32_t k = 0; k < n->ndests; k++) {
 			uint32_t to = n->dests[n->turn % n->ndests];
@@ -543,8 +544,8 @@ static bool one_turn(struct world *w, uint64_t *seed, uint32_t eager, uint32_t f
 			if (me == frozen) {
 				continue;
 			}
-			if (sending ? node_send(w, me) :
-				      node_any_receive(w, me, seed) || node_copy(w, me)) {
+			if (sending ? node_send(w, me)
+				    : node_any_receive(w, me, seed) || node_copy(w, me)) {
 				return true;
 			}
 		}
@@ -603,8 +604,7 @@ void w_check_data(const struct world *w)
 			if (w->recv[r][i] != byte || w->writes[r][i] != times) {
 				fail_msg("byte %llu of rank %u's receive buffer: %s",
 					 (unsigned long long)i, r,
-					 w->writes[r][i] == times ? "wrong" :
-								    "not written once");
+					 w->writes[r][i] == times ? "wrong" : "not written once");
 			}
 		}
 	}

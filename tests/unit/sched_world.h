@@ -11,17 +11,17 @@
 
 #include "sched/sched.h"
 
-#define W_FRAME 700u
-#define W_NODES 16u
-#define W_RANKS (W_NODES * 3)
+#define W_FRAME	 700u
+#define W_NODES	 16u
+#define W_RANKS	 (W_NODES * 3)
 #define W_NOBODY UINT32_MAX
 
 /* Where ranks are. */
 enum w_placement {
-	W_ONE = 0,     /* one rank a node */
-	W_TWO = 1,     /* two a node, consecutive */
-	W_ROUND = 2,   /* three a node, dealt out in turn */
-	W_UNEVEN = 3,  /* one to three a node, shuffled */
+	W_ONE = 0,    /* one rank a node */
+	W_TWO = 1,    /* two a node, consecutive */
+	W_ROUND = 2,  /* three a node, dealt out in turn */
+	W_UNEVEN = 3, /* one to three a node, shuffled */
 	W_PLACEMENTS = 4,
 };
 

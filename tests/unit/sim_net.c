@@ -11,7 +11,7 @@
 #include "sim_net.h"
 
 #define BEGINNING 1000000000u
-#define TAG_AT 14
+#define TAG_AT	  14
 
 struct put {
 	struct sim_net *net;
@@ -29,9 +29,12 @@ static void see(void *arg, const struct cn_sim_sight *s)
 		assert_non_null(n->seen);
 	}
 	v = &n->seen[n->nseen++];
-	*v = (struct sim_net_seen){.what = s->what, .at = s->at - BEGINNING,
-				   .until = s->until - BEGINNING, .link = s->link, .end = s->end,
-				   .len = s->len};
+	*v = (struct sim_net_seen){ .what = s->what,
+				    .at = s->at - BEGINNING,
+				    .until = s->until - BEGINNING,
+				    .link = s->link,
+				    .end = s->end,
+				    .len = s->len };
 	memcpy(&v->tag, s->frame + TAG_AT, sizeof(v->tag));
 }
 
@@ -39,7 +42,7 @@ struct sim_net *sim_net(const char *text, void (*change)(struct cn_sim_config *c
 {
 	struct sim_net *n = calloc(1, sizeof(*n));
 	struct cn_sim_config c;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	assert_non_null(n);
 	if (cn_topo_parse(text, strlen(text), "test", &n->topo, &err) != COLLNET_OK) {
@@ -92,7 +95,7 @@ void sim_net_send(struct sim_net *n, cn_time at, uint32_t from, uint32_t to, uin
 	struct put *p = malloc(sizeof(*p));
 
 	assert_non_null(p);
-	*p = (struct put){n, from, to, len, tag};
+	*p = (struct put){ n, from, to, len, tag };
 	assert_int_equal(cn_sim_at(n->sim, BEGINNING + at, put, p), COLLNET_OK);
 }
 
@@ -122,8 +125,8 @@ uint32_t sim_net_link(const struct sim_net *n, const char *a, const char *b, uin
 	return 0;
 }
 
-uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_seen what, const char *a,
-		       const char *b, uint32_t tag)
+uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_seen what, const char *a, const char *b,
+		       uint32_t tag)
 {
 	uint32_t end, link = sim_net_link(n, a, b, &end), count = 0;
 

@@ -37,8 +37,8 @@ void sim_net_run(struct sim_net *n);
 void sim_net_run_until(struct sim_net *n, cn_time until);
 
 /* How often a frame with the tag was seen from vertex `a` to `b`, and when for the first time. */
-uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_seen what, const char *a,
-		       const char *b, uint32_t tag);
+uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_seen what, const char *a, const char *b,
+		       uint32_t tag);
 cn_time sim_net_when(const struct sim_net *n, enum cn_sim_seen what, const char *a, const char *b,
 		     uint32_t tag);
 /* When it arrived at the host `b`, from the switch `a`. */

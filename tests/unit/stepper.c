@@ -60,7 +60,7 @@ static void put(struct stepper *s, uint32_t link, uint32_t packet)
 		}
 		i = s->ncopies++;
 	}
-	s->copies[i] = (struct copy){packet, NONE};
+	s->copies[i] = (struct copy){ packet, NONE };
 	if (q->length++ == 0) {
 		q->head = i;
 	} else {
@@ -194,7 +194,7 @@ static void sort(struct st_packet *p, uint32_t n)
 
 struct st_result st_run(const struct cn_tree *t, struct st_packet *p, uint32_t n, uint8_t *heard)
 {
-	struct stepper s = {.t = t, .p = p, .heard = heard, .spare = NONE};
+	struct stepper s = { .t = t, .p = p, .heard = heard, .spare = NONE };
 	uint32_t next = 0;
 
 	sort(p, n);
@@ -244,7 +244,7 @@ static void say(struct text *x, const char *fmt, ...)
 
 static void parse(struct text *x, struct cn_topo **topo, struct cn_tree **tree)
 {
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_topo_parse(x->s, x->at, "text", topo, &err) != COLLNET_OK ||
 	    cn_tree_make(*topo, (*topo)->hosts, (*topo)->nhosts, CN_TOPO_NONE, tree, &err) !=
@@ -257,7 +257,7 @@ static void parse(struct text *x, struct cn_topo **topo, struct cn_tree **tree)
 void st_binary(uint32_t levels, const uint32_t *channels, struct cn_topo **topo,
 	       struct cn_tree **tree)
 {
-	struct text x = {0};
+	struct text x = { 0 };
 	uint32_t n = 1u << levels;
 
 	/* Vertices by heap numbers: 1 is the root, 2 i and 2 i + 1 are below i, hosts from n on. */
@@ -279,7 +279,7 @@ void st_binary(uint32_t levels, const uint32_t *channels, struct cn_topo **topo,
 void st_random(uint32_t hosts, uint32_t switches, uint32_t channels, uint64_t *seed,
 	       struct cn_topo **topo, struct cn_tree **tree)
 {
-	struct text x = {0};
+	struct text x = { 0 };
 
 	for (uint32_t i = 0; i < switches; i++) {
 		say(&x, "switch s%u\n", i);
@@ -299,8 +299,8 @@ void st_random(uint32_t hosts, uint32_t switches, uint32_t channels, uint64_t *s
 
 void st_chain(uint32_t n, struct cn_topo **topo)
 {
-	struct text x = {0};
-	struct cn_err err = {0};
+	struct text x = { 0 };
+	struct cn_err err = { 0 };
 
 	for (uint32_t i = 0; i < n; i++) {
 		say(&x, "switch s%u\nhost h%u\nlink s%u h%u rate none\n", i, i, i, i);

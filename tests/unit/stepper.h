@@ -16,15 +16,15 @@ struct st_packet {
 	/* To everybody: up to this vertex without copies, from there down to its other subtrees;
 	 * ST_EVERYBODY: at every switch to all other links. */
 	uint32_t top;
-	uint64_t start;	   /* the step in which it wants its host's link, from 1 */
-	uint64_t end;	   /* filled in: the step in which it, or its last copy, has arrived */
+	uint64_t start; /* the step in which it wants its host's link, from 1 */
+	uint64_t end;	/* filled in: the step in which it, or its last copy, has arrived */
 };
 
 struct st_result {
-	uint64_t steps;	   /* until the last packet has arrived */
-	uint64_t delivered;/* copies that reached a host */
-	uint64_t waits;	   /* steps that packets spent in queues, summed */
-	uint32_t queue;	   /* the longest queue of packets that had to wait */
+	uint64_t steps;	    /* until the last packet has arrived */
+	uint64_t delivered; /* copies that reached a host */
+	uint64_t waits;	    /* steps that packets spent in queues, summed */
+	uint32_t queue;	    /* the longest queue of packets that had to wait */
 };
 
 /*

@@ -20,9 +20,9 @@
 #include "tools/plan/check.h"
 #include "sched_world.h"
 
-#define MOST_HOSTS 32u
+#define MOST_HOSTS    32u
 #define MOST_MESSAGES (MOST_HOSTS * (MOST_HOSTS - 1))
-#define MOST_LINKS 256u
+#define MOST_LINKS    256u
 
 static uint64_t seed = 20050404;
 
@@ -42,7 +42,7 @@ struct net {
 
 static void net_of(struct net *n, struct cn_topo *topo)
 {
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	n->topo = topo;
 	if (cn_tree_make(topo, topo->hosts, topo->nhosts, CN_TOPO_NONE, &n->tree, &err) ||
@@ -55,7 +55,7 @@ static void net_of(struct net *n, struct cn_topo *topo)
 
 static void net_text(struct net *n, const char *text)
 {
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	struct cn_topo *topo = NULL;
 
 	if (cn_topo_parse(text, strlen(text), "test", &topo, &err)) {
@@ -132,7 +132,7 @@ static const char *paper(const struct cn_aapc *a, uint32_t place, char *text, si
 
 struct brute {
 	const struct net *net;
-	uint32_t n, nlinks; /* messages, directed links of net->tree */
+	uint32_t n, nlinks;			 /* messages, directed links of net->tree */
 	struct cn_aapc_message m[MOST_MESSAGES]; /* by phase, then sender */
 	bool uses[MOST_MESSAGES][MOST_LINKS];
 	bool edge[MOST_MESSAGES][MOST_MESSAGES];  /* earlier, later: they share a link */
@@ -592,10 +592,10 @@ static void cn_aapc_start__table_1_ring_scheduling(void **state)
 /* Table 2: rotate, 6 senders and 4 receivers; the table's senders and receivers by phase. */
 static void cn_aapc_rotate__table_2(void **state)
 {
-	static const uint8_t senders[24] = {0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5,
-					    1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0};
-	static const uint8_t receivers[24] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3,
-					      0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
+	static const uint8_t senders[24] = { 0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5,
+					     1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0 };
+	static const uint8_t receivers[24] = { 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3,
+					       0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3 };
 
 	(void)state;
 	for (uint32_t p = 0; p < 24; p++) {
@@ -615,8 +615,8 @@ static void net_sizes(struct net *n, const uint32_t *sizes, uint32_t k)
 				       "switch s%u\nlink root s%u rate none\n", i, i);
 		for (uint32_t h = 0; h < sizes[i]; h++) {
 			at += (size_t)snprintf(text + at, sizeof(text) - at,
-					       "host h%u.%u\nlink h%u.%u s%u rate none\n", i, h,
-					       i, h, i);
+					       "host h%u.%u\nlink h%u.%u s%u rate none\n", i, h, i,
+					       h, i);
 		}
 	}
 	assert_true(at < sizeof(text));
@@ -626,7 +626,7 @@ static void net_sizes(struct net *n, const uint32_t *sizes, uint32_t k)
 /* Table 2 again, as step 1 has it in a whole schedule: the same senders, receivers in turn. */
 static void cn_aapc_global__table_2_in_a_schedule(void **state)
 {
-	static const uint32_t sizes[] = {6, 4, 4};
+	static const uint32_t sizes[] = { 6, 4, 4 };
 	struct net n;
 
 	(void)state;
@@ -660,7 +660,7 @@ static void cn_aapc_rotate__every_pair_once(void **state)
 				lcm += mi;
 			}
 			for (uint32_t shift = 0; shift < mj; shift++) {
-				bool met[13][13] = {{false}};
+				bool met[13][13] = { { false } };
 
 				for (uint32_t r = 0; r < mi * mj; r++) {
 					uint32_t x = cn_aapc_rotate(mi, lcm, r);
@@ -684,13 +684,13 @@ static void cn_aapc_between__all_sizes(void **state)
 	for (uint32_t m0 = 1; m0 <= 12; m0++) {
 		for (uint32_t m1 = 1; m1 <= m0; m1++) {
 			for (uint32_t m2 = 0; m2 <= m1; m2 = m2 == 0 ? m1 : m1 + 1) {
-				uint32_t sizes[] = {m0, m1, m0, m2};
+				uint32_t sizes[] = { m0, m1, m0, m2 };
 				struct net n;
 
 				net_sizes(&n, sizes, m2 == 0 ? 3 : 4);
 				for (uint32_t x = 0; x < n.a->n; x++) {
 					for (uint32_t y = 0; y < n.a->n; y++) {
-						struct cn_aapc_message m, got = {0, 0, 0};
+						struct cn_aapc_message m, got = { 0, 0, 0 };
 						uint32_t i = n.a->subtree[x], j = n.a->subtree[y];
 
 						if (x == y) {
@@ -702,8 +702,9 @@ static void cn_aapc_between__all_sizes(void **state)
 							assert_true(cn_aapc_local(n.a, i, m.phase,
 										  &got));
 						} else {
-							assert_int_equal(
-								cn_aapc_target(n.a, i, m.phase), j);
+							assert_int_equal(cn_aapc_target(n.a, i,
+											m.phase),
+									 j);
 							got = cn_aapc_global(n.a, i, j, m.phase);
 						}
 						assert_memory_equal(&m, &got, sizeof(m));
@@ -773,15 +774,15 @@ static void cn_aapc_start__figure_3(void **state)
 
 /* Table 4, message by message: global ones out of t_0, t_1, t_2, then local ones in them. */
 static const char *const table_4[9][6] = {
-	{"t0,0 -> t1,1", "t1,0 -> t2,0", "t2,0 -> t0,1", "t0,1 -> t0,0", NULL, NULL},
-	{"t0,1 -> t1,0", "t1,1 -> t2,0", "t2,0 -> t0,2", "t0,2 -> t0,1", NULL, NULL},
-	{"t0,2 -> t1,1", NULL, "t2,0 -> t0,0", "t0,0 -> t0,2", NULL, NULL},
-	{"t0,0 -> t1,0", "t1,0 -> t0,2", NULL, "t0,2 -> t0,0", NULL, NULL},
-	{"t0,1 -> t1,1", "t1,0 -> t0,0", NULL, "t0,0 -> t0,1", "t1,1 -> t1,0", NULL},
-	{"t0,2 -> t1,0", "t1,0 -> t0,1", NULL, "t0,1 -> t0,2", NULL, NULL},
-	{"t0,0 -> t2,0", "t1,1 -> t0,0", NULL, NULL, NULL, NULL},
-	{"t0,1 -> t2,0", "t1,1 -> t0,1", "t2,0 -> t1,0", NULL, "t1,0 -> t1,1", NULL},
-	{"t0,2 -> t2,0", "t1,1 -> t0,2", "t2,0 -> t1,1", NULL, NULL, NULL},
+	{ "t0,0 -> t1,1", "t1,0 -> t2,0", "t2,0 -> t0,1", "t0,1 -> t0,0", NULL, NULL },
+	{ "t0,1 -> t1,0", "t1,1 -> t2,0", "t2,0 -> t0,2", "t0,2 -> t0,1", NULL, NULL },
+	{ "t0,2 -> t1,1", NULL, "t2,0 -> t0,0", "t0,0 -> t0,2", NULL, NULL },
+	{ "t0,0 -> t1,0", "t1,0 -> t0,2", NULL, "t0,2 -> t0,0", NULL, NULL },
+	{ "t0,1 -> t1,1", "t1,0 -> t0,0", NULL, "t0,0 -> t0,1", "t1,1 -> t1,0", NULL },
+	{ "t0,2 -> t1,0", "t1,0 -> t0,1", NULL, "t0,1 -> t0,2", NULL, NULL },
+	{ "t0,0 -> t2,0", "t1,1 -> t0,0", NULL, NULL, NULL, NULL },
+	{ "t0,1 -> t2,0", "t1,1 -> t0,1", "t2,0 -> t1,0", NULL, "t1,0 -> t1,1", NULL },
+	{ "t0,2 -> t2,0", "t1,1 -> t0,2", "t2,0 -> t1,1", NULL, NULL, NULL },
 };
 
 static void cn_aapc__table_4(void **state)
@@ -853,7 +854,8 @@ static void check_topology(const char *name, uint32_t phases, const char *links)
 		}
 	}
 	print_message("topology (%s): %u phases; pairs that share a link %u, neighbours on it %u, "
-		      "synchronisations %u\n", name, phases, pairs, neighbours, kept);
+		      "synchronisations %u\n",
+		      name, phases, pairs, neighbours, kept);
 	assert_true(kept <= neighbours && neighbours <= pairs);
 	free(b);
 	net_free(&n);
@@ -863,10 +865,12 @@ static void cn_aapc__figure_5_topologies(void **state)
 {
 	(void)state;
 	check_topology("a", 23, NULL);
-	check_topology("b", 24 * 8, "link s0 s1 rate 100mbit\nlink s0 s2 rate 100mbit\n"
-				    "link s0 s3 rate 100mbit\n");
-	check_topology("c", 16 * 16, "link s0 s1 rate 100mbit\nlink s1 s2 rate 100mbit\n"
-				     "link s2 s3 rate 100mbit\n");
+	check_topology("b", 24 * 8,
+		       "link s0 s1 rate 100mbit\nlink s0 s2 rate 100mbit\n"
+		       "link s0 s3 rate 100mbit\n");
+	check_topology("c", 16 * 16,
+		       "link s0 s1 rate 100mbit\nlink s1 s2 rate 100mbit\n"
+		       "link s2 s3 rate 100mbit\n");
 }
 
 /* ---- the planner -------------------------------------------------------------------------- */
@@ -881,10 +885,11 @@ static void cn_plan_alltoall_aapc__right_and_checked(void **state)
 	(void)state;
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t round = 0; round < 4 * W_NODES; round++) {
-		struct cn_plan p = {.op = CN_OP_ALLTOALL, .algorithm = row()->id,
-				    .bytes = round % 9};
+		struct cn_plan p = { .op = CN_OP_ALLTOALL,
+				     .algorithm = row()->id,
+				     .bytes = round % 9 };
 		struct cn_check_report report;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 		struct cn_check *c;
 		struct world *w;
 		struct w_team t;

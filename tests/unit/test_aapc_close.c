@@ -20,9 +20,9 @@
 #include "sched/sched.h"
 
 #define MOST_HOSTS 32u
-#define WORDS (MOST_HOSTS * MOST_HOSTS / 64)
-#define NOBODY UINT32_MAX
-#define ROUNDS 400u
+#define WORDS	   (MOST_HOSTS * MOST_HOSTS / 64)
+#define NOBODY	   UINT32_MAX
+#define ROUNDS	   400u
 
 static uint64_t seed = 20050404;
 
@@ -40,8 +40,8 @@ struct known {
 
 struct party {
 	struct cn_sched s;
-	uint32_t *match;   /* [s.n] of a receive: the sender's action */
-	bool *waited;	   /* [s.n] a receive that a WAIT depends on */
+	uint32_t *match;    /* [s.n] of a receive: the sender's action */
+	bool *waited;	    /* [s.n] a receive that a WAIT depends on */
 	struct known *then; /* [s.n] of a send: what its sender knew once it was sent */
 	struct known now;
 	uint32_t at; /* next action */
@@ -58,7 +58,7 @@ struct net {
 
 static void net_of(struct net *net, struct cn_topo *topo)
 {
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	memset(net, 0, sizeof(*net));
 	net->topo = topo;
@@ -95,7 +95,7 @@ static void net_shape(struct net *net, const char *shape)
 static void net_random(struct net *net, uint32_t hosts, uint32_t switches, uint32_t kind)
 {
 	struct cn_topo *topo = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	char text[8192];
 	size_t at = 0;
 
@@ -104,7 +104,9 @@ static void net_random(struct net *net, uint32_t hosts, uint32_t switches, uint3
 		if (s > 0) {
 			at += (size_t)snprintf(text + at, sizeof(text) - at,
 					       "link s%u s%u rate none\n", s,
-					       kind == 1 ? s - 1 : kind == 2 ? 0 : below(s));
+					       kind == 1   ? s - 1
+					       : kind == 2 ? 0
+							   : below(s));
 		}
 	}
 	for (uint32_t h = 0; h < hosts; h++) {
@@ -147,22 +149,26 @@ static void match(struct net *net, uint32_t a, uint32_t b)
 
 static void plan(struct net *net)
 {
-	struct cn_plan p = {.op = CN_OP_ALLTOALL, .bytes = 8,
-			    .algorithm = cn_algorithm_find(CN_OP_ALLTOALL, "aapc")->id};
+	struct cn_plan p = { .op = CN_OP_ALLTOALL,
+			     .bytes = 8,
+			     .algorithm = cn_algorithm_find(CN_OP_ALLTOALL, "aapc")->id };
 	uint32_t n = net->n;
 
 	assert_true(n <= MOST_HOSTS);
 	for (uint32_t i = 0; i <= n; i++) {
 		net->numbers[i] = i;
 	}
-	net->layout = (struct cn_layout){.nranks = n, .nnodes = n, .node_of = net->numbers,
-					 .first = net->numbers, .ranks = net->numbers,
-					 .tree = net->tree};
+	net->layout = (struct cn_layout){ .nranks = n,
+					  .nnodes = n,
+					  .node_of = net->numbers,
+					  .first = net->numbers,
+					  .ranks = net->numbers,
+					  .tree = net->tree };
 	net->p = calloc(n, sizeof(*net->p));
 	assert_non_null(net->p);
 	for (uint32_t b = 0; b < n; b++) {
 		struct party *x = &net->p[b];
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 
 		if (cn_sched_plan(&net->layout, &p, b, &x->s, &err)) {
 			fail_msg("%s", err.text);
@@ -288,7 +294,7 @@ static uint32_t two_in_a_row(struct net *net, bool all, uint32_t skip, uint32_t 
 
 	*closing = 0;
 	for (uint32_t b = 0; b < net->n; b++) {
-		net->p[b].now = (struct known){{0}};
+		net->p[b].now = (struct known){ { 0 } };
 	}
 	operate(net, false, &unordered);
 	for (uint32_t b = 0; b < net->n; b++) { /* the operation is complete */
@@ -402,7 +408,7 @@ static uint32_t check_ends(const struct cn_aapc *a, uint32_t me)
 
 static void cn_aapc_closing__both_ends_agree(void **state)
 {
-	static const char *const shapes[] = {"16x64", "128x8", "512x2", "1023"};
+	static const char *const shapes[] = { "16x64", "128x8", "512x2", "1023" };
 	struct net net;
 
 	(void)state;

@@ -31,7 +31,8 @@ static void parse_sizes__lists(void **state)
 /* Outputs are written only on success. */
 static void parse_sizes__refused(void **state)
 {
-	static const char *const bad[] = { "", ",", "1k,", ",1k", "1k,,2k", "x", "-1", "1k 2k",
+	static const char *const bad[] = { "",		",",  "1k,", ",1k",
+					   "1k,,2k",	"x",  "-1",  "1k 2k",
 					   "1,2,3,4,5", "2m", "1kk", "18446744073709551616" };
 	uint64_t v[4] = { 7, 7, 7, 7 };
 	size_t n = 9, i;
@@ -40,8 +41,7 @@ static void parse_sizes__refused(void **state)
 	for (i = 0; i < COUNT(bad); i++) {
 		struct cn_err err = { 0 };
 
-		assert_int_equal(tool_parse_sizes(bad[i], 1 << 20, v, 4, &n, &err),
-				 COLLNET_EINVAL);
+		assert_int_equal(tool_parse_sizes(bad[i], 1 << 20, v, 4, &n, &err), COLLNET_EINVAL);
 		assert_true(strlen(err.text) > 10);
 		assert_int_equal(n, 9);
 		assert_int_equal(v[0], 7);
@@ -80,8 +80,8 @@ static void parse_window__values(void **state)
 
 static void parse_seconds__values(void **state)
 {
-	static const char *const bad[] = { "", ".", "0", "0.000", "1.2.3", "0.0001", "1.0001", "-1", "1s",
-					   "99999999999", "2147484" };
+	static const char *const bad[] = { "",	     ".",  "0",	 "0.000",	"1.2.3",  "0.0001",
+					   "1.0001", "-1", "1s", "99999999999", "2147484" };
 	struct cn_err err = { 0 };
 	uint32_t ms = 0;
 	size_t i;
@@ -158,7 +158,10 @@ static void options__in_order_and_refused(void **state)
 		{ "gamma", no_argument, NULL, 'c' },
 		{ NULL, 0, NULL, 0 },
 	};
-	static const struct { int rc; const char *argv[5], *taken; } cases[] = {
+	static const struct {
+		int rc;
+		const char *argv[5], *taken;
+	} cases[] = {
 		{ TOOL_OK, { "v", "--alpha", "1", "word", "--beta" }, "a=1;b;" },
 		{ TOOL_OK, { "v", "--beta", "--alpha=x" }, "b;a=x;" },
 		{ -1, { "v", "--beta", "-h", "--gamma" }, "b;" },
@@ -189,9 +192,12 @@ static void options__in_order_and_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parse_sizes__lists),	cmocka_unit_test(parse_sizes__refused),
-		cmocka_unit_test(parse_switch__on_off), cmocka_unit_test(parse_window__values),
-		cmocka_unit_test(parse_seconds__values), cmocka_unit_test(format__units),
+		cmocka_unit_test(parse_sizes__lists),
+		cmocka_unit_test(parse_sizes__refused),
+		cmocka_unit_test(parse_switch__on_off),
+		cmocka_unit_test(parse_window__values),
+		cmocka_unit_test(parse_seconds__values),
+		cmocka_unit_test(format__units),
 		cmocka_unit_test(parse_u32__bounds),
 		cmocka_unit_test(options__in_order_and_refused),
 	};

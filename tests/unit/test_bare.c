@@ -107,8 +107,8 @@ static void pingpong__measures_every_round_trip(void **state)
 	for (int i = 0; i < 3; i++) {
 		uint64_t rtt[ITERATIONS] = { 0 }, lost = 77;
 		struct cn_err err = { 0 };
-		int r = cn_bare_pingpong(a, mac_b, true, payload[i], ITERATIONS, rtt,
-					 &lost, in_ms(20000), &err);
+		int r = cn_bare_pingpong(a, mac_b, true, payload[i], ITERATIONS, rtt, &lost,
+					 in_ms(20000), &err);
 
 		assert_string_equal(err.text, "");
 		assert_int_equal(r, 0);
@@ -123,8 +123,7 @@ static int send_stream(struct cn_bare *b)
 {
 	uint64_t sent;
 
-	return cn_bare_stream_send(b, cn_bare_mac(a), 1500, 100 * CN_MS, &sent,
-				   in_ms(20000), NULL);
+	return cn_bare_stream_send(b, cn_bare_mac(a), 1500, 100 * CN_MS, &sent, in_ms(20000), NULL);
 }
 
 static void stream__counts_frames_and_losses(void **state)
@@ -174,23 +173,22 @@ static void deadlines__alone_on_the_wire(void **state)
 	struct cn_err err;
 
 	(void)state;
-	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 64, 1, rtt, NULL, in_ms(50),
-					  &err), COLLNET_ETIMEOUT);
+	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 64, 1, rtt, NULL, in_ms(50), &err),
+			 COLLNET_ETIMEOUT);
 	assert_string_equal(err.text, "bare measurement on a0: no answer in time: does the other "
 				      "side run it too?");
-	assert_int_equal(cn_bare_pingpong(a, mac_b, false, 64, 1, NULL, NULL, in_ms(50),
-					  &err), COLLNET_ETIMEOUT);
-	assert_int_equal(cn_bare_stream_send(a, mac_b, 64, CN_MS, &sent, in_ms(50),
-					     &err), COLLNET_ETIMEOUT);
-	assert_int_equal(cn_bare_stream_recv(a, mac_b, &rate, in_ms(50), &err),
+	assert_int_equal(cn_bare_pingpong(a, mac_b, false, 64, 1, NULL, NULL, in_ms(50), &err),
 			 COLLNET_ETIMEOUT);
-	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 15, 1, rtt, NULL, in_ms(50),
-					  &err), COLLNET_EINVAL);
-	assert_int_equal(cn_bare_stream_send(a, mac_b, 1501, CN_MS, &sent, in_ms(50),
-					     &err), COLLNET_EINVAL);
+	assert_int_equal(cn_bare_stream_send(a, mac_b, 64, CN_MS, &sent, in_ms(50), &err),
+			 COLLNET_ETIMEOUT);
+	assert_int_equal(cn_bare_stream_recv(a, mac_b, &rate, in_ms(50), &err), COLLNET_ETIMEOUT);
+	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 15, 1, rtt, NULL, in_ms(50), &err),
+			 COLLNET_EINVAL);
+	assert_int_equal(cn_bare_stream_send(a, mac_b, 1501, CN_MS, &sent, in_ms(50), &err),
+			 COLLNET_EINVAL);
 	assert_true(run_command("ip link set a0 down"));
-	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 64, 1, rtt, NULL, in_ms(50),
-					  &err), COLLNET_EIFACE);
+	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 64, 1, rtt, NULL, in_ms(50), &err),
+			 COLLNET_EIFACE);
 }
 
 static void open__refusals(void **state)

@@ -73,8 +73,12 @@ static void team_on(struct team *t, struct cn_topo *topo, uint32_t most)
 	if (cn_tree_make(topo, topo->hosts, n, CN_TOPO_NONE, &t->tree, &err)) {
 		fail_msg("%s", err.text);
 	}
-	t->l = (struct cn_layout){ .nranks = nranks, .nnodes = n, .node_of = t->node_of,
-				   .first = t->first, .ranks = t->ranks, .tree = t->tree };
+	t->l = (struct cn_layout){ .nranks = nranks,
+				   .nnodes = n,
+				   .node_of = t->node_of,
+				   .first = t->first,
+				   .ranks = t->ranks,
+				   .tree = t->tree };
 }
 
 static void team_done(struct team *t)
@@ -186,16 +190,17 @@ static void prove_root(const struct team *t, uint32_t root, bool all)
 	for (size_t z = 0; z < sizeof(sizes) / sizeof(sizes[0]); z++) {
 		for (int i = 0; i < NALGS && (all || (z + root) % 4 == 0); i++) {
 			struct cn_check_report report;
-			struct cn_plan p = { .op = CN_OP_BCAST, .algorithm = ids[i],
-					     .bytes = sizes[z].bytes, .segment = sizes[z].segment,
+			struct cn_plan p = { .op = CN_OP_BCAST,
+					     .algorithm = ids[i],
+					     .bytes = sizes[z].bytes,
+					     .segment = sizes[z].segment,
 					     .root = root };
 
 			prove(t, &p, &report);
 			if (sizes[z].segment > 0 && sizes[z].bytes > sizes[z].segment) {
 				uint64_t segments = (p.bytes - 1) / p.segment + 1;
 
-				assert_int_equal(report.messages,
-						 segments * (t->l.nnodes - 1));
+				assert_int_equal(report.messages, segments * (t->l.nnodes - 1));
 			}
 		}
 	}
@@ -209,9 +214,9 @@ static void cn_plan_bcast__every_root_of_shapes(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]) + 4; i++) {
 		size_t n = sizeof(shapes) / sizeof(shapes[0]);
-		struct cn_topo *topo = i < n ? shape(shapes[i]) :
-				       i < n + 2 ? row_of(unequal, 5, i == n) :
-						   row_of(ones, 9, i == n + 2);
+		struct cn_topo *topo = i < n	   ? shape(shapes[i])
+				       : i < n + 2 ? row_of(unequal, 5, i == n)
+						   : row_of(ones, 9, i == n + 2);
 		struct team t;
 
 		team_on(&t, topo, i % 2 ? 3 : 1);
@@ -473,8 +478,9 @@ static void cn_bcast_colour__counts_channels(void **state)
 		/* h1 has it after phase 0 and h2 after phase 1: both could send in phase 2, as
 		 * h0 does. With a channel each, they do. */
 		assert_int_equal(b.offset[3], 2);
-		assert_int_equal(b.offset[4] + b.offset[5],
-				 channels == 1 ? 1 + 3 : channels == 2 ? 1 + 2 : 1 + 2);
+		assert_int_equal(b.offset[4] + b.offset[5], channels == 1   ? 1 + 3
+							    : channels == 2 ? 1 + 2
+									    : 1 + 2);
 		cn_bcast_done(&b);
 		team_done(&t);
 	}
@@ -521,7 +527,8 @@ static void cn_bcast_time__is_what_stepping_gives(void **state)
 		team_on(&t, random_topo(8, 30), 1);
 		root = below(t.l.nnodes);
 		assert_int_equal(builders[1 + k](&t.l, root, 10 * 1476, 1476, &cn_cost_default, &b,
-						 NULL), COLLNET_OK);
+						 NULL),
+				 COLLNET_OK);
 		assert_int_equal(b.segments, 10);
 		assert_int_equal(b.time, stepped(&b, t.tree));
 		cn_bcast_done(&b);
@@ -546,7 +553,8 @@ static void cn_bcast_choose__the_best(void **state)
 			struct cn_bcast other;
 
 			assert_int_equal(cn_bcast_binary(&t.l, 0, bytes, segment, &cn_cost_default,
-							 &other, NULL), COLLNET_OK);
+							 &other, NULL),
+					 COLLNET_OK);
 			assert_true(b.time <= other.time);
 			cn_bcast_done(&other);
 		}
@@ -589,7 +597,8 @@ static void cn_bcast_predict__eight_by_four(void **state)
 		uint64_t time[NALGS];
 
 		for (int i = 0; i < NALGS; i++) {
-			struct cn_plan p = { .op = CN_OP_BCAST, .algorithm = ids[i],
+			struct cn_plan p = { .op = CN_OP_BCAST,
+					     .algorithm = ids[i],
 					     .bytes = sizes[z] };
 			struct cn_bcast b;
 

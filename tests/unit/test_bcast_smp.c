@@ -65,8 +65,9 @@ static void cn_bswitch_shortest__against_relaxation(void **state)
 		struct cn_topo *t = random_graph(n, below(30));
 		uint64_t weight[64], dist[32];
 		bool working[32], tree_only = i % 3 == 0, again = true;
-		struct cn_bswitch net = { .topo = t, .tree_only = tree_only, .weight = weight,
-					  .working = working };
+		struct cn_bswitch net = {
+			.topo = t, .tree_only = tree_only, .weight = weight, .working = working
+		};
 		struct cn_bswitch_paths p;
 
 		for (uint32_t k = 0; k < t->nlinks; k++) {
@@ -166,8 +167,12 @@ static void table_init(struct table *t, uint32_t n, struct cn_relay_net *net)
 			t->total[a][b] = t->busy[a][b] + below(2) * below(20);
 		}
 	}
-	*net = (struct cn_relay_net){ .ctx = t, .cost = cost, .path = path, .channels = channels,
-				      .nlinks = 2 * n, .longest = n,
+	*net = (struct cn_relay_net){ .ctx = t,
+				      .cost = cost,
+				      .path = path,
+				      .channels = channels,
+				      .nlinks = 2 * n,
+				      .longest = n,
 				      .segments = 1 + below(2) * below(6) };
 }
 
@@ -222,7 +227,11 @@ static void all_orders(struct cn_relay *r, uint32_t v, uint64_t *best)
 	for (uint32_t c = r->first[v]; c != UINT32_MAX; c = r->next[c]) {
 		kids[n++] = c;
 	}
-	for (uint32_t code = 0, codes = n < 2 ? 1 : n == 2 ? 2 : n == 3 ? 6 : n == 4 ? 24 : 120;
+	for (uint32_t code = 0, codes = n < 2	 ? 1
+					: n == 2 ? 2
+					: n == 3 ? 6
+					: n == 4 ? 24
+						 : 120;
 	     code < codes; code++) {
 		uint32_t left[N_MAX], x = code;
 
@@ -394,7 +403,8 @@ static void cn_bcast_smp__a_star_is_served_in_parallel(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 64; i++) {
 		id[i] = i;
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "switch s%u\nhost h%u\n"
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+				       "switch s%u\nhost h%u\n"
 				       "link h%u s%u rate 1gbit\nlink s%u hub rate 1gbit\n",
 				       i, i, i, i, i);
 	}
@@ -402,10 +412,14 @@ static void cn_bcast_smp__a_star_is_served_in_parallel(void **state)
 	assert_int_equal(cn_topo_parse(text, at, "star", &topo, NULL), COLLNET_OK);
 	assert_int_equal(cn_tree_make(topo, topo->hosts, 64, CN_TOPO_NONE, &tree, NULL),
 			 COLLNET_OK);
-	assert_int_equal(cn_bcast_predict(&(struct cn_layout){ .nranks = 64, .nnodes = 64,
-							       .node_of = id, .first = id,
-							       .ranks = id, .tree = tree },
-					  &p, &cn_cost_default, &b, NULL), COLLNET_OK);
+	assert_int_equal(cn_bcast_predict(&(struct cn_layout){ .nranks = 64,
+							       .nnodes = 64,
+							       .node_of = id,
+							       .first = id,
+							       .ranks = id,
+							       .tree = tree },
+					  &p, &cn_cost_default, &b, NULL),
+			 COLLNET_OK);
 	printf("64 switches of one host: %u phases, %.1f us\n", b.phases, (double)b.time / 1e3);
 	assert_true(b.phases <= 12);
 	cn_bcast_done(&b);
@@ -436,7 +450,8 @@ static void smp_broadcast__1000_random_networks_never_worse(void **state)
 		beats += t.final < t.binomial;
 	}
 	printf("of 1000 networks: %u improved over the tree of shortest paths (%u by its order "
-	       "alone), none worse; %u faster than binomial\n", better, sorted, beats);
+	       "alone), none worse; %u faster than binomial\n",
+	       better, sorted, beats);
 	assert_true(better > 700);
 	assert_true(beats > 800);
 }

@@ -155,8 +155,7 @@ static void limit__uneven_ranks(void **state)
 	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 100), 5.0 * 100);
 	cn_topo_free(f.topo);
 	/* three ranks behind a slow link send more than they receive */
-	parse(&f,
-	      "switch s\nhost h0\nhost h1\nlink h0 s rate 1mbit\nlink h1 s rate 100mbit\n", 2);
+	parse(&f, "switch s\nhost h0\nhost h1\nlink h0 s rate 1mbit\nlink h1 s rate 100mbit\n", 2);
 	f.node_of[2] = 0;
 	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 100), 3.0 * 800);
 	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 100), 3.0 * 800);

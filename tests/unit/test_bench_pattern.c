@@ -10,7 +10,7 @@
 #include "tools/bench_pattern.h"
 
 #define SEED 0x5eed
-#define MAX 20000
+#define MAX  20000
 
 static uint8_t buffer[MAX + 64], other[MAX + 64];
 

@@ -197,7 +197,8 @@ static void run__phases_that_do_not_hold(void **state)
 	b_add(b, A, wait);
 	b_add_message(b, A, &b->m[0], true);
 	b_add_message(b, A, &b->m[2], true);
-	b_expect(b, CN_GUARANTEE_LINKS, "a -> b of phase 0 waits for c -> a of phase 1, a later phase");
+	b_expect(b, CN_GUARANTEE_LINKS,
+		 "a -> b of phase 0 waits for c -> a of phase 1, a later phase");
 	b_expect(b, 0, "");
 	/* The list and the phases of one sender. */
 	b_write(b);
@@ -484,8 +485,9 @@ static void move_action(struct cn_sched *s, uint32_t i, uint32_t k)
 	}
 	s->actions[k] = x;
 	for (uint32_t j = 0; j < s->n; j++) {
-		s->actions[j].dep_on =
-			s->actions[j].dep == CN_DEP_NONE ? 0 : place[s->actions[j].dep_on];
+		s->actions[j].dep_on = s->actions[j].dep == CN_DEP_NONE
+					       ? 0
+					       : place[s->actions[j].dep_on];
 	}
 	free(place);
 }
@@ -666,7 +668,8 @@ static bool agree(const struct book *b, unsigned guarantees, const char *what, u
 
 static void run__spoilt_schedules(void **state)
 {
-	const unsigned guarantees[] = { 0, CN_GUARANTEE_LINKS, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED };
+	const unsigned guarantees[] = { 0, CN_GUARANTEE_LINKS,
+					CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED };
 	uint32_t good = 0, bad = 0,
 		 rounds = getenv("CHECK_ROUNDS")
 				  ? (uint32_t)strtoul(getenv("CHECK_ROUNDS"), NULL, 10)

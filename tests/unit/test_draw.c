@@ -52,7 +52,8 @@ static uint32_t boxes_of(const char *text, struct box *boxes, uint32_t cap)
 {
 	uint32_t n = 0;
 
-	for (const char *p = strchr(text, '\n'); p != NULL && p[1] != '\0'; p = strchr(p + 1, '\n')) {
+	for (const char *p = strchr(text, '\n'); p != NULL && p[1] != '\0';
+	     p = strchr(p + 1, '\n')) {
 		struct box *b = &boxes[n];
 
 		if (sscanf(p + 1, "\t\"%150[^\"]\" [pos=\"%lf,%lf\" width=%lf height=%lf", b->name,
@@ -159,7 +160,7 @@ static void draw__in_the_order_of_the_tree(void **state)
 	for (int round = 0; round < 300; round++) {
 		struct cn_topo *t = random_topo(&seed);
 		struct cn_tree *tree = NULL;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 		char *text = draw(t, NULL, 0, "order");
 		double before;
 
@@ -177,8 +178,8 @@ static void draw__in_the_order_of_the_tree(void **state)
 
 			before = -1;
 			for (uint32_t k = 0; k < v->nchildren; k++) {
-				const struct cn_tree_vertex *c =
-					&tree->v[tree->children[v->first_child + k]];
+				const struct cn_tree_vertex
+					*c = &tree->v[tree->children[v->first_child + k]];
 
 				if (c->node != CN_TOPO_NONE) {
 					assert_true(boxes[c->vertex].x > before);
@@ -195,15 +196,17 @@ static void draw__in_the_order_of_the_tree(void **state)
 static void draw__an_8x4_with_its_ring(void **state)
 {
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	struct cn_drawn m[32];
 	char *text;
 
 	(void)state;
 	assert_int_equal(cn_topo_shape("8x4", 100000000, 43, 2500000000, 45, &t, &err), 0);
 	for (uint32_t i = 0; i < 32; i++) {
-		m[i] = (struct cn_drawn){.from = t->hosts[i], .to = t->hosts[(i + 1) % 32],
-					 .colour = i / 8, .label = i == 5 ? "five" : NULL};
+		m[i] = (struct cn_drawn){ .from = t->hosts[i],
+					  .to = t->hosts[(i + 1) % 32],
+					  .colour = i / 8,
+					  .label = i == 5 ? "five" : NULL };
 	}
 	text = draw(t, m, 32, "8x4: ring");
 	check_boxes(t, text);
@@ -223,12 +226,12 @@ static void draw__an_8x4_with_its_ring(void **state)
 static void draw__words_and_what_cannot_be_drawn(void **state)
 {
 	struct cn_topo *t = topo_text("switch s\nswitch u\nhost a\nhost b\nlink a s rate 1500\n"
-				  "link b s rate none\nlink u s rate 40gbit channels 2\n"
-				  "link s u rate none channels 3\n");
+				      "link b s rate none\nlink u s rate 40gbit channels 2\n"
+				      "link s u rate none channels 3\n");
 	const struct cn_drawn m[] = {
-		{.from = 2, .to = 2}, {.from = 0, .to = 2}, {.from = 2, .to = 1},
-		{.from = 99, .to = 2}, {.from = 2, .to = 99}, {.from = 2, .to = 3, .colour = 50,
-		 .label = "a\"b"},
+		{ .from = 2, .to = 2 },	 { .from = 0, .to = 2 },
+		{ .from = 2, .to = 1 },	 { .from = 99, .to = 2 },
+		{ .from = 2, .to = 99 }, { .from = 2, .to = 3, .colour = 50, .label = "a\"b" },
 	};
 	char *text = draw(t, m, 6, "say \"hi\" \\ to\nall\x01");
 
@@ -264,7 +267,7 @@ static void draw__full_disk(void **state)
 static void draw__dot_renders_it(void **state)
 {
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	struct cn_drawn m[32];
 	char out[256];
 	uint32_t polygons = 0;
@@ -279,8 +282,9 @@ static void draw__dot_renders_it(void **state)
 	}
 	assert_int_equal(cn_topo_shape("8x4", 0, 0, 0, 0, &t, &err), 0);
 	for (uint32_t i = 0; i < 32; i++) {
-		m[i] = (struct cn_drawn){.from = t->hosts[i], .to = t->hosts[(i + 9) % 32],
-					 .colour = i};
+		m[i] = (struct cn_drawn){ .from = t->hosts[i],
+					  .to = t->hosts[(i + 9) % 32],
+					  .colour = i };
 	}
 	fd = mkstemp(path);
 	assert_true(fd >= 0);

@@ -17,8 +17,8 @@
 #include "tools/schedule/command.h"
 #include "tools/plan/random.h"
 
-#define SEED 20261121u
-#define TREES 12
+#define SEED	  20261121u
+#define TREES	  12
 #define HOSTS_MAX 11u
 
 static uint32_t below(uint64_t *seed, uint32_t n)
@@ -38,8 +38,10 @@ struct plan {
 static bool make(struct plan *p, const struct cn_algorithm *a, uint64_t *seed)
 {
 	struct cn_topo_random r = { .hosts = 2 + below(seed, HOSTS_MAX - 1),
-				    .switches = 1 + below(seed, 5), .degree = 2,
-				    .seed = cn_random(seed), .rate = 1000000000 };
+				    .switches = 1 + below(seed, 5),
+				    .degree = 2,
+				    .seed = cn_random(seed),
+				    .rate = 1000000000 };
 	struct cn_err err = { 0 };
 	int rc;
 
@@ -73,8 +75,12 @@ static void unmake(struct plan *p)
 
 static struct emit emit_of(const struct plan *p)
 {
-	return (struct emit){ .layout = &p->s.layout, .plan = &p->s.plan, .algorithm = p->s.name,
-			      .source = "here", .guarantees = p->s.guarantees, .only = EMIT_ALL,
+	return (struct emit){ .layout = &p->s.layout,
+			      .plan = &p->s.plan,
+			      .algorithm = p->s.name,
+			      .source = "here",
+			      .guarantees = p->s.guarantees,
+			      .only = EMIT_ALL,
 			      .parts = p->parts };
 }
 
@@ -165,8 +171,8 @@ static void same_part(const struct cn_sched *a, const struct cn_sched *b, uint32
 		if (kind == CN_ACT_RECV) {
 			continue;
 		}
-		for (; i < a->n && j < b->n; i = next_of(a, kind, i + 1),
-					     j = next_of(b, kind, j + 1)) {
+		for (; i < a->n && j < b->n;
+		     i = next_of(a, kind, i + 1), j = next_of(b, kind, j + 1)) {
 			same_action(a, i, b, j);
 		}
 		assert_true(i >= a->n && j >= b->n);
@@ -175,12 +181,12 @@ static void same_part(const struct cn_sched *a, const struct cn_sched *b, uint32
 		uint32_t i = 0, j = 0;
 
 		for (;; i++, j++) {
-			while (i < a->n && (a->actions[i].kind != CN_ACT_RECV ||
-					    a->actions[i].peer != peer)) {
+			while (i < a->n &&
+			       (a->actions[i].kind != CN_ACT_RECV || a->actions[i].peer != peer)) {
 				i++;
 			}
-			while (j < b->n && (b->actions[j].kind != CN_ACT_RECV ||
-					    b->actions[j].peer != peer)) {
+			while (j < b->n &&
+			       (b->actions[j].kind != CN_ACT_RECV || b->actions[j].peer != peer)) {
 				j++;
 			}
 			assert_int_equal(i < a->n, j < b->n);
@@ -374,9 +380,9 @@ struct step {
 struct rank {
 	struct step *steps;
 	uint32_t n, at;
-	bool *done;		  /* by step: a receive is filled */
+	bool *done;		   /* by step: a receive is filled */
 	uint32_t *receives, nrecv; /* steps of the receives */
-	uint32_t *in, *out;	  /* units: who and what; 0: nothing */
+	uint32_t *in, *out;	   /* units: who and what; 0: nothing */
 };
 
 struct routine {

@@ -17,12 +17,12 @@
 #include "link/driver.h"
 #include "tests/unit/hub.h"
 
-#define MTU 1500u
-#define PAYLOAD (MTU - CN_WIRE_HEADER)
-#define OWNER 1000u
+#define MTU	  1500u
+#define PAYLOAD	  (MTU - CN_WIRE_HEADER)
+#define OWNER	  1000u
 #define NODES_MAX 3
-#define SECOND (1000 * CN_MS)
-#define SEED 20240917u
+#define SECOND	  (1000 * CN_MS)
+#define SEED	  20240917u
 
 /* ---- a world of nodes ------------------------------------------------------------------- */
 
@@ -34,13 +34,13 @@ struct world {
 	struct cn_driver *driver[NODES_MAX];
 };
 
-static const char *const names[NODES_MAX] = {"a", "b", "c"};
+static const char *const names[NODES_MAX] = { "a", "b", "c" };
 
 static void start(struct world *w, uint32_t i, uint64_t epoch,
 		  void (*change)(struct cn_engine_config *))
 {
 	struct cn_engine_config c;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	cn_engine_config_init(&c);
 	memcpy(c.node.mac, cn_hub_port(w->hub, i)->mac, 6);
@@ -146,7 +146,7 @@ static void end(struct world *w)
 
 static struct collnet_stats stats(struct world *w, uint32_t i)
 {
-	struct collnet_stats s = {.size = sizeof(s)};
+	struct collnet_stats s = { .size = sizeof(s) };
 
 	cn_engine_stats(w->engine[i], &s, false);
 	return s;
@@ -250,7 +250,7 @@ static void drop(struct request *r)
 static struct cn_endpoint *open_at(struct world *w, uint32_t node, uint16_t number)
 {
 	struct cn_endpoint *ep = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_endpoint_open(w->engine[node], OWNER, number, &ep, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
@@ -262,7 +262,7 @@ static struct request *send_to(struct world *w, struct cn_endpoint *ep, const ch
 			       uint16_t to, uint64_t bytes, uint32_t key, cn_time timeout)
 {
 	struct request *r = request(bytes);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	w->next = 0;
 	fill(r->data, bytes, key);
@@ -277,7 +277,7 @@ static struct request *recv_at(struct world *w, struct cn_endpoint *ep, uint64_t
 			       cn_time timeout)
 {
 	struct request *r = request(capacity);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	w->next = 0;
 	if (cn_endpoint_recv(ep, w->now, r->data, capacity, w->now + timeout, &r->got, &r->done,
@@ -346,11 +346,17 @@ static void one_message(struct world *w, struct cn_endpoint *from, struct cn_end
 
 static void send__sizes(void **state)
 {
-	static const uint32_t around[] = {PAYLOAD - CN_EP_HEAD, PAYLOAD, 2 * PAYLOAD - CN_EP_HEAD,
-					  2 * PAYLOAD, 3 * PAYLOAD - CN_EP_HEAD,
-					  4 * PAYLOAD - CN_EP_HEAD, 5 * PAYLOAD - CN_EP_HEAD,
-					  CN_EP_CREDIT * PAYLOAD - CN_EP_HEAD, MTU, 2 * MTU,
-					  3 * MTU};
+	static const uint32_t around[] = { PAYLOAD - CN_EP_HEAD,
+					   PAYLOAD,
+					   2 * PAYLOAD - CN_EP_HEAD,
+					   2 * PAYLOAD,
+					   3 * PAYLOAD - CN_EP_HEAD,
+					   4 * PAYLOAD - CN_EP_HEAD,
+					   5 * PAYLOAD - CN_EP_HEAD,
+					   CN_EP_CREDIT * PAYLOAD - CN_EP_HEAD,
+					   MTU,
+					   2 * MTU,
+					   3 * MTU };
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 
@@ -400,8 +406,8 @@ static void send__without_buffers(void **state)
 	end(w);
 }
 
-#define EPS 4
-#define PER_FLOW 12
+#define EPS	   4
+#define PER_FLOW   12
 #define FLOW_BYTES (6 * PAYLOAD)
 
 /*
@@ -556,9 +562,10 @@ static void order__with_a_small_pool(void **state)
 
 static void order__with_loss(void **state)
 {
-	static const struct cn_hub_faults one = {.seed = SEED, .loss = 10000, .duplicate = 2000,
-						 .reorder = 2000};
-	static const struct cn_hub_faults five = {.seed = SEED + 1, .loss = 50000};
+	static const struct cn_hub_faults one = {
+		.seed = SEED, .loss = 10000, .duplicate = 2000, .reorder = 2000
+	};
+	static const struct cn_hub_faults five = { .seed = SEED + 1, .loss = 50000 };
 
 	(void)state;
 	storm(3, SEED + 2, NULL, &one);
@@ -674,13 +681,14 @@ static void credit__lets_collectives_pass(void **state)
 	struct request *out[FLOWS], *member[2], *op[2];
 	struct cn_member *m[2];
 	uint8_t *send[2], *recv[2];
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		member[i] = request(0);
-		assert_int_equal(cn_team_join(w->engine[i], w->now, OWNER, "job", i, 2, w->now + SECOND,
-					      &member[i]->done, &m[i], &err), COLLNET_OK);
+		assert_int_equal(cn_team_join(w->engine[i], w->now, OWNER, "job", i, 2,
+					      w->now + SECOND, &member[i]->done, &m[i], &err),
+				 COLLNET_OK);
 	}
 	assert_ok(w, member[0]);
 	assert_ok(w, member[1]);
@@ -690,9 +698,10 @@ static void credit__lets_collectives_pass(void **state)
 	}
 	run(w, 100 * CN_MS);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct cn_coll_args args = {.op = CN_OP_ALLTOALL, .bytes = BYTES,
-					    .window = COLLNET_WINDOW_AUTO,
-					    .deadline = w->now + SECOND};
+		struct cn_coll_args args = { .op = CN_OP_ALLTOALL,
+					     .bytes = BYTES,
+					     .window = COLLNET_WINDOW_AUTO,
+					     .deadline = w->now + SECOND };
 
 		send[i] = malloc(2 * BYTES);
 		recv[i] = malloc(2 * BYTES);
@@ -781,8 +790,8 @@ static void send__to_nobody(void **state)
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b;
 	struct request *small, *large, *in;
-	struct cn_err err = {0};
-	struct cn_done unused = {0};
+	struct cn_err err = { 0 };
+	struct cn_done unused = { 0 };
 
 	(void)state;
 	small = send_to(w, a, "b", 7, 10, 1, 10 * SECOND);
@@ -807,7 +816,8 @@ static void send__to_nobody(void **state)
 	assert_int_equal(cn_endpoint_send(a, w->now, "b", 7, NULL, 1, CN_NEVER, &unused, &err),
 			 COLLNET_EINVAL);
 	assert_int_equal(cn_endpoint_send(a, w->now, "b", 7, "x", COLLNET_MESSAGE_MAX + 1, CN_NEVER,
-					  &unused, &err), COLLNET_EINVAL);
+					  &unused, &err),
+			 COLLNET_EINVAL);
 	in = recv_at(w, b, 0, SECOND);
 	assert_status(w, in, COLLNET_ETIMEOUT, "endpoint 7");
 	drop(in);
@@ -890,7 +900,7 @@ static void close__and_open_under_fire(void **state)
 {
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
-	struct request *out[8] = {0}, *in = NULL;
+	struct request *out[8] = { 0 }, *in = NULL;
 	uint64_t random = SEED;
 	uint32_t ok = 0;
 
@@ -1013,7 +1023,7 @@ static void close__of_the_sender(void **state)
 
 static void recv__truncates(void **state)
 {
-	static const uint32_t sizes[] = {1, 100, 5000, 300000};
+	static const uint32_t sizes[] = { 1, 100, 5000, 300000 };
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 
@@ -1075,7 +1085,7 @@ static void timeout__of_a_send(void **state)
 /* The deadline comes while the message is being received: the receive gets the next one. */
 static void timeout__of_a_send_half_received(void **state)
 {
-	static const struct cn_hub_faults deaf = {.seed = 1, .loss = 1000000}, none = {0};
+	static const struct cn_hub_faults deaf = { .seed = 1, .loss = 1000000 }, none = { 0 };
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7), *c = open_at(w, 0, 9);
 	struct request *out, *in, *next;
@@ -1119,7 +1129,7 @@ static void timeout__of_a_send_half_received(void **state)
 /* All its frames are lost: they were never counted, so both sides must forget them alike. */
 static void timeout__of_a_send_never_heard(void **state)
 {
-	static const struct cn_hub_faults deaf = {.seed = 1, .loss = 1000000}, none = {0};
+	static const struct cn_hub_faults deaf = { .seed = 1, .loss = 1000000 }, none = { 0 };
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *out;
@@ -1144,7 +1154,7 @@ static void timeout__of_a_send_never_heard(void **state)
 
 static void timeout__of_a_receive(void **state)
 {
-	static const struct cn_hub_faults deaf = {.seed = 1, .loss = 1000000}, none = {0};
+	static const struct cn_hub_faults deaf = { .seed = 1, .loss = 1000000 }, none = { 0 };
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *out, *in, *late;
@@ -1268,7 +1278,7 @@ static void peer__ends(void **state)
 
 static void local__messages(void **state)
 {
-	static const uint32_t sizes[] = {0, 1, 1000, PAYLOAD - CN_EP_HEAD, PAYLOAD, 70000};
+	static const uint32_t sizes[] = { 0, 1, 1000, PAYLOAD - CN_EP_HEAD, PAYLOAD, 70000 };
 	struct world *w = world(1, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 0, 7);
 	struct request *out[6], *in[6];
@@ -1358,7 +1368,7 @@ static void open__numbers(void **state)
 {
 	struct world *w = world(1, three_endpoints);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 0, 0), *c, *d;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	uint16_t number = cn_endpoint_number(b);
 
 	(void)state;
@@ -1387,8 +1397,8 @@ static void request__bounds(void **state)
 	struct world *w = world(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *out[CN_EP_REQUESTS], *in[CN_EP_REQUESTS];
-	struct cn_done unused = {0};
-	struct cn_err err = {0};
+	struct cn_done unused = { 0 };
+	struct cn_err err = { 0 };
 
 	(void)state;
 	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {

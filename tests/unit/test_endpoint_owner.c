@@ -13,7 +13,7 @@
 #include "coll/endpoint.h"
 #include "sim/sim.h"
 
-#define OWNER 1000u
+#define OWNER  1000u
 #define SECOND (1000 * CN_MS)
 
 struct request {
@@ -109,8 +109,8 @@ static void one_message(struct cn_endpoint *a, struct cn_endpoint *b)
 	free(out);
 }
 
-/* To a sender of another owner an endpoint is as one that is not open, here and on other nodes, also
- * where its own owner talked with the same two numbers. */
+/* To a sender of another owner an endpoint is as one that is not open, here and on other nodes,
+ * also where its own owner talked with the same two numbers. */
 static void owner__others_do_not_reach(void **state)
 {
 	struct cn_endpoint *a, *b, *other;
@@ -127,7 +127,8 @@ static void owner__others_do_not_reach(void **state)
 	assert_int_equal(out->status, COLLNET_ENOENT);
 	assert_non_null(strstr(out->text, "no endpoint 7"));
 	assert_int_equal(cn_endpoint_send(other, cn_sim_now(sim), "h0", 5, out->data, 1, CN_NEVER,
-					  &out->done, &err), COLLNET_ENOENT);
+					  &out->done, &err),
+			 COLLNET_ENOENT);
 	free(out);
 	cn_endpoint_close(a, cn_sim_now(sim));
 	other = open_at(0, OWNER + 1, 5);
@@ -145,7 +146,7 @@ static void owner__unread_messages_stop_nobody_else(void **state)
 {
 	enum { MANY = 320, EACH = 32, SENDERS = MANY * EACH / 64 };
 	static struct request *flood[SENDERS * 64];
-	struct collnet_stats stats = {.size = sizeof(stats)};
+	struct collnet_stats stats = { .size = sizeof(stats) };
 	struct cn_endpoint *from, *a, *b;
 
 	(void)state;
@@ -156,7 +157,8 @@ static void owner__unread_messages_stop_nobody_else(void **state)
 	for (uint32_t i = 0; i < SENDERS; i++) {
 		from = open_at(0, OWNER, (uint16_t)(1000 + i));
 		for (uint32_t k = 0; k < 64; k++) {
-			flood[i * 64 + k] = send_to(0, from, (uint16_t)(1000 + 2 * i + k % 2), 0, 0);
+			flood[i * 64 + k] = send_to(0, from, (uint16_t)(1000 + 2 * i + k % 2), 0,
+						    0);
 		}
 	}
 	cn_sim_run(sim, cn_sim_now(sim) + SECOND);
@@ -184,7 +186,8 @@ static void owner__share_of_the_flows(void **state)
 	(void)state;
 	begin("3", 64);
 	open_at(1, OWNER, 7);
-	for (uint32_t i = 0; i < SHARE + 8; i++) { /* from two nodes, which have shares of their own */
+	for (uint32_t i = 0; i < SHARE + 8;
+	     i++) { /* from two nodes, which have shares of their own */
 		uint32_t host = i % 2 * 2;
 		struct request *out = send_to(host, open_at(host, OWNER, 0), 7, 10, 100 * CN_MS);
 

@@ -16,13 +16,13 @@
 #include "link/driver.h"
 #include "tests/unit/hub.h"
 
-#define NODES 16
-#define OWNER 1000u
-#define RANKS (NODES * 3)
-#define SECOND (1000 * CN_MS)
-#define MTU 576
+#define NODES	16
+#define OWNER	1000u
+#define RANKS	(NODES * 3)
+#define SECOND	(1000 * CN_MS)
+#define MTU	576
 #define PAYLOAD (MTU - 24)
-#define SEED 271828u
+#define SEED	271828u
 
 struct waiter {
 	struct cn_done done;
@@ -86,7 +86,7 @@ static struct cn_done *begin_wait(struct world *w, struct waiter *x)
 static void start_node(struct world *w, uint32_t i)
 {
 	struct cn_link *l = cn_hub_port(w->hub, i);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	memcpy(w->config.node.mac, l->mac, 6);
 	w->config.node.epoch++;
@@ -115,7 +115,7 @@ static struct world *world_new(uint32_t nodes, const char *shape,
 			       void (*change)(struct cn_engine_config *))
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	assert_non_null(w);
 	w->now = SECOND;
@@ -233,7 +233,7 @@ static void wait_all(struct world *w, int k, cn_time duration)
 static void join(struct world *w, uint32_t rank, uint32_t node, const char *job, cn_time within)
 {
 	struct rank *r = &w->rank[rank];
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	r->node = node;
 	if (cn_team_join(w->engines[node], w->now, OWNER, job, rank, w->ranks, w->now + within,
@@ -332,9 +332,11 @@ static void check(const struct world *w, uint32_t rank, int k, const struct cn_c
 		uint32_t to = a->op == CN_OP_ALLTOALL || a->op == CN_OP_SCATTER ? rank : 0;
 
 		if (r->op[k].got[i] != byte_of(w->number, from, to, i % a->bytes)) {
-			fail_msg("%s of %llu bytes, %u ranks on %u nodes: rank %u, byte %llu of rank "
-				 "%u is wrong", a->algorithm, (unsigned long long)a->bytes, w->ranks,
-				 w->nodes, rank, (unsigned long long)(i % a->bytes), from);
+			fail_msg(
+				"%s of %llu bytes, %u ranks on %u nodes: rank %u, byte %llu of rank "
+				"%u is wrong",
+				a->algorithm, (unsigned long long)a->bytes, w->ranks, w->nodes,
+				rank, (unsigned long long)(i % a->bytes), from);
 		}
 	}
 	assert_int_equal(r->op[k].got[n], 0xcc);
@@ -344,9 +346,9 @@ static void check(const struct world *w, uint32_t rank, int k, const struct cn_c
 static void collective(struct world *w, const struct cn_coll_args *a, cn_time within)
 {
 	cn_time limit = w->now + within;
-	bool checked[RANKS] = {false};
+	bool checked[RANKS] = { false };
 	uint32_t left = w->ranks;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	w->number++;
 	for (uint32_t r = 0; r < w->ranks; r++) {
@@ -372,16 +374,21 @@ static void collective(struct world *w, const struct cn_coll_args *a, cn_time wi
 	}
 }
 
-static const char *const exchanges[] = {"shuffle", "pairwise", "linear"};
+static const char *const exchanges[] = { "shuffle", "pairwise", "linear" };
 static const enum collnet_permutation perms[] = {
-	COLLNET_PERM_SHIFT, COLLNET_PERM_XOR, COLLNET_PERM_EDGE_COLOUR,
+	COLLNET_PERM_SHIFT,
+	COLLNET_PERM_XOR,
+	COLLNET_PERM_EDGE_COLOUR,
 };
 
 static struct cn_coll_args alltoall(uint64_t bytes)
 {
 	return (struct cn_coll_args){
-		.op = CN_OP_ALLTOALL, .algorithm = "shuffle", .bytes = bytes,
-		.window = COLLNET_WINDOW_AUTO, .deadline = CN_NEVER,
+		.op = CN_OP_ALLTOALL,
+		.algorithm = "shuffle",
+		.bytes = bytes,
+		.window = COLLNET_WINDOW_AUTO,
+		.deadline = CN_NEVER,
 	};
 }
 
@@ -406,7 +413,8 @@ static void everything(struct world *w, const uint64_t *sizes, int nsizes, cn_ti
 				a.algorithm = row[k].name;
 				a.permutation = paired ? perms[g] : COLLNET_PERM_AUTO;
 				a.contention_aware = (g + s) % 2;
-				a.root = a.op >= CN_OP_BCAST ? (uint32_t)(k + (size_t)s) % w->ranks : 0;
+				a.root = a.op >= CN_OP_BCAST ? (uint32_t)(k + (size_t)s) % w->ranks
+							     : 0;
 				if (a.permutation == COLLNET_PERM_XOR &&
 				    (w->nodes & (w->nodes - 1))) {
 					continue;
@@ -417,7 +425,7 @@ static void everything(struct world *w, const uint64_t *sizes, int nsizes, cn_ti
 	}
 }
 
-static const uint64_t sizes[] = {0, 1, 777, 3 * PAYLOAD + 1};
+static const uint64_t sizes[] = { 0, 1, 777, 3 * PAYLOAD + 1 };
 
 static void engine__every_algorithm_one_rank_a_node(void **state)
 {
@@ -430,7 +438,7 @@ static void engine__every_algorithm_one_rank_a_node(void **state)
 		leave_all(w);
 		run(w, SECOND);
 		for (uint32_t i = 0; i < nodes; i++) {
-			struct collnet_stats s = {.size = sizeof(s)};
+			struct collnet_stats s = { .size = sizeof(s) };
 
 			cn_engine_stats(w->engines[i], &s, false);
 			assert_int_equal(s.jobs, 0);
@@ -443,7 +451,7 @@ static void engine__every_algorithm_one_rank_a_node(void **state)
 
 static void engine__every_algorithm_on_a_tree(void **state)
 {
-	static const char *const shapes[] = {"4", "2x2", "3x2", "2x3", "1x2", "1"};
+	static const char *const shapes[] = { "4", "2x2", "3x2", "2x3", "1x2", "1" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -464,7 +472,7 @@ static void engine__every_algorithm_on_a_tree(void **state)
 
 static void engine__every_algorithm_many_ranks_a_node(void **state)
 {
-	static const uint32_t nodes[] = {1, 2, 3, 5, 8};
+	static const uint32_t nodes[] = { 1, 2, 3, 5, 8 };
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
@@ -512,7 +520,7 @@ static void engine__window_of_the_topology(void **state)
 		collective(w, &a, SECOND);
 	}
 	for (uint32_t i = 0; i < w->nodes; i++) {
-		struct collnet_stats s = {.size = sizeof(s)};
+		struct collnet_stats s = { .size = sizeof(s) };
 
 		cn_engine_stats(w->engines[i], &s, false);
 		assert_true(s.window > 0 && s.window < 100);
@@ -530,14 +538,14 @@ static void window_of_three(struct cn_engine_config *c)
 static void engine__window_holds_with_losses(void **state)
 {
 	struct world *w = world_new(5, NULL, window_of_three);
-	struct cn_hub_faults faults = {.seed = SEED, .loss = 20000, .duplicate = 5000};
+	struct cn_hub_faults faults = { .seed = SEED, .loss = 20000, .duplicate = 5000 };
 
 	(void)state;
 	join_all(w, 1, false, "job");
 	cn_hub_set_faults(w->hub, &faults);
 	everything(w, sizes, 4, 100 * SECOND);
 	for (uint32_t i = 0; i < w->nodes; i++) {
-		struct collnet_stats s = {.size = sizeof(s)};
+		struct collnet_stats s = { .size = sizeof(s) };
 
 		cn_engine_stats(w->engines[i], &s, false);
 		assert_int_equal(s.window, 3);
@@ -551,13 +559,16 @@ static void engine__window_holds_with_losses(void **state)
 
 static void engine__losses(void **state)
 {
-	static const uint32_t loss[] = {10000, 50000, 10000, 50000, 200000};
+	static const uint32_t loss[] = { 10000, 50000, 10000, 50000, 200000 };
 
 	(void)state;
 	for (uint32_t k = 0; k < 5; k++) {
 		struct world *w = world_new(4, NULL, NULL);
 		struct cn_hub_faults faults = {
-			.seed = SEED + k, .loss = loss[k], .duplicate = 5000, .reorder = 5000,
+			.seed = SEED + k,
+			.loss = loss[k],
+			.duplicate = 5000,
+			.reorder = 5000,
 		};
 
 		print_message("seed %llu, loss %u ppm\n", (unsigned long long)faults.seed, loss[k]);
@@ -582,9 +593,9 @@ static void engine__early_frames_and_many_operations(void **state)
 	for (uint32_t seed = 0; seed < 12; seed++) {
 		struct world *w = world_new(4, NULL, tiny_pool);
 		struct cn_coll_args a = alltoall(5 * PAYLOAD + 3);
-		uint32_t posted[RANKS] = {0}, left;
+		uint32_t posted[RANKS] = { 0 }, left;
 		uint64_t random = SEED + seed;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 		int ops = COLLNET_OUTSTANDING_MAX;
 
 		a.algorithm = exchanges[seed % 3];
@@ -617,7 +628,7 @@ static void engine__too_many_operations(void **state)
 {
 	struct world *w = world_new(2, NULL, NULL);
 	struct cn_coll_args a = alltoall(10);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	join_all(w, 1, false, "job");
@@ -735,7 +746,7 @@ static void engine__node_is_cut_off(void **state)
 		struct world *w = world_new(6, NULL, NULL);
 		bool over = false;
 		struct cn_coll_args a = alltoall(200000);
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 
 		a.algorithm = exchanges[k % 3];
 		if (k % 4 == 3) {
@@ -765,8 +776,8 @@ static void engine__node_is_cut_off(void **state)
 		}
 		cn_hub_cut(w->hub, 2, true);
 		if (!over) {
-			cases += assert_done_or_failed(w, 2, &a, COLLNET_EPEER, "n2",
-						       2 * SECOND) > 0;
+			cases += assert_done_or_failed(w, 2, &a, COLLNET_EPEER, "n2", 2 * SECOND) >
+				 0;
 			assert_done_or_failed(w, NODES, &a, COLLNET_EPEER, NULL, 2 * SECOND);
 		}
 		world_free(w);
@@ -780,7 +791,7 @@ static void engine__absent_caller_is_cut_off(void **state)
 {
 	struct world *w = world_new(4, NULL, NULL);
 	struct cn_coll_args a = alltoall(1000);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	a.op = CN_OP_BARRIER;
@@ -811,7 +822,7 @@ static void engine__daemon_restarts(void **state)
 {
 	struct world *w = world_new(4, NULL, NULL);
 	struct cn_coll_args a = alltoall(400000);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	join_all(w, 1, false, "job");
@@ -837,7 +848,7 @@ static void engine__daemon_ends(void **state)
 {
 	struct world *w = world_new(4, NULL, NULL);
 	struct cn_coll_args a = alltoall(100000);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	join_all(w, 2, false, "job");
@@ -852,7 +863,9 @@ static void engine__daemon_ends(void **state)
 	world_free(w);
 }
 
-/* ---- mistakes of the callers -------------------------------------------------------------------- */
+/*
+ * ---- mistakes of the callers --------------------------------------------------------------------
+ */
 
 static void engine__mismatches(void **state)
 {
@@ -861,12 +874,12 @@ static void engine__mismatches(void **state)
 		const char *algorithm;
 		uint64_t bytes;
 	} calls[] = {
-		{CN_OP_ALLTOALL, "shuffle", 100},   {CN_OP_ALLTOALL, "shuffle", 101},
-		{CN_OP_ALLTOALL, "shuffle", 0},	    {CN_OP_ALLTOALL, "shuffle", PAYLOAD},
-		{CN_OP_ALLTOALL, "shuffle", 5000},  {CN_OP_ALLTOALL, "pairwise", 100},
-		{CN_OP_ALLTOALL, "linear", 100},    {CN_OP_ALLGATHER, "ring", 100},
-		{CN_OP_ALLGATHER, "ring", 0},	    {CN_OP_ALLGATHER, "ring", 3 * PAYLOAD},
-		{CN_OP_BARRIER, "dissemination", 0},
+		{ CN_OP_ALLTOALL, "shuffle", 100 },    { CN_OP_ALLTOALL, "shuffle", 101 },
+		{ CN_OP_ALLTOALL, "shuffle", 0 },      { CN_OP_ALLTOALL, "shuffle", PAYLOAD },
+		{ CN_OP_ALLTOALL, "shuffle", 5000 },   { CN_OP_ALLTOALL, "pairwise", 100 },
+		{ CN_OP_ALLTOALL, "linear", 100 },     { CN_OP_ALLGATHER, "ring", 100 },
+		{ CN_OP_ALLGATHER, "ring", 0 },	       { CN_OP_ALLGATHER, "ring", 3 * PAYLOAD },
+		{ CN_OP_BARRIER, "dissemination", 0 },
 	};
 	const uint32_t n = sizeof(calls) / sizeof(calls[0]);
 	struct cn_err err;
@@ -907,7 +920,7 @@ static void engine__mismatch_on_one_node(void **state)
 {
 	struct world *w = world_new(2, NULL, NULL);
 	struct cn_coll_args a = alltoall(100), b = alltoall(99);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	join_all(w, 2, false, "job");
@@ -924,25 +937,30 @@ static void engine__join_mistakes(void **state)
 {
 	struct world *w = world_new(2, NULL, NULL);
 	struct cn_member *m;
-	struct waiter x = {0};
-	struct cn_err err = {0};
+	struct waiter x = { 0 };
+	struct cn_err err = { 0 };
 
 	(void)state;
 	w->ranks = 3;
 	join(w, 0, 0, "job", 5 * SECOND);
 	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 0, 3, CN_NEVER,
-				      begin_wait(w, &x), &m, &err), COLLNET_EMISMATCH);
+				      begin_wait(w, &x), &m, &err),
+			 COLLNET_EMISMATCH);
 	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 1, 4, CN_NEVER,
-				      begin_wait(w, &x), &m, &err), COLLNET_EMISMATCH);
+				      begin_wait(w, &x), &m, &err),
+			 COLLNET_EMISMATCH);
 	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 3, 3, CN_NEVER,
-				      begin_wait(w, &x), &m, &err), COLLNET_EINVAL);
+				      begin_wait(w, &x), &m, &err),
+			 COLLNET_EINVAL);
 	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "", 1, 3, CN_NEVER,
-				      begin_wait(w, &x), &m, &err), COLLNET_EINVAL);
+				      begin_wait(w, &x), &m, &err),
+			 COLLNET_EINVAL);
 	run(w, 100 * CN_MS);
 	/* the same rank, and another size, on another node */
 	join(w, 1, 1, "job", 5 * SECOND);
-	assert_int_equal(cn_team_join(w->engines[1], w->now, OWNER, "job", 0, 3, w->now + 5 * SECOND,
-				      begin_wait(w, &x), &m, &err), COLLNET_OK);
+	assert_int_equal(cn_team_join(w->engines[1], w->now, OWNER, "job", 0, 3,
+				      w->now + 5 * SECOND, begin_wait(w, &x), &m, &err),
+			 COLLNET_OK);
 	wait_all(w, -1, SECOND);
 	assert_int_equal(x.status, COLLNET_EMISMATCH);
 	assert_int_equal(w->rank[0].joined.status, COLLNET_EMISMATCH);
@@ -956,7 +974,7 @@ static void engine__rank_dies(void **state)
 	for (uint32_t k = 0; k < 8; k++) {
 		struct world *w = world_new(4, NULL, NULL);
 		struct cn_coll_args a = alltoall(100000);
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 		char name[32];
 
 		join_all(w, 2, k % 2, "job");
@@ -986,9 +1004,9 @@ static void engine__rank_dies(void **state)
 static void engine__rank_leaves_in_order(void **state)
 {
 	struct world *w = world_new(4, NULL, NULL);
-	struct cn_hub_faults faults = {.seed = SEED, .loss = 50000};
+	struct cn_hub_faults faults = { .seed = SEED, .loss = 50000 };
 	struct cn_coll_args a = alltoall(3000);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	join_all(w, 1, false, "job");
@@ -1013,7 +1031,7 @@ static void engine__deadline_of_an_operation(void **state)
 {
 	struct world *w = world_new(3, NULL, NULL);
 	struct cn_coll_args a = alltoall(1000);
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	join_all(w, 1, false, "job");
@@ -1028,7 +1046,9 @@ static void engine__deadline_of_an_operation(void **state)
 	world_free(w);
 }
 
-/* ---- several jobs ------------------------------------------------------------------------------- */
+/*
+ * ---- several jobs -------------------------------------------------------------------------------
+ */
 
 static void engine__jobs_one_after_the_other(void **state)
 {

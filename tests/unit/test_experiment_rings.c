@@ -80,7 +80,8 @@ static void experiment_rings__table(void **state)
 		char tree[8];
 
 		assert_int_equal(sscanf(line, "%u,%u,%7[a-z],%lf,%u,%lf,%u", &machines, &switches,
-					tree, &lr1, &lr1_max, &lr3, &lr3_max), 7);
+					tree, &lr1, &lr1_max, &lr3, &lr3_max),
+				 7);
 		assert_true(lr3 <= lr1 && lr1 <= lr1_max && lr3 <= lr3_max);
 		largest = machines > largest ? machines : largest;
 		lines++;

@@ -17,8 +17,8 @@
 #include "tools/papers/papers.h"
 #include "tools/papers/sim.h"
 
-#define SEED 5u
-#define ROWS 256
+#define SEED	5u
+#define ROWS	256
 #define COLUMNS 24
 
 struct table {
@@ -138,12 +138,17 @@ static struct table table;
 /* Every experiment: rows, no failed rank, times that are times, fractions that can be. */
 static void experiments__every_one(void **state)
 {
-	static const struct { const char *name; size_t rows; } want[] = {
-		{ "exchange-5", 3 * 2 },   { "exchange-6", 3 * 2 },	   { "exchange-7", 12 * 2 },
-		{ "exchange-8", 12 * 2 },   { "exchange-9", 12 * 2 }, { "exchange-10", 12 * 2 },
-		{ "aapc-6", 4 * 2 },	   { "aapc-7", 4 * 2 },	   { "aapc-8", 4 * 2 },
-		{ "rings-9", 4 * 3 * 2 + 3 * 2 }, { "rings-10", 2 * 3 * 2 },
-		{ "rings-table-1", 3 * 2 }, { "smp-5.1", 4 },	   { "smp-5.2", 4 },
+	static const struct {
+		const char *name;
+		size_t rows;
+	} want[] = {
+		{ "exchange-5", 3 * 2 },   { "exchange-6", 3 * 2 },
+		{ "exchange-7", 12 * 2 },  { "exchange-8", 12 * 2 },
+		{ "exchange-9", 12 * 2 },  { "exchange-10", 12 * 2 },
+		{ "aapc-6", 4 * 2 },	   { "aapc-7", 4 * 2 },
+		{ "aapc-8", 4 * 2 },	   { "rings-9", 4 * 3 * 2 + 3 * 2 },
+		{ "rings-10", 2 * 3 * 2 }, { "rings-table-1", 3 * 2 },
+		{ "smp-5.1", 4 },	   { "smp-5.2", 4 },
 		{ "smp-5.3", 4 },	   { "smp-5.4", 4 },
 		{ "loss", 2 * 2 * 2 },	   { "scale", 4 + 2 },
 	};

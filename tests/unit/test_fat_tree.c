@@ -46,13 +46,17 @@ static void layout(struct team *m)
 	for (uint32_t i = 0; i <= n; i++) {
 		m->numbers[i] = i;
 	}
-	m->layout = (struct cn_layout){.nranks = n, .nnodes = n, .node_of = m->numbers,
-				       .first = m->numbers, .ranks = m->numbers, .tree = m->tree};
+	m->layout = (struct cn_layout){ .nranks = n,
+					.nnodes = n,
+					.node_of = m->numbers,
+					.first = m->numbers,
+					.ranks = m->numbers,
+					.tree = m->tree };
 }
 
 static struct team binary(uint32_t levels, const uint32_t *channels)
 {
-	struct team m = {0};
+	struct team m = { 0 };
 
 	st_binary(levels, channels, &m.topo, &m.tree);
 	layout(&m);
@@ -69,9 +73,10 @@ static void done(struct team *m)
 static void plan(const struct team *m, enum cn_op_kind op, const char *name, uint32_t root,
 		 uint32_t node, struct cn_sched *s)
 {
-	struct cn_plan p = {.op = op, .algorithm = cn_algorithm_find(op, name)->id, .bytes = 1,
-			    .root = root};
-	struct cn_err err = {0};
+	struct cn_plan p = {
+		.op = op, .algorithm = cn_algorithm_find(op, name)->id, .bytes = 1, .root = root
+	};
+	struct cn_err err = { 0 };
 
 	if (cn_sched_plan(&m->layout, &p, node, s, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
@@ -93,14 +98,15 @@ static void everybody(const uint8_t *heard, uint32_t n)
 /* The messages of the root's schedule, one a step in its order; their number. */
 static uint32_t scatter_packets(const struct team *m, uint32_t root, struct st_packet *p)
 {
-	struct cn_sched s = {0};
+	struct cn_sched s = { 0 };
 	uint32_t n = 0;
 
 	plan(m, CN_OP_SCATTER, "furthest", root, root, &s);
 	for (uint32_t i = 0; i < s.n; i++) {
 		if (s.actions[i].kind == CN_ACT_SEND) {
-			p[n] = (struct st_packet){.from = root, .to = s.actions[i].peer,
-						  .start = n + 1};
+			p[n] = (struct st_packet){ .from = root,
+						   .to = s.actions[i].peer,
+						   .start = n + 1 };
 			n++;
 		}
 	}
@@ -150,7 +156,7 @@ static void scatter_furthest__other_order_is_slower(void **state)
 static void gather_order(const struct team *m, uint32_t root, uint32_t *order)
 {
 	uint32_t n = m->tree->nhosts, k = 0;
-	struct cn_sched s = {0};
+	struct cn_sched s = { 0 };
 
 	plan(m, CN_OP_GATHER, "nearest", root, root, &s);
 	for (uint32_t i = 0; i < s.n; i++) {
@@ -199,8 +205,9 @@ static void gather_nearest__n_plus_1_steps(void **state)
 		scatter_packets(&m, root, p);
 		r = st_run(m.tree, p, n - 1, NULL);
 		for (uint32_t i = 0; i < n - 1; i++) {
-			p[i] = (struct st_packet){.from = p[i].to, .to = root,
-						  .start = r.steps + 1 - p[i].end};
+			p[i] = (struct st_packet){ .from = p[i].to,
+						   .to = root,
+						   .start = r.steps + 1 - p[i].end };
 		}
 		r = st_run(m.tree, p, n - 1, NULL);
 		assert_int_equal(r.steps, n == 2 ? 2 : n + 1);
@@ -233,7 +240,7 @@ static void multinode__flooding_n_plus_1_steps(void **state)
 		struct st_result r;
 
 		for (uint32_t i = 0; i < n; i++) {
-			p[i] = (struct st_packet){i, ST_EVERYBODY, ST_EVERYBODY, 1, 0};
+			p[i] = (struct st_packet){ i, ST_EVERYBODY, ST_EVERYBODY, 1, 0 };
 		}
 		r = st_run(m.tree, p, n, heard);
 		everybody(heard, n);
@@ -252,15 +259,15 @@ static struct st_result run_turns(const struct cn_tree *t)
 	struct cn_turn *turns;
 	struct st_packet *p;
 	struct st_result r;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_multinode_turns(t, &turns, &count, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	p = need(count, sizeof(*p));
 	for (uint32_t i = 0; i < count; i++) {
-		p[i] = (struct st_packet){turns[i].node, ST_EVERYBODY, turns[i].top, turns[i].step,
-					  0};
+		p[i] = (struct st_packet){ turns[i].node, ST_EVERYBODY, turns[i].top, turns[i].step,
+					   0 };
 	}
 	r = st_run(t, p, count, heard);
 	everybody(heard, n);
@@ -277,14 +284,14 @@ static struct st_result run_times(const struct cn_tree *t)
 	uint64_t *times = need(n, sizeof(*times));
 	struct st_packet *p = need(n, sizeof(*p));
 	struct st_result r;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_multinode_times(t, times, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		assert_true(times[i] >= 1);
-		p[i] = (struct st_packet){i, ST_EVERYBODY, ST_EVERYBODY, times[i], 0};
+		p[i] = (struct st_packet){ i, ST_EVERYBODY, ST_EVERYBODY, times[i], 0 };
 	}
 	r = st_run(t, p, n, heard);
 	everybody(heard, n);
@@ -324,7 +331,7 @@ static void multinode_times__no_queues(void **state)
 		done(&m);
 	}
 	for (uint32_t n = 1; n <= 40; n++) {
-		struct team m = {0};
+		struct team m = { 0 };
 
 		st_random(n, 1, 1, &seed, &m.topo, &m.tree);
 		assert_int_equal(run_times(m.tree).steps, n == 1 ? 0 : n == 2 ? 2 : n + 1);
@@ -337,8 +344,8 @@ static void multinode_times__no_queues(void **state)
 static bool floods_meet(const struct cn_tree *t, uint32_t a, uint32_t b, int later)
 {
 	struct st_packet p[2] = {
-		{a, ST_EVERYBODY, ST_EVERYBODY, (uint64_t)(10 - later), 0},
-		{b, ST_EVERYBODY, ST_EVERYBODY, 10, 0},
+		{ a, ST_EVERYBODY, ST_EVERYBODY, (uint64_t)(10 - later), 0 },
+		{ b, ST_EVERYBODY, ST_EVERYBODY, 10, 0 },
 	};
 
 	return st_run(t, p, 2, NULL).waits > 0;
@@ -347,7 +354,7 @@ static bool floods_meet(const struct cn_tree *t, uint32_t a, uint32_t b, int lat
 /* Whether 8 hosts can flood in steps 1 .. last without meeting: all methods are tried. */
 static bool floods_fit(const bool meet[8][8][32], int last)
 {
-	int step[8] = {0}, i = 0;
+	int step[8] = { 0 }, i = 0;
 
 	while (i >= 0 && i < 8) {
 		bool fits = ++step[i] <= last;
@@ -374,7 +381,7 @@ static bool floods_fit(const bool meet[8][8][32], int last)
 static void multinode__one_flood_cannot_be_as_good(void **state)
 {
 	struct team m = binary(3, NULL);
-	bool meet[8][8][32] = {{{false}}};
+	bool meet[8][8][32] = { { { false } } };
 
 	(void)state;
 	for (uint32_t a = 0; a < 8; a++) {
@@ -398,7 +405,7 @@ static void multinode__random_trees(void **state)
 	for (uint32_t k = 0; k < 300; k++) {
 		uint32_t n = 1 + (uint32_t)(cn_random(&seed) % 40);
 		uint32_t switches = 1 + (uint32_t)(cn_random(&seed) % 30);
-		struct team m = {0};
+		struct team m = { 0 };
 
 		st_random(n, switches, 1, &seed, &m.topo, &m.tree);
 		assert_int_equal(run_turns(m.tree).waits, 0);
@@ -434,7 +441,7 @@ static void choose_root(struct team *m)
 /* A node's sends by its schedule must be those of the whole exchange: phases [to]. */
 static uint32_t compare_plan(const struct team *m, uint32_t me, const uint32_t *to)
 {
-	struct cn_sched s = {0};
+	struct cn_sched s = { 0 };
 	uint32_t sends = 0, phases;
 
 	plan(m, CN_OP_ALLTOALL, "fattree", 0, me, &s);
@@ -468,8 +475,10 @@ static uint32_t exchange_packets(const struct team *m, struct st_packet **out, u
 		}
 		for (uint32_t i = 0; i < n; i++) {
 			if (i != me) {
-				p[k++] = (struct st_packet){.from = me, .to = i,
-					.start = cn_fattree_start(m->tree, me, i, to[i])};
+				p[k++] = (struct st_packet){ .from = me,
+							     .to = i,
+							     .start = cn_fattree_start(m->tree, me,
+										       i, to[i]) };
 			}
 		}
 	}
@@ -535,10 +544,10 @@ static void exchange__ebft_steps(void **state)
 static void exchange__any_capacities_eq_2(void **state)
 {
 	static const uint32_t patterns[][LEVELS] = {
-		{1, 1, 2, 2, 4, 4, 8, 8, 16, 16},    {1, 2, 2, 2, 2, 2, 2, 2, 2, 2},
-		{1, 1, 2, 3, 3, 5, 7, 7, 11, 13},    {1, 2, 3, 3, 3, 6, 12, 13, 13, 20},
-		{1, 2, 4, 7, 14, 20, 20, 33, 50, 99}, {1, 2, 3, 6, 11, 21, 42, 81, 160, 300},
-		{3, 3, 4, 8, 16, 32, 64, 128, 256, 512}, /* a host has one port, whatever c_1 */
+		{ 1, 1, 2, 2, 4, 4, 8, 8, 16, 16 },	   { 1, 2, 2, 2, 2, 2, 2, 2, 2, 2 },
+		{ 1, 1, 2, 3, 3, 5, 7, 7, 11, 13 },	   { 1, 2, 3, 3, 3, 6, 12, 13, 13, 20 },
+		{ 1, 2, 4, 7, 14, 20, 20, 33, 50, 99 },	   { 1, 2, 3, 6, 11, 21, 42, 81, 160, 300 },
+		{ 3, 3, 4, 8, 16, 32, 64, 128, 256, 512 }, /* a host has one port, whatever c_1 */
 	};
 
 	(void)state;
@@ -565,7 +574,7 @@ static void exchange__any_capacities_eq_2(void **state)
 /* Where a level has more than twice the channels of the one below, that one is the limit. */
 static void exchange__lower_links_limit(void **state)
 {
-	static const uint32_t channels[] = {1, 1, 4};
+	static const uint32_t channels[] = { 1, 1, 4 };
 	struct team m = binary(3, channels);
 	uint32_t phases;
 
@@ -599,7 +608,7 @@ static void check_circuits(const struct team *m)
 	struct phase_use *use = need((size_t)n * n * (2 * (size_t)m->tree->height + 1),
 				     sizeof(*use));
 	uint32_t count = 0, run = 0;
-	struct cn_sched s = {0};
+	struct cn_sched s = { 0 };
 
 	for (uint32_t me = 0; me < n; me++) {
 		plan(m, CN_OP_ALLTOALL, "fattree", 0, me, &s);
@@ -613,7 +622,7 @@ static void check_circuits(const struct team *m)
 			assert_true(a->phase < s.phases);
 			links = cn_tree_path(m->tree, me, a->peer, path);
 			for (uint32_t k = 0; k < links; k++) {
-				use[count++] = (struct phase_use){a->phase, path[k]};
+				use[count++] = (struct phase_use){ a->phase, path[k] };
 			}
 		}
 	}
@@ -658,7 +667,7 @@ static uint32_t bound_of(const struct cn_tree *t)
 static void exchange__random_trees(void **state)
 {
 	uint64_t seed = 19950601;
-	uint32_t methods[5] = {0};
+	uint32_t methods[5] = { 0 };
 
 	(void)state;
 	printf("seed %llu\n", (unsigned long long)seed);
@@ -667,7 +676,7 @@ static void exchange__random_trees(void **state)
 		uint32_t switches = 1 + (uint32_t)(cn_random(&seed) % 12);
 		uint32_t channels = 1 + (uint32_t)(cn_random(&seed) % 5), phases = 0;
 		struct cn_fattree *x;
-		struct team m = {0};
+		struct team m = { 0 };
 
 		st_random(n, switches, channels, &seed, &m.topo, &m.tree);
 		choose_root(&m);
@@ -696,8 +705,8 @@ static uint32_t phases_of_file(uint32_t n, bool exponential, uint64_t *seed)
 {
 	char text[16384];
 	uint32_t phases, *order = need(2 * (size_t)n, sizeof(*order));
-	struct team m = {0};
-	struct cn_sched s = {0};
+	struct team m = { 0 };
+	struct cn_sched s = { 0 };
 	size_t len = 0;
 
 	/* Vertex 1 is the root, 2 v and 2 v + 1 are the children of v, the last n are hosts. */
@@ -758,14 +767,15 @@ static void exchange__regular_trees(void **state)
 		uint32_t switches, hosts, channels, phases;
 	} cases[] = {
 		/* hosts (N - hosts) / channels between switches, then hosts - 1 */
-		{4, 8, 2, 8 * 24 / 2 + 7}, {4, 8, 4, 8 * 24 / 4 + 7}, {8, 4, 4, 28 + 3},
-		{3, 6, 3, 6 * 12 / 3 + 5}, {5, 6, 4, 6 * 24 / 4 + 5}, {16, 4, 3, 4 * 60 / 3 + 3},
+		{ 4, 8, 2, 8 * 24 / 2 + 7 }, { 4, 8, 4, 8 * 24 / 4 + 7 },
+		{ 8, 4, 4, 28 + 3 },	     { 3, 6, 3, 6 * 12 / 3 + 5 },
+		{ 5, 6, 4, 6 * 24 / 4 + 5 }, { 16, 4, 3, 4 * 60 / 3 + 3 },
 	};
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
-		struct cn_err err = {0};
-		struct team m = {0};
+		struct cn_err err = { 0 };
+		struct team m = { 0 };
 		char shape[32];
 		uint32_t phases;
 
@@ -779,7 +789,8 @@ static void exchange__regular_trees(void **state)
 			}
 		}
 		assert_int_equal(cn_tree_make(m.topo, m.topo->hosts, m.topo->nhosts, CN_TOPO_NONE,
-					      &m.tree, &err), COLLNET_OK);
+					      &m.tree, &err),
+				 COLLNET_OK);
 		layout(&m);
 		run_exchange(&m, &phases);
 		check_circuits(&m);

@@ -50,8 +50,12 @@ static void lay_out(struct team *m, uint32_t most)
 		}
 	}
 	m->first[n] = nranks;
-	m->layout = (struct cn_layout){.nranks = nranks, .nnodes = n, .node_of = m->node_of,
-				       .first = m->first, .ranks = m->ranks, .tree = m->tree};
+	m->layout = (struct cn_layout){ .nranks = nranks,
+					.nnodes = n,
+					.node_of = m->node_of,
+					.first = m->first,
+					.ranks = m->ranks,
+					.tree = m->tree };
 }
 
 static void done(struct team *m)
@@ -62,9 +66,9 @@ static void done(struct team *m)
 
 static void check(const struct team *m, struct cn_check_report *report)
 {
-	struct cn_plan p = {.op = CN_OP_ALLTOALL, .bytes = 3};
-	struct cn_sched s = {0};
-	struct cn_err err = {0};
+	struct cn_plan p = { .op = CN_OP_ALLTOALL, .bytes = 3 };
+	struct cn_sched s = { 0 };
+	struct cn_err err = { 0 };
 	struct cn_check *c;
 
 	p.algorithm = cn_algorithm_find(CN_OP_ALLTOALL, "fattree")->id;
@@ -175,7 +179,7 @@ static void exchange__cbft_messages(void **state)
 /* Section 5, "Phase i for EBFTs": in step l node k sends to k xor 2^(h-1) xor l. */
 static void exchange__ebft_messages(void **state)
 {
-	static const uint32_t channels[] = {1, 2, 4, 8, 16, 32};
+	static const uint32_t channels[] = { 1, 2, 4, 8, 16, 32 };
 
 	(void)state;
 	for (uint32_t levels = 1; levels <= 6; levels++) {
@@ -212,33 +216,37 @@ static void exchange__ways(void **state)
 		uint32_t phases; /* of the root's share */
 	} cases[] = {
 		/* Two switches of 4 hosts, 3 channels: ceil(16 / 3). */
-		{"link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 3\n"
-		 "4 s1\n4 s2\n", CN_FATTREE_DIAGONAL, 6},
+		{ "link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 3\n"
+		  "4 s1\n4 s2\n",
+		  CN_FATTREE_DIAGONAL, 6 },
 		/* Five and three hosts: 15 messages, two at a time. */
-		{"link s1 s0 rate none channels 2\nlink s2 s0 rate none channels 2\n"
-		 "5 s1\n3 s2\n", CN_FATTREE_DIAGONAL, 8},
+		{ "link s1 s0 rate none channels 2\nlink s2 s0 rate none channels 2\n"
+		  "5 s1\n3 s2\n",
+		  CN_FATTREE_DIAGONAL, 8 },
 		/* One channel: the ring; 4 hosts against 2 + 1. */
-		{"link s1 s0 rate none\nlink s2 s0 rate none\n4 s1\n2 s2\n1 s0\n",
-		 CN_FATTREE_RING, 12},
+		{ "link s1 s0 rate none\nlink s2 s0 rate none\n4 s1\n2 s2\n1 s0\n", CN_FATTREE_RING,
+		  12 },
 		/* A bundle beside single hosts, which must not wait for each other: 8 * 8 / 4. */
-		{"link s1 s0 rate none channels 4\n8 s1\n8 s0\n", CN_FATTREE_COLOUR, 16},
+		{ "link s1 s0 rate none channels 4\n8 s1\n8 s0\n", CN_FATTREE_COLOUR, 16 },
 		/* Bundles of different sizes. */
-		{"link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 2\n"
-		 "7 s1\n4 s2\n2 s0\n", CN_FATTREE_COLOUR, 18},
+		{ "link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 2\n"
+		  "7 s1\n4 s2\n2 s0\n",
+		  CN_FATTREE_COLOUR, 18 },
 		/* Windows of 3 fit every 3 places in a row, but not where a run of pairs ends. */
-		{"link s1 s0 rate none channels 5\nlink s2 s0 rate none channels 3\n"
-		 "switch s3\nlink s3 s1 rate none channels 2\n"
-		 "switch s4\nlink s4 s2 rate none channels 2\n"
-		 "switch s5\nlink s5 s4 rate none channels 2\n"
-		 "switch s6\nlink s6 s2 rate none channels 2\n"
-		 "4 s1\n1 s3\n2 s2\n3 s4\n2 s5\n3 s6\n", CN_FATTREE_COLOUR, 17},
+		{ "link s1 s0 rate none channels 5\nlink s2 s0 rate none channels 3\n"
+		  "switch s3\nlink s3 s1 rate none channels 2\n"
+		  "switch s4\nlink s4 s2 rate none channels 2\n"
+		  "switch s5\nlink s5 s4 rate none channels 2\n"
+		  "switch s6\nlink s6 s2 rate none channels 2\n"
+		  "4 s1\n1 s3\n2 s2\n3 s4\n2 s5\n3 s6\n",
+		  CN_FATTREE_COLOUR, 17 },
 	};
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
 		char text[4096] = "switch s0\nswitch s1\nswitch s2\n";
 		struct cn_check_report report;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 		struct cn_fattree *x;
 		size_t at = strlen(text);
 		uint32_t hosts = 0;
@@ -283,7 +291,7 @@ static void exchange__ways(void **state)
 static void exchange__too_large_to_colour(void **state)
 {
 	char *text = malloc(1 << 16), sw[] = "s0";
-	uint32_t count[] = {90, 330, 300}, hosts = 0;
+	uint32_t count[] = { 90, 330, 300 }, hosts = 0;
 	struct cn_fattree *x;
 	struct cn_topo *topo;
 	struct cn_tree *tree;
@@ -291,14 +299,15 @@ static void exchange__too_large_to_colour(void **state)
 
 	(void)state;
 	assert_non_null(text);
-	at = (size_t)snprintf(text, 1 << 16, "switch s0\nswitch s1\nswitch s2\n"
+	at = (size_t)snprintf(text, 1 << 16,
+			      "switch s0\nswitch s1\nswitch s2\n"
 			      "link s1 s0 rate none channels 3\nlink s2 s0 rate none channels 2\n");
 	for (uint32_t i = 0; i < 3; i++) {
 		for (uint32_t k = 0; k < count[i]; k++, hosts++) {
 			sw[1] = (char)('0' + i);
 			at += (size_t)snprintf(text + at, (1 << 16) - at,
-					       "host h%u\nlink h%u %s rate none\n", hosts,
-					       hosts, sw);
+					       "host h%u\nlink h%u %s rate none\n", hosts, hosts,
+					       sw);
 			assert_true(at < 1 << 16);
 		}
 	}

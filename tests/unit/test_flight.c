@@ -13,8 +13,8 @@
 
 static void flight__sent_and_received(void **state)
 {
-	struct cn_window w = {.limit = 4};
-	struct cn_flight f = {0};
+	struct cn_window w = { .limit = 4 };
+	struct cn_flight f = { 0 };
 
 	(void)state;
 	for (uint32_t i = 1; i <= 4; i++) {
@@ -33,8 +33,8 @@ static void flight__sent_and_received(void **state)
 /* Behind: more received than sent counts as nothing, and may be caught up. */
 static void flight__negative_counts_as_zero(void **state)
 {
-	struct cn_window w = {.limit = 4};
-	struct cn_flight f = {0};
+	struct cn_window w = { .limit = 4 };
+	struct cn_flight f = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 10; i++) {
@@ -52,8 +52,8 @@ static void flight__negative_counts_as_zero(void **state)
 /* Only sends: acknowledgements are what opens the window. */
 static void flight__one_way(void **state)
 {
-	struct cn_window w = {.limit = 8};
-	struct cn_flight f = {0};
+	struct cn_window w = { .limit = 8 };
+	struct cn_flight f = { 0 };
 	int asked = 0;
 
 	(void)state;
@@ -72,8 +72,8 @@ static void flight__asks_in_time(void **state)
 {
 	(void)state;
 	for (uint32_t limit = 1; limit < 40; limit++) {
-		struct cn_window w = {.limit = limit};
-		struct cn_flight f = {0};
+		struct cn_window w = { .limit = limit };
+		struct cn_flight f = { 0 };
 		uint32_t unanswered = 0;
 
 		for (int i = 0; i < 1000; i++) {
@@ -92,8 +92,8 @@ static void flight__asks_in_time(void **state)
 
 static void flight__off(void **state)
 {
-	struct cn_window w = {.limit = COLLNET_WINDOW_OFF};
-	struct cn_flight f = {0};
+	struct cn_window w = { .limit = COLLNET_WINDOW_OFF };
+	struct cn_flight f = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 100000; i++) {
@@ -105,8 +105,8 @@ static void flight__off(void **state)
 
 static void flight__no_room_at_all(void **state)
 {
-	struct cn_window w = {.limit = 0};
-	struct cn_flight f = {0};
+	struct cn_window w = { .limit = 0 };
+	struct cn_flight f = { 0 };
 
 	(void)state;
 	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
@@ -115,8 +115,8 @@ static void flight__no_room_at_all(void **state)
 
 static void flight__end_gives_back(void **state)
 {
-	struct cn_window w = {.limit = 10};
-	struct cn_flight f = {0}, g = {0};
+	struct cn_window w = { .limit = 10 };
+	struct cn_flight f = { 0 }, g = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -142,9 +142,9 @@ static void flight__random_exchanges(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < 300; seed++) {
 		uint64_t random = SEED + seed;
-		struct cn_window w = {.limit = 1 + (uint32_t)(cn_random(&random) % 20)};
-		struct cn_flight f[4] = {0};
-		uint32_t to_send[4], to_receive[4], lost[4] = {0}, unacked[4] = {0};
+		struct cn_window w = { .limit = 1 + (uint32_t)(cn_random(&random) % 20) };
+		struct cn_flight f[4] = { 0 };
+		uint32_t to_send[4], to_receive[4], lost[4] = { 0 }, unacked[4] = { 0 };
 		uint32_t left = 0;
 
 		for (int k = 0; k < 4; k++) {

@@ -35,7 +35,7 @@ static uint32_t links(const struct cn_tree *t, uint32_t a, uint32_t b)
 static void check_order(const struct cn_tree *t, uint32_t root)
 {
 	uint32_t n = t->nhosts, order[64];
-	bool seen[64] = {false};
+	bool seen[64] = { false };
 
 	assert_true(n <= 64);
 	assert_int_equal(cn_furthest_first(t, n, root, order, NULL), COLLNET_OK);
@@ -70,7 +70,7 @@ static void cn_furthest_first__order(void **state)
 
 static void cn_furthest_first__without_a_tree_by_number(void **state)
 {
-	uint32_t order[5], want[] = {0, 1, 3, 4};
+	uint32_t order[5], want[] = { 0, 1, 3, 4 };
 
 	(void)state;
 	assert_int_equal(cn_furthest_first(NULL, 5, 2, order, NULL), COLLNET_OK);
@@ -82,7 +82,7 @@ static void cn_furthest_first__without_a_tree_by_number(void **state)
 static int verdict(const struct w_team *t, const struct cn_plan *p, unsigned guarantees,
 		   struct cn_check_report *report, struct cn_err *err)
 {
-	struct cn_sched s = {0};
+	struct cn_sched s = { 0 };
 	struct cn_check *c;
 	int rc;
 
@@ -105,13 +105,14 @@ static void check_everywhere(enum cn_op_kind op, const char *name)
 	const struct cn_algorithm *a = cn_algorithm_find(op, name);
 
 	assert_non_null(a);
-	assert_int_equal(a->guarantees, CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL);
+	assert_int_equal(a->guarantees,
+			 CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL);
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < 300; k++) {
 		uint32_t n = 1 + k % W_NODES;
-		struct cn_plan p = {.op = op, .algorithm = a->id, .bytes = 1 + below(900)};
+		struct cn_plan p = { .op = op, .algorithm = a->id, .bytes = 1 + below(900) };
 		struct cn_check_report report;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 		struct w_team t;
 
 		w_team_init(&t, n, (enum w_placement)(k / W_NODES % W_PLACEMENTS), &seed);
@@ -141,10 +142,10 @@ static void gather_nearest__keeps_its_promises(void **state)
 /* Without the synchronisations a gather has no order, and the checker sees it. */
 static void gather_nearest__needs_its_synchronisations(void **state)
 {
-	struct cn_plan p = {.op = CN_OP_GATHER, .bytes = 9};
+	struct cn_plan p = { .op = CN_OP_GATHER, .bytes = 9 };
 	struct cn_check_report report;
-	struct cn_err err = {0};
-	struct cn_sched s = {0};
+	struct cn_err err = { 0 };
+	struct cn_sched s = { 0 };
 	struct cn_check *c;
 	struct w_team t;
 
@@ -181,7 +182,7 @@ static void cn_furthest_first__no_order_is_better(void **state)
 	(void)state;
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < 60; k++) {
-		uint32_t n = 2 + below(5), root = below(n), order[6], at[6] = {0};
+		uint32_t n = 2 + below(5), root = below(n), order[6], at[6] = { 0 };
 		uint32_t best = UINT32_MAX, ours = 0;
 		struct cn_topo *topo;
 		struct cn_tree *tree;

@@ -43,7 +43,7 @@ static void heap__random_use(void **state)
 
 		assert_int_equal(cn_heap_init(&h, COUNT), COLLNET_OK);
 		for (uint32_t i = 0; i < COUNT; i++) {
-			t[i] = (struct cn_timer){.at = CN_NEVER};
+			t[i] = (struct cn_timer){ .at = CN_NEVER };
 		}
 		for (int step = 0; step < 1000; step++) {
 			struct cn_timer *x = &t[cn_random(&random) % COUNT];
@@ -62,7 +62,7 @@ static void heap__random_use(void **state)
 
 static void heap__sorts(void **state)
 {
-	struct cn_timer t[COUNT] = {0};
+	struct cn_timer t[COUNT] = { 0 };
 	uint64_t random = 3;
 	struct cn_heap h;
 	cn_time last = 0;
@@ -83,7 +83,7 @@ static void heap__sorts(void **state)
 
 static void heap__never_of_one_outside(void **state)
 {
-	struct cn_timer t = {0};
+	struct cn_timer t = { 0 };
 	struct cn_heap h;
 
 	(void)state;

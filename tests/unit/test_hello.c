@@ -56,7 +56,9 @@ static bool note_hello(struct pair *p, uint32_t from, uint32_t to, const uint8_t
 	sent[from] = nonce != 0 ? nonce : sent[from];
 	pair_log(p, "%c>%c hello%s%s%s\n", 'a' + (int)from, 'a' + (int)to,
 		 nonce != 0 ? " nonce" : "",
-		 echo == 0 ? "" : echo == sent[to] ? " echo" : " stale",
+		 echo == 0	    ? ""
+		 : echo == sent[to] ? " echo"
+				    : " stale",
 		 (w.flags & CN_FLAG_WANT) != 0 ? " want" : "");
 	return true;
 }
@@ -141,10 +143,15 @@ static void hello__any_one_is_lost(void **state)
 static void forge(struct pair *p, uint32_t kind)
 {
 	struct cn_peer *b = pair_peer(p, 0, 1);
-	struct cn_hello h = {.epoch = b->epoch, .mtu = 1500, .nonce = 1, .name = "b"};
+	struct cn_hello h = { .epoch = b->epoch, .mtu = 1500, .nonce = 1, .name = "b" };
 	static const uint8_t flags[] = {
-		0, CN_FLAG_WANT, CN_FLAG_UNICAST, CN_FLAG_UNICAST | CN_FLAG_WANT,
-		CN_FLAG_UNICAST | CN_FLAG_ASK, CN_FLAG_BYE, CN_FLAG_BYE | CN_FLAG_UNICAST,
+		0,
+		CN_FLAG_WANT,
+		CN_FLAG_UNICAST,
+		CN_FLAG_UNICAST | CN_FLAG_WANT,
+		CN_FLAG_UNICAST | CN_FLAG_ASK,
+		CN_FLAG_BYE,
+		CN_FLAG_BYE | CN_FLAG_UNICAST,
 	};
 	uint8_t f[CN_FRAME_HEAD];
 	size_t len;
@@ -237,15 +244,15 @@ static void many_peers(struct cn_node_config *c)
 static void hello__invented_nodes(void **state)
 {
 	struct pair *p = up(2, many_peers);
-	struct cn_hello h = {.epoch = 9, .mtu = 1500, .nonce = 1, .name = "nobody"};
+	struct cn_hello h = { .epoch = 9, .mtu = 1500, .nonce = 1, .name = "nobody" };
 	uint64_t sent = p->frames;
 
 	(void)state;
 	lines = 0;
 	collnet_set_log(count_line, NULL);
 	for (uint32_t i = 0; i < 100000; i++) {
-		const uint8_t mac[6] = {0x0a, 0, 0, (uint8_t)(i >> 16), (uint8_t)(i >> 8),
-					(uint8_t)i};
+		const uint8_t mac[6] = { 0x0a,	    0, 0, (uint8_t)(i >> 16), (uint8_t)(i >> 8),
+					 (uint8_t)i };
 		uint8_t f[CN_FRAME_HEAD];
 		size_t len = pair_hello(p, 0, mac, &h, i % 2 == 0 ? CN_FLAG_UNICAST : CN_FLAG_WANT,
 					false, f);
@@ -267,8 +274,8 @@ static void hello__invented_nodes(void **state)
 static void hello__log_is_bounded(void **state)
 {
 	struct pair *p = up(2, NULL);
-	struct cn_hello h = {.epoch = 9, .mtu = 9000, .nonce = 1, .name = "x"};
-	const uint8_t mac[6] = {0x0a, 1, 1, 1, 1, 1};
+	struct cn_hello h = { .epoch = 9, .mtu = 9000, .nonce = 1, .name = "x" };
+	const uint8_t mac[6] = { 0x0a, 1, 1, 1, 1, 1 };
 
 	(void)state;
 	lines = 0;

@@ -11,7 +11,7 @@
 
 #include "tests/unit/hub.h"
 
-#define MTU 1500
+#define MTU  1500
 #define SEED 20240611u
 
 static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
@@ -262,8 +262,9 @@ static void faults__each_at_its_rate(void **state)
 
 static void faults__same_seed_same_faults(void **state)
 {
-	struct cn_hub_faults all = { .seed = SEED, .loss = 30000, .duplicate = 30000,
-				     .reorder = 30000, .corrupt = 30000 };
+	struct cn_hub_faults all = {
+		.seed = SEED, .loss = 30000, .duplicate = 30000, .reorder = 30000, .corrupt = 30000
+	};
 	uint64_t first = run_faults(&all, 5000).digest;
 
 	(void)state;

@@ -40,8 +40,13 @@ static void from_b(uint8_t type, uint8_t flags, uint32_t seq, uint32_t ack, uint
 {
 	struct cn_peer *b = pair_peer(p, 1, 0);
 	struct cn_wire w = {
-		.type = type, .flags = flags, .cluster = 1, .length = len,
-		.session = b->session_out, .seq = seq, .ack = ack,
+		.type = type,
+		.flags = flags,
+		.cluster = 1,
+		.length = len,
+		.session = b->session_out,
+		.seq = seq,
+		.ack = ack,
 	};
 
 	memset(frame, 0, sizeof(frame));
@@ -64,7 +69,8 @@ static struct counts taken(void)
 	free(copy);
 	b = pair_stats(p, 0);
 	return (struct counts){
-		.bad = b.bad_frames - a.bad_frames, .foreign = b.foreign_frames - a.foreign_frames,
+		.bad = b.bad_frames - a.bad_frames,
+		.foreign = b.foreign_frames - a.foreign_frames,
 		.stale = b.stale_frames - a.stale_frames,
 		.received = b.frames_received - a.frames_received,
 	};
@@ -260,10 +266,10 @@ static void input__impossible_acks(void **state)
 	pair_send(p, 0, 1, 10, 100);
 	pair_run(p, CN_MS);
 	for (int k = 0; k < 3; k++) {
-		const uint8_t flags[] = {0, CN_FLAG_NAK, CN_FLAG_BUSY};
+		const uint8_t flags[] = { 0, CN_FLAG_NAK, CN_FLAG_BUSY };
 		const uint32_t acks[] = {
-			a->tx.end + 1, a->tx.end + 1000, a->tx.una - 1, a->tx.una + 0x80000000u,
-			a->tx.una - 1000,
+			a->tx.end + 1,		 a->tx.end + 1000, a->tx.una - 1,
+			a->tx.una + 0x80000000u, a->tx.una - 1000,
 		};
 
 		for (int i = 0; i < 5; i++) {
@@ -286,7 +292,8 @@ static void input__impossible_acks(void **state)
 	from_b(CN_TYPE_ACK, CN_FLAG_NAK, a->rx.expected, a->tx.una, 0);
 	(void)taken();
 	assert_int_equal(a->tx.next, a->tx.una);
-	from_b(CN_TYPE_ACK, 0, a->rx.expected, a->tx.end, 0); /* goes past `next`, which went back */
+	from_b(CN_TYPE_ACK, 0, a->rx.expected, a->tx.end,
+	       0); /* goes past `next`, which went back */
 	(void)taken();
 	assert_int_equal(a->tx.una, a->tx.end);
 	assert_int_equal(a->tx.next, a->tx.end);
@@ -311,7 +318,8 @@ static void input__any_sequence_number(void **state)
 	assert_int_equal(a->rx.expected, expected);
 	assert_int_equal(p->nodes[0].control_received, 0);
 	assert_int_equal(pair_stats(p, 0).gaps + pair_stats(p, 0).duplicates +
-				 pair_stats(p, 0).stale_frames - stale, 10000);
+				 pair_stats(p, 0).stale_frames - stale,
+			 10000);
 	assert_true(pair_stats(p, 0).gaps + pair_stats(p, 0).duplicates < 3);
 }
 
@@ -331,7 +339,7 @@ static void input__bad_hellos(void **state)
 static void input__forged_goodbye(void **state)
 {
 	struct cn_peer *a = pair_peer(p, 0, 1);
-	struct cn_hello h = {.epoch = a->epoch, .mtu = 1500, .name = "b"};
+	struct cn_hello h = { .epoch = a->epoch, .mtu = 1500, .name = "b" };
 	uint8_t body[CN_HELLO_MAX];
 	size_t len = cn_hello_put(body, &h);
 
@@ -362,7 +370,7 @@ static void input__forged_goodbye(void **state)
 static void input__broadcast_hello_that_wants(void **state)
 {
 	struct cn_peer *a = pair_peer(p, 0, 1);
-	struct cn_hello h = {.mtu = 1500, .name = "b"};
+	struct cn_hello h = { .mtu = 1500, .name = "b" };
 	uint8_t body[CN_HELLO_MAX];
 	struct cn_frame out;
 	size_t len;

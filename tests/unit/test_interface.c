@@ -14,19 +14,24 @@
 
 #define ETHER .ethernet = true, .up = true, .running = true, .mtu = 1500
 
-static const struct cn_interface lo = { .name = "lo", .index = 1, .mtu = 65536, .loopback = true,
-					.up = true, .running = true };
+static const struct cn_interface lo = {
+	.name = "lo", .index = 1, .mtu = 65536, .loopback = true, .up = true, .running = true
+};
 static const struct cn_interface eth0 = { .name = "eth0", .index = 2, ETHER };
 static const struct cn_interface eth1 = { .name = "eth1", .index = 3, ETHER };
 static const struct cn_interface port = { .name = "veth7", .index = 4, ETHER, .enslaved = true };
-static const struct cn_interface down = { .name = "eth2", .index = 5, .ethernet = true,
-					  .mtu = 1500 };
-static const struct cn_interface dark = { .name = "eth3", .index = 6, .ethernet = true,
-					  .up = true, .mtu = 1500 };
-static const struct cn_interface small = { .name = "eth4", .index = 7, .ethernet = true,
-					   .up = true, .running = true, .mtu = 575 };
-static const struct cn_interface tun = { .name = "tun0", .index = 8, .up = true, .running = true,
-					 .mtu = 1500 };
+static const struct cn_interface down = {
+	.name = "eth2", .index = 5, .ethernet = true, .mtu = 1500
+};
+static const struct cn_interface dark = {
+	.name = "eth3", .index = 6, .ethernet = true, .up = true, .mtu = 1500
+};
+static const struct cn_interface small = {
+	.name = "eth4", .index = 7, .ethernet = true, .up = true, .running = true, .mtu = 575
+};
+static const struct cn_interface tun = {
+	.name = "tun0", .index = 8, .up = true, .running = true, .mtu = 1500
+};
 
 static void assert_refused(const struct cn_interface *list, size_t count, const char *name,
 			   const char *sentence)
@@ -58,8 +63,9 @@ static void pick__several_are_listed(void **state)
 	const struct cn_interface list[] = { lo, eth0, port, eth1 };
 
 	(void)state;
-	assert_refused(list, 4, NULL, "several Ethernet interfaces (eth0, eth1): name one with -i "
-				      "or COLLNET_INTERFACE");
+	assert_refused(list, 4, NULL,
+		       "several Ethernet interfaces (eth0, eth1): name one with -i "
+		       "or COLLNET_INTERFACE");
 }
 
 static void pick__none_says_what_there_is(void **state)
@@ -67,11 +73,13 @@ static void pick__none_says_what_there_is(void **state)
 	const struct cn_interface list[] = { lo, down, dark, port };
 
 	(void)state;
-	assert_refused(list, 4, NULL, "no Ethernet interface is up (there are: lo, eth2 (down), "
-				      "eth3 (no carrier), veth7 (enslaved)): bring one up with "
-				      "'ip link set NAME up'");
-	assert_refused(list, 0, NULL, "no Ethernet interface is up (there are: none at all): "
-				      "bring one up with 'ip link set NAME up'");
+	assert_refused(list, 4, NULL,
+		       "no Ethernet interface is up (there are: lo, eth2 (down), "
+		       "eth3 (no carrier), veth7 (enslaved)): bring one up with "
+		       "'ip link set NAME up'");
+	assert_refused(list, 0, NULL,
+		       "no Ethernet interface is up (there are: none at all): "
+		       "bring one up with 'ip link set NAME up'");
 }
 
 static void pick__named(void **state)
@@ -94,16 +102,20 @@ static void pick__named_and_unusable(void **state)
 	const struct cn_interface list[] = { lo, eth0, down, port, small, tun };
 
 	(void)state;
-	assert_refused(list, 3, "foo", "no such interface 'foo' (there are: lo, eth0, eth2 "
-				       "(down))");
-	assert_refused(list, 6, "eth2", "interface eth2 is down: bring it up with 'ip link set "
-					"eth2 up'");
+	assert_refused(list, 3, "foo",
+		       "no such interface 'foo' (there are: lo, eth0, eth2 "
+		       "(down))");
+	assert_refused(list, 6, "eth2",
+		       "interface eth2 is down: bring it up with 'ip link set "
+		       "eth2 up'");
 	assert_refused(list, 6, "lo", "interface lo is not Ethernet");
 	assert_refused(list, 6, "tun0", "interface tun0 is not Ethernet");
-	assert_refused(list, 6, "veth7", "interface veth7 is a port of a bridge or bond: name the "
-					 "bridge or bond instead");
-	assert_refused(list, 6, "eth4", "interface eth4 has an MTU of 575, at least 576 is "
-					"needed: 'ip link set eth4 mtu 1500'");
+	assert_refused(list, 6, "veth7",
+		       "interface veth7 is a port of a bridge or bond: name the "
+		       "bridge or bond instead");
+	assert_refused(list, 6, "eth4",
+		       "interface eth4 has an MTU of 575, at least 576 is "
+		       "needed: 'ip link set eth4 mtu 1500'");
 }
 
 static void pick__long_lists_and_names_stay_one_line(void **state)

@@ -85,8 +85,8 @@ static void json_string__escapes(void **state)
 		{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x84",
 		  "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x84\"\n" },
 		{ "\xff", "\"\\u00ff\"\n" },
-		{ "\xc3", "\"\\u00c3\"\n" },		     /* cut short */
-		{ "\xc0\xaf", "\"\\u00c0\\u00af\"\n" },	     /* overlong */
+		{ "\xc3", "\"\\u00c3\"\n" },			   /* cut short */
+		{ "\xc0\xaf", "\"\\u00c0\\u00af\"\n" },		   /* overlong */
 		{ "\xed\xa0\x80", "\"\\u00ed\\u00a0\\u0080\"\n" }, /* a surrogate */
 		{ "\xf4\x90\x80\x80", "\"\\u00f4\\u0090\\u0080\\u0080\"\n" },
 		{ "", "\"\"\n" },

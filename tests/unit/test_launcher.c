@@ -328,9 +328,9 @@ static void options_from__wrong_values_are_named(void **state)
 		struct cn_err err = { .code = 0 };
 		size_t n = strcspn(bad[i], "=");
 
-		assert_int_equal(
-			cn_options_from(lookup, ENV(bad[i], "COLLNET_NODE=kept"), &o, &err),
-			COLLNET_EINVAL);
+		assert_int_equal(cn_options_from(lookup, ENV(bad[i], "COLLNET_NODE=kept"), &o,
+						 &err),
+				 COLLNET_EINVAL);
 		assert_memory_equal(err.text, bad[i], n);
 		assert_non_null(strstr(err.text, bad[i] + n + 1));
 		assert_string_equal(o.node, "kept");

@@ -21,11 +21,11 @@
 #include "link/link.h"
 #include "namespace.h"
 
-#define ETHERTYPE 0x88b5
-#define WAIT_MS 2000
+#define ETHERTYPE  0x88b5
+#define WAIT_MS	   2000
 #define SILENCE_MS 30
-#define BATCH 32
-#define WAKES_MAX 200
+#define BATCH	   32
+#define WAKES_MAX  200
 
 static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 static const char *kind;
@@ -34,7 +34,9 @@ static uint8_t bytes[70000];
 
 static struct cn_link *open_link(const char *interface, uint32_t ring_frames)
 {
-	struct cn_link_config c = { .kind = kind, .interface = interface, .ethertype = ETHERTYPE,
+	struct cn_link_config c = { .kind = kind,
+				    .interface = interface,
+				    .ethertype = ETHERTYPE,
 				    .ring_frames = ring_frames };
 	struct cn_link *l = NULL;
 	struct cn_err err = { 0 };
@@ -129,7 +131,8 @@ static void assert_silent(struct cn_link *l)
 static struct cn_frame make(const uint8_t from[6], const uint8_t to[6], uint16_t type,
 			    uint32_t number, size_t payload)
 {
-	struct cn_frame f = { .head_len = CN_ETH_HEADER + 4, .payload_len = (uint16_t)payload,
+	struct cn_frame f = { .head_len = CN_ETH_HEADER + 4,
+			      .payload_len = (uint16_t)payload,
 			      .payload = bytes };
 
 	memcpy(f.head, to, 6);
@@ -507,23 +510,28 @@ static void open__refusals_say_what_to_do(void **state)
 	struct cn_link *l;
 
 	(void)state;
-	assert_refused(NULL, COLLNET_EIFACE, "several Ethernet interfaces (b0, a0): name one with "
-					     "-i or COLLNET_INTERFACE");
+	assert_refused(NULL, COLLNET_EIFACE,
+		       "several Ethernet interfaces (b0, a0): name one with "
+		       "-i or COLLNET_INTERFACE");
 	assert_refused("foo", COLLNET_EIFACE, "no such interface 'foo' (there are: lo, b0, a0)");
 	assert_refused("lo", COLLNET_EIFACE, "interface lo is not Ethernet");
 	assert_true(run_command("ip link set a0 mtu 575"));
-	assert_refused("a0", COLLNET_EIFACE, "interface a0 has an MTU of 575, at least 576 is "
-					     "needed: 'ip link set a0 mtu 1500'");
+	assert_refused("a0", COLLNET_EIFACE,
+		       "interface a0 has an MTU of 575, at least 576 is "
+		       "needed: 'ip link set a0 mtu 1500'");
 	assert_true(run_command("ip link set a0 mtu 1500 && ip link set b0 down"));
-	assert_refused("b0", COLLNET_EIFACE, "interface b0 is down: bring it up with 'ip link set "
-					     "b0 up'");
-	assert_refused(NULL, COLLNET_EIFACE, "no Ethernet interface is up (there are: lo, b0 "
-					     "(down), a0 (no carrier)): bring one up with 'ip "
-					     "link set NAME up'");
+	assert_refused("b0", COLLNET_EIFACE,
+		       "interface b0 is down: bring it up with 'ip link set "
+		       "b0 up'");
+	assert_refused(NULL, COLLNET_EIFACE,
+		       "no Ethernet interface is up (there are: lo, b0 "
+		       "(down), a0 (no carrier)): bring one up with 'ip "
+		       "link set NAME up'");
 	assert_true(run_command("ip link set b0 up"));
 	if (run_command("ip link add br0 type bridge && ip link set b0 master br0")) {
-		assert_refused("b0", COLLNET_EIFACE, "interface b0 is a port of a bridge or bond: "
-						     "name the bridge or bond instead");
+		assert_refused("b0", COLLNET_EIFACE,
+			       "interface b0 is a port of a bridge or bond: "
+			       "name the bridge or bond instead");
 		/* Only one is left then. */
 		l = open_link(NULL, 0);
 		assert_string_equal(l->interface, "a0");
@@ -542,7 +550,8 @@ static void open__no_permission(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct cn_link_config c = { .kind = kind, .interface = "a0",
+		struct cn_link_config c = { .kind = kind,
+					    .interface = "a0",
 					    .ethertype = ETHERTYPE };
 		struct cn_link *l = NULL;
 		struct cn_err err = { 0 };
@@ -556,7 +565,9 @@ static void open__no_permission(void **state)
 		}
 		_exit(strcmp(err.text, "no permission for raw sockets on a0: needs CAP_NET_RAW "
 				       "(run as root, or setcap cap_net_raw+ep), or use "
-				       "collnetd") == 0 ? 0 : 2);
+				       "collnetd") == 0
+			      ? 0
+			      : 2);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
@@ -592,23 +603,19 @@ static void open__bad_configuration(void **state)
 	assert_null(l);
 }
 
-#define BATTERY(k) \
-	TEST(open__addresses_and_descriptors, k), \
-	TEST(sizes__every_one_arrives_and_is_padded, k), \
-	TEST(burst__all_in_order, k), \
-	TEST(borrow__frames_stay_until_released, k), \
-	TEST(broadcast__others_only, k), \
-	TEST(filter__own_foreign_and_tagged_frames_are_not_seen, k), \
-	TEST(ring__drops_are_counted, k), \
-	TEST(send__too_long_is_lost_and_counted, k), \
-	TEST(queue__full_is_said_and_nothing_is_lost, k), \
-	TEST(down__said_once_and_back_again, k), \
-	TEST(jumbo__whole_frames, k), \
-	TEST(jumbo__queue_holds_what_was_asked_for, k), \
-	TEST(open__refusals_say_what_to_do, k), \
-	TEST(open__no_permission, k), \
-	TEST(open__bad_configuration, k), \
-	cmocka_unit_test_prestate_setup_teardown(gone__interface_deleted, set_up, tear_down_gone, k)
+#define BATTERY(k)                                                                                 \
+	TEST(open__addresses_and_descriptors, k), TEST(sizes__every_one_arrives_and_is_padded, k), \
+		TEST(burst__all_in_order, k), TEST(borrow__frames_stay_until_released, k),         \
+		TEST(broadcast__others_only, k),                                                   \
+		TEST(filter__own_foreign_and_tagged_frames_are_not_seen, k),                       \
+		TEST(ring__drops_are_counted, k), TEST(send__too_long_is_lost_and_counted, k),     \
+		TEST(queue__full_is_said_and_nothing_is_lost, k),                                  \
+		TEST(down__said_once_and_back_again, k), TEST(jumbo__whole_frames, k),             \
+		TEST(jumbo__queue_holds_what_was_asked_for, k),                                    \
+		TEST(open__refusals_say_what_to_do, k), TEST(open__no_permission, k),              \
+		TEST(open__bad_configuration, k),                                                  \
+		cmocka_unit_test_prestate_setup_teardown(gone__interface_deleted, set_up,          \
+							 tear_down_gone, k)
 #define TEST(name, k) cmocka_unit_test_prestate_setup_teardown(name, set_up, tear_down, k)
 
 int main(void)

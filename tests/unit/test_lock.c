@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lock of an interface: one holder in a network namespace, and no other user can take its place.
+ * The lock of an interface: one holder in a network namespace, and no other user can take its
+ * place.
  */
 #include "client/lock.h"
 

@@ -14,7 +14,7 @@
 
 #define OWNER 1000u
 #define HOSTS 24u
-#define LOST 5u /* the host that is cut off */
+#define LOST  5u /* the host that is cut off */
 
 struct rank {
 	struct cn_done done; /* first */
@@ -126,7 +126,7 @@ static void join_as(struct cn_sim *s, uint64_t owner, uint32_t host, uint32_t ra
 {
 	struct cn_err err;
 
-	*r = (struct rank){.done = {.fn = joined}};
+	*r = (struct rank){ .done = { .fn = joined } };
 	if (cn_team_join(cn_sim_engine(s, host), cn_sim_now(s), owner, "job", rank, ranks,
 			 cn_sim_now(s) + 10000 * CN_MS, &r->done, &r->member, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
@@ -259,7 +259,7 @@ static void meeting__a_team_does_not_change_its_size(void **state)
 	peer = cn_node_peer(cn_engine_node(cn_sim_engine(s, 0)), 0);
 	for (int k = 0; k < 2; k++) {
 		uint8_t m[64];
-		struct cn_cursor w = {m, m + sizeof(m), false};
+		struct cn_cursor w = { m, m + sizeof(m), false };
 
 		cn_put8(&w, CN_CONTROL_JOIN);
 		cn_put32(&w, 7);
@@ -301,12 +301,13 @@ struct mtu_team {
 static void mtu_sim(struct mtu_team *m, const uint32_t *mtus, uint64_t seed, uint32_t loss,
 		    uint32_t narrow_end)
 {
-	const struct cn_sim_faults all = {.loss = loss};
-	struct cn_sim_faults narrow = {.loss = loss, .mtu = 1400};
+	const struct cn_sim_faults all = { .loss = loss };
+	struct cn_sim_faults narrow = { .loss = loss, .mtu = 1400 };
 	struct cn_sim_config c;
 	struct cn_err err;
 
-	assert_int_equal(cn_topo_shape("4x2", 100000000, 0, 100000000, 0, &m->topo, &err), COLLNET_OK);
+	assert_int_equal(cn_topo_shape("4x2", 100000000, 0, 100000000, 0, &m->topo, &err),
+			 COLLNET_OK);
 	cn_sim_config_init(&c);
 	c.topo = m->topo;
 	c.seed = seed;
@@ -337,9 +338,10 @@ static void mtu_team(struct mtu_team *m, const uint32_t *mtus, uint64_t seed, ui
 	mtu_sim(m, mtus, seed, loss, narrow_end);
 	for (uint32_t i = 0; i < NODES; i++) {
 		m->rank[i].done.fn = joined;
-		assert_int_equal(cn_team_join(cn_sim_engine(m->sim, i), m->begin, OWNER, "job", i, NODES,
-					      m->begin + 30000 * CN_MS, &m->rank[i].done,
-					      &m->rank[i].member, &err), COLLNET_OK);
+		assert_int_equal(cn_team_join(cn_sim_engine(m->sim, i), m->begin, OWNER, "job", i,
+					      NODES, m->begin + 30000 * CN_MS, &m->rank[i].done,
+					      &m->rank[i].member, &err),
+				 COLLNET_OK);
 		cn_sim_kick(m->sim, i);
 	}
 }
@@ -389,7 +391,9 @@ static void meeting__path_drops_large_frames(void **state)
 			assert_non_null(strstr(m.rank[i].text, "frames of 1500 bytes"));
 			assert_non_null(strstr(m.rank[i].text, "carry MTU 1500"));
 			assert_non_null(at);
-			assert_int_equal(sscanf(at, "from node h%u do not reach node h%u,", &from, &to), 2);
+			assert_int_equal(sscanf(at, "from node h%u do not reach node h%u,", &from,
+						&to),
+					 2);
 			assert_true((from < 4) != (to < 4));
 		}
 		mtu_end(&m);
@@ -398,7 +402,7 @@ static void meeting__path_drops_large_frames(void **state)
 
 static void meeting__nodes_of_different_mtu(void **state)
 {
-	static const uint32_t mtus[NODES] = {1500, 1500, 1500, 9000, 1500, 1500, 1500, 1500};
+	static const uint32_t mtus[NODES] = { 1500, 1500, 1500, 9000, 1500, 1500, 1500, 1500 };
 	struct mtu_team m;
 	cn_time took;
 
@@ -418,7 +422,8 @@ static void meeting__nodes_of_different_mtu(void **state)
 	mtu_end(&m);
 }
 
-/* What it costs: the team is ready as soon without losses, and with them no path is taken for narrow. */
+/* What it costs: the team is ready as soon without losses, and with them no path is taken for
+ * narrow. */
 static void meeting__path_is_no_hindrance(void **state)
 {
 	cn_time took;
@@ -447,7 +452,7 @@ static void meeting__path_is_no_hindrance(void **state)
 /* A hello of wire version 2 from an address comes to a host. */
 static void version_two(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
 {
-	uint8_t frame[60] = {[12] = 0x88, [13] = 0xb5, [14] = 0xc0, [15] = 0x11, [16] = 0x21};
+	uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5, [14] = 0xc0, [15] = 0x11, [16] = 0x21 };
 
 	memset(frame, 0xff, 6);
 	memcpy(frame + 6, mac, 6);
@@ -473,14 +478,18 @@ static void cut_under_barrier(uint32_t host, bool upgraded, struct rank *op)
 	cn_sim_cut(m.sim, link, 2, true);
 	memset(op, 0, NODES * sizeof(*op));
 	for (uint32_t i = 0; i < NODES; i++) {
-		const struct cn_coll_args a = {.op = CN_OP_ALLTOALL, .algorithm = "linear", .bytes = 0,
-					       .deadline = cn_sim_now(m.sim) + 20000 * CN_MS,
-					       .send = op, .recv = op};
+		const struct cn_coll_args a = { .op = CN_OP_ALLTOALL,
+						.algorithm = "linear",
+						.bytes = 0,
+						.deadline = cn_sim_now(m.sim) + 20000 * CN_MS,
+						.send = op,
+						.recv = op };
 
 		assert_int_equal(m.rank[i].status, COLLNET_OK);
 		op[i].done.fn = joined;
 		assert_int_equal(cn_coll_post(m.rank[i].member, cn_sim_now(m.sim), &a, &op[i].done,
-					      &err), COLLNET_OK);
+					      &err),
+				 COLLNET_OK);
 		cn_sim_kick(m.sim, i);
 	}
 	m.begin = cn_sim_now(m.sim);
@@ -513,8 +522,9 @@ static void meeting__cut_off_node_says_so(void **state)
 	cut_under_barrier(5, false, op);
 	for (uint32_t i = 0; i < NODES; i++) {
 		assert_int_equal(op[i].status, COLLNET_EPEER);
-		assert_non_null(strstr(op[i].text, i == 5 ? "node h5 is cut off: none of its 7 peers answers"
-							  : "node h5 stopped answering node h"));
+		assert_non_null(strstr(op[i].text,
+				       i == 5 ? "node h5 is cut off: none of its 7 peers answers"
+					      : "node h5 stopped answering node h"));
 	}
 }
 
@@ -534,10 +544,12 @@ static void meeting__silent_node_of_other_version(void **state)
 	}
 }
 
-/* A rank is missing, and its host speaks version 2. Node h0 alone has seen it and tells the others. */
+/*
+ * A rank is missing, and its host speaks version 2. Node h0 alone has seen it and tells the others.
+ */
 static void meeting__missing_node_of_other_version(void **state)
 {
-	static const uint8_t mac[6] = {2, 0, 0, 0, 9, 9};
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 9, 9 };
 	struct collnet_node_info info[NODES + 2];
 	struct mtu_team m;
 	struct cn_err err;
@@ -550,7 +562,8 @@ static void meeting__missing_node_of_other_version(void **state)
 		m.rank[i].done.fn = joined;
 		assert_int_equal(cn_team_join(cn_sim_engine(m.sim, i), m.begin, OWNER, "job", i,
 					      NODES + 1, m.begin + (i == 0 ? 1900 : 2000) * CN_MS,
-					      &m.rank[i].done, &m.rank[i].member, &err), COLLNET_OK);
+					      &m.rank[i].done, &m.rank[i].member, &err),
+				 COLLNET_OK);
 		cn_sim_kick(m.sim, i);
 	}
 	version_two(m.sim, 0, mac);
@@ -563,7 +576,8 @@ static void meeting__missing_node_of_other_version(void **state)
 	print_message("%s\n", m.rank[7].text);
 	for (uint32_t i = 0; i < NODES; i++) {
 		assert_int_equal(m.rank[i].status, COLLNET_ETIMEOUT);
-		assert_non_null(strstr(m.rank[i].text, "1 of 9 ranks missing at the deadline: 8; "
+		assert_non_null(strstr(m.rank[i].text,
+				       "1 of 9 ranks missing at the deadline: 8; "
 				       "02:00:00:00:09:09 speaks wire version 2, this node 1"));
 	}
 	cn_engine_nodes(cn_sim_engine(m.sim, 0), cn_sim_now(m.sim), info, &count);

@@ -308,20 +308,16 @@ static void check_buffers__overlap(void **state)
 	/* all-to-all of 4 ranks, 16 bytes each: 64 bytes on both sides */
 	assert_int_equal(check(CN_OP_ALLTOALL, b, b + 64, 16, 1, 4, &err), COLLNET_OK);
 	assert_int_equal(check(CN_OP_ALLTOALL, b + 64, b, 16, 1, 4, &err), COLLNET_OK);
-	assert_int_equal(check(CN_OP_ALLTOALL, b, b + 63, 16, 1, 4, &err),
-			 COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLTOALL, b, b + 63, 16, 1, 4, &err), COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "overlap"));
-	assert_int_equal(check(CN_OP_ALLTOALL, b + 63, b, 16, 1, 4, &err),
-			 COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLTOALL, b + 63, b, 16, 1, 4, &err), COLLNET_EINVAL);
 	assert_int_equal(check(CN_OP_ALLTOALL, b, b, 16, 0, 1, &err), COLLNET_EINVAL);
 	/* allgather: only the own block */
 	assert_int_equal(check(CN_OP_ALLGATHER, b + 16, b, 16, 1, 4, &err), COLLNET_OK);
-	assert_int_equal(check(CN_OP_ALLGATHER, b + 32, b, 16, 1, 4, &err),
-			 COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLGATHER, b + 32, b, 16, 1, 4, &err), COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "block 1"));
 	assert_int_equal(check(CN_OP_ALLGATHER, b + 64, b, 16, 1, 4, &err), COLLNET_OK);
-	assert_int_equal(check(CN_OP_ALLGATHER, b, b + 15, 16, 1, 4, &err),
-			 COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLGATHER, b, b + 15, 16, 1, 4, &err), COLLNET_EINVAL);
 	assert_int_equal(check(CN_OP_ALLGATHER, b, b + 16, 16, 1, 4, &err), COLLNET_OK);
 	/* broadcast: one buffer on the root (rank 0), none to send elsewhere */
 	assert_int_equal(check(CN_OP_BCAST, b, b, 16, 0, 4, &err), COLLNET_OK);
@@ -362,9 +358,8 @@ static void check_buffers__nothing_and_too_much(void **state)
 	assert_int_equal(check(CN_OP_ALLTOALL, b, NULL, 1, 0, 4, NULL), COLLNET_EINVAL);
 	assert_int_equal(check(CN_OP_ALLTOALL, b, end, 16, 0, 4, NULL), COLLNET_EINVAL);
 	assert_int_equal(check(CN_OP_ALLTOALL, end, b, 16, 0, 4, NULL), COLLNET_EINVAL);
-	assert_int_equal(
-		check(CN_OP_ALLTOALL, b, b, (uint64_t)COLLNET_BLOCK_MAX + 1, 0, 4, NULL),
-		COLLNET_EINVAL);
+	assert_int_equal(check(CN_OP_ALLTOALL, b, b, (uint64_t)COLLNET_BLOCK_MAX + 1, 0, 4, NULL),
+			 COLLNET_EINVAL);
 }
 
 int main(void)

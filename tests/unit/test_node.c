@@ -63,7 +63,7 @@ static int with(void (*change)(struct cn_node_config *))
 {
 	struct cn_node_config c;
 	struct cn_node *n = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	int r;
 
 	cn_node_config_init(&c);
@@ -77,10 +77,10 @@ static int with(void (*change)(struct cn_node_config *))
 	return r;
 }
 
-#define CASE(name, code)                              \
-	static void name(struct cn_node_config *c)    \
-	{                                             \
-		code;                                 \
+#define CASE(name, code)                                                                           \
+	static void name(struct cn_node_config *c)                                                 \
+	{                                                                                          \
+		code;                                                                              \
 	}
 CASE(nothing, (void)c)
 CASE(no_epoch, c->epoch = 0)
@@ -103,8 +103,8 @@ CASE(most_peers, (c->mtu = 576, c->max_peers = 65535))
 static void node_new__bounds(void **state)
 {
 	void (*const bad[])(struct cn_node_config *) = {
-		no_epoch, no_name, bad_name, small_mtu, big_mtu, no_window, big_window, no_peers,
-		many_peers, no_pool, no_time, no_hello, no_rto,
+		no_epoch, no_name,    bad_name, small_mtu, big_mtu,  no_window, big_window,
+		no_peers, many_peers, no_pool,	no_time,   no_hello, no_rto,
 	};
 
 	(void)state;
@@ -269,8 +269,9 @@ static void node_detach__nearly_all_buffers(void **state)
 	pair_send(p, 0, 1, half, 900);
 	pair_poke(p);
 	for (uint32_t i = 0; i < half; i++) { /* as one stream, by the first one's token */
-		pair_peer(p, 0, 1)->tx.ring[(pair_peer(p, 0, 1)->tx.una + i) &
-					    pair_peer(p, 0, 1)->tx.mask].token = &f->taken[0];
+		pair_peer(p, 0, 1)
+			->tx.ring[(pair_peer(p, 0, 1)->tx.una + i) & pair_peer(p, 0, 1)->tx.mask]
+			.token = &f->taken[0];
 	}
 	assert_false(cn_node_detach(n, &f->taken[0], half - 1));
 	assert_true(cn_node_detach(n, &f->taken[0], half));
@@ -332,8 +333,12 @@ static bool owned_pull(void *ctx, cn_time now, struct cn_tx *out)
 	b = cn_node_buffer_get(me->node);
 	assert_non_null(b);
 	memset(b, 7, 500);
-	*out = (struct cn_tx){.peer = owned_peer, .type = CN_TYPE_CONTROL, .len = 500,
-			      .payload = b, .owned = true, .token = &owned_token};
+	*out = (struct cn_tx){ .peer = owned_peer,
+			       .type = CN_TYPE_CONTROL,
+			       .len = 500,
+			       .payload = b,
+			       .owned = true,
+			       .token = &owned_token };
 	return true;
 }
 
@@ -476,8 +481,8 @@ static void many(struct cn_node_config *c)
 static void node__hellos_thin_out(void **state)
 {
 	struct pair *p = pair_new(2, SEED, many);
-	uint8_t f[CN_FRAME_HEAD], mac[6] = {2};
-	struct cn_hello h = {.mtu = 1500, .nonce = 1};
+	uint8_t f[CN_FRAME_HEAD], mac[6] = { 2 };
+	struct cn_hello h = { .mtu = 1500, .nonce = 1 };
 	struct collnet_node_info info;
 	uint64_t before;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/proto/path.c: which frames get through to a peer, found by probes and by retransmissions, between
- * nodes in memory. */
+/* lib/proto/path.c: which frames get through to a peer, found by probes and by retransmissions,
+ * between nodes in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "pair.h"
 
-#define SEED 1191u
+#define SEED  1191u
 #define SHORT 1000u /* bytes after the Ethernet header that a narrow path carries */
 
 /* A switch that drops what is longer, towards b. */
@@ -91,7 +91,8 @@ static void path__drops_large_frames(void **state)
 	pair_free(p);
 }
 
-/* Whatever is lost, size is not why. Each probe is lost with a chance of one in five, each answer too. */
+/* Whatever is lost, size is not why. Each probe is lost with a chance of one in five, each answer
+ * too. */
 static void path__loss_is_no_reason(void **state)
 {
 	(void)state;
@@ -108,7 +109,8 @@ static void path__loss_is_no_reason(void **state)
 			fail_msg("seed %llu: %s", (unsigned long long)seed, p->log);
 		}
 		for (uint32_t from = 0; from < 3; from++) {
-			assert_int_equal(cn_peer_path(pair_peer(p, from, (from + 1) % 3)), CN_PATH_VALID);
+			assert_int_equal(cn_peer_path(pair_peer(p, from, (from + 1) % 3)),
+					 CN_PATH_VALID);
 		}
 		pair_free(p);
 	}
@@ -173,7 +175,9 @@ static void path__narrows_under_requests(void **state)
 	pair_free(p);
 }
 
-/* A peer that hears nothing at all, and whose own requests come: it is silent, not its path narrow. */
+/*
+ * A peer that hears nothing at all, and whose own requests come: it is silent, not its path narrow.
+ */
 static void path__deaf_peer_is_silent(void **state)
 {
 	struct pair *p = up(2, SEED);

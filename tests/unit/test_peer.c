@@ -635,11 +635,13 @@ static void peer__info(void **state)
 	pair_free(p);
 }
 
-/* A hello in the name of an invented node; with `proof`, of one that receives what is sent to it. */
+/*
+ * A hello in the name of an invented node; with `proof`, of one that receives what is sent to it.
+ */
 static void invent(struct pair *p, uint32_t to, uint32_t number, bool proof)
 {
-	struct cn_hello h = {.epoch = 1000 + number, .mtu = p->nodes[to].config.mtu, .nonce = 1};
-	const uint8_t mac[6] = {0x0a, 0, 0, 0, (uint8_t)(number >> 8), (uint8_t)number};
+	struct cn_hello h = { .epoch = 1000 + number, .mtu = p->nodes[to].config.mtu, .nonce = 1 };
+	const uint8_t mac[6] = { 0x0a, 0, 0, 0, (uint8_t)(number >> 8), (uint8_t)number };
 	uint8_t f[CN_FRAME_HEAD];
 	size_t len;
 
@@ -653,7 +655,9 @@ static void few_peers(struct cn_node_config *c)
 	c->max_peers = 8;
 }
 
-/* Invented nodes fill the table; those who are there stay, and one who comes later finds a place. */
+/*
+ * Invented nodes fill the table; those who are there stay, and one who comes later finds a place.
+ */
 static void peer__full_table(void **state)
 {
 	struct pair *p = pair_new(3, SEED, few_peers);

@@ -96,9 +96,9 @@ static void cn_perm_resolve__auto_by_size(void **state)
 	(void)state;
 	for (uint32_t p = 1; p <= P_MAX; p++) {
 		enum collnet_permutation kind = COLLNET_PERM_AUTO;
-		enum collnet_permutation want = power_of_two(p)	 ? COLLNET_PERM_XOR :
-						p % 2 == 0	 ? COLLNET_PERM_EDGE_COLOUR :
-								   COLLNET_PERM_SHIFT;
+		enum collnet_permutation want = power_of_two(p) ? COLLNET_PERM_XOR
+						: p % 2 == 0	? COLLNET_PERM_EDGE_COLOUR
+								: COLLNET_PERM_SHIFT;
 
 		assert_int_equal(cn_perm_resolve(COLLNET_PERM_AUTO, p, &kind, NULL), COLLNET_OK);
 		assert_int_equal(kind, want);

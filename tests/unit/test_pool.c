@@ -43,7 +43,7 @@ static void pool__all_and_no_more(void **state)
 static void pool__random_use(void **state)
 {
 	struct cn_pool p;
-	uint8_t *item[COUNT] = {0};
+	uint8_t *item[COUNT] = { 0 };
 	uint64_t random = 5;
 	uint32_t out = 0;
 

@@ -17,7 +17,7 @@
 static struct cn_topo *make(const struct cn_topo_random *r)
 {
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_topo_random(r, &t, &err) != 0) {
 		fail_msg("%s", err.text);
@@ -38,8 +38,9 @@ static uint32_t uplinks(const struct cn_topo *t)
 /* The cluster of allgather-rings, section 5: five hosts a switch, degree 4. */
 static void random__as_in_the_paper(void **state)
 {
-	struct cn_topo_random r = {.hosts = 640, .switches = 128, .degree = 4, .rate = 100000000,
-				   .buffer = 7};
+	struct cn_topo_random r = {
+		.hosts = 640, .switches = 128, .degree = 4, .rate = 100000000, .buffer = 7
+	};
 	uint32_t most = 0;
 
 	(void)state;
@@ -70,7 +71,7 @@ static void random__as_in_the_paper(void **state)
 /* No pair of switches twice, whatever the degree: from a tree to all pairs. */
 static void random__every_degree(void **state)
 {
-	struct cn_topo_random r = {.hosts = 3};
+	struct cn_topo_random r = { .hosts = 3 };
 	bool seen[20][20];
 
 	(void)state;
@@ -96,7 +97,7 @@ static void random__every_degree(void **state)
 
 static void random__by_seed(void **state)
 {
-	struct cn_topo_random r = {.hosts = 50, .switches = 10, .degree = 4, .seed = 3};
+	struct cn_topo_random r = { .hosts = 50, .switches = 10, .degree = 4, .seed = 3 };
 	struct cn_topo *a = make(&r), *b = make(&r), *c;
 
 	(void)state;
@@ -112,8 +113,8 @@ static void random__by_seed(void **state)
 /* Each switch about as likely for a host, and each pair for a link. */
 static void random__even(void **state)
 {
-	struct cn_topo_random r = {.hosts = 1000, .switches = 5, .degree = 2};
-	uint32_t hosts[5] = {0}, links[5] = {0};
+	struct cn_topo_random r = { .hosts = 1000, .switches = 5, .degree = 2 };
+	uint32_t hosts[5] = { 0 }, links[5] = { 0 };
 
 	(void)state;
 	for (r.seed = 0; r.seed < 200; r.seed++) {
@@ -137,7 +138,7 @@ static void random__even(void **state)
 
 static void random__large(void **state)
 {
-	const struct cn_topo_random r = {.hosts = 100000, .switches = 100000, .degree = 4};
+	const struct cn_topo_random r = { .hosts = 100000, .switches = 100000, .degree = 4 };
 	struct cn_topo *t = make(&r);
 
 	(void)state;
@@ -148,20 +149,20 @@ static void random__large(void **state)
 static void random__refuses(void **state)
 {
 	static const struct cn_topo_random bad[] = {
-		{.hosts = 0, .switches = 1},
-		{.hosts = 1, .switches = 0},
-		{.hosts = 200000, .switches = 1},
-		{.hosts = UINT32_MAX, .switches = UINT32_MAX},
-		{.hosts = 1, .switches = 1, .degree = -1},
-		{.hosts = 1, .switches = 1, .degree = NAN},
-		{.hosts = 1, .switches = 100000, .degree = 100},
-		{.hosts = 1, .switches = 100000, .degree = INFINITY},
+		{ .hosts = 0, .switches = 1 },
+		{ .hosts = 1, .switches = 0 },
+		{ .hosts = 200000, .switches = 1 },
+		{ .hosts = UINT32_MAX, .switches = UINT32_MAX },
+		{ .hosts = 1, .switches = 1, .degree = -1 },
+		{ .hosts = 1, .switches = 1, .degree = NAN },
+		{ .hosts = 1, .switches = 100000, .degree = 100 },
+		{ .hosts = 1, .switches = 100000, .degree = INFINITY },
 	};
 	struct cn_topo *t = NULL;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 
 		assert_int_equal(cn_topo_random(&bad[i], &t, &err), COLLNET_EINVAL);
 		assert_non_null(strstr(err.text, "random cluster"));
@@ -172,12 +173,9 @@ static void random__refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random__as_in_the_paper),
-		cmocka_unit_test(random__every_degree),
-		cmocka_unit_test(random__by_seed),
-		cmocka_unit_test(random__even),
-		cmocka_unit_test(random__large),
-		cmocka_unit_test(random__refuses),
+		cmocka_unit_test(random__as_in_the_paper), cmocka_unit_test(random__every_degree),
+		cmocka_unit_test(random__by_seed),	   cmocka_unit_test(random__even),
+		cmocka_unit_test(random__large),	   cmocka_unit_test(random__refuses),
 	};
 
 	return cmocka_run_group_tests_name("random", tests, NULL, NULL);

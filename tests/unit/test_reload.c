@@ -55,7 +55,7 @@ static void keep__names_what_cannot(void **state)
 	running.ready_fd = 7;
 	cn_reload_keep(&fresh, &running, stays, sizeof(stays));
 	assert_string_equal(stays, "interface, link, node, socket, user, cluster, ethertype, "
-				    "peer-timeout");
+				   "peer-timeout");
 	assert_string_equal(fresh.interface, "eth0");
 	assert_string_equal(fresh.link, "");
 	assert_string_equal(fresh.node, "a");
@@ -79,8 +79,7 @@ static struct {
 	char attributes[64];
 } note;
 
-static void notify(uint16_t type, unsigned int flags, const char *name,
-		   struct cn_link_change *out)
+static void notify(uint16_t type, unsigned int flags, const char *name, struct cn_link_change *out)
 {
 	struct rtattr *a = (struct rtattr *)(void *)note.attributes;
 

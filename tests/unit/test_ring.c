@@ -42,7 +42,8 @@ static void cn_ring_lr1__is_free_of_contention(void **state)
 /* The check above can fail: two neighbours of a ring that are exchanged across a switch. */
 static void cn_ring_lr1__contention_would_be_seen(void **state)
 {
-	static const uint32_t good[] = { 0, 1, 2, 3 }, bad[] = { 0, 2, 1, 3 }, twice[] = { 0, 1, 1, 3 };
+	static const uint32_t good[] = { 0, 1, 2, 3 }, bad[] = { 0, 2, 1, 3 },
+			      twice[] = { 0, 1, 1, 3 };
 	struct ro_tree r;
 
 	(void)state;
@@ -220,7 +221,9 @@ static void cn_rings__do_not_depend_on_the_root(void **state)
 
 			snprintf(name, sizeof(name), "s%u", root);
 			vertex = root < n ? cn_topo_find(topo, name) : CN_TOPO_NONE;
-			assert_int_equal(cn_tree_make(topo, hosts, team.nhosts, vertex, &tree, &err), 0);
+			assert_int_equal(cn_tree_make(topo, hosts, team.nhosts, vertex, &tree,
+						      &err),
+					 0);
 			cn_ring_lr1(tree, ring);
 			assert_true(ro_free_of_contention(&team, ring));
 			if (cn_ring_lr2(tree, ring, &err) == COLLNET_OK) {
@@ -359,8 +362,7 @@ static void check_plans(const struct cn_layout *l, const char *name, const uint3
 			if (x->kind == CN_ACT_SEND) {
 				assert_int_equal(x->peer, ring[(i + 1) % n]);
 				assert_int_equal(x->phase, sends++);
-				assert_int_equal(x->dst.offset,
-						 100 * ring[(i + n - x->phase) % n]);
+				assert_int_equal(x->dst.offset, 100 * ring[(i + n - x->phase) % n]);
 			} else if (x->kind == CN_ACT_RECV) {
 				assert_int_equal(x->peer, ring[(i + n - 1) % n]);
 				receives++;
@@ -402,8 +404,9 @@ static void cn_plan_allgather_lr__goes_round_the_ring(void **state)
 static void cn_plan_allgather_lr__needs_the_network(void **state)
 {
 	static const uint32_t ranks[] = { 0, 1, 2 };
-	struct cn_layout l = { .nranks = 2, .nnodes = 2, .node_of = ranks, .first = ranks,
-			       .ranks = ranks };
+	struct cn_layout l = {
+		.nranks = 2, .nnodes = 2, .node_of = ranks, .first = ranks, .ranks = ranks
+	};
 
 	(void)state;
 	for (uint8_t id = 9; id <= 11; id++) {
@@ -436,8 +439,9 @@ static void cn_ring_lr1__of_100000_hosts(void **state)
 
 			if (h % per_switch == 0) {
 				n += (size_t)snprintf(text + n, cap - n, "switch s%u\n", s);
-				n += (size_t)snprintf(text + n, cap - n, s > 0 ?
-						      "link s%u s%u rate none\n" : "", s, s - 1);
+				n += (size_t)snprintf(text + n, cap - n,
+						      s > 0 ? "link s%u s%u rate none\n" : "", s,
+						      s - 1);
 			}
 			n += (size_t)snprintf(text + n, cap - n,
 					      "host h%u\nlink h%u s%u rate none\n", h, h, s);

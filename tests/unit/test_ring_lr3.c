@@ -117,8 +117,8 @@ static void cn_ring_lr3__is_algorithm_3_on_random_trees(void **state)
 	static const struct {
 		uint32_t trees, switches, reach, degree, percent, most;
 	} kind[] = {
-		{ 600, 12, 0, 8, 20, 2 },  { 600, 16, 0, 8, 0, 2 },  { 300, 20, 4, 3, 5, 2 },
-		{ 300, 24, 3, 4, 0, 3 },   { 150, 32, 6, 8, 10, 2 }, { 60, 48, 12, 8, 10, 4 },
+		{ 600, 12, 0, 8, 20, 2 }, { 600, 16, 0, 8, 0, 2 },  { 300, 20, 4, 3, 5, 2 },
+		{ 300, 24, 3, 4, 0, 3 },  { 150, 32, 6, 8, 10, 2 }, { 60, 48, 12, 8, 10, 4 },
 	};
 	uint32_t lengths[RO_SWITCHES] = { 0 };
 

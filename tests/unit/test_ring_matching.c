@@ -35,7 +35,8 @@ static bool goes_on(const struct cn_ring_segment *d, uint32_t n, uint32_t most, 
 }
 
 /* order[] is a ring of all n segments, and what touches is no more than `most`. */
-static void check_order(const struct cn_ring_segment *d, uint32_t n, uint32_t most, const uint32_t *order)
+static void check_order(const struct cn_ring_segment *d, uint32_t n, uint32_t most,
+			const uint32_t *order)
 {
 	uint32_t seen = 0;
 
@@ -130,10 +131,12 @@ static void cn_ring_matching_ring__random(void **state)
 /* Matched they could all be; but two sorts of segments have no end that meets the other sort. */
 static void cn_ring_matching_ring__needs_one_cycle(void **state)
 {
-	static const struct cn_ring_segment apart[] = { { { 0, 0 } }, { { 6, 6 } }, { { 1, 1 } },
-						  { { 5, 5 } } };
-	static const struct cn_ring_segment linked[] = { { { 0, 1 } }, { { 6, 6 } }, { { 0, 1 } },
-						   { { 5, 5 } } };
+	static const struct cn_ring_segment apart[] = {
+		{ { 0, 0 } }, { { 6, 6 } }, { { 1, 1 } }, { { 5, 5 } }
+	};
+	static const struct cn_ring_segment linked[] = {
+		{ { 0, 1 } }, { { 6, 6 } }, { { 0, 1 } }, { { 5, 5 } }
+	};
 
 	(void)state;
 	assert_int_equal(cn_ring_matching_reserve(&work, 4, NULL), COLLNET_OK);

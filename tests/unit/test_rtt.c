@@ -11,7 +11,7 @@
 
 static void rtt__before_any_sample(void **state)
 {
-	struct cn_rtt r = {0};
+	struct cn_rtt r = { 0 };
 
 	(void)state;
 	assert_int_equal(cn_rtt_timeout(&r, 120, 30, 25), 120);
@@ -19,7 +19,7 @@ static void rtt__before_any_sample(void **state)
 
 static void rtt__first_sample(void **state)
 {
-	struct cn_rtt r = {0};
+	struct cn_rtt r = { 0 };
 
 	(void)state;
 	cn_rtt_sample(&r, 1000);
@@ -31,7 +31,7 @@ static void rtt__first_sample(void **state)
 /* Worked by hand: rttvar = 3/4 500 + 1/4 800 = 575; srtt = 7/8 1000 + 1/8 1800 = 1100. */
 static void rtt__second_sample(void **state)
 {
-	struct cn_rtt r = {0};
+	struct cn_rtt r = { 0 };
 
 	(void)state;
 	cn_rtt_sample(&r, 1000);
@@ -45,7 +45,7 @@ static void rtt__second_sample(void **state)
 
 static void rtt__floor(void **state)
 {
-	struct cn_rtt r = {0};
+	struct cn_rtt r = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 100; i++) {
@@ -57,7 +57,7 @@ static void rtt__floor(void **state)
 
 static void rtt__converges(void **state)
 {
-	struct cn_rtt r = {0};
+	struct cn_rtt r = { 0 };
 
 	(void)state;
 	cn_rtt_sample(&r, 100 * CN_MS);
@@ -71,7 +71,7 @@ static void rtt__converges(void **state)
 /* No time at all is a sample too, and never taken for "no sample". */
 static void rtt__zero(void **state)
 {
-	struct cn_rtt r = {0};
+	struct cn_rtt r = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 100; i++) {

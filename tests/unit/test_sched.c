@@ -254,7 +254,9 @@ static void cn_plan_alltoall_linear__rank_order_at_once(void **state)
 	w_team_done(&t);
 }
 
-/* To the right only, in node order even where contention-aware numbers exist; forwarding streams. */
+/*
+ * To the right only, in node order even where contention-aware numbers exist; forwarding streams.
+ */
 static void cn_plan_allgather_ring__forwards_as_it_comes(void **state)
 {
 	struct cn_plan p = plan_of("ring", CN_OP_ALLGATHER, 3000);
@@ -287,8 +289,11 @@ static void cn_plan_allgather_ring__forwards_as_it_comes(void **state)
 static void cn_sched_plan__a_node_of_4096(void **state)
 {
 	static uint32_t same[COLLNET_RANKS_MAX + 1];
-	struct cn_layout l = { .nranks = COLLNET_RANKS_MAX, .nnodes = COLLNET_RANKS_MAX,
-			       .node_of = same, .first = same, .ranks = same };
+	struct cn_layout l = { .nranks = COLLNET_RANKS_MAX,
+			       .nnodes = COLLNET_RANKS_MAX,
+			       .node_of = same,
+			       .first = same,
+			       .ranks = same };
 	struct cn_plan p = plan_of("shuffle", CN_OP_ALLTOALL, COLLNET_BLOCK_MAX);
 	struct cn_sched s = { 0 };
 
@@ -300,8 +305,7 @@ static void cn_sched_plan__a_node_of_4096(void **state)
 	assert_int_equal(s.n, 1 + 2 * 4095);
 	assert_true(s.cap <= 16384);
 	assert_int_equal(s.actions[1].kind, CN_ACT_SEND);
-	assert_int_equal(s.actions[1].src.offset,
-			 (uint64_t)s.actions[1].peer * COLLNET_BLOCK_MAX);
+	assert_int_equal(s.actions[1].src.offset, (uint64_t)s.actions[1].peer * COLLNET_BLOCK_MAX);
 	cn_sched_reset(&s);
 	assert_null(s.actions);
 	assert_int_equal(s.n, 0);

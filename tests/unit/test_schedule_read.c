@@ -88,19 +88,23 @@ static void refused(void **state, const char *text, const char *sentence)
 static void schedule_parse__takes_what_a_person_writes(void **state)
 {
 	/* Comments, an empty line, blocks cut in two, phases that nobody counted. */
-	accepted(state, "# by hand\n" GATHER "\n"
-			"phase 0: b copies send block 0 to block 1\n"
-			"phase 0: a -> b send bytes 0+60 to bytes 0+60   # the larger part\n"
-			"phase 0:\ta -> b send bytes 60+40 to bytes 60+40\n"
-			"phase 1: d -> b send block 0 to block 2\n", 3, 0);
+	accepted(state,
+		 "# by hand\n" GATHER "\n"
+		 "phase 0: b copies send block 0 to block 1\n"
+		 "phase 0: a -> b send bytes 0+60 to bytes 0+60   # the larger part\n"
+		 "phase 0:\ta -> b send bytes 60+40 to bytes 60+40\n"
+		 "phase 1: d -> b send block 0 to block 2\n",
+		 3, 0);
 	/* Forwarding, a synchronisation that is waited for, several things at once. */
-	accepted(state, "schedule bcast\nhosts a b c d\nsize 1k\nguarantees links\nphases 3\n"
-			"phase 0: a copies send block 0 to block 0\n"
-			"phase 0: a -> b send block 0 to block 0, as m1\n"
-			"phase 0: a => c sync, as m2\n"
-			"phase 1: a -> d send block 0 to block 0\n"
-			"phase 2: b -> c recv block 0 to block 0, streams m1\n"
-			"phase 2: c => a sync, after m2\n", 3, 2);
+	accepted(state,
+		 "schedule bcast\nhosts a b c d\nsize 1k\nguarantees links\nphases 3\n"
+		 "phase 0: a copies send block 0 to block 0\n"
+		 "phase 0: a -> b send block 0 to block 0, as m1\n"
+		 "phase 0: a => c sync, as m2\n"
+		 "phase 1: a -> d send block 0 to block 0\n"
+		 "phase 2: b -> c recv block 0 to block 0, streams m1\n"
+		 "phase 2: c => a sync, after m2\n",
+		 3, 2);
 }
 
 static void schedule_parse__refuses_with_file_and_line(void **state)
@@ -110,9 +114,11 @@ static void schedule_parse__refuses_with_file_and_line(void **state)
 	static const struct {
 		const char *line, *sentence;
 	} lines[] = {
-		{ "phase x: a -> b send block 0 to block 0", "file:5: expected the phase's number" },
+		{ "phase x: a -> b send block 0 to block 0",
+		  "file:5: expected the phase's number" },
 		{ "phase 0 a -> b send block 0 to block 0", "file:5: expected the phase's number" },
-		{ "phase 0: z -> b send block 0 to block 0", "file:5: expected a host of the line" },
+		{ "phase 0: z -> b send block 0 to block 0",
+		  "file:5: expected a host of the line" },
 		{ "phase 0: a -> c send block 0 to block 0", "not 'c'" },
 		{ "phase 0: a -> a send block 0 to block 0", "it copies" },
 		{ "phase 0: a >> b send block 0 to block 0", "expected ->, => or copies" },
@@ -121,9 +127,12 @@ static void schedule_parse__refuses_with_file_and_line(void **state)
 		{ "phase 0: a -> b send bytes 0+60 to bytes 0+61", "not of one length" },
 		{ "phase 0: a -> b send bytes 0+301 to bytes 0+301", "bytes of a buffer" },
 		{ "phase 0: a -> b send blocks 2-1 to blocks 2-1", "numbers of blocks" },
-		{ "phase 0: a -> b send block 0 to block 0, later m1", "after, needs, streams, as" },
-		{ "phase 0: a -> b send block 0 to block 0, after m1", "no earlier message is called m1" },
-		{ "phase 0: a -> b send block 0 to block 0, as m99999999", "the name of a message" },
+		{ "phase 0: a -> b send block 0 to block 0, later m1",
+		  "after, needs, streams, as" },
+		{ "phase 0: a -> b send block 0 to block 0, after m1",
+		  "no earlier message is called m1" },
+		{ "phase 0: a -> b send block 0 to block 0, as m99999999",
+		  "the name of a message" },
 		{ "phase 0: a => b", "expected sync" },
 		{ "phase 4294967296: a => b sync", "the phase's number" },
 		{ "part a", "the part of one host" },
@@ -147,7 +156,8 @@ static void schedule_parse__refuses_with_file_and_line(void **state)
 	refused(state, "", "file:1: before the first message expected lines with schedule");
 	refused(state, "schedule gather\nhosts a\nsize 1\n", "a team of one host");
 	refused(state, GATHER "phases 1\nphase 1: a => b sync\n", "there are 1 phases");
-	refused(state, "schedule gather\nhosts a b\nsize 1\nroot d\n", "d is not one of the team's");
+	refused(state, "schedule gather\nhosts a b\nsize 1\nroot d\n",
+		"d is not one of the team's");
 	refused(state, GATHER "phase 0: a => b sync, as m1\nphase 0: a => b sync, as m1\n",
 		"file:6: another message is called m1");
 	refused(state, GATHER "phase 0: a => b sync, as m1\nphase 0: d => b sync, after m1\n",
@@ -164,8 +174,11 @@ static char *good(const struct cn_topo *t)
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
-	struct emit e = { .layout = &s.layout, .plan = &s.plan, .algorithm = "aapc",
-			  .only = EMIT_ALL, .parts = parts };
+	struct emit e = { .layout = &s.layout,
+			  .plan = &s.plan,
+			  .algorithm = "aapc",
+			  .only = EMIT_ALL,
+			  .parts = parts };
 
 	assert_non_null(a);
 	assert_int_equal(subject_init(&s, t, t->hosts, t->nhosts, &err), COLLNET_OK);
@@ -228,8 +241,10 @@ static void schedule_parse__swapped_messages_are_refused_with_pair_and_link(void
 			*x = *y;
 			*y = was;
 			swaps++;
-			assert_int_equal(take(*state, text, strlen(text), &err, &r), COLLNET_EINVAL);
-			links += strstr(err.text, "link ") != NULL && strstr(err.text, "phase") != NULL;
+			assert_int_equal(take(*state, text, strlen(text), &err, &r),
+					 COLLNET_EINVAL);
+			links += strstr(err.text, "link ") != NULL &&
+				 strstr(err.text, "phase") != NULL;
 			*y = *x;
 			*x = was;
 		}

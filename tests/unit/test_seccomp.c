@@ -78,7 +78,8 @@ static int changes_file(void)
 
 static int creates_file(void)
 {
-	return open("/dev/null", O_RDONLY | O_CREAT | O_CLOEXEC, 0600) < 0 && errno == EPERM ? 0 : 1;
+	return open("/dev/null", O_RDONLY | O_CREAT | O_CLOEXEC, 0600) < 0 && errno == EPERM ? 0
+											     : 1;
 }
 
 static int mounts(void)

@@ -27,7 +27,7 @@ struct net {
 static void net_init(struct net *n, const char *shape, uint64_t rate, uint64_t uplink,
 		     uint32_t buffer)
 {
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	uint32_t p;
 
 	memset(n, 0, sizeof(*n));
@@ -41,9 +41,12 @@ static void net_init(struct net *n, const char *shape, uint64_t rate, uint64_t u
 	for (uint32_t i = 0; i <= p; i++) {
 		n->numbers[i] = i;
 	}
-	n->layout = (struct cn_layout){.nranks = p, .nnodes = p, .node_of = n->numbers,
-				       .first = n->numbers, .ranks = n->numbers,
-				       .tree = n->tree};
+	n->layout = (struct cn_layout){ .nranks = p,
+					.nnodes = p,
+					.node_of = n->numbers,
+					.first = n->numbers,
+					.ranks = n->numbers,
+					.tree = n->tree };
 }
 
 static void net_done(struct net *n)
@@ -55,7 +58,7 @@ static void net_done(struct net *n)
 
 static struct cn_plan plan(enum cn_op_kind op, uint64_t bytes)
 {
-	return (struct cn_plan){.op = op, .bytes = bytes};
+	return (struct cn_plan){ .op = op, .bytes = bytes };
 }
 
 /* Time of the row that is chosen. */
@@ -81,7 +84,7 @@ static double best(const struct net *n, enum cn_op_kind op, uint64_t bytes, cons
 /* Every row can run or says why not; nothing but baselines is faster than what is chosen. */
 static void predict__all_rows_speak(void **state)
 {
-	static const char *const shapes[] = {"1", "2", "16", "8x2", "8x4", "3x5"};
+	static const char *const shapes[] = { "1", "2", "16", "8x2", "8x4", "3x5" };
 
 	(void)state;
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
@@ -112,7 +115,7 @@ static void predict__all_rows_speak(void **state)
 /* A larger block never takes much less time, nor jumps. */
 static void select__no_cliffs_in_size(void **state)
 {
-	static const char *const shapes[] = {"16", "8x2", "6x4", "8x4", "16x8"};
+	static const char *const shapes[] = { "16", "8x2", "6x4", "8x4", "16x8" };
 
 	(void)state;
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
@@ -129,12 +132,13 @@ static void select__no_cliffs_in_size(void **state)
 				if (op == CN_OP_BARRIER) {
 					break;
 				}
-				/* The one step: a block that needs a second frame takes two places of
-				 * the window for each partner. */
+				/* The one step: a block that needs a second frame takes two places
+				 * of the window for each partner. */
 				if (last > 0 && (time < 0.95 * last || time > 2.3 * last)) {
-					fail_msg("%s, operation %d, %llu bytes by %s: %g s after %g s",
-						 shapes[s], op, (unsigned long long)bytes, name, time,
-						 last);
+					fail_msg(
+						"%s, operation %d, %llu bytes by %s: %g s after %g s",
+						shapes[s], op, (unsigned long long)bytes, name,
+						time, last);
 				}
 				last = time;
 			}
@@ -160,10 +164,12 @@ static void select__no_cliffs_in_hosts(void **state)
 				snprintf(shape, sizeof(shape), "%u", p);
 				net_init(&n, shape, 100 * MBIT, 0, 43);
 				time = best(&n, (enum cn_op_kind)op, bytes, &name);
-				if (last > 0 && (time < 0.9 * last || time > last * grows + 300e-6)) {
-					fail_msg("operation %d, %llu bytes, %u hosts by %s: %g s after "
-						 "%g s", op, (unsigned long long)bytes, p, name, time,
-						 last);
+				if (last > 0 &&
+				    (time < 0.9 * last || time > last * grows + 300e-6)) {
+					fail_msg(
+						"operation %d, %llu bytes, %u hosts by %s: %g s after "
+						"%g s",
+						op, (unsigned long long)bytes, p, name, time, last);
 				}
 				last = time;
 				net_done(&n);
@@ -232,7 +238,8 @@ static void override__says_which(void **state)
 	struct cn_err err;
 
 	(void)state;
-	assert_int_equal(cn_select_override("alltoall=aapc,allgather=lr3", CN_OP_ALLGATHER, &a, &err),
+	assert_int_equal(cn_select_override("alltoall=aapc,allgather=lr3", CN_OP_ALLGATHER, &a,
+					    &err),
 			 COLLNET_OK);
 	assert_string_equal(a->name, "lr3");
 	assert_int_equal(cn_select_override("alltoall=aapc,", CN_OP_BCAST, &a, &err), COLLNET_OK);
@@ -244,15 +251,22 @@ static void override__says_which(void **state)
 static void override__refuses(void **state)
 {
 	static const char *const bad[] = {
-		"aapc", "alltoall", "alltoall=", "alltoall=lr3", "=aapc", "all=aapc", ",",
-		"alltoall=aapc,,", "alltoall=aapc allgather=lr3",
+		"aapc",
+		"alltoall",
+		"alltoall=",
+		"alltoall=lr3",
+		"=aapc",
+		"all=aapc",
+		",",
+		"alltoall=aapc,,",
+		"alltoall=aapc allgather=lr3",
 		"alltoall=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const struct cn_algorithm *a;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 
 		if (cn_select_override(bad[i], CN_OP_BCAST, &a, &err) != COLLNET_EINVAL) {
 			fail_msg("'%s' is taken", bad[i]);

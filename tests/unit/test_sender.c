@@ -195,8 +195,8 @@ static void sender__tail_loss(void **state)
 	assert_int_equal(pair_stats(p, 0).timeouts, 1);
 	assert_int_equal(pair_stats(p, 0).data_resent, 1);
 	/* the timeout after samples: floor and acknowledgement delay, not rto_first */
-	assert_true(p->now - from < p->nodes[0].config.rto_min +
-				    2 * p->nodes[0].config.ack_delay + 5 * CN_MS);
+	assert_true(p->now - from <
+		    p->nodes[0].config.rto_min + 2 * p->nodes[0].config.ack_delay + 5 * CN_MS);
 	pair_free(p);
 }
 

@@ -9,7 +9,7 @@
 
 #include "proto/serial.h"
 
-static const uint32_t starts[] = {0, 1, 1000, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff};
+static const uint32_t starts[] = { 0, 1, 1000, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff };
 #define STARTS (sizeof(starts) / sizeof(starts[0]))
 
 static void serial_diff__wraps(void **state)

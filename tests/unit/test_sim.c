@@ -14,9 +14,9 @@
 #include "sim_net.h"
 
 #define BEGINNING 1000000000u
-#define SEED 20261
-#define FULL 1514u
-#define T 123040u /* of a full frame at 100 Mbit/s */
+#define SEED	  20261
+#define FULL	  1514u
+#define T	  123040u /* of a full frame at 100 Mbit/s */
 
 static const char one[] = "switch s\nhost a\nhost b\nhost c\nhost d\n"
 			  "link a s rate 100mbit\nlink b s rate 100mbit\n"
@@ -28,8 +28,8 @@ enum { A, B, C, D };
 struct cluster {
 	struct cn_topo *topo;
 	struct cn_sim *sim;
-	uint64_t hash;	   /* of what was seen, bytes too */
-	uint64_t timing;   /* without the bytes */
+	uint64_t hash;	 /* of what was seen, bytes too */
+	uint64_t timing; /* without the bytes */
 	uint64_t sights, received, sent;
 	struct cn_sim_sight first; /* received; without its frame */
 };
@@ -57,7 +57,7 @@ static struct cluster *cluster(const char *shape, uint64_t seed,
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 	struct cn_sim_config config;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	assert_non_null(c);
 	if (cn_topo_shape(shape, 100000000, 43, 1000000000, 45, &c->topo, &err) != COLLNET_OK) {
@@ -94,11 +94,14 @@ static void late(struct cn_sim_config *c)
 /* A job that joins and exchanges `bytes` a pair; every byte right. */
 static void exchange(struct cluster *c, uint64_t bytes)
 {
-	struct cn_job_config jc = {.local = 1, .bytes = bytes};
-	struct cn_coll_args a = {.op = CN_OP_ALLTOALL, .algorithm = "shuffle", .contention_aware = true,
-				 .bytes = bytes, .deadline = 60000 * CN_MS};
+	struct cn_job_config jc = { .local = 1, .bytes = bytes };
+	struct cn_coll_args a = { .op = CN_OP_ALLTOALL,
+				  .algorithm = "shuffle",
+				  .contention_aware = true,
+				  .bytes = bytes,
+				  .deadline = 60000 * CN_MS };
 	struct cn_job_result r;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	struct cn_job *j;
 
 	if (cn_job_new(c->sim, &jc, &j, &err) || cn_job_join(j, 20000 * CN_MS, &err) ||
@@ -117,21 +120,26 @@ static void ahead__who_only_sends(void **state)
 	static const struct {
 		enum cn_op_kind op;
 		const char *algorithm;
-	} what[] = {{CN_OP_GATHER, "nearest"}, {CN_OP_SCATTER, "furthest"}, {CN_OP_BCAST, "binomial"}};
+	} what[] = { { CN_OP_GATHER, "nearest" },
+		     { CN_OP_SCATTER, "furthest" },
+		     { CN_OP_BCAST, "binomial" } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
 		struct cluster *c = cluster("3x2", 4 + i, i == 0 ? NULL : late);
-		struct cn_job_config jc = {.local = 1, .bytes = 16};
-		struct cn_coll_args a = {.op = what[i].op, .algorithm = what[i].algorithm,
-					 .bytes = 16, .deadline = 60000 * CN_MS};
+		struct cn_job_config jc = { .local = 1, .bytes = 16 };
+		struct cn_coll_args a = { .op = what[i].op,
+					  .algorithm = what[i].algorithm,
+					  .bytes = 16,
+					  .deadline = 60000 * CN_MS };
 		struct cn_job_result r;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 		struct cn_job *j;
 
 		assert_int_equal(cn_job_new(c->sim, &jc, &j, &err), COLLNET_OK);
 		assert_int_equal(cn_job_join(j, 20000 * CN_MS, &err), COLLNET_OK);
-		if (cn_job_repeat(j, &a, 4500, 600000 * CN_MS, NULL, NULL, &r, &err) != COLLNET_OK) {
+		if (cn_job_repeat(j, &a, 4500, 600000 * CN_MS, NULL, NULL, &r, &err) !=
+		    COLLNET_OK) {
 			fail_msg("%s", err.text);
 		}
 		assert_int_equal(r.ended, cn_job_ranks(j));
@@ -150,8 +158,12 @@ static void weather(struct cn_sim_config *c)
 static struct cluster *run(const char *shape, uint64_t seed, bool lossy,
 			   void (*change)(struct cn_sim_config *c))
 {
-	const struct cn_sim_faults f = {.loss = 10000, .burst = 3, .duplicate = 10000, .corrupt = 500,
-					.reorder = 10000, .late = 100 * CN_US};
+	const struct cn_sim_faults f = { .loss = 10000,
+					 .burst = 3,
+					 .duplicate = 10000,
+					 .corrupt = 500,
+					 .reorder = 10000,
+					 .late = 100 * CN_US };
 	struct cluster *c = cluster(shape, seed, change);
 
 	if (lossy) {
@@ -168,7 +180,6 @@ static void seed__same_run_bit_for_bit(void **state)
 		struct cluster *x = run("4x2", SEED, lossy, weather);
 		struct cluster *y = run("4x2", SEED, lossy, weather);
 
-
 		assert_true(x->sights > 1000);
 		assert_true(x->hash == y->hash && x->sights == y->sights);
 		assert_true(cn_sim_now(x->sim) == cn_sim_now(y->sim));
@@ -183,7 +194,7 @@ static void seed__same_run_bit_for_bit(void **state)
  */
 static void seed__another_run(void **state)
 {
-	static void (*const change[])(struct cn_sim_config *c) = {NULL, NULL, weather};
+	static void (*const change[])(struct cn_sim_config * c) = { NULL, NULL, weather };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -216,7 +227,7 @@ static void dynamic(struct cn_sim_config *c)
 /* What nobody stands behind is not left over: buffers, memory of switches, events, timers. */
 static void cluster__nothing_runs_away(void **state)
 {
-	static void (*const kinds[])(struct cn_sim_config *c) = {NULL, input, shared, dynamic};
+	static void (*const kinds[])(struct cn_sim_config * c) = { NULL, input, shared, dynamic };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -258,8 +269,8 @@ static void host__overheads(void **state)
 	while (c->received == 0) {
 		assert_true(cn_sim_step(c->sim, CN_NEVER));
 	}
-	arrives = BEGINNING + 10000 + 2 * sim_net_wire((uint32_t)c->first.len, 100000000) + 2 * 500 +
-		  2000;
+	arrives = BEGINNING + 10000 + 2 * sim_net_wire((uint32_t)c->first.len, 100000000) +
+		  2 * 500 + 2000;
 	assert_int_equal(c->first.at, arrives + 20000 + 3000);
 	while (c->received < 4) {
 		assert_true(cn_sim_step(c->sim, CN_NEVER));
@@ -269,7 +280,9 @@ static void host__overheads(void **state)
 	cluster_end(c);
 }
 
-/* A host that is slow to receive keeps what its ring holds; what is beyond it is lost and counted. */
+/*
+ * A host that is slow to receive keeps what its ring holds; what is beyond it is lost and counted.
+ */
 static void slow_host(struct cn_sim_config *c)
 {
 	c->o_recv = 2000 * CN_US;
@@ -329,7 +342,7 @@ static void host__crash_and_restart(void **state)
 {
 	struct cluster *c = cluster("4", SEED, NULL);
 	struct cn_sim_totals t;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	uint64_t epoch = epoch_of(c, 2), received;
 
 	(void)state;
@@ -355,11 +368,12 @@ static void host__crash_at_any_time(void **state)
 	(void)state;
 	for (uint32_t k = 0; k < 40; k++) {
 		struct cluster *c = cluster("2x2", SEED + k, k % 2 == 0 ? input : shared);
-		struct cn_job_config jc = {.local = 1, .bytes = 20000};
-		struct cn_coll_args a = {.op = CN_OP_ALLTOALL, .bytes = 20000,
-					 .deadline = 5000 * CN_MS};
+		struct cn_job_config jc = { .local = 1, .bytes = 20000 };
+		struct cn_coll_args a = { .op = CN_OP_ALLTOALL,
+					  .bytes = 20000,
+					  .deadline = 5000 * CN_MS };
 		struct cn_job_result r;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 		struct cn_job *j;
 
 		assert_int_equal(cn_job_new(c->sim, &jc, &j, &err), COLLNET_OK);
@@ -395,7 +409,9 @@ static struct sim_net *through(const struct cn_sim_faults *f, uint64_t seed)
 	return n;
 }
 
-/* How often each frame arrived at B, and, in order of arrival, how many came before an earlier one. */
+/*
+ * How often each frame arrived at B, and, in order of arrival, how many came before an earlier one.
+ */
 static uint32_t arrivals(const struct sim_net *n, uint8_t *times)
 {
 	uint32_t end, link = sim_net_link(n, "s", "b", &end), behind = 0, last = 0;
@@ -415,12 +431,12 @@ static uint32_t arrivals(const struct sim_net *n, uint8_t *times)
 
 static void faults__loss(void **state)
 {
-	static const uint32_t rates[] = {0, 1000, 10000, 200000, 1000000};
+	static const uint32_t rates[] = { 0, 1000, 10000, 200000, 1000000 };
 	static uint8_t times[MANY];
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(rates) / sizeof(rates[0]); k++) {
-		const struct cn_sim_faults f = {.loss = rates[k]};
+		const struct cn_sim_faults f = { .loss = rates[k] };
 		struct sim_net *n = through(&f, SEED + k);
 		double want = rates[k] * (MANY / 1e6), lost = 0, spread;
 		struct cn_sim_totals t;
@@ -443,7 +459,7 @@ static void faults__loss(void **state)
 /* Bursts of four on average, and a tenth of all frames, as asked for. */
 static void faults__bursts(void **state)
 {
-	const struct cn_sim_faults f = {.loss = 100000, .burst = 4};
+	const struct cn_sim_faults f = { .loss = 100000, .burst = 4 };
 	static uint8_t times[MANY];
 	uint32_t lost = 0, bursts = 0;
 
@@ -468,7 +484,7 @@ static void faults__bursts(void **state)
 
 static void faults__duplicates_and_corruption(void **state)
 {
-	const struct cn_sim_faults twice = {.duplicate = 50000}, bad = {.corrupt = 50000};
+	const struct cn_sim_faults twice = { .duplicate = 50000 }, bad = { .corrupt = 50000 };
 	static uint8_t times[MANY];
 	struct sim_net *n = through(&twice, SEED);
 	uint32_t count = 0;
@@ -494,8 +510,8 @@ static void faults__duplicates_and_corruption(void **state)
 /* A frame that is held back for 100 us is overtaken by some 14 small ones (6,720 ns each). */
 static void faults__reordering_and_spikes(void **state)
 {
-	const struct cn_sim_faults late = {.reorder = 10000, .late = 100 * CN_US};
-	const struct cn_sim_faults spike = {.spikes = 10000, .spike = 100 * CN_US};
+	const struct cn_sim_faults late = { .reorder = 10000, .late = 100 * CN_US };
+	const struct cn_sim_faults spike = { .spikes = 10000, .spike = 100 * CN_US };
 	static uint8_t times[MANY];
 	struct sim_net *n = through(&late, SEED);
 	uint32_t behind = arrivals(n, times);
@@ -512,16 +528,16 @@ static void faults__reordering_and_spikes(void **state)
 	sim_net_end(n);
 }
 
-/* Frames on a cable are lost when it is cut, those that it would carry later are too, and others are
- * none the worse; what is sent after it was put back arrives. */
+/* Frames on a cable are lost when it is cut, those that it would carry later are too, and others
+ * are none the worse; what is sent after it was put back arrives. */
 static void cut__frames_under_way(void **state)
 {
 	struct sim_net *n = sim_net(one, NULL);
 
 	(void)state;
-	sim_net_send(n, 0, A, B, FULL, 1);	 /* from s at T, arrives at 2 T */
-	sim_net_send(n, T, A, B, FULL, 2);	 /* from s at 2 T, when it is cut */
-	sim_net_send(n, 2 * T, A, B, FULL, 3);	 /* from s at 3 T, when it is back */
+	sim_net_send(n, 0, A, B, FULL, 1);     /* from s at T, arrives at 2 T */
+	sim_net_send(n, T, A, B, FULL, 2);     /* from s at 2 T, when it is cut */
+	sim_net_send(n, 2 * T, A, B, FULL, 3); /* from s at 3 T, when it is back */
 	sim_net_send(n, 0, C, A, FULL, 4);
 	sim_net_run_until(n, 2 * T - 100);
 	cn_sim_cut(n->sim, 1, 2, true);
@@ -541,12 +557,14 @@ static void cut__frames_under_way(void **state)
  * that another, slower port begins to send afterwards. */
 static void cut__shorter_than_a_frame(void **state)
 {
-	struct sim_net *n = sim_net("switch s\nswitch t\nhost a\nhost b\nhost c\nlink s t rate 100mbit\n"
-				    "link a s rate 100mbit\nlink b t rate 100mbit\n"
-				    "link c s rate 10mbit\n", NULL);
+	struct sim_net
+		*n = sim_net("switch s\nswitch t\nhost a\nhost b\nhost c\nlink s t rate 100mbit\n"
+			     "link a s rate 100mbit\nlink b t rate 100mbit\n"
+			     "link c s rate 10mbit\n",
+			     NULL);
 
 	(void)state;
-	sim_net_send(n, 0, A, C, FULL, 1); /* keeps the slow port busy from T to 11 T */
+	sim_net_send(n, 0, A, C, FULL, 1);	   /* keeps the slow port busy from T to 11 T */
 	sim_net_send(n, T, A, EVERYBODY, FULL, 2); /* from s to t: 2 T to 3 T */
 	sim_net_send(n, 2 * T, A, B, FULL, 3);	   /* 3 T to 4 T */
 	sim_net_run_until(n, 2 * T + 50);
@@ -587,7 +605,7 @@ static void new__refuses(void **state)
 	struct cn_sim_config c;
 	struct cn_topo *t;
 	struct cn_sim *s;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	assert_int_equal(cn_topo_shape("2", 0, 0, 0, 0, &t, &err), COLLNET_OK);

@@ -103,8 +103,11 @@ static void parse__names_with_dashes(void **state)
 
 static void parse__refused(void **state)
 {
-	static const struct { const char *text, *expected; } bad[] = {
-		{ "t=2ms crush h3", "column 7: 'crush'; expected crash, restart, pause, cut, repair, " },
+	static const struct {
+		const char *text, *expected;
+	} bad[] = {
+		{ "t=2ms crush h3",
+		  "column 7: 'crush'; expected crash, restart, pause, cut, repair, " },
 		{ "t=2ms", "column 6: it ends here; expected crash," },
 		{ "", "column 1: it ends here; expected crash," },
 		{ "t=2 crash h3", "column 1: 't=2'; expected one t= and one for=" },
@@ -160,9 +163,14 @@ struct result {
 
 static void run(const struct cn_topo *t, const char *const *texts, struct result *r)
 {
-	struct sim_case c = { .local = 1, .iterations = 2, .warmup = 1, .verify = true,
-			      .args = { .op = CN_OP_ALLTOALL, .algorithm = "shuffle",
-					.contention_aware = true, .bytes = 20000 } };
+	struct sim_case c = { .local = 1,
+			      .iterations = 2,
+			      .warmup = 1,
+			      .verify = true,
+			      .args = { .op = CN_OP_ALLTOALL,
+					.algorithm = "shuffle",
+					.contention_aware = true,
+					.bytes = 20000 } };
 	struct cn_err err = { 0 };
 
 	for (r->n = 0; r->n < FAULTS && texts[r->n] != NULL; r->n++) {
@@ -237,8 +245,11 @@ static void run__cut_and_repair(void **state)
 	assert_int_equal(r.out.nends, 8);
 	assert_int_equal(r.out.next, SIM_NEXT_NEVER);
 	done(&r);
-	/* short enough to survive; two cuts of a link overlap, and the link is cut until both end */
-	run(t, (const char *const[]){ "t=1ms for=200ms cut h2", "t=2ms for=300ms cut h2", NULL }, &r);
+	/*
+	 * short enough to survive; two cuts of a link overlap, and the link is cut until both end
+	 */
+	run(t, (const char *const[]){ "t=1ms for=200ms cut h2", "t=2ms for=300ms cut h2", NULL },
+	    &r);
 	assert_int_equal(r.out.nends, 0);
 	assert_int_equal(r.out.failed, 0);
 	assert_true(r.out.lost > 0);
@@ -273,15 +284,19 @@ static void run__shares_and_what_comes_too_late(void **state)
 	struct result a, b;
 
 	(void)state;
-	run(t, (const char *const[]){ "for=3ms loss 20% s0-s1", "duplicate 5%", "t=50s crash h0",
-				      "restart h1" }, &a);
+	run(t,
+	    (const char *const[]){ "for=3ms loss 20% s0-s1", "duplicate 5%", "t=50s crash h0",
+				   "restart h1" },
+	    &a);
 	assert_int_equal(a.out.failed, 0);
 	assert_true(a.out.lost > 0);
 	assert_true(a.out.data_resent > 0);
 	assert_true(a.out.seen[0].began && a.out.seen[1].began && !a.out.seen[2].began);
 	assert_true(a.out.seen[3].idle);
-	run(t, (const char *const[]){ "for=3ms loss 20% s0-s1", "duplicate 5%", "t=50s crash h0",
-				      "restart h1" }, &b);
+	run(t,
+	    (const char *const[]){ "for=3ms loss 20% s0-s1", "duplicate 5%", "t=50s crash h0",
+				   "restart h1" },
+	    &b);
 	assert_int_equal(a.out.frame_events, b.out.frame_events);
 	assert_int_equal(a.out.lost, b.out.lost);
 	done(&a);

@@ -24,9 +24,11 @@ static void parse__network(void **state)
 	struct sim_options o;
 
 	(void)state;
-	assert_int_equal(parse(&o, "sim alltoall --shape 8x4 --switch input --cut-through --buffer 7 "
-				   "--uplink-buffer 0 --rate 100mbit --uplink 1gbit --latency 1us "
-				   "--delay 2.5us --alpha 50"), TOOL_OK);
+	assert_int_equal(parse(&o,
+			       "sim alltoall --shape 8x4 --switch input --cut-through --buffer 7 "
+			       "--uplink-buffer 0 --rate 100mbit --uplink 1gbit --latency 1us "
+			       "--delay 2.5us --alpha 50"),
+			 TOOL_OK);
 	assert_int_equal(o.bench.op, BENCH_ALLTOALL);
 	assert_string_equal(o.shape, "8x4");
 	assert_null(o.topology);
@@ -65,7 +67,8 @@ static void parse__hosts_and_faults(void **state)
 	(void)state;
 	assert_int_equal(parse(&o, "sim allgather --shape 4 --local 3 --overheads 5us,8us,250 "
 				   "--gap 120us --jitter 1ms:5000 --loss 10 --duplicate 20 "
-				   "--reorder 30 --corrupt 40"), TOOL_OK);
+				   "--reorder 30 --corrupt 40"),
+			 TOOL_OK);
 	assert_int_equal(o.local, 3);
 	assert_int_equal(o.cluster.o_send, 5000);
 	assert_int_equal(o.cluster.o_recv, 8000);
@@ -84,9 +87,11 @@ static void parse__what_to_run(void **state)
 	struct sim_options o;
 
 	(void)state;
-	assert_int_equal(parse(&o, "sim alltoall --shape 4 --sizes 1k,64k --algorithm shuffle,linear "
-				   "--permutation xor --contention-aware off --window 9 "
-				   "--iterations 5 --warmup 0 --verify --seed 77 --json"), TOOL_OK);
+	assert_int_equal(parse(&o,
+			       "sim alltoall --shape 4 --sizes 1k,64k --algorithm shuffle,linear "
+			       "--permutation xor --contention-aware off --window 9 "
+			       "--iterations 5 --warmup 0 --verify --seed 77 --json"),
+			 TOOL_OK);
 	assert_int_equal(o.bench.nsizes, 2);
 	assert_int_equal(o.bench.sizes[1], 65536);
 	assert_int_equal(o.bench.nalgorithms, 2);
@@ -223,14 +228,39 @@ static void parse__refused(void **state)
 
 static void sim_parse_time__units(void **state)
 {
-	static const struct { const char *text; cn_time ns; } good[] = {
-		{ "0", 0 }, { "500", 500 }, { "500ns", 500 }, { "2.5us", 2500 }, { "1ms", 1000000 },
-		{ "0.001ms", 1000 }, { "1.0000000001s", 1000000000 }, { "60s", 60000000000u },
-		{ "0.9ns", 0 }, { "60000ms", 60000000000u },
+	static const struct {
+		const char *text;
+		cn_time ns;
+	} good[] = {
+		{ "0", 0 },
+		{ "500", 500 },
+		{ "500ns", 500 },
+		{ "2.5us", 2500 },
+		{ "1ms", 1000000 },
+		{ "0.001ms", 1000 },
+		{ "1.0000000001s", 1000000000 },
+		{ "60s", 60000000000u },
+		{ "0.9ns", 0 },
+		{ "60000ms", 60000000000u },
 	};
 	static const char *const bad[] = {
-		"", ".", "us", ".5us", "1.us", "1.5.5us", "-1", "+1", "1 us", "1m", "1US", "0x10",
-		"61s", "60.1s", "60001ms", "99999999999999999999", "18446744073709551617ns",
+		"",
+		".",
+		"us",
+		".5us",
+		"1.us",
+		"1.5.5us",
+		"-1",
+		"+1",
+		"1 us",
+		"1m",
+		"1US",
+		"0x10",
+		"61s",
+		"60.1s",
+		"60001ms",
+		"99999999999999999999",
+		"18446744073709551617ns",
 	};
 	cn_time ns;
 
@@ -252,12 +282,9 @@ static void sim_parse_time__units(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parse__network),
-		cmocka_unit_test(parse__hosts_and_faults),
-		cmocka_unit_test(parse__what_to_run),
-		cmocka_unit_test(parse__defaults),
-		cmocka_unit_test(parse__experiment),
-		cmocka_unit_test(parse__refused),
+		cmocka_unit_test(parse__network),	 cmocka_unit_test(parse__hosts_and_faults),
+		cmocka_unit_test(parse__what_to_run),	 cmocka_unit_test(parse__defaults),
+		cmocka_unit_test(parse__experiment),	 cmocka_unit_test(parse__refused),
 		cmocka_unit_test(sim_parse_time__units),
 	};
 

@@ -34,9 +34,14 @@ static struct cn_topo *shape(const char *text, uint64_t uplink, uint32_t buffer)
 
 static struct sim_case exchange(const struct cn_topo *t, const char *algorithm, uint64_t bytes)
 {
-	struct sim_case c = { .local = 1, .iterations = 2, .warmup = 1, .verify = true,
-			      .args = { .op = CN_OP_ALLTOALL, .algorithm = algorithm,
-					.contention_aware = true, .bytes = bytes } };
+	struct sim_case c = { .local = 1,
+			      .iterations = 2,
+			      .warmup = 1,
+			      .verify = true,
+			      .args = { .op = CN_OP_ALLTOALL,
+					.algorithm = algorithm,
+					.contention_aware = true,
+					.bytes = bytes } };
 
 	cn_sim_config_init(&c.cluster);
 	c.cluster.topo = t;
@@ -49,8 +54,11 @@ static void model_of(const struct cn_sim_config *c, enum bench_op op, uint64_t b
 {
 	const struct cn_topo *t = c->topo;
 	uint32_t node_of[64];
-	struct bench_place p = { .ranks = t->nhosts, .nodes = t->nhosts, .node_of = node_of,
-				 .topo = t, .vertex = t->hosts };
+	struct bench_place p = { .ranks = t->nhosts,
+				 .nodes = t->nhosts,
+				 .node_of = node_of,
+				 .topo = t,
+				 .vertex = t->hosts };
 
 	assert_true(t->nhosts <= 64);
 	for (uint32_t i = 0; i < t->nhosts; i++) {
@@ -190,7 +198,8 @@ static void run__hosts_that_do_not_meet(void **state)
 	(void)state;
 	c.faults.loss = 1000000;
 	assert_int_equal(sim_run(&c, &out, &err), COLLNET_ETIMEOUT);
-	assert_non_null(strstr(err.text, "rank 0 does not join: with this rate, latency, gap or loss"));
+	assert_non_null(strstr(err.text,
+			       "rank 0 does not join: with this rate, latency, gap or loss"));
 	assert_non_null(strstr(err.text, " 600 virtual seconds"));
 	cn_topo_free(t);
 }
@@ -251,7 +260,8 @@ static size_t data_frames(const char *path, size_t *all, uint64_t *last)
 		assert_true(h->caplen >= 60 && h->caplen == h->len);
 		assert_int_equal(data[12] << 8 | data[13], 0x88b5);
 		assert_int_equal(cn_wire_get(data + 14, h->caplen - 14,
-					     (uint16_t)(data[18] << 8 | data[19]), &w), CN_WIRE_OK);
+					     (uint16_t)(data[18] << 8 | data[19]), &w),
+				 CN_WIRE_OK);
 		n += w.type == CN_TYPE_COLL;
 		assert_true(at >= 1000000000u);
 		*last = at > *last ? at : *last;

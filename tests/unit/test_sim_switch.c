@@ -14,8 +14,8 @@
 
 #include "sim_net.h"
 
-#define MBIT UINT64_C(1000000)
-#define FULL 1514u
+#define MBIT  UINT64_C(1000000)
+#define FULL  1514u
 #define SMALL 60u
 
 /* One switch of four hosts; every frame of 1,514 bytes takes 123,040 ns on a link. */
@@ -52,7 +52,9 @@ static void timing__one_switch(void **state)
 	sim_net_end(n);
 }
 
-/* Three links of 100 Mbit/s, 1 Gbit/s and 10 Mbit/s, of which the last rounds up: 1,538 * 800 ns. */
+/*
+ * Three links of 100 Mbit/s, 1 Gbit/s and 10 Mbit/s, of which the last rounds up: 1,538 * 800 ns.
+ */
 static const char chain[] = "switch s\nswitch t\nhost a\nhost b\nlink a s rate 100mbit\n"
 			    "link s t rate 1gbit\nlink t b rate 10mbit\n";
 
@@ -81,8 +83,10 @@ static void timing__padding_and_rounding(void **state)
 		struct sim_net *n;
 		cn_time takes = sim_net_wire(FULL, rate * MBIT);
 
-		snprintf(text, sizeof(text), "switch s\nhost a\nhost b\nlink a s rate %umbit\n"
-			 "link b s rate %umbit\n", rate, rate);
+		snprintf(text, sizeof(text),
+			 "switch s\nhost a\nhost b\nlink a s rate %umbit\n"
+			 "link b s rate %umbit\n",
+			 rate, rate);
 		n = sim_net(text, NULL);
 		sim_net_send(n, 0, A, B, FULL, 1);
 		sim_net_run(n);
@@ -97,7 +101,8 @@ static void timing__channels(void **state)
 {
 	struct sim_net *n = sim_net("switch s\nswitch t\nhost a\nhost b\nlink a s rate 100mbit\n"
 				    "link s t rate 100mbit buffer 3 channels 4\n"
-				    "link t b rate 100mbit\n", NULL);
+				    "link t b rate 100mbit\n",
+				    NULL);
 
 	(void)state;
 	sim_net_send(n, 0, A, B, FULL, 1);
@@ -116,7 +121,8 @@ static void rate_5(struct cn_sim_config *c)
 static void timing__rates_not_said(void **state)
 {
 	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nlink a s rate none\n"
-				    "link b s rate none\n", rate_5);
+				    "link b s rate none\n",
+				    rate_5);
 
 	(void)state;
 	sim_net_send(n, 0, A, B, FULL, 1);
@@ -281,7 +287,8 @@ static void unlimited(struct cn_sim_config *c)
 static void output__not_limited(void **state)
 {
 	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\nlink a s rate 100mbit\n"
-				    "link b s rate 100mbit\nlink c s rate 1mbit\n", unlimited);
+				    "link b s rate 100mbit\nlink c s rate 1mbit\n",
+				    unlimited);
 
 	(void)state;
 	for (uint32_t i = 0; i < 2000; i++) {
@@ -320,8 +327,8 @@ static void input_1(struct cn_sim_config *c)
 }
 
 /*
- * A and B send to C; behind A's, frames to D, which is idle. With one frame at an output, A's second
- * frame waits for the port until B's first is over, and the frame to D waits behind it.
+ * A and B send to C; behind A's, frames to D, which is idle. With one frame at an output, A's
+ * second frame waits for the port until B's first is over, and the frame to D waits behind it.
  */
 static void input__head_of_line_blocks(void **state)
 {
@@ -381,9 +388,11 @@ static void input__output_register(void **state)
 /* The bound is of what waits at the input; drops and peak are told of the way it came by. */
 static void input__bound(void **state)
 {
-	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\n"
-				    "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 7\n"
-				    "link c s rate 1mbit buffer 9\n", input);
+	struct sim_net
+		*n = sim_net("switch s\nhost a\nhost b\nhost c\n"
+			     "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 7\n"
+			     "link c s rate 1mbit buffer 9\n",
+			     input);
 
 	(void)state;
 	for (uint32_t i = 0; i < 20; i++) {
@@ -437,10 +446,11 @@ static void shared(struct cn_sim_config *c)
 /* Four ports of five frames are a memory of twenty, which one port may take. */
 static void shared__bound(void **state)
 {
-	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\nhost d\n"
-				    "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 5\n"
-				    "link c s rate 1mbit buffer 5\nlink d s rate 1mbit buffer 5\n",
-				    shared);
+	struct sim_net
+		*n = sim_net("switch s\nhost a\nhost b\nhost c\nhost d\n"
+			     "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 5\n"
+			     "link c s rate 1mbit buffer 5\nlink d s rate 1mbit buffer 5\n",
+			     shared);
 
 	(void)state;
 	for (uint32_t i = 0; i < 30; i++) {
@@ -464,7 +474,8 @@ static void shared__without_a_limit(void **state)
 {
 	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\n"
 				    "link a s rate 100mbit buffer 5\nlink b s rate 100mbit\n"
-				    "link c s rate 1mbit buffer 5\n", shared);
+				    "link c s rate 1mbit buffer 5\n",
+				    shared);
 
 	(void)state;
 	for (uint32_t i = 0; i < 100; i++) {
@@ -491,9 +502,10 @@ static void dynamic_half(struct cn_sim_config *c)
  * a half (6 < 7). A second port then finds 10 free and takes 5 of them: 5 < 5 is false. */
 static void dynamic__thresholds(void **state)
 {
-	static const char text[] = "switch s\nhost a\nhost b\nhost c\nhost d\n"
-				   "link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 5\n"
-				   "link c s rate 1mbit buffer 5\nlink d s rate 1mbit buffer 5\n";
+	static const char text[] =
+		"switch s\nhost a\nhost b\nhost c\nhost d\n"
+		"link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 5\n"
+		"link c s rate 1mbit buffer 5\nlink d s rate 1mbit buffer 5\n";
 	struct sim_net *n = sim_net(text, dynamic);
 
 	(void)state;
@@ -521,13 +533,13 @@ static void dynamic__thresholds(void **state)
 static void root_shared(struct cn_sim_config *c)
 {
 	c->kind = CN_SIM_INPUT;
-	c->root = (struct cn_sim_root){true, CN_SIM_SHARED, 12};
+	c->root = (struct cn_sim_root){ true, CN_SIM_SHARED, 12 };
 }
 
 static void root_input(struct cn_sim_config *c)
 {
 	c->kind = CN_SIM_OUTPUT;
-	c->root = (struct cn_sim_root){true, CN_SIM_INPUT, 0};
+	c->root = (struct cn_sim_root){ true, CN_SIM_INPUT, 0 };
 }
 
 /* The slow way is that from the root to s2, and all frames take it. */
@@ -537,7 +549,8 @@ static struct sim_net *through_the_root(void (*kind)(struct cn_sim_config *c))
 				    "link s0 s1 rate 100mbit buffer 4\n"
 				    "link s0 s2 rate 1mbit buffer 4\n"
 				    "link a s1 rate 100mbit buffer 4\n"
-				    "link c s2 rate 100mbit buffer 4\n", kind);
+				    "link c s2 rate 100mbit buffer 4\n",
+				    kind);
 
 	for (uint32_t i = 0; i < 30; i++) {
 		sim_net_send(n, 0, 0, 1, FULL, i);
@@ -573,7 +586,8 @@ static const char tree[] = "switch s0\nswitch s1\nswitch s2\nhost a\nhost b\nhos
 
 static void broadcast__everybody_once(void **state)
 {
-	static void (*const kinds[])(struct cn_sim_config *c) = {NULL, input, shared, dynamic, through};
+	static void (*const kinds[])(struct cn_sim_config * c) = { NULL, input, shared, dynamic,
+								   through };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -593,9 +607,11 @@ static void broadcast__everybody_once(void **state)
 /* It goes before frames that wait, and no further than the port's buffer allows. */
 static void broadcast__turn_and_bound(void **state)
 {
-	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nhost c\n"
-				    "link a s rate 100mbit buffer 4\nlink b s rate 100mbit buffer 4\n"
-				    "link c s rate 10mbit buffer 4\n", NULL);
+	struct sim_net
+		*n = sim_net("switch s\nhost a\nhost b\nhost c\n"
+			     "link a s rate 100mbit buffer 4\nlink b s rate 100mbit buffer 4\n"
+			     "link c s rate 10mbit buffer 4\n",
+			     NULL);
 
 	(void)state;
 	for (uint32_t i = 0; i < 3; i++) {

@@ -9,8 +9,8 @@
 
 #include "util/siphash.h"
 
-static const uint8_t key[CN_SIPHASH_KEY] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-static const uint8_t data[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const uint8_t key[CN_SIPHASH_KEY] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+static const uint8_t data[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 
 /* Appendix A of the paper. */
 static void siphash__paper(void **state)
@@ -45,7 +45,8 @@ static void siphash__every_bit_counts(void **state)
 		int differ;
 
 		for (int i = 0; i < 16; i++) {
-			k[i] = key[i] ^ (bit < 128 && bit / 8 == (unsigned int)i ? 1 << bit % 8 : 0);
+			k[i] = key[i] ^
+			       (bit < 128 && bit / 8 == (unsigned int)i ? 1 << bit % 8 : 0);
 			d[i] = data[i] ^
 			       (bit >= 128 && bit / 8 - 16 == (unsigned int)i ? 1 << bit % 8 : 0);
 		}

@@ -21,7 +21,7 @@
 /* Up to 12 switches and 8 hosts; parallel links, channels, and rates of which some are unknown. */
 static struct cn_topo *random_graph(uint64_t *seed)
 {
-	static const char *const rates[] = {"none", "1gbit", "2gbit", "5gbit", "10gbit"};
+	static const char *const rates[] = { "none", "1gbit", "2gbit", "5gbit", "10gbit" };
 	uint32_t switches = 1 + (uint32_t)(cn_random(seed) % 12);
 	uint32_t hosts = 1 + (uint32_t)(cn_random(seed) % 8);
 	uint32_t extra = (uint32_t)(cn_random(seed) % (2 * switches));
@@ -57,7 +57,7 @@ static struct cn_topo *span(const struct cn_topo *t, enum cn_tree_kind kind, uin
 			    uint64_t seed)
 {
 	struct cn_topo *c = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_topo_span(t, kind, root, seed, &c, &err) != 0) {
 		fail_msg("%s", err.text);
@@ -68,8 +68,8 @@ static struct cn_topo *span(const struct cn_topo *t, enum cn_tree_kind kind, uin
 /* What every spanning tree is: n - 1 links, parents before children, hosts counted. */
 static void check_tree(const struct cn_topo *t, const struct cn_topo *c, uint32_t root)
 {
-	bool seen[64] = {false};
-	uint32_t used = 0, hosts[64] = {0};
+	bool seen[64] = { false };
+	uint32_t used = 0, hosts[64] = { 0 };
 
 	assert_int_equal(c->nvertices, t->nvertices);
 	assert_int_equal(c->nlinks, t->nlinks);
@@ -252,10 +252,11 @@ static void span__shortest_prefers_capacity(void **state)
 /* Every tree of a triangle about as often; the same seed, the same tree. */
 static void span__random_by_seed(void **state)
 {
-	struct cn_topo *t = topo_text("switch a\nswitch b\nswitch c\nhost h\nlink a b rate none\n"
-				  "link b c rate none\nlink c a rate none\nlink h b rate none\n");
+	struct cn_topo
+		*t = topo_text("switch a\nswitch b\nswitch c\nhost h\nlink a b rate none\n"
+			       "link b c rate none\nlink c a rate none\nlink h b rate none\n");
 	uint64_t seed = SEED;
-	uint32_t left_out[3] = {0};
+	uint32_t left_out[3] = { 0 };
 
 	(void)state;
 	for (uint64_t s = 0; s < 3000; s++) {
@@ -263,8 +264,7 @@ static void span__random_by_seed(void **state)
 
 		check_tree(t, c, 1);
 		d = span(t, CN_TREE_RANDOM, 1, s);
-		assert_memory_equal(c->vertices, d->vertices,
-				    t->nvertices * sizeof(*t->vertices));
+		assert_memory_equal(c->vertices, d->vertices, t->nvertices * sizeof(*t->vertices));
 		for (uint32_t i = 0; i < 3; i++) {
 			left_out[i] += !cn_topo_in_tree(c, i);
 		}
@@ -305,7 +305,7 @@ static void span__of_what_has_one_tree(void **state)
 static void span__errors(void **state)
 {
 	struct cn_topo *t = topo_text("switch s\nhost h\nlink s h rate none"), *c = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	assert_int_equal(cn_topo_span(t, CN_TREE_BFS, 1, 0, &c, &err), COLLNET_EINVAL);
@@ -320,7 +320,7 @@ static void span__a_ring_of_switches(void **state)
 {
 	const uint32_t n = 100000;
 	struct cn_topo *t = NULL, *c;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
@@ -359,7 +359,7 @@ static void span__a_ring_of_switches(void **state)
 static void prune__keeps_the_tree(void **state)
 {
 	uint64_t seed = SEED;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	for (int round = 0; round < 300; round++) {
@@ -381,8 +381,7 @@ static void prune__keeps_the_tree(void **state)
 			assert_int_equal(x->hosts, y->hosts);
 			if (x->parent != NONE) {
 				assert_memory_equal(&c->links[x->parent_link],
-						    &p->links[y->parent_link],
-						    sizeof(*c->links));
+						    &p->links[y->parent_link], sizeof(*c->links));
 			}
 		}
 		f = open_memstream(&text, &len);

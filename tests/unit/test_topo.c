@@ -15,15 +15,15 @@
 #include "topo_text.h"
 #include "tools/plan/write.h"
 
-#define GOOD \
-	"# two switches\n" \
-	"switch left\n" \
-	"switch right # a comment behind\n" \
-	"\n" \
-	"host a mac 02:C0:11:00:00:0a\n" \
-	"\thost  b\r\n" \
-	"link left right rate 2.5gbit buffer 45\n" \
-	"link a left rate 20mbit buffer 43\n" \
+#define GOOD                                                                                       \
+	"# two switches\n"                                                                         \
+	"switch left\n"                                                                            \
+	"switch right # a comment behind\n"                                                        \
+	"\n"                                                                                       \
+	"host a mac 02:C0:11:00:00:0a\n"                                                           \
+	"\thost  b\r\n"                                                                            \
+	"link left right rate 2.5gbit buffer 45\n"                                                 \
+	"link a left rate 20mbit buffer 43\n"                                                      \
 	"link right b rate none"
 
 static void parse__a_small_network(void **state)
@@ -76,13 +76,13 @@ static void parse__one_host_alone(void **state)
 static void parse__a_spanning_tree_of_a_graph(void **state)
 {
 	struct cn_topo *t = topo_text("switch r\nswitch s\nswitch t\nswitch u\nhost a\n"
-				  "link t u rate 1mbit\n"
-				  "link r s rate 1mbit\n"
-				  "link s r rate 5mbit\n"
-				  "link r t rate 1mbit\n"
-				  "link s t rate 1mbit\n"
-				  "link s u rate 1mbit buffer 4 channels 3\n"
-				  "link a u rate 1mbit\n");
+				      "link t u rate 1mbit\n"
+				      "link r s rate 1mbit\n"
+				      "link s r rate 5mbit\n"
+				      "link r t rate 1mbit\n"
+				      "link s t rate 1mbit\n"
+				      "link s u rate 1mbit buffer 4 channels 3\n"
+				      "link a u rate 1mbit\n");
 	const struct cn_vertex *v = t->vertices;
 	uint32_t seen = 0;
 
@@ -115,58 +115,64 @@ static void parse__a_spanning_tree_of_a_graph(void **state)
 static void parse__errors_name_the_line(void **state)
 {
 	static const struct topo_refusal bad[] = {
-		{"", "net:1: expected at least one host"},
-		{"switch s\n", "net:1: expected at least one host"},
-		{"router r", "net:1: expected 'switch', 'host' or 'link', found 'router'"},
-		{"\n\nhost", "net:3: expected a name after 'host'"},
-		{"host a b", "net:1: expected 'mac"},
-		{"host a mac", "net:1: expected 'mac"},
-		{"host a mac 01:00:00:00:00:00", "net:1: expected 'mac"},
-		{"host a mac 00:00:00:00:00:00", "net:1: expected 'mac"},
-		{"host a mac 02:00:00:00:00:0g", "net:1: expected 'mac"},
-		{"host a mac 02:00:00:00:00-01", "net:1: expected 'mac"},
-		{"host a mac 02:00:00:00:00:01 x", "net:1: expected the end of the line, found 'x'"},
-		{"switch s t", "net:1: expected the end of the line, found 't'"},
-		{"host a!", "net:1: expected a name of 1 to 63"},
-		{"host a\nhost a", "net:2: expected a new name: 'a' is declared in line 1"},
-		{"host a mac 02:00:00:00:00:01\nhost b mac 02:00:00:00:00:01",
-		 "net:2: expected an address of its own: 'a' has this one (line 1)"},
-		{"switch s\nlink s", "net:2: expected two names after 'link'"},
-		{"switch s\nhost a\nlink s a", "net:3: expected 'rate RATE'"},
-		{"switch s\nhost a\nlink s a rate", "net:3: expected 'rate RATE'"},
-		{"switch s\nhost a\nlink s a rate 0", "net:3: expected 'rate RATE'"},
-		{"switch s\nhost a\nlink s a speed 1mbit", "net:3: expected 'rate RATE'"},
-		{"switch s\nhost a\nlink s a rate 1mbit buffer", "net:3: expected 'buffer FRAMES'"},
-		{"switch s\nhost a\nlink s a rate 1mbit buffer 0", "net:3: expected 'buffer"},
-		{"switch s\nhost a\nlink s a rate 1mbit buffer 1000001", "net:3: expected 'buffer"},
-		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 5",
-		 "net:3: expected 'buffer FRAMES', 'channels N' (1 to 65536) or the end of the "
-		 "line, found '5'"},
-		{"switch s\nhost a\nlink s a rate 1mbit channels",
-		 "net:3: expected 'buffer FRAMES', 'channels N'"},
-		{"switch s\nhost a\nlink s a rate 1mbit channels 0",
-		 "net:3: expected 'buffer FRAMES', 'channels N'"},
-		{"switch s\nhost a\nlink s a rate 1mbit channels 65537",
-		 "net:3: expected 'buffer FRAMES', 'channels N'"},
-		{"switch s\nhost a\nlink s a rate 1mbit channels 2 buffer 4",
-		 "net:3: expected the end of the line, found 'buffer'"},
-		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 channels 2 6",
-		 "net:3: expected the end of the line, found '6'"},
-		{"switch s\nhost a\nlink s a rate 1mbit buffer 4 channels 2 6 7",
-		 "net:3: expected the end of the line, found '7'"},
-		{"switch s\nlink s a rate 1mbit\nhost a", "net:2: expected a host or switch decl"},
-		{"host a\nhost b\nlink a b rate 1mbit", "net:3: expected a switch at one end"},
-		{"switch s\nhost a\nlink s a rate 1mbit\nlink a s rate 1mbit",
-		 "net:4: expected one link for host 'a'"},
-		{"switch s\nlink s s rate 1mbit\nhost a",
-		 "net:2: expected two names: 's' is linked to itself"},
-		{"host a\nlink a a rate 1mbit", "net:2: expected a switch at one end"},
-		{"switch s\nswitch t\nhost a\nhost b\nlink a s rate 1\nlink b t rate 1\n"
-		 "link a s rate 1\n", "net:7: expected one link for host 'a'"},
-		{"switch s\nswitch t\nswitch u\nhost a\nlink a s rate 1\nlink t u rate 1\n"
-		 "link t u rate 1\n", "net:2: expected links that join 't' to 's'"},
-		{"switch s\n\nhost a\n", "net:3: expected links that join 'a' to 's'"},
-		{"host a\nhost b\n", "net:2: expected links that join 'b' to 'a'"},
+		{ "", "net:1: expected at least one host" },
+		{ "switch s\n", "net:1: expected at least one host" },
+		{ "router r", "net:1: expected 'switch', 'host' or 'link', found 'router'" },
+		{ "\n\nhost", "net:3: expected a name after 'host'" },
+		{ "host a b", "net:1: expected 'mac" },
+		{ "host a mac", "net:1: expected 'mac" },
+		{ "host a mac 01:00:00:00:00:00", "net:1: expected 'mac" },
+		{ "host a mac 00:00:00:00:00:00", "net:1: expected 'mac" },
+		{ "host a mac 02:00:00:00:00:0g", "net:1: expected 'mac" },
+		{ "host a mac 02:00:00:00:00-01", "net:1: expected 'mac" },
+		{ "host a mac 02:00:00:00:00:01 x",
+		  "net:1: expected the end of the line, found 'x'" },
+		{ "switch s t", "net:1: expected the end of the line, found 't'" },
+		{ "host a!", "net:1: expected a name of 1 to 63" },
+		{ "host a\nhost a", "net:2: expected a new name: 'a' is declared in line 1" },
+		{ "host a mac 02:00:00:00:00:01\nhost b mac 02:00:00:00:00:01",
+		  "net:2: expected an address of its own: 'a' has this one (line 1)" },
+		{ "switch s\nlink s", "net:2: expected two names after 'link'" },
+		{ "switch s\nhost a\nlink s a", "net:3: expected 'rate RATE'" },
+		{ "switch s\nhost a\nlink s a rate", "net:3: expected 'rate RATE'" },
+		{ "switch s\nhost a\nlink s a rate 0", "net:3: expected 'rate RATE'" },
+		{ "switch s\nhost a\nlink s a speed 1mbit", "net:3: expected 'rate RATE'" },
+		{ "switch s\nhost a\nlink s a rate 1mbit buffer",
+		  "net:3: expected 'buffer FRAMES'" },
+		{ "switch s\nhost a\nlink s a rate 1mbit buffer 0", "net:3: expected 'buffer" },
+		{ "switch s\nhost a\nlink s a rate 1mbit buffer 1000001",
+		  "net:3: expected 'buffer" },
+		{ "switch s\nhost a\nlink s a rate 1mbit buffer 4 5",
+		  "net:3: expected 'buffer FRAMES', 'channels N' (1 to 65536) or the end of the "
+		  "line, found '5'" },
+		{ "switch s\nhost a\nlink s a rate 1mbit channels",
+		  "net:3: expected 'buffer FRAMES', 'channels N'" },
+		{ "switch s\nhost a\nlink s a rate 1mbit channels 0",
+		  "net:3: expected 'buffer FRAMES', 'channels N'" },
+		{ "switch s\nhost a\nlink s a rate 1mbit channels 65537",
+		  "net:3: expected 'buffer FRAMES', 'channels N'" },
+		{ "switch s\nhost a\nlink s a rate 1mbit channels 2 buffer 4",
+		  "net:3: expected the end of the line, found 'buffer'" },
+		{ "switch s\nhost a\nlink s a rate 1mbit buffer 4 channels 2 6",
+		  "net:3: expected the end of the line, found '6'" },
+		{ "switch s\nhost a\nlink s a rate 1mbit buffer 4 channels 2 6 7",
+		  "net:3: expected the end of the line, found '7'" },
+		{ "switch s\nlink s a rate 1mbit\nhost a",
+		  "net:2: expected a host or switch decl" },
+		{ "host a\nhost b\nlink a b rate 1mbit", "net:3: expected a switch at one end" },
+		{ "switch s\nhost a\nlink s a rate 1mbit\nlink a s rate 1mbit",
+		  "net:4: expected one link for host 'a'" },
+		{ "switch s\nlink s s rate 1mbit\nhost a",
+		  "net:2: expected two names: 's' is linked to itself" },
+		{ "host a\nlink a a rate 1mbit", "net:2: expected a switch at one end" },
+		{ "switch s\nswitch t\nhost a\nhost b\nlink a s rate 1\nlink b t rate 1\n"
+		  "link a s rate 1\n",
+		  "net:7: expected one link for host 'a'" },
+		{ "switch s\nswitch t\nswitch u\nhost a\nlink a s rate 1\nlink t u rate 1\n"
+		  "link t u rate 1\n",
+		  "net:2: expected links that join 't' to 's'" },
+		{ "switch s\n\nhost a\n", "net:3: expected links that join 'a' to 's'" },
+		{ "host a\nhost b\n", "net:2: expected links that join 'b' to 'a'" },
 	};
 
 	(void)state;
@@ -176,7 +182,7 @@ static void parse__errors_name_the_line(void **state)
 static void parse__bytes_that_are_no_text(void **state)
 {
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	char word[300];
 
 	(void)state;
@@ -196,7 +202,7 @@ static void parse__damaged_files(void **state)
 static void shape__names_and_links(void **state)
 {
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	uint32_t s2;
 
 	(void)state;
@@ -225,8 +231,21 @@ static void shape__names_and_links(void **state)
 static void shape__refuses(void **state)
 {
 	static const char *const bad[] = {
-		"", "x", "8x", "x2", "0", "0x2", "8x0", "8x2x1", "8X2", "-1", "8 x2", "200000",
-		"1000x1000", "99999999999999999999x2", "000000000000000000000000008",
+		"",
+		"x",
+		"8x",
+		"x2",
+		"0",
+		"0x2",
+		"8x0",
+		"8x2x1",
+		"8X2",
+		"-1",
+		"8 x2",
+		"200000",
+		"1000x1000",
+		"99999999999999999999x2",
+		"000000000000000000000000008",
 	};
 	struct cn_topo *t = NULL;
 	struct cn_err err;
@@ -273,7 +292,7 @@ static void write__reads_back_the_same(void **state)
 		"link s t rate 1gbit buffer 9 channels 65536\nlink t s rate 1kbit\n",
 	};
 	struct cn_topo *t, *again;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	size_t i, len;
 	char *text;
 	FILE *f;
@@ -310,7 +329,7 @@ static void read__files(void **state)
 {
 	char path[] = "/tmp/test_topo.XXXXXX", expected[100];
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	int fd = mkstemp(path);
 
 	(void)state;
@@ -357,13 +376,14 @@ static void read__the_papers_networks(void **state)
 		const char *name;
 		uint32_t hosts, switches, load, longest;
 	} files[] = {
-		{"aapc-a", 24, 1, 23, 1},     {"aapc-b", 32, 4, 192, 3}, {"aapc-c", 32, 4, 256, 4},
-		{"aapc-figure-1", 6, 3, 9, 3}, {"rings-a", 16, 1, 15, 1}, {"rings-b", 16, 2, 64, 2},
-		{"rings-c", 16, 4, 48, 3},    {"rings-d", 16, 4, 64, 4}, {"rings-e", 32, 4, 256, 4},
-		{"rings-f", 32, 4, 256, 4},
+		{ "aapc-a", 24, 1, 23, 1 },   { "aapc-b", 32, 4, 192, 3 },
+		{ "aapc-c", 32, 4, 256, 4 },  { "aapc-figure-1", 6, 3, 9, 3 },
+		{ "rings-a", 16, 1, 15, 1 },  { "rings-b", 16, 2, 64, 2 },
+		{ "rings-c", 16, 4, 48, 3 },  { "rings-d", 16, 4, 64, 4 },
+		{ "rings-e", 32, 4, 256, 4 }, { "rings-f", 32, 4, 256, 4 },
 	};
 	const char *source = getenv("COLLNET_SOURCE");
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	char path[4096];
 
 	(void)state;
@@ -404,7 +424,7 @@ static void parse__a_long_chain(void **state)
 {
 	const uint32_t n = 99000;
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	char *text = NULL;
 	size_t len;
 	uint32_t i;

@@ -17,13 +17,13 @@
 
 #define NONE CN_TOPO_NONE
 #define SEED 20260808u
-#define MAX 128u /* vertices of the small ones */
+#define MAX  128u /* vertices of the small ones */
 
 static struct cn_tree *make(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			    uint32_t root)
 {
 	struct cn_tree *tree = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_tree_make(t, hosts, n, root, &tree, &err) != 0) {
 		fail_msg("%s", err.text);
@@ -41,12 +41,13 @@ static struct cn_topo *random_topo(uint64_t *seed)
 		.seed = cn_random(seed),
 	};
 	struct cn_topo *graph = NULL, *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	assert_int_equal(cn_topo_random(&r, &graph, &err), 0);
 	assert_int_equal(cn_topo_span(graph, (enum cn_tree_kind)(cn_random(seed) % 4),
-				      (uint32_t)(cn_random(seed) % r.switches), cn_random(seed),
-				      &t, &err), 0);
+				      (uint32_t)(cn_random(seed) % r.switches), cn_random(seed), &t,
+				      &err),
+			 0);
 	cn_topo_free(graph);
 	return t;
 }
@@ -103,7 +104,7 @@ static bool above(const struct cn_tree *t, uint32_t top, uint32_t x)
 static void check_members(const struct cn_topo *t, const struct cn_tree *tree,
 			  const uint32_t *hosts, uint32_t n)
 {
-	bool wanted[MAX] = {false}, found[MAX] = {false};
+	bool wanted[MAX] = { false }, found[MAX] = { false };
 	uint32_t way[MAX];
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -127,8 +128,9 @@ static void check_children(const struct cn_topo *t, const struct cn_tree *tree, 
 		uint32_t c = tree->children[v->first_child + k];
 
 		assert_int_equal(tree->v[c].parent, i);
-		assert_int_equal(tree->v[c].next, k + 1 < v->nchildren ?
-			tree->children[v->first_child + k + 1] : NONE);
+		assert_int_equal(tree->v[c].next, k + 1 < v->nchildren
+							  ? tree->children[v->first_child + k + 1]
+							  : NONE);
 		/* hosts by their numbers, then switches by the topology's */
 		key = tree->v[c].node != NONE ? tree->v[c].node : t->nvertices + tree->v[c].vertex;
 		assert_true(k == 0 || before < key);
@@ -206,7 +208,8 @@ static void check_paths(const struct cn_topo *t, const struct cn_tree *tree, con
 				snprintf(expected, sizeof(expected), "%s -> %s",
 					 t->vertices[way[k]].name, t->vertices[way[k + 1]].name);
 				assert_string_equal(cn_tree_link_name(tree, links[k], name,
-								      sizeof(name)), expected);
+								      sizeof(name)),
+						    expected);
 			}
 			while (!above(tree, x, tree->host[b])) {
 				x = tree->v[x].parent;
@@ -254,7 +257,7 @@ static void make__the_lowest_common_switch(void **state)
 	(void)state;
 	for (int round = 0; round < 300; round++) {
 		struct cn_topo *t = random_topo(&seed);
-		uint32_t n = random_team(t, &seed, hosts), times[MAX] = {0}, len = 0;
+		uint32_t n = random_team(t, &seed, hosts), times[MAX] = { 0 }, len = 0;
 		struct cn_tree *tree = make(t, hosts, n, NONE);
 
 		for (uint32_t i = n; i-- > 0;) {
@@ -292,7 +295,7 @@ static void make__one_and_two_hosts(void **state)
 	cn_topo_free(t);
 
 	t = topo_text("switch s\nswitch u\nhost a\nhost b\nlink s u rate none channels 4\n"
-		  "link a s rate none\nlink b u rate none channels 2\n");
+		      "link a s rate none\nlink b u rate none channels 2\n");
 	tree = make(t, &t->hosts[1], 1, NONE);
 	assert_int_equal(tree->n, 2);
 	assert_string_equal(t->vertices[tree->v[0].vertex].name, "u");
@@ -314,10 +317,11 @@ static void make__one_and_two_hosts(void **state)
 static void make__errors(void **state)
 {
 	struct cn_topo *t = topo_text("switch s\nhost a\nhost b\nlink a s rate none\n"
-				  "link b s rate none\n");
-	const uint32_t no_host[] = {1, 0}, beyond[] = {1, 2, 3}, none[] = {NONE}, twice[] = {2, 1, 2};
+				      "link b s rate none\n");
+	const uint32_t no_host[] = { 1, 0 }, beyond[] = { 1, 2, 3 }, none[] = { NONE },
+		       twice[] = { 2, 1, 2 };
 	struct cn_tree *tree = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	assert_int_equal(cn_tree_make(t, no_host, 2, NONE, &tree, &err), COLLNET_ETOPO);
@@ -342,7 +346,7 @@ static void make__a_long_chain(void **state)
 	const uint32_t n = 100000;
 	struct cn_topo *t = NULL;
 	struct cn_tree *tree;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	char *text = NULL;
 	uint32_t *links;
 	size_t len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/coll/unexpected.c on a simulated cluster: a rank that does not call holds up its own job alone,
- * and nodes that call in time are not held up.
+ * lib/coll/unexpected.c on a simulated cluster: a rank that does not call holds up its own job
+ * alone, and nodes that call in time are not held up.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 #include "coll/coll.h"
 #include "sim/sim.h"
 
-#define OWNER 1000u
-#define HOSTS 4u
+#define OWNER  1000u
+#define HOSTS  4u
 #define SECOND (1000 * CN_MS)
 
 struct call {
@@ -58,10 +58,10 @@ static void join(struct cluster *c, struct job *j, const char *name)
 	struct cn_err err;
 
 	for (uint32_t r = 0; r < HOSTS; r++) {
-		j->calls[r][0] = (struct call){.done.fn = ended};
-		if (cn_team_join(cn_sim_engine(c->sim, r), cn_sim_now(c->sim), OWNER, name, r, HOSTS,
-				 cn_sim_now(c->sim) + 5 * SECOND, &j->calls[r][0].done, &j->members[r],
-				 &err) != COLLNET_OK) {
+		j->calls[r][0] = (struct call){ .done.fn = ended };
+		if (cn_team_join(cn_sim_engine(c->sim, r), cn_sim_now(c->sim), OWNER, name, r,
+				 HOSTS, cn_sim_now(c->sim) + 5 * SECOND, &j->calls[r][0].done,
+				 &j->members[r], &err) != COLLNET_OK) {
 			fail_msg("%s", err.text);
 		}
 		cn_sim_kick(c->sim, r);
@@ -84,7 +84,8 @@ static struct cluster *begin(uint32_t window)
 	struct cn_err err;
 
 	assert_non_null(c);
-	assert_int_equal(cn_topo_shape("4", 1000000000, 43, 1000000000, 43, &c->topo, &err), COLLNET_OK);
+	assert_int_equal(cn_topo_shape("4", 1000000000, 43, 1000000000, 43, &c->topo, &err),
+			 COLLNET_OK);
 	cn_sim_config_init(&s);
 	s.topo = c->topo;
 	s.engine.window = window;
@@ -110,15 +111,20 @@ static void call(struct cluster *c, struct job *j, uint32_t rank, uint32_t slot,
 		 uint64_t bytes, cn_time deadline)
 {
 	const struct cn_coll_args a = {
-		.op = op, .bytes = bytes, .permutation = COLLNET_PERM_AUTO, .contention_aware = true,
-		.window = COLLNET_WINDOW_AUTO, .deadline = cn_sim_now(c->sim) + deadline,
-		.send = j->send, .recv = j->recv + ((uint64_t)rank << 20) * COLLNET_OUTSTANDING_MAX,
+		.op = op,
+		.bytes = bytes,
+		.permutation = COLLNET_PERM_AUTO,
+		.contention_aware = true,
+		.window = COLLNET_WINDOW_AUTO,
+		.deadline = cn_sim_now(c->sim) + deadline,
+		.send = j->send,
+		.recv = j->recv + ((uint64_t)rank << 20) * COLLNET_OUTSTANDING_MAX,
 	};
 	struct cn_err err;
 
-	j->calls[rank][slot] = (struct call){.done.fn = ended};
-	if (cn_coll_post(j->members[rank], cn_sim_now(c->sim), &a, &j->calls[rank][slot].done, &err) !=
-	    COLLNET_OK) {
+	j->calls[rank][slot] = (struct call){ .done.fn = ended };
+	if (cn_coll_post(j->members[rank], cn_sim_now(c->sim), &a, &j->calls[rank][slot].done,
+			 &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	cn_sim_kick(c->sim, rank);
@@ -146,8 +152,8 @@ static uint64_t refusals(struct cluster *c)
 	return n;
 }
 
-/* Ranks 0 to 2 of job x call operations of 1 MB in all, outstanding at once, and rank 3 does not. An
- * exchange of job y between the same nodes ends; so do those of x when rank 3 calls. */
+/* Ranks 0 to 2 of job x call operations of 1 MB in all, outstanding at once, and rank 3 does not.
+ * An exchange of job y between the same nodes ends; so do those of x when rank 3 calls. */
 static void one_does_not_call(enum cn_op_kind op, uint64_t bytes, uint32_t window)
 {
 	struct cluster *c = begin(window);
@@ -176,7 +182,7 @@ static void one_does_not_call(enum cn_op_kind op, uint64_t bytes, uint32_t windo
 
 static void unexpected__a_rank_that_does_not_call_stops_no_other_job(void **state)
 {
-	const uint32_t windows[] = {COLLNET_WINDOW_AUTO, COLLNET_WINDOW_OFF};
+	const uint32_t windows[] = { COLLNET_WINDOW_AUTO, COLLNET_WINDOW_OFF };
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -204,7 +210,8 @@ static void unexpected__deadline_names_the_node_that_has_not_started(void **stat
 	run(c, 3 * SECOND);
 	assert_int_equal(c->x.calls[0][1].told, 1);
 	assert_int_equal(c->x.calls[0][1].status, COLLNET_ETIMEOUT);
-	assert_non_null(strstr(c->x.calls[0][1].text, "node h3 has not started operation 1 of job x"));
+	assert_non_null(strstr(c->x.calls[0][1].text,
+			       "node h3 has not started operation 1 of job x"));
 	end(c);
 }
 
@@ -212,8 +219,9 @@ static void unexpected__deadline_names_the_node_that_has_not_started(void **stat
  * one ends, more than an operation's number distinguishes on the wire. */
 static void unexpected__many_operations_end(void **state)
 {
-	static const enum cn_op_kind kinds[] = {CN_OP_BCAST, CN_OP_GATHER, CN_OP_ALLTOALL, CN_OP_SCATTER,
-						CN_OP_BCAST, CN_OP_ALLGATHER, CN_OP_GATHER};
+	static const enum cn_op_kind kinds[] = { CN_OP_BCAST,	CN_OP_GATHER, CN_OP_ALLTOALL,
+						 CN_OP_SCATTER, CN_OP_BCAST,  CN_OP_ALLGATHER,
+						 CN_OP_GATHER };
 	struct cluster *c = begin(COLLNET_WINDOW_AUTO);
 
 	(void)state;
@@ -225,8 +233,8 @@ static void unexpected__many_operations_end(void **state)
 			for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
 				uint32_t i = n - COLLNET_OUTSTANDING_MAX + k;
 
-				call(c, &c->x, i / 8 % HOSTS, k, kinds[i % 7], i % 64 < 56 ? 10 : 60000,
-				     60 * SECOND);
+				call(c, &c->x, i / 8 % HOSTS, k, kinds[i % 7],
+				     i % 64 < 56 ? 10 : 60000, 60 * SECOND);
 			}
 			run(c, 300 * CN_MS);
 			for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {

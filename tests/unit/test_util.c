@@ -38,16 +38,10 @@ static void parse_rate__units(void **state)
 		const char *text;
 		uint64_t rate;
 	} good[] = {
-		{"9600", 9600},
-		{"1bit", 1},
-		{"64kbit", 64000},
-		{"20mbit", 20000000},
-		{"20Mbit", 20000000},
-		{"1gbit", 1000000000},
-		{"2.5gbit", 2500000000},
-		{"0.5mbit", 500000},
-		{"1.000000000mbit", 1000000},
-		{"1tbit", 1000000000000},
+		{ "9600", 9600 },	    { "1bit", 1 },	    { "64kbit", 64000 },
+		{ "20mbit", 20000000 },	    { "20Mbit", 20000000 }, { "1gbit", 1000000000 },
+		{ "2.5gbit", 2500000000 },  { "0.5mbit", 500000 },  { "1.000000000mbit", 1000000 },
+		{ "1tbit", 1000000000000 },
 	};
 	uint64_t rate;
 	size_t i;
@@ -63,10 +57,28 @@ static void parse_rate__units(void **state)
 static void parse_rate__refuses(void **state)
 {
 	static const char *const bad[] = {
-		"",	    "0",      "0mbit",	  "mbit",   "20 mbit", "20mbits",    "20mb",
-		"-1mbit",   "1.5",    "1.5bit",	  "1.",	    "1.mbit",  ".5mbit",     "1..5mbit",
-		"1.5.5mbit", "1e3",   "none",	  "20mbit ", "1.00000001mbit", "1.0001kbit",
-		"18446744073709551615kbit", "99999999999999999999",
+		"",
+		"0",
+		"0mbit",
+		"mbit",
+		"20 mbit",
+		"20mbits",
+		"20mb",
+		"-1mbit",
+		"1.5",
+		"1.5bit",
+		"1.",
+		"1.mbit",
+		".5mbit",
+		"1..5mbit",
+		"1.5.5mbit",
+		"1e3",
+		"none",
+		"20mbit ",
+		"1.00000001mbit",
+		"1.0001kbit",
+		"18446744073709551615kbit",
+		"99999999999999999999",
 	};
 	uint64_t rate = 77;
 	size_t i;
@@ -123,7 +135,7 @@ static void valid_name__length_and_letters(void **state)
 static void fail__writes_code_and_sentence(void **state)
 {
 	char longer[CN_ERR_TEXT * 2];
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	(void)state;
 	assert_int_equal(cn_fail(&err, COLLNET_EPEER, "node %s is silent", "h3"), COLLNET_EPEER);
@@ -153,7 +165,7 @@ static void hear(void *arg, enum collnet_log_level level, const char *line)
 
 static void log__goes_to_the_callback(void **state)
 {
-	struct heard h = {0};
+	struct heard h = { 0 };
 
 	(void)state;
 	cn_log(COLLNET_LOG_ERROR, "to nobody");

@@ -123,7 +123,7 @@ static void will__longest_name(void **state)
 {
 	struct cn_node_config c;
 	uint8_t f[CN_FRAME_HEAD];
-	const uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+	const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
 
 	(void)state;
 	cn_node_config_init(&c);

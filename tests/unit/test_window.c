@@ -15,7 +15,7 @@
 static struct cn_topo *shape(const char *text, uint32_t buffer, uint32_t uplink_buffer)
 {
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_topo_shape(text, 100000000, buffer, 1000000000, uplink_buffer, &t, &err) != 0) {
 		fail_msg("%s", err.text);
@@ -101,7 +101,7 @@ static void window__channels(void **state)
 				   "link h1 a rate 1gbit buffer 43 channels 3\n"
 				   "link h2 b rate 1gbit buffer 43\nlink h3 b rate 1gbit\n";
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	uint32_t link = 0;
 
 	(void)state;
@@ -167,7 +167,7 @@ static void window__unequal_switches(void **state)
 				   "link h2 b rate 1gbit buffer 100\n"
 				   "link h3 b rate 1gbit buffer 100\n";
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	uint32_t two[2];
 
 	(void)state;
@@ -218,7 +218,7 @@ static struct cn_topo *random_tree(uint64_t *seed, char *text, size_t size)
 	uint32_t switches = 1 + (uint32_t)(cn_random(seed) % 6);
 	uint32_t hosts = 2 + (uint32_t)(cn_random(seed) % 12), i;
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 	size_t at = 0;
 
 	for (i = 0; i < switches; i++) {

@@ -12,12 +12,19 @@
 #include "proto/wire.h"
 
 static const struct cn_wire sample = {
-	.type = CN_TYPE_COLL, .flags = 0x31, .cluster = 0x0203, .length = 5,
-	.session = 0x04050607, .seq = 0x08090a0b, .ack = 0x0c0d0e0f, .stream = 0x10111213,
+	.type = CN_TYPE_COLL,
+	.flags = 0x31,
+	.cluster = 0x0203,
+	.length = 5,
+	.session = 0x04050607,
+	.seq = 0x08090a0b,
+	.ack = 0x0c0d0e0f,
+	.stream = 0x10111213,
 };
 
 static const uint8_t bytes[CN_WIRE_HEADER] = {
-	0xc0, 0x11, 0x14, 0x31, 2, 3, 0, 5, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+	0xc0, 0x11, 0x14, 0x31, 2,  3,	0,  5,	4,  5,	6,  7,
+	8,    9,    10,	  11,	12, 13, 14, 15, 16, 17, 18, 19,
 };
 
 static void wire_put__bytes(void **state)
@@ -31,7 +38,7 @@ static void wire_put__bytes(void **state)
 
 static void wire_get__bytes(void **state)
 {
-	uint8_t in[60] = {0};
+	uint8_t in[60] = { 0 };
 	struct cn_wire w;
 
 	(void)state;
@@ -95,16 +102,18 @@ static void wire_get__versions_and_types(void **state)
 		bool good = v >> 4 == CN_WIRE_VERSION && (v & 15) >= CN_TYPE_HELLO &&
 			    (v & 15) <= CN_TYPE_MESSAGE && (v & 15) != CN_TYPE_ACK;
 
-		assert_int_equal(with(2, (uint8_t)v, 60), v >> 4 != CN_WIRE_VERSION ? CN_WIRE_OTHER_VERSION
-							  : good ? CN_WIRE_OK : CN_WIRE_BAD);
+		assert_int_equal(with(2, (uint8_t)v, 60), v >> 4 != CN_WIRE_VERSION
+								  ? CN_WIRE_OTHER_VERSION
+							  : good ? CN_WIRE_OK
+								 : CN_WIRE_BAD);
 	}
 }
 
 /* Of another version, nothing beyond the version is read. */
 static void wire_get__other_version(void **state)
 {
-	uint8_t in[4] = {0xc0, 0x11, 0x2f, 0};
-	struct cn_wire w = {0};
+	uint8_t in[4] = { 0xc0, 0x11, 0x2f, 0 };
+	struct cn_wire w = { 0 };
 
 	(void)state;
 	assert_int_equal(cn_wire_get(in, 1, 1, &w), CN_WIRE_FOREIGN);
@@ -118,7 +127,7 @@ static void wire_get__other_version(void **state)
 /* An acknowledgement carries nothing. */
 static void wire_get__ack_with_body(void **state)
 {
-	uint8_t in[60] = {0};
+	uint8_t in[60] = { 0 };
 	struct cn_wire w = sample;
 
 	(void)state;
@@ -133,7 +142,7 @@ static void wire_get__ack_with_body(void **state)
 static void hello__round_trip(void **state)
 {
 	uint8_t out[CN_HELLO_MAX];
-	struct cn_hello h = {.epoch = 0x0102030405060708u, .nonce = 9, .mtu = 1500}, back;
+	struct cn_hello h = { .epoch = 0x0102030405060708u, .nonce = 9, .mtu = 1500 }, back;
 
 	(void)state;
 	for (size_t n = 1; n <= COLLNET_NAME_MAX; n++) {
@@ -150,8 +159,8 @@ static void hello__round_trip(void **state)
 
 static void hello_get__refuses(void **state)
 {
-	uint8_t out[CN_HELLO_MAX + 300] = {0};
-	struct cn_hello h = {.epoch = 5, .nonce = 9, .mtu = 1500, .name = "node"}, back;
+	uint8_t out[CN_HELLO_MAX + 300] = { 0 };
+	struct cn_hello h = { .epoch = 5, .nonce = 9, .mtu = 1500, .name = "node" }, back;
 	size_t len = cn_hello_put(out, &h);
 
 	(void)state;
@@ -184,7 +193,7 @@ static bool differ(struct cn_session a, struct cn_session b)
 /* Each of the four numbers counts, every bit of it, and so does who is who. */
 static void session__depends_on_all(void **state)
 {
-	const struct cn_end a = {1, 2}, b = {3, 4};
+	const struct cn_end a = { 1, 2 }, b = { 3, 4 };
 	struct cn_session s = cn_session(&a, &b);
 
 	(void)state;
@@ -192,12 +201,12 @@ static void session__depends_on_all(void **state)
 	assert_false(differ(s, cn_session(&a, &b)));
 	assert_true(differ(s, cn_session(&b, &a)));
 	for (int bit = 0; bit < 256; bit++) {
-		uint64_t of[4] = {1, 2, 3, 4};
+		uint64_t of[4] = { 1, 2, 3, 4 };
 		struct cn_end c, d;
 
 		of[bit / 64] ^= (uint64_t)1 << bit % 64;
-		c = (struct cn_end){of[0], of[1]};
-		d = (struct cn_end){of[2], of[3]};
+		c = (struct cn_end){ of[0], of[1] };
+		d = (struct cn_end){ of[2], of[3] };
 		assert_true(differ(s, cn_session(&c, &d)));
 	}
 }

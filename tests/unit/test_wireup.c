@@ -18,7 +18,7 @@
 #include "sim/sim.h"
 
 #define OWNER 1000u
-#define SEED 90210u
+#define SEED  90210u
 
 struct rank {
 	struct cn_done done; /* first */
@@ -50,7 +50,7 @@ static void joined(struct cn_done *d, int status, const char *text)
 
 static void build(struct cluster *c, uint32_t hosts, uint32_t loss, uint64_t seed)
 {
-	struct cn_sim_faults f = {.loss = loss};
+	struct cn_sim_faults f = { .loss = loss };
 	struct cn_sim_config s;
 	char shape[16];
 	struct cn_err err;
@@ -93,8 +93,8 @@ static uint32_t draw(struct cluster *c, uint32_t n)
 	return (uint32_t)(c->random % n);
 }
 
-/* A job of n ranks, one a host, on a random subset of the first `from` hosts; the time until all were
- * ready. The name is the same for all jobs, as a launcher without job ids gives it. */
+/* A job of n ranks, one a host, on a random subset of the first `from` hosts; the time until all
+ * were ready. The name is the same for all jobs, as a launcher without job ids gives it. */
 static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t number)
 {
 	cn_time begin = cn_sim_now(c->sim), last = begin, until = begin + 30000 * CN_MS;
@@ -113,8 +113,8 @@ static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t nu
 		r[i].done.fn = joined;
 		r[i].sim = c->sim;
 		cn_sim_run(c->sim, cn_sim_now(c->sim) + draw(c, 2000) * CN_US);
-		if (cn_team_join(cn_sim_engine(c->sim, r[i].host), cn_sim_now(c->sim), OWNER, "job", i,
-				 n, until, &r[i].done, &r[i].member, &err) != COLLNET_OK) {
+		if (cn_team_join(cn_sim_engine(c->sim, r[i].host), cn_sim_now(c->sim), OWNER, "job",
+				 i, n, until, &r[i].done, &r[i].member, &err) != COLLNET_OK) {
 			fail_msg("job %u: %s", number, err.text);
 		}
 		cn_sim_kick(c->sim, r[i].host);
@@ -126,8 +126,9 @@ static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t nu
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (r[i].told != 1 || r[i].status != COLLNET_OK) {
-			fail_msg("job %u of %u on %u hosts: rank %u on host %u told %u times, \"%s\"",
-				 number, n, c->hosts, i, r[i].host, r[i].told, r[i].text);
+			fail_msg(
+				"job %u of %u on %u hosts: rank %u on host %u told %u times, \"%s\"",
+				number, n, c->hosts, i, r[i].host, r[i].told, r[i].text);
 		}
 		last = r[i].at > last ? r[i].at : last;
 	}
@@ -143,7 +144,7 @@ static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t nu
 
 static void run_subsets(uint32_t hosts, uint32_t jobs, uint32_t loss, uint64_t seed)
 {
-	static const uint32_t sizes[] = {4, 8, 16, 2, 28};
+	static const uint32_t sizes[] = { 4, 8, 16, 2, 28 };
 	cn_time longest = 0;
 	struct cluster c;
 
@@ -167,7 +168,8 @@ static void wireup__subsets(void **state)
 
 	(void)state;
 	if (hosts != NULL) {
-		run_subsets((uint32_t)atoi(hosts), jobs != NULL ? (uint32_t)atoi(jobs) : 100, 0, SEED);
+		run_subsets((uint32_t)atoi(hosts), jobs != NULL ? (uint32_t)atoi(jobs) : 100, 0,
+			    SEED);
 		return;
 	}
 	run_subsets(32, 40, 0, SEED);
@@ -202,7 +204,8 @@ static void wireup__beside_silent_peers(void **state)
 	t = run_job(&c, 8, real, 0);
 	print_message("%u silent peers: ready after %llu us\n", hosts - real,
 		      (unsigned long long)(t / CN_US));
-	assert_true(t < 200 * CN_MS); /* of virtual time: 8 calls within 2 ms each, 115 peers at 0.1 ms */
+	assert_true(t < 200 * CN_MS); /* of virtual time: 8 calls within 2 ms each, 115 peers at 0.1
+					 ms */
 	destroy(&c);
 }
 

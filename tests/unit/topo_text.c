@@ -14,7 +14,7 @@
 struct cn_topo *topo_bytes(const char *text, size_t len)
 {
 	struct cn_topo *t = NULL;
-	struct cn_err err = {0};
+	struct cn_err err = { 0 };
 
 	if (cn_topo_parse(text, len, "net", &t, &err) != 0) {
 		fail_msg("%s", err.text);
@@ -31,7 +31,7 @@ void topo_refused(topo_parser *parse, const char *name, const struct topo_refusa
 {
 	for (size_t i = 0; i < n; i++) {
 		struct cn_topo *t = NULL;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 
 		if (parse(bad[i].text, strlen(bad[i].text), name, &t, &err) != COLLNET_ETOPO) {
 			fail_msg("'%s' was taken", bad[i].text);
@@ -54,7 +54,7 @@ uint32_t topo_damaged(topo_parser *parse, const char *name, const char *good, ui
 		uint32_t hits = (uint32_t)(cn_random(&seed) % 4);
 		char *text = malloc(len); /* so that a sanitizer sees a byte more */
 		struct cn_topo *t = NULL;
-		struct cn_err err = {0};
+		struct cn_err err = { 0 };
 
 		assert_non_null(text);
 		memcpy(text, good, len);

@@ -35,14 +35,14 @@
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define MAGIC 0x636e4231u /* "cnB1" */
-#define HEAD CN_ETH_HEADER
-#define BATCH 32
+#define MAGIC	   0x636e4231u /* "cnB1" */
+#define HEAD	   CN_ETH_HEADER
+#define BATCH	   32
 #define RING_BYTES ((size_t)8 << 20)
-#define AGAIN (10 * CN_MS) /* repetition of what was not answered */
-#define END_TRIES 200
+#define AGAIN	   (10 * CN_MS) /* repetition of what was not answered */
+#define END_TRIES  200
 #define SPIN_ALONE (20 * CN_US)
-#define SPINS 64 /* empty looks between looks at the clock */
+#define SPINS	   64 /* empty looks between looks at the clock */
 
 enum type { HELLO = 1, WELCOME, PING, PONG, DATA, END, ENDED };
 
@@ -177,8 +177,10 @@ static int failed(const struct cn_bare *b, const char *what, struct cn_err *err)
 
 static int timed_out(const struct cn_bare *b, const char *what, struct cn_err *err)
 {
-	return cn_fail(err, COLLNET_ETIMEOUT, "bare measurement on %s: no %s in time: does the "
-		       "other side run it too?", b->interface.name, what);
+	return cn_fail(err, COLLNET_ETIMEOUT,
+		       "bare measurement on %s: no %s in time: does the "
+		       "other side run it too?",
+		       b->interface.name, what);
 }
 
 static int wait_writable(const struct cn_bare *b, cn_time deadline, struct cn_err *err)
@@ -214,8 +216,8 @@ static int send_one(struct cn_bare *b, const uint8_t peer[6], enum type type, ui
 }
 
 /* Answers what belongs to the beginning and to the end of a measurement; true: it was that. */
-static bool answer(struct cn_bare *b, const uint8_t peer[6], const struct seen *s,
-		   cn_time deadline, int *result, struct cn_err *err)
+static bool answer(struct cn_bare *b, const uint8_t peer[6], const struct seen *s, cn_time deadline,
+		   int *result, struct cn_err *err)
 {
 	if (s->type != HELLO && s->type != END) {
 		return false;
@@ -329,9 +331,10 @@ static int pong(struct cn_bare *b, const uint8_t peer[6], uint32_t payload, cn_t
 static int check_payload(const struct cn_bare *b, uint32_t payload, struct cn_err *err)
 {
 	if (payload < CN_BARE_PAYLOAD_MIN || payload > b->interface.mtu) {
-		return cn_fail(err, COLLNET_EINVAL, "bare frames on %s carry %d to %u bytes, not "
-			       "%u", b->interface.name, CN_BARE_PAYLOAD_MIN, b->interface.mtu,
-			       payload);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "bare frames on %s carry %d to %u bytes, not "
+			       "%u",
+			       b->interface.name, CN_BARE_PAYLOAD_MIN, b->interface.mtu, payload);
 	}
 	return 0;
 }
@@ -363,8 +366,7 @@ int cn_bare_pingpong(struct cn_bare *b, const uint8_t peer[6], bool initiator, u
 }
 
 int cn_bare_stream_send(struct cn_bare *b, const uint8_t peer[6], uint32_t payload,
-			uint64_t duration_ns, uint64_t *sent, cn_time deadline,
-			struct cn_err *err)
+			uint64_t duration_ns, uint64_t *sent, cn_time deadline, struct cn_err *err)
 {
 	uint64_t run = new_run(), number = 0;
 	cn_time until;
@@ -420,8 +422,9 @@ int cn_bare_stream_recv(struct cn_bare *b, const uint8_t peer[6], struct cn_bare
 				started = true;
 			} else if (started) {
 				rate.lost = s.number > rate.frames ? s.number - rate.frames : 0;
-				rate.per_second = rate.ns == 0 ? 0 : (double)(rate.frames - 1) *
-								     1e9 / (double)rate.ns;
+				rate.per_second = rate.ns == 0 ? 0
+							       : (double)(rate.frames - 1) * 1e9 /
+									 (double)rate.ns;
 				*out = rate;
 				return r;
 			}

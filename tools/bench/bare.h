@@ -13,7 +13,7 @@
 
 #include "util/util.h"
 
-#define CN_BARE_ETHERTYPE 0x88B6
+#define CN_BARE_ETHERTYPE   0x88B6
 #define CN_BARE_PAYLOAD_MIN 16 /* of a frame, after the Ethernet header */
 
 struct cn_bare;
@@ -44,8 +44,7 @@ struct cn_bare_rate {
 
 /* Waits for the receiver, sends for duration_ns as fast as it can, and says so. */
 int cn_bare_stream_send(struct cn_bare *b, const uint8_t peer[6], uint32_t payload,
-			uint64_t duration_ns, uint64_t *sent, cn_time deadline,
-			struct cn_err *err);
+			uint64_t duration_ns, uint64_t *sent, cn_time deadline, struct cn_err *err);
 /* Counts what the sender sends. */
 int cn_bare_stream_recv(struct cn_bare *b, const uint8_t peer[6], struct cn_bare_rate *out,
 			cn_time deadline, struct cn_err *err);

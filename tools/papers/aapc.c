@@ -16,7 +16,7 @@
 #include "tools/papers/papers.h"
 #include "tools/papers/sim.h"
 
-#define SIZES 6
+#define SIZES  6
 #define BUFFER 43u
 
 const char experiment_aapc_plot[] =
@@ -37,12 +37,30 @@ static const struct figure {
 	char network;
 	double ms[SIZES][3];
 } figures[] = {
-	{ "aapc-6", 'a', { { 29.7, 30.7, 56.5 }, { 61.4, 58.1, 71.4 }, { 128.2, 117.6, 86.0 },
-			   { 468.8, 309.7, 217.7 }, { 633.7, 410.0, 398.0 }, { 1157, 721, 715 } } },
-	{ "aapc-7", 'b', { { 199, 155, 212 }, { 403, 308, 341 }, { 848, 613, 632 },
-			   { 1827, 1374, 1428 }, { 3338, 2989, 2595 }, { 6550, 5405, 4836 } } },
-	{ "aapc-8", 'c', { { 242, 238, 271 }, { 495, 476, 443 }, { 1034, 958, 868 },
-			   { 2127, 2061, 1700 }, { 4080, 4379, 3372 }, { 8375, 8210, 6396 } } },
+	{ "aapc-6",
+	  'a',
+	  { { 29.7, 30.7, 56.5 },
+	    { 61.4, 58.1, 71.4 },
+	    { 128.2, 117.6, 86.0 },
+	    { 468.8, 309.7, 217.7 },
+	    { 633.7, 410.0, 398.0 },
+	    { 1157, 721, 715 } } },
+	{ "aapc-7",
+	  'b',
+	  { { 199, 155, 212 },
+	    { 403, 308, 341 },
+	    { 848, 613, 632 },
+	    { 1827, 1374, 1428 },
+	    { 3338, 2989, 2595 },
+	    { 6550, 5405, 4836 } } },
+	{ "aapc-8",
+	  'c',
+	  { { 242, 238, 271 },
+	    { 495, 476, 443 },
+	    { 1034, 958, 868 },
+	    { 2127, 2061, 1700 },
+	    { 4080, 4379, 3372 },
+	    { 8375, 8210, 6396 } } },
 };
 
 static const struct routine {
@@ -59,7 +77,8 @@ int experiment_aapc_network(char which, struct cn_topo **out, struct cn_err *err
 {
 	const struct experiment_network n = { .switches = which == 'a' ? 1 : 4,
 					      .hosts = which == 'a' ? 24 : 32,
-					      .chain = which == 'c', .rate = 100000000,
+					      .chain = which == 'c',
+					      .rate = 100000000,
 					      .buffer = BUFFER };
 
 	return experiment_network(&n, out, err);
@@ -70,11 +89,15 @@ static int write_row(const struct figure *f, const struct routine *w, size_t siz
 {
 	bool power = (cluster->topo->nhosts & (cluster->topo->nhosts - 1)) == 0;
 	struct experiment_point p = {
-		.cluster = cluster, .op = BENCH_ALLTOALL, .algorithm = w->algorithm,
+		.cluster = cluster,
+		.op = BENCH_ALLTOALL,
+		.algorithm = w->algorithm,
 		.permutation = strcmp(w->algorithm, "pairwise") != 0 ? COLLNET_PERM_AUTO
-			       : power ? COLLNET_PERM_XOR : COLLNET_PERM_SHIFT,
+			       : power				     ? COLLNET_PERM_XOR
+								     : COLLNET_PERM_SHIFT,
 		.contention_aware = strcmp(w->algorithm, "shuffle") == 0,
-		.window = COLLNET_WINDOW_AUTO, .bytes = sizes[size],
+		.window = COLLNET_WINDOW_AUTO,
+		.bytes = sizes[size],
 	};
 	struct experiment_result r;
 	int rc = experiment_measure(&p, &r, err);
@@ -83,7 +106,8 @@ static int write_row(const struct figure *f, const struct routine *w, size_t siz
 		return rc;
 	}
 	fprintf(csv, "%c,%s,%llu,%s,%s", f->network, w->label, (unsigned long long)sizes[size],
-		w->algorithm, p.permutation == COLLNET_PERM_AUTO ? "" : cn_perm_name(p.permutation));
+		w->algorithm,
+		p.permutation == COLLNET_PERM_AUTO ? "" : cn_perm_name(p.permutation));
 	experiment_cell(csv, r.ms, 4);
 	experiment_cell(csv, w->column >= 0 ? f->ms[size][w->column] : NAN, 1);
 	experiment_cell(csv, r.model.best / 1e3, 4);
@@ -107,7 +131,7 @@ int experiment_aapc(const char *name, uint64_t seed, bool quick, FILE *csv, stru
 	}
 	experiment_cluster(&cluster, t, seed);
 	fprintf(csv, "network,routine,bytes,algorithm,permutation,ms,paper_ms,best_ms,"
-		"percent_of_best,resent,drops,failed_ranks\n");
+		     "percent_of_best,resent,drops,failed_ranks\n");
 	for (size_t w = 0; w < sizeof(routines) / sizeof(routines[0]); w++) {
 		for (size_t i = 0; i < (quick ? 2 : SIZES) && rc == COLLNET_OK; i++) {
 			rc = write_row(f, &routines[w], i, &cluster, csv, err);

@@ -20,23 +20,20 @@
 
 #define BUFFER 43u
 
-#define PLOT(network) \
-	"plot for [l in \"LAM MPICH 'MPICH dealt' LR1\"] csv using ($3/1024):" \
+#define PLOT(network)                                                                              \
+	"plot for [l in \"LAM MPICH 'MPICH dealt' LR1\"] csv using ($3/1024):"                     \
 	"(strcol(1) eq '" network "' && strcol(2) eq l ? $4 : NaN) with linespoints title l\n"
-#define AXES \
-	"set xlabel 'block of each node, KiB'\n" \
-	"set ylabel 'ms'\n" \
+#define AXES                                                                                       \
+	"set xlabel 'block of each node, KiB'\n"                                                   \
+	"set ylabel 'ms'\n"                                                                        \
 	"set key top left\n"
 
 const char experiment_rings_9_plot[] =
 	"set multiplot layout 2,2\n" AXES
-	"set title '(a)'\n" PLOT("a") "set title '(b)'\n" PLOT("b")
-	"set title '(c)'\n" PLOT("c") "set title '(d)'\n" PLOT("d")
-	"unset multiplot\n";
-const char experiment_rings_10_plot[] =
-	"set multiplot layout 1,2\n" AXES
-	"set title '(e)'\n" PLOT("e") "set title '(f)'\n" PLOT("f")
-	"unset multiplot\n";
+	"set title '(a)'\n" PLOT("a") "set title '(b)'\n" PLOT("b") "set title '(c)'\n" PLOT(
+		"c") "set title '(d)'\n" PLOT("d") "unset multiplot\n";
+const char experiment_rings_10_plot[] = "set multiplot layout 1,2\n" AXES "set title '(e)'\n" PLOT(
+	"e") "set title '(f)'\n" PLOT("f") "unset multiplot\n";
 const char experiment_rings_table_plot[] = AXES
 	"plot for [n in 'a d'] for [l in 'LR1 LR2'] csv using ($3/1024):"
 	"(strcol(1) eq n && strcol(2) eq l ? $4 : NaN) with linespoints title l.' on ('.n.')', \\\n"
@@ -51,12 +48,15 @@ static const struct told {
 	uint64_t bytes;
 	double ms;
 } told[] = {
-	{ 'd', "LR1", 32768, 50.9 },  { 'd', "LR2", 32768, 48.0 },  { 'a', "LR1", 32768, 47.0 },
-	{ 'd', "LR1", 49152, 72.9 },  { 'd', "LR2", 49152, 68.4 },  { 'a', "LR1", 49152, 67.2 },
-	{ 'd', "LR1", 65536, 116.9 }, { 'd', "LR2", 65536, 95.7 },  { 'a', "LR1", 65536, 90.8 },
-	{ 'd', "LR1", 98304, 180.0 }, { 'd', "LR2", 98304, 172.7 }, { 'a', "LR1", 98304, 162.6 },
-	{ 'd', "LR1", 131072, 236.8 }, { 'd', "LR2", 131072, 233.7 }, { 'a', "LR1", 131072, 220.6 },
-	{ 'f', "LR1", 131072, 473.7 }, { 'f', "LAM", 131072, 5346 }, { 'f', "MPICH", 131072, 3595 },
+	{ 'd', "LR1", 32768, 50.9 },   { 'd', "LR2", 32768, 48.0 },
+	{ 'a', "LR1", 32768, 47.0 },   { 'd', "LR1", 49152, 72.9 },
+	{ 'd', "LR2", 49152, 68.4 },   { 'a', "LR1", 49152, 67.2 },
+	{ 'd', "LR1", 65536, 116.9 },  { 'd', "LR2", 65536, 95.7 },
+	{ 'a', "LR1", 65536, 90.8 },   { 'd', "LR1", 98304, 180.0 },
+	{ 'd', "LR2", 98304, 172.7 },  { 'a', "LR1", 98304, 162.6 },
+	{ 'd', "LR1", 131072, 236.8 }, { 'd', "LR2", 131072, 233.7 },
+	{ 'a', "LR1", 131072, 220.6 }, { 'f', "LR1", 131072, 473.7 },
+	{ 'f', "LAM", 131072, 5346 },  { 'f', "MPICH", 131072, 3595 },
 };
 
 static const struct routine {
@@ -64,10 +64,8 @@ static const struct routine {
 	const char *networks;
 	bool dealt;
 } routines[] = {
-	{ "LR1", "lr1", "abcdef", false },
-	{ "MPICH", "ring", "abcdef", false },
-	{ "LAM", NULL, "abcdef", false },
-	{ "MPICH dealt", "ring", "bcd", true },
+	{ "LR1", "lr1", "abcdef", false }, { "MPICH", "ring", "abcdef", false },
+	{ "LAM", NULL, "abcdef", false },  { "MPICH dealt", "ring", "bcd", true },
 	{ "LR2", "lr2", "d", false },
 };
 
@@ -76,7 +74,8 @@ static const struct figure {
 	uint32_t routines; /* bit i: routines[i] */
 	const uint64_t *sizes;
 } figures[] = {
-	{ "rings-9", "abcd", 15, (const uint64_t[]){ 4096, 16384, 32768, 65536, 98304, 131072, 0 } },
+	{ "rings-9", "abcd", 15,
+	  (const uint64_t[]){ 4096, 16384, 32768, 65536, 98304, 131072, 0 } },
 	{ "rings-10", "ef", 7, (const uint64_t[]){ 4096, 16384, 32768, 65536, 131072, 0 } },
 	{ "rings-table-1", "da", 17, (const uint64_t[]){ 32768, 49152, 65536, 98304, 131072, 0 } },
 };
@@ -84,9 +83,14 @@ static const struct figure {
 int experiment_allgather_network(char which, bool dealt, struct cn_topo **out, struct cn_err *err)
 {
 	const struct experiment_network n = {
-		.switches = which == 'a' ? 1 : which == 'b' ? 2 : 4,
-		.hosts = which < 'e' ? 16 : 32, .chain = which != 'c',
-		.dealt = dealt || which == 'f', .rate = 100000000, .buffer = BUFFER,
+		.switches = which == 'a'   ? 1
+			    : which == 'b' ? 2
+					   : 4,
+		.hosts = which < 'e' ? 16 : 32,
+		.chain = which != 'c',
+		.dealt = dealt || which == 'f',
+		.rate = 100000000,
+		.buffer = BUFFER,
 	};
 
 	return experiment_network(&n, out, err);
@@ -96,9 +100,12 @@ int experiment_allgather_network(char which, bool dealt, struct cn_topo **out, s
 static int measure(const struct routine *w, const struct cn_sim_config *cluster, uint64_t bytes,
 		   struct experiment_result *r, struct cn_err *err)
 {
-	struct experiment_point p = { .cluster = cluster, .op = BENCH_ALLGATHER,
-				      .algorithm = w->algorithm, .contention_aware = true,
-				      .window = COLLNET_WINDOW_OFF, .bytes = bytes };
+	struct experiment_point p = { .cluster = cluster,
+				      .op = BENCH_ALLGATHER,
+				      .algorithm = w->algorithm,
+				      .contention_aware = true,
+				      .window = COLLNET_WINDOW_OFF,
+				      .bytes = bytes };
 	struct experiment_result gather;
 	int rc;
 
@@ -169,8 +176,7 @@ static int run_line(const struct figure *f, char network, const struct routine *
 	return rc;
 }
 
-int experiment_allgather(const char *name, uint64_t seed, bool quick, FILE *csv,
-			 struct cn_err *err)
+int experiment_allgather(const char *name, uint64_t seed, bool quick, FILE *csv, struct cn_err *err)
 {
 	const struct figure *f = figures;
 	int rc = COLLNET_OK;
@@ -178,7 +184,8 @@ int experiment_allgather(const char *name, uint64_t seed, bool quick, FILE *csv,
 	while (strcmp(f->name, name) != 0) {
 		f++;
 	}
-	fprintf(csv, "network,routine,bytes,ms,paper_ms,bound_ms,percent_of_bound,resent,drops,failed_ranks\n");
+	fprintf(csv,
+		"network,routine,bytes,ms,paper_ms,bound_ms,percent_of_bound,resent,drops,failed_ranks\n");
 	for (const char *n = f->networks; *n != '\0'; n++) {
 		for (size_t w = 0; w < sizeof(routines) / sizeof(routines[0]); w++) {
 			if (rc == COLLNET_OK && (f->routines >> w & 1) != 0 &&

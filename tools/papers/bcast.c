@@ -18,7 +18,7 @@ static uint32_t below(uint64_t *seed, uint32_t n)
 
 static void link_line(FILE *f, uint64_t *seed, uint32_t a, uint32_t b)
 {
-	static const char *const rates[] = {"100mbit", "1gbit", "2500mbit", "10gbit"};
+	static const char *const rates[] = { "100mbit", "1gbit", "2500mbit", "10gbit" };
 
 	fprintf(f, "link s%u s%u rate %s channels %u\n", a, b, rates[below(seed, 4)],
 		1 + below(seed, 2));
@@ -70,7 +70,7 @@ static int model(uint64_t *seed, const struct cn_topo *t, struct cn_bswitch_time
 	uint64_t *startup = weight == NULL ? NULL : weight + t->nlinks;
 	bool *working = calloc(t->nvertices, sizeof(*working));
 	uint64_t bytes = (uint64_t)1024 << below(seed, 11);
-	struct cn_bswitch net = {.topo = t, .weight = weight, .working = working};
+	struct cn_bswitch net = { .topo = t, .weight = weight, .working = working };
 	uint32_t source;
 	int rc;
 
@@ -136,9 +136,10 @@ int experiment_bcast(uint64_t seed, FILE *csv, struct cn_err *err)
 		gain += (double)t.final / (double)t.shortest;
 		against += (double)t.final / (double)t.binomial;
 	}
-	fprintf(csv, "# of %u networks: %u improved over the tree of shortest paths, %u worse; "
-		"time %.3f of it on average; faster than binomial on %u, time %.3f of it\n", n,
-		better, worse, gain / n, beats, against / n);
-	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written") :
-			     COLLNET_OK;
+	fprintf(csv,
+		"# of %u networks: %u improved over the tree of shortest paths, %u worse; "
+		"time %.3f of it on average; faster than binomial on %u, time %.3f of it\n",
+		n, better, worse, gain / n, beats, against / n);
+	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
+			   : COLLNET_OK;
 }

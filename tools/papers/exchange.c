@@ -6,7 +6,8 @@
  * once in two hundred wake-ups a delay of up to 0.2 ms.
  *
  * Their uplink modules carried 103 MB/s in both directions together at most (their Figure 6). The
- * lines @412mbit have uplinks of half of that each way, 412 Mbit/s; the others the nominal 1 Gbit/s.
+ * lines @412mbit have uplinks of half of that each way, 412 Mbit/s; the others the nominal 1
+ * Gbit/s.
  *
  * The backbone switch has a shared memory of 820 frames (Table 1); on lines "root 45", it has input
  * buffers of 45 frames instead, which is harder.
@@ -18,21 +19,21 @@
 #include "tools/papers/papers.h"
 #include "tools/papers/sim.h"
 
-#define HOST_RATE 100000000u
-#define UPLINK_RATE 1000000000u
-#define UPLINK_SLOW 412000000u
-#define HOST_BUFFER 43u /* Table 1: IBM 8275-326 */
-#define UPLINK_BUFFER 45u /* ... and its uplink */
-#define ROOT_MEMORY 820u /* Alcatel PR2200 */
+#define HOST_RATE     100000000u
+#define UPLINK_RATE   1000000000u
+#define UPLINK_SLOW   412000000u
+#define HOST_BUFFER   43u  /* Table 1: IBM 8275-326 */
+#define UPLINK_BUFFER 45u  /* ... and its uplink */
+#define ROOT_MEMORY   820u /* Alcatel PR2200 */
 
-#define PLOT(labels) \
-	"set xlabel 'block for each node, KiB'\n" \
-	"set ylabel 'MB/s a node'\n" \
-	"set logscale x 2\n" \
-	"set yrange [0:*]\n" \
-	"set key below\n" \
-	"set termoption noenhanced\n" \
-	"plot for [l in '" labels "'] csv using ($4/1024):(strcol(3) eq l ? $6 : NaN) " \
+#define PLOT(labels)                                                                               \
+	"set xlabel 'block for each node, KiB'\n"                                                  \
+	"set ylabel 'MB/s a node'\n"                                                               \
+	"set logscale x 2\n"                                                                       \
+	"set yrange [0:*]\n"                                                                       \
+	"set key below\n"                                                                          \
+	"set termoption noenhanced\n"                                                              \
+	"plot for [l in '" labels "'] csv using ($4/1024):(strcol(3) eq l ? $6 : NaN) "            \
 	"with linespoints title l\n"
 
 const char experiment_exchange_single_plot[] = PLOT("sync+GW sync pair");
@@ -43,11 +44,8 @@ static const struct figure {
 	const char *name, *shape;
 	double paper_percent; /* of the best: sync+GW+CA (16x1: sync+GW), long blocks */
 } figures[] = {
-	{ "exchange-5", "16x1", 97 },
-	{ "exchange-7", "8x2", 93 },
-	{ "exchange-8", "8x3", 89 },
-	{ "exchange-9", "6x4", 88 },
-	{ "exchange-10", "8x4", 92 },
+	{ "exchange-5", "16x1", 97 }, { "exchange-7", "8x2", 93 },  { "exchange-8", "8x3", 89 },
+	{ "exchange-9", "6x4", 88 },  { "exchange-10", "8x4", 92 },
 };
 
 /* The legends of the figures. */
@@ -94,8 +92,11 @@ static int write_row(const struct figure *f, const struct line *l, const struct 
 {
 	struct cn_sim_config cluster;
 	struct experiment_point p = {
-		.cluster = &cluster, .op = BENCH_ALLTOALL, .algorithm = l->algorithm,
-		.contention_aware = l->aware, .bytes = bytes,
+		.cluster = &cluster,
+		.op = BENCH_ALLTOALL,
+		.algorithm = l->algorithm,
+		.contention_aware = l->aware,
+		.bytes = bytes,
 		.window = l->window ? COLLNET_WINDOW_AUTO : COLLNET_WINDOW_OFF,
 	};
 	struct experiment_result r;
@@ -155,7 +156,7 @@ int experiment_exchange(const char *name, uint64_t seed, bool quick, FILE *csv, 
 		f++;
 	}
 	fprintf(csv, "figure,shape,line,bytes,ms,mb_per_s,eq2_ms,eq6_ms,eq7_ms,percent_of_best,"
-		"paper_percent,frames,resent,drops,peak_queue,window_peak,failed_ranks\n");
+		     "paper_percent,frames,resent,drops,peak_queue,window_peak,failed_ranks\n");
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]) && rc == COLLNET_OK; i++) {
 		bool single = strcmp(f->shape, "16x1") == 0;
 

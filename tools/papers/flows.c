@@ -11,10 +11,10 @@
 #include "tools/papers/papers.h"
 #include "tools/papers/sim.h"
 
-#define PAIRS 10u
-#define MESSAGE ((uint64_t)4 << 20)
+#define PAIRS	      10u
+#define MESSAGE	      ((uint64_t)4 << 20)
 #define QUICK_MESSAGE ((uint64_t)256 << 10)
-#define PAPER_PEAK 103 /* MB/s */
+#define PAPER_PEAK    103 /* MB/s */
 
 const char experiment_flows_plot[] =
 	"set xlabel 'pairs of hosts'\n"
@@ -188,7 +188,8 @@ int experiment_flows(const char *name, uint64_t seed, bool quick, FILE *csv, str
 		struct cn_sim_config cluster;
 		struct cn_topo *t;
 
-		rc = cn_topo_shape(networks[i].shape, 100000000, 43, networks[i].uplink, 45, &t, err);
+		rc = cn_topo_shape(networks[i].shape, 100000000, 43, networks[i].uplink, 45, &t,
+				   err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
@@ -209,5 +210,6 @@ int experiment_flows(const char *name, uint64_t seed, bool quick, FILE *csv, str
 		cn_topo_free(t);
 	}
 	return rc == COLLNET_OK && ferror(csv)
-		       ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written") : rc;
+		       ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
+		       : rc;
 }

@@ -9,9 +9,9 @@
 #include "tools/papers/papers.h"
 #include "tools/papers/sim.h"
 
-#define HOST_RATE 100000000u
-#define UPLINK_RATE 1000000000u
-#define HOST_BUFFER 43u
+#define HOST_RATE     100000000u
+#define UPLINK_RATE   1000000000u
+#define HOST_BUFFER   43u
 #define UPLINK_BUFFER 45u
 
 const char experiment_loss_plot[] =
@@ -39,17 +39,23 @@ static int exchange(const struct cn_sim_config *cluster, uint64_t bytes, uint32_
 		    struct cn_err *err)
 {
 	const struct experiment_point p = {
-		.cluster = cluster, .op = BENCH_ALLTOALL, .algorithm = "shuffle",
-		.contention_aware = true, .window = COLLNET_WINDOW_AUTO, .bytes = bytes,
-		.iterations = iterations, .cold = iterations == 1, .faults = faults,
+		.cluster = cluster,
+		.op = BENCH_ALLTOALL,
+		.algorithm = "shuffle",
+		.contention_aware = true,
+		.window = COLLNET_WINDOW_AUTO,
+		.bytes = bytes,
+		.iterations = iterations,
+		.cold = iterations == 1,
+		.faults = faults,
 	};
 
 	return experiment_measure(&p, r, err);
 }
 
 /* A frame passes two links; each loses half of what is lost. */
-static int loss_row(const struct cn_topo *t, uint64_t seed, bool held, uint32_t ppm,
-		    uint64_t bytes, FILE *csv, struct cn_err *err)
+static int loss_row(const struct cn_topo *t, uint64_t seed, bool held, uint32_t ppm, uint64_t bytes,
+		    FILE *csv, struct cn_err *err)
 {
 	const struct cn_sim_faults faults = { .loss = ppm / 2 };
 	struct cn_sim_config c;
@@ -98,7 +104,7 @@ int experiment_scale(const char *name, uint64_t seed, bool quick, FILE *csv, str
 
 	(void)name;
 	fprintf(csv, "network,hosts,bytes,window_peak,ms,percent_of_best,frame_events,resent,drops,"
-		"failed_ranks\n");
+		     "failed_ranks\n");
 	for (uint32_t k = 0; k < 2 * 9 && rc == COLLNET_OK; k++) {
 		uint32_t hosts = 4u << k / 2;
 		bool tree = k % 2 == 1;
@@ -111,7 +117,8 @@ int experiment_scale(const char *name, uint64_t seed, bool quick, FILE *csv, str
 			continue;
 		}
 		snprintf(shape, sizeof(shape), tree ? "8x%u" : "%u", tree ? hosts / 8 : hosts);
-		rc = cn_topo_shape(shape, HOST_RATE, HOST_BUFFER, UPLINK_RATE, UPLINK_BUFFER, &t, err);
+		rc = cn_topo_shape(shape, HOST_RATE, HOST_BUFFER, UPLINK_RATE, UPLINK_BUFFER, &t,
+				   err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}

@@ -73,9 +73,9 @@ int cn_multinode_turns(const struct cn_tree *t, struct cn_turn **out, uint32_t *
 			/* Different T upwards; downwards different phases, as T - 2 r - phase is
 			 * the same for all. */
 			phase = start[top] + base[x] - base[first];
-			turns[k++] = (struct cn_turn){node, top,
-						      phase + 2 * (uint64_t)t->v[top].depth +
-						      t->height - t->v[x].depth + 1};
+			turns[k++] = (struct cn_turn){ node, top,
+						       phase + 2 * (uint64_t)t->v[top].depth +
+							       t->height - t->v[x].depth + 1 };
 		}
 	}
 	free(start);
@@ -163,7 +163,7 @@ static int mark_pair(struct calendar *c, const struct cn_tree *t, uint32_t x, ui
 
 int cn_multinode_times(const struct cn_tree *t, uint64_t *times, struct cn_err *err)
 {
-	struct calendar c = {NULL, 0};
+	struct calendar c = { NULL, 0 };
 	int rc = COLLNET_OK;
 
 	for (uint32_t x = 0; rc == COLLNET_OK && x < t->n; x++) {

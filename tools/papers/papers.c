@@ -14,20 +14,24 @@
 #define PATH_BYTES 4096
 
 #define EXCHANGE "of Tam and Wang: the exchange on "
-#define AAPC "of Faraj and Yuan: all-to-all on "
-#define RINGS "of Faraj, Patarasuk and Yuan: allgather on "
-#define SMP "of Sun, Bader, Lin and Ling: broadcast to up to "
+#define AAPC	 "of Faraj and Yuan: all-to-all on "
+#define RINGS	 "of Faraj, Patarasuk and Yuan: allgather on "
+#define SMP	 "of Sun, Bader, Lin and Ling: broadcast to up to "
 
 static const struct experiment {
 	const char *name, *description;
 	int (*run)(uint64_t seed, FILE *csv, struct cn_err *err);
 	experiment_simulation *simulate; /* one of the two */
-	const char *plot; /* gnuplot; `csv` is the table's name */
+	const char *plot;		 /* gnuplot; `csv` is the table's name */
 } experiments[] = {
-	{ "allgather-rings-11", "longest path of the rings LR1 and LR3 on random clusters: Figure 11 "
-	  "of Faraj, Patarasuk and Yuan", experiment_rings, NULL, experiment_rings_plot },
-	{ "smp-broadcast-random", "modelled time of broadcasts between the switches of 1,000 random "
-	  "networks", experiment_bcast, NULL,
+	{ "allgather-rings-11",
+	  "longest path of the rings LR1 and LR3 on random clusters: Figure 11 "
+	  "of Faraj, Patarasuk and Yuan",
+	  experiment_rings, NULL, experiment_rings_plot },
+	{ "smp-broadcast-random",
+	  "modelled time of broadcasts between the switches of 1,000 random "
+	  "networks",
+	  experiment_bcast, NULL,
 	  "set xlabel 'tree of shortest paths alone: time in us'\n"
 	  "set ylabel 'time in us'\n"
 	  "set logscale xy\n"
@@ -144,10 +148,12 @@ static int make_table(const struct experiment *x, uint64_t seed, bool quick, cha
 static int make_script(const struct experiment *x, char **text, struct cn_err *err)
 {
 	const char *name = x->name;
-	int n = asprintf(text, "# gnuplot %s.gp\nset datafile separator ','\n"
+	int n = asprintf(text,
+			 "# gnuplot %s.gp\nset datafile separator ','\n"
 			 "set key autotitle columnhead\n"
 			 "set terminal svg size 800,500 background 'white' font 'sans,14'\n"
-			 "set output '%s.svg'\ncsv = '%s.csv'\n%s", name, name, name, x->plot);
+			 "set output '%s.svg'\ncsv = '%s.csv'\n%s",
+			 name, name, name, x->plot);
 
 	if (n < 0) {
 		*text = NULL;
@@ -193,11 +199,14 @@ int experiment_run(const char *name, uint64_t seed, bool quick, const char *dir,
 	int rc;
 
 	if (x == NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "there is no experiment '%.40s'; collnet "
-			       "sim --help and collnet schedule --help list them", name);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "there is no experiment '%.40s'; collnet "
+			       "sim --help and collnet schedule --help list them",
+			       name);
 	}
 	if (access(dir, W_OK | X_OK) != 0) { /* known before all is computed */
-		return cn_fail(err, COLLNET_ESYSTEM, "%.250s/%s.csv: %s", dir, name, strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "%.250s/%s.csv: %s", dir, name,
+			       strerror(errno));
 	}
 	rc = make_table(x, seed, quick, &table, err);
 	rc = rc == COLLNET_OK ? write_file(dir, name, "csv", table, out, err) : rc;

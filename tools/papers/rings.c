@@ -12,9 +12,9 @@
 #include "tools/plan/random.h"
 #include "tools/plan/span.h"
 
-#define CLUSTERS 50u /* a point, as in the paper */
+#define CLUSTERS	  50u /* a point, as in the paper */
 #define MACHINES_A_SWITCH 5u
-#define DEGREE 4.0
+#define DEGREE		  4.0
 
 const char experiment_rings_plot[] =
 	"set multiplot layout 1,2\n"
@@ -85,11 +85,11 @@ static int one_cluster(const struct cn_topo_random *r, enum cn_tree_kind kind, u
 int experiment_rings_point(uint32_t machines, enum cn_tree_kind kind, uint32_t clusters,
 			   uint64_t seed, struct experiment_rings_point *out, struct cn_err *err)
 {
-	struct cn_topo_random r = {.hosts = machines, .degree = DEGREE};
+	struct cn_topo_random r = { .hosts = machines, .degree = DEGREE };
 	uint64_t lr1_sum = 0, lr3_sum = 0, state = cn_mix64(seed) ^ machines;
 
 	r.switches = (machines + MACHINES_A_SWITCH - 1) / MACHINES_A_SWITCH;
-	*out = (struct experiment_rings_point){.machines = machines, .switches = r.switches};
+	*out = (struct experiment_rings_point){ .machines = machines, .switches = r.switches };
 	for (uint32_t i = 0; i < clusters; i++) {
 		uint32_t lr1 = 0, lr3 = 0;
 		int rc;
@@ -111,11 +111,13 @@ int experiment_rings_point(uint32_t machines, enum cn_tree_kind kind, uint32_t c
 
 int experiment_rings(uint64_t seed, FILE *csv, struct cn_err *err)
 {
-	static const uint32_t machines[] = {40, 80, 160, 240, 320, 480, 640, 960, 1280};
+	static const uint32_t machines[] = { 40, 80, 160, 240, 320, 480, 640, 960, 1280 };
 	static const struct {
 		enum cn_tree_kind kind;
 		const char *name;
-	} trees[] = {{CN_TREE_BFS, "bfs"}, {CN_TREE_DFS, "dfs"}, {CN_TREE_RANDOM, "random"}};
+	} trees[] = { { CN_TREE_BFS, "bfs" },
+		      { CN_TREE_DFS, "dfs" },
+		      { CN_TREE_RANDOM, "random" } };
 
 	fprintf(csv, "machines,switches,tree,lr1_mean,lr1_max,lr3_mean,lr3_max\n");
 	for (size_t t = 0; t < sizeof(trees) / sizeof(trees[0]); t++) {
@@ -131,6 +133,6 @@ int experiment_rings(uint64_t seed, FILE *csv, struct cn_err *err)
 				trees[t].name, p.lr1_mean, p.lr1_max, p.lr3_mean, p.lr3_max);
 		}
 	}
-	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written") :
-			     COLLNET_OK;
+	return ferror(csv) ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
+			   : COLLNET_OK;
 }

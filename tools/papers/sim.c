@@ -35,8 +35,7 @@ static void write_link(const struct experiment_network *n, FILE *f, const char *
 }
 
 /* As text, so that the reader checks it. */
-int experiment_network(const struct experiment_network *n, struct cn_topo **out,
-		       struct cn_err *err)
+int experiment_network(const struct experiment_network *n, struct cn_topo **out, struct cn_err *err)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -81,8 +80,11 @@ static int model_of(const struct experiment_point *p, struct experiment_result *
 {
 	const struct cn_topo *t = p->cluster->topo;
 	uint32_t *node_of = calloc((size_t)t->nhosts + 1, sizeof(*node_of));
-	struct bench_place place = { .ranks = t->nhosts, .nodes = t->nhosts, .node_of = node_of,
-				     .topo = t, .vertex = t->hosts };
+	struct bench_place place = { .ranks = t->nhosts,
+				     .nodes = t->nhosts,
+				     .node_of = node_of,
+				     .topo = t,
+				     .vertex = t->hosts };
 
 	if (node_of == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for %u hosts", t->nhosts);
@@ -99,13 +101,16 @@ int experiment_measure(const struct experiment_point *p, struct experiment_resul
 		       struct cn_err *err)
 {
 	const struct sim_case c = {
-		.cluster = *p->cluster, .local = 1,
+		.cluster = *p->cluster,
+		.local = 1,
 		.iterations = p->iterations != 0 ? p->iterations : 1,
 		.warmup = !p->cold && (p->bytes < LONG_BLOCK || p->iterations > 1),
 		.faults = p->faults != NULL ? *p->faults : (struct cn_sim_faults){ 0 },
-		.args = { .op = bench_op_kind(p->op), .algorithm = p->algorithm,
+		.args = { .op = bench_op_kind(p->op),
+			  .algorithm = p->algorithm,
 			  .permutation = p->permutation,
-			  .contention_aware = p->contention_aware, .window = p->window,
+			  .contention_aware = p->contention_aware,
+			  .window = p->window,
 			  .bytes = p->bytes },
 	};
 	int rc = sim_run(&c, &r->out, err);

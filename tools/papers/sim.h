@@ -31,8 +31,8 @@ struct experiment_point {
 	bool contention_aware;
 	uint32_t window; /* COLLNET_WINDOW_AUTO, _OFF, frames */
 	uint64_t bytes;
-	uint32_t iterations; /* 0: 1; their median counts */
-	bool cold;	     /* without the iteration that is not counted */
+	uint32_t iterations;		    /* 0: 1; their median counts */
+	bool cold;			    /* without the iteration that is not counted */
 	const struct cn_sim_faults *faults; /* of all links; NULL: none */
 };
 struct experiment_result {

@@ -40,9 +40,12 @@ static const struct figure {
 static int measure(const struct cn_sim_config *cluster, const char *algorithm, double *ms,
 		   struct cn_err *err)
 {
-	const struct experiment_point p = { .cluster = cluster, .op = BENCH_BCAST,
-					    .algorithm = algorithm, .contention_aware = true,
-					    .window = COLLNET_WINDOW_AUTO, .bytes = MESSAGE };
+	const struct experiment_point p = { .cluster = cluster,
+					    .op = BENCH_BCAST,
+					    .algorithm = algorithm,
+					    .contention_aware = true,
+					    .window = COLLNET_WINDOW_AUTO,
+					    .bytes = MESSAGE };
 	struct experiment_result r;
 	int rc = experiment_measure(&p, &r, err);
 
@@ -54,8 +57,9 @@ static int measure(const struct cn_sim_config *cluster, const char *algorithm, d
 static int run_point(const struct figure *f, uint32_t hosts, bool dealt, uint64_t seed, FILE *csv,
 		     struct cn_err *err)
 {
-	struct experiment_network n = { .hosts = hosts, .dealt = dealt, .block = f->block,
-					.rate = 1200000000, .channels = 2 };
+	struct experiment_network n = {
+		.hosts = hosts, .dealt = dealt, .block = f->block, .rate = 1200000000, .channels = 2
+	};
 	struct cn_sim_config cluster;
 	struct cn_topo *t;
 	double smp = 0, binomial = 0;
@@ -106,5 +110,6 @@ int experiment_smp(const char *name, uint64_t seed, bool quick, FILE *csv, struc
 		}
 	}
 	return rc == COLLNET_OK && ferror(csv)
-		       ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written") : rc;
+		       ? cn_fail(err, COLLNET_ESYSTEM, "the table cannot be written")
+		       : rc;
 }

@@ -408,9 +408,10 @@ static int refuse(const struct cn_check *c, unsigned guarantees, struct cn_err *
 		}
 	}
 	if (c->l->tree == NULL && guarantees != 0) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "nothing is known of the network, so no guarantee about its links can "
-			       "be checked");
+		return cn_fail(
+			err, COLLNET_EINVAL,
+			"nothing is known of the network, so no guarantee about its links can "
+			"be checked");
 	}
 	return COLLNET_OK;
 }

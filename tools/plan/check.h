@@ -8,7 +8,8 @@
  *  - at cn_check_add(): actions make sense (earlier dependencies, peers, ranks, within buffers);
  *  - in a phase a node sends data to at most one node and receives it from at most one (with any
  *    guarantee: a schedule without guarantees may do everything at once);
- *  - CN_GUARANTEE_LINKS: in a phase no directed link carries more data messages than it has channels;
+ *  - CN_GUARANTEE_LINKS: in a phase no directed link carries more data messages than it has
+ * channels;
  *  - sends and receives match, stream by stream: peers, lengths, places, order, phases;
  *  - every block that the operation owes arrives exactly once, and none else; what a node sends on
  *    it has before (a dependency on what brings it, or on a later receive from the same node; for
@@ -16,9 +17,9 @@
  *  - nobody waits in a circle; a barrier tells everyone of everyone;
  *  - with any guarantee, dependencies and lists agree with the phases: nothing waits for what has a
  *    later phase, data goes by phase, a synchronisation has the phase of the data before it;
- *  - CN_GUARANTEE_ORDERED: of the messages that use a directed link, each one and the one that comes
- *    `channels` later (by phase) are ordered: the later one's sender knows, by its own sends and by
- *    what it has received and waited for, that the earlier one was sent. (Several channels: the
+ *  - CN_GUARANTEE_ORDERED: of the messages that use a directed link, each one and the one that
+ * comes `channels` later (by phase) are ordered: the later one's sender knows, by its own sends and
+ * by what it has received and waited for, that the earlier one was sent. (Several channels: the
  *    users of a link can be dealt out to its channels so that this holds on each of them.) Only
  *    sends in turn tell anything, but for messages between the same two nodes;
  *  - CN_GUARANTEE_OPTIMAL: the phases equal the lower bound.

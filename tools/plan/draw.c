@@ -19,21 +19,21 @@
 #include "topo/build.h"
 #include "topo/topo.h"
 
-#define PT 10		 /* a point */
+#define PT	    10 /* a point */
 #define HOST_HEIGHT 180
-#define HOST_GAP 60
-#define GROUP_GAP 160
-#define LEVEL_MIN 700
-#define LEVEL_MAX 1400
-#define LABEL_MAX 160
+#define HOST_GAP    60
+#define GROUP_GAP   160
+#define LEVEL_MIN   700
+#define LEVEL_MAX   1400
+#define LABEL_MAX   160
 
 /* Where a vertex is: its middle, and its box; for switches also what was needed to find it. */
 struct spot {
 	int64_t x, y, w, h;
-	int64_t left, block, total; /* of its subtree; of its own hosts; width of the subtree */
+	int64_t left, block, total;	/* of its subtree; of its own hosts; width of the subtree */
 	int64_t next_host, next_switch; /* places of the next children */
 	int64_t first, last;		/* middles of the outer child switches */
-	uint64_t low, high; /* known rates of its hosts' links; 0: none */
+	uint64_t low, high;		/* known rates of its hosts' links; 0: none */
 	uint32_t hosts, level;
 };
 
@@ -45,9 +45,9 @@ struct drawing {
 };
 
 /* Okabe and Ito's colours, which nobody takes for each other; without yellow, for white paper. */
-static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-				      "#e69f00", "#56b4e9", "#000000"};
-static const char *const styles[] = {"solid", "dashed", "dotted"};
+static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
+				       "#e69f00", "#56b4e9", "#000000" };
+static const char *const styles[] = { "solid", "dashed", "dotted" };
 #define COLOURS ((uint32_t)(sizeof(colours) / sizeof(colours[0])))
 
 /* ---- text ------------------------------------------------------------------------------- */
@@ -96,8 +96,11 @@ static void rate_text(uint64_t rate, char *text, size_t cap)
 	static const struct {
 		uint64_t factor;
 		const char *unit;
-	} units[] = {{1000000000000u, "Tbit/s"}, {1000000000u, "Gbit/s"}, {1000000u, "Mbit/s"},
-		     {1000u, "kbit/s"}, {1, "bit/s"}};
+	} units[] = { { 1000000000000u, "Tbit/s" },
+		      { 1000000000u, "Gbit/s" },
+		      { 1000000u, "Mbit/s" },
+		      { 1000u, "kbit/s" },
+		      { 1, "bit/s" } };
 	char fraction[8];
 	size_t i = 0, n;
 
@@ -172,8 +175,8 @@ static void measure(struct drawing *d)
 		if (t->vertices[v].is_switch) {
 			continue;
 		}
-		longest = strlen(t->vertices[v].name) > longest ? strlen(t->vertices[v].name) :
-								  longest;
+		longest = strlen(t->vertices[v].name) > longest ? strlen(t->vertices[v].name)
+								: longest;
 		if (p != CN_TOPO_NONE) {
 			struct spot *s = &d->spots[p];
 
@@ -194,7 +197,8 @@ static void measure(struct drawing *d)
 		if (t->vertices[v].is_switch) {
 			hosts_text(s, text, sizeof(text));
 			s->w = larger((int64_t)strlen(t->vertices[v].name) * 75,
-				      (int64_t)strlen(text) * 55) + 160;
+				      (int64_t)strlen(text) * 55) +
+			       160;
 			s->w = larger(s->w, s->hosts * (d->host_width + HOST_GAP) - HOST_GAP);
 			s->h = text[0] == '\0' ? 240 : 340;
 		}
@@ -300,8 +304,8 @@ static void put_vertex(const struct drawing *d, uint32_t v)
 		hosts_text(s, text, sizeof(text));
 		fprintf(d->f,
 			" style=filled fillcolor=\"#dfe6ec\" label=<<b>%s</b>%s<font point-size=\"9\">"
-			"%s</font>>]\n", x->name, text[0] == '\0' ? "" : "<br/>",
-			text[0] == '\0' ? " " : text);
+			"%s</font>>]\n",
+			x->name, text[0] == '\0' ? "" : "<br/>", text[0] == '\0' ? " " : text);
 	} else {
 		fputs(" style=\"rounded,filled\" fillcolor=white fontsize=10]\n", d->f);
 	}
@@ -333,8 +337,10 @@ static void put_ends(const struct drawing *d, uint32_t a, uint32_t b)
 static void put_words(const struct drawing *d, const char *kind, uint32_t i, int64_t x, int64_t y,
 		      const char *words, const char *colour)
 {
-	fprintf(d->f, "\t\"%s %" PRIu32 "\" [shape=plaintext style=filled fillcolor=white "
-		"margin=0 height=0.13 fontsize=9 fontcolor=\"%s\"", kind, i, colour);
+	fprintf(d->f,
+		"\t\"%s %" PRIu32 "\" [shape=plaintext style=filled fillcolor=white "
+		"margin=0 height=0.13 fontsize=9 fontcolor=\"%s\"",
+		kind, i, colour);
 	put_inches(d->f, "width", (int64_t)strlen(words) * 46 + 20);
 	fputs(" pos=\"", d->f);
 	put_at(d->f, x, y);
@@ -367,8 +373,10 @@ static void put_tree_link(const struct drawing *d, uint32_t v)
 	put_at(d->f, x + (s->x - x) * 2 / 3, y + (to - y) * 2 / 3);
 	fputc(' ', d->f);
 	put_at(d->f, s->x, to);
-	fprintf(d->f, "\" penwidth=%s", !d->t->vertices[v].is_switch ? "0.8" :
-					l->channels == 1	      ? "2" : "4");
+	fprintf(d->f, "\" penwidth=%s",
+		!d->t->vertices[v].is_switch ? "0.8"
+		: l->channels == 1	     ? "2"
+					     : "4");
 	put_link_tip(d, l);
 	fputs("]\n", d->f);
 	link_text(l, text, sizeof(text));
@@ -457,7 +465,7 @@ static bool drawable(const struct cn_topo *t, const struct cn_drawn *m)
 int cn_topo_draw(const struct cn_topo *t, const struct cn_drawn *m, uint32_t n, const char *title,
 		 FILE *f)
 {
-	struct drawing d = {.t = t, .f = f};
+	struct drawing d = { .t = t, .f = f };
 
 	d.spots = calloc(t->nvertices, sizeof(*d.spots));
 	if (d.spots == NULL) {
@@ -469,14 +477,16 @@ int cn_topo_draw(const struct cn_topo *t, const struct cn_drawn *m, uint32_t n, 
 	middles(&d);
 	fputs("digraph topology {\n"
 	      "\tgraph [layout=nop2 outputorder=edgesfirst pad=0.2 labelloc=t fontsize=14 "
-	      "fontname=\"Helvetica,Arial,sans-serif\"", f);
+	      "fontname=\"Helvetica,Arial,sans-serif\"",
+	      f);
 	if (title != NULL) {
 		fputs(" label=", f);
 		put_text(f, title);
 	}
 	fputs("]\n\tnode [shape=box color=\"#5b6770\" margin=0 fontsize=11 "
 	      "fontname=\"Helvetica,Arial,sans-serif\"]\n"
-	      "\tedge [dir=none color=\"#5b6770\"]\n", f);
+	      "\tedge [dir=none color=\"#5b6770\"]\n",
+	      f);
 	for (uint32_t v = 0; v < t->nvertices; v++) {
 		put_vertex(&d, v);
 	}

@@ -12,15 +12,18 @@
 
 const char *emit_order_name(enum cn_order order)
 {
-	return order == CN_ORDER_IN_TURN ? "in-turn" :
-	       order == CN_ORDER_ANY ? "any" : "interleaved";
+	return order == CN_ORDER_IN_TURN ? "in-turn"
+	       : order == CN_ORDER_ANY	 ? "any"
+					 : "interleaved";
 }
 
 const char *emit_guarantees(unsigned guarantees, char text[EMIT_GUARANTEES_TEXT])
 {
-	snprintf(text, EMIT_GUARANTEES_TEXT, "%s%s%s%s", guarantees & CN_GUARANTEE_LINKS ? "links " : "",
+	snprintf(text, EMIT_GUARANTEES_TEXT, "%s%s%s%s",
+		 guarantees & CN_GUARANTEE_LINKS ? "links " : "",
 		 guarantees & CN_GUARANTEE_ORDERED ? "ordered " : "",
-		 guarantees & CN_GUARANTEE_OPTIMAL ? "optimal " : "", guarantees == 0 ? "none " : "");
+		 guarantees & CN_GUARANTEE_OPTIMAL ? "optimal " : "",
+		 guarantees == 0 ? "none " : "");
 	text[strlen(text) - 1] = '\0';
 	return text;
 }
@@ -248,12 +251,13 @@ static int deadlock(const struct emit *e, const struct emit_order *o, const stru
 	while (g->before[i] == 0) {
 		i++;
 	}
-	return cn_fail(err, COLLNET_EINVAL, "the message from %s to %s in phase %u waits for what "
-		       "waits for it: no schedule can run like that",
-		       cn_tree_node_name(t, o->items[i].node),
-		       cn_tree_node_name(t, e->parts[o->items[i].node]
-						   .actions[o->items[i].action].peer),
-		       e->parts[o->items[i].node].actions[o->items[i].action].phase);
+	return cn_fail(
+		err, COLLNET_EINVAL,
+		"the message from %s to %s in phase %u waits for what "
+		"waits for it: no schedule can run like that",
+		cn_tree_node_name(t, o->items[i].node),
+		cn_tree_node_name(t, e->parts[o->items[i].node].actions[o->items[i].action].peer),
+		e->parts[o->items[i].node].actions[o->items[i].action].phase);
 }
 
 static int arrange(const struct emit *e, struct emit_order *o, struct cn_err *err)
@@ -291,7 +295,8 @@ static int arrange(const struct emit *e, struct emit_order *o, struct cn_err *er
 		}
 		memcpy(o->items, items, o->n * sizeof(*items));
 		for (uint32_t i = 0; i < o->start[e->layout->nnodes]; i++) {
-			o->item_of[i] = o->item_of[i] == EMIT_NONE ? EMIT_NONE : back[o->item_of[i]];
+			o->item_of[i] = o->item_of[i] == EMIT_NONE ? EMIT_NONE
+								   : back[o->item_of[i]];
 		}
 	}
 	graph_free(&g);
@@ -312,8 +317,10 @@ static int count_actions(const struct emit *e, uint32_t *start, struct cn_err *e
 		start[b] = (uint32_t)n;
 		n += e->parts[b].n;
 		if (n > UINT32_MAX / 2) {
-			return cn_fail(err, COLLNET_ELIMIT, "a schedule of more than %u actions is "
-				       "too long to be written as one", UINT32_MAX / 2);
+			return cn_fail(err, COLLNET_ELIMIT,
+				       "a schedule of more than %u actions is "
+				       "too long to be written as one",
+				       UINT32_MAX / 2);
 		}
 	}
 	start[e->layout->nnodes] = (uint32_t)n;
@@ -328,9 +335,10 @@ int emit_order_make(const struct emit *e, struct emit_order *o, struct cn_err *e
 
 	memset(o, 0, sizeof(*o));
 	if (e->layout->nranks != e->layout->nnodes) {
-		return cn_fail(err, COLLNET_EINVAL, "only a schedule with one rank a host can be "
-			       "written; this one has %u ranks on %u hosts", e->layout->nranks,
-			       e->layout->nnodes);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "only a schedule with one rank a host can be "
+			       "written; this one has %u ranks on %u hosts",
+			       e->layout->nranks, e->layout->nnodes);
 	}
 	o->start = calloc((size_t)e->layout->nnodes + 1, sizeof(*o->start));
 	if (o->start == NULL) {

@@ -22,11 +22,11 @@ struct emit {
 	const char *algorithm;
 	const char *source; /* where the network is from: a file's name or a shape */
 	unsigned guarantees;
-	uint32_t only; /* EMIT_ALL, or the only node of which there is a part */
+	uint32_t only;		/* EMIT_ALL, or the only node of which there is a part */
 	struct cn_sched *parts; /* [nnodes] */
 };
 
-#define EMIT_ALL UINT32_MAX
+#define EMIT_ALL  UINT32_MAX
 #define EMIT_NONE UINT32_MAX
 
 /* A message (or a copy) in the common order. */
@@ -38,7 +38,7 @@ struct emit_item {
 struct emit_order {
 	uint32_t n;
 	struct emit_item *items;
-	uint32_t *start; /* [nnodes + 1] where the actions of a node begin in item_of[] */
+	uint32_t *start;   /* [nnodes + 1] where the actions of a node begin in item_of[] */
 	uint32_t *item_of; /* of every action; EMIT_NONE: a wait */
 };
 

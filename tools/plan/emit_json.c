@@ -73,7 +73,8 @@ int emit_json(const struct emit *e, FILE *f, struct cn_err *err)
 	json_string(&j, "order", emit_order_name(s->order));
 	json_uint(&j, "phases", s->phases);
 	json_array(&j, "guarantees");
-	for (unsigned guarantee = CN_GUARANTEE_LINKS; guarantee <= CN_GUARANTEE_OPTIMAL; guarantee *= 2) {
+	for (unsigned guarantee = CN_GUARANTEE_LINKS; guarantee <= CN_GUARANTEE_OPTIMAL;
+	     guarantee *= 2) {
 		char text[EMIT_GUARANTEES_TEXT];
 
 		if (e->guarantees & guarantee) {

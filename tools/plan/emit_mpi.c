@@ -38,10 +38,10 @@ struct part {
 struct mpi {
 	const struct emit *e;
 	struct emit_order order;
-	struct part *parts;	  /* [nnodes] */
-	uint32_t *received;	  /* by item: the number of its first receive at the receiver */
-	uint32_t *receives;	  /* by item: how many it is */
-	uint64_t *cuts, ncuts;	  /* places within a block, ascending, from 0 */
+	struct part *parts;    /* [nnodes] */
+	uint32_t *received;    /* by item: the number of its first receive at the receiver */
+	uint32_t *receives;    /* by item: how many it is */
+	uint64_t *cuts, ncuts; /* places within a block, ascending, from 0 */
 	uint64_t total, messages, syncs;
 	uint32_t largest;
 };
@@ -58,7 +58,8 @@ static int add(struct mpi *m, uint32_t node, struct step s, struct cn_err *err)
 	}
 	p->steps = steps;
 	if (++m->total > EMIT_MPI_STEPS_MAX) {
-		return cn_fail(err, COLLNET_ELIMIT, "a routine of more than %u steps is too long for "
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "a routine of more than %u steps is too long for "
 			       "a compiler: take fewer hosts, or larger segments",
 			       EMIT_MPI_STEPS_MAX);
 	}
@@ -129,8 +130,10 @@ static int find_cuts(struct mpi *m, struct cn_err *err)
 	}
 	m->ncuts = unique(m->cuts, m->ncuts);
 	if (m->ncuts * m->e->layout->nranks > UINT32_MAX / 2) {
-		return cn_fail(err, COLLNET_ELIMIT, "blocks of %" PRIu64 " pieces are too many: take "
-			       "larger segments", m->ncuts);
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "blocks of %" PRIu64 " pieces are too many: take "
+			       "larger segments",
+			       m->ncuts);
 	}
 	return COLLNET_OK;
 }
@@ -182,7 +185,8 @@ static int all_waits(struct mpi *m, const struct emit_item *it, struct cn_err *e
 			}
 		}
 	}
-	return rc == COLLNET_OK && a->dep != CN_DEP_NONE ? wait_for(m, it->node, a->dep_on, err) : rc;
+	return rc == COLLNET_OK && a->dep != CN_DEP_NONE ? wait_for(m, it->node, a->dep_on, err)
+							 : rc;
 }
 
 /* Both sides of a message (or a copy), block by block: no count is larger than the caller's. */
@@ -197,8 +201,10 @@ static int data_steps(struct mpi *m, uint32_t item, struct cn_err *err)
 	if (left == 0 || (forward && (a->kind == CN_ACT_COPY || m->e->plan->op == CN_OP_SCATTER ||
 				      m->e->plan->op == CN_OP_GATHER))) {
 		return cn_fail(err, COLLNET_EINVAL, "%s cannot be written as an MPI routine: it %s",
-			       m->e->algorithm, left == 0 ? "sends no data"
-			       : "forwards from buffers that MPI's routine does not have");
+			       m->e->algorithm,
+			       left == 0
+				       ? "sends no data"
+				       : "forwards from buffers that MPI's routine does not have");
 	}
 	while (rc == COLLNET_OK && left > 0) {
 		uint64_t len = at_most(left, at_most(size - src % size, size - dst % size));
@@ -208,10 +214,12 @@ static int data_steps(struct mpi *m, uint32_t item, struct cn_err *err)
 		if (a->kind == CN_ACT_COPY) {
 			rc = add(m, it->node, (struct step){ W_COPY, to, from, n }, err);
 		} else {
-			rc = add(m, it->node, (struct step){ forward ? W_FORWARD : W_SEND, a->peer,
-							     from, n }, err);
-			rc = rc == COLLNET_OK ? add(m, a->peer, (struct step){ W_RECV, it->node, to, n },
-						    err) : rc;
+			rc = add(m, it->node,
+				 (struct step){ forward ? W_FORWARD : W_SEND, a->peer, from, n },
+				 err);
+			rc = rc == COLLNET_OK ? add(m, a->peer,
+						    (struct step){ W_RECV, it->node, to, n }, err)
+					      : rc;
 			m->receives[item]++;
 			m->messages++;
 		}
@@ -234,8 +242,9 @@ static int item_steps(struct mpi *m, uint32_t item, struct cn_err *err)
 	m->received[item] = m->parts[a->peer].receives;
 	if (emit_is_sync(a)) {
 		rc = add(m, it->node, (struct step){ W_NOTE, a->peer, 0, 0 }, err);
-		rc = rc == COLLNET_OK ? add(m, a->peer, (struct step){ W_AWAIT, it->node, 0, 0 }, err)
-				      : rc;
+		rc = rc == COLLNET_OK
+			     ? add(m, a->peer, (struct step){ W_AWAIT, it->node, 0, 0 }, err)
+			     : rc;
 		m->receives[item] = 1;
 		m->syncs++;
 	} else {
@@ -296,20 +305,25 @@ static void put_comment(const struct mpi *m, const char *name, const char *mpi_n
 	const struct cn_plan *p = m->e->plan;
 	uint32_t root = m->e->layout->node_of[p->root];
 
-	fprintf(f, "/*\n * %s(): %s for one network, made of point-to-point messages.\n *\n"
-		" * Written by collnet schedule %s --emit mpi-c; do not edit.\n * Network:    ", name,
-		mpi_name, cn_op_name(p->op));
+	fprintf(f,
+		"/*\n * %s(): %s for one network, made of point-to-point messages.\n *\n"
+		" * Written by collnet schedule %s --emit mpi-c; do not edit.\n * Network:    ",
+		name, mpi_name, cn_op_name(p->op));
 	put_plain(m->e->source != NULL ? m->e->source : "?", f);
-	fprintf(f, "\n * Algorithm:  %s, %u phases, %" PRIu64 " messages, %" PRIu64
-		" synchronisations\n", m->e->algorithm, m->e->parts[0].phases, m->messages, m->syncs);
+	fprintf(f,
+		"\n * Algorithm:  %s, %u phases, %" PRIu64 " messages, %" PRIu64
+		" synchronisations\n",
+		m->e->algorithm, m->e->parts[0].phases, m->messages, m->syncs);
 	if (p->op == CN_OP_BCAST || p->op == CN_OP_SCATTER || p->op == CN_OP_GATHER) {
 		fprintf(f, " * Root:       rank %u (%s)\n", p->root,
 			cn_tree_node_name(m->e->layout->tree, root));
 	}
 	if (m->ncuts > 1) {
-		fprintf(f, " * Pieces:     a block goes in %" PRIu64 " pieces; so count and datatype "
+		fprintf(f,
+			" * Pieces:     a block goes in %" PRIu64 " pieces; so count and datatype "
 			"must be the\n *             same on all ranks, not only the data they "
-			"describe\n", m->ncuts);
+			"describe\n",
+			m->ncuts);
 	}
 	fprintf(f, " *\n * Rank i must be a process on host i:\n");
 	put_ranks(m, f);
@@ -318,11 +332,13 @@ static void put_comment(const struct mpi *m, const char *name, const char *mpi_n
 
 static void put_steps(const struct mpi *m, FILE *f)
 {
-	const char *cell = m->largest <= UINT8_MAX ? "char" :
-			   m->largest <= UINT16_MAX ? "short" : "int";
+	const char *cell = m->largest <= UINT8_MAX    ? "char"
+			   : m->largest <= UINT16_MAX ? "short"
+						      : "int";
 	uint32_t at = 0, n = m->e->layout->nnodes;
 
-	fprintf(f, "struct step {\n\tunsigned char what;\n\tunsigned %s peer, unit, n;\n};\n\n", cell);
+	fprintf(f, "struct step {\n\tunsigned char what;\n\tunsigned %s peer, unit, n;\n};\n\n",
+		cell);
 	fprintf(f, "static const struct step steps[] = {\n");
 	for (uint32_t b = 0; b < n; b++) {
 		const struct part *p = &m->parts[b];
@@ -335,7 +351,8 @@ static void put_steps(const struct mpi *m, FILE *f)
 				s->peer, s->unit, s->n, i % 6 == 5 || i + 1 == p->n ? "\n" : "");
 		}
 	}
-	fprintf(f, "};\n\n/* Where a rank's steps begin. */\nstatic const unsigned int first[RANKS + 1] "
+	fprintf(f,
+		"};\n\n/* Where a rank's steps begin. */\nstatic const unsigned int first[RANKS + 1] "
 		"= {");
 	for (uint32_t b = 0; b <= n; b++) {
 		fprintf(f, "%s%u,", b % 12 == 0 ? "\n\t" : " ", at);
@@ -379,10 +396,11 @@ static void put_file(const struct mpi *m, const char *name, FILE *f)
 	put_comment(m, name, r->mpi_name, f);
 	fprintf(f, "#include <stdlib.h>\n\n#include <mpi.h>\n\n");
 	put_template(r->prototype, name, f);
-	fprintf(f, ";\n\nenum {\n\tRANKS = %u,\n\tROOT = %u,\n\tPIECES = %" PRIu64
+	fprintf(f,
+		";\n\nenum {\n\tRANKS = %u,\n\tROOT = %u,\n\tPIECES = %" PRIu64
 		", /* of a block */\n\tWINDOW = 32, /* receives that are posted at a time */\n"
-		"\tSENDS = %d, /* messages that are sent at a time */\n};\n\n", m->e->layout->nnodes,
-		m->e->plan->root, m->ncuts, in_turn ? 1 : 32);
+		"\tSENDS = %d, /* messages that are sent at a time */\n};\n\n",
+		m->e->layout->nnodes, m->e->plan->root, m->ncuts, in_turn ? 1 : 32);
 	fputs(emit_mpi_kinds, f);
 	put_steps(m, f);
 	fputs(emit_mpi_machine, f);
@@ -408,7 +426,8 @@ int emit_mpi(const struct emit *e, const char *name, FILE *f, struct cn_err *err
 	int rc;
 
 	if (e->plan->bytes == 0 && e->plan->op != CN_OP_BARRIER) {
-		return cn_fail(err, COLLNET_EINVAL, "a routine is made from a schedule of blocks with "
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a routine is made from a schedule of blocks with "
 			       "at least one byte: give --size");
 	}
 	rc = emit_order_make(e, &m.order, err);

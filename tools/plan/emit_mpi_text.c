@@ -224,102 +224,74 @@ const char emit_mpi_machine[] =
 	"}\n"
 	"\n";
 
-#define BUFFERS \
-	"(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,\n" \
+#define BUFFERS                                                                                    \
+	"(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,\n"             \
 	"\t\tint recvcount, MPI_Datatype recvtype, "
 
 /* What a routine begins with; `usable` is a condition, `call` is MPI's own routine. */
-#define BEGIN(declare, usable, call) \
-	"\n{\n" \
-	"\tstruct run r;\n" \
-	declare \
-	"\tint rc, fits;\n" \
-	"\n" \
-	"\trc = begin(&r, comm, " usable ", &fits);\n" \
-	"\tif (rc != MPI_SUCCESS) {\n" \
-	"\t\treturn rc;\n" \
-	"\t}\n" \
-	"\tif (!fits) {\n" \
-	"\t\treturn " call ";\n" \
+#define BEGIN(declare, usable, call)                                                               \
+	"\n{\n"                                                                                    \
+	"\tstruct run r;\n" declare "\tint rc, fits;\n"                                            \
+	"\n"                                                                                       \
+	"\trc = begin(&r, comm, " usable ", &fits);\n"                                             \
+	"\tif (rc != MPI_SUCCESS) {\n"                                                             \
+	"\t\treturn rc;\n"                                                                         \
+	"\t}\n"                                                                                    \
+	"\tif (!fits) {\n"                                                                         \
+	"\t\treturn " call ";\n"                                                                   \
 	"\t}\n"
 
 /* One side's buffer, and its datatype's extent. */
-#define SIDE(to, cast, from, indent) \
-	indent "r." to " = (" cast ")" from "buf;\n" \
-	indent "r." to "_count = " from "count;\n" \
-	indent "r." to "_type = " from "type;\n" \
-	indent "rc = MPI_Type_get_extent(" from "type, &lb, &r." to "_extent);\n" \
-	indent "if (rc != MPI_SUCCESS) {\n" \
-	indent "\treturn rc;\n" \
-	indent "}\n"
+#define SIDE(to, cast, from, indent)                                                               \
+	indent "r." to " = (" cast ")" from "buf;\n" indent "r." to "_count = " from               \
+	       "count;\n" indent "r." to "_type = " from "type;\n" indent                          \
+	       "rc = MPI_Type_get_extent(" from "type, &lb, &r." to "_extent);\n" indent           \
+	       "if (rc != MPI_SUCCESS) {\n" indent "\treturn rc;\n" indent "}\n"
 
-#define END \
-	"\treturn run_steps(&r);\n" \
+#define END                                                                                        \
+	"\treturn run_steps(&r);\n"                                                                \
 	"}\n"
 
 const struct emit_mpi_routine emit_mpi_routines[] = {
-	{
-		CN_OP_ALLTOALL, "MPI_Alltoall", "int @" BUFFERS "MPI_Comm comm)",
-		BEGIN("\tMPI_Aint lb;\n", "sendbuf != MPI_IN_PLACE",
-		      "MPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,\n"
-		      "\t\t\t\t    comm)")
-		SIDE("in", "const char *", "send", "\t")
-		SIDE("out", "char *", "recv", "\t")
-		END
-	},
-	{
-		CN_OP_ALLGATHER, "MPI_Allgather", "int @" BUFFERS "MPI_Comm comm)",
-		BEGIN("\tMPI_Aint lb;\n", "sendbuf != MPI_IN_PLACE",
-		      "MPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,\n"
-		      "\t\t\t\t     comm)")
-		SIDE("in", "const char *", "send", "\t")
-		SIDE("out", "char *", "recv", "\t")
-		END
-	},
-	{
-		CN_OP_BARRIER, "MPI_Barrier", "int @(MPI_Comm comm)",
-		BEGIN("", "1", "MPI_Barrier(comm)")
-		END
-	},
-	{
-		CN_OP_BCAST, "MPI_Bcast",
-		"int @(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm)",
-		BEGIN("\tMPI_Aint lb;\n", "root == ROOT", "MPI_Bcast(buf, count, type, root, comm)")
-		SIDE("out", "char *", "", "\t")
-		"\tr.in = r.out;\n"
-		"\tr.in_count = count;\n"
-		"\tr.in_type = type;\n"
-		"\tr.in_extent = r.out_extent;\n"
-		END
-	},
-	{
-		CN_OP_SCATTER, "MPI_Scatter", "int @" BUFFERS "int root, MPI_Comm comm)",
-		BEGIN("\tMPI_Aint lb;\n", "root == ROOT",
-		      "MPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,\n"
-		      "\t\t\t\t   root, comm)")
-		"\tr.in_place = recvbuf == MPI_IN_PLACE;\n"
-		"\tif (r.rank == ROOT) {\n"
-		SIDE("in", "const char *", "send", "\t\t")
-		"\t}\n"
-		"\tif (!r.in_place) {\n"
-		SIDE("out", "char *", "recv", "\t\t")
-		"\t}\n"
-		END
-	},
-	{
-		CN_OP_GATHER, "MPI_Gather", "int @" BUFFERS "int root, MPI_Comm comm)",
-		BEGIN("\tMPI_Aint lb;\n", "root == ROOT",
-		      "MPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,\n"
-		      "\t\t\t\t  root, comm)")
-		"\tr.in_place = sendbuf == MPI_IN_PLACE;\n"
-		"\tif (r.rank == ROOT) {\n"
-		SIDE("out", "char *", "recv", "\t\t")
-		"\t}\n"
-		"\tif (!r.in_place) {\n"
-		SIDE("in", "const char *", "send", "\t\t")
-		"\t}\n"
-		END
-	},
+	{ CN_OP_ALLTOALL, "MPI_Alltoall", "int @" BUFFERS "MPI_Comm comm)",
+	  BEGIN("\tMPI_Aint lb;\n", "sendbuf != MPI_IN_PLACE",
+		"MPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,\n"
+		"\t\t\t\t    comm)") SIDE("in", "const char *", "send", "\t")
+		  SIDE("out", "char *", "recv", "\t") END },
+	{ CN_OP_ALLGATHER, "MPI_Allgather", "int @" BUFFERS "MPI_Comm comm)",
+	  BEGIN("\tMPI_Aint lb;\n", "sendbuf != MPI_IN_PLACE",
+		"MPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,\n"
+		"\t\t\t\t     comm)") SIDE("in", "const char *", "send", "\t")
+		  SIDE("out", "char *", "recv", "\t") END },
+	{ CN_OP_BARRIER, "MPI_Barrier", "int @(MPI_Comm comm)",
+	  BEGIN("", "1", "MPI_Barrier(comm)") END },
+	{ CN_OP_BCAST, "MPI_Bcast",
+	  "int @(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm)",
+	  BEGIN("\tMPI_Aint lb;\n", "root == ROOT", "MPI_Bcast(buf, count, type, root, comm)")
+		  SIDE("out", "char *", "", "\t") "\tr.in = r.out;\n"
+						  "\tr.in_count = count;\n"
+						  "\tr.in_type = type;\n"
+						  "\tr.in_extent = r.out_extent;\n" END },
+	{ CN_OP_SCATTER, "MPI_Scatter", "int @" BUFFERS "int root, MPI_Comm comm)",
+	  BEGIN("\tMPI_Aint lb;\n", "root == ROOT",
+		"MPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,\n"
+		"\t\t\t\t   root, comm)") "\tr.in_place = recvbuf == MPI_IN_PLACE;\n"
+					  "\tif (r.rank == ROOT) {\n" SIDE(
+						  "in", "const char *", "send",
+						  "\t\t") "\t}\n"
+							  "\tif (!r.in_place) {\n" SIDE(
+								  "out", "char *", "recv",
+								  "\t\t") "\t}\n" END },
+	{ CN_OP_GATHER, "MPI_Gather", "int @" BUFFERS "int root, MPI_Comm comm)",
+	  BEGIN("\tMPI_Aint lb;\n", "root == ROOT",
+		"MPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,\n"
+		"\t\t\t\t  root, comm)") "\tr.in_place = sendbuf == MPI_IN_PLACE;\n"
+					 "\tif (r.rank == ROOT) {\n" SIDE(
+						 "out", "char *", "recv",
+						 "\t\t") "\t}\n"
+							 "\tif (!r.in_place) {\n" SIDE(
+								 "in", "const char *", "send",
+								 "\t\t") "\t}\n" END },
 };
 
 const size_t emit_mpi_nroutines = sizeof(emit_mpi_routines) / sizeof(emit_mpi_routines[0]);

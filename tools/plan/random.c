@@ -81,7 +81,7 @@ static void draw_pairs(struct scratch *s, uint32_t switches, uint32_t links, uin
 	while (n < links) {
 		x = (uint32_t)(cn_random(state) % switches);
 		y = (uint32_t)(cn_random(state) % switches);
-		p = (struct pair){.a = x < y ? x : y, .b = x < y ? y : x};
+		p = (struct pair){ .a = x < y ? x : y, .b = x < y ? y : x };
 		i = x == y ? 0 : slot_of(s, p);
 		if (x == y || s->table[i] != CN_TOPO_NONE) {
 			continue;
@@ -139,7 +139,8 @@ static int count_links(const struct cn_topo_random *r, uint32_t *links, struct c
 	    r->switches > CN_TOPO_VERTICES_MAX - r->hosts) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "a random cluster has at least one host and one switch, and at most "
-			       "%u of both", CN_TOPO_VERTICES_MAX);
+			       "%u of both",
+			       CN_TOPO_VERTICES_MAX);
 	}
 	if (!(r->degree >= 0)) {
 		return cn_fail(err, COLLNET_EINVAL,
@@ -152,7 +153,8 @@ static int count_links(const struct cn_topo_random *r, uint32_t *links, struct c
 	if (want > LINKS_MAX) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "a random cluster has at most %u links between switches; choose a "
-			       "smaller degree", LINKS_MAX);
+			       "smaller degree",
+			       LINKS_MAX);
 	}
 	*links = (uint32_t)want;
 	return COLLNET_OK;
@@ -161,7 +163,7 @@ static int count_links(const struct cn_topo_random *r, uint32_t *links, struct c
 int cn_topo_random(const struct cn_topo_random *r, struct cn_topo **out, struct cn_err *err)
 {
 	uint64_t state = cn_mix64(r->seed);
-	struct scratch s = {0};
+	struct scratch s = { 0 };
 	struct cn_build b;
 	uint32_t links = 0;
 	int rc = count_links(r, &links, err);

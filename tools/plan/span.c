@@ -175,7 +175,7 @@ static void shortest(const struct cn_topo *t, const uint64_t *weight, struct cn_
 	struct cn_timer *first;
 
 	for (uint32_t v = 0; v < t->nvertices; v++) {
-		timers[v] = (struct cn_timer){.at = CN_NEVER, .owner = &timers[v]};
+		timers[v] = (struct cn_timer){ .at = CN_NEVER, .owner = &timers[v] };
 		via[v] = NONE;
 	}
 	cn_heap_set(heap, &timers[t->root], 0);
@@ -189,11 +189,11 @@ static void shortest(const struct cn_topo *t, const uint64_t *weight, struct cn_
 		}
 		for (uint32_t i = t->adj_start[v]; i < t->adj_start[v + 1]; i++) {
 			uint32_t link = t->adj[i], w = cn_topo_other_end(t, link, v);
-			bool new = via[w] == NONE && w != t->root;
+			bool new = via[w] == NONE &&w != t->root;
 
 			/* One that was taken out is not `new`, and its time is CN_NEVER. */
-			if (new || (timers[w].at != CN_NEVER &&
-				    here + weight[link] < timers[w].at)) {
+			if (new ||
+			    (timers[w].at != CN_NEVER && here + weight[link] < timers[w].at)) {
 				via[w] = link;
 				cn_heap_set(heap, &timers[w], here + weight[link]);
 			}
@@ -206,7 +206,7 @@ static bool choose_shortest(const struct cn_topo *t, bool *use)
 	uint64_t *weight = weigh(t);
 	struct cn_timer *timers = malloc((size_t)t->nvertices * sizeof(*timers));
 	uint32_t *via = malloc((size_t)t->nvertices * sizeof(*via));
-	struct cn_heap heap = {0};
+	struct cn_heap heap = { 0 };
 	bool ok = weight != NULL && timers != NULL && via != NULL &&
 		  cn_heap_init(&heap, t->nvertices) == COLLNET_OK;
 

@@ -6,10 +6,11 @@
 #include "topo/topo.h"
 
 enum cn_tree_kind {
-	CN_TREE_BFS = 0,      /* breadth-first: the fewest hops from the root */
-	CN_TREE_DFS = 1,      /* depth-first */
-	CN_TREE_RANDOM = 2,   /* random links, unless they close a cycle (seed) */
-	CN_TREE_SHORTEST = 3, /* shortest paths, a link weighing the inverse of its rate * channels */
+	CN_TREE_BFS = 0,    /* breadth-first: the fewest hops from the root */
+	CN_TREE_DFS = 1,    /* depth-first */
+	CN_TREE_RANDOM = 2, /* random links, unless they close a cycle (seed) */
+	CN_TREE_SHORTEST =
+		3, /* shortest paths, a link weighing the inverse of its rate * channels */
 };
 
 /* "bfs", "dfs", "random", "shortest". */

@@ -16,7 +16,7 @@ static void write_rate(uint64_t rate, FILE *f)
 	static const struct {
 		uint64_t factor;
 		const char *unit;
-	} units[] = {{1000000000u, "gbit"}, {1000000u, "mbit"}, {1000u, "kbit"}};
+	} units[] = { { 1000000000u, "gbit" }, { 1000000u, "mbit" }, { 1000u, "kbit" } };
 	size_t i;
 
 	if (rate == 0) {

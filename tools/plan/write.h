@@ -7,7 +7,9 @@
 
 #include "topo/topo.h"
 
-/* Writes the text format that cn_topo_read() reads; 0, or COLLNET_ESYSTEM when the stream failed. */
+/*
+ * Writes the text format that cn_topo_read() reads; 0, or COLLNET_ESYSTEM when the stream failed.
+ */
 int cn_topo_write(const struct cn_topo *t, FILE *f);
 
 #endif

@@ -61,8 +61,10 @@ static int take_hosts(struct run *r, uint32_t *hosts, uint32_t *n)
 	for (size_t i = 0; rc == COLLNET_OK && i < count; i++) {
 		hosts[i] = cn_topo_find(r->topo, names[i]);
 		if (hosts[i] == CN_TOPO_NONE || r->topo->vertices[hosts[i]].is_switch) {
-			rc = cn_fail(&r->err, COLLNET_EINVAL, "--hosts: the network has no host "
-				     "'%.63s'", names[i]);
+			rc = cn_fail(&r->err, COLLNET_EINVAL,
+				     "--hosts: the network has no host "
+				     "'%.63s'",
+				     names[i]);
 		}
 	}
 	free(names);
@@ -83,8 +85,10 @@ static int take_node(struct run *r, const char *option, const char *text, uint32
 		*node = r->s.layout.node_of[n];
 		return COLLNET_OK;
 	}
-	return cn_fail(&r->err, COLLNET_EINVAL, "%s: %.200s; give a host's name, or a rank from 0 "
-		       "to %u", option, why.text, r->s.layout.nranks - 1);
+	return cn_fail(&r->err, COLLNET_EINVAL,
+		       "%s: %.200s; give a host's name, or a rank from 0 "
+		       "to %u",
+		       option, why.text, r->s.layout.nranks - 1);
 }
 
 /* The algorithm: the one that was named, or the selection's. */
@@ -165,7 +169,9 @@ static int plan_parts(struct run *r, uint32_t *only)
 
 static int emit(struct run *r)
 {
-	struct emit e = { .layout = &r->s.layout, .plan = &r->s.plan, .algorithm = r->s.name,
+	struct emit e = { .layout = &r->s.layout,
+			  .plan = &r->s.plan,
+			  .algorithm = r->s.name,
 			  .source = schedule_source(r->o),
 			  .guarantees = r->s.guarantees };
 	bool ring;
@@ -181,9 +187,12 @@ static int emit(struct run *r)
 	case EMIT_DOT:
 		/* The first phase of an allgather on a ring is the ring. */
 		ring = r->s.plan.op == CN_OP_ALLGATHER && !r->o->phase_said;
-		if (r->o->phase > 0 && r->o->phase >= r->parts[e.only == EMIT_ALL ? 0 : e.only].phases) {
-			return cn_fail(&r->err, COLLNET_EINVAL, "--phase: there are %u phases, "
-				       "numbered from 0", r->parts[0].phases);
+		if (r->o->phase > 0 &&
+		    r->o->phase >= r->parts[e.only == EMIT_ALL ? 0 : e.only].phases) {
+			return cn_fail(&r->err, COLLNET_EINVAL,
+				       "--phase: there are %u phases, "
+				       "numbered from 0",
+				       r->parts[0].phases);
 		}
 		return emit_dot(&e, r->o->phase, ring, stdout, &r->err);
 	case EMIT_MPI:
@@ -260,7 +269,7 @@ int collnet_cmd_schedule(int argc, char **argv)
 	}
 	if (o.experiment != NULL) {
 		return status_of(&r, experiment_run(o.experiment, o.seed, false, o.output, stdout,
-						     &r.err));
+						    &r.err));
 	}
 	rc = run(&r);
 	subject_free_parts(&r.s, r.parts);

@@ -56,8 +56,8 @@ struct schedule_options {
 	enum cn_op_kind op;
 	const char *algorithm; /* NULL: auto */
 	const char *topology, *shape;
-	const char *schedule; /* a file */
-	char *hosts;	      /* NULL: all */
+	const char *schedule;	 /* a file */
+	char *hosts;		 /* NULL: all */
 	const char *root, *rank; /* as they were said: a name or a number */
 	uint64_t size, segment;
 	uint32_t phase;
@@ -75,8 +75,8 @@ const char *schedule_source(const struct schedule_options *o);
 
 /* schedule_report.c; `broken`: NULL, or the checker's sentence. False: it could not be written. */
 void schedule_summary(const struct subject *s, const struct cn_check_report *r, FILE *f);
-bool schedule_summary_json(const struct subject *s, const struct cn_check_report *r,
-			   bool checked, const char *broken, FILE *f);
+bool schedule_summary_json(const struct subject *s, const struct cn_check_report *r, bool checked,
+			   const char *broken, FILE *f);
 void schedule_explain(const struct subject *s, const struct schedule_options *o,
 		      const struct cn_check_report *r, FILE *f);
 

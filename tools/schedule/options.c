@@ -95,8 +95,9 @@ static int take_size(const char *text, uint64_t *out, struct cn_err *err)
 
 static int take_emit(const char *text, enum schedule_emit *out, struct cn_err *err)
 {
-	static const char *const names[] = { [EMIT_TEXT] = "text", [EMIT_JSON] = "json",
-					     [EMIT_DOT] = "dot", [EMIT_MPI] = "mpi-c" };
+	static const char *const names[] = {
+		[EMIT_TEXT] = "text", [EMIT_JSON] = "json", [EMIT_DOT] = "dot", [EMIT_MPI] = "mpi-c"
+	};
 
 	for (enum schedule_emit e = EMIT_TEXT; e <= EMIT_MPI; e++) {
 		if (strcmp(text, names[e]) == 0) {
@@ -111,14 +112,16 @@ static int take_emit(const char *text, enum schedule_emit *out, struct cn_err *e
 static bool is_taken(const char *text)
 {
 	static const char *const taken[] = {
-		"act", "auto", "begin", "break", "case", "char", "const", "continue", "default",
-		"do", "double", "else", "enum", "exit", "extern", "first", "float", "for", "forget",
-		"free", "goto", "if", "inline", "int", "length", "long", "main", "malloc",
-		"own_comm", "place", "post", "register", "restrict", "return", "run_steps",
-		"send_one", "short", "signed", "sizeof", "static", "steps", "struct", "switch",
-		"typedef", "union", "unsigned", "void", "volatile", "while",
-		"SEND", "FORWARD", "RECV", "NOTE", "AWAIT", "WAIT", "COPY", "TAG_DATA", "TAG_SYNC",
-		"TAG_COPY", "RANKS", "ROOT", "PIECES", "WINDOW", "SENDS", "NULL",
+		"act",	    "auto",	"begin",    "break",	"case",	    "char",	"const",
+		"continue", "default",	"do",	    "double",	"else",	    "enum",	"exit",
+		"extern",   "first",	"float",    "for",	"forget",   "free",	"goto",
+		"if",	    "inline",	"int",	    "length",	"long",	    "main",	"malloc",
+		"own_comm", "place",	"post",	    "register", "restrict", "return",	"run_steps",
+		"send_one", "short",	"signed",   "sizeof",	"static",   "steps",	"struct",
+		"switch",   "typedef",	"union",    "unsigned", "void",	    "volatile", "while",
+		"SEND",	    "FORWARD",	"RECV",	    "NOTE",	"AWAIT",    "WAIT",	"COPY",
+		"TAG_DATA", "TAG_SYNC", "TAG_COPY", "RANKS",	"ROOT",	    "PIECES",	"WINDOW",
+		"SENDS",    "NULL",
 	};
 
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
@@ -133,7 +136,8 @@ static bool is_taken(const char *text)
 static int take_name(const char *text, const char **out, struct cn_err *err)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-	static const char more[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+	static const char more[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 	size_t len = strlen(text);
 
 	if (len == 0 || len > 60 || strspn(text, letters) == 0 || strspn(text, more) < len) {
@@ -141,8 +145,10 @@ static int take_name(const char *text, const char **out, struct cn_err *err)
 			       text);
 	}
 	if (is_taken(text)) {
-		return cn_fail(err, COLLNET_EINVAL, "'%.60s' is a name of C, of MPI or of the "
-			       "routine's own; choose another, like cluster_alltoall", text);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "'%.60s' is a name of C, of MPI or of the "
+			       "routine's own; choose another, like cluster_alltoall",
+			       text);
 	}
 	*out = text;
 	return COLLNET_OK;
@@ -281,10 +287,11 @@ static int take_operation(struct schedule_options *o, int argc, char **argv)
 	}
 	if (!cn_op_find(argv[optind], &o->op)) {
 		return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, "
-				  "barrier, bcast, scatter, gather", argv[optind]);
+				  "barrier, bcast, scatter, gather",
+				  argv[optind]);
 	}
-	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1]) :
-				   TOOL_OK;
+	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1])
+				 : TOOL_OK;
 }
 
 int schedule_options_parse(struct schedule_options *o, int argc, char **argv)

@@ -21,13 +21,16 @@ int subject_init(struct subject *s, const struct cn_topo *topo, const uint32_t *
 	memset(s, 0, sizeof(*s));
 	s->topo = topo;
 	if (n < 2) {
-		return cn_fail(err, COLLNET_EINVAL, "a team of %s has nobody to send to: take "
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a team of %s has nobody to send to: take "
 			       "two hosts or more",
 			       n == 0 ? "no host" : "one host");
 	}
 	if (n > COLLNET_RANKS_MAX) {
-		return cn_fail(err, COLLNET_EINVAL, "%u hosts are more than a team can have, %u; "
-			       "collnet schedule --hosts chooses some", n, COLLNET_RANKS_MAX);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "%u hosts are more than a team can have, %u; "
+			       "collnet schedule --hosts chooses some",
+			       n, COLLNET_RANKS_MAX);
 	}
 	s->numbers = calloc((size_t)n * 4 + 1, sizeof(*s->numbers));
 	if (s->numbers == NULL) {
@@ -47,8 +50,12 @@ int subject_init(struct subject *s, const struct cn_topo *topo, const uint32_t *
 	}
 	rc = cn_tree_make(topo, sorted, n, CN_TOPO_NONE, &s->tree, err);
 	rc = rc == COLLNET_OK ? cn_number_nodes(topo, sorted, n, logical, err) : rc;
-	s->layout = (struct cn_layout){ .nranks = n, .nnodes = n, .node_of = identity,
-					.first = first, .ranks = identity, .logical = logical,
+	s->layout = (struct cn_layout){ .nranks = n,
+					.nnodes = n,
+					.node_of = identity,
+					.first = first,
+					.ranks = identity,
+					.logical = logical,
 					.tree = s->tree };
 	s->plan.contention_aware = 1;
 	return rc;
@@ -75,8 +82,9 @@ int subject_find(const struct subject *s, const char *name, uint32_t *node, stru
 			return COLLNET_OK;
 		}
 	}
-	return cn_fail(err, COLLNET_EINVAL, "%.63s is %s", name, s->topo->vertices[v].is_switch
-		       ? "a switch, not a host" : "not one of the team's hosts");
+	return cn_fail(err, COLLNET_EINVAL, "%.63s is %s", name,
+		       s->topo->vertices[v].is_switch ? "a switch, not a host"
+						      : "not one of the team's hosts");
 }
 
 int subject_plan_all(const struct subject *s, struct cn_sched *parts, struct cn_err *err)

@@ -11,14 +11,14 @@
 
 #include "tools/schedule/command.h"
 
-#define FILE_MAX ((size_t)1 << 30)
+#define FILE_MAX       ((size_t)1 << 30)
 #define LINE_MAX_BYTES 4096
-#define WORDS_MAX 512
-#define PHASES_MAX (1u << 28)
+#define WORDS_MAX      512
+#define PHASES_MAX     (1u << 28)
 
 /* Where a named message is. */
 struct named {
-	uint32_t from, to;     /* nodes; the same: a copy */
+	uint32_t from, to;	 /* nodes; the same: a copy */
 	uint32_t sent, received; /* places in their lists */
 	bool known;
 };
@@ -76,7 +76,8 @@ static bool next_is(struct reader *r, const char *word)
 
 static int expected(struct reader *r, const char *what, const char *got)
 {
-	return wrong(r, "expected %s, not '%.60s'", what, *got == '\0' ? "the end of the line" : got);
+	return wrong(r, "expected %s, not '%.60s'", what,
+		     *got == '\0' ? "the end of the line" : got);
 }
 
 /* Words at blanks; a comma is a blank, and a colon ends a word. */
@@ -123,8 +124,10 @@ static int read_hosts(struct reader *r)
 			return wrong(r, "host %.63s is named twice", name);
 		}
 		if (r->nhosts > 0 && r->hosts[r->nhosts - 1] > v) {
-			return wrong(r, "%.63s comes earlier in the topology: name the hosts in "
-				     "its order", name);
+			return wrong(r,
+				     "%.63s comes earlier in the topology: name the hosts in "
+				     "its order",
+				     name);
 		}
 		r->node_of[v] = r->nhosts;
 		r->hosts[r->nhosts++] = v;
@@ -200,8 +203,10 @@ static int read_head(struct reader *r)
 		r->phases = (uint32_t)n;
 		return r->phases_said ? COLLNET_OK : expected(r, "a number of phases", value);
 	}
-	return expected(r, "schedule, algorithm, hosts, size, root, order, phases, guarantees or a "
-			"phase's message", word);
+	return expected(r,
+			"schedule, algorithm, hosts, size, root, order, phases, guarantees or a "
+			"phase's message",
+			word);
 }
 
 /* At the first message: everything that messages need is there. */
@@ -213,7 +218,7 @@ static int end_head(struct reader *r)
 
 	if (!r->op_said || r->nhosts == 0 || (!r->size_said && s->plan.op != CN_OP_BARRIER)) {
 		return wrong(r, "before the first message expected lines with schedule, hosts and "
-			     "size");
+				"size");
 	}
 	rc = subject_init(&made, r->topo, r->hosts, r->nhosts, &why);
 	made.plan.op = s->plan.op;
@@ -346,9 +351,10 @@ static int resolve(struct reader *r, uint32_t node, uint32_t *action)
 		return wrong(r, "no earlier message is called m%llu", (unsigned long long)name);
 	}
 	if (n->to != node && n->from != node) {
-		return wrong(r, "%s does not know when m%llu is done: it neither sends nor "
-			     "receives it", cn_tree_node_name(r->s->tree, node),
-			     (unsigned long long)name);
+		return wrong(r,
+			     "%s does not know when m%llu is done: it neither sends nor "
+			     "receives it",
+			     cn_tree_node_name(r->s->tree, node), (unsigned long long)name);
 	}
 	*action = n->to == node ? n->received : n->sent;
 	return COLLNET_OK;
@@ -359,8 +365,9 @@ static int read_waits(struct reader *r, uint32_t node, uint32_t phase)
 	int rc = COLLNET_OK;
 
 	do {
-		struct cn_action a = { .kind = CN_ACT_WAIT, .dep = CN_DEP_COMPLETE, .peer = node,
-				       .phase = phase };
+		struct cn_action a = {
+			.kind = CN_ACT_WAIT, .dep = CN_DEP_COMPLETE, .peer = node, .phase = phase
+		};
 
 		rc = resolve(r, node, &a.dep_on);
 		rc = rc == COLLNET_OK ? cn_sched_add(&r->parts[node], &a, r->err) : rc;
@@ -377,7 +384,8 @@ static int remember(struct reader *r, uint64_t name, const struct named *n)
 		size = size > name ? size : name + 1;
 		names = realloc(r->names, size * sizeof(*names));
 		if (names == NULL) {
-			return cn_fail(r->err, COLLNET_ENOMEM, "no memory for the names of messages");
+			return cn_fail(r->err, COLLNET_ENOMEM,
+				       "no memory for the names of messages");
 		}
 		memset(names + r->nnames, 0, (size - r->nnames) * sizeof(*names));
 		r->names = names;
@@ -499,7 +507,8 @@ static int read_lines(struct reader *r, const char *text, size_t len)
 			rc = r->parts == NULL ? end_head(r) : COLLNET_OK;
 			rc = rc == COLLNET_OK ? read_message(r) : rc;
 		} else if (r->parts != NULL) {
-			rc = expected(r, "a line of a message, which begins with phase", r->words[0]);
+			rc = expected(r, "a line of a message, which begins with phase",
+				      r->words[0]);
 		} else {
 			rc = read_head(r);
 		}
@@ -566,7 +575,8 @@ int schedule_read(const char *path, const struct cn_topo *topo, struct subject *
 	}
 	while (rc == COLLNET_OK && !feof(f) && !ferror(f)) {
 		if (n == cap) {
-			char *more = cap < FILE_MAX ? realloc(text, cap == 0 ? 65536 : cap * 2) : NULL;
+			char *more = cap < FILE_MAX ? realloc(text, cap == 0 ? 65536 : cap * 2)
+						    : NULL;
 
 			if (more == NULL) {
 				rc = cn_fail(err, COLLNET_ELIMIT, "%.100s is too long", path);

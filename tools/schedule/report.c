@@ -13,7 +13,7 @@
 #include "tools/schedule/command.h"
 
 #define PREDICTIONS_MAX 32
-#define LINK_TEXT 160
+#define LINK_TEXT	160
 
 static const char *link_name(const struct subject *s, uint32_t dlink, char text[LINK_TEXT])
 {
@@ -32,7 +32,8 @@ static double bottleneck_time(const struct subject *s, const struct cn_check_rep
 		return 0;
 	}
 	l = &s->topo->links[s->tree->v[r->bottleneck / 2].link];
-	return l->rate == 0 ? 0 : cn_cost_wire(&cn_cost_default, r->link_total / l->channels, l->rate);
+	return l->rate == 0 ? 0
+			    : cn_cost_wire(&cn_cost_default, r->link_total / l->channels, l->rate);
 }
 
 static const char *seconds(double t, char text[TOOL_TEXT])
@@ -44,8 +45,9 @@ static const char *seconds(double t, char text[TOOL_TEXT])
 static bool predicted(const struct subject *s, struct cn_prediction *out)
 {
 	struct cn_prediction all[PREDICTIONS_MAX];
-	size_t n = s->algorithm == NULL ? 0 : cn_predict(&s->layout, &s->plan, &cn_cost_default,
-							 all, PREDICTIONS_MAX);
+	size_t n = s->algorithm == NULL ? 0
+					: cn_predict(&s->layout, &s->plan, &cn_cost_default, all,
+						     PREDICTIONS_MAX);
 
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].algorithm == s->algorithm && all[i].seconds >= 0) {
@@ -86,8 +88,8 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 	fprintf(f, "busiest link      %s, %u message%s in phase %u\n",
 		link_name(s, r->busiest, text), r->link_load, r->link_load == 1 ? "" : "s",
 		r->busiest_phase);
-	fprintf(f, "bottleneck        %s, %" PRIu64 " bytes in all", link_name(s, r->bottleneck, text),
-		r->link_total);
+	fprintf(f, "bottleneck        %s, %" PRIu64 " bytes in all",
+		link_name(s, r->bottleneck, text), r->link_total);
 	if (bottleneck_time(s, r) > 0) {
 		fprintf(f, ", %s", seconds(bottleneck_time(s, r), size));
 	}
@@ -100,8 +102,9 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 static void json_predictions(struct json *j, const struct subject *s)
 {
 	struct cn_prediction all[PREDICTIONS_MAX];
-	size_t n = s->algorithm == NULL ? 0 : cn_predict(&s->layout, &s->plan, &cn_cost_default,
-							 all, PREDICTIONS_MAX);
+	size_t n = s->algorithm == NULL ? 0
+					: cn_predict(&s->layout, &s->plan, &cn_cost_default, all,
+						     PREDICTIONS_MAX);
 
 	json_array(j, "predictions");
 	for (size_t i = 0; i < n; i++) {
@@ -118,8 +121,8 @@ static void json_predictions(struct json *j, const struct subject *s)
 	json_array_end(j);
 }
 
-bool schedule_summary_json(const struct subject *s, const struct cn_check_report *r,
-			   bool checked, const char *broken, FILE *f)
+bool schedule_summary_json(const struct subject *s, const struct cn_check_report *r, bool checked,
+			   const char *broken, FILE *f)
 {
 	char text[LINK_TEXT], guarantees[EMIT_GUARANTEES_TEXT];
 	struct json j;
@@ -168,15 +171,18 @@ static void explain_tree(const struct subject *s, const char *source, FILE *f)
 		t->nhosts, t->nvertices - t->nhosts, t->nvertices - t->nhosts == 1 ? "" : "es",
 		t->nlinks);
 	if (unused > 0) {
-		fprintf(f, ".\nIt has cycles: %u link%s not used, and frames follow the spanning tree "
-			"from\n%s, breadth-first", unused, unused == 1 ? " is" : "s are",
-			t->vertices[t->root].name);
+		fprintf(f,
+			".\nIt has cycles: %u link%s not used, and frames follow the spanning tree "
+			"from\n%s, breadth-first",
+			unused, unused == 1 ? " is" : "s are", t->vertices[t->root].name);
 	}
-	fprintf(f, ".\nThe team's %u hosts are joined by %u switch%s, with %s on top of the tree.\n",
+	fprintf(f,
+		".\nThe team's %u hosts are joined by %u switch%s, with %s on top of the tree.\n",
 		s->layout.nnodes, switches, switches == 1 ? "" : "es",
 		t->vertices[s->tree->v[0].vertex].name);
 	if (s->algorithm != NULL && s->algorithm->plan == cn_plan_alltoall_aapc) {
-		fprintf(f, "The phases are made from the switch %s as root, none of whose subtrees has "
+		fprintf(f,
+			"The phases are made from the switch %s as root, none of whose subtrees has "
 			"more\nthan half of the hosts.\n",
 			t->vertices[cn_aapc_root(s->tree)].name);
 	}
@@ -194,26 +200,32 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 
 		fprintf(f, "The bottleneck is the link %s: ", link_name(s, r->bottleneck, text));
 		if (v->node == CN_TOPO_NONE) {
-			fprintf(f, "it separates %u of the hosts from the other %u, and\n", v->hosts,
-				s->layout.nnodes - v->hosts);
+			fprintf(f, "it separates %u of the hosts from the other %u, and\n",
+				v->hosts, s->layout.nnodes - v->hosts);
 		}
 		fprintf(f, "%" PRIu64 " bytes cross it in this direction", r->link_total);
 		if (bottleneck_time(s, r) > 0) {
-			fprintf(f, ",\nwhich takes %s at its rate", seconds(bottleneck_time(s, r), time));
+			fprintf(f, ",\nwhich takes %s at its rate",
+				seconds(bottleneck_time(s, r), time));
 		}
 		fprintf(f, ".\n");
 	}
 	if (r->bound == 0) {
 		fprintf(f, "There are %u phases.\n", r->phases);
 	} else if (r->phases == r->bound) {
-		fprintf(f, "There are %u phases, which is the lower bound: no schedule has fewer.\n",
+		fprintf(f,
+			"There are %u phases, which is the lower bound: no schedule has fewer.\n",
 			r->phases);
 	} else if (r->phases < r->bound) {
-		fprintf(f, "There are %u phases, in which messages share links; without that there "
-			"would be %" PRIu64 "\nor more.\n", r->phases, r->bound);
+		fprintf(f,
+			"There are %u phases, in which messages share links; without that there "
+			"would be %" PRIu64 "\nor more.\n",
+			r->phases, r->bound);
 	} else {
-		fprintf(f, "There are %u phases; the lower bound, for messages of one block, is %"
-			PRIu64 ".\n", r->phases, r->bound);
+		fprintf(f,
+			"There are %u phases; the lower bound, for messages of one block, is %" PRIu64
+			".\n",
+			r->phases, r->bound);
 	}
 	fprintf(f, "The longest path of a message leads through %u switch%s. ", r->longest_path,
 		r->longest_path == 1 ? "" : "es");
@@ -238,14 +250,14 @@ static void explain_choice(const struct subject *s, const struct schedule_option
 	for (size_t i = 0; i < n; i++) {
 		baselines = baselines || all[i].algorithm->baseline;
 	}
-	fprintf(f, "%s was %s. Predicted times of all%s:\n", s->name, o->algorithm != NULL
-		? "named by --algorithm" : "chosen by its predicted time",
+	fprintf(f, "%s was %s. Predicted times of all%s:\n", s->name,
+		o->algorithm != NULL ? "named by --algorithm" : "chosen by its predicted time",
 		baselines ? " (+ are baselines, never chosen)" : "");
 	for (size_t i = 0; i < n; i++) {
 		fprintf(f, " %c %-14s %10s  %s\n",
-			all[i].algorithm == s->algorithm ? '*' :
-			all[i].algorithm->baseline	 ? '+' :
-							   ' ',
+			all[i].algorithm == s->algorithm ? '*'
+			: all[i].algorithm->baseline	 ? '+'
+							 : ' ',
 			all[i].algorithm->name,
 			all[i].seconds < 0 ? "-" : seconds(all[i].seconds, time), all[i].why);
 	}

@@ -8,14 +8,14 @@
 
 #include "tools/topo/command.h"
 
-#define SHOW 1u
-#define CHECK 2u
-#define DRAW 4u
+#define SHOW   1u
+#define CHECK  2u
+#define DRAW   4u
 #define RANDOM 8u
-#define TREE 16u
+#define TREE   16u
 #define WINDOW 32u
-#define READS (SHOW | CHECK | DRAW | TREE | WINDOW) /* they take FILE or --shape */
-#define ANY (READS | RANDOM)
+#define READS  (SHOW | CHECK | DRAW | TREE | WINDOW) /* they take FILE or --shape */
+#define ANY    (READS | RANDOM)
 
 static const char shape_help[] =
 	"FILE is a topology file, collnet's own or Slurm's topology.conf; - is standard input.\n"
@@ -126,7 +126,8 @@ static void part_help(const struct part *p)
 {
 	fputs(p->help, stdout);
 	fputs("  --json                  as one JSON object\n"
-	      "  --help\n\n", stdout);
+	      "  --help\n\n",
+	      stdout);
 	if (p->bit & READS) {
 		fputs(shape_help, stdout);
 	}
@@ -305,10 +306,11 @@ static int check_together(const struct topo_options *o, unsigned bit)
 
 	if ((bit & READS) && (o->file == NULL) == (s->shape == NULL)) {
 		return tool_usage("%s needs a FILE (- is standard input) or --shape "
-				  "(e.g. 8x2)", o->part);
+				  "(e.g. 8x2)",
+				  o->part);
 	}
-	if ((bit & READS) && s->shape == NULL && (s->rate_said || s->uplink_said ||
-						  s->buffer_said || s->uplink_buffer_said)) {
+	if ((bit & READS) && s->shape == NULL &&
+	    (s->rate_said || s->uplink_said || s->buffer_said || s->uplink_buffer_said)) {
 		return tool_usage("rates and buffers are the file's to say: --rate, --uplink, "
 				  "--buffer and --uplink-buffer go with --shape");
 	}
@@ -348,8 +350,8 @@ static int run_part(const struct part *p, int argc, char **argv)
 	while ((id = getopt_long(argc, argv, ":", table, NULL)) != -1) {
 		if (id == '?' || id == ':') {
 			return tool_usage("%.60s: %s", argv[optind - 1],
-					  id == ':' ? "expected a value after it" :
-						      "unknown or ambiguous option");
+					  id == ':' ? "expected a value after it"
+						    : "unknown or ambiguous option");
 		}
 		if (!take_option(&o, id, optarg, &rc)) {
 			if (rc == TOOL_OK) {

@@ -13,8 +13,8 @@
 #include "tools/plan/span.h"
 
 struct topo_options {
-	const char *part; /* "show", .. */
-	const char *file; /* NULL: the shape; "-": standard input */
+	const char *part;	  /* "show", .. */
+	const char *file;	  /* NULL: the shape; "-": standard input */
 	struct lab_options shape; /* --shape and its rates and buffers, as in the lab */
 	bool json, all;
 	/* draw */
@@ -53,15 +53,15 @@ struct topo_facts {
 	uint32_t switches, unused, empty; /* empty: switches that lead to no host */
 	uint32_t height;		  /* links from the root to the furthest vertex */
 	uint32_t longest;		  /* switches on the longest path between two hosts */
-	uint32_t used; /* links that hosts send over; of these: */
+	uint32_t used;			  /* links that hosts send over; of these: */
 	uint32_t no_rate, no_buffer;
 	uint64_t host_rate[2], trunk_rate[2]; /* lowest and highest known; 0: none */
 	uint32_t host_buffer[2], trunk_buffer[2];
-	uint32_t busiest;   /* link that most messages of an all-to-all cross; CN_TOPO_NONE: none */
-	uint32_t below;	    /* hosts on the far side of it */
-	uint64_t messages;  /* that cross it each way: s (n - s) */
-	uint64_t bound;	    /* of phases: messages / channels, rounded up */
-	uint32_t slowest;   /* the link that takes longest by its rate; CN_TOPO_NONE: not known */
+	uint32_t busiest;  /* link that most messages of an all-to-all cross; CN_TOPO_NONE: none */
+	uint32_t below;	   /* hosts on the far side of it */
+	uint64_t messages; /* that cross it each way: s (n - s) */
+	uint64_t bound;	   /* of phases: messages / channels, rounded up */
+	uint32_t slowest;  /* the link that takes longest by its rate; CN_TOPO_NONE: not known */
 	uint64_t slowest_messages;
 };
 

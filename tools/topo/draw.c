@@ -21,7 +21,7 @@
 #include "tools/plan/draw.h"
 #include "util/vector.h"
 
-#define LABELS_MAX 64u /* a ring of more messages has no numbers on them */
+#define LABELS_MAX  64u /* a ring of more messages has no numbers on them */
 #define NUMBER_TEXT 12
 
 extern char **environ;
@@ -41,8 +41,7 @@ static int no_memory(struct cn_err *err)
 
 /* ---- a ring --------------------------------------------------------------------------- */
 
-static int order_ring(const char *name, const struct cn_tree *t, uint32_t *ring,
-		      struct cn_err *err)
+static int order_ring(const char *name, const struct cn_tree *t, uint32_t *ring, struct cn_err *err)
 {
 	if (strcmp(name, "lr1") == 0) {
 		cn_ring_lr1(t, ring);
@@ -87,9 +86,9 @@ static int draw_ring(const struct topo_options *o, const struct subject *s, stru
 				snprintf(d->labels[i], NUMBER_TEXT, "%" PRIu32, i + 1);
 			}
 		}
-		snprintf(d->title, sizeof(d->title), "%.120s: ring %s of %" PRIu32
-			 " hosts, longest path %" PRIu32 " %s", topo_source(o), o->ring, n, longest,
-			 longest == 1 ? "switch" : "switches");
+		snprintf(d->title, sizeof(d->title),
+			 "%.120s: ring %s of %" PRIu32 " hosts, longest path %" PRIu32 " %s",
+			 topo_source(o), o->ring, n, longest, longest == 1 ? "switch" : "switches");
 	}
 	free(ring);
 	return rc;
@@ -118,8 +117,8 @@ static int no_algorithm(const char *name, struct cn_err *err)
 	const struct cn_algorithm *a = cn_algorithms(&n);
 
 	for (size_t i = 0; i < n && len < sizeof(known); i++) {
-		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
-					i > 0 ? ", " : "", a[i].name);
+		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i > 0 ? ", " : "",
+					a[i].name);
 	}
 	return cn_fail(err, COLLNET_EINVAL, "there is no algorithm '%.40s'; there are %s", name,
 		       known);
@@ -175,11 +174,13 @@ static int draw_phase(const struct topo_options *o, struct subject *s, struct dr
 	}
 	cn_sched_reset(&sched);
 	if (rc == COLLNET_OK && o->phase >= phases) {
-		rc = cn_fail(err, COLLNET_EINVAL, "--phase %" PRIu64 ": %s has phases 0 to %" PRIu32
-			     " here", o->phase, name, phases == 0 ? 0 : phases - 1);
+		rc = cn_fail(err, COLLNET_EINVAL,
+			     "--phase %" PRIu64 ": %s has phases 0 to %" PRIu32 " here", o->phase,
+			     name, phases == 0 ? 0 : phases - 1);
 	}
-	snprintf(d->title, sizeof(d->title), "%.120s: %.40s, phase %" PRIu64 " of 0 to %" PRIu32
-		 ", %" PRIu32 " messages", topo_source(o), name, o->phase, phases - 1, d->n);
+	snprintf(d->title, sizeof(d->title),
+		 "%.120s: %.40s, phase %" PRIu64 " of 0 to %" PRIu32 ", %" PRIu32 " messages",
+		 topo_source(o), name, o->phase, phases - 1, d->n);
 	return rc;
 }
 
@@ -257,7 +258,8 @@ static int run_dot(int in, int out, struct cn_err *err)
 	rc = rc != 0 ? rc : posix_spawnp(&pid, "dot", &files, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&files);
 	if (rc == ENOENT) {
-		return cn_fail(err, COLLNET_ESYSTEM, "dot is missing: install the Debian package "
+		return cn_fail(err, COLLNET_ESYSTEM,
+			       "dot is missing: install the Debian package "
 			       "graphviz, or use --format dot");
 	}
 	if (rc != 0) {
@@ -324,14 +326,14 @@ static int put_output(const struct topo_options *o, const char *text, size_t len
 	if (f != NULL) {
 		ok = (o->output == NULL ? fflush(f) : fclose(f)) == 0 && ok;
 	}
-	return ok ? COLLNET_OK :
-		    cn_fail(err, COLLNET_ESYSTEM, "%.200s: %s",
+	return ok ? COLLNET_OK
+		  : cn_fail(err, COLLNET_ESYSTEM, "%.200s: %s",
 			    o->output == NULL ? "standard output" : o->output, strerror(errno));
 }
 
 /* The messages as JSON, for those who draw themselves. */
-static bool put_json(const struct topo_options *o, const struct cn_topo *t,
-		     const struct drawing *d, FILE *f)
+static bool put_json(const struct topo_options *o, const struct cn_topo *t, const struct drawing *d,
+		     FILE *f)
 {
 	struct json j;
 
@@ -352,8 +354,8 @@ static bool put_json(const struct topo_options *o, const struct cn_topo *t,
 	return json_end(&j);
 }
 
-static int make_text(const struct topo_options *o, const struct cn_topo *t,
-		     const struct drawing *d, char **text, size_t *len, struct cn_err *err)
+static int make_text(const struct topo_options *o, const struct cn_topo *t, const struct drawing *d,
+		     char **text, size_t *len, struct cn_err *err)
 {
 	FILE *f = open_memstream(text, len);
 	bool ok;
@@ -361,8 +363,8 @@ static int make_text(const struct topo_options *o, const struct cn_topo *t,
 	if (f == NULL) {
 		return no_memory(err);
 	}
-	ok = o->json ? put_json(o, t, d, f) :
-		       cn_topo_draw(t, d->messages, d->n, d->title, f) == COLLNET_OK;
+	ok = o->json ? put_json(o, t, d, f)
+		     : cn_topo_draw(t, d->messages, d->n, d->title, f) == COLLNET_OK;
 	ok = fclose(f) == 0 && ok;
 	return ok ? COLLNET_OK : no_memory(err);
 }

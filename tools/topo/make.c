@@ -60,8 +60,8 @@ int topo_random(const struct topo_options *o)
 	}
 	if (!o->json) {
 		printf("# a random cluster: collnet topo random --hosts %" PRIu32
-		       " --switches %" PRIu32 " --degree %.4g --seed %" PRIu64 "\n", r.hosts,
-		       r.switches, r.degree, r.seed);
+		       " --switches %" PRIu32 " --degree %.4g --seed %" PRIu64 "\n",
+		       r.hosts, r.switches, r.degree, r.seed);
 	}
 	rc = put_topology(o, t);
 	cn_topo_free(t);
@@ -99,9 +99,9 @@ int topo_tree(const struct topo_options *o)
 	} else {
 		if (!o->json) {
 			printf("# spanning tree (%s) from %s: %" PRIu32 " of %" PRIu32
-			       " links are left out\n", o->kind_name,
-			       spanned->vertices[spanned->root].name, t->nlinks - pruned->nlinks,
-			       t->nlinks);
+			       " links are left out\n",
+			       o->kind_name, spanned->vertices[spanned->root].name,
+			       t->nlinks - pruned->nlinks, t->nlinks);
 		}
 		rc = put_topology(o, pruned);
 	}
@@ -115,11 +115,11 @@ int topo_tree(const struct topo_options *o)
 
 /* A port of the exchange; those that are alike become one class. */
 struct port {
-	bool trunk;	  /* between two switches */
-	uint32_t below;	  /* hosts on the smaller side */
+	bool trunk;	/* between two switches */
+	uint32_t below; /* hosts on the smaller side */
 	uint32_t channels, buffer;
 	uint32_t link;
-	uint32_t count;	  /* of the class */
+	uint32_t count; /* of the class */
 };
 
 static int compare_ports(const void *pa, const void *pb)
@@ -213,7 +213,8 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 	uint32_t n = t->nhosts;
 	char name[TOPO_LINK_TEXT], w1[16], w2[16];
 
-	printf("%s: an exchange among %" PRIu32 " host%s\n\n", topo_source(o), n, n == 1 ? "" : "s");
+	printf("%s: an exchange among %" PRIu32 " host%s\n\n", topo_source(o), n,
+	       n == 1 ? "" : "s");
 	printf("%-6s %7s %9s %9s %9s %9s %8s %8s  %s\n", "ports", "links", "hosts", "channels",
 	       "nu", "buffer", "W", "W acks", "such as");
 	for (uint32_t i = 0; i < classes; i++) {
@@ -237,8 +238,8 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 	window_text(window[0], w1);
 	window_text(window[1], w2);
 	printf("\nW_g: %s frames in flight a host; %s with frames that only acknowledge counted, "
-	       "which is what collnet uses\ndecided by %s\n", w1, w2,
-	       topo_link_name(t->topo, bottleneck, name));
+	       "which is what collnet uses\ndecided by %s\n",
+	       w1, w2, topo_link_name(t->topo, bottleneck, name));
 	if (cn_topo_assumed_buffer(t->topo) != 0) {
 		printf("no link says its buffer: %u frames a port are assumed\n",
 		       cn_topo_assumed_buffer(t->topo));
@@ -254,9 +255,8 @@ static void json_window(struct json *j, const char *key, uint32_t window)
 	}
 }
 
-static int window_json(const struct topo_options *o, const struct cn_tree *t,
-		       const struct port *p, uint32_t classes, const uint32_t window[2],
-		       uint32_t bottleneck)
+static int window_json(const struct topo_options *o, const struct cn_tree *t, const struct port *p,
+		       uint32_t classes, const uint32_t window[2], uint32_t bottleneck)
 {
 	char name[TOPO_LINK_TEXT];
 	uint32_t n = t->nhosts;

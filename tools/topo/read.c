@@ -38,8 +38,9 @@ static char *read_stdin(size_t *len)
 
 const char *topo_source(const struct topo_options *o)
 {
-	return o->file == NULL ? o->shape.shape : strcmp(o->file, "-") == 0 ? "standard input" :
-									      o->file;
+	return o->file == NULL		   ? o->shape.shape
+	       : strcmp(o->file, "-") == 0 ? "standard input"
+					   : o->file;
 }
 
 int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err *err)
@@ -51,10 +52,10 @@ int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err 
 
 	if (o->file == NULL) {
 		rc = lab_shape_rates(&shape, err);
-		return rc != COLLNET_OK ? rc :
-					  cn_topo_shape(shape.shape, shape.rate, shape.buffer,
-							shape.uplink, shape.uplink_buffer, out,
-							err);
+		return rc != COLLNET_OK
+			       ? rc
+			       : cn_topo_shape(shape.shape, shape.rate, shape.buffer, shape.uplink,
+					       shape.uplink_buffer, out, err);
 	}
 	if (strcmp(o->file, "-") != 0) {
 		return cn_topo_read(o->file, out, err);
@@ -63,9 +64,8 @@ int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err 
 	if (text == NULL) {
 		return cn_fail(err, COLLNET_ESYSTEM, "standard input: %s", strerror(errno));
 	}
-	rc = cn_topo_is_slurm(text, len) ?
-		     cn_topo_parse_slurm(text, len, topo_source(o), out, err) :
-		     cn_topo_parse(text, len, topo_source(o), out, err);
+	rc = cn_topo_is_slurm(text, len) ? cn_topo_parse_slurm(text, len, topo_source(o), out, err)
+					 : cn_topo_parse(text, len, topo_source(o), out, err);
 	free(text);
 	return rc;
 }
@@ -212,8 +212,8 @@ void topo_json(struct json *j, const struct cn_topo *t)
 
 		json_object(j, NULL);
 		json_string(j, "name", v->name);
-		json_string(j, "switch", v->parent == CN_TOPO_NONE ? NULL :
-							       t->vertices[v->parent].name);
+		json_string(j, "switch",
+			    v->parent == CN_TOPO_NONE ? NULL : t->vertices[v->parent].name);
 		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", v->mac[0], v->mac[1],
 			 v->mac[2], v->mac[3], v->mac[4], v->mac[5]);
 		json_string(j, "mac", v->has_mac ? mac : NULL);

@@ -10,12 +10,12 @@
 
 #include "tools/topo/command.h"
 
-#define NONE CN_TOPO_NONE
+#define NONE	       CN_TOPO_NONE
 #define SWITCHES_SHOWN 64u /* a tree of more is summed up by levels */
-#define LEVELS_SHOWN 16u
-#define NAMES_SHOWN 6u
-#define INDENT_MAX 32u /* levels */
-#define TEXT_MAX 96
+#define LEVELS_SHOWN   16u
+#define NAMES_SHOWN    6u
+#define INDENT_MAX     32u /* levels */
+#define TEXT_MAX       96
 
 /* ---- words ---------------------------------------------------------------------------- */
 
@@ -35,8 +35,8 @@ static const char *link_text(const struct cn_topo_link *l, char text[TEXT_MAX])
 		n += snprintf(text, TEXT_MAX, "%s", tool_format_rate(l->rate, rate));
 	}
 	if (l->buffer != 0) {
-		n += snprintf(text + n, TEXT_MAX - (size_t)n, "%s%" PRIu32 " %s",
-			      n > 0 ? ", " : "", l->buffer, plural(l->buffer, "frame", "frames"));
+		n += snprintf(text + n, TEXT_MAX - (size_t)n, "%s%" PRIu32 " %s", n > 0 ? ", " : "",
+			      l->buffer, plural(l->buffer, "frame", "frames"));
 	}
 	if (l->channels > 1) {
 		snprintf(text + n, TEXT_MAX - (size_t)n, "%s%" PRIu32 " channels",
@@ -67,8 +67,8 @@ static const char *summary(const struct cn_topo *t, const struct topo_facts *f,
 	snprintf(text, TEXT_MAX * 2,
 		 "%" PRIu32 " %s, %" PRIu32 " %s, %" PRIu32 " %s, height %" PRIu32, f->switches,
 		 plural(f->switches, "switch", "switches"), t->nhosts,
-		 plural(t->nhosts, "host", "hosts"), t->nlinks,
-		 plural(t->nlinks, "link", "links"), f->height);
+		 plural(t->nhosts, "host", "hosts"), t->nlinks, plural(t->nlinks, "link", "links"),
+		 f->height);
 	return text;
 }
 
@@ -76,8 +76,8 @@ static const char *summary(const struct cn_topo *t, const struct topo_facts *f,
 
 /* Children of every vertex in the spanning tree: hosts and switches apart, in their order. */
 struct family {
-	uint32_t *host, *sw;  /* first child of each kind */
-	uint32_t *next;	      /* of the same kind */
+	uint32_t *host, *sw; /* first child of each kind */
+	uint32_t *next;	     /* of the same kind */
 	uint32_t *last, *depth;
 };
 
@@ -99,8 +99,8 @@ static bool family_make(const struct cn_topo *t, struct family *f)
 		uint32_t *first;
 
 		v = t->order[i];
-		first = t->vertices[v].is_switch ? &f->sw[t->vertices[v].parent] :
-						   &f->host[t->vertices[v].parent];
+		first = t->vertices[v].is_switch ? &f->sw[t->vertices[v].parent]
+						 : &f->host[t->vertices[v].parent];
 		f->next[v] = *first;
 		*first = v;
 	}
@@ -136,8 +136,7 @@ static void print_hosts(const struct cn_topo *t, const struct family *f, uint32_
 
 		n = 0;
 		last = v;
-		for (end = v;
-		     end != NONE && alike(l, &t->links[t->vertices[end].parent_link]);
+		for (end = v; end != NONE && alike(l, &t->links[t->vertices[end].parent_link]);
 		     end = f->next[end]) {
 			last = end;
 			n++;
@@ -257,9 +256,9 @@ static void print_facts(const struct cn_topo *t, const struct topo_facts *f)
 		uint32_t c = t->links[f->busiest].channels;
 
 		printf("all-to-all     %" PRIu64 " phases at least: %s parts the hosts %" PRIu32
-		       " to %" PRIu32 ", %" PRIu64 " messages each way", f->bound,
-		       topo_link_name(t, f->busiest, name), f->below, t->nhosts - f->below,
-		       f->messages);
+		       " to %" PRIu32 ", %" PRIu64 " messages each way",
+		       f->bound, topo_link_name(t, f->busiest, name), f->below,
+		       t->nhosts - f->below, f->messages);
 		if (c > 1) {
 			printf(" on %" PRIu32 " channels", c);
 		}
@@ -296,8 +295,7 @@ static void facts_json(struct json *j, const struct cn_topo *t, const struct top
 		json_object_end(j);
 	}
 	json_uint(j, "phases_bound", f->bound);
-	json_string(j, "slowest",
-		    f->slowest == NONE ? NULL : topo_link_name(t, f->slowest, name));
+	json_string(j, "slowest", f->slowest == NONE ? NULL : topo_link_name(t, f->slowest, name));
 }
 
 static int show_json(const struct topo_options *o, const struct cn_topo *t,
@@ -392,8 +390,9 @@ static void warn_graph(struct warnings *w, const struct cn_topo *t, const struct
 		}
 		warn(w, "unused-links", f->unused,
 		     "%" PRIu32 " %s not in the spanning tree (such as %s); if your switches use "
-		     "others, choose with collnet topo tree", f->unused,
-		     plural(f->unused, "link is", "links are"), topo_link_name(t, i, name));
+		     "others, choose with collnet topo tree",
+		     f->unused, plural(f->unused, "link is", "links are"),
+		     topo_link_name(t, i, name));
 	}
 	for (i = 0; f->empty > 0 && i < t->nvertices; i++) {
 		if (t->vertices[i].is_switch && t->vertices[i].hosts == 0) {
@@ -411,25 +410,29 @@ static void warn_links(struct warnings *w, const struct topo_facts *f)
 	char text[TEXT_MAX];
 
 	if (f->host_rate[0] != f->host_rate[1]) {
-		warn(w, "host-rates", 2, "hosts have unequal rates, %s: schedules count frames, so "
-		     "the slowest host sets the pace", rates_text(f->host_rate, text));
+		warn(w, "host-rates", 2,
+		     "hosts have unequal rates, %s: schedules count frames, so "
+		     "the slowest host sets the pace",
+		     rates_text(f->host_rate, text));
 	}
 	if (f->trunk_rate[0] != f->trunk_rate[1]) {
-		warn(w, "switch-rates", 2, "links between switches have unequal rates, %s: phases "
-		     "are as long as on the slowest of them", rates_text(f->trunk_rate, text));
+		warn(w, "switch-rates", 2,
+		     "links between switches have unequal rates, %s: phases "
+		     "are as long as on the slowest of them",
+		     rates_text(f->trunk_rate, text));
 	}
 	if (f->no_rate > 0) {
-		warn(w, "no-rate", f->no_rate, "%" PRIu32 " of %" PRIu32
-		     " links %s no rate: predicted times leave them out", f->no_rate, f->used,
-		     plural(f->no_rate, "has", "have"));
+		warn(w, "no-rate", f->no_rate,
+		     "%" PRIu32 " of %" PRIu32 " links %s no rate: predicted times leave them out",
+		     f->no_rate, f->used, plural(f->no_rate, "has", "have"));
 	}
 	if (f->no_buffer > 0) {
 		char assumed[64];
 
 		snprintf(assumed, sizeof(assumed), "the window assumes %u frames a port",
 			 CN_TOPO_BUFFER_ASSUMED);
-		warn(w, "no-buffer", f->no_buffer, "%" PRIu32 " of %" PRIu32
-		     " links %s no buffer: %s", f->no_buffer, f->used,
+		warn(w, "no-buffer", f->no_buffer,
+		     "%" PRIu32 " of %" PRIu32 " links %s no buffer: %s", f->no_buffer, f->used,
 		     plural(f->no_buffer, "has", "have"),
 		     f->no_buffer == f->used ? assumed : "the window does not mind their ports");
 	}

@@ -48,21 +48,21 @@ extern "C" {
 enum collnet_status {
 	COLLNET_OK = 0,
 	COLLNET_INPROGRESS = 1,
-	COLLNET_EINVAL = -1,	 /**< an argument is not valid */
-	COLLNET_ENOMEM = -2,	 /**< no memory */
-	COLLNET_ETIMEOUT = -3,	 /**< the deadline passed */
-	COLLNET_EPEER = -4,	 /**< a node stopped answering or restarted */
-	COLLNET_ERANK = -5,	 /**< a rank left the team or died */
-	COLLNET_EMISMATCH = -6,	 /**< ranks called with different operations or sizes */
-	COLLNET_EPERM = -7,	 /**< no permission */
-	COLLNET_EIFACE = -8,	 /**< no such interface, or it cannot be used */
-	COLLNET_EDAEMON = -9,	 /**< the daemon is not there, or went away */
-	COLLNET_ELIMIT = -10,	 /**< a stated bound is reached */
-	COLLNET_EPROTO = -11,	 /**< the other side broke the protocol */
-	COLLNET_ETRUNC = -12,	 /**< the message is longer than the buffer */
-	COLLNET_ENOENT = -13,	 /**< no such node or endpoint */
-	COLLNET_ESYSTEM = -14,	 /**< the operating system refused */
-	COLLNET_ETOPO = -15,	 /**< the topology or configuration is wrong */
+	COLLNET_EINVAL = -1,	    /**< an argument is not valid */
+	COLLNET_ENOMEM = -2,	    /**< no memory */
+	COLLNET_ETIMEOUT = -3,	    /**< the deadline passed */
+	COLLNET_EPEER = -4,	    /**< a node stopped answering or restarted */
+	COLLNET_ERANK = -5,	    /**< a rank left the team or died */
+	COLLNET_EMISMATCH = -6,	    /**< ranks called with different operations or sizes */
+	COLLNET_EPERM = -7,	    /**< no permission */
+	COLLNET_EIFACE = -8,	    /**< no such interface, or it cannot be used */
+	COLLNET_EDAEMON = -9,	    /**< the daemon is not there, or went away */
+	COLLNET_ELIMIT = -10,	    /**< a stated bound is reached */
+	COLLNET_EPROTO = -11,	    /**< the other side broke the protocol */
+	COLLNET_ETRUNC = -12,	    /**< the message is longer than the buffer */
+	COLLNET_ENOENT = -13,	    /**< no such node or endpoint */
+	COLLNET_ESYSTEM = -14,	    /**< the operating system refused */
+	COLLNET_ETOPO = -15,	    /**< the topology or configuration is wrong */
 	COLLNET_EUNSUPPORTED = -16, /**< not possible in this mode or build */
 };
 
@@ -118,17 +118,17 @@ enum collnet_mode {
  * Pointers are not copied until collnet_open() returns; NULL means "not said".
  */
 struct collnet_options {
-	size_t size;		/**< sizeof(struct collnet_options) */
+	size_t size; /**< sizeof(struct collnet_options) */
 	enum collnet_mode mode;
-	const char *socket;	/**< daemon: path of its socket */
-	const char *interface;	/**< direct: Ethernet interface */
-	const char *link;	/**< direct: "packet" or "pcap" */
-	const char *node;	/**< direct: this node's name; default is the host name */
-	const char *topology;	/**< direct: topology file */
-	uint16_t cluster;	/**< direct: cluster id, equal on all nodes */
-	uint16_t ethertype;	/**< direct: EtherType, default 0x88B5 */
-	int spin;		/**< direct: waits spin instead of sleeping in poll() */
-	uint32_t timeout_ms;	/**< deadline of calls that name none; default 30,000 */
+	const char *socket;    /**< daemon: path of its socket */
+	const char *interface; /**< direct: Ethernet interface */
+	const char *link;      /**< direct: "packet" or "pcap" */
+	const char *node;      /**< direct: this node's name; default is the host name */
+	const char *topology;  /**< direct: topology file */
+	uint16_t cluster;      /**< direct: cluster id, equal on all nodes */
+	uint16_t ethertype;    /**< direct: EtherType, default 0x88B5 */
+	int spin;	       /**< direct: waits spin instead of sleeping in poll() */
+	uint32_t timeout_ms;   /**< deadline of calls that name none; default 30,000 */
 };
 
 void collnet_options_init(struct collnet_options *o);
@@ -163,13 +163,13 @@ void collnet_free(collnet_t *c, void *p);
  * is valid until the thread's next call of it.
  */
 struct collnet_team_options {
-	size_t size;	       /**< sizeof(struct collnet_team_options) */
-	const char *job;       /**< name of the job, equal on all ranks */
-	uint32_t rank;	       /**< 0 .. ranks - 1 */
-	uint32_t ranks;	       /**< 1 .. COLLNET_RANKS_MAX */
-	uint32_t timeout_ms;   /**< until when all ranks must be there; 0: the default */
-	const char *secret;    /**< equal on all ranks, 8 .. 255 characters: the team is of who knows
-				* it; NULL: COLLNET_SECRET, or without that the team is of the user */
+	size_t size;	     /**< sizeof(struct collnet_team_options) */
+	const char *job;     /**< name of the job, equal on all ranks */
+	uint32_t rank;	     /**< 0 .. ranks - 1 */
+	uint32_t ranks;	     /**< 1 .. COLLNET_RANKS_MAX */
+	uint32_t timeout_ms; /**< until when all ranks must be there; 0: the default */
+	const char *secret;  /**< equal on all ranks, 8 .. 255 characters: the team is of who knows
+			      * it; NULL: COLLNET_SECRET, or without that the team is of the user */
 };
 
 void collnet_team_options_init(struct collnet_team_options *o);
@@ -193,11 +193,12 @@ const char *collnet_team_node(const collnet_team_t *t, uint32_t rank);
 /* ---- collective operations ------------------------------------------------------------ */
 
 /** Window values besides a number of frames, 1 .. 65535. */
-#define COLLNET_WINDOW_AUTO 0u		/**< Eq. 4 from the topology; none without a topology */
-#define COLLNET_WINDOW_OFF UINT32_MAX	/**< no global window */
+#define COLLNET_WINDOW_AUTO 0u	       /**< Eq. 4 from the topology; none without a topology */
+#define COLLNET_WINDOW_OFF  UINT32_MAX /**< no global window */
 
 enum collnet_permutation {
-	COLLNET_PERM_AUTO = 0, /**< xor for powers of two, edge-colour for other even sizes, shift */
+	COLLNET_PERM_AUTO =
+		0, /**< xor for powers of two, edge-colour for other even sizes, shift */
 	COLLNET_PERM_SHIFT = 1,
 	COLLNET_PERM_XOR = 2, /**< powers of two only */
 	COLLNET_PERM_EDGE_COLOUR = 3,
@@ -208,13 +209,13 @@ enum collnet_permutation {
  * the defaults. All fields but timeout_ms choose among correct ways to do the same thing.
  */
 struct collnet_coll_options {
-	size_t size;		/**< sizeof(struct collnet_coll_options) */
-	const char *algorithm;	/**< NULL: COLLNET_ALGORITHM in the environment, else the one with
+	size_t size;	       /**< sizeof(struct collnet_coll_options) */
+	const char *algorithm; /**< NULL: COLLNET_ALGORITHM in the environment, else the one with
 				     the smallest predicted time; see collnet_alltoall(3) */
 	enum collnet_permutation permutation;
-	int contention_aware;	/**< 1: Eq. 5 numbering from the topology (default); 0: rank order */
-	uint32_t window;	/**< global window: AUTO (default), OFF, or frames */
-	uint32_t timeout_ms;	/**< 0: the context's default */
+	int contention_aware; /**< 1: Eq. 5 numbering from the topology (default); 0: rank order */
+	uint32_t window;      /**< global window: AUTO (default), OFF, or frames */
+	uint32_t timeout_ms;  /**< 0: the context's default */
 };
 
 void collnet_coll_options_init(struct collnet_coll_options *o);
@@ -328,15 +329,15 @@ int collnet_irecv(collnet_endpoint_t *e, struct collnet_address *from, void *dat
 
 /** Counters of the node since its transport started, over all jobs. */
 struct collnet_stats {
-	size_t size;		 /**< sizeof(struct collnet_stats), set by the caller */
-	uint64_t frames_sent;	 /**< every frame put on the wire */
-	uint64_t frames_received;/**< every valid frame taken from it */
-	uint64_t bytes_sent;	 /**< with Ethernet headers, as padded to 60 */
+	size_t size;		  /**< sizeof(struct collnet_stats), set by the caller */
+	uint64_t frames_sent;	  /**< every frame put on the wire */
+	uint64_t frames_received; /**< every valid frame taken from it */
+	uint64_t bytes_sent;	  /**< with Ethernet headers, as padded to 60 */
 	uint64_t bytes_received;
-	uint64_t data_sent;	 /**< reliable frames sent for the first time */
-	uint64_t data_resent;	 /**< reliable frames sent again */
-	uint64_t data_received;	 /**< reliable frames accepted in order */
-	uint64_t acks_sent;	 /**< frames that only acknowledge */
+	uint64_t data_sent;	/**< reliable frames sent for the first time */
+	uint64_t data_resent;	/**< reliable frames sent again */
+	uint64_t data_received; /**< reliable frames accepted in order */
+	uint64_t acks_sent;	/**< frames that only acknowledge */
 	uint64_t ack_bytes_sent;
 	uint64_t naks_sent;	 /**< of those, negative ones */
 	uint64_t duplicates;	 /**< reliable frames that had come before */
@@ -366,29 +367,30 @@ int collnet_get_stats(collnet_t *c, struct collnet_stats *out, int reset_peak);
 struct collnet_node_info {
 	char name[COLLNET_NAME_MAX + 1];
 	uint8_t mac[6];
-	uint8_t alive;		/**< heard of lately */
-	uint8_t self;		/**< this node */
-	uint32_t mtu;		/**< 0: not known */
-	uint32_t wire_version;	/**< of its frames; not this node's: the two cannot communicate */
-	uint64_t heard_ns;	/**< how long ago its last frame came */
-	uint64_t rtt_ns;	/**< smoothed round trip; 0: not measured */
+	uint8_t alive;	       /**< heard of lately */
+	uint8_t self;	       /**< this node */
+	uint32_t mtu;	       /**< 0: not known */
+	uint32_t wire_version; /**< of its frames; not this node's: the two cannot communicate */
+	uint64_t heard_ns;     /**< how long ago its last frame came */
+	uint64_t rtt_ns;       /**< smoothed round trip; 0: not measured */
 	uint64_t data_sent;
 	uint64_t data_resent;
 	uint64_t data_received;
 };
 
-/** Writes up to *count entries; *count becomes the number of nodes known. Up to 16 senders of another
- * wire version that were never in the table come last, by the topology's name or by address. */
+/** Writes up to *count entries; *count becomes the number of nodes known. Up to 16 senders of
+ * another wire version that were never in the table come last, by the topology's name or by
+ * address. */
 int collnet_get_nodes(collnet_t *c, struct collnet_node_info *out, size_t *count);
 
 /** One team that has a rank on this node. */
 struct collnet_job_info {
 	char name[COLLNET_NAME_MAX + 1];
-	uint32_t ranks;		/**< size of the team */
-	uint32_t local;		/**< ranks on this node */
-	uint32_t present;	/**< ranks that have joined */
-	uint32_t ready;		/**< all are there */
-	uint64_t operations;	/**< collectives completed here */
+	uint32_t ranks;	     /**< size of the team */
+	uint32_t local;	     /**< ranks on this node */
+	uint32_t present;    /**< ranks that have joined */
+	uint32_t ready;	     /**< all are there */
+	uint64_t operations; /**< collectives completed here */
 };
 
 /** Writes up to *count entries; *count becomes the number of jobs. */

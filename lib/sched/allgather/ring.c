@@ -19,7 +19,7 @@
 struct ring {
 	const struct cn_layout *l;
 	uint64_t bytes;
-	const uint32_t *order; /* [nnodes] nodes round the ring; NULL: by their numbers */
+	const uint32_t *order;		 /* [nnodes] nodes round the ring; NULL: by their numbers */
 	uint32_t me, left, right, place; /* of me, on the ring */
 	struct cn_sched *out;
 	struct cn_err *err;
@@ -145,8 +145,9 @@ static int plan_ring(const struct cn_layout *l, const struct cn_plan *p, const u
 		     uint32_t me, struct cn_sched *out, struct cn_err *err)
 {
 	uint32_t n = l->nnodes, received = 0;
-	struct ring r = { .l = l, .bytes = p->bytes, .order = order, .me = me, .out = out,
-			  .err = err };
+	struct ring r = {
+		.l = l, .bytes = p->bytes, .order = order, .me = me, .out = out, .err = err
+	};
 	int rc;
 
 	while (node_at(&r, r.place) != me) {

@@ -79,11 +79,13 @@ int cn_ring_lr2(const struct cn_tree *t, uint32_t *ring, struct cn_err *err)
 		neighbours = t->v[v].nchildren - hosts + (v != top);
 		if (hosts < neighbours) {
 			free(place);
-			return cn_fail(err, COLLNET_ETOPO,
-				       "no ring has paths of two switches only: switch %s has %u host%s "
-				       "of the team and %u neighbouring switches, and needs as many "
-				       "hosts as those; use lr3", t->topo->vertices[t->v[v].vertex].name,
-				       hosts, hosts == 1 ? "" : "s", neighbours);
+			return cn_fail(
+				err, COLLNET_ETOPO,
+				"no ring has paths of two switches only: switch %s has %u host%s "
+				"of the team and %u neighbouring switches, and needs as many "
+				"hosts as those; use lr3",
+				t->topo->vertices[t->v[v].vertex].name, hosts,
+				hosts == 1 ? "" : "s", neighbours);
 		}
 		lay_two_hop(t, v, hosts, place);
 	}

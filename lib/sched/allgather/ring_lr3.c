@@ -14,24 +14,25 @@
  * A subtree's front is the set of the pairs of ends (p, q) that it can offer, without those that
  * another one beats in both (lower is never worse), either way round. Its array is to be closed
  * by the rest of the tree, which is one more segment: an array with ends of at most p and q exists
- * exactly when the children and the segment (T - p, T - q) can be laid in a ring. ring_matching.c decides
- * that, and lays it, in n log n, exactly. Fronts are found from the leaves to the top, where the
- * children must make a ring by themselves; then the ring is laid from the top to the leaves.
- * Of hosts that are children only one more than the switches can matter: any more go next to any.
+ * exactly when the children and the segment (T - p, T - q) can be laid in a ring. ring_matching.c
+ * decides that, and lays it, in n log n, exactly. Fronts are found from the leaves to the top,
+ * where the children must make a ring by themselves; then the ring is laid from the top to the
+ * leaves. Of hosts that are children only one more than the switches can matter: any more go next
+ * to any.
  *
  * Which of its pairs does a child with several of them take? For L <= 4 every front is one pair.
  * (Let (p, q) and (p', q') with p < p' <= q' < q both be possible. If (p, q') is not, either some
  * height v with T - p' < v <= T - p and q' < v <= q has as many ends of at least v as of at most
  * T - v, which a count of the cases shows and which needs T > 3, as q < T; or the graph of blocks
- * in ring_matching.c falls apart, but for T <= 3 it has two blocks at most, and the segment (T, T - 1)
- * joins them.) From L = 5 on fronts of several pairs exist where hosts are few and far between. Then
- * choices are tried one after the other, children with the same front being alike, and a partial
- * choice is given up when some height lacks low ends whatever the others take: for every v > T / 2
- * the ends of at least v need as many ends of at most T - v. So it is exact always, and polynomial
- * for any degree as long as L is bounded. Without a bound on L it looks like the selection of
- * intervals, which is NP-hard; the authors suspect the same of the problem. The work is therefore
- * bounded, by CN_LR3_WORK, and COLLNET_ELIMIT is the answer beyond it. No tree that was tried came
- * near: hubs of 60 such children take 2 ms at most.
+ * in ring_matching.c falls apart, but for T <= 3 it has two blocks at most, and the segment (T, T -
+ * 1) joins them.) From L = 5 on fronts of several pairs exist where hosts are few and far between.
+ * Then choices are tried one after the other, children with the same front being alike, and a
+ * partial choice is given up when some height lacks low ends whatever the others take: for every v
+ * > T / 2 the ends of at least v need as many ends of at most T - v. So it is exact always, and
+ * polynomial for any degree as long as L is bounded. Without a bound on L it looks like the
+ * selection of intervals, which is NP-hard; the authors suspect the same of the problem. The work
+ * is therefore bounded, by CN_LR3_WORK, and COLLNET_ELIMIT is the answer beyond it. No tree that
+ * was tried came near: hubs of 60 such children take 2 ms at most.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,8 @@
 
 static int add_pair(struct cn_lr3 *s, uint32_t v, uint32_t p, uint32_t q)
 {
-	struct cn_ring_segment *pairs =
-		cn_vector_grow(s->pairs, s->npairs, &s->cap_pairs, sizeof(*pairs));
+	struct cn_ring_segment *pairs = cn_vector_grow(s->pairs, s->npairs, &s->cap_pairs,
+						       sizeof(*pairs));
 
 	if (pairs == NULL) {
 		return cn_lr3_no_memory(s);
@@ -56,13 +57,13 @@ static int add_pair(struct cn_lr3 *s, uint32_t v, uint32_t p, uint32_t q)
 	if (s->nfront[v]++ == 0) {
 		s->front[v] = s->npairs;
 	}
-	s->pairs[s->npairs++] = (struct cn_ring_segment){{p, q}};
+	s->pairs[s->npairs++] = (struct cn_ring_segment){ { p, q } };
 	return COLLNET_OK;
 }
 
 static int lr3_new(struct cn_lr3 *s, const struct cn_tree *t, struct cn_err *err)
 {
-	*s = (struct cn_lr3){.t = t, .err = err, .top = cn_ring_top(t), .work = CN_LR3_WORK};
+	*s = (struct cn_lr3){ .t = t, .err = err, .top = cn_ring_top(t), .work = CN_LR3_WORK };
 	s->cap_pairs = t->n;
 	s->pairs = calloc(t->n, sizeof(*s->pairs));
 	s->front = calloc(t->n, sizeof(*s->front));
@@ -98,7 +99,7 @@ static void lr3_done(struct cn_lr3 *s)
 
 static int lay_between(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t p, uint32_t q)
 {
-	s->d[c->n] = (struct cn_ring_segment){{s->most - p, s->most - q}};
+	s->d[c->n] = (struct cn_ring_segment){ { s->most - p, s->most - q } };
 	return cn_lr3_lay(s, c, c->n + 1);
 }
 

@@ -12,8 +12,8 @@
 struct cn_lr3 {
 	const struct cn_tree *t;
 	struct cn_err *err;
-	uint32_t top, most; /* T */
-	uint64_t work;	    /* left */
+	uint32_t top, most;	       /* T */
+	uint64_t work;		       /* left */
 	struct cn_ring_segment *pairs; /* all fronts */
 	uint32_t npairs, cap_pairs;
 	uint32_t *front, *nfront; /* [t->n] where a vertex's begins in pairs[], how many it has */
@@ -27,7 +27,8 @@ struct cn_lr3 {
 	uint64_t *many; /* children with several pairs: like ones together */
 	uint32_t nmany, *pick;
 	uint32_t cap_values, *values, *levels, nlevels; /* heights of ends */
-	int32_t *sum, *rest; /* by level: small ends that are left, and what the undecided can add */
+	int32_t *sum,
+		*rest; /* by level: small ends that are left, and what the undecided can add */
 };
 
 /* A switch: its children as segments, d[], first hosts, then switches. */

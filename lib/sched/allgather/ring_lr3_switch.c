@@ -55,7 +55,7 @@ static int reserve(struct cn_lr3 *s, uint32_t n, uint32_t values)
 
 struct cn_crossing cn_lr3_crossing(const struct cn_lr3 *s, uint32_t v)
 {
-	struct cn_crossing c = {.v = v, .child = s->t->children + s->t->v[v].first_child};
+	struct cn_crossing c = { .v = v, .child = s->t->children + s->t->v[v].first_child };
 
 	c.hosts = cn_ring_hosts_of(s->t, v);
 	c.switches = s->t->v[v].nchildren - c.hosts;
@@ -209,7 +209,9 @@ static bool hopeless(const struct cn_lr3 *s)
 	return false;
 }
 
-/* Child j of the choosing ones becomes decided (sign 1: by the segment in d[]) or undecided (-1). */
+/*
+ * Child j of the choosing ones becomes decided (sign 1: by the segment in d[]) or undecided (-1).
+ */
 static void decide(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t j, int32_t sign)
 {
 	uint32_t m = (uint32_t)s->many[j], v = c->child[c->hosts + m];
@@ -223,7 +225,8 @@ static void decide(struct cn_lr3 *s, const struct cn_crossing *c, uint32_t j, in
 static int spend(struct cn_lr3 *s, const struct cn_crossing *c, uint64_t work)
 {
 	if (work > s->work) {
-		return cn_fail(s->err, COLLNET_ELIMIT, "the shortest ring takes too long to find (at "
+		return cn_fail(s->err, COLLNET_ELIMIT,
+			       "the shortest ring takes too long to find (at "
 			       "switch %s, with paths of %u switches): use lr1",
 			       s->t->topo->vertices[s->t->v[c->v].vertex].name, s->most + 1);
 	}

@@ -135,8 +135,8 @@ static void write_order(const struct cn_ring_matching *w, uint32_t n, uint32_t *
 	}
 }
 
-bool cn_ring_matching_ring(struct cn_ring_matching *w, const struct cn_ring_segment *d, uint32_t n, uint32_t most,
-		      uint32_t *order)
+bool cn_ring_matching_ring(struct cn_ring_matching *w, const struct cn_ring_segment *d, uint32_t n,
+			   uint32_t most, uint32_t *order)
 {
 	const uint64_t *k = w->keys;
 	uint32_t ends = 2 * n, nsmall = 0, nbig, cycles = n;

@@ -24,7 +24,7 @@ void cn_ring_matching_done(struct cn_ring_matching *w);
  * that touch are never more than `most` together. Exact. Then order[] (may be NULL) has the ring:
  * 2 * segment + 1 if it is turned, so that its end[1] comes first.
  */
-bool cn_ring_matching_ring(struct cn_ring_matching *w, const struct cn_ring_segment *d, uint32_t n, uint32_t most,
-		      uint32_t *order);
+bool cn_ring_matching_ring(struct cn_ring_matching *w, const struct cn_ring_segment *d, uint32_t n,
+			   uint32_t most, uint32_t *order);
 
 #endif

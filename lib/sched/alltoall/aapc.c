@@ -86,15 +86,16 @@ static int collect(struct part *t, struct cn_err *err)
 		}
 		m = cn_aapc_between(t->a, me, peer);
 		back = cn_aapc_between(t->a, peer, me);
-		rc = add_item(&t->sends, (struct item){m.phase, 0, peer, MESSAGE}, err);
+		rc = add_item(&t->sends, (struct item){ m.phase, 0, peer, MESSAGE }, err);
 		if (!rc) {
-			rc = add_item(&t->recvs, (struct item){back.phase, 0, peer, MESSAGE}, err);
+			rc = add_item(&t->recvs, (struct item){ back.phase, 0, peer, MESSAGE },
+				      err);
 		}
 		if (!rc) {
 			rc = cn_aapc_after(t->sync, &m, &list, &n, err);
 		}
 		for (uint32_t e = 0; !rc && e < n; e++) {
-			struct item i = {m.phase, list[e].phase, list[e].from, TELL};
+			struct item i = { m.phase, list[e].phase, list[e].from, TELL };
 
 			rc = add_item(&t->sends, i, err);
 		}
@@ -103,8 +104,8 @@ static int collect(struct part *t, struct cn_err *err)
 			rc = cn_aapc_before(t->sync, &m, &list, &n, err);
 		}
 		for (uint32_t e = 0; !rc && e < n; e++) {
-			struct item told = {list[e].phase, m.phase, list[e].from, TELL};
-			struct item wait = {m.phase, list[e].phase, list[e].from, TOLD_BY};
+			struct item told = { list[e].phase, m.phase, list[e].from, TELL };
+			struct item wait = { m.phase, list[e].phase, list[e].from, TOLD_BY };
 
 			rc = add_item(&t->recvs, told, err);
 			if (!rc) {
@@ -139,8 +140,8 @@ static int close_operation(struct part *t, struct cn_err *err)
 	for (uint32_t k = 0; !rc && k < n; k++) {
 		bool mine = list[k].last.from == me;
 		struct items *l = mine ? &t->sends : &t->recvs;
-		struct item i = {list[k].last.phase, CN_TOPO_NONE,
-				 mine ? list[k].to : list[k].last.from, CLOSE};
+		struct item i = { list[k].last.phase, CN_TOPO_NONE,
+				  mine ? list[k].to : list[k].last.from, CLOSE };
 
 		if (!is_told(l, i.peer, i.phase)) {
 			rc = add_item(l, i, err);
@@ -152,9 +153,11 @@ static int close_operation(struct part *t, struct cn_err *err)
 
 static int add_send(struct part *t, const struct item *i, struct cn_sched *out, struct cn_err *err)
 {
-	const struct cn_after nothing = {CN_DEP_NONE, 0};
-	struct cn_action s = {.kind = CN_ACT_SEND, .peer = t->a->node[i->peer], .phase = i->phase};
-	struct item key = {i->until, i->phase, i->peer, TELL};
+	const struct cn_after nothing = { CN_DEP_NONE, 0 };
+	struct cn_action s = { .kind = CN_ACT_SEND,
+			       .peer = t->a->node[i->peer],
+			       .phase = i->phase };
+	struct item key = { i->until, i->phase, i->peer, TELL };
 	const struct item *told;
 
 	switch (i->kind) {
@@ -176,7 +179,9 @@ static int add_send(struct part *t, const struct item *i, struct cn_sched *out, 
 static int add_recv(struct part *t, uint32_t r, struct cn_sched *out, struct cn_err *err)
 {
 	const struct item *i = &t->recvs.i[r];
-	struct cn_action a = {.kind = CN_ACT_RECV, .peer = t->a->node[i->peer], .phase = i->phase};
+	struct cn_action a = { .kind = CN_ACT_RECV,
+			       .peer = t->a->node[i->peer],
+			       .phase = i->phase };
 
 	t->index[r] = out->n;
 	if (i->kind == MESSAGE) {
@@ -211,7 +216,7 @@ static int merge(struct part *t, struct cn_sched *out, struct cn_err *err)
 int cn_plan_alltoall_aapc(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 			  struct cn_sched *out, struct cn_err *err)
 {
-	struct part t = {.l = l, .p = p, .me = me};
+	struct part t = { .l = l, .p = p, .me = me };
 	int rc = cn_aapc_new(l->tree, &t.a, err);
 
 	out->order = CN_ORDER_IN_TURN;

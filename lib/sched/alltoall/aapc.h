@@ -36,6 +36,11 @@
 
 #include "topo/tree.h"
 
+struct cn_aapc_rotation {
+	uint32_t gcd, lcm; /* of |M_0| and |M_j| */
+	uint32_t inverse;  /* of |M_0| / gcd, modulo |M_j| / gcd */
+};
+
 struct cn_aapc {
 	struct cn_tree *tree; /* the team's, rooted as section 4.1 wants it */
 	uint32_t n, k, phases;
@@ -45,10 +50,7 @@ struct cn_aapc {
 	uint32_t *place;   /* [n] by node */
 	uint32_t *subtree; /* [n] by place */
 	uint32_t *lowest;  /* [tree->n] first place at or below a vertex; they are consecutive */
-	struct cn_aapc_rotation {
-		uint32_t gcd, lcm; /* of |M_0| and |M_j| */
-		uint32_t inverse;  /* of |M_0| / gcd, modulo |M_j| / gcd */
-	} *rotation;	   /* [k] of t_0 -> t_j */
+	struct cn_aapc_rotation *rotation; /* [k] of t_0 -> t_j */
 };
 
 /* A message: places, and its phase. A node sends at most one a phase. */
@@ -190,8 +192,7 @@ struct cn_aapc_route {
 	uint32_t up, down;
 };
 
-struct cn_aapc_route cn_aapc_local_route(const struct cn_aapc *a,
-					 const struct cn_aapc_message *m);
+struct cn_aapc_route cn_aapc_local_route(const struct cn_aapc *a, const struct cn_aapc_message *m);
 /* Whether two messages use a directed link both. */
 bool cn_aapc_share(const struct cn_aapc *a, const struct cn_aapc_message *x,
 		   const struct cn_aapc_message *y);

@@ -38,7 +38,7 @@ static uint32_t all_pairs(const struct cn_aapc *a, struct cn_aapc_closing *list)
 
 		if (cn_aapc_user(a, dlink, NONE, false, CN_AAPC_ANY, &first) &&
 		    cn_aapc_user(a, dlink, a->phases, true, CN_AAPC_ANY, &last)) {
-			list[n++] = (struct cn_aapc_closing){last, first.from};
+			list[n++] = (struct cn_aapc_closing){ last, first.from };
 		}
 	}
 	qsort(list, n, sizeof(*list), compare);

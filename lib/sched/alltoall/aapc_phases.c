@@ -91,7 +91,7 @@ static int number(struct cn_aapc *a, struct cn_err *err)
 	for (uint32_t i = 0; i < a->k; i++) {
 		uint32_t x = t->children[t->v[0].first_child + i];
 
-		sorted[i] = (struct by_size){t->v[x].hosts, x};
+		sorted[i] = (struct by_size){ t->v[x].hosts, x };
 	}
 	qsort(sorted, a->k, sizeof(*sorted), compare_sizes);
 	for (uint32_t i = 0; i < a->k; i++) {
@@ -330,7 +330,7 @@ struct cn_aapc_message cn_aapc_global(const struct cn_aapc *a, uint32_t i, uint3
 		x = r / cn_aapc_size(a, j);
 		y = r % cn_aapc_size(a, j);
 	}
-	return (struct cn_aapc_message){phase, a->first[i] + x, a->first[j] + y};
+	return (struct cn_aapc_message){ phase, a->first[i] + x, a->first[j] + y };
 }
 
 bool cn_aapc_local(const struct cn_aapc *a, uint32_t i, uint32_t phase, struct cn_aapc_message *out)
@@ -355,7 +355,7 @@ bool cn_aapc_local(const struct cn_aapc *a, uint32_t i, uint32_t phase, struct c
 			return false;
 		}
 	}
-	*out = (struct cn_aapc_message){phase, a->first[i] + from, a->first[i] + to};
+	*out = (struct cn_aapc_message){ phase, a->first[i] + from, a->first[i] + to };
 	return true;
 }
 
@@ -406,5 +406,5 @@ struct cn_aapc_message cn_aapc_between(const struct cn_aapc *a, uint32_t from, u
 	} else {
 		phase = cn_aapc_start(a, i, j) + x * cn_aapc_size(a, j) + y;
 	}
-	return (struct cn_aapc_message){phase, from, to};
+	return (struct cn_aapc_message){ phase, from, to };
 }

@@ -54,15 +54,15 @@ struct target {
 struct cn_aapc_sync {
 	const struct cn_aapc *a;
 	uint32_t effort;
-	uint32_t hubs;		/* subtrees of more than one host: t_0 .. */
-	uint64_t search;	/* number of the current one */
+	uint32_t hubs;	 /* subtrees of more than one host: t_0 .. */
+	uint64_t search; /* number of the current one */
 	struct target target;
 	bool found;
-	struct reach *reach;	/* [k] */
-	struct seen *seen;	/* [SEEN] */
-	struct list heap;	/* latest phase first */
-	struct list prior;	/* users just before the message in question */
-	struct list next;	/* users just after it */
+	struct reach *reach; /* [k] */
+	struct seen *seen;   /* [SEEN] */
+	struct list heap;    /* latest phase first */
+	struct list prior;   /* users just before the message in question */
+	struct list next;    /* users just after it */
 	struct list answer;
 	struct cn_aapc_effort done;
 };
@@ -135,10 +135,10 @@ static bool later(const struct cn_aapc_message *x, const struct cn_aapc_message 
 
 /* The users of the message's links next to it; the same one may come more than once. */
 static int all_users(const struct cn_aapc *a, const struct cn_aapc_message *m, bool before,
-		 struct list *l, struct cn_err *err)
+		     struct list *l, struct cn_err *err)
 {
 	const struct cn_tree *t = a->tree;
-	uint32_t ends[2] = {t->host[a->node[m->from]], t->host[a->node[m->to]]};
+	uint32_t ends[2] = { t->host[a->node[m->from]], t->host[a->node[m->to]] };
 	uint32_t top = 0;
 	int rc = COLLNET_OK;
 
@@ -167,7 +167,7 @@ static int compare_latest_first(const void *x, const void *y)
 
 /* Each user once, latest first. */
 static int users(const struct cn_aapc *a, const struct cn_aapc_message *m, bool before,
-			struct list *l, struct cn_err *err)
+		 struct list *l, struct cn_err *err)
 {
 	uint32_t kept = 0;
 	int rc = all_users(a, m, before, l, err);
@@ -194,7 +194,7 @@ static struct reach *reach_of(struct cn_aapc_sync *s, uint32_t i)
 	struct reach *r = &s->reach[i];
 
 	if (r->search != s->search) {
-		*r = (struct reach){s->search, 0, 0};
+		*r = (struct reach){ s->search, 0, 0 };
 	}
 	return r;
 }
@@ -207,7 +207,7 @@ static bool seen(struct cn_aapc_sync *s, uint32_t phase, uint32_t from)
 	if (x->search == s->search && x->phase == phase && x->from == from) {
 		return true;
 	}
-	*x = (struct seen){s->search, phase, from};
+	*x = (struct seen){ s->search, phase, from };
 	return false;
 }
 
@@ -244,7 +244,8 @@ static void aim(struct cn_aapc_sync *s, const struct cn_aapc_message *m1)
 	struct target *t = &s->target;
 	struct cn_aapc_message u;
 
-	*t = (struct target){*m1, cn_aapc_is_local(s->a, m1), s->a->subtree[m1->from], NONE, NONE};
+	*t = (struct target){ *m1, cn_aapc_is_local(s->a, m1), s->a->subtree[m1->from], NONE,
+			      NONE };
 	if (t->local) {
 		struct cn_aapc_route r = cn_aapc_local_route(s->a, m1);
 
@@ -466,7 +467,7 @@ static bool leads_to_locals(const struct cn_aapc_sync *s, const struct cn_aapc_m
 /* Goes on until the target is found to be before, or all is looked at. */
 static int search(struct cn_aapc_sync *s, struct cn_err *err)
 {
-	struct cn_aapc_message last = {NONE, NONE, NONE};
+	struct cn_aapc_message last = { NONE, NONE, NONE };
 	uint64_t looked = 0;
 	int rc = COLLNET_OK;
 
@@ -513,8 +514,8 @@ static int redundant(struct cn_aapc_sync *s, const struct cn_aapc_message *m1,
 	s->search++;
 	aim(s, m1);
 	for (uint32_t e = 0; !rc && e < p->n && p->m[e].phase > m1->phase; e++) {
-		rc = cn_aapc_is_local(s->a, &p->m[e]) ? push(s, p->m[e], err) :
-							reached(s, &p->m[e], err);
+		rc = cn_aapc_is_local(s->a, &p->m[e]) ? push(s, p->m[e], err)
+						      : reached(s, &p->m[e], err);
 	}
 	rc = rc ? rc : search(s, err);
 	*answer = s->found;

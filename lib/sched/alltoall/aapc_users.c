@@ -65,7 +65,7 @@ static struct part senders0(uint32_t m, uint32_t q, enum use use, struct part pa
 	case OUT:
 		return part;
 	case IN:
-		return (struct part){part.lo + m - d, len};
+		return (struct part){ part.lo + m - d, len };
 	case UP: /* the receiver of global messages sends the local one: x + d inside, x outside */
 		low = len > m - d ? len : m - d;
 		high = len > d ? m : m + len - d;
@@ -75,7 +75,7 @@ static struct part senders0(uint32_t m, uint32_t q, enum use use, struct part pa
 		high = len < m - d ? len : m - d;
 		break;
 	}
-	return (struct part){part.lo + low, high > low ? high - low : 0};
+	return (struct part){ part.lo + low, high > low ? high - low : 0 };
 }
 
 static uint32_t seek0(const struct cn_aapc *a, enum use use, struct part part, uint32_t p,
@@ -91,7 +91,7 @@ static uint32_t seek0(const struct cn_aapc *a, enum use use, struct part part, u
 	}
 	for (;;) {
 		uint32_t q = p / m, found;
-		struct row r = {q * m, q * m + m - 1, m};
+		struct row r = { q * m, q * m + m - 1, m };
 
 		found = seek(&r, p, p - r.first + cn_aapc_turn(a, q), senders0(m, q, use, part),
 			     back);
@@ -135,7 +135,7 @@ static uint32_t seek_in(const struct cn_aapc *a, uint32_t j, struct part part, u
 	for (;;) {
 		uint32_t i = cn_aapc_nth_source(a, j, nth), start = cn_aapc_start(a, i, j);
 		uint32_t value, found;
-		struct row r = {start, start + cn_aapc_size(a, i) * m - 1, m};
+		struct row r = { start, start + cn_aapc_size(a, i) * m - 1, m };
 
 		if (back && p > r.last) {
 			p = r.last;
@@ -161,7 +161,7 @@ static uint32_t seek_local(const struct cn_aapc *a, uint32_t i, enum use use, st
 {
 	uint32_t m = cn_aapc_size(a, i), each = cn_aapc_size(a, i - 1), hi = part.lo + part.len;
 	uint32_t begin = a->phases - m * each, y;
-	struct part from = use == UP ? part : (struct part){hi, m - part.len};
+	struct part from = use == UP ? part : (struct part){ hi, m - part.len };
 
 	if (p < begin) {
 		if (back) {
@@ -170,7 +170,7 @@ static uint32_t seek_local(const struct cn_aapc *a, uint32_t i, enum use use, st
 		p = begin;
 	}
 	for (;;) {
-		struct row r = {0, 0, m};
+		struct row r = { 0, 0, m };
 		uint32_t found;
 
 		y = (p - begin) / each;
@@ -203,7 +203,7 @@ static uint32_t seek_local(const struct cn_aapc *a, uint32_t i, enum use use, st
 static uint32_t seek_global(const struct cn_aapc *a, uint32_t dlink, uint32_t p, bool back)
 {
 	uint32_t x = dlink / 2, i = a->subtree[a->lowest[x]];
-	struct part part = {a->lowest[x] - a->first[i], a->tree->v[x].hosts};
+	struct part part = { a->lowest[x] - a->first[i], a->tree->v[x].hosts };
 
 	if (i == 0) {
 		return seek0(a, dlink % 2 == 0 ? OUT : IN, part, p, back);
@@ -214,13 +214,13 @@ static uint32_t seek_global(const struct cn_aapc *a, uint32_t dlink, uint32_t p,
 static uint32_t seek_inside(const struct cn_aapc *a, uint32_t dlink, uint32_t p, bool back)
 {
 	uint32_t x = dlink / 2, i = a->subtree[a->lowest[x]];
-	struct part part = {a->lowest[x] - a->first[i], a->tree->v[x].hosts};
+	struct part part = { a->lowest[x] - a->first[i], a->tree->v[x].hosts };
 
 	if (part.len == cn_aapc_size(a, i)) {
 		return NONE; /* nobody is outside */
 	}
-	return i == 0 ? seek0(a, dlink % 2 == 0 ? UP : DOWN, part, p, back) :
-			seek_local(a, i, dlink % 2 == 0 ? UP : DOWN, part, p, back);
+	return i == 0 ? seek0(a, dlink % 2 == 0 ? UP : DOWN, part, p, back)
+		      : seek_local(a, i, dlink % 2 == 0 ? UP : DOWN, part, p, back);
 }
 
 static bool message_at(const struct cn_aapc *a, uint32_t dlink, uint32_t phase, bool local,
@@ -234,8 +234,8 @@ static bool message_at(const struct cn_aapc *a, uint32_t dlink, uint32_t phase, 
 	if (local) {
 		return cn_aapc_local(a, i, phase, out);
 	}
-	*out = dlink % 2 == 0 ? cn_aapc_global(a, i, cn_aapc_target(a, i, phase), phase) :
-				cn_aapc_global(a, cn_aapc_source(a, i, phase), i, phase);
+	*out = dlink % 2 == 0 ? cn_aapc_global(a, i, cn_aapc_target(a, i, phase), phase)
+			      : cn_aapc_global(a, cn_aapc_source(a, i, phase), i, phase);
 	return true;
 }
 
@@ -270,7 +270,7 @@ struct cn_aapc_route cn_aapc_local_route(const struct cn_aapc *a, const struct c
 {
 	const struct cn_tree *t = a->tree;
 	uint32_t from = t->host[a->node[m->from]], to = t->host[a->node[m->to]];
-	struct cn_aapc_route r = {a->subtree[m->from], from, to, from, to};
+	struct cn_aapc_route r = { a->subtree[m->from], from, to, from, to };
 
 	while (!cn_tree_below(t, to, t->v[r.up].parent)) {
 		r.up = t->v[r.up].parent;
@@ -286,7 +286,7 @@ static struct cn_aapc_route route_in(const struct cn_aapc *a, const struct cn_aa
 				     uint32_t i)
 {
 	const struct cn_tree *t = a->tree;
-	struct cn_aapc_route r = {i, NONE, NONE, NONE, NONE};
+	struct cn_aapc_route r = { i, NONE, NONE, NONE, NONE };
 
 	if (a->subtree[m->from] == i && a->subtree[m->to] == i) {
 		return cn_aapc_local_route(a, m);
@@ -339,6 +339,5 @@ bool cn_aapc_share(const struct cn_aapc *a, const struct cn_aapc_message *x,
 	if (cn_aapc_is_local(a, y)) {
 		return share_in(a, x, y, a->subtree[y->from]);
 	}
-	return a->subtree[x->from] == a->subtree[y->from] ||
-	       a->subtree[x->to] == a->subtree[y->to];
+	return a->subtree[x->from] == a->subtree[y->from] || a->subtree[x->to] == a->subtree[y->to];
 }

@@ -52,8 +52,8 @@ int cn_alltoall_send(const struct cn_layout *l, const struct cn_plan *p, uint32_
 	return add_blocks(l, p, me, to, a, out, err);
 }
 
-int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
-		     uint32_t from, uint32_t phase, struct cn_sched *out, struct cn_err *err)
+int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, uint32_t from,
+		     uint32_t phase, struct cn_sched *out, struct cn_err *err)
 {
 	struct cn_action a = { .kind = CN_ACT_RECV, .peer = from, .phase = phase };
 
@@ -84,9 +84,10 @@ int cn_partners_init(struct cn_partners *m, const struct cn_layout *l, const str
 
 		if (number >= l->nnodes || m->node_at[number] != CN_IDLE) {
 			cn_partners_done(m);
-			return cn_fail(err, COLLNET_EINVAL,
-				       "the contention-aware numbers of %u nodes are no permutation",
-				       l->nnodes);
+			return cn_fail(
+				err, COLLNET_EINVAL,
+				"the contention-aware numbers of %u nodes are no permutation",
+				l->nnodes);
 		}
 		m->node_at[number] = i;
 	}

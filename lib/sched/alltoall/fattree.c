@@ -34,7 +34,7 @@ static int add_meetings(const struct cn_layout *l, const struct cn_plan *p, uint
 			struct cn_err *err)
 {
 	struct meeting *m = malloc(2 * (size_t)l->nnodes * sizeof(*m));
-	struct cn_after after = {CN_DEP_NONE, 0};
+	struct cn_after after = { CN_DEP_NONE, 0 };
 	uint32_t n = 0;
 	int rc = COLLNET_OK;
 
@@ -43,8 +43,8 @@ static int add_meetings(const struct cn_layout *l, const struct cn_plan *p, uint
 	}
 	for (uint32_t i = 0; i < l->nnodes; i++) {
 		if (i != me) {
-			m[n++] = (struct meeting){to[i], i, true};
-			m[n++] = (struct meeting){from[i], i, false};
+			m[n++] = (struct meeting){ to[i], i, true };
+			m[n++] = (struct meeting){ from[i], i, false };
 		}
 	}
 	qsort(m, n, sizeof(*m), compare_meetings);
@@ -53,7 +53,7 @@ static int add_meetings(const struct cn_layout *l, const struct cn_plan *p, uint
 			rc = cn_alltoall_send(l, p, me, m[i].peer, m[i].phase, after, out, err);
 		} else {
 			rc = cn_alltoall_recv(l, p, me, m[i].peer, m[i].phase, out, err);
-			after = (struct cn_after){CN_DEP_COMPLETE, out->n - 1};
+			after = (struct cn_after){ CN_DEP_COMPLETE, out->n - 1 };
 		}
 	}
 	free(m);
@@ -61,7 +61,7 @@ static int add_meetings(const struct cn_layout *l, const struct cn_plan *p, uint
 }
 
 int cn_plan_alltoall_fattree(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
-			      struct cn_sched *out, struct cn_err *err)
+			     struct cn_sched *out, struct cn_err *err)
 {
 	uint32_t *phases = malloc(2 * (size_t)l->nnodes * sizeof(*phases));
 	struct cn_fattree *x = NULL;

@@ -37,7 +37,7 @@
 
 /* Vertices times phases that colouring one switch's messages may take; 4 bytes each. */
 #define CN_FATTREE_ENTRIES ((uint64_t)1 << 24)
-#define CN_FATTREE_NONE UINT32_MAX
+#define CN_FATTREE_NONE	   UINT32_MAX
 
 enum cn_fattree_method {
 	CN_FATTREE_NOTHING = 0, /* a host, or a switch that no message crosses */
@@ -57,11 +57,11 @@ struct cn_fattree_share {
 };
 
 struct cn_fattree {
-	const struct cn_tree *t; /* not owned, or `own` */
-	struct cn_tree *own;	 /* NULL: the caller's tree is used */
-	uint32_t phases;	 /* all of them */
-	uint32_t *base;		 /* [n] hosts before a vertex, in preorder */
-	uint32_t *leaf;		 /* [nhosts] the vertex of the k-th host in preorder */
+	const struct cn_tree *t;	/* not owned, or `own` */
+	struct cn_tree *own;		/* NULL: the caller's tree is used */
+	uint32_t phases;		/* all of them */
+	uint32_t *base;			/* [n] hosts before a vertex, in preorder */
+	uint32_t *leaf;			/* [nhosts] the vertex of the k-th host in preorder */
 	struct cn_fattree_share *share; /* [n] */
 };
 
@@ -74,7 +74,7 @@ void cn_fattree_free(struct cn_fattree *x); /* NULL is ignored */
  * CN_FATTREE_NONE for itself. Linear in the team, except where a share must be coloured.
  */
 int cn_fattree_node(struct cn_fattree *x, uint32_t node, uint32_t *to, uint32_t *from,
-		     struct cn_err *err);
+		    struct cn_err *err);
 /*
  * Store and forward, phases pipelined: the step, from 1, in which a packet must leave its host so
  * that none ever waits in a queue. A switch's packets leave 2 steps later for each level that it is
@@ -99,7 +99,7 @@ bool cn_fattree_diagonal(const struct cn_fattree *x, uint32_t v, const uint32_t 
 			 uint32_t *count);
 /* The phase, within a round, of the message from place s of a to place d of b. */
 uint32_t cn_fattree_window_phase(const struct cn_fattree_share *h, uint32_t a, uint32_t b,
-				  uint32_t s, uint32_t d);
+				 uint32_t s, uint32_t d);
 /* Colours switch v's messages with share[v].phases colours, into share[v].colour. */
 int cn_fattree_colour(struct cn_fattree *x, uint32_t v, struct cn_err *err);
 

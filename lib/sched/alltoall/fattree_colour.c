@@ -12,8 +12,8 @@
  * receiver, so the pairs form paths and even cycles, and the two of every pair can have different
  * colours.
  *
- * So: start with any colours, and while a link has more messages of a colour than channels, recolour
- * that colour and one that has room on the link. The sum over links and colours of the
+ * So: start with any colours, and while a link has more messages of a colour than channels,
+ * recolour that colour and one that has room on the link. The sum over links and colours of the
  * squares of these numbers gets smaller each time, so this ends; and a colour with room exists
  * while the link's messages are at most colours * channels, which is how the number was chosen.
  */
@@ -25,21 +25,21 @@
 #define NONE UINT32_MAX
 
 struct message {
-	uint32_t leaf[2];  /* of the sender, and of the receiver: vertices */
-	uint32_t mate[2];  /* the other message of its pair, by either */
+	uint32_t leaf[2]; /* of the sender, and of the receiver: vertices */
+	uint32_t mate[2]; /* the other message of its pair, by either */
 	uint32_t colour;
-	uint32_t next;	   /* of its colour; while pairing: at its vertex */
+	uint32_t next; /* of its colour; while pairing: at its vertex */
 	bool recoloured;
 };
 
 struct colouring {
 	const struct cn_tree *t;
 	uint32_t top, colours, n;
-	struct message *m; /* [n] */
-	uint32_t *head;	   /* [colours] lists */
-	uint32_t *at;	   /* [vertices below top, and top] lists while pairing */
-	uint32_t *chain;	   /* [most of two colours] messages being recoloured */
-	uint16_t *count[2];/* [vertices * colours] messages on the link above, up and down */
+	struct message *m;  /* [n] */
+	uint32_t *head;	    /* [colours] lists */
+	uint32_t *at;	    /* [vertices below top, and top] lists while pairing */
+	uint32_t *chain;    /* [most of two colours] messages being recoloured */
+	uint16_t *count[2]; /* [vertices * colours] messages on the link above, up and down */
 };
 
 static uint16_t *count_of(const struct colouring *c, int side, uint32_t v, uint32_t colour)
@@ -115,7 +115,7 @@ static void walk(struct colouring *c, uint32_t i, int side, const uint32_t *colo
 /* Recolours all messages of two colours so that every link has as many of one as of the other. */
 static void recolour(struct colouring *c, uint32_t one, uint32_t other)
 {
-	uint32_t colours[2] = {one, other}, n = 0;
+	uint32_t colours[2] = { one, other }, n = 0;
 
 	for (int k = 0; k < 2; k++) {
 		for (uint32_t i = c->head[colours[k]]; i != NONE; i = c->m[i].next) {
@@ -192,7 +192,7 @@ static int colouring_new(struct cn_fattree *x, uint32_t v, struct colouring *c, 
 
 		n -= own * own;
 	}
-	*c = (struct colouring){.t = t, .top = v, .colours = x->share[v].phases};
+	*c = (struct colouring){ .t = t, .top = v, .colours = x->share[v].phases };
 	entries = (size_t)t->v[v].size * c->colours;
 	c->n = (uint32_t)n;
 	c->m = malloc(n * sizeof(*c->m));

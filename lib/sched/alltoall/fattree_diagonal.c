@@ -15,7 +15,7 @@
 #include "sched/residue.h"
 
 uint32_t cn_fattree_window_phase(const struct cn_fattree_share *h, uint32_t a, uint32_t b,
-				  uint32_t s, uint32_t d)
+				 uint32_t s, uint32_t d)
 {
 	uint32_t g = cn_gcd(a, b), run = (d % g + g - s % g) % g, m = b / g;
 	uint64_t length = (uint64_t)a / g * b, u, steps;
@@ -115,7 +115,7 @@ bool cn_fattree_diagonal(const struct cn_fattree *x, uint32_t v, const uint32_t 
 		return false;
 	}
 	h->window = (uint32_t)c;
-	h->method = k == 2 && a == b && c == a && (a & (a - 1)) == 0 ? CN_FATTREE_XOR :
-								    CN_FATTREE_DIAGONAL;
+	h->method = k == 2 && a == b && c == a && (a & (a - 1)) == 0 ? CN_FATTREE_XOR
+								     : CN_FATTREE_DIAGONAL;
 	return true;
 }

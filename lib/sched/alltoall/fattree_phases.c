@@ -151,7 +151,7 @@ static void merge(const struct cn_fattree *x, uint32_t v, uint32_t *seq, struct 
 		uint32_t c = child_at(t, v, i);
 
 		for (uint32_t k = 0; k < t->v[c].hosts; k++) {
-			room[n++] = (struct spread){k, t->v[c].hosts, i, seq[x->base[c] + k]};
+			room[n++] = (struct spread){ k, t->v[c].hosts, i, seq[x->base[c] + k] };
 		}
 	}
 	qsort(room, n, sizeof(*room), compare_spread);
@@ -187,7 +187,7 @@ static int make_shares(struct cn_fattree *x, struct cn_err *err)
 		rc = cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u nodes", t->nhosts);
 	}
 	for (uint32_t v = t->n; rc == COLLNET_OK && v-- > 0;) {
-		struct ratio own = {t->v[v].hosts, v == 0 ? 1 : cn_fattree_cap(t, v)};
+		struct ratio own = { t->v[v].hosts, v == 0 ? 1 : cn_fattree_cap(t, v) };
 
 		if (t->v[v].nchildren == 0) {
 			seq[x->base[v]] = x->base[v];
@@ -283,9 +283,9 @@ void cn_fattree_free(struct cn_fattree *x)
 
 /* A switch's children, with what the ring needs of them. */
 struct ring {
-	struct part *parts;  /* by decreasing size */
-	uint32_t *place;     /* [children] of a child in parts */
-	uint32_t *before;    /* [children + 1] hosts of the parts before */
+	struct part *parts; /* by decreasing size */
+	uint32_t *place;    /* [children] of a child in parts */
+	uint32_t *before;   /* [children + 1] hosts of the parts before */
 	uint32_t k;
 };
 
@@ -303,7 +303,7 @@ static int ring_new(const struct cn_tree *t, uint32_t v, struct ring *r, struct 
 	}
 	r->before = r->place + k;
 	for (uint32_t i = 0; i < k; i++) {
-		r->parts[i] = (struct part){i, t->v[child_at(t, v, i)].hosts};
+		r->parts[i] = (struct part){ i, t->v[child_at(t, v, i)].hosts };
 	}
 	qsort(r->parts, k, sizeof(*r->parts), compare_parts);
 	for (uint32_t i = 0; i < k; i++) {
@@ -387,7 +387,7 @@ static int meet_at(struct cn_fattree *x, uint32_t v, uint32_t node, uint32_t min
 }
 
 int cn_fattree_node(struct cn_fattree *x, uint32_t node, uint32_t *to, uint32_t *from,
-		     struct cn_err *err)
+		    struct cn_err *err)
 {
 	const struct cn_tree *t = x->t;
 	uint32_t below = t->host[node];

@@ -46,8 +46,8 @@ static int root_at(const struct cn_tree *t, uint32_t v, const uint32_t *hosts,
 /* Fewer phases; of equal ones the switch that the topology has first, whatever the root was. */
 static bool better(const struct cn_fattree *a, const struct cn_fattree *b)
 {
-	return a->phases != b->phases ? a->phases < b->phases :
-					a->t->v[0].vertex < b->t->v[0].vertex;
+	return a->phases != b->phases ? a->phases < b->phases
+				      : a->t->v[0].vertex < b->t->v[0].vertex;
 }
 
 int cn_fattree_rooted(const struct cn_tree *t, struct cn_fattree **out, struct cn_err *err)

@@ -89,8 +89,9 @@ int cn_bcast_cut(struct cn_bcast *b, uint64_t bytes, uint64_t segment, struct cn
 	if (segments > CN_BCAST_SEGMENTS_MAX) {
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "a broadcast of %llu bytes in segments of %llu has more than %u of "
-			       "them: choose at least %llu bytes", (unsigned long long)bytes,
-			       (unsigned long long)segment, CN_BCAST_SEGMENTS_MAX,
+			       "them: choose at least %llu bytes",
+			       (unsigned long long)bytes, (unsigned long long)segment,
+			       CN_BCAST_SEGMENTS_MAX,
 			       (unsigned long long)((bytes - 1) / CN_BCAST_SEGMENTS_MAX + 1));
 	}
 	b->bytes = bytes;
@@ -113,25 +114,25 @@ struct emit {
 static struct cn_span place(const struct emit *e, uint32_t node, uint64_t at)
 {
 	if (node == e->b->root) {
-		return (struct cn_span){CN_BUF_SEND, e->root, at};
+		return (struct cn_span){ CN_BUF_SEND, e->root, at };
 	}
-	return (struct cn_span){CN_BUF_RECV, e->l->ranks[e->l->first[node]], at};
+	return (struct cn_span){ CN_BUF_RECV, e->l->ranks[e->l->first[node]], at };
 }
 
 static struct cn_span arrival(const struct emit *e, uint32_t node, uint64_t at)
 {
-	return (struct cn_span){CN_BUF_RECV, e->l->ranks[e->l->first[node]], at};
+	return (struct cn_span){ CN_BUF_RECV, e->l->ranks[e->l->first[node]], at };
 }
 
 /* On the root's node: into all receive buffers, the root's own too. */
 static int copy_from_root(const struct emit *e)
 {
-	struct cn_action a = {.kind = CN_ACT_COPY, .peer = e->me, .len = e->b->bytes};
+	struct cn_action a = { .kind = CN_ACT_COPY, .peer = e->me, .len = e->b->bytes };
 	int rc = COLLNET_OK;
 
 	a.src = place(e, e->me, 0);
 	for (uint32_t i = e->l->first[e->me]; !rc && i < e->l->first[e->me + 1]; i++) {
-		a.dst = (struct cn_span){CN_BUF_RECV, e->l->ranks[i], 0};
+		a.dst = (struct cn_span){ CN_BUF_RECV, e->l->ranks[i], 0 };
 		rc = cn_sched_add(e->out, &a, e->err);
 	}
 	return rc;
@@ -141,7 +142,7 @@ static int copy_from_root(const struct emit *e)
 static int receive(const struct emit *e, uint32_t s, uint64_t at, uint64_t len)
 {
 	const struct cn_bcast *b = e->b;
-	struct cn_action a = {.kind = CN_ACT_RECV, .peer = b->parent[e->me], .len = len};
+	struct cn_action a = { .kind = CN_ACT_RECV, .peer = b->parent[e->me], .len = len };
 	uint32_t received = e->out->n;
 	int rc;
 
@@ -164,7 +165,7 @@ static int receive(const struct emit *e, uint32_t s, uint64_t at, uint64_t len)
 static int serve(const struct emit *e, uint32_t s, uint64_t at, uint64_t len, uint32_t received)
 {
 	const struct cn_bcast *b = e->b;
-	struct cn_action a = {.kind = CN_ACT_SEND, .len = len};
+	struct cn_action a = { .kind = CN_ACT_SEND, .len = len };
 	int rc = COLLNET_OK;
 
 	a.src = place(e, e->me, at);
@@ -184,7 +185,7 @@ static int serve(const struct emit *e, uint32_t s, uint64_t at, uint64_t len, ui
 int cn_bcast_emit(const struct cn_bcast *b, const struct cn_layout *l, const struct cn_plan *p,
 		  uint32_t me, struct cn_sched *out, struct cn_err *err)
 {
-	struct emit e = {.b = b, .l = l, .me = me, .root = p->root, .out = out, .err = err};
+	struct emit e = { .b = b, .l = l, .me = me, .root = p->root, .out = out, .err = err };
 	int rc = me == b->root ? copy_from_root(&e) : COLLNET_OK;
 
 	out->order = CN_ORDER_IN_TURN;
@@ -225,11 +226,11 @@ int cn_bcast_predict(const struct cn_layout *l, const struct cn_plan *p, const s
 		cn_planner *plan;
 		cn_bcast_builder *build;
 	} all[] = {
-		{cn_plan_bcast_smp, cn_bcast_smp},
-		{cn_plan_bcast_chain, cn_bcast_chain},
-		{cn_plan_bcast_binary, cn_bcast_binary},
-		{cn_plan_bcast_kary, cn_bcast_kary},
-		{cn_plan_bcast_binomial, cn_bcast_binomial},
+		{ cn_plan_bcast_smp, cn_bcast_smp },
+		{ cn_plan_bcast_chain, cn_bcast_chain },
+		{ cn_plan_bcast_binary, cn_bcast_binary },
+		{ cn_plan_bcast_kary, cn_bcast_kary },
+		{ cn_plan_bcast_binomial, cn_bcast_binomial },
 	};
 	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
 

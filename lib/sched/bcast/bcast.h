@@ -21,18 +21,18 @@
 #define CN_BCAST_SEGMENTS_MAX 65536u
 
 struct cn_bcast {
-	uint32_t n, root;     /* nodes */
-	uint32_t *parent;     /* [n] CN_TOPO_NONE: the root */
-	uint32_t *order;      /* [n] the root first; the children of a node are neighbours in it,
+	uint32_t n, root; /* nodes */
+	uint32_t *parent; /* [n] CN_TOPO_NONE: the root */
+	uint32_t *order;  /* [n] the root first; the children of a node are neighbours in it,
 				 in the order in which they are served */
 	uint32_t *first, *nchildren; /* [n] place in order[] of the first child */
-	uint32_t *offset;     /* [n] phase of the first segment; root: not used */
+	uint32_t *offset;	     /* [n] phase of the first segment; root: not used */
 	uint32_t period, phases;
-	bool phased;	      /* offset[] is set */
+	bool phased; /* offset[] is set */
 	uint64_t bytes, segment;
-	uint32_t segments;    /* at least 1 */
-	uint64_t time;	      /* predicted; 0 without a tree of the network */
-	uint32_t *load;	      /* [2 t->n] a segment's messages on a link; NULL: not known */
+	uint32_t segments; /* at least 1 */
+	uint64_t time;	   /* predicted; 0 without a tree of the network */
+	uint32_t *load;	   /* [2 t->n] a segment's messages on a link; NULL: not known */
 };
 
 /* Builds a tree (see below); segment 0: chosen by the model. */

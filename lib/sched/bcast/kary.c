@@ -25,8 +25,8 @@
 
 #include "sched/bcast/bcast.h"
 
-#define NONE CN_TOPO_NONE
-#define TRIED 16u	    /* places that a part may begin at, for each part */
+#define NONE  CN_TOPO_NONE
+#define TRIED 16u		/* places that a part may begin at, for each part */
 #define CELLS ((size_t)1 << 20) /* of reach[][]: more is a chain instead */
 #define K_MAX 8u
 
@@ -39,19 +39,19 @@ struct beyond {
 
 struct kary {
 	uint32_t n, k;
-	uint32_t *node;	 /* [n] place -> node */
+	uint32_t *node; /* [n] place -> node */
 	struct beyond *iv;
 	uint32_t niv;
-	uint32_t *inner; /* [n] smallest interval that holds a place; NONE */
-	uint32_t *enter; /* [n] first place of the smallest one that begins before it; 0: none */
-	uint32_t **reach;/* [rows] of [n] */
+	uint32_t *inner;  /* [n] smallest interval that holds a place; NONE */
+	uint32_t *enter;  /* [n] first place of the smallest one that begins before it; 0: none */
+	uint32_t **reach; /* [rows] of [n] */
 	uint32_t rows;
 };
 
 /* The parts of the interval that a node serves. */
 struct parts {
 	uint32_t n, reach;
-	bool reverse;	   /* the last is served first */
+	bool reverse; /* the last is served first */
 	uint32_t m[K_MAX];
 };
 
@@ -88,7 +88,7 @@ static void find_intervals(struct kary *k, const struct cn_tree *t, uint32_t roo
 			continue;
 		}
 		first = (first + k->n - at) % k->n;
-		k->iv[k->niv++] = (struct beyond){.first = first, .last = first + len - 1};
+		k->iv[k->niv++] = (struct beyond){ .first = first, .last = first + len - 1 };
 	}
 	qsort(k->iv, k->niv, sizeof(*k->iv), by_place);
 	for (uint32_t i = 0; i < k->niv; i++) {
@@ -139,7 +139,7 @@ static void kary_done(struct kary *k)
 static int kary_init(struct kary *k, const struct cn_tree *t, uint32_t root, uint32_t kids,
 		     struct cn_err *err)
 {
-	*k = (struct kary){.n = t->nhosts, .k = kids};
+	*k = (struct kary){ .n = t->nhosts, .k = kids };
 	k->node = malloc((size_t)k->n * 3 * sizeof(*k->node));
 	k->iv = malloc((size_t)t->n * sizeof(*k->iv));
 	k->reach = calloc((size_t)k->n, sizeof(*k->reach));
@@ -193,7 +193,7 @@ static void cut(const struct kary *k, uint32_t i, uint32_t d, uint32_t count, bo
 {
 	uint32_t up = k->inner[i];
 
-	*p = (struct parts){.reach = i, .reverse = reverse};
+	*p = (struct parts){ .reach = i, .reverse = reverse };
 	if (up != NONE && k->iv[up].last <= i) {
 		up = k->iv[up].up;
 	}
@@ -221,7 +221,7 @@ static void best_cut(const struct kary *k, uint32_t i, uint32_t d, struct parts 
 	uint32_t most = d < k->k ? d : k->k;
 	struct parts p;
 
-	*best = (struct parts){.reach = i};
+	*best = (struct parts){ .reach = i };
 	for (uint32_t count = 1; count <= most; count++) {
 		cut(k, i, d, count, true, &p);
 		if (p.reach > best->reach) {
@@ -271,7 +271,7 @@ static uint32_t hand_out(const struct kary *k, struct job *stack, struct cn_bcas
 {
 	uint32_t depth = 1, count = 0;
 
-	stack[0] = (struct job){0, k->n - 1, k->rows - 1};
+	stack[0] = (struct job){ 0, k->n - 1, k->rows - 1 };
 	while (depth > 0) {
 		struct job x = stack[--depth];
 		struct parts p;
@@ -291,8 +291,9 @@ static uint32_t hand_out(const struct kary *k, struct job *stack, struct cn_bcas
 
 			b->parent[k->node[p.m[at]]] = k->node[x.i];
 			seq[count++] = k->node[p.m[at]];
-			stack[depth++] = (struct job){p.m[at], at + 1 < p.n ? p.m[at + 1] - 1 : x.j,
-						      x.d - 1};
+			stack[depth++] = (struct job){ p.m[at],
+						       at + 1 < p.n ? p.m[at + 1] - 1 : x.j,
+						       x.d - 1 };
 		}
 	}
 	return count;
@@ -386,7 +387,7 @@ static int best_tree(const struct cn_layout *l, uint32_t root, uint64_t bytes, u
 int cn_bcast_binary(const struct cn_layout *l, uint32_t root, uint64_t bytes, uint64_t segment,
 		    const struct cn_cost *c, struct cn_bcast *out, struct cn_err *err)
 {
-	static const uint32_t kids[] = {2, 0};
+	static const uint32_t kids[] = { 2, 0 };
 
 	return best_tree(l, root, bytes, segment, c, kids, out, err);
 }
@@ -394,7 +395,7 @@ int cn_bcast_binary(const struct cn_layout *l, uint32_t root, uint64_t bytes, ui
 int cn_bcast_kary(const struct cn_layout *l, uint32_t root, uint64_t bytes, uint64_t segment,
 		  const struct cn_cost *c, struct cn_bcast *out, struct cn_err *err)
 {
-	static const uint32_t kids[] = {3, 4, 8, 0};
+	static const uint32_t kids[] = { 3, 4, 8, 0 };
 
 	return best_tree(l, root, bytes, segment, c, kids, out, err);
 }

@@ -14,7 +14,7 @@ static uint64_t ns(double seconds)
 void cn_bcast_cost(const struct cn_cost *c, const struct cn_tree *t, uint32_t from, uint32_t to,
 		   uint64_t bytes, uint64_t *busy, uint64_t *total)
 {
-	uint32_t ends[2] = {t->host[from], t->host[to]};
+	uint32_t ends[2] = { t->host[from], t->host[to] };
 	uint32_t top = cn_tree_meet(t, ends[0], ends[1]);
 	uint64_t slowest = UINT64_MAX;
 

@@ -43,7 +43,7 @@ static int colour_init(struct colour *c, struct cn_bcast *b, const struct cn_tre
 	size_t links = 2 * (size_t)t->n;
 	uint32_t total = 0;
 
-	*c = (struct colour){.b = b, .t = t};
+	*c = (struct colour){ .b = b, .t = t };
 	c->load = calloc(links * 3, sizeof(*c->load));
 	c->path = malloc(((size_t)t->height * 2 + 1) * sizeof(*c->path));
 	c->stamp = calloc((size_t)b->n * 2, sizeof(*c->stamp));

@@ -11,14 +11,14 @@
 
 #include "sched/bcast/relay.h"
 
-#define NONE UINT32_MAX
+#define NONE	   UINT32_MAX
 #define CANDIDATES 16u
-#define BUDGET ((uint64_t)1 << 22)
+#define BUDGET	   ((uint64_t)1 << 22)
 
 int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn_relay_net *net,
 		  struct cn_err *err)
 {
-	*r = (struct cn_relay){.n = n, .root = root, .net = *net, .budget = BUDGET};
+	*r = (struct cn_relay){ .n = n, .root = root, .net = *net, .budget = BUDGET };
 	r->parent = malloc((size_t)n * 5 * sizeof(*r->parent));
 	r->busy = calloc((size_t)n * 7, sizeof(*r->busy));
 	r->use = malloc(((size_t)net->nlinks + 2) * sizeof(*r->use));
@@ -191,8 +191,9 @@ static int index_uses(struct cn_relay *r, struct cn_err *err)
 
 	memset(use, 0, ((size_t)links + 2) * sizeof(*use));
 	for (uint32_t v = 0; v < r->n; v++) {
-		uint32_t n = r->parent[v] == NONE ? 0 :
-			     r->net.path(r->net.ctx, r->parent[v], v, r->path);
+		uint32_t n = r->parent[v] == NONE
+				     ? 0
+				     : r->net.path(r->net.ctx, r->parent[v], v, r->path);
 
 		while (n > 0) {
 			use[r->path[--n] + 2]++;
@@ -208,8 +209,9 @@ static int index_uses(struct cn_relay *r, struct cn_err *err)
 	r->users = users;
 	/* use[d + 1] runs while the users of d are filled in, up to where those of d + 1 begin. */
 	for (uint32_t v = 0; v < r->n; v++) {
-		uint32_t n = r->parent[v] == NONE ? 0 :
-			     r->net.path(r->net.ctx, r->parent[v], v, r->path);
+		uint32_t n = r->parent[v] == NONE
+				     ? 0
+				     : r->net.path(r->net.ctx, r->parent[v], v, r->path);
 
 		while (n > 0) {
 			users[use[r->path[--n] + 1]++] = v;

@@ -28,16 +28,16 @@ struct cn_relay_net {
 struct cn_relay {
 	uint32_t n, root;
 	struct cn_relay_net net;
-	uint32_t *parent; /* UINT32_MAX: the root, or not yet put */
+	uint32_t *parent;	/* UINT32_MAX: the root, or not yet put */
 	uint32_t *first, *next; /* children, in the order in which they are served */
-	uint32_t *order;  /* parents before their children */
+	uint32_t *order;	/* parents before their children */
 	/* By endpoint: of the message to it; when it starts and has come; the time to serve all
 	 * children once; the longest of that on its way; w(p), from its having the first segment to
 	 * everyone's below having all. */
 	uint64_t *busy, *total, *start, *ready, *cycle, *pace, *rest;
-	uint64_t finish;  /* when the last one has all segments */
-	uint64_t sum;	  /* of ready[] */
-	uint64_t budget;  /* steps that up-to-down may still take */
+	uint64_t finish;   /* when the last one has all segments */
+	uint64_t sum;	   /* of ready[] */
+	uint64_t budget;   /* steps that up-to-down may still take */
 	uint32_t *scratch; /* [n] */
 	/* Messages (their receivers) of directed link d: users[use[d]] .. users[use[d + 1] - 1] */
 	uint32_t *use, *users;

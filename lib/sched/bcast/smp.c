@@ -73,8 +73,9 @@ static int find_switches(struct smp *s, struct cn_err *err)
 {
 	const struct cn_topo *topo = s->t->topo;
 	uint64_t *weight = malloc(((size_t)topo->nlinks + 1) * sizeof(*weight));
-	struct cn_bswitch net = {.topo = topo, .tree_only = true, .weight = weight,
-				 .working = s->working};
+	struct cn_bswitch net = {
+		.topo = topo, .tree_only = true, .weight = weight, .working = s->working
+	};
 	struct cn_bswitch_paths paths;
 	int rc;
 
@@ -111,7 +112,7 @@ static int smp_init(struct smp *s, const struct cn_layout *l, uint32_t root, uin
 {
 	uint32_t nv = l->tree->topo->nvertices;
 
-	*s = (struct smp){.t = l->tree, .c = c, .n = l->nnodes, .root = root, .bytes = bytes};
+	*s = (struct smp){ .t = l->tree, .c = c, .n = l->nnodes, .root = root, .bytes = bytes };
 	s->above = malloc((size_t)nv * 2 * sizeof(*s->above));
 	s->working = calloc((size_t)nv + s->n, sizeof(*s->working));
 	if (s->above == NULL || s->working == NULL) {
@@ -199,9 +200,14 @@ static int take(const struct cn_relay *r, struct cn_bcast *b, uint32_t *seq, str
 static int best_tree(struct smp *s, uint64_t *segment, struct cn_bcast *b, uint32_t *scratch,
 		     struct cn_err *err)
 {
-	struct cn_relay_net net = {.ctx = s, .cost = price, .path = path, .channels = channels,
-				   .nlinks = 2 * s->t->n, .longest = 2 * s->t->height,
-				   .movable = s->movable, .segments = 1};
+	struct cn_relay_net net = { .ctx = s,
+				    .cost = price,
+				    .path = path,
+				    .channels = channels,
+				    .nlinks = 2 * s->t->n,
+				    .longest = 2 * s->t->height,
+				    .movable = s->movable,
+				    .segments = 1 };
 	uint64_t best = UINT64_MAX, given = *segment;
 	int rc = COLLNET_OK;
 
@@ -245,8 +251,8 @@ int cn_bcast_smp(const struct cn_layout *l, uint32_t root, uint64_t bytes, uint6
 		return rc;
 	}
 	scratch = calloc(l->nnodes, sizeof(*scratch));
-	rc = scratch == NULL ? cn_fail(err, COLLNET_ENOMEM, "no memory for %u nodes", l->nnodes) :
-			       smp_init(&s, l, root, bytes, c, err);
+	rc = scratch == NULL ? cn_fail(err, COLLNET_ENOMEM, "no memory for %u nodes", l->nnodes)
+			     : smp_init(&s, l, root, bytes, c, err);
 	if (rc) {
 		free(scratch);
 		cn_bcast_done(out);

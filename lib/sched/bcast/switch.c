@@ -10,7 +10,7 @@
 #include "sched/bcast/switch.h"
 #include "util/pqueue.h"
 
-#define NONE CN_TOPO_NONE
+#define NONE	  CN_TOPO_NONE
 #define PATHS_MAX ((size_t)1 << 24) /* working switches times vertices */
 
 uint32_t cn_bswitch_across(const struct cn_topo *t, uint32_t link, uint32_t v)
@@ -63,7 +63,7 @@ int cn_bswitch_shortest(const struct cn_bswitch *s, uint32_t source, struct cn_b
 	struct entry *heap = malloc(((size_t)t->nlinks * 2 + 1) * sizeof(*heap));
 	uint32_t n = 0;
 
-	*out = (struct cn_bswitch_paths){0};
+	*out = (struct cn_bswitch_paths){ 0 };
 	out->dist = malloc(t->nvertices * sizeof(*out->dist));
 	out->via = malloc(t->nvertices * 2 * sizeof(*out->via));
 	if (heap == NULL || out->dist == NULL || out->via == NULL) {
@@ -78,7 +78,7 @@ int cn_bswitch_shortest(const struct cn_bswitch *s, uint32_t source, struct cn_b
 		out->via[v] = NONE;
 	}
 	out->dist[source] = 0;
-	push(heap, &n, (struct entry){0, source});
+	push(heap, &n, (struct entry){ 0, source });
 	while (n > 0) {
 		struct entry e = pop(heap, &n);
 
@@ -92,7 +92,7 @@ int cn_bswitch_shortest(const struct cn_bswitch *s, uint32_t source, struct cn_b
 			if (usable(s, link) && e.dist + s->weight[link] < out->dist[to]) {
 				out->dist[to] = e.dist + s->weight[link];
 				out->via[to] = link;
-				push(heap, &n, (struct entry){out->dist[to], to});
+				push(heap, &n, (struct entry){ out->dist[to], to });
 			}
 		}
 	}
@@ -125,14 +125,13 @@ void cn_bswitch_above(const struct cn_bswitch *s, const struct cn_bswitch_paths 
 struct routes {
 	const struct cn_bswitch *s;
 	const uint64_t *startup;
-	uint32_t n, source; /* endpoints; the source's */
-	uint32_t *vertex;   /* [n] */
-	uint32_t *number;   /* [nvertices] endpoint of a switch */
+	uint32_t n, source;	       /* endpoints; the source's */
+	uint32_t *vertex;	       /* [n] */
+	uint32_t *number;	       /* [nvertices] endpoint of a switch */
 	struct cn_bswitch_paths *from; /* [n] */
 };
 
-static void route_cost(const void *ctx, uint32_t from, uint32_t to, uint64_t *busy,
-		       uint64_t *total)
+static void route_cost(const void *ctx, uint32_t from, uint32_t to, uint64_t *busy, uint64_t *total)
 {
 	const struct routes *r = ctx;
 
@@ -176,7 +175,7 @@ static int routes_init(struct routes *r, const struct cn_bswitch *s, const uint6
 	uint32_t nv = s->topo->nvertices;
 	int rc = COLLNET_OK;
 
-	*r = (struct routes){.s = s, .startup = startup};
+	*r = (struct routes){ .s = s, .startup = startup };
 	r->vertex = malloc((size_t)nv * 2 * sizeof(*r->vertex));
 	if (r->vertex == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for %u switches", nv);
@@ -274,12 +273,13 @@ static int relay_times(const struct routes *r, const struct cn_relay_net *net,
 int cn_bswitch_broadcast(const struct cn_bswitch *s, const uint64_t *startup, uint32_t source,
 			 struct cn_bswitch_times *out, struct cn_err *err)
 {
-	struct cn_relay_net net = {.cost = route_cost, .path = route_path,
-				   .channels = route_channels, .segments = 1};
+	struct cn_relay_net net = {
+		.cost = route_cost, .path = route_path, .channels = route_channels, .segments = 1
+	};
 	struct routes r;
 	int rc;
 
-	*out = (struct cn_bswitch_times){0};
+	*out = (struct cn_bswitch_times){ 0 };
 	if (source >= s->topo->nvertices || !s->topo->vertices[source].is_switch) {
 		return cn_fail(err, COLLNET_EINVAL, "a broadcast begins at a switch");
 	}

@@ -18,9 +18,9 @@ struct cn_bswitch {
 
 /* Shortest paths from a switch over switches. */
 struct cn_bswitch_paths {
-	uint64_t *dist; /* [nvertices] UINT64_MAX: not reached */
-	uint32_t *via;	/* [nvertices] last link of the path; CN_TOPO_NONE: source, not reached */
-	uint32_t *order;/* [reached] nearest first */
+	uint64_t *dist;	 /* [nvertices] UINT64_MAX: not reached */
+	uint32_t *via;	 /* [nvertices] last link of the path; CN_TOPO_NONE: source, not reached */
+	uint32_t *order; /* [reached] nearest first */
 	uint32_t reached;
 };
 
@@ -35,12 +35,12 @@ uint32_t cn_bswitch_across(const struct cn_topo *t, uint32_t link, uint32_t v);
 
 /* Modelled times of a broadcast among the working switches, one message, nanoseconds. */
 struct cn_bswitch_times {
-	uint32_t working;  /* switches */
-	uint32_t reparented;	   /* children that up-to-down gave to another sender */
-	uint64_t shortest; /* the shortest-path tree, children in the order of the file */
-	uint64_t down_up;  /* in down-to-up order */
-	uint64_t final;	   /* and after up-to-down */
-	uint64_t binomial; /* by the working switches' numbers, links being free */
+	uint32_t working;    /* switches */
+	uint32_t reparented; /* children that up-to-down gave to another sender */
+	uint64_t shortest;   /* the shortest-path tree, children in the order of the file */
+	uint64_t down_up;    /* in down-to-up order */
+	uint64_t final;	     /* and after up-to-down */
+	uint64_t binomial;   /* by the working switches' numbers, links being free */
 };
 
 /*

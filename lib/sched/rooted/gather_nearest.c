@@ -21,8 +21,8 @@ static int add_blocks(const struct cn_layout *l, const struct cn_plan *p, uint32
 
 	a.len = p->bytes;
 	for (uint32_t i = l->first[from]; rc == COLLNET_OK && i < l->first[from + 1]; i++) {
-		a.src = (struct cn_span){CN_BUF_SEND, l->ranks[i], 0};
-		a.dst = (struct cn_span){CN_BUF_RECV, p->root, l->ranks[i] * p->bytes};
+		a.src = (struct cn_span){ CN_BUF_SEND, l->ranks[i], 0 };
+		a.dst = (struct cn_span){ CN_BUF_RECV, p->root, l->ranks[i] * p->bytes };
 		rc = cn_sched_add(out, &a, err);
 	}
 	return rc;
@@ -31,7 +31,7 @@ static int add_blocks(const struct cn_layout *l, const struct cn_plan *p, uint32
 static int plan_root(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		     const uint32_t *order, struct cn_sched *out, struct cn_err *err)
 {
-	struct cn_action a = {.kind = CN_ACT_COPY, .peer = me};
+	struct cn_action a = { .kind = CN_ACT_COPY, .peer = me };
 	int rc = add_blocks(l, p, me, a, out, err);
 
 	a.kind = CN_ACT_RECV;
@@ -48,8 +48,10 @@ static int plan_sender(const struct cn_layout *l, const struct cn_plan *p, uint3
 		       const uint32_t *order, uint32_t phase, struct cn_sched *out,
 		       struct cn_err *err)
 {
-	struct cn_action sync = {.kind = CN_ACT_RECV}, wait = {.kind = CN_ACT_WAIT, .peer = me};
-	struct cn_action data = {.kind = CN_ACT_SEND, .peer = l->node_of[p->root], .phase = phase};
+	struct cn_action sync = { .kind = CN_ACT_RECV }, wait = { .kind = CN_ACT_WAIT, .peer = me };
+	struct cn_action data = { .kind = CN_ACT_SEND,
+				  .peer = l->node_of[p->root],
+				  .phase = phase };
 	int rc = COLLNET_OK;
 
 	if (phase > 0) {

@@ -23,8 +23,8 @@ static int add_blocks(const struct cn_layout *l, const struct cn_plan *p, uint32
 
 	a.len = p->bytes;
 	for (uint32_t i = l->first[to]; rc == COLLNET_OK && i < l->first[to + 1]; i++) {
-		a.src = (struct cn_span){CN_BUF_SEND, p->root, l->ranks[i] * p->bytes};
-		a.dst = (struct cn_span){CN_BUF_RECV, l->ranks[i], 0};
+		a.src = (struct cn_span){ CN_BUF_SEND, p->root, l->ranks[i] * p->bytes };
+		a.dst = (struct cn_span){ CN_BUF_RECV, l->ranks[i], 0 };
 		rc = cn_sched_add(out, &a, err);
 	}
 	return rc;
@@ -34,7 +34,7 @@ int cn_plan_scatter_furthest(const struct cn_layout *l, const struct cn_plan *p,
 			     struct cn_sched *out, struct cn_err *err)
 {
 	uint32_t root = l->node_of[p->root], *order = malloc(l->nnodes * sizeof(*order));
-	struct cn_action a = {.kind = CN_ACT_COPY, .peer = me};
+	struct cn_action a = { .kind = CN_ACT_COPY, .peer = me };
 	int rc;
 
 	out->order = CN_ORDER_IN_TURN;

@@ -6,7 +6,7 @@ unit_tests = \
 	tests/unit/test_aapc \
 	tests/unit/test_aapc_close \
 	tests/unit/test_args \
-	tests/unit/test_bare \
+	tests/unit/test_baseline \
 	tests/unit/test_bcast \
 	tests/unit/test_bcast_smp \
 	tests/unit/test_bench_model \

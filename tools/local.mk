@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# collnet, the command: one file a verb, over a convenience library that the tests link too.
+# collnet, the command: one folder per subcommand, over a convenience library that the tests link too.
 
 noinst_LTLIBRARIES += tools/libcn_shared.la tools/libcn_plan.la tools/libcn_tools.la
 
@@ -34,29 +34,29 @@ tools_libcn_plan_la_SOURCES = \
 	tools/plan/write.h
 
 tools_libcn_tools_la_SOURCES = \
-	tools/bench.c \
-	tools/bench.h \
-	tools/bench/bare.c \
-	tools/bench/bare.h \
-	tools/bench_choose.c \
-	tools/bench_coll.c \
-	tools/bench_model.c \
-	tools/bench_model.h \
-	tools/bench_options.c \
-	tools/bench_p2p.c \
-	tools/bench_pattern.c \
-	tools/bench_pattern.h \
-	tools/bench_plan.c \
-	tools/bench_report.c \
-	tools/lab.c \
-	tools/lab.h \
-	tools/lab_fault.c \
-	tools/lab_net.c \
-	tools/lab_plan.c \
-	tools/lab_ports.c \
-	tools/lab_run.c \
-	tools/lab_start.c \
-	tools/lab_tool.c \
+	tools/bench/baseline.c \
+	tools/bench/baseline.h \
+	tools/bench/choose.c \
+	tools/bench/coll.c \
+	tools/bench/command.c \
+	tools/bench/command.h \
+	tools/bench/model.c \
+	tools/bench/model.h \
+	tools/bench/options.c \
+	tools/bench/p2p.c \
+	tools/bench/pattern.c \
+	tools/bench/pattern.h \
+	tools/bench/plan.c \
+	tools/bench/report.c \
+	tools/lab/command.c \
+	tools/lab/command.h \
+	tools/lab/fault.c \
+	tools/lab/net.c \
+	tools/lab/plan.c \
+	tools/lab/ports.c \
+	tools/lab/run.c \
+	tools/lab/start.c \
+	tools/lab/tool.c \
 	tools/papers/aapc.c \
 	tools/papers/allgather.c \
 	tools/papers/bcast.c \
@@ -89,7 +89,7 @@ tools_libcn_tools_la_SOURCES = \
 	tools/sim_report.c \
 	tools/sim_run.c \
 	tools/sim_watch.c \
-	tools/status.c \
+	tools/status/command.c \
 	tools/topo/command.c \
 	tools/topo/command.h \
 	tools/topo/draw.c \

@@ -12,7 +12,7 @@
 #define COLLNET_TOOLS_SIM_H
 
 #include "sim/job.h"
-#include "tools/bench.h"
+#include "tools/bench/command.h"
 
 /* ---- faults at their times (sim_fault.c, sim_fault_run.c) ----------------------------- */
 

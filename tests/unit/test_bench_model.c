@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tools/bench_model.h"
+#include "tools/bench/model.h"
 
 #define MBIT 1000000ull
 #define MOST 64

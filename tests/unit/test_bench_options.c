@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tools/bench.h"
+#include "tools/bench/command.h"
 #include "words.h"
 
 static int parse(struct bench_options *o, const char *line)

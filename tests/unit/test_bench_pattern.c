@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tools/bench_pattern.h"
+#include "tools/bench/pattern.h"
 
 #define SEED 0x5eed
 #define MAX  20000

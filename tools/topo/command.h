@@ -6,7 +6,7 @@
 #ifndef COLLNET_TOPO_TOOL_H
 #define COLLNET_TOPO_TOOL_H
 
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 #include "tools/tool.h"
 #include "topo/tree.h"
 #include "tools/plan/random.h"

@@ -5,7 +5,7 @@
  * This process makes the supervisor and waits for it. It passes SIGINT, SIGTERM and SIGHUP on;
  * should it die of anything else, the supervisor gets SIGKILL from the kernel.
  */
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,13 +14,13 @@
  * iterations: a batch of them, each with buffers of its own, is filled, run back to back, and then
  * checked. Where the buffers are large a batch is one iteration.
  */
-#include "tools/bench.h"
+#include "tools/bench/command.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/bench_pattern.h"
+#include "tools/bench/pattern.h"
 
 #define ROUNDS	    10
 #define WARM_UP	    UINT32_MAX		 /* in place of an iteration's number */

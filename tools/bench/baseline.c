@@ -13,7 +13,7 @@
  * a veth pair the sender's processor does the work. Sending is send() for one frame and
  * sendmmsg() for streams, which was faster than a ring for sending.
  */
-#include "tools/bench/bare.h"
+#include "tools/bench/baseline.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

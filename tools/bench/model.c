@@ -2,7 +2,7 @@
 /*
  * The arithmetic of the benchmark. Pure: no clock, no wire; the caller says who runs where.
  */
-#include "tools/bench_model.h"
+#include "tools/bench/model.h"
 
 #include <math.h>
 #include <stdlib.h>

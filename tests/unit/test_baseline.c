@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tools/bench/bare.c: two processes on a pair of veth interfaces in a namespace of their own. */
+/* tools/bench/baseline.c: two processes on a pair of veth interfaces in a network namespace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "tools/bench/bare.h"
+#include "tools/bench/baseline.h"
 #include "namespace.h"
 
 #define ITERATIONS 200

@@ -7,7 +7,7 @@
  * sake (gathering times and counters) happens after the measured part.
  */
 #include "client/env.h"
-#include "tools/bench.h"
+#include "tools/bench/command.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 
 #define LINE_MAX_BYTES 65536u
 #define STOP_MS	       5000 /* daemons have this long to end */

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 #include "tools/plan/write.h"
 
 #define DAEMON_READY_MS 10000

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 
 static const char *const tool_dirs[] = { "/usr/sbin", "/sbin",		 "/usr/bin",
 					 "/bin",      "/usr/local/sbin", "/usr/local/bin" };

@@ -3,7 +3,7 @@
  * Bytes that cannot be right by accident. Pure; written so that a compiler makes vectors of the
  * two loops, for sixteen ranks on two cores check hundreds of megabytes an iteration.
  */
-#include "tools/bench_pattern.h"
+#include "tools/bench/pattern.h"
 
 #include <endian.h>
 #include <string.h>

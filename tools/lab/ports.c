@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 
 #define ANSWER_MAX 65536
 

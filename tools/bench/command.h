@@ -2,14 +2,14 @@
 /*
  * Inside `collnet bench`: what was asked for, the run, and a result.
  *
- * bench.c parses and opens, bench_coll.c measures collectives, bench_p2p.c messages between two
- * ranks, bench_report.c writes results, bench_model.c and bench_pattern.c are pure.
+ * command.c parses and opens, coll.c measures collectives, p2p.c messages between two
+ * ranks, report.c writes results, model.c and pattern.c are pure.
  */
 #ifndef COLLNET_BENCH_H
 #define COLLNET_BENCH_H
 
 #include "sched/sched.h"
-#include "tools/bench_model.h"
+#include "tools/bench/model.h"
 #include "tools/tool.h"
 
 #define BENCH_SIZES_MAX	     64
@@ -82,7 +82,7 @@ struct bench_result {
 	double frames_per_s, bare_frames_per_s, bare_ratio;
 };
 
-/* bench.c. The functions that return int give an exit status after a complaint, 0 for success. */
+/* command.c. The functions that return int give an exit status after a complaint, 0 for success. */
 cn_time bench_now(void);
 uint64_t bench_cpu(void); /* nanoseconds of this process */
 /* A call failed: one line with rank, node and the library's sentence; TOOL_FAILED. */
@@ -125,7 +125,7 @@ int bench_count_gather(const struct bench *b, const uint64_t mine[BENCH_COUNTERS
 void bench_count_report(const uint64_t total[BENCH_COUNTERS], double payload,
 			struct bench_result *r);
 
-/* bench_options.c: TOOL_OK, TOOL_USAGE, or -1: help was asked for and given. */
+/* options.c: TOOL_OK, TOOL_USAGE, or -1: help was asked for and given. */
 int bench_options_parse(struct bench_options *o, int argc, char **argv);
 
 /*
@@ -175,20 +175,20 @@ bool bench_op_find(const char *name, enum bench_op *out);
 int bench_options_take(struct bench_options *o, int opt, char *arg, struct cn_err *err);
 int bench_options_finish(struct bench_options *o, struct cn_err *err);
 
-/* bench_choose.c: the algorithms to measure at this size; COLLNET_ALGORITHM may name it. */
+/* choose.c: the algorithms to measure at this size; COLLNET_ALGORITHM may name it. */
 int bench_choose(struct bench *b, uint64_t bytes,
 		 const struct cn_algorithm *rows[BENCH_ALGORITHMS_MAX], size_t *count);
 /* The time that the library's choice goes by, in microseconds; NAN: the row cannot run here. */
 int bench_predict(struct bench *b, uint64_t bytes, const struct cn_algorithm *row, double *us);
 
-/* bench_coll.c, bench_p2p.c: run all sizes. */
+/* coll.c, p2p.c: run all sizes. */
 int bench_collective(struct bench *b);
 int bench_messages(struct bench *b);
 /* The permutation that a row runs with, NULL: it has none; and its global window. */
 const char *bench_permutation(const struct bench *b, const struct cn_algorithm *row);
 uint32_t bench_window(const struct bench *b, const struct cn_algorithm *row);
 
-/* bench_report.c: nothing measured yet. */
+/* report.c: nothing measured yet. */
 void bench_result_init(struct bench_result *r, const struct bench *b, uint64_t bytes);
 /* Rank 0 writes a result, as JSON or as a row of the table, and to the CSV file.
  * False: an output could not be written. */
@@ -204,7 +204,7 @@ void bench_report_column(double value, int width, int decimals, const char *unit
 bool bench_report_written(bool ok, const char *where);
 double bench_efficiency(const struct bench_result *r);
 
-/* bench_plan.c: `collnet bench plan`, argv[0] being "plan"; an exit status. */
+/* plan.c: `collnet bench plan`, argv[0] being "plan"; an exit status. */
 int bench_plan(int argc, char **argv);
 
 #endif

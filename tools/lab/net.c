@@ -2,7 +2,7 @@
 /*
  * The wires of the lab.
  *
- * The topology is a tree here (lab_plan.c leaves out what the spanning tree does not use), and a
+ * The topology is a tree here (plan.c leaves out what the spanning tree does not use), and a
  * link of several channels is one cable of all their rate and buffers.
  *
  * A link of the topology is a veth pair. A port of a switch is the end of it that is enslaved to
@@ -40,7 +40,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 
 #define NETNS_DIR  "/run/netns"
 #define UTS_DIR	   LAB_DIR "/uts"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 #include "tools/plan/span.h"
 
 #define RATE_DEFAULT	      20000000u

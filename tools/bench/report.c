@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/bench.h"
+#include "tools/bench/command.h"
 
 void bench_result_init(struct bench_result *r, const struct bench *b, uint64_t bytes)
 {

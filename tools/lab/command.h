@@ -85,10 +85,10 @@ struct lab_port_count {
 	uint64_t frames, bytes, drops;
 };
 
-/* lab.c */
+/* command.c */
 int collnet_cmd_lab(int argc, char **argv);
 
-/* lab_plan.c: what is to be made. Fills in the options that were not said. */
+/* plan.c: what is to be made. Fills in the options that were not said. */
 int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err);
 /* The rates and buffers of o->shape that were not said. */
 int lab_shape_rates(struct lab_options *o, struct cn_err *err);
@@ -96,7 +96,7 @@ int lab_shape_rates(struct lab_options *o, struct cn_err *err);
 uint64_t lab_link_rate(const struct cn_topo_link *l);
 uint32_t lab_link_buffer(const struct cn_topo_link *l);
 
-/* lab_net.c: the private file systems, the namespaces and the wires. COLLNET_EPERM: refused. */
+/* net.c: the private file systems, the namespaces and the wires. COLLNET_EPERM: refused. */
 int lab_private_files(struct lab *lab, struct cn_err *err);
 int lab_make_network(struct lab *lab, struct cn_err *err);
 /* Enters the namespaces of a host (or, by NULL, of the fabric). */
@@ -104,13 +104,13 @@ int lab_enter(const char *host, struct cn_err *err);
 /* Name of the interface on switch `sw` that leads over `link`. */
 void lab_port_name(const struct lab *lab, uint32_t sw, uint32_t link, char *out, size_t size);
 
-/* lab_fault.c: --loss and --duplicate, in the fabric; --reorder, in the host's namespace. */
+/* fault.c: --loss and --duplicate, in the fabric; --reorder, in the host's namespace. */
 #define LAB_NIC_QUEUE 1000u /* frames that wait at a host's interface */
 int lab_lose_frames(struct lab *lab, struct cn_err *err);
 int lab_duplicate_frames(struct lab *lab, struct cn_err *err);
 int lab_reorder_frames(const struct lab *lab, uint64_t rate, struct cn_err *err);
 
-/* lab_tool.c: running ip, tc, bridge and nft. */
+/* tool.c: running ip, tc, bridge and nft. */
 bool lab_find_tool(const char *name, char *path, size_t size);
 /* Runs argv with `input` on its standard input; *output (may be NULL) is the caller's to free. */
 int lab_tool(char *const argv[], const char *input, size_t len, char **output, struct cn_err *err);
@@ -124,7 +124,7 @@ int lab_batch_open(struct lab_batch *b, struct cn_err *err);
 int lab_batch_run(struct lab_batch *b, char *const argv[], struct cn_err *err);
 int lab_write_file(const char *path, mode_t mode, const char *text, struct cn_err *err);
 
-/* lab_start.c: daemons and ranks come to life. */
+/* start.c: daemons and ranks come to life. */
 int lab_write_scripts(struct lab *lab, struct cn_err *err);
 int lab_start_daemons(struct lab *lab, struct cn_err *err);
 void lab_print_log_tail(const struct lab_host *h);
@@ -132,10 +132,10 @@ void lab_print_log_tail(const struct lab_host *h);
 int lab_start_rank(struct lab *lab, uint32_t r, int *out, int *errs, struct cn_err *err);
 int lab_start_shell(struct lab *lab, pid_t *pid, struct cn_err *err);
 
-/* lab_run.c: the supervisor's life from the first process to the last. */
+/* run.c: the supervisor's life from the first process to the last. */
 int lab_supervise(struct lab *lab);
 
-/* lab_ports.c: what the ports counted. */
+/* ports.c: what the ports counted. */
 int lab_report_ports(struct lab *lab, int status, struct cn_err *err);
 
 #endif

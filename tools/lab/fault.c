@@ -2,7 +2,7 @@
 /* Frames that are lost, duplicated and reordered: rules of nftables, and netem. */
 #include <net/if.h>
 
-#include "tools/lab.h"
+#include "tools/lab/command.h"
 
 /* The port of the host's switch that leads to it. */
 static void host_port(const struct lab *lab, uint32_t host, char *out, size_t size)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "sched/select.h"
-#include "tools/bench.h"
+#include "tools/bench/command.h"
 
 /* The team as the library lays it out. */
 struct team {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/bench.h"
+#include "tools/bench/command.h"
 
 static const struct operation {
 	const char *name;

@@ -10,7 +10,7 @@
 
 #include "tools/plan/check.h"
 #include "sched/allgather/ring.h"
-#include "tools/bench.h"
+#include "tools/bench/command.h"
 #include "tools/schedule/command.h"
 #include "tools/plan/random.h"
 

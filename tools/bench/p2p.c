@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/bench/bare.h"
-#include "tools/bench.h"
-#include "tools/bench_pattern.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/command.h"
+#include "tools/bench/pattern.h"
 
 #define ROUNDS		    10u
 #define ROUND_NS	    200000000u /* what a round should take */

@@ -36,8 +36,8 @@ void cn_iface_config(struct cn_daemon *d, struct cn_station_config *out)
 		.peer_timeout = c->peer_timeout_ms * CN_MS,
 		.open_socket = d->parent.fd >= 0 ? cn_parent_socket : NULL,
 		.open_arg = &d->parent,
-		.will = d->parent.will,
-		.will_nodes = CN_PARENT_NODES,
+		.goodbyes = d->parent.goodbyes,
+		.goodbye_nodes = CN_PARENT_NODES,
 	};
 }
 

@@ -5,9 +5,9 @@
  * nothing, and keeps CAP_NET_RAW only.
  *
  * When the worker dies, whatever the reason, the parent tells the other nodes: it builds a goodbye
- * for every node of the last will (proto/will.h), memory that the worker's transport keeps current,
- * and sends it by a packet socket that the worker has bound to its interface. An orderly end has
- * said goodbye already and leaves an empty will.
+ * for every node of the goodbye list (proto/goodbye_list.h), memory that the worker's transport
+ * keeps current, and sends it by a packet socket that the worker has bound to its interface. An
+ * orderly end has said goodbye already and leaves an empty list.
  *
  * The worker asks over a socket pair, with a message of fixed size, and gets a packet socket by
  * SCM_RIGHTS. When the worker ends, the parent ends too: with the worker's exit status, or with
@@ -76,7 +76,7 @@ static void answer(int fd, int error, int packet)
 }
 
 /* False: the worker has closed its end. The socket of a REQUEST_WILL is kept, too. */
-static bool serve(int fd, int *will_fd)
+static bool serve(int fd, int *goodbye_fd)
 {
 	struct message m;
 	ssize_t n = recv(fd, &m, sizeof(m), MSG_DONTWAIT);
@@ -91,9 +91,9 @@ static bool serve(int fd, int *will_fd)
 	packet = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	answer(fd, packet < 0 ? errno : 0, packet);
 	if (m.what == REQUEST_WILL) {
-		int old = *will_fd;
+		int old = *goodbye_fd;
 
-		*will_fd = packet;
+		*goodbye_fd = packet;
 		packet = old;
 	}
 	if (packet >= 0) {
@@ -109,10 +109,10 @@ static void pause_for(long ns)
 	nanosleep(&ts, NULL);
 }
 
-static bool send_goodbye(int fd, const struct cn_will *w, uint32_t i)
+static bool send_goodbye(int fd, const struct cn_goodbye_list *w, uint32_t i)
 {
 	uint8_t frame[CN_FRAME_HEAD > CN_ETH_MIN ? CN_FRAME_HEAD : CN_ETH_MIN] = { 0 };
-	size_t len = cn_will_frame(w, i, frame);
+	size_t len = cn_goodbye_list_frame(w, i, frame);
 
 	if (len == 0) {
 		return false;
@@ -126,7 +126,7 @@ static bool send_goodbye(int fd, const struct cn_will *w, uint32_t i)
 }
 
 /* Paced, so that ports are not flooded. Returns how many nodes there are. */
-static uint32_t announce_death(int fd, const struct cn_will *w)
+static uint32_t announce_death(int fd, const struct cn_goodbye_list *w)
 {
 	uint32_t nodes = 0;
 
@@ -189,7 +189,7 @@ static bool take_signal(int signals, pid_t worker, int *status)
 	return false;
 }
 
-static void wait_for_worker(int signals, int fd, pid_t worker, int *will_fd, int *status)
+static void wait_for_worker(int signals, int fd, pid_t worker, int *goodbye_fd, int *status)
 {
 	struct pollfd p[2] = {
 		{ .fd = signals, .events = POLLIN },
@@ -203,16 +203,16 @@ static void wait_for_worker(int signals, int fd, pid_t worker, int *will_fd, int
 		if (p[0].revents != 0 && take_signal(signals, worker, status)) {
 			return;
 		}
-		if (p[1].revents != 0 && !serve(fd, will_fd)) {
+		if (p[1].revents != 0 && !serve(fd, goodbye_fd)) {
 			p[1].fd = -1; /* it is about to end */
 		}
 	}
 }
 
 static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
-	       struct cn_will *will)
+	       struct cn_goodbye_list *goodbyes)
 {
-	int status = 0, will_fd = -1;
+	int status = 0, goodbye_fd = -1;
 	struct cn_err err;
 	uint32_t nodes;
 
@@ -222,9 +222,9 @@ static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
 		return EXIT_FAILURE;
 	}
-	wait_for_worker(signals, fd, worker, &will_fd, &status);
-	will->name[COLLNET_NAME_MAX] = '\0'; /* whatever the worker did to its memory */
-	nodes = announce_death(will_fd, will);
+	wait_for_worker(signals, fd, worker, &goodbye_fd, &status);
+	goodbyes->name[COLLNET_NAME_MAX] = '\0'; /* whatever the worker did to its memory */
+	nodes = announce_death(goodbye_fd, goodbyes);
 	if (WIFSIGNALED(status)) {
 		cn_log(COLLNET_LOG_ERROR,
 		       "the worker (process %ld) was ended by signal %d; %u nodes were told",
@@ -261,9 +261,9 @@ int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent
 	if (signals < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "the parent process: %s", strerror(errno));
 	}
-	p->will = mmap(NULL, cn_will_size(CN_PARENT_NODES), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (p->will == MAP_FAILED) {
+	p->goodbyes = mmap(NULL, cn_goodbye_list_size(CN_PARENT_NODES), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p->goodbyes == MAP_FAILED) {
 		return cn_fail(err, COLLNET_ENOMEM, "the parent process: no memory");
 	}
 	p->pid = getpid();
@@ -276,7 +276,7 @@ int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent
 		if (ready_fd > STDERR_FILENO) {
 			close(ready_fd);
 		}
-		*status = run(id, signals, pair[0], worker, p->will);
+		*status = run(id, signals, pair[0], worker, p->goodbyes);
 		return COLLNET_INPROGRESS;
 	}
 	close(signals);

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "proto/will.h"
+#include "proto/goodbye_list.h"
 
 /*
  * Who to become: *user of the configuration, or collnet, or nobody. COLLNET_EINVAL: there is no
@@ -21,13 +21,13 @@ struct cn_identity {
 	char name[64];
 };
 
-#define CN_PARENT_NODES 4096u /* in the will */
+#define CN_PARENT_NODES 4096u /* in the goodbye list */
 
 /* The worker's side of its parent. */
 struct cn_parent {
 	pid_t pid;
-	int fd;		      /* requests to it; -1: there is no parent */
-	struct cn_will *will; /* shared with it; the transport writes, it reads */
+	int fd;				  /* requests to it; -1: there is no parent */
+	struct cn_goodbye_list *goodbyes; /* shared with it; the transport writes, it reads */
 };
 
 /*
@@ -45,7 +45,7 @@ int cn_parent_watch(const struct cn_parent *p, struct cn_err *err);
 bool cn_parent_died(const struct cn_parent *p);
 /*
  * Gives it a packet socket that is bound to this interface: from now on it says goodbye there to
- * the nodes of the will when the worker dies. COLLNET_EPERM, COLLNET_ESYSTEM.
+ * the nodes of the goodbye list when the worker dies. COLLNET_EPERM, COLLNET_ESYSTEM.
  */
 int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *err);
 /* Asks for a packet socket: a descriptor, or -1 with errno. The argument is a struct cn_parent. */

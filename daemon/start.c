@@ -96,8 +96,8 @@ static void end(struct cn_daemon *d)
 	cn_listen_close(d);
 	cn_client_end(d);
 	cn_station_close(&d->station, LINGER);
-	cn_quota_close(d);	       /* what is mapped need not be given back */
-	d->parent.will->max_peers = 0; /* the goodbyes are said */
+	cn_quota_close(d);		   /* what is mapped need not be given back */
+	d->parent.goodbyes->max_peers = 0; /* the goodbyes are said */
 	cn_region_unmap(d);
 	cn_event_close(d);
 	cn_iface_close(d);

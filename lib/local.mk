@@ -34,7 +34,7 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/node.c \
 	lib/proto/node.h \
 	lib/proto/output.c \
-	lib/proto/path.c \
+	lib/proto/path_mtu.c \
 	lib/proto/peer.c \
 	lib/proto/peer.h \
 	lib/proto/receiver.c \
@@ -42,14 +42,14 @@ lib_libcn_proto_la_SOURCES = \
 	lib/proto/rtt.h \
 	lib/proto/sender.c \
 	lib/proto/serial.h \
-	lib/proto/speaker.c \
-	lib/proto/stranger.c \
-	lib/proto/stranger.h \
+	lib/proto/foreign_version.c \
+	lib/proto/unvalidated.c \
+	lib/proto/unvalidated.h \
 	lib/proto/timers.c \
-	lib/proto/will.c \
-	lib/proto/will.h \
-	lib/proto/window.c \
-	lib/proto/window.h \
+	lib/proto/goodbye_list.c \
+	lib/proto/goodbye_list.h \
+	lib/proto/global_window.c \
+	lib/proto/global_window.h \
 	lib/proto/wire.c \
 	lib/proto/wire.h
 
@@ -150,7 +150,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op.h \
 	lib/coll/owed.c \
 	lib/coll/path.c \
-	lib/coll/speaker.c \
+	lib/coll/foreign_version.c \
 	lib/coll/post.c \
 	lib/coll/team.c \
 	lib/coll/unexpected.c \

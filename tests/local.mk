@@ -26,7 +26,7 @@ unit_tests = \
 	tests/unit/test_experiment_sim \
 	tests/unit/test_fattree \
 	tests/unit/test_fat_tree \
-	tests/unit/test_flight \
+	tests/unit/test_global_window \
 	tests/unit/test_furthest \
 	tests/unit/test_heap \
 	tests/unit/test_hello \
@@ -41,7 +41,7 @@ unit_tests = \
 	tests/unit/test_msg \
 	tests/unit/test_node \
 	tests/unit/test_numbering \
-	tests/unit/test_path \
+	tests/unit/test_path_mtu \
 	tests/unit/test_peer \
 	tests/unit/test_permutation \
 	tests/unit/test_pool \
@@ -74,7 +74,7 @@ unit_tests = \
 	tests/unit/test_topo \
 	tests/unit/test_tree \
 	tests/unit/test_util \
-	tests/unit/test_will \
+	tests/unit/test_goodbye_list \
 	tests/unit/test_window \
 	tests/unit/test_wire \
 	tests/unit/test_unexpected \
@@ -123,10 +123,10 @@ tests_faults_fault_driver_SOURCES = \
 tests_sim_attack_SOURCES = $(sim_sources) tests/sim/attack.c
 tests_sim_sweep_SOURCES = $(sim_sources) tests/sim/sweep.c
 tests_sim_soak_SOURCES = $(sim_sources) tests/sim/sweep.c
-# The same under a transport of its own, which is broken on purpose.
-tests_sim_broken_SOURCES = $(sim_sources) tests/sim/broken.c tests/sim/broken.h \
-	$(lib_libcn_proto_la_SOURCES)
-tests_sim_broken_CPPFLAGS = $(AM_CPPFLAGS) -include $(top_srcdir)/tests/sim/broken.h
+# The same with three functions of the transport replaced by faulty ones.
+tests_sim_broken_SOURCES = $(sim_sources) tests/sim/broken.c
+tests_sim_broken_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_window_open -Wl,--wrap=cn_wire_put \
+	-Wl,--wrap=cn_flight_end
 
 # Without --enable-fuzzer a harness is linked with a small main() that runs the files of its
 # corpus, so that the corpora are tests and need no clang.

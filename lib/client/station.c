@@ -99,12 +99,12 @@ static int make_engine(const struct cn_station_config *config, struct cn_station
 	ec.node.cluster = config->cluster;
 	ec.node.mtu = s->link->mtu < MTU_MAX ? s->link->mtu : MTU_MAX;
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
-	ec.node.will = config->will;
+	ec.node.goodbyes = config->goodbyes;
 	if (config->peer_timeout != 0) {
 		ec.node.dead_after = config->peer_timeout;
 	}
-	if (config->will != NULL && ec.node.max_peers > config->will_nodes) {
-		ec.node.max_peers = config->will_nodes;
+	if (config->goodbyes != NULL && ec.node.max_peers > config->goodbye_nodes) {
+		ec.node.max_peers = config->goodbye_nodes;
 	}
 	snprintf(ec.interface, sizeof(ec.interface), "%s", s->link->interface);
 	ec.topo = s->topo;

@@ -22,8 +22,8 @@ struct cn_station_config {
 	cn_time peer_timeout;	       /* dead_after of struct cn_node_config; 0: its default */
 	int (*open_socket)(void *arg); /* as in struct cn_link_config */
 	void *open_arg;
-	struct cn_will *will; /* as in struct cn_node_config; NULL: none */
-	uint32_t will_nodes;  /* room in it: no more nodes are known */
+	struct cn_goodbye_list *goodbyes; /* as in struct cn_node_config; NULL: none */
+	uint32_t goodbye_nodes;		  /* room in it: no more nodes are known */
 };
 
 #define CN_STATION_OLD 8

@@ -6,7 +6,7 @@
  *   meeting.c   control messages about teams between engines
  *   wireup.c    how the ranks of a job find each other: JOIN and BIND
  *   path.c      whether frames of the MTU get through between the nodes of a team
- *   speaker.c   nodes of another wire version, for errors and the node table
+ *   foreign_version.c   nodes of another wire version, for errors and the node table
  *   join.c      what peers told of their teams
  *   cursor.c    control messages byte by byte
  *   owed.c      control messages that found no buffer
@@ -22,7 +22,7 @@
 #define CN_COLL_H
 
 #include "coll/engine.h"
-#include "proto/window.h"
+#include "proto/global_window.h"
 #include "proto/wire.h"
 
 #define CN_OPS	     COLLNET_OUTSTANDING_MAX
@@ -203,19 +203,19 @@ void cn_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p);
 /* Frames of so many bytes do not reach the peer: its teams fail and say so. */
 void cn_path_drops(struct cn_engine *e, cn_time now, struct cn_peer *p, uint32_t bytes);
 
-/* speaker.c */
+/* foreign_version.c */
 /*
  * "; h3 speaks wire version 2, this node 1" for every sender of another wire version, three at
  * most;
  * "" without one. lost: a peer that is lost by silence, then only those nodes of the team `t` that
  * share its silence; NULL: all.
  */
-void cn_speaker_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost, char *text,
-		       size_t cap);
+void cn_foreign_version_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
+			       char *text, size_t cap);
 /* The name of one: the peer's, else the topology's for its address, else the address. */
 #define CN_SPEAKER_NAME (COLLNET_NAME_MAX + 1)
-void cn_speaker_name(const struct cn_engine *e, const struct cn_speaker *s,
-		     char name[CN_SPEAKER_NAME]);
+void cn_foreign_version_name(const struct cn_engine *e, const struct cn_foreign_version *s,
+			     char name[CN_SPEAKER_NAME]);
 
 struct cn_range {
 	uint32_t first, n;

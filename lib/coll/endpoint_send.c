@@ -234,12 +234,12 @@ static void send_frame(struct cn_flow *f, struct cn_tx *tx)
 	tx->token = token;
 	/* The frame that closes the window asks, whoever filled it: only an answer opens it. */
 	if (cn_flight_sent(&token->flight, w, limit) || !cn_window_open(w, limit)) {
-		tx->flags |= CN_FLAG_ASK;
+		tx->flags |= CN_FLAG_ACKREQ;
 	}
 	if (r->offset == r->bytes) {
 		tx->flags |= CN_FLAG_LAST;
 		if (r->source.flight.unacked > 0) {
-			tx->flags |= CN_FLAG_ASK;
+			tx->flags |= CN_FLAG_ACKREQ;
 		}
 		r->sent = true;
 		settle(f);

@@ -153,7 +153,7 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 	static const char *const reason[] = {
 		[CN_PEER_SILENT] = "stopped answering",
 		[CN_PEER_RESTARTED] = "restarted",
-		[CN_PEER_GAVE_UP] = "did not hear this node for long",
+		[CN_PEER_RESET] = "did not hear this node for long",
 		[CN_PEER_BYE] = "ended its daemon",
 		[CN_PEER_PATH] = "answers, but large frames do not reach it",
 	};
@@ -383,7 +383,7 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 		s->link_rate = v != CN_TOPO_NONE ? cn_topo_host_rate(c->topo, v) : 0;
 	}
 	if (reset_peak) {
-		cn_node_window(e->node)->peak = cn_node_window(e->node)->now;
+		cn_node_window(e->node)->peak = cn_node_window(e->node)->in_flight;
 	}
 }
 
@@ -391,8 +391,8 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 {
 	const struct cn_node_config *c = cn_node_config(e->node);
 	size_t cap = *count;
-	struct cn_speaker s[CN_SPEAKERS];
-	uint32_t n = cn_node_speakers(e->node, now, s);
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
+	uint32_t n = cn_node_foreign_versions(e->node, now, s);
 
 	*count = (size_t)cn_node_peers(e->node) + 1;
 	for (size_t i = 0; i < *count && i < cap; i++) {
@@ -412,7 +412,7 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 
 		if (i < cap && s[k].peer == NULL) {
 			memset(&out[i], 0, sizeof(out[i]));
-			cn_speaker_name(e, &s[k], out[i].name);
+			cn_foreign_version_name(e, &s[k], out[i].name);
 			memcpy(out[i].mac, s[k].mac, 6);
 		}
 		if (i < cap) {

@@ -434,7 +434,7 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 		}
 	}
 	end_range(&l);
-	cn_speaker_clause(t, now, p, other, sizeof(other));
+	cn_foreign_version_clause(t, now, p, other, sizeof(other));
 	if (silent == 1) {
 		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s%s",
 			     t->nodes[lost].name, c->node.name, other);
@@ -461,7 +461,7 @@ static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p
 
 	if (why == CN_PEER_SILENT || why == CN_PEER_PATH) {
 		fail_by_silence(t, now, p, k);
-	} else if (why == CN_PEER_GAVE_UP) {
+	} else if (why == CN_PEER_RESET) {
 		cn_team_fail(t, now, true, COLLNET_EPEER,
 			     "node %s did not hear node %s for long and "
 			     "gave up node %s",

@@ -324,7 +324,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	     (op->one_way || op->source.flight.by_acks)) ||
 	    (op->one_way && op->source.flight.by_acks && s->send == CN_NONE) ||
 	    last_before_handover(op, a, a->len - p->done)) {
-		out->flags |= CN_FLAG_ASK;
+		out->flags |= CN_FLAG_ACKREQ;
 	}
 	return true;
 }

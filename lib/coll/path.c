@@ -2,7 +2,7 @@
 /*
  * Whether the nodes of a team can exchange frames of the MTU. A forming team that knows all its
  * ranks compares the nodes' MTUs and has the transport validate the path to each
- * (lib/proto/path.c); BIND waits for that. So a team that is ready has validated paths in both
+ * (lib/proto/path_mtu.c); BIND waits for that. So a team that is ready has validated paths in both
  * directions.
  */
 #include "coll/coll.h"

@@ -583,7 +583,7 @@ static void join_timeout(struct cn_team *t, cn_time now)
 	if (t->state != CN_TEAM_FORMING) {
 		return;
 	}
-	cn_speaker_clause(t, now, NULL, other, sizeof(other));
+	cn_foreign_version_clause(t, now, NULL, other, sizeof(other));
 	/* FAIL carries 255 bytes. */
 	n = list_missing(t, t->seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
 	if (n > 0) {

@@ -163,12 +163,12 @@ void cn_unexpected_explain(const struct cn_op *op, char *text, size_t cap)
 		const struct cn_streams *s = &op->streams[k];
 		const char *own = t->engine->config.node.name;
 
-		if (n->peer != NULL && cn_peer_refuses(n->peer)) {
+		if (n->peer != NULL && cn_peer_rnr_received(n->peer)) {
 			snprintf(text, cap,
 				 "; node %s refuses frames: its buffers hold frames of "
 				 "operations that were not called there",
 				 n->name);
-		} else if (n->peer != NULL && s->recv != CN_NONE && cn_peer_refused(n->peer)) {
+		} else if (n->peer != NULL && s->recv != CN_NONE && cn_peer_rnr_sent(n->peer)) {
 			snprintf(text, cap,
 				 "; node %s refuses frames of node %s: its buffers hold frames "
 				 "of operations that were not called there",

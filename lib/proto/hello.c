@@ -95,8 +95,8 @@ void cn_hello_later(struct cn_peer *p)
 	p->hello_at = CN_NEVER;
 	p->hello_last[CN_HELLO_BEGIN] = p->node->now;
 	if (p->state != CN_PEER_UP) {
-		send_hello(p, CN_FLAG_WANT, p->nonce_in);
-	} else if ((p->later_flags & CN_FLAG_ASK) != 0) {
+		send_hello(p, CN_FLAG_SOLICIT, p->nonce_in);
+	} else if ((p->later_flags & CN_FLAG_ACKREQ) != 0) {
 		send_hello(p, p->later_flags, p->later_echo);
 	} else if (!p->proven) {
 		send_hello(p, 0, p->nonce_in);
@@ -106,11 +106,11 @@ void cn_hello_later(struct cn_peer *p)
 void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p)
 {
 	if (p == NULL) {
-		cn_stranger_answer(n, mac, CN_HELLO_BEGIN, 0, 0);
+		cn_unvalidated_answer(n, mac, CN_HELLO_BEGIN, 0, 0);
 	} else if (p->state == CN_PEER_UP) {
-		cn_hello_ask(p, CN_HELLO_BEGIN, CN_FLAG_ASK, p->nonce_in);
+		cn_hello_ask(p, CN_HELLO_BEGIN, CN_FLAG_ACKREQ, p->nonce_in);
 	} else {
-		cn_hello_ask(p, CN_HELLO_BEGIN, CN_FLAG_WANT, p->nonce_in);
+		cn_hello_ask(p, CN_HELLO_BEGIN, CN_FLAG_SOLICIT, p->nonce_in);
 	}
 }
 
@@ -173,7 +173,7 @@ static void establish(struct cn_peer *p, const struct said *s)
 	}
 	check_mtu(p);
 	cn_peer_up(p);
-	if ((s->flags & (CN_FLAG_WANT | CN_FLAG_ASK)) != 0) {
+	if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
 		cn_hello_ask(p, CN_HELLO_PROOF, 0, s->nonce);
 	}
 }
@@ -185,13 +185,13 @@ static void proof_taken(struct cn_peer *p, const struct said *s)
 	if (p->state != CN_PEER_UP) {
 		establish(p, s);
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
-		if ((s->flags & (CN_FLAG_WANT | CN_FLAG_ASK)) != 0) {
+		if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
 			cn_hello_ask(p, CN_HELLO_REPLY, 0, s->nonce);
 		}
 	} else {
-		cn_peer_down(p, s->body.epoch != p->epoch ? CN_PEER_RESTARTED : CN_PEER_GAVE_UP);
+		cn_peer_down(p, s->body.epoch != p->epoch ? CN_PEER_RESTARTED : CN_PEER_RESET);
 		p->nonce_in = s->nonce;
-		cn_hello_ask(p, CN_HELLO_PROOF, CN_FLAG_WANT, s->nonce);
+		cn_hello_ask(p, CN_HELLO_PROOF, CN_FLAG_SOLICIT, s->nonce);
 	}
 }
 
@@ -200,15 +200,15 @@ static void claim_taken(struct cn_peer *p, const struct said *s)
 {
 	if (p->state != CN_PEER_UP) {
 		p->nonce_in = is_taken(p->node, s->body.name) ? 0 : s->nonce;
-		cn_hello_ask(p, CN_HELLO_REPLY, CN_FLAG_WANT, p->nonce_in);
+		cn_hello_ask(p, CN_HELLO_REPLY, CN_FLAG_SOLICIT, p->nonce_in);
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
 		cn_hello_ask(p, CN_HELLO_REPLY, 0, s->nonce);
 	} else {
 		/* Any challenge is answered with its nonce. Other claims are not: a node
 		 * that has begun anew would come up in a session that ends with our next hello. */
 		p->node->stats.stale_frames++;
-		cn_hello_ask(p, CN_HELLO_REPLY, CN_FLAG_ASK,
-			     (s->flags & CN_FLAG_ASK) != 0 ? s->nonce : p->nonce_in);
+		cn_hello_ask(p, CN_HELLO_REPLY, CN_FLAG_ACKREQ,
+			     (s->flags & CN_FLAG_ACKREQ) != 0 ? s->nonce : p->nonce_in);
 	}
 }
 
@@ -216,13 +216,13 @@ static void broadcast_taken(struct cn_peer *p, const struct said *s)
 {
 	if (p->state != CN_PEER_UP) {
 		p->heard = p->node->now;
-		ask_later(p, CN_FLAG_WANT);
+		ask_later(p, CN_FLAG_SOLICIT);
 	} else if (s->body.epoch != p->epoch) {
 		p->node->stats.stale_frames++;
-		ask_later(p, CN_FLAG_ASK);
+		ask_later(p, CN_FLAG_ACKREQ);
 	} else {
 		p->heard = p->node->now;
-		if ((s->flags & CN_FLAG_WANT) != 0 && !p->proven) {
+		if ((s->flags & CN_FLAG_SOLICIT) != 0 && !p->proven) {
 			/* One whose frames come knows us: all answers at once can be too many for
 			 * its port. */
 			ask_later(p, 0);
@@ -235,17 +235,17 @@ static void stranger_taken(struct cn_node *n, const uint8_t mac[6], const struct
 	struct cn_peer *p;
 
 	if ((s->flags & CN_FLAG_UNICAST) == 0) {
-		cn_stranger_answer(n, mac, CN_HELLO_BEGIN, 0, cn_node_spread(n, mac));
+		cn_unvalidated_answer(n, mac, CN_HELLO_BEGIN, 0, cn_node_spread(n, mac));
 	} else if (s->echo != cookie(n, mac)) {
-		cn_stranger_answer(n, mac, CN_HELLO_REPLY, is_taken(n, s->body.name) ? 0 : s->nonce,
-				   0);
+		cn_unvalidated_answer(n, mac, CN_HELLO_REPLY,
+				      is_taken(n, s->body.name) ? 0 : s->nonce, 0);
 	} else {
 		p = cn_peer_add(n, mac);
 		if (p == NULL) {
 			n->stats.stale_frames++;
 			return;
 		}
-		cn_stranger_forget(n, mac);
+		cn_unvalidated_forget(n, mac);
 		p->generation = n->evicted << 32;
 		p->nonce_out = cookie(n, mac);
 		proof_taken(p, s);

@@ -7,28 +7,28 @@
 
 static void ack_taken(struct cn_peer *p, const struct cn_wire *w, size_t len)
 {
-	if ((w->flags & CN_FLAG_ASK) != 0) {
+	if ((w->flags & CN_FLAG_ACKREQ) != 0) {
 		p->ack_due = true;
 		cn_peer_ready(p);
 	}
-	if ((w->flags & CN_FLAG_SIZE) != 0) {
+	if ((w->flags & CN_FLAG_MTU_PROBE) != 0) {
 		cn_path_probed(p, w->stream, (uint32_t)(len - CN_ETH_HEADER));
 	}
-	if ((w->flags & CN_FLAG_SIZED) != 0) {
+	if ((w->flags & CN_FLAG_MTU_REPLY) != 0) {
 		cn_path_answer(p, w->stream);
 	}
-	if ((w->flags & (CN_FLAG_SIZE | CN_FLAG_SIZED)) != 0 || p->state != CN_PEER_UP) {
+	if ((w->flags & (CN_FLAG_MTU_PROBE | CN_FLAG_MTU_REPLY)) != 0 || p->state != CN_PEER_UP) {
 		return;
 	}
 	if (w->ack != p->tx.una) {
 		return; /* it asks for an older or impossible place */
 	}
-	if ((w->flags & CN_FLAG_BUSY) == 0) {
+	if ((w->flags & CN_FLAG_RNR) == 0) {
 		p->tx.answered = true;
 	} else {
 		p->tx.repeats = 0; /* the frame came */
 	}
-	if ((w->flags & CN_FLAG_BUSY) != 0) {
+	if ((w->flags & CN_FLAG_RNR) != 0) {
 		cn_sender_busy(p);
 	} else if ((w->flags & CN_FLAG_NAK) != 0) {
 		cn_sender_nak(p, w->stream);
@@ -36,7 +36,7 @@ static void ack_taken(struct cn_peer *p, const struct cn_wire *w, size_t len)
 		p->tx.hold = 0;
 		cn_sender_timeout(p); /* it has buffers again: go on at once */
 		cn_peer_reschedule(p);
-	} else if ((w->flags & CN_FLAG_ASK) != 0) {
+	} else if ((w->flags & CN_FLAG_ACKREQ) != 0) {
 		cn_sender_query(p);
 	}
 }
@@ -71,7 +71,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	if (fault == CN_WIRE_OK && w.length > n->payload && w.type != CN_TYPE_HELLO) {
 		fault = CN_WIRE_BAD;
 	}
-	if (fault != CN_WIRE_OK && fault != CN_WIRE_OTHER_VERSION) {
+	if (fault != CN_WIRE_OK && fault != CN_WIRE_FOREIGN_VERSION) {
 		*(fault == CN_WIRE_FOREIGN ? &n->stats.foreign_frames : &n->stats.bad_frames) += 1;
 		return;
 	}
@@ -85,9 +85,9 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 		n->stats.bad_frames++;
 		return;
 	}
-	if (fault == CN_WIRE_OTHER_VERSION) {
+	if (fault == CN_WIRE_FOREIGN_VERSION) {
 		n->stats.version_frames++;
-		cn_speaker_note(n, frame + 6, w.version);
+		cn_foreign_version_note(n, frame + 6, w.version);
 		return;
 	}
 	n->stats.bytes_received += len < CN_ETH_MIN ? CN_ETH_MIN : len;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/peer.h"
-#include "proto/will.h"
+#include "proto/goodbye_list.h"
 
 void cn_node_config_init(struct cn_node_config *c)
 {
@@ -18,15 +18,15 @@ void cn_node_config_init(struct cn_node_config *c)
 	c->window = 256;
 	/* Switches hold some tens of frames. Where all began with a whole window to all, they would
 	 * lose nearly everything. */
-	c->burst = 16;
+	c->initial_cwnd = 16;
 	/*
 	 * Linux may send consecutive frames by different processors, and they overtake each other.
 	 */
-	c->reorder = CN_HELD_MAX;
+	c->reorder = CN_REORDER_MAX;
 	c->max_peers = 4096;
 	c->pool_frames = 1024;
 	c->rto_min = 60 * CN_MS;
-	c->query_after = 5 * CN_MS;
+	c->pto_min = 5 * CN_MS;
 	c->rto_first = 120 * CN_MS;
 	c->ack_delay = 20 * CN_MS;
 	c->dead_after = 1500 * CN_MS;
@@ -41,9 +41,9 @@ static int check_config(const struct cn_node_config *c, struct cn_err *err)
 	if (c->mtu < 576 || c->mtu > 65000) {
 		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
 	}
-	if (c->reorder > CN_HELD_MAX || c->window < 2 || c->window > CN_WINDOW_MAX ||
-	    c->burst < 2 || c->max_peers < 1 || c->max_peers > 65535 || c->pool_frames < 16 ||
-	    c->rto_min == 0 || c->rto_first == 0 || c->query_after == 0 ||
+	if (c->reorder > CN_REORDER_MAX || c->window < 2 || c->window > CN_WINDOW_MAX ||
+	    c->initial_cwnd < 2 || c->max_peers < 1 || c->max_peers > 65535 ||
+	    c->pool_frames < 16 || c->rto_min == 0 || c->rto_first == 0 || c->pto_min == 0 ||
 	    c->dead_after < 100 * CN_US || c->hello_interval < 100 * CN_US) {
 		return cn_fail(err, COLLNET_EINVAL, "a bound of the transport is out of range");
 	}
@@ -71,7 +71,7 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 		struct cn_node **out, struct cn_err *err)
 {
 	struct cn_node *n;
-	uint32_t slots = 16, strangers = cn_stranger_slots(c->max_peers);
+	uint32_t slots = 16, strangers = cn_unvalidated_slots(c->max_peers);
 	int r = check_config(c, err);
 
 	if (r != COLLNET_OK) {
@@ -111,8 +111,8 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 		n->strangers[i].timer.at = CN_NEVER;
 		n->strangers[i].timer.owner = n->strangers;
 	}
-	if (c->will != NULL) {
-		cn_will_init(c->will, c);
+	if (c->goodbyes != NULL) {
+		cn_goodbye_list_init(c->goodbyes, c);
 	}
 	n->quiet_timer.at = CN_NEVER;
 	cn_heap_set(&n->timers, &n->hello_timer, 0);
@@ -244,7 +244,7 @@ void cn_node_abandon(struct cn_node *n, void *token)
 				s->token = NULL;
 				s->payload = NULL;
 				s->len = 0;
-				s->flags &= CN_FLAG_ASK;
+				s->flags &= CN_FLAG_ACKREQ;
 				s->flags |= s->type == CN_TYPE_COLL ? CN_FLAG_LAST : 0;
 				s->type = CN_TYPE_CONTROL;
 			}
@@ -301,7 +301,7 @@ void cn_node_stats(const struct cn_node *n, struct collnet_stats *s)
 	*s = n->stats;
 	s->size = size;
 	s->window = n->window.limit;
-	s->window_now = n->window.now;
+	s->window_now = n->window.in_flight;
 	s->window_peak = n->window.peak;
 	s->mtu = n->config.mtu;
 	s->nodes = 1;

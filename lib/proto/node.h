@@ -25,7 +25,7 @@
 
 struct cn_node;
 struct cn_peer;
-struct cn_will;
+struct cn_goodbye_list;
 
 /* Types of reliable frames, as on the wire (proto/wire.h). */
 enum cn_type {
@@ -48,17 +48,18 @@ struct cn_node_config {
 	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, another one at every start: nonces follow
 				      * from it. All 0 in tests only */
 	char name[COLLNET_NAME_MAX + 1];
-	uint32_t mtu;	      /* bytes after the Ethernet header, 576 .. 65,000 */
-	uint32_t window;      /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */
-	uint32_t burst;	      /* ... at first, until acknowledgements came; 2 or more */
-	uint32_t max_peers;   /* 1 .. 65,535 */
-	uint32_t expected;    /* nodes that there may well be, besides this one; 0: not known */
-	uint32_t pool_frames; /* buffers for early frames, control and tails */
-	uint32_t reorder;     /* frames held that come before their turn, 0 (pure Go-Back-N) .. 8 */
-	struct cn_will *will; /* memory of cn_will_size(max_peers) bytes, which outlives the
-			       * transport; NULL: no will (proto/will.h) */
-	uint32_t seq_bias;    /* tests: added to the first sequence number */
-	cn_time rto_min, rto_first, ack_delay, dead_after, hello_interval, query_after;
+	uint32_t mtu;	       /* bytes after the Ethernet header, 576 .. 65,000 */
+	uint32_t window;       /* Go-Back-N frames in flight to one peer, 2 .. 1,024 */
+	uint32_t initial_cwnd; /* ... at first, until acknowledgements came; 2 or more */
+	uint32_t max_peers;    /* 1 .. 65,535 */
+	uint32_t expected;     /* nodes that there may well be, besides this one; 0: not known */
+	uint32_t pool_frames;  /* buffers for early frames, control and tails */
+	uint32_t reorder; /* frames held that come before their turn, 0 (pure Go-Back-N) .. 8 */
+	struct cn_goodbye_list
+		*goodbyes; /* memory of cn_goodbye_list_size(max_peers) bytes, which outlives the
+			    * transport; NULL: none (proto/goodbye_list.h) */
+	uint32_t seq_bias; /* tests: added to the first sequence number */
+	cn_time rto_min, rto_first, ack_delay, dead_after, hello_interval, pto_min;
 };
 
 void cn_node_config_init(struct cn_node_config *c);
@@ -88,7 +89,7 @@ enum cn_peer_loss {
 	CN_PEER_SILENT,	   /* nothing heard for dead_after while it was needed */
 	CN_PEER_RESTARTED, /* it came back with another epoch */
 	CN_PEER_BYE,	   /* it said goodbye */
-	CN_PEER_GAVE_UP,   /* it heard nothing of this node for dead_after, and began anew */
+	CN_PEER_RESET,	   /* it heard nothing of this node for dead_after, and began anew */
 	CN_PEER_PATH,	   /* it answers, but a frame does not get through to it */
 };
 
@@ -150,8 +151,8 @@ uint32_t cn_peer_room(const struct cn_peer *p);
 
 /* The peer's last answer refused a frame, because it has no buffer for it; or this node refused the
  * last one of the peer. */
-bool cn_peer_refuses(const struct cn_peer *p);
-bool cn_peer_refused(const struct cn_peer *p);
+bool cn_peer_rnr_received(const struct cn_peer *p);
+bool cn_peer_rnr_sent(const struct cn_peer *p);
 
 /*
  * Data will go back to this peer soon, by the operation whose frame is being delivered, or there is
@@ -215,9 +216,9 @@ void cn_peer_set_user(struct cn_peer *p, void *user);
 bool cn_peer_silent_with(const struct cn_peer *p, const struct cn_peer *q);
 cn_time cn_peer_rtt(const struct cn_peer *p); /* smoothed; 0: not measured */
 
-/* Senders of frames of another wire version (speaker.c). */
-#define CN_SPEAKERS 16u
-struct cn_speaker {
+/* Senders of frames of another wire version (foreign_version.c). */
+#define CN_FOREIGN_VERSIONS 16u
+struct cn_foreign_version {
 	const struct cn_peer *peer; /* with this address, up or down; NULL: none */
 	uint8_t mac[6];
 	uint8_t version; /* of its last frame of another version */
@@ -225,10 +226,12 @@ struct cn_speaker {
 /*
  * Those heard during the last minute of which no frame of a session came since; returns how many.
  */
-uint32_t cn_node_speakers(struct cn_node *n, cn_time now, struct cn_speaker out[CN_SPEAKERS]);
+uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
+				  struct cn_foreign_version out[CN_FOREIGN_VERSIONS]);
 uint32_t cn_node_wire_version(void); /* this transport's */
 
-/* The global window (proto/window.h) and the counters, of which the node fills in its part. */
+/* The global window (proto/global_window.h) and the counters, of which the node fills in its part.
+ */
 struct cn_window *cn_node_window(struct cn_node *n);
 void cn_node_stats(const struct cn_node *n, struct collnet_stats *s);
 void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out);

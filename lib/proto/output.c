@@ -82,20 +82,20 @@ static bool output_bye(struct cn_node *n, struct cn_frame *out)
 /* What all hear, and answers to those that are not known yet. */
 static bool output_hello(struct cn_node *n, struct cn_frame *out)
 {
-	const struct cn_stranger *s;
+	const struct cn_unvalidated *s;
 
 	if (n->leaving) {
 		return output_bye(n, out);
 	}
 	if (n->hello_due) {
 		n->hello_due = false;
-		build_broadcast(n, n->hellos_sent++ < 2 ? CN_FLAG_WANT : 0, out);
+		build_broadcast(n, n->hellos_sent++ < 2 ? CN_FLAG_SOLICIT : 0, out);
 		return true;
 	}
-	s = cn_stranger_next(n);
+	s = cn_unvalidated_next(n);
 	if (s != NULL) {
-		build_hello(n, s->mac, CN_FLAG_WANT, cn_nonce(n, s->mac, n->evicted << 32), s->echo,
-			    out);
+		build_hello(n, s->mac, CN_FLAG_SOLICIT, cn_nonce(n, s->mac, n->evicted << 32),
+			    s->echo, out);
 		return true;
 	}
 	return false;
@@ -110,18 +110,15 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 			     .seq = p->tx.end,
 			     .ack = p->rx.expected };
 
-#ifdef CN_BREAK
-	w.ack += CN_BREAK(2) ? p->rx.nheld : 0;
-#endif
 	if (p->busy_due) {
-		w.flags |= CN_FLAG_BUSY;
+		w.flags |= CN_FLAG_RNR;
 	} else if (p->nak_due) {
 		w.flags |= CN_FLAG_NAK;
 		w.stream = cn_receiver_map(p);
 		n->stats.naks_sent++;
 	}
 	if (p->probe_due) {
-		w.flags |= CN_FLAG_ASK;
+		w.flags |= CN_FLAG_ACKREQ;
 	}
 	p->nak_due = p->busy_due = p->probe_due = false;
 	cn_receiver_acked(p);
@@ -158,14 +155,15 @@ static bool output_size(struct cn_peer *p, struct cn_frame *out)
 
 	if (p->size_due) {
 		p->size_due = false;
-		build_size(p, CN_FLAG_SIZED, (uint32_t)p->size_number << 16 | p->largest, 0, out);
+		build_size(p, CN_FLAG_MTU_REPLY, (uint32_t)p->size_number << 16 | p->largest, 0,
+			   out);
 	} else if (h->full_due) {
 		h->full_due = false;
-		build_size(p, CN_FLAG_SIZE, (uint32_t)h->number << 16, h->size - CN_WIRE_HEADER,
-			   out);
+		build_size(p, CN_FLAG_MTU_PROBE, (uint32_t)h->number << 16,
+			   h->size - CN_WIRE_HEADER, out);
 	} else if (h->short_due) {
 		h->short_due = false;
-		build_size(p, CN_FLAG_SIZE, (uint32_t)h->number << 16, 0, out);
+		build_size(p, CN_FLAG_MTU_PROBE, (uint32_t)h->number << 16, 0, out);
 	} else {
 		return false;
 	}
@@ -207,7 +205,7 @@ static void build_again(struct cn_peer *p, struct cn_frame *out)
 	s->at = p->node->now;
 	cn_sender_advance(p);
 	if (t->next == t->end || t->next - t->una >= t->cwnd) {
-		s->flags |= CN_FLAG_ASK; /* the last one for now: an answer is needed to go on */
+		s->flags |= CN_FLAG_ACKREQ; /* the last one for now: an answer is needed to go on */
 	}
 	p->data_resent++;
 	p->node->stats.data_resent++;

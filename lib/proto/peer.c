@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/peer.h"
-#include "proto/will.h"
+#include "proto/goodbye_list.h"
 
 static uint32_t slot_of(const struct cn_node *n, const uint8_t mac[6])
 {
@@ -176,7 +176,8 @@ void cn_peer_up(struct cn_peer *p)
 	p->bye_in = in.bye;
 	p->tx.una = p->tx.next = p->tx.end = bias != 0 ? bias : out.first;
 	p->tx.recover = p->tx.una;
-	p->tx.cwnd = n->config.burst < n->config.window ? n->config.burst : n->config.window;
+	p->tx.cwnd = n->config.initial_cwnd < n->config.window ? n->config.initial_cwnd
+							       : n->config.window;
 	p->tx.slow_until = n->config.window;
 	p->tx.credit = 0;
 	p->tx.doublings = p->tx.repeats = 0;
@@ -197,8 +198,9 @@ void cn_peer_up(struct cn_peer *p)
 	p->proven = false;
 	p->state = CN_PEER_UP;
 	n->names[p->index] = cn_name_hash(p->name);
-	if (n->config.will != NULL) {
-		cn_will_set(n->config.will, p->index, p->mac, p->session_out, p->bye_out);
+	if (n->config.goodbyes != NULL) {
+		cn_goodbye_list_set(n->config.goodbyes, p->index, p->mac, p->session_out,
+				    p->bye_out);
 	}
 	n->ops->peer_up(n->ctx, n->now, p);
 }
@@ -211,8 +213,8 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		return;
 	}
 	p->state = CN_PEER_DOWN;
-	if (n->config.will != NULL) {
-		cn_will_clear(n->config.will, p->index);
+	if (n->config.goodbyes != NULL) {
+		cn_goodbye_list_clear(n->config.goodbyes, p->index);
 	}
 	n->names[p->index] = 0;
 	/* What is still under way, and every echo of it, belongs to a session that is over. */

@@ -12,8 +12,8 @@
 
 #include "proto/node.h"
 #include "proto/rtt.h"
-#include "proto/stranger.h"
-#include "proto/window.h"
+#include "proto/unvalidated.h"
+#include "proto/global_window.h"
 #include "proto/wire.h"
 #include "util/bucket.h"
 #include "util/heap.h"
@@ -70,7 +70,7 @@ struct cn_sender {
 };
 
 /* A frame that came before its turn, in a buffer of the node's pool. */
-#define CN_HELD_MAX 8
+#define CN_REORDER_MAX 8
 struct cn_held {
 	uint8_t *data; /* NULL: free */
 	struct cn_wire wire;
@@ -86,7 +86,8 @@ struct cn_receiver {
 	uint32_t gap_last; /* last number seen beyond the gap */
 	cn_time gap_at;	   /* frames are held: when the gap counts as a loss; CN_NEVER: none are */
 	cn_time gap_wait;  /* until it is said again; grows while nothing comes */
-	struct cn_held *held; /* [CN_HELD_MAX] by number mod CN_HELD_MAX; NULL: none ever was */
+	struct cn_held
+		*held; /* [CN_REORDER_MAX] by number mod CN_REORDER_MAX; NULL: none ever was */
 	uint32_t nheld;
 	bool refused;	 /* the last frame was refused: no buffer */
 	bool reply_soon; /* data will go back: cn_peer_reply_soon() */
@@ -107,7 +108,7 @@ struct cn_path {
 	struct cn_peer *next; /* WAITING: in the node's queue for a slot */
 };
 
-struct cn_speaker_entry {
+struct cn_foreign_version_entry {
 	bool used;
 	uint8_t mac[6];
 	uint8_t version;
@@ -188,21 +189,22 @@ struct cn_node {
 
 	struct cn_heap timers;
 	struct cn_timer hello_timer;
-	struct cn_timer quiet_timer; /* has nothing come for query_after? */
+	struct cn_timer quiet_timer; /* has nothing come for pto_min? */
 	uint32_t nexpecting;	     /* peers that are waited for */
 	uint32_t hellos_sent;
 	bool hello_due;
-	bool begun;		       /* the first hello's time is set */
-	bool leaving;		       /* it said goodbye: hears and answers nothing any more */
-	uint32_t byes_due, bye_next;   /* rounds of goodbyes, and the peer that is next */
-	struct cn_stranger *strangers; /* [nstrangers] */
+	bool begun;			  /* the first hello's time is set */
+	bool leaving;			  /* it said goodbye: hears and answers nothing any more */
+	uint32_t byes_due, bye_next;	  /* rounds of goodbyes, and the peer that is next */
+	struct cn_unvalidated *strangers; /* [nstrangers] */
 	uint32_t nstrangers, strangers_heard;
-	struct cn_stranger *stranger_first, *stranger_last; /* to be answered */
-	struct cn_bucket answers;			    /* to strangers */
+	struct cn_unvalidated *stranger_first, *stranger_last; /* to be answered */
+	struct cn_bucket answers;			       /* to strangers */
 	struct cn_bucket log;
 	uint32_t log_suppressed;
-	struct cn_speaker_entry speakers[CN_SPEAKERS]; /* of another wire version */
-	struct cn_bucket speaker_log;
+	struct cn_foreign_version_entry
+		foreign_versions[CN_FOREIGN_VERSIONS]; /* of another wire version */
+	struct cn_bucket foreign_version_log;
 	uint64_t evicted; /* entries that were given to others */
 	struct cn_peer *ready_first, *ready_last;
 	struct cn_peer *path_first, *path_last; /* wait for a slot to probe their path */
@@ -253,7 +255,7 @@ static inline cn_time cn_quiet_after(const struct cn_node *n)
 {
 	cn_time slow = cn_min_time(8 * n->data_gap, n->config.dead_after / 5);
 
-	return slow > n->config.query_after ? slow : n->config.query_after;
+	return slow > n->config.pto_min ? slow : n->config.pto_min;
 }
 
 /* timers.c */
@@ -287,7 +289,7 @@ uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned);
 bool cn_sender_reserve(struct cn_peer *p);
 void cn_sender_free(struct cn_peer *p);
 void cn_sender_ack(struct cn_peer *p, uint32_t ack);
-void cn_sender_nak(struct cn_peer *p, uint32_t map); /* CN_NAK_MAP; 0: send all again */
+void cn_sender_nak(struct cn_peer *p, uint32_t map); /* CN_SACK_VALID; 0: send all again */
 void cn_sender_busy(struct cn_peer *p);
 /* The receiver waits for data and has nothing beyond `una`. */
 void cn_sender_query(struct cn_peer *p);
@@ -305,13 +307,13 @@ void cn_path_reset(struct cn_peer *p);	/* the session begins or ends */
 void cn_path_expire(struct cn_peer *p); /* path.at has come */
 /* A reliable frame of so many bytes after the Ethernet header is sent in vain. */
 void cn_path_suspect(struct cn_peer *p, uint32_t bytes);
-/* A frame with CN_FLAG_SIZE came, of so many bytes, and one with CN_FLAG_SIZED. */
+/* A frame with CN_FLAG_MTU_PROBE came, of so many bytes, and one with CN_FLAG_MTU_REPLY. */
 void cn_path_probed(struct cn_peer *p, uint32_t stream, uint32_t bytes);
 void cn_path_answer(struct cn_peer *p, uint32_t stream);
 
-/* speaker.c */
+/* foreign_version.c */
 /* A frame of another wire version came from this address. */
-void cn_speaker_note(struct cn_node *n, const uint8_t mac[6], uint8_t version);
+void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version);
 
 /* receiver.c */
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);

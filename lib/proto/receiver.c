@@ -60,14 +60,14 @@ uint32_t cn_receiver_map(const struct cn_peer *p)
 	if (r->nheld == 0 || r->beyond) {
 		return 0;
 	}
-	for (uint32_t i = 0; i < CN_HELD_MAX; i++) {
-		const struct cn_held *h = &r->held[(r->expected + 1 + i) % CN_HELD_MAX];
+	for (uint32_t i = 0; i < CN_REORDER_MAX; i++) {
+		const struct cn_held *h = &r->held[(r->expected + 1 + i) % CN_REORDER_MAX];
 
 		if (h->data != NULL && h->wire.seq == r->expected + 1 + i) {
 			map |= 1u << i;
 		}
 	}
-	return map | CN_NAK_MAP;
+	return map | CN_SACK_VALID;
 }
 
 static void let_go(struct cn_peer *p, struct cn_held *h)
@@ -79,7 +79,7 @@ static void let_go(struct cn_peer *p, struct cn_held *h)
 
 void cn_receiver_drop_all(struct cn_peer *p)
 {
-	for (int i = 0; i < CN_HELD_MAX && p->rx.held != NULL; i++) {
+	for (int i = 0; i < CN_REORDER_MAX && p->rx.held != NULL; i++) {
 		if (p->rx.held[i].data != NULL) {
 			let_go(p, &p->rx.held[i]);
 		}
@@ -96,12 +96,12 @@ static bool hold(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payl
 		return false;
 	}
 	if (p->rx.held == NULL) {
-		p->rx.held = calloc(CN_HELD_MAX, sizeof(*p->rx.held));
+		p->rx.held = calloc(CN_REORDER_MAX, sizeof(*p->rx.held));
 	}
 	if (p->rx.held == NULL) {
 		return false;
 	}
-	h = &p->rx.held[w->seq % CN_HELD_MAX];
+	h = &p->rx.held[w->seq % CN_REORDER_MAX];
 	if (h->data != NULL) {
 		return true; /* this very frame: others of the slot are out of reach */
 	}
@@ -188,7 +188,7 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	n->stats.data_received++;
 	cn_cadence_note(&r->cadence, n);
 	r->unacked++;
-	if ((w->flags & CN_FLAG_ASK) != 0 || r->unacked >= cn_ack_every(n)) {
+	if ((w->flags & CN_FLAG_ACKREQ) != 0 || r->unacked >= cn_ack_every(n)) {
 		ack_now(p);
 	} else if (r->ack_at == CN_NEVER) {
 		r->ack_at = n->now +
@@ -205,7 +205,7 @@ static void follow(struct cn_peer *p)
 	struct cn_receiver *r = &p->rx;
 
 	while (r->nheld > 0) {
-		struct cn_held *slot = &r->held[r->expected % CN_HELD_MAX], h = *slot;
+		struct cn_held *slot = &r->held[r->expected % CN_REORDER_MAX], h = *slot;
 		bool ok;
 
 		if (h.data == NULL || h.wire.seq != r->expected) {
@@ -242,7 +242,7 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 	}
 }
 
-bool cn_peer_refused(const struct cn_peer *p)
+bool cn_peer_rnr_sent(const struct cn_peer *p)
 {
 	return p->rx.refused;
 }

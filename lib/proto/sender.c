@@ -105,13 +105,13 @@ uint32_t cn_sender_take(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 		.stream = tx->stream,
 		.len = tx->len,
 		.type = (uint8_t)tx->type,
-		.flags = tx->flags & (CN_FLAG_ASK | CN_FLAG_FIRST | CN_FLAG_LAST),
+		.flags = tx->flags & (CN_FLAG_ACKREQ | CN_FLAG_FIRST | CN_FLAG_LAST),
 		.owned = owned,
 	};
 	/* The window closes behind this frame, or is half full: only an answer opens it again. */
 	if (flight >= t->cwnd ||
 	    (t->cwnd < 2 * cn_ack_every(p->node) && flight == (t->cwnd + 1) / 2)) {
-		s->flags |= CN_FLAG_ASK;
+		s->flags |= CN_FLAG_ACKREQ;
 	}
 	cn_cadence_note(&t->cadence, p->node);
 	if (t->rto_at == CN_NEVER) {
@@ -207,14 +207,14 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
  */
 static void mark(struct cn_peer *p, uint32_t map)
 {
-	uint32_t held = map & CN_NAK_HELD, i = 0;
+	uint32_t held = map & CN_SACK_BITMAP, i = 0;
 
 	for (uint32_t seq = p->tx.una; seq != p->tx.end; seq++, i++) {
 		struct cn_sent *s = cn_sender_entry(p, seq);
 
-		if (i == 0 || (map & CN_NAK_MAP) == 0) {
+		if (i == 0 || (map & CN_SACK_VALID) == 0) {
 			s->there = false;
-		} else if (i <= CN_HELD_MAX && held >> (i - 1) != 0) {
+		} else if (i <= CN_REORDER_MAX && held >> (i - 1) != 0) {
 			s->there = (held >> (i - 1) & 1) != 0;
 		} else {
 			s->there = i <= p->node->config.reorder &&
@@ -309,7 +309,7 @@ void cn_sender_busy(struct cn_peer *p)
 	cn_peer_reschedule(p);
 }
 
-bool cn_peer_refuses(const struct cn_peer *p)
+bool cn_peer_rnr_received(const struct cn_peer *p)
 {
 	return p->tx.hold != 0;
 }

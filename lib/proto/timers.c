@@ -227,7 +227,7 @@ void cn_node_expire(struct cn_node *n, cn_time now)
 	n->now = now;
 	while (cn_heap_next(&n->timers) <= now && bound-- > 0) {
 		t = cn_heap_first(&n->timers);
-		if (cn_stranger_expire(n, t)) {
+		if (cn_unvalidated_expire(n, t)) {
 			continue;
 		}
 		if (t->owner != NULL) {

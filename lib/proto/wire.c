@@ -49,7 +49,7 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, 
 	}
 	w->version = in[2] >> 4;
 	if (w->version != CN_WIRE_VERSION) {
-		return CN_WIRE_OTHER_VERSION;
+		return CN_WIRE_FOREIGN_VERSION;
 	}
 	if (len < CN_WIRE_HEADER) {
 		return CN_WIRE_BAD;

@@ -56,24 +56,24 @@
 #define CN_HELLO_FIXED	17
 #define CN_HELLO_MAX	(CN_HELLO_FIXED + COLLNET_NAME_MAX)
 
-#define CN_FLAG_ASK                                                                                \
-	0x01		  /* acknowledge this one at once; HELLO: a challenge, echo my nonce       \
-			   * whatever you think of it */
-#define CN_FLAG_NAK  0x02 /* ACK: a frame is missing, go back to `ack` */
-#define CN_FLAG_BUSY 0x04 /* ACK: no buffer, wait, then go back to `ack` */
-#define CN_FLAG_WANT                                                                               \
+#define CN_FLAG_ACKREQ                                                                             \
+	0x01		 /* acknowledge this one at once; HELLO: a challenge, echo my nonce        \
+			  * whatever you think of it */
+#define CN_FLAG_NAK 0x02 /* ACK: a frame is missing, go back to `ack` */
+#define CN_FLAG_RNR 0x04 /* ACK: no buffer, wait, then go back to `ack` */
+#define CN_FLAG_SOLICIT                                                                            \
 	0x08		     /* HELLO: answer with a hello of your own; unicast: I am not up with  \
 			      * you */
 #define CN_FLAG_BYE	0x40 /* HELLO: this node's transport ends */
 #define CN_FLAG_UNICAST 0x80 /* HELLO: for this receiver alone; nonce and echo are valid */
 /* CN_FLAG_FIRST 0x10 and CN_FLAG_LAST 0x20: proto/node.h */
-#define CN_FLAG_SIZE  0x10 /* ACK: a probe of the path MTU; padding may follow the header */
-#define CN_FLAG_SIZED 0x20 /* ACK: the answer to a probe */
+#define CN_FLAG_MTU_PROBE 0x10 /* ACK: a probe of the path MTU; padding may follow the header */
+#define CN_FLAG_MTU_REPLY 0x20 /* ACK: the answer to a probe */
 
 /* What a negative acknowledgement says of the frames beyond the missing one, `ack`. 0: nothing; all
  * are to be sent again. */
-#define CN_NAK_HELD 0x000000ffu /* bit i: frame ack + 1 + i is here */
-#define CN_NAK_MAP                                                                                 \
+#define CN_SACK_BITMAP 0x000000ffu /* bit i: frame ack + 1 + i is here */
+#define CN_SACK_VALID                                                                              \
 	0x80000000u /* those bits are valid: what they say is here is not sent again, nor          \
 		     * what was sent after the last of these, which is still on its way */
 
@@ -92,10 +92,10 @@ struct cn_hello {
 
 enum cn_wire_fault {
 	CN_WIRE_OK = 0,
-	CN_WIRE_FOREIGN,       /* not ours: magic, or another cluster */
-	CN_WIRE_BAD,	       /* ours, but short or inconsistent */
-	CN_WIRE_OTHER_VERSION, /* our magic, another version; w->version is valid and nothing else
-				*/
+	CN_WIRE_FOREIGN,	 /* not ours: magic, or another cluster */
+	CN_WIRE_BAD,		 /* ours, but short or inconsistent */
+	CN_WIRE_FOREIGN_VERSION, /* our magic, another version; w->version is valid and nothing else
+				  */
 };
 
 /* Writes the 24 bytes. */

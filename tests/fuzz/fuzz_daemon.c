@@ -420,7 +420,7 @@ static void check_nothing_left(const struct cn_daemon *d)
 	check(e->nteams == 0 && e->nsources == 0);
 	check(e->endpoints->count == 0 && e->endpoints->nflows == 0);
 	check(e->endpoints->pool.free == e->endpoints->pool.count);
-	check(e->node->pool.free == e->node->pool.count && e->node->window.now == 0);
+	check(e->node->pool.free == e->node->pool.count && e->node->window.in_flight == 0);
 }
 
 /* The answer to a question, or the end of the request, of this type and without an error. */

@@ -118,7 +118,7 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 		out->stream = f->sent++;
 		out->token = f;
 		out->flags = cn_flight_sent(&n->flight, cn_node_window(n->node), w->limit)
-				     ? CN_FLAG_ASK
+				     ? CN_FLAG_ACKREQ
 				     : 0;
 		n->flights_sent++;
 		n->flights_unacked++;
@@ -319,7 +319,7 @@ static void check_world(const struct world *w)
 				       : 0;
 
 		eta = eta < n->flights_unacked ? eta : n->flights_unacked;
-		script_check(n->node->window.now == eta && eta <= w->limit);
+		script_check(n->node->window.in_flight == eta && eta <= w->limit);
 		for (uint32_t b = 0; b < w->n; b++) {
 			if (a != b) {
 				check_pair(w, a, b);
@@ -377,7 +377,7 @@ static void settle(struct world *w)
 	script_check(done);
 	for (uint32_t i = 0; i < w->n; i++) {
 		script_check(w->nodes[i].node->pool.free == w->nodes[i].node->pool.count);
-		script_check(w->nodes[i].node->window.now == 0);
+		script_check(w->nodes[i].node->window.in_flight == 0);
 	}
 }
 
@@ -478,7 +478,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w->n = 2 + b % 2;
 	w->window = 2 + b / 2 % 40;
 	b = script_byte(&w->s);
-	w->reorder = b % (CN_HELD_MAX + 1);
+	w->reorder = b % (CN_REORDER_MAX + 1);
 	w->limit = b / 16 == 0 ? COLLNET_WINDOW_OFF : b / 16;
 	w->pool = 16 + script_byte(&w->s) % 64;
 	w->bias = biases[script_byte(&w->s) % 4];

@@ -183,7 +183,7 @@ static void check_frame(const struct script *s, const struct cn_frame *f)
 				 cn_node_config(s->node)->cluster, &w) == CN_WIRE_OK);
 	/* Only a probe of the path MTU is padded. */
 	script_check(w.length == len - CN_HEAD ||
-		     (w.type == CN_TYPE_ACK && (w.flags & CN_FLAG_SIZE) != 0));
+		     (w.type == CN_TYPE_ACK && (w.flags & CN_FLAG_MTU_PROBE) != 0));
 }
 
 /* A probe of the path MTU to a peer of the script is to be answered. */
@@ -195,8 +195,8 @@ static void note_probe(struct script *s, const struct cn_frame *f)
 
 	if (cn_wire_get(f->head + CN_ETH_HEADER, f->head_len - CN_ETH_HEADER,
 			cn_node_config(s->node)->cluster, &w) != CN_WIRE_OK ||
-	    w.type != CN_TYPE_ACK || (w.flags & CN_FLAG_SIZE) == 0 || f->head[5] >= SCRIPT_PEERS ||
-	    f->head[4] != 1) {
+	    w.type != CN_TYPE_ACK || (w.flags & CN_FLAG_MTU_PROBE) == 0 ||
+	    f->head[5] >= SCRIPT_PEERS || f->head[4] != 1) {
 		return;
 	}
 	probe = &s->probe[f->head[5]];
@@ -209,7 +209,7 @@ static void answer_probes(struct script *s)
 {
 	for (uint8_t i = 0; i < SCRIPT_PEERS; i++) {
 		struct cn_wire w = { .type = CN_TYPE_ACK,
-				     .flags = CN_FLAG_SIZED,
+				     .flags = CN_FLAG_MTU_REPLY,
 				     .stream = s->probe[i] };
 
 		if (s->probe[i]) {
@@ -298,7 +298,7 @@ void script_end_peers(struct script *s)
 	check_peers(s);
 	script_check(n->pool.free == n->pool.count && n->small.free == n->small.count &&
 		     n->rings.free == n->rings.count);
-	script_check(n->nexpecting == 0 && n->window.now == 0);
+	script_check(n->nexpecting == 0 && n->window.in_flight == 0);
 }
 
 static void carry(struct script *from, struct script *to)

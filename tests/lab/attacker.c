@@ -132,7 +132,7 @@ static size_t build(const char *kind, const struct node *to, const struct node *
 	} else if (strcmp(kind, "invent") == 0 || strcmp(kind, "flood") == 0) {
 		h.epoch = 1 + i;
 		h.nonce = kind[0] == 'i' ? 0 : 1;
-		w.flags = kind[0] == 'i' ? CN_FLAG_UNICAST : CN_FLAG_WANT;
+		w.flags = kind[0] == 'i' ? CN_FLAG_UNICAST : CN_FLAG_SOLICIT;
 		unicast = kind[0] == 'i';
 		f[6] = 0x0a;
 		f[7] = 0;

@@ -77,10 +77,10 @@ static void forge(struct attackers *a)
 	const struct cn_node_config *c = config_of(a, as);
 	static const uint8_t flags[] = {
 		0,
-		CN_FLAG_WANT,
+		CN_FLAG_SOLICIT,
 		CN_FLAG_UNICAST,
-		CN_FLAG_UNICAST | CN_FLAG_WANT,
-		CN_FLAG_UNICAST | CN_FLAG_ASK,
+		CN_FLAG_UNICAST | CN_FLAG_SOLICIT,
+		CN_FLAG_UNICAST | CN_FLAG_ACKREQ,
 		CN_FLAG_BYE,
 		CN_FLAG_BYE | CN_FLAG_UNICAST,
 	};
@@ -139,7 +139,7 @@ static void invent(struct attackers *a, uint32_t addresses)
 	}
 	h.mtu = c->mtu;
 	snprintf(h.name, sizeof(h.name), "x%u", number);
-	w.flags = draw(a, 2) == 0 ? CN_FLAG_WANT : CN_FLAG_UNICAST | CN_FLAG_WANT;
+	w.flags = draw(a, 2) == 0 ? CN_FLAG_SOLICIT : CN_FLAG_UNICAST | CN_FLAG_SOLICIT;
 	if (draw(a, 4) == 0) {
 		w.type = CN_TYPE_CONTROL;
 		send_frame(a, to, mac, &w, NULL);

@@ -2,19 +2,58 @@
 /*
  * Do the oracles see anything? The transport is broken on purpose, in one of three ways, and the
  * scenarios of the sweep have to find it; those that did must find nothing where it is whole.
+ * The linker replaces one function of lib/proto for each way (--wrap).
  *
  *   broken [--seeds N]   of the first N seeds (100) for each way, until three were found
  */
-#include "broken.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/global_window.h"
+#include "proto/wire.h"
 #include "world.h"
 
 #define ENOUGH 3u
 
-int broken;
+/* 0: none */
+static enum { WINDOW_PLUS_ONE = 1, ACK_OF_A_GAP, IN_FLIGHT_LEAKS } broken;
+
+bool __real_cn_window_open(const struct cn_window *w, uint32_t own_limit);
+void __real_cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
+void __real_cn_flight_end(struct cn_flight *f, struct cn_window *w);
+bool __wrap_cn_window_open(const struct cn_window *w, uint32_t own_limit);
+void __wrap_cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
+void __wrap_cn_flight_end(struct cn_flight *f, struct cn_window *w);
+
+/* One frame more than W_g. */
+bool __wrap_cn_window_open(const struct cn_window *w, uint32_t own_limit)
+{
+	own_limit += broken == WINDOW_PLUS_ONE && own_limit != COLLNET_WINDOW_OFF;
+	return __real_cn_window_open(w, own_limit);
+}
+
+/* Acknowledges the frames of the reorder buffer beyond a gap. */
+void __wrap_cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w)
+{
+	struct cn_wire wrong = *w;
+
+	if (broken == ACK_OF_A_GAP && w->type == CN_TYPE_ACK && (w->flags & CN_FLAG_NAK) != 0) {
+		for (uint32_t map = w->stream & CN_SACK_BITMAP; map != 0; map >>= 1) {
+			wrong.ack += map & 1;
+		}
+	}
+	__real_cn_wire_put(out, &wrong);
+}
+
+/* Frames that are not acknowledged when their operation ends stay in flight. */
+void __wrap_cn_flight_end(struct cn_flight *f, struct cn_window *w)
+{
+	if (broken == IN_FLIGHT_LEAKS && f->unacked != 0) {
+		f->in_flight = 0;
+		return;
+	}
+	__real_cn_flight_end(f, w);
+}
 
 static const struct way {
 	const char *what,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/window.h"
+#include "proto/global_window.h"
 
 #define GUARD 32u /* bytes behind a buffer */
 
@@ -320,8 +320,8 @@ static void look(void *arg)
 		struct cn_engine *e = cn_sim_engine(w->sim, h);
 		const struct cn_window *g = e != NULL ? cn_node_window(cn_engine_node(e)) : NULL;
 
-		if (g != NULL && g->now > g->limit) {
-			world_blame(w, "W_g of host %u: %u of %u", h, g->now, g->limit);
+		if (g != NULL && g->in_flight > g->limit) {
+			world_blame(w, "W_g of host %u: %u of %u", h, g->in_flight, g->limit);
 		}
 	}
 	cn_sim_at(w->sim, now + CN_MS, look, w);

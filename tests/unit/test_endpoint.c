@@ -169,7 +169,7 @@ static void assert_clean(struct world *w)
 		while (n > 0) {
 			cn_node_buffer_put(node, b[--n]);
 		}
-		assert_int_equal(cn_node_window(node)->now, 0);
+		assert_int_equal(cn_node_window(node)->in_flight, 0);
 		assert_null(s->retry);
 		assert_int_equal(s->pool.free, s->pool.count);
 		for (struct cn_endpoint *ep = s->list; ep != NULL; ep = ep->next) {

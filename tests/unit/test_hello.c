@@ -59,7 +59,7 @@ static bool note_hello(struct pair *p, uint32_t from, uint32_t to, const uint8_t
 		 echo == 0	    ? ""
 		 : echo == sent[to] ? " echo"
 				    : " stale",
-		 (w.flags & CN_FLAG_WANT) != 0 ? " want" : "");
+		 (w.flags & CN_FLAG_SOLICIT) != 0 ? " want" : "");
 	return true;
 }
 
@@ -146,10 +146,10 @@ static void forge(struct pair *p, uint32_t kind)
 	struct cn_hello h = { .epoch = b->epoch, .mtu = 1500, .nonce = 1, .name = "b" };
 	static const uint8_t flags[] = {
 		0,
-		CN_FLAG_WANT,
+		CN_FLAG_SOLICIT,
 		CN_FLAG_UNICAST,
-		CN_FLAG_UNICAST | CN_FLAG_WANT,
-		CN_FLAG_UNICAST | CN_FLAG_ASK,
+		CN_FLAG_UNICAST | CN_FLAG_SOLICIT,
+		CN_FLAG_UNICAST | CN_FLAG_ACKREQ,
 		CN_FLAG_BYE,
 		CN_FLAG_BYE | CN_FLAG_UNICAST,
 	};
@@ -254,8 +254,8 @@ static void hello__invented_nodes(void **state)
 		const uint8_t mac[6] = { 0x0a,	    0, 0, (uint8_t)(i >> 16), (uint8_t)(i >> 8),
 					 (uint8_t)i };
 		uint8_t f[CN_FRAME_HEAD];
-		size_t len = pair_hello(p, 0, mac, &h, i % 2 == 0 ? CN_FLAG_UNICAST : CN_FLAG_WANT,
-					false, f);
+		size_t len = pair_hello(p, 0, mac, &h,
+					i % 2 == 0 ? CN_FLAG_UNICAST : CN_FLAG_SOLICIT, false, f);
 
 		pair_inject(p, 0, f, len, p->now + CN_US);
 		pair_run(p, 10 * CN_US);

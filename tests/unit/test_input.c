@@ -162,16 +162,16 @@ static void count_line(void *ctx, enum collnet_log_level level, const char *line
 static void input__other_version(void **state)
 {
 	struct cn_node *n = p->nodes[0].node;
-	struct cn_speaker s[CN_SPEAKERS];
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
 	uint64_t before = pair_stats(p, 0).version_frames;
 
 	(void)state;
-	assert_int_equal(cn_node_speakers(n, p->now, s), 0);
+	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 0);
 	p->now += CN_MS;
 	version_two(2);
 	version_two(0x777);
 	assert_int_equal(pair_stats(p, 0).version_frames - before, 2);
-	assert_int_equal(cn_node_speakers(n, p->now, s), 2);
+	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 2);
 	assert_int_equal(s[0].version, 2);
 	assert_ptr_equal(s[0].peer, pair_peer(p, 0, 1));
 	assert_null(s[1].peer);
@@ -181,10 +181,10 @@ static void input__other_version(void **state)
 	from_b(CN_TYPE_ACK, 0, pair_peer(p, 0, 1)->rx.expected, pair_peer(p, 0, 1)->tx.una, 0);
 	p->now += CN_MS;
 	assert_counts(0, 0, 0, 1);
-	assert_int_equal(cn_node_speakers(n, p->now, s), 1);
+	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 1);
 	assert_null(s[0].peer);
-	assert_int_equal(cn_node_speakers(n, p->now + 59000 * CN_MS, s), 1);
-	assert_int_equal(cn_node_speakers(n, p->now + 60000 * CN_MS, s), 0);
+	assert_int_equal(cn_node_foreign_versions(n, p->now + 59000 * CN_MS, s), 1);
+	assert_int_equal(cn_node_foreign_versions(n, p->now + 60000 * CN_MS, s), 0);
 
 	/* From ourselves, from a group, to another one. */
 	before = pair_stats(p, 0).version_frames;
@@ -203,7 +203,7 @@ static void input__other_version(void **state)
 static void input__other_version_forged(void **state)
 {
 	struct cn_node *n = p->nodes[0].node;
-	struct cn_speaker s[CN_SPEAKERS];
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
 	uint32_t count, found = 0;
 
 	(void)state;
@@ -217,14 +217,14 @@ static void input__other_version_forged(void **state)
 		version_two((uint16_t)(0x1000 + i));
 	}
 	collnet_set_log(NULL, NULL);
-	count = cn_node_speakers(n, p->now, s);
-	assert_int_equal(count, CN_SPEAKERS);
+	count = cn_node_foreign_versions(n, p->now, s);
+	assert_int_equal(count, CN_FOREIGN_VERSIONS);
 	for (uint32_t i = 0; i < count; i++) {
 		found += s[i].mac[4] == 7 && s[i].mac[5] == 0x77;
 	}
 	assert_int_equal(found, 1);
 	print_message("%u lines\n", lines);
-	assert_true(lines >= 1 && lines <= CN_SPEAKERS + 2);
+	assert_true(lines >= 1 && lines <= CN_FOREIGN_VERSIONS + 2);
 }
 
 static void input__other_session(void **state)
@@ -266,7 +266,7 @@ static void input__impossible_acks(void **state)
 	pair_send(p, 0, 1, 10, 100);
 	pair_run(p, CN_MS);
 	for (int k = 0; k < 3; k++) {
-		const uint8_t flags[] = { 0, CN_FLAG_NAK, CN_FLAG_BUSY };
+		const uint8_t flags[] = { 0, CN_FLAG_NAK, CN_FLAG_RNR };
 		const uint32_t acks[] = {
 			a->tx.end + 1,		 a->tx.end + 1000, a->tx.una - 1,
 			a->tx.una + 0x80000000u, a->tx.una - 1000,
@@ -381,7 +381,7 @@ static void input__broadcast_hello_that_wants(void **state)
 	len = cn_hello_put(body, &h);
 	for (int knows = 0; knows < 2; knows++) {
 		a->proven = knows;
-		from_b(CN_TYPE_HELLO, CN_FLAG_WANT, 0, 0, (uint16_t)len);
+		from_b(CN_TYPE_HELLO, CN_FLAG_SOLICIT, 0, 0, (uint16_t)len);
 		memset(frame, 0xff, 6);
 		memcpy(frame + CN_HEAD, body, len);
 		assert_counts(0, 0, 0, 1);

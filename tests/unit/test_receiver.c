@@ -287,7 +287,7 @@ static void receiver__refuses_at_random(void **state)
 
 static void holding(struct cn_node_config *c)
 {
-	c->reorder = CN_HELD_MAX;
+	c->reorder = CN_REORDER_MAX;
 }
 
 static struct pair *two_that_hold(void)
@@ -305,7 +305,7 @@ static uint32_t held(struct pair *p)
 {
 	uint32_t n = 0;
 
-	for (int i = 0; i < CN_HELD_MAX && pair_peer(p, 1, 0)->rx.held != NULL; i++) {
+	for (int i = 0; i < CN_REORDER_MAX && pair_peer(p, 1, 0)->rx.held != NULL; i++) {
 		n += pair_peer(p, 1, 0)->rx.held[i].data != NULL;
 	}
 	return n;

@@ -303,7 +303,7 @@ static void sender__one_decrease_a_window(void **state)
 
 static void burst_of_ten(struct cn_node_config *c)
 {
-	c->burst = 10;
+	c->initial_cwnd = 10;
 }
 
 /* A node that is not known is sent a burst; every round trip without a loss doubles the flight, up
@@ -414,7 +414,7 @@ static void sender__no_spurious_resends(void **state)
 
 static void holding(struct cn_node_config *c)
 {
-	c->reorder = CN_HELD_MAX;
+	c->reorder = CN_REORDER_MAX;
 }
 
 /*

@@ -103,7 +103,7 @@ static void wire_get__versions_and_types(void **state)
 			    (v & 15) <= CN_TYPE_MESSAGE && (v & 15) != CN_TYPE_ACK;
 
 		assert_int_equal(with(2, (uint8_t)v, 60), v >> 4 != CN_WIRE_VERSION
-								  ? CN_WIRE_OTHER_VERSION
+								  ? CN_WIRE_FOREIGN_VERSION
 							  : good ? CN_WIRE_OK
 								 : CN_WIRE_BAD);
 	}
@@ -118,7 +118,7 @@ static void wire_get__other_version(void **state)
 	(void)state;
 	assert_int_equal(cn_wire_get(in, 1, 1, &w), CN_WIRE_FOREIGN);
 	assert_int_equal(cn_wire_get(in, 2, 1, &w), CN_WIRE_BAD);
-	assert_int_equal(cn_wire_get(in, 3, 1, &w), CN_WIRE_OTHER_VERSION);
+	assert_int_equal(cn_wire_get(in, 3, 1, &w), CN_WIRE_FOREIGN_VERSION);
 	assert_int_equal(w.version, 2);
 	in[1] = 0x10;
 	assert_int_equal(cn_wire_get(in, 3, 1, &w), CN_WIRE_FOREIGN);

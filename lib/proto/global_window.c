@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CN_BREAK: tests/sim/broken.h, where tests break it on purpose. */
-#include "proto/window.h"
+#include "proto/global_window.h"
 
 static void recount(struct cn_flight *f, struct cn_window *w)
 {
-	uint64_t eta = f->sent > f->received ? f->sent - f->received : 0;
+	uint64_t in_flight = f->sent > f->received ? f->sent - f->received : 0;
 
-	if (f->by_acks || eta > f->unacked) {
-		eta = f->unacked;
+	if (f->by_acks || in_flight > f->unacked) {
+		in_flight = f->unacked;
 	}
-	w->now = w->now - f->eta + (uint32_t)eta;
-	f->eta = (uint32_t)eta;
-	if (w->now > w->peak) {
-		w->peak = w->now;
+	w->in_flight = w->in_flight - f->in_flight + (uint32_t)in_flight;
+	f->in_flight = (uint32_t)in_flight;
+	if (w->in_flight > w->peak) {
+		w->peak = w->in_flight;
 	}
 }
 
 bool cn_window_open(const struct cn_window *w, uint32_t own_limit)
 {
-#ifdef CN_BREAK
-	own_limit += CN_BREAK(1) && own_limit != COLLNET_WINDOW_OFF;
-#endif
-	return w->now < w->limit && w->now < own_limit;
+	return w->in_flight < w->limit && w->in_flight < own_limit;
 }
 
 bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit)
@@ -32,10 +28,10 @@ bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit
 	f->unacked++;
 	f->since++;
 	recount(f, w);
-	if (f->by_acks) { /* half a window before it closes, and when it does */
+	if (f->by_acks) { /* at half the window and when it closes */
 		return f->unacked == (limit + 1) / 2 || f->unacked == limit;
 	}
-	/* Once a window has gone out and nothing came, ask every half window, to keep it moving. */
+	/* After a whole window without data from the peers, request one every half window. */
 	if (limit == COLLNET_WINDOW_OFF || limit == 0 || f->since < limit) {
 		return false;
 	}
@@ -57,9 +53,6 @@ void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames)
 
 void cn_flight_end(struct cn_flight *f, struct cn_window *w)
 {
-#ifdef CN_BREAK
-	if (!CN_BREAK(3) || f->unacked == 0)
-#endif
-		w->now -= f->eta;
-	f->eta = 0;
+	w->in_flight -= f->in_flight;
+	f->in_flight = 0;
 }

@@ -8,8 +8,8 @@
  * any moment, also when the writer was killed in between, finds it whole or not at all; an entry
  * that was torn all the same builds a frame of a session that does not exist, which is dropped.
  */
-#ifndef CN_WILL_H
-#define CN_WILL_H
+#ifndef CN_GOODBYE_LIST_H
+#define CN_GOODBYE_LIST_H
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -18,30 +18,31 @@
 #include "proto/frame.h"
 #include "proto/wire.h"
 
-struct cn_will_peer {
+struct cn_goodbye {
 	_Atomic uint64_t to;	  /* MAC address, 48 bits; 0: no entry */
 	_Atomic uint64_t session; /* of the frames to it: high half session, low half BYE token */
 };
 
-struct cn_will {
+struct cn_goodbye_list {
 	uint32_t max_peers;
 	uint16_t ethertype, cluster;
 	uint8_t mac[6];
 	uint32_t mtu;
 	uint64_t epoch;
 	char name[COLLNET_NAME_MAX + 1];
-	struct cn_will_peer peers[];
+	struct cn_goodbye peers[];
 };
 
 /* Bytes of memory for so many peers. */
-size_t cn_will_size(uint32_t max_peers);
+size_t cn_goodbye_list_size(uint32_t max_peers);
 /* Writes who this node is, and empties the table. The memory is as large as c->max_peers needs. */
-void cn_will_init(struct cn_will *w, const struct cn_node_config *c);
-void cn_will_set(struct cn_will *w, uint32_t i, const uint8_t mac[6], uint32_t session,
-		 uint32_t token);
-void cn_will_clear(struct cn_will *w, uint32_t i);
+void cn_goodbye_list_init(struct cn_goodbye_list *w, const struct cn_node_config *c);
+void cn_goodbye_list_set(struct cn_goodbye_list *w, uint32_t i, const uint8_t mac[6],
+			 uint32_t session, uint32_t token);
+void cn_goodbye_list_clear(struct cn_goodbye_list *w, uint32_t i);
 /* The unicast BYE to entry i (0 .. max_peers - 1), with its Ethernet header and not padded.
  * Returns its length, at most CN_FRAME_HEAD; 0: no such entry. */
-size_t cn_will_frame(const struct cn_will *w, uint32_t i, uint8_t out[CN_FRAME_HEAD]);
+size_t cn_goodbye_list_frame(const struct cn_goodbye_list *w, uint32_t i,
+			     uint8_t out[CN_FRAME_HEAD]);
 
 #endif

@@ -3,9 +3,9 @@
  * Path MTU validation. Before a team uses a peer, a probe padded to the MTU shows that every switch
  * on the way to it carries such frames; once a session, each direction by its own sender.
  *
- * A probe is an ACK frame with CN_FLAG_SIZE and the number of the try; the padding follows the
- * header and is no payload. Its receiver answers with CN_FLAG_SIZED, that number, and the size of
- * the largest probe of that number that came, so that a lost answer loses nothing.
+ * A probe is an ACK frame with CN_FLAG_MTU_PROBE and the number of the try; the padding follows the
+ * header and is no payload. Its receiver answers with CN_FLAG_MTU_REPLY, that number, and the size
+ * of the largest probe of that number that came, so that a lost answer loses nothing.
  *
  * The first try is the padded probe alone. If its answer does not come, each further try is a
  * padded probe and a short one behind it. An answer to the try that shows no frame of the full size
@@ -27,7 +27,7 @@
 #define SLOTS 1u
 /* A loss of one in three per frame takes the longer one 16 times in a row once in 43 million. */
 #define STRIKES 16u
-/* So many strikes follow each other after query_after; then the time between them doubles. */
+/* So many strikes follow each other after pto_min; then the time between them doubles. */
 #define QUICK 4u
 
 static bool is_pending(const struct cn_path *h)
@@ -37,7 +37,7 @@ static bool is_pending(const struct cn_path *h)
 
 static cn_time wait_least(const struct cn_node *n)
 {
-	return 4 * n->config.query_after;
+	return 4 * n->config.pto_min;
 }
 
 /* Sends tries while there are slots. */
@@ -211,7 +211,7 @@ static void pause_after_strike(struct cn_peer *p)
 {
 	struct cn_path *h = &p->path;
 	struct cn_node *n = p->node;
-	cn_time step = n->config.query_after, most = 10 * step;
+	cn_time step = n->config.pto_min, most = 10 * step;
 
 	for (uint32_t i = QUICK; i < h->strikes && step < most; i++) {
 		step *= 2;

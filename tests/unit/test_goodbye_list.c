@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/proto/will.c: the goodbye that another process sends for a node that died. */
+/* lib/proto/goodbye_list.c: the goodbye that another process sends for a node that died. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,25 +10,26 @@
 #include <cmocka.h>
 
 #include "pair.h"
-#include "proto/will.h"
+#include "proto/goodbye_list.h"
 
 #define SEED 77u
 
-static struct cn_will *will;
+static struct cn_goodbye_list *list;
 
-static void with_will(struct cn_node_config *c)
+static void with_list(struct cn_node_config *c)
 {
 	if (c->name[0] == 'b') {
-		will = calloc(1, cn_will_size(c->max_peers));
-		assert_non_null(will);
-		memset(will, 0xff, cn_will_size(c->max_peers)); /* what was there is written over */
-		c->will = will;
+		list = calloc(1, cn_goodbye_list_size(c->max_peers));
+		assert_non_null(list);
+		memset(list, 0xff,
+		       cn_goodbye_list_size(c->max_peers)); /* what was there is written over */
+		c->goodbyes = list;
 	}
 }
 
 static struct pair *begin(uint32_t nodes)
 {
-	struct pair *p = pair_new(nodes, SEED, with_will);
+	struct pair *p = pair_new(nodes, SEED, with_list);
 
 	assert_true(pair_run_up(p, 2000 * CN_MS));
 	pair_run(p, 50 * CN_MS);
@@ -39,8 +40,8 @@ static struct pair *begin(uint32_t nodes)
 static void end(struct pair *p)
 {
 	pair_free(p);
-	free(will);
-	will = NULL;
+	free(list);
+	list = NULL;
 }
 
 static uint32_t entries(void)
@@ -48,18 +49,18 @@ static uint32_t entries(void)
 	uint8_t f[CN_FRAME_HEAD];
 	uint32_t found = 0;
 
-	for (uint32_t i = 0; i < will->max_peers; i++) {
-		found += cn_will_frame(will, i, f) != 0;
+	for (uint32_t i = 0; i < list->max_peers; i++) {
+		found += cn_goodbye_list_frame(list, i, f) != 0;
 	}
 	return found;
 }
 
-/* Sends every frame of the will to the node that it is addressed to. */
+/* Sends every frame of the list to the node that it is addressed to. */
 static void execute(struct pair *p)
 {
-	for (uint32_t i = 0; i < will->max_peers; i++) {
+	for (uint32_t i = 0; i < list->max_peers; i++) {
 		uint8_t f[CN_FRAME_HEAD];
-		size_t len = cn_will_frame(will, i, f);
+		size_t len = cn_goodbye_list_frame(list, i, f);
 
 		for (uint32_t k = 0; len != 0 && k < p->count; k++) {
 			if (memcmp(f, p->nodes[k].config.mac, 6) == 0) {
@@ -70,7 +71,7 @@ static void execute(struct pair *p)
 	pair_run(p, CN_MS);
 }
 
-/* A node dies without a word; its will tells both others. */
+/* A node dies without a goodbye; another process sends its goodbyes to both others. */
 static void will__is_believed(void **state)
 {
 	struct pair *p = begin(3);
@@ -111,10 +112,10 @@ static void will__out_of_range(void **state)
 	uint8_t f[CN_FRAME_HEAD];
 
 	(void)state;
-	assert_int_equal(cn_will_frame(will, will->max_peers, f), 0);
-	assert_int_equal(cn_will_frame(will, UINT32_MAX, f), 0);
-	cn_will_clear(will, 0);
-	assert_int_equal(cn_will_frame(will, 0, f), 0);
+	assert_int_equal(cn_goodbye_list_frame(list, list->max_peers, f), 0);
+	assert_int_equal(cn_goodbye_list_frame(list, UINT32_MAX, f), 0);
+	cn_goodbye_list_clear(list, 0);
+	assert_int_equal(cn_goodbye_list_frame(list, 0, f), 0);
 	end(p);
 }
 
@@ -130,16 +131,16 @@ static void will__longest_name(void **state)
 	c.max_peers = 2;
 	c.epoch = 5;
 	memset(c.name, 'n', COLLNET_NAME_MAX);
-	will = malloc(cn_will_size(2));
-	assert_non_null(will);
-	cn_will_init(will, &c);
+	list = malloc(cn_goodbye_list_size(2));
+	assert_non_null(list);
+	cn_goodbye_list_init(list, &c);
 	assert_int_equal(entries(), 0);
-	cn_will_set(will, 1, mac, 7, 8);
-	assert_int_equal(cn_will_frame(will, 0, f), 0);
-	assert_int_equal(cn_will_frame(will, 1, f), CN_HEAD + CN_HELLO_MAX);
+	cn_goodbye_list_set(list, 1, mac, 7, 8);
+	assert_int_equal(cn_goodbye_list_frame(list, 0, f), 0);
+	assert_int_equal(cn_goodbye_list_frame(list, 1, f), CN_HEAD + CN_HELLO_MAX);
 	assert_memory_equal(f, mac, 6);
-	free(will);
-	will = NULL;
+	free(list);
+	list = NULL;
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/proto/window.c: eta of Algorithm 2, and that losses leave nothing behind in it. */
+/* lib/proto/global_window.c: eta of Algorithm 2, and that losses leave nothing behind in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "proto/window.h"
+#include "proto/global_window.h"
 
 #define SEED 99u
 
@@ -20,11 +20,11 @@ static void flight__sent_and_received(void **state)
 	for (uint32_t i = 1; i <= 4; i++) {
 		assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
 		cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
-		assert_int_equal(w.now, i);
+		assert_int_equal(w.in_flight, i);
 	}
 	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
 	cn_flight_received(&f, &w);
-	assert_int_equal(w.now, 3);
+	assert_int_equal(w.in_flight, 3);
 	assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
 	assert_false(cn_window_open(&w, 3));
 	assert_int_equal(w.peak, 4);
@@ -39,14 +39,14 @@ static void flight__negative_counts_as_zero(void **state)
 	(void)state;
 	for (int i = 0; i < 10; i++) {
 		cn_flight_received(&f, &w);
-		assert_int_equal(w.now, 0);
+		assert_int_equal(w.in_flight, 0);
 	}
 	for (int i = 0; i < 10; i++) {
 		cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
-		assert_int_equal(w.now, 0);
+		assert_int_equal(w.in_flight, 0);
 	}
 	cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
-	assert_int_equal(w.now, 1);
+	assert_int_equal(w.in_flight, 1);
 }
 
 /* Only sends: acknowledgements are what opens the window. */
@@ -64,7 +64,7 @@ static void flight__one_way(void **state)
 	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
 	assert_int_equal(asked, 1); /* by the last one, else nobody would answer */
 	cn_flight_acked(&f, &w, 8);
-	assert_int_equal(w.now, 0);
+	assert_int_equal(w.in_flight, 0);
 }
 
 /* Once a window is out without an answer, every half window asks: it keeps moving at any limit. */
@@ -100,7 +100,7 @@ static void flight__off(void **state)
 		assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
 		assert_false(cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF));
 	}
-	assert_int_equal(w.now, 100000);
+	assert_int_equal(w.in_flight, 100000);
 }
 
 static void flight__no_room_at_all(void **state)
@@ -123,13 +123,13 @@ static void flight__end_gives_back(void **state)
 		cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
 		cn_flight_sent(&g, &w, COLLNET_WINDOW_OFF);
 	}
-	assert_int_equal(w.now, 6);
+	assert_int_equal(w.in_flight, 6);
 	cn_flight_end(&f, &w);
-	assert_int_equal(w.now, 3);
+	assert_int_equal(w.in_flight, 3);
 	cn_flight_end(&f, &w);
-	assert_int_equal(w.now, 3);
+	assert_int_equal(w.in_flight, 3);
 	cn_flight_end(&g, &w);
-	assert_int_equal(w.now, 0);
+	assert_int_equal(w.in_flight, 0);
 }
 
 /*
@@ -176,14 +176,15 @@ static void flight__random_exchanges(void **state)
 				cn_flight_acked(&f[k], &w, n);
 				unacked[k] -= n;
 			}
-			assert_true(w.now <= w.limit && w.peak <= w.limit);
-			assert_int_equal(w.now, f[0].eta + f[1].eta + f[2].eta + f[3].eta);
+			assert_true(w.in_flight <= w.limit && w.peak <= w.limit);
+			assert_int_equal(w.in_flight, f[0].in_flight + f[1].in_flight +
+							      f[2].in_flight + f[3].in_flight);
 		}
 		assert_int_equal(left, 0); /* it went on to the end */
 		for (int k = 0; k < 4; k++) {
 			cn_flight_acked(&f[k], &w, unacked[k]);
 		}
-		assert_int_equal(w.now, 0);
+		assert_int_equal(w.in_flight, 0);
 	}
 }
 

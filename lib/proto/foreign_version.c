@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Senders of frames of another wire version. Nothing of such a frame is read beyond the version, so
- * all that is known of its sender is the address. The table has CN_SPEAKERS entries; an entry is
- * replaced when nothing of its sender came for a few seconds, so that forged addresses cannot
- * displace a node that repeats its hellos, and it expires after a minute.
+ * all that is known of its sender is the address. The table has CN_FOREIGN_VERSIONS entries; an
+ * entry is replaced when nothing of its sender came for a few seconds, so that forged addresses
+ * cannot displace a node that repeats its hellos, and it expires after a minute.
  */
 #include <string.h>
 
@@ -14,11 +14,12 @@ static const cn_time replaced_after = 5000 * CN_MS, expires_after = 60000 * CN_M
 static const cn_time line_each = 10000 * CN_MS;
 
 /* The sender's entry, or a free one, or the one that was not heard for longest; NULL: no room. */
-static struct cn_speaker_entry *entry_of(struct cn_node *n, const uint8_t mac[6])
+static struct cn_foreign_version_entry *entry_of(struct cn_node *n, const uint8_t mac[6])
 {
-	struct cn_speaker_entry *found = &n->speakers[0];
+	struct cn_foreign_version_entry *found = &n->foreign_versions[0];
 
-	for (struct cn_speaker_entry *s = n->speakers; s < n->speakers + CN_SPEAKERS; s++) {
+	for (struct cn_foreign_version_entry *s = n->foreign_versions;
+	     s < n->foreign_versions + CN_FOREIGN_VERSIONS; s++) {
 		if (s->used && memcmp(s->mac, mac, 6) == 0) {
 			return s;
 		}
@@ -29,9 +30,9 @@ static struct cn_speaker_entry *entry_of(struct cn_node *n, const uint8_t mac[6]
 	return !found->used || n->now >= found->heard + replaced_after ? found : NULL;
 }
 
-void cn_speaker_note(struct cn_node *n, const uint8_t mac[6], uint8_t version)
+void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version)
 {
-	struct cn_speaker_entry *s = entry_of(n, mac);
+	struct cn_foreign_version_entry *s = entry_of(n, mac);
 	const struct cn_peer *p;
 	bool known;
 
@@ -46,7 +47,7 @@ void cn_speaker_note(struct cn_node *n, const uint8_t mac[6], uint8_t version)
 	if (known) {
 		return;
 	}
-	if (!cn_bucket_take(&n->speaker_log, n->now, CN_SPEAKERS, line_each)) {
+	if (!cn_bucket_take(&n->foreign_version_log, n->now, CN_FOREIGN_VERSIONS, line_each)) {
 		n->log_suppressed++;
 		return;
 	}
@@ -58,12 +59,13 @@ void cn_speaker_note(struct cn_node *n, const uint8_t mac[6], uint8_t version)
 	       p != NULL ? p->name : "", p != NULL ? ")" : "", version, CN_WIRE_VERSION);
 }
 
-uint32_t cn_node_speakers(struct cn_node *n, cn_time now, struct cn_speaker out[CN_SPEAKERS])
+uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
+				  struct cn_foreign_version out[CN_FOREIGN_VERSIONS])
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < CN_SPEAKERS; i++) {
-		const struct cn_speaker_entry *s = &n->speakers[i];
+	for (uint32_t i = 0; i < CN_FOREIGN_VERSIONS; i++) {
+		const struct cn_foreign_version_entry *s = &n->foreign_versions[i];
 		const struct cn_peer *p = s->used ? cn_peer_by_mac(n, s->mac) : NULL;
 
 		/* A frame of a session is proof of the peer's version; others can be forged. */

@@ -7,8 +7,8 @@
  * is kept, in a cache of fixed size, only limits and delays the hellos that answer it: a slot that
  * is taken by another address loses at most one answer, and the next hello causes it again.
  */
-#ifndef CN_STRANGER_H
-#define CN_STRANGER_H
+#ifndef CN_UNVALIDATED_H
+#define CN_UNVALIDATED_H
 
 #include "util/heap.h"
 
@@ -22,25 +22,25 @@ enum cn_hello_why {
 };
 #define CN_HELLO_LIMITED 2
 
-struct cn_stranger {
+struct cn_unvalidated {
 	struct cn_timer timer; /* when its answer is due; or the slot is free again */
 	uint8_t mac[6];
 	bool used, waits, due; /* answer delayed; in the list of those to be answered */
 	uint64_t echo;
 	cn_time last[CN_HELLO_LIMITED];
-	struct cn_stranger *next;
+	struct cn_unvalidated *next;
 };
 
 /* How many a node of so many peers remembers. */
-uint32_t cn_stranger_slots(uint32_t max_peers);
+uint32_t cn_unvalidated_slots(uint32_t max_peers);
 /* An answer is due, not too often; after `wait`. */
-void cn_stranger_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hello_why why,
-			uint64_t echo, cn_time wait);
+void cn_unvalidated_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hello_why why,
+			   uint64_t echo, cn_time wait);
 /* The next that is to be answered; NULL: none. */
-struct cn_stranger *cn_stranger_next(struct cn_node *n);
+struct cn_unvalidated *cn_unvalidated_next(struct cn_node *n);
 /* It has become a peer. */
-void cn_stranger_forget(struct cn_node *n, const uint8_t mac[6]);
+void cn_unvalidated_forget(struct cn_node *n, const uint8_t mac[6]);
 /* Whether this timer is a stranger's; if so, what is due is done. */
-bool cn_stranger_expire(struct cn_node *n, struct cn_timer *t);
+bool cn_unvalidated_expire(struct cn_node *n, struct cn_timer *t);
 
 #endif

@@ -7,8 +7,8 @@
 
 #define NAMED 3u /* in one error */
 
-void cn_speaker_name(const struct cn_engine *e, const struct cn_speaker *s,
-		     char name[CN_SPEAKER_NAME])
+void cn_foreign_version_name(const struct cn_engine *e, const struct cn_foreign_version *s,
+			     char name[CN_SPEAKER_NAME])
 {
 	const struct cn_topo *t = e->config.topo;
 	const uint8_t *m = s->mac;
@@ -38,11 +38,11 @@ static bool is_silent(const struct cn_team *t, const struct cn_peer *lost, const
 	       (p == lost || cn_peer_silent_with(lost, p));
 }
 
-void cn_speaker_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost, char *text,
-		       size_t cap)
+void cn_foreign_version_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
+			       char *text, size_t cap)
 {
-	struct cn_speaker s[CN_SPEAKERS];
-	uint32_t n = cn_node_speakers(t->engine->node, now, s), named = 0;
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
+	uint32_t n = cn_node_foreign_versions(t->engine->node, now, s), named = 0;
 	char name[CN_SPEAKER_NAME];
 	size_t len = 0;
 
@@ -51,7 +51,7 @@ void cn_speaker_clause(const struct cn_team *t, cn_time now, const struct cn_pee
 		if (lost != NULL && !is_silent(t, lost, s[i].peer)) {
 			continue;
 		}
-		cn_speaker_name(t->engine, &s[i], name);
+		cn_foreign_version_name(t->engine, &s[i], name);
 		snprintf(text + len, cap - len, "; %s speaks wire version %u, this node %u", name,
 			 s[i].version, cn_node_wire_version());
 		len += strlen(text + len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/proto/path.c: which frames get through to a peer, found by probes and by retransmissions,
+/* lib/proto/path_mtu.c: which frames get through to a peer, found by probes and by retransmissions,
  * between nodes in memory. */
 #include <setjmp.h>
 #include <stdarg.h>

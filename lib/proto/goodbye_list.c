@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "proto/will.h"
+#include "proto/goodbye_list.h"
 
 #include <string.h>
 
-size_t cn_will_size(uint32_t max_peers)
+size_t cn_goodbye_list_size(uint32_t max_peers)
 {
-	return sizeof(struct cn_will) + (size_t)max_peers * sizeof(struct cn_will_peer);
+	return sizeof(struct cn_goodbye_list) + (size_t)max_peers * sizeof(struct cn_goodbye);
 }
 
-void cn_will_init(struct cn_will *w, const struct cn_node_config *c)
+void cn_goodbye_list_init(struct cn_goodbye_list *w, const struct cn_node_config *c)
 {
 	memset(w, 0, sizeof(*w));
 	w->max_peers = c->max_peers;
@@ -25,25 +25,26 @@ void cn_will_init(struct cn_will *w, const struct cn_node_config *c)
 }
 
 /* The address goes last, and is taken back first: while it stands, the session is its own. */
-void cn_will_set(struct cn_will *w, uint32_t i, const uint8_t mac[6], uint32_t session,
-		 uint32_t token)
+void cn_goodbye_list_set(struct cn_goodbye_list *w, uint32_t i, const uint8_t mac[6],
+			 uint32_t session, uint32_t token)
 {
 	uint64_t to = 0;
 
 	for (int k = 0; k < 6; k++) {
 		to = to << 8 | mac[k];
 	}
-	cn_will_clear(w, i);
+	cn_goodbye_list_clear(w, i);
 	atomic_store(&w->peers[i].session, (uint64_t)session << 32 | token);
 	atomic_store(&w->peers[i].to, to);
 }
 
-void cn_will_clear(struct cn_will *w, uint32_t i)
+void cn_goodbye_list_clear(struct cn_goodbye_list *w, uint32_t i)
 {
 	atomic_store(&w->peers[i].to, 0);
 }
 
-size_t cn_will_frame(const struct cn_will *w, uint32_t i, uint8_t out[CN_FRAME_HEAD])
+size_t cn_goodbye_list_frame(const struct cn_goodbye_list *w, uint32_t i,
+			     uint8_t out[CN_FRAME_HEAD])
 {
 	struct cn_hello h = { .epoch = w->epoch, .mtu = w->mtu };
 	struct cn_wire wire = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "proto/stranger.h"
+#include "proto/unvalidated.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ static const cn_time remembered = 1000 * CN_MS;
 /* Answers to all strangers together: so many at once, and so many a second. */
 #define ANSWERS_LEAST 64u
 
-uint32_t cn_stranger_slots(uint32_t max_peers)
+uint32_t cn_unvalidated_slots(uint32_t max_peers)
 {
 	uint32_t slots = 16;
 
@@ -24,12 +24,12 @@ uint32_t cn_stranger_slots(uint32_t max_peers)
 
 /* Its own slot, or the one of its set that was used longest ago and waits for nothing. The set
  * follows from the key: nobody else can choose addresses that meet in one. */
-static struct cn_stranger *slot_of(struct cn_node *n, const uint8_t mac[6], bool take)
+static struct cn_unvalidated *slot_of(struct cn_node *n, const uint8_t mac[6], bool take)
 {
 	uint32_t set = (uint32_t)cn_siphash(n->config.key, mac, 6) & (n->nstrangers / WAYS - 1);
-	struct cn_stranger *first = &n->strangers[set * WAYS], *found = NULL;
+	struct cn_unvalidated *first = &n->strangers[set * WAYS], *found = NULL;
 
-	for (struct cn_stranger *s = first; s < first + WAYS; s++) {
+	for (struct cn_unvalidated *s = first; s < first + WAYS; s++) {
 		if (s->used && memcmp(s->mac, mac, 6) == 0) {
 			return s;
 		}
@@ -42,14 +42,14 @@ static struct cn_stranger *slot_of(struct cn_node *n, const uint8_t mac[6], bool
 	return take ? found : NULL;
 }
 
-static void free_slot(struct cn_node *n, struct cn_stranger *s)
+static void free_slot(struct cn_node *n, struct cn_unvalidated *s)
 {
 	cn_heap_set(&n->timers, &s->timer, CN_NEVER);
 	n->strangers_heard -= s->used;
 	s->used = s->waits = false;
 }
 
-static void set_due(struct cn_node *n, struct cn_stranger *s)
+static void set_due(struct cn_node *n, struct cn_unvalidated *s)
 {
 	s->waits = false;
 	s->due = true;
@@ -63,11 +63,11 @@ static void set_due(struct cn_node *n, struct cn_stranger *s)
 	cn_heap_set(&n->timers, &s->timer, n->now + remembered);
 }
 
-void cn_stranger_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hello_why why,
-			uint64_t echo, cn_time wait)
+void cn_unvalidated_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hello_why why,
+			   uint64_t echo, cn_time wait)
 {
 	uint32_t burst = n->config.max_peers > ANSWERS_LEAST ? n->config.max_peers : ANSWERS_LEAST;
-	struct cn_stranger *s = slot_of(n, mac, true);
+	struct cn_unvalidated *s = slot_of(n, mac, true);
 
 	if (s == NULL) {
 		return;
@@ -105,9 +105,9 @@ void cn_stranger_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hello_w
 	}
 }
 
-struct cn_stranger *cn_stranger_next(struct cn_node *n)
+struct cn_unvalidated *cn_unvalidated_next(struct cn_node *n)
 {
-	struct cn_stranger *s = n->stranger_first;
+	struct cn_unvalidated *s = n->stranger_first;
 
 	while (s != NULL) {
 		n->stranger_first = s->next;
@@ -123,18 +123,18 @@ struct cn_stranger *cn_stranger_next(struct cn_node *n)
 	return NULL;
 }
 
-void cn_stranger_forget(struct cn_node *n, const uint8_t mac[6])
+void cn_unvalidated_forget(struct cn_node *n, const uint8_t mac[6])
 {
-	struct cn_stranger *s = slot_of(n, mac, false);
+	struct cn_unvalidated *s = slot_of(n, mac, false);
 
 	if (s != NULL) {
 		free_slot(n, s);
 	}
 }
 
-bool cn_stranger_expire(struct cn_node *n, struct cn_timer *t)
+bool cn_unvalidated_expire(struct cn_node *n, struct cn_timer *t)
 {
-	struct cn_stranger *s = (struct cn_stranger *)(void *)t;
+	struct cn_unvalidated *s = (struct cn_unvalidated *)(void *)t;
 
 	if (t->owner != n->strangers) {
 		return false;

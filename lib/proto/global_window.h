@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The global window W_g of Tam and Wang, section 3.2: one per node, over all peers and operations.
+ *
+ * Each operation counts its frames in flight, the eta of Algorithm 2: a data frame sent for the
+ * first time adds one, a data frame of the operation accepted for the first time subtracts one.
+ * Retransmissions and duplicates change nothing, so a lost frame leaks nothing: it is subtracted
+ * when its retransmission arrives. The count is capped by the frames that are not acknowledged,
+ * which bound what a node can have in flight; the cap keeps operations going that send more than
+ * they receive (the paper's exchange never does). A node that has received more than it has sent
+ * has a negative difference, as in the paper; it counts as 0 in the sum.
+ *
+ * Invariant: the sum over all flights is at most the limit whenever a frame is sent under it.
+ */
+#ifndef CN_GLOBAL_WINDOW_H
+#define CN_GLOBAL_WINDOW_H
+
+#include "util/util.h"
+
+struct cn_window {
+	uint32_t limit;	    /* W_g; COLLNET_WINDOW_OFF: none */
+	uint32_t in_flight; /* sum over the flights */
+	uint32_t peak;	    /* largest in_flight */
+};
+
+/* The frames of one operation. */
+struct cn_flight {
+	uint64_t sent, received, unacked;
+	uint32_t in_flight; /* this flight's part of the sum */
+	uint32_t since;	    /* frames sent since one was received */
+	bool by_acks;	    /* in_flight is `unacked`: received data does not clock this flight */
+};
+
+/* Whether one more frame may be sent under the node's limit and the operation's own. */
+bool cn_window_open(const struct cn_window *w, uint32_t own_limit);
+/*
+ * A frame was sent for the first time. True: the frame should request an acknowledgement, because
+ * nothing was received for a whole window; acknowledgements are the only clock of a one-way flight.
+ */
+bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit);
+void cn_flight_received(struct cn_flight *f, struct cn_window *w);
+void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames);
+/* The operation has ended: its frames leave the sum. */
+void cn_flight_end(struct cn_flight *f, struct cn_window *w);
+
+#endif

@@ -8,8 +8,7 @@ pkgconfig_DATA = lib/collnet.pc
 
 noinst_LTLIBRARIES += \
 	lib/libcn_util.la lib/libcn_proto.la lib/libcn_topo.la lib/libcn_sched.la \
-	lib/libcn_link.la lib/libcn_coll.la lib/libcn_client.la lib/libcn_sim.la \
-	lib/libcn_all.la
+	lib/libcn_link.la lib/libcn_coll.la lib/libcn_client.la lib/libcn_all.la
 
 lib_libcn_util_la_SOURCES = \
 	lib/util/bucket.h \
@@ -155,18 +154,6 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/team.c \
 	lib/coll/unexpected.c \
 	lib/coll/wireup.c
-
-# Not in the library: for collnet and the tests.
-lib_libcn_sim_la_SOURCES = \
-	lib/sim/event.c \
-	lib/sim/fault.c \
-	lib/sim/host.c \
-	lib/sim/job.c \
-	lib/sim/job.h \
-	lib/sim/net.c \
-	lib/sim/parts.h \
-	lib/sim/sim.c \
-	lib/sim/sim.h
 
 lib_libcn_client_la_SOURCES = \
 	lib/client/backend.h \

@@ -188,7 +188,7 @@ tests_unit_libtests_la_SOURCES = \
 
 # What programs link that name nothing else.
 LDADD = tests/unit/libtests.la tools/libcn_tools.la tools/libcn_plan.la \
-	tools/libcn_shared.la daemon/libcn_daemon.la lib/libcn_sim.la lib/libcn_all.la
+	tools/libcn_sim.la tools/libcn_shared.la daemon/libcn_daemon.la lib/libcn_all.la
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
 

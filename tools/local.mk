@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # collnet, the command: one folder per subcommand, over a convenience library that the tests link too.
 
-noinst_LTLIBRARIES += tools/libcn_shared.la tools/libcn_plan.la tools/libcn_tools.la
+noinst_LTLIBRARIES += tools/libcn_shared.la tools/libcn_plan.la tools/libcn_sim.la \
+	tools/libcn_tools.la
 
 tools_libcn_shared_la_SOURCES = \
 	tools/args.c \
@@ -32,6 +33,18 @@ tools_libcn_plan_la_SOURCES = \
 	tools/plan/span.h \
 	tools/plan/write.c \
 	tools/plan/write.h
+
+# The cluster in virtual time: `collnet sim`, the experiments of the papers and tests run it.
+tools_libcn_sim_la_SOURCES = \
+	tools/sim/core/event.c \
+	tools/sim/core/fault.c \
+	tools/sim/core/host.c \
+	tools/sim/core/job.c \
+	tools/sim/core/job.h \
+	tools/sim/core/net.c \
+	tools/sim/core/parts.h \
+	tools/sim/core/sim.c \
+	tools/sim/core/sim.h
 
 tools_libcn_tools_la_SOURCES = \
 	tools/bench/baseline.c \
@@ -79,16 +92,22 @@ tools_libcn_tools_la_SOURCES = \
 	tools/schedule/plan.c \
 	tools/schedule/read.c \
 	tools/schedule/report.c \
-	tools/sim.c \
-	tools/sim.h \
-	tools/sim_fault.c \
-	tools/sim_fault_report.c \
-	tools/sim_fault_run.c \
-	tools/sim_model.c \
-	tools/sim_options.c \
-	tools/sim_report.c \
-	tools/sim_run.c \
-	tools/sim_watch.c \
+	tools/sim/case.c \
+	tools/sim/case.h \
+	tools/sim/command.c \
+	tools/sim/command.h \
+	tools/sim/fault.h \
+	tools/sim/fault_parse.c \
+	tools/sim/fault_report.c \
+	tools/sim/fault_run.c \
+	tools/sim/model.c \
+	tools/sim/model.h \
+	tools/sim/options.c \
+	tools/sim/parse.c \
+	tools/sim/parse.h \
+	tools/sim/report.c \
+	tools/sim/trace.c \
+	tools/sim/trace.h \
 	tools/status/command.c \
 	tools/topo/command.c \
 	tools/topo/command.h \
@@ -100,7 +119,7 @@ tools_libcn_tools_la_LIBADD = -lm
 
 bin_PROGRAMS += tools/collnet
 tools_collnet_SOURCES = tools/collnet.c
-tools_collnet_LDADD = tools/libcn_tools.la tools/libcn_plan.la tools/libcn_shared.la \
-	lib/libcn_sim.la lib/libcn_all.la
+tools_collnet_LDADD = tools/libcn_tools.la tools/libcn_plan.la tools/libcn_sim.la \
+	tools/libcn_shared.la lib/libcn_all.la
 
 EXTRA_DIST += tools/build tools/deps tools/experiments tools/quickstart

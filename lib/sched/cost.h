@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One cost model for every algorithm: what a message costs on this network. The selection, the
- * segments of pipelined algorithms, and the explanations use it; lib/sim does not (it moves
+ * segments of pipelined algorithms, and the explanations use it; tools/sim does not (it moves
  * frames).
  *
  * A message of n bytes from a to b over d links takes

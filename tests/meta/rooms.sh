@@ -22,7 +22,7 @@ files="fopen fclose fread fwrite fputs fputc fprintf ferror feof fflush getc get
 
 archive() {
 	case $1 in
-	plan | shared) echo "$BUILD/tools/.libs/libcn_$1.a" ;;
+	plan | shared | sim) echo "$BUILD/tools/.libs/libcn_$1.a" ;;
 	*) echo "$BUILD/lib/.libs/libcn_$1.a" ;;
 	esac
 }

@@ -22,7 +22,7 @@
 #define TESTS_SCENARIO_H
 
 #include "coll/engine.h"
-#include "sim/sim.h"
+#include "tools/sim/core/sim.h"
 
 #define LOSS_LIMIT    20000u /* WEATHER: parts per million a link */
 #define OUTAGE_LIMIT  (500 * CN_MS)

@@ -17,7 +17,7 @@
 #ifndef TESTS_WIRE_ORACLE_H
 #define TESTS_WIRE_ORACLE_H
 
-#include "sim/sim.h"
+#include "tools/sim/core/sim.h"
 
 struct wire_oracle;
 

@@ -6,7 +6,7 @@
 #ifndef SIM_NET_H
 #define SIM_NET_H
 
-#include "sim/parts.h"
+#include "tools/sim/core/parts.h"
 
 #define EVERYBODY NOBODY
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "coll/endpoint.h"
-#include "sim/sim.h"
+#include "tools/sim/core/sim.h"
 
 #define OWNER  1000u
 #define SECOND (1000 * CN_MS)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "coll/coll.h"
-#include "sim/sim.h"
+#include "tools/sim/core/sim.h"
 
 #define OWNER 1000u
 #define HOSTS 24u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/sim: hosts with their overheads, faults, and that one seed gives one run. */
+/* tools/sim/core: hosts with their overheads, faults, and that one seed gives one run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "sim/job.h"
+#include "tools/sim/core/job.h"
 #include "sim_net.h"
 
 #define BEGINNING 1000000000u

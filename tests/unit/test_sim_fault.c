@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tools/sim.h"
+#include "tools/sim/case.h"
 
 #define SEED 20261121u
 

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tools/sim.h"
+#include "tools/sim/command.h"
+#include "tools/sim/parse.h"
 #include "words.h"
 
 static int parse(struct sim_options *o, const char *line)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands between `collnet sim` and lib/sim: a case and its outcome, the equations, traces and
+ * What stands between `collnet sim` and its core: a case and its outcome, the equations, traces and
  * captures.
  */
 #include <setjmp.h>
@@ -17,7 +17,10 @@
 #include <unistd.h>
 
 #include "proto/wire.h"
-#include "tools/sim.h"
+#include "tools/sim/case.h"
+#include "tools/sim/model.h"
+#include "tools/sim/parse.h"
+#include "tools/sim/trace.h"
 
 #define SEED 20260101u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/sim/net.c: when frames pass links and switches, by hand; where they stand, and which of them
- * find no room, for every kind of switch.
+ * tools/sim/core/net.c: when frames pass links and switches, by hand; where they stand, and which
+ * of them find no room, for every kind of switch.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "coll/coll.h"
-#include "sim/sim.h"
+#include "tools/sim/core/sim.h"
 
 #define OWNER 1000u
 #define SEED  90210u

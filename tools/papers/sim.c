@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/bench/command.h"
 #include "tools/papers/sim.h"
 
 #define LONG_BLOCK 131072u

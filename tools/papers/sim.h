@@ -3,7 +3,8 @@
 #ifndef COLLNET_EXPERIMENT_SIM_H
 #define COLLNET_EXPERIMENT_SIM_H
 
-#include "tools/sim.h"
+#include "tools/sim/case.h"
+#include "tools/sim/model.h"
 
 /*
  * Switches s0, s1, ... in a chain, or as a star around s0; hosts n0, n1, ... behind them: `hosts`

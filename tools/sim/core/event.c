@@ -3,7 +3,7 @@
  * The event queue, by time; at equal times ports become free first, so that a frame that comes just
  * then finds the place; then by the order in which events were made.
  */
-#include "sim/parts.h"
+#include "tools/sim/core/parts.h"
 #include "util/pqueue.h"
 #include "util/vector.h"
 

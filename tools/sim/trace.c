@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "proto/wire.h"
-#include "tools/sim.h"
+#include "tools/sim/trace.h"
+#include "tools/tool.h"
 
 struct sim_watch {
 	const struct cn_topo *topo;
@@ -70,7 +71,7 @@ static void name_all(struct sim_watch *w)
 	}
 }
 
-/* "h3 > h7", by the addresses that lib/sim gives: 02:00:00 and the host's number from 1. */
+/* "h3 > h7", by the addresses that tools/sim/core gives: 02:00:00 and the host's number from 1. */
 static const char *host_of(const struct cn_topo *t, const uint8_t *mac)
 {
 	uint32_t number = (uint32_t)mac[3] << 16 | (uint32_t)mac[4] << 8 | mac[5];
@@ -257,34 +258,4 @@ int sim_watch_close(struct sim_watch *w, bool *cut, struct cn_err *err)
 	}
 	free(w);
 	return rc;
-}
-
-int sim_find_port(const struct cn_topo *t, const char *text, uint32_t *link, struct cn_err *err)
-{
-	for (const char *dash = strchr(text, '-'); dash != NULL; dash = strchr(dash + 1, '-')) {
-		char first[COLLNET_NAME_MAX + 1];
-		size_t n = (size_t)(dash - text);
-		uint32_t a, b;
-
-		if (n > COLLNET_NAME_MAX) {
-			break;
-		}
-		memcpy(first, text, n);
-		first[n] = '\0';
-		a = cn_topo_find(t, first);
-		b = cn_topo_find(t, dash + 1);
-		for (uint32_t i = 0; a != CN_TOPO_NONE && b != CN_TOPO_NONE && i < t->nlinks; i++) {
-			const struct cn_topo_link *l = &t->links[i];
-
-			if (cn_topo_in_tree(t, i) &&
-			    ((l->a == a && l->b == b) || (l->a == b && l->b == a))) {
-				*link = i;
-				return COLLNET_OK;
-			}
-		}
-	}
-	return cn_fail(err, COLLNET_EINVAL,
-		       "--port: '%.80s' is not a link that frames take; name "
-		       "its two ends, like s1-h0",
-		       text);
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/sim.h"
+#include "tools/sim/command.h"
 
 /* Eq. 6 is pairwise exchange's, Eq. 2 everything else's. */
 static double equation(const struct sim_row *row)

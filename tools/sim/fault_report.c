@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "tools/sim.h"
+#include "tools/sim/command.h"
 
 static const char *next_text(const struct sim_outcome *out)
 {

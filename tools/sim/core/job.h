@@ -6,7 +6,7 @@
 #ifndef CN_SIM_JOB_H
 #define CN_SIM_JOB_H
 
-#include "sim/sim.h"
+#include "tools/sim/core/sim.h"
 
 struct cn_job;
 

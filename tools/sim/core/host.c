@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proto/frame.h"
-#include "sim/parts.h"
+#include "tools/sim/core/parts.h"
 
 #define AT_ONCE 64 /* turns of a processor that costs nothing, before others have theirs */
 

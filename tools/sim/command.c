@@ -2,7 +2,7 @@
 /*
  * `collnet sim`: puts the network together, goes through sizes and algorithms, and reports.
  */
-#include "tools/sim.h"
+#include "tools/sim/command.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "tools/papers/papers.h"
+#include "tools/sim/parse.h"
+#include "tools/sim/trace.h"
 
 #define RATE_DEFAULT  1000000000u
 #define UPLINK_FACTOR 10u
@@ -73,7 +75,7 @@ static int make_topology(const struct sim_options *o, struct cn_topo **out, stru
 	return rc;
 }
 
-/* Ranks go round the hosts as lib/sim/job.h numbers them: `local` on the first, and so on. */
+/* Ranks go round the hosts as core/job.h numbers them: `local` on the first, and so on. */
 static int locate(struct run *r, struct cn_err *err)
 {
 	const struct cn_topo *t = r->topo;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "proto/wire.h"
-#include "tools/sim.h"
+#include "tools/sim/model.h"
 
-#define WIRE_OVERHEAD 24u /* preamble, checksum, gap between frames: as in lib/sim */
+#define WIRE_OVERHEAD 24u /* preamble, checksum, gap between frames: as in tools/sim/core */
 
 /* Bytes that a frame with so much payload takes on the wire. */
 static double wire_bytes(uint64_t payload)

@@ -3,7 +3,7 @@
  * What goes wrong. Faults of links are drawn frame by frame from the simulation's seed; a link
  * without faults draws nothing, so that faults elsewhere do not change its weather.
  */
-#include "sim/parts.h"
+#include "tools/sim/core/parts.h"
 
 static bool hit(struct cn_sim *s, uint32_t ppm)
 {

@@ -4,10 +4,12 @@
  * cluster of its own, so that a row does not depend on the rows before it.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/sim.h"
+#include "tools/sim/case.h"
+#include "tools/sim/trace.h"
 
 #define JOIN_WITHIN (600 * 1000 * CN_MS)
 #define NEXT_WITHIN (60 * 1000 * CN_MS) /* a job after faults */

@@ -5,10 +5,11 @@
  * lasts, and shares of lost, duplicated, reordered and corrupted frames are summed.
  */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/sim.h"
+#include "tools/sim/case.h"
 
 struct edge {
 	struct sim_armed *armed;

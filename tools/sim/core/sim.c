@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/parts.h"
+#include "tools/sim/core/parts.h"
 
 /* ---- what all parts use --------------------------------------------------------------- */
 

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/sim.h"
+#include "tools/sim/fault.h"
+#include "tools/sim/parse.h"
 
 #define WORD_MAX 1023u
 

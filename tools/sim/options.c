@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 
 #include "tools/papers/papers.h"
-#include "tools/sim.h"
+#include "tools/sim/command.h"
+#include "tools/sim/parse.h"
 
 #define BUFFER_DEFAULT	      43u /* those of the lab, and of the exchange paper */
 #define UPLINK_BUFFER_DEFAULT 45u
-#define TIME_MAX	      (60000 * CN_MS)
 #define LOCAL_MAX	      1024u
 #define DUPLICATE_MAX	      100000u /* each switch doubles the copies of the one before */
 
@@ -133,54 +133,6 @@ static const struct option options[] = {
 	{ "quick", no_argument, NULL, OPT_QUICK },
 	{ NULL, 0, NULL, 0 },
 };
-
-static int bad_time(const char *text, struct cn_err *err)
-{
-	return cn_fail(err, COLLNET_EINVAL,
-		       "'%.40s' is not a time of at most a minute; write 500ns, 2.5us, 1ms", text);
-}
-
-int sim_parse_time(const char *text, cn_time *out, struct cn_err *err)
-{
-	static const struct {
-		const char *name;
-		uint64_t ns;
-	} units[] = {
-		{ "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 },
-	};
-	size_t digits = strspn(text, "0123456789"), more = 0, u = 0;
-	const char *unit = text + digits;
-	uint64_t whole = 0, scale, ns;
-
-	if (*unit == '.') {
-		more = strspn(unit + 1, "0123456789");
-		unit += 1 + more;
-	}
-	while (u < sizeof(units) / sizeof(units[0]) && strcmp(unit, units[u].name) != 0) {
-		u++;
-	}
-	if (digits == 0 || digits > 12 || (unit[-1] == '.') ||
-	    u == sizeof(units) / sizeof(units[0])) {
-		return bad_time(text, err);
-	}
-	for (size_t i = 0; i < digits; i++) {
-		whole = whole * 10 + (uint64_t)(text[i] - '0');
-	}
-	if (whole > TIME_MAX / units[u].ns) {
-		return bad_time(text, err);
-	}
-	ns = whole * units[u].ns;
-	scale = units[u].ns;
-	for (size_t i = 0; i < more; i++) {
-		scale /= 10;
-		ns += (uint64_t)(text[digits + 1 + i] - '0') * scale; /* finer than 1 ns: nothing */
-	}
-	if (ns > TIME_MAX) {
-		return bad_time(text, err);
-	}
-	*out = ns;
-	return COLLNET_OK;
-}
 
 static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err)
 {

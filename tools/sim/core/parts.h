@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/sim. event.c: the heap. net.c: links, ports, switches. host.c: processors and cards.
- * fault.c: what goes wrong. sim.c: life, the loop, what can be seen.
+ * Inside tools/sim/core. event.c: the heap. net.c: links, ports, switches. host.c: processors and
+ * cards. fault.c: what goes wrong. sim.c: life, the loop, what can be seen.
  *
  * Directed link d = 2 * link + end of the topology; only those of its spanning tree carry frames.
  * A frame is shared by those who hold it (a broadcast stands in many queues).
@@ -9,7 +9,7 @@
 #ifndef CN_SIM_PARTS_H
 #define CN_SIM_PARTS_H
 
-#include "sim/sim.h"
+#include "tools/sim/core/sim.h"
 #include "topo/tree.h"
 #include "util/heap.h"
 

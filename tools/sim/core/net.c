@@ -13,7 +13,7 @@
  */
 #include <stdlib.h>
 
-#include "sim/parts.h"
+#include "tools/sim/core/parts.h"
 
 /* ---- queues --------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  * that a frame in the wrong place, twice, or of the operation before is seen. Receive buffers hold
  * other bytes before.
  */
-#include "sim/job.h"
+#include "tools/sim/core/job.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One case: a cluster in virtual time, an operation that its ranks run some times, and what became
+ * of it. `collnet sim` runs one for every row, and so do the experiments of the papers.
+ */
+#ifndef COLLNET_SIM_CASE_H
+#define COLLNET_SIM_CASE_H
+
+#include "tools/bench/model.h"
+#include "tools/sim/fault.h"
+
+struct sim_watch; /* trace.h */
+
+struct sim_case {
+	struct cn_sim_config cluster;  /* with its topology */
+	struct cn_sim_faults faults;   /* of all links, in both directions */
+	const struct sim_fault *timed; /* [nfaults] */
+	uint32_t nfaults;
+	struct cn_coll_args args; /* op, algorithm, ..., bytes; buffers and deadline are ours */
+	uint32_t local, iterations, warmup;
+	bool verify;
+	struct sim_watch *watch; /* NULL: nobody looks */
+};
+
+/* Where something was worst: the switch whose queue it was, and the port's other end. */
+struct sim_spot {
+	uint32_t at, peer; /* vertices; CN_TOPO_NONE: nowhere */
+	uint64_t count;
+	uint32_t room; /* frames that this queue holds, or the memory it is in; 0: not limited */
+	bool input;    /* of what comes from the peer, not of what goes there */
+	bool shared;   /* in the switch's memory */
+};
+
+struct sim_outcome {
+	struct bench_times ns; /* of the iterations, each the mean of its ranks */
+	double slowest_ns;     /* median of the slowest ranks' times */
+	/* From here on of the counted iterations, of all nodes together. */
+	uint64_t data_sent, data_resent, bytes_sent, ack_bytes;
+	uint64_t ring_drops, drops, lost; /* full receive rings, full queues, faults */
+	struct sim_spot worst_drops;
+	struct sim_spot longest; /* queue */
+	uint32_t window_peak;
+	uint64_t wrong, frame_events;
+	uint32_t failed; /* ranks; the first one's sentence is in why */
+	char why[CN_ERR_TEXT + 96];
+	/* Of a case with timed faults; sim_outcome_free(). */
+	struct sim_fault_seen *seen; /* [nfaults] */
+	struct sim_end *ends;	     /* [nends], in the order of ranks */
+	uint32_t nends;
+	enum sim_next {
+		SIM_NEXT_NONE,	/* no rank failed */
+		SIM_NEXT_RIGHT, /* when the faults were over a new job formed, and ran */
+		SIM_NEXT_FAILED,
+		SIM_NEXT_NEVER, /* a host stays down, or a link stays cut */
+	} next;
+	char next_why[CN_ERR_TEXT];
+};
+
+/* Errors are of the set-up; an operation that fails is an outcome. */
+int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *err);
+void sim_outcome_free(struct sim_outcome *out);
+
+#endif

@@ -136,6 +136,7 @@ lib_libcn_link_la_SOURCES = \
 
 lib_libcn_coll_la_SOURCES = \
 	lib/coll/coll.h \
+	lib/coll/control.c \
 	lib/coll/cursor.c \
 	lib/coll/endpoint.c \
 	lib/coll/endpoint.h \
@@ -143,17 +144,16 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/endpoint_send.c \
 	lib/coll/engine.c \
 	lib/coll/engine.h \
-	lib/coll/join.c \
-	lib/coll/meeting.c \
 	lib/coll/op.c \
 	lib/coll/op.h \
-	lib/coll/owed.c \
-	lib/coll/path.c \
-	lib/coll/foreign_version.c \
+	lib/coll/pending.c \
 	lib/coll/post.c \
 	lib/coll/team.c \
 	lib/coll/unexpected.c \
-	lib/coll/wireup.c
+	lib/coll/version_mismatch.c \
+	lib/coll/wireup.c \
+	lib/coll/wireup_join.c \
+	lib/coll/wireup_path.c
 
 lib_libcn_client_la_SOURCES = \
 	lib/client/backend.h \

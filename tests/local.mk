@@ -15,7 +15,7 @@ unit_tests = \
 	tests/unit/test_check \
 	tests/unit/test_check_order \
 	tests/unit/test_config \
-	tests/unit/test_ring_matching \
+	tests/unit/test_control \
 	tests/unit/test_draw \
 	tests/unit/test_driver \
 	tests/unit/test_emit \
@@ -24,19 +24,19 @@ unit_tests = \
 	tests/unit/test_engine \
 	tests/unit/test_experiment_rings \
 	tests/unit/test_experiment_sim \
-	tests/unit/test_fattree \
 	tests/unit/test_fat_tree \
-	tests/unit/test_global_window \
+	tests/unit/test_fattree \
 	tests/unit/test_furthest \
+	tests/unit/test_global_window \
+	tests/unit/test_goodbye_list \
 	tests/unit/test_heap \
 	tests/unit/test_hello \
+	tests/unit/test_hub \
 	tests/unit/test_input \
 	tests/unit/test_interface \
 	tests/unit/test_json \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
-	tests/unit/test_meeting \
-	tests/unit/test_hub \
 	tests/unit/test_lock \
 	tests/unit/test_msg \
 	tests/unit/test_node \
@@ -45,20 +45,22 @@ unit_tests = \
 	tests/unit/test_peer \
 	tests/unit/test_permutation \
 	tests/unit/test_pool \
+	tests/unit/test_pqueue \
 	tests/unit/test_quota \
 	tests/unit/test_random \
 	tests/unit/test_receive \
-	tests/unit/test_pqueue \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
 	tests/unit/test_reload \
 	tests/unit/test_residue \
 	tests/unit/test_ring \
 	tests/unit/test_ring_lr3 \
+	tests/unit/test_ring_matching \
 	tests/unit/test_rtt \
 	tests/unit/test_sched \
 	tests/unit/test_schedule_read \
 	tests/unit/test_seccomp \
+	tests/unit/test_secret \
 	tests/unit/test_select \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
@@ -67,17 +69,15 @@ unit_tests = \
 	tests/unit/test_sim_options \
 	tests/unit/test_sim_run \
 	tests/unit/test_sim_switch \
-	tests/unit/test_secret \
 	tests/unit/test_siphash \
 	tests/unit/test_slurm \
 	tests/unit/test_span \
 	tests/unit/test_topo \
 	tests/unit/test_tree \
+	tests/unit/test_unexpected \
 	tests/unit/test_util \
-	tests/unit/test_goodbye_list \
 	tests/unit/test_window \
 	tests/unit/test_wire \
-	tests/unit/test_unexpected \
 	tests/unit/test_wireup
 
 # It counts what is allocated.

@@ -3,13 +3,13 @@
  * What the files of lib/coll share (private to the room).
  *
  *   engine.c    life, the four calls, upcalls of the transport, what the node knows
- *   meeting.c   control messages about teams between engines
- *   wireup.c    how the ranks of a job find each other: JOIN and BIND
- *   path.c      whether frames of the MTU get through between the nodes of a team
- *   foreign_version.c   nodes of another wire version, for errors and the node table
- *   join.c      what peers told of their teams
+ *   control.c   control messages about teams between engines
+ *   wireup.c    how the ranks of a job find each other: JOIN and COMMIT
+ *   wireup_path.c      whether frames of the MTU get through between the nodes of a team
+ *   version_mismatch.c   nodes of another wire version, for errors and the node table
+ *   wireup_join.c      what peers told of their teams
  *   cursor.c    control messages byte by byte
- *   owed.c      control messages that found no buffer
+ *   pending.c      control messages that found no buffer
  *   team.c      teams and their members, layout, failure
  *   op.c        one collective operation: cursors into its schedule
  *   unexpected.c  how many frames go to a node that has not started their operation
@@ -51,11 +51,11 @@ struct cn_join;
 struct cn_endpoints;
 
 /* What the engine keeps with a peer (cn_peer_user()). */
-struct cn_mate {
+struct cn_engine_peer {
 	struct cn_peer *peer;
 	struct cn_join *joins; /* teams it has told us of */
 	uint32_t njoins;
-	uint32_t nowed; /* control messages that wait for it (owed.c) */
+	uint32_t npending; /* control messages that wait for it (pending.c) */
 	bool stuck;
 	uint32_t complaints; /* lines of the log about it */
 };
@@ -68,35 +68,35 @@ struct cn_engine {
 	uint8_t *generation;	/* [max_teams] of the slot, so that an old frame finds nobody */
 	uint32_t nteams;
 	uint32_t topology;	  /* hash of the topology, which all nodes of a job must share */
-	uint32_t nonce;		  /* last one given to a team */
+	uint32_t last_team_id;	  /* the last one given to a team */
 	struct cn_source *source; /* whose turn it is; NULL: none active */
 	uint32_t nsources;
 	struct cn_endpoints *endpoints;
-	struct cn_owed *owed_first, *owed_last; /* owed.c */
-	uint32_t nowed;
-	cn_time owed_at;  /* when it is tried again */
-	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
-	bool touched;	  /* it must be found anew */
+	struct cn_pending *pending_first, *pending_last; /* pending.c */
+	uint32_t npending;
+	cn_time pending_at; /* when it is tried again */
+	cn_time deadline;   /* earliest of teams and operations; see cn_engine_touch() */
+	bool touched;	    /* it must be found anew */
 	bool closing;
 };
 
 /* A deadline was added or removed. */
 void cn_engine_touch(struct cn_engine *e);
-struct cn_mate *cn_mate_of(struct cn_peer *p); /* NULL: never came up */
+struct cn_engine_peer *cn_engine_peer_of(struct cn_peer *p); /* NULL: never came up */
 
-/* ---- control messages (meeting.c dispatches; kinds from 16 belong to endpoint.c) -------- */
+/* ---- control messages (control.c dispatches; kinds from 16 belong to endpoint.c) -------- */
 
 enum cn_control {
-	CN_CONTROL_JOIN = 1,  /* nonce 4, slot 2, ranks 4, topology 4, owner 8, your nonce 4 (0:
-			       * not known), job, count 2, (first 4, n 4)... */
-	CN_CONTROL_BIND = 2,  /* nonce 4, your nonce 4, ask 1: I know all ranks, and you with
-			       * this nonce; ask: your BIND has not come */
-	CN_CONTROL_LEAVE = 3, /* nonce 4, rank 4, posted 4: this rank is gone after so many
-			       * operations */
-	CN_CONTROL_END = 4,   /* nonce 4: no rank of the team is left here */
-	CN_CONTROL_FAIL = 5,  /* nonce 4, code 1, text: the team has failed here; CN_FAIL_FORMING in
-			       * code: it was not ready yet */
-	CN_CONTROL_STARTED = 6, /* nonce 4, n 4: the first n operations have started here */
+	CN_CONTROL_JOIN = 1, /* team id 4, slot 2, ranks 4, topology 4, owner 8, your team id 4 (0:
+			      * not known), job, count 2, (first 4, n 4)... */
+	CN_CONTROL_COMMIT = 2, /* team id 4, your team id 4, ask 1: I know all ranks, and you with
+				* this team id; ask: your COMMIT has not come */
+	CN_CONTROL_LEAVE = 3,  /* team id 4, rank 4, posted 4: this rank is gone after so many
+				* operations */
+	CN_CONTROL_END = 4,    /* team id 4: no rank of the team is left here */
+	CN_CONTROL_FAIL = 5,   /* team id 4, code 1, text: the team has failed here; CN_FAIL_FORMING
+				* in   code: it was not ready yet */
+	CN_CONTROL_STARTED = 6, /* team id 4, n 4: the first n operations have started here */
 	CN_CONTROL_ENDPOINT = 16,
 };
 
@@ -122,11 +122,11 @@ static inline uint32_t cn_stream_number(uint32_t stream)
 #define CN_CONTROL_MAX 552 /* bytes of a control message: the smallest MTU's payload */
 
 /* A message that must arrive, if the node stays: sent now, or when there is a buffer, in order. */
-void cn_owed_tell(struct cn_engine *e, struct cn_peer *p, const uint8_t *m, size_t len);
-void cn_owed_expire(struct cn_engine *e, cn_time now);
-cn_time cn_owed_deadline(const struct cn_engine *e);
-void cn_owed_drop(struct cn_engine *e, const struct cn_peer *p); /* the node is gone */
-void cn_owed_free(struct cn_engine *e);
+void cn_pending_send(struct cn_engine *e, struct cn_peer *p, const uint8_t *m, size_t len);
+void cn_pending_expire(struct cn_engine *e, cn_time now);
+cn_time cn_pending_deadline(const struct cn_engine *e);
+void cn_pending_drop(struct cn_engine *e, const struct cn_peer *p); /* the node is gone */
+void cn_pending_free(struct cn_engine *e);
 
 /* Network byte order, bounds-checked. A cursor that ran over stays bad. */
 struct cn_cursor {
@@ -145,11 +145,10 @@ uint64_t cn_get64(struct cn_cursor *c);
 bool cn_get_text(struct cn_cursor *c, char *out, size_t cap);
 
 /* False: no buffer for it now (it will come again). */
-bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
+bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
 			size_t len);
-void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p);
-void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
-			  enum cn_peer_loss why);
+void cn_teams_peer_up(struct cn_engine *e, struct cn_peer *p);
+void cn_teams_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
 /* The team is new: peers that announced its job before are its first candidates. */
 void cn_wireup_begin(struct cn_team *t, cn_time now);
 /* Tells those who were not told yet of the team's ranks, as fast as may be. */
@@ -164,26 +163,26 @@ void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, const s
 		      uint32_t more, bool known);
 /* A peer's team of its job has ended, or its record was stale. */
 void cn_wireup_ended(struct cn_team *t, cn_time now);
-/* A peer has bound the team, for the first time or again; ask: it lacks this node's BIND. */
-void cn_wireup_bound(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
-		     bool first, bool ask);
+/* A peer has bound the team, for the first time or again; ask: it lacks this node's COMMIT. */
+void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
+			 bool first, bool ask);
 /* The team fails while it forms: candidates that were not told of it are told first. */
-void cn_wireup_owe_joins(struct cn_team *t);
+void cn_wireup_send_joins(struct cn_team *t);
 /* The record is of this team, as far as size and topology tell. */
 bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j);
 void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p);
-void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
-void cn_meeting_end(struct cn_team *t);
-void cn_meeting_fail(struct cn_team *t, int code, const char *text);
+void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
+void cn_control_end(struct cn_team *t);
+void cn_control_fail(struct cn_team *t, int code, const char *text);
 /* The join record of a peer for an owner's job; NULL: none. */
-struct cn_join *cn_join_find(struct cn_mate *m, uint64_t owner, const char *job);
-struct cn_join *cn_join_by_nonce(struct cn_mate *m, uint32_t nonce);
+struct cn_join *cn_join_find(struct cn_engine_peer *m, uint64_t owner, const char *job);
+struct cn_join *cn_join_by_id(struct cn_engine_peer *m, uint32_t id);
 /* A record of a peer's team, from `in` without its ranges. It takes the place of the oldest one
  * without a team here where there are too many, of the peer or of the owner. NULL: no room. */
-struct cn_join *cn_join_new(struct cn_engine *e, struct cn_mate *m, const struct cn_join *in,
+struct cn_join *cn_join_new(struct cn_engine *e, struct cn_engine_peer *m, const struct cn_join *in,
 			    const char *job);
-void cn_join_remove(struct cn_mate *m, struct cn_join *j);
-void cn_join_remove_all(struct cn_mate *m); /* NULL is ignored */
+void cn_join_remove(struct cn_engine_peer *m, struct cn_join *j);
+void cn_join_remove_all(struct cn_engine_peer *m); /* NULL is ignored */
 /* The ranges of ranks from a message; false: not sound, and none are kept. */
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j);
 void cn_join_forget(struct cn_join *j);
@@ -194,7 +193,7 @@ uint32_t cn_join_ranks(const struct cn_join *j);
 /* The peer's record of the team's job; NULL: none, or the peer is gone. */
 struct cn_join *cn_join_of(const struct cn_team *t, struct cn_peer *p);
 
-/* path.c */
+/* wireup_path.c */
 /* A complete team: begins what is left to validate and returns to how many nodes. A node with
  * another MTU fails the team. */
 uint32_t cn_path_begin(struct cn_team *t, cn_time now);
@@ -203,19 +202,19 @@ void cn_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p);
 /* Frames of so many bytes do not reach the peer: its teams fail and say so. */
 void cn_path_drops(struct cn_engine *e, cn_time now, struct cn_peer *p, uint32_t bytes);
 
-/* foreign_version.c */
+/* version_mismatch.c */
 /*
  * "; h3 speaks wire version 2, this node 1" for every sender of another wire version, three at
  * most;
  * "" without one. lost: a peer that is lost by silence, then only those nodes of the team `t` that
  * share its silence; NULL: all.
  */
-void cn_foreign_version_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
-			       char *text, size_t cap);
+void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
+				char *text, size_t cap);
 /* The name of one: the peer's, else the topology's for its address, else the address. */
-#define CN_SPEAKER_NAME (COLLNET_NAME_MAX + 1)
-void cn_foreign_version_name(const struct cn_engine *e, const struct cn_foreign_version *s,
-			     char name[CN_SPEAKER_NAME]);
+#define CN_VERSION_MISMATCH_NAME (COLLNET_NAME_MAX + 1)
+void cn_version_mismatch_name(const struct cn_engine *e, const struct cn_foreign_version *s,
+			      char name[CN_VERSION_MISMATCH_NAME]);
 
 struct cn_range {
 	uint32_t first, n;
@@ -224,13 +223,13 @@ struct cn_range {
 /* What a peer told of a team. */
 struct cn_join {
 	struct cn_join *next;
-	uint32_t nonce, ranks, topology;
+	uint32_t id, ranks, topology;
 	uint64_t owner;
 	uint16_t slot;
-	uint32_t bound_mine; /* nonce of our team that it has bound; 0: none */
-	uint32_t bind_sent;  /* nonce of our team that we bound it to; 0: none */
-	bool left;	     /* a rank of it is gone, or the peer forms the next team of the job:
-			      * no new team can be made with it */
+	uint32_t commit_received; /* team id of our team that it has bound; 0: none */
+	uint32_t commit_sent;	  /* team id of our team that we bound it to; 0: none */
+	bool left; /* a rank of it is gone, or the peer forms the next team of the job:
+		    * no new team can be made with it */
 	uint32_t nranges;
 	struct cn_range *ranges, one; /* one: what a single range is kept in */
 	char job[];		      /* there are as many records as nodes: no longer than it is */
@@ -280,8 +279,8 @@ struct cn_member {
 };
 
 /* A frame that came before its operation was started; kept in a buffer of the node's pool. */
-struct cn_early {
-	struct cn_early *next;
+struct cn_unexpected {
+	struct cn_unexpected *next;
 	uint32_t stream;
 	uint16_t peer, len;
 	uint8_t flags;
@@ -289,7 +288,7 @@ struct cn_early {
 };
 
 struct cn_told {
-	uint32_t edition; /* that the peer was told of; 0: none */
+	uint32_t version; /* that the peer was told of; 0: none */
 	bool candidate;	  /* it is in the list below */
 	bool confirmed;	  /* it knows this team */
 };
@@ -298,7 +297,7 @@ struct cn_team {
 	struct cn_engine *engine;
 	uint64_t owner;
 	char job[COLLNET_NAME_MAX + 1];
-	uint32_t ranks, nonce;
+	uint32_t ranks, id;
 	uint16_t slot; /* index in the engine's table, and generation << 8 */
 	enum cn_team_state state;
 	int status; /* why it failed */
@@ -306,11 +305,11 @@ struct cn_team {
 	struct cn_member *members;
 	uint32_t nlocal;
 	uint64_t operations;
-	uint32_t edition;     /* of the local ranks: another one when a rank comes or goes */
+	uint32_t version;     /* of the local ranks: another one when a rank comes or goes */
 	struct cn_told *told; /* [max_peers] */
 	uint32_t *candidates; /* peers that announced the job, by index */
 	uint32_t ncandidates, candidates_cap;
-	bool candidates_due; /* some of them may lack the present edition */
+	bool candidates_due; /* some of them may lack the present version */
 	bool scattered;	     /* the log has said so */
 	uint64_t *present;   /* [ranks / 64] ranks known to be there, and how many */
 	uint64_t *seen;	     /* [ranks / 64] those that were there at some time */
@@ -321,7 +320,7 @@ struct cn_team {
 	 * right. */
 	uint32_t heard;		  /* ranks of which it knows */
 	uint32_t njoined;	  /* nodes they are on, besides this one */
-	uint32_t nbound;	  /* ... that have bound this team */
+	uint32_t ncommitted;	  /* ... that have bound this team */
 	bool complete;		  /* all ranks were there at the last check */
 	uint32_t npaths;	  /* complete: nodes to which the path MTU is not validated yet */
 	cn_time look_at;	  /* the next check */
@@ -330,7 +329,7 @@ struct cn_team {
 	cn_time repeat_at, repeat_wait;	    /* what candidates did not confirm */
 	cn_time announce_at, announce_wait; /* to all peers again */
 	uint32_t announced, announce_n;	    /* of so many peers, so many were looked at */
-	uint32_t binding;		    /* candidates looked at for BIND */
+	uint32_t next_commit;		    /* candidates looked at for COMMIT */
 	cn_time patience; /* until then a contradiction may be an earlier run's end */
 
 	/* from here on: when ready */
@@ -352,11 +351,11 @@ struct cn_team {
 	struct cn_op *ops[CN_OPS]; /* by number mod CN_OPS */
 	uint32_t nstarted;	   /* operations that have started here */
 	uint32_t tell_after;	   /* frames of a node, until it is told so (unexpected.c) */
-	struct cn_early *early_first, *early_last;
+	struct cn_unexpected *unexpected_first, *unexpected_last;
 };
 
 struct cn_team *cn_team_by_slot(struct cn_engine *e, uint16_t slot);
-/* The team becomes ready with these join records (one a mate). */
+/* The team becomes ready with these join records (one per peer). */
 int cn_team_ready(struct cn_team *t, cn_time now, struct cn_join **joins, struct cn_peer **peers,
 		  uint32_t n, struct cn_err *err);
 /* Ends all its work with the status and, where tell is true, tells the other nodes. */

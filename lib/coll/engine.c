@@ -84,7 +84,7 @@ static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, cons
 	if (rx->payload[0] >= CN_CONTROL_ENDPOINT) {
 		return cn_endpoints_control(e, now, p, rx->payload, rx->len);
 	}
-	return cn_meeting_control(e, now, p, rx->payload, rx->len);
+	return cn_control_deliver(e, now, p, rx->payload, rx->len);
 }
 
 static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
@@ -115,7 +115,7 @@ static void on_acked(void *ctx, void *token)
 	s->acked(s);
 }
 
-struct cn_mate *cn_mate_of(struct cn_peer *p)
+struct cn_engine_peer *cn_engine_peer_of(struct cn_peer *p)
 {
 	return cn_peer_user(p);
 }
@@ -123,7 +123,7 @@ struct cn_mate *cn_mate_of(struct cn_peer *p)
 static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 {
 	struct cn_engine *e = ctx;
-	struct cn_mate *m = cn_mate_of(p);
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
 
 	(void)now;
 	if (m == NULL) {
@@ -136,7 +136,7 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 		cn_peer_set_user(p, m);
 	}
 	cn_peer_log(p, COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
-	cn_meeting_peer_up(e, p);
+	cn_teams_peer_up(e, p);
 }
 
 static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
@@ -160,7 +160,7 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 	struct cn_engine *e = ctx;
 
 	cn_peer_log(p, COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), reason[why]);
-	cn_meeting_peer_down(e, now, p, why);
+	cn_teams_peer_down(e, now, p, why);
 	cn_endpoints_peer_down(e, now, p);
 }
 
@@ -209,7 +209,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 		cn_engine_free(e);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the engine");
 	}
-	e->nonce = (uint32_t)cn_mix64(c->node.epoch);
+	e->last_team_id = (uint32_t)cn_mix64(c->node.epoch);
 	if (c->topo != NULL && e->config.node.expected == 0) {
 		e->config.node.expected = c->topo->nhosts > 0 ? c->topo->nhosts - 1 : 0;
 	}
@@ -251,9 +251,9 @@ void cn_engine_free(struct cn_engine *e)
 		if (e->endpoints != NULL) {
 			cn_endpoints_free(e);
 		}
-		cn_owed_free(e);
+		cn_pending_free(e);
 		for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
-			struct cn_mate *m = cn_mate_of(cn_node_peer(e->node, i));
+			struct cn_engine_peer *m = cn_engine_peer_of(cn_node_peer(e->node, i));
 
 			cn_join_remove_all(m);
 			free(m);
@@ -342,7 +342,8 @@ static cn_time own_deadline(struct cn_engine *e)
 			}
 		}
 	}
-	return cn_min_time(cn_min_time(e->deadline, cn_owed_deadline(e)), cn_endpoints_deadline(e));
+	return cn_min_time(cn_min_time(e->deadline, cn_pending_deadline(e)),
+			   cn_endpoints_deadline(e));
 }
 
 cn_time cn_engine_deadline(const struct cn_engine *e)
@@ -364,7 +365,7 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 		}
 	}
 	cn_endpoints_expire(e, now);
-	cn_owed_expire(e, now);
+	cn_pending_expire(e, now);
 	cn_engine_touch(e);
 }
 
@@ -412,7 +413,7 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 
 		if (i < cap && s[k].peer == NULL) {
 			memset(&out[i], 0, sizeof(out[i]));
-			cn_foreign_version_name(e, &s[k], out[i].name);
+			cn_version_mismatch_name(e, &s[k], out[i].name);
 			memcpy(out[i].mac, s[k].mac, 6);
 		}
 		if (i < cap) {

@@ -5,7 +5,7 @@
  * It starts when every rank of this node has called it. From node a to node b runs one stream: the
  * messages of the schedule from a to b, in list order, cut into frames that never span two
  * messages. So the order of the frames names their place, and the wire carries no offsets. Frames
- * that come before the start wait in the node's pool (struct cn_early).
+ * that come before the start wait in the node's pool (struct cn_unexpected).
  *
  * It is complete when every action is, and its frames are acknowledged, or the last few of them
  * copied (cn_node_detach()), so that the user's buffers are free.
@@ -496,10 +496,10 @@ static struct cn_op *running(struct cn_team *t, uint32_t stream)
 											     : NULL;
 }
 
-void cn_op_take_early(struct cn_op *op, cn_time now)
+void cn_op_take_unexpected(struct cn_op *op, cn_time now)
 {
 	struct cn_team *t = op->team;
-	struct cn_early **at = &t->early_first, *f, *kept = NULL;
+	struct cn_unexpected **at = &t->unexpected_first, *f, *kept = NULL;
 	uint32_t seq = op->seq, k;
 	bool freed = false;
 
@@ -510,8 +510,8 @@ void cn_op_take_early(struct cn_op *op, cn_time now)
 			continue;
 		}
 		*at = f->next;
-		if (t->early_last == f) {
-			t->early_last = kept;
+		if (t->unexpected_last == f) {
+			t->unexpected_last = kept;
 		}
 		k = f->peer < t->npeers ? t->node_by_peer[f->peer] : UINT16_MAX;
 		if (k != UINT16_MAX && op->state == OP_RUNNING && op->seq == seq) {
@@ -546,9 +546,9 @@ static uint32_t ahead(const struct cn_team *t, uint32_t stream)
 	return (cn_stream_number(stream) - finished(t)) & CN_NUMBER_MASK;
 }
 
-static bool keep_early(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
+static bool keep_unexpected(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 {
-	struct cn_early *f = cn_node_buffer_get(t->engine->node);
+	struct cn_unexpected *f = cn_node_buffer_get(t->engine->node);
 
 	if (f == NULL) {
 		return false;
@@ -559,12 +559,12 @@ static bool keep_early(struct cn_team *t, struct cn_peer *p, const struct cn_rx 
 	f->len = rx->len;
 	f->flags = rx->flags;
 	memcpy(f->data, rx->payload, rx->len);
-	if (t->early_last != NULL) {
-		t->early_last->next = f;
+	if (t->unexpected_last != NULL) {
+		t->unexpected_last->next = f;
 	} else {
-		t->early_first = f;
+		t->unexpected_first = f;
 	}
-	t->early_last = f;
+	t->unexpected_last = f;
 	return true;
 }
 
@@ -577,7 +577,7 @@ bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const stru
 		return true;
 	}
 	if (t->state == CN_TEAM_FORMING) {
-		return keep_early(t, p, rx);
+		return keep_unexpected(t, p, rx);
 	}
 	k = index < t->npeers ? t->node_by_peer[index] : UINT16_MAX;
 	if (k == UINT16_MAX || t->nodes[k].peer != p) {
@@ -596,7 +596,7 @@ bool cn_op_deliver(struct cn_team *t, cn_time now, struct cn_peer *p, const stru
 	}
 	if (op == NULL) {
 		cn_unexpected_started(t, k, finished(t) + ahead(t, rx->stream) + 1);
-		return keep_early(t, p, rx);
+		return keep_unexpected(t, p, rx);
 	}
 	take(op, now, k, rx->stream, rx->flags, rx->payload, rx->len);
 	return true;

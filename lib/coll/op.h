@@ -74,7 +74,7 @@ void cn_op_run_copies(struct cn_op *op);
 bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out);
 void cn_op_acked(struct cn_source *source);
 /* Frames that waited for this operation, in the order in which they came. */
-void cn_op_take_early(struct cn_op *op, cn_time now);
+void cn_op_take_unexpected(struct cn_op *op, cn_time now);
 
 /* unexpected.c */
 /* Whether the next frame of the operation may go to node k. */

@@ -110,7 +110,7 @@ static void start(struct cn_op *op, cn_time now)
 		}
 	}
 	cn_unexpected_start(op);
-	cn_op_take_early(op, now);
+	cn_op_take_unexpected(op, now);
 	cn_op_try_finish(op);
 }
 

@@ -46,7 +46,7 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 	t->owner = owner;
 	snprintf(t->job, sizeof(t->job), "%s", job);
 	t->ranks = ranks;
-	t->nonce = ++e->nonce != 0 ? e->nonce : ++e->nonce;
+	t->id = ++e->last_team_id != 0 ? e->last_team_id : ++e->last_team_id;
 	t->slot = (uint16_t)(i | (++e->generation[i] & 15u) << 8);
 	t->check_at = CN_NEVER;
 	e->teams[i] = t;
@@ -54,17 +54,17 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 	return t;
 }
 
-static void drop_early(struct cn_team *t)
+static void drop_unexpected(struct cn_team *t)
 {
-	bool any = t->early_first != NULL;
+	bool any = t->unexpected_first != NULL;
 
-	while (t->early_first != NULL) {
-		struct cn_early *f = t->early_first;
+	while (t->unexpected_first != NULL) {
+		struct cn_unexpected *f = t->unexpected_first;
 
-		t->early_first = f->next;
+		t->unexpected_first = f->next;
 		cn_node_buffer_put(t->engine->node, f);
 	}
-	t->early_last = NULL;
+	t->unexpected_last = NULL;
 	if (any) {
 		cn_node_ready(t->engine->node);
 	}
@@ -74,7 +74,7 @@ static void team_free(struct cn_team *t)
 {
 	struct cn_engine *e = t->engine;
 
-	drop_early(t);
+	drop_unexpected(t);
 	for (int i = 0; i < CN_OPS; i++) {
 		cn_op_free_storage(t->ops[i]);
 	}
@@ -191,7 +191,7 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 	m->next = *at;
 	*at = m;
 	t->nlocal++;
-	t->edition++;
+	t->version++;
 	t->announced = 0;
 	t->candidates_due = true;
 	cn_engine_touch(e);
@@ -218,7 +218,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 		m->joining = NULL;
 	}
 	if (t->state == CN_TEAM_READY) {
-		cn_meeting_leave(t, m->rank, m->posted);
+		cn_control_leave(t, m->rank, m->posted);
 		if (m->posted < t->nodes[t->me].left_after) {
 			t->nodes[t->me].left_after = m->posted;
 			t->nodes[t->me].left_rank = m->rank;
@@ -229,7 +229,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 	}
 	*at = m->next;
 	t->nlocal--;
-	t->edition++;
+	t->version++;
 	for (uint32_t i = 0; t->local != NULL && t->layout.first != NULL &&
 			     i < t->layout.first[t->me + 1] - t->layout.first[t->me];
 	     i++) {
@@ -239,7 +239,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 	}
 	free(m);
 	if (t->members == NULL) {
-		cn_meeting_end(t);
+		cn_control_end(t);
 		team_free(t);
 	} else if (t->state == CN_TEAM_READY) {
 		cn_op_check_left(t, now, t->me);
@@ -507,7 +507,7 @@ void cn_team_fail(struct cn_team *t, cn_time now, bool tell, int status, const c
 	va_end(ap);
 	cn_log(COLLNET_LOG_WARNING, "job %s failed: %s", t->job, t->text);
 	if (tell) {
-		cn_meeting_fail(t, status, t->text);
+		cn_control_fail(t, status, t->text);
 	}
 	for (int i = 0; i < CN_OPS; i++) {
 		if (t->ops[i] != NULL && cn_op_busy(t->ops[i])) {
@@ -523,7 +523,7 @@ void cn_team_fail(struct cn_team *t, cn_time now, bool tell, int status, const c
 			d->fn(d, status, t->text);
 		}
 	}
-	drop_early(t);
+	drop_unexpected(t);
 	t->check_at = CN_NEVER;
 	cn_engine_touch(t->engine);
 }
@@ -583,7 +583,7 @@ static void join_timeout(struct cn_team *t, cn_time now)
 	if (t->state != CN_TEAM_FORMING) {
 		return;
 	}
-	cn_foreign_version_clause(t, now, NULL, other, sizeof(other));
+	cn_version_mismatch_clause(t, now, NULL, other, sizeof(other));
 	/* FAIL carries 255 bytes. */
 	n = list_missing(t, t->seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
 	if (n > 0) {

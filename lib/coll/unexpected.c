@@ -105,9 +105,9 @@ static void tell(struct cn_team *t, uint32_t k)
 	n->ntaken = 0;
 	if (n->peer != NULL) {
 		cn_put8(&c, CN_CONTROL_STARTED);
-		cn_put32(&c, t->nonce);
+		cn_put32(&c, t->id);
 		cn_put32(&c, t->nstarted);
-		cn_owed_tell(t->engine, n->peer, m, (size_t)(c.at - m));
+		cn_pending_send(t->engine, n->peer, m, (size_t)(c.at - m));
 	}
 }
 

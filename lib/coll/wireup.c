@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Wire-up of a job: JOIN and BIND between the engines of its nodes.
+ * Wire-up of a job: JOIN and COMMIT between the engines of its nodes.
  *
  * A forming team keeps a list of its candidates: the peers that announced the same job of the same
  * owner. Candidates come first and have a pace of their own, so that a job's wire-up depends on its
@@ -8,9 +8,10 @@
  * peer that does not answer delays neither.
  *
  * Both messages are idempotent. A JOIN to a candidate names the candidate's team id, which confirms
- * that this node knows it; a BIND is never sent before the JOIN it refers to. What is not confirmed
- * is repeated with backoff, so that no lost record leaves a team half formed: to candidates from
- * 50 ms on, to all peers from 2 s on, until the team is ready or its deadline passes.
+ * that this node knows it; a COMMIT is never sent before the JOIN it refers to. What is not
+ * confirmed is repeated with backoff, so that no lost record leaves a team half formed: to
+ * candidates from 50 ms on, to all peers from 2 s on, until the team is ready or its deadline
+ * passes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static void soon(struct cn_team *t, cn_time at)
 
 struct cn_join *cn_join_of(const struct cn_team *t, struct cn_peer *p)
 {
-	struct cn_mate *m = cn_mate_of(p);
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
 
 	return m != NULL && cn_peer_alive(p) ? cn_join_find(m, t->owner, t->job) : NULL;
 }
@@ -131,12 +132,12 @@ static void put_join(struct cn_cursor *c, struct cn_team *t, struct cn_peer *p)
 	const struct cn_join *j = cn_join_of(t, p);
 
 	cn_put8(c, CN_CONTROL_JOIN);
-	cn_put32(c, t->nonce);
+	cn_put32(c, t->id);
 	cn_put16(c, t->slot);
 	cn_put32(c, t->ranks);
 	cn_put32(c, t->engine->topology);
 	cn_put64(c, t->owner);
-	cn_put32(c, j != NULL ? j->nonce : 0);
+	cn_put32(c, j != NULL ? j->id : 0);
 	cn_put_text(c, t->job);
 	put_ranges(c, t);
 	if (c->bad && !t->scattered) {
@@ -147,7 +148,7 @@ static void put_join(struct cn_cursor *c, struct cn_team *t, struct cn_peer *p)
 }
 
 /* False: no buffer. */
-static bool tell_join(struct cn_team *t, struct cn_peer *p)
+static bool send_join(struct cn_team *t, struct cn_peer *p)
 {
 	uint8_t m[CN_CONTROL_MAX];
 	struct cn_cursor c = { m, m + sizeof(m), false };
@@ -156,11 +157,11 @@ static bool tell_join(struct cn_team *t, struct cn_peer *p)
 	if (!tell(t->engine, p, m, &c)) {
 		return false;
 	}
-	t->told[cn_peer_index(p)].edition = t->edition;
+	t->told[cn_peer_index(p)].version = t->version;
 	return true;
 }
 
-void cn_wireup_owe_joins(struct cn_team *t)
+void cn_wireup_send_joins(struct cn_team *t)
 {
 	for (uint32_t k = 0; k < t->ncandidates; k++) {
 		struct cn_peer *p = candidate(t, k);
@@ -168,30 +169,30 @@ void cn_wireup_owe_joins(struct cn_team *t)
 		uint8_t m[CN_CONTROL_MAX];
 		struct cn_cursor c = { m, m + sizeof(m), false };
 
-		if (told->edition != 0 || cn_join_of(t, p) == NULL) {
+		if (told->version != 0 || cn_join_of(t, p) == NULL) {
 			continue;
 		}
 		put_join(&c, t, p);
 		if (!c.bad) {
-			cn_owed_tell(t->engine, p, m, (size_t)(c.at - m));
-			told->edition = t->edition;
+			cn_pending_send(t->engine, p, m, (size_t)(c.at - m));
+			told->version = t->version;
 		}
 	}
 }
 
-static bool tell_bind(struct cn_team *t, struct cn_peer *p, struct cn_join *j, bool ask)
+static bool send_commit(struct cn_team *t, struct cn_peer *p, struct cn_join *j, bool ask)
 {
 	uint8_t m[16];
 	struct cn_cursor c = { m, m + sizeof(m), false };
 
-	cn_put8(&c, CN_CONTROL_BIND);
-	cn_put32(&c, t->nonce);
-	cn_put32(&c, j->nonce);
+	cn_put8(&c, CN_CONTROL_COMMIT);
+	cn_put32(&c, t->id);
+	cn_put32(&c, j->id);
 	cn_put8(&c, ask);
 	if (!tell(t->engine, p, m, &c)) {
 		return false;
 	}
-	j->bind_sent = t->nonce;
+	j->commit_sent = t->id;
 	return true;
 }
 
@@ -230,13 +231,13 @@ static bool tell_candidates(struct cn_team *t, cn_time now)
 	for (uint32_t k = 0; k < t->ncandidates; k++) {
 		struct cn_peer *p = candidate(t, k);
 
-		if (t->told[t->candidates[k]].edition == t->edition || cn_join_of(t, p) == NULL) {
+		if (t->told[t->candidates[k]].version == t->version || cn_join_of(t, p) == NULL) {
 			continue;
 		}
 		if (!may_tell(t, now, &t->candidates_until)) {
 			return false;
 		}
-		if (!tell_join(t, p)) {
+		if (!send_join(t, p)) {
 			soon(t, now + look_every);
 			return false;
 		}
@@ -259,11 +260,11 @@ void cn_wireup_announce(struct cn_team *t, cn_time now)
 		uint32_t i = (first_peer(t, t->announce_n) + t->announced) % t->announce_n;
 		struct cn_peer *p = cn_node_peer(e->node, i);
 
-		if (cn_peer_alive(p) && t->told[i].edition != t->edition) {
+		if (cn_peer_alive(p) && t->told[i].version != t->version) {
 			if (!may_tell(t, now, &t->told_until)) {
 				return;
 			}
-			if (!tell_join(t, p)) {
+			if (!send_join(t, p)) {
 				soon(t, now + look_every); /* no buffer */
 				return;
 			}
@@ -273,17 +274,17 @@ void cn_wireup_announce(struct cn_team *t, cn_time now)
 }
 
 /* False: it is sent later; the next one at cn_wireup_expire(). */
-static bool bind_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
+static bool commit_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
 {
-	if (j->bind_sent == t->nonce) {
+	if (j->commit_sent == t->id) {
 		return true;
 	}
 	if (!may_tell(t, now, &t->candidates_until)) {
 		return false;
 	}
-	/* Where the peer does not know the team, a BIND means nothing. */
-	if ((t->told[cn_peer_index(p)].edition != t->edition && !tell_join(t, p)) ||
-	    !tell_bind(t, p, j, false)) {
+	/* Where the peer does not know the team, a COMMIT means nothing. */
+	if ((t->told[cn_peer_index(p)].version != t->version && !send_join(t, p)) ||
+	    !send_commit(t, p, j, false)) {
 		soon(t, now + look_every);
 		return false;
 	}
@@ -291,16 +292,16 @@ static bool bind_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn
 }
 
 /* All ranks are there: binds the team to their nodes', from where it stopped last. True: to all. */
-static bool bind_all(struct cn_team *t, cn_time now)
+static bool commit_all(struct cn_team *t, cn_time now)
 {
-	while (t->binding < t->ncandidates) {
-		struct cn_peer *p = candidate(t, t->binding);
+	while (t->next_commit < t->ncandidates) {
+		struct cn_peer *p = candidate(t, t->next_commit);
 		struct cn_join *j = cn_join_of(t, p);
 
-		if (j != NULL && cn_wireup_agrees(t, j) && !bind_to(t, now, p, j)) {
+		if (j != NULL && cn_wireup_agrees(t, j) && !commit_to(t, now, p, j)) {
 			return false;
 		}
-		t->binding++;
+		t->next_commit++;
 	}
 	return true;
 }
@@ -313,17 +314,17 @@ static void repeat(struct cn_team *t, cn_time now)
 	for (uint32_t k = 0; k < t->ncandidates; k++) {
 		struct cn_peer *p = candidate(t, k);
 		struct cn_join *j = cn_join_of(t, p);
-		bool bind;
+		bool commit;
 
 		if (j == NULL || !cn_wireup_agrees(t, j)) {
 			continue;
 		}
-		bind = t->complete && t->npaths == 0 && j->bound_mine != t->nonce;
-		if (!bind && t->told[t->candidates[k]].confirmed) {
+		commit = t->complete && t->npaths == 0 && j->commit_received != t->id;
+		if (!commit && t->told[t->candidates[k]].confirmed) {
 			continue;
 		}
-		if (!may_tell(t, now, &t->candidates_until) || !tell_join(t, p) ||
-		    (bind && !tell_bind(t, p, j, true))) {
+		if (!may_tell(t, now, &t->candidates_until) || !send_join(t, p) ||
+		    (commit && !send_commit(t, p, j, true))) {
 			break; /* the rest at the next repetition */
 		}
 	}
@@ -336,7 +337,7 @@ static void begin_again(struct cn_team *t, cn_time now)
 {
 	for (uint32_t i = 0; i < cn_node_peers(t->engine->node); i++) {
 		if (!t->told[i].confirmed) {
-			t->told[i].edition = 0;
+			t->told[i].version = 0;
 		}
 	}
 	t->announced = 0;
@@ -404,7 +405,7 @@ static bool count_all(struct cn_team *t, cn_time now)
 	uint32_t rank;
 
 	memset(t->present, 0, (t->ranks + 63) / 64 * sizeof(*t->present));
-	t->npresent = t->njoined = t->nbound = 0;
+	t->npresent = t->njoined = t->ncommitted = 0;
 	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
 		claim(t, m->rank);
 	}
@@ -427,7 +428,7 @@ static bool count_all(struct cn_team *t, cn_time now)
 			return false;
 		} else if (j != NULL) {
 			t->njoined++;
-			t->nbound += j->bound_mine == t->nonce;
+			t->ncommitted += j->commit_received == t->id;
 		}
 	}
 	t->heard = t->npresent;
@@ -481,8 +482,8 @@ void cn_wireup_check(struct cn_team *t, cn_time now)
 	if (t->state != CN_TEAM_FORMING) {
 		return;
 	}
-	t->binding = 0; /* a peer that was lost and found again has a new record */
-	if (complete && t->npaths == 0 && bind_all(t, now) && t->nbound == t->njoined &&
+	t->next_commit = 0; /* a peer that was lost and found again has a new record */
+	if (complete && t->npaths == 0 && commit_all(t, now) && t->ncommitted == t->njoined &&
 	    get_ready(t, now, &err) != COLLNET_OK) {
 		cn_team_fail(t, now, true, err.code, "%s", err.text);
 	}
@@ -502,7 +503,7 @@ void cn_wireup_expire(struct cn_team *t, cn_time now)
 	}
 	cn_wireup_announce(t, now);
 	if (t->look_at <= now ||
-	    (t->complete && t->npaths == 0 && bind_all(t, now) && t->nbound >= t->njoined)) {
+	    (t->complete && t->npaths == 0 && commit_all(t, now) && t->ncommitted >= t->njoined)) {
 		cn_wireup_check(t, now);
 	}
 	soon(t, t->look_at);
@@ -524,7 +525,7 @@ void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, const s
 	} else if (told->confirmed || more == cn_join_ranks(j)) {
 		/* It may not have kept what it was told before it had a rank. */
 		told->confirmed = false;
-		told->edition = 0;
+		told->version = 0;
 	}
 	t->candidates_due = true;
 	tell_candidates(t, now);
@@ -543,18 +544,18 @@ void cn_wireup_ended(struct cn_team *t, cn_time now)
 	soon(t, now);
 }
 
-void cn_wireup_bound(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
-		     bool first, bool ask)
+void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
+			 bool first, bool ask)
 {
 	t->told[cn_peer_index(p)].confirmed = true;
 	/* Before it is complete, the check that finds it so counts who has bound it. */
-	if (t->state == CN_TEAM_FORMING && t->complete && first && ++t->nbound >= t->njoined) {
+	if (t->state == CN_TEAM_FORMING && t->complete && first && ++t->ncommitted >= t->njoined) {
 		cn_wireup_check(t, now);
 	}
-	/* It lacks this node's BIND. */
-	if (ask && j->bind_sent == t->nonce && t->state != CN_TEAM_FAILED &&
-	    may_tell(t, now, &t->candidates_until) && tell_join(t, p)) {
-		tell_bind(t, p, j, false);
+	/* It lacks this node's COMMIT. */
+	if (ask && j->commit_sent == t->id && t->state != CN_TEAM_FAILED &&
+	    may_tell(t, now, &t->candidates_until) && send_join(t, p)) {
+		send_commit(t, p, j, false);
 	}
 }
 
@@ -562,9 +563,9 @@ void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p)
 {
 	struct cn_told *told = &t->told[cn_peer_index(p)];
 
-	told->edition = 0;
+	told->version = 0;
 	told->confirmed = false;
 	if (t->state == CN_TEAM_FORMING) {
-		tell_join(t, p);
+		send_join(t, p);
 	}
 }

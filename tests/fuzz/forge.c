@@ -34,7 +34,7 @@ static struct cn_team *team(const struct forge *f)
 	return NULL;
 }
 
-static uint32_t nonce(const struct forge *f)
+static uint32_t team_id(const struct forge *f)
 {
 	return 1000u * (f->peer % SCRIPT_PEERS + 1u) + 4u * (f->a % 2u) + f->b % 4u;
 }
@@ -78,30 +78,30 @@ static void put_join(struct forge *f)
 
 	snprintf(name, sizeof(name), "j%u", f->a % 2u);
 	cn_put8(&f->out, CN_CONTROL_JOIN);
-	cn_put32(&f->out, nonce(f));
+	cn_put32(&f->out, team_id(f));
 	cn_put16(&f->out, f->b % 4u);
 	cn_put32(&f->out, ranks);
 	cn_put32(&f->out, f->e->topology);
 	cn_put64(&f->out, f->owner);
-	cn_put32(&f->out, t && f->value % 2 ? t->nonce : f->value / 2);
+	cn_put32(&f->out, t && f->value % 2 ? t->id : f->value / 2);
 	cn_put_text(&f->out, name);
 	put_ranges(f, t, ranks);
 }
 
-static void put_bind(struct forge *f)
+static void put_commit(struct forge *f)
 {
 	const struct cn_team *t = team(f);
 
-	cn_put8(&f->out, CN_CONTROL_BIND);
-	cn_put32(&f->out, nonce(f));
-	cn_put32(&f->out, t ? t->nonce : f->c);
+	cn_put8(&f->out, CN_CONTROL_COMMIT);
+	cn_put32(&f->out, team_id(f));
+	cn_put32(&f->out, t ? t->id : f->c);
 	cn_put8(&f->out, f->value % 2);
 }
 
 static void put_team_control(struct forge *f, uint8_t kind)
 {
 	cn_put8(&f->out, kind);
-	cn_put32(&f->out, nonce(f));
+	cn_put32(&f->out, team_id(f));
 	if (kind == CN_CONTROL_LEAVE) {
 		cn_put32(&f->out, f->c);
 		cn_put32(&f->out, f->value);
@@ -326,7 +326,7 @@ static void build(struct forge *f, uint8_t kind)
 		put_join(f);
 		break;
 	case 1:
-		put_bind(f);
+		put_commit(f);
 		break;
 	case 10:
 		next_of_operation(f);
@@ -371,7 +371,7 @@ void forge_frame(struct script *s, struct cn_engine *e, uint64_t owner)
 	script_ethernet(s, f.peer, mac);
 	f.from = cn_peer_by_mac(s->node, mac + 6);
 	if (kind == 15) {
-		f.value |= 1; /* it knows our nonce */
+		f.value |= 1; /* it knows our team id */
 		build(&f, 0);
 		send(&f);
 		f.wrong = 0;

@@ -319,7 +319,7 @@ bool judge_is_quiet(const struct world *w)
 		for (uint32_t i = 0; e != NULL && i < e->node->npeers; i++) {
 			const struct cn_peer *p = e->node->peers[i];
 
-			if (p->tx.una != p->tx.end || p->control_first != NULL || e->nowed > 0) {
+			if (p->tx.una != p->tx.end || p->control_first != NULL || e->npending > 0) {
 				return false;
 			}
 		}
@@ -359,7 +359,7 @@ static void judge_node(struct world *w, uint32_t host)
 	}
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		const struct cn_peer *p = n->peers[i];
-		const struct cn_mate *m = cn_mate_of(n->peers[i]);
+		const struct cn_engine_peer *m = cn_engine_peer_of(n->peers[i]);
 
 		if (p->expecting != 0 || p->tx.una != p->tx.end) {
 			world_blame(w, "host %u waits for %s (%u), has %u frames for it", host,

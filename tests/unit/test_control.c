@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/coll/meeting.c on a simulated cluster: how a team forms while nodes are lost and found. */
+/* lib/coll/control.c on a simulated cluster: how a team forms while nodes are lost and found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static uint32_t link_of(const struct cn_topo *t, uint32_t host)
  * A node is cut off for so long that it is lost, at any moment while the team forms. If nobody took
  * the team for complete before, all join when it is back; if somebody did, it fails and names it.
  */
-static void meeting__a_node_is_lost_and_found(void **state)
+static void control__a_node_is_lost_and_found(void **state)
 {
 	uint32_t all = 0, some = 0;
 	struct cn_topo *t;
@@ -143,7 +143,7 @@ static void join(struct cn_sim *s, uint32_t host, uint32_t rank, uint32_t ranks,
  * Two owners have jobs of one name on the same nodes, of different sizes and with the same ranks:
  * both become ready, and each owner is shown its own one only.
  */
-static void meeting__owners_do_not_meet(void **state)
+static void control__owners_do_not_meet(void **state)
 {
 	struct collnet_job_info jobs[4];
 	struct rank mine[3], other[4];
@@ -202,7 +202,7 @@ static void meeting__owners_do_not_meet(void **state)
  * A rank leaves before the job is complete, and another one comes in its place, before all nodes
  * were told: they were told of as many ranks, but not of these.
  */
-static void meeting__another_rank_in_its_place(void **state)
+static void control__another_rank_in_its_place(void **state)
 {
 	struct rank rank[HOSTS + 1], first;
 	struct cn_sim_config c;
@@ -240,7 +240,7 @@ static void meeting__another_rank_in_its_place(void **state)
 
 /* A node says, of the team that it told of, other ranks of a larger job: nobody does so, and it is
  * not believed, or ranks would be marked beyond the end of what is kept of this one. */
-static void meeting__a_team_does_not_change_its_size(void **state)
+static void control__a_team_does_not_change_its_size(void **state)
 {
 	struct cn_sim_config c;
 	struct rank rank;
@@ -273,14 +273,14 @@ static void meeting__a_team_does_not_change_its_size(void **state)
 		cn_put32(&w, k == 0 ? 1 : 100);
 		cn_put32(&w, 1);
 		assert_false(w.bad);
-		assert_true(cn_meeting_control(cn_sim_engine(s, 0), cn_sim_now(s), peer, m,
+		assert_true(cn_control_deliver(cn_sim_engine(s, 0), cn_sim_now(s), peer, m,
 					       (size_t)(w.at - m)));
 	}
-	assert_int_equal(cn_join_by_nonce(cn_mate_of(peer), 7)->ranges[0].first, 1);
+	assert_int_equal(cn_join_by_id(cn_engine_peer_of(peer), 7)->ranges[0].first, 1);
 	/* The peer has no such team, and says so when it is asked. */
 	cn_sim_kick(s, 0);
 	cn_sim_run(s, cn_sim_now(s) + 200 * CN_MS);
-	assert_null(cn_join_by_nonce(cn_mate_of(peer), 7));
+	assert_null(cn_join_by_id(cn_engine_peer_of(peer), 7));
 	assert_int_equal(rank.told, 0); /* it is still there, and waits */
 	cn_team_leave(rank.member, cn_sim_now(s), false);
 	cn_sim_free(s);
@@ -371,7 +371,7 @@ static void mtu_end(struct mtu_team *m)
 }
 
 /* Every rank is told of two nodes on different sides of the trunk, the size and the word. */
-static void meeting__path_drops_large_frames(void **state)
+static void control__path_drops_large_frames(void **state)
 {
 	(void)state;
 	for (uint32_t end = 0; end < 3; end++) {
@@ -400,7 +400,7 @@ static void meeting__path_drops_large_frames(void **state)
 	}
 }
 
-static void meeting__nodes_of_different_mtu(void **state)
+static void control__nodes_of_different_mtu(void **state)
 {
 	static const uint32_t mtus[NODES] = { 1500, 1500, 1500, 9000, 1500, 1500, 1500, 1500 };
 	struct mtu_team m;
@@ -424,7 +424,7 @@ static void meeting__nodes_of_different_mtu(void **state)
 
 /* What it costs: the team is ready as soon without losses, and with them no path is taken for
  * narrow. */
-static void meeting__path_is_no_hindrance(void **state)
+static void control__path_is_no_hindrance(void **state)
 {
 	cn_time took;
 	struct mtu_team m;
@@ -514,7 +514,7 @@ static void cut_under_barrier(uint32_t host, bool upgraded, struct rank *op)
 	mtu_end(&m);
 }
 
-static void meeting__cut_off_node_says_so(void **state)
+static void control__cut_off_node_says_so(void **state)
 {
 	struct rank op[NODES];
 
@@ -528,7 +528,7 @@ static void meeting__cut_off_node_says_so(void **state)
 	}
 }
 
-static void meeting__silent_node_of_other_version(void **state)
+static void control__silent_node_of_other_version(void **state)
 {
 	struct rank op[NODES];
 
@@ -547,7 +547,7 @@ static void meeting__silent_node_of_other_version(void **state)
 /*
  * A rank is missing, and its host speaks version 2. Node h0 alone has seen it and tells the others.
  */
-static void meeting__missing_node_of_other_version(void **state)
+static void control__missing_node_of_other_version(void **state)
 {
 	static const uint8_t mac[6] = { 2, 0, 0, 0, 9, 9 };
 	struct collnet_node_info info[NODES + 2];
@@ -590,7 +590,7 @@ static void meeting__missing_node_of_other_version(void **state)
 	mtu_end(&m);
 }
 
-static void meeting__silent_group_is_named(void **state)
+static void control__silent_group_is_named(void **state)
 {
 	struct rank op[NODES];
 
@@ -606,17 +606,17 @@ static void meeting__silent_group_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(meeting__a_node_is_lost_and_found),
-		cmocka_unit_test(meeting__owners_do_not_meet),
-		cmocka_unit_test(meeting__another_rank_in_its_place),
-		cmocka_unit_test(meeting__a_team_does_not_change_its_size),
-		cmocka_unit_test(meeting__path_drops_large_frames),
-		cmocka_unit_test(meeting__nodes_of_different_mtu),
-		cmocka_unit_test(meeting__path_is_no_hindrance),
-		cmocka_unit_test(meeting__cut_off_node_says_so),
-		cmocka_unit_test(meeting__silent_group_is_named),
-		cmocka_unit_test(meeting__silent_node_of_other_version),
-		cmocka_unit_test(meeting__missing_node_of_other_version),
+		cmocka_unit_test(control__a_node_is_lost_and_found),
+		cmocka_unit_test(control__owners_do_not_meet),
+		cmocka_unit_test(control__another_rank_in_its_place),
+		cmocka_unit_test(control__a_team_does_not_change_its_size),
+		cmocka_unit_test(control__path_drops_large_frames),
+		cmocka_unit_test(control__nodes_of_different_mtu),
+		cmocka_unit_test(control__path_is_no_hindrance),
+		cmocka_unit_test(control__cut_off_node_says_so),
+		cmocka_unit_test(control__silent_group_is_named),
+		cmocka_unit_test(control__silent_node_of_other_version),
+		cmocka_unit_test(control__missing_node_of_other_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,26 +7,26 @@
 
 #define NAMED 3u /* in one error */
 
-void cn_foreign_version_name(const struct cn_engine *e, const struct cn_foreign_version *s,
-			     char name[CN_SPEAKER_NAME])
+void cn_version_mismatch_name(const struct cn_engine *e, const struct cn_foreign_version *s,
+			      char name[CN_VERSION_MISMATCH_NAME])
 {
 	const struct cn_topo *t = e->config.topo;
 	const uint8_t *m = s->mac;
 
 	if (s->peer != NULL) {
-		snprintf(name, CN_SPEAKER_NAME, "%s", cn_peer_name(s->peer));
+		snprintf(name, CN_VERSION_MISMATCH_NAME, "%s", cn_peer_name(s->peer));
 		return;
 	}
 	for (uint32_t i = 0; t != NULL && i < t->nhosts; i++) {
 		const struct cn_vertex *v = &t->vertices[t->hosts[i]];
 
 		if (v->has_mac && memcmp(v->mac, m, 6) == 0) {
-			snprintf(name, CN_SPEAKER_NAME, "%s", v->name);
+			snprintf(name, CN_VERSION_MISMATCH_NAME, "%s", v->name);
 			return;
 		}
 	}
-	snprintf(name, CN_SPEAKER_NAME, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3],
-		 m[4], m[5]);
+	snprintf(name, CN_VERSION_MISMATCH_NAME, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2],
+		 m[3], m[4], m[5]);
 }
 
 /* A node of the team that is silent together with `lost`. */
@@ -38,12 +38,12 @@ static bool is_silent(const struct cn_team *t, const struct cn_peer *lost, const
 	       (p == lost || cn_peer_silent_with(lost, p));
 }
 
-void cn_foreign_version_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
-			       char *text, size_t cap)
+void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
+				char *text, size_t cap)
 {
 	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
 	uint32_t n = cn_node_foreign_versions(t->engine->node, now, s), named = 0;
-	char name[CN_SPEAKER_NAME];
+	char name[CN_VERSION_MISMATCH_NAME];
 	size_t len = 0;
 
 	text[0] = '\0';
@@ -51,7 +51,7 @@ void cn_foreign_version_clause(const struct cn_team *t, cn_time now, const struc
 		if (lost != NULL && !is_silent(t, lost, s[i].peer)) {
 			continue;
 		}
-		cn_foreign_version_name(t->engine, &s[i], name);
+		cn_version_mismatch_name(t->engine, &s[i], name);
 		snprintf(text + len, cap - len, "; %s speaks wire version %u, this node %u", name,
 			 s[i].version, cn_node_wire_version());
 		len += strlen(text + len);

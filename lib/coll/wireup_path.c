@@ -2,8 +2,8 @@
 /*
  * Whether the nodes of a team can exchange frames of the MTU. A forming team that knows all its
  * ranks compares the nodes' MTUs and has the transport validate the path to each
- * (lib/proto/path_mtu.c); BIND waits for that. So a team that is ready has validated paths in both
- * directions.
+ * (lib/proto/path_mtu.c); COMMIT waits for that. So a team that is ready has validated paths in
+ * both directions.
  */
 #include "coll/coll.h"
 

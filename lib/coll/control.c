@@ -5,18 +5,18 @@
  *
  *   JOIN   my ranks of this job, and the slot to address the team by; to the nodes that announced
  *          the same job, and to all others until it is complete (wireup.c)
- *   BIND   I know all ranks of the job, and you under this nonce; a team is ready when it knows
+ *   COMMIT   I know all ranks of the job, and you under this team id; a team is ready when it knows
  *          all ranks and every other node has bound it. A team that an earlier run of the same
  *          job left behind never binds the new one, so the two cannot be taken for each other.
- *          BIND is sent when all nodes have this one's MTU and a validated path (path.c)
+ *          COMMIT is sent when all nodes have this one's MTU and a validated path (wireup_path.c)
  *   LEAVE, END, FAIL   a rank leaves, the last one has left, the team has failed
  *   STARTED   so many operations have started here (unexpected.c)
  *
  * LEAVE, END and FAIL go to the nodes that announced the job. A record that is left at another one
- * is found to be stale when it is used: a JOIN or BIND that names a team that is gone is answered
+ * is found to be stale when it is used: a JOIN or COMMIT that names a team that is gone is answered
  * by END. So what a node announces is kept as a hint, in a bounded table.
  *
- * A nonce names one team of one engine.
+ * A team id names one team of one engine.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,57 +34,57 @@ static void tell_everyone(struct cn_team *t, const uint8_t *m, const struct cn_c
 		uint32_t i = t->candidates[k];
 		struct cn_peer *p = cn_node_peer(e->node, i);
 
-		if (cn_peer_alive(p) && t->told[i].edition != 0 && !c->bad) {
-			cn_owed_tell(e, p, m, (size_t)(c->at - m));
+		if (cn_peer_alive(p) && t->told[i].version != 0 && !c->bad) {
+			cn_pending_send(e, p, m, (size_t)(c->at - m));
 		}
 	}
 }
 
 /* The peer's record of a team that is not here any more is stale. */
-static void tell_stale(struct cn_engine *e, struct cn_peer *p, uint32_t nonce)
+static void tell_stale(struct cn_engine *e, struct cn_peer *p, uint32_t id)
 {
 	uint8_t m[8];
 	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	cn_put8(&c, CN_CONTROL_END);
-	cn_put32(&c, nonce);
+	cn_put32(&c, id);
 	/* Without a buffer now, the next repetition is answered. */
 	(void)cn_node_control(e->node, p, m, (size_t)(c.at - m));
 }
 
-void cn_meeting_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
+void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
 {
 	uint8_t m[16];
 	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	cn_put8(&c, CN_CONTROL_LEAVE);
-	cn_put32(&c, t->nonce);
+	cn_put32(&c, t->id);
 	cn_put32(&c, rank);
 	cn_put32(&c, posted);
 	tell_everyone(t, m, &c);
 }
 
-void cn_meeting_end(struct cn_team *t)
+void cn_control_end(struct cn_team *t)
 {
 	uint8_t m[8];
 	struct cn_cursor c = { m, m + sizeof(m), false };
 
 	cn_put8(&c, CN_CONTROL_END);
-	cn_put32(&c, t->nonce);
+	cn_put32(&c, t->id);
 	tell_everyone(t, m, &c);
 }
 
-void cn_meeting_fail(struct cn_team *t, int code, const char *text)
+void cn_control_fail(struct cn_team *t, int code, const char *text)
 {
 	uint8_t m[CN_CONTROL_MAX];
 	struct cn_cursor c = { m, m + sizeof(m), false };
 	bool forming = t->nodes == NULL;
 
 	if (forming) {
-		cn_wireup_owe_joins(t);
+		cn_wireup_send_joins(t);
 	}
 	cn_put8(&c, CN_CONTROL_FAIL);
-	cn_put32(&c, t->nonce);
+	cn_put32(&c, t->id);
 	cn_put8(&c, (uint8_t)(-code | (forming ? CN_FAIL_FORMING : 0)));
 	cn_put_text(&c, text);
 	tell_everyone(t, m, &c);
@@ -92,10 +92,10 @@ void cn_meeting_fail(struct cn_team *t, int code, const char *text)
 
 /* ---- being told ----------------------------------------------------------------------- */
 
-static struct cn_team *team_by_nonce(struct cn_engine *e, uint32_t nonce)
+static struct cn_team *team_by_id(struct cn_engine *e, uint32_t id)
 {
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
-		if (e->teams[i] != NULL && e->teams[i]->nonce == nonce) {
+		if (e->teams[i] != NULL && e->teams[i]->id == id) {
 			return e->teams[i];
 		}
 	}
@@ -103,7 +103,7 @@ static struct cn_team *team_by_nonce(struct cn_engine *e, uint32_t nonce)
 }
 
 /* The ready team here in which the peer's team of this record takes part, and its node there. */
-static struct cn_team *team_of(struct cn_engine *e, const struct cn_mate *m,
+static struct cn_team *team_of(struct cn_engine *e, const struct cn_engine_peer *m,
 			       const struct cn_join *j, uint32_t *node)
 {
 	uint32_t index = cn_peer_index(m->peer);
@@ -124,7 +124,7 @@ static struct cn_team *team_of(struct cn_engine *e, const struct cn_mate *m,
 }
 
 /* At most three lines a peer, whatever it sends. */
-static bool may_complain(struct cn_mate *m)
+static bool may_complain(struct cn_engine_peer *m)
 {
 	return m->complaints < 3 && ++m->complaints > 0;
 }
@@ -133,21 +133,21 @@ static bool may_complain(struct cn_mate *m)
 static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t cap,
 		      uint32_t *yours)
 {
-	in->nonce = cn_get32(c);
+	in->id = cn_get32(c);
 	in->slot = cn_get16(c);
 	in->ranks = cn_get32(c);
 	in->topology = cn_get32(c);
 	in->owner = cn_get64(c);
 	*yours = cn_get32(c);
-	return cn_get_text(c, job, cap) && cn_valid_name(job) && in->nonce != 0 && in->ranks != 0 &&
+	return cn_get_text(c, job, cap) && cn_valid_name(job) && in->id != 0 && in->ranks != 0 &&
 	       in->ranks <= COLLNET_RANKS_MAX && cn_join_read(c, in);
 }
 
 /* The record, as it is now; NULL: it is not kept. *more: ranks that it has more than before. */
-static struct cn_join *keep_join(struct cn_engine *e, struct cn_mate *m, struct cn_join *in,
+static struct cn_join *keep_join(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *in,
 				 const char *job, uint32_t *more)
 {
-	struct cn_join *j = cn_join_by_nonce(m, in->nonce);
+	struct cn_join *j = cn_join_by_id(m, in->id);
 	uint32_t before = 0, now;
 
 	if (j != NULL &&
@@ -177,7 +177,7 @@ static struct cn_join *keep_join(struct cn_engine *e, struct cn_mate *m, struct 
 	return j;
 }
 
-static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_cursor *c)
+static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_cursor *c)
 {
 	struct cn_join in = { 0 }, *j;
 	char job[COLLNET_NAME_MAX + 1];
@@ -196,7 +196,7 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 		cn_join_forget(&in);
 		return;
 	}
-	t = yours != 0 ? team_by_nonce(e, yours) : NULL;
+	t = yours != 0 ? team_by_id(e, yours) : NULL;
 	if (yours != 0 && (t == NULL || t->state == CN_TEAM_FAILED ||
 			   (t->state == CN_TEAM_READY && team_of(e, m, j, &k) != t))) {
 		tell_stale(e, m->peer, yours);
@@ -205,17 +205,17 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 		t = e->teams[i];
 		if (t != NULL && t->state == CN_TEAM_FORMING && t->owner == j->owner &&
 		    strcmp(t->job, j->job) == 0) {
-			cn_wireup_joined(t, now, m->peer, j, more, yours == t->nonce);
+			cn_wireup_joined(t, now, m->peer, j, more, yours == t->id);
 		}
 	}
 }
 
-static void on_bind(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_join *j,
-		    struct cn_cursor *c)
+static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
+		      struct cn_cursor *c)
 {
 	uint32_t mine = cn_get32(c);
 	bool ask = !c->bad && c->at < c->end && cn_get8(c) != 0, first;
-	struct cn_team *t = c->bad ? NULL : team_by_nonce(e, mine);
+	struct cn_team *t = c->bad ? NULL : team_by_id(e, mine);
 
 	if (t == NULL || t->owner != j->owner || strcmp(t->job, j->job) != 0) {
 		if (!c->bad && t == NULL) {
@@ -223,12 +223,12 @@ static void on_bind(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 		}
 		return;
 	}
-	first = j->bound_mine != mine;
-	j->bound_mine = mine;
-	cn_wireup_bound(t, now, m->peer, j, first, ask);
+	first = j->commit_received != mine;
+	j->commit_received = mine;
+	cn_wireup_committed(t, now, m->peer, j, first, ask);
 }
 
-static void on_leave(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_join *j,
+static void on_leave(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
 		     struct cn_cursor *c)
 {
 	uint32_t rank = cn_get32(c), posted = cn_get32(c), k;
@@ -246,21 +246,22 @@ static void on_leave(struct cn_engine *e, cn_time now, struct cn_mate *m, struct
 }
 
 /* The team here that has not come further than the one of this record, of the same run. */
-static struct cn_team *forming_of(struct cn_engine *e, struct cn_mate *m, const struct cn_join *j)
+static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
+				  const struct cn_join *j)
 {
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
 
 		if (t != NULL && t->state == CN_TEAM_FORMING && j->ranks == t->ranks &&
 		    cn_join_find(m, t->owner, t->job) == j &&
-		    (j->bound_mine == 0 || j->bound_mine == t->nonce)) {
+		    (j->commit_received == 0 || j->commit_received == t->id)) {
 			return t;
 		}
 	}
 	return NULL;
 }
 
-static void on_fail(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_join *j,
+static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
 		    struct cn_cursor *c)
 {
 	uint8_t byte = cn_get8(c);
@@ -287,7 +288,7 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_mate *m, struct 
 	}
 }
 
-static void on_started(struct cn_engine *e, struct cn_mate *m, struct cn_join *j,
+static void on_started(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
 		       struct cn_cursor *c)
 {
 	uint32_t n = cn_get32(c), k;
@@ -298,7 +299,7 @@ static void on_started(struct cn_engine *e, struct cn_mate *m, struct cn_join *j
 	}
 }
 
-static void on_end(struct cn_engine *e, cn_time now, struct cn_mate *m, struct cn_join *j)
+static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j)
 {
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
@@ -311,13 +312,13 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_mate *m, struct c
 	cn_join_remove(m, j);
 }
 
-bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
+bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
 			size_t len)
 {
 	/* The cursor reads only; its type serves writing too. */
 	uint8_t *at = (uint8_t *)(uintptr_t)data;
 	struct cn_cursor c = { at, at + len, false };
-	struct cn_mate *m = cn_mate_of(p);
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
 	struct cn_join *j;
 	uint8_t kind = cn_get8(&c);
 
@@ -328,13 +329,13 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 		on_join(e, now, m, &c);
 		return true;
 	}
-	j = cn_join_by_nonce(m, cn_get32(&c));
+	j = cn_join_by_id(m, cn_get32(&c));
 	if (j == NULL) {
 		return true; /* of a team that it never told us of, or has ended */
 	}
 	switch (kind) {
-	case CN_CONTROL_BIND:
-		on_bind(e, now, m, j, &c);
+	case CN_CONTROL_COMMIT:
+		on_commit(e, now, m, j, &c);
 		break;
 	case CN_CONTROL_LEAVE:
 		on_leave(e, now, m, j, &c);
@@ -354,10 +355,10 @@ bool cn_meeting_control(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 	return true;
 }
 
-void cn_meeting_peer_up(struct cn_engine *e, struct cn_peer *p)
+void cn_teams_peer_up(struct cn_engine *e, struct cn_peer *p)
 {
-	if (cn_mate_of(p) != NULL) {
-		cn_mate_of(p)->complaints = 0;
+	if (cn_engine_peer_of(p) != NULL) {
+		cn_engine_peer_of(p)->complaints = 0;
 	}
 	for (uint32_t s = 0; s < e->config.max_teams; s++) {
 		if (e->teams[s] != NULL) {
@@ -434,7 +435,7 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 		}
 	}
 	end_range(&l);
-	cn_foreign_version_clause(t, now, p, other, sizeof(other));
+	cn_version_mismatch_clause(t, now, p, other, sizeof(other));
 	if (silent == 1) {
 		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s%s",
 			     t->nodes[lost].name, c->node.name, other);
@@ -472,14 +473,13 @@ static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p
 	}
 }
 
-void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
-			  enum cn_peer_loss why)
+void cn_teams_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
 {
-	struct cn_mate *m = cn_mate_of(p);
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
 	uint32_t index = cn_peer_index(p);
 
 	cn_join_remove_all(m);
-	cn_owed_drop(e, p);
+	cn_pending_drop(e, p);
 	for (uint32_t s = 0; s < e->config.max_teams; s++) {
 		struct cn_team *t = e->teams[s];
 		uint32_t k;
@@ -487,7 +487,7 @@ void cn_meeting_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p,
 		if (t == NULL) {
 			continue;
 		}
-		t->told[index].edition = 0;
+		t->told[index].version = 0;
 		t->told[index].confirmed = false;
 		if (t->nodes == NULL || index >= t->npeers ||
 		    t->node_by_peer[index] == UINT16_MAX) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What peers told of their teams: join records, a list for every mate, the newest first. */
+/* What peers advertised of their teams: join records, a list for each peer, the newest first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #define CN_JOINS_PEER  64u
 #define CN_JOINS_OWNER 48u
 
-struct cn_join *cn_join_find(struct cn_mate *m, uint64_t owner, const char *job)
+struct cn_join *cn_join_find(struct cn_engine_peer *m, uint64_t owner, const char *job)
 {
 	struct cn_join *j = m->joins; /* the newest first */
 
@@ -20,11 +20,11 @@ struct cn_join *cn_join_find(struct cn_mate *m, uint64_t owner, const char *job)
 	return j;
 }
 
-struct cn_join *cn_join_by_nonce(struct cn_mate *m, uint32_t nonce)
+struct cn_join *cn_join_by_id(struct cn_engine_peer *m, uint32_t id)
 {
 	struct cn_join *j = m->joins;
 
-	while (j != NULL && j->nonce != nonce) {
+	while (j != NULL && j->id != id) {
 		j = j->next;
 	}
 	return j;
@@ -72,8 +72,8 @@ static bool in_use(const struct cn_engine *e, const struct cn_join *j)
 }
 
 /* The oldest record without a team here, of the owner or (all) of anyone; NULL: none. */
-static struct cn_join *oldest(const struct cn_engine *e, const struct cn_mate *m, uint64_t owner,
-			      bool all)
+static struct cn_join *oldest(const struct cn_engine *e, const struct cn_engine_peer *m,
+			      uint64_t owner, bool all)
 {
 	struct cn_join *last = NULL;
 
@@ -85,7 +85,7 @@ static struct cn_join *oldest(const struct cn_engine *e, const struct cn_mate *m
 	return last;
 }
 
-struct cn_join *cn_join_new(struct cn_engine *e, struct cn_mate *m, const struct cn_join *in,
+struct cn_join *cn_join_new(struct cn_engine *e, struct cn_engine_peer *m, const struct cn_join *in,
 			    const char *job)
 {
 	struct cn_join *j, *victim = NULL;
@@ -118,7 +118,7 @@ struct cn_join *cn_join_new(struct cn_engine *e, struct cn_mate *m, const struct
 	return j;
 }
 
-void cn_join_remove(struct cn_mate *m, struct cn_join *j)
+void cn_join_remove(struct cn_engine_peer *m, struct cn_join *j)
 {
 	struct cn_join **at = &m->joins;
 
@@ -131,7 +131,7 @@ void cn_join_remove(struct cn_mate *m, struct cn_join *j)
 	free(j);
 }
 
-void cn_join_remove_all(struct cn_mate *m)
+void cn_join_remove_all(struct cn_engine_peer *m)
 {
 	while (m != NULL && m->joins != NULL) {
 		cn_join_remove(m, m->joins);

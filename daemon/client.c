@@ -104,7 +104,7 @@ static void welcome(struct cn_client *c, const struct cn_msg_hello *hello)
 		.version = CN_MSG_VERSION,
 	};
 
-	memcpy(m.node, c->daemon->station.node, sizeof(m.node));
+	memcpy(m.node, c->daemon->runtime.node, sizeof(m.node));
 	if (hello->version != CN_MSG_VERSION) {
 		m.status = COLLNET_EPROTO;
 		strncpy(m.text,

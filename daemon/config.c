@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/env.h"
-
 #define FILE_MAX       ((size_t)64 << 10)
 #define LINE_MAX_BYTES 1024
 

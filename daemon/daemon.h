@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * collnetd: owns the interface, the transport and the global window of a node; programs reach it
- * through a Unix socket (client/msg.h).
+ * through a Unix socket (ipc/msg.h).
  *
  *   config.c   options and the configuration file
  *   start.c    the story of a life: start, loop, end
@@ -29,8 +29,8 @@
 
 #include <sys/types.h>
 
-#include "client/msg.h"
-#include "client/station.h"
+#include "ipc/msg.h"
+#include "node/runtime.h"
 #include "daemon/interface.h"
 #include "daemon/parent.h"
 
@@ -139,7 +139,7 @@ struct cn_daemon {
 	struct cn_config config;
 	int argc;
 	char **argv;
-	struct cn_station station; /* not attached while there is no interface */
+	struct cn_runtime runtime; /* not attached while there is no interface */
 	struct cn_iface iface;
 	struct cn_parent parent;
 	int listen_fd, signal_fd, epoll_fd; /* -1: none */
@@ -188,7 +188,7 @@ void cn_event_close(struct cn_daemon *d);
 /* Runs until SIGTERM or SIGINT, or until the interface cannot be opened again: an error. */
 int cn_event_loop(struct cn_daemon *d, struct cn_err *err);
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
-/* The station was attached; it is about to be detached. */
+/* The runtime was attached; it is about to be detached. */
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err);
 void cn_event_remove_link(struct cn_daemon *d);
 

@@ -2,10 +2,10 @@
 /*
  * The event loop, and the only file that knows epoll.
  *
- * A turn: the driver moves frames (input before timers, so that a late wake-up is not taken for
- * lost frames) until there are none, or for a while; then the loop sleeps until a descriptor is
- * ready or the driver's deadline, or not at all when there may be more frames; then clients are
- * served, and a new turn sends what they asked for at once.
+ * One iteration: the poller moves frames (input before timers, so that a late wake-up is not taken
+ * for lost frames) until there are none, at most POLLS times; then the loop sleeps until a
+ * descriptor is ready or the poller's deadline, or not at all when there may be more frames; then
+ * clients are served, and the next iteration sends what they requested.
  */
 #include "daemon/daemon.h"
 
@@ -14,22 +14,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "util/clock.h"
+
 #define EVENTS 64
-#define TURNS  8 /* of the driver before clients get theirs, while there are frames */
+#define POLLS  8 /* of the link before clients are served, while there are frames */
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;
-
-static cn_time now_monotonic(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
-}
 
 static int watch(struct cn_daemon *d, int how, int fd, uint32_t events, void *about)
 {
@@ -45,11 +38,11 @@ int cn_event_add_client(struct cn_daemon *d, struct cn_client *c)
 
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
 {
-	const struct cn_link *l = d->station.link;
+	const struct cn_link *l = d->runtime.link;
 	int rc = watch(d, EPOLL_CTL_ADD, l->recv_fd, EPOLLIN, &link_mark);
 
 	d->link_events = EPOLLIN;
-	cn_driver_be_patient(d->station.driver);
+	cn_poller_set_event_driven(d->runtime.poller);
 	if (rc == COLLNET_OK && l->send_fd != l->recv_fd) {
 		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
 	}
@@ -58,7 +51,7 @@ int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
 
 void cn_event_remove_link(struct cn_daemon *d)
 {
-	const struct cn_link *l = d->station.link;
+	const struct cn_link *l = d->runtime.link;
 
 	watch(d, EPOLL_CTL_DEL, l->recv_fd, 0, NULL);
 	if (l->send_fd != l->recv_fd) {
@@ -78,7 +71,7 @@ int cn_event_open(struct cn_daemon *d, struct cn_err *err)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	d->now = now_monotonic();
+	d->now = cn_now();
 	if (d->signal_fd < 0 || d->epoll_fd < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
 	}
@@ -92,7 +85,7 @@ int cn_event_open(struct cn_daemon *d, struct cn_err *err)
 	if (rc != COLLNET_OK) {
 		return cn_fail(err, rc, "the event loop: %s", strerror(errno));
 	}
-	return d->station.link != NULL ? cn_event_add_link(d, err) : COLLNET_OK;
+	return d->runtime.link != NULL ? cn_event_add_link(d, err) : COLLNET_OK;
 }
 
 void cn_event_close(struct cn_daemon *d)
@@ -109,13 +102,13 @@ void cn_event_close(struct cn_daemon *d)
 /* Room in the link's queue is watched for only while frames wait for it: it is there usually. */
 static void watch_link(struct cn_daemon *d)
 {
-	const struct cn_link *l = d->station.link;
+	const struct cn_link *l = d->runtime.link;
 	uint32_t want = EPOLLIN;
 
 	if (l == NULL) {
 		return;
 	}
-	if (cn_driver_blocked(d->station.driver)) {
+	if (cn_poller_blocked(d->runtime.poller)) {
 		want |= EPOLLOUT;
 	}
 	if (want == d->link_events) {
@@ -134,10 +127,7 @@ static int sleep_until(struct cn_daemon *d, struct epoll_event *events, cn_time 
 {
 	static bool old_kernel;
 	cn_time wait = until > now ? until - now : 0;
-	struct timespec ts = {
-		.tv_sec = (time_t)(wait / 1000000000u),
-		.tv_nsec = (long)(wait % 1000000000u),
-	};
+	struct timespec ts = cn_timespec(wait);
 	int n;
 
 	if (!old_kernel) {
@@ -185,8 +175,8 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 			rc = cn_iface_readable(d, err);
 		} else if (about != &link_mark && about != &send_mark) {
 			cn_client_readable(about);
-		} else if ((events[i].events & EPOLLOUT) != 0 && d->station.driver != NULL) {
-			cn_driver_writable(d->station.driver);
+		} else if ((events[i].events & EPOLLOUT) != 0 && d->runtime.poller != NULL) {
+			cn_poller_writable(d->runtime.poller);
 		}
 	}
 	/* After the last event: none of them is about a client that is closed by then. */
@@ -199,13 +189,13 @@ static int move_frames(struct cn_daemon *d, struct cn_err *err)
 {
 	int work = 1;
 
-	d->now = now_monotonic();
-	if (d->station.driver == NULL) {
+	d->now = cn_now();
+	if (d->runtime.poller == NULL) {
 		return 0;
 	}
-	for (int i = 0; i < TURNS && work > 0; i++) {
-		d->now = now_monotonic();
-		work = cn_driver_turn(d->station.driver, d->now);
+	for (int i = 0; i < POLLS && work > 0; i++) {
+		d->now = cn_now();
+		work = cn_poller_poll(d->runtime.poller, d->now);
 	}
 	if (work < 0) {
 		/* The notification may be on its way still. */
@@ -232,7 +222,7 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 			work = 1; /* their ends are to be told */
 		}
 		watch_link(d);
-		until = d->station.driver != NULL ? cn_driver_deadline(d->station.driver)
+		until = d->runtime.poller != NULL ? cn_poller_deadline(d->runtime.poller)
 						  : CN_NEVER;
 		until = work > 0 ? d->now : cn_min_time(until, d->iface.look_at);
 		n = sleep_until(d, events, d->now, until);
@@ -240,7 +230,7 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 			return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
 		}
 		if (n > 0 && rc == COLLNET_OK) {
-			d->now = now_monotonic();
+			d->now = cn_now();
 			rc = serve(d, events, n, err);
 		}
 	}

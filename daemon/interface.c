@@ -21,11 +21,11 @@ static const char *said(const char *s)
 	return s[0] != '\0' ? s : NULL;
 }
 
-void cn_iface_config(struct cn_daemon *d, struct cn_station_config *out)
+void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 {
 	const struct cn_config *c = &d->config;
 
-	*out = (struct cn_station_config){
+	*out = (struct cn_runtime_config){
 		.interface = said(d->iface.name),
 		.link = said(c->link),
 		.node = said(c->node),
@@ -66,7 +66,7 @@ static void wait_for_it(struct cn_daemon *d, bool found)
 
 	snprintf(text, sizeof(text),
 		 found ? "interface %s is down on node %s" : "there is no interface %s on node %s",
-		 f->name, d->station.node);
+		 f->name, d->runtime.node);
 	f->look_at = d->now + LOOK_AGAIN;
 	f->down = true;
 	if (news || strcmp(text, f->text) != 0) {
@@ -78,16 +78,16 @@ static void wait_for_it(struct cn_daemon *d, bool found)
 
 static int attach(struct cn_daemon *d, struct cn_err *err)
 {
-	struct cn_station_config sc;
+	struct cn_runtime_config sc;
 	struct cn_interface now;
 	int rc;
 
 	cn_iface_config(d, &sc);
-	rc = cn_station_attach(&sc, &d->station, err);
+	rc = cn_runtime_attach(&sc, &d->runtime, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->station.link->interface);
+	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->runtime.link->interface);
 	rc = cn_interface_find(d->iface.name, &now, err);
 	d->iface.index = rc == 1 ? now.index : 0;
 	return rc == 1 ? cn_parent_announce(&d->parent, now.index, err) : rc;
@@ -130,9 +130,9 @@ static void fail_all(struct cn_daemon *d, const char *what)
 	char text[CN_ERR_TEXT];
 
 	snprintf(text, sizeof(text), "interface %s %s on node %s", d->iface.name, what,
-		 d->station.node);
+		 d->runtime.node);
 	log_change(d, COLLNET_LOG_ERROR, text);
-	cn_engine_fail(d->station.engine, d->now, COLLNET_EIFACE, text);
+	cn_engine_fail(d->runtime.engine, d->now, COLLNET_EIFACE, text);
 }
 
 /* The engine goes, and with it what clients have of it; the clients stay. */
@@ -144,7 +144,7 @@ static void detach(struct cn_daemon *d)
 		}
 	}
 	cn_event_remove_link(d);
-	cn_station_detach(&d->station, 0);
+	cn_runtime_detach(&d->runtime, 0);
 }
 
 /* An interface that is up: the link that is open goes on, or another one is opened. */
@@ -154,7 +154,7 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 	char text[CN_ERR_TEXT];
 	int rc;
 
-	if (d->station.engine == NULL) {
+	if (d->runtime.engine == NULL) {
 		rc = attach(d, err);
 		if (rc == COLLNET_EIFACE) {
 			/* It went down meanwhile, or somebody else uses it. */
@@ -175,7 +175,7 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 	f->down = false;
 	f->look_at = CN_NEVER;
 	snprintf(text, sizeof(text), "interface %s is up on node %s (MTU %u)", f->name,
-		 d->station.node, d->station.link->mtu);
+		 d->runtime.node, d->runtime.link->mtu);
 	log_change(d, COLLNET_LOG_INFO, text);
 	return COLLNET_OK;
 }
@@ -192,20 +192,20 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 		f->look_at = d->now + LOOK_AGAIN;
 		return COLLNET_OK;
 	}
-	same = found == 1 && d->station.engine != NULL && now.index == f->index &&
-	       memcmp(now.mac, d->station.link->mac, sizeof(now.mac)) == 0;
-	if (d->station.engine != NULL && !f->down && (!same || !now.up || went_down)) {
+	same = found == 1 && d->runtime.engine != NULL && now.index == f->index &&
+	       memcmp(now.mac, d->runtime.link->mac, sizeof(now.mac)) == 0;
+	if (d->runtime.engine != NULL && !f->down && (!same || !now.up || went_down)) {
 		fail_all(d, found == 0 ? "was removed" : same ? "went down" : "was replaced");
 		went_down = true;
 	}
-	if (d->station.engine != NULL && !same) {
+	if (d->runtime.engine != NULL && !same) {
 		detach(d);
 	}
 	if (found == 0 || !now.up) {
 		wait_for_it(d, found == 1);
 		return COLLNET_OK;
 	}
-	return f->down || went_down || d->station.engine == NULL ? come_up(d, err) : COLLNET_OK;
+	return f->down || went_down || d->runtime.engine == NULL ? come_up(d, err) : COLLNET_OK;
 }
 
 int cn_iface_readable(struct cn_daemon *d, struct cn_err *err)

@@ -12,7 +12,7 @@
 #include "util/util.h"
 
 struct cn_daemon;
-struct cn_station_config;
+struct cn_runtime_config;
 
 struct cn_iface {
 	int netlink_fd; /* -1: none */
@@ -25,10 +25,10 @@ struct cn_iface {
 	char text[CN_ERR_TEXT];
 };
 
-/* The configuration of the station, which points into that of the daemon. */
-void cn_iface_config(struct cn_daemon *d, struct cn_station_config *out);
+/* The configuration of the runtime, which points into that of the daemon. */
+void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out);
 /*
- * Attaches the station to its interface, or begins to wait for an interface that was named and is
+ * Attaches the runtime to its interface, or begins to wait for an interface that was named and is
  * down or not there. What waiting cannot cure is an error.
  */
 int cn_iface_open(struct cn_daemon *d, struct cn_err *err);

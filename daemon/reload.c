@@ -84,7 +84,7 @@ static int set_access(struct cn_daemon *d, struct cn_config *fresh, char *stays,
 static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *err)
 {
 	struct cn_config fresh;
-	struct cn_station_config sc;
+	struct cn_runtime_config sc;
 	const char *text = NULL;
 	int rc;
 
@@ -97,7 +97,7 @@ static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *e
 	cn_iface_config(d, &sc);
 	sc.topology = fresh.topology[0] != '\0' ? fresh.topology : NULL;
 	sc.window = fresh.window;
-	rc = cn_station_reload(&sc, &d->station, err);
+	rc = cn_runtime_reload(&sc, &d->runtime, err);
 	if (rc == COLLNET_OK) {
 		rc = set_access(d, &fresh, stays, cap);
 		d->config = fresh;

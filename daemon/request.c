@@ -119,7 +119,7 @@ static bool is_down(const struct cn_client *c, struct cn_err *err)
 static void fail_lost(const struct cn_client *c, struct cn_err *err)
 {
 	cn_fail(err, COLLNET_EIFACE, "interface %s was removed on node %s", c->daemon->iface.name,
-		c->daemon->station.node);
+		c->daemon->runtime.node);
 }
 
 static bool lost_team(const struct cn_client *c, uint32_t team)
@@ -150,7 +150,7 @@ static bool refuse_lost(struct cn_client *c, uint32_t tag)
 /* Whether the user may take part in this job, which counts once for all of its ranks here. */
 static int check_teams(struct cn_client *c, const char *job, struct cn_err *err)
 {
-	struct cn_engine *e = c->daemon->station.engine;
+	struct cn_engine *e = c->daemon->runtime.engine;
 	struct collnet_job_info *all;
 	size_t count = 0, room;
 	int rc;
@@ -189,7 +189,7 @@ static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (is_down(c, &err) || check_teams(c, m->job, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
-	if (cn_team_join(c->daemon->station.engine, c->daemon->now,
+	if (cn_team_join(c->daemon->runtime.engine, c->daemon->now,
 			 m->secret != 0 ? m->secret : c->uid, m->job, m->rank, m->ranks,
 			 deadline_of(c, m->timeout_ms), &op->done, &member, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
@@ -275,7 +275,8 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 				 a.root };
 	a.send = cn_region_place(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
 	a.recv = cn_region_place(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
-	if (!send_ok || !recv_ok || cn_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK) {
+	if (!send_ok || !recv_ok ||
+	    cn_call_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK) {
 		op_free(op);
 		return wrong(c, "a place outside of its memory");
 	}
@@ -302,7 +303,7 @@ static bool take_open(struct cn_client *c, const struct cn_msg_open *m)
 	}
 	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1, &err);
 	if (rc == COLLNET_OK) {
-		rc = cn_endpoint_open(c->daemon->station.engine,
+		rc = cn_endpoint_open(c->daemon->runtime.engine,
 				      m->secret != 0 ? m->secret : c->uid, (uint16_t)m->number, e,
 				      &err);
 		if (rc != COLLNET_OK) {
@@ -414,7 +415,7 @@ static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
 /* Without an interface there is no engine to ask: the client is told why. */
 static bool attached(struct cn_client *c, uint32_t tag)
 {
-	if (c->daemon->station.engine == NULL) {
+	if (c->daemon->runtime.engine == NULL) {
 		cn_client_reply(c, tag, COLLNET_EIFACE, 0, c->daemon->iface.text);
 		return false;
 	}
@@ -429,7 +430,7 @@ static bool take_stats(struct cn_client *c, const struct cn_msg_stats *m)
 	if (!attached(c, m->head.tag)) {
 		return true;
 	}
-	cn_station_stats(&c->daemon->station, &a.stats, m->reset_peak != 0);
+	cn_runtime_stats(&c->daemon->runtime, &a.stats, m->reset_peak != 0);
 	cn_client_send(c, &a, sizeof(a));
 	return true;
 }
@@ -444,14 +445,14 @@ static bool take_nodes(struct cn_client *c, const struct cn_msg_table *m)
 	if (!attached(c, m->head.tag)) {
 		return true;
 	}
-	cn_engine_nodes(c->daemon->station.engine, c->daemon->now, NULL, &count);
+	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, NULL, &count);
 	room = count;
 	all = calloc(count + 1, sizeof(*all));
 	if (all == NULL) {
 		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd has no memory");
 		return true;
 	}
-	cn_engine_nodes(c->daemon->station.engine, c->daemon->now, all, &count);
+	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, all, &count);
 	count = count < room ? count : room;
 	a.total = (uint32_t)count;
 	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
@@ -472,14 +473,14 @@ static bool take_jobs(struct cn_client *c, const struct cn_msg_table *m)
 	if (!attached(c, m->head.tag)) {
 		return true;
 	}
-	cn_engine_jobs(c->daemon->station.engine, c->uid, NULL, &count);
+	cn_engine_jobs(c->daemon->runtime.engine, c->uid, NULL, &count);
 	room = count;
 	all = calloc(count + 1, sizeof(*all));
 	if (all == NULL) {
 		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd has no memory");
 		return true;
 	}
-	cn_engine_jobs(c->daemon->station.engine, c->uid, all, &count);
+	cn_engine_jobs(c->daemon->runtime.engine, c->uid, all, &count);
 	count = count < room ? count : room;
 	a.total = (uint32_t)count;
 	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {

@@ -24,11 +24,11 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 		cn_log(COLLNET_LOG_INFO,
 		       "node %s without interface %s, cluster %u, socket %s: "
 		       "ready",
-		       d->station.node, d->iface.name, d->config.cluster, d->config.socket);
+		       d->runtime.node, d->iface.name, d->config.cluster, d->config.socket);
 	} else {
 		cn_log(COLLNET_LOG_INFO, "node %s on %s (%s, MTU %u), cluster %u, socket %s: ready",
-		       d->station.node, d->station.link->interface, d->station.link->ops->name,
-		       d->station.link->mtu, d->config.cluster, d->config.socket);
+		       d->runtime.node, d->runtime.link->interface, d->runtime.link->ops->name,
+		       d->runtime.link->mtu, d->config.cluster, d->config.socket);
 	}
 	cn_notify("READY=1");
 	if (fd >= 0) {
@@ -46,14 +46,14 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 /* In the worker. */
 static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_err *err)
 {
-	struct cn_station_config sc;
+	struct cn_runtime_config sc;
 	int rc;
 
 	d->group = id->gid;
 	d->owner = id->keep ? geteuid() : id->uid;
 	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->config.interface);
 	cn_iface_config(d, &sc);
-	rc = cn_station_prepare(&sc, &d->station, err);
+	rc = cn_runtime_prepare(&sc, &d->runtime, err);
 	if (rc == COLLNET_OK) {
 		rc = cn_iface_open(d, err);
 	}
@@ -86,18 +86,18 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 static void end(struct cn_daemon *d)
 {
 	cn_notify("STOPPING=1");
-	if (d->station.driver != NULL && d->nclients == 0) {
+	if (d->runtime.poller != NULL && d->nclients == 0) {
 		/* Jobs that ended here may still need our frames elsewhere. */
-		cn_station_settle(&d->station, d->now + LINGER);
+		cn_runtime_settle(&d->runtime, d->now + LINGER);
 	}
-	if (d->station.engine != NULL) {
-		cn_engine_shutdown(d->station.engine, d->now);
+	if (d->runtime.engine != NULL) {
+		cn_engine_shutdown(d->runtime.engine, d->now);
 	}
 	cn_listen_close(d);
 	cn_client_end(d);
-	cn_station_close(&d->station, LINGER);
+	cn_runtime_close(&d->runtime, LINGER);
 	cn_quota_close(d);		   /* what is mapped need not be given back */
-	d->parent.goodbyes->max_peers = 0; /* the goodbyes are said */
+	d->parent.goodbyes->max_peers = 0; /* the goodbyes are sent */
 	cn_region_unmap(d);
 	cn_event_close(d);
 	cn_iface_close(d);

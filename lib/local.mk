@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The library. Each room is a convenience library, so that tests link what ships and can look at
-# the undefined symbols of a room alone; libcn_all.la is all of them.
+# The library. Each module is a convenience library, so that tests link what ships and can look at
+# the undefined symbols of a module alone; libcn_all.la is all of them.
 
 pkginclude_HEADERS = lib/include/collnet/collnet.h
 pkgconfigdir = $(libdir)/pkgconfig
@@ -8,12 +8,15 @@ pkgconfig_DATA = lib/collnet.pc
 
 noinst_LTLIBRARIES += \
 	lib/libcn_util.la lib/libcn_proto.la lib/libcn_topo.la lib/libcn_sched.la \
-	lib/libcn_link.la lib/libcn_coll.la lib/libcn_client.la lib/libcn_all.la
+	lib/libcn_link.la lib/libcn_coll.la lib/libcn_node.la lib/libcn_ipc.la \
+	lib/libcn_client.la lib/libcn_all.la
 
 lib_libcn_util_la_SOURCES = \
 	lib/util/bucket.h \
+	lib/util/clock.h \
 	lib/util/heap.c \
 	lib/util/heap.h \
+	lib/util/owner.h \
 	lib/util/parse.c \
 	lib/util/pool.c \
 	lib/util/pool.h \
@@ -122,8 +125,6 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/select.h
 
 lib_libcn_link_la_SOURCES = \
-	lib/link/driver.c \
-	lib/link/driver.h \
 	lib/link/interface.c \
 	lib/link/interface.h \
 	lib/link/kinds.h \
@@ -155,6 +156,18 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/wireup_join.c \
 	lib/coll/wireup_path.c
 
+lib_libcn_node_la_SOURCES = \
+	lib/node/lock.c \
+	lib/node/lock.h \
+	lib/node/poller.c \
+	lib/node/poller.h \
+	lib/node/runtime.c \
+	lib/node/runtime.h
+
+lib_libcn_ipc_la_SOURCES = \
+	lib/ipc/msg.c \
+	lib/ipc/msg.h
+
 lib_libcn_client_la_SOURCES = \
 	lib/client/backend.h \
 	lib/client/collnet.c \
@@ -164,24 +177,19 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/endpoint.c \
 	lib/client/env.h \
 	lib/client/launcher.c \
-	lib/client/msg.c \
-	lib/client/msg.h \
 	lib/client/options.c \
 	lib/client/pmi.c \
 	lib/client/region.c \
 	lib/client/request.c \
 	lib/client/secret.c \
 	lib/client/socket.c \
-	lib/client/lock.c \
-	lib/client/lock.h \
-	lib/client/station.c \
-	lib/client/station.h \
 	lib/client/team.c
 
 lib_libcn_all_la_SOURCES =
 lib_libcn_all_la_LIBADD = \
-	lib/libcn_client.la lib/libcn_coll.la lib/libcn_link.la lib/libcn_sched.la \
-	lib/libcn_proto.la lib/libcn_topo.la lib/libcn_util.la $(PCAP_LIBS) $(LIBNET_LIBS)
+	lib/libcn_client.la lib/libcn_node.la lib/libcn_ipc.la lib/libcn_coll.la \
+	lib/libcn_link.la lib/libcn_sched.la lib/libcn_proto.la lib/libcn_topo.la \
+	lib/libcn_util.la $(PCAP_LIBS) $(LIBNET_LIBS)
 
 lib_LTLIBRARIES += lib/libcollnet.la
 lib_libcollnet_la_SOURCES =

@@ -12,12 +12,12 @@ unit_tests = \
 	tests/unit/test_bench_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
+	tests/unit/test_call \
 	tests/unit/test_check \
 	tests/unit/test_check_order \
 	tests/unit/test_config \
 	tests/unit/test_control \
 	tests/unit/test_draw \
-	tests/unit/test_driver \
 	tests/unit/test_emit \
 	tests/unit/test_endpoint \
 	tests/unit/test_endpoint_owner \
@@ -44,6 +44,7 @@ unit_tests = \
 	tests/unit/test_path_mtu \
 	tests/unit/test_peer \
 	tests/unit/test_permutation \
+	tests/unit/test_poller \
 	tests/unit/test_pool \
 	tests/unit/test_pqueue \
 	tests/unit/test_quota \

@@ -15,10 +15,10 @@
 #define CN_BACKEND_H
 
 #include <pthread.h>
-#include <time.h>
 
-#include "client/msg.h"
 #include "coll/engine.h"
+#include "ipc/msg.h"
+#include "util/clock.h"
 
 struct cn_backend;
 
@@ -140,14 +140,6 @@ struct cn_backend {
 };
 
 extern const struct cn_backend cn_backend_daemon, cn_backend_direct;
-
-static inline cn_time cn_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
-}
 
 /* ---- collnet.c ------------------------------------------------------------------------ */
 

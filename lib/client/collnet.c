@@ -14,15 +14,7 @@
 #include "client/backend.h"
 #include "client/env.h"
 
-#define STRING(x)	      #x
-#define VERSION_TEXT(a, b, c) STRING(a) "." STRING(b) "." STRING(c)
-
 static _Thread_local struct cn_err open_err;
-
-const char *collnet_version(void)
-{
-	return VERSION_TEXT(COLLNET_VERSION_MAJOR, COLLNET_VERSION_MINOR, COLLNET_VERSION_PATCH);
-}
 
 const char *collnet_strerror(int status)
 {

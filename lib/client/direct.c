@@ -3,9 +3,9 @@
  * The direct backend: the transport runs in this process, on the caller's thread while he is in
  * the library.
  *
- * While he is not, a keep-alive thread turns the driver now and then, so that peers are answered
+ * While he is not, a keep-alive thread polls now and then, so that peers are answered
  * and do not take this node for dead. It only ever tries for the context's lock: the caller is
- * never made to wait for more than one of its turns.
+ * never made to wait for more than one of its polls.
  */
 #include "client/env.h"
 #include "client/backend.h"
@@ -20,10 +20,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/station.h"
+#include "node/runtime.h"
 
 #define KEEP_ALIVE_MS	 25
-#define KEEP_ALIVE_TURNS 16
+#define KEEP_ALIVE_POLLS 16
 #define SPIN_ALONE	 (20 * CN_US)
 /* A wait that lasts less is spent looking, where the one before was as short: frames then come in a
  * stream, and falling asleep for each would make the processor the limit. */
@@ -32,7 +32,7 @@
 #define SETTLE	      (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
 
 struct direct {
-	struct cn_station station;
+	struct cn_runtime runtime;
 	bool spin;
 	cn_time idle_since; /* spinning: when there was work last */
 	bool short_sleeps;  /* the last sleep was over so soon that it cost more than it saved */
@@ -58,19 +58,19 @@ static void broken(struct collnet *c, const struct cn_err *why)
 	struct direct *d = c->impl;
 
 	cn_context_gone(c, why);
-	cn_engine_shutdown(d->station.engine, cn_now());
+	cn_engine_shutdown(d->runtime.engine, cn_now());
 }
 
-/* One turn; false: nothing to do, or no way to do anything any more. */
-static bool turn(struct collnet *c, cn_time now)
+/* Polls once; false: there was nothing to do, or the context is broken. */
+static bool poll_once(struct collnet *c, cn_time now)
 {
 	struct direct *d = c->impl;
 	struct cn_err why;
-	int work = cn_driver_turn(d->station.driver, now);
+	int work = cn_poller_poll(d->runtime.poller, now);
 
 	if (work < 0 && c->gone.code == COLLNET_OK) {
 		cn_fail(&why, COLLNET_EIFACE, "interface %s of node %s went away",
-			d->station.link->interface, c->node);
+			d->runtime.link->interface, c->node);
 		broken(c, &why);
 	}
 	return work > 0;
@@ -79,16 +79,16 @@ static bool turn(struct collnet *c, cn_time now)
 static void direct_progress(struct collnet *c, cn_time until)
 {
 	struct direct *d = c->impl;
-	struct cn_driver *driver = d->station.driver;
+	struct cn_poller *poller = d->runtime.poller;
 	struct pollfd p[2] = {
-		{ .fd = d->station.link->recv_fd, .events = POLLIN },
-		{ .fd = d->station.link->send_fd, .events = POLLOUT },
+		{ .fd = d->runtime.link->recv_fd, .events = POLLIN },
+		{ .fd = d->runtime.link->send_fd, .events = POLLOUT },
 	};
 	const uint64_t ended = c->ended;
 	cn_time now = cn_now(), wake;
 	struct timespec ts;
 
-	if (turn(c, now) || c->ended != ended || until <= now) {
+	if (poll_once(c, now) || c->ended != ended || until <= now) {
 		d->idle_since = now;
 		return;
 	}
@@ -100,13 +100,12 @@ static void direct_progress(struct collnet *c, cn_time until)
 		}
 		return;
 	}
-	wake = cn_min_time(until, cn_driver_deadline(driver));
+	wake = cn_min_time(until, cn_poller_deadline(poller));
 	if (wake <= now || (d->short_sleeps && now - d->idle_since < WORTH_A_SLEEP)) {
 		return;
 	}
-	ts.tv_sec = (time_t)((wake - now) / 1000000000u);
-	ts.tv_nsec = (long)((wake - now) % 1000000000u);
-	ppoll(p, cn_driver_blocked(driver) ? 2 : 1, &ts, NULL);
+	ts = cn_timespec(wake - now);
+	ppoll(p, cn_poller_blocked(poller) ? 2 : 1, &ts, NULL);
 	d->idle_since = cn_now();
 	d->short_sleeps = d->idle_since - now < WORTH_A_SLEEP;
 }
@@ -130,7 +129,7 @@ static void *keep_alive(void *arg)
 			continue;
 		}
 		if (c->gone.code == COLLNET_OK) {
-			for (int i = 0; i < KEEP_ALIVE_TURNS && turn(c, cn_now()); i++) {
+			for (int i = 0; i < KEEP_ALIVE_POLLS && poll_once(c, cn_now()); i++) {
 			}
 		}
 		pthread_mutex_unlock(&c->lock);
@@ -163,7 +162,7 @@ static int start_thread(struct collnet *c, struct cn_err *err)
 
 static int direct_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
 {
-	struct cn_station_config config = {
+	struct cn_runtime_config config = {
 		.interface = o->interface,
 		.link = o->link,
 		.node = o->node,
@@ -180,16 +179,16 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	}
 	c->impl = d;
 	d->spin = o->spin != 0;
-	rc = cn_station_open(&config, &d->station, err);
+	rc = cn_runtime_open(&config, &d->runtime, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	memcpy(c->node, d->station.node, sizeof(c->node));
+	memcpy(c->node, d->runtime.node, sizeof(c->node));
 	rc = start_thread(c, err);
 	if (rc == COLLNET_OK) {
 		/* The others hear of this node now, not when it first waits. */
 		pthread_mutex_lock(&c->lock);
-		turn(c, cn_now());
+		poll_once(c, cn_now());
 		pthread_mutex_unlock(&c->lock);
 	}
 	return rc;
@@ -209,11 +208,11 @@ static void direct_close(struct collnet *c)
 		pthread_join(d->thread, NULL);
 		close(d->stop_fd);
 	}
-	if (d->station.driver != NULL && c->gone.code == COLLNET_OK) {
+	if (d->runtime.poller != NULL && c->gone.code == COLLNET_OK) {
 		/* An operation that ended here may still need our frames elsewhere. */
-		cn_station_settle(&d->station, cn_now() + SETTLE);
+		cn_runtime_settle(&d->runtime, cn_now() + SETTLE);
 	}
-	cn_station_close(&d->station, LINGER);
+	cn_runtime_close(&d->runtime, LINGER);
 	free(d);
 	c->impl = NULL;
 }
@@ -248,7 +247,7 @@ static int direct_join(struct collnet_team *t, struct collnet_request *r, uint32
 
 	(void)timeout_ms;
 	r->done.fn = direct_done;
-	return cn_team_join(d->station.engine, cn_now(), t->secret != 0 ? t->secret : geteuid(),
+	return cn_team_join(d->runtime.engine, cn_now(), t->secret != 0 ? t->secret : geteuid(),
 			    t->job, t->rank, t->ranks, r->deadline, &r->done, &t->member, err);
 }
 
@@ -272,7 +271,7 @@ static void direct_leave(struct collnet_team *t)
 	if (t->member != NULL) {
 		cn_team_leave(t->member, cn_now(), false);
 		t->member = NULL;
-		turn(t->c, cn_now());
+		poll_once(t->c, cn_now());
 	}
 }
 
@@ -291,7 +290,7 @@ static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, str
 	int rc = cn_secret(NULL, &owner, err);
 
 	if (rc == COLLNET_OK) {
-		rc = cn_endpoint_open(d->station.engine, owner != 0 ? owner : geteuid(), number,
+		rc = cn_endpoint_open(d->runtime.engine, owner != 0 ? owner : geteuid(), number,
 				      &e->ep, err);
 	}
 
@@ -304,7 +303,7 @@ static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, str
 static void direct_endpoint_close(struct collnet_endpoint *e)
 {
 	cn_endpoint_close(e->ep, cn_now());
-	turn(e->c, cn_now());
+	poll_once(e->c, cn_now());
 }
 
 static int direct_send(struct collnet_endpoint *e, struct collnet_request *r,
@@ -337,7 +336,7 @@ static int direct_stats(struct collnet *c, struct collnet_stats *s, bool reset, 
 	struct direct *d = c->impl;
 
 	(void)err;
-	cn_station_stats(&d->station, s, reset);
+	cn_runtime_stats(&d->runtime, s, reset);
 	return COLLNET_OK;
 }
 
@@ -347,8 +346,8 @@ static int direct_nodes(struct collnet *c, struct collnet_node_info *out, size_t
 	struct direct *d = c->impl;
 
 	(void)err;
-	turn(c, cn_now());
-	cn_engine_nodes(d->station.engine, cn_now(), out, count);
+	poll_once(c, cn_now());
+	cn_engine_nodes(d->runtime.engine, cn_now(), out, count);
 	return COLLNET_OK;
 }
 
@@ -358,7 +357,7 @@ static int direct_jobs(struct collnet *c, struct collnet_job_info *out, size_t *
 	struct direct *d = c->impl;
 
 	(void)err;
-	cn_engine_jobs(d->station.engine, geteuid(), out, count);
+	cn_engine_jobs(d->runtime.engine, geteuid(), out, count);
 	return COLLNET_OK;
 }
 

@@ -20,9 +20,6 @@ const char *cn_getenv(void *arg, const char *name);
  */
 int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, struct cn_err *err);
 
-/* 1536 .. 65535, decimal or hexadecimal with 0x. */
-bool cn_parse_ethertype(const char *text, uint64_t *out);
-
 struct cn_place {
 	char job[COLLNET_NAME_MAX + 1]; /* "": not specified */
 	uint32_t rank, ranks;

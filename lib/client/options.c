@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/msg.h"
+#include "ipc/msg.h"
 
 #define DEFAULT_TIMEOUT	  30000u
 #define DEFAULT_ETHERTYPE 0x88B5u
@@ -24,30 +24,6 @@ static const char *value(cn_getenv_fn get, void *arg, const char *name)
 	const char *v = get(arg, name);
 
 	return v == NULL || v[0] == '\0' ? NULL : v;
-}
-
-bool cn_parse_ethertype(const char *text, uint64_t *out)
-{
-	uint64_t v = 0;
-
-	if (strncmp(text, "0x", 2) != 0 && strncmp(text, "0X", 2) != 0) {
-		return cn_parse_uint(text, 0x0600, 0xFFFF, out);
-	}
-	text += 2;
-	if (text[0] == '\0' || strlen(text) > 4) {
-		return false;
-	}
-	for (; *text != '\0'; text++) {
-		const char *digits = "0123456789abcdef0123456789ABCDEF";
-		const char *d = strchr(digits, *text);
-
-		if (d == NULL) {
-			return false;
-		}
-		v = v * 16 + (uint64_t)(d - digits) % 16;
-	}
-	*out = v;
-	return v >= 0x0600;
 }
 
 static int bad(struct cn_err *err, const char *name, const char *v, const char *expected)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/env.h"
-#include "coll/engine.h"
+#include "util/owner.h"
 #include "util/siphash.h"
 
 #define SECRET_LEAST 8u

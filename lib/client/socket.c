@@ -44,8 +44,7 @@ static int wait_for(int fd, short events, cn_time until)
 	if (now >= until) {
 		return 0;
 	}
-	ts.tv_sec = (time_t)((until - now) / 1000000000u);
-	ts.tv_nsec = (long)((until - now) % 1000000000u);
+	ts = cn_timespec(until - now);
 	return ppoll(&p, 1, &ts, NULL);
 }
 

@@ -323,7 +323,7 @@ static int post_coll(struct collnet_team *t, const struct call *call,
 	int rc = settle_coll(t, call->op, given, &o);
 
 	if (rc == COLLNET_OK) {
-		rc = cn_check_buffers(&shape, call->send, call->recv, &c->err);
+		rc = cn_call_check_buffers(&shape, call->send, call->recv, &c->err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;

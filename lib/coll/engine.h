@@ -16,6 +16,7 @@
 
 #include "proto/node.h"
 #include "sched/sched.h"
+#include "util/owner.h"
 
 struct cn_engine;
 struct cn_member;   /* one rank of this node in a team */
@@ -64,13 +65,6 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 uint32_t cn_engine_teams(const struct cn_engine *e);
 
 struct cn_node *cn_engine_node(struct cn_engine *e);
-
-/*
- * Owner of a team or an endpoint: a user id, or, of a job that has a secret, a hash of the secret
- * with this bit set. The owner is the same on all nodes of a job.
- */
-#define CN_OWNER_SECRET ((uint64_t)1 << 63)
-#define CN_OWNER_ROOT	((uint64_t)0) /* as a viewer: sees the jobs of all owners */
 
 /* ---- teams ---------------------------------------------------------------------------- */
 

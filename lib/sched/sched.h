@@ -55,6 +55,12 @@ uint64_t cn_call_send_bytes(const struct cn_call *c);
 uint64_t cn_call_recv_bytes(const struct cn_call *c);
 /* The offset in recv at which send may be the same memory; UINT64_MAX: they must not overlap. */
 uint64_t cn_call_in_place(const struct cn_call *c);
+/*
+ * Whether buffers may be given to an operation: not NULL where bytes are needed, root, block and
+ * totals within bounds, no overlap but cn_call_in_place()'s. COLLNET_OK or COLLNET_EINVAL.
+ */
+int cn_call_check_buffers(const struct cn_call *c, const void *send, const void *recv,
+			  struct cn_err *err);
 
 /* How the sends of a schedule take turns. */
 enum cn_order {

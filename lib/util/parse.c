@@ -159,3 +159,27 @@ bool cn_valid_name(const char *name)
 
 	return len >= 1 && len <= COLLNET_NAME_MAX && strspn(name, allowed) == len;
 }
+
+bool cn_parse_ethertype(const char *text, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	if (strncmp(text, "0x", 2) != 0 && strncmp(text, "0X", 2) != 0) {
+		return cn_parse_uint(text, 0x0600, 0xFFFF, out);
+	}
+	text += 2;
+	if (text[0] == '\0' || strlen(text) > 4) {
+		return false;
+	}
+	for (; *text != '\0'; text++) {
+		const char *digits = "0123456789abcdef0123456789ABCDEF";
+		const char *d = strchr(digits, *text);
+
+		if (d == NULL) {
+			return false;
+		}
+		v = v * 16 + (uint64_t)(d - digits) % 16;
+	}
+	*out = v;
+	return v >= 0x0600;
+}

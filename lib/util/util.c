@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Errors with a sentence, and the log callback of the process.
+ * Errors with a message, the log callback of the process, and the version.
  *
  * The callback is two words that change together, so a spinning flag guards them: a line never
  * meets the function of one setting and the argument of another. The callback itself runs
@@ -10,6 +10,9 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+
+#define STRING(x)	      #x
+#define VERSION_TEXT(a, b, c) STRING(a) "." STRING(b) "." STRING(c)
 
 static atomic_flag log_lock = ATOMIC_FLAG_INIT;
 static collnet_log_fn log_fn;
@@ -66,4 +69,9 @@ void cn_log(enum collnet_log_level level, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	fn(arg, level, line);
+}
+
+const char *collnet_version(void)
+{
+	return VERSION_TEXT(COLLNET_VERSION_MAJOR, COLLNET_VERSION_MINOR, COLLNET_VERSION_PATCH);
 }

@@ -32,7 +32,7 @@ int cn_fail(struct cn_err *err, int code, const char *fmt, ...)
 void cn_log(enum collnet_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Nanoseconds of a monotonic clock; always passed in, never read by the pure rooms. */
+/* Nanoseconds of a monotonic clock; always passed in, never read by the pure modules. */
 typedef uint64_t cn_time;
 #define CN_NEVER UINT64_MAX
 #define CN_MS	 ((cn_time)1000000)
@@ -66,6 +66,8 @@ bool cn_parse_rate(const char *text, uint64_t *bits_per_second);
 bool cn_parse_size(const char *text, uint64_t *bytes);
 /* Decimal without sign, whole string, within [min, max]. */
 bool cn_parse_uint(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+/* An EtherType, 1536 .. 65535, decimal or hexadecimal with 0x. */
+bool cn_parse_ethertype(const char *text, uint64_t *out);
 /* A usable name of a node, switch or job: 1 .. COLLNET_NAME_MAX of [A-Za-z0-9._:@/-]. */
 bool cn_valid_name(const char *name);
 

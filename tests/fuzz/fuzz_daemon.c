@@ -335,8 +335,8 @@ static void step_time(struct world *w)
 	struct cn_daemon *d = w->daemon;
 
 	d->now += (cn_time)1 << byte(w) % 36;
-	if (cn_engine_deadline(d->station.engine) <= d->now) {
-		cn_engine_expire(d->station.engine, d->now);
+	if (cn_engine_deadline(d->runtime.engine) <= d->now) {
+		cn_engine_expire(d->runtime.engine, d->now);
 	}
 }
 
@@ -344,7 +344,7 @@ static void send_frames(struct world *w, uint32_t n)
 {
 	struct cn_frame f;
 
-	while (n > 0 && cn_engine_output(w->daemon->station.engine, w->daemon->now, &f)) {
+	while (n > 0 && cn_engine_output(w->daemon->runtime.engine, w->daemon->now, &f)) {
 		n--;
 	}
 }
@@ -395,8 +395,8 @@ static void step(struct world *w)
 	reap(w);
 	/* As the loop would, and it is here that copies between ranks of one node move. */
 	send_frames(w, 16);
-	if (cn_engine_deadline(w->daemon->station.engine) <= w->daemon->now) {
-		cn_engine_expire(w->daemon->station.engine, w->daemon->now);
+	if (cn_engine_deadline(w->daemon->runtime.engine) <= w->daemon->now) {
+		cn_engine_expire(w->daemon->runtime.engine, w->daemon->now);
 	}
 }
 
@@ -414,7 +414,7 @@ static int lowest_descriptor(void)
 /* Of clients that are gone nothing remains in the engine. */
 static void check_nothing_left(const struct cn_daemon *d)
 {
-	const struct cn_engine *e = d->station.engine;
+	const struct cn_engine *e = d->runtime.engine;
 
 	check(d->nclients == 0 && d->unmap == NULL);
 	check(e->nteams == 0 && e->nsources == 0);
@@ -431,8 +431,8 @@ static void expect_answer(struct world *w, int i, uint32_t type, size_t status_a
 
 	for (uint32_t turn = 0; turn < 100; turn++) {
 		send_frames(w, 16);
-		if (cn_engine_deadline(w->daemon->station.engine) <= w->daemon->now) {
-			cn_engine_expire(w->daemon->station.engine, w->daemon->now);
+		if (cn_engine_deadline(w->daemon->runtime.engine) <= w->daemon->now) {
+			cn_engine_expire(w->daemon->runtime.engine, w->daemon->now);
 		}
 		cn_client_readable(w->end[i].client);
 		check(!w->end[i].client->doomed);
@@ -498,23 +498,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.daemon->config.limits[CN_QUOTA_ENDPOINTS] = 3;
 	w.daemon->config.limits[CN_QUOTA_REQUESTS] = 4;
 	w.daemon->now = 1000000;
-	w.daemon->station.link = cn_hub_port(hub, 0);
-	snprintf(w.daemon->station.node, sizeof(w.daemon->station.node), "self");
+	w.daemon->runtime.link = cn_hub_port(hub, 0);
+	snprintf(w.daemon->runtime.node, sizeof(w.daemon->runtime.node), "self");
 	cn_engine_config_init(&config);
-	memcpy(config.node.mac, w.daemon->station.link->mac, 6);
+	memcpy(config.node.mac, w.daemon->runtime.link->mac, 6);
 	config.node.epoch = 1;
 	config.node.mtu = 1500;
 	config.node.max_peers = 4;
 	config.node.pool_frames = 64;
 	snprintf(config.node.name, sizeof(config.node.name), "self");
-	check(cn_engine_new(&config, &w.daemon->station.engine, NULL) == COLLNET_OK);
+	check(cn_engine_new(&config, &w.daemon->runtime.engine, NULL) == COLLNET_OK);
 
 	while (w.at < w.size) {
 		step(&w);
 	}
 
 	good_client(&w);
-	cn_engine_shutdown(w.daemon->station.engine, w.daemon->now);
+	cn_engine_shutdown(w.daemon->runtime.engine, w.daemon->now);
 	read_answers(&w);
 	cn_client_end(w.daemon);
 	check(w.daemon->nclients == 0 && w.daemon->unmap == NULL);
@@ -524,7 +524,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	check_nothing_left(w.daemon);
-	cn_engine_free(w.daemon->station.engine);
+	cn_engine_free(w.daemon->runtime.engine);
 	check(w.daemon->unmap == NULL && w.daemon->memory.used == 0);
 	for (int i = 0; i < CLIENTS; i++) {
 		const struct cn_user *u = cn_user_find(w.daemon, 1000 + (uid_t)i);

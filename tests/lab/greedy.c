@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/msg.h"
+#include "ipc/msg.h"
 
 #define PATIENCE_MS 20000
 

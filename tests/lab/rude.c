@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/msg.h"
+#include "ipc/msg.h"
 
 #define CLOSE_MS 10000 /* until when a connection must be closed */
 

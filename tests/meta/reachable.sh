@@ -9,7 +9,7 @@ t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
 
 # Archive members are not unique by name, so an object is "module/member".
-modules="util proto topo sched link coll client"
+modules="util proto topo sched link coll node ipc client"
 for m in $modules; do
 	nm -A -g "$BUILD/lib/.libs/libcn_$m.a" 2>/dev/null |
 		sed -n "s|^[^:]*:\([^:]*\):[0-9a-f ]*\([A-Za-z]\) \(.*\)$|$m/\1 \2 \3|p"

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "coll/endpoint.h"
-#include "link/driver.h"
+#include "node/poller.h"
 #include "tests/unit/hub.h"
 
 #define MTU	  1500u
@@ -31,7 +31,7 @@ struct world {
 	uint32_t n;
 	cn_time now, next; /* nothing happens before `next` */
 	struct cn_engine *engine[NODES_MAX];
-	struct cn_driver *driver[NODES_MAX];
+	struct cn_poller *poller[NODES_MAX];
 };
 
 static const char *const names[NODES_MAX] = { "a", "b", "c" };
@@ -52,16 +52,16 @@ static void start(struct world *w, uint32_t i, uint64_t epoch,
 		change(&c);
 	}
 	if (cn_engine_new(&c, &w->engine[i], &err) != COLLNET_OK ||
-	    cn_driver_new(cn_hub_port(w->hub, i), w->engine[i], &w->driver[i], &err) != 0) {
+	    cn_poller_new(cn_hub_port(w->hub, i), w->engine[i], &w->poller[i], &err) != 0) {
 		fail_msg("%s", err.text);
 	}
 }
 
 static void stop(struct world *w, uint32_t i)
 {
-	cn_driver_free(w->driver[i]);
+	cn_poller_free(w->poller[i]);
 	cn_engine_free(w->engine[i]);
-	w->driver[i] = NULL;
+	w->poller[i] = NULL;
 	w->engine[i] = NULL;
 }
 
@@ -74,12 +74,12 @@ static void step(struct world *w)
 	w->now = w->next > w->now + 5 * CN_US ? w->next : w->now + 5 * CN_US;
 	w->next = 0;
 	for (uint32_t i = 0; i < w->n; i++) {
-		if (w->driver[i] != NULL) {
-			int n = cn_driver_turn(w->driver[i], w->now);
+		if (w->poller[i] != NULL) {
+			int n = cn_poller_poll(w->poller[i], w->now);
 
 			assert_true(n >= 0);
 			work += n;
-			next = cn_min_time(next, cn_driver_deadline(w->driver[i]));
+			next = cn_min_time(next, cn_poller_deadline(w->poller[i]));
 		}
 	}
 	if (work == 0 && next != CN_NEVER) {

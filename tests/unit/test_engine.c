@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "link/driver.h"
+#include "node/poller.h"
 #include "tests/unit/hub.h"
 
 #define NODES	16
@@ -49,7 +49,7 @@ struct world {
 	uint32_t nodes, ranks, number; /* of operations so far */
 	struct cn_hub *hub;
 	struct cn_engine *engines[NODES];
-	struct cn_driver *drivers[NODES];
+	struct cn_poller *pollers[NODES];
 	struct cn_engine_config config;
 	struct cn_topo *topo;
 	struct rank rank[RANKS];
@@ -98,16 +98,16 @@ static void start_node(struct world *w, uint32_t i)
 		snprintf(w->config.node.name, sizeof(w->config.node.name), "n%u", i);
 	}
 	if (cn_engine_new(&w->config, &w->engines[i], &err) != COLLNET_OK ||
-	    cn_driver_new(l, w->engines[i], &w->drivers[i], &err) != COLLNET_OK) {
+	    cn_poller_new(l, w->engines[i], &w->pollers[i], &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 }
 
 static void stop_node(struct world *w, uint32_t i)
 {
-	cn_driver_free(w->drivers[i]);
+	cn_poller_free(w->pollers[i]);
 	cn_engine_free(w->engines[i]);
-	w->drivers[i] = NULL;
+	w->pollers[i] = NULL;
 	w->engines[i] = NULL;
 }
 
@@ -173,11 +173,11 @@ static bool step(struct world *w, cn_time limit)
 
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		if (w->engines[i] != NULL) {
-			int r = cn_driver_turn(w->drivers[i], w->now);
+			int r = cn_poller_poll(w->pollers[i], w->now);
 
 			assert_true(r >= 0);
 			work += r;
-			next = cn_min_time(next, cn_driver_deadline(w->drivers[i]));
+			next = cn_min_time(next, cn_poller_deadline(w->pollers[i]));
 		}
 	}
 	if (work > 0 || next <= w->now) {

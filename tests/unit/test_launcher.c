@@ -339,21 +339,6 @@ static void options_from__wrong_values_are_named(void **state)
 	}
 }
 
-static void parse_ethertype__decimal_and_hexadecimal(void **state)
-{
-	uint64_t n = 0;
-
-	(void)state;
-	assert_true(cn_parse_ethertype("0x0600", &n) && n == 0x600);
-	assert_true(cn_parse_ethertype("0XfFfF", &n) && n == 0xFFFF);
-	assert_true(cn_parse_ethertype("34997", &n) && n == 0x88B5);
-	assert_false(cn_parse_ethertype("0x05ff", &n));
-	assert_false(cn_parse_ethertype("1535", &n));
-	assert_false(cn_parse_ethertype("0x10000", &n));
-	assert_false(cn_parse_ethertype("0x88\x11", &n));
-	assert_false(cn_parse_ethertype("", &n));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,7 +357,6 @@ int main(void)
 		cmocka_unit_test(options_from__defaults),
 		cmocka_unit_test(options_from__everything),
 		cmocka_unit_test(options_from__wrong_values_are_named),
-		cmocka_unit_test(parse_ethertype__decimal_and_hexadecimal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * The lock of an interface: one holder in a network namespace, and no other user can take its
  * place.
  */
-#include "client/lock.h"
+#include "node/lock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -191,6 +191,21 @@ static void random__is_a_seeded_stream(void **state)
 	assert_true(cn_mix64(0) == 0xe220a8397b1dcdafu);
 }
 
+static void parse_ethertype__decimal_and_hexadecimal(void **state)
+{
+	uint64_t n = 0;
+
+	(void)state;
+	assert_true(cn_parse_ethertype("0x0600", &n) && n == 0x600);
+	assert_true(cn_parse_ethertype("0XfFfF", &n) && n == 0xFFFF);
+	assert_true(cn_parse_ethertype("34997", &n) && n == 0x88B5);
+	assert_false(cn_parse_ethertype("0x05ff", &n));
+	assert_false(cn_parse_ethertype("1535", &n));
+	assert_false(cn_parse_ethertype("0x10000", &n));
+	assert_false(cn_parse_ethertype("0x88\x11", &n));
+	assert_false(cn_parse_ethertype("", &n));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +217,7 @@ int main(void)
 		cmocka_unit_test(fail__writes_code_and_sentence),
 		cmocka_unit_test(log__goes_to_the_callback),
 		cmocka_unit_test(random__is_a_seeded_stream),
+		cmocka_unit_test(parse_ethertype__decimal_and_hexadecimal),
 	};
 
 	return cmocka_run_group_tests_name("util", tests, NULL, NULL);

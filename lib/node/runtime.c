@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Putting link, topology, engine and driver together, and taking them apart.
+ * Sets up link, topology, engine and poller, and tears them down.
  */
-#include "client/station.h"
+#include "node/runtime.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,21 +11,13 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "topo/topo.h"
+#include "util/clock.h"
 
 #define MTU_MAX 65000u
 #define TEAMS	256u /* of all users; four times as many as one of them may have */
-
-static cn_time now_of(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
-}
 
 int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 {
@@ -61,7 +53,7 @@ static int new_identity(struct cn_node_config *c, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int read_topology(const struct cn_station_config *config, const struct cn_station *s,
+static int read_topology(const struct cn_runtime_config *config, const struct cn_runtime *s,
 			 struct cn_topo **out, struct cn_err *err)
 {
 	uint32_t vertex;
@@ -87,7 +79,7 @@ static int read_topology(const struct cn_station_config *config, const struct cn
 	return COLLNET_OK;
 }
 
-static int make_engine(const struct cn_station_config *config, struct cn_station *s,
+static int make_engine(const struct cn_runtime_config *config, struct cn_runtime *s,
 		       struct cn_err *err)
 {
 	struct cn_engine_config ec;
@@ -117,10 +109,10 @@ static int make_engine(const struct cn_station_config *config, struct cn_station
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	return cn_driver_new(s->link, s->engine, &s->driver, err);
+	return cn_poller_new(s->link, s->engine, &s->poller, err);
 }
 
-int cn_station_prepare(const struct cn_station_config *config, struct cn_station *s,
+int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime *s,
 		       struct cn_err *err)
 {
 	int rc = COLLNET_OK;
@@ -140,12 +132,12 @@ int cn_station_prepare(const struct cn_station_config *config, struct cn_station
 		rc = read_topology(config, s, &s->topo, err);
 	}
 	if (rc != COLLNET_OK) {
-		cn_station_close(s, 0);
+		cn_runtime_close(s, 0);
 	}
 	return rc;
 }
 
-int cn_station_attach(const struct cn_station_config *config, struct cn_station *s,
+int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime *s,
 		      struct cn_err *err)
 {
 	struct cn_link_config lc = {
@@ -166,60 +158,59 @@ int cn_station_attach(const struct cn_station_config *config, struct cn_station 
 		rc = make_engine(config, s, err);
 	}
 	if (rc != COLLNET_OK) {
-		cn_station_detach(s, 0);
+		cn_runtime_detach(s, 0);
 	}
 	return rc;
 }
 
-int cn_station_open(const struct cn_station_config *config, struct cn_station *s,
+int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s,
 		    struct cn_err *err)
 {
-	int rc = cn_station_prepare(config, s, err);
+	int rc = cn_runtime_prepare(config, s, err);
 
 	if (rc == COLLNET_OK) {
-		rc = cn_station_attach(config, s, err);
+		rc = cn_runtime_attach(config, s, err);
 		if (rc != COLLNET_OK) {
-			cn_station_close(s, 0);
+			cn_runtime_close(s, 0);
 		}
 	}
 	return rc;
 }
 
-bool cn_station_settle(struct cn_station *s, cn_time until)
+bool cn_runtime_settle(struct cn_runtime *s, cn_time until)
 {
 	for (;;) {
 		struct pollfd p[2] = {
 			{ .fd = s->link->recv_fd, .events = POLLIN },
 			{ .fd = s->link->send_fd, .events = POLLOUT },
 		};
-		cn_time now = now_of(CLOCK_MONOTONIC), wake;
+		cn_time now = cn_now(), wake;
 		bool settled = cn_node_settle(cn_engine_node(s->engine));
-		int work = cn_driver_turn(s->driver, now);
+		int work = cn_poller_poll(s->poller, now);
 		struct timespec ts;
 
 		if (work < 0 || now >= until || (settled && work == 0)) {
 			return work == 0 && settled;
 		}
-		wake = cn_min_time(until, cn_driver_deadline(s->driver));
+		wake = cn_min_time(until, cn_poller_deadline(s->poller));
 		if (work == 0 && wake > now) {
-			ts.tv_sec = (time_t)((wake - now) / 1000000000u);
-			ts.tv_nsec = (long)((wake - now) % 1000000000u);
-			ppoll(p, cn_driver_blocked(s->driver) ? 2 : 1, &ts, NULL);
+			ts = cn_timespec(wake - now);
+			ppoll(p, cn_poller_blocked(s->poller) ? 2 : 1, &ts, NULL);
 		}
 	}
 }
 
-bool cn_station_flush(struct cn_station *s, cn_time until)
+bool cn_runtime_flush(struct cn_runtime *s, cn_time until)
 {
 	for (;;) {
-		cn_time now = now_of(CLOCK_MONOTONIC);
-		int work = cn_driver_turn(s->driver, now);
+		cn_time now = cn_now();
+		int work = cn_poller_poll(s->poller, now);
 		struct pollfd p = { .fd = s->link->send_fd, .events = POLLOUT };
 
 		if (work < 0) {
 			return false;
 		}
-		if (work == 0 && !cn_driver_blocked(s->driver)) {
+		if (work == 0 && !cn_poller_blocked(s->poller)) {
 			return true;
 		}
 		if (now >= until) {
@@ -231,14 +222,14 @@ bool cn_station_flush(struct cn_station *s, cn_time until)
 	}
 }
 
-static void free_old(struct cn_station *s)
+static void free_old(struct cn_runtime *s)
 {
 	while (s->nold > 0) {
 		cn_topo_free(s->old[--s->nold]);
 	}
 }
 
-int cn_station_reload(const struct cn_station_config *config, struct cn_station *s,
+int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime *s,
 		      struct cn_err *err)
 {
 	struct cn_topo *fresh;
@@ -250,14 +241,14 @@ int cn_station_reload(const struct cn_station_config *config, struct cn_station 
 	if (s->engine == NULL || cn_engine_teams(s->engine) == 0) {
 		free_old(s);
 	}
-	if (s->nold == CN_STATION_OLD) {
+	if (s->nold == CN_RUNTIME_OLD) {
 		if (fresh != NULL) {
 			cn_topo_free(fresh);
 		}
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "jobs still use the topologies of the last %d reloads: wait until "
 			       "they end",
-			       CN_STATION_OLD);
+			       CN_RUNTIME_OLD);
 	}
 	if (s->topo != NULL) {
 		s->old[s->nold++] = s->topo;
@@ -269,14 +260,14 @@ int cn_station_reload(const struct cn_station_config *config, struct cn_station 
 	return COLLNET_OK;
 }
 
-void cn_station_detach(struct cn_station *s, cn_time linger)
+void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 {
-	if (s->driver != NULL) {
-		cn_time now = now_of(CLOCK_MONOTONIC);
+	if (s->poller != NULL) {
+		cn_time now = cn_now();
 
 		cn_engine_shutdown(s->engine, now);
-		cn_station_flush(s, now + linger);
-		cn_driver_free(s->driver);
+		cn_runtime_flush(s, now + linger);
+		cn_poller_free(s->poller);
 	}
 	if (s->engine != NULL) {
 		cn_engine_free(s->engine);
@@ -287,16 +278,16 @@ void cn_station_detach(struct cn_station *s, cn_time linger)
 	if (s->locked) {
 		cn_lock_release(&s->lock);
 	}
-	s->driver = NULL;
+	s->poller = NULL;
 	s->engine = NULL;
 	s->link = NULL;
 	s->locked = false;
 	free_old(s);
 }
 
-void cn_station_close(struct cn_station *s, cn_time linger)
+void cn_runtime_close(struct cn_runtime *s, cn_time linger)
 {
-	cn_station_detach(s, linger);
+	cn_runtime_detach(s, linger);
 	if (s->topo != NULL) {
 		cn_topo_free(s->topo);
 	}
@@ -336,7 +327,7 @@ void cn_usage(uint64_t *cpu_ns, uint64_t *rss_bytes)
 	*rss_bytes = resident > shared_kib * 1024 ? resident - shared_kib * 1024 : 0;
 }
 
-void cn_station_stats(struct cn_station *s, struct collnet_stats *out, bool reset_peak)
+void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool reset_peak)
 {
 	struct cn_link_counters counters = { .ring_drops = 0 };
 

@@ -9,7 +9,7 @@
  * counts only if it is held by root, by the same user, or by the owner of the run directory (the
  * daemon's user). Any user can bind that name first, and is ignored then, with a warning.
  */
-#include "client/lock.h"
+#include "node/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -322,11 +322,4 @@ size_t cn_msg_size(uint32_t type);
  */
 const char *cn_msg_check(const union cn_msg *m, size_t len, bool from_daemon);
 
-/*
- * Whether buffers may be given to an operation: not NULL where bytes are needed, root, block and
- * totals within bounds, no overlap but cn_call_in_place()'s. COLLNET_OK or COLLNET_EINVAL.
- */
-int cn_check_buffers(const struct cn_call *c, const void *send, const void *recv,
-		     struct cn_err *err);
-
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One process an interface and EtherType at a time; see lock.c.
+ * One process per interface and EtherType at a time; see lock.c.
  */
 #ifndef CN_LOCK_H
 #define CN_LOCK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/link/driver.c: frames that the link does not take, and a link that is gone. */
+/* lib/node/poller.c: frames that the link does not take, and a link that is gone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "link/driver.h"
+#include "node/poller.h"
 
 /* A link that takes `room` frames and then none, or fails. */
 static struct {
-	struct cn_link link; /* first: what the driver sees */
+	struct cn_link link; /* first: what the poller sees */
 	uint32_t room;
 	uint32_t asked, taken; /* calls of send, frames taken */
 	int fail;	       /* what send returns instead; 0: nothing */
@@ -57,7 +57,7 @@ static const struct cn_link_ops fake_ops = {
 };
 
 static struct cn_engine *engine;
-static struct cn_driver *driver;
+static struct cn_poller *poller;
 
 /* A node that is about to say hello, on a full link. */
 static int setup(void **state)
@@ -77,13 +77,13 @@ static int setup(void **state)
 	c.node.pool_frames = 64;
 	snprintf(c.node.name, sizeof(c.node.name), "n1");
 	return cn_engine_new(&c, &engine, NULL) != COLLNET_OK ||
-	       cn_driver_new(&fake.link, engine, &driver, NULL) != COLLNET_OK;
+	       cn_poller_new(&fake.link, engine, &poller, NULL) != COLLNET_OK;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	cn_driver_free(driver);
+	cn_poller_free(poller);
 	cn_engine_free(engine);
 	return 0;
 }
@@ -91,14 +91,14 @@ static int teardown(void **state)
 static void turn__what_is_not_taken_is_kept(void **state)
 {
 	(void)state;
-	assert_int_equal(cn_driver_turn(driver, CN_MS), 0);
-	assert_true(cn_driver_blocked(driver));
+	assert_int_equal(cn_poller_poll(poller, CN_MS), 0);
+	assert_true(cn_poller_blocked(poller));
 	assert_int_equal(fake.asked, 1);
-	assert_int_equal(cn_driver_turn(driver, CN_MS), 0);
+	assert_int_equal(cn_poller_poll(poller, CN_MS), 0);
 	assert_int_equal(fake.asked, 2);
 	fake.room = 10;
-	assert_true(cn_driver_turn(driver, CN_MS) > 0);
-	assert_false(cn_driver_blocked(driver));
+	assert_true(cn_poller_poll(poller, CN_MS) > 0);
+	assert_false(cn_poller_blocked(poller));
 	/* It is the hello, whole: to everybody, from us. */
 	assert_memory_equal(fake.last, "\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x01", 12);
 }
@@ -107,29 +107,29 @@ static void turn__a_link_that_is_gone(void **state)
 {
 	(void)state;
 	fake.fail = COLLNET_EIFACE;
-	assert_int_equal(cn_driver_turn(driver, CN_MS), COLLNET_EIFACE);
+	assert_int_equal(cn_poller_poll(poller, CN_MS), COLLNET_EIFACE);
 }
 
 static void be_patient__asks_when_told_or_later(void **state)
 {
 	(void)state;
-	cn_driver_be_patient(driver);
-	cn_driver_turn(driver, 100 * CN_MS);
+	cn_poller_set_event_driven(poller);
+	cn_poller_poll(poller, 100 * CN_MS);
 	assert_int_equal(fake.asked, 1);
-	assert_true(cn_driver_deadline(driver) <= 110 * CN_MS);
-	cn_driver_turn(driver, 101 * CN_MS);
-	cn_driver_turn(driver, 109 * CN_MS);
+	assert_true(cn_poller_deadline(poller) <= 110 * CN_MS);
+	cn_poller_poll(poller, 101 * CN_MS);
+	cn_poller_poll(poller, 109 * CN_MS);
 	assert_int_equal(fake.asked, 1);
-	cn_driver_writable(driver);
-	cn_driver_turn(driver, 109 * CN_MS);
+	cn_poller_writable(poller);
+	cn_poller_poll(poller, 109 * CN_MS);
 	assert_int_equal(fake.asked, 2);
 	/* Nobody says anything: it does not wait for ever. */
-	cn_driver_turn(driver, 118 * CN_MS);
+	cn_poller_poll(poller, 118 * CN_MS);
 	assert_int_equal(fake.asked, 2);
 	fake.room = 10;
-	assert_true(cn_driver_turn(driver, 119 * CN_MS) > 0);
+	assert_true(cn_poller_poll(poller, 119 * CN_MS) > 0);
 	assert_int_equal(fake.asked, 3);
-	assert_false(cn_driver_blocked(driver));
+	assert_false(cn_poller_blocked(poller));
 }
 
 int main(void)

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One poll receives, expires timers, then sends. Input comes before timers, so that a process that
+ * was not scheduled for a while does not take an acknowledgement that lies in the ring for a lost
+ * one.
+ *
+ * Frames that the link did not accept are kept with copies of their payloads: the transport's
+ * pointers are valid only until the next call into it.
+ */
+#include "node/poller.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH	  32
+#define RETRY	  (10 * CN_MS) /* event-driven: until a full link is retried without an event */
+#define INPUT_MAX 1024	       /* frames per poll, so that sending is not starved */
+
+struct cn_poller {
+	struct cn_link *link;
+	struct cn_engine *engine;
+	struct cn_frame out[BATCH];
+	uint32_t kept, kept_at; /* out[kept_at .. kept) wait for the link */
+	uint8_t *copies;	/* [BATCH][payload] of kept frames */
+	size_t payload;
+	bool event_driven;
+	cn_time retry_at; /* if event_driven: when to retry a full link */
+};
+
+int cn_poller_new(struct cn_link *l, struct cn_engine *e, struct cn_poller **out,
+		  struct cn_err *err)
+{
+	struct cn_poller *p = calloc(1, sizeof(*p));
+
+	if (p != NULL) {
+		p->payload = cn_node_payload(cn_engine_node(e));
+		p->copies = malloc(BATCH * p->payload);
+	}
+	if (p == NULL || p->copies == NULL) {
+		free(p);
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for the poller");
+	}
+	p->link = l;
+	p->engine = e;
+	*out = p;
+	return COLLNET_OK;
+}
+
+void cn_poller_free(struct cn_poller *p)
+{
+	if (p != NULL) {
+		free(p->copies);
+		free(p);
+	}
+}
+
+static uint32_t receive(struct cn_poller *p, cn_time now)
+{
+	struct cn_rx_frame in[BATCH];
+	uint32_t total = 0;
+	size_t n;
+
+	do {
+		n = cn_link_recv(p->link, in, BATCH);
+		for (size_t i = 0; i < n; i++) {
+			cn_engine_input(p->engine, now, in[i].data, in[i].len);
+		}
+		if (n > 0) {
+			cn_link_release(p->link);
+		}
+		total += (uint32_t)n;
+	} while (n == BATCH && total < INPUT_MAX);
+	return total;
+}
+
+/* Frames that the link did not accept get payloads of their own. */
+static void keep(struct cn_poller *p, uint32_t from, uint32_t n)
+{
+	p->kept_at = from;
+	p->kept = n;
+	for (uint32_t i = from; i < n; i++) {
+		uint8_t *copy = p->copies + i * p->payload;
+
+		if (p->out[i].payload_len > 0) {
+			memcpy(copy, p->out[i].payload, p->out[i].payload_len);
+			p->out[i].payload = copy;
+		}
+	}
+}
+
+static int transmit(struct cn_poller *p, cn_time now)
+{
+	int total = 0, gone = 0;
+
+	if (p->kept > 0 && p->event_driven && now < p->retry_at) {
+		return 0;
+	}
+	for (;;) {
+		uint32_t n = p->kept, from = p->kept_at;
+		bool fresh = n == 0;
+		int taken;
+
+		while (fresh && n < BATCH && cn_engine_output(p->engine, now, &p->out[n])) {
+			n++;
+		}
+		if (n == from) {
+			return gone < 0 ? gone : total;
+		}
+		taken = cn_link_send(p->link, p->out + from, n - from);
+		if (taken < 0) {
+			/* Lost, as on a cable that is cut: the transport goes on. */
+			gone = taken;
+			taken = (int)(n - from);
+		}
+		total += taken;
+		from += (uint32_t)taken;
+		if (from < n) {
+			p->retry_at = now + RETRY;
+			if (fresh) {
+				keep(p, from, n);
+			} else {
+				p->kept_at = from;
+			}
+			return gone < 0 ? gone : total;
+		}
+		p->kept = p->kept_at = 0;
+	}
+}
+
+int cn_poller_poll(struct cn_poller *p, cn_time now)
+{
+	uint32_t in = receive(p, now);
+	int out;
+
+	if (in < INPUT_MAX && cn_engine_deadline(p->engine) <= now) {
+		cn_engine_expire(p->engine, now);
+	}
+	out = transmit(p, now);
+	return out < 0 ? out : out + (int)in;
+}
+
+void cn_poller_set_event_driven(struct cn_poller *p)
+{
+	p->event_driven = true;
+}
+
+void cn_poller_writable(struct cn_poller *p)
+{
+	p->retry_at = 0;
+}
+
+bool cn_poller_blocked(const struct cn_poller *p)
+{
+	return p->kept > 0;
+}
+
+cn_time cn_poller_deadline(const struct cn_poller *p)
+{
+	cn_time at = cn_engine_deadline(p->engine);
+
+	return p->kept > 0 && p->event_driven ? cn_min_time(at, p->retry_at) : at;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The node runtime: link, topology, engine and poller of one node, for collnetd and direct mode.
+ *
+ * One runtime per interface and EtherType at a time: two would each acknowledge the other's
+ * frames under the same address. See lock.h.
+ */
+#ifndef CN_RUNTIME_H
+#define CN_RUNTIME_H
+
+#include "node/lock.h"
+#include "node/poller.h"
+
+struct cn_runtime_config {
+	const char *interface; /* NULL: the only one */
+	const char *link;      /* NULL: packet */
+	const char *node;      /* NULL: the host name */
+	const char *topology;  /* file; NULL: none */
+	uint16_t cluster, ethertype;
+	uint32_t window;	       /* COLLNET_WINDOW_AUTO, _OFF, or frames */
+	cn_time peer_timeout;	       /* dead_after of struct cn_node_config; 0: its default */
+	int (*open_socket)(void *arg); /* as in struct cn_link_config */
+	void *open_arg;
+	struct cn_goodbye_list *goodbyes; /* as in struct cn_node_config; NULL: none */
+	uint32_t goodbye_nodes;		  /* room in it: no more nodes are known */
+};
+
+#define CN_RUNTIME_OLD 8
+
+struct cn_runtime {
+	char node[COLLNET_NAME_MAX + 1];
+	bool locked;
+	struct cn_lock lock; /* if locked */
+	struct cn_link *link;
+	struct cn_topo *topo;
+	struct cn_topo *old[CN_RUNTIME_OLD]; /* of before a reload: teams may use them */
+	uint32_t nold;
+	struct cn_engine *engine;
+	struct cn_poller *poller;
+};
+
+/* On failure nothing stays open. COLLNET_EIFACE also for an interface that is taken. */
+int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s,
+		    struct cn_err *err);
+/*
+ * Its two halves, for a node whose interface comes and goes: the name and the topology; and what
+ * needs the interface. A runtime that is not attached has no link, engine or poller. A failed
+ * cn_runtime_attach() leaves it so.
+ */
+int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime *s,
+		       struct cn_err *err);
+int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime *s,
+		      struct cn_err *err);
+/*
+ * Reads the topology again and sets the window; teams that are ready keep theirs. An error changes
+ * nothing.
+ */
+int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime *s,
+		      struct cn_err *err);
+/* Shuts the engine down, sends goodbyes for at most `linger`, and closes the link. */
+void cn_runtime_detach(struct cn_runtime *s, cn_time linger);
+/*
+ * cn_runtime_detach(), and frees the rest. A zeroed runtime is closed already.
+ */
+void cn_runtime_close(struct cn_runtime *s, cn_time linger);
+/*
+ * Before closing: moves frames until peers have acknowledged everything and nothing is to be
+ * acknowledged here, at most until `until`. True: this was reached.
+ */
+bool cn_runtime_settle(struct cn_runtime *s, cn_time until);
+/* Sends what is queued, at most until `until`. True: the queue is empty. */
+bool cn_runtime_flush(struct cn_runtime *s, cn_time until);
+/* The engine's counters and those of the link and the process. */
+void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool reset_peak);
+
+/* ---- parts --------------------------------------------------------------------------- */
+
+/* The host name as a node name. */
+int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err);
+/*
+ * Processor time of this process, and its resident memory without the clients' buffers (shared
+ * memory is its owner's).
+ */
+void cn_usage(uint64_t *cpu_ns, uint64_t *rss_bytes);
+
+#endif

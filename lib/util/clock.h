@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The monotonic clock, for those who pass the time on. Modules without I/O must not include it:
+ * tests/meta/modules.sh finds clock_gettime() in them.
+ */
+#ifndef CN_CLOCK_H
+#define CN_CLOCK_H
+
+#include <time.h>
+
+#include "util/util.h"
+
+static inline cn_time cn_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
+}
+
+/* For ppoll() and the like. */
+static inline struct timespec cn_timespec(cn_time t)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(t / 1000000000u),
+		.tv_nsec = (long)(t % 1000000000u),
+	};
+}
+
+#endif

@@ -16,6 +16,7 @@ dist_man_MANS += \
 	man/collnet_error.3 \
 	man/collnet_experiments.7 \
 	man/collnet_get_stats.3 \
+	man/collnet_mpi.7 \
 	man/collnet_open.3 \
 	man/collnet_protocol.7 \
 	man/collnet_schedules.7 \

@@ -33,6 +33,28 @@ need_lab() {
 	unshare -Urnm true 2>/dev/null || skip "this system allows no user namespaces to ordinary users"
 }
 
+# open_mpi: writes ./lab-mpirun, which starts Open MPI on hosts of the lab that it is called in:
+# lab-mpirun HOST[:SLOTS],... RANKS ARGUMENT...
+open_mpi() {
+	cat >agent <<-'EOS'
+		#!/bin/sh
+		host=$1
+		shift
+		exec lab-on "$host" sh -c "$*"
+	EOS
+	cat >lab-mpirun <<-EOS
+		#!/bin/sh
+		hosts=\$1 ranks=\$2 first=\${1%%[:,]*}
+		shift 2
+		export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+		exec lab-on "\$first" mpirun --host "\$hosts" -np "\$ranks" --mca btl tcp,self \
+			--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 \
+			--mca plm_rsh_agent "$PWD/agent" --mca plm_rsh_no_tree_spawn 1 \
+			--mca hwloc_base_binding_policy none --mca mpi_yield_when_idle 1 "\$@"
+	EOS
+	chmod +x agent lab-mpirun
+}
+
 # has TEXT FILE: the file has the text.
 has() {
 	grep -q -e "$1" "$2" || {

@@ -24,14 +24,7 @@ chain() {
 	}'
 }
 
-# What mpirun calls instead of ssh: HOST COMMAND...
-cat >agent <<'EOS'
-#!/bin/sh
-host=$1
-shift
-exec lab-on "$host" sh -c "$*"
-EOS
-chmod +x agent
+open_mpi
 
 # compile OPERATION:ALGORITHM[:ROOT]...: ./check, with a routine for each.
 compile() {
@@ -62,12 +55,8 @@ compile() {
 # run ARGUMENT...: ./check on all hosts of ./net.
 run() {
 	hosts=$(sed -n 's/^host //p' net | paste -sd, -)
-	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-		collnet lab shell --topology "$PWD/net" --ip --no-daemons --timeout 120 -- \
-		lab-on n0 mpirun --host "$hosts" -np "$(grep -c '^host' net)" \
-		--mca btl tcp,self --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 \
-		--mca plm_rsh_agent "$PWD/agent" --mca plm_rsh_no_tree_spawn 1 \
-		--mca hwloc_base_binding_policy none --mca mpi_yield_when_idle 1 \
+	collnet lab shell --topology "$PWD/net" --ip --no-daemons --timeout 120 -- \
+		./lab-mpirun "$hosts" "$(grep -c '^host' net)" \
 		"$PWD/check" "$@" >out 2>&1 </dev/null || {
 		status=$?
 		cat out

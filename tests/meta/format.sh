@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 status=0
-files=$(find lib daemon tools tests examples -name '*.[ch]')
+files=$(find lib daemon tools mpi tests examples -name '*.[ch]')
 
 for f in $files; do
 	expand -t 8 "$f" | awk -v f="$f" 'length > 100 && !/"/ { print f ":" NR ": longer than 100 columns"; n = 1 }

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.." || exit 1
 status=0
 # Files that are longer for a reason: the public interface reads as one document.
 long="lib/include/collnet/collnet.h"
-for f in $(find lib daemon tools tests examples -name '*.[ch]' 2>/dev/null); do
+for f in $(find lib daemon tools mpi tests examples -name '*.[ch]' 2>/dev/null); do
 	head -n 1 "$f" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' || {
 		echo "$f: the first line is not the licence's"
 		status=1
@@ -21,7 +21,7 @@ for f in $(find lib daemon tools tests examples -name '*.[ch]' 2>/dev/null); do
 		} ;;
 	esac
 done
-for f in $(find lib daemon tools examples -name '*.[ch]' 2>/dev/null); do
+for f in $(find lib daemon tools mpi examples -name '*.[ch]' 2>/dev/null); do
 	if grep -nE '\<(atoi|atol|strcpy|strcat|sprintf|gets|alloca|system|popen|strtok|rand|srand)\(' "$f"; then
 		echo "$f: uses what is not used here"
 		status=1

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * MPI's collectives by collnet's. Blocks longer than COLLNET_BLOCK_MAX are declined, and operations
+ * of no bytes are complete at once, on all ranks alike.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/glue/glue.h"
+
+/* Whether this call is served; *done: it is complete because it moves nothing. */
+static bool serves(struct glue_comm *c, MPI_Comm comm, size_t bytes, bool *done)
+{
+	*done = false;
+	if (bytes > COLLNET_BLOCK_MAX || !glue_decide(c, comm)) {
+		return false;
+	}
+	*done = bytes == 0;
+	return true;
+}
+
+int glue_barrier(struct glue_comm *c, MPI_Comm comm)
+{
+	struct collnet_coll_options o = glue_options();
+	collnet_request_t *r = NULL;
+
+	if (!glue_decide(c, comm)) {
+		return GLUE_DECLINED;
+	}
+	return glue_wait(c, "Barrier", collnet_ibarrier(c->team->team, &o, &r), &r);
+}
+
+int glue_bcast(struct glue_comm *c, void *buffer, int count, MPI_Datatype type, int root,
+	       MPI_Comm comm)
+{
+	struct collnet_coll_options o = glue_options();
+	size_t bytes = glue_bytes(count, type);
+	collnet_request_t *r = NULL;
+	struct glue_packed p;
+	bool done;
+
+	if (!serves(c, comm, bytes, &done)) {
+		return GLUE_DECLINED;
+	}
+	if (done) {
+		return MPI_SUCCESS;
+	}
+	int rc = glue_pack(&p, buffer, 1, count, type, c->rank == root, comm);
+	if (rc != MPI_SUCCESS) {
+		return rc;
+	}
+	rc = glue_wait(c, "Bcast",
+		       collnet_ibcast(c->team->team, p.bytes, bytes, (uint32_t)root, &o, &r), &r);
+	if (rc == MPI_SUCCESS && c->rank != root) {
+		rc = glue_unpack(&p, buffer, 1, count, type, comm);
+	}
+	glue_packed_free(&p);
+	return rc;
+}
+
+int glue_allgather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		   int nrecv, MPI_Datatype trecv, MPI_Comm comm)
+{
+	struct collnet_coll_options o = glue_options();
+	size_t bytes = glue_bytes(nrecv, trecv);
+	struct glue_packed in = { NULL, NULL }, out;
+	collnet_request_t *r = NULL;
+	bool done;
+
+	if (!serves(c, comm, bytes, &done)) {
+		return GLUE_DECLINED;
+	}
+	if (done) {
+		return MPI_SUCCESS;
+	}
+	int rc = glue_pack(&out, recv, (uint32_t)c->size, nrecv, trecv, false, comm);
+	if (rc != MPI_SUCCESS) {
+		return rc;
+	}
+	char *mine = (char *)out.bytes + (size_t)c->rank * bytes;
+	if (send == MPI_IN_PLACE) {
+		/* The library takes the rank's own block of the result as what it sends. */
+		if (out.owned != NULL) {
+			rc = glue_pack(&in, glue_block(recv, (uint32_t)c->rank, nrecv, trecv), 1,
+				       nrecv, trecv, true, comm);
+		} else {
+			in.bytes = mine;
+		}
+	} else {
+		rc = glue_pack(&in, send, 1, nsend, tsend, true, comm);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = glue_wait(c, "Allgather",
+			       collnet_iallgather(c->team->team, in.bytes, out.bytes, bytes, &o,
+						  &r),
+			       &r);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = glue_unpack(&out, recv, (uint32_t)c->size, nrecv, trecv, comm);
+	}
+	glue_packed_free(&in);
+	glue_packed_free(&out);
+	return rc;
+}
+
+int glue_alltoall(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		  int nrecv, MPI_Datatype trecv, MPI_Comm comm)
+{
+	struct collnet_coll_options o = glue_options();
+	size_t bytes = glue_bytes(nrecv, trecv);
+	struct glue_packed in = { NULL, NULL }, out;
+	uint32_t size = (uint32_t)c->size;
+	collnet_request_t *r = NULL;
+	bool done;
+
+	if (!serves(c, comm, bytes, &done)) {
+		return GLUE_DECLINED;
+	}
+	if (done) {
+		return MPI_SUCCESS;
+	}
+	int rc = glue_pack(&out, recv, size, nrecv, trecv, false, comm);
+	if (rc != MPI_SUCCESS) {
+		return rc;
+	}
+	if (send == MPI_IN_PLACE) {
+		rc = glue_pack(&in, recv, size, nrecv, trecv, true, comm);
+		if (rc == MPI_SUCCESS && in.owned == NULL) {
+			in.owned = malloc(bytes * size);
+			if (in.owned == NULL) {
+				rc = MPI_ERR_NO_MEM;
+			} else {
+				memcpy(in.owned, recv, bytes * size);
+				in.bytes = in.owned;
+			}
+		}
+	} else {
+		rc = glue_pack(&in, send, size, nsend, tsend, true, comm);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = glue_wait(c, "Alltoall",
+			       collnet_ialltoall(c->team->team, in.bytes, out.bytes, bytes, &o, &r),
+			       &r);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = glue_unpack(&out, recv, size, nrecv, trecv, comm);
+	}
+	glue_packed_free(&in);
+	glue_packed_free(&out);
+	return rc;
+}
+
+int glue_gather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm)
+{
+	struct collnet_coll_options o = glue_options();
+	struct glue_packed in = { NULL, NULL }, out = { NULL, NULL };
+	bool is_root = c->rank == root, done;
+	size_t bytes = is_root ? glue_bytes(nrecv, trecv) : glue_bytes(nsend, tsend);
+	uint32_t size = (uint32_t)c->size;
+	collnet_request_t *r = NULL;
+	int rc = MPI_SUCCESS;
+
+	if (!serves(c, comm, bytes, &done)) {
+		return GLUE_DECLINED;
+	}
+	if (done) {
+		return MPI_SUCCESS;
+	}
+	if (is_root) {
+		rc = glue_pack(&out, recv, size, nrecv, trecv, false, comm);
+	}
+	if (rc == MPI_SUCCESS && is_root && send == MPI_IN_PLACE) {
+		if (out.owned != NULL) {
+			rc = glue_pack(&in, glue_block(recv, (uint32_t)root, nrecv, trecv), 1,
+				       nrecv, trecv, true, comm);
+		} else {
+			in.bytes = (char *)out.bytes + (size_t)root * bytes;
+		}
+	} else if (rc == MPI_SUCCESS) {
+		rc = glue_pack(&in, send, 1, nsend, tsend, true, comm);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = glue_wait(c, "Gather",
+			       collnet_igather(c->team->team, in.bytes, out.bytes, bytes,
+					       (uint32_t)root, &o, &r),
+			       &r);
+	}
+	if (rc == MPI_SUCCESS && is_root) {
+		rc = glue_unpack(&out, recv, size, nrecv, trecv, comm);
+	}
+	glue_packed_free(&in);
+	glue_packed_free(&out);
+	return rc;
+}
+
+int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		 int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm)
+{
+	struct collnet_coll_options o = glue_options();
+	struct glue_packed in = { NULL, NULL }, out = { NULL, NULL };
+	bool is_root = c->rank == root, in_place = is_root && recv == MPI_IN_PLACE, done;
+	size_t bytes = is_root ? glue_bytes(nsend, tsend) : glue_bytes(nrecv, trecv);
+	collnet_request_t *r = NULL;
+	int rc = MPI_SUCCESS;
+
+	if (!serves(c, comm, bytes, &done)) {
+		return GLUE_DECLINED;
+	}
+	if (done) {
+		return MPI_SUCCESS;
+	}
+	if (is_root) {
+		rc = glue_pack(&in, send, (uint32_t)c->size, nsend, tsend, true, comm);
+	}
+	if (rc == MPI_SUCCESS && in_place) {
+		/* The library writes the root's own block, too; the two must not overlap. */
+		out.bytes = out.owned = malloc(bytes);
+		rc = out.owned != NULL ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+	} else if (rc == MPI_SUCCESS) {
+		rc = glue_pack(&out, recv, 1, nrecv, trecv, false, comm);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = glue_wait(c, "Scatter",
+			       collnet_iscatter(c->team->team, in.bytes, out.bytes, bytes,
+						(uint32_t)root, &o, &r),
+			       &r);
+	}
+	if (rc == MPI_SUCCESS && !in_place) {
+		rc = glue_unpack(&out, recv, 1, nrecv, trecv, comm);
+	}
+	glue_packed_free(&in);
+	glue_packed_free(&out);
+	return rc;
+}

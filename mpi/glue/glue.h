@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every front (the Open MPI component, a preloaded library) shares: MPI collectives as calls
+ * of the public interface of libcollnet.
+ *
+ * A front keeps a struct glue_comm per communicator and offers each collective call to it. The call
+ * is served, or the answer is GLUE_DECLINED and the front passes the call to what MPI would have
+ * used. All ranks of a communicator get the same answer, because it depends only on
+ *
+ *   - what the ranks agreed on at the communicator's first call (team.c), and
+ *   - the bytes of the operation, which MPI requires to be equal on all ranks. It never depends on
+ *     the layout of a datatype, which may differ between ranks: derived types are packed.
+ *
+ * With MPI_IN_PLACE, the count and type of that side are ignored.
+ */
+#ifndef COLLNET_MPI_GLUE_H
+#define COLLNET_MPI_GLUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <mpi.h>
+
+#include "collnet/collnet.h"
+
+/* Not an MPI error code: these are 0 or positive, or negative in Open MPI's own range. */
+#define GLUE_DECLINED INT32_MAX
+
+/* The MPI library that the front belongs to, for one communicator. */
+struct glue_mpi {
+	const char *job; /* what the launcher calls the job, or NULL */
+	/* Minimum over the ranks, element by element, by what MPI would use without collnet. */
+	int (*min)(void *self, int64_t *values, int n, MPI_Comm comm);
+	/* Broadcast from rank 0, likewise. */
+	int (*bcast)(void *self, void *data, int bytes, MPI_Comm comm);
+	/* Drives MPI's own communication. Called while a collective waits: a peer may need it
+	 * before it can take part. */
+	void (*progress)(void);
+};
+
+struct glue_team;
+
+struct glue_comm {
+	enum { GLUE_UNDECIDED = 0, GLUE_SERVED, GLUE_NOT_SERVED } state;
+	const struct glue_mpi *mpi;
+	void *self; /* passed to the functions of mpi */
+	struct glue_team *team;
+	int rank, size;
+};
+
+/* 1: one line per communicator on standard error says what is used, and why. */
+void glue_set_verbose(int verbose);
+
+/* A communicator for which nothing is decided yet. */
+void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self, int rank,
+		    int size);
+/* The communicator is freed. Its team stays for the next congruent one. */
+void glue_comm_free(struct glue_comm *c);
+/* Ends all teams and the context: MPI is finalized. */
+void glue_finalize(void);
+
+/* The operations: MPI_SUCCESS, GLUE_DECLINED, or MPI_ERR_OTHER after a line on standard error. */
+int glue_barrier(struct glue_comm *c, MPI_Comm comm);
+int glue_bcast(struct glue_comm *c, void *buffer, int count, MPI_Datatype type, int root,
+	       MPI_Comm comm);
+int glue_allgather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		   int nrecv, MPI_Datatype trecv, MPI_Comm comm);
+int glue_alltoall(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		  int nrecv, MPI_Datatype trecv, MPI_Comm comm);
+int glue_gather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm);
+int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		 int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm);
+int glue_allreduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
+		   MPI_Op op, MPI_Comm comm);
+
+/* ---- between the files of the glue ------------------------------------------------------- */
+
+struct glue_team {
+	collnet_team_t *team;
+	MPI_Group group;
+	int64_t id; /* equal on all its ranks, never 0 */
+	struct glue_team *next;
+};
+
+/* Decides at the first call of a communicator; collective. Whether the communicator is served. */
+bool glue_decide(struct glue_comm *c, MPI_Comm comm);
+
+/* The message of the context's last error. */
+const char *glue_error(void);
+
+/* How the operations run. */
+struct collnet_coll_options glue_options(void);
+
+/* Starts that succeeded are waited for; COLLNET_OK -> MPI_SUCCESS, else MPI_ERR_OTHER and a line.
+ */
+int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request_t **r);
+
+/*
+ * `count` elements of a type as contiguous bytes. A type that is contiguous in memory is used in
+ * place; else the bytes are in `owned`, which glue_packed_free() frees.
+ */
+struct glue_packed {
+	void *bytes;
+	void *owned;
+};
+
+/* MPI_SUCCESS or an error class. `blocks` blocks of `count` elements each; filled: with what `data`
+ * holds (a send buffer), else the bytes are to be received. */
+int glue_pack(struct glue_packed *p, const void *data, uint32_t blocks, int count,
+	      MPI_Datatype type, bool filled, MPI_Comm comm);
+/* What was received goes to `data`; for a type that is contiguous it is there already. */
+int glue_unpack(const struct glue_packed *p, void *data, uint32_t blocks, int count,
+		MPI_Datatype type, MPI_Comm comm);
+void glue_packed_free(struct glue_packed *p);
+/* Bytes of `count` elements; COLLNET_BLOCK_MAX + 1 when they are too many for a block. */
+size_t glue_bytes(int count, MPI_Datatype type);
+/* Address of block i of `data`. */
+void *glue_block(const void *data, uint32_t i, int count, MPI_Datatype type);
+
+#endif

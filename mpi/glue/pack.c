@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Derived datatypes. Only a predefined type whose elements are adjacent is used in place; whatever
+ * else is packed by MPI, in the order of its type map, which is equal on all ranks.
+ */
+#include <stdlib.h>
+
+#include "mpi/glue/glue.h"
+
+static bool is_contiguous(MPI_Datatype type)
+{
+	int integers, addresses, types, combiner, size;
+	MPI_Aint lower, extent;
+
+	return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) ==
+		       MPI_SUCCESS &&
+	       combiner == MPI_COMBINER_NAMED && PMPI_Type_size(type, &size) == MPI_SUCCESS &&
+	       PMPI_Type_get_extent(type, &lower, &extent) == MPI_SUCCESS && lower == 0 &&
+	       extent == size;
+}
+
+size_t glue_bytes(int count, MPI_Datatype type)
+{
+	int size;
+
+	if (count < 0 || PMPI_Type_size(type, &size) != MPI_SUCCESS || size < 0) {
+		return COLLNET_BLOCK_MAX + 1;
+	}
+	return (size_t)count * (size_t)size;
+}
+
+void *glue_block(const void *data, uint32_t i, int count, MPI_Datatype type)
+{
+	MPI_Aint lower, extent;
+
+	PMPI_Type_get_extent(type, &lower, &extent);
+	return (char *)data + (MPI_Aint)i * count * extent;
+}
+
+int glue_pack(struct glue_packed *p, const void *data, uint32_t blocks, int count,
+	      MPI_Datatype type, bool filled, MPI_Comm comm)
+{
+	size_t bytes = glue_bytes(count, type);
+
+	p->owned = NULL;
+	p->bytes = (void *)data;
+	if (is_contiguous(type)) {
+		return MPI_SUCCESS;
+	}
+	p->owned = malloc(bytes * blocks + 1);
+	if (p->owned == NULL) {
+		return MPI_ERR_NO_MEM;
+	}
+	p->bytes = p->owned;
+	for (uint32_t i = 0; filled && i < blocks; i++) {
+		int at = 0;
+		int rc = PMPI_Pack(glue_block(data, i, count, type), count, type,
+				   (char *)p->bytes + i * bytes, (int)bytes, &at, comm);
+		if (rc != MPI_SUCCESS) {
+			glue_packed_free(p);
+			return rc;
+		}
+	}
+	return MPI_SUCCESS;
+}
+
+int glue_unpack(const struct glue_packed *p, void *data, uint32_t blocks, int count,
+		MPI_Datatype type, MPI_Comm comm)
+{
+	size_t bytes = glue_bytes(count, type);
+
+	for (uint32_t i = 0; p->owned != NULL && i < blocks; i++) {
+		int at = 0;
+		int rc = PMPI_Unpack((char *)p->bytes + i * bytes, (int)bytes, &at,
+				     glue_block(data, i, count, type), count, type, comm);
+		if (rc != MPI_SUCCESS) {
+			return rc;
+		}
+	}
+	return MPI_SUCCESS;
+}
+
+void glue_packed_free(struct glue_packed *p)
+{
+	free(p->owned);
+	p->owned = NULL;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting for an operation. The wait tests and drives MPI's communication in turns: a rank that has
+ * not called yet may be waiting for a rendezvous with this one. After a short time without a result
+ * it sleeps, for a millisecond at most, so that ranks that share a processor get on.
+ */
+#include <stdio.h>
+
+#include "mpi/glue/glue.h"
+
+#define SPINS	 64
+#define SLEEP_MS 1
+
+/* An MPI program may wait for a peer as long as the peer lives: the longest deadline there is. */
+#define DEADLINE_MS 86400000u
+
+struct collnet_coll_options glue_options(void)
+{
+	struct collnet_coll_options o;
+
+	collnet_coll_options_init(&o);
+	o.timeout_ms = DEADLINE_MS;
+	return o;
+}
+
+int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request_t **r)
+{
+	bool started = status == COLLNET_OK;
+
+	if (started) {
+		status = COLLNET_INPROGRESS;
+	}
+	for (unsigned i = 0; started && status == COLLNET_INPROGRESS; i++) {
+		status = i < SPINS ? collnet_test(*r) : collnet_wait(*r, SLEEP_MS);
+		if (status == COLLNET_INPROGRESS) {
+			c->mpi->progress();
+		}
+	}
+	if (status == COLLNET_OK) {
+		return MPI_SUCCESS;
+	}
+	fprintf(stderr, "collnet: MPI_%s, rank %d of %d: %s\n", what, c->rank, c->size,
+		glue_error());
+	return MPI_ERR_OTHER;
+}

@@ -1,0 +1,17 @@
+# Programs of MPI: fronts for MPI libraries, over one glue.
+
+mpi_glue = \
+	mpi/glue/collectives.c \
+	mpi/glue/glue.h \
+	mpi/glue/pack.c \
+	mpi/glue/reduce.c \
+	mpi/glue/team.c \
+	mpi/glue/wait.c
+
+if HAVE_OPENMPI
+openmpi_LTLIBRARIES = mpi/mca_coll_collnet.la
+mpi_mca_coll_collnet_la_SOURCES = mpi/openmpi/coll_collnet.c $(mpi_glue)
+mpi_mca_coll_collnet_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENMPI_CPPFLAGS)
+mpi_mca_coll_collnet_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
+mpi_mca_coll_collnet_la_LIBADD = lib/libcollnet.la $(OPENMPI_LIBS)
+endif

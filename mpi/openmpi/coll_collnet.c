@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The collective component of Open MPI: mca_coll_collnet.so. Open MPI asks it for a module for each
+ * communicator; the module with the highest priority has the collectives. Each of ours calls the
+ * glue, and what was there before it when the glue declines.
+ *
+ * One build serves one release series of Open MPI, whose internal headers it is compiled against.
+ */
+#include "ompi_config.h"
+
+#include <stdlib.h>
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
+#include "ompi/mca/coll/coll.h"
+#include "opal/runtime/opal_progress.h"
+
+#include "mpi/glue/glue.h"
+
+/* Below every other component of Open MPI: collnet is used when the user asks for it. */
+#define PRIORITY 0
+
+#define EACH_COLLECTIVE(X)                                                                         \
+	X(allgather) X(allreduce) X(alltoall) X(barrier) X(bcast) X(gather) X(scatter)
+
+struct module {
+	mca_coll_base_module_t super;
+	struct glue_comm comm;
+#define X(name)                                                                                    \
+	mca_coll_base_module_##name##_fn_t previous_##name;                                        \
+	mca_coll_base_module_t *previous_##name##_module;
+	EACH_COLLECTIVE(X)
+#undef X
+};
+
+static int priority = PRIORITY, verbose;
+static bool threads; /* several threads may be in MPI at once */
+
+static void construct(struct module *m)
+{
+	memset((char *)m + sizeof(m->super), 0, sizeof(*m) - sizeof(m->super));
+}
+
+static void destruct(struct module *m)
+{
+	glue_comm_free(&m->comm);
+#define X(name)                                                                                    \
+	if (m->previous_##name##_module != NULL) {                                                 \
+		OBJ_RELEASE(m->previous_##name##_module);                                          \
+	}
+	EACH_COLLECTIVE(X)
+#undef X
+}
+
+OBJ_CLASS_DECLARATION(module_t);
+typedef struct module module_t;
+OBJ_CLASS_INSTANCE(module_t, mca_coll_base_module_t, construct, destruct);
+
+/* ---- what the glue needs of Open MPI ------------------------------------------------------- */
+
+static int min_of(void *self, int64_t *values, int n, MPI_Comm comm)
+{
+	module_t *m = self;
+
+	return m->previous_allreduce(MPI_IN_PLACE, values, n, MPI_INT64_T, MPI_MIN, comm,
+				     m->previous_allreduce_module);
+}
+
+static int bcast_of(void *self, void *data, int bytes, MPI_Comm comm)
+{
+	module_t *m = self;
+
+	return m->previous_bcast(data, bytes, MPI_BYTE, 0, comm, m->previous_bcast_module);
+}
+
+static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress };
+
+/* ---- the collectives ------------------------------------------------------------------------ */
+
+/* Passes what the glue declines to the module that was there before. */
+#define SERVE(name, call, ...)                                                                     \
+	module_t *m = (module_t *)module;                                                          \
+	int rc = call;                                                                             \
+	return rc != GLUE_DECLINED                                                                 \
+		       ? rc                                                                        \
+		       : m->previous_##name(__VA_ARGS__, comm, m->previous_##name##_module)
+
+static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	module_t *m = (module_t *)module;
+	int rc = glue_barrier(&m->comm, comm);
+
+	return rc != GLUE_DECLINED ? rc : m->previous_barrier(comm, m->previous_barrier_module);
+}
+
+static int coll_bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+		      mca_coll_base_module_t *module)
+{
+	SERVE(bcast, glue_bcast(&m->comm, buffer, count, type, root, comm), buffer, count, type,
+	      root);
+}
+
+static int coll_allgather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
+			  MPI_Datatype trecv, MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(allgather, glue_allgather(&m->comm, send, nsend, tsend, recv, nrecv, trecv, comm),
+	      send, nsend, tsend, recv, nrecv, trecv);
+}
+
+static int coll_alltoall(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
+			 MPI_Datatype trecv, MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(alltoall, glue_alltoall(&m->comm, send, nsend, tsend, recv, nrecv, trecv, comm), send,
+	      nsend, tsend, recv, nrecv, trecv);
+}
+
+static int coll_gather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
+		       MPI_Datatype trecv, int root, MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(gather, glue_gather(&m->comm, send, nsend, tsend, recv, nrecv, trecv, root, comm),
+	      send, nsend, tsend, recv, nrecv, trecv, root);
+}
+
+static int coll_scatter(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
+			MPI_Datatype trecv, int root, MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(scatter, glue_scatter(&m->comm, send, nsend, tsend, recv, nrecv, trecv, root, comm),
+	      send, nsend, tsend, recv, nrecv, trecv, root);
+}
+
+static int coll_allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+			  MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(allreduce, glue_allreduce(&m->comm, send, recv, count, type, op, comm), send, recv,
+	      count, type, op);
+}
+
+/* ---- the component -------------------------------------------------------------------------- */
+
+static int enable(mca_coll_base_module_t *module, MPI_Comm comm)
+{
+	module_t *m = (module_t *)module;
+	struct mca_coll_base_comm_coll_t *c = comm->c_coll;
+
+#define X(name)                                                                                    \
+	if (c->coll_##name == NULL || c->coll_##name##_module == NULL) {                           \
+		return OMPI_ERR_NOT_FOUND;                                                         \
+	}
+	EACH_COLLECTIVE(X)
+#undef X
+#define X(name)                                                                                    \
+	m->previous_##name = c->coll_##name;                                                       \
+	m->previous_##name##_module = c->coll_##name##_module;                                     \
+	OBJ_RETAIN(m->previous_##name##_module);
+	EACH_COLLECTIVE(X)
+#undef X
+	glue_comm_init(&m->comm, &open_mpi, m, ompi_comm_rank(comm), ompi_comm_size(comm));
+	return OMPI_SUCCESS;
+}
+
+static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *out)
+{
+	module_t *m;
+
+	*out = priority;
+	if (priority < 0 || threads || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) {
+		return NULL;
+	}
+	m = OBJ_NEW(module_t);
+	if (m == NULL) {
+		return NULL;
+	}
+	m->super.coll_module_enable = enable;
+#define X(name) m->super.coll_##name = coll_##name;
+	EACH_COLLECTIVE(X)
+#undef X
+	return &m->super;
+}
+
+static int init_query(bool progress_threads, bool mpi_threads)
+{
+	(void)progress_threads;
+	/* A context belongs to one thread at a time, and a team is shared by communicators. */
+	threads = mpi_threads;
+	glue_set_verbose(verbose);
+	open_mpi.job = getenv("PMIX_NAMESPACE");
+	return OMPI_SUCCESS;
+}
+
+static int component_close(void)
+{
+	glue_finalize();
+	return OMPI_SUCCESS;
+}
+
+static int component_register(void);
+
+__attribute__((visibility("default"))) mca_coll_base_component_2_0_0_t mca_coll_collnet_component = {
+	.collm_version = {
+		MCA_COLL_BASE_VERSION_2_0_0,
+		.mca_component_name = "collnet",
+		MCA_BASE_MAKE_VERSION(component, COLLNET_VERSION_MAJOR, COLLNET_VERSION_MINOR,
+				      COLLNET_VERSION_PATCH),
+		.mca_close_component = component_close,
+		.mca_register_component_params = component_register,
+	},
+	.collm_data = { MCA_BASE_METADATA_PARAM_CHECKPOINT },
+	.collm_init_query = init_query,
+	.collm_comm_query = comm_query,
+};
+
+static int component_register(void)
+{
+	mca_base_component_t *self = &mca_coll_collnet_component.collm_version;
+
+	mca_base_component_var_register(self, "priority",
+					"Priority of the collnet component: 90 puts it before the "
+					"others, a negative number disables it",
+					MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3,
+					MCA_BASE_VAR_SCOPE_READONLY, &priority);
+	mca_base_component_var_register(self, "verbose",
+					"1: say once per communicator what is used, and why",
+					MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3,
+					MCA_BASE_VAR_SCOPE_READONLY, &verbose);
+	return OMPI_SUCCESS;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A plain MPI program that knows nothing of collnet. It calls each collective with counts, types,
+ * roots, communicators and MPI_IN_PLACE drawn from a seed, and compares every byte with what point
+ * to point messages bring (collectives of another component would be served by collnet, too).
+ *
+ * Arguments: seed, calls, and 1 to check that holes are not written, which not every collective of
+ * Open MPI observes. Rank 0 prints "right: N calls".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mpi.h>
+
+static unsigned long long state;
+static int strict;
+
+static unsigned draw(unsigned n)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(state >> 33) % n;
+}
+
+static void wrong(const char *what, int count)
+{
+	int rank;
+
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	printf("wrong: rank %d, %s, count %d\n", rank, what, count);
+	fflush(stdout);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* What rank `from` sends to rank `to` as element i of call `call`. */
+static int value(int call, int from, int to, int i)
+{
+	return call * 1000003 + from * 7919 + to * 104729 + i * 31;
+}
+
+static void fill(int *a, int n, int call, int from, int to)
+{
+	for (int i = 0; i < n; i++) {
+		a[i] = value(call, from, to, i);
+	}
+}
+
+static void check(const int *a, int n, int call, int from, int to, const char *what)
+{
+	for (int i = 0; i < n; i++) {
+		if (a[i] != value(call, from, to, i)) {
+			wrong(what, n);
+		}
+	}
+}
+
+/*
+ * Elements that are not adjacent: a vector type of one int in two. The data of a call is kept as
+ * adjacent ints; with `holes` it is spread for the call and collected afterwards.
+ */
+static MPI_Datatype sparse;
+
+static int *spread(const int *a, int n)
+{
+	int *s = malloc(((size_t)n * 2 + 1) * sizeof(*s));
+
+	for (int i = 0; i < n; i++) {
+		s[2 * i] = a[i];
+		s[2 * i + 1] = -1;
+	}
+	return s;
+}
+
+static void collect(int *a, const int *s, int n)
+{
+	for (int i = 0; i < n; i++) {
+		a[i] = s[2 * i];
+		if (strict && s[2 * i + 1] != -1) {
+			wrong("a hole was written", n);
+		}
+	}
+}
+
+/* Composition of affine maps x -> p x + q: associative, not commutative. */
+static void compose(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	unsigned *a = in, *b = inout;
+
+	(void)type;
+	for (int i = 0; i < *n; i++, a += 2, b += 2) {
+		unsigned p = a[0] * b[0], q = a[0] * b[1] + a[1];
+		b[0] = p;
+		b[1] = q;
+	}
+}
+
+static void reductions(MPI_Comm comm, int call, int count, int in_place)
+{
+	static MPI_Op op = MPI_OP_NULL;
+	static MPI_Datatype pair;
+	int rank, size;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	if (op == MPI_OP_NULL) {
+		MPI_Op_create(compose, 0, &op);
+		MPI_Type_contiguous(2, MPI_UNSIGNED, &pair);
+		MPI_Type_commit(&pair);
+	}
+	unsigned *in = malloc(((size_t)count * 2 + 1) * sizeof(*in));
+	unsigned *out = malloc(((size_t)count * 2 + 1) * sizeof(*out));
+	for (int i = 0; i < 2 * count; i++) {
+		in[i] = out[i] = (unsigned)value(call, rank, 0, i);
+	}
+	MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, pair, op, comm);
+	for (int i = 0; i < count; i++) {
+		unsigned p = 1, q = 0;
+
+		for (int r = 0; r < size; r++) {
+			unsigned bp = (unsigned)value(call, r, 0, 2 * i);
+			unsigned bq = (unsigned)value(call, r, 0, 2 * i + 1);
+			q = p * bq + q;
+			p = p * bp;
+		}
+		if (out[2 * i] != p || out[2 * i + 1] != q) {
+			wrong("allreduce of maps", count);
+		}
+	}
+	free(in);
+	free(out);
+
+	struct {
+		double v;
+		int at;
+	} mine = { (double)((rank * 37 + call) % 11), rank }, best, want = { 1e9, 0 };
+	MPI_Allreduce(&mine, &best, 1, MPI_DOUBLE_INT, MPI_MINLOC, comm);
+	for (int r = 0; r < size; r++) {
+		double v = (double)((r * 37 + call) % 11);
+		if (v < want.v) {
+			want.v = v;
+			want.at = r;
+		}
+	}
+	if (best.v != want.v || best.at != want.at) {
+		wrong("allreduce minloc", 1);
+	}
+}
+
+static void one(MPI_Comm comm, int call)
+{
+	static const int counts[] = { 0, 1, 2, 17, 300, 2500 };
+	int rank, size, count = counts[draw(6)], holes = (int)draw(3) == 0;
+	int in_place = (int)draw(3) == 0, op = (int)draw(7);
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	int root = (int)draw((unsigned)size), all = count * size;
+	int *send = malloc(((size_t)all + 1) * sizeof(*send));
+	int *recv = calloc((size_t)all + 1, sizeof(*recv));
+	int *s = send, *r = recv;
+	MPI_Datatype type = holes ? sparse : MPI_INT;
+
+	/* Only the receivers' side has holes: the signatures agree, the layouts do not. */
+	switch (op) {
+	case 0:
+		MPI_Barrier(comm);
+		break;
+	case 1:
+		if (rank == root) {
+			fill(recv, count, call, root, 0);
+		}
+		r = holes && rank != root ? spread(recv, count) : recv;
+		MPI_Bcast(r, count, r != recv ? sparse : MPI_INT, root, comm);
+		if (r != recv) {
+			collect(recv, r, count);
+		}
+		check(recv, count, call, root, 0, "bcast");
+		break;
+	case 2:
+		fill(send, count, call, rank, 0);
+		fill(recv + rank * count, count, call, rank, 0);
+		r = holes ? spread(recv, all) : recv;
+		MPI_Allgather(in_place ? MPI_IN_PLACE : s, in_place ? -5 : count,
+			      in_place ? MPI_DATATYPE_NULL : MPI_INT, r, count, type, comm);
+		if (holes) {
+			collect(recv, r, all);
+		}
+		for (int j = 0; j < size; j++) {
+			check(recv + j * count, count, call, j, 0, "allgather");
+		}
+		break;
+	case 3:
+		for (int j = 0; j < size; j++) {
+			fill(send + j * count, count, call, rank, j);
+		}
+		if (in_place) {
+			memcpy(recv, send, (size_t)all * sizeof(*recv));
+		}
+		r = holes ? spread(recv, all) : recv;
+		MPI_Alltoall(in_place ? MPI_IN_PLACE : s, in_place ? -5 : count,
+			     in_place ? MPI_DATATYPE_NULL : MPI_INT, r, count, type, comm);
+		if (holes) {
+			collect(recv, r, all);
+		}
+		for (int j = 0; j < size; j++) {
+			check(recv + j * count, count, call, j, rank, "alltoall");
+		}
+		break;
+	case 4:
+		fill(send, count, call, rank, 0);
+		fill(recv + rank * count, count, call, rank, 0);
+		in_place = in_place && rank == root;
+		r = holes ? spread(recv, all) : recv;
+		MPI_Gather(in_place ? MPI_IN_PLACE : s, in_place ? -5 : count,
+			   in_place ? MPI_DATATYPE_NULL : MPI_INT, r, count, type, root, comm);
+		if (rank == root) {
+			if (holes) {
+				collect(recv, r, all);
+			}
+			for (int j = 0; j < size; j++) {
+				check(recv + j * count, count, call, j, 0, "gather");
+			}
+		}
+		break;
+	case 5:
+		for (int j = 0; j < size; j++) {
+			fill(send + j * count, count, call, root, j);
+		}
+		in_place = in_place && rank == root;
+		r = holes ? spread(recv, count) : recv;
+		MPI_Scatter(s, count, MPI_INT, in_place ? MPI_IN_PLACE : r, in_place ? -5 : count,
+			    in_place ? MPI_DATATYPE_NULL : type, root, comm);
+		if (!in_place) {
+			if (holes) {
+				collect(recv, r, count);
+			}
+			check(recv, count, call, root, rank, "scatter");
+		}
+		break;
+	default:
+		reductions(comm, call, count, in_place);
+		break;
+	}
+	if (r != recv) {
+		free(r);
+	}
+	free(send);
+	free(recv);
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Comm comms[4], odd_even, duplicate;
+	int rank, calls = argc > 2 ? atoi(argv[2]) : 50, n = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	strict = argc > 3 && atoi(argv[3]) != 0;
+	state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &sparse);
+	MPI_Type_commit(&sparse);
+	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &odd_even);
+	MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
+	comms[n++] = MPI_COMM_WORLD;
+	comms[n++] = odd_even;
+	comms[n++] = duplicate;
+	comms[n++] = MPI_COMM_SELF;
+	for (int i = 0; i < calls; i++) {
+		one(comms[draw((unsigned)n)], i);
+		if (i % 16 == 7) { /* as a library does for each plan */
+			MPI_Comm_free(&duplicate);
+			MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
+			comms[2] = duplicate;
+		}
+	}
+	MPI_Comm_free(&duplicate);
+	MPI_Comm_free(&odd_even);
+	MPI_Type_free(&sparse);
+	if (rank == 0) {
+		printf("right: %d calls\n", calls);
+	}
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Programs of Open MPI on collnet, unchanged: a program that knows nothing of collnet runs with the
+# component, with the same results, and the node's counters show that its data went through collnet.
+# Where collnet cannot serve, the program runs as without it, and one line says why.
+# timeout: 240
+. "$(dirname "$0")/lib.sh"
+need_lab
+need mpicc mpirun
+
+component=$(dirname "$(command -v collnet)")/../lib/collnet/openmpi
+[ -e "$component/mca_coll_collnet.so" ] || skip "the component for Open MPI is not built"
+component=$(cd "$component" && pwd)
+# A sanitizer in a component is too late for the process that loads it.
+[ "$VARIANT" = plain ] || { echo "ok: nothing to do in this variant" && exit 0; }
+here=$(cd "$(dirname "$0")" && pwd)
+seed=${SEED:-$(date +%s)}
+echo "seed $seed"
+
+mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_program.c" -o program || fail "mpi_program.c"
+open_mpi
+builtin=$(ompi_info --parsable --all --param mca base | sed -n 's/^mca:mca:base:param:mca_base_component_path:value:"*\([^:"]*\).*/\1/p')
+[ -d "$builtin" ] || fail "where are Open MPI's own components? '$builtin'"
+cat >with-collnet <<EOF
+#!/bin/sh
+hosts=\$1 ranks=\$2
+shift 2
+exec ./lab-mpirun "\$hosts" "\$ranks" --mca mca_base_component_path "$component:$builtin" \\
+	--mca coll_collnet_priority 90 --mca coll_collnet_verbose 1 "\$@"
+EOF
+cat >count <<'EOF'
+#!/bin/sh
+"$@"
+status=$?
+lab-on h1 collnet status | grep '^data_sent'
+exit $status
+EOF
+chmod +x with-collnet count
+
+# mpi NAME LAB-OPTIONS -- COMMAND...: in a lab; output in ./out.
+mpi() {
+	what=$1
+	shift
+	lab=
+	while [ "$1" != -- ]; do
+		lab="$lab $1"
+		shift
+	done
+	# shellcheck disable=SC2086
+	collnet lab shell $lab --ip --timeout 100 "$@" >out 2>&1 </dev/null || {
+		cat out
+		fail "$what"
+	}
+}
+
+hosts=h0:2,h1:2,h2:2,h3:2
+mpi "with the component" --shape 2x2 -- ./count ./with-collnet $hosts 8 ./program "$seed" 150 1
+has '^right: 150 calls' out
+has 'MPI_COMM_WORLD of 8 ranks: served by collnet on 4 nodes' out
+has '^data_sent *[1-9][0-9][0-9]' out
+lacks 'not served' out
+echo "ok: 8 ranks on 4 hosts, every byte right, $(grep '^data_sent' out | awk '{ print $2 }') frames"
+
+mpi "without it" --shape 2x2 -- ./count ./lab-mpirun $hosts 8 ./program "$seed" 150
+has '^right: 150 calls' out
+has '^data_sent *0 ' out
+echo "ok: the same program without the component"
+
+mpi "one node" --shape 2 -- ./with-collnet h0:4 4 ./program "$seed" 30
+has '^right: 30 calls' out
+has 'not served: all ranks run on one node' out
+echo "ok: ranks of one node are left to Open MPI"
+
+mpi "no daemon" --shape 2 -- ./with-collnet h0:1,h1:1 2 \
+	env COLLNET_SOCKET="$PWD/nobody" ./program "$seed" 30
+has '^right: 30 calls' out
+has 'not served: .*collnetd' out
+echo "ok: without collnetd the program runs as before"

@@ -9,7 +9,7 @@ unit_tests = \
 	tests/unit/test_baseline \
 	tests/unit/test_bcast \
 	tests/unit/test_bcast_smp \
-	tests/unit/test_bench_model \
+	tests/unit/test_measure_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_call \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Command lines: options one by one, what a person types into numbers, and numbers into what a
- * person reads. No state but the name of the verb that complaints begin with.
+ * person reads. The only state is the name of the subcommand that messages begin with.
  */
 #include "tools/tool.h"
 
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *current_verb = "";
+static const char *subcommand = "";
 
-void tool_set_verb(const char *verb)
+void tool_set_subcommand(const char *name)
 {
-	current_verb = verb;
+	subcommand = name;
 }
 
 static void __attribute__((format(printf, 1, 0)))
@@ -24,8 +24,7 @@ complain(const char *fmt, va_list ap, const char *tail)
 
 	/* One write a line: sixteen ranks complain into one terminal. */
 	vsnprintf(line, sizeof(line), fmt, ap);
-	fprintf(stderr, "collnet%s%s: %s%s\n", *current_verb != 0 ? " " : "", current_verb, line,
-		tail);
+	fprintf(stderr, "collnet%s%s: %s%s\n", *subcommand != 0 ? " " : "", subcommand, line, tail);
 }
 
 void tool_complain(const char *fmt, ...)
@@ -42,8 +41,8 @@ int tool_usage(const char *fmt, ...)
 	char tail[128];
 	va_list ap;
 
-	snprintf(tail, sizeof(tail), "; see collnet %s%s--help", current_verb,
-		 *current_verb != 0 ? " " : "");
+	snprintf(tail, sizeof(tail), "; see collnet %s%s--help", subcommand,
+		 *subcommand != 0 ? " " : "");
 	va_start(ap, fmt);
 	complain(fmt, ap, tail);
 	va_end(ap);
@@ -63,7 +62,7 @@ int tool_split(char *text, const char **out, size_t max, size_t *count, struct c
 		}
 		if (*p == 0) {
 			return cn_fail(err, COLLNET_EINVAL,
-				       "the list has an empty item: say a,b,c");
+				       "the list has an empty item; write a,b,c");
 		}
 		if (n == max) {
 			return cn_fail(err, COLLNET_EINVAL, "the list has more than %zu items",
@@ -218,6 +217,34 @@ int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+int tool_parse_rate_or_none(const char *text, uint64_t *out, struct cn_err *err)
+{
+	if (strcmp(text, "none") == 0 || strcmp(text, "0") == 0) {
+		*out = 0;
+		return COLLNET_OK;
+	}
+	if (!cn_parse_rate(text, out)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "'%.40s' is not a rate; write 20mbit, 1gbit, or none", text);
+	}
+	return COLLNET_OK;
+}
+
+/* As kbit, a fraction of up to three digits comes out whole. */
+int tool_parse_thousandths(const char *text, uint64_t *out)
+{
+	char number[32];
+
+	if (*text == '\0' || strlen(text) > sizeof(number) - 8 ||
+	    strspn(text, "0123456789.") < strlen(text)) {
+		return COLLNET_EINVAL;
+	}
+	snprintf(number, sizeof(number), "%skbit", text);
+	*out = 0; /* which is not a rate */
+	return cn_parse_rate(number, out) || strspn(text, "0.") == strlen(text) ? COLLNET_OK
+										: COLLNET_EINVAL;
+}
+
 int tool_parse_permutation(const char *text, enum collnet_permutation *out, struct cn_err *err)
 {
 	if (!cn_perm_find(text, out)) {
@@ -229,15 +256,16 @@ int tool_parse_permutation(const char *text, enum collnet_permutation *out, stru
 	return COLLNET_OK;
 }
 
-int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
-		 void *into)
+/* `shorts`: how getopt is to go through the words; "+:h" ends at the first that is no option. */
+static int take_options(int argc, char **argv, const char *shorts, const struct option *options,
+			tool_take_fn *take, void *into)
 {
 	struct cn_err err = { 0 };
 	int opt, index = -1;
 
 	opterr = 0;
 	optind = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, &index)) != -1) {
+	while ((opt = getopt_long(argc, argv, shorts, options, &index)) != -1) {
 		if (opt == 'h') {
 			return -1;
 		}
@@ -256,6 +284,18 @@ int tool_options(int argc, char **argv, const struct option *options, tool_take_
 		}
 	}
 	return TOOL_OK;
+}
+
+int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
+		 void *into)
+{
+	return take_options(argc, argv, ":h", options, take, into);
+}
+
+int tool_options_of_command(int argc, char **argv, const struct option *options, tool_take_fn *take,
+			    void *into)
+{
+	return take_options(argc, argv, "+:h", options, take, into);
 }
 
 const char *tool_format_size(uint64_t bytes, char buf[TOOL_TEXT])

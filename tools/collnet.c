@@ -73,7 +73,7 @@ static int run(int argc, char **argv)
 	}
 	for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(argv[1], verbs[i].name) == 0) {
-			tool_set_verb(verbs[i].name);
+			tool_set_subcommand(verbs[i].name);
 			return verbs[i].run(argc - 1, argv + 1);
 		}
 	}

@@ -49,12 +49,9 @@ tools_libcn_sim_la_SOURCES = \
 tools_libcn_tools_la_SOURCES = \
 	tools/bench/baseline.c \
 	tools/bench/baseline.h \
-	tools/bench/choose.c \
 	tools/bench/coll.c \
 	tools/bench/command.c \
 	tools/bench/command.h \
-	tools/bench/model.c \
-	tools/bench/model.h \
 	tools/bench/options.c \
 	tools/bench/p2p.c \
 	tools/bench/pattern.c \
@@ -70,6 +67,12 @@ tools_libcn_tools_la_SOURCES = \
 	tools/lab/run.c \
 	tools/lab/start.c \
 	tools/lab/tool.c \
+	tools/measure/choose.c \
+	tools/measure/measure.h \
+	tools/measure/model.c \
+	tools/measure/model.h \
+	tools/measure/options.c \
+	tools/measure/report.c \
 	tools/papers/aapc.c \
 	tools/papers/allgather.c \
 	tools/papers/bcast.c \
@@ -92,6 +95,8 @@ tools_libcn_tools_la_SOURCES = \
 	tools/schedule/plan.c \
 	tools/schedule/read.c \
 	tools/schedule/report.c \
+	tools/shape.c \
+	tools/shape.h \
 	tools/sim/case.c \
 	tools/sim/case.h \
 	tools/sim/command.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the verbs of the collnet command share: exit statuses, complaints, the parsing of what a
- * person types, and a writer of JSON.
+ * What the subcommands of collnet share: exit statuses, messages, the parsing of options, and a
+ * writer of JSON.
  */
 #ifndef COLLNET_TOOL_H
 #define COLLNET_TOOL_H
@@ -18,7 +18,7 @@ struct option; /* getopt.h */
 #define TOOL_FAILED 1 /* something went wrong, or a check found wrong bytes */
 #define TOOL_USAGE  2 /* the command line is not valid */
 
-/* The verbs: argv[0] is the verb. They return an exit status. */
+/* The subcommands: argv[0] is the name. They return an exit status. */
 int collnet_cmd_bench(int argc, char **argv);
 int collnet_cmd_lab(int argc, char **argv);
 int collnet_cmd_schedule(int argc, char **argv);
@@ -26,13 +26,13 @@ int collnet_cmd_sim(int argc, char **argv);
 int collnet_cmd_status(int argc, char **argv);
 int collnet_cmd_topo(int argc, char **argv);
 
-/* One line on stderr, "collnet VERB: ...". tool_set_verb() keeps the pointer. */
-void tool_set_verb(const char *verb);
+/* One line on stderr, "collnet SUBCOMMAND: ...". tool_set_subcommand() keeps the pointer. */
+void tool_set_subcommand(const char *name);
 void tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same, followed by where help is; returns TOOL_USAGE. */
 int tool_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- args.c: what a person types; errors are COLLNET_EINVAL with a sentence --------------- */
+/* ---- args.c: what a person types; errors are COLLNET_EINVAL with a message ---------------- */
 
 /* "1k,64k,1m": up to max sizes, each at most `limit`. */
 int tool_parse_sizes(const char *text, uint64_t limit, uint64_t *out, size_t max, size_t *count,
@@ -49,19 +49,26 @@ int tool_parse_seconds(const char *text, uint32_t *ms, struct cn_err *err);
 int tool_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out,
 		      struct cn_err *err);
 int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out, struct cn_err *err);
-/* "20mbit", "1gbit": bits a second, not 0. */
+/* "20mbit", "1gbit": bits per second, not 0. */
 int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err);
+/* The same, or "none": 0. */
+int tool_parse_rate_or_none(const char *text, uint64_t *out, struct cn_err *err);
+/* "2", "0.125": times a thousand, at most three decimals. COLLNET_EINVAL without a message. */
+int tool_parse_thousandths(const char *text, uint64_t *out);
 /* "auto", "shift", "xor", "edge-colour". */
 int tool_parse_permutation(const char *text, enum collnet_permutation *out, struct cn_err *err);
 
 /*
- * Goes through the options of a command line, each to `take`, whose sentence gets the option's name
- * in front; what is no option is in argv from optind on. TOOL_OK, TOOL_USAGE after a complaint, or
+ * Passes each option of a command line to `take`; a message of it gets the option's name in front.
+ * Other arguments are in argv from optind on. TOOL_OK, TOOL_USAGE after a complaint, or
  * -1: help was asked for ("help" is an option whose val is 'h').
  */
 typedef int tool_take_fn(void *into, int opt, char *arg, struct cn_err *err);
 int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
 		 void *into);
+/* The same, up to the first argument that is not an option: what follows is another command's. */
+int tool_options_of_command(int argc, char **argv, const struct option *options, tool_take_fn *take,
+			    void *into);
 
 #define TOOL_TEXT 32
 /* "16 KiB", "1000 B"; "20 Mbit/s"; "12.3 us", "4.56 ms". Return buf. */

@@ -101,7 +101,7 @@ bench 0 --shape 2 -- alltoall --sizes 1k,2k --iterations 5 --algorithm shuffle,l
 
 # What cannot be: one line each.
 bench 2 --shape 1 -- reduce
-has "there is no operation 'reduce'" err
+has "unknown operation 'reduce'" err
 bench 1 --shape 1 -- stream
 has "needs two ranks" err
 bench 1 --shape 2 --ranks-per-node 2 -- stream --bare

@@ -18,7 +18,7 @@
 
 #define ITERATIONS 200
 
-static struct cn_bare *a;
+static struct baseline *a;
 static uint8_t mac_b[6];
 
 static cn_time in_ms(uint64_t ms)
@@ -32,32 +32,32 @@ static cn_time in_ms(uint64_t ms)
 static int set_up(void **state)
 {
 	struct cn_err err = { 0 };
-	struct cn_bare *b;
+	struct baseline *b;
 
 	(void)state;
 	if (!run_command("ip link add a0 type veth peer name b0 && ip link set a0 up && "
 			 "ip link set b0 up") ||
-	    cn_bare_open("a0", CN_BARE_ETHERTYPE, &a, &err) != 0 ||
-	    cn_bare_open("b0", CN_BARE_ETHERTYPE, &b, &err) != 0) {
+	    baseline_open("a0", BASELINE_ETHERTYPE, &a, &err) != 0 ||
+	    baseline_open("b0", BASELINE_ETHERTYPE, &b, &err) != 0) {
 		print_message("%s\n", err.text);
 		return -1;
 	}
-	memcpy(mac_b, cn_bare_mac(b), sizeof(mac_b));
-	cn_bare_close(b);
+	memcpy(mac_b, baseline_mac(b), sizeof(mac_b));
+	baseline_close(b);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	cn_bare_close(a);
+	baseline_close(a);
 	return run_command("ip link delete a0") ? 0 : -1;
 }
 
 /* Starts the other side in a process of its own. */
-static pid_t other_side(int (*side)(struct cn_bare *b))
+static pid_t other_side(int (*side)(struct baseline *b))
 {
-	struct cn_bare *b;
+	struct baseline *b;
 
 	pid_t child;
 
@@ -65,7 +65,7 @@ static pid_t other_side(int (*side)(struct cn_bare *b))
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		if (cn_bare_open("b0", CN_BARE_ETHERTYPE, &b, NULL) != 0) {
+		if (baseline_open("b0", BASELINE_ETHERTYPE, &b, NULL) != 0) {
 			_exit(2);
 		}
 		_exit(side(b) == 0 ? 0 : 1);
@@ -82,14 +82,14 @@ static void join(pid_t child)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static int answer_pings(struct cn_bare *b)
+static int answer_pings(struct baseline *b)
 {
 	/* Sizes below the minimum of Ethernet and the largest; with no pause between them. */
-	static const uint32_t payload[] = { CN_BARE_PAYLOAD_MIN, 64, 1500 };
+	static const uint32_t payload[] = { BASELINE_PAYLOAD_MIN, 64, 1500 };
 
 	for (int i = 0; i < 3; i++) {
-		int r = cn_bare_pingpong(b, cn_bare_mac(a), false, payload[i], 0, NULL, NULL,
-					 in_ms(20000), NULL);
+		int r = baseline_pingpong(b, baseline_mac(a), false, payload[i], 0, NULL, NULL,
+					  in_ms(20000), NULL);
 
 		if (r != 0) {
 			return r;
@@ -100,15 +100,15 @@ static int answer_pings(struct cn_bare *b)
 
 static void pingpong__measures_every_round_trip(void **state)
 {
-	static const uint32_t payload[] = { CN_BARE_PAYLOAD_MIN, 64, 1500 };
+	static const uint32_t payload[] = { BASELINE_PAYLOAD_MIN, 64, 1500 };
 	pid_t child = other_side(answer_pings);
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		uint64_t rtt[ITERATIONS] = { 0 }, lost = 77;
 		struct cn_err err = { 0 };
-		int r = cn_bare_pingpong(a, mac_b, true, payload[i], ITERATIONS, rtt, &lost,
-					 in_ms(20000), &err);
+		int r = baseline_pingpong(a, mac_b, true, payload[i], ITERATIONS, rtt, &lost,
+					  in_ms(20000), &err);
 
 		assert_string_equal(err.text, "");
 		assert_int_equal(r, 0);
@@ -119,21 +119,22 @@ static void pingpong__measures_every_round_trip(void **state)
 	join(child);
 }
 
-static int send_stream(struct cn_bare *b)
+static int send_stream(struct baseline *b)
 {
 	uint64_t sent;
 
-	return cn_bare_stream_send(b, cn_bare_mac(a), 1500, 100 * CN_MS, &sent, in_ms(20000), NULL);
+	return baseline_stream_send(b, baseline_mac(a), 1500, 100 * CN_MS, &sent, in_ms(20000),
+				    NULL);
 }
 
 static void stream__counts_frames_and_losses(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 2; round++) {
-		struct cn_bare_rate rate = { 0 };
+		struct baseline_rate rate = { 0 };
 		struct cn_err err = { 0 };
 		pid_t child = other_side(send_stream);
-		int r = cn_bare_stream_recv(a, mac_b, &rate, in_ms(20000), &err);
+		int r = baseline_stream_recv(a, mac_b, &rate, in_ms(20000), &err);
 
 		assert_string_equal(err.text, "");
 		assert_int_equal(r, 0);
@@ -147,7 +148,7 @@ static void stream__counts_frames_and_losses(void **state)
 
 static void stream__slow_link_paces_the_sender(void **state)
 {
-	struct cn_bare_rate rate = { 0 };
+	struct baseline_rate rate = { 0 };
 	struct cn_err err = { 0 };
 	pid_t child;
 
@@ -157,7 +158,7 @@ static void stream__slow_link_paces_the_sender(void **state)
 		skip();
 	}
 	child = other_side(send_stream);
-	assert_int_equal(cn_bare_stream_recv(a, mac_b, &rate, in_ms(20000), &err), 0);
+	assert_int_equal(baseline_stream_recv(a, mac_b, &rate, in_ms(20000), &err), 0);
 	join(child);
 	assert_int_equal(rate.lost, 0);
 	/* At 20 Mbit/s a frame of 1,514 bytes takes 605.6 us, but for those that the bucket of two
@@ -168,39 +169,39 @@ static void stream__slow_link_paces_the_sender(void **state)
 
 static void deadlines__alone_on_the_wire(void **state)
 {
-	struct cn_bare_rate rate;
+	struct baseline_rate rate;
 	uint64_t rtt[1], sent;
 	struct cn_err err;
 
 	(void)state;
-	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 64, 1, rtt, NULL, in_ms(50), &err),
+	assert_int_equal(baseline_pingpong(a, mac_b, true, 64, 1, rtt, NULL, in_ms(50), &err),
 			 COLLNET_ETIMEOUT);
-	assert_string_equal(err.text, "bare measurement on a0: no answer in time: does the other "
+	assert_string_equal(err.text, "raw sockets on a0: no answer in time: does the other "
 				      "side run it too?");
-	assert_int_equal(cn_bare_pingpong(a, mac_b, false, 64, 1, NULL, NULL, in_ms(50), &err),
+	assert_int_equal(baseline_pingpong(a, mac_b, false, 64, 1, NULL, NULL, in_ms(50), &err),
 			 COLLNET_ETIMEOUT);
-	assert_int_equal(cn_bare_stream_send(a, mac_b, 64, CN_MS, &sent, in_ms(50), &err),
+	assert_int_equal(baseline_stream_send(a, mac_b, 64, CN_MS, &sent, in_ms(50), &err),
 			 COLLNET_ETIMEOUT);
-	assert_int_equal(cn_bare_stream_recv(a, mac_b, &rate, in_ms(50), &err), COLLNET_ETIMEOUT);
-	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 15, 1, rtt, NULL, in_ms(50), &err),
+	assert_int_equal(baseline_stream_recv(a, mac_b, &rate, in_ms(50), &err), COLLNET_ETIMEOUT);
+	assert_int_equal(baseline_pingpong(a, mac_b, true, 15, 1, rtt, NULL, in_ms(50), &err),
 			 COLLNET_EINVAL);
-	assert_int_equal(cn_bare_stream_send(a, mac_b, 1501, CN_MS, &sent, in_ms(50), &err),
+	assert_int_equal(baseline_stream_send(a, mac_b, 1501, CN_MS, &sent, in_ms(50), &err),
 			 COLLNET_EINVAL);
 	assert_true(run_command("ip link set a0 down"));
-	assert_int_equal(cn_bare_pingpong(a, mac_b, true, 64, 1, rtt, NULL, in_ms(50), &err),
+	assert_int_equal(baseline_pingpong(a, mac_b, true, 64, 1, rtt, NULL, in_ms(50), &err),
 			 COLLNET_EIFACE);
 }
 
 static void open__refusals(void **state)
 {
-	struct cn_bare *c = NULL;
+	struct baseline *c = NULL;
 	struct cn_err err;
 
 	(void)state;
-	assert_int_equal(cn_bare_open("nope", CN_BARE_ETHERTYPE, &c, &err), COLLNET_EIFACE);
+	assert_int_equal(baseline_open("nope", BASELINE_ETHERTYPE, &c, &err), COLLNET_EIFACE);
 	assert_non_null(strstr(err.text, "no such interface 'nope'"));
 	assert_null(c);
-	assert_int_equal(cn_bare_mtu(a), 1500);
+	assert_int_equal(baseline_mtu(a), 1500);
 }
 
 int main(void)

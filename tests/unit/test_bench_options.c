@@ -28,18 +28,18 @@ static void parse__everything(void **state)
 				   "--permutation xor --contention-aware off --window 7 "
 				   "--iterations 5 --warmup 0 --verify --json --timeout 1.5"),
 			 TOOL_OK);
-	assert_int_equal(o.op, BENCH_ALLTOALL);
-	assert_int_equal(o.nsizes, 3);
-	assert_int_equal(o.sizes[2], 1 << 20);
-	assert_int_equal(o.nalgorithms, 1);
-	assert_string_equal(o.algorithms[0]->name, "shuffle");
-	assert_int_equal(o.permutation, COLLNET_PERM_XOR);
-	assert_false(o.contention_aware);
-	assert_int_equal(o.window, 7);
-	assert_int_equal(o.iterations, 5);
-	assert_int_equal(o.warmup, 0);
-	assert_true(o.verify);
-	assert_true(o.json);
+	assert_int_equal(o.m.op, MEASURE_ALLTOALL);
+	assert_int_equal(o.m.nsizes, 3);
+	assert_int_equal(o.m.sizes[2], 1 << 20);
+	assert_int_equal(o.m.nalgorithms, 1);
+	assert_string_equal(o.m.algorithms[0]->name, "shuffle");
+	assert_int_equal(o.m.permutation, COLLNET_PERM_XOR);
+	assert_false(o.m.contention_aware);
+	assert_int_equal(o.m.window, 7);
+	assert_int_equal(o.m.iterations, 5);
+	assert_int_equal(o.m.warmup, 0);
+	assert_true(o.m.verify);
+	assert_true(o.m.json);
 	assert_int_equal(o.timeout_ms, 1500);
 }
 
@@ -49,18 +49,18 @@ static void parse__defaults(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&o, "bench allgather"), TOOL_OK);
-	assert_int_equal(o.nalgorithms, 0); /* chosen for every size */
-	assert_false(o.all);
-	assert_int_equal(o.permutation, COLLNET_PERM_AUTO);
-	assert_true(o.contention_aware);
-	assert_int_equal(o.window, COLLNET_WINDOW_AUTO);
-	assert_int_equal(o.iterations, BENCH_DEFAULT);
-	assert_int_equal(o.warmup, 1);
-	assert_true(o.nsizes > 0);
-	assert_false(o.verify || o.json || o.bare);
+	assert_int_equal(o.m.nalgorithms, 0); /* chosen for every size */
+	assert_false(o.m.all);
+	assert_int_equal(o.m.permutation, COLLNET_PERM_AUTO);
+	assert_true(o.m.contention_aware);
+	assert_int_equal(o.m.window, COLLNET_WINDOW_AUTO);
+	assert_int_equal(o.m.iterations, MEASURE_DEFAULT);
+	assert_int_equal(o.m.warmup, 1);
+	assert_true(o.m.nsizes > 0);
+	assert_false(o.m.verify || o.m.json || o.baseline);
 	assert_int_equal(parse(&o, "bench stream"), TOOL_OK);
-	assert_int_equal(o.nalgorithms, 0);
-	assert_int_equal(o.sizes[0], 1 << 20);
+	assert_int_equal(o.m.nalgorithms, 0);
+	assert_int_equal(o.m.sizes[0], 1 << 20);
 }
 
 static void parse__options_before_operation(void **state)
@@ -70,7 +70,7 @@ static void parse__options_before_operation(void **state)
 	(void)state;
 	assert_int_equal(parse(&o, "bench --json --mode direct pingpong --bare --rank 1 --ranks 2"),
 			 TOOL_OK);
-	assert_int_equal(o.op, BENCH_PINGPONG);
+	assert_int_equal(o.m.op, MEASURE_PINGPONG);
 	assert_int_equal(o.open.mode, COLLNET_MODE_DIRECT);
 	assert_int_equal(o.team.rank, 1);
 	assert_int_equal(o.team.ranks, 2);
@@ -82,12 +82,12 @@ static void parse__several_algorithms(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&o, "bench alltoall --algorithm linear,shuffle"), TOOL_OK);
-	assert_int_equal(o.nalgorithms, 2);
-	assert_string_equal(o.algorithms[0]->name, "linear");
-	assert_string_equal(o.algorithms[1]->name, "shuffle");
+	assert_int_equal(o.m.nalgorithms, 2);
+	assert_string_equal(o.m.algorithms[0]->name, "linear");
+	assert_string_equal(o.m.algorithms[1]->name, "shuffle");
 	assert_int_equal(parse(&o, "bench alltoall --algorithm all"), TOOL_OK);
-	assert_int_equal(o.nalgorithms, 0); /* those that can run, when that is known */
-	assert_true(o.all);
+	assert_int_equal(o.m.nalgorithms, 0); /* those that can run, when that is known */
+	assert_true(o.m.all);
 }
 
 static void parse__rate_from_environment(void **state)

@@ -30,7 +30,7 @@ static void parse__network(void **state)
 			       "--uplink-buffer 0 --rate 100mbit --uplink 1gbit --latency 1us "
 			       "--delay 2.5us --alpha 50"),
 			 TOOL_OK);
-	assert_int_equal(o.bench.op, BENCH_ALLTOALL);
+	assert_int_equal(o.measure.op, MEASURE_ALLTOALL);
 	assert_string_equal(o.shape, "8x4");
 	assert_null(o.topology);
 	assert_int_equal(o.cluster.kind, CN_SIM_INPUT);
@@ -93,16 +93,16 @@ static void parse__what_to_run(void **state)
 			       "--permutation xor --contention-aware off --window 9 "
 			       "--iterations 5 --warmup 0 --verify --seed 77 --json"),
 			 TOOL_OK);
-	assert_int_equal(o.bench.nsizes, 2);
-	assert_int_equal(o.bench.sizes[1], 65536);
-	assert_int_equal(o.bench.nalgorithms, 2);
-	assert_string_equal(o.bench.algorithms[1]->name, "linear");
-	assert_int_equal(o.bench.permutation, COLLNET_PERM_XOR);
-	assert_false(o.bench.contention_aware);
-	assert_int_equal(o.bench.window, 9);
-	assert_int_equal(o.bench.iterations, 5);
-	assert_int_equal(o.bench.warmup, 0);
-	assert_true(o.bench.verify && o.bench.json);
+	assert_int_equal(o.measure.nsizes, 2);
+	assert_int_equal(o.measure.sizes[1], 65536);
+	assert_int_equal(o.measure.nalgorithms, 2);
+	assert_string_equal(o.measure.algorithms[1]->name, "linear");
+	assert_int_equal(o.measure.permutation, COLLNET_PERM_XOR);
+	assert_false(o.measure.contention_aware);
+	assert_int_equal(o.measure.window, 9);
+	assert_int_equal(o.measure.iterations, 5);
+	assert_int_equal(o.measure.warmup, 0);
+	assert_true(o.measure.verify && o.measure.json);
 	assert_int_equal(o.cluster.seed, 77);
 }
 
@@ -112,22 +112,22 @@ static void parse__defaults(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&o, "sim bcast --shape 4"), TOOL_OK);
-	assert_int_equal(o.bench.iterations, 3);
-	assert_int_equal(o.bench.warmup, 1);
+	assert_int_equal(o.measure.iterations, 3);
+	assert_int_equal(o.measure.warmup, 1);
 	assert_int_equal(o.cluster.seed, 1);
 	assert_int_equal(o.cluster.kind, CN_SIM_OUTPUT);
 	assert_int_equal(o.buffer, 43);
 	assert_int_equal(o.uplink_buffer, 45);
 	assert_false(o.buffer_said || o.uplink_buffer_said);
 	assert_int_equal(o.local, 1);
-	assert_int_equal(o.bench.nalgorithms, 0);
-	assert_int_equal(o.bench.window, COLLNET_WINDOW_AUTO);
-	assert_true(o.bench.nsizes > 0);
+	assert_int_equal(o.measure.nalgorithms, 0);
+	assert_int_equal(o.measure.window, COLLNET_WINDOW_AUTO);
+	assert_true(o.measure.nsizes > 0);
 	/* what is looked at is one iteration */
 	assert_int_equal(parse(&o, "sim bcast --shape 4 --sizes 1k --trace x"), TOOL_OK);
-	assert_int_equal(o.bench.iterations, 1);
+	assert_int_equal(o.measure.iterations, 1);
 	assert_int_equal(parse(&o, "sim barrier --shape 4 --algorithm all"), TOOL_OK);
-	assert_true(o.bench.all);
+	assert_true(o.measure.all);
 }
 
 static void parse__experiment(void **state)
@@ -138,7 +138,7 @@ static void parse__experiment(void **state)
 	assert_int_equal(parse(&o, "sim --experiment exchange-5 --seed 3 --quick"), TOOL_OK);
 	assert_string_equal(o.experiment, "exchange-5");
 	assert_string_equal(o.output, ".");
-	assert_int_equal(o.bench.seed, 3);
+	assert_int_equal(o.measure.seed, 3);
 	assert_true(o.quick);
 	assert_int_equal(parse(&o, "sim --experiment exchange-5 --output /tmp"), TOOL_OK);
 	assert_string_equal(o.output, "/tmp");

@@ -52,16 +52,16 @@ static struct sim_case exchange(const struct cn_topo *t, const char *algorithm, 
 	return c;
 }
 
-static void model_of(const struct cn_sim_config *c, enum bench_op op, uint64_t bytes,
+static void model_of(const struct cn_sim_config *c, enum measure_op op, uint64_t bytes,
 		     struct sim_model *m)
 {
 	const struct cn_topo *t = c->topo;
 	uint32_t node_of[64];
-	struct bench_place p = { .ranks = t->nhosts,
-				 .nodes = t->nhosts,
-				 .node_of = node_of,
-				 .topo = t,
-				 .vertex = t->hosts };
+	struct measure_place p = { .ranks = t->nhosts,
+				   .nodes = t->nhosts,
+				   .node_of = node_of,
+				   .topo = t,
+				   .vertex = t->hosts };
 
 	assert_true(t->nhosts <= 64);
 	for (uint32_t i = 0; i < t->nhosts; i++) {
@@ -91,7 +91,7 @@ static void model__one_switch(void **state)
 	c.topo = t;
 	c.latency = 1000;
 	c.delay = 2000;
-	model_of(&c, BENCH_ALLTOALL, 2 * 1476, &m);
+	model_of(&c, MEASURE_ALLTOALL, 2 * 1476, &m);
 	/* A full frame: 1476 + 24 + 14 + 24 = 1538 bytes, 123.04 us. */
 	near(m.g, 123.04, 0.001);
 	/* L: two links, a switch. */
@@ -103,14 +103,14 @@ static void model__one_switch(void **state)
 	/* O_s + O_r + U_r beyond the wire's time: the processor decides. */
 	c.o_send = c.o_recv = 60000;
 	c.u_recv = 10000;
-	model_of(&c, BENCH_ALLTOALL, 1476, &m);
+	model_of(&c, MEASURE_ALLTOALL, 1476, &m);
 	near(m.g, 130, 0.001);
 	near(m.eq2, 15 * 130 + 2 * 123.04 + 4 - 130 + 130, 0.001);
 	/* A byte: 24 + 14 + 1 padded to 60, and 24. */
 	c.o_send = c.o_recv = c.u_recv = 0;
-	model_of(&c, BENCH_ALLTOALL, 1, &m);
+	model_of(&c, MEASURE_ALLTOALL, 1, &m);
 	near(m.eq7, 15 * 84 * 0.08, 0.001);
-	model_of(&c, BENCH_BARRIER, 0, &m);
+	model_of(&c, MEASURE_BARRIER, 0, &m);
 	assert_true(isnan(m.eq2) && isnan(m.eq7) && isnan(m.best));
 	cn_topo_free(t);
 }
@@ -125,10 +125,10 @@ static void model__uplinks(void **state)
 	(void)state;
 	cn_sim_config_init(&c);
 	c.topo = t;
-	model_of(&c, BENCH_ALLTOALL, 1476, &m);
+	model_of(&c, MEASURE_ALLTOALL, 1476, &m);
 	near(m.eq7, 64 * 61.52, 0.001);
 	near(m.best, m.eq7, 0);
-	model_of(&c, BENCH_BCAST, 1476, &m);
+	model_of(&c, MEASURE_BCAST, 1476, &m);
 	near(m.eq7, 123.04, 0.001);
 	assert_true(isnan(m.eq2) && isnan(m.eq6));
 	near(m.best, m.eq7, 0);
@@ -149,7 +149,7 @@ static void run__near_equation_2(void **state)
 	if (sim_run(&c, &out, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
-	model_of(&c.cluster, BENCH_ALLTOALL, 65536, &m);
+	model_of(&c.cluster, MEASURE_ALLTOALL, 65536, &m);
 	print_message("%.3f ms, Eq. 2: %.3f ms\n", out.ns.median / 1e6, m.eq2 / 1e3);
 	assert_int_equal(out.failed, 0);
 	assert_int_equal(out.wrong, 0);

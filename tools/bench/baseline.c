@@ -46,7 +46,7 @@
 
 enum type { HELLO = 1, WELCOME, PING, PONG, DATA, END, ENDED };
 
-struct cn_bare {
+struct baseline {
 	int fd;
 	uint8_t *ring;
 	uint32_t slot_bytes, slots, next;
@@ -91,7 +91,7 @@ static uint64_t get(const uint8_t *at, int bytes)
 	return v;
 }
 
-static void write_frame(struct cn_bare *b, uint8_t *f, const uint8_t peer[6], enum type type,
+static void write_frame(struct baseline *b, uint8_t *f, const uint8_t peer[6], enum type type,
 			uint64_t number)
 {
 	memcpy(f, peer, 6);
@@ -109,7 +109,7 @@ static size_t wire_length(uint32_t payload)
 }
 
 /* The next frame from the peer that is one of ours. False: none is there. */
-static bool look(struct cn_bare *b, const uint8_t peer[6], struct seen *s)
+static bool look(struct baseline *b, const uint8_t peer[6], struct seen *s)
 {
 	for (;;) {
 		uint8_t *at = b->ring + (size_t)(b->next / b->slots_per_block) * b->block_bytes +
@@ -122,7 +122,7 @@ static bool look(struct cn_bare *b, const uint8_t peer[6], struct seen *s)
 			return false;
 		}
 		f = at + h->tp_mac;
-		ours = h->tp_snaplen >= HEAD + CN_BARE_PAYLOAD_MIN &&
+		ours = h->tp_snaplen >= HEAD + BASELINE_PAYLOAD_MIN &&
 		       memcmp(f, b->interface.mac, 6) == 0 && memcmp(f + 6, peer, 6) == 0 &&
 		       get(f + HEAD, 4) == MAGIC;
 		if (ours) {
@@ -139,7 +139,7 @@ static bool look(struct cn_bare *b, const uint8_t peer[6], struct seen *s)
 }
 
 /* Spins until a frame comes or `until`. */
-static bool look_until(struct cn_bare *b, const uint8_t peer[6], struct seen *s, cn_time until)
+static bool look_until(struct baseline *b, const uint8_t peer[6], struct seen *s, cn_time until)
 {
 	do {
 		for (int i = 0; i < SPINS; i++) {
@@ -155,7 +155,7 @@ static bool look_until(struct cn_bare *b, const uint8_t peer[6], struct seen *s,
  * Like it, but lets others run when nothing came for a while. A receiver that spins can hold the
  * very processor on which the kernel's thread is to bring it the frames, and would measure that.
  */
-static bool await(struct cn_bare *b, const uint8_t peer[6], struct seen *s, cn_time until)
+static bool await(struct baseline *b, const uint8_t peer[6], struct seen *s, cn_time until)
 {
 	if (look(b, peer, s)) {
 		return true;
@@ -169,21 +169,21 @@ static bool await(struct cn_bare *b, const uint8_t peer[6], struct seen *s, cn_t
 	return true;
 }
 
-static int failed(const struct cn_bare *b, const char *what, struct cn_err *err)
+static int failed(const struct baseline *b, const char *what, struct cn_err *err)
 {
 	return cn_fail(err, errno == ENETDOWN || errno == ENXIO ? COLLNET_EIFACE : COLLNET_ESYSTEM,
 		       "interface %s: %s: %s", b->interface.name, what, strerror(errno));
 }
 
-static int timed_out(const struct cn_bare *b, const char *what, struct cn_err *err)
+static int timed_out(const struct baseline *b, const char *what, struct cn_err *err)
 {
 	return cn_fail(err, COLLNET_ETIMEOUT,
-		       "bare measurement on %s: no %s in time: does the "
+		       "raw sockets on %s: no %s in time: does the "
 		       "other side run it too?",
 		       b->interface.name, what);
 }
 
-static int wait_writable(const struct cn_bare *b, cn_time deadline, struct cn_err *err)
+static int wait_writable(const struct baseline *b, cn_time deadline, struct cn_err *err)
 {
 	struct pollfd p = { .fd = b->fd, .events = POLLOUT };
 
@@ -201,7 +201,7 @@ static bool is_full(int e)
 	return e == EAGAIN || e == ENOBUFS || e == EINTR;
 }
 
-static int send_one(struct cn_bare *b, const uint8_t peer[6], enum type type, uint64_t number,
+static int send_one(struct baseline *b, const uint8_t peer[6], enum type type, uint64_t number,
 		    uint32_t payload, cn_time deadline, struct cn_err *err)
 {
 	write_frame(b, b->frames, peer, type, number);
@@ -216,25 +216,25 @@ static int send_one(struct cn_bare *b, const uint8_t peer[6], enum type type, ui
 }
 
 /* Answers what belongs to the beginning and to the end of a measurement; true: it was that. */
-static bool answer(struct cn_bare *b, const uint8_t peer[6], const struct seen *s, cn_time deadline,
-		   int *result, struct cn_err *err)
+static bool answer(struct baseline *b, const uint8_t peer[6], const struct seen *s,
+		   cn_time deadline, int *result, struct cn_err *err)
 {
 	if (s->type != HELLO && s->type != END) {
 		return false;
 	}
 	*result = send_one(b, peer, s->type == HELLO ? WELCOME : ENDED, s->number,
-			   CN_BARE_PAYLOAD_MIN, deadline, err);
+			   BASELINE_PAYLOAD_MIN, deadline, err);
 	return true;
 }
 
 /* Says `type` until `reply` comes; at most `tries` times. 1: nobody replied. */
-static int ask(struct cn_bare *b, const uint8_t peer[6], enum type type, uint64_t number,
+static int ask(struct baseline *b, const uint8_t peer[6], enum type type, uint64_t number,
 	       enum type reply, uint32_t tries, cn_time deadline, struct cn_err *err)
 {
 	for (uint32_t i = 0; i < tries && clock_now() < deadline; i++) {
 		cn_time until = cn_min_time(clock_now() + AGAIN, deadline);
 		struct seen s;
-		int r = send_one(b, peer, type, number, CN_BARE_PAYLOAD_MIN, deadline, err);
+		int r = send_one(b, peer, type, number, BASELINE_PAYLOAD_MIN, deadline, err);
 
 		if (r < 0) {
 			return r;
@@ -252,7 +252,7 @@ static int ask(struct cn_bare *b, const uint8_t peer[6], enum type type, uint64_
 	return 1;
 }
 
-static int start(struct cn_bare *b, const uint8_t peer[6], uint64_t number, cn_time deadline,
+static int start(struct baseline *b, const uint8_t peer[6], uint64_t number, cn_time deadline,
 		 struct cn_err *err)
 {
 	int r = ask(b, peer, HELLO, number, WELCOME, UINT32_MAX, deadline, err);
@@ -260,7 +260,7 @@ static int start(struct cn_bare *b, const uint8_t peer[6], uint64_t number, cn_t
 	return r == 1 ? timed_out(b, "answer", err) : r;
 }
 
-static int finish(struct cn_bare *b, const uint8_t peer[6], uint64_t number, cn_time deadline,
+static int finish(struct baseline *b, const uint8_t peer[6], uint64_t number, cn_time deadline,
 		  struct cn_err *err)
 {
 	int r = ask(b, peer, END, number, ENDED, END_TRIES, deadline, err);
@@ -274,7 +274,7 @@ static uint64_t new_run(void)
 	return cn_mix64(clock_now());
 }
 
-static int ping(struct cn_bare *b, const uint8_t peer[6], uint32_t payload, uint32_t iterations,
+static int ping(struct baseline *b, const uint8_t peer[6], uint32_t payload, uint32_t iterations,
 		uint64_t *rtt_ns, uint64_t *lost, cn_time deadline, struct cn_err *err)
 {
 	uint64_t number = 0;
@@ -304,7 +304,7 @@ static int ping(struct cn_bare *b, const uint8_t peer[6], uint32_t payload, uint
 	return 0;
 }
 
-static int pong(struct cn_bare *b, const uint8_t peer[6], uint32_t payload, cn_time deadline,
+static int pong(struct baseline *b, const uint8_t peer[6], uint32_t payload, cn_time deadline,
 		struct cn_err *err)
 {
 	uint64_t run = 0;
@@ -328,20 +328,20 @@ static int pong(struct cn_bare *b, const uint8_t peer[6], uint32_t payload, cn_t
 	return timed_out(b, "end", err);
 }
 
-static int check_payload(const struct cn_bare *b, uint32_t payload, struct cn_err *err)
+static int check_payload(const struct baseline *b, uint32_t payload, struct cn_err *err)
 {
-	if (payload < CN_BARE_PAYLOAD_MIN || payload > b->interface.mtu) {
+	if (payload < BASELINE_PAYLOAD_MIN || payload > b->interface.mtu) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "bare frames on %s carry %d to %u bytes, not "
+			       "raw frames on %s carry %d to %u bytes, not "
 			       "%u",
-			       b->interface.name, CN_BARE_PAYLOAD_MIN, b->interface.mtu, payload);
+			       b->interface.name, BASELINE_PAYLOAD_MIN, b->interface.mtu, payload);
 	}
 	return 0;
 }
 
-int cn_bare_pingpong(struct cn_bare *b, const uint8_t peer[6], bool initiator, uint32_t payload,
-		     uint32_t iterations, uint64_t *rtt_ns, uint64_t *lost, cn_time deadline,
-		     struct cn_err *err)
+int baseline_pingpong(struct baseline *b, const uint8_t peer[6], bool initiator, uint32_t payload,
+		      uint32_t iterations, uint64_t *rtt_ns, uint64_t *lost, cn_time deadline,
+		      struct cn_err *err)
 {
 	uint64_t run = new_run(), losses = 0;
 	int r = check_payload(b, payload, err);
@@ -365,8 +365,8 @@ int cn_bare_pingpong(struct cn_bare *b, const uint8_t peer[6], bool initiator, u
 	return r;
 }
 
-int cn_bare_stream_send(struct cn_bare *b, const uint8_t peer[6], uint32_t payload,
-			uint64_t duration_ns, uint64_t *sent, cn_time deadline, struct cn_err *err)
+int baseline_stream_send(struct baseline *b, const uint8_t peer[6], uint32_t payload,
+			 uint64_t duration_ns, uint64_t *sent, cn_time deadline, struct cn_err *err)
 {
 	uint64_t run = new_run(), number = 0;
 	cn_time until;
@@ -403,10 +403,10 @@ int cn_bare_stream_send(struct cn_bare *b, const uint8_t peer[6], uint32_t paylo
 	return r;
 }
 
-int cn_bare_stream_recv(struct cn_bare *b, const uint8_t peer[6], struct cn_bare_rate *out,
-			cn_time deadline, struct cn_err *err)
+int baseline_stream_recv(struct baseline *b, const uint8_t peer[6], struct baseline_rate *out,
+			 cn_time deadline, struct cn_err *err)
 {
-	struct cn_bare_rate rate = { 0 };
+	struct baseline_rate rate = { 0 };
 	uint64_t first = 0;
 	bool started = false;
 	struct seen s;
@@ -436,7 +436,7 @@ int cn_bare_stream_recv(struct cn_bare *b, const uint8_t peer[6], struct cn_bare
 	return timed_out(b, started ? "end" : "beginning", err);
 }
 
-static int map_ring(struct cn_bare *b, struct cn_err *err)
+static int map_ring(struct baseline *b, struct cn_err *err)
 {
 	int version = TPACKET_V2, on = 1;
 	struct tpacket_req r = { 0 };
@@ -474,20 +474,20 @@ static int map_ring(struct cn_bare *b, struct cn_err *err)
 	return 0;
 }
 
-int cn_bare_open(const char *interface, uint16_t ethertype, struct cn_bare **out,
-		 struct cn_err *err)
+int baseline_open(const char *interface, uint16_t ethertype, struct baseline **out,
+		  struct cn_err *err)
 {
-	struct cn_bare *b = calloc(1, sizeof(*b));
+	struct baseline *b = calloc(1, sizeof(*b));
 	int r;
 
 	if (b == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a bare measurement");
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for raw sockets");
 	}
 	b->fd = -1;
 	b->ethertype = ethertype;
 	r = cn_interface_choose(interface, &b->interface, err);
 	if (r < 0) {
-		cn_bare_close(b);
+		baseline_close(b);
 		return r;
 	}
 	if (b->interface.mtu > CN_LINK_MTU_MAX) {
@@ -497,14 +497,14 @@ int cn_bare_open(const char *interface, uint16_t ethertype, struct cn_bare **out
 	b->frames = calloc(BATCH, b->frame_max);
 	b->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (b->frames == NULL) {
-		r = cn_fail(err, COLLNET_ENOMEM, "no memory for a bare measurement");
+		r = cn_fail(err, COLLNET_ENOMEM, "no memory for raw sockets");
 	} else if (b->fd < 0) {
 		r = cn_link_refused(b->interface.name, "packet socket", errno, err);
 	} else {
 		r = map_ring(b, err);
 	}
 	if (r < 0) {
-		cn_bare_close(b);
+		baseline_close(b);
 		return r;
 	}
 	for (uint32_t i = 0; i < BATCH; i++) {
@@ -516,7 +516,7 @@ int cn_bare_open(const char *interface, uint16_t ethertype, struct cn_bare **out
 	return 0;
 }
 
-void cn_bare_close(struct cn_bare *b)
+void baseline_close(struct baseline *b)
 {
 	if (b == NULL) {
 		return;
@@ -531,12 +531,12 @@ void cn_bare_close(struct cn_bare *b)
 	free(b);
 }
 
-const uint8_t *cn_bare_mac(const struct cn_bare *b)
+const uint8_t *baseline_mac(const struct baseline *b)
 {
 	return b->interface.mac;
 }
 
-uint32_t cn_bare_mtu(const struct cn_bare *b)
+uint32_t baseline_mtu(const struct baseline *b)
 {
 	return b->interface.mtu;
 }

@@ -43,14 +43,15 @@ struct coll {
 	uint32_t iterations;
 	uint8_t *send, *recv; /* [batch] buffers each */
 	uint32_t batch;	      /* iterations that have buffers of their own */
-	struct contest contests[BENCH_ALGORITHMS_MAX];
+	struct contest contests[MEASURE_ALGORITHMS_MAX];
 	size_t ncontests;
 	bool checked; /* --verify, and there is something to check */
 };
 
 static struct cn_call call_of(const struct coll *k)
 {
-	return (struct cn_call){ bench_op_kind(k->b->o->op), k->bytes, k->b->rank, k->b->ranks, 0 };
+	return (struct cn_call){ measure_op_kind(k->b->o->m.op), k->bytes, k->b->m.rank,
+				 k->b->m.place.ranks, 0 };
 }
 
 static uint64_t send_bytes(const struct coll *k)
@@ -79,32 +80,32 @@ static uint32_t batch_of(const struct coll *k)
 static struct bench_pattern block(const struct coll *k, uint64_t serial, uint32_t source,
 				  uint32_t destination)
 {
-	enum bench_op op = k->b->o->op;
-	bool own = op == BENCH_ALLTOALL || op == BENCH_SCATTER;
+	enum measure_op op = k->b->o->m.op;
+	bool own = op == MEASURE_ALLTOALL || op == MEASURE_SCATTER;
 
-	return bench_pattern(k->b->o->seed, serial, source, own ? destination : BENCH_EVERYONE);
+	return bench_pattern(k->b->o->m.seed, serial, source, own ? destination : BENCH_EVERYONE);
 }
 
 /* Whose block is number i of this rank's receive buffer. */
 static uint32_t source_of(const struct coll *k, uint32_t i)
 {
-	return k->b->o->op == BENCH_BCAST || k->b->o->op == BENCH_SCATTER ? 0 : i;
+	return k->b->o->m.op == MEASURE_BCAST || k->b->o->m.op == MEASURE_SCATTER ? 0 : i;
 }
 
 /* What this rank sends in place `at` of the batch; wrong bytes where it is to receive. */
 static void fill(const struct coll *k, uint64_t serial, uint32_t at)
 {
 	uint8_t *send = k->send + at * send_bytes(k), *recv = k->recv + at * recv_bytes(k);
-	bool root = k->b->o->op == BENCH_BCAST && k->b->rank == 0; /* it sends from recv */
+	bool root = k->b->o->m.op == MEASURE_BCAST && k->b->m.rank == 0; /* it sends from recv */
 	uint32_t i;
 
 	for (i = 0; i * k->bytes < send_bytes(k); i++) {
-		struct bench_pattern p = block(k, serial, k->b->rank, i);
+		struct bench_pattern p = block(k, serial, k->b->m.rank, i);
 
 		bench_pattern_fill(&p, send + i * k->bytes, k->bytes);
 	}
 	for (i = 0; i * k->bytes < recv_bytes(k); i++) {
-		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->rank);
+		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->m.rank);
 
 		if (root) {
 			bench_pattern_fill(&p, recv + i * k->bytes, k->bytes);
@@ -120,7 +121,7 @@ static void check(const struct coll *k, struct contest *t, uint64_t serial, uint
 	size_t at;
 
 	for (i = 0; i * k->bytes < recv_bytes(k); i++) {
-		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->rank);
+		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->m.rank);
 		const uint8_t *data = k->recv + slot * recv_bytes(k) + i * k->bytes;
 		char what[128], size[TOOL_TEXT];
 
@@ -131,7 +132,7 @@ static void check(const struct coll *k, struct contest *t, uint64_t serial, uint
 		if (!t->wrong) { /* the first is enough */
 			t->wrong = true;
 			snprintf(what, sizeof(what), "%s by %s, block of %s",
-				 bench_op_name(k->b->o->op), t->row->name,
+				 measure_op_name(k->b->o->m.op), t->row->name,
 				 tool_format_size(k->bytes, size));
 			bench_wrong(k->b, what, source_of(k, i), at, bench_pattern_byte(&p, at),
 				    data[at]);
@@ -143,16 +144,16 @@ static int operate(const struct coll *k, const struct contest *t, uint32_t at)
 {
 	uint8_t *send = k->send + at * send_bytes(k), *recv = k->recv + at * recv_bytes(k);
 
-	switch (k->b->o->op) {
-	case BENCH_ALLTOALL:
+	switch (k->b->o->m.op) {
+	case MEASURE_ALLTOALL:
 		return collnet_alltoall(k->b->team, send, recv, k->bytes, &t->how);
-	case BENCH_ALLGATHER:
+	case MEASURE_ALLGATHER:
 		return collnet_allgather(k->b->team, send, recv, k->bytes, &t->how);
-	case BENCH_BCAST:
+	case MEASURE_BCAST:
 		return collnet_bcast(k->b->team, recv, k->bytes, 0, &t->how);
-	case BENCH_SCATTER:
+	case MEASURE_SCATTER:
 		return collnet_scatter(k->b->team, send, recv, k->bytes, 0, &t->how);
-	case BENCH_GATHER:
+	case MEASURE_GATHER:
 		return collnet_gather(k->b->team, send, recv, k->bytes, 0, &t->how);
 	default:
 		return collnet_barrier(k->b->team, &t->how);
@@ -171,7 +172,7 @@ static int iterate(struct coll *k, struct contest *t, uint32_t at, uint64_t *ns)
 	*ns = bench_now() - from;
 	t->counters[BENCH_CPU] += bench_cpu() - cpu;
 	if (rc != COLLNET_OK) {
-		return bench_fail(b, rc, "%s by %s, blocks of %s", bench_op_name(b->o->op),
+		return bench_fail(b, rc, "%s by %s, blocks of %s", measure_op_name(b->o->m.op),
 				  t->row->name, tool_format_size(k->bytes, size));
 	}
 	return TOOL_OK;
@@ -200,7 +201,7 @@ static int run_batch(struct coll *k, struct contest *t, uint32_t from, uint32_t 
 				       tool_format_size(k->bytes, size), from + i + 1,
 				       k->iterations);
 		}
-		if (cn_op_has_root(bench_op_kind(b->o->op))) {
+		if (cn_op_has_root(measure_op_kind(b->o->m.op))) {
 			rc = bench_barrier(b);
 		}
 		rc = rc == TOOL_OK ? iterate(k, t, i, &ns[i]) : rc;
@@ -217,7 +218,7 @@ static int warm_up(struct coll *k, struct contest *t)
 	uint32_t i;
 	int rc = TOOL_OK;
 
-	for (i = 0; i < k->b->o->warmup && rc == TOOL_OK; i++) {
+	for (i = 0; i < k->b->o->m.warmup && rc == TOOL_OK; i++) {
 		memcpy(kept, t->counters, sizeof(kept));
 		rc = run_batch(k, t, WARM_UP, 1, &ns);
 		kept[BENCH_WRONG] = t->counters[BENCH_WRONG]; /* wrong bytes count always */
@@ -258,7 +259,7 @@ static int measure(struct coll *k, struct contest *t, uint32_t from, uint32_t to
 /* slowest[i] becomes the longest of all ranks' iteration i, ns[i] that or their mean. */
 static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 {
-	size_t ranks = k->b->ranks, n, r, i;
+	size_t ranks = k->b->m.place.ranks, n, r, i;
 	uint64_t *all = malloc(ranks * GATHER * sizeof(*all));
 	uint32_t at;
 	int rc = TOOL_OK;
@@ -276,8 +277,8 @@ static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 				sum += all[r * n + i];
 				most = all[r * n + i] > most ? all[r * n + i] : most;
 			}
-			ns[at + i] = cn_op_has_root(bench_op_kind(k->b->o->op)) ? most
-										: sum / ranks;
+			ns[at + i] = cn_op_has_root(measure_op_kind(k->b->o->m.op)) ? most
+										    : sum / ranks;
 			slowest[at + i] = most;
 		}
 	}
@@ -285,71 +286,10 @@ static int gather_times(struct coll *k, uint64_t *ns, uint64_t *slowest)
 	return rc;
 }
 
-/* The name of the permutation that an algorithm goes by; NULL if it has none. */
-const char *bench_permutation(const struct bench *b, const struct cn_algorithm *row)
-{
-	enum collnet_permutation p = b->o->permutation;
-
-	if (row->op != CN_OP_ALLTOALL || strcmp(row->name, "linear") == 0) {
-		return NULL;
-	}
-	if (p == COLLNET_PERM_AUTO) {
-		p = row->permutation;
-	}
-	if (cn_perm_resolve(p, b->place.nodes, &p, NULL) != COLLNET_OK) {
-		return NULL;
-	}
-	return cn_perm_name(p);
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b; /* COLLNET_WINDOW_OFF is the largest */
-}
-
-/* The automatic window for these nodes by the topology. */
-static uint32_t topo_window(const struct bench *b, enum cn_window_rule rule,
-			    const uint32_t *vertices, uint32_t n)
-{
-	uint32_t i;
-
-	if (b->topo == NULL || rule == CN_WINDOW_NONE) {
-		return COLLNET_WINDOW_OFF;
-	}
-	for (i = 0; i < n; i++) {
-		if (vertices[i] == CN_TOPO_NONE) {
-			return COLLNET_WINDOW_OFF;
-		}
-	}
-	return rule == CN_WINDOW_LINK ? cn_topo_link_window(b->topo, vertices, n)
-				      : cn_topo_window(b->topo, vertices, n, 2, NULL);
-}
-
-/*
- * The global window that an algorithm ran with: its own, and under a daemon whose window was set
- * by hand also that. The node's window tells which: by hand, it differs from Eq. 4.
- */
-uint32_t bench_window(const struct bench *b, const struct cn_algorithm *row)
-{
-	uint32_t by_hand = COLLNET_WINDOW_OFF, own = b->o->window;
-
-	if (b->topo == NULL ||
-	    b->node_window != topo_window(b, CN_WINDOW_EXCHANGE, b->topo->hosts, b->topo->nhosts)) {
-		by_hand = b->node_window;
-	}
-	if (own == COLLNET_WINDOW_AUTO) {
-		own = topo_window(b, row->window, b->vertex, b->place.nodes);
-		if (row->window == CN_WINDOW_EXCHANGE) {
-			own = smaller(own, b->node_window);
-		}
-	}
-	return smaller(own, by_hand);
-}
-
 static int finish(struct coll *k, struct contest *t)
 {
 	struct bench *b = k->b;
-	struct bench_result r;
+	struct measure_result r;
 	uint64_t total[BENCH_COUNTERS];
 	bool verified;
 	int rc;
@@ -361,24 +301,27 @@ static int finish(struct coll *k, struct contest *t)
 	if (rc != TOOL_OK) {
 		return rc;
 	}
-	bench_result_init(&r, b, k->bytes);
+	measure_result_init(&r, &b->m, k->bytes);
 	r.algorithm = t->row->name;
-	r.permutation = bench_permutation(b, t->row);
-	r.contention_aware = &b->o->contention_aware;
-	r.window = bench_window(b, t->row);
+	r.permutation = measure_permutation(&b->m, t->row);
+	r.contention_aware = &b->o->m.contention_aware;
+	r.window = measure_window(&b->m, t->row);
 	r.iterations = k->iterations;
-	r.ns = bench_summary(t->ns, k->iterations);
-	r.slowest_ns = bench_summary(t->slowest, k->iterations).median;
+	r.ns = measure_summary(t->ns, k->iterations);
+	r.slowest_ns = measure_summary(t->slowest, k->iterations).median;
 	r.limit_us = k->limit_us;
-	r.bandwidth = bench_node_bytes(b->o->op, &b->place, k->bytes) * 8 / (r.ns.median / 1e3);
-	bench_count_report(total, bench_payload(b->o->op, b->ranks, k->bytes) * k->iterations, &r);
+	r.bandwidth = measure_node_bytes(b->o->m.op, &b->m.place, k->bytes) * 8 /
+		      (r.ns.median / 1e3);
+	bench_count_report(total,
+			   measure_payload(b->o->m.op, b->m.place.ranks, k->bytes) * k->iterations,
+			   &r);
 	verified = total[BENCH_WRONG] == 0;
 	r.verified = k->checked ? &verified : NULL;
 	if (!verified) {
 		b->wrong = true; /* the exit status of every rank */
 	}
 	bench_progress_end(b);
-	return b->rank != 0 || bench_report(b, &r) ? TOOL_OK : TOOL_FAILED;
+	return b->m.rank != 0 || bench_report(b, &r) ? TOOL_OK : TOOL_FAILED;
 }
 
 static int run_size(struct coll *k)
@@ -407,29 +350,29 @@ static int run_size(struct coll *k)
 
 static int prepare(struct coll *k)
 {
-	const struct bench_options *o = k->b->o;
-	const struct cn_algorithm *rows[BENCH_ALGORITHMS_MAX];
+	const struct measure_options *o = &k->b->o->m;
+	const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX];
 	uint64_t n;
 	size_t i;
 	int rc;
 
-	k->limit_us = bench_limit_us(o->op, &k->b->place, k->bytes);
-	k->b->patience_us = isfinite(k->limit_us) ? k->limit_us : 0;
-	n = o->iterations != BENCH_DEFAULT
+	k->limit_us = measure_limit_us(o->op, &k->b->m.place, k->bytes);
+	k->b->expected_us = isfinite(k->limit_us) ? k->limit_us : 0;
+	n = o->iterations != MEASURE_DEFAULT
 		    ? o->iterations
-		    : bench_iterations(o->op, &k->b->place, k->bytes, k->limit_us);
+		    : measure_iterations(o->op, &k->b->m.place, k->bytes, k->limit_us);
 	rc = bench_agree(k->b, &n);
 	if (rc != TOOL_OK) {
 		return rc;
 	}
-	if (n < 1 || n > BENCH_ITERATIONS_MAX) {
+	if (n < 1 || n > MEASURE_ITERATIONS_MAX) {
 		return bench_fail(k->b, COLLNET_EPROTO, "rank 0 wants %llu iterations",
 				  (unsigned long long)n);
 	}
 	k->iterations = (uint32_t)n;
 	k->batch = batch_of(k);
-	k->checked = o->verify && o->op != BENCH_BARRIER;
-	rc = bench_choose(k->b, k->bytes, rows, &k->ncontests);
+	k->checked = o->verify && o->op != MEASURE_BARRIER;
+	rc = measure_choose(&k->b->m, k->bytes, rows, &k->ncontests);
 	if (rc != TOOL_OK) {
 		return rc;
 	}
@@ -457,7 +400,7 @@ static void cleanup(struct coll *k)
 {
 	size_t i;
 
-	for (i = 0; i < BENCH_ALGORITHMS_MAX; i++) {
+	for (i = 0; i < MEASURE_ALGORITHMS_MAX; i++) {
 		free(k->contests[i].ns);
 		free(k->contests[i].slowest);
 	}
@@ -470,10 +413,10 @@ int bench_collective(struct bench *b)
 	size_t i;
 	int rc = TOOL_OK;
 
-	for (i = 0; i < b->o->nsizes; i++) {
+	for (i = 0; i < b->o->m.nsizes; i++) {
 		uint64_t n;
 
-		k.bytes = b->o->sizes[i];
+		k.bytes = b->o->m.sizes[i];
 		n = batch_of(&k);
 		send = n * send_bytes(&k) > send ? n * send_bytes(&k) : send;
 		recv = n * recv_bytes(&k) > recv ? n * recv_bytes(&k) : recv;
@@ -486,9 +429,9 @@ int bench_collective(struct bench *b)
 	if (k.recv == NULL) {
 		return bench_fail(b, COLLNET_ENOMEM, "a buffer to receive into");
 	}
-	for (i = 0; i < b->o->nsizes && rc == TOOL_OK; i++) {
+	for (i = 0; i < b->o->m.nsizes && rc == TOOL_OK; i++) {
 		struct coll one = {
-			.b = b, .bytes = b->o->sizes[i], .send = k.send, .recv = k.recv
+			.b = b, .bytes = b->o->m.sizes[i], .send = k.send, .recv = k.recv
 		};
 
 		rc = prepare(&one);

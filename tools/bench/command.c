@@ -37,7 +37,7 @@ uint64_t bench_cpu(void)
 
 int bench_fail(const struct bench *b, int status, const char *fmt, ...)
 {
-	const char *sentence = b->c != NULL ? collnet_error(b->c) : NULL;
+	const char *message = b->c != NULL ? collnet_error(b->c) : NULL;
 	const char *node = b->c != NULL ? collnet_node_name(b->c) : NULL;
 	char what[256];
 	va_list ap;
@@ -48,8 +48,8 @@ int bench_fail(const struct bench *b, int status, const char *fmt, ...)
 	if (b->progress_shown) {
 		fputc('\n', stderr);
 	}
-	tool_complain("rank %u on node %s: %s: %s", b->rank, node != NULL ? node : "?", what,
-		      sentence != NULL && *sentence != 0 ? sentence : collnet_strerror(status));
+	tool_complain("rank %u on node %s: %s: %s", b->m.rank, node != NULL ? node : "?", what,
+		      message != NULL && *message != 0 ? message : collnet_strerror(status));
 	return TOOL_FAILED;
 }
 
@@ -60,7 +60,7 @@ uint32_t bench_timeout(const struct bench *b)
 	if (b->o->timeout_ms != 0) {
 		return b->o->timeout_ms;
 	}
-	ms = b->o->open.timeout_ms + b->patience_us / 1000 * 20;
+	ms = b->o->open.timeout_ms + b->expected_us / 1000 * 20;
 	return ms < 86400e3 ? (uint32_t)ms : 86400000;
 }
 
@@ -95,7 +95,7 @@ int bench_gather(const struct bench *b, const uint64_t *mine, size_t n, uint64_t
 	if (rc != COLLNET_OK) {
 		return bench_fail(b, rc, "gathering results");
 	}
-	for (i = 0; i < n * b->ranks; i++) {
+	for (i = 0; i < n * b->m.place.ranks; i++) {
 		all[i] = le64toh(all[i]);
 	}
 	return TOOL_OK;
@@ -103,7 +103,7 @@ int bench_gather(const struct bench *b, const uint64_t *mine, size_t n, uint64_t
 
 int bench_agree(const struct bench *b, uint64_t *value)
 {
-	uint64_t *all = malloc(b->ranks * sizeof(*all));
+	uint64_t *all = malloc(b->m.place.ranks * sizeof(*all));
 	int rc;
 
 	if (all == NULL) {
@@ -134,7 +134,7 @@ void bench_progress(struct bench *b, const char *fmt, ...)
 	if (b->progress_shown) {
 		fputs("\r\033[K", stderr);
 	}
-	fprintf(stderr, "%s ", bench_op_name(b->o->op));
+	fprintf(stderr, "%s ", measure_op_name(b->o->m.op));
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
@@ -160,7 +160,7 @@ void bench_wrong(struct bench *b, const char *what, uint32_t source, size_t offs
 	b->wrong = true;
 	tool_complain("wrong byte: rank %u on node %s, %s from rank %u, offset %zu: expected "
 		      "0x%02x, got 0x%02x",
-		      b->rank, collnet_node_name(b->c), what, source, offset, want, got);
+		      b->m.rank, collnet_node_name(b->c), what, source, offset, want, got);
 }
 
 /* ---- counters ------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ int bench_count_begin(struct bench *b, struct collnet_stats *before)
 	if (rc != COLLNET_OK) {
 		return bench_fail(b, rc, "reading the counters");
 	}
-	b->node_window = before->window;
+	b->m.node_window = before->window;
 	return TOOL_OK;
 }
 
@@ -200,7 +200,7 @@ int bench_count_end(const struct bench *b, const struct collnet_stats *before,
 	counters[BENCH_BYTES_SENT] += s.bytes_sent - before->bytes_sent;
 	counters[BENCH_ACK_BYTES] += s.ack_bytes_sent - before->ack_bytes_sent;
 	counters[BENCH_RING_DROPS] += s.ring_drops - before->ring_drops;
-	if (!b->direct) { /* otherwise it is this process, which counts its own */
+	if (!b->m.direct) { /* otherwise it is this process, which counts its own */
 		counters[BENCH_CPU] += s.cpu_ns - before->cpu_ns;
 	}
 	if (s.window_peak > counters[BENCH_WINDOW_PEAK]) {
@@ -213,7 +213,7 @@ int bench_count_end(const struct bench *b, const struct collnet_stats *before,
 int bench_count_gather(const struct bench *b, const uint64_t mine[BENCH_COUNTERS],
 		       uint64_t total[BENCH_COUNTERS])
 {
-	uint64_t *all = malloc((size_t)b->ranks * BENCH_COUNTERS * sizeof(*all));
+	uint64_t *all = malloc((size_t)b->m.place.ranks * BENCH_COUNTERS * sizeof(*all));
 	size_t r, i;
 	int rc;
 
@@ -222,7 +222,7 @@ int bench_count_gather(const struct bench *b, const uint64_t mine[BENCH_COUNTERS
 	}
 	rc = bench_gather(b, mine, BENCH_COUNTERS, all);
 	memset(total, 0, BENCH_COUNTERS * sizeof(total[0]));
-	for (r = 0; rc == TOOL_OK && r < b->ranks; r++) {
+	for (r = 0; rc == TOOL_OK && r < b->m.place.ranks; r++) {
 		for (i = 0; i < BENCH_COUNTERS; i++) {
 			uint64_t v = all[r * BENCH_COUNTERS + i];
 
@@ -238,7 +238,7 @@ int bench_count_gather(const struct bench *b, const uint64_t mine[BENCH_COUNTERS
 }
 
 void bench_count_report(const uint64_t total[BENCH_COUNTERS], double payload,
-			struct bench_result *r)
+			struct measure_result *r)
 {
 	r->frames_sent = total[BENCH_DATA_SENT] + total[BENCH_DATA_RESENT];
 	r->frames_resent = total[BENCH_DATA_RESENT];
@@ -257,18 +257,18 @@ void bench_count_report(const uint64_t total[BENCH_COUNTERS], double payload,
 static int locate(struct bench *b)
 {
 	const char *path = b->o->open.topology;
-	const char **names = calloc(b->ranks, sizeof(*names));
+	const char **names = calloc(b->m.place.ranks, sizeof(*names));
 	struct cn_err err = { 0 };
 	uint32_t i, n, nodes = 0;
 
-	b->node_of = calloc(b->ranks, sizeof(*b->node_of));
-	b->vertex = calloc(b->ranks, sizeof(*b->vertex));
+	b->node_of = calloc(b->m.place.ranks, sizeof(*b->node_of));
+	b->vertex = calloc(b->m.place.ranks, sizeof(*b->vertex));
 	if (names == NULL || b->node_of == NULL || b->vertex == NULL) {
 		free(names);
 		return bench_fail(b, COLLNET_ENOMEM, "looking for the ranks");
 	}
 	b->leader = true;
-	for (i = 0; i < b->ranks; i++) {
+	for (i = 0; i < b->m.place.ranks; i++) {
 		const char *name = collnet_team_node(b->team, i);
 
 		for (n = 0; n < nodes && strcmp(names[n], name) != 0; n++) {
@@ -277,14 +277,13 @@ static int locate(struct bench *b)
 			names[nodes++] = name;
 		}
 		b->node_of[i] = n;
-		if (i < b->rank && strcmp(name, collnet_team_node(b->team, b->rank)) == 0) {
+		if (i < b->m.rank && strcmp(name, collnet_team_node(b->team, b->m.rank)) == 0) {
 			b->leader = false;
 		}
 	}
-	b->place.ranks = b->ranks;
-	b->place.nodes = nodes;
-	b->place.node_of = b->node_of;
-	b->place.rate = b->o->rate;
+	b->m.place.nodes = nodes;
+	b->m.place.node_of = b->node_of;
+	b->m.place.rate = b->o->rate;
 	if (path != NULL) {
 		if (cn_topo_read(path, &b->topo, &err) != COLLNET_OK) {
 			tool_complain("%s", err.text);
@@ -294,8 +293,8 @@ static int locate(struct bench *b)
 		for (n = 0; n < nodes; n++) {
 			b->vertex[n] = cn_topo_find(b->topo, names[n]);
 		}
-		b->place.topo = b->topo;
-		b->place.vertex = b->vertex;
+		b->m.place.topo = b->topo;
+		b->m.place.vertex = b->vertex;
 	}
 	free(names);
 	return TOOL_OK;
@@ -313,10 +312,10 @@ static int start(struct bench *b)
 		tool_complain("rank %u: %s", team.rank, collnet_error(NULL));
 		return TOOL_FAILED;
 	}
-	b->direct = o->open.mode == COLLNET_MODE_DIRECT ||
-		    (o->open.mode == COLLNET_MODE_AUTO && mode != NULL &&
-		     strcmp(mode, "direct") == 0);
-	b->rank = team.rank;
+	b->m.direct = o->open.mode == COLLNET_MODE_DIRECT ||
+		      (o->open.mode == COLLNET_MODE_AUTO && mode != NULL &&
+		       strcmp(mode, "direct") == 0);
+	b->m.rank = team.rank;
 	if (o->timeout_ms != 0) {
 		team.timeout_ms = o->timeout_ms;
 	}
@@ -324,17 +323,17 @@ static int start(struct bench *b)
 	if (rc != COLLNET_OK) {
 		return bench_fail(b, rc, "joining the team");
 	}
-	b->rank = collnet_team_rank(b->team);
-	b->ranks = collnet_team_size(b->team);
+	b->m.rank = collnet_team_rank(b->team);
+	b->m.place.ranks = collnet_team_size(b->team);
 	rc = locate(b);
-	if (rc != TOOL_OK || b->rank != 0) {
+	if (rc != TOOL_OK || b->m.rank != 0) {
 		return rc;
 	}
 	b->progress = isatty(STDERR_FILENO) || (progress != NULL && strcmp(progress, "1") == 0);
-	if (o->csv != NULL) {
-		b->csv = fopen(o->csv, "w");
-		if (b->csv == NULL) {
-			tool_complain("%s: %s", o->csv, strerror(errno));
+	if (o->m.csv != NULL) {
+		b->m.csv = fopen(o->m.csv, "w");
+		if (b->m.csv == NULL) {
+			tool_complain("%s: %s", o->m.csv, strerror(errno));
 			return TOOL_FAILED;
 		}
 	}
@@ -348,7 +347,7 @@ static int run(struct bench *b)
 	if (rc != TOOL_OK) {
 		return rc;
 	}
-	if (b->o->op == BENCH_PINGPONG || b->o->op == BENCH_STREAM) {
+	if (b->o->m.op == MEASURE_PINGPONG || b->o->m.op == MEASURE_STREAM) {
 		rc = bench_messages(b);
 	} else {
 		rc = bench_collective(b);
@@ -363,7 +362,7 @@ static int run(struct bench *b)
 int collnet_cmd_bench(int argc, char **argv)
 {
 	struct bench_options o;
-	struct bench b = { .o = &o };
+	struct bench b = { .o = &o, .m = { .o = &o.m } };
 	struct cn_err err = { 0 };
 	struct cn_place place;
 	int rc;
@@ -385,8 +384,8 @@ int collnet_cmd_bench(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	rc = run(&b);
-	if (b.csv != NULL && fclose(b.csv) != 0) {
-		tool_complain("%s: %s", o.csv, strerror(errno));
+	if (b.m.csv != NULL && fclose(b.m.csv) != 0) {
+		tool_complain("%s: %s", o.m.csv, strerror(errno));
 		rc = TOOL_FAILED;
 	}
 	collnet_team_destroy(b.team);

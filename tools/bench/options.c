@@ -8,33 +8,6 @@
 
 #include "tools/bench/command.h"
 
-static const struct operation {
-	const char *name;
-	enum cn_op_kind kind; /* 0: messages between two ranks */
-	const char *sizes;    /* default */
-	uint64_t largest;
-	uint32_t warmup;
-} operations[] = {
-	[BENCH_ALLTOALL] = { "alltoall", CN_OP_ALLTOALL, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
-	[BENCH_ALLGATHER] = { "allgather", CN_OP_ALLGATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
-	[BENCH_BCAST] = { "bcast", CN_OP_BCAST, "1k,64k,1m", COLLNET_BLOCK_MAX, 1 },
-	[BENCH_SCATTER] = { "scatter", CN_OP_SCATTER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
-	[BENCH_GATHER] = { "gather", CN_OP_GATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
-	[BENCH_BARRIER] = { "barrier", CN_OP_BARRIER, "0", 0, 1 },
-	[BENCH_PINGPONG] = { "pingpong", 0, "64,1k", COLLNET_MESSAGE_MAX, 10 },
-	[BENCH_STREAM] = { "stream", 0, "1m", COLLNET_MESSAGE_MAX, 2 },
-};
-
-const char *bench_op_name(enum bench_op op)
-{
-	return operations[op].name;
-}
-
-enum cn_op_kind bench_op_kind(enum bench_op op)
-{
-	return operations[op].kind;
-}
-
 static const char help_text[] =
 	"usage: collnet bench OPERATION [OPTION...]\n"
 	"\n"
@@ -64,7 +37,7 @@ static const char help_text[] =
 	"  --verify              check every byte of every iteration; filling and checking are not\n"
 	"                        timed (but with stream): a batch of iterations, each with buffers\n"
 	"                        of its own, is filled, run back to back, and then checked\n"
-	"  --bare                pingpong, stream: measure bare raw sockets as well, in turns\n"
+	"  --bare                pingpong, stream: also measure raw sockets, alternating\n"
 	"\n"
 	"how to report:\n"
 	"  --json                one object a size and algorithm, one a line\n"
@@ -92,7 +65,7 @@ static const char help_text[] =
 	"Exit status: 0; 1: an operation failed or a byte was wrong; 2: usage.\n";
 
 enum {
-	OPT_BARE = BENCH_OPT_OWN,
+	OPT_BASELINE = MEASURE_OPT_OWN,
 	OPT_RATE,
 	OPT_MODE,
 	OPT_SOCKET,
@@ -108,8 +81,8 @@ enum {
 
 static const struct option options[] = {
 	{ "help", no_argument, NULL, 'h' },
-	BENCH_SHARED_OPTIONS,
-	{ "bare", no_argument, NULL, OPT_BARE },
+	MEASURE_OPTIONS,
+	{ "bare", no_argument, NULL, OPT_BASELINE },
 	{ "rate", required_argument, NULL, OPT_RATE },
 	{ "mode", required_argument, NULL, OPT_MODE },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
@@ -124,49 +97,16 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-int bench_options_take(struct bench_options *o, int opt, char *arg, struct cn_err *err)
-{
-	switch (opt) {
-	case BENCH_OPT_SIZES:
-		o->said_sizes = arg;
-		return COLLNET_OK;
-	case BENCH_OPT_ALGORITHM:
-		o->said_algorithms = arg;
-		return COLLNET_OK;
-	case BENCH_OPT_PERMUTATION:
-		return tool_parse_permutation(arg, &o->permutation, err);
-	case BENCH_OPT_CONTENTION_AWARE:
-		return tool_parse_switch(arg, &o->contention_aware, err);
-	case BENCH_OPT_WINDOW:
-		return tool_parse_window(arg, &o->window, err);
-	case BENCH_OPT_ITERATIONS:
-		return tool_parse_u32(arg, 1, BENCH_ITERATIONS_MAX, &o->iterations, err);
-	case BENCH_OPT_WARMUP:
-		return tool_parse_u32(arg, 0, BENCH_ITERATIONS_MAX, &o->warmup, err);
-	case BENCH_OPT_VERIFY:
-		o->verify = true;
-		return COLLNET_OK;
-	case BENCH_OPT_SEED:
-		return tool_parse_number(arg, 0, UINT64_MAX, &o->seed, err);
-	case BENCH_OPT_JSON:
-		o->json = true;
-		return COLLNET_OK;
-	default: /* BENCH_OPT_CSV */
-		o->csv = arg;
-		return COLLNET_OK;
-	}
-}
-
 static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct bench_options *o = into;
 
-	if (opt < BENCH_OPT_OWN) {
-		return bench_options_take(o, opt, arg, err);
+	if (opt < MEASURE_OPT_OWN) {
+		return measure_options_take(&o->m, opt, arg, err);
 	}
 	switch (opt) {
-	case OPT_BARE:
-		o->bare = true;
+	case OPT_BASELINE:
+		o->baseline = true;
 		return COLLNET_OK;
 	case OPT_RATE:
 		return tool_parse_rate(arg, &o->rate, err);
@@ -206,119 +146,30 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	}
 }
 
-static int take_algorithms(struct bench_options *o, char *text, struct cn_err *err)
-{
-	enum cn_op_kind kind = operations[o->op].kind;
-	const char *names[BENCH_ALGORITHMS_MAX];
-	char known[256];
-	size_t n, i;
-	int rc;
-
-	if (kind == 0) {
-		return text == NULL ? COLLNET_OK
-				    : cn_fail(err, COLLNET_EINVAL, "%s has no algorithms",
-					      operations[o->op].name);
-	}
-	if (text == NULL || strcmp(text, "all") == 0) {
-		o->all = text != NULL;
-		return COLLNET_OK;
-	}
-	rc = tool_split(text, names, BENCH_ALGORITHMS_MAX, &n, err);
-	for (i = 0; rc == COLLNET_OK && i < n; i++) {
-		o->algorithms[i] = cn_algorithm_find(kind, names[i]);
-		if (o->algorithms[i] == NULL) {
-			rc = cn_fail(err, COLLNET_EINVAL,
-				     "%s has no algorithm '%.40s'; there are %s",
-				     operations[o->op].name, names[i],
-				     cn_algorithm_names(kind, known, sizeof(known)));
-		}
-		o->nalgorithms = i + 1;
-	}
-	return rc;
-}
-
-/* The sentence of `err`, with the option it is about. */
-static int blame(struct cn_err *err, const char *option)
-{
-	const struct cn_err e = *err;
-
-	return cn_fail(err, e.code, "%s: %.250s", option, e.text);
-}
-
-int bench_options_finish(struct bench_options *o, struct cn_err *err)
-{
-	const struct operation *op = &operations[o->op];
-
-	if (take_algorithms(o, o->said_algorithms, err) != COLLNET_OK) {
-		return blame(err, "--algorithm");
-	}
-	if (o->op == BENCH_BARRIER && o->said_sizes != NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "a barrier has no sizes");
-	}
-	if (tool_parse_sizes(o->said_sizes != NULL ? o->said_sizes : op->sizes, op->largest,
-			     o->sizes, BENCH_SIZES_MAX, &o->nsizes, err) != COLLNET_OK) {
-		return blame(err, "--sizes");
-	}
-	return COLLNET_OK;
-}
-
 /* What depends on the operation. */
 static int finish(struct bench_options *o, struct cn_err *err)
 {
 	const char *rate = getenv("COLLNET_LINK_RATE");
-	int rc = bench_options_finish(o, err);
+	int rc = measure_options_finish(&o->m, err);
 
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	if (o->bare && o->op != BENCH_PINGPONG && o->op != BENCH_STREAM) {
+	if (o->baseline && o->m.op != MEASURE_PINGPONG && o->m.op != MEASURE_STREAM) {
 		return cn_fail(err, COLLNET_EINVAL, "--bare goes with pingpong and stream");
 	}
 	if (o->rate == 0 && rate != NULL && tool_parse_rate(rate, &o->rate, err) != COLLNET_OK) {
-		return blame(err, "COLLNET_LINK_RATE");
+		return measure_options_blame(err, "COLLNET_LINK_RATE");
 	}
 	/* With 0 ranks the environment is wrong, and joining the team says how. */
 	if (o->team.ranks > 0 && o->team.rank >= o->team.ranks) {
 		return cn_fail(err, COLLNET_EINVAL, "rank %u is not one of %u ranks", o->team.rank,
 			       o->team.ranks);
 	}
-	if (o->warmup == BENCH_DEFAULT) {
-		o->warmup = operations[o->op].warmup;
+	if (o->m.warmup == MEASURE_DEFAULT) {
+		o->m.warmup = measure_op_warmup(o->m.op);
 	}
 	return COLLNET_OK;
-}
-
-void bench_options_init(struct bench_options *o)
-{
-	memset(o, 0, sizeof(*o));
-	o->permutation = COLLNET_PERM_AUTO;
-	o->contention_aware = true;
-	o->window = COLLNET_WINDOW_AUTO;
-	o->iterations = o->warmup = BENCH_DEFAULT;
-	o->seed = 1;
-	collnet_options_init(&o->open);
-	collnet_team_options_init(&o->team);
-}
-
-bool bench_op_find(const char *name, enum bench_op *out)
-{
-	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
-		if (strcmp(name, operations[i].name) == 0) {
-			*out = (enum bench_op)i;
-			return true;
-		}
-	}
-	return false;
-}
-
-#define OPERATIONS "alltoall, allgather, bcast, scatter, gather, barrier, pingpong, stream, plan"
-
-static int find_operation(const char *name, enum bench_op *out)
-{
-	if (bench_op_find(name, out)) {
-		return TOOL_OK;
-	}
-	return tool_usage("there is no operation '%.40s'; there are " OPERATIONS, name);
 }
 
 int bench_check_ranks(const struct bench_options *o, const char *said_by)
@@ -342,20 +193,25 @@ int bench_check_ranks(const struct bench_options *o, const char *said_by)
 int bench_options_parse(struct bench_options *o, int argc, char **argv)
 {
 	struct cn_err err = { 0 };
+	char known[160];
 	int rc;
 
-	bench_options_init(o);
+	memset(o, 0, sizeof(*o));
+	measure_options_init(&o->m);
+	collnet_options_init(&o->open);
+	collnet_team_options_init(&o->team);
 	rc = tool_options(argc, argv, options, take_option, o);
 	if (rc != TOOL_OK) {
 		fputs(rc < 0 ? help_text : "", stdout);
 		return rc;
 	}
 	if (optind == argc) {
-		return tool_usage("no operation given; there are " OPERATIONS);
+		return tool_usage("no operation given; there are %s, plan",
+				  measure_op_names(false, known, sizeof(known)));
 	}
-	rc = find_operation(argv[optind], &o->op);
-	if (rc != TOOL_OK) {
-		return rc;
+	if (!measure_op_find(argv[optind], &o->m.op)) {
+		return tool_usage("unknown operation '%.40s'; there are %s, plan", argv[optind],
+				  measure_op_names(false, known, sizeof(known)));
 	}
 	if (optind + 1 < argc) {
 		return tool_usage("unexpected argument '%.40s'", argv[optind + 1]);

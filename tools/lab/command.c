@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verb `collnet lab`: its options, and the process that the user sees.
+ * `collnet lab`: its options, and the process that the user sees.
  *
  * This process makes the supervisor and waits for it. It passes SIGINT, SIGTERM and SIGHUP on;
  * should it die of anything else, the supervisor gets SIGKILL from the kernel.
@@ -21,6 +21,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#define RATE_MAX   1000000000000u
+#define BUFFER_MAX 100000u
 
 static const char usage_text[] =
 	"usage: collnet lab run (--shape SHAPE | --topology FILE) [option...] -- COMMAND...\n"
@@ -58,12 +61,7 @@ static const char usage_text[] =
 	"Status 77: the system does not allow namespaces.\n";
 
 enum {
-	OPT_SHAPE = 256,
-	OPT_TOPOLOGY,
-	OPT_RATE,
-	OPT_UPLINK,
-	OPT_BUFFER,
-	OPT_UPLINK_BUFFER,
+	OPT_TOPOLOGY = SHAPE_OPT_OWN,
 	OPT_MTU,
 	OPT_LOSS,
 	OPT_DUPLICATE,
@@ -77,16 +75,12 @@ enum {
 	OPT_TAG,
 	OPT_PORTS,
 	OPT_JSON,
-	OPT_HELP,
 };
 
-static const struct option long_options[] = {
-	{ "shape", required_argument, NULL, OPT_SHAPE },
+static const struct option options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	SHAPE_OPTIONS,
 	{ "topology", required_argument, NULL, OPT_TOPOLOGY },
-	{ "rate", required_argument, NULL, OPT_RATE },
-	{ "uplink", required_argument, NULL, OPT_UPLINK },
-	{ "buffer", required_argument, NULL, OPT_BUFFER },
-	{ "uplink-buffer", required_argument, NULL, OPT_UPLINK_BUFFER },
 	{ "mtu", required_argument, NULL, OPT_MTU },
 	{ "loss", required_argument, NULL, OPT_LOSS },
 	{ "duplicate", required_argument, NULL, OPT_DUPLICATE },
@@ -100,214 +94,144 @@ static const struct option long_options[] = {
 	{ "tag", no_argument, NULL, OPT_TAG },
 	{ "ports", no_argument, NULL, OPT_PORTS },
 	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
 };
 
 /* ---- options -------------------------------------------------------------------------- */
 
-static int bad_value(const char *option, const char *value, const char *expected)
-{
-	fprintf(stderr, "collnet lab: --%s %s: expected %s\n", option, value, expected);
-	return LAB_EXIT_USAGE;
-}
-
-static bool take_rate(const char *text, uint64_t *rate, bool *said)
-{
-	*said = true;
-	if (strcmp(text, "none") == 0 || strcmp(text, "0") == 0) {
-		*rate = 0;
-		return true;
-	}
-	return cn_parse_rate(text, rate) && *rate <= 1000000000000u;
-}
-
-static bool take_uint(const char *text, uint64_t min, uint64_t max, uint32_t *out)
-{
-	uint64_t n;
-
-	if (!cn_parse_uint(text, min, max, &n)) {
-		return false;
-	}
-	*out = (uint32_t)n;
-	return true;
-}
-
 /* "1%", "0.5%", "2.25": per cent, into frames of a million. */
-static bool take_share(const char *text, uint64_t most_ppm, uint32_t *ppm)
+static int take_share(char *text, uint32_t most_ppm, uint32_t *ppm, struct cn_err *err)
 {
-	char number[32];
 	size_t len = strlen(text);
-	uint64_t n = 0;
+	uint64_t thousandths;
 
 	if (len > 0 && text[len - 1] == '%') {
-		len--;
+		text[len - 1] = '\0';
 	}
-	/* as kbit, a fraction of up to 3 digits comes out whole, in thousandths */
-	if (len == 0 || len > sizeof(number) - 8 || strspn(text, "0123456789.") < len) {
-		return false;
+	if (tool_parse_thousandths(text, &thousandths) != COLLNET_OK ||
+	    thousandths > most_ppm / 10) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "'%.40s' is not a percentage from 0 to %u with at most 3 decimals",
+			       text, most_ppm / 10000);
 	}
-	snprintf(number, sizeof(number), "%.*skbit", (int)len, text);
-	if (!cn_parse_rate(number, &n) && strspn(text, "0.") < len) {
-		return false;
-	}
-	*ppm = (uint32_t)(n * 10);
-	return n * 10 <= most_ppm;
+	*ppm = (uint32_t)thousandths * 10;
+	return COLLNET_OK;
 }
 
-static int take_number(struct lab_options *o, int option, const char *v)
+static int take_number(struct lab_options *o, int option, char *value, struct cn_err *err)
 {
 	switch (option) {
-	case OPT_BUFFER:
-		o->buffer_said = true;
-		return take_uint(v, 1, 100000, &o->buffer)
-			       ? 0
-			       : bad_value("buffer", v, "1 to 100000 frames");
-	case OPT_UPLINK_BUFFER:
-		o->uplink_buffer_said = true;
-		return take_uint(v, 1, 100000, &o->uplink_buffer)
-			       ? 0
-			       : bad_value("uplink-buffer", v, "1 to 100000 frames");
 	case OPT_MTU:
-		return take_uint(v, 68, 65521, &o->mtu) ? 0
-							: bad_value("mtu", v, "68 to 65521 bytes");
+		return tool_parse_u32(value, 68, 65521, &o->mtu, err);
 	case OPT_RANKS:
-		return take_uint(v, 1, LAB_RANKS_MAX, &o->ranks_per_node)
-			       ? 0
-			       : bad_value("ranks-per-node", v, "a number from 1");
+		return tool_parse_u32(value, 1, LAB_RANKS_MAX, &o->ranks_per_node, err);
 	case OPT_TIMEOUT:
-		return cn_parse_uint(v, 1, 10000000, &o->timeout_s)
-			       ? 0
-			       : bad_value("timeout", v, "seconds, from 1");
-	case OPT_RATE:
-		return take_rate(v, &o->rate, &o->rate_said)
-			       ? 0
-			       : bad_value("rate", v, "a rate like 20mbit, or none");
-	case OPT_UPLINK:
-		return take_rate(v, &o->uplink, &o->uplink_said)
-			       ? 0
-			       : bad_value("uplink", v, "a rate like 200mbit, or none");
+		return tool_parse_number(value, 1, 10000000, &o->timeout_s, err);
 	case OPT_DUPLICATE:
-		return take_share(v, 500000, &o->duplicate_ppm)
-			       ? 0
-			       : bad_value("duplicate", v, "0% to 50%, with at most 3 decimals");
+		return take_share(value, 500000, &o->duplicate_ppm, err);
 	case OPT_REORDER:
-		return take_share(v, 1000000, &o->reorder_ppm)
-			       ? 0
-			       : bad_value("reorder", v, "0% to 100%, with at most 3 decimals");
-	default:
-		return take_share(v, 1000000, &o->loss_ppm)
-			       ? 0
-			       : bad_value("loss", v, "0% to 100%, with at most 3 decimals");
+		return take_share(value, 1000000, &o->reorder_ppm, err);
+	default: /* OPT_LOSS */
+		return take_share(value, 1000000, &o->loss_ppm, err);
 	}
 }
 
-/* One option. Negative: --help; else an exit status. */
-static int take_option(struct lab_options *o, int option, char *value)
+static int take_option(void *into, int option, char *value, struct cn_err *err)
 {
+	struct lab_options *o = into;
+
+	if (option < SHAPE_OPT_OWN) {
+		return shape_take(&o->shape, option, value, err);
+	}
 	switch (option) {
-	case OPT_SHAPE:
-		o->shape = value;
-		return 0;
 	case OPT_TOPOLOGY:
 		o->topology = value;
-		return 0;
+		return COLLNET_OK;
 	case OPT_IP:
 		o->ip = true;
-		return 0;
+		return COLLNET_OK;
 	case OPT_NO_DAEMONS:
 		o->no_daemons = true;
-		return 0;
+		return COLLNET_OK;
 	case OPT_DAEMON_ARG:
 		o->daemon_args[o->ndaemon_args++] = value;
-		return 0;
+		return COLLNET_OK;
 	case OPT_KEEP_LOGS:
 		o->keep_logs = value;
-		return 0;
+		return COLLNET_OK;
 	case OPT_TAG:
 		o->tag = true;
-		return 0;
+		return COLLNET_OK;
 	case OPT_PORTS:
 		o->ports = true;
-		return 0;
+		return COLLNET_OK;
 	case OPT_JSON:
 		o->json = true;
-		return 0;
-	case OPT_HELP:
-		return -1;
+		return COLLNET_OK;
 	default:
-		return take_number(o, option, value);
+		return take_number(o, option, value, err);
 	}
 }
 
-static int complain(const char *text)
-{
-	fprintf(stderr, "collnet lab: %s\n", text);
-	return LAB_EXIT_USAGE;
-}
-
-static int bad_option(int kind, const char *option)
-{
-	fprintf(stderr, "collnet lab: %s: %s; see collnet lab --help\n", option,
-		kind == ':' ? "expected a value after it" : "unknown or ambiguous option");
-	return LAB_EXIT_USAGE;
-}
-
-/* What does not go together. */
+/* What does not go together, and what the lab cannot emulate. */
 static int check_options(const struct lab_options *o)
 {
-	if ((o->shape == NULL) == (o->topology == NULL)) {
-		return complain("specify --shape (e.g. 8x2) or --topology FILE");
+	const struct shape *s = &o->shape;
+
+	if ((s->text == NULL) == (o->topology == NULL)) {
+		return tool_usage("specify --shape (e.g. 8x2) or --topology FILE");
 	}
-	if (o->topology != NULL &&
-	    (o->rate_said || o->uplink_said || o->buffer_said || o->uplink_buffer_said)) {
-		return complain("rates and buffers are the topology file's to say: drop --rate, "
-				"--uplink, --buffer and --uplink-buffer");
+	if (o->topology != NULL && shape_has_rates(s)) {
+		return tool_usage("a topology file specifies rates and buffers itself: drop "
+				  "--rate, --uplink, --buffer and --uplink-buffer");
 	}
-	if (o->rate_said && o->rate == 0 && o->buffer_said) {
-		return complain("--buffer needs a rate: a port without one never fills up");
+	if (s->rate_given && s->rate == 0 && s->buffer_given) {
+		return tool_usage("--buffer needs a rate: a port without one never fills up");
 	}
-	if (o->uplink_said && o->uplink == 0 && o->uplink_buffer_said) {
-		return complain("--uplink-buffer needs a rate: a port without one never fills up");
+	if (s->uplink_given && s->uplink == 0 && s->uplink_buffer_given) {
+		return tool_usage("--uplink-buffer needs a rate: a port without one never fills "
+				  "up");
+	}
+	if (s->rate > RATE_MAX || s->uplink > RATE_MAX) {
+		return tool_usage("the lab's links have rates up to 1tbit");
+	}
+	if (s->buffer > BUFFER_MAX || s->uplink_buffer > BUFFER_MAX) {
+		return tool_usage("the lab's ports have buffers up to %u frames", BUFFER_MAX);
 	}
 	if (!o->shell && o->command == NULL) {
-		return complain("a command is missing: collnet lab run ... -- COMMAND...");
+		return tool_usage("no command given; write it after --: collnet lab run ... -- "
+				  "COMMAND");
 	}
-	return 0;
+	return TOOL_OK;
 }
 
-/* Exit status, or -1: go on. */
+/* TOOL_OK, TOOL_USAGE after a complaint, or -1: help was given. */
 static int parse_options(struct lab_options *o, int argc, char **argv)
 {
-	int option, rc = 0;
+	int rc;
 
-	if (argc >= 2 && strcmp(argv[1], "shell") == 0) {
-		o->shell = true;
-	} else if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+	if (argc < 2) {
+		return tool_usage("no subcommand given; there are run and shell");
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		fputs(usage_text, stdout);
-		return 0;
-	} else if (argc < 2 || strcmp(argv[1], "run") != 0) {
-		return complain(
-			"say `collnet lab run` or `collnet lab shell`; see collnet lab --help");
+		return -1;
+	}
+	o->shell = strcmp(argv[1], "shell") == 0;
+	if (!o->shell && strcmp(argv[1], "run") != 0) {
+		return tool_usage("unknown subcommand '%.40s'; there are run and shell", argv[1]);
 	}
 	argc--;
 	argv++;
-	argv[0] = "collnet lab";
-	optind = 0;
-	while (rc == 0 && (option = getopt_long(argc, argv, "+:", long_options, NULL)) != -1) {
-		rc = option == '?' || option == ':' ? bad_option(option, argv[optind - 1])
-						    : take_option(o, option, optarg);
-	}
+	rc = tool_options_of_command(argc, argv, options, take_option, o);
 	if (rc < 0) {
 		fputs(usage_text, stdout);
-		return 0;
 	}
-	if (rc != 0) {
+	if (rc != TOOL_OK) {
 		return rc;
 	}
 	o->command = optind < argc ? argv + optind : NULL;
-	rc = check_options(o);
-	return rc != 0 ? rc : -1;
+	return check_options(o);
 }
 
 /* ---- collnetd and the tools ----------------------------------------------------------- */
@@ -418,7 +342,7 @@ static void say_refusal(const char *what, int error)
 	} else if (sysctl_is("/proc/sys/user/max_user_namespaces", '0')) {
 		advice = "as root: sysctl user.max_user_namespaces=10000";
 	}
-	fprintf(stderr, "collnet lab: %s: %s; %s\n", what, strerror(error), advice);
+	tool_complain("%s: %s; %s", what, strerror(error), advice);
 }
 
 /*
@@ -509,7 +433,7 @@ static int run_lab(struct lab *lab)
 	fflush(NULL);
 	many_descriptors();
 	if (pipe2(fds, O_CLOEXEC) < 0) {
-		fprintf(stderr, "collnet lab: pipe: %s\n", strerror(errno));
+		tool_complain("pipe: %s", strerror(errno));
 		return 1;
 	}
 	name_job(lab);
@@ -554,24 +478,24 @@ int collnet_cmd_lab(int argc, char **argv)
 
 	o.daemon_args = calloc((size_t)argc + 1, sizeof(*o.daemon_args));
 	if (o.daemon_args == NULL) {
-		fputs("collnet lab: no memory\n", stderr);
-		return 1;
+		tool_complain("no memory");
+		return TOOL_FAILED;
 	}
 	rc = parse_options(&o, argc, argv);
-	if (rc < 0) {
+	if (rc == TOOL_OK) {
 		rc = lab_plan(&lab, &o, &err);
 		if (rc != COLLNET_OK) {
-			fprintf(stderr, "collnet lab: %s\n", err.text);
-			rc = LAB_EXIT_USAGE;
+			tool_complain("%s", err.text);
+			rc = TOOL_USAGE;
 		} else if ((!o.no_daemons && find_daemon(&lab, &err) != COLLNET_OK) ||
 			   check_tools(&lab, &err) != COLLNET_OK) {
-			fprintf(stderr, "collnet lab: %s\n", err.text);
-			rc = 1;
+			tool_complain("%s", err.text);
+			rc = TOOL_FAILED;
 		} else {
 			rc = run_lab(&lab);
 		}
 	}
 	free_lab(&lab);
 	free(o.daemon_args);
-	return rc;
+	return rc < 0 ? TOOL_OK : rc;
 }

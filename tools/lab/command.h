@@ -23,24 +23,20 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "topo/topo.h"
-#include "util/util.h"
+#include "tools/shape.h"
+#include "tools/tool.h"
 
 #define LAB_HOSTS_MAX	 1024u
 #define LAB_RANKS_MAX	 COLLNET_RANKS_MAX
 #define LAB_DIR		 "/run/collnet-lab" /* private: /run is the lab's own */
 #define LAB_LOGS	 LAB_DIR "/logs"    /* of the daemons; --keep-logs is mounted there */
-#define LAB_EXIT_USAGE	 2
-#define LAB_EXIT_SKIP	 77 /* the system refuses namespaces */
+#define LAB_EXIT_SKIP	 77		    /* the system refuses namespaces */
 #define LAB_EXIT_TIMEOUT 124
 
 struct lab_options {
 	bool shell; /* `lab shell`, else `lab run` */
-	const char *shape;
+	struct shape shape;
 	const char *topology; /* file to read instead of a shape */
-	uint64_t rate, uplink;
-	uint32_t buffer, uplink_buffer;
-	bool rate_said, uplink_said, buffer_said, uplink_buffer_said;
 	uint32_t mtu;
 	uint32_t loss_ppm; /* frames lost of a million */
 	uint32_t duplicate_ppm, reorder_ppm;
@@ -85,13 +81,8 @@ struct lab_port_count {
 	uint64_t frames, bytes, drops;
 };
 
-/* command.c */
-int collnet_cmd_lab(int argc, char **argv);
-
-/* plan.c: what is to be made. Fills in the options that were not said. */
+/* plan.c: what is to be made. Fills in the options that were not specified. */
 int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err);
-/* The rates and buffers of o->shape that were not said. */
-int lab_shape_rates(struct lab_options *o, struct cn_err *err);
 /* The channels of a link are one emulated cable: all their rate, and the frames that all hold. */
 uint64_t lab_link_rate(const struct cn_topo_link *l);
 uint32_t lab_link_buffer(const struct cn_topo_link *l);

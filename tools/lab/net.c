@@ -206,7 +206,7 @@ static void no_ipv6(void)
 		fd = open(files[i], O_WRONLY | O_CLOEXEC);
 		if (fd >= 0) { /* there is none in a kernel without IPv6 */
 			if (write(fd, "1", 1) != 1) {
-				fprintf(stderr, "collnet lab: %s: %s\n", files[i], strerror(errno));
+				tool_complain("%s: %s", files[i], strerror(errno));
 			}
 			close(fd);
 		}

@@ -12,40 +12,6 @@
 #include "tools/lab/command.h"
 #include "tools/plan/span.h"
 
-#define RATE_DEFAULT	      20000000u
-#define RATE_DEFAULT_MANY     10000000u /* for more than 16 hosts: two processors can keep up */
-#define UPLINK_FACTOR	      10u
-#define BUFFER_DEFAULT	      43u
-#define UPLINK_BUFFER_DEFAULT 45u
-
-static void default_rates(struct lab_options *o, uint32_t nhosts)
-{
-	if (!o->rate_said) {
-		o->rate = nhosts > 16 ? RATE_DEFAULT_MANY : RATE_DEFAULT;
-	}
-	if (!o->uplink_said) {
-		o->uplink = o->rate * UPLINK_FACTOR;
-	}
-	if (!o->buffer_said) {
-		o->buffer = BUFFER_DEFAULT;
-	}
-	if (!o->uplink_buffer_said) {
-		o->uplink_buffer = UPLINK_BUFFER_DEFAULT;
-	}
-}
-
-int lab_shape_rates(struct lab_options *o, struct cn_err *err)
-{
-	struct cn_topo *t = NULL;
-	int rc = cn_topo_shape(o->shape, 0, 0, 0, 0, &t, err); /* to count the hosts */
-
-	if (rc == COLLNET_OK) {
-		default_rates(o, t->nhosts);
-		cn_topo_free(t);
-	}
-	return rc;
-}
-
 /* Frames follow the spanning tree, so nothing else is built. */
 static int drop_unused(struct lab *lab, struct cn_err *err)
 {
@@ -61,9 +27,9 @@ static int drop_unused(struct lab *lab, struct cn_err *err)
 		i++;
 	}
 	l = &lab->topo->links[i];
-	fprintf(stderr,
-		"collnet lab: %u of %u links are not in the spanning tree and are not "
-		"built, such as %s - %s; collnet topo tree chooses another one\n",
+	tool_complain(
+		"%u of %u links are not in the spanning tree and are not built, such as %s - %s; "
+		"collnet topo tree selects another tree",
 		unused, lab->topo->nlinks, lab->topo->vertices[l->a].name,
 		lab->topo->vertices[l->b].name);
 	rc = cn_topo_prune(lab->topo, &pruned, err);
@@ -76,19 +42,20 @@ static int drop_unused(struct lab *lab, struct cn_err *err)
 
 static int read_topology(struct lab *lab, struct lab_options *o, struct cn_err *err)
 {
+	struct shape *s = &o->shape;
 	int rc;
 
 	if (o->topology != NULL) {
 		rc = cn_topo_read(o->topology, &lab->topo, err);
 		return rc == COLLNET_OK ? drop_unused(lab, err) : rc;
 	}
-	rc = lab_shape_rates(o, err);
+	rc = shape_defaults(s, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	/* without a rate a port has no finite buffer: the file does not say one */
-	return cn_topo_shape(o->shape, o->rate, o->rate == 0 ? 0 : o->buffer, o->uplink,
-			     o->uplink == 0 ? 0 : o->uplink_buffer, &lab->topo, err);
+	/* without a rate a port has no finite buffer */
+	return cn_topo_shape(s->text, s->rate, s->rate == 0 ? 0 : s->buffer, s->uplink,
+			     s->uplink == 0 ? 0 : s->uplink_buffer, &lab->topo, err);
 }
 
 uint64_t lab_link_rate(const struct cn_topo_link *l)

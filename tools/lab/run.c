@@ -158,14 +158,14 @@ static void daemon_ended(struct run *run, struct lab_host *h, int status)
 	}
 	if (killed) {
 		if (!run->stopping) {
-			fprintf(stderr, "collnet lab: collnetd on %s was killed by signal %d\n",
-				h->name, WTERMSIG(status));
+			tool_complain("collnetd on %s was killed by signal %d", h->name,
+				      WTERMSIG(status));
 		}
 		return;
 	}
 	run->lab->daemon_bad = true;
-	fprintf(stderr, "collnet lab: collnetd on %s ended with status %d; its last words:\n",
-		h->name, shell_status(status));
+	tool_complain("collnetd on %s ended with status %d; its last messages:", h->name,
+		      shell_status(status));
 	lab_print_log_tail(h);
 }
 
@@ -343,10 +343,8 @@ static void stop_daemons(struct run *run)
 	for (i = 0; i < lab->nhosts; i++) {
 		if (lab->hosts[i].daemon != 0) {
 			lab->daemon_bad = true;
-			fprintf(stderr,
-				"collnet lab: collnetd on %s did not end within %d s of "
-				"SIGTERM\n",
-				lab->hosts[i].name, STOP_MS / 1000);
+			tool_complain("collnetd on %s did not end within %d s of SIGTERM",
+				      lab->hosts[i].name, STOP_MS / 1000);
 			lab_print_log_tail(&lab->hosts[i]);
 		}
 	}
@@ -448,7 +446,7 @@ int lab_supervise(struct lab *lab)
 	int rc = bring_to_life(&run, &err), status;
 
 	if (rc != COLLNET_OK) {
-		fprintf(stderr, "collnet lab: %s\n", err.text);
+		tool_complain("%s", err.text);
 		return rc == COLLNET_EPERM ? LAB_EXIT_SKIP : 1;
 	}
 	status = run_command(&run);
@@ -459,7 +457,7 @@ int lab_supervise(struct lab *lab)
 	stop_daemons(&run);
 	status = status == 0 && lab->daemon_bad ? 1 : status;
 	if (lab_report_ports(lab, status, &err) != COLLNET_OK) {
-		fprintf(stderr, "collnet lab: %s\n", err.text);
+		tool_complain("%s", err.text);
 		status = status == 0 ? 1 : status;
 	}
 	return status;

@@ -227,7 +227,7 @@ static void host_environment(const struct lab_host *h)
 
 __attribute__((noreturn)) static void child_failed(const char *what, int status)
 {
-	fprintf(stderr, "collnet lab: %s: %s\n", what, strerror(errno));
+	tool_complain("%s: %s", what, strerror(errno));
 	_exit(status);
 }
 
@@ -381,7 +381,7 @@ __attribute__((noreturn)) static void become_rank(struct lab *lab, uint32_t r, c
 
 	default_signals();
 	if (lab_enter(h->name, &err) != COLLNET_OK) {
-		fprintf(stderr, "collnet lab: %s\n", err.text);
+		tool_complain("%s", err.text);
 		_exit(126);
 	}
 	common_environment(lab);

@@ -90,7 +90,7 @@ static int write_row(const struct figure *f, const struct routine *w, size_t siz
 	bool power = (cluster->topo->nhosts & (cluster->topo->nhosts - 1)) == 0;
 	struct experiment_point p = {
 		.cluster = cluster,
-		.op = BENCH_ALLTOALL,
+		.op = MEASURE_ALLTOALL,
 		.algorithm = w->algorithm,
 		.permutation = strcmp(w->algorithm, "pairwise") != 0 ? COLLNET_PERM_AUTO
 			       : power				     ? COLLNET_PERM_XOR

@@ -101,7 +101,7 @@ static int measure(const struct routine *w, const struct cn_sim_config *cluster,
 		   struct experiment_result *r, struct cn_err *err)
 {
 	struct experiment_point p = { .cluster = cluster,
-				      .op = BENCH_ALLGATHER,
+				      .op = MEASURE_ALLGATHER,
 				      .algorithm = w->algorithm,
 				      .contention_aware = true,
 				      .window = COLLNET_WINDOW_OFF,
@@ -112,11 +112,11 @@ static int measure(const struct routine *w, const struct cn_sim_config *cluster,
 	if (w->algorithm != NULL) {
 		return experiment_measure(&p, r, err);
 	}
-	p.op = BENCH_GATHER;
+	p.op = MEASURE_GATHER;
 	p.algorithm = "nearest";
 	rc = experiment_measure(&p, &gather, err);
 	if (rc == COLLNET_OK) {
-		p.op = BENCH_BCAST;
+		p.op = MEASURE_BCAST;
 		p.algorithm = "binomial";
 		p.bytes = bytes * cluster->topo->nhosts;
 		rc = experiment_measure(&p, r, err);

@@ -93,7 +93,7 @@ static int write_row(const struct figure *f, const struct line *l, const struct 
 	struct cn_sim_config cluster;
 	struct experiment_point p = {
 		.cluster = &cluster,
-		.op = BENCH_ALLTOALL,
+		.op = MEASURE_ALLTOALL,
 		.algorithm = l->algorithm,
 		.contention_aware = l->aware,
 		.bytes = bytes,

@@ -40,7 +40,7 @@ static int exchange(const struct cn_sim_config *cluster, uint64_t bytes, uint32_
 {
 	const struct experiment_point p = {
 		.cluster = cluster,
-		.op = BENCH_ALLTOALL,
+		.op = MEASURE_ALLTOALL,
 		.algorithm = "shuffle",
 		.contention_aware = true,
 		.window = COLLNET_WINDOW_AUTO,

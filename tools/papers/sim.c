@@ -81,11 +81,11 @@ static int model_of(const struct experiment_point *p, struct experiment_result *
 {
 	const struct cn_topo *t = p->cluster->topo;
 	uint32_t *node_of = calloc((size_t)t->nhosts + 1, sizeof(*node_of));
-	struct bench_place place = { .ranks = t->nhosts,
-				     .nodes = t->nhosts,
-				     .node_of = node_of,
-				     .topo = t,
-				     .vertex = t->hosts };
+	struct measure_place place = { .ranks = t->nhosts,
+				       .nodes = t->nhosts,
+				       .node_of = node_of,
+				       .topo = t,
+				       .vertex = t->hosts };
 
 	if (node_of == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for %u hosts", t->nhosts);
@@ -107,7 +107,7 @@ int experiment_measure(const struct experiment_point *p, struct experiment_resul
 		.iterations = p->iterations != 0 ? p->iterations : 1,
 		.warmup = !p->cold && (p->bytes < LONG_BLOCK || p->iterations > 1),
 		.faults = p->faults != NULL ? *p->faults : (struct cn_sim_faults){ 0 },
-		.args = { .op = bench_op_kind(p->op),
+		.args = { .op = measure_op_kind(p->op),
 			  .algorithm = p->algorithm,
 			  .permutation = p->permutation,
 			  .contention_aware = p->contention_aware,

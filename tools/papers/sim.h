@@ -26,7 +26,7 @@ void experiment_cluster(struct cn_sim_config *c, const struct cn_topo *t, uint64
 
 struct experiment_point {
 	const struct cn_sim_config *cluster; /* with its topology */
-	enum bench_op op;
+	enum measure_op op;
 	const char *algorithm;
 	enum collnet_permutation permutation;
 	bool contention_aware;

@@ -41,7 +41,7 @@ static int measure(const struct cn_sim_config *cluster, const char *algorithm, d
 		   struct cn_err *err)
 {
 	const struct experiment_point p = { .cluster = cluster,
-					    .op = BENCH_BCAST,
+					    .op = MEASURE_BCAST,
 					    .algorithm = algorithm,
 					    .contention_aware = true,
 					    .window = COLLNET_WINDOW_AUTO,

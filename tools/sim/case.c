@@ -247,8 +247,8 @@ static int iterate(struct cn_sim *s, struct cn_job *j, const struct sim_case *c,
 		return failed(s, j, c, *armed, out, err);
 	}
 	finish(s, c, b, out);
-	out->ns = bench_summary(ns, c->iterations);
-	out->slowest_ns = bench_summary(slowest, c->iterations).median;
+	out->ns = measure_summary(ns, c->iterations);
+	out->slowest_ns = measure_summary(slowest, c->iterations).median;
 	return COLLNET_OK;
 }
 
@@ -290,7 +290,7 @@ int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *er
 	int rc;
 
 	memset(out, 0, sizeof(*out));
-	out->ns = (struct bench_times){ NAN, NAN, NAN };
+	out->ns = (struct measure_times){ NAN, NAN, NAN };
 	out->slowest_ns = NAN;
 	out->worst_drops.at = out->longest.at = CN_TOPO_NONE;
 	config.engine.node.max_peers = config.topo->nhosts + 8;

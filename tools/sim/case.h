@@ -6,7 +6,7 @@
 #ifndef COLLNET_SIM_CASE_H
 #define COLLNET_SIM_CASE_H
 
-#include "tools/bench/model.h"
+#include "tools/measure/model.h"
 #include "tools/sim/fault.h"
 
 struct sim_watch; /* trace.h */
@@ -32,8 +32,8 @@ struct sim_spot {
 };
 
 struct sim_outcome {
-	struct bench_times ns; /* of the iterations, each the mean of its ranks */
-	double slowest_ns;     /* median of the slowest ranks' times */
+	struct measure_times ns; /* of the iterations, each the mean of its ranks */
+	double slowest_ns;	 /* median of the slowest ranks' times */
 	/* From here on of the counted iterations, of all nodes together. */
 	uint64_t data_sent, data_resent, bytes_sent, ack_bytes;
 	uint64_t ring_drops, drops, lost; /* full receive rings, full queues, faults */

@@ -20,7 +20,7 @@
 /* The fastest so far with the largest blocks that there were: the closing line is about it. */
 struct best {
 	uint32_t rivals; /* 0: there is none */
-	struct bench_result res;
+	struct measure_result res;
 	struct sim_outcome out;
 	struct sim_model model;
 };
@@ -28,7 +28,7 @@ struct best {
 /* The run: what bench's report and choice of algorithms want to know, and the topology. */
 struct run {
 	const struct sim_options *o;
-	struct bench b;
+	struct measure m;
 	struct cn_topo *topo;
 	uint32_t *node_of, *vertex;
 	uint32_t port; /* link that is captured */
@@ -96,59 +96,57 @@ static int locate(struct run *r, struct cn_err *err)
 		r->node_of[i] = i / r->o->local;
 	}
 	memcpy(r->vertex, t->hosts, t->nhosts * sizeof(*r->vertex));
-	r->b = (struct bench){ .o = &r->o->bench,
-			       .ranks = (uint32_t)ranks,
-			       .topo = r->topo,
-			       .node_of = r->node_of,
-			       .vertex = r->vertex };
-	r->b.place = (struct bench_place){ .ranks = (uint32_t)ranks,
-					   .nodes = t->nhosts,
-					   .node_of = r->node_of,
-					   .topo = t,
-					   .vertex = r->vertex };
-	r->b.node_window = cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
+	r->m = (struct measure){ .o = &r->o->measure };
+	r->m.place = (struct measure_place){ .ranks = (uint32_t)ranks,
+					     .nodes = t->nhosts,
+					     .node_of = r->node_of,
+					     .topo = t,
+					     .vertex = r->vertex };
+	r->m.node_window = cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
 	return COLLNET_OK;
 }
 
 /* Whether the buffers of a size fit, those of every rank or those that all share. */
 static int check_memory(const struct run *r, uint64_t bytes, struct cn_err *err)
 {
-	uint64_t each = 2 * bytes * r->b.ranks, all = r->o->bench.verify ? each * r->b.ranks : each;
+	uint64_t each = 2 * bytes * r->m.place.ranks,
+		 all = r->o->measure.verify ? each * r->m.place.ranks : each;
 	char text[TOOL_TEXT];
 
-	if (bytes > 0 && (each / bytes / 2 != r->b.ranks || all > BUFFERS_MAX)) {
+	if (bytes > 0 && (each / bytes / 2 != r->m.place.ranks || all > BUFFERS_MAX)) {
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "blocks of %s for %u ranks need more than 8 GiB "
 			       "of buffers%s",
-			       tool_format_size(bytes, text), r->b.ranks,
-			       r->o->bench.verify ? "; without --verify all ranks share them" : "");
+			       tool_format_size(bytes, text), r->m.place.ranks,
+			       r->o->measure.verify ? "; without --verify all ranks share them"
+						    : "");
 	}
 	return COLLNET_OK;
 }
 
 static void result_init(const struct run *r, const struct cn_algorithm *row, uint64_t bytes,
-			struct bench_result *res)
+			struct measure_result *res)
 {
-	const struct bench *b = &r->b;
+	const struct measure *m = &r->m;
 
-	bench_result_init(res, b, bytes);
+	measure_result_init(res, m, bytes);
 	res->algorithm = row->name;
-	res->permutation = bench_permutation(b, row);
-	res->contention_aware = &b->o->contention_aware;
-	res->window = bench_window(b, row);
-	res->iterations = b->o->iterations;
-	res->limit_us = bench_limit_us(b->o->op, &b->place, bytes);
+	res->permutation = measure_permutation(m, row);
+	res->contention_aware = &m->o->contention_aware;
+	res->window = measure_window(m, row);
+	res->iterations = m->o->iterations;
+	res->limit_us = measure_limit_us(m->o->op, &m->place, bytes);
 }
 
 static void result_of(const struct run *r, const struct sim_outcome *out, const bool *verified,
-		      struct bench_result *res)
+		      struct measure_result *res)
 {
-	const struct bench *b = &r->b;
+	const struct measure *m = &r->m;
 
 	res->window_peak = out->window_peak;
 	res->ns = out->ns;
 	res->slowest_ns = out->slowest_ns;
-	res->bandwidth = bench_node_bytes(b->o->op, &b->place, res->bytes) * 8 /
+	res->bandwidth = measure_node_bytes(m->o->op, &m->place, res->bytes) * 8 /
 			 (out->ns.median / 1e3);
 	res->frames_sent = out->data_sent + out->data_resent;
 	res->frames_resent = out->data_resent;
@@ -179,14 +177,14 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 		.local = o->local,
 		.timed = o->timed,
 		.nfaults = o->nfaults,
-		.iterations = o->bench.iterations,
-		.warmup = o->bench.warmup,
-		.verify = o->bench.verify,
+		.iterations = o->measure.iterations,
+		.warmup = o->measure.warmup,
+		.verify = o->measure.verify,
 		.args = { .op = row->op,
 			  .algorithm = row->name,
-			  .permutation = o->bench.permutation,
-			  .contention_aware = o->bench.contention_aware,
-			  .window = o->bench.window,
+			  .permutation = o->measure.permutation,
+			  .contention_aware = o->measure.contention_aware,
+			  .window = o->measure.window,
 			  .bytes = bytes },
 	};
 	bool cut = false;
@@ -204,7 +202,7 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 }
 
 /* Whose bytes are wrong is no candidate. */
-static void compare(struct run *r, const struct bench_result *res, const struct sim_outcome *out,
+static void compare(struct run *r, const struct measure_result *res, const struct sim_outcome *out,
 		    const struct sim_model *model)
 {
 	struct best *best = &r->best;
@@ -224,11 +222,11 @@ static void compare(struct run *r, const struct bench_result *res, const struct 
 }
 
 /* A case that cannot be run, or fails, is a row without numbers; the others go on. */
-static void case_failed(struct run *r, const struct bench_result *res, const char *why)
+static void case_failed(struct run *r, const struct measure_result *res, const char *why)
 {
 	char size[TOOL_TEXT];
 
-	if (res->op == BENCH_BARRIER) {
+	if (res->op == MEASURE_BARRIER) {
 		tool_complain("%s: %s", res->algorithm, why);
 	} else {
 		tool_complain("%s of %s: %s", res->algorithm, tool_format_size(res->bytes, size),
@@ -240,7 +238,7 @@ static void case_failed(struct run *r, const struct bench_result *res, const cha
 static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes)
 {
 	struct sim_outcome out = { 0 };
-	struct bench_result res;
+	struct measure_result res;
 	struct sim_model model;
 	struct sim_row shown = { r->o, &res, &out, &model, NAN };
 	struct cn_err err = { 0 };
@@ -253,12 +251,12 @@ static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes
 		return complain(&err);
 	}
 	result_init(r, row, bytes, &res);
-	sim_model(&r->o->cluster, &r->b.place, r->o->bench.op, bytes, &model);
+	sim_model(&r->o->cluster, &r->m.place, r->o->measure.op, bytes, &model);
 	if (rc != COLLNET_OK) {
 		res.failed = err.text;
 	} else if (out.failed > 0) {
 		snprintf(why, sizeof(why), "%u of %u ranks failed, first %s", out.failed,
-			 r->b.ranks, out.why);
+			 r->m.place.ranks, out.why);
 		res.failed = why;
 	}
 	if (res.failed != NULL) {
@@ -267,36 +265,37 @@ static int run_one(struct run *r, const struct cn_algorithm *row, uint64_t bytes
 		verified = out.wrong == 0;
 		r->failed |= !verified;
 		result_of(r, &out,
-			  r->o->bench.verify && r->o->bench.op != BENCH_BARRIER ? &verified : NULL,
+			  r->o->measure.verify && r->o->measure.op != MEASURE_BARRIER ? &verified
+										      : NULL,
 			  &res);
 		if (verified) {
 			compare(r, &res, &out, &model);
 		}
 	}
-	rc = bench_predict(&r->b, bytes, row, &shown.predicted_us);
-	rc = rc == TOOL_OK && !sim_report(&r->b, &shown) ? TOOL_FAILED : rc;
+	rc = measure_predict(&r->m, bytes, row, &shown.predicted_us);
+	rc = rc == TOOL_OK && !sim_report(&r->m, &shown) ? TOOL_FAILED : rc;
 	sim_outcome_free(&out);
 	return rc;
 }
 
 static int run_sizes(struct run *r)
 {
-	const struct bench_options *o = &r->o->bench;
+	const struct measure_options *o = &r->o->measure;
 	const struct sim_row best = { r->o, &r->best.res, &r->best.out, &r->best.model, NAN };
 	int rc = TOOL_OK;
 
 	for (size_t i = 0; i < o->nsizes && rc == TOOL_OK; i++) {
-		const struct cn_algorithm *rows[BENCH_ALGORITHMS_MAX];
+		const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX];
 		size_t n;
 
-		rc = bench_choose(&r->b, o->sizes[i], rows, &n);
+		rc = measure_choose(&r->m, o->sizes[i], rows, &n);
 		r->alone = o->nsizes == 1 && n == 1;
 		for (size_t k = 0; k < n && rc == TOOL_OK; k++) {
 			rc = run_one(r, rows[k], o->sizes[i]);
 		}
 	}
 	if (rc == TOOL_OK && !o->json && r->best.rivals > 0) {
-		sim_report_end(&r->b, &best, r->best.rivals);
+		sim_report_end(&r->m, &best, r->best.rivals);
 	}
 	return rc == TOOL_OK && r->failed ? TOOL_FAILED : rc;
 }
@@ -321,10 +320,10 @@ static int start(struct run *r, struct sim_options *o)
 	if (rc != COLLNET_OK) {
 		return complain(&err);
 	}
-	if (o->bench.csv != NULL) {
-		r->b.csv = fopen(o->bench.csv, "we");
-		if (r->b.csv == NULL) {
-			tool_complain("--csv: %s: %s", o->bench.csv, strerror(errno));
+	if (o->measure.csv != NULL) {
+		r->m.csv = fopen(o->measure.csv, "we");
+		if (r->m.csv == NULL) {
+			tool_complain("--csv: %s: %s", o->measure.csv, strerror(errno));
 			return TOOL_FAILED;
 		}
 	}
@@ -342,15 +341,15 @@ int collnet_cmd_sim(int argc, char **argv)
 		return rc < 0 ? TOOL_OK : rc;
 	}
 	if (o.experiment != NULL) {
-		rc = experiment_run(o.experiment, o.bench.seed, o.quick, o.output, stdout, &err);
+		rc = experiment_run(o.experiment, o.measure.seed, o.quick, o.output, stdout, &err);
 		return rc == COLLNET_OK ? TOOL_OK : complain(&err);
 	}
 	rc = start(&r, &o);
 	if (rc == TOOL_OK) {
 		rc = run_sizes(&r);
 	}
-	if (r.b.csv != NULL && fclose(r.b.csv) != 0) {
-		tool_complain("--csv: %s: %s", o.bench.csv, strerror(errno));
+	if (r.m.csv != NULL && fclose(r.m.csv) != 0) {
+		tool_complain("--csv: %s: %s", o.measure.csv, strerror(errno));
 		rc = TOOL_FAILED;
 	}
 	for (uint32_t i = 0; i < o.nfaults; i++) {

@@ -8,12 +8,12 @@
 #ifndef COLLNET_SIM_COMMAND_H
 #define COLLNET_SIM_COMMAND_H
 
-#include "tools/bench/command.h"
+#include "tools/measure/measure.h"
 #include "tools/sim/case.h"
 #include "tools/sim/model.h"
 
 struct sim_options {
-	struct bench_options bench; /* operation, sizes, algorithms, ..., iterations, outputs */
+	struct measure_options measure; /* operation, sizes, algorithms, ..., iterations, outputs */
 	const char *shape, *topology;
 	uint64_t rate, uplink; /* 0: not said */
 	uint32_t buffer, uplink_buffer;
@@ -36,12 +36,12 @@ int sim_options_parse(struct sim_options *o, int argc, char **argv);
 /* A row of the table; and the closing line, of the fastest of `rivals` algorithms. */
 struct sim_row {
 	const struct sim_options *o;
-	const struct bench_result *r; /* failed: of the rest only model and predicted_us count */
+	const struct measure_result *r; /* failed: of the rest only model and predicted_us count */
 	const struct sim_outcome *out;
 	const struct sim_model *model;
 	double predicted_us;
 };
-bool sim_report(struct bench *b, const struct sim_row *row);
+bool sim_report(struct measure *m, const struct sim_row *row);
 
 /* Of timed faults (sim_fault_report.c): keys of the object, columns of the CSV file, and lines. */
 extern const char sim_fault_names[];
@@ -49,6 +49,6 @@ void sim_fault_json(struct json *j, const struct cn_topo *t, const struct sim_ro
 void sim_fault_cells(FILE *f, const struct sim_outcome *out);
 void sim_fault_table(const struct cn_topo *t, const struct sim_row *row);
 
-void sim_report_end(const struct bench *b, const struct sim_row *best, uint32_t rivals);
+void sim_report_end(const struct measure *m, const struct sim_row *best, uint32_t rivals);
 
 #endif

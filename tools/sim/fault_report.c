@@ -97,8 +97,8 @@ void sim_fault_cells(FILE *f, const struct sim_outcome *out)
 	struct summary s = summarise(out);
 
 	fprintf(f, ",%" PRIu32 ",%" PRIu32, out->nends, s.named);
-	bench_report_cell(f, s.first);
-	bench_report_cell(f, s.last);
+	measure_report_cell(f, s.first);
+	measure_report_cell(f, s.last);
 	fprintf(f, ",%s", next[out->next]);
 }
 

@@ -106,7 +106,7 @@ static double slowest_host(const struct cn_topo *t)
 }
 
 /* Eq. 2 and 6, an exchange of nodes with equally many ranks; seconds. */
-static void exchange(const struct cn_sim_config *c, const struct bench_place *p, uint64_t bytes,
+static void exchange(const struct cn_sim_config *c, const struct measure_place *p, uint64_t bytes,
 		     struct sim_model *out)
 {
 	double rate = slowest_host(p->topo), local = (double)p->ranks / p->nodes;
@@ -123,16 +123,16 @@ static void exchange(const struct cn_sim_config *c, const struct bench_place *p,
 	out->eq6 = blocks * kg * 1e6 + rounds * out->t_w;
 }
 
-void sim_model(const struct cn_sim_config *c, const struct bench_place *place, enum bench_op op,
+void sim_model(const struct cn_sim_config *c, const struct measure_place *place, enum measure_op op,
 	       uint64_t bytes, struct sim_model *out)
 {
-	double payload = bench_limit_us(op, place, bytes);
+	double payload = measure_limit_us(op, place, bytes);
 
 	*out = (struct sim_model){ NAN, NAN, NAN, NAN, NAN, NAN };
 	if (isfinite(payload) && bytes > 0) {
 		out->eq7 = payload * block_bytes(c, bytes) / (double)bytes;
 	}
-	if (op == BENCH_ALLTOALL && place->nodes > 1) {
+	if (op == MEASURE_ALLTOALL && place->nodes > 1) {
 		exchange(c, place, bytes, out);
 	}
 	out->best = fmax(out->eq2, out->eq7); /* fmax leaves out a NAN */

@@ -3,7 +3,7 @@
 #ifndef COLLNET_SIM_MODEL_H
 #define COLLNET_SIM_MODEL_H
 
-#include "tools/bench/model.h"
+#include "tools/measure/model.h"
 #include "tools/sim/core/sim.h"
 
 /*
@@ -20,7 +20,7 @@ struct sim_model {
 	double g, t_w; /* of a full frame, of the last frame of a block */
 };
 /* place->topo says all rates. */
-void sim_model(const struct cn_sim_config *c, const struct bench_place *place, enum bench_op op,
+void sim_model(const struct cn_sim_config *c, const struct measure_place *place, enum measure_op op,
 	       uint64_t bytes, struct sim_model *out);
 
 #endif

@@ -70,7 +70,7 @@ static const char help_text[] =
 	"                        small points, in seconds\n";
 
 enum {
-	OPT_SHAPE = BENCH_OPT_OWN,
+	OPT_SHAPE = MEASURE_OPT_OWN,
 	OPT_TOPOLOGY,
 	OPT_RATE,
 	OPT_UPLINK,
@@ -124,7 +124,7 @@ static const struct option options[] = {
 	{ "reorder", required_argument, NULL, OPT_REORDER },
 	{ "corrupt", required_argument, NULL, OPT_CORRUPT },
 	{ "fault", required_argument, NULL, OPT_FAULT },
-	BENCH_SHARED_OPTIONS,
+	MEASURE_OPTIONS,
 	{ "trace", required_argument, NULL, OPT_TRACE },
 	{ "pcap", required_argument, NULL, OPT_PCAP },
 	{ "port", required_argument, NULL, OPT_PORT },
@@ -271,7 +271,7 @@ static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *
 static bool of_experiment(int opt)
 {
 	return opt == OPT_EXPERIMENT || opt == OPT_OUTPUT || opt == OPT_QUICK ||
-	       opt == BENCH_OPT_SEED;
+	       opt == MEASURE_OPT_SEED;
 }
 
 static const char *name_of(int opt)
@@ -294,8 +294,8 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	if (o->alien == NULL && !of_experiment(opt)) {
 		o->alien = name_of(opt);
 	}
-	if (opt < BENCH_OPT_OWN) {
-		return bench_options_take(&o->bench, opt, arg, err);
+	if (opt < MEASURE_OPT_OWN) {
+		return measure_options_take(&o->measure, opt, arg, err);
 	} else if (opt <= OPT_DELAY) {
 		return take_network(o, opt, arg, err);
 	} else if (opt <= OPT_CORRUPT) {
@@ -333,17 +333,17 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 /* What depends on the operation. */
 static int finish(struct sim_options *o, struct cn_err *err)
 {
-	struct bench_options *b = &o->bench;
-	int rc = bench_options_finish(b, err);
+	struct measure_options *b = &o->measure;
+	int rc = measure_options_finish(b, err);
 
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
 	o->cluster.seed = b->seed;
-	if (b->iterations == BENCH_DEFAULT) {
+	if (b->iterations == MEASURE_DEFAULT) {
 		b->iterations = o->trace != NULL || o->pcap != NULL ? 1 : 3;
 	}
-	b->warmup = b->warmup == BENCH_DEFAULT ? 1 : b->warmup;
+	b->warmup = b->warmup == MEASURE_DEFAULT ? 1 : b->warmup;
 	return COLLNET_OK;
 }
 
@@ -365,7 +365,7 @@ static int check_files(const struct sim_options *o)
 		const char *option, *path;
 	} files[] = {
 		{ "--topology", o->topology },
-		{ "--csv", o->bench.csv },
+		{ "--csv", o->measure.csv },
 		{ "--trace", o->trace },
 		{ "--pcap", o->pcap },
 	};
@@ -399,7 +399,7 @@ static int check_options(const struct sim_options *o)
 		return tool_usage("--quick and --output go with --experiment");
 	}
 	if ((o->trace != NULL || o->pcap != NULL) &&
-	    (o->bench.nsizes != 1 || o->bench.all || o->bench.nalgorithms > 1)) {
+	    (o->measure.nsizes != 1 || o->measure.all || o->measure.nalgorithms > 1)) {
 		return tool_usage("--trace and --pcap are of one size and one algorithm: name them "
 				  "with --sizes and --algorithm");
 	}
@@ -409,14 +409,15 @@ static int check_options(const struct sim_options *o)
 /* The operation's name, the only word that is no option. */
 static int take_operation(struct sim_options *o, int argc, char **argv)
 {
-	static const char names[] = "alltoall, allgather, bcast, scatter, gather, barrier";
+	char known[160];
 
 	if (optind == argc) {
-		return tool_usage("no operation given; there are %s", names);
+		return tool_usage("no operation given; there are %s",
+				  measure_op_names(true, known, sizeof(known)));
 	}
-	if (!bench_op_find(argv[optind], &o->bench.op) || bench_op_kind(o->bench.op) == 0) {
-		return tool_usage("there is no operation '%.40s' here; there are %s", argv[optind],
-				  names);
+	if (!measure_op_find(argv[optind], &o->measure.op) || measure_op_kind(o->measure.op) == 0) {
+		return tool_usage("unknown operation '%.40s'; there are %s", argv[optind],
+				  measure_op_names(true, known, sizeof(known)));
 	}
 	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1])
 				 : TOOL_OK;
@@ -425,7 +426,7 @@ static int take_operation(struct sim_options *o, int argc, char **argv)
 static void defaults(struct sim_options *o)
 {
 	memset(o, 0, sizeof(*o));
-	bench_options_init(&o->bench);
+	measure_options_init(&o->measure);
 	cn_sim_config_init(&o->cluster);
 	o->buffer = BUFFER_DEFAULT;
 	o->uplink_buffer = UPLINK_BUFFER_DEFAULT;

@@ -46,18 +46,18 @@ static void count_json(struct json *j, const char *key, const struct sim_row *ro
 	}
 }
 
-static bool report_json(const struct bench *b, const struct sim_row *row)
+static bool report_json(const struct measure *m, const struct sim_row *row)
 {
 	struct json j;
 
 	json_begin(&j, stdout);
 	json_object(&j, NULL);
-	bench_report_keys(&j, b, row->r);
+	measure_report_keys(&j, m, row->r);
 	count_json(&j, "drops", row, row->out->drops);
 	count_json(&j, "lost_by_faults", row, row->out->lost);
 	count_json(&j, "peak_queue", row, row->out->longest.count);
-	spot_json(&j, "longest_queue", b->topo, row, &row->out->longest);
-	spot_json(&j, "most_drops", b->topo, row, &row->out->worst_drops);
+	spot_json(&j, "longest_queue", m->place.topo, row, &row->out->longest);
+	spot_json(&j, "most_drops", m->place.topo, row, &row->out->worst_drops);
 	json_double(&j, "eq2_us", row->model->eq2, 3);
 	json_double(&j, "eq6_us", row->model->eq6, 3);
 	json_double(&j, "eq7_us", row->model->eq7, 3);
@@ -66,34 +66,34 @@ static bool report_json(const struct bench *b, const struct sim_row *row)
 	count_json(&j, "frame_events", row, row->out->frame_events);
 	json_string(&j, "error", row->r->failed);
 	if (row->o->nfaults > 0) {
-		sim_fault_json(&j, b->topo, row);
+		sim_fault_json(&j, m->place.topo, row);
 	}
 	json_object_end(&j);
 	return json_end(&j);
 }
 
-static bool report_csv(const struct bench *b, const struct sim_row *row)
+static bool report_csv(const struct measure *m, const struct sim_row *row)
 {
-	FILE *f = b->csv;
+	FILE *f = m->csv;
 
-	if (!b->header) {
+	if (!m->header) {
 		fprintf(f,
 			"%s,drops,lost_by_faults,peak_queue,eq2_us,eq6_us,eq7_us,predicted_us,"
 			"of_best%s\n",
-			bench_report_names, row->o->nfaults > 0 ? sim_fault_names : "");
+			measure_report_names, row->o->nfaults > 0 ? sim_fault_names : "");
 	}
-	bench_report_cells(f, row->r);
+	measure_report_cells(f, row->r);
 	if (row->r->failed != NULL) {
 		fputs(",,,", f);
 	} else {
 		fprintf(f, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, row->out->drops, row->out->lost,
 			row->out->longest.count);
 	}
-	bench_report_cell(f, row->model->eq2);
-	bench_report_cell(f, row->model->eq6);
-	bench_report_cell(f, row->model->eq7);
-	bench_report_cell(f, row->predicted_us);
-	bench_report_cell(f, of_best(row));
+	measure_report_cell(f, row->model->eq2);
+	measure_report_cell(f, row->model->eq6);
+	measure_report_cell(f, row->model->eq7);
+	measure_report_cell(f, row->predicted_us);
+	measure_report_cell(f, of_best(row));
 	if (row->o->nfaults > 0) {
 		sim_fault_cells(f, row->out);
 	}
@@ -119,7 +119,7 @@ static void count_column(const struct sim_row *row, uint64_t value, int width)
 	printf(" %*s", width, text);
 }
 
-static const char *checked_text(const struct bench_result *r)
+static const char *checked_text(const struct measure_result *r)
 {
 	if (r->failed != NULL) {
 		return "failed";
@@ -127,24 +127,24 @@ static const char *checked_text(const struct bench_result *r)
 	return r->verified == NULL ? "-" : *r->verified ? "right" : "WRONG";
 }
 
-static void header(const struct bench *b)
+static void header(const struct measure *m)
 {
 	printf("%s, %u rank%s on %u simulated node%s, seed %" PRIu64 "; times are virtual\n",
-	       bench_op_name(b->o->op), b->ranks, plural(b->ranks), b->place.nodes,
-	       plural(b->place.nodes), b->o->seed);
+	       measure_op_name(m->o->op), m->place.ranks, plural(m->place.ranks), m->place.nodes,
+	       plural(m->place.nodes), m->o->seed);
 	printf("%8s %-13s %-11s %-3s %7s %10s %11s %7s %9s %7s %6s %7s %7s %5s %10s %10s %10s %6s\n",
 	       "size", "algorithm", "permutation", "CA", "window", "median ms", "Mbit/s/node",
 	       "% limit", "frames", "resent", "acks", "checked", "drops", "peak", "Eq.2/6 ms",
 	       "Eq.7 ms", "model ms", "% best");
 }
 
-static bool report_table(const struct bench *b, const struct sim_row *row)
+static bool report_table(const struct measure *m, const struct sim_row *row)
 {
-	const struct bench_result *r = row->r;
+	const struct measure_result *r = row->r;
 	char size[TOOL_TEXT], window[TOOL_TEXT] = "off";
 
-	if (!b->header) {
-		header(b);
+	if (!m->header) {
+		header(m);
 	}
 	if (r->failed != NULL) {
 		snprintf(window, sizeof(window), "-");
@@ -154,35 +154,35 @@ static bool report_table(const struct bench *b, const struct sim_row *row)
 	printf("%8s %-13s %-11s %-3s %7s", tool_format_size(r->bytes, size), r->algorithm,
 	       r->permutation != NULL ? r->permutation : "-", *r->contention_aware ? "on" : "off",
 	       window);
-	bench_report_column(r->ns.median / 1e6, 10, 3, "");
-	bench_report_column(r->bandwidth > 0 ? r->bandwidth : NAN, 11, 2, "");
-	bench_report_column(bench_efficiency(r) * 100, 7, 1, "");
+	measure_report_column(r->ns.median / 1e6, 10, 3, "");
+	measure_report_column(r->bandwidth > 0 ? r->bandwidth : NAN, 11, 2, "");
+	measure_report_column(measure_efficiency(r) * 100, 7, 1, "");
 	count_column(row, r->frames_sent, 9);
 	count_column(row, r->frames_resent, 7);
-	bench_report_column(r->ack_bytes_share * 100, 6, 2, "%");
+	measure_report_column(r->ack_bytes_share * 100, 6, 2, "%");
 	printf(" %7s", checked_text(r));
 	count_column(row, row->out->drops, 7);
 	count_column(row, row->out->longest.count, 5);
-	bench_report_column(equation(row) / 1e3, 10, 3, "");
-	bench_report_column(row->model->eq7 / 1e3, 10, 3, "");
-	bench_report_column(row->predicted_us / 1e3, 10, 3, "");
-	bench_report_column(of_best(row) * 100, 6, 1, "");
+	measure_report_column(equation(row) / 1e3, 10, 3, "");
+	measure_report_column(row->model->eq7 / 1e3, 10, 3, "");
+	measure_report_column(row->predicted_us / 1e3, 10, 3, "");
+	measure_report_column(of_best(row) * 100, 6, 1, "");
 	putchar('\n');
 	if (row->o->nfaults > 0) {
-		sim_fault_table(b->topo, row);
+		sim_fault_table(m->place.topo, row);
 	}
 	return fflush(stdout) == 0 && !ferror(stdout);
 }
 
-bool sim_report(struct bench *b, const struct sim_row *row)
+bool sim_report(struct measure *m, const struct sim_row *row)
 {
-	bool ok = bench_report_written(b->o->json ? report_json(b, row) : report_table(b, row),
-				       "standard output");
+	bool ok = measure_report_written(m->o->json ? report_json(m, row) : report_table(m, row),
+					 "standard output");
 
-	if (b->csv != NULL) {
-		ok = bench_report_written(report_csv(b, row), b->o->csv) && ok;
+	if (m->csv != NULL) {
+		ok = measure_report_written(report_csv(m, row), m->o->csv) && ok;
 	}
-	b->header = true;
+	m->header = true;
 	return ok;
 }
 
@@ -238,7 +238,7 @@ static void print_losses(const struct cn_topo *t, const struct sim_row *row)
 /* What explains a time although no frame was lost. */
 static void print_hints(const struct cn_topo *t, const struct sim_row *row)
 {
-	const struct bench_result *r = row->r;
+	const struct measure_result *r = row->r;
 	uint32_t assumed = cn_topo_assumed_buffer(t);
 
 	if (row->out->drops > 0 || row->out->ring_drops > 0 || row->out->lost > 0) {
@@ -250,9 +250,9 @@ static void print_hints(const struct cn_topo *t, const struct sim_row *row)
 	} else if (r->window != COLLNET_WINDOW_OFF && r->window_peak == r->window &&
 		   of_best(row) < 0.9) {
 		printf("; the window of %u frame%s", r->window, plural(r->window));
-		if (row->o->bench.window == COLLNET_WINDOW_AUTO && assumed > 0) {
+		if (row->o->measure.window == COLLNET_WINDOW_AUTO && assumed > 0) {
 			printf(", for %u frames a port, which are assumed,", assumed);
-		} else if (row->o->bench.window == COLLNET_WINDOW_AUTO) {
+		} else if (row->o->measure.window == COLLNET_WINDOW_AUTO) {
 			printf(", which the buffers allow,");
 		}
 		printf(" holds it back (--window tries another)");
@@ -268,13 +268,13 @@ static void print_share(double of)
 	}
 }
 
-void sim_report_end(const struct bench *b, const struct sim_row *best, uint32_t rivals)
+void sim_report_end(const struct measure *m, const struct sim_row *best, uint32_t rivals)
 {
-	const struct bench_result *r = best->r;
+	const struct measure_result *r = best->r;
 	char size[TOOL_TEXT], time[TOOL_TEXT];
 
-	printf("\n%u node%s: %s", b->place.nodes, plural(b->place.nodes), bench_op_name(r->op));
-	if (r->op != BENCH_BARRIER) {
+	printf("\n%u node%s: %s", m->place.nodes, plural(m->place.nodes), measure_op_name(r->op));
+	if (r->op != MEASURE_BARRIER) {
 		printf(" of %s", tool_format_size(r->bytes, size));
 	}
 	tool_format_ns((uint64_t)(r->ns.median + 0.5), time);
@@ -290,7 +290,7 @@ void sim_report_end(const struct bench *b, const struct sim_row *best, uint32_t 
 		printf(" of the best that these links allow (%s)",
 		       tool_format_ns((uint64_t)(best->model->best * 1e3), time));
 	}
-	print_losses(b->topo, best);
-	print_hints(b->topo, best);
+	print_losses(m->place.topo, best);
+	print_hints(m->place.topo, best);
 	printf(".\n");
 }

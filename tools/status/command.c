@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `collnet status`: what this node's daemon knows: the node table, the jobs, the global window,
- * the counters.
+ * `collnet status`: the node table, jobs, global window and counters of this node's daemon.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -31,25 +31,25 @@ static const struct counter {
 	{                                                                                          \
 #field, offsetof(struct collnet_stats, field), what                                \
 	}
-	C(frames_sent, "frames put on the wire"),
-	C(frames_received, "valid frames taken from it"),
-	C(bytes_sent, "bytes put on the wire"),
-	C(bytes_received, "bytes taken from it"),
+	C(frames_sent, "frames sent"),
+	C(frames_received, "valid frames received"),
+	C(bytes_sent, "bytes sent"),
+	C(bytes_received, "bytes received"),
 	C(data_sent, "reliable frames sent for the first time"),
-	C(data_resent, "reliable frames sent again"),
+	C(data_resent, "reliable frames retransmitted"),
 	C(data_received, "reliable frames accepted in order"),
-	C(acks_sent, "frames that only acknowledge"),
-	C(ack_bytes_sent, "their bytes"),
-	C(naks_sent, "of those frames, negative ones"),
-	C(duplicates, "reliable frames that had come before"),
-	C(gaps, "reliable frames that came too early"),
-	C(timeouts, "retransmission timers that ran out"),
-	C(busy, "frames not accepted: no buffer was free"),
-	C(bad_frames, "malformed"),
-	C(version_frames, "of another wire version"),
-	C(foreign_frames, "another cluster's or protocol's"),
-	C(stale_frames, "of an older epoch or an unknown node"),
-	C(ring_drops, "frames that the kernel dropped before us"),
+	C(acks_sent, "frames that carry only an acknowledgement"),
+	C(ack_bytes_sent, "bytes of these frames"),
+	C(naks_sent, "negative acknowledgements among them"),
+	C(duplicates, "reliable frames received twice"),
+	C(gaps, "reliable frames received out of order"),
+	C(timeouts, "retransmission timeouts"),
+	C(busy, "frames refused: no buffer was free"),
+	C(bad_frames, "malformed frames"),
+	C(version_frames, "frames of another wire version"),
+	C(foreign_frames, "frames of another cluster or protocol"),
+	C(stale_frames, "frames of an old epoch or an unknown node"),
+	C(ring_drops, "frames dropped by the kernel: receive ring full"),
 #undef C
 };
 #define NCOUNTERS (sizeof(counters) / sizeof(counters[0]))
@@ -71,10 +71,9 @@ static const char *mac_text(const uint8_t mac[6], char buf[TOOL_TEXT])
 
 static int complain(const struct status *s, int status)
 {
-	const char *sentence = collnet_error(s->c);
+	const char *message = collnet_error(s->c);
 
-	tool_complain("%s",
-		      sentence != NULL && *sentence != 0 ? sentence : collnet_strerror(status));
+	tool_complain("%s", message != NULL && *message != 0 ? message : collnet_strerror(status));
 	return TOOL_FAILED;
 }
 
@@ -259,13 +258,12 @@ static bool show_text(const struct status *s)
 	size_t i;
 
 	printf("node %s, collnet %s, MTU %u, link %s\n", collnet_node_name(s->c), collnet_version(),
-	       st->mtu,
-	       st->link_rate > 0 ? tool_format_rate(st->link_rate, rate) : "rate not known");
+	       st->mtu, st->link_rate > 0 ? tool_format_rate(st->link_rate, rate) : "rate unknown");
 	if (st->window == COLLNET_WINDOW_OFF) {
-		printf("window: off; %u frames under way, at most %u so far\n", st->window_now,
+		printf("window: off; %u frames in flight, at most %u so far\n", st->window_now,
 		       st->window_peak);
 	} else {
-		printf("window: %u frames; %u under way, at most %u so far\n", st->window,
+		printf("window: %u frames; %u in flight, at most %u so far\n", st->window,
 		       st->window_now, st->window_peak);
 	}
 	printf("daemon: %.1f MiB resident, %.2f s of processor time\n",
@@ -284,15 +282,33 @@ static bool show_text(const struct status *s)
 static const char help_text[] =
 	"usage: collnet status [OPTION...]\n"
 	"\n"
-	"Shows what this node's daemon knows: its node table, jobs, global window, counters.\n"
+	"Shows the node table, jobs, global window and counters of this node's daemon.\n"
 	"\n"
-	"  --json         one JSON object\n"
-	"  --socket PATH  of the daemon (COLLNET_SOCKET)\n"
+	"  --json         print one JSON object\n"
+	"  --socket PATH  socket of the daemon (default: COLLNET_SOCKET, or /run/collnet/collnetd.sock)\n"
+	"  --help         print this text\n"
 	"\n"
 	"Exit status: 0; 1: the daemon does not answer; 2: usage.\n";
 
-/* TOOL_OK, TOOL_USAGE, or -1: help was given. */
-static int parse(int argc, char **argv, struct collnet_options *o, bool *json)
+struct status_options {
+	struct collnet_options open;
+	bool json;
+};
+
+static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+{
+	struct status_options *o = into;
+
+	(void)err;
+	if (opt == 'j') {
+		o->json = true;
+	} else {
+		o->open.socket = arg;
+	}
+	return COLLNET_OK;
+}
+
+int collnet_cmd_status(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "help", no_argument, NULL, 'h' },
@@ -300,53 +316,30 @@ static int parse(int argc, char **argv, struct collnet_options *o, bool *json)
 		{ "socket", required_argument, NULL, 's' },
 		{ NULL, 0, NULL, 0 },
 	};
-	int opt;
+	struct status_options o = { .json = false };
+	struct status s = { 0 };
+	int rc;
 
-	opterr = 0;
-	optind = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case 'h':
-			fputs(help_text, stdout);
-			return -1;
-		case 'j':
-			*json = true;
-			break;
-		case 's':
-			o->socket = optarg;
-			break;
-		case ':':
-			return tool_usage("%.40s needs a value", argv[optind - 1]);
-		default:
-			return tool_usage("unknown or ambiguous option '%.40s'", argv[optind - 1]);
-		}
+	collnet_options_init(&o.open);
+	o.open.mode = COLLNET_MODE_DAEMON;
+	rc = tool_options(argc, argv, options, take_option, &o);
+	if (rc < 0) {
+		fputs(help_text, stdout);
+		return TOOL_OK;
+	}
+	if (rc != TOOL_OK) {
+		return rc;
 	}
 	if (optind < argc) {
 		return tool_usage("unexpected argument '%.40s'", argv[optind]);
 	}
-	return TOOL_OK;
-}
-
-int collnet_cmd_status(int argc, char **argv)
-{
-	struct collnet_options o;
-	struct status s = { 0 };
-	bool json = false;
-	int rc;
-
-	collnet_options_init(&o);
-	o.mode = COLLNET_MODE_DAEMON;
-	rc = parse(argc, argv, &o, &json);
-	if (rc != TOOL_OK) {
-		return rc < 0 ? TOOL_OK : rc;
-	}
-	rc = collnet_open(&o, &s.c);
+	rc = collnet_open(&o.open, &s.c);
 	if (rc != COLLNET_OK) {
-		return complain(&s, rc); /* s.c is NULL: the sentence of the failed open */
+		return complain(&s, rc); /* s.c is NULL: the message of the failed open */
 	}
 	rc = collect(&s);
-	if (rc == TOOL_OK && !(json ? show_json(&s) : show_text(&s))) {
-		tool_complain("standard output cannot be written");
+	if (rc == TOOL_OK && !(o.json ? show_json(&s) : show_text(&s))) {
+		tool_complain("standard output: %s", strerror(errno));
 		rc = TOOL_FAILED;
 	}
 	collnet_close(s.c);

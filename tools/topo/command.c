@@ -74,14 +74,8 @@ static const struct part {
 #define NPARTS (sizeof(parts) / sizeof(parts[0]))
 
 enum {
-	OPT_HELP = 256,
-	OPT_JSON,
+	OPT_JSON = SHAPE_OPT_OWN,
 	OPT_ALL,
-	OPT_SHAPE,
-	OPT_RATE,
-	OPT_UPLINK,
-	OPT_BUFFER,
-	OPT_UPLINK_BUFFER,
 	OPT_RING,
 	OPT_PHASE,
 	OPT_ALGORITHM,
@@ -96,29 +90,28 @@ enum {
 };
 
 static const struct {
-	const char *name;
-	int has_arg, id;
+	struct option option;
 	unsigned parts;
 } options[] = {
-	{ "help", no_argument, OPT_HELP, ANY },
-	{ "json", no_argument, OPT_JSON, ANY },
-	{ "all", no_argument, OPT_ALL, SHOW },
-	{ "shape", required_argument, OPT_SHAPE, READS },
-	{ "rate", required_argument, OPT_RATE, ANY },
-	{ "uplink", required_argument, OPT_UPLINK, READS },
-	{ "buffer", required_argument, OPT_BUFFER, ANY },
-	{ "uplink-buffer", required_argument, OPT_UPLINK_BUFFER, READS },
-	{ "ring", required_argument, OPT_RING, DRAW },
-	{ "phase", required_argument, OPT_PHASE, DRAW },
-	{ "algorithm", required_argument, OPT_ALGORITHM, DRAW },
-	{ "format", required_argument, OPT_FORMAT, DRAW },
-	{ "output", required_argument, OPT_OUTPUT, DRAW },
-	{ "kind", required_argument, OPT_KIND, TREE },
-	{ "root", required_argument, OPT_ROOT, TREE },
-	{ "seed", required_argument, OPT_SEED, TREE | RANDOM },
-	{ "hosts", required_argument, OPT_HOSTS, WINDOW | RANDOM },
-	{ "switches", required_argument, OPT_SWITCHES, RANDOM },
-	{ "degree", required_argument, OPT_DEGREE, RANDOM },
+	{ { "help", no_argument, NULL, 'h' }, ANY },
+	{ { "json", no_argument, NULL, OPT_JSON }, ANY },
+	{ { "all", no_argument, NULL, OPT_ALL }, SHOW },
+	{ { "shape", required_argument, NULL, SHAPE_OPT_SHAPE }, READS },
+	{ { "rate", required_argument, NULL, SHAPE_OPT_RATE }, ANY },
+	{ { "uplink", required_argument, NULL, SHAPE_OPT_UPLINK }, READS },
+	{ { "buffer", required_argument, NULL, SHAPE_OPT_BUFFER }, ANY },
+	{ { "uplink-buffer", required_argument, NULL, SHAPE_OPT_UPLINK_BUFFER }, READS },
+	{ { "ring", required_argument, NULL, OPT_RING }, DRAW },
+	{ { "phase", required_argument, NULL, OPT_PHASE }, DRAW },
+	{ { "algorithm", required_argument, NULL, OPT_ALGORITHM }, DRAW },
+	{ { "format", required_argument, NULL, OPT_FORMAT }, DRAW },
+	{ { "output", required_argument, NULL, OPT_OUTPUT }, DRAW },
+	{ { "kind", required_argument, NULL, OPT_KIND }, TREE },
+	{ { "root", required_argument, NULL, OPT_ROOT }, TREE },
+	{ { "seed", required_argument, NULL, OPT_SEED }, TREE | RANDOM },
+	{ { "hosts", required_argument, NULL, OPT_HOSTS }, WINDOW | RANDOM },
+	{ { "switches", required_argument, NULL, OPT_SWITCHES }, RANDOM },
+	{ { "degree", required_argument, NULL, OPT_DEGREE }, RANDOM },
 };
 #define NOPTIONS (sizeof(options) / sizeof(options[0]))
 
@@ -151,139 +144,98 @@ static void verb_help(void)
 	     "Each part has its own --help.");
 }
 
-static bool take_rate(const char *text, uint64_t *rate, bool *said)
-{
-	*said = true;
-	if (strcmp(text, "none") == 0) {
-		*rate = 0;
-		return true;
-	}
-	return cn_parse_rate(text, rate);
-}
-
-static bool take_u32(const char *text, uint64_t min, uint64_t max, uint32_t *out)
-{
-	uint64_t n;
-
-	if (!cn_parse_uint(text, min, max, &n)) {
-		return false;
-	}
-	*out = (uint32_t)n;
-	return true;
-}
-
 /* "4", "3.25": a mean number of neighbours. */
-static bool take_degree(const char *text, double *out)
+static int take_degree(const char *text, double *out, struct cn_err *err)
 {
-	char number[32];
 	uint64_t n;
 
-	/* as kbit, a fraction of up to three digits comes out whole, in thousandths */
-	if (strlen(text) > sizeof(number) - 8 || strspn(text, "0123456789.") < strlen(text)) {
-		return false;
-	}
-	snprintf(number, sizeof(number), "%skbit", text);
-	if (!cn_parse_rate(number, &n)) {
-		return false;
+	if (tool_parse_thousandths(text, &n) != COLLNET_OK || n == 0 ||
+	    n > CN_TOPO_VERTICES_MAX * 1000) {
+		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not a number like 4 or 2.5", text);
 	}
 	*out = (double)n / 1000;
-	return *out <= CN_TOPO_VERTICES_MAX;
+	return COLLNET_OK;
 }
 
-/* Where an option's value goes. False: it is not valid; *expected says what would be. */
-static bool take_value(struct topo_options *o, int id, const char *v, const char **expected)
+/* One of names[], which ends with NULL. */
+static int take_name(const char *text, const char *const *names, const char **out,
+		     struct cn_err *err)
 {
-	struct lab_options *s = &o->shape;
+	char known[80] = "";
+	size_t used = 0;
 
-	switch (id) {
-	case OPT_RATE:
-		*expected = "a rate like 20mbit, or none";
-		return take_rate(v, &s->rate, &s->rate_said);
-	case OPT_UPLINK:
-		*expected = "a rate like 200mbit, or none";
-		return take_rate(v, &s->uplink, &s->uplink_said);
-	case OPT_BUFFER:
-		*expected = "1 to 1000000 frames";
-		s->buffer_said = true;
-		return take_u32(v, 1, CN_TOPO_BUFFER_MAX, &s->buffer);
-	case OPT_UPLINK_BUFFER:
-		*expected = "1 to 1000000 frames";
-		s->uplink_buffer_said = true;
-		return take_u32(v, 1, CN_TOPO_BUFFER_MAX, &s->uplink_buffer);
-	case OPT_RING:
-		*expected = "lr1, lr2, lr3 or file-order";
-		o->ring = v;
-		return strcmp(v, "lr1") == 0 || strcmp(v, "lr2") == 0 || strcmp(v, "lr3") == 0 ||
-		       strcmp(v, "file-order") == 0;
-	case OPT_PHASE:
-		*expected = "a number, from 0";
-		o->phase_said = true;
-		return cn_parse_uint(v, 0, UINT32_MAX - 1, &o->phase);
-	case OPT_FORMAT:
-		*expected = "dot or svg";
-		o->format = v;
-		return strcmp(v, "dot") == 0 || strcmp(v, "svg") == 0;
-	case OPT_KIND:
-		*expected = "bfs, dfs, random or shortest";
-		o->kind_name = v;
-		return cn_tree_kind_find(v, &o->kind);
-	case OPT_SEED:
-		*expected = "a number";
-		return cn_parse_uint(v, 0, UINT64_MAX, &o->random.seed);
-	case OPT_HOSTS:
-		*expected = "1 to 200000";
-		o->hosts = v;
-		o->hosts_said = true;
-		return strcmp(o->part, "random") != 0 ||
-		       take_u32(v, 1, CN_TOPO_VERTICES_MAX, &o->random.hosts);
-	case OPT_SWITCHES:
-		*expected = "1 to 200000";
-		o->switches_said = true;
-		return take_u32(v, 1, CN_TOPO_VERTICES_MAX, &o->random.switches);
-	default:
-		*expected = "a number like 4 or 2.5";
-		return take_degree(v, &o->random.degree);
+	for (size_t i = 0; names[i] != NULL && used < sizeof(known); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*out = text;
+			return COLLNET_OK;
+		}
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+					 i == 0 ? "" : ", ", names[i]);
 	}
+	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is unknown; there are %s", text, known);
 }
 
-/* False: --help, or *rc is a usage error. */
-static bool take_option(struct topo_options *o, int id, const char *v, int *rc)
+static int take_kind(struct topo_options *o, const char *text, struct cn_err *err)
 {
-	const char *expected = NULL, *name = "";
-	size_t i;
+	static const char *const kinds[] = { "bfs", "dfs", "random", "shortest", NULL };
+	int rc = take_name(text, kinds, &o->kind_name, err);
 
-	switch (id) {
-	case OPT_HELP:
-		return false;
+	return rc == COLLNET_OK && !cn_tree_kind_find(text, &o->kind) ? COLLNET_EINVAL : rc;
+}
+
+static int take_hosts(struct topo_options *o, const char *text, struct cn_err *err)
+{
+	o->hosts = text;
+	o->hosts_given = true;
+	return strcmp(o->part, "random") != 0
+		       ? COLLNET_OK
+		       : tool_parse_u32(text, 1, CN_TOPO_VERTICES_MAX, &o->random.hosts, err);
+}
+
+static int take_option(void *into, int opt, char *arg, struct cn_err *err)
+{
+	static const char *const rings[] = { "lr1", "lr2", "lr3", "file-order", NULL };
+	static const char *const formats[] = { "dot", "svg", NULL };
+	struct topo_options *o = into;
+
+	if (opt < SHAPE_OPT_OWN) {
+		return shape_take(&o->shape, opt, arg, err);
+	}
+	switch (opt) {
 	case OPT_JSON:
 		o->json = true;
-		return true;
+		return COLLNET_OK;
 	case OPT_ALL:
 		o->all = true;
-		return true;
-	case OPT_SHAPE:
-		o->shape.shape = v;
-		return true;
+		return COLLNET_OK;
 	case OPT_ALGORITHM:
-		o->algorithm = v;
-		return true;
+		o->algorithm = arg;
+		return COLLNET_OK;
 	case OPT_OUTPUT:
-		o->output = v;
-		return true;
+		o->output = arg;
+		return COLLNET_OK;
 	case OPT_ROOT:
-		o->root = v;
-		return true;
-	default:
-		break;
+		o->root = arg;
+		return COLLNET_OK;
+	case OPT_RING:
+		return take_name(arg, rings, &o->ring, err);
+	case OPT_FORMAT:
+		return take_name(arg, formats, &o->format, err);
+	case OPT_PHASE:
+		o->phase_given = true;
+		return tool_parse_number(arg, 0, UINT32_MAX - 1, &o->phase, err);
+	case OPT_KIND:
+		return take_kind(o, arg, err);
+	case OPT_SEED:
+		return tool_parse_number(arg, 0, UINT64_MAX, &o->random.seed, err);
+	case OPT_HOSTS:
+		return take_hosts(o, arg, err);
+	case OPT_SWITCHES:
+		o->switches_given = true;
+		return tool_parse_u32(arg, 1, CN_TOPO_VERTICES_MAX, &o->random.switches, err);
+	default: /* OPT_DEGREE */
+		return take_degree(arg, &o->random.degree, err);
 	}
-	if (!take_value(o, id, v, &expected)) {
-		for (i = 0; i < NOPTIONS; i++) {
-			name = options[i].id == id ? options[i].name : name;
-		}
-		*rc = tool_usage("--%s %.60s: expected %s", name, v, expected);
-		return false;
-	}
-	return true;
 }
 
 /* A network that is made from options, which is wrong only when these are. */
@@ -302,63 +254,53 @@ static int check_shape(const struct topo_options *o)
 /* What does not go together. */
 static int check_together(const struct topo_options *o, unsigned bit)
 {
-	const struct lab_options *s = &o->shape;
+	const struct shape *s = &o->shape;
 
-	if ((bit & READS) && (o->file == NULL) == (s->shape == NULL)) {
+	if ((bit & READS) && (o->file == NULL) == (s->text == NULL)) {
 		return tool_usage("%s needs a FILE (- is standard input) or --shape "
 				  "(e.g. 8x2)",
 				  o->part);
 	}
-	if ((bit & READS) && s->shape == NULL &&
-	    (s->rate_said || s->uplink_said || s->buffer_said || s->uplink_buffer_said)) {
-		return tool_usage("rates and buffers are the file's to say: --rate, --uplink, "
-				  "--buffer and --uplink-buffer go with --shape");
+	if ((bit & READS) && s->text == NULL && shape_has_rates(s)) {
+		return tool_usage("a topology file specifies rates and buffers itself: --rate, "
+				  "--uplink, --buffer and --uplink-buffer go with --shape");
 	}
-	if (bit == RANDOM && (o->file != NULL || !o->hosts_said)) {
+	if (bit == RANDOM && (o->file != NULL || !o->hosts_given)) {
 		return tool_usage("random takes no file, and needs --hosts N");
 	}
-	if (bit == DRAW && o->ring != NULL && o->phase_said) {
-		return tool_usage("draw either a --ring or a --phase");
+	if (bit == DRAW && o->ring != NULL && o->phase_given) {
+		return tool_usage("--ring and --phase exclude each other");
 	}
-	if (bit == DRAW && o->algorithm != NULL && !o->phase_said) {
-		return tool_usage("which phase of %.40s? say --phase N", o->algorithm);
+	if (bit == DRAW && o->algorithm != NULL && !o->phase_given) {
+		return tool_usage("specify with --phase N which phase of %.40s", o->algorithm);
 	}
 	if (bit == DRAW && o->json && o->format != NULL) {
-		return tool_usage("draw either --json or --format %s", o->format);
+		return tool_usage("--json and --format exclude each other");
 	}
-	return s->shape != NULL ? check_shape(o) : TOOL_OK;
+	return s->text != NULL ? check_shape(o) : TOOL_OK;
 }
 
 static int run_part(const struct part *p, int argc, char **argv)
 {
 	struct topo_options o = { .part = p->name, .kind_name = "bfs" };
-	struct option table[NOPTIONS + 1];
-	size_t i, n = 0;
-	int id, rc = TOOL_OK;
+	struct option table[NOPTIONS + 1] = { 0 };
+	size_t n = 0;
+	int rc;
 
-	for (i = 0; i < NOPTIONS; i++) {
+	for (size_t i = 0; i < NOPTIONS; i++) {
 		if (options[i].parts & p->bit) {
-			table[n++] = (struct option){ options[i].name, options[i].has_arg, NULL,
-						      options[i].id };
+			table[n++] = options[i].option;
 		}
 	}
-	table[n] = (struct option){ NULL, 0, NULL, 0 };
 	o.random.seed = 1;
 	o.random.degree = 4;
-	optind = 0;
-	opterr = 0;
-	while ((id = getopt_long(argc, argv, ":", table, NULL)) != -1) {
-		if (id == '?' || id == ':') {
-			return tool_usage("%.60s: %s", argv[optind - 1],
-					  id == ':' ? "expected a value after it"
-						    : "unknown or ambiguous option");
-		}
-		if (!take_option(&o, id, optarg, &rc)) {
-			if (rc == TOOL_OK) {
-				part_help(p);
-			}
-			return rc;
-		}
+	rc = tool_options(argc, argv, table, take_option, &o);
+	if (rc < 0) {
+		part_help(p);
+		return TOOL_OK;
+	}
+	if (rc != TOOL_OK) {
+		return rc;
 	}
 	if (argc - optind > 1) {
 		return tool_usage("unexpected argument '%.60s'", argv[optind + 1]);

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verb `collnet topo`: what its parts share. Each part gets the options, reads its topology
+ * `collnet topo`: what its subcommands share. Each part gets the options, reads its topology
  * with topo_open(), and returns an exit status.
  */
 #ifndef COLLNET_TOPO_TOOL_H
 #define COLLNET_TOPO_TOOL_H
 
-#include "tools/lab/command.h"
-#include "tools/tool.h"
-#include "topo/tree.h"
 #include "tools/plan/random.h"
 #include "tools/plan/span.h"
+#include "tools/shape.h"
+#include "tools/tool.h"
+#include "topo/tree.h"
 
 struct topo_options {
-	const char *part;	  /* "show", .. */
-	const char *file;	  /* NULL: the shape; "-": standard input */
-	struct lab_options shape; /* --shape and its rates and buffers, as in the lab */
+	const char *part; /* "show", .. */
+	const char *file; /* NULL: the shape; "-": standard input */
+	struct shape shape;
 	bool json, all;
 	/* draw */
 	const char *ring, *algorithm, *format, *output;
-	bool phase_said;
+	bool phase_given;
 	uint64_t phase;
 	/* tree */
 	enum cn_tree_kind kind;
 	const char *kind_name, *root;
 	/* random */
-	bool hosts_said, switches_said;
+	bool hosts_given, switches_given;
 	struct cn_topo_random random; /* its seed is the tree's too */
 	/* window */
 	const char *hosts;

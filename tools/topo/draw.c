@@ -191,7 +191,7 @@ static int make_drawing(const struct topo_options *o, const struct cn_topo *t, s
 	int rc;
 
 	snprintf(d->title, sizeof(d->title), "%.200s", topo_source(o));
-	if (o->ring == NULL && !o->phase_said) {
+	if (o->ring == NULL && !o->phase_given) {
 		return COLLNET_OK;
 	}
 	rc = subject_init(&s, t, t->hosts, t->nhosts, err);

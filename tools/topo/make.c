@@ -52,7 +52,7 @@ int topo_random(const struct topo_options *o)
 
 	r.rate = o->shape.rate;
 	r.buffer = o->shape.buffer;
-	if (!o->switches_said) {
+	if (!o->switches_given) {
 		r.switches = (r.hosts + 4) / 5;
 	}
 	if (cn_topo_random(&r, &t, &err) != COLLNET_OK) {

@@ -38,23 +38,23 @@ static char *read_stdin(size_t *len)
 
 const char *topo_source(const struct topo_options *o)
 {
-	return o->file == NULL		   ? o->shape.shape
+	return o->file == NULL		   ? o->shape.text
 	       : strcmp(o->file, "-") == 0 ? "standard input"
 					   : o->file;
 }
 
 int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err *err)
 {
-	struct lab_options shape = o->shape;
+	struct shape shape = o->shape;
 	char *text;
 	size_t len;
 	int rc;
 
 	if (o->file == NULL) {
-		rc = lab_shape_rates(&shape, err);
+		rc = shape_defaults(&shape, err);
 		return rc != COLLNET_OK
 			       ? rc
-			       : cn_topo_shape(shape.shape, shape.rate, shape.buffer, shape.uplink,
+			       : cn_topo_shape(shape.text, shape.rate, shape.buffer, shape.uplink,
 					       shape.uplink_buffer, out, err);
 	}
 	if (strcmp(o->file, "-") != 0) {

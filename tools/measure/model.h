@@ -3,25 +3,25 @@
  * The arithmetic of the benchmark: what the wires allow, how often to measure, and the summary of
  * what was measured. Pure.
  */
-#ifndef COLLNET_BENCH_MODEL_H
-#define COLLNET_BENCH_MODEL_H
+#ifndef COLLNET_MEASURE_MODEL_H
+#define COLLNET_MEASURE_MODEL_H
 
 #include "topo/topo.h"
 #include "util/util.h"
 
-enum bench_op {
-	BENCH_ALLTOALL,
-	BENCH_ALLGATHER,
-	BENCH_BCAST,
-	BENCH_SCATTER,
-	BENCH_GATHER,
-	BENCH_BARRIER,
-	BENCH_PINGPONG,
-	BENCH_STREAM,
+enum measure_op {
+	MEASURE_ALLTOALL,
+	MEASURE_ALLGATHER,
+	MEASURE_BCAST,
+	MEASURE_SCATTER,
+	MEASURE_GATHER,
+	MEASURE_BARRIER,
+	MEASURE_PINGPONG,
+	MEASURE_STREAM,
 };
 
 /* Who runs where. */
-struct bench_place {
+struct measure_place {
 	uint32_t ranks, nodes;
 	const uint32_t *node_of;    /* [ranks] node of a rank */
 	const struct cn_topo *topo; /* NULL: unknown */
@@ -38,28 +38,28 @@ struct bench_place {
  * the side without the root, which is rank 0. NAN where it is not known (no rate, a node that the
  * topology does not have) or where there is no wire (one node, a barrier).
  */
-double bench_limit_us(enum bench_op op, const struct bench_place *p, uint64_t bytes);
+double measure_limit_us(enum measure_op op, const struct measure_place *p, uint64_t bytes);
 
 /* Payload in bytes that the busiest node must send or receive for one operation. */
-double bench_node_bytes(enum bench_op op, const struct bench_place *p, uint64_t bytes);
+double measure_node_bytes(enum measure_op op, const struct measure_place *p, uint64_t bytes);
 
 /* Payload in bytes that one operation delivers between different ranks. */
-double bench_payload(enum bench_op op, uint32_t ranks, uint64_t bytes);
+double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes);
 
 /*
  * Iterations so that a run takes about three seconds when one takes limit_us, 3 .. 200. Where the
  * limit is not known, links of 20 Mbit/s are assumed.
  */
-uint32_t bench_iterations(enum bench_op op, const struct bench_place *p, uint64_t bytes,
-			  double limit_us);
+uint32_t measure_iterations(enum measure_op op, const struct measure_place *p, uint64_t bytes,
+			    double limit_us);
 
 /* Nanoseconds: the smallest, the middle one (or mean of two), the 99th percentile (nearest rank) */
-struct bench_times {
+struct measure_times {
 	double min, median, p99;
 };
 /* Sorts v. All NAN for n = 0. */
-struct bench_times bench_summary(uint64_t *v, size_t n);
+struct measure_times measure_summary(uint64_t *v, size_t n);
 /* The middle of v, which is sorted; NAN for n = 0. */
-double bench_median(double *v, size_t n);
+double measure_median(double *v, size_t n);
 
 #endif

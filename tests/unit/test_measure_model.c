@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tools/bench/model.h"
+#include "tools/measure/model.h"
 
 #define MBIT 1000000ull
 #define MOST 64
@@ -17,7 +17,7 @@
 struct fixture {
 	struct cn_topo *topo;
 	uint32_t node_of[MOST], vertex[MOST];
-	struct bench_place place;
+	struct measure_place place;
 };
 
 /* `each` ranks on every host of a topology, in its order. */
@@ -71,13 +71,13 @@ static void limit__one_switch(void **state)
 	(void)state;
 	shape(&f, "16", 20 * MBIT, 0, 1);
 	/* 15 blocks of 1,000 bytes each way at 20 Mbit/s */
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000), 6000);
-	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 1000), 6000);
-	assert_near(bench_limit_us(BENCH_BCAST, &f.place, 1000), 400);
-	assert_near(bench_limit_us(BENCH_SCATTER, &f.place, 1000), 6000);
-	assert_near(bench_limit_us(BENCH_GATHER, &f.place, 1000), 6000);
-	assert_true(isnan(bench_limit_us(BENCH_BARRIER, &f.place, 0)));
-	assert_true(isnan(bench_limit_us(BENCH_ALLTOALL, &f.place, 0)));
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 1000), 6000);
+	assert_near(measure_limit_us(MEASURE_ALLGATHER, &f.place, 1000), 6000);
+	assert_near(measure_limit_us(MEASURE_BCAST, &f.place, 1000), 400);
+	assert_near(measure_limit_us(MEASURE_SCATTER, &f.place, 1000), 6000);
+	assert_near(measure_limit_us(MEASURE_GATHER, &f.place, 1000), 6000);
+	assert_true(isnan(measure_limit_us(MEASURE_BARRIER, &f.place, 0)));
+	assert_true(isnan(measure_limit_us(MEASURE_ALLTOALL, &f.place, 0)));
 	cn_topo_free(f.topo);
 }
 
@@ -88,8 +88,8 @@ static void limit__two_switches_host_links_decide(void **state)
 	(void)state;
 	shape(&f, "8x2", 20 * MBIT, 200 * MBIT, 1);
 	/* host 15 * 8,000 / 20; uplink 64 * 8,000 / 200 = 2,560 us */
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000), 6000);
-	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 1000), 6000);
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 1000), 6000);
+	assert_near(measure_limit_us(MEASURE_ALLGATHER, &f.place, 1000), 6000);
 	cn_topo_free(f.topo);
 }
 
@@ -99,11 +99,11 @@ static void limit__two_switches_uplinks_decide(void **state)
 
 	(void)state;
 	shape(&f, "8x2", 20 * MBIT, 40 * MBIT, 1);
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000), 64.0 * 8000 / 40);
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 1000), 64.0 * 8000 / 40);
 	cn_topo_free(f.topo);
 	shape(&f, "8x2", 20 * MBIT, 10 * MBIT, 1);
 	/* eight blocks of the other side, once each; the hosts need only 6,000 */
-	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 1000), 8.0 * 8000 / 10);
+	assert_near(measure_limit_us(MEASURE_ALLGATHER, &f.place, 1000), 8.0 * 8000 / 10);
 	cn_topo_free(f.topo);
 }
 
@@ -113,10 +113,10 @@ static void limit__two_ranks_a_node(void **state)
 
 	(void)state;
 	shape(&f, "4", 20 * MBIT, 0, 2);
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000), 2.0 * 6 * 8000 / 20);
-	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 1000), 6.0 * 8000 / 20);
-	assert_near(bench_node_bytes(BENCH_ALLTOALL, &f.place, 1000), 12000);
-	assert_near(bench_node_bytes(BENCH_ALLGATHER, &f.place, 1000), 6000);
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 1000), 2.0 * 6 * 8000 / 20);
+	assert_near(measure_limit_us(MEASURE_ALLGATHER, &f.place, 1000), 6.0 * 8000 / 20);
+	assert_near(measure_node_bytes(MEASURE_ALLTOALL, &f.place, 1000), 12000);
+	assert_near(measure_node_bytes(MEASURE_ALLGATHER, &f.place, 1000), 6000);
 	cn_topo_free(f.topo);
 }
 
@@ -134,12 +134,12 @@ static void limit__uneven(void **state)
 	(void)state;
 	parse(&f, uneven, 1);
 	/* all links to b: 3 * 1 blocks; the slowest is the host's own, 2 Mbit/s */
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 500), 3.0 * 4000 / 2);
-	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 500), 3.0 * 4000 / 2);
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 500), 3.0 * 4000 / 2);
+	assert_near(measure_limit_us(MEASURE_ALLGATHER, &f.place, 500), 3.0 * 4000 / 2);
 	/* a job on the first switch alone crosses none of the slow links */
 	f.place.ranks = 3;
 	f.place.nodes = 3;
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 500), 2.0 * 4000 / 100);
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 500), 2.0 * 4000 / 100);
 	cn_topo_free(f.topo);
 }
 
@@ -151,14 +151,14 @@ static void limit__uneven_ranks(void **state)
 	(void)state;
 	shape(&f, "2", 8 * MBIT, 0, 3);
 	f.node_of[3] = f.node_of[4] = 0;
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 100), 5.0 * 100);
-	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 100), 5.0 * 100);
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 100), 5.0 * 100);
+	assert_near(measure_limit_us(MEASURE_ALLGATHER, &f.place, 100), 5.0 * 100);
 	cn_topo_free(f.topo);
 	/* three ranks behind a slow link send more than they receive */
 	parse(&f, "switch s\nhost h0\nhost h1\nlink h0 s rate 1mbit\nlink h1 s rate 100mbit\n", 2);
 	f.node_of[2] = 0;
-	assert_near(bench_limit_us(BENCH_ALLGATHER, &f.place, 100), 3.0 * 800);
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 100), 3.0 * 800);
+	assert_near(measure_limit_us(MEASURE_ALLGATHER, &f.place, 100), 3.0 * 800);
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 100), 3.0 * 800);
 	cn_topo_free(f.topo);
 }
 
@@ -169,15 +169,15 @@ static void limit__unknown(void **state)
 	(void)state;
 	shape(&f, "4", 20 * MBIT, 0, 1);
 	f.vertex[2] = CN_TOPO_NONE;
-	assert_true(isnan(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000)));
+	assert_true(isnan(measure_limit_us(MEASURE_ALLTOALL, &f.place, 1000)));
 	f.place.topo = NULL;
 	f.place.vertex = NULL;
-	assert_true(isnan(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000)));
+	assert_true(isnan(measure_limit_us(MEASURE_ALLTOALL, &f.place, 1000)));
 	f.place.rate = 10 * MBIT;
-	assert_near(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000), 3.0 * 8000 / 10);
+	assert_near(measure_limit_us(MEASURE_ALLTOALL, &f.place, 1000), 3.0 * 8000 / 10);
 	f.place.nodes = 1;
 	memset(f.node_of, 0, sizeof(f.node_of));
-	assert_true(isnan(bench_limit_us(BENCH_ALLTOALL, &f.place, 1000)));
+	assert_true(isnan(measure_limit_us(MEASURE_ALLTOALL, &f.place, 1000)));
 	cn_topo_free(f.topo);
 }
 
@@ -187,47 +187,47 @@ static void iterations__follow_the_limit(void **state)
 
 	(void)state;
 	shape(&f, "16", 20 * MBIT, 0, 1);
-	assert_int_equal(bench_iterations(BENCH_ALLTOALL, &f.place, 1, 10), 200);
-	assert_int_equal(bench_iterations(BENCH_ALLTOALL, &f.place, 1, 3e6), 3);
-	assert_int_equal(bench_iterations(BENCH_ALLTOALL, &f.place, 1, 1e5), 30);
+	assert_int_equal(measure_iterations(MEASURE_ALLTOALL, &f.place, 1, 10), 200);
+	assert_int_equal(measure_iterations(MEASURE_ALLTOALL, &f.place, 1, 3e6), 3);
+	assert_int_equal(measure_iterations(MEASURE_ALLTOALL, &f.place, 1, 1e5), 30);
 	/* not known: 15 * 16 KiB at 20 Mbit/s take 98 ms */
-	assert_int_equal(bench_iterations(BENCH_ALLTOALL, &f.place, 16384, NAN), 31);
-	assert_int_equal(bench_iterations(BENCH_BARRIER, &f.place, 0, NAN), 200);
+	assert_int_equal(measure_iterations(MEASURE_ALLTOALL, &f.place, 16384, NAN), 31);
+	assert_int_equal(measure_iterations(MEASURE_BARRIER, &f.place, 0, NAN), 200);
 	cn_topo_free(f.topo);
 }
 
 static void payload__counts_other_ranks_only(void **state)
 {
 	(void)state;
-	assert_near(bench_payload(BENCH_ALLTOALL, 16, 10), 2400);
-	assert_near(bench_payload(BENCH_ALLGATHER, 3, 10), 60);
-	assert_near(bench_payload(BENCH_BCAST, 3, 10), 20);
-	assert_near(bench_payload(BENCH_GATHER, 3, 10), 20);
-	assert_near(bench_payload(BENCH_ALLTOALL, 1, 10), 0);
+	assert_near(measure_payload(MEASURE_ALLTOALL, 16, 10), 2400);
+	assert_near(measure_payload(MEASURE_ALLGATHER, 3, 10), 60);
+	assert_near(measure_payload(MEASURE_BCAST, 3, 10), 20);
+	assert_near(measure_payload(MEASURE_GATHER, 3, 10), 20);
+	assert_near(measure_payload(MEASURE_ALLTOALL, 1, 10), 0);
 }
 
 static void summary__percentiles(void **state)
 {
 	uint64_t v[200], i;
-	struct bench_times t;
+	struct measure_times t;
 
 	(void)state;
 	for (i = 0; i < 200; i++) {
 		v[i] = 200 - i; /* 1 .. 200, backwards */
 	}
-	t = bench_summary(v, 200);
+	t = measure_summary(v, 200);
 	assert_near(t.min, 1);
 	assert_near(t.median, 100.5);
 	assert_near(t.p99, 198);
 	for (i = 0; i < 100; i++) {
 		v[i] = i + 1;
 	}
-	assert_near(bench_summary(v, 100).p99, 99);
-	assert_near(bench_summary(v, 99).p99, 99);
-	assert_near(bench_summary(v, 3).median, 2);
-	assert_near(bench_summary(v, 3).p99, 3);
-	assert_near(bench_summary(v, 1).p99, 1);
-	assert_true(isnan(bench_summary(v, 0).median));
+	assert_near(measure_summary(v, 100).p99, 99);
+	assert_near(measure_summary(v, 99).p99, 99);
+	assert_near(measure_summary(v, 3).median, 2);
+	assert_near(measure_summary(v, 3).p99, 3);
+	assert_near(measure_summary(v, 1).p99, 1);
+	assert_true(isnan(measure_summary(v, 0).median));
 }
 
 static void median__of_doubles(void **state)
@@ -235,9 +235,9 @@ static void median__of_doubles(void **state)
 	double v[] = { 3, 1, 2, 10 };
 
 	(void)state;
-	assert_near(bench_median(v, 4), 2.5);
-	assert_near(bench_median(v, 3), 2);
-	assert_true(isnan(bench_median(v, 0)));
+	assert_near(measure_median(v, 4), 2.5);
+	assert_near(measure_median(v, 3), 2);
+	assert_true(isnan(measure_median(v, 0)));
 }
 
 int main(void)

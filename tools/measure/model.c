@@ -2,7 +2,7 @@
 /*
  * The arithmetic of the benchmark. Pure: no clock, no wire; the caller says who runs where.
  */
-#include "tools/bench/model.h"
+#include "tools/measure/model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,31 +14,31 @@
 
 /* Blocks that cross a link with r of p ranks on one side, the root among them or not, in the busier
  * direction. */
-static double crossing(enum bench_op op, double r, double p, bool root)
+static double crossing(enum measure_op op, double r, double p, bool root)
 {
 	if (r == 0 || r == p) {
 		return 0;
 	}
 	switch (op) {
-	case BENCH_ALLTOALL:
+	case MEASURE_ALLTOALL:
 		return r * (p - r);
-	case BENCH_ALLGATHER:
+	case MEASURE_ALLGATHER:
 		return r > p - r ? r : p - r;
-	case BENCH_BCAST:
+	case MEASURE_BCAST:
 		return 1;
-	case BENCH_SCATTER:
-	case BENCH_GATHER:
+	case MEASURE_SCATTER:
+	case MEASURE_GATHER:
 		return root ? p - r : r;
-	case BENCH_BARRIER:
-	case BENCH_PINGPONG:
-	case BENCH_STREAM:
+	case MEASURE_BARRIER:
+	case MEASURE_PINGPONG:
+	case MEASURE_STREAM:
 		break;
 	}
 	return 0;
 }
 
 /* The largest crossing of any node's own link. NAN: no memory. */
-static double node_blocks(enum bench_op op, const struct bench_place *p)
+static double node_blocks(enum measure_op op, const struct measure_place *p)
 {
 	uint32_t *count = calloc(p->nodes > 0 ? p->nodes : 1, sizeof(*count));
 	double most = 0;
@@ -57,13 +57,13 @@ static double node_blocks(enum bench_op op, const struct bench_place *p)
 	return most;
 }
 
-double bench_node_bytes(enum bench_op op, const struct bench_place *p, uint64_t bytes)
+double measure_node_bytes(enum measure_op op, const struct measure_place *p, uint64_t bytes)
 {
 	return node_blocks(op, p) * (double)bytes;
 }
 
 /* Seconds that a block of one bit takes on the busiest link of the tree, over all links. */
-static double tree_seconds_a_bit(enum bench_op op, const struct bench_place *p)
+static double tree_seconds_a_bit(enum measure_op op, const struct measure_place *p)
 {
 	const struct cn_topo *t = p->topo;
 	uint32_t *below = calloc(t->nvertices > 0 ? t->nvertices : 1, sizeof(*below));
@@ -106,7 +106,7 @@ static double tree_seconds_a_bit(enum bench_op op, const struct bench_place *p)
 	return worst;
 }
 
-double bench_limit_us(enum bench_op op, const struct bench_place *p, uint64_t bytes)
+double measure_limit_us(enum measure_op op, const struct measure_place *p, uint64_t bytes)
 {
 	double seconds;
 
@@ -124,35 +124,35 @@ double bench_limit_us(enum bench_op op, const struct bench_place *p, uint64_t by
 	return seconds > 0 ? seconds * 1e6 : NAN; /* NAN stays NAN */
 }
 
-double bench_payload(enum bench_op op, uint32_t ranks, uint64_t bytes)
+double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes)
 {
 	double p = ranks;
 
 	switch (op) {
-	case BENCH_ALLTOALL:
-	case BENCH_ALLGATHER:
+	case MEASURE_ALLTOALL:
+	case MEASURE_ALLGATHER:
 		return p * (p - 1) * (double)bytes;
-	case BENCH_BCAST:
-	case BENCH_SCATTER:
-	case BENCH_GATHER:
+	case MEASURE_BCAST:
+	case MEASURE_SCATTER:
+	case MEASURE_GATHER:
 		return (p - 1) * (double)bytes;
-	case BENCH_PINGPONG:
+	case MEASURE_PINGPONG:
 		return 2 * (double)bytes;
-	case BENCH_STREAM:
+	case MEASURE_STREAM:
 		return (double)bytes;
-	case BENCH_BARRIER:
+	case MEASURE_BARRIER:
 		break;
 	}
 	return 0;
 }
 
-uint32_t bench_iterations(enum bench_op op, const struct bench_place *p, uint64_t bytes,
-			  double limit_us)
+uint32_t measure_iterations(enum measure_op op, const struct measure_place *p, uint64_t bytes,
+			    double limit_us)
 {
 	double each = limit_us, n;
 
 	if (!isfinite(each)) {
-		each = bench_node_bytes(op, p, bytes) * 8 / ASSUMED_RATE * 1e6;
+		each = measure_node_bytes(op, p, bytes) * 8 / ASSUMED_RATE * 1e6;
 	}
 	n = each > 0 ? ceil(RUN_US / each) : ITERATIONS_MAX;
 	if (!(n < ITERATIONS_MAX)) {
@@ -168,9 +168,9 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-struct bench_times bench_summary(uint64_t *v, size_t n)
+struct measure_times measure_summary(uint64_t *v, size_t n)
 {
-	struct bench_times t = { NAN, NAN, NAN };
+	struct measure_times t = { NAN, NAN, NAN };
 	size_t at;
 
 	if (n == 0) {
@@ -191,7 +191,7 @@ static int compare_double(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-double bench_median(double *v, size_t n)
+double measure_median(double *v, size_t n)
 {
 	if (n == 0) {
 		return NAN;

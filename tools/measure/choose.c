@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which algorithms to measure. Where the user names none it is the one that the library would
+ * choose, found out here so that the result can name it: from the same facts, the team's nodes in
+ * the order of the topology.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/select.h"
+#include "tools/measure/measure.h"
+
+/* The team as the library lays it out. */
+struct team {
+	struct cn_layout layout;
+	uint32_t *storage;
+	struct cn_tree *tree;
+};
+
+static const struct measure *sorting;
+
+static int by_vertex(const void *pa, const void *pb)
+{
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	uint32_t va = sorting->place.vertex[a], vb = sorting->place.vertex[b];
+
+	if (va != vb) {
+		return va < vb ? -1 : 1;
+	}
+	return a < b ? -1 : a > b;
+}
+
+/* The network, where all nodes are in the topology. */
+static int find_tree(const struct measure *m, const uint32_t *order, struct team *t)
+{
+	uint32_t nodes = m->place.nodes, *hosts;
+	struct cn_err err;
+	int rc = COLLNET_OK;
+
+	if (m->place.topo == NULL) {
+		return TOOL_OK;
+	}
+	hosts = calloc(nodes, sizeof(*hosts));
+	for (uint32_t i = 0; hosts != NULL && i < nodes; i++) {
+		hosts[i] = m->place.vertex[order[i]];
+		if (hosts[i] == CN_TOPO_NONE) {
+			free(hosts);
+			return TOOL_OK;
+		}
+	}
+	if (hosts != NULL) {
+		rc = cn_tree_make(m->place.topo, hosts, nodes, CN_TOPO_NONE, &t->tree, &err);
+	}
+	free(hosts);
+	if (hosts == NULL || rc != COLLNET_OK) {
+		tool_complain("%s", hosts == NULL ? "no memory" : err.text);
+		return TOOL_FAILED;
+	}
+	t->layout.tree = t->tree;
+	return TOOL_OK;
+}
+
+static int lay_out(const struct measure *m, struct team *t)
+{
+	uint32_t nodes = m->place.nodes, ranks = m->place.ranks;
+	uint32_t *order, *number, *node_of, *first, *list;
+	int rc;
+
+	memset(t, 0, sizeof(*t));
+	t->storage = calloc(3 * (size_t)nodes + 2 * (size_t)ranks + 1, sizeof(*t->storage));
+	if (t->storage == NULL) {
+		tool_complain("no memory to choose an algorithm");
+		return TOOL_FAILED;
+	}
+	order = t->storage;
+	number = order + nodes;
+	first = number + nodes;
+	node_of = first + nodes + 1;
+	list = node_of + ranks;
+	for (uint32_t i = 0; i < nodes; i++) {
+		order[i] = i;
+	}
+	if (m->place.topo != NULL) {
+		sorting = m;
+		qsort(order, nodes, sizeof(*order), by_vertex);
+	}
+	for (uint32_t i = 0; i < nodes; i++) {
+		number[order[i]] = i;
+	}
+	for (uint32_t r = 0; r < ranks; r++) {
+		node_of[r] = number[m->place.node_of[r]];
+		first[node_of[r] + 1]++;
+	}
+	for (uint32_t i = 0; i < nodes; i++) {
+		first[i + 1] += first[i];
+	}
+	for (uint32_t i = 0, n = 0; i < nodes; i++) {
+		for (uint32_t r = 0; n < first[i + 1]; r++) {
+			if (node_of[r] == i) {
+				list[n++] = r;
+			}
+		}
+	}
+	t->layout = (struct cn_layout){
+		.nranks = ranks, .nnodes = nodes, .node_of = node_of, .first = first, .ranks = list
+	};
+	rc = find_tree(m, order, t);
+	return rc;
+}
+
+int measure_choose(struct measure *m, uint64_t bytes,
+		   const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX], size_t *count)
+{
+	const struct cn_plan p = { .op = measure_op_kind(m->o->op), .bytes = bytes };
+	const char *text = getenv("COLLNET_ALGORITHM");
+	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
+	const struct cn_algorithm *named = NULL;
+	struct cn_err err;
+	struct team t;
+	size_t n;
+	int rc;
+
+	*count = m->o->nalgorithms;
+	if (*count > 0) {
+		memcpy(rows, m->o->algorithms, *count * sizeof(rows[0]));
+		return TOOL_OK;
+	}
+	if (!m->o->all && text != NULL &&
+	    cn_select_override(text, p.op, &named, &err) != COLLNET_OK) {
+		tool_complain("COLLNET_ALGORITHM is %s", err.text);
+		return TOOL_USAGE;
+	}
+	rc = lay_out(m, &t);
+	if (rc == TOOL_OK && m->o->all) {
+		n = cn_predict(&t.layout, &p, &cn_cost_default, all, MEASURE_ALGORITHMS_MAX);
+		for (size_t i = 0; i < n; i++) {
+			if (all[i].seconds >= 0) {
+				rows[(*count)++] = all[i].algorithm;
+			} else if (m->rank == 0 && (m->omitted >> all[i].algorithm->id & 1) == 0) {
+				m->omitted |= UINT32_C(1) << all[i].algorithm->id;
+				tool_complain("left out: %s (%s)", all[i].algorithm->name,
+					      all[i].why);
+			}
+		}
+	} else if (rc == TOOL_OK) {
+		rows[(*count)++] = named != NULL ? named : cn_select(&t.layout, &p);
+	}
+	cn_tree_free(t.tree);
+	free(t.storage);
+	return rc;
+}
+
+int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm *row, double *us)
+{
+	const struct cn_plan p = { .op = row->op,
+				   .bytes = bytes,
+				   .contention_aware = m->o->contention_aware };
+	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
+	struct team t;
+	size_t n;
+	int rc = lay_out(m, &t);
+
+	*us = NAN;
+	if (rc == TOOL_OK) {
+		n = cn_predict(&t.layout, &p, &cn_cost_default, all, MEASURE_ALGORITHMS_MAX);
+		for (size_t i = 0; i < n; i++) {
+			if (all[i].algorithm == row && all[i].seconds >= 0) {
+				*us = all[i].seconds * 1e6;
+			}
+		}
+	}
+	cn_tree_free(t.tree);
+	free(t.storage);
+	return rc;
+}
+
+/* The name of the permutation that an algorithm goes by; NULL if it has none. */
+const char *measure_permutation(const struct measure *m, const struct cn_algorithm *row)
+{
+	enum collnet_permutation p = m->o->permutation;
+
+	if (row->op != CN_OP_ALLTOALL || strcmp(row->name, "linear") == 0) {
+		return NULL;
+	}
+	if (p == COLLNET_PERM_AUTO) {
+		p = row->permutation;
+	}
+	if (cn_perm_resolve(p, m->place.nodes, &p, NULL) != COLLNET_OK) {
+		return NULL;
+	}
+	return cn_perm_name(p);
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b; /* COLLNET_WINDOW_OFF is the largest */
+}
+
+/* The automatic window for these nodes by the topology. */
+static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
+			    const uint32_t *vertices, uint32_t n)
+{
+	uint32_t i;
+
+	if (m->place.topo == NULL || rule == CN_WINDOW_NONE) {
+		return COLLNET_WINDOW_OFF;
+	}
+	for (i = 0; i < n; i++) {
+		if (vertices[i] == CN_TOPO_NONE) {
+			return COLLNET_WINDOW_OFF;
+		}
+	}
+	return rule == CN_WINDOW_LINK ? cn_topo_link_window(m->place.topo, vertices, n)
+				      : cn_topo_window(m->place.topo, vertices, n, 2, NULL);
+}
+
+/*
+ * The global window that an algorithm ran with: its own, and under a daemon whose window was set
+ * by hand also that. The node's window tells which: by hand, it differs from Eq. 4.
+ */
+uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row)
+{
+	uint32_t by_hand = COLLNET_WINDOW_OFF, own = m->o->window;
+
+	if (m->place.topo == NULL ||
+	    m->node_window != topo_window(m, CN_WINDOW_EXCHANGE, m->place.topo->hosts,
+					  m->place.topo->nhosts)) {
+		by_hand = m->node_window;
+	}
+	if (own == COLLNET_WINDOW_AUTO) {
+		own = topo_window(m, row->window, m->place.vertex, m->place.nodes);
+		if (row->window == CN_WINDOW_EXCHANGE) {
+			own = smaller(own, m->node_window);
+		}
+	}
+	return smaller(own, by_hand);
+}

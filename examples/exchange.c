@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A complete exchange: every rank has a block for every rank. Start one process a rank:
+ * All-to-all exchange: every rank sends a block to every rank. Start one process per rank:
  *
  *   cc exchange.c -o exchange $(pkg-config --cflags --libs collnet)
- *   collnet lab run --shape 8x2 -- ./exchange		an emulated cluster of 16 hosts
- *   srun ./exchange					a real one, collnetd on every node
+ *   collnet lab run --shape 8x2 -- ./exchange		on an emulated cluster of 16 hosts
+ *   srun ./exchange					on a real cluster with collnetd
  *
- * Rank, size and job come from the launcher. Usage: exchange [BYTES]
+ * Rank, size and job come from the launcher. Usage: exchange [BYTES], the size of a block.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #include <collnet/collnet.h>
 
-/* Byte i of the block from one rank to another: both sides can work it out. */
+/* Byte i of the block from one rank to another; sender and receiver can both compute it. */
 static unsigned char byte_of(uint32_t from, uint32_t to, size_t i)
 {
 	return (unsigned char)(from * 31 + to * 17 + i * 7 + 1);
@@ -29,7 +29,7 @@ static void fill(unsigned char *send, uint32_t rank, uint32_t size, size_t bytes
 	}
 }
 
-/* 0: all bytes are right. */
+/* Returns 0 if all bytes are correct. */
 static int check(const unsigned char *recv, uint32_t rank, uint32_t size, size_t bytes)
 {
 	for (uint32_t from = 0; from < size; from++) {
@@ -44,8 +44,8 @@ static int check(const unsigned char *recv, uint32_t rank, uint32_t size, size_t
 	return 0;
 }
 
-/* What went wrong, in the library's own sentence: it names the node, the rank and the phase. */
-static int complain(const collnet_t *c, const char *what, int status)
+/* Prints the library's message, which names the node, the rank and the phase. */
+static int report(const collnet_t *c, const char *what, int status)
 {
 	const char *why = collnet_error(c);
 
@@ -56,24 +56,24 @@ static int complain(const collnet_t *c, const char *what, int status)
 static int exchange(collnet_t *c, collnet_team_t *team, size_t bytes)
 {
 	uint32_t rank = collnet_team_rank(team), size = collnet_team_size(team);
-	/* Memory from collnet_alloc() goes to the wire without a copy. */
+	/* Buffers from collnet_alloc() are sent without a copy. */
 	unsigned char *send = collnet_alloc(c, size * bytes);
 	unsigned char *recv = collnet_alloc(c, size * bytes);
 	int status, failed;
 
 	if (!send || !recv) {
-		failed = complain(c, "collnet_alloc", COLLNET_ENOMEM);
+		failed = report(c, "collnet_alloc", COLLNET_ENOMEM);
 		goto out;
 	}
 	fill(send, rank, size, bytes);
 	status = collnet_alltoall(team, send, recv, bytes, NULL);
 	if (status) {
-		failed = complain(c, "collnet_alltoall", status);
+		failed = report(c, "collnet_alltoall", status);
 		goto out;
 	}
 	failed = check(recv, rank, size, bytes);
 	if (!failed && rank == 0) {
-		printf("%u ranks on %u nodes exchanged %zu bytes a pair: all right\n", size,
+		printf("%u ranks on %u nodes exchanged %zu bytes per pair: correct\n", size,
 		       collnet_team_nodes(team), bytes);
 	}
 out:
@@ -96,11 +96,11 @@ int main(int argc, char **argv)
 	}
 	status = collnet_open(NULL, &c);
 	if (status) {
-		return complain(NULL, "collnet_open", status);
+		return report(NULL, "collnet_open", status);
 	}
 	collnet_team_options_init(&options);
 	status = collnet_team_create(c, &options, &team);
-	failed = status ? complain(c, "collnet_team_create", status) : exchange(c, team, bytes);
+	failed = status ? report(c, "collnet_team_create", status) : exchange(c, team, bytes);
 	collnet_team_destroy(team);
 	collnet_close(c);
 	return failed;

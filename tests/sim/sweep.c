@@ -52,6 +52,26 @@ static bool run_seed(const char *program, const struct options *o, uint64_t seed
 	return ok;
 }
 
+/* Seeds that failed once with loss on every link; without arguments they run behind the others. */
+static const struct {
+	uint64_t seed, loss;
+} findings[] = {
+	{ 6611, 50000 }, /* probes of all nodes met in the same queues: a node was taken for dead */
+	{ 9777, 50000 },
+};
+
+static uint64_t run_findings(const char *program, uint32_t climates[CLIMATES])
+{
+	uint64_t failed = 0;
+
+	for (size_t i = 0; i < sizeof(findings) / sizeof(findings[0]); i++) {
+		const struct options o = { .loss = findings[i].loss };
+
+		failed += !run_seed(program, &o, findings[i].seed, climates);
+	}
+	return failed;
+}
+
 static double seconds_now(void)
 {
 	struct timespec t;
@@ -119,6 +139,9 @@ int main(int argc, char **argv)
 			slowest = seconds_now() - at;
 			slowest_seed = o.first + run - 1;
 		}
+	}
+	if (argc == 1 && o.seconds == 0) {
+		failed += run_findings(argv[0], climates);
 	}
 	printf("%llu seeds from %llu in %.1f s:", (unsigned long long)run,
 	       (unsigned long long)o.first, seconds_now() - begin);

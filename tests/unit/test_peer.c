@@ -264,6 +264,64 @@ static void peer__silent_and_expected(void **state)
 	}
 }
 
+#define PROBES_MAX 64
+
+struct probes {
+	cn_time at[PAIR_NODES][PROBES_MAX];
+	uint32_t n[PAIR_NODES];
+};
+
+/* Frames to node 0 by their senders. */
+static bool note_probe(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	struct probes *seen = p->filter_arg;
+
+	(void)f;
+	(void)len;
+	if (to == 0 && seen->n[from] < PROBES_MAX) {
+		seen->at[from][seen->n[from]++] = p->now;
+	}
+	return true;
+}
+
+/* Three nodes begin to wait for a silent one at the same moment: their probes do not stay together,
+ * or short queues between them would lose the same ones each time. All give it up in time. */
+static void peer__probes_do_not_coincide(void **state)
+{
+	struct pair *p = up(4);
+	struct probes seen = { 0 };
+	uint32_t all = 0, together = 0;
+	cn_time from = p->now;
+
+	(void)state;
+	pair_stop(p, 0);
+	p->filter = note_probe;
+	p->filter_arg = &seen;
+	for (uint32_t a = 1; a < 4; a++) {
+		expect(p, a, 0);
+	}
+	pair_poke(p);
+	pair_run(p, p->nodes[1].config.dead_after + CN_MS - (p->now - from));
+	for (uint32_t a = 1; a < 4; a++) {
+		uint32_t b = a % 3 + 1;
+
+		assert_false(pair_is_up(p, a, 0));
+		assert_true(seen.n[a] >= 10);
+		for (uint32_t i = 0; i < seen.n[a]; i++) {
+			for (uint32_t k = 0; k < seen.n[b]; k++) {
+				cn_time x = seen.at[a][i], y = seen.at[b][k];
+
+				together += (x > y ? x - y : y - x) < 200 * CN_US;
+			}
+		}
+		all += seen.n[a];
+	}
+	if (together * 5 > all) {
+		fail_msg("%u of %u probes coincide with another node's", together, all);
+	}
+	pair_free(p);
+}
+
 /* Frames that wait to be acknowledged are a reason to wait, too. */
 static void peer__silent_with_frames(void **state)
 {
@@ -698,6 +756,7 @@ int main(void)
 		cmocka_unit_test(peer__bye_taken_back),
 		cmocka_unit_test(peer__silent_and_not_needed),
 		cmocka_unit_test(peer__silent_and_expected),
+		cmocka_unit_test(peer__probes_do_not_coincide),
 		cmocka_unit_test(peer__silent_with_frames),
 		cmocka_unit_test(peer__expected_and_alive),
 		cmocka_unit_test(peer__one_way_cable),

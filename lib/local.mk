@@ -136,23 +136,48 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/pcap.c
 
 lib_libcn_coll_la_SOURCES = \
-	lib/coll/coll.h \
 	lib/coll/control.c \
+	lib/coll/control.h \
 	lib/coll/cursor.c \
+	lib/coll/cursor.h \
 	lib/coll/endpoint.c \
 	lib/coll/endpoint.h \
+	lib/coll/endpoint_post.c \
 	lib/coll/endpoint_recv.c \
 	lib/coll/endpoint_send.c \
+	lib/coll/endpoint_unexpected.c \
 	lib/coll/engine.c \
 	lib/coll/engine.h \
+	lib/coll/engine_state.h \
+	lib/coll/flow.c \
+	lib/coll/flow.h \
+	lib/coll/join.h \
 	lib/coll/op.c \
 	lib/coll/op.h \
+	lib/coll/op_recv.c \
+	lib/coll/op_send.c \
+	lib/coll/op_unexpected.c \
+	lib/coll/peer_loss.c \
 	lib/coll/pending.c \
+	lib/coll/pending.h \
 	lib/coll/post.c \
+	lib/coll/ranges.c \
+	lib/coll/ranges.h \
+	lib/coll/source.c \
+	lib/coll/source.h \
+	lib/coll/stream.h \
 	lib/coll/team.c \
-	lib/coll/unexpected.c \
+	lib/coll/team.h \
+	lib/coll/team_ready.c \
+	lib/coll/unexpected_limit.c \
+	lib/coll/unexpected_limit.h \
+	lib/coll/unexpected_queue.c \
+	lib/coll/unexpected_queue.h \
 	lib/coll/version_mismatch.c \
+	lib/coll/version_mismatch.h \
 	lib/coll/wireup.c \
+	lib/coll/wireup.h \
+	lib/coll/wireup_announce.c \
 	lib/coll/wireup_join.c \
 	lib/coll/wireup_path.c
 

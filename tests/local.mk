@@ -75,7 +75,7 @@ unit_tests = \
 	tests/unit/test_span \
 	tests/unit/test_topo \
 	tests/unit/test_tree \
-	tests/unit/test_unexpected \
+	tests/unit/test_op_unexpected \
 	tests/unit/test_util \
 	tests/unit/test_window \
 	tests/unit/test_wire \

@@ -1,47 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Control messages about teams. Engines exchange them over their reliable sequences, which keep
- * their order:
- *
- *   JOIN   my ranks of this job, and the slot to address the team by; to the nodes that announced
- *          the same job, and to all others until it is complete (wireup.c)
- *   COMMIT   I know all ranks of the job, and you under this team id; a team is ready when it knows
- *          all ranks and every other node has bound it. A team that an earlier run of the same
- *          job left behind never binds the new one, so the two cannot be taken for each other.
- *          COMMIT is sent when all nodes have this one's MTU and a validated path (wireup_path.c)
- *   LEAVE, END, FAIL   a rank leaves, the last one has left, the team has failed
- *   STARTED   so many operations have started here (unexpected.c)
- *
- * LEAVE, END and FAIL go to the nodes that announced the job. A record that is left at another one
- * is found to be stale when it is used: a JOIN or COMMIT that names a team that is gone is answered
- * by END. So what a node announces is kept as a hint, in a bounded table.
- *
- * A team id names one team of one engine.
- */
-#include <stdio.h>
-#include <stdlib.h>
+/* Control messages about teams: sent to the nodes that know a team, and dispatched. */
 #include <string.h>
 
-#include "coll/coll.h"
+#include "coll/control.h"
+#include "coll/engine_state.h"
+#include "coll/op.h"
 
-/* ---- telling -------------------------------------------------------------------------- */
+/* ---- sending -------------------------------------------------------------------------- */
 
-static void tell_everyone(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
+static void notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
-	struct cn_engine *e = t->engine;
+	struct cn_wireup *w = &t->wireup;
 
-	for (uint32_t k = 0; k < t->ncandidates; k++) {
-		uint32_t i = t->candidates[k];
-		struct cn_peer *p = cn_node_peer(e->node, i);
+	for (uint32_t k = 0; k < w->ncandidates; k++) {
+		struct cn_peer *p = cn_wireup_candidate(t, k);
 
-		if (cn_peer_alive(p) && t->told[i].version != 0 && !c->bad) {
-			cn_pending_send(e, p, m, (size_t)(c->at - m));
+		if (cn_peer_alive(p) && w->advertised[w->candidates[k]].version != 0 && !c->bad) {
+			cn_pending_send(&t->engine->pending, p, m, (size_t)(c->at - m));
 		}
 	}
 }
 
 /* The peer's record of a team that is not here any more is stale. */
-static void tell_stale(struct cn_engine *e, struct cn_peer *p, uint32_t id)
+static void send_end(struct cn_engine *e, struct cn_peer *p, uint32_t id)
 {
 	uint8_t m[8];
 	struct cn_cursor c = { m, m + sizeof(m), false };
@@ -61,7 +42,7 @@ void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
 	cn_put32(&c, t->id);
 	cn_put32(&c, rank);
 	cn_put32(&c, posted);
-	tell_everyone(t, m, &c);
+	notify_nodes(t, m, &c);
 }
 
 void cn_control_end(struct cn_team *t)
@@ -71,7 +52,7 @@ void cn_control_end(struct cn_team *t)
 
 	cn_put8(&c, CN_CONTROL_END);
 	cn_put32(&c, t->id);
-	tell_everyone(t, m, &c);
+	notify_nodes(t, m, &c);
 }
 
 void cn_control_fail(struct cn_team *t, int code, const char *text)
@@ -81,49 +62,49 @@ void cn_control_fail(struct cn_team *t, int code, const char *text)
 	bool forming = t->nodes == NULL;
 
 	if (forming) {
-		cn_wireup_send_joins(t);
+		cn_wireup_pend_joins(t);
 	}
 	cn_put8(&c, CN_CONTROL_FAIL);
 	cn_put32(&c, t->id);
 	cn_put8(&c, (uint8_t)(-code | (forming ? CN_FAIL_FORMING : 0)));
 	cn_put_text(&c, text);
-	tell_everyone(t, m, &c);
+	notify_nodes(t, m, &c);
 }
 
-/* ---- being told ----------------------------------------------------------------------- */
-
-static struct cn_team *team_by_id(struct cn_engine *e, uint32_t id)
-{
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
-		if (e->teams[i] != NULL && e->teams[i]->id == id) {
-			return e->teams[i];
-		}
-	}
-	return NULL;
-}
+/* ---- what comes in ---------------------------------------------------------------------- */
 
 /* The ready team here in which the peer's team of this record takes part, and its node there. */
 static struct cn_team *team_of(struct cn_engine *e, const struct cn_engine_peer *m,
 			       const struct cn_join *j, uint32_t *node)
 {
-	uint32_t index = cn_peer_index(m->peer);
-
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
+		uint32_t k = t != NULL ? cn_team_node_of(t, m->peer) : UINT32_MAX;
 
-		if (t == NULL || t->nodes == NULL || index >= t->npeers ||
-		    t->node_by_peer[index] == UINT16_MAX) {
-			continue;
-		}
-		*node = t->node_by_peer[index];
-		if (t->nodes[*node].peer == m->peer && t->nodes[*node].slot == j->slot) {
+		if (k != UINT32_MAX && t->nodes[k].peer == m->peer && t->nodes[k].slot == j->slot) {
+			*node = k;
 			return t;
 		}
 	}
 	return NULL;
 }
 
-/* At most three lines a peer, whatever it sends. */
+/* Whether the record is of a job that has a team here. */
+static bool in_use(const void *ctx, const struct cn_join *j)
+{
+	const struct cn_engine *e = ctx;
+
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		const struct cn_team *t = e->teams[i];
+
+		if (t != NULL && t->owner == j->owner && strcmp(t->job, j->job) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* At most three lines per peer, whatever it sends. */
 static bool may_complain(struct cn_engine_peer *m)
 {
 	return m->complaints < 3 && ++m->complaints > 0;
@@ -147,7 +128,7 @@ static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t
 static struct cn_join *keep_join(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *in,
 				 const char *job, uint32_t *more)
 {
-	struct cn_join *j = cn_join_by_id(m, in->id);
+	struct cn_join *j = cn_join_by_id(&m->joins, in->id);
 	uint32_t before = 0, now;
 
 	if (j != NULL &&
@@ -162,7 +143,7 @@ static struct cn_join *keep_join(struct cn_engine *e, struct cn_engine_peer *m, 
 	if (j != NULL) {
 		before = cn_join_ranks(j);
 	} else {
-		j = cn_join_new(e, m, in, job);
+		j = cn_join_new(&m->joins, in, job, in_use, e);
 		if (j == NULL) {
 			if (may_complain(m)) {
 				cn_log(COLLNET_LOG_WARNING, "node %s has too many teams",
@@ -196,10 +177,10 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 		cn_join_forget(&in);
 		return;
 	}
-	t = yours != 0 ? team_by_id(e, yours) : NULL;
+	t = yours != 0 ? cn_team_by_id(e, yours) : NULL;
 	if (yours != 0 && (t == NULL || t->state == CN_TEAM_FAILED ||
 			   (t->state == CN_TEAM_READY && team_of(e, m, j, &k) != t))) {
-		tell_stale(e, m->peer, yours);
+		send_end(e, m->peer, yours);
 	}
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		t = e->teams[i];
@@ -215,11 +196,11 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 {
 	uint32_t mine = cn_get32(c);
 	bool ask = !c->bad && c->at < c->end && cn_get8(c) != 0, first;
-	struct cn_team *t = c->bad ? NULL : team_by_id(e, mine);
+	struct cn_team *t = c->bad ? NULL : cn_team_by_id(e, mine);
 
 	if (t == NULL || t->owner != j->owner || strcmp(t->job, j->job) != 0) {
 		if (!c->bad && t == NULL) {
-			tell_stale(e, m->peer, mine);
+			send_end(e, m->peer, mine);
 		}
 		return;
 	}
@@ -228,7 +209,7 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 	cn_wireup_committed(t, now, m->peer, j, first, ask);
 }
 
-static void on_leave(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
+static void on_leave(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
 		     struct cn_cursor *c)
 {
 	uint32_t rank = cn_get32(c), posted = cn_get32(c), k;
@@ -241,7 +222,7 @@ static void on_leave(struct cn_engine *e, cn_time now, struct cn_engine_peer *m,
 	if (t != NULL && posted < t->nodes[k].left_after) {
 		t->nodes[k].left_after = posted;
 		t->nodes[k].left_rank = rank;
-		cn_op_check_left(t, now, k);
+		cn_op_check_left(t, k);
 	}
 }
 
@@ -253,7 +234,7 @@ static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 		struct cn_team *t = e->teams[i];
 
 		if (t != NULL && t->state == CN_TEAM_FORMING && j->ranks == t->ranks &&
-		    cn_join_find(m, t->owner, t->job) == j &&
+		    cn_join_find(&m->joins, t->owner, t->job) == j &&
 		    (j->commit_received == 0 || j->commit_received == t->id)) {
 			return t;
 		}
@@ -261,7 +242,7 @@ static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 	return NULL;
 }
 
-static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
+static void on_fail(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
 		    struct cn_cursor *c)
 {
 	uint8_t byte = cn_get8(c);
@@ -283,7 +264,7 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 	}
 	j->left = true;
 	if (t != NULL) {
-		cn_team_fail(t, now, false, code, "%s",
+		cn_team_fail(t, false, code, "%s",
 			     text[0] != '\0' ? text : "another node failed and does not say why");
 	}
 }
@@ -295,7 +276,7 @@ static void on_started(struct cn_engine *e, struct cn_engine_peer *m, struct cn_
 	struct cn_team *t = team_of(e, m, j, &k);
 
 	if (!c->bad && t != NULL) {
-		cn_unexpected_started(t, k, n);
+		cn_unexpected_limit_started(&t->nodes[k].unexpected, n);
 	}
 }
 
@@ -309,15 +290,13 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 			cn_wireup_ended(t, now);
 		}
 	}
-	cn_join_remove(m, j);
+	cn_join_remove(&m->joins, j);
 }
 
 bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
 			size_t len)
 {
-	/* The cursor reads only; its type serves writing too. */
-	uint8_t *at = (uint8_t *)(uintptr_t)data;
-	struct cn_cursor c = { at, at + len, false };
+	struct cn_cursor c = cn_cursor_of(data, len);
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 	struct cn_join *j;
 	uint8_t kind = cn_get8(&c);
@@ -329,22 +308,22 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 		on_join(e, now, m, &c);
 		return true;
 	}
-	j = cn_join_by_id(m, cn_get32(&c));
+	j = cn_join_by_id(&m->joins, cn_get32(&c));
 	if (j == NULL) {
-		return true; /* of a team that it never told us of, or has ended */
+		return true; /* of a team that it never advertised, or has ended */
 	}
 	switch (kind) {
 	case CN_CONTROL_COMMIT:
 		on_commit(e, now, m, j, &c);
 		break;
 	case CN_CONTROL_LEAVE:
-		on_leave(e, now, m, j, &c);
+		on_leave(e, m, j, &c);
 		break;
 	case CN_CONTROL_END:
 		on_end(e, now, m, j);
 		break;
 	case CN_CONTROL_FAIL:
-		on_fail(e, now, m, j, &c);
+		on_fail(e, m, j, &c);
 		break;
 	case CN_CONTROL_STARTED:
 		on_started(e, m, j, &c);
@@ -353,151 +332,4 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 		break;
 	}
 	return true;
-}
-
-void cn_teams_peer_up(struct cn_engine *e, struct cn_peer *p)
-{
-	if (cn_engine_peer_of(p) != NULL) {
-		cn_engine_peer_of(p)->complaints = 0;
-	}
-	for (uint32_t s = 0; s < e->config.max_teams; s++) {
-		if (e->teams[s] != NULL) {
-			cn_wireup_peer_up(e->teams[s], p);
-		}
-	}
-}
-
-/* "h8-h15, h20": appends names in the team's order; names that count up are a range. */
-struct name_list {
-	char text[200];
-	size_t len;
-	const char *first, *last; /* of the range that is open */
-};
-
-/* Whether `next` is `name` with its last number one higher. */
-static bool counts_up(const char *name, const char *next)
-{
-	size_t n = strlen(name), k = strlen(next);
-	uint64_t a, b;
-
-	while (n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9' && strlen(name) - n < 8) {
-		n--;
-	}
-	while (k > 0 && next[k - 1] >= '0' && next[k - 1] <= '9' && strlen(next) - k < 8) {
-		k--;
-	}
-	return n == k && strncmp(name, next, n) == 0 &&
-	       cn_parse_uint(name + n, 0, UINT32_MAX, &a) &&
-	       cn_parse_uint(next + k, 0, UINT32_MAX, &b) && a + 1 == b;
-}
-
-static void end_range(struct name_list *l)
-{
-	const char *comma = l->len > 0 ? ", " : "";
-	int n;
-
-	if (l->first == NULL || l->len + 1 >= sizeof(l->text)) {
-		return;
-	}
-	n = l->first == l->last
-		    ? snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s", comma, l->first)
-		    : snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s-%s", comma,
-			       l->first, l->last);
-	l->len = l->len + (size_t)n < sizeof(l->text) ? l->len + (size_t)n : sizeof(l->text) - 1;
-	l->first = NULL;
-}
-
-static void add_name(struct name_list *l, const char *name)
-{
-	if (l->first == NULL || !counts_up(l->last, name)) {
-		end_range(l);
-		l->first = name;
-	}
-	l->last = name;
-}
-
-/*
- * One peer is lost by silence. All of them: this node is cut off. Some: they are named as a group.
- */
-static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t lost)
-{
-	const struct cn_engine_config *c = &t->engine->config;
-	struct name_list l = { .len = 0 };
-	char other[256];
-	uint32_t silent = 0, peers = t->layout.nnodes - 1;
-
-	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
-		const struct cn_peer *q = t->nodes[k].peer;
-
-		if (k == lost || (q != NULL && cn_peer_silent_with(p, q))) {
-			add_name(&l, t->nodes[k].name);
-			silent++;
-		}
-	}
-	end_range(&l);
-	cn_version_mismatch_clause(t, now, p, other, sizeof(other));
-	if (silent == 1) {
-		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s stopped answering node %s%s",
-			     t->nodes[lost].name, c->node.name, other);
-	} else if (silent == peers) {
-		cn_team_fail(t, now, true, COLLNET_EPEER,
-			     "node %s is cut off: none of its %u peers "
-			     "answers%s%s%s",
-			     c->node.name, peers, c->interface[0] != '\0' ? " on " : "",
-			     c->interface, other);
-	} else {
-		cn_team_fail(t, now, true, COLLNET_EPEER,
-			     "%u of %u peers stopped answering: %s (seen by "
-			     "node %s)%s",
-			     silent, peers, l.text, c->node.name, other);
-	}
-}
-
-/* The sentence goes to all nodes, so it says who did not hear whom: a node that hears nobody takes
- * everybody else for silent. */
-static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t k,
-			 enum cn_peer_loss why)
-{
-	const char *own = t->engine->config.node.name, *name = t->nodes[k].name;
-
-	if (why == CN_PEER_SILENT || why == CN_PEER_PATH) {
-		fail_by_silence(t, now, p, k);
-	} else if (why == CN_PEER_RESET) {
-		cn_team_fail(t, now, true, COLLNET_EPEER,
-			     "node %s did not hear node %s for long and "
-			     "gave up node %s",
-			     name, own, own);
-	} else {
-		cn_team_fail(t, now, true, COLLNET_EPEER, "node %s %s its daemon", name,
-			     why == CN_PEER_RESTARTED ? "restarted" : "ended");
-	}
-}
-
-void cn_teams_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
-{
-	struct cn_engine_peer *m = cn_engine_peer_of(p);
-	uint32_t index = cn_peer_index(p);
-
-	cn_join_remove_all(m);
-	cn_pending_drop(e, p);
-	for (uint32_t s = 0; s < e->config.max_teams; s++) {
-		struct cn_team *t = e->teams[s];
-		uint32_t k;
-
-		if (t == NULL) {
-			continue;
-		}
-		t->told[index].version = 0;
-		t->told[index].confirmed = false;
-		if (t->nodes == NULL || index >= t->npeers ||
-		    t->node_by_peer[index] == UINT16_MAX) {
-			continue;
-		}
-		k = t->node_by_peer[index];
-		t->nodes[k].peer = NULL;
-		if (t->nodes[k].left_after != UINT32_MAX) {
-			continue; /* its ranks had left before: nobody misses it */
-		}
-		fail_by_loss(t, now, p, k, why);
-	}
 }

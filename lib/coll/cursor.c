@@ -2,7 +2,15 @@
 /* Control messages byte by byte: network byte order, and never over the end. */
 #include <string.h>
 
-#include "coll/coll.h"
+#include "coll/cursor.h"
+
+struct cn_cursor cn_cursor_of(const uint8_t *data, size_t len)
+{
+	/* The type serves writing, too. */
+	uint8_t *at = (uint8_t *)(uintptr_t)data;
+
+	return (struct cn_cursor){ at, at + len, false };
+}
 
 static bool cursor_has(struct cn_cursor *c, size_t n)
 {

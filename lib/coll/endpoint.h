@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the endpoints share (private to them).
+ * Endpoints: what their files share (private to them). The engine's interface is in engine.h.
  *
- *   endpoint.c       life of endpoints and flows, control messages, the engine's hooks
- *   endpoint_send.c  requests to send, and their frames
- *   endpoint_recv.c  requests to receive, and the messages that came before them
+ *   endpoint.c             endpoints open and close; the engine's calls
+ *   endpoint_post.c        calls to send and to receive; messages within this node
+ *   endpoint_send.c        requests to send, and their frames
+ *   endpoint_recv.c        requests to receive, matching, credits
+ *   endpoint_unexpected.c  the unexpected message queue: messages without a receive
+ *   flow.c                 flows, and the control messages of endpoints
  *
  * Directed Point: a node opens numbered endpoints and sends to (node, endpoint), with no
  * connection to set up. What two endpoints have to remember of each other is a flow: the pair
@@ -38,7 +41,10 @@
 #ifndef CN_ENDPOINT_H
 #define CN_ENDPOINT_H
 
-#include "coll/coll.h"
+#include "coll/control.h"
+#include "coll/engine_state.h"
+#include "coll/flow.h"
+#include "proto/wire.h"
 #include "util/pool.h"
 
 #define CN_EP_CREDIT	  32u	/* frames that may wait unread, a flow; part of the protocol */
@@ -52,33 +58,25 @@
 #define CN_EP_COPIED	  4u /* messages of up to so many frames are copied, larger ones are not */
 #define CN_EP_RETRY	  CN_MS /* after a control message found no buffer */
 
-enum cn_ep_control {
-	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: so many more frames; 0: I am there */
-	CN_EP_NOENT,			   /* value: number of a message that found no endpoint */
-	CN_EP_FULL,   /* value: number of a message that found no room for its flow */
-	CN_EP_ABORT,  /* value: number of a message whose rest will not come */
-	CN_EP_CLOSED, /* value 0: the endpoint `from` was closed */
-};
-
 /* A message that nobody has received yet, in the order in which first frames came. */
-struct cn_arrival {
-	struct cn_arrival *next;
+struct cn_ep_message {
+	struct cn_ep_message *next;
 	struct cn_flow *flow;
 	uint32_t bytes; /* of the message */
-	uint16_t len;	/* bytes of its first piece */
-	bool local;	/* it is part of a struct cn_send of this node; else of a cn_kept */
+	uint16_t len;	/* bytes of its first fragment */
+	bool local;	/* it is part of a struct cn_send of this node; else of a cn_ep_buffered */
 };
 
 /* Further frames of it; in a buffer of the endpoints' pool. */
-struct cn_piece {
-	struct cn_piece *next;
+struct cn_ep_fragment {
+	struct cn_ep_fragment *next;
 	uint16_t len;
 };
 
 /* Its first frame; in such a buffer too. The bytes come after it. */
-struct cn_kept {
-	struct cn_arrival arrival;
-	struct cn_piece *more;
+struct cn_ep_buffered {
+	struct cn_ep_message message;
+	struct cn_ep_fragment *more;
 };
 
 struct cn_send {
@@ -93,7 +91,7 @@ struct cn_send {
 	bool begun, sent; /* the first frame went, the last did */
 	bool queued;	  /* it is in its flow's queue */
 	cn_time deadline;
-	struct cn_arrival arrival; /* to an endpoint of this node */
+	struct cn_ep_message message; /* to an endpoint of this node */
 	uint8_t head[CN_EP_HEAD];
 };
 
@@ -106,41 +104,6 @@ struct cn_recv {
 	uint64_t capacity;
 	cn_time deadline;
 	struct cn_received *result;
-};
-
-struct cn_flow {
-	struct cn_flow *hash_next;   /* NULL too when it is gone */
-	struct cn_flow *next, *prev; /* of the endpoint */
-	struct cn_flow *retry_next;
-	struct cn_endpoint *ep; /* NULL: closed, only its CLOSED is still to be sent */
-	struct cn_peer *peer;	/* NULL: this node */
-	uint16_t local, remote; /* numbers of the endpoints */
-	bool gone;		/* the peer is down: only complete messages are left of it */
-	bool retry;		/* in the list of flows with something to tell */
-	bool expecting;		/* cn_peer_expect() for its sends is in force */
-	bool awaiting;		/* likewise for the message that is being received */
-
-	/* sending */
-	struct cn_send *first, *last;
-	struct cn_flow *turn_next, *turn_prev; /* ring of flows that could send; NULL: not in it */
-	uint32_t credit;
-	uint32_t number; /* of the next message */
-	uint32_t abort;	 /* number to tell, if abort_due */
-	bool abort_due;
-	bool confirmed;
-	uint32_t sends; /* requests that are not complete */
-
-	/* receiving */
-	uint32_t avail;		/* frames that the sender may send, as far as we know */
-	uint32_t pooled;	/* frames that wait in buffers */
-	uint32_t waiting;	/* messages that wait, those of this node included */
-	uint32_t in_number;	/* of the message that is coming */
-	uint32_t bytes, left;	/* of it, all and still to come */
-	bool coming;		/* a first frame came, the last did not */
-	bool answer;		/* the sender wants to know that we are there */
-	struct cn_recv *into;	/* receives it, or */
-	struct cn_kept *early;	/* keeps it, or (both NULL) it is thrown away */
-	struct cn_piece **tail; /* where the next piece of `early` goes */
 };
 
 /* What the endpoints of one owner have together. */
@@ -158,10 +121,10 @@ struct cn_endpoint {
 	struct cn_ep_account *account;
 	uint16_t number;
 	struct cn_flow *flows;
-	struct cn_flow *turn; /* whose frame is next */
-	struct cn_flow *last; /* the flow of the last send: most go where the last went */
+	struct cn_flow *current; /* the flow of the next frame */
+	struct cn_flow *last;	 /* the flow of the last send: most go where the last went */
 	struct cn_recv *recv_first, *recv_last;
-	struct cn_arrival *arrival_first, *arrival_last;
+	struct cn_ep_message *unexpected_first, *unexpected_last;
 	struct cn_send *free_send;
 	struct cn_recv *free_recv;
 	struct cn_send sends[CN_EP_REQUESTS];
@@ -181,10 +144,10 @@ struct cn_endpoints {
 	cn_time deadline;   /* of requests: the earliest or earlier */
 	cn_time retry_at;
 	struct cn_flow *retry; /* flows with something to tell, for which there was no buffer */
-	struct cn_flow *heard; /* the flow of the last frame: most come from where the last came */
-	struct cn_source copied; /* token of frames whose bytes were copied */
-	bool refused;		 /* a frame found no buffer */
-	struct cn_pool pool;	 /* for frames that wait; there with the first endpoint */
+	struct cn_flow *last_received; /* most frames come from where the last one came */
+	struct cn_source copied;       /* token of frames whose bytes were copied */
+	bool refused;		       /* a frame found no buffer */
+	struct cn_pool pool;	       /* for frames that wait; there with the first endpoint */
 	struct cn_flow *hash[CN_EP_BUCKETS];
 	struct cn_endpoint *by_number[65536]; /* untouched memory costs nothing */
 };
@@ -205,60 +168,89 @@ static inline uint32_t cn_ep_frames(const struct cn_endpoints *s, uint64_t bytes
 	return (uint32_t)((bytes + s->payload - 1) / s->payload);
 }
 
-/* endpoint.c */
-struct cn_flow *cn_flow_find(struct cn_endpoints *s, const struct cn_peer *p, uint16_t local,
-			     uint16_t remote);
-/* Finds or makes. NULL: no room. */
-struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t remote);
-/* Frees a flow without requests and messages. */
-void cn_flow_free(struct cn_flow *f);
-/* Frees it if its peer is gone and nothing of it waits any more. */
-void cn_flow_settle_gone(struct cn_flow *f);
-/* False: no buffer for it. */
-bool cn_flow_tell(const struct cn_flow *f, enum cn_ep_control kind, uint32_t value);
-/* It has something to tell, and there was no buffer: tries again soon. */
-void cn_flow_retry(struct cn_flow *f, cn_time now);
+/* ---- endpoint.c: the engine's calls ------------------------------------------------------- */
+
+int cn_endpoints_new(struct cn_engine *e, struct cn_err *err);
+void cn_endpoints_free(struct cn_engine *e); /* outstanding work was ended before */
+/* Ends all outstanding work with the status. */
+void cn_endpoints_abort(struct cn_engine *e, int status, const char *text);
+/* The same while the engine goes on: the other ends are notified of messages that are cut off. */
+void cn_endpoints_fail(struct cn_engine *e, cn_time now, int status, const char *text);
+bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
+			  const struct cn_rx *rx);
+/* A control message whose first byte is >= CN_CONTROL_ENDPOINT (flow.c). */
+bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
+			  size_t len);
+void cn_endpoints_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p); /* flow.c */
+cn_time cn_endpoints_deadline(const struct cn_engine *e);
+void cn_endpoints_expire(struct cn_engine *e, cn_time now);
 void cn_ep_deadline(struct cn_endpoints *s, cn_time deadline); /* a request was added */
 
-/* endpoint_send.c */
+/* ---- endpoint_send.c ---------------------------------------------------------------------- */
+
 void cn_send_init(struct cn_endpoint *ep);
 void cn_send_init_copied(struct cn_endpoints *s);
+void cn_send_enqueue(struct cn_flow *f, struct cn_send *r);
 /* A request that is in no queue any more is complete. */
 void cn_send_end(struct cn_send *r, int status, const char *text);
-/* Ends a request that is not complete; the receiver is told to forget it, unless it knows. */
-void cn_send_fail(struct cn_send *r, cn_time now, bool tell, int status, const char *text);
+/* Ends a request that is not complete; notify: the receiver is to discard the message. */
+void cn_send_fail(struct cn_send *r, cn_time now, bool notify, int status, const char *text);
 /* All requests of a flow. */
-void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool tell, int status, const char *text);
+void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool notify, int status, const char *text);
 void cn_send_expire(struct cn_send *r, cn_time now);
-/* Enters or leaves the ring of those that could send. */
-void cn_flow_turn(struct cn_flow *f);
+/* Enters or leaves the ring of flows that could send. */
+void cn_flow_activate(struct cn_flow *f);
 void cn_flow_grant(struct cn_flow *f, uint32_t frames);
 void cn_flow_confirmed(struct cn_flow *f);
 /* A message found no endpoint, or no room there. */
 void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full);
-void cn_flow_tell_abort(struct cn_flow *f, cn_time now);
+void cn_flow_send_abort(struct cn_flow *f, cn_time now);
 
-/* endpoint_recv.c */
+/* ---- endpoint_recv.c ---------------------------------------------------------------------- */
+
 void cn_recv_init(struct cn_endpoint *ep);
+void cn_recv_append(struct cn_endpoint *ep, struct cn_recv *r);
+struct cn_recv *cn_recv_take(struct cn_endpoint *ep); /* the first that waits; NULL: none */
+/* Matches receives and messages that wait. */
+void cn_recv_match(struct cn_endpoint *ep, cn_time now);
+/* Bytes of a message to the receive's buffer, as far as it has room. */
+void cn_recv_copy(struct cn_recv *r, uint32_t at, const void *data, uint32_t n);
+void cn_recv_complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes);
+void cn_recv_fail(struct cn_recv *r, cn_time now, int status, const char *text);
+void cn_recv_expire(struct cn_recv *r, cn_time now);
+/* There are buffers, or a receive: what was refused may come again. */
+void cn_recv_resume(struct cn_endpoints *s);
 /* A frame of a message came. False: no buffer for it. */
 bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx);
-/* Reads the head of a first frame. */
-bool cn_ep_head(const struct cn_rx *rx, uint32_t *bytes, uint32_t *number);
-uint64_t cn_ep_head_owner(const struct cn_rx *rx); /* of one that was read */
 /* Grants what is due. */
 void cn_flow_credit(struct cn_flow *f, cn_time now);
 /* The rest of the message that is coming will not: its receive waits again. */
 void cn_flow_discard(struct cn_flow *f, cn_time now);
 /* The peer is gone: so is what is unfinished. */
 void cn_flow_lost(struct cn_flow *f);
-void cn_recv_fail(struct cn_recv *r, cn_time now, int status, const char *text);
-void cn_recv_expire(struct cn_recv *r, cn_time now);
-/* A message from an endpoint of this node: received or kept; false: neither is possible now. */
-bool cn_recv_local(struct cn_endpoint *to, struct cn_flow *f, const void *data, uint32_t bytes);
-/* Then the request waits, in order with the other messages. */
-void cn_recv_wait(struct cn_endpoint *to, struct cn_send *r);
-void cn_arrival_remove(struct cn_endpoint *ep, struct cn_arrival *a);
-/* Throws away all that waits; the endpoint is closed. */
-void cn_arrivals_drop(struct cn_endpoint *ep);
+
+/* What a first frame begins with. */
+struct cn_ep_head {
+	uint32_t bytes, number;
+	uint64_t owner;
+	bool ask; /* a grant is wanted as an answer */
+};
+bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head); /* false: not a sound one */
+
+/* ---- endpoint_unexpected.c ---------------------------------------------------------------- */
+
+void cn_ep_unexpected_append(struct cn_endpoint *ep, struct cn_ep_message *m);
+void cn_ep_unexpected_remove(struct cn_endpoint *ep, struct cn_ep_message *m);
+/* Keeps the first frame of a message of `bytes`; NULL: no buffer. */
+struct cn_ep_buffered *cn_ep_unexpected_keep(struct cn_flow *f, uint32_t bytes, const void *data,
+					     uint32_t n);
+/* Keeps a further frame of f->buffered. False: no buffer. */
+bool cn_ep_unexpected_add(struct cn_flow *f, const void *data, uint32_t n);
+/* Gives the buffers back; with a receive, the bytes to it. */
+void cn_ep_unexpected_take(struct cn_ep_buffered *m, struct cn_recv *r);
+/* Discards all that waits; the endpoint is closed. */
+void cn_ep_unexpected_drop(struct cn_endpoint *ep);
+/* The request of a local message. */
+struct cn_send *cn_ep_unexpected_send(struct cn_ep_message *m);
 
 #endif

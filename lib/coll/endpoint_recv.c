@@ -14,41 +14,7 @@
 
 /* ---- queues --------------------------------------------------------------------------- */
 
-static void arrival_append(struct cn_endpoint *ep, struct cn_arrival *a)
-{
-	a->next = NULL;
-	if (ep->arrival_first != NULL) {
-		ep->arrival_last->next = a;
-	} else {
-		ep->arrival_first = a;
-	}
-	ep->arrival_last = a;
-	a->flow->waiting++;
-}
-
-void cn_arrival_remove(struct cn_endpoint *ep, struct cn_arrival *a)
-{
-	struct cn_arrival *before = NULL;
-
-	if (ep->arrival_first == a) {
-		ep->arrival_first = a->next;
-	} else {
-		for (before = ep->arrival_first; before->next != a; before = before->next) {
-		}
-		before->next = a->next;
-	}
-	if (ep->arrival_last == a) {
-		ep->arrival_last = before;
-	}
-	a->flow->waiting--;
-}
-
-static struct cn_send *send_of(struct cn_arrival *a)
-{
-	return (struct cn_send *)(void *)((char *)a - offsetof(struct cn_send, arrival));
-}
-
-static void recv_append(struct cn_endpoint *ep, struct cn_recv *r)
+void cn_recv_append(struct cn_endpoint *ep, struct cn_recv *r)
 {
 	r->next = NULL;
 	if (ep->recv_first != NULL) {
@@ -68,7 +34,7 @@ static void recv_prepend(struct cn_endpoint *ep, struct cn_recv *r)
 	}
 }
 
-static struct cn_recv *recv_take(struct cn_endpoint *ep)
+struct cn_recv *cn_recv_take(struct cn_endpoint *ep)
 {
 	struct cn_recv *r = ep->recv_first;
 
@@ -83,7 +49,7 @@ static void recv_remove(struct cn_endpoint *ep, struct cn_recv *r)
 	struct cn_recv *before;
 
 	if (ep->recv_first == r) {
-		recv_take(ep);
+		cn_recv_take(ep);
 		return;
 	}
 	for (before = ep->recv_first; before->next != r; before = before->next) {
@@ -116,7 +82,7 @@ static void end(struct cn_recv *r, int status, const char *text)
 	done->fn(done, status, text);
 }
 
-static void complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes)
+void cn_recv_complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes)
 {
 	const char *name = cn_ep_name(f);
 	struct cn_err err;
@@ -135,8 +101,7 @@ static void complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes)
 	end(r, err.code, err.text);
 }
 
-/* Bytes of a message to their place, as far as there is one. */
-static void place(struct cn_recv *r, uint32_t at, const void *data, uint32_t n)
+void cn_recv_copy(struct cn_recv *r, uint32_t at, const void *data, uint32_t n)
 {
 	if (at >= r->capacity) {
 		return;
@@ -167,7 +132,7 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 	if (!f->answer && more < CN_EP_CREDIT / 2) {
 		return;
 	}
-	if (!cn_flow_tell(f, CN_EP_GRANT, more)) {
+	if (!cn_flow_control(f, CN_EP_GRANT, more)) {
 		cn_flow_retry(f, now);
 		return;
 	}
@@ -176,7 +141,7 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 }
 
 /* As long as a receive waits for the rest of a message, its sender had better be there. */
-static void await(struct cn_flow *f, cn_time now)
+static void update_expect(struct cn_flow *f, cn_time now)
 {
 	bool wanted = f->coming && f->into != NULL && f->left > 0;
 
@@ -186,8 +151,7 @@ static void await(struct cn_flow *f, cn_time now)
 	}
 }
 
-/* There are buffers, or a receive: what was refused may come again. */
-static void take_again(struct cn_endpoints *s)
+void cn_recv_resume(struct cn_endpoints *s)
 {
 	if (s->refused) {
 		s->refused = false;
@@ -195,47 +159,21 @@ static void take_again(struct cn_endpoints *s)
 	}
 }
 
-/* ---- early messages --------------------------------------------------------------------- */
+/* ---- matching --------------------------------------------------------------------------- */
 
-/* Gives the buffers back; with a receive, the bytes to it. */
-static void unpool(struct cn_kept *m, struct cn_recv *r)
+static void match_buffered(struct cn_ep_buffered *m, struct cn_recv *r, cn_time now)
 {
-	struct cn_flow *f = m->arrival.flow;
-	struct cn_pool *pool = &f->ep->all->pool;
-	struct cn_piece *p = m->more;
-	uint32_t at = m->arrival.len;
+	struct cn_flow *f = m->message.flow;
+	uint32_t bytes = m->message.bytes;
 
-	if (r != NULL) {
-		place(r, 0, m + 1, m->arrival.len);
-	}
-	cn_pool_put(pool, m);
-	f->pooled--;
-	while (p != NULL) {
-		struct cn_piece *next = p->next;
-
-		if (r != NULL) {
-			place(r, at, p + 1, p->len);
-		}
-		at += p->len;
-		cn_pool_put(pool, p);
-		f->pooled--;
-		p = next;
-	}
-}
-
-static void match_early(struct cn_kept *m, struct cn_recv *r, cn_time now)
-{
-	struct cn_flow *f = m->arrival.flow;
-	uint32_t bytes = m->arrival.bytes;
-
-	unpool(m, r);
-	if (f->early == m) {
-		f->early = NULL;
+	cn_ep_unexpected_take(m, r);
+	if (f->buffered == m) {
+		f->buffered = NULL;
 		f->into = r;
 		r->flow = f;
-		await(f, now);
+		update_expect(f, now);
 	} else {
-		complete(r, f, bytes);
+		cn_recv_complete(r, f, bytes);
 	}
 	cn_flow_credit(f, now);
 	cn_flow_settle_gone(f);
@@ -243,90 +181,47 @@ static void match_early(struct cn_kept *m, struct cn_recv *r, cn_time now)
 
 static void match_local(struct cn_send *out, struct cn_recv *in)
 {
-	place(in, 0, out->data, (uint32_t)out->bytes);
-	complete(in, out->flow, (uint32_t)out->bytes);
+	cn_recv_copy(in, 0, out->data, (uint32_t)out->bytes);
+	cn_recv_complete(in, out->flow, (uint32_t)out->bytes);
 	cn_send_end(out, COLLNET_OK, "");
 }
 
-static void match(struct cn_endpoint *ep, cn_time now)
+void cn_recv_match(struct cn_endpoint *ep, cn_time now)
 {
-	while (ep->recv_first != NULL && ep->arrival_first != NULL) {
-		struct cn_arrival *a = ep->arrival_first;
-		struct cn_recv *r = recv_take(ep);
+	while (ep->recv_first != NULL && ep->unexpected_first != NULL) {
+		struct cn_ep_message *a = ep->unexpected_first;
+		struct cn_recv *r = cn_recv_take(ep);
 
-		cn_arrival_remove(ep, a);
+		cn_ep_unexpected_remove(ep, a);
 		if (a->local) {
-			match_local(send_of(a), r);
+			match_local(cn_ep_unexpected_send(a), r);
 		} else {
-			match_early((struct cn_kept *)a, r, now);
+			match_buffered((struct cn_ep_buffered *)a, r, now);
 		}
 	}
-	take_again(ep->all);
-}
-
-static struct cn_kept *keep_first(struct cn_flow *f, uint32_t bytes, const void *data, uint32_t n)
-{
-	struct cn_kept *m = cn_pool_get(&f->ep->all->pool);
-
-	if (m == NULL) {
-		return NULL;
-	}
-	m->arrival.flow = f;
-	m->arrival.bytes = bytes;
-	m->arrival.len = (uint16_t)n;
-	m->arrival.local = false;
-	m->more = NULL;
-	if (n > 0) {
-		memcpy(m + 1, data, n);
-	}
-	f->pooled++;
-	arrival_append(f->ep, &m->arrival);
-	return m;
-}
-
-static bool keep_further(struct cn_flow *f, const void *data, uint32_t n)
-{
-	struct cn_piece *p = cn_pool_get(&f->ep->all->pool);
-
-	if (p == NULL) {
-		return false;
-	}
-	p->next = NULL;
-	p->len = (uint16_t)n;
-	if (n > 0) {
-		memcpy(p + 1, data, n);
-	}
-	*f->tail = p;
-	f->tail = &p->next;
-	f->pooled++;
-	return true;
+	cn_recv_resume(ep->all);
 }
 
 /* ---- frames --------------------------------------------------------------------------- */
 
-static uint32_t get32(const uint8_t *at)
+bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head)
 {
-	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
+	struct cn_cursor c = cn_cursor_of(rx->payload, rx->len);
 
-bool cn_ep_head(const struct cn_rx *rx, uint32_t *bytes, uint32_t *number)
-{
 	if ((rx->flags & CN_FLAG_FIRST) == 0 || rx->len < CN_EP_HEAD) {
 		return false;
 	}
-	*bytes = get32(rx->payload) & ~CN_EP_ASK;
-	*number = get32(rx->payload + 4);
-	return *bytes <= COLLNET_MESSAGE_MAX && rx->len - CN_EP_HEAD <= *bytes;
-}
-
-uint64_t cn_ep_head_owner(const struct cn_rx *rx)
-{
-	return (uint64_t)get32(rx->payload + 8) << 32 | get32(rx->payload + 12);
+	head->bytes = cn_get32(&c);
+	head->ask = (head->bytes & CN_EP_ASK) != 0;
+	head->bytes &= ~CN_EP_ASK;
+	head->number = cn_get32(&c);
+	head->owner = cn_get64(&c);
+	return head->bytes <= COLLNET_MESSAGE_MAX && rx->len - CN_EP_HEAD <= head->bytes;
 }
 
 /* False: no buffer. */
-static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx, uint32_t bytes,
-			uint32_t number)
+static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
+			const struct cn_ep_head *head)
 {
 	uint32_t n = rx->len - CN_EP_HEAD;
 	const uint8_t *data = rx->payload + CN_EP_HEAD;
@@ -334,32 +229,32 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx, 
 
 	cn_flow_discard(f, now); /* what came before it without an end */
 	r = f->ep->recv_first;
-	f->early = NULL;
+	f->buffered = NULL;
 	if (r == NULL) {
-		f->early = keep_first(f, bytes, data, n);
-		if (f->early == NULL) {
+		f->buffered = cn_ep_unexpected_keep(f, head->bytes, data, n);
+		if (f->buffered == NULL) {
 			return false;
 		}
-		f->tail = &f->early->more;
+		f->tail = &f->buffered->more;
 	} else {
-		recv_take(f->ep);
+		cn_recv_take(f->ep);
 		r->flow = f;
-		place(r, 0, data, n);
+		cn_recv_copy(r, 0, data, n);
 	}
 	f->into = r;
 	f->coming = true;
-	f->in_number = number;
-	f->bytes = bytes;
-	f->left = bytes - n;
-	f->answer |= (get32(rx->payload) & CN_EP_ASK) != 0;
+	f->in_number = head->number;
+	f->bytes = head->bytes;
+	f->left = head->bytes - n;
+	f->answer |= head->ask;
 	return true;
 }
 
 static bool further_frame(struct cn_flow *f, const struct cn_rx *rx)
 {
 	if (f->into != NULL) {
-		place(f->into, f->bytes - f->left, rx->payload, rx->len);
-	} else if (f->early != NULL && !keep_further(f, rx->payload, rx->len)) {
+		cn_recv_copy(f->into, f->bytes - f->left, rx->payload, rx->len);
+	} else if (f->buffered != NULL && !cn_ep_unexpected_add(f, rx->payload, rx->len)) {
 		return false;
 	}
 	f->left -= rx->len;
@@ -372,21 +267,21 @@ static void finish(struct cn_flow *f, cn_time now)
 	struct cn_recv *r = f->into;
 
 	f->coming = false;
-	f->early = NULL;
+	f->buffered = NULL;
 	f->into = NULL;
-	await(f, now);
+	update_expect(f, now);
 	if (r != NULL) {
-		complete(r, f, f->bytes);
+		cn_recv_complete(r, f, f->bytes);
 	}
 }
 
 bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 {
-	uint32_t bytes, number;
-	bool first = cn_ep_head(rx, &bytes, &number);
+	struct cn_ep_head head;
+	bool first = cn_ep_head(rx, &head);
 
 	if (first) {
-		if (!first_frame(f, now, rx, bytes, number)) {
+		if (!first_frame(f, now, rx, &head)) {
 			return false;
 		}
 		cn_flow_confirmed(f); /* who sends is there */
@@ -404,7 +299,7 @@ bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 		return true; /* in the middle of a message that has all its credits */
 	}
 	if (first) {
-		await(f, now);
+		update_expect(f, now);
 	}
 	cn_flow_credit(f, now);
 	return true;
@@ -413,27 +308,27 @@ bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 void cn_flow_discard(struct cn_flow *f, cn_time now)
 {
 	struct cn_recv *r = f->into;
-	struct cn_kept *m = f->early;
+	struct cn_ep_buffered *m = f->buffered;
 
 	if (!f->coming) {
 		return;
 	}
 	f->coming = false;
 	f->into = NULL;
-	f->early = NULL;
+	f->buffered = NULL;
 	if (f->avail > CN_EP_CREDIT) {
 		f->avail = CN_EP_CREDIT; /* what was granted for it is void, at both ends */
 	}
-	await(f, now);
+	update_expect(f, now);
 	if (m != NULL) {
-		cn_arrival_remove(f->ep, &m->arrival);
-		unpool(m, NULL);
-		take_again(f->ep->all);
+		cn_ep_unexpected_remove(f->ep, &m->message);
+		cn_ep_unexpected_take(m, NULL);
+		cn_recv_resume(f->ep->all);
 	}
 	if (r != NULL) {
 		r->flow = NULL;
 		recv_prepend(f->ep, r);
-		match(f->ep, now);
+		cn_recv_match(f->ep, now);
 	}
 }
 
@@ -463,7 +358,7 @@ void cn_recv_fail(struct cn_recv *r, cn_time now, int status, const char *text)
 		recv_remove(r->ep, r);
 	} else {
 		f->into = NULL; /* the rest of the message is thrown away as it comes */
-		await(f, now);
+		update_expect(f, now);
 	}
 	end(r, status, text);
 }
@@ -483,81 +378,4 @@ void cn_recv_expire(struct cn_recv *r, cn_time now)
 			f->bytes, f->remote, cn_ep_name(f), f->left);
 	}
 	cn_recv_fail(r, now, err.code, err.text);
-}
-
-void cn_arrivals_drop(struct cn_endpoint *ep)
-{
-	struct cn_err err;
-
-	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", ep->number,
-		ep->all->engine->config.node.name);
-	while (ep->arrival_first != NULL) {
-		struct cn_arrival *a = ep->arrival_first;
-
-		cn_arrival_remove(ep, a);
-		if (a->local) {
-			cn_send_end(send_of(a), err.code, err.text);
-		} else {
-			unpool((struct cn_kept *)a, NULL);
-		}
-	}
-	take_again(ep->all);
-}
-
-/* ---- messages of this node --------------------------------------------------------------- */
-
-bool cn_recv_local(struct cn_endpoint *to, struct cn_flow *f, const void *data, uint32_t bytes)
-{
-	struct cn_recv *r = recv_take(to);
-
-	if (r != NULL) {
-		place(r, 0, data, bytes);
-		complete(r, f, bytes);
-		return true;
-	}
-	return bytes <= to->all->payload - CN_EP_HEAD && f->pooled < CN_EP_CREDIT &&
-	       keep_first(f, bytes, data, bytes) != NULL;
-}
-
-void cn_recv_wait(struct cn_endpoint *to, struct cn_send *r)
-{
-	r->arrival.flow = r->flow;
-	r->arrival.local = true;
-	arrival_append(to, &r->arrival);
-}
-
-/* ---- posting -------------------------------------------------------------------------- */
-
-int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t capacity,
-		     cn_time deadline, struct cn_received *result, struct cn_done *done,
-		     struct cn_err *err)
-{
-	struct cn_recv *r = ep->free_recv;
-
-	if (ep->all->engine->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is ending");
-	}
-	if (data == NULL && capacity > 0) {
-		return cn_fail(err, COLLNET_EINVAL, "a receive needs memory");
-	}
-	if (r == NULL) {
-		return cn_fail(err, COLLNET_ELIMIT,
-			       "endpoint %u has %u receives outstanding "
-			       "already",
-			       ep->number, CN_EP_REQUESTS);
-	}
-	ep->free_recv = r->next;
-	*r = (struct cn_recv){
-		.ep = ep,
-		.done = done,
-		.data = data,
-		.capacity = capacity,
-		.deadline = deadline,
-		.result = result,
-	};
-	cn_ep_deadline(ep->all, deadline);
-	recv_append(ep, r);
-	match(ep, now);
-	take_again(ep->all);
-	return COLLNET_OK;
 }

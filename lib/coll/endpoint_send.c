@@ -27,39 +27,40 @@ static void enter(struct cn_flow *f)
 {
 	struct cn_endpoint *ep = f->ep;
 
-	if (ep->turn == NULL) {
-		ep->turn = f->turn_next = f->turn_prev = f;
+	if (ep->current == NULL) {
+		ep->current = f->active_next = f->active_prev = f;
 		if (ep->source.next == NULL) {
-			cn_source_start(ep->all->engine, &ep->source);
+			cn_source_start(&ep->all->engine->sources, &ep->source);
 		}
 		return;
 	}
-	f->turn_next = ep->turn;
-	f->turn_prev = ep->turn->turn_prev;
-	f->turn_prev->turn_next = f;
-	f->turn_next->turn_prev = f;
+	f->active_next = ep->current;
+	f->active_prev = ep->current->active_prev;
+	f->active_prev->active_next = f;
+	f->active_next->active_prev = f;
 }
 
 static void leave(struct cn_flow *f)
 {
 	struct cn_endpoint *ep = f->ep;
 
-	if (f->turn_next == f) {
-		ep->turn = NULL;
-		cn_source_stop(ep->all->engine, &ep->source);
+	if (f->active_next == f) {
+		ep->current = NULL;
+		cn_source_stop(&ep->all->engine->sources, &ep->source,
+			       cn_node_window(ep->all->engine->node));
 	} else {
-		if (ep->turn == f) {
-			ep->turn = f->turn_next;
+		if (ep->current == f) {
+			ep->current = f->active_next;
 		}
-		f->turn_next->turn_prev = f->turn_prev;
-		f->turn_prev->turn_next = f->turn_next;
+		f->active_next->active_prev = f->active_prev;
+		f->active_prev->active_next = f->active_next;
 	}
-	f->turn_next = f->turn_prev = NULL;
+	f->active_next = f->active_prev = NULL;
 }
 
-void cn_flow_turn(struct cn_flow *f)
+void cn_flow_activate(struct cn_flow *f)
 {
-	bool in = f->turn_next != NULL, could = could_send(f);
+	bool in = f->active_next != NULL, could = could_send(f);
 
 	if (could && !in) {
 		enter(f);
@@ -70,7 +71,7 @@ void cn_flow_turn(struct cn_flow *f)
 
 /* ---- requests ------------------------------------------------------------------------- */
 
-static void enqueue(struct cn_flow *f, struct cn_send *r)
+void cn_send_enqueue(struct cn_flow *f, struct cn_send *r)
 {
 	r->queued = true;
 	r->next = NULL;
@@ -157,29 +158,22 @@ void cn_send_init_copied(struct cn_endpoints *s)
 
 /* ---- frames --------------------------------------------------------------------------- */
 
-static void put32(uint8_t *at, uint32_t v)
-{
-	for (int i = 0; i < 4; i++) {
-		at[i] = (uint8_t)(v >> (24 - 8 * i));
-	}
-}
-
 /* The first frame of a message; true: its bytes were copied. */
 static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 {
 	struct cn_endpoints *s = f->ep->all;
 	uint64_t n = s->payload - CN_EP_HEAD;
 	uint8_t *b = cn_node_buffer_get(cn_ep_node(s));
+	struct cn_cursor c = { r->head, r->head + CN_EP_HEAD, false };
 
 	if (f->credit > CN_EP_CREDIT) {
 		f->credit = CN_EP_CREDIT;
 	}
 	r->begun = true;
 	r->number = f->number++;
-	put32(r->head, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
-	put32(r->head + 4, r->number);
-	put32(r->head + 8, (uint32_t)(r->ep->owner >> 32));
-	put32(r->head + 12, (uint32_t)r->ep->owner);
+	cn_put32(&c, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
+	cn_put32(&c, r->number);
+	cn_put64(&c, r->ep->owner);
 	tx->flags = CN_FLAG_FIRST;
 	if (b == NULL) {
 		tx->payload = r->head;
@@ -244,14 +238,14 @@ static void send_frame(struct cn_flow *f, struct cn_tx *tx)
 		r->sent = true;
 		settle(f);
 	}
-	cn_flow_turn(f);
+	cn_flow_activate(f);
 }
 
 static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 {
 	struct cn_endpoint *ep = (struct cn_endpoint *)source;
 	struct cn_engine *e = ep->all->engine;
-	struct cn_flow *f = ep->turn;
+	struct cn_flow *f = ep->current;
 
 	(void)now;
 	if (f == NULL || !cn_window_open(cn_node_window(e->node), e->window)) {
@@ -259,12 +253,12 @@ static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 	}
 	do {
 		if (cn_peer_room(f->peer) > 0) {
-			ep->turn = f->turn_next;
+			ep->current = f->active_next;
 			send_frame(f, tx);
 			return true;
 		}
-		f = f->turn_next;
-	} while (f != ep->turn);
+		f = f->active_next;
+	} while (f != ep->current);
 	return false;
 }
 
@@ -289,7 +283,7 @@ void cn_flow_confirmed(struct cn_flow *f)
 	if (!f->confirmed) {
 		f->confirmed = true;
 		settle(f);
-		cn_flow_turn(f);
+		cn_flow_activate(f);
 	}
 }
 
@@ -303,7 +297,7 @@ void cn_flow_grant(struct cn_flow *f, uint32_t frames)
 	}
 	f->credit = (uint32_t)(credit < most ? credit : most);
 	cn_flow_confirmed(f);
-	cn_flow_turn(f);
+	cn_flow_activate(f);
 }
 
 void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
@@ -334,26 +328,26 @@ void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 		}
 	}
 	cn_log(COLLNET_LOG_WARNING, "a message that was sent already is lost: %s", err.text);
-	cn_flow_turn(f);
+	cn_flow_activate(f);
 }
 
-void cn_flow_tell_abort(struct cn_flow *f, cn_time now)
+void cn_flow_send_abort(struct cn_flow *f, cn_time now)
 {
 	if (!f->abort_due) {
 		return;
 	}
-	if (cn_flow_tell(f, CN_EP_ABORT, f->abort)) {
+	if (cn_flow_control(f, CN_EP_ABORT, f->abort)) {
 		f->abort_due = false;
 	} else {
 		cn_flow_retry(f, now);
 	}
-	cn_flow_turn(f);
+	cn_flow_activate(f);
 }
 
 /* ---- failure -------------------------------------------------------------------------- */
 
 /* Some of its frames went, and perhaps not all of them will arrive. */
-static void take_back(struct cn_send *r, cn_time now, bool tell)
+static void take_back(struct cn_send *r, cn_time now, bool notify)
 {
 	struct cn_flow *f = r->flow;
 	uint64_t unacked = r->source.flight.unacked;
@@ -362,34 +356,34 @@ static void take_back(struct cn_send *r, cn_time now, bool tell)
 		cn_node_abandon(cn_ep_node(f->ep->all), &r->source);
 		f->credit += (uint32_t)unacked; /* they may never be counted over there */
 	}
-	if (!tell || (r->sent && unacked == 0)) {
+	if (!notify || (r->sent && unacked == 0)) {
 		return;
 	}
 	if (!f->abort_due || (int32_t)(r->number - f->abort) > 0) {
 		f->abort = r->number;
 	}
 	f->abort_due = true;
-	cn_flow_tell_abort(f, now);
+	cn_flow_send_abort(f, now);
 }
 
-void cn_send_fail(struct cn_send *r, cn_time now, bool tell, int status, const char *text)
+void cn_send_fail(struct cn_send *r, cn_time now, bool notify, int status, const char *text)
 {
 	struct cn_flow *f = r->flow;
 
 	if (f->peer == NULL) {
-		cn_arrival_remove(f->ep, &r->arrival);
+		cn_ep_unexpected_remove(f->ep, &r->message);
 		cn_send_end(r, status, text);
 		return;
 	}
 	dequeue(r);
 	if (r->begun) {
-		take_back(r, now, tell);
+		take_back(r, now, notify);
 	}
 	cn_send_end(r, status, text);
-	cn_flow_turn(f);
+	cn_flow_activate(f);
 }
 
-void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool tell, int status, const char *text)
+void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool notify, int status, const char *text)
 {
 	struct cn_endpoint *ep = f->ep;
 
@@ -397,11 +391,11 @@ void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool tell, int status, co
 		struct cn_send *r = &ep->sends[i];
 
 		if (r->done != NULL && r->flow == f && !r->queued && f->peer != NULL) {
-			cn_send_fail(r, now, tell, status, text);
+			cn_send_fail(r, now, notify, status, text);
 		}
 	}
 	while (f->first != NULL) {
-		cn_send_fail(f->first, now, tell, status, text);
+		cn_send_fail(f->first, now, notify, status, text);
 	}
 }
 
@@ -434,118 +428,4 @@ void cn_send_expire(struct cn_send *r, cn_time now)
 		r->bytes, r->ep->number, r->flow->peer != NULL ? r->flow->remote : r->flow->local,
 		cn_ep_name(r->flow), r->offset, phase(r));
 	cn_send_fail(r, now, true, err.code, err.text);
-}
-
-/* ---- posting -------------------------------------------------------------------------- */
-
-static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const void *data,
-			       uint64_t bytes, cn_time deadline, struct cn_done *done)
-{
-	struct cn_send *r = ep->free_send;
-
-	ep->free_send = r->next;
-	memset(&r->source.flight, 0, sizeof(r->source.flight));
-	r->next = NULL;
-	r->flow = f;
-	r->done = done;
-	r->data = data;
-	r->bytes = bytes;
-	r->offset = 0;
-	r->begun = r->sent = r->queued = false;
-	r->deadline = deadline;
-	f->sends++;
-	cn_ep_deadline(ep->all, deadline);
-	return r;
-}
-
-static int no_flow(struct cn_endpoint *ep, struct cn_err *err)
-{
-	return cn_fail(err, COLLNET_ELIMIT,
-		       "node %s has %u pairs of endpoints of this user that talk already, of %u",
-		       ep->all->engine->config.node.name, ep->account->flows,
-		       ep->all->max_flows / CN_EP_SHARES);
-}
-
-static int send_local(struct cn_endpoint *ep, uint16_t to, const void *data, uint64_t bytes,
-		      cn_time deadline, struct cn_done *done, struct cn_err *err)
-{
-	struct cn_endpoint *dst = ep->all->by_number[to];
-	struct cn_flow *f;
-
-	if (dst == NULL || dst->owner != ep->owner) {
-		return cn_fail(err, COLLNET_ENOENT, "no endpoint %u is open on node %s", to,
-			       ep->all->engine->config.node.name);
-	}
-	f = cn_flow_get(dst, NULL, ep->number);
-	if (f == NULL) {
-		return no_flow(ep, err);
-	}
-	if (cn_recv_local(dst, f, data, (uint32_t)bytes)) {
-		done->fn(done, COLLNET_OK, "");
-		return COLLNET_OK;
-	}
-	cn_recv_wait(dst, request(ep, f, data, bytes, deadline, done));
-	return COLLNET_OK;
-}
-
-static struct cn_flow *flow_to(struct cn_endpoint *ep, const char *node, uint16_t to,
-			       struct cn_err *err)
-{
-	struct cn_endpoints *s = ep->all;
-	struct cn_flow *f = ep->last;
-	struct cn_peer *p;
-
-	if (f != NULL && f->remote == to && strcmp(cn_peer_name(f->peer), node) == 0) {
-		return f;
-	}
-	p = cn_node_find(cn_ep_node(s), node);
-	if (p == NULL) {
-		cn_fail(err, COLLNET_ENOENT, "no node %s is known to node %s", node,
-			s->engine->config.node.name);
-		return NULL;
-	}
-	f = cn_flow_get(ep, p, to);
-	if (f == NULL) {
-		no_flow(ep, err);
-		return NULL;
-	}
-	ep->last = f;
-	return f;
-}
-
-int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint16_t to,
-		     const void *data, uint64_t bytes, cn_time deadline, struct cn_done *done,
-		     struct cn_err *err)
-{
-	struct cn_engine *e = ep->all->engine;
-	struct cn_err own;
-	struct cn_flow *f;
-
-	err = err != NULL ? err : &own;
-	if (e->closing) {
-		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is ending");
-	}
-	if (to == 0 || bytes > COLLNET_MESSAGE_MAX || (data == NULL && bytes > 0)) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "a message needs an endpoint, 1 .. 65535, and at most %zu bytes",
-			       COLLNET_MESSAGE_MAX);
-	}
-	if (ep->free_send == NULL) {
-		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u has %u sends outstanding already",
-			       ep->number, CN_EP_REQUESTS);
-	}
-	if (strcmp(node, e->config.node.name) == 0) {
-		return send_local(ep, to, data, bytes, deadline, done, err);
-	}
-	f = flow_to(ep, node, to, err);
-	if (f == NULL) {
-		return err->code;
-	}
-	enqueue(f, request(ep, f, data, bytes, deadline, done));
-	if (!f->expecting) {
-		f->expecting = true;
-		cn_peer_expect(e->node, now, f->peer, 1);
-	}
-	cn_flow_turn(f);
-	return COLLNET_OK;
 }

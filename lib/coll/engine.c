@@ -3,7 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/coll.h"
+#include "coll/control.h"
+#include "coll/endpoint.h"
+#include "coll/engine_state.h"
+#include "coll/op.h"
+#include "coll/stream.h"
+#include "proto/wire.h"
+#include "coll/version_mismatch.h"
 
 void cn_engine_config_init(struct cn_engine_config *c)
 {
@@ -14,70 +20,22 @@ void cn_engine_config_init(struct cn_engine_config *c)
 	c->max_endpoints = 1024;
 }
 
-/* ---- sources -------------------------------------------------------------------------- */
-
-void cn_source_start(struct cn_engine *e, struct cn_source *s)
-{
-	memset(&s->flight, 0, sizeof(s->flight));
-	e->nsources++;
-	if (e->source == NULL) {
-		e->source = s->next = s->prev = s;
-		return;
-	}
-	s->next = e->source;
-	s->prev = e->source->prev;
-	s->prev->next = s;
-	s->next->prev = s;
-}
-
-void cn_source_stop(struct cn_engine *e, struct cn_source *s)
-{
-	if (s->next == NULL) {
-		return;
-	}
-	cn_flight_end(&s->flight, cn_node_window(e->node));
-	e->nsources--;
-	if (s->next == s) {
-		e->source = NULL;
-	} else {
-		if (e->source == s) {
-			e->source = s->next;
-		}
-		s->next->prev = s->prev;
-		s->prev->next = s->next;
-	}
-	s->next = s->prev = NULL;
-}
-
 /* ---- upcalls of the transport ------------------------------------------------------------ */
 
 static bool on_pull(void *ctx, cn_time now, struct cn_tx *out)
 {
 	struct cn_engine *e = ctx;
 
-	/* One round over the sources, beginning with the one whose turn it is. A source may end
-	 * itself when asked; the turn then has moved on already. */
-	for (uint32_t n = e->nsources; n > 0 && e->source != NULL; n--) {
-		struct cn_source *s = e->source;
-		bool sent = s->pull(s, now, out);
-
-		if (e->source == s) {
-			e->source = s->next;
-		}
-		if (sent) {
-			return true;
-		}
-	}
-	return false;
+	return cn_source_pull(&e->sources, now, out);
 }
 
 static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
-	if (rx->len == 0) { /* what is left of a frame whose operation failed at the sender */
+	if (rx->len == 0) { /* a tombstone: the operation of the frame failed at the sender */
 		struct cn_team *t = cn_team_by_slot(e, cn_stream_slot(rx->stream));
 
 		if (t != NULL && (rx->flags & CN_FLAG_LAST) != 0) {
-			cn_op_emptied(t, p);
+			cn_op_tombstone(t, p);
 		}
 		return true;
 	}
@@ -97,8 +55,8 @@ static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct c
 		return on_control(e, now, p, rx);
 	case CN_TYPE_COLL:
 		t = cn_team_by_slot(e, cn_stream_slot(rx->stream));
-		/* A team that is gone here: its peers will hear so; the frame has no reader. */
-		return t == NULL || cn_op_deliver(t, now, p, rx);
+		/* A team that is gone here: its peers are notified; the frame has no reader. */
+		return t == NULL || cn_op_deliver(t, p, rx);
 	case CN_TYPE_MESSAGE:
 		return cn_endpoints_deliver(e, now, p, rx);
 	default:
@@ -136,15 +94,20 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 		cn_peer_set_user(p, m);
 	}
 	cn_peer_log(p, COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
-	cn_teams_peer_up(e, p);
+	m->complaints = 0;
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		if (e->teams[i] != NULL) {
+			cn_wireup_peer_up(e->teams[i], p);
+		}
+	}
 }
 
 static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
 {
 	if (bytes == 0) {
-		cn_path_valid(ctx, now, p);
+		cn_wireup_path_valid(ctx, now, p);
 	} else {
-		cn_path_drops(ctx, now, p, bytes);
+		cn_wireup_path_drops(ctx, p, bytes);
 	}
 }
 
@@ -158,9 +121,18 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 		[CN_PEER_PATH] = "answers, but large frames do not reach it",
 	};
 	struct cn_engine *e = ctx;
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
 
 	cn_peer_log(p, COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), reason[why]);
-	cn_teams_peer_down(e, now, p, why);
+	if (m != NULL) {
+		cn_join_remove_all(&m->joins);
+	}
+	cn_pending_drop(&e->pending, p);
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		if (e->teams[i] != NULL) {
+			cn_team_peer_down(e->teams[i], now, p, why);
+		}
+	}
 	cn_endpoints_peer_down(e, now, p);
 }
 
@@ -174,6 +146,27 @@ static const struct cn_node_ops node_ops = {
 };
 
 /* ---- life ----------------------------------------------------------------------------- */
+
+uint32_t cn_engine_topology_hash(const struct cn_topo *t)
+{
+	uint64_t h = 1;
+
+	if (t == NULL) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < t->nvertices; i++) {
+		for (const char *s = t->vertices[i].name; *s != '\0'; s++) {
+			h = cn_mix64(h ^ (uint8_t)*s);
+		}
+		h = cn_mix64(h ^ (t->vertices[i].is_switch ? 0x100u : 0x200u));
+	}
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		h = cn_mix64(h ^ ((uint64_t)t->links[i].a << 32 | t->links[i].b));
+		h = cn_mix64(h ^ t->links[i].rate ^ (uint64_t)t->links[i].buffer << 40);
+		h = cn_mix64(h ^ t->links[i].channels);
+	}
+	return (uint32_t)(h >> 32) | 1;
+}
 
 /* W_g of the node: what is configured, else Eq. 4 for all hosts of the topology. */
 static uint32_t node_window(const struct cn_engine_config *c)
@@ -201,7 +194,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	}
 	e->config = *c;
 	e->window = node_window(c);
-	e->topology = cn_topology_hash(c->topo);
+	e->topology = cn_engine_topology_hash(c->topo);
 	e->deadline = CN_NEVER;
 	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
 	e->generation = calloc(c->max_teams, 1);
@@ -214,6 +207,9 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 		e->config.node.expected = c->topo->nhosts > 0 ? c->topo->nhosts - 1 : 0;
 	}
 	r = cn_node_new(&e->config.node, &node_ops, e, &e->node, err);
+	if (r == COLLNET_OK && !cn_pending_init(&e->pending, e->node, c->node.max_peers)) {
+		r = cn_fail(err, COLLNET_ENOMEM, "no memory for the engine");
+	}
 	if (r == COLLNET_OK) {
 		r = cn_endpoints_new(e, err);
 	}
@@ -251,12 +247,14 @@ void cn_engine_free(struct cn_engine *e)
 		if (e->endpoints != NULL) {
 			cn_endpoints_free(e);
 		}
-		cn_pending_free(e);
+		cn_pending_fini(&e->pending);
 		for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
 			struct cn_engine_peer *m = cn_engine_peer_of(cn_node_peer(e->node, i));
 
-			cn_join_remove_all(m);
-			free(m);
+			if (m != NULL) {
+				cn_join_remove_all(&m->joins);
+				free(m);
+			}
 		}
 		cn_node_free(e->node);
 	}
@@ -267,13 +265,14 @@ void cn_engine_free(struct cn_engine *e)
 
 void cn_engine_shutdown(struct cn_engine *e, cn_time now)
 {
+	(void)now;
 	if (e->closing) {
 		return;
 	}
 	e->closing = true;
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		if (e->teams[i] != NULL) {
-			cn_team_fail(e->teams[i], now, false, COLLNET_EDAEMON,
+			cn_team_fail(e->teams[i], false, COLLNET_EDAEMON,
 				     "the daemon of node %s is ending", e->config.node.name);
 		}
 	}
@@ -287,7 +286,7 @@ void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *te
 {
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		if (e->teams[i] != NULL) {
-			cn_team_fail(e->teams[i], now, true, status, "%s", text);
+			cn_team_fail(e->teams[i], true, status, "%s", text);
 		}
 	}
 	cn_endpoints_fail(e, now, status, text);
@@ -298,7 +297,7 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 	e->config.topo = topo;
 	e->config.window = window;
 	e->window = node_window(&e->config);
-	e->topology = cn_topology_hash(topo);
+	e->topology = cn_engine_topology_hash(topo);
 	cn_node_window(e->node)->limit = window != COLLNET_WINDOW_AUTO ? window
 								       : COLLNET_WINDOW_OFF;
 }
@@ -342,7 +341,7 @@ static cn_time own_deadline(struct cn_engine *e)
 			}
 		}
 	}
-	return cn_min_time(cn_min_time(e->deadline, cn_pending_deadline(e)),
+	return cn_min_time(cn_min_time(e->deadline, cn_pending_deadline(&e->pending)),
 			   cn_endpoints_deadline(e));
 }
 
@@ -365,7 +364,7 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 		}
 	}
 	cn_endpoints_expire(e, now);
-	cn_pending_expire(e, now);
+	cn_pending_expire(&e->pending, now);
 	cn_engine_touch(e);
 }
 

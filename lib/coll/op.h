@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An operation's state, shared by op.c, which runs it, and post.c, which starts and ends it. */
+/*
+ * One collective operation on one node: cursors into its schedule.
+ *
+ *   post.c           a rank calls: checked, planned, started; deadlines
+ *   op.c             progress, copies between local ranks, completion
+ *   op_send.c        which frame is next: ordering checks, window, link release
+ *   op_recv.c        frames that come in, and those that came before the start
+ *   op_unexpected.c  how many frames go to a node that has not started it
+ *
+ * It starts when every rank of this node has called it. From node a to node b runs one stream: the
+ * messages of the schedule from a to b, in list order, cut into frames that never span two
+ * messages. So the order of the frames gives their position, and the wire carries no offsets.
+ * Frames that come before the start wait in the node's pool (unexpected_queue.h).
+ *
+ * It is complete when every action is, and its frames are acknowledged, or the last few of them
+ * copied (cn_node_detach()), so that the user's buffers are free.
+ */
 #ifndef CN_OP_H
 #define CN_OP_H
 
-#include "coll/coll.h"
+#include "coll/source.h"
+#include "coll/team.h"
 
 #define CN_NONE UINT32_MAX
 
@@ -53,7 +70,8 @@ struct cn_op {
 	uint32_t progress_cap;
 	struct cn_streams *streams; /* [nodes] */
 	uint32_t *targets;	    /* nodes with something left to send, in order of appearance */
-	uint32_t ntargets, turn;
+	uint32_t ntargets;
+	uint32_t next;			/* the next target, or (IN_TURN) the next action */
 	uint32_t copy_first, copy_last; /* copies that can run */
 	uint32_t remaining;		/* actions not complete */
 	bool one_way;			/* it sends more frames than it receives */
@@ -62,30 +80,63 @@ struct cn_op {
 	bool ending_tried;		/* that was tried: acknowledgements finish it now */
 };
 
-/* Ranks of this node. */
-uint32_t cn_op_locals(const struct cn_team *t);
-/* Every rank of this node is told. The operation is free afterwards. */
+/* ---- post.c ----------------------------------------------------------------------------- */
+
+void cn_op_free_storage(struct cn_op *op); /* NULL is ignored */
+cn_time cn_op_deadline(const struct cn_op *op);
+void cn_op_expire(struct cn_op *op, cn_time now);
+/* A rank of node k left after `posted` operations: those it will never take part in fail. */
+void cn_op_check_left(struct cn_team *t, uint32_t k);
+
+/* ---- op.c ------------------------------------------------------------------------------- */
+
+uint32_t cn_op_locals(const struct cn_team *t); /* ranks of this node */
+bool cn_op_busy(const struct cn_op *op);	/* posted or running */
+/* What the two ends must agree on beyond sizes, which the frames themselves show. */
+uint8_t cn_op_signature(const struct cn_op *op);
+/* The address of a buffer reference of the schedule in its rank's buffers; NULL: no buffer. */
+uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s);
+/*
+ * Bytes per frame of a message. It is cut into as few frames as possible, all alike. Were the last
+ * one short, then in the last round of an exchange all nodes' frames would be, overtake those
+ * before them, and meet at ports where these still stand.
+ */
+uint64_t cn_op_frame_bytes(uint64_t len, uint64_t most);
+/* Every rank of this node is called back. The operation is free afterwards. */
 void cn_op_finish(struct cn_op *op, int status, const char *text);
-/* Complete if nothing is left to do and the buffers are free. */
+void cn_op_abort(struct cn_op *op, int status, const char *text);
+/* Finishes if nothing is left to do and the buffers are free. */
 void cn_op_try_finish(struct cn_op *op);
+/* No data is expected from node k any more. */
+void cn_op_unexpect(struct cn_op *op, uint32_t k);
 void cn_op_queue_copy(struct cn_op *op, uint32_t action);
 void cn_op_run_copies(struct cn_op *op);
-/* The source's upcalls. */
+void cn_op_complete(struct cn_op *op, uint32_t action);
+/* `len` bytes of action i are there now, at `from`: copies follow that depend on it by byte. */
+void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint64_t offset,
+			 uint32_t len);
+
+/* ---- op_send.c: the source's upcalls ---------------------------------------------------- */
+
 bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out);
 void cn_op_acked(struct cn_source *source);
-/* Frames that waited for this operation, in the order in which they came. */
-void cn_op_take_unexpected(struct cn_op *op, cn_time now);
 
-/* unexpected.c */
+/* ---- op_recv.c -------------------------------------------------------------------------- */
+
+bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx);
+/* A tombstone came: the operations of the team have ended there before they were complete. */
+void cn_op_tombstone(struct cn_team *t, const struct cn_peer *p);
+/* Frames that waited for this operation, in the order in which they came. */
+void cn_op_take_unexpected(struct cn_op *op);
+
+/* ---- op_unexpected.c --------------------------------------------------------------------- */
+
 /* Whether the next frame of the operation may go to node k. */
-bool cn_unexpected_room(const struct cn_op *op, uint32_t k);
-void cn_unexpected_sent(struct cn_op *op, uint32_t k);	/* it goes */
-void cn_unexpected_taken(struct cn_op *op, uint32_t k); /* a frame from node k has its reader */
-/* The operation has started; early frames are taken afterwards. */
-void cn_unexpected_start(struct cn_op *op);
-/*
- * "; node h2 has not started ...": what the operation waits for at another node's buffers, or "".
- */
-void cn_unexpected_explain(const struct cn_op *op, char *text, size_t cap);
+bool cn_op_unexpected_allows(const struct cn_op *op, uint32_t k);
+void cn_op_unexpected_received(struct cn_op *op, uint32_t k); /* a frame from node k */
+/* The operation has started; frames that came before are taken afterwards. */
+void cn_op_unexpected_start(struct cn_op *op);
+/* "; node h2 has not started ...": what the operation waits for at other nodes' buffers, or "". */
+void cn_op_unexpected_explain(const struct cn_op *op, char *text, size_t cap);
 
 #endif

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/engine_state.h"
 #include "coll/op.h"
+#include "coll/ranges.h"
 #include "sched/select.h"
 
 /* ---- starting ------------------------------------------------------------------------- */
@@ -55,7 +57,7 @@ static void rewind_cursors(struct cn_op *op)
 	const struct cn_sched *s = &op->sched;
 	uint64_t most = cn_node_payload(op->team->engine->node), out = 0, in = 0;
 
-	op->ntargets = op->turn = 0;
+	op->ntargets = op->next = 0;
 	op->copy_first = CN_NONE;
 	op->remaining = s->n;
 	op->synchronised = false;
@@ -101,7 +103,7 @@ static void start(struct cn_op *op, cn_time now)
 	rewind_cursors(op);
 	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
-	cn_source_start(t->engine, &op->source);
+	cn_source_start(&t->engine->sources, &op->source);
 	op->source.flight.by_acks = op->algorithm->window == CN_WINDOW_LINK;
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {
@@ -109,8 +111,8 @@ static void start(struct cn_op *op, cn_time now)
 			cn_peer_expect(t->engine->node, now, t->nodes[k].peer, 1);
 		}
 	}
-	cn_unexpected_start(op);
-	cn_op_take_unexpected(op, now);
+	cn_op_unexpected_start(op);
+	cn_op_take_unexpected(op);
 	cn_op_try_finish(op);
 }
 
@@ -261,7 +263,7 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		op->window = window_of(t, a, g);
 		op->deadline = a->deadline;
 	} else if (memcmp(&op->plan, &p, sizeof(p)) != 0) {
-		cn_team_fail(t, now, true, COLLNET_EMISMATCH,
+		cn_team_fail(t, true, COLLNET_EMISMATCH,
 			     "rank %u on node %s called %s of %llu bytes where another rank of the "
 			     "node called %s of %llu bytes, or with other options",
 			     m->rank, t->engine->config.node.name, cn_op_name(a->op),
@@ -275,7 +277,7 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 	m->posted++;
 	cn_engine_touch(t->engine);
 	for (uint32_t k = 0; k < t->layout.nnodes && t->state == CN_TEAM_READY; k++) {
-		cn_op_check_left(t, now, k);
+		cn_op_check_left(t, k);
 	}
 	if (t->state == CN_TEAM_READY && op->state == OP_POSTED && op->nposts == cn_op_locals(t)) {
 		start(op, now);
@@ -285,7 +287,7 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 
 /* ---- deadlines, ranks that left --------------------------------------------------------- */
 
-void cn_op_check_left(struct cn_team *t, cn_time now, uint32_t k)
+void cn_op_check_left(struct cn_team *t, uint32_t k)
 {
 	const struct cn_team_node *n = &t->nodes[k];
 
@@ -294,7 +296,7 @@ void cn_op_check_left(struct cn_team *t, cn_time now, uint32_t k)
 
 		if (op != NULL && op->state != OP_FREE && op->seq >= n->left_after) {
 			cn_team_fail(
-				t, now, true, COLLNET_ERANK,
+				t, true, COLLNET_ERANK,
 				"rank %u on node %s left the team after %u operations, before %s "
 				"number %u",
 				n->left_rank, n->name, n->left_after, cn_op_name(op->args.op),
@@ -350,14 +352,14 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 		return;
 	}
 	name_missing(op, ranks, sizeof(ranks));
-	cn_unexpected_explain(op, why, sizeof(why));
+	cn_op_unexpected_explain(op, why, sizeof(why));
 	for (uint32_t k = 0; k < t->layout.nnodes && op->state == OP_RUNNING; k++) {
 		if (op->streams[k].recv != CN_NONE) {
 			snprintf(node, sizeof(node), " (node %s)", t->nodes[k].name);
 			break;
 		}
 	}
-	cn_team_fail(t, now, true, COLLNET_ETIMEOUT,
+	cn_team_fail(t, true, COLLNET_ETIMEOUT,
 		     "%s number %u passed its deadline on node %s, %s%s%s%s",
 		     cn_op_name(op->args.op), op->seq, t->engine->config.node.name,
 		     ranks[0] == '\0'	       ? "with data still to be sent or acknowledged"

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Teams: this node's part of a job. A team forms (wireup.c), is ready, and may fail; it ends when
- * its last member leaves. What every node must see alike (order of the nodes, contention-aware
- * numbers) is computed here from the same facts everywhere.
+ * Teams: this node's part of a job. A team forms (wireup.c),
  */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/coll.h"
-
-/* What others say of a job may be of a run before, of which the end is still under way. */
-static const cn_time patience = 500 * CN_MS;
+#include "coll/control.h"
+#include "coll/engine_state.h"
+#include "coll/op.h"
+#include "coll/ranges.h"
+#include "coll/version_mismatch.h"
 
 /* ---- life ----------------------------------------------------------------------------- */
 
@@ -32,13 +31,8 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 	if (t == NULL) {
 		return NULL;
 	}
-	t->told = calloc(e->config.node.max_peers, sizeof(*t->told));
-	t->present = calloc((ranks + 63) / 64, sizeof(*t->present));
-	t->seen = calloc((ranks + 63) / 64, sizeof(*t->seen));
-	if (t->told == NULL || t->present == NULL || t->seen == NULL) {
-		free(t->told);
-		free(t->present);
-		free(t->seen);
+	if (!cn_wireup_init(&t->wireup, ranks, e->config.node.max_peers)) {
+		cn_wireup_fini(&t->wireup);
 		free(t);
 		return NULL;
 	}
@@ -48,23 +42,18 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 	t->ranks = ranks;
 	t->id = ++e->last_team_id != 0 ? e->last_team_id : ++e->last_team_id;
 	t->slot = (uint16_t)(i | (++e->generation[i] & 15u) << 8);
-	t->check_at = CN_NEVER;
 	e->teams[i] = t;
 	e->nteams++;
 	return t;
 }
 
-static void drop_unexpected(struct cn_team *t)
+void cn_team_drop_unexpected(struct cn_team *t, struct cn_unexpected_queue *q)
 {
-	bool any = t->unexpected_first != NULL;
+	bool any = q->first != NULL;
 
-	while (t->unexpected_first != NULL) {
-		struct cn_unexpected *f = t->unexpected_first;
-
-		t->unexpected_first = f->next;
-		cn_node_buffer_put(t->engine->node, f);
+	while (q->first != NULL) {
+		cn_node_buffer_put(t->engine->node, cn_unexpected_queue_pop(q));
 	}
-	t->unexpected_last = NULL;
 	if (any) {
 		cn_node_ready(t->engine->node);
 	}
@@ -74,16 +63,13 @@ static void team_free(struct cn_team *t)
 {
 	struct cn_engine *e = t->engine;
 
-	drop_unexpected(t);
+	cn_team_drop_unexpected(t, &t->unexpected);
 	for (int i = 0; i < CN_OPS; i++) {
 		cn_op_free_storage(t->ops[i]);
 	}
 	e->teams[t->slot & 0xff] = NULL;
 	e->nteams--;
-	free(t->told);
-	free(t->candidates);
-	free(t->present);
-	free(t->seen);
+	cn_wireup_fini(&t->wireup);
 	free(t->nodes);
 	free(t->names);
 	free(t->storage);
@@ -102,25 +88,24 @@ struct cn_team *cn_team_by_slot(struct cn_engine *e, uint16_t slot)
 	return t != NULL && t->slot == slot ? t : NULL;
 }
 
-uint32_t cn_topology_hash(const struct cn_topo *t)
+struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id)
 {
-	uint64_t h = 1;
-
-	if (t == NULL) {
-		return 0;
-	}
-	for (uint32_t i = 0; i < t->nvertices; i++) {
-		for (const char *s = t->vertices[i].name; *s != '\0'; s++) {
-			h = cn_mix64(h ^ (uint8_t)*s);
+	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+		if (e->teams[i] != NULL && e->teams[i]->id == id) {
+			return e->teams[i];
 		}
-		h = cn_mix64(h ^ (t->vertices[i].is_switch ? 0x100u : 0x200u));
 	}
-	for (uint32_t i = 0; i < t->nlinks; i++) {
-		h = cn_mix64(h ^ ((uint64_t)t->links[i].a << 32 | t->links[i].b));
-		h = cn_mix64(h ^ t->links[i].rate ^ (uint64_t)t->links[i].buffer << 40);
-		h = cn_mix64(h ^ t->links[i].channels);
-	}
-	return (uint32_t)(h >> 32) | 1;
+	return NULL;
+}
+
+uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p)
+{
+	uint32_t i = cn_peer_index(p);
+
+	return t->nodes != NULL && t->node_by_peer != NULL && i < t->npeers &&
+			       t->node_by_peer[i] != UINT16_MAX
+		       ? t->node_by_peer[i]
+		       : UINT32_MAX;
 }
 
 /* ---- members -------------------------------------------------------------------------- */
@@ -159,7 +144,6 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 	if (t == NULL) {
 		t = team_new(e, owner, job, ranks);
 		if (t != NULL) {
-			t->patience = now + patience;
 			cn_wireup_begin(t, now);
 		}
 	}
@@ -191,12 +175,9 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 	m->next = *at;
 	*at = m;
 	t->nlocal++;
-	t->version++;
-	t->announced = 0;
-	t->candidates_due = true;
 	cn_engine_touch(e);
 	*out = m;
-	cn_wireup_announce(t, now);
+	cn_wireup_ranks_changed(t, now);
 	cn_wireup_check(t, now);
 	return COLLNET_OK;
 }
@@ -208,7 +189,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 	bool busy = m->joining == NULL && m->done_ops < m->posted;
 
 	if (t->state == CN_TEAM_READY && (failed || busy)) {
-		cn_team_fail(t, now, true, COLLNET_ERANK, "rank %u on node %s %s", m->rank,
+		cn_team_fail(t, true, COLLNET_ERANK, "rank %u on node %s %s", m->rank,
 			     t->engine->config.node.name,
 			     failed ? "died" : "left the team with operations outstanding");
 	}
@@ -229,7 +210,6 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 	}
 	*at = m->next;
 	t->nlocal--;
-	t->version++;
 	for (uint32_t i = 0; t->local != NULL && t->layout.first != NULL &&
 			     i < t->layout.first[t->me + 1] - t->layout.first[t->me];
 	     i++) {
@@ -242,12 +222,10 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 		cn_control_end(t);
 		team_free(t);
 	} else if (t->state == CN_TEAM_READY) {
-		cn_op_check_left(t, now, t->me);
+		cn_op_check_left(t, t->me);
 	} else if (t->state == CN_TEAM_FORMING) {
 		/* Its ranks are fewer now, which no one has to act on before the next join. */
-		t->announced = 0;
-		t->candidates_due = true;
-		cn_wireup_announce(t, now);
+		cn_wireup_ranks_changed(t, now);
 	}
 }
 
@@ -276,227 +254,12 @@ const char *cn_member_node_name(const struct cn_member *m, uint32_t rank)
 	return t->nodes[t->layout.node_of[rank]].name;
 }
 
-/* ---- ready ---------------------------------------------------------------------------- */
-
-/* A node of the team before they are put in order. */
-struct candidate {
-	struct cn_team_node node;
-	const struct cn_join *join; /* NULL: this node */
-};
-
-/* By place in the topology file, then by address: the same order everywhere. */
-static int by_place(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	if (x->node.vertex != y->node.vertex) {
-		return x->node.vertex < y->node.vertex ? -1 : 1;
-	}
-	return memcmp(x->node.mac, y->node.mac, 6);
-}
-
-static struct candidate *candidates(struct cn_team *t, struct cn_join **joins,
-				    struct cn_peer **peers, uint32_t n)
-{
-	const struct cn_node_config *c = &t->engine->config.node;
-	const struct cn_topo *topo = t->engine->config.topo;
-	struct candidate *all = calloc((size_t)n + 1, sizeof(*all));
-
-	for (uint32_t i = 0; all != NULL && i <= n; i++) {
-		struct cn_team_node *k = &all[i].node;
-		struct collnet_node_info info;
-
-		if (i < n) {
-			cn_peer_info(peers[i], 0, &info);
-			k->peer = peers[i];
-			k->slot = joins[i]->slot;
-			all[i].join = joins[i];
-			memcpy(k->mac, info.mac, 6);
-		} else {
-			k->slot = t->slot;
-			memcpy(k->mac, c->mac, 6);
-		}
-		k->name = i < n ? cn_peer_name(peers[i]) : c->name;
-		k->left_after = UINT32_MAX;
-		k->vertex = topo != NULL ? cn_topo_find(topo, k->name) : CN_TOPO_NONE;
-	}
-	if (all != NULL) {
-		qsort(all, (size_t)n + 1, sizeof(*all), by_place);
-	}
-	return all;
-}
-
-/* A node's name outlives what the transport knows of it. */
-static bool keep_names(struct cn_team *t, uint32_t n)
-{
-	const struct cn_topo *topo = t->engine->config.topo;
-
-	for (uint32_t k = 0; k < n; k++) {
-		struct cn_team_node *node = &t->nodes[k];
-
-		if (node->vertex != CN_TOPO_NONE) {
-			node->name = topo->vertices[node->vertex].name;
-			continue;
-		}
-		if (t->names == NULL) {
-			t->names = calloc(n, sizeof(*t->names));
-		}
-		if (t->names == NULL) {
-			return false;
-		}
-		snprintf(t->names[k], sizeof(t->names[k]), "%s", node->name);
-		node->name = t->names[k];
-	}
-	return true;
-}
-
-static void place_ranks(struct cn_team *t, const struct candidate *all, uint32_t n,
-			uint32_t *node_of, uint32_t *first, uint32_t *ranks)
-{
-	for (uint32_t k = 0; k < n; k++) {
-		const struct cn_join *j = all[k].join;
-
-		if (j == NULL) {
-			t->me = k;
-			for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
-				node_of[m->rank] = k;
-			}
-			continue;
-		}
-		for (uint32_t r = 0; r < j->nranges; r++) {
-			for (uint32_t i = 0; i < j->ranges[r].n; i++) {
-				node_of[j->ranges[r].first + i] = k;
-			}
-		}
-	}
-	/* Node by node, ascending within. */
-	for (uint32_t r = 0; r < t->ranks; r++) {
-		first[node_of[r] + 1]++;
-	}
-	for (uint32_t k = 0; k < n; k++) {
-		first[k + 1] += first[k];
-	}
-	for (uint32_t r = 0; r < t->ranks; r++) {
-		ranks[first[node_of[r]]++] = r;
-	}
-	for (uint32_t k = n; k > 0; k--) {
-		first[k] = first[k - 1];
-	}
-	first[0] = 0;
-}
-
-/* The network's part: tree, contention-aware numbers and W_g, if the topology knows all hosts. */
-static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, struct cn_err *err)
-{
-	const struct cn_topo *topo = t->engine->config.topo;
-	uint32_t *hosts;
-	int r = COLLNET_OK;
-
-	t->window[CN_WINDOW_NONE] = COLLNET_WINDOW_OFF;
-	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->engine->window;
-	if (topo == NULL) {
-		return COLLNET_OK;
-	}
-	hosts = calloc(n, sizeof(*hosts));
-	if (hosts == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
-	}
-	for (uint32_t k = 0; k < n; k++) {
-		hosts[k] = t->nodes[k].vertex;
-		if (hosts[k] == CN_TOPO_NONE) {
-			cn_log(COLLNET_LOG_WARNING,
-			       "node %s is not in the topology file: job %s runs "
-			       "without knowing its network",
-			       t->nodes[k].name, t->job);
-			goto out;
-		}
-	}
-	if (t->engine->config.window == COLLNET_WINDOW_AUTO) {
-		uint32_t w = cn_topo_window(topo, hosts, n, 2, NULL);
-
-		t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
-		t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
-	}
-	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
-	if (r == COLLNET_OK) {
-		t->layout.tree = t->tree;
-		r = cn_number_nodes(topo, hosts, n, logical, err);
-	}
-	if (r == COLLNET_OK) {
-		t->layout.logical = logical;
-	}
-out:
-	free(hosts);
-	return r;
-}
-
-int cn_team_ready(struct cn_team *t, cn_time now, struct cn_join **joins, struct cn_peer **peers,
-		  uint32_t n, struct cn_err *err)
-{
-	struct candidate *all = candidates(t, joins, peers, n);
-	uint32_t nodes = n + 1, *s;
-	int r;
-
-	t->npeers = cn_node_peers(t->engine->node);
-	t->nodes = calloc(nodes, sizeof(*t->nodes));
-	t->storage = s = calloc(2 * (size_t)t->ranks + 2 * (size_t)nodes + 1, sizeof(*s));
-	t->local = calloc(t->nlocal, sizeof(struct cn_member *));
-	t->node_by_peer = malloc(((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));
-	if (all == NULL || t->nodes == NULL || s == NULL || t->local == NULL ||
-	    t->node_by_peer == NULL) {
-		free(all);
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
-	}
-	t->layout = (struct cn_layout){
-		.nranks = t->ranks,
-		.nnodes = nodes,
-		.node_of = s,
-		.ranks = s + t->ranks,
-		.first = s + 2 * (size_t)t->ranks,
-	};
-	place_ranks(t, all, nodes, s, s + 2 * (size_t)t->ranks, s + t->ranks);
-	memset(t->node_by_peer, 0xff, ((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));
-	for (uint32_t k = 0; k < nodes; k++) {
-		t->nodes[k] = all[k].node;
-		if (all[k].node.peer != NULL) {
-			t->node_by_peer[cn_peer_index(all[k].node.peer)] = (uint16_t)k;
-		}
-	}
-	free(all);
-	if (!keep_names(t, nodes)) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
-	}
-	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, err);
-	if (r != COLLNET_OK) {
-		return r;
-	}
-	t->state = CN_TEAM_READY;
-	t->check_at = CN_NEVER;
-	cn_engine_touch(t->engine);
-	cn_log(COLLNET_LOG_INFO, "job %s: %u ranks on %u nodes are there", t->job, t->ranks, nodes);
-	nodes = 0;
-	for (struct cn_member *m = t->members; m != NULL; m = m->next) {
-		t->local[nodes++] = m;
-	}
-	for (struct cn_member *m = t->members; m != NULL; m = m->next) {
-		struct cn_done *d = m->joining;
-
-		m->joining = NULL;
-		if (d != NULL) {
-			d->fn(d, COLLNET_OK, "");
-		}
-	}
-	(void)now;
-	return COLLNET_OK;
-}
-
 /* ---- failure, deadlines ----------------------------------------------------------------- */
 
-void cn_team_fail(struct cn_team *t, cn_time now, bool tell, int status, const char *fmt, ...)
+void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
 {
 	va_list ap;
 
-	(void)now;
 	if (t->state == CN_TEAM_FAILED) {
 		return;
 	}
@@ -506,7 +269,7 @@ void cn_team_fail(struct cn_team *t, cn_time now, bool tell, int status, const c
 	vsnprintf(t->text, sizeof(t->text), fmt, ap);
 	va_end(ap);
 	cn_log(COLLNET_LOG_WARNING, "job %s failed: %s", t->job, t->text);
-	if (tell) {
+	if (notify) {
 		cn_control_fail(t, status, t->text);
 	}
 	for (int i = 0; i < CN_OPS; i++) {
@@ -523,37 +286,9 @@ void cn_team_fail(struct cn_team *t, cn_time now, bool tell, int status, const c
 			d->fn(d, status, t->text);
 		}
 	}
-	drop_unexpected(t);
-	t->check_at = CN_NEVER;
+	cn_team_drop_unexpected(t, &t->unexpected);
+	t->wireup.wake_at = CN_NEVER;
 	cn_engine_touch(t->engine);
-}
-
-void cn_rank_list_add(struct cn_rank_list *l, uint32_t rank)
-{
-	if (l->count > 0 && rank == l->last + 1) {
-		l->last = rank;
-		l->count++;
-		return;
-	}
-	cn_rank_list_end(l);
-	l->first = l->last = rank;
-	l->count = 1;
-}
-
-void cn_rank_list_end(struct cn_rank_list *l)
-{
-	const char *comma = l->len > 0 ? ", " : "";
-	int n;
-
-	if (l->count == 0 || l->len + 1 >= l->cap) {
-		return;
-	}
-	n = l->first == l->last
-		    ? snprintf(l->text + l->len, l->cap - l->len, "%s%u", comma, l->first)
-		    : snprintf(l->text + l->len, l->cap - l->len, "%s%u-%u", comma, l->first,
-			       l->last);
-	l->len = l->len + (size_t)n < l->cap ? l->len + (size_t)n : l->cap - 1;
-	l->count = 0;
 }
 
 /* Ranks whose bit is not set; returns how many. */
@@ -585,25 +320,25 @@ static void join_timeout(struct cn_team *t, cn_time now)
 	}
 	cn_version_mismatch_clause(t, now, NULL, other, sizeof(other));
 	/* FAIL carries 255 bytes. */
-	n = list_missing(t, t->seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
+	n = list_missing(t, t->wireup.seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
 	if (n > 0) {
 		/* Nodes that received no such frame are told. */
 		cn_team_fail(
-			t, now, other[0] != '\0', COLLNET_ETIMEOUT,
+			t, other[0] != '\0', COLLNET_ETIMEOUT,
 			"job %s: %u of %u ranks missing at the deadline: %s%s; start them, or see "
 			"whether collnet status shows their nodes",
 			t->job, n, t->ranks, missing, other);
 		return;
 	}
-	n = list_missing(t, t->present, missing, sizeof(missing));
+	n = list_missing(t, t->wireup.present, missing, sizeof(missing));
 	if (n > 0) {
 		cn_team_fail(
-			t, now, false, COLLNET_ETIMEOUT,
+			t, false, COLLNET_ETIMEOUT,
 			"job %s: %u of %u ranks came and left again before the team was ready: %s",
 			t->job, n, t->ranks, missing);
 		return;
 	}
-	cn_team_fail(t, now, false, COLLNET_ETIMEOUT,
+	cn_team_fail(t, false, COLLNET_ETIMEOUT,
 		     "job %s: all %u ranks are there, but not every "
 		     "node confirmed it in time",
 		     t->job, t->ranks);
@@ -611,7 +346,7 @@ static void join_timeout(struct cn_team *t, cn_time now)
 
 cn_time cn_team_deadline(const struct cn_team *t)
 {
-	cn_time at = t->check_at;
+	cn_time at = t->wireup.wake_at;
 
 	if (t->state == CN_TEAM_FORMING) {
 		for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
@@ -635,7 +370,7 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 				return;
 			}
 		}
-		if (t->check_at <= now) {
+		if (t->wireup.wake_at <= now) {
 			cn_wireup_expire(t, now);
 		}
 	}

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coll/coll.h"
+#include "coll/engine_state.h"
+#include "coll/team.h"
+#include "coll/version_mismatch.h"
 
 #define NAMED 3u /* in one error */
 
@@ -32,9 +34,7 @@ void cn_version_mismatch_name(const struct cn_engine *e, const struct cn_foreign
 /* A node of the team that is silent together with `lost`. */
 static bool is_silent(const struct cn_team *t, const struct cn_peer *lost, const struct cn_peer *p)
 {
-	uint32_t i = p != NULL ? cn_peer_index(p) : t->npeers;
-
-	return i < t->npeers && t->node_by_peer[i] != UINT16_MAX &&
+	return p != NULL && cn_team_node_of(t, p) != UINT32_MAX &&
 	       (p == lost || cn_peer_silent_with(lost, p));
 }
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What peers advertised of their teams: join records, a list for each peer, the newest first. */
+/* JOIN records: what a peer advertised of its teams. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/coll.h"
+#include "coll/control.h"
+#include "coll/join.h"
 
 /* Records kept of a peer's teams, and of one owner's among them, as long as no team here needs
  * them; those that are needed count, and there are CN_TEAMS_MAX at most. */
 #define CN_JOINS_PEER  64u
 #define CN_JOINS_OWNER 48u
 
-struct cn_join *cn_join_find(struct cn_engine_peer *m, uint64_t owner, const char *job)
+struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job)
 {
-	struct cn_join *j = m->joins; /* the newest first */
+	struct cn_join *j = l->first; /* the newest */
 
 	while (j != NULL && (j->left || j->owner != owner || strcmp(j->job, job) != 0)) {
 		j = j->next;
@@ -20,9 +21,9 @@ struct cn_join *cn_join_find(struct cn_engine_peer *m, uint64_t owner, const cha
 	return j;
 }
 
-struct cn_join *cn_join_by_id(struct cn_engine_peer *m, uint32_t id)
+struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id)
 {
-	struct cn_join *j = m->joins;
+	struct cn_join *j = l->first;
 
 	while (j != NULL && j->id != id) {
 		j = j->next;
@@ -58,53 +59,40 @@ uint32_t cn_join_ranks(const struct cn_join *j)
 	return n;
 }
 
-/* Whether the record is of a job that has a team here. */
-static bool in_use(const struct cn_engine *e, const struct cn_join *j)
-{
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
-		const struct cn_team *t = e->teams[i];
-
-		if (t != NULL && t->owner == j->owner && strcmp(t->job, j->job) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-/* The oldest record without a team here, of the owner or (all) of anyone; NULL: none. */
-static struct cn_join *oldest(const struct cn_engine *e, const struct cn_engine_peer *m,
-			      uint64_t owner, bool all)
+/* The oldest record that is not in use, of the owner or (all) of anyone; NULL: none. */
+static struct cn_join *oldest(const struct cn_join_list *l, uint64_t owner, bool all,
+			      cn_join_in_use *in_use, const void *ctx)
 {
 	struct cn_join *last = NULL;
 
-	for (struct cn_join *j = m->joins; j != NULL; j = j->next) {
-		if ((all || j->owner == owner) && !in_use(e, j)) {
+	for (struct cn_join *j = l->first; j != NULL; j = j->next) {
+		if ((all || j->owner == owner) && !in_use(ctx, j)) {
 			last = j;
 		}
 	}
 	return last;
 }
 
-struct cn_join *cn_join_new(struct cn_engine *e, struct cn_engine_peer *m, const struct cn_join *in,
-			    const char *job)
+struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, const char *job,
+			    cn_join_in_use *in_use, const void *ctx)
 {
 	struct cn_join *j, *victim = NULL;
 	uint32_t of_owner = 0;
 
-	for (j = m->joins; j != NULL; j = j->next) {
+	for (j = l->first; j != NULL; j = j->next) {
 		of_owner += j->owner == in->owner;
 		/* A node forms one team of a job at a time: no new one here is made with that. */
 		j->left |= j->owner == in->owner && strcmp(j->job, job) == 0;
 	}
 	if (of_owner >= CN_JOINS_OWNER) {
-		victim = oldest(e, m, in->owner, false);
-	} else if (m->njoins >= CN_JOINS_PEER) {
-		victim = oldest(e, m, in->owner, true);
+		victim = oldest(l, in->owner, false, in_use, ctx);
+	} else if (l->n >= CN_JOINS_PEER) {
+		victim = oldest(l, in->owner, true, in_use, ctx);
 	}
 	if (victim != NULL) {
-		cn_join_remove(m, victim);
+		cn_join_remove(l, victim);
 	}
-	j = m->njoins < CN_TEAMS_MAX ? calloc(1, sizeof(*j) + strlen(job) + 1) : NULL;
+	j = l->n < CN_TEAMS_MAX ? calloc(1, sizeof(*j) + strlen(job) + 1) : NULL;
 	if (j == NULL) {
 		return NULL;
 	}
@@ -112,29 +100,29 @@ struct cn_join *cn_join_new(struct cn_engine *e, struct cn_engine_peer *m, const
 	memcpy(j->job, job, strlen(job) + 1);
 	j->ranges = NULL;
 	j->nranges = 0;
-	j->next = m->joins;
-	m->joins = j;
-	m->njoins++;
+	j->next = l->first;
+	l->first = j;
+	l->n++;
 	return j;
 }
 
-void cn_join_remove(struct cn_engine_peer *m, struct cn_join *j)
+void cn_join_remove(struct cn_join_list *l, struct cn_join *j)
 {
-	struct cn_join **at = &m->joins;
+	struct cn_join **at = &l->first;
 
 	while (*at != j) {
 		at = &(*at)->next;
 	}
 	*at = j->next;
-	m->njoins--;
+	l->n--;
 	cn_join_forget(j);
 	free(j);
 }
 
-void cn_join_remove_all(struct cn_engine_peer *m)
+void cn_join_remove_all(struct cn_join_list *l)
 {
-	while (m != NULL && m->joins != NULL) {
-		cn_join_remove(m, m->joins);
+	while (l->first != NULL) {
+		cn_join_remove(l, l->first);
 	}
 }
 

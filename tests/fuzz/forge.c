@@ -7,6 +7,7 @@
 
 #include "coll/endpoint.h"
 #include "coll/op.h"
+#include "coll/stream.h"
 #include "proto/peer.h"
 
 struct forge {

@@ -367,7 +367,7 @@ static void drain(struct script *s, struct world *w)
 		script_check(!w->requests[i].busy);
 	}
 	script_end_peers(s);
-	script_check(e->nteams == 0 && e->nsources == 0 && e->npending == 0);
+	script_check(e->nteams == 0 && e->sources.n == 0 && e->pending.n == 0);
 	script_check(e->endpoints->count == 0 && e->endpoints->nflows == 0);
 	script_check(e->endpoints->pool.free == e->endpoints->pool.count);
 }

@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/coll.h"
+#include "coll/engine_state.h"
 #include "proto/peer.h"
 
 /* ---- windows -------------------------------------------------------------------------- */
@@ -319,7 +319,8 @@ bool judge_is_quiet(const struct world *w)
 		for (uint32_t i = 0; e != NULL && i < e->node->npeers; i++) {
 			const struct cn_peer *p = e->node->peers[i];
 
-			if (p->tx.una != p->tx.end || p->control_first != NULL || e->npending > 0) {
+			if (p->tx.una != p->tx.end || p->control_first != NULL ||
+			    e->pending.n > 0) {
 				return false;
 			}
 		}
@@ -365,9 +366,9 @@ static void judge_node(struct world *w, uint32_t host)
 			world_blame(w, "host %u waits for %s (%u), has %u frames for it", host,
 				    p->name, p->expecting, p->tx.end - p->tx.una);
 		}
-		if (m != NULL && m->njoins != 0 && !parted(w, p)) {
+		if (m != NULL && m->joins.n != 0 && !parted(w, p)) {
 			world_blame(w, "host %u keeps %u teams of %s that everybody left", host,
-				    m->njoins, p->name);
+				    m->joins.n, p->name);
 		}
 	}
 }

@@ -9,7 +9,8 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "coll/coll.h"
+#include "coll/control.h"
+#include "coll/engine_state.h"
 #include "tools/sim/core/sim.h"
 
 #define OWNER 1000u
@@ -265,7 +266,7 @@ static void control__a_team_does_not_change_its_size(void **state)
 		cn_put32(&w, 7);
 		cn_put16(&w, 0);
 		cn_put32(&w, k == 0 ? 2 : 200);
-		cn_put32(&w, cn_topology_hash(t));
+		cn_put32(&w, cn_engine_topology_hash(t));
 		cn_put64(&w, OWNER);
 		cn_put32(&w, 0);
 		cn_put_text(&w, "job");
@@ -276,11 +277,11 @@ static void control__a_team_does_not_change_its_size(void **state)
 		assert_true(cn_control_deliver(cn_sim_engine(s, 0), cn_sim_now(s), peer, m,
 					       (size_t)(w.at - m)));
 	}
-	assert_int_equal(cn_join_by_id(cn_engine_peer_of(peer), 7)->ranges[0].first, 1);
+	assert_int_equal(cn_join_by_id(&cn_engine_peer_of(peer)->joins, 7)->ranges[0].first, 1);
 	/* The peer has no such team, and says so when it is asked. */
 	cn_sim_kick(s, 0);
 	cn_sim_run(s, cn_sim_now(s) + 200 * CN_MS);
-	assert_null(cn_join_by_id(cn_engine_peer_of(peer), 7));
+	assert_null(cn_join_by_id(&cn_engine_peer_of(peer)->joins, 7));
 	assert_int_equal(rank.told, 0); /* it is still there, and waits */
 	cn_team_leave(rank.member, cn_sim_now(s), false);
 	cn_sim_free(s);

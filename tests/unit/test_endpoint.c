@@ -173,7 +173,7 @@ static void assert_clean(struct world *w)
 		assert_null(s->retry);
 		assert_int_equal(s->pool.free, s->pool.count);
 		for (struct cn_endpoint *ep = s->list; ep != NULL; ep = ep->next) {
-			assert_null(ep->turn);
+			assert_null(ep->current);
 			for (struct cn_flow *f = ep->flows; f != NULL; f = f->next) {
 				assert_int_equal(f->sends, 0);
 				assert_int_equal(f->pooled, 0);

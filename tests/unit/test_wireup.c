@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "coll/coll.h"
+#include "coll/engine.h"
 #include "tools/sim/core/sim.h"
 
 #define OWNER 1000u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/coll/unexpected.c on a simulated cluster: a rank that does not call holds up its own job
+ * lib/coll/op_unexpected.c on a simulated cluster: a rank that does not call holds up its own job
  * alone, and nodes that call in time are not held up.
  */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "coll/coll.h"
+#include "coll/engine.h"
 #include "tools/sim/core/sim.h"
 
 #define OWNER  1000u
@@ -180,7 +180,7 @@ static void one_does_not_call(enum cn_op_kind op, uint64_t bytes, uint32_t windo
 	end(c);
 }
 
-static void unexpected__a_rank_that_does_not_call_stops_no_other_job(void **state)
+static void op_unexpected__a_rank_that_does_not_call_stops_no_other_job(void **state)
 {
 	const uint32_t windows[] = { COLLNET_WINDOW_AUTO, COLLNET_WINDOW_OFF };
 
@@ -194,7 +194,7 @@ static void unexpected__a_rank_that_does_not_call_stops_no_other_job(void **stat
 }
 
 /* The sender's error names the node and the operation. */
-static void unexpected__deadline_names_the_node_that_has_not_started(void **state)
+static void op_unexpected__deadline_names_the_node_that_has_not_started(void **state)
 {
 	struct cluster *c = begin(COLLNET_WINDOW_AUTO);
 
@@ -217,7 +217,7 @@ static void unexpected__deadline_names_the_node_that_has_not_started(void **stat
 
 /* Operations of every kind, called one after the other and late by turns: every
  * one ends, more than an operation's number distinguishes on the wire. */
-static void unexpected__many_operations_end(void **state)
+static void op_unexpected__many_operations_end(void **state)
 {
 	static const enum cn_op_kind kinds[] = { CN_OP_BCAST,	CN_OP_GATHER, CN_OP_ALLTOALL,
 						 CN_OP_SCATTER, CN_OP_BCAST,  CN_OP_ALLGATHER,
@@ -254,9 +254,9 @@ static void unexpected__many_operations_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unexpected__a_rank_that_does_not_call_stops_no_other_job),
-		cmocka_unit_test(unexpected__deadline_names_the_node_that_has_not_started),
-		cmocka_unit_test(unexpected__many_operations_end),
+		cmocka_unit_test(op_unexpected__a_rank_that_does_not_call_stops_no_other_job),
+		cmocka_unit_test(op_unexpected__deadline_names_the_node_that_has_not_started),
+		cmocka_unit_test(op_unexpected__many_operations_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

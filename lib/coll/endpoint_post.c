@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls to send and to receive a message, and messages between endpoints of this node. */
+#include <string.h>
+
+#include "coll/endpoint.h"
+
+/* ---- send ------------------------------------------------------------------------------- */
+
+static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const void *data,
+			       uint64_t bytes, cn_time deadline, struct cn_done *done)
+{
+	struct cn_send *r = ep->free_send;
+
+	ep->free_send = r->next;
+	memset(&r->source.flight, 0, sizeof(r->source.flight));
+	r->next = NULL;
+	r->flow = f;
+	r->done = done;
+	r->data = data;
+	r->bytes = bytes;
+	r->offset = 0;
+	r->begun = r->sent = r->queued = false;
+	r->deadline = deadline;
+	f->sends++;
+	cn_ep_deadline(ep->all, deadline);
+	return r;
+}
+
+static int no_flow(struct cn_endpoint *ep, struct cn_err *err)
+{
+	return cn_fail(err, COLLNET_ELIMIT,
+		       "node %s has %u pairs of endpoints of this user that talk already, of %u",
+		       ep->all->engine->config.node.name, ep->account->flows,
+		       ep->all->max_flows / CN_EP_SHARES);
+}
+
+/* A message from an endpoint of this node: received or kept; false: neither is possible now. */
+static bool recv_local(struct cn_endpoint *to, struct cn_flow *f, const void *data, uint32_t bytes)
+{
+	struct cn_recv *r = cn_recv_take(to);
+
+	if (r != NULL) {
+		cn_recv_copy(r, 0, data, bytes);
+		cn_recv_complete(r, f, bytes);
+		return true;
+	}
+	return bytes <= to->all->payload - CN_EP_HEAD && f->pooled < CN_EP_CREDIT &&
+	       cn_ep_unexpected_keep(f, bytes, data, bytes) != NULL;
+}
+
+/* Then the request waits, in order with the other messages. */
+static void recv_wait(struct cn_endpoint *to, struct cn_send *r)
+{
+	r->message.flow = r->flow;
+	r->message.local = true;
+	cn_ep_unexpected_append(to, &r->message);
+}
+
+static int send_local(struct cn_endpoint *ep, uint16_t to, const void *data, uint64_t bytes,
+		      cn_time deadline, struct cn_done *done, struct cn_err *err)
+{
+	struct cn_endpoint *dst = ep->all->by_number[to];
+	struct cn_flow *f;
+
+	if (dst == NULL || dst->owner != ep->owner) {
+		return cn_fail(err, COLLNET_ENOENT, "no endpoint %u is open on node %s", to,
+			       ep->all->engine->config.node.name);
+	}
+	f = cn_flow_get(dst, NULL, ep->number);
+	if (f == NULL) {
+		return no_flow(ep, err);
+	}
+	if (recv_local(dst, f, data, (uint32_t)bytes)) {
+		done->fn(done, COLLNET_OK, "");
+		return COLLNET_OK;
+	}
+	recv_wait(dst, request(ep, f, data, bytes, deadline, done));
+	return COLLNET_OK;
+}
+
+static struct cn_flow *flow_to(struct cn_endpoint *ep, const char *node, uint16_t to,
+			       struct cn_err *err)
+{
+	struct cn_endpoints *s = ep->all;
+	struct cn_flow *f = ep->last;
+	struct cn_peer *p;
+
+	if (f != NULL && f->remote == to && strcmp(cn_peer_name(f->peer), node) == 0) {
+		return f;
+	}
+	p = cn_node_find(cn_ep_node(s), node);
+	if (p == NULL) {
+		cn_fail(err, COLLNET_ENOENT, "no node %s is known to node %s", node,
+			s->engine->config.node.name);
+		return NULL;
+	}
+	f = cn_flow_get(ep, p, to);
+	if (f == NULL) {
+		no_flow(ep, err);
+		return NULL;
+	}
+	ep->last = f;
+	return f;
+}
+
+int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint16_t to,
+		     const void *data, uint64_t bytes, cn_time deadline, struct cn_done *done,
+		     struct cn_err *err)
+{
+	struct cn_engine *e = ep->all->engine;
+	struct cn_err own;
+	struct cn_flow *f;
+
+	err = err != NULL ? err : &own;
+	if (e->closing) {
+		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is ending");
+	}
+	if (to == 0 || bytes > COLLNET_MESSAGE_MAX || (data == NULL && bytes > 0)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "a message needs an endpoint, 1 .. 65535, and at most %zu bytes",
+			       COLLNET_MESSAGE_MAX);
+	}
+	if (ep->free_send == NULL) {
+		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u has %u sends outstanding already",
+			       ep->number, CN_EP_REQUESTS);
+	}
+	if (strcmp(node, e->config.node.name) == 0) {
+		return send_local(ep, to, data, bytes, deadline, done, err);
+	}
+	f = flow_to(ep, node, to, err);
+	if (f == NULL) {
+		return err->code;
+	}
+	cn_send_enqueue(f, request(ep, f, data, bytes, deadline, done));
+	if (!f->expecting) {
+		f->expecting = true;
+		cn_peer_expect(e->node, now, f->peer, 1);
+	}
+	cn_flow_activate(f);
+	return COLLNET_OK;
+}
+
+/* ---- receive ---------------------------------------------------------------------------- */
+
+int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t capacity,
+		     cn_time deadline, struct cn_received *result, struct cn_done *done,
+		     struct cn_err *err)
+{
+	struct cn_recv *r = ep->free_recv;
+
+	if (ep->all->engine->closing) {
+		return cn_fail(err, COLLNET_EDAEMON, "the node's daemon is ending");
+	}
+	if (data == NULL && capacity > 0) {
+		return cn_fail(err, COLLNET_EINVAL, "a receive needs memory");
+	}
+	if (r == NULL) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "endpoint %u has %u receives outstanding "
+			       "already",
+			       ep->number, CN_EP_REQUESTS);
+	}
+	ep->free_recv = r->next;
+	*r = (struct cn_recv){
+		.ep = ep,
+		.done = done,
+		.data = data,
+		.capacity = capacity,
+		.deadline = deadline,
+		.result = result,
+	};
+	cn_ep_deadline(ep->all, deadline);
+	cn_recv_append(ep, r);
+	cn_recv_match(ep, now);
+	cn_recv_resume(ep->all);
+	return COLLNET_OK;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Flows: how they begin and end, and the control messages between their endpoints.
+ *
+ * A flow is in the hash table as long as its endpoint is open and its peer is up. After that it
+ * lives on only for complete messages that wait (gone), or until its CLOSED could be sent (ep is
+ * NULL).
+ */
+#include <stdlib.h>
+
+#include "coll/endpoint.h"
+
+/* ---- flows ---------------------------------------------------------------------------- */
+
+static struct cn_flow **bucket(struct cn_endpoints *s, const struct cn_peer *p, uint16_t local,
+			       uint16_t remote)
+{
+	uint64_t x = p != NULL ? (uint64_t)cn_peer_index(p) + 1 : 0;
+
+	x = cn_mix64(x << 32 | (uint32_t)local << 16 | remote);
+	return &s->hash[x & (CN_EP_BUCKETS - 1)];
+}
+
+struct cn_flow *cn_flow_find(struct cn_endpoints *s, const struct cn_peer *p, uint16_t local,
+			     uint16_t remote)
+{
+	struct cn_flow *f = *bucket(s, p, local, remote);
+
+	while (f != NULL && (f->peer != p || f->local != local || f->remote != remote)) {
+		f = f->hash_next;
+	}
+	return f;
+}
+
+static void unhash(struct cn_endpoints *s, struct cn_flow *f)
+{
+	struct cn_flow **at = bucket(s, f->peer, f->local, f->remote);
+
+	while (*at != NULL && *at != f) {
+		at = &(*at)->hash_next;
+	}
+	if (*at == f) {
+		*at = f->hash_next;
+		f->hash_next = NULL;
+	}
+}
+
+static void unretry(struct cn_endpoints *s, struct cn_flow *f)
+{
+	struct cn_flow **at = &s->retry;
+
+	while (*at != NULL && *at != f) {
+		at = &(*at)->retry_next;
+	}
+	if (*at == f) {
+		*at = f->retry_next;
+	}
+	f->retry = false;
+}
+
+/* Nobody finds it any more. */
+static void detach(struct cn_flow *f)
+{
+	struct cn_endpoint *ep = f->ep;
+	struct cn_endpoints *s = ep->all;
+
+	if (s->last_received == f) {
+		s->last_received = NULL;
+	}
+	if (ep->last == f) {
+		ep->last = NULL;
+	}
+	if (!f->gone) {
+		unhash(s, f);
+	}
+	if (f->prev != NULL) {
+		f->prev->next = f->next;
+	} else {
+		ep->flows = f->next;
+	}
+	if (f->next != NULL) {
+		f->next->prev = f->prev;
+	}
+	f->next = f->prev = NULL;
+	ep->account->flows--;
+	if (f->retry) {
+		unretry(s, f);
+	}
+}
+
+void cn_flow_free(struct cn_flow *f)
+{
+	struct cn_endpoints *s = f->ep->all;
+
+	detach(f);
+	s->nflows--;
+	free(f);
+}
+
+void cn_flow_settle_gone(struct cn_flow *f)
+{
+	if (f->gone && f->waiting == 0) {
+		cn_flow_free(f);
+	}
+}
+
+/* Neither side would notice if it were forgotten. */
+static bool forget(struct cn_flow *f)
+{
+	if (f->sends > 0 || f->waiting > 0 || f->coming || f->retry || f->credit < CN_EP_CREDIT ||
+	    f->answer) {
+		return false;
+	}
+	if (f->peer != NULL && f->avail < CN_EP_CREDIT &&
+	    !cn_flow_control(f, CN_EP_GRANT, CN_EP_CREDIT - f->avail)) {
+		return false;
+	}
+	cn_flow_free(f);
+	return true;
+}
+
+/* The table, or the owner's share of it, is full: one that is idle makes room, of the owner's where
+ * its share is full. */
+static bool make_room(struct cn_endpoints *s, const struct cn_ep_account *of)
+{
+	bool any = of->flows < s->max_flows / CN_EP_SHARES;
+
+	for (uint32_t n = 0; n < CN_EP_BUCKETS; n++) {
+		struct cn_flow *f = s->hash[s->hand++ & (CN_EP_BUCKETS - 1)];
+
+		for (; f != NULL; f = f->hash_next) {
+			if ((any || f->ep->account == of) && forget(f)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t remote)
+{
+	struct cn_endpoints *s = ep->all;
+	struct cn_flow *f = cn_flow_find(s, p, ep->number, remote), **at;
+
+	if (f != NULL ||
+	    ((s->nflows >= s->max_flows || ep->account->flows >= s->max_flows / CN_EP_SHARES) &&
+	     !make_room(s, ep->account))) {
+		return f;
+	}
+	f = calloc(1, sizeof(*f));
+	if (f == NULL) {
+		return NULL;
+	}
+	s->nflows++;
+	ep->account->flows++;
+	f->ep = ep;
+	f->peer = p;
+	f->local = ep->number;
+	f->remote = remote;
+	f->credit = f->avail = CN_EP_CREDIT;
+	f->number = (uint32_t)cn_mix64(++s->born);
+	f->next = ep->flows;
+	if (f->next != NULL) {
+		f->next->prev = f;
+	}
+	ep->flows = f;
+	at = bucket(s, p, ep->number, remote);
+	f->hash_next = *at;
+	*at = f;
+	return f;
+}
+
+/* ---- control messages ------------------------------------------------------------------------ */
+
+bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
+		    uint16_t from, uint32_t value)
+{
+	uint8_t m[9];
+	struct cn_cursor c = { m, m + sizeof(m), false };
+
+	cn_put8(&c, (uint8_t)kind);
+	cn_put16(&c, to);
+	cn_put16(&c, from);
+	cn_put32(&c, value);
+	/* To a peer that is not up nothing needs to be told. */
+	return cn_node_control(cn_ep_node(s), p, m, sizeof(m)) != COLLNET_ELIMIT;
+}
+
+bool cn_flow_control(const struct cn_flow *f, enum cn_ep_control kind, uint32_t value)
+{
+	return cn_flow_notify(f->ep->all, f->peer, kind, f->remote, f->local, value);
+}
+
+static void retry(struct cn_endpoints *s, struct cn_flow *f, cn_time now)
+{
+	struct cn_flow **at = &s->retry;
+
+	if (f->retry) {
+		return;
+	}
+	while (*at != NULL) {
+		at = &(*at)->retry_next;
+	}
+	*at = f;
+	f->retry_next = NULL;
+	f->retry = true;
+	s->retry_at = cn_min_time(s->retry_at, now + CN_EP_RETRY);
+}
+
+void cn_flow_retry(struct cn_flow *f, cn_time now)
+{
+	retry(f->ep->all, f, now);
+}
+
+void cn_flow_retry_all(struct cn_endpoints *s, cn_time now)
+{
+	struct cn_flow *f = s->retry, *next;
+
+	s->retry = NULL;
+	s->retry_at = CN_NEVER;
+	for (; f != NULL; f = next) {
+		next = f->retry_next;
+		f->retry = false;
+		if (f->ep != NULL) {
+			cn_flow_send_abort(f, now);
+			cn_flow_credit(f, now);
+		} else if (cn_flow_notify(s, f->peer, CN_EP_CLOSED, f->remote, f->local, 0)) {
+			s->nflows--;
+			free(f);
+		} else {
+			retry(s, f, now);
+		}
+	}
+}
+
+/* The endpoint at the other end was closed. What it sent before stays, if it is whole. */
+static void on_closed(struct cn_flow *f, cn_time now)
+{
+	struct cn_err err;
+
+	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", f->remote,
+		cn_ep_name(f));
+	/* It may be open again, and have the beginning of a message. */
+	cn_send_fail_flow(f, now, true, err.code, err.text);
+	cn_flow_discard(f, now);
+	f->confirmed = f->answer = false;
+	f->credit = f->avail = CN_EP_CREDIT;
+	if (f->waiting == 0 && !f->abort_due) {
+		cn_flow_free(f);
+	}
+}
+
+bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
+			  size_t len)
+{
+	struct cn_cursor c = cn_cursor_of(data, len);
+	uint8_t kind = cn_get8(&c);
+	uint16_t local = cn_get16(&c), remote = cn_get16(&c);
+	uint32_t value = cn_get32(&c);
+	struct cn_flow *f = c.bad ? NULL : cn_flow_find(e->endpoints, p, local, remote);
+
+	if (f == NULL) {
+		return true; /* closed since it was sent */
+	}
+	switch (kind) {
+	case CN_EP_GRANT:
+		cn_flow_grant(f, value);
+		break;
+	case CN_EP_NOENT:
+	case CN_EP_FULL:
+		cn_flow_refused(f, now, value, kind == CN_EP_FULL);
+		break;
+	case CN_EP_ABORT:
+		if (f->coming && (int32_t)(value - f->in_number) >= 0) {
+			cn_flow_discard(f, now);
+			cn_flow_credit(f, now);
+		}
+		break;
+	case CN_EP_CLOSED:
+		on_closed(f, now);
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+/* ---- the end -------------------------------------------------------------------------- */
+
+void cn_flow_close(struct cn_flow *f, cn_time now)
+{
+	struct cn_endpoints *s = f->ep->all;
+
+	if (f->peer == NULL || f->gone || cn_flow_control(f, CN_EP_CLOSED, 0)) {
+		cn_flow_free(f);
+		return;
+	}
+	detach(f);
+	f->ep = NULL;
+	retry(s, f, now);
+}
+
+static void flow_down(struct cn_endpoints *s, struct cn_flow *f, cn_time now)
+{
+	struct cn_err err;
+
+	/* The transport has forgotten what was expected of the peer. */
+	f->expecting = f->awaiting = false;
+	cn_fail(&err, COLLNET_EPEER, "node %s is gone, and with it a message to its endpoint %u",
+		cn_ep_name(f), f->remote);
+	cn_send_fail_flow(f, now, false, err.code, err.text);
+	cn_flow_lost(f);
+	f->abort_due = f->answer = false;
+	unhash(s, f);
+	f->gone = true;
+	if (s->last_received == f) {
+		s->last_received = NULL;
+	}
+	if (f->ep->last == f) {
+		f->ep->last = NULL;
+	}
+	cn_flow_settle_gone(f);
+}
+
+void cn_endpoints_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p)
+{
+	struct cn_endpoints *s = e->endpoints;
+	struct cn_flow *f, *next;
+
+	if (s == NULL) {
+		return;
+	}
+	for (uint32_t i = 0; i < CN_EP_BUCKETS; i++) {
+		for (f = s->hash[i]; f != NULL; f = next) {
+			next = f->hash_next;
+			if (f->peer == p) {
+				flow_down(s, f, now);
+			}
+		}
+	}
+	for (f = s->retry; f != NULL; f = next) {
+		next = f->retry_next;
+		if (f->ep == NULL && f->peer == p) {
+			unretry(s, f);
+			s->nflows--;
+			free(f);
+		}
+	}
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A flow: what two endpoints remember of each other, in both directions. See endpoint.h for the
+ * protocol.
+ */
+#ifndef CN_FLOW_H
+#define CN_FLOW_H
+
+#include "coll/control.h"
+#include "proto/node.h"
+
+struct cn_endpoint;
+struct cn_endpoints;
+struct cn_ep_buffered;
+struct cn_ep_fragment;
+struct cn_recv;
+struct cn_send;
+
+enum cn_ep_control {
+	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: so many more frames; 0: I am there */
+	CN_EP_NOENT,			   /* value: number of a message that found no endpoint */
+	CN_EP_FULL,   /* value: number of a message that found no room for its flow */
+	CN_EP_ABORT,  /* value: number of a message whose rest will not come */
+	CN_EP_CLOSED, /* value 0: the endpoint `from` was closed */
+};
+
+struct cn_flow {
+	struct cn_flow *hash_next;   /* NULL too when it is gone */
+	struct cn_flow *next, *prev; /* of the endpoint */
+	struct cn_flow *retry_next;
+	struct cn_endpoint *ep; /* NULL: closed, only its CLOSED is still to be sent */
+	struct cn_peer *peer;	/* NULL: this node */
+	uint16_t local, remote; /* numbers of the endpoints */
+	bool gone;		/* the peer is down: only complete messages are left of it */
+	bool retry;		/* in the list of flows with a control message to send */
+	bool expecting;		/* cn_peer_expect() for its sends is in force */
+	bool awaiting;		/* likewise for the message that is being received */
+
+	/* sending */
+	struct cn_send *first, *last;
+	struct cn_flow *active_next,
+		*active_prev; /* ring of flows that could send; NULL: not in it */
+	uint32_t credit;
+	uint32_t number; /* of the next message */
+	uint32_t abort;	 /* number to send, if abort_due */
+	bool abort_due;
+	bool confirmed;
+	uint32_t sends; /* requests that are not complete */
+
+	/* receiving */
+	uint32_t avail;			 /* frames that the sender may send, as far as we know */
+	uint32_t pooled;		 /* frames that wait in buffers */
+	uint32_t waiting;		 /* messages that wait, those of this node included */
+	uint32_t in_number;		 /* of the message that is coming */
+	uint32_t bytes, left;		 /* of it, all and still to come */
+	bool coming;			 /* a first frame came, the last did not */
+	bool answer;			 /* the sender wants to know that we are there */
+	struct cn_recv *into;		 /* receives it, or */
+	struct cn_ep_buffered *buffered; /* keeps it, or (both NULL) it is discarded */
+	struct cn_ep_fragment **tail;	 /* where the next fragment of `buffered` goes */
+};
+
+struct cn_flow *cn_flow_find(struct cn_endpoints *s, const struct cn_peer *p, uint16_t local,
+			     uint16_t remote);
+/* Finds or makes. NULL: no room. */
+struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t remote);
+/* Frees a flow without requests and messages. */
+void cn_flow_free(struct cn_flow *f);
+/* The endpoint closes: the other end is notified, now or when there is a buffer. */
+void cn_flow_close(struct cn_flow *f, cn_time now);
+/* Frees it if its peer is gone and nothing of it waits any more. */
+void cn_flow_settle_gone(struct cn_flow *f);
+
+/* Sends a control message. False: no buffer for it. */
+bool cn_flow_control(const struct cn_flow *f, enum cn_ep_control kind, uint32_t value);
+bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
+		    uint16_t from, uint32_t value);
+/* A control message of it found no buffer: it is retried soon. */
+void cn_flow_retry(struct cn_flow *f, cn_time now);
+void cn_flow_retry_all(struct cn_endpoints *s, cn_time now);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The JOIN records of a peer: what it advertised of its teams, the newest first. */
+#ifndef CN_JOIN_H
+#define CN_JOIN_H
+
+#include "coll/cursor.h"
+
+#define CN_TEAMS_MAX 256 /* slots of 8 bits, and 4 bits of generation */
+
+struct cn_range {
+	uint32_t first, n;
+};
+
+struct cn_join {
+	struct cn_join *next;
+	uint32_t id, ranks, topology; /* of the peer's team */
+	uint64_t owner;
+	uint16_t slot;
+	uint32_t commit_received; /* id of the team here to which it has committed; 0: none */
+	uint32_t commit_sent;	  /* id of the team here that has committed to it; 0: none */
+	bool left;		  /* a rank of it is gone, or the peer forms the next team of the
+				   * job: no new team can be made with it */
+	uint32_t nranges;
+	struct cn_range *ranges, one; /* one: what a single range is kept in */
+	char job[];		      /* there are as many records as nodes: no longer than it is */
+};
+
+struct cn_join_list {
+	struct cn_join *first;
+	uint32_t n;
+};
+
+/* The record for an owner's job with which a team can be made; NULL: none. */
+struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job);
+struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id);
+
+/* Whether a team here needs the record. */
+typedef bool cn_join_in_use(const void *ctx, const struct cn_join *j);
+/*
+ * A record as `in`, without its ranges. Where the peer or the owner has too many, it takes the
+ * place of the oldest one that is not in use. NULL: no room, or no memory.
+ */
+struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, const char *job,
+			    cn_join_in_use *in_use, const void *ctx);
+void cn_join_remove(struct cn_join_list *l, struct cn_join *j);
+void cn_join_remove_all(struct cn_join_list *l);
+
+/* The ranges of ranks from a message; false: not sound, and none are kept. */
+bool cn_join_read(struct cn_cursor *c, struct cn_join *j);
+void cn_join_forget(struct cn_join *j); /* frees its ranges */
+/* `from` gives its ranges to j, which is the same or had others. */
+void cn_join_take(struct cn_join *j, struct cn_join *from);
+uint32_t cn_join_ranks(const struct cn_join *j);
+
+#endif

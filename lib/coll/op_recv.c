@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receiving half of an operation: frames go to the position in the receive buffer that their
+ * order gives; those of an operation that has not started yet are unexpected messages and wait in
+ * the team's queue. Calls that do not match show at the first frame with another length or last
+ * flag.
+ */
+#include <string.h>
+
+#include "coll/engine_state.h"
+#include "coll/op.h"
+#include "coll/stream.h"
+#include "proto/wire.h"
+
+/* The calls of the two nodes do not match. */
+static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, const char *what)
+{
+	cn_team_fail(t, true, COLLNET_EMISMATCH,
+		     "node %s does not match node %s in operation %u (%s of %llu bytes here): %s; "
+		     "every rank must call the same operation with the same sizes and options",
+		     t->nodes[k].name, t->engine->config.node.name, op->seq,
+		     cn_op_name(op->args.op), (unsigned long long)op->args.bytes, what);
+}
+
+static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, const uint8_t *data,
+		 uint32_t len)
+{
+	struct cn_team *t = op->team;
+	struct cn_streams *s = &op->streams[k];
+	uint32_t i = s->recv;
+	struct cn_action *a;
+	struct cn_progress *p;
+	uint64_t left, most;
+	bool last;
+
+	if (cn_stream_signature(stream) != cn_op_signature(op)) {
+		mismatch(t, op, k, "another operation or algorithm");
+		return;
+	}
+	if (i == CN_NONE) {
+		mismatch(t, op, k, "it sends more");
+		return;
+	}
+	a = &op->sched.actions[i];
+	p = &op->progress[i];
+	left = a->len - p->done;
+	most = cn_op_frame_bytes(a->len, cn_node_payload(t->engine->node));
+	last = left <= most && p->next == CN_NONE;
+	if (len != (left < most ? left : most) || last != ((flags & CN_FLAG_LAST) != 0)) {
+		mismatch(t, op, k, "other sizes");
+		return;
+	}
+	cn_flight_received(&op->source.flight, cn_node_window(t->engine->node));
+	cn_op_unexpected_received(op, k);
+	if (len > 0) {
+		memcpy(cn_op_address(op, &a->dst) + p->done, data, len);
+	}
+	/* Data may go back; and while there is any to send to anyone, acknowledgements would only
+	 * be in its way: those of the last round all come at once. */
+	if (op->ntargets > 0) {
+		cn_peer_reply_soon(t->nodes[k].peer);
+	}
+	p->done += len;
+	cn_op_stream_copies(op, i, data, p->done - len, len);
+	if (p->done == a->len) {
+		s->recv = p->next;
+		if (s->recv == CN_NONE) {
+			cn_op_unexpect(op, k);
+		}
+		cn_op_complete(op, i);
+		cn_op_try_finish(op);
+	}
+}
+
+static struct cn_op *running(struct cn_team *t, uint32_t stream)
+{
+	uint32_t number = cn_stream_number(stream);
+	struct cn_op *op = t->ops[number % CN_OPS];
+
+	return op != NULL && op->state == OP_RUNNING && (op->seq & CN_NUMBER_MASK) == number ? op
+											     : NULL;
+}
+
+void cn_op_take_unexpected(struct cn_op *op)
+{
+	struct cn_team *t = op->team;
+	struct cn_unexpected_queue mine = { NULL, NULL };
+	struct cn_unexpected *f;
+	uint32_t seq = op->seq, k;
+	bool any;
+
+	cn_unexpected_queue_split(&t->unexpected, seq, &mine);
+	any = mine.first != NULL;
+	/* A frame may fail the team, or be the operation's last. */
+	while (t->state == CN_TEAM_READY && (f = cn_unexpected_queue_pop(&mine)) != NULL) {
+		k = f->peer < t->npeers ? t->node_by_peer[f->peer] : UINT16_MAX;
+		if (k != UINT16_MAX && op->state == OP_RUNNING && op->seq == seq) {
+			take(op, k, f->stream, f->flags, f->data, f->len);
+		}
+		cn_node_buffer_put(t->engine->node, f);
+	}
+	cn_team_drop_unexpected(t, &mine);
+	if (any) {
+		cn_node_ready(t->engine->node);
+	}
+}
+
+/* Operations that all ranks here have finished. */
+static uint32_t finished(const struct cn_team *t)
+{
+	uint32_t n = UINT32_MAX;
+
+	for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
+		n = m->done_ops < n ? m->done_ops : n;
+	}
+	return n;
+}
+
+/*
+ * How many operations the frame is ahead of those that all ranks here have finished; more than half
+ * of the numbers: it is of one that is over. A node that only sends (to the root of a gather) may
+ * run ahead of the others by as much as unexpected_limit.h allows.
+ */
+static uint32_t ahead(const struct cn_team *t, uint32_t stream)
+{
+	return (cn_stream_number(stream) - finished(t)) & CN_NUMBER_MASK;
+}
+
+static bool keep_unexpected(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
+{
+	struct cn_unexpected *f = cn_node_buffer_get(t->engine->node);
+
+	if (f == NULL) {
+		return false;
+	}
+	f->stream = rx->stream;
+	f->peer = (uint16_t)cn_peer_index(p);
+	f->len = rx->len;
+	f->flags = rx->flags;
+	memcpy(f->data, rx->payload, rx->len);
+	cn_unexpected_queue_append(&t->unexpected, f);
+	return true;
+}
+
+bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
+{
+	struct cn_op *op;
+	uint32_t k;
+
+	if (t->state == CN_TEAM_FAILED) {
+		return true;
+	}
+	if (t->state == CN_TEAM_FORMING) {
+		return keep_unexpected(t, p, rx);
+	}
+	k = cn_team_node_of(t, p);
+	if (k == UINT32_MAX || t->nodes[k].peer != p || t->nodes[k].failed) {
+		return true; /* not one of ours, or the team failed there */
+	}
+	op = running(t, rx->stream);
+	if (op == NULL && ahead(t, rx->stream) > CN_NUMBER_MASK / 2) {
+		cn_team_fail(t, true, COLLNET_EMISMATCH,
+			     "node %s sent more data for an operation than node %s expected: every "
+			     "rank must call the same operations with the same sizes",
+			     t->nodes[k].name, t->engine->config.node.name);
+		return true;
+	}
+	if (op == NULL) {
+		cn_unexpected_limit_started(&t->nodes[k].unexpected,
+					    finished(t) + ahead(t, rx->stream) + 1);
+		return keep_unexpected(t, p, rx);
+	}
+	take(op, k, rx->stream, rx->flags, rx->payload, rx->len);
+	return true;
+}
+
+void cn_op_tombstone(struct cn_team *t, const struct cn_peer *p)
+{
+	uint32_t k = t->state == CN_TEAM_READY ? cn_team_node_of(t, p) : UINT32_MAX;
+
+	if (k != UINT32_MAX) {
+		t->nodes[k].failed = true;
+	}
+}

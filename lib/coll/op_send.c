@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sending half of an operation: which frame is next, and whether it may go. A frame goes when
+ * the peer and W_g have room, its dependency is met, no earlier operation has frames for the same
+ * node, the receiver's limit of unexpected messages allows it, and, for a synchronisation, the
+ * link is released.
+ */
+#include <string.h>
+
+#include "coll/engine_state.h"
+#include "coll/op.h"
+#include "coll/stream.h"
+#include "proto/wire.h"
+
+static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64_t up_to)
+{
+	const struct cn_progress *d;
+
+	if (a->dep == CN_DEP_NONE) {
+		return true;
+	}
+	d = &op->progress[a->dep_on];
+	return d->complete || (a->dep == CN_DEP_STREAM && up_to > 0 && d->done >= up_to);
+}
+
+/*
+ * Link release. A synchronisation tells another node that a message is over, so that it may use the
+ * message's links. If it went with the message's last frame, the queue before a link would grow by
+ * whatever the nodes are faster than the link (acknowledgements take some of it), message after
+ * message, though never two of them send at a time. So it waits until at most half a window of
+ * this node's frames is in flight: some are beyond the link by then, and it does not run dry.
+ */
+static uint64_t release_limit(const struct cn_op *op)
+{
+	return op->window / 2 + 2;
+}
+
+static bool releases_link(const struct cn_op *op, const struct cn_action *a)
+{
+	return op->synchronised && op->window != COLLNET_WINDOW_OFF && a->len == 0 &&
+	       a->src.buffer == CN_BUF_NONE;
+}
+
+/* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
+static bool last_before_release(const struct cn_op *op, const struct cn_action *a, uint64_t left)
+{
+	uint64_t most = cn_op_frame_bytes(a->len, cn_node_payload(op->team->engine->node));
+	uint64_t frames = (left + most - 1) / most;
+
+	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || a->len == 0) {
+		return false;
+	}
+	return frames == release_limit(op) / 2 ||
+	       (frames == 0 && op->source.flight.unacked >= release_limit(op) / 2);
+}
+
+/*
+ * The ordering check: whether an operation that was called before this one still has frames for
+ * node k. They go first: a node calls in order, so what it cannot take yet (unexpected messages
+ * have filled the pool) must never precede what it needs to call again.
+ */
+static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
+{
+	const struct cn_team *t = op->team;
+
+	for (int i = 0; i < CN_OPS; i++) {
+		const struct cn_op *o = t->ops[i];
+
+		if (o != NULL && o->state == OP_RUNNING && (int32_t)(op->seq - o->seq) > 0 &&
+		    o->streams[k].send != CN_NONE) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The next frame of the stream to node k, if it can go. */
+static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
+{
+	struct cn_team *t = op->team;
+	struct cn_node *node = t->engine->node;
+	struct cn_streams *s = &op->streams[k];
+	uint32_t i = s->send;
+	struct cn_action *a = &op->sched.actions[i];
+	struct cn_progress *p = &op->progress[i];
+	uint64_t n = a->len - p->done, most = cn_op_frame_bytes(a->len, cn_node_payload(node));
+
+	n = n < most ? n : most;
+	if (t->nodes[k].peer == NULL || cn_peer_room(t->nodes[k].peer) == 0 ||
+	    !dep_allows(op, a, p->done + n) || must_wait_for_earlier(op, k) ||
+	    !cn_op_unexpected_allows(op, k) ||
+	    (releases_link(op, a) && op->source.flight.unacked > release_limit(op))) {
+		return false;
+	}
+	out->peer = t->nodes[k].peer;
+	out->type = CN_TYPE_COLL;
+	out->flags = 0;
+	out->len = (uint16_t)n;
+	out->stream = cn_stream(t->nodes[k].slot, op->seq, cn_op_signature(op));
+	out->payload = n > 0 ? cn_op_address(op, &a->src) + p->done : NULL;
+	out->token = &op->source;
+	cn_unexpected_limit_sent(&t->nodes[k].unexpected, op->seq);
+	p->done += n;
+	if (p->done == a->len) {
+		s->send = p->next;
+		if (s->send == CN_NONE) {
+			out->flags |= CN_FLAG_LAST;
+		}
+		cn_op_complete(op, i);
+	}
+	/* What comes in is the clock of an exchange's window; acknowledgements are asked for only
+	 * where less comes in than goes out, or where they are the clock; then at the end of what
+	 * goes to a node, too, or the rest would take its place in the window until it waited for
+	 * long. */
+	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
+	     (op->one_way || op->source.flight.by_acks)) ||
+	    (op->one_way && op->source.flight.by_acks && s->send == CN_NONE) ||
+	    last_before_release(op, a, a->len - p->done)) {
+		out->flags |= CN_FLAG_ACKREQ;
+	}
+	return true;
+}
+
+static void drop_target(struct cn_op *op, uint32_t at)
+{
+	op->ntargets--;
+	memmove(op->targets + at, op->targets + at + 1, (op->ntargets - at) * sizeof(*op->targets));
+}
+
+static bool pull_interleaved(struct cn_op *op, struct cn_tx *out)
+{
+	uint32_t k;
+
+	if (op->ntargets == 0) {
+		return false;
+	}
+	if (op->next >= op->ntargets) {
+		op->next = 0;
+	}
+	k = op->targets[op->next];
+	if (!send_to(op, k, out)) {
+		return false; /* never past it: the order is what keeps ports free of contention */
+	}
+	if (op->streams[k].send == CN_NONE) {
+		drop_target(op, op->next);
+	} else {
+		op->next++;
+	}
+	return true;
+}
+
+static bool pull_any(struct cn_op *op, struct cn_tx *out)
+{
+	for (uint32_t i = 0; i < op->ntargets; i++) {
+		uint32_t k = op->targets[i];
+
+		if (send_to(op, k, out)) {
+			if (op->streams[k].send == CN_NONE) {
+				drop_target(op, i);
+			}
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether the cursor can pass over action i: it is no send, or done, or a wait that is over. */
+static bool passable(struct cn_op *op, uint32_t i)
+{
+	const struct cn_action *a = &op->sched.actions[i];
+
+	if (a->kind == CN_ACT_WAIT && !op->progress[i].complete && dep_allows(op, a, 0)) {
+		cn_op_complete(op, i);
+	}
+	return op->progress[i].complete || a->kind == CN_ACT_RECV || a->kind == CN_ACT_COPY;
+}
+
+static bool pull_in_order(struct cn_op *op, struct cn_tx *out)
+{
+	const struct cn_sched *s = &op->sched;
+
+	while (op->next < s->n && passable(op, op->next)) {
+		op->next++;
+	}
+	return op->next < s->n && s->actions[op->next].kind == CN_ACT_SEND &&
+	       send_to(op, s->actions[op->next].peer, out);
+}
+
+bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
+{
+	struct cn_op *op = (struct cn_op *)source;
+	bool sent = false;
+
+	(void)now;
+	if (op->copy_first != CN_NONE) {
+		cn_op_run_copies(op);
+	}
+	if (cn_window_open(cn_node_window(op->team->engine->node), op->window)) {
+		switch (op->sched.order) {
+		case CN_ORDER_INTERLEAVED:
+			sent = pull_interleaved(op, out);
+			break;
+		case CN_ORDER_IN_TURN:
+			sent = pull_in_order(op, out);
+			break;
+		case CN_ORDER_ANY:
+			sent = pull_any(op, out);
+			break;
+		}
+	}
+	if (!sent && op->remaining == 0 && !op->ending_tried) {
+		/* Not here: frames pulled before this call may still be in the poller, pointing
+		 * into buffers that the caller is free to change as soon as he is told. */
+		op->ending = op->ending_tried = true;
+		cn_engine_touch(op->team->engine);
+	}
+	return sent;
+}
+
+void cn_op_acked(struct cn_source *s)
+{
+	struct cn_op *op = (struct cn_op *)s;
+
+	if (op->remaining == 0 && s->flight.unacked == 0) {
+		cn_op_try_finish(op);
+	}
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Unexpected messages of operations: their limits by operation, and STARTED (unexpected_limit.h).
+ */
+#include <stdio.h>
+
+#include "coll/control.h"
+#include "coll/engine_state.h"
+#include "coll/op.h"
+
+#define POOL_SHARE 256u /* frames of a team at one receiver, from all other nodes together */
+#define LEAST	   4u
+#define MOST	   64u
+
+/* Where many nodes may send to one. */
+static uint32_t least(const struct cn_team *t)
+{
+	uint32_t peers = t->layout.nnodes - 1, n = POOL_SHARE / (peers > 0 ? peers : 1);
+
+	return n < LEAST ? LEAST : n > MOST ? MOST : n;
+}
+
+/* Frames of a tree or ring come from one node, or few. */
+static uint32_t limit(const struct cn_op *op)
+{
+	switch (op->args.op) {
+	case CN_OP_BCAST:
+	case CN_OP_SCATTER:
+	case CN_OP_ALLGATHER:
+		return MOST;
+	default:
+		return least(op->team);
+	}
+}
+
+bool cn_op_unexpected_allows(const struct cn_op *op, uint32_t k)
+{
+	return cn_unexpected_limit_allows(&op->team->nodes[k].unexpected, op->seq, limit(op));
+}
+
+static void send_started(struct cn_team *t, uint32_t k)
+{
+	struct cn_team_node *n = &t->nodes[k];
+	uint8_t m[16];
+	struct cn_cursor c = { m, m + sizeof(m), false };
+
+	cn_unexpected_limit_notified(&n->unexpected, t->nstarted);
+	if (n->peer != NULL) {
+		cn_put8(&c, CN_CONTROL_STARTED);
+		cn_put32(&c, t->id);
+		cn_put32(&c, t->nstarted);
+		cn_pending_send(&t->engine->pending, n->peer, m, (size_t)(c.at - m));
+	}
+}
+
+void cn_op_unexpected_received(struct cn_op *op, uint32_t k)
+{
+	struct cn_team *t = op->team;
+
+	if (cn_unexpected_limit_received(&t->nodes[k].unexpected, op->seq, t->notify_after)) {
+		send_started(t, k);
+	}
+}
+
+void cn_op_unexpected_start(struct cn_op *op)
+{
+	struct cn_team *t = op->team;
+
+	t->nstarted = op->seq + 1;
+	t->notify_after = MOST / 2;
+	for (int i = 0; i < CN_OPS; i++) {
+		const struct cn_op *o = t->ops[i];
+
+		if (o != NULL && o->state == OP_RUNNING && limit(o) / 2 < t->notify_after) {
+			t->notify_after = limit(o) / 2;
+		}
+	}
+	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
+		if (cn_unexpected_limit_due(&t->nodes[k].unexpected, op->seq, t->notify_after)) {
+			send_started(t, k);
+		}
+	}
+}
+
+void cn_op_unexpected_explain(const struct cn_op *op, char *text, size_t cap)
+{
+	const struct cn_team *t = op->team;
+
+	text[0] = '\0';
+	for (uint32_t k = 0; k < t->layout.nnodes && text[0] == '\0' && op->state == OP_RUNNING;
+	     k++) {
+		const struct cn_team_node *n = &t->nodes[k];
+		const struct cn_streams *s = &op->streams[k];
+		const char *own = t->engine->config.node.name;
+
+		if (n->peer != NULL && cn_peer_rnr_received(n->peer)) {
+			snprintf(text, cap,
+				 "; node %s refuses frames: its buffers hold frames of "
+				 "operations that were not called there",
+				 n->name);
+		} else if (n->peer != NULL && s->recv != CN_NONE && cn_peer_rnr_sent(n->peer)) {
+			snprintf(text, cap,
+				 "; node %s refuses frames of node %s: its buffers hold frames "
+				 "of operations that were not called there",
+				 own, n->name);
+		} else if (s->send != CN_NONE && !cn_op_unexpected_allows(op, k)) {
+			snprintf(text, cap, "; node %s has not started operation %u of job %s",
+				 n->name, n->unexpected.sent_first, t->job);
+		}
+	}
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer of a team is lost: the team fails, with an error that names the nodes at fault. */
+#include "coll/engine_state.h"
+#include "coll/ranges.h"
+#include "coll/team.h"
+#include "coll/version_mismatch.h"
+
+/*
+ * One peer is lost by silence. All of them: this node is cut off. Some: they are named as a group.
+ */
+static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t lost)
+{
+	const struct cn_engine_config *c = &t->engine->config;
+	struct cn_name_list l = { .len = 0 };
+	char other[256];
+	uint32_t silent = 0, peers = t->layout.nnodes - 1;
+
+	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
+		const struct cn_peer *q = t->nodes[k].peer;
+
+		if (k == lost || (q != NULL && cn_peer_silent_with(p, q))) {
+			cn_name_list_add(&l, t->nodes[k].name);
+			silent++;
+		}
+	}
+	cn_name_list_end(&l);
+	cn_version_mismatch_clause(t, now, p, other, sizeof(other));
+	if (silent == 1) {
+		cn_team_fail(t, true, COLLNET_EPEER, "node %s stopped answering node %s%s",
+			     t->nodes[lost].name, c->node.name, other);
+	} else if (silent == peers) {
+		cn_team_fail(t, true, COLLNET_EPEER,
+			     "node %s is cut off: none of its %u peers "
+			     "answers%s%s%s",
+			     c->node.name, peers, c->interface[0] != '\0' ? " on " : "",
+			     c->interface, other);
+	} else {
+		cn_team_fail(t, true, COLLNET_EPEER,
+			     "%u of %u peers stopped answering: %s (seen by "
+			     "node %s)%s",
+			     silent, peers, l.text, c->node.name, other);
+	}
+}
+
+/* The message goes to all nodes, so it names both ends: a node that is cut off takes all others for
+ * silent. */
+static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p, uint32_t k,
+			 enum cn_peer_loss why)
+{
+	const char *own = t->engine->config.node.name, *name = t->nodes[k].name;
+
+	if (why == CN_PEER_SILENT || why == CN_PEER_PATH) {
+		fail_by_silence(t, now, p, k);
+	} else if (why == CN_PEER_RESET) {
+		cn_team_fail(t, true, COLLNET_EPEER,
+			     "node %s did not hear node %s for long and "
+			     "gave up node %s",
+			     name, own, own);
+	} else {
+		cn_team_fail(t, true, COLLNET_EPEER, "node %s %s its daemon", name,
+			     why == CN_PEER_RESTARTED ? "restarted" : "ended");
+	}
+}
+
+void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
+{
+	uint32_t k = cn_team_node_of(t, p);
+
+	cn_wireup_peer_down(t, p);
+	if (k == UINT32_MAX) {
+		return;
+	}
+	t->nodes[k].peer = NULL;
+	if (t->nodes[k].left_after == UINT32_MAX) { /* else its ranks had left before */
+		fail_by_loss(t, now, p, k, why);
+	}
+}

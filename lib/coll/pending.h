@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The pending control queue: control messages that found no buffer, in order for each node, which
+ * are retried until they are sent. Messages of wire-up are repeated anyway; but that a rank left, a
+ * team ended or has failed is said once, by a node that then forgets the team. Many ranks that
+ * leave at once in a large cluster are more messages than there are buffers.
+ */
+#ifndef CN_PENDING_H
+#define CN_PENDING_H
+
+#include "proto/node.h"
+
+struct cn_pending;
+
+struct cn_pending_queue {
+	struct cn_node *node;
+	struct cn_pending *first, *last;
+	uint32_t n;
+	uint32_t *of_peer; /* [max_peers] messages that wait for it */
+	bool *blocked;	   /* [max_peers] during a retry: one of it found no buffer */
+	cn_time retry_at;
+};
+
+/* max_peers: of the node. False: no memory. */
+bool cn_pending_init(struct cn_pending_queue *q, struct cn_node *node, uint32_t max_peers);
+void cn_pending_fini(struct cn_pending_queue *q);
+
+/* Sends it now, or when there is a buffer, after those that already wait for this peer. */
+void cn_pending_send(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len);
+void cn_pending_drop(struct cn_pending_queue *q, const struct cn_peer *p); /* it is gone */
+void cn_pending_expire(struct cn_pending_queue *q, cn_time now);
+cn_time cn_pending_deadline(const struct cn_pending_queue *q);
+
+#endif

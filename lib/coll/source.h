@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sources of frames: operations, and the messages of an endpoint. The transport asks the engine for
+ * the next frame, and the engine asks its active sources round robin.
+ */
+#ifndef CN_SOURCE_H
+#define CN_SOURCE_H
+
+#include "proto/node.h"
+#include "proto/global_window.h"
+
+struct cn_source {
+	/* The next frame, with `token` set to this source; false: none now. May end the source. */
+	bool (*pull)(struct cn_source *s, cn_time now, struct cn_tx *out);
+	/* A frame of it was acknowledged, or never will be; the flight is already counted. May end
+	 * the source. */
+	void (*acked)(struct cn_source *s);
+	struct cn_flight flight;
+	struct cn_source *next, *prev; /* the ring; NULL: not active */
+};
+
+struct cn_source_ring {
+	struct cn_source *current; /* the next one to be asked; NULL: none is active */
+	uint32_t n;
+};
+
+void cn_source_start(struct cn_source_ring *r, struct cn_source *s);
+/* Leaves the ring and the window. Its frames must be acknowledged, detached or abandoned. */
+void cn_source_stop(struct cn_source_ring *r, struct cn_source *s, struct cn_window *w);
+/* Asks each source once at most, beginning with the current one. */
+bool cn_source_pull(struct cn_source_ring *r, cn_time now, struct cn_tx *out);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Teams: this node's part of a job, with its local ranks (members). A team forms (wireup.h), is
+ * ready, and may fail; it ends when its last member leaves.
+ */
+#ifndef CN_TEAM_H
+#define CN_TEAM_H
+
+#include "coll/engine.h"
+#include "coll/unexpected_limit.h"
+#include "coll/unexpected_queue.h"
+#include "coll/wireup.h"
+
+#define CN_OPS COLLNET_OUTSTANDING_MAX
+
+struct cn_op;
+
+enum cn_team_state {
+	CN_TEAM_FORMING,
+	CN_TEAM_READY,
+	CN_TEAM_FAILED,
+};
+
+/* One node of a team. */
+struct cn_team_node {
+	struct cn_peer *peer; /* NULL: this node, or one that is gone */
+	const char *name;     /* the topology's, or of the team's `names` */
+	uint8_t mac[6];
+	uint32_t vertex;     /* in the topology, or CN_TOPO_NONE */
+	uint16_t slot;	     /* of the team there */
+	uint32_t left_after; /* operations after which a rank of it left; UINT32_MAX: none did */
+	uint32_t left_rank;
+	bool failed; /* the team failed there: frames that still come have gaps between them */
+	struct cn_unexpected_limit unexpected;
+};
+
+struct cn_member {
+	struct cn_team *team;
+	struct cn_member *next;
+	uint32_t rank;
+	uint32_t posted; /* operations posted so far */
+	uint32_t done_ops;
+	struct cn_done *joining; /* NULL: was called */
+	cn_time join_deadline;
+};
+
+struct cn_team {
+	struct cn_engine *engine;
+	uint64_t owner;
+	char job[COLLNET_NAME_MAX + 1];
+	uint32_t ranks, id;
+	uint16_t slot; /* index in the engine's table, and generation << 8 */
+	enum cn_team_state state;
+	int status; /* why it failed */
+	char text[CN_ERR_TEXT];
+	struct cn_member *members; /* ascending by rank */
+	uint32_t nlocal;
+	uint64_t operations;
+	struct cn_wireup wireup;
+
+	/* from here on: when ready */
+	struct cn_team_node *nodes;	     /* [layout.nnodes], the same order on every node */
+	char (*names)[COLLNET_NAME_MAX + 1]; /* [layout.nnodes]; NULL: the topology has all */
+	struct cn_layout layout;
+	uint32_t *storage;		  /* of the layout's arrays */
+	struct cn_tree *tree;		  /* the layout's; NULL: the network is not known */
+	uint32_t me;			  /* this node */
+	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
+	struct cn_choice {		  /* the last algorithm that was selected, by operation */
+		const struct cn_algorithm *algorithm;
+		uint64_t bytes;
+		uint32_t root;
+	} choice[CN_OP_KINDS];
+	struct cn_member **local; /* [nlocal] by rank, as layout.ranks[first[me] ...] */
+	uint16_t *node_by_peer;	  /* [npeers] node of a peer; UINT16_MAX: not in the team */
+	uint32_t npeers;
+	struct cn_op *ops[CN_OPS]; /* by number mod CN_OPS */
+	uint32_t nstarted;	   /* operations that have started here */
+	uint32_t notify_after;	   /* frames of a node, until it is sent STARTED */
+	struct cn_unexpected_queue unexpected;
+};
+
+struct cn_team *cn_team_by_slot(struct cn_engine *e, uint16_t slot);
+struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id);
+/* The node of a ready team whose peer this is, also one that is gone; UINT32_MAX: none. */
+uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p);
+/* Ends all its work with the status and, where notify is true, notifies the other nodes. */
+void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* A peer is lost: ready teams with it fail, unless its ranks had left before. (peer_loss.c) */
+void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
+/* Gives the buffers of frames back that have no reader. */
+void cn_team_drop_unexpected(struct cn_team *t, struct cn_unexpected_queue *q);
+void cn_team_expire(struct cn_team *t, cn_time now);
+cn_time cn_team_deadline(const struct cn_team *t);
+
+/* team_ready.c: the team becomes ready with these join records (one per peer). */
+int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **peers, uint32_t n,
+		  struct cn_err *err);
+
+#endif

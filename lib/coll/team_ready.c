@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A team becomes ready: the order of its nodes, its layout, tree, contention-aware numbers and
+ * windows. Every node computes them from the same facts, so that all see them alike.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/engine_state.h"
+#include "coll/team.h"
+
+/* A node of the team before the nodes are put in order. */
+struct ready_node {
+	struct cn_team_node node;
+	const struct cn_join *join; /* NULL: this node */
+};
+
+/* By place in the topology file, then by address: the same order everywhere. */
+static int by_place(const void *a, const void *b)
+{
+	const struct ready_node *x = a, *y = b;
+
+	if (x->node.vertex != y->node.vertex) {
+		return x->node.vertex < y->node.vertex ? -1 : 1;
+	}
+	return memcmp(x->node.mac, y->node.mac, 6);
+}
+
+static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
+				      struct cn_peer **peers, uint32_t n)
+{
+	const struct cn_node_config *c = &t->engine->config.node;
+	const struct cn_topo *topo = t->engine->config.topo;
+	struct ready_node *all = calloc((size_t)n + 1, sizeof(*all));
+
+	for (uint32_t i = 0; all != NULL && i <= n; i++) {
+		struct cn_team_node *k = &all[i].node;
+		struct collnet_node_info info;
+
+		if (i < n) {
+			cn_peer_info(peers[i], 0, &info);
+			k->peer = peers[i];
+			k->slot = joins[i]->slot;
+			all[i].join = joins[i];
+			memcpy(k->mac, info.mac, 6);
+		} else {
+			k->slot = t->slot;
+			memcpy(k->mac, c->mac, 6);
+		}
+		k->name = i < n ? cn_peer_name(peers[i]) : c->name;
+		k->left_after = UINT32_MAX;
+		k->vertex = topo != NULL ? cn_topo_find(topo, k->name) : CN_TOPO_NONE;
+	}
+	if (all != NULL) {
+		qsort(all, (size_t)n + 1, sizeof(*all), by_place);
+	}
+	return all;
+}
+
+/* A node's name outlives what the transport knows of it. */
+static bool keep_names(struct cn_team *t, uint32_t n)
+{
+	const struct cn_topo *topo = t->engine->config.topo;
+
+	for (uint32_t k = 0; k < n; k++) {
+		struct cn_team_node *node = &t->nodes[k];
+
+		if (node->vertex != CN_TOPO_NONE) {
+			node->name = topo->vertices[node->vertex].name;
+			continue;
+		}
+		if (t->names == NULL) {
+			t->names = calloc(n, sizeof(*t->names));
+		}
+		if (t->names == NULL) {
+			return false;
+		}
+		snprintf(t->names[k], sizeof(t->names[k]), "%s", node->name);
+		node->name = t->names[k];
+	}
+	return true;
+}
+
+static void place_ranks(struct cn_team *t, const struct ready_node *all, uint32_t n,
+			uint32_t *node_of, uint32_t *first, uint32_t *ranks)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		const struct cn_join *j = all[k].join;
+
+		if (j == NULL) {
+			t->me = k;
+			for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
+				node_of[m->rank] = k;
+			}
+			continue;
+		}
+		for (uint32_t r = 0; r < j->nranges; r++) {
+			for (uint32_t i = 0; i < j->ranges[r].n; i++) {
+				node_of[j->ranges[r].first + i] = k;
+			}
+		}
+	}
+	/* Node by node, ascending within. */
+	for (uint32_t r = 0; r < t->ranks; r++) {
+		first[node_of[r] + 1]++;
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		first[k + 1] += first[k];
+	}
+	for (uint32_t r = 0; r < t->ranks; r++) {
+		ranks[first[node_of[r]]++] = r;
+	}
+	for (uint32_t k = n; k > 0; k--) {
+		first[k] = first[k - 1];
+	}
+	first[0] = 0;
+}
+
+/* The network's part: tree, contention-aware numbers and W_g, if the topology knows all hosts. */
+static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, struct cn_err *err)
+{
+	const struct cn_topo *topo = t->engine->config.topo;
+	uint32_t *hosts;
+	int r = COLLNET_OK;
+
+	t->window[CN_WINDOW_NONE] = COLLNET_WINDOW_OFF;
+	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->engine->window;
+	if (topo == NULL) {
+		return COLLNET_OK;
+	}
+	hosts = calloc(n, sizeof(*hosts));
+	if (hosts == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		hosts[k] = t->nodes[k].vertex;
+		if (hosts[k] == CN_TOPO_NONE) {
+			cn_log(COLLNET_LOG_WARNING,
+			       "node %s is not in the topology file: job %s runs "
+			       "without knowing its network",
+			       t->nodes[k].name, t->job);
+			goto out;
+		}
+	}
+	if (t->engine->config.window == COLLNET_WINDOW_AUTO) {
+		uint32_t w = cn_topo_window(topo, hosts, n, 2, NULL);
+
+		t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
+		t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
+	}
+	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
+	if (r == COLLNET_OK) {
+		t->layout.tree = t->tree;
+		r = cn_number_nodes(topo, hosts, n, logical, err);
+	}
+	if (r == COLLNET_OK) {
+		t->layout.logical = logical;
+	}
+out:
+	free(hosts);
+	return r;
+}
+
+int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **peers, uint32_t n,
+		  struct cn_err *err)
+{
+	struct ready_node *all = ready_nodes(t, joins, peers, n);
+	uint32_t nodes = n + 1, *s;
+	int r;
+
+	t->npeers = cn_node_peers(t->engine->node);
+	t->nodes = calloc(nodes, sizeof(*t->nodes));
+	t->storage = s = calloc(2 * (size_t)t->ranks + 2 * (size_t)nodes + 1, sizeof(*s));
+	t->local = calloc(t->nlocal, sizeof(struct cn_member *));
+	t->node_by_peer = malloc(((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));
+	if (all == NULL || t->nodes == NULL || s == NULL || t->local == NULL ||
+	    t->node_by_peer == NULL) {
+		free(all);
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
+	}
+	t->layout = (struct cn_layout){
+		.nranks = t->ranks,
+		.nnodes = nodes,
+		.node_of = s,
+		.ranks = s + t->ranks,
+		.first = s + 2 * (size_t)t->ranks,
+	};
+	place_ranks(t, all, nodes, s, s + 2 * (size_t)t->ranks, s + t->ranks);
+	memset(t->node_by_peer, 0xff, ((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));
+	for (uint32_t k = 0; k < nodes; k++) {
+		t->nodes[k] = all[k].node;
+		if (all[k].node.peer != NULL) {
+			t->node_by_peer[cn_peer_index(all[k].node.peer)] = (uint16_t)k;
+		}
+	}
+	free(all);
+	if (!keep_names(t, nodes)) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
+	}
+	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, err);
+	if (r != COLLNET_OK) {
+		return r;
+	}
+	t->state = CN_TEAM_READY;
+	t->wireup.wake_at = CN_NEVER;
+	cn_engine_touch(t->engine);
+	cn_log(COLLNET_LOG_INFO, "job %s: %u ranks on %u nodes are there", t->job, t->ranks, nodes);
+	nodes = 0;
+	for (struct cn_member *m = t->members; m != NULL; m = m->next) {
+		t->local[nodes++] = m;
+	}
+	for (struct cn_member *m = t->members; m != NULL; m = m->next) {
+		struct cn_done *d = m->joining;
+
+		m->joining = NULL;
+		if (d != NULL) {
+			d->fn(d, COLLNET_OK, "");
+		}
+	}
+	return COLLNET_OK;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The queue of unexpected frames, in the order in which they came. */
+#include "coll/unexpected_queue.h"
+
+#include "coll/stream.h"
+
+void cn_unexpected_queue_append(struct cn_unexpected_queue *q, struct cn_unexpected *f)
+{
+	f->next = NULL;
+	if (q->last != NULL) {
+		q->last->next = f;
+	} else {
+		q->first = f;
+	}
+	q->last = f;
+}
+
+struct cn_unexpected *cn_unexpected_queue_pop(struct cn_unexpected_queue *q)
+{
+	struct cn_unexpected *f = q->first;
+
+	if (f != NULL) {
+		q->first = f->next;
+		q->last = q->first != NULL ? q->last : NULL;
+	}
+	return f;
+}
+
+void cn_unexpected_queue_split(struct cn_unexpected_queue *q, uint32_t number,
+			       struct cn_unexpected_queue *out)
+{
+	struct cn_unexpected *f = q->first, *next;
+
+	q->first = q->last = NULL;
+	for (; f != NULL; f = next) {
+		next = f->next;
+		cn_unexpected_queue_append(cn_stream_number(f->stream) == (number & CN_NUMBER_MASK)
+						   ? out
+						   : q,
+					   f);
+	}
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Wire-up (bootstrap) of a job: how the ranks of a job discover each other, by JOIN and COMMIT
+ * between the engines of its nodes.
+ *
+ *   wireup.c            who is a candidate, whether all ranks are known, what comes in
+ *   wireup_announce.c   JOIN and COMMIT: their bytes, pace and repetition
+ *   wireup_path.c       MTUs and paths, which are validated before COMMIT
+ *   wireup_join.c       the records of what peers advertise (join.h)
+ *
+ * A team is ready when it knows all ranks and every other node has committed to it. A team that an
+ * earlier run of the same job left behind never commits to the new one, so the two cannot be taken
+ * for each other.
+ *
+ * A forming team keeps a list of its candidates: the peers that announced the same job of the same
+ * owner. Candidates come first and have a pace of their own, so that a job's wire-up depends on its
+ * own nodes; all other peers are only sent JOIN, at their own pace, until the team is complete. A
+ * peer that does not answer delays neither.
+ *
+ * Both messages are idempotent. A JOIN to a candidate names the candidate's team id, which confirms
+ * that this node knows it; a COMMIT is never sent before the JOIN that it refers to. What is not
+ * confirmed is repeated with backoff, so that no lost record leaves a team half formed: to
+ * candidates from 50 ms on, to all peers from 2 s on, until the team is ready or its deadline
+ * passes.
+ */
+#ifndef CN_WIREUP_H
+#define CN_WIREUP_H
+
+#include "coll/join.h"
+#include "proto/node.h"
+
+struct cn_engine;
+struct cn_team;
+
+/* What was advertised to a peer. */
+struct cn_advertised {
+	uint32_t version; /* of the local ranks; 0: nothing */
+	bool candidate;	  /* it is in the list of candidates */
+	bool confirmed;	  /* it knows this team */
+};
+
+/*
+ * State of a forming team. The counts, so that not every message needs a look at all peers, are
+ * exact after cn_wireup_check() and then follow what comes in; if they err, the next check sets
+ * them right.
+ */
+struct cn_wireup {
+	uint32_t version;		  /* of the local ranks: a rank that comes or goes adds 1 */
+	struct cn_advertised *advertised; /* [max_peers] */
+	uint32_t *candidates;		  /* peers that announced the job, by index */
+	uint32_t ncandidates, candidates_cap;
+	bool candidates_due; /* some of them may lack the present version */
+	bool scattered;	     /* the log has said that the local ranks fill no message */
+	uint64_t *present;   /* [ranks / 64] ranks that are known, and how many */
+	uint64_t *seen;	     /* [ranks / 64] those that were known at some time */
+	uint32_t npresent;
+	uint32_t known;	     /* ranks of which it knows */
+	uint32_t njoined;    /* nodes that they are on, besides this one */
+	uint32_t ncommitted; /* ... that have committed to this team */
+	bool complete;	     /* all ranks were known at the last check */
+	uint32_t npaths;     /* complete: nodes to which the path is not validated yet */
+	cn_time wake_at;     /* cn_wireup_expire() */
+	cn_time check_at;    /* the next check */
+	cn_time grace_until; /* until then a contradiction may be an earlier run's end */
+	/* Pacing: when all that was sent would have gone out evenly, to candidates and to all. */
+	cn_time candidates_paced, all_paced;
+	cn_time repeat_at, repeat_wait;	    /* what candidates did not confirm */
+	cn_time announce_at, announce_wait; /* to all peers again */
+	uint32_t announced, announce_n;	    /* of so many peers, so many were looked at */
+	uint32_t next_commit;		    /* candidates looked at for COMMIT */
+};
+
+/* False: no memory. */
+bool cn_wireup_init(struct cn_wireup *w, uint32_t ranks, uint32_t max_peers);
+void cn_wireup_fini(struct cn_wireup *w);
+
+/* ---- wireup.c --------------------------------------------------------------------------- */
+
+/* The team is new: peers that announced its job before are its first candidates. */
+void cn_wireup_begin(struct cn_team *t, cn_time now);
+/* A local rank came or went. */
+void cn_wireup_ranks_changed(struct cn_team *t, cn_time now);
+/* Looks at all candidates, and makes the team ready if nothing is missing. */
+void cn_wireup_check(struct cn_team *t, cn_time now);
+void cn_wireup_expire(struct cn_team *t, cn_time now); /* t->wireup.wake_at has come */
+/* A peer announced the job of a forming team, with `more` ranks than before. confirmed: it knows
+ * this node's team. */
+void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, const struct cn_join *j,
+		      uint32_t more, bool confirmed);
+/* A peer's team of its job has ended, or its record was stale. */
+void cn_wireup_ended(struct cn_team *t, cn_time now);
+/* A peer has committed to the team, for the first time or again; ask: it lacks this node's COMMIT.
+ */
+void cn_wireup_committed(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
+			 bool first, bool ask);
+void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p);
+void cn_wireup_peer_down(struct cn_team *t, const struct cn_peer *p);
+/* The record is of this team, as far as size and topology tell. */
+bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j);
+/* The k-th candidate, and the peer's record of the team's job; NULL: none, or the peer is gone. */
+struct cn_peer *cn_wireup_candidate(const struct cn_team *t, uint32_t k);
+struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p);
+/* The team wants cn_wireup_expire() not later than `at`. */
+void cn_wireup_wake(struct cn_team *t, cn_time at);
+
+/* ---- wireup_announce.c ------------------------------------------------------------------ */
+
+#define CN_WIREUP_CHECK_EVERY (20 * CN_MS) /* a check, and after a message found no buffer */
+
+/* Begins the waits for repetition. */
+void cn_wireup_announce_begin(struct cn_team *t, cn_time now);
+/* Sends JOIN to those that lack the present version, as fast as the pace allows. */
+void cn_wireup_announce(struct cn_team *t, cn_time now);
+void cn_wireup_announce_candidates(struct cn_team *t, cn_time now);
+/* Repeats what is due and was not confirmed. */
+void cn_wireup_repeat(struct cn_team *t, cn_time now);
+/* All ranks are known: commits to all nodes, from where it stopped last. False: not to all yet. */
+bool cn_wireup_commit_all(struct cn_team *t, cn_time now);
+/* Answers a peer that lacks this node's COMMIT, if the pace allows. */
+void cn_wireup_commit_again(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
+/* Sends JOIN at once. False: no buffer. */
+bool cn_wireup_send_join(struct cn_team *t, struct cn_peer *p);
+/* The team fails while it forms: candidates that were not sent JOIN get it first. */
+void cn_wireup_pend_joins(struct cn_team *t);
+
+/* ---- wireup_path.c ---------------------------------------------------------------------- */
+
+/* A complete team: begins what is left to validate and returns to how many nodes. A node with
+ * another MTU fails the team. */
+uint32_t cn_wireup_path_begin(struct cn_team *t, cn_time now);
+/* The path to the peer was validated: teams that wait for it go on. */
+void cn_wireup_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p);
+/* Frames of so many bytes do not reach the peer: its teams fail and say so. */
+void cn_wireup_path_drops(struct cn_engine *e, struct cn_peer *p, uint32_t bytes);
+
+#endif

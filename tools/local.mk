@@ -97,6 +97,8 @@ tools_libcn_tools_la_SOURCES = \
 	tools/schedule/report.c \
 	tools/shape.c \
 	tools/shape.h \
+	tools/sim/capture.c \
+	tools/sim/capture.h \
 	tools/sim/case.c \
 	tools/sim/case.h \
 	tools/sim/command.c \

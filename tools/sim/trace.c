@@ -5,24 +5,22 @@
  * writes them. A frame in a capture has the time at which its last bit left the port.
  */
 #include <errno.h>
-#include <pcap/pcap.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/wire.h"
+#include "tools/sim/capture.h"
 #include "tools/sim/trace.h"
 #include "tools/tool.h"
 
 struct sim_watch {
 	const struct cn_topo *topo;
 	const char *trace_path, *pcap_path;
-	FILE *trace;
+	FILE *trace, *pcap;
 	struct json json;
 	bool measuring, cut;
 	cn_time began; /* of the counted iterations: 0 in the trace */
 	uint32_t events, link;
-	pcap_t *dead;
-	pcap_dumper_t *pcap;
 };
 
 /* ---- the trace ------------------------------------------------------------------------ */
@@ -159,15 +157,12 @@ static int open_pcap(struct sim_watch *w, const char *path, uint32_t link, struc
 {
 	w->pcap_path = path;
 	w->link = link;
-	w->dead = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, 65535,
-						       PCAP_TSTAMP_PRECISION_NANO);
-	if (w->dead == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "--pcap: no memory");
+	w->pcap = fopen(path, "we");
+	if (w->pcap == NULL) {
+		return cn_fail(err, COLLNET_ESYSTEM, "--pcap: %.250s: %s", path, strerror(errno));
 	}
-	w->pcap = pcap_dump_open(w->dead, path);
-	return w->pcap != NULL
-		       ? COLLNET_OK
-		       : cn_fail(err, COLLNET_ESYSTEM, "--pcap: %.250s", pcap_geterr(w->dead));
+	sim_capture_begin(w->pcap);
+	return COLLNET_OK;
 }
 
 int sim_watch_open(const struct cn_topo *t, const char *trace, const char *pcap, uint32_t link,
@@ -190,9 +185,6 @@ int sim_watch_open(const struct cn_topo *t, const char *trace, const char *pcap,
 		if (w->trace != NULL) {
 			fclose(w->trace);
 		}
-		if (w->dead != NULL) {
-			pcap_close(w->dead);
-		}
 		free(w);
 		return rc;
 	}
@@ -214,13 +206,7 @@ void sim_watch_see(void *arg, const struct cn_sim_sight *seen)
 		trace_frame(w, seen);
 	}
 	if (w->pcap != NULL && seen->what == CN_SIM_SENT && seen->link == w->link) {
-		struct pcap_pkthdr h = { .caplen = (bpf_u_int32)seen->len,
-					 .len = (bpf_u_int32)seen->len };
-
-		/* With this precision tv_usec is nanoseconds. */
-		h.ts.tv_sec = (time_t)(seen->until / 1000000000u);
-		h.ts.tv_usec = (suseconds_t)(seen->until % 1000000000u);
-		pcap_dump((u_char *)w->pcap, &h, seen->frame);
+		sim_capture_frame(w->pcap, seen->until, seen->frame, seen->len);
 	}
 }
 
@@ -243,15 +229,11 @@ int sim_watch_close(struct sim_watch *w, bool *cut, struct cn_err *err)
 	}
 	if (w->pcap != NULL) {
 		/* What failed earlier is not flushed again: only the stream remembers it. */
-		ok = pcap_dump_flush(w->pcap) == 0 && !ferror(pcap_dump_file(w->pcap));
-		pcap_dump_close(w->pcap);
-		if (!ok && rc == COLLNET_OK) {
+		ok = fflush(w->pcap) == 0 && !ferror(w->pcap);
+		if ((fclose(w->pcap) != 0 || !ok) && rc == COLLNET_OK) {
 			rc = cn_fail(err, COLLNET_ESYSTEM, "--pcap: %.250s could not be written",
 				     w->pcap_path);
 		}
-	}
-	if (w->dead != NULL) {
-		pcap_close(w->dead);
 	}
 	if (cut != NULL) {
 		*cut = w->cut;

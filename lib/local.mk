@@ -125,15 +125,21 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/select.h
 
 lib_libcn_link_la_SOURCES = \
+	lib/link/filter.c \
+	lib/link/filter.h \
 	lib/link/interface.c \
 	lib/link/interface.h \
 	lib/link/kinds.h \
 	lib/link/link.c \
 	lib/link/link.h \
+	lib/link/load.c \
+	lib/link/load.h \
 	lib/link/netlink.c \
 	lib/link/netlink.h \
-	lib/link/packet.c \
-	lib/link/pcap.c
+	lib/link/packet.c
+if HAVE_PCAP
+lib_libcn_link_la_SOURCES += lib/link/pcap.c
+endif
 
 lib_libcn_coll_la_SOURCES = \
 	lib/coll/control.c \
@@ -214,7 +220,7 @@ lib_libcn_all_la_SOURCES =
 lib_libcn_all_la_LIBADD = \
 	lib/libcn_client.la lib/libcn_node.la lib/libcn_ipc.la lib/libcn_coll.la \
 	lib/libcn_link.la lib/libcn_sched.la lib/libcn_proto.la lib/libcn_topo.la \
-	lib/libcn_util.la $(PCAP_LIBS) $(LIBNET_LIBS)
+	lib/libcn_util.la
 
 lib_LTLIBRARIES += lib/libcollnet.la
 lib_libcollnet_la_SOURCES =

@@ -26,6 +26,7 @@ unit_tests = \
 	tests/unit/test_experiment_sim \
 	tests/unit/test_fat_tree \
 	tests/unit/test_fattree \
+	tests/unit/test_filter \
 	tests/unit/test_furthest \
 	tests/unit/test_global_window \
 	tests/unit/test_goodbye_list \
@@ -37,6 +38,7 @@ unit_tests = \
 	tests/unit/test_json \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
+	tests/unit/test_load \
 	tests/unit/test_lock \
 	tests/unit/test_msg \
 	tests/unit/test_node \

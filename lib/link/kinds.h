@@ -10,7 +10,6 @@
 #include "link/link.h"
 
 #define CN_LINK_MTU_MAX 65000
-#define CN_LINK_FILTER	160 /* longest filter, as text */
 
 typedef int (*cn_link_opener)(const struct cn_link_config *config, const struct cn_interface *i,
 			      struct cn_link **out, struct cn_err *err);
@@ -20,13 +19,13 @@ int cn_link_open_packet(const struct cn_link_config *config, const struct cn_int
 int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_interface *i,
 		      struct cn_link **out, struct cn_err *err);
 
-/* What all links deliver, in libpcap's language: our EtherType, for us or for all, from others. */
-void cn_link_filter(char text[CN_LINK_FILTER], uint16_t ethertype, const uint8_t mac[6]);
+/* Loads the libraries of the pcap link, once; cn_link_open_pcap() does so, too. */
+int cn_link_prepare_pcap(struct cn_err *err);
 
 /* The value for SO_SNDBUF with which `frames` frames of this MTU wait in the kernel. */
 int cn_link_send_buffer(uint32_t frames, uint32_t mtu);
 
-/* The sentence for a refusal by the kernel, `e` being its errno. */
+/* The message for a refusal by the kernel, `e` being its errno. */
 int cn_link_refused(const char *interface, const char *what, int e, struct cn_err *err);
 
 #endif

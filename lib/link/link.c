@@ -4,6 +4,8 @@
  */
 #include "link/link.h"
 
+#include "config.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,23 +21,16 @@
 
 static const struct {
 	const char *name;
-	cn_link_opener open;
+	int (*prepare)(struct cn_err *err); /* NULL: nothing to do */
+	cn_link_opener open;		    /* NULL: not in this build */
 } kinds[] = {
-	{ "packet", cn_link_open_packet },
-	{ "pcap", cn_link_open_pcap },
+	{ "packet", NULL, cn_link_open_packet },
+#ifdef HAVE_PCAP
+	{ "pcap", cn_link_prepare_pcap, cn_link_open_pcap },
+#else
+	{ "pcap", NULL, NULL },
+#endif
 };
-
-void cn_link_filter(char text[CN_LINK_FILTER], uint16_t ethertype, const uint8_t mac[6])
-{
-	char own[18];
-
-	snprintf(own, sizeof(own), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
-		 mac[4], mac[5]);
-	snprintf(text, CN_LINK_FILTER,
-		 "ether proto 0x%04x and (ether dst %s or ether dst ff:ff:ff:ff:ff:ff) and "
-		 "not ether src %s",
-		 ethertype, own, own);
-}
 
 /*
  * The kernel counts a waiting frame by the memory it holds: a short one is one piece of 2^n bytes
@@ -69,7 +64,6 @@ int cn_link_refused(const char *interface, const char *what, int e, struct cn_er
 	return cn_fail(err, COLLNET_ESYSTEM, "interface %s: %s: %s", interface, what, strerror(e));
 }
 
-/* The configuration with its defaults filled in. */
 /* Protocols that every machine speaks: their frames must never be taken for ours. */
 static const char *owner_of(uint16_t ethertype)
 {
@@ -89,6 +83,7 @@ static const char *owner_of(uint16_t ethertype)
 	}
 }
 
+/* Checks the configuration and fills in its defaults. */
 static int complete_config(struct cn_link_config *c, uint32_t mtu, struct cn_err *err)
 {
 	if (c->ethertype < ETHERTYPE_MIN) {
@@ -121,24 +116,43 @@ static int complete_config(struct cn_link_config *c, uint32_t mtu, struct cn_err
 	return 0;
 }
 
+/* The index of a kind of link in *out. */
+static int find_kind(const char *name, size_t *out, struct cn_err *err)
+{
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		if (name != NULL && strcmp(name, kinds[k].name) != 0) {
+			continue;
+		}
+		if (kinds[k].open == NULL) {
+			return cn_fail(err, COLLNET_EUNSUPPORTED,
+				       "this build has no link %s: configure it with libpcap and "
+				       "libnet",
+				       name);
+		}
+		*out = k;
+		return COLLNET_OK;
+	}
+	return cn_fail(err, COLLNET_EINVAL, "unknown link '%.40s' (available: packet, pcap)", name);
+}
+
+int cn_link_prepare(const char *kind, struct cn_err *err)
+{
+	size_t k;
+	int r = find_kind(kind, &k, err);
+
+	return r == COLLNET_OK && kinds[k].prepare != NULL ? kinds[k].prepare(err) : r;
+}
+
 int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err)
 {
 	struct cn_link_config c = *config;
 	struct cn_interface i;
-	cn_link_opener open = NULL;
-	int r;
+	size_t k;
+	int r = find_kind(c.kind, &k, err);
 
-	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-		if (c.kind == NULL || strcmp(c.kind, kinds[k].name) == 0) {
-			open = kinds[k].open;
-			break;
-		}
+	if (r == COLLNET_OK) {
+		r = cn_interface_choose(c.interface, &i, err);
 	}
-	if (open == NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "no link '%.40s' (there are: packet, pcap)",
-			       c.kind);
-	}
-	r = cn_interface_choose(c.interface, &i, err);
 	if (r < 0) {
 		return r;
 	}
@@ -149,7 +163,7 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 	if (r < 0) {
 		return r;
 	}
-	return open(&c, &i, out, err);
+	return kinds[k].open(&c, &i, out, err);
 }
 
 void cn_link_close(struct cn_link *l)

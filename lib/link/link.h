@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Links: where frames meet the world. One interface, two of them:
+ * Links send and receive frames on an Ethernet interface. There are two kinds:
  *
  *   packet  AF_PACKET: TPACKET_V2 receive ring, sendmmsg; Linux, the default
- *   pcap    libpcap receives, libnet builds and injects; portable
+ *   pcap    libpcap receives, libnet builds and injects; portable (not with --without-pcap)
  *
  * A link never blocks and never allocates after opening. It delivers only frames of its
  * EtherType that are addressed to it or to the broadcast address, and never its own.
@@ -63,8 +63,16 @@ struct cn_link {
 };
 
 /*
+ * Loads what a kind of link needs (NULL: the default, which needs nothing), for a process that
+ * opens the link when it can load no more. COLLNET_EINVAL: there is no such kind;
+ * COLLNET_EUNSUPPORTED: not in this build, or a library is missing.
+ */
+int cn_link_prepare(const char *kind, struct cn_err *err);
+
+/*
  * Opens a link. COLLNET_EPERM, COLLNET_EIFACE (none, unknown, down, not Ethernet, several and
- * none named; the sentence lists them and says what to do), COLLNET_ESYSTEM, COLLNET_EINVAL.
+ * none named; the message lists them and the remedy), COLLNET_ESYSTEM, and what
+ * cn_link_prepare() returns.
  */
 int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err);
 void cn_link_close(struct cn_link *l);

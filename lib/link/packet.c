@@ -13,12 +13,11 @@
  *
  * Slots are in order of arrival. [tail, tail + borrowed) is with the caller.
  */
+#include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <net/ethernet.h>
-#include <pcap/pcap.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,6 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/filter.h"
 #include "link/kinds.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
@@ -344,47 +344,20 @@ static const struct cn_link_ops packet_ops = {
 	.close = packet_close,
 };
 
-/* Puts the filter on the socket, for good. */
+/* Attaches the filter to the socket and locks it. */
 static int set_filter(struct packet_link *p, uint16_t ethertype, struct cn_err *err)
 {
-	char text[CN_LINK_FILTER];
-	struct bpf_program compiled;
-	struct sock_fprog program = { 0 };
-	pcap_t *dead = pcap_open_dead(DLT_EN10MB, 262144);
-	int on = 1, r = 0;
+	struct sock_filter filter[CN_LINK_FILTER];
+	const struct sock_fprog program = { .len = CN_LINK_FILTER, .filter = filter };
+	const int on = 1;
 
-	if (dead == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a packet filter");
-	}
-	cn_link_filter(text, ethertype, p->link.mac);
-	if (pcap_compile(dead, &compiled, text, 1, PCAP_NETMASK_UNKNOWN) != 0) {
-		r = cn_fail(err, COLLNET_ESYSTEM, "packet filter '%s': %s", text,
-			    pcap_geterr(dead));
-		pcap_close(dead);
-		return r;
-	}
-	program.len = (unsigned short)compiled.bf_len;
-	program.filter = calloc(compiled.bf_len, sizeof(*program.filter));
-	if (program.filter == NULL) {
-		r = cn_fail(err, COLLNET_ENOMEM, "no memory for a packet filter");
-		goto out;
-	}
-	for (unsigned int i = 0; i < compiled.bf_len; i++) {
-		program.filter[i].code = compiled.bf_insns[i].code;
-		program.filter[i].jt = compiled.bf_insns[i].jt;
-		program.filter[i].jf = compiled.bf_insns[i].jf;
-		program.filter[i].k = compiled.bf_insns[i].k;
-	}
+	cn_link_filter(filter, ethertype, p->link.mac);
 	if (setsockopt(p->link.recv_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) <
 		    0 ||
 	    setsockopt(p->link.recv_fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)) < 0) {
-		r = cn_link_refused(p->link.interface, "packet filter", errno, err);
+		return cn_link_refused(p->link.interface, "packet filter", errno, err);
 	}
-out:
-	free(program.filter);
-	pcap_freecode(&compiled);
-	pcap_close(dead);
-	return r;
+	return 0;
 }
 
 static int map_ring(struct packet_link *p, uint32_t frames, struct cn_err *err)

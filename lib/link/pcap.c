@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The portable link: libpcap receives, libnet builds and injects.
+ * The portable link: libpcap receives, libnet builds and injects. Both are loaded when the first
+ * such link is prepared: of them, only headers are needed to build, and programs that use other
+ * links do not map them.
  *
  * libpcap lends its buffer only during the callback, so frames are copied into slots of our own,
- * at most RECEIVE_BATCH at a time. libnet sends one frame a call, from one block that is built
+ * at most RECEIVE_BATCH at a time. libnet sends one frame per call, from one block that is built
  * once and updated by its tag; libnet copies it into memory that it allocates, so this link is
  * the exception to "no allocation after opening", and it does not grow. Its socket receives by
  * default all that the machine receives; it gets a filter that lets nothing pass.
@@ -11,16 +13,77 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libnet.h>
-#include <linux/filter.h>
 #include <pcap/pcap.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/filter.h"
 #include "link/kinds.h"
+#include "link/load.h"
 
 #define RECEIVE_BATCH 64
+
+/* ---- the libraries -------------------------------------------------------------------- */
+
+#define PCAP_FUNCTIONS(X)                                                                          \
+	X(pcap_create)                                                                             \
+	X(pcap_set_snaplen)                                                                        \
+	X(pcap_set_promisc)                                                                        \
+	X(pcap_set_immediate_mode)                                                                 \
+	X(pcap_set_buffer_size)                                                                    \
+	X(pcap_activate)                                                                           \
+	X(pcap_datalink)                                                                           \
+	X(pcap_setfilter)                                                                          \
+	X(pcap_setdirection)                                                                       \
+	X(pcap_setnonblock)                                                                        \
+	X(pcap_get_selectable_fd)                                                                  \
+	X(pcap_dispatch)                                                                           \
+	X(pcap_stats)                                                                              \
+	X(pcap_geterr)                                                                             \
+	X(pcap_close)
+
+#define LIBNET_FUNCTIONS(X)                                                                        \
+	X(libnet_init)                                                                             \
+	X(libnet_getfd)                                                                            \
+	X(libnet_build_ethernet)                                                                   \
+	X(libnet_clear_packet)                                                                     \
+	X(libnet_write)                                                                            \
+	X(libnet_destroy)
+
+#define POINTER(f) __typeof__(f) *f;
+#define SYMBOL(f)  { #f, (void **)&lib.f },
+
+static struct {
+	PCAP_FUNCTIONS(POINTER)
+	LIBNET_FUNCTIONS(POINTER)
+} lib;
+
+int cn_link_prepare_pcap(struct cn_err *err)
+{
+	static const struct cn_load_symbol pcap[] = { PCAP_FUNCTIONS(SYMBOL) };
+	static const struct cn_load_symbol net[] = { LIBNET_FUNCTIONS(SYMBOL) };
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool loaded;
+	int rc = COLLNET_OK;
+
+	pthread_mutex_lock(&lock);
+	if (!loaded) {
+		rc = cn_load("link pcap", "libpcap.so.0.8", "libpcap0.8", pcap,
+			     sizeof(pcap) / sizeof(pcap[0]), err);
+		if (rc == COLLNET_OK) {
+			rc = cn_load("link pcap", "libnet.so.1", "libnet1", net,
+				     sizeof(net) / sizeof(net[0]), err);
+		}
+		loaded = rc == COLLNET_OK;
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+/* ---- the link ------------------------------------------------------------------------- */
 
 struct slot {
 	uint8_t *data;
@@ -82,9 +145,9 @@ static size_t pcap_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t 
 	if (max == 0) {
 		return 0;
 	}
-	r = pcap_dispatch(p->pcap, (int)max, take_frame, (u_char *)p);
+	r = lib.pcap_dispatch(p->pcap, (int)max, take_frame, (u_char *)p);
 	if (r < 0 && r != PCAP_ERROR_BREAK) {
-		report_gone(p, pcap_geterr(p->pcap));
+		report_gone(p, lib.pcap_geterr(p->pcap));
 	}
 	for (size_t i = first; i < p->taken; i++) {
 		out[i - first].data = p->slots[i].data;
@@ -116,18 +179,18 @@ static int inject(struct pcap_link *p, const struct cn_frame *f)
 		memset(p->payload + len, 0, CN_ETH_MIN - CN_ETH_HEADER - len);
 		len = CN_ETH_MIN - CN_ETH_HEADER;
 	}
-	tag = libnet_build_ethernet(f->head, f->head + 6,
-				    (uint16_t)(f->head[12] << 8 | f->head[13]), p->payload,
-				    (uint32_t)len, p->net, p->tag);
+	tag = lib.libnet_build_ethernet(f->head, f->head + 6,
+					(uint16_t)(f->head[12] << 8 | f->head[13]), p->payload,
+					(uint32_t)len, p->net, p->tag);
 	if (tag == -1) {
 		/* libnet has thrown the block away; the next frame starts a new one. */
-		libnet_clear_packet(p->net);
+		lib.libnet_clear_packet(p->net);
 		p->tag = LIBNET_PTAG_INITIALIZER;
 		return ENOMEM;
 	}
 	p->tag = tag;
 	errno = 0;
-	if (libnet_write(p->net) != (int)(CN_ETH_HEADER + len)) {
+	if (lib.libnet_write(p->net) != (int)(CN_ETH_HEADER + len)) {
 		return errno != 0 ? errno : EIO;
 	}
 	return 0;
@@ -177,7 +240,7 @@ static void pcap_link_counters(struct cn_link *l, struct cn_link_counters *out)
 
 	*out = p->counters;
 	/* libpcap adds up what the kernel reports. */
-	if (pcap_stats(p->pcap, &s) == 0) {
+	if (lib.pcap_stats(p->pcap, &s) == 0) {
 		out->ring_drops += s.ps_drop;
 	}
 }
@@ -187,10 +250,10 @@ static void pcap_link_close(struct cn_link *l)
 	struct pcap_link *p = (struct pcap_link *)l;
 
 	if (p->pcap != NULL) {
-		pcap_close(p->pcap);
+		lib.pcap_close(p->pcap);
 	}
 	if (p->net != NULL) {
-		libnet_destroy(p->net);
+		lib.libnet_destroy(p->net);
 	}
 	free(p->memory);
 	free(p->payload);
@@ -222,49 +285,47 @@ static int refused_by_pcap(struct pcap_link *p, int code, struct cn_err *err)
 			       name, name);
 	default:
 		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", name,
-			       pcap_geterr(p->pcap));
+			       lib.pcap_geterr(p->pcap));
 	}
 }
 
 static int open_receiver(struct pcap_link *p, const struct cn_link_config *config,
 			 struct cn_err *err)
 {
-	char text[CN_LINK_FILTER], why[PCAP_ERRBUF_SIZE];
-	struct bpf_program program;
+	/* libpcap's instructions are those of the kernel. */
+	struct sock_filter filter[CN_LINK_FILTER];
+	struct bpf_program program = { CN_LINK_FILTER, (struct bpf_insn *)(void *)filter };
+	char why[PCAP_ERRBUF_SIZE];
 	int r;
 
-	p->pcap = pcap_create(p->link.interface, why);
+	p->pcap = lib.pcap_create(p->link.interface, why);
 	if (p->pcap == NULL) {
 		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", p->link.interface,
 			       why);
 	}
-	pcap_set_snaplen(p->pcap, (int)p->frame_max);
-	pcap_set_promisc(p->pcap, 0);
-	pcap_set_immediate_mode(p->pcap, 1);
+	lib.pcap_set_snaplen(p->pcap, (int)p->frame_max);
+	lib.pcap_set_promisc(p->pcap, 0);
+	lib.pcap_set_immediate_mode(p->pcap, 1);
 	/* What libpcap puts around a frame is some tens of bytes. */
-	pcap_set_buffer_size(p->pcap, (int)(config->ring_frames * (p->frame_max + 100)));
-	r = pcap_activate(p->pcap);
+	lib.pcap_set_buffer_size(p->pcap, (int)(config->ring_frames * (p->frame_max + 100)));
+	r = lib.pcap_activate(p->pcap);
 	if (r < 0) {
 		return refused_by_pcap(p, r, err);
 	}
-	if (pcap_datalink(p->pcap) != DLT_EN10MB) {
+	if (lib.pcap_datalink(p->pcap) != DLT_EN10MB) {
 		return cn_fail(err, COLLNET_EIFACE, "interface %s is not Ethernet",
 			       p->link.interface);
 	}
-	cn_link_filter(text, config->ethertype, p->link.mac);
-	if (pcap_compile(p->pcap, &program, text, 1, PCAP_NETMASK_UNKNOWN) != 0) {
+	cn_link_filter(filter, config->ethertype, p->link.mac);
+	r = lib.pcap_setfilter(p->pcap, &program);
+	if (r != 0 || lib.pcap_setdirection(p->pcap, PCAP_D_IN) != 0) {
 		return refused_by_pcap(p, PCAP_ERROR, err);
 	}
-	r = pcap_setfilter(p->pcap, &program);
-	pcap_freecode(&program);
-	if (r != 0 || pcap_setdirection(p->pcap, PCAP_D_IN) != 0) {
-		return refused_by_pcap(p, PCAP_ERROR, err);
-	}
-	if (pcap_setnonblock(p->pcap, 1, why) != 0) {
+	if (lib.pcap_setnonblock(p->pcap, 1, why) != 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", p->link.interface,
 			       why);
 	}
-	p->link.recv_fd = pcap_get_selectable_fd(p->pcap);
+	p->link.recv_fd = lib.pcap_get_selectable_fd(p->pcap);
 	if (p->link.recv_fd < 0) {
 		return cn_fail(err, COLLNET_EUNSUPPORTED,
 			       "interface %s: libpcap has no "
@@ -297,7 +358,7 @@ static int open_sender(struct pcap_link *p, const struct cn_link_config *config,
 	int fd, flags;
 
 	errno = 0;
-	p->net = libnet_init(LIBNET_LINK_ADV, p->link.interface, why);
+	p->net = lib.libnet_init(LIBNET_LINK_ADV, p->link.interface, why);
 	if (p->net == NULL) {
 		if (errno == EPERM) {
 			return cn_link_refused(p->link.interface, "libnet", errno, err);
@@ -306,7 +367,7 @@ static int open_sender(struct pcap_link *p, const struct cn_link_config *config,
 			       p->link.interface, why);
 	}
 	p->tag = LIBNET_PTAG_INITIALIZER;
-	fd = libnet_getfd(p->net);
+	fd = lib.libnet_getfd(p->net);
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || make_deaf(fd) < 0 ||
@@ -320,9 +381,13 @@ static int open_sender(struct pcap_link *p, const struct cn_link_config *config,
 int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_interface *i,
 		      struct cn_link **out, struct cn_err *err)
 {
-	struct pcap_link *p = calloc(1, sizeof(*p));
-	int r;
+	struct pcap_link *p;
+	int r = cn_link_prepare_pcap(err);
 
+	if (r != COLLNET_OK) {
+		return r;
+	}
+	p = calloc(1, sizeof(*p));
 	if (p == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a link");
 	}

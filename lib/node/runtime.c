@@ -129,6 +129,9 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 		snprintf(s->node, sizeof(s->node), "%s", config->node);
 	}
 	if (rc == COLLNET_OK) {
+		rc = cn_link_prepare(config->link, err);
+	}
+	if (rc == COLLNET_OK) {
 		rc = read_topology(config, s, &s->topo, err);
 	}
 	if (rc != COLLNET_OK) {

@@ -43,9 +43,9 @@ struct cn_runtime {
 int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s,
 		    struct cn_err *err);
 /*
- * Its two halves, for a node whose interface comes and goes: the name and the topology; and what
- * needs the interface. A runtime that is not attached has no link, engine or poller. A failed
- * cn_runtime_attach() leaves it so.
+ * Its two halves, for a node whose interface comes and goes: the name, the link's libraries and the
+ * topology; and what needs the interface. A runtime that is not attached has no link, engine or
+ * poller. A failed cn_runtime_attach() leaves it so.
  */
 int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime *s,
 		       struct cn_err *err);

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "config.h"
 #include "link/kinds.h"
 #include "link/link.h"
 #include "namespace.h"
@@ -586,7 +587,7 @@ static void open__bad_configuration(void **state)
 
 	(void)state;
 	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
-	assert_string_equal(err.text, "no link 'pigeon' (there are: packet, pcap)");
+	assert_string_equal(err.text, "unknown link 'pigeon' (available: packet, pcap)");
 	c.kind = kind;
 	c.ethertype = 1500;
 	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
@@ -601,6 +602,22 @@ static void open__bad_configuration(void **state)
 	c.queue_frames = 1025;
 	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
 	assert_null(l);
+}
+
+static void prepare__unknown_and_missing(void **state)
+{
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_link_prepare(NULL, &err), COLLNET_OK);
+	assert_int_equal(cn_link_prepare("packet", &err), COLLNET_OK);
+	assert_int_equal(cn_link_prepare("pigeon", &err), COLLNET_EINVAL);
+#ifdef HAVE_PCAP
+	assert_int_equal(cn_link_prepare("pcap", &err), COLLNET_OK);
+#else
+	assert_int_equal(cn_link_prepare("pcap", &err), COLLNET_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "this build has no link pcap"));
+#endif
 }
 
 #define BATTERY(k)                                                                                 \
@@ -620,11 +637,17 @@ static void open__bad_configuration(void **state)
 
 int main(void)
 {
-	static char packet[] = "packet", pcap[] = "pcap";
+	static char packet[] = "packet";
+#ifdef HAVE_PCAP
+	static char pcap[] = "pcap";
+#endif
 	const struct CMUnitTest tests[] = {
 		BATTERY(packet),
 		TEST(queue__shorter_than_asked_for, packet),
+		cmocka_unit_test(prepare__unknown_and_missing),
+#ifdef HAVE_PCAP
 		BATTERY(pcap),
+#endif
 	};
 	const char *why = enter_namespace();
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Command lines: options one by one, what a person types into numbers, and numbers into what a
- * person reads. The only state is the name of the subcommand that messages begin with.
+ * Command lines: options one by one, arguments into numbers, and numbers into text. The only state
+ * is the name of the subcommand that messages begin with.
  */
 #include "tools/tool.h"
 

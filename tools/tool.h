@@ -32,7 +32,7 @@ void tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same, followed by where help is; returns TOOL_USAGE. */
 int tool_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- args.c: what a person types; errors are COLLNET_EINVAL with a message ---------------- */
+/* ---- args.c: values of options; errors are COLLNET_EINVAL with a message ---------------- */
 
 /* "1k,64k,1m": up to max sizes, each at most `limit`. */
 int tool_parse_sizes(const char *text, uint64_t limit, uint64_t *out, size_t max, size_t *count,

@@ -69,20 +69,22 @@ static bool is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 	return a / b < c / d;
 }
 
-/* Sums of the exchange's hosts, below every vertex. */
-static void count_below(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, uint32_t *below)
+/* How many of the hosts are below every vertex; free() it. NULL: no memory. */
+static uint32_t *count_below(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
+	uint32_t *below = calloc(t->nvertices, sizeof(*below));
 	uint32_t i, v;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; below != NULL && i < n; i++) {
 		if (hosts[i] < t->nvertices) {
 			below[hosts[i]] = 1;
 		}
 	}
-	for (i = t->nvertices; i-- > 1;) {
+	for (i = t->nvertices; below != NULL && i-- > 1;) {
 		v = t->order[i];
 		below[t->vertices[v].parent] += below[v];
 	}
+	return below;
 }
 
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
@@ -97,11 +99,10 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	if (n < 2 || n > t->nvertices) {
 		return COLLNET_WINDOW_OFF;
 	}
-	below = calloc(t->nvertices, sizeof(*below));
+	below = count_below(t, hosts, n);
 	if (below == NULL) {
 		return 1;
 	}
-	count_below(t, hosts, n, below);
 	for (i = 1; i < t->nvertices; i++) {
 		v = t->order[i];
 		link = t->vertices[v].parent_link;
@@ -135,11 +136,10 @@ uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uin
 	if (n < 2 || n > t->nvertices) {
 		return COLLNET_WINDOW_OFF;
 	}
-	below = calloc(t->nvertices, sizeof(*below));
+	below = count_below(t, hosts, n);
 	if (below == NULL) {
 		return 1;
 	}
-	count_below(t, hosts, n, below);
 	for (uint32_t i = 1; i < t->nvertices; i++) {
 		uint32_t v = t->order[i],
 			 buffer = buffer_of(t, t->vertices[v].parent_link, assumed);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
-# For tests of a verb's command line, which begin with:
+# For tests of a subcommand's command line, which begin with:
 #
 #     . "$(dirname "$0")/lib.sh"
 #
@@ -18,14 +18,14 @@ fail() {
 	exit 1
 }
 
-# ends VERB STATUS ARGUMENT...: `collnet VERB ARGUMENT...` ends with that status.
+# ends SUBCOMMAND STATUS ARGUMENT...: `collnet SUBCOMMAND ARGUMENT...` ends with that status.
 ends() {
-	verb=$1
+	subcommand=$1
 	expected=$2
 	shift 2
-	"$collnet" "$verb" "$@" >"$t/out" 2>"$t/err"
+	"$collnet" "$subcommand" "$@" >"$t/out" 2>"$t/err"
 	got=$?
-	[ $got -eq "$expected" ] || fail "status $got instead of $expected: $verb $*"
+	[ $got -eq "$expected" ] || fail "status $got instead of $expected: $subcommand $*"
 }
 
 # has TEXT [FILE]: a line of the output matches.

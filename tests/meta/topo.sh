@@ -87,7 +87,7 @@ is_json
 has '"kind": "no-buffer", "count": 4'
 topo 0 check "$t/chain"
 has 'have no rate'
-has 'the window assumes 43 frames a port'
+has 'the window assumes 43 frames per port'
 printf 'switch s\nhost h\nlink h s rate fast\n' >"$t/bad"
 topo 1 check "$t/bad"
 has "^collnet topo: $t/bad:3: expected 'rate RATE'" err
@@ -164,13 +164,13 @@ done
 topo 0 window --shape 4x4 --buffer 43 --uplink-buffer 30 # section 3.3: nu 3.2, W_g 9
 has '^switch *4 *4:12 *1 *3.200 *30 *9 *4  s1 - s0$'
 has '^W_g: 9 frames'
-has '^decided by s1 - s0$'
+has '^bottleneck: s1 - s0$'
 topo 0 window --shape 8x4 --hosts h0,h1,h31
 has 'among 3 hosts'
 has '^switch *2 *1:2 ' # two uplinks
 topo 0 window "$t/chain"
 has '^W_g: 43 frames'
-has '^no link says its buffer: 43 frames a port are assumed$'
+has '^no link has a known buffer; 43 frames per port are assumed$'
 topo 0 window "$t/two" --json
 has '"window_data": 43, "window": 21, "bottleneck": "x - a"'
 topo 0 window "$t/two" --hosts x --json
@@ -204,7 +204,7 @@ has 'aapc, phase 15 of 0 to 15'
 topo 1 draw --shape 4x2 --phase 16
 has 'aapc has phases 0 to 15 here' err
 topo 1 draw --shape 4x2 --phase 0 --algorithm nonsense
-has "no algorithm 'nonsense'" err
+has "unknown algorithm 'nonsense'" err
 topo 1 draw --shape 4 --output /nonexistent/x
 if command -v dot >/dev/null; then
 	topo 0 draw --shape 8x4 --ring lr3 --output "$t/ring.svg"

@@ -116,7 +116,7 @@ static void run__no_tree(void **state)
 	assert_int_equal(r.bottleneck, CN_TOPO_NONE);
 	assert_int_equal(r.phases, 4);
 	b_expect(b, CN_GUARANTEE_LINKS,
-		 "nothing is known of the network, so no guarantee about its links can "
+		 "the network is unknown, so that no guarantee about its links can "
 		 "be checked");
 	b_cut(&b->s[A], b_find(b, A, CN_ACT_SEND, B, 2));
 	b_expect(b, 0,

@@ -277,7 +277,7 @@ static void run__a_circle(void **state)
 	}
 	b_expect(b, 0,
 		 "a -> b of phase 0 waits for c -> a of phase 0, whose sender waits for b -> c of "
-		 "phase 0 before: nobody can go on");
+		 "phase 0 before: neither can proceed");
 	b_close(b);
 }
 
@@ -310,7 +310,7 @@ static void run__other_orders(void **state)
 	a->dep_on = b_find(b, B, CN_ACT_RECV, A, 0);
 	b_expect(b, 0,
 		 "b sends frame by frame in turn over nodes, and waits in between: nothing proves "
-		 "that it goes on");
+		 "that it proceeds");
 	b_close(b);
 }
 

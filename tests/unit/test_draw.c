@@ -215,7 +215,7 @@ static void draw__an_8x4_with_its_ring(void **state)
 	assert_int_equal(count(text, "\"h31\" -> \"h0\""), 1);
 	assert_int_equal(count(text, "label=\"2.5 Gbit/s\""), 4);
 	assert_int_equal(count(text, "8 hosts, 100 Mbit/s"), 4);
-	assert_int_equal(count(text, "45 frames a port"), 4);
+	assert_int_equal(count(text, "45 frames per port"), 4);
 	assert_int_equal(count(text, "label=\"five\""), 1);
 	assert_int_equal(count(text, "color=\"#009e73\"]"), 8);
 	assert_int_equal(count(text, "label=\"8x4: ring\""), 1);

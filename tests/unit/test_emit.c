@@ -348,7 +348,7 @@ static void emit_order__names_a_deadlock_and_what_does_not_match(void **state)
 		s->actions[send].dep_on = next_of(s, CN_ACT_RECV, 0);
 	}
 	assert_int_equal(emit_order_make(&e, &order, &err), COLLNET_EINVAL);
-	assert_non_null(strstr(err.text, "waits for what waits for it"));
+	assert_non_null(strstr(err.text, "waits for an action that waits for it: deadlock"));
 	/* A receive without its message. */
 	last = p.parts[0].n - 1;
 	while (p.parts[0].actions[last].kind != CN_ACT_SEND) {

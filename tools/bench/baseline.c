@@ -4,7 +4,7 @@
  *
  * A frame is an Ethernet header and sixteen bytes: magic, type, three zeros, a number of 64 bits;
  * what follows is filler. Both measurements begin with HELLO, repeated until WELCOME comes, and
- * end with END, repeated until ENDED comes or nobody answers any more: the last word can be lost,
+ * end with END, repeated until ENDED comes or replies cease: the last frame can be lost,
  * so a side that has its result does not insist, and an END of an earlier measurement is answered
  * whenever it comes.
  *
@@ -227,7 +227,7 @@ static bool answer(struct baseline *b, const uint8_t peer[6], const struct seen 
 	return true;
 }
 
-/* Says `type` until `reply` comes; at most `tries` times. 1: nobody replied. */
+/* Sends `type` until `reply` comes; at most `tries` times. 1: no reply. */
 static int ask(struct baseline *b, const uint8_t peer[6], enum type type, uint64_t number,
 	       enum type reply, uint32_t tries, cn_time deadline, struct cn_err *err)
 {
@@ -268,7 +268,7 @@ static int finish(struct baseline *b, const uint8_t peer[6], uint64_t number, cn
 	return r < 0 ? r : 0;
 }
 
-/* A number that tells one measurement from the next. */
+/* A number that distinguishes one measurement from the next. */
 static uint64_t new_run(void)
 {
 	return cn_mix64(clock_now());
@@ -414,7 +414,7 @@ int baseline_stream_recv(struct baseline *b, const uint8_t peer[6], struct basel
 
 	while (await(b, peer, &s, deadline)) {
 		if (s.type == DATA && started) {
-			/* By the time of arrival, so that it does not matter who runs when. */
+			/* By the time of arrival, so that scheduling does not matter. */
 			first = rate.frames++ == 0 ? s.ns : first;
 			rate.ns = s.ns > first ? s.ns - first : 0;
 		} else if (answer(b, peer, &s, deadline, &r, err)) {
@@ -534,9 +534,4 @@ void baseline_close(struct baseline *b)
 const uint8_t *baseline_mac(const struct baseline *b)
 {
 	return b->interface.mac;
-}
-
-uint32_t baseline_mtu(const struct baseline *b)
-{
-	return b->interface.mtu;
 }

@@ -23,7 +23,6 @@ int baseline_open(const char *interface, uint16_t ethertype, struct baseline **o
 		  struct cn_err *err);
 void baseline_close(struct baseline *b);
 const uint8_t *baseline_mac(const struct baseline *b);
-uint32_t baseline_mtu(const struct baseline *b);
 
 /*
  * Round trips of frames with `payload` bytes after the Ethernet header (BASELINE_PAYLOAD_MIN ..
@@ -42,7 +41,7 @@ struct baseline_rate {
 	double per_second;
 };
 
-/* Waits for the receiver, sends for duration_ns as fast as it can, and says so. */
+/* Waits for the receiver, sends for duration_ns as fast as it can, and reports how many it sent. */
 int baseline_stream_send(struct baseline *b, const uint8_t peer[6], uint32_t payload,
 			 uint64_t duration_ns, uint64_t *sent, cn_time deadline,
 			 struct cn_err *err);

@@ -7,7 +7,7 @@
  * their rank until all is measured; then they are gathered. An iteration's time is the mean of its
  * ranks': ranks that run iterations back to back overlap, one still in iteration i when another is
  * in i + 1 already, and only means add up to the time that all took. The slowest rank's time is
- * reported beside it. Operations with a root are another matter: who only sends may be far ahead.
+ * reported beside it. In operations with a root, ranks that only send may be far ahead.
  * There a barrier keeps iterations apart, and the slowest rank's time counts.
  *
  * With --verify every byte of every iteration is checked, and yet no checking comes between two

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `collnet bench`: opens a context, joins the team, finds out who runs where, and measures.
+ * `collnet bench`: opens a context, joins the team, maps ranks to nodes, and measures.
  *
  * Every rank runs the same steps in the same order; what they must agree on (how many
- * iterations) rank 0 decides and tells. Whatever needs the network for the measurement's own
+ * iterations) rank 0 decides and announces. Whatever needs the network for the measurement's own
  * sake (gathering times and counters) happens after the measured part.
  */
 #include "client/env.h"
@@ -253,7 +253,7 @@ void bench_count_report(const uint64_t total[BENCH_COUNTERS], double payload,
 
 /* ---- the run -------------------------------------------------------------------------- */
 
-/* Who runs where, and where that is in the topology. */
+/* The nodes of the ranks, and their vertices in the topology. */
 static int locate(struct bench *b)
 {
 	const char *path = b->o->open.topology;
@@ -353,7 +353,7 @@ static int run(struct bench *b)
 		rc = bench_collective(b);
 	}
 	if (rc == TOOL_OK) {
-		/* Nobody leaves while another still needs the last acknowledgements. */
+		/* No rank leaves while another still needs the last acknowledgements. */
 		rc = bench_barrier(b);
 	}
 	return rc == TOOL_OK && b->wrong ? TOOL_FAILED : rc;
@@ -379,7 +379,7 @@ int collnet_cmd_bench(int argc, char **argv)
 		if (rc != TOOL_OK) {
 			return rc;
 		}
-	} else if (o.team.ranks == 0) { /* nor do options tell */
+	} else if (o.team.ranks == 0) { /* nor do the options specify them */
 		tool_complain("%s", err.text);
 		return TOOL_FAILED;
 	}

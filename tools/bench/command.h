@@ -49,7 +49,7 @@ int bench_barrier(const struct bench *b);
 int bench_gather(const struct bench *b, const uint64_t *mine, size_t n, uint64_t *all);
 /* Everyone's *value becomes rank 0's. */
 int bench_agree(const struct bench *b, uint64_t *value);
-/* Rank 0 says where it is, at most five times a second. */
+/* Rank 0 prints its progress, at most five times per second. */
 void bench_progress(struct bench *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void bench_progress_end(struct bench *b);
 /* The first wrong byte of a message or block, to stderr. */
@@ -83,8 +83,8 @@ void bench_count_report(const uint64_t total[BENCH_COUNTERS], double payload,
 int bench_options_parse(struct bench_options *o, int argc, char **argv);
 
 /*
- * A measurement of one rank is what a user gets whose launcher is not known or was called in
- * another's way, so one rank has to be asked for: by --ranks 1 or COLLNET_SIZE=1. `said_by` is the
+ * A single rank is usually the mistake of an unknown launcher or of a launcher with wrong options,
+ * so that it must be requested: by --ranks 1 or COLLNET_SIZE=1. `said_by` is the
  * variable that specified the number of ranks, or NULL. A usage error otherwise.
  */
 int bench_check_ranks(const struct bench_options *o, const char *said_by);

@@ -241,7 +241,7 @@ static int stream_recv(struct pair *q, uint32_t n)
 	return rc == TOOL_OK ? send_message(q, &done, 1) : rc;
 }
 
-/* n messages; on rank 0 *ns is the time until rank 1 has said that it has them all. */
+/* n messages; on rank 0 *ns is the time until rank 1 has confirmed all of them. */
 static int stream(struct pair *q, uint32_t n, uint64_t *ns)
 {
 	struct bench *b = q->b;
@@ -255,7 +255,7 @@ static int stream(struct pair *q, uint32_t n, uint64_t *ns)
 	return rc;
 }
 
-/* One round; rank 0 knows frames a second of its own. */
+/* One round; rank 0 knows its own frames per second. */
 static int stream_round(struct pair *q, uint32_t round)
 {
 	struct collnet_stats before = { .size = sizeof(before) }, after = before;

@@ -4,6 +4,7 @@
  * network and no ranks. Every row counts what one process does from the topology in memory to the
  * result: making the team's tree is part of it.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,7 @@ static int run_all(bool json, uint64_t seed)
 		}
 	}
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		tool_complain("the output could not be written");
+		tool_complain("standard output: %s", strerror(errno));
 		return TOOL_FAILED;
 	}
 	return TOOL_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Results of the benchmark: a JSON object a line, or a row of an aligned table; and a CSV file
+ * Results of the benchmark: one JSON object per line, or a row of an aligned table; and a CSV file
  * for plotting. What is not known is null, - and empty.
  */
 #include <errno.h>
@@ -36,7 +36,7 @@ static void header(const struct bench *b, const struct measure_result *r)
 {
 	printf("%s, %u rank%s on %u node%s%s\n", measure_op_name(r->op), b->m.place.ranks,
 	       b->m.place.ranks == 1 ? "" : "s", b->m.place.nodes, b->m.place.nodes == 1 ? "" : "s",
-	       b->m.place.ranks == 1 ? " (for more, start one process a rank: see collnet(7))"
+	       b->m.place.ranks == 1 ? " (for more, start one process per rank: see collnet(7))"
 				     : "");
 	switch (r->op) {
 	case MEASURE_PINGPONG:

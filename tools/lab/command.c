@@ -26,39 +26,37 @@
 #define BUFFER_MAX 100000u
 
 static const char usage_text[] =
-	"usage: collnet lab run (--shape SHAPE | --topology FILE) [option...] -- COMMAND...\n"
-	"       collnet lab shell (--shape SHAPE | --topology FILE) [option...] [-- COMMAND...]\n"
+	"usage: collnet lab run (--shape SHAPE | --topology FILE) [OPTION...] -- COMMAND...\n"
+	"       collnet lab shell (--shape SHAPE | --topology FILE) [OPTION...] [-- COMMAND...]\n"
+	"\n"
 	"Emulates a cluster on this machine: hosts, switches with finite buffers, links with rates.\n"
-	"`run` runs COMMAND on every host, its rank in COLLNET_RANK, and exits with the worst status.\n"
-	"`shell` runs one shell (or COMMAND) among the switches. Nothing of it stays afterwards.\n"
+	"run runs COMMAND on every host, with its rank in COLLNET_RANK, and exits with the worst\n"
+	"status. shell runs one shell (or COMMAND) among the switches. Nothing remains afterwards.\n"
 	"\n"
-	"The network:\n"
+	"the network:\n"
 	"  --shape A or AxB        A hosts on one switch, or on each of B switches under a root\n"
-	"  --topology FILE         a network from a topology file; it says rates and buffers itself\n"
-	"  --rate RATE             of a host's link, or none; 20mbit, beyond 16 hosts 10mbit\n"
-	"  --uplink RATE           of a switch's uplink, or none; ten times the host's\n"
-	"  --buffer FRAMES         of a switch port to a host; 43\n"
-	"  --uplink-buffer FRAMES  of a port on an uplink; 45\n"
-	"  --mtu BYTES             1500\n"
-	"  --loss PERCENT          of the frames, lost at random where they enter the switches\n"
-	"  --duplicate PERCENT     of the frames that leave the switches for hosts come twice; to 50%\n"
-	"  --reorder PERCENT       of them come 10 ms late, on kernels with netem\n"
-	"  --ip                    gives hosts IP addresses, host names and an /etc/hosts\n"
+	"  --topology FILE         a topology file, which specifies rates and buffers itself\n" SHAPE_HELP
+	"  --mtu BYTES             (1500)\n"
+	"  --loss PERCENT          frames lost at random where they enter the switches\n"
+	"  --duplicate PERCENT     frames duplicated where they leave the switches for hosts; up to 50%\n"
+	"  --reorder PERCENT       frames delayed by 10 ms, on kernels with netem\n"
+	"  --ip                    give hosts IP addresses, host names and an /etc/hosts\n"
 	"\n"
-	"The processes:\n"
-	"  --ranks-per-node N      1\n"
-	"  --no-daemons            no collnetd in the hosts; ranks open the interface themselves\n"
-	"  --daemon-arg ARG        one more argument for every collnetd; may be repeated\n"
-	"  --keep-logs DIR         writes the daemons' logs there (HOST.log)\n"
-	"  --timeout SECONDS       ends everything, with status 124\n"
-	"  --tag                   marks each line of output with [HOST:RANK]\n"
+	"the processes:\n"
+	"  --ranks-per-node N      (1)\n"
+	"  --no-daemons            no collnetd on the hosts; ranks open the interface themselves\n"
+	"  --daemon-arg ARG        an additional argument of every collnetd; may be repeated\n"
+	"  --keep-logs DIR         write the daemons' logs to DIR/HOST.log\n"
+	"  --timeout SECONDS       end everything after that time, with status 124\n"
+	"  --tag                   prefix each line of output with [HOST:RANK]\n"
 	"\n"
-	"Afterwards:\n"
-	"  --ports                 prints frames and drops of every switch port\n"
-	"  --json                  the same as one JSON object, on the last line\n"
-	"  --help\n"
+	"afterwards:\n"
+	"  --ports                 print frames and drops of every switch port\n"
+	"  --json                  print them as one JSON object, on the last line\n"
+	"  --help                  print this text\n"
 	"\n"
-	"Status 77: the system does not allow namespaces.\n";
+	"Exit status: that of the command; 2: invalid command line; 77: the system does not allow\n"
+	"namespaces; 124: timeout.\n";
 
 enum {
 	OPT_TOPOLOGY = SHAPE_OPT_OWN,
@@ -330,7 +328,7 @@ static bool sysctl_is(const char *path, char value)
 }
 
 /* Why an ordinary user may not have namespaces, and what the administrator can do. */
-static void say_refusal(const char *what, int error)
+static void explain_refusal(const char *what, int error)
 {
 	const char *advice = "the system, or the container this runs in, forbids it; "
 			     "run it as root, or elsewhere";
@@ -358,7 +356,7 @@ static pid_t fork_into(unsigned long namespaces)
 #endif
 }
 
-/* In the child: it becomes root of its user namespace, and nobody else is mapped there. */
+/* In the child: it becomes root of its user namespace, and no other user is mapped there. */
 static bool become_inner_root(uid_t uid, gid_t gid)
 {
 	char users[40], groups[40];
@@ -367,7 +365,7 @@ static bool become_inner_root(uid_t uid, gid_t gid)
 	snprintf(groups, sizeof(groups), "0 %u 1", (unsigned int)gid);
 	if (!write_map("/proc/self/setgroups", "deny") || !write_map("/proc/self/uid_map", users) ||
 	    !write_map("/proc/self/gid_map", groups)) {
-		say_refusal("cannot map the user of a namespace", errno);
+		explain_refusal("cannot map the user of a namespace", errno);
 		return false;
 	}
 	return true;
@@ -443,11 +441,11 @@ static int run_lab(struct lab *lab)
 		pid = fork_into(CLONE_NEWUSER | CLONE_NEWPID);
 	}
 	if (pid < 0) {
-		say_refusal("cannot make a user namespace", errno);
+		explain_refusal("cannot make a user namespace", errno);
 		return LAB_EXIT_SKIP;
 	}
 	if (pid == 0) {
-		/* Should the parent have died already, the lifeline says so. */
+		/* If the parent has died already, the lifeline is at its end. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[1]);
 		lab->lifeline = fds[0];

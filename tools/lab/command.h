@@ -4,7 +4,7 @@
  *
  *   collnet lab        the process that the user started; waits, passes signals on
  *   `- supervisor      PID 1 of a new process namespace; makes the cluster, starts everything
- *      |- collnetd     one a host, in the host's network and host-name namespace
+ *      |- collnetd     one per host, in the host's network and host-name namespace
  *      `- ranks        the user's command, likewise
  *
  * When the supervisor ends, for whatever reason, the kernel kills everything in its process
@@ -53,13 +53,13 @@ struct lab_host {
 	uint32_t vertex;
 	const char *name;
 	pid_t daemon; /* 0: not running (any more) */
-	int ready;    /* until the daemon is ready: where it says so; else -1 */
+	int ready;    /* readable when the daemon is ready, until it is; else -1 */
 };
 
 struct lab_rank {
 	pid_t pid; /* 0: ended */
 	uint32_t host;
-	int status; /* exit status, as a shell says it */
+	int status; /* exit status, as a shell encodes it */
 };
 
 struct lab {
@@ -74,7 +74,7 @@ struct lab {
 	char *daemon;	 /* path of collnetd */
 	int lifeline;	 /* at its end when `collnet lab` is gone */
 	int signals;	 /* signalfd */
-	bool daemon_bad; /* a daemon ended that nobody had killed */
+	bool daemon_bad; /* a daemon ended that was not killed */
 };
 
 struct lab_port_count {

@@ -4,72 +4,79 @@
 
 #include "tools/lab/command.h"
 
-/* The port of the host's switch that leads to it. */
-static void host_port(const struct lab *lab, uint32_t host, char *out, size_t size)
-{
-	const struct cn_vertex *v = &lab->topo->vertices[lab->hosts[host].vertex];
+/* Writes a rule for a host's port, the one on its switch that leads to it. */
+typedef void port_fn(FILE *f, const struct lab *lab, uint32_t host, const char *port);
 
-	lab_port_name(lab, v->parent, v->parent_link, out, size);
+/* Loads `head`, what `each` writes for every host, and `tail`. */
+static int load_rules(struct lab *lab, const char *head, port_fn *each, const char *tail,
+		      struct cn_err *err)
+{
+	static char *const argv[] = { "nft", "-f", "-", NULL };
+	char port[IFNAMSIZ];
+	struct lab_batch b;
+	int rc = lab_batch_open(&b, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	fputs(head, b.f);
+	for (uint32_t i = 0; i < lab->nhosts; i++) {
+		const struct cn_vertex *v = &lab->topo->vertices[lab->hosts[i].vertex];
+
+		lab_port_name(lab, v->parent, v->parent_link, port, sizeof(port));
+		each(b.f, lab, i, port);
+	}
+	fputs(tail, b.f);
+	return lab_batch_run(&b, argv, err);
+}
+
+static void name_port(FILE *f, const struct lab *lab, uint32_t host, const char *port)
+{
+	(void)lab;
+	fprintf(f, "%s \"%s\"", host == 0 ? "" : ",", port);
 }
 
 /* Frames that enter the fabric from a host are lost with the given probability. */
 int lab_lose_frames(struct lab *lab, struct cn_err *err)
 {
-	static char *const argv[] = { "nft", "-f", "-", NULL };
-	char port[IFNAMSIZ];
-	struct lab_batch b;
-	uint32_t i;
-	int rc = lab_batch_open(&b, err);
+	char tail[256];
 
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	fputs("table bridge lab {\n counter lost { }\n set hosts { type ifname; elements = {", b.f);
-	for (i = 0; i < lab->nhosts; i++) {
-		host_port(lab, i, port, sizeof(port));
-		fprintf(b.f, "%s \"%s\"", i == 0 ? "" : ",", port);
-	}
-	fprintf(b.f,
-		" } }\n chain enter {\n type filter hook prerouting priority -300; policy accept;\n"
-		" iifname @hosts numgen random mod 1000000 < %u counter name \"lost\" drop\n }\n}\n",
-		lab->o->loss_ppm);
-	return lab_batch_run(&b, argv, err);
+	snprintf(tail, sizeof(tail),
+		 " } }\n chain enter {\n type filter hook prerouting priority -300;"
+		 " policy accept;\n iifname @hosts numgen random mod 1000000 < %u"
+		 " counter name \"lost\" drop\n }\n}\n",
+		 lab->o->loss_ppm);
+	return load_rules(lab,
+			  "table bridge lab {\n counter lost { }\n"
+			  " set hosts { type ifname; elements = {",
+			  name_port, tail, err);
+}
+
+/* A `dup` names its interface: a chain per port, and one counter for all. */
+static void duplicate_at(FILE *f, const struct lab *lab, uint32_t host, const char *port)
+{
+	fprintf(f,
+		" chain port%u {\n type filter hook egress device \"%s\" priority 0;"
+		" policy accept;\n numgen random mod 1000000 < %u counter name \"copies\""
+		" dup to \"%s\"\n }\n",
+		host, port, lab->o->duplicate_ppm, port);
 }
 
 /*
  * Frames that leave a switch for a host are sent twice with the given probability. A copy passes
- * the rule again, so a frame can come three times and more often. A `dup` names its interface: a
- * chain a port, and one counter for all.
+ * the rule again, so that a frame can arrive three times or more.
  */
 int lab_duplicate_frames(struct lab *lab, struct cn_err *err)
 {
-	static char *const argv[] = { "nft", "-f", "-", NULL };
-	char port[IFNAMSIZ];
-	struct lab_batch b;
-	uint32_t i;
-	int rc = lab_batch_open(&b, err);
+	int rc = load_rules(lab, "table netdev lab {\n counter copies { }\n", duplicate_at, "}\n",
+			    err);
 
-	if (rc != COLLNET_OK) {
-		return rc;
+	if (rc == COLLNET_OK) {
+		return COLLNET_OK;
 	}
-	fputs("table netdev lab {\n counter copies { }\n", b.f);
-	for (i = 0; i < lab->nhosts; i++) {
-		host_port(lab, i, port, sizeof(port));
-		fprintf(b.f,
-			" chain port%u {\n type filter hook egress device \"%s\" priority 0;"
-			" policy accept;\n numgen random mod 1000000 < %u counter name \"copies\""
-			" dup to \"%s\"\n }\n",
-			i, port, lab->o->duplicate_ppm, port);
-	}
-	fputs("}\n", b.f);
-	rc = lab_batch_run(&b, argv, err);
-	if (rc != COLLNET_OK) {
-		return cn_fail(err, COLLNET_EPERM,
-			       "--duplicate needs a kernel whose nftables can "
-			       "duplicate where frames leave an interface (CONFIG_NFT_DUP_NETDEV, "
-			       "CONFIG_NETFILTER_EGRESS)");
-	}
-	return COLLNET_OK;
+	return cn_fail(err, COLLNET_EPERM,
+		       "--duplicate needs a kernel whose nftables can duplicate where frames "
+		       "leave an interface (CONFIG_NFT_DUP_NETDEV, CONFIG_NETFILTER_EGRESS)");
 }
 
 /* In the host's namespace: netem delays a share of its frames, behind the bucket of its rate. */

@@ -294,7 +294,7 @@ static void link_commands(const struct lab *lab, uint32_t link, FILE *f)
 	fprintf(f, "link set dev %s master %s up\n", port, name);
 }
 
-/* Without a rate nothing waits on the way, and the copies would only cost time. */
+/* Without a rate nothing queues, and the copies would only cost time. */
 static bool has_queues(const struct cn_topo *t)
 {
 	uint32_t i;
@@ -355,7 +355,7 @@ static int make_tables(struct lab *lab, struct cn_err *err)
 		for (v = 0; v < t->nvertices; v++) {
 			down[v] = t->vertices[v].parent_link;
 		}
-		/* from the host up to the root, the way is down again */
+		/* from the host up to the root, the other ports lead down */
 		for (v = lab->hosts[h].vertex; v != t->root; v = t->vertices[v].parent) {
 			down[t->vertices[v].parent] = t->vertices[v].parent_link;
 		}

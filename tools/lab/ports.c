@@ -170,7 +170,7 @@ static int count_rule(char *family, char *name, uint64_t *lost, struct cn_err *e
 	if (rc == COLLNET_OK) {
 		p = text == NULL ? NULL : strstr(text, "packets ");
 		if (p == NULL) {
-			rc = cn_fail(err, COLLNET_ESYSTEM, "nft does not tell its counter");
+			rc = cn_fail(err, COLLNET_ESYSTEM, "nft does not report its counter");
 		} else {
 			*lost = strtoull(p + strlen("packets "), NULL, 10);
 		}
@@ -306,7 +306,7 @@ int lab_report_ports(struct lab *lab, int status, struct cn_err *err)
 		       (unsigned long long)drops, (unsigned long long)nics,
 		       (unsigned long long)lost, (unsigned long long)copies, status);
 	} else {
-		printf("%llu frames lost in full buffers of switches, %llu in the hosts' own queues, "
+		printf("%llu frames dropped by full switch buffers, %llu by the hosts' own queues, "
 		       "%llu by --loss; %llu duplicated\n",
 		       (unsigned long long)drops, (unsigned long long)nics,
 		       (unsigned long long)lost, (unsigned long long)copies);

@@ -23,7 +23,7 @@
 
 #define LINE_MAX_BYTES 65536u
 #define STOP_MS	       5000 /* daemons have this long to end */
-#define GRACE_MS       1000 /* and everybody, after a signal */
+#define GRACE_MS       1000 /* and all processes, after a signal */
 
 /* One stream of a rank's output. */
 struct stream {
@@ -69,7 +69,7 @@ static void put(int fd, const char *p, size_t len)
 	while (len > 0) {
 		n = write(fd, p, len);
 		if (n < 0 && errno != EINTR && errno != EAGAIN) {
-			return; /* nobody reads it any more */
+			return; /* it has no reader any more */
 		}
 		p += n > 0 ? n : 0;
 		len -= n > 0 ? (size_t)n : 0;
@@ -265,19 +265,19 @@ static int start_ranks(struct run *run, struct cn_err *err)
 	return rc;
 }
 
-static void say_who_is_left(const struct run *run)
+static void print_remaining(const struct run *run)
 {
 	const struct lab *lab = run->lab;
-	uint32_t r, said = 0;
+	uint32_t r, n = 0;
 
 	fprintf(stderr, "collnet lab: timed out after %llu s;",
 		(unsigned long long)lab->o->timeout_s);
 	for (r = 0; r < lab->nranks; r++) {
-		if (lab->ranks[r].pid != 0 && said++ < 16) {
-			fprintf(stderr, "%s %u", said == 1 ? " still running: rank" : ",", r);
+		if (lab->ranks[r].pid != 0 && n++ < 16) {
+			fprintf(stderr, "%s %u", n == 1 ? " still running: rank" : ",", r);
 		}
 	}
-	fputs(said > 16 ? ", ...\n" : "\n", stderr);
+	fputs(n > 16 ? ", ...\n" : "\n", stderr);
 }
 
 /* Runs until the ranks (or the shell) have ended, the time is over or a signal came. */
@@ -301,7 +301,7 @@ static int run_command(struct run *run)
 		return 128 + run->stopped_by;
 	}
 	if (!in_time) {
-		say_who_is_left(run);
+		print_remaining(run);
 		return LAB_EXIT_TIMEOUT;
 	}
 	worst = run->shell_status;
@@ -350,8 +350,8 @@ static void stop_daemons(struct run *run)
 	}
 }
 
-/* After a signal: everybody may end politely, for a moment. */
-static void stop_everybody(struct run *run)
+/* After a signal: all processes get a grace period before SIGKILL. */
+static void stop_all(struct run *run)
 {
 	uint64_t until = now_ms() + GRACE_MS;
 
@@ -366,10 +366,10 @@ static void say_how_to_use(const struct lab *lab)
 {
 	const char *first = lab->hosts[0].name;
 
-	printf("A cluster of %u hosts (%s .. %s) is up; it goes when this shell ends.\n"
+	printf("A cluster of %u hosts (%s .. %s) is up; it ends with this shell.\n"
 	       "  lab-on %s COMMAND          runs COMMAND on a host (ip netns exec %s works too)\n"
-	       "  lab-on %s collnet status   what its daemon knows\n"
-	       "  lab-daemon %s              starts its daemon again after a kill\n"
+	       "  lab-on %s collnet status   nodes, jobs and counters of its daemon\n"
+	       "  lab-daemon %s              restarts its daemon\n"
 	       "  tc -s qdisc                the switches' ports (this shell is among the switches)\n"
 	       "  %s           topology, logs, process ids\n",
 	       lab->nhosts, first, lab->hosts[lab->nhosts - 1].name, first, first, first, first,
@@ -451,7 +451,7 @@ int lab_supervise(struct lab *lab)
 	}
 	status = run_command(&run);
 	if (run.stopped_by != 0) {
-		stop_everybody(&run);
+		stop_all(&run);
 		return status;
 	}
 	stop_daemons(&run);

@@ -125,9 +125,10 @@ static void batch_line(const char *input, unsigned long number, char *line, size
 	}
 }
 
-static int tool_failed(char *const argv[], const char *input, const char *said, struct cn_err *err)
+static int tool_failed(char *const argv[], const char *input, const char *output,
+		       struct cn_err *err)
 {
-	const char *at = said == NULL ? NULL : strstr(said, "failed -:");
+	const char *at = output == NULL ? NULL : strstr(output, "failed -:");
 	char line[160] = "", first[160] = "";
 
 	if (at != NULL && input != NULL) {
@@ -136,8 +137,8 @@ static int tool_failed(char *const argv[], const char *input, const char *said, 
 		snprintf(line, sizeof(line), "%s %s", argv[1] == NULL ? "" : argv[1],
 			 argv[1] == NULL || argv[2] == NULL ? "" : argv[2]);
 	}
-	if (said != NULL) {
-		snprintf(first, sizeof(first), "%.*s", (int)strcspn(said, "\n"), said);
+	if (output != NULL) {
+		snprintf(first, sizeof(first), "%.*s", (int)strcspn(output, "\n"), output);
 	}
 	return cn_fail(err, COLLNET_ESYSTEM, "%s refused '%s': %s", argv[0], line,
 		       first[0] == '\0' ? "no reason given" : first);
@@ -147,7 +148,7 @@ int lab_tool(char *const argv[], const char *input, size_t len, char **output, s
 {
 	int in = memfd_create("lab-in", MFD_CLOEXEC), out = memfd_create("lab-out", MFD_CLOEXEC);
 	int status = -1, rc = COLLNET_OK;
-	char path[256], *said = NULL;
+	char path[256], *text = NULL;
 	pid_t pid = -1;
 
 	if (!lab_find_tool(argv[0], path, sizeof(path))) {
@@ -164,9 +165,9 @@ int lab_tool(char *const argv[], const char *input, size_t len, char **output, s
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
 			/* again */
 		}
-		said = contents(out);
+		text = contents(out);
 		if (status != 0) {
-			rc = tool_failed(argv, input, said, err);
+			rc = tool_failed(argv, input, text, err);
 		}
 	} else if (rc == COLLNET_OK) {
 		rc = cn_fail(err, COLLNET_ESYSTEM, "cannot run %s: %s", path, strerror(errno));
@@ -178,9 +179,9 @@ int lab_tool(char *const argv[], const char *input, size_t len, char **output, s
 		close(out);
 	}
 	if (rc == COLLNET_OK && output != NULL) {
-		*output = said;
+		*output = text;
 	} else {
-		free(said);
+		free(text);
 	}
 	return rc;
 }

@@ -217,7 +217,7 @@ static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
 
 /*
  * The global window that an algorithm ran with: its own, and under a daemon whose window was set
- * by hand also that. The node's window tells which: by hand, it differs from Eq. 4.
+ * by hand also that. The node's window shows which: by hand, it differs from Eq. 4.
  */
 uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row)
 {

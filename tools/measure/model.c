@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The arithmetic of the benchmark. Pure: no clock, no wire; the caller says who runs where.
+ * The arithmetic of the benchmark. Pure: no clock, no wire; the caller passes the nodes of the
+ * ranks.
  */
 #include "tools/measure/model.h"
 

@@ -20,7 +20,7 @@ enum measure_op {
 	MEASURE_STREAM,
 };
 
-/* Who runs where. */
+/* Which rank runs on which node. */
 struct measure_place {
 	uint32_t ranks, nodes;
 	const uint32_t *node_of;    /* [ranks] node of a rank */

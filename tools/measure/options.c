@@ -108,7 +108,7 @@ static int take_algorithms(struct measure_options *o, char *text, struct cn_err 
 		o->algorithms[i] = cn_algorithm_find(kind, names[i]);
 		if (o->algorithms[i] == NULL) {
 			rc = cn_fail(err, COLLNET_EINVAL,
-				     "%s has no algorithm '%.40s'; there are %s",
+				     "unknown algorithm '%.40s' for %s; there are %s",
 				     operations[o->op].name, names[i],
 				     cn_algorithm_names(kind, known, sizeof(known)));
 		}

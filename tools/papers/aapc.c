@@ -7,8 +7,8 @@
  * LAM's routine is `linear`: all messages at once, from 0 to N - 1. MPICH's for blocks beyond 32
  * KiB is `pairwise`: by exclusive or, for a power of two, else the ring i + step; for smaller ones
  * it was linear beginning with i + 1, which collnet does not have, and the same is run instead.
- * They ran on TCP. The switches' buffers are not told: queues in a shared memory of 43 frames a
- * port with dynamic thresholds are our assumption.
+ * They ran on TCP. The paper does not give the switches' buffers: queues in a shared memory of 43
+ * frames a port with dynamic thresholds are our assumption.
  */
 #include <math.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * have, and the ring is run there too. Theirs were on TCP; ours run without a global window as they
  * did. In the files of examples/topologies consecutive numbers are on one switch, and the ring by
  * numbers is LR1's; the paper's MPICH was slower on (b) to (d), so its numbers were otherwise:
- * "MPICH dealt" has them dealt out over the switches in turn. The switches' buffers are not told:
- * 43 frames a port in shared memory with dynamic thresholds are our assumption.
+ * "MPICH dealt" has them dealt out over the switches in turn. The paper does not give the switches'
+ * buffers: 43 frames per port in shared memory with dynamic thresholds are our assumption.
  */
 #include <math.h>
 #include <string.h>
@@ -41,13 +41,13 @@ const char experiment_rings_table_plot[] = AXES
 	"(strcol(1) eq n && strcol(2) eq l ? $5 : NaN) with linespoints dt 2 "
 	"title l.' on ('.n.'), paper'\n";
 
-/* Milliseconds that the text tells. */
-static const struct told {
+/* Milliseconds from the paper's text. */
+static const struct quoted {
 	char network;
 	const char *label;
 	uint64_t bytes;
 	double ms;
-} told[] = {
+} quoted[] = {
 	{ 'd', "LR1", 32768, 50.9 },   { 'd', "LR2", 32768, 48.0 },
 	{ 'a', "LR1", 32768, 47.0 },   { 'd', "LR1", 49152, 72.9 },
 	{ 'd', "LR2", 49152, 68.4 },   { 'a', "LR1", 49152, 67.2 },
@@ -141,10 +141,10 @@ static int write_row(char network, const struct routine *w, uint64_t bytes,
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-		if (told[i].network == network && told[i].bytes == bytes &&
-		    strcmp(told[i].label, w->label) == 0) {
-			paper = told[i].ms;
+	for (size_t i = 0; i < sizeof(quoted) / sizeof(quoted[0]); i++) {
+		if (quoted[i].network == network && quoted[i].bytes == bytes &&
+		    strcmp(quoted[i].label, w->label) == 0) {
+			paper = quoted[i].ms;
 		}
 	}
 	fprintf(csv, "%c,%s,%llu", network, w->label, (unsigned long long)bytes);

@@ -15,7 +15,7 @@
 #define UPLINK_BUFFER 45u
 
 const char experiment_loss_plot[] =
-	"set xlabel 'lost on the way, % of the frames'\n"
+	"set xlabel 'lost frames, %'\n"
 	"set ylabel '% of the best without loss'\n"
 	"set yrange [0:105]\n"
 	"set key bottom left\n"

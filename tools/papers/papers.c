@@ -200,8 +200,8 @@ int experiment_run(const char *name, uint64_t seed, bool quick, const char *dir,
 
 	if (x == NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "there is no experiment '%.40s'; collnet "
-			       "sim --help and collnet schedule --help list them",
+			       "unknown experiment '%.40s'; see collnet "
+			       "sim --help and collnet schedule --help",
 			       name);
 	}
 	if (access(dir, W_OK | X_OK) != 0) { /* known before all is computed */
@@ -221,7 +221,7 @@ int experiment_run(const char *name, uint64_t seed, bool quick, const char *dir,
 	if (plot(dir, script)) {
 		fprintf(out, "%s/%s.svg\n", dir, name);
 	} else {
-		fprintf(out, "(no plot: gnuplot is not installed, or failed)\n");
+		fprintf(out, "(no plot: gnuplot is missing or failed)\n");
 	}
 	return COLLNET_OK;
 }

@@ -15,13 +15,14 @@ struct experiment_network {
 	bool chain, dealt;
 	const uint32_t *block; /* [switches] hosts of each switch's block; NULL: equal ones */
 	uint64_t rate;	       /* bit/s, of all links */
-	uint32_t buffer;       /* frames, of all ports; 0: not said */
+	uint32_t buffer;       /* frames, of all ports; 0: unknown */
 	uint32_t channels;     /* of links between switches; 0: 1 */
 };
 int experiment_network(const struct experiment_network *n, struct cn_topo **out,
 		       struct cn_err *err);
 
-/* Hosts and switches of the papers on schedules: shared buffers, 5 us of processor time a frame. */
+/* Hosts and switches of the papers on schedules: shared buffers, 5 us of processor time per frame.
+ */
 void experiment_cluster(struct cn_sim_config *c, const struct cn_topo *t, uint64_t seed);
 
 struct experiment_point {

@@ -3,11 +3,12 @@
  * smp-5.1 .. smp-5.4: broadcasts of 200,000 bytes, Figures 5.1 to 5.4 of Sun, Bader, Lin and Ling:
  * `smp` against the topology-unaware `binomial`, for what MPI_Bcast was.
  *
- * The network is Myrinet's, as far as the text tells it: four switches with 16 nodes each, links of
- * 1.2 Gbit/s, cutting through, no loss (queues without a limit here). How the eight back-ports of
- * a switch are connected is not told: a star with two cables to each of the others is our
- * assumption, and so are the numbers of nodes a switch of all cases but the first. The figures'
- * numbers are not in the text, only their differences. Nodes are numbered switch by switch
+ * The network is Myrinet's, as far as the paper describes it: four switches with 16 nodes each,
+ * links of 1.2 Gbit/s, cutting through, no loss (queues without a limit here). How the eight
+ * back-ports of a switch are connected is not in the paper: a star with two cables to each of the
+ * others is our assumption, and so are the numbers of nodes a switch of all cases but the first.
+ * The figures' numbers are not in the text, only their differences. Nodes are numbered switch by
+ * switch
  * ("in order"), or dealt out over the switches, as a batch system may well do ("dealt").
  */
 #include <string.h>

@@ -396,7 +396,7 @@ static int number(struct cn_check *c, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* What can be said before looking at a message. */
+/* What can be checked without looking at a message. */
 static int refuse(const struct cn_check *c, unsigned guarantees, struct cn_err *err)
 {
 	for (uint32_t b = 0; c->nadded < c->l->nnodes && b < c->l->nnodes; b++) {
@@ -408,10 +408,9 @@ static int refuse(const struct cn_check *c, unsigned guarantees, struct cn_err *
 		}
 	}
 	if (c->l->tree == NULL && guarantees != 0) {
-		return cn_fail(
-			err, COLLNET_EINVAL,
-			"nothing is known of the network, so no guarantee about its links can "
-			"be checked");
+		return cn_fail(err, COLLNET_EINVAL,
+			       "the network is unknown, so that no guarantee about its links can "
+			       "be checked");
 	}
 	return COLLNET_OK;
 }

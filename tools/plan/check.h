@@ -3,7 +3,7 @@
  * Proves what a schedule guarantees, from the schedule and the tree alone: it shares no code with
  * the generators, and knows nothing of how a schedule was made.
  *
- * Fed node by node, then run once. It checks, and reports one violation as one sentence with the
+ * Fed node by node, then run once. It checks, and reports one violation as one message with the
  * two messages, the link and the phase. Of several it takes the first kind of this list:
  *  - at cn_check_add(): actions make sense (earlier dependencies, peers, ranks, within buffers);
  *  - in a phase a node sends data to at most one node and receives it from at most one (with any
@@ -14,14 +14,14 @@
  *  - every block that the operation owes arrives exactly once, and none else; what a node sends on
  *    it has before (a dependency on what brings it, or on a later receive from the same node; for
  *    sends in turn, one of an earlier send or CN_ACT_WAIT will do);
- *  - nobody waits in a circle; a barrier tells everyone of everyone;
+ *  - no cycle of waiting; in a barrier every rank happens before every rank's return;
  *  - with any guarantee, dependencies and lists agree with the phases: nothing waits for what has a
  *    later phase, data goes by phase, a synchronisation has the phase of the data before it;
  *  - CN_GUARANTEE_ORDERED: of the messages that use a directed link, each one and the one that
  * comes `channels` later (by phase) are ordered: the later one's sender knows, by its own sends and
  * by what it has received and waited for, that the earlier one was sent. (Several channels: the
  *    users of a link can be dealt out to its channels so that this holds on each of them.) Only
- *    sends in turn tell anything, but for messages between the same two nodes;
+ *    sends in turn prove anything, but for messages between the same two nodes;
  *  - CN_GUARANTEE_OPTIMAL: the phases equal the lower bound.
  *
  * A message with len 0 and CN_BUF_NONE is a synchronisation: it counts for order, not for links.
@@ -31,8 +31,8 @@
  * Stricter than the engine: sends in any order must be able to go in list order too, and frames
  * that take turns over nodes (CN_ORDER_INTERLEAVED) may not wait for receives.
  *
- * Time and memory: about 0.4 us and 75 bytes a message, and for the order of n nodes clocks of n
- * numbers: one a node, and one for every message under way that somebody waits for.
+ * Time and memory: about 0.4 us and 75 bytes per message, and for the order of n nodes clocks of n
+ * numbers: one per node, and one for every message in flight that a node waits for.
  */
 #ifndef CN_CHECK_H
 #define CN_CHECK_H
@@ -59,7 +59,7 @@ int cn_check_new(const struct cn_layout *l, const struct cn_plan *p, struct cn_c
 /* Every node once, in any order. The schedule is not kept. */
 int cn_check_add(struct cn_check *c, uint32_t node, const struct cn_sched *s, struct cn_err *err);
 /*
- * COLLNET_EINVAL and the sentence: a guarantee or a rule is broken. The report is filled in anyway
+ * COLLNET_EINVAL and the message: a guarantee or a rule is broken. The report is filled in anyway
  * (`unordered` only if sends and receives match). Claims need a tree.
  */
 int cn_check_run(struct cn_check *c, unsigned guarantees, struct cn_check_report *out,

@@ -20,7 +20,7 @@ struct origin {
 	uint64_t offset, run;
 };
 
-static struct origin owed(const struct cn_check *c, uint32_t rank, uint64_t offset)
+static struct origin expected_at(const struct cn_check *c, uint32_t rank, uint64_t offset)
 {
 	uint64_t bytes = c->plan.bytes, block = offset / bytes, at = offset % bytes;
 
@@ -202,7 +202,7 @@ static void twice(struct cn_check *c, uint32_t node, uint32_t rank, uint64_t off
 		action_text(c, node, b, second, sizeof(second)));
 }
 
-/* Every byte of the rank's receive buffer once. False: the sentence is in c->wrong_data. */
+/* Every byte of the rank's receive buffer once. False: the message is in c->wrong_data. */
 static bool covered(struct cn_check *c, uint32_t node, uint32_t rank, const struct cn_sched *s)
 {
 	uint32_t local = c->local[rank];
@@ -236,11 +236,11 @@ static bool right_bytes(struct cn_check *c, uint32_t node, const struct cn_actio
 	uint64_t done = 0;
 
 	while (done < a->len) {
-		struct origin to = owed(c, a->dst.rank, a->dst.offset + done);
+		struct origin to = expected_at(c, a->dst.rank, a->dst.offset + done);
 		struct origin from = { a->src.rank, a->src.offset + done, a->len - done };
 
 		if (a->src.buffer == CN_BUF_RECV) {
-			from = owed(c, a->src.rank, a->src.offset + done);
+			from = expected_at(c, a->src.rank, a->src.offset + done);
 		}
 		if (from.rank != to.rank || from.offset != to.offset) {
 			char what[CN_CHECK_PAIR + 24], place[64];
@@ -395,7 +395,7 @@ static void add_wait(const struct reading *r, uint32_t i)
 
 		cn_fail(&c->stuck, COLLNET_EINVAL,
 			"%s sends frame by frame in turn over nodes, and waits in between: nothing "
-			"proves that it goes on",
+			"proves that it proceeds",
 			cn_check_name(c, r->node, name));
 	}
 	if (r->n->in_turn) {

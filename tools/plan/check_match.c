@@ -9,7 +9,7 @@
 
 #include "tools/plan/check_parts.h"
 
-/* The first message from a to b that differs: a sentence. s or r may be NULL: none is left. */
+/* The first message from a to b that differs: a message. s or r may be NULL: none is left. */
 static void mismatch(const struct cn_check *c, uint32_t a, uint32_t b,
 		     const struct cn_check_sent *s, const struct cn_check_recv *r,
 		     struct cn_err *broken)
@@ -94,7 +94,7 @@ static void sort_by_sender(struct cn_check *c, uint32_t b, uint32_t *sorted)
 	}
 }
 
-/* False: they do not match, and `broken` says where. */
+/* False: they do not match; `broken` is the difference. */
 static bool match_node(struct cn_check *c, uint32_t b, const uint32_t *incoming, uint32_t count,
 		       const uint32_t *sorted, struct cn_err *broken)
 {

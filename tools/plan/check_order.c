@@ -2,13 +2,13 @@
 /*
  * The checker: order. Everyone takes its steps, no further than the data of the current phase; a
  * message is "sent" the moment its sender comes to it. So what is taken is an order that the
- * dependencies allow, and who stops for ever waits in a circle.
+ * dependencies allow, and what stops for ever waits in a cycle.
  *
- * Clocks tell who knows what, exactly: a node's clock has for every node how many messages of its
- * list it is known to have sent. A message carries its sender's clock (a copy, kept only if the
- * receiver waits for that message, and only until it does); who waits takes the greater of both,
- * number by number. A message that follows another one byte by byte knows at its beginning what
- * was known when the other one began, and when it is sent, all that the other one carried.
+ * Vector clocks decide exactly what happens before what: a node's clock has for every node how many
+ * messages of its list it is known to have sent. A message carries its sender's clock (a copy, kept
+ * only if the receiver waits for that message, and only until it does); who waits takes the greater
+ * of both, number by number. A message that follows another one byte by byte knows at its beginning
+ * what was known when the other one began, and when it is sent, all that the other one carried.
  *
  * A sender that does not send in turn has no clock: its messages have an order only if they go to
  * one node. Clocks are numbers of 31 bits in rows of a multiple of 16, so that the compiler
@@ -54,8 +54,8 @@ struct run {
 	uint32_t *woken;   /* [nnodes] stack */
 	uint32_t nwoken;
 	uint32_t width;	   /* of a row */
-	int32_t *clock;	   /* [nnodes][width]; NULL: nobody needs to know of others */
-	int32_t *heard;	   /* the same, barrier: what a node knows when all has come */
+	int32_t *clock;	   /* [nnodes][width]; NULL: no check needs the order */
+	int32_t *arrived;  /* the same, barrier: a node's clock when all messages have arrived */
 	uint32_t *carries; /* [nsent] index of its clocks */
 	struct carried *carried;
 	uint32_t ncarried, carried_cap, free_carried;
@@ -117,7 +117,7 @@ static void carry(struct run *r, uint32_t g, uint32_t from, int which)
 		r->carried_bytes += bytes;
 		if (r->carried_bytes > CARRIED_MAX) {
 			r->rc = cn_fail(r->err, COLLNET_ELIMIT,
-					"too many messages are under way to follow the order");
+					"too many messages in flight to check the order");
 			return;
 		}
 		r->carried[k].row[which] = malloc(bytes);
@@ -251,8 +251,8 @@ static void send_next(struct run *r, uint32_t node, uint32_t stream)
 		if (m->after) {
 			carry(r, g, node, 1);
 		}
-		if (r->heard != NULL) {
-			join(row_of(r, r->heard, m->to), row_of(r, r->clock, node), r->width);
+		if (r->arrived != NULL) {
+			join(row_of(r, r->arrived, m->to), row_of(r, r->clock, node), r->width);
 		}
 	}
 	r->sent[node]++;
@@ -404,12 +404,12 @@ static void find_circle(struct run *r)
 	}
 	other = cn_check_sender(c, r->blocked[node]);
 	cn_fail(r->stuck, COLLNET_EINVAL,
-		"%s waits for %s, whose sender waits for %s before: nobody can go on",
+		"%s waits for %s, whose sender waits for %s before: neither can proceed",
 		next_text(r, node, a, sizeof(a)), message_text(r, r->blocked[node], b, sizeof(b)),
 		message_text(r, r->blocked[other], x, sizeof(x)));
 }
 
-/* Who leaves the barrier knows that everyone has come to it. */
+/* Leaving the barrier happens after every node's arrival at it. */
 static void check_barrier(struct run *r)
 {
 	const struct cn_check *c = r->c;
@@ -418,7 +418,7 @@ static void check_barrier(struct run *r)
 		for (uint32_t a = 0; a < c->l->nnodes; a++) {
 			char me[CN_CHECK_NAME], other[CN_CHECK_NAME];
 
-			if (a != b && row_of(r, r->heard, b)[a] == 0) {
+			if (a != b && row_of(r, r->arrived, b)[a] == 0) {
 				cn_fail(r->stuck, COLLNET_EINVAL,
 					"%s can leave the barrier before %s has come to it",
 					cn_check_name(c, b, me), cn_check_name(c, a, other));
@@ -501,9 +501,9 @@ static bool make_clocks(struct run *r)
 	r->clock = calloc(cells, sizeof(*r->clock));
 	r->carries = malloc((c->nsent + 1) * sizeof(*r->carries));
 	if (barrier) {
-		r->heard = calloc(cells, sizeof(*r->heard));
+		r->arrived = calloc(cells, sizeof(*r->arrived));
 	}
-	if (r->clock == NULL || r->carries == NULL || (barrier && r->heard == NULL)) {
+	if (r->clock == NULL || r->carries == NULL || (barrier && r->arrived == NULL)) {
 		return false;
 	}
 	for (uint64_t i = 0; i < c->nsent; i++) {
@@ -536,7 +536,7 @@ static void free_run(struct run *r)
 	free(r->blocked);
 	free(r->woken);
 	free(r->clock);
-	free(r->heard);
+	free(r->arrived);
 	free(r->carries);
 	for (uint32_t k = 0; k < r->ncarried; k++) {
 		free(r->carried[k].row[0]);

@@ -112,10 +112,10 @@ int cn_check_data(struct cn_check *c, uint32_t node, const struct cn_sched *s, s
 /* Counts uses of links phase by phase; `broken` takes the first violation. check_links.c */
 int cn_check_links(struct cn_check *c, unsigned guarantees, struct cn_check_report *out,
 		   struct cn_err *broken, struct cn_err *err);
-/* Fills in c->match and who is waited for; `broken` takes a difference. check_match.c */
+/* Fills in c->match and the messages waited for; `broken` takes a difference. check_match.c */
 int cn_check_match(struct cn_check *c, struct cn_err *broken, struct cn_err *err);
 /*
- * Lets everyone take its steps, phase by phase, and follows who knows what. `stuck` takes that
+ * Lets all nodes take their steps, phase by phase, with their vector clocks. `stuck` takes that
  * nothing goes on, or the barrier does not hold; `late` a phase that waits for a later one, and
  * `unordered` the first users of a link without an order. check_order.c
  */

@@ -44,7 +44,8 @@ struct drawing {
 	FILE *f;
 };
 
-/* Okabe and Ito's colours, which nobody takes for each other; without yellow, for white paper. */
+/* Okabe and Ito's colours, which stay distinct for colour-blind readers; without yellow, for white
+ * paper. */
 static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
 				       "#e69f00", "#56b4e9", "#000000" };
 static const char *const styles[] = { "solid", "dashed", "dotted" };
@@ -311,7 +312,7 @@ static void put_vertex(const struct drawing *d, uint32_t v)
 	}
 }
 
-/* Tooltip of a link: what the drawing has no room for. */
+/* Tooltip of a link: what the drawing leaves out. */
 static void put_link_tip(const struct drawing *d, const struct cn_topo_link *l)
 {
 	char rate[80];
@@ -320,7 +321,7 @@ static void put_link_tip(const struct drawing *d, const struct cn_topo_link *l)
 	fprintf(d->f, " tooltip=\"%s - %s%s%s", d->t->vertices[l->a].name,
 		d->t->vertices[l->b].name, rate[0] == '\0' ? "" : ", ", rate);
 	if (l->buffer != 0) {
-		fprintf(d->f, ", %" PRIu32 " frames a port", l->buffer);
+		fprintf(d->f, ", %" PRIu32 " frames per port", l->buffer);
 	}
 	fputs("\"", d->f);
 }

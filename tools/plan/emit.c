@@ -253,8 +253,8 @@ static int deadlock(const struct emit *e, const struct emit_order *o, const stru
 	}
 	return cn_fail(
 		err, COLLNET_EINVAL,
-		"the message from %s to %s in phase %u waits for what "
-		"waits for it: no schedule can run like that",
+		"the message from %s to %s in phase %u waits for an action that "
+		"waits for it: deadlock",
 		cn_tree_node_name(t, o->items[i].node),
 		cn_tree_node_name(t, e->parts[o->items[i].node].actions[o->items[i].action].peer),
 		e->parts[o->items[i].node].actions[o->items[i].action].phase);
@@ -336,7 +336,7 @@ int emit_order_make(const struct emit *e, struct emit_order *o, struct cn_err *e
 	memset(o, 0, sizeof(*o));
 	if (e->layout->nranks != e->layout->nnodes) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "only a schedule with one rank a host can be "
+			       "only a schedule with one rank per host can be "
 			       "written; this one has %u ranks on %u hosts",
 			       e->layout->nranks, e->layout->nnodes);
 	}

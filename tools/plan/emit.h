@@ -7,7 +7,7 @@
  * after those that its sender sends before it and after what it depends on. So a node's lines, in
  * that order, are a schedule of its own that does the same; and a program in which every rank
  * goes through its part of the order cannot deadlock: of the messages that are not done, the first
- * one has nothing to wait for. One rank a node; rank i is node i.
+ * one has nothing to wait for. One rank per node; rank i is node i.
  */
 #ifndef COLLNET_EMIT_H
 #define COLLNET_EMIT_H
@@ -43,8 +43,8 @@ struct emit_order {
 };
 
 /*
- * COLLNET_EINVAL: sends and receives do not match, there are several ranks a node, or the schedule
- * is a deadlock; the sentence says where. Linear memory.
+ * COLLNET_EINVAL: sends and receives do not match, there are several ranks per node, or the
+ * schedule is a deadlock; the message names it. Linear memory.
  */
 int emit_order_make(const struct emit *e, struct emit_order *out, struct cn_err *err);
 void emit_order_free(struct emit_order *o);

@@ -6,7 +6,7 @@
  * that order, at the latest when their step is reached; a send waits for the send before it and for
  * what it depends on. So of all messages that are not done the first one in the common order has
  * its receive posted and its send begun: no deadlock, whatever MPI does about buffers. Receives
- * further on are posted as long as there is room among WINDOW requests.
+ * further on are posted as long as WINDOW requests allow.
  *
  * Bytes of the plan become units at run time: a block is cut into as many pieces as the schedule
  * has places within a block where a message begins or ends (one, but for pipelines), and a piece

@@ -48,7 +48,7 @@ const char emit_mpi_machine[] =
 	"\treturn (int)(place(count, (unsigned int)s->unit + s->n) - place(count, s->unit));\n"
 	"}\n"
 	"\n"
-	"/* Posts the receives up to the present step, and later ones while there is room. */\n"
+	"/* Posts the receives up to the present step, and later ones while requests are free. */\n"
 	"static int post(struct run *r)\n"
 	"{\n"
 	"\tfor (; r->next < r->end; r->next++) {\n"

@@ -9,7 +9,7 @@
  * A random cluster as in Faraj, Patarasuk and Yuan, section 5: `switches` switches joined at
  * random, connected, with an average degree of `degree` (no more links than pairs of switches;
  * at least a tree), and `hosts` hosts, each at a switch drawn with equal probability. The same
- * seed gives the same cluster. rate and buffer 0: not said.
+ * seed gives the same cluster. rate and buffer 0: unknown.
  */
 struct cn_topo_random {
 	uint32_t hosts, switches;

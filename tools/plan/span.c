@@ -2,9 +2,9 @@
 /*
  * Spanning trees of a graph of switches.
  *
- * Each kind only says which links are used; the one walk of build.c then makes parents, order and
- * counts of them. A host's only link is in every tree. Nothing recurses, and equal inputs (with an
- * equal seed) give equal trees on every machine.
+ * Each kind only selects the links that are used; the one walk of build.c then makes parents, order
+ * and counts of them. A host's only link is in every tree. Nothing recurses, and equal inputs (with
+ * an equal seed) give equal trees on every machine.
  */
 #include "tools/plan/span.h"
 

@@ -10,7 +10,7 @@
 
 #include "topo/topo.h"
 
-/* The largest unit that says the rate exactly. */
+/* The largest unit that expresses the rate exactly. */
 static void write_rate(uint64_t rate, FILE *f)
 {
 	static const struct {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verb `collnet schedule`: plans on a network file, shows, and proves. No network is touched.
+ * `collnet schedule`: plans on a topology, prints and proves. No network is used.
  *
  * One rank's part is planned alone; a check plans rank after rank and keeps what the checker
  * keeps; only writing a whole schedule holds all of it in memory.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ static int choose(struct run *r)
 	s->algorithm = r->o->algorithm != NULL ? cn_algorithm_find(r->o->op, r->o->algorithm)
 					       : cn_select(&s->layout, &s->plan);
 	if (s->algorithm == NULL) {
-		return cn_fail(&r->err, COLLNET_EINVAL, "there is no algorithm for %s",
+		return cn_fail(&r->err, COLLNET_EINVAL, "no algorithm for %s",
 			       cn_op_name(r->o->op));
 	}
 	s->plan.algorithm = s->algorithm->id;
@@ -186,7 +187,7 @@ static int emit(struct run *r)
 		return emit_json(&e, stdout, &r->err);
 	case EMIT_DOT:
 		/* The first phase of an allgather on a ring is the ring. */
-		ring = r->s.plan.op == CN_OP_ALLGATHER && !r->o->phase_said;
+		ring = r->s.plan.op == CN_OP_ALLGATHER && !r->o->phase_given;
 		if (r->o->phase > 0 &&
 		    r->o->phase >= r->parts[e.only == EMIT_ALL ? 0 : e.only].phases) {
 			return cn_fail(&r->err, COLLNET_EINVAL,
@@ -228,7 +229,7 @@ static int report(struct run *r)
 		puts("OK");
 	}
 	if (!written || fflush(stdout) != 0 || ferror(stdout)) {
-		tool_complain("the output could not be written");
+		tool_complain("standard output: %s", strerror(errno));
 		return TOOL_FAILED;
 	}
 	r->err = why;

@@ -2,8 +2,8 @@
 /*
  * Inside `collnet schedule`: what is scheduled, and the command line.
  *
- * schedule.c is the verb, schedule_options.c its command line, schedule_plan.c the team and its
- * plan, schedule_read.c a schedule from a file, schedule_report.c what is printed about one.
+ * command.c is the subcommand, options.c its command line, plan.c the team and its plan, read.c a
+ * schedule from a file, report.c what is printed about one.
  */
 #ifndef COLLNET_SCHEDULE_H
 #define COLLNET_SCHEDULE_H
@@ -11,7 +11,7 @@
 #include "tools/plan/check.h"
 #include "tools/plan/emit.h"
 
-/* A team with one rank a host, rank i and node i on the i-th of its hosts in the topology. */
+/* A team with one rank per host, rank i and node i on the i-th of its hosts in the topology. */
 struct subject {
 	const struct cn_topo *topo; /* not owned */
 	struct cn_tree *tree;
@@ -30,7 +30,7 @@ struct subject {
 int subject_init(struct subject *s, const struct cn_topo *topo, const uint32_t *hosts, uint32_t n,
 		 struct cn_err *err);
 void subject_done(struct subject *s);
-/* The team's node of that name; COLLNET_EINVAL says what is wrong with the name. */
+/* The team's node of that name; COLLNET_EINVAL: there is none. */
 int subject_find(const struct subject *s, const char *name, uint32_t *node, struct cn_err *err);
 /* All nodes' parts; parts[] is zeroed and of layout.nnodes. */
 int subject_plan_all(const struct subject *s, struct cn_sched *parts, struct cn_err *err);
@@ -38,12 +38,12 @@ void subject_free_parts(const struct subject *s, struct cn_sched *parts);
 
 /*
  * Plans (or takes parts[], where it is not NULL) node by node and runs the checker. The report is
- * filled in where the guarantees are broken, too: *checked says whether it was.
+ * filled in where the guarantees are broken, too: *checked is whether it was.
  */
 int subject_check(const struct subject *s, const struct cn_sched *parts, unsigned guarantees,
 		  struct cn_check_report *report, bool *checked, struct cn_err *err);
 
-/* schedule_read.c: a schedule as --emit text writes it. `s` is made by it; *parts is allocated.
+/* read.c: a schedule as --emit text writes it. `s` is made by it; *parts is allocated.
  * Errors are COLLNET_EINVAL with `name`, line and what was expected. */
 int schedule_read(const char *path, const struct cn_topo *topo, struct subject *s,
 		  struct cn_sched **parts, struct cn_err *err);
@@ -58,10 +58,10 @@ struct schedule_options {
 	const char *topology, *shape;
 	const char *schedule;	 /* a file */
 	char *hosts;		 /* NULL: all */
-	const char *root, *rank; /* as they were said: a name or a number */
+	const char *root, *rank; /* as given: a name or a number */
 	uint64_t size, segment;
 	uint32_t phase;
-	bool phase_said, check, explain, json, size_said, seed_said, output_said;
+	bool phase_given, check, explain, json, size_given, seed_given, output_given;
 	enum schedule_emit emit;
 	const char *name; /* of the routine */
 	const char *experiment, *output;
@@ -70,10 +70,10 @@ struct schedule_options {
 
 /* TOOL_OK, TOOL_USAGE after a complaint, or -1: help was asked for and given. */
 int schedule_options_parse(struct schedule_options *o, int argc, char **argv);
-/* The network, for people: the file or the shape. */
+/* The name of the network in messages: the file or the shape. */
 const char *schedule_source(const struct schedule_options *o);
 
-/* schedule_report.c; `broken`: NULL, or the checker's sentence. False: it could not be written. */
+/* report.c; `broken`: NULL, or the checker's message. False: a write error. */
 void schedule_summary(const struct subject *s, const struct cn_check_report *r, FILE *f);
 bool schedule_summary_json(const struct subject *s, const struct cn_check_report *r, bool checked,
 			   const char *broken, FILE *f);

@@ -13,33 +13,34 @@ static const char help_text[] =
 	"       collnet schedule OPERATION --topology FILE --schedule FILE [OPTION...]\n"
 	"       collnet schedule --experiment NAME [--seed N] [--output DIR]\n"
 	"\n"
-	"Plans a collective operation on a network, without one: who sends what to whom, and when.\n"
-	"One rank a host, in the order of the topology. Without --emit, --check or --explain: a\n"
-	"summary.\n"
+	"Plans a collective operation, without using a network: which host sends what to which host,\n"
+	"and when. There is one rank per host, in the order of the topology. Prints a summary, unless\n"
+	"--emit, --check or --explain is given.\n"
 	"\n"
 	"operations: alltoall, allgather, barrier, bcast, scatter, gather\n"
 	"\n"
-	"what is planned:\n"
+	"what to plan:\n"
 	"  --topology FILE       the network; - is standard input\n"
 	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root\n"
-	"  --hosts LIST|all      the team: a,b,c; all of the network's by default\n"
-	"  --algorithm NAME      instead of the one that is predicted to be the fastest\n"
-	"  --size BYTES          of a block (64k); for bcast of the message\n"
-	"  --root HOST           of bcast, scatter and gather: a name or a rank (0)\n"
-	"  --segment BYTES       of pipelined algorithms, instead of the cost model's choice\n"
-	"  --schedule FILE       a schedule as --emit text writes it, instead of a planned one\n"
+	"  --hosts LIST|all      the team: a,b,c (all)\n"
+	"  --algorithm NAME      algorithm (the predicted fastest)\n"
+	"  --size BYTES          bytes per block; of the message for bcast (64k)\n"
+	"  --root HOST           root of bcast, scatter and gather: a name or a rank (0)\n"
+	"  --segment BYTES       segment size of pipelined algorithms (by the cost model)\n"
+	"  --schedule FILE       read a schedule, as --emit text writes it, instead of planning\n"
 	"\n"
-	"what is shown:\n"
-	"  --check               proves the schedule; status 1 and a sentence where it is wrong\n"
-	"  --explain             says in words what was chosen, and why\n"
-	"  --emit text|json|dot  the schedule, or its drawing for Graphviz\n"
-	"  --emit mpi-c          a C routine of MPI calls that does it\n"
-	"  --name NAME           of that routine (collnet_OPERATION)\n"
+	"what to show:\n"
+	"  --check               prove the schedule; if it is wrong, print why and exit with 1\n"
+	"  --explain             explain what was chosen, and why\n"
+	"  --emit text|json|dot  print the schedule, or a drawing for Graphviz\n"
+	"  --emit mpi-c          print a C routine of MPI calls that performs it\n"
+	"  --name NAME           name of that routine (collnet_OPERATION)\n"
 	"  --rank RANK           only this rank's part: a name or a number\n"
-	"  --phase N             which phase is drawn (0)\n"
-	"  --json                summary, check and predictions as one JSON object\n"
+	"  --phase N             phase to draw (0)\n"
+	"  --json                print summary, check and predictions as one JSON object\n"
+	"  --help                print this text\n"
 	"\n"
-	"experiments (writes DIR/NAME.csv, NAME.gp, and NAME.svg where gnuplot is installed):\n"
+	"experiments (write DIR/NAME.csv, NAME.gp, and NAME.svg if gnuplot is installed):\n"
 	"  --experiment NAME     one of those below, --seed N (1), --output DIR (.)\n";
 
 enum {
@@ -105,7 +106,8 @@ static int take_emit(const char *text, enum schedule_emit *out, struct cn_err *e
 			return COLLNET_OK;
 		}
 	}
-	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is none of text, json, dot, mpi-c", text);
+	return cn_fail(err, COLLNET_EINVAL,
+		       "unknown format '%.40s'; there are text, json, dot, mpi-c", text);
 }
 
 /* Names that the routine's file, C or MPI has taken; those of MPI would also call themselves. */
@@ -141,13 +143,13 @@ static int take_name(const char *text, const char **out, struct cn_err *err)
 	size_t len = strlen(text);
 
 	if (len == 0 || len > 60 || strspn(text, letters) == 0 || strspn(text, more) < len) {
-		return cn_fail(err, COLLNET_EINVAL, "'%.60s' is not a name for a function of C",
+		return cn_fail(err, COLLNET_EINVAL, "'%.60s' is not a valid name of a C function",
 			       text);
 	}
 	if (is_taken(text)) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "'%.60s' is a name of C, of MPI or of the "
-			       "routine's own; choose another, like cluster_alltoall",
+			       "routine; choose another, such as cluster_alltoall",
 			       text);
 	}
 	*out = text;
@@ -159,7 +161,7 @@ static int take_value(struct schedule_options *o, int opt, char *arg, struct cn_
 {
 	switch (opt) {
 	case OPT_SIZE:
-		o->size_said = true;
+		o->size_given = true;
 		return take_size(arg, &o->size, err);
 	case OPT_SEGMENT:
 		return take_size(arg, &o->segment, err);
@@ -168,10 +170,10 @@ static int take_value(struct schedule_options *o, int opt, char *arg, struct cn_
 	case OPT_NAME:
 		return take_name(arg, &o->name, err);
 	case OPT_PHASE:
-		o->phase_said = true;
+		o->phase_given = true;
 		return tool_parse_u32(arg, 0, UINT32_MAX, &o->phase, err);
 	default: /* OPT_SEED */
-		o->seed_said = true;
+		o->seed_given = true;
 		return tool_parse_number(arg, 0, UINT64_MAX, &o->seed, err);
 	}
 }
@@ -215,7 +217,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		o->experiment = arg;
 		return COLLNET_OK;
 	case OPT_OUTPUT:
-		o->output_said = true;
+		o->output_given = true;
 		o->output = arg;
 		return COLLNET_OK;
 	default:
@@ -241,39 +243,39 @@ static int check_options(const struct schedule_options *o)
 	}
 	if (o->algorithm != NULL && o->schedule == NULL &&
 	    cn_algorithm_find(o->op, o->algorithm) == NULL) {
-		return tool_usage("%s has no algorithm '%.40s'; there are %s", cn_op_name(o->op),
-				  o->algorithm, cn_algorithm_names(o->op, known, sizeof(known)));
+		return tool_usage("unknown algorithm '%.40s' for %s; there are %s",
+				  cn_op_name(o->op), o->algorithm,
+				  cn_algorithm_names(o->op, known, sizeof(known)));
 	}
 	if (o->schedule != NULL && (o->algorithm != NULL || o->hosts != NULL || o->root != NULL ||
-				    o->rank != NULL || o->size_said || o->segment != 0)) {
-		return tool_usage("--schedule FILE says itself which hosts, root and sizes: drop "
+				    o->rank != NULL || o->size_given || o->segment != 0)) {
+		return tool_usage("--schedule FILE specifies hosts, root and sizes itself: drop "
 				  "--algorithm, --hosts, --root, --rank, --size and --segment");
 	}
 	if (o->root != NULL && !cn_op_has_root(o->op)) {
 		return tool_usage("--root: %s has no root", cn_op_name(o->op));
 	}
 	if (o->segment != 0 && o->op != CN_OP_BCAST) {
-		return tool_usage("--segment: only a bcast is cut in segments, not %s",
-				  cn_op_name(o->op));
+		return tool_usage("--segment: only bcast has segments, not %s", cn_op_name(o->op));
 	}
-	if (o->size_said && o->op == CN_OP_BARRIER) {
-		return tool_usage("--size: a barrier carries nothing");
+	if (o->size_given && o->op == CN_OP_BARRIER) {
+		return tool_usage("--size: a barrier carries no data");
 	}
-	if (o->seed_said || o->output_said) {
+	if (o->seed_given || o->output_given) {
 		return tool_usage("--seed and --output go with --experiment");
 	}
 	if (o->rank != NULL && (o->check || o->explain || o->emit == EMIT_MPI)) {
-		return tool_usage("--rank shows the part of one rank, and --check, --explain and "
-				  "--emit mpi-c need everyone's");
+		return tool_usage("--rank shows the part of one rank; --check, --explain and "
+				  "--emit mpi-c need all parts");
 	}
-	if (o->phase_said && o->emit != EMIT_DOT) {
+	if (o->phase_given && o->emit != EMIT_DOT) {
 		return tool_usage("--phase goes with --emit dot");
 	}
 	if (o->name != NULL && o->emit != EMIT_MPI) {
 		return tool_usage("--name goes with --emit mpi-c");
 	}
 	if (o->emit != EMIT_SUMMARY && (o->json || o->explain)) {
-		return tool_usage("--emit writes the schedule; --json and --explain go without it");
+		return tool_usage("--emit excludes --json and --explain");
 	}
 	return TOOL_OK;
 }
@@ -286,7 +288,7 @@ static int take_operation(struct schedule_options *o, int argc, char **argv)
 				  "bcast, scatter, gather");
 	}
 	if (!cn_op_find(argv[optind], &o->op)) {
-		return tool_usage("there is no operation '%.40s'; there are alltoall, allgather, "
+		return tool_usage("unknown operation '%.40s'; there are alltoall, allgather, "
 				  "barrier, bcast, scatter, gather",
 				  argv[optind]);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is scheduled: a team of one rank a host on a network, and its plan. */
+/* What is scheduled: a team of one rank per host on a network, and its plan. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,14 +22,14 @@ int subject_init(struct subject *s, const struct cn_topo *topo, const uint32_t *
 	s->topo = topo;
 	if (n < 2) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "a team of %s has nobody to send to: take "
+			       "a team of %s has no peer: specify "
 			       "two hosts or more",
 			       n == 0 ? "no host" : "one host");
 	}
 	if (n > COLLNET_RANKS_MAX) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "%u hosts are more than a team can have, %u; "
-			       "collnet schedule --hosts chooses some",
+			       "%u hosts exceed the size of a team, %u; "
+			       "select some with collnet schedule --hosts",
 			       n, COLLNET_RANKS_MAX);
 	}
 	s->numbers = calloc((size_t)n * 4 + 1, sizeof(*s->numbers));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reads a schedule as emit_text.c writes it, or as a person did. The hosts' parts are made line by
- * line, in the order of the file; whether they are any good is the checker's to say. Memory is
+ * line, in the order of the file; the checker decides whether they are correct. Memory is
  * linear in the file. Every error has the file, the line and what was expected.
  */
 #include <errno.h>
@@ -36,7 +36,7 @@ struct reader {
 	char root[COLLNET_NAME_MAX + 1];
 	uint32_t phases;
 	enum cn_order order;
-	bool op_said, size_said, phases_said;
+	bool op_given, size_given, phases_given;
 	struct cn_err *err;
 	char text[LINE_MAX_BYTES];
 	const char *words[WORDS_MAX];
@@ -91,7 +91,7 @@ static int split(struct reader *r, const char *line, size_t len)
 		return wrong(r, "the line is longer than %d bytes", LINE_MAX_BYTES - 1);
 	}
 	if (memchr(line, '\0', len) != NULL) {
-		return wrong(r, "a zero byte is no text");
+		return wrong(r, "the line contains a zero byte");
 	}
 	memcpy(r->text, line, len);
 	r->text[len] = '\0';
@@ -118,7 +118,7 @@ static int read_hosts(struct reader *r)
 		uint32_t v = cn_topo_find(r->topo, name);
 
 		if (v == CN_TOPO_NONE || r->topo->vertices[v].is_switch) {
-			return wrong(r, "'%.63s' is no host of the network", name);
+			return wrong(r, "'%.63s' is not a host of the network", name);
 		}
 		if (r->node_of[v] != CN_TOPO_NONE) {
 			return wrong(r, "host %.63s is named twice", name);
@@ -182,8 +182,8 @@ static int read_head(struct reader *r)
 	}
 	value = next(r);
 	if (strcmp(word, "schedule") == 0) {
-		r->op_said = cn_op_find(value, &r->s->plan.op);
-		return r->op_said ? COLLNET_OK : expected(r, "an operation", value);
+		r->op_given = cn_op_find(value, &r->s->plan.op);
+		return r->op_given ? COLLNET_OK : expected(r, "an operation", value);
 	}
 	if (strcmp(word, "algorithm") == 0 && *value != '\0') {
 		snprintf(r->s->name, sizeof(r->s->name), "%s", value);
@@ -194,14 +194,14 @@ static int read_head(struct reader *r)
 		return COLLNET_OK;
 	}
 	if (strcmp(word, "size") == 0) {
-		r->size_said = cn_parse_size(value, &r->s->plan.bytes) &&
-			       r->s->plan.bytes <= COLLNET_BLOCK_MAX;
-		return r->size_said ? COLLNET_OK : expected(r, "the bytes of a block", value);
+		r->size_given = cn_parse_size(value, &r->s->plan.bytes) &&
+				r->s->plan.bytes <= COLLNET_BLOCK_MAX;
+		return r->size_given ? COLLNET_OK : expected(r, "the bytes of a block", value);
 	}
 	if (strcmp(word, "phases") == 0) {
-		r->phases_said = cn_parse_uint(value, 0, PHASES_MAX, &n);
+		r->phases_given = cn_parse_uint(value, 0, PHASES_MAX, &n);
 		r->phases = (uint32_t)n;
-		return r->phases_said ? COLLNET_OK : expected(r, "a number of phases", value);
+		return r->phases_given ? COLLNET_OK : expected(r, "a number of phases", value);
 	}
 	return expected(r,
 			"schedule, algorithm, hosts, size, root, order, phases, guarantees or a "
@@ -216,7 +216,7 @@ static int end_head(struct reader *r)
 	struct cn_err why = { 0 };
 	int rc;
 
-	if (!r->op_said || r->nhosts == 0 || (!r->size_said && s->plan.op != CN_OP_BARRIER)) {
+	if (!r->op_given || r->nhosts == 0 || (!r->size_given && s->plan.op != CN_OP_BARRIER)) {
 		return wrong(r, "before the first message expected lines with schedule, hosts and "
 				"size");
 	}
@@ -456,7 +456,7 @@ static int read_message(struct reader *r)
 	if (!cn_parse_uint(number, 0, PHASES_MAX - 1, &phase)) {
 		return expected(r, "the phase's number and a colon", word);
 	}
-	if (r->phases_said && phase >= r->phases) {
+	if (r->phases_given && phase >= r->phases) {
 		return wrong(r, "there are %u phases, numbered from 0", r->phases);
 	}
 	a.phase = (uint32_t)phase;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `collnet schedule` says about a schedule: a summary, the same as JSON, and an explanation
+ * What `collnet schedule` prints about a schedule: a summary, the same as JSON, and an explanation
  * in words. All numbers are the checker's, who counted them in the schedule itself, or the
  * selection's predictions.
  */

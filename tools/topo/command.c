@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verb `collnet topo`: its parts, their options and their help. An option belongs to some
- * parts only, and getopt is given the table of the one that was named.
+ * `collnet topo`: its subcommands, their options and their help. An option belongs to some
+ * subcommands only; getopt gets the table of the one that was named.
  */
 #include <getopt.h>
 #include <string.h>
@@ -18,13 +18,9 @@
 #define ANY    (READS | RANDOM)
 
 static const char shape_help[] =
-	"FILE is a topology file, collnet's own or Slurm's topology.conf; - is standard input.\n"
+	"FILE is a topology file of collnet or Slurm's topology.conf; - is standard input.\n"
 	"Instead of FILE:\n"
-	"  --shape A or AxB        A hosts on one switch, or on each of B switches under a root\n"
-	"  --rate RATE             of a host's link, or none; 20mbit, beyond 16 hosts 10mbit\n"
-	"  --uplink RATE           of a switch's uplink, or none; ten times the host's\n"
-	"  --buffer FRAMES         of a switch port to a host; 43\n"
-	"  --uplink-buffer FRAMES  of a port on an uplink; 45\n"
+	"  --shape A or AxB        A hosts on one switch, or on each of B switches under a root\n" SHAPE_HELP
 	"\n";
 
 static const struct part {
@@ -34,42 +30,43 @@ static const struct part {
 	const char *description;
 	const char *help;
 } parts[] = {
-	{ "show", SHOW, topo_show, "what a topology is, and its tree",
-	  "usage: collnet topo show FILE [option...]\n"
-	  "Switches, hosts, links and rates, the spanning tree, and what an all-to-all is limited "
-	  "by.\n\n"
-	  "  --all                   the whole tree, however large, and every unused link\n" },
-	{ "check", CHECK, topo_check, "whether a file is a topology, and what it leaves out",
-	  "usage: collnet topo check FILE [option...]\n"
-	  "One line and status 0 if the file is right, or its first error with its line and status "
-	  "1.\nWarnings tell what is missing in it; they do not change the status.\n\n" },
-	{ "draw", DRAW, topo_draw, "a picture of it, with a ring or a phase",
-	  "usage: collnet topo draw FILE [option...]\n"
+	{ "show", SHOW, topo_show, "print a topology and its spanning tree",
+	  "usage: collnet topo show FILE [OPTION...]\n"
+	  "Prints switches, hosts, links, rates, the spanning tree, and the bottleneck of an "
+	  "all-to-all.\n\n"
+	  "  --all                   print large trees and all unused links, too\n" },
+	{ "check", CHECK, topo_check, "check a topology file",
+	  "usage: collnet topo check FILE [OPTION...]\n"
+	  "Prints one line and exits with 0 if the file is valid, else prints its first error with "
+	  "its\nline and exits with 1. Warnings name missing rates and buffers; they do not change "
+	  "the status.\n\n" },
+	{ "draw", DRAW, topo_draw, "draw a topology, with a ring or a phase",
+	  "usage: collnet topo draw FILE [OPTION...]\n"
 	  "Draws a network, and the messages of a ring or of a phase on it.\n\n"
 	  "  --ring ORDER            lr1, lr2, lr3 or file-order\n"
-	  "  --phase N               the messages of phase N, from 0, of ...\n"
-	  "  --algorithm NAME        ... this algorithm; aapc\n"
-	  "  --format dot|svg        for Graphviz (dot), or drawn by it; svg if --output ends so\n"
-	  "  --output FILE           instead of standard output\n" },
-	{ "random", RANDOM, topo_random, "makes a random cluster",
-	  "usage: collnet topo random --hosts N [option...]\n"
+	  "  --phase N               the messages of phase N, counted from 0\n"
+	  "  --algorithm NAME        algorithm of --phase (aapc)\n"
+	  "  --format dot|svg        Graphviz source or its drawing (svg if FILE ends in .svg)\n"
+	  "  --output FILE           (standard output)\n" },
+	{ "random", RANDOM, topo_random, "generate a random cluster",
+	  "usage: collnet topo random --hosts N [OPTION...]\n"
 	  "Writes the topology of a random cluster to standard output.\n\n"
-	  "  --hosts N               how many\n"
-	  "  --switches M            a fifth of the hosts\n"
-	  "  --degree D              mean number of switches that a switch is linked to; 4\n"
-	  "  --seed S                the same one gives the same cluster; 1\n"
-	  "  --rate RATE             of all links, or none, the default\n"
-	  "  --buffer FRAMES         of all ports; not said by default\n" },
-	{ "tree", TREE, topo_tree, "leaves only the links of a spanning tree",
-	  "usage: collnet topo tree FILE [option...]\n"
+	  "  --hosts N               number of hosts\n"
+	  "  --switches M            number of switches (a fifth of the hosts)\n"
+	  "  --degree D              mean number of links between a switch and others (4)\n"
+	  "  --seed S                seed of the random numbers (1)\n"
+	  "  --rate RATE             of all links, or none (none)\n"
+	  "  --buffer FRAMES         of all ports (unknown)\n" },
+	{ "tree", TREE, topo_tree, "keep only the links of a spanning tree",
+	  "usage: collnet topo tree FILE [OPTION...]\n"
 	  "Writes the topology with only the links of a spanning tree to standard output.\n\n"
-	  "  --kind KIND             bfs (fewest hops), dfs, random, shortest (by rates); bfs\n"
-	  "  --root SWITCH           where it begins; the first switch of the file\n"
-	  "  --seed S                of a random one; 1\n" },
-	{ "window", WINDOW, topo_window, "the global window that its buffers allow",
-	  "usage: collnet topo window FILE [option...]\n"
-	  "The global window of an exchange, port by port.\n\n"
-	  "  --hosts A,B,...         the hosts that take part; all\n" },
+	  "  --kind KIND             bfs (fewest hops), dfs, random, shortest (by rates) (bfs)\n"
+	  "  --root SWITCH           root of the tree (the first switch of the file)\n"
+	  "  --seed S                seed of a random tree (1)\n" },
+	{ "window", WINDOW, topo_window, "print the global window that the buffers allow",
+	  "usage: collnet topo window FILE [OPTION...]\n"
+	  "Prints the global window of an exchange, port by port.\n\n"
+	  "  --hosts A,B,...         the hosts that take part (all)\n" },
 };
 #define NPARTS (sizeof(parts) / sizeof(parts[0]))
 
@@ -118,8 +115,8 @@ static const struct {
 static void part_help(const struct part *p)
 {
 	fputs(p->help, stdout);
-	fputs("  --json                  as one JSON object\n"
-	      "  --help\n\n",
+	fputs("  --json                  print one JSON object\n"
+	      "  --help                  print this text\n\n",
 	      stdout);
 	if (p->bit & READS) {
 		fputs(shape_help, stdout);
@@ -127,21 +124,21 @@ static void part_help(const struct part *p)
 	puts("See collnet-topo(1).");
 }
 
-static void verb_help(void)
+static void print_help(void)
 {
 	size_t i;
 
-	puts("usage: collnet topo PART FILE [option...]\n"
+	puts("usage: collnet topo SUBCOMMAND FILE [OPTION...]\n"
 	     "\n"
-	     "The network of a cluster, as a topology file tells it.\n"
+	     "Shows, checks, draws and generates topology files.\n"
 	     "\n"
-	     "parts:");
+	     "subcommands:");
 	for (i = 0; i < NPARTS; i++) {
 		printf("  %-7s %s\n", parts[i].name, parts[i].description);
 	}
 	puts("\n"
-	     "FILE is - for standard input, and --shape 8x2 makes a network without a file.\n"
-	     "Each part has its own --help.");
+	     "FILE is - for standard input; --shape 8x2 specifies a network without a file.\n"
+	     "Each subcommand has its own --help.");
 }
 
 /* "4", "3.25": a mean number of neighbours. */
@@ -320,7 +317,7 @@ int collnet_cmd_topo(int argc, char **argv)
 		return tool_usage("no subcommand given; there are " SUBCOMMANDS);
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		verb_help();
+		print_help();
 		return TOOL_OK;
 	}
 	for (i = 0; i < NPARTS; i++) {

@@ -45,8 +45,6 @@ int topo_window(const struct topo_options *o);
 int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err *err);
 /* What it is called in messages and titles. */
 const char *topo_source(const struct topo_options *o);
-/* The tree of all hosts, in the order of the file. */
-int topo_whole_tree(const struct cn_topo *t, struct cn_tree **out, struct cn_err *err);
 
 /* What a topology is, counted. Links are those of the spanning tree, but for `unused`. */
 struct topo_facts {

@@ -120,8 +120,7 @@ static int no_algorithm(const char *name, struct cn_err *err)
 		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i > 0 ? ", " : "",
 					a[i].name);
 	}
-	return cn_fail(err, COLLNET_EINVAL, "there is no algorithm '%.40s'; there are %s", name,
-		       known);
+	return cn_fail(err, COLLNET_EINVAL, "unknown algorithm '%.40s'; there are %s", name, known);
 }
 
 /* Adds what one node sends in the phase. Empty messages (synchronisations) are not drawn. */
@@ -305,7 +304,7 @@ static int to_svg(char **text, size_t *len, struct cn_err *err)
 	return rc;
 }
 
-/* ---- the verb ------------------------------------------------------------------------- */
+/* ---- the subcommand ------------------------------------------------------------------- */
 
 static bool wants_svg(const struct topo_options *o)
 {
@@ -331,7 +330,7 @@ static int put_output(const struct topo_options *o, const char *text, size_t len
 			    o->output == NULL ? "standard output" : o->output, strerror(errno));
 }
 
-/* The messages as JSON, for those who draw themselves. */
+/* The messages as JSON, for other programs that draw. */
 static bool put_json(const struct topo_options *o, const struct cn_topo *t, const struct drawing *d,
 		     FILE *f)
 {

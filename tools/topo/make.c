@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `collnet topo random` and `tree`, which write a topology file, and `window`, which tells how many
- * frames the buffers of a topology allow in flight.
+ * `collnet topo random` and `tree`, which write a topology file, and `window`, which prints how
+ * many frames the buffers of a topology allow in flight.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -224,7 +224,7 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 		printf("%-6s %7" PRIu32 " %9s %9" PRIu32 " %9.3f ", p[i].trunk ? "switch" : "host",
 		       p[i].count, sides, p[i].channels, nu_of(&p[i], n));
 		if (p[i].buffer == 0) {
-			printf("%9s %8s %8s  ", "not said", "-", "-");
+			printf("%9s %8s %8s  ", "unknown", "-", "-");
 		} else {
 			printf("%9" PRIu32 " %8" PRIu64 " %8" PRIu64 "  ", p[i].buffer,
 			       window_of(&p[i], n, 1), window_of(&p[i], n, 2));
@@ -232,16 +232,16 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 		puts(topo_link_name(t->topo, p[i].link, name));
 	}
 	if (bottleneck == NONE) {
-		puts("\nW_g: off, as no port that the exchange crosses says its buffer");
+		puts("\nW_g: off; no port that the exchange crosses has a known buffer");
 		return;
 	}
 	window_text(window[0], w1);
 	window_text(window[1], w2);
-	printf("\nW_g: %s frames in flight a host; %s with frames that only acknowledge counted, "
-	       "which is what collnet uses\ndecided by %s\n",
+	printf("\nW_g: %s frames in flight per host; %s if pure acknowledgements are counted, "
+	       "which is the limit that collnet uses\nbottleneck: %s\n",
 	       w1, w2, topo_link_name(t->topo, bottleneck, name));
 	if (cn_topo_assumed_buffer(t->topo) != 0) {
-		printf("no link says its buffer: %u frames a port are assumed\n",
+		printf("no link has a known buffer; %u frames per port are assumed\n",
 		       cn_topo_assumed_buffer(t->topo));
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where `collnet topo` gets its topology from, and what it is, counted: numbers that several parts
- * of the verb tell.
+ * Where `collnet topo` gets its topology from, and what it is, counted: numbers that several
+ * subcommands print.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -68,11 +68,6 @@ int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err 
 					 : cn_topo_parse(text, len, topo_source(o), out, err);
 	free(text);
 	return rc;
-}
-
-int topo_whole_tree(const struct cn_topo *t, struct cn_tree **out, struct cn_err *err)
-{
-	return cn_tree_make(t, t->hosts, t->nhosts, CN_TOPO_NONE, out, err);
 }
 
 const char *topo_link_name(const struct cn_topo *t, uint32_t link, char text[TOPO_LINK_TEXT])

@@ -24,7 +24,7 @@ static const char *plural(uint64_t n, const char *one, const char *many)
 	return n == 1 ? one : many;
 }
 
-/* "1 Gbit/s, 45 frames, 4 channels"; what is not said is left out. */
+/* "1 Gbit/s, 45 frames, 4 channels"; what is unknown is left out. */
 static const char *link_text(const struct cn_topo_link *l, char text[TEXT_MAX])
 {
 	char rate[TOOL_TEXT];
@@ -45,13 +45,13 @@ static const char *link_text(const struct cn_topo_link *l, char text[TEXT_MAX])
 	return text;
 }
 
-/* "20 Mbit/s", "20 Mbit/s to 1 Gbit/s", "a rate that is not said". */
+/* "20 Mbit/s", "20 Mbit/s to 1 Gbit/s", "an unknown rate". */
 static const char *rates_text(const uint64_t r[2], char text[TEXT_MAX])
 {
 	char low[TOOL_TEXT], high[TOOL_TEXT];
 
 	if (r[0] == 0) {
-		snprintf(text, TEXT_MAX, "a rate that is not said");
+		snprintf(text, TEXT_MAX, "an unknown rate");
 	} else if (r[0] == r[1]) {
 		snprintf(text, TEXT_MAX, "%s", tool_format_rate(r[0], low));
 	} else {
@@ -390,7 +390,7 @@ static void warn_graph(struct warnings *w, const struct cn_topo *t, const struct
 		}
 		warn(w, "unused-links", f->unused,
 		     "%" PRIu32 " %s not in the spanning tree (such as %s); if your switches use "
-		     "others, choose with collnet topo tree",
+		     "another tree, select it with collnet topo tree",
 		     f->unused, plural(f->unused, "link is", "links are"),
 		     topo_link_name(t, i, name));
 	}
@@ -411,8 +411,8 @@ static void warn_links(struct warnings *w, const struct topo_facts *f)
 
 	if (f->host_rate[0] != f->host_rate[1]) {
 		warn(w, "host-rates", 2,
-		     "hosts have unequal rates, %s: schedules count frames, so "
-		     "the slowest host sets the pace",
+		     "hosts have unequal rates, %s: schedules count frames, so that "
+		     "the slowest host determines the speed",
 		     rates_text(f->host_rate, text));
 	}
 	if (f->trunk_rate[0] != f->trunk_rate[1]) {
@@ -423,18 +423,18 @@ static void warn_links(struct warnings *w, const struct topo_facts *f)
 	}
 	if (f->no_rate > 0) {
 		warn(w, "no-rate", f->no_rate,
-		     "%" PRIu32 " of %" PRIu32 " links %s no rate: predicted times leave them out",
+		     "%" PRIu32 " of %" PRIu32 " links %s no rate: predicted times ignore them",
 		     f->no_rate, f->used, plural(f->no_rate, "has", "have"));
 	}
 	if (f->no_buffer > 0) {
 		char assumed[64];
 
-		snprintf(assumed, sizeof(assumed), "the window assumes %u frames a port",
+		snprintf(assumed, sizeof(assumed), "the window assumes %u frames per port",
 			 CN_TOPO_BUFFER_ASSUMED);
 		warn(w, "no-buffer", f->no_buffer,
 		     "%" PRIu32 " of %" PRIu32 " links %s no buffer: %s", f->no_buffer, f->used,
 		     plural(f->no_buffer, "has", "have"),
-		     f->no_buffer == f->used ? assumed : "the window does not mind their ports");
+		     f->no_buffer == f->used ? assumed : "the window ignores their ports");
 	}
 }
 

@@ -171,20 +171,20 @@ static void act(void *arg)
 	}
 }
 
-static void see(void *arg, const struct cn_sim_sight *seen)
+static void see(void *arg, const struct cn_sim_record *record)
 {
 	struct attackers *a = arg;
 	uint32_t to;
 
-	wire_oracle_see(a->w->wire, seen);
-	if (seen->what != CN_SIM_RECEIVED || seen->len > CN_FRAME_HEAD ||
-	    (seen->frame[CN_ETH_HEADER + 2] & 15) != CN_TYPE_HELLO) {
+	wire_oracle_see(a->w->wire, record);
+	if (record->kind != CN_SIM_RECEIVED || record->len > CN_FRAME_HEAD ||
+	    (record->frame[CN_ETH_HEADER + 2] & 15) != CN_TYPE_HELLO) {
 		return;
 	}
-	to = (uint32_t)seen->frame[3] << 16 | (uint32_t)seen->frame[4] << 8 | seen->frame[5];
-	a->tape[a->taped % TAPE].to = (seen->frame[0] & 1) != 0 ? draw(a, a->w->s->hosts) : to - 1;
-	memcpy(a->tape[a->taped % TAPE].data, seen->frame, seen->len);
-	a->tape[a->taped % TAPE].len = seen->len;
+	to = (uint32_t)record->frame[3] << 16 | (uint32_t)record->frame[4] << 8 | record->frame[5];
+	a->tape[a->taped % TAPE].to = (record->frame[0] & 1) != 0 ? draw(a, a->w->s->hosts) : to - 1;
+	memcpy(a->tape[a->taped % TAPE].data, record->frame, record->len);
+	a->tape[a->taped % TAPE].len = record->len;
 	a->taped += a->taped < TAPE - 1;
 }
 
@@ -199,7 +199,7 @@ struct attackers *attackers_new(struct world *w, uint32_t kinds)
 	a->kinds = kinds;
 	a->random = cn_mix64(w->s->seed ^ 0x61747461636b);
 	a->until = cn_sim_now(w->sim) + lasts;
-	cn_sim_watch(w->sim, see, a);
+	cn_sim_trace(w->sim, see, a);
 	cn_sim_at(w->sim, cn_sim_now(w->sim), act, a);
 	return a;
 }

@@ -48,7 +48,7 @@ static uint32_t automatic_window(const struct scenario *s, const struct op_plan 
 	if (s->config.engine.window != COLLNET_WINDOW_AUTO) {
 		return s->config.engine.window;
 	}
-	if (s->config.blind) {
+	if (s->config.topology_unaware) {
 		return COLLNET_WINDOW_OFF;
 	}
 	return g->window == CN_WINDOW_EXCHANGE ? cn_topo_window(t, t->hosts, t->nhosts, 2, NULL)

@@ -103,7 +103,7 @@ static void draw_config(struct scenario *s, uint64_t *r)
 	c->queue = (uint32_t)between(r, 1, 4);
 	c->ring = chance(r, 20) ? (uint32_t)between(r, 32, 256) : 0;
 	c->ring = c->ring != 0 ? c->ring : 2048;
-	c->blind = chance(r, 15);
+	c->topology_unaware = chance(r, 15);
 	c->engine.node.mtu = PICK(r, mtus);
 	c->engine.node.window = PICK(r, windows);
 	c->engine.node.pool_frames = PICK(r, pools);
@@ -182,7 +182,7 @@ static void draw_op(const struct scenario *s, struct op_plan *p, uint64_t *r)
 	all = cn_algorithms(&n);
 	all += cn_random(r) % n;
 	p->op = all->op;
-	p->algorithm = chance(r, 85) && !(all->needs_tree && s->config.blind) &&
+	p->algorithm = chance(r, 85) && !(all->needs_tree && s->config.topology_unaware) &&
 				       (!all->needs_tree || has_schedule(s, all))
 			       ? all->name
 			       : NULL;
@@ -438,7 +438,7 @@ void scenario_print(const struct scenario *s)
 	       c->kind, c->cut_through ? " (cut-through)" : "", (double)c->latency / 1e3,
 	       (double)c->delay / 1e3, (double)c->o_send / 1e3, (double)c->o_recv / 1e3,
 	       (double)c->u_recv / 1e3, (double)c->gap / 1e3, (double)c->jitter / 1e3,
-	       c->jitter_ppm, c->ring, c->queue, c->blind ? ", blind" : "");
+	       c->jitter_ppm, c->ring, c->queue, c->topology_unaware ? ", topology-unaware" : "");
 	printf("  transport: MTU %u, window %u, pool %u, reorder %u, W_g ", n->mtu, n->window,
 	       n->pool_frames, n->reorder);
 	print_window(c->engine.window);

@@ -371,23 +371,23 @@ static bool host_of(const struct wire_oracle *o, const uint8_t *mac, uint32_t *h
 	return (mac[0] & 1) == 0 && *host < o->n;
 }
 
-void wire_oracle_see(void *oracle, const struct cn_sim_sight *seen)
+void wire_oracle_see(void *oracle, const struct cn_sim_record *record)
 {
 	struct wire_oracle *o = oracle;
-	const struct cn_topo_link *l = &o->config.topo->links[seen->link];
-	uint32_t from, to, sender = seen->end == 0 ? l->a : l->b;
+	const struct cn_topo_link *l = &o->config.topo->links[record->link];
+	uint32_t from, to, sender = record->end == 0 ? l->a : l->b;
 	struct cn_wire w;
 
-	if (seen->what == CN_SIM_DROPPED || seen->len < CN_HEAD || !host_of(o, seen->frame, &to) ||
-	    !host_of(o, seen->frame + 6, &from) ||
-	    cn_wire_get(seen->frame + CN_ETH_HEADER, seen->len - CN_ETH_HEADER, 1, &w) !=
+	if (record->kind == CN_SIM_DROPPED || record->len < CN_HEAD || !host_of(o, record->frame, &to) ||
+	    !host_of(o, record->frame + 6, &from) ||
+	    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, 1, &w) !=
 		    CN_WIRE_OK ||
 	    w.type == CN_TYPE_HELLO) {
 		return;
 	}
-	if (seen->what == CN_SIM_RECEIVED) {
+	if (record->kind == CN_SIM_RECEIVED) {
 		on_received(o, from, to, &w);
 	} else if (!o->config.topo->vertices[sender].is_switch) {
-		on_sent(o, from, to, &w, seen->frame + CN_HEAD);
+		on_sent(o, from, to, &w, record->frame + CN_HEAD);
 	}
 }

@@ -31,8 +31,8 @@ struct wire_oracle_config {
 
 struct wire_oracle *wire_oracle_new(const struct wire_oracle_config *c);
 void wire_oracle_free(struct wire_oracle *o);
-/* For cn_sim_watch(). */
-void wire_oracle_see(void *oracle, const struct cn_sim_sight *seen);
+/* For cn_sim_trace(). */
+void wire_oracle_see(void *oracle, const struct cn_sim_record *record);
 
 /* A new team: operations are numbered from 0 again. */
 void wire_oracle_team(struct wire_oracle *o);

@@ -646,7 +646,7 @@ bool world_run(struct world *w, const struct scenario *s, bool verbose)
 	} else {
 		struct attackers *a = NULL;
 
-		cn_sim_watch(w->sim, wire_oracle_see, w->wire);
+		cn_sim_trace(w->sim, wire_oracle_see, w->wire);
 		if (s->attackers != 0) {
 			a = attackers_new(w, s->attackers);
 		}
@@ -656,7 +656,7 @@ bool world_run(struct world *w, const struct scenario *s, bool verbose)
 		} else if (s->attackers != 0) {
 			world_blame(w, "no memory for the attackers");
 		}
-		cn_sim_watch(w->sim, NULL, NULL);
+		cn_sim_trace(w->sim, NULL, NULL);
 		attackers_free(a);
 	}
 	cn_sim_free(w->sim);

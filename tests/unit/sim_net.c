@@ -18,23 +18,23 @@ struct put {
 	uint32_t from, to, len, tag;
 };
 
-static void see(void *arg, const struct cn_sim_sight *s)
+static void see(void *arg, const struct cn_sim_record *s)
 {
 	struct sim_net *n = arg;
-	struct sim_net_seen *v;
+	struct sim_net_record *v;
 
-	if (n->nseen == n->cap) {
+	if (n->nrecords == n->cap) {
 		n->cap = n->cap == 0 ? 256 : 2 * n->cap;
-		n->seen = realloc(n->seen, n->cap * sizeof(*n->seen));
-		assert_non_null(n->seen);
+		n->records = realloc(n->records, n->cap * sizeof(*n->records));
+		assert_non_null(n->records);
 	}
-	v = &n->seen[n->nseen++];
-	*v = (struct sim_net_seen){ .what = s->what,
-				    .at = s->at - BEGINNING,
-				    .until = s->until - BEGINNING,
-				    .link = s->link,
-				    .end = s->end,
-				    .len = s->len };
+	v = &n->records[n->nrecords++];
+	*v = (struct sim_net_record){ .kind = s->kind,
+				      .at = s->at - BEGINNING,
+				      .until = s->until - BEGINNING,
+				      .link = s->link,
+				      .end = s->end,
+				      .len = s->len };
 	memcpy(&v->tag, s->frame + TAG_AT, sizeof(v->tag));
 }
 
@@ -62,7 +62,7 @@ struct sim_net *sim_net(const char *text, void (*change)(struct cn_sim_config *c
 	for (uint32_t i = 0; i < cn_sim_hosts(n->sim); i++) {
 		cn_sim_crash(n->sim, i);
 	}
-	cn_sim_watch(n->sim, see, n);
+	cn_sim_trace(n->sim, see, n);
 	return n;
 }
 
@@ -70,7 +70,7 @@ void sim_net_end(struct sim_net *n)
 {
 	cn_sim_free(n->sim);
 	cn_topo_free(n->topo);
-	free(n->seen);
+	free(n->records);
 	free(n);
 }
 
@@ -125,32 +125,32 @@ uint32_t sim_net_link(const struct sim_net *n, const char *a, const char *b, uin
 	return 0;
 }
 
-uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_seen what, const char *a, const char *b,
-		       uint32_t tag)
+uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_record_kind kind, const char *a,
+		       const char *b, uint32_t tag)
 {
 	uint32_t end, link = sim_net_link(n, a, b, &end), count = 0;
 
-	for (size_t i = 0; i < n->nseen; i++) {
-		const struct sim_net_seen *v = &n->seen[i];
+	for (size_t i = 0; i < n->nrecords; i++) {
+		const struct sim_net_record *v = &n->records[i];
 
-		count += v->what == what && v->link == link && v->end == end && v->tag == tag;
+		count += v->kind == kind && v->link == link && v->end == end && v->tag == tag;
 	}
 	return count;
 }
 
-cn_time sim_net_when(const struct sim_net *n, enum cn_sim_seen what, const char *a, const char *b,
-		     uint32_t tag)
+cn_time sim_net_when(const struct sim_net *n, enum cn_sim_record_kind kind, const char *a,
+		     const char *b, uint32_t tag)
 {
 	uint32_t end, link = sim_net_link(n, a, b, &end);
 
-	for (size_t i = 0; i < n->nseen; i++) {
-		const struct sim_net_seen *v = &n->seen[i];
+	for (size_t i = 0; i < n->nrecords; i++) {
+		const struct sim_net_record *v = &n->records[i];
 
-		if (v->what == what && v->link == link && v->end == end && v->tag == tag) {
+		if (v->kind == kind && v->link == link && v->end == end && v->tag == tag) {
 			return v->at;
 		}
 	}
-	fail_msg("frame %u was not seen from %s to %s", tag, a, b);
+	fail_msg("frame %u is not in the trace from %s to %s", tag, a, b);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A simulated network without its nodes: all hosts are down, frames are put on their cards by hand
- * and looked at where they pass. What arrives at a host is seen as dropped there.
+ * A simulated network without nodes: all hosts are down, the test puts frames on their cards and
+ * reads the trace. A frame that arrives at a host is recorded as dropped there.
  */
 #ifndef SIM_NET_H
 #define SIM_NET_H
@@ -10,8 +10,8 @@
 
 #define EVERYBODY NOBODY
 
-struct sim_net_seen {
-	enum cn_sim_seen what;
+struct sim_net_record {
+	enum cn_sim_record_kind kind;
 	cn_time at, until; /* since the beginning */
 	uint32_t link, end, tag;
 	size_t len;
@@ -20,8 +20,8 @@ struct sim_net_seen {
 struct sim_net {
 	struct cn_sim *sim;
 	struct cn_topo *topo;
-	struct sim_net_seen *seen;
-	size_t nseen, cap;
+	struct sim_net_record *records;
+	size_t nrecords, cap;
 };
 
 /* Of a topology file's text; change: may change the configuration, which has no latency, no delay
@@ -36,11 +36,11 @@ void sim_net_send(struct sim_net *n, cn_time at, uint32_t from, uint32_t to, uin
 void sim_net_run(struct sim_net *n);
 void sim_net_run_until(struct sim_net *n, cn_time until);
 
-/* How often a frame with the tag was seen from vertex `a` to `b`, and when for the first time. */
-uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_seen what, const char *a, const char *b,
-		       uint32_t tag);
-cn_time sim_net_when(const struct sim_net *n, enum cn_sim_seen what, const char *a, const char *b,
-		     uint32_t tag);
+/* How many records of a frame with the tag there are from vertex `a` to `b`; time of the first. */
+uint32_t sim_net_count(const struct sim_net *n, enum cn_sim_record_kind kind, const char *a,
+		       const char *b, uint32_t tag);
+cn_time sim_net_when(const struct sim_net *n, enum cn_sim_record_kind kind, const char *a,
+		     const char *b, uint32_t tag);
 /* When it arrived at the host `b`, from the switch `a`. */
 cn_time sim_net_arrival(const struct sim_net *n, const char *a, const char *b, uint32_t tag);
 /* The port of `a` towards `b`. */

@@ -31,13 +31,13 @@ struct cluster {
 	uint64_t hash;	 /* of what was seen, bytes too */
 	uint64_t timing; /* without the bytes */
 	uint64_t sights, received, sent;
-	struct cn_sim_sight first; /* received; without its frame */
+	struct cn_sim_record first; /* received; without its frame */
 };
 
-static void see(void *arg, const struct cn_sim_sight *s)
+static void see(void *arg, const struct cn_sim_record *s)
 {
 	struct cluster *c = arg;
-	uint64_t h = cn_mix64(s->at ^ (uint64_t)s->what << 60 ^ (uint64_t)s->link << 40 ^
+	uint64_t h = cn_mix64(s->at ^ (uint64_t)s->kind << 60 ^ (uint64_t)s->link << 40 ^
 			      (uint64_t)s->end << 39 ^ (uint64_t)s->len << 20);
 
 	c->timing = cn_mix64(c->timing ^ h);
@@ -45,10 +45,10 @@ static void see(void *arg, const struct cn_sim_sight *s)
 	for (size_t i = 0; i < s->len; i++) {
 		c->hash = (c->hash ^ s->frame[i]) * 1099511628211u;
 	}
-	if (s->what == CN_SIM_RECEIVED && c->received++ == 0) {
+	if (s->kind == CN_SIM_RECEIVED && c->received++ == 0) {
 		c->first = *s;
 	}
-	c->sent += s->what == CN_SIM_SENT;
+	c->sent += s->kind == CN_SIM_SENT;
 	c->sights++;
 }
 
@@ -74,7 +74,7 @@ static struct cluster *cluster(const char *shape, uint64_t seed,
 	if (cn_sim_new(&config, &c->sim, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
-	cn_sim_watch(c->sim, see, c);
+	cn_sim_trace(c->sim, see, c);
 	return c;
 }
 
@@ -238,7 +238,7 @@ static void cluster__nothing_runs_away(void **state)
 			const struct dlink *l = &c->sim->links[d];
 
 			assert_int_equal(l->queue.n + l->input.n + l->spread.n + l->ninputs, 0);
-			assert_true(l->seen.peak <= 45);
+			assert_true(l->counters.peak <= 45);
 		}
 		for (uint32_t v = 0; v < c->topo->nvertices; v++) {
 			assert_true(!c->topo->vertices[v].is_switch ||
@@ -351,9 +351,9 @@ static void host__crash_and_restart(void **state)
 	cn_sim_crash(c->sim, 2);
 	assert_null(cn_sim_engine(c->sim, 2));
 	cn_sim_crash(c->sim, 2); /* again: nothing */
-	received = c->sim->links[c->sim->hosts[2].out].seen.frames;
+	received = c->sim->links[c->sim->hosts[2].out].counters.frames;
 	cn_sim_run(c->sim, cn_sim_now(c->sim) + 3000 * CN_MS);
-	assert_int_equal(c->sim->links[c->sim->hosts[2].out].seen.frames, received);
+	assert_int_equal(c->sim->links[c->sim->hosts[2].out].counters.frames, received);
 	cn_sim_totals(c->sim, &t);
 	assert_true(t.lost > 0); /* hellos that it did not hear */
 	assert_int_equal(cn_sim_restart(c->sim, 2, &err), COLLNET_OK);
@@ -382,7 +382,7 @@ static void host__crash_at_any_time(void **state)
 		cn_sim_crash(c->sim, k % 4);
 		cn_sim_run(c->sim, cn_sim_now(c->sim) + 6000 * CN_MS);
 		for (uint32_t i = 0; i < cn_job_ranks(j); i++) {
-			assert_true(cn_job_rank(j, i)->told);
+			assert_true(cn_job_rank(j, i)->done);
 		}
 		assert_int_equal(cn_sim_restart(c->sim, k % 4, &err), COLLNET_OK);
 		cn_sim_run(c->sim, cn_sim_now(c->sim) + 100 * CN_MS);
@@ -417,10 +417,10 @@ static uint32_t arrivals(const struct sim_net *n, uint8_t *times)
 	uint32_t end, link = sim_net_link(n, "s", "b", &end), behind = 0, last = 0;
 
 	memset(times, 0, MANY);
-	for (size_t i = 0; i < n->nseen; i++) {
-		const struct sim_net_seen *v = &n->seen[i];
+	for (size_t i = 0; i < n->nrecords; i++) {
+		const struct sim_net_record *v = &n->records[i];
 
-		if (v->what == CN_SIM_DROPPED && v->link == link && v->end == end) {
+		if (v->kind == CN_SIM_DROPPED && v->link == link && v->end == end) {
 			times[v->tag]++;
 			behind += v->tag < last;
 			last = v->tag > last ? v->tag : last;
@@ -589,7 +589,7 @@ static void cut__deaf(void **state)
 	(void)state;
 	cn_sim_cut(c->sim, c->sim->hosts[0].out / 2, c->sim->hosts[0].out % 2, true);
 	cn_sim_run(c->sim, BEGINNING + 500 * CN_MS);
-	assert_true(c->sim->links[heard].seen.frames > 0);
+	assert_true(c->sim->links[heard].counters.frames > 0);
 	assert_int_equal(cn_node_peers(cn_engine_node(cn_sim_engine(c->sim, 0))), 0);
 	/* it is heard, but echoes nothing */
 	assert_int_equal(cn_node_peers(cn_engine_node(cn_sim_engine(c->sim, 1))), 1);

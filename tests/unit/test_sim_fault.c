@@ -203,9 +203,9 @@ static void run__crash(void **state)
 
 	(void)state;
 	run(t, (const char *const[]){ "t=1ms for=3s crash h3", NULL }, &r);
-	assert_int_equal(r.out.nends, 8);
-	for (uint32_t i = 0; i < r.out.nends; i++) {
-		const struct sim_end *e = &r.out.ends[i];
+	assert_int_equal(r.out.nerrors, 8);
+	for (uint32_t i = 0; i < r.out.nerrors; i++) {
+		const struct sim_error *e = &r.out.errors[i];
 
 		assert_int_equal(e->rank, i);
 		assert_int_equal(e->culprit, t->hosts[3]);
@@ -221,7 +221,7 @@ static void run__crash(void **state)
 	done(&r);
 	run(t, (const char *const[]){ "t=1ms crash h3", "t=5s restart h3", NULL }, &r);
 	assert_int_equal(r.out.next, SIM_NEXT_RIGHT);
-	assert_false(r.out.seen[1].idle);
+	assert_false(r.out.fault_states[1].host_was_running);
 	done(&r);
 	cn_topo_free(t);
 }
@@ -234,15 +234,15 @@ static void run__cut_and_repair(void **state)
 	(void)state;
 	/* long enough to fail; both halves name a host of the other */
 	run(t, (const char *const[]){ "t=1ms cut s0-s1", "t=4s repair s0-s1", NULL }, &r);
-	assert_int_equal(r.out.nends, 8);
-	for (uint32_t i = 0; i < r.out.nends; i++) {
-		assert_true(r.out.ends[i].faulted);
-		assert_int_equal(r.out.ends[i].fault, 0);
+	assert_int_equal(r.out.nerrors, 8);
+	for (uint32_t i = 0; i < r.out.nerrors; i++) {
+		assert_true(r.out.errors[i].faulted);
+		assert_int_equal(r.out.errors[i].fault, 0);
 	}
 	assert_int_equal(r.out.next, SIM_NEXT_RIGHT);
 	done(&r);
 	run(t, (const char *const[]){ "t=1ms cut h2", NULL }, &r);
-	assert_int_equal(r.out.nends, 8);
+	assert_int_equal(r.out.nerrors, 8);
 	assert_int_equal(r.out.next, SIM_NEXT_NEVER);
 	done(&r);
 	/*
@@ -250,7 +250,7 @@ static void run__cut_and_repair(void **state)
 	 */
 	run(t, (const char *const[]){ "t=1ms for=200ms cut h2", "t=2ms for=300ms cut h2", NULL },
 	    &r);
-	assert_int_equal(r.out.nends, 0);
+	assert_int_equal(r.out.nerrors, 0);
 	assert_int_equal(r.out.failed, 0);
 	assert_true(r.out.lost > 0);
 	assert_true(r.out.ns.p99 >= 300e6);
@@ -265,9 +265,9 @@ static void run__partition_and_pause(void **state)
 
 	(void)state;
 	run(t, (const char *const[]){ "t=1ms for=4s partition h0-h5|h6,h7", NULL }, &r);
-	assert_int_equal(r.out.nends, 8);
-	for (uint32_t i = 0; i < r.out.nends; i++) {
-		assert_true(r.out.ends[i].faulted);
+	assert_int_equal(r.out.nerrors, 8);
+	for (uint32_t i = 0; i < r.out.nerrors; i++) {
+		assert_true(r.out.errors[i].faulted);
 	}
 	assert_int_equal(r.out.next, SIM_NEXT_RIGHT);
 	done(&r);
@@ -291,8 +291,9 @@ static void run__shares_and_what_comes_too_late(void **state)
 	assert_int_equal(a.out.failed, 0);
 	assert_true(a.out.lost > 0);
 	assert_true(a.out.data_resent > 0);
-	assert_true(a.out.seen[0].began && a.out.seen[1].began && !a.out.seen[2].began);
-	assert_true(a.out.seen[3].idle);
+	assert_true(a.out.fault_states[0].began && a.out.fault_states[1].began &&
+		    !a.out.fault_states[2].began);
+	assert_true(a.out.fault_states[3].host_was_running);
 	run(t,
 	    (const char *const[]){ "for=3ms loss 20% s0-s1", "duplicate 5%", "t=50s crash h0",
 				   "restart h1" },

@@ -36,7 +36,7 @@ static void parse__network(void **state)
 	assert_int_equal(o.cluster.kind, CN_SIM_INPUT);
 	assert_true(o.cluster.cut_through);
 	assert_int_equal(o.buffer, 7);
-	assert_true(o.uplink_buffer_said);
+	assert_true(o.uplink_buffer_set);
 	assert_int_equal(o.uplink_buffer, 0);
 	assert_int_equal(o.rate, 100000000);
 	assert_int_equal(o.uplink, 1000000000);
@@ -118,7 +118,7 @@ static void parse__defaults(void **state)
 	assert_int_equal(o.cluster.kind, CN_SIM_OUTPUT);
 	assert_int_equal(o.buffer, 43);
 	assert_int_equal(o.uplink_buffer, 45);
-	assert_false(o.buffer_said || o.uplink_buffer_said);
+	assert_false(o.buffer_set || o.uplink_buffer_set);
 	assert_int_equal(o.local, 1);
 	assert_int_equal(o.measure.nalgorithms, 0);
 	assert_int_equal(o.measure.window, COLLNET_WINDOW_AUTO);

@@ -280,7 +280,7 @@ static size_t data_frames(const char *path, size_t *all, uint64_t *last)
 	return n;
 }
 
-static void watch__trace_and_capture(void **state)
+static void trace__trace_and_capture(void **state)
 {
 	struct cn_topo *t = shape("4", 0, 43);
 	struct sim_case c = exchange(t, "shuffle", 3000);
@@ -295,9 +295,9 @@ static void watch__trace_and_capture(void **state)
 	temporary(trace);
 	temporary(pcap);
 	assert_int_equal(sim_find_port(t, "s1-h2", &link, NULL), COLLNET_OK);
-	assert_int_equal(sim_watch_open(t, trace, pcap, link, &c.watch, NULL), COLLNET_OK);
+	assert_int_equal(sim_trace_open(t, trace, pcap, link, &c.trace, NULL), COLLNET_OK);
 	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
-	assert_int_equal(sim_watch_close(c.watch, &cut, NULL), COLLNET_OK);
+	assert_int_equal(sim_trace_close(c.trace, &cut, NULL), COLLNET_OK);
 	assert_false(cut);
 	text = slurp(trace);
 	/* 2 iterations, 4 hosts, 3 others, 3 frames a block; on the host's port and the switch's */
@@ -316,24 +316,24 @@ static void watch__trace_and_capture(void **state)
 	cn_topo_free(t);
 }
 
-static void watch__cannot_be_opened(void **state)
+static void trace__cannot_be_opened(void **state)
 {
 	struct cn_topo *t = shape("4", 0, 43);
-	struct sim_watch *w = NULL;
+	struct sim_trace *w = NULL;
 	struct cn_err err = { 0 };
 
 	(void)state;
-	assert_int_equal(sim_watch_open(t, "/nowhere/x", NULL, 0, &w, &err), COLLNET_ESYSTEM);
+	assert_int_equal(sim_trace_open(t, "/nowhere/x", NULL, 0, &w, &err), COLLNET_ESYSTEM);
 	assert_non_null(strstr(err.text, "--trace: /nowhere/x"));
-	assert_int_equal(sim_watch_open(t, NULL, "/nowhere/x", 0, &w, &err), COLLNET_ESYSTEM);
+	assert_int_equal(sim_trace_open(t, NULL, "/nowhere/x", 0, &w, &err), COLLNET_ESYSTEM);
 	assert_non_null(strstr(err.text, "--pcap: /nowhere/x"));
 	assert_null(w);
-	assert_int_equal(sim_watch_close(NULL, NULL, NULL), COLLNET_OK);
+	assert_int_equal(sim_trace_close(NULL, NULL, NULL), COLLNET_OK);
 	cn_topo_free(t);
 }
 
 /* A capture that is larger than the stream's buffer fails long before it is closed. */
-static void watch__cannot_be_written(void **state)
+static void trace__cannot_be_written(void **state)
 {
 	struct cn_topo *t = shape("4", 0, 43);
 	struct sim_case c = exchange(t, "shuffle", 30000);
@@ -344,13 +344,13 @@ static void watch__cannot_be_written(void **state)
 	if (access("/dev/full", W_OK) != 0) {
 		skip();
 	}
-	assert_int_equal(sim_watch_open(t, NULL, "/dev/full", 0, &c.watch, NULL), COLLNET_OK);
+	assert_int_equal(sim_trace_open(t, NULL, "/dev/full", 0, &c.trace, NULL), COLLNET_OK);
 	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
-	assert_int_equal(sim_watch_close(c.watch, NULL, &err), COLLNET_ESYSTEM);
+	assert_int_equal(sim_trace_close(c.trace, NULL, &err), COLLNET_ESYSTEM);
 	assert_non_null(strstr(err.text, "--pcap: /dev/full could not be written"));
-	assert_int_equal(sim_watch_open(t, "/dev/full", NULL, 0, &c.watch, NULL), COLLNET_OK);
+	assert_int_equal(sim_trace_open(t, "/dev/full", NULL, 0, &c.trace, NULL), COLLNET_OK);
 	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
-	assert_int_equal(sim_watch_close(c.watch, NULL, &err), COLLNET_ESYSTEM);
+	assert_int_equal(sim_trace_close(c.trace, NULL, &err), COLLNET_ESYSTEM);
 	assert_non_null(strstr(err.text, "--trace: /dev/full could not be written"));
 	cn_topo_free(t);
 }
@@ -389,9 +389,9 @@ int main(void)
 		cmocka_unit_test(run__near_equation_2),
 		cmocka_unit_test(run__one_seed_one_result),
 		cmocka_unit_test(run__hosts_that_do_not_meet),
-		cmocka_unit_test(watch__trace_and_capture),
-		cmocka_unit_test(watch__cannot_be_opened),
-		cmocka_unit_test(watch__cannot_be_written),
+		cmocka_unit_test(trace__trace_and_capture),
+		cmocka_unit_test(trace__cannot_be_opened),
+		cmocka_unit_test(trace__cannot_be_written),
 		cmocka_unit_test(find_port__names_with_dashes),
 	};
 

@@ -309,7 +309,7 @@ static void output__filters(void **state)
 	(void)state;
 	sim_net_send(n, 0, A, A, FULL, 1);
 	sim_net_run(n);
-	assert_int_equal(n->nseen, 1);
+	assert_int_equal(n->nrecords, 1);
 	sim_net_end(n);
 }
 

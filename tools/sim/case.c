@@ -45,7 +45,7 @@ static void begin(struct cn_sim *s, const struct cn_topo *t, struct before *b)
 {
 	sum_stats(s, &b->stats, true);
 	cn_sim_totals(s, &b->totals);
-	cn_sim_forget_peaks(s);
+	cn_sim_reset_peaks(s);
 	for (uint32_t d = 0; d < 2 * t->nlinks; d++) {
 		cn_sim_port(s, d / 2, d % 2, &b->ports[d]);
 	}
@@ -116,10 +116,10 @@ static void blame(const struct sim_case *c, const struct cn_job *j, const struct
 	for (uint32_t i = 0; i < cn_job_ranks(j); i++) {
 		const struct cn_job_rank *k = cn_job_rank(j, i);
 
-		if (!k->told || k->status != COLLNET_OK) {
+		if (!k->done || k->status != COLLNET_OK) {
 			snprintf(out->why, sizeof(out->why), "rank %u on %.63s: %.*s", i,
 				 t->vertices[t->hosts[k->host]].name, CN_ERR_TEXT,
-				 k->told ? k->text : "it did not end");
+				 k->done ? k->text : "it did not end");
 			return;
 		}
 	}
@@ -201,9 +201,9 @@ static int arm(struct cn_sim *s, const struct sim_case *c, struct sim_armed **ar
 	if (c->nfaults == 0) {
 		return COLLNET_OK;
 	}
-	out->seen = calloc(c->nfaults, sizeof(*out->seen));
-	return out->seen != NULL
-		       ? sim_faults_arm(s, c, out->seen, armed, err)
+	out->fault_states = calloc(c->nfaults, sizeof(*out->fault_states));
+	return out->fault_states != NULL
+		       ? sim_faults_arm(s, c, out->fault_states, armed, err)
 		       : cn_fail(err, COLLNET_ENOMEM, "no memory for %u faults", c->nfaults);
 }
 
@@ -214,7 +214,7 @@ static int failed(struct cn_sim *s, struct cn_job *j, const struct sim_case *c,
 	int rc = COLLNET_OK;
 
 	if (armed != NULL) {
-		rc = sim_faults_ends(armed, j, out, err);
+		rc = sim_faults_errors(armed, j, out, err);
 		cn_job_leave(j);
 		rc = rc == COLLNET_OK ? next_job(s, c, armed, out, err) : rc;
 	}
@@ -235,8 +235,8 @@ static int iterate(struct cn_sim *s, struct cn_job *j, const struct sim_case *c,
 		return rc;
 	}
 	begin(s, c->cluster.topo, b);
-	if (c->watch != NULL) {
-		sim_watch_measure(c->watch, true);
+	if (c->trace != NULL) {
+		sim_trace_measure(c->trace, true);
 	}
 	rc = arm(s, c, armed, out, err);
 	rc = rc == COLLNET_OK ? turns(j, c, c->iterations, ns, slowest, &well, out, err) : rc;
@@ -299,8 +299,8 @@ int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *er
 		return rc;
 	}
 	cn_sim_fault(s, CN_TOPO_NONE, 2, &c->faults);
-	if (c->watch != NULL) {
-		cn_sim_watch(s, sim_watch_see, c->watch);
+	if (c->trace != NULL) {
+		cn_sim_trace(s, sim_trace_record, c->trace);
 	}
 	rc = run_job(s, c, &armed, out, err);
 	cn_sim_free(s);
@@ -310,9 +310,9 @@ int sim_run(const struct sim_case *c, struct sim_outcome *out, struct cn_err *er
 
 void sim_outcome_free(struct sim_outcome *out)
 {
-	free(out->seen);
-	free(out->ends);
-	out->seen = NULL;
-	out->ends = NULL;
-	out->nends = 0;
+	free(out->fault_states);
+	free(out->errors);
+	out->fault_states = NULL;
+	out->errors = NULL;
+	out->nerrors = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One case: a cluster in virtual time, an operation that its ranks run some times, and what became
- * of it. `collnet sim` runs one for every row, and so do the experiments of the papers.
+ * One case: a cluster in virtual time, the iterations of an operation, and their outcome. `collnet
+ * sim` runs one for every row, and so do the experiments of the papers.
  */
 #ifndef COLLNET_SIM_CASE_H
 #define COLLNET_SIM_CASE_H
@@ -9,20 +9,20 @@
 #include "tools/measure/model.h"
 #include "tools/sim/fault.h"
 
-struct sim_watch; /* trace.h */
+struct sim_trace; /* trace.h */
 
 struct sim_case {
 	struct cn_sim_config cluster;  /* with its topology */
 	struct cn_sim_faults faults;   /* of all links, in both directions */
 	const struct sim_fault *timed; /* [nfaults] */
 	uint32_t nfaults;
-	struct cn_coll_args args; /* op, algorithm, ..., bytes; buffers and deadline are ours */
+	struct cn_coll_args args; /* without buffers and deadline */
 	uint32_t local, iterations, warmup;
 	bool verify;
-	struct sim_watch *watch; /* NULL: nobody looks */
+	struct sim_trace *trace; /* NULL: none */
 };
 
-/* Where something was worst: the switch whose queue it was, and the port's other end. */
+/* The queue with the largest count: its switch, and the other end of its port. */
 struct sim_spot {
 	uint32_t at, peer; /* vertices; CN_TOPO_NONE: nowhere */
 	uint64_t count;
@@ -41,15 +41,15 @@ struct sim_outcome {
 	struct sim_spot longest; /* queue */
 	uint32_t window_peak;
 	uint64_t wrong, frame_events;
-	uint32_t failed; /* ranks; the first one's sentence is in why */
+	uint32_t failed; /* ranks; the first one's error is in why */
 	char why[CN_ERR_TEXT + 96];
 	/* Of a case with timed faults; sim_outcome_free(). */
-	struct sim_fault_seen *seen; /* [nfaults] */
-	struct sim_end *ends;	     /* [nends], in the order of ranks */
-	uint32_t nends;
+	struct sim_fault_state *fault_states; /* [nfaults] */
+	struct sim_error *errors;	      /* [nerrors], in the order of ranks */
+	uint32_t nerrors;
 	enum sim_next {
 		SIM_NEXT_NONE,	/* no rank failed */
-		SIM_NEXT_RIGHT, /* when the faults were over a new job formed, and ran */
+		SIM_NEXT_RIGHT, /* after the faults a new job formed and ran */
 		SIM_NEXT_FAILED,
 		SIM_NEXT_NEVER, /* a host stays down, or a link stays cut */
 	} next;

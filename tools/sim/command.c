@@ -53,7 +53,7 @@ static void fill_in(const struct sim_options *o, struct cn_topo *t, uint64_t rat
 		if (l->rate == 0) {
 			l->rate = up ? uplink : rate;
 		}
-		if (l->buffer == 0 && (up ? o->uplink_buffer_said : o->buffer_said)) {
+		if (l->buffer == 0 && (up ? o->uplink_buffer_set : o->buffer_set)) {
 			l->buffer = up ? o->uplink_buffer : o->buffer;
 		}
 	}
@@ -157,14 +157,14 @@ static void result_of(const struct run *r, const struct sim_outcome *out, const 
 	res->verified = verified;
 }
 
-static int watch_open(struct run *r, struct sim_watch **out, struct cn_err *err)
+static int trace_open(struct run *r, struct sim_trace **out, struct cn_err *err)
 {
 	const struct sim_options *o = r->o;
 
 	*out = NULL;
 	return o->trace == NULL && o->pcap == NULL
 		       ? COLLNET_OK
-		       : sim_watch_open(r->topo, o->trace, o->pcap, r->port, out, err);
+		       : sim_trace_open(r->topo, o->trace, o->pcap, r->port, out, err);
 }
 
 static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t bytes,
@@ -191,9 +191,9 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 	int rc = check_memory(r, bytes, err), closed;
 
 	c.cluster.topo = r->topo;
-	rc = rc == COLLNET_OK ? watch_open(r, &c.watch, err) : rc;
+	rc = rc == COLLNET_OK ? trace_open(r, &c.trace, err) : rc;
 	rc = rc == COLLNET_OK ? sim_run(&c, out, err) : rc;
-	closed = sim_watch_close(c.watch, &cut, rc == COLLNET_OK ? err : NULL);
+	closed = sim_trace_close(c.trace, &cut, rc == COLLNET_OK ? err : NULL);
 	if (cut) {
 		tool_complain("--trace: the first %u events are in it, and there were more",
 			      SIM_TRACE_MAX);

@@ -3,7 +3,7 @@
  * The subcommand `collnet sim`: its options and its report, over the cases of case.h.
  *
  * command.c puts the network together and goes through sizes and algorithms, options.c is the
- * command line, report.c and fault_report.c write what a person or a program reads.
+ * command line, report.c and fault_report.c write the table, JSON and CSV.
  */
 #ifndef COLLNET_SIM_COMMAND_H
 #define COLLNET_SIM_COMMAND_H
@@ -15,9 +15,9 @@
 struct sim_options {
 	struct measure_options measure; /* operation, sizes, algorithms, ..., iterations, outputs */
 	const char *shape, *topology;
-	uint64_t rate, uplink; /* 0: not said */
+	uint64_t rate, uplink; /* 0: not specified */
 	uint32_t buffer, uplink_buffer;
-	bool buffer_said, uplink_buffer_said;
+	bool buffer_set, uplink_buffer_set;
 	struct cn_sim_config cluster; /* without topology: kind, times, seed */
 	struct cn_sim_faults faults;
 	const char *fault_texts[SIM_FAULTS_MAX];
@@ -26,7 +26,7 @@ struct sim_options {
 	uint32_t local;
 	const char *trace, *pcap, *port;
 	const char *experiment, *output;
-	const char *alien; /* the first option that does not go with an experiment */
+	const char *not_of_experiment; /* the first option that --experiment does not take */
 	bool quick;
 };
 

@@ -28,7 +28,7 @@ enum sim_fault_kind {
 };
 
 struct sim_fault {
-	const char *text; /* as it was written; borrowed */
+	const char *text; /* as specified; borrowed */
 	enum sim_fault_kind kind;
 	cn_time at, lasts; /* since the counted iterations began; 0: until the end */
 	uint32_t host;	   /* CRASH, RESTART, PAUSE: index of a host; else CN_TOPO_NONE */
@@ -40,15 +40,15 @@ struct sim_fault {
 int sim_fault_parse(const struct cn_topo *t, const char *text, struct sim_fault *out,
 		    struct cn_err *err);
 
-/* What became of a fault. */
-struct sim_fault_seen {
+/* The state of a fault at the end of a case. */
+struct sim_fault_state {
 	bool began;
-	bool idle; /* a restart of a host that was running */
+	bool host_was_running; /* a restart without effect */
 	cn_time at;
 };
 
 /* A rank whose operation failed, or did not end. */
-struct sim_end {
+struct sim_error {
 	uint32_t rank, host; /* host: its vertex */
 	int status;
 	bool pending;
@@ -60,15 +60,15 @@ struct sim_end {
 	char text[CN_ERR_TEXT];
 };
 
-/* The timed faults of a case whose counted iterations begin now; `s` ends before they are freed. */
+/* Schedules the timed faults of a case whose counted iterations begin now; free `s` first. */
 struct sim_armed;
-int sim_faults_arm(struct cn_sim *s, const struct sim_case *c, struct sim_fault_seen *seen,
+int sim_faults_arm(struct cn_sim *s, const struct sim_case *c, struct sim_fault_state *states,
 		   struct sim_armed **out, struct cn_err *err);
 void sim_faults_free(struct sim_armed *a); /* NULL is ignored */
 /* Runs until the last of them has ended; false: a host stays down or a link stays cut. */
 bool sim_faults_over(struct sim_armed *a);
-/* The ranks of the job that failed, into out->ends. */
-int sim_faults_ends(const struct sim_armed *a, const struct cn_job *j, struct sim_outcome *out,
-		    struct cn_err *err);
+/* The ranks of the job that failed, into out->errors. */
+int sim_faults_errors(const struct sim_armed *a, const struct cn_job *j, struct sim_outcome *out,
+		      struct cn_err *err);
 
 #endif

@@ -202,21 +202,21 @@ static int take_times(struct parser *p, struct sim_fault *f)
 	int rc;
 
 	while ((rc = advance(p)) == COLLNET_OK) {
-		bool *seen = strncmp(p->word, "t=", 2) == 0	? &at
-			     : strncmp(p->word, "for=", 4) == 0 ? &lasts
-								: NULL;
-		cn_time *into = seen == &at ? &f->at : &f->lasts;
+		bool *given = strncmp(p->word, "t=", 2) == 0	 ? &at
+			      : strncmp(p->word, "for=", 4) == 0 ? &lasts
+								 : NULL;
+		cn_time *into = given == &at ? &f->at : &f->lasts;
 
-		if (seen == NULL) {
+		if (given == NULL) {
 			return COLLNET_OK;
 		}
-		if (*seen || !take_time(strchr(p->word, '=') + 1, into) ||
-		    (seen == &lasts && f->lasts == 0)) {
+		if (*given || !take_time(strchr(p->word, '=') + 1, into) ||
+		    (given == &lasts && f->lasts == 0)) {
 			return expected(
 				p, "one t= and one for= with a time of at most a minute and its "
 				   "unit, like t=2.5ms for=300us");
 		}
-		*seen = true;
+		*given = true;
 	}
 	return rc;
 }

@@ -37,8 +37,8 @@ static struct summary summarise(const struct sim_outcome *out)
 {
 	struct summary s = { .first = NAN, .last = NAN };
 
-	for (uint32_t i = 0; i < out->nends; i++) {
-		const struct sim_end *e = &out->ends[i];
+	for (uint32_t i = 0; i < out->nerrors; i++) {
+		const struct sim_error *e = &out->errors[i];
 		double us = (double)e->after / 1e3;
 
 		if (e->own || e->fault == SIM_NO_FAULT) {
@@ -58,18 +58,19 @@ void sim_fault_json(struct json *j, const struct cn_topo *t, const struct sim_ro
 
 	json_array(j, "faults");
 	for (uint32_t i = 0; i < row->o->nfaults; i++) {
-		const struct sim_fault_seen *s = out->seen != NULL ? &out->seen[i] : NULL;
+		const struct sim_fault_state *s = out->fault_states != NULL ? &out->fault_states[i]
+									    : NULL;
 
 		json_object(j, NULL);
 		json_string(j, "fault", row->o->timed[i].text);
 		json_bool(j, "began", s != NULL && s->began);
-		json_bool(j, "host_was_running", s != NULL && s->idle);
+		json_bool(j, "host_was_running", s != NULL && s->host_was_running);
 		json_object_end(j);
 	}
 	json_array_end(j);
 	json_array(j, "errors");
-	for (uint32_t i = 0; i < out->nends; i++) {
-		const struct sim_end *e = &out->ends[i];
+	for (uint32_t i = 0; i < out->nerrors; i++) {
+		const struct sim_error *e = &out->errors[i];
 		bool known = e->fault != SIM_NO_FAULT;
 
 		json_object(j, NULL);
@@ -96,7 +97,7 @@ void sim_fault_cells(FILE *f, const struct sim_outcome *out)
 					    [SIM_NEXT_NEVER] = "not tried" };
 	struct summary s = summarise(out);
 
-	fprintf(f, ",%" PRIu32 ",%" PRIu32, out->nends, s.named);
+	fprintf(f, ",%" PRIu32 ",%" PRIu32, out->nerrors, s.named);
 	measure_report_cell(f, s.first);
 	measure_report_cell(f, s.last);
 	fprintf(f, ",%s", next[out->next]);
@@ -107,16 +108,16 @@ void sim_fault_table(const struct cn_topo *t, const struct sim_row *row)
 	const struct sim_outcome *out = row->out;
 	struct summary s = summarise(out);
 
-	for (uint32_t i = 0; out->seen != NULL && i < row->o->nfaults; i++) {
-		if (!out->seen[i].began) {
+	for (uint32_t i = 0; out->fault_states != NULL && i < row->o->nfaults; i++) {
+		if (!out->fault_states[i].began) {
 			printf("  fault '%s': the operation had ended before\n",
 			       row->o->timed[i].text);
-		} else if (out->seen[i].idle) {
+		} else if (out->fault_states[i].host_was_running) {
 			printf("  fault '%s': the host was running\n", row->o->timed[i].text);
 		}
 	}
-	for (uint32_t i = 0; i < out->nends; i++) {
-		const struct sim_end *e = &out->ends[i];
+	for (uint32_t i = 0; i < out->nerrors; i++) {
+		const struct sim_error *e = &out->errors[i];
 
 		printf("  rank %" PRIu32 " on %s: ", e->rank, name_of(t, e->host));
 		if (e->fault != SIM_NO_FAULT) {
@@ -129,8 +130,8 @@ void sim_fault_table(const struct cn_topo *t, const struct sim_row *row)
 		}
 		printf("%s\n", e->text);
 	}
-	if (out->nends > 0) {
-		printf("  %" PRIu32 " rank%s failed", out->nends, out->nends == 1 ? "" : "s");
+	if (out->nerrors > 0) {
+		printf("  %" PRIu32 " rank%s failed", out->nerrors, out->nerrors == 1 ? "" : "s");
 		if (s.others > 0) {
 			printf(", %" PRIu32
 			       " on other hosts %.3f to %.3f ms after the fault; %" PRIu32

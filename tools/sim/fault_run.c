@@ -21,9 +21,9 @@ struct sim_armed {
 	struct cn_sim *sim;
 	const struct sim_case *c;
 	cn_time zero;
-	struct edge *edges;	     /* [2 nfaults] */
-	bool *active;		     /* [nfaults] */
-	struct sim_fault_seen *seen; /* [nfaults] */
+	struct edge *edges;		/* [2 nfaults] */
+	bool *active;			/* [nfaults] */
+	struct sim_fault_state *states; /* [nfaults] */
 };
 
 /* What the active faults and those of the whole run make of a link. */
@@ -87,7 +87,7 @@ static void crash(struct sim_armed *a, uint32_t host)
 static void restart(struct sim_armed *a, uint32_t i)
 {
 	if (cn_sim_restart(a->sim, a->c->timed[i].host, NULL) != COLLNET_OK) {
-		a->seen[i].idle = true;
+		a->states[i].host_was_running = true;
 	}
 }
 
@@ -100,8 +100,8 @@ static void edge(void *arg)
 	a->active[e->fault] = !e->end && f->kind != SIM_FAULT_RESTART &&
 			      f->kind != SIM_FAULT_REPAIR;
 	if (!e->end) {
-		a->seen[e->fault].began = true;
-		a->seen[e->fault].at = cn_sim_now(a->sim);
+		a->states[e->fault].began = true;
+		a->states[e->fault].at = cn_sim_now(a->sim);
 	}
 	switch (f->kind) {
 	case SIM_FAULT_CRASH:
@@ -131,14 +131,16 @@ static void edge(void *arg)
 	}
 }
 
-int sim_faults_arm(struct cn_sim *s, const struct sim_case *c, struct sim_fault_seen *seen,
+int sim_faults_arm(struct cn_sim *s, const struct sim_case *c, struct sim_fault_state *states,
 		   struct sim_armed **out, struct cn_err *err)
 {
 	struct sim_armed *a = calloc(1, sizeof(*a));
 	bool ok = a != NULL;
 
 	if (ok) {
-		*a = (struct sim_armed){ .sim = s, .c = c, .zero = cn_sim_now(s), .seen = seen };
+		*a = (struct sim_armed){
+			.sim = s, .c = c, .zero = cn_sim_now(s), .states = states
+		};
 		a->edges = calloc(2 * (size_t)c->nfaults + 1, sizeof(*a->edges));
 		a->active = calloc(c->nfaults + 1, sizeof(*a->active));
 		ok = a->edges != NULL && a->active != NULL;
@@ -274,18 +276,18 @@ static uint32_t fault_of(const struct sim_armed *a, uint32_t culprit, cn_time to
 	uint32_t found = SIM_NO_FAULT, first = SIM_NO_FAULT;
 
 	for (uint32_t i = 0; i < a->c->nfaults; i++) {
-		const struct sim_fault_seen *s = &a->seen[i];
+		const struct sim_fault_state *s = &a->states[i];
 		const struct sim_fault *f = &a->c->timed[i];
 
 		if (!s->began || s->at > to || f->kind == SIM_FAULT_RESTART ||
 		    f->kind == SIM_FAULT_REPAIR) {
 			continue;
 		}
-		if (first == SIM_NO_FAULT || s->at < a->seen[first].at) {
+		if (first == SIM_NO_FAULT || s->at < a->states[first].at) {
 			first = i;
 		}
 		if (culprit != CN_TOPO_NONE && concerns(a->c->cluster.topo, f, culprit) &&
-		    (found == SIM_NO_FAULT || s->at >= a->seen[found].at)) {
+		    (found == SIM_NO_FAULT || s->at >= a->states[found].at)) {
 			found = i;
 		}
 	}
@@ -294,7 +296,7 @@ static uint32_t fault_of(const struct sim_armed *a, uint32_t culprit, cn_time to
 
 /* Whether the error names a host that had the fault; of a link between switches that is any host
  * on its other side. */
-static void set_faulted(const struct cn_topo *t, const struct sim_fault *f, struct sim_end *e)
+static void set_faulted(const struct cn_topo *t, const struct sim_fault *f, struct sim_error *e)
 {
 	const struct cn_topo_link *l = f != NULL && f->link != CN_TOPO_NONE ? &t->links[f->link]
 									    : NULL;
@@ -308,35 +310,35 @@ static void set_faulted(const struct cn_topo *t, const struct sim_fault *f, stru
 			     : concerns(t, f, e->culprit);
 }
 
-int sim_faults_ends(const struct sim_armed *a, const struct cn_job *j, struct sim_outcome *out,
-		    struct cn_err *err)
+int sim_faults_errors(const struct sim_armed *a, const struct cn_job *j, struct sim_outcome *out,
+		      struct cn_err *err)
 {
 	const struct cn_topo *t = a->c->cluster.topo;
 
-	out->ends = calloc(cn_job_ranks(j) + 1, sizeof(*out->ends));
-	if (out->ends == NULL) {
+	out->errors = calloc(cn_job_ranks(j) + 1, sizeof(*out->errors));
+	if (out->errors == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the errors of %u ranks",
 			       cn_job_ranks(j));
 	}
 	for (uint32_t i = 0; i < cn_job_ranks(j); i++) {
 		const struct cn_job_rank *k = cn_job_rank(j, i);
-		struct sim_end *e = &out->ends[out->nends];
+		struct sim_error *e = &out->errors[out->nerrors];
 
-		if (k->told && k->status == COLLNET_OK) {
+		if (k->done && k->status == COLLNET_OK) {
 			continue;
 		}
-		out->nends++;
-		*e = (struct sim_end){ .rank = i,
-				       .host = t->hosts[k->host],
-				       .status = k->status,
-				       .culprit = CN_TOPO_NONE,
-				       .fault = SIM_NO_FAULT,
-				       .pending = !k->told };
-		snprintf(e->text, sizeof(e->text), "%s", k->told ? k->text : "it did not end");
-		if (k->told) {
+		out->nerrors++;
+		*e = (struct sim_error){ .rank = i,
+					 .host = t->hosts[k->host],
+					 .status = k->status,
+					 .culprit = CN_TOPO_NONE,
+					 .fault = SIM_NO_FAULT,
+					 .pending = !k->done };
+		snprintf(e->text, sizeof(e->text), "%s", k->done ? k->text : "it did not end");
+		if (k->done) {
 			e->culprit = culprit_of(t, k->text);
 			e->fault = fault_of(a, e->culprit, k->to);
-			e->after = e->fault != SIM_NO_FAULT ? k->to - a->seen[e->fault].at : 0;
+			e->after = e->fault != SIM_NO_FAULT ? k->to - a->states[e->fault].at : 0;
 			set_faulted(t, e->fault != SIM_NO_FAULT ? &a->c->timed[e->fault] : NULL, e);
 		}
 	}

@@ -221,10 +221,10 @@ static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err
 	case OPT_UPLINK:
 		return tool_parse_rate(arg, &o->uplink, err);
 	case OPT_BUFFER:
-		o->buffer_said = true;
+		o->buffer_set = true;
 		return tool_parse_u32(arg, 0, CN_TOPO_BUFFER_MAX, &o->buffer, err);
 	case OPT_UPLINK_BUFFER:
-		o->uplink_buffer_said = true;
+		o->uplink_buffer_set = true;
 		return tool_parse_u32(arg, 0, CN_TOPO_BUFFER_MAX, &o->uplink_buffer, err);
 	case OPT_SWITCH:
 		return take_kind(arg, &o->cluster.kind, err);
@@ -291,8 +291,8 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	if (arg != NULL && *arg == '\0') {
 		return cn_fail(err, COLLNET_EINVAL, "its value is empty");
 	}
-	if (o->alien == NULL && !of_experiment(opt)) {
-		o->alien = name_of(opt);
+	if (o->not_of_experiment == NULL && !of_experiment(opt)) {
+		o->not_of_experiment = name_of(opt);
 	}
 	if (opt < MEASURE_OPT_OWN) {
 		return measure_options_take(&o->measure, opt, arg, err);
@@ -439,10 +439,10 @@ static int check_experiment(struct sim_options *o, int argc)
 	if (optind < argc) {
 		return tool_usage("--experiment takes no operation");
 	}
-	if (o->alien != NULL) {
+	if (o->not_of_experiment != NULL) {
 		return tool_usage("an experiment has its own networks, sizes and algorithms: only "
 				  "--seed, --output and --quick go with it, not --%s",
-				  o->alien);
+				  o->not_of_experiment);
 	}
 	o->output = o->output != NULL ? o->output : ".";
 	return TOOL_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a simulation shows to others' tools: Chrome's trace format (chrome://tracing, Perfetto), in
- * which a host or switch is a process and each of its ports a thread, and capture files as tcpdump
- * writes them. A frame in a capture has the time at which its last bit left the port.
+ * Trace files in Chrome's format (chrome://tracing, Perfetto), in which a host or switch is a
+ * process and each of its ports a thread, and capture files as tcpdump writes them. The time of a
+ * captured frame is that of its last bit at the sending port.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "tools/sim/trace.h"
 #include "tools/tool.h"
 
-struct sim_watch {
+struct sim_trace {
 	const struct cn_topo *topo;
 	const char *trace_path, *pcap_path;
 	FILE *trace, *pcap;
@@ -30,13 +30,13 @@ static uint32_t sender(const struct cn_topo *t, uint32_t link, uint32_t end)
 	return end == 0 ? t->links[link].a : t->links[link].b;
 }
 
-static void event(struct sim_watch *w)
+static void event(struct sim_trace *w)
 {
 	putc('\n', w->trace);
 	json_object(&w->json, NULL);
 }
 
-static void name_one(struct sim_watch *w, const char *what, uint32_t pid, uint32_t tid,
+static void name_one(struct sim_trace *w, const char *what, uint32_t pid, uint32_t tid,
 		     const char *name)
 {
 	event(w);
@@ -50,8 +50,8 @@ static void name_one(struct sim_watch *w, const char *what, uint32_t pid, uint32
 	json_object_end(&w->json);
 }
 
-/* Who the processes and threads are. */
-static void name_all(struct sim_watch *w)
+/* Names of processes and threads. */
+static void name_all(struct sim_trace *w)
 {
 	const struct cn_topo *t = w->topo;
 
@@ -98,36 +98,36 @@ static const char *type_of(const struct cn_wire *f)
 	}
 }
 
-static void trace_frame(struct sim_watch *w, const struct cn_sim_sight *seen)
+static void trace_frame(struct sim_trace *w, const struct cn_sim_record *record)
 {
 	const struct cn_topo *t = w->topo;
 	char name[2 * COLLNET_NAME_MAX + 40];
 	struct cn_wire f;
-	bool ours = seen->len >= CN_HEAD &&
-		    cn_wire_get(seen->frame + CN_ETH_HEADER, seen->len - CN_ETH_HEADER,
-				(uint16_t)(seen->frame[CN_ETH_HEADER + 4] << 8 |
-					   seen->frame[CN_ETH_HEADER + 5]),
+	bool ours = record->len >= CN_HEAD &&
+		    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER,
+				(uint16_t)(record->frame[CN_ETH_HEADER + 4] << 8 |
+					   record->frame[CN_ETH_HEADER + 5]),
 				&f) == CN_WIRE_OK;
 
 	if (w->events++ >= SIM_TRACE_MAX) {
 		w->cut = true;
 		return;
 	}
-	snprintf(name, sizeof(name), "%s%s %s > %s", seen->what == CN_SIM_DROPPED ? "lost: " : "",
-		 ours ? type_of(&f) : "frame", host_of(t, seen->frame + 6),
-		 host_of(t, seen->frame));
+	snprintf(name, sizeof(name), "%s%s %s > %s", record->kind == CN_SIM_DROPPED ? "lost: " : "",
+		 ours ? type_of(&f) : "frame", host_of(t, record->frame + 6),
+		 host_of(t, record->frame));
 	event(w);
 	json_string(&w->json, "name", name);
 	json_string(&w->json, "cat", ours ? type_of(&f) : "frame");
-	json_string(&w->json, "ph", seen->what == CN_SIM_DROPPED ? "i" : "X");
-	json_double(&w->json, "ts", (double)(seen->at - w->began) / 1e3, 3);
-	if (seen->what == CN_SIM_SENT) {
-		json_double(&w->json, "dur", (double)(seen->until - seen->at) / 1e3, 3);
+	json_string(&w->json, "ph", record->kind == CN_SIM_DROPPED ? "i" : "X");
+	json_double(&w->json, "ts", (double)(record->at - w->began) / 1e3, 3);
+	if (record->kind == CN_SIM_SENT) {
+		json_double(&w->json, "dur", (double)(record->until - record->at) / 1e3, 3);
 	}
-	json_uint(&w->json, "pid", sender(t, seen->link, seen->end) + 1);
-	json_uint(&w->json, "tid", 2 * seen->link + seen->end + 1);
+	json_uint(&w->json, "pid", sender(t, record->link, record->end) + 1);
+	json_uint(&w->json, "tid", 2 * record->link + record->end + 1);
 	json_object(&w->json, "args");
-	json_uint(&w->json, "bytes", seen->len);
+	json_uint(&w->json, "bytes", record->len);
 	if (ours) {
 		json_uint(&w->json, "seq", f.seq);
 		json_uint(&w->json, "ack", f.ack);
@@ -138,7 +138,7 @@ static void trace_frame(struct sim_watch *w, const struct cn_sim_sight *seen)
 
 /* ---- both ----------------------------------------------------------------------------- */
 
-static int open_trace(struct sim_watch *w, const char *path, struct cn_err *err)
+static int open_trace(struct sim_trace *w, const char *path, struct cn_err *err)
 {
 	w->trace_path = path;
 	w->trace = fopen(path, "we");
@@ -153,7 +153,7 @@ static int open_trace(struct sim_watch *w, const char *path, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int open_pcap(struct sim_watch *w, const char *path, uint32_t link, struct cn_err *err)
+static int open_pcap(struct sim_trace *w, const char *path, uint32_t link, struct cn_err *err)
 {
 	w->pcap_path = path;
 	w->link = link;
@@ -165,14 +165,14 @@ static int open_pcap(struct sim_watch *w, const char *path, uint32_t link, struc
 	return COLLNET_OK;
 }
 
-int sim_watch_open(const struct cn_topo *t, const char *trace, const char *pcap, uint32_t link,
-		   struct sim_watch **out, struct cn_err *err)
+int sim_trace_open(const struct cn_topo *t, const char *trace, const char *pcap, uint32_t link,
+		   struct sim_trace **out, struct cn_err *err)
 {
-	struct sim_watch *w = calloc(1, sizeof(*w));
+	struct sim_trace *w = calloc(1, sizeof(*w));
 	int rc = COLLNET_OK;
 
 	if (w == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory to watch a simulation");
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a trace");
 	}
 	w->topo = t;
 	if (trace != NULL) {
@@ -192,25 +192,25 @@ int sim_watch_open(const struct cn_topo *t, const char *trace, const char *pcap,
 	return COLLNET_OK;
 }
 
-void sim_watch_measure(struct sim_watch *w, bool measuring)
+void sim_trace_measure(struct sim_trace *w, bool measuring)
 {
 	w->measuring = measuring;
 }
 
-void sim_watch_see(void *arg, const struct cn_sim_sight *seen)
+void sim_trace_record(void *arg, const struct cn_sim_record *record)
 {
-	struct sim_watch *w = arg;
+	struct sim_trace *w = arg;
 
-	if (w->trace != NULL && w->measuring && seen->what != CN_SIM_RECEIVED) {
-		w->began = w->began == 0 ? seen->at : w->began;
-		trace_frame(w, seen);
+	if (w->trace != NULL && w->measuring && record->kind != CN_SIM_RECEIVED) {
+		w->began = w->began == 0 ? record->at : w->began;
+		trace_frame(w, record);
 	}
-	if (w->pcap != NULL && seen->what == CN_SIM_SENT && seen->link == w->link) {
-		sim_capture_frame(w->pcap, seen->until, seen->frame, seen->len);
+	if (w->pcap != NULL && record->kind == CN_SIM_SENT && record->link == w->link) {
+		sim_capture_frame(w->pcap, record->until, record->frame, record->len);
 	}
 }
 
-int sim_watch_close(struct sim_watch *w, bool *cut, struct cn_err *err)
+int sim_trace_close(struct sim_trace *w, bool *cut, struct cn_err *err)
 {
 	int rc = COLLNET_OK;
 	bool ok;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes wrong. Faults of links are drawn frame by frame from the simulation's seed; a link
- * without faults draws nothing, so that faults elsewhere do not change its weather.
+ * Fault injection. Faults of links are drawn per frame from the simulation's seed; a link without
+ * faults draws nothing, so faults elsewhere do not change its random numbers.
  */
 #include "tools/sim/core/parts.h"
 
@@ -10,8 +10,8 @@ static bool hit(struct cn_sim *s, uint32_t ppm)
 	return ppm > 0 && sim_below(s, 1000000) < ppm;
 }
 
-/* Bursts, as shares of one: entered at loss / (burst (1 - loss)) a frame and left at 1 / burst, so
- * that `loss` of all frames is lost on average. */
+/* Gilbert model: a burst begins with probability loss / (burst (1 - loss)) per frame and ends with
+ * 1 / burst, so the mean loss is `loss`. */
 static bool lost(struct cn_sim *s, struct dlink *l)
 {
 	const struct cn_sim_faults *f = &l->faults;
@@ -27,30 +27,31 @@ static bool lost(struct cn_sim *s, struct dlink *l)
 	return l->bursting;
 }
 
-enum fate sim_fate(struct cn_sim *s, struct dlink *l, uint32_t len, cn_time *extra)
+enum fault_outcome sim_fault_outcome(struct cn_sim *s, struct dlink *l, uint32_t len,
+				     cn_time *extra)
 {
 	const struct cn_sim_faults *f = &l->faults;
 
 	*extra = 0;
 	if (l->cut) {
-		return FATE_LOST;
+		return OUTCOME_LOST;
 	}
 	if (!l->faulty) {
-		return FATE_ARRIVES;
+		return OUTCOME_DELIVERED;
 	}
 	if (f->mtu > 0 && len > f->mtu + CN_ETH_HEADER) {
-		return FATE_LOST;
+		return OUTCOME_LOST;
 	}
 	/* A corrupted frame fails its checksum at the far end, where it is dropped. */
 	if (lost(s, l) || hit(s, f->corrupt)) {
-		return FATE_LOST;
+		return OUTCOME_LOST;
 	}
 	if (hit(s, f->reorder)) {
 		*extra = f->late;
 	} else if (hit(s, f->spikes)) {
 		*extra = f->spike;
 	}
-	return hit(s, f->duplicate) ? FATE_TWICE : FATE_ARRIVES;
+	return hit(s, f->duplicate) ? OUTCOME_DUPLICATED : OUTCOME_DELIVERED;
 }
 
 static void set(struct dlink *l, const struct cn_sim_faults *f)
@@ -75,7 +76,7 @@ void cn_sim_cut(struct cn_sim *s, uint32_t link, uint32_t end, bool cut)
 	for (uint32_t e = 0; e < 2; e++) {
 		struct dlink *l = &s->links[2 * link + e];
 
-		/* The port at `end` is deaf to what the other end sends. */
+		/* The port at `end` receives nothing. */
 		if (end == 2 || e != end) {
 			l->cuts += cut && !l->cut;
 			l->cut = cut;

@@ -9,7 +9,7 @@
 #include "proto/frame.h"
 #include "tools/sim/core/parts.h"
 
-#define AT_ONCE 64 /* turns of a processor that costs nothing, before others have theirs */
+#define AT_ONCE 64 /* polls of a processor without overheads before other events run */
 
 /* A key of its own for every host and start, which follows from the seed. */
 static void new_key(uint64_t seed, uint8_t key[CN_SIPHASH_KEY])
@@ -34,20 +34,20 @@ int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err)
 	c.node.mac[3] = (uint8_t)(number >> 16);
 	c.node.mac[4] = (uint8_t)(number >> 8);
 	c.node.mac[5] = (uint8_t)number;
-	c.node.epoch = (cn_mix64(s->config.seed ^ host) | 1) + 2 * (uint64_t)h->lives++;
+	c.node.epoch = (cn_mix64(s->config.seed ^ host) | 1) + 2 * (uint64_t)h->incarnations++;
 	new_key(s->config.seed ^ c.node.epoch, c.node.key);
 	snprintf(c.node.name, sizeof(c.node.name), "%s", s->topo->vertices[h->vertex].name);
-	c.topo = s->config.blind ? NULL : s->topo;
+	c.topo = s->config.topology_unaware ? NULL : s->topo;
 	rc = cn_engine_new(&c, &h->engine, err);
 	if (rc == COLLNET_OK) {
 		h->busy = h->paused = h->due = s->now;
 		h->idle = h->blocked = h->taking = false;
-		sim_host_poll(s, host, s->now);
+		sim_host_schedule(s, host, s->now);
 	}
 	return rc;
 }
 
-void sim_host_poll(struct cn_sim *s, uint32_t host, cn_time at)
+void sim_host_schedule(struct cn_sim *s, uint32_t host, cn_time at)
 {
 	struct host *h = &s->hosts[host];
 
@@ -79,7 +79,7 @@ void sim_host_wake(struct cn_sim *s, uint32_t host)
 		h->busy = late > h->busy ? late : h->busy; /* for all that comes meanwhile, too */
 	}
 	h->idle = false;
-	sim_host_poll(s, host, s->now);
+	sim_host_schedule(s, host, s->now);
 }
 
 void sim_host_sent(struct cn_sim *s, uint32_t host)
@@ -88,8 +88,8 @@ void sim_host_sent(struct cn_sim *s, uint32_t host)
 
 	if (h->blocked) {
 		h->blocked = false;
-		h->idle = false; /* its card's word finds it at work: no delay of scheduling */
-		sim_host_poll(s, host, s->now);
+		h->idle = false; /* the card wakes a busy host: no scheduling delay */
+		sim_host_schedule(s, host, s->now);
 	}
 }
 
@@ -116,7 +116,7 @@ void sim_host_receive(struct cn_sim *s, uint32_t host, struct frame *f)
 
 	if (lost || h->ring.n >= s->config.ring) {
 		*(lost ? &s->totals.lost : &s->totals.ring_drops) += 1;
-		sim_see(s, CN_SIM_DROPPED, h->out ^ 1, f, s->now);
+		sim_trace_frame(s, CN_SIM_DROPPED, h->out ^ 1, f, s->now);
 		sim_frame_put(s, f);
 	} else if (sim_queue_put(s, &h->ring, f)) {
 		sim_host_wake(s, host);
@@ -170,7 +170,7 @@ static bool take(struct cn_sim *s, struct host *h)
 		return false;
 	}
 	s->totals.frame_events++;
-	sim_see(s, CN_SIM_RECEIVED, h->out ^ 1, f, s->now);
+	sim_trace_frame(s, CN_SIM_RECEIVED, h->out ^ 1, f, s->now);
 	cn_engine_input(h->engine, s->now, f->data, f->len);
 	sim_frame_put(s, f);
 	return true;
@@ -181,7 +181,8 @@ static void set_due(struct cn_sim *s, struct host *h)
 {
 	h->due = cn_engine_deadline(h->engine);
 	if (h->due != CN_NEVER) {
-		sim_host_poll(s, (uint32_t)(h - s->hosts), h->due > s->now ? h->due : s->now + 1);
+		sim_host_schedule(s, (uint32_t)(h - s->hosts),
+				  h->due > s->now ? h->due : s->now + 1);
 	}
 }
 
@@ -208,12 +209,12 @@ static bool work(struct cn_sim *s, struct host *h)
 	return took || gave;
 }
 
-void sim_host_turn(struct cn_sim *s, uint32_t host)
+void sim_host_poll(struct cn_sim *s, uint32_t host)
 {
 	struct host *h = &s->hosts[host];
 
 	if (h->busy > s->now || h->paused > s->now) {
-		sim_host_poll(s, host, s->now);
+		sim_host_schedule(s, host, s->now);
 		return;
 	}
 	for (int i = 0; h->engine != NULL; i++) {
@@ -224,7 +225,7 @@ void sim_host_turn(struct cn_sim *s, uint32_t host)
 		}
 		if (h->busy > s->now || i == AT_ONCE) {
 			h->due = cn_engine_deadline(h->engine);
-			sim_host_poll(s, host, s->now);
+			sim_host_schedule(s, host, s->now);
 			return;
 		}
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Jobs. Byte i of what rank s has for rank d in operation number n is a function of the four, so
- * that a frame in the wrong place, twice, or of the operation before is seen. Receive buffers hold
- * other bytes before.
+ * Jobs. Byte i of the block from rank s to rank d in operation n is a function of all four, so that a
+ * frame in the wrong place, twice, or of the operation before is detected. Receive buffers are filled
+ * with other bytes first.
  */
 #include "tools/sim/core/job.h"
 
@@ -16,11 +16,11 @@ struct rank {
 	struct cn_member *member; /* of the engine of this epoch; it is gone with it */
 	uint64_t epoch;
 	uint8_t *send, *recv;
-	struct cn_job_rank seen;
-	uint64_t number; /* of its present operation */
-	uint32_t turn;	 /* which of those that are run back to back */
-	uint64_t wrong;	 /* in those before */
-	bool joined, join_told;
+	struct cn_job_rank result;
+	uint64_t number;    /* of its present operation */
+	uint32_t iteration; /* which of those that are run back to back */
+	uint64_t wrong;	    /* in those before */
+	bool joined, join_done;
 	int join_status;
 	char join_text[CN_ERR_TEXT];
 };
@@ -28,7 +28,7 @@ struct rank {
 struct cn_job {
 	struct cn_sim *sim;
 	struct cn_job_config config;
-	uint32_t nranks, told, joins_told, posts;
+	uint32_t nranks, done, joins_done, posts;
 	uint64_t number;
 	struct rank *ranks;
 	uint8_t *shared_send, *shared_recv;
@@ -69,29 +69,29 @@ static void joined(struct cn_done *d, int status, const char *text)
 {
 	struct rank *r = (struct rank *)((char *)d - offsetof(struct rank, join));
 
-	r->join_told = true;
+	r->join_done = true;
 	r->join_status = status;
 	memcpy(r->join_text, text, strnlen(text, CN_ERR_TEXT - 1) + 1);
 	r->join_text[CN_ERR_TEXT - 1] = '\0';
-	r->job->joins_told++;
+	r->job->joins_done++;
 }
 
 static void again(void *arg);
 
-/* The times of one turn; false: it was the last one, or the next one cannot be called. */
-static bool turn_over(struct rank *r)
+/* Counts the times of an iteration; false: it was the last one, or the next call failed. */
+static bool end_iteration(struct rank *r)
 {
 	struct cn_job *j = r->job;
-	cn_time now = cn_sim_now(j->sim), took = now - r->seen.from;
-	uint32_t turn = r->turn++;
+	cn_time now = cn_sim_now(j->sim), took = now - r->result.from;
+	uint32_t iteration = r->iteration++;
 
 	if (j->sum != NULL) {
-		j->sum[turn] += took;
+		j->sum[iteration] += took;
 	}
-	if (j->slowest != NULL && took > j->slowest[turn]) {
-		j->slowest[turn] = took;
+	if (j->slowest != NULL && took > j->slowest[iteration]) {
+		j->slowest[iteration] = took;
 	}
-	return r->turn < j->times && cn_sim_at(j->sim, now, again, r) == COLLNET_OK;
+	return r->iteration < j->times && cn_sim_at(j->sim, now, again, r) == COLLNET_OK;
 }
 
 static void ended(struct cn_done *d, int status, const char *text)
@@ -99,15 +99,15 @@ static void ended(struct cn_done *d, int status, const char *text)
 	struct rank *r = (struct rank *)((char *)d - offsetof(struct rank, op));
 	size_t n = strnlen(text, CN_ERR_TEXT - 1);
 
-	if (status == COLLNET_OK && turn_over(r)) {
+	if (status == COLLNET_OK && end_iteration(r)) {
 		return;
 	}
-	r->seen.told = true;
-	r->seen.status = status;
-	memcpy(r->seen.text, text, n);
-	r->seen.text[n] = '\0';
-	r->seen.to = cn_sim_now(r->job->sim);
-	r->job->told++;
+	r->result.done = true;
+	r->result.status = status;
+	memcpy(r->result.text, text, n);
+	r->result.text[n] = '\0';
+	r->result.to = cn_sim_now(r->job->sim);
+	r->job->done++;
 }
 
 int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **out,
@@ -142,7 +142,7 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 		struct rank *r = &j->ranks[i];
 
 		r->job = j;
-		r->seen.host = i / c->local;
+		r->result.host = i / c->local;
 		r->join.fn = joined;
 		r->op.fn = ended;
 		r->send = c->shared ? j->shared_send : malloc(bytes + 1);
@@ -160,7 +160,7 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 /* The rank's engine, if it still is the one that it joined on. */
 static struct cn_engine *engine_of(const struct cn_job *j, const struct rank *r)
 {
-	struct cn_engine *e = cn_sim_engine(j->sim, r->seen.host);
+	struct cn_engine *e = cn_sim_engine(j->sim, r->result.host);
 
 	if (e == NULL || r->member == NULL ||
 	    cn_node_config(cn_engine_node(e))->epoch != r->epoch) {
@@ -176,7 +176,7 @@ void cn_job_leave(struct cn_job *j)
 
 		if (engine_of(j, r) != NULL) {
 			cn_team_leave(r->member, cn_sim_now(j->sim), false);
-			cn_sim_kick(j->sim, r->seen.host);
+			cn_sim_kick(j->sim, r->result.host);
 		}
 		r->member = NULL;
 		r->joined = false;
@@ -207,12 +207,12 @@ static int no_memory(const struct cn_job *j, struct cn_err *err)
 		       cn_sim_hosts(j->sim));
 }
 
-/* Why rank i did not join. The advice of the transport, to look at daemons, is no help here. */
+/* Why rank i did not join; the transport's advice to check the daemons does not apply here. */
 static int not_joined(const struct cn_job *j, uint32_t i, cn_time within, struct cn_err *err)
 {
 	const struct rank *r = &j->ranks[i];
 
-	if (!r->join_told || r->join_status == COLLNET_ETIMEOUT) {
+	if (!r->join_done || r->join_status == COLLNET_ETIMEOUT) {
 		return cn_fail(err, COLLNET_ETIMEOUT,
 			       "rank %u does not join: with this rate, "
 			       "latency, gap or loss the hosts did not all find each other in %llu "
@@ -226,13 +226,13 @@ int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
 {
 	cn_time until = cn_sim_now(j->sim) + within;
 
-	j->joins_told = 0;
+	j->joins_done = 0;
 	for (uint32_t i = 0; i < j->nranks; i++) {
 		struct rank *r = &j->ranks[i];
-		struct cn_engine *e = cn_sim_engine(j->sim, r->seen.host);
+		struct cn_engine *e = cn_sim_engine(j->sim, r->result.host);
 		int rc;
 
-		r->join_told = r->joined = false;
+		r->join_done = r->joined = false;
 		if (e == NULL) {
 			return cn_fail(err, COLLNET_ERANK, "the host of rank %u is down", i);
 		}
@@ -242,9 +242,9 @@ int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
 			return rc;
 		}
 		r->epoch = cn_node_config(cn_engine_node(e))->epoch;
-		cn_sim_kick(j->sim, r->seen.host);
+		cn_sim_kick(j->sim, r->result.host);
 	}
-	while (j->joins_told < j->nranks && cn_sim_step(j->sim, until + 100 * CN_MS)) {
+	while (j->joins_done < j->nranks && cn_sim_step(j->sim, until + 100 * CN_MS)) {
 	}
 	if (cn_sim_failed(j->sim)) {
 		return no_memory(j, err);
@@ -252,7 +252,7 @@ int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
 	for (uint32_t i = 0; i < j->nranks; i++) {
 		struct rank *r = &j->ranks[i];
 
-		if (!r->join_told || r->join_status != COLLNET_OK) {
+		if (!r->join_done || r->join_status != COLLNET_OK) {
 			return not_joined(j, i, within, err);
 		}
 		r->joined = true;
@@ -308,7 +308,7 @@ static void post(void *arg)
 	struct cn_call c = call_of(j, rank);
 	struct cn_err err = { 0 };
 
-	r->seen.from = cn_sim_now(j->sim);
+	r->result.from = cn_sim_now(j->sim);
 	if (engine_of(j, r) == NULL) {
 		ended(&r->op, COLLNET_EDAEMON, "the host is down");
 		return;
@@ -319,7 +319,7 @@ static void post(void *arg)
 	if (cn_coll_post(r->member, cn_sim_now(j->sim), &a, &r->op, &err) != COLLNET_OK) {
 		ended(&r->op, err.code, err.text);
 	}
-	cn_sim_kick(j->sim, r->seen.host);
+	cn_sim_kick(j->sim, r->result.host);
 }
 
 /* Event: the rank calls again. */
@@ -349,14 +349,14 @@ static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 	}
 	memset(out, 0, sizeof(*out));
 	j->args = args;
-	j->told = 0;
+	j->done = 0;
 	j->limit = start + args->deadline;
 	for (uint32_t i = 0; i < j->nranks; i++) {
 		struct rank *r = &j->ranks[i];
 
-		r->seen = (struct cn_job_rank){ .host = r->seen.host };
+		r->result = (struct cn_job_rank){ .host = r->result.host };
 		r->number = j->number + 1;
-		r->turn = 0;
+		r->iteration = 0;
 		r->wrong = 0;
 		if (!j->config.shared) {
 			fill(j, i);
@@ -366,15 +366,15 @@ static int run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread
 			return no_memory(j, err);
 		}
 	}
-	while (j->told < j->nranks && cn_sim_step(j->sim, start + within)) {
+	while (j->done < j->nranks && cn_sim_step(j->sim, start + within)) {
 	}
 	if (cn_sim_failed(j->sim)) {
 		return no_memory(j, err);
 	}
 	for (uint32_t i = 0; i < j->nranks; i++) {
-		struct cn_job_rank *r = &j->ranks[i].seen;
+		struct cn_job_rank *r = &j->ranks[i].result;
 
-		if (!r->told) {
+		if (!r->done) {
 			out->pending++;
 		} else if (r->status != COLLNET_OK) {
 			out->failed++;
@@ -431,5 +431,5 @@ uint32_t cn_job_ranks(const struct cn_job *j)
 
 const struct cn_job_rank *cn_job_rank(const struct cn_job *j, uint32_t rank)
 {
-	return &j->ranks[rank].seen;
+	return &j->ranks[rank].result;
 }

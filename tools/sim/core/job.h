@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A job on a simulated cluster: one rank a host (or several), operations one after another, every
- * byte checked. What `collnet sim`, the experiments and the tests run.
+ * A job on a simulated cluster: one or several ranks per host, operations one after another, every
+ * byte checked. `collnet sim`, the experiments and the tests run.
  */
 #ifndef CN_SIM_JOB_H
 #define CN_SIM_JOB_H
@@ -11,7 +11,7 @@
 struct cn_job;
 
 struct cn_job_config {
-	uint32_t local; /* ranks a host */
+	uint32_t local; /* ranks per host */
 	uint32_t hosts; /* the first so many; 0: all */
 	uint64_t bytes; /* largest block of any operation */
 	bool shared;	/* all ranks send from one buffer and receive into one, and no byte is
@@ -24,31 +24,31 @@ int cn_job_new(struct cn_sim *s, const struct cn_job_config *c, struct cn_job **
 	       struct cn_err *err);
 void cn_job_free(struct cn_job *j); /* before the simulation; NULL is ignored */
 
-/* All ranks join; runs until they are there, or failed, or `within` is over. COLLNET_ENOMEM here
+/* All ranks join; runs until all have joined or failed, or `within` is over. COLLNET_ENOMEM here
  * and below: the simulation ran out of memory, and goes on no more. */
 int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err);
 /* A rank whose host was restarted, and all others after a failure: leave, and join again. */
 void cn_job_leave(struct cn_job *j);
 
-/* What became of a rank's operation. */
+/* The outcome of a rank's operation. */
 struct cn_job_rank {
 	uint32_t host;
-	bool told; /* its done function was called */
+	bool done; /* its done function was called */
 	int status;
 	char text[CN_ERR_TEXT];
 	cn_time from, to;
-	uint64_t wrong; /* bytes that are not right (where the status is COLLNET_OK) */
+	uint64_t wrong; /* wrong bytes (where the status is COLLNET_OK) */
 };
 
 struct cn_job_result {
-	cn_time mean, slowest; /* of the ranks that ended well; from the call to the end */
+	cn_time mean, slowest;		 /* of the ranks that succeeded; from the call to its end */
 	uint32_t ended, failed, pending; /* ranks */
 	uint64_t wrong;
 };
 
 /*
- * One operation on all ranks that are joined: they call at the present time (each at most `spread`
- * later, by the simulation's seed), and it runs until all were told or `within` is over. args gives
+ * One operation on all ranks that are joined: they call now (each at most `spread`
+ * later, by the simulation's seed), and it runs until all are done or `within` is over. args gives
  * op, algorithm, permutation, contention_aware, window, bytes and root; its deadline is relative.
  */
 int cn_job_run(struct cn_job *j, const struct cn_coll_args *args, cn_time spread, cn_time within,

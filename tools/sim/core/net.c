@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Links and switches. A frame takes two events a link: its arrival at the far end, and the port
+ * Links and switches. A frame takes two events per link: its arrival at the far end, and the port
  * being free again. A switch knows where every host is (its tree never changes).
  *
  * A frame counts in its queue until its last bit has left; at an input port, until it moves to the
@@ -103,23 +103,23 @@ void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 	cn_time takes = s->config.buckets ? bucket_time(s, l, f->len) : wire_time(l, f->len);
 	cn_time passes = s->config.buckets ? 0 : takes, there, extra;
 	bool to_switch = is_switch(s, l->to), head = to_switch && s->config.cut_through;
-	enum fate fate = sim_fate(s, l, f->len, &extra);
+	enum fault_outcome outcome = sim_fault_outcome(s, l, f->len, &extra);
 
 	l->sending = true;
 	l->frame = f;
-	l->seen.frames++;
-	l->seen.bytes += f->len;
-	l->seen.busy += takes;
-	sim_see(s, CN_SIM_SENT, d, f, s->now + takes);
+	l->counters.frames++;
+	l->counters.bytes += f->len;
+	l->counters.busy += takes;
+	sim_trace_frame(s, CN_SIM_SENT, d, f, s->now + takes);
 	sim_push(s, s->now + takes, EVENT_FREE, d, NULL);
-	if (fate == FATE_LOST) {
+	if (outcome == OUTCOME_LOST) {
 		s->totals.lost++;
-		sim_see(s, CN_SIM_DROPPED, d, f, s->now);
+		sim_trace_frame(s, CN_SIM_DROPPED, d, f, s->now);
 		return;
 	}
 	there = s->now + (head ? head_time(l) : passes) + s->config.latency + extra +
 		(to_switch ? s->config.delay : 0);
-	for (int copies = fate == FATE_TWICE ? 2 : 1; copies > 0; copies--) {
+	for (int copies = outcome == OUTCOME_DUPLICATED ? 2 : 1; copies > 0; copies--) {
 		f->refs++;
 		sim_push_frame(s, there, head ? EVENT_HEAD : EVENT_ARRIVE, d, f, l->cuts);
 	}
@@ -156,7 +156,7 @@ static void dropped(struct cn_sim *s, uint64_t *count, uint32_t d, struct frame 
 {
 	++*count;
 	s->totals.drops++;
-	sim_see(s, CN_SIM_DROPPED, d, f, s->now);
+	sim_trace_frame(s, CN_SIM_DROPPED, d, f, s->now);
 	sim_frame_put(s, f);
 }
 
@@ -259,7 +259,7 @@ static void to_all(struct cn_sim *s, uint32_t came_by, struct frame *f)
 		}
 		f->refs++;
 		if (l->spread.n >= (l->buffer != 0 ? l->buffer : SPREAD_MAX)) {
-			dropped(s, &l->seen.drops, d, f);
+			dropped(s, &l->counters.drops, d, f);
 		} else if (sim_queue_put(s, &l->spread, f) && !l->sending) {
 			next(s, d);
 		}
@@ -287,7 +287,8 @@ static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
 	}
 	holder = &s->links[at_input ? came_by : d];
 	if (!has_room(s, holder, sw)) {
-		dropped(s, at_input ? &holder->seen.input_drops : &holder->seen.drops, d, f);
+		dropped(s, at_input ? &holder->counters.input_drops : &holder->counters.drops, d,
+			f);
 		return;
 	}
 	q = at_input ? &holder->input : &holder->queue;
@@ -295,7 +296,7 @@ static void forward(struct cn_sim *s, uint32_t came_by, struct frame *f)
 		return;
 	}
 	sw->used++;
-	note_peak(at_input ? &holder->seen.input_peak : &holder->seen.peak, q->n);
+	note_peak(at_input ? &holder->counters.input_peak : &holder->counters.peak, q->n);
 	if (at_input) {
 		if (q->n == 1) {
 			transfer(s, want(s, came_by));
@@ -314,7 +315,7 @@ static bool cut_off(struct cn_sim *s, const struct event *e)
 		return false;
 	}
 	s->totals.lost++;
-	sim_see(s, CN_SIM_DROPPED, e->who, e->what, s->now);
+	sim_trace_frame(s, CN_SIM_DROPPED, e->who, e->what, s->now);
 	sim_frame_put(s, e->what);
 	return true;
 }
@@ -375,7 +376,7 @@ static void leave(struct cn_sim *s, struct dlink *l)
 		sim_queue_get(&l->spread);
 	} else {
 		sim_queue_get(&l->queue);
-		s->switches[l->from].used--; /* of a host's: nobody looks at it */
+		s->switches[l->from].used--; /* not used where a host sends */
 	}
 	sim_frame_put(s, f);
 }
@@ -406,9 +407,9 @@ void sim_host_send(struct cn_sim *s, uint32_t d, struct frame *f)
 	}
 }
 
-/* ---- life ----------------------------------------------------------------------------- */
+/* ---- construction --------------------------------------------------------------------- */
 
-static void lay_link(struct cn_sim *s, uint32_t link)
+static void init_link(struct cn_sim *s, uint32_t link)
 {
 	const struct cn_topo_link *t = &s->topo->links[link];
 
@@ -433,7 +434,7 @@ int sim_net_init(struct cn_sim *s, struct cn_err *err)
 	const struct cn_topo *t = s->topo;
 
 	for (uint32_t k = 0; k < t->nlinks; k++) {
-		lay_link(s, k);
+		init_link(s, k);
 	}
 	for (uint32_t x = 0; x < s->tree->n; x++) {
 		const struct cn_tree_vertex *v = &s->tree->v[x];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside tools/sim/core. event.c: the heap. net.c: links, ports, switches. host.c: processors and
- * cards. fault.c: what goes wrong. sim.c: life, the loop, what can be seen.
+ * Inside tools/sim/core. event.c: the event queue. net.c: links, ports, switches. host.c:
+ * processors and cards. fault.c: fault injection. sim.c: construction, the event loop, counters,
+ * the trace.
  *
  * Directed link d = 2 * link + end of the topology; only those of its spanning tree carry frames.
  * A frame is shared by those who hold it (a broadcast stands in many queues).
@@ -15,10 +16,10 @@
 
 #define NOBODY	      UINT32_MAX
 #define WIRE_OVERHEAD 24u   /* preamble 8, checksum 4, gap 12 */
-#define SPREAD_MAX    8192u /* broadcasts that wait at an output port whose buffer is not said */
-#define OUTPUT_FRAMES 2 /* CN_SIM_INPUT: at an output port, when the configuration says nothing */
+#define SPREAD_MAX    8192u /* broadcasts that wait at an output port without a limit */
+#define OUTPUT_FRAMES 2	    /* CN_SIM_INPUT: default at an output port */
 
-/* Nothing of where it is: several links may carry it at the same time. */
+/* Without its position: several links may carry it at the same time. */
 struct frame {
 	uint32_t refs;
 	uint32_t len; /* from the Ethernet header on, padded */
@@ -79,7 +80,7 @@ struct dlink {
 	struct queue spread; /* broadcasts that wait for this port */
 	uint32_t *inputs;    /* kind INPUT: directed links whose first frame wants this port */
 	uint32_t ninputs, input_head, input_cap;
-	struct cn_sim_port seen;
+	struct cn_sim_port counters;
 	struct cn_sim_faults faults;
 	bool faulty, cut, bursting;
 	uint16_t cuts; /* how often it was cut */
@@ -89,12 +90,12 @@ struct host {
 	struct cn_engine *engine;
 	uint32_t vertex, out; /* directed link to its switch */
 	struct queue ring;
-	struct cn_timer poll; /* its next turn */
+	struct cn_timer poll; /* when it polls next */
 	cn_time busy, paused;
-	cn_time due;	    /* the engine's deadline, since it was called last */
-	bool idle, blocked; /* blocked: something may wait for room on the card */
-	bool taking;	    /* it works on the first frame of its ring, until `busy` */
-	uint32_t lives;
+	cn_time due;	    /* the engine's deadline at its last call */
+	bool idle, blocked; /* blocked: until the card has room */
+	bool taking;	    /* it processes the first frame of its ring until `busy` */
+	uint32_t incarnations;
 	uint64_t left, right; /* partitions in which it is on side 1, on side 2 */
 };
 
@@ -122,8 +123,8 @@ struct cn_sim {
 	uint64_t random;
 	bool failed; /* out of memory: nothing goes on */
 	struct cn_sim_totals totals;
-	void (*watch)(void *arg, const struct cn_sim_sight *seen);
-	void *watch_arg;
+	void (*trace)(void *arg, const struct cn_sim_record *record);
+	void *trace_arg;
 };
 
 void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what);
@@ -137,8 +138,8 @@ void sim_frame_put(struct cn_sim *s, struct frame *f);
 /* The reference is the queue's then; false: no memory, and it is put. */
 bool sim_queue_put(struct cn_sim *s, struct queue *q, struct frame *f);
 struct frame *sim_queue_get(struct queue *q);
-void sim_see(struct cn_sim *s, enum cn_sim_seen what, uint32_t d, const struct frame *f,
-	     cn_time until);
+void sim_trace_frame(struct cn_sim *s, enum cn_sim_record_kind kind, uint32_t d,
+		     const struct frame *f, cn_time until);
 /* A number below n. */
 uint64_t sim_below(struct cn_sim *s, uint64_t n);
 
@@ -149,14 +150,14 @@ void sim_head(struct cn_sim *s, const struct event *e);
 void sim_arrive(struct cn_sim *s, const struct event *e);
 void sim_free_port(struct cn_sim *s, uint32_t d);
 void sim_start(struct cn_sim *s, uint32_t d, struct frame *f);
-/* A host gives its card a frame. */
+/* A host puts a frame on its card. */
 void sim_host_send(struct cn_sim *s, uint32_t d, struct frame *f);
 
 /* host.c */
 int sim_host_start(struct cn_sim *s, uint32_t host, struct cn_err *err);
-void sim_host_poll(struct cn_sim *s, uint32_t host, cn_time at);
-void sim_host_turn(struct cn_sim *s, uint32_t host);
-/* Something is there for it: a turn, late by chance when it was idle. */
+void sim_host_schedule(struct cn_sim *s, uint32_t host, cn_time at);
+void sim_host_poll(struct cn_sim *s, uint32_t host);
+/* Input for it: it polls, after a random scheduling delay if it was idle. */
 void sim_host_wake(struct cn_sim *s, uint32_t host);
 /* Its engine was called from outside. */
 void sim_host_kick(struct cn_sim *s, uint32_t host);
@@ -164,13 +165,14 @@ void sim_host_kick(struct cn_sim *s, uint32_t host);
 void sim_host_sent(struct cn_sim *s, uint32_t host);
 void sim_host_receive(struct cn_sim *s, uint32_t host, struct frame *f);
 
-/* fault.c: what becomes of a frame that enters a link; *extra: it comes so much later. */
-enum fate {
-	FATE_ARRIVES,
-	FATE_LOST,
-	FATE_TWICE,
+/* fault.c: what happens to a frame that enters a link; *extra: additional delay. */
+enum fault_outcome {
+	OUTCOME_DELIVERED,
+	OUTCOME_LOST,
+	OUTCOME_DUPLICATED,
 };
-enum fate sim_fate(struct cn_sim *s, struct dlink *l, uint32_t len, cn_time *extra);
+enum fault_outcome sim_fault_outcome(struct cn_sim *s, struct dlink *l, uint32_t len,
+				     cn_time *extra);
 /* A partition separates the two hosts. */
 bool sim_separated(const struct cn_sim *s, uint32_t from, uint32_t to);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The simulation's life, its loop, and what can be seen of it. */
+/* Construction, the event loop, counters and the trace of a simulation. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/sim/core/parts.h"
 
-/* ---- what all parts use --------------------------------------------------------------- */
+/* ---- shared by all parts -------------------------------------------------------------- */
 
 void sim_push(struct cn_sim *s, cn_time at, enum event_kind kind, uint32_t who, void *what)
 {
@@ -47,12 +47,12 @@ void sim_frame_put(struct cn_sim *s, struct frame *f)
 	}
 }
 
-void sim_see(struct cn_sim *s, enum cn_sim_seen what, uint32_t d, const struct frame *f,
-	     cn_time until)
+void sim_trace_frame(struct cn_sim *s, enum cn_sim_record_kind kind, uint32_t d,
+		     const struct frame *f, cn_time until)
 {
-	if (s->watch != NULL) {
-		const struct cn_sim_sight sight = {
-			.what = what,
+	if (s->trace != NULL) {
+		const struct cn_sim_record record = {
+			.kind = kind,
 			.at = s->now,
 			.until = until,
 			.link = d / 2,
@@ -61,7 +61,7 @@ void sim_see(struct cn_sim *s, enum cn_sim_seen what, uint32_t d, const struct f
 			.len = f->len,
 		};
 
-		s->watch(s->watch_arg, &sight);
+		s->trace(s->trace_arg, &record);
 	}
 }
 
@@ -70,7 +70,7 @@ uint64_t sim_below(struct cn_sim *s, uint64_t n)
 	return cn_random(&s->random) % n;
 }
 
-/* ---- life ----------------------------------------------------------------------------- */
+/* ---- construction --------------------------------------------------------------------- */
 
 void cn_sim_config_init(struct cn_sim_config *c)
 {
@@ -226,7 +226,7 @@ bool cn_sim_step(struct cn_sim *s, cn_time until)
 		s->now = poll_at;
 		s->totals.events++;
 		cn_heap_set(&s->polls, poll, CN_NEVER);
-		sim_host_turn(s, (uint32_t)((struct host *)poll->owner - s->hosts));
+		sim_host_poll(s, (uint32_t)((struct host *)poll->owner - s->hosts));
 		return true;
 	}
 	s->now = e.at;
@@ -298,7 +298,7 @@ int cn_sim_at(struct cn_sim *s, cn_time at, void (*fn)(void *arg), void *arg)
 	return COLLNET_OK;
 }
 
-/* ---- what can be seen ----------------------------------------------------------------- */
+/* ---- counters and trace --------------------------------------------------------------- */
 
 enum cn_sim_kind cn_sim_switch(const struct cn_sim *s, uint32_t v, uint32_t *memory)
 {
@@ -310,13 +310,13 @@ enum cn_sim_kind cn_sim_switch(const struct cn_sim *s, uint32_t v, uint32_t *mem
 
 void cn_sim_port(const struct cn_sim *s, uint32_t link, uint32_t end, struct cn_sim_port *out)
 {
-	*out = s->links[2 * link + end].seen;
+	*out = s->links[2 * link + end].counters;
 }
 
-void cn_sim_forget_peaks(struct cn_sim *s)
+void cn_sim_reset_peaks(struct cn_sim *s)
 {
 	for (uint32_t d = 0; d < 2 * s->topo->nlinks; d++) {
-		s->links[d].seen.peak = s->links[d].seen.input_peak = 0;
+		s->links[d].counters.peak = s->links[d].counters.input_peak = 0;
 	}
 }
 
@@ -325,9 +325,9 @@ void cn_sim_totals(const struct cn_sim *s, struct cn_sim_totals *out)
 	*out = s->totals;
 }
 
-void cn_sim_watch(struct cn_sim *s, void (*fn)(void *arg, const struct cn_sim_sight *seen),
+void cn_sim_trace(struct cn_sim *s, void (*fn)(void *arg, const struct cn_sim_record *record),
 		  void *arg)
 {
-	s->watch = fn;
-	s->watch_arg = arg;
+	s->trace = fn;
+	s->trace_arg = arg;
 }

@@ -35,7 +35,7 @@ has '^collnet sim: --shape needs a value;' err
 sim 2 alltoall --shape 4 --csv ''
 has '^collnet sim: --csv: its value is empty' err
 sim 2 --experiment loss --quick --loss 5
-has 'only --seed, --output and --quick go with it, not --loss' err
+has 'takes only --seed, --output and --quick, not --loss' err
 printf 'switch a\nhost h\nlink a h rate 1gbit\n' >"$t/topo"
 sim 2 alltoall --topology "$t/topo" --csv "$t/./topo"
 has 'switch a' topo
@@ -64,11 +64,11 @@ has '"time_us": null,.*"frames_resent": null,.*"drops": null,.*"error": "blocks 
 # ---- faults at their times --------------------------------------------------------------
 sim 1 alltoall --shape 4x2 --sizes 64k --verify --fault "t=2ms for=100ms crash h3"
 [ "$(grep -c "after 't=2ms for=100ms crash h3', names h3: " "$t/out")" -eq 8 ] || fail "names h3"
-has '8 ranks failed, 7 on other hosts .* after the fault; 7 of these name a host that had it'
+has '8 ranks failed, 7 on other hosts .* after the fault; 7 of these name a host with the fault'
 has '^  next job: right$'
 sim 1 alltoall --shape 4x2 --sizes 64k --fault "t=2ms crash h3" --json --csv "$t/csv"
 [ "$(grep -o '"culprit": "h3", "culprit_faulted": true' "$t/out" | wc -l)" -eq 8 ] || fail "JSON"
-has '"next_job": "not tried: a host stays down or a link stays cut"}$'
+has '"next_job": "not attempted: a host is still down or a link still cut"}$'
 [ "$(sed 1d "$t/csv" | cut -d, -f22-23)" = 8,7 ] || fail "CSV"
 [ "$(sed 1d "$t/csv" | tr -cd , | wc -c)" -eq "$(sed -n 1p "$t/csv" | tr -cd , | wc -c)" ] ||
 	fail "CSV: columns"
@@ -81,8 +81,8 @@ has '^  next job: right$'
 sim 0 alltoall --shape 4x2 --sizes 64k --verify --fault "for=5ms loss 5%" \
 	--fault "duplicate 1% s0-s1" --fault "t=1ms for=300ms pause h2" --fault "t=1s crash h0" \
 	--fault "t=0 restart h1"
-has "^  fault 't=1s crash h0': the operation had ended before$"
-has "^  fault 't=0 restart h1': the host was running$"
+has "^  fault 't=1s crash h0': the operation ended before it$"
+has "^  fault 't=0 restart h1': no effect, the host was running$"
 cp "$t/out" "$t/first"
 sim 0 alltoall --shape 4x2 --sizes 64k --verify --fault "for=5ms loss 5%" \
 	--fault "duplicate 1% s0-s1" --fault "t=1ms for=300ms pause h2" --fault "t=1s crash h0" \
@@ -97,20 +97,20 @@ has '^alltoall, 1 rank on 1 simulated node, seed'
 sim 0 alltoall --shape 4x2 --sizes 1k,16k --algorithm linear,shuffle,pairwise
 has '^8 nodes: alltoall of 16 KiB: of 3 algorithms none is faster than shuffle, which takes '
 sim 0 alltoall --shape 4x4 --sizes 64k --switch input --uplink 1gbit --algorithm linear
-has 'full queues lost [0-9]* frames, most of them ([0-9]*) at s[0-9], port from [hs][0-9]'
+has 'full queues dropped [0-9]* frames, most of them ([0-9]*) at s[0-9], port from [hs][0-9]'
 sim 0 alltoall --shape 4x4 --sizes 64k --switch dynamic
 has 'the longest was [0-9]* of 217 frames of s[1-4].s memory, port to '
 sim 0 alltoall --shape 4x2 --sizes 64k --buffer 0 --uplink-buffer 0
 has 'buffers are not limited at s[0-9], where the longest queue was [0-9]* frame'
 lacks 'no queue overflowed'
 sim 0 alltoall --shape 8 --sizes 64k --reorder 20000
-has 'no frame was lost, and yet [0-9]* were sent again'
+has 'no frame was dropped, but [0-9]* were retransmitted'
 sim 0 alltoall --shape 8 --sizes 64k --window 1
-has 'the window of 1 frame holds it back (--window tries another)'
+has 'the window of 1 frame limits it (--window sets another)'
 sim 0 alltoall --shape 8x2 --sizes 64k --buffer 6 --uplink-buffer 6 --algorithm aapc
-has 'frames, which the buffers allow, holds it back (--window tries another)'
+has 'frames, which the buffers allow, limits it (--window sets another)'
 sim 0 alltoall --shape 16x8 --sizes 1k --buffer 0 --uplink-buffer 0 --algorithm shuffle
-has ', for 43 frames a port, which are assumed, holds it back'
+has ', for an assumed buffer of 43 frames per port, limits it'
 sim 0 allgather --shape 3x2 --sizes 1k,2k --algorithm all
 [ "$(wc -l <"$t/err")" -eq 1 ] || fail "left out once"
 sim 0 bcast --shape 4 --sizes 1 --delay 100ms

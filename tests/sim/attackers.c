@@ -182,7 +182,8 @@ static void see(void *arg, const struct cn_sim_record *record)
 		return;
 	}
 	to = (uint32_t)record->frame[3] << 16 | (uint32_t)record->frame[4] << 8 | record->frame[5];
-	a->tape[a->taped % TAPE].to = (record->frame[0] & 1) != 0 ? draw(a, a->w->s->hosts) : to - 1;
+	a->tape[a->taped % TAPE].to = (record->frame[0] & 1) != 0 ? draw(a, a->w->s->hosts)
+								  : to - 1;
 	memcpy(a->tape[a->taped % TAPE].data, record->frame, record->len);
 	a->tape[a->taped % TAPE].len = record->len;
 	a->taped += a->taped < TAPE - 1;

@@ -119,7 +119,7 @@ static void blame(const struct sim_case *c, const struct cn_job *j, const struct
 		if (!k->done || k->status != COLLNET_OK) {
 			snprintf(out->why, sizeof(out->why), "rank %u on %.63s: %.*s", i,
 				 t->vertices[t->hosts[k->host]].name, CN_ERR_TEXT,
-				 k->done ? k->text : "it did not end");
+				 k->done ? k->text : "the operation did not end");
 			return;
 		}
 	}

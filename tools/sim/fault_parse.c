@@ -43,7 +43,7 @@ static int expected(struct parser *p, const char *what)
 {
 	if (p->word[0] == '\0') {
 		return cn_fail(p->err, COLLNET_EINVAL,
-			       "--fault '%.80s', column %zu: it ends here; "
+			       "--fault '%.80s', column %zu: incomplete; "
 			       "expected %s",
 			       p->text, p->column, what);
 	}
@@ -84,7 +84,8 @@ static uint32_t find_host(const struct cn_topo *t, const char *name)
 static int take_host(struct parser *p, uint32_t *out)
 {
 	*out = find_host(p->topo, p->word);
-	return *out != CN_TOPO_NONE ? COLLNET_OK : expected(p, "a host of the topology, like h3");
+	return *out != CN_TOPO_NONE ? COLLNET_OK
+				    : expected(p, "a host of the topology, such as h3");
 }
 
 static int take_link(struct parser *p, uint32_t *out)
@@ -98,7 +99,7 @@ static int take_link(struct parser *p, uint32_t *out)
 	if (sim_find_port(p->topo, p->word, out, NULL) == COLLNET_OK) {
 		return COLLNET_OK;
 	}
-	return expected(p, "a host, for its link, or the two ends of a link, like s0-s1");
+	return expected(p, "a host, for its link, or the two ends of a link, such as s0-s1");
 }
 
 /* "h3" or "h0-h7". */
@@ -120,7 +121,7 @@ static bool take_range(const struct cn_topo *t, char *item, uint32_t *first, uin
 
 static int take_side(struct parser *p, char *list, uint8_t side, uint8_t *sides)
 {
-	static const char hosts[] = "hosts or ranges on both sides of a '|', like h0-h3|h4,h6";
+	static const char hosts[] = "hosts or ranges on both sides of a '|', such as h0-h3|h4,h6";
 	char *save = NULL, *item = strtok_r(list, ",", &save);
 	uint32_t first, last;
 
@@ -149,7 +150,8 @@ static int take_partition(struct parser *p, struct sim_fault *f)
 	memcpy(copy, p->word, sizeof(copy));
 	bar = strchr(copy, '|');
 	if (bar == NULL) {
-		return expected(p, "two sets of hosts with a '|' between them, like h0-h3|h4-h7");
+		return expected(p,
+				"two sets of hosts with a '|' between them, such as h0-h3|h4-h7");
 	}
 	*bar = '\0';
 	f->side = calloc(p->topo->nhosts + 1, 1);
@@ -181,8 +183,8 @@ static int take_share(struct parser *p, struct sim_fault *f)
 		ppm += scale * (uint64_t)(p->word[digits + 1 + i] - '0');
 	}
 	if (digits == 0 || digits > 3 || more > 4 || strcmp(rest, "%") != 0 || ppm > most) {
-		return expected(p, most < 1000000 ? "a share of at most 10%, like 0.5%"
-						  : "a share of at most 100%, like 5%");
+		return expected(p, most < 1000000 ? "a share of at most 10%, such as 0.5%"
+						  : "a share of at most 100%, such as 5%");
 	}
 	f->ppm = (uint32_t)ppm;
 	return COLLNET_OK;
@@ -214,7 +216,7 @@ static int take_times(struct parser *p, struct sim_fault *f)
 		    (given == &lasts && f->lasts == 0)) {
 			return expected(
 				p, "one t= and one for= with a time of at most a minute and its "
-				   "unit, like t=2.5ms for=300us");
+				   "unit, such as t=2.5ms for=300us");
 		}
 		*given = true;
 	}

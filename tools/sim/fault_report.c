@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What timed faults did to an operation: each rank's error with the host that it names and the time
- * from the fault to it, and whether the next job worked.
+ * Effects of timed faults: the error of each rank, the host that it names, the time from the fault
+ * to the error, and whether a new job worked afterwards.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@ static const char *next_text(const struct sim_outcome *out)
 	case SIM_NEXT_FAILED:
 		return out->next_why;
 	case SIM_NEXT_NEVER:
-		return "not tried: a host stays down or a link stays cut";
+		return "not attempted: a host is still down or a link still cut";
 	default:
 		return NULL;
 	}
@@ -94,7 +94,7 @@ void sim_fault_cells(FILE *f, const struct sim_outcome *out)
 	static const char *const next[] = { [SIM_NEXT_NONE] = "",
 					    [SIM_NEXT_RIGHT] = "right",
 					    [SIM_NEXT_FAILED] = "failed",
-					    [SIM_NEXT_NEVER] = "not tried" };
+					    [SIM_NEXT_NEVER] = "not attempted" };
 	struct summary s = summarise(out);
 
 	fprintf(f, ",%" PRIu32 ",%" PRIu32, out->nerrors, s.named);
@@ -110,10 +110,11 @@ void sim_fault_table(const struct cn_topo *t, const struct sim_row *row)
 
 	for (uint32_t i = 0; out->fault_states != NULL && i < row->o->nfaults; i++) {
 		if (!out->fault_states[i].began) {
-			printf("  fault '%s': the operation had ended before\n",
+			printf("  fault '%s': the operation ended before it\n",
 			       row->o->timed[i].text);
 		} else if (out->fault_states[i].host_was_running) {
-			printf("  fault '%s': the host was running\n", row->o->timed[i].text);
+			printf("  fault '%s': no effect, the host was running\n",
+			       row->o->timed[i].text);
 		}
 	}
 	for (uint32_t i = 0; i < out->nerrors; i++) {
@@ -135,7 +136,7 @@ void sim_fault_table(const struct cn_topo *t, const struct sim_row *row)
 		if (s.others > 0) {
 			printf(", %" PRIu32
 			       " on other hosts %.3f to %.3f ms after the fault; %" PRIu32
-			       " of these name a host that had it",
+			       " of these name a host with the fault",
 			       s.others, s.first / 1e3, s.last / 1e3, s.named);
 		}
 		printf("\n  next job: %s\n", next_text(out));

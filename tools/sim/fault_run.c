@@ -334,7 +334,8 @@ int sim_faults_errors(const struct sim_armed *a, const struct cn_job *j, struct 
 					 .culprit = CN_TOPO_NONE,
 					 .fault = SIM_NO_FAULT,
 					 .pending = !k->done };
-		snprintf(e->text, sizeof(e->text), "%s", k->done ? k->text : "it did not end");
+		snprintf(e->text, sizeof(e->text), "%s",
+			 k->done ? k->text : "the operation did not end");
 		if (k->done) {
 			e->culprit = culprit_of(t, k->text);
 			e->fault = fault_of(a, e->culprit, k->to);

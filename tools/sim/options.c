@@ -20,54 +20,61 @@ static const char help_text[] =
 	"usage: collnet sim OPERATION (--shape AxB | --topology FILE) [OPTION...]\n"
 	"       collnet sim --experiment NAME [--seed N] [--output DIR] [--quick]\n"
 	"\n"
-	"Runs an operation on a cluster in virtual time, in this process: the transport and the\n"
-	"schedules of collnetd on switches with finite buffers. Needs no network; a seed gives the\n"
-	"same result everywhere. What would 256 nodes on these switches do?\n"
+	"Simulates an operation on a cluster: runs the transport and the schedules of collnetd in\n"
+	"virtual time, in one process, on switches with finite buffers. Needs no network and no\n"
+	"privileges. The same seed gives the same result on every machine.\n"
 	"\n"
-	"operations: alltoall, allgather, bcast, scatter, gather, barrier\n"
+	"Operations: alltoall, allgather, bcast, scatter, gather, barrier\n"
 	"\n"
-	"the network:\n"
-	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root\n"
-	"  --topology FILE       switches, links, rates, buffers; the four options that follow are\n"
-	"                        for what it does not say\n"
-	"  --rate RATE           of hosts' links (1gbit), --uplink RATE of those between switches\n"
-	"                        (ten times that)\n"
-	"  --buffer FRAMES       of a port to a host (--shape: 43), --uplink-buffer FRAMES of one\n"
-	"                        between switches (--shape: 45); 0: not limited\n"
-	"  --switch KIND         where frames wait: output, input, shared, dynamic (output)\n"
-	"  --root-switch KIND[:FRAMES]  ... in the switch at the root of the tree; its memory\n"
-	"  --alpha PERCENT       dynamic: a queue may take so much of what is free (100)\n"
-	"  --cut-through         frames go on before they are whole\n"
-	"  --lab                 links are token buckets, as in collnet lab, not wires\n"
-	"  --latency TIME        of a cable (500ns), --delay TIME of a switch (2us)\n"
+	"Network:\n"
+	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root switch\n"
+	"  --topology FILE       a topology file; the next four options apply to links whose rate or\n"
+	"                        buffer it does not specify\n"
+	"  --rate RATE           rate of hosts' links (1gbit)\n"
+	"  --uplink RATE         rate of links between switches (ten times --rate)\n"
+	"  --buffer FRAMES       buffer of a port to a host (with --shape: 43); 0: unlimited\n"
+	"  --uplink-buffer FRAMES  buffer of a port to a switch (with --shape: 45)\n"
+	"  --switch KIND         where switches queue frames: output, input, shared, dynamic (output)\n"
+	"  --root-switch KIND[:FRAMES]  kind of the switch at the root, and the size of its memory\n"
+	"  --alpha PERCENT       dynamic: limit of a queue, as a share of the free memory (100)\n"
+	"  --cut-through         switches forward a frame as soon as its header has arrived\n"
+	"  --lab                 links are token buckets, as in collnet lab\n"
+	"  --latency TIME        latency of a cable (500ns)\n"
+	"  --delay TIME          delay of a switch (2us)\n"
 	"\n"
-	"the hosts:\n"
-	"  --local RANKS         ranks a host (1)\n"
-	"  --overheads O_S,O_R,U_R   processor time of a frame: to send it, to receive it, of its\n"
-	"                        user (0,0,0)\n"
-	"  --gap TIME            at least so long between two frames of a host (0)\n"
-	"  --jitter TIME:PPM     a host that wakes up is up to TIME late, PPM times in a million\n"
-	"  --loss PPM            of a million frames so many are lost on every link; also\n"
-	"                        --duplicate (at most 100000), --reorder (by up to 1 ms), --corrupt\n"
-	"  --fault FAULT         what happens at a time, up to 64 of them:\n"
+	"Hosts:\n"
+	"  --local RANKS         ranks per host (1)\n"
+	"  --overheads O_S,O_R,U_R   processor time per frame to send it, to receive it, and of the\n"
+	"                        receiving program (0,0,0)\n"
+	"  --gap TIME            minimum time between the beginnings of two frames of a host (0)\n"
+	"  --jitter TIME:PPM     wake-ups are late by up to TIME, in PPM of a million cases\n"
+	"\n"
+	"Faults:\n"
+	"  --loss PPM            frames per million that every link loses\n"
+	"  --duplicate PPM       ... duplicates (at most 100000)\n"
+	"  --reorder PPM         ... delays by up to 1 ms\n"
+	"  --corrupt PPM         ... delivers with a bit error\n"
+	"  --fault FAULT         a fault at a given time; up to 64 times:\n"
 	"                        [t=TIME] [for=TIME] crash|restart|pause HOST | cut|repair LINK |\n"
 	"                        partition HOSTS|HOSTS |\n"
 	"                        loss|duplicate|reorder|corrupt PERCENT [LINK]\n"
 	"\n"
-	"what to run, as in collnet bench:\n"
-	"  --sizes LIST --algorithm LIST|all --permutation NAME --contention-aware on|off\n"
-	"  --window N|auto|off --iterations N (3) --warmup N (1) --verify --seed N (1)\n"
+	"Measurement, as in collnet bench:\n"
+	"  --sizes LIST          bytes per pair or block\n"
+	"  --algorithm LIST|all  --permutation NAME  --contention-aware on|off\n"
+	"  --window FRAMES|auto|off\n"
+	"  --iterations N (3)  --warmup N (1)  --verify  --seed N (1)\n"
 	"\n"
-	"how to report:\n"
-	"  --json                one object a size and algorithm, one a line\n"
-	"  --csv FILE            also write the numbers to a file\n"
-	"  --trace FILE          who sends what when, for chrome://tracing or Perfetto\n"
-	"  --pcap FILE --port SWITCH-PEER   the frames that cross the link between the two\n"
-	"                        (both: one size and algorithm; one iteration unless said)\n"
+	"Reports:\n"
+	"  --json                print one JSON object per size and algorithm, one per line\n"
+	"  --csv FILE            also write the results to a file\n"
+	"  --trace FILE          write every transmission for chrome://tracing or Perfetto\n"
+	"  --pcap FILE --port SWITCH-PEER   capture the frames of the link between the two\n"
+	"                        (--trace, --pcap: one size and algorithm, by default one iteration)\n"
 	"\n"
-	"experiments of the papers (DIR/NAME.csv, NAME.gp, and NAME.svg where gnuplot is installed):\n"
-	"  --experiment NAME     one of those below, --seed N (1), --output DIR (.); --quick: a few\n"
-	"                        small points, in seconds\n";
+	"Experiments of the papers (DIR/NAME.csv, NAME.gp, and NAME.svg if gnuplot is installed):\n"
+	"  --experiment NAME     one of those listed below; takes --seed N (1), --output DIR (.) and\n"
+	"                        --quick, which runs a few small points only\n";
 
 enum {
 	OPT_SHAPE = MEASURE_OPT_OWN,
@@ -147,8 +154,8 @@ static int take_kind(const char *text, enum cn_sim_kind *out, struct cn_err *err
 			return COLLNET_OK;
 		}
 	}
-	return cn_fail(err, COLLNET_EINVAL, "'%.40s' is none of output, input, shared, dynamic",
-		       text);
+	return cn_fail(err, COLLNET_EINVAL,
+		       "'%.40s' is not a kind of switch: output, input, shared, dynamic", text);
 }
 
 /* "input", "shared:820" */
@@ -168,8 +175,8 @@ static int take_root(char *text, struct cn_sim_root *r, struct cn_err *err)
 	}
 	if (r->kind != CN_SIM_SHARED && r->kind != CN_SIM_DYNAMIC) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "':%.40s': only a shared memory has a size of its "
-			       "own; the topology says the ports' buffers",
+			       "':%.40s': only shared and dynamic switches have a memory of "
+			       "their own; buffers of ports are in the topology",
 			       colon + 1);
 	}
 	return tool_parse_u32(colon + 1, 1, CN_TOPO_BUFFER_MAX, &r->memory, err);
@@ -184,7 +191,7 @@ static int take_overheads(char *text, struct cn_sim_config *c, struct cn_err *er
 
 	if (rc == COLLNET_OK && n != 3) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "three times are needed, O_s,O_r,U_r: 5us,8us,0");
+			       "expected three times, O_S,O_R,U_R, such as 5us,8us,0");
 	}
 	for (size_t i = 0; rc == COLLNET_OK && i < n; i++) {
 		rc = sim_parse_time(items[i], out[i], err);
@@ -199,7 +206,7 @@ static int take_jitter(char *text, struct cn_sim_config *c, struct cn_err *err)
 	int rc;
 
 	if (colon == NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not TIME:PPM, like 100us:5000",
+		return cn_fail(err, COLLNET_EINVAL, "'%.40s' is not TIME:PPM, such as 100us:5000",
 			       text);
 	}
 	*colon = '\0';
@@ -267,7 +274,7 @@ static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *
 	}
 }
 
-/* An experiment has its own networks, sizes and algorithms: only these go with it. */
+/* The options that an experiment takes; its networks, sizes and algorithms are fixed. */
 static bool of_experiment(int opt)
 {
 	return opt == OPT_EXPERIMENT || opt == OPT_OUTPUT || opt == OPT_QUICK ||
@@ -330,7 +337,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* What depends on the operation. */
+/* Defaults that depend on the operation. */
 static int finish(struct sim_options *o, struct cn_err *err)
 {
 	struct measure_options *b = &o->measure;
@@ -358,7 +365,7 @@ static bool same_file(const char *a, const char *b)
 	return S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-/* One file cannot hold two outputs, and the topology is not to be written over. */
+/* Outputs must not share a file or overwrite the topology. */
 static int check_files(const struct sim_options *o)
 {
 	const struct {
@@ -383,40 +390,41 @@ static int check_files(const struct sim_options *o)
 	return TOOL_OK;
 }
 
-/* What does not go together. */
+/* Options that exclude or require each other. */
 static int check_options(const struct sim_options *o)
 {
 	if ((o->topology == NULL) == (o->shape == NULL)) {
 		return tool_usage("specify --shape (e.g. 8x4) or --topology FILE");
 	}
 	if ((o->pcap == NULL) != (o->port == NULL)) {
-		return tool_usage("--pcap FILE and --port SWITCH-PEER go together");
+		return tool_usage("--pcap FILE and --port SWITCH-PEER require each other");
 	}
 	if (o->cluster.buckets && o->cluster.cut_through) {
-		return tool_usage("--lab: frames pass token buckets whole, without --cut-through");
+		return tool_usage(
+			"--lab and --cut-through exclude each other: token buckets pass whole frames");
 	}
 	if (o->quick || o->output != NULL) {
-		return tool_usage("--quick and --output go with --experiment");
+		return tool_usage("--quick and --output require --experiment");
 	}
 	if ((o->trace != NULL || o->pcap != NULL) &&
 	    (o->measure.nsizes != 1 || o->measure.all || o->measure.nalgorithms > 1)) {
-		return tool_usage("--trace and --pcap are of one size and one algorithm: name them "
-				  "with --sizes and --algorithm");
+		return tool_usage("--trace and --pcap require one size and one algorithm: use "
+				  "--sizes and --algorithm");
 	}
 	return check_files(o);
 }
 
-/* The operation's name, the only word that is no option. */
+/* The operation, the only argument that is not an option. */
 static int take_operation(struct sim_options *o, int argc, char **argv)
 {
 	char known[160];
 
 	if (optind == argc) {
-		return tool_usage("no operation given; there are %s",
+		return tool_usage("no operation specified; expected one of %s",
 				  measure_op_names(true, known, sizeof(known)));
 	}
 	if (!measure_op_find(argv[optind], &o->measure.op) || measure_op_kind(o->measure.op) == 0) {
-		return tool_usage("unknown operation '%.40s'; there are %s", argv[optind],
+		return tool_usage("unknown operation '%.40s'; expected one of %s", argv[optind],
 				  measure_op_names(true, known, sizeof(known)));
 	}
 	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1])
@@ -440,9 +448,10 @@ static int check_experiment(struct sim_options *o, int argc)
 		return tool_usage("--experiment takes no operation");
 	}
 	if (o->not_of_experiment != NULL) {
-		return tool_usage("an experiment has its own networks, sizes and algorithms: only "
-				  "--seed, --output and --quick go with it, not --%s",
-				  o->not_of_experiment);
+		return tool_usage(
+			"--experiment has its own networks, sizes and algorithms and takes "
+			"only --seed, --output and --quick, not --%s",
+			o->not_of_experiment);
 	}
 	o->output = o->output != NULL ? o->output : ".";
 	return TOOL_OK;

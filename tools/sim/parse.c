@@ -9,7 +9,8 @@
 static int bad_time(const char *text, struct cn_err *err)
 {
 	return cn_fail(err, COLLNET_EINVAL,
-		       "'%.40s' is not a time of at most a minute; write 500ns, 2.5us, 1ms", text);
+		       "'%.40s' is not a time of at most a minute, such as 500ns, 2.5us or 1ms",
+		       text);
 }
 
 int sim_parse_time(const char *text, cn_time *out, struct cn_err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Results of the simulator: the benchmark's, with what only a simulator sees (where frames were
- * lost, how long queues were) and what the equations say; and a closing line for who plans.
+ * Results of the simulator: those of the benchmark, drops and queue lengths by port, the times of
+ * the equations, and a summary of the largest size.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -186,21 +186,21 @@ bool sim_report(struct measure *m, const struct sim_row *row)
 	return ok;
 }
 
-/* ---- the closing line ----------------------------------------------------------------- */
+/* ---- the summary ---------------------------------------------------------------------- */
 
-/* "port to s0"; a queue at an input is of what comes from the other end. */
+/* "port to s0", or for the queue of an input port "port from s0". */
 static void print_port(const struct cn_topo *t, const struct sim_spot *s)
 {
 	printf("port %s %s", s->input ? "from" : "to", t->vertices[s->peer].name);
 }
 
-/* No queue was full: how near the longest came to it. */
+/* No queue overflowed: how long the longest was. */
 static void print_longest(const struct cn_topo *t, const struct sim_spot *q)
 {
 	const char *at = t->vertices[q->at].name;
 
 	if (q->room == 0) {
-		printf("; buffers are not limited at %s, where the longest queue was %" PRIu64
+		printf("; buffers at %s are unlimited, and its longest queue was %" PRIu64
 		       " frame%s, ",
 		       at, q->count, plural(q->count));
 	} else if (q->shared) {
@@ -221,21 +221,22 @@ static void print_losses(const struct cn_topo *t, const struct sim_row *row)
 	const struct sim_spot *d = &out->worst_drops, *q = &out->longest;
 
 	if (out->drops > 0 && d->at != CN_TOPO_NONE) {
-		printf("; full queues lost %" PRIu64 " frame%s, most of them (%" PRIu64 ") at %s, ",
+		printf("; full queues dropped %" PRIu64 " frame%s, most of them (%" PRIu64
+		       ") at %s, ",
 		       out->drops, plural(out->drops), d->count, t->vertices[d->at].name);
 		print_port(t, d);
 	} else if (q->at != CN_TOPO_NONE) {
 		print_longest(t, q);
 	}
 	if (out->ring_drops > 0) {
-		printf("; hosts' receive rings lost %" PRIu64, out->ring_drops);
+		printf("; receive rings of hosts dropped %" PRIu64, out->ring_drops);
 	}
 	if (out->lost > 0) {
-		printf("; faults took %" PRIu64, out->lost);
+		printf("; faults dropped %" PRIu64, out->lost);
 	}
 }
 
-/* What explains a time although no frame was lost. */
+/* Why an operation without drops took longer than necessary. */
 static void print_hints(const struct cn_topo *t, const struct sim_row *row)
 {
 	const struct measure_result *r = row->r;
@@ -245,17 +246,17 @@ static void print_hints(const struct cn_topo *t, const struct sim_row *row)
 		return;
 	}
 	if (r->frames_resent > 0) {
-		printf("; no frame was lost, and yet %" PRIu64 " %s sent again", r->frames_resent,
+		printf("; no frame was dropped, but %" PRIu64 " %s retransmitted", r->frames_resent,
 		       r->frames_resent == 1 ? "was" : "were");
 	} else if (r->window != COLLNET_WINDOW_OFF && r->window_peak == r->window &&
 		   of_best(row) < 0.9) {
 		printf("; the window of %u frame%s", r->window, plural(r->window));
 		if (row->o->measure.window == COLLNET_WINDOW_AUTO && assumed > 0) {
-			printf(", for %u frames a port, which are assumed,", assumed);
+			printf(", for an assumed buffer of %u frames per port,", assumed);
 		} else if (row->o->measure.window == COLLNET_WINDOW_AUTO) {
 			printf(", which the buffers allow,");
 		}
-		printf(" holds it back (--window tries another)");
+		printf(" limits it (--window sets another)");
 	}
 }
 
@@ -280,14 +281,14 @@ void sim_report_end(const struct measure *m, const struct sim_row *best, uint32_
 	tool_format_ns((uint64_t)(r->ns.median + 0.5), time);
 	if (rivals > 1) {
 		/* others may take just as long */
-		printf(": of %u algorithms none is faster than %s, which takes %s", rivals,
+		printf("; of %u algorithms none is faster than %s, which takes %s", rivals,
 		       r->algorithm, time);
 	} else {
 		printf(" by %s takes %s", r->algorithm, time);
 	}
 	if (isfinite(best->model->best)) {
 		print_share(of_best(best));
-		printf(" of the best that these links allow (%s)",
+		printf(" of the best time that these links allow (%s)",
 		       tool_format_ns((uint64_t)(best->model->best * 1e3), time));
 	}
 	print_losses(m->place.topo, best);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Jobs. Byte i of the block from rank s to rank d in operation n is a function of all four, so that a
- * frame in the wrong place, twice, or of the operation before is detected. Receive buffers are filled
- * with other bytes first.
+ * Jobs. Byte i of the block from rank s to rank d in operation n is a function of all four, so a
+ * frame in the wrong place, twice, or of the operation before is detected. Receive buffers are
+ * filled with other bytes first.
  */
 #include "tools/sim/core/job.h"
 

@@ -13,6 +13,7 @@ noinst_LTLIBRARIES += \
 
 lib_libcn_util_la_SOURCES = \
 	lib/util/bucket.h \
+	lib/util/byteorder.h \
 	lib/util/clock.h \
 	lib/util/heap.c \
 	lib/util/heap.h \
@@ -29,29 +30,48 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/vector.h
 
 lib_libcn_proto_la_SOURCES = \
+	lib/proto/cc.c \
+	lib/proto/cc.h \
+	lib/proto/counters.h \
+	lib/proto/foreign_version.c \
+	lib/proto/foreign_version.h \
 	lib/proto/frame.h \
+	lib/proto/global_window.c \
+	lib/proto/global_window.h \
+	lib/proto/goodbye_list.c \
+	lib/proto/goodbye_list.h \
 	lib/proto/hello.c \
+	lib/proto/hello.h \
 	lib/proto/input.c \
+	lib/proto/interarrival.h \
+	lib/proto/liveness.c \
+	lib/proto/liveness.h \
 	lib/proto/log.c \
 	lib/proto/node.c \
 	lib/proto/node.h \
+	lib/proto/node_impl.h \
 	lib/proto/output.c \
 	lib/proto/path_mtu.c \
+	lib/proto/path_mtu.h \
 	lib/proto/peer.c \
 	lib/proto/peer.h \
+	lib/proto/peer_impl.h \
 	lib/proto/receiver.c \
+	lib/proto/receiver.h \
+	lib/proto/reorder.c \
+	lib/proto/reorder.h \
 	lib/proto/rtt.c \
 	lib/proto/rtt.h \
+	lib/proto/rtx_queue.c \
+	lib/proto/rtx_queue.h \
 	lib/proto/sender.c \
+	lib/proto/sender.h \
 	lib/proto/serial.h \
-	lib/proto/foreign_version.c \
+	lib/proto/timers.c \
+	lib/proto/tlp.c \
+	lib/proto/tlp.h \
 	lib/proto/unvalidated.c \
 	lib/proto/unvalidated.h \
-	lib/proto/timers.c \
-	lib/proto/goodbye_list.c \
-	lib/proto/goodbye_list.h \
-	lib/proto/global_window.c \
-	lib/proto/global_window.h \
 	lib/proto/wire.c \
 	lib/proto/wire.h
 

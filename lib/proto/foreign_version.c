@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Senders of frames of another wire version. Nothing of such a frame is read beyond the version, so
- * all that is known of its sender is the address. The table has CN_FOREIGN_VERSIONS entries; an
- * entry is replaced when nothing of its sender came for a few seconds, so that forged addresses
- * cannot displace a node that repeats its hellos, and it expires after a minute.
+ * Nothing of a frame of another wire version is read beyond the version, so only the address of its
+ * sender is known. The table has CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of
+ * its sender came for a few seconds, so that forged addresses cannot displace a node that repeats
+ * its hellos; it expires after a minute.
  */
+#include "proto/foreign_version.h"
+
 #include <string.h>
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 
 static const cn_time replaced_after = 5000 * CN_MS, expires_after = 60000 * CN_MS;
-/* Lines of the log about all of them together. */
+/* Lines of the log about all senders together. */
 static const cn_time line_each = 10000 * CN_MS;
 
-/* The sender's entry, or a free one, or the one that was not heard for longest; NULL: no room. */
+/* The sender's entry, or a free one, or the least recently used one; NULL: no room. */
 static struct cn_foreign_version_entry *entry_of(struct cn_node *n, const uint8_t mac[6])
 {
 	struct cn_foreign_version_entry *found = &n->foreign_versions[0];
@@ -23,11 +25,11 @@ static struct cn_foreign_version_entry *entry_of(struct cn_node *n, const uint8_
 		if (s->used && memcmp(s->mac, mac, 6) == 0) {
 			return s;
 		}
-		if (found->used && (!s->used || s->heard < found->heard)) {
+		if (found->used && (!s->used || s->last_rx < found->last_rx)) {
 			found = s;
 		}
 	}
-	return !found->used || n->now >= found->heard + replaced_after ? found : NULL;
+	return !found->used || n->now >= found->last_rx + replaced_after ? found : NULL;
 }
 
 void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version)
@@ -42,7 +44,7 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t ve
 	known = s->used && memcmp(s->mac, mac, 6) == 0 && s->version == version;
 	s->used = true;
 	s->version = version;
-	s->heard = n->now;
+	s->last_rx = n->now;
 	memcpy(s->mac, mac, 6);
 	if (known) {
 		return;
@@ -68,9 +70,9 @@ uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 		const struct cn_foreign_version_entry *s = &n->foreign_versions[i];
 		const struct cn_peer *p = s->used ? cn_peer_by_mac(n, s->mac) : NULL;
 
-		/* A frame of a session is proof of the peer's version; others can be forged. */
-		if (!s->used || now >= s->heard + expires_after ||
-		    (p != NULL && p->answered >= s->heard)) {
+		/* A frame of the session proves the peer's version; other frames can be forged. */
+		if (!s->used || now >= s->last_rx + expires_after ||
+		    (p != NULL && p->live.last_session_rx >= s->last_rx)) {
 			continue;
 		}
 		out[count].peer = p;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The last will of a node: for every established peer, what it takes to build the BYE that the
- * peer believes. The transport keeps it current; another process that shares the memory (the
- * daemon's parent) reads it after the transport's process died, and sends the frames in its name.
+ * The goodbyes that a node sends when it dies, like a will message of MQTT: for every established
+ * peer, what it takes to build a BYE that is valid in the session. The transport keeps the list
+ * current; another process that shares the memory (the daemon's parent) reads it after the
+ * transport's process died, and sends the frames.
  *
- * The table has a fixed size and no pointers. An entry is written so that a reader which comes at
- * any moment, also when the writer was killed in between, finds it whole or not at all; an entry
- * that was torn all the same builds a frame of a session that does not exist, which is dropped.
+ * The list has a fixed size and no pointers. A reader finds an entry whole or not at all, also when
+ * the writer was killed in between; an entry that is torn all the same builds a frame of a session
+ * that does not exist, which is dropped.
  */
 #ifndef CN_GOODBYE_LIST_H
 #define CN_GOODBYE_LIST_H
@@ -35,14 +36,15 @@ struct cn_goodbye_list {
 
 /* Bytes of memory for so many peers. */
 size_t cn_goodbye_list_size(uint32_t max_peers);
-/* Writes who this node is, and empties the table. The memory is as large as c->max_peers needs. */
-void cn_goodbye_list_init(struct cn_goodbye_list *w, const struct cn_node_config *c);
-void cn_goodbye_list_set(struct cn_goodbye_list *w, uint32_t i, const uint8_t mac[6],
+/* Writes the identity of this node and empties the list. The memory is as large as c->max_peers
+ * needs. */
+void cn_goodbye_list_init(struct cn_goodbye_list *l, const struct cn_node_config *c);
+void cn_goodbye_list_set(struct cn_goodbye_list *l, uint32_t i, const uint8_t mac[6],
 			 uint32_t session, uint32_t token);
-void cn_goodbye_list_clear(struct cn_goodbye_list *w, uint32_t i);
+void cn_goodbye_list_clear(struct cn_goodbye_list *l, uint32_t i);
 /* The unicast BYE to entry i (0 .. max_peers - 1), with its Ethernet header and not padded.
  * Returns its length, at most CN_FRAME_HEAD; 0: no such entry. */
-size_t cn_goodbye_list_frame(const struct cn_goodbye_list *w, uint32_t i,
+size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 			     uint8_t out[CN_FRAME_HEAD]);
 
 #endif

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hellos: how nodes find each other, and whom they believe.
+ * Discovery and the handshake.
  *
- * A broadcast hello says who is there, and anybody can send one in anybody's name: it causes an
- * answer and changes nothing. A unicast hello carries a nonce for its receiver and echoes the one
- * that the receiver sent. The echo proves that its sender receives what is sent to its address;
- * only a hello with it brings a peer up, gives it a name, or ends a session because the peer has
- * begun anew:
+ * A broadcast hello advertises a node, and any host can send one in any name: it causes a reply and
+ * changes nothing. A unicast hello has a nonce for its receiver and echoes the receiver's. The echo
+ * validates the address, that is, its sender receives what is sent to it; only a hello with it
+ * establishes a session, gives the peer a name, or ends the session because the peer restarted.
+ * This is a three-way handshake that keeps no state before the echo, as with SYN cookies:
  *
  *   B to all   HELLO
  *   A to B     HELLO nonce A                  A keeps nothing of B
- *   B to A     HELLO nonce B, echo A          A has B up
- *   A to B     HELLO nonce A, echo B          B has A up
+ *   B to A     HELLO nonce B, echo A          the session is established at A
+ *   A to B     HELLO nonce A, echo B          and at B
  *
- * A node has one nonce for each peer at a time, which changes when the peer goes down. So an echo
- * is good for one session, and hellos of the past prove nothing. Where a hello without proof says
- * what does not fit an established peer (it restarted, or somebody says so), the peer is
- * challenged: it is sent the nonce of the session, and whichever incarnation is at that address
- * echoes it.
+ * A node has one nonce per peer at a time, which changes when the session ends. So an echo is good
+ * for one session, and old hellos validate nothing. A hello without a valid echo that does not fit
+ * the session (the peer restarted, or another host claims so) causes a challenge: the peer is sent
+ * the nonce of the session, and whichever incarnation is at that address echoes it.
  */
 #include <string.h>
 
-#include "proto/peer.h"
+#include "proto/hello.h"
+
+#include "proto/node_impl.h"
 
 uint64_t cn_nonce(const struct cn_node *n, const uint8_t mac[6], uint64_t generation)
 {
@@ -42,32 +43,32 @@ static uint64_t cookie(const struct cn_node *n, const uint8_t mac[6])
 	return cn_nonce(n, mac, n->evicted << 32);
 }
 
-static void send_hello(struct cn_peer *p, uint8_t flags, uint64_t echo)
+static void send_now(struct cn_peer *p, uint8_t flags, uint64_t echo)
 {
-	p->hello_flags = p->hello_due ? p->hello_flags | flags : flags;
-	p->hello_at = CN_NEVER;
-	p->hello_due = true;
-	p->echo = echo;
+	p->hello.flags = p->hello.due ? p->hello.flags | flags : flags;
+	p->hello.later_at = CN_NEVER;
+	p->hello.due = true;
+	p->hello.echo = echo;
 	cn_peer_reschedule(p);
 	cn_peer_ready(p);
 }
 
 static void send_later(struct cn_peer *p, cn_time at, uint8_t flags, uint64_t echo)
 {
-	p->later_flags = flags;
-	p->later_echo = echo;
-	if (p->hello_at == CN_NEVER) {
-		p->hello_at = at;
+	p->hello.later_flags = flags;
+	p->hello.later_echo = echo;
+	if (p->hello.later_at == CN_NEVER) {
+		p->hello.later_at = at;
 		cn_peer_reschedule(p);
 	}
 }
 
-void cn_hello_ask(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, uint64_t echo)
+void cn_hello_send(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, uint64_t echo)
 {
 	struct cn_node *n = p->node;
 
-	if (why != CN_HELLO_PROOF && !p->hello_due) {
-		cn_time *last = &p->hello_last[why];
+	if (why != CN_HELLO_PROOF && !p->hello.due) {
+		cn_time *last = &p->hello.last[why];
 
 		if (*last != 0 && n->now - *last < CN_HELLO_SPACING) {
 			send_later(p, *last + CN_HELLO_SPACING, flags, echo);
@@ -75,55 +76,54 @@ void cn_hello_ask(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, uint6
 		}
 		*last = n->now;
 	}
-	send_hello(p, flags, echo);
+	send_now(p, flags, echo);
 }
 
-/* As an answer to a broadcast, which many nodes answer. */
-static void ask_later(struct cn_peer *p, uint8_t flags)
+/* In reply to a broadcast, which many nodes reply to. */
+static void send_with_jitter(struct cn_peer *p, uint8_t flags)
 {
-	cn_time wait = cn_node_spread(p->node, p->mac);
+	cn_time wait = cn_node_jitter(p->node, p->mac);
 
 	if (wait == 0) {
-		cn_hello_ask(p, CN_HELLO_BEGIN, flags, p->nonce_in);
-	} else if (!p->hello_due) {
+		cn_hello_send(p, CN_HELLO_BEGIN, flags, p->nonce_in);
+	} else if (!p->hello.due) {
 		send_later(p, p->node->now + wait, flags, p->nonce_in);
 	}
 }
 
 void cn_hello_later(struct cn_peer *p)
 {
-	p->hello_at = CN_NEVER;
-	p->hello_last[CN_HELLO_BEGIN] = p->node->now;
+	p->hello.later_at = CN_NEVER;
+	p->hello.last[CN_HELLO_BEGIN] = p->node->now;
 	if (p->state != CN_PEER_UP) {
-		send_hello(p, CN_FLAG_SOLICIT, p->nonce_in);
-	} else if ((p->later_flags & CN_FLAG_ACKREQ) != 0) {
-		send_hello(p, p->later_flags, p->later_echo);
-	} else if (!p->proven) {
-		send_hello(p, 0, p->nonce_in);
+		send_now(p, CN_FLAG_SOLICIT, p->nonce_in);
+	} else if ((p->hello.later_flags & CN_FLAG_ACKREQ) != 0) {
+		send_now(p, p->hello.later_flags, p->hello.later_echo);
+	} else if (!p->validated) {
+		send_now(p, 0, p->nonce_in);
 	}
 }
 
 void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p)
 {
 	if (p == NULL) {
-		cn_unvalidated_answer(n, mac, CN_HELLO_BEGIN, 0, 0);
+		cn_unvalidated_reply(n, mac, CN_HELLO_BEGIN, 0, 0);
 	} else if (p->state == CN_PEER_UP) {
-		cn_hello_ask(p, CN_HELLO_BEGIN, CN_FLAG_ACKREQ, p->nonce_in);
+		cn_hello_send(p, CN_HELLO_BEGIN, CN_FLAG_ACKREQ, p->nonce_in);
 	} else {
-		cn_hello_ask(p, CN_HELLO_BEGIN, CN_FLAG_SOLICIT, p->nonce_in);
+		cn_hello_send(p, CN_HELLO_BEGIN, CN_FLAG_SOLICIT, p->nonce_in);
 	}
 }
 
-/* Nodes of different MTUs reach each other with short frames, so that their jobs can say why they
- * do not run. */
+/* Nodes of different MTUs exchange short frames, so that their jobs can fail with the reason. */
 static void check_mtu(struct cn_peer *p)
 {
-	if (p->mtu != p->node->config.mtu && !p->mtu_told) {
+	if (p->mtu != p->node->config.mtu && !p->mtu_logged) {
 		cn_peer_log(p, COLLNET_LOG_ERROR,
 			    "node %s has MTU %u and this node %u: set them "
 			    "alike",
 			    p->name, p->mtu, p->node->config.mtu);
-		p->mtu_told = true;
+		p->mtu_logged = true;
 	}
 }
 
@@ -132,8 +132,8 @@ static bool is_taken(const struct cn_node *n, const char *name)
 	return strcmp(name, n->config.name) == 0 || cn_node_find(n, name) != NULL;
 }
 
-/* The first that is established under a name keeps it while it is there; whether it is, is found
- * out: else a machine with another card would be refused for ever. */
+/* The first node that is established under a name keeps it while it answers. It is probed: else a
+ * host with a new network card would be refused for ever. */
 static bool name_is_free(struct cn_peer *p)
 {
 	struct cn_peer *holder = cn_node_find(p->node, p->name);
@@ -142,7 +142,7 @@ static bool name_is_free(struct cn_peer *p)
 		return true;
 	}
 	if (holder != NULL) {
-		cn_peer_contest(holder);
+		cn_liveness_contest(holder);
 	}
 	cn_peer_log(p, COLLNET_LOG_WARNING,
 		    "another node is called %s too "
@@ -152,112 +152,112 @@ static bool name_is_free(struct cn_peer *p)
 	return false;
 }
 
-/* What a hello says of its sender. */
-struct said {
+/* The contents of a hello. */
+struct contents {
 	struct cn_hello body;
 	uint64_t nonce, echo;
 	uint8_t flags;
 };
 
-/* It is there, receives, and is not up. */
-static void establish(struct cn_peer *p, const struct said *s)
+/* The address is validated, and there is no session. */
+static void establish(struct cn_peer *p, const struct contents *s)
 {
-	p->mtu_told = p->mtu_told && p->epoch == s->body.epoch;
+	p->mtu_logged = p->mtu_logged && p->epoch == s->body.epoch;
 	p->epoch = s->body.epoch;
 	p->nonce_in = s->nonce;
 	p->mtu = s->body.mtu;
 	memcpy(p->name, s->body.name, sizeof(p->name));
 	if (!name_is_free(p)) {
-		p->nonce_in = 0; /* without an echo it has not us up, either */
+		p->nonce_in = 0; /* without an echo it establishes no session, either */
 		return;
 	}
 	check_mtu(p);
 	cn_peer_up(p);
 	if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
-		cn_hello_ask(p, CN_HELLO_PROOF, 0, s->nonce);
+		cn_hello_send(p, CN_HELLO_PROOF, 0, s->nonce);
 	}
 }
 
 /* A unicast hello that echoes our nonce. */
-static void proof_taken(struct cn_peer *p, const struct said *s)
+static void take_validated(struct cn_peer *p, const struct contents *s)
 {
-	p->heard = p->node->now;
+	p->live.last_rx = p->node->now;
 	if (p->state != CN_PEER_UP) {
 		establish(p, s);
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
 		if ((s->flags & (CN_FLAG_SOLICIT | CN_FLAG_ACKREQ)) != 0) {
-			cn_hello_ask(p, CN_HELLO_REPLY, 0, s->nonce);
+			cn_hello_send(p, CN_HELLO_REPLY, 0, s->nonce);
 		}
 	} else {
 		cn_peer_down(p, s->body.epoch != p->epoch ? CN_PEER_RESTARTED : CN_PEER_RESET);
 		p->nonce_in = s->nonce;
-		cn_hello_ask(p, CN_HELLO_PROOF, CN_FLAG_SOLICIT, s->nonce);
+		cn_hello_send(p, CN_HELLO_PROOF, CN_FLAG_SOLICIT, s->nonce);
 	}
 }
 
-/* A unicast hello that does not: of a node that does not know us, late, or somebody else's. */
-static void claim_taken(struct cn_peer *p, const struct said *s)
+/* A unicast hello without our nonce: of a node without a session with this one, late, or forged. */
+static void take_claim(struct cn_peer *p, const struct contents *s)
 {
 	if (p->state != CN_PEER_UP) {
 		p->nonce_in = is_taken(p->node, s->body.name) ? 0 : s->nonce;
-		cn_hello_ask(p, CN_HELLO_REPLY, CN_FLAG_SOLICIT, p->nonce_in);
+		cn_hello_send(p, CN_HELLO_REPLY, CN_FLAG_SOLICIT, p->nonce_in);
 	} else if (s->body.epoch == p->epoch && s->nonce == p->nonce_in) {
-		cn_hello_ask(p, CN_HELLO_REPLY, 0, s->nonce);
+		cn_hello_send(p, CN_HELLO_REPLY, 0, s->nonce);
 	} else {
-		/* Any challenge is answered with its nonce. Other claims are not: a node
-		 * that has begun anew would come up in a session that ends with our next hello. */
-		p->node->stats.stale_frames++;
-		cn_hello_ask(p, CN_HELLO_REPLY, CN_FLAG_ACKREQ,
-			     (s->flags & CN_FLAG_ACKREQ) != 0 ? s->nonce : p->nonce_in);
+		/* A challenge is answered with its nonce. Other claims are not: a node that
+		 * restarted would establish a session that ends with our next hello. */
+		p->node->counters.stale_frames++;
+		cn_hello_send(p, CN_HELLO_REPLY, CN_FLAG_ACKREQ,
+			      (s->flags & CN_FLAG_ACKREQ) != 0 ? s->nonce : p->nonce_in);
 	}
 }
 
-static void broadcast_taken(struct cn_peer *p, const struct said *s)
+static void take_broadcast(struct cn_peer *p, const struct contents *s)
 {
 	if (p->state != CN_PEER_UP) {
-		p->heard = p->node->now;
-		ask_later(p, CN_FLAG_SOLICIT);
+		p->live.last_rx = p->node->now;
+		send_with_jitter(p, CN_FLAG_SOLICIT);
 	} else if (s->body.epoch != p->epoch) {
-		p->node->stats.stale_frames++;
-		ask_later(p, CN_FLAG_ACKREQ);
+		p->node->counters.stale_frames++;
+		send_with_jitter(p, CN_FLAG_ACKREQ);
 	} else {
-		p->heard = p->node->now;
-		if ((s->flags & CN_FLAG_SOLICIT) != 0 && !p->proven) {
-			/* One whose frames come knows us: all answers at once can be too many for
-			 * its port. */
-			ask_later(p, 0);
+		p->live.last_rx = p->node->now;
+		if ((s->flags & CN_FLAG_SOLICIT) != 0 && !p->validated) {
+			/* A peer whose frames come needs no reply: the replies of all nodes at
+			 * once can overflow its port. */
+			send_with_jitter(p, 0);
 		}
 	}
 }
 
-static void stranger_taken(struct cn_node *n, const uint8_t mac[6], const struct said *s)
+static void take_unvalidated(struct cn_node *n, const uint8_t mac[6], const struct contents *s)
 {
 	struct cn_peer *p;
 
 	if ((s->flags & CN_FLAG_UNICAST) == 0) {
-		cn_unvalidated_answer(n, mac, CN_HELLO_BEGIN, 0, cn_node_spread(n, mac));
+		cn_unvalidated_reply(n, mac, CN_HELLO_BEGIN, 0, cn_node_jitter(n, mac));
 	} else if (s->echo != cookie(n, mac)) {
-		cn_unvalidated_answer(n, mac, CN_HELLO_REPLY,
-				      is_taken(n, s->body.name) ? 0 : s->nonce, 0);
+		cn_unvalidated_reply(n, mac, CN_HELLO_REPLY,
+				     is_taken(n, s->body.name) ? 0 : s->nonce, 0);
 	} else {
 		p = cn_peer_add(n, mac);
 		if (p == NULL) {
-			n->stats.stale_frames++;
+			n->counters.stale_frames++;
 			return;
 		}
 		cn_unvalidated_forget(n, mac);
 		p->generation = n->evicted << 32;
 		p->nonce_out = cookie(n, mac);
-		proof_taken(p, s);
+		take_validated(p, s);
 	}
 }
 
-/* A goodbye is believed inside the session alone. */
-static void bye_taken(struct cn_node *n, struct cn_peer *p, const struct cn_wire *w)
+/* A goodbye is valid in its session alone. */
+static void take_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire *w)
 {
 	if (p == NULL || p->state != CN_PEER_UP || w->session != p->session_in ||
 	    w->seq != p->bye_in) {
-		n->stats.stale_frames++;
+		n->counters.stale_frames++;
 		return;
 	}
 	cn_peer_down(p, CN_PEER_BYE);
@@ -267,24 +267,24 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 		   const uint8_t *body)
 {
 	struct cn_peer *p = cn_peer_by_mac(n, mac);
-	struct said s = { .flags = w->flags, .echo = (uint64_t)w->seq << 32 | w->ack };
+	struct contents s = { .flags = w->flags, .echo = (uint64_t)w->seq << 32 | w->ack };
 
 	if (!cn_hello_get(body, w->length, &s.body)) {
-		n->stats.bad_frames++;
+		n->counters.bad_frames++;
 		return;
 	}
 	s.nonce = (uint64_t)w->stream << 32 | s.body.nonce;
 	if ((w->flags & CN_FLAG_BYE) != 0) {
-		bye_taken(n, p, w);
+		take_bye(n, p, w);
 	} else if ((w->flags & CN_FLAG_UNICAST) != 0 && s.nonce == 0) {
-		n->stats.bad_frames++;
+		n->counters.bad_frames++;
 	} else if (p == NULL) {
-		stranger_taken(n, mac, &s);
+		take_unvalidated(n, mac, &s);
 	} else if ((w->flags & CN_FLAG_UNICAST) == 0) {
-		broadcast_taken(p, &s);
+		take_broadcast(p, &s);
 	} else if (s.echo == p->nonce_out) {
-		proof_taken(p, &s);
+		take_validated(p, &s);
 	} else {
-		claim_taken(p, &s);
+		take_claim(p, &s);
 	}
 }

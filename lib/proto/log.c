@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines about peers: a bound for each of them and for all, so that nobody on the wire can fill the
- * log of a node. */
+/* Lines of the log about peers. They are limited per peer and for all, so that frames cannot fill
+ * the log of a node. */
 #include <stdio.h>
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 
 #define PEER_BURST 8u
 static const cn_time peer_each = 10 * 1000 * CN_MS;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The transport of one node: its life, and what the engine asks of it. Frames come in through
- * input.c and go out through output.c; time passes in timers.c. */
+/* The transport of one node: its creation and end, buffers, counters, and tokens of the engine. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/peer.h"
 #include "proto/goodbye_list.h"
+#include "proto/node_impl.h"
 
 void cn_node_config_init(struct cn_node_config *c)
 {
@@ -13,15 +12,13 @@ void cn_node_config_init(struct cn_node_config *c)
 	c->ethertype = 0x88b5;
 	c->cluster = 1;
 	c->mtu = 1500;
-	/* Enough for the bandwidth of unshaped links times the time until a busy machine runs the
-	 * receiver; where buffers are small, losses keep the flight small. */
+	/* The bandwidth-delay product of unshaped links, where the delay is the time until a busy
+	 * machine runs the receiver. Where buffers are small, losses keep cwnd small. */
 	c->window = 256;
-	/* Switches hold some tens of frames. Where all began with a whole window to all, they would
-	 * lose nearly everything. */
+	/* Ports hold some tens of frames: if all nodes began with a whole window to all, they would
+	 * lose nearly all frames. */
 	c->initial_cwnd = 16;
-	/*
-	 * Linux may send consecutive frames by different processors, and they overtake each other.
-	 */
+	/* Linux may send consecutive frames by different processors, which reorders them. */
 	c->reorder = CN_REORDER_MAX;
 	c->max_peers = 4096;
 	c->pool_frames = 1024;
@@ -71,7 +68,7 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 		struct cn_node **out, struct cn_err *err)
 {
 	struct cn_node *n;
-	uint32_t slots = 16, strangers = cn_unvalidated_slots(c->max_peers);
+	uint32_t slots = 16, unvalidated = cn_unvalidated_slots(c->max_peers);
 	int r = check_config(c, err);
 
 	if (r != COLLNET_OK) {
@@ -95,26 +92,26 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	n->zeros = calloc(1, n->payload);
 	/* a buffer: room for its list's link and length, and a frame's payload */
 	n->names = calloc(c->max_peers, sizeof(*n->names));
-	n->strangers = calloc(strangers, sizeof(*n->strangers));
+	n->unvalidated = calloc(unvalidated, sizeof(*n->unvalidated));
 	if (n->peers == NULL || n->hash == NULL || n->zeros == NULL || n->names == NULL ||
-	    n->strangers == NULL ||
-	    cn_heap_init(&n->timers, c->max_peers + strangers + 2) != COLLNET_OK ||
+	    n->unvalidated == NULL ||
+	    cn_heap_init(&n->timers, c->max_peers + unvalidated + 2) != COLLNET_OK ||
 	    cn_pool_init(&n->pool, c->mtu, c->pool_frames + control_reserve(c)) != COLLNET_OK ||
 	    cn_pool_init(&n->small, SMALL, control_reserve(c)) != COLLNET_OK ||
-	    cn_pool_init(&n->rings, CN_RING_FEW * sizeof(struct cn_sent), c->max_peers) !=
+	    cn_pool_init(&n->rings, CN_RTX_SMALL * sizeof(struct cn_rtx_frame), c->max_peers) !=
 		    COLLNET_OK) {
 		cn_node_free(n);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the transport");
 	}
-	n->nstrangers = strangers;
-	for (uint32_t i = 0; i < strangers; i++) {
-		n->strangers[i].timer.at = CN_NEVER;
-		n->strangers[i].timer.owner = n->strangers;
+	n->nunvalidated = unvalidated;
+	for (uint32_t i = 0; i < unvalidated; i++) {
+		n->unvalidated[i].timer.at = CN_NEVER;
+		n->unvalidated[i].timer.owner = n->unvalidated;
 	}
 	if (c->goodbyes != NULL) {
 		cn_goodbye_list_init(c->goodbyes, c);
 	}
-	n->quiet_timer.at = CN_NEVER;
+	n->idle.timer.at = CN_NEVER;
 	cn_heap_set(&n->timers, &n->hello_timer, 0);
 	*out = n;
 	return COLLNET_OK;
@@ -129,14 +126,14 @@ void cn_node_free(struct cn_node *n)
 		struct cn_peer *p = n->peers[i];
 
 		cn_sender_free(p);
-		free(p->rx.held);
+		cn_receiver_free(p);
 		free(p);
 	}
 	free(n->peers);
 	free(n->hash);
 	free(n->zeros);
 	free(n->names);
-	free(n->strangers);
+	free(n->unvalidated);
 	cn_heap_fini(&n->timers);
 	cn_pool_fini(&n->pool);
 	cn_pool_fini(&n->small);
@@ -166,7 +163,7 @@ bool cn_node_settle(struct cn_node *n)
 			p->ack_due = true;
 			cn_peer_ready(p);
 		}
-		if (p->ack_due || p->tx.una != p->tx.end || p->control_first != NULL) {
+		if (p->ack_due || p->tx.queue.una != p->tx.queue.end || p->control_first != NULL) {
 			settled = false;
 		}
 	}
@@ -183,9 +180,9 @@ void cn_node_ready(struct cn_node *n)
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		if (p->state == CN_PEER_UP && p->rx.refused) {
-			p->rx.refused = false;
-			p->busy_due = false;
+		if (p->state == CN_PEER_UP && p->rx.rnr) {
+			p->rx.rnr = false;
+			p->rnr_due = false;
 			p->ack_due = true;
 			cn_peer_ready(p);
 		}
@@ -201,23 +198,23 @@ bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit)
 		for (uint32_t i = 0; i < n->npeers; i++) {
 			struct cn_peer *p = n->peers[i];
 
-			for (uint32_t seq = p->tx.una; seq != p->tx.end; seq++) {
-				struct cn_sent *s = cn_sender_entry(p, seq);
+			for (uint32_t seq = p->tx.queue.una; seq != p->tx.queue.end; seq++) {
+				struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
 				uint8_t *b;
 
-				if (s->token != token) {
+				if (f->token != token) {
 					continue;
 				}
 				if (copy == 0) {
-					found += !s->owned;
+					found += !f->owned;
 					continue;
 				}
-				s->token = NULL;
-				if (s->len > 0 && !s->owned) {
+				f->token = NULL;
+				if (f->len > 0 && !f->owned) {
 					b = cn_pool_get(&n->pool);
-					memcpy(b, s->payload, s->len);
-					s->payload = b;
-					s->owned = true;
+					memcpy(b, f->payload, f->len);
+					f->payload = b;
+					f->owned = true;
 				}
 			}
 		}
@@ -233,20 +230,20 @@ void cn_node_abandon(struct cn_node *n, void *token)
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		for (uint32_t seq = p->tx.una; seq != p->tx.end; seq++) {
-			struct cn_sent *s = cn_sender_entry(p, seq);
+		for (uint32_t seq = p->tx.queue.una; seq != p->tx.queue.end; seq++) {
+			struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
 
-			if (s->token == token) {
-				if (s->owned) {
-					cn_node_put(n, s->payload);
-					s->owned = false;
+			if (f->token == token) {
+				if (f->owned) {
+					cn_node_put(n, f->payload);
+					f->owned = false;
 				}
-				s->token = NULL;
-				s->payload = NULL;
-				s->len = 0;
-				s->flags &= CN_FLAG_ACKREQ;
-				s->flags |= s->type == CN_TYPE_COLL ? CN_FLAG_LAST : 0;
-				s->type = CN_TYPE_CONTROL;
+				f->token = NULL;
+				f->payload = NULL;
+				f->len = 0;
+				f->flags &= CN_FLAG_ACKREQ;
+				f->flags |= f->type == CN_TYPE_COLL ? CN_FLAG_LAST : 0;
+				f->type = CN_TYPE_CONTROL;
 			}
 		}
 	}
@@ -296,15 +293,34 @@ struct cn_window *cn_node_window(struct cn_node *n)
 
 void cn_node_stats(const struct cn_node *n, struct collnet_stats *s)
 {
-	size_t size = s->size;
+	const struct cn_counters *c = &n->counters;
 
-	*s = n->stats;
-	s->size = size;
-	s->window = n->window.limit;
-	s->window_now = n->window.in_flight;
-	s->window_peak = n->window.peak;
-	s->mtu = n->config.mtu;
-	s->nodes = 1;
+	*s = (struct collnet_stats){
+		.size = s->size,
+		.frames_sent = c->frames_sent,
+		.frames_received = c->frames_received,
+		.bytes_sent = c->bytes_sent,
+		.bytes_received = c->bytes_received,
+		.data_sent = c->data_sent,
+		.data_resent = c->data_resent,
+		.data_received = c->data_received,
+		.acks_sent = c->acks_sent,
+		.ack_bytes_sent = c->ack_bytes_sent,
+		.naks_sent = c->naks_sent,
+		.duplicates = c->duplicates,
+		.gaps = c->gaps,
+		.timeouts = c->timeouts,
+		.busy = c->rnr,
+		.bad_frames = c->bad_frames,
+		.foreign_frames = c->foreign_frames,
+		.stale_frames = c->stale_frames,
+		.version_frames = c->version_frames,
+		.window = n->window.limit,
+		.window_now = n->window.in_flight,
+		.window_peak = n->window.peak,
+		.mtu = n->config.mtu,
+		.nodes = 1,
+	};
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		s->nodes += n->peers[i]->state == CN_PEER_UP;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node sends next: hellos, acknowledgements, what goes again, control messages, and what the
- * engine has. */
+/* What a node sends next, in this order: hellos; per peer, in turn, acknowledgements, path MTU
+ * probes, retransmissions and control messages; then the new frames of the engine. */
 #include <string.h>
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
+#include "util/byteorder.h"
 
 static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
 		  const uint8_t *payload, struct cn_frame *out)
@@ -12,14 +13,13 @@ static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire 
 
 	memcpy(out->head, mac, 6);
 	memcpy(out->head + 6, n->config.mac, 6);
-	out->head[12] = (uint8_t)(n->config.ethertype >> 8);
-	out->head[13] = (uint8_t)n->config.ethertype;
+	cn_put_be16(out->head + 12, n->config.ethertype);
 	cn_wire_put(out->head + CN_ETH_HEADER, w);
 	out->head_len = CN_HEAD;
 	out->payload = payload;
 	out->payload_len = payload != NULL ? w->length : 0;
-	n->stats.frames_sent++;
-	n->stats.bytes_sent += len < CN_ETH_MIN ? CN_ETH_MIN : len;
+	n->counters.frames_sent++;
+	n->counters.bytes_sent += len < CN_ETH_MIN ? CN_ETH_MIN : len;
 }
 
 static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w, uint32_t nonce,
@@ -58,7 +58,7 @@ static void build_hello(struct cn_node *n, const uint8_t mac[6], uint8_t flags, 
 	finish_hello(n, mac, &w, (uint32_t)nonce, out);
 }
 
-/* A goodbye to the next peer that is up. False: all have had theirs. */
+/* A goodbye to the next peer that is up. False: all were sent. */
 static bool output_bye(struct cn_node *n, struct cn_frame *out)
 {
 	while (n->byes_due > 0) {
@@ -79,10 +79,10 @@ static bool output_bye(struct cn_node *n, struct cn_frame *out)
 	return false;
 }
 
-/* What all hear, and answers to those that are not known yet. */
+/* Broadcast hellos, and unicast ones to addresses that are not validated. */
 static bool output_hello(struct cn_node *n, struct cn_frame *out)
 {
-	const struct cn_unvalidated *s;
+	const struct cn_unvalidated *u;
 
 	if (n->leaving) {
 		return output_bye(n, out);
@@ -92,10 +92,10 @@ static bool output_hello(struct cn_node *n, struct cn_frame *out)
 		build_broadcast(n, n->hellos_sent++ < 2 ? CN_FLAG_SOLICIT : 0, out);
 		return true;
 	}
-	s = cn_unvalidated_next(n);
-	if (s != NULL) {
-		build_hello(n, s->mac, CN_FLAG_SOLICIT, cn_nonce(n, s->mac, n->evicted << 32),
-			    s->echo, out);
+	u = cn_unvalidated_next(n);
+	if (u != NULL) {
+		build_hello(n, u->mac, CN_FLAG_SOLICIT, cn_nonce(n, u->mac, n->evicted << 32),
+			    u->echo, out);
 		return true;
 	}
 	return false;
@@ -107,29 +107,29 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	struct cn_wire w = { .type = CN_TYPE_ACK,
 			     .cluster = n->config.cluster,
 			     .session = p->session_out,
-			     .seq = p->tx.end,
+			     .seq = p->tx.queue.end,
 			     .ack = p->rx.expected };
 
-	if (p->busy_due) {
+	if (p->rnr_due) {
 		w.flags |= CN_FLAG_RNR;
 	} else if (p->nak_due) {
 		w.flags |= CN_FLAG_NAK;
-		w.stream = cn_receiver_map(p);
-		n->stats.naks_sent++;
+		w.stream = cn_receiver_sack(p);
+		n->counters.naks_sent++;
 	}
-	if (p->probe_due) {
+	if (p->ackreq_due) {
 		w.flags |= CN_FLAG_ACKREQ;
 	}
-	p->nak_due = p->busy_due = p->probe_due = false;
+	p->nak_due = p->rnr_due = p->ackreq_due = false;
 	cn_receiver_acked(p);
 	cn_peer_reschedule(p);
 	build(n, p->mac, &w, NULL, out);
-	n->stats.acks_sent++;
-	n->stats.ack_bytes_sent += CN_ETH_MIN;
+	n->counters.acks_sent++;
+	n->counters.ack_bytes_sent += CN_ETH_MIN;
 }
 
 /* A probe of the path MTU, padded or not, or the answer to one. */
-static void build_size(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_t padding,
+static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_t padding,
 		       struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
@@ -137,33 +137,34 @@ static void build_size(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 			     .flags = flag,
 			     .cluster = n->config.cluster,
 			     .session = p->session_out,
-			     .seq = p->tx.end,
+			     .seq = p->tx.queue.end,
 			     .ack = p->rx.expected,
 			     .stream = stream };
 
 	build(n, p->mac, &w, n->zeros, out);
 	out->payload_len = padding;
-	n->stats.bytes_sent += CN_HEAD + padding > CN_ETH_MIN ? CN_HEAD + padding - CN_ETH_MIN : 0;
-	n->stats.acks_sent++;
-	n->stats.ack_bytes_sent += CN_ETH_MIN;
+	n->counters.bytes_sent += CN_HEAD + padding > CN_ETH_MIN ? CN_HEAD + padding - CN_ETH_MIN
+								 : 0;
+	n->counters.acks_sent++;
+	n->counters.ack_bytes_sent += CN_ETH_MIN;
 }
 
 /* False: nothing of the path MTU is to be sent. */
-static bool output_size(struct cn_peer *p, struct cn_frame *out)
+static bool output_path(struct cn_peer *p, struct cn_frame *out)
 {
 	struct cn_path *h = &p->path;
+	struct cn_path_reply *r = &p->path_reply;
 
-	if (p->size_due) {
-		p->size_due = false;
-		build_size(p, CN_FLAG_MTU_REPLY, (uint32_t)p->size_number << 16 | p->largest, 0,
-			   out);
-	} else if (h->full_due) {
-		h->full_due = false;
-		build_size(p, CN_FLAG_MTU_PROBE, (uint32_t)h->number << 16,
+	if (r->due) {
+		r->due = false;
+		build_path(p, CN_FLAG_MTU_REPLY, (uint32_t)r->number << 16 | r->largest, 0, out);
+	} else if (h->padded_due) {
+		h->padded_due = false;
+		build_path(p, CN_FLAG_MTU_PROBE, (uint32_t)h->number << 16,
 			   h->size - CN_WIRE_HEADER, out);
 	} else if (h->short_due) {
 		h->short_due = false;
-		build_size(p, CN_FLAG_MTU_PROBE, (uint32_t)h->number << 16, 0, out);
+		build_path(p, CN_FLAG_MTU_PROBE, (uint32_t)h->number << 16, 0, out);
 	} else {
 		return false;
 	}
@@ -173,49 +174,50 @@ static bool output_size(struct cn_peer *p, struct cn_frame *out)
 static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
-	const struct cn_sent *s = cn_sender_entry(p, seq);
-	struct cn_wire w = { .type = s->type,
-			     .flags = s->flags,
+	const struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
+	struct cn_wire w = { .type = f->type,
+			     .flags = f->flags,
 			     .cluster = n->config.cluster,
-			     .length = s->len,
+			     .length = f->len,
 			     .session = p->session_out,
 			     .seq = seq,
 			     .ack = p->rx.expected,
-			     .stream = s->stream };
+			     .stream = f->stream };
 
-	/* A refusal or a gap is said by an ACK frame of its own; all else this frame says too. */
-	if (!p->busy_due && !p->nak_due) {
+	/* RNR and NAK take an ACK frame; all other acknowledgements are piggybacked. */
+	if (!p->rnr_due && !p->nak_due) {
 		cn_receiver_acked(p);
 	}
 	cn_peer_reschedule(p);
-	build(n, p->mac, &w, s->payload, out);
+	build(n, p->mac, &w, f->payload, out);
 }
 
-static void build_again(struct cn_peer *p, struct cn_frame *out)
+static void build_retransmission(struct cn_peer *p, struct cn_frame *out)
 {
 	struct cn_sender *t = &p->tx;
-	uint32_t seq = t->next;
-	struct cn_sent *s = cn_sender_entry(p, seq);
+	struct cn_rtx_queue *q = &t->queue;
+	uint32_t seq = q->next;
+	struct cn_rtx_frame *f = cn_rtx_at(q, seq);
 
-	if (seq == t->una && t->answered) {
-		t->repeats++;
+	if (seq == q->una && t->una_answered) {
+		t->una_resends++;
 	}
-	t->answered &= seq != t->una;
-	s->again = true;
-	s->at = p->node->now;
+	t->una_answered &= seq != q->una;
+	f->resent = true;
+	f->sent_at = p->node->now;
 	cn_sender_advance(p);
-	if (t->next == t->end || t->next - t->una >= t->cwnd) {
-		s->flags |= CN_FLAG_ACKREQ; /* the last one for now: an answer is needed to go on */
+	if (q->next == q->end || q->next - q->una >= t->cc.cwnd) {
+		f->flags |= CN_FLAG_ACKREQ; /* the last one for now: only an ACK lets it go on */
 	}
 	p->data_resent++;
-	p->node->stats.data_resent++;
+	p->node->counters.data_resent++;
 	build_data(p, seq, out);
 }
 
 static bool control_room(struct cn_peer *p)
 {
-	return p->control_first != NULL && p->tx.next == p->tx.end && p->tx.hold_until == 0 &&
-	       p->tx.end - p->tx.una < p->tx.cwnd && cn_sender_reserve(p);
+	return p->control_first != NULL && cn_sender_is_open(p) &&
+	       cn_rtx_reserve(&p->tx.queue, &p->node->rings);
 }
 
 /* The list link and the length live in the first bytes of the buffer, the message after them. */
@@ -239,29 +241,29 @@ static void build_control(struct cn_peer *p, struct cn_frame *out)
 	memmove(b, b + CONTROL_HEAD, c.len);
 	tx.payload = b;
 	tx.len = c.len;
-	build_data(p, cn_sender_take(p, &tx, true), out);
+	build_data(p, cn_sender_push(p, &tx, true), out);
 }
 
-/* What a ready peer is to be told next; false: nothing any more. */
+/* The next frame to a ready peer; false: none. */
 static bool output_peer(struct cn_peer *p, struct cn_frame *out)
 {
-	if (p->hello_due) {
-		p->hello_due = false;
-		build_hello(p->node, p->mac, p->hello_flags, p->nonce_out, p->echo, out);
+	if (p->hello.due) {
+		p->hello.due = false;
+		build_hello(p->node, p->mac, p->hello.flags, p->nonce_out, p->hello.echo, out);
 		return true;
 	}
 	if (p->state != CN_PEER_UP) {
 		return false;
 	}
-	if (p->nak_due || p->busy_due || p->probe_due || p->ack_due) {
+	if (p->nak_due || p->rnr_due || p->ackreq_due || p->ack_due) {
 		build_ack(p, out);
 		return true;
 	}
-	if (output_size(p, out)) {
+	if (output_path(p, out)) {
 		return true;
 	}
-	if (cn_sender_again(p)) {
-		build_again(p, out);
+	if (cn_sender_retransmits(p)) {
+		build_retransmission(p, out);
 		return true;
 	}
 	if (control_room(p)) {
@@ -288,13 +290,13 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 		}
 		p->ready = false;
 		if (output_peer(p, out)) {
-			cn_peer_ready(p); /* to the end of the line, until it has nothing to say */
+			cn_peer_ready(p); /* to the end of the list, until it has nothing to send */
 			return true;
 		}
 	}
 	memset(&tx, 0, sizeof(tx));
 	if (n->ops->pull(n->ctx, now, &tx)) {
-		build_data(tx.peer, cn_sender_take(tx.peer, &tx, tx.owned), out);
+		build_data(tx.peer, cn_sender_push(tx.peer, &tx, tx.owned), out);
 		return true;
 	}
 	return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Path MTU validation. Before a team uses a peer, a probe padded to the MTU shows that every switch
- * on the way to it carries such frames; once a session, each direction by its own sender.
+ * Path MTU validation, by probe packets as in RFC 4821 and RFC 8899. Before a team uses a peer, a
+ * probe padded to the MTU shows that every switch on the path carries such frames; once per
+ * session, each direction by its own sender.
  *
  * A probe is an ACK frame with CN_FLAG_MTU_PROBE and the number of the try; the padding follows the
  * header and is no payload. Its receiver answers with CN_FLAG_MTU_REPLY, that number, and the size
@@ -9,26 +10,25 @@
  *
  * The first try is the padded probe alone. If its answer does not come, each further try is a
  * padded probe and a short one behind it. An answer to the try that shows no frame of the full size
- * is a strike: the short one came and the padded one did not. A path fails by strikes, not by time,
- * and by more of them on a network that loses much (cn_node_tries()).
+ * is a strike: the short probe came and the padded one did not. A path fails by strikes, not by
+ * time, and by more of them on a network that loses much (cn_node_min_tries()).
  *
- * A reliable frame that was sent again and again while the peer answered is probed for in the same
- * way, at its own size. So it fails by count whatever caused the retransmissions, and a peer that
- * hears nothing at all is not taken for one that large frames do not reach.
+ * A reliable frame that was retransmitted again and again while the peer answered is probed for in
+ * the same way, at its own size. So it fails by count whatever caused the retransmissions, and a
+ * peer that receives nothing at all is not taken for one that large frames do not reach.
  *
- * One padded probe of a node is under way. An answer, or the end of the wait for it, lets the next
- * one go. So probes are paced by what the network carries: as many full frames as there are nodes
- * at the most, which together with hellos and JOINs stay within the ports' buffers when all nodes
- * begin at once. (With four a node, twelve nodes lost a few in ports of 45 frames.)
+ * A node sends one padded probe at a time. An answer, or the end of the wait for it, lets the next
+ * one go. So probes are paced by what the network carries: at most as many full frames as there are
+ * nodes, which together with hellos and JOINs fit the ports' buffers when all nodes start at once.
  */
-#include "proto/peer.h"
+#include "proto/path_mtu.h"
 
-/* Padded probes of a node that are under way. */
-#define SLOTS 1u
-/* A loss of one in three per frame takes the longer one 16 times in a row once in 43 million. */
+#include "proto/node_impl.h"
+
+/* A loss of one in three per frame takes the longer probe 16 times in a row once in 43 million. */
 #define STRIKES 16u
 /* So many strikes follow each other after pto_min; then the time between them doubles. */
-#define QUICK 4u
+#define QUICK_STRIKES 4u
 
 static bool is_pending(const struct cn_path *h)
 {
@@ -40,50 +40,52 @@ static cn_time wait_least(const struct cn_node *n)
 	return 4 * n->config.pto_min;
 }
 
-/* Sends tries while there are slots. */
+/* Sends the next try, unless one waits for its answer. */
 static void next(struct cn_node *n)
 {
-	while (n->path_first != NULL && n->path_slots < SLOTS) {
-		struct cn_peer *p = n->path_first;
-		struct cn_path *h = &p->path;
+	struct cn_path_queue *q = &n->paths;
+	struct cn_peer *p = q->first;
+	struct cn_path *h;
 
-		n->path_first = h->next;
-		if (n->path_first == NULL) {
-			n->path_last = NULL;
-		}
-		h->state = CN_PATH_PROBING;
-		h->slot = true;
-		n->path_slots++;
-		h->number++;
-		h->full_due = true;
-		h->short_due = h->again;
-		h->again = true;
-		h->sent = n->now;
-		h->at = n->now + n->path_wait;
-		cn_peer_ready(p);
-		cn_peer_reschedule(p);
+	if (p == NULL || q->probing != NULL) {
+		return;
 	}
+	h = &p->path;
+	q->first = h->next;
+	if (q->first == NULL) {
+		q->last = NULL;
+	}
+	q->probing = p;
+	h->state = CN_PATH_PROBING;
+	h->number++;
+	h->padded_due = true;
+	h->short_due = h->again;
+	h->again = true;
+	h->sent_at = n->now;
+	h->at = n->now + q->wait;
+	cn_peer_ready(p);
+	cn_peer_reschedule(p);
 }
 
 static void enqueue(struct cn_peer *p)
 {
-	struct cn_node *n = p->node;
+	struct cn_path_queue *q = &p->node->paths;
 
 	p->path.state = CN_PATH_WAITING;
 	p->path.at = CN_NEVER;
 	p->path.next = NULL;
-	if (n->path_last != NULL) {
-		n->path_last->path.next = p;
+	if (q->last != NULL) {
+		q->last->path.next = p;
 	} else {
-		n->path_first = p;
+		q->first = p;
 	}
-	n->path_last = p;
+	q->last = p;
 }
 
-static void unqueue(struct cn_peer *p)
+static void dequeue(struct cn_peer *p)
 {
-	struct cn_node *n = p->node;
-	struct cn_peer **at = &n->path_first, *before = NULL;
+	struct cn_path_queue *q = &p->node->paths;
+	struct cn_peer **at = &q->first, *before = NULL;
 
 	while (*at != NULL && *at != p) {
 		before = *at;
@@ -91,20 +93,27 @@ static void unqueue(struct cn_peer *p)
 	}
 	if (*at == p) {
 		*at = p->path.next;
-		if (n->path_last == p) {
-			n->path_last = before;
+		if (q->last == p) {
+			q->last = before;
 		}
 	}
 }
 
-/* It is neither under way nor waits to be. */
+static bool waits_for_answer(const struct cn_peer *p)
+{
+	return p->node->paths.probing == p;
+}
+
+/* It neither waits for an answer nor for its turn. */
 static void withdraw(struct cn_peer *p)
 {
 	if (p->path.state == CN_PATH_WAITING) {
-		unqueue(p);
+		dequeue(p);
 	}
-	p->node->path_slots -= p->path.slot;
-	p->path.slot = p->path.full_due = p->path.short_due = false;
+	if (waits_for_answer(p)) {
+		p->node->paths.probing = NULL;
+	}
+	p->path.padded_due = p->path.short_due = false;
 	p->path.at = CN_NEVER;
 }
 
@@ -117,8 +126,8 @@ static void begin(struct cn_peer *p, uint32_t size, bool by_data)
 	p->path.size = size;
 	p->path.by_data = by_data;
 	p->path.again = false;
-	if (n->path_wait == 0) {
-		n->path_wait = wait_least(n);
+	if (n->paths.wait == 0) {
+		n->paths.wait = wait_least(n);
 	}
 	cn_peer_expect(n, n->now, p, 1); /* it may be gone, too */
 	enqueue(p);
@@ -161,18 +170,18 @@ static void end(struct cn_peer *p, bool valid)
 {
 	struct cn_node *n = p->node;
 	struct cn_path *h = &p->path;
-	struct cn_sender *t = &p->tx;
+	const struct cn_rtx_queue *q = &p->tx.queue;
 
 	withdraw(p);
 	h->state = !valid ? CN_PATH_FAILED : h->by_data ? h->before : CN_PATH_VALID;
-	t->repeats = 0;
+	p->tx.una_resends = 0;
 	cn_peer_expect(n, n->now, p, -1);
 	next(n);
 	if (n->ops->path != NULL) {
 		n->ops->path(n->ctx, n->now, p, valid ? 0 : h->size);
 	}
-	if (!valid && h->by_data && p->state == CN_PEER_UP && t->una != t->end &&
-	    CN_WIRE_HEADER + (uint32_t)cn_sender_entry(p, t->una)->len >= h->size) {
+	if (!valid && h->by_data && p->state == CN_PEER_UP && q->una != q->end &&
+	    CN_WIRE_HEADER + (uint32_t)cn_rtx_at(q, q->una)->len >= h->size) {
 		cn_peer_down(p, CN_PEER_PATH);
 	}
 }
@@ -184,9 +193,9 @@ void cn_path_expire(struct cn_peer *p)
 	struct cn_path *h = &p->path;
 	struct cn_node *n = p->node;
 
-	if (h->slot && h->sent >= n->path_backoff) { /* once a round */
-		n->path_backoff = n->now;
-		n->path_wait = cn_min_time(2 * n->path_wait, n->config.dead_after / 3);
+	if (waits_for_answer(p) && h->sent_at >= n->paths.doubled) { /* once per round */
+		n->paths.doubled = n->now;
+		n->paths.wait = cn_min_time(2 * n->paths.wait, n->config.dead_after / 3);
 	}
 	withdraw(p);
 	if (h->state == CN_PATH_PROBING) {
@@ -197,13 +206,14 @@ void cn_path_expire(struct cn_peer *p)
 
 void cn_path_probed(struct cn_peer *p, uint32_t stream, uint32_t bytes)
 {
+	struct cn_path_reply *r = &p->path_reply;
 	uint16_t number = (uint16_t)(stream >> 16);
 
-	if (number != p->size_number || bytes > p->largest) {
-		p->largest = (uint16_t)bytes;
+	if (number != r->number || bytes > r->largest) {
+		r->largest = (uint16_t)bytes;
 	}
-	p->size_number = number;
-	p->size_due = true;
+	r->number = number;
+	r->due = true;
 	cn_peer_ready(p);
 }
 
@@ -213,7 +223,7 @@ static void pause_after_strike(struct cn_peer *p)
 	struct cn_node *n = p->node;
 	cn_time step = n->config.pto_min, most = 10 * step;
 
-	for (uint32_t i = QUICK; i < h->strikes && step < most; i++) {
+	for (uint32_t i = QUICK_STRIKES; i < h->strikes && step < most; i++) {
 		step *= 2;
 	}
 	withdraw(p);
@@ -229,18 +239,18 @@ void cn_path_answer(struct cn_peer *p, uint32_t stream)
 	struct cn_node *n = p->node;
 	cn_time wait;
 
-	if (!is_pending(h) || stream >> 16 != h->number || h->full_due || h->short_due) {
+	if (!is_pending(h) || stream >> 16 != h->number || h->padded_due || h->short_due) {
 		return;
 	}
-	if (h->slot) {
-		wait = 3 * (n->now - h->sent);
+	if (waits_for_answer(p)) {
+		wait = 3 * (n->now - h->sent_at);
 		wait = wait > wait_least(n) ? wait : wait_least(n);
-		n->path_wait = cn_min_time(wait, n->config.dead_after / 3);
+		n->paths.wait = cn_min_time(wait, n->config.dead_after / 3);
 	}
 	if ((stream & 0xffff) >= h->size) {
 		end(p, true);
-	} else if (h->slot) { /* once a try */
-		if (++h->strikes >= STRIKES && h->strikes >= cn_node_tries(n)) {
+	} else if (waits_for_answer(p)) { /* once per try */
+		if (++h->strikes >= STRIKES && h->strikes >= cn_node_min_tries(n)) {
 			end(p, false);
 		} else {
 			pause_after_strike(p);

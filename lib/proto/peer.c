@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The node table: peers by MAC address, their coming and going, their timers. */
+/* The node table: peers by MAC address, the begin and end of their sessions, their timers. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 #include "proto/goodbye_list.h"
 
 static uint32_t slot_of(const struct cn_node *n, const uint8_t mac[6])
@@ -39,8 +39,8 @@ static void enter(struct cn_node *n, const struct cn_peer *p)
 }
 
 /*
- * The table is full: the place of one that is gone, or sent no frame of its session, goes to the
- * newcomer; the one that was silent longest. Not often, since it looks at all of them.
+ * The table is full: the entry of a peer without a session that is established at both ends is
+ * given to the new address, the least recently heard one. Not often, since it looks at all of them.
  */
 static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 {
@@ -53,9 +53,10 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		if ((p->state == CN_PEER_DOWN || !p->proven) && !p->ready && p->expecting == 0 &&
-		    p->tx.una == p->tx.end && p->heard + n->config.dead_after < n->now &&
-		    (oldest == NULL || p->heard < oldest->heard)) {
+		if ((p->state == CN_PEER_DOWN || !p->validated) && !p->ready &&
+		    p->live.expecting == 0 && p->tx.queue.una == p->tx.queue.end &&
+		    p->live.last_rx + n->config.dead_after < n->now &&
+		    (oldest == NULL || p->live.last_rx < oldest->live.last_rx)) {
 			oldest = p;
 		}
 	}
@@ -66,11 +67,11 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 	memcpy(oldest->mac, mac, 6);
 	n->evicted++;
 	oldest->epoch = oldest->nonce_in = 0;
-	oldest->proven = oldest->mtu_told = false;
-	oldest->hello_due = false;
+	oldest->validated = oldest->mtu_logged = false;
+	oldest->hello.due = false;
 	oldest->log = (struct cn_bucket){ 0 };
-	memset(oldest->hello_last, 0, sizeof(oldest->hello_last));
-	oldest->hello_at = CN_NEVER;
+	memset(oldest->hello.last, 0, sizeof(oldest->hello.last));
+	oldest->hello.later_at = CN_NEVER;
 	cn_peer_reschedule(oldest);
 	memset(n->hash, 0, ((size_t)n->hash_mask + 1) * sizeof(*n->hash));
 	for (uint32_t i = 0; i < n->npeers; i++) {
@@ -94,9 +95,9 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 	p->index = n->npeers;
 	p->state = CN_PEER_DOWN;
 	memcpy(p->mac, mac, 6);
-	p->probe_at = p->query_at = p->hello_at = p->path.at = CN_NEVER;
+	p->live.probe_at = p->tlp.at = p->hello.later_at = p->path.at = CN_NEVER;
 	p->tx.rto_at = CN_NEVER;
-	p->rx.ack_at = p->rx.gap_at = CN_NEVER;
+	p->rx.ack_at = p->rx.nak_at = CN_NEVER;
 	p->timer.at = CN_NEVER;
 	p->timer.owner = p;
 	n->peers[n->npeers++] = p;
@@ -123,12 +124,12 @@ void cn_peer_ready(struct cn_peer *p)
 
 static cn_time peer_deadline(const struct cn_peer *p)
 {
-	cn_time at = p->hello_at;
+	cn_time at = p->hello.later_at;
 
 	if (p->state == CN_PEER_UP) {
-		at = cn_min_time(at, cn_min_time(p->rx.gap_at, p->tx.rto_at));
-		at = cn_min_time(at,
-				 cn_min_time(p->rx.ack_at, cn_min_time(p->probe_at, p->query_at)));
+		at = cn_min_time(at, cn_min_time(p->rx.nak_at, p->tx.rto_at));
+		at = cn_min_time(at, cn_min_time(p->rx.ack_at,
+						 cn_min_time(p->live.probe_at, p->tlp.at)));
 		at = cn_min_time(at, p->path.at);
 	}
 	return at;
@@ -162,40 +163,22 @@ uint32_t cn_name_hash(const char *name)
 	return (uint32_t)h | 1;
 }
 
-/* Both epochs and nonces are known: a new sequence each way begins. */
+/* Both epochs and nonces are known: a new session begins, with a new sequence in each direction. */
 void cn_peer_up(struct cn_peer *p)
 {
 	struct cn_node *n = p->node;
 	struct cn_end us = { n->config.epoch, p->nonce_out }, it = { p->epoch, p->nonce_in };
 	struct cn_session out = cn_session(&us, &it), in = cn_session(&it, &us);
-	uint32_t bias = n->config.seq_bias;
 
 	p->session_out = out.id;
 	p->session_in = in.id;
 	p->bye_out = out.bye;
 	p->bye_in = in.bye;
-	p->tx.una = p->tx.next = p->tx.end = bias != 0 ? bias : out.first;
-	p->tx.recover = p->tx.una;
-	p->tx.cwnd = n->config.initial_cwnd < n->config.window ? n->config.initial_cwnd
-							       : n->config.window;
-	p->tx.slow_until = n->config.window;
-	p->tx.credit = 0;
-	p->tx.doublings = p->tx.repeats = 0;
-	p->tx.answered = false;
-	p->tx.rto_at = CN_NEVER;
-	p->tx.hold = p->tx.hold_until = 0;
-	p->tx.rtt = (struct cn_rtt){ 0 };
-	p->tx.cadence = (struct cn_cadence){ 0 };
-	p->rx = (struct cn_receiver){
-		.expected = bias != 0 ? bias : in.first,
-		.ack_at = CN_NEVER,
-		.gap_at = CN_NEVER,
-		.held = p->rx.held,
-	};
+	cn_sender_init(p, out.first);
+	cn_receiver_init(p, in.first);
 	cn_path_reset(p);
-	p->size_number = p->largest = 0;
-	p->size_due = false;
-	p->proven = false;
+	p->path_reply = (struct cn_path_reply){ 0 };
+	p->validated = false;
 	p->state = CN_PEER_UP;
 	n->names[p->index] = cn_name_hash(p->name);
 	if (n->config.goodbyes != NULL) {
@@ -217,10 +200,10 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		cn_goodbye_list_clear(n->config.goodbyes, p->index);
 	}
 	n->names[p->index] = 0;
-	/* What is still under way, and every echo of it, belongs to a session that is over. */
+	/* Frames in flight, and every echo, belong to a session that is over. */
 	p->nonce_out = cn_nonce(n, p->mac, ++p->generation);
-	memset(p->hello_last, 0, sizeof(p->hello_last));
-	p->ack_due = p->nak_due = p->busy_due = p->probe_due = p->size_due = false;
+	memset(p->hello.last, 0, sizeof(p->hello.last));
+	p->ack_due = p->nak_due = p->rnr_due = p->ackreq_due = p->path_reply.due = false;
 	cn_path_reset(p);
 	cn_sender_drop_all(p);
 	cn_receiver_drop_all(p);
@@ -231,65 +214,20 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		cn_node_put(n, b);
 	}
 	p->control_last = NULL;
-	n->nexpecting -= p->expecting > 0;
-	p->expecting = 0;
-	p->probes = 0;
-	p->contested = false;
-	p->probe_at = p->query_at = CN_NEVER;
+	cn_liveness_reset(p);
 	p->rx.ack_at = CN_NEVER;
 	cn_peer_reschedule(p);
 	n->ops->peer_down(n->ctx, n->now, p, why);
-	p->suspected = 0;
+	p->live.suspected_at = 0; /* the upcall reads it: cn_peer_silent_with() */
 }
 
-void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta)
+uint32_t cn_peer_room(struct cn_peer *p)
 {
-	if (p->state != CN_PEER_UP) {
-		return;
-	}
-	if (delta > 0) {
-		if (p->expecting++ == 0) {
-			p->expect_since = now;
-			p->probes = 0;
-			p->probe_at = now + n->config.dead_after / 5;
-			p->query_wait = 0;
-			p->query_at = CN_NEVER;
-			if (n->nexpecting++ == 0) {
-				cn_heap_set(&n->timers, &n->quiet_timer, now + cn_quiet_after(n));
-			}
-		}
-	} else if (p->expecting > 0 && --p->expecting == 0) {
-		p->probe_at = p->query_at = CN_NEVER;
-		n->nexpecting--; /* the timer finds it so */
-	}
-	cn_peer_reschedule(p);
-}
-
-void cn_peer_contest(struct cn_peer *p)
-{
-	if (!p->contested) {
-		p->contested = true;
-		if (p->probe_at == CN_NEVER) {
-			p->expect_since = p->node->now;
-			p->probes = 0;
-			p->probe_at = p->node->now + p->node->config.dead_after / 20;
-			cn_peer_reschedule(p);
-		}
-	}
-}
-
-uint32_t cn_peer_room(const struct cn_peer *p)
-{
-	uint32_t flight = p->tx.end - p->tx.una;
-
-	if (p->state != CN_PEER_UP || p->tx.next != p->tx.end || p->tx.hold_until != 0 ||
-	    p->control_first != NULL) {
+	if (p->state != CN_PEER_UP || !cn_sender_is_open(p) || p->control_first != NULL ||
+	    !cn_rtx_reserve(&p->tx.queue, &p->node->rings)) {
 		return 0;
 	}
-	/* The ring's size is nothing that a caller can see. */
-	return flight < p->tx.cwnd && cn_sender_reserve((struct cn_peer *)(uintptr_t)p)
-		       ? p->tx.cwnd - flight
-		       : 0;
+	return p->tx.cc.cwnd - cn_rtx_in_flight(&p->tx.queue);
 }
 
 const char *cn_peer_name(const struct cn_peer *p)
@@ -322,11 +260,6 @@ uint32_t cn_peer_mtu(const struct cn_peer *p)
 	return p->mtu;
 }
 
-cn_time cn_peer_rtt(const struct cn_peer *p)
-{
-	return p->tx.rtt.srtt;
-}
-
 void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out)
 {
 	cn_time most = p->node->config.dead_after + 3 * cn_hello_interval(p->node);
@@ -336,7 +269,7 @@ void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info
 	memcpy(out->mac, p->mac, 6);
 	out->mtu = p->mtu;
 	out->wire_version = CN_WIRE_VERSION;
-	out->heard_ns = now > p->heard ? now - p->heard : 0;
+	out->heard_ns = now > p->live.last_rx ? now - p->live.last_rx : 0;
 	out->alive = p->state == CN_PEER_UP && out->heard_ns < most;
 	out->rtt_ns = p->tx.rtt.srtt;
 	out->data_sent = p->data_sent;

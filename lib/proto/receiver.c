@@ -1,23 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The Go-Back-N receiver: accepts the expected frame and no other, acknowledges on data going
- * back, after cn_ack_every() frames, after ack_delay, or at once when asked. A few frames beyond
- * the expected one are held where the configuration says so (`reorder`): frames that were overtaken
- * on their way cost nothing, and after a loss less is sent again.
+ * The Go-Back-N receiver. It accepts the expected frame, keeps up to `reorder` frames beyond it in
+ * the reorder buffer, and drops the others. It acknowledges with the data that goes back, after
+ * cn_ack_every() frames, after ack_delay, or at once where a frame requests it.
+ *
+ * A gap is a loss when the reordering threshold or the reordering timeout is reached, or a frame
+ * comes that cannot be buffered; then it sends one negative acknowledgement with the SACK bitmap.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "proto/receiver.h"
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 #include "proto/serial.h"
 
-/* A frame that was overtaken follows within this time, and not more frames overtake it; what does
- * not is lost. */
-static const cn_time gap_patience = 500 * CN_US;
-static const uint32_t overtakers = 4;
-/* A node that only receives has measured no round trip. Too short a time, and what was already sent
- * again is sent once more. */
+/* A frame that was overtaken by fewer frames, and for a shorter time, is reordered and not lost. */
+static const uint32_t reordering_threshold = 4;
+static const cn_time reordering_timeout = 500 * CN_US;
+/* A node that only receives has no round-trip sample. Too short a time repeats what was already
+ * retransmitted. */
 static const cn_time rtt_unknown = 1500 * CN_US;
+
+void cn_receiver_init(struct cn_peer *p, uint32_t first)
+{
+	struct cn_reorder reorder = p->rx.reorder;
+
+	p->rx = (struct cn_receiver){
+		.expected = first,
+		.reorder = reorder,
+		.ack_at = CN_NEVER,
+		.nak_at = CN_NEVER,
+	};
+}
+
+void cn_receiver_free(struct cn_peer *p)
+{
+	cn_reorder_free(&p->rx.reorder);
+}
 
 void cn_receiver_acked(struct cn_peer *p)
 {
@@ -32,8 +49,8 @@ static void ack_now(struct cn_peer *p)
 	cn_peer_ready(p);
 }
 
-/* Where frames are held, only the missing ones come again, and if one of these is lost once more,
- * nothing else tells: so it is said again after a while, and less often while nothing comes. */
+/* With a reorder buffer only the missing frames are retransmitted, and if one of these is lost
+ * again, no later frame shows it: so the NAK is repeated, with backoff. */
 static void nak_now(struct cn_peer *p, bool repeated)
 {
 	struct cn_receiver *r = &p->rx;
@@ -41,126 +58,91 @@ static void nak_now(struct cn_peer *p, bool repeated)
 	if (!repeated) {
 		cn_time rtt = p->tx.rtt.least;
 
-		r->gap_wait = 2 * (gap_patience + (rtt != 0 ? rtt : rtt_unknown));
-	} else if (r->gap_wait < p->node->config.dead_after / 5) {
-		r->gap_wait *= 2;
+		r->nak_wait = 2 * (reordering_timeout + (rtt != 0 ? rtt : rtt_unknown));
+	} else if (r->nak_wait < p->node->config.dead_after / 5) {
+		r->nak_wait *= 2;
 	}
-	r->in_gap = true;
-	r->gap_at = r->nheld == 0 ? CN_NEVER : p->node->now + r->gap_wait;
+	r->nak_sent = true;
+	r->nak_at = r->reorder.count == 0 ? CN_NEVER : p->node->now + r->nak_wait;
 	p->nak_due = true;
 	cn_peer_reschedule(p);
 	cn_peer_ready(p);
 }
 
-uint32_t cn_receiver_map(const struct cn_peer *p)
+uint32_t cn_receiver_sack(const struct cn_peer *p)
 {
-	const struct cn_receiver *r = &p->rx;
-	uint32_t map = 0;
-
-	if (r->nheld == 0 || r->beyond) {
-		return 0;
-	}
-	for (uint32_t i = 0; i < CN_REORDER_MAX; i++) {
-		const struct cn_held *h = &r->held[(r->expected + 1 + i) % CN_REORDER_MAX];
-
-		if (h->data != NULL && h->wire.seq == r->expected + 1 + i) {
-			map |= 1u << i;
-		}
-	}
-	return map | CN_SACK_VALID;
-}
-
-static void let_go(struct cn_peer *p, struct cn_held *h)
-{
-	cn_pool_put(&p->node->pool, h->data);
-	h->data = NULL;
-	p->rx.nheld--;
+	return p->rx.overflow ? 0 : cn_reorder_sack(&p->rx.reorder, p->rx.expected);
 }
 
 void cn_receiver_drop_all(struct cn_peer *p)
 {
-	for (int i = 0; i < CN_REORDER_MAX && p->rx.held != NULL; i++) {
-		if (p->rx.held[i].data != NULL) {
-			let_go(p, &p->rx.held[i]);
-		}
+	uint8_t *b;
+
+	while ((b = cn_reorder_drop(&p->rx.reorder)) != NULL) {
+		cn_node_buffer_put(p->node, b);
 	}
-	p->rx.gap_at = CN_NEVER;
+	p->rx.nak_at = CN_NEVER;
 }
 
-/* Keeps a frame until those before it come. False: too far ahead, or no buffer. */
-static bool hold(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
+/* False: too far ahead, or no buffer. */
+static bool buffer_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
-	struct cn_held *h;
+	struct cn_reorder *r = &p->rx.reorder;
+	uint8_t *b;
 
 	if (w->seq - p->rx.expected > p->node->config.reorder) {
 		return false;
 	}
-	if (p->rx.held == NULL) {
-		p->rx.held = calloc(CN_REORDER_MAX, sizeof(*p->rx.held));
+	if (cn_reorder_has(r, w->seq)) {
+		return true;
 	}
-	if (p->rx.held == NULL) {
+	b = cn_node_buffer_get(p->node);
+	if (b == NULL) {
 		return false;
 	}
-	h = &p->rx.held[w->seq % CN_REORDER_MAX];
-	if (h->data != NULL) {
-		return true; /* this very frame: others of the slot are out of reach */
-	}
-	h->data = cn_node_buffer_get(p->node);
-	if (h->data == NULL) {
+	if (!cn_reorder_put(r, w, payload, b)) {
+		cn_node_buffer_put(p->node, b);
 		return false;
 	}
-	p->rx.nheld++;
-	h->wire = *w;
-	memcpy(h->data, payload, w->length);
 	return true;
 }
 
 /*
- * A frame beyond the expected one: something is lost, or was overtaken. Where frames are held, a
- * moment tells which. A loss is said once; and again when the numbers go backwards, which shows
- * that the sender went back and its first frame was lost once more.
+ * A frame beyond the expected one. A loss is reported once; and again when the numbers go
+ * backwards, which shows that the sender went back and its first retransmission was lost.
  */
 static void take_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
 	struct cn_receiver *r = &p->rx;
-	bool held = !r->refused && hold(p, w, payload);
+	bool buffered = !r->rnr && buffer_early(p, w, payload);
 
-	p->node->stats.gaps++;
-	r->beyond |= !held;
-	if (held && !r->in_gap && r->nheld < overtakers) {
-		if (r->gap_at == CN_NEVER) {
-			r->gap_at = p->node->now + gap_patience;
+	p->node->counters.gaps++;
+	r->overflow |= !buffered;
+	if (buffered && !r->nak_sent && r->reorder.count < reordering_threshold) {
+		if (r->nak_at == CN_NEVER) {
+			r->nak_at = p->node->now + reordering_timeout;
 			cn_peer_reschedule(p);
 		}
-	} else if (!r->refused && (!r->in_gap || !cn_serial_before(r->gap_last, w->seq))) {
+	} else if (!r->rnr && (!r->nak_sent || !cn_serial_before(r->last_early, w->seq))) {
 		nak_now(p, false);
 	}
-	r->gap_last = w->seq;
+	r->last_early = w->seq;
 }
 
-void cn_receiver_gap(struct cn_peer *p)
+void cn_receiver_nak_timeout(struct cn_peer *p)
 {
-	p->rx.gap_at = CN_NEVER;
-	if (!p->rx.refused) {
-		nak_now(p, p->rx.in_gap);
+	p->rx.nak_at = CN_NEVER;
+	if (!p->rx.rnr) {
+		nak_now(p, p->rx.nak_sent);
 	}
 }
 
-static void note_arrival(struct cn_node *n)
-{
-	cn_time gap = n->now - n->data_last;
-
-	if (n->data_last != 0 && gap < n->config.dead_after / 15) {
-		n->data_gap = n->data_gap - n->data_gap / 8 + gap / 8;
-	}
-	n->data_last = n->now;
-}
-
-/* The expected frame, to whom it is for. False: it is refused, or the peer is gone. */
+/* The expected frame, to the engine. False: it is refused, or the peer is gone. */
 static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
 	struct cn_receiver *r = &p->rx;
 	struct cn_node *n = p->node;
+	const struct cn_node_config *c = &n->config;
 	struct cn_rx rx = {
 		.type = w->type,
 		.flags = w->flags & (CN_FLAG_FIRST | CN_FLAG_LAST),
@@ -170,9 +152,9 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	};
 
 	if (!n->ops->deliver(n->ctx, n->now, p, &rx)) {
-		n->stats.busy++;
-		r->refused = true;
-		p->busy_due = true;
+		n->counters.rnr++;
+		r->rnr = true;
+		p->rnr_due = true;
 		cn_peer_ready(p);
 		return false;
 	}
@@ -180,47 +162,41 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 		return false;
 	}
 	r->expected++;
-	r->in_gap = r->beyond = false;
-	r->refused = false;
-	p->busy_due = p->nak_due = false;
+	r->nak_sent = r->overflow = r->rnr = false;
+	p->rnr_due = p->nak_due = false;
 	p->data_received++;
-	note_arrival(n);
-	n->stats.data_received++;
-	cn_cadence_note(&r->cadence, n);
+	cn_tlp_note_data(n);
+	n->counters.data_received++;
+	cn_interarrival_note(&r->arrivals, n->now, c->dead_after / 6);
 	r->unacked++;
 	if ((w->flags & CN_FLAG_ACKREQ) != 0 || r->unacked >= cn_ack_every(n)) {
 		ack_now(p);
 	} else if (r->ack_at == CN_NEVER) {
 		r->ack_at = n->now +
-			    (r->reply_soon ? cn_cadence_wait(&r->cadence, n) : n->config.ack_delay);
+			    (r->reply_soon ? cn_interarrival_ack_delay(&r->arrivals, c->ack_delay)
+					   : c->ack_delay);
 		cn_peer_reschedule(p);
 	}
 	r->reply_soon = false;
 	return true;
 }
 
-/* The gap is closed: those that were held follow, as far as they go. */
-static void follow(struct cn_peer *p)
+/* The gap is closed: the frames that follow leave the reorder buffer, up to the next gap. */
+static void take_buffered(struct cn_peer *p)
 {
 	struct cn_receiver *r = &p->rx;
+	struct cn_reorder_frame f;
 
-	while (r->nheld > 0) {
-		struct cn_held *slot = &r->held[r->expected % CN_REORDER_MAX], h = *slot;
-		bool ok;
+	while (cn_reorder_take(&r->reorder, r->expected, &f)) {
+		bool ok = accept(p, &f.wire, f.data);
 
-		if (h.data == NULL || h.wire.seq != r->expected) {
-			break;
-		}
-		slot->data = NULL;
-		r->nheld--;
-		ok = accept(p, &h.wire, h.data);
-		cn_pool_put(&p->node->pool, h.data);
+		cn_node_buffer_put(p->node, f.data);
 		if (!ok) {
-			cn_receiver_drop_all(p); /* they will come again */
+			cn_receiver_drop_all(p); /* all of them will be retransmitted */
 			return;
 		}
 	}
-	r->gap_at = r->nheld > 0 ? p->node->now + gap_patience : CN_NEVER;
+	r->nak_at = r->reorder.count > 0 ? p->node->now + reordering_timeout : CN_NEVER;
 	cn_peer_reschedule(p);
 }
 
@@ -231,20 +207,20 @@ void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t 
 	if (w->seq == r->expected) {
 		if (!accept(p, w, payload)) {
 			cn_receiver_drop_all(p); /* buffers are short, and all will come again */
-		} else if (r->nheld > 0) {
-			follow(p);
+		} else if (r->reorder.count > 0) {
+			take_buffered(p);
 		}
 	} else if (cn_serial_before(r->expected, w->seq)) {
 		take_early(p, w, payload);
 	} else {
-		p->node->stats.duplicates++;
+		p->node->counters.duplicates++;
 		ack_now(p); /* the acknowledgement may have been lost */
 	}
 }
 
 bool cn_peer_rnr_sent(const struct cn_peer *p)
 {
-	return p->rx.refused;
+	return p->rx.rnr;
 }
 
 void cn_peer_reply_soon(struct cn_peer *p)

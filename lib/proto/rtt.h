@@ -11,7 +11,7 @@
 
 struct cn_rtt {
 	cn_time srtt, rttvar; /* srtt 0: no sample yet */
-	cn_time least;	      /* smallest sample: hardly more than the way itself takes */
+	cn_time least;	      /* smallest sample (min_RTT): the path without queues */
 };
 
 /* A sample, of a frame that was sent once only (Karn). */

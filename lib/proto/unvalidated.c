@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 
 #define WAYS	  4u
 #define SLOTS_MAX 1024u
-/* An answered stranger is remembered for so long, for the distance of hellos. */
-static const cn_time remembered = 1000 * CN_MS;
-/* Answers to all strangers together: so many at once, and so many a second. */
-#define ANSWERS_LEAST 64u
+/* An entry is kept for so long after its hello was sent, for the spacing of hellos. */
+static const cn_time kept_for = 1000 * CN_MS;
+/* Replies to all addresses together: at least so many at once, and per second. */
+#define REPLIES_LEAST 64u
 
 uint32_t cn_unvalidated_slots(uint32_t max_peers)
 {
@@ -22,12 +22,12 @@ uint32_t cn_unvalidated_slots(uint32_t max_peers)
 	return slots;
 }
 
-/* Its own slot, or the one of its set that was used longest ago and waits for nothing. The set
- * follows from the key: nobody else can choose addresses that meet in one. */
+/* The entry of an address, or the least recently used one of its set that waits for nothing. The
+ * set follows from the key, so that nobody can choose addresses that collide. */
 static struct cn_unvalidated *slot_of(struct cn_node *n, const uint8_t mac[6], bool take)
 {
-	uint32_t set = (uint32_t)cn_siphash(n->config.key, mac, 6) & (n->nstrangers / WAYS - 1);
-	struct cn_unvalidated *first = &n->strangers[set * WAYS], *found = NULL;
+	uint32_t set = (uint32_t)cn_siphash(n->config.key, mac, 6) & (n->nunvalidated / WAYS - 1);
+	struct cn_unvalidated *first = &n->unvalidated[set * WAYS], *found = NULL;
 
 	for (struct cn_unvalidated *s = first; s < first + WAYS; s++) {
 		if (s->used && memcmp(s->mac, mac, 6) == 0) {
@@ -45,7 +45,7 @@ static struct cn_unvalidated *slot_of(struct cn_node *n, const uint8_t mac[6], b
 static void free_slot(struct cn_node *n, struct cn_unvalidated *s)
 {
 	cn_heap_set(&n->timers, &s->timer, CN_NEVER);
-	n->strangers_heard -= s->used;
+	n->nunvalidated_used -= s->used;
 	s->used = s->waits = false;
 }
 
@@ -54,19 +54,19 @@ static void set_due(struct cn_node *n, struct cn_unvalidated *s)
 	s->waits = false;
 	s->due = true;
 	s->next = NULL;
-	if (n->stranger_last != NULL) {
-		n->stranger_last->next = s;
+	if (n->unvalidated_last != NULL) {
+		n->unvalidated_last->next = s;
 	} else {
-		n->stranger_first = s;
+		n->unvalidated_first = s;
 	}
-	n->stranger_last = s;
-	cn_heap_set(&n->timers, &s->timer, n->now + remembered);
+	n->unvalidated_last = s;
+	cn_heap_set(&n->timers, &s->timer, n->now + kept_for);
 }
 
-void cn_unvalidated_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hello_why why,
-			   uint64_t echo, cn_time wait)
+void cn_unvalidated_reply(struct cn_node *n, const uint8_t mac[6], enum cn_hello_why why,
+			  uint64_t echo, cn_time wait)
 {
-	uint32_t burst = n->config.max_peers > ANSWERS_LEAST ? n->config.max_peers : ANSWERS_LEAST;
+	uint32_t burst = n->config.max_peers > REPLIES_LEAST ? n->config.max_peers : REPLIES_LEAST;
 	struct cn_unvalidated *s = slot_of(n, mac, true);
 
 	if (s == NULL) {
@@ -75,7 +75,7 @@ void cn_unvalidated_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hell
 	if (!s->used || memcmp(s->mac, mac, 6) != 0) {
 		struct cn_timer timer = s->timer;
 
-		n->strangers_heard += !s->used;
+		n->nunvalidated_used += !s->used;
 		memset(s, 0, sizeof(*s));
 		s->timer = timer;
 		s->used = true;
@@ -85,11 +85,11 @@ void cn_unvalidated_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hell
 		s->echo = echo != 0 ? echo : s->echo;
 		if (s->waits && wait == 0 && n->now >= s->last[why] + CN_HELLO_SPACING) {
 			s->last[why] = n->now;
-			set_due(n, s); /* what many do at once can wait, but not this */
+			set_due(n, s); /* a reply with jitter was due; this one has none */
 		}
 		return;
 	}
-	if (!cn_bucket_take(&n->answers, n->now, burst, 1000 * CN_MS / burst)) {
+	if (!cn_bucket_take(&n->unvalidated_replies, n->now, burst, 1000 * CN_MS / burst)) {
 		return;
 	}
 	if (s->last[why] != 0 && n->now + wait < s->last[why] + CN_HELLO_SPACING) {
@@ -107,18 +107,18 @@ void cn_unvalidated_answer(struct cn_node *n, const uint8_t mac[6], enum cn_hell
 
 struct cn_unvalidated *cn_unvalidated_next(struct cn_node *n)
 {
-	struct cn_unvalidated *s = n->stranger_first;
+	struct cn_unvalidated *s = n->unvalidated_first;
 
 	while (s != NULL) {
-		n->stranger_first = s->next;
+		n->unvalidated_first = s->next;
 		if (s->next == NULL) {
-			n->stranger_last = NULL;
+			n->unvalidated_last = NULL;
 		}
 		s->due = false;
 		if (s->used) {
 			return s;
 		}
-		s = n->stranger_first; /* it became a peer meanwhile */
+		s = n->unvalidated_first; /* it became a peer meanwhile */
 	}
 	return NULL;
 }
@@ -136,7 +136,7 @@ bool cn_unvalidated_expire(struct cn_node *n, struct cn_timer *t)
 {
 	struct cn_unvalidated *s = (struct cn_unvalidated *)(void *)t;
 
-	if (t->owner != n->strangers) {
+	if (t->owner != n->unvalidated) {
 		return false;
 	}
 	if (s->waits) {

@@ -1,47 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Encoding and decoding of proto/wire.h, byte by byte: no casts, no alignment, no trust. */
+/* Encoding and decoding of proto/wire.h, byte by byte: no casts, no alignment, every length
+ * checked. */
 #include <string.h>
 
 #include "proto/wire.h"
-
-static void put16(uint8_t *p, uint16_t v)
-{
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	put16(p, (uint16_t)(v >> 16));
-	put16(p + 2, (uint16_t)v);
-}
-
-static uint16_t get16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	return (uint32_t)get16(p) << 16 | get16(p + 2);
-}
+#include "util/byteorder.h"
 
 void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w)
 {
-	put16(out, CN_WIRE_MAGIC);
+	cn_put_be16(out, CN_WIRE_MAGIC);
 	out[2] = (uint8_t)(CN_WIRE_VERSION << 4 | (w->type & 0x0f));
 	out[3] = w->flags;
-	put16(out + 4, w->cluster);
-	put16(out + 6, w->length);
-	put32(out + 8, w->session);
-	put32(out + 12, w->seq);
-	put32(out + 16, w->ack);
-	put32(out + 20, w->stream);
+	cn_put_be16(out + 4, w->cluster);
+	cn_put_be16(out + 6, w->length);
+	cn_put_be32(out + 8, w->session);
+	cn_put_be32(out + 12, w->seq);
+	cn_put_be32(out + 16, w->ack);
+	cn_put_be32(out + 20, w->stream);
 }
 
 enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, struct cn_wire *w)
 {
-	if (len < 2 || get16(in) != CN_WIRE_MAGIC) {
+	if (len < 2 || cn_get_be16(in) != CN_WIRE_MAGIC) {
 		return CN_WIRE_FOREIGN;
 	}
 	if (len < 3) {
@@ -54,17 +34,17 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, 
 	if (len < CN_WIRE_HEADER) {
 		return CN_WIRE_BAD;
 	}
-	if (get16(in + 4) != cluster) {
+	if (cn_get_be16(in + 4) != cluster) {
 		return CN_WIRE_FOREIGN;
 	}
 	w->type = in[2] & 0x0f;
 	w->flags = in[3];
 	w->cluster = cluster;
-	w->length = get16(in + 6);
-	w->session = get32(in + 8);
-	w->seq = get32(in + 12);
-	w->ack = get32(in + 16);
-	w->stream = get32(in + 20);
+	w->length = cn_get_be16(in + 6);
+	w->session = cn_get_be32(in + 8);
+	w->seq = cn_get_be32(in + 12);
+	w->ack = cn_get_be32(in + 16);
+	w->stream = cn_get_be32(in + 20);
 	if (w->length > len - CN_WIRE_HEADER || w->type < CN_TYPE_HELLO ||
 	    w->type > CN_TYPE_MESSAGE || (w->type == CN_TYPE_ACK && w->length != 0)) {
 		return CN_WIRE_BAD;
@@ -76,10 +56,9 @@ size_t cn_hello_put(uint8_t out[CN_HELLO_MAX], const struct cn_hello *h)
 {
 	size_t n = strlen(h->name);
 
-	put32(out, (uint32_t)(h->epoch >> 32));
-	put32(out + 4, (uint32_t)h->epoch);
-	put32(out + 8, h->nonce);
-	put32(out + 12, h->mtu);
+	cn_put_be64(out, h->epoch);
+	cn_put_be32(out + 8, h->nonce);
+	cn_put_be32(out + 12, h->mtu);
 	out[16] = (uint8_t)n;
 	memcpy(out + CN_HELLO_FIXED, h->name, n);
 	return CN_HELLO_FIXED + n;
@@ -96,9 +75,9 @@ bool cn_hello_get(const uint8_t *in, size_t len, struct cn_hello *h)
 	if (n > COLLNET_NAME_MAX || len != CN_HELLO_FIXED + n) {
 		return false;
 	}
-	h->epoch = (uint64_t)get32(in) << 32 | get32(in + 4);
-	h->nonce = get32(in + 8);
-	h->mtu = get32(in + 12);
+	h->epoch = cn_get_be64(in);
+	h->nonce = cn_get_be32(in + 8);
+	h->mtu = cn_get_be32(in + 12);
 	memcpy(h->name, in + CN_HELLO_FIXED, n);
 	h->name[n] = '\0';
 	return h->epoch != 0 && strlen(h->name) == n && cn_valid_name(h->name);
@@ -116,8 +95,7 @@ struct cn_session cn_session(const struct cn_end *from, const struct cn_end *to)
 	uint64_t h;
 
 	for (size_t i = 0; i < 4; i++) {
-		put32(what + 8 * i, (uint32_t)(ends[i] >> 32));
-		put32(what + 8 * i + 4, (uint32_t)ends[i]);
+		cn_put_be64(what + 8 * i, ends[i]);
 	}
 	h = cn_siphash(session_key, what, sizeof(what));
 	s.id = (uint32_t)(h >> 32);

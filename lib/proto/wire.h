@@ -4,26 +4,26 @@
  * in network byte order:
  *
  *  offset bytes  field
- *    0     2     magic      0xC011; anything else is a stranger's and dropped unread
+ *    0     2     magic      0xC011; a frame with another one is dropped unread
  *    2     1     version    high four bits, 1; low four bits: type (enum cn_type). Of a
  *                           frame of another version nothing else is read
  *    3     1     flags      CN_FLAG_..., below
  *    4     2     cluster    id of the cluster; another one is dropped
  *    6     2     length     bytes that follow this header (Ethernet pads short frames to 60)
- *    8     4     session    a hash of both nodes' epochs and nonces; 0 in a hello, but for a
+ *    8     4     session    a hash of both nodes' epochs and nonces; 0 in a hello, except a
  *                           goodbye. A frame of another session is dropped
  *   12     4     seq        reliable frames: number in the sequence to this peer. Acknowledgements:
  *                           number of the next one
- *   16     4     ack        next number expected from this peer (all before it have come)
- *   20     4     stream     collective: slot (16), operation (8), signature (8)
+ *   16     4     ack        cumulative: next number expected from this peer
+ *   20     4     stream     collective: slot of the team (12), operation (12), signature (8)
  *                           message: endpoint to (16), endpoint from (16)
- *                           negative acknowledgement: CN_NAK_..., below
- *                           probe (SIZE): number of the try (16), 0 (16)
- *                           its answer (SIZED): that number (16), size of the largest probe of
- *                           it that came, without its Ethernet header (16)
+ *                           negative acknowledgement: SACK, CN_SACK_... below
+ *                           MTU_PROBE: number of the try (16), 0 (16)
+ *                           MTU_REPLY: that number (16), size of the largest probe of it that
+ *                           came, without its Ethernet header (16)
  *
- * Types CONTROL, COLL and MESSAGE are reliable and share one sequence a peer and direction; every
- * one of them carries an acknowledgement. ACK frames carry no data; HELLO frames have a body:
+ * Types CONTROL, COLL and MESSAGE are reliable and share one sequence per peer and direction;
+ * each carries an acknowledgement. ACK frames carry no data; HELLO frames have a body:
  *
  *    0     8     epoch      of the sender's transport, random, new at every start, never 0
  *    8     4     nonce      its low half
@@ -33,15 +33,15 @@
  *
  * and use the fields of the header otherwise, where UNICAST is set (else they are 0):
  *
- *   12     8     seq, ack   echo: the nonce that the receiver sent last; 0: not known
+ *   12     8     seq, ack   echo: the nonce that the receiver sent last; 0: unknown
  *   20     4     stream     nonce: its high half. The sender's for this receiver, never 0
  *
  * or, with BYE as well: the session, and in seq the session's goodbye token.
  *
- * A nonce travels in unicast hellos alone. Who echoes it receives what is sent to its address.
- * Session, first number of the sequence and goodbye token of each direction are hashes of both
- * epochs and nonces (cn_session()): who sees broadcasts alone knows none of them. lib/proto/hello.c
- * has the handshake.
+ * A nonce is sent in unicast hellos alone. A node that echoes it receives what is sent to its
+ * address. Session id, first sequence number and goodbye token of each direction are hashes of both
+ * epochs and nonces (cn_session()), so they are unknown to a node that receives broadcasts alone.
+ * lib/proto/hello.c has the handshake.
  */
 #ifndef CN_WIRE_H
 #define CN_WIRE_H
@@ -56,26 +56,26 @@
 #define CN_HELLO_FIXED	17
 #define CN_HELLO_MAX	(CN_HELLO_FIXED + COLLNET_NAME_MAX)
 
-#define CN_FLAG_ACKREQ                                                                             \
-	0x01		 /* acknowledge this one at once; HELLO: a challenge, echo my nonce        \
-			  * whatever you think of it */
-#define CN_FLAG_NAK 0x02 /* ACK: a frame is missing, go back to `ack` */
-#define CN_FLAG_RNR 0x04 /* ACK: no buffer, wait, then go back to `ack` */
-#define CN_FLAG_SOLICIT                                                                            \
-	0x08		     /* HELLO: answer with a hello of your own; unicast: I am not up with  \
-			      * you */
-#define CN_FLAG_BYE	0x40 /* HELLO: this node's transport ends */
-#define CN_FLAG_UNICAST 0x80 /* HELLO: for this receiver alone; nonce and echo are valid */
+/* ACK request: acknowledge this frame at once. HELLO: a challenge, reply in any case. */
+#define CN_FLAG_ACKREQ 0x01
+/* ACK: frame `ack` is missing, retransmit from it. */
+#define CN_FLAG_NAK 0x02
+/* ACK: receiver not ready, no buffer is free: wait, then retransmit from `ack`. */
+#define CN_FLAG_RNR 0x04
+/* HELLO: reply with a hello. Unicast: the sender has no session with the receiver. */
+#define CN_FLAG_SOLICIT 0x08
+/* HELLO: goodbye, the sender's transport ends. */
+#define CN_FLAG_BYE 0x40
+/* HELLO: for this receiver alone; nonce and echo are valid. */
+#define CN_FLAG_UNICAST 0x80
 /* CN_FLAG_FIRST 0x10 and CN_FLAG_LAST 0x20: proto/node.h */
-#define CN_FLAG_MTU_PROBE 0x10 /* ACK: a probe of the path MTU; padding may follow the header */
-#define CN_FLAG_MTU_REPLY 0x20 /* ACK: the answer to a probe */
+/* ACK: a probe of the path MTU, whose padding follows the header; the answer to one. */
+#define CN_FLAG_MTU_PROBE 0x10
+#define CN_FLAG_MTU_REPLY 0x20
 
-/* What a negative acknowledgement says of the frames beyond the missing one, `ack`. 0: nothing; all
- * are to be sent again. */
-#define CN_SACK_BITMAP 0x000000ffu /* bit i: frame ack + 1 + i is here */
-#define CN_SACK_VALID                                                                              \
-	0x80000000u /* those bits are valid: what they say is here is not sent again, nor          \
-		     * what was sent after the last of these, which is still on its way */
+/* Selective acknowledgement (SACK) of a NAK. 0: none, all frames from `ack` on are missing. */
+#define CN_SACK_BITMAP 0x000000ffu /* bit i: frame ack + 1 + i is in the reorder buffer */
+#define CN_SACK_VALID  0x80000000u /* the bitmap is valid */
 
 struct cn_wire {
 	uint8_t version; /* as read; cn_wire_put() writes CN_WIRE_VERSION */
@@ -94,7 +94,7 @@ enum cn_wire_fault {
 	CN_WIRE_OK = 0,
 	CN_WIRE_FOREIGN,	 /* not ours: magic, or another cluster */
 	CN_WIRE_BAD,		 /* ours, but short or inconsistent */
-	CN_WIRE_FOREIGN_VERSION, /* our magic, another version; w->version is valid and nothing else
+	CN_WIRE_FOREIGN_VERSION, /* our magic, another version; of w only version is valid
 				  */
 };
 

@@ -8,7 +8,7 @@
 #include "coll/endpoint.h"
 #include "coll/op.h"
 #include "coll/stream.h"
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 
 struct forge {
 	struct script *s;

@@ -31,7 +31,7 @@
 #include "coll/endpoint.h"
 #include "daemon/daemon.h"
 #include "mutate.h"
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 #include "tests/unit/hub.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 
 #define FRAME_MAX 2048
 
@@ -74,7 +74,7 @@ void script_session_frame(struct script *s, uint8_t peer, const struct cn_wire *
 	if (p) {
 		w.session = p->session_in;
 		w.seq += p->rx.expected;
-		w.ack += p->tx.una;
+		w.ack += p->tx.queue.una;
 	}
 	w.length = (uint16_t)(w.length + len);
 	if (len > 0) {
@@ -269,16 +269,17 @@ static void check_peers(const struct script *s)
 	const struct cn_node_config *c = cn_node_config(s->node);
 
 	for (uint32_t i = 0; i < cn_node_peers(s->node); i++) {
-		const struct cn_peer *p = cn_node_peer(s->node, i);
+		struct cn_peer *p = cn_node_peer(s->node, i);
 		const struct cn_sender *t = &p->tx;
 
-		script_check(t->end - t->una <= c->window && t->next - t->una <= t->end - t->una);
+		script_check(t->queue.end - t->queue.una <= c->window &&
+			     t->queue.next - t->queue.una <= t->queue.end - t->queue.una);
 		if (p->state == CN_PEER_UP) {
-			script_check(t->cwnd >= 2 && t->cwnd <= c->window);
-			script_check((t->una == t->end) == (t->rto_at == CN_NEVER));
-			script_check(cn_peer_room(p) <= c->window - (t->end - t->una));
+			script_check(t->cc.cwnd >= 2 && t->cc.cwnd <= c->window);
+			script_check((t->queue.una == t->queue.end) == (t->rto_at == CN_NEVER));
+			script_check(cn_peer_room(p) <= c->window - (t->queue.end - t->queue.una));
 		} else {
-			script_check(t->una == t->end && p->control_first == NULL);
+			script_check(t->queue.una == t->queue.end && p->control_first == NULL);
 			script_check(cn_peer_room(p) == 0);
 		}
 	}

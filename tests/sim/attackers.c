@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 
 #define TAPE	 512u
 #define INVENTED 4000u

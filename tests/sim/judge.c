@@ -29,7 +29,7 @@
 #include <string.h>
 
 #include "coll/engine_state.h"
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 
 /* ---- windows -------------------------------------------------------------------------- */
 
@@ -319,7 +319,7 @@ bool judge_is_quiet(const struct world *w)
 		for (uint32_t i = 0; e != NULL && i < e->node->npeers; i++) {
 			const struct cn_peer *p = e->node->peers[i];
 
-			if (p->tx.una != p->tx.end || p->control_first != NULL ||
+			if (p->tx.queue.una != p->tx.queue.end || p->control_first != NULL ||
 			    e->pending.n > 0) {
 				return false;
 			}
@@ -362,9 +362,9 @@ static void judge_node(struct world *w, uint32_t host)
 		const struct cn_peer *p = n->peers[i];
 		const struct cn_engine_peer *m = cn_engine_peer_of(n->peers[i]);
 
-		if (p->expecting != 0 || p->tx.una != p->tx.end) {
+		if (p->live.expecting != 0 || p->tx.queue.una != p->tx.queue.end) {
 			world_blame(w, "host %u waits for %s (%u), has %u frames for it", host,
-				    p->name, p->expecting, p->tx.end - p->tx.una);
+				    p->name, p->live.expecting, p->tx.queue.end - p->tx.queue.una);
 		}
 		if (m != NULL && m->joins.n != 0 && !parted(w, p)) {
 			world_blame(w, "host %u keeps %u teams of %s that everybody left", host,

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#include "proto/peer.h"
+#include "proto/node_impl.h"
 
 #define PAIR_NODES 4
 #define PAIR_SLOTS 1024 /* payloads that wait for their acknowledgement, a flow */
@@ -69,6 +69,7 @@ struct pair {
 	/* May look at each frame before it travels; false: lost. */
 	bool (*filter)(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len);
 	void *filter_arg;
+	uint32_t first_seq;	   /* of every session; 0: the transport's own */
 	bool reply_soon;	   /* receivers say that data will go back */
 	bool gaps_allowed;	   /* streams are abandoned or lives end: numbers may be missing */
 	struct pair_packet *queue; /* heap by (at, order) */

@@ -98,7 +98,7 @@ static void input__lengths(void **state)
 			      len >= CN_ETH_HEADER && len < CN_ETH_HEADER + 2, 0, 0);
 	}
 	assert_int_equal(pair_peer(p, 0, 1)->rx.expected, expected);
-	from_b(CN_TYPE_CONTROL, 0, expected, pair_peer(p, 0, 1)->tx.una, 30);
+	from_b(CN_TYPE_CONTROL, 0, expected, pair_peer(p, 0, 1)->tx.queue.una, 30);
 	assert_counts(0, 0, 0, 1);
 	assert_int_equal(pair_peer(p, 0, 1)->rx.expected, expected + 1);
 }
@@ -178,7 +178,8 @@ static void input__other_version(void **state)
 	assert_int_equal(s[1].mac[4], 7);
 	assert_int_equal(cn_node_peers(n), 1);
 
-	from_b(CN_TYPE_ACK, 0, pair_peer(p, 0, 1)->rx.expected, pair_peer(p, 0, 1)->tx.una, 0);
+	from_b(CN_TYPE_ACK, 0, pair_peer(p, 0, 1)->rx.expected, pair_peer(p, 0, 1)->tx.queue.una,
+	       0);
 	p->now += CN_MS;
 	assert_counts(0, 0, 0, 1);
 	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 1);
@@ -233,7 +234,7 @@ static void input__other_session(void **state)
 	uint32_t expected = a->rx.expected;
 
 	(void)state;
-	from_b(CN_TYPE_CONTROL, 0, expected, a->tx.una, 5);
+	from_b(CN_TYPE_CONTROL, 0, expected, a->tx.queue.una, 5);
 	frame[CN_ETH_HEADER + 11] ^= 1;
 	assert_counts(0, 0, 1, 0);
 	assert_int_equal(a->rx.expected, expected);
@@ -268,35 +269,35 @@ static void input__impossible_acks(void **state)
 	for (int k = 0; k < 3; k++) {
 		const uint8_t flags[] = { 0, CN_FLAG_NAK, CN_FLAG_RNR };
 		const uint32_t acks[] = {
-			a->tx.end + 1,		 a->tx.end + 1000, a->tx.una - 1,
-			a->tx.una + 0x80000000u, a->tx.una - 1000,
+			a->tx.queue.end + 1,	       a->tx.queue.end + 1000, a->tx.queue.una - 1,
+			a->tx.queue.una + 0x80000000u, a->tx.queue.una - 1000,
 		};
 
 		for (int i = 0; i < 5; i++) {
 			from_b(CN_TYPE_ACK, flags[k], a->rx.expected, acks[i], 0);
 			/* the past is of the session while it is less than a window away */
-			if (acks[i] - (a->tx.una - 1024) <= 1024) {
+			if (acks[i] - (a->tx.queue.una - 1024) <= 1024) {
 				assert_counts(0, 0, 0, 1);
 			} else {
 				assert_counts(0, 0, 1, 0);
 			}
-			assert_int_equal(a->tx.end - a->tx.una, 10);
-			assert_int_equal(a->tx.next, a->tx.end);
-			assert_true(a->tx.hold_until == 0);
+			assert_int_equal(a->tx.queue.end - a->tx.queue.una, 10);
+			assert_int_equal(a->tx.queue.next, a->tx.queue.end);
+			assert_true(a->tx.rnr_until == 0);
 		}
 	}
-	from_b(CN_TYPE_ACK, 0, a->rx.expected, a->tx.una + 4, 0);
+	from_b(CN_TYPE_ACK, 0, a->rx.expected, a->tx.queue.una + 4, 0);
 	(void)taken();
-	assert_int_equal(a->tx.end - a->tx.una, 6);
+	assert_int_equal(a->tx.queue.end - a->tx.queue.una, 6);
 	assert_int_equal(p->flows[0][1].acked, 4);
-	from_b(CN_TYPE_ACK, CN_FLAG_NAK, a->rx.expected, a->tx.una, 0);
+	from_b(CN_TYPE_ACK, CN_FLAG_NAK, a->rx.expected, a->tx.queue.una, 0);
 	(void)taken();
-	assert_int_equal(a->tx.next, a->tx.una);
-	from_b(CN_TYPE_ACK, 0, a->rx.expected, a->tx.end,
+	assert_int_equal(a->tx.queue.next, a->tx.queue.una);
+	from_b(CN_TYPE_ACK, 0, a->rx.expected, a->tx.queue.end,
 	       0); /* goes past `next`, which went back */
 	(void)taken();
-	assert_int_equal(a->tx.una, a->tx.end);
-	assert_int_equal(a->tx.next, a->tx.end);
+	assert_int_equal(a->tx.queue.una, a->tx.queue.end);
+	assert_int_equal(a->tx.queue.next, a->tx.queue.end);
 }
 
 /* Sequence numbers from nowhere: a gap or a duplicate, never data. */
@@ -311,7 +312,8 @@ static void input__any_sequence_number(void **state)
 		uint32_t seq = (uint32_t)cn_random(&random);
 
 		if (seq != expected) {
-			from_b(CN_TYPE_CONTROL, (uint8_t)cn_random(&random), seq, a->tx.una, 5);
+			from_b(CN_TYPE_CONTROL, (uint8_t)cn_random(&random), seq, a->tx.queue.una,
+			       5);
 			(void)taken();
 		}
 	}
@@ -380,7 +382,7 @@ static void input__broadcast_hello_that_wants(void **state)
 	h.epoch = a->epoch;
 	len = cn_hello_put(body, &h);
 	for (int knows = 0; knows < 2; knows++) {
-		a->proven = knows;
+		a->validated = knows;
 		from_b(CN_TYPE_HELLO, CN_FLAG_SOLICIT, 0, 0, (uint16_t)len);
 		memset(frame, 0xff, 6);
 		memcpy(frame + CN_HEAD, body, len);
@@ -408,7 +410,7 @@ static void input__after_our_goodbye(void **state)
 		assert_memory_equal(out.head, a->mac, 6);
 	}
 	assert_false(cn_node_output(p->nodes[0].node, p->now, &out));
-	from_b(CN_TYPE_CONTROL, 0, a->rx.expected, a->tx.una, 5);
+	from_b(CN_TYPE_CONTROL, 0, a->rx.expected, a->tx.queue.una, 5);
 	assert_counts(0, 0, 0, 0);
 	cn_node_expire(p->nodes[0].node, p->now + 10 * 1000 * CN_MS);
 	assert_false(cn_node_output(p->nodes[0].node, p->now, &out));

@@ -269,9 +269,9 @@ static void node_detach__nearly_all_buffers(void **state)
 	pair_send(p, 0, 1, half, 900);
 	pair_poke(p);
 	for (uint32_t i = 0; i < half; i++) { /* as one stream, by the first one's token */
-		pair_peer(p, 0, 1)
-			->tx.ring[(pair_peer(p, 0, 1)->tx.una + i) & pair_peer(p, 0, 1)->tx.mask]
-			.token = &f->taken[0];
+		const struct cn_rtx_queue *q = &pair_peer(p, 0, 1)->tx.queue;
+
+		cn_rtx_at(q, q->una + i)->token = &f->taken[0];
 	}
 	assert_false(cn_node_detach(n, &f->taken[0], half - 1));
 	assert_true(cn_node_detach(n, &f->taken[0], half));
@@ -451,12 +451,12 @@ static void node__patience_follows_loss(void **state)
 	cn_time from;
 
 	(void)state;
-	assert_int_equal(cn_node_tries(p->nodes[0].node), 3);
+	assert_int_equal(cn_node_min_tries(p->nodes[0].node), 3);
 	p->loss = 500000;
 	pair_send(p, 0, 1, 400, 100);
 	assert_true(pair_run_flows(p, 3600 * 1000 * CN_MS));
 	assert_int_equal(p->nodes[0].downs, 0);
-	assert_in_range(cn_node_tries(p->nodes[0].node), 12, 120);
+	assert_in_range(cn_node_min_tries(p->nodes[0].node), 12, 120);
 	/* One that is gone is lost all the same, in bounded time. */
 	p->loss = 0;
 	pair_stop(p, 2);
@@ -468,7 +468,7 @@ static void node__patience_follows_loss(void **state)
 	/* and when nothing is lost any more, it is as before */
 	pair_send(p, 0, 1, 1000, 100);
 	assert_true(pair_run_flows(p, 10000 * CN_MS));
-	assert_int_equal(cn_node_tries(p->nodes[0].node), 3);
+	assert_int_equal(cn_node_min_tries(p->nodes[0].node), 3);
 	pair_free(p);
 }
 

@@ -63,7 +63,7 @@ static void path__valid(void **state)
 	validate(p, 0, 1); /* known already */
 	pair_run(p, 100 * CN_MS);
 	assert_int_equal(pair_stats(p, 0).acks_sent - sent, 1);
-	assert_int_equal(pair_peer(p, 0, 1)->expecting, 0);
+	assert_int_equal(pair_peer(p, 0, 1)->live.expecting, 0);
 	pair_free(p);
 }
 
@@ -125,10 +125,10 @@ static void path__slots(void **state)
 	for (uint32_t to = 1; to < 4; to++) {
 		cn_peer_validate(p->nodes[0].node, p->now, pair_peer(p, 0, to));
 	}
-	assert_int_equal(p->nodes[0].node->path_slots, 1);
+	assert_non_null(p->nodes[0].node->paths.probing);
 	pair_run(p, CN_MS);
-	assert_int_equal(p->nodes[0].node->path_slots, 0);
-	assert_null(p->nodes[0].node->path_first);
+	assert_null(p->nodes[0].node->paths.probing);
+	assert_null(p->nodes[0].node->paths.first);
 	pair_free(p);
 }
 
@@ -144,7 +144,7 @@ static void path__peer_goes(void **state)
 	pair_run(p, 50 * CN_MS);
 	assert_string_equal(p->log, "a: down b bye\n");
 	assert_int_equal(cn_peer_path(pair_peer(p, 0, 1)), CN_PATH_UNKNOWN);
-	assert_int_equal(p->nodes[0].node->path_slots, 0);
+	assert_null(p->nodes[0].node->paths.probing);
 	assert_int_equal(p->nodes[0].node->nexpecting, 0);
 	pair_free(p);
 }

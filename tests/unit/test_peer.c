@@ -53,7 +53,7 @@ static void peer__two_meet(void **state)
 	assert_string_equal(p->log, "b: up a\na: up b\n");
 	assert_int_equal(pair_peer(p, 0, 1)->session_out, pair_peer(p, 1, 0)->session_in);
 	assert_int_equal(pair_peer(p, 0, 1)->session_in, pair_peer(p, 1, 0)->session_out);
-	assert_int_equal(pair_peer(p, 0, 1)->tx.end, pair_peer(p, 1, 0)->rx.expected);
+	assert_int_equal(pair_peer(p, 0, 1)->tx.queue.end, pair_peer(p, 1, 0)->rx.expected);
 	assert_ptr_equal(cn_node_find(p->nodes[0].node, "b"), pair_peer(p, 0, 1));
 	assert_null(cn_node_find(p->nodes[0].node, "c"));
 	assert_int_equal(pair_stats(p, 0).nodes, 2);

@@ -228,7 +228,7 @@ static void receiver__asks_for_a_lost_tail(void **state)
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
 	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
 	p->filter = drop_tail;
-	tail = pair_peer(p, 0, 1)->tx.end + 9;
+	tail = pair_peer(p, 0, 1)->tx.queue.end + 9;
 	pair_send(p, 0, 1, 10, 1000);
 	from = p->now;
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
@@ -301,14 +301,9 @@ static struct pair *two_that_hold(void)
 	return p;
 }
 
-static uint32_t held(struct pair *p)
+static uint32_t buffered(struct pair *p)
 {
-	uint32_t n = 0;
-
-	for (int i = 0; i < CN_REORDER_MAX && pair_peer(p, 1, 0)->rx.held != NULL; i++) {
-		n += pair_peer(p, 1, 0)->rx.held[i].data != NULL;
-	}
-	return n;
+	return pair_peer(p, 1, 0)->rx.reorder.count;
 }
 
 /* Frames that overtake each other on the way are put in order, and none is sent again. */
@@ -323,7 +318,7 @@ static void receiver__overtaken_frames(void **state)
 	assert_true(pair_stats(p, 1).gaps > 500);
 	assert_int_equal(pair_stats(p, 0).data_resent, 0);
 	assert_int_equal(pair_stats(p, 1).naks_sent, 0);
-	assert_int_equal(held(p), 0);
+	assert_int_equal(buffered(p), 0);
 	pair_free(p);
 }
 
@@ -342,7 +337,7 @@ static void receiver__overtaken_and_lost_frames(void **state)
 		pair_send(p, 1, 0, 500, 0);
 		assert_true(pair_run_flows(p, 600 * 1000 * CN_MS));
 	}
-	assert_int_equal(held(p), 0);
+	assert_int_equal(buffered(p), 0);
 	assert_int_equal(p->nodes[1].node->pool.free, p->nodes[1].node->pool.count);
 	pair_free(p);
 }
@@ -356,7 +351,7 @@ static void lose_one_hold_three(struct pair *p)
 	p->loss = 0;
 	pair_send(p, 0, 1, 3, 1000);
 	pair_run(p, 300 * CN_US);
-	assert_int_equal(held(p), 3);
+	assert_int_equal(buffered(p), 3);
 }
 
 /* A loss among frames that are held is said after a moment, and what is held is not sent again. */
@@ -376,7 +371,7 @@ static void receiver__held_frames_wait_for_a_lost_one(void **state)
 	assert_int_equal(pair_stats(p, 1).naks_sent, 1);
 	assert_int_equal(pair_stats(p, 0).data_resent, 1);
 	assert_int_equal(pair_peer(p, 1, 0)->rx.expected, first + 4);
-	assert_int_equal(held(p), 0);
+	assert_int_equal(buffered(p), 0);
 	pair_free(p);
 }
 
@@ -395,7 +390,7 @@ static void receiver__four_overtakers(void **state)
 	assert_int_equal(pair_stats(p, 1).naks_sent, 1);
 	assert_int_equal(pair_stats(p, 0).data_resent, 1);
 	assert_int_equal(pair_stats(p, 1).duplicates, 0);
-	assert_int_equal(held(p), 0);
+	assert_int_equal(buffered(p), 0);
 	assert_true(pair_run_flows(p, 100 * CN_MS));
 	pair_free(p);
 }
@@ -428,12 +423,12 @@ static void receiver__the_missing_frame_is_lost_again(void **state)
 	pair_send(p, 0, 1, 10, 1000);
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
 	p->filter = lose_one;
-	lost_seq = pair_peer(p, 0, 1)->tx.end + 2;
+	lost_seq = pair_peer(p, 0, 1)->tx.queue.end + 2;
 	lost_times = 3;
 	pair_send(p, 0, 1, 8, 1000);
 	pair_run(p, 30 * CN_MS);
 	assert_int_equal(lost_times, 0);
-	assert_int_equal(pair_peer(p, 1, 0)->rx.expected, pair_peer(p, 0, 1)->tx.end);
+	assert_int_equal(pair_peer(p, 1, 0)->rx.expected, pair_peer(p, 0, 1)->tx.queue.end);
 	assert_int_equal(pair_stats(p, 0).data_resent, 3);
 	assert_int_equal(pair_stats(p, 0).timeouts, 0);
 	pair_free(p);
@@ -448,13 +443,13 @@ static void receiver__beyond_what_is_held(void **state)
 	pair_send(p, 0, 1, 10, 1000);
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
 	p->filter = lose_one;
-	lost_seq = pair_peer(p, 0, 1)->tx.end;
+	lost_seq = pair_peer(p, 0, 1)->tx.queue.end;
 	lost_times = 1;
 	p->delay = 2 * CN_MS; /* so that many are on their way before it is said */
 	pair_send(p, 0, 1, 40, 1000);
 	assert_true(pair_run_flows(p, 200 * CN_MS));
 	assert_true(pair_stats(p, 0).data_resent > 20);
-	assert_int_equal(held(p), 0);
+	assert_int_equal(buffered(p), 0);
 	pair_free(p);
 }
 
@@ -469,7 +464,7 @@ static void receiver__loss_in_a_long_flight(void **state)
 	pair_send(p, 0, 1, 10, 1000);
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
 	p->filter = lose_one;
-	lost_seq = pair_peer(p, 0, 1)->tx.end;
+	lost_seq = pair_peer(p, 0, 1)->tx.queue.end;
 	lost_times = 1;
 	p->delay = CN_MS; /* so that all are on their way before it is said */
 	pair_send(p, 0, 1, 32, 1000);
@@ -510,7 +505,7 @@ static void receiver__refusal_drops_what_is_held(void **state)
 	p->nodes[1].refuse = UINT32_MAX;
 	pair_run(p, 5 * CN_MS);
 	assert_true(pair_stats(p, 1).busy > 0);
-	assert_int_equal(held(p), 0);
+	assert_int_equal(buffered(p), 0);
 	assert_int_equal(p->nodes[1].node->pool.free, p->nodes[1].node->pool.count);
 	p->nodes[1].refuse = 0;
 	assert_true(pair_run_flows(p, 200 * CN_MS));
@@ -528,7 +523,7 @@ static void receiver__held_frames_of_one_that_is_gone(void **state)
 	pair_start(p, 0);
 	p->gaps_allowed = true;
 	pair_run(p, 2000 * CN_MS);
-	assert_int_equal(held(p), 0);
+	assert_int_equal(buffered(p), 0);
 	assert_int_equal(p->nodes[1].node->pool.free, p->nodes[1].node->pool.count);
 	pair_free(p);
 }

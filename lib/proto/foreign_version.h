@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Nodes of another wire version. */
+#ifndef CN_FOREIGN_VERSION_H
+#define CN_FOREIGN_VERSION_H
+
+#include "util/util.h"
+
+struct cn_node;
+struct cn_peer;
+
+#define CN_FOREIGN_VERSIONS 16u
+
+struct cn_foreign_version {
+	const struct cn_peer *peer; /* with this address, up or down; NULL: none */
+	uint8_t mac[6];
+	uint8_t version; /* of its last frame of another version */
+};
+
+/* An entry of the node's table. */
+struct cn_foreign_version_entry {
+	bool used;
+	uint8_t mac[6];
+	uint8_t version;
+	cn_time last_rx; /* of another version */
+};
+
+/*
+ * Those heard during the last minute of which no frame of a session came since; returns how many.
+ */
+uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
+				  struct cn_foreign_version out[CN_FOREIGN_VERSIONS]);
+/* A frame of another wire version came from this address. */
+void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Discovery and the handshake; hello.c describes them. */
+#ifndef CN_HELLO_H
+#define CN_HELLO_H
+
+#include "util/util.h"
+
+struct cn_node;
+struct cn_peer;
+struct cn_wire;
+
+/* Hellos to one address, of one kind of cause, are at least this far apart. */
+#define CN_HELLO_SPACING (20 * CN_MS)
+
+/* Why a unicast hello is sent. The first two are limited to one per CN_HELLO_SPACING and address.
+ */
+enum cn_hello_why {
+	CN_HELLO_BEGIN, /* a broadcast hello, or a frame of an unknown session */
+	CN_HELLO_REPLY, /* a unicast hello that does not echo our nonce */
+	CN_HELLO_PROOF, /* one that does, for the first time: not limited */
+};
+#define CN_HELLO_LIMITED 2
+
+/* Hellos to one peer. */
+struct cn_hello_state {
+	bool due;
+	uint8_t flags, later_flags; /* of the one that is due, and of the one that is due later */
+	uint64_t echo, later_echo;  /* the nonce that it echoes; 0: none */
+	cn_time later_at;	    /* CN_NEVER: none */
+	cn_time last[CN_HELLO_LIMITED]; /* by cause */
+};
+
+void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
+		   const uint8_t *body);
+/* Sends a unicast hello with these flags, now or when the limit allows it. */
+void cn_hello_send(struct cn_peer *p, enum cn_hello_why why, uint8_t flags, uint64_t echo);
+/* hello.later_at has come. */
+void cn_hello_later(struct cn_peer *p);
+/* A frame of no session came from this address. p: its peer, or NULL. */
+void cn_hello_stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p);
+/* Our nonce for an address; never 0. */
+uint64_t cn_nonce(const struct cn_node *n, const uint8_t mac[6], uint64_t generation);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inter-arrival time of frames in one direction. In an exchange of many nodes each peer has its
+ * turn once per round, and data goes back one round later: the receiver delays its acknowledgement
+ * by it, and the sender, which sees the same round, its retransmission timeout.
+ */
+#ifndef CN_INTERARRIVAL_H
+#define CN_INTERARRIVAL_H
+
+#include "util/util.h"
+
+struct cn_interarrival {
+	cn_time last;	  /* frame; 0: none yet */
+	cn_time interval; /* between the last two; 0: unknown, or longer than `most` */
+};
+
+static inline void cn_interarrival_note(struct cn_interarrival *a, cn_time now, cn_time most)
+{
+	cn_time interval = now - a->last;
+
+	a->interval = a->last != 0 && interval <= most ? interval : 0;
+	a->last = now;
+}
+
+/* How long an acknowledgement may be delayed for data that is going to be sent back. */
+static inline cn_time cn_interarrival_ack_delay(const struct cn_interarrival *a, cn_time ack_delay)
+{
+	cn_time delay = a->interval + a->interval / 2;
+
+	return delay > 2 * ack_delay ? delay : 2 * ack_delay;
+}
+
+#endif

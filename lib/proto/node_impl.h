@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* struct cn_node, for lib/proto and its tests. */
+#ifndef CN_NODE_IMPL_H
+#define CN_NODE_IMPL_H
+
+#include "proto/counters.h"
+#include "proto/foreign_version.h"
+#include "proto/global_window.h"
+#include "proto/node.h"
+#include "proto/peer_impl.h"
+#include "proto/unvalidated.h"
+#include "util/pool.h"
+
+/* The largest window that can be configured. */
+#define CN_WINDOW_MAX 1024u
+
+struct cn_node {
+	struct cn_node_config config;
+	const struct cn_node_ops *ops;
+	void *ctx;
+	cn_time now;	  /* of the call in progress */
+	uint32_t payload; /* bytes that a frame carries */
+
+	/* the node table */
+	struct cn_peer **peers; /* [max_peers], the first npeers in use */
+	uint32_t npeers;
+	uint32_t *hash; /* index + 1 by MAC address; 0: empty; open addressing */
+	uint32_t hash_mask;
+	uint32_t *names;  /* [max_peers] hash of the name while it is up; 0: it is not */
+	uint64_t evicted; /* entries that were given to other addresses */
+	cn_time evict_at; /* no eviction is tried before */
+
+	struct cn_heap timers;
+	struct cn_idle idle;
+	uint32_t nexpecting; /* peers that are waited for */
+	struct cn_peer *ready_first, *ready_last;
+	struct cn_path_queue paths;
+	uint8_t *zeros; /* [payload] padding of probes */
+
+	/* discovery */
+	struct cn_timer hello_timer;
+	uint32_t hellos_sent;
+	bool hello_due;
+	bool begun;			    /* the time of the first hello is set */
+	bool leaving;			    /* it said goodbye: input is ignored */
+	uint32_t byes_due, bye_next;	    /* rounds of goodbyes, and the next peer */
+	struct cn_unvalidated *unvalidated; /* [nunvalidated] */
+	uint32_t nunvalidated, nunvalidated_used;
+	struct cn_unvalidated *unvalidated_first, *unvalidated_last; /* a hello is due */
+	struct cn_bucket unvalidated_replies;
+	struct cn_foreign_version_entry foreign_versions[CN_FOREIGN_VERSIONS];
+
+	struct cn_bucket log, foreign_version_log;
+	uint32_t log_suppressed;
+
+	struct cn_pool pool; /* payloads of a frame: early frames, control messages, copied tails */
+	struct cn_pool small; /* short control messages */
+	struct cn_pool rings; /* retransmission queues of CN_RTX_SMALL frames, one per peer */
+	struct cn_window window;
+	struct cn_counters counters;
+	uint32_t loss; /* share of the acknowledged frames that were retransmitted, of 65,536; the
+			* mean of some dozens. A peer that is gone acknowledges nothing and does not
+			* count */
+};
+
+/* Frames accepted without an acknowledgement: an eighth of the window, so that a sender never waits
+ * for one, and at least 16, which keeps acknowledgements below 1 % of the bytes. */
+static inline uint32_t cn_ack_every(const struct cn_node *n)
+{
+	return n->config.window / 8 > 16 ? n->config.window / 8 : 16;
+}
+
+/* Returns a buffer to the pool that it is of. */
+void cn_node_put(struct cn_node *n, const void *buffer);
+cn_time cn_hello_interval(const struct cn_node *n);
+/* The jitter of what many nodes would do at once: different on every node and, with an address (not
+ * NULL), for every pair of them. 0 in small clusters. */
+cn_time cn_node_jitter(const struct cn_node *n, const uint8_t *mac);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The Go-Back-N receiver from one peer: the frame that it expects, the reorder buffer, delayed
+ * acknowledgements and the detection of losses by gaps.
+ */
+#ifndef CN_RECEIVER_H
+#define CN_RECEIVER_H
+
+#include "proto/interarrival.h"
+#include "proto/reorder.h"
+
+struct cn_peer;
+
+struct cn_receiver {
+	uint32_t expected; /* RCV.NXT */
+	struct cn_reorder reorder;
+
+	/* acknowledgements */
+	uint32_t unacked; /* frames accepted since the last one */
+	cn_time ack_at;	  /* delayed one; CN_NEVER: none */
+	bool reply_soon;  /* data will be sent back: cn_peer_reply_soon() */
+	struct cn_interarrival arrivals;
+
+	/* the gap before `expected` */
+	bool nak_sent;	     /* for it */
+	bool overflow;	     /* a frame beyond it was not buffered: no SACK, all must come again */
+	uint32_t last_early; /* number of the last frame that came beyond it */
+	/* The reordering timeout or, once a NAK was sent, its repetition. CN_NEVER: the reorder
+	 * buffer is empty. */
+	cn_time nak_at;
+	cn_time nak_wait; /* until the repetition; doubles */
+
+	bool rnr; /* the last frame was refused, for want of a buffer */
+};
+
+/* A session begins: the first frame has number `first`. */
+void cn_receiver_init(struct cn_peer *p, uint32_t first);
+void cn_receiver_free(struct cn_peer *p);
+/* A reliable frame of the session came. */
+void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);
+void cn_receiver_nak_timeout(struct cn_peer *p); /* nak_at has come */
+void cn_receiver_acked(struct cn_peer *p);	 /* an acknowledgement is being sent */
+/* The CN_SACK_... field of a negative acknowledgement. */
+uint32_t cn_receiver_sack(const struct cn_peer *p);
+/* Empties the reorder buffer. */
+void cn_receiver_drop_all(struct cn_peer *p);
+
+#endif

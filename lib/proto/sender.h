@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The Go-Back-N sender towards one peer: the retransmission queue, congestion control, the
+ * retransmission timer and the reaction to what the receiver answers.
+ */
+#ifndef CN_SENDER_H
+#define CN_SENDER_H
+
+#include "proto/cc.h"
+#include "proto/interarrival.h"
+#include "proto/rtt.h"
+#include "proto/rtx_queue.h"
+
+struct cn_peer;
+struct cn_tx;
+
+struct cn_sender {
+	struct cn_rtx_queue queue;
+	struct cn_cc cc;
+	struct cn_rtt rtt;
+	struct cn_interarrival arrivals; /* of new frames */
+	cn_time rto_at;			 /* retransmission timeout; CN_NEVER: nothing in flight */
+	uint32_t backoff;		 /* doublings of the timeout since the last progress */
+	/* Path MTU: retransmissions of frame `una`, each after an answer of the peer that does not
+	 * acknowledge it; and whether such an answer came since the last one. */
+	uint32_t una_resends;
+	bool una_answered;
+	cn_time rnr_until; /* RNR timeout: nothing is sent before; 0: the receiver is ready */
+	cn_time rnr_wait;  /* the last one; doubles */
+};
+
+/* A session begins: the first frame gets number `first`. */
+void cn_sender_init(struct cn_peer *p, uint32_t first);
+/* Appends a new frame and returns its number. There is room: cn_rtx_reserve(). */
+uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned);
+void cn_sender_free(struct cn_peer *p);
+
+/* A cumulative acknowledgement: all frames before `ack` were accepted. */
+void cn_sender_ack(struct cn_peer *p, uint32_t ack);
+/* A negative acknowledgement with the CN_SACK_... field of the frame. */
+void cn_sender_nak(struct cn_peer *p, uint32_t sack);
+/* Receiver not ready: it has no buffer. */
+void cn_sender_rnr(struct cn_peer *p);
+/* The receiver is ready again. */
+void cn_sender_ready(struct cn_peer *p);
+/* A tail-loss probe came: the receiver waits for data and has nothing beyond `una`. */
+void cn_sender_tlp(struct cn_peer *p);
+/* rto_at has come: the retransmission timeout, or the end of the RNR timeout. */
+void cn_sender_timeout(struct cn_peer *p);
+
+/* Whether frame `next` is to be retransmitted now. */
+bool cn_sender_retransmits(const struct cn_peer *p);
+/* It was. */
+void cn_sender_advance(struct cn_peer *p);
+/* Whether new frames may be sent: all that was to be retransmitted was, and the window is open. */
+bool cn_sender_is_open(const struct cn_peer *p);
+/* The session ends: gives every token back. */
+void cn_sender_drop_all(struct cn_peer *p);
+cn_time cn_sender_rto(const struct cn_peer *p);
+
+#endif

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# mandoc has nothing to say about the manual pages; every .Xr among our own pages leads somewhere.
+# mandoc finds nothing wrong with the manual pages; every .Xr to a page of collnet leads to one, and
+# every file that HACKING.md names exists.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 command -v mandoc >/dev/null || {
@@ -17,6 +18,11 @@ for page in $pages; do
 			echo "$page refers to $to, which is not there"
 	done
 done >"${TMPDIR:-/tmp}/manual.$$"
+# Not the names of files yet to be written, x.c and test_x.c.
+grep -oE '(lib|daemon|tools|tests|man|mpi|examples)/[a-z0-9_./-]*(\.[ch]|\.sh|\.mk|\.conf|\.map|[a-z]/)' HACKING.md |
+	sort -u | grep -v '/\(test_\)\{0,1\}x\.' | while read -r path; do
+	[ -e "$path" ] || echo "HACKING.md names $path, which does not exist"
+done >>"${TMPDIR:-/tmp}/manual.$$"
 [ ! -s "${TMPDIR:-/tmp}/manual.$$" ] || status=1
 cat "${TMPDIR:-/tmp}/manual.$$"
 rm -f "${TMPDIR:-/tmp}/manual.$$"

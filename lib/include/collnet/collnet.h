@@ -2,19 +2,19 @@
 /*
  * collnet: collective communication on plain Ethernet.
  *
- * The whole public interface of libcollnet. A program opens a context (through the node's
- * daemon, or directly on an interface), joins a team of ranks, and calls collective operations
- * on it. Endpoints carry single messages between nodes.
+ * The public interface of libcollnet. A program opens a context (through the node's daemon, or
+ * directly on an interface), joins a team of ranks, and calls collective operations on it.
+ * Endpoints send and receive single messages between nodes.
  *
  * Conventions
  *  - Functions return COLLNET_OK (0), COLLNET_INPROGRESS (1, only from collnet_test() and
- *    collnet_wait()), or a negative COLLNET_E... code. collnet_strerror() turns a code into text;
- *    collnet_error() gives the sentence that names the node, rank, interface and phase.
- *  - Outputs are written only on success.
- *  - Sizes are bytes, times are milliseconds (timeouts) or nanoseconds (statistics).
- *  - Every call that waits has a deadline. A timeout of 0 means the context's default
+ *    collnet_wait()), or a negative COLLNET_E... code. collnet_strerror() describes a code;
+ *    collnet_error() returns the message, which names the node, rank, interface and phase.
+ *  - Outputs are set only on success.
+ *  - Sizes are in bytes, timeouts in milliseconds and times in statistics in nanoseconds.
+ *  - Every blocking call has a deadline. A timeout of 0 selects the context's default
  *    (struct collnet_options.timeout_ms).
- *  - A context and everything made from it belongs to one thread at a time.
+ *  - Only one thread at a time may use a context and the objects created from it.
  *  - Options structures begin with their size and are filled by their init function.
  */
 #ifndef COLLNET_H
@@ -48,22 +48,22 @@ extern "C" {
 enum collnet_status {
 	COLLNET_OK = 0,
 	COLLNET_INPROGRESS = 1,
-	COLLNET_EINVAL = -1,	    /**< an argument is not valid */
-	COLLNET_ENOMEM = -2,	    /**< no memory */
+	COLLNET_EINVAL = -1,	    /**< an argument is invalid */
+	COLLNET_ENOMEM = -2,	    /**< there is not enough memory */
 	COLLNET_ETIMEOUT = -3,	    /**< the deadline passed */
 	COLLNET_EPEER = -4,	    /**< a node stopped answering or restarted */
 	COLLNET_ERANK = -5,	    /**< a rank left the team or died */
-	COLLNET_EMISMATCH = -6,	    /**< ranks called with different operations or sizes */
-	COLLNET_EPERM = -7,	    /**< no permission */
-	COLLNET_EIFACE = -8,	    /**< no such interface, or it cannot be used */
-	COLLNET_EDAEMON = -9,	    /**< the daemon is not there, or went away */
-	COLLNET_ELIMIT = -10,	    /**< a stated bound is reached */
-	COLLNET_EPROTO = -11,	    /**< the other side broke the protocol */
+	COLLNET_EMISMATCH = -6,	    /**< ranks called different operations, or with other sizes */
+	COLLNET_EPERM = -7,	    /**< permission denied */
+	COLLNET_EIFACE = -8,	    /**< there is no such interface, or it cannot be used */
+	COLLNET_EDAEMON = -9,	    /**< the daemon is not running, or has terminated */
+	COLLNET_ELIMIT = -10,	    /**< a documented limit has been reached */
+	COLLNET_EPROTO = -11,	    /**< the other side violated the protocol */
 	COLLNET_ETRUNC = -12,	    /**< the message is longer than the buffer */
-	COLLNET_ENOENT = -13,	    /**< no such node or endpoint */
-	COLLNET_ESYSTEM = -14,	    /**< the operating system refused */
-	COLLNET_ETOPO = -15,	    /**< the topology or configuration is wrong */
-	COLLNET_EUNSUPPORTED = -16, /**< not possible in this mode or build */
+	COLLNET_ENOENT = -13,	    /**< there is no such node or endpoint */
+	COLLNET_ESYSTEM = -14,	    /**< the operating system reported an error */
+	COLLNET_ETOPO = -15,	    /**< the topology or configuration file has an error */
+	COLLNET_EUNSUPPORTED = -16, /**< not supported in this mode or build */
 };
 
 typedef struct collnet collnet_t;
@@ -73,16 +73,16 @@ typedef struct collnet_endpoint collnet_endpoint_t;
 
 /* ---- version, errors, log ------------------------------------------------------------- */
 
-/** The version of the library that runs, as text: "0.1.0". Never freed. */
+/** The version of the library at run time, such as "0.1.0". Never freed. */
 const char *collnet_version(void);
 
-/** The text of a status code. Never NULL, never freed; unknown codes have a text too. */
+/** Describes a status code, known or not. Never NULL, never freed. */
 const char *collnet_strerror(int status);
 
 /**
- * The sentence that belongs to the last failed call on this context: which node, rank,
- * interface and phase. Valid until the next call on the context. With NULL: that of the last
- * failed collnet_open() of the calling thread.
+ * The message of the last failed call on this context, which names the node, rank, interface and
+ * phase. Valid until the next call on the context. With NULL: the message of the calling thread's
+ * last failed collnet_open().
  */
 const char *collnet_error(const collnet_t *c);
 
@@ -94,28 +94,28 @@ enum collnet_log_level {
 };
 
 /**
- * Receives one line without a newline. Called from the thread that is in the library, or, in
- * direct mode, from the context's own thread that answers peers while the caller computes.
+ * Receives one line without a newline. Called by the thread that is inside the library or, in
+ * direct mode, by the context's own thread, which answers peers while the caller computes.
  */
 typedef void (*collnet_log_fn)(void *arg, enum collnet_log_level level, const char *line);
 
-/** Sets the log callback of the process; the library itself never prints. NULL is silence. */
+/** Sets the log callback of the process. NULL discards the log; the library never prints. */
 void collnet_set_log(collnet_log_fn fn, void *arg);
 
 /* ---- context -------------------------------------------------------------------------- */
 
 enum collnet_mode {
-	COLLNET_MODE_AUTO = 0,	 /**< COLLNET_MODE in the environment, else the daemon */
+	COLLNET_MODE_AUTO = 0,	 /**< COLLNET_MODE in the environment, or daemon mode */
 	COLLNET_MODE_DAEMON = 1, /**< through collnetd */
 	COLLNET_MODE_DIRECT = 2, /**< the transport runs in this process; needs CAP_NET_RAW */
 };
 
 /**
- * How to open a context. collnet_options_init() fills in the defaults, which come from the
- * environment where it speaks: COLLNET_MODE (daemon, direct), COLLNET_SOCKET,
- * COLLNET_INTERFACE, COLLNET_LINK (packet, pcap), COLLNET_NODE, COLLNET_TOPOLOGY,
- * COLLNET_CLUSTER, COLLNET_ETHERTYPE, COLLNET_TIMEOUT (milliseconds), COLLNET_SPIN (0, 1).
- * Pointers are not copied until collnet_open() returns; NULL means "not said".
+ * How to open a context. collnet_options_init() fills in the defaults, which these environment
+ * variables change: COLLNET_MODE (daemon, direct), COLLNET_SOCKET, COLLNET_INTERFACE,
+ * COLLNET_LINK (packet, pcap), COLLNET_NODE, COLLNET_TOPOLOGY, COLLNET_CLUSTER,
+ * COLLNET_ETHERTYPE, COLLNET_TIMEOUT (milliseconds), COLLNET_SPIN (0, 1). Strings must stay
+ * valid until collnet_open() returns; NULL means not specified.
  */
 struct collnet_options {
 	size_t size; /**< sizeof(struct collnet_options) */
@@ -127,67 +127,67 @@ struct collnet_options {
 	const char *topology;  /**< direct: topology file */
 	uint16_t cluster;      /**< direct: cluster id, equal on all nodes */
 	uint16_t ethertype;    /**< direct: EtherType, default 0x88B5 */
-	int spin;	       /**< direct: waits spin instead of sleeping in poll() */
-	uint32_t timeout_ms;   /**< deadline of calls that name none; default 30,000 */
+	int spin;	       /**< direct: busy-wait instead of sleeping in poll() */
+	uint32_t timeout_ms;   /**< deadline of calls that specify none; default 30,000 */
 };
 
 void collnet_options_init(struct collnet_options *o);
 
-/** Opens a context. NULL options are the defaults. */
+/** Opens a context. NULL selects the default options. */
 int collnet_open(const struct collnet_options *o, collnet_t **out);
 
-/** Closes a context: its teams are left, its endpoints closed, its buffers freed. */
+/** Closes a context: leaves its teams, closes its endpoints and frees its memory. */
 void collnet_close(collnet_t *c);
 
 /** The name of the node that this context runs on. Valid until collnet_close(). */
 const char *collnet_node_name(const collnet_t *c);
 
 /**
- * Memory that the transport reads and writes without a copy; page-aligned, zeroed, up to 64
- * pieces of together 16 GiB a context. Any other memory works too, at the price of a copy
- * when the context goes through the daemon. NULL when there is none; see collnet_error().
+ * Allocates memory that the transport reads and writes without a copy: page-aligned and zeroed,
+ * up to 64 allocations of 16 GiB in total per context. Calls accept any other memory, too, which
+ * costs a copy in daemon mode. NULL on error; see collnet_error().
  */
 void *collnet_alloc(collnet_t *c, size_t bytes);
 
-/** Frees what collnet_alloc() gave; NULL is ignored. No operation may be using it. */
+/** Frees memory from collnet_alloc(), which no operation may be using. NULL is ignored. */
 void collnet_free(collnet_t *c, void *p);
 
 /* ---- teams ---------------------------------------------------------------------------- */
 
 /**
- * Who takes part. collnet_team_options_init() takes job, rank and size from the innermost
- * launcher: COLLNET_JOB, COLLNET_RANK, COLLNET_SIZE, else torchrun (RANK, WORLD_SIZE, MASTER_PORT
+ * The members of a team. collnet_team_options_init() takes job, rank and size from the innermost
+ * launcher: COLLNET_JOB, COLLNET_RANK and COLLNET_SIZE, torchrun (RANK, WORLD_SIZE, MASTER_PORT
  * and MASTER_ADDR), Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMIX_NAMESPACE), PMI
- * (PMI_RANK, PMI_SIZE, PMI_JOBID or what the server at PMI_FD calls the job) or Slurm
- * (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID and SLURM_STEP_ID), else one rank of one. Its `job`
- * is valid until the thread's next call of it.
+ * (PMI_RANK, PMI_SIZE, PMI_JOBID or the job name of the server at PMI_FD) or Slurm (SLURM_PROCID,
+ * SLURM_NTASKS, SLURM_JOB_ID and SLURM_STEP_ID). Without a launcher the team has one rank. `job`
+ * is valid until the thread's next call of this function.
  */
 struct collnet_team_options {
 	size_t size;	     /**< sizeof(struct collnet_team_options) */
 	const char *job;     /**< name of the job, equal on all ranks */
 	uint32_t rank;	     /**< 0 .. ranks - 1 */
 	uint32_t ranks;	     /**< 1 .. COLLNET_RANKS_MAX */
-	uint32_t timeout_ms; /**< until when all ranks must be there; 0: the default */
-	const char *secret;  /**< equal on all ranks, 8 .. 255 characters: the team is of who knows
-			      * it; NULL: COLLNET_SECRET, or without that the team is of the user */
+	uint32_t timeout_ms; /**< deadline for all ranks to join; 0: the context's default */
+	const char *secret;  /**< owner of the team in place of the user id: 8 .. 255 characters,
+			      * equal on all ranks; NULL: COLLNET_SECRET, or the user id */
 };
 
 void collnet_team_options_init(struct collnet_team_options *o);
 
 /**
- * Joins the team and waits until all its ranks are there. COLLNET_ETIMEOUT lists the missing
- * ranks in collnet_error().
+ * Joins the team and waits until all its ranks have joined. On COLLNET_ETIMEOUT, collnet_error()
+ * lists the missing ranks.
  */
 int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, collnet_team_t **out);
 
-/** Leaves the team; outstanding requests of it end with COLLNET_ERANK. NULL is ignored. */
+/** Leaves the team; its outstanding requests end with COLLNET_ERANK. NULL is ignored. */
 void collnet_team_destroy(collnet_team_t *t);
 
 uint32_t collnet_team_rank(const collnet_team_t *t);
 uint32_t collnet_team_size(const collnet_team_t *t);
-/** Number of nodes the team's ranks run on. */
+/** The number of nodes that the team's ranks run on. */
 uint32_t collnet_team_nodes(const collnet_team_t *t);
-/** Name of the node of a rank; NULL for a rank that is not in the team. */
+/** The name of a rank's node; NULL if the rank is not in the team. */
 const char *collnet_team_node(const collnet_team_t *t, uint32_t rank);
 
 /* ---- collective operations ------------------------------------------------------------ */
@@ -229,39 +229,39 @@ int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t byt
 		     const struct collnet_coll_options *o);
 
 /**
- * All-to-all broadcast: `send` (bytes long) of rank j arrives in block j of `recv` (size *
- * bytes) on every rank. `send` may be that block of `recv` itself; no other overlap.
+ * All-to-all broadcast: the block `send` of rank j arrives in block j of `recv`, which holds one
+ * block per rank, on every rank. `send` may be the rank's own block of `recv`; otherwise the two
+ * must not overlap.
  */
 int collnet_allgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		      const struct collnet_coll_options *o);
 
-/**
- * Broadcast: the root's `bytes` at buffer arrive at buffer on every rank.
- */
+/** Broadcast: `bytes` bytes of the root's `buffer` arrive in `buffer` on every other rank. */
 int collnet_bcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
 		  const struct collnet_coll_options *o);
 
 /**
- * Scatter: block i of the root's send buffer (size * bytes; ignored on other ranks) arrives at
- * recv (bytes) of rank i. On the root the two must not overlap.
+ * Scatter: block i of the root's `send`, which holds one block per rank and is ignored on other
+ * ranks, arrives in `recv` of rank i. On the root the two must not overlap.
  */
 int collnet_scatter(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		    const struct collnet_coll_options *o);
 
 /**
- * Gather: the `bytes` at send of rank i arrive in block i of the root's recv (size * bytes;
- * ignored on other ranks). On the root, send may be its own block of recv.
+ * Gather: the block `send` of rank i arrives in block i of the root's `recv`, which holds one
+ * block per rank and is ignored on other ranks. On the root, `send` may be its own block of
+ * `recv`; otherwise the two must not overlap.
  */
 int collnet_gather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		   const struct collnet_coll_options *o);
 
-/** Returns when every rank of the team has called it. */
+/** Returns after every rank of the team has called it. */
 int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o);
 
 /*
- * Non-blocking twins. The buffers are not the caller's until the request is complete. At most
- * COLLNET_OUTSTANDING_MAX are outstanding on a team, and every rank starts them in the same
- * order. The timeout runs from the start of the operation.
+ * The non-blocking versions. The caller must leave the buffers alone until the request completes.
+ * At most COLLNET_OUTSTANDING_MAX requests can be outstanding on a team, and every rank starts
+ * them in the same order. The deadline is measured from the start of the operation.
  */
 int collnet_ialltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		      const struct collnet_coll_options *o, collnet_request_t **out);
@@ -277,49 +277,50 @@ int collnet_ibarrier(collnet_team_t *t, const struct collnet_coll_options *o,
 		     collnet_request_t **out);
 
 /**
- * COLLNET_INPROGRESS, or the result of the operation; then the request is freed and must not
- * be used again. Never sleeps.
+ * Returns COLLNET_INPROGRESS, or the result of the operation and frees the request, which must
+ * not be used again. Never sleeps.
  */
 int collnet_test(collnet_request_t *r);
 
 /**
- * Waits for the result, at most timeout_ms (0: until the operation's own deadline), and frees
- * the request, except when it returns COLLNET_INPROGRESS: the wait ended before the operation.
+ * As collnet_test(), but first waits until the operation completes, for at most timeout_ms (0:
+ * until the operation's own deadline).
  */
 int collnet_wait(collnet_request_t *r, uint32_t timeout_ms);
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 
-/** Where a message comes from or goes to. */
+/** The address of an endpoint. */
 struct collnet_address {
 	char node[COLLNET_NAME_MAX + 1]; /**< name of the node */
 	uint16_t endpoint;		 /**< number of the endpoint there, 1 .. 65535 */
 };
 
 /**
- * Opens the endpoint with this number on this node; 0 takes a free one. One context at a time
- * holds a number.
+ * Opens the endpoint `number` on this node; 0 selects a free number. Only one context at a time
+ * can hold a number.
  */
 int collnet_endpoint_open(collnet_t *c, uint16_t number, collnet_endpoint_t **out);
 void collnet_endpoint_close(collnet_endpoint_t *e);
 uint16_t collnet_endpoint_number(const collnet_endpoint_t *e);
 
 /**
- * Sends one message of 0 .. COLLNET_MESSAGE_MAX bytes. Complete when `data` may be used
- * again, which can be before the other side has received it. Messages from one endpoint to
- * another arrive in order, once. COLLNET_ENOENT: no such node, or the endpoint is not open.
+ * Sends one message of 0 .. COLLNET_MESSAGE_MAX bytes. Returns when `data` can be reused, which
+ * may be before the receiver has received the message. Messages from one endpoint to another are
+ * delivered exactly once and in order. COLLNET_ENOENT: there is no such node, or the endpoint is
+ * not open.
  */
 int collnet_send(collnet_endpoint_t *e, const struct collnet_address *to, const void *data,
 		 size_t bytes, uint32_t timeout_ms);
 /**
- * Receives the next message, from anyone, into `data`; `bytes` holds its capacity and then the
- * length of the message. COLLNET_ETRUNC: the message was longer; its beginning is in `data`,
- * its rest is lost. `from` may be NULL.
+ * Receives the next message from any sender. On entry `bytes` is the capacity of `data`, on return
+ * the length of the message. COLLNET_ETRUNC: the message was longer; `data` contains its
+ * beginning, the rest is lost. `from` may be NULL.
  */
 int collnet_recv(collnet_endpoint_t *e, struct collnet_address *from, void *data, size_t *bytes,
 		 uint32_t timeout_ms);
 
-/** Non-blocking twins; `from` and `bytes` are written when the request completes. */
+/** The non-blocking versions; `from` and `bytes` are set when the request completes. */
 int collnet_isend(collnet_endpoint_t *e, const struct collnet_address *to, const void *data,
 		  size_t bytes, uint32_t timeout_ms, collnet_request_t **out);
 int collnet_irecv(collnet_endpoint_t *e, struct collnet_address *from, void *data, size_t *bytes,
@@ -330,57 +331,59 @@ int collnet_irecv(collnet_endpoint_t *e, struct collnet_address *from, void *dat
 /** Counters of the node since its transport started, over all jobs. */
 struct collnet_stats {
 	size_t size;		  /**< sizeof(struct collnet_stats), set by the caller */
-	uint64_t frames_sent;	  /**< every frame put on the wire */
-	uint64_t frames_received; /**< every valid frame taken from it */
-	uint64_t bytes_sent;	  /**< with Ethernet headers, as padded to 60 */
+	uint64_t frames_sent;	  /**< all frames sent */
+	uint64_t frames_received; /**< all valid frames received */
+	uint64_t bytes_sent;	  /**< with Ethernet headers and padding to 60 bytes */
 	uint64_t bytes_received;
 	uint64_t data_sent;	/**< reliable frames sent for the first time */
-	uint64_t data_resent;	/**< reliable frames sent again */
+	uint64_t data_resent;	/**< reliable frames retransmitted */
 	uint64_t data_received; /**< reliable frames accepted in order */
-	uint64_t acks_sent;	/**< frames that only acknowledge */
+	uint64_t acks_sent;	/**< frames that carry only an acknowledgement */
 	uint64_t ack_bytes_sent;
-	uint64_t naks_sent;	 /**< of those, negative ones */
-	uint64_t duplicates;	 /**< reliable frames that had come before */
-	uint64_t gaps;		 /**< reliable frames that came too early */
-	uint64_t timeouts;	 /**< retransmission timers that ran out */
-	uint64_t busy;		 /**< frames not accepted because no buffer was free */
-	uint64_t bad_frames;	 /**< malformed */
-	uint64_t foreign_frames; /**< another cluster's or protocol's */
-	uint64_t stale_frames;	 /**< of an older epoch, or of a node not heard of */
-	uint64_t ring_drops;	 /**< frames that the kernel dropped before us */
+	uint64_t naks_sent;	 /**< those of them that carry a negative acknowledgement */
+	uint64_t duplicates;	 /**< reliable frames that had been received before */
+	uint64_t gaps;		 /**< reliable frames that arrived ahead of a missing one */
+	uint64_t timeouts;	 /**< expiries of the retransmission timer */
+	uint64_t busy;		 /**< frames rejected because no buffer was free (RNR) */
+	uint64_t bad_frames;	 /**< malformed frames */
+	uint64_t foreign_frames; /**< frames of another cluster or protocol */
+	uint64_t stale_frames;	 /**< frames of an earlier incarnation or an unknown node */
+	uint64_t ring_drops;	 /**< frames that the kernel dropped: the receive ring was full */
 	uint64_t cpu_ns;	 /**< processor time of the process that runs the transport */
 	uint64_t rss_bytes;	 /**< its resident memory, without its clients' buffers */
-	uint32_t window;	 /**< W_g in force; COLLNET_WINDOW_OFF for none */
-	uint32_t window_now;	 /**< eta: frames counted against it */
-	uint32_t window_peak;	 /**< largest eta since the last reset of the peak */
+	uint32_t window;	 /**< global window in force; COLLNET_WINDOW_OFF for none */
+	uint32_t window_now;	 /**< frames in flight under the global window */
+	uint32_t window_peak;	 /**< their maximum since the last reset of the peak */
 	uint32_t nodes;		 /**< nodes known, this one included */
 	uint32_t jobs;		 /**< teams that have a rank here */
 	uint32_t mtu;		 /**< bytes after the Ethernet header */
-	uint64_t link_rate;	 /**< bit/s of this node's link by the topology; 0: unknown */
-	uint64_t version_frames; /**< of another wire version */
+	uint64_t link_rate;	 /**< bit/s of this node's link, from the topology; 0: unknown */
+	uint64_t version_frames; /**< frames of another wire version */
 };
 
-/** Reads the counters; reset_peak != 0 sets the peak to the present value afterwards. */
+/** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */
 int collnet_get_stats(collnet_t *c, struct collnet_stats *out, int reset_peak);
 
 /** One node of the node table. */
 struct collnet_node_info {
 	char name[COLLNET_NAME_MAX + 1];
 	uint8_t mac[6];
-	uint8_t alive;	       /**< heard of lately */
+	uint8_t alive;	       /**< a frame arrived recently */
 	uint8_t self;	       /**< this node */
-	uint32_t mtu;	       /**< 0: not known */
-	uint32_t wire_version; /**< of its frames; not this node's: the two cannot communicate */
-	uint64_t heard_ns;     /**< how long ago its last frame came */
-	uint64_t rtt_ns;       /**< smoothed round trip; 0: not measured */
+	uint32_t mtu;	       /**< 0: unknown */
+	uint32_t wire_version; /**< of its frames; nodes communicate only if it is equal */
+	uint64_t heard_ns;     /**< time since its last frame */
+	uint64_t rtt_ns;       /**< smoothed round-trip time; 0: unknown */
 	uint64_t data_sent;
 	uint64_t data_resent;
 	uint64_t data_received;
 };
 
-/** Writes up to *count entries; *count becomes the number of nodes known. Up to 16 senders of
- * another wire version that were never in the table come last, by the topology's name or by
- * address. */
+/**
+ * Writes up to *count entries and sets *count to the number of known nodes. Up to 16 senders of
+ * another wire version that were never in the table are listed last, by the topology's name or
+ * by address.
+ */
 int collnet_get_nodes(collnet_t *c, struct collnet_node_info *out, size_t *count);
 
 /** One team that has a rank on this node. */
@@ -389,11 +392,11 @@ struct collnet_job_info {
 	uint32_t ranks;	     /**< size of the team */
 	uint32_t local;	     /**< ranks on this node */
 	uint32_t present;    /**< ranks that have joined */
-	uint32_t ready;	     /**< all are there */
+	uint32_t ready;	     /**< all ranks have joined */
 	uint64_t operations; /**< collectives completed here */
 };
 
-/** Writes up to *count entries; *count becomes the number of jobs. */
+/** Writes up to *count entries and sets *count to the number of jobs. */
 int collnet_get_jobs(collnet_t *c, struct collnet_job_info *out, size_t *count);
 
 #ifdef __GNUC__

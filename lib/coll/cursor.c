@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coll/cursor.h"
+#include "util/byteorder.h"
 
 struct cn_cursor cn_cursor_of(const uint8_t *data, size_t len)
 {
@@ -30,20 +31,26 @@ void cn_put8(struct cn_cursor *c, uint8_t v)
 
 void cn_put16(struct cn_cursor *c, uint16_t v)
 {
-	cn_put8(c, (uint8_t)(v >> 8));
-	cn_put8(c, (uint8_t)v);
+	if (cursor_has(c, 2)) {
+		cn_put_be16(c->at, v);
+		c->at += 2;
+	}
 }
 
 void cn_put32(struct cn_cursor *c, uint32_t v)
 {
-	cn_put16(c, (uint16_t)(v >> 16));
-	cn_put16(c, (uint16_t)v);
+	if (cursor_has(c, 4)) {
+		cn_put_be32(c->at, v);
+		c->at += 4;
+	}
 }
 
 void cn_put64(struct cn_cursor *c, uint64_t v)
 {
-	cn_put32(c, (uint32_t)(v >> 32));
-	cn_put32(c, (uint32_t)v);
+	if (cursor_has(c, 8)) {
+		cn_put_be64(c->at, v);
+		c->at += 8;
+	}
 }
 
 void cn_put_text(struct cn_cursor *c, const char *text)
@@ -65,25 +72,37 @@ uint8_t cn_get8(struct cn_cursor *c)
 	return cursor_has(c, 1) ? *c->at++ : 0;
 }
 
+/* The next n bytes; NULL: there are fewer. */
+static const uint8_t *next_bytes(struct cn_cursor *c, size_t n)
+{
+	const uint8_t *at = c->at;
+
+	if (!cursor_has(c, n)) {
+		return NULL;
+	}
+	c->at += n;
+	return at;
+}
+
 uint16_t cn_get16(struct cn_cursor *c)
 {
-	uint16_t v = cn_get8(c);
+	const uint8_t *at = next_bytes(c, 2);
 
-	return (uint16_t)(v << 8 | cn_get8(c));
+	return at != NULL ? cn_get_be16(at) : 0;
 }
 
 uint32_t cn_get32(struct cn_cursor *c)
 {
-	uint32_t v = cn_get16(c);
+	const uint8_t *at = next_bytes(c, 4);
 
-	return v << 16 | cn_get16(c);
+	return at != NULL ? cn_get_be32(at) : 0;
 }
 
 uint64_t cn_get64(struct cn_cursor *c)
 {
-	uint64_t v = cn_get32(c);
+	const uint8_t *at = next_bytes(c, 8);
 
-	return v << 32 | cn_get32(c);
+	return at != NULL ? cn_get_be64(at) : 0;
 }
 
 bool cn_get_text(struct cn_cursor *c, char *out, size_t cap)

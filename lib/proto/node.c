@@ -10,7 +10,6 @@ void cn_node_config_init(struct cn_node_config *c)
 {
 	memset(c, 0, sizeof(*c));
 	c->ethertype = 0x88b5;
-	c->cluster = 1;
 	c->mtu = 1500;
 	/* The bandwidth-delay product of unshaped links, where the delay is the time until a busy
 	 * machine runs the receiver. Where buffers are small, losses keep cwnd small. */

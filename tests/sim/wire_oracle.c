@@ -380,7 +380,7 @@ void wire_oracle_see(void *oracle, const struct cn_sim_record *record)
 
 	if (record->kind == CN_SIM_DROPPED || record->len < CN_HEAD ||
 	    !host_of(o, record->frame, &to) || !host_of(o, record->frame + 6, &from) ||
-	    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, 1, &w) !=
+	    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, 0, &w) !=
 		    CN_WIRE_OK ||
 	    w.type == CN_TYPE_HELLO) {
 		return;

@@ -561,6 +561,7 @@ struct pair *pair_new(uint32_t nodes, uint64_t seed, void (*change)(struct cn_no
 		/* where a test does not say otherwise: pure Go-Back-N without slow start */
 		me->config.reorder = 0;
 		me->config.window = 128;
+		me->config.cluster = 1;
 		me->config.initial_cwnd = 128;
 		me->config.mac[0] = 2;
 		me->config.mac[5] = (uint8_t)(i + 1);

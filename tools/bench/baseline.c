@@ -30,6 +30,7 @@
 
 #include "link/interface.h"
 #include "link/kinds.h"
+#include "util/byteorder.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
@@ -74,32 +75,14 @@ static cn_time clock_now(void)
 	return (cn_time)t.tv_sec * 1000000000u + (cn_time)t.tv_nsec;
 }
 
-static void put64(uint8_t *at, uint64_t v)
-{
-	for (int i = 7; i >= 0; i--, v >>= 8) {
-		at[i] = (uint8_t)v;
-	}
-}
-
-static uint64_t get(const uint8_t *at, int bytes)
-{
-	uint64_t v = 0;
-
-	for (int i = 0; i < bytes; i++) {
-		v = v << 8 | at[i];
-	}
-	return v;
-}
-
 static void write_frame(struct baseline *b, uint8_t *f, const uint8_t peer[6], enum type type,
 			uint64_t number)
 {
 	memcpy(f, peer, 6);
 	memcpy(f + 6, b->interface.mac, 6);
-	f[12] = (uint8_t)(b->ethertype >> 8);
-	f[13] = (uint8_t)b->ethertype;
-	put64(f + HEAD, (uint64_t)MAGIC << 32 | (uint64_t)type << 24);
-	put64(f + HEAD + 8, number);
+	cn_put_be16(f + 12, b->ethertype);
+	cn_put_be64(f + HEAD, (uint64_t)MAGIC << 32 | (uint64_t)type << 24);
+	cn_put_be64(f + HEAD + 8, number);
 }
 
 /* The length on the wire of a frame with this payload. */
@@ -124,10 +107,10 @@ static bool look(struct baseline *b, const uint8_t peer[6], struct seen *s)
 		f = at + h->tp_mac;
 		ours = h->tp_snaplen >= HEAD + BASELINE_PAYLOAD_MIN &&
 		       memcmp(f, b->interface.mac, 6) == 0 && memcmp(f + 6, peer, 6) == 0 &&
-		       get(f + HEAD, 4) == MAGIC;
+		       cn_get_be32(f + HEAD) == MAGIC;
 		if (ours) {
 			s->type = (enum type)f[HEAD + 4];
-			s->number = get(f + HEAD + 8, 8);
+			s->number = cn_get_be64(f + HEAD + 8);
 			s->ns = (uint64_t)h->tp_sec * 1000000000u + h->tp_nsec;
 		}
 		__atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
@@ -382,7 +365,7 @@ int baseline_stream_send(struct baseline *b, const uint8_t peer[6], uint32_t pay
 	until = cn_min_time(clock_now() + duration_ns, deadline);
 	while (r == 0 && clock_now() < until) {
 		for (unsigned int i = 0; i < BATCH; i++) {
-			put64((uint8_t *)b->pieces[i].iov_base + HEAD + 8, number + i);
+			cn_put_be64((uint8_t *)b->pieces[i].iov_base + HEAD + 8, number + i);
 		}
 		int n = sendmmsg(b->fd, b->messages, BATCH, MSG_DONTWAIT);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Experiments of our own: what loss costs an exchange, with frames held and by Go-Back-N alone
- * (loss), and how an exchange grows with the cluster (scale).
+ * Experiments of our own: what loss costs an exchange, with the reorder buffer and by Go-Back-N
+ * alone (loss), and how an exchange grows with the cluster (scale).
  */
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ const char experiment_loss_plot[] =
 	"set yrange [0:105]\n"
 	"set key bottom left\n"
 	"plot for [s in '16384 131072 1048576'] csv using "
-	"(strcol(1) eq 'held' && strcol(3) eq s ? $2 : NaN):5 smooth unique with linespoints lw 2 "
+	"(strcol(1) eq 'reorder' && strcol(3) eq s ? $2 : NaN):5 smooth unique with linespoints lw 2 "
 	"title gprintf('%.0f KiB', s/1024), \\\n"
 	"     for [s in '16384 131072 1048576'] csv using "
 	"(strcol(1) eq 'Go-Back-N' && strcol(3) eq s ? $2 : NaN):5 smooth unique "
@@ -31,7 +31,7 @@ const char experiment_scale_plot[] =
 	"set logscale x 2\n"
 	"set yrange [0:105]\n"
 	"set key bottom left\n"
-	"plot for [n in '\"one switch\" \"8 a switch\"'] csv using "
+	"plot for [n in '\"one switch\" \"8 per switch\"'] csv using "
 	"(strcol(1) eq n ? $2 : NaN):6 with linespoints lw 2 title n\n";
 
 static int exchange(const struct cn_sim_config *cluster, uint64_t bytes, uint32_t iterations,
@@ -54,8 +54,8 @@ static int exchange(const struct cn_sim_config *cluster, uint64_t bytes, uint32_
 }
 
 /* A frame passes two links; each loses half of what is lost. */
-static int loss_row(const struct cn_topo *t, uint64_t seed, bool held, uint32_t ppm, uint64_t bytes,
-		    FILE *csv, struct cn_err *err)
+static int loss_row(const struct cn_topo *t, uint64_t seed, bool reorder, uint32_t ppm,
+		    uint64_t bytes, FILE *csv, struct cn_err *err)
 {
 	const struct cn_sim_faults faults = { .loss = ppm / 2 };
 	struct cn_sim_config c;
@@ -65,12 +65,12 @@ static int loss_row(const struct cn_topo *t, uint64_t seed, bool held, uint32_t 
 	cn_sim_config_init(&c);
 	c.topo = t;
 	c.seed = seed;
-	c.engine.node.reorder = held ? c.engine.node.reorder : 0;
+	c.engine.node.reorder = reorder ? c.engine.node.reorder : 0;
 	rc = exchange(&c, bytes, bytes > 131072 ? 3 : 9, &faults, &r, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	fprintf(csv, "%s,%.1f,%llu", held ? "held" : "Go-Back-N", ppm / 1e4,
+	fprintf(csv, "%s,%.1f,%llu", reorder ? "reorder" : "Go-Back-N", ppm / 1e4,
 		(unsigned long long)bytes);
 	experiment_cell(csv, r.ms, 4);
 	experiment_cell(csv, r.model.best / 10 / r.ms, 2);
@@ -127,7 +127,7 @@ int experiment_scale(const char *name, uint64_t seed, bool quick, FILE *csv, str
 		c.seed = seed;
 		rc = exchange(&c, 16384, 1, NULL, &r, err);
 		if (rc == COLLNET_OK) {
-			fprintf(csv, "%s,%u,16384,%u", tree ? "8 a switch" : "one switch", hosts,
+			fprintf(csv, "%s,%u,16384,%u", tree ? "8 per switch" : "one switch", hosts,
 				r.out.window_peak);
 			experiment_cell(csv, r.ms, 4);
 			experiment_cell(csv, r.model.best / 10 / r.ms, 2);

@@ -249,7 +249,7 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	struct cn_coll_args a = {
 		.op = (enum cn_op_kind)m->op,
 		.algorithm = m->algorithm[0] != '\0' ? m->algorithm : NULL,
-		.permutation = (enum collnet_permutation)m->permutation,
+		.permutation = (enum cn_permutation)m->permutation,
 		.contention_aware = m->contention_aware != 0,
 		.window = m->window,
 		.root = m->root,

@@ -125,10 +125,13 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/bcast/switch.c \
 	lib/sched/bcast/switch.h \
 	lib/sched/call.c \
+	lib/sched/choice.c \
+	lib/sched/choice.h \
 	lib/sched/cost.c \
 	lib/sched/cost.h \
 	lib/sched/numbering.c \
 	lib/sched/permutation.c \
+	lib/sched/permutation.h \
 	lib/sched/planners.h \
 	lib/sched/predict.c \
 	lib/sched/predict.h \

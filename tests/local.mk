@@ -15,6 +15,7 @@ unit_tests = \
 	tests/unit/test_call \
 	tests/unit/test_check \
 	tests/unit/test_check_order \
+	tests/unit/test_choice \
 	tests/unit/test_config \
 	tests/unit/test_control \
 	tests/unit/test_draw \

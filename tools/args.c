@@ -245,7 +245,7 @@ int tool_parse_thousandths(const char *text, uint64_t *out)
 										: COLLNET_EINVAL;
 }
 
-int tool_parse_permutation(const char *text, enum collnet_permutation *out, struct cn_err *err)
+int tool_parse_permutation(const char *text, enum cn_permutation *out, struct cn_err *err)
 {
 	if (!cn_perm_find(text, out)) {
 		return cn_fail(err, COLLNET_EINVAL,

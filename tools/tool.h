@@ -56,7 +56,7 @@ int tool_parse_rate_or_none(const char *text, uint64_t *out, struct cn_err *err)
 /* "2", "0.125": times a thousand, at most three decimals. COLLNET_EINVAL without a message. */
 int tool_parse_thousandths(const char *text, uint64_t *out);
 /* "auto", "shift", "xor", "edge-colour". */
-int tool_parse_permutation(const char *text, enum collnet_permutation *out, struct cn_err *err);
+int tool_parse_permutation(const char *text, enum cn_permutation *out, struct cn_err *err);
 
 /*
  * Passes each option of a command line to `take`; a message of it gets the option's name in front.

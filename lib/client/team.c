@@ -11,7 +11,7 @@
 
 #include "client/backend.h"
 #include "client/env.h"
-#include "sched/select.h"
+#include "sched/choice.h"
 
 void collnet_team_options_init(struct collnet_team_options *o)
 {
@@ -237,33 +237,30 @@ void collnet_coll_options_init(struct collnet_coll_options *o)
 	if (o != NULL) {
 		memset(o, 0, sizeof(*o));
 		o->size = sizeof(*o);
-		o->contention_aware = 1;
 		o->window = COLLNET_WINDOW_AUTO;
 	}
 }
 
-/* The algorithm that the environment names for an operation, where the caller names none. */
-static int environment(enum cn_op_kind op, struct collnet_coll_options *o, struct cn_err *err)
+/* The algorithm that the caller names, else the environment, else none. */
+static int choose(enum cn_op_kind op, const char *name, struct cn_choice *out, struct cn_err *err)
 {
 	const char *text = cn_getenv(NULL, "COLLNET_ALGORITHM");
-	const struct cn_algorithm *a = NULL;
 	struct cn_err e;
 
-	if (o->algorithm != NULL || text == NULL) {
-		return COLLNET_OK;
+	if (name != NULL || text == NULL) {
+		return cn_choice_parse(op, name, out, err);
 	}
-	if (cn_select_override(text, op, &a, &e) != COLLNET_OK) {
+	if (cn_choice_override(text, op, out, &e) != COLLNET_OK) {
 		return cn_fail(err, COLLNET_EINVAL, "COLLNET_ALGORITHM is %s", e.text);
 	}
-	o->algorithm = a != NULL ? a->name : NULL;
 	return COLLNET_OK;
 }
 
 static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
-		       const struct collnet_coll_options *o, struct collnet_coll_options *out)
+		       const struct collnet_coll_options *o, struct collnet_coll_options *out,
+		       struct cn_choice *choice)
 {
 	struct cn_err *err = &t->c->err;
-	char known[160];
 	int rc = COLLNET_OK;
 
 	collnet_coll_options_init(out);
@@ -272,19 +269,10 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 				     err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = environment(op, out, err);
+		rc = choose(op, out->algorithm, choice, err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;
-	}
-	if (out->algorithm != NULL && strlen(out->algorithm) >= CN_MSG_ALGORITHM) {
-		return cn_fail(err, COLLNET_EINVAL, "%s has no algorithm '%.40s'; there are %s",
-			       cn_op_name(op), out->algorithm,
-			       cn_algorithm_names(op, known, sizeof(known)));
-	}
-	if ((unsigned)out->permutation > COLLNET_PERM_EDGE_COLOUR) {
-		return cn_fail(err, COLLNET_EINVAL, "permutation %d is none of collnet_permutation",
-			       (int)out->permutation);
 	}
 	if (out->window > 65535 && out->window != COLLNET_WINDOW_OFF) {
 		return cn_fail(err, COLLNET_EINVAL,
@@ -318,9 +306,10 @@ static int post_coll(struct collnet_team *t, const struct call *call,
 	const struct cn_call shape = { call->op, call->bytes, t->rank, t->ranks, call->root };
 	struct collnet *c = t->c;
 	struct collnet_coll_options o;
+	struct cn_choice choice;
 	struct cn_coll_args a = { .op = call->op, .bytes = call->bytes, .root = call->root };
 	struct collnet_request *r;
-	int rc = settle_coll(t, call->op, given, &o);
+	int rc = settle_coll(t, call->op, given, &o, &choice);
 
 	if (rc == COLLNET_OK) {
 		rc = cn_call_check_buffers(&shape, call->send, call->recv, &c->err);
@@ -328,9 +317,9 @@ static int post_coll(struct collnet_team *t, const struct call *call,
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	a.algorithm = o.algorithm;
-	a.permutation = o.permutation;
-	a.contention_aware = o.contention_aware != 0;
+	a.algorithm = choice.algorithm != NULL ? choice.algorithm->name : NULL;
+	a.permutation = choice.permutation;
+	a.contention_aware = choice.contention_aware;
 	a.window = o.window;
 	a.send = cn_call_send_bytes(&shape) > 0 ? call->send : NULL;
 	a.recv = cn_call_recv_bytes(&shape) > 0 ? call->recv : NULL;

@@ -94,7 +94,7 @@ const char *cn_member_node_name(const struct cn_member *m, uint32_t rank);
 struct cn_coll_args {
 	enum cn_op_kind op;
 	const char *algorithm; /* NULL: default */
-	enum collnet_permutation permutation;
+	enum cn_permutation permutation;
 	bool contention_aware;
 	uint32_t window;  /* as in collnet_coll_options */
 	uint32_t root;	  /* rank: bcast, scatter, gather; else 0 */

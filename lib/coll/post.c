@@ -180,7 +180,7 @@ static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_co
 static int make_plan(struct cn_team *t, const struct cn_coll_args *a, const struct cn_algorithm **g,
 		     struct cn_plan *p, struct cn_err *err)
 {
-	enum collnet_permutation perm = a->permutation;
+	enum cn_permutation perm = a->permutation;
 	char known[160];
 	int r;
 
@@ -190,7 +190,7 @@ static int make_plan(struct cn_team *t, const struct cn_coll_args *a, const stru
 			       cn_op_name(a->op), a->algorithm,
 			       cn_algorithm_names(a->op, known, sizeof(known)));
 	}
-	if (perm == COLLNET_PERM_AUTO) {
+	if (perm == CN_PERM_AUTO) {
 		perm = (*g)->permutation;
 	}
 	r = cn_perm_resolve(perm, t->layout.nnodes, &perm, err);

@@ -127,7 +127,7 @@ static const char *check_coll(const union cn_msg *m)
 	if (!ends(c->algorithm, sizeof(c->algorithm))) {
 		return "algorithm name";
 	}
-	if (c->permutation > COLLNET_PERM_EDGE_COLOUR || c->contention_aware > 1) {
+	if (c->permutation > CN_PERM_EDGE_COLOUR || c->contention_aware > 1) {
 		return "permutation";
 	}
 	if (c->root >= COLLNET_RANKS_MAX || c->zero != 0) {

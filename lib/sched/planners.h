@@ -53,7 +53,7 @@ int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_
 
 /* Whom a node meets, by a permutation of contention-aware or plain node numbers. */
 struct cn_partners {
-	enum collnet_permutation kind;
+	enum cn_permutation kind;
 	uint32_t nnodes, steps;
 	uint32_t number;   /* of this node */
 	uint32_t *node_at; /* number -> node; NULL: the same */

@@ -85,7 +85,7 @@ int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t m
 {
 	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
 	struct cn_plan resolved = *p;
-	enum collnet_permutation kind = (enum collnet_permutation)p->permutation;
+	enum cn_permutation kind = (enum cn_permutation)p->permutation;
 	int rc;
 
 	out->n = 0;
@@ -105,7 +105,7 @@ int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t m
 			       "give every node a topology file that has all hosts of the team",
 			       a->name);
 	}
-	if (kind == COLLNET_PERM_AUTO) {
+	if (kind == CN_PERM_AUTO) {
 		kind = a->permutation;
 	}
 	rc = cn_perm_resolve(kind, l->nnodes, &kind, err);

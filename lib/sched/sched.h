@@ -21,6 +21,7 @@
 #ifndef CN_SCHED_H
 #define CN_SCHED_H
 
+#include "sched/permutation.h"
 #include "topo/tree.h"
 #include "util/util.h"
 
@@ -146,7 +147,7 @@ struct cn_layout {
 struct cn_plan {
 	enum cn_op_kind op;
 	uint8_t algorithm;   /* id of a row of the registry */
-	uint8_t permutation; /* enum collnet_permutation; AUTO: the algorithm's own choice */
+	uint8_t permutation; /* enum cn_permutation; AUTO: the algorithm's own choice */
 	uint8_t contention_aware;
 	uint64_t bytes;	  /* of one block */
 	uint32_t root;	  /* rank; bcast, scatter, gather */
@@ -184,8 +185,8 @@ struct cn_algorithm {
 	bool needs_tree;	    /* plans only where the layout has a tree */
 	bool baseline;		    /* for comparison: never chosen but by name */
 	unsigned guarantees;	    /* enum cn_guarantee */
-	enum collnet_permutation
-		permutation; /* what AUTO means to it; AUTO: by cn_perm_resolve() */
+	bool permuted;		    /* it goes by a permutation and by the order of the nodes */
+	enum cn_permutation permutation; /* permuted: what AUTO means; AUTO: cn_perm_resolve() */
 	int (*plan)(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		    struct cn_sched *out, struct cn_err *err);
 	void (*predict)(const struct cn_network *n, struct cn_prediction *out); /* predict.h */
@@ -208,24 +209,6 @@ int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t m
 void cn_sched_reset(struct cn_sched *s); /* frees the storage */
 /* Appends an action (for planners). COLLNET_ENOMEM. */
 int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err);
-
-/* ---- permutations (permutation.c): who meets whom at step 1 .. cn_perm_steps() ----- */
-
-#define CN_IDLE UINT32_MAX
-
-/*
- * AUTO becomes xor, edge-colour or shift for p nodes; COLLNET_EINVAL: xor without a power of two.
- * shift: to me + step, from me - step (mod p). xor: me ^ step. edge-colour: disjoint pairs for any
- * p by the circle method; p - 1 steps for even p, p steps for odd p, where every node is idle in
- * one (CN_IDLE). One node or none: no steps.
- */
-int cn_perm_resolve(enum collnet_permutation wanted, uint32_t p, enum collnet_permutation *out,
-		    struct cn_err *err);
-const char *cn_perm_name(enum collnet_permutation kind);
-bool cn_perm_find(const char *name, enum collnet_permutation *out);
-uint32_t cn_perm_steps(enum collnet_permutation kind, uint32_t p);
-uint32_t cn_perm_to(enum collnet_permutation kind, uint32_t p, uint32_t me, uint32_t step);
-uint32_t cn_perm_from(enum collnet_permutation kind, uint32_t p, uint32_t me, uint32_t step);
 
 /*
  * Contention-aware numbering (Eq. 5), generalised to switches with unequal numbers of hosts: the

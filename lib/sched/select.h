@@ -30,12 +30,4 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 /* The row to run; never NULL for an operation that exists. */
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p);
 
-/*
- * A user's choice as text, "alltoall=aapc,allgather=lr3": the row for `op`, NULL when the text
- * does not speak of it. COLLNET_EINVAL with a sentence when the text is not understood, whichever
- * operation it speaks of.
- */
-int cn_select_override(const char *text, enum cn_op_kind op, const struct cn_algorithm **out,
-		       struct cn_err *err);
-
 #endif

@@ -113,8 +113,8 @@ for aware in on off; do
 done
 
 # xor is for powers of two, and says so.
-collnet lab run --shape 6 --timeout 20 -- collnet bench alltoall --sizes 1k --permutation xor \
-	>out 2>&1
+collnet lab run --shape 6 --timeout 20 -- collnet bench alltoall --sizes 1k --algorithm shuffle \
+	--permutation xor >out 2>&1
 [ $? -eq 1 ] || { cat out; fail "xor among six"; }
 has "xor" out
 has "power" out

@@ -148,7 +148,7 @@ static bool has_schedule(const struct scenario *s, const struct cn_algorithm *g)
 {
 	const struct cn_topo *t = s->topo;
 	const struct cn_plan p = {
-		.op = g->op, .algorithm = g->id, .bytes = 1, .permutation = COLLNET_PERM_SHIFT
+		.op = g->op, .algorithm = g->id, .bytes = 1, .permutation = CN_PERM_SHIFT
 	};
 	struct cn_sched out = { 0 };
 	struct cn_layout l = { .nranks = s->hosts, .nnodes = s->hosts };
@@ -186,9 +186,9 @@ static void draw_op(const struct scenario *s, struct op_plan *p, uint64_t *r)
 				       (!all->needs_tree || has_schedule(s, all))
 			       ? all->name
 			       : NULL;
-	p->permutation = chance(r, 70)	 ? COLLNET_PERM_AUTO
-			 : chance(r, 50) ? COLLNET_PERM_SHIFT
-					 : COLLNET_PERM_EDGE_COLOUR;
+	p->permutation = chance(r, 70)	 ? CN_PERM_AUTO
+			 : chance(r, 50) ? CN_PERM_SHIFT
+					 : CN_PERM_EDGE_COLOUR;
 	p->contention_aware = chance(r, 80);
 	p->window = chance(r, 60)   ? COLLNET_WINDOW_AUTO
 		    : chance(r, 30) ? COLLNET_WINDOW_OFF

@@ -43,7 +43,7 @@ enum climate {
 struct op_plan {
 	enum cn_op_kind op;
 	const char *algorithm; /* NULL: the engine chooses */
-	enum collnet_permutation permutation;
+	enum cn_permutation permutation;
 	bool contention_aware;
 	uint32_t window;
 	uint32_t root;

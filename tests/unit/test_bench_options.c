@@ -33,7 +33,7 @@ static void parse__everything(void **state)
 	assert_int_equal(o.m.sizes[2], 1 << 20);
 	assert_int_equal(o.m.nalgorithms, 1);
 	assert_string_equal(o.m.algorithms[0]->name, "shuffle");
-	assert_int_equal(o.m.permutation, COLLNET_PERM_XOR);
+	assert_int_equal(o.m.permutation, CN_PERM_XOR);
 	assert_false(o.m.contention_aware);
 	assert_int_equal(o.m.window, 7);
 	assert_int_equal(o.m.iterations, 5);
@@ -51,7 +51,7 @@ static void parse__defaults(void **state)
 	assert_int_equal(parse(&o, "bench allgather"), TOOL_OK);
 	assert_int_equal(o.m.nalgorithms, 0); /* chosen for every size */
 	assert_false(o.m.all);
-	assert_int_equal(o.m.permutation, COLLNET_PERM_AUTO);
+	assert_int_equal(o.m.permutation, CN_PERM_AUTO);
 	assert_true(o.m.contention_aware);
 	assert_int_equal(o.m.window, COLLNET_WINDOW_AUTO);
 	assert_int_equal(o.m.iterations, MEASURE_DEFAULT);

@@ -344,7 +344,7 @@ static void run__barrier(void **state)
 
 static struct cn_plan plan_of(const struct cn_algorithm *a, const struct cn_layout *l)
 {
-	struct cn_plan p = { .op = a->op, .algorithm = a->id, .permutation = COLLNET_PERM_AUTO };
+	struct cn_plan p = { .op = a->op, .algorithm = a->id, .permutation = CN_PERM_AUTO };
 
 	p.bytes = below(4) == 0 ? 0 : 1 + below(12);
 	p.root = below(l->nranks);

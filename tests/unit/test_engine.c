@@ -375,10 +375,10 @@ static void collective(struct world *w, const struct cn_coll_args *a, cn_time wi
 }
 
 static const char *const exchanges[] = { "shuffle", "pairwise", "linear" };
-static const enum collnet_permutation perms[] = {
-	COLLNET_PERM_SHIFT,
-	COLLNET_PERM_XOR,
-	COLLNET_PERM_EDGE_COLOUR,
+static const enum cn_permutation perms[] = {
+	CN_PERM_SHIFT,
+	CN_PERM_XOR,
+	CN_PERM_EDGE_COLOUR,
 };
 
 static struct cn_coll_args alltoall(uint64_t bytes)
@@ -411,12 +411,11 @@ static void everything(struct world *w, const uint64_t *sizes, int nsizes, cn_ti
 
 				a.op = row[k].op;
 				a.algorithm = row[k].name;
-				a.permutation = paired ? perms[g] : COLLNET_PERM_AUTO;
+				a.permutation = paired ? perms[g] : CN_PERM_AUTO;
 				a.contention_aware = (g + s) % 2;
 				a.root = a.op >= CN_OP_BCAST ? (uint32_t)(k + (size_t)s) % w->ranks
 							     : 0;
-				if (a.permutation == COLLNET_PERM_XOR &&
-				    (w->nodes & (w->nodes - 1))) {
+				if (a.permutation == CN_PERM_XOR && (w->nodes & (w->nodes - 1))) {
 					continue;
 				}
 				collective(w, &a, within);

@@ -188,8 +188,8 @@ static void check__coll_within_bounds(void **state)
 	VERDICT(CN_MSG_COLL, coll.op, CN_OP_GATHER + 1, false);
 	VERDICT(CN_MSG_COLL, coll.root, COLLNET_RANKS_MAX, false);
 	VERDICT(CN_MSG_COLL, coll.zero, 1, false);
-	VERDICT(CN_MSG_COLL, coll.permutation, COLLNET_PERM_EDGE_COLOUR, true);
-	VERDICT(CN_MSG_COLL, coll.permutation, COLLNET_PERM_EDGE_COLOUR + 1, false);
+	VERDICT(CN_MSG_COLL, coll.permutation, CN_PERM_EDGE_COLOUR, true);
+	VERDICT(CN_MSG_COLL, coll.permutation, CN_PERM_EDGE_COLOUR + 1, false);
 	VERDICT(CN_MSG_COLL, coll.contention_aware, 2, false);
 	VERDICT(CN_MSG_COLL, coll.window, 65535, true);
 	VERDICT(CN_MSG_COLL, coll.window, 65536, false);

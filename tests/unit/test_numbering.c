@@ -118,7 +118,7 @@ static void cn_number_nodes__figure_4(void **state)
 		uint32_t last = CN_IDLE, visits[4][4] = { { 0 } };
 
 		for (uint32_t step = 1; step < 16; step++) {
-			uint32_t number = cn_perm_to(COLLNET_PERM_XOR, 16, logical[me], step);
+			uint32_t number = cn_perm_to(CN_PERM_XOR, 16, logical[me], step);
 			uint32_t sw = node_at[number] / 4;
 
 			assert_int_not_equal(sw, last);
@@ -361,7 +361,7 @@ struct load {
 };
 
 static void count_load(const struct cn_tree *t, const uint32_t *number, uint32_t v,
-		       enum collnet_permutation kind, struct load *l)
+		       enum cn_permutation kind, struct load *l)
 {
 	uint32_t n = t->nhosts, node_at[N_MAX];
 
@@ -400,7 +400,7 @@ struct verdict {
 	uint32_t windows, better, worse, excess;
 };
 
-static void compare(const struct cn_topo *t, enum collnet_permutation kind, bool cyclic,
+static void compare(const struct cn_topo *t, enum cn_permutation kind, bool cyclic,
 		    struct verdict *out)
 {
 	static struct load plain, aware;
@@ -462,16 +462,16 @@ static void cn_number_nodes__windows_of_steps_carry_no_more(void **state)
 		struct verdict v = { 0 };
 
 		if (power) {
-			compare(t, COLLNET_PERM_XOR, true, &v);
-			compare(t, COLLNET_PERM_XOR, false, &v);
+			compare(t, CN_PERM_XOR, true, &v);
+			compare(t, CN_PERM_XOR, false, &v);
 		}
-		compare(t, COLLNET_PERM_EDGE_COLOUR, true, &v);
-		compare(t, COLLNET_PERM_SHIFT, false, &v);
+		compare(t, CN_PERM_EDGE_COLOUR, true, &v);
+		compare(t, CN_PERM_SHIFT, false, &v);
 		if (v.worse > 0) {
 			fail_msg("%s: worse in %u windows", trees[i], v.worse);
 		}
 		assert_true(v.better > 0 || strcmp(trees[i], "(4 2)") == 0);
-		compare(t, COLLNET_PERM_SHIFT, true, &v);
+		compare(t, CN_PERM_SHIFT, true, &v);
 		assert_true(v.excess <= 1);
 		cn_topo_free(t);
 	}
@@ -520,11 +520,11 @@ static void cn_number_nodes__windows_on_random_trees(void **state)
 		t = nested(spec);
 		if (t->nhosts > 1) {
 			if ((t->nhosts & (t->nhosts - 1)) == 0) {
-				compare(t, COLLNET_PERM_XOR, true, &xor);
+				compare(t, CN_PERM_XOR, true, &xor);
 			}
-			compare(t, COLLNET_PERM_EDGE_COLOUR, true, &all);
-			compare(t, COLLNET_PERM_SHIFT, false, &all);
-			compare(t, COLLNET_PERM_SHIFT, true, &cyclic);
+			compare(t, CN_PERM_EDGE_COLOUR, true, &all);
+			compare(t, CN_PERM_SHIFT, false, &all);
+			compare(t, CN_PERM_SHIFT, true, &cyclic);
 		}
 		cn_topo_free(t);
 	}

@@ -113,7 +113,7 @@ static void call(struct cluster *c, struct job *j, uint32_t rank, uint32_t slot,
 	const struct cn_coll_args a = {
 		.op = op,
 		.bytes = bytes,
-		.permutation = COLLNET_PERM_AUTO,
+		.permutation = CN_PERM_AUTO,
 		.contention_aware = true,
 		.window = COLLNET_WINDOW_AUTO,
 		.deadline = cn_sim_now(c->sim) + deadline,

@@ -23,7 +23,7 @@ static struct cn_plan plan_of(const char *name, enum cn_op_kind op, uint64_t byt
 	return (struct cn_plan){
 		.op = op,
 		.algorithm = cn_algorithm_find(op, name)->id,
-		.permutation = COLLNET_PERM_AUTO,
+		.permutation = CN_PERM_AUTO,
 		.bytes = bytes,
 	};
 }
@@ -60,11 +60,11 @@ static bool exists(const struct w_team *t, const struct cn_plan *p, const char *
 static void check_team(const struct cn_algorithm *a, uint32_t n, enum w_placement where,
 		       uint64_t size)
 {
-	for (uint8_t k = 0; k <= COLLNET_PERM_EDGE_COLOUR; k++) {
+	for (uint8_t k = 0; k <= CN_PERM_EDGE_COLOUR; k++) {
 		struct cn_plan p = plan_of(a->name, a->op, size);
 		struct w_team t;
 
-		if ((k == COLLNET_PERM_XOR && (n & (n - 1))) ||
+		if ((k == CN_PERM_XOR && (n & (n - 1))) ||
 		    (k != 0 && (a->op != CN_OP_ALLTOALL || a->needs_tree))) {
 			continue;
 		}
@@ -152,13 +152,13 @@ static void cn_plan_alltoall_shuffle__permutation_order(void **state)
 	for (uint32_t n = 2; n <= W_NODES; n++) {
 		for (uint8_t aware = 0; aware < 2; aware++) {
 			struct cn_plan p = plan_of("shuffle", CN_OP_ALLTOALL, 5);
-			enum collnet_permutation kind;
+			enum cn_permutation kind;
 			struct cn_sched s = { 0 };
 			struct w_team t;
 
 			w_team_init(&t, n, W_ONE, &seed);
 			p.contention_aware = aware;
-			assert_int_equal(cn_perm_resolve(COLLNET_PERM_AUTO, n, &kind, NULL), 0);
+			assert_int_equal(cn_perm_resolve(CN_PERM_AUTO, n, &kind, NULL), 0);
 			for (uint32_t me = 0; me < n; me++) {
 				uint32_t step = 1;
 
@@ -364,7 +364,7 @@ static void cn_sched_plan__refuses(void **state)
 	p.bytes = (uint64_t)COLLNET_BLOCK_MAX + 1;
 	refuse(&t.layout, &p, 0, "longer than");
 	p = good;
-	p.permutation = COLLNET_PERM_XOR;
+	p.permutation = CN_PERM_XOR;
 	refuse(&t.layout, &p, 0, "power of two");
 	p = good;
 	p.permutation = 200;

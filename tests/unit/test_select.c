@@ -232,49 +232,6 @@ static void select__without_a_network(void **state)
 	net_done(&n);
 }
 
-static void override__says_which(void **state)
-{
-	const struct cn_algorithm *a;
-	struct cn_err err;
-
-	(void)state;
-	assert_int_equal(cn_select_override("alltoall=aapc,allgather=lr3", CN_OP_ALLGATHER, &a,
-					    &err),
-			 COLLNET_OK);
-	assert_string_equal(a->name, "lr3");
-	assert_int_equal(cn_select_override("alltoall=aapc,", CN_OP_BCAST, &a, &err), COLLNET_OK);
-	assert_null(a);
-	assert_int_equal(cn_select_override("", CN_OP_BCAST, &a, &err), COLLNET_OK);
-	assert_null(a);
-}
-
-static void override__refuses(void **state)
-{
-	static const char *const bad[] = {
-		"aapc",
-		"alltoall",
-		"alltoall=",
-		"alltoall=lr3",
-		"=aapc",
-		"all=aapc",
-		",",
-		"alltoall=aapc,,",
-		"alltoall=aapc allgather=lr3",
-		"alltoall=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		const struct cn_algorithm *a;
-		struct cn_err err = { 0 };
-
-		if (cn_select_override(bad[i], CN_OP_BCAST, &a, &err) != COLLNET_EINVAL) {
-			fail_msg("'%s' is taken", bad[i]);
-		}
-		assert_true(strlen(err.text) > 10);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,8 +241,6 @@ int main(void)
 		cmocka_unit_test(select__ring_by_the_network),
 		cmocka_unit_test(select__exchange_by_the_window),
 		cmocka_unit_test(select__without_a_network),
-		cmocka_unit_test(override__says_which),
-		cmocka_unit_test(override__refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

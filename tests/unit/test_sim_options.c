@@ -97,7 +97,7 @@ static void parse__what_to_run(void **state)
 	assert_int_equal(o.measure.sizes[1], 65536);
 	assert_int_equal(o.measure.nalgorithms, 2);
 	assert_string_equal(o.measure.algorithms[1]->name, "linear");
-	assert_int_equal(o.measure.permutation, COLLNET_PERM_XOR);
+	assert_int_equal(o.measure.permutation, CN_PERM_XOR);
 	assert_false(o.measure.contention_aware);
 	assert_int_equal(o.measure.window, 9);
 	assert_int_equal(o.measure.iterations, 5);

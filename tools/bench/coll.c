@@ -31,7 +31,8 @@
 struct contest {
 	const struct cn_algorithm *row;
 	struct collnet_coll_options how;
-	uint64_t *ns, *slowest; /* [iterations] */
+	char algorithm[CN_CHOICE_TEXT]; /* with modifiers */
+	uint64_t *ns, *slowest;		/* [iterations] */
 	uint64_t counters[BENCH_COUNTERS];
 	bool wrong; /* reported already */
 };
@@ -304,7 +305,7 @@ static int finish(struct coll *k, struct contest *t)
 	measure_result_init(&r, &b->m, k->bytes);
 	r.algorithm = t->row->name;
 	r.permutation = measure_permutation(&b->m, t->row);
-	r.contention_aware = &b->o->m.contention_aware;
+	r.contention_aware = &b->m.modifiers.contention_aware;
 	r.window = measure_window(&b->m, t->row);
 	r.iterations = k->iterations;
 	r.ns = measure_summary(t->ns, k->iterations);
@@ -378,12 +379,12 @@ static int prepare(struct coll *k)
 	}
 	for (i = 0; i < k->ncontests; i++) {
 		struct contest *t = &k->contests[i];
+		struct cn_choice choice;
 
 		t->row = rows[i];
 		collnet_coll_options_init(&t->how);
-		t->how.algorithm = t->row->name;
-		t->how.permutation = o->permutation;
-		t->how.contention_aware = o->contention_aware;
+		choice = measure_choice(&k->b->m, t->row);
+		t->how.algorithm = cn_choice_format(&choice, t->algorithm);
 		t->how.window = o->window;
 		t->how.timeout_ms = bench_timeout(k->b);
 		t->ns = calloc(k->iterations, sizeof(*t->ns));

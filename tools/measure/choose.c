@@ -115,22 +115,27 @@ int measure_choose(struct measure *m, uint64_t bytes,
 	const struct cn_plan p = { .op = measure_op_kind(m->o->op), .bytes = bytes };
 	const char *text = getenv("COLLNET_ALGORITHM");
 	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
-	const struct cn_algorithm *named = NULL;
+	struct cn_choice named;
 	struct cn_err err;
 	struct team t;
 	size_t n;
 	int rc;
 
+	m->modifiers = (struct cn_choice){ NULL, m->o->permutation, m->o->contention_aware };
 	*count = m->o->nalgorithms;
 	if (*count > 0) {
 		memcpy(rows, m->o->algorithms, *count * sizeof(rows[0]));
 		return TOOL_OK;
 	}
-	if (!m->o->all && text != NULL &&
-	    cn_select_override(text, p.op, &named, &err) != COLLNET_OK) {
+	if (cn_choice_override(!m->o->all && text != NULL ? text : "", p.op, &named, &err) !=
+	    COLLNET_OK) {
 		tool_complain("COLLNET_ALGORITHM is %s", err.text);
 		return TOOL_USAGE;
 	}
+	if (m->modifiers.permutation == CN_PERM_AUTO) {
+		m->modifiers.permutation = named.permutation;
+	}
+	m->modifiers.contention_aware &= named.contention_aware;
 	rc = lay_out(m, &t);
 	if (rc == TOOL_OK && m->o->all) {
 		n = cn_predict(&t.layout, &p, &cn_cost_default, all, MEASURE_ALGORITHMS_MAX);
@@ -144,7 +149,8 @@ int measure_choose(struct measure *m, uint64_t bytes,
 			}
 		}
 	} else if (rc == TOOL_OK) {
-		rows[(*count)++] = named != NULL ? named : cn_select(&t.layout, &p);
+		rows[(*count)++] = named.algorithm != NULL ? named.algorithm
+							   : cn_select(&t.layout, &p);
 	}
 	cn_tree_free(t.tree);
 	free(t.storage);
@@ -155,7 +161,7 @@ int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm
 {
 	const struct cn_plan p = { .op = row->op,
 				   .bytes = bytes,
-				   .contention_aware = m->o->contention_aware };
+				   .contention_aware = m->modifiers.contention_aware };
 	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
 	struct team t;
 	size_t n;
@@ -175,15 +181,22 @@ int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm
 	return rc;
 }
 
-/* The name of the permutation that an algorithm goes by; NULL if it has none. */
+struct cn_choice measure_choice(const struct measure *m, const struct cn_algorithm *row)
+{
+	if (!row->permuted) {
+		return (struct cn_choice){ row, CN_PERM_AUTO, true };
+	}
+	return (struct cn_choice){ row, m->modifiers.permutation, m->modifiers.contention_aware };
+}
+
 const char *measure_permutation(const struct measure *m, const struct cn_algorithm *row)
 {
-	enum collnet_permutation p = m->o->permutation;
+	enum cn_permutation p = m->modifiers.permutation;
 
-	if (row->op != CN_OP_ALLTOALL || strcmp(row->name, "linear") == 0) {
+	if (!row->permuted) {
 		return NULL;
 	}
-	if (p == COLLNET_PERM_AUTO) {
+	if (p == CN_PERM_AUTO) {
 		p = row->permutation;
 	}
 	if (cn_perm_resolve(p, m->place.nodes, &p, NULL) != COLLNET_OK) {

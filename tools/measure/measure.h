@@ -9,7 +9,7 @@
 #ifndef COLLNET_MEASURE_H
 #define COLLNET_MEASURE_H
 
-#include "sched/sched.h"
+#include "sched/choice.h"
 #include "tools/measure/model.h"
 #include "tools/tool.h"
 
@@ -25,7 +25,7 @@ struct measure_options {
 	const struct cn_algorithm *algorithms[MEASURE_ALGORITHMS_MAX];
 	size_t nalgorithms; /* 0: the fastest for each size, by prediction */
 	bool all;	    /* ... or all that can run here */
-	enum collnet_permutation permutation;
+	enum cn_permutation permutation;
 	bool contention_aware;
 	uint32_t window; /* as in collnet_coll_options */
 	uint32_t iterations, warmup;
@@ -47,6 +47,9 @@ struct measure {
 	FILE *csv;
 	bool header;	  /* the table's header is out */
 	uint32_t omitted; /* ids of algorithms that were reported as not applicable, as bits */
+	/* By measure_choose(): modifiers from the options, else from COLLNET_ALGORITHM; of rows
+	 * that go by a permutation. */
+	struct cn_choice modifiers;
 };
 
 struct measure_result {
@@ -121,6 +124,8 @@ int measure_choose(struct measure *m, uint64_t bytes,
 		   const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX], size_t *count);
 /* The time that the library's choice goes by, in microseconds; NAN: the row cannot run here. */
 int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm *row, double *us);
+/* The row with the modifiers that it takes. */
+struct cn_choice measure_choice(const struct measure *m, const struct cn_algorithm *row);
 /* The permutation that a row runs with, NULL: it has none; and its global window. */
 const char *measure_permutation(const struct measure *m, const struct cn_algorithm *row);
 uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row);

@@ -144,7 +144,7 @@ int measure_options_finish(struct measure_options *o, struct cn_err *err)
 void measure_options_init(struct measure_options *o)
 {
 	memset(o, 0, sizeof(*o));
-	o->permutation = COLLNET_PERM_AUTO;
+	o->permutation = CN_PERM_AUTO;
 	o->contention_aware = true;
 	o->window = COLLNET_WINDOW_AUTO;
 	o->iterations = o->warmup = MEASURE_DEFAULT;

@@ -92,9 +92,9 @@ static int write_row(const struct figure *f, const struct routine *w, size_t siz
 		.cluster = cluster,
 		.op = MEASURE_ALLTOALL,
 		.algorithm = w->algorithm,
-		.permutation = strcmp(w->algorithm, "pairwise") != 0 ? COLLNET_PERM_AUTO
-			       : power				     ? COLLNET_PERM_XOR
-								     : COLLNET_PERM_SHIFT,
+		.permutation = strcmp(w->algorithm, "pairwise") != 0 ? CN_PERM_AUTO
+			       : power				     ? CN_PERM_XOR
+								     : CN_PERM_SHIFT,
 		.contention_aware = strcmp(w->algorithm, "shuffle") == 0,
 		.window = COLLNET_WINDOW_AUTO,
 		.bytes = sizes[size],
@@ -106,8 +106,7 @@ static int write_row(const struct figure *f, const struct routine *w, size_t siz
 		return rc;
 	}
 	fprintf(csv, "%c,%s,%llu,%s,%s", f->network, w->label, (unsigned long long)sizes[size],
-		w->algorithm,
-		p.permutation == COLLNET_PERM_AUTO ? "" : cn_perm_name(p.permutation));
+		w->algorithm, p.permutation == CN_PERM_AUTO ? "" : cn_perm_name(p.permutation));
 	experiment_cell(csv, r.ms, 4);
 	experiment_cell(csv, w->column >= 0 ? f->ms[size][w->column] : NAN, 1);
 	experiment_cell(csv, r.model.best / 1e3, 4);

@@ -29,7 +29,7 @@ struct experiment_point {
 	const struct cn_sim_config *cluster; /* with its topology */
 	enum measure_op op;
 	const char *algorithm;
-	enum collnet_permutation permutation;
+	enum cn_permutation permutation;
 	bool contention_aware;
 	uint32_t window; /* COLLNET_WINDOW_AUTO, _OFF, frames */
 	uint64_t bytes;

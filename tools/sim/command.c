@@ -132,7 +132,7 @@ static void result_init(const struct run *r, const struct cn_algorithm *row, uin
 	measure_result_init(res, m, bytes);
 	res->algorithm = row->name;
 	res->permutation = measure_permutation(m, row);
-	res->contention_aware = &m->o->contention_aware;
+	res->contention_aware = &m->modifiers.contention_aware;
 	res->window = measure_window(m, row);
 	res->iterations = m->o->iterations;
 	res->limit_us = measure_limit_us(m->o->op, &m->place, bytes);
@@ -171,6 +171,7 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 		    struct sim_outcome *out, struct cn_err *err)
 {
 	const struct sim_options *o = r->o;
+	const struct cn_choice choice = measure_choice(&r->m, row);
 	struct sim_case c = {
 		.cluster = o->cluster,
 		.faults = o->faults,
@@ -182,8 +183,8 @@ static int run_case(struct run *r, const struct cn_algorithm *row, uint64_t byte
 		.verify = o->measure.verify,
 		.args = { .op = row->op,
 			  .algorithm = row->name,
-			  .permutation = o->measure.permutation,
-			  .contention_aware = o->measure.contention_aware,
+			  .permutation = choice.permutation,
+			  .contention_aware = choice.contention_aware,
 			  .window = o->measure.window,
 			  .bytes = bytes },
 	};

@@ -196,26 +196,18 @@ const char *collnet_team_node(const collnet_team_t *t, uint32_t rank);
 #define COLLNET_WINDOW_AUTO 0u	       /**< Eq. 4 from the topology; none without a topology */
 #define COLLNET_WINDOW_OFF  UINT32_MAX /**< no global window */
 
-enum collnet_permutation {
-	COLLNET_PERM_AUTO =
-		0, /**< xor for powers of two, edge-colour for other even sizes, shift */
-	COLLNET_PERM_SHIFT = 1,
-	COLLNET_PERM_XOR = 2, /**< powers of two only */
-	COLLNET_PERM_EDGE_COLOUR = 3,
-};
-
 /**
  * How a collective runs. Every rank must say the same. collnet_coll_options_init() fills in
  * the defaults. All fields but timeout_ms choose among correct ways to do the same thing.
  */
 struct collnet_coll_options {
-	size_t size;	       /**< sizeof(struct collnet_coll_options) */
-	const char *algorithm; /**< NULL: COLLNET_ALGORITHM in the environment, else the one with
-				     the smallest predicted time; see collnet_alltoall(3) */
-	enum collnet_permutation permutation;
-	int contention_aware; /**< 1: Eq. 5 numbering from the topology (default); 0: rank order */
-	uint32_t window;      /**< global window: AUTO (default), OFF, or frames */
-	uint32_t timeout_ms;  /**< 0: the context's default */
+	size_t size; /**< sizeof(struct collnet_coll_options) */
+	const char
+		*algorithm;  /**< NULL: COLLNET_ALGORITHM in the environment, else the one with
+				   the smallest predicted time. For experiments a name can have
+				   modifiers, "shuffle:shift,rank-order"; see collnet_alltoall(3) */
+	uint32_t window;     /**< global window: AUTO (default), OFF, or frames */
+	uint32_t timeout_ms; /**< 0: the context's default */
 };
 
 void collnet_coll_options_init(struct collnet_coll_options *o);

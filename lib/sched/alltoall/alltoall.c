@@ -64,7 +64,7 @@ int cn_partners_init(struct cn_partners *m, const struct cn_layout *l, const str
 		     uint32_t me, struct cn_err *err)
 {
 	memset(m, 0, sizeof(*m));
-	m->kind = (enum collnet_permutation)p->permutation;
+	m->kind = (enum cn_permutation)p->permutation;
 	m->nnodes = l->nnodes;
 	m->steps = cn_perm_steps(m->kind, l->nnodes);
 	m->number = me;

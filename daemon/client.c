@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients: they come with credentials, speak in whole messages, and go, one way or another.
+ * Clients: accepted by their credentials, served message by message, and closed.
  *
- * A client is closed by the loop only. Until then one that is doomed is neither read nor
- * written, and everything else about it stays as it is.
+ * Only the loop closes a client. Until then one that is marked for close is neither read nor
+ * written, and its state stays as it is.
  */
 #include "daemon/daemon.h"
 
@@ -15,38 +15,38 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MESSAGES_A_TURN 32
-#define GROUPS_MAX	64
-#define DESCRIPTORS	64u	  /* besides the clients' */
-#define SEND_BUFFER	(1 << 20) /* as much of it as the system allows */
+#define MESSAGES_PER_ITERATION 32
+#define GROUPS_MAX	       64
+#define DESCRIPTORS	       64u	 /* besides the clients' */
+#define SEND_BUFFER	       (1 << 20) /* as much of it as the system allows */
 
 /* ---- out ------------------------------------------------------------------------------ */
 
-void cn_client_doom(struct cn_client *c, const char *why)
+void cn_client_mark(struct cn_client *c, const char *why)
 {
-	if (c->doomed) {
+	if (c->marked) {
 		return;
 	}
 	if (why != NULL && cn_user_may_log(c->daemon, c->user)) {
 		cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu is disconnected: %s",
 		       (long)c->pid, (unsigned long)c->uid, why);
 	}
-	c->doomed = true;
-	c->daemon->doomed_clients = true;
+	c->marked = true;
+	c->daemon->marked_clients = true;
 }
 
 static void send_message(struct cn_client *c, const struct msghdr *msg, size_t len)
 {
 	ssize_t n;
 
-	if (c->doomed) {
+	if (c->marked) {
 		return;
 	}
 	do {
 		n = sendmsg(c->fd, msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)len) {
-		cn_client_doom(c,
+		cn_client_mark(c,
 			       n < 0 && errno == EAGAIN ? "it does not read its messages" : NULL);
 	}
 }
@@ -108,13 +108,15 @@ static void welcome(struct cn_client *c, const struct cn_msg_hello *hello)
 	if (hello->version != CN_MSG_VERSION) {
 		m.status = COLLNET_EPROTO;
 		strncpy(m.text,
-			"libcollnet and collnetd are of different versions: update one of them",
+			"libcollnet and collnetd have different versions: update one of them",
 			sizeof(m.text) - 1);
+	} else {
+		m.peer_timeout_ms = c->daemon->config.peer_timeout_ms;
 	}
 	cn_client_send(c, &m, sizeof(m));
 	c->greeted = true;
 	if (m.status != COLLNET_OK) {
-		cn_client_doom(c, "it speaks another version");
+		cn_client_mark(c, "it has another version of the protocol");
 	}
 }
 
@@ -123,31 +125,31 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 	const char *why = cn_msg_check(m, len, false);
 
 	if (why == NULL && c->greeted != (m->head.type != CN_MSG_HELLO)) {
-		why = "greeting out of place";
+		why = "HELLO out of sequence";
 	}
-	if (why != NULL || c->doomed) {
-		cn_client_doom(c, why);
+	if (why != NULL || c->marked) {
+		cn_client_mark(c, why);
 	} else if (m->head.type == CN_MSG_HELLO) {
 		welcome(c, &m->hello);
 	} else if (m->head.type == CN_MSG_REGION) {
-		cn_region_take(c, &m->region);
+		cn_mapping_create(c, &m->region);
 	} else {
-		cn_request_take(c, m);
+		cn_client_request(c, m);
 	}
 }
 
 /*
- * What a client asks is answered one a turn: the library asks one at a time, and a flood of them
- * takes no more than its share.
+ * Of the requests that are responded to at once, one per client and iteration is served: the
+ * library sends one at a time, and a flood of them takes no more than its share.
  */
-static bool is_question(uint32_t type)
+static bool is_synchronous(uint32_t type)
 {
 	return type == CN_MSG_REGION || type == CN_MSG_RANKS || type == CN_MSG_STATS ||
 	       type == CN_MSG_NODES || type == CN_MSG_JOBS;
 }
 
-/* One message; false: there is none, or the client is doomed. */
-static bool receive(struct cn_client *c, bool *question)
+/* One message; false: there is none, or the client is marked for close. */
+static bool receive(struct cn_client *c, bool *synchronous)
 {
 	static union cn_msg m;
 	bool descriptors;
@@ -157,24 +159,24 @@ static bool receive(struct cn_client *c, bool *question)
 		return false;
 	}
 	if (n >= 0 && descriptors) {
-		cn_client_doom(c, "a descriptor, which no message brings");
+		cn_client_mark(c, "it sent a descriptor");
 		return false;
 	}
 	if (n <= 0) {
-		cn_client_doom(c, NULL); /* it has gone; an empty message is nothing better */
+		cn_client_mark(c, NULL); /* end of file; an empty message looks the same */
 		return false;
 	}
-	*question = (size_t)n >= sizeof(m.head) && is_question(m.head.type);
+	*synchronous = (size_t)n >= sizeof(m.head) && is_synchronous(m.head.type);
 	cn_client_message(c, &m, (size_t)n);
-	return !c->doomed;
+	return !c->marked;
 }
 
 void cn_client_readable(struct cn_client *c)
 {
-	bool question = false;
+	bool synchronous = false;
 
-	for (int i = 0; i < MESSAGES_A_TURN && !c->doomed && !question; i++) {
-		if (!receive(c, &question)) {
+	for (int i = 0; i < MESSAGES_PER_ITERATION && !c->marked && !synchronous; i++) {
+		if (!receive(c, &synchronous)) {
 			return;
 		}
 	}
@@ -227,7 +229,7 @@ static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
 	}
 #endif
 	groups[n++] = cred->gid;
-	return cn_peer_allowed(d->config.socket_mode, geteuid(), d->group, cred->uid, groups, n);
+	return cn_listen_allowed(d->config.socket_mode, geteuid(), d->group, cred->uid, groups, n);
 }
 
 static void refuse(int fd, bool guarded, int status, const char *text)
@@ -239,7 +241,7 @@ static void refuse(int fd, bool guarded, int status, const char *text)
 	};
 
 	strncpy(m.text, text, sizeof(m.text) - 1);
-	/* The tag is that of the library's first question. Its arrival is not ours to mind. */
+	/* The tag of the library's HELLO. The client may be gone. */
 	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		cn_log(COLLNET_LOG_DEBUG, "a refused process did not wait for the reason");
 	}
@@ -251,8 +253,7 @@ static int check_room(struct cn_daemon *d, struct cn_user *user, struct cn_err *
 {
 	if (user == NULL ||
 	    d->nclients >= CN_CLIENTS_MAX - (user->uid != 0 ? CN_CLIENTS_RESERVE : 0)) {
-		return cn_fail(err, COLLNET_ELIMIT,
-			       "collnetd serves as many processes as it can already: %u",
+		return cn_fail(err, COLLNET_ELIMIT, "collnetd is at its limit of %u connections",
 			       d->nclients);
 	}
 	return cn_quota_check(d, user, CN_QUOTA_CONNECTIONS, user->used[CN_QUOTA_CONNECTIONS], 1,
@@ -292,7 +293,7 @@ static void admit(struct cn_daemon *d, int fd)
 	}
 	c->pid = cred.pid;
 	if (cn_event_add_client(d, c) != COLLNET_OK) {
-		cn_client_doom(c, "it cannot be watched");
+		cn_client_mark(c, "epoll failed");
 	}
 }
 
@@ -334,7 +335,7 @@ static bool refuse_one(struct cn_daemon *d)
 
 void cn_client_accept(struct cn_daemon *d)
 {
-	for (int i = 0; i < MESSAGES_A_TURN; i++) {
+	for (int i = 0; i < MESSAGES_PER_ITERATION; i++) {
 		int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
@@ -373,7 +374,7 @@ void cn_client_detach(struct cn_client *c)
 /* A client that is still in teams has died, or might as well have. */
 static void close_client(struct cn_daemon *d, struct cn_client *c)
 {
-	c->doomed = true; /* the ends of its requests are sent to nobody */
+	c->marked = true; /* no completions are sent to it */
 	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
 		if (c->teams[i] != NULL) {
 			cn_team_leave(c->teams[i], d->now, true);
@@ -386,7 +387,7 @@ static void close_client(struct cn_daemon *d, struct cn_client *c)
 		}
 	}
 	for (uint32_t i = 0; i < CN_MSG_REGIONS; i++) {
-		cn_region_drop(c, i);
+		cn_mapping_drop(c, i);
 	}
 	cn_receive_close(c->fd, d->guarded); /* and so out of epoll */
 	cn_quota_give(d, c->user, CN_QUOTA_CONNECTIONS, 1);
@@ -396,27 +397,27 @@ static void close_client(struct cn_daemon *d, struct cn_client *c)
 
 bool cn_client_reap(struct cn_daemon *d)
 {
-	const bool some = d->doomed_clients;
+	const bool some = d->marked_clients;
 
-	while (d->doomed_clients) {
-		d->doomed_clients = false; /* the end of one can be the end of another */
+	while (d->marked_clients) {
+		d->marked_clients = false; /* closing one can mark another */
 		for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
 			struct cn_client *c = d->clients[i];
 
-			if (c != NULL && c->doomed) {
+			if (c != NULL && c->marked) {
 				d->clients[i] = NULL;
 				close_client(d, c);
 			}
 		}
 	}
-	return cn_region_unmap(d) || some;
+	return cn_mapping_unmap(d) || some;
 }
 
 void cn_client_end(struct cn_daemon *d)
 {
 	for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
 		if (d->clients[i] != NULL) {
-			cn_client_doom(d->clients[i], NULL);
+			cn_client_mark(d->clients[i], NULL);
 		}
 	}
 	cn_client_reap(d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What collnetd is told: one table of keys, used by the command line ("--key value") and by the
- * configuration file ("key value" or "key = value" a line, '#' begins a comment). The command
- * line goes over the file, which goes over the defaults.
+ * The configuration: one table of keys, used by the command line ("--key value") and by the
+ * configuration file (one "key value" or "key = value" per line, '#' begins a comment). Options on
+ * the command line override the file, which overrides the defaults.
  */
 #include "daemon/daemon.h"
 
@@ -17,34 +17,32 @@
 
 static const char help_text[] =
 	"usage: collnetd -i INTERFACE [options]\n"
-	"Moves the frames of this node's programs over an Ethernet interface.\n"
+	"Sends and receives the frames of this node's programs on an Ethernet interface.\n"
 	"\n"
-	"  -i, --interface NAME    Ethernet interface; needed where there are several\n"
+	"  -i, --interface NAME    Ethernet interface; required if more than one is up\n"
 	"      --link KIND         packet (default) or pcap\n"
 	"      --node NAME         name of this node (default: the host name)\n"
-	"      --topology FILE     the network: switches, links, rates, buffers\n"
-	"      --socket PATH       where programs reach it\n"
+	"      --topology FILE     topology file: switches, links, rates, buffers\n"
+	"      --socket PATH       Unix socket for programs\n"
 	"                          (default: " CN_MSG_SOCKET ")\n"
-	"      --socket-mode MODE  who may: permissions of the socket, octal (default: 0660)\n"
-	"      --cluster N         0 to 65535, the same on all nodes (default: 0)\n"
-	"      --ethertype N       the same on all nodes (default: 0x88B5)\n"
-	"      --window W          global window: auto (default), off, or frames\n"
-	"      --peer-timeout MS   a node that is silent for so long, while it is waited for, is\n"
-	"                          lost: 300 to 60000 milliseconds (default: 1500)\n"
-	"      --user NAME         run as this user when started as root (default: collnet, else\n"
-	"                          nobody); none keeps root\n"
-	"      --group NAME        group of the process and of its socket (default: the group\n"
-	"                          collnet, if there is one, else the user's)\n"
+	"      --socket-mode MODE  permissions of the socket, octal (default: 0660)\n"
+	"      --cluster N         cluster ID, 0 to 65535, the same on all nodes (default: 0)\n"
+	"      --ethertype N       EtherType, the same on all nodes (default: 0x88B5)\n"
+	"      --window W          global window: auto (default), off, or a number of frames\n"
+	"      --peer-timeout MS   silence after which a node that an operation waits for is lost:\n"
+	"                          300 to 60000 milliseconds (default: 1500)\n"
+	"      --user NAME         user to run as once the sockets are open, if started as root\n"
+	"                          (default: collnet if it exists, else nobody); none stays root\n"
+	"      --group NAME        group of the process and the socket (default: collnet if it\n"
+	"                          exists, else the group of the user)\n"
 	"      --max-connections N, --max-teams N, --max-endpoints N, --max-requests N,\n"
-	"      --max-memory SIZE   what each user may take of the node (defaults: 256, 64, 128,\n"
-	"                          16384, half of its memory)\n"
-	"      --config FILE       read these options from a file, a 'key value' a line\n"
+	"      --max-memory SIZE   limits per user (defaults: 256, 64, 128, 16384, half of the\n"
+	"                          memory)\n"
+	"      --config FILE       read options from a file, one 'key value' per line\n"
 	"      --log-level LEVEL   error, warning, info (default) or debug\n"
-	"  -f, --foreground        stay in the foreground; it always does: a service manager or\n"
-	"                          the shell's & puts it into the background\n"
-	"      --ready-fd FD       write a line to this descriptor when ready\n"
-	"  -h, --help              this text\n"
-	"  -V, --version           the version\n";
+	"      --ready-fd FD       write READY to this descriptor when ready\n"
+	"  -h, --help              show this help\n"
+	"  -V, --version           show the version\n";
 
 static const char version_text[] = "collnetd %s\n";
 
@@ -60,7 +58,7 @@ void cn_config_init(struct cn_config *c)
 	c->ready_fd = -1;
 }
 
-/* ---- setters: NULL, or what would have been right -------------------------------------- */
+/* ---- setters: NULL, or the expected value ---------------------------------------------- */
 
 static bool copy(char *out, size_t size, const char *v)
 {
@@ -148,7 +146,7 @@ static const char *set_peer_timeout(struct cn_config *c, const char *v)
 {
 	uint64_t n;
 
-	if (!cn_parse_uint(v, 300, 60000, &n)) {
+	if (!cn_parse_uint(v, CN_MSG_PEER_TIMEOUT_MIN, CN_MSG_PEER_TIMEOUT_MAX, &n)) {
 		return "milliseconds from 300 to 60000";
 	}
 	c->peer_timeout_ms = (uint16_t)n;
@@ -227,12 +225,6 @@ static const char *set_log_level(struct cn_config *c, const char *v)
 	return "error, warning, info or debug";
 }
 
-static const char *set_foreground(struct cn_config *c, const char *v)
-{
-	(void)c;
-	return strcmp(v, "yes") == 0 ? NULL : "yes (there is nothing else)";
-}
-
 static const struct key {
 	const char *name;
 	const char *(*set)(struct cn_config *c, const char *v);
@@ -255,7 +247,6 @@ static const struct key {
 	{ "max-requests", set_max_requests },
 	{ "max-memory", set_max_memory },
 	{ "log-level", set_log_level },
-	{ "foreground", set_foreground },
 };
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
@@ -306,14 +297,14 @@ static int parse_line(struct cn_config *c, char *line, const char *name, unsigne
 		}
 		expected = keys[i].set(c, v);
 		if (expected != NULL) {
-			return cn_fail(err, COLLNET_ETOPO, "%s:%u: %s is '%.60s': %s is expected",
+			return cn_fail(err, COLLNET_ETOPO, "%s:%u: %s is '%.60s': expected %s",
 				       name, number, key, v, expected);
 		}
 		return COLLNET_OK;
 	}
 	return cn_fail(err, COLLNET_ETOPO,
-		       "%s:%u: there is no key '%.40s': it is one of those that --help lists", name,
-		       number, key);
+		       "%s:%u: unknown key '%.40s' (collnetd --help lists the keys)", name, number,
+		       key);
 }
 
 int cn_config_parse(struct cn_config *c, const char *text, size_t len, const char *name,
@@ -335,7 +326,7 @@ int cn_config_parse(struct cn_config *c, const char *text, size_t len, const cha
 				       sizeof(line) - 1);
 		}
 		if (memchr(text, '\0', n) != NULL) {
-			return cn_fail(err, COLLNET_ETOPO, "%s:%u: this is not text", name, number);
+			return cn_fail(err, COLLNET_ETOPO, "%s:%u: not a text file", name, number);
 		}
 		memcpy(line, text, n);
 		line[n] = '\0';
@@ -380,11 +371,11 @@ int cn_config_read(struct cn_config *c, const char *path, struct cn_err *err)
 
 enum { OPT_CONFIG = 1000, OPT_READY_FD, OPT_KEY /* + index in keys[] */ };
 
-static int judge(const char *name, const char *v, const char *expected, struct cn_err *err)
+static int check_value(const char *name, const char *v, const char *expected, struct cn_err *err)
 {
 	return expected == NULL ? COLLNET_OK
-				: cn_fail(err, COLLNET_EINVAL, "--%s is '%.60s': %s is expected",
-					  name, v, expected);
+				: cn_fail(err, COLLNET_EINVAL, "--%s is '%.60s': expected %s", name,
+					  v, expected);
 }
 
 static int take_option(struct cn_config *c, int opt, const char *v, const char **print,
@@ -402,18 +393,17 @@ static int take_option(struct cn_config *c, int opt, const char *v, const char *
 		*print = version;
 		return COLLNET_INPROGRESS;
 	case 'i':
-		return judge("interface", v, set_interface(c, v), err);
-	case 'f':
+		return check_value("interface", v, set_interface(c, v), err);
 	case OPT_CONFIG:
 		return COLLNET_OK;
 	case OPT_READY_FD:
 		if (!cn_parse_uint(v, 0, 1 << 20, &n)) {
-			return judge("ready-fd", v, "the number of an open descriptor", err);
+			return check_value("ready-fd", v, "the number of an open descriptor", err);
 		}
 		c->ready_fd = (int)n;
 		return COLLNET_OK;
 	default:
-		return judge(keys[opt - OPT_KEY].name, v, keys[opt - OPT_KEY].set(c, v), err);
+		return check_value(keys[opt - OPT_KEY].name, v, keys[opt - OPT_KEY].set(c, v), err);
 	}
 }
 
@@ -432,10 +422,6 @@ static void long_options(struct option *out)
 		out[n].name = keys[i].name;
 		out[n].has_arg = required_argument;
 		out[n].val = OPT_KEY + (int)i;
-		if (keys[i].set == set_foreground) {
-			out[n].has_arg = no_argument;
-			out[n].val = 'f';
-		}
 		n++;
 	}
 }
@@ -449,16 +435,16 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 
 	memset(options, 0, sizeof(options));
 	long_options(options);
-	/* Twice: the file that the command line names is read before the command line counts. */
+	/* Two passes: the file that the command line names is read before the other options. */
 	for (int pass = 0; pass < 2; pass++) {
 		optind = 0;
 		opterr = 0;
-		while ((opt = getopt_long(argc, argv, ":i:fhV", options, NULL)) != -1) {
+		while ((opt = getopt_long(argc, argv, ":i:hV", options, NULL)) != -1) {
 			if (opt == '?' || opt == ':') {
 				return cn_fail(err, COLLNET_EINVAL,
 					       "%s '%.60s': see collnetd --help",
-					       opt == ':' ? "no value for option"
-							  : "there is no option",
+					       opt == ':' ? "missing value for option"
+							  : "unknown or ambiguous option",
 					       argv[optind - 1]);
 			}
 			if (pass == 0 && opt == OPT_CONFIG) {
@@ -471,7 +457,7 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 		}
 		if (optind < argc) {
 			return cn_fail(err, COLLNET_EINVAL,
-				       "'%.60s' is not an option: see collnetd --help",
+				       "unexpected argument '%.60s': see collnetd --help",
 				       argv[optind]);
 		}
 		if (pass == 0 && file != NULL) {

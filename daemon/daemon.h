@@ -4,25 +4,25 @@
  * through a Unix socket (ipc/msg.h).
  *
  *   config.c   options and the configuration file
- *   start.c    the story of a life: start, loop, end
+ *   start.c    startup, main loop, shutdown
  *   parent.c   the parent process
- *   interface.c  the interface goes down and comes back
+ *   interface.c  follows the interface: down, up, removed, created again
  *   listen.c   the listening socket
  *   event.c    the loop: the one file that knows epoll
- *   client.c   clients come, speak and go
- *   quota.c    what a user may take of the node
- *   receive.c  a client's socket, without the descriptors that it may bring
- *   request.c  what clients ask for, and the ends of it
- *   region.c   clients' memory
- *   reload.c   the configuration is read again
- *   seccomp.c  system calls are filtered
- *   priv.c     privileges are dropped
- *   notify.c   the service manager is told
- *   log.c      lines to standard error
+ *   client.c   accepts, reads and closes clients
+ *   quota.c    limits per user
+ *   receive.c  receives from a client's socket without accepting descriptors
+ *   request.c  clients' requests and their completions
+ *   mapping.c  maps the memory that clients share
+ *   reload.c   reloads the configuration
+ *   seccomp.c  filters system calls
+ *   priv.c     drops privileges
+ *   notify.c   notifies the service manager
+ *   log.c      logs to standard error
  *
- * One thread. Sockets never block: a client that does not take what it is sent is closed. The
- * engine is called from the loop only; functions that the engine calls (the ends of requests)
- * send a message and mark, and leave the rest to the loop.
+ * One thread. Sockets never block: a client that does not read what it is sent is closed. Only the
+ * loop calls the engine; functions that the engine calls (completions of requests) send a message
+ * and mark clients for close, and leave the rest to the loop.
  */
 #ifndef CN_DAEMON_H
 #define CN_DAEMON_H
@@ -41,7 +41,7 @@
 
 /* ---- config.c ------------------------------------------------------------------------- */
 
-/* What is limited for each user. */
+/* What is limited per user. */
 enum cn_quota {
 	CN_QUOTA_CONNECTIONS,
 	CN_QUOTA_TEAMS,
@@ -51,7 +51,7 @@ enum cn_quota {
 	CN_QUOTAS
 };
 
-/* Empty strings: not said. */
+/* Empty strings: not specified. */
 struct cn_config {
 	char interface[32];
 	char link[16];
@@ -86,34 +86,34 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 struct cn_daemon;
 struct cn_client;
 
-/* A user, from his first connection on until the entry is needed for another. */
+/* A user, from the first connection until the entry is needed for another. */
 struct cn_user {
 	bool known;
 	uid_t uid;
 	uint64_t used[CN_QUOTAS]; /* not of teams: the engine knows */
-	cn_time seen;		  /* his last connection */
+	cn_time seen;		  /* last connection */
 	uint32_t log_lines;	  /* that may be written now */
 	cn_time log_at;		  /* since when the next one is earned */
 	uint64_t log_left_out;
 };
 
-/* A client's memory. Counted: by its number while it has one, and by each request on it. */
-struct cn_shared {
+/* A client's region, mapped. References: its number while it has one, and each request on it. */
+struct cn_mapping {
 	uint8_t *p;
 	uint64_t bytes;
 	uint64_t freed; /* of these, given back to the system before it is unmapped */
 	uint32_t refs;
-	struct cn_user *user;	/* to whom it is charged */
-	struct cn_shared *next; /* in the daemon's list of those to unmap */
+	struct cn_user *user;	 /* who is charged for it */
+	struct cn_mapping *next; /* in the daemon's list of those to unmap */
 };
 
-/* What the engine reports the end of a request to. Its index is the request's number. */
+/* A request in the engine. Its index is the request's number. */
 struct cn_op_slot {
 	struct cn_done done;
 	struct cn_client *client;
 	bool busy;
 	bool receives;
-	struct cn_shared *send, *recv;
+	struct cn_mapping *send, *recv;
 	struct cn_received received;
 };
 
@@ -124,14 +124,14 @@ struct cn_client {
 	pid_t pid;
 	struct cn_user *user;
 	bool greeted;
-	bool doomed;	/* to be closed by the loop; nothing is sent any more */
+	bool marked;	/* for close by the loop; nothing is sent any more */
 	uint64_t bytes; /* of its regions */
 	struct cn_member *teams[CN_MSG_TEAMS];
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
 	/* Numbers that are taken, of what went with the interface: a bit each. */
 	uint32_t lost_teams;
 	uint64_t lost_endpoints;
-	struct cn_shared *regions[CN_MSG_REGIONS];
+	struct cn_mapping *regions[CN_MSG_REGIONS];
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
@@ -145,18 +145,18 @@ struct cn_daemon {
 	int listen_fd, signal_fd, epoll_fd; /* -1: none */
 	uint32_t link_events;		    /* what epoll watches of the link */
 	uint32_t nclients;
-	bool doomed_clients; /* some are marked */
+	bool marked_clients; /* some are marked */
 	bool stop;
-	cn_time now;		 /* of this turn of the loop */
-	struct cn_shared *unmap; /* nobody uses these any more */
-	uid_t owner;		 /* of the socket: the worker's user */
-	gid_t group;		 /* of the socket */
-	int reserve_fd;		 /* closed to accept one more, who is told so; -1: none */
+	cn_time now;		  /* of this iteration of the loop */
+	struct cn_mapping *unmap; /* nobody uses these any more */
+	uid_t owner;		  /* of the socket: the worker's user */
+	gid_t group;		  /* of the socket */
+	int reserve_fd;		  /* closed to accept and refuse one more client; -1: none */
 	struct {
 		uint64_t base;	/* of the machine, or of our control group */
 		uint64_t total; /* for all users */
 		uint64_t used;	/* by them */
-		int usage_fd;	/* says what our control group uses; -1: it has no limit */
+		int usage_fd;	/* memory.current of our control group; -1: it has no limit */
 	} memory;
 	bool unlink_socket;
 	bool guarded; /* the kernel refuses clients' descriptors; see receive.c */
@@ -166,20 +166,20 @@ struct cn_daemon {
 
 /* ---- start.c -------------------------------------------------------------------------- */
 
-/* The daemon's life; the process's exit status. */
+/* Runs the daemon; returns the process's exit status. */
 int cn_daemon_run(int argc, char **argv);
 
 /* ---- listen.c ------------------------------------------------------------------------- */
 
 /*
  * Makes the socket, with its directory where that is missing, over a stale one. COLLNET_EDAEMON:
- * somebody answers on it already.
+ * another daemon listens on it.
  */
 int cn_listen_open(struct cn_daemon *d, struct cn_err *err);
 void cn_listen_close(struct cn_daemon *d);
 /* Whether a peer may use a socket of this mode and group; its groups include the primary one. */
-bool cn_peer_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const gid_t *groups,
-		     size_t ngroups);
+bool cn_listen_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const gid_t *groups,
+		       size_t ngroups);
 
 /* ---- event.c -------------------------------------------------------------------------- */
 
@@ -196,20 +196,21 @@ void cn_event_remove_link(struct cn_daemon *d);
 
 /* Opens the reserve, and allows as many descriptors as clients may need. */
 void cn_client_open(struct cn_daemon *d);
-/* Takes who waits on the listening socket. */
+/* Accepts the connections that wait on the listening socket. */
 void cn_client_accept(struct cn_daemon *d);
 /*
  * A client of this user on this descriptor, which becomes its own; NULL: no room, and it is closed.
  */
 struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid);
-/* Takes what the client has sent, up to a bound. */
+/* Receives what the client has sent, up to a bound. */
 void cn_client_readable(struct cn_client *c);
 /* One message. */
 void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len);
-void cn_client_doom(struct cn_client *c, const char *why);
+/* Marks it for close; `why` is logged, unless NULL. */
+void cn_client_mark(struct cn_client *c, const char *why);
 /* Its teams are left and its endpoints closed; their numbers stay taken. */
 void cn_client_detach(struct cn_client *c);
-/* Closes those that are marked, and unmaps what nobody uses. True: there were some. */
+/* Closes those that are marked, and unmaps what is unused. True: there were some. */
 bool cn_client_reap(struct cn_daemon *d);
 /* Closes all. */
 void cn_client_end(struct cn_daemon *d);
@@ -227,7 +228,7 @@ void cn_quota_open(struct cn_daemon *d);
 void cn_quota_close(struct cn_daemon *d);
 /* The key of the configuration. */
 const char *cn_quota_key(enum cn_quota q);
-/* What every user but root may have, at most. */
+/* The limit of every user but root. */
 uint64_t cn_quota_limit(const struct cn_daemon *d, enum cn_quota q);
 /* Whether a user who has `used` of something may have n more: COLLNET_OK, or COLLNET_ELIMIT. */
 int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_quota q,
@@ -258,27 +259,28 @@ void cn_receive_close(int fd, bool guarded);
 
 /* ---- request.c ------------------------------------------------------------------------ */
 
-/* False: the message does not fit the state, and the client is doomed. */
-bool cn_request_take(struct cn_client *c, const union cn_msg *m);
+/* Serves a request. False: it violates the protocol, and the client is marked for close. */
+bool cn_client_request(struct cn_client *c, const union cn_msg *m);
 
-/* ---- region.c ------------------------------------------------------------------------- */
+/* ---- mapping.c ------------------------------------------------------------------------ */
 
-/* Makes and maps memory, and replies with its descriptor. False: the client is doomed. */
-bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m);
-bool cn_region_drop(struct cn_client *c, uint32_t number);
-/*
- * The memory of a place, with a reference to it. NULL with *ok: nothing is needed (len 0). False
- * in *ok: there is no such place.
+/* Makes and maps a region, and replies with its descriptor. False: the client is marked for close.
  */
-void *cn_region_place(struct cn_client *c, const struct cn_msg_place *place, uint64_t len,
-		      struct cn_shared **ref, bool *ok);
-void cn_region_put(struct cn_daemon *d, struct cn_shared *s);
-/* Unmaps what nobody uses, or a part of it. True: there is more. */
-bool cn_region_unmap(struct cn_daemon *d);
+bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m);
+bool cn_mapping_drop(struct cn_client *c, uint32_t number);
+/*
+ * The address of a buffer reference, with a reference to its mapping. NULL with *ok: nothing is
+ * needed (len 0). False in *ok: it is not within a region of the client.
+ */
+void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_place *place, uint64_t len,
+			 struct cn_mapping **ref, bool *ok);
+void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s);
+/* Unmaps what is unused, or a part of it. True: there is more. */
+bool cn_mapping_unmap(struct cn_daemon *d);
 
 /* ---- reload.c ------------------------------------------------------------------------- */
 
-/* Reads the configuration again, as far as it can change; logs what became of it. */
+/* Reloads what can change of the configuration, and logs the result. */
 void cn_reload(struct cn_daemon *d);
 /*
  * Sets back in *fresh what cannot change while the daemon runs, and lists the names of those that

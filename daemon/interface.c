@@ -12,11 +12,11 @@
 #include "link/netlink.h"
 
 #define LOOK_AGAIN (500 * CN_MS)
-/* Lines about an interface that flaps, in a while; more go to the debug level. */
+/* Log lines about an interface that flaps, per LOG_WHILE; more go to the debug level. */
 #define LOG_LINES 8
 #define LOG_WHILE (10000 * CN_MS)
 
-static const char *said(const char *s)
+static const char *or_null(const char *s)
 {
 	return s[0] != '\0' ? s : NULL;
 }
@@ -26,10 +26,10 @@ void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 	const struct cn_config *c = &d->config;
 
 	*out = (struct cn_runtime_config){
-		.interface = said(d->iface.name),
-		.link = said(c->link),
-		.node = said(c->node),
-		.topology = said(c->topology),
+		.interface = or_null(d->iface.name),
+		.link = or_null(c->link),
+		.node = or_null(c->node),
+		.topology = or_null(c->topology),
 		.cluster = c->cluster,
 		.ethertype = c->ethertype,
 		.window = c->window,
@@ -65,8 +65,8 @@ static void wait_for_it(struct cn_daemon *d, bool found)
 	char text[CN_ERR_TEXT];
 
 	snprintf(text, sizeof(text),
-		 found ? "interface %s is down on node %s" : "there is no interface %s on node %s",
-		 f->name, d->runtime.node);
+		 found ? "interface %s is down on node %s" : "no interface %s on node %s", f->name,
+		 d->runtime.node);
 	f->look_at = d->now + LOOK_AGAIN;
 	f->down = true;
 	if (news || strcmp(text, f->text) != 0) {

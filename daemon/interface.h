@@ -16,7 +16,7 @@ struct cn_runtime_config;
 
 struct cn_iface {
 	int netlink_fd; /* -1: none */
-	bool down;	/* `text` says why */
+	bool down;	/* `text` has the reason */
 	char name[32];
 	int index;	   /* of the link that is open */
 	cn_time look_at;   /* while it is down: notifications are not relied on alone */

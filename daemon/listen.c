@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The listening socket: a path that programs can rely on, whatever the last daemon left there.
+ * The listening socket, at a path that programs can rely on, whatever the last daemon left there.
  */
 #include "daemon/daemon.h"
 
@@ -14,8 +14,8 @@
 
 #define BACKLOG 128
 
-bool cn_peer_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const gid_t *groups,
-		     size_t ngroups)
+bool cn_listen_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const gid_t *groups,
+		       size_t ngroups)
 {
 	if (uid == 0 || uid == owner) {
 		return true;
@@ -41,7 +41,7 @@ static int make_directory(const char *path, struct cn_err *err)
 	}
 	*slash = '\0';
 	if (mkdir(dir, 0755) == 0) {
-		/* Whatever the umask says: others are to find the socket there. */
+		/* Whatever the umask is: others are to find the socket there. */
 		if (chmod(dir, 0755) != 0) {
 			return cn_fail(err, COLLNET_ESYSTEM, "directory %s: %s", dir,
 				       strerror(errno));
@@ -49,15 +49,16 @@ static int make_directory(const char *path, struct cn_err *err)
 		return COLLNET_OK;
 	}
 	if (errno != EEXIST) {
-		return cn_fail(err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
-			       "cannot make directory %s for the socket: %s; say another --socket",
-			       dir, strerror(errno));
+		return cn_fail(
+			err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
+			"cannot make directory %s for the socket: %s; choose another path with --socket",
+			dir, strerror(errno));
 	}
 	return COLLNET_OK;
 }
 
-/* Whether somebody answers there. */
-static bool answers(const struct sockaddr_un *sun)
+/* Whether a daemon listens there. */
+static bool is_served(const struct sockaddr_un *sun)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool yes;
@@ -80,22 +81,25 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 	}
 	if (errno != EADDRINUSE) {
 		return cn_fail(err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
-			       "socket %s: %s; say another --socket", path, strerror(errno));
+			       "socket %s: %s; choose another path with --socket", path,
+			       strerror(errno));
 	}
 	if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
-		return cn_fail(err, COLLNET_ESYSTEM,
-			       "%s is there and is no socket: remove it, or say another --socket",
-			       path);
+		return cn_fail(
+			err, COLLNET_ESYSTEM,
+			"%s exists and is not a socket: remove it, or choose another path with --socket",
+			path);
 	}
-	if (answers(sun)) {
-		return cn_fail(err, COLLNET_EDAEMON,
-			       "another collnetd answers on %s: stop it, or say another --socket",
-			       path);
+	if (is_served(sun)) {
+		return cn_fail(
+			err, COLLNET_EDAEMON,
+			"another collnetd listens on %s: stop it, or choose another path with --socket",
+			path);
 	}
 	if ((unlink(path) != 0 && errno != ENOENT) ||
 	    bind(d->listen_fd, (const struct sockaddr *)sun, sizeof(*sun)) != 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the socket %s of a daemon that is gone: %s",
-			       path, strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot replace the stale socket %s: %s", path,
+			       strerror(errno));
 	}
 	return COLLNET_OK;
 }
@@ -113,7 +117,8 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	memcpy(sun.sun_path, path, strlen(path) + 1);
 	d->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (d->listen_fd < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
+			       strerror(errno));
 	}
 	d->guarded = cn_receive_guard(d->listen_fd);
 	mask = umask(0177); /* nobody else until group and mode are right */
@@ -126,11 +131,11 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	/* Owned by the worker's user, who can change its mode at a reload. */
 	if ((d->group != getegid() || d->owner != geteuid()) &&
 	    chown(path, d->owner, d->group) != 0) {
-		return cn_fail(err, COLLNET_EPERM,
-			       "cannot give socket %s to group %lu: %s; say another --group, or "
-			       "--user none "
-			       "keeps user and group, where that is wanted",
-			       path, (unsigned long)d->group, strerror(errno));
+		return cn_fail(
+			err, COLLNET_EPERM,
+			"cannot give socket %s to group %lu: %s; choose another group with --group, "
+			"or keep user and group with --user none",
+			path, (unsigned long)d->group, strerror(errno));
 	}
 	if (chmod(path, d->config.socket_mode) != 0 || listen(d->listen_fd, BACKLOG) != 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, strerror(errno));

@@ -17,7 +17,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/priv.c \
 	daemon/quota.c \
 	daemon/receive.c \
-	daemon/region.c \
+	daemon/mapping.c \
 	daemon/reload.c \
 	daemon/request.c \
 	daemon/seccomp.c \

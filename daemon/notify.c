@@ -31,7 +31,7 @@ void cn_notify(const char *state)
 		return;
 	}
 	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&sun, size) < 0) {
-		cn_log(COLLNET_LOG_WARNING, "the service manager at %s was not reached", path);
+		cn_log(COLLNET_LOG_WARNING, "cannot notify the service manager at %s", path);
 	}
 	close(fd);
 }

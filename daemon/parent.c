@@ -4,12 +4,12 @@
  * dropped its own. It parses nothing that comes from the network or from clients, allocates
  * nothing, and keeps CAP_NET_RAW only.
  *
- * When the worker dies, whatever the reason, the parent tells the other nodes: it builds a goodbye
- * for every node of the goodbye list (proto/goodbye_list.h), memory that the worker's transport
- * keeps current, and sends it by a packet socket that the worker has bound to its interface. An
- * orderly end has said goodbye already and leaves an empty list.
+ * When the worker dies, whatever the reason, the parent notifies the other nodes: it builds a
+ * goodbye for every node of the goodbye list (proto/goodbye_list.h), memory that the worker's
+ * transport keeps current, and sends it by a packet socket that the worker has bound to its
+ * interface. An orderly shutdown has sent the goodbyes already and leaves an empty list.
  *
- * The worker asks over a socket pair, with a message of fixed size, and gets a packet socket by
+ * The worker sends requests of fixed size over a socket pair, and gets a packet socket by
  * SCM_RIGHTS. When the worker ends, the parent ends too: with the worker's exit status, or with
  * a failure if a signal ended it. Starting it again is the service manager's task: a new pair has
  * the privileges that a start needs, and no state of the old one.
@@ -35,13 +35,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_SECONDS 2
-#define WILL_ROUNDS    3       /* a frame may be lost */
-#define WILL_BURST     16      /* frames a millisecond: 0.5 ms of a link of 20 Mbit/s */
-#define PAUSE	       1000000 /* nanoseconds */
+#define RESPONSE_SECONDS 2
+#define GOODBYE_ROUNDS	 3	 /* a frame may be lost */
+#define GOODBYE_BURST	 16	 /* frames per millisecond: 0.5 ms of a link of 20 Mbit/s */
+#define PAUSE		 1000000 /* nanoseconds */
 
-/* A request, and its answer; the answer to a successful one carries the descriptor. */
-enum { REQUEST_LINK = 1, REQUEST_WILL };
+/* A request, and its response; the response to a successful one carries the descriptor. */
+enum { REQUEST_LINK = 1, REQUEST_GOODBYE };
 struct message {
 	uint32_t what;
 	int32_t error; /* 0 or an errno */
@@ -54,7 +54,7 @@ union control {
 
 /* ---- the parent ----------------------------------------------------------------------- */
 
-static void answer(int fd, int error, int packet)
+static void respond(int fd, int error, int packet)
 {
 	struct message m = { .error = error };
 	union control control;
@@ -71,11 +71,11 @@ static void answer(int fd, int error, int packet)
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &packet, sizeof(packet));
 	}
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-		return; /* the worker has gone, or does not read: it hears nothing */
+		return; /* the worker is gone, or does not read */
 	}
 }
 
-/* False: the worker has closed its end. The socket of a REQUEST_WILL is kept, too. */
+/* False: the worker has closed its end. The socket of a REQUEST_GOODBYE is kept, too. */
 static bool serve(int fd, int *goodbye_fd)
 {
 	struct message m;
@@ -85,12 +85,12 @@ static bool serve(int fd, int *goodbye_fd)
 	if (n < 0) {
 		return errno == EAGAIN || errno == EINTR;
 	}
-	if (n != (ssize_t)sizeof(m) || (m.what != REQUEST_LINK && m.what != REQUEST_WILL)) {
+	if (n != (ssize_t)sizeof(m) || (m.what != REQUEST_LINK && m.what != REQUEST_GOODBYE)) {
 		return false;
 	}
 	packet = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	answer(fd, packet < 0 ? errno : 0, packet);
-	if (m.what == REQUEST_WILL) {
+	respond(fd, packet < 0 ? errno : 0, packet);
+	if (m.what == REQUEST_GOODBYE) {
 		int old = *goodbye_fd;
 
 		*goodbye_fd = packet;
@@ -130,10 +130,10 @@ static uint32_t announce_death(int fd, const struct cn_goodbye_list *w)
 {
 	uint32_t nodes = 0;
 
-	for (int round = 0; fd >= 0 && round < WILL_ROUNDS; round++) {
+	for (int round = 0; fd >= 0 && round < GOODBYE_ROUNDS; round++) {
 		nodes = 0;
 		for (uint32_t i = 0; i < w->max_peers && i < CN_PARENT_NODES; i++) {
-			if (send_goodbye(fd, w, i) && ++nodes % WILL_BURST == 0) {
+			if (send_goodbye(fd, w, i) && ++nodes % GOODBYE_BURST == 0) {
 				pause_for(PAUSE);
 			}
 		}
@@ -217,7 +217,7 @@ static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 	uint32_t nodes;
 
 	if (keep_net_raw(id, &err) != COLLNET_OK) {
-		/* The worker waits for its first socket, and has said nothing. */
+		/* The worker waits for its first socket, and has announced nothing. */
 		kill(worker, SIGKILL);
 		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
 		return EXIT_FAILURE;
@@ -227,7 +227,7 @@ static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 	nodes = announce_death(goodbye_fd, goodbyes);
 	if (WIFSIGNALED(status)) {
 		cn_log(COLLNET_LOG_ERROR,
-		       "the worker (process %ld) was ended by signal %d; %u nodes were told",
+		       "the worker (process %ld) was ended by signal %d; %u nodes were notified",
 		       (long)worker, WTERMSIG(status), nodes);
 		return EXIT_FAILURE;
 	}
@@ -254,7 +254,7 @@ static int block_signals(void)
 int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent *p, int *status,
 		    struct cn_err *err)
 {
-	const struct timeval limit = { .tv_sec = ANSWER_SECONDS };
+	const struct timeval limit = { .tv_sec = RESPONSE_SECONDS };
 	int signals = block_signals(), pair[2];
 	pid_t worker;
 
@@ -301,7 +301,7 @@ int cn_parent_watch(const struct cn_parent *p, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int ask(const struct cn_parent *p, uint32_t what)
+static int request(const struct cn_parent *p, uint32_t what)
 {
 	struct message m = { .what = what };
 	union control control;
@@ -329,7 +329,7 @@ static int ask(const struct cn_parent *p, uint32_t what)
 
 int cn_parent_socket(void *arg)
 {
-	return ask(arg, REQUEST_LINK);
+	return request(arg, REQUEST_LINK);
 }
 
 int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *err)
@@ -340,7 +340,7 @@ int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *
 	if (p->fd < 0) {
 		return COLLNET_OK;
 	}
-	fd = ask(p, REQUEST_WILL);
+	fd = request(p, REQUEST_GOODBYE);
 	if (fd < 0) {
 		return cn_fail(err, errno == EPERM ? COLLNET_EPERM : COLLNET_ESYSTEM,
 			       "a packet socket for the parent process: %s", strerror(errno));

@@ -44,7 +44,7 @@ int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent
 int cn_parent_watch(const struct cn_parent *p, struct cn_err *err);
 bool cn_parent_died(const struct cn_parent *p);
 /*
- * Gives it a packet socket that is bound to this interface: from now on it says goodbye there to
+ * Gives it a packet socket that is bound to this interface: from now on it sends goodbyes there to
  * the nodes of the goodbye list when the worker dies. COLLNET_EPERM, COLLNET_ESYSTEM.
  */
 int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *err);

@@ -23,8 +23,8 @@ static int find_user(const char *name, struct cn_identity *out, struct cn_err *e
 	pw = getpwnam(name);
 	if (pw == NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "there is no user '%s' to run as: create it, or say "
-			       "another --user ('none' keeps the present one)",
+			       "no such user '%s': create it, or choose another with --user "
+			       "(none keeps the current user)",
 			       name);
 	}
 	out->uid = pw->pw_uid;
@@ -55,17 +55,17 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 			return rc;
 		}
 		if (out->uid == 0) {
-			return cn_fail(err, COLLNET_EINVAL,
-				       "user '%s' is root: name an unprivileged --user, or 'none' "
-				       "to keep all "
-				       "privileges",
-				       out->name);
+			return cn_fail(
+				err, COLLNET_EINVAL,
+				"user '%s' is root: choose an unprivileged one with --user, or "
+				"none to keep all privileges",
+				out->name);
 		}
 	}
 	if (c->group[0] != '\0') {
 		gr = getgrnam(c->group);
 		if (gr == NULL) {
-			return cn_fail(err, COLLNET_EINVAL, "there is no group '%s'", c->group);
+			return cn_fail(err, COLLNET_EINVAL, "no such group '%s'", c->group);
 		}
 	} else if (geteuid() == 0 && !out->keep) {
 		gr = getgrnam("collnet"); /* those who may use the socket */
@@ -119,9 +119,8 @@ int cn_priv_become(const struct cn_identity *id, struct cn_err *err)
 	}
 	if (step != NULL) {
 		return cn_fail(err, COLLNET_EPERM,
-			       "cannot become user '%s' (%s: %s): --user none keeps the present "
-			       "one, where "
-			       "that is wanted",
+			       "cannot become user '%s' (%s: %s): --user none keeps the current "
+			       "user",
 			       id->name, step, strerror(errno));
 	}
 	if (getresuid(&ruid, &euid, &suid) != 0 || getresgid(&rgid, &egid, &sgid) != 0 ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a user may take of the node: connections, teams, endpoints, requests and memory, so that
- * something is left for the others; and how many lines the log has about him.
+ * Limits per user: connections, teams, endpoints, requests and memory, so that something is left
+ * for other users; and the rate of log lines about a user.
  *
  * Root has no limits of its own, but those of the tables. Memory counts by the size that is mapped:
  * which pages are there is the client's to change at any moment, by punching holes.
@@ -54,8 +54,8 @@ int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_q
 	}
 	return cn_fail(err, COLLNET_ELIMIT,
 		       "user %lu has %" PRIu64 " %s on this node; %" PRIu64
-		       " more exceed the limit of "
-		       "%" PRIu64 ": release some, or see %s in collnetd.conf(5)",
+		       " more exceed the limit of %" PRIu64
+		       ": release some, or see %s in collnetd.conf(5)",
 		       (unsigned long)u->uid, used, kinds[q].things, n, limit, kinds[q].key);
 }
 
@@ -139,7 +139,7 @@ bool cn_user_may_log(struct cn_daemon *d, struct cn_user *u)
 	}
 	u->log_lines--;
 	if (u->log_left_out > 0) {
-		cn_log(COLLNET_LOG_WARNING, "%" PRIu64 " lines about user %lu were left out",
+		cn_log(COLLNET_LOG_WARNING, "%" PRIu64 " log lines about user %lu were suppressed",
 		       u->log_left_out, (unsigned long)u->uid);
 		u->log_left_out = 0;
 	}

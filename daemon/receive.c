@@ -10,7 +10,7 @@
  *  - guarded: SO_PASSRIGHTS is off (Linux 6.16), so that sendmsg() with descriptors fails at the
  *    sender. The listening socket's setting is inherited by connections before they are accepted.
  *  - not guarded: every message is looked at first (MSG_PEEK without control space duplicates
- *    nothing and says MSG_CTRUNC), and one with descriptors stays in its socket. The socket's last
+ *    nothing and sets MSG_CTRUNC), and one with descriptors stays in its socket. The socket's last
  *    reference is dropped by a child process in its exit, where the kernel does not linger.
  */
 #include "daemon/daemon.h"
@@ -73,7 +73,7 @@ void cn_receive_close(int fd, bool guarded)
 	shutdown(fd, SHUT_RDWR);  /* nothing more is queued */
 	signal(SIGCHLD, SIG_IGN); /* nobody waits for the children */
 	if (pipe(ends) != 0) {
-		cn_log(COLLNET_LOG_WARNING, "a client's socket stays open: no pipe");
+		cn_log(COLLNET_LOG_WARNING, "a client's socket stays open: pipe() failed");
 		return;
 	}
 	pid = fork();
@@ -84,7 +84,8 @@ void cn_receive_close(int fd, bool guarded)
 	if (pid > 0) {
 		close(fd);
 	} else {
-		cn_log(COLLNET_LOG_WARNING, "a client's socket stays open: no process to close it");
+		cn_log(COLLNET_LOG_WARNING,
+		       "a client's socket stays open: no process can be made to close it");
 	}
 	close(ends[0]);
 	close(ends[1]);

@@ -115,8 +115,7 @@ void cn_reload(struct cn_daemon *d)
 	if (reload(d, stays, sizeof(stays), &err) != COLLNET_OK) {
 		cn_log(COLLNET_LOG_ERROR, "configuration not reloaded: %s", err.text);
 	} else if (stays[0] != '\0') {
-		cn_log(COLLNET_LOG_WARNING,
-		       "configuration reloaded; a restart is needed to change: %s", stays);
+		cn_log(COLLNET_LOG_WARNING, "configuration reloaded; restart to change: %s", stays);
 	} else {
 		cn_log(COLLNET_LOG_INFO, "configuration reloaded");
 	}

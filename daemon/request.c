@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of a client become calls of the engine, and the ends of these become messages.
+ * Messages of a client become calls of the engine, and completions become messages.
  *
- * What a message says about itself was checked before (cn_msg_check()); here it is held against
- * the client's state: numbers taken and free, places within regions. A client that gets that
- * wrong is not our library and is closed. What the engine refuses is the end of the request.
+ * The message itself was checked before (cn_msg_check()); here it is checked against the client's
+ * state: numbers taken and free, buffers within regions. A client that violates that is not our
+ * library and is closed. A request that the engine refuses is completed with the error.
  */
 #include "daemon/daemon.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool wrong(struct cn_client *c, const char *what)
+static bool violation(struct cn_client *c, const char *what)
 {
-	cn_client_doom(c, what);
+	cn_client_mark(c, what);
 	return false;
 }
 
-/* ---- the ends ------------------------------------------------------------------------- */
+/* ---- completions ---------------------------------------------------------------------- */
 
 static struct cn_op_slot *slot_of(struct cn_done *done)
 {
@@ -30,8 +30,8 @@ static void op_free(struct cn_op_slot *op)
 
 	op->busy = false;
 	cn_quota_give(c->daemon, c->user, CN_QUOTA_REQUESTS, 1);
-	cn_region_put(c->daemon, op->send);
-	cn_region_put(c->daemon, op->recv);
+	cn_mapping_put(c->daemon, op->send);
+	cn_mapping_put(c->daemon, op->recv);
 }
 
 /* Called by the engine, from wherever it is: sends, marks, and no more. */
@@ -69,14 +69,14 @@ static void refuse(struct cn_client *c, uint32_t tag, const struct cn_err *err)
 	cn_client_send(c, &m, sizeof(m));
 }
 
-/* A free slot, made ready; NULL: the client is doomed, or has been told why it gets none. */
+/* A free slot, initialised; NULL: the client is marked for close, or was sent the reason. */
 static struct cn_op_slot *op_begin(struct cn_client *c, uint32_t tag)
 {
 	struct cn_op_slot *op = &c->ops[tag];
 	struct cn_err err;
 
 	if (op->busy) {
-		wrong(c, "a request number that is taken");
+		violation(c, "request number in use");
 		return NULL;
 	}
 	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_REQUESTS, 1, &err) != COLLNET_OK) {
@@ -90,7 +90,7 @@ static struct cn_op_slot *op_begin(struct cn_client *c, uint32_t tag)
 	return op;
 }
 
-/* The engine did not take it: that is its end. */
+/* The engine refused it: it is completed with the error. */
 static bool op_refused(struct cn_op_slot *op, const struct cn_err *err)
 {
 	op_done(&op->done, err->code, err->text);
@@ -139,7 +139,7 @@ static bool refuse_lost(struct cn_client *c, uint32_t tag)
 	struct cn_err err;
 
 	if (op == NULL) {
-		return !c->doomed;
+		return !c->marked;
 	}
 	fail_lost(c, &err);
 	return op_refused(op, &err);
@@ -173,18 +173,18 @@ static int check_teams(struct cn_client *c, const char *job, struct cn_err *err)
 	return rc;
 }
 
-static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
+static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 {
 	struct cn_member *member = NULL;
 	struct cn_op_slot *op;
 	struct cn_err err;
 
 	if (c->teams[m->team] != NULL || lost_team(c, m->team)) {
-		return wrong(c, "a team number that is taken");
+		return violation(c, "team number in use");
 	}
 	op = op_begin(c, m->head.tag);
 	if (op == NULL) {
-		return !c->doomed;
+		return !c->marked;
 	}
 	if (is_down(c, &err) || check_teams(c, m->job, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
@@ -198,7 +198,7 @@ static bool take_join(struct cn_client *c, const struct cn_msg_join *m)
 	return true;
 }
 
-static bool take_leave(struct cn_client *c, const struct cn_msg_leave *m)
+static bool handle_leave(struct cn_client *c, const struct cn_msg_leave *m)
 {
 	struct cn_member *member = c->teams[m->team];
 
@@ -212,7 +212,7 @@ static bool take_leave(struct cn_client *c, const struct cn_msg_leave *m)
 	return true;
 }
 
-static bool take_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
+static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 {
 	struct cn_msg_rank_names a = { .head = { .type = CN_MSG_RANK_NAMES, .tag = m->head.tag } };
 	const struct cn_member *member = c->teams[m->team];
@@ -225,7 +225,7 @@ static bool take_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 		return true;
 	}
 	if (member == NULL) {
-		return wrong(c, "a team number that is not taken");
+		return violation(c, "team number not in use");
 	}
 	ranks = cn_member_ranks(member);
 	a.nodes = cn_member_nodes(member);
@@ -234,7 +234,7 @@ static bool take_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 
 		if (name == NULL) {
 			cn_client_reply(c, m->head.tag, COLLNET_ERANK, 0,
-					"the team fell apart before it was used");
+					"a rank left the team before it was used");
 			return true;
 		}
 		strncpy(a.names[a.count++], name, sizeof(a.names[0]) - 1);
@@ -243,7 +243,7 @@ static bool take_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 	return true;
 }
 
-static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
+static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 {
 	struct cn_member *member = c->teams[m->team];
 	struct cn_coll_args a = {
@@ -265,20 +265,20 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		return refuse_lost(c, m->head.tag);
 	}
 	if (member == NULL) {
-		return wrong(c, "a team number that is not taken");
+		return violation(c, "team number not in use");
 	}
 	op = op_begin(c, m->head.tag);
 	if (op == NULL) {
-		return !c->doomed;
+		return !c->marked;
 	}
 	call = (struct cn_call){ a.op, a.bytes, cn_member_rank(member), cn_member_ranks(member),
 				 a.root };
-	a.send = cn_region_place(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
-	a.recv = cn_region_place(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
+	a.send = cn_mapping_resolve(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
+	a.recv = cn_mapping_resolve(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
 	if (!send_ok || !recv_ok ||
 	    cn_call_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK) {
 		op_free(op);
-		return wrong(c, "a place outside of its memory");
+		return violation(c, "buffer outside its regions");
 	}
 	if (cn_coll_post(member, c->daemon->now, &a, &op->done, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
@@ -288,14 +288,14 @@ static bool take_coll(struct cn_client *c, const struct cn_msg_coll *m)
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 
-static bool take_open(struct cn_client *c, const struct cn_msg_open *m)
+static bool handle_open(struct cn_client *c, const struct cn_msg_open *m)
 {
 	struct cn_endpoint **e = &c->endpoints[m->endpoint];
 	struct cn_err err;
 	int rc;
 
 	if (*e != NULL || lost_endpoint(c, m->endpoint)) {
-		return wrong(c, "an endpoint number that is taken");
+		return violation(c, "endpoint number in use");
 	}
 	if (is_down(c, &err)) {
 		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
@@ -319,12 +319,12 @@ static bool take_open(struct cn_client *c, const struct cn_msg_open *m)
 	return true;
 }
 
-static bool take_close(struct cn_client *c, const struct cn_msg_close *m)
+static bool handle_close(struct cn_client *c, const struct cn_msg_close *m)
 {
 	struct cn_endpoint *e = c->endpoints[m->endpoint];
 
 	if (e == NULL && !lost_endpoint(c, m->endpoint)) {
-		return wrong(c, "an endpoint number that is not taken");
+		return violation(c, "endpoint number not in use");
 	}
 	c->endpoints[m->endpoint] = NULL;
 	c->lost_endpoints &= ~((uint64_t)1 << m->endpoint);
@@ -345,7 +345,7 @@ static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint3
 	bool ok;
 
 	if (c->endpoints[endpoint] == NULL) {
-		wrong(c, "an endpoint number that is not taken");
+		violation(c, "endpoint number not in use");
 		return NULL;
 	}
 	op = op_begin(c, tag);
@@ -353,16 +353,16 @@ static struct cn_op_slot *message_begin(struct cn_client *c, uint32_t tag, uint3
 		return NULL;
 	}
 	op->receives = receives;
-	*data = cn_region_place(c, place, len, receives ? &op->recv : &op->send, &ok);
+	*data = cn_mapping_resolve(c, place, len, receives ? &op->recv : &op->send, &ok);
 	if (!ok) {
 		op_free(op);
-		wrong(c, "a place outside of its memory");
+		violation(c, "buffer outside its regions");
 		return NULL;
 	}
 	return op;
 }
 
-static bool take_send(struct cn_client *c, const struct cn_msg_send *m)
+static bool handle_send(struct cn_client *c, const struct cn_msg_send *m)
 {
 	struct cn_err err;
 	void *data;
@@ -373,7 +373,7 @@ static bool take_send(struct cn_client *c, const struct cn_msg_send *m)
 	}
 	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->bytes, false, &data);
 	if (op == NULL) {
-		return !c->doomed;
+		return !c->marked;
 	}
 	if (is_down(c, &err)) {
 		return op_refused(op, &err);
@@ -386,7 +386,7 @@ static bool take_send(struct cn_client *c, const struct cn_msg_send *m)
 	return true;
 }
 
-static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
+static bool handle_recv(struct cn_client *c, const struct cn_msg_recv *m)
 {
 	struct cn_err err;
 	void *data;
@@ -397,7 +397,7 @@ static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
 	}
 	op = message_begin(c, m->head.tag, m->endpoint, &m->data, m->capacity, true, &data);
 	if (op == NULL) {
-		return !c->doomed;
+		return !c->marked;
 	}
 	if (is_down(c, &err)) {
 		return op_refused(op, &err);
@@ -410,9 +410,9 @@ static bool take_recv(struct cn_client *c, const struct cn_msg_recv *m)
 	return true;
 }
 
-/* ---- what the node knows -------------------------------------------------------------- */
+/* ---- the state of the node ------------------------------------------------------------ */
 
-/* Without an interface there is no engine to ask: the client is told why. */
+/* Without an interface there is no engine: the client is sent the reason. */
 static bool attached(struct cn_client *c, uint32_t tag)
 {
 	if (c->daemon->runtime.engine == NULL) {
@@ -422,7 +422,7 @@ static bool attached(struct cn_client *c, uint32_t tag)
 	return true;
 }
 
-static bool take_stats(struct cn_client *c, const struct cn_msg_stats *m)
+static bool handle_stats(struct cn_client *c, const struct cn_msg_stats *m)
 {
 	struct cn_msg_stats_reply a = { .head = { .type = CN_MSG_STATS_REPLY,
 						  .tag = m->head.tag } };
@@ -435,8 +435,8 @@ static bool take_stats(struct cn_client *c, const struct cn_msg_stats *m)
 	return true;
 }
 
-/* A page of a table: the engine gives its beginning, of which the page is the end. */
-static bool take_nodes(struct cn_client *c, const struct cn_msg_table *m)
+/* A page of a table: the engine gives all entries up to the end of the page. */
+static bool handle_nodes(struct cn_client *c, const struct cn_msg_table *m)
 {
 	struct cn_msg_node_table a = { .head = { .type = CN_MSG_NODE_TABLE, .tag = m->head.tag } };
 	struct collnet_node_info *all;
@@ -449,7 +449,7 @@ static bool take_nodes(struct cn_client *c, const struct cn_msg_table *m)
 	room = count;
 	all = calloc(count + 1, sizeof(*all));
 	if (all == NULL) {
-		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd has no memory");
+		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd is out of memory");
 		return true;
 	}
 	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, all, &count);
@@ -464,7 +464,7 @@ static bool take_nodes(struct cn_client *c, const struct cn_msg_table *m)
 	return true;
 }
 
-static bool take_jobs(struct cn_client *c, const struct cn_msg_table *m)
+static bool handle_jobs(struct cn_client *c, const struct cn_msg_table *m)
 {
 	struct cn_msg_job_table a = { .head = { .type = CN_MSG_JOB_TABLE, .tag = m->head.tag } };
 	struct collnet_job_info *all;
@@ -477,7 +477,7 @@ static bool take_jobs(struct cn_client *c, const struct cn_msg_table *m)
 	room = count;
 	all = calloc(count + 1, sizeof(*all));
 	if (all == NULL) {
-		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd has no memory");
+		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd is out of memory");
 		return true;
 	}
 	cn_engine_jobs(c->daemon->runtime.engine, c->uid, all, &count);
@@ -492,7 +492,7 @@ static bool take_jobs(struct cn_client *c, const struct cn_msg_table *m)
 	return true;
 }
 
-static bool take_ping(struct cn_client *c, const struct cn_msg_ping *m)
+static bool handle_ping(struct cn_client *c, const struct cn_msg_ping *m)
 {
 	const struct cn_msg_ping a = { .head = { .type = CN_MSG_PONG, .tag = m->head.tag } };
 
@@ -500,37 +500,37 @@ static bool take_ping(struct cn_client *c, const struct cn_msg_ping *m)
 	return true;
 }
 
-bool cn_request_take(struct cn_client *c, const union cn_msg *m)
+bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 {
 	switch (m->head.type) {
 	case CN_MSG_UNREGION:
-		return cn_region_drop(c, m->unregion.region) ||
-		       wrong(c, "a region number that is not taken");
+		return cn_mapping_drop(c, m->unregion.region) ||
+		       violation(c, "region number not in use");
 	case CN_MSG_JOIN:
-		return take_join(c, &m->join);
+		return handle_join(c, &m->join);
 	case CN_MSG_LEAVE:
-		return take_leave(c, &m->leave);
+		return handle_leave(c, &m->leave);
 	case CN_MSG_RANKS:
-		return take_ranks(c, &m->ranks);
+		return handle_ranks(c, &m->ranks);
 	case CN_MSG_COLL:
-		return take_coll(c, &m->coll);
+		return handle_coll(c, &m->coll);
 	case CN_MSG_OPEN:
-		return take_open(c, &m->open);
+		return handle_open(c, &m->open);
 	case CN_MSG_CLOSE:
-		return take_close(c, &m->close);
+		return handle_close(c, &m->close);
 	case CN_MSG_SEND:
-		return take_send(c, &m->send);
+		return handle_send(c, &m->send);
 	case CN_MSG_RECV:
-		return take_recv(c, &m->recv);
+		return handle_recv(c, &m->recv);
 	case CN_MSG_STATS:
-		return take_stats(c, &m->stats);
+		return handle_stats(c, &m->stats);
 	case CN_MSG_NODES:
-		return take_nodes(c, &m->table);
+		return handle_nodes(c, &m->table);
 	case CN_MSG_PING:
-		return take_ping(c, &m->ping);
+		return handle_ping(c, &m->ping);
 	case CN_MSG_JOBS:
-		return take_jobs(c, &m->table);
+		return handle_jobs(c, &m->table);
 	default:
-		return wrong(c, "a second greeting");
+		return violation(c, "second HELLO");
 	}
 }

@@ -50,7 +50,7 @@ bool cn_seccomp_available(void)
 int cn_seccomp_install(struct cn_err *err)
 {
 	(void)err;
-	cn_log(COLLNET_LOG_DEBUG, "no filter of system calls in this build");
+	cn_log(COLLNET_LOG_DEBUG, "this build has no system call filter");
 	return COLLNET_OK;
 }
 
@@ -211,10 +211,10 @@ int cn_seccomp_install(struct cn_err *err)
 		return COLLNET_OK;
 	}
 	if (errno == ENOSYS || errno == EINVAL) {
-		cn_log(COLLNET_LOG_WARNING, "this kernel has no filter of system calls (seccomp)");
+		cn_log(COLLNET_LOG_WARNING, "this kernel has no system call filter (seccomp)");
 		return COLLNET_OK;
 	}
-	return cn_fail(err, COLLNET_EPERM, "the filter of system calls: %s", strerror(errno));
+	return cn_fail(err, COLLNET_EPERM, "system call filter: %s", strerror(errno));
 }
 
 #endif

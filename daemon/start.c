@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon's life. The process splits into parent and worker. In the worker, what needs
- * privileges comes first: the link, the lock of the interface, the socket. Then they are dropped,
- * and only then READY is announced.
+ * Startup, main loop and shutdown. The process splits into parent and worker. In the worker, what
+ * needs privileges comes first: the link, the lock of the interface, the socket. Then they are
+ * dropped, and only then READY is announced.
  */
 #include "daemon/daemon.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINGER (200 * CN_MS) /* for the last frames, and for goodbyes, at the end */
+#define LINGER (200 * CN_MS) /* for the last frames and goodbyes at shutdown */
 
 static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 {
@@ -80,8 +80,8 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 }
 
 /*
- * The clients' requests end first, with a reason, while their sockets are open; then nobody new
- * comes; then the other nodes are told.
+ * The clients' requests are completed first, with a reason, while their sockets are open; then no
+ * new client is accepted; then the other nodes are notified.
  */
 static void end(struct cn_daemon *d)
 {
@@ -98,7 +98,7 @@ static void end(struct cn_daemon *d)
 	cn_runtime_close(&d->runtime, LINGER);
 	cn_quota_close(d);		   /* what is mapped need not be given back */
 	d->parent.goodbyes->max_peers = 0; /* the goodbyes are sent */
-	cn_region_unmap(d);
+	cn_mapping_unmap(d);
 	cn_event_close(d);
 	cn_iface_close(d);
 }
@@ -128,7 +128,7 @@ int cn_daemon_run(int argc, char **argv)
 
 	cn_log_open();
 	if (d == NULL) {
-		cn_log(COLLNET_LOG_ERROR, "no memory");
+		cn_log(COLLNET_LOG_ERROR, "out of memory");
 		return EXIT_FAILURE;
 	}
 	d->listen_fd = d->signal_fd = d->epoll_fd = d->reserve_fd = d->memory.usage_fd = -1;

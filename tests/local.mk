@@ -75,6 +75,7 @@ unit_tests = \
 	tests/unit/test_sim_switch \
 	tests/unit/test_siphash \
 	tests/unit/test_slurm \
+	tests/unit/test_socket \
 	tests/unit/test_span \
 	tests/unit/test_topo \
 	tests/unit/test_tree \

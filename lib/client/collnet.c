@@ -2,7 +2,7 @@
 /*
  * Contexts: opening and closing, errors, buffers, and what the node knows.
  *
- * The sentence of a failed call stays with its context; that of a failed collnet_open(), and of a
+ * The message of a failed call stays with its context; that of a failed collnet_open(), and of a
  * call without a context, with the thread.
  */
 #include "collnet/collnet.h"
@@ -108,7 +108,7 @@ int cn_options_copy(void *ours, size_t have, const void *theirs, size_t size, co
 	for (size_t i = have; i < size; i++) {
 		if (bytes[i] != 0) {
 			return cn_fail(err, COLLNET_EINVAL,
-				       "%s says something that this libcollnet %s does not know: "
+				       "%s has options that this libcollnet %s does not know: "
 				       "update it",
 				       name, collnet_version());
 		}
@@ -145,7 +145,7 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 			       (int)out->mode);
 	}
 	if (out->timeout_ms == 0 || out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
-		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: 1 to %u are possible",
+		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: expected 1 to %u",
 			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}
 	if (out->ethertype < 0x0600) {
@@ -170,7 +170,7 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 	}
 	c = calloc(1, sizeof(*c));
 	if (c == NULL) {
-		return cn_fail(&open_err, COLLNET_ENOMEM, "no memory for a context");
+		return cn_fail(&open_err, COLLNET_ENOMEM, "out of memory for a context");
 	}
 	pthread_mutex_init(&c->lock, NULL);
 	c->timeout_ms = options.timeout_ms;
@@ -229,18 +229,19 @@ static int alloc_piece(struct collnet *c, uint64_t bytes, void **out)
 	int rc;
 
 	if (bytes == 0 || bytes > CN_MSG_USER_BYTES - c->piece_bytes) {
-		return cn_fail(&c->err, bytes == 0 ? COLLNET_EINVAL : COLLNET_ELIMIT,
-			       "collnet_alloc of %llu bytes: 1 byte to 16 GiB a context, of which "
-			       "%llu are in "
-			       "use",
-			       (unsigned long long)bytes, (unsigned long long)c->piece_bytes);
+		return cn_fail(
+			&c->err, bytes == 0 ? COLLNET_EINVAL : COLLNET_ELIMIT,
+			"collnet_alloc of %llu bytes: 1 byte to 16 GiB per context, of which "
+			"%llu are in "
+			"use",
+			(unsigned long long)bytes, (unsigned long long)c->piece_bytes);
 	}
 	while (i < CN_MSG_USER_REGIONS && c->pieces[i].p != NULL) {
 		i++;
 	}
 	if (i == CN_MSG_USER_REGIONS) {
 		return cn_fail(&c->err, COLLNET_ELIMIT,
-			       "collnet_alloc: all %u pieces of this context are in use",
+			       "collnet_alloc: all %u allocations of this context are in use",
 			       CN_MSG_USER_REGIONS);
 	}
 	rc = c->backend->alloc(c, i, bytes, out, &c->err);

@@ -51,7 +51,7 @@ static void daemon_give_up(struct collnet *c, const char *what)
 {
 	char text[120];
 
-	snprintf(text, sizeof(text), "does not answer: %s", what);
+	snprintf(text, sizeof(text), "does not respond: %s", what);
 	cn_socket_gone(c, COLLNET_EDAEMON, text);
 }
 
@@ -94,22 +94,22 @@ static int daemon_join(struct collnet_team *t, struct collnet_request *r, uint32
 static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
 {
 	struct cn_daemon_side *d = t->c->impl;
-	const struct cn_msg_rank_names *answer = &d->in.rank_names;
+	const struct cn_msg_rank_names *response = &d->in.rank_names;
 	struct cn_msg_ranks m = { .head = { .type = CN_MSG_RANKS }, .team = t->number };
 	int rc;
 
 	while (m.first < t->ranks) {
-		rc = cn_socket_ask(t->c, &m, sizeof(m), CN_MSG_RANK_NAMES, err);
+		rc = cn_socket_request(t->c, &m, sizeof(m), CN_MSG_RANK_NAMES, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
-		if (answer->count == 0 || answer->count > t->ranks - m.first) {
+		if (response->count == 0 || response->count > t->ranks - m.first) {
 			cn_socket_gone(t->c, COLLNET_EPROTO, "does not know the ranks of a team");
 			return cn_fail(err, t->c->gone.code, "%s", t->c->gone.text);
 		}
-		memcpy(t->names[m.first], answer->names, answer->count * sizeof(t->names[0]));
-		t->nodes = answer->nodes;
-		m.first += answer->count;
+		memcpy(t->names[m.first], response->names, response->count * sizeof(t->names[0]));
+		t->nodes = response->nodes;
+		m.first += response->count;
 	}
 	return COLLNET_OK;
 }
@@ -119,7 +119,7 @@ static void daemon_leave(struct collnet_team *t)
 	struct cn_msg_leave m = { .head = { .type = CN_MSG_LEAVE }, .team = t->number };
 
 	if (t->c->gone.code == COLLNET_OK) {
-		cn_socket_ask(t->c, &m, sizeof(m), CN_MSG_REPLY, NULL);
+		cn_socket_request(t->c, &m, sizeof(m), CN_MSG_REPLY, NULL);
 	}
 }
 
@@ -270,7 +270,7 @@ static int daemon_endpoint_open(struct collnet_endpoint *e, uint16_t number, str
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	rc = cn_socket_ask(e->c, &m, sizeof(m), CN_MSG_REPLY, err);
+	rc = cn_socket_request(e->c, &m, sizeof(m), CN_MSG_REPLY, err);
 
 	if (rc == COLLNET_OK) {
 		e->endpoint = (uint16_t)d->in.reply.value;
@@ -283,7 +283,7 @@ static void daemon_endpoint_close(struct collnet_endpoint *e)
 	struct cn_msg_close m = { .head = { .type = CN_MSG_CLOSE }, .endpoint = e->number };
 
 	if (e->c->gone.code == COLLNET_OK) {
-		cn_socket_ask(e->c, &m, sizeof(m), CN_MSG_REPLY, NULL);
+		cn_socket_request(e->c, &m, sizeof(m), CN_MSG_REPLY, NULL);
 	}
 }
 
@@ -334,7 +334,7 @@ static int daemon_stats(struct collnet *c, struct collnet_stats *s, bool reset, 
 {
 	struct cn_daemon_side *d = c->impl;
 	struct cn_msg_stats m = { .head = { .type = CN_MSG_STATS }, .reset_peak = reset };
-	int rc = cn_socket_ask(c, &m, sizeof(m), CN_MSG_STATS_REPLY, err);
+	int rc = cn_socket_request(c, &m, sizeof(m), CN_MSG_STATS_REPLY, err);
 
 	if (rc == COLLNET_OK) {
 		*s = d->in.stats_reply.stats;
@@ -353,7 +353,7 @@ static int daemon_nodes(struct collnet *c, struct collnet_node_info *out, size_t
 	int rc;
 
 	do {
-		rc = cn_socket_ask(c, &m, sizeof(m), CN_MSG_NODE_TABLE, err);
+		rc = cn_socket_request(c, &m, sizeof(m), CN_MSG_NODE_TABLE, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
@@ -377,7 +377,7 @@ static int daemon_jobs(struct collnet *c, struct collnet_job_info *out, size_t *
 	int rc;
 
 	do {
-		rc = cn_socket_ask(c, &m, sizeof(m), CN_MSG_JOB_TABLE, err);
+		rc = cn_socket_request(c, &m, sizeof(m), CN_MSG_JOB_TABLE, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}

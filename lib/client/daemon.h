@@ -8,7 +8,7 @@
 
 #include "client/backend.h"
 
-/* A piece of memory that the daemon maps, too. Those of collnet_alloc() have the lower numbers. */
+/* A region of memory that the daemon maps, too. Those of collnet_alloc() have the lower numbers. */
 struct cn_region {
 	void *p; /* NULL: a free entry */
 	uint64_t bytes;
@@ -18,17 +18,17 @@ struct cn_region {
 struct cn_daemon_side {
 	int fd; /* -1: none */
 	char path[108];
-	uint32_t tag;	/* of the last question */
+	uint32_t tag;	/* of the last synchronous request */
 	uint64_t bytes; /* of all regions */
 	bool wants_fd;	/* the next REPLY may bring one */
 	int in_fd;	/* that came with the last message; -1: none */
 	struct cn_region regions[CN_MSG_REGIONS];
-	union cn_msg in; /* the last message that came */
+	union cn_msg in; /* the last message received */
 	/* Whether the daemon runs, seen while calls wait for it (socket.c). */
-	bool welcome;	 /* it may be asked */
-	bool pinged;	 /* a PING is not answered */
-	uint32_t missed; /* intervals of waiting since it was asked */
-	cn_time look_at; /* the end of this interval; 0: it was just heard */
+	cn_time interval; /* between looks; 0: before WELCOME, when no PING may be sent */
+	bool pinged;	  /* a PING has no response yet */
+	uint32_t missed;  /* intervals of waiting since the PING */
+	cn_time look_at;  /* the end of this interval; 0: a message just came */
 };
 
 /* ---- socket.c ------------------------------------------------------------------------- */
@@ -38,14 +38,15 @@ int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err);
 /* Sends a message. On failure the context is gone. */
 int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *err);
 /*
- * Asks a question: sends it and takes messages until its answer of type `answer` is in d->in. A
- * REPLY that says an error is passed on as that error.
+ * Sends a synchronous request and receives messages until its response, of this type, is in d->in.
+ * A REPLY with an error is passed on as that error.
  */
-int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answer,
-		  struct cn_err *err);
-/* Asks a question whose REPLY brings a descriptor, which is the caller's; -1: it came without. */
-int cn_socket_ask_descriptor(struct collnet *c, void *m, size_t len, int *fd, struct cn_err *err);
-/* Takes the requests' ends that have come; waits for the first until then (0: does not wait). */
+int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type response,
+		      struct cn_err *err);
+/* The same, for a REPLY with a descriptor, which is then the caller's; -1: it came without. */
+int cn_socket_request_descriptor(struct collnet *c, void *m, size_t len, int *fd,
+				 struct cn_err *err);
+/* Takes the completions that have come; waits for the first until then (0: does not wait). */
 void cn_socket_progress(struct collnet *c, cn_time until);
 /* The context is gone, because of the daemon. */
 void cn_socket_gone(struct collnet *c, int code, const char *what);

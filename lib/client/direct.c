@@ -146,7 +146,7 @@ static int start_thread(struct collnet *c, struct cn_err *err)
 
 	d->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (d->stop_fd < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "an eventfd: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot open an eventfd: %s", strerror(errno));
 	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -154,7 +154,7 @@ static int start_thread(struct collnet *c, struct cn_err *err)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (e != 0) {
 		close(d->stop_fd);
-		return cn_fail(err, COLLNET_ESYSTEM, "a thread: %s", strerror(e));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot start a thread: %s", strerror(e));
 	}
 	d->threaded = true;
 	return COLLNET_OK;
@@ -175,7 +175,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	int rc;
 
 	if (d == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a context");
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a context");
 	}
 	c->impl = d;
 	d->spin = o->spin != 0;
@@ -186,7 +186,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	memcpy(c->node, d->runtime.node, sizeof(c->node));
 	rc = start_thread(c, err);
 	if (rc == COLLNET_OK) {
-		/* The others hear of this node now, not when it first waits. */
+		/* Peers discover this node now, not when it first waits. */
 		pthread_mutex_lock(&c->lock);
 		poll_once(c, cn_now());
 		pthread_mutex_unlock(&c->lock);

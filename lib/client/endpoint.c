@@ -24,7 +24,7 @@ static int open_endpoint(struct collnet *c, uint16_t number, struct collnet_endp
 	}
 	e = calloc(1, sizeof(*e));
 	if (e == NULL) {
-		return cn_fail(&c->err, COLLNET_ENOMEM, "no memory for an endpoint");
+		return cn_fail(&c->err, COLLNET_ENOMEM, "out of memory for an endpoint");
 	}
 	e->c = c;
 	e->number = i;
@@ -90,7 +90,7 @@ static int check_message(struct collnet *c, const void *data, size_t bytes, uint
 			       bytes, COLLNET_MESSAGE_MAX);
 	}
 	if (*timeout_ms > CN_MSG_TIMEOUT_MAX) {
-		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is possible",
+		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
 			       *timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}
 	if (*timeout_ms == 0) {
@@ -110,7 +110,7 @@ static int post_send(struct collnet_endpoint *e, const struct collnet_address *t
 	    !cn_valid_name(to->node)) {
 		return cn_fail(
 			&c->err, COLLNET_EINVAL,
-			"the address is not one: the name of a node and 1 to 65535 are needed");
+			"invalid address: expected the name of a node and an endpoint from 1 to 65535");
 	}
 	rc = check_message(c, data, bytes, &timeout_ms);
 	if (rc != COLLNET_OK) {

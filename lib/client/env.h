@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the environment says: options of a context (options.c) and the place in a team that a
- * launcher gave (launcher.c). Pure functions of a getenv, so that tests can say anything.
+ * The environment: options of a context (options.c) and the rank in a team that a launcher assigned
+ * (launcher.c). Pure functions of a getenv, so that tests can set anything.
  */
 #ifndef CN_ENV_H
 #define CN_ENV_H
@@ -15,15 +15,15 @@ typedef const char *(*cn_getenv_fn)(void *arg, const char *name);
 const char *cn_getenv(void *arg, const char *name);
 
 /*
- * Fills *o with the defaults and what the variables say. COLLNET_EINVAL names the first variable
- * that is wrong; its field then has the default, and the others are still read.
+ * Fills *o with the defaults and the values of the variables. COLLNET_EINVAL names the first
+ * variable that is wrong; its field then has the default, and the others are still read.
  */
 int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, struct cn_err *err);
 
 struct cn_place {
 	char job[COLLNET_NAME_MAX + 1]; /* "": not specified */
 	uint32_t rank, ranks;
-	const char *said_by; /* the variable that specified `ranks`; NULL: none did */
+	const char *specified_by; /* the variable that specified `ranks`; NULL: none did */
 	int pmi_fd; /* a PMI-1 server that knows the job's name, which `job` lacks; or -1 */
 };
 
@@ -37,7 +37,7 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 
 /*
  * The same for this process, with the job's name from the PMI server where only that one knows it;
- * COLLNET_EINVAL when it does not tell. A name that COLLNET_JOB gives needs no server.
+ * COLLNET_EINVAL when it does not respond. A name that COLLNET_JOB gives needs no server.
  */
 int cn_place(struct cn_place *out, struct cn_err *err);
 
@@ -49,7 +49,7 @@ void cn_job_name(char *out, size_t size, const char *launcher, const char *a, co
 
 /*
  * Asks the PMI-1 server behind `fd` what it calls the job. False when `fd` is not a socketpair's
- * end, when there is no answer within 5 s, or when the name needs `size` bytes or more.
+ * end, when there is no response within 5 s, or when the name needs `size` bytes or more.
  */
 bool cn_pmi_job(int fd, char *out, size_t size);
 

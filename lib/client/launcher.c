@@ -84,15 +84,14 @@ static int read_place(const struct launcher *l, const char *rank, const char *ra
 	uint64_t r, n;
 
 	if (!cn_parse_uint(ranks, 1, COLLNET_RANKS_MAX, &n)) {
-		return cn_fail(
-			err, COLLNET_EINVAL,
-			"%s is '%.40s' in the environment: a number from 1 to %d is expected",
-			l->ranks, ranks, COLLNET_RANKS_MAX);
+		return cn_fail(err, COLLNET_EINVAL,
+			       "%s is '%.40s' in the environment: expected a number from 1 to %d",
+			       l->ranks, ranks, COLLNET_RANKS_MAX);
 	}
 	if (!cn_parse_uint(rank, 0, n - 1, &r)) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "%s is '%.40s' in the environment: a number from 0 to %u is "
-			       "expected, as %s is %s",
+			       "%s is '%.40s' in the environment: expected a number from 0 to "
+			       "%u, as %s is %s",
 			       l->rank, rank, (unsigned)(n - 1), l->ranks, ranks);
 	}
 	out->rank = (uint32_t)r;
@@ -124,11 +123,11 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
-		place.said_by = l->ranks;
+		place.specified_by = l->ranks;
 		name_job(l, get, arg, &place);
 		break;
 	}
-	if (place.said_by == NULL && value(get, arg, "PMI_PORT") != NULL) {
+	if (place.specified_by == NULL && value(get, arg, "PMI_PORT") != NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "PMI_PORT is set in the environment, and PMI_RANK is not: start "
 			       "mpiexec without -pmi-port, or set COLLNET_RANK and COLLNET_SIZE");
@@ -137,8 +136,8 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 		if (!cn_valid_name(job)) {
 			return cn_fail(
 				err, COLLNET_EINVAL,
-				"COLLNET_JOB is '%.70s' in the environment: 1 to %d characters of "
-				"A-Z a-z 0-9 . _ : @ / - are expected",
+				"COLLNET_JOB is '%.70s' in the environment: expected 1 to %d characters of "
+				"A-Z a-z 0-9 . _ : @ / -",
 				job, COLLNET_NAME_MAX);
 		}
 		snprintf(place.job, sizeof(place.job), "%s", job);

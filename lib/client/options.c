@@ -18,7 +18,7 @@ const char *cn_getenv(void *arg, const char *name)
 	return getenv(name);
 }
 
-/* An unset or empty variable says nothing. */
+/* An empty variable counts as unset. */
 static const char *value(cn_getenv_fn get, void *arg, const char *name)
 {
 	const char *v = get(arg, name);
@@ -28,8 +28,8 @@ static const char *value(cn_getenv_fn get, void *arg, const char *name)
 
 static int bad(struct cn_err *err, const char *name, const char *v, const char *expected)
 {
-	return cn_fail(err, COLLNET_EINVAL, "%s is '%.40s' in the environment: %s is expected",
-		       name, v, expected);
+	return cn_fail(err, COLLNET_EINVAL, "%s is '%.40s' in the environment: expected %s", name,
+		       v, expected);
 }
 
 /* Keeps the first complaint. */

@@ -50,7 +50,7 @@ int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct 
 			"context",
 			(unsigned long long)bytes, (unsigned long long)(CN_MSG_BYTES - d->bytes));
 	}
-	rc = cn_socket_ask_descriptor(c, &m, sizeof(m), &fd, err);
+	rc = cn_socket_request_descriptor(c, &m, sizeof(m), &fd, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}

@@ -13,14 +13,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PATIENCE (5000 * CN_MS) /* for answers that need nobody but the daemon */
+#define RESPONSE_TIMEOUT (5000 * CN_MS) /* for responses that need only the daemon */
 /*
- * A call that waits asks a silent daemon after an interval whether it runs, and gives it up after
- * so many more: 1.5 s, as long as nodes wait for each other. Intervals are counted and not the
- * clock alone, so that a program that was stopped itself does not blame the daemon.
+ * A call that waits probes a silent daemon after an interval, and gives it up after so many more:
+ * after the peer timeout of the daemon, as long as nodes wait for each other. Intervals are
+ * counted, and not the clock alone, so that a program that was stopped itself does not blame the
+ * daemon.
  */
-#define INTERVAL   (500 * CN_MS)
-#define MISSED_MAX 3u
+#define INTERVALS 3u
 
 void cn_socket_gone(struct collnet *c, int code, const char *what)
 {
@@ -100,13 +100,13 @@ static int receive_any(struct collnet *c)
 	wrong = cn_msg_check(&d->in, (size_t)n, true);
 	if (wrong != NULL) {
 		cn_log(COLLNET_LOG_ERROR, "message from collnetd: %s", wrong);
-		cn_socket_gone(c, COLLNET_EPROTO, "sent a message that makes no sense");
+		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid message");
 		return -1;
 	}
 	return 1;
 }
 
-/* The same; answers to PING are not passed on. */
+/* The same, without the responses to PING. */
 static int receive(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -132,24 +132,28 @@ static bool probe(struct collnet *c, cn_time now)
 	const struct cn_msg_ping m = { .head = { .type = CN_MSG_PING } };
 	struct cn_daemon_side *d = c->impl;
 
-	if (d->look_at == 0 || !d->welcome) {
-		d->look_at = now + INTERVAL;
+	if (d->interval == 0) {
+		d->look_at = now + RESPONSE_TIMEOUT;
+		return true;
+	}
+	if (d->look_at == 0) {
+		d->look_at = now + d->interval;
 	}
 	if (now < d->look_at) {
 		return true;
 	}
-	d->look_at = now + INTERVAL;
+	d->look_at = now + d->interval;
 	if (d->pinged || send(d->fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		d->missed++;
 	}
 	d->pinged = true;
-	if (d->missed >= MISSED_MAX) {
+	if (d->missed >= INTERVALS) {
 		cn_socket_gone(c, COLLNET_EDAEMON, "does not respond");
 	}
-	return d->missed < MISSED_MAX;
+	return d->missed < INTERVALS;
 }
 
-/* A request's end. False: there is no such request, and the context is gone. */
+/* A completion. False: there is no such request, and the context is gone. */
 static bool take_done(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -157,7 +161,7 @@ static bool take_done(struct collnet *c)
 	struct collnet_request *r = &c->requests[m->head.tag];
 
 	if (r->state != CN_REQUEST_PENDING) {
-		cn_socket_gone(c, COLLNET_EPROTO, "ended a request that was not pending");
+		cn_socket_gone(c, COLLNET_EPROTO, "completed a request that was not pending");
 		return false;
 	}
 	memcpy(r->received.from.node, m->from_node, sizeof(r->received.from.node));
@@ -182,7 +186,7 @@ void cn_socket_progress(struct collnet *c, cn_time until)
 		}
 		if (got > 0) {
 			if (d->in.head.type != CN_MSG_DONE) {
-				cn_socket_gone(c, COLLNET_EPROTO, "answered what was not asked");
+				cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
 				return;
 			}
 			if (!take_done(c)) {
@@ -208,7 +212,7 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 {
 	struct cn_daemon_side *d = c->impl;
 	const struct cn_msg_head *head = m;
-	const cn_time until = cn_now() + PATIENCE;
+	const cn_time until = cn_now() + RESPONSE_TIMEOUT;
 	ssize_t n;
 
 	while (d->fd >= 0) {
@@ -217,10 +221,10 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 			return COLLNET_OK;
 		}
 		if (n < 0 && errno == EAGAIN) {
-			/* What it has sent meanwhile is taken in later: the daemon never waits for
+			/* Its own messages can be received later: the daemon never waits for
 			 * us. */
 			if (cn_now() >= until) {
-				cn_socket_gone(c, COLLNET_EDAEMON, "does not take requests");
+				cn_socket_gone(c, COLLNET_EDAEMON, "does not read requests");
 			} else {
 				wait_for(d->fd, POLLOUT, until);
 			}
@@ -233,12 +237,12 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 	return cn_fail(err, c->gone.code, "%s", c->gone.text);
 }
 
-int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answer,
-		  struct cn_err *err)
+int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type response,
+		      struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
 	struct cn_msg_head *head = m;
-	const cn_time until = cn_now() + PATIENCE;
+	const cn_time until = cn_now() + RESPONSE_TIMEOUT;
 	cn_time now;
 	int got, rc;
 
@@ -255,12 +259,12 @@ int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answe
 		} else if (got > 0 && d->in.head.tag == head->tag &&
 			   d->in.head.type == CN_MSG_REPLY && d->in.reply.status != COLLNET_OK) {
 			return cn_fail(err, d->in.reply.status, "%s", d->in.reply.text);
-		} else if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == answer) {
+		} else if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == response) {
 			return COLLNET_OK;
 		} else if (got > 0) {
-			cn_socket_gone(c, COLLNET_EPROTO, "answered what was not asked");
+			cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
 		} else if (got == 0 && now >= until) {
-			cn_socket_gone(c, COLLNET_EDAEMON, "does not answer");
+			cn_socket_gone(c, COLLNET_EDAEMON, "does not respond");
 		} else if (got == 0 && probe(c, now)) {
 			wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
 		}
@@ -268,14 +272,15 @@ int cn_socket_ask(struct collnet *c, void *m, size_t len, enum cn_msg_type answe
 	return cn_fail(err, c->gone.code, "%s", c->gone.text);
 }
 
-int cn_socket_ask_descriptor(struct collnet *c, void *m, size_t len, int *fd, struct cn_err *err)
+int cn_socket_request_descriptor(struct collnet *c, void *m, size_t len, int *fd,
+				 struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
 	int rc;
 
 	d->in_fd = -1;
 	d->wants_fd = true;
-	rc = cn_socket_ask(c, m, len, CN_MSG_REPLY, err);
+	rc = cn_socket_request(c, m, len, CN_MSG_REPLY, err);
 	d->wants_fd = false;
 	if (rc == COLLNET_OK) {
 		*fd = d->in_fd;
@@ -289,21 +294,22 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	/* A full backlog makes connect() wait, but not for ever. */
-	const struct timeval patience = { .tv_sec = PATIENCE / (1000 * CN_MS) };
+	const struct timeval limit = { .tv_sec = RESPONSE_TIMEOUT / (1000 * CN_MS) };
 	int e;
 
 	if (strlen(path) >= sizeof(sun.sun_path)) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "the socket's path is longer than %zu: %.100s...",
+			       "the path of the socket is longer than %zu bytes: %.100s...",
 			       sizeof(sun.sun_path) - 1, path);
 	}
 	memcpy(sun.sun_path, path, strlen(path) + 1);
 	memcpy(d->path, path, strlen(path) + 1);
 	d->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (d->fd < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
+			       strerror(errno));
 	}
-	setsockopt(d->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(d->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	while (connect(d->fd, (const struct sockaddr *)&sun, sizeof(sun)) != 0) {
 		e = errno;
 		if (e == EINTR) {
@@ -317,7 +323,7 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 				path);
 		}
 		if (e == EAGAIN) {
-			return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not answer",
+			return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not respond",
 				       path);
 		}
 		return cn_fail(err, COLLNET_EDAEMON,
@@ -339,7 +345,7 @@ int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)
 	int rc = connect_to(d, path, err);
 
 	if (rc == COLLNET_OK) {
-		rc = cn_socket_ask(c, &hello, sizeof(hello), CN_MSG_WELCOME, err);
+		rc = cn_socket_request(c, &hello, sizeof(hello), CN_MSG_WELCOME, err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -348,6 +354,7 @@ int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)
 		return cn_fail(err, d->in.welcome.status, "%s", d->in.welcome.text);
 	}
 	memcpy(c->node, d->in.welcome.node, sizeof(c->node));
-	d->welcome = true;
+	d->interval = d->in.welcome.peer_timeout_ms * CN_MS / INTERVALS;
+	d->look_at = 0;
 	return COLLNET_OK;
 }

@@ -67,11 +67,11 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 	}
 	if (out->ranks < 1 || out->ranks > COLLNET_RANKS_MAX || out->rank >= out->ranks) {
 		return cn_fail(&c->err, COLLNET_EINVAL,
-			       "rank %u of %u: there can be 1 to %d ranks, numbered from 0",
-			       out->rank, out->ranks, COLLNET_RANKS_MAX);
+			       "rank %u of %u: expected 1 to %d ranks, numbered from 0", out->rank,
+			       out->ranks, COLLNET_RANKS_MAX);
 	}
 	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
-		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is possible",
+		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
 			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}
 	if (out->timeout_ms == 0) {
@@ -119,7 +119,7 @@ static int new_team(struct collnet *c, const struct collnet_team_options *o, con
 	}
 	if (t == NULL || t->names == NULL) {
 		free(t);
-		return cn_fail(&c->err, COLLNET_ENOMEM, "no memory for a team of %u ranks",
+		return cn_fail(&c->err, COLLNET_ENOMEM, "out of memory for a team of %u ranks",
 			       o->ranks);
 	}
 	t->c = c;
@@ -276,12 +276,12 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 	}
 	if (out->window > 65535 && out->window != COLLNET_WINDOW_OFF) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "a window of %u frames: 1 to 65535, COLLNET_WINDOW_AUTO or _OFF are "
-			       "possible",
+			       "a window of %u frames: expected 1 to 65535, COLLNET_WINDOW_AUTO "
+			       "or COLLNET_WINDOW_OFF",
 			       out->window);
 	}
 	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
-		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is possible",
+		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
 			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}
 	if (out->timeout_ms == 0) {

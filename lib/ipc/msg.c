@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sizes and bounds of the messages in msg.h. One function a message that has something to check;
+ * Sizes and bounds of the messages in msg.h. One function per message that has something to check;
  * each looks only at fields that its exact length has proved to be there.
  */
 #include "ipc/msg.h"
@@ -48,7 +48,7 @@ static bool place_ok(const struct cn_msg_place *p)
 
 static const char *check_hello(const union cn_msg *m)
 {
-	/* The version is the receiver's to judge: he answers with his own. */
+	/* The receiver checks the version, and responds with its own. */
 	return m->hello.magic == CN_MSG_MAGIC ? NULL : "no magic number";
 }
 
@@ -218,7 +218,14 @@ static const char *check_welcome(const union cn_msg *m)
 	if (!status_ok(w->status) || !ends(w->text, sizeof(w->text))) {
 		return "status";
 	}
-	return w->status != COLLNET_OK || name_ok(w->node) ? NULL : "node name";
+	if (w->status != COLLNET_OK) {
+		return w->peer_timeout_ms == 0 && w->zero == 0 ? NULL : "peer timeout";
+	}
+	if (w->peer_timeout_ms < CN_MSG_PEER_TIMEOUT_MIN ||
+	    w->peer_timeout_ms > CN_MSG_PEER_TIMEOUT_MAX || w->zero != 0) {
+		return "peer timeout";
+	}
+	return name_ok(w->node) ? NULL : "node name";
 }
 
 static const char *check_reply(const union cn_msg *m)
@@ -293,7 +300,7 @@ static const char *check_job_table(const union cn_msg *m)
 static const struct {
 	size_t size;
 	const char *(*check)(const union cn_msg *m); /* NULL: any contents will do */
-} table[CN_MSG_LAST_ANSWER + 1] = {
+} table[CN_MSG_LAST_RESPONSE + 1] = {
 	[CN_MSG_HELLO] = { sizeof(struct cn_msg_hello), check_hello },
 	[CN_MSG_REGION] = { sizeof(struct cn_msg_region), check_region },
 	[CN_MSG_UNREGION] = { sizeof(struct cn_msg_unregion), check_unregion },
@@ -321,7 +328,7 @@ static const struct {
 
 size_t cn_msg_size(uint32_t type)
 {
-	return type <= CN_MSG_LAST_ANSWER ? table[type].size : 0;
+	return type <= CN_MSG_LAST_RESPONSE ? table[type].size : 0;
 }
 
 const char *cn_msg_check(const union cn_msg *m, size_t len, bool from_daemon)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What libcollnet and collnetd say to each other on the node's Unix socket.
+ * The messages between libcollnet and collnetd on the node's Unix socket.
  *
  * A SOCK_SEQPACKET socket keeps the boundaries of messages, so a message is one C structure, in
  * the byte order of the machine that both run on, and its length on the socket is exactly its
  * size. Fields are of fixed width and laid out without padding; `zero` fields are 0; strings end
- * with a zero inside their array, and everything after it is ignored. cn_msg_check() proves all
+ * with a zero inside their array, and everything after it is ignored. cn_msg_check() checks all
  * that and every bound that does not depend on the receiver's state; a message that fails it ends
  * the connection.
  *
@@ -13,8 +13,8 @@
  *
  *   library                     daemon
  *   HELLO(version)        ->
- *                         <-    WELCOME(node name), or its sentence and the end
- *   REGION(number, bytes) ->                               a piece of shared memory
+ *                         <-    WELCOME(node name), or an error message and end of file
+ *   REGION(number, bytes) ->                               shared memory
  *                         <-    REPLY + its descriptor
  *   JOIN(team, job...)    ->
  *                         <-    DONE, when all ranks are there
@@ -26,13 +26,13 @@
  *                         <-    DONE for what was outstanding, then REPLY
  *
  * The library chooses all numbers (of regions, teams, endpoints, requests) below the bounds here;
- * the daemon keeps tables of that size a client, and ends the connection when a number is used
- * that is taken, or not taken, as the case may be.
+ * the daemon keeps tables of that size per client, and closes the connection when a new number is
+ * in use, or an old one is not.
  *
- *  - Requests (JOIN, COLL, SEND, RECV) carry a free request number as their tag and are answered
- *    once, at any time, by DONE with that tag; then the number is free again.
- *  - Questions (all others but UNREGION, which has no answer) are answered at once and in order,
- *    with the question's tag, which says nothing to the daemon.
+ *  - Asynchronous requests (JOIN, COLL, SEND, RECV) carry a free request number as their tag and
+ * are completed once, at any time, by DONE with that tag; then the number is free again.
+ *  - Synchronous requests (all others but UNREGION, which has no response) get their responses at
+ *    once and in order, with the tag of the request, which means nothing to the daemon.
  *
  * A connection that ends while teams are joined is a death: the teams' other ranks are told.
  * LEAVE before the end is the proper way.
@@ -42,7 +42,7 @@
  *
  * Memory. A region is a memfd that the daemon makes, seals against shrinking, growing and further
  * seals, and hands out, so that neither side's mapping can fault; it is charged to the client's
- * user. Operations name places in regions. Its memory is read and
+ * user. Operations refer to buffers in regions. Its memory is read and
  * written by the daemon until DONE. UNREGION gives the number back at once; the daemon unmaps the
  * region when no request uses it.
  */
@@ -52,10 +52,10 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 3u
+#define CN_MSG_VERSION 4u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
-/* Bounds a client. */
+/* Bounds per client. */
 #define CN_MSG_TEAMS		 16u
 #define CN_MSG_ENDPOINTS	 64u
 #define CN_MSG_ENDPOINT_REQUESTS 64u /* sends and receives outstanding, over all endpoints */
@@ -66,12 +66,14 @@
 #define CN_MSG_USER_BYTES	 ((uint64_t)16 << 30)
 #define CN_MSG_BYTES		 ((uint64_t)32 << 30) /* of all regions of a client together */
 #define CN_MSG_BYTES_UNIT	 4096u		      /* the smallest page of any machine */
-#define CN_MSG_NO_REGION	 UINT32_MAX	      /* the place of nothing; offset 0 */
+#define CN_MSG_NO_REGION	 UINT32_MAX	      /* of no buffer; offset 0 */
 
-#define CN_MSG_ALGORITHM   16u /* bytes of an algorithm's name with its zero; "": the default */
-#define CN_MSG_NAME	   (COLLNET_NAME_MAX + 1)
-#define CN_MSG_PAGE	   64u	     /* entries of one table message */
-#define CN_MSG_TIMEOUT_MAX 86400000u /* milliseconds: a day */
+#define CN_MSG_ALGORITHM	16u /* bytes of an algorithm's name with its zero; "": the default */
+#define CN_MSG_NAME		(COLLNET_NAME_MAX + 1)
+#define CN_MSG_PAGE		64u	  /* entries of one table message */
+#define CN_MSG_TIMEOUT_MAX	86400000u /* milliseconds: a day */
+#define CN_MSG_PEER_TIMEOUT_MIN 300u	  /* milliseconds */
+#define CN_MSG_PEER_TIMEOUT_MAX 60000u
 
 enum cn_msg_type {
 	/* from the library */
@@ -100,23 +102,23 @@ enum cn_msg_type {
 	CN_MSG_NODE_TABLE,
 	CN_MSG_JOB_TABLE,
 	CN_MSG_PONG,
-	CN_MSG_LAST_ANSWER = CN_MSG_PONG,
+	CN_MSG_LAST_RESPONSE = CN_MSG_PONG,
 };
 
 /* Every message begins so. */
 struct cn_msg_head {
 	uint32_t type; /* enum cn_msg_type */
-	uint32_t tag;  /* number of the request, or anything for a question */
+	uint32_t tag;  /* number of an asynchronous request, or anything */
 };
 
-/* A place in shared memory. */
+/* A buffer reference: a place in shared memory. */
 struct cn_msg_place {
 	uint32_t region;
 	uint32_t zero;
 	uint64_t offset; /* bytes from the region's beginning */
 };
 
-/* First message. A daemon of another version answers WELCOME with COLLNET_EPROTO and closes. */
+/* First message. A daemon of another version responds WELCOME with COLLNET_EPROTO and closes. */
 struct cn_msg_hello {
 	struct cn_msg_head head;
 	uint32_t magic;
@@ -131,7 +133,7 @@ struct cn_msg_region {
 	uint64_t bytes; /* CN_MSG_BYTES_UNIT .. CN_MSG_BYTES, a multiple of the former */
 };
 
-/* No answer. */
+/* No response. */
 struct cn_msg_unregion {
 	struct cn_msg_head head;
 	uint32_t region;
@@ -156,7 +158,7 @@ struct cn_msg_leave {
 	uint32_t zero;
 };
 
-/* Asks for the nodes of ranks `first` .. of a joined team. -> RANK_NAMES */
+/* Requests the nodes of ranks `first` .. of a joined team. -> RANK_NAMES */
 struct cn_msg_ranks {
 	struct cn_msg_head head;
 	uint32_t team;
@@ -220,7 +222,7 @@ struct cn_msg_stats {
 	uint32_t zero;
 };
 
-/* NODES and JOBS ask for the entries `first` .. of a table. -> NODE_TABLE, JOB_TABLE */
+/* NODES and JOBS request the entries `first` .. of a table. -> NODE_TABLE, JOB_TABLE */
 struct cn_msg_table {
 	struct cn_msg_head head;
 	uint32_t first;
@@ -228,7 +230,7 @@ struct cn_msg_table {
 };
 
 /*
- * PING asks whether the daemon runs, when a program has waited for a while; -> PONG. The library
+ * PING probes whether the daemon runs, when a program has waited for a while; -> PONG. The library
  * has one of them outstanding at most.
  */
 struct cn_msg_ping {
@@ -238,7 +240,9 @@ struct cn_msg_ping {
 struct cn_msg_welcome {
 	struct cn_msg_head head;
 	int32_t status;
-	uint32_t version; /* of the daemon */
+	uint32_t version;	  /* of the daemon */
+	uint32_t peer_timeout_ms; /* of the daemon: how long it may be silent; 0 with an error */
+	uint32_t zero;
 	char node[CN_MSG_NAME];
 	char text[CN_ERR_TEXT];
 };

@@ -21,7 +21,7 @@
 
 #define DUMP_BUFFER 32768
 #define DUMP_TRIES  5
-#define NAMES_TEXT  200 /* so much of a sentence goes to a list of names */
+#define NAMES_TEXT  200 /* bytes of a message for a list of names */
 
 struct list {
 	struct cn_interface *items;
@@ -39,7 +39,8 @@ static int list_add(struct list *l, const struct cn_interface *item, struct cn_e
 		struct cn_interface *items = realloc(l->items, room * sizeof(*items));
 
 		if (items == NULL) {
-			return cn_fail(err, COLLNET_ENOMEM, "no memory for a list of interfaces");
+			return cn_fail(err, COLLNET_ENOMEM,
+				       "out of memory for the list of interfaces");
 		}
 		l->items = items;
 		l->room = room;
@@ -94,7 +95,7 @@ static int read_link(struct list *l, struct nlmsghdr *h, struct cn_err *err)
 	item.ethernet = info->ifi_type == ARPHRD_ETHER;
 	item.loopback = (info->ifi_flags & IFF_LOOPBACK) != 0;
 	item.up = (info->ifi_flags & IFF_UP) != 0;
-	/* IFF_RUNNING says the same later: the kernel sets it after up to a second. */
+	/* IFF_RUNNING shows the same later: the kernel sets it after up to a second. */
 	item.running = item.up && (info->ifi_flags & IFF_LOWER_UP) != 0;
 	left = h->nlmsg_len - NLMSG_LENGTH(sizeof(*info));
 	for (a = IFLA_RTA(info); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
@@ -117,7 +118,7 @@ static int open_dump(struct cn_err *err)
 		},
 		.info = { .ifi_family = AF_UNSPEC },
 	};
-	/* The kernel answers at once; the limit is there so that nothing can hang here. */
+	/* The kernel responds at once; with the limit, nothing can hang here. */
 	struct timeval limit = { .tv_sec = 2 };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
@@ -128,8 +129,8 @@ static int open_dump(struct cn_err *err)
 		if (fd >= 0) {
 			close(fd);
 		}
-		return cn_fail(err, COLLNET_ESYSTEM, "cannot ask for the network interfaces: %s",
-			       strerror(e));
+		return cn_fail(err, COLLNET_ESYSTEM,
+			       "cannot request the list of network interfaces: %s", strerror(e));
 	}
 	return fd;
 }
@@ -150,7 +151,7 @@ static int read_dump(int fd, char *buf, struct list *l, struct cn_err *err)
 		if (n <= 0 || n > DUMP_BUFFER) {
 			return cn_fail(err, COLLNET_ESYSTEM,
 				       "cannot read the list of network interfaces: %s",
-				       n < 0 ? strerror(errno) : "answer of a wrong size");
+				       n < 0 ? strerror(errno) : "response of a wrong size");
 		}
 		left = (unsigned int)n;
 		for (; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
@@ -181,7 +182,7 @@ int cn_interface_list(struct cn_interface **out, size_t *count, struct cn_err *e
 	int r = 1;
 
 	if (buf == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a list of interfaces");
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for the list of interfaces");
 	}
 	for (int i = 0; i < DUMP_TRIES && r == 1; i++) {
 		int fd = open_dump(err);
@@ -239,7 +240,7 @@ static void write_names(const struct cn_interface *list, size_t count, bool cand
 				       list[i].name, note);
 	}
 	if (at == 0) {
-		snprintf(text, size, "none at all");
+		snprintf(text, size, "none");
 	}
 }
 
@@ -258,7 +259,7 @@ static int pick_only(const struct cn_interface *list, size_t count, const struct
 	if (found == 0) {
 		write_names(list, count, false, names, sizeof(names));
 		return cn_fail(err, COLLNET_EIFACE,
-			       "no Ethernet interface is up (there are: %s): bring one up with 'ip "
+			       "no Ethernet interface is up (available: %s): bring one up with 'ip "
 			       "link set NAME up'",
 			       names);
 	}
@@ -284,7 +285,7 @@ static int pick_named(const struct cn_interface *list, size_t count, const char 
 		}
 	}
 	write_names(list, count, false, names, sizeof(names));
-	return cn_fail(err, COLLNET_EIFACE, "no such interface '%.40s' (there are: %s)", name,
+	return cn_fail(err, COLLNET_EIFACE, "no such interface '%.40s' (available: %s)", name,
 		       names);
 }
 
@@ -310,13 +311,13 @@ int cn_interface_pick(const struct cn_interface *list, size_t count, const char 
 	if (i->enslaved) {
 		return cn_fail(err, COLLNET_EIFACE,
 			       "interface %s is a port of a bridge or bond: "
-			       "name the bridge or bond instead",
+			       "use the bridge or bond instead",
 			       i->name);
 	}
 	if (i->mtu < CN_INTERFACE_MTU_MIN) {
 		return cn_fail(err, COLLNET_EIFACE,
-			       "interface %s has an MTU of %u, at least %d is "
-			       "needed: 'ip link set %s mtu 1500'",
+			       "interface %s has an MTU of %u, and at least %d is "
+			       "required: 'ip link set %s mtu 1500'",
 			       i->name, i->mtu, CN_INTERFACE_MTU_MIN, i->name);
 	}
 	*out = *i;

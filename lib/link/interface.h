@@ -29,7 +29,7 @@ int cn_interface_list(struct cn_interface **out, size_t *count, struct cn_err *e
 
 /*
  * The one of the list to use; `name` NULL or "": the only candidate. COLLNET_EIFACE with a
- * sentence that says what to do.
+ * message that names the remedy.
  */
 int cn_interface_pick(const struct cn_interface *list, size_t count, const char *name,
 		      struct cn_interface *out, struct cn_err *err);

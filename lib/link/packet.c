@@ -9,7 +9,7 @@
  *
  * Sending: a second, deaf socket, so that waiting for room never wakes up on a frame that came.
  * Its send buffer is small: the frames that wait in the interface's queue fill it, and the kernel
- * says so, instead of dropping them. The queueing discipline is not bypassed; it is that queue.
+ * reports that instead of dropping them. The queueing discipline is not bypassed; it is that queue.
  *
  * Slots are in order of arrival. [tail, tail + borrowed) is with the caller.
  */
@@ -101,8 +101,8 @@ static void fetch_error(struct packet_link *p)
 }
 
 /*
- * A frame with a VLAN tag is of another network. The kernel has taken the tag out: it says so in
- * the status, or, to sockets bound to one EtherType, only by calling it somebody else's frame.
+ * A frame with a VLAN tag is of another network. The kernel has taken the tag out, which it reports
+ * in the status, or, to sockets bound to one EtherType, only by calling it somebody else's frame.
  */
 static bool is_tagged(const struct tpacket2_hdr *h, uint32_t status)
 {
@@ -455,7 +455,7 @@ int cn_link_open_packet(const struct cn_link_config *config, const struct cn_int
 	int r;
 
 	if (p == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a link");
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
 	}
 	p->link.ops = &packet_ops;
 	p->link.mtu = i->mtu;

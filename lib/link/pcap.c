@@ -221,8 +221,8 @@ static int pcap_link_send(struct cn_link *l, const struct cn_frame *frames, size
 			p->counters.send_errors++;
 			return i > 0 ? (int)i : COLLNET_EIFACE;
 		default:
-			/* Also ENOBUFS: the queueing discipline dropped it, and says not when to
-			 * try again. It is lost, as on the wire. */
+			/* Also ENOBUFS: the queueing discipline dropped it, and does not report
+			 * when to retry. It is lost, as on the wire. */
 			if (p->counters.send_errors++ == 0) {
 				cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s",
 				       l->interface, strerror(e));
@@ -389,7 +389,7 @@ int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_inter
 	}
 	p = calloc(1, sizeof(*p));
 	if (p == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a link");
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
 	}
 	p->link.ops = &pcap_link_ops;
 	p->link.mtu = i->mtu;
@@ -403,7 +403,7 @@ int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_inter
 	p->payload = calloc(1, i->mtu);
 	if (p->memory == NULL || p->payload == NULL) {
 		pcap_link_close(&p->link);
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a link");
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
 	}
 	for (size_t k = 0; k < RECEIVE_BATCH; k++) {
 		p->slots[k].data = p->memory + k * p->frame_max;

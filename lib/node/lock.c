@@ -148,7 +148,8 @@ static int lock_name(const char *dir, unsigned int index, uint16_t ethertype, in
 
 	*out = -1;
 	if (fd < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "a Unix socket: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
+			       strerror(errno));
 	}
 	if (bind(fd, (struct sockaddr *)&name, len) == 0 && listen(fd, 8) == 0) {
 		*out = fd;
@@ -157,14 +158,15 @@ static int lock_name(const char *dir, unsigned int index, uint16_t ethertype, in
 	n = errno;
 	close(fd);
 	if (n != EADDRINUSE) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the lock's name: %s", strerror(n));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot bind the lock's name: %s",
+			       strerror(n));
 	}
 	name_holder(&name, len, h);
 	if (is_trusted(h, dir)) {
 		return COLLNET_EIFACE;
 	}
 	cn_log(COLLNET_LOG_WARNING,
-	       "the lock's name collnet/%u/%04x is held by process %ld of user %ld, who is ignored",
+	       "the lock's name collnet/%u/%04x is held by process %ld of user %ld, which is ignored",
 	       index, ethertype, h->pid, h->pid > 0 ? h->uid : -1);
 	return COLLNET_OK;
 }

@@ -24,14 +24,15 @@ int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 	char name[256];
 
 	if (gethostname(name, sizeof(name)) != 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the host name: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot read the host name: %s",
+			       strerror(errno));
 	}
 	name[sizeof(name) - 1] = '\0';
 	if (!cn_valid_name(name)) {
 		return cn_fail(
 			err, COLLNET_EINVAL,
-			"the host name '%.80s' is no node name (1 to %d characters of A-Z a-z "
-			"0-9 . _ : @ / -): name the node by --node or COLLNET_NODE",
+			"the host name '%.80s' is not a valid node name (1 to %d characters of A-Z "
+			"a-z 0-9 . _ : @ / -): set one with --node or COLLNET_NODE",
 			name, COLLNET_NAME_MAX);
 	}
 	memcpy(out, name, strlen(name) + 1);
@@ -44,8 +45,8 @@ static int new_identity(struct cn_node_config *c, struct cn_err *err)
 	uint8_t random[sizeof(c->epoch) + sizeof(c->key)];
 
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-		return cn_fail(err, COLLNET_ESYSTEM, "random numbers of the kernel: %s",
-			       strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM,
+			       "cannot get random numbers from the kernel: %s", strerror(errno));
 	}
 	memcpy(&c->epoch, random, sizeof(c->epoch));
 	memcpy(c->key, random + sizeof(c->epoch), sizeof(c->key));
@@ -71,10 +72,11 @@ static int read_topology(const struct cn_runtime_config *config, const struct cn
 	if (vertex == CN_TOPO_NONE || (*out)->vertices[vertex].is_switch) {
 		cn_topo_free(*out);
 		*out = NULL;
-		return cn_fail(err, COLLNET_ETOPO,
-			       "%s: there is no host '%s': add it, or name this node by --node or "
-			       "COLLNET_NODE",
-			       config->topology, s->node);
+		return cn_fail(
+			err, COLLNET_ETOPO,
+			"%s: no host '%s': add it, or set the name of this node with --node or "
+			"COLLNET_NODE",
+			config->topology, s->node);
 	}
 	return COLLNET_OK;
 }
@@ -123,7 +125,7 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 	} else if (!cn_valid_name(config->node)) {
 		rc = cn_fail(
 			err, COLLNET_EINVAL,
-			"'%.80s' is no node name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
+			"'%.80s' is not a valid node name: 1 to %d characters of A-Z a-z 0-9 . _ : @ / -",
 			config->node, COLLNET_NAME_MAX);
 	} else {
 		snprintf(s->node, sizeof(s->node), "%s", config->node);

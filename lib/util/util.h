@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Small things that know nothing about networks: errors with a sentence, the log, seeded
+ * Small things that know nothing about networks: errors with a message, the log, seeded
  * pseudo-random numbers, hashing.
  *
  * A function that can fail takes a `struct cn_err *` last, fills it in by cn_fail() and returns
- * the negative COLLNET_E... code. The first to detect an error writes the sentence; callers
+ * the negative COLLNET_E... code. The first to detect an error writes the message; callers
  * pass it on.
  */
 #ifndef CN_UTIL_H
@@ -24,7 +24,7 @@ struct cn_err {
 	char text[CN_ERR_TEXT];
 };
 
-/* Writes code and sentence (cut at CN_ERR_TEXT) and returns code. `err` may be NULL. */
+/* Writes code and message (cut at CN_ERR_TEXT) and returns code. `err` may be NULL. */
 int cn_fail(struct cn_err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

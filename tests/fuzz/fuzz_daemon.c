@@ -134,7 +134,7 @@ static void read_answers(struct world *w)
 static void reap(struct world *w)
 {
 	for (int i = 0; i < CLIENTS; i++) {
-		if (w->end[i].client != NULL && w->end[i].client->doomed) {
+		if (w->end[i].client != NULL && w->end[i].client->marked) {
 			w->end[i].client = NULL;
 			close(w->end[i].fd);
 		}
@@ -172,7 +172,7 @@ static void say_descriptors(struct world *w, int i, const void *m, size_t len, u
 	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, n * sizeof(int));
 	if (sendmsg(w->end[i].fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len) {
 		cn_client_readable(w->end[i].client);
-		check(w->end[i].client->doomed);
+		check(w->end[i].client->marked);
 	} else {
 		check(w->daemon->guarded);
 	}
@@ -294,7 +294,7 @@ static void step_message(struct world *w, int i)
 		w->end[i].busy[m.head.tag] = true;
 	}
 	say(w, i, &m, size);
-	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf || w->end[i].client->doomed);
+	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf || w->end[i].client->marked);
 }
 
 static void step_greeting(struct world *w, int i)
@@ -380,7 +380,7 @@ static void step(struct world *w)
 		send_frames(w, byte(w));
 		break;
 	case 5:
-		cn_client_doom(w->end[i].client, NULL);
+		cn_client_mark(w->end[i].client, NULL);
 		break;
 	case 6:
 		w->end[i].deaf = !w->end[i].deaf;
@@ -435,7 +435,7 @@ static void expect_answer(struct world *w, int i, uint32_t type, size_t status_a
 			cn_engine_expire(w->daemon->runtime.engine, w->daemon->now);
 		}
 		cn_client_readable(w->end[i].client);
-		check(!w->end[i].client->doomed);
+		check(!w->end[i].client->marked);
 		if (recv(w->end[i].fd, &m, sizeof(m), MSG_DONTWAIT) > 0) {
 			memcpy(&status, (uint8_t *)&m + status_at, sizeof(status));
 			check(m.head.type == type && status == COLLNET_OK);
@@ -466,7 +466,7 @@ static void good_client(struct world *w)
 
 	for (int i = 0; i < CLIENTS; i++) {
 		if (w->end[i].client != NULL) {
-			cn_client_doom(w->end[i].client, NULL);
+			cn_client_mark(w->end[i].client, NULL);
 		}
 	}
 	reap(w);

@@ -92,7 +92,7 @@ lab "not there at the start" 1 '
 	COLLNET_SOCKET=$HERE/later.sock collnet status >/dev/null || exit 8
 	kill -TERM $!
 	wait $!'
-has "there is no interface later on node" error.later
+has "no interface later on node" error.later
 echo "ok: $what: $(cat error.later)"
 
 # ---- removed and created again, with another index and address ---------------------------------
@@ -150,7 +150,7 @@ lab "SIGHUP" 2 '
 	log=$COLLNET_LAB_DIR/logs/h0.log
 	kill -TERM $pid
 	cp $HERE/good.conf $HERE/h0.conf
-	sed -i "s,--foreground,--foreground --config $HERE/h0.conf," $COLLNET_LAB_DIR/h0.daemon.cmd
+	sed -i "s,--interface,--config $HERE/h0.conf --interface," $COLLNET_LAB_DIR/h0.daemon.cmd
 	lab-daemon h0 || exit 3
 	pid=$(cat $COLLNET_LAB_DIR/h0.daemon.pid)
 	window() { collnet status --json | tr ",{}" "\n\n\n" | sed -n "s/^ *\"limit\": *//p"; }
@@ -168,6 +168,6 @@ lab "SIGHUP" 2 '
 	[ ! -e $HERE/end.0 ] || { cat $HERE/error.0; exit 10; }
 	kill $(cat $HERE/pid.0)
 	wait'
-has "h0.conf:2: there is no key 'windoes'" h0.log
+has "h0.conf:2: unknown key 'windoes'" h0.log
 [ "$(grep -c "configuration" h0.log)" -eq 2 ] || { cat h0.log; fail "not two lines"; }
 echo "ok: $what: $(grep "configuration reloaded" h0.log)"

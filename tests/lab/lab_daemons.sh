@@ -42,7 +42,7 @@ HOW=well
 run 0 'test "$COLLNET_SOCKET" = "$COLLNET_LAB_DIR/$COLLNET_NODE.sock"'
 [ ! -s err ] || { cat err; fail "complaints about good daemons"; }
 for h in h0 h1 h2 h3; do
-	has "--foreground --interface eth0 --node $h --topology .*/topology --socket .*/$h.sock" $h.log
+	has "--interface eth0 --node $h --topology .*/topology --socket .*/$h.sock" $h.log
 	has "--user none two words --ready-fd" $h.log
 done
 

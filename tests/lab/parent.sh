@@ -54,7 +54,7 @@ for kind in worker parent; do
 	for i in $(seq "$TRIALS"); do
 		case_of $kind 8 4x2
 	done
-	[ $kind = parent ] || has "was ended by signal 9; 7 nodes were told" h2.log
+	[ $kind = parent ] || has "was ended by signal 9; 7 nodes were notified" h2.log
 	[ $kind = worker ] || has "the parent process died" h2.log
 	n=$(wc -l <times.$kind)
 	sort -n times.$kind >sorted

@@ -63,7 +63,7 @@ run --shape 2x2 --keep-logs "$PWD" -- sh -c "
 	if [ \$COLLNET_RANK = 3 ]; then
 		for h in h1 h3; do
 			pid=\$(cat \$COLLNET_LAB_DIR/\$h.daemon.pid)
-			sed -i 's/--foreground/--foreground --link pcap/' \$COLLNET_LAB_DIR/\$h.daemon.cmd
+			sed -i 's/--interface/--link pcap --interface/' \$COLLNET_LAB_DIR/\$h.daemon.cmd
 			grep -q -e '--link pcap' \$COLLNET_LAB_DIR/\$h.daemon.cmd || exit 3
 			kill -TERM \$pid
 			n=200

@@ -40,8 +40,7 @@ static void parse__every_key(void **state)
 				   "max-endpoints 7\n"
 				   "max-requests 8\n"
 				   "max-memory 9m\n"
-				   "log-level debug\n"
-				   "foreground yes"; /* and no newline at the end */
+				   "log-level debug"; /* and no newline at the end */
 	struct cn_config c;
 
 	(void)state;
@@ -87,9 +86,9 @@ static void parse__errors_name_file_and_line(void **state)
 		{ "link mem\n", "file:1: ", "packet or pcap" },
 		{ "node a b\n", "file:1: ", "node" },
 		{ "interface sixteen-letters-\n", "file:1: ", "interface" },
-		{ "foreground no\n", "file:1: ", "foreground" },
-		{ "config x\n", "file:1: ", "no key" },
-		{ "ready-fd 1\n", "file:1: ", "no key" },
+		{ "foreground yes\n", "file:1: ", "unknown key" },
+		{ "config x\n", "file:1: ", "unknown key" },
+		{ "ready-fd 1\n", "file:1: ", "unknown key" },
 	};
 	struct cn_config c;
 
@@ -154,10 +153,9 @@ static void args__as_the_lab_calls_it(void **state)
 	struct cn_config c;
 
 	(void)state;
-	assert_int_equal(ARGS(&c, NULL, A("--foreground"), A("--interface"), A("eth0"), A("--node"),
-			      A("h3"), A("--topology"), A("/t"), A("--socket"), A("/s"),
-			      A("--cluster"), A("9"), A("--user"), A("none"), A("--ready-fd"),
-			      A("4")),
+	assert_int_equal(ARGS(&c, NULL, A("--interface"), A("eth0"), A("--node"), A("h3"),
+			      A("--topology"), A("/t"), A("--socket"), A("/s"), A("--cluster"),
+			      A("9"), A("--user"), A("none"), A("--ready-fd"), A("4")),
 			 COLLNET_OK);
 	assert_string_equal(c.interface, "eth0");
 	assert_string_equal(c.node, "h3");
@@ -195,7 +193,9 @@ static void args__wrong_ones(void **state)
 
 	(void)state;
 	assert_int_equal(ARGS(&c, &err, A("--nonsense")), COLLNET_EINVAL);
-	assert_non_null(strstr(err.text, "--nonsense"));
+	assert_non_null(strstr(err.text, "unknown or ambiguous option '--nonsense'"));
+	assert_int_equal(ARGS(&c, &err, A("--max"), A("1")), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "unknown or ambiguous option '--max'"));
 	assert_int_equal(ARGS(&c, &err, A("eth0")), COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "eth0"));
 	assert_int_equal(ARGS(&c, &err, A("-i")), COLLNET_EINVAL);
@@ -219,15 +219,15 @@ static void peer_allowed__by_mode_and_group(void **state)
 	const gid_t groups[] = { 100, 50 };
 
 	(void)state;
-	assert_true(cn_peer_allowed(0600, 7, 50, 0, groups, 2));
-	assert_true(cn_peer_allowed(0600, 7, 50, 7, groups, 2));
-	assert_false(cn_peer_allowed(0600, 7, 50, 8, groups, 2));
-	assert_true(cn_peer_allowed(0660, 7, 50, 8, groups, 2));
-	assert_false(cn_peer_allowed(0660, 7, 51, 8, groups, 2));
-	assert_true(cn_peer_allowed(0666, 7, 51, 8, groups, 2));
-	assert_true(cn_peer_allowed(0666, 7, 51, 8, groups, 0));
+	assert_true(cn_listen_allowed(0600, 7, 50, 0, groups, 2));
+	assert_true(cn_listen_allowed(0600, 7, 50, 7, groups, 2));
+	assert_false(cn_listen_allowed(0600, 7, 50, 8, groups, 2));
+	assert_true(cn_listen_allowed(0660, 7, 50, 8, groups, 2));
+	assert_false(cn_listen_allowed(0660, 7, 51, 8, groups, 2));
+	assert_true(cn_listen_allowed(0666, 7, 51, 8, groups, 2));
+	assert_true(cn_listen_allowed(0666, 7, 51, 8, groups, 0));
 	/* As for files: the group's bits count for its members, even when others may more. */
-	assert_false(cn_peer_allowed(0606, 7, 50, 8, groups, 2));
+	assert_false(cn_listen_allowed(0606, 7, 50, 8, groups, 2));
 }
 
 int main(void)

@@ -74,11 +74,11 @@ static void pick__none_says_what_there_is(void **state)
 
 	(void)state;
 	assert_refused(list, 4, NULL,
-		       "no Ethernet interface is up (there are: lo, eth2 (down), "
+		       "no Ethernet interface is up (available: lo, eth2 (down), "
 		       "eth3 (no carrier), veth7 (enslaved)): bring one up with "
 		       "'ip link set NAME up'");
 	assert_refused(list, 0, NULL,
-		       "no Ethernet interface is up (there are: none at all): "
+		       "no Ethernet interface is up (available: none): "
 		       "bring one up with 'ip link set NAME up'");
 }
 
@@ -103,7 +103,7 @@ static void pick__named_and_unusable(void **state)
 
 	(void)state;
 	assert_refused(list, 3, "foo",
-		       "no such interface 'foo' (there are: lo, eth0, eth2 "
+		       "no such interface 'foo' (available: lo, eth0, eth2 "
 		       "(down))");
 	assert_refused(list, 6, "eth2",
 		       "interface eth2 is down: bring it up with 'ip link set "
@@ -111,11 +111,11 @@ static void pick__named_and_unusable(void **state)
 	assert_refused(list, 6, "lo", "interface lo is not Ethernet");
 	assert_refused(list, 6, "tun0", "interface tun0 is not Ethernet");
 	assert_refused(list, 6, "veth7",
-		       "interface veth7 is a port of a bridge or bond: name the "
+		       "interface veth7 is a port of a bridge or bond: use the "
 		       "bridge or bond instead");
 	assert_refused(list, 6, "eth4",
-		       "interface eth4 has an MTU of 575, at least 576 is "
-		       "needed: 'ip link set eth4 mtu 1500'");
+		       "interface eth4 has an MTU of 575, and at least 576 is "
+		       "required: 'ip link set eth4 mtu 1500'");
 }
 
 static void pick__long_lists_and_names_stay_one_line(void **state)

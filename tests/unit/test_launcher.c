@@ -172,7 +172,7 @@ static const char *size_from(const char **env)
 	struct cn_place p;
 
 	assert_int_equal(cn_place_from(lookup, env, &p, NULL), COLLNET_OK);
-	return p.said_by;
+	return p.specified_by;
 }
 
 static void place_from__names_the_variable_of_the_size(void **state)

@@ -514,25 +514,25 @@ static void open__refusals_say_what_to_do(void **state)
 	assert_refused(NULL, COLLNET_EIFACE,
 		       "several Ethernet interfaces (b0, a0): name one with "
 		       "-i or COLLNET_INTERFACE");
-	assert_refused("foo", COLLNET_EIFACE, "no such interface 'foo' (there are: lo, b0, a0)");
+	assert_refused("foo", COLLNET_EIFACE, "no such interface 'foo' (available: lo, b0, a0)");
 	assert_refused("lo", COLLNET_EIFACE, "interface lo is not Ethernet");
 	assert_true(run_command("ip link set a0 mtu 575"));
 	assert_refused("a0", COLLNET_EIFACE,
-		       "interface a0 has an MTU of 575, at least 576 is "
-		       "needed: 'ip link set a0 mtu 1500'");
+		       "interface a0 has an MTU of 575, and at least 576 is "
+		       "required: 'ip link set a0 mtu 1500'");
 	assert_true(run_command("ip link set a0 mtu 1500 && ip link set b0 down"));
 	assert_refused("b0", COLLNET_EIFACE,
 		       "interface b0 is down: bring it up with 'ip link set "
 		       "b0 up'");
 	assert_refused(NULL, COLLNET_EIFACE,
-		       "no Ethernet interface is up (there are: lo, b0 "
+		       "no Ethernet interface is up (available: lo, b0 "
 		       "(down), a0 (no carrier)): bring one up with 'ip "
 		       "link set NAME up'");
 	assert_true(run_command("ip link set b0 up"));
 	if (run_command("ip link add br0 type bridge && ip link set b0 master br0")) {
 		assert_refused("b0", COLLNET_EIFACE,
 			       "interface b0 is a port of a bridge or bond: "
-			       "name the bridge or bond instead");
+			       "use the bridge or bond instead");
 		/* Only one is left then. */
 		l = open_link(NULL, 0);
 		assert_string_equal(l->interface, "a0");

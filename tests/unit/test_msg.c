@@ -49,6 +49,7 @@ static void make(union cn_msg *m, uint32_t type)
 		break;
 	case CN_MSG_WELCOME:
 		strcpy(m->welcome.node, "node");
+		m->welcome.peer_timeout_ms = 1500;
 		break;
 	default:
 		break;
@@ -66,7 +67,7 @@ static bool ok(const union cn_msg *m)
 }
 
 #define FOR_EACH_TYPE(type)                                                                        \
-	for (uint32_t type = CN_MSG_HELLO; type <= CN_MSG_LAST_ANSWER;                             \
+	for (uint32_t type = CN_MSG_HELLO; type <= CN_MSG_LAST_RESPONSE;                           \
 	     type = type == CN_MSG_LAST_REQUEST ? CN_MSG_WELCOME : type + 1)
 
 static void check__exact_length_and_side(void **state)
@@ -96,7 +97,7 @@ static void check__types_that_are_none(void **state)
 	static const uint32_t types[] = { 0,
 					  CN_MSG_LAST_REQUEST + 1,
 					  CN_MSG_WELCOME - 1,
-					  CN_MSG_LAST_ANSWER + 1,
+					  CN_MSG_LAST_RESPONSE + 1,
 					  UINT32_MAX,
 					  0x80000000u };
 	static union cn_msg m;
@@ -233,13 +234,19 @@ static void check__messages_within_bounds(void **state)
 	VERDICT(CN_MSG_RECV, recv.data.offset, 4, false);
 }
 
-static void check__answers_within_bounds(void **state)
+static void check__responses_within_bounds(void **state)
 {
 	static union cn_msg m;
 
 	(void)state;
 	VERDICT(CN_MSG_WELCOME, welcome.node[0], '\0', false);
 	VERDICT(CN_MSG_WELCOME, welcome.status, COLLNET_INPROGRESS, false);
+	VERDICT(CN_MSG_WELCOME, welcome.status, COLLNET_EPROTO, false); /* with a peer timeout */
+	VERDICT(CN_MSG_WELCOME, welcome.peer_timeout_ms, 299, false);
+	VERDICT(CN_MSG_WELCOME, welcome.peer_timeout_ms, 300, true);
+	VERDICT(CN_MSG_WELCOME, welcome.peer_timeout_ms, 60000, true);
+	VERDICT(CN_MSG_WELCOME, welcome.peer_timeout_ms, 60001, false);
+	VERDICT(CN_MSG_WELCOME, welcome.zero, 1, false);
 	VERDICT(CN_MSG_REPLY, reply.status, COLLNET_EUNSUPPORTED, true);
 	VERDICT(CN_MSG_REPLY, reply.status, COLLNET_EUNSUPPORTED - 1, false);
 	VERDICT(CN_MSG_DONE, done.status, INT32_MIN, false);
@@ -276,7 +283,7 @@ static void check__wild_values_do_no_harm(void **state)
 	(void)state;
 	printf("seed %llu\n", (unsigned long long)seed);
 	for (int i = 0; i < 20000; i++) {
-		uint32_t type = (uint32_t)(cn_random(&seed) % (CN_MSG_LAST_ANSWER + 2));
+		uint32_t type = (uint32_t)(cn_random(&seed) % (CN_MSG_LAST_RESPONSE + 2));
 		uint8_t *bytes = (uint8_t *)&m;
 
 		for (size_t k = 0; k < cn_msg_size(type); k++) {
@@ -300,7 +307,7 @@ int main(void)
 		cmocka_unit_test(check__join_within_bounds),
 		cmocka_unit_test(check__coll_within_bounds),
 		cmocka_unit_test(check__messages_within_bounds),
-		cmocka_unit_test(check__answers_within_bounds),
+		cmocka_unit_test(check__responses_within_bounds),
 		cmocka_unit_test(check__wild_values_do_no_harm),
 	};
 

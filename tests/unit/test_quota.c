@@ -144,7 +144,7 @@ static int ask(struct cn_client *c, int fd, uint64_t bytes, char text[CN_ERR_TEX
 	};
 	int memory;
 
-	assert_true(cn_region_take(c, &m));
+	assert_true(cn_mapping_create(c, &m));
 	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), sizeof(r));
 	assert_int_equal(r.head.tag, 9);
 	memcpy(text, r.text, CN_ERR_TEXT);
@@ -190,9 +190,9 @@ static void region__is_made_sealed_and_charged(void **state)
 	assert_int_equal(fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE), -1);
 	assert_int_equal(c->user->used[CN_QUOTA_MEMORY], MIB);
 	/* It is charged until it is unmapped. */
-	assert_true(cn_region_drop(c, 0));
+	assert_true(cn_mapping_drop(c, 0));
 	assert_int_equal(d->memory.used, MIB);
-	assert_false(cn_region_unmap(d));
+	assert_false(cn_mapping_unmap(d));
 	assert_int_equal(d->memory.used, 0);
 	close(memory);
 	cn_client_end(d);
@@ -222,8 +222,8 @@ static void region__is_given_back_when_memory_is_short(void **state)
 			unlink(path);
 			assert_int_equal(write(d->memory.usage_fd, "60000000\n", 9), 9);
 		}
-		assert_true(cn_region_drop(c, 0));
-		for (parts = 1; cn_region_unmap(d); parts++) {
+		assert_true(cn_mapping_drop(c, 0));
+		for (parts = 1; cn_mapping_unmap(d); parts++) {
 		}
 		assert_int_equal(parts, is_short ? 3 : 1);
 		assert_int_equal(p[0], is_short ? 0 : 7);

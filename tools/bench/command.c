@@ -375,7 +375,7 @@ int collnet_cmd_bench(int argc, char **argv)
 		return rc < 0 ? TOOL_OK : rc;
 	}
 	if (cn_place(&place, &err) == COLLNET_OK) {
-		rc = bench_check_ranks(&o, place.said_by);
+		rc = bench_check_ranks(&o, place.specified_by);
 		if (rc != TOOL_OK) {
 			return rc;
 		}

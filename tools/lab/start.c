@@ -98,7 +98,7 @@ static void daemon_script(const struct lab *lab, const char *host, FILE *f)
 		host, host, host, host);
 	quote(lab->daemon, f);
 	fprintf(f,
-		" --foreground --interface eth0 --node %s --topology " LAB_DIR "/topology"
+		" --interface eth0 --node %s --topology " LAB_DIR "/topology"
 		" --socket " LAB_DIR "/%s.sock --cluster 1 --user none",
 		host, host);
 	for (i = 0; i < lab->o->ndaemon_args; i++) {

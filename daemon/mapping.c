@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients' memory: mapped once, named by number, kept until the last request on it has ended.
+ * Maps the regions that clients share: once, kept until the last request on a region has completed.
  *
  * The daemon makes the memory and hands out its descriptor: a memfd of ordinary pages, sealed
  * against shrinking, so that no access of the daemon can fault.
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FREE_A_TURN ((uint64_t)64 << 20)
+#define FREE_PER_ITERATION ((uint64_t)64 << 20)
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -40,7 +40,7 @@ static int sealed_memory(uint64_t bytes)
 }
 
 /* Maps new memory; the descriptor for the client, or -1. */
-static int make(struct cn_shared *s, uint64_t bytes)
+static int make(struct cn_mapping *s, uint64_t bytes)
 {
 	const int fd = sealed_memory(bytes);
 	int e;
@@ -60,18 +60,18 @@ static int make(struct cn_shared *s, uint64_t bytes)
 	return fd;
 }
 
-bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m)
+bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
 {
-	struct cn_shared *s;
+	struct cn_mapping *s;
 	struct cn_err err;
 	int fd = -1;
 
 	if (c->regions[m->region] != NULL) {
-		cn_client_doom(c, "a region number that is taken");
+		cn_client_mark(c, "region number in use");
 		return false;
 	}
 	if (m->bytes > CN_MSG_BYTES - c->bytes) {
-		cn_client_doom(c, "more memory than is possible");
+		cn_client_mark(c, "its regions exceed the limit");
 		return false;
 	}
 	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_MEMORY, m->bytes, &err) != COLLNET_OK) {
@@ -99,23 +99,23 @@ bool cn_region_take(struct cn_client *c, const struct cn_msg_region *m)
 	return true;
 }
 
-bool cn_region_drop(struct cn_client *c, uint32_t number)
+bool cn_mapping_drop(struct cn_client *c, uint32_t number)
 {
-	struct cn_shared *s = c->regions[number];
+	struct cn_mapping *s = c->regions[number];
 
 	if (s == NULL) {
 		return false;
 	}
 	c->regions[number] = NULL;
 	c->bytes -= s->bytes;
-	cn_region_put(c->daemon, s);
+	cn_mapping_put(c->daemon, s);
 	return true;
 }
 
-void *cn_region_place(struct cn_client *c, const struct cn_msg_place *place, uint64_t len,
-		      struct cn_shared **ref, bool *ok)
+void *cn_mapping_resolve(struct cn_client *c, const struct cn_msg_place *place, uint64_t len,
+			 struct cn_mapping **ref, bool *ok)
 {
-	struct cn_shared *s;
+	struct cn_mapping *s;
 
 	*ok = len == 0;
 	*ref = NULL;
@@ -132,7 +132,7 @@ void *cn_region_place(struct cn_client *c, const struct cn_msg_place *place, uin
 	return s->p + place->offset;
 }
 
-void cn_region_put(struct cn_daemon *d, struct cn_shared *s)
+void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s)
 {
 	if (s != NULL && --s->refs == 0) {
 		/* Perhaps inside the engine, which is not quite done with it. */
@@ -146,9 +146,10 @@ void cn_region_put(struct cn_daemon *d, struct cn_shared *s)
  * another process maps them. Where our group has a limit and they are many, they are given back
  * before the mapping is; a part at a time, because it takes a while. True: there is more of them.
  */
-static bool give_back(struct cn_daemon *d, struct cn_shared *s)
+static bool give_back(struct cn_daemon *d, struct cn_mapping *s)
 {
-	const uint64_t left = s->bytes - s->freed, n = left < FREE_A_TURN ? left : FREE_A_TURN;
+	const uint64_t left = s->bytes - s->freed,
+		       n = left < FREE_PER_ITERATION ? left : FREE_PER_ITERATION;
 
 	if (n == 0 || !cn_quota_short(d)) {
 		return false;
@@ -160,10 +161,10 @@ static bool give_back(struct cn_daemon *d, struct cn_shared *s)
 	return s->freed < s->bytes;
 }
 
-bool cn_region_unmap(struct cn_daemon *d)
+bool cn_mapping_unmap(struct cn_daemon *d)
 {
 	while (d->unmap != NULL) {
-		struct cn_shared *s = d->unmap;
+		struct cn_mapping *s = d->unmap;
 
 		if (give_back(d, s)) {
 			return true;

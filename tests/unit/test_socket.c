@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/client/socket.c and daemon.c, through the public functions, against a daemon that is this
+ * test: a child process that speaks lib/ipc/msg.h and misbehaves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ipc/msg.h"
+#include "util/clock.h"
+
+static char directory[] = "/tmp/test_socket.XXXXXX";
+static struct sockaddr_un name = { .sun_family = AF_UNIX };
+static pid_t child;
+
+/* ---- the daemon ----------------------------------------------------------------------- */
+
+enum behaviour {
+	SILENT,	    /* reads nothing after the handshake */
+	RESPONSIVE, /* to PING only */
+	WRONG_TYPE, /* responds to STATS with a RANK_NAMES */
+	WRONG_DONE, /* completes a request that is not pending */
+	ENDS,	    /* closes the connection after the handshake */
+	REFUSES,
+};
+
+static void respond(int fd, uint32_t type, uint32_t tag)
+{
+	union cn_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.head.type = type;
+	m.head.tag = tag;
+	if (send(fd, &m, cn_msg_size(type), MSG_NOSIGNAL) < 0) {
+		_exit(1);
+	}
+}
+
+static void serve(int listening, enum behaviour b, uint32_t peer_timeout_ms)
+{
+	struct cn_msg_welcome w = { .head = { .type = CN_MSG_WELCOME },
+				    .version = CN_MSG_VERSION,
+				    .peer_timeout_ms = peer_timeout_ms,
+				    .node = "here" };
+	int fd = accept(listening, NULL, NULL);
+	union cn_msg m;
+
+	alarm(20);
+	if (recv(fd, &m, sizeof(m), 0) != (ssize_t)sizeof(m.hello)) {
+		_exit(1);
+	}
+	w.head.tag = m.head.tag;
+	if (b == REFUSES) {
+		w.status = COLLNET_ELIMIT;
+		w.peer_timeout_ms = 0;
+		strcpy(w.text, "no more room");
+	}
+	if (send(fd, &w, sizeof(w), MSG_NOSIGNAL) != (ssize_t)sizeof(w) || b == ENDS) {
+		_exit(0);
+	}
+	while (b != SILENT && recv(fd, &m, sizeof(m), 0) > 0) {
+		if (m.head.type == CN_MSG_PING) {
+			respond(fd, CN_MSG_PONG, m.head.tag);
+		} else if (b == WRONG_TYPE && m.head.type == CN_MSG_STATS) {
+			respond(fd, CN_MSG_RANK_NAMES, m.head.tag);
+		} else if (b == WRONG_DONE && m.head.type == CN_MSG_STATS) {
+			respond(fd, CN_MSG_DONE, CN_MSG_REQUESTS - 1);
+		}
+	}
+	pause();
+}
+
+/* ---- the program ---------------------------------------------------------------------- */
+
+static int try_open(enum behaviour b, uint32_t peer_timeout_ms, collnet_t **out)
+{
+	struct collnet_options o;
+	int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	unlink(name.sun_path);
+	assert_int_equal(bind(listening, (struct sockaddr *)&name, sizeof(name)), 0);
+	assert_int_equal(listen(listening, 1), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		serve(listening, b, peer_timeout_ms);
+		_exit(0);
+	}
+	close(listening);
+	collnet_options_init(&o);
+	o.mode = COLLNET_MODE_DAEMON;
+	o.socket = name.sun_path;
+	return collnet_open(&o, out);
+}
+
+static collnet_t *open_context(enum behaviour b, uint32_t peer_timeout_ms)
+{
+	collnet_t *c = NULL;
+
+	assert_int_equal(try_open(b, peer_timeout_ms, &c), COLLNET_OK);
+	assert_string_equal(collnet_node_name(c), "here");
+	return c;
+}
+
+static void end(collnet_t *c)
+{
+	collnet_close(c);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* Milliseconds until a join that nobody serves ends, with this status. */
+static uint64_t join_fails(collnet_t *c, uint32_t timeout_ms, int status)
+{
+	struct collnet_team_options o;
+	collnet_team_t *t = NULL;
+	cn_time began = cn_now();
+
+	collnet_team_options_init(&o);
+	o.timeout_ms = timeout_ms;
+	o.job = "job";
+	o.rank = 0;
+	o.ranks = 2;
+	assert_int_equal(collnet_team_create(c, &o, &t), status);
+	return (cn_now() - began) / CN_MS;
+}
+
+static void probe__gives_up_after_the_daemons_peer_timeout(void **state)
+{
+	static const uint32_t timeouts[] = { 300, 900 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		collnet_t *c = open_context(SILENT, timeouts[i]);
+		uint64_t ms = join_fails(c, 15000, COLLNET_EDAEMON);
+
+		assert_non_null(strstr(collnet_error(c), "does not respond"));
+		assert_true(ms >= timeouts[i]);
+		assert_true(ms < 3 * timeouts[i]);
+		end(c);
+	}
+}
+
+/* With responses to PING, only the request's own deadline counts. */
+static void probe__a_daemon_that_responds_is_not_given_up(void **state)
+{
+	collnet_t *c = open_context(RESPONSIVE, 300);
+	uint64_t ms = join_fails(c, 1000, COLLNET_EDAEMON);
+
+	(void)state;
+	assert_non_null(strstr(collnet_error(c), "did not end"));
+	assert_true(ms >= 2900); /* the deadline, and two seconds for the daemon to report it */
+	end(c);
+}
+
+static void request__unexpected_responses_end_the_context(void **state)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	collnet_t *c = open_context(WRONG_TYPE, 1500);
+
+	(void)state;
+	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EPROTO);
+	assert_non_null(strstr(collnet_error(c), "unexpected response"));
+	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EPROTO);
+	end(c);
+	c = open_context(WRONG_DONE, 1500);
+	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EPROTO);
+	assert_non_null(strstr(collnet_error(c), "not pending"));
+	end(c);
+}
+
+static void request__a_closed_connection(void **state)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	collnet_t *c = open_context(ENDS, 1500);
+
+	(void)state;
+	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EDAEMON);
+	assert_non_null(strstr(collnet_error(c), "went away"));
+	end(c);
+}
+
+static void open__refusals_and_missing_daemons(void **state)
+{
+	struct collnet_options o;
+	collnet_t *c = NULL;
+
+	(void)state;
+	assert_int_equal(try_open(REFUSES, 1500, &c), COLLNET_ELIMIT);
+	assert_non_null(strstr(collnet_error(NULL), "no more room"));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	collnet_options_init(&o);
+	o.mode = COLLNET_MODE_DAEMON;
+	o.socket = "/nonexistent/socket";
+	assert_int_equal(collnet_open(&o, &c), COLLNET_EDAEMON);
+	assert_non_null(strstr(collnet_error(NULL), "no collnetd at /nonexistent/socket"));
+	assert_null(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(probe__gives_up_after_the_daemons_peer_timeout),
+		cmocka_unit_test(probe__a_daemon_that_responds_is_not_given_up),
+		cmocka_unit_test(request__unexpected_responses_end_the_context),
+		cmocka_unit_test(request__a_closed_connection),
+		cmocka_unit_test(open__refusals_and_missing_daemons),
+	};
+	int status;
+
+	if (mkdtemp(directory) == NULL) {
+		return 1;
+	}
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s/s", directory);
+	status = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(name.sun_path);
+	rmdir(directory);
+	return status;
+}

@@ -37,14 +37,16 @@ dist_doc_DATA += daemon/collnetd.conf
 CLEANFILES += daemon/collnetd.service
 if HAVE_SYSTEMD
 systemdsystemunit_DATA = daemon/collnetd.service
+endif
 
-# The user and the group: systemd-sysusers makes them.
+# The user and the group, which systemd-sysusers creates.
+if HAVE_SYSUSERS
 install-data-hook: install-sysusers
 install-sysusers:
-	$(MKDIR_P) $(DESTDIR)$(prefix)/lib/sysusers.d
+	$(MKDIR_P) $(DESTDIR)$(sysusersdir)
 	$(INSTALL_DATA) $(top_srcdir)/daemon/collnet.sysusers \
-		$(DESTDIR)$(prefix)/lib/sysusers.d/collnet.conf
+		$(DESTDIR)$(sysusersdir)/collnet.conf
 uninstall-hook: uninstall-sysusers
 uninstall-sysusers:
-	rm -f $(DESTDIR)$(prefix)/lib/sysusers.d/collnet.conf
+	rm -f $(DESTDIR)$(sysusersdir)/collnet.conf
 endif

@@ -12,6 +12,7 @@ unit_tests = \
 	tests/unit/test_measure_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
+	tests/unit/test_cc \
 	tests/unit/test_call \
 	tests/unit/test_check \
 	tests/unit/test_check_order \
@@ -39,8 +40,10 @@ unit_tests = \
 	tests/unit/test_json \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
+	tests/unit/test_liveness \
 	tests/unit/test_load \
 	tests/unit/test_lock \
+	tests/unit/test_log \
 	tests/unit/test_msg \
 	tests/unit/test_node \
 	tests/unit/test_numbering \
@@ -56,11 +59,13 @@ unit_tests = \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
 	tests/unit/test_reload \
+	tests/unit/test_reorder \
 	tests/unit/test_residue \
 	tests/unit/test_ring \
 	tests/unit/test_ring_lr3 \
 	tests/unit/test_ring_matching \
 	tests/unit/test_rtt \
+	tests/unit/test_rtx_queue \
 	tests/unit/test_sched \
 	tests/unit/test_schedule_read \
 	tests/unit/test_seccomp \
@@ -77,9 +82,11 @@ unit_tests = \
 	tests/unit/test_slurm \
 	tests/unit/test_socket \
 	tests/unit/test_span \
+	tests/unit/test_tlp \
 	tests/unit/test_topo \
 	tests/unit/test_tree \
 	tests/unit/test_op_unexpected \
+	tests/unit/test_unvalidated \
 	tests/unit/test_util \
 	tests/unit/test_window \
 	tests/unit/test_wire \

@@ -80,6 +80,12 @@ struct pair {
 	uint64_t order, frames;
 	char log[PAIR_LOG];
 	size_t log_len;
+	/* effects: pair_trace() */
+	bool tracing;
+	char trace[PAIR_LOG];
+	size_t trace_len;
+	uint32_t trace_first[PAIR_NODES][PAIR_NODES]; /* [from][to]: the number that counts as 0 */
+	uint32_t trace_next[PAIR_NODES][PAIR_NODES];  /* [from][to]: smaller ones are RESEND */
 };
 
 /* `change` may alter the configuration of every node before it starts; NULL: defaults. */
@@ -95,6 +101,8 @@ void pair_run(struct pair *p, cn_time duration);
 /* Until all nodes that run see each other and lines are idle, or all flows have arrived and are
  * acknowledged. */
 bool pair_run_up(struct pair *p, cn_time duration);
+/* Until `of` is down at `at`; returns how long that took. */
+cn_time pair_run_down(struct pair *p, uint32_t at, uint32_t of, cn_time duration);
 bool pair_run_flows(struct pair *p, cn_time duration);
 /* Gets the harness's own memory beforehand, for tests that count allocations. */
 void pair_reserve(struct pair *p);
@@ -113,5 +121,14 @@ void pair_send(struct pair *p, uint32_t from, uint32_t to, uint32_t frames, uint
 struct collnet_stats pair_stats(struct pair *p, uint32_t node);
 void pair_log(struct pair *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void pair_log_clear(struct pair *p);
+/*
+ * Logs the effects from here on, that is, each frame that a node sends but broadcast hellos, by its
+ * letter: "a: DATA 5", "a: RESEND 5", "b: ACK 3", "b: NAK 3 SACK 0x6", "b: RNR 3", "b: HELLO", with
+ * " ACKREQ" behind those that request an acknowledgement. Sequence numbers of both directions count
+ * from here.
+ */
+void pair_trace(struct pair *p);
+/* Compares the effects, joined by "; ", and forgets them. */
+void pair_assert_trace(struct pair *p, const char *effects);
 
 #endif

@@ -444,34 +444,6 @@ static void node__stopped_for_long(void **state)
 	pair_free(p);
 }
 
-/* How long a silent node is waited for: three probes where nothing is lost, more where much is. */
-static void node__patience_follows_loss(void **state)
-{
-	struct pair *p = up(3);
-	cn_time from;
-
-	(void)state;
-	assert_int_equal(cn_node_min_tries(p->nodes[0].node), 3);
-	p->loss = 500000;
-	pair_send(p, 0, 1, 400, 100);
-	assert_true(pair_run_flows(p, 3600 * 1000 * CN_MS));
-	assert_int_equal(p->nodes[0].downs, 0);
-	assert_in_range(cn_node_min_tries(p->nodes[0].node), 12, 120);
-	/* One that is gone is lost all the same, in bounded time. */
-	p->loss = 0;
-	pair_stop(p, 2);
-	cn_peer_expect(p->nodes[0].node, p->now, pair_peer(p, 0, 2), 1);
-	from = p->now;
-	while (p->nodes[0].downs == 0 && pair_step(p, from + 30000 * CN_MS)) {
-	}
-	assert_in_range((p->now - from) / CN_MS, 1500, 10000);
-	/* and when nothing is lost any more, it is as before */
-	pair_send(p, 0, 1, 1000, 100);
-	assert_true(pair_run_flows(p, 10000 * CN_MS));
-	assert_int_equal(cn_node_min_tries(p->nodes[0].node), 3);
-	pair_free(p);
-}
-
 static void many(struct cn_node_config *c)
 {
 	c->max_peers = 2000;
@@ -581,7 +553,6 @@ int main(void)
 		cmocka_unit_test(node__no_allocation_a_frame),
 		cmocka_unit_test(node__dead_peer_does_not_starve),
 		cmocka_unit_test(node__stopped_for_long),
-		cmocka_unit_test(node__patience_follows_loss),
 		cmocka_unit_test(node__hellos_thin_out),
 		cmocka_unit_test(node__garbled_frames),
 		cmocka_unit_test(node_stats__counts),

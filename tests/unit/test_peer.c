@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/proto/peer.c and the hellos of input.c: how nodes find, lose and find each other again. */
+/* lib/proto/peer.c: sessions begin and end, and begin again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -220,142 +220,6 @@ static void peer__bye_taken_back(void **state)
 	pair_free(p);
 }
 
-/* Nobody waits for it: a silent peer costs nothing and is not declared dead. */
-static void peer__silent_and_not_needed(void **state)
-{
-	struct pair *p = up(2);
-
-	(void)state;
-	pair_stop(p, 1);
-	pair_run(p, 60 * 1000 * CN_MS);
-	assert_true(pair_is_up(p, 0, 1));
-	assert_int_equal(pair_stats(p, 0).acks_sent, 0);
-	pair_free(p);
-}
-
-static cn_time death(struct pair *p, uint32_t at, uint32_t of, cn_time most)
-{
-	cn_time from = p->now;
-
-	pair_poke(p);
-	while (pair_is_up(p, at, of) && pair_step(p, from + most)) {
-	}
-	return p->now - from;
-}
-
-/* Waited for, and gone: known within dead_after and a little, and not before. */
-static void peer__silent_and_expected(void **state)
-{
-	(void)state;
-	for (uint32_t k = 0; k < 30; k++) {
-		struct pair *p = up(2);
-		cn_time t;
-
-		pair_run(p, k * 37 * CN_MS);
-		expect(p, 0, 1);
-		pair_run(p, k * 113 * CN_MS);
-		assert_int_equal(p->nodes[0].downs, 0);
-		pair_stop(p, 1);
-		t = death(p, 0, 1, 5000 * CN_MS);
-		if (t < 1100 * CN_MS || t > 1900 * CN_MS) {
-			fail_msg("case %u: %llu ms", k, (unsigned long long)(t / CN_MS));
-		}
-		pair_free(p);
-	}
-}
-
-#define PROBES_MAX 64
-
-struct probes {
-	cn_time at[PAIR_NODES][PROBES_MAX];
-	uint32_t n[PAIR_NODES];
-};
-
-/* Frames to node 0 by their senders. */
-static bool note_probe(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
-{
-	struct probes *seen = p->filter_arg;
-
-	(void)f;
-	(void)len;
-	if (to == 0 && seen->n[from] < PROBES_MAX) {
-		seen->at[from][seen->n[from]++] = p->now;
-	}
-	return true;
-}
-
-/* Three nodes begin to wait for a silent one at the same moment: their probes do not stay together,
- * or short queues between them would lose the same ones each time. All give it up in time. */
-static void peer__probes_do_not_coincide(void **state)
-{
-	struct pair *p = up(4);
-	struct probes seen = { 0 };
-	uint32_t all = 0, together = 0;
-	cn_time from = p->now;
-
-	(void)state;
-	pair_stop(p, 0);
-	p->filter = note_probe;
-	p->filter_arg = &seen;
-	for (uint32_t a = 1; a < 4; a++) {
-		expect(p, a, 0);
-	}
-	pair_poke(p);
-	pair_run(p, p->nodes[1].config.dead_after + CN_MS - (p->now - from));
-	for (uint32_t a = 1; a < 4; a++) {
-		uint32_t b = a % 3 + 1;
-
-		assert_false(pair_is_up(p, a, 0));
-		assert_true(seen.n[a] >= 10);
-		for (uint32_t i = 0; i < seen.n[a]; i++) {
-			for (uint32_t k = 0; k < seen.n[b]; k++) {
-				cn_time x = seen.at[a][i], y = seen.at[b][k];
-
-				together += (x > y ? x - y : y - x) < 200 * CN_US;
-			}
-		}
-		all += seen.n[a];
-	}
-	if (together * 5 > all) {
-		fail_msg("%u of %u probes coincide with another node's", together, all);
-	}
-	pair_free(p);
-}
-
-/* Frames that wait to be acknowledged are a reason to wait, too. */
-static void peer__silent_with_frames(void **state)
-{
-	struct pair *p = up(2);
-	cn_time t;
-
-	(void)state;
-	pair_stop(p, 1);
-	pair_send(p, 0, 1, 1, 100);
-	t = death(p, 0, 1, 5000 * CN_MS);
-	assert_in_range(t / CN_MS, 1400, 2000);
-	assert_int_equal(p->flows[0][1].acked, 1);
-	pair_free(p);
-}
-
-/* Waited for and alive, without any traffic: probes are answered for ever. */
-static void peer__expected_and_alive(void **state)
-{
-	struct pair *p = up(2);
-
-	(void)state;
-	expect(p, 0, 1);
-	p->loss = 200000;
-	pair_run(p, 120 * 1000 * CN_MS);
-	assert_int_equal(p->nodes[0].downs, 0);
-	assert_true(pair_stats(p, 0).acks_sent < 620);
-	cn_peer_expect(p->nodes[0].node, p->now, pair_peer(p, 0, 1), -1);
-	p->loss = 0;
-	pair_stop(p, 1);
-	pair_run(p, 10 * 1000 * CN_MS);
-	assert_int_equal(p->nodes[0].downs, 0);
-	pair_free(p);
-}
-
 /* Our frames reach it and nothing comes back, or the other way round: hellos heard on a broken
  * cable are no answer. */
 static void peer__one_way_cable(void **state)
@@ -367,7 +231,7 @@ static void peer__one_way_cable(void **state)
 
 		expect(p, 0, 1);
 		p->cut[broken][1 - broken] = true;
-		t = death(p, 0, 1, 5000 * CN_MS);
+		t = pair_run_down(p, 0, 1, 5000 * CN_MS);
 		assert_in_range(t / CN_MS, 1400, 2000);
 		p->cut[broken][1 - broken] = false;
 		assert_true(pair_run_up(p, 3000 * CN_MS));
@@ -754,11 +618,6 @@ int main(void)
 		cmocka_unit_test(peer__restart_in_traffic),
 		cmocka_unit_test(peer__bye),
 		cmocka_unit_test(peer__bye_taken_back),
-		cmocka_unit_test(peer__silent_and_not_needed),
-		cmocka_unit_test(peer__silent_and_expected),
-		cmocka_unit_test(peer__probes_do_not_coincide),
-		cmocka_unit_test(peer__silent_with_frames),
-		cmocka_unit_test(peer__expected_and_alive),
 		cmocka_unit_test(peer__one_way_cable),
 		cmocka_unit_test(peer__partition_noticed_by_one),
 		cmocka_unit_test(peer__partition_noticed_by_both),

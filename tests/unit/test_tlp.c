@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/tlp.c: tail-loss probes of a receiver that waits for data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define SEED 77u
+
+static struct pair *two(void)
+{
+	struct pair *p = pair_new(2, SEED, NULL);
+
+	if (!pair_run_up(p, 2000 * CN_MS)) {
+		fail_msg("seed %u: not up", SEED);
+	}
+	return p;
+}
+
+static uint32_t tail;
+
+static bool drop_tail(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	struct cn_wire w;
+
+	(void)p;
+	(void)to;
+	if (from == 0 && tail != 0 && (f[CN_ETH_HEADER + 2] & 15) == CN_TYPE_MESSAGE &&
+	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w) == CN_WIRE_OK &&
+	    w.seq == tail) {
+		tail = 0;
+		return false;
+	}
+	return true;
+}
+
+/* The last frame is lost while the receiver waits for it: a probe finds it long before the
+ * retransmission timeout. */
+static void tlp__finds_a_lost_tail(void **state)
+{
+	struct pair *p = two();
+	cn_time from;
+
+	(void)state;
+	pair_send(p, 0, 1, 50, 1000);
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
+	p->filter = drop_tail;
+	tail = pair_peer(p, 0, 1)->tx.queue.end + 9;
+	pair_send(p, 0, 1, 10, 1000);
+	from = p->now;
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	assert_int_equal(tail, 0);
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	/* the probe, and the delay of the last acknowledgement */
+	assert_true(p->now - from < 60 * CN_MS);
+	pair_free(p);
+}
+
+/* Waited for, and nothing lost, only late: probes cause no retransmission, and become rare while no
+ * data comes. */
+static void tlp__without_harm(void **state)
+{
+	struct pair *p = two();
+	uint64_t acks;
+
+	(void)state;
+	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
+	for (uint32_t i = 0; i < 100; i++) {
+		p->jitter = 1 + i % 10 * CN_MS;
+		pair_send(p, 0, 1, 1 + i % 40, 1000);
+		pair_run(p, i * 13 % 60 * CN_MS);
+	}
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	assert_int_equal(pair_stats(p, 0).data_resent, 0);
+	pair_run(p, 2000 * CN_MS);
+	acks = pair_stats(p, 1).acks_sent;
+	pair_run(p, 10 * 1000 * CN_MS);
+	assert_true(pair_stats(p, 1).acks_sent - acks < 10 * 9);
+	pair_free(p);
+}
+
+/* The frames of a lost tail, in order. */
+static void tlp__on_the_wire(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	pair_send(p, 0, 1, 50, 1000);
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
+	p->filter = drop_tail;
+	tail = pair_peer(p, 0, 1)->tx.queue.end + 2;
+	pair_trace(p);
+	pair_send(p, 0, 1, 3, 1000);
+	assert_true(pair_run_flows(p, 100 * CN_MS));
+	pair_assert_trace(p, "a: DATA 0; a: DATA 1; a: DATA 2; b: ACK 2 ACKREQ; "
+			     "a: ACK 0; a: RESEND 2 ACKREQ; b: ACK 3");
+	pair_free(p);
+}
+
+/* As many as may be were sent again and are lost once more, while others wait for their turn: a
+ * probe is enough for that, too. */
+static void tlp__while_the_sender_goes_back(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
+	p->cut[0][1] = true;
+	p->cut[1][0] = true;
+	pair_send(p, 0, 1, 6, 1000);
+	pair_run(p, 125 * CN_MS); /* a timeout; the next one is not before 360 ms */
+	assert_int_equal(pair_stats(p, 0).timeouts, 1);
+	p->cut[0][1] = p->cut[1][0] = false;
+	pair_run(p, 75 * CN_MS);
+	assert_int_equal(p->flows[0][1].received, 6);
+	assert_int_equal(pair_stats(p, 0).timeouts, 1);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tlp__finds_a_lost_tail),
+		cmocka_unit_test(tlp__on_the_wire),
+		cmocka_unit_test(tlp__without_harm),
+		cmocka_unit_test(tlp__while_the_sender_goes_back),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -54,10 +54,14 @@ tools_libcn_tools_la_SOURCES = \
 	tools/bench/command.h \
 	tools/bench/options.c \
 	tools/bench/p2p.c \
+	tools/bench/pair.c \
+	tools/bench/pair.h \
 	tools/bench/pattern.c \
 	tools/bench/pattern.h \
+	tools/bench/pingpong.c \
 	tools/bench/plan.c \
 	tools/bench/report.c \
+	tools/bench/stream.c \
 	tools/lab/command.c \
 	tools/lab/command.h \
 	tools/lab/fault.c \

@@ -82,6 +82,7 @@ schedule 1 alltoall --shape 2 --schedule "$t/noise"
 schedule 1 alltoall --shape 2 --schedule /dev/null
 has '/dev/null:1: before the first message expected' err
 schedule 1 alltoall --shape 1
+schedule 2 alltoall --shape 8y2
 schedule 1 alltoall --shape 5000
 schedule 1 alltoall --shape 4 --hosts h0
 schedule 1 alltoall --shape 4 --hosts h0,,h1

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside `collnet bench`: what was asked for, the run, and a result.
+ * Inside `collnet bench`: the options, the run, and a result.
  *
- * command.c parses and opens, coll.c measures collectives, p2p.c messages between two
- * ranks, baseline.c measures frames on raw sockets, report.c writes results, pattern.c is pure.
+ * options.c parses, command.c opens, coll.c measures collectives, p2p.c messages between two ranks
+ * (pair.h), baseline.c frames on raw sockets, plan.c planning; report.c writes results, pattern.c
+ * is pure.
  */
 #ifndef COLLNET_BENCH_H
 #define COLLNET_BENCH_H

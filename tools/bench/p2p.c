@@ -12,304 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/bench/baseline.h"
-#include "tools/bench/command.h"
-#include "tools/bench/pattern.h"
+#include "tools/bench/pair.h"
 
-#define ROUNDS		    10u
 #define ROUND_NS	    200000000u /* what a round should take */
-#define BASELINE_NS	    200000000u
-#define PINGPONG_MAX	    1000u  /* round trips in a round */
-#define STREAM_MAX	    10000u /* messages in a round */
-#define IN_FLIGHT	    2u
-#define ASSUMED_BITS_PER_US 20.0 /* for deadlines */
-#define HEADER		    24u	 /* of the transport, so that frames of the baseline are as long */
-
-struct pair {
-	struct bench *b;
-	collnet_endpoint_t *ep;
-	struct collnet_address peer;
-	uint8_t peer_mac[6];
-	uint32_t mtu; /* the smaller one of ranks 0 and 1, on every rank */
-	struct baseline *baseline;
-	uint8_t *data[IN_FLIGHT];
-	uint64_t bytes;
-	uint32_t share;		    /* round trips or messages in a round */
-	uint64_t *ns, *baseline_ns; /* [ROUNDS * share] of pingpong, [ROUNDS] of stream */
-	size_t nbaseline;
-	double frames_per_s[ROUNDS], baseline_per_s[ROUNDS];
-	uint64_t counters[BENCH_COUNTERS];
-	bool active; /* rank 0 or 1 */
-};
-
-static int failed(const struct pair *q, int status, const char *what)
-{
-	char size[TOOL_TEXT];
-
-	return bench_fail(q->b, status, "%s a message of %s", what,
-			  tool_format_size(q->bytes, size));
-}
-
-static int send_message(const struct pair *q, const void *data, size_t bytes)
-{
-	int rc = collnet_send(q->ep, &q->peer, data, bytes, bench_timeout(q->b));
-
-	return rc == COLLNET_OK ? TOOL_OK : failed(q, rc, "sending");
-}
-
-static int recv_message(const struct pair *q, void *data, size_t bytes)
-{
-	size_t got = bytes;
-	int rc = collnet_recv(q->ep, NULL, data, &got, bench_timeout(q->b));
-
-	if (rc != COLLNET_OK) {
-		return failed(q, rc, "receiving");
-	}
-	if (got != bytes) {
-		tool_complain("rank %u: a message of %zu bytes came as %zu", q->b->m.rank, bytes,
-			      got);
-		return TOOL_FAILED;
-	}
-	return TOOL_OK;
-}
-
-static void check(struct pair *q, const char *what, uint64_t serial, uint32_t source,
-		  const uint8_t *data)
-{
-	struct bench_pattern p = bench_pattern(q->b->o->m.seed, serial, 0, 1);
-	size_t at;
-
-	if (bench_pattern_check(&p, data, q->bytes, &at)) {
-		return;
-	}
-	if (q->counters[BENCH_WRONG] == 0) {
-		bench_wrong(q->b, what, source, at, bench_pattern_byte(&p, at), data[at]);
-	}
-	q->counters[BENCH_WRONG] = 1;
-}
-
-static void fill(const struct pair *q, uint64_t serial, uint8_t *data)
-{
-	struct bench_pattern p = bench_pattern(q->b->o->m.seed, serial, 0, 1);
-
-	bench_pattern_fill(&p, data, q->bytes);
-}
-
-/* ---- pingpong ------------------------------------------------------------------------- */
-
-/* n round trips; rank 1 returns what it gets, rank 0 checks it. */
-static int pingpong(struct pair *q, uint32_t n, uint64_t *ns)
-{
-	struct bench *b = q->b;
-	uint64_t cpu = bench_cpu();
-	uint32_t i;
-	int rc = TOOL_OK;
-
-	for (i = 0; i < n && rc == TOOL_OK; i++) {
-		cn_time from;
-
-		b->serial++;
-		if (b->m.rank != 0) {
-			rc = recv_message(q, q->data[0], q->bytes);
-			if (rc == TOOL_OK) {
-				rc = send_message(q, q->data[0], q->bytes);
-			}
-			continue;
-		}
-		if (b->o->m.verify) {
-			fill(q, b->serial, q->data[0]);
-			memset(q->data[1], 0, q->bytes);
-		}
-		from = bench_now();
-		rc = send_message(q, q->data[0], q->bytes);
-		if (rc == TOOL_OK) {
-			rc = recv_message(q, q->data[1], q->bytes);
-		}
-		ns[i] = bench_now() - from;
-		if (b->o->m.verify && rc == TOOL_OK) {
-			check(q, "echo", b->serial, 1, q->data[1]);
-		}
-	}
-	q->counters[BENCH_CPU] += bench_cpu() - cpu;
-	return rc;
-}
-
-static uint32_t baseline_payload(const struct pair *q)
-{
-	uint64_t n = q->bytes + HEADER;
-
-	return n < q->mtu ? (uint32_t)n : q->mtu;
-}
-
-static int baseline_round_pingpong(struct pair *q, uint32_t n)
-{
-	struct cn_err err = { 0 };
-	uint64_t lost = 0;
-	cn_time deadline = bench_now() + (cn_time)bench_timeout(q->b) * CN_MS;
-	int rc;
-
-	rc = baseline_pingpong(q->baseline, q->peer_mac, q->b->m.rank == 0, baseline_payload(q), n,
-			       q->b->m.rank == 0 ? q->baseline_ns + q->nbaseline : NULL, &lost,
-			       deadline, &err);
-	if (rc != COLLNET_OK) {
-		tool_complain("rank %u: raw sockets: %s", q->b->m.rank, err.text);
-		return TOOL_FAILED;
-	}
-	q->nbaseline += n;
-	return TOOL_OK;
-}
-
-/* ---- stream --------------------------------------------------------------------------- */
-
-static int wait_for(const struct pair *q, collnet_request_t **r, const char *what)
-{
-	int rc;
-
-	if (*r == NULL) {
-		return TOOL_OK;
-	}
-	rc = collnet_wait(*r, 0);
-	*r = NULL;
-	return rc == COLLNET_OK ? TOOL_OK : failed(q, rc, what);
-}
-
-static int stream_send(struct pair *q, uint32_t n)
-{
-	struct bench *b = q->b;
-	collnet_request_t *in_flight[IN_FLIGHT] = { NULL };
-	uint8_t done;
-	uint32_t i;
-	int rc = TOOL_OK;
-
-	for (i = 0; i < n + IN_FLIGHT && rc == TOOL_OK; i++) {
-		collnet_request_t **r = &in_flight[i % IN_FLIGHT];
-		uint8_t *data = q->data[i % IN_FLIGHT];
-		int status;
-
-		rc = wait_for(q, r, "sending");
-		if (rc != TOOL_OK || i >= n) {
-			continue;
-		}
-		if (b->o->m.verify) {
-			fill(q, b->serial + i, data);
-		}
-		status = collnet_isend(q->ep, &q->peer, data, q->bytes, bench_timeout(b), r);
-		if (status != COLLNET_OK) {
-			*r = NULL;
-			rc = failed(q, status, "sending");
-		}
-	}
-	return rc == TOOL_OK ? recv_message(q, &done, 1) : rc;
-}
-
-static int stream_recv(struct pair *q, uint32_t n)
-{
-	struct bench *b = q->b;
-	collnet_request_t *in_flight[IN_FLIGHT] = { NULL };
-	size_t got[IN_FLIGHT] = { 0 };
-	uint8_t done = 1;
-	uint32_t i;
-	int rc = TOOL_OK;
-
-	for (i = 0; i < n + IN_FLIGHT && rc == TOOL_OK; i++) {
-		uint32_t slot = i % IN_FLIGHT;
-		int status;
-
-		if (i >= IN_FLIGHT && i - IN_FLIGHT < n) {
-			rc = wait_for(q, &in_flight[slot], "receiving");
-			if (rc != TOOL_OK) {
-				break;
-			}
-			if (got[slot] != q->bytes) {
-				tool_complain("rank 1: a message of %llu bytes came as %zu",
-					      (unsigned long long)q->bytes, got[slot]);
-				return TOOL_FAILED;
-			}
-			if (b->o->m.verify) {
-				check(q, "message", b->serial + i - IN_FLIGHT, 0, q->data[slot]);
-			}
-		}
-		if (i < n) {
-			got[slot] = q->bytes;
-			status = collnet_irecv(q->ep, NULL, q->data[slot], &got[slot],
-					       bench_timeout(b), &in_flight[slot]);
-			if (status != COLLNET_OK) {
-				rc = failed(q, status, "receiving");
-			}
-		}
-	}
-	return rc == TOOL_OK ? send_message(q, &done, 1) : rc;
-}
-
-/* n messages; on rank 0 *ns is the time until rank 1 has confirmed all of them. */
-static int stream(struct pair *q, uint32_t n, uint64_t *ns)
-{
-	struct bench *b = q->b;
-	uint64_t cpu = bench_cpu();
-	cn_time from = bench_now();
-	int rc = b->m.rank == 0 ? stream_send(q, n) : stream_recv(q, n);
-
-	*ns = bench_now() - from;
-	q->counters[BENCH_CPU] += bench_cpu() - cpu;
-	b->serial += n;
-	return rc;
-}
-
-/* One round; rank 0 knows its own frames per second. */
-static int stream_round(struct pair *q, uint32_t round)
-{
-	struct collnet_stats before = { .size = sizeof(before) }, after = before;
-	uint64_t ns;
-	int rc, status = COLLNET_OK;
-
-	if (q->b->m.rank == 0) {
-		status = collnet_get_stats(q->b->c, &before, 0);
-	}
-	if (status != COLLNET_OK) {
-		return bench_fail(q->b, status, "reading the counters");
-	}
-	rc = stream(q, q->share, &ns);
-	if (rc != TOOL_OK || q->b->m.rank != 0) {
-		return rc;
-	}
-	status = collnet_get_stats(q->b->c, &after, 0);
-	if (status != COLLNET_OK) {
-		return bench_fail(q->b, status, "reading the counters");
-	}
-	q->ns[round] = ns / q->share;
-	q->frames_per_s[round] = (double)(after.data_sent - before.data_sent) / ((double)ns / 1e9);
-	return TOOL_OK;
-}
-
-static int baseline_round_stream(struct pair *q, uint32_t round)
-{
-	struct cn_err err = { 0 };
-	struct baseline_rate rate = { 0 };
-	cn_time deadline = bench_now() + (cn_time)bench_timeout(q->b) * CN_MS;
-	uint64_t sent;
-	int rc;
-
-	if (q->b->m.rank == 0) {
-		rc = baseline_stream_send(q->baseline, q->peer_mac, baseline_payload(q),
-					  BASELINE_NS, &sent, deadline, &err);
-	} else {
-		rc = baseline_stream_recv(q->baseline, q->peer_mac, &rate, deadline, &err);
-		q->baseline_per_s[round] = rate.per_second;
-	}
-	if (rc != COLLNET_OK) {
-		tool_complain("rank %u: raw sockets: %s", q->b->m.rank, err.text);
-		return TOOL_FAILED;
-	}
-	return TOOL_OK;
-}
-
-/* ---- both ----------------------------------------------------------------------------- */
+#define PINGPONG_MAX	    1000u      /* round trips in a round */
+#define STREAM_MAX	    10000u     /* messages in a round */
+#define ASSUMED_BITS_PER_US 20.0       /* for deadlines */
 
 /* Whether the baseline can do the same: one frame per message. */
 static bool comparable(const struct pair *q)
 {
 	return q->b->o->baseline &&
-	       (q->b->o->m.op == MEASURE_STREAM || q->bytes + HEADER <= q->mtu);
+	       (q->b->o->m.op == MEASURE_STREAM || q->bytes + PAIR_HEADER <= q->mtu);
 }
 
 static int run_round(struct pair *q, uint32_t round)
@@ -334,8 +48,8 @@ static int run_round(struct pair *q, uint32_t round)
 	}
 	rc = bench_barrier(b);
 	if (rc == TOOL_OK && q->active) {
-		rc = b->o->m.op == MEASURE_PINGPONG ? baseline_round_pingpong(q, q->share)
-						    : baseline_round_stream(q, round);
+		rc = b->o->m.op == MEASURE_PINGPONG ? pingpong_baseline(q, q->share)
+						    : stream_baseline(q, round);
 	}
 	return rc;
 }
@@ -455,8 +169,8 @@ static int run_size(struct pair *q)
 
 	b->expected_us = (double)q->bytes * 8 / ASSUMED_BITS_PER_US * IN_FLIGHT;
 	if (q->active) {
-		fill(q, b->serial, q->data[0]);
-		fill(q, b->serial, q->data[1]);
+		pair_fill(q, b->serial, q->data[0]);
+		pair_fill(q, b->serial, q->data[1]);
 	}
 	rc = warm_up(q);
 	if (rc != TOOL_OK) {

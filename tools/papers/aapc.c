@@ -66,11 +66,13 @@ static const struct figure {
 static const struct routine {
 	const char *label, *algorithm;
 	int column; /* of the paper; -1: none */
+	bool mpich; /* xor on a power of two of hosts, else shift, as MPICH does */
+	bool contention_aware;
 } routines[] = {
-	{ "LAM", "linear", 0 },
-	{ "MPICH", "pairwise", 1 },
-	{ "aapc", "aapc", 2 },
-	{ "shuffle", "shuffle", -1 },
+	{ "LAM", "linear", 0, false, false },
+	{ "MPICH", "pairwise", 1, true, false },
+	{ "aapc", "aapc", 2, false, false },
+	{ "shuffle", "shuffle", -1, false, true },
 };
 
 int experiment_aapc_network(char which, struct cn_topo **out, struct cn_err *err)
@@ -92,10 +94,10 @@ static int write_row(const struct figure *f, const struct routine *w, size_t siz
 		.cluster = cluster,
 		.op = MEASURE_ALLTOALL,
 		.algorithm = w->algorithm,
-		.permutation = strcmp(w->algorithm, "pairwise") != 0 ? CN_PERM_AUTO
-			       : power				     ? CN_PERM_XOR
-								     : CN_PERM_SHIFT,
-		.contention_aware = strcmp(w->algorithm, "shuffle") == 0,
+		.permutation = !w->mpich ? CN_PERM_AUTO
+			       : power	 ? CN_PERM_XOR
+					 : CN_PERM_SHIFT,
+		.contention_aware = w->contention_aware,
 		.window = COLLNET_WINDOW_AUTO,
 		.bytes = sizes[size],
 	};

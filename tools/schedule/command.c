@@ -240,6 +240,9 @@ static int run(struct run *r)
 {
 	int rc = read_topology(r);
 
+	if (rc != COLLNET_OK && r->o->shape != NULL) {
+		return tool_usage("%s", r->err.text);
+	}
 	if (rc == COLLNET_OK) {
 		rc = r->o->schedule != NULL ? read_schedule(r) : make_subject(r);
 	}

@@ -104,7 +104,7 @@ lab_programs = \
 	tests/lab/frames \
 	tests/lab/greedy \
 	tests/lab/rooted \
-	tests/lab/rude \
+	tests/lab/malformed_client \
 	tests/faults/fault_driver
 
 # Scenarios in virtual time, by seeds. soak is the same program and runs for as long as it is told.
@@ -115,13 +115,17 @@ sim_tests = \
 sim_sources = \
 	tests/sim/attackers.c \
 	tests/sim/attackers.h \
-	tests/sim/judge.c \
+	tests/sim/fixture.c \
+	tests/sim/fixture.h \
+	tests/sim/fixture_buffers.c \
+	tests/sim/fixture_faults.c \
+	tests/sim/oracle_errors.c \
+	tests/sim/oracle_goodput.c \
+	tests/sim/oracle_leaks.c \
 	tests/sim/scenario.c \
 	tests/sim/scenario.h \
 	tests/sim/wire_oracle.c \
-	tests/sim/wire_oracle.h \
-	tests/sim/world.c \
-	tests/sim/world.h
+	tests/sim/wire_oracle.h
 # Faults in labs: tests/soak and tests/trials run it.
 tests_faults_fault_driver_SOURCES = \
 	tests/faults/alarms.c \
@@ -187,12 +191,14 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/pair.h \
 	tests/unit/ring_oracle.c \
 	tests/unit/ring_oracle.h \
-	tests/unit/sched_world.c \
-	tests/unit/sched_world.h \
+	tests/unit/sched_fixture.c \
+	tests/unit/sched_fixture.h \
+	tests/unit/sched_fixture_impl.h \
+	tests/unit/sched_interpreter.c \
 	tests/unit/sim_net.c \
 	tests/unit/sim_net.h \
-	tests/unit/stepper.c \
-	tests/unit/stepper.h \
+	tests/unit/packet_stepper.c \
+	tests/unit/packet_stepper.h \
 	tests/unit/topo_text.c \
 	tests/unit/topo_text.h \
 	tests/unit/words.c \

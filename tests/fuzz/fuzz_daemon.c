@@ -70,7 +70,7 @@ const struct mutate_grammar mutate_grammar = {
 	.steps = steps,
 };
 
-struct world {
+struct fixture {
 	const uint8_t *data;
 	size_t size, at;
 	struct cn_daemon *daemon;
@@ -89,14 +89,14 @@ static void check(bool ok)
 	}
 }
 
-static uint8_t byte(struct world *w)
+static uint8_t byte(struct fixture *w)
 {
 	return w->at < w->size ? w->data[w->at++] : 0;
 }
 
 /* ---- the clients' side ---------------------------------------------------------------- */
 
-static void connect_client(struct world *w, int i)
+static void connect_client(struct fixture *w, int i)
 {
 	int fds[2];
 
@@ -112,7 +112,7 @@ static void connect_client(struct world *w, int i)
 	check(w->end[i].client != NULL);
 }
 
-static void read_answers(struct world *w)
+static void read_answers(struct fixture *w)
 {
 	static union cn_msg m;
 
@@ -131,7 +131,7 @@ static void read_answers(struct world *w)
 }
 
 /* The daemon's loop: those that are doomed go. */
-static void reap(struct world *w)
+static void reap(struct fixture *w)
 {
 	for (int i = 0; i < CLIENTS; i++) {
 		if (w->end[i].client != NULL && w->end[i].client->marked) {
@@ -142,14 +142,14 @@ static void reap(struct world *w)
 	cn_client_reap(w->daemon);
 }
 
-static void say(struct world *w, int i, const void *m, size_t len)
+static void say(struct fixture *w, int i, const void *m, size_t len)
 {
 	check(send(w->end[i].fd, m, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len);
 	cn_client_readable(w->end[i].client);
 }
 
 /* A message with descriptors, which must not come in. */
-static void say_descriptors(struct world *w, int i, const void *m, size_t len, uint32_t n)
+static void say_descriptors(struct fixture *w, int i, const void *m, size_t len, uint32_t n)
 {
 	union {
 		struct cmsghdr align;
@@ -182,7 +182,7 @@ static void say_descriptors(struct world *w, int i, const void *m, size_t len, u
 	close(after);
 }
 
-static struct cn_msg_place place(struct world *w)
+static struct cn_msg_place place(struct fixture *w)
 {
 	struct cn_msg_place p = { .region = byte(w) % 8u };
 
@@ -195,7 +195,7 @@ static struct cn_msg_place place(struct world *w)
 }
 
 /* A message that is right in itself, if its arguments are. */
-static void build(struct world *w, union cn_msg *m)
+static void build(struct fixture *w, union cn_msg *m)
 {
 	static const char *const algorithms[] = {
 		"", "shuffle", "pairwise", "linear", "ring", "x"
@@ -273,7 +273,7 @@ static bool is_request(uint32_t type)
 	       type == CN_MSG_RECV;
 }
 
-static void step_message(struct world *w, int i)
+static void step_message(struct fixture *w, int i)
 {
 	static union cn_msg m;
 	size_t size;
@@ -297,7 +297,7 @@ static void step_message(struct world *w, int i)
 	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf || w->end[i].client->marked);
 }
 
-static void step_greeting(struct world *w, int i)
+static void step_greeting(struct fixture *w, int i)
 {
 	struct cn_msg_hello m = { .head = { .type = CN_MSG_HELLO },
 				  .magic = CN_MSG_MAGIC,
@@ -308,7 +308,7 @@ static void step_greeting(struct world *w, int i)
 	}
 }
 
-static void step_region(struct world *w, int i)
+static void step_region(struct fixture *w, int i)
 {
 	struct cn_msg_region m = {
 		.head = { .type = CN_MSG_REGION },
@@ -330,7 +330,7 @@ static void step_region(struct world *w, int i)
 
 /* ---- the daemon's side ---------------------------------------------------------------- */
 
-static void step_time(struct world *w)
+static void step_time(struct fixture *w)
 {
 	struct cn_daemon *d = w->daemon;
 
@@ -340,7 +340,7 @@ static void step_time(struct world *w)
 	}
 }
 
-static void send_frames(struct world *w, uint32_t n)
+static void send_frames(struct fixture *w, uint32_t n)
 {
 	struct cn_frame f;
 
@@ -349,7 +349,7 @@ static void send_frames(struct world *w, uint32_t n)
 	}
 }
 
-static void step(struct world *w)
+static void step(struct fixture *w)
 {
 	static uint8_t raw[256];
 	const uint8_t b = byte(w);
@@ -424,7 +424,7 @@ static void check_nothing_left(const struct cn_daemon *d)
 }
 
 /* The answer to a question, or the end of the request, of this type and without an error. */
-static void expect_answer(struct world *w, int i, uint32_t type, size_t status_at)
+static void expect_answer(struct fixture *w, int i, uint32_t type, size_t status_at)
 {
 	static union cn_msg m;
 	int32_t status;
@@ -446,7 +446,7 @@ static void expect_answer(struct world *w, int i, uint32_t type, size_t status_a
 }
 
 /* After all that, a client that keeps the rules is served. */
-static void good_client(struct world *w)
+static void good_client(struct fixture *w)
 {
 	struct cn_msg_hello hello = { .head = { .type = CN_MSG_HELLO },
 				      .magic = CN_MSG_MAGIC,
@@ -484,7 +484,7 @@ static void good_client(struct world *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct world w = { .data = data, .size = size };
+	struct fixture w = { .data = data, .size = size };
 	struct cn_engine_config config;
 	struct cn_hub *hub = cn_hub_new(1, 1500, 8);
 	const int descriptor = lowest_descriptor();

@@ -51,12 +51,12 @@ struct request {
 	struct cn_done done; /* first: the engine gives it back */
 	bool busy;
 	cn_time deadline;
-	struct world *world;
+	struct fixture *fixture;
 	void *send, *recv;
 	struct cn_received *received;
 };
 
-struct world {
+struct fixture {
 	struct cn_engine *engine;
 	struct cn_member *members[MEMBERS];
 	bool ready[MEMBERS];
@@ -70,7 +70,7 @@ static void done(struct cn_done *d, int status, const char *text)
 	struct request *r = (struct request *)d;
 
 	script_check(r->busy && text);
-	script_check(status == COLLNET_OK || (status < 0 && text[0] && !r->world->good));
+	script_check(status == COLLNET_OK || (status < 0 && text[0] && !r->fixture->good));
 	free(r->send);
 	free(r->recv);
 	free(r->received);
@@ -78,7 +78,7 @@ static void done(struct cn_done *d, int status, const char *text)
 }
 
 /* A free request with memory of its own; NULL: none. */
-static struct request *request(struct world *w, size_t send, size_t recv, cn_time deadline)
+static struct request *request(struct fixture *w, size_t send, size_t recv, cn_time deadline)
 {
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		struct request *r = &w->requests[i];
@@ -89,7 +89,7 @@ static struct request *request(struct world *w, size_t send, size_t recv, cn_tim
 		r->done.fn = done;
 		r->busy = true;
 		r->deadline = deadline;
-		r->world = w;
+		r->fixture = w;
 		r->send = calloc(1, send ? send : 1);
 		r->recv = calloc(1, recv ? recv : 1);
 		r->received = calloc(1, sizeof(*r->received));
@@ -111,7 +111,7 @@ static cn_time deadline_from(struct script *s)
 	return s->now + ((cn_time)1 << (20 + script_byte(s) % 16));
 }
 
-static void join(struct script *s, struct world *w)
+static void join(struct script *s, struct fixture *w)
 {
 	uint8_t job = script_byte(s), rank = script_byte(s), ranks = script_byte(s);
 	cn_time deadline = deadline_from(s);
@@ -137,7 +137,7 @@ static void join(struct script *s, struct world *w)
 	}
 }
 
-static void post(struct script *s, struct world *w)
+static void post(struct script *s, struct fixture *w)
 {
 	static const char *const names[] = { NULL,   "shuffle", "pairwise", "linear",	"ring",
 					     "none", "chain",	"binomial", "furthest", "nearest" };
@@ -165,7 +165,7 @@ static void post(struct script *s, struct world *w)
 	}
 }
 
-static void leave(struct script *s, struct world *w)
+static void leave(struct script *s, struct fixture *w)
 {
 	uint8_t i = script_byte(s) % MEMBERS;
 
@@ -175,7 +175,7 @@ static void leave(struct script *s, struct world *w)
 	}
 }
 
-static void toggle_endpoint(struct script *s, struct world *w)
+static void toggle_endpoint(struct script *s, struct fixture *w)
 {
 	uint8_t number = script_byte(s), i = number % ENDPOINTS;
 	struct cn_err err = { 0 };
@@ -189,7 +189,7 @@ static void toggle_endpoint(struct script *s, struct world *w)
 	}
 }
 
-static void send_message(struct script *s, struct world *w)
+static void send_message(struct script *s, struct fixture *w)
 {
 	struct cn_endpoint *e = w->endpoints[script_byte(s) % ENDPOINTS];
 	uint8_t peer = script_byte(s), to = script_byte(s);
@@ -205,7 +205,7 @@ static void send_message(struct script *s, struct world *w)
 	}
 }
 
-static void receive_message(struct script *s, struct world *w)
+static void receive_message(struct script *s, struct fixture *w)
 {
 	struct cn_endpoint *e = w->endpoints[script_byte(s) % ENDPOINTS];
 	size_t n = script_byte(s) * 64u;
@@ -219,7 +219,7 @@ static void receive_message(struct script *s, struct world *w)
 	}
 }
 
-static void read_tables(struct script *s, struct world *w)
+static void read_tables(struct script *s, struct fixture *w)
 {
 	struct collnet_stats stats = { .size = sizeof(stats) };
 	struct collnet_node_info nodes[2];
@@ -241,7 +241,7 @@ static void read_tables(struct script *s, struct world *w)
 
 static void other(struct script *s, uint8_t step)
 {
-	struct world *w = s->machine;
+	struct fixture *w = s->machine;
 
 	switch (step % 16) {
 	case 6:
@@ -274,7 +274,7 @@ static void other(struct script *s, uint8_t step)
 /* What a deadline was given for has ended when it has passed. */
 static void expired(struct script *s)
 {
-	const struct world *w = s->machine;
+	const struct fixture *w = s->machine;
 
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		script_check(!w->requests[i].busy || w->requests[i].deadline > s->now);
@@ -283,25 +283,25 @@ static void expired(struct script *s)
 
 static void input(void *machine, cn_time now, const uint8_t *frame, size_t len)
 {
-	cn_engine_input(((struct world *)machine)->engine, now, frame, len);
+	cn_engine_input(((struct fixture *)machine)->engine, now, frame, len);
 }
 
 static bool output(void *machine, cn_time now, struct cn_frame *out)
 {
-	return cn_engine_output(((struct world *)machine)->engine, now, out);
+	return cn_engine_output(((struct fixture *)machine)->engine, now, out);
 }
 
 static cn_time deadline(const void *machine)
 {
-	return cn_engine_deadline(((const struct world *)machine)->engine);
+	return cn_engine_deadline(((const struct fixture *)machine)->engine);
 }
 
 static void expire(void *machine, cn_time now)
 {
-	cn_engine_expire(((struct world *)machine)->engine, now);
+	cn_engine_expire(((struct fixture *)machine)->engine, now);
 }
 
-static struct script script_of(struct world *w, const char *mac, const char *name)
+static struct script script_of(struct fixture *w, const char *mac, const char *name)
 {
 	struct cn_engine_config c;
 
@@ -331,7 +331,7 @@ static struct script script_of(struct world *w, const char *mac, const char *nam
 
 static bool none_busy(void *ctx)
 {
-	struct world *const *w = ctx;
+	struct fixture *const *w = ctx;
 
 	for (uint32_t i = 0; i < 2 * REQUESTS; i++) {
 		if (w[i / REQUESTS]->requests[i % REQUESTS].busy) {
@@ -342,7 +342,7 @@ static bool none_busy(void *ctx)
 }
 
 /* Everything that this node began, it ends, and nothing is left of it. */
-static void drain(struct script *s, struct world *w)
+static void drain(struct script *s, struct fixture *w)
 {
 	const struct cn_engine *e = w->engine;
 	cn_time until;
@@ -372,7 +372,7 @@ static void drain(struct script *s, struct world *w)
 	script_check(e->endpoints->pool.free == e->endpoints->pool.count);
 }
 
-static void post_recv(struct script *s, struct world *w, size_t n)
+static void post_recv(struct script *s, struct fixture *w, size_t n)
 {
 	struct request *r = request(w, 0, n, s->now + 30000 * CN_MS);
 
@@ -384,11 +384,11 @@ static void post_recv(struct script *s, struct world *w, size_t n)
 
 static bool sees_self(void *ctx)
 {
-	return cn_node_find(cn_engine_node(((struct world **)ctx)[1]->engine), "self") != NULL &&
-	       cn_node_find(cn_engine_node(((struct world **)ctx)[0]->engine), "good") != NULL;
+	return cn_node_find(cn_engine_node(((struct fixture **)ctx)[1]->engine), "self") != NULL &&
+	       cn_node_find(cn_engine_node(((struct fixture **)ctx)[0]->engine), "good") != NULL;
 }
 
-static void join_good(struct script *s, struct world *w, uint32_t rank)
+static void join_good(struct script *s, struct fixture *w, uint32_t rank)
 {
 	struct request *r = request(w, 0, 0, s->now + 30000 * CN_MS);
 
@@ -398,10 +398,10 @@ static void join_good(struct script *s, struct world *w, uint32_t rank)
 }
 
 /* A node that keeps the rules gets its message through, and a job. */
-static void good_node(struct script *s, struct world *w)
+static void good_node(struct script *s, struct fixture *w)
 {
-	static struct world other_world;
-	struct world *both[2] = { w, &other_world };
+	static struct fixture other_world;
+	struct fixture *both[2] = { w, &other_world };
 	struct script good;
 	const size_t bytes = 5000;
 	struct request *r;
@@ -426,7 +426,7 @@ static void good_node(struct script *s, struct world *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct world w;
+	static struct fixture w;
 	struct script s;
 
 	memset(&w, 0, sizeof(w));

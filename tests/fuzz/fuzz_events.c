@@ -61,7 +61,7 @@ struct flow {
 };
 
 struct node {
-	struct world *world;
+	struct fixture *fixture;
 	struct cn_node *node;
 	uint32_t id, turn, refuse, lives;
 	uint64_t flights_sent, flights_received, flights_unacked;
@@ -69,7 +69,7 @@ struct node {
 	struct flow out[NODES], in[NODES];
 };
 
-struct world {
+struct fixture {
 	struct script s;
 	struct node nodes[NODES];
 	uint32_t n, window, reorder, limit, pool;
@@ -89,7 +89,7 @@ static const uint8_t *bytes_of(uint32_t from, uint32_t to, uint32_t number, uint
 	return table + (from * 1031 + to * 337 + number * 17) % TABLE;
 }
 
-static uint32_t index_of(const struct world *w, const struct cn_peer *p)
+static uint32_t index_of(const struct fixture *w, const struct cn_peer *p)
 {
 	uint32_t i = (uint32_t)(cn_peer_name(p)[0] - 'a');
 
@@ -100,7 +100,7 @@ static uint32_t index_of(const struct world *w, const struct cn_peer *p)
 static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 {
 	struct node *n = ctx;
-	struct world *w = n->world;
+	struct fixture *w = n->fixture;
 
 	(void)now;
 	for (uint32_t k = 0; k < w->n; k++) {
@@ -131,7 +131,7 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
 	struct node *n = ctx;
-	struct world *w = n->world;
+	struct fixture *w = n->fixture;
 	uint32_t from = index_of(w, p);
 	struct flow *f = &n->in[from];
 	const uint8_t *want;
@@ -162,7 +162,7 @@ static void acked(void *ctx, void *token)
 	struct node *n = ctx;
 	struct flow *f = token;
 
-	script_check(n->world->garbled || f->acked < f->sent); /* a name may be garbled, too */
+	script_check(n->fixture->garbled || f->acked < f->sent); /* a name may be garbled, too */
 	f->acked++;
 	n->flights_unacked--;
 	cn_flight_acked(&n->flight, cn_node_window(n->node), 1);
@@ -171,15 +171,15 @@ static void acked(void *ctx, void *token)
 static void peer_up(void *ctx, cn_time now, struct cn_peer *p)
 {
 	struct node *n = ctx;
-	uint32_t other = index_of(n->world, p);
+	uint32_t other = index_of(n->fixture, p);
 	uint32_t left = n->out[other].wanted - n->out[other].sent;
 
 	(void)now;
 	n->out[other] = (struct flow){ .wanted = left };
 	n->in[other] = (struct flow){ 0 };
-	if (n->world->first != 0) {
-		cn_sender_init(p, n->world->first);
-		cn_receiver_init(p, n->world->first);
+	if (n->fixture->first != 0) {
+		cn_sender_init(p, n->fixture->first);
+		cn_receiver_init(p, n->fixture->first);
 	}
 }
 
@@ -189,15 +189,15 @@ static void peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_lo
 
 	(void)now;
 	(void)why;
-	script_check(n->world->garbled ||
-		     n->out[index_of(n->world, p)].acked == n->out[index_of(n->world, p)].sent);
+	script_check(n->fixture->garbled ||
+		     n->out[index_of(n->fixture, p)].acked == n->out[index_of(n->fixture, p)].sent);
 }
 
 static const struct cn_node_ops ops = {
 	.pull = pull, .deliver = deliver, .acked = acked, .peer_up = peer_up, .peer_down = peer_down
 };
 
-static void start(struct world *w, uint32_t id)
+static void start(struct fixture *w, uint32_t id)
 {
 	struct node *n = &w->nodes[id];
 	struct cn_node_config c;
@@ -205,7 +205,7 @@ static void start(struct world *w, uint32_t id)
 
 	cn_node_free(n->node);
 	memset(n, 0, sizeof(*n));
-	n->world = w;
+	n->fixture = w;
 	n->id = id;
 	n->lives = lives;
 	cn_node_config_init(&c);
@@ -223,7 +223,7 @@ static void start(struct world *w, uint32_t id)
 
 /* ---- the channel ---------------------------------------------------------------------- */
 
-static void put(struct world *w, uint32_t to, const struct cn_frame *f)
+static void put(struct fixture *w, uint32_t to, const struct cn_frame *f)
 {
 	struct channel_frame *c = &w->channel[w->on_way];
 
@@ -240,7 +240,7 @@ static void put(struct world *w, uint32_t to, const struct cn_frame *f)
 	}
 }
 
-static bool send_one(struct world *w, uint32_t id)
+static bool send_one(struct fixture *w, uint32_t id)
 {
 	struct cn_frame f;
 
@@ -256,13 +256,13 @@ static bool send_one(struct world *w, uint32_t id)
 	return true;
 }
 
-static void take_out(struct world *w, uint32_t i)
+static void take_out(struct fixture *w, uint32_t i)
 {
 	w->on_way--;
 	memmove(&w->channel[i], &w->channel[i + 1], (w->on_way - i) * sizeof(w->channel[0]));
 }
 
-static void arrive(struct world *w, uint32_t i)
+static void arrive(struct fixture *w, uint32_t i)
 {
 	uint32_t len = w->channel[i].len, to = w->channel[i].to;
 	uint8_t *copy = malloc(len); /* of exact size */
@@ -274,7 +274,7 @@ static void arrive(struct world *w, uint32_t i)
 	free(copy);
 }
 
-static void pass(struct world *w, cn_time t)
+static void pass(struct fixture *w, cn_time t)
 {
 	w->s.now += t;
 	for (uint32_t i = 0; i < w->n; i++) {
@@ -286,7 +286,7 @@ static void pass(struct world *w, cn_time t)
 
 /* ---- oracles -------------------------------------------------------------------------- */
 
-static const struct cn_peer *peer_of(const struct world *w, uint32_t at, uint32_t of)
+static const struct cn_peer *peer_of(const struct fixture *w, uint32_t at, uint32_t of)
 {
 	const struct cn_node *n = w->nodes[at].node;
 
@@ -298,7 +298,7 @@ static const struct cn_peer *peer_of(const struct world *w, uint32_t at, uint32_
 	return NULL;
 }
 
-static void check_pair(const struct world *w, uint32_t a, uint32_t b)
+static void check_pair(const struct fixture *w, uint32_t a, uint32_t b)
 {
 	const struct cn_peer *p = peer_of(w, a, b), *q = peer_of(w, b, a);
 
@@ -314,7 +314,7 @@ static void check_pair(const struct world *w, uint32_t a, uint32_t b)
 	}
 }
 
-static void check_world(const struct world *w)
+static void check_world(const struct fixture *w)
 {
 	for (uint32_t a = 0; a < w->n; a++) {
 		const struct node *n = &w->nodes[a];
@@ -332,7 +332,7 @@ static void check_world(const struct world *w)
 	}
 }
 
-static cn_time until_next(const struct world *w)
+static cn_time until_next(const struct fixture *w)
 {
 	cn_time at = w->s.now + 100 * CN_MS;
 
@@ -343,7 +343,7 @@ static cn_time until_next(const struct world *w)
 }
 
 /* The channel is good again: everything arrives, and no buffer stays in use. */
-static void settle(struct world *w)
+static void settle(struct fixture *w)
 {
 	bool done = false;
 
@@ -388,7 +388,7 @@ static void settle(struct world *w)
 
 /* ---- steps ---------------------------------------------------------------------------- */
 
-static void ask_for(struct world *w, uint32_t x)
+static void ask_for(struct fixture *w, uint32_t x)
 {
 	struct node *n = &w->nodes[x % w->n];
 	uint8_t more = script_byte(&w->s);
@@ -409,7 +409,7 @@ static void ask_for(struct world *w, uint32_t x)
 	}
 }
 
-static void trouble(struct world *w, uint32_t x)
+static void trouble(struct fixture *w, uint32_t x)
 {
 	struct node *n = &w->nodes[x % w->n];
 	uint8_t what = script_byte(&w->s);
@@ -424,7 +424,7 @@ static void trouble(struct world *w, uint32_t x)
 	}
 }
 
-static void step(struct world *w)
+static void step(struct fixture *w)
 {
 	uint8_t b = script_byte(&w->s), x = b >> 3;
 	uint32_t i = w->on_way > 0 ? x % w->on_way : 0;
@@ -471,7 +471,7 @@ static void step(struct world *w)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint32_t firsts[] = { 0, 0, 0xfffffff0u, 0x7ffffff0u };
-	struct world *w = calloc(1, sizeof(*w));
+	struct fixture *w = calloc(1, sizeof(*w));
 	uint8_t b;
 
 	script_check(w != NULL);

@@ -38,7 +38,7 @@ const struct mutate_grammar mutate_grammar = {
 	.steps = steps,
 };
 
-struct world {
+struct fixture {
 	struct cn_node *node;
 	bool refuse;
 	uint32_t room;	  /* frames until they are refused; 0: no such limit */
@@ -53,7 +53,7 @@ struct world {
 
 static bool pull(void *ctx, cn_time now, struct cn_tx *tx)
 {
-	struct world *w = ctx;
+	struct fixture *w = ctx;
 	uint32_t n = cn_node_peers(w->node), t = 0;
 
 	(void)now;
@@ -87,7 +87,7 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *tx)
 
 static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
-	struct world *w = ctx;
+	struct fixture *w = ctx;
 	volatile uint8_t sum = 0;
 
 	(void)now;
@@ -110,7 +110,7 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_r
 
 static void acked(void *ctx, void *token)
 {
-	struct world *w = ctx;
+	struct fixture *w = ctx;
 
 	script_check(token && *(uint8_t *)token == 1);
 	*(uint8_t *)token = 0;
@@ -134,7 +134,7 @@ static void peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_lo
 
 static void other(struct script *s, uint8_t step)
 {
-	struct world *w = s->machine;
+	struct fixture *w = s->machine;
 	struct cn_peer *p = NULL;
 	uint8_t which;
 
@@ -174,25 +174,25 @@ static void other(struct script *s, uint8_t step)
 
 static void input(void *machine, cn_time now, const uint8_t *frame, size_t len)
 {
-	cn_node_input(((struct world *)machine)->node, now, frame, len);
+	cn_node_input(((struct fixture *)machine)->node, now, frame, len);
 }
 
 static bool output(void *machine, cn_time now, struct cn_frame *out)
 {
-	return cn_node_output(((struct world *)machine)->node, now, out);
+	return cn_node_output(((struct fixture *)machine)->node, now, out);
 }
 
 static cn_time deadline(const void *machine)
 {
-	return cn_node_deadline(((const struct world *)machine)->node);
+	return cn_node_deadline(((const struct fixture *)machine)->node);
 }
 
 static void expire(void *machine, cn_time now)
 {
-	cn_node_expire(((struct world *)machine)->node, now);
+	cn_node_expire(((struct fixture *)machine)->node, now);
 }
 
-static struct script script_of(struct world *w, const char *mac, const char *name)
+static struct script script_of(struct fixture *w, const char *mac, const char *name)
 {
 	static const struct cn_node_ops ops = { .pull = pull,
 						.deliver = deliver,
@@ -222,22 +222,22 @@ static struct script script_of(struct world *w, const char *mac, const char *nam
 
 static bool good_is_known(void *ctx)
 {
-	struct world *const *w = ctx;
+	struct fixture *const *w = ctx;
 
 	return cn_node_find(w[0]->node, "good") && cn_node_find(w[1]->node, "self");
 }
 
 static bool all_received(void *ctx)
 {
-	struct world *const *w = ctx;
+	struct fixture *const *w = ctx;
 
 	return w[0]->received == GOOD_FRAMES && w[1]->received == GOOD_FRAMES && w[0]->out == 0 &&
 	       w[1]->out == 0;
 }
 
-static void good_node(struct script *s, struct world *w)
+static void good_node(struct script *s, struct fixture *w)
 {
-	struct world good = { 0 }, *both[2] = { w, &good };
+	struct fixture good = { 0 }, *both[2] = { w, &good };
 	struct script g = script_of(&good, "\x02\0\0\0\2\1", "good");
 
 	script_check(script_exchange(s, &g, good_is_known, both));
@@ -249,7 +249,7 @@ static void good_node(struct script *s, struct world *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct world w = { 0 };
+	struct fixture w = { 0 };
 	struct script s = script_of(&w, "\x02\0\0\0\0\1", "self");
 	cn_time until;
 

@@ -5,7 +5,7 @@
 # run: root asan
 . "$(dirname "$0")/lib.sh"
 need_lab
-need rude
+need malformed_client
 
 # lab SHAPE COMMAND: status in $got, output in ./out.
 lab() {
@@ -35,24 +35,24 @@ host_commands await worker
 # ---- garbage while an exchange runs --------------------------------------------------------
 lab 2 '
 	if [ $COLLNET_RANK = 0 ]; then
-		rude $COLLNET_SOCKET 1 3 >$HERE/rude.out 2>&1 || { cat $HERE/rude.out; exit 3; }
+		malformed_client $COLLNET_SOCKET 1 3 >$HERE/malformed.out 2>&1 || { cat $HERE/malformed.out; exit 3; }
 	fi
 	collnet bench alltoall --sizes 0,1,100,8k --verify'
 ok "any bytes on the socket: that client is closed, others are served"
-has "the daemon stays calm" rude.out
+has "the daemon is unaffected" malformed.out
 has "is disconnected: " h0.log
 lacks "is disconnected: " h1.log
 
 lab 2 '
 	if [ $COLLNET_RANK = 0 ]; then
-		rude $COLLNET_SOCKET 2 3 >$HERE/rude.out 2>&1 || touch $HERE/rude.failed &
+		malformed_client $COLLNET_SOCKET 2 3 >$HERE/malformed.out 2>&1 || touch $HERE/malformed.failed &
 	fi
 	collnet bench alltoall --sizes 8k --iterations 200 --verify
 	status=$?
 	wait
 	exit $status'
 ok "garbage beside an exchange"
-[ ! -e rude.failed ] || { cat rude.out; fail "the daemon minds a rude client"; }
+[ ! -e malformed.failed ] || { cat malformed.out; fail "a malformed client disturbs the daemon"; }
 
 # ---- a rank is killed -----------------------------------------------------------------------
 cat >exchange <<'EOS'

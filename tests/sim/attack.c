@@ -40,17 +40,17 @@ int main(int argc, char **argv)
 	}
 	for (uint64_t seed = first; run < seeds; seed++) {
 		struct scenario s;
-		struct world w;
+		struct fixture w;
 
 		if (!scenario_draw(seed, &s)) {
 			printf("seed %llu: it cannot be drawn\n", (unsigned long long)seed);
 			return 1;
 		}
-		if (s.climate == FAIR || s.climate == WEATHER) {
+		if (s.profile == PROFILE_NONE || s.profile == PROFILE_LOSS) {
 			s.attackers = all[run++ % (sizeof(all) / sizeof(all[0]))];
-			if (!world_run(&w, &s, verbose)) {
+			if (!fixture_run(&w, &s, verbose)) {
 				printf("seed %llu, attackers %u, failed: %s\n",
-				       (unsigned long long)seed, s.attackers, w.verdict);
+				       (unsigned long long)seed, s.attackers, w.finding);
 				failed++;
 			}
 		}

@@ -13,7 +13,7 @@ static const cn_time distance = 100 * CN_US; /* of the frames of one attacker */
 static const cn_time lasts = 2000 * CN_MS;
 
 struct attackers {
-	struct world *w;
+	struct fixture *fixture;
 	uint32_t kinds;
 	uint64_t random, sent;
 	cn_time until;
@@ -27,18 +27,18 @@ struct attackers {
 
 static const struct cn_node_config *config_of(struct attackers *a, uint32_t host)
 {
-	struct cn_engine *e = cn_sim_engine(a->w->sim, host);
+	struct cn_engine *e = cn_sim_engine(a->fixture->sim, host);
 
 	return e != NULL ? cn_node_config(cn_engine_node(e)) : NULL;
 }
 
 static void inject(struct attackers *a, uint32_t to, const uint8_t *frame, size_t len)
 {
-	struct cn_engine *e = cn_sim_engine(a->w->sim, to);
+	struct cn_engine *e = cn_sim_engine(a->fixture->sim, to);
 
 	if (e != NULL) {
-		cn_engine_input(e, cn_sim_now(a->w->sim), frame, len);
-		cn_sim_kick(a->w->sim, to);
+		cn_engine_input(e, cn_sim_now(a->fixture->sim), frame, len);
+		cn_sim_kick(a->fixture->sim, to);
 		a->sent++;
 	}
 }
@@ -73,7 +73,7 @@ static uint32_t draw(struct attackers *a, uint32_t n)
 
 static void forge(struct attackers *a)
 {
-	uint32_t to = draw(a, a->w->s->hosts), as = draw(a, a->w->s->hosts);
+	uint32_t to = draw(a, a->fixture->s->hosts), as = draw(a, a->fixture->s->hosts);
 	const struct cn_node_config *c = config_of(a, as);
 	static const uint8_t flags[] = {
 		0,
@@ -123,7 +123,7 @@ static void replay(struct attackers *a)
 /* From one of so many addresses. */
 static void invent(struct attackers *a, uint32_t addresses)
 {
-	uint32_t number = draw(a, addresses), to = draw(a, a->w->s->hosts);
+	uint32_t number = draw(a, addresses), to = draw(a, a->fixture->s->hosts);
 	const uint8_t mac[6] = { 0x0a,
 				 1,
 				 (uint8_t)(number >> 24),
@@ -166,8 +166,8 @@ static void act(void *arg)
 	if ((a->kinds & ATTACKER_INVENTOR) != 0) {
 		invent(a, INVENTED);
 	}
-	if (cn_sim_now(a->w->sim) < a->until) {
-		cn_sim_at(a->w->sim, cn_sim_now(a->w->sim) + distance, act, a);
+	if (cn_sim_now(a->fixture->sim) < a->until) {
+		cn_sim_at(a->fixture->sim, cn_sim_now(a->fixture->sim) + distance, act, a);
 	}
 }
 
@@ -176,32 +176,32 @@ static void see(void *arg, const struct cn_sim_record *record)
 	struct attackers *a = arg;
 	uint32_t to;
 
-	wire_oracle_see(a->w->wire, record);
+	wire_oracle_record(a->fixture->wire, record);
 	if (record->kind != CN_SIM_RECEIVED || record->len > CN_FRAME_HEAD ||
 	    (record->frame[CN_ETH_HEADER + 2] & 15) != CN_TYPE_HELLO) {
 		return;
 	}
 	to = (uint32_t)record->frame[3] << 16 | (uint32_t)record->frame[4] << 8 | record->frame[5];
-	a->tape[a->taped % TAPE].to = (record->frame[0] & 1) != 0 ? draw(a, a->w->s->hosts)
+	a->tape[a->taped % TAPE].to = (record->frame[0] & 1) != 0 ? draw(a, a->fixture->s->hosts)
 								  : to - 1;
 	memcpy(a->tape[a->taped % TAPE].data, record->frame, record->len);
 	a->tape[a->taped % TAPE].len = record->len;
 	a->taped += a->taped < TAPE - 1;
 }
 
-struct attackers *attackers_new(struct world *w, uint32_t kinds)
+struct attackers *attackers_new(struct fixture *fx, uint32_t kinds)
 {
 	struct attackers *a = calloc(1, sizeof(*a));
 
 	if (a == NULL) {
 		return NULL;
 	}
-	a->w = w;
+	a->fixture = fx;
 	a->kinds = kinds;
-	a->random = cn_mix64(w->s->seed ^ 0x61747461636b);
-	a->until = cn_sim_now(w->sim) + lasts;
-	cn_sim_trace(w->sim, see, a);
-	cn_sim_at(w->sim, cn_sim_now(w->sim), act, a);
+	a->random = cn_mix64(fx->s->seed ^ 0x61747461636b);
+	a->until = cn_sim_now(fx->sim) + lasts;
+	cn_sim_trace(fx->sim, see, a);
+	cn_sim_at(fx->sim, cn_sim_now(fx->sim), act, a);
 	return a;
 }
 
@@ -210,23 +210,25 @@ void attackers_free(struct attackers *a)
 	free(a);
 }
 
-void attackers_judge(struct attackers *a)
+void attackers_check(struct attackers *a)
 {
-	for (uint32_t host = 0; host < a->w->s->hosts; host++) {
-		const struct cn_node *n = cn_engine_node(cn_sim_engine(a->w->sim, host));
+	for (uint32_t host = 0; host < a->fixture->s->hosts; host++) {
+		const struct cn_node *n = cn_engine_node(cn_sim_engine(a->fixture->sim, host));
 
-		if (n->npeers >= a->w->s->hosts) {
-			world_blame(a->w, "host %u knows %u nodes, and there are %u others", host,
-				    n->npeers, a->w->s->hosts - 1);
+		if (n->npeers >= a->fixture->s->hosts) {
+			fixture_report(a->fixture,
+				       "host %u knows %u nodes, and there are %u others", host,
+				       n->npeers, a->fixture->s->hosts - 1);
 		}
 		for (uint32_t i = 0; i < n->npeers; i++) {
 			if ((uint32_t)n->peers[i]->generation != 0) {
-				world_blame(a->w, "host %u had %s down: a stranger was believed",
-					    host, n->peers[i]->name);
+				fixture_report(a->fixture,
+					       "host %u had %s down: a stranger was believed", host,
+					       n->peers[i]->name);
 			}
 		}
 	}
 	if (a->sent == 0) {
-		world_blame(a->w, "the attackers sent nothing");
+		fixture_report(a->fixture, "the attackers sent nothing");
 	}
 }

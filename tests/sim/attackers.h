@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Strangers in the simulated network, who know everything that is broadcast (addresses, names,
- * epochs, MTU), send to any host in any name, and receive nothing:
+ * Off-path attackers in the simulated network, who know everything that is broadcast (addresses,
+ * names, epochs, MTU), send to any host in any name, and receive nothing:
  *
  *   FORGER    hellos, goodbyes and session frames in the names of the hosts
  *   REPLAYER  every hello that was ever sent, unicast ones too, again and again
  *   FLOODER   hellos and session frames from a new address each
  *   INVENTOR  hellos of a few thousand nodes that are not there
  *
- * They begin before the nodes find each other. All jobs must end well, no peer may go down, and no
- * node may know of others than the hosts.
+ * They begin before the nodes discover each other. All jobs must succeed, no peer may go down, and
+ * no node may know of others than the hosts.
  */
 #ifndef TESTS_ATTACKERS_H
 #define TESTS_ATTACKERS_H
 
-#include "world.h"
+#include "fixture.h"
 
 enum attacker {
 	ATTACKER_FORGER = 1,
@@ -25,11 +25,11 @@ enum attacker {
 
 struct attackers;
 
-/* Begins, and watches the simulation in the place of the oracle, to which it passes on what it
- * sees. NULL: no memory. */
-struct attackers *attackers_new(struct world *w, uint32_t kinds);
+/* Begins, and takes the trace instead of the wire oracle, to which it passes every record. NULL: no
+ * memory. */
+struct attackers *attackers_new(struct fixture *fx, uint32_t kinds);
 void attackers_free(struct attackers *a);
-/* What must hold at the end; else it blames the world. */
-void attackers_judge(struct attackers *a);
+/* Checks at the end that they had no effect. */
+void attackers_check(struct attackers *a);
 
 #endif

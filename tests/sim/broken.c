@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Do the oracles see anything? The transport is broken on purpose, in one of three ways, and the
- * scenarios of the sweep have to find it; those that did must find nothing where it is whole.
+ * Tests of the oracles: the transport is broken on purpose in one of three ways, which scenarios of
+ * the sweep must detect; the same scenarios must find nothing in the intact transport.
  * The linker replaces one function of lib/proto for each way (--wrap).
  *
  *   broken [--seeds N]   of the first N seeds (100) for each way, until three were found
@@ -11,7 +11,7 @@
 
 #include "proto/global_window.h"
 #include "proto/wire.h"
-#include "world.h"
+#include "fixture.h"
 
 #define ENOUGH 3u
 
@@ -56,26 +56,25 @@ void __wrap_cn_flight_end(struct cn_flight *f, struct cn_window *w)
 }
 
 static const struct way {
-	const char *what,
-		*oracle; /* a piece of the sentence of the oracle that must have seen it */
+	const char *what, *oracle; /* part of the report of the oracle that must detect it */
 } ways[] = {
 	{ "one frame more than W_g", "W_g: " },
 	{ "an acknowledgement of a gap", "acknowledgement of a gap: " },
-	{ "frames stay in eta when their operation ends", "eta is " },
+	{ "frames stay in flight when their operation ends", " frames in flight when idle" },
 };
 
 /* 1: a finding; 0: none; -1: it cannot run. */
-static int run(uint64_t seed, char *verdict, size_t cap)
+static int run(uint64_t seed, char *finding, size_t cap)
 {
 	struct scenario s;
-	struct world w;
+	struct fixture w;
 	bool ok;
 
 	if (!scenario_draw(seed, &s)) {
 		return -1;
 	}
-	ok = world_run(&w, &s, false);
-	snprintf(verdict, cap, "%s", w.verdict);
+	ok = fixture_run(&w, &s, false);
+	snprintf(finding, cap, "%s", w.finding);
 	scenario_free(&s);
 	return ok ? 0 : 1;
 }
@@ -83,26 +82,26 @@ static int run(uint64_t seed, char *verdict, size_t cap)
 static bool try_way(int way, uint64_t seeds)
 {
 	uint64_t seed = 1, found = 0, exact = 0, first = 0;
-	char verdict[1024], whole[1024], said[1024] = "";
+	char finding[1024], whole[1024], said[1024] = "";
 
 	for (; seed <= seeds && exact < ENOUGH; seed++) {
 		broken = way;
-		if (run(seed, verdict, sizeof(verdict)) == 0) {
+		if (run(seed, finding, sizeof(finding)) == 0) {
 			continue;
 		}
 		broken = 0;
 		if (run(seed, whole, sizeof(whole)) != 0) {
-			printf("seed %llu fails where nothing is broken: %s\n",
+			printf("seed %llu fails with the intact transport: %s\n",
 			       (unsigned long long)seed, whole);
 			return false;
 		}
 		found++;
-		if (strstr(verdict, ways[way - 1].oracle) != NULL && exact++ == 0) {
+		if (strstr(finding, ways[way - 1].oracle) != NULL && exact++ == 0) {
 			first = seed;
-			snprintf(said, sizeof(said), "%s", verdict);
+			snprintf(said, sizeof(said), "%s", finding);
 		}
 	}
-	printf("%s: %llu of %llu seeds fail, %llu by the oracle that is meant", ways[way - 1].what,
+	printf("%s: %llu of %llu seeds fail, %llu by the intended oracle", ways[way - 1].what,
 	       (unsigned long long)found, (unsigned long long)(seed - 1),
 	       (unsigned long long)exact);
 	if (exact > 0) {

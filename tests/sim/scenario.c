@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Drawing scenarios. The order of draws is the format of the seeds: new draws go to the end. */
 #include "scenario.h"
+#include "proto/wire.h"
 #include "tools/plan/random.h"
 #include "tools/plan/span.h"
 
@@ -226,7 +227,7 @@ static void draw_ops(struct scenario *s, uint64_t *r)
 
 /* ---- what goes wrong ------------------------------------------------------------------ */
 
-static struct cn_sim_faults draw_weather(uint64_t *r, uint32_t loss)
+static struct cn_sim_faults draw_link_faults(uint64_t *r, uint32_t loss)
 {
 	struct cn_sim_faults f = { 0 };
 
@@ -264,7 +265,7 @@ static void draw_outage(struct scenario *s, struct fault_plan *f, uint64_t *r, c
 	f->kind = chance(r, 60) ? FAULT_CUT : FAULT_PAUSE;
 }
 
-static void draw_disaster(struct scenario *s, struct fault_plan *f, uint64_t *r)
+static void draw_failure(struct scenario *s, struct fault_plan *f, uint64_t *r)
 {
 	draw_outage(s, f, r, 3000 * CN_MS, 12000 * CN_MS);
 	switch (cn_random(r) % 7) {
@@ -298,34 +299,34 @@ static void draw_faults(struct scenario *s, uint64_t *r)
 	static const uint32_t losses[] = { 1000, 10000, LOSS_LIMIT };
 	struct fault_plan *f = s->faults;
 
-	s->deadline = CALM_DEADLINE;
-	switch (s->climate) {
-	case WEATHER:
-		f->kind = FAULT_WEATHER;
+	s->deadline = SUCCESS_DEADLINE;
+	switch (s->profile) {
+	case PROFILE_LOSS:
+		f->kind = FAULT_LINK;
 		f->link = CN_TOPO_NONE;
 		f->end = 2;
 		f->until = CN_NEVER;
-		f->weather = draw_weather(r, PICK(r, losses));
+		f->link_faults = draw_link_faults(r, PICK(r, losses));
 		s->nfaults = 1;
 		break;
-	case OUTAGE:
+	case PROFILE_OUTAGE:
 		draw_outage(s, f, r, CN_MS, OUTAGE_LIMIT);
 		s->nfaults = 1;
 		break;
-	case STORM:
+	case PROFILE_HEAVY_LOSS:
 		s->nfaults = (uint32_t)between(r, 1, FAULTS_MAX);
 		for (uint32_t i = 0; i < s->nfaults; i++, f++) {
-			f->kind = FAULT_WEATHER;
+			f->kind = FAULT_LINK;
 			f->link = chance(r, 30) ? CN_TOPO_NONE : draw_link(s, r);
 			f->end = 2;
 			f->at = between(r, 0, 50 * CN_MS);
 			f->until = f->at + between(r, 10 * CN_MS, 5000 * CN_MS);
-			f->weather = draw_weather(r, 200000);
+			f->link_faults = draw_link_faults(r, 200000);
 		}
 		s->deadline = between(r, 500, 20000) * CN_MS;
 		break;
-	case DISASTER:
-		draw_disaster(s, f, r);
+	case PROFILE_FAILURE:
+		draw_failure(s, f, r);
 		s->nfaults = 1;
 		s->deadline = between(r, 500, 20000) * CN_MS;
 		break;
@@ -338,13 +339,16 @@ static void draw_faults(struct scenario *s, uint64_t *r)
 
 bool scenario_draw(uint64_t seed, struct scenario *s)
 {
-	static const enum climate climates[] = { FAIR,	 FAIR,	WEATHER, WEATHER,  WEATHER,
-						 OUTAGE, STORM, STORM,	 DISASTER, DISASTER };
+	static const enum fault_profile profiles[] = { PROFILE_NONE,	   PROFILE_NONE,
+						       PROFILE_LOSS,	   PROFILE_LOSS,
+						       PROFILE_LOSS,	   PROFILE_OUTAGE,
+						       PROFILE_HEAVY_LOSS, PROFILE_HEAVY_LOSS,
+						       PROFILE_FAILURE,	   PROFILE_FAILURE };
 	uint64_t random = cn_mix64(seed);
 
 	memset(s, 0, sizeof(*s));
 	s->seed = seed;
-	s->climate = PICK(&random, climates);
+	s->profile = PICK(&random, profiles);
 	if (!draw_network(s, &random)) {
 		return false;
 	}
@@ -355,16 +359,37 @@ bool scenario_draw(uint64_t seed, struct scenario *s)
 	return true;
 }
 
+/*
+ * The time that losses may cost all operations together: where frames follow one another, each may
+ * wait for a repeated probe, at most a fifth of the grace period. So many frames follow one another
+ * in the longest schedules: all frames of the busiest host (a window of one), or one per phase.
+ */
+static cn_time loss_time(const struct scenario *s)
+{
+	const struct cn_node_config *c = &s->config.engine.node;
+	uint64_t steps = 0;
+
+	for (uint32_t i = 0; i < s->nops; i++) {
+		const struct op_plan *p = &s->ops[i];
+		uint64_t blocks = (uint64_t)s->ranks * (p->op == CN_OP_ALLTOALL ? s->local : 1);
+		uint64_t frames = blocks * (1 + p->bytes / (c->mtu - CN_WIRE_HEADER));
+		uint64_t phases = (uint64_t)s->hosts * s->hosts / 2;
+
+		steps += frames > phases ? frames : phases;
+	}
+	return steps * c->dead_after / 5;
+}
+
 void scenario_lose(struct scenario *s, uint32_t ppm)
 {
-	s->climate = WEATHER;
-	s->deadline = CALM_DEADLINE;
+	s->profile = PROFILE_LOSS;
+	s->deadline = SUCCESS_DEADLINE + loss_time(s);
 	s->nfaults = 1;
-	s->faults[0] = (struct fault_plan){ .kind = FAULT_WEATHER,
+	s->faults[0] = (struct fault_plan){ .kind = FAULT_LINK,
 					    .link = CN_TOPO_NONE,
 					    .end = 2,
 					    .until = CN_NEVER,
-					    .weather = { .loss = ppm } };
+					    .link_faults = { .loss = ppm } };
 }
 
 void scenario_free(struct scenario *s)
@@ -373,14 +398,15 @@ void scenario_free(struct scenario *s)
 	s->topo = NULL;
 }
 
-bool scenario_is_calm(const struct scenario *s)
+bool scenario_must_succeed(const struct scenario *s)
 {
-	return s->climate == FAIR || s->climate == WEATHER || s->climate == OUTAGE;
+	return s->profile == PROFILE_NONE || s->profile == PROFILE_LOSS ||
+	       s->profile == PROFILE_OUTAGE;
 }
 
-const char *climate_name(enum climate c)
+const char *profile_name(enum fault_profile c)
 {
-	static const char *const names[] = { "fair", "weather", "outage", "storm", "disaster" };
+	static const char *const names[] = { "none", "loss", "outage", "heavy loss", "failure" };
 
 	return names[c];
 }
@@ -408,15 +434,15 @@ static void print_op(const char *when, const struct op_plan *p)
 
 static void print_fault(const struct fault_plan *f)
 {
-	static const char *const names[] = { "weather", "cut",	 "pause",  "crash",
-					     "die",	"leave", "no call" };
+	static const char *const names[] = { "link", "cut",   "pause",	"crash",
+					     "die",  "leave", "no call" };
 
 	printf("  fault %s: %.3f .. %.3f ms, link %d end %u, host %u, rank %u, number %u",
 	       names[f->kind], (double)f->at / 1e6,
 	       f->until == CN_NEVER ? -1.0 : (double)f->until / 1e6, (int)f->link, f->end, f->host,
 	       f->rank, f->number);
-	if (f->kind == FAULT_WEATHER) {
-		const struct cn_sim_faults *w = &f->weather;
+	if (f->kind == FAULT_LINK) {
+		const struct cn_sim_faults *w = &f->link_faults;
 
 		printf("; loss %u ppm (burst %u), duplicate %u, reorder %u (%.3f ms), corrupt %u, "
 		       "spikes %u (%.3f ms)",
@@ -431,7 +457,7 @@ void scenario_print(const struct scenario *s)
 	const struct cn_sim_config *c = &s->config;
 	const struct cn_node_config *n = &c->engine.node;
 
-	printf("seed %" PRIu64 ": %s; %s, %u ranks a host\n", s->seed, climate_name(s->climate),
+	printf("seed %" PRIu64 ": %s; %s, %u ranks a host\n", s->seed, profile_name(s->profile),
 	       s->network, s->local);
 	printf("  switches: kind %d%s, latency %.3f us, delay %.3f us; hosts: %.1f + %.1f + %.1f us, "
 	       "gap %.1f us, jitter %.1f us at %u ppm, ring %u, queue %u%s\n",
@@ -447,7 +473,7 @@ void scenario_print(const struct scenario *s)
 	for (uint32_t i = 0; i < s->nops; i++) {
 		print_op("op", &s->ops[i]);
 	}
-	for (uint32_t i = 0; i < s->nafter && !scenario_is_calm(s); i++) {
+	for (uint32_t i = 0; i < s->nafter && !scenario_must_succeed(s); i++) {
 		print_op("after", &s->after[i]);
 	}
 	for (uint32_t i = 0; i < s->nfaults; i++) {

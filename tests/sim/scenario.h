@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From one number a whole scenario: a network, a job, the operations that it runs and what goes
- * wrong meanwhile. Drawing a scenario depends on the seed alone, so that a seed is all that has to
- * be kept of a finding.
+ * A scenario follows from its seed: a network, a job, its operations and faults. A draw depends on
+ * the seed alone, so the seed is all that has to be kept of a finding.
  *
- * Its climate says what may be expected of it:
+ * Its fault profile says which results are allowed:
  *
- *   FAIR       nothing goes wrong
- *   WEATHER    all links lose, double, reorder, garble and delay some frames, up to the limits
- *              below: every operation ends well
- *   OUTAGE     a host or a link is gone for up to OUTAGE_LIMIT: every operation ends well
- *   STORM      up to a fifth of the frames is lost, in bursts, on some links: operations may fail
- *              at their deadline, or because a node behind those links does not answer
- *   DISASTER   a host crashes, freezes or is cut off for long, a rank dies or does not call:
- *              operations fail, and say who it was
+ *   NONE        no faults
+ *   LOSS        all links lose, duplicate, reorder, corrupt and delay frames, up to the limits
+ * below: every operation succeeds OUTAGE      a host or link is gone for up to OUTAGE_LIMIT: every
+ * operation succeeds HEAVY_LOSS  up to a fifth of the frames is lost, in bursts, on some links:
+ * operations may fail at their deadline, or because a node behind those links does not answer
+ *   FAILURE     a host crashes, stops or is cut off for long, a rank dies or does not call:
+ *               operations fail, and their errors name the culprit
  *
- * After a storm or disaster everything is mended, all ranks leave and join again, and a second list
- * of operations ends well.
+ * After HEAVY_LOSS and FAILURE all faults end, all ranks leave and join again, and a second list of
+ * operations succeeds.
  */
 #ifndef TESTS_SCENARIO_H
 #define TESTS_SCENARIO_H
@@ -24,19 +22,19 @@
 #include "coll/engine.h"
 #include "tools/sim/core/sim.h"
 
-#define LOSS_LIMIT    20000u /* WEATHER: parts per million a link */
-#define OUTAGE_LIMIT  (500 * CN_MS)
-#define CALM_DEADLINE (120000 * CN_MS) /* where nothing may fail */
-#define OPS_MAX	      8u
-#define FAULTS_MAX    4u
+#define LOSS_LIMIT	 20000u /* PROFILE_LOSS: parts per million per link */
+#define OUTAGE_LIMIT	 (500 * CN_MS)
+#define SUCCESS_DEADLINE (120000 * CN_MS) /* where every operation must succeed */
+#define OPS_MAX		 8u
+#define FAULTS_MAX	 4u
 
-enum climate {
-	FAIR,
-	WEATHER,
-	OUTAGE,
-	STORM,
-	DISASTER,
-	CLIMATES,
+enum fault_profile {
+	PROFILE_NONE,
+	PROFILE_LOSS,
+	PROFILE_OUTAGE,
+	PROFILE_HEAVY_LOSS,
+	PROFILE_FAILURE,
+	PROFILES,
 };
 
 /* One collective operation of all ranks. */
@@ -51,7 +49,7 @@ struct op_plan {
 };
 
 enum fault_kind {
-	FAULT_WEATHER, /* link (CN_TOPO_NONE: all), end: faults, from `at` to `until` */
+	FAULT_LINK,    /* link (CN_TOPO_NONE: all), end: faults, from `at` to `until` */
 	FAULT_CUT,     /* link, end 0 or 1: that port is deaf; 2: the cable is pulled */
 	FAULT_PAUSE,   /* host */
 	FAULT_CRASH,   /* host; for good, or until `until`, when it starts anew */
@@ -64,19 +62,19 @@ struct fault_plan {
 	enum fault_kind kind;
 	cn_time at, until; /* after the first call */
 	uint32_t link, end, host, rank, number;
-	struct cn_sim_faults weather;
+	struct cn_sim_faults link_faults;
 };
 
 struct scenario {
 	uint64_t seed;
-	enum climate climate;
+	enum fault_profile profile;
 	struct cn_topo *topo;
 	struct cn_sim_config config;
-	char network[160]; /* in words */
+	char network[160]; /* its description */
 	uint32_t hosts, local, ranks;
-	uint32_t nops, nafter; /* operations, and those after everything is mended */
+	uint32_t nops, nafter; /* operations, and those after the faults */
 	struct op_plan ops[OPS_MAX], after[OPS_MAX];
-	uint32_t depth;	    /* operations outstanding a rank */
+	uint32_t depth;	    /* outstanding operations per rank */
 	cn_time think;	    /* longest time between an end and the next call */
 	cn_time deadline;   /* of each operation, from its call */
 	uint32_t attackers; /* attackers.h; 0, which is drawn: none */
@@ -86,13 +84,13 @@ struct scenario {
 
 /* False: no memory. */
 bool scenario_draw(uint64_t seed, struct scenario *s);
-/* Instead of what was drawn to go wrong: every link loses so much of its frames, all the time.
- * Every operation must end well. */
+/* Replaces the faults: every link loses so many of its frames all the time. Every operation must
+ * succeed, within a deadline that allows for the losses. */
 void scenario_lose(struct scenario *s, uint32_t ppm);
 void scenario_free(struct scenario *s);
 void scenario_print(const struct scenario *s);
-/* Whether every operation must end well. */
-bool scenario_is_calm(const struct scenario *s);
-const char *climate_name(enum climate c);
+/* Whether every operation must succeed. */
+bool scenario_must_succeed(const struct scenario *s);
+const char *profile_name(enum fault_profile c);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many scenarios, one a seed, each under all oracles; and `soak`, the same until told to stop.
+ * Many scenarios, one per seed, each under all oracles; and `soak`, the same for a given time.
  *
  *   sweep [--seeds N] [--first N] [--verbose]   seeds first .. first + N - 1 (1 .. 240)
  *   sweep --seed N [--verbose]                  one of them
  *   soak --seconds N [--first N]                as many as there is time for
- *   --loss PPM                                  with each: nothing goes wrong but that every link
- *                                               loses so much of its frames
+ *   --loss PPM                                  with each: instead of its faults, every link
+ *                                               loses so many of its frames
  *
  * Exit status 1: a seed failed. Every one that did is printed with the command that replays it.
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "world.h"
+#include "fixture.h"
 
 struct options {
 	uint64_t first, seeds, seconds, loss;
@@ -23,11 +23,11 @@ struct options {
 };
 
 static bool run_seed(const char *program, const struct options *o, uint64_t seed,
-		     uint32_t climates[CLIMATES])
+		     uint32_t profiles[PROFILES])
 {
 	const bool verbose = o->verbose;
 	struct scenario s;
-	struct world w;
+	struct fixture w;
 	bool ok = scenario_draw(seed, &s);
 
 	if (!ok) {
@@ -37,14 +37,14 @@ static bool run_seed(const char *program, const struct options *o, uint64_t seed
 	if (o->loss > 0) {
 		scenario_lose(&s, (uint32_t)o->loss);
 	}
-	climates[s.climate]++;
+	profiles[s.profile]++;
 	if (verbose) {
 		scenario_print(&s);
 	}
-	ok = world_run(&w, &s, verbose);
+	ok = fixture_run(&w, &s, verbose);
 	if (!ok) {
 		printf("seed %llu (%s) failed: %s\n  again: %s --seed %llu --loss %llu --verbose\n",
-		       (unsigned long long)seed, climate_name(s.climate), w.verdict, program,
+		       (unsigned long long)seed, profile_name(s.profile), w.finding, program,
 		       (unsigned long long)seed, (unsigned long long)o->loss);
 		fflush(stdout);
 	}
@@ -60,14 +60,14 @@ static const struct {
 	{ 9777, 50000 },
 };
 
-static uint64_t run_findings(const char *program, uint32_t climates[CLIMATES])
+static uint64_t run_findings(const char *program, uint32_t profiles[PROFILES])
 {
 	uint64_t failed = 0;
 
 	for (size_t i = 0; i < sizeof(findings) / sizeof(findings[0]); i++) {
 		const struct options o = { .loss = findings[i].loss };
 
-		failed += !run_seed(program, &o, findings[i].seed, climates);
+		failed += !run_seed(program, &o, findings[i].seed, profiles);
 	}
 	return failed;
 }
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 {
 	struct options o = { .first = 1, .seeds = 240 };
 	uint64_t run = 0, failed = 0;
-	uint32_t climates[CLIMATES] = { 0 };
+	uint32_t profiles[PROFILES] = { 0 };
 	double begin = seconds_now(), slowest = 0;
 	uint64_t slowest_seed = 0;
 
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 	while (run < o.seeds && (o.seconds == 0 || seconds_now() - begin < (double)o.seconds)) {
 		double at = seconds_now();
 
-		failed += !run_seed(argv[0], &o, o.first + run, climates);
+		failed += !run_seed(argv[0], &o, o.first + run, profiles);
 		run++;
 		if (seconds_now() - at > slowest) {
 			slowest = seconds_now() - at;
@@ -141,12 +141,12 @@ int main(int argc, char **argv)
 		}
 	}
 	if (argc == 1 && o.seconds == 0) {
-		failed += run_findings(argv[0], climates);
+		failed += run_findings(argv[0], profiles);
 	}
 	printf("%llu seeds from %llu in %.1f s:", (unsigned long long)run,
 	       (unsigned long long)o.first, seconds_now() - begin);
-	for (int c = 0; c < CLIMATES; c++) {
-		printf(" %u %s,", climates[c], climate_name((enum climate)c));
+	for (int c = 0; c < PROFILES; c++) {
+		printf(" %u %s,", profiles[c], profile_name((enum fault_profile)c));
 	}
 	printf(" slowest %llu (%.1f s); %llu failed\n", (unsigned long long)slowest_seed, slowest,
 	       (unsigned long long)failed);

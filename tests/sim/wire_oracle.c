@@ -21,7 +21,7 @@ struct flow {
 	bool begun;
 	uint64_t *content; /* [RING] hash of a frame */
 	uint16_t *op;	   /* [RING] number of its operation */
-	uint8_t *came;	   /* [RING] 1: it has come; 3: and when it first did, as data */
+	uint8_t *arrived;  /* [RING] 1: it has come; 3: and when it first did, as data */
 };
 
 struct flight {
@@ -47,10 +47,10 @@ struct wire_oracle {
 	uint64_t *frames; /* ... frames */
 };
 
-static void blame(struct wire_oracle *o, const char *fmt, ...)
+static void report(struct wire_oracle *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void blame(struct wire_oracle *o, const char *fmt, ...)
+static void report(struct wire_oracle *o, const char *fmt, ...)
 {
 	char text[300];
 	va_list ap;
@@ -58,7 +58,7 @@ static void blame(struct wire_oracle *o, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	o->config.blame(o->config.arg, text);
+	o->config.report(o->config.arg, text);
 }
 
 struct wire_oracle *wire_oracle_new(const struct wire_oracle_config *c)
@@ -102,7 +102,7 @@ void wire_oracle_free(struct wire_oracle *o)
 	for (uint32_t i = 0; o->flows != NULL && i < o->n * o->n; i++) {
 		free(o->flows[i].content);
 		free(o->flows[i].op);
-		free(o->flows[i].came);
+		free(o->flows[i].arrived);
 	}
 	for (uint32_t i = 0; o->hosts != NULL && i < o->n; i++) {
 		free(o->hosts[i].flights);
@@ -165,7 +165,7 @@ uint64_t wire_oracle_frames(const struct wire_oracle *o, uint32_t number, uint32
 	return o->frames[((size_t)number * o->n + from) * o->n + to];
 }
 
-/* ---- eta ------------------------------------------------------------------------------ */
+/* ---- frames in flight ----------------------------------------------------------------- */
 
 static struct flight *flight_of(struct host *h, uint32_t number)
 {
@@ -175,7 +175,7 @@ static struct flight *flight_of(struct host *h, uint32_t number)
 	return &h->flights[number];
 }
 
-static uint64_t eta(const struct wire_oracle *o, const struct host *h)
+static uint64_t in_flight(const struct wire_oracle *o, const struct host *h)
 {
 	uint64_t sum = 0;
 
@@ -197,9 +197,9 @@ static void count_sent(struct wire_oracle *o, uint32_t host, uint32_t number)
 
 	f->sent++;
 	f->unacked++;
-	if (h->count && !f->over && eta(o, h) > o->limits[number]) {
-		blame(o, "W_g: host %u has %llu frames in flight where operation %u may have %u",
-		      host, (unsigned long long)eta(o, h), number, o->limits[number]);
+	if (h->count && !f->over && in_flight(o, h) > o->limits[number]) {
+		report(o, "W_g: host %u has %llu frames in flight where operation %u may have %u",
+		       host, (unsigned long long)in_flight(o, h), number, o->limits[number]);
 		h->count = false; /* once is enough */
 	}
 }
@@ -231,12 +231,12 @@ static bool begin(struct wire_oracle *o, struct flow *f, uint32_t session, uint3
 	if (f->content == NULL) {
 		f->content = calloc(RING, sizeof(*f->content));
 		f->op = malloc(RING * sizeof(*f->op));
-		f->came = calloc(RING, 1);
+		f->arrived = calloc(RING, 1);
 	}
-	if (f->content == NULL || f->op == NULL || f->came == NULL) {
+	if (f->content == NULL || f->op == NULL || f->arrived == NULL) {
 		return false;
 	}
-	memset(f->came, 0, RING);
+	memset(f->arrived, 0, RING);
 	memset(f->op, 0xff, RING * sizeof(*f->op));
 	f->session = session;
 	f->una = f->end = f->prefix = first;
@@ -261,10 +261,10 @@ static void check_ack(struct wire_oracle *o, uint32_t from, uint32_t to, const s
 
 	if (back->begun && cn_serial_before(back->prefix, w->ack) &&
 	    cn_serial_within(back->prefix, w->ack, back->end)) {
-		blame(o,
-		      "acknowledgement of a gap: host %u tells host %u that all before %u came, "
-		      "and %u has not",
-		      from, to, w->ack, back->prefix);
+		report(o,
+		       "acknowledgement of a gap: host %u tells host %u that all before %u came, "
+		       "and %u has not",
+		       from, to, w->ack, back->prefix);
 	}
 }
 
@@ -285,17 +285,17 @@ static void check_new(struct wire_oracle *o, uint32_t from, uint32_t to, struct 
 		      const struct cn_wire *w, const uint8_t *body)
 {
 	if (w->seq != f->end) {
-		blame(o, "numbers: host %u sends host %u frame %u after %u", from, to, w->seq,
-		      f->end - 1);
+		report(o, "numbers: host %u sends host %u frame %u after %u", from, to, w->seq,
+		       f->end - 1);
 		f->end = w->seq;
 	}
 	f->content[w->seq % RING] = hash(w, body);
-	f->came[w->seq % RING] = 0;
+	f->arrived[w->seq % RING] = 0;
 	f->op[w->seq % RING] = NO_OP;
 	f->end = w->seq + 1;
 	if (f->end - f->una > o->config.window) {
-		blame(o, "window: host %u has %u frames under way to host %u, %u are allowed", from,
-		      f->end - f->una, to, o->config.window);
+		report(o, "window: host %u has %u frames under way to host %u, %u are allowed",
+		       from, f->end - f->una, to, o->config.window);
 	}
 	if (w->type == CN_TYPE_COLL) {
 		f->op[w->seq % RING] = (uint16_t)(w->stream >> 8 & 0xfff);
@@ -320,8 +320,8 @@ static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const str
 		check_new(o, from, to, f, w, body);
 	} else if (f->end - w->seq <= RING && f->content[w->seq % RING] != hash(w, body)) {
 		if (w->type != CN_TYPE_CONTROL || w->length != 0) {
-			blame(o, "host %u sends host %u frame %u again, and it is another one",
-			      from, to, w->seq);
+			report(o, "host %u sends host %u frame %u again, and it is another one",
+			       from, to, w->seq);
 		}
 		f->content[w->seq % RING] = hash(w, body); /* emptied: its operation has failed */
 	}
@@ -352,13 +352,13 @@ static void on_received(struct wire_oracle *o, uint32_t from, uint32_t to, const
 	if (!is_reliable(w) || !cn_serial_within(f->prefix, w->seq, f->end) || w->seq == f->end) {
 		return;
 	}
-	if (f->came[w->seq % RING] == 0) {
-		f->came[w->seq % RING] = w->type == CN_TYPE_COLL ? 3 : 1;
+	if (f->arrived[w->seq % RING] == 0) {
+		f->arrived[w->seq % RING] = w->type == CN_TYPE_COLL ? 3 : 1;
 	}
-	while (f->prefix != f->end && f->came[f->prefix % RING] != 0) {
+	while (f->prefix != f->end && f->arrived[f->prefix % RING] != 0) {
 		uint32_t number = f->op[f->prefix % RING];
 
-		if (number != NO_OP && f->came[f->prefix % RING] == 3) {
+		if (number != NO_OP && f->arrived[f->prefix % RING] == 3) {
 			flight_of(&o->hosts[to], number)->received++;
 		}
 		f->prefix++;
@@ -371,7 +371,7 @@ static bool host_of(const struct wire_oracle *o, const uint8_t *mac, uint32_t *h
 	return (mac[0] & 1) == 0 && *host < o->n;
 }
 
-void wire_oracle_see(void *oracle, const struct cn_sim_record *record)
+void wire_oracle_record(void *oracle, const struct cn_sim_record *record)
 {
 	struct wire_oracle *o = oracle;
 	const struct cn_topo_link *l = &o->config.topo->links[record->link];

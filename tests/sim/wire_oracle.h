@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the frames themselves must keep to, read off the simulated wire with the wire format alone
- * (proto/wire.h): nothing here asks the transport what it thinks.
+ * The oracle of frames: it reads the simulated wire by the wire format alone (proto/wire.h) and
+ * does not use the state of the transport.
  *
  *   - no acknowledgement covers a frame that was sent and has not come
  *   - numbers of new frames follow one another, and a frame that is sent again is the same frame
  *     (or the empty one that stands for it when its operation has failed)
- *   - no more frames are under way to a peer than the transport's window
- *   - eta, counted anew from first sendings and from frames that came in order, is never beyond
- *     the W_g of the operation that sends
+ *   - no more frames are in flight to a peer than the transport's window
+ *   - the frames in flight, counted from first transmissions and frames received in order, never
+ *     exceed the W_g of the operation that sends
  *
  * A frame is seen when the host's port begins to send it, which may be after the transport made it,
- * and what came in between is counted already: so the oracle may miss, but never accuses wrongly.
- * With a queue of one frame at the hosts' cards it misses nothing.
+ * and what came in between is counted already: so the oracle may miss a violation, but never
+ * reports one wrongly. With a queue of one frame at the hosts' cards it misses nothing.
  */
 #ifndef TESTS_WIRE_ORACLE_H
 #define TESTS_WIRE_ORACLE_H
@@ -21,25 +21,25 @@
 
 struct wire_oracle;
 
-/* A finding calls `blame` with its sentence. */
+/* A finding calls `report` with its message. */
 struct wire_oracle_config {
 	const struct cn_topo *topo;
 	uint32_t window; /* of the transport */
-	void (*blame)(void *arg, const char *text);
+	void (*report)(void *arg, const char *text);
 	void *arg;
 };
 
 struct wire_oracle *wire_oracle_new(const struct wire_oracle_config *c);
 void wire_oracle_free(struct wire_oracle *o);
 /* For cn_sim_trace(). */
-void wire_oracle_see(void *oracle, const struct cn_sim_record *record);
+void wire_oracle_record(void *oracle, const struct cn_sim_record *record);
 
 /* A new team: operations are numbered from 0 again. */
 void wire_oracle_team(struct wire_oracle *o);
 /* W_g of operation `number` (mod 256) as it must be; COLLNET_WINDOW_OFF: not bounded, or not known.
  * by_acks: what counts is what is not acknowledged, whatever has come. */
 void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit, bool by_acks);
-/* The operation is over on this host: its eta leaves the sum. */
+/* The operation is over on this host: its frames in flight leave the sum. */
 void wire_oracle_over(struct wire_oracle *o, uint32_t host, uint32_t number);
 /* What an operation had to carry from one host to another: bytes on the wire and frames, each frame
  * once, since the team began. */

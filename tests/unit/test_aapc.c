@@ -18,7 +18,7 @@
 
 #include "sched/alltoall/aapc.h"
 #include "tools/plan/check.h"
-#include "sched_world.h"
+#include "sched_fixture.h"
 
 #define MOST_HOSTS    32u
 #define MOST_MESSAGES (MOST_HOSTS * (MOST_HOSTS - 1))
@@ -891,7 +891,7 @@ static void cn_plan_alltoall_aapc__right_and_checked(void **state)
 		struct cn_check_report report;
 		struct cn_err err = { 0 };
 		struct cn_check *c;
-		struct world *w;
+		struct sched_fixture *w;
 		struct w_team t;
 
 		w_team_init(&t, 1 + round % W_NODES, (enum w_placement)(round / W_NODES), &seed);

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "check_book.h"
-#include "sched_world.h"
+#include "sched_fixture.h"
 
 static uint64_t seed = 20070301;
 

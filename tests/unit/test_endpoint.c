@@ -24,9 +24,9 @@
 #define SECOND	  (1000 * CN_MS)
 #define SEED	  20240917u
 
-/* ---- a world of nodes ------------------------------------------------------------------- */
+/* ---- a fixture of nodes ------------------------------------------------------------------- */
 
-struct world {
+struct fixture {
 	struct cn_hub *hub;
 	uint32_t n;
 	cn_time now, next; /* nothing happens before `next` */
@@ -36,7 +36,7 @@ struct world {
 
 static const char *const names[NODES_MAX] = { "a", "b", "c" };
 
-static void start(struct world *w, uint32_t i, uint64_t epoch,
+static void start(struct fixture *w, uint32_t i, uint64_t epoch,
 		  void (*change)(struct cn_engine_config *))
 {
 	struct cn_engine_config c;
@@ -57,7 +57,7 @@ static void start(struct world *w, uint32_t i, uint64_t epoch,
 	}
 }
 
-static void stop(struct world *w, uint32_t i)
+static void stop(struct fixture *w, uint32_t i)
 {
 	cn_poller_free(w->poller[i]);
 	cn_engine_free(w->engine[i]);
@@ -66,7 +66,7 @@ static void stop(struct world *w, uint32_t i)
 }
 
 /* One turn of everybody; where nothing happens, time goes on to the next deadline. */
-static void step(struct world *w)
+static void step(struct fixture *w)
 {
 	cn_time next = CN_NEVER;
 	int work = 0;
@@ -87,7 +87,7 @@ static void step(struct world *w)
 	}
 }
 
-static void run(struct world *w, cn_time duration)
+static void run(struct fixture *w, cn_time duration)
 {
 	cn_time end = w->now + duration;
 
@@ -96,7 +96,7 @@ static void run(struct world *w, cn_time duration)
 	}
 }
 
-static bool all_know(struct world *w)
+static bool all_know(struct fixture *w)
 {
 	for (uint32_t i = 0; i < w->n; i++) {
 		for (uint32_t j = 0; j < w->n; j++) {
@@ -109,7 +109,7 @@ static bool all_know(struct world *w)
 	return true;
 }
 
-static void meet(struct world *w)
+static void meet(struct fixture *w)
 {
 	cn_time end = w->now + 10 * SECOND;
 
@@ -119,9 +119,9 @@ static void meet(struct world *w)
 	}
 }
 
-static struct world *world(uint32_t n, void (*change)(struct cn_engine_config *))
+static struct fixture *fixture(uint32_t n, void (*change)(struct cn_engine_config *))
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct fixture *w = calloc(1, sizeof(*w));
 
 	assert_non_null(w);
 	w->n = n;
@@ -135,7 +135,7 @@ static struct world *world(uint32_t n, void (*change)(struct cn_engine_config *)
 	return w;
 }
 
-static void end(struct world *w)
+static void end(struct fixture *w)
 {
 	for (uint32_t i = 0; i < w->n; i++) {
 		stop(w, i);
@@ -144,7 +144,7 @@ static void end(struct world *w)
 	free(w);
 }
 
-static struct collnet_stats stats(struct world *w, uint32_t i)
+static struct collnet_stats stats(struct fixture *w, uint32_t i)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
 
@@ -153,7 +153,7 @@ static struct collnet_stats stats(struct world *w, uint32_t i)
 }
 
 /* No request is left, and every buffer of the pools is back. */
-static void assert_clean(struct world *w)
+static void assert_clean(struct fixture *w)
 {
 	run(w, 3 * SECOND);
 	for (uint32_t i = 0; i < w->n; i++) {
@@ -247,7 +247,7 @@ static void drop(struct request *r)
 	free(r);
 }
 
-static struct cn_endpoint *open_at(struct world *w, uint32_t node, uint16_t number)
+static struct cn_endpoint *open_at(struct fixture *w, uint32_t node, uint16_t number)
 {
 	struct cn_endpoint *ep = NULL;
 	struct cn_err err = { 0 };
@@ -258,7 +258,7 @@ static struct cn_endpoint *open_at(struct world *w, uint32_t node, uint16_t numb
 	return ep;
 }
 
-static struct request *send_to(struct world *w, struct cn_endpoint *ep, const char *node,
+static struct request *send_to(struct fixture *w, struct cn_endpoint *ep, const char *node,
 			       uint16_t to, uint64_t bytes, uint32_t key, cn_time timeout)
 {
 	struct request *r = request(bytes);
@@ -273,7 +273,7 @@ static struct request *send_to(struct world *w, struct cn_endpoint *ep, const ch
 	return r;
 }
 
-static struct request *recv_at(struct world *w, struct cn_endpoint *ep, uint64_t capacity,
+static struct request *recv_at(struct fixture *w, struct cn_endpoint *ep, uint64_t capacity,
 			       cn_time timeout)
 {
 	struct request *r = request(capacity);
@@ -287,7 +287,7 @@ static struct request *recv_at(struct world *w, struct cn_endpoint *ep, uint64_t
 	return r;
 }
 
-static int wait_for(struct world *w, struct request *r, cn_time limit)
+static int wait_for(struct fixture *w, struct request *r, cn_time limit)
 {
 	cn_time stop_at = w->now + limit;
 
@@ -297,7 +297,7 @@ static int wait_for(struct world *w, struct request *r, cn_time limit)
 	return r->status;
 }
 
-static void assert_ok(struct world *w, struct request *r)
+static void assert_ok(struct fixture *w, struct request *r)
 {
 	if (wait_for(w, r, 60 * SECOND) != COLLNET_OK) {
 		fail_msg("status %d: %s", r->status, r->text);
@@ -314,7 +314,7 @@ static void assert_got(struct request *r, const char *node, uint16_t from, uint6
 	assert_filled(r->data, bytes, key);
 }
 
-static void assert_status(struct world *w, struct request *r, int status, const char *sentence)
+static void assert_status(struct fixture *w, struct request *r, int status, const char *sentence)
 {
 	assert_int_equal(wait_for(w, r, 60 * SECOND), status);
 	if (strstr(r->text, sentence) == NULL) {
@@ -324,7 +324,7 @@ static void assert_status(struct world *w, struct request *r, int status, const 
 
 /* ---- sizes and order -------------------------------------------------------------------- */
 
-static void one_message(struct world *w, struct cn_endpoint *from, struct cn_endpoint *to,
+static void one_message(struct fixture *w, struct cn_endpoint *from, struct cn_endpoint *to,
 			uint64_t bytes, bool early)
 {
 	struct request *in = NULL, *out;
@@ -357,7 +357,7 @@ static void send__sizes(void **state)
 					   MTU,
 					   2 * MTU,
 					   3 * MTU };
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 
 	(void)state;
@@ -384,7 +384,7 @@ static void send__sizes(void **state)
 /* With the pool used up, heads go alone and nothing is copied. */
 static void send__without_buffers(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct cn_node *node = cn_engine_node(w->engine[0]);
 	void *taken[4096];
@@ -416,7 +416,7 @@ static void send__without_buffers(void **state)
  * its flow.
  */
 struct storm {
-	struct world *w;
+	struct fixture *w;
 	uint64_t random;
 	struct cn_endpoint *ep[NODES_MAX * EPS];
 	uint32_t sent[NODES_MAX * EPS][NODES_MAX * EPS], came[NODES_MAX * EPS][NODES_MAX * EPS];
@@ -497,7 +497,7 @@ static void storm(uint32_t nodes, uint64_t seed, void (*change)(struct cn_engine
 
 	assert_non_null(s);
 	print_message("seed %llu\n", (unsigned long long)seed);
-	s->w = world(nodes, change);
+	s->w = fixture(nodes, change);
 	s->random = seed;
 	for (uint32_t i = 0; i < all; i++) {
 		s->ep[i] = open_at(s->w, i / EPS, (uint16_t)(i % EPS + 1));
@@ -580,12 +580,12 @@ static void window_of_5(struct cn_engine_config *c)
 
 static void order__in_a_window(void **state)
 {
-	struct world *w;
+	struct fixture *w;
 	struct cn_endpoint *a, *b;
 
 	(void)state;
 	storm(3, SEED + 5, window_of_5, NULL);
-	w = world(2, window_of_5);
+	w = fixture(2, window_of_5);
 	a = open_at(w, 0, 5);
 	b = open_at(w, 1, 7);
 	one_message(w, a, b, 1 << 20, false);
@@ -602,7 +602,7 @@ static void order__in_a_window(void **state)
 static void recv__many_unread(void **state)
 {
 	enum { FLOWS = 20, EACH = 20 };
-	struct world *w = world(2, small_pool);
+	struct fixture *w = fixture(2, small_pool);
 	struct cn_endpoint *b = open_at(w, 1, 7), *a[FLOWS];
 	struct request *out[FLOWS][EACH], *in;
 
@@ -634,7 +634,7 @@ static void recv__many_unread(void **state)
 /* An endpoint that does not receive takes no more than its credits, and holds up nobody else. */
 static void credit__of_one_that_does_not_receive(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7), *other = open_at(w, 1, 8);
 	struct request *out[CN_EP_REQUESTS - 1], *big, *in;
 	uint64_t before;
@@ -676,7 +676,7 @@ static void credit__of_one_that_does_not_receive(void **state)
 static void credit__lets_collectives_pass(void **state)
 {
 	enum { FLOWS = 40, BYTES = 100000 };
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a[FLOWS], *b = open_at(w, 1, 7);
 	struct request *out[FLOWS], *member[2], *op[2];
 	struct cn_member *m[2];
@@ -739,7 +739,7 @@ static void credit__lets_collectives_pass(void **state)
 /* A stream of small messages costs no more grants than one for half the credits. */
 static void credit__costs_few_frames(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	uint64_t before = stats(w, 1).data_sent;
 
@@ -755,7 +755,7 @@ static void credit__costs_few_frames(void **state)
 /* Who sent is there: an answer is complete as soon as it was sent. */
 static void send__answers_at_once(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *in = recv_at(w, b, 10, SECOND), *out;
 	struct cn_frame frame;
@@ -787,7 +787,7 @@ static void send__answers_at_once(void **state)
 
 static void send__to_nobody(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b;
 	struct request *small, *large, *in;
 	struct cn_err err = { 0 };
@@ -827,7 +827,7 @@ static void send__to_nobody(void **state)
 
 static void close__of_the_receiver(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *large, *queued, *waiting, *in;
 
@@ -868,7 +868,7 @@ static void close__of_the_receiver(void **state)
 /* Opened again before the sender hears of it: what begins then ends too. */
 static void close__and_open_unnoticed(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *other = open_at(w, 0, 6), *b = open_at(w, 1, 7);
 	struct request *large, *small, *in;
 
@@ -898,7 +898,7 @@ static void close__and_open_unnoticed(void **state)
 /* Closed and opened at once, over and over, while messages come: nothing sticks. */
 static void close__and_open_under_fire(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *out[8] = { 0 }, *in = NULL;
 	uint64_t random = SEED;
@@ -974,7 +974,7 @@ static void close__and_open_under_fire(void **state)
 
 static void close__of_the_sender(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7), *other = open_at(w, 0, 6);
 	struct request *large, *small, *in;
 
@@ -1024,7 +1024,7 @@ static void close__of_the_sender(void **state)
 static void recv__truncates(void **state)
 {
 	static const uint32_t sizes[] = { 1, 100, 5000, 300000 };
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 
 	(void)state;
@@ -1057,7 +1057,7 @@ static void recv__truncates(void **state)
 
 static void timeout__of_a_send(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *out, *behind, *in;
 
@@ -1086,7 +1086,7 @@ static void timeout__of_a_send(void **state)
 static void timeout__of_a_send_half_received(void **state)
 {
 	static const struct cn_hub_faults deaf = { .seed = 1, .loss = 1000000 }, none = { 0 };
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7), *c = open_at(w, 0, 9);
 	struct request *out, *in, *next;
 
@@ -1130,7 +1130,7 @@ static void timeout__of_a_send_half_received(void **state)
 static void timeout__of_a_send_never_heard(void **state)
 {
 	static const struct cn_hub_faults deaf = { .seed = 1, .loss = 1000000 }, none = { 0 };
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *out;
 
@@ -1155,7 +1155,7 @@ static void timeout__of_a_send_never_heard(void **state)
 static void timeout__of_a_receive(void **state)
 {
 	static const struct cn_hub_faults deaf = { .seed = 1, .loss = 1000000 }, none = { 0 };
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *out, *in, *late;
 	cn_time before = w->now;
@@ -1192,7 +1192,7 @@ static void timeout__of_a_receive(void **state)
 
 static void peer__down(void **state)
 {
-	struct world *w = world(3, NULL);
+	struct fixture *w = fixture(3, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7), *c = open_at(w, 2, 9);
 	struct request *whole, *out, *queued, *matched, *waiting, *in;
 
@@ -1243,7 +1243,7 @@ static void peer__down(void **state)
 /* A node that ends takes with it what is unfinished; what has come whole stays. */
 static void peer__ends(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *whole, *out, *waiting, *in;
 
@@ -1279,7 +1279,7 @@ static void peer__ends(void **state)
 static void local__messages(void **state)
 {
 	static const uint32_t sizes[] = { 0, 1, 1000, PAYLOAD - CN_EP_HEAD, PAYLOAD, 70000 };
-	struct world *w = world(1, NULL);
+	struct fixture *w = fixture(1, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 0, 7);
 	struct request *out[6], *in[6];
 
@@ -1317,7 +1317,7 @@ static void local__messages(void **state)
 
 static void local__failures(void **state)
 {
-	struct world *w = world(1, NULL);
+	struct fixture *w = fixture(1, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 0, 7);
 	struct request *out[CN_EP_CREDIT + 1], *in;
 
@@ -1366,7 +1366,7 @@ static void three_endpoints(struct cn_engine_config *c)
 
 static void open__numbers(void **state)
 {
-	struct world *w = world(1, three_endpoints);
+	struct fixture *w = fixture(1, three_endpoints);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 0, 0), *c, *d;
 	struct cn_err err = { 0 };
 	uint16_t number = cn_endpoint_number(b);
@@ -1394,7 +1394,7 @@ static void open__numbers(void **state)
 
 static void request__bounds(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b = open_at(w, 1, 7);
 	struct request *out[CN_EP_REQUESTS], *in[CN_EP_REQUESTS];
 	struct cn_done unused = { 0 };
@@ -1426,7 +1426,7 @@ static void request__bounds(void **state)
 /* More pairs of endpoints talk, one after the other, than flows can be: idle ones make room. */
 static void flow__bounds(void **state)
 {
-	struct world *w = world(2, NULL);
+	struct fixture *w = fixture(2, NULL);
 	struct cn_endpoint *a = open_at(w, 0, 5), *b;
 	struct request *out, *in;
 

@@ -30,7 +30,7 @@ struct waiter {
 	int status;
 	cn_time at;
 	char text[CN_ERR_TEXT];
-	struct world *world;
+	struct fixture *fixture;
 	/* An operation's buffers: the moment it is done they are the caller's again, and he spoils
 	 * them, so that a frame that still points into them is seen. What had come is kept. */
 	uint8_t *send, *recv, *got;
@@ -44,7 +44,7 @@ struct rank {
 	uint8_t *send[COLLNET_OUTSTANDING_MAX], *recv[COLLNET_OUTSTANDING_MAX];
 };
 
-struct world {
+struct fixture {
 	cn_time now;
 	uint32_t nodes, ranks, number; /* of operations so far */
 	struct cn_hub *hub;
@@ -61,7 +61,7 @@ static void done(struct cn_done *d, int status, const char *text)
 
 	w->calls++;
 	w->status = status;
-	w->at = w->world->now;
+	w->at = w->fixture->now;
 	snprintf(w->text, sizeof(w->text), "%s", text);
 	if (status == COLLNET_OK && w->recv != NULL) {
 		w->got = malloc(w->received + 1);
@@ -72,18 +72,18 @@ static void done(struct cn_done *d, int status, const char *text)
 	}
 }
 
-static struct cn_done *begin_wait(struct world *w, struct waiter *x)
+static struct cn_done *begin_wait(struct fixture *w, struct waiter *x)
 {
 	free(x->got);
 	memset(x, 0, sizeof(*x));
 	x->done.fn = done;
-	x->world = w;
+	x->fixture = w;
 	return &x->done;
 }
 
-/* ---- the world ---------------------------------------------------------------------------- */
+/* ---- the fixture ---------------------------------------------------------------------------- */
 
-static void start_node(struct world *w, uint32_t i)
+static void start_node(struct fixture *w, uint32_t i)
 {
 	struct cn_link *l = cn_hub_port(w->hub, i);
 	struct cn_err err = { 0 };
@@ -103,7 +103,7 @@ static void start_node(struct world *w, uint32_t i)
 	}
 }
 
-static void stop_node(struct world *w, uint32_t i)
+static void stop_node(struct fixture *w, uint32_t i)
 {
 	cn_poller_free(w->pollers[i]);
 	cn_engine_free(w->engines[i]);
@@ -111,10 +111,10 @@ static void stop_node(struct world *w, uint32_t i)
 	w->engines[i] = NULL;
 }
 
-static struct world *world_new(uint32_t nodes, const char *shape,
-			       void (*change)(struct cn_engine_config *))
+static struct fixture *world_new(uint32_t nodes, const char *shape,
+				 void (*change)(struct cn_engine_config *))
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct fixture *w = calloc(1, sizeof(*w));
 	struct cn_err err = { 0 };
 
 	assert_non_null(w);
@@ -150,7 +150,7 @@ static void free_buffers(struct rank *r)
 	}
 }
 
-static void world_free(struct world *w)
+static void world_free(struct fixture *w)
 {
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		if (w->engines[i] != NULL) {
@@ -166,7 +166,7 @@ static void world_free(struct world *w)
 }
 
 /* One turn of every node, and to the next timer if there was nothing to do. False: limit. */
-static bool step(struct world *w, cn_time limit)
+static bool step(struct fixture *w, cn_time limit)
 {
 	cn_time next = CN_NEVER;
 	int work = 0;
@@ -188,7 +188,7 @@ static bool step(struct world *w, cn_time limit)
 	return w->now < limit;
 }
 
-static void run(struct world *w, cn_time duration)
+static void run(struct fixture *w, cn_time duration)
 {
 	cn_time limit = w->now + duration;
 
@@ -196,7 +196,7 @@ static void run(struct world *w, cn_time duration)
 	}
 }
 
-static bool all_called(const struct world *w, int k)
+static bool all_called(const struct fixture *w, int k)
 {
 	for (uint32_t r = 0; r < w->ranks; r++) {
 		const struct rank *x = &w->rank[r];
@@ -208,7 +208,7 @@ static bool all_called(const struct world *w, int k)
 	return true;
 }
 
-static void wait_all(struct world *w, int k, cn_time duration)
+static void wait_all(struct fixture *w, int k, cn_time duration)
 {
 	cn_time limit = w->now + duration;
 
@@ -230,7 +230,7 @@ static void wait_all(struct world *w, int k, cn_time duration)
 
 /* ---- teams -------------------------------------------------------------------------------- */
 
-static void join(struct world *w, uint32_t rank, uint32_t node, const char *job, cn_time within)
+static void join(struct fixture *w, uint32_t rank, uint32_t node, const char *job, cn_time within)
 {
 	struct rank *r = &w->rank[rank];
 	struct cn_err err = { 0 };
@@ -243,7 +243,7 @@ static void join(struct world *w, uint32_t rank, uint32_t node, const char *job,
 }
 
 /* `a_node` ranks a node, dealt out in turn or side by side. */
-static void join_all(struct world *w, uint32_t a_node, bool in_turn, const char *job)
+static void join_all(struct fixture *w, uint32_t a_node, bool in_turn, const char *job)
 {
 	w->ranks = w->nodes * a_node;
 	for (uint32_t r = 0; r < w->ranks; r++) {
@@ -258,13 +258,13 @@ static void join_all(struct world *w, uint32_t a_node, bool in_turn, const char 
 	}
 }
 
-static void leave(struct world *w, uint32_t rank, bool failed)
+static void leave(struct fixture *w, uint32_t rank, bool failed)
 {
 	cn_team_leave(w->rank[rank].member, w->now, failed);
 	w->rank[rank].member = NULL;
 }
 
-static void leave_all(struct world *w)
+static void leave_all(struct fixture *w)
 {
 	for (uint32_t r = 0; r < w->ranks; r++) {
 		if (w->rank[r].member != NULL) {
@@ -290,7 +290,7 @@ static uint8_t byte_of(uint32_t number, uint32_t from, uint32_t to, uint64_t at)
 	return (uint8_t)(number * 101 + from * 37 + to * 11 + at * 7 + (at >> 8));
 }
 
-static int post(struct world *w, uint32_t rank, int k, const struct cn_coll_args *like,
+static int post(struct fixture *w, uint32_t rank, int k, const struct cn_coll_args *like,
 		struct cn_err *err)
 {
 	struct rank *r = &w->rank[rank];
@@ -317,7 +317,7 @@ static int post(struct world *w, uint32_t rank, int k, const struct cn_coll_args
 	return cn_coll_post(r->member, w->now, &a, &r->op[k].done, err);
 }
 
-static void check(const struct world *w, uint32_t rank, int k, const struct cn_coll_args *a)
+static void check(const struct fixture *w, uint32_t rank, int k, const struct cn_coll_args *a)
 {
 	const struct rank *r = &w->rank[rank];
 	const struct cn_call c = { a->op, a->bytes, rank, w->ranks, a->root };
@@ -343,7 +343,7 @@ static void check(const struct world *w, uint32_t rank, int k, const struct cn_c
 }
 
 /* All ranks call, are told, and have the right bytes. */
-static void collective(struct world *w, const struct cn_coll_args *a, cn_time within)
+static void collective(struct fixture *w, const struct cn_coll_args *a, cn_time within)
 {
 	cn_time limit = w->now + within;
 	bool checked[RANKS] = { false };
@@ -393,7 +393,7 @@ static struct cn_coll_args alltoall(uint64_t bytes)
 }
 
 /* Every row of the registry that can run here; the order of numbers and the root change. */
-static void everything(struct world *w, const uint64_t *sizes, int nsizes, cn_time within)
+static void everything(struct fixture *w, const uint64_t *sizes, int nsizes, cn_time within)
 {
 	size_t rows;
 	const struct cn_algorithm *row = cn_algorithms(&rows);
@@ -430,7 +430,7 @@ static void engine__every_algorithm_one_rank_a_node(void **state)
 {
 	(void)state;
 	for (uint32_t nodes = 1; nodes <= NODES; nodes++) {
-		struct world *w = world_new(nodes, NULL, NULL);
+		struct fixture *w = world_new(nodes, NULL, NULL);
 
 		join_all(w, 1, false, "job");
 		everything(w, sizes, 4, SECOND);
@@ -455,7 +455,7 @@ static void engine__every_algorithm_on_a_tree(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		struct cn_topo *t = NULL;
-		struct world *w;
+		struct fixture *w;
 
 		assert_int_equal(cn_topo_shape(shapes[i], 0, 0, 0, 0, &t, NULL), COLLNET_OK);
 		assert_true(t->nhosts <= NODES);
@@ -476,7 +476,7 @@ static void engine__every_algorithm_many_ranks_a_node(void **state)
 	(void)state;
 	for (int i = 0; i < 5; i++) {
 		for (uint32_t a_node = 2; a_node <= 3; a_node++) {
-			struct world *w = world_new(nodes[i], NULL, NULL);
+			struct fixture *w = world_new(nodes[i], NULL, NULL);
 
 			join_all(w, a_node, (i + a_node) % 2, "job");
 			everything(w, sizes, 4, SECOND);
@@ -488,7 +488,7 @@ static void engine__every_algorithm_many_ranks_a_node(void **state)
 
 static void engine__every_size(void **state)
 {
-	struct world *w = world_new(3, NULL, NULL);
+	struct fixture *w = world_new(3, NULL, NULL);
 
 	(void)state;
 	join_all(w, 1, false, "job");
@@ -508,7 +508,7 @@ static void engine__every_size(void **state)
 /* With a topology: the window of Eq. 4 holds all the time, and leaves nothing behind. */
 static void engine__window_of_the_topology(void **state)
 {
-	struct world *w = world_new(8, "4x2", NULL);
+	struct fixture *w = world_new(8, "4x2", NULL);
 	struct cn_coll_args a = alltoall(20000);
 
 	(void)state;
@@ -536,7 +536,7 @@ static void window_of_three(struct cn_engine_config *c)
 /* A window as configured is never passed, not even with losses, and losses leak nothing. */
 static void engine__window_holds_with_losses(void **state)
 {
-	struct world *w = world_new(5, NULL, window_of_three);
+	struct fixture *w = world_new(5, NULL, window_of_three);
 	struct cn_hub_faults faults = { .seed = SEED, .loss = 20000, .duplicate = 5000 };
 
 	(void)state;
@@ -562,7 +562,7 @@ static void engine__losses(void **state)
 
 	(void)state;
 	for (uint32_t k = 0; k < 5; k++) {
-		struct world *w = world_new(4, NULL, NULL);
+		struct fixture *w = world_new(4, NULL, NULL);
 		struct cn_hub_faults faults = {
 			.seed = SEED + k,
 			.loss = loss[k],
@@ -590,7 +590,7 @@ static void engine__early_frames_and_many_operations(void **state)
 {
 	(void)state;
 	for (uint32_t seed = 0; seed < 12; seed++) {
-		struct world *w = world_new(4, NULL, tiny_pool);
+		struct fixture *w = world_new(4, NULL, tiny_pool);
 		struct cn_coll_args a = alltoall(5 * PAYLOAD + 3);
 		uint32_t posted[RANKS] = { 0 }, left;
 		uint64_t random = SEED + seed;
@@ -625,7 +625,7 @@ static void engine__early_frames_and_many_operations(void **state)
 
 static void engine__too_many_operations(void **state)
 {
-	struct world *w = world_new(2, NULL, NULL);
+	struct fixture *w = world_new(2, NULL, NULL);
 	struct cn_coll_args a = alltoall(10);
 	struct cn_err err = { 0 };
 
@@ -646,7 +646,7 @@ static void engine__too_many_operations(void **state)
 
 static void engine__rank_is_missing(void **state)
 {
-	struct world *w = world_new(4, NULL, NULL);
+	struct fixture *w = world_new(4, NULL, NULL);
 
 	(void)state;
 	w->ranks = 8;
@@ -673,7 +673,7 @@ static void engine__rank_is_missing(void **state)
 
 static void engine__late_rank_is_in_time(void **state)
 {
-	struct world *w = world_new(3, NULL, NULL);
+	struct fixture *w = world_new(3, NULL, NULL);
 	struct cn_coll_args a = alltoall(100);
 
 	(void)state;
@@ -688,7 +688,7 @@ static void engine__late_rank_is_in_time(void **state)
 }
 
 /* Every rank but those on `gone` gets `status` with `text` in its sentence, within `most`. */
-static void assert_all_fail(struct world *w, uint32_t gone, int status, const char *text,
+static void assert_all_fail(struct fixture *w, uint32_t gone, int status, const char *text,
 			    cn_time most)
 {
 	cn_time from = w->now;
@@ -709,8 +709,9 @@ static void assert_all_fail(struct world *w, uint32_t gone, int status, const ch
 
 /* The same where some may have had all they need before; the others must have the right bytes.
  * Returns how many failed. */
-static uint32_t assert_done_or_failed(struct world *w, uint32_t gone, const struct cn_coll_args *a,
-				      int status, const char *text, cn_time most)
+static uint32_t assert_done_or_failed(struct fixture *w, uint32_t gone,
+				      const struct cn_coll_args *a, int status, const char *text,
+				      cn_time most)
 {
 	uint32_t failed = 0;
 	cn_time from = w->now;
@@ -742,7 +743,7 @@ static void engine__node_is_cut_off(void **state)
 
 	(void)state;
 	for (uint32_t k = 0; k < 36; k++) {
-		struct world *w = world_new(6, NULL, NULL);
+		struct fixture *w = world_new(6, NULL, NULL);
 		bool over = false;
 		struct cn_coll_args a = alltoall(200000);
 		struct cn_err err = { 0 };
@@ -788,7 +789,7 @@ static void engine__node_is_cut_off(void **state)
  * job works. */
 static void engine__absent_caller_is_cut_off(void **state)
 {
-	struct world *w = world_new(4, NULL, NULL);
+	struct fixture *w = world_new(4, NULL, NULL);
 	struct cn_coll_args a = alltoall(1000);
 	struct cn_err err = { 0 };
 
@@ -819,7 +820,7 @@ static void engine__absent_caller_is_cut_off(void **state)
 
 static void engine__daemon_restarts(void **state)
 {
-	struct world *w = world_new(4, NULL, NULL);
+	struct fixture *w = world_new(4, NULL, NULL);
 	struct cn_coll_args a = alltoall(400000);
 	struct cn_err err = { 0 };
 
@@ -845,7 +846,7 @@ static void engine__daemon_restarts(void **state)
 /* An orderly end is known at once, not after a silence. */
 static void engine__daemon_ends(void **state)
 {
-	struct world *w = world_new(4, NULL, NULL);
+	struct fixture *w = world_new(4, NULL, NULL);
 	struct cn_coll_args a = alltoall(100000);
 	struct cn_err err = { 0 };
 
@@ -885,7 +886,7 @@ static void engine__mismatches(void **state)
 
 	(void)state;
 	for (uint32_t k = 0; k < n * n; k++) {
-		struct world *w;
+		struct fixture *w;
 		uint32_t odd = k % 4;
 
 		if (k / n == k % n) {
@@ -917,7 +918,7 @@ static void engine__mismatches(void **state)
 /* Two ranks of one node do not agree: known without a frame. */
 static void engine__mismatch_on_one_node(void **state)
 {
-	struct world *w = world_new(2, NULL, NULL);
+	struct fixture *w = world_new(2, NULL, NULL);
 	struct cn_coll_args a = alltoall(100), b = alltoall(99);
 	struct cn_err err = { 0 };
 
@@ -934,7 +935,7 @@ static void engine__mismatch_on_one_node(void **state)
 
 static void engine__join_mistakes(void **state)
 {
-	struct world *w = world_new(2, NULL, NULL);
+	struct fixture *w = world_new(2, NULL, NULL);
 	struct cn_member *m;
 	struct waiter x = { 0 };
 	struct cn_err err = { 0 };
@@ -971,7 +972,7 @@ static void engine__rank_dies(void **state)
 {
 	(void)state;
 	for (uint32_t k = 0; k < 8; k++) {
-		struct world *w = world_new(4, NULL, NULL);
+		struct fixture *w = world_new(4, NULL, NULL);
 		struct cn_coll_args a = alltoall(100000);
 		struct cn_err err = { 0 };
 		char name[32];
@@ -1002,7 +1003,7 @@ static void engine__rank_dies(void **state)
 /* A rank that leaves after the last operation disturbs nobody, however far the others are. */
 static void engine__rank_leaves_in_order(void **state)
 {
-	struct world *w = world_new(4, NULL, NULL);
+	struct fixture *w = world_new(4, NULL, NULL);
 	struct cn_hub_faults faults = { .seed = SEED, .loss = 50000 };
 	struct cn_coll_args a = alltoall(3000);
 	struct cn_err err = { 0 };
@@ -1028,7 +1029,7 @@ static void engine__rank_leaves_in_order(void **state)
 
 static void engine__deadline_of_an_operation(void **state)
 {
-	struct world *w = world_new(3, NULL, NULL);
+	struct fixture *w = world_new(3, NULL, NULL);
 	struct cn_coll_args a = alltoall(1000);
 	struct cn_err err = { 0 };
 
@@ -1051,7 +1052,7 @@ static void engine__deadline_of_an_operation(void **state)
 
 static void engine__jobs_one_after_the_other(void **state)
 {
-	struct world *w = world_new(4, NULL, NULL);
+	struct fixture *w = world_new(4, NULL, NULL);
 	struct cn_coll_args a = alltoall(600);
 
 	(void)state;

@@ -18,7 +18,7 @@
 #include "sched/alltoall/fattree.h"
 #include "tools/papers/multinode.h"
 #include "sched/sched.h"
-#include "stepper.h"
+#include "packet_stepper.h"
 
 #define LEVELS 10u /* 1,024 hosts */
 

@@ -17,7 +17,7 @@
 
 #include "tools/plan/check.h"
 #include "sched/alltoall/fattree.h"
-#include "stepper.h"
+#include "packet_stepper.h"
 
 #define NODES 40u
 

@@ -16,8 +16,8 @@
 
 #include "tools/plan/check.h"
 #include "sched/rooted/furthest.h"
-#include "sched_world.h"
-#include "stepper.h"
+#include "sched_fixture.h"
+#include "packet_stepper.h"
 
 static uint64_t seed = 1995;
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched_world.h"
+#include "sched_fixture.h"
 
 static uint64_t seed = 20010519;
 
@@ -31,7 +31,7 @@ static struct cn_plan plan_of(const char *name, enum cn_op_kind op, uint64_t byt
 static void run_and_check(const struct w_team *t, const struct cn_plan *p, const char *name)
 {
 	static const uint32_t eager[] = { 0, 50, 100 };
-	struct world *w = w_new(t, p);
+	struct sched_fixture *w = w_new(t, p);
 	uint64_t mood = cn_random(&seed);
 
 	w_check(w, strcmp(name, "linear") != 0);
@@ -113,7 +113,7 @@ static void cn_plan_barrier_dissemination__holds_everybody(void **state)
 		w_team_init(&t, n, W_ONE, &seed);
 		for (uint32_t frozen = 0; frozen < n; frozen++) {
 			for (uint32_t eager = 0; eager <= 100; eager += 50) {
-				struct world *w = w_new(&t, &p);
+				struct sched_fixture *w = w_new(&t, &p);
 
 				w_run(w, &seed, eager, frozen);
 				for (uint32_t b = 0; b < n; b++) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stepper.h"
+#include "packet_stepper.h"
 
 #define NONE UINT32_MAX
 

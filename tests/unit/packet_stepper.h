@@ -4,8 +4,8 @@
  * at most one packet in each direction, and a switch uses all its links at once. Packets that want
  * the same link wait in a queue, first come first served. It knows trees and nothing of schedules.
  */
-#ifndef STEPPER_H
-#define STEPPER_H
+#ifndef PACKET_STEPPER_H
+#define PACKET_STEPPER_H
 
 #include "topo/tree.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A world for schedules: every node's schedule of one operation, carried out on real buffers by a
+ * a fixture for schedules: every node's schedule of one operation, carried out on real buffers by a
  * small interpreter that knows sched.h and nothing of the generators or of lib/coll.
  *
  * Frames are as small as W_FRAME, delivered in order for each pair of nodes, otherwise in an order
  * drawn from a seed. Receive buffers begin as poison, and every byte written is counted.
  */
-#ifndef SCHED_WORLD_H
-#define SCHED_WORLD_H
+#ifndef SCHED_FIXTURE_H
+#define SCHED_FIXTURE_H
 
 #include "sched/sched.h"
 
@@ -32,27 +32,27 @@ struct w_team {
 	struct cn_tree *tree;
 };
 
-struct world;
+struct sched_fixture;
 
 void w_team_init(struct w_team *t, uint32_t nnodes, enum w_placement placement, uint64_t *seed);
 void w_team_done(struct w_team *t);
 
 /* Plans every node's part; fails the test if that fails. */
-struct world *w_new(const struct w_team *t, const struct cn_plan *p);
-void w_free(struct world *w);
-const struct cn_sched *w_sched(const struct world *w, uint32_t node);
+struct sched_fixture *w_new(const struct w_team *t, const struct cn_plan *p);
+void w_free(struct sched_fixture *w);
+const struct cn_sched *w_sched(const struct sched_fixture *w, uint32_t node);
 
 /* What sched.h promises of every schedule, for all nodes together. Fails the test. */
-void w_check(const struct world *w, bool phases);
+void w_check(const struct sched_fixture *w, bool phases);
 
 /*
  * Runs until nothing moves. `eager` per cent of the turns try to send before anything is
  * delivered. Node `frozen` (or W_NOBODY) never does anything.
  */
-void w_run(struct world *w, uint64_t *seed, uint32_t eager, uint32_t frozen);
+void w_run(struct sched_fixture *w, uint64_t *seed, uint32_t eager, uint32_t frozen);
 /* Every action of the node is complete. */
-bool w_complete(const struct world *w, uint32_t node);
+bool w_complete(const struct sched_fixture *w, uint32_t node);
 /* Every byte of every receive buffer is the right one and was written once. Fails the test. */
-void w_check_data(const struct world *w);
+void w_check_data(const struct sched_fixture *w);
 
 #endif

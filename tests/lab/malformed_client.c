@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A rude client of collnetd: rude SOCKET SEED ROUNDS.
+ * A malformed client of collnetd: malformed_client SOCKET SEED ROUNDS.
  *
  * Says things on the daemon's socket that no library would, in every round one of each kind, and
  * sees that the daemon closes the connection where it must. In between, a well-behaved client
@@ -24,7 +24,7 @@ static uint64_t seed;
 
 static void die(const char *what)
 {
-	fprintf(stderr, "rude: %s (%s)\n", what, strerror(errno));
+	fprintf(stderr, "malformed_client: %s (%s)\n", what, strerror(errno));
 	exit(1);
 }
 
@@ -92,7 +92,7 @@ static void fill(void *p, size_t n)
 	}
 }
 
-/* ---- kinds of rudeness ---------------------------------------------------------------- */
+/* ---- kinds of malformed input ------------------------------------------------------------ */
 
 static void noise_before_greeting(void)
 {
@@ -201,7 +201,7 @@ static void places(uint32_t region, uint64_t offset, uint64_t bytes)
 	int fd = greet();
 
 	get_page(fd);
-	snprintf(j.job, sizeof(j.job), "rude-%ld", (long)getpid());
+	snprintf(j.job, sizeof(j.job), "malformed-%ld", (long)getpid());
 	say(fd, &j, sizeof(j));
 	say(fd, &c, sizeof(c));
 	must_close(fd, "a place that does not exist is suffered");
@@ -254,7 +254,7 @@ static void deaf(void)
 }
 
 /* Comes, joins a team that will never be complete, and dies. */
-static void leaves_rudely(void)
+static void leaves_abruptly(void)
 {
 	struct cn_msg_join j = {
 		.head = { .type = CN_MSG_JOIN },
@@ -282,7 +282,7 @@ static void behave(void)
 	o.mode = COLLNET_MODE_DAEMON;
 	o.socket = path;
 	if (collnet_open(&o, &c) != COLLNET_OK) {
-		fprintf(stderr, "rude: %s\n", collnet_error(NULL));
+		fprintf(stderr, "malformed_client: %s\n", collnet_error(NULL));
 		exit(1);
 	}
 	collnet_team_options_init(&to);
@@ -292,7 +292,7 @@ static void behave(void)
 	fill(in, sizeof(in));
 	if (collnet_team_create(c, &to, &t) != COLLNET_OK ||
 	    collnet_alltoall(t, in, out, sizeof(in), NULL) != COLLNET_OK) {
-		fprintf(stderr, "rude: %s\n", collnet_error(c));
+		fprintf(stderr, "malformed_client: %s\n", collnet_error(c));
 		exit(1);
 	}
 	if (memcmp(in, out, sizeof(in)) != 0) {
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
 
 	if (argc != 4 || !cn_parse_uint(argv[2], 0, UINT64_MAX, &seed) ||
 	    !cn_parse_uint(argv[3], 1, 1000000, &rounds)) {
-		fprintf(stderr, "usage: rude SOCKET SEED ROUNDS\n");
+		fprintf(stderr, "usage: malformed_client SOCKET SEED ROUNDS\n");
 		return 2;
 	}
 	path = argv[1];
@@ -328,9 +328,9 @@ int main(int argc, char **argv)
 		descriptors(0);
 		descriptors(1);
 		deaf();
-		leaves_rudely();
+		leaves_abruptly();
 		behave();
 	}
-	printf("the daemon stays calm\n");
+	printf("the daemon is unaffected\n");
 	return 0;
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The fixture of a scenario: ranks join, call, wait, call again, and faults happen at their times.
+ * Oracles check the run:
+ *
+ *   wire_oracle.c      the frames on the simulated wire
+ *   fixture.c          done functions are called once, and no call outlives its deadline
+ *   fixture_buffers.c  received bytes are right, and no buffer is touched after its call has ended
+ *   oracle_errors.c    errors are true
+ *   oracle_leaks.c     nothing is left behind, and every frame was delivered once
+ *   oracle_goodput.c   operations take no longer than the network explains
+ */
+#ifndef TESTS_FIXTURE_H
+#define TESTS_FIXTURE_H
+
+#include "scenario.h"
+#include "wire_oracle.h"
+
+struct fixture;
+
+struct call {
+	struct cn_done done;
+	struct fixture *fixture;
+	uint32_t rank, number;
+	bool posted;
+	uint32_t completions;
+	int status;
+	char text[CN_ERR_TEXT];
+	cn_time at, deadline, ended;
+	uint64_t send_bytes, recv_bytes;
+	uint8_t *send, *recv; /* NULL: none */
+	uint64_t missing[2];  /* ranks below 128 whose block was incomplete when it failed */
+};
+
+struct rank {
+	struct cn_done join;
+	struct fixture *fixture;
+	struct cn_member *member; /* NULL: not joined, or gone */
+	uint32_t number, host;
+	bool joined, join_done;
+	bool stopped, waiting; /* makes no more calls; its next call is scheduled */
+	int join_status;
+	char join_text[CN_ERR_TEXT];
+	uint32_t next, ended;
+	uint32_t stop; /* the first operation that it does not call; UINT32_MAX: it calls all */
+};
+
+struct fixture {
+	const struct scenario *s;
+	struct cn_sim *sim;
+	struct wire_oracle *wire;
+	bool verbose;
+	uint64_t random;
+
+	struct rank *ranks;
+	const struct op_plan *ops; /* of the present team */
+	uint32_t nops;
+	struct call *calls;    /* [nops * ranks] number * ranks + rank */
+	uint32_t open;	       /* calls not completed, of ranks that go on */
+	cn_time start, finish; /* first call, last end */
+	cn_time limit_slack;
+	cn_time *frozen; /* [hosts] until when it is paused */
+	bool *crashed;	 /* [hosts] its daemon ended or restarted since the team was formed */
+	struct cn_sim_totals before;
+
+	char finding[1024]; /* the first finding; "" while there is none */
+	uint32_t findings;
+};
+
+struct fault_event {
+	struct fixture *fixture;
+	const struct fault_plan *plan;
+	bool end;
+};
+
+/* Runs it; false: a finding, in fx->finding. */
+bool fixture_run(struct fixture *fx, const struct scenario *s, bool verbose);
+void fixture_report(struct fixture *fx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The rank makes no more calls. */
+void fixture_stop_calling(struct rank *r);
+
+/* ---- fixture_buffers.c ---------------------------------------------------------------- */
+
+/* Allocates and fills the buffers of a call; false: no memory. */
+bool fixture_prepare_buffers(struct call *c);
+/* Received blocks that are wrong; *which has the ranks that they are of. */
+uint64_t fixture_wrong_blocks(const struct call *c, uint64_t which[2]);
+/* The call has ended: checks the guards and overwrites the buffers. */
+void fixture_release_buffers(struct call *c);
+/* At the end of the run: nothing was written since. */
+void fixture_check_buffers(struct call *c);
+
+/* ---- fixture_faults.c ----------------------------------------------------------------- */
+
+/* Schedules the scenario's faults from fx->start on; the time of the last one. events: [2
+ * FAULTS_MAX], valid until then. */
+cn_time fixture_schedule_faults(struct fixture *fx, struct fault_event *events);
+/* Link faults of PROFILE_LOSS begin before the ranks join, all others with the calls. */
+void fixture_begin_link_faults(struct fixture *fx);
+void fixture_rank_leaves(struct rank *r, bool failed);
+/* Ends all faults of links, and restarts hosts that crashed. */
+void fixture_repair(struct fixture *fx);
+
+/* ---- oracles -------------------------------------------------------------------------- */
+
+/* The window that an operation must keep to; COLLNET_WINDOW_OFF: none, or not known here. */
+uint32_t oracle_window(const struct scenario *s, const struct op_plan *p);
+bool oracle_by_acks(const struct op_plan *p);
+void oracle_check_call(struct fixture *fx, const struct call *c);
+/* No frame is in flight that must arrive. */
+bool oracle_is_idle(const struct fixture *fx);
+/* All have left, and it is idle. */
+void oracle_check_leaks(struct fixture *fx);
+void oracle_check_goodput(struct fixture *fx);
+
+#endif

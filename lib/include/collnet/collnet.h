@@ -192,20 +192,20 @@ const char *collnet_team_node(const collnet_team_t *t, uint32_t rank);
 
 /* ---- collective operations ------------------------------------------------------------ */
 
-/** Window values besides a number of frames, 1 .. 65535. */
+/** Values of the window other than a number of frames, 1 .. 65535. */
 #define COLLNET_WINDOW_AUTO 0u	       /**< Eq. 4 from the topology; none without a topology */
 #define COLLNET_WINDOW_OFF  UINT32_MAX /**< no global window */
 
 /**
- * How a collective runs. Every rank must say the same. collnet_coll_options_init() fills in
- * the defaults. All fields but timeout_ms choose among correct ways to do the same thing.
+ * How a collective operation runs. collnet_coll_options_init() fills in the defaults. The fields
+ * do not change the result; all except timeout_ms must be equal on all ranks.
  */
 struct collnet_coll_options {
 	size_t size; /**< sizeof(struct collnet_coll_options) */
-	const char
-		*algorithm;  /**< NULL: COLLNET_ALGORITHM in the environment, else the one with
-				   the smallest predicted time. For experiments a name can have
-				   modifiers, "shuffle:shift,rank-order"; see collnet_alltoall(3) */
+	/** NULL: the algorithm in COLLNET_ALGORITHM, or the one with the lowest predicted time. For
+	 * experiments a name can have modifiers, "shuffle:shift,rank-order"; collnet_alltoall(3).
+	 */
+	const char *algorithm;
 	uint32_t window;     /**< global window: AUTO (default), OFF, or frames */
 	uint32_t timeout_ms; /**< 0: the context's default */
 };
@@ -213,9 +213,9 @@ struct collnet_coll_options {
 void collnet_coll_options_init(struct collnet_coll_options *o);
 
 /**
- * Complete exchange: block i of `send` (bytes long, at i * bytes) goes to rank i, and block j
- * of `recv` comes from rank j. Both buffers hold size * bytes. They must not overlap.
- * Tam and Wang, Algorithms 1 to 3.
+ * All-to-all (complete exchange): block i of `send` (`bytes` bytes at i * bytes) goes to rank i,
+ * and block j of `recv` comes from rank j. Both buffers hold one block per rank and must not
+ * overlap. Tam and Wang, Algorithms 1 to 3.
  */
 int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		     const struct collnet_coll_options *o);

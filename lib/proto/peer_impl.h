@@ -17,9 +17,8 @@
 #include "util/heap.h"
 
 enum cn_peer_state {
-	CN_PEER_FREE = 0, /* entry unused */
-	CN_PEER_DOWN,	  /* no session: it had one, or its name is taken */
-	CN_PEER_UP,	  /* the session is established here */
+	CN_PEER_DOWN, /* no session: it had one, or its name is taken */
+	CN_PEER_UP,   /* the session is established here */
 };
 
 /* First what every frame needs, in few cache lines: a node of a large cluster has many peers. */

@@ -4,8 +4,8 @@
  * lost, doubled, garbled, and delivered in any order at any time. Where nothing was garbled, every
  * frame must come once, in order and with its own bytes, and when the channel is good again all
  * that was sent must arrive. At all times: never more frames under way than the window, no
- * acknowledgement of what has not come, eta as counted anew and never beyond its limit, no buffer
- * lost.
+ * acknowledgement of what has not come, frames in flight as counted anew and never beyond its
+ * limit, no buffer lost.
  *
  * The first four bytes: nodes and window; reorder and W_g; buffers; first number. Then steps, a
  * byte each (low three bits; the rest is x), with arguments where it says so:
@@ -56,14 +56,14 @@ struct channel_frame {
 };
 
 struct flow {
-	uint32_t wanted, sent, received, acked; /* of this life of the connection */
+	uint32_t wanted, sent, received, acked; /* in this session */
 	uint32_t controls_sent, controls_received;
 };
 
 struct node {
 	struct fixture *fixture;
 	struct cn_node *node;
-	uint32_t id, turn, refuse, lives;
+	uint32_t id, turn, refuse, starts;
 	uint64_t flights_sent, flights_received, flights_unacked;
 	struct cn_flight flight;
 	struct flow out[NODES], in[NODES];
@@ -201,18 +201,18 @@ static void start(struct fixture *w, uint32_t id)
 {
 	struct node *n = &w->nodes[id];
 	struct cn_node_config c;
-	uint32_t lives = n->lives + 1;
+	uint32_t starts = n->starts + 1;
 
 	cn_node_free(n->node);
 	memset(n, 0, sizeof(*n));
 	n->fixture = w;
 	n->id = id;
-	n->lives = lives;
+	n->starts = starts;
 	cn_node_config_init(&c);
 	memcpy(c.mac, "\x02\0\0\0\0", 5);
 	c.mac[5] = (uint8_t)(id + 1);
 	c.name[0] = (char)('a' + id);
-	c.epoch = 1000 * lives + id + 1;
+	c.epoch = 1000 * starts + id + 1;
 	c.mtu = 576;
 	c.window = w->window;
 	c.reorder = w->reorder;
@@ -318,12 +318,12 @@ static void check_world(const struct fixture *w)
 {
 	for (uint32_t a = 0; a < w->n; a++) {
 		const struct node *n = &w->nodes[a];
-		uint64_t eta = n->flights_sent > n->flights_received
-				       ? n->flights_sent - n->flights_received
-				       : 0;
+		uint64_t in_flight = n->flights_sent > n->flights_received
+					     ? n->flights_sent - n->flights_received
+					     : 0;
 
-		eta = eta < n->flights_unacked ? eta : n->flights_unacked;
-		script_check(n->node->window.in_flight == eta && eta <= w->limit);
+		in_flight = in_flight < n->flights_unacked ? in_flight : n->flights_unacked;
+		script_check(n->node->window.in_flight == in_flight && in_flight <= w->limit);
 		for (uint32_t b = 0; b < w->n; b++) {
 			if (a != b) {
 				check_pair(w, a, b);
@@ -419,7 +419,7 @@ static void trouble(struct fixture *w, uint32_t x)
 	} else if (what < 255) {
 		n->refuse = 0;
 		cn_node_ready(n->node);
-	} else if (n->lives < 4) {
+	} else if (n->starts < 4) {
 		start(w, n->id);
 	}
 }

@@ -612,7 +612,7 @@ struct collnet_stats pair_stats(struct pair *p, uint32_t node)
 	return s;
 }
 
-/* ---- life -------------------------------------------------------------------------------- */
+/* ---- start and stop ---------------------------------------------------------------------- */
 
 void pair_start(struct pair *p, uint32_t node)
 {

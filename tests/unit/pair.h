@@ -69,9 +69,9 @@ struct pair {
 	/* May look at each frame before it travels; false: lost. */
 	bool (*filter)(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len);
 	void *filter_arg;
-	uint32_t first_seq;	   /* of every session; 0: the transport's own */
-	bool reply_soon;	   /* receivers say that data will go back */
-	bool gaps_allowed;	   /* streams are abandoned or lives end: numbers may be missing */
+	uint32_t first_seq; /* of every session; 0: the transport's own */
+	bool reply_soon;    /* receivers announce that data will go back */
+	bool gaps_allowed;  /* streams are abandoned or sessions end: numbers may be missing */
 	struct pair_packet *queue; /* heap by (at, order) */
 	uint32_t queued, queue_cap;
 	uint8_t *spare[PAIR_SPARE]; /* packets' memory, kept: so that a steady state allocates
@@ -91,7 +91,7 @@ struct pair {
 /* `change` may alter the configuration of every node before it starts; NULL: defaults. */
 struct pair *pair_new(uint32_t nodes, uint64_t seed, void (*change)(struct cn_node_config *));
 void pair_free(struct pair *p);
-/* Switches a node off without a word, and on again with a new epoch. */
+/* Switches a node off without a goodbye, and on again with a new epoch. */
 void pair_stop(struct pair *p, uint32_t node);
 void pair_start(struct pair *p, uint32_t node);
 
@@ -111,7 +111,7 @@ void pair_poke(struct pair *p);
 
 struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of); /* NULL: not in the table */
 bool pair_is_up(struct pair *p, uint32_t at, uint32_t of);
-/* Puts a frame on its way to a node, as if somebody had sent it. */
+/* Puts a frame on its way to a node, as if a node had sent it. */
 void pair_inject(struct pair *p, uint32_t to, const uint8_t *frame, size_t len, cn_time at);
 /* A hello to node `to` in the name of an address; with `proof`, it echoes what `to` sent there. Its
  * length is returned; frame: CN_FRAME_HEAD bytes. */

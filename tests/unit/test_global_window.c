@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/proto/global_window.c: eta of Algorithm 2, and that losses leave nothing behind in it. */
+/* lib/proto/global_window.c: frames in flight (eta of Algorithm 2), and that losses leak none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,13 +62,13 @@ static void flight__one_way(void **state)
 		asked += cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
 	}
 	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
-	assert_int_equal(asked, 1); /* by the last one, else nobody would answer */
+	assert_int_equal(asked, 1); /* by the last one: else no acknowledgement would come */
 	cn_flight_acked(&f, &w, 8);
 	assert_int_equal(w.in_flight, 0);
 }
 
-/* Once a window is out without an answer, every half window asks: it keeps moving at any limit. */
-static void flight__asks_in_time(void **state)
+/* After a window without an answer, every half window has an ACK request, at any limit. */
+static void flight__requests_acks_in_time(void **state)
 {
 	(void)state;
 	for (uint32_t limit = 1; limit < 40; limit++) {
@@ -194,7 +194,7 @@ int main(void)
 		cmocka_unit_test(flight__sent_and_received),
 		cmocka_unit_test(flight__negative_counts_as_zero),
 		cmocka_unit_test(flight__one_way),
-		cmocka_unit_test(flight__asks_in_time),
+		cmocka_unit_test(flight__requests_acks_in_time),
 		cmocka_unit_test(flight__off),
 		cmocka_unit_test(flight__no_room_at_all),
 		cmocka_unit_test(flight__end_gives_back),

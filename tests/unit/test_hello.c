@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/proto/hello.c and stranger.c: who is believed, and what a stranger's hellos cause. */
+/* lib/proto/hello.c: the handshake, restarts, and hellos that are forged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static bool note_hello(struct pair *p, uint32_t from, uint32_t to, const uint8_t
 	return true;
 }
 
-/* One that is there hears one that comes. */
+/* A node that runs discovers one that starts. */
 static void hello__three_ways(void **state)
 {
 	struct pair *p = pair_new(2, SEED, NULL);
@@ -139,7 +139,8 @@ static void hello__any_one_is_lost(void **state)
 
 /* ---- forgers ------------------------------------------------------------------------------ */
 
-/* What a stranger can say in the name of b, or of somebody new: everything but the echo. */
+/* What an off-path attacker can send in the name of b, or of a new node: everything but the echo.
+ */
 static void forge(struct pair *p, uint32_t kind)
 {
 	struct cn_peer *b = pair_peer(p, 0, 1);
@@ -312,7 +313,7 @@ static void two_of_a_name(struct cn_node_config *c)
 	c->name[0] = c->name[0] == 'c' ? 'b' : c->name[0];
 }
 
-/* The first keeps the name while it is there, also if nobody waits for it. */
+/* The first node keeps the name while it answers, also if no operation waits for it. */
 static void hello__name_is_taken(void **state)
 {
 	struct pair *p = pair_new(3, SEED, two_of_a_name);

@@ -111,7 +111,7 @@ static void input__too_long(void **state)
 	assert_counts(1, 0, 0, 0);
 }
 
-static void input__strangers(void **state)
+static void input__foreign_frames(void **state)
 {
 	(void)state;
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
@@ -133,7 +133,7 @@ static void input__strangers(void **state)
 	memcpy(frame + 6, p->nodes[0].config.mac, 6); /* from ourselves */
 	assert_counts(1, 0, 0, 0);
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
-	frame[11] = 99; /* from somebody not heard of */
+	frame[11] = 99; /* from an unknown address */
 	assert_counts(0, 0, 1, 0);
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
 }
@@ -240,7 +240,7 @@ static void input__other_session(void **state)
 	assert_int_equal(a->rx.expected, expected);
 }
 
-/* A thousand frames of another life in a moment: one or two hellos, no storm. */
+/* A thousand frames of another session in a moment: one or two hellos, no storm. */
 static void input__stale_storm(void **state)
 {
 	uint64_t before;
@@ -353,10 +353,10 @@ static void input__forged_goodbye(void **state)
 		if (wrong == 1) {
 			frame[CN_ETH_HEADER + 11] ^= 1; /* another session */
 		} else if (wrong == 2) {
-			memset(frame, 0xff, 6); /* as nodes said it once: epoch and name alone */
+			memset(frame, 0xff, 6); /* broadcast, with epoch and name alone */
 			memset(frame + CN_ETH_HEADER + 8, 0, 8);
 		} else if (wrong == 3) {
-			frame[11] = 98; /* of a stranger: not even remembered */
+			frame[11] = 98; /* of an unknown address: nothing is kept */
 		}
 		assert_counts(0, 0, 1, 1);
 		assert_true(pair_is_up(p, 0, 1));
@@ -368,7 +368,7 @@ static void input__forged_goodbye(void **state)
 	assert_false(pair_is_up(p, 0, 1));
 }
 
-/* Who asks everybody is answered by those that it may not know: not by all that it talks to. */
+/* A broadcast that solicits hellos is replied to before the session is validated, and not after. */
 static void input__broadcast_hello_that_wants(void **state)
 {
 	struct cn_peer *a = pair_peer(p, 0, 1);
@@ -396,7 +396,7 @@ static void input__broadcast_hello_that_wants(void **state)
 	}
 }
 
-/* After a goodbye of our own nothing is heard. */
+/* After a goodbye of this node input is ignored. */
 static void input__after_our_goodbye(void **state)
 {
 	struct cn_peer *a = pair_peer(p, 0, 1);
@@ -423,7 +423,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(input__lengths),
 		TEST(input__too_long),
-		TEST(input__strangers),
+		TEST(input__foreign_frames),
 		TEST(input__other_version),
 		TEST(input__other_version_forged),
 		TEST(input__other_session),

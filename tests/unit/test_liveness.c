@@ -28,7 +28,7 @@ static void expect(struct pair *p, uint32_t at, uint32_t of)
 	cn_peer_expect(p->nodes[at].node, p->now, pair_peer(p, at, of), 1);
 }
 
-/* Nobody waits for it: a silent peer costs nothing and is not declared dead. */
+/* A silent peer that nothing waits for costs nothing and does not go down. */
 static void liveness__silent_and_not_needed(void **state)
 {
 	struct pair *p = up(2);

@@ -280,7 +280,7 @@ static void node_detach__nearly_all_buffers(void **state)
 	pair_free(p);
 }
 
-/* Frames that nobody wants any more: the sequence goes on, and what arrives as data is right. */
+/* Tombstones: the sequence goes on, and the data that arrives is right. */
 static void node_abandon__sequence_goes_on(void **state)
 {
 	(void)state;
@@ -407,7 +407,7 @@ static void node__no_allocation_a_frame(void **state)
 	pair_free(p);
 }
 
-/* A peer that does not answer does not hold up the others. */
+/* A peer that does not answer does not delay the others. */
 static void node__dead_peer_does_not_starve(void **state)
 {
 	struct pair *p = up(3);
@@ -425,7 +425,7 @@ static void node__dead_peer_does_not_starve(void **state)
 	pair_free(p);
 }
 
-/* Late calls, as of a process that was stopped: nothing runs away, nobody dies for it. */
+/* Late calls, as of a process that was stopped: no storm, and no peer goes down. */
 static void node__stopped_for_long(void **state)
 {
 	struct pair *p = up(2);
@@ -449,7 +449,7 @@ static void many(struct cn_node_config *c)
 	c->max_peers = 2000;
 }
 
-/* A thousand nodes: hellos thin out, and nobody is called dead for that. */
+/* A thousand nodes: hellos become rare, and no peer goes down for that. */
 static void node__hellos_thin_out(void **state)
 {
 	struct pair *p = pair_new(2, SEED, many);

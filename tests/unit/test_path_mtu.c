@@ -176,7 +176,8 @@ static void path__narrows_under_requests(void **state)
 }
 
 /*
- * A peer that hears nothing at all, and whose own requests come: it is silent, not its path narrow.
+ * A peer that receives nothing, and whose ACK requests arrive: it is silent, and its path not
+ * narrow.
  */
 static void path__deaf_peer_is_silent(void **state)
 {

@@ -23,7 +23,7 @@ static struct pair *up(uint32_t nodes)
 	return p;
 }
 
-/* A few frames each way, from where the flows are; after a new life they begin afresh. */
+/* A few frames each way, from where the flows are; after a restart they begin at 0. */
 static void talks(struct pair *p, uint32_t a, uint32_t b)
 {
 	p->flows[a][b].sent = p->flows[a][b].total = 0;
@@ -107,7 +107,7 @@ static void peer__late_comer(void **state)
 	assert_true(pair_run_up(p, 100 * CN_MS));
 	pair_run(p, 60 * 1000 * CN_MS);
 	pair_start(p, 2);
-	assert_true(pair_run_up(p, CN_MS)); /* the new one asks, so nobody waits for a hello */
+	assert_true(pair_run_up(p, CN_MS)); /* the new node solicits hellos */
 	pair_free(p);
 }
 
@@ -129,7 +129,7 @@ static void peer__restart_is_seen(void **state)
 	pair_free(p);
 }
 
-/* Both begin anew at any moment of the handshake, with frames of the former one under way. */
+/* Both restart at any moment of the handshake, with frames of the old sessions in flight. */
 static void peer__restart_at_any_moment(void **state)
 {
 	(void)state;
@@ -157,7 +157,7 @@ static void peer__restart_at_any_moment(void **state)
 	}
 }
 
-/* In the middle of traffic both ways: the rest of the old life is refused as stale. */
+/* In the middle of traffic in both directions: frames of the old session are stale. */
 static void peer__restart_in_traffic(void **state)
 {
 	(void)state;
@@ -170,7 +170,7 @@ static void peer__restart_in_traffic(void **state)
 		pair_send(p, 1, 0, 5000, 1000);
 		pair_run(p, 5 * CN_MS + k * 77 * CN_US);
 		pair_stop(p, 1);
-		p->flows[0][1].total = p->flows[0][1].sent; /* no new ones for the next life */
+		p->flows[0][1].total = p->flows[0][1].sent; /* no new ones for the next session */
 		p->flows[1][0].total = p->flows[1][0].sent;
 		pair_start(p, 1);
 		pair_run(p, 1000 * CN_MS);
@@ -203,7 +203,7 @@ static void peer__bye(void **state)
 	pair_free(p);
 }
 
-/* A goodbye of somebody who is still there after all: the two agree again. */
+/* A goodbye of a node that goes on after all: a new session is established. */
 static void peer__bye_taken_back(void **state)
 {
 	struct pair *p = up(2);
@@ -361,7 +361,7 @@ static bool record(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f,
 	return true;
 }
 
-/* Everything that was ever said in older lives, hellos too, is said again: counted, dropped, and
+/* All frames of older incarnations, hellos included, are replayed: counted, dropped, and
  * nothing else happens. */
 static void peer__replay_of_older_epochs(void **state)
 {
@@ -397,7 +397,7 @@ static void peer__replay_of_older_epochs(void **state)
 	pair_free(p);
 }
 
-/* Hellos of an older life of the same connection arrive late: not a new life. */
+/* Hellos of an older session of the same incarnations arrive late: no new session. */
 static void peer__replay_of_older_lives(void **state)
 {
 	struct pair *p = up(2);
@@ -502,7 +502,7 @@ static void peer__other_mtu_is_known(void **state)
 	pair_free(p);
 }
 
-/* It comes back with another MTU: the old life is over all the same. */
+/* A new incarnation has another MTU: the old session ends all the same. */
 static void peer__restart_with_other_mtu(void **state)
 {
 	struct pair *p = up(2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/proto/receiver.c: order, acknowledgements and their price, refusal for lack of buffers. */
+/* lib/proto/receiver.c: order, the cost of acknowledgements, RNR, the reorder buffer and NAKs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,9 +156,9 @@ static void receiver__lost_acks(void **state)
 	pair_free(p);
 }
 
-/* Refused for lack of buffers, for long: nobody dies, nothing is lost, and once there are
+/* Receiver not ready, for long: no peer goes down, nothing is lost, and once there are
  * buffers it goes on at once. */
-static void receiver__refuses_then_ready(void **state)
+static void receiver__not_ready_then_ready(void **state)
 {
 	struct pair *p = two();
 	uint32_t before;
@@ -183,7 +183,27 @@ static void receiver__refuses_then_ready(void **state)
 	pair_free(p);
 }
 
-/* The word that there are buffers again is lost: the hold ends by itself. */
+/* The RNR timeout is 5 ms; the end of the shortage is acknowledged at once. */
+static void receiver__rnr_on_the_wire(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	p->nodes[1].refuse = UINT32_MAX;
+	pair_trace(p);
+	pair_send(p, 0, 1, 1, 100);
+	pair_run(p, 4 * CN_MS);
+	pair_assert_trace(p, "a: DATA 0; b: RNR 0");
+	pair_run(p, 2 * CN_MS);
+	pair_assert_trace(p, "a: RESEND 0 ACKREQ; b: RNR 0");
+	p->nodes[1].refuse = 0;
+	cn_node_ready(p->nodes[1].node);
+	pair_run(p, CN_MS);
+	pair_assert_trace(p, "b: ACK 0; a: RESEND 0 ACKREQ; b: ACK 1");
+	pair_free(p);
+}
+
+/* The acknowledgement that there are buffers again is lost: the RNR timeout ends by itself. */
 static void receiver__ready_is_lost(void **state)
 {
 	struct pair *p = two();
@@ -201,8 +221,8 @@ static void receiver__ready_is_lost(void **state)
 	pair_free(p);
 }
 
-/* Refusals mixed with losses, both ways. */
-static void receiver__refuses_at_random(void **state)
+/* RNR NAKs and losses, in both directions. */
+static void receiver__not_ready_at_random(void **state)
 {
 	struct pair *p = two();
 
@@ -224,14 +244,14 @@ static void receiver__refuses_at_random(void **state)
 	pair_free(p);
 }
 
-static void holding(struct cn_node_config *c)
+static void reordering(struct cn_node_config *c)
 {
 	c->reorder = CN_REORDER_MAX;
 }
 
-static struct pair *two_that_hold(void)
+static struct pair *two_that_reorder(void)
 {
-	struct pair *p = pair_new(2, SEED, holding);
+	struct pair *p = pair_new(2, SEED, reordering);
 
 	if (!pair_run_up(p, 2000 * CN_MS)) {
 		fail_msg("seed %u: not up", SEED);
@@ -245,10 +265,10 @@ static uint32_t buffered(struct pair *p)
 	return pair_peer(p, 1, 0)->rx.reorder.count;
 }
 
-/* Frames that overtake each other on the way are put in order, and none is sent again. */
-static void receiver__overtaken_frames(void **state)
+/* Reordered frames are put in order, and none is retransmitted. */
+static void receiver__reordered_frames(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 
 	(void)state;
 	p->reorder = 50000;
@@ -261,10 +281,10 @@ static void receiver__overtaken_frames(void **state)
 	pair_free(p);
 }
 
-/* With losses, duplicates and refusals besides: all in order, once, and no buffer stays behind. */
-static void receiver__overtaken_and_lost_frames(void **state)
+/* With losses, duplicates and RNR NAKs: all in order, once, and no buffer leaks. */
+static void receiver__reordered_and_lost_frames(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 
 	(void)state;
 	p->reorder = 30000;
@@ -281,8 +301,8 @@ static void receiver__overtaken_and_lost_frames(void **state)
 	pair_free(p);
 }
 
-/* The first frame of four is lost, and it has not been said yet. */
-static void lose_one_hold_three(struct pair *p)
+/* The first frame of four is lost, and no NAK was sent yet. */
+static void lose_one_buffer_three(struct pair *p)
 {
 	p->loss = 1000000;
 	pair_send(p, 0, 1, 1, 1000);
@@ -297,14 +317,14 @@ static void lose_one_hold_three(struct pair *p)
  * retransmitted. */
 static void receiver__reordering_timeout(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 	uint32_t first;
 
 	(void)state;
 	pair_send(p, 0, 1, 10, 1000);
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
 	first = pair_peer(p, 1, 0)->rx.expected;
-	lose_one_hold_three(p);
+	lose_one_buffer_three(p);
 	assert_int_equal(pair_peer(p, 1, 0)->rx.expected, first);
 	assert_int_equal(pair_stats(p, 1).naks_sent, 0);
 	pair_trace(p);
@@ -320,7 +340,7 @@ static void receiver__reordering_timeout(void **state)
  */
 static void receiver__reordering_threshold(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 
 	(void)state;
 	pair_trace(p);
@@ -358,11 +378,11 @@ static bool lose_one(struct pair *p, uint32_t from, uint32_t to, const uint8_t *
 	return true;
 }
 
-/* The frame that is sent again is lost as well, and nothing follows it: that is said again, long
+/* The retransmission is lost as well, and nothing follows it: the NAK is repeated, long
  * before the sender's timer runs out. */
 static void receiver__the_missing_frame_is_lost_again(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 
 	(void)state;
 	pair_send(p, 0, 1, 10, 1000);
@@ -379,10 +399,10 @@ static void receiver__the_missing_frame_is_lost_again(void **state)
 	pair_free(p);
 }
 
-/* More than can be held came behind a loss: then all is sent again. */
-static void receiver__beyond_what_is_held(void **state)
+/* More frames than the reorder buffer has came behind a loss: all are retransmitted. */
+static void receiver__beyond_the_reorder_buffer(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 
 	(void)state;
 	pair_send(p, 0, 1, 10, 1000);
@@ -390,7 +410,7 @@ static void receiver__beyond_what_is_held(void **state)
 	p->filter = lose_one;
 	lost_seq = pair_peer(p, 0, 1)->tx.queue.end;
 	lost_times = 1;
-	p->delay = 2 * CN_MS; /* so that many are on their way before it is said */
+	p->delay = 2 * CN_MS; /* so that many are in flight before the NAK */
 	pair_send(p, 0, 1, 40, 1000);
 	assert_true(pair_run_flows(p, 200 * CN_MS));
 	assert_true(pair_stats(p, 0).data_resent > 20);
@@ -398,11 +418,11 @@ static void receiver__beyond_what_is_held(void **state)
 	pair_free(p);
 }
 
-/* A flight much longer than what can be held: one loss in it is found out at once for all frames,
- * those too that came too far ahead; nobody waits for a timer, or for more frames. */
+/* A flight much longer than the reorder buffer: one loss in it is detected at once for all frames,
+ * also those that came too far ahead; nothing waits for a timer, or for more frames. */
 static void receiver__loss_in_a_long_flight(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 	cn_time from;
 
 	(void)state;
@@ -411,7 +431,7 @@ static void receiver__loss_in_a_long_flight(void **state)
 	p->filter = lose_one;
 	lost_seq = pair_peer(p, 0, 1)->tx.queue.end;
 	lost_times = 1;
-	p->delay = CN_MS; /* so that all are on their way before it is said */
+	p->delay = CN_MS; /* so that all are in flight before the NAK */
 	pair_send(p, 0, 1, 32, 1000);
 	from = p->now;
 	pair_poke(p);
@@ -423,14 +443,14 @@ static void receiver__loss_in_a_long_flight(void **state)
 	pair_free(p);
 }
 
-/* A sender that goes is asked for what is missing less and less often, though nobody here waits for
- * it and finds out. */
-static void receiver__asks_one_that_is_gone(void **state)
+/* The NAK is repeated with backoff to a sender that is gone, though no operation here waits for it.
+ */
+static void receiver__nak_backoff(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 
 	(void)state;
-	lose_one_hold_three(p);
+	lose_one_buffer_three(p);
 	pair_stop(p, 0);
 	pair_run(p, 1000 * CN_MS);
 	assert_in_range(pair_stats(p, 1).naks_sent, 3, 12);
@@ -439,14 +459,14 @@ static void receiver__asks_one_that_is_gone(void **state)
 	pair_free(p);
 }
 
-/* No buffer is free for the frame that was missing: then none is kept from others either by those
- * beyond it, or all that is held could wait for buffers that are held. */
-static void receiver__refusal_drops_what_is_held(void **state)
+/* No buffer is free for the missing frame: the frames beyond it give theirs back, or all buffers
+ * could be in reorder buffers that wait for one. */
+static void receiver__not_ready_empties_the_reorder_buffer(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 
 	(void)state;
-	lose_one_hold_three(p);
+	lose_one_buffer_three(p);
 	p->nodes[1].refuse = UINT32_MAX;
 	pair_run(p, 5 * CN_MS);
 	assert_true(pair_stats(p, 1).busy > 0);
@@ -460,10 +480,10 @@ static void receiver__refusal_drops_what_is_held(void **state)
 /* A peer that goes leaves no buffers behind. */
 static void receiver__held_frames_of_one_that_is_gone(void **state)
 {
-	struct pair *p = two_that_hold();
+	struct pair *p = two_that_reorder();
 
 	(void)state;
-	lose_one_hold_three(p);
+	lose_one_buffer_three(p);
 	pair_stop(p, 0);
 	pair_start(p, 0);
 	p->gaps_allowed = true;
@@ -482,18 +502,19 @@ int main(void)
 		cmocka_unit_test(receiver__delayed_ack),
 		cmocka_unit_test(receiver__every_sixteenth),
 		cmocka_unit_test(receiver__lost_acks),
-		cmocka_unit_test(receiver__refuses_then_ready),
+		cmocka_unit_test(receiver__not_ready_then_ready),
+		cmocka_unit_test(receiver__rnr_on_the_wire),
 		cmocka_unit_test(receiver__ready_is_lost),
-		cmocka_unit_test(receiver__refuses_at_random),
-		cmocka_unit_test(receiver__overtaken_frames),
-		cmocka_unit_test(receiver__overtaken_and_lost_frames),
+		cmocka_unit_test(receiver__not_ready_at_random),
+		cmocka_unit_test(receiver__reordered_frames),
+		cmocka_unit_test(receiver__reordered_and_lost_frames),
 		cmocka_unit_test(receiver__reordering_timeout),
 		cmocka_unit_test(receiver__reordering_threshold),
 		cmocka_unit_test(receiver__the_missing_frame_is_lost_again),
-		cmocka_unit_test(receiver__beyond_what_is_held),
+		cmocka_unit_test(receiver__beyond_the_reorder_buffer),
 		cmocka_unit_test(receiver__loss_in_a_long_flight),
-		cmocka_unit_test(receiver__asks_one_that_is_gone),
-		cmocka_unit_test(receiver__refusal_drops_what_is_held),
+		cmocka_unit_test(receiver__nak_backoff),
+		cmocka_unit_test(receiver__not_ready_empties_the_reorder_buffer),
 		cmocka_unit_test(receiver__held_frames_of_one_that_is_gone),
 	};
 

@@ -123,8 +123,8 @@ static void window_of_twelve(struct cn_node_config *c)
 }
 
 /* A window smaller than what is acknowledged by itself does not wait for delayed acknowledgements
- * each time: the frames that close it ask. */
-static void sender__small_windows_ask(void **state)
+ * each time: the frames that close it request one. */
+static void sender__small_windows_request_acks(void **state)
 {
 	(void)state;
 	for (int k = 0; k < 2; k++) {
@@ -238,7 +238,7 @@ static bool drop_one_number(struct pair *p, uint32_t from, uint32_t to, const ui
 	return true;
 }
 
-/* One loss in the middle: one negative acknowledgement, no timer, half the window. */
+/* One loss in the middle: one NAK, no timeout, half the window. */
 static void sender__goes_back_once(void **state)
 {
 	struct pair *p = two(NULL);
@@ -299,16 +299,16 @@ static void sender__one_decrease_a_window(void **state)
 	pair_free(p);
 }
 
-static void burst_of_ten(struct cn_node_config *c)
+static void initial_cwnd_of_ten(struct cn_node_config *c)
 {
 	c->initial_cwnd = 10;
 }
 
-/* A node that is not known is sent a burst; every round trip without a loss doubles the flight, up
- * to the window. What is not in use does not grow. */
-static void sender__begins_with_a_burst(void **state)
+/* Slow start: the initial window, doubled by every round trip without a loss, up to the window.
+ * What is not in use does not grow. */
+static void sender__slow_start(void **state)
 {
-	struct pair *p = two(burst_of_ten);
+	struct pair *p = two(initial_cwnd_of_ten);
 	struct cn_peer *peer = pair_peer(p, 0, 1);
 	cn_time from;
 
@@ -331,9 +331,9 @@ static void sender__begins_with_a_burst(void **state)
 	pair_free(p);
 }
 
-/* After a timeout it begins with two, doubles up to half of what was in flight, and then goes on by
- * one a round trip. */
-static void sender__doubles_half_way_after_a_timeout(void **state)
+/* After a timeout: slow start from two to ssthresh, half of what was in flight, then congestion
+ * avoidance. */
+static void sender__slow_start_after_a_timeout(void **state)
 {
 	struct pair *p = two(NULL);
 	struct cn_peer *peer = pair_peer(p, 0, 1);
@@ -358,7 +358,7 @@ static void sender__doubles_half_way_after_a_timeout(void **state)
 	pair_free(p);
 }
 
-/* An acknowledgement of a frame that was sent twice says nothing about the way (Karn). */
+/* An acknowledgement of a frame that was sent twice is no round-trip sample (Karn). */
 static void sender__no_sample_of_resent_frames(void **state)
 {
 	struct pair *p = two(NULL);
@@ -372,7 +372,7 @@ static void sender__no_sample_of_resent_frames(void **state)
 	pair_free(p);
 }
 
-/* The same frame is lost each time it is sent again: negative acknowledgements keep up. */
+/* The same frame is lost each time it is retransmitted: a NAK for each. */
 static void sender__same_frame_lost_again(void **state)
 {
 	struct pair *p = two(NULL);
@@ -410,18 +410,18 @@ static void sender__no_spurious_resends(void **state)
 	}
 }
 
-static void holding(struct cn_node_config *c)
+static void reordering(struct cn_node_config *c)
 {
 	c->reorder = CN_REORDER_MAX;
 }
 
 /*
  * Six frames are lost, and when they are sent again, two at a time, the first one once more: the
- * answer that the second one is held says nothing of the others, which were not sent again yet.
+ * SACK of the second one does not cover the others, which wait for their retransmission.
  */
 static void sender__lost_again_in_a_small_window(void **state)
 {
-	struct pair *p = two(holding);
+	struct pair *p = two(reordering);
 
 	(void)state;
 	p->cut[0][1] = true;
@@ -547,14 +547,14 @@ int main(void)
 		cmocka_unit_test(sender__loss_20_percent),
 		cmocka_unit_test(sender__sequence_wraps),
 		cmocka_unit_test(sender__window_of_five),
-		cmocka_unit_test(sender__small_windows_ask),
+		cmocka_unit_test(sender__small_windows_request_acks),
 		cmocka_unit_test(sender__window_closes),
 		cmocka_unit_test(sender__tail_loss),
 		cmocka_unit_test(sender__tail_loss_repeated),
 		cmocka_unit_test(sender__goes_back_once),
 		cmocka_unit_test(sender__one_decrease_a_window),
-		cmocka_unit_test(sender__begins_with_a_burst),
-		cmocka_unit_test(sender__doubles_half_way_after_a_timeout),
+		cmocka_unit_test(sender__slow_start),
+		cmocka_unit_test(sender__slow_start_after_a_timeout),
 		cmocka_unit_test(sender__no_sample_of_resent_frames),
 		cmocka_unit_test(sender__same_frame_lost_again),
 		cmocka_unit_test(sender__no_spurious_resends),

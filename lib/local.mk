@@ -24,6 +24,7 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/pqueue.h \
 	lib/util/siphash.c \
 	lib/util/siphash.h \
+	lib/util/union_find.h \
 	lib/util/util.c \
 	lib/util/util.h \
 	lib/util/vector.c \

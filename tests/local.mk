@@ -9,16 +9,16 @@ unit_tests = \
 	tests/unit/test_baseline \
 	tests/unit/test_bcast \
 	tests/unit/test_bcast_smp \
-	tests/unit/test_measure_model \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
-	tests/unit/test_cc \
 	tests/unit/test_call \
+	tests/unit/test_cc \
 	tests/unit/test_check \
 	tests/unit/test_check_order \
 	tests/unit/test_choice \
 	tests/unit/test_config \
 	tests/unit/test_control \
+	tests/unit/test_cursor \
 	tests/unit/test_draw \
 	tests/unit/test_emit \
 	tests/unit/test_endpoint \
@@ -44,17 +44,21 @@ unit_tests = \
 	tests/unit/test_load \
 	tests/unit/test_lock \
 	tests/unit/test_log \
+	tests/unit/test_measure_model \
 	tests/unit/test_msg \
 	tests/unit/test_node \
 	tests/unit/test_numbering \
+	tests/unit/test_op_unexpected \
 	tests/unit/test_path_mtu \
 	tests/unit/test_peer \
+	tests/unit/test_pending \
 	tests/unit/test_permutation \
 	tests/unit/test_poller \
 	tests/unit/test_pool \
 	tests/unit/test_pqueue \
 	tests/unit/test_quota \
 	tests/unit/test_random \
+	tests/unit/test_ranges \
 	tests/unit/test_receive \
 	tests/unit/test_receiver \
 	tests/unit/test_registry \
@@ -81,16 +85,24 @@ unit_tests = \
 	tests/unit/test_siphash \
 	tests/unit/test_slurm \
 	tests/unit/test_socket \
+	tests/unit/test_source \
 	tests/unit/test_span \
 	tests/unit/test_tlp \
 	tests/unit/test_topo \
 	tests/unit/test_tree \
-	tests/unit/test_op_unexpected \
+	tests/unit/test_unexpected_limit \
+	tests/unit/test_unexpected_queue \
+	tests/unit/test_union_find \
 	tests/unit/test_unvalidated \
 	tests/unit/test_util \
 	tests/unit/test_window \
 	tests/unit/test_wire \
-	tests/unit/test_wireup
+	tests/unit/test_wireup \
+	tests/unit/test_wireup_join
+
+# The transport is a fake: what it is given is the log.
+tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
+	-Wl,--wrap=cn_peer_index -Wl,--wrap=cn_peer_name
 
 # It counts what is allocated.
 tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \

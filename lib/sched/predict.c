@@ -27,14 +27,14 @@ void cn_predict_shuffle(const struct cn_network *n, struct cn_prediction *out)
 {
 	uint64_t more = n->plan->bytes > 0 ? (n->plan->bytes - 1) / n->cost->payload : 0;
 	double sent = (double)n->local * (n->layout->nranks - n->local) * (double)(1 + more);
-	double turns = 0;
+	double windows = 0;
 
 	if (n->window != COLLNET_WINDOW_OFF) {
 		/* what comes clocks what goes: a window a latency, not a round trip */
-		turns = sent / n->window * n->latency;
+		windows = sent / n->window * n->latency;
 	}
-	out->seconds = (turns > n->exchange ? turns : n->exchange) + n->latency;
-	if (turns > n->exchange) {
+	out->seconds = (windows > n->exchange ? windows : n->exchange) + n->latency;
+	if (windows > n->exchange) {
 		snprintf(out->why, sizeof(out->why),
 			 "the window of %u frames turns round %.0f times", n->window,
 			 sent / n->window);
@@ -141,20 +141,6 @@ static void predict_ring(const struct cn_network *n, uint32_t hops, uint32_t loa
 	}
 }
 
-static uint32_t longest(const struct cn_tree *t, const uint32_t *ring, uint32_t nnodes)
-{
-	uint32_t most = 0;
-
-	for (uint32_t i = 0; i < nnodes; i++) {
-		uint32_t a = ring != NULL ? ring[i] : i;
-		uint32_t b = ring != NULL ? ring[(i + 1) % nnodes] : (i + 1) % nnodes;
-		uint32_t hops = cn_tree_hops(t, a, b);
-
-		most = hops > most ? hops : most;
-	}
-	return most;
-}
-
 void cn_predict_ring(const struct cn_network *n, struct cn_prediction *out)
 {
 	const struct cn_layout *l = n->layout;
@@ -162,7 +148,7 @@ void cn_predict_ring(const struct cn_network *n, struct cn_prediction *out)
 	if (l->tree == NULL) {
 		predict_ring(n, 1, 1, out);
 	} else {
-		predict_ring(n, longest(l->tree, NULL, l->nnodes),
+		predict_ring(n, cn_ring_longest(l->tree, NULL, NULL),
 			     ring_load(l->tree, NULL, l->nnodes), out);
 	}
 }
@@ -178,7 +164,7 @@ static void predict_tree_ring(const struct cn_network *n, struct cn_prediction *
 	if (ring == NULL) {
 		snprintf(out->why, sizeof(out->why), "no memory");
 	} else if (make(l->tree, ring, &err) == COLLNET_OK) {
-		predict_ring(n, longest(l->tree, ring, l->nnodes), 1, out);
+		predict_ring(n, cn_ring_longest(l->tree, ring, NULL), 1, out);
 	} else {
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
 	}
@@ -213,7 +199,7 @@ void cn_predict_lr3(const struct cn_network *n, struct cn_prediction *out)
  * One switch, when the network is not known: every message takes the same time. Only the binomial
  * tree runs without a tree of the network.
  */
-static void predict_blind(const struct cn_network *n, struct cn_prediction *out)
+static void predict_unknown_network(const struct cn_network *n, struct cn_prediction *out)
 {
 	double whole = cn_cost_wire(n->cost, n->plan->bytes, n->slowest) + n->latency;
 	uint32_t nodes = n->layout->nnodes, depth = 0;
@@ -232,7 +218,7 @@ void cn_predict_bcast(const struct cn_network *n, struct cn_prediction *out)
 	struct cn_bcast b;
 
 	if (n->layout->tree == NULL) {
-		predict_blind(n, out);
+		predict_unknown_network(n, out);
 		return;
 	}
 	p.algorithm = out->algorithm->id;

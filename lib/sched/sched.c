@@ -7,28 +7,24 @@
 
 #include "sched/planners.h"
 #include "sched/sched.h"
+#include "util/vector.h"
 
-#define CN_SCHED_FIRST_CAP 64u
-#define CN_SCHED_MAX_CAP   (1u << 25) /* twice what 4,096 ranks on one node need */
+#define CN_SCHED_MAX (1u << 25) /* twice what 4,096 ranks on one node need */
 
 int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *err)
 {
-	if (s->n == s->cap) {
-		uint32_t cap = s->cap ? s->cap * 2 : CN_SCHED_FIRST_CAP;
-		struct cn_action *actions;
+	struct cn_action *actions;
 
-		if (cap > CN_SCHED_MAX_CAP) {
-			return cn_fail(err, COLLNET_ELIMIT,
-				       "a schedule of more than %u actions is too long", s->n);
-		}
-		actions = realloc(s->actions, cap * sizeof(*actions));
-		if (!actions) {
-			return cn_fail(err, COLLNET_ENOMEM,
-				       "no memory for a schedule of more than %u actions", s->n);
-		}
-		s->actions = actions;
-		s->cap = cap;
+	if (s->n >= CN_SCHED_MAX) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "a schedule of more than %u actions is too long", s->n);
 	}
+	actions = cn_vector_grow(s->actions, s->n, &s->cap, sizeof(*actions));
+	if (actions == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM,
+			       "no memory for a schedule of more than %u actions", s->n);
+	}
+	s->actions = actions;
 	s->actions[s->n++] = *a;
 	return COLLNET_OK;
 }

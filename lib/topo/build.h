@@ -43,15 +43,7 @@ static inline uint32_t cn_topo_other_end(const struct cn_topo *t, uint32_t link,
 {
 	return t->links[link].a == v ? t->links[link].b : t->links[link].a;
 }
-/* Union-find: which of the sets a vertex is in; set[v] == v in the beginning. */
-static inline uint32_t cn_topo_set(uint32_t *set, uint32_t v)
-{
-	while (set[v] != v) {
-		set[v] = set[set[v]];
-		v = set[v];
-	}
-	return v;
-}
+
 /* Fills adj_start and adj from the links. */
 void cn_topo_neighbours(struct cn_topo *t);
 /*

@@ -458,7 +458,27 @@ static uint32_t compare_plan(const struct team *m, uint32_t me, const uint32_t *
 }
 
 /*
- * All messages, as packets that leave when cn_fattree_start() says. They are those of all nodes'
+ * Store and forward, phases pipelined: the step, from 1, in which a packet must leave its host so
+ * that none ever waits in a queue. A switch's packets leave 2 steps later for each level that it is
+ * below the root (what the paper's overlap of 2 h - 3 steps leaves of the distance), and hosts
+ * nearer to the root later by their difference in depth.
+ */
+static uint64_t fattree_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase)
+{
+	uint32_t x = t->host[from], top = cn_tree_meet(t, x, t->host[to]);
+
+	/*
+	 * With T = step + depth of the sender: a packet goes up from depth q in step T - q and down
+	 * to depth q in step T - 2 depth(top) + q - 1. With T = phase + 2 depth(top) + a constant
+	 * the packets of one link have different T on the way up, since a switch's phases come
+	 * after its parent's, and different phases on the way down (but for those of other
+	 * channels).
+	 */
+	return (uint64_t)phase + 2 * (uint64_t)t->v[top].depth + t->height - t->v[x].depth + 1;
+}
+
+/*
+ * All messages, as packets that leave when fattree_start() says. They are those of all nodes'
  * schedules; in large teams only some schedules are made, for the time.
  */
 static uint32_t exchange_packets(const struct team *m, struct st_packet **out, uint32_t *phases)
@@ -477,8 +497,8 @@ static uint32_t exchange_packets(const struct team *m, struct st_packet **out, u
 			if (i != me) {
 				p[k++] = (struct st_packet){ .from = me,
 							     .to = i,
-							     .start = cn_fattree_start(m->tree, me,
-										       i, to[i]) };
+							     .start = fattree_start(m->tree, me, i,
+										    to[i]) };
 			}
 		}
 	}

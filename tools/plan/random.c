@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "topo/build.h"
+#include "util/union_find.h"
 #include "topo/topo.h"
 
 #define LINKS_MAX 2000000u
@@ -55,9 +56,7 @@ static bool scratch_new(struct scratch *s, uint32_t switches, uint32_t links)
 	if (s->set == NULL || s->pairs == NULL || s->table == NULL) {
 		return false;
 	}
-	for (uint32_t i = 0; i < switches; i++) {
-		s->set[i] = i;
-	}
+	cn_union_init(s->set, switches);
 	for (uint32_t i = 0; i < slots; i++) {
 		s->table[i] = CN_TOPO_NONE;
 	}
@@ -86,8 +85,8 @@ static void draw_pairs(struct scratch *s, uint32_t switches, uint32_t links, uin
 		if (x == y || s->table[i] != CN_TOPO_NONE) {
 			continue;
 		}
-		x = cn_topo_set(s->set, x);
-		y = cn_topo_set(s->set, y);
+		x = cn_union_find(s->set, x);
+		y = cn_union_find(s->set, y);
 		joins = x != y;
 		if (!joins && extra == 0) {
 			continue;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "topo/build.h"
+#include "util/union_find.h"
 #include "topo/topo.h"
 #include "util/heap.h"
 
@@ -122,8 +123,8 @@ static bool choose_random(const struct cn_topo *t, uint64_t seed, bool *use)
 		links[j] = i;
 	}
 	for (uint32_t i = 0; ok && i < t->nlinks; i++) {
-		uint32_t a = cn_topo_set(set, t->links[links[i]].a);
-		uint32_t b = cn_topo_set(set, t->links[links[i]].b);
+		uint32_t a = cn_union_find(set, t->links[links[i]].a);
+		uint32_t b = cn_union_find(set, t->links[links[i]].b);
 
 		if (a != b) {
 			set[a] = b;

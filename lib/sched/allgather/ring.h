@@ -16,7 +16,8 @@ int cn_ring_lr2(const struct cn_tree *t, uint32_t *ring, struct cn_err *err);
 /* LR3: the smallest maximum path length of all contention-free rings. COLLNET_ELIMIT: it was not
  * found with a bounded amount of work (see ring_lr3.c; no network that is built comes near). */
 int cn_ring_lr3(const struct cn_tree *t, uint32_t *ring, struct cn_err *err);
-/* The longest path of a ring, in switches; *at (may be NULL): the place of its sender. */
+/* The longest path of a ring (NULL: 0, 1, 2, ...), in switches; *at (may be NULL): the position
+ * of its sender. */
 uint32_t cn_ring_longest(const struct cn_tree *t, const uint32_t *ring, uint32_t *at);
 
 /* For those above: the lowest vertex above all hosts (with P = 1 it is the host), and the number

@@ -102,7 +102,9 @@ uint32_t cn_ring_longest(const struct cn_tree *t, const uint32_t *ring, uint32_t
 	uint32_t longest = 0, place = 0;
 
 	for (uint32_t i = 0; i < t->nhosts; i++) {
-		uint32_t hops = cn_tree_hops(t, ring[i], ring[i + 1 < t->nhosts ? i + 1 : 0]);
+		uint32_t next = i + 1 < t->nhosts ? i + 1 : 0;
+		uint32_t hops = cn_tree_hops(t, ring != NULL ? ring[i] : i,
+					     ring != NULL ? ring[next] : next);
 
 		if (hops > longest) {
 			longest = hops;

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "sched/allgather/ring_matching.h"
+#include "util/union_find.h"
 
 int cn_ring_matching_reserve(struct cn_ring_matching *w, uint32_t n, struct cn_err *err)
 {
@@ -35,8 +36,8 @@ int cn_ring_matching_reserve(struct cn_ring_matching *w, uint32_t n, struct cn_e
 	cn_ring_matching_done(w);
 	w->keys = calloc(n, 2 * sizeof(*w->keys));
 	w->mate = calloc(n, 2 * sizeof(*w->mate));
-	w->root = calloc(n, sizeof(*w->root));
-	if (w->keys == NULL || w->mate == NULL || w->root == NULL) {
+	w->set = calloc(n, sizeof(*w->set));
+	if (w->keys == NULL || w->mate == NULL || w->set == NULL) {
 		cn_ring_matching_done(w);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to lay %u arrays in a ring", n);
 	}
@@ -48,7 +49,7 @@ void cn_ring_matching_done(struct cn_ring_matching *w)
 {
 	free(w->keys);
 	free(w->mate);
-	free(w->root);
+	free(w->set);
 	memset(w, 0, sizeof(*w));
 }
 
@@ -88,22 +89,10 @@ static uint32_t name(uint64_t key)
 	return (uint32_t)key;
 }
 
-static uint32_t find(uint32_t *root, uint32_t x)
-{
-	while (root[x] != x) {
-		root[x] = root[root[x]];
-		x = root[x];
-	}
-	return x;
-}
-
 /* Joins the cycles of two ends; false: they lay on one. */
 static bool join(struct cn_ring_matching *w, uint32_t a, uint32_t b)
 {
-	uint32_t x = find(w->root, a / 2), y = find(w->root, b / 2);
-
-	w->root[x] = y;
-	return x != y;
+	return cn_union_join(w->set, a / 2, b / 2);
 }
 
 static void match(struct cn_ring_matching *w, uint32_t a, uint32_t b)
@@ -113,7 +102,7 @@ static void match(struct cn_ring_matching *w, uint32_t a, uint32_t b)
 }
 
 /* If they lie on different cycles: a gets b's partner and b gets a's. True: one cycle less. */
-static bool exchange(struct cn_ring_matching *w, uint32_t a, uint32_t b)
+static bool swap_partners(struct cn_ring_matching *w, uint32_t a, uint32_t b)
 {
 	uint32_t of_a = w->mate[a], of_b = w->mate[b];
 
@@ -157,9 +146,7 @@ bool cn_ring_matching_ring(struct cn_ring_matching *w, const struct cn_ring_segm
 			return false;
 		}
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		w->root[i] = i;
-	}
+	cn_union_init(w->set, n);
 	/* b_(i+1) is k[ends - 1 - i], s_(i+1) is k[i]. */
 	for (uint32_t i = 0; i < nbig; i++) {
 		match(w, name(k[ends - 1 - i]), name(k[i]));
@@ -171,16 +158,16 @@ bool cn_ring_matching_ring(struct cn_ring_matching *w, const struct cn_ring_segm
 	}
 	for (uint32_t i = 0; i + 1 < nbig && cycles > 1; i++) {
 		if (value(k[ends - 1 - i]) + value(k[i + 1]) <= most) {
-			cycles -= exchange(w, name(k[ends - 1 - i]), name(k[ends - 2 - i]));
+			cycles -= swap_partners(w, name(k[ends - 1 - i]), name(k[ends - 2 - i]));
 		}
 	}
 	/* The last big end takes the smaller of the first pair that is left: k[nbig]. */
 	if (nbig > 0 && nbig < nsmall && value(k[nsmall]) + value(k[nbig]) <= most) {
-		cycles -= exchange(w, name(k[nsmall]), name(k[nbig + 1]));
+		cycles -= swap_partners(w, name(k[nsmall]), name(k[nbig + 1]));
 	}
 	/* k[i + 1] has a small partner whatever came before. */
 	for (uint32_t i = nbig; i + 3 < nsmall && cycles > 1; i += 2) {
-		cycles -= exchange(w, name(k[i + 1]), name(k[i + 3]));
+		cycles -= swap_partners(w, name(k[i + 1]), name(k[i + 3]));
 	}
 	if (cycles == 1 && order != NULL) {
 		write_order(w, n, order);

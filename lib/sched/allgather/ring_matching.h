@@ -12,8 +12,8 @@ struct cn_ring_segment {
 /* Work space for rings of up to `cap` segments; begins zeroed. */
 struct cn_ring_matching {
 	uint32_t cap;
-	uint64_t *keys;	       /* [2 cap] */
-	uint32_t *mate, *root; /* [2 cap], [cap] */
+	uint64_t *keys;	      /* [2 cap] */
+	uint32_t *mate, *set; /* [2 cap], [cap] union-find of the cycles */
 };
 
 int cn_ring_matching_reserve(struct cn_ring_matching *w, uint32_t n, struct cn_err *err);

@@ -168,16 +168,6 @@ struct cn_aapc_closing {
 int cn_aapc_closing(const struct cn_aapc *a, uint32_t me, struct cn_aapc_closing **out, uint32_t *n,
 		    struct cn_err *err);
 
-/* What a synchroniser has done so far. */
-struct cn_aapc_effort {
-	uint64_t edges;	    /* between users of a link that follow one another, senders different */
-	uint64_t searches;  /* edges that needed a search */
-	uint64_t messages;  /* looked at */
-	uint64_t most;	    /* in one search */
-	uint64_t undecided; /* edges kept for lack of effort */
-};
-struct cn_aapc_effort cn_aapc_effort(const struct cn_aapc_sync *s);
-
 static inline bool cn_aapc_is_local(const struct cn_aapc *a, const struct cn_aapc_message *m)
 {
 	return a->subtree[m->from] == a->subtree[m->to];

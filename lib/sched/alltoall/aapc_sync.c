@@ -64,7 +64,6 @@ struct cn_aapc_sync {
 	struct list prior;   /* users just before the message in question */
 	struct list next;    /* users just after it */
 	struct list answer;
-	struct cn_aapc_effort done;
 };
 
 int cn_aapc_sync_new(const struct cn_aapc *a, uint32_t effort, struct cn_aapc_sync **out,
@@ -100,11 +99,6 @@ void cn_aapc_sync_free(struct cn_aapc_sync *s)
 		free(s->answer.m);
 		free(s);
 	}
-}
-
-struct cn_aapc_effort cn_aapc_effort(const struct cn_aapc_sync *s)
-{
-	return s->done;
 }
 
 static int add(struct list *l, struct cn_aapc_message m, struct cn_err *err)
@@ -480,10 +474,6 @@ static int search(struct cn_aapc_sync *s, struct cn_err *err)
 			rc = expand(s, &m, err);
 		}
 	}
-	s->done.searches++;
-	s->done.undecided += !s->found && s->heap.n > 0;
-	s->done.messages += looked;
-	s->done.most = looked > s->done.most ? looked : s->done.most;
 	return rc;
 }
 
@@ -498,7 +488,6 @@ static int redundant(struct cn_aapc_sync *s, const struct cn_aapc_message *m1,
 	const struct list *p = &s->prior;
 	int rc = COLLNET_OK;
 
-	s->done.edges++;
 	*answer = false;
 	for (uint32_t e = 0; e < p->n && p->m[e].phase > m1->phase; e++) {
 		if (cn_aapc_share(s->a, &p->m[e], m1)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Total exchange in fat trees: Dimopoulos and Dimakopoulos, section 5; see fattree.h. A message
- * holds its whole path for a phase, so the steps of the paper's pipeline (cn_fattree_start()) are
+ * holds its whole path for a phase, so the steps of the paper's pipeline are
  * not those of the schedule: shares follow each other without overlap.
  *
  * There are no synchronisations. A node's send waits for what it receives in the phases before,
@@ -13,14 +13,15 @@
 #include "sched/alltoall/fattree.h"
 #include "sched/planners.h"
 
-struct meeting {
+/* One entry of a node's partner schedule. */
+struct partner {
 	uint32_t phase, peer;
 	bool send;
 };
 
-static int compare_meetings(const void *pa, const void *pb)
+static int compare_partners(const void *pa, const void *pb)
 {
-	const struct meeting *a = pa, *b = pb;
+	const struct partner *a = pa, *b = pb;
 
 	if (a->phase != b->phase) {
 		return a->phase < b->phase ? -1 : 1;
@@ -29,11 +30,11 @@ static int compare_meetings(const void *pa, const void *pb)
 }
 
 /* to and from: the phases of cn_fattree_node(). */
-static int add_meetings(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+static int add_partners(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 			const uint32_t *to, const uint32_t *from, struct cn_sched *out,
 			struct cn_err *err)
 {
-	struct meeting *m = malloc(2 * (size_t)l->nnodes * sizeof(*m));
+	struct partner *m = malloc(2 * (size_t)l->nnodes * sizeof(*m));
 	struct cn_after after = { CN_DEP_NONE, 0 };
 	uint32_t n = 0;
 	int rc = COLLNET_OK;
@@ -43,11 +44,11 @@ static int add_meetings(const struct cn_layout *l, const struct cn_plan *p, uint
 	}
 	for (uint32_t i = 0; i < l->nnodes; i++) {
 		if (i != me) {
-			m[n++] = (struct meeting){ to[i], i, true };
-			m[n++] = (struct meeting){ from[i], i, false };
+			m[n++] = (struct partner){ to[i], i, true };
+			m[n++] = (struct partner){ from[i], i, false };
 		}
 	}
-	qsort(m, n, sizeof(*m), compare_meetings);
+	qsort(m, n, sizeof(*m), compare_partners);
 	for (uint32_t i = 0; rc == COLLNET_OK && i < n; i++) {
 		if (m[i].send) {
 			rc = cn_alltoall_send(l, p, me, m[i].peer, m[i].phase, after, out, err);
@@ -80,7 +81,7 @@ int cn_plan_alltoall_fattree(const struct cn_layout *l, const struct cn_plan *p,
 		rc = cn_alltoall_local(l, p, me, out, err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = add_meetings(l, p, me, phases, phases + l->nnodes, out, err);
+		rc = add_partners(l, p, me, phases, phases + l->nnodes, out, err);
 	}
 	cn_fattree_free(x);
 	free(phases);

@@ -75,13 +75,6 @@ void cn_fattree_free(struct cn_fattree *x); /* NULL is ignored */
  */
 int cn_fattree_node(struct cn_fattree *x, uint32_t node, uint32_t *to, uint32_t *from,
 		    struct cn_err *err);
-/*
- * Store and forward, phases pipelined: the step, from 1, in which a packet must leave its host so
- * that none ever waits in a queue. A switch's packets leave 2 steps later for each level that it is
- * below the root (what the paper's overlap of 2 h - 3 steps leaves of the distance), and hosts
- * nearer to the root later by their difference in depth.
- */
-uint64_t cn_fattree_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase);
 
 /* ---- inside: fattree_diagonal.c, fattree_colour.c ----------------------------------------- */
 
@@ -92,7 +85,7 @@ static inline uint32_t cn_fattree_cap(const struct cn_tree *t, uint32_t v)
 }
 
 /*
- * Fills in way and window where the share of switch v can go by windows; false: it cannot.
+ * Fills in method and window where the share of switch v can go by windows; false: it cannot.
  * seq[base[c] ..] is the numbering of child c's hosts, as leaves. `count` is [n] zeros.
  */
 bool cn_fattree_diagonal(const struct cn_fattree *x, uint32_t v, const uint32_t *seq,

@@ -404,17 +404,3 @@ int cn_fattree_node(struct cn_fattree *x, uint32_t node, uint32_t *to, uint32_t 
 	}
 	return rc;
 }
-
-uint64_t cn_fattree_start(const struct cn_tree *t, uint32_t from, uint32_t to, uint32_t phase)
-{
-	uint32_t x = t->host[from], top = cn_tree_meet(t, x, t->host[to]);
-
-	/*
-	 * With T = step + depth of the sender: a packet goes up from depth q in step T - q and down
-	 * to depth q in step T - 2 depth(top) + q - 1. With T = phase + 2 depth(top) + a constant
-	 * the packets of one link have different T on the way up, since a switch's phases come
-	 * after its parent's, and different phases on the way down (but for those of other
-	 * channels).
-	 */
-	return (uint64_t)phase + 2 * (uint64_t)t->v[top].depth + t->height - t->v[x].depth + 1;
-}

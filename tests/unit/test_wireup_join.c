@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/coll/wireup_join.c: the records of what a peer advertises. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coll/join.h"
+
+static bool none(const void *ctx, const struct cn_join *j)
+{
+	(void)ctx;
+	(void)j;
+	return false;
+}
+
+/* Records of jobs that begin with 'u' are in use. */
+static bool by_name(const void *ctx, const struct cn_join *j)
+{
+	(void)ctx;
+	return j->job[0] == 'u';
+}
+
+static struct cn_join *add(struct cn_join_list *l, uint32_t id, uint64_t owner, const char *job,
+			   cn_join_in_use *in_use)
+{
+	const struct cn_join in = { .id = id, .owner = owner, .ranks = 4 };
+
+	return cn_join_new(l, &in, job, in_use, NULL);
+}
+
+static void join__the_newest_is_found(void **state)
+{
+	struct cn_join_list l = { NULL, 0 };
+
+	(void)state;
+	assert_null(cn_join_find(&l, 1, "job"));
+	add(&l, 7, 1, "job", none);
+	add(&l, 8, 2, "job", none);
+	assert_int_equal(cn_join_find(&l, 1, "job")->id, 7);
+	assert_int_equal(cn_join_find(&l, 2, "job")->id, 8);
+	assert_null(cn_join_find(&l, 1, "other"));
+	/* the next team of the same job: no team can be made with the one before */
+	add(&l, 9, 1, "job", none);
+	assert_int_equal(cn_join_find(&l, 1, "job")->id, 9);
+	assert_true(cn_join_by_id(&l, 7)->left);
+	cn_join_remove(&l, cn_join_by_id(&l, 9));
+	assert_null(cn_join_find(&l, 1, "job"));
+	assert_null(cn_join_by_id(&l, 9));
+	assert_int_equal(l.n, 2);
+	cn_join_remove_all(&l);
+	assert_null(l.first);
+	assert_int_equal(l.n, 0);
+}
+
+/* 64 records of a peer, 48 of an owner: the oldest that is not in use makes room. */
+static void join__is_bounded(void **state)
+{
+	struct cn_join_list l = { NULL, 0 };
+	char job[16];
+	uint32_t id;
+
+	(void)state;
+	add(&l, 1, 1, "used", by_name);
+	for (uint32_t i = 2; i <= 60; i++) {
+		snprintf(job, sizeof(job), "job%u", i);
+		assert_non_null(add(&l, i, 1, job, by_name));
+	}
+	assert_int_equal(l.n, 48);
+	assert_non_null(cn_join_by_id(&l, 1)); /* in use */
+	assert_null(cn_join_by_id(&l, 13));
+	assert_non_null(cn_join_by_id(&l, 14));
+	for (uint32_t i = 100; i < 140; i++) {
+		snprintf(job, sizeof(job), "job%u", i);
+		assert_non_null(add(&l, i, 2, job, by_name));
+	}
+	assert_int_equal(l.n, 64);
+	assert_non_null(cn_join_by_id(&l, 1));
+	assert_null(cn_join_by_id(&l, 37)); /* 24 of the first owner's made room */
+	assert_non_null(cn_join_by_id(&l, 38));
+	/* those in use count, and are never removed */
+	for (uint32_t i = 1000; i < 1400; i++) {
+		snprintf(job, sizeof(job), "u%u", i);
+		add(&l, i, 3, job, by_name);
+	}
+	assert_int_equal(l.n, CN_TEAMS_MAX);
+	/* then others make room, until all are in use */
+	for (id = 5000; add(&l, id, id, "u", by_name) != NULL; id++) {
+		assert_int_equal(l.n, CN_TEAMS_MAX);
+		assert_true(id < 5200);
+	}
+	assert_int_equal(l.n, CN_TEAMS_MAX);
+	assert_non_null(cn_join_by_id(&l, 1));
+	cn_join_remove_all(&l);
+}
+
+static bool read(const uint32_t *field, uint16_t count, size_t fields, struct cn_join *j)
+{
+	uint8_t m[256];
+	struct cn_cursor w = { m, m + sizeof(m), false }, r;
+
+	cn_put16(&w, count);
+	for (size_t i = 0; i < fields; i++) {
+		cn_put32(&w, field[i]);
+	}
+	r = cn_cursor_of(m, (size_t)(w.at - m));
+	return cn_join_read(&r, j);
+}
+
+static void join_read__ranges(void **state)
+{
+	struct cn_join_list l = { NULL, 0 };
+	struct cn_join in = { .ranks = 10 }, *j;
+
+	(void)state;
+	j = add(&l, 1, 1, "job", none);
+	assert_true(read((uint32_t[]){ 2, 3 }, 1, 2, &in));
+	cn_join_take(j, &in);
+	assert_int_equal(cn_join_ranks(j), 3);
+	assert_ptr_equal(j->ranges, &j->one);
+	assert_true(read((uint32_t[]){ 0, 1, 5, 5 }, 2, 4, &in));
+	cn_join_take(j, &in);
+	assert_int_equal(cn_join_ranks(j), 6);
+	assert_int_equal(j->ranges[1].first, 5);
+	cn_join_remove_all(&l);
+}
+
+static void join_read__refuses(void **state)
+{
+	struct cn_join in = { .ranks = 10 };
+
+	(void)state;
+	assert_false(read(NULL, 0, 0, &in));		      /* no range */
+	assert_false(read((uint32_t[]){ 0, 0 }, 1, 2, &in));  /* an empty one */
+	assert_false(read((uint32_t[]){ 10, 1 }, 1, 2, &in)); /* beyond the ranks */
+	assert_false(read((uint32_t[]){ 9, 2 }, 1, 2, &in));
+	assert_false(read((uint32_t[]){ 1, UINT32_MAX }, 1, 2, &in));
+	assert_false(read((uint32_t[]){ 0, 1, 2, 1 }, 3, 4, &in)); /* cut off */
+	assert_false(read((uint32_t[]){ 0, 1 }, 70, 2, &in));	   /* more than a message has */
+	assert_int_equal(in.nranges, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(join__the_newest_is_found),
+		cmocka_unit_test(join__is_bounded),
+		cmocka_unit_test(join_read__ranges),
+		cmocka_unit_test(join_read__refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/file.h"
+
 #define FILE_MAX       ((size_t)64 << 10)
 #define LINE_MAX_BYTES 1024
 
@@ -341,24 +343,18 @@ int cn_config_parse(struct cn_config *c, const char *text, size_t len, const cha
 
 int cn_config_read(struct cn_config *c, const char *path, struct cn_err *err)
 {
-	char *text = malloc(FILE_MAX + 1);
+	size_t n = 0;
 	FILE *f = fopen(path, "re");
-	size_t n;
+	char *text = f != NULL ? cn_read_all(f, FILE_MAX, &n) : NULL;
 	int rc;
 
-	if (text == NULL || f == NULL) {
+	if (text == NULL) {
 		rc = cn_fail(err, COLLNET_ETOPO, "cannot read the configuration %s: %s", path,
-			     f == NULL ? strerror(errno) : "no memory");
+			     strerror(errno));
+	} else if (n > FILE_MAX) {
+		rc = cn_fail(err, COLLNET_ETOPO, "%s: longer than %zu bytes", path, FILE_MAX);
 	} else {
-		n = fread(text, 1, FILE_MAX + 1, f);
-		if (ferror(f)) {
-			rc = cn_fail(err, COLLNET_ETOPO, "%s: %s", path, strerror(errno));
-		} else if (n > FILE_MAX) {
-			rc = cn_fail(err, COLLNET_ETOPO, "%s: longer than %zu bytes", path,
-				     FILE_MAX);
-		} else {
-			rc = cn_config_parse(c, text, n, path, err);
-		}
+		rc = cn_config_parse(c, text, n, path, err);
 	}
 	if (f != NULL) {
 		fclose(f);

@@ -15,6 +15,8 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/bucket.h \
 	lib/util/byteorder.h \
 	lib/util/clock.h \
+	lib/util/file.c \
+	lib/util/file.h \
 	lib/util/heap.c \
 	lib/util/heap.h \
 	lib/util/owner.h \

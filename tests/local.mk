@@ -28,6 +28,7 @@ unit_tests = \
 	tests/unit/test_experiment_sim \
 	tests/unit/test_fat_tree \
 	tests/unit/test_fattree \
+	tests/unit/test_file \
 	tests/unit/test_filter \
 	tests/unit/test_furthest \
 	tests/unit/test_global_window \

@@ -19,32 +19,30 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "util/vector.h"
+
 #define DUMP_BUFFER 32768
 #define DUMP_TRIES  5
 #define NAMES_TEXT  200 /* bytes of a message for a list of names */
 
 struct list {
 	struct cn_interface *items;
-	size_t count, room;
+	uint32_t count, room;
 };
 
 static int list_add(struct list *l, const struct cn_interface *item, struct cn_err *err)
 {
+	struct cn_interface *items;
+
 	if (l->count == CN_INTERFACES_MAX) {
 		return cn_fail(err, COLLNET_ELIMIT, "more than %d network interfaces",
 			       CN_INTERFACES_MAX);
 	}
-	if (l->count == l->room) {
-		size_t room = l->room == 0 ? 16 : 2 * l->room;
-		struct cn_interface *items = realloc(l->items, room * sizeof(*items));
-
-		if (items == NULL) {
-			return cn_fail(err, COLLNET_ENOMEM,
-				       "out of memory for the list of interfaces");
-		}
-		l->items = items;
-		l->room = room;
+	items = cn_vector_grow(l->items, l->count, &l->room, sizeof(*items));
+	if (items == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for the list of interfaces");
 	}
+	l->items = items;
 	l->items[l->count++] = *item;
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "topo/build.h"
 #include "topo/topo.h"
+#include "util/file.h"
 
 #define WORDS_MAX 10
 #define WORD_MAX  128
@@ -245,34 +246,6 @@ int cn_topo_parse(const char *text, size_t len, const char *name, struct cn_topo
 	return rc;
 }
 
-/* All of a stream, at most CN_TOPO_FILE_MAX + 1 bytes of it. NULL: errno says why. */
-static char *read_all(FILE *f, size_t *len)
-{
-	size_t cap = 65536, n = 0, got;
-	char *text = malloc(cap), *p;
-
-	while (text != NULL) {
-		got = fread(text + n, 1, cap - n, f);
-		n += got;
-		if (n < cap || n > CN_TOPO_FILE_MAX) {
-			break;
-		}
-		p = realloc(text, cap * 2);
-		if (p == NULL) {
-			free(text);
-			return NULL;
-		}
-		text = p;
-		cap *= 2;
-	}
-	if (text != NULL && ferror(f)) {
-		free(text);
-		return NULL;
-	}
-	*len = n;
-	return text;
-}
-
 int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err)
 {
 	size_t len = 0;
@@ -281,7 +254,7 @@ int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err)
 	int rc;
 
 	if (f != NULL) {
-		text = read_all(f, &len);
+		text = cn_read_all(f, CN_TOPO_FILE_MAX, &len);
 	}
 	if (text == NULL) {
 		rc = cn_fail(err, COLLNET_ETOPO, "cannot read the topology file %.160s: %s", path,

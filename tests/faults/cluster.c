@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The lab's hosts and daemons, and the ranks of a job as processes. */
 #include "cluster.h"
+#include "util/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,10 +20,7 @@
 
 uint64_t now_us(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	return cn_now() / CN_US;
 }
 
 void pause_ms(uint32_t ms)

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "collnet/collnet.h"
+#include "util/clock.h"
 
 #define SLACK_MS 1500
 #define MTU	 1500
@@ -41,10 +42,7 @@ static uint32_t rank, ranks;
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return cn_now() / CN_MS;
 }
 
 /* Byte k of the block from rank a to rank b of round r. */

@@ -196,18 +196,18 @@ lab 1 '
 		-i eth0 --socket $HERE/other.sock --user none
 	refused "bad.conf:3: .*windows" --config bad.conf
 	refused "no-such.conf: No such file" --config no-such.conf
-	refused "another collnetd answers on" -i eth0 --ethertype 0x88B6 --user none \
+	refused "another collnetd listens on" -i eth0 --ethertype 0x88B6 --user none \
 		--socket $COLLNET_SOCKET
-	refused "no user .nobody-at-all" -i eth0 --ethertype 0x88B6 --user nobody-at-all
-	refused "--cluster is .x.: a number" -i eth0 --cluster x
-	refused "no option .--nonsense" --nonsense
+	refused "no such user .nobody-at-all" -i eth0 --ethertype 0x88B6 --user nobody-at-all
+	refused "--cluster is .x.: expected a number" -i eth0 --cluster x
+	refused "unknown or ambiguous option .--nonsense" --nonsense
 	printf "switch s\nhost other\nlink s other rate 1mbit\n" >strange
-	refused "strange: there is no host .h0" -i eth0 --ethertype 0x88B6 --user none \
+	refused "strange: no host .h0" -i eth0 --ethertype 0x88B6 --user none \
 		--topology strange --node h0 --socket $HERE/other.sock
 	printf "switch s\nnonsense\n" >broken
 	refused "broken:2: " -i eth0 --ethertype 0x88B6 --user none --topology broken --node h0
 	touch file
-	refused "is no socket" -i eth0 --ethertype 0x88B6 --user none --node h0 --socket $HERE/file
+	refused "is not a socket" -i eth0 --ethertype 0x88B6 --user none --node h0 --socket $HERE/file
 	# In a user namespace that has only one user, nobody else can be become.
 	if [ "$(wc -l </proc/self/uid_map)" -eq 1 ] && grep -q " 1$" /proc/self/uid_map; then
 		refused "--user none keeps" -i eth0 --ethertype 0x88B6 --user nobody --node h0 \

@@ -25,17 +25,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util/util.h"
+#include "util/clock.h"
 
 #define ETHERTYPE_TEST 0x88b6
 #define WAIT_MS	       20000
 
 static uint64_t now_us(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	return cn_now() / CN_US;
 }
 
 static int fail(const char *what)

@@ -114,7 +114,7 @@ collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
 	before=$(cat $COLLNET_LAB_DIR/h1.daemon.pid)
 	lab-on h1 ip link del eth0 || exit 5
 	for r in 0 1 2; do await end.$r 20 || exit 6; done
-	await $log 5 "there is no interface eth0 on node h1" || exit 7
+	await $log 5 "no interface eth0 on node h1" || exit 7
 	ip link add $cable mtu 1500 type veth peer name eth0 mtu 1500 netns h1 || exit 8
 	ip link set $cable master $bridge up || exit 9
 	lab-on h1 ip link set eth0 address 02:00:00:00:77:01 up || exit 10

@@ -82,6 +82,15 @@ has "s0-s2@" out
 has "^node h3" out
 has "02:c0:11:00:00:02" out
 
+# The caller's own job and socket stay; another host's socket does not.
+COLLNET_JOB=mine status 0 shell --shape 2 --no-daemons -- sh -c '
+	lab-on h1 sh -c "echo job \$COLLNET_JOB, socket \$COLLNET_SOCKET"
+	COLLNET_SOCKET=$COLLNET_LAB_DIR/h0.sock lab-on h1 sh -c "echo then \$COLLNET_SOCKET"
+	COLLNET_SOCKET=/tmp/mine lab-on h1 sh -c "echo kept \$COLLNET_SOCKET"'
+has "^job mine, socket .*/h1.sock$" out
+has "^then .*/h1.sock$" out
+has "^kept /tmp/mine$" out
+
 # One line and status 2 for what cannot be meant.
 while read -r options; do
 	# shellcheck disable=SC2086 # words

@@ -29,7 +29,7 @@ bench="--sizes 0,1,1k,10k --iterations 5 --verify --json"
 
 # Daemons, with a rank, two ranks, loss.
 # shellcheck disable=SC2086
-run --shape 2x2 --daemon-arg --link --daemon-arg pcap --keep-logs "$PWD" -- \
+run --shape 2x2 --daemon-arg=--link --daemon-arg pcap --keep-logs "$PWD" -- \
 	collnet bench alltoall $bench
 right 4 4 "daemons by pcap, alltoall"
 for h in h0 h1 h2 h3; do
@@ -37,11 +37,11 @@ for h in h0 h1 h2 h3; do
 	rm $h.log
 done
 # shellcheck disable=SC2086
-run --shape 2 --ranks-per-node 2 --daemon-arg --link --daemon-arg pcap -- \
+run --shape 2 --ranks-per-node 2 --daemon-arg=--link --daemon-arg pcap -- \
 	collnet bench allgather $bench
 right 4 4 "daemons by pcap, two ranks a node, allgather"
 # shellcheck disable=SC2086
-run --shape 2 --loss 3% --daemon-arg --link=pcap -- collnet bench stream --sizes 1,64k \
+run --shape 2 --loss 3% --daemon-arg=--link=pcap -- collnet bench stream --sizes 1,64k \
 	--iterations 20 --verify --json
 right 2 2 "daemons by pcap, lossy wires, stream"
 

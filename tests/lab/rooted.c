@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "collnet/collnet.h"
+#include "util/clock.h"
 
 #define SLACK_MS 1500
 #define ROOM	 70001
@@ -37,10 +38,7 @@ static unsigned char *all, *one; /* of all ranks, and of one */
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return cn_now() / CN_MS;
 }
 
 /* ---- what is right ---------------------------------------------------------------------- */

@@ -101,7 +101,7 @@ layer() {
 
 everything="util proto topo sched coll link node ipc client sim plan shared daemon"
 
-pure util "" $text $sort
+pure util "" $text $sort fread ferror # of a stream that the caller opened
 pure proto "util" $text
 pure topo "util" $text $sort $files
 pure sched "topo util" $text $sort

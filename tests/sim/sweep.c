@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "fixture.h"
+#include "util/clock.h"
 
 struct options {
 	uint64_t first, seeds, seconds, loss;
@@ -74,10 +75,7 @@ static uint64_t run_findings(const char *program, uint32_t profiles[PROFILES])
 
 static double seconds_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return (double)cn_now() / 1e9;
 }
 
 static bool parse(int argc, char **argv, struct options *o)

@@ -15,6 +15,7 @@
 
 #include "tools/bench/baseline.h"
 #include "namespace.h"
+#include "util/clock.h"
 
 #define ITERATIONS 200
 
@@ -23,10 +24,7 @@ static uint8_t mac_b[6];
 
 static cn_time in_ms(uint64_t ms)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (cn_time)t.tv_sec * 1000000000u + (cn_time)t.tv_nsec + ms * CN_MS;
+	return cn_now() + ms * CN_MS;
 }
 
 static int set_up(void **state)

@@ -25,12 +25,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "link/interface.h"
 #include "link/kinds.h"
 #include "util/byteorder.h"
+#include "util/clock.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
@@ -66,14 +66,6 @@ struct seen {
 	uint64_t number;
 	uint64_t ns; /* when it came, by the kernel */
 };
-
-static cn_time clock_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (cn_time)t.tv_sec * 1000000000u + (cn_time)t.tv_nsec;
-}
 
 static void write_frame(struct baseline *b, uint8_t *f, const uint8_t peer[6], enum type type,
 			uint64_t number)
@@ -130,7 +122,7 @@ static bool look_until(struct baseline *b, const uint8_t peer[6], struct seen *s
 				return true;
 			}
 		}
-	} while (clock_now() < until);
+	} while (cn_now() < until);
 	return false;
 }
 
@@ -143,8 +135,8 @@ static bool await(struct baseline *b, const uint8_t peer[6], struct seen *s, cn_
 	if (look(b, peer, s)) {
 		return true;
 	}
-	while (!look_until(b, peer, s, cn_min_time(clock_now() + SPIN_ALONE, until))) {
-		if (clock_now() >= until) {
+	while (!look_until(b, peer, s, cn_min_time(cn_now() + SPIN_ALONE, until))) {
+		if (cn_now() >= until) {
 			return false;
 		}
 		sched_yield();
@@ -170,7 +162,7 @@ static int wait_writable(const struct baseline *b, cn_time deadline, struct cn_e
 {
 	struct pollfd p = { .fd = b->fd, .events = POLLOUT };
 
-	if (clock_now() >= deadline) {
+	if (cn_now() >= deadline) {
 		return timed_out(b, "room in the send queue", err);
 	}
 	if (poll(&p, 1, 10) < 0 && errno != EINTR) {
@@ -214,8 +206,8 @@ static bool answer(struct baseline *b, const uint8_t peer[6], const struct seen 
 static int ask(struct baseline *b, const uint8_t peer[6], enum type type, uint64_t number,
 	       enum type reply, uint32_t tries, cn_time deadline, struct cn_err *err)
 {
-	for (uint32_t i = 0; i < tries && clock_now() < deadline; i++) {
-		cn_time until = cn_min_time(clock_now() + AGAIN, deadline);
+	for (uint32_t i = 0; i < tries && cn_now() < deadline; i++) {
+		cn_time until = cn_min_time(cn_now() + AGAIN, deadline);
 		struct seen s;
 		int r = send_one(b, peer, type, number, BASELINE_PAYLOAD_MIN, deadline, err);
 
@@ -254,7 +246,7 @@ static int finish(struct baseline *b, const uint8_t peer[6], uint64_t number, cn
 /* A number that distinguishes one measurement from the next. */
 static uint64_t new_run(void)
 {
-	return cn_mix64(clock_now());
+	return cn_mix64(cn_now());
 }
 
 static int ping(struct baseline *b, const uint8_t peer[6], uint32_t payload, uint32_t iterations,
@@ -263,7 +255,7 @@ static int ping(struct baseline *b, const uint8_t peer[6], uint32_t payload, uin
 	uint64_t number = 0;
 
 	for (uint32_t i = 0; i < iterations;) {
-		cn_time sent = clock_now();
+		cn_time sent = cn_now();
 		struct seen s = { .type = HELLO };
 		int r;
 
@@ -276,7 +268,7 @@ static int ping(struct baseline *b, const uint8_t peer[6], uint32_t payload, uin
 		}
 		while (look_until(b, peer, &s, cn_min_time(sent + AGAIN, deadline))) {
 			if (s.type == PONG && s.number == number) {
-				rtt_ns[i++] = clock_now() - sent;
+				rtt_ns[i++] = cn_now() - sent;
 				break;
 			}
 		}
@@ -362,8 +354,8 @@ int baseline_stream_send(struct baseline *b, const uint8_t peer[6], uint32_t pay
 		b->pieces[i].iov_len = wire_length(payload);
 		write_frame(b, b->pieces[i].iov_base, peer, DATA, 0);
 	}
-	until = cn_min_time(clock_now() + duration_ns, deadline);
-	while (r == 0 && clock_now() < until) {
+	until = cn_min_time(cn_now() + duration_ns, deadline);
+	while (r == 0 && cn_now() < until) {
 		for (unsigned int i = 0; i < BATCH; i++) {
 			cn_put_be64((uint8_t *)b->pieces[i].iov_base + HEAD + 8, number + i);
 		}

@@ -167,10 +167,10 @@ static int iterate(struct coll *k, struct contest *t, uint32_t at, uint64_t *ns)
 	struct bench *b = k->b;
 	char size[TOOL_TEXT];
 	uint64_t cpu = bench_cpu();
-	cn_time from = bench_now();
+	cn_time from = cn_now();
 	int rc = operate(k, t, at);
 
-	*ns = bench_now() - from;
+	*ns = cn_now() - from;
 	t->counters[BENCH_CPU] += bench_cpu() - cpu;
 	if (rc != COLLNET_OK) {
 		return bench_fail(b, rc, "%s by %s, blocks of %s", measure_op_name(b->o->m.op),

@@ -17,22 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static cn_time read_clock(clockid_t id)
+uint64_t bench_cpu(void)
 {
 	struct timespec ts;
 
-	clock_gettime(id, &ts);
-	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
-}
-
-cn_time bench_now(void)
-{
-	return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t bench_cpu(void)
-{
-	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 int bench_fail(const struct bench *b, int status, const char *fmt, ...)
@@ -125,7 +115,7 @@ void bench_progress(struct bench *b, const char *fmt, ...)
 	if (!b->progress) {
 		return;
 	}
-	now = bench_now();
+	now = cn_now();
 	if (b->progress_last != 0 && now - b->progress_last < 200 * CN_MS) {
 		return;
 	}

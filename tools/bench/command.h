@@ -10,6 +10,7 @@
 #define COLLNET_BENCH_H
 
 #include "tools/measure/measure.h"
+#include "util/clock.h"
 
 struct bench_options {
 	struct measure_options m;
@@ -38,7 +39,6 @@ struct bench {
 };
 
 /* command.c. The functions that return int give an exit status after a complaint, 0 for success. */
-cn_time bench_now(void);
 uint64_t bench_cpu(void); /* nanoseconds of this process */
 /* A call failed: one line with rank, node and the library's message; TOOL_FAILED. */
 int bench_fail(const struct bench *b, int status, const char *fmt, ...)

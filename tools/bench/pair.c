@@ -65,7 +65,7 @@ uint32_t pair_baseline_payload(const struct pair *q)
 
 cn_time pair_baseline_deadline(const struct pair *q)
 {
-	return bench_now() + (cn_time)bench_timeout(q->b) * CN_MS;
+	return cn_now() + (cn_time)bench_timeout(q->b) * CN_MS;
 }
 
 int pair_baseline_failed(const struct pair *q, const struct cn_err *err)

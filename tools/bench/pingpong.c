@@ -26,12 +26,12 @@ int pingpong(struct pair *q, uint32_t n, uint64_t *ns)
 			pair_fill(q, b->serial, q->data[0]);
 			memset(q->data[1], 0, q->bytes);
 		}
-		from = bench_now();
+		from = cn_now();
 		rc = pair_send(q, q->data[0], q->bytes);
 		if (rc == TOOL_OK) {
 			rc = pair_recv(q, q->data[1], q->bytes);
 		}
-		ns[i] = bench_now() - from;
+		ns[i] = cn_now() - from;
 		if (b->o->m.verify && rc == TOOL_OK) {
 			pair_check(q, "echo", b->serial, 1, q->data[1]);
 		}

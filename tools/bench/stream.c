@@ -89,10 +89,10 @@ int stream(struct pair *q, uint32_t n, uint64_t *ns)
 {
 	struct bench *b = q->b;
 	uint64_t cpu = bench_cpu();
-	cn_time from = bench_now();
+	cn_time from = cn_now();
 	int rc = b->m.rank == 0 ? stream_send(q, n) : stream_recv(q, n);
 
-	*ns = bench_now() - from;
+	*ns = cn_now() - from;
 	q->counters[BENCH_CPU] += bench_cpu() - cpu;
 	b->serial += n;
 	return rc;

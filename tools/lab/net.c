@@ -41,6 +41,7 @@
 #include <unistd.h>
 
 #include "tools/lab/command.h"
+#include "util/clock.h"
 
 #define NETNS_DIR  "/run/netns"
 #define UTS_DIR	   LAB_DIR "/uts"
@@ -514,10 +515,9 @@ static int make_hosts(struct lab *lab, struct cn_err *err)
 
 /* Waits until the port has a carrier. The last call takes the kernel's network lock, so that
  * the bridge has seen the change too. */
-static bool wait_running(int s, const char *port, const struct timespec *deadline)
+static bool wait_running(int s, const char *port, cn_time deadline)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	struct timespec now;
 	struct ifreq ifr;
 
 	for (;;) {
@@ -528,8 +528,7 @@ static bool wait_running(int s, const char *port, const struct timespec *deadlin
 		if (ifr.ifr_flags & IFF_RUNNING) {
 			return ioctl(s, SIOCSIFFLAGS, &ifr) == 0;
 		}
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec > deadline->tv_sec) {
+		if (cn_now() > deadline) {
 			errno = ETIMEDOUT;
 			return false;
 		}
@@ -541,18 +540,16 @@ static int wait_carriers(struct lab *lab, struct cn_err *err)
 {
 	const struct cn_topo *t = lab->topo;
 	int rc = COLLNET_OK, s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct timespec deadline;
+	const cn_time deadline = cn_now() + READY_MS * CN_MS;
 	char port[IFNAMSIZ];
 	uint32_t i, end, v;
 
-	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	deadline.tv_sec += READY_MS / 1000;
 	for (i = 0; rc == COLLNET_OK && i < 2 * t->nlinks; i++) {
 		end = i % 2;
 		v = end == 0 ? t->links[i / 2].a : t->links[i / 2].b;
 		if (t->vertices[v].is_switch) {
 			lab_port_name(lab, v, i / 2, port, sizeof(port));
-			if (s < 0 || !wait_running(s, port, &deadline)) {
+			if (s < 0 || !wait_running(s, port, deadline)) {
 				rc = refused(port, err);
 			}
 		}

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "tools/lab/command.h"
+#include "util/clock.h"
 
 #define LINE_MAX_BYTES 65536u
 #define STOP_MS	       5000 /* daemons have this long to end */
@@ -49,10 +50,7 @@ struct run {
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return cn_now() / CN_MS;
 }
 
 static int shell_status(int status)

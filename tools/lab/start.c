@@ -134,7 +134,13 @@ static int host_files(const struct lab *lab, const char *host, struct cn_err *er
 	if (f == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the lab's scripts");
 	}
-	fprintf(f, "export COLLNET_NODE=%s COLLNET_SOCKET=" LAB_DIR "/%s.sock\n", host, host);
+	/* A socket of the lab is another host's: that of a rank that calls lab-on. */
+	fprintf(f,
+		"export COLLNET_NODE=%s\n"
+		"case ${COLLNET_SOCKET-} in\n"
+		"\"\" | " LAB_DIR "/*) export COLLNET_SOCKET=" LAB_DIR "/%s.sock ;;\n"
+		"esac\n",
+		host, host);
 	snprintf(name, sizeof(name), "%s.env", host);
 	rc = finish_file(f, &text, name, 0644, err);
 	if (rc != COLLNET_OK || lab->o->no_daemons) {
@@ -205,7 +211,7 @@ static void common_environment(const struct lab *lab)
 	setenv("COLLNET_TOPOLOGY", LAB_DIR "/topology", 1);
 	setenv("COLLNET_INTERFACE", "eth0", 1);
 	setenv("COLLNET_CLUSTER", "1", 1);
-	setenv("COLLNET_JOB", lab->job, 1);
+	setenv("COLLNET_JOB", lab->job, 0);
 	if (lab->o->no_daemons) {
 		setenv("COLLNET_MODE", "direct", 0);
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/schedule/command.h"
+#include "util/file.h"
 
 #define FILE_MAX       ((size_t)1 << 30)
 #define LINE_MAX_BYTES 4096
@@ -566,29 +567,18 @@ int schedule_read(const char *path, const struct cn_topo *topo, struct subject *
 {
 	FILE *f = fopen(path, "re");
 	char *text = NULL;
-	size_t n = 0, cap = 0;
+	size_t n = 0;
 	int rc = COLLNET_OK;
 
 	memset(s, 0, sizeof(*s));
 	if (f == NULL) {
 		return cn_fail(err, COLLNET_ESYSTEM, "%.100s: %s", path, strerror(errno));
 	}
-	while (rc == COLLNET_OK && !feof(f) && !ferror(f)) {
-		if (n == cap) {
-			char *more = cap < FILE_MAX ? realloc(text, cap == 0 ? 65536 : cap * 2)
-						    : NULL;
-
-			if (more == NULL) {
-				rc = cn_fail(err, COLLNET_ELIMIT, "%.100s is too long", path);
-				break;
-			}
-			text = more;
-			cap = cap == 0 ? 65536 : cap * 2;
-		}
-		n += fread(text + n, 1, cap - n, f);
-	}
-	if (rc == COLLNET_OK && ferror(f)) {
+	text = cn_read_all(f, FILE_MAX, &n);
+	if (text == NULL) {
 		rc = cn_fail(err, COLLNET_ESYSTEM, "%.100s: %s", path, strerror(errno));
+	} else if (n > FILE_MAX) {
+		rc = cn_fail(err, COLLNET_ELIMIT, "%.100s is too long", path);
 	}
 	fclose(f);
 	rc = rc == COLLNET_OK ? schedule_parse(text, n, path, topo, s, parts, err) : rc;

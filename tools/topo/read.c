@@ -8,33 +8,7 @@
 #include <string.h>
 
 #include "tools/topo/command.h"
-
-/* All of standard input, or what does not fit of it: one byte too many is enough to see that. */
-static char *read_stdin(size_t *len)
-{
-	size_t cap = 1 << 16, got;
-	char *text = malloc(cap), *more;
-
-	for (*len = 0; text != NULL; *len += got) {
-		if (*len == cap && cap <= CN_TOPO_FILE_MAX) {
-			more = realloc(text, cap * 2);
-			if (more == NULL) {
-				break;
-			}
-			text = more;
-			cap *= 2;
-		}
-		got = fread(text + *len, 1, cap - *len, stdin);
-		if (got == 0) {
-			if (ferror(stdin)) {
-				break;
-			}
-			return text;
-		}
-	}
-	free(text);
-	return NULL;
-}
+#include "util/file.h"
 
 const char *topo_source(const struct topo_options *o)
 {
@@ -60,7 +34,7 @@ int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err 
 	if (strcmp(o->file, "-") != 0) {
 		return cn_topo_read(o->file, out, err);
 	}
-	text = read_stdin(&len);
+	text = cn_read_all(stdin, CN_TOPO_FILE_MAX, &len);
 	if (text == NULL) {
 		return cn_fail(err, COLLNET_ESYSTEM, "standard input: %s", strerror(errno));
 	}

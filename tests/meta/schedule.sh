@@ -33,9 +33,9 @@ for op in alltoall allgather barrier bcast scatter gather; do
 		;;
 	esac
 	schedule 0 $op --shape 3x2 --explain
-	has '^The network is that of 3x2, of 6 hosts, 3 switches and 8 links\.$'
+	has '^The network of 3x2 has 6 hosts, 3 switches and 8 links\.$'
 	schedule 0 $op --shape 2 --explain
-	has 'of 2 hosts, 1 switch and 2 links'
+	has 'has 2 hosts, 1 switch and 2 links'
 	has '^ \* '
 	schedule 0 $op --shape 3x2 --emit mpi-c
 	has "^int collnet_$op("
@@ -53,7 +53,7 @@ for op in alltoall allgather barrier bcast scatter gather; do
 done
 
 schedule 0 alltoall --shape 8x4 --explain
-has '^There are 31 phases, in which messages share links; without that there would be 192$'
+has '^There are 31 phases, in which messages share links; without sharing there would be at$'
 has '^shuffle was chosen .* (+ are baselines, never chosen):$'
 has '^ + linear '
 schedule 0 bcast --shape 4 --explain
@@ -66,7 +66,7 @@ cp "$t/out" "$t/from-file"
 schedule 0 alltoall --topology - --algorithm aapc --check <"$t/net"
 cmp "$t/out" "$t/from-file" || fail "standard input gives something else"
 schedule 0 alltoall --topology - --explain <"$t/net"
-has 'network is that of standard input'
+has 'etwork.* standard input'
 printf 'switch s\nhost a\nlink a s rate 0gbit\n' >"$t/zero"
 schedule 1 alltoall --topology "$t/zero"
 has "zero:3: expected 'rate RATE' with .* more than 0, or none, found '0gbit'" err

@@ -3,7 +3,7 @@
  * `collnet lab`: its options, and the process that the user sees.
  *
  * This process makes the supervisor and waits for it. It passes SIGINT, SIGTERM and SIGHUP on;
- * should it die of anything else, the supervisor gets SIGKILL from the kernel.
+ * if it dies otherwise, the kernel sends SIGKILL to the supervisor.
  */
 #include "tools/lab/command.h"
 

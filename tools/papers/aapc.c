@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * aapc-6 .. aapc-8: all-to-all on the networks of Figure 5 of Faraj and Yuan, "Message Scheduling
- * for All-to-All Personalized Communication on Ethernet Switched Clusters", with the times of their
- * tables beside ours.
+ * for All-to-All Personalized Communication on Ethernet Switched Clusters", compared with the times
+ * of their tables.
  *
  * LAM's routine is `linear`: all messages at once, from 0 to N - 1. MPICH's for blocks beyond 32
  * KiB is `pairwise`: by exclusive or, for a power of two, else the ring i + step; for smaller ones
  * it was linear beginning with i + 1, which collnet does not have, and the same is run instead.
  * They ran on TCP. The paper does not give the switches' buffers: queues in a shared memory of 43
- * frames a port with dynamic thresholds are our assumption.
+ * frames per port with dynamic thresholds are our assumption.
  */
 #include <math.h>
 #include <string.h>

@@ -11,8 +11,8 @@
  *  - CN_GUARANTEE_LINKS: in a phase no directed link carries more data messages than it has
  * channels;
  *  - sends and receives match, stream by stream: peers, lengths, places, order, phases;
- *  - every block that the operation owes arrives exactly once, and none else; what a node sends on
- *    it has before (a dependency on what brings it, or on a later receive from the same node; for
+ *  - every block of the operation arrives exactly once, and no other; what a node forwards it has
+ *    received before (a dependency on what brings it, or on a later receive from the same node; for
  *    sends in turn, one of an earlier send or CN_ACT_WAIT will do);
  *  - no cycle of waiting; in a barrier every rank happens before every rank's return;
  *  - with any guarantee, dependencies and lists agree with the phases: nothing waits for what has a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Showing schedules: as text (which schedule_read.c reads again), JSON, a drawing, and as a C
+ * Prints schedules: as text (which tools/schedule/read.c reads), JSON, a drawing, and as a C
  * routine of MPI point-to-point calls.
  *
  * All of them put the messages of all nodes into one order (emit_order_make): every message comes
@@ -15,7 +15,7 @@
 #include "sched/sched.h"
 #include "tools/tool.h"
 
-/* What is shown. */
+/* What is printed. */
 struct emit {
 	const struct cn_layout *layout; /* with a tree */
 	const struct cn_plan *plan;

@@ -46,7 +46,7 @@ static void put_head(const struct text *t)
 
 	fprintf(t->f, "# A schedule of collnet; collnet-schedule(1) explains the format.\n");
 	if (t->e->source != NULL) {
-		fprintf(t->f, "# The network is that of %s.\n", t->e->source);
+		fprintf(t->f, "# Network: %s.\n", t->e->source);
 	}
 	fprintf(t->f, "schedule %s\nalgorithm %s\n", cn_op_name(p->op), t->e->algorithm);
 	put_names(t);

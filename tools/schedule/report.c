@@ -167,23 +167,22 @@ static void explain_tree(const struct subject *s, const char *source, FILE *f)
 	for (uint32_t i = 0; i < s->tree->n; i++) {
 		switches += s->tree->v[i].node == CN_TOPO_NONE;
 	}
-	fprintf(f, "The network is that of %s, of %u hosts, %u switch%s and %u links", source,
-		t->nhosts, t->nvertices - t->nhosts, t->nvertices - t->nhosts == 1 ? "" : "es",
-		t->nlinks);
+	fprintf(f, "The network of %s has %u hosts, %u switch%s and %u links", source, t->nhosts,
+		t->nvertices - t->nhosts, t->nvertices - t->nhosts == 1 ? "" : "es", t->nlinks);
 	if (unused > 0) {
 		fprintf(f,
-			".\nIt has cycles: %u link%s not used, and frames follow the spanning tree "
-			"from\n%s, breadth-first",
+			".\nIt has cycles: %u link%s not used; frames follow the breadth-first spanning "
+			"tree\nfrom %s",
 			unused, unused == 1 ? " is" : "s are", t->vertices[t->root].name);
 	}
 	fprintf(f,
-		".\nThe team's %u hosts are joined by %u switch%s, with %s on top of the tree.\n",
+		".\nThe team's %u hosts are connected by %u switch%s; the root of the tree is %s.\n",
 		s->layout.nnodes, switches, switches == 1 ? "" : "es",
 		t->vertices[s->tree->v[0].vertex].name);
 	if (s->algorithm != NULL && s->algorithm->plan == cn_plan_alltoall_aapc) {
 		fprintf(f,
-			"The phases are made from the switch %s as root, none of whose subtrees has "
-			"more\nthan half of the hosts.\n",
+			"The phases use the switch %s as root; none of its subtrees has more than\nhalf "
+			"of the hosts.\n",
 			t->vertices[cn_aapc_root(s->tree)].name);
 	}
 	if (cn_op_has_root(s->plan.op)) {
@@ -218,8 +217,8 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 			r->phases);
 	} else if (r->phases < r->bound) {
 		fprintf(f,
-			"There are %u phases, in which messages share links; without that there "
-			"would be %" PRIu64 "\nor more.\n",
+			"There are %u phases, in which messages share links; without sharing there "
+			"would be at\nleast %" PRIu64 ".\n",
 			r->phases, r->bound);
 	} else {
 		fprintf(f,
@@ -227,7 +226,7 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 			".\n",
 			r->phases, r->bound);
 	}
-	fprintf(f, "The longest path of a message leads through %u switch%s. ", r->longest_path,
+	fprintf(f, "The longest path of a message has %u switch%s. ", r->longest_path,
 		r->longest_path == 1 ? "" : "es");
 	if (r->link_load <= 1) {
 		fprintf(f, "In no phase do two messages share\na link.\n");

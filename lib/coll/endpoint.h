@@ -24,7 +24,7 @@
  * all frames between two nodes are one sequence, which stops at a frame that finds no buffer. So
  * frames that wait have a pool of their own, of which untouched parts cost nothing, large enough
  * for all credits of all flows. An owner has at most a quarter of the flows, and so of the pool;
- * what is beyond is refused message by message (FULL), and its sender is told so.
+ * what is beyond is refused message by message (FULL), and its sender is notified.
  *
  * The sender may have `credit` frames more under way; it
  * begins with CN_EP_CREDIT, and the receiver grants more when frames that waited were taken, or,
@@ -143,7 +143,7 @@ struct cn_endpoints {
 	uint16_t next_free; /* where the search for a free number goes on */
 	cn_time deadline;   /* of requests: the earliest or earlier */
 	cn_time retry_at;
-	struct cn_flow *retry; /* flows with something to tell, for which there was no buffer */
+	struct cn_flow *retry;	       /* flows with a control message that found no buffer */
 	struct cn_flow *last_received; /* most frames come from where the last one came */
 	struct cn_source copied;       /* token of frames whose bytes were copied */
 	bool refused;		       /* a frame found no buffer */

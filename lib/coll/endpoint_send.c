@@ -276,7 +276,7 @@ void cn_send_init(struct cn_endpoint *ep)
 	}
 }
 
-/* ---- what the other end says ----------------------------------------------------------- */
+/* ---- what the other end sends ---------------------------------------------------------- */
 
 void cn_flow_confirmed(struct cn_flow *f)
 {

@@ -23,7 +23,7 @@ struct cn_member;   /* one rank of this node in a team */
 struct cn_endpoint; /* a numbered endpoint of this node */
 
 struct cn_done {
-	/* status: COLLNET_OK or an error; text: the sentence ("" for OK), valid during the call */
+	/* status: COLLNET_OK or an error; text: the message ("" for OK), valid during the call */
 	void (*fn)(struct cn_done *done, int status, const char *text);
 };
 
@@ -47,13 +47,14 @@ bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out);
 cn_time cn_engine_deadline(const struct cn_engine *e);
 void cn_engine_expire(struct cn_engine *e, cn_time now);
 
-/* Ends everything: outstanding work is done with COLLNET_EDAEMON, the others are told (send what
- * output gives afterwards). */
+/* Ends everything: outstanding work is done with COLLNET_EDAEMON, the others are notified (send
+ * what output gives afterwards). */
 void cn_engine_shutdown(struct cn_engine *e, cn_time now);
 
 /*
- * Ends all operations and fails all teams with this status and text; their other nodes are told.
- * Endpoints stay open, and new teams can be joined: the interface went down and may come back.
+ * Ends all operations and fails all teams with this status and text; their other nodes are
+ * notified. Endpoints stay open, and new teams can be joined: the interface went down and may come
+ * back.
  */
 void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text);
 
@@ -78,8 +79,8 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 		 uint32_t ranks, cn_time deadline, struct cn_done *done, struct cn_member **out,
 		 struct cn_err *err);
 /*
- * Leaves: outstanding work of this member is done with COLLNET_ERANK, the other members are told,
- * and the member is gone. failed: the rank died (its process ended without leaving).
+ * Leaves: outstanding work of this member is done with COLLNET_ERANK, the other members are
+ * notified, and the member is gone. failed: the rank died (its process ended without leaving).
  */
 void cn_team_leave(struct cn_member *m, cn_time now, bool failed);
 

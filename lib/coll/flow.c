@@ -182,7 +182,7 @@ bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_contro
 	cn_put16(&c, to);
 	cn_put16(&c, from);
 	cn_put32(&c, value);
-	/* To a peer that is not up nothing needs to be told. */
+	/* A peer that is not up needs no notice. */
 	return cn_node_control(cn_ep_node(s), p, m, sizeof(m)) != COLLNET_ELIMIT;
 }
 

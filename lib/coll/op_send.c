@@ -210,7 +210,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	}
 	if (!sent && op->remaining == 0 && !op->ending_tried) {
 		/* Not here: frames pulled before this call may still be in the poller, pointing
-		 * into buffers that the caller is free to change as soon as he is told. */
+		 * into buffers that the caller may change once it is notified. */
 		op->ending = op->ending_tried = true;
 		cn_engine_touch(op->team->engine);
 	}

@@ -2,7 +2,7 @@
 /*
  * The pending control queue: control messages that found no buffer, in order for each node, which
  * are retried until they are sent. Messages of wire-up are repeated anyway; but that a rank left, a
- * team ended or has failed is said once, by a node that then forgets the team. Many ranks that
+ * team ended or has failed is sent once, by a node that then forgets the team. Many ranks that
  * leave at once in a large cluster are more messages than there are buffers.
  */
 #ifndef CN_PENDING_H

@@ -322,7 +322,7 @@ static void join_timeout(struct cn_team *t, cn_time now)
 	/* FAIL carries 255 bytes. */
 	n = list_missing(t, t->wireup.seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
 	if (n > 0) {
-		/* Nodes that received no such frame are told. */
+		/* Nodes that received no such frame are notified. */
 		cn_team_fail(
 			t, other[0] != '\0', COLLNET_ETIMEOUT,
 			"job %s: %u of %u ranks missing at the deadline: %s%s; start them, or see "

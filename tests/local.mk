@@ -5,28 +5,37 @@
 unit_tests = \
 	tests/unit/test_aapc \
 	tests/unit/test_aapc_close \
+	tests/unit/test_aapc_tables \
 	tests/unit/test_args \
 	tests/unit/test_baseline \
 	tests/unit/test_bcast \
 	tests/unit/test_bcast_smp \
+	tests/unit/test_bcast_tree \
 	tests/unit/test_bench_options \
 	tests/unit/test_bench_pattern \
 	tests/unit/test_call \
 	tests/unit/test_cc \
 	tests/unit/test_check \
+	tests/unit/test_check_data \
+	tests/unit/test_check_mutants \
 	tests/unit/test_check_order \
 	tests/unit/test_choice \
 	tests/unit/test_config \
 	tests/unit/test_control \
+	tests/unit/test_control_loss \
+	tests/unit/test_control_path \
 	tests/unit/test_cursor \
 	tests/unit/test_draw \
 	tests/unit/test_emit \
+	tests/unit/test_emit_mpi \
 	tests/unit/test_endpoint \
 	tests/unit/test_endpoint_owner \
 	tests/unit/test_engine \
 	tests/unit/test_experiment_rings \
 	tests/unit/test_experiment_sim \
-	tests/unit/test_fat_tree \
+	tests/unit/test_fat_tree_exchange \
+	tests/unit/test_fat_tree_multinode \
+	tests/unit/test_fat_tree_scatter \
 	tests/unit/test_fattree \
 	tests/unit/test_file \
 	tests/unit/test_filter \
@@ -41,6 +50,7 @@ unit_tests = \
 	tests/unit/test_json \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
+	tests/unit/test_link_open \
 	tests/unit/test_liveness \
 	tests/unit/test_load \
 	tests/unit/test_lock \
@@ -65,6 +75,7 @@ unit_tests = \
 	tests/unit/test_registry \
 	tests/unit/test_reload \
 	tests/unit/test_reorder \
+	tests/unit/test_replay \
 	tests/unit/test_residue \
 	tests/unit/test_ring \
 	tests/unit/test_ring_lr3 \
@@ -80,9 +91,11 @@ unit_tests = \
 	tests/unit/test_serial \
 	tests/unit/test_sim \
 	tests/unit/test_sim_fault \
+	tests/unit/test_sim_net \
 	tests/unit/test_sim_options \
 	tests/unit/test_sim_run \
 	tests/unit/test_sim_switch \
+	tests/unit/test_sim_timing \
 	tests/unit/test_siphash \
 	tests/unit/test_slurm \
 	tests/unit/test_socket \
@@ -192,16 +205,28 @@ tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)
 # What several tests share: the files of tests/unit that are not a test_*.c.
 check_LTLIBRARIES = tests/unit/libtests.la
 tests_unit_libtests_la_SOURCES = \
+	tests/unit/aapc_oracle.c \
+	tests/unit/aapc_oracle.h \
+	tests/unit/bcast_team.c \
+	tests/unit/bcast_team.h \
 	tests/unit/check_book.c \
 	tests/unit/check_book.h \
 	tests/unit/check_oracle.c \
 	tests/unit/check_oracle.h \
+	tests/unit/control_team.c \
+	tests/unit/control_team.h \
+	tests/unit/emit_plan.c \
+	tests/unit/emit_plan.h \
+	tests/unit/fat_tree.c \
+	tests/unit/fat_tree.h \
 	tests/unit/hub.c \
 	tests/unit/hub.h \
 	tests/unit/namespace.c \
 	tests/unit/namespace.h \
 	tests/unit/pair.c \
 	tests/unit/pair.h \
+	tests/unit/pair_run.c \
+	tests/unit/pair_trace.c \
 	tests/unit/ring_oracle.c \
 	tests/unit/ring_oracle.h \
 	tests/unit/sched_fixture.c \

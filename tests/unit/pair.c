@@ -11,107 +11,6 @@
 #include "pair.h"
 #include "proto/serial.h"
 
-static const char names[] = "abcd";
-
-void pair_log(struct pair *p, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(p->log + p->log_len, PAIR_LOG - p->log_len, fmt, ap);
-	va_end(ap);
-	if (n > 0) {
-		p->log_len += (size_t)n;
-		if (p->log_len >= PAIR_LOG) {
-			p->log_len = PAIR_LOG - 1;
-		}
-	}
-}
-
-void pair_log_clear(struct pair *p)
-{
-	p->log_len = 0;
-	p->log[0] = '\0';
-}
-
-/* ---- effects ------------------------------------------------------------------------------ */
-
-void pair_trace(struct pair *p)
-{
-	p->tracing = true;
-	p->trace_len = 0;
-	p->trace[0] = '\0';
-	for (uint32_t a = 0; a < p->count; a++) {
-		for (uint32_t b = 0; b < p->count; b++) {
-			const struct cn_peer *peer = a != b ? pair_peer(p, a, b) : NULL;
-
-			p->trace_first[a][b] = peer != NULL ? peer->tx.queue.end : 0;
-			p->trace_next[a][b] = p->trace_first[a][b];
-		}
-	}
-}
-
-void pair_assert_trace(struct pair *p, const char *effects)
-{
-	assert_string_equal(p->trace, effects);
-	p->trace_len = 0;
-	p->trace[0] = '\0';
-}
-
-static void trace_add(struct pair *p, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(p->trace + p->trace_len, PAIR_LOG - p->trace_len, fmt, ap);
-	va_end(ap);
-	assert_true(n >= 0 && p->trace_len + (size_t)n < PAIR_LOG);
-	p->trace_len += (size_t)n;
-}
-
-static void trace_frame(struct pair *p, uint32_t from, const uint8_t *f, size_t len)
-{
-	uint32_t to = f[5] - 1u, number;
-	struct cn_wire w;
-
-	assert_int_equal(cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER,
-				     p->nodes[from].config.cluster, &w),
-			 CN_WIRE_OK);
-	if (w.type == CN_TYPE_HELLO && (w.flags & CN_FLAG_UNICAST) == 0) {
-		return;
-	}
-	trace_add(p, "%s%c: ", p->trace_len > 0 ? "; " : "", names[from]);
-	if (w.type == CN_TYPE_HELLO) {
-		trace_add(p, (w.flags & CN_FLAG_BYE) != 0 ? "BYE" : "HELLO");
-		return;
-	}
-	assert_true(to < p->count);
-	if (w.type != CN_TYPE_ACK) {
-		number = w.seq - p->trace_first[from][to];
-		if (number < p->trace_next[from][to] - p->trace_first[from][to]) {
-			trace_add(p, "RESEND %u", number);
-		} else {
-			trace_add(p, "DATA %u", number);
-			p->trace_next[from][to] = w.seq + 1;
-		}
-	} else {
-		number = w.ack - p->trace_first[to][from];
-		trace_add(p, "%s %u",
-			  (w.flags & CN_FLAG_RNR) != 0	 ? "RNR"
-			  : (w.flags & CN_FLAG_NAK) != 0 ? "NAK"
-							 : "ACK",
-			  number);
-		if ((w.flags & CN_FLAG_NAK) != 0 && (w.stream & CN_SACK_VALID) != 0) {
-			trace_add(p, " SACK 0x%x", w.stream & CN_SACK_BITMAP);
-		}
-	}
-	if ((w.flags & CN_FLAG_ACKREQ) != 0) {
-		trace_add(p, " ACKREQ");
-	}
-}
-
 /* ---- the application --------------------------------------------------------------------- */
 
 static uint32_t id_of(const struct cn_peer *peer)
@@ -183,8 +82,8 @@ static void check_control(struct pair_node *me, const struct cn_rx *rx, uint32_t
 	}
 	me->control_received++;
 	if (rx->len < 40) {
-		pair_log(me->pair, "%c: control \"%.*s\" after %u\n", names[me->id], (int)rx->len,
-			 (const char *)rx->payload, after);
+		pair_log(me->pair, "%c: control \"%.*s\" after %u\n", pair_names[me->id],
+			 (int)rx->len, (const char *)rx->payload, after);
 	}
 }
 
@@ -219,8 +118,8 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *peer, const struct c
 	assert_int_equal(rx->len, length_of(p, f, rx->stream));
 	for (uint32_t i = 0; i < rx->len; i++) {
 		if (rx->payload[i] != byte_of(from, me->id, rx->stream, i)) {
-			fail_msg("%c: frame %u of %c, byte %u is wrong", names[me->id], rx->stream,
-				 names[from], i);
+			fail_msg("%c: frame %u of %c, byte %u is wrong", pair_names[me->id],
+				 rx->stream, pair_names[from], i);
 		}
 	}
 	return true;
@@ -255,7 +154,7 @@ static void peer_up(void *ctx, cn_time now, struct cn_peer *peer)
 		cn_sender_init(peer, me->pair->first_seq);
 		cn_receiver_init(peer, me->pair->first_seq);
 	}
-	pair_log(me->pair, "%c: up %s\n", names[me->id], cn_peer_name(peer));
+	pair_log(me->pair, "%c: up %s\n", pair_names[me->id], cn_peer_name(peer));
 }
 
 static void peer_down(void *ctx, cn_time now, struct cn_peer *peer, enum cn_peer_loss why)
@@ -266,7 +165,7 @@ static void peer_down(void *ctx, cn_time now, struct cn_peer *peer, enum cn_peer
 	(void)now;
 	assert_false(cn_peer_alive(peer));
 	me->downs++;
-	pair_log(me->pair, "%c: down %s %s\n", names[me->id], cn_peer_name(peer), whys[why]);
+	pair_log(me->pair, "%c: down %s %s\n", pair_names[me->id], cn_peer_name(peer), whys[why]);
 }
 
 static void path(void *ctx, cn_time now, struct cn_peer *peer, uint32_t bytes)
@@ -275,9 +174,9 @@ static void path(void *ctx, cn_time now, struct cn_peer *peer, uint32_t bytes)
 
 	(void)now;
 	if (bytes == 0) {
-		pair_log(me->pair, "%c: path %s valid\n", names[me->id], cn_peer_name(peer));
+		pair_log(me->pair, "%c: path %s valid\n", pair_names[me->id], cn_peer_name(peer));
 	} else {
-		pair_log(me->pair, "%c: path %s drops %u\n", names[me->id], cn_peer_name(peer),
+		pair_log(me->pair, "%c: path %s drops %u\n", pair_names[me->id], cn_peer_name(peer),
 			 bytes);
 	}
 }
@@ -406,7 +305,7 @@ static void output(struct pair *p, uint32_t from)
 		len = len < CN_ETH_MIN ? CN_ETH_MIN : len;
 		p->frames++;
 		if (p->tracing) {
-			trace_frame(p, from, f, len);
+			pair_trace_frame(p, from, f, len);
 		}
 		me->line_free = p->now + len * p->ns_per_byte;
 		for (uint32_t to = 0; to < p->count; to++) {
@@ -492,76 +391,6 @@ void pair_run(struct pair *p, cn_time duration)
 	pair_poke(p);
 	while (pair_step(p, limit)) {
 	}
-}
-
-bool pair_is_up(struct pair *p, uint32_t at, uint32_t of)
-{
-	struct cn_peer *peer = pair_peer(p, at, of);
-
-	return peer != NULL && cn_peer_alive(peer);
-}
-
-static bool all_up(struct pair *p)
-{
-	for (uint32_t a = 0; a < p->count; a++) {
-		for (uint32_t b = 0; b < p->count; b++) {
-			if (a != b && p->nodes[a].node != NULL && p->nodes[b].node != NULL &&
-			    !pair_is_up(p, a, b)) {
-				return false;
-			}
-		}
-	}
-	return true;
-}
-
-static bool all_arrived(struct pair *p)
-{
-	for (uint32_t a = 0; a < p->count; a++) {
-		for (uint32_t b = 0; b < p->count; b++) {
-			const struct pair_flow *f = &p->flows[a][b];
-
-			if (f->received < f->total || f->acked < f->total) {
-				return false;
-			}
-		}
-	}
-	return true;
-}
-
-static bool run_until(struct pair *p, bool (*done)(struct pair *), cn_time duration)
-{
-	cn_time limit = p->now + duration;
-
-	pair_poke(p);
-	while (!done(p)) {
-		if (!pair_step(p, limit)) {
-			return done(p);
-		}
-	}
-	return true;
-}
-
-bool pair_run_up(struct pair *p, cn_time duration)
-{
-	bool up = run_until(p, all_up, duration);
-
-	pair_run(p, 100 * CN_US); /* the last hello leaves the line */
-	return up;
-}
-
-cn_time pair_run_down(struct pair *p, uint32_t at, uint32_t of, cn_time duration)
-{
-	cn_time from = p->now;
-
-	pair_poke(p);
-	while (pair_is_up(p, at, of) && pair_step(p, from + duration)) {
-	}
-	return p->now - from;
-}
-
-bool pair_run_flows(struct pair *p, cn_time duration)
-{
-	return run_until(p, all_arrived, duration);
 }
 
 struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of)
@@ -657,7 +486,7 @@ struct pair *pair_new(uint32_t nodes, uint64_t seed, void (*change)(struct cn_no
 		me->config.mac[5] = (uint8_t)(i + 1);
 		me->config.epoch = cn_mix64(seed * 16 + i);
 		me->config.max_peers = 8;
-		me->config.name[0] = names[i];
+		me->config.name[0] = pair_names[i];
 		if (change != NULL) {
 			change(&me->config);
 		}

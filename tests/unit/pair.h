@@ -21,6 +21,8 @@
 #define PAIR_LOG   8192
 #define PAIR_SPARE 1024
 
+extern const char pair_names[]; /* a letter per node */
+
 struct pair;
 
 /* Frames of one type from one node to another. */
@@ -104,6 +106,12 @@ bool pair_run_up(struct pair *p, cn_time duration);
 /* Until `of` is down at `at`; returns how long that took. */
 cn_time pair_run_down(struct pair *p, uint32_t at, uint32_t of, cn_time duration);
 bool pair_run_flows(struct pair *p, cn_time duration);
+/* A new pair whose nodes all see each other. */
+struct pair *pair_up(uint32_t nodes, uint64_t seed);
+/* A few frames each way, from where the flows are; after a restart they begin at 0. */
+void pair_talk(struct pair *p, uint32_t a, uint32_t b);
+/* `at` expects something from `of`, so that it probes a silent peer. */
+void pair_expect(struct pair *p, uint32_t at, uint32_t of);
 /* Gets the harness's own memory beforehand, for tests that count allocations. */
 void pair_reserve(struct pair *p);
 /* Lets nodes output now, after a test called into them. */
@@ -128,6 +136,8 @@ void pair_log_clear(struct pair *p);
  * from here.
  */
 void pair_trace(struct pair *p);
+/* Adds a frame that a node sends; pair.c calls it. */
+void pair_trace_frame(struct pair *p, uint32_t from, const uint8_t *f, size_t len);
 /* Compares the effects, joined by "; ", and forgets them. */
 void pair_assert_trace(struct pair *p, const char *effects);
 

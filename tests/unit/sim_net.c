@@ -13,6 +13,11 @@
 #define BEGINNING 1000000000u
 #define TAG_AT	  14
 
+const char sim_net_one_switch[] =
+	"switch s\nhost a\nhost b\nhost c\nhost d\n"
+	"link a s rate 100mbit buffer 5\nlink b s rate 100mbit buffer 5\n"
+	"link c s rate 100mbit buffer 5\nlink d s rate 100mbit buffer 5\n";
+
 struct put {
 	struct sim_net *net;
 	uint32_t from, to, len, tag;
@@ -36,6 +41,18 @@ static void see(void *arg, const struct cn_sim_record *s)
 				      .end = s->end,
 				      .len = s->len };
 	memcpy(&v->tag, s->frame + TAG_AT, sizeof(v->tag));
+}
+
+void sim_net_delays(struct cn_sim_config *c)
+{
+	c->latency = 500;
+	c->delay = 2000;
+}
+
+void sim_net_cut_through(struct cn_sim_config *c)
+{
+	sim_net_delays(c);
+	c->cut_through = true;
 }
 
 struct sim_net *sim_net(const char *text, void (*change)(struct cn_sim_config *c))

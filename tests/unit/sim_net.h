@@ -9,6 +9,11 @@
 #include "tools/sim/core/parts.h"
 
 #define EVERYBODY NOBODY
+#define MBIT	  UINT64_C(1000000)
+#define FULL	  1514u
+#define SMALL	  60u
+#define T	  123040u /* of a full frame at 100 Mbit/s */
+enum { A, B, C, D };	  /* hosts a to d */
 
 struct sim_net_record {
 	enum cn_sim_record_kind kind;
@@ -28,6 +33,12 @@ struct sim_net {
  * and 100 Mbit/s. */
 struct sim_net *sim_net(const char *text, void (*change)(struct cn_sim_config *c));
 void sim_net_end(struct sim_net *n);
+
+/* One switch of four hosts, with buffers of five frames per port. */
+extern const char sim_net_one_switch[];
+/* Changes: 500 ns per link and 2,000 ns per switch; and cut-through. */
+void sim_net_delays(struct cn_sim_config *c);
+void sim_net_cut_through(struct cn_sim_config *c);
 
 /* A frame of `len` bytes with a tag, from host to host (numbers), on the card at that time. */
 void sim_net_send(struct sim_net *n, cn_time at, uint32_t from, uint32_t to, uint32_t len,

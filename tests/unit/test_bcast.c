@@ -1,102 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Broadcasts: their schedules proved by the checker on many networks, from every root; trees in
- * which every link has one sender; phases; and predicted times against a clock that is stepped
- * message by message.
+ * Broadcasts: their schedules proved by the checker on many networks, from every root; phases; and
+ * predicted times against a clock that is stepped message by message.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/bcast/bcast.h"
+#include <cmocka.h>
+
 #include "tools/plan/check.h"
 #include "topo_text.h"
-#include "tools/plan/random.h"
-
-static uint64_t seed = 20010423;
+#include "bcast_team.h"
 
 #define NALGS 5
+
 static const uint8_t ids[NALGS] = { 16, 17, 18, 19, 20 };
+
 static cn_bcast_builder *const builders[NALGS] = {
 	cn_bcast_smp, cn_bcast_chain, cn_bcast_binary, cn_bcast_kary, cn_bcast_binomial,
 };
 
-static uint32_t below(uint32_t n)
-{
-	return (uint32_t)(cn_random(&seed) % n);
-}
-
 /* ---- teams on networks ---------------------------------------------------------------------- */
-
-struct team {
-	struct cn_layout l;
-	struct cn_topo *topo;
-	struct cn_tree *tree;
-	uint32_t *node_of, *first, *ranks;
-};
-
-/* All hosts of a topology, 1 .. most ranks each, dealt out at random. Owns the topology. */
-static void team_on(struct team *t, struct cn_topo *topo, uint32_t most)
-{
-	uint32_t n = topo->nhosts, nranks = 0, k = 0;
-	struct cn_err err = { 0 };
-
-	memset(t, 0, sizeof(*t));
-	t->topo = topo;
-	t->node_of = calloc((size_t)n * most, sizeof(uint32_t));
-	t->first = calloc((size_t)n + 1, sizeof(uint32_t));
-	t->ranks = calloc((size_t)n * most, sizeof(uint32_t));
-	assert_true(t->node_of && t->first && t->ranks);
-	for (uint32_t b = 0; b < n; b++) {
-		for (uint32_t i = 1 + below(most); i > 0; i--) {
-			uint32_t at = below(++nranks);
-
-			t->node_of[nranks - 1] = t->node_of[at];
-			t->node_of[at] = b;
-		}
-	}
-	for (uint32_t b = 0; b < n; b++) {
-		for (uint32_t r = 0; r < nranks; r++) {
-			if (t->node_of[r] == b) {
-				t->ranks[k++] = r;
-			}
-		}
-		t->first[b + 1] = k;
-	}
-	if (cn_tree_make(topo, topo->hosts, n, CN_TOPO_NONE, &t->tree, &err)) {
-		fail_msg("%s", err.text);
-	}
-	t->l = (struct cn_layout){ .nranks = nranks,
-				   .nnodes = n,
-				   .node_of = t->node_of,
-				   .first = t->first,
-				   .ranks = t->ranks,
-				   .tree = t->tree };
-}
-
-static void team_done(struct team *t)
-{
-	cn_tree_free(t->tree);
-	cn_topo_free(t->topo);
-	free(t->node_of);
-	free(t->first);
-	free(t->ranks);
-}
-
-static struct cn_topo *shape(const char *text)
-{
-	struct cn_topo *topo;
-
-	assert_int_equal(cn_topo_shape(text, 1000000000, 0, 0, 0, &topo, NULL), COLLNET_OK);
-	return topo;
-}
 
 /* A chain of switches with the given numbers of hosts, or a star around a switch without any. */
 static struct cn_topo *row_of(const uint32_t *hosts, uint32_t n, bool star)
@@ -122,37 +51,9 @@ static struct cn_topo *row_of(const uint32_t *hosts, uint32_t n, bool star)
 	return topo_bytes(text, at);
 }
 
-/* 1 .. switches switches and 1 .. hosts hosts anywhere; rates and channels of all kinds. */
-static struct cn_topo *random_topo(uint32_t switches, uint32_t hosts)
-{
-	static const char *const rates[] = { "none", "100mbit", "1gbit", "10gbit" };
-	uint32_t s = 1 + below(switches), h = 1 + below(hosts);
-	char *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
-	struct cn_topo *topo;
-
-	assert_non_null(f);
-	for (uint32_t i = 0; i < s; i++) {
-		fprintf(f, "switch s%u\n", i);
-		if (i > 0) {
-			fprintf(f, "link s%u s%u rate %s channels %u\n", i, below(i),
-				rates[below(4)], 1 + below(3) / 2 * below(4));
-		}
-	}
-	for (uint32_t i = 0; i < h; i++) {
-		fprintf(f, "host h%u\nlink h%u s%u rate %s\n", i, i, below(s), rates[below(4)]);
-	}
-	fclose(f);
-	topo = topo_bytes(text, len);
-	free(text);
-	return topo;
-}
-
-/* ---- the checker's word ----------------------------------------------------------------------*/
-
 /* Plans all nodes; the checker proves what the row guarantees. Returns the phases. */
-static uint32_t prove(const struct team *t, const struct cn_plan *p, struct cn_check_report *report)
+static uint32_t prove(const struct bcast_team *t, const struct cn_plan *p,
+		      struct cn_check_report *report)
 {
 	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
 	struct cn_sched s = { 0 };
@@ -181,7 +82,7 @@ static uint32_t prove(const struct team *t, const struct cn_plan *p, struct cn_c
 }
 
 /* Every algorithm from the given root, with several lengths and segments (or one of them). */
-static void prove_root(const struct team *t, uint32_t root, bool all)
+static void prove_root(const struct bcast_team *t, uint32_t root, bool all)
 {
 	static const struct {
 		uint64_t bytes, segment;
@@ -214,16 +115,16 @@ static void cn_plan_bcast__every_root_of_shapes(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]) + 4; i++) {
 		size_t n = sizeof(shapes) / sizeof(shapes[0]);
-		struct cn_topo *topo = i < n	   ? shape(shapes[i])
+		struct cn_topo *topo = i < n	   ? bcast_shape(shapes[i])
 				       : i < n + 2 ? row_of(unequal, 5, i == n)
 						   : row_of(ones, 9, i == n + 2);
-		struct team t;
+		struct bcast_team t;
 
-		team_on(&t, topo, i % 2 ? 3 : 1);
+		bcast_team(&t, topo, i % 2 ? 3 : 1);
 		for (uint32_t root = 0; root < t.l.nranks; root++) {
 			prove_root(&t, root, t.l.nnodes < 9);
 		}
-		team_done(&t);
+		bcast_team_done(&t);
 	}
 }
 
@@ -231,195 +132,12 @@ static void cn_plan_bcast__random_networks(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 150; i++) {
-		struct team t;
+		struct bcast_team t;
 
-		team_on(&t, random_topo(16, i % 10 == 0 ? 64 : 20), 1 + i % 3);
-		prove_root(&t, below(t.l.nranks), true);
-		team_done(&t);
+		bcast_team(&t, bcast_random_topo(16, i % 10 == 0 ? 64 : 20), 1 + i % 3);
+		prove_root(&t, bcast_below(t.l.nranks), true);
+		bcast_team_done(&t);
 	}
-}
-
-/* ---- one sender a link ---------------------------------------------------------------------- */
-
-/* Builds; every node is reached; at most `kids` children; every directed link has one sender. */
-static void one_sender(const struct team *t, uint32_t root, uint32_t kids)
-{
-	uint32_t *sender = calloc(2 * (size_t)t->tree->n, sizeof(*sender));
-	uint32_t *path = calloc(2 * (size_t)t->tree->height + 1, sizeof(*path));
-	struct cn_bcast b;
-
-	assert_true(sender && path);
-	assert_int_equal(cn_bcast_kary_tree(&t->l, root, kids, &b, NULL), COLLNET_OK);
-	for (uint32_t v = 0; v < b.n; v++) {
-		uint32_t up = v, steps = 0, n;
-
-		assert_true(b.nchildren[v] <= kids);
-		while (up != root && steps++ <= b.n) {
-			up = b.parent[up];
-		}
-		assert_int_equal(up, root);
-		if (v == root) {
-			continue;
-		}
-		n = cn_tree_path(t->tree, b.parent[v], v, path);
-		while (n-- > 0) {
-			assert_true(sender[path[n]] == 0 || sender[path[n]] == b.parent[v] + 1);
-			sender[path[n]] = b.parent[v] + 1;
-		}
-	}
-	cn_bcast_done(&b);
-	free(sender);
-	free(path);
-}
-
-static void cn_bcast_kary_tree__every_link_has_one_sender(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 400; i++) {
-		struct team t;
-
-		team_on(&t, random_topo(1 + below(40), 2 + below(60)), 1);
-		for (uint32_t kids = 1; kids <= 8; kids++) {
-			one_sender(&t, below(t.l.nnodes), kids);
-		}
-		team_done(&t);
-	}
-}
-
-/* Phases of one segment by k children, which is how low the tree is. */
-static uint32_t height(const struct team *t, uint32_t root, uint32_t kids)
-{
-	struct cn_bcast b;
-	uint32_t phases;
-
-	assert_int_equal(cn_bcast_kary_tree(&t->l, root, kids, &b, NULL), COLLNET_OK);
-	assert_int_equal(cn_bcast_cut(&b, 1, 0, NULL), COLLNET_OK);
-	assert_int_equal(cn_bcast_colour(&b, t->tree, NULL), COLLNET_OK);
-	phases = b.phases;
-	cn_bcast_done(&b);
-	return phases;
-}
-
-/* On one switch there is no contention: as many as can be had by then. With two children a node,
- * served after one and two phases, that is 1 + f(d - 1) + f(d - 2). */
-static void cn_bcast_kary_tree__one_switch_is_optimal(void **state)
-{
-	(void)state;
-	for (uint32_t kids = 1; kids <= 8; kids++) {
-		uint64_t reach[64] = { 1 };
-
-		for (uint32_t d = 1; d < 64; d++) {
-			reach[d] = 1;
-			for (uint32_t c = 1; c <= kids && c <= d; c++) {
-				reach[d] += reach[d - c];
-			}
-		}
-		for (uint32_t n = 1; n <= 60; n += 1 + n / 8) {
-			char text[16];
-			struct team t;
-			uint32_t d = 0;
-
-			while (reach[d] < n) {
-				d++;
-			}
-			snprintf(text, sizeof(text), "%u", n);
-			team_on(&t, shape(text), 1);
-			assert_int_equal(height(&t, below(n), kids), d);
-			team_done(&t);
-		}
-	}
-}
-
-/* All trees by brute force: the fewest phases for the interval first .. last of a depth-first
- * order, every link having one sender. used[] counts which sender a link has. */
-struct brute {
-	const struct cn_tree *t;
-	uint32_t n, kids, root, best;
-	uint32_t parent[8], phase[8], sent[8];
-	uint32_t sender[64];
-};
-
-static void brute(struct brute *x, uint32_t reached, uint32_t latest)
-{
-	uint32_t path[32];
-
-	if (latest >= x->best) {
-		return;
-	}
-	if (reached == x->n) {
-		x->best = latest;
-		return;
-	}
-	/* In the order of phases: the next message goes at `latest` or later. */
-	for (uint32_t u = 0; u < x->n; u++) {
-		for (uint32_t v = 0; v < x->n && x->phase[u] != UINT32_MAX; v++) {
-			uint32_t from = x->phase[u] + 1, k, old[32], links;
-
-			if (x->phase[v] != UINT32_MAX) {
-				continue;
-			}
-			links = cn_tree_path(x->t, u, v, path);
-			for (k = 0; k < links; k++) {
-				if (x->sender[path[k]] != 0 && x->sender[path[k]] != u + 1) {
-					break;
-				}
-			}
-			if (k < links) {
-				continue;
-			}
-			for (uint32_t slot = from; slot < from + x->kids && slot < x->best;
-			     slot++) {
-				if (slot < latest || (x->sent[u] >> (slot - from) & 1)) {
-					continue;
-				}
-				for (k = 0; k < links; k++) {
-					old[k] = x->sender[path[k]];
-					x->sender[path[k]] = u + 1;
-				}
-				x->sent[u] |= 1u << (slot - from);
-				x->phase[v] = slot;
-				brute(x, reached + 1, slot);
-				x->phase[v] = UINT32_MAX;
-				x->sent[u] &= ~(1u << (slot - from));
-				for (k = 0; k < links; k++) {
-					x->sender[path[k]] = old[k];
-				}
-			}
-		}
-	}
-}
-
-/* How far the trees are from the lowest ones that there are, hosts in any order. */
-static void cn_bcast_kary_tree__against_all_trees(void **state)
-{
-	uint32_t same = 0, all = 0, worst = 0;
-
-	(void)state;
-	for (int i = 0; i < 120; i++) {
-		struct team t;
-		struct brute x = { .kids = 2 };
-		uint32_t mine;
-
-		team_on(&t, random_topo(5, i < 10 ? 7 : 6), 1);
-		x.n = t.l.nnodes;
-		x.t = t.tree;
-		x.root = below(x.n);
-		x.best = 2 * x.n;
-		memset(x.phase, 0xff, sizeof(x.phase));
-		/* The root has it before phase 1; here phases begin at 1. */
-		x.phase[x.root] = 0;
-		brute(&x, 1, 0);
-		mine = height(&t, x.root, 2);
-		assert_true(mine >= x.best);
-		assert_true(mine <= x.best + 2);
-		all++;
-		same += mine == x.best;
-		worst = mine - x.best > worst ? mine - x.best : worst;
-		team_done(&t);
-	}
-	printf("lowest possible: %u of %u trees; others up to %u phases higher\n", same, all,
-	       worst);
-	assert_true(same * 10 >= all * 8);
 }
 
 /* ---- phases --------------------------------------------------------------------------------- */
@@ -428,25 +146,25 @@ static void cn_plan_bcast__phases(void **state)
 {
 	struct cn_check_report report;
 	struct cn_plan p = { .op = CN_OP_BCAST, .bytes = 1000, .segment = 100, .root = 3 };
-	struct team t;
+	struct bcast_team t;
 
 	(void)state;
-	team_on(&t, shape("8x4"), 1);
+	bcast_team(&t, bcast_shape("8x4"), 1);
 	p.algorithm = 17;
 	/* A segment a phase. */
 	assert_int_equal(prove(&t, &p, &report), 31 + 9);
 	assert_int_equal(report.link_load, 1);
 	p.algorithm = 18;
 	/* Two phases a segment. */
-	assert_int_equal(prove(&t, &p, &report), height(&t, 3, 2) + 2 * 9);
+	assert_int_equal(prove(&t, &p, &report), bcast_height(&t, 3, 2) + 2 * 9);
 	assert_int_equal(report.link_load, 1);
-	assert_true(height(&t, 3, 2) < 20);
+	assert_true(bcast_height(&t, 3, 2) < 20);
 	p.algorithm = 20;
 	assert_int_equal(prove(&t, &p, &report), 5 * 10);
 	p.segment = 0;
 	assert_int_equal(prove(&t, &p, &report), 5);
 	assert_int_equal(report.phases, report.bound);
-	team_done(&t);
+	bcast_team_done(&t);
 }
 
 /* A tree that sends everything over one link needs a phase for each message, or channels. */
@@ -465,10 +183,10 @@ static void cn_bcast_colour__counts_channels(void **state)
 	for (uint32_t channels = 1; channels <= 3; channels++) {
 		char net[512];
 		int len = snprintf(net, sizeof(net), text, channels);
-		struct team t;
+		struct bcast_team t;
 		struct cn_bcast b;
 
-		team_on(&t, topo_bytes(net, (size_t)len), 1);
+		bcast_team(&t, topo_bytes(net, (size_t)len), 1);
 		assert_int_equal(cn_bcast_init(&b, 6, 0, NULL), COLLNET_OK);
 		memcpy(b.parent + 1, parent + 1, 5 * sizeof(*parent));
 		assert_int_equal(cn_bcast_arrange(&b, seq, NULL), COLLNET_OK);
@@ -482,7 +200,7 @@ static void cn_bcast_colour__counts_channels(void **state)
 							    : channels == 2 ? 1 + 2
 									    : 1 + 2);
 		cn_bcast_done(&b);
-		team_done(&t);
+		bcast_team_done(&t);
 	}
 }
 
@@ -522,17 +240,17 @@ static void cn_bcast_time__is_what_stepping_gives(void **state)
 	for (int i = 0; i < 200; i++) {
 		uint32_t k = (uint32_t)i % 3, root;
 		struct cn_bcast b;
-		struct team t;
+		struct bcast_team t;
 
-		team_on(&t, random_topo(8, 30), 1);
-		root = below(t.l.nnodes);
+		bcast_team(&t, bcast_random_topo(8, 30), 1);
+		root = bcast_below(t.l.nnodes);
 		assert_int_equal(builders[1 + k](&t.l, root, 10 * 1476, 1476, &cn_cost_default, &b,
 						 NULL),
 				 COLLNET_OK);
 		assert_int_equal(b.segments, 10);
 		assert_int_equal(b.time, stepped(&b, t.tree));
 		cn_bcast_done(&b);
-		team_done(&t);
+		bcast_team_done(&t);
 	}
 }
 
@@ -540,10 +258,10 @@ static void cn_bcast_time__is_what_stepping_gives(void **state)
 static void cn_bcast_choose__the_best(void **state)
 {
 	uint64_t before = 0;
-	struct team t;
+	struct bcast_team t;
 
 	(void)state;
-	team_on(&t, shape("8x4"), 1);
+	bcast_team(&t, bcast_shape("8x4"), 1);
 	for (uint64_t bytes = 1; bytes <= 4 << 20; bytes = bytes * 3 + 1) {
 		struct cn_bcast b;
 
@@ -562,7 +280,7 @@ static void cn_bcast_choose__the_best(void **state)
 		before = b.time;
 		cn_bcast_done(&b);
 	}
-	team_done(&t);
+	bcast_team_done(&t);
 }
 
 /* Binomial's messages of one phase share what they have in common. */
@@ -570,10 +288,10 @@ static void cn_bcast_time__contention(void **state)
 {
 	static const uint32_t two[] = { 4, 4 };
 	struct cn_bcast aligned, turned;
-	struct team t;
+	struct bcast_team t;
 
 	(void)state;
-	team_on(&t, row_of(two, 2, false), 1);
+	bcast_team(&t, row_of(two, 2, false), 1);
 	assert_int_equal(cn_bcast_binomial(&t.l, 0, 1 << 20, 0, &cn_cost_default, &aligned, NULL),
 			 COLLNET_OK);
 	/* From h1 the second and third rounds cross between the switches as well. */
@@ -582,17 +300,17 @@ static void cn_bcast_time__contention(void **state)
 	assert_true(turned.time > aligned.time);
 	cn_bcast_done(&aligned);
 	cn_bcast_done(&turned);
-	team_done(&t);
+	bcast_team_done(&t);
 }
 
 /* The five algorithms on 8x4; and what should be best is. */
 static void cn_bcast_predict__eight_by_four(void **state)
 {
 	static const uint64_t sizes[] = { 1 << 10, 64 << 10, 1 << 20 };
-	struct team t;
+	struct bcast_team t;
 
 	(void)state;
-	team_on(&t, shape("8x4"), 1);
+	bcast_team(&t, bcast_shape("8x4"), 1);
 	for (int z = 0; z < 3; z++) {
 		uint64_t time[NALGS];
 
@@ -616,7 +334,7 @@ static void cn_bcast_predict__eight_by_four(void **state)
 		assert_true(time[0] <= time[4]);
 		assert_true(z < 2 || time[1] < time[4] / 2); /* long: the chain, not binomial */
 	}
-	team_done(&t);
+	bcast_team_done(&t);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -626,10 +344,10 @@ static void cn_plan_bcast__refuses_too_many_segments(void **state)
 	struct cn_plan p = { .op = CN_OP_BCAST, .bytes = 1 << 20, .segment = 1 };
 	struct cn_sched s = { 0 };
 	struct cn_err err;
-	struct team t;
+	struct bcast_team t;
 
 	(void)state;
-	team_on(&t, shape("3"), 1);
+	bcast_team(&t, bcast_shape("3"), 1);
 	for (int i = 0; i < NALGS; i++) {
 		p.algorithm = ids[i];
 		assert_int_equal(cn_sched_plan(&t.l, &p, 1, &s, &err), COLLNET_ELIMIT);
@@ -645,22 +363,7 @@ static void cn_plan_bcast__refuses_too_many_segments(void **state)
 				 ids[i] == 20 ? COLLNET_OK : COLLNET_ETOPO);
 	}
 	cn_sched_reset(&s);
-	team_done(&t);
-}
-
-/* A deep network and a large team: the chain where the search would be too long. */
-static void cn_bcast_kary_tree__large(void **state)
-{
-	struct cn_topo_random r = { .hosts = 4000, .switches = 800, .degree = 4, .seed = seed };
-	struct cn_topo *topo;
-	struct team t;
-
-	(void)state;
-	assert_int_equal(cn_topo_random(&r, &topo, NULL), COLLNET_OK);
-	team_on(&t, topo, 1);
-	one_sender(&t, 17, 2);
-	one_sender(&t, 3999, 3);
-	team_done(&t);
+	bcast_team_done(&t);
 }
 
 int main(void)
@@ -668,9 +371,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cn_plan_bcast__every_root_of_shapes),
 		cmocka_unit_test(cn_plan_bcast__random_networks),
-		cmocka_unit_test(cn_bcast_kary_tree__every_link_has_one_sender),
-		cmocka_unit_test(cn_bcast_kary_tree__one_switch_is_optimal),
-		cmocka_unit_test(cn_bcast_kary_tree__against_all_trees),
 		cmocka_unit_test(cn_plan_bcast__phases),
 		cmocka_unit_test(cn_bcast_colour__counts_channels),
 		cmocka_unit_test(cn_bcast_time__is_what_stepping_gives),
@@ -678,9 +378,8 @@ int main(void)
 		cmocka_unit_test(cn_bcast_choose__the_best),
 		cmocka_unit_test(cn_bcast_predict__eight_by_four),
 		cmocka_unit_test(cn_plan_bcast__refuses_too_many_segments),
-		cmocka_unit_test(cn_bcast_kary_tree__large),
 	};
 
-	printf("seed %llu\n", (unsigned long long)seed);
+	printf("seed %llu\n", (unsigned long long)bcast_seed);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -29,8 +25,11 @@
 #define WAKES_MAX  200
 
 static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
 static const char *kind;
+
 static struct cn_link *a, *b;
+
 static uint8_t bytes[70000];
 
 static struct cn_link *open_link(const char *interface, uint32_t ring_frames)
@@ -495,131 +494,6 @@ static void jumbo__queue_holds_what_was_asked_for(void **state)
 	assert_in_range(cn_link_send(a, f, BATCH), 8, 10);
 }
 
-static void assert_refused(const char *name, int code, const char *sentence)
-{
-	struct cn_link_config c = { .kind = kind, .interface = name, .ethertype = ETHERTYPE };
-	struct cn_link *l = NULL;
-	struct cn_err err = { 0 };
-
-	assert_int_equal(cn_link_open(&c, &l, &err), code);
-	assert_null(l);
-	assert_string_equal(err.text, sentence);
-}
-
-static void open__refusals_say_what_to_do(void **state)
-{
-	struct cn_link *l;
-
-	(void)state;
-	assert_refused(NULL, COLLNET_EIFACE,
-		       "several Ethernet interfaces (b0, a0): name one with "
-		       "-i or COLLNET_INTERFACE");
-	assert_refused("foo", COLLNET_EIFACE, "no such interface 'foo' (available: lo, b0, a0)");
-	assert_refused("lo", COLLNET_EIFACE, "interface lo is not Ethernet");
-	assert_true(run_command("ip link set a0 mtu 575"));
-	assert_refused("a0", COLLNET_EIFACE,
-		       "interface a0 has an MTU of 575, and at least 576 is "
-		       "required: 'ip link set a0 mtu 1500'");
-	assert_true(run_command("ip link set a0 mtu 1500 && ip link set b0 down"));
-	assert_refused("b0", COLLNET_EIFACE,
-		       "interface b0 is down: bring it up with 'ip link set "
-		       "b0 up'");
-	assert_refused(NULL, COLLNET_EIFACE,
-		       "no Ethernet interface is up (available: lo, b0 "
-		       "(down), a0 (no carrier)): bring one up with 'ip "
-		       "link set NAME up'");
-	assert_true(run_command("ip link set b0 up"));
-	if (run_command("ip link add br0 type bridge && ip link set b0 master br0")) {
-		assert_refused("b0", COLLNET_EIFACE,
-			       "interface b0 is a port of a bridge or bond: "
-			       "use the bridge or bond instead");
-		/* Only one is left then. */
-		l = open_link(NULL, 0);
-		assert_string_equal(l->interface, "a0");
-		cn_link_close(l);
-		assert_true(run_command("ip link delete br0"));
-	}
-}
-
-static void open__no_permission(void **state)
-{
-	pid_t child;
-	int status;
-
-	(void)state;
-	fflush(NULL);
-	child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		struct cn_link_config c = { .kind = kind,
-					    .interface = "a0",
-					    .ethertype = ETHERTYPE };
-		struct cn_link *l = NULL;
-		struct cn_err err = { 0 };
-
-		/* In a user namespace of its own, this process has no power over the network. */
-		if (unshare(CLONE_NEWUSER) < 0) {
-			_exit(77);
-		}
-		if (cn_link_open(&c, &l, &err) != COLLNET_EPERM) {
-			_exit(1);
-		}
-		_exit(strcmp(err.text, "no permission for raw sockets on a0: needs CAP_NET_RAW "
-				       "(run as root, or setcap cap_net_raw+ep), or use "
-				       "collnetd") == 0
-			      ? 0
-			      : 2);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77) {
-		print_message("skipped: no user namespace inside a user namespace\n");
-		skip();
-	}
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static void open__bad_configuration(void **state)
-{
-	struct cn_link_config c = { .kind = "pigeon", .interface = "a0", .ethertype = ETHERTYPE };
-	struct cn_link *l = NULL;
-	struct cn_err err = { 0 };
-
-	(void)state;
-	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
-	assert_string_equal(err.text, "unknown link 'pigeon' (available: packet, pcap)");
-	c.kind = kind;
-	c.ethertype = 1500;
-	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
-	assert_non_null(strstr(err.text, "0x05dc is not an EtherType"));
-	c.ethertype = 0x0800;
-	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
-	assert_non_null(strstr(err.text, "0x0800 belongs to IPv4"));
-	c.ethertype = ETHERTYPE;
-	c.ring_frames = 65537;
-	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
-	c.ring_frames = 0;
-	c.queue_frames = 1025;
-	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
-	assert_null(l);
-}
-
-static void prepare__unknown_and_missing(void **state)
-{
-	struct cn_err err;
-
-	(void)state;
-	assert_int_equal(cn_link_prepare(NULL, &err), COLLNET_OK);
-	assert_int_equal(cn_link_prepare("packet", &err), COLLNET_OK);
-	assert_int_equal(cn_link_prepare("pigeon", &err), COLLNET_EINVAL);
-#ifdef HAVE_PCAP
-	assert_int_equal(cn_link_prepare("pcap", &err), COLLNET_OK);
-#else
-	assert_int_equal(cn_link_prepare("pcap", &err), COLLNET_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "this build has no link pcap"));
-#endif
-}
-
 #define BATTERY(k)                                                                                 \
 	TEST(open__addresses_and_descriptors, k), TEST(sizes__every_one_arrives_and_is_padded, k), \
 		TEST(burst__all_in_order, k), TEST(borrow__frames_stay_until_released, k),         \
@@ -629,10 +503,9 @@ static void prepare__unknown_and_missing(void **state)
 		TEST(queue__full_is_said_and_nothing_is_lost, k),                                  \
 		TEST(down__said_once_and_back_again, k), TEST(jumbo__whole_frames, k),             \
 		TEST(jumbo__queue_holds_what_was_asked_for, k),                                    \
-		TEST(open__refusals_say_what_to_do, k), TEST(open__no_permission, k),              \
-		TEST(open__bad_configuration, k),                                                  \
 		cmocka_unit_test_prestate_setup_teardown(gone__interface_deleted, set_up,          \
 							 tear_down_gone, k)
+
 #define TEST(name, k) cmocka_unit_test_prestate_setup_teardown(name, set_up, tear_down, k)
 
 int main(void)
@@ -644,7 +517,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BATTERY(packet),
 		TEST(queue__shorter_than_asked_for, packet),
-		cmocka_unit_test(prepare__unknown_and_missing),
 #ifdef HAVE_PCAP
 		BATTERY(pcap),
 #endif

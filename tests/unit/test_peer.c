@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -12,37 +11,6 @@
 #include "pair.h"
 
 #define SEED 4242u
-
-static struct pair *up(uint32_t nodes)
-{
-	struct pair *p = pair_new(nodes, SEED, NULL);
-
-	if (!pair_run_up(p, 2000 * CN_MS)) {
-		fail_msg("seed %u: not up", SEED);
-	}
-	return p;
-}
-
-/* A few frames each way, from where the flows are; after a restart they begin at 0. */
-static void talks(struct pair *p, uint32_t a, uint32_t b)
-{
-	p->flows[a][b].sent = p->flows[a][b].total = 0;
-	p->flows[a][b].received = p->flows[a][b].acked = 0;
-	p->flows[b][a].sent = p->flows[b][a].total = 0;
-	p->flows[b][a].received = p->flows[b][a].acked = 0;
-	pair_send(p, a, b, 20, 500);
-	pair_send(p, b, a, 20, 500);
-	if (!pair_run_flows(p, 1500 * CN_MS)) {
-		fail_msg("seed %llu: they do not talk: %u and %u of 20\n%s",
-			 (unsigned long long)p->seed, p->flows[a][b].received,
-			 p->flows[b][a].received, p->log);
-	}
-}
-
-static void expect(struct pair *p, uint32_t at, uint32_t of)
-{
-	cn_peer_expect(p->nodes[at].node, p->now, pair_peer(p, at, of), 1);
-}
 
 static void peer__two_meet(void **state)
 {
@@ -57,13 +25,13 @@ static void peer__two_meet(void **state)
 	assert_ptr_equal(cn_node_find(p->nodes[0].node, "b"), pair_peer(p, 0, 1));
 	assert_null(cn_node_find(p->nodes[0].node, "c"));
 	assert_int_equal(pair_stats(p, 0).nodes, 2);
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	pair_free(p);
 }
 
 static void peer__four_meet(void **state)
 {
-	struct pair *p = up(4);
+	struct pair *p = pair_up(4, SEED);
 
 	(void)state;
 	for (uint32_t a = 0; a < 4; a++) {
@@ -93,7 +61,7 @@ static void peer__meet_with_losses(void **state)
 			fail_msg("seed %u: not up\n%s", seed, p->log);
 		}
 		p->loss = p->duplicate = p->reorder = 0;
-		talks(p, 0, 1);
+		pair_talk(p, 0, 1);
 		pair_free(p);
 	}
 }
@@ -113,10 +81,10 @@ static void peer__late_comer(void **state)
 
 static void peer__restart_is_seen(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	pair_log_clear(p);
 	pair_stop(p, 1);
 	pair_run(p, 50 * CN_MS);
@@ -124,7 +92,7 @@ static void peer__restart_is_seen(void **state)
 	assert_true(pair_run_up(p, 100 * CN_MS));
 	pair_run(p, 5 * CN_MS);
 	assert_string_equal(p->log, "a: down b restarted\nb: up a\na: up b\n");
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	assert_int_equal(p->nodes[0].downs, 1);
 	pair_free(p);
 }
@@ -149,7 +117,7 @@ static void peer__restart_at_any_moment(void **state)
 		if (!pair_run_up(p, 100 * CN_MS)) {
 			fail_msg("moment %u: not up\n%s", k, p->log);
 		}
-		talks(p, 0, 1);
+		pair_talk(p, 0, 1);
 		pair_log_clear(p);
 		pair_run(p, 3000 * CN_MS);
 		assert_string_equal(p->log, "");
@@ -180,14 +148,14 @@ static void peer__restart_in_traffic(void **state)
 		}
 		assert_true(pair_stats(p, 0).stale_frames + pair_stats(p, 1).stale_frames > 0);
 		memset(p->flows[1][0].taken, 0, sizeof(p->flows[1][0].taken));
-		talks(p, 0, 1);
+		pair_talk(p, 0, 1);
 		pair_free(p);
 	}
 }
 
 static void peer__bye(void **state)
 {
-	struct pair *p = up(3);
+	struct pair *p = pair_up(3, SEED);
 
 	(void)state;
 	pair_log_clear(p);
@@ -199,24 +167,24 @@ static void peer__bye(void **state)
 	assert_null(cn_node_find(p->nodes[0].node, "b"));
 	pair_start(p, 1);
 	assert_true(pair_run_up(p, 10 * CN_MS));
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	pair_free(p);
 }
 
 /* A goodbye of a node that goes on after all: a new session is established. */
 static void peer__bye_taken_back(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	cn_node_bye(p->nodes[1].node);
 	pair_run(p, 3000 * CN_MS);
 	assert_false(pair_is_up(p, 0, 1));
 	p->nodes[1].node->leaving = false;
 	pair_run(p, 3000 * CN_MS);
 	assert_true(pair_is_up(p, 0, 1) && pair_is_up(p, 1, 0));
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	pair_free(p);
 }
 
@@ -226,16 +194,16 @@ static void peer__one_way_cable(void **state)
 {
 	(void)state;
 	for (int broken = 0; broken < 2; broken++) {
-		struct pair *p = up(2);
+		struct pair *p = pair_up(2, SEED);
 		cn_time t;
 
-		expect(p, 0, 1);
+		pair_expect(p, 0, 1);
 		p->cut[broken][1 - broken] = true;
 		t = pair_run_down(p, 0, 1, 5000 * CN_MS);
 		assert_in_range(t / CN_MS, 1400, 2000);
 		p->cut[broken][1 - broken] = false;
 		assert_true(pair_run_up(p, 3000 * CN_MS));
-		talks(p, 0, 1);
+		pair_talk(p, 0, 1);
 		pair_free(p);
 	}
 }
@@ -243,11 +211,11 @@ static void peer__one_way_cable(void **state)
 /* A partition that one side noticed heals: both start afresh, once. */
 static void peer__partition_noticed_by_one(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
-	talks(p, 0, 1);
-	expect(p, 0, 1);
+	pair_talk(p, 0, 1);
+	pair_expect(p, 0, 1);
 	pair_log_clear(p);
 	p->cut[0][1] = p->cut[1][0] = true;
 	pair_run(p, 2500 * CN_MS);
@@ -256,7 +224,7 @@ static void peer__partition_noticed_by_one(void **state)
 	p->cut[0][1] = p->cut[1][0] = false;
 	pair_run(p, 1500 * CN_MS);
 	assert_string_equal(p->log, "a: down b silent\nb: down a gave up\na: up b\nb: up a\n");
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	pair_run(p, 10 * 1000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 2);
 	pair_free(p);
@@ -269,16 +237,16 @@ static void peer__partition_noticed_by_both(void **state)
 		struct pair *p = pair_new(2, SEED + k, NULL);
 
 		assert_true(pair_run_up(p, 2000 * CN_MS));
-		talks(p, 0, 1);
-		expect(p, 0, 1);
+		pair_talk(p, 0, 1);
+		pair_expect(p, 0, 1);
 		pair_run(p, k * 31 * CN_MS);
-		expect(p, 1, 0);
+		pair_expect(p, 1, 0);
 		p->cut[0][1] = p->cut[1][0] = true;
 		pair_run(p, 2500 * CN_MS);
 		assert_false(pair_is_up(p, 0, 1) || pair_is_up(p, 1, 0));
 		p->cut[0][1] = p->cut[1][0] = false;
 		assert_true(pair_run_up(p, 1500 * CN_MS));
-		talks(p, 0, 1);
+		pair_talk(p, 0, 1);
 		pair_run(p, 10 * 1000 * CN_MS);
 		assert_int_equal(p->nodes[0].downs + p->nodes[1].downs, 2);
 		pair_free(p);
@@ -304,7 +272,7 @@ static void peer__flapping_cables_settle(void **state)
 			p->cut[a][b] = cn_random(&random) % 2 == 0;
 			if (a != b && pair_is_up(p, a, b)) {
 				pair_send(p, a, b, 10, 100);
-				expect(p, a, b);
+				pair_expect(p, a, b);
 			}
 			if (cn_random(&random) % 8 == 0) {
 				pair_stop(p, a);
@@ -330,141 +298,14 @@ static void peer__flapping_cables_settle(void **state)
 		if (!pair_run_up(p, 100 * CN_MS)) {
 			fail_msg("seed %u: not up", seed);
 		}
-		talks(p, 0, 1);
-		talks(p, 1, 2);
-		talks(p, 2, 0);
+		pair_talk(p, 0, 1);
+		pair_talk(p, 1, 2);
+		pair_talk(p, 2, 0);
 		pair_run(p, 10 * 1000 * CN_MS);
 		assert_int_equal(p->nodes[0].downs + p->nodes[1].downs + p->nodes[2].downs, downs);
 		pair_free(p);
 	}
 }
-
-/* ---- replays ------------------------------------------------------------------------------ */
-
-#define KEPT 400
-
-static struct {
-	uint8_t data[KEPT][1514];
-	size_t len[KEPT];
-	uint32_t to[KEPT], count;
-} tape;
-
-static bool record(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
-{
-	(void)p;
-	(void)from;
-	if (tape.count < KEPT) {
-		memcpy(tape.data[tape.count], f, len);
-		tape.len[tape.count] = len;
-		tape.to[tape.count++] = to;
-	}
-	return true;
-}
-
-/* All frames of older incarnations, hellos included, are replayed: counted, dropped, and
- * nothing else happens. */
-static void peer__replay_of_older_epochs(void **state)
-{
-	struct pair *p = pair_new(2, SEED, NULL);
-	uint64_t stale;
-
-	(void)state;
-	tape.count = 0;
-	p->filter = record;
-	assert_true(pair_run_up(p, 100 * CN_MS));
-	for (int life = 0; life < 3; life++) {
-		talks(p, 0, 1);
-		pair_stop(p, 1);
-		pair_run(p, 20 * CN_MS);
-		pair_start(p, 1);
-		if (life == 2) {
-			p->filter = NULL; /* from now on it is the present */
-		}
-		assert_true(pair_run_up(p, 500 * CN_MS));
-	}
-	talks(p, 0, 1);
-	pair_log_clear(p);
-	stale = pair_stats(p, 0).stale_frames;
-	for (uint32_t i = 0; i < tape.count; i++) {
-		if (tape.to[i] == 0) {
-			pair_inject(p, 0, tape.data[i], tape.len[i], p->now + i * CN_MS);
-		}
-	}
-	pair_run(p, 3000 * CN_MS);
-	assert_string_equal(p->log, "");
-	assert_true(pair_stats(p, 0).stale_frames > stale + 20);
-	talks(p, 0, 1);
-	pair_free(p);
-}
-
-/* Hellos of an older session of the same incarnations arrive late: no new session. */
-static void peer__replay_of_older_lives(void **state)
-{
-	struct pair *p = up(2);
-
-	(void)state;
-	tape.count = 0;
-	p->filter = record;
-	for (int life = 0; life < 3; life++) {
-		talks(p, 0, 1);
-		if (life == 2) {
-			p->filter = NULL;
-		}
-		expect(p, 1, 0);
-		p->cut[0][1] = p->cut[1][0] = true;
-		pair_run(p, 2500 * CN_MS);
-		assert_false(pair_is_up(p, 1, 0));
-		p->cut[0][1] = p->cut[1][0] = false;
-		assert_true(pair_run_up(p, 1500 * CN_MS));
-	}
-	talks(p, 0, 1);
-	pair_log_clear(p);
-	for (uint32_t i = 0; i < tape.count; i++) {
-		pair_inject(p, tape.to[i], tape.data[i], tape.len[i], p->now + i * CN_MS);
-	}
-	pair_run(p, 3000 * CN_MS);
-	assert_string_equal(p->log, "");
-	talks(p, 0, 1);
-	pair_free(p);
-}
-
-/* A replay to a node that never knew the older epoch is believed at first, and put right: the two
- * must not go on in one session from different numbers. */
-static void peer__replay_to_a_new_node(void **state)
-{
-	struct pair *p = pair_new(2, SEED, NULL);
-
-	(void)state;
-	tape.count = 0;
-	p->filter = record;
-	assert_true(pair_run_up(p, 100 * CN_MS));
-	pair_stop(p, 1);
-	pair_stop(p, 0);
-	p->filter = NULL;
-	pair_start(p, 0);
-	pair_start(p, 1);
-	assert_true(pair_run_up(p, 100 * CN_MS));
-	talks(p, 0, 1);
-	for (uint32_t to = 0; to < 3; to++) { /* to one, the other, both */
-		for (uint32_t i = 0; i < tape.count; i++) {
-			if (to == 2 || tape.to[i] == to) {
-				pair_inject(p, tape.to[i], tape.data[i], tape.len[i],
-					    p->now + i * CN_MS);
-			}
-		}
-		pair_run(p, 3000 * CN_MS);
-		if (!pair_run_up(p, 1000 * CN_MS)) {
-			fail_msg("replay %u: not up\n%s", to, p->log);
-		}
-		talks(p, 0, 1);
-		pair_log_clear(p);
-		pair_run(p, 5000 * CN_MS);
-		assert_string_equal(p->log, "");
-	}
-	pair_free(p);
-}
-
-/* ---- the table ---------------------------------------------------------------------------- */
 
 static void one_peer(struct cn_node_config *c)
 {
@@ -505,7 +346,7 @@ static void peer__other_mtu_is_known(void **state)
 /* A new incarnation has another MTU: the old session ends all the same. */
 static void peer__restart_with_other_mtu(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 
 	(void)state;
 	pair_log_clear(p);
@@ -537,11 +378,11 @@ static void peer__other_cluster_is_not_heard(void **state)
 
 static void peer__info(void **state)
 {
-	struct pair *p = up(2);
+	struct pair *p = pair_up(2, SEED);
 	struct collnet_node_info info;
 
 	(void)state;
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	cn_peer_info(pair_peer(p, 0, 1), p->now, &info);
 	assert_string_equal(info.name, "b");
 	assert_int_equal(info.alive, 1);
@@ -587,7 +428,7 @@ static void peer__full_table(void **state)
 	(void)state;
 	pair_stop(p, 2);
 	assert_true(pair_run_up(p, 2000 * CN_MS));
-	talks(p, 0, 1);
+	pair_talk(p, 0, 1);
 	for (uint32_t i = 0; i < 100; i++) {
 		invent(p, 0, i, true);
 	}
@@ -601,8 +442,8 @@ static void peer__full_table(void **state)
 	assert_true(pair_is_up(p, 0, 2));
 	assert_true(pair_is_up(p, 0, 1));
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
-	talks(p, 0, 2);
-	talks(p, 0, 1);
+	pair_talk(p, 0, 2);
+	pair_talk(p, 0, 1);
 	pair_free(p);
 }
 
@@ -622,9 +463,6 @@ int main(void)
 		cmocka_unit_test(peer__partition_noticed_by_one),
 		cmocka_unit_test(peer__partition_noticed_by_both),
 		cmocka_unit_test(peer__flapping_cables_settle),
-		cmocka_unit_test(peer__replay_of_older_epochs),
-		cmocka_unit_test(peer__replay_of_older_lives),
-		cmocka_unit_test(peer__replay_to_a_new_node),
 		cmocka_unit_test(peer__table_is_full),
 		cmocka_unit_test(peer__other_mtu_is_known),
 		cmocka_unit_test(peer__restart_with_other_mtu),

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Nodes that fall silent on a simulated cluster, and nodes of another wire version: every rank's
+ * error names them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coll/engine_state.h"
+#include "control_team.h"
+
+/* A hello of wire version 2 from an address comes to a host. */
+static void version_two(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
+{
+	uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5, [14] = 0xc0, [15] = 0x11, [16] = 0x21 };
+
+	memset(frame, 0xff, 6);
+	memcpy(frame + 6, mac, 6);
+	cn_engine_input(cn_sim_engine(s, host), cn_sim_now(s), frame, sizeof(frame));
+	cn_sim_kick(s, host);
+}
+
+/* A ready team of 8 on 4x2 runs a barrier while the link is cut; every rank's error. upgraded: what
+ * comes from the host then is of wire version 2. */
+static void cut_under_barrier(uint32_t host, bool upgraded, struct control_rank *op)
+{
+	struct control_mtu_team m;
+	struct cn_err err;
+	uint32_t n = 0, link;
+
+	control_mtu_team(&m, NULL, 9, 0, 3);
+	control_mtu_wait(&m);
+	link = host < CONTROL_NODES ? control_link_of(m.topo, host) : 0;
+	while (host == CONTROL_NODES && (!m.topo->vertices[m.topo->links[link].a].is_switch ||
+					 !m.topo->vertices[m.topo->links[link].b].is_switch)) {
+		link++; /* the link of the first switch to the root */
+	}
+	cn_sim_cut(m.sim, link, 2, true);
+	memset(op, 0, CONTROL_NODES * sizeof(*op));
+	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+		const struct cn_coll_args a = { .op = CN_OP_ALLTOALL,
+						.algorithm = "linear",
+						.bytes = 0,
+						.deadline = cn_sim_now(m.sim) + 20000 * CN_MS,
+						.send = op,
+						.recv = op };
+
+		assert_int_equal(m.rank[i].status, COLLNET_OK);
+		op[i].done.fn = control_joined;
+		assert_int_equal(cn_coll_post(m.rank[i].member, cn_sim_now(m.sim), &a, &op[i].done,
+					      &err),
+				 COLLNET_OK);
+		cn_sim_kick(m.sim, i);
+	}
+	m.begin = cn_sim_now(m.sim);
+	while (n < CONTROL_NODES && cn_sim_step(m.sim, m.begin + 25000 * CN_MS)) {
+		n = 0;
+		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+			n += op[i].told;
+		}
+		if (upgraded && cn_sim_now(m.sim) > m.begin + 1000 * CN_MS) {
+			struct cn_node *node = cn_engine_node(cn_sim_engine(m.sim, host));
+
+			upgraded = false;
+			for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+				version_two(m.sim, i, cn_node_config(node)->mac);
+			}
+		}
+	}
+	print_message("%llu ms: %s | %s\n",
+		      (unsigned long long)((cn_sim_now(m.sim) - m.begin) / CN_MS), op[0].text,
+		      op[5].text);
+	assert_true(cn_sim_now(m.sim) - m.begin < 2000 * CN_MS);
+	control_mtu_end(&m);
+}
+
+static void control__cut_off_node_says_so(void **state)
+{
+	struct control_rank op[CONTROL_NODES];
+
+	(void)state;
+	cut_under_barrier(5, false, op);
+	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+		assert_int_equal(op[i].status, COLLNET_EPEER);
+		assert_non_null(strstr(op[i].text,
+				       i == 5 ? "node h5 is cut off: none of its 7 peers answers"
+					      : "node h5 stopped answering node h"));
+	}
+}
+
+static void control__silent_node_of_other_version(void **state)
+{
+	struct control_rank op[CONTROL_NODES];
+
+	(void)state;
+	cut_under_barrier(5, true, op);
+	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+		assert_int_equal(op[i].status, COLLNET_EPEER);
+		if (i != 5) {
+			assert_non_null(strstr(op[i].text, "node h5 stopped answering node h"));
+			assert_non_null(strstr(op[i].text,
+					       "; h5 speaks wire version 2, this node 1"));
+		}
+	}
+}
+
+/*
+ * A rank is missing, and its host speaks version 2. Node h0 alone has seen it and tells the others.
+ */
+static void control__missing_node_of_other_version(void **state)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 9, 9 };
+	struct collnet_node_info info[CONTROL_NODES + 2];
+	struct control_mtu_team m;
+	struct cn_err err;
+	size_t count = CONTROL_NODES + 2;
+	uint32_t n = 0;
+
+	(void)state;
+	control_mtu_sim(&m, NULL, 4, 0, 3);
+	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+		m.rank[i].done.fn = control_joined;
+		assert_int_equal(cn_team_join(cn_sim_engine(m.sim, i), m.begin, CONTROL_OWNER,
+					      "job", i, CONTROL_NODES + 1,
+					      m.begin + (i == 0 ? 1900 : 2000) * CN_MS,
+					      &m.rank[i].done, &m.rank[i].member, &err),
+				 COLLNET_OK);
+		cn_sim_kick(m.sim, i);
+	}
+	version_two(m.sim, 0, mac);
+	while (n < CONTROL_NODES && cn_sim_step(m.sim, m.begin + 3000 * CN_MS)) {
+		n = 0;
+		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+			n += m.rank[i].told;
+		}
+	}
+	print_message("%s\n", m.rank[7].text);
+	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+		assert_int_equal(m.rank[i].status, COLLNET_ETIMEOUT);
+		assert_non_null(strstr(m.rank[i].text,
+				       "1 of 9 ranks missing at the deadline: 8; "
+				       "02:00:00:00:09:09 speaks wire version 2, this node 1"));
+	}
+	cn_engine_nodes(cn_sim_engine(m.sim, 0), cn_sim_now(m.sim), info, &count);
+	assert_int_equal(count, CONTROL_NODES + 1);
+	assert_string_equal(info[CONTROL_NODES].name, "02:00:00:00:09:09");
+	for (uint32_t i = 0; i <= CONTROL_NODES; i++) {
+		assert_int_equal(info[i].wire_version, i < CONTROL_NODES ? 1 : 2);
+		assert_int_equal(info[i].alive, i < CONTROL_NODES);
+	}
+	control_mtu_end(&m);
+}
+
+static void control__silent_group_is_named(void **state)
+{
+	struct control_rank op[CONTROL_NODES];
+
+	(void)state;
+	cut_under_barrier(CONTROL_NODES, false, op);
+	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+		assert_int_equal(op[i].status, COLLNET_EPEER);
+		assert_non_null(strstr(op[i].text, "4 of 7 peers stopped answering: h"));
+		assert_non_null(strstr(op[i].text, i < 4 ? ": h4-h7" : ": h0-h3"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(control__cut_off_node_says_so),
+		cmocka_unit_test(control__silent_group_is_named),
+		cmocka_unit_test(control__silent_node_of_other_version),
+		cmocka_unit_test(control__missing_node_of_other_version),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/link/link.c: links that cannot be opened, for packet and pcap, in a namespace of its own.
+ * Exit 77 where the system refuses namespaces.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+#include "link/kinds.h"
+#include "link/link.h"
+#include "namespace.h"
+
+#define ETHERTYPE 0x88b5
+
+static const char *kind;
+
+/* A pair of interfaces. */
+static int set_up(void **state)
+{
+	kind = *state;
+	return run_command("ip link add a0 type veth peer name b0 && ip link set a0 up && "
+			   "ip link set b0 up")
+		       ? 0
+		       : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return run_command("ip link delete a0") ? 0 : -1;
+}
+
+static void assert_refused(const char *name, int code, const char *sentence)
+{
+	struct cn_link_config c = { .kind = kind, .interface = name, .ethertype = ETHERTYPE };
+	struct cn_link *l = NULL;
+	struct cn_err err = { 0 };
+
+	assert_int_equal(cn_link_open(&c, &l, &err), code);
+	assert_null(l);
+	assert_string_equal(err.text, sentence);
+}
+
+static void open__refusals_say_what_to_do(void **state)
+{
+	struct cn_link_config c = { .kind = kind, .ethertype = ETHERTYPE };
+	struct cn_link *l = NULL;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	assert_refused(NULL, COLLNET_EIFACE,
+		       "several Ethernet interfaces (b0, a0): name one with "
+		       "-i or COLLNET_INTERFACE");
+	assert_refused("foo", COLLNET_EIFACE, "no such interface 'foo' (available: lo, b0, a0)");
+	assert_refused("lo", COLLNET_EIFACE, "interface lo is not Ethernet");
+	assert_true(run_command("ip link set a0 mtu 575"));
+	assert_refused("a0", COLLNET_EIFACE,
+		       "interface a0 has an MTU of 575, and at least 576 is "
+		       "required: 'ip link set a0 mtu 1500'");
+	assert_true(run_command("ip link set a0 mtu 1500 && ip link set b0 down"));
+	assert_refused("b0", COLLNET_EIFACE,
+		       "interface b0 is down: bring it up with 'ip link set "
+		       "b0 up'");
+	assert_refused(NULL, COLLNET_EIFACE,
+		       "no Ethernet interface is up (available: lo, b0 "
+		       "(down), a0 (no carrier)): bring one up with 'ip "
+		       "link set NAME up'");
+	assert_true(run_command("ip link set b0 up"));
+	if (run_command("ip link add br0 type bridge && ip link set b0 master br0")) {
+		assert_refused("b0", COLLNET_EIFACE,
+			       "interface b0 is a port of a bridge or bond: "
+			       "use the bridge or bond instead");
+		/* Only one is left then. */
+		assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_OK);
+		assert_string_equal(l->interface, "a0");
+		cn_link_close(l);
+		assert_true(run_command("ip link delete br0"));
+	}
+}
+
+static void open__no_permission(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct cn_link_config c = { .kind = kind,
+					    .interface = "a0",
+					    .ethertype = ETHERTYPE };
+		struct cn_link *l = NULL;
+		struct cn_err err = { 0 };
+
+		/* In a user namespace of its own, this process has no power over the network. */
+		if (unshare(CLONE_NEWUSER) < 0) {
+			_exit(77);
+		}
+		if (cn_link_open(&c, &l, &err) != COLLNET_EPERM) {
+			_exit(1);
+		}
+		_exit(strcmp(err.text, "no permission for raw sockets on a0: needs CAP_NET_RAW "
+				       "(run as root, or setcap cap_net_raw+ep), or use "
+				       "collnetd") == 0
+			      ? 0
+			      : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		print_message("skipped: no user namespace inside a user namespace\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void open__bad_configuration(void **state)
+{
+	struct cn_link_config c = { .kind = "pigeon", .interface = "a0", .ethertype = ETHERTYPE };
+	struct cn_link *l = NULL;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
+	assert_string_equal(err.text, "unknown link 'pigeon' (available: packet, pcap)");
+	c.kind = kind;
+	c.ethertype = 1500;
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "0x05dc is not an EtherType"));
+	c.ethertype = 0x0800;
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "0x0800 belongs to IPv4"));
+	c.ethertype = ETHERTYPE;
+	c.ring_frames = 65537;
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
+	c.ring_frames = 0;
+	c.queue_frames = 1025;
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
+	assert_null(l);
+}
+
+static void prepare__unknown_and_missing(void **state)
+{
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_link_prepare(NULL, &err), COLLNET_OK);
+	assert_int_equal(cn_link_prepare("packet", &err), COLLNET_OK);
+	assert_int_equal(cn_link_prepare("pigeon", &err), COLLNET_EINVAL);
+#ifdef HAVE_PCAP
+	assert_int_equal(cn_link_prepare("pcap", &err), COLLNET_OK);
+#else
+	assert_int_equal(cn_link_prepare("pcap", &err), COLLNET_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "this build has no link pcap"));
+#endif
+}
+
+#define BATTERY(k)                                                                                 \
+	TEST(open__refusals_say_what_to_do, k), TEST(open__no_permission, k),                      \
+		TEST(open__bad_configuration, k)
+#define TEST(name, k) cmocka_unit_test_prestate_setup_teardown(name, set_up, tear_down, k)
+
+int main(void)
+{
+	static char packet[] = "packet";
+#ifdef HAVE_PCAP
+	static char pcap[] = "pcap";
+#endif
+	const struct CMUnitTest tests[] = {
+		BATTERY(packet),
+		cmocka_unit_test(prepare__unknown_and_missing),
+#ifdef HAVE_PCAP
+		BATTERY(pcap),
+#endif
+	};
+	const char *why = enter_namespace();
+
+	if (why != NULL) {
+		printf("skipped: %s\n", why);
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -29,8 +29,14 @@ unit_tests = \
 	tests/unit/test_emit \
 	tests/unit/test_emit_mpi \
 	tests/unit/test_endpoint \
+	tests/unit/test_endpoint_close \
+	tests/unit/test_endpoint_flow \
+	tests/unit/test_endpoint_order \
 	tests/unit/test_endpoint_owner \
+	tests/unit/test_endpoint_timeout \
 	tests/unit/test_engine \
+	tests/unit/test_engine_fault \
+	tests/unit/test_engine_team \
 	tests/unit/test_experiment_rings \
 	tests/unit/test_experiment_sim \
 	tests/unit/test_fat_tree_exchange \
@@ -217,6 +223,10 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/control_team.h \
 	tests/unit/emit_plan.c \
 	tests/unit/emit_plan.h \
+	tests/unit/endpoint_fixture.c \
+	tests/unit/endpoint_fixture.h \
+	tests/unit/engine_fixture.c \
+	tests/unit/engine_fixture.h \
 	tests/unit/fat_tree.c \
 	tests/unit/fat_tree.h \
 	tests/unit/hub.c \

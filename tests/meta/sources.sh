@@ -12,8 +12,7 @@ for f in $(find lib daemon tools mpi tests examples -name '*.[ch]' 2>/dev/null);
 		status=1
 	}
 	lines=$(wc -l <"$f")
-	most=700
-	case $f in tests/*) most=1500 ;; esac # lists of cases
+	most=600
 	case " $long " in *" $f "*) ;; *)
 		[ "$lines" -le $most ] || {
 			echo "$f: $lines lines; $most at most"

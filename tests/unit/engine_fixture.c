@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine_fixture.h"
+
+static void done(struct cn_done *d, int status, const char *text)
+{
+	struct engine_waiter *w = (struct engine_waiter *)((char *)d -
+							   offsetof(struct engine_waiter, done));
+
+	w->calls++;
+	w->status = status;
+	w->at = w->fixture->now;
+	snprintf(w->text, sizeof(w->text), "%s", text);
+	if (status == COLLNET_OK && w->recv != NULL) {
+		w->got = malloc(w->received + 1);
+		assert_non_null(w->got);
+		memcpy(w->got, w->recv, w->received + 1);
+		memset(w->send, 0xee, w->sent);
+		memset(w->recv, 0xee, w->received);
+	}
+}
+
+struct cn_done *engine_begin_wait(struct engine_fixture *w, struct engine_waiter *x)
+{
+	free(x->got);
+	memset(x, 0, sizeof(*x));
+	x->done.fn = done;
+	x->fixture = w;
+	return &x->done;
+}
+
+void engine_start_node(struct engine_fixture *w, uint32_t i)
+{
+	struct cn_link *l = cn_hub_port(w->hub, i);
+	struct cn_err err = { 0 };
+
+	memcpy(w->config.node.mac, l->mac, 6);
+	w->config.node.epoch++;
+	w->config.node.mtu = MTU;
+	if (w->topo != NULL) {
+		snprintf(w->config.node.name, sizeof(w->config.node.name), "%s",
+			 w->topo->vertices[w->topo->hosts[i]].name);
+	} else {
+		snprintf(w->config.node.name, sizeof(w->config.node.name), "n%u", i);
+	}
+	if (cn_engine_new(&w->config, &w->engines[i], &err) != COLLNET_OK ||
+	    cn_poller_new(l, w->engines[i], &w->pollers[i], &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+}
+
+void engine_stop_node(struct engine_fixture *w, uint32_t i)
+{
+	cn_poller_free(w->pollers[i]);
+	cn_engine_free(w->engines[i]);
+	w->pollers[i] = NULL;
+	w->engines[i] = NULL;
+}
+
+struct engine_fixture *engine_fixture(uint32_t nodes, const char *shape,
+				      void (*change)(struct cn_engine_config *))
+{
+	struct engine_fixture *w = calloc(1, sizeof(*w));
+	struct cn_err err = { 0 };
+
+	assert_non_null(w);
+	w->now = SECOND;
+	w->nodes = nodes;
+	w->hub = cn_hub_new(nodes, MTU, 4096);
+	assert_non_null(w->hub);
+	cn_engine_config_init(&w->config);
+	w->config.node.epoch = SEED;
+	w->config.node.max_peers = 32;
+	if (shape != NULL) {
+		if (cn_topo_shape(shape, 100000000, 43, 1000000000, 45, &w->topo, &err) != 0) {
+			fail_msg("%s", err.text);
+		}
+		w->config.topo = w->topo;
+	}
+	if (change != NULL) {
+		change(&w->config);
+	}
+	for (uint32_t i = 0; i < nodes; i++) {
+		engine_start_node(w, i);
+	}
+	return w;
+}
+
+static void free_buffers(struct engine_rank *r)
+{
+	for (int k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+		free(r->send[k]);
+		free(r->recv[k]);
+		free(r->op[k].got);
+		r->send[k] = r->recv[k] = r->op[k].got = NULL;
+	}
+}
+
+void engine_fixture_free(struct engine_fixture *w)
+{
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		if (w->engines[i] != NULL) {
+			engine_stop_node(w, i);
+		}
+	}
+	for (uint32_t r = 0; r < RANKS; r++) {
+		free_buffers(&w->rank[r]);
+	}
+	cn_hub_free(w->hub);
+	cn_topo_free(w->topo);
+	free(w);
+}
+
+bool engine_step(struct engine_fixture *w, cn_time limit)
+{
+	cn_time next = CN_NEVER;
+	int work = 0;
+
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		if (w->engines[i] != NULL) {
+			int r = cn_poller_poll(w->pollers[i], w->now);
+
+			assert_true(r >= 0);
+			work += r;
+			next = cn_min_time(next, cn_poller_deadline(w->pollers[i]));
+		}
+	}
+	if (work > 0 || next <= w->now) {
+		w->now += CN_US; /* so that nothing can spin for ever unseen */
+		return w->now < limit;
+	}
+	w->now = next < limit ? next : limit;
+	return w->now < limit;
+}
+
+void engine_run(struct engine_fixture *w, cn_time duration)
+{
+	cn_time limit = w->now + duration;
+
+	while (engine_step(w, limit)) {
+	}
+}
+
+static bool all_called(const struct engine_fixture *w, int k)
+{
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		const struct engine_rank *x = &w->rank[r];
+
+		if (x->member != NULL && (k < 0 ? x->joined.calls : x->op[k].calls) == 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void engine_wait_all(struct engine_fixture *w, int k, cn_time duration)
+{
+	cn_time limit = w->now + duration;
+
+	while (!all_called(w, k)) {
+		if (!engine_step(w, limit)) {
+			break;
+		}
+	}
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		const struct engine_rank *x = &w->rank[r];
+		uint32_t calls = k < 0 ? x->joined.calls : x->op[k].calls;
+
+		if (x->member != NULL && calls != 1) {
+			fail_msg("rank %u of %u on node n%u: told %u times", r, w->ranks, x->node,
+				 calls);
+		}
+	}
+}
+
+void engine_join(struct engine_fixture *w, uint32_t rank, uint32_t node, const char *job,
+		 cn_time within)
+{
+	struct engine_rank *r = &w->rank[rank];
+	struct cn_err err = { 0 };
+
+	r->node = node;
+	if (cn_team_join(w->engines[node], w->now, OWNER, job, rank, w->ranks, w->now + within,
+			 engine_begin_wait(w, &r->joined), &r->member, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+}
+
+void engine_join_all(struct engine_fixture *w, uint32_t a_node, bool in_turn, const char *job)
+{
+	w->ranks = w->nodes * a_node;
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		engine_join(w, r, in_turn ? r % w->nodes : r / a_node, job, 60 * SECOND);
+	}
+	engine_wait_all(w, -1, 60 * SECOND);
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		if (w->rank[r].joined.status != COLLNET_OK) {
+			fail_msg("rank %u: %s", r, w->rank[r].joined.text);
+		}
+		assert_int_equal(cn_member_nodes(w->rank[r].member), w->nodes);
+	}
+}
+
+void engine_leave(struct engine_fixture *w, uint32_t rank, bool failed)
+{
+	cn_team_leave(w->rank[rank].member, w->now, failed);
+	w->rank[rank].member = NULL;
+}
+
+void engine_leave_all(struct engine_fixture *w)
+{
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		if (w->rank[r].member != NULL) {
+			engine_leave(w, r, false);
+		}
+		free_buffers(&w->rank[r]);
+	}
+}
+
+static uint8_t *block(size_t bytes, uint8_t fill)
+{
+	uint8_t *b = malloc(bytes + 1);
+
+	assert_non_null(b);
+	memset(b, fill, bytes + 1);
+	return b;
+}
+
+static uint8_t byte_of(uint32_t number, uint32_t from, uint32_t to, uint64_t at)
+{
+	return (uint8_t)(number * 101 + from * 37 + to * 11 + at * 7 + (at >> 8));
+}
+
+int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *like,
+		struct cn_err *err)
+{
+	struct engine_rank *r = &w->rank[rank];
+	const struct cn_call c = { like->op, like->bytes, rank, w->ranks, like->root };
+	uint64_t n = cn_call_send_bytes(&c), b = like->bytes;
+	struct cn_coll_args a = *like;
+
+	free(r->send[k]);
+	free(r->recv[k]);
+	r->send[k] = block(n, 0);
+	r->recv[k] = block(cn_call_recv_bytes(&c), 0xcc);
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t to = n > b ? (uint32_t)(i / b) : 0;
+
+		r->send[k][i] = byte_of(w->number, rank, to, i % b);
+	}
+	a.send = n > 0 ? r->send[k] : NULL;
+	a.recv = like->op == CN_OP_BARRIER ? NULL : r->recv[k];
+	engine_begin_wait(w, &r->op[k]);
+	r->op[k].send = r->send[k];
+	r->op[k].sent = n;
+	r->op[k].recv = r->recv[k];
+	r->op[k].received = cn_call_recv_bytes(&c);
+	return cn_coll_post(r->member, w->now, &a, &r->op[k].done, err);
+}
+
+void engine_check(const struct engine_fixture *w, uint32_t rank, int k,
+		  const struct cn_coll_args *a)
+{
+	const struct engine_rank *r = &w->rank[rank];
+	const struct cn_call c = { a->op, a->bytes, rank, w->ranks, a->root };
+	uint64_t n = cn_call_recv_bytes(&c);
+
+	if (r->op[k].status != COLLNET_OK) {
+		fail_msg("rank %u: %s", rank, r->op[k].text);
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		bool one = a->op == CN_OP_BCAST || a->op == CN_OP_SCATTER;
+		uint32_t from = one ? a->root : (uint32_t)(i / a->bytes);
+		uint32_t to = a->op == CN_OP_ALLTOALL || a->op == CN_OP_SCATTER ? rank : 0;
+
+		if (r->op[k].got[i] != byte_of(w->number, from, to, i % a->bytes)) {
+			fail_msg(
+				"%s of %llu bytes, %u ranks on %u nodes: rank %u, byte %llu of rank "
+				"%u is wrong",
+				a->algorithm, (unsigned long long)a->bytes, w->ranks, w->nodes,
+				rank, (unsigned long long)(i % a->bytes), from);
+		}
+	}
+	assert_int_equal(r->op[k].got[n], 0xcc);
+}
+
+void engine_collective(struct engine_fixture *w, const struct cn_coll_args *a, cn_time within)
+{
+	cn_time limit = w->now + within;
+	bool checked[RANKS] = { false };
+	uint32_t left = w->ranks;
+	struct cn_err err = { 0 };
+
+	w->number++;
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		if (engine_post(w, r, 0, a, &err) != COLLNET_OK) {
+			fail_msg("%s", err.text);
+		}
+	}
+	while (left > 0) {
+		bool more = engine_step(w, limit);
+
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			if (w->rank[r].op[0].calls > 0 && !checked[r]) {
+				checked[r] = true;
+				left--;
+				engine_check(w, r, 0, a);
+			}
+		}
+		if (!more && left > 0) {
+			fail_msg("%s of %llu bytes, %u ranks on %u nodes: %u ranks wait",
+				 a->algorithm, (unsigned long long)a->bytes, w->ranks, w->nodes,
+				 left);
+		}
+	}
+}
+
+const char *const engine_exchanges[] = { "shuffle", "pairwise", "linear" };
+
+static const enum cn_permutation perms[] = {
+	CN_PERM_SHIFT,
+	CN_PERM_XOR,
+	CN_PERM_EDGE_COLOUR,
+};
+
+struct cn_coll_args engine_alltoall(uint64_t bytes)
+{
+	return (struct cn_coll_args){
+		.op = CN_OP_ALLTOALL,
+		.algorithm = "shuffle",
+		.bytes = bytes,
+		.window = COLLNET_WINDOW_AUTO,
+		.deadline = CN_NEVER,
+	};
+}
+
+void engine_every_algorithm(struct engine_fixture *w, const uint64_t *sizes, int nsizes,
+			    cn_time within)
+{
+	size_t rows;
+	const struct cn_algorithm *row = cn_algorithms(&rows);
+
+	for (size_t k = 0; k < rows; k++) {
+		bool paired = row[k].op == CN_OP_ALLTOALL && !row[k].needs_tree;
+
+		/* LR2 needs hosts on every switch, which shapes do not have on their root. */
+		if ((row[k].needs_tree && w->topo == NULL) || strcmp(row[k].name, "lr2") == 0) {
+			continue;
+		}
+		for (int s = 0; s < (row[k].op == CN_OP_BARRIER ? 1 : nsizes); s++) {
+			for (int g = 0; g < (paired ? 3 : 1); g++) {
+				struct cn_coll_args a = engine_alltoall(sizes[s]);
+
+				a.op = row[k].op;
+				a.algorithm = row[k].name;
+				a.permutation = paired ? perms[g] : CN_PERM_AUTO;
+				a.contention_aware = (g + s) % 2;
+				a.root = a.op >= CN_OP_BCAST ? (uint32_t)(k + (size_t)s) % w->ranks
+							     : 0;
+				if (a.permutation == CN_PERM_XOR && (w->nodes & (w->nodes - 1))) {
+					continue;
+				}
+				engine_collective(w, &a, within);
+			}
+		}
+	}
+}
+
+const uint64_t engine_sizes[] = { 0, 1, 777, 3 * PAYLOAD + 1 };
+
+void engine_assert_all_fail(struct engine_fixture *w, uint32_t gone, int status, const char *text,
+			    cn_time most)
+{
+	cn_time from = w->now;
+
+	engine_wait_all(w, 0, most);
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		const struct engine_waiter *x = &w->rank[r].op[0];
+
+		if (w->rank[r].node == gone || w->rank[r].member == NULL) {
+			continue;
+		}
+		if (x->status != status || (text != NULL && strstr(x->text, text) == NULL)) {
+			fail_msg("rank %u: status %d, \"%s\"", r, x->status, x->text);
+		}
+		assert_true(x->at <= from + most);
+	}
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Engines on the in-memory hub under a virtual clock, their teams and operations. Frames need no
+ * time there, so the clock moves only from timer to timer: what takes time was a fault.
+ */
+#ifndef ENGINE_FIXTURE_H
+#define ENGINE_FIXTURE_H
+
+#include "node/poller.h"
+#include "tests/unit/hub.h"
+
+#define NODES	16
+#define OWNER	1000u
+#define RANKS	(NODES * 3)
+#define SECOND	(1000 * CN_MS)
+#define MTU	576
+#define PAYLOAD (MTU - 24)
+#define SEED	271828u
+
+struct engine_waiter {
+	struct cn_done done;
+	uint32_t calls;
+	int status;
+	cn_time at;
+	char text[CN_ERR_TEXT];
+	struct engine_fixture *fixture;
+	/* An operation's buffers: the moment it is done they are the caller's again, and he spoils
+	 * them, so that a frame that still points into them is seen. What had come is kept. */
+	uint8_t *send, *recv, *got;
+	size_t sent, received;
+};
+
+struct engine_rank {
+	uint32_t node;
+	struct cn_member *member;
+	struct engine_waiter joined, op[COLLNET_OUTSTANDING_MAX];
+	uint8_t *send[COLLNET_OUTSTANDING_MAX], *recv[COLLNET_OUTSTANDING_MAX];
+};
+
+struct engine_fixture {
+	cn_time now;
+	uint32_t nodes, ranks, number; /* of operations so far */
+	struct cn_hub *hub;
+	struct cn_engine *engines[NODES];
+	struct cn_poller *pollers[NODES];
+	struct cn_engine_config config;
+	struct cn_topo *topo;
+	struct engine_rank rank[RANKS];
+};
+
+struct cn_done *engine_begin_wait(struct engine_fixture *w, struct engine_waiter *x);
+void engine_start_node(struct engine_fixture *w, uint32_t i);
+void engine_stop_node(struct engine_fixture *w, uint32_t i);
+struct engine_fixture *engine_fixture(uint32_t nodes, const char *shape,
+				      void (*change)(struct cn_engine_config *));
+void engine_fixture_free(struct engine_fixture *w);
+
+/* One turn of every node, and to the next timer if there was nothing to do. False: limit. */
+bool engine_step(struct engine_fixture *w, cn_time limit);
+void engine_run(struct engine_fixture *w, cn_time duration);
+void engine_wait_all(struct engine_fixture *w, int k, cn_time duration);
+void engine_join(struct engine_fixture *w, uint32_t rank, uint32_t node, const char *job,
+		 cn_time within);
+
+/* `a_node` ranks a node, dealt out in turn or side by side. */
+void engine_join_all(struct engine_fixture *w, uint32_t a_node, bool in_turn, const char *job);
+void engine_leave(struct engine_fixture *w, uint32_t rank, bool failed);
+void engine_leave_all(struct engine_fixture *w);
+int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *like,
+		struct cn_err *err);
+void engine_check(const struct engine_fixture *w, uint32_t rank, int k,
+		  const struct cn_coll_args *a);
+
+/* All ranks call, are told, and have the right bytes. */
+void engine_collective(struct engine_fixture *w, const struct cn_coll_args *a, cn_time within);
+
+extern const char *const engine_exchanges[];
+struct cn_coll_args engine_alltoall(uint64_t bytes);
+
+/* Every row of the registry that can run here; the order of numbers and the root change. */
+void engine_every_algorithm(struct engine_fixture *w, const uint64_t *sizes, int nsizes,
+			    cn_time within);
+
+extern const uint64_t engine_sizes[];
+
+/* Every rank but those on `gone` gets `status` with `text` in its sentence, within `most`. */
+void engine_assert_all_fail(struct engine_fixture *w, uint32_t gone, int status, const char *text,
+			    cn_time most);
+
+#endif

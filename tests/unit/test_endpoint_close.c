@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/coll/endpoint*.c: endpoints that do not exist, that close, and that open again under the same
+ * number while messages are under way.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "endpoint_fixture.h"
+
+static void send__to_nobody(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b;
+	struct endpoint_request *small, *large, *in;
+	struct cn_err err = { 0 };
+	struct cn_done unused = { 0 };
+
+	(void)state;
+	small = endpoint_send_to(w, a, "b", 7, 10, 1, 10 * SECOND);
+	large = endpoint_send_to(w, a, "b", 7, 200000, 1, 10 * SECOND);
+	endpoint_assert_status(w, small, COLLNET_ENOENT, "no endpoint 7 is open on node b");
+	endpoint_assert_status(w, large, COLLNET_ENOENT, "no endpoint 7 is open on node b");
+	assert_true(w->now < 2 * SECOND);
+	endpoint_drop(small);
+	endpoint_drop(large);
+	b = endpoint_open_at(w, 1, 7);
+	endpoint_one_message(w, a, b, 10, false);
+	endpoint_one_message(w, a, b, 200000, true);
+
+	assert_int_equal(cn_endpoint_send(a, w->now, "c", 7, "x", 1, CN_NEVER, &unused, &err),
+			 COLLNET_ENOENT);
+	assert_non_null(strstr(err.text, "no node c"));
+	assert_int_equal(cn_endpoint_send(a, w->now, "a", 6, "x", 1, CN_NEVER, &unused, &err),
+			 COLLNET_ENOENT);
+	assert_non_null(strstr(err.text, "no endpoint 6"));
+	assert_int_equal(cn_endpoint_send(a, w->now, "b", 0, "x", 1, CN_NEVER, &unused, &err),
+			 COLLNET_EINVAL);
+	assert_int_equal(cn_endpoint_send(a, w->now, "b", 7, NULL, 1, CN_NEVER, &unused, &err),
+			 COLLNET_EINVAL);
+	assert_int_equal(cn_endpoint_send(a, w->now, "b", 7, "x", COLLNET_MESSAGE_MAX + 1, CN_NEVER,
+					  &unused, &err),
+			 COLLNET_EINVAL);
+	in = endpoint_recv_at(w, b, 0, SECOND);
+	endpoint_assert_status(w, in, COLLNET_ETIMEOUT, "endpoint 7");
+	endpoint_drop(in);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+static void close__of_the_receiver(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *large, *queued, *waiting, *in;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	/* In the middle of a message that nobody receives, with another behind it. */
+	large = endpoint_send_to(w, a, "b", 7, 200000, 1, 100 * SECOND);
+	queued = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
+	endpoint_run(w, 10 * CN_MS);
+	cn_endpoint_close(b, w->now);
+	endpoint_assert_status(w, large, COLLNET_ENOENT, "endpoint 7 of node b was closed");
+	endpoint_assert_status(w, queued, COLLNET_ENOENT, "endpoint 7 of node b was closed");
+	endpoint_drop(large);
+	endpoint_drop(queued);
+	/* Opened again, and closed in the middle of a message that is being received. */
+	b = endpoint_open_at(w, 1, 7);
+	endpoint_one_message(w, a, b, 100000, true);
+	in = endpoint_recv_at(w, b, 4 << 20, 100 * SECOND);
+	waiting = endpoint_recv_at(w, b, 100, 100 * SECOND);
+	large = endpoint_send_to(w, a, "b", 7, 4 << 20, 1, 100 * SECOND);
+	for (int i = 0; i < 3; i++) {
+		endpoint_step(w);
+	}
+	assert_int_equal(in->ended, 0);
+	cn_endpoint_close(b, w->now);
+	endpoint_assert_status(w, in, COLLNET_EINVAL, "endpoint 7 was closed");
+	endpoint_assert_status(w, waiting, COLLNET_EINVAL, "endpoint 7 was closed");
+	endpoint_assert_status(w, large, COLLNET_ENOENT, "endpoint 7 of node b was closed");
+	endpoint_drop(in);
+	endpoint_drop(waiting);
+	endpoint_drop(large);
+	b = endpoint_open_at(w, 1, 7);
+	endpoint_one_message(w, a, b, 100000, false);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+/* Opened again before the sender hears of it: what begins then ends too. */
+static void close__and_open_unnoticed(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *other = endpoint_open_at(w, 0, 6),
+			   *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *large, *small, *in;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	cn_endpoint_close(b, w->now);
+	b = endpoint_open_at(w, 1, 7);
+	in = endpoint_recv_at(w, b, 1 << 20, 100 * SECOND);
+	large = endpoint_send_to(w, a, "b", 7, 1 << 20, 1, 100 * SECOND);
+	endpoint_assert_status(w, large, COLLNET_ENOENT, "endpoint 7 of node b was closed");
+	endpoint_drop(large);
+	endpoint_run(w, 10 * CN_MS);
+	assert_int_equal(in->ended, 0);
+	small = endpoint_send_to(w, other, "b", 7, 60, 2, 100 * SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "a", 6, 60, 2);
+	endpoint_assert_ok(w, small);
+	endpoint_drop(in);
+	endpoint_drop(small);
+	for (uint64_t n = 0; n < 3 * CN_EP_CREDIT; n++) {
+		endpoint_one_message(w, a, b, n, n % 2 == 0);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+/* Closed and opened at once, over and over, while messages come: nothing sticks. */
+static void close__and_open_under_fire(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *out[8] = { 0 }, *in = NULL;
+	uint64_t random = SEED;
+	uint32_t ok = 0;
+
+	(void)state;
+	print_message("seed %u\n", SEED);
+	for (int n = 0; n < 4000; n++) {
+		uint64_t x = cn_random(&random);
+		struct endpoint_request **r = &out[x % 8];
+
+		if (*r != NULL && (*r)->ended > 0) {
+			assert_true((*r)->status == COLLNET_OK || (*r)->status == COLLNET_ENOENT);
+			endpoint_drop(*r);
+			*r = NULL;
+		}
+		if (*r == NULL) {
+			uint64_t bytes = (x >> 8) % 5 == 0 ? (x >> 16) % 90000 : (x >> 16) % 400;
+
+			*r = endpoint_send_to(w, a, "b", 7, bytes, (uint32_t)bytes, 1000 * SECOND);
+		}
+		if (in != NULL && in->ended > 0) {
+			if (in->status == COLLNET_OK) {
+				endpoint_assert_got(in, "a", 5, in->got.bytes,
+						    (uint32_t)in->got.bytes);
+				ok++;
+			} else {
+				assert_int_equal(in->status, COLLNET_EINVAL);
+			}
+			endpoint_drop(in);
+			in = NULL;
+		}
+		if (in == NULL) {
+			in = endpoint_recv_at(w, b, 90000, 1000 * SECOND);
+		}
+		if ((x >> 40) % 40 == 0) {
+			cn_endpoint_close(b, w->now);
+			b = endpoint_open_at(w, 1, 7);
+		}
+		endpoint_step(w);
+	}
+	assert_true(ok > 500);
+	endpoint_run(w, SECOND);
+	/* Whatever happened, both sides agree on credits: a message of any length goes through. */
+	for (int i = 0; i < 100; i++) {
+		if (in == NULL) {
+			in = endpoint_recv_at(w, b, 1 << 20, 10 * SECOND);
+		}
+		endpoint_run(w, SECOND);
+		if (in->ended == 0) {
+			break;
+		}
+		endpoint_drop(in);
+		in = NULL;
+	}
+	assert_non_null(in);
+	for (int i = 0; i < 8; i++) {
+		if (out[i] != NULL) {
+			assert_int_equal(out[i]->ended, 1);
+			endpoint_drop(out[i]);
+		}
+	}
+	cn_endpoint_close(b, w->now);
+	endpoint_drop(in);
+	b = endpoint_open_at(w, 1, 7);
+	endpoint_run(w, 10 * CN_MS);
+	endpoint_one_message(w, a, b, 1 << 20, false);
+	for (uint64_t n = 0; n < 3 * CN_EP_CREDIT; n++) {
+		endpoint_one_message(w, a, b, n, true);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+static void close__of_the_sender(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7),
+			   *other = endpoint_open_at(w, 0, 6);
+	struct endpoint_request *large, *small, *in;
+
+	(void)state;
+	/* What was complete arrives; the rest is forgotten, and its receive gets another. */
+	small = endpoint_send_to(w, a, "b", 7, 50, 1, 100 * SECOND);
+	endpoint_assert_ok(w, small);
+	large = endpoint_send_to(w, a, "b", 7, 4 << 20, 2, 100 * SECOND);
+	endpoint_run(w, 10 * CN_MS);
+	in = endpoint_recv_at(w, b, 4 << 20, 100 * SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "a", 5, 50, 1);
+	endpoint_drop(in);
+	in = endpoint_recv_at(w, b, 4 << 20, 100 * SECOND);
+	for (int i = 0; i < 4; i++) {
+		endpoint_step(w);
+	}
+	cn_endpoint_close(a, w->now);
+	endpoint_assert_status(w, large, COLLNET_EINVAL, "endpoint 5 was closed");
+	endpoint_run(w, 100 * CN_MS);
+	assert_int_equal(in->ended, 0);
+	endpoint_drop(large);
+	endpoint_drop(small);
+	small = endpoint_send_to(w, other, "b", 7, 70, 3, 100 * SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "a", 6, 70, 3);
+	endpoint_assert_ok(w, small);
+	endpoint_drop(in);
+	endpoint_drop(small);
+	/* A message that has come waits, although its sender has closed since. */
+	a = endpoint_open_at(w, 0, 5);
+	small = endpoint_send_to(w, a, "b", 7, 90, 4, 100 * SECOND);
+	endpoint_assert_ok(w, small);
+	cn_endpoint_close(a, w->now);
+	endpoint_run(w, 100 * CN_MS);
+	in = endpoint_recv_at(w, b, 100, 100 * SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "a", 5, 90, 4);
+	endpoint_drop(in);
+	endpoint_drop(small);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(send__to_nobody),
+		cmocka_unit_test(close__of_the_receiver),
+		cmocka_unit_test(close__and_open_unnoticed),
+		cmocka_unit_test(close__and_open_under_fire),
+		cmocka_unit_test(close__of_the_sender),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

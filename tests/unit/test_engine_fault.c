@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/coll: losses, nodes that are cut off, end or restart, and ranks that die during operations:
+ * all others are notified, in time and with the name.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine_fixture.h"
+
+static void engine__losses(void **state)
+{
+	static const uint32_t loss[] = { 10000, 50000, 10000, 50000, 200000 };
+
+	(void)state;
+	for (uint32_t k = 0; k < 5; k++) {
+		struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+		struct cn_hub_faults faults = {
+			.seed = SEED + k,
+			.loss = loss[k],
+			.duplicate = 5000,
+			.reorder = 5000,
+		};
+
+		print_message("seed %llu, loss %u ppm\n", (unsigned long long)faults.seed, loss[k]);
+		cn_hub_set_faults(w->hub, &faults);
+		engine_join_all(w, 1 + k % 3, k % 2, "job");
+		engine_every_algorithm(w, engine_sizes, 4, 100 * SECOND);
+		engine_leave_all(w);
+		engine_fixture_free(w);
+	}
+}
+
+/* The same where some may have had all they need before; the others must have the right bytes.
+ * Returns how many failed. */
+static uint32_t assert_done_or_failed(struct engine_fixture *w, uint32_t gone,
+				      const struct cn_coll_args *a, int status, const char *text,
+				      cn_time most)
+{
+	uint32_t failed = 0;
+	cn_time from = w->now;
+
+	engine_wait_all(w, 0, most);
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		const struct engine_waiter *x = &w->rank[r].op[0];
+
+		if (w->rank[r].node == gone || w->rank[r].member == NULL) {
+			continue;
+		}
+		assert_true(x->at <= from + most);
+		if (x->status == COLLNET_OK) {
+			engine_check(w, r, 0, a);
+			continue;
+		}
+		failed++;
+		if (x->status != status || (text != NULL && strstr(x->text, text) == NULL)) {
+			fail_msg("rank %u: status %d, \"%s\"", r, x->status, x->text);
+		}
+	}
+	return failed;
+}
+
+/* A node is cut off at any moment of an exchange: all others are told, with its name, in time. */
+static void engine__node_is_cut_off(void **state)
+{
+	uint32_t cases = 0;
+
+	(void)state;
+	for (uint32_t k = 0; k < 36; k++) {
+		struct engine_fixture *w = engine_fixture(6, NULL, NULL);
+		bool over = false;
+		struct cn_coll_args a = engine_alltoall(200000);
+		struct cn_err err = { 0 };
+
+		a.algorithm = engine_exchanges[k % 3];
+		if (k % 4 == 3) {
+			a.op = CN_OP_ALLGATHER;
+			a.algorithm = "ring";
+		}
+		engine_join_all(w, 1 + k % 2, false, "job");
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			/* in a third of the cases it has not even called */
+			if (k / 12 != 1 || w->rank[r].node != 2) {
+				assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+			}
+		}
+		for (uint32_t i = 0; i < k / 3; i++) {
+			engine_step(w, w->now + 1000 * SECOND);
+		}
+		if (k / 12 == 1) {
+			engine_run(w, SECOND);
+			for (uint32_t r = 0; r < w->ranks; r++) {
+				if (w->rank[r].node == 2) {
+					assert_int_equal(engine_post(w, r, 0, &a, &err),
+							 COLLNET_OK);
+				}
+			}
+		}
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			over |= w->rank[r].op[0].calls != 0;
+		}
+		cn_hub_cut(w->hub, 2, true);
+		if (!over) {
+			cases += assert_done_or_failed(w, 2, &a, COLLNET_EPEER, "n2", 2 * SECOND) >
+				 0;
+			assert_done_or_failed(w, NODES, &a, COLLNET_EPEER, NULL, 2 * SECOND);
+		}
+		engine_fixture_free(w);
+	}
+	assert_true(cases >= 24);
+}
+
+/* It is cut off while it keeps the others waiting for its call; and after it comes back, a new
+ * job works. */
+static void engine__absent_caller_is_cut_off(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(1000);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	a.op = CN_OP_BARRIER;
+	a.algorithm = NULL;
+	a.bytes = 0;
+	engine_join_all(w, 1, false, "job");
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		if (r != 1) {
+			assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+		}
+	}
+	engine_run(w, 30 * SECOND);
+	assert_int_equal(w->rank[0].op[0].calls, 0); /* slow is not dead */
+	cn_hub_cut(w->hub, 1, true);
+	w->rank[1].op[0].calls = 1; /* it does not wait for anything */
+	w->rank[1].node = NODES;
+	engine_assert_all_fail(w, NODES, COLLNET_EPEER, "n1", 2 * SECOND);
+	engine_leave_all(w);
+	cn_hub_cut(w->hub, 1, false);
+	engine_run(w, 3 * SECOND);
+	engine_join_all(w, 1, false, "job");
+	a = engine_alltoall(1000);
+	engine_collective(w, &a, SECOND);
+	engine_fixture_free(w);
+}
+
+static void engine__daemon_restarts(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(400000);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	engine_step(w, w->now + SECOND);
+	engine_stop_node(w, 3); /* its rank is told that its daemon is gone, and its team with it */
+	assert_int_equal(w->rank[3].op[0].status, COLLNET_EDAEMON);
+	w->rank[3].member = NULL;
+	engine_start_node(w, 3);
+	engine_assert_all_fail(w, 3, COLLNET_EPEER, "n3", 2 * SECOND);
+	engine_leave_all(w);
+	engine_run(w, SECOND);
+	engine_join_all(w, 1, false, "job");
+	a.bytes = 5000;
+	engine_collective(w, &a, SECOND);
+	engine_fixture_free(w);
+}
+
+/* An orderly end is known at once, not after a silence. */
+static void engine__daemon_ends(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(100000);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	engine_join_all(w, 2, false, "job");
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	engine_step(w, w->now + SECOND);
+	cn_engine_shutdown(w->engines[2], w->now);
+	assert_int_equal(w->rank[4].op[0].status, COLLNET_EDAEMON);
+	assert_int_equal(w->rank[5].op[0].status, COLLNET_EDAEMON);
+	engine_assert_all_fail(w, 2, COLLNET_EPEER, "n2", 10 * CN_MS);
+	engine_fixture_free(w);
+}
+
+static void engine__rank_dies(void **state)
+{
+	(void)state;
+	for (uint32_t k = 0; k < 8; k++) {
+		struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+		struct cn_coll_args a = engine_alltoall(100000);
+		struct cn_err err = { 0 };
+		char name[32];
+
+		engine_join_all(w, 2, k % 2, "job");
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			if (r != 5 || k >= 4) {
+				assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+			}
+		}
+		for (uint32_t i = 0; i < k; i++) {
+			engine_step(w, w->now + SECOND);
+		}
+		engine_leave(w, 5, k % 4 < 2); /* died, or left in an orderly way without calling */
+		snprintf(name, sizeof(name), "rank 5 on node n%u", w->rank[5].node);
+		if (k < 4) {
+			engine_assert_all_fail(w, NODES, COLLNET_ERANK, name, 100 * CN_MS);
+		} else {
+			assert_done_or_failed(w, NODES, &a, COLLNET_ERANK, name, 100 * CN_MS);
+		}
+		engine_leave_all(w);
+		engine_run(w, 100 * CN_MS);
+		engine_join_all(w, 1, false, "job");
+		engine_fixture_free(w);
+	}
+}
+
+static void engine__deadline_of_an_operation(void **state)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(1000);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	a.deadline = w->now + 3 * SECOND;
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	assert_int_equal(engine_post(w, 2, 0, &a, &err), COLLNET_OK);
+	w->rank[1].op[0].calls = 1;
+	w->rank[1].op[0].status = COLLNET_ETIMEOUT;
+	engine_run(w, 2900 * CN_MS);
+	assert_int_equal(w->rank[0].op[0].calls, 0);
+	engine_assert_all_fail(w, 1, COLLNET_ETIMEOUT, "1 (node n1)", 200 * CN_MS);
+	engine_fixture_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(engine__losses),
+		cmocka_unit_test(engine__node_is_cut_off),
+		cmocka_unit_test(engine__absent_caller_is_cut_off),
+		cmocka_unit_test(engine__daemon_restarts),
+		cmocka_unit_test(engine__daemon_ends),
+		cmocka_unit_test(engine__rank_dies),
+		cmocka_unit_test(engine__deadline_of_an_operation),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

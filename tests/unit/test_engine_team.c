@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/coll: teams whose ranks are missing, late, leave or differ in what they join or call, and
+ * jobs one after the other.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine_fixture.h"
+
+static void engine__rank_is_missing(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+
+	(void)state;
+	w->ranks = 8;
+	for (uint32_t r = 0; r < 8; r++) {
+		if (r != 2 && r != 5 && r != 6) {
+			engine_join(w, r, r % 4, "job", 2 * SECOND);
+		}
+	}
+	engine_run(w, 1900 * CN_MS);
+	assert_int_equal(w->rank[0].joined.calls, 0);
+	engine_wait_all(w, -1, 200 * CN_MS);
+	for (uint32_t r = 0; r < 8; r++) {
+		if (r != 2 && r != 5 && r != 6) {
+			assert_int_equal(w->rank[r].joined.status, COLLNET_ETIMEOUT);
+			assert_non_null(strstr(w->rank[r].joined.text, "2, 5-6"));
+		}
+	}
+	engine_leave_all(w);
+	w->ranks = 4; /* the same name, another size: nothing of the first run is in the way */
+	engine_run(w, 100 * CN_MS);
+	engine_join_all(w, 1, false, "job");
+	engine_fixture_free(w);
+}
+
+static void engine__late_rank_is_in_time(void **state)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(100);
+
+	(void)state;
+	w->ranks = 3;
+	engine_join(w, 0, 0, "job", 10 * SECOND);
+	engine_join(w, 2, 2, "job", 10 * SECOND);
+	engine_run(w, 9 * SECOND);
+	engine_join(w, 1, 1, "job", 10 * SECOND);
+	engine_wait_all(w, -1, 100 * CN_MS);
+	engine_collective(w, &a, SECOND);
+	engine_fixture_free(w);
+}
+
+static void engine__mismatches(void **state)
+{
+	static const struct {
+		enum cn_op_kind op;
+		const char *algorithm;
+		uint64_t bytes;
+	} calls[] = {
+		{ CN_OP_ALLTOALL, "shuffle", 100 },    { CN_OP_ALLTOALL, "shuffle", 101 },
+		{ CN_OP_ALLTOALL, "shuffle", 0 },      { CN_OP_ALLTOALL, "shuffle", PAYLOAD },
+		{ CN_OP_ALLTOALL, "shuffle", 5000 },   { CN_OP_ALLTOALL, "pairwise", 100 },
+		{ CN_OP_ALLTOALL, "linear", 100 },     { CN_OP_ALLGATHER, "ring", 100 },
+		{ CN_OP_ALLGATHER, "ring", 0 },	       { CN_OP_ALLGATHER, "ring", 3 * PAYLOAD },
+		{ CN_OP_BARRIER, "dissemination", 0 },
+	};
+	const uint32_t n = sizeof(calls) / sizeof(calls[0]);
+	struct cn_err err;
+
+	(void)state;
+	for (uint32_t k = 0; k < n * n; k++) {
+		struct engine_fixture *w;
+		uint32_t odd = k % 4;
+
+		if (k / n == k % n) {
+			continue;
+		}
+		w = engine_fixture(4, NULL, NULL);
+		engine_join_all(w, 1 + k % 2, false, "job");
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			uint32_t c = w->rank[r].node == odd ? k / n : k % n;
+			struct cn_coll_args a = engine_alltoall(calls[c].bytes);
+
+			a.op = calls[c].op;
+			a.algorithm = calls[c].algorithm;
+			if (engine_post(w, r, 0, &a, &err) != COLLNET_OK) {
+				assert_int_equal(err.code, COLLNET_EMISMATCH);
+				w->rank[r].op[0].calls = 1;
+				w->rank[r].op[0].status = COLLNET_EMISMATCH;
+			}
+			engine_run(w, k % 3 * CN_MS);
+		}
+		engine_assert_all_fail(w, NODES, COLLNET_EMISMATCH, NULL, SECOND);
+		engine_leave_all(w);
+		engine_run(w, SECOND);
+		engine_join_all(w, 1, false, "job");
+		engine_fixture_free(w);
+	}
+}
+
+/* Two ranks of one node do not agree: known without a frame. */
+static void engine__mismatch_on_one_node(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(100), b = engine_alltoall(99);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	engine_join_all(w, 2, false, "job");
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	assert_int_equal(engine_post(w, 1, 0, &b, &err), COLLNET_EMISMATCH);
+	assert_true(err.text[0] != '\0');
+	assert_int_equal(w->rank[0].op[0].status, COLLNET_EMISMATCH);
+	engine_run(w, 100 * CN_MS);
+	assert_int_equal(engine_post(w, 2, 0, &a, &err), COLLNET_EMISMATCH);
+	engine_fixture_free(w);
+}
+
+static void engine__join_mistakes(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_member *m;
+	struct engine_waiter x = { 0 };
+	struct cn_err err = { 0 };
+
+	(void)state;
+	w->ranks = 3;
+	engine_join(w, 0, 0, "job", 5 * SECOND);
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 0, 3, CN_NEVER,
+				      engine_begin_wait(w, &x), &m, &err),
+			 COLLNET_EMISMATCH);
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 1, 4, CN_NEVER,
+				      engine_begin_wait(w, &x), &m, &err),
+			 COLLNET_EMISMATCH);
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "job", 3, 3, CN_NEVER,
+				      engine_begin_wait(w, &x), &m, &err),
+			 COLLNET_EINVAL);
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "", 1, 3, CN_NEVER,
+				      engine_begin_wait(w, &x), &m, &err),
+			 COLLNET_EINVAL);
+	engine_run(w, 100 * CN_MS);
+	/* the same rank, and another size, on another node */
+	engine_join(w, 1, 1, "job", 5 * SECOND);
+	assert_int_equal(cn_team_join(w->engines[1], w->now, OWNER, "job", 0, 3,
+				      w->now + 5 * SECOND, engine_begin_wait(w, &x), &m, &err),
+			 COLLNET_OK);
+	engine_wait_all(w, -1, SECOND);
+	assert_int_equal(x.status, COLLNET_EMISMATCH);
+	assert_int_equal(w->rank[0].joined.status, COLLNET_EMISMATCH);
+	assert_int_equal(w->rank[1].joined.status, COLLNET_EMISMATCH);
+	engine_fixture_free(w);
+}
+
+/* A rank that leaves after the last operation disturbs nobody, however far the others are. */
+static void engine__rank_leaves_in_order(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_hub_faults faults = { .seed = SEED, .loss = 50000 };
+	struct cn_coll_args a = engine_alltoall(3000);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	cn_hub_set_faults(w->hub, &faults);
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	for (uint32_t left = w->ranks; left > 0;) {
+		assert_true(engine_step(w, 1000 * SECOND));
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			if (w->rank[r].member != NULL && w->rank[r].op[0].calls > 0) {
+				engine_check(w, r, 0, &a);
+				engine_leave(w, r, false);
+				left--;
+			}
+		}
+	}
+	engine_fixture_free(w);
+}
+
+static void engine__jobs_one_after_the_other(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(600);
+
+	(void)state;
+	for (int i = 0; i < 600; i++) { /* more than a slot has generations */
+		engine_join_all(w, 1 + i % 2, false, "job");
+		engine_collective(w, &a, SECOND);
+		engine_leave_all(w);
+	}
+	engine_fixture_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(engine__rank_is_missing),
+		cmocka_unit_test(engine__late_rank_is_in_time),
+		cmocka_unit_test(engine__mismatches),
+		cmocka_unit_test(engine__mismatch_on_one_node),
+		cmocka_unit_test(engine__join_mistakes),
+		cmocka_unit_test(engine__rank_leaves_in_order),
+		cmocka_unit_test(engine__jobs_one_after_the_other),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -18,7 +18,7 @@ uint32_t aapc_below(uint32_t n);
 
 struct aapc_net {
 	struct cn_topo *topo;
-	struct cn_tree *tree; /* rooted where nobody asked for it: for paths only */
+	struct cn_tree *tree; /* with a root of its own: for paths only */
 	struct cn_aapc *a;
 	struct cn_aapc_sync *sync, *sync_too;
 };
@@ -45,13 +45,14 @@ struct aapc_oracle {
 
 struct aapc_oracle *aapc_oracle(const struct aapc_net *net);
 
-/* Phases are the bound; nothing meets in a phase; the list by phase says the same messages. */
+/* Phases are the bound; no two messages of a phase share a link; the list by phase has the same
+ * messages. */
 void aapc_check_phases(const struct aapc_oracle *b);
 bool aapc_listed(const struct cn_aapc_message *list, uint32_t n, const struct cn_aapc_message *m);
 
 /*
  * Both ends list exactly the edges of the transitive reduction between different senders: so they
- * suffice, none is redundant, and who is told knows it. Returns their number.
+ * suffice, none is redundant, and both ends agree. Returns their number.
  */
 uint32_t aapc_check_syncs(struct aapc_oracle *b);
 void aapc_check_all(const struct aapc_net *net);

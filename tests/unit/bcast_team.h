@@ -15,7 +15,7 @@ struct bcast_team {
 	uint32_t *node_of, *first, *ranks;
 };
 
-/* All hosts of a topology, 1 .. most ranks each, dealt out at random. Owns the topology. */
+/* All hosts of a topology, 1 .. most ranks on each, in random order. Owns the topology. */
 void bcast_team(struct bcast_team *t, struct cn_topo *topo, uint32_t most);
 void bcast_team_done(struct bcast_team *t);
 struct cn_topo *bcast_shape(const char *text);

@@ -34,7 +34,7 @@ void control_mtu_sim(struct control_mtu_team *m, const uint32_t *mtus, uint64_t 
 void control_mtu_team(struct control_mtu_team *m, const uint32_t *mtus, uint64_t seed,
 		      uint32_t loss, uint32_t narrow_end);
 
-/* Until all ranks are told. How long it took. */
+/* Runs until every join has completed; returns how long that took. */
 cn_time control_mtu_wait(struct control_mtu_team *m);
 void control_mtu_end(struct control_mtu_team *m);
 

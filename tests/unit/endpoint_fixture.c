@@ -280,11 +280,11 @@ void endpoint_assert_got(struct endpoint_request *r, const char *node, uint16_t 
 }
 
 void endpoint_assert_status(struct endpoint_fixture *w, struct endpoint_request *r, int status,
-			    const char *sentence)
+			    const char *message)
 {
 	assert_int_equal(endpoint_wait_for(w, r, 60 * SECOND), status);
-	if (strstr(r->text, sentence) == NULL) {
-		fail_msg("\"%s\" does not say \"%s\"", r->text, sentence);
+	if (strstr(r->text, message) == NULL) {
+		fail_msg("\"%s\" does not contain \"%s\"", r->text, message);
 	}
 }
 

@@ -30,7 +30,7 @@ void endpoint_start_node(struct endpoint_fixture *w, uint32_t i, uint64_t epoch,
 			 void (*change)(struct cn_engine_config *));
 void endpoint_stop_node(struct endpoint_fixture *w, uint32_t i);
 
-/* One turn of everybody; where nothing happens, time goes on to the next deadline. */
+/* Polls every node once. If none has work, time advances to the next deadline. */
 void endpoint_step(struct endpoint_fixture *w);
 void endpoint_run(struct endpoint_fixture *w, cn_time duration);
 void endpoint_meet(struct endpoint_fixture *w);
@@ -38,7 +38,7 @@ struct endpoint_fixture *endpoint_fixture(uint32_t n, void (*change)(struct cn_e
 void endpoint_fixture_free(struct endpoint_fixture *w);
 struct collnet_stats endpoint_stats(struct endpoint_fixture *w, uint32_t i);
 
-/* No request is left, and every buffer of the pools is back. */
+/* No request is left, and the pools have all their buffers. */
 void endpoint_assert_clean(struct endpoint_fixture *w);
 
 struct endpoint_request {
@@ -47,7 +47,7 @@ struct endpoint_request {
 	uint8_t *data;
 	uint64_t bytes;
 	int status;
-	uint32_t ended; /* times that it was told */
+	uint32_t ended; /* how often it completed */
 	char text[CN_ERR_TEXT];
 };
 
@@ -66,7 +66,7 @@ void endpoint_assert_ok(struct endpoint_fixture *w, struct endpoint_request *r);
 void endpoint_assert_got(struct endpoint_request *r, const char *node, uint16_t from,
 			 uint64_t bytes, uint32_t key);
 void endpoint_assert_status(struct endpoint_fixture *w, struct endpoint_request *r, int status,
-			    const char *sentence);
+			    const char *message);
 void endpoint_one_message(struct endpoint_fixture *w, struct cn_endpoint *from,
 			  struct cn_endpoint *to, uint64_t bytes, bool early);
 void endpoint_small_pool(struct cn_engine_config *c);

@@ -55,14 +55,14 @@ struct engine_fixture *engine_fixture(uint32_t nodes, const char *shape,
 				      void (*change)(struct cn_engine_config *));
 void engine_fixture_free(struct engine_fixture *w);
 
-/* One turn of every node, and to the next timer if there was nothing to do. False: limit. */
+/* Polls every node once. If none has work, time advances to the next timer. False: limit. */
 bool engine_step(struct engine_fixture *w, cn_time limit);
 void engine_run(struct engine_fixture *w, cn_time duration);
 void engine_wait_all(struct engine_fixture *w, int k, cn_time duration);
 void engine_join(struct engine_fixture *w, uint32_t rank, uint32_t node, const char *job,
 		 cn_time within);
 
-/* `a_node` ranks a node, dealt out in turn or side by side. */
+/* `a_node` ranks per node, round-robin or in blocks. */
 void engine_join_all(struct engine_fixture *w, uint32_t a_node, bool in_turn, const char *job);
 void engine_leave(struct engine_fixture *w, uint32_t rank, bool failed);
 void engine_leave_all(struct engine_fixture *w);
@@ -71,7 +71,7 @@ int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_
 void engine_check(const struct engine_fixture *w, uint32_t rank, int k,
 		  const struct cn_coll_args *a);
 
-/* All ranks call, are told, and have the right bytes. */
+/* All ranks call, complete, and have the right bytes. */
 void engine_collective(struct engine_fixture *w, const struct cn_coll_args *a, cn_time within);
 
 extern const char *const engine_exchanges[];
@@ -83,7 +83,7 @@ void engine_every_algorithm(struct engine_fixture *w, const uint64_t *sizes, int
 
 extern const uint64_t engine_sizes[];
 
-/* Every rank but those on `gone` gets `status` with `text` in its sentence, within `most`. */
+/* Every rank but those on `gone` gets `status` with `text` in its message, within `most`. */
 void engine_assert_all_fail(struct engine_fixture *w, uint32_t gone, int status, const char *text,
 			    cn_time most);
 

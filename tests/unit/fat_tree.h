@@ -10,7 +10,7 @@
 #define FAT_TREE_LEVELS 10u /* 1,024 hosts */
 void *fat_tree_alloc(size_t count, size_t size);
 
-/* One rank a node. */
+/* One rank per node. */
 struct fat_tree {
 	struct cn_topo *topo;
 	struct cn_tree *tree;
@@ -24,7 +24,7 @@ void fat_tree_done(struct fat_tree *m);
 void fat_tree_plan(const struct fat_tree *m, enum cn_op_kind op, const char *name, uint32_t root,
 		   uint32_t node, struct cn_sched *s);
 
-/* Every node has heard every other one once, and not itself. */
+/* Every node has received from every other one exactly once, and not from itself. */
 void fat_tree_assert_all_heard(const uint8_t *heard, uint32_t n);
 
 #endif

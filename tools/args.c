@@ -277,7 +277,9 @@ static int take_options(int argc, char **argv, const char *shorts, const struct 
 		}
 		if (optarg != NULL && optarg == argv[optind - 1] && strncmp(optarg, "--", 2) == 0) {
 			/* getopt takes the next option for the value that was forgotten */
-			return tool_usage("--%s needs a value", options[index].name);
+			return tool_usage(
+				"--%s needs a value; one that begins with -- is written --%s=VALUE",
+				options[index].name, options[index].name);
 		}
 		if (take(into, opt, optarg, &err) != COLLNET_OK) {
 			return tool_usage("--%s: %s", options[index].name, err.text);

@@ -78,7 +78,9 @@ struct fixture {
 		struct cn_client *client; /* the daemon's end; NULL: gone */
 		int fd;
 		bool deaf;
-		bool busy[CN_MSG_REQUESTS]; /* a request of this number has no answer yet */
+		/* Requests of this number without an answer that was read: more than one where a
+		 * deaf client used a number again. */
+		uint32_t busy[CN_MSG_REQUESTS];
 	} end[CLIENTS];
 };
 
@@ -123,8 +125,9 @@ static void read_answers(struct fixture *w)
 		       (n = recv(w->end[i].fd, &m, sizeof(m), MSG_DONTWAIT)) > 0) {
 			check(cn_msg_check(&m, (size_t)n, true) == NULL);
 			if (m.head.type == CN_MSG_DONE) {
-				check(m.head.tag < CN_MSG_REQUESTS && w->end[i].busy[m.head.tag]);
-				w->end[i].busy[m.head.tag] = false;
+				check(m.head.tag < CN_MSG_REQUESTS &&
+				      w->end[i].busy[m.head.tag] > 0);
+				w->end[i].busy[m.head.tag]--;
 			}
 		}
 	}
@@ -289,9 +292,9 @@ static void step_message(struct fixture *w, int i)
 		((uint8_t *)&m)[at] = byte(w);
 	}
 	read_answers(w);
-	was_busy = m.head.tag < CN_MSG_REQUESTS && w->end[i].busy[m.head.tag];
+	was_busy = m.head.tag < CN_MSG_REQUESTS && w->end[i].busy[m.head.tag] > 0;
 	if (is_request(m.head.type) && m.head.tag < CN_MSG_REQUESTS) {
-		w->end[i].busy[m.head.tag] = true;
+		w->end[i].busy[m.head.tag]++;
 	}
 	say(w, i, &m, size);
 	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf || w->end[i].client->marked);

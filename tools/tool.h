@@ -11,7 +11,7 @@
 #include "sched/sched.h"
 #include "util/util.h"
 
-struct option; /* getopt.h */
+struct option; /* <getopt.h> */
 
 /* Exit statuses. */
 #define TOOL_OK	    0

@@ -38,7 +38,7 @@ struct cn_after {
 	uint32_t on;
 };
 
-/* ---- all-to-all, shared (sched/alltoall.c) ------------------------------------------------ */
+/* ---- all-to-all, shared (alltoall/alltoall.c) --------------------------------------------- */
 
 /* The blocks that stay on this node, each rank's block to itself among them: copies. */
 int cn_alltoall_local(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,

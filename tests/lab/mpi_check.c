@@ -5,7 +5,7 @@
  * not for, and messages of the caller's own under way. Compiled by mpicc with the routines named by
  * macros (all of those of the operations that were emitted):
  *
- *   mpicc -DALLTOALL=name -DALLGATHER=name -DBCAST=name -DBCAST_ROOT=3 ... mpi_check.c names.c
+ *   mpicc -DALLTOALL=name -DALLGATHER=name -DBCAST=name -DBCAST_ROOT=3 ... mpi_check.c ROUTINES.c
  *
  * Arguments: seed, then counts. Rank 0 prints "right: N calls".
  */

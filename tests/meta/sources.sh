@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Habits of the sources: a licence line, files of a length that can be read, tabs, and none of the
-# functions that cannot be used safely.
+# Habits of the sources: a licence line, files of a length that can be read, tabs, none of the
+# functions that cannot be used safely, and comments that name only files that exist.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 status=0
@@ -30,4 +30,63 @@ for f in $(find lib daemon tools mpi examples -name '*.[ch]' 2>/dev/null); do
 		status=1
 	fi
 done
+# Comments name files by any end of their path: kary.c, bcast/kary.c. Placeholders are x.c, test_x.c and
+# names in capitals; config.h is generated; a wildcard, <system.h> or $variable is not a file's name.
+{
+	find lib daemon tools mpi tests man examples -type f
+	echo config.h
+	find lib daemon tools mpi tests -type f \( -name '*.[ch]' -o -name '*.sh' -o -name '*.mk' -o \
+		-name '*.awk' \) | sed 's/^/@/'
+} | awk '
+	function check(text, place,    name) {
+		while (match(text, /[A-Za-z0-9_\/.*<${}%-]+\.(awk|mk|sh|c|h)/)) {
+			name = substr(text, RSTART, RLENGTH)
+			text = substr(text, RSTART + RLENGTH)
+			if (text ~ /^[A-Za-z0-9_*]/ || name ~ /[*<${}%]|^[.\/]/ ||
+			    name ~ /(^|\/)(test_)?(x|[A-Z]+)\./ || name in known) {
+				continue
+			}
+			print place ": its comment names " name ", which does not exist"
+			bad = 1
+		}
+	}
+	/^@/ {
+		file = substr($0, 2)
+		inside = line = 0
+		while ((getline text <file) > 0) {
+			line++
+			if (file !~ /\.[ch]$/) {
+				if (text ~ /^[ \t]*#/) {
+					check(text, file ":" line)
+				}
+				continue
+			}
+			while (text != "") {
+				if (inside && (end = index(text, "*/")) > 0) {
+					check(substr(text, 1, end - 1), file ":" line)
+					text = substr(text, end + 2)
+					inside = 0
+				} else if (inside) {
+					check(text, file ":" line)
+					text = ""
+				} else if ((begin = index(text, "/*")) > 0) {
+					text = substr(text, begin + 2)
+					inside = 1
+				} else {
+					text = ""
+				}
+			}
+		}
+		close(file)
+		next
+	}
+	{
+		known[$0] = 1
+		for (name = $0; (slash = index(name, "/")) > 0;) {
+			name = substr(name, slash + 1)
+			known[name] = 1
+		}
+	}
+	END { exit bad }
+' || status=1
 exit $status

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Networks for tests of sched/aapc.h, and an oracle that knows only paths: every message once, no
- * link twice in a phase, synchronisations exactly the transitive reduction of the messages that
- * share links.
+ * Networks for tests of sched/alltoall/aapc.h, and an oracle that knows only paths: every message
+ * once, no link twice in a phase, synchronisations exactly the transitive reduction of the messages
+ * that share links.
  */
 #ifndef AAPC_ORACLE_H
 #define AAPC_ORACLE_H

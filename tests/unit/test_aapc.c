@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All-to-all in phases (sched/aapc.h) on random trees, compared with brute force (aapc_oracle.h);
- * that both ends of a synchronisation agree; and the planner.
+ * All-to-all in phases (sched/alltoall/aapc.h) on random trees, compared with brute force
+ * (aapc_oracle.h); that both ends of a synchronisation agree; and the planner.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All-to-all in phases, again and again (cn_aapc_closing(), sched/alltoall_aapc.c): by brute force
- * over two operations in a row, from nothing but the schedules and the paths of the messages. A
- * node begins the second when its part of the first is complete: all that it sends and all that
+ * All-to-all in phases, again and again (cn_aapc_closing(), sched/alltoall/aapc_close.c): by brute
+ * force over two operations in a row, from nothing but the schedules and the paths of the messages.
+ * A node begins the second when its part of the first is complete: all that it sends and all that
  * comes to it.
  */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All-to-all in phases (sched/aapc.h): the tables and figures of Faraj and Yuan, "Message
+ * All-to-all in phases (sched/alltoall/aapc.h): the tables and figures of Faraj and Yuan, "Message
  * Scheduling for All-to-All Personalized Communication on Ethernet Switched Clusters".
  */
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /*
  * The total exchange as a schedule: through the checker on random trees with channels, with several
  * ranks a node; its four ways of filling phases; the paper's own messages on binary trees.
- * (test_fat_tree.c counts its steps.)
+ * (test_fat_tree_exchange.c counts its steps.)
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Schedules of every algorithm: sound on paper, and right when carried out (sched_world.h). */
+/* Schedules of every algorithm: sound on paper, and right when carried out (sched_fixture.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

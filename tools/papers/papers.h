@@ -14,7 +14,7 @@
 int experiment_rings(uint64_t seed, FILE *csv, struct cn_err *err);
 int experiment_bcast(uint64_t seed, FILE *csv, struct cn_err *err);
 
-/* On clusters in virtual time (experiment_sim.h). quick: a few small points, for tests. */
+/* On clusters in virtual time (sim.h). quick: a few small points, for tests. */
 typedef int experiment_simulation(const char *name, uint64_t seed, bool quick, FILE *csv,
 				  struct cn_err *err);
 experiment_simulation experiment_exchange, experiment_flows, experiment_aapc, experiment_allgather,

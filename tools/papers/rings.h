@@ -20,7 +20,7 @@ struct experiment_rings_point {
 int experiment_rings_point(uint32_t machines, enum cn_tree_kind kind, uint32_t clusters,
 			   uint64_t seed, struct experiment_rings_point *out, struct cn_err *err);
 
-/* The plot's script for experiment.c: the panels of Figure 11. */
+/* The plot's script for papers.c: the panels of Figure 11. */
 extern const char experiment_rings_plot[];
 
 #endif

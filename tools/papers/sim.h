@@ -50,7 +50,7 @@ void experiment_cell(FILE *csv, double value, int decimals);
 /* The last cells of a row, ",resent,drops,failed_ranks", and its end. */
 int experiment_end_row(FILE *csv, const struct sim_outcome *out, struct cn_err *err);
 
-/* In the plot's script, after what experiment.c writes. */
+/* In the plot's script, after what papers.c writes. */
 extern const char experiment_exchange_plot[], experiment_exchange_single_plot[],
 	experiment_flows_plot[], experiment_aapc_plot[], experiment_rings_9_plot[],
 	experiment_rings_10_plot[], experiment_rings_table_plot[], experiment_smp_plot[],

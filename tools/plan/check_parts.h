@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside the checker (sched/check.h): what it keeps of every schedule, and its parts.
+ * Private to the checker (check.h): what it keeps of every schedule, and its parts.
  *
  * A message is two records, one from either side's list, of 24 bytes each; the places of its data
  * are a hash there, for both sides must only agree on them: that they are the right ones is seen
@@ -97,7 +97,7 @@ struct cn_check {
 	bool shared;	 /* by different senders: one link at least */
 };
 
-/* Names for sentences: "h3", "h3 -> h9"; `text` of CN_CHECK_NAME and CN_CHECK_PAIR bytes. */
+/* Names for messages: "h3", "h3 -> h9"; `text` of CN_CHECK_NAME and CN_CHECK_PAIR bytes. */
 const char *cn_check_name(const struct cn_check *c, uint32_t node, char *text);
 const char *cn_check_pair(const struct cn_check *c, uint32_t from, uint32_t to, char *text);
 /* Who sends message number g of all. */

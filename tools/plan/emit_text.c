@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A schedule as text: a head, then a line for every message, phase by phase. The format is in
- * collnet-schedule(1); schedule_read.c reads it. A line of a message:
+ * collnet-schedule(1); tools/schedule/read.c reads it. A line of a message:
  *
  *   phase 3: h0 -> h5 send block 5 to block 0, after m1 m2, needs m3, streams m4, as m7
  *

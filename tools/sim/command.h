@@ -43,7 +43,7 @@ struct sim_row {
 };
 bool sim_report(struct measure *m, const struct sim_row *row);
 
-/* Of timed faults (sim_fault_report.c): keys of the object, columns of the CSV file, and lines. */
+/* Of timed faults (fault_report.c): keys of the object, columns of the CSV file, and lines. */
 extern const char sim_fault_names[];
 void sim_fault_json(struct json *j, const struct cn_topo *t, const struct sim_row *row);
 void sim_fault_cells(FILE *f, const struct sim_outcome *out);

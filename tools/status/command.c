@@ -335,7 +335,7 @@ int collnet_cmd_status(int argc, char **argv)
 	}
 	rc = collnet_open(&o.open, &s.c);
 	if (rc != COLLNET_OK) {
-		return complain(&s, rc); /* s.c is NULL: the message of the failed open */
+		return complain(&s, rc); /* without a context, the message of the failed open */
 	}
 	rc = collect(&s);
 	if (rc == TOOL_OK && !(o.json ? show_json(&s) : show_text(&s))) {

@@ -31,17 +31,17 @@ struct topo_options {
 	const char *hosts;
 };
 
-/* topo_show.c */
+/* show.c */
 int topo_show(const struct topo_options *o);
 int topo_check(const struct topo_options *o);
-/* topo_draw.c */
+/* draw.c */
 int topo_draw(const struct topo_options *o);
-/* topo_make.c */
+/* make.c */
 int topo_random(const struct topo_options *o);
 int topo_tree(const struct topo_options *o);
 int topo_window(const struct topo_options *o);
 
-/* topo_read.c: the topology that the options name. */
+/* read.c: the topology that the options name. */
 int topo_open(const struct topo_options *o, struct cn_topo **out, struct cn_err *err);
 /* What it is called in messages and titles. */
 const char *topo_source(const struct topo_options *o);

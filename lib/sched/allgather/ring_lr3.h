@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside LR3: what ring_lr3.c (the tree) and ring_choose.c (one switch) share. */
+/* Private to LR3: shared by ring_lr3.c (the tree) and ring_lr3_switch.c (one switch). */
 #ifndef CN_RING_LR3_H
 #define CN_RING_LR3_H
 

@@ -119,7 +119,7 @@ static inline uint32_t cn_aapc_aligned(const struct cn_aapc *a, uint32_t m, uint
 	return left == 0 ? 0 : m - left;
 }
 
-/* ---- synchronisations (sched/aapc_sync.c, aapc_close.c, aapc_users.c) -------------------- */
+/* ---- synchronisations (aapc_sync.c, aapc_close.c, aapc_users.c) -------------------------- */
 
 /*
  * Section 5: a message that shares a link with earlier ones starts after them. On every directed

@@ -46,7 +46,7 @@ cn_bcast_builder cn_bcast_binary;
 cn_bcast_builder cn_bcast_kary;
 cn_bcast_builder cn_bcast_binomial;
 
-/* A contention-free tree of at most k (1 .. 8) children a node (bcast_kary.c). */
+/* A contention-free tree of at most k (1 .. 8) children per node (kary.c). */
 int cn_bcast_kary_tree(const struct cn_layout *l, uint32_t root, uint32_t k, struct cn_bcast *b,
 		       struct cn_err *err);
 

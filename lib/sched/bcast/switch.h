@@ -2,7 +2,7 @@
 /*
  * The broadcast between switches of Sun, Bader, Lin and Ling, on the graph of a network, cycles
  * included: shortest paths from the source's switch (Dijkstra), and of them the tree of the
- * working switches, those that have members of the team. Its heuristics are in bcast_relay.h.
+ * working switches, those that have members of the team. Its heuristics are in relay.h.
  */
 #ifndef CN_BCAST_SWITCH_H
 #define CN_BCAST_SWITCH_H

@@ -95,7 +95,7 @@ has "column 7: 'crush'; expected crash, restart, pause," err
 sim 0 alltoall --shape 1 --sizes 1k
 has '^alltoall, 1 rank on 1 simulated node, seed'
 sim 0 alltoall --shape 4x2 --sizes 1k,16k --algorithm linear,shuffle,pairwise
-has '^8 nodes: alltoall of 16 KiB: of 3 algorithms none is faster than shuffle, which takes '
+has '^8 nodes: alltoall of 16 KiB; of 3 algorithms none is faster than shuffle, which takes '
 sim 0 alltoall --shape 4x4 --sizes 64k --switch input --uplink 1gbit --algorithm linear
 has 'full queues dropped [0-9]* frames, most of them ([0-9]*) at s[0-9], port from [hs][0-9]'
 sim 0 alltoall --shape 4x4 --sizes 64k --switch dynamic

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Arithmetic of residues, for schedules in which two subtrees go round at different lengths. */
+/*
+ * Modular arithmetic for schedules that combine two cyclic sequences of different lengths, such as
+ * the hosts of two subtrees. Elements i mod a and i mod b meet every a b / gcd(a, b) steps; the
+ * inverse gives the step at which a certain pair meets (Chinese remainder theorem).
+ */
 #ifndef CN_SCHED_RESIDUE_H
 #define CN_SCHED_RESIDUE_H
 

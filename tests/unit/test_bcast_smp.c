@@ -181,7 +181,7 @@ static void random_tree(struct cn_relay *r, uint32_t n, const struct cn_relay_ne
 {
 	assert_int_equal(cn_relay_init(r, n, 0, net, NULL), COLLNET_OK);
 	for (uint32_t i = 1; i < n; i++) {
-		cn_relay_put(r, i, below(i));
+		cn_relay_attach(r, i, below(i));
 	}
 }
 
@@ -285,7 +285,7 @@ static uint64_t best_tree(uint32_t n, const struct cn_relay_net *net)
 		assert_int_equal(cn_relay_init(&r, n, 0, net, NULL), COLLNET_OK);
 		for (i = 1; i < n; i++) {
 			if (code[i] != i) {
-				cn_relay_put(&r, i, code[i]);
+				cn_relay_attach(&r, i, code[i]);
 			}
 		}
 		for (i = 1; i < n; i++) { /* does everyone hang on the root? */
@@ -310,7 +310,7 @@ static uint64_t best_tree(uint32_t n, const struct cn_relay_net *net)
 	}
 }
 
-/* Never worse, never more crowded, still a tree, fixed ones stay; and how near to the best. */
+/* Never slower, never more conflicts, still a tree, fixed ones stay; and how near to the best. */
 static void cn_relay_up_down__never_worse(void **state)
 {
 	uint32_t optimal = 0, compared = 0, moved = 0;
@@ -319,7 +319,7 @@ static void cn_relay_up_down__never_worse(void **state)
 	for (int i = 0; i < 600; i++) {
 		uint32_t n = 1 + below(i % 4 == 0 ? 5 : N_MAX), was[N_MAX], reparented;
 		bool movable[N_MAX];
-		uint64_t before, crowded, after;
+		uint64_t before, conflicts, after;
 		struct cn_relay_net net;
 		struct cn_relay r;
 		struct table t;
@@ -333,12 +333,12 @@ static void cn_relay_up_down__never_worse(void **state)
 		memcpy(was, r.parent, n * sizeof(*was));
 		cn_relay_down_up(&r);
 		before = r.finish;
-		assert_int_equal(cn_relay_crowded(&r, &crowded, NULL), COLLNET_OK);
+		assert_int_equal(cn_relay_conflicts(&r, &conflicts, NULL), COLLNET_OK);
 		assert_int_equal(cn_relay_up_down(&r, &reparented, NULL), COLLNET_OK);
 		assert_true(r.finish <= before);
 		assert_int_equal(r.finish, stepped(&r));
-		assert_int_equal(cn_relay_crowded(&r, &after, NULL), COLLNET_OK);
-		assert_true(after <= crowded);
+		assert_int_equal(cn_relay_conflicts(&r, &after, NULL), COLLNET_OK);
+		assert_true(after <= conflicts);
 		moved += reparented > 0;
 		for (uint32_t v = 0; v < n && net.movable != NULL; v++) {
 			assert_true(movable[v] || r.parent[v] == was[v]);
@@ -358,12 +358,12 @@ static void cn_relay_up_down__never_worse(void **state)
 }
 
 /* Overlaps counted with pencil and paper: all of a star's messages leave by one link. */
-static void cn_relay_crowded__counts_channels(void **state)
+static void cn_relay_conflicts__counts_channels(void **state)
 {
 	struct cn_relay_net net;
 	struct cn_relay r;
 	struct table t;
-	uint64_t crowded;
+	uint64_t conflicts;
 
 	(void)state;
 	table_init(&t, 8, &net);
@@ -375,17 +375,17 @@ static void cn_relay_crowded__counts_channels(void **state)
 	}
 	/* 0 -> 1 at 0, then 0 -> 3 (over 0-1, 1-2, 2-3) and 1 -> 2 (over 1-2) from 10 to 20. */
 	assert_int_equal(cn_relay_init(&r, 4, 0, &net, NULL), COLLNET_OK);
-	cn_relay_put(&r, 1, 0);
-	cn_relay_put(&r, 3, 0);
-	cn_relay_put(&r, 2, 1);
+	cn_relay_attach(&r, 1, 0);
+	cn_relay_attach(&r, 3, 0);
+	cn_relay_attach(&r, 2, 1);
 	cn_relay_time(&r);
 	assert_int_equal(r.finish, 20);
 	t.channels = 1;
-	assert_int_equal(cn_relay_crowded(&r, &crowded, NULL), COLLNET_OK);
-	assert_int_equal(crowded, 1);
+	assert_int_equal(cn_relay_conflicts(&r, &conflicts, NULL), COLLNET_OK);
+	assert_int_equal(conflicts, 1);
 	t.channels = 2;
-	assert_int_equal(cn_relay_crowded(&r, &crowded, NULL), COLLNET_OK);
-	assert_int_equal(crowded, 0);
+	assert_int_equal(cn_relay_conflicts(&r, &conflicts, NULL), COLLNET_OK);
+	assert_int_equal(conflicts, 0);
 	cn_relay_done(&r);
 }
 
@@ -485,7 +485,7 @@ int main(void)
 		cmocka_unit_test(cn_bswitch_shortest__against_relaxation),
 		cmocka_unit_test(cn_relay_down_up__is_the_best_order),
 		cmocka_unit_test(cn_relay_up_down__never_worse),
-		cmocka_unit_test(cn_relay_crowded__counts_channels),
+		cmocka_unit_test(cn_relay_conflicts__counts_channels),
 		cmocka_unit_test(cn_bcast_smp__a_star_is_served_in_parallel),
 		cmocka_unit_test(smp_broadcast__1000_random_networks_never_worse),
 		cmocka_unit_test(experiment_bcast__a_line_a_network),

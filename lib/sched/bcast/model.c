@@ -96,7 +96,7 @@ static uint64_t link_cycle(const struct cn_bcast *b, const struct cn_tree *t,
 	return most;
 }
 
-/* Messages of v's phase on the most crowded link of its path, a channel. */
+/* Messages of v's phase on the busiest link of its path, per channel. */
 static uint32_t crowd(const struct cn_bcast *b, const struct cn_tree *t, const uint32_t *start,
 		      const uint32_t *users, const uint32_t *path, uint32_t n, uint32_t v)
 {
@@ -185,7 +185,7 @@ int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_c
 	links = b->segments > 1 ? link_cycle(b, t, c) : 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint32_t v = b->order[i];
-		uint64_t *pace = at + b->n, cycle = 0, end, busy, total, more;
+		uint64_t *interval = at + b->n, cycle = 0, end, busy, total, more;
 
 		for (uint32_t k = 0; k < b->nchildren[v]; k++) {
 			uint32_t child = b->order[b->first[v] + k];
@@ -195,11 +195,11 @@ int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_c
 			at[child] = at[v] + cycle + total + more;
 			cycle += busy + more;
 		}
-		cycle = cycle > pace[v] ? cycle : pace[v];
+		cycle = cycle > interval[v] ? cycle : interval[v];
 		for (uint32_t k = 0; k < b->nchildren[v]; k++) {
-			pace[b->order[b->first[v] + k]] = cycle;
+			interval[b->order[b->first[v] + k]] = cycle;
 		}
-		end = at[v] + (b->segments - 1) * (pace[v] > links ? pace[v] : links);
+		end = at[v] + (b->segments - 1) * (interval[v] > links ? interval[v] : links);
 		finish = v != b->root && end > finish ? end : finish;
 	}
 	free(at);

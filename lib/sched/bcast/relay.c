@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Down-to-up and up-to-down. Every candidate of up-to-down is judged by the time of the whole tree,
- * in its best order, so that what is kept is never worse than what was. The paper's window slides
- * over the holding set; here it is the CANDIDATES holders that would have the child served first,
- * of those with a free way. The work is bounded by BUDGET: with more than a few hundred hosts the
- * depth-first pass may remain undone.
+ * Down-to-up and up-to-down. Up-to-down compares candidates by the time of the whole tree in its
+ * best order, so that the result is never worse than the tree before. The paper's window slides
+ * over the holding set, the endpoints that have the message; here it contains the CANDIDATES
+ * holders that would serve the child first, of those with a free path. STEPS_MAX bounds the work:
+ * with more than a few hundred hosts, the depth-first pass may be cut short.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 
 #define NONE	   UINT32_MAX
 #define CANDIDATES 16u
-#define BUDGET	   ((uint64_t)1 << 22)
+#define STEPS_MAX  ((uint64_t)1 << 22)
 
 int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn_relay_net *net,
 		  struct cn_err *err)
 {
-	*r = (struct cn_relay){ .n = n, .root = root, .net = *net, .budget = BUDGET };
+	*r = (struct cn_relay){ .n = n, .root = root, .net = *net, .steps_left = STEPS_MAX };
 	r->parent = malloc((size_t)n * 5 * sizeof(*r->parent));
 	r->busy = calloc((size_t)n * 7, sizeof(*r->busy));
 	r->use = malloc(((size_t)net->nlinks + 2) * sizeof(*r->use));
@@ -38,8 +38,8 @@ int cn_relay_init(struct cn_relay *r, uint32_t n, uint32_t root, const struct cn
 	r->start = r->busy + 2 * (size_t)n;
 	r->ready = r->busy + 3 * (size_t)n;
 	r->cycle = r->busy + 4 * (size_t)n;
-	r->pace = r->busy + 5 * (size_t)n;
-	r->rest = r->busy + 6 * (size_t)n;
+	r->interval = r->busy + 5 * (size_t)n;
+	r->remaining = r->busy + 6 * (size_t)n;
 	return COLLNET_OK;
 }
 
@@ -66,7 +66,7 @@ static void append(struct cn_relay *r, uint32_t v, uint32_t parent)
 	r->parent[v] = parent;
 }
 
-void cn_relay_put(struct cn_relay *r, uint32_t v, uint32_t parent)
+void cn_relay_attach(struct cn_relay *r, uint32_t v, uint32_t parent)
 {
 	if (r->parent[v] != NONE) {
 		uint32_t *at = &r->first[r->parent[v]];
@@ -107,10 +107,10 @@ static uint32_t find_order(struct cn_relay *r)
 static void forward(struct cn_relay *r, uint32_t n)
 {
 	r->finish = r->sum = 0;
-	r->ready[r->root] = r->pace[r->root] = 0;
+	r->ready[r->root] = r->interval[r->root] = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t v = r->order[i];
-		uint64_t end = r->ready[v] + (r->net.segments - 1) * r->pace[v], pace;
+		uint64_t end = r->ready[v] + (r->net.segments - 1) * r->interval[v], interval;
 
 		r->cycle[v] = 0;
 		for (uint32_t c = r->first[v]; c != NONE; c = r->next[c]) {
@@ -118,9 +118,9 @@ static void forward(struct cn_relay *r, uint32_t n)
 			r->ready[c] = r->start[c] + r->total[c];
 			r->cycle[v] += r->busy[c];
 		}
-		pace = r->cycle[v] > r->pace[v] ? r->cycle[v] : r->pace[v];
+		interval = r->cycle[v] > r->interval[v] ? r->cycle[v] : r->interval[v];
 		for (uint32_t c = r->first[v]; c != NONE; c = r->next[c]) {
-			r->pace[c] = pace;
+			r->interval[c] = interval;
 		}
 		r->finish = end > r->finish ? end : r->finish;
 		r->sum += r->ready[v];
@@ -134,10 +134,10 @@ void cn_relay_time(struct cn_relay *r)
 
 static uint64_t tail_of(const struct cn_relay *r, uint32_t c)
 {
-	return r->total[c] - r->busy[c] + r->rest[c];
+	return r->total[c] - r->busy[c] + r->remaining[c];
 }
 
-/* Longest tail first; equal ones by number. */
+/* In descending order of tail_of(); of equal ones the smaller number first. */
 static void sort_children(struct cn_relay *r, uint32_t v)
 {
 	uint32_t sorted = NONE, last = NONE, c = r->first[v];
@@ -145,7 +145,7 @@ static void sort_children(struct cn_relay *r, uint32_t v)
 	while (c != NONE) {
 		uint32_t after = r->next[c], *at = &sorted;
 
-		/* Mostly they are in order already. */
+		/* They are usually in order already. */
 		if (last != NONE && (tail_of(r, last) > tail_of(r, c) ||
 				     (tail_of(r, last) == tail_of(r, c) && last < c))) {
 			at = &r->next[last];
@@ -166,16 +166,16 @@ void cn_relay_down_up(struct cn_relay *r)
 {
 	uint32_t n = find_order(r);
 
-	forward(r, n); /* the paces, which do not depend on the order of children */
+	forward(r, n); /* the intervals, which do not depend on the order of children */
 	for (uint32_t i = n; i-- > 0;) {
 		uint32_t v = r->order[i];
 		uint64_t before = 0, end;
 
 		sort_children(r, v);
-		r->rest[v] = (r->net.segments - 1) * r->pace[v];
+		r->remaining[v] = (r->net.segments - 1) * r->interval[v];
 		for (uint32_t c = r->first[v]; c != NONE; c = r->next[c]) {
-			end = before + r->total[c] + r->rest[c];
-			r->rest[v] = end > r->rest[v] ? end : r->rest[v];
+			end = before + r->total[c] + r->remaining[c];
+			r->remaining[v] = end > r->remaining[v] ? end : r->remaining[v];
 			before += r->busy[c];
 		}
 	}
@@ -184,7 +184,7 @@ void cn_relay_down_up(struct cn_relay *r)
 
 /* ---- the channels of links ------------------------------------------------------------------ */
 
-/* Who uses which link, in the tree as it is. */
+/* Which messages of the current tree use which link. */
 static int index_uses(struct cn_relay *r, struct cn_err *err)
 {
 	uint32_t *use = r->use, *users, links = r->net.nlinks;
@@ -228,14 +228,14 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * How many messages begin on the link while all its channels are taken. With segments, one more if
- * it needs longer for a segment than the slowest node: then the link sets the pace.
+ * Messages that begin on the link while all its channels are in use. With segments, one more if the
+ * link needs longer for a segment than the slowest node: then the link determines the interval.
  */
-static uint64_t crowd(const struct cn_relay *r, uint32_t d, uint64_t pace)
+static uint64_t conflicts_on(const struct cn_relay *r, uint32_t d, uint64_t interval)
 {
 	const uint32_t *u = r->users + r->use[d];
 	uint32_t n = r->use[d + 1] - r->use[d], channels, ended = 0;
-	uint64_t *starts = r->sorted, *ends = r->sorted + r->n, pairs = 0, all = 0;
+	uint64_t *starts = r->sorted, *ends = r->sorted + r->n, conflicts = 0, all = 0;
 
 	if (n < 2 || n <= (channels = r->net.channels(r->net.ctx, d))) {
 		return 0;
@@ -251,29 +251,29 @@ static uint64_t crowd(const struct cn_relay *r, uint32_t d, uint64_t pace)
 		while (ended < n && ends[ended] <= starts[i]) {
 			ended++;
 		}
-		pairs += i + 1 - ended > channels;
+		conflicts += i + 1 - ended > channels;
 	}
-	return pairs + (r->net.segments > 1 && all / channels > pace ? 1 : 0);
+	return conflicts + (r->net.segments > 1 && all / channels > interval ? 1 : 0);
 }
 
-int cn_relay_crowded(struct cn_relay *r, uint64_t *pairs, struct cn_err *err)
+int cn_relay_conflicts(struct cn_relay *r, uint64_t *conflicts, struct cn_err *err)
 {
-	uint64_t pace = 0;
+	uint64_t interval = 0;
 	int rc = index_uses(r, err);
 
-	*pairs = 0;
+	*conflicts = 0;
 	for (uint32_t v = 0; v < r->n; v++) {
-		pace = r->cycle[v] > pace ? r->cycle[v] : pace;
+		interval = r->cycle[v] > interval ? r->cycle[v] : interval;
 	}
 	for (uint32_t d = 0; !rc && d < r->net.nlinks; d++) {
-		*pairs += crowd(r, d, pace);
+		*conflicts += conflicts_on(r, d, interval);
 	}
 	return rc;
 }
 
 /* ---- up-to-down ---------------------------------------------------------------------------- */
 
-/* Candidates, the one that would have the child served first foremost; and what came of each. */
+/* Candidates, the one that would serve the child first in front; and the result of each. */
 struct window {
 	uint32_t n, holder[CANDIDATES];
 	uint64_t served[CANDIDATES];
@@ -302,9 +302,9 @@ static void mark_below(struct cn_relay *r, uint32_t c)
 	}
 }
 
-/* Whether a message from u to c that starts then finds a channel on every link of its way, by the
- * times as they are. */
-static bool way_free(struct cn_relay *r, uint32_t u, uint32_t c, uint64_t start, uint64_t busy)
+/* Whether a message from u to c at that time has a free channel on every link of its path, by the
+ * current times. */
+static bool path_free(struct cn_relay *r, uint32_t u, uint32_t c, uint64_t start, uint64_t busy)
 {
 	uint32_t n = r->net.path(r->net.ctx, u, c, r->path);
 
@@ -324,13 +324,13 @@ static bool way_free(struct cn_relay *r, uint32_t u, uint32_t c, uint64_t start,
 	return true;
 }
 
-/* The window slides over the holding set until it is full of holders with a free way. */
+/* The window slides over the holding set until it is full of holders with a free path. */
 static void find_window(struct cn_relay *r, uint32_t c, struct window *w)
 {
 	w->n = 0;
 	mark_below(r, c);
 	for (uint32_t u = 0; u < r->n; u++) {
-		uint64_t busy, total, start = r->ready[u] + r->cycle[u], served, pace;
+		uint64_t busy, total, start = r->ready[u] + r->cycle[u], served, interval;
 		uint32_t i;
 
 		if (r->scratch[u] || u == r->parent[c] || (u != r->root && r->parent[u] == NONE) ||
@@ -338,10 +338,11 @@ static void find_window(struct cn_relay *r, uint32_t c, struct window *w)
 			continue;
 		}
 		r->net.cost(r->net.ctx, u, c, &busy, &total);
-		pace = r->cycle[u] + busy > r->pace[u] ? r->cycle[u] + busy : r->pace[u];
-		served = start + total + (r->net.segments - 1) * pace;
+		interval = r->cycle[u] + busy > r->interval[u] ? r->cycle[u] + busy
+							       : r->interval[u];
+		served = start + total + (r->net.segments - 1) * interval;
 		if ((w->n == CANDIDATES && served >= w->served[w->n - 1]) ||
-		    !way_free(r, u, c, start, busy)) {
+		    !path_free(r, u, c, start, busy)) {
 			continue;
 		}
 		w->n += w->n < CANDIDATES;
@@ -370,7 +371,7 @@ static uint32_t pick(const struct window *w, uint64_t finish, uint64_t sum)
 }
 
 /* Gives c to the best candidate. Keeps users[] up to date. */
-static int try_child(struct cn_relay *r, uint32_t c, uint64_t *pairs, uint32_t *reparented,
+static int try_child(struct cn_relay *r, uint32_t c, uint64_t *conflicts, uint32_t *reparented,
 		     struct cn_err *err)
 {
 	uint64_t finish = r->finish, sum = r->sum, now, steps;
@@ -380,33 +381,34 @@ static int try_child(struct cn_relay *r, uint32_t c, uint64_t *pairs, uint32_t *
 
 	find_window(r, c, &w);
 	steps = (uint64_t)r->n * (w.n + 4);
-	if (r->budget < steps) {
-		r->budget = 0;
+	if (r->steps_left < steps) {
+		r->steps_left = 0;
 		return COLLNET_OK;
 	}
-	r->budget -= steps;
+	r->steps_left -= steps;
 	for (uint32_t i = 0; i < w.n; i++) {
-		cn_relay_put(r, c, w.holder[i]);
+		cn_relay_attach(r, c, w.holder[i]);
 		cn_relay_down_up(r);
 		w.finish[i] = r->finish;
 		w.sum[i] = r->sum;
 	}
 	while ((best = pick(&w, finish, sum)) < w.n) {
-		cn_relay_put(r, c, w.holder[best]);
+		cn_relay_attach(r, c, w.holder[best]);
 		cn_relay_down_up(r);
-		rc = cn_relay_crowded(r, &now, err);
-		r->budget -= r->budget < 4 * (uint64_t)r->n ? r->budget : 4 * (uint64_t)r->n;
+		rc = cn_relay_conflicts(r, &now, err);
+		r->steps_left -= r->steps_left < 4 * (uint64_t)r->n ? r->steps_left
+								    : 4 * (uint64_t)r->n;
 		if (rc) {
 			return rc;
 		}
-		if (now <= *pairs) {
-			*pairs = now;
+		if (now <= *conflicts) {
+			*conflicts = now;
 			*reparented += 1;
 			return COLLNET_OK;
 		}
-		w.finish[best] = UINT64_MAX; /* two messages too many on a link */
+		w.finish[best] = UINT64_MAX; /* more conflicts than before */
 	}
-	cn_relay_put(r, c, old);
+	cn_relay_attach(r, c, old);
 	cn_relay_down_up(r);
 	return index_uses(r, err);
 }
@@ -435,7 +437,7 @@ static void depth_first(const struct cn_relay *r, uint32_t *out)
 int cn_relay_up_down(struct cn_relay *r, uint32_t *reparented, struct cn_err *err)
 {
 	uint32_t *list = malloc(2 * (size_t)r->n * sizeof(*list)), *kids, count, n = 0;
-	uint64_t pairs;
+	uint64_t conflicts;
 	int rc;
 
 	if (list == NULL) {
@@ -443,24 +445,24 @@ int cn_relay_up_down(struct cn_relay *r, uint32_t *reparented, struct cn_err *er
 	}
 	kids = list + r->n;
 	cn_relay_down_up(r);
-	rc = cn_relay_crowded(r, &pairs, err);
+	rc = cn_relay_conflicts(r, &conflicts, err);
 	for (int pass = 0; !rc && pass < 2; pass++) {
 		count = find_order(r);
 		memcpy(list, r->order, count * sizeof(*list));
 		if (pass == 1) {
 			depth_first(r, list);
 		}
-		for (uint32_t i = 0; !rc && i < count && r->budget > 0; i++) {
+		for (uint32_t i = 0; !rc && i < count && r->steps_left > 0; i++) {
 			uint32_t m = 0;
 
 			for (uint32_t c = r->first[list[i]]; c != NONE; c = r->next[c]) {
 				kids[m++] = c;
 			}
 			/* The last one served gains most; the first one does not wait and stays. */
-			for (uint32_t k = m; !rc && k-- > 1 && r->budget > 0;) {
+			for (uint32_t k = m; !rc && k-- > 1 && r->steps_left > 0;) {
 				if (r->first[list[i]] != kids[k] &&
 				    (r->net.movable == NULL || r->net.movable[kids[k]])) {
-					rc = try_child(r, kids[k], &pairs, &n, err);
+					rc = try_child(r, kids[k], &conflicts, &n, err);
 				}
 			}
 		}

@@ -3,14 +3,15 @@
  * The broadcast of Sun, Bader, Lin and Ling on clusters of SMPs, in three levels:
  *   0  in a node: copies (bcast.c);
  *   1  among the hosts of a switch, from its leader: binomially, or pipelined along a chain or a
- *      binary tree, as the model says;
+ *      binary tree, whichever the model predicts to be faster;
  *   2  among the working switches: the tree of shortest paths from the source's switch, served
- *      in down-to-up order; up-to-down then gives leaders to other holders of the message, any
- *      host of any switch, where that ends the broadcast earlier.
+ *      in down-to-up order; up-to-down then moves leaders to other hosts that have the message,
+ *      behind any switch, if that ends the broadcast earlier.
  * The leader of a switch is its lowest node, of the source's switch the root.
  *
- * The paper broadcasts one message; here it may also be cut into segments, and then the tree is
- * judged by its pace too. Frames go along the spanning tree, so shortest paths are its paths.
+ * The paper broadcasts one message; here it may also be cut into segments, and then the
+ * interval between segments counts, too. Frames follow the spanning tree, so shortest paths are its
+ * paths.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -142,14 +143,14 @@ static void build(const struct smp *s, enum inner kind, struct cn_relay *r, uint
 			continue;
 		}
 		if (leader != s->root) {
-			cn_relay_put(r, leader, s->leader[s->above[v->vertex]]);
+			cn_relay_attach(r, leader, s->leader[s->above[v->vertex]]);
 		}
 		hosts[0] = leader;
 		for (uint32_t k = 0; k < v->nchildren; k++) {
 			uint32_t node = s->t->v[s->t->children[v->first_child + k]].node;
 
 			if (node != NONE && node != leader) {
-				cn_relay_put(r, node, hosts[inner_parent(kind, n)]);
+				cn_relay_attach(r, node, hosts[inner_parent(kind, n)]);
 				hosts[n++] = node;
 			}
 		}

@@ -227,7 +227,7 @@ static int binomial_time(const struct routes *r, const struct cn_relay_net *net,
 	}
 	for (d /= 2; !rc && d > 0; d /= 2) {
 		for (uint32_t x = d; x < r->n; x += 2 * d) {
-			cn_relay_put(&b, (r->source + x) % r->n, (r->source + x - d) % r->n);
+			cn_relay_attach(&b, (r->source + x) % r->n, (r->source + x - d) % r->n);
 		}
 	}
 	if (!rc) {
@@ -256,7 +256,7 @@ static int relay_times(const struct routes *r, const struct cn_relay_net *net,
 	}
 	for (uint32_t i = 0; i < r->n; i++) {
 		if (i != r->source) {
-			cn_relay_put(&b, i, r->number[above[r->vertex[i]]]);
+			cn_relay_attach(&b, i, r->number[above[r->vertex[i]]]);
 		}
 	}
 	free(above);

@@ -8,7 +8,7 @@
  * KiB is `pairwise`: by exclusive or, for a power of two, else the ring i + step; for smaller ones
  * it was linear beginning with i + 1, which collnet does not have, and the same is run instead.
  * They ran on TCP. The paper does not give the switches' buffers: queues in a shared memory of 43
- * frames per port with dynamic thresholds are our assumption.
+ * frames per port with dynamic thresholds are collnet's assumption.
  */
 #include <math.h>
 #include <string.h>

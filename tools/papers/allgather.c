@@ -10,7 +10,7 @@
  * did. In the files of examples/topologies consecutive numbers are on one switch, and the ring by
  * numbers is LR1's; the paper's MPICH was slower on (b) to (d), so its numbers were otherwise:
  * "MPICH dealt" has them dealt out over the switches in turn. The paper does not give the switches'
- * buffers: 43 frames per port in shared memory with dynamic thresholds are our assumption.
+ * buffers: 43 frames per port in shared memory with dynamic thresholds are collnet's assumption.
  */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smp-broadcast-random: what the heuristics of Sun, Bader, Lin and Ling gain over the tree of
- * shortest paths, and over a binomial tree, on random networks.
+ * smp-broadcast-random: what the heuristics of Sun, Bader, Lin and Ling ("Broadcast on Clusters of
+ * SMPs with Optimal Concurrency") gain over the tree of shortest paths, and over a binomial tree,
+ * on random networks.
  */
 #include <stdlib.h>
 

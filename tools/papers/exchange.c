@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exchange-5, exchange-7 .. exchange-10: the exchange on the networks of Tam and Wang's Figures 5
- * and 7 to 10, with the buffers of their Table 1. The paper's processor times and delays are not
- * told; those below are our assumption for a 733 MHz machine: in all 35 us of a frame's 123 us, and
- * once in two hundred wake-ups a delay of up to 0.2 ms.
+ * exchange-5, exchange-7 .. exchange-10: the exchange on the networks of Figures 5 and 7 to 10 of
+ * Tam and Wang, "Contention-Aware Communication Schedule for High-Speed Communication", with the
+ * buffers of their Table 1. The paper does not give processor times and delays; those below are an
+ * assumption for a 733 MHz machine: in all 35 us of a frame's 123 us, and a delay of up to 0.2 ms
+ * at one in 200 wake-ups.
  *
  * Their uplink modules carried 103 MB/s in both directions together at most (their Figure 6). The
  * lines @412mbit have uplinks of half of that each way, 412 Mbit/s; the others the nominal 1

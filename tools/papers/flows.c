@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * exchange-6: what two uplinks carry. Pairs of hosts, one behind each switch of a 10x2 network,
- * send each other a long message at the same time; the sum of what all of them receive a second
- * is Figure 6 of Tam and Wang ("cross-switch"), and the same on one switch ("local"). Their
- * uplink modules carried 103 MB/s at most; "slow" are uplinks of half of that each way.
+ * send each other a long message at the same time; the sum of what all of them receive per second
+ * is Figure 6 of Tam and Wang, "Contention-Aware Communication Schedule for High-Speed
+ * Communication" (there "cross-switch"), and the same on one switch ("local"). Their uplink modules
+ * carried 103 MB/s at most; "slow" are uplinks of half of that each way.
  */
 #include <stdlib.h>
 #include <string.h>

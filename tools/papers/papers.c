@@ -13,11 +13,6 @@
 
 #define PATH_BYTES 4096
 
-#define EXCHANGE "of Tam and Wang: the exchange on "
-#define AAPC	 "of Faraj and Yuan: all-to-all on "
-#define RINGS	 "of Faraj, Patarasuk and Yuan: allgather on "
-#define SMP	 "of Sun, Bader, Lin and Ling: broadcast to up to "
-
 static const struct experiment {
 	const char *name, *description;
 	int (*run)(uint64_t seed, FILE *csv, struct cn_err *err);
@@ -25,8 +20,8 @@ static const struct experiment {
 	const char *plot;		 /* gnuplot; `csv` is the table's name */
 } experiments[] = {
 	{ "allgather-rings-11",
-	  "longest path of the rings LR1 and LR3 on random clusters: Figure 11 "
-	  "of Faraj, Patarasuk and Yuan",
+	  "longest path of the rings LR1 and LR3 on random clusters: "
+	  "Figure 11 of Faraj, Patarasuk and Yuan",
 	  experiment_rings, NULL, experiment_rings_plot },
 	{ "smp-broadcast-random",
 	  "modelled time of broadcasts between the switches of 1,000 random "
@@ -39,34 +34,39 @@ static const struct experiment {
 	  "plot csv using 4:7 with points pt 7 ps 0.3 lc rgb '#bbbbbb' title 'binomial tree', \\\n"
 	  "     csv using 4:6 with points pt 7 ps 0.4 lc rgb '#0072b2' title 'both heuristics', \\\n"
 	  "     x with lines lc rgb 'black' title 'the same'\n" },
-	{ "exchange-5", "Figure 5 " EXCHANGE "16 hosts, one switch", NULL, experiment_exchange,
-	  experiment_exchange_single_plot },
+	{ "exchange-5", "Figure 5 of Tam and Wang: the exchange on 16 hosts, one switch", NULL,
+	  experiment_exchange, experiment_exchange_single_plot },
 	{ "exchange-6", "Figure 6 of Tam and Wang: what an uplink carries, 10x2", NULL,
 	  experiment_flows, experiment_flows_plot },
-	{ "exchange-7", "Figure 7 " EXCHANGE "8x2", NULL, experiment_exchange,
+	{ "exchange-7", "Figure 7 of Tam and Wang: the exchange on 8x2", NULL, experiment_exchange,
 	  experiment_exchange_plot },
-	{ "exchange-8", "Figure 8 " EXCHANGE "8x3", NULL, experiment_exchange,
+	{ "exchange-8", "Figure 8 of Tam and Wang: the exchange on 8x3", NULL, experiment_exchange,
 	  experiment_exchange_plot },
-	{ "exchange-9", "Figure 9 " EXCHANGE "6x4", NULL, experiment_exchange,
+	{ "exchange-9", "Figure 9 of Tam and Wang: the exchange on 6x4", NULL, experiment_exchange,
 	  experiment_exchange_plot },
-	{ "exchange-10", "Figure 10 " EXCHANGE "8x4", NULL, experiment_exchange,
-	  experiment_exchange_plot },
-	{ "aapc-6", "Figure 6 " AAPC "24 hosts, one switch", NULL, experiment_aapc,
-	  experiment_aapc_plot },
-	{ "aapc-7", "Figure 7 " AAPC "32 hosts, a star of switches", NULL, experiment_aapc,
-	  experiment_aapc_plot },
-	{ "aapc-8", "Figure 8 " AAPC "32 hosts, a chain of switches", NULL, experiment_aapc,
-	  experiment_aapc_plot },
-	{ "rings-9", "Figure 9 " RINGS "16 hosts, four networks", NULL, experiment_allgather,
-	  experiment_rings_9_plot },
-	{ "rings-10", "Figure 10 " RINGS "32 hosts, two numberings", NULL, experiment_allgather,
-	  experiment_rings_10_plot },
+	{ "exchange-10", "Figure 10 of Tam and Wang: the exchange on 8x4", NULL,
+	  experiment_exchange, experiment_exchange_plot },
+	{ "aapc-6", "Figure 6 of Faraj and Yuan: all-to-all on 24 hosts, one switch", NULL,
+	  experiment_aapc, experiment_aapc_plot },
+	{ "aapc-7", "Figure 7 of Faraj and Yuan: all-to-all on 32 hosts, a star of switches", NULL,
+	  experiment_aapc, experiment_aapc_plot },
+	{ "aapc-8", "Figure 8 of Faraj and Yuan: all-to-all on 32 hosts, a chain of switches", NULL,
+	  experiment_aapc, experiment_aapc_plot },
+	{ "rings-9", "Figure 9 of Faraj, Patarasuk and Yuan: allgather on 16 hosts, four networks",
+	  NULL, experiment_allgather, experiment_rings_9_plot },
+	{ "rings-10",
+	  "Figure 10 of Faraj, Patarasuk and Yuan: allgather on 32 hosts, two numberings", NULL,
+	  experiment_allgather, experiment_rings_10_plot },
 	{ "rings-table-1", "Table 1 of Faraj, Patarasuk and Yuan: LR1 and LR2", NULL,
 	  experiment_allgather, experiment_rings_table_plot },
-	{ "smp-5.1", "Figure 5.1 " SMP "64 nodes", NULL, experiment_smp, experiment_smp_plot },
-	{ "smp-5.2", "Figure 5.2 " SMP "44 nodes", NULL, experiment_smp, experiment_smp_plot },
-	{ "smp-5.3", "Figure 5.3 " SMP "38 nodes", NULL, experiment_smp, experiment_smp_plot },
-	{ "smp-5.4", "Figure 5.4 " SMP "28 nodes", NULL, experiment_smp, experiment_smp_plot },
+	{ "smp-5.1", "Figure 5.1 of Sun, Bader, Lin and Ling: broadcast to up to 64 nodes", NULL,
+	  experiment_smp, experiment_smp_plot },
+	{ "smp-5.2", "Figure 5.2 of Sun, Bader, Lin and Ling: broadcast to up to 44 nodes", NULL,
+	  experiment_smp, experiment_smp_plot },
+	{ "smp-5.3", "Figure 5.3 of Sun, Bader, Lin and Ling: broadcast to up to 38 nodes", NULL,
+	  experiment_smp, experiment_smp_plot },
+	{ "smp-5.4", "Figure 5.4 of Sun, Bader, Lin and Ling: broadcast to up to 28 nodes", NULL,
+	  experiment_smp, experiment_smp_plot },
 	{ "loss", "what lost frames cost an exchange of 16 hosts", NULL, experiment_loss,
 	  experiment_loss_plot },
 	{ "scale", "an exchange of 4 to 1,024 hosts (some minutes)", NULL, experiment_scale,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * allgather-rings-11: Figure 11 of Faraj, Patarasuk and Yuan, the longest path of the rings of LR1
- * and LR3 on random clusters, by three constructions of the spanning tree.
+ * allgather-rings-11: Figure 11 of Faraj, Patarasuk and Yuan, "Bandwidth Efficient All-to-All
+ * Broadcast on Switched Clusters": the longest path of the rings of LR1 and LR3 on random clusters,
+ * by three constructions of the spanning tree.
  */
 #include "tools/papers/rings.h"
 

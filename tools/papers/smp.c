@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smp-5.1 .. smp-5.4: broadcasts of 200,000 bytes, Figures 5.1 to 5.4 of Sun, Bader, Lin and Ling:
- * `smp` against the topology-unaware `binomial`, for what MPI_Bcast was.
+ * smp-5.1 .. smp-5.4: broadcasts of 200,000 bytes, Figures 5.1 to 5.4 of Sun, Bader, Lin and Ling,
+ * "Broadcast on Clusters of SMPs with Optimal Concurrency": `smp` and the topology-unaware
+ * `binomial`, which takes the place of MPI_Bcast.
  *
  * The network is Myrinet's, as far as the paper describes it: four switches with 16 nodes each,
  * links of 1.2 Gbit/s, cutting through, no loss (queues without a limit here). How the eight
  * back-ports of a switch are connected is not in the paper: a star with two cables to each of the
- * others is our assumption, and so are the numbers of nodes a switch of all cases but the first.
- * The figures' numbers are not in the text, only their differences. Nodes are numbered switch by
- * switch
- * ("in order"), or dealt out over the switches, as a batch system may well do ("dealt").
+ * others is an assumption, and so are the numbers of nodes per switch in all cases but the first.
+ * The paper's text gives differences, not the numbers of the figures. Nodes are numbered switch by
+ * switch ("in order"), or distributed over the switches, as a batch system may do ("dealt").
  */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-# Programs of MPI: fronts for MPI libraries, over one glue.
+# Components for MPI libraries; they share the glue.
 
 mpi_glue = \
 	mpi/glue/collectives.c \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MPI's collectives by collnet's. Blocks longer than COLLNET_BLOCK_MAX are declined, and operations
- * of no bytes are complete at once, on all ranks alike.
+ * MPI's collectives by means of collnet's. Calls with blocks longer than COLLNET_BLOCK_MAX are
+ * declined, and operations of no bytes complete at once, in the same way on all ranks.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every front (the Open MPI component, a preloaded library) shares: MPI collectives as calls
- * of the public interface of libcollnet.
+ * What components for MPI libraries share: MPI collectives as calls to the public interface of
+ * libcollnet.
  *
- * A front keeps a struct glue_comm per communicator and offers each collective call to it. The call
- * is served, or the answer is GLUE_DECLINED and the front passes the call to what MPI would have
- * used. All ranks of a communicator get the same answer, because it depends only on
+ * A component keeps a struct glue_comm per communicator and offers each collective call to the
+ * glue. The glue serves the call, or returns GLUE_DECLINED, and the component passes the call to
+ * what MPI would have used. The result is the same on all ranks of a communicator, because it
+ * depends only on
  *
  *   - what the ranks agreed on at the communicator's first call (team.c), and
  *   - the bytes of the operation, which MPI requires to be equal on all ranks. It never depends on
@@ -26,9 +27,9 @@
 /* Not an MPI error code: these are 0 or positive, or negative in Open MPI's own range. */
 #define GLUE_DECLINED INT32_MAX
 
-/* The MPI library that the front belongs to, for one communicator. */
+/* What the glue needs of the MPI library. */
 struct glue_mpi {
-	const char *job; /* what the launcher calls the job, or NULL */
+	const char *job; /* the launcher's name of the job, or NULL */
 	/* Minimum over the ranks, element by element, by what MPI would use without collnet. */
 	int (*min)(void *self, int64_t *values, int n, MPI_Comm comm);
 	/* Broadcast from rank 0, likewise. */
@@ -48,7 +49,7 @@ struct glue_comm {
 	int rank, size;
 };
 
-/* 1: one line per communicator on standard error says what is used, and why. */
+/* 1: prints one line per communicator to standard error: whether it is served, and if not, why. */
 void glue_set_verbose(int verbose);
 
 /* A communicator for which nothing is decided yet. */
@@ -92,8 +93,8 @@ const char *glue_error(void);
 /* How the operations run. */
 struct collnet_coll_options glue_options(void);
 
-/* Starts that succeeded are waited for; COLLNET_OK -> MPI_SUCCESS, else MPI_ERR_OTHER and a line.
- */
+/* Waits for an operation if its start succeeded (status). MPI_SUCCESS, or MPI_ERR_OTHER after a
+ * line on standard error. */
 int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request_t **r);
 
 /*

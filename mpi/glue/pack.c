@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Derived datatypes. Only a predefined type whose elements are adjacent is used in place; whatever
- * else is packed by MPI, in the order of its type map, which is equal on all ranks.
+ * Derived datatypes. Only a predefined type whose elements are adjacent is used in place; any other
+ * type is packed by MPI, in the order of its type map, which is equal on all ranks.
  */
 #include <stdlib.h>
 

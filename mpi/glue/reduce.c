@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reductions by what the library has: blocks are exchanged, and each is reduced by MPI itself
- * (MPI_Reduce_local) in the order of the ranks. So any datatype and operation serve, commutative or
- * not; a result has the same bits on all ranks and on every run with as many ranks.
+ * Reductions by means of libcollnet's exchanges: blocks are exchanged, and each rank reduces them
+ * with MPI_Reduce_local in rank order. So any datatype and operation is supported, commutative or
+ * not, and the result has the same bits on all ranks and on every run with the same number of
+ * ranks.
  *
  * Short vectors: an allgather, then every rank reduces all of them. Long ones: each rank reduces
- * one block (all-to-all), then an allgather; 2 (P - 1) S / P bytes per link, the least there is.
+ * one block (all-to-all), then an allgather; 2 (P - 1) S / P bytes per link, the minimum.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,7 @@
 
 #include "mpi/glue/glue.h"
 
-/* The ranks are there, as a reduction has just shown. */
+/* All ranks are running: a reduction among them has just completed. */
 #define CREATE_TIMEOUT_MS 10000u
 
 static collnet_t *context;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for an operation. The wait tests and drives MPI's communication in turns: a rank that has
- * not called yet may be waiting for a rendezvous with this one. After a short time without a result
- * it sleeps, for a millisecond at most, so that ranks that share a processor get on.
+ * Waiting for an operation. The wait alternates between testing the operation and driving MPI's own
+ * communication, because a rank that has not called yet may be waiting for a rendezvous with this
+ * one. After SPINS tests it sleeps for up to SLEEP_MS per test, so that ranks that share a CPU make
+ * progress.
  */
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The collective component of Open MPI: mca_coll_collnet.so. Open MPI asks it for a module for each
- * communicator; the module with the highest priority has the collectives. Each of ours calls the
- * glue, and what was there before it when the glue declines.
+ * communicator; the module with the highest priority provides its collectives. Each function of
+ * this module calls the glue, and if the glue declines, the function of the previous module.
  *
  * One build serves one release series of Open MPI, whose internal headers it is compiled against.
  */
@@ -77,7 +77,7 @@ static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress };
 
 /* ---- the collectives ------------------------------------------------------------------------ */
 
-/* Passes what the glue declines to the module that was there before. */
+/* Passes what the glue declines to the previous module. */
 #define SERVE(name, call, ...)                                                                     \
 	module_t *m = (module_t *)module;                                                          \
 	int rc = call;                                                                             \
@@ -219,7 +219,8 @@ static int component_register(void)
 					MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3,
 					MCA_BASE_VAR_SCOPE_READONLY, &priority);
 	mca_base_component_var_register(self, "verbose",
-					"1: say once per communicator what is used, and why",
+					"1: print one line per communicator, whether collnet "
+					"serves it, and if not, why",
 					MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3,
 					MCA_BASE_VAR_SCOPE_READONLY, &verbose);
 	return OMPI_SUCCESS;

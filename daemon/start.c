@@ -88,7 +88,7 @@ static void end(struct cn_daemon *d)
 	cn_notify("STOPPING=1");
 	if (d->runtime.poller != NULL && d->nclients == 0) {
 		/* Jobs that ended here may still need our frames elsewhere. */
-		cn_runtime_settle(&d->runtime, d->now + LINGER);
+		cn_runtime_drain(&d->runtime, d->now + LINGER);
 	}
 	if (d->runtime.engine != NULL) {
 		cn_engine_shutdown(d->runtime.engine, d->now);

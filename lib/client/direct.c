@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The direct backend: the transport runs in this process, on the caller's thread while he is in
- * the library.
+ * The direct backend: the transport runs in this process, on the caller's thread during library
+ * calls.
  *
- * While he is not, a keep-alive thread polls now and then, so that peers are answered
- * and do not take this node for dead. It only ever tries for the context's lock: the caller is
- * never made to wait for more than one of its polls.
+ * Between calls a keep-alive thread polls every KEEP_ALIVE_MS, so that peers are answered and do
+ * not consider this node dead. It only tries the context's lock; a caller waits for at most
+ * KEEP_ALIVE_POLLS polls.
  */
 #include "client/env.h"
 #include "client/backend.h"
@@ -29,7 +29,7 @@
  * stream, and falling asleep for each would make the processor the limit. */
 #define WORTH_A_SLEEP (60 * CN_US)
 #define LINGER	      (200 * CN_MS)  /* for goodbyes at the end */
-#define SETTLE	      (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
+#define DRAIN	      (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
 
 struct direct {
 	struct cn_runtime runtime;
@@ -210,7 +210,7 @@ static void direct_close(struct collnet *c)
 	}
 	if (d->runtime.poller != NULL && c->gone.code == COLLNET_OK) {
 		/* An operation that ended here may still need our frames elsewhere. */
-		cn_runtime_settle(&d->runtime, cn_now() + SETTLE);
+		cn_runtime_drain(&d->runtime, cn_now() + DRAIN);
 	}
 	cn_runtime_close(&d->runtime, LINGER);
 	free(d);

@@ -80,7 +80,7 @@ struct cn_ep_buffered {
 };
 
 struct cn_send {
-	struct cn_source source; /* first: the token of its frames, if they are not copied */
+	struct cn_source source; /* the first member; token of its frames, unless they are copied */
 	struct cn_send *next;	 /* in its flow's queue, or free */
 	struct cn_endpoint *ep;
 	struct cn_flow *flow;

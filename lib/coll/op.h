@@ -52,10 +52,10 @@ enum op_state {
 };
 
 struct cn_op {
-	struct cn_source source; /* first: the transport's token is the source */
+	struct cn_source source; /* the first member; cn_tx.token of its frames points to it */
 	struct cn_team *team;
 	enum op_state state;
-	uint32_t seq;
+	uint32_t seq;		  /* number of the operation in its team, from 0; not of a frame */
 	struct cn_coll_args args; /* of the first call; buffers are in posts[] */
 	const struct cn_algorithm *algorithm;
 	uint32_t window;
@@ -74,7 +74,7 @@ struct cn_op {
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
 	uint32_t copy_first, copy_last; /* copies that can run */
 	uint32_t remaining;		/* actions not complete */
-	bool one_way;			/* it sends more frames than it receives */
+	bool sends_more;		/* this node sends more frames of it than it receives */
 	bool synchronised;		/* its sends wait for synchronisations of others */
 	bool ending;			/* all is done; to be finished at the next expiry */
 	bool ending_tried;		/* that was tried: acknowledgements finish it now */

@@ -113,8 +113,8 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	 * goes to a node, too, or the rest would take its place in the window until it waited for
 	 * long. */
 	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
-	     (op->one_way || op->source.flight.by_acks)) ||
-	    (op->one_way && op->source.flight.by_acks && s->send == CN_NONE) ||
+	     (op->sends_more || op->source.flight.by_acks)) ||
+	    (op->sends_more && op->source.flight.by_acks && s->send == CN_NONE) ||
 	    last_before_release(op, a, a->len - p->done)) {
 		out->flags |= CN_FLAG_ACKREQ;
 	}

@@ -81,7 +81,7 @@ static void rewind_cursors(struct cn_op *op)
 			st->recv = i;
 		}
 	}
-	op->one_way = out > in;
+	op->sends_more = out > in;
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct cn_action *a = &s->actions[i];
 

@@ -10,12 +10,12 @@
 #include "proto/global_window.h"
 
 struct cn_source {
-	/* The next frame, with `token` set to this source; false: none now. May end the source. */
+	/* The next frame, with a token that points to this; false: none now. May end the source. */
 	bool (*pull)(struct cn_source *s, cn_time now, struct cn_tx *out);
-	/* A frame of it was acknowledged, or never will be; the flight is already counted. May end
-	 * the source. */
+	/* A frame of it was acknowledged, or never will be; `flight` has been updated. May end the
+	 * source. */
 	void (*acked)(struct cn_source *s);
-	struct cn_flight flight;
+	struct cn_flight flight;       /* its frames in flight, for the global window */
 	struct cn_source *next, *prev; /* the ring; NULL: not active */
 };
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Teams: this node's part of a job. A team forms (wireup.c),
- */
+/* A team's life: created, joined by local ranks, failed, left. Wire-up is in wireup.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -27,7 +27,7 @@ struct cn_team_node {
 	const char *name;     /* the topology's, or of the team's `names` */
 	uint8_t mac[6];
 	uint32_t vertex;     /* in the topology, or CN_TOPO_NONE */
-	uint16_t slot;	     /* of the team there */
+	uint16_t slot;	     /* of the team on that node, for frames sent to it */
 	uint32_t left_after; /* operations after which a rank of it left; UINT32_MAX: none did */
 	uint32_t left_rank;
 	bool failed; /* the team failed there: frames that still come have gaps between them */
@@ -48,8 +48,10 @@ struct cn_team {
 	struct cn_engine *engine;
 	uint64_t owner;
 	char job[COLLNET_NAME_MAX + 1];
-	uint32_t ranks, id;
-	uint16_t slot; /* index in the engine's table, and generation << 8 */
+	uint32_t ranks;
+	uint32_t id;   /* names the team in control messages; unique in its engine */
+	uint16_t slot; /* addresses it in collective frames, which have 12 bits for it: index in
+			* the engine's table, and generation << 8 */
 	enum cn_team_state state;
 	int status; /* why it failed */
 	char text[CN_ERR_TEXT];

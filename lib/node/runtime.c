@@ -182,7 +182,7 @@ int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s
 	return rc;
 }
 
-bool cn_runtime_settle(struct cn_runtime *s, cn_time until)
+bool cn_runtime_drain(struct cn_runtime *s, cn_time until)
 {
 	for (;;) {
 		struct pollfd p[2] = {
@@ -190,12 +190,12 @@ bool cn_runtime_settle(struct cn_runtime *s, cn_time until)
 			{ .fd = s->link->send_fd, .events = POLLOUT },
 		};
 		cn_time now = cn_now(), wake;
-		bool settled = cn_node_settle(cn_engine_node(s->engine));
+		bool drained = cn_node_drain(cn_engine_node(s->engine));
 		int work = cn_poller_poll(s->poller, now);
 		struct timespec ts;
 
-		if (work < 0 || now >= until || (settled && work == 0)) {
-			return work == 0 && settled;
+		if (work < 0 || now >= until || (drained && work == 0)) {
+			return work == 0 && drained;
 		}
 		wake = cn_min_time(until, cn_poller_deadline(s->poller));
 		if (work == 0 && wake > now) {
@@ -227,10 +227,10 @@ bool cn_runtime_flush(struct cn_runtime *s, cn_time until)
 	}
 }
 
-static void free_old(struct cn_runtime *s)
+static void free_replaced(struct cn_runtime *s)
 {
-	while (s->nold > 0) {
-		cn_topo_free(s->old[--s->nold]);
+	while (s->nreplaced > 0) {
+		cn_topo_free(s->replaced[--s->nreplaced]);
 	}
 }
 
@@ -244,19 +244,19 @@ int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime 
 		return rc;
 	}
 	if (s->engine == NULL || cn_engine_teams(s->engine) == 0) {
-		free_old(s);
+		free_replaced(s);
 	}
-	if (s->nold == CN_RUNTIME_OLD) {
+	if (s->nreplaced == CN_RUNTIME_REPLACED) {
 		if (fresh != NULL) {
 			cn_topo_free(fresh);
 		}
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "jobs still use the topologies of the last %d reloads: wait until "
 			       "they end",
-			       CN_RUNTIME_OLD);
+			       CN_RUNTIME_REPLACED);
 	}
 	if (s->topo != NULL) {
-		s->old[s->nold++] = s->topo;
+		s->replaced[s->nreplaced++] = s->topo;
 	}
 	s->topo = fresh;
 	if (s->engine != NULL) {
@@ -287,7 +287,7 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 	s->engine = NULL;
 	s->link = NULL;
 	s->locked = false;
-	free_old(s);
+	free_replaced(s);
 }
 
 void cn_runtime_close(struct cn_runtime *s, cn_time linger)

@@ -25,7 +25,7 @@ struct cn_runtime_config {
 	uint32_t goodbye_nodes;		  /* room in it: no more nodes are known */
 };
 
-#define CN_RUNTIME_OLD 8
+#define CN_RUNTIME_REPLACED 8
 
 struct cn_runtime {
 	char node[COLLNET_NAME_MAX + 1];
@@ -33,8 +33,8 @@ struct cn_runtime {
 	struct cn_lock lock; /* if locked */
 	struct cn_link *link;
 	struct cn_topo *topo;
-	struct cn_topo *old[CN_RUNTIME_OLD]; /* of before a reload: teams may use them */
-	uint32_t nold;
+	struct cn_topo *replaced[CN_RUNTIME_REPLACED]; /* by reloads; teams may still use them */
+	uint32_t nreplaced;
 	struct cn_engine *engine;
 	struct cn_poller *poller;
 };
@@ -64,10 +64,10 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger);
  */
 void cn_runtime_close(struct cn_runtime *s, cn_time linger);
 /*
- * Before closing: moves frames until peers have acknowledged everything and nothing is to be
- * acknowledged here, at most until `until`. True: this was reached.
+ * Before closing: sends and receives until all frames of this node are acknowledged and it has no
+ * acknowledgement left to send, at most until `until`. True: this state was reached.
  */
-bool cn_runtime_settle(struct cn_runtime *s, cn_time until);
+bool cn_runtime_drain(struct cn_runtime *s, cn_time until);
 /* Sends what is queued, at most until `until`. True: the queue is empty. */
 bool cn_runtime_flush(struct cn_runtime *s, cn_time until);
 /* The engine's counters and those of the link and the process. */

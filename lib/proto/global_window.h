@@ -23,7 +23,7 @@ struct cn_window {
 	uint32_t peak;	    /* largest in_flight */
 };
 
-/* The frames of one operation. */
+/* A flight: the frames of one operation, or message, that count towards the global window. */
 struct cn_flight {
 	uint64_t sent, received, unacked;
 	uint32_t in_flight; /* this flight's part of the sum */

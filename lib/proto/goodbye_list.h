@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The goodbyes that a node sends when it dies, like a will message of MQTT: for every established
- * peer, what it takes to build a BYE that is valid in the session. The transport keeps the list
+ * peer, what it takes to build a goodbye that is valid in the session. The transport keeps the list
  * current; another process that shares the memory (the daemon's parent) reads it after the
  * transport's process died, and sends the frames.
  *
@@ -21,7 +21,7 @@
 
 struct cn_goodbye {
 	_Atomic uint64_t to;	  /* MAC address, 48 bits; 0: no entry */
-	_Atomic uint64_t session; /* of the frames to it: high half session, low half BYE token */
+	_Atomic uint64_t session; /* high half: session of the frames to it; low: goodbye token */
 };
 
 struct cn_goodbye_list {
@@ -42,7 +42,7 @@ void cn_goodbye_list_init(struct cn_goodbye_list *l, const struct cn_node_config
 void cn_goodbye_list_set(struct cn_goodbye_list *l, uint32_t i, const uint8_t mac[6],
 			 uint32_t session, uint32_t token);
 void cn_goodbye_list_clear(struct cn_goodbye_list *l, uint32_t i);
-/* The unicast BYE to entry i (0 .. max_peers - 1), with its Ethernet header and not padded.
+/* The unicast goodbye to entry i (0 .. max_peers - 1), with its Ethernet header and not padded.
  * Returns its length, at most CN_FRAME_HEAD; 0: no such entry. */
 size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 			     uint8_t out[CN_FRAME_HEAD]);

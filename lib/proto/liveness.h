@@ -19,7 +19,8 @@ struct cn_liveness {
 	cn_time probe_at;     /* CN_NEVER: nobody waits for the peer */
 	uint32_t probes;      /* without an answer */
 	cn_time suspected_at; /* the first few probes had no answer; 0: not */
-	bool contested;	      /* another node claims its name: it is probed until it answers */
+	bool contested;	      /* name conflict: another node announced itself under the peer's name,
+			       * which the peer keeps if it answers; probed until it does */
 };
 
 /*
@@ -39,7 +40,7 @@ void cn_liveness_note(struct cn_peer *p);
 void cn_liveness_expire(struct cn_peer *p);
 /* Frames are not acknowledged, though no operation may wait for the peer: it is probed. */
 void cn_liveness_unacked(struct cn_peer *p);
-/* Another node claims the name of this peer, which is up: it is probed. */
+/* Another node announced itself under the name of this peer, which is up: the peer is probed. */
 void cn_liveness_contest(struct cn_peer *p);
 /* The session ends. */
 void cn_liveness_reset(struct cn_peer *p);

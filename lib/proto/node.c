@@ -147,9 +147,9 @@ void cn_node_bye(struct cn_node *n)
 	n->byes_due = 3; /* nobody acknowledges them */
 }
 
-bool cn_node_settle(struct cn_node *n)
+bool cn_node_drain(struct cn_node *n)
 {
-	bool settled = true;
+	bool drained = true;
 
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
@@ -163,10 +163,10 @@ bool cn_node_settle(struct cn_node *n)
 			cn_peer_ready(p);
 		}
 		if (p->ack_due || p->tx.queue.una != p->tx.queue.end || p->control_first != NULL) {
-			settled = false;
+			drained = false;
 		}
 	}
-	return settled;
+	return drained;
 }
 
 uint32_t cn_node_payload(const struct cn_node *n)

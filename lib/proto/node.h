@@ -87,7 +87,7 @@ struct cn_tx {
 	uint16_t len;
 	uint32_t stream;
 	const uint8_t *payload; /* stays valid and unchanged until acked() or cn_node_detach() */
-	void *token;		/* given back by acked() */
+	void *token;		/* opaque to the transport; passed to acked() */
 	bool owned;		/* payload is the start of a buffer of the node's pool, which the
 				 * transport puts back when the frame is acknowledged */
 };
@@ -134,7 +134,7 @@ void cn_node_bye(struct cn_node *n);
  * Before a goodbye: delayed acknowledgements are sent at once. True: none is left to be sent, and
  * all reliable frames of this node are acknowledged.
  */
-bool cn_node_settle(struct cn_node *n);
+bool cn_node_drain(struct cn_node *n);
 
 /* Payload bytes that one frame carries. */
 uint32_t cn_node_payload(const struct cn_node *n);

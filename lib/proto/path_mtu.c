@@ -11,7 +11,7 @@
  * The first try is the padded probe alone. If its answer does not come, each further try is a
  * padded probe and a short one behind it. An answer to the try that shows no frame of the full size
  * is a strike: the short probe came and the padded one did not. A path fails by strikes, not by
- * time, and by more of them on a network that loses much (cn_node_min_tries()).
+ * time, and by more of them on a lossy network (cn_node_min_tries()).
  *
  * A reliable frame that was retransmitted again and again while the peer answered is probed for in
  * the same way, at its own size. So it fails by count whatever caused the retransmissions, and a

@@ -14,8 +14,8 @@ struct cn_path {
 	bool padded_due, short_due; /* probes to be sent: padded, and behind it one that is not */
 	bool again;		    /* the next try is not the first */
 	uint16_t number;	    /* of the last try */
-	uint32_t strikes;
-	cn_time sent_at; /* the last try */
+	uint32_t strikes; /* tries of which the short probe arrived and the padded one did not */
+	cn_time sent_at;  /* the last try */
 	cn_time at; /* end of the wait for an answer, or of the pause after a strike; CN_NEVER */
 	struct cn_peer *next; /* WAITING: in the node's queue */
 };

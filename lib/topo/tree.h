@@ -58,7 +58,7 @@ uint32_t cn_tree_path(const struct cn_tree *t, uint32_t a, uint32_t b, uint32_t 
 uint32_t cn_tree_hops(const struct cn_tree *t, uint32_t a, uint32_t b);
 /* Channels of a directed link. */
 uint32_t cn_tree_channels(const struct cn_tree *t, uint32_t dlink);
-/* "s0 -> h3", for sentences; cut at cap. Returns text. */
+/* "s0 -> h3", for messages; cut at cap. Returns text. */
 const char *cn_tree_link_name(const struct cn_tree *t, uint32_t dlink, char *text, size_t cap);
 /* Name of a node of the team. */
 const char *cn_tree_node_name(const struct cn_tree *t, uint32_t node);

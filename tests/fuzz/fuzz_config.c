@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any text as collnetd's configuration: refused with a sentence that names file and line, or read
+ * Any text as collnetd's configuration: refused with a message that names file and line, or read
  * into settings that are within their bounds.
  */
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any text as a topology file, ours or Slurm's: refused with a sentence that names the file, or a
+ * Any text as a topology file, ours or Slurm's: refused with a message that names the file, or a
  * graph that written out and read again is the same graph, and that has spanning trees of all
  * kinds, trees of teams and a drawing.
  */

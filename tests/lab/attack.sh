@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# A stranger on a third host of the segment, who knows what is broadcast and sends in the names of
-# two nodes that run a job: goodbyes, restarts, other incarnations, session frames, invented nodes,
-# floods. The jobs end well with every byte right, nobody is told that a node is gone, and no log
+# An attacker on a third host of the segment, which sees what is broadcast and sends frames with the
+# addresses of two nodes that run a job: goodbyes, restarts, other incarnations, session frames, invented nodes,
+# floods. The jobs end well with every byte right, no node is reported lost, and no log
 # fills. On version 0.1 bye, unibye, restart and life each end the job.
 # run: asan
 # timeout: 300

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stranger on the segment: it reads what is broadcast, and sends frames in the names of others.
+ * An attacker on the segment: it reads what is broadcast, and sends frames with others' addresses.
  *
  *   attacker KIND VICTIM AS [COUNT]
  *
- *   bye       broadcast goodbyes of node AS, with its epoch
- *   unibye    the same to VICTIM alone
- *   restart   a broadcast hello of AS with another epoch
- *   life      a unicast hello of AS with its epoch, and another nonce
- *   data      empty CONTROL frames of AS, of the session that followed from epochs before nonces
- * were there, from its first 4,096 numbers on ack       acknowledgements of that session, of as
- * many numbers sweep     empty CONTROL frames of AS with random sessions and numbers invent unicast
- * hellos of COUNT nodes that are not there flood     broadcast hellos, each of a new node
+ *   - bye       broadcast goodbyes of node AS, with its epoch
+ *   - unibye    the same to VICTIM alone
+ *   - restart   a broadcast hello of AS with another epoch
+ *   - life      a unicast hello of AS with its epoch, and another nonce
+ *   - data      empty CONTROL frames of AS, of the session that would follow from the epochs alone,
+ *               with its first 4,096 sequence numbers
+ *   - ack       acknowledgements of that session, of as many numbers
+ *   - sweep     empty CONTROL frames of AS with random sessions and sequence numbers
+ *   - invent    unicast hellos of COUNT nodes that do not exist
+ *   - flood     broadcast hellos, each of a new node
  *
- * It waits until it has heard both nodes' hellos. COUNT: frames to send (1; data, ack: 4,096).
+ * It waits until it has received both nodes' hellos. COUNT: frames to send (1; data, ack: 4,096).
  * Prints "sent N".
  */
 #include <errno.h>

@@ -25,7 +25,7 @@ static uint32_t rank, ranks;
 		}                                                                                  \
 	} while (0)
 
-/* A call that fails with this status and a sentence that has the word. */
+/* A call that fails with this status and a message that contains the word. */
 #define REFUSED(status, word, call)                                                                \
 	do {                                                                                       \
 		CHECK((call) == (status));                                                         \

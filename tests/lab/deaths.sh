@@ -183,9 +183,9 @@ for how in "rank 2 on node h2" "node h2" "--no-daemons"; do
 		wait
 		kill -9 \$(cat \$HERE/pid.2) || true"
 	sed -n 's/^\[.*\] end //p' out >ends
-	while read -r r when status sentence; do
+	while read -r r when status message; do
 		echo "$when $status" >"end.$r"
-		echo "$sentence" >"error.$r"
+		echo "$message" >"error.$r"
 	done <ends
 	told "$how" 0 1 3
 done

@@ -39,11 +39,11 @@ case_of() {
 		exec collnet bench alltoall --sizes 1k --iterations 3 --verify --json" >out 2>err </dev/null
 	sed -n 's/^\[.*\] end //p' out >ends
 	[ -e killed ] && [ "$(wc -l <ends)" -eq $(($2 - 1)) ] || { cat out err; fail "no ends: $1"; }
-	while read -r r when status sentence; do
+	while read -r r when status message; do
 		[ "$status" -ne 0 ] || fail "rank $r has no error: $1"
-		case $sentence in
+		case $message in
 		*"node h2 ended its daemon"*) ;;
-		*) cat ends h2.log; fail "rank $r was not told of the death of h2's $1: $sentence" ;;
+		*) cat ends h2.log; fail "rank $r was not told of the death of h2's $1: $message" ;;
 		esac
 		echo $((when - $(cat killed))) >>"times.$1"
 	done <ends

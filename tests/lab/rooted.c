@@ -153,7 +153,7 @@ static void right(void)
 
 /* ---- what nobody may say ---------------------------------------------------------------- */
 
-/* Refused with a sentence, and soon; nothing was sent, so that the team lives on. */
+/* Refused at once, with a message; nothing was sent, so that the team lives on. */
 #define REFUSED(call, words)                                                                       \
 	do {                                                                                       \
 		uint64_t begin_ = now_ms();                                                        \

@@ -124,7 +124,7 @@ END {
 AWK
 }
 
-# Spoils the all-to-all: status 1 and the right sentence, or OK where nothing is on a link twice.
+# Spoils the all-to-all: status 1 and the right message, or OK where nothing is on a link twice.
 spoilt() {
 	"$collnet" schedule alltoall --topology "$seed.topo" --algorithm aapc --emit text \
 		>"$seed.plan" || die "emit"
@@ -143,12 +143,12 @@ spoilt() {
 	# "phase 3: a -> b and c -> d both use link x -> y, which has 1 channel", or where a host
 	# is the sender or the receiver of both:
 	# "phase 3: a sends to b and to d, both over link a -> s", "b receives from a and from c, ..."
-	sentence=$(sed -n \
+	message=$(sed -n \
 		-e 's/^.*: phase \([0-9]*\): \(.*\) and \(.*\) both use link \(.*\), which.*/\1|\2|\3|\4/' \
 		-e 's/^.*: phase \([0-9]*\): \(.*\) sends to \(.*\) and to \(.*\), both over link \(.*\)$/\1|\2 -> \3|\2 -> \4|\5/' \
 		-e 's/^.*: phase \([0-9]*\): \(.*\) receives from \(.*\) and from \(.*\), both over link \(.*\)$/\1|\3 -> \2|\4 -> \2|\5/' \
 		-e p <"$seed.err")
-	grep -qxF -e "$sentence" "$seed.conflicts" ||
+	grep -qxF -e "$message" "$seed.conflicts" ||
 		die "$(cat "$seed.err"); but it should be one of: $(head -n 5 "$seed.conflicts")"
 	echo refused >>"$seed.verdicts"
 }

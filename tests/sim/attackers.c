@@ -223,8 +223,8 @@ void attackers_check(struct attackers *a)
 		for (uint32_t i = 0; i < n->npeers; i++) {
 			if ((uint32_t)n->peers[i]->generation != 0) {
 				fixture_report(a->fixture,
-					       "host %u had %s down: a stranger was believed", host,
-					       n->peers[i]->name);
+					       "host %u had %s down: a forged frame was accepted",
+					       host, n->peers[i]->name);
 			}
 		}
 	}

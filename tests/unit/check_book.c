@@ -253,14 +253,14 @@ int b_judge(const struct book *b, unsigned guarantees, struct cn_check_report *r
 	return rc;
 }
 
-void b_expect(const struct book *b, unsigned guarantees, const char *sentence)
+void b_expect(const struct book *b, unsigned guarantees, const char *message)
 {
 	struct cn_check_report r;
 	struct cn_err err = { 0 };
 	int rc = b_judge(b, guarantees, &r, &err);
 
-	assert_string_equal(err.text, sentence);
-	assert_int_equal(rc, sentence[0] == '\0' ? COLLNET_OK : COLLNET_EINVAL);
+	assert_string_equal(err.text, message);
+	assert_int_equal(rc, message[0] == '\0' ? COLLNET_OK : COLLNET_EINVAL);
 }
 
 struct book *b_good(void)

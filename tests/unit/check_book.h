@@ -75,7 +75,7 @@ void b_cut(struct cn_sched *s, uint32_t i);
 /* The checker's word. */
 int b_judge(const struct book *b, unsigned guarantees, struct cn_check_report *r,
 	    struct cn_err *err);
-/* Its sentence, or "" where all is well. Fails the test. */
-void b_expect(const struct book *b, unsigned guarantees, const char *sentence);
+/* Its message, or "" where all is well. Fails the test. */
+void b_expect(const struct book *b, unsigned guarantees, const char *message);
 
 #endif

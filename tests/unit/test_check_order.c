@@ -55,7 +55,7 @@ static void run__told_at_the_end(void **state)
 	b_close(b);
 }
 
-/* The sentence for a list, and one for what is told too early to be of use. */
+/* The message for a list, and one for what is told too early to be of use. */
 static void run__told_too_early(void **state)
 {
 	struct book *b = b_open(STAR, CN_OP_ALLTOALL, 0);

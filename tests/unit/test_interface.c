@@ -34,14 +34,14 @@ static const struct cn_interface tun = {
 };
 
 static void assert_refused(const struct cn_interface *list, size_t count, const char *name,
-			   const char *sentence)
+			   const char *message)
 {
 	struct cn_interface out = { .index = -7 };
 	struct cn_err err = { 0 };
 
 	assert_int_equal(cn_interface_pick(list, count, name, &out, &err), COLLNET_EIFACE);
 	assert_int_equal(err.code, COLLNET_EIFACE);
-	assert_string_equal(err.text, sentence);
+	assert_string_equal(err.text, message);
 	assert_int_equal(out.index, -7);
 }
 

@@ -292,7 +292,7 @@ static void broadcast__others_only(void **state)
 
 static void filter__own_foreign_and_tagged_frames_are_not_seen(void **state)
 {
-	static const uint8_t stranger[6] = { 2, 1, 2, 3, 4, 5 };
+	static const uint8_t third[6] = { 2, 1, 2, 3, 4, 5 };
 	struct cn_frame tagged = make(a->mac, b->mac, 0x8100, 5u << 16 | ETHERTYPE, 100);
 	struct cn_link_counters n;
 
@@ -300,7 +300,7 @@ static void filter__own_foreign_and_tagged_frames_are_not_seen(void **state)
 	assert_true(run_command("ip link set b0 promisc on"));
 	send_from(a, a->mac, b->mac, 0x88b6, 1, 100);
 	send_from(a, a->mac, b->mac, 0x0800, 2, 100);
-	send_from(a, a->mac, stranger, ETHERTYPE, 3, 100);
+	send_from(a, a->mac, third, ETHERTYPE, 3, 100);
 	/* A frame of its own that comes back, by a loop in the network. */
 	send_from(a, b->mac, everyone, ETHERTYPE, 4, 100);
 	send_from(a, b->mac, b->mac, ETHERTYPE, 5, 100);

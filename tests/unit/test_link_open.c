@@ -40,7 +40,7 @@ static int tear_down(void **state)
 	return run_command("ip link delete a0") ? 0 : -1;
 }
 
-static void assert_refused(const char *name, int code, const char *sentence)
+static void assert_refused(const char *name, int code, const char *message)
 {
 	struct cn_link_config c = { .kind = kind, .interface = name, .ethertype = ETHERTYPE };
 	struct cn_link *l = NULL;
@@ -48,7 +48,7 @@ static void assert_refused(const char *name, int code, const char *sentence)
 
 	assert_int_equal(cn_link_open(&c, &l, &err), code);
 	assert_null(l);
-	assert_string_equal(err.text, sentence);
+	assert_string_equal(err.text, message);
 }
 
 static void open__refusals_say_what_to_do(void **state)

@@ -72,14 +72,14 @@ static void accepted(void **state, const char *text, uint64_t messages, uint64_t
 	assert_int_equal(r.syncs, syncs);
 }
 
-static void refused(void **state, const char *text, const char *sentence)
+static void refused(void **state, const char *text, const char *message)
 {
 	struct cn_check_report r;
 	struct cn_err err;
 
 	assert_int_not_equal(take(*state, text, strlen(text), &err, &r), COLLNET_OK);
-	if (strstr(err.text, sentence) == NULL) {
-		fail_msg("'%s' is not in '%s'", sentence, err.text);
+	if (strstr(err.text, message) == NULL) {
+		fail_msg("'%s' is not in '%s'", message, err.text);
 	}
 }
 
@@ -112,7 +112,7 @@ static void schedule_parse__refuses_with_file_and_line(void **state)
 	static const char head[] = GATHER;
 	char text[512];
 	static const struct {
-		const char *line, *sentence;
+		const char *line, *message;
 	} lines[] = {
 		{ "phase x: a -> b send block 0 to block 0",
 		  "file:5: expected the phase's number" },
@@ -151,7 +151,7 @@ static void schedule_parse__refuses_with_file_and_line(void **state)
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		snprintf(text, sizeof(text), "%s%s\n", head, lines[i].line);
-		refused(state, text, lines[i].sentence);
+		refused(state, text, lines[i].message);
 	}
 	refused(state, "", "file:1: before the first message expected lines with schedule");
 	refused(state, "schedule gather\nhosts a\nsize 1\n", "a team of one host");

@@ -288,7 +288,7 @@ static void host__ring(void **state)
 	uint32_t most = 0;
 
 	(void)state;
-	for (int i = 0; i < 200; i++) { /* strangers' frames to host 0 */
+	for (int i = 0; i < 200; i++) { /* foreign frames to host 0 */
 		struct frame *f = sim_frame_new(c->sim);
 
 		assert_non_null(f);

@@ -132,7 +132,7 @@ static void valid_name__length_and_letters(void **state)
 	assert_false(cn_valid_name("\xc3\xa4"));
 }
 
-static void fail__writes_code_and_sentence(void **state)
+static void fail__writes_code_and_message(void **state)
 {
 	char longer[CN_ERR_TEXT * 2];
 	struct cn_err err = { 0 };
@@ -214,7 +214,7 @@ int main(void)
 		cmocka_unit_test(parse_rate__refuses),
 		cmocka_unit_test(parse_size__powers_of_1024),
 		cmocka_unit_test(valid_name__length_and_letters),
-		cmocka_unit_test(fail__writes_code_and_sentence),
+		cmocka_unit_test(fail__writes_code_and_message),
 		cmocka_unit_test(log__goes_to_the_callback),
 		cmocka_unit_test(random__is_a_seeded_stream),
 		cmocka_unit_test(parse_ethertype__decimal_and_hexadecimal),

@@ -11,14 +11,14 @@ typedef int topo_parser(const char *text, size_t len, const char *name, struct c
 
 struct topo_refusal {
 	const char *text;
-	const char *error; /* how the sentence begins */
+	const char *error; /* how the message begins */
 };
 
 /* The network of a topology file; the test fails where it is refused. */
 struct cn_topo *topo_text(const char *text);
 struct cn_topo *topo_bytes(const char *text, size_t len);
 
-/* Every text is refused, by its sentence; `name` is what the file is called. */
+/* Every text is refused, with its message; `name` is what the file is called. */
 void topo_refused(topo_parser *parse, const char *name, const struct topo_refusal *bad, size_t n);
 
 /*

@@ -101,7 +101,7 @@ has 'full queues dropped [0-9]* frames, most of them ([0-9]*) at s[0-9], port fr
 sim 0 alltoall --shape 4x4 --sizes 64k --switch dynamic
 has 'the longest was [0-9]* of 217 frames of s[1-4].s memory, port to '
 sim 0 alltoall --shape 4x2 --sizes 64k --buffer 0 --uplink-buffer 0
-has 'buffers are not limited at s[0-9], where the longest queue was [0-9]* frame'
+has 'buffers at s[0-9] are unlimited, and its longest queue was [0-9]* frame'
 lacks 'no queue overflowed'
 sim 0 alltoall --shape 8 --sizes 64k --reorder 20000
 has 'no frame was dropped, but [0-9]* were retransmitted'
@@ -114,7 +114,7 @@ has ', for an assumed buffer of 43 frames per port, limits it'
 sim 0 allgather --shape 3x2 --sizes 1k,2k --algorithm all
 [ "$(wc -l <"$t/err")" -eq 1 ] || fail "left out once"
 sim 0 bcast --shape 4 --sizes 1 --delay 100ms
-has ', <1 % of the best that these links allow'
+has ', <1 % of the best time that these links allow'
 
 # ---- clusters that cannot be --------------------------------------------------------------
 sim 1 barrier --shape 4x2 --rate 1kbit

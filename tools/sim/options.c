@@ -11,7 +11,7 @@
 #include "tools/sim/command.h"
 #include "tools/sim/parse.h"
 
-#define BUFFER_DEFAULT	      43u /* those of the lab, and of the exchange paper */
+#define BUFFER_DEFAULT	      43u /* those of the lab, and of Tam and Wang */
 #define UPLINK_BUFFER_DEFAULT 45u
 #define LOCAL_MAX	      1024u
 #define DUPLICATE_MAX	      100000u /* each switch doubles the copies of the one before */

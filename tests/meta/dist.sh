@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # make distcheck: the tarball builds out of tree from a read-only source, passes make check, and
 # installs and uninstalls cleanly. And it has every file of the repository.
-# timeout: 600
+# timeout: 1200
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 t=$(mktemp -d) || exit 1

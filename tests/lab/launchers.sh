@@ -27,12 +27,14 @@ unset COLLNET_JOB COLLNET_SIZE # the lab sets them for ranks that are started by
 while [ "$(ls "$HERE" | grep -c '^here\.')" -lt 4 ]; do sleep 0.05; done
 exec collnet bench alltoall --sizes 1k --iterations 20 --verify --json
 EOS
-# launch NAME COMMAND...: the same twice at once.
+# twice COMMAND...: the same twice at once. Each has a TMPDIR of its own: mpirun fails when another
+# one makes the directory of its sessions at the same moment.
 cat >twice <<'EOS'
-rm -f here.*
-"$@" sh "$HERE/rank" a >a.out 2>a.err </dev/null &
+rm -rf here.* tmp.a tmp.b
+mkdir tmp.a tmp.b
+TMPDIR=$HERE/tmp.a "$@" sh "$HERE/rank" a >a.out 2>a.err </dev/null &
 one=$!
-"$@" sh "$HERE/rank" b >b.out 2>b.err </dev/null
+TMPDIR=$HERE/tmp.b "$@" sh "$HERE/rank" b >b.out 2>b.err </dev/null
 b=$?
 wait $one
 echo "status $? $b"

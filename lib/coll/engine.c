@@ -319,9 +319,9 @@ void cn_engine_touch(struct cn_engine *e)
 	e->touched = true;
 }
 
-void cn_engine_input(struct cn_engine *e, cn_time now, const uint8_t *frame, size_t len)
+void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame *f)
 {
-	cn_node_input(e->node, now, frame, len);
+	cn_node_input(e->node, now, f);
 }
 
 bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)

@@ -42,7 +42,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 void cn_engine_free(struct cn_engine *e);
 
 /* The transport's four calls. */
-void cn_engine_input(struct cn_engine *e, cn_time now, const uint8_t *frame, size_t len);
+void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame *f);
 bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out);
 cn_time cn_engine_deadline(const struct cn_engine *e);
 void cn_engine_expire(struct cn_engine *e, cn_time now);

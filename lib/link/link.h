@@ -28,12 +28,6 @@ struct cn_link_config {
 	void *open_arg;
 };
 
-/* A received frame, borrowed from the link's ring until cn_link_release(). */
-struct cn_rx_frame {
-	const uint8_t *data; /* from the Ethernet header on */
-	size_t len;	     /* bytes captured; padding included */
-};
-
 struct cn_link_counters {
 	uint64_t ring_drops;  /* dropped by the kernel because the ring was full */
 	uint64_t send_full;   /* sends refused because the queue was full */
@@ -77,7 +71,10 @@ int cn_link_prepare(const char *kind, struct cn_err *err);
 int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err);
 void cn_link_close(struct cn_link *l);
 
-/* Up to max frames that have come, in order; 0: none now. Release before the next recv. */
+/*
+ * Up to max frames that have come, in order; 0: none now. They are borrowed from the link until
+ * cn_link_release(), which comes before the next recv.
+ */
 size_t cn_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max);
 void cn_link_release(struct cn_link *l);
 

@@ -152,9 +152,7 @@ static size_t packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max
 		advance(p, &p->head);
 		p->borrowed++;
 		if (is_wanted(p, h, status)) {
-			out[n].data = (const uint8_t *)h + h->tp_mac;
-			out[n].len = h->tp_snaplen;
-			n++;
+			out[n++] = cn_rx_frame_raw((const uint8_t *)h + h->tp_mac, h->tp_snaplen);
 		} else if (p->borrowed == 1) {
 			/* A caller that gets nothing has nothing to release. */
 			packet_release(l);

@@ -150,8 +150,7 @@ static size_t pcap_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t 
 		report_gone(p, lib.pcap_geterr(p->pcap));
 	}
 	for (size_t i = first; i < p->taken; i++) {
-		out[i - first].data = p->slots[i].data;
-		out[i - first].len = p->slots[i].len;
+		out[i - first] = cn_rx_frame_raw(p->slots[i].data, p->slots[i].len);
 	}
 	return p->taken - first;
 }

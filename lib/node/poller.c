@@ -63,7 +63,7 @@ static uint32_t receive(struct cn_poller *p, cn_time now)
 	do {
 		n = cn_link_recv(p->link, in, BATCH);
 		for (size_t i = 0; i < n; i++) {
-			cn_engine_input(p->engine, now, in[i].data, in[i].len);
+			cn_engine_input(p->engine, now, &in[i]);
 		}
 		if (n > 0) {
 			cn_link_release(p->link);

@@ -12,7 +12,7 @@ static void take_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 		cn_peer_ready(p);
 	}
 	if ((w->flags & CN_FLAG_MTU_PROBE) != 0) {
-		cn_path_probed(p, w->stream, (uint32_t)(len - CN_ETH_HEADER));
+		cn_path_probed(p, w->stream, (uint32_t)len);
 	}
 	if ((w->flags & CN_FLAG_MTU_REPLY) != 0) {
 		cn_path_answer(p, w->stream);
@@ -50,8 +50,10 @@ static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
 	       cn_serial_within(p->tx.queue.una - CN_WINDOW_MAX, w->ack, p->tx.queue.end);
 }
 
-void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t len)
+void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 {
+	const uint8_t *to = f->ether, *from = f->ether + 6;
+	size_t bytes = CN_ETH_HEADER + f->len;
 	struct cn_wire w;
 	struct cn_peer *p;
 	enum cn_wire_fault fault;
@@ -60,11 +62,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	if (n->leaving) {
 		return;
 	}
-	if (len < CN_ETH_HEADER) {
-		n->counters.bad_frames++;
-		return;
-	}
-	fault = cn_wire_get(frame + CN_ETH_HEADER, len - CN_ETH_HEADER, n->config.cluster, &w);
+	fault = cn_wire_get(f->data, f->len, n->config.cluster, &w);
 	if (fault == CN_WIRE_OK && w.length > n->payload && w.type != CN_TYPE_HELLO) {
 		fault = CN_WIRE_BAD;
 	}
@@ -74,30 +72,30 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 		return;
 	}
 	/* To another node: the link is promiscuous. */
-	if ((frame[0] & 1) == 0 && memcmp(frame, n->config.mac, 6) != 0) {
+	if ((to[0] & 1) == 0 && memcmp(to, n->config.mac, 6) != 0) {
 		n->counters.foreign_frames++;
 		return;
 	}
 	/* From this node, or from a group address: forged. */
-	if ((frame[6] & 1) != 0 || memcmp(frame + 6, n->config.mac, 6) == 0) {
+	if ((from[0] & 1) != 0 || memcmp(from, n->config.mac, 6) == 0) {
 		n->counters.bad_frames++;
 		return;
 	}
 	if (fault == CN_WIRE_FOREIGN_VERSION) {
 		n->counters.version_frames++;
-		cn_foreign_version_note(n, frame + 6, w.version);
+		cn_foreign_version_note(n, from, w.version);
 		return;
 	}
-	n->counters.bytes_received += len < CN_ETH_MIN ? CN_ETH_MIN : len;
+	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;
 	if (w.type == CN_TYPE_HELLO) {
 		n->counters.frames_received++;
-		cn_hello_take(n, frame + 6, &w, frame + CN_HEAD);
+		cn_hello_take(n, from, &w, f->data + CN_WIRE_HEADER);
 		return;
 	}
-	p = cn_peer_by_mac(n, frame + 6);
+	p = cn_peer_by_mac(n, from);
 	if (p == NULL || p->state != CN_PEER_UP || w.session != p->session_in) {
 		n->counters.stale_frames++;
-		cn_hello_stray(n, frame + 6, p);
+		cn_hello_stray(n, from, p);
 		return;
 	}
 	if (!in_window(p, &w)) {
@@ -109,8 +107,8 @@ void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t 
 	cn_liveness_note(p);
 	cn_sender_ack(p, w.ack);
 	if (w.type == CN_TYPE_ACK) {
-		take_ack(p, &w, len);
+		take_ack(p, &w, f->len);
 	} else {
-		cn_receiver_data(p, &w, frame + CN_HEAD);
+		cn_receiver_data(p, &w, f->data + CN_WIRE_HEADER);
 	}
 }

@@ -121,7 +121,7 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 		struct cn_node **out, struct cn_err *err);
 void cn_node_free(struct cn_node *n);
 
-void cn_node_input(struct cn_node *n, cn_time now, const uint8_t *frame, size_t len);
+void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f);
 /* False: nothing to send. The payload in *out is valid until the next call into the transport. */
 bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out);
 cn_time cn_node_deadline(const struct cn_node *n);

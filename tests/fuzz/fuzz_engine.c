@@ -283,7 +283,9 @@ static void expired(struct script *s)
 
 static void input(void *machine, cn_time now, const uint8_t *frame, size_t len)
 {
-	cn_engine_input(((struct fixture *)machine)->engine, now, frame, len);
+	const struct cn_rx_frame f = cn_rx_frame_raw(frame, len);
+
+	cn_engine_input(((struct fixture *)machine)->engine, now, &f);
 }
 
 static bool output(void *machine, cn_time now, struct cn_frame *out)

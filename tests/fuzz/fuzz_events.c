@@ -266,11 +266,13 @@ static void arrive(struct fixture *w, uint32_t i)
 {
 	uint32_t len = w->channel[i].len, to = w->channel[i].to;
 	uint8_t *copy = malloc(len); /* of exact size */
+	struct cn_rx_frame f;
 
 	script_check(copy != NULL);
 	memcpy(copy, w->channel[i].data, len);
 	take_out(w, i);
-	cn_node_input(w->nodes[to].node, w->s.now, copy, len);
+	f = cn_rx_frame_raw(copy, len);
+	cn_node_input(w->nodes[to].node, w->s.now, &f);
 	free(copy);
 }
 

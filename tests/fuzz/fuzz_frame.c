@@ -174,7 +174,9 @@ static void other(struct script *s, uint8_t step)
 
 static void input(void *machine, cn_time now, const uint8_t *frame, size_t len)
 {
-	cn_node_input(((struct fixture *)machine)->node, now, frame, len);
+	const struct cn_rx_frame f = cn_rx_frame_raw(frame, len);
+
+	cn_node_input(((struct fixture *)machine)->node, now, &f);
 }
 
 static bool output(void *machine, cn_time now, struct cn_frame *out)

@@ -46,7 +46,7 @@ void script_deliver(struct script *s, const uint8_t *frame, size_t len)
 {
 	uint8_t *copy = malloc(len);
 
-	script_check(copy != NULL);
+	script_check(copy != NULL && len >= CN_ETH_HEADER);
 	memcpy(copy, frame, len);
 	s->input(s->machine, s->now, copy, len);
 	free(copy);

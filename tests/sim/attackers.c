@@ -37,7 +37,9 @@ static void inject(struct attackers *a, uint32_t to, const uint8_t *frame, size_
 	struct cn_engine *e = cn_sim_engine(a->fixture->sim, to);
 
 	if (e != NULL) {
-		cn_engine_input(e, cn_sim_now(a->fixture->sim), frame, len);
+		const struct cn_rx_frame f = cn_rx_frame_raw(frame, len);
+
+		cn_engine_input(e, cn_sim_now(a->fixture->sim), &f);
 		cn_sim_kick(a->fixture->sim, to);
 		a->sent++;
 	}

@@ -170,8 +170,7 @@ static size_t mem_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 	for (; n < max && p->borrowed < p->count; n++) {
 		const struct slot *s = &p->queue[(p->first + p->borrowed) % p->hub->depth];
 
-		out[n].data = s->data;
-		out[n].len = s->len;
+		out[n] = cn_rx_frame_raw(s->data, s->len);
 		p->borrowed++;
 	}
 	return n;

@@ -363,7 +363,7 @@ bool pair_step(struct pair *p, cn_time limit)
 		struct pair_packet x = queue_get(p);
 
 		if (p->nodes[x.to].node != NULL) {
-			cn_node_input(p->nodes[x.to].node, p->now, x.data, x.len);
+			pair_input(p, x.to, x.data, x.len);
 			check_peers(p, x.to);
 		}
 		if (p->nspare < PAIR_SPARE) {
@@ -398,6 +398,13 @@ struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of)
 	struct cn_node *n = p->nodes[at].node;
 
 	return n != NULL ? cn_peer_by_mac(n, p->nodes[of].config.mac) : NULL;
+}
+
+void pair_input(struct pair *p, uint32_t to, const uint8_t *frame, size_t len)
+{
+	const struct cn_rx_frame f = cn_rx_frame_raw(frame, len);
+
+	cn_node_input(p->nodes[to].node, p->now, &f);
 }
 
 size_t pair_hello(struct pair *p, uint32_t to, const uint8_t mac[6], const struct cn_hello *h,

@@ -121,6 +121,8 @@ struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of); /* NULL: no
 bool pair_is_up(struct pair *p, uint32_t at, uint32_t of);
 /* Puts a frame on its way to a node, as if a node had sent it. */
 void pair_inject(struct pair *p, uint32_t to, const uint8_t *frame, size_t len, cn_time at);
+/* The frame, with its Ethernet header, arrives there now. */
+void pair_input(struct pair *p, uint32_t to, const uint8_t *frame, size_t len);
 /* A hello to node `to` in the name of an address; with `proof`, it echoes what `to` sent there. Its
  * length is returned; frame: CN_FRAME_HEAD bytes. */
 size_t pair_hello(struct pair *p, uint32_t to, const uint8_t mac[6], const struct cn_hello *h,

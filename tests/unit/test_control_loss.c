@@ -18,10 +18,11 @@
 static void version_two(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
 {
 	uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5, [14] = 0xc0, [15] = 0x11, [16] = 0x21 };
+	const struct cn_rx_frame f = cn_rx_frame_raw(frame, sizeof(frame));
 
 	memset(frame, 0xff, 6);
 	memcpy(frame + 6, mac, 6);
-	cn_engine_input(cn_sim_engine(s, host), cn_sim_now(s), frame, sizeof(frame));
+	cn_engine_input(cn_sim_engine(s, host), cn_sim_now(s), &f);
 	cn_sim_kick(s, host);
 }
 

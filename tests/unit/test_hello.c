@@ -287,7 +287,7 @@ static void hello__log_is_bounded(void **state)
 
 		h.epoch++;
 		len = pair_hello(p, 0, mac, &h, CN_FLAG_UNICAST, true, f);
-		cn_node_input(p->nodes[0].node, p->now, f, len);
+		pair_input(p, 0, f, len);
 	}
 	assert_in_range(lines, 1, 10);
 	pair_run(p, 20 * 1000 * CN_MS);
@@ -298,7 +298,7 @@ static void hello__log_is_bounded(void **state)
 
 		h.epoch++;
 		len = pair_hello(p, 0, mac, &h, CN_FLAG_UNICAST, true, f);
-		cn_node_input(p->nodes[0].node, p->now, f, len);
+		pair_input(p, 0, f, len);
 	}
 	collnet_set_log(NULL, NULL);
 	assert_in_range(lines, 2, 3); /* "9992 more lines ...", and its own */

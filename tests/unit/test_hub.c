@@ -38,8 +38,8 @@ static struct cn_frame make(const struct cn_link *from, const uint8_t to[6], uin
 
 static uint32_t number_of(const struct cn_rx_frame *f)
 {
-	return (uint32_t)f->data[14] << 24 | (uint32_t)f->data[15] << 16 |
-	       (uint32_t)f->data[16] << 8 | f->data[17];
+	return (uint32_t)f->data[0] << 24 | (uint32_t)f->data[1] << 16 | (uint32_t)f->data[2] << 8 |
+	       f->data[3];
 }
 
 static void send_one(struct cn_link *from, const uint8_t to[6], uint32_t number, size_t len)
@@ -90,7 +90,7 @@ static void switching__to_the_address_or_to_all_others(void **state)
 	assert_silent(c);
 	assert_int_equal(cn_link_recv(b, &f, 1), 1);
 	assert_int_equal(number_of(&f), 1);
-	assert_memory_equal(f.data + 6, a->mac, 6);
+	assert_memory_equal(f.ether + 6, a->mac, 6);
 	cn_link_release(b);
 	for (uint32_t i = 0; i < 2; i++) {
 		send_one(c, i == 0 ? everyone : nobody, 2 + i, 100);
@@ -121,10 +121,10 @@ static void sizes__every_one_is_delivered_and_padded(void **state)
 	for (size_t len = 4; len <= MTU; len++) {
 		send_one(a, b->mac, (uint32_t)len, len);
 		assert_int_equal(cn_link_recv(b, &f, 1), 1);
-		assert_int_equal(f.len, len < 46 ? 60 : 14 + len);
+		assert_int_equal(f.len, len < 46 ? 46 : len);
 		assert_int_equal(number_of(&f), len);
-		assert_memory_equal(f.data + 18, bytes, len - 4);
-		for (size_t i = 14 + len; i < f.len; i++) {
+		assert_memory_equal(f.data + 4, bytes, len - 4);
+		for (size_t i = len; i < f.len; i++) {
 			assert_int_equal(f.data[i], 0);
 		}
 		cn_link_release(b);
@@ -198,9 +198,9 @@ static struct tally run_faults(const struct cn_hub_faults *faults, uint32_t coun
 		k = cn_link_recv(b, f, 8);
 		for (size_t j = 0; j < k; j++) {
 			uint32_t number = number_of(&f[j]);
-			bool bad = number >= count || f[j].len != 214;
+			bool bad = number >= count || f[j].len != 200;
 
-			for (size_t at = 18; at < f[j].len && !bad; at++) {
+			for (size_t at = 4; at < f[j].len && !bad; at++) {
 				bad = f[j].data[at] != fill_of(number);
 			}
 			t.received++;

@@ -468,7 +468,7 @@ static void node__hellos_thin_out(void **state)
 		h.epoch = i + 1;
 		snprintf(h.name, sizeof(h.name), "x%u", i);
 		len = pair_hello(p, 0, mac, &h, CN_FLAG_UNICAST, true, f);
-		cn_node_input(p->nodes[0].node, p->now, f, len);
+		pair_input(p, 0, f, len);
 	}
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 2000);
 	pair_run(p, 60 * 1000 * CN_MS);

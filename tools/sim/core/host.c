@@ -165,13 +165,15 @@ static bool give(struct cn_sim *s, struct host *h)
 static bool take(struct cn_sim *s, struct host *h)
 {
 	struct frame *f = sim_queue_get(&h->ring);
+	struct cn_rx_frame rx;
 
 	if (f == NULL) {
 		return false;
 	}
 	s->totals.frame_events++;
 	sim_trace_frame(s, CN_SIM_RECEIVED, h->out ^ 1, f, s->now);
-	cn_engine_input(h->engine, s->now, f->data, f->len);
+	rx = cn_rx_frame_raw(f->data, f->len);
+	cn_engine_input(h->engine, s->now, &rx);
 	sim_frame_put(s, f);
 	return true;
 }

@@ -18,7 +18,7 @@ static void fail_by_silence(struct cn_team *t, cn_time now, const struct cn_peer
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		const struct cn_peer *q = t->nodes[k].peer;
 
-		if (k == lost || (q != NULL && cn_peer_silent_with(p, q))) {
+		if (k == lost || (q != NULL && cn_peer_is_silent(q))) {
 			cn_name_list_add(&l, t->nodes[k].name);
 			silent++;
 		}

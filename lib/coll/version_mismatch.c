@@ -35,7 +35,7 @@ void cn_version_mismatch_name(const struct cn_engine *e, const struct cn_foreign
 static bool is_silent(const struct cn_team *t, const struct cn_peer *lost, const struct cn_peer *p)
 {
 	return p != NULL && cn_team_node_of(t, p) != UINT32_MAX &&
-	       (p == lost || cn_peer_silent_with(lost, p));
+	       (p == lost || cn_peer_is_silent(p));
 }
 
 void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,

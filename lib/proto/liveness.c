@@ -23,8 +23,7 @@ void cn_liveness_note(struct cn_peer *p)
 {
 	p->live.last_rx = p->live.last_session_rx = p->node->now;
 	p->live.contested = false;
-	p->live.probes = 0;
-	p->live.suspected_at = 0;
+	p->live.probes = p->live.asked = 0;
 }
 
 static void start_probing(struct cn_peer *p, cn_time since, cn_time at)
@@ -78,41 +77,47 @@ void cn_liveness_reset(struct cn_peer *p)
 {
 	p->node->nexpecting -= p->live.expecting > 0;
 	p->live.expecting = 0;
-	p->live.probes = 0;
+	p->live.probes = p->live.asked = 0;
 	p->live.contested = false;
 	p->live.probe_at = p->tlp.at = CN_NEVER;
 }
 
 /*
  * One peer is silent: are others? Whether this node is cut off, or a group of nodes, shows only if
- * those are probed that nobody waits for. Those that were heard meanwhile, by a hello, need no
- * probe.
+ * those are probed that nobody waits for: up to OTHERS_MAX, evenly spread over all peers. They are
+ * probed in every round until the peer is given up, as they may have fallen silent after it.
  */
-#define SUSPECT_PROBES 3u /* without an answer */
+#define SUSPECT_PROBES 3u /* without an answer begin a round */
 #define OTHERS_MAX     64u
+#define SILENT_ROUNDS  4u /* without an answer, where frames are lost; fewer where none is */
 
 static void probe_others(struct cn_node *n, struct cn_peer *p)
 {
-	uint32_t left = OTHERS_MAX;
+	uint32_t others = n->npeers - 1, asked = others < OTHERS_MAX ? others : OTHERS_MAX;
 
-	if (p->live.probes == SUSPECT_PROBES) {
-		p->live.suspected_at = n->now;
-	}
-	for (uint32_t i = 1; i < n->npeers && left > 0; i++) {
-		struct cn_peer *q = n->peers[(p->index + i) % n->npeers];
+	for (uint32_t i = 0; i < asked; i++) {
+		uint32_t step = 1 + (uint32_t)((uint64_t)i * others / asked);
+		struct cn_peer *q = n->peers[(p->index + step) % n->npeers];
 
-		if (q->state == CN_PEER_UP && q->validated &&
-		    q->live.last_rx <= p->live.suspected_at) {
+		if (q->state == CN_PEER_UP &&
+		    n->now >= q->live.asked_at + n->config.dead_after / 10) {
+			if (q->live.last_rx > q->live.asked_at) {
+				q->live.asked = 0; /* heard meanwhile, if only by a hello */
+			}
+			q->live.asked++;
+			q->live.asked_at = n->now;
 			q->ackreq_due = true;
 			cn_peer_ready(q);
-			left--;
 		}
 	}
 }
 
-bool cn_peer_silent_with(const struct cn_peer *p, const struct cn_peer *q)
+bool cn_peer_is_silent(const struct cn_peer *p)
 {
-	return p->live.suspected_at != 0 && q->live.last_rx <= p->live.suspected_at;
+	uint32_t tries = cn_node_min_tries(p->node);
+
+	return p->live.last_rx <= p->live.asked_at &&
+	       p->live.asked >= (tries < SILENT_ROUNDS ? tries : SILENT_ROUNDS);
 }
 
 cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait)

@@ -16,11 +16,12 @@ struct cn_liveness {
 	cn_time last_session_rx; /* a frame of this session: the peer receives ours, too */
 	uint32_t expecting;	 /* cn_peer_expect() */
 	cn_time expect_since;
-	cn_time probe_at;     /* CN_NEVER: nobody waits for the peer */
-	uint32_t probes;      /* without an answer */
-	cn_time suspected_at; /* the first few probes had no answer; 0: not */
-	bool contested;	      /* name conflict: another node announced itself under the peer's name,
-			       * which the peer keeps if it answers; probed until it does */
+	cn_time probe_at; /* CN_NEVER: nobody waits for the peer */
+	uint32_t probes;  /* without an answer */
+	cn_time asked_at; /* when it was last probed because another peer is silent */
+	uint32_t asked;	  /* how often in a row without an answer */
+	bool contested;	  /* name conflict: another node announced itself under the peer's name,
+			   * which the peer keeps if it answers; probed until it does */
 };
 
 /*

@@ -218,7 +218,6 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 	p->rx.ack_at = CN_NEVER;
 	cn_peer_reschedule(p);
 	n->ops->peer_down(n->ctx, n->now, p, why);
-	p->live.suspected_at = 0; /* the upcall reads it: cn_peer_silent_with() */
 }
 
 uint32_t cn_peer_room(struct cn_peer *p)

@@ -62,10 +62,10 @@ void cn_peer_reply_soon(struct cn_peer *p);
  */
 void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta);
 /*
- * Whether the silence of a peer that was lost by it is shared by q: nothing was received of q since
- * the first probes of p were not answered. During that time up to 64 idle peers were probed, too.
+ * Whether a peer is silent, too, when another one is given up: while that one did not answer, up to
+ * 64 others were probed in rounds, and this one did not answer either.
  */
-bool cn_peer_silent_with(const struct cn_peer *p, const struct cn_peer *q);
+bool cn_peer_is_silent(const struct cn_peer *p);
 
 /*
  * Finds out whether frames of the MTU get through to the peer; the result comes by the path()

@@ -154,6 +154,36 @@ static void liveness__expected_and_alive(void **state)
 	pair_free(p);
 }
 
+/* Node 0 waits for node 1, which stops; 2 stops `later`, 3 does not. Is 2 silent, too? */
+static bool is_silent_with(cn_time later)
+{
+	struct pair *p = up(4);
+	bool silent;
+
+	expect(p, 0, 1);
+	pair_stop(p, 1);
+	pair_poke(p);
+	pair_run(p, later);
+	pair_stop(p, 2);
+	assert_int_equal(p->nodes[0].downs, 0);
+	pair_run_down(p, 0, 1, 5000 * CN_MS);
+	silent = cn_peer_is_silent(pair_peer(p, 0, 2));
+	assert_false(cn_peer_is_silent(pair_peer(p, 0, 3)));
+	assert_true(pair_is_up(p, 0, 2) && pair_is_up(p, 0, 3));
+	pair_free(p);
+	return silent;
+}
+
+/* A node whose cable is cut may have been without an answer of one peer before. */
+static void liveness__others_silent_later(void **state)
+{
+	(void)state;
+	assert_true(is_silent_with(0));
+	assert_true(is_silent_with(250 * CN_MS));
+	assert_true(is_silent_with(600 * CN_MS));
+	assert_false(is_silent_with(1400 * CN_MS));
+}
+
 /* How long a silent node is waited for: three probes where nothing is lost, more where much is. */
 static void liveness__tries_follow_loss(void **state)
 {
@@ -190,6 +220,7 @@ int main(void)
 		cmocka_unit_test(liveness__probes_do_not_coincide),
 		cmocka_unit_test(liveness__silent_with_frames),
 		cmocka_unit_test(liveness__expected_and_alive),
+		cmocka_unit_test(liveness__others_silent_later),
 		cmocka_unit_test(liveness__tries_follow_loss),
 	};
 

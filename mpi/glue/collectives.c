@@ -8,15 +8,27 @@
 
 #include "mpi/glue/glue.h"
 
-/* Whether this call is served; *done: it is complete because it moves nothing. */
-static bool serves(struct glue_comm *c, MPI_Comm comm, size_t bytes, bool *done)
+/* Whether the call ends here: it is declined, or complete because it moves nothing. */
+static bool ends_here(struct glue_comm *c, MPI_Comm comm, size_t bytes, int *rc)
 {
-	*done = false;
 	if (bytes > COLLNET_BLOCK_MAX || !glue_decide(c, comm)) {
-		return false;
+		*rc = GLUE_DECLINED;
+		return true;
 	}
-	*done = bytes == 0;
-	return true;
+	*rc = MPI_SUCCESS;
+	return bytes == 0;
+}
+
+/* The end of an operation: the `blocks` blocks of `count` elements that it received go to recv. */
+static int end(int rc, struct glue_packed *in, struct glue_packed *out, void *recv, uint32_t blocks,
+	       int count, MPI_Datatype type, MPI_Comm comm)
+{
+	if (rc == MPI_SUCCESS) {
+		rc = glue_unpack(out, recv, blocks, count, type, comm);
+	}
+	glue_packed_free(in);
+	glue_packed_free(out);
+	return rc;
 }
 
 int glue_barrier(struct glue_comm *c, MPI_Comm comm)
@@ -36,26 +48,19 @@ int glue_bcast(struct glue_comm *c, void *buffer, int count, MPI_Datatype type, 
 	struct collnet_coll_options o = glue_options();
 	size_t bytes = glue_bytes(count, type);
 	collnet_request_t *r = NULL;
-	struct glue_packed p;
-	bool done;
+	struct glue_packed p, none = { NULL, NULL };
+	int rc;
 
-	if (!serves(c, comm, bytes, &done)) {
-		return GLUE_DECLINED;
+	if (ends_here(c, comm, bytes, &rc)) {
+		return rc;
 	}
-	if (done) {
-		return MPI_SUCCESS;
-	}
-	int rc = glue_pack(&p, buffer, 1, count, type, c->rank == root, comm);
+	rc = glue_pack(&p, buffer, 1, count, type, c->rank == root, comm);
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
 	rc = glue_wait(c, "Bcast",
 		       collnet_ibcast(c->team->team, p.bytes, bytes, (uint32_t)root, &o, &r), &r);
-	if (rc == MPI_SUCCESS && c->rank != root) {
-		rc = glue_unpack(&p, buffer, 1, count, type, comm);
-	}
-	glue_packed_free(&p);
-	return rc;
+	return end(rc, &none, &p, buffer, c->rank != root, count, type, comm);
 }
 
 int glue_allgather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
@@ -65,15 +70,12 @@ int glue_allgather(struct glue_comm *c, const void *send, int nsend, MPI_Datatyp
 	size_t bytes = glue_bytes(nrecv, trecv);
 	struct glue_packed in = { NULL, NULL }, out;
 	collnet_request_t *r = NULL;
-	bool done;
+	int rc;
 
-	if (!serves(c, comm, bytes, &done)) {
-		return GLUE_DECLINED;
+	if (ends_here(c, comm, bytes, &rc)) {
+		return rc;
 	}
-	if (done) {
-		return MPI_SUCCESS;
-	}
-	int rc = glue_pack(&out, recv, (uint32_t)c->size, nrecv, trecv, false, comm);
+	rc = glue_pack(&out, recv, (uint32_t)c->size, nrecv, trecv, false, comm);
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
@@ -95,12 +97,7 @@ int glue_allgather(struct glue_comm *c, const void *send, int nsend, MPI_Datatyp
 						  &r),
 			       &r);
 	}
-	if (rc == MPI_SUCCESS) {
-		rc = glue_unpack(&out, recv, (uint32_t)c->size, nrecv, trecv, comm);
-	}
-	glue_packed_free(&in);
-	glue_packed_free(&out);
-	return rc;
+	return end(rc, &in, &out, recv, (uint32_t)c->size, nrecv, trecv, comm);
 }
 
 int glue_alltoall(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
@@ -111,15 +108,12 @@ int glue_alltoall(struct glue_comm *c, const void *send, int nsend, MPI_Datatype
 	struct glue_packed in = { NULL, NULL }, out;
 	uint32_t size = (uint32_t)c->size;
 	collnet_request_t *r = NULL;
-	bool done;
+	int rc;
 
-	if (!serves(c, comm, bytes, &done)) {
-		return GLUE_DECLINED;
+	if (ends_here(c, comm, bytes, &rc)) {
+		return rc;
 	}
-	if (done) {
-		return MPI_SUCCESS;
-	}
-	int rc = glue_pack(&out, recv, size, nrecv, trecv, false, comm);
+	rc = glue_pack(&out, recv, size, nrecv, trecv, false, comm);
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
@@ -142,12 +136,7 @@ int glue_alltoall(struct glue_comm *c, const void *send, int nsend, MPI_Datatype
 			       collnet_ialltoall(c->team->team, in.bytes, out.bytes, bytes, &o, &r),
 			       &r);
 	}
-	if (rc == MPI_SUCCESS) {
-		rc = glue_unpack(&out, recv, size, nrecv, trecv, comm);
-	}
-	glue_packed_free(&in);
-	glue_packed_free(&out);
-	return rc;
+	return end(rc, &in, &out, recv, size, nrecv, trecv, comm);
 }
 
 int glue_gather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
@@ -155,17 +144,14 @@ int glue_gather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype t
 {
 	struct collnet_coll_options o = glue_options();
 	struct glue_packed in = { NULL, NULL }, out = { NULL, NULL };
-	bool is_root = c->rank == root, done;
+	bool is_root = c->rank == root;
 	size_t bytes = is_root ? glue_bytes(nrecv, trecv) : glue_bytes(nsend, tsend);
 	uint32_t size = (uint32_t)c->size;
 	collnet_request_t *r = NULL;
-	int rc = MPI_SUCCESS;
+	int rc;
 
-	if (!serves(c, comm, bytes, &done)) {
-		return GLUE_DECLINED;
-	}
-	if (done) {
-		return MPI_SUCCESS;
+	if (ends_here(c, comm, bytes, &rc)) {
+		return rc;
 	}
 	if (is_root) {
 		rc = glue_pack(&out, recv, size, nrecv, trecv, false, comm);
@@ -186,12 +172,7 @@ int glue_gather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype t
 					       (uint32_t)root, &o, &r),
 			       &r);
 	}
-	if (rc == MPI_SUCCESS && is_root) {
-		rc = glue_unpack(&out, recv, size, nrecv, trecv, comm);
-	}
-	glue_packed_free(&in);
-	glue_packed_free(&out);
-	return rc;
+	return end(rc, &in, &out, recv, is_root ? size : 0, nrecv, trecv, comm);
 }
 
 int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
@@ -199,16 +180,13 @@ int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype 
 {
 	struct collnet_coll_options o = glue_options();
 	struct glue_packed in = { NULL, NULL }, out = { NULL, NULL };
-	bool is_root = c->rank == root, in_place = is_root && recv == MPI_IN_PLACE, done;
+	bool is_root = c->rank == root, in_place = is_root && recv == MPI_IN_PLACE;
 	size_t bytes = is_root ? glue_bytes(nsend, tsend) : glue_bytes(nrecv, trecv);
 	collnet_request_t *r = NULL;
-	int rc = MPI_SUCCESS;
+	int rc;
 
-	if (!serves(c, comm, bytes, &done)) {
-		return GLUE_DECLINED;
-	}
-	if (done) {
-		return MPI_SUCCESS;
+	if (ends_here(c, comm, bytes, &rc)) {
+		return rc;
 	}
 	if (is_root) {
 		rc = glue_pack(&in, send, (uint32_t)c->size, nsend, tsend, true, comm);
@@ -226,10 +204,5 @@ int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype 
 						(uint32_t)root, &o, &r),
 			       &r);
 	}
-	if (rc == MPI_SUCCESS && !in_place) {
-		rc = glue_unpack(&out, recv, 1, nrecv, trecv, comm);
-	}
-	glue_packed_free(&in);
-	glue_packed_free(&out);
-	return rc;
+	return end(rc, &in, &out, recv, !in_place, nrecv, trecv, comm);
 }

@@ -113,7 +113,7 @@ static void run__data_sent_on(void **state)
 	first->dep = CN_DEP_NONE;
 	b_expect(b, 0,
 		 "b -> c in phase 1 uses what comes by a -> b in phase 0 without waiting for it");
-	/* Whoever has the second segment has the first one too. */
+	/* A host that has the second segment has the first one, too. */
 	first->dep = CN_DEP_COMPLETE;
 	*first = *second;
 	first->phase = 1;

@@ -194,7 +194,7 @@ static void engine__too_many_operations(void **state)
 	}
 	a.send = a.recv = w->rank[0].recv[0];
 	assert_int_equal(cn_coll_post(w->rank[0].member, w->now, &a, NULL, &err), COLLNET_ELIMIT);
-	engine_stop_node(w, 0); /* whoever waits is told, once */
+	engine_stop_node(w, 0); /* each operation completes once */
 	for (int k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
 		assert_int_equal(w->rank[0].op[k].calls, 1);
 		assert_int_equal(w->rank[0].op[k].status, COLLNET_EDAEMON);

@@ -141,7 +141,7 @@ static void ahead__who_only_sends(void **state)
 	}
 }
 
-static void weather(struct cn_sim_config *c)
+static void faults(struct cn_sim_config *c)
 {
 	c->jitter = 50 * CN_US;
 	c->jitter_ppm = 100000;
@@ -169,8 +169,8 @@ static void seed__same_run_bit_for_bit(void **state)
 {
 	(void)state;
 	for (int lossy = 0; lossy < 2; lossy++) {
-		struct cluster *x = run("4x2", SEED, lossy, weather);
-		struct cluster *y = run("4x2", SEED, lossy, weather);
+		struct cluster *x = run("4x2", SEED, lossy, faults);
+		struct cluster *y = run("4x2", SEED, lossy, faults);
 
 		assert_true(x->sights > 1000);
 		assert_true(x->hash == y->hash && x->sights == y->sights);
@@ -186,7 +186,7 @@ static void seed__same_run_bit_for_bit(void **state)
  */
 static void seed__another_run(void **state)
 {
-	static void (*const change[])(struct cn_sim_config * c) = { NULL, NULL, weather };
+	static void (*const change[])(struct cn_sim_config * c) = { NULL, NULL, faults };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {

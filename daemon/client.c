@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MESSAGES_PER_ITERATION 32
+#define MESSAGES_PER_ITERATION 32u
 #define GROUPS_MAX	       64
 #define DESCRIPTORS	       64u	 /* besides the clients' */
 #define SEND_BUFFER	       (1 << 20) /* as much of it as the system allows */
@@ -148,8 +148,11 @@ static bool is_synchronous(uint32_t type)
 	       type == CN_MSG_NODES || type == CN_MSG_JOBS;
 }
 
-/* One message; false: there is none, or the client is marked for close. */
-static bool receive(struct cn_client *c, bool *synchronous)
+/*
+ * One message; false: there is none, or the client is marked for close. Requests that were in the
+ * client's ring when it sent the message are served first, and counted in *served.
+ */
+static bool receive(struct cn_client *c, bool *synchronous, uint32_t *served)
 {
 	static union cn_msg m;
 	bool descriptors;
@@ -166,6 +169,7 @@ static bool receive(struct cn_client *c, bool *synchronous)
 		cn_client_mark(c, NULL); /* end of file; an empty message looks the same */
 		return false;
 	}
+	*served += 1 + cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
 	*synchronous = (size_t)n >= sizeof(m.head) && is_synchronous(m.head.type);
 	cn_client_message(c, &m, (size_t)n);
 	return !c->marked;
@@ -174,9 +178,10 @@ static bool receive(struct cn_client *c, bool *synchronous)
 void cn_client_readable(struct cn_client *c)
 {
 	bool synchronous = false;
+	uint32_t served = 0;
 
-	for (int i = 0; i < MESSAGES_PER_ITERATION && !c->marked && !synchronous; i++) {
-		if (!receive(c, &synchronous)) {
+	while (served < MESSAGES_PER_ITERATION && !c->marked && !synchronous) {
+		if (!receive(c, &synchronous, &served)) {
 			return;
 		}
 	}
@@ -335,7 +340,7 @@ static bool refuse_one(struct cn_daemon *d)
 
 void cn_client_accept(struct cn_daemon *d)
 {
-	for (int i = 0; i < MESSAGES_PER_ITERATION; i++) {
+	for (uint32_t i = 0; i < MESSAGES_PER_ITERATION; i++) {
 		int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
@@ -386,7 +391,7 @@ static void close_client(struct cn_daemon *d, struct cn_client *c)
 			cn_quota_give(d, c->user, CN_QUOTA_ENDPOINTS, 1);
 		}
 	}
-	for (uint32_t i = 0; i < CN_MSG_REGIONS; i++) {
+	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
 		cn_mapping_drop(c, i);
 	}
 	cn_receive_close(c->fd, d->guarded); /* and so out of epoll */

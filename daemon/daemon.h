@@ -13,6 +13,7 @@
  *   quota.c    limits per user
  *   receive.c  receives from a client's socket without accepting descriptors
  *   request.c  clients' requests and their completions
+ *   rings.c    clients' rings: requests out, completions in
  *   mapping.c  maps the memory that clients share
  *   reload.c   reloads the configuration
  *   seccomp.c  filters system calls
@@ -20,7 +21,8 @@
  *   notify.c   notifies the service manager
  *   log.c      logs to standard error
  *
- * One thread. Sockets never block: a client that does not read what it is sent is closed. Only the
+ * One thread. Neither sockets nor rings ever block: a client that does not read what it is sent is
+ * closed. Only the
  * loop calls the engine; functions that the engine calls (completions of requests) send a message
  * and mark clients for close, and leave the rest to the loop.
  */
@@ -31,6 +33,7 @@
 
 #include "ipc/msg.h"
 #include "node/runtime.h"
+#include "util/spin.h"
 #include "daemon/interface.h"
 #include "daemon/parent.h"
 
@@ -131,7 +134,10 @@ struct cn_client {
 	/* Numbers that are taken, of what went with the interface: a bit each. */
 	uint32_t lost_teams;
 	uint64_t lost_endpoints;
-	struct cn_mapping *regions[CN_MSG_REGIONS];
+	struct cn_mapping *regions[CN_MSG_REGIONS + 1]; /* the last: of the rings */
+	struct cn_shm_ring requests, completions;	/* once there is the region */
+	bool polled;					/* the loop polls `requests` */
+	uint32_t idle_polls;				/* of `requests`, in a row */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
@@ -161,6 +167,10 @@ struct cn_daemon {
 	bool unlink_socket;
 	bool guarded; /* the kernel refuses clients' descriptors; see receive.c */
 	struct cn_client *clients[CN_CLIENTS_MAX];
+	struct cn_client *polled[CN_CLIENTS_MAX]; /* whose rings the loop polls */
+	uint32_t npolled;
+	struct cn_spin spin;
+	cn_time sockets_at; /* when the loop looked at descriptors last */
 	struct cn_user users[CN_USERS_MAX];
 };
 
@@ -261,6 +271,21 @@ void cn_receive_close(int fd, bool guarded);
 
 /* Serves a request. False: it violates the protocol, and the client is marked for close. */
 bool cn_client_request(struct cn_client *c, const union cn_msg *m);
+
+/* ---- rings.c --------------------------------------------------------------------------- */
+
+/* The client's rings are in this memory, which is mapped until cn_client_rings_close(). */
+void cn_client_rings_open(struct cn_client *c, void *memory);
+void cn_client_rings_close(struct cn_client *c);
+/* Serves up to `max` requests that are in the client's ring. Returns their number. */
+uint32_t cn_client_rings_serve(struct cn_client *c, uint32_t max);
+/* Serves the requests in polled rings, up to a bound per client. True: there were some. */
+bool cn_rings_poll(struct cn_daemon *d);
+/* Before the loop sleeps, clients must ring. False: there are requests, and it must not sleep. */
+bool cn_rings_sleep(struct cn_daemon *d);
+void cn_rings_awake(struct cn_daemon *d);
+/* A DONE, into the client's ring, or onto the socket of a client without rings. Never blocks. */
+void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m);
 
 /* ---- mapping.c ------------------------------------------------------------------------ */
 

@@ -3,13 +3,15 @@
  * The event loop, and the only file that knows epoll.
  *
  * One iteration: the poller moves frames (input before timers, so that a late wake-up is not taken
- * for lost frames) until there are none, at most POLLS times; then the loop sleeps until a
- * descriptor is ready or the poller's deadline, or not at all when there may be more frames; then
- * clients are served, and the next iteration sends what they requested.
+ * for lost frames) until there are none, at most POLLS times; then requests in clients' rings are
+ * served, and the next iteration sends what they requested. When there was nothing to do, the loop
+ * polls again for a while (util/spin.h), and then sleeps until a descriptor is ready or the
+ * poller's deadline. Descriptors are looked at every SOCKETS_EVERY at the latest.
  */
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,8 +20,9 @@
 
 #include "util/clock.h"
 
-#define EVENTS 64
-#define POLLS  8 /* of the link before clients are served, while there are frames */
+#define EVENTS	      64
+#define POLLS	      8 /* of the link before clients are served, while there are frames */
+#define SOCKETS_EVERY (50 * CN_US)
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;
@@ -204,11 +207,51 @@ static int move_frames(struct cn_daemon *d, struct cn_err *err)
 	return work;
 }
 
-int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
+/* Serves what descriptors are ready for, after a sleep until then. */
+static int look_at_descriptors(struct cn_daemon *d, cn_time until, struct cn_err *err)
 {
 	struct epoll_event events[EVENTS];
-	cn_time until;
-	int work, n, rc = COLLNET_OK;
+	const int n = sleep_until(d, events, d->now, until);
+
+	if (n < 0 && errno != EINTR) {
+		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
+	}
+	d->sockets_at = d->now = cn_now();
+	if (n > 0) {
+		cn_spin_over(&d->spin, d->now);
+		return serve(d, events, n, err);
+	}
+	return COLLNET_OK;
+}
+
+/* There may be more to do, or a short wait is spent polling: descriptors are looked at now and
+ * then. */
+static int go_on(struct cn_daemon *d, bool yield, struct cn_err *err)
+{
+	if (yield) {
+		sched_yield();
+	}
+	return d->now - d->sockets_at < SOCKETS_EVERY ? COLLNET_OK
+						      : look_at_descriptors(d, d->now, err);
+}
+
+static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
+{
+	const cn_time deadline = d->runtime.poller != NULL ? cn_poller_deadline(d->runtime.poller)
+							   : CN_NEVER;
+	int rc;
+
+	if (!cn_rings_sleep(d)) {
+		return COLLNET_OK;
+	}
+	rc = look_at_descriptors(d, cn_min_time(deadline, d->iface.look_at), err);
+	cn_rings_awake(d);
+	return rc;
+}
+
+int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
+{
+	int work, rc = COLLNET_OK;
 
 	while (!d->stop && rc == COLLNET_OK) {
 		work = move_frames(d, err);
@@ -222,16 +265,16 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 			work = 1; /* their ends are to be told */
 		}
 		watch_link(d);
-		until = d->runtime.poller != NULL ? cn_poller_deadline(d->runtime.poller)
-						  : CN_NEVER;
-		until = work > 0 ? d->now : cn_min_time(until, d->iface.look_at);
-		n = sleep_until(d, events, d->now, until);
-		if (n < 0 && errno != EINTR) {
-			return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
+		if (rc != COLLNET_OK) {
+			break;
 		}
-		if (n > 0 && rc == COLLNET_OK) {
-			d->now = cn_now();
-			rc = serve(d, events, n, err);
+		if (cn_rings_poll(d) || work > 0) {
+			cn_spin_over(&d->spin, d->now);
+			rc = go_on(d, false, err);
+		} else if (cn_spin_wait(&d->spin, d->now)) {
+			rc = go_on(d, true, err);
+		} else {
+			rc = sleep_and_serve(d, err);
 		}
 	}
 	return d->stop && cn_parent_died(&d->parent)

@@ -20,6 +20,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/mapping.c \
 	daemon/reload.c \
 	daemon/request.c \
+	daemon/rings.c \
 	daemon/seccomp.c \
 	daemon/start.c
 

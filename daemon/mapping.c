@@ -94,6 +94,9 @@ bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
 	s->user = c->user;
 	c->regions[m->region] = s;
 	c->bytes += m->bytes;
+	if (m->region == CN_MSG_RINGS) {
+		cn_client_rings_open(c, s->p);
+	}
 	cn_client_hand_out(c, m->head.tag, fd);
 	close(fd);
 	return true;
@@ -105,6 +108,9 @@ bool cn_mapping_drop(struct cn_client *c, uint32_t number)
 
 	if (s == NULL) {
 		return false;
+	}
+	if (number == CN_MSG_RINGS) {
+		cn_client_rings_close(c);
 	}
 	c->regions[number] = NULL;
 	c->bytes -= s->bytes;

@@ -54,7 +54,7 @@ static void op_done(struct cn_done *done, int status, const char *text)
 	}
 	op_free(op);
 	op->send = op->recv = NULL;
-	cn_client_send(c, &m, sizeof(m));
+	cn_client_complete(c, &m);
 }
 
 /* A request that is refused before it has a slot. */
@@ -66,7 +66,7 @@ static void refuse(struct cn_client *c, uint32_t tag, const struct cn_err *err)
 	};
 
 	memcpy(m.text, err->text, sizeof(m.text));
-	cn_client_send(c, &m, sizeof(m));
+	cn_client_complete(c, &m);
 }
 
 /* A free slot, initialised; NULL: the client is marked for close, or was sent the reason. */
@@ -530,6 +530,8 @@ bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 		return handle_ping(c, &m->ping);
 	case CN_MSG_JOBS:
 		return handle_jobs(c, &m->table);
+	case CN_MSG_DOORBELL:
+		return true; /* the ring is served before any message */
 	default:
 		return violation(c, "second HELLO");
 	}

@@ -26,6 +26,7 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/pqueue.h \
 	lib/util/siphash.c \
 	lib/util/siphash.h \
+	lib/util/spin.h \
 	lib/util/union_find.h \
 	lib/util/util.c \
 	lib/util/util.h \
@@ -223,7 +224,9 @@ lib_libcn_node_la_SOURCES = \
 
 lib_libcn_ipc_la_SOURCES = \
 	lib/ipc/msg.c \
-	lib/ipc/msg.h
+	lib/ipc/msg.h \
+	lib/ipc/shm_ring.c \
+	lib/ipc/shm_ring.h
 
 lib_libcn_client_la_SOURCES = \
 	lib/client/backend.h \
@@ -237,6 +240,7 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/options.c \
 	lib/client/pmi.c \
 	lib/client/region.c \
+	lib/client/rings.c \
 	lib/client/request.c \
 	lib/client/secret.c \
 	lib/client/socket.c \

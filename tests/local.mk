@@ -86,6 +86,7 @@ unit_tests = \
 	tests/unit/test_ring \
 	tests/unit/test_ring_lr3 \
 	tests/unit/test_ring_matching \
+	tests/unit/test_rings \
 	tests/unit/test_rtt \
 	tests/unit/test_rtx_queue \
 	tests/unit/test_sched \
@@ -95,6 +96,7 @@ unit_tests = \
 	tests/unit/test_select \
 	tests/unit/test_sender \
 	tests/unit/test_serial \
+	tests/unit/test_shm_ring \
 	tests/unit/test_sim \
 	tests/unit/test_sim_fault \
 	tests/unit/test_sim_net \
@@ -107,6 +109,7 @@ unit_tests = \
 	tests/unit/test_socket \
 	tests/unit/test_source \
 	tests/unit/test_span \
+	tests/unit/test_spin \
 	tests/unit/test_tlp \
 	tests/unit/test_topo \
 	tests/unit/test_tree \

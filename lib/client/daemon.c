@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon backend: requests become messages to collnetd, memory becomes places in shared
- * regions. Memory that the daemon cannot see is copied: into a region before the request is sent,
- * and back when its result is collected.
+ * The daemon backend: requests become messages to collnetd, in a ring or on its socket, memory
+ * becomes places in shared regions. Memory that the daemon cannot see is copied: into a region
+ * before the request is sent, and back when its result is collected.
  */
 #include "client/env.h"
 #include "client/daemon.h"
@@ -37,7 +37,7 @@ static void daemon_close(struct collnet *c)
 		close(d->fd);
 		d->fd = -1;
 	}
-	for (uint32_t i = 0; i < CN_MSG_REGIONS; i++) {
+	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
 		cn_region_destroy(c, i);
 		if (i < CN_MSG_USER_REGIONS) {
 			c->pieces[i].p = NULL;
@@ -86,9 +86,10 @@ static int daemon_join(struct collnet_team *t, struct collnet_request *r, uint32
 		.timeout_ms = timeout_ms,
 		.secret = t->secret,
 	};
+	int rc = cn_rings_open(t->c, err);
 
 	memcpy(m.job, t->job, sizeof(m.job));
-	return cn_socket_send(t->c, &m, sizeof(m), err);
+	return rc == COLLNET_OK ? cn_socket_send(t->c, &m, sizeof(m), err) : rc;
 }
 
 static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
@@ -203,7 +204,7 @@ static void daemon_collect(struct collnet_request *r)
 /* Sends the message of a request whose memory is placed. */
 static int post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err)
 {
-	int rc = cn_socket_send(r->c, m, len, err);
+	int rc = cn_rings_request(r->c, m, len, err);
 
 	if (rc != COLLNET_OK) {
 		forget_memory(r);
@@ -267,6 +268,9 @@ static int daemon_endpoint_open(struct collnet_endpoint *e, uint16_t number, str
 	};
 	int rc = cn_secret(NULL, &m.secret, err);
 
+	if (rc == COLLNET_OK) {
+		rc = cn_rings_open(e->c, err);
+	}
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
@@ -394,7 +398,7 @@ static int daemon_jobs(struct collnet *c, struct collnet_job_info *out, size_t *
 const struct cn_backend cn_backend_daemon = {
 	.open = daemon_open,
 	.close = daemon_close,
-	.progress = cn_socket_progress,
+	.progress = cn_rings_progress,
 	.give_up = daemon_give_up,
 	.alloc = daemon_alloc,
 	.free = daemon_free,

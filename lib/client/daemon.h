@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of the daemon backend: the socket (socket.c), shared memory (region.c), and the
- * backend's functions on both (daemon.c).
+ * The inside of the daemon backend: the socket (socket.c), the rings (rings.c), shared memory
+ * (region.c), and the backend's functions on them (daemon.c).
  */
 #ifndef CN_CLIENT_DAEMON_H
 #define CN_CLIENT_DAEMON_H
 
 #include "client/backend.h"
+#include "util/spin.h"
 
 /* A region of memory that the daemon maps, too. Those of collnet_alloc() have the lower numbers. */
 struct cn_region {
@@ -22,13 +23,16 @@ struct cn_daemon_side {
 	uint64_t bytes; /* of all regions */
 	bool wants_fd;	/* the next REPLY may bring one */
 	int in_fd;	/* that came with the last message; -1: none */
-	struct cn_region regions[CN_MSG_REGIONS];
+	struct cn_region regions[CN_MSG_REGIONS + 1]; /* the last: of the rings */
+	struct cn_shm_ring requests, completions;     /* from the first team or endpoint on */
+	struct cn_spin spin;
 	union cn_msg in; /* the last message received */
 	/* Whether the daemon runs, seen while calls wait for it (socket.c). */
 	cn_time interval; /* between looks; 0: before WELCOME, when no PING may be sent */
 	bool pinged;	  /* a PING has no response yet */
 	uint32_t missed;  /* intervals of waiting since the PING */
 	cn_time look_at;  /* the end of this interval; 0: a message just came */
+	cn_time read_at;  /* when the socket was looked at last */
 };
 
 /* ---- socket.c ------------------------------------------------------------------------- */
@@ -46,10 +50,29 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 /* The same, for a REPLY with a descriptor, which is then the caller's; -1: it came without. */
 int cn_socket_request_descriptor(struct collnet *c, void *m, size_t len, int *fd,
 				 struct cn_err *err);
-/* Takes the completions that have come; waits for the first until then (0: does not wait). */
-void cn_socket_progress(struct collnet *c, cn_time until);
+/*
+ * Receives the messages that have come on the socket, and checks whether the daemon runs. False:
+ * the context is gone.
+ */
+bool cn_socket_look(struct collnet *c, cn_time now);
+/* The daemon runs: something came from it. */
+void cn_socket_heard(struct cn_daemon_side *d);
+/* Sleeps until a message comes on the socket, at most until then. */
+void cn_socket_sleep(struct collnet *c, cn_time until);
 /* The context is gone, because of the daemon. */
 void cn_socket_gone(struct collnet *c, int code, const char *what);
+
+/* ---- rings.c --------------------------------------------------------------------------- */
+
+/* Has the daemon make the rings, unless there are any. */
+int cn_rings_open(struct collnet *c, struct cn_err *err);
+/* Puts a request into the ring, and wakes the daemon if it sleeps. On failure the context is gone.
+ */
+int cn_rings_request(struct collnet *c, const void *m, size_t len, struct cn_err *err);
+/* Takes the completions that are in the ring: their number, or -1: the context is gone. */
+int cn_rings_completions(struct collnet *c);
+/* Takes the completions that have come; waits for the first until then (0: does not wait). */
+void cn_rings_progress(struct collnet *c, cn_time until);
 
 /* ---- region.c ------------------------------------------------------------------------- */
 

@@ -22,6 +22,12 @@
  */
 #define INTERVALS 3u
 
+void cn_socket_heard(struct cn_daemon_side *d)
+{
+	d->missed = 0;
+	d->look_at = 0;
+}
+
 void cn_socket_gone(struct collnet *c, int code, const char *what)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -94,6 +100,7 @@ static int receive_any(struct collnet *c)
 		return 0;
 	}
 	if (n <= 0) {
+		cn_rings_completions(c); /* what it completed at its end, with the reason */
 		cn_socket_gone(c, COLLNET_EDAEMON, "went away");
 		return -1;
 	}
@@ -106,7 +113,7 @@ static int receive_any(struct collnet *c)
 	return 1;
 }
 
-/* The same, without the responses to PING. */
+/* The same, without the responses to PING and the wake-ups. */
 static int receive(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -115,11 +122,10 @@ static int receive(struct collnet *c)
 	do {
 		got = receive_any(c);
 		if (got > 0) {
-			d->missed = 0;
-			d->look_at = 0;
+			cn_socket_heard(d);
 			d->pinged = d->pinged && d->in.head.type != CN_MSG_PONG;
 		}
-	} while (got > 0 && d->in.head.type == CN_MSG_PONG);
+	} while (got > 0 && (d->in.head.type == CN_MSG_PONG || d->in.head.type == CN_MSG_EVENT));
 	return got;
 }
 
@@ -153,59 +159,24 @@ static bool probe(struct collnet *c, cn_time now)
 	return d->missed < INTERVALS;
 }
 
-/* A completion. False: there is no such request, and the context is gone. */
-static bool take_done(struct collnet *c)
+bool cn_socket_look(struct collnet *c, cn_time now)
 {
 	struct cn_daemon_side *d = c->impl;
-	const struct cn_msg_done *m = &d->in.done;
-	struct collnet_request *r = &c->requests[m->head.tag];
-
-	if (r->state != CN_REQUEST_PENDING) {
-		cn_socket_gone(c, COLLNET_EPROTO, "completed a request that was not pending");
-		return false;
-	}
-	memcpy(r->received.from.node, m->from_node, sizeof(r->received.from.node));
-	r->received.from.endpoint = (uint16_t)m->from_endpoint;
-	r->received.bytes = m->bytes;
-	cn_request_done(r, m->status, m->text);
-	return true;
-}
-
-void cn_socket_progress(struct collnet *c, cn_time until)
-{
-	struct cn_daemon_side *d = c->impl;
-	bool some = false;
-	cn_time now;
 	int got;
 
-	for (;;) {
-		now = cn_now(); /* before looking: what comes later is not missed */
-		got = receive(c);
-		if (got < 0) {
-			return;
-		}
-		if (got > 0) {
-			if (d->in.head.type != CN_MSG_DONE) {
-				cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
-				return;
-			}
-			if (!take_done(c)) {
-				return;
-			}
-			some = true;
-			continue;
-		}
-		if (some || !probe(c, now) || now >= until) {
-			return;
-		}
-		got = wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
-		if (got < 0) {
-			return;
-		}
-		if (got > 0) {
-			until = 0; /* only take what is there */
-		}
+	d->read_at = now;
+	got = receive(c);
+	if (got > 0) {
+		cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
 	}
+	return got == 0 && probe(c, now);
+}
+
+void cn_socket_sleep(struct collnet *c, cn_time until)
+{
+	struct cn_daemon_side *d = c->impl;
+
+	wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
 }
 
 int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *err)
@@ -254,10 +225,12 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 	while (c->gone.code == COLLNET_OK) {
 		now = cn_now();
 		got = receive(c);
-		if (got > 0 && d->in.head.type == CN_MSG_DONE) {
-			take_done(c);
-		} else if (got > 0 && d->in.head.tag == head->tag &&
-			   d->in.head.type == CN_MSG_REPLY && d->in.reply.status != COLLNET_OK) {
+		/* What the daemon completed before it responded is complete. */
+		if (got > 0 && cn_rings_completions(c) < 0) {
+			break;
+		}
+		if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == CN_MSG_REPLY &&
+		    d->in.reply.status != COLLNET_OK) {
 			return cn_fail(err, d->in.reply.status, "%s", d->in.reply.text);
 		} else if (got > 0 && d->in.head.tag == head->tag && d->in.head.type == response) {
 			return COLLNET_OK;

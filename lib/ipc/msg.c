@@ -14,6 +14,11 @@ _Static_assert(sizeof(struct cn_msg_coll) == 96, "no padding");
 _Static_assert(sizeof(struct cn_msg_send) == 8 + 8 + 64 + 16 + 8 + 8, "no padding");
 _Static_assert(sizeof(struct cn_msg_done) == 8 + 8 + 8 + 64 + CN_ERR_TEXT, "no padding");
 
+_Static_assert(sizeof(struct cn_msg_coll) <= CN_MSG_REQUEST_SLOT, "a slot per request");
+_Static_assert(sizeof(struct cn_msg_send) <= CN_MSG_REQUEST_SLOT, "a slot per request");
+_Static_assert(sizeof(struct cn_msg_done) <= CN_MSG_DONE_SLOT, "a slot per completion");
+_Static_assert(CN_MSG_RING_SLOTS >= CN_MSG_REQUESTS, "a ring holds all requests of a client");
+
 /* A string that ends inside its array. */
 static bool ends(const char *s, size_t size)
 {
@@ -54,8 +59,13 @@ static const char *check_hello(const union cn_msg *m)
 
 static const char *check_region(const union cn_msg *m)
 {
-	if (m->region.region >= CN_MSG_REGIONS || m->region.zero != 0) {
+	if (m->region.region > CN_MSG_RINGS || m->region.zero != 0) {
 		return "region number";
+	}
+	if (m->region.region == CN_MSG_RINGS &&
+	    (m->region.bytes < CN_MSG_RINGS_BYTES ||
+	     m->region.bytes >= CN_MSG_RINGS_BYTES + CN_MSG_PAGE_MAX)) {
+		return "size of the rings";
 	}
 	if (m->region.bytes == 0 || m->region.bytes > CN_MSG_BYTES ||
 	    m->region.bytes % CN_MSG_BYTES_UNIT != 0) {
@@ -66,8 +76,7 @@ static const char *check_region(const union cn_msg *m)
 
 static const char *check_unregion(const union cn_msg *m)
 {
-	return m->unregion.region < CN_MSG_REGIONS && m->unregion.zero == 0 ? NULL
-									    : "region number";
+	return m->unregion.region <= CN_MSG_RINGS && m->unregion.zero == 0 ? NULL : "region number";
 }
 
 /* Not a user id: nobody is another user by it. */
@@ -316,6 +325,7 @@ static const struct {
 	[CN_MSG_NODES] = { sizeof(struct cn_msg_table), check_table },
 	[CN_MSG_JOBS] = { sizeof(struct cn_msg_table), check_table },
 	[CN_MSG_PING] = { sizeof(struct cn_msg_ping), NULL },
+	[CN_MSG_DOORBELL] = { sizeof(struct cn_msg_doorbell), NULL },
 	[CN_MSG_WELCOME] = { sizeof(struct cn_msg_welcome), check_welcome },
 	[CN_MSG_REPLY] = { sizeof(struct cn_msg_reply), check_reply },
 	[CN_MSG_DONE] = { sizeof(struct cn_msg_done), check_done },
@@ -324,7 +334,17 @@ static const struct {
 	[CN_MSG_NODE_TABLE] = { sizeof(struct cn_msg_node_table), check_node_table },
 	[CN_MSG_JOB_TABLE] = { sizeof(struct cn_msg_job_table), check_job_table },
 	[CN_MSG_PONG] = { sizeof(struct cn_msg_ping), NULL },
+	[CN_MSG_EVENT] = { sizeof(struct cn_msg_doorbell), NULL },
 };
+
+void cn_msg_rings_init(void *memory, struct cn_shm_ring *requests, struct cn_shm_ring *completions)
+{
+	cn_shm_ring_init(requests, memory, CN_MSG_RING_SLOTS, CN_MSG_REQUEST_SLOT);
+	cn_shm_ring_init(completions,
+			 (uint8_t *)memory +
+				 CN_SHM_RING_BYTES(CN_MSG_RING_SLOTS, CN_MSG_REQUEST_SLOT),
+			 CN_MSG_RING_SLOTS, CN_MSG_DONE_SLOT);
+}
 
 size_t cn_msg_size(uint32_t type)
 {

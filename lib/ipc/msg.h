@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages between libcollnet and collnetd on the node's Unix socket.
+ * The messages between libcollnet and collnetd, on the node's Unix socket and in shared memory.
  *
  * A SOCK_SEQPACKET socket keeps the boundaries of messages, so a message is one C structure, in
  * the byte order of the machine that both run on, and its length on the socket is exactly its
@@ -14,6 +14,8 @@
  *   library                     daemon
  *   HELLO(version)        ->
  *                         <-    WELCOME(node name), or an error message and end of file
+ *   REGION(CN_MSG_RINGS)  ->                               the rings
+ *                         <-    REPLY + their descriptor
  *   REGION(number, bytes) ->                               shared memory
  *                         <-    REPLY + its descriptor
  *   JOIN(team, job...)    ->
@@ -34,6 +36,14 @@
  *  - Synchronous requests (all others but UNREGION, which has no response) get their responses at
  *    once and in order, with the tag of the request, which means nothing to the daemon.
  *
+ * Rings. The region CN_MSG_RINGS holds two rings (ipc/shm_ring.h) of these messages: the library
+ * puts COLL, SEND and RECV into the first, the daemon puts DONE into the second, so that neither
+ * makes a system call while the other polls. To a daemon that sleeps, the library sends DOORBELL on
+ * the socket; to a library that sleeps, the daemon sends EVENT. There is room for all requests that
+ * a client can have outstanding. Before the daemon serves a message from the socket, it serves
+ * those that were in the ring before; before the library uses one from the socket, it takes the
+ * completions. A client without rings sends all requests on the socket and gets DONE there.
+ *
  * A connection that ends while teams are joined is a death: the teams' other ranks are told.
  * LEAVE before the end is the proper way.
  *
@@ -49,10 +59,11 @@
 #ifndef CN_MSG_H
 #define CN_MSG_H
 
+#include "ipc/shm_ring.h"
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 4u
+#define CN_MSG_VERSION 5u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -67,6 +78,11 @@
 #define CN_MSG_BYTES		 ((uint64_t)32 << 30) /* of all regions of a client together */
 #define CN_MSG_BYTES_UNIT	 4096u		      /* the smallest page of any machine */
 #define CN_MSG_NO_REGION	 UINT32_MAX	      /* of no buffer; offset 0 */
+#define CN_MSG_RINGS		 CN_MSG_REGIONS	      /* the region of the rings */
+#define CN_MSG_RING_SLOTS	 256u		      /* of each ring */
+#define CN_MSG_REQUEST_SLOT	 128u		      /* bytes of a slot */
+#define CN_MSG_DONE_SLOT	 448u
+#define CN_MSG_PAGE_MAX		 65536u /* bytes of the largest page of any machine */
 
 #define CN_MSG_ALGORITHM	16u /* bytes of an algorithm's name with its zero; "": the default */
 #define CN_MSG_NAME		(COLLNET_NAME_MAX + 1)
@@ -92,7 +108,8 @@ enum cn_msg_type {
 	CN_MSG_NODES,
 	CN_MSG_JOBS,
 	CN_MSG_PING,
-	CN_MSG_LAST_REQUEST = CN_MSG_PING,
+	CN_MSG_DOORBELL,
+	CN_MSG_LAST_REQUEST = CN_MSG_DOORBELL,
 	/* from the daemon */
 	CN_MSG_WELCOME = 64,
 	CN_MSG_REPLY,
@@ -102,7 +119,8 @@ enum cn_msg_type {
 	CN_MSG_NODE_TABLE,
 	CN_MSG_JOB_TABLE,
 	CN_MSG_PONG,
-	CN_MSG_LAST_RESPONSE = CN_MSG_PONG,
+	CN_MSG_EVENT,
+	CN_MSG_LAST_RESPONSE = CN_MSG_EVENT,
 };
 
 /* Every message begins so. */
@@ -128,9 +146,13 @@ struct cn_msg_hello {
 /* -> REPLY; one of success brings the descriptor (SCM_RIGHTS) of a sealed memfd of `bytes`. */
 struct cn_msg_region {
 	struct cn_msg_head head;
-	uint32_t region; /* a free number */
+	uint32_t region; /* a free number, or CN_MSG_RINGS */
 	uint32_t zero;
-	uint64_t bytes; /* CN_MSG_BYTES_UNIT .. CN_MSG_BYTES, a multiple of the former */
+	/*
+	 * CN_MSG_BYTES_UNIT .. CN_MSG_BYTES, a multiple of the former; of the rings
+	 * CN_MSG_RINGS_BYTES, in whole pages
+	 */
+	uint64_t bytes;
 };
 
 /* No response. */
@@ -237,6 +259,11 @@ struct cn_msg_ping {
 	struct cn_msg_head head;
 };
 
+/* DOORBELL: there are requests in the ring. EVENT: there are completions. No response. */
+struct cn_msg_doorbell {
+	struct cn_msg_head head;
+};
+
 struct cn_msg_welcome {
 	struct cn_msg_head head;
 	int32_t status;
@@ -308,6 +335,7 @@ union cn_msg {
 	struct cn_msg_stats stats;
 	struct cn_msg_table table;
 	struct cn_msg_ping ping;
+	struct cn_msg_doorbell doorbell;
 	struct cn_msg_welcome welcome;
 	struct cn_msg_reply reply;
 	struct cn_msg_done done;
@@ -316,6 +344,13 @@ union cn_msg {
 	struct cn_msg_node_table node_table;
 	struct cn_msg_job_table job_table;
 };
+
+#define CN_MSG_RINGS_BYTES                                                                         \
+	(CN_SHM_RING_BYTES(CN_MSG_RING_SLOTS, CN_MSG_REQUEST_SLOT) +                               \
+	 CN_SHM_RING_BYTES(CN_MSG_RING_SLOTS, CN_MSG_DONE_SLOT))
+
+/* One side's ends of the rings in the region CN_MSG_RINGS. */
+void cn_msg_rings_init(void *memory, struct cn_shm_ring *requests, struct cn_shm_ring *completions);
 
 /* The size of messages of a type; 0: there is no such type. */
 size_t cn_msg_size(uint32_t type);

@@ -92,6 +92,30 @@ static void check__exact_length_and_side(void **state)
 	}
 }
 
+static void check__size_of_the_rings(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		bool good;
+	} sizes[] = {
+		{ CN_MSG_RINGS_BYTES / 4096 * 4096, false },
+		{ (CN_MSG_RINGS_BYTES + 4095) / 4096 * 4096, true },
+		{ (CN_MSG_RINGS_BYTES + CN_MSG_PAGE_MAX - 1) / CN_MSG_PAGE_MAX * CN_MSG_PAGE_MAX,
+		  true },
+		{ (CN_MSG_RINGS_BYTES + CN_MSG_PAGE_MAX + 4095) / 4096 * 4096, false },
+		{ CN_MSG_BYTES, false },
+	};
+	static union cn_msg m;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		make(&m, CN_MSG_REGION);
+		m.region.region = CN_MSG_RINGS;
+		m.region.bytes = sizes[i].bytes;
+		assert_int_equal(ok(&m), sizes[i].good);
+	}
+}
+
 static void check__types_that_are_none(void **state)
 {
 	static const uint32_t types[] = { 0,
@@ -135,14 +159,15 @@ static void check__requests_within_bounds(void **state)
 	VERDICT(CN_MSG_HELLO, hello.magic, 0, false);
 	VERDICT(CN_MSG_HELLO, hello.version, UINT32_MAX, true);
 	VERDICT(CN_MSG_REGION, region.region, CN_MSG_REGIONS - 1, true);
-	VERDICT(CN_MSG_REGION, region.region, CN_MSG_REGIONS, false);
+	VERDICT(CN_MSG_REGION, region.region, CN_MSG_RINGS + 1, false);
+	VERDICT(CN_MSG_REGION, region.region, CN_MSG_RINGS, false); /* 4096 bytes are too few */
 	VERDICT(CN_MSG_REGION, region.bytes, 0, false);
 	VERDICT(CN_MSG_REGION, region.bytes, CN_MSG_BYTES_UNIT + 1, false);
 	VERDICT(CN_MSG_REGION, region.bytes, CN_MSG_BYTES, true);
 	VERDICT(CN_MSG_REGION, region.bytes, CN_MSG_BYTES + 1, false);
 	VERDICT(CN_MSG_REGION, region.bytes, UINT64_MAX, false);
 	VERDICT(CN_MSG_REGION, region.zero, 1, false);
-	VERDICT(CN_MSG_UNREGION, unregion.region, CN_MSG_REGIONS, false);
+	VERDICT(CN_MSG_UNREGION, unregion.region, CN_MSG_RINGS + 1, false);
 	VERDICT(CN_MSG_LEAVE, leave.team, CN_MSG_TEAMS, false);
 	VERDICT(CN_MSG_RANKS, ranks.team, CN_MSG_TEAMS, false);
 	VERDICT(CN_MSG_RANKS, ranks.first, COLLNET_RANKS_MAX, false);
@@ -302,6 +327,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(check__exact_length_and_side),
+		cmocka_unit_test(check__size_of_the_rings),
 		cmocka_unit_test(check__types_that_are_none),
 		cmocka_unit_test(check__requests_within_bounds),
 		cmocka_unit_test(check__join_within_bounds),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/client/socket.c and daemon.c, through the public functions, against a daemon that is this
- * test: a child process that speaks lib/ipc/msg.h and misbehaves.
+ * lib/client/socket.c, rings.c and daemon.c, through the public functions, against a daemon that is
+ * this test: a child process that speaks lib/ipc/msg.h and misbehaves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -31,7 +32,9 @@ enum behaviour {
 	SILENT,	    /* reads nothing after the handshake */
 	RESPONSIVE, /* to PING only */
 	WRONG_TYPE, /* responds to STATS with a RANK_NAMES */
-	WRONG_DONE, /* completes a request that is not pending */
+	WRONG_DONE, /* responds to PING, and completes a request that is not pending */
+	WRONG_RING, /* responds to PING, and writes an impossible counter */
+	DYING,	    /* completes what a client has outstanding, and ends */
 	ENDS,	    /* closes the connection after the handshake */
 	REFUSES,
 };
@@ -45,6 +48,65 @@ static void respond(int fd, uint32_t type, uint32_t tag)
 	m.head.tag = tag;
 	if (send(fd, &m, cn_msg_size(type), MSG_NOSIGNAL) < 0) {
 		_exit(1);
+	}
+}
+
+/* Makes the rings, and does to them what the client is to find there. */
+static void hand_out_rings(int fd, const struct cn_msg_region *request, enum behaviour b)
+{
+	struct cn_msg_reply r = { .head = { .type = CN_MSG_REPLY, .tag = request->head.tag } };
+	struct cn_msg_done done = { .head = { .type = CN_MSG_DONE } };
+	const int memory = memfd_create("rings", MFD_CLOEXEC);
+	struct cn_shm_ring requests, completions;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	void *p;
+
+	if (request->region != CN_MSG_RINGS || ftruncate(memory, (off_t)request->bytes) != 0) {
+		_exit(1);
+	}
+	p = mmap(NULL, request->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (p == MAP_FAILED) {
+		_exit(1);
+	}
+	cn_msg_rings_init(p, &requests, &completions);
+	if (b == WRONG_DONE) {
+		done.head.tag = CN_MSG_REQUESTS - 1;
+		cn_shm_ring_put(&completions, &done, sizeof(done));
+	} else if (b == WRONG_RING) {
+		completions.shared->tail = CN_MSG_RING_SLOTS + 1;
+	} else if (b == DYING) {
+		done.status = COLLNET_EIFACE;
+		strcpy(done.text, "the daemon had its reasons");
+	}
+	memset(&control, 0, sizeof(control));
+	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
+	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
+	CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(memory));
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &memory, sizeof(memory));
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) != (ssize_t)sizeof(r)) {
+		_exit(1);
+	}
+	if (b == DYING) {
+		union cn_msg m;
+
+		/* The JOIN; the client may sleep by now, and sees the end of file only. */
+		if (recv(fd, &m, sizeof(m), 0) != (ssize_t)sizeof(m.join)) {
+			_exit(1);
+		}
+		usleep(100000);
+		done.head.tag = m.head.tag;
+		cn_shm_ring_put(&completions, &done, sizeof(done));
+		_exit(0);
 	}
 }
 
@@ -75,8 +137,8 @@ static void serve(int listening, enum behaviour b, uint32_t peer_timeout_ms)
 			respond(fd, CN_MSG_PONG, m.head.tag);
 		} else if (b == WRONG_TYPE && m.head.type == CN_MSG_STATS) {
 			respond(fd, CN_MSG_RANK_NAMES, m.head.tag);
-		} else if (b == WRONG_DONE && m.head.type == CN_MSG_STATS) {
-			respond(fd, CN_MSG_DONE, CN_MSG_REQUESTS - 1);
+		} else if (m.head.type == CN_MSG_REGION) {
+			hand_out_rings(fd, &m.region, b);
 		}
 	}
 	pause();
@@ -175,9 +237,30 @@ static void request__unexpected_responses_end_the_context(void **state)
 	assert_non_null(strstr(collnet_error(c), "unexpected response"));
 	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EPROTO);
 	end(c);
-	c = open_context(WRONG_DONE, 1500);
-	assert_int_equal(collnet_get_stats(c, &s, 0), COLLNET_EPROTO);
+}
+
+static void rings__what_no_daemon_writes_ends_the_context(void **state)
+{
+	collnet_t *c = open_context(WRONG_DONE, 1500);
+
+	(void)state;
+	join_fails(c, 1000, COLLNET_EPROTO);
 	assert_non_null(strstr(collnet_error(c), "not pending"));
+	end(c);
+	c = open_context(WRONG_RING, 1500);
+	join_fails(c, 1000, COLLNET_EPROTO);
+	assert_non_null(strstr(collnet_error(c), "broke its ring"));
+	end(c);
+}
+
+/* The end of file does not hide what was completed before it. */
+static void rings__completions_of_a_daemon_that_ended(void **state)
+{
+	collnet_t *c = open_context(DYING, 1500);
+
+	(void)state;
+	join_fails(c, 1000, COLLNET_EIFACE);
+	assert_non_null(strstr(collnet_error(c), "had its reasons"));
 	end(c);
 }
 
@@ -216,6 +299,8 @@ int main(void)
 		cmocka_unit_test(probe__gives_up_after_the_daemons_peer_timeout),
 		cmocka_unit_test(probe__a_daemon_that_responds_is_not_given_up),
 		cmocka_unit_test(request__unexpected_responses_end_the_context),
+		cmocka_unit_test(rings__what_no_daemon_writes_ends_the_context),
+		cmocka_unit_test(rings__completions_of_a_daemon_that_ended),
 		cmocka_unit_test(request__a_closed_connection),
 		cmocka_unit_test(open__refusals_and_missing_daemons),
 	};

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Clients' rings: requests are taken out, completions are put in.
+ *
+ * The loop polls the rings of clients that have used them lately. A client whose ring was empty for
+ * POLLS_MAX polls in a row is polled no more until it sends a message on its socket: a DOORBELL, as
+ * `asleep` in its ring tells it to. Before the loop sleeps it sets `asleep` in all polled rings.
+ *
+ * The memory is the client's to write at any time. A request is copied once, and the copy is
+ * checked as if it had come on the socket; what else a client can write there (counters, `asleep`)
+ * decides only whether its own requests are served. A client whose ring of completions is full does
+ * not read them, and is closed.
+ */
+#include "daemon/daemon.h"
+
+#include <string.h>
+
+#define REQUESTS_PER_POLL 32u
+#define POLLS_MAX	  4096u
+
+/* ---- requests ------------------------------------------------------------------------- */
+
+static void poll_client(struct cn_client *c)
+{
+	struct cn_daemon *d = c->daemon;
+
+	c->idle_polls = 0;
+	if (!c->polled && c->requests.shared != NULL && !c->marked) {
+		c->polled = true;
+		d->polled[d->npolled++] = c;
+		cn_shm_ring_awake(&c->requests);
+	}
+}
+
+/* The list's order is that of service: a client that leaves it changes it for nobody else. */
+static void remove_polled(struct cn_daemon *d, uint32_t i)
+{
+	d->polled[i]->polled = false;
+	d->npolled--;
+	memmove(&d->polled[i], &d->polled[i + 1], (d->npolled - i) * sizeof(d->polled[0]));
+}
+
+void cn_client_rings_open(struct cn_client *c, void *memory)
+{
+	cn_msg_rings_init(memory, &c->requests, &c->completions);
+	poll_client(c);
+}
+
+void cn_client_rings_close(struct cn_client *c)
+{
+	struct cn_daemon *d = c->daemon;
+
+	for (uint32_t i = 0; c->polled && i < d->npolled; i++) {
+		if (d->polled[i] == c) {
+			remove_polled(d, i);
+		}
+	}
+	c->requests.shared = c->completions.shared = NULL;
+}
+
+/* One request; false: there is none, or the client is marked for close. */
+static bool serve_one(struct cn_client *c)
+{
+	static union cn_msg m;
+	const void *slot;
+
+	switch (cn_shm_ring_front(&c->requests, &slot)) {
+	case CN_SHM_RING_OK:
+		break;
+	case CN_SHM_RING_NONE:
+		return false;
+	default:
+		cn_client_mark(c, "it broke its ring of requests");
+		return false;
+	}
+	memcpy(&m, slot, CN_MSG_REQUEST_SLOT);
+	cn_shm_ring_pop(&c->requests); /* the copy is complete before this */
+	if (m.head.type != CN_MSG_COLL && m.head.type != CN_MSG_SEND &&
+	    m.head.type != CN_MSG_RECV) {
+		cn_client_mark(c, "it put a message into its ring that does not belong there");
+		return false;
+	}
+	cn_client_message(c, &m, cn_msg_size(m.head.type));
+	return !c->marked;
+}
+
+uint32_t cn_client_rings_serve(struct cn_client *c, uint32_t max)
+{
+	uint32_t n = 0;
+
+	if (c->requests.shared == NULL || c->marked) {
+		return 0;
+	}
+	poll_client(c);
+	while (n < max && serve_one(c)) {
+		n++;
+	}
+	return n;
+}
+
+bool cn_rings_poll(struct cn_daemon *d)
+{
+	bool some = false;
+
+	for (uint32_t i = 0; i < d->npolled; i++) {
+		struct cn_client *c = d->polled[i];
+		const void *slot;
+
+		if (c->marked) {
+			continue;
+		}
+		if (cn_shm_ring_front(&c->requests, &slot) != CN_SHM_RING_NONE) {
+			cn_client_rings_serve(c, REQUESTS_PER_POLL);
+			some = true;
+		} else if (++c->idle_polls > POLLS_MAX && cn_shm_ring_sleep(&c->requests)) {
+			remove_polled(d, i--);
+		}
+	}
+	return some;
+}
+
+bool cn_rings_sleep(struct cn_daemon *d)
+{
+	for (uint32_t i = 0; i < d->npolled; i++) {
+		if (!cn_shm_ring_sleep(&d->polled[i]->requests)) {
+			cn_rings_awake(d);
+			return false;
+		}
+	}
+	return true;
+}
+
+void cn_rings_awake(struct cn_daemon *d)
+{
+	for (uint32_t i = 0; i < d->npolled; i++) {
+		cn_shm_ring_awake(&d->polled[i]->requests);
+	}
+}
+
+/* ---- completions ---------------------------------------------------------------------- */
+
+void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m)
+{
+	static const struct cn_msg_doorbell event = { .head = { .type = CN_MSG_EVENT } };
+	const size_t len = m->status == COLLNET_OK ? offsetof(struct cn_msg_done, text) + 1
+						   : sizeof(*m);
+
+	if (c->completions.shared == NULL) {
+		cn_client_send(c, m, sizeof(*m));
+		return;
+	}
+	if (c->marked) {
+		return;
+	}
+	switch (cn_shm_ring_put(&c->completions, m, len)) {
+	case CN_SHM_RING_OK:
+		if (cn_shm_ring_wake(&c->completions)) {
+			cn_client_send(c, &event, sizeof(event));
+		}
+		return;
+	case CN_SHM_RING_NONE:
+		cn_client_mark(c, "it does not take its completions");
+		return;
+	default:
+		cn_client_mark(c, "it broke its ring of completions");
+		return;
+	}
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The library's side of the rings: requests in, completions out, and waiting for them.
+ *
+ * A wait polls the ring of completions for as long as util/spin.h allows, and then sleeps on the
+ * socket, on which the daemon wakes it. Only then, and at most every SOCKET_EVERY by callers that
+ * never wait, the socket is looked at, and with it whether the daemon is there.
+ */
+#include "client/daemon.h"
+
+#include <sched.h>
+#include <string.h>
+
+#define SOCKET_EVERY CN_MS
+
+int cn_rings_open(struct collnet *c, struct cn_err *err)
+{
+	struct cn_daemon_side *d = c->impl;
+	int rc;
+
+	if (d->requests.shared != NULL) {
+		return COLLNET_OK;
+	}
+	rc = cn_region_create(c, CN_MSG_RINGS, CN_MSG_RINGS_BYTES, err);
+	if (rc == COLLNET_OK) {
+		cn_msg_rings_init(d->regions[CN_MSG_RINGS].p, &d->requests, &d->completions);
+	}
+	return rc;
+}
+
+int cn_rings_request(struct collnet *c, const void *m, size_t len, struct cn_err *err)
+{
+	static const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
+	struct cn_daemon_side *d = c->impl;
+
+	/* There is room for all requests that can be outstanding. */
+	if (cn_shm_ring_put(&d->requests, m, len) != CN_SHM_RING_OK) {
+		cn_socket_gone(c, COLLNET_EPROTO, "does not take requests");
+		return cn_fail(err, c->gone.code, "%s", c->gone.text);
+	}
+	return cn_shm_ring_wake(&d->requests) ? cn_socket_send(c, &doorbell, sizeof(doorbell), err)
+					      : COLLNET_OK;
+}
+
+/* A completion. False: there is no such request, and the context is gone. */
+static bool take(struct collnet *c, const struct cn_msg_done *m)
+{
+	struct collnet_request *r;
+
+	if (m->head.type != CN_MSG_DONE ||
+	    cn_msg_check((const union cn_msg *)m, sizeof(*m), true) != NULL) {
+		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid completion");
+		return false;
+	}
+	r = &c->requests[m->head.tag];
+	if (r->state != CN_REQUEST_PENDING) {
+		cn_socket_gone(c, COLLNET_EPROTO, "completed a request that was not pending");
+		return false;
+	}
+	memcpy(r->received.from.node, m->from_node, sizeof(r->received.from.node));
+	r->received.from.endpoint = (uint16_t)m->from_endpoint;
+	r->received.bytes = m->bytes;
+	cn_request_done(r, m->status, m->text);
+	return true;
+}
+
+int cn_rings_completions(struct collnet *c)
+{
+	struct cn_daemon_side *d = c->impl;
+	enum cn_shm_ring_status status;
+	const void *slot;
+	int n = 0;
+
+	if (d->completions.shared == NULL) {
+		return 0;
+	}
+	while ((status = cn_shm_ring_front(&d->completions, &slot)) == CN_SHM_RING_OK) {
+		if (!take(c, slot)) {
+			return -1;
+		}
+		cn_shm_ring_pop(&d->completions);
+		n++;
+	}
+	if (status == CN_SHM_RING_BROKEN) {
+		cn_socket_gone(c, COLLNET_EPROTO, "broke its ring");
+		return -1;
+	}
+	if (n > 0) {
+		cn_socket_heard(d);
+	}
+	return n;
+}
+
+void cn_rings_progress(struct collnet *c, cn_time until)
+{
+	struct cn_daemon_side *d = c->impl;
+	cn_time now = cn_now();
+
+	while (cn_rings_completions(c) == 0) {
+		if (now >= until) {
+			if (now - d->read_at >= SOCKET_EVERY) {
+				cn_socket_look(c, now);
+			}
+			return;
+		}
+		if (cn_spin_wait(&d->spin, now)) {
+			sched_yield();
+		} else if (!cn_socket_look(c, now)) {
+			return;
+		} else if (cn_shm_ring_sleep(&d->completions)) {
+			cn_socket_sleep(c, until);
+			cn_shm_ring_awake(&d->completions);
+		}
+		now = cn_now();
+	}
+	cn_spin_over(&d->spin, now);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A ring of messages in shared memory, for one producer and one consumer in different processes.
+ *
+ * Shared are the slots and two counters, each in a cache line that only one side writes: `tail`,
+ * the messages ever put in, is the producer's; `head`, those ever taken out, is the consumer's, and
+ * so is `asleep`, except that a producer clears it. They wrap around at 2^32. A side works with a
+ * copy of its own counter, so that nothing it has written is read back.
+ *
+ * The other side is not trusted. A counter that it cannot have makes the ring broken, which the
+ * caller ends; a slot's index is masked. A slot that the consumer looks at can change at any time
+ * until it is popped and after: copy it once, and use the copy.
+ *
+ * To sleep, the consumer announces it and looks once more; a producer puts a message in and then
+ * looks whether the consumer is asleep. One of the two sees the other.
+ */
+#ifndef CN_SHM_RING_H
+#define CN_SHM_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CN_SHM_RING_LINE 64u /* bytes of a cache line, and at least so many of a slot */
+
+struct cn_shm_ring_shared {
+	_Alignas(CN_SHM_RING_LINE) uint32_t tail;
+	_Alignas(CN_SHM_RING_LINE) uint32_t head;
+	uint32_t asleep; /* 1: the consumer waits to be woken */
+	_Alignas(CN_SHM_RING_LINE) uint8_t slots[];
+};
+
+enum cn_shm_ring_status {
+	CN_SHM_RING_BROKEN = -1, /* the other side's counter is impossible */
+	CN_SHM_RING_NONE = 0,	 /* empty, or full */
+	CN_SHM_RING_OK = 1,
+};
+
+/* One side of a ring. */
+struct cn_shm_ring {
+	struct cn_shm_ring_shared *shared; /* NULL: there is no ring */
+	uint32_t at;			   /* this side's counter */
+	uint32_t slots;			   /* a power of two */
+	uint32_t slot_bytes;		   /* a multiple of CN_SHM_RING_LINE */
+};
+
+/* Bytes of memory that a ring needs. */
+#define CN_SHM_RING_BYTES(slots, slot_bytes)                                                       \
+	(sizeof(struct cn_shm_ring_shared) + (size_t)(slots) * (slot_bytes))
+
+/* One side of a new ring on zeroed memory, which is aligned to CN_SHM_RING_LINE and stays the
+ * caller's.
+ */
+void cn_shm_ring_init(struct cn_shm_ring *r, void *memory, uint32_t slots, uint32_t slot_bytes);
+
+/* Producer: puts a message of at most slot_bytes in. CN_SHM_RING_NONE: the ring is full. */
+enum cn_shm_ring_status cn_shm_ring_put(struct cn_shm_ring *r, const void *m, size_t len);
+/* Producer, after a message was put in: true, once, if the consumer sleeps and must be woken. */
+bool cn_shm_ring_wake(struct cn_shm_ring *r);
+
+/* Consumer: the next message, which stays until cn_shm_ring_pop(). CN_SHM_RING_NONE: the ring is
+ * empty. */
+enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const void **slot);
+void cn_shm_ring_pop(struct cn_shm_ring *r);
+/*
+ * Consumer: announces that it sleeps. False: there is a message, or the ring is broken, and it must
+ * not sleep.
+ */
+bool cn_shm_ring_sleep(struct cn_shm_ring *r);
+/* Consumer: it need not be woken any more. */
+void cn_shm_ring_awake(struct cn_shm_ring *r);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Adaptive spinning: how a wait divides into polling and sleeping. Pure: the time is an argument.
+ *
+ * A wait polls before it sleeps if the one before it was short, for a sleep and a wake-up cost the
+ * processor and the one who waits more than a short poll does. So a wait that is long costs at most
+ * CN_SPIN_MAX of polling, once, and those after it none. Since a slow wake-up can make every wait
+ * look long, one in CN_SPIN_PROBE polls nevertheless.
+ *
+ * Whoever polls calls sched_yield() after each poll: what it waits for may need this processor. If
+ * another process needs it, that call can last for milliseconds. It is then not made again for
+ * CN_SPIN_SHARE times as long, so that at most that share of the time is lost.
+ */
+#ifndef CN_SPIN_H
+#define CN_SPIN_H
+
+#include "util/util.h"
+
+#define CN_SPIN_MAX   (50 * CN_US)
+#define CN_SPIN_PROBE 64u
+#define CN_SPIN_SHARE 64u
+
+struct cn_spin {
+	bool waiting;
+	bool polling;	    /* in this wait, there was a poll at `last` */
+	bool short_wait;    /* the last wait was */
+	uint8_t long_waits; /* since then, modulo CN_SPIN_PROBE */
+	cn_time since;	    /* if waiting: the wait's beginning */
+	cn_time last;
+	cn_time not_before; /* no polls until then: others need the processor */
+};
+
+/* The processor was given away at the last poll: for how long? */
+static inline void cn_spin_returned(struct cn_spin *s, cn_time now)
+{
+	if (s->polling && now - s->last > CN_SPIN_MAX) {
+		s->not_before = now + CN_SPIN_SHARE * (now - s->last);
+	}
+	s->polling = false;
+}
+
+/* There is nothing to do. True: yield, and poll again; false: sleep. */
+static inline bool cn_spin_wait(struct cn_spin *s, cn_time now)
+{
+	if (!s->waiting) {
+		s->waiting = true;
+		s->since = now;
+	}
+	cn_spin_returned(s, now);
+	if (s->short_wait && now - s->since < CN_SPIN_MAX && now >= s->not_before) {
+		s->polling = true;
+		s->last = now;
+	}
+	return s->polling;
+}
+
+/* There is something to do: if there was a wait, it is over. */
+static inline void cn_spin_over(struct cn_spin *s, cn_time now)
+{
+	if (!s->waiting) {
+		return;
+	}
+	cn_spin_returned(s, now);
+	s->waiting = false;
+	s->short_wait = now - s->since < CN_SPIN_MAX;
+	s->long_waits = s->short_wait ? 0 : (uint8_t)(s->long_waits + 1u);
+	if (s->long_waits == CN_SPIN_PROBE) {
+		s->long_waits = 0;
+		s->short_wait = true;
+	}
+}
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * daemon/rings.c: a client's requests are taken from its ring in order with its messages, and
+ * whatever it writes there, it harms only itself.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/daemon.h"
+
+#define RINGS_BYTES ((CN_MSG_RINGS_BYTES + 4095) / 4096 * 4096)
+
+/* A client: the daemon's end, and its own. */
+struct end {
+	struct cn_client *client;
+	int fd;
+	void *memory;
+	struct cn_shm_ring requests, completions;
+};
+
+static struct cn_daemon *d;
+static struct end a, b;
+
+static void say(struct end *e, const void *m, size_t len)
+{
+	assert_int_equal(send(e->fd, m, len, MSG_DONTWAIT), len);
+	cn_client_readable(e->client);
+}
+
+/* The next message on the socket; its type, 0: none. */
+static uint32_t hear(struct end *e, int *fd)
+{
+	static union cn_msg m;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	const ssize_t n = recvmsg(e->fd, &msg, MSG_DONTWAIT);
+
+	if (n > 0 && CMSG_FIRSTHDR(&msg) != NULL && fd != NULL) {
+		memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(*fd));
+	}
+	return n > 0 ? m.head.type : 0;
+}
+
+static void connect_end(struct end *e)
+{
+	const struct cn_msg_hello hello = { .head = { .type = CN_MSG_HELLO },
+					    .magic = CN_MSG_MAGIC,
+					    .version = CN_MSG_VERSION };
+	const struct cn_msg_region rings = { .head = { .type = CN_MSG_REGION },
+					     .region = CN_MSG_RINGS,
+					     .bytes = RINGS_BYTES };
+	int p[2], memory = -1;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
+	d->guarded = cn_receive_guard(p[0]);
+	e->fd = p[1];
+	e->client = cn_client_new(d, p[0], 1000);
+	assert_non_null(e->client);
+	say(e, &hello, sizeof(hello));
+	assert_int_equal(hear(e, NULL), CN_MSG_WELCOME);
+	say(e, &rings, sizeof(rings));
+	assert_int_equal(hear(e, &memory), CN_MSG_REPLY);
+	assert_true(memory >= 0);
+	e->memory = mmap(NULL, RINGS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	assert_ptr_not_equal(e->memory, MAP_FAILED);
+	close(memory);
+	cn_msg_rings_init(e->memory, &e->requests, &e->completions);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	d = calloc(1, sizeof(*d));
+	assert_non_null(d);
+	cn_config_init(&d->config);
+	d->now = 1000 * CN_MS;
+	d->memory.base = d->memory.total = (uint64_t)64 << 20;
+	d->memory.usage_fd = -1;
+	/* Requests on what went with an interface end at once, and need no engine. */
+	strcpy(d->iface.name, "eth0");
+	connect_end(&a);
+	connect_end(&b);
+	a.client->lost_teams = b.client->lost_teams = 1;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	cn_client_end(d);
+	assert_int_equal(d->memory.used, 0);
+	assert_int_equal(d->npolled, 0);
+	for (struct end *e = &a; e != NULL; e = e == &a ? &b : NULL) {
+		munmap(e->memory, RINGS_BYTES);
+		close(e->fd);
+	}
+	free(d);
+	return 0;
+}
+
+static enum cn_shm_ring_status post(struct end *e, uint32_t tag, uint32_t team)
+{
+	const struct cn_msg_coll m = { .head = { .type = CN_MSG_COLL, .tag = tag },
+				       .team = team,
+				       .op = CN_OP_BARRIER,
+				       .timeout_ms = 1000,
+				       .send = { .region = CN_MSG_NO_REGION },
+				       .recv = { .region = CN_MSG_NO_REGION } };
+
+	return cn_shm_ring_put(&e->requests, &m, sizeof(m));
+}
+
+/* The next completion, with this status. */
+static void expect_done(struct end *e, uint32_t tag, int status)
+{
+	const struct cn_msg_done *m;
+	const void *slot;
+
+	assert_int_equal(cn_shm_ring_front(&e->completions, &slot), CN_SHM_RING_OK);
+	m = slot;
+	assert_null(cn_msg_check(slot, sizeof(*m), true));
+	assert_int_equal(m->head.tag, tag);
+	assert_int_equal(m->status, status);
+	cn_shm_ring_pop(&e->completions);
+}
+
+static void expect_served(struct end *e)
+{
+	assert_int_equal(post(e, 7, 0), CN_SHM_RING_OK);
+	assert_true(cn_rings_poll(d));
+	expect_done(e, 7, COLLNET_EIFACE);
+	assert_false(e->client->marked);
+}
+
+static void poll__requests_become_completions(void **state)
+{
+	(void)state;
+	assert_false(cn_rings_poll(d));
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+			assert_int_equal(post(&a, i, 0), CN_SHM_RING_OK);
+		}
+		while (cn_rings_poll(d)) {
+		}
+		for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+			expect_done(&a, i, COLLNET_EIFACE);
+		}
+	}
+	assert_int_equal(hear(&a, NULL), 0); /* nobody slept */
+	assert_int_equal(a.client->user->used[CN_QUOTA_REQUESTS], 0);
+}
+
+/* One client that fills its ring does not keep another waiting. */
+static void poll__is_bounded_per_client(void **state)
+{
+	const void *slot;
+
+	(void)state;
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		assert_int_equal(post(&a, i, 0), CN_SHM_RING_OK);
+	}
+	assert_int_equal(post(&b, 1, 0), CN_SHM_RING_OK);
+	assert_true(cn_rings_poll(d));
+	expect_done(&b, 1, COLLNET_EIFACE);
+	for (uint32_t i = 0; i < 32; i++) {
+		expect_done(&a, i, COLLNET_EIFACE);
+	}
+	assert_int_equal(cn_shm_ring_front(&a.completions, &slot), CN_SHM_RING_NONE);
+}
+
+/* LEAVE comes after the COLL that was put into the ring before it: else the team would be gone. */
+static void readable__serves_the_ring_first(void **state)
+{
+	const struct cn_msg_leave leave = { .head = { .type = CN_MSG_LEAVE } };
+
+	(void)state;
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		assert_int_equal(post(&a, i, 0), CN_SHM_RING_OK);
+	}
+	say(&a, &leave, sizeof(leave));
+	assert_int_equal(hear(&a, NULL), CN_MSG_REPLY);
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		expect_done(&a, i, COLLNET_EIFACE);
+	}
+	assert_false(a.client->marked);
+	assert_int_equal(post(&a, 0, 0), CN_SHM_RING_OK);
+	assert_true(cn_rings_poll(d));
+	assert_true(a.client->marked); /* the team is gone now */
+}
+
+static void sleep__doorbell_and_event(void **state)
+{
+	const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
+
+	(void)state;
+	assert_true(cn_rings_sleep(d));
+	assert_int_equal(post(&a, 1, 0), CN_SHM_RING_OK);
+	assert_true(cn_shm_ring_wake(&a.requests));
+	assert_true(cn_shm_ring_sleep(&a.completions));
+	say(&a, &doorbell, sizeof(doorbell));
+	assert_int_equal(hear(&a, NULL), CN_MSG_EVENT);
+	expect_done(&a, 1, COLLNET_EIFACE);
+	assert_int_equal(hear(&a, NULL), 0);
+	cn_rings_awake(d);
+	assert_int_equal(post(&a, 2, 0), CN_SHM_RING_OK);
+	assert_false(cn_shm_ring_wake(&a.requests));
+	assert_false(cn_rings_sleep(d));
+	assert_false(cn_shm_ring_wake(&b.requests)); /* nobody is left asleep */
+	assert_true(cn_rings_poll(d));
+	expect_done(&a, 2, COLLNET_EIFACE);
+}
+
+/* A ring that nobody uses is polled no more, until there is a doorbell. */
+static void poll__forgets_idle_clients(void **state)
+{
+	const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
+
+	(void)state;
+	assert_int_equal(d->npolled, 2);
+	for (uint32_t i = 0; i < 100000 && d->npolled == 2; i++) {
+		expect_served(&b);
+	}
+	assert_int_equal(d->npolled, 1);
+	assert_int_equal(post(&a, 1, 0), CN_SHM_RING_OK);
+	assert_true(cn_shm_ring_wake(&a.requests));
+	say(&a, &doorbell, sizeof(doorbell));
+	expect_done(&a, 1, COLLNET_EIFACE);
+	assert_int_equal(d->npolled, 2);
+	expect_served(&a);
+}
+
+/* ---- what a client can write ------------------------------------------------------------ */
+
+/* The client is disconnected, its memory given back, and the other one served. */
+static void expect_end_of_a(void)
+{
+	assert_true(a.client->marked);
+	expect_served(&b);
+	assert_true(cn_client_reap(d));
+	a.client = NULL;
+	assert_int_equal(d->npolled, 1);
+	expect_served(&b);
+}
+
+static void hostile__counter_of_requests(void **state)
+{
+	(void)state;
+	a.requests.shared->tail = CN_MSG_RING_SLOTS + 1;
+	assert_true(cn_rings_poll(d));
+	expect_end_of_a();
+}
+
+static void hostile__counter_of_completions(void **state)
+{
+	(void)state;
+	a.completions.shared->head = 1;
+	assert_int_equal(post(&a, 1, 0), CN_SHM_RING_OK);
+	assert_true(cn_rings_poll(d));
+	expect_end_of_a();
+}
+
+/* Its own `head`, which the daemon does not read back, changes nothing. */
+static void hostile__the_daemons_counters(void **state)
+{
+	(void)state;
+	expect_served(&a);
+	a.requests.shared->head = 99;
+	a.completions.shared->tail = 99;
+	a.requests.at = 1;
+	assert_int_equal(cn_shm_ring_put(&a.requests, "", 1), CN_SHM_RING_BROKEN);
+	assert_false(cn_rings_poll(d));
+	assert_false(a.client->marked);
+	expect_served(&b);
+}
+
+static void hostile__types_that_do_not_belong_there(void **state)
+{
+	static const uint32_t types[] = {
+		0, CN_MSG_HELLO, CN_MSG_REGION, CN_MSG_LEAVE, CN_MSG_STATS, CN_MSG_DONE, UINT32_MAX
+	};
+	uint8_t slot[CN_MSG_REQUEST_SLOT] = { 0 };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (i > 0) {
+			teardown(state);
+			setup(state);
+		}
+		memcpy(slot, &types[i], sizeof(types[i]));
+		assert_int_equal(cn_shm_ring_put(&a.requests, slot, sizeof(slot)), CN_SHM_RING_OK);
+		assert_true(cn_rings_poll(d));
+		expect_end_of_a();
+	}
+}
+
+/* It takes no completions, and uses its request numbers again. */
+static void hostile__a_ring_of_completions_that_is_full(void **state)
+{
+	uint32_t n = 0;
+
+	(void)state;
+	while (!a.client->marked && n <= CN_MSG_RING_SLOTS) {
+		assert_int_equal(post(&a, 1, 0), CN_SHM_RING_OK);
+		assert_true(cn_rings_poll(d));
+		n++;
+	}
+	assert_int_equal(n, CN_MSG_RING_SLOTS + 1);
+	expect_end_of_a();
+}
+
+/* A second region of rings, or the first given back while they are polled. */
+static void hostile__the_region_of_the_rings(void **state)
+{
+	const struct cn_msg_region again = { .head = { .type = CN_MSG_REGION },
+					     .region = CN_MSG_RINGS,
+					     .bytes = RINGS_BYTES };
+	const struct cn_msg_unregion back = { .head = { .type = CN_MSG_UNREGION },
+					      .region = CN_MSG_RINGS };
+
+	(void)state;
+	assert_int_equal(post(&a, 1, 0), CN_SHM_RING_OK);
+	say(&a, &back, sizeof(back));
+	assert_int_equal(d->npolled, 1);
+	assert_false(cn_client_reap(d)); /* unmaps */
+	assert_int_equal(post(&a, 2, 0), CN_SHM_RING_OK);
+	assert_false(cn_rings_poll(d));
+	say(&a, &again, sizeof(again));
+	assert_int_equal(hear(&a, NULL), CN_MSG_REPLY);
+	say(&a, &again, sizeof(again));
+	expect_end_of_a();
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(poll__requests_become_completions),
+		CASE(poll__is_bounded_per_client),
+		CASE(readable__serves_the_ring_first),
+		CASE(sleep__doorbell_and_event),
+		CASE(poll__forgets_idle_clients),
+		CASE(hostile__counter_of_requests),
+		CASE(hostile__counter_of_completions),
+		CASE(hostile__the_daemons_counters),
+		CASE(hostile__types_that_do_not_belong_there),
+		CASE(hostile__a_ring_of_completions_that_is_full),
+		CASE(hostile__the_region_of_the_rings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

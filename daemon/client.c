@@ -150,9 +150,10 @@ static bool is_synchronous(uint32_t type)
 
 /*
  * One message; false: there is none, or the client is marked for close. Requests that were in the
- * client's ring when it sent the message are served first, and counted in *served.
+ * client's ring when it sent the message are served first, and counted in *served. *last: no other
+ * message is served in this iteration; after a doorbell there hardly is one.
  */
-static bool receive(struct cn_client *c, bool *synchronous, uint32_t *served)
+static bool receive(struct cn_client *c, bool *last, uint32_t *served)
 {
 	static union cn_msg m;
 	bool descriptors;
@@ -170,18 +171,19 @@ static bool receive(struct cn_client *c, bool *synchronous, uint32_t *served)
 		return false;
 	}
 	*served += 1 + cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
-	*synchronous = (size_t)n >= sizeof(m.head) && is_synchronous(m.head.type);
+	*last = (size_t)n >= sizeof(m.head) &&
+		(is_synchronous(m.head.type) || m.head.type == CN_MSG_DOORBELL);
 	cn_client_message(c, &m, (size_t)n);
 	return !c->marked;
 }
 
 void cn_client_readable(struct cn_client *c)
 {
-	bool synchronous = false;
+	bool last = false;
 	uint32_t served = 0;
 
-	while (served < MESSAGES_PER_ITERATION && !c->marked && !synchronous) {
-		if (!receive(c, &synchronous, &served)) {
+	while (served < MESSAGES_PER_ITERATION && !c->marked && !last) {
+		if (!receive(c, &last, &served)) {
 			return;
 		}
 	}

@@ -51,14 +51,16 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 int cn_socket_request_descriptor(struct collnet *c, void *m, size_t len, int *fd,
 				 struct cn_err *err);
 /*
- * Receives the messages that have come on the socket, and checks whether the daemon runs. False:
- * the context is gone.
+ * While a call waits and nothing has come: has the daemon been silent for too long? False: it has,
+ * and the context is gone.
  */
+bool cn_socket_probe(struct collnet *c, cn_time now);
+/* Receives a message that is no response, if one has come. False: the context is gone. */
 bool cn_socket_look(struct collnet *c, cn_time now);
 /* The daemon runs: something came from it. */
 void cn_socket_heard(struct cn_daemon_side *d);
-/* Sleeps until a message comes on the socket, at most until then. */
-void cn_socket_sleep(struct collnet *c, cn_time until);
+/* Sleeps until there is a message on the socket, at most until then. True: there is one. */
+bool cn_socket_sleep(struct collnet *c, cn_time until);
 /* The context is gone, because of the daemon. */
 void cn_socket_gone(struct collnet *c, int code, const char *what);
 

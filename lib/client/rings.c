@@ -3,8 +3,8 @@
  * The library's side of the rings: requests in, completions out, and waiting for them.
  *
  * A wait polls the ring of completions for as long as util/spin.h allows, and then sleeps on the
- * socket, on which the daemon wakes it. Only then, and at most every SOCKET_EVERY by callers that
- * never wait, the socket is looked at, and with it whether the daemon is there.
+ * socket, on which the daemon wakes it. The socket is looked at only then, and every SOCKET_EVERY
+ * by callers that never wait, and with it whether the daemon is there.
  */
 #include "client/daemon.h"
 
@@ -95,21 +95,25 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
 	cn_time now = cn_now();
+	bool message;
 
 	while (cn_rings_completions(c) == 0) {
 		if (now >= until) {
-			if (now - d->read_at >= SOCKET_EVERY) {
-				cn_socket_look(c, now);
+			if (now - d->read_at >= SOCKET_EVERY && cn_socket_look(c, now)) {
+				cn_socket_probe(c, now);
 			}
 			return;
 		}
 		if (cn_spin_wait(&d->spin, now)) {
 			sched_yield();
-		} else if (!cn_socket_look(c, now)) {
+		} else if (!cn_socket_probe(c, now)) {
 			return;
 		} else if (cn_shm_ring_sleep(&d->completions)) {
-			cn_socket_sleep(c, until);
+			message = cn_socket_sleep(c, until);
 			cn_shm_ring_awake(&d->completions);
+			if (message && !cn_socket_look(c, now)) {
+				return;
+			}
 		}
 		now = cn_now();
 	}

@@ -113,27 +113,37 @@ static int receive_any(struct collnet *c)
 	return 1;
 }
 
-/* The same, without the responses to PING and the wake-ups. */
-static int receive(struct collnet *c)
+/* A message that is no response to a request: PONG, or a wake-up. */
+static bool is_idle(const struct cn_daemon_side *d)
+{
+	return d->in.head.type == CN_MSG_PONG || d->in.head.type == CN_MSG_EVENT;
+}
+
+/* As receive_any(); the daemon runs. */
+static int receive_one(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
-	int got;
+	const int got = receive_any(c);
 
-	do {
-		got = receive_any(c);
-		if (got > 0) {
-			cn_socket_heard(d);
-			d->pinged = d->pinged && d->in.head.type != CN_MSG_PONG;
-		}
-	} while (got > 0 && (d->in.head.type == CN_MSG_PONG || d->in.head.type == CN_MSG_EVENT));
+	if (got > 0) {
+		cn_socket_heard(d);
+		d->pinged = d->pinged && d->in.head.type != CN_MSG_PONG;
+	}
 	return got;
 }
 
-/*
- * Nothing had come at `now`. False: the daemon has been silent for too long, and the context is
- * gone.
- */
-static bool probe(struct collnet *c, cn_time now)
+/* The same, of responses. */
+static int receive(struct collnet *c)
+{
+	int got;
+
+	do {
+		got = receive_one(c);
+	} while (got > 0 && is_idle(c->impl));
+	return got;
+}
+
+bool cn_socket_probe(struct collnet *c, cn_time now)
 {
 	const struct cn_msg_ping m = { .head = { .type = CN_MSG_PING } };
 	struct cn_daemon_side *d = c->impl;
@@ -162,21 +172,21 @@ static bool probe(struct collnet *c, cn_time now)
 bool cn_socket_look(struct collnet *c, cn_time now)
 {
 	struct cn_daemon_side *d = c->impl;
-	int got;
+	const int got = receive_one(c);
 
 	d->read_at = now;
-	got = receive(c);
-	if (got > 0) {
+	if (got > 0 && !is_idle(d)) {
 		cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
+		return false;
 	}
-	return got == 0 && probe(c, now);
+	return got >= 0;
 }
 
-void cn_socket_sleep(struct collnet *c, cn_time until)
+bool cn_socket_sleep(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
 
-	wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
+	return wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at)) > 0;
 }
 
 int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *err)
@@ -238,7 +248,7 @@ int cn_socket_request(struct collnet *c, void *m, size_t len, enum cn_msg_type r
 			cn_socket_gone(c, COLLNET_EPROTO, "sent an unexpected response");
 		} else if (got == 0 && now >= until) {
 			cn_socket_gone(c, COLLNET_EDAEMON, "does not respond");
-		} else if (got == 0 && probe(c, now)) {
+		} else if (got == 0 && cn_socket_probe(c, now)) {
 			wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at));
 		}
 	}

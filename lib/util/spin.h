@@ -8,8 +8,9 @@
  * look long, one in CN_SPIN_PROBE polls nevertheless.
  *
  * Whoever polls calls sched_yield() after each poll: what it waits for may need this processor. If
- * another process needs it, that call can last for milliseconds. It is then not made again for
- * CN_SPIN_SHARE times as long, so that at most that share of the time is lost.
+ * a process that computes needs it, too, that call can last for milliseconds. After one that lasted
+ * CN_SPIN_LOST or longer, none is made for CN_SPIN_SHARE times as long, so that at most that share
+ * of the time is lost.
  */
 #ifndef CN_SPIN_H
 #define CN_SPIN_H
@@ -18,7 +19,8 @@
 
 #define CN_SPIN_MAX   (50 * CN_US)
 #define CN_SPIN_PROBE 64u
-#define CN_SPIN_SHARE 64u
+#define CN_SPIN_LOST  (500 * CN_US)
+#define CN_SPIN_SHARE 128u
 
 struct cn_spin {
 	bool waiting;
@@ -33,7 +35,7 @@ struct cn_spin {
 /* The processor was given away at the last poll: for how long? */
 static inline void cn_spin_returned(struct cn_spin *s, cn_time now)
 {
-	if (s->polling && now - s->last > CN_SPIN_MAX) {
+	if (s->polling && now - s->last >= CN_SPIN_LOST) {
 		s->not_before = now + CN_SPIN_SHARE * (now - s->last);
 	}
 	s->polling = false;

@@ -64,13 +64,36 @@ static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct c
 	}
 }
 
-static void on_acked(void *ctx, void *token)
+static void on_acked(void *ctx, void *token, bool refused)
 {
 	struct cn_engine *e = ctx;
 	struct cn_source *s = token;
 
-	cn_flight_acked(&s->flight, cn_node_window(e->node), 1);
+	cn_flight_acked(&s->flight, cn_node_window(e->node), 1, refused);
 	s->acked(s);
+}
+
+static void on_refused(void *ctx, void *token)
+{
+	struct cn_engine *e = ctx;
+	struct cn_source *s = token;
+
+	cn_flight_refused(&s->flight, cn_node_window(e->node));
+}
+
+static bool on_resend(void *ctx, void *token, uint8_t *flags)
+{
+	struct cn_engine *e = ctx;
+	struct cn_source *s = token;
+	struct cn_window *w = cn_node_window(e->node);
+
+	if (!cn_flight_resend(&s->flight, w)) {
+		return false;
+	}
+	if (!cn_window_open(w, s->flight.limit)) {
+		*flags |= CN_FLAG_ACKREQ; /* only an acknowledgement opens it */
+	}
+	return true;
 }
 
 struct cn_engine_peer *cn_engine_peer_of(struct cn_peer *p)
@@ -140,6 +163,8 @@ static const struct cn_node_ops node_ops = {
 	.pull = on_pull,
 	.deliver = on_deliver,
 	.acked = on_acked,
+	.refused = on_refused,
+	.resend = on_resend,
 	.peer_up = on_peer_up,
 	.peer_down = on_peer_down,
 	.path = on_path,

@@ -3,10 +3,11 @@
 
 static void recount(struct cn_flight *f, struct cn_window *w)
 {
-	uint64_t in_flight = f->sent > f->received ? f->sent - f->received : 0;
+	uint64_t sent = f->sent - f->refused, unacked = f->unacked - f->refused;
+	uint64_t in_flight = sent > f->received ? sent - f->received : 0;
 
-	if (f->by_acks || in_flight > f->unacked) {
-		in_flight = f->unacked;
+	if (f->by_acks || in_flight > unacked) {
+		in_flight = unacked;
 	}
 	w->in_flight = w->in_flight - f->in_flight + (uint32_t)in_flight;
 	f->in_flight = (uint32_t)in_flight;
@@ -27,9 +28,10 @@ bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit
 	f->sent++;
 	f->unacked++;
 	f->since++;
+	f->limit = own_limit;
 	recount(f, w);
 	if (f->by_acks) { /* at half the window and when it closes */
-		return f->unacked == (limit + 1) / 2 || f->unacked == limit;
+		return f->in_flight == (limit + 1) / 2 || f->in_flight == limit;
 	}
 	/* After a whole window without data from the peers, request one every half window. */
 	if (limit == COLLNET_WINDOW_OFF || limit == 0 || f->since < limit) {
@@ -45,10 +47,27 @@ void cn_flight_received(struct cn_flight *f, struct cn_window *w)
 	recount(f, w);
 }
 
-void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames)
+void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames, uint64_t refused)
 {
 	f->unacked -= frames;
+	f->refused -= refused;
 	recount(f, w);
+}
+
+void cn_flight_refused(struct cn_flight *f, struct cn_window *w)
+{
+	f->refused++;
+	recount(f, w);
+}
+
+bool cn_flight_resend(struct cn_flight *f, struct cn_window *w)
+{
+	if (!cn_window_open(w, f->limit)) {
+		return false;
+	}
+	f->refused--;
+	recount(f, w);
+	return true;
 }
 
 void cn_flight_end(struct cn_flight *f, struct cn_window *w)

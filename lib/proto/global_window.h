@@ -10,6 +10,11 @@
  * they receive (the paper's exchange never does). A node that has received more than it has sent
  * has a negative difference, as in the paper; it counts as 0 in the sum.
  *
+ * A frame that the receiver refused (RNR) has left the network. It does not count until it is sent
+ * again, which takes the same room as a new frame. Otherwise frames of a later operation, which
+ * the receiver cannot take yet, would occupy the window that an earlier operation needs, while the
+ * receiver waits for that one.
+ *
  * Invariant: the sum over all flights is at most the limit whenever a frame is sent under it.
  */
 #ifndef CN_GLOBAL_WINDOW_H
@@ -26,6 +31,8 @@ struct cn_window {
 /* A flight: the frames of one operation, or message, that count towards the global window. */
 struct cn_flight {
 	uint64_t sent, received, unacked;
+	uint64_t refused;   /* of `sent` and `unacked`: refused, and not sent again */
+	uint32_t limit;	    /* the operation's own, of its last frame */
 	uint32_t in_flight; /* this flight's part of the sum */
 	uint32_t since;	    /* frames sent since one was received */
 	bool by_acks;	    /* in_flight is `unacked`: received data does not clock this flight */
@@ -39,7 +46,12 @@ bool cn_window_open(const struct cn_window *w, uint32_t own_limit);
  */
 bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit);
 void cn_flight_received(struct cn_flight *f, struct cn_window *w);
-void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames);
+/* Of the `frames` that are acknowledged, `refused` were not sent again after they were refused. */
+void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames, uint64_t refused);
+/* The receiver refused a frame. */
+void cn_flight_refused(struct cn_flight *f, struct cn_window *w);
+/* A refused frame is to be sent again. True: there is room, and it counts again. */
+bool cn_flight_resend(struct cn_flight *f, struct cn_window *w);
 /* The operation has ended: its frames leave the sum. */
 void cn_flight_end(struct cn_flight *f, struct cn_window *w);
 

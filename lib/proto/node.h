@@ -105,8 +105,14 @@ struct cn_node_ops {
 	bool (*pull)(void *ctx, cn_time now, struct cn_tx *out);
 	/* A reliable frame, in order. False: no buffer for it; it will come again. */
 	bool (*deliver)(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx);
-	/* The frame with this token is acknowledged, or will never be (the peer is gone). */
-	void (*acked)(void *ctx, void *token);
+	/* The frame with this token is acknowledged, or will never be (the peer is gone). refused:
+	 * it was not sent again since the last refused() for it. */
+	void (*acked)(void *ctx, void *token, bool refused);
+	/* The receiver refused the frame with this token: it is not in flight any more. */
+	void (*refused)(void *ctx, void *token);
+	/* It is to be sent again. False: it may not be in flight now, and will be asked for again.
+	 * *flags: CN_FLAG_ACKREQ may be added. Both may be NULL. */
+	bool (*resend)(void *ctx, void *token, uint8_t *flags);
 	void (*peer_up)(void *ctx, cn_time now, struct cn_peer *p);
 	void (*peer_down)(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
 	/*

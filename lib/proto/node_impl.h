@@ -34,6 +34,7 @@ struct cn_node {
 	struct cn_idle idle;
 	uint32_t nexpecting; /* peers that are waited for */
 	struct cn_peer *ready_first, *ready_last;
+	struct cn_peer *window_waiting; /* have refused frames for which W_g has no room */
 	struct cn_path_queue paths;
 	uint8_t *zeros; /* [payload] padding of probes */
 

@@ -244,6 +244,14 @@ static void build_control(struct cn_peer *p, struct cn_frame *out)
 	build_data(p, cn_sender_push(p, &tx, true), out);
 }
 
+/* The global window may open at any call: the peer stays ready, but until the next output only. */
+static void wait_for_window(struct cn_peer *p)
+{
+	p->ready = true;
+	p->ready_next = p->node->window_waiting;
+	p->node->window_waiting = p;
+}
+
 /* The next frame to a ready peer; false: none. */
 static bool output_peer(struct cn_peer *p, struct cn_frame *out)
 {
@@ -263,6 +271,10 @@ static bool output_peer(struct cn_peer *p, struct cn_frame *out)
 		return true;
 	}
 	if (cn_sender_retransmits(p)) {
+		if (!cn_sender_may_resend(p)) {
+			wait_for_window(p);
+			return false;
+		}
 		build_retransmission(p, out);
 		return true;
 	}
@@ -280,6 +292,13 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 	n->now = now;
 	if (output_hello(n, out)) {
 		return true;
+	}
+	while (n->window_waiting != NULL) {
+		struct cn_peer *p = n->window_waiting;
+
+		n->window_waiting = p->ready_next;
+		p->ready = false;
+		cn_peer_ready(p);
 	}
 	while (n->ready_first != NULL) {
 		struct cn_peer *p = n->ready_first;

@@ -19,9 +19,10 @@ struct cn_rtx_frame {
 	uint32_t stream;
 	uint16_t len;
 	uint8_t type, flags;
-	bool resent; /* sent more than once: no round-trip sample (Karn) */
-	bool sacked; /* in the receiver's reorder buffer, or on its way there: not retransmitted */
-	bool owned;  /* payload is a buffer of the node's pool, returned when acknowledged */
+	bool resent;  /* sent more than once: no round-trip sample (Karn) */
+	bool sacked;  /* in the receiver's reorder buffer, or on its way there: not retransmitted */
+	bool owned;   /* payload is a buffer of the node's pool, returned when acknowledged */
+	bool refused; /* RNR: the receiver dropped it, or will; not sent again since */
 };
 
 /* Frames of the smallest ring. Control messages need no more, and most pairs of nodes exchange

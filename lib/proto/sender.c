@@ -56,7 +56,7 @@ static void release(struct cn_peer *p, struct cn_rtx_frame *f)
 		void *token = f->token;
 
 		f->token = NULL;
-		p->node->ops->acked(p->node->ctx, token);
+		p->node->ops->acked(p->node->ctx, token, f->refused);
 	}
 }
 
@@ -188,6 +188,7 @@ void cn_sender_tlp(struct cn_peer *p)
 /* Nothing is lost, and nothing is said of the path. The receiver emptied its reorder buffer. */
 void cn_sender_rnr(struct cn_peer *p)
 {
+	struct cn_node *n = p->node;
 	struct cn_sender *t = &p->tx;
 
 	if (t->queue.una == t->queue.end) {
@@ -196,6 +197,14 @@ void cn_sender_rnr(struct cn_peer *p)
 	t->rnr_wait = t->rnr_wait == 0 ? rnr_first : cn_min_time(t->rnr_wait * 2, rnr_most);
 	t->rnr_until = p->node->now + t->rnr_wait;
 	go_back(p, 0);
+	for (uint32_t seq = t->queue.una; seq != t->queue.end; seq++) {
+		struct cn_rtx_frame *f = cn_rtx_at(&t->queue, seq);
+
+		if (!f->refused && f->token != NULL && n->ops->refused != NULL) {
+			n->ops->refused(n->ctx, f->token);
+			f->refused = true;
+		}
+	}
 	t->backoff = 0;
 	t->rto_at = t->rnr_until;
 	cn_peer_reschedule(p);
@@ -219,7 +228,7 @@ void cn_sender_timeout(struct cn_peer *p)
 
 	if (t->rnr_until != 0) {
 		t->rnr_until = 0;
-	} else {
+	} else if (!cn_rtx_at(&t->queue, t->queue.una)->refused) { /* else nothing is in flight */
 		p->node->counters.timeouts++;
 		suspect_path(p);
 		if (++t->backoff > max_retries && t->backoff > cn_node_min_tries(p->node)) {
@@ -237,6 +246,18 @@ void cn_sender_advance(struct cn_peer *p)
 {
 	p->tx.queue.next++;
 	cn_rtx_skip_sacked(&p->tx.queue);
+}
+
+bool cn_sender_may_resend(struct cn_peer *p)
+{
+	struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, p->tx.queue.next);
+	struct cn_node *n = p->node;
+
+	if (f->refused && f->token != NULL && !n->ops->resend(n->ctx, f->token, &f->flags)) {
+		return false;
+	}
+	f->refused = false;
+	return true;
 }
 
 bool cn_sender_retransmits(const struct cn_peer *p)

@@ -50,7 +50,9 @@ void cn_sender_timeout(struct cn_peer *p);
 
 /* Whether frame `next` is to be retransmitted now. */
 bool cn_sender_retransmits(const struct cn_peer *p);
-/* It was. */
+/* Whether the global window admits it, if it was refused; it counts as in flight then. */
+bool cn_sender_may_resend(struct cn_peer *p);
+/* It was retransmitted. */
 void cn_sender_advance(struct cn_peer *p);
 /* Whether new frames may be sent: all that was to be retransmitted was, and the window is open. */
 bool cn_sender_is_open(const struct cn_peer *p);

@@ -108,10 +108,11 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_r
 	return true;
 }
 
-static void acked(void *ctx, void *token)
+static void acked(void *ctx, void *token, bool refused)
 {
 	struct fixture *w = ctx;
 
+	(void)refused;
 	script_check(token && *(uint8_t *)token == 1);
 	*(uint8_t *)token = 0;
 	w->out--;

@@ -22,10 +22,12 @@ struct flow {
 	uint64_t *content; /* [RING] hash of a frame */
 	uint16_t *op;	   /* [RING] number of its operation */
 	uint8_t *arrived;  /* [RING] 1: it has come; 3: and when it first did, as data */
+	bool *refused;	   /* [RING] RNR came, and it was not sent again */
 };
 
 struct flight {
 	uint64_t sent, received, unacked;
+	uint64_t refused; /* of `sent` and `unacked` */
 	bool over;
 };
 
@@ -103,6 +105,7 @@ void wire_oracle_free(struct wire_oracle *o)
 		free(o->flows[i].content);
 		free(o->flows[i].op);
 		free(o->flows[i].arrived);
+		free(o->flows[i].refused);
 	}
 	for (uint32_t i = 0; o->hosts != NULL && i < o->n; i++) {
 		free(o->hosts[i].flights);
@@ -181,27 +184,35 @@ static uint64_t in_flight(const struct wire_oracle *o, const struct host *h)
 
 	for (uint32_t i = h->first; i < h->last; i++) {
 		const struct flight *f = &h->flights[i];
-		uint64_t e = f->sent > f->received ? f->sent - f->received : 0;
+		uint64_t sent = f->sent - f->refused, unacked = f->unacked - f->refused;
+		uint64_t e = sent > f->received ? sent - f->received : 0;
 
 		if (!f->over) {
-			sum += e < f->unacked && !o->by_acks[i] ? e : f->unacked;
+			sum += e < unacked && !o->by_acks[i] ? e : unacked;
 		}
 	}
 	return sum;
 }
 
-static void count_sent(struct wire_oracle *o, uint32_t host, uint32_t number)
+static void check_window(struct wire_oracle *o, uint32_t host, uint32_t number)
 {
 	struct host *h = &o->hosts[host];
-	struct flight *f = flight_of(h, number);
+	const struct flight *f = flight_of(h, number);
 
-	f->sent++;
-	f->unacked++;
 	if (h->count && !f->over && in_flight(o, h) > o->limits[number]) {
 		report(o, "W_g: host %u has %llu frames in flight where operation %u may have %u",
 		       host, (unsigned long long)in_flight(o, h), number, o->limits[number]);
 		h->count = false; /* once is enough */
 	}
+}
+
+static void count_sent(struct wire_oracle *o, uint32_t host, uint32_t number)
+{
+	struct flight *f = flight_of(&o->hosts[host], number);
+
+	f->sent++;
+	f->unacked++;
+	check_window(o, host, number);
 }
 
 /* ---- frames --------------------------------------------------------------------------- */
@@ -232,11 +243,13 @@ static bool begin(struct wire_oracle *o, struct flow *f, uint32_t session, uint3
 		f->content = calloc(RING, sizeof(*f->content));
 		f->op = malloc(RING * sizeof(*f->op));
 		f->arrived = calloc(RING, 1);
+		f->refused = calloc(RING, sizeof(*f->refused));
 	}
-	if (f->content == NULL || f->op == NULL || f->arrived == NULL) {
+	if (f->content == NULL || f->op == NULL || f->arrived == NULL || f->refused == NULL) {
 		return false;
 	}
 	memset(f->arrived, 0, RING);
+	memset(f->refused, 0, RING * sizeof(*f->refused));
 	memset(f->op, 0xff, RING * sizeof(*f->op));
 	f->session = session;
 	f->una = f->end = f->prefix = first;
@@ -292,6 +305,7 @@ static void check_new(struct wire_oracle *o, uint32_t from, uint32_t to, struct 
 	f->content[w->seq % RING] = hash(w, body);
 	f->arrived[w->seq % RING] = 0;
 	f->op[w->seq % RING] = NO_OP;
+	f->refused[w->seq % RING] = false;
 	f->end = w->seq + 1;
 	if (f->end - f->una > o->config.window) {
 		report(o, "window: host %u has %u frames under way to host %u, %u are allowed",
@@ -301,6 +315,18 @@ static void check_new(struct wire_oracle *o, uint32_t from, uint32_t to, struct 
 		f->op[w->seq % RING] = (uint16_t)(w->stream >> 8 & 0xfff);
 		count_load(o, w->stream >> 8 & 0xfff, from, to, w->length);
 		count_sent(o, from, w->stream >> 8 & 0xfff);
+	}
+}
+
+/* A refused frame is in flight again. */
+static void count_resent(struct wire_oracle *o, uint32_t host, struct flow *f, uint32_t seq)
+{
+	uint32_t number = f->op[seq % RING];
+
+	if (f->refused[seq % RING] && number != NO_OP) {
+		f->refused[seq % RING] = false;
+		o->hosts[host].flights[number].refused--;
+		check_window(o, host, number);
 	}
 }
 
@@ -318,7 +344,12 @@ static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const str
 	}
 	if (!cn_serial_before(w->seq, f->end)) {
 		check_new(o, from, to, f, w, body);
-	} else if (f->end - w->seq <= RING && f->content[w->seq % RING] != hash(w, body)) {
+		return;
+	}
+	if (cn_serial_within(f->una, w->seq, f->end)) {
+		count_resent(o, from, f, w->seq);
+	}
+	if (f->end - w->seq <= RING && f->content[w->seq % RING] != hash(w, body)) {
 		if (w->type != CN_TYPE_CONTROL || w->length != 0) {
 			report(o, "host %u sends host %u frame %u again, and it is another one",
 			       from, to, w->seq);
@@ -337,6 +368,23 @@ static void take_ack(struct wire_oracle *o, uint32_t host, struct flow *mine, ui
 
 		if (number != NO_OP) {
 			o->hosts[host].flights[number].unacked--;
+			o->hosts[host].flights[number].refused -= mine->refused[mine->una % RING];
+		}
+	}
+}
+
+/* The receiver refuses all that the host has sent it. */
+static void take_rnr(struct wire_oracle *o, uint32_t host, struct flow *mine, uint32_t ack)
+{
+	if (!mine->begun || ack != mine->una) {
+		return;
+	}
+	for (uint32_t seq = mine->una; seq != mine->end; seq++) {
+		uint32_t number = mine->op[seq % RING];
+
+		if (number != NO_OP && !mine->refused[seq % RING]) {
+			mine->refused[seq % RING] = true;
+			o->hosts[host].flights[number].refused++;
 		}
 	}
 }
@@ -349,6 +397,9 @@ static void on_received(struct wire_oracle *o, uint32_t from, uint32_t to, const
 		return;
 	}
 	take_ack(o, to, &o->flows[to * o->n + from], w->ack);
+	if (w->type == CN_TYPE_ACK && (w->flags & CN_FLAG_RNR) != 0) {
+		take_rnr(o, to, &o->flows[to * o->n + from], w->ack);
+	}
 	if (!is_reliable(w) || !cn_serial_within(f->prefix, w->seq, f->end) || w->seq == f->end) {
 		return;
 	}
@@ -374,12 +425,12 @@ static bool host_of(const struct wire_oracle *o, const uint8_t *mac, uint32_t *h
 void wire_oracle_record(void *oracle, const struct cn_sim_record *record)
 {
 	struct wire_oracle *o = oracle;
-	const struct cn_topo_link *l = &o->config.topo->links[record->link];
-	uint32_t from, to, sender = record->end == 0 ? l->a : l->b;
+	uint32_t from, to;
 	struct cn_wire w;
 
-	if (record->kind == CN_SIM_DROPPED || record->len < CN_HEAD ||
-	    !host_of(o, record->frame, &to) || !host_of(o, record->frame + 6, &from) ||
+	if (record->kind == CN_SIM_DROPPED || record->kind == CN_SIM_SENT ||
+	    record->len < CN_HEAD || !host_of(o, record->frame, &to) ||
+	    !host_of(o, record->frame + 6, &from) ||
 	    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, 0, &w) !=
 		    CN_WIRE_OK ||
 	    w.type == CN_TYPE_HELLO) {
@@ -387,7 +438,7 @@ void wire_oracle_record(void *oracle, const struct cn_sim_record *record)
 	}
 	if (record->kind == CN_SIM_RECEIVED) {
 		on_received(o, from, to, &w);
-	} else if (!o->config.topo->vertices[sender].is_switch) {
+	} else if (record->kind == CN_SIM_TAKEN) {
 		on_sent(o, from, to, &w, record->frame + CN_HEAD);
 	}
 }

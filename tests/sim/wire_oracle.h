@@ -8,11 +8,10 @@
  *     (or the empty one that stands for it when its operation has failed)
  *   - no more frames are in flight to a peer than the transport's window
  *   - the frames in flight, counted from first transmissions and frames received in order, never
- *     exceed the W_g of the operation that sends
+ *     exceed the W_g of the operation that sends; a refused frame (RNR) does not count until it is
+ *     sent again
  *
- * A frame is seen when the host's port begins to send it, which may be after the transport made it,
- * and what came in between is counted already: so the oracle may miss a violation, but never
- * reports one wrongly. With a queue of one frame at the hosts' cards it misses nothing.
+ * A frame is seen when the host's engine gives it and when an engine is given it.
  */
 #ifndef TESTS_WIRE_ORACLE_H
 #define TESTS_WIRE_ORACLE_H

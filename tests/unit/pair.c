@@ -125,11 +125,12 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *peer, const struct c
 	return true;
 }
 
-static void acked(void *ctx, void *token)
+static void acked(void *ctx, void *token, bool refused)
 {
 	struct pair_node *me = ctx;
 	struct pair *p = me->pair;
 
+	(void)refused;
 	for (uint32_t to = 0; to < p->count; to++) {
 		struct pair_flow *f = &p->flows[me->id][to];
 

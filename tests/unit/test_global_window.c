@@ -63,7 +63,7 @@ static void flight__one_way(void **state)
 	}
 	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
 	assert_int_equal(asked, 1); /* by the last one: else no acknowledgement would come */
-	cn_flight_acked(&f, &w, 8);
+	cn_flight_acked(&f, &w, 8, 0);
 	assert_int_equal(w.in_flight, 0);
 }
 
@@ -83,7 +83,7 @@ static void flight__requests_acks_in_time(void **state)
 			ask = cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
 			unanswered++;
 			if (ask) {
-				cn_flight_acked(&f, &w, unanswered);
+				cn_flight_acked(&f, &w, unanswered, 0);
 				unanswered = 0;
 			}
 		}
@@ -132,6 +132,43 @@ static void flight__end_gives_back(void **state)
 	assert_int_equal(w.in_flight, 0);
 }
 
+/* Refused frames make room for other flights, and take it again when they are sent again. */
+static void flight__refused(void **state)
+{
+	struct cn_window w = { .limit = COLLNET_WINDOW_OFF };
+
+	(void)state;
+	for (int by_acks = 0; by_acks < 2; by_acks++) {
+		struct cn_flight later = { .by_acks = by_acks != 0 }, earlier = { 0 };
+
+		for (int i = 0; i < 13; i++) {
+			cn_flight_sent(&later, &w, 13);
+		}
+		assert_false(cn_window_open(&w, 9));
+		for (int i = 0; i < 13; i++) {
+			cn_flight_refused(&later, &w);
+		}
+		assert_int_equal(w.in_flight, 0);
+		for (int i = 0; i < 9; i++) {
+			assert_true(cn_window_open(&w, 9));
+			cn_flight_sent(&earlier, &w, 9);
+		}
+		for (int i = 0; i < 4; i++) {
+			assert_true(cn_flight_resend(&later, &w));
+		}
+		assert_false(cn_flight_resend(&later, &w));
+		assert_int_equal(w.in_flight, 13);
+		cn_flight_acked(&earlier, &w, 9, 0);
+		for (int i = 0; i < 8; i++) {
+			assert_true(cn_flight_resend(&later, &w));
+		}
+		assert_int_equal(w.in_flight, 12);
+		cn_flight_acked(&later, &w, 13, 1); /* one was accepted after all */
+		assert_int_equal(w.in_flight, 0);
+		assert_int_equal(later.refused, 0);
+	}
+}
+
 /*
  * Several operations of several nodes exchange frames over a wire that loses and repeats them.
  * Only first sendings and first arrivals are counted: the sum never passes the limit, and when
@@ -173,7 +210,7 @@ static void flight__random_exchanges(void **state)
 			if (!lost[k] && unacked[k]) {
 				uint32_t n = 1 + (uint32_t)(cn_random(&random) % unacked[k]);
 
-				cn_flight_acked(&f[k], &w, n);
+				cn_flight_acked(&f[k], &w, n, 0);
 				unacked[k] -= n;
 			}
 			assert_true(w.in_flight <= w.limit && w.peak <= w.limit);
@@ -182,7 +219,7 @@ static void flight__random_exchanges(void **state)
 		}
 		assert_int_equal(left, 0); /* it went on to the end */
 		for (int k = 0; k < 4; k++) {
-			cn_flight_acked(&f[k], &w, unacked[k]);
+			cn_flight_acked(&f[k], &w, unacked[k], 0);
 		}
 		assert_int_equal(w.in_flight, 0);
 	}
@@ -198,6 +235,7 @@ int main(void)
 		cmocka_unit_test(flight__off),
 		cmocka_unit_test(flight__no_room_at_all),
 		cmocka_unit_test(flight__end_gives_back),
+		cmocka_unit_test(flight__refused),
 		cmocka_unit_test(flight__random_exchanges),
 	};
 

@@ -342,9 +342,10 @@ static bool owned_pull(void *ctx, cn_time now, struct cn_tx *out)
 	return true;
 }
 
-static void owned_acked(void *ctx, void *token)
+static void owned_acked(void *ctx, void *token, bool refused)
 {
 	(void)ctx;
+	(void)refused;
 	assert_ptr_equal(token, &owned_token);
 }
 

@@ -30,7 +30,8 @@ struct call {
 struct job {
 	struct cn_member *members[HOSTS];
 	struct call calls[HOSTS][COLLNET_OUTSTANDING_MAX];
-	uint8_t *send, *recv; /* of all calls: the bytes are not looked at */
+	uint32_t ranks, window; /* the window is of its operations */
+	uint8_t *send, *recv;	/* of all calls: the bytes are not looked at */
 };
 
 struct cluster {
@@ -53,21 +54,23 @@ static void run(struct cluster *c, cn_time duration)
 	cn_sim_run(c->sim, cn_sim_now(c->sim) + duration);
 }
 
-static void join(struct cluster *c, struct job *j, const char *name)
+static void join(struct cluster *c, struct job *j, const char *name, uint32_t ranks)
 {
 	struct cn_err err;
 
-	for (uint32_t r = 0; r < HOSTS; r++) {
+	j->ranks = ranks;
+	j->window = COLLNET_WINDOW_AUTO;
+	for (uint32_t r = 0; r < ranks; r++) {
 		j->calls[r][0] = (struct call){ .done.fn = ended };
 		if (cn_team_join(cn_sim_engine(c->sim, r), cn_sim_now(c->sim), OWNER, name, r,
-				 HOSTS, cn_sim_now(c->sim) + 5 * SECOND, &j->calls[r][0].done,
+				 ranks, cn_sim_now(c->sim) + 5 * SECOND, &j->calls[r][0].done,
 				 &j->members[r], &err) != COLLNET_OK) {
 			fail_msg("%s", err.text);
 		}
 		cn_sim_kick(c->sim, r);
 	}
 	run(c, SECOND);
-	for (uint32_t r = 0; r < HOSTS; r++) {
+	for (uint32_t r = 0; r < ranks; r++) {
 		assert_int_equal(j->calls[r][0].told, 1);
 		assert_int_equal(j->calls[r][0].status, COLLNET_OK);
 	}
@@ -77,7 +80,8 @@ static void join(struct cluster *c, struct job *j, const char *name)
 	assert_non_null(j->recv);
 }
 
-static struct cluster *begin(uint32_t window)
+/* Job x has a rank on every host, job y on the first `ranks_y`. */
+static struct cluster *begin_with(uint32_t window, uint32_t pool, uint32_t ranks_y)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 	struct cn_sim_config s;
@@ -89,11 +93,17 @@ static struct cluster *begin(uint32_t window)
 	cn_sim_config_init(&s);
 	s.topo = c->topo;
 	s.engine.window = window;
+	s.engine.node.pool_frames = pool > 0 ? pool : s.engine.node.pool_frames;
 	assert_int_equal(cn_sim_new(&s, &c->sim, &err), COLLNET_OK);
 	run(c, 2 * SECOND);
-	join(c, &c->x, "x");
-	join(c, &c->y, "y");
+	join(c, &c->x, "x", HOSTS);
+	join(c, &c->y, "y", ranks_y);
 	return c;
+}
+
+static struct cluster *begin(uint32_t window)
+{
+	return begin_with(window, 0, HOSTS);
 }
 
 static void end(struct cluster *c)
@@ -113,9 +123,10 @@ static void call(struct cluster *c, struct job *j, uint32_t rank, uint32_t slot,
 	const struct cn_coll_args a = {
 		.op = op,
 		.bytes = bytes,
+		.root = op == CN_OP_GATHER ? HOSTS - 1 : 0,
 		.permutation = CN_PERM_AUTO,
 		.contention_aware = true,
-		.window = COLLNET_WINDOW_AUTO,
+		.window = j->window,
 		.deadline = cn_sim_now(c->sim) + deadline,
 		.send = j->send,
 		.recv = j->recv + ((uint64_t)rank << 20) * COLLNET_OUTSTANDING_MAX,
@@ -132,7 +143,7 @@ static void call(struct cluster *c, struct job *j, uint32_t rank, uint32_t slot,
 
 static void assert_done(const struct job *j, uint32_t slot)
 {
-	for (uint32_t r = 0; r < HOSTS; r++) {
+	for (uint32_t r = 0; r < j->ranks; r++) {
 		if (j->calls[r][slot].told != 1 || j->calls[r][slot].status != COLLNET_OK) {
 			fail_msg("rank %u told %u times: \"%s\"", r, j->calls[r][slot].told,
 				 j->calls[r][slot].text);
@@ -191,6 +202,38 @@ static void op_unexpected__a_rank_that_does_not_call_stops_no_other_job(void **s
 		one_does_not_call(CN_OP_BCAST, 1000000, windows[i]);
 		one_does_not_call(CN_OP_SCATTER, 250000, windows[i]);
 	}
+}
+
+/*
+ * The pool of host 3 is so small that it refuses frames of an operation of job x. They are not in
+ * flight while they wait for their retransmission: the window stays open for job y, on hosts 0
+ * to 2.
+ */
+static void op_unexpected__refused_frames_do_not_hold_the_window(void **state)
+{
+	struct cluster *c = begin_with(COLLNET_WINDOW_AUTO, 16, 3);
+
+	(void)state;
+	c->x.window = 8;
+	c->y.window = 4;
+	for (uint32_t r = 0; r < 3; r++) {
+		call(c, &c->x, r, 0, CN_OP_GATHER, 100000, 60 * SECOND);
+	}
+	run(c, SECOND);
+	assert_true(refusals(c) > 0);
+	for (uint32_t r = 0; r < 3; r++) {
+		call(c, &c->y, r, 0, CN_OP_ALLTOALL, 100000, 5 * SECOND);
+	}
+	run(c, 6 * SECOND);
+	assert_done(&c->y, 0);
+	call(c, &c->x, 3, 0, CN_OP_GATHER, 100000, 60 * SECOND);
+	run(c, 2 * SECOND);
+	assert_done(&c->x, 0);
+	for (uint32_t h = 0; h < HOSTS; h++) {
+		assert_int_equal(
+			cn_node_window(cn_engine_node(cn_sim_engine(c->sim, h)))->in_flight, 0);
+	}
+	end(c);
 }
 
 /* The sender's error names the node and the operation. */
@@ -255,6 +298,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(op_unexpected__a_rank_that_does_not_call_stops_no_other_job),
+		cmocka_unit_test(op_unexpected__refused_frames_do_not_hold_the_window),
 		cmocka_unit_test(op_unexpected__deadline_names_the_node_that_has_not_started),
 		cmocka_unit_test(op_unexpected__many_operations_end),
 	};

@@ -201,7 +201,8 @@ void sim_trace_record(void *arg, const struct cn_sim_record *record)
 {
 	struct sim_trace *w = arg;
 
-	if (w->trace != NULL && w->measuring && record->kind != CN_SIM_RECEIVED) {
+	if (w->trace != NULL && w->measuring &&
+	    (record->kind == CN_SIM_SENT || record->kind == CN_SIM_DROPPED)) {
 		w->began = w->began == 0 ? record->at : w->began;
 		trace_frame(w, record);
 	}

@@ -149,6 +149,7 @@ static bool give(struct cn_sim *s, struct host *h)
 		memset(f->data + f->len, 0, CN_ETH_MIN - f->len);
 		f->len = CN_ETH_MIN;
 	}
+	sim_trace_frame(s, CN_SIM_TAKEN, h->out, f, s->now);
 	f->to = addressee(s, f->data, &nobody);
 	s->totals.frame_events++;
 	h->busy = s->now + s->config.o_send;

@@ -118,6 +118,7 @@ void cn_sim_totals(const struct cn_sim *s, struct cn_sim_totals *out);
 
 /* The trace: a record for each event of a frame, for trace files, captures and oracles. */
 enum cn_sim_record_kind {
+	CN_SIM_TAKEN,	 /* from a host's engine; link, end it leaves by */
 	CN_SIM_SENT,	 /* a port begins to send it; link, end */
 	CN_SIM_DROPPED,	 /* a full queue or ring, or a fault; link, end of the way it was to take */
 	CN_SIM_RECEIVED, /* given to a host's engine; link, end it came by */

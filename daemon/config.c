@@ -23,13 +23,15 @@ static const char help_text[] =
 	"\n"
 	"  -i, --interface NAME    Ethernet interface; required if more than one is up\n"
 	"      --link KIND         packet (default) or pcap\n"
+	"      --encapsulation E   raw (default) or udp, the same on all nodes\n"
 	"      --node NAME         name of this node (default: the host name)\n"
 	"      --topology FILE     topology file: switches, links, rates, buffers\n"
 	"      --socket PATH       Unix socket for programs\n"
 	"                          (default: " CN_MSG_SOCKET ")\n"
 	"      --socket-mode MODE  permissions of the socket, octal (default: 0660)\n"
 	"      --cluster N         cluster ID, 0 to 65535, the same on all nodes (default: 0)\n"
-	"      --ethertype N       EtherType, the same on all nodes (default: 0x88B5)\n"
+	"      --ethertype N       EtherType or UDP port, the same on all nodes\n"
+	"                          (default: 0x88B5)\n"
 	"      --window W          global window: auto (default), off, or a number of frames\n"
 	"      --peer-timeout MS   silence after which a node that an operation waits for is lost:\n"
 	"                          300 to 60000 milliseconds (default: 1500)\n"
@@ -85,6 +87,11 @@ static const char *set_link(struct cn_config *c, const char *v)
 			       copy(c->link, sizeof(c->link), v)
 		       ? NULL
 		       : "packet or pcap";
+}
+
+static const char *set_encapsulation(struct cn_config *c, const char *v)
+{
+	return cn_parse_encapsulation(v, &c->encapsulation) ? NULL : "raw or udp";
 }
 
 static const char *set_node(struct cn_config *c, const char *v)
@@ -233,6 +240,7 @@ static const struct key {
 } keys[] = {
 	{ "interface", set_interface },
 	{ "link", set_link },
+	{ "encapsulation", set_encapsulation },
 	{ "node", set_node },
 	{ "topology", set_topology },
 	{ "socket", set_socket },

@@ -15,6 +15,7 @@
  * the privileges that a start needs, and no state of the old one.
  */
 #include "daemon/daemon.h"
+#include "link/udp.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -112,14 +113,20 @@ static void pause_for(long ns)
 static bool send_goodbye(int fd, const struct cn_goodbye_list *w, uint32_t i)
 {
 	uint8_t frame[CN_FRAME_HEAD > CN_ETH_MIN ? CN_FRAME_HEAD : CN_ETH_MIN] = { 0 };
+	uint8_t datagram[sizeof(frame) + CN_UDP_HEADER];
+	const uint8_t *out = frame;
 	size_t len = cn_goodbye_list_frame(w, i, frame);
 
 	if (len == 0) {
 		return false;
 	}
+	if (w->encapsulation == CN_ENCAPSULATION_UDP) {
+		len = cn_udp_encapsulate(datagram, frame, len, w->ethertype);
+		out = datagram;
+	}
 	len = len < CN_ETH_MIN ? CN_ETH_MIN : len;
 	/* The first attempt may fetch the error of an interface that was down meanwhile. */
-	if (send(fd, frame, len, MSG_DONTWAIT) < 0 && send(fd, frame, len, MSG_DONTWAIT) < 0) {
+	if (send(fd, out, len, MSG_DONTWAIT) < 0 && send(fd, out, len, MSG_DONTWAIT) < 0) {
 		return errno == EAGAIN || errno == ENOBUFS; /* a pause helps */
 	}
 	return true;

@@ -45,6 +45,10 @@ void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, ch
 	keep_text(fresh->interface, running->interface, sizeof(fresh->interface), "interface",
 		  stays, cap);
 	keep_text(fresh->link, running->link, sizeof(fresh->link), "link", stays, cap);
+	if (fresh->encapsulation != running->encapsulation) {
+		add_name(stays, cap, "encapsulation");
+		fresh->encapsulation = running->encapsulation;
+	}
 	keep_text(fresh->node, running->node, sizeof(fresh->node), "node", stays, cap);
 	keep_text(fresh->socket, running->socket, sizeof(fresh->socket), "socket", stays, cap);
 	keep_text(fresh->user, running->user, sizeof(fresh->user), "user", stays, cap);

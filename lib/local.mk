@@ -163,7 +163,14 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/load.h \
 	lib/link/netlink.c \
 	lib/link/netlink.h \
-	lib/link/packet.c
+	lib/link/packet.c \
+	lib/link/packet_impl.h \
+	lib/link/packet_recv.c \
+	lib/link/packet_send.c \
+	lib/link/super_frame.c \
+	lib/link/super_frame.h \
+	lib/link/udp.c \
+	lib/link/udp.h
 if HAVE_PCAP
 lib_libcn_link_la_SOURCES += lib/link/pcap.c
 endif

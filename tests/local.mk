@@ -57,6 +57,7 @@ unit_tests = \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
 	tests/unit/test_link_open \
+	tests/unit/test_link_udp \
 	tests/unit/test_liveness \
 	tests/unit/test_load \
 	tests/unit/test_lock \
@@ -110,7 +111,9 @@ unit_tests = \
 	tests/unit/test_source \
 	tests/unit/test_span \
 	tests/unit/test_spin \
+	tests/unit/test_super_frame \
 	tests/unit/test_tlp \
+	tests/unit/test_udp \
 	tests/unit/test_topo \
 	tests/unit/test_tree \
 	tests/unit/test_unexpected_limit \
@@ -234,6 +237,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/fat_tree.h \
 	tests/unit/hub.c \
 	tests/unit/hub.h \
+	tests/unit/link_pair.c \
+	tests/unit/link_pair.h \
 	tests/unit/namespace.c \
 	tests/unit/namespace.h \
 	tests/unit/pair.c \

@@ -171,9 +171,16 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 		.ethertype = o->ethertype,
 		.window = COLLNET_WINDOW_AUTO,
 	};
-	struct direct *d = calloc(1, sizeof(*d));
+	struct direct *d;
 	int rc;
 
+	if (o->encapsulation != NULL &&
+	    !cn_parse_encapsulation(o->encapsulation, &config.encapsulation)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "unknown encapsulation '%.40s' (available: raw, udp)",
+			       o->encapsulation);
+	}
+	d = calloc(1, sizeof(*d));
 	if (d == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a context");
 	}

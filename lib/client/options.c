@@ -53,6 +53,7 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	o->socket = value(get, arg, "COLLNET_SOCKET");
 	o->interface = value(get, arg, "COLLNET_INTERFACE");
 	o->link = value(get, arg, "COLLNET_LINK");
+	o->encapsulation = value(get, arg, "COLLNET_ENCAPSULATION");
 	o->node = value(get, arg, "COLLNET_NODE");
 	o->topology = value(get, arg, "COLLNET_TOPOLOGY");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes that speak another wire version, as errors name them. */
+/* Nodes that speak another wire version or use another encapsulation, as errors name them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const stru
 {
 	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
 	uint32_t n = cn_node_foreign_versions(t->engine->node, now, s), named = 0;
-	char name[CN_VERSION_MISMATCH_NAME];
+	char name[CN_VERSION_MISMATCH_NAME], what[CN_FOREIGN_VERSION_TEXT];
 	size_t len = 0;
 
 	text[0] = '\0';
@@ -52,8 +52,8 @@ void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const stru
 			continue;
 		}
 		cn_version_mismatch_name(t->engine, &s[i], name);
-		snprintf(text + len, cap - len, "; %s speaks wire version %u, this node %u", name,
-			 s[i].version, cn_node_wire_version());
+		cn_foreign_version_text(t->engine->node, s[i].version, s[i].encapsulation, what);
+		snprintf(text + len, cap - len, "; %s %s", name, what);
 		len += strlen(text + len);
 		named++;
 	}

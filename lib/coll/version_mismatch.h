@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes of another wire version, in errors and in the node table. */
+/* Nodes of another wire version or encapsulation, in errors and in the node table. */
 #ifndef CN_VERSION_MISMATCH_H
 #define CN_VERSION_MISMATCH_H
 
@@ -9,9 +9,9 @@ struct cn_engine;
 struct cn_team;
 
 /*
- * "; h3 speaks wire version 2, this node 1" for each sender of another wire version, three at most;
- * "" without one. lost: a peer that is lost by silence, then only those nodes of the team `t` that
- * share its silence; NULL: all.
+ * "; h3 speaks wire version 2, this node 1" for each sender of another wire version (or
+ * encapsulation), three at most; "" without one. lost: a peer that is lost by silence, then only
+ * those nodes of the team `t` that share its silence; NULL: all.
  */
 void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
 				char *text, size_t cap);

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/filter.h"
 
-/* Offsets in the Ethernet header. */
+#include "link/udp.h"
+
+/* Offsets in the Ethernet header, and in an IPv4 and a UDP header behind it. */
 #define DESTINATION 0
 #define SOURCE	    6
 #define TYPE	    12
+#define IP_LENGTH   14
+#define IP_FRAGMENT 20
+#define IP_PROTOCOL 23
+#define IP_TO	    30
+#define UDP_TO	    36
 
+#define LOAD8(offset)  (struct sock_filter) BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offset)
 #define LOAD16(offset) (struct sock_filter) BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offset)
 #define LOAD32(offset) (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
 #define IF_EQUAL(value, then, otherwise)                                                           \
 	(struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, then, otherwise)
+#define IF_SET(bits, then, otherwise)                                                              \
+	(struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, then, otherwise)
 #define RETURN(bytes) (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, bytes)
 
 /* Distance of a jump in the instruction `at` to the instruction `to`. */
@@ -18,27 +28,39 @@
 void cn_link_filter(struct sock_filter out[CN_LINK_FILTER], uint16_t ethertype,
 		    const uint8_t mac[6])
 {
-	enum { BROADCAST = 6, FROM = 9, DROP = 13, ACCEPT = 14 };
+	enum { ADDRESS = 13, BROADCAST = 17, FROM = 20, DROP = 24, ACCEPT = 25 };
 	const uint32_t high = (uint32_t)mac[0] << 8 | mac[1];
 	const uint32_t low = (uint32_t)mac[2] << 24 | (uint32_t)mac[3] << 16 |
 			     (uint32_t)mac[4] << 8 | mac[5];
 
 	out[0] = LOAD16(TYPE);
-	out[1] = IF_EQUAL(ethertype, 0, TO(1, DROP));
+	out[1] = IF_EQUAL(ethertype, TO(1, ADDRESS), 0);
+	out[2] = IF_EQUAL(0x0800, 0, TO(2, DROP));
+	/* A whole UDP datagram, without IP options, to our group and port. */
+	out[3] = LOAD8(IP_LENGTH);
+	out[4] = IF_EQUAL(0x45, 0, TO(4, DROP));
+	out[5] = LOAD8(IP_PROTOCOL);
+	out[6] = IF_EQUAL(17, 0, TO(6, DROP));
+	out[7] = LOAD32(IP_TO);
+	out[8] = IF_EQUAL(CN_UDP_GROUP, 0, TO(8, DROP));
+	out[9] = LOAD16(IP_FRAGMENT);
+	out[10] = IF_SET(0x3fff, TO(10, DROP), 0);
+	out[11] = LOAD16(UDP_TO);
+	out[12] = IF_EQUAL(ethertype, 0, TO(12, DROP));
 	/* To us: no address of an interface begins with ff:ff, as broadcasts do. */
-	out[2] = LOAD16(DESTINATION);
-	out[3] = IF_EQUAL(high, 0, TO(3, BROADCAST));
-	out[4] = LOAD32(DESTINATION + 2);
-	out[5] = IF_EQUAL(low, TO(5, FROM), TO(5, DROP));
+	out[ADDRESS] = LOAD16(DESTINATION);
+	out[14] = IF_EQUAL(high, 0, TO(14, BROADCAST));
+	out[15] = LOAD32(DESTINATION + 2);
+	out[16] = IF_EQUAL(low, TO(16, FROM), TO(16, DROP));
 	/* Or to all. */
 	out[BROADCAST] = IF_EQUAL(0xffff, 0, TO(BROADCAST, DROP));
-	out[7] = LOAD32(DESTINATION + 2);
-	out[8] = IF_EQUAL(0xffffffff, 0, TO(8, DROP));
+	out[18] = LOAD32(DESTINATION + 2);
+	out[19] = IF_EQUAL(0xffffffff, 0, TO(19, DROP));
 	/* From another. */
 	out[FROM] = LOAD16(SOURCE);
-	out[10] = IF_EQUAL(high, 0, TO(10, ACCEPT));
-	out[11] = LOAD32(SOURCE + 2);
-	out[12] = IF_EQUAL(low, 0, TO(12, ACCEPT));
+	out[21] = IF_EQUAL(high, 0, TO(21, ACCEPT));
+	out[22] = LOAD32(SOURCE + 2);
+	out[23] = IF_EQUAL(low, 0, TO(23, ACCEPT));
 	out[DROP] = RETURN(0);
 	out[ACCEPT] = RETURN(UINT32_MAX);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The packet filter of all links: frames of our EtherType, for this address or for all, from
- * another address.
+ * The packet filter of all links: frames of our EtherType, and those of the
+ * encapsulation udp with that number as the port, for this address or for all, from another
+ * address.
  */
 #ifndef CN_LINK_FILTER_H
 #define CN_LINK_FILTER_H
@@ -9,7 +10,7 @@
 #include <linux/filter.h>
 #include <stdint.h>
 
-#define CN_LINK_FILTER 15 /* instructions */
+#define CN_LINK_FILTER 26 /* instructions */
 
 void cn_link_filter(struct sock_filter out[CN_LINK_FILTER], uint16_t ethertype,
 		    const uint8_t mac[6]);

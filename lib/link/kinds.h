@@ -8,6 +8,7 @@
 
 #include "link/interface.h"
 #include "link/link.h"
+#include "link/super_frame.h"
 
 #define CN_LINK_MTU_MAX 65000
 
@@ -24,6 +25,13 @@ int cn_link_prepare_pcap(struct cn_err *err);
 
 /* The value for SO_SNDBUF with which `frames` frames of this MTU wait in the kernel. */
 int cn_link_send_buffer(uint32_t frames, uint32_t mtu);
+
+/*
+ * The collnet frames behind the headers of a received frame of either encapsulation; `size` of *out
+ * is 0. False: none, or one that is damaged. trusted: its checksum needs no verification.
+ */
+bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, bool trusted,
+			 struct cn_super_frame *out);
 
 /* The message for a refusal by the kernel, `e` being its errno. */
 int cn_link_refused(const char *interface, const char *what, int e, struct cn_err *err);

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "link/kinds.h"
+#include "link/udp.h"
+#include "util/byteorder.h"
 
 #define RING_FRAMES_DEFAULT  2048
 #define RING_FRAMES_MAX	     65536
@@ -51,6 +53,31 @@ int cn_link_send_buffer(uint32_t frames, uint32_t mtu)
 		held = 3 * descriptor + (mtu + 4095) / 4096 * 4096;
 	}
 	return (int)((frames * held - held / 2) / 2);
+}
+
+bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, bool trusted,
+			 struct cn_super_frame *out)
+{
+	const uint8_t *payload;
+	size_t bytes;
+
+	if (len < CN_ETH_HEADER) {
+		return false;
+	}
+	if (cn_get_be16(frame + 12) == ethertype) {
+		*out = (struct cn_super_frame){ .ether = frame,
+						.at = frame + CN_ETH_HEADER,
+						.left = len - CN_ETH_HEADER,
+						.encapsulation = CN_ENCAPSULATION_RAW };
+		return true;
+	}
+	if (!cn_udp_get(frame, len, ethertype, trusted, &payload, &bytes)) {
+		return false;
+	}
+	*out = (struct cn_super_frame){
+		.ether = frame, .at = payload, .left = bytes, .encapsulation = CN_ENCAPSULATION_UDP
+	};
+	return true;
 }
 
 int cn_link_refused(const char *interface, const char *what, int e, struct cn_err *err)

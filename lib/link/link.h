@@ -6,7 +6,9 @@
  *   pcap    libpcap receives, libnet builds and injects; portable (not with --without-pcap)
  *
  * A link never blocks and never allocates after opening. It delivers only frames of its
- * EtherType that are addressed to it or to the broadcast address, and never its own.
+ * EtherType, or of the encapsulation udp with that number as the port, that are addressed to it or
+ * to the broadcast address, and never its own. Frames of the encapsulation that the link does not
+ * use are delivered, too, so that the transport can report their senders.
  */
 #ifndef CN_LINK_H
 #define CN_LINK_H
@@ -17,7 +19,8 @@
 struct cn_link_config {
 	const char *kind;      /* "packet" (NULL too) or "pcap" */
 	const char *interface; /* NULL: the only candidate, else refused with the list of them */
-	uint16_t ethertype;
+	uint16_t ethertype;    /* encapsulation udp: the number of the UDP port */
+	enum cn_encapsulation encapsulation;
 	uint32_t ring_frames;  /* receive ring, frames; 0: 2,048 */
 	uint32_t queue_frames; /* full frames that may wait in the kernel's send queue; 0: 8 */
 	/*
@@ -50,7 +53,7 @@ struct cn_link_ops {
 struct cn_link {
 	const struct cn_link_ops *ops;
 	uint8_t mac[6];
-	uint32_t mtu; /* bytes after the Ethernet header */
+	uint32_t mtu; /* bytes after the Ethernet header, the encapsulation's headers included */
 	int recv_fd;  /* readable when frames wait; -1: none */
 	int send_fd;  /* writable when the queue has room again; may equal recv_fd; -1: none */
 	char interface[32];

@@ -87,7 +87,7 @@ int cn_link_prepare_pcap(struct cn_err *err)
 
 struct slot {
 	uint8_t *data;
-	size_t len;
+	struct cn_super_frame frame;
 };
 
 struct pcap_link {
@@ -122,14 +122,11 @@ static void take_frame(u_char *user, const struct pcap_pkthdr *h, const u_char *
 		p->counters.ring_drops++;
 		return;
 	}
-	/* libpcap puts VLAN tags back into the frame: then it is not of our type. */
-	if (h->caplen < CN_ETH_HEADER || data[12] != p->ethertype >> 8 ||
-	    data[13] != (p->ethertype & 0xff)) {
-		return;
-	}
 	memcpy(s->data, data, h->caplen);
-	s->len = h->caplen;
-	p->taken++;
+	/* libpcap puts VLAN tags back into the frame: then it is not of our type. */
+	if (cn_link_decapsulate(s->data, h->caplen, p->ethertype, false, &s->frame)) {
+		p->taken++;
+	}
 }
 
 static size_t pcap_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
@@ -150,7 +147,7 @@ static size_t pcap_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t 
 		report_gone(p, lib.pcap_geterr(p->pcap));
 	}
 	for (size_t i = first; i < p->taken; i++) {
-		out[i - first] = cn_rx_frame_raw(p->slots[i].data, p->slots[i].len);
+		(void)cn_super_frame_take(&p->slots[i].frame, &out[i - first], 1);
 	}
 	return p->taken - first;
 }
@@ -385,6 +382,11 @@ int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_inter
 
 	if (r != COLLNET_OK) {
 		return r;
+	}
+	if (config->encapsulation != CN_ENCAPSULATION_RAW) {
+		return cn_fail(err, COLLNET_EUNSUPPORTED,
+			       "link pcap has no encapsulation %s: use link packet",
+			       cn_encapsulation_name(config->encapsulation));
 	}
 	p = calloc(1, sizeof(*p));
 	if (p == NULL) {

@@ -91,6 +91,7 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	memcpy(ec.node.mac, s->link->mac, sizeof(ec.node.mac));
 	ec.node.ethertype = config->ethertype;
 	ec.node.cluster = config->cluster;
+	ec.node.encapsulation = config->encapsulation;
 	ec.node.mtu = s->link->mtu < MTU_MAX ? s->link->mtu : MTU_MAX;
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
 	ec.node.goodbyes = config->goodbyes;
@@ -149,6 +150,7 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 		.kind = config->link,
 		.interface = config->interface,
 		.ethertype = config->ethertype,
+		.encapsulation = config->encapsulation,
 		.open_socket = config->open_socket,
 		.open_arg = config->open_arg,
 	};

@@ -14,8 +14,9 @@
 struct cn_runtime_config {
 	const char *interface; /* NULL: the only one */
 	const char *link;      /* NULL: packet */
-	const char *node;      /* NULL: the host name */
-	const char *topology;  /* file; NULL: none */
+	enum cn_encapsulation encapsulation;
+	const char *node;     /* NULL: the host name */
+	const char *topology; /* file; NULL: none */
 	uint16_t cluster, ethertype;
 	uint32_t window;	       /* COLLNET_WINDOW_AUTO, _OFF, or frames */
 	cn_time peer_timeout;	       /* dead_after of struct cn_node_config; 0: its default */

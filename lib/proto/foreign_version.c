@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Nothing of a frame of another wire version is read beyond the version, so only the address of its
- * sender is known. The table has CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of
+ * sender is known. A frame of another encapsulation is treated alike: no session with its sender is
+ * possible. The table has CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of
  * its sender came for a few seconds, so that forged addresses cannot displace a node that repeats
  * its hellos; it expires after a minute.
  */
 #include "proto/foreign_version.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/node_impl.h"
@@ -32,8 +34,23 @@ static struct cn_foreign_version_entry *entry_of(struct cn_node *n, const uint8_
 	return !found->used || n->now >= found->last_rx + replaced_after ? found : NULL;
 }
 
-void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version)
+void cn_foreign_version_text(const struct cn_node *n, uint8_t version,
+			     enum cn_encapsulation encapsulation, char out[CN_FOREIGN_VERSION_TEXT])
 {
+	if (version != CN_WIRE_VERSION) {
+		snprintf(out, CN_FOREIGN_VERSION_TEXT, "speaks wire version %u, this node %u",
+			 version, CN_WIRE_VERSION);
+	} else {
+		snprintf(out, CN_FOREIGN_VERSION_TEXT, "uses encapsulation %s, this node %s",
+			 cn_encapsulation_name(encapsulation),
+			 cn_encapsulation_name(n->config.encapsulation));
+	}
+}
+
+void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version,
+			     enum cn_encapsulation encapsulation)
+{
+	char text[CN_FOREIGN_VERSION_TEXT];
 	struct cn_foreign_version_entry *s = entry_of(n, mac);
 	const struct cn_peer *p;
 	bool known;
@@ -41,9 +58,11 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t ve
 	if (s == NULL) {
 		return;
 	}
-	known = s->used && memcmp(s->mac, mac, 6) == 0 && s->version == version;
+	known = s->used && memcmp(s->mac, mac, 6) == 0 && s->version == version &&
+		s->encapsulation == encapsulation;
 	s->used = true;
 	s->version = version;
+	s->encapsulation = encapsulation;
 	s->last_rx = n->now;
 	memcpy(s->mac, mac, 6);
 	if (known) {
@@ -54,11 +73,10 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t ve
 		return;
 	}
 	p = cn_peer_by_mac(n, mac);
-	cn_log(COLLNET_LOG_WARNING,
-	       "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s speaks wire version %u, this "
-	       "node %u",
-	       mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], p != NULL ? " (" : "",
-	       p != NULL ? p->name : "", p != NULL ? ")" : "", version, CN_WIRE_VERSION);
+	cn_foreign_version_text(n, version, encapsulation, text);
+	cn_log(COLLNET_LOG_WARNING, "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s %s", mac[0], mac[1],
+	       mac[2], mac[3], mac[4], mac[5], p != NULL ? " (" : "", p != NULL ? p->name : "",
+	       p != NULL ? ")" : "", text);
 }
 
 uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
@@ -77,6 +95,7 @@ uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 		}
 		out[count].peer = p;
 		out[count].version = s->version;
+		out[count].encapsulation = s->encapsulation;
 		memcpy(out[count++].mac, s->mac, 6);
 	}
 	return count;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes of another wire version. */
+/* Nodes of another wire version, or of the same version in another encapsulation. */
 #ifndef CN_FOREIGN_VERSION_H
 #define CN_FOREIGN_VERSION_H
 
+#include "proto/frame.h"
 #include "util/util.h"
 
 struct cn_node;
@@ -13,7 +14,8 @@ struct cn_peer;
 struct cn_foreign_version {
 	const struct cn_peer *peer; /* with this address, up or down; NULL: none */
 	uint8_t mac[6];
-	uint8_t version; /* of its last frame of another version */
+	uint8_t version; /* of its last such frame */
+	enum cn_encapsulation encapsulation;
 };
 
 /* An entry of the node's table. */
@@ -21,7 +23,8 @@ struct cn_foreign_version_entry {
 	bool used;
 	uint8_t mac[6];
 	uint8_t version;
-	cn_time last_rx; /* of another version */
+	enum cn_encapsulation encapsulation;
+	cn_time last_rx; /* of such a frame */
 };
 
 /*
@@ -29,7 +32,13 @@ struct cn_foreign_version_entry {
  */
 uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 				  struct cn_foreign_version out[CN_FOREIGN_VERSIONS]);
-/* A frame of another wire version came from this address. */
-void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version);
+/* A frame of another wire version, or else of another encapsulation, came from this address. */
+void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version,
+			     enum cn_encapsulation encapsulation);
+/* "speaks wire version 2, this node 1" or "uses encapsulation udp, this node raw". */
+#define CN_FOREIGN_VERSION_TEXT 64
+void cn_foreign_version_text(const struct cn_node *n, uint8_t version,
+			     enum cn_encapsulation encapsulation,
+			     char out[CN_FOREIGN_VERSION_TEXT]);
 
 #endif

@@ -13,12 +13,39 @@
 #ifndef CN_FRAME_H
 #define CN_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define CN_ETH_HEADER 14
+#define CN_UDP_HEADER 28 /* IPv4 without options, and UDP */
 #define CN_ETH_MIN    60
 #define CN_FRAME_HEAD 192 /* Ethernet header + wire header + largest hello */
+
+/* What is between the Ethernet header and the collnet frame on the wire. */
+enum cn_encapsulation {
+	CN_ENCAPSULATION_RAW, /* nothing: an EtherType of its own */
+	CN_ENCAPSULATION_UDP, /* an IPv4 and a UDP header */
+};
+
+/* Its bytes per frame. */
+static inline uint32_t cn_encapsulation_bytes(enum cn_encapsulation e)
+{
+	return e == CN_ENCAPSULATION_UDP ? CN_UDP_HEADER : 0;
+}
+
+static inline const char *cn_encapsulation_name(enum cn_encapsulation e)
+{
+	return e == CN_ENCAPSULATION_UDP ? "udp" : "raw";
+}
+
+/* From its name. False: there is none of this name. */
+static inline bool cn_parse_encapsulation(const char *name, enum cn_encapsulation *out)
+{
+	*out = strcmp(name, "udp") == 0 ? CN_ENCAPSULATION_UDP : CN_ENCAPSULATION_RAW;
+	return strcmp(name, cn_encapsulation_name(*out)) == 0;
+}
 
 struct cn_frame {
 	uint8_t head[CN_FRAME_HEAD];
@@ -31,13 +58,15 @@ struct cn_rx_frame {
 	const uint8_t *ether; /* the Ethernet header */
 	const uint8_t *data;  /* the collnet frame */
 	size_t len;	      /* bytes of the collnet frame; padding included */
+	enum cn_encapsulation encapsulation;
 };
 
 /* A received frame whose `len` bytes (CN_ETH_HEADER at least) begin with the Ethernet header, and
  * without another header between it and the collnet frame. */
 static inline struct cn_rx_frame cn_rx_frame_raw(const uint8_t *frame, size_t len)
 {
-	return (struct cn_rx_frame){ frame, frame + CN_ETH_HEADER, len - CN_ETH_HEADER };
+	return (struct cn_rx_frame){ frame, frame + CN_ETH_HEADER, len - CN_ETH_HEADER,
+				     CN_ENCAPSULATION_RAW };
 }
 
 #endif

@@ -16,6 +16,7 @@ void cn_goodbye_list_init(struct cn_goodbye_list *l, const struct cn_node_config
 	l->max_peers = c->max_peers;
 	l->ethertype = c->ethertype;
 	l->cluster = c->cluster;
+	l->encapsulation = c->encapsulation;
 	memcpy(l->mac, c->mac, sizeof(l->mac));
 	l->mtu = c->mtu;
 	l->epoch = c->epoch;

@@ -27,6 +27,7 @@ struct cn_goodbye {
 struct cn_goodbye_list {
 	uint32_t max_peers;
 	uint16_t ethertype, cluster;
+	enum cn_encapsulation encapsulation; /* the reader adds its headers */
 	uint8_t mac[6];
 	uint32_t mtu;
 	uint64_t epoch;

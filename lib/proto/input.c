@@ -12,7 +12,9 @@ static void take_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 		cn_peer_ready(p);
 	}
 	if ((w->flags & CN_FLAG_MTU_PROBE) != 0) {
-		cn_path_probed(p, w->stream, (uint32_t)len);
+		cn_path_probed(p, w->stream,
+			       cn_encapsulation_bytes(p->node->config.encapsulation) +
+				       (uint32_t)len);
 	}
 	if ((w->flags & CN_FLAG_MTU_REPLY) != 0) {
 		cn_path_answer(p, w->stream);
@@ -53,7 +55,7 @@ static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
 void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 {
 	const uint8_t *to = f->ether, *from = f->ether + 6;
-	size_t bytes = CN_ETH_HEADER + f->len;
+	size_t bytes = CN_ETH_HEADER + cn_encapsulation_bytes(f->encapsulation) + f->len;
 	struct cn_wire w;
 	struct cn_peer *p;
 	enum cn_wire_fault fault;
@@ -81,9 +83,9 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 		n->counters.bad_frames++;
 		return;
 	}
-	if (fault == CN_WIRE_FOREIGN_VERSION) {
+	if (fault == CN_WIRE_FOREIGN_VERSION || f->encapsulation != n->config.encapsulation) {
 		n->counters.version_frames++;
-		cn_foreign_version_note(n, from, w.version);
+		cn_foreign_version_note(n, from, w.version, f->encapsulation);
 		return;
 	}
 	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;

@@ -31,11 +31,14 @@ void cn_node_config_init(struct cn_node_config *c)
 
 static int check_config(const struct cn_node_config *c, struct cn_err *err)
 {
+	uint32_t least;
+
 	if (c->epoch == 0 || !cn_valid_name(c->name)) {
 		return cn_fail(err, COLLNET_EINVAL, "a node needs an epoch and a valid name");
 	}
-	if (c->mtu < 576 || c->mtu > 65000) {
-		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be 576 .. 65000", c->mtu);
+	least = 576 + cn_encapsulation_bytes(c->encapsulation);
+	if (c->mtu < least || c->mtu > 65000) {
+		return cn_fail(err, COLLNET_EINVAL, "MTU %u: must be %u .. 65000", c->mtu, least);
 	}
 	if (c->reorder > CN_REORDER_MAX || c->window < 2 || c->window > CN_WINDOW_MAX ||
 	    c->initial_cwnd < 2 || c->max_peers < 1 || c->max_peers > 65535 ||
@@ -83,7 +86,8 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	n->config = *c;
 	n->ops = ops;
 	n->ctx = ctx;
-	n->payload = c->mtu - CN_WIRE_HEADER;
+	n->header = cn_encapsulation_bytes(c->encapsulation) + CN_WIRE_HEADER;
+	n->payload = c->mtu - n->header;
 	n->hash_mask = slots - 1;
 	n->window.limit = COLLNET_WINDOW_OFF;
 	n->peers = calloc(c->max_peers, sizeof(struct cn_peer *));

@@ -57,11 +57,13 @@ struct cn_node_config {
 	uint8_t mac[6];
 	uint16_t ethertype;
 	uint16_t cluster;
+	enum cn_encapsulation encapsulation;
 	uint64_t epoch;		     /* of this incarnation: not 0, and a new one at every start */
 	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, a new one at every start: nonces follow from
 				      * it. All 0 in tests only */
 	char name[COLLNET_NAME_MAX + 1];
-	uint32_t mtu;	       /* bytes after the Ethernet header, 576 .. 65,000 */
+	uint32_t mtu;	       /* bytes after the Ethernet header, 576 .. 65,000; and what the
+				* encapsulation takes of them, from 576 more on */
 	uint32_t window;       /* Go-Back-N: frames in flight to one peer at most, 2 .. 1,024 */
 	uint32_t initial_cwnd; /* first congestion window of a session, frames; 2 or more */
 	uint32_t max_peers;    /* 1 .. 65,535 */

@@ -19,6 +19,7 @@ struct cn_node {
 	const struct cn_node_ops *ops;
 	void *ctx;
 	cn_time now;	  /* of the call in progress */
+	uint32_t header;  /* bytes between a frame's Ethernet header and its payload */
 	uint32_t payload; /* bytes that a frame carries */
 
 	/* the node table */

@@ -6,11 +6,17 @@
 #include "proto/node_impl.h"
 #include "util/byteorder.h"
 
+/* Bytes of a frame with this payload, from the Ethernet header on. */
+static uint64_t on_wire(const struct cn_node *n, uint32_t payload)
+{
+	uint64_t len = CN_ETH_HEADER + (uint64_t)n->header + payload;
+
+	return len < CN_ETH_MIN ? CN_ETH_MIN : len;
+}
+
 static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
 		  const uint8_t *payload, struct cn_frame *out)
 {
-	size_t len = CN_HEAD + (size_t)w->length;
-
 	memcpy(out->head, mac, 6);
 	memcpy(out->head + 6, n->config.mac, 6);
 	cn_put_be16(out->head + 12, n->config.ethertype);
@@ -19,7 +25,7 @@ static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire 
 	out->payload = payload;
 	out->payload_len = payload != NULL ? w->length : 0;
 	n->counters.frames_sent++;
-	n->counters.bytes_sent += len < CN_ETH_MIN ? CN_ETH_MIN : len;
+	n->counters.bytes_sent += on_wire(n, w->length);
 }
 
 static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w, uint32_t nonce,
@@ -125,7 +131,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	cn_peer_reschedule(p);
 	build(n, p->mac, &w, NULL, out);
 	n->counters.acks_sent++;
-	n->counters.ack_bytes_sent += CN_ETH_MIN;
+	n->counters.ack_bytes_sent += on_wire(n, 0);
 }
 
 /* A probe of the path MTU, padded or not, or the answer to one. */
@@ -142,11 +148,10 @@ static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 			     .stream = stream };
 
 	build(n, p->mac, &w, n->zeros, out);
-	out->payload_len = padding;
-	n->counters.bytes_sent += CN_HEAD + padding > CN_ETH_MIN ? CN_HEAD + padding - CN_ETH_MIN
-								 : 0;
+	out->payload_len = (uint16_t)padding;
+	n->counters.bytes_sent += on_wire(n, padding) - on_wire(n, 0);
 	n->counters.acks_sent++;
-	n->counters.ack_bytes_sent += CN_ETH_MIN;
+	n->counters.ack_bytes_sent += on_wire(n, 0);
 }
 
 /* False: nothing of the path MTU is to be sent. */
@@ -161,7 +166,7 @@ static bool output_path(struct cn_peer *p, struct cn_frame *out)
 	} else if (h->padded_due) {
 		h->padded_due = false;
 		build_path(p, CN_FLAG_MTU_PROBE, (uint32_t)h->number << 16,
-			   h->size - CN_WIRE_HEADER, out);
+			   h->size - p->node->header, out);
 	} else if (h->short_due) {
 		h->short_due = false;
 		build_path(p, CN_FLAG_MTU_PROBE, (uint32_t)h->number << 16, 0, out);

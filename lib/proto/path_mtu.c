@@ -181,7 +181,7 @@ static void end(struct cn_peer *p, bool valid)
 		n->ops->path(n->ctx, n->now, p, valid ? 0 : h->size);
 	}
 	if (!valid && h->by_data && p->state == CN_PEER_UP && q->una != q->end &&
-	    CN_WIRE_HEADER + (uint32_t)cn_rtx_at(q, q->una)->len >= h->size) {
+	    n->header + (uint32_t)cn_rtx_at(q, q->una)->len >= h->size) {
 		cn_peer_down(p, CN_PEER_PATH);
 	}
 }

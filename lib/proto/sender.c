@@ -149,7 +149,7 @@ static void go_back(struct cn_peer *p, uint32_t sack)
  * perhaps for its size. */
 static void suspect_path(struct cn_peer *p)
 {
-	uint32_t bytes = CN_WIRE_HEADER + cn_rtx_at(&p->tx.queue, p->tx.queue.una)->len;
+	uint32_t bytes = p->node->header + cn_rtx_at(&p->tx.queue, p->tx.queue.una)->len;
 
 	if (p->tx.una_resends >= SUSPECT_RESENDS && bytes > MTU_LEAST) {
 		cn_path_suspect(p, bytes);

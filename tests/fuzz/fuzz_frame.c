@@ -7,12 +7,17 @@
  * 8 peer: something waits for the peer; 9: no more; 10: buffers are refused, or not any more;
  * 11 n: after n more frames they are.
  *
+ * Before, the input itself is a received frame: what is behind its headers lies within it, and what
+ * is encapsulated comes out again.
+ *
  * Afterwards the peers of the script are gone and every buffer is back; a node that keeps the rules
  * comes up and gets its frames through, in order, both ways.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/kinds.h"
+#include "link/udp.h"
 #include "mutate.h"
 #include "proto/node.h"
 #include "script.h"
@@ -250,12 +255,59 @@ static void good_node(struct script *s, struct fixture *w)
 	cn_node_free(good.node);
 }
 
+static void decapsulate(const uint8_t *frame, size_t len, size_t size)
+{
+	struct cn_super_frame s;
+	struct cn_rx_frame out[3];
+	uint64_t sum = 0;
+	size_t n;
+
+	for (int trusted = 0; trusted < 2; trusted++) {
+		if (!cn_link_decapsulate(frame, len, 0x88b5, trusted, &s)) {
+			continue;
+		}
+		s.size = size;
+		while ((n = cn_super_frame_take(&s, out, 3)) > 0) {
+			for (size_t i = 0; i < n; i++) {
+				script_check(out[i].ether == frame && out[i].len > 0 &&
+					     out[i].data >= frame + CN_ETH_HEADER &&
+					     out[i].data + out[i].len <= frame + len);
+				sum = cn_udp_sum(sum, out[i].data, out[i].len);
+			}
+		}
+	}
+	script_check(sum != UINT64_MAX); /* every byte was read */
+}
+
+static void received_frame(const uint8_t *data, size_t size)
+{
+	uint8_t *copy = malloc(size + CN_UDP_HEADER);
+	struct cn_super_frame s;
+	size_t len;
+
+	script_check(copy != NULL);
+	memcpy(copy, data, size);
+	decapsulate(copy, size, size > 0 ? data[size - 1] : 0);
+	if (size > CN_ETH_HEADER && size < 2000) {
+		len = cn_udp_encapsulate(copy, data, size, 0x88b5);
+		script_check(cn_link_decapsulate(copy, len, 0x88b5, false, &s) &&
+			     s.left == size - CN_ETH_HEADER &&
+			     memcmp(s.at, data + CN_ETH_HEADER, s.left) == 0);
+		/* headers as a sender makes them, lengths of the input */
+		memcpy(copy + 16, data, 2);
+		memcpy(copy + 38, data, 2);
+		decapsulate(copy, len, data[0]);
+	}
+	free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fixture w = { 0 };
 	struct script s = script_of(&w, "\x02\0\0\0\0\1", "self");
 	cn_time until;
 
+	received_frame(data, size);
 	s.data = data;
 	s.len = size;
 	script_run(&s);

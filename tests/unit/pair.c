@@ -403,8 +403,9 @@ struct cn_peer *pair_peer(struct pair *p, uint32_t at, uint32_t of)
 
 void pair_input(struct pair *p, uint32_t to, const uint8_t *frame, size_t len)
 {
-	const struct cn_rx_frame f = cn_rx_frame_raw(frame, len);
+	struct cn_rx_frame f = cn_rx_frame_raw(frame, len);
 
+	f.encapsulation = p->nodes[to].config.encapsulation;
 	cn_node_input(p->nodes[to].node, p->now, &f);
 }
 

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "link/filter.h"
+#include "link/udp.h"
 
 #define LEN 60
 
@@ -103,12 +104,62 @@ static void filter__own_frames_do_not_pass(void **state)
 	}
 }
 
+static bool passes_udp(const uint8_t *frame)
+{
+	uint8_t got[CN_UDP_HEAD + 1];
+	ssize_t n;
+
+	(void)!send(sockets[0], frame, CN_UDP_HEAD, 0);
+	n = recv(sockets[1], got, sizeof(got), MSG_DONTWAIT);
+	assert_true(n < 0 || n == CN_UDP_HEAD);
+	return n == CN_UDP_HEAD;
+}
+
+static void make_udp(uint8_t frame[CN_UDP_HEAD], const uint8_t to[6], const uint8_t from[6])
+{
+	uint8_t addresses[12];
+
+	memcpy(addresses, to, 6);
+	memcpy(addresses + 6, from, 6);
+	cn_udp_put(frame, addresses, 0x88b5, 0);
+}
+
+/* Each byte that is the same in all frames of ours; the others may have any value. */
+static void filter__udp(void **state)
+{
+	static const uint8_t fixed[] = { 12, 13, 14, 21, 23, 30, 31, 32, 33, 36, 37 };
+	uint8_t frame[CN_UDP_HEAD];
+
+	(void)state;
+	make_udp(frame, own, other);
+	assert_true(passes_udp(frame));
+	for (uint8_t at = 12; at < CN_UDP_HEAD; at++) {
+		bool counts = at == 20; /* DF may be there or not; no other bit may */
+
+		for (size_t i = 0; i < sizeof(fixed); i++) {
+			counts |= fixed[i] == at;
+		}
+		frame[at] ^= 0x20;
+		assert_int_equal(passes_udp(frame), !counts);
+		frame[at] ^= 0x20;
+	}
+	frame[20] = 0;
+	assert_true(passes_udp(frame));
+	make_udp(frame, all, other);
+	assert_true(passes_udp(frame));
+	make_udp(frame, other, other);
+	assert_false(passes_udp(frame));
+	make_udp(frame, own, own);
+	assert_false(passes_udp(frame));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(filter__type, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(filter__destination, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(filter__own_frames_do_not_pass, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(filter__udp, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,6 +199,40 @@ static void input__other_version(void **state)
 	assert_int_equal(pair_stats(p, 0).version_frames, before);
 }
 
+/* A frame of the session, but in the other encapsulation: no part of it is used. */
+static void input__other_encapsulation(void **state)
+{
+	struct cn_node *n = p->nodes[0].node;
+	uint64_t version = pair_stats(p, 0).version_frames;
+	uint64_t received = pair_stats(p, 0).frames_received;
+	uint32_t expected = pair_peer(p, 0, 1)->rx.expected;
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
+	char text[CN_FOREIGN_VERSION_TEXT];
+	struct cn_rx_frame f;
+
+	(void)state;
+	p->now += CN_MS;
+	from_b(CN_TYPE_CONTROL, 0, expected, pair_peer(p, 0, 1)->tx.queue.una, 30);
+	f = cn_rx_frame_raw(frame, frame_len);
+	f.encapsulation = CN_ENCAPSULATION_UDP;
+	cn_node_input(n, p->now, &f);
+	assert_int_equal(pair_stats(p, 0).version_frames, version + 1);
+	assert_int_equal(pair_stats(p, 0).frames_received, received);
+	assert_int_equal(pair_peer(p, 0, 1)->rx.expected, expected);
+	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 1);
+	assert_ptr_equal(s[0].peer, pair_peer(p, 0, 1));
+	cn_foreign_version_text(n, s[0].version, s[0].encapsulation, text);
+	assert_string_equal(text, "uses encapsulation udp, this node raw");
+	/* Of another cluster it is nobody's business. */
+	frame[CN_ETH_HEADER + 5] = 2;
+	cn_node_input(n, p->now, &f);
+	assert_int_equal(pair_stats(p, 0).version_frames, version + 1);
+	from_b(CN_TYPE_CONTROL, 0, expected, pair_peer(p, 0, 1)->tx.queue.una, 30);
+	p->now += CN_MS;
+	assert_counts(0, 0, 0, 1);
+	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 0);
+}
+
 /* Invented addresses neither displace a node that repeats its hellos nor fill the log. */
 static void input__other_version_forged(void **state)
 {
@@ -424,6 +458,7 @@ int main(void)
 		TEST(input__too_long),
 		TEST(input__foreign_frames),
 		TEST(input__other_version),
+		TEST(input__other_encapsulation),
 		TEST(input__other_version_forged),
 		TEST(input__other_session),
 		TEST(input__stale_storm),

@@ -88,6 +88,8 @@ CASE(no_name, c->name[0] = '\0')
 CASE(bad_name, c->name[0] = ' ')
 CASE(small_mtu, c->mtu = 575)
 CASE(big_mtu, c->mtu = 65001)
+CASE(small_udp, (c->mtu = 603, c->encapsulation = CN_ENCAPSULATION_UDP))
+CASE(least_udp, (c->mtu = 604, c->encapsulation = CN_ENCAPSULATION_UDP))
 CASE(no_window, c->window = 1)
 CASE(big_window, c->window = 1025)
 CASE(no_peers, c->max_peers = 0)
@@ -103,13 +105,14 @@ CASE(most_peers, (c->mtu = 576, c->max_peers = 65535))
 static void node_new__bounds(void **state)
 {
 	void (*const bad[])(struct cn_node_config *) = {
-		no_epoch, no_name,    bad_name, small_mtu, big_mtu,  no_window, big_window,
-		no_peers, many_peers, no_pool,	no_time,   no_hello, no_rto,
+		no_epoch,   no_name,  bad_name,	  small_udp, small_mtu, big_mtu,  no_window,
+		big_window, no_peers, many_peers, no_pool,   no_time,	no_hello, no_rto,
 	};
 
 	(void)state;
 	assert_int_equal(with(nothing), COLLNET_OK);
 	assert_int_equal(with(least), COLLNET_OK);
+	assert_int_equal(with(least_udp), COLLNET_OK);
 	assert_int_equal(with(most_bytes), COLLNET_OK);
 	assert_int_equal(with(most_peers), COLLNET_OK);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -67,6 +67,33 @@ static void path__valid(void **state)
 	pair_free(p);
 }
 
+static void encapsulated(struct cn_node_config *c)
+{
+	c->encapsulation = CN_ENCAPSULATION_UDP;
+}
+
+/* The headers of the encapsulation, which the link adds, are a part of the MTU. */
+static void path__encapsulated(void **state)
+{
+	struct pair *p = pair_new(2, SEED, encapsulated);
+	uint64_t bytes;
+
+	(void)state;
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	pair_run(p, 100 * CN_MS);
+	pair_log_clear(p);
+	assert_int_equal(cn_node_payload(p->nodes[0].node), 1448);
+	bytes = pair_stats(p, 0).bytes_sent;
+	validate(p, 0, 1);
+	pair_run(p, CN_MS);
+	assert_string_equal(p->log, "a: path b valid\n");
+	assert_int_equal(pair_stats(p, 0).bytes_sent - bytes, CN_ETH_HEADER + 1500);
+	pair_send(p, 0, 1, 10, 1448);
+	assert_true(pair_run_flows(p, 100 * CN_MS));
+	assert_int_equal(pair_stats(p, 0).bytes_sent - bytes, 11 * (CN_ETH_HEADER + 1500));
+	pair_free(p);
+}
+
 /* By 16 strikes: 16 pairs of probes behind the first one. The peer stays. */
 static void path__drops_large_frames(void **state)
 {
@@ -198,6 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(path__valid),
+		cmocka_unit_test(path__encapsulated),
 		cmocka_unit_test(path__drops_large_frames),
 		cmocka_unit_test(path__loss_is_no_reason),
 		cmocka_unit_test(path__slots),

@@ -49,6 +49,7 @@ static const char help_text[] =
 	"  --socket PATH         socket of the daemon\n"
 	"  --interface NAME      direct: the Ethernet interface\n"
 	"  --link packet|pcap    direct: how to access it\n"
+	"  --encapsulation raw|udp   direct: the headers of the frames\n"
 	"  --spin                direct: wait by spinning\n"
 	"  --topology FILE       switches, links, rates and buffers (COLLNET_TOPOLOGY), for direct\n"
 	"                        mode and, in both modes, for the wire's limit\n"
@@ -71,6 +72,7 @@ enum {
 	OPT_SOCKET,
 	OPT_INTERFACE,
 	OPT_LINK,
+	OPT_ENCAPSULATION,
 	OPT_SPIN,
 	OPT_TOPOLOGY,
 	OPT_JOB,
@@ -88,6 +90,7 @@ static const struct option options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "interface", required_argument, NULL, OPT_INTERFACE },
 	{ "link", required_argument, NULL, OPT_LINK },
+	{ "encapsulation", required_argument, NULL, OPT_ENCAPSULATION },
 	{ "spin", no_argument, NULL, OPT_SPIN },
 	{ "topology", required_argument, NULL, OPT_TOPOLOGY },
 	{ "job", required_argument, NULL, OPT_JOB },
@@ -126,6 +129,9 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		return COLLNET_OK;
 	case OPT_LINK:
 		o->open.link = arg;
+		return COLLNET_OK;
+	case OPT_ENCAPSULATION:
+		o->open.encapsulation = arg;
 		return COLLNET_OK;
 	case OPT_SPIN:
 		o->open.spin = 1;

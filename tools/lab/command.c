@@ -45,6 +45,7 @@ static const char usage_text[] =
 	"the processes:\n"
 	"  --ranks-per-node N      (1)\n"
 	"  --no-daemons            no collnetd on the hosts; ranks open the interface themselves\n"
+	"  --encapsulation raw|udp the headers of collnet's frames (COLLNET_ENCAPSULATION, or raw)\n"
 	"  --daemon-arg ARG        an additional argument of every collnetd; may be repeated\n"
 	"  --keep-logs DIR         write the daemons' logs to DIR/HOST.log\n"
 	"  --timeout SECONDS       end everything after that time, with status 124\n"
@@ -67,6 +68,7 @@ enum {
 	OPT_IP,
 	OPT_RANKS,
 	OPT_NO_DAEMONS,
+	OPT_ENCAPSULATION,
 	OPT_DAEMON_ARG,
 	OPT_KEEP_LOGS,
 	OPT_TIMEOUT,
@@ -86,6 +88,7 @@ static const struct option options[] = {
 	{ "ip", no_argument, NULL, OPT_IP },
 	{ "ranks-per-node", required_argument, NULL, OPT_RANKS },
 	{ "no-daemons", no_argument, NULL, OPT_NO_DAEMONS },
+	{ "encapsulation", required_argument, NULL, OPT_ENCAPSULATION },
 	{ "daemon-arg", required_argument, NULL, OPT_DAEMON_ARG },
 	{ "keep-logs", required_argument, NULL, OPT_KEEP_LOGS },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
@@ -150,6 +153,9 @@ static int take_option(void *into, int option, char *value, struct cn_err *err)
 		return COLLNET_OK;
 	case OPT_NO_DAEMONS:
 		o->no_daemons = true;
+		return COLLNET_OK;
+	case OPT_ENCAPSULATION:
+		o->encapsulation = value;
 		return COLLNET_OK;
 	case OPT_DAEMON_ARG:
 		o->daemon_args[o->ndaemon_args++] = value;
@@ -469,7 +475,9 @@ static void free_lab(struct lab *lab)
 
 int collnet_cmd_lab(int argc, char **argv)
 {
-	struct lab_options o = { .mtu = 1500, .ranks_per_node = 1 };
+	struct lab_options o = { .mtu = 1500,
+				 .ranks_per_node = 1,
+				 .encapsulation = getenv("COLLNET_ENCAPSULATION") };
 	struct lab lab = { .lifeline = -1, .signals = -1 };
 	struct cn_err err = { 0 };
 	int rc;

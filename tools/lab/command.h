@@ -41,7 +41,8 @@ struct lab_options {
 	uint32_t loss_ppm; /* frames lost of a million */
 	uint32_t duplicate_ppm, reorder_ppm;
 	uint32_t ranks_per_node;
-	uint64_t timeout_s; /* 0: none */
+	uint64_t timeout_s;	   /* 0: none */
+	const char *encapsulation; /* NULL: the default */
 	bool no_daemons, ip, ports, json, tag;
 	const char *keep_logs;
 	char **daemon_args; /* points into argv */

@@ -101,6 +101,10 @@ static void daemon_script(const struct lab *lab, const char *host, FILE *f)
 		" --interface eth0 --node %s --topology " LAB_DIR "/topology"
 		" --socket " LAB_DIR "/%s.sock --cluster 1 --user none",
 		host, host);
+	if (lab->o->encapsulation != NULL) {
+		fputs(" --encapsulation ", f);
+		quote(lab->o->encapsulation, f);
+	}
 	for (i = 0; i < lab->o->ndaemon_args; i++) {
 		fputc(' ', f);
 		quote(lab->o->daemon_args[i], f);
@@ -211,6 +215,9 @@ static void common_environment(const struct lab *lab)
 	setenv("COLLNET_TOPOLOGY", LAB_DIR "/topology", 1);
 	setenv("COLLNET_INTERFACE", "eth0", 1);
 	setenv("COLLNET_CLUSTER", "1", 1);
+	if (lab->o->encapsulation != NULL) {
+		setenv("COLLNET_ENCAPSULATION", lab->o->encapsulation, 1);
+	}
 	setenv("COLLNET_JOB", lab->job, 0);
 	if (lab->o->no_daemons) {
 		setenv("COLLNET_MODE", "direct", 0);

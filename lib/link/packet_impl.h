@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * struct packet_link, for the files of the packet link: packet.c opens and closes it, packet_recv.c
+ * reads its ring, packet_send.c sends.
+ */
+#ifndef CN_PACKET_IMPL_H
+#define CN_PACKET_IMPL_H
+
+#include <linux/virtio_net.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "link/link.h"
+#include "link/super_frame.h"
+#include "link/udp.h"
+
+/* Messages per system call; a message is a frame or a super-frame. */
+#define PACKET_BATCH 64
+/* A head, a payload and padding per frame, and the headers of the encapsulation per message. */
+#define PACKET_PIECES (4 * PACKET_BATCH)
+/* Bytes of the longest frame: a datagram behind an Ethernet header. */
+#define PACKET_LARGE (CN_ETH_HEADER + 65535)
+
+/* A place in the ring. Slots do not cross blocks, and a block can end in a rest. */
+struct packet_cursor {
+	uint32_t block, slot;
+};
+
+/* What precedes the collnet frames of a message of the encapsulation udp. */
+struct packet_headers {
+	struct virtio_net_hdr vnet; /* if the link has it: describes GSO and the checksum */
+	uint8_t udp[CN_UDP_HEAD];
+};
+
+struct packet_link {
+	struct cn_link link;
+	enum cn_encapsulation encapsulation;
+	uint16_t ethertype; /* and UDP port */
+	bool vnet;	    /* a struct virtio_net_hdr precedes each frame, in both directions */
+	bool gso;	    /* the kernel takes super-frames */
+	bool gone;	    /* the loss of the interface is logged */
+	struct cn_link_counters counters;
+
+	/* receiving */
+	uint8_t *ring;
+	size_t ring_bytes;
+	uint32_t slot_bytes, slots_per_block, block_bytes, blocks;
+	uint32_t slots;
+	struct packet_cursor head, tail;
+	uint32_t borrowed;
+	uint32_t empty_looks;
+	uint8_t *large;		    /* a frame that did not fit its slot; NULL: there are none */
+	bool large_lent;	    /* frames in it are with the caller */
+	struct cn_super_frame rest; /* received, and not yet handed out */
+
+	/* sending */
+	int send_buffer;
+	struct mmsghdr messages[PACKET_BATCH];
+	uint32_t frames[PACKET_BATCH]; /* of each message */
+	struct iovec pieces[PACKET_PIECES];
+	struct packet_headers headers[PACKET_BATCH];
+};
+
+void cn_packet_gone(struct packet_link *p, int e);
+size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max);
+void cn_packet_release(struct cn_link *l);
+int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receiving half of the packet link: a TPACKET_V2 ring, which the kernel fills slot by slot;
+ * frames are handed out where they lie. V2 and not V3, because V3 holds frames back until a block
+ * is full or a timer of milliseconds runs out.
+ *
+ * A slot holds a frame of the MTU. For one that is longer, a super-frame, the kernel marks the slot
+ * and queues the frame to the socket (PACKET_COPY_THRESH); it is read into `large`, one at a time.
+ * So the ring has as many slots as without super-frames, and the copy of a super-frame is made by
+ * the receiving process instead of the kernel's receive path.
+ *
+ * Slots are in order of arrival, and so are the queued frames. [tail, tail + borrowed) is with the
+ * caller. A super-frame of which only a part was handed out keeps its slot and `large`.
+ */
+#include <linux/if_packet.h>
+#include <string.h>
+
+#include "link/kinds.h"
+#include "link/packet_impl.h"
+
+#define VLAN_ID	    0x0fff
+#define ERROR_EVERY 64 /* empty looks at the ring between looks at the socket's error */
+
+static struct tpacket2_hdr *slot_at(const struct packet_link *p, const struct packet_cursor *c)
+{
+	return (struct tpacket2_hdr *)(void *)(p->ring + (size_t)c->block * p->block_bytes +
+					       (size_t)c->slot * p->slot_bytes);
+}
+
+static void advance(const struct packet_link *p, struct packet_cursor *c)
+{
+	if (++c->slot == p->slots_per_block) {
+		c->slot = 0;
+		if (++c->block == p->blocks) {
+			c->block = 0;
+		}
+	}
+}
+
+/*
+ * An interface that goes down leaves an error on the socket, which poll() reports until somebody
+ * fetches it. Asking at every empty look would cost a system call in loops that spin.
+ */
+static void fetch_error(struct packet_link *p)
+{
+	int e = 0;
+	socklen_t len = sizeof(e);
+
+	p->empty_looks = 0;
+	if (getsockopt(p->link.recv_fd, SOL_SOCKET, SO_ERROR, &e, &len) == 0 && e != 0) {
+		cn_packet_gone(p, e);
+	}
+}
+
+/*
+ * A frame with a VLAN tag is of another network, unless the tag has only a priority (VLAN 0). The
+ * kernel has taken the tag out, which it reports in the status.
+ */
+static bool is_tagged(const struct tpacket2_hdr *h, uint32_t status)
+{
+	const struct sockaddr_ll *from = (const void *)((const uint8_t *)h +
+							TPACKET_ALIGN(sizeof(*h)));
+
+	return ((status & TP_STATUS_VLAN_VALID) != 0 && (h->tp_vlan_tci & VLAN_ID) != 0) ||
+	       from->sll_pkttype == PACKET_OTHERHOST;
+}
+
+void cn_packet_release(struct cn_link *l)
+{
+	struct packet_link *p = (struct packet_link *)l;
+	uint32_t kept = p->rest.left > 0;
+
+	for (; p->borrowed > kept; p->borrowed--) {
+		struct tpacket2_hdr *h = slot_at(p, &p->tail);
+
+		__atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+		advance(p, &p->tail);
+	}
+	p->large_lent = p->large_lent && kept;
+}
+
+/* The next frame that the kernel queued, with its struct virtio_net_hdr; its length or -1. */
+static ssize_t read_large(struct packet_link *p)
+{
+	return recv(p->link.recv_fd, p->large, sizeof(struct virtio_net_hdr) + PACKET_LARGE,
+		    MSG_DONTWAIT | MSG_TRUNC);
+}
+
+/* Whether the checksum needs no look: it was verified, or the frame never left this machine. */
+static bool is_trusted(const struct virtio_net_hdr *vnet, uint32_t status)
+{
+	return (vnet->flags & (VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID)) != 0 ||
+	       (status & (TP_STATUS_CSUM_VALID | TP_STATUS_CSUMNOTREADY)) != 0;
+}
+
+/* Makes the frame of a slot the rest, if it is for us. */
+static void take_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status)
+{
+	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
+	struct virtio_net_hdr vnet = { 0 };
+	size_t len = h->tp_snaplen, size = 0;
+	bool large = (status & TP_STATUS_COPY) != 0;
+	ssize_t r;
+
+	if (large) {
+		r = read_large(p);
+		len = r < (ssize_t)sizeof(vnet) ? 0 : (size_t)r - sizeof(vnet);
+		frame = p->large + sizeof(vnet);
+	}
+	if (is_tagged(h, status)) {
+		return;
+	}
+	if (len > PACKET_LARGE || (large ? len != h->tp_len : len < h->tp_len)) {
+		p->counters.ring_drops++;
+		return;
+	}
+	if (p->vnet) {
+		memcpy(&vnet, frame - sizeof(vnet), sizeof(vnet));
+		size = vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE ? vnet.gso_size : 0;
+	}
+	if (cn_link_decapsulate(frame, len, p->ethertype, is_trusted(&vnet, status), &p->rest)) {
+		p->rest.size = size;
+		p->large_lent |= large;
+	}
+}
+
+size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
+{
+	struct packet_link *p = (struct packet_link *)l;
+	size_t n = cn_super_frame_take(&p->rest, out, max);
+
+	while (n < max && p->borrowed < p->slots) {
+		const struct tpacket2_hdr *h = slot_at(p, &p->head);
+		uint32_t status = __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
+
+		if ((status & TP_STATUS_USER) == 0 ||
+		    ((status & TP_STATUS_COPY) != 0 && p->large_lent)) {
+			break;
+		}
+		advance(p, &p->head);
+		p->borrowed++;
+		take_slot(p, h, status);
+		n += cn_super_frame_take(&p->rest, out + n, max - n);
+		if (n == 0) {
+			/* A caller that gets nothing has nothing to release. */
+			cn_packet_release(l);
+		}
+	}
+	if (n == 0 && ++p->empty_looks >= ERROR_EVERY) {
+		fetch_error(p);
+	}
+	return n;
+}

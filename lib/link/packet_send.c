@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sending half of the packet link: sendmmsg() on a second, deaf socket, so that waiting for
+ * room never wakes up on a frame that came.
+ *
+ * Its send buffer is small: the frames that wait in the interface's queue fill it, and the kernel
+ * reports that instead of dropping them. The queueing discipline is not bypassed; it is that queue.
+ *
+ * With the encapsulation udp, a message is a super-frame where the kernel takes them. One that it
+ * refuses is sent again as single frames, and so are all that follow. Without PACKET_VNET_HDR the
+ * checksum is computed here.
+ */
+#include <errno.h>
+#include <linux/sockios.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "link/kinds.h"
+#include "link/packet_impl.h"
+
+#define SEND_TOGETHER	512
+#define SEND_BUFFER_MIN 2304 /* the kernel goes no lower, in the unit of SO_SNDBUF */
+#define CSUM_START	(CN_UDP_HEAD - 8)
+#define CSUM_OFFSET	6
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
+static const uint8_t padding[CN_ETH_MIN];
+
+/* sendmmsg() takes pointers to non-const and only reads. */
+static struct iovec piece(const void *data, size_t len)
+{
+	return (struct iovec){ (void *)(uintptr_t)data, len };
+}
+
+/* A frame as it is; returns how many pieces. */
+static size_t put_raw(struct iovec *v, const struct cn_frame *f)
+{
+	size_t n = 0, len = (size_t)f->head_len + f->payload_len;
+
+	v[n++] = piece(f->head, f->head_len);
+	if (f->payload_len > 0) {
+		v[n++] = piece(f->payload, f->payload_len);
+	}
+	if (len < CN_ETH_MIN) {
+		v[n++] = piece(padding, CN_ETH_MIN - len);
+	}
+	return n;
+}
+
+/* k frames behind one set of headers; returns how many pieces. */
+static size_t put_udp(const struct packet_link *p, struct packet_headers *h, struct iovec *v,
+		      const struct cn_frame *f, size_t k)
+{
+	size_t n = 1, bytes = 0, size = (size_t)f->head_len - CN_ETH_HEADER + f->payload_len;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < k; i++) {
+		v[n] = piece(f[i].head + CN_ETH_HEADER, (size_t)f[i].head_len - CN_ETH_HEADER);
+		bytes += v[n++].iov_len;
+		if (f[i].payload_len > 0) {
+			v[n] = piece(f[i].payload, f[i].payload_len);
+			bytes += v[n++].iov_len;
+		}
+	}
+	cn_udp_put(h->udp, f->head, p->ethertype, bytes);
+	if (!p->vnet) { /* then k is 1, and the head has an even length or is all of the frame */
+		for (size_t i = 1; i < n; i++) {
+			sum = cn_udp_sum(sum, v[i].iov_base, v[i].iov_len);
+		}
+		cn_udp_finish(h->udp, sum);
+		v[0] = piece(h->udp, sizeof(h->udp));
+		return n;
+	}
+	h->vnet = (struct virtio_net_hdr){
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.hdr_len = CN_UDP_HEAD,
+		.csum_start = CSUM_START,
+		.csum_offset = CSUM_OFFSET,
+	};
+	if (k > 1) {
+		h->vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
+		h->vnet.gso_size = (uint16_t)size;
+	}
+	v[0] = piece(h, sizeof(h->vnet) + sizeof(h->udp));
+	return n;
+}
+
+/* The next message, of some of the n frames; sets how many they are. */
+static size_t put_message(struct packet_link *p, size_t at, struct iovec *v,
+			  const struct cn_frame *f, size_t n)
+{
+	struct msghdr *m = &p->messages[at].msg_hdr;
+	size_t k = 1;
+
+	if (p->encapsulation == CN_ENCAPSULATION_RAW) {
+		m->msg_iovlen = put_raw(v, f);
+	} else {
+		k = p->gso ? cn_super_frame_length(f, n, p->link.mtu - CN_UDP_HEADER) : 1;
+		m->msg_iovlen = put_udp(p, &p->headers[at], v, f, k);
+	}
+	m->msg_iov = v;
+	p->frames[at] = (uint32_t)k;
+	return m->msg_iovlen;
+}
+
+/* How many frames were taken, or -1 and errno. */
+static int send_batch(struct packet_link *p, const struct cn_frame *frames, size_t n)
+{
+	size_t pieces = 0, messages = 0;
+	int taken = 0, r;
+
+	for (size_t i = 0; i < n; i += p->frames[messages++]) {
+		pieces += put_message(p, messages, p->pieces + pieces, frames + i, n - i);
+	}
+	if (messages == 1) {
+		r = sendmsg(p->link.send_fd, &p->messages[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
+	} else {
+		r = sendmmsg(p->link.send_fd, p->messages, (unsigned int)messages, MSG_DONTWAIT);
+	}
+	for (int i = 0; i < r; i++) {
+		taken += (int)p->frames[i];
+	}
+	return r < 0 ? r : taken;
+}
+
+/*
+ * A frame alone is the latency of small messages. Copying a short one together is cheaper than
+ * having the kernel read a message of two pieces.
+ */
+static int send_alone(struct packet_link *p, const struct cn_frame *f)
+{
+	uint8_t together[SEND_TOGETHER];
+	size_t len = 0, n;
+
+	if ((size_t)f->head_len + f->payload_len + sizeof(p->headers[0]) > sizeof(together)) {
+		return send_batch(p, f, 1);
+	}
+	n = put_message(p, 0, p->pieces, f, 1);
+	for (size_t i = 0; i < n; i++) {
+		memcpy(together + len, p->pieces[i].iov_base, p->pieces[i].iov_len);
+		len += p->pieces[i].iov_len;
+	}
+	return send(p->link.send_fd, together, len, MSG_DONTWAIT) < 0 ? -1 : 1;
+}
+
+/*
+ * The queueing discipline dropped a frame: its queue is shorter than our send buffer, or others
+ * fill it. Make the buffer as small as what it holds now, so that waiting for room is a wait.
+ * False: nothing of ours is there to wait for; the frame counts as lost.
+ */
+static bool shrink_send_buffer(struct packet_link *p)
+{
+	int waiting = 0, half;
+
+	if (ioctl(p->link.send_fd, SIOCOUTQ, &waiting) < 0) {
+		return false;
+	}
+	half = waiting / 2;
+	if (half < SEND_BUFFER_MIN) {
+		return false;
+	}
+	if (half < p->send_buffer) {
+		p->send_buffer = half;
+		if (setsockopt(p->link.send_fd, SOL_SOCKET, SO_SNDBUF, &half, sizeof(half)) < 0) {
+			return false;
+		}
+		cn_log(COLLNET_LOG_INFO, "the queue of %s is short: %d bytes of memory in it",
+		       p->link.interface, waiting);
+	}
+	return true;
+}
+
+/*
+ * The first frame of a batch was refused. 0: it stays, the queue is full; 1: it is lost, go on
+ * with the next; negative: the interface is gone.
+ */
+static int refused(struct packet_link *p, int e)
+{
+	switch (e) {
+	case EAGAIN:
+	case ENOMEM:
+		p->counters.send_full++;
+		return 0;
+	case ENOBUFS:
+		if (shrink_send_buffer(p)) {
+			p->counters.send_full++;
+			return 0;
+		}
+		break;
+	case ENETDOWN:
+	case ENXIO:
+	case ENODEV:
+		cn_packet_gone(p, e);
+		p->counters.send_errors++;
+		return COLLNET_EIFACE;
+	case EINVAL:
+		if (p->gso && p->frames[0] > 1) {
+			p->gso = false;
+			cn_log(COLLNET_LOG_INFO, "interface %s: no segmentation offload for UDP",
+			       p->link.interface);
+			return 0;
+		}
+		/* fall through */
+	default:
+		if (p->counters.send_errors == 0) {
+			cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s",
+			       p->link.interface, strerror(e));
+		}
+		break;
+	}
+	p->counters.send_errors += p->frames[0];
+	return 1;
+}
+
+int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
+{
+	struct packet_link *p = (struct packet_link *)l;
+	size_t done = 0;
+
+	while (done < n) {
+		size_t batch = n - done < PACKET_BATCH ? n - done : PACKET_BATCH;
+		bool gso = p->gso;
+		int r = batch == 1 ? send_alone(p, &frames[done])
+				   : send_batch(p, &frames[done], batch);
+
+		if (r > 0) {
+			done += (size_t)r;
+			p->gone = false;
+			continue;
+		}
+		if (r < 0 && errno == EINTR) {
+			continue;
+		}
+		r = refused(p, r < 0 ? errno : EAGAIN);
+		if (gso && !p->gso) {
+			continue;
+		}
+		if (r <= 0) {
+			return done > 0 ? (int)done : r;
+		}
+		done += p->frames[0];
+	}
+	return (int)done;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Super-frames of the encapsulation udp: consecutive frames to one destination behind one set of
+ * headers. The network card, or the kernel before the driver, cuts one into frames of the MTU
+ * (GSO); a receiver gets what was merged on the way (GRO), or never cut, or single frames.
+ *
+ * All frames of a super-frame have one length but for the last, which may be shorter. So the length
+ * of the datagram and that of a frame (gso_size) describe it.
+ */
+#ifndef CN_LINK_SUPER_FRAME_H
+#define CN_LINK_SUPER_FRAME_H
+
+#include "proto/frame.h"
+
+#define CN_SUPER_FRAME_MAX   44 /* frames of MTU 1500 in the 64 KiB of an IPv4 datagram */
+#define CN_SUPER_FRAME_BYTES (65535 - CN_UDP_HEADER)
+
+/* How many of the n frames (1 at least), from the first on, form a super-frame. A frame of more
+ * than `most` bytes after the Ethernet header is no part of one: the kernel has to refuse it. */
+size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t most);
+
+/* What is left of a received one, or of a frame alone. Empty: left is 0. */
+struct cn_super_frame {
+	const uint8_t *ether; /* its Ethernet header */
+	const uint8_t *at;
+	size_t left; /* bytes */
+	size_t size; /* of a frame; 0: all that is left is one frame */
+	enum cn_encapsulation encapsulation;
+};
+
+/* Takes up to max frames from it; returns how many. */
+size_t cn_super_frame_take(struct cn_super_frame *s, struct cn_rx_frame *out, size_t max);
+
+#endif

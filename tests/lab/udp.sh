@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The encapsulation udp: right bytes; with super-frames no frame is lost in any port, and no more are in
+# flight than the window; the kernels of the hosts neither reply to such a frame nor log it.
+# timeout: 180
+. "$(dirname "$0")/lib.sh"
+need_lab
+
+# The networks and windows of lab/exchange and lab/buffers.
+exchange() {
+	lab_rows --timeout 60 --encapsulation udp "$@" --algorithm shuffle
+	no_drops
+	[ "$(json nic_drops ports)/$(json ring_drops rows | sort -u)" = 0/0 ] || {
+		cat out
+		fail "a host lost frames: $what"
+	}
+	json window rows >windows
+	json window_peak rows | paste -d' ' - windows >pairs
+	while read -r peak window; do
+		[ "$peak" -le "$window" ] || fail "$peak frames in flight of $window: $what"
+	done <pairs
+	echo "ok: windows $(sort -un windows | xargs), peaks $(json window_peak rows | sort -un | xargs): $what"
+}
+exchange --shape 4x2 --rate 20mbit -- alltoall --sizes 0,1,1k,10k,64k --iterations 3
+exchange --shape 2x2 --ranks-per-node 2 --rate 20mbit -- alltoall --sizes 1k,64k --iterations 3
+# Ports that hold a hundred frames: super-frames form, and the ports hold them.
+exchange --shape 4 --rate 50mbit --buffer 100 -- alltoall --sizes 256k --iterations 3
+
+# Without a window, without and with a link that has a rate (which cuts super-frames), and through
+# direct mode; loss is repaired.
+for net in "--shape 2" "--shape 2 --no-daemons" "--shape 2 --mtu 9000" "--shape 4 --rate 100mbit" \
+	"--shape 4 --rate 100mbit --loss 1%" "--shape 2 --mtu 604"; do
+	# shellcheck disable=SC2086
+	lab_rows --timeout 60 --encapsulation udp $net -- alltoall --sizes 1,1k,1m --iterations 2 \
+		--window off --timeout 30
+	echo "ok: $what"
+	# shellcheck disable=SC2086
+	lab_rows --timeout 60 --encapsulation udp $net -- stream --sizes 1,100k --iterations 20
+	echo "ok: $what"
+done
+
+# The kernels: without and with IP addresses, martians logged, packets forwarded.
+HERE=$PWD
+export HERE
+cat >counters <<'EOS'
+awk '/^Icmp:/ { if (n++) { out = $15; in_ = $2 } } END { print "icmp", in_, out }' /proc/net/snmp
+awk '/^Udp:/ && n++ { print "udp", $2, $3, $4 }' /proc/net/snmp
+awk '/^Ip:/ && n++ { print "ip out", $11 }' /proc/net/snmp
+EOS
+for ip in "" --ip; do
+	# shellcheck disable=SC2086
+	collnet lab run --shape 2 $ip --encapsulation udp --timeout 60 -- sh -c '
+		for f in all/log_martians all/forwarding all/rp_filter default/log_martians; do
+			echo 1 >/proc/sys/net/ipv4/conf/$f 2>/dev/null
+		done
+		sh $HERE/counters >$HERE/before.$COLLNET_RANK
+		collnet bench stream --sizes 100k --iterations 200 --window off >$HERE/bench.$COLLNET_RANK || exit 1
+		sh $HERE/counters >$HERE/after.$COLLNET_RANK' >out 2>&1 </dev/null || {
+		cat out
+		fail "a stream, ip '$ip'"
+	}
+	for rank in 0 1; do
+		cmp before.$rank after.$rank || {
+			cat before.$rank after.$rank
+			fail "the kernel of a host took notice, ip '$ip'"
+		}
+	done
+	echo "ok: no ICMP, no datagram delivered or sent by the kernel, ip '$ip'"
+done
+
+# One node of another encapsulation: named at both, in one line.
+collnet lab run --shape 2 --no-daemons --timeout 60 --tag -- sh -c '
+	[ $COLLNET_RANK = 0 ] || { COLLNET_ENCAPSULATION=udp; export COLLNET_ENCAPSULATION; }
+	! collnet bench barrier --timeout 3' >out 2>&1 </dev/null || { cat out; fail "two encapsulations"; }
+has "0.*1 of 2 ranks missing at the deadline: 1; h1 uses encapsulation udp, this node raw" out
+has "1.*1 of 2 ranks missing at the deadline: 0; h0 uses encapsulation raw, this node udp" out
+echo "ok: two encapsulations, named at both nodes"
+
+# The link pcap has none.
+collnet lab run --shape 2 --no-daemons --timeout 60 --encapsulation udp -- sh -c '
+	! collnet bench barrier --link pcap --timeout 3' >out 2>&1 </dev/null || { cat out; fail "pcap"; }
+has "link pcap has no encapsulation udp\|no link pcap" out

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/link/packet_send.c and packet_recv.c with the encapsulation udp, on a pair of veth
+ * interfaces: damaged frames, super-frames, offloads that are missing. Exit 77 where the system
+ * refuses namespaces.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/if_packet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/packet_impl.h"
+#include "link_pair.h"
+#include "namespace.h"
+
+/* A link beside a, which sends frames as they are. */
+static struct cn_link *open_injector(void)
+{
+	struct cn_link_config c = { .interface = "a0", .ethertype = ETHERTYPE };
+	struct cn_link *l = NULL;
+
+	assert_int_equal(cn_link_open(&c, &l, NULL), 0);
+	return l;
+}
+
+/* A frame of `payload` bytes behind the headers of the encapsulation. */
+static struct cn_frame datagram(uint32_t number, size_t payload, uint8_t *memory)
+{
+	static uint8_t flat[2000];
+	struct cn_frame f = link_frame(link_a->mac, link_b->mac, ETHERTYPE, number, 0),
+			out = { .head_len = 0 };
+	size_t len;
+
+	memcpy(flat, f.head, f.head_len);
+	memcpy(flat + f.head_len, link_bytes, payload);
+	len = cn_udp_encapsulate(memory, flat, f.head_len + payload, ETHERTYPE);
+	memcpy(out.head, memory, CN_ETH_HEADER);
+	out.head_len = CN_ETH_HEADER;
+	out.payload = memory + CN_ETH_HEADER;
+	out.payload_len = (uint16_t)(len - CN_ETH_HEADER);
+	return out;
+}
+
+static void udp__damaged_frames_are_dropped(void **state)
+{
+	struct cn_link *injector = open_injector();
+	uint8_t memory[2000];
+	struct cn_frame f = datagram(1, 40, memory);
+	uint8_t *p = memory + CN_ETH_HEADER;
+
+	(void)state;
+	assert_int_equal(cn_link_send(injector, &f, 1), 1);
+	link_expect(link_b, 1);
+	for (size_t bit = 0; bit < (size_t)f.payload_len * 8; bit++) {
+		p[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_equal(cn_link_send(injector, &f, 1), 1);
+		p[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	p[26] = p[27] = 0; /* without a checksum */
+	assert_int_equal(cn_link_send(injector, &f, 1), 1);
+	link_assert_silent(link_b);
+	f = datagram(2, 40, memory);
+	assert_int_equal(cn_link_send(injector, &f, 1), 1);
+	link_expect(link_b, 2);
+	cn_link_close(injector);
+}
+
+static void udp__frames_of_the_other_encapsulation_are_marked(void **state)
+{
+	struct cn_link *injector = open_injector();
+	struct cn_rx_frame f;
+
+	(void)state;
+	link_send_from(injector, link_a->mac, link_b->mac, ETHERTYPE, 3, 100);
+	assert_true(link_next(link_b, &f, WAIT_MS));
+	assert_int_equal(link_number(&f), 3);
+	assert_int_equal(f.encapsulation, CN_ENCAPSULATION_RAW);
+	cn_link_release(link_b);
+	link_send_from(link_b, link_b->mac, link_everyone, ETHERTYPE, 4, 100);
+	assert_true(link_next(injector, &f, WAIT_MS));
+	assert_int_equal(link_number(&f), 4);
+	assert_int_equal(f.encapsulation, CN_ENCAPSULATION_UDP);
+	cn_link_close(injector);
+}
+
+/* Runs of equal frames, shorter ones and other destinations, in batches of any size. */
+static void udp__mixed_batches_arrive_in_order(void **state)
+{
+	static const uint8_t third[6] = { 2, 1, 2, 3, 4, 5 };
+	static struct cn_frame f[200];
+	struct cn_rx_frame r[7];
+	uint64_t random = 11;
+	uint32_t next = 0, count = 0;
+	size_t k;
+
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		size_t n = 1 + cn_random(&random) % 200;
+
+		for (size_t i = 0; i < n; i++) {
+			bool other = cn_random(&random) % 8 == 0;
+			size_t len = cn_random(&random) % 4 != 0 ? link_frame_max(link_a) - 4
+								 : cn_random(&random) % 900;
+
+			f[i] = link_frame(link_a->mac, other ? third : link_b->mac, ETHERTYPE,
+					  other ? 0 : count, len);
+			count += !other;
+		}
+		for (size_t sent = 0; sent < n;) {
+			int s = cn_link_send(link_a, f + sent, n - sent);
+
+			assert_true(s >= 0);
+			sent += (size_t)s;
+		}
+		while ((k = cn_link_recv(link_b, r, 1 + cn_random(&random) % 7)) > 0 ||
+		       (next < count && link_readable(link_b, WAIT_MS))) {
+			for (size_t i = 0; i < k; i++) {
+				assert_int_equal(link_number(&r[i]), next++);
+				assert_memory_equal(r[i].data + 4, link_bytes, r[i].len - 4);
+			}
+			cn_link_release(link_b);
+		}
+		assert_int_equal(next, count);
+	}
+}
+
+/* Older kernels have no PACKET_VNET_HDR, or take no super-frame: single frames, summed here. */
+static void udp__without_offload(void **state)
+{
+	struct packet_link *p = (struct packet_link *)link_a;
+	const int off = 0;
+
+	(void)state;
+	assert_true(p->vnet);
+	p->gso = false;
+	link_send_burst(link_a, link_b->mac, 200);
+	assert_int_equal(link_count_in_order(link_b, SILENCE_MS), 200);
+	assert_int_equal(setsockopt(link_a->send_fd, SOL_PACKET, PACKET_VNET_HDR, &off,
+				    sizeof(off)),
+			 0);
+	p->vnet = false;
+	link_send_burst(link_a, link_b->mac, 200);
+	assert_int_equal(link_count_in_order(link_b, SILENCE_MS), 200);
+}
+
+/* The network card's part is done by the kernel: single frames are what arrives. */
+static void udp__cut_on_the_way(void **state)
+{
+	(void)state;
+	if (!run_command("tc qdisc add dev a0 root tbf rate 1gbit burst 3000 limit 10000000")) {
+		print_message("skipped: no tbf here\n");
+		skip();
+	}
+	link_send_burst(link_a, link_b->mac, 300);
+	assert_int_equal(link_count_in_order(link_b, 100), 300);
+}
+
+#define TEST(name) cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, udp)
+
+int main(void)
+{
+	static char udp[] = "udp";
+	const struct CMUnitTest tests[] = {
+		TEST(udp__damaged_frames_are_dropped),
+		TEST(udp__frames_of_the_other_encapsulation_are_marked),
+		TEST(udp__mixed_batches_arrive_in_order),
+		TEST(udp__without_offload),
+		TEST(udp__cut_on_the_way),
+	};
+	const char *why = enter_namespace();
+
+	if (why != NULL) {
+		printf("skipped: %s\n", why);
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

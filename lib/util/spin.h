@@ -8,19 +8,20 @@
  * look long, one in CN_SPIN_PROBE polls nevertheless.
  *
  * Whoever polls calls sched_yield() after each poll: what it waits for may need this processor. If
- * a process that computes needs it, too, that call can last for milliseconds. After one that lasted
- * CN_SPIN_LOST or longer, none is made for CN_SPIN_SHARE times as long, so that at most that share
- * of the time is lost.
+ * a process that computes needs it, too, that call can last for milliseconds, whatever the priority
+ * of that process is. After one that lasted CN_SPIN_LOST or longer, none is made for CN_SPIN_SHARE
+ * times as long, and for twice that time if it happens again soon, up to CN_SPIN_BAR_MAX.
  */
 #ifndef CN_SPIN_H
 #define CN_SPIN_H
 
 #include "util/util.h"
 
-#define CN_SPIN_MAX   (50 * CN_US)
-#define CN_SPIN_PROBE 64u
-#define CN_SPIN_LOST  (500 * CN_US)
-#define CN_SPIN_SHARE 128u
+#define CN_SPIN_MAX	(50 * CN_US)
+#define CN_SPIN_PROBE	64u
+#define CN_SPIN_LOST	(500 * CN_US)
+#define CN_SPIN_SHARE	128u
+#define CN_SPIN_BAR_MAX (30000 * CN_MS)
 
 struct cn_spin {
 	bool waiting;
@@ -30,13 +31,21 @@ struct cn_spin {
 	cn_time since;	    /* if waiting: the wait's beginning */
 	cn_time last;
 	cn_time not_before; /* no polls until then: others need the processor */
+	cn_time bar;	    /* for how long it was so */
 };
 
 /* The processor was given away at the last poll: for how long? */
 static inline void cn_spin_returned(struct cn_spin *s, cn_time now)
 {
-	if (s->polling && now - s->last >= CN_SPIN_LOST) {
-		s->not_before = now + CN_SPIN_SHARE * (now - s->last);
+	const cn_time lost = s->polling ? now - s->last : 0;
+
+	if (lost >= CN_SPIN_LOST) {
+		const bool again = now - s->not_before < s->bar;
+
+		s->bar = again && s->bar > CN_SPIN_SHARE / 2 * lost ? 2 * s->bar
+								    : CN_SPIN_SHARE * lost;
+		s->bar = cn_min_time(s->bar, CN_SPIN_BAR_MAX);
+		s->not_before = now + s->bar;
 	}
 	s->polling = false;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lib/ipc/shm_ring.c: order, wraparound, full and empty, sleep and wake-up, hostile counters. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <pthread.h>
-#include <sched.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -168,21 +170,24 @@ static void sleep__is_refused_while_there_is_a_message(void **state)
 
 /* ---- two threads ---------------------------------------------------------------------- */
 
-#define MESSAGES 200000u
+#define MESSAGES 20000u
 
-static uint32_t wakeups;
+static int wakeups; /* an eventfd: a wait for it leaves the processor to the other thread */
 
 static void *produce(void *arg)
 {
+	const struct timespec a_while = { .tv_nsec = 1000 };
+	const uint64_t one = 1;
+
 	(void)arg;
 	for (uint32_t i = 0; i < MESSAGES;) {
-		if (put(i) == CN_SHM_RING_OK) {
-			i++;
-			if (cn_shm_ring_wake(&producer)) {
-				__atomic_fetch_add(&wakeups, 1, __ATOMIC_SEQ_CST);
-			}
-		} else {
-			sched_yield();
+		if (put(i) != CN_SHM_RING_OK) {
+			nanosleep(&a_while, NULL);
+			continue;
+		}
+		i++;
+		if (cn_shm_ring_wake(&producer)) {
+			assert_int_equal(write(wakeups, &one, sizeof(one)), sizeof(one));
 		}
 	}
 	return NULL;
@@ -194,24 +199,26 @@ static void sleep__no_wake_up_is_lost(void **state)
 	uint32_t taken = 0;
 	pthread_t thread;
 	const void *slot;
+	uint64_t n;
 
 	(void)state;
+	alarm(60);
+	wakeups = eventfd(0, EFD_CLOEXEC);
+	assert_true(wakeups >= 0);
 	assert_int_equal(pthread_create(&thread, NULL, produce, NULL), 0);
 	while (taken < MESSAGES) {
-		const uint32_t before = __atomic_load_n(&wakeups, __ATOMIC_SEQ_CST);
-
 		if (cn_shm_ring_front(&consumer, &slot) == CN_SHM_RING_OK) {
 			expect(taken++);
 		} else if (cn_shm_ring_sleep(&consumer)) {
-			while (__atomic_load_n(&wakeups, __ATOMIC_SEQ_CST) == before) {
-				sched_yield();
-			}
+			assert_int_equal(read(wakeups, &n, sizeof(n)), sizeof(n));
 		} else {
 			cn_shm_ring_awake(&consumer);
 		}
 	}
 	pthread_join(thread, NULL);
 	expect_empty();
+	close(wakeups);
+	alarm(0);
 }
 
 int main(void)

@@ -86,6 +86,33 @@ static void wait__sleeps_where_others_need_the_processor(void **state)
 	}
 }
 
+/* Each time at once again: the polls get rarer, up to a limit; after a time without, they do not.
+ */
+static void wait__others_that_keep_needing_it(void **state)
+{
+	cn_time bar = 0, before = 0;
+
+	(void)state;
+	s.not_before = now;
+	for (int i = 0; i < 12; i++, before = bar) {
+		now = s.not_before;
+		wait(20 * CN_US);
+		assert_true(cn_spin_wait(&s, now));
+		now += 10 * CN_MS;
+		cn_spin_over(&s, now);
+		bar = s.not_before - now;
+		assert_int_equal(bar, i == 0			     ? CN_SPIN_SHARE * 10 * CN_MS
+				      : 2 * before < CN_SPIN_BAR_MAX ? 2 * before
+								     : CN_SPIN_BAR_MAX);
+	}
+	now = s.not_before + bar;
+	wait(20 * CN_US);
+	assert_true(cn_spin_wait(&s, now));
+	now += 10 * CN_MS;
+	cn_spin_over(&s, now);
+	assert_int_equal(s.not_before - now, CN_SPIN_SHARE * 10 * CN_MS);
+}
+
 static void over__without_a_wait_means_nothing(void **state)
 {
 	(void)state;
@@ -101,6 +128,7 @@ int main(void)
 		cmocka_unit_test_setup(wait__polls_after_a_short_one, setup),
 		cmocka_unit_test_setup(wait__long_ones_poll_now_and_then, setup),
 		cmocka_unit_test_setup(wait__sleeps_where_others_need_the_processor, setup),
+		cmocka_unit_test_setup(wait__others_that_keep_needing_it, setup),
 		cmocka_unit_test_setup(over__without_a_wait_means_nothing, setup),
 	};
 

@@ -202,7 +202,8 @@ tests_fuzz_fuzz_config_SOURCES = tests/fuzz/fuzz_config.c $(fuzz_main)
 tests_fuzz_fuzz_config_LDFLAGS = $(fuzz_ldflags)
 fuzz_mutate = tests/fuzz/mutate.c tests/fuzz/mutate.h $(fuzz_main)
 fuzz_script = tests/fuzz/script.c tests/fuzz/script.h $(fuzz_mutate)
-tests_fuzz_fuzz_daemon_SOURCES = tests/fuzz/fuzz_daemon.c $(fuzz_mutate)
+tests_fuzz_fuzz_daemon_SOURCES = tests/fuzz/fuzz_daemon.c tests/fuzz/daemon_client.c \
+	tests/fuzz/daemon_client.h $(fuzz_mutate)
 tests_fuzz_fuzz_daemon_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_engine_SOURCES = tests/fuzz/fuzz_engine.c tests/fuzz/forge.c tests/fuzz/forge.h \
 	$(fuzz_script)

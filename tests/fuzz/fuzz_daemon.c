@@ -17,6 +17,10 @@
  *   5                   the client dies
  *   6                   the client does not read its messages any more, or does again
  *   7                   the client greets as it should, unless it has
+ *   8                   the client has its rings made, unless it has them
+ *   9 type tag args...  as 1, but the message goes into the ring
+ *   10 at value m       four bytes of the rings: a counter or a flag, or of a slot, are added to or
+ *                       overwritten
  *
  * No request number is accepted twice at a time, and each is answered once. Afterwards nothing of
  * the clients is left in the engine, and a client that keeps the rules is served.
@@ -29,14 +33,13 @@
 #include <unistd.h>
 
 #include "coll/endpoint.h"
-#include "daemon/daemon.h"
+#include "daemon_client.h"
 #include "mutate.h"
 #include "proto/node_impl.h"
 #include "tests/unit/hub.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define CLIENTS	     2
 #define REGION_BYTES 65536u
 #define TYPES	     (CN_MSG_LAST_REQUEST + 2u)
 
@@ -62,6 +65,12 @@ static const struct mutate_step steps[] = {
 	{ 5, MUTATE_ANY, 2, "" },
 	{ 6, MUTATE_ANY, 1, "" },
 	{ 7, MUTATE_ANY, 14, "" },
+	{ 8, MUTATE_ANY, 8, "" },
+	{ 9, CN_MSG_COLL, 8, "qiibiibiiiik" },
+	{ 9, CN_MSG_SEND, 6, "qiiibbiik" },
+	{ 9, CN_MSG_RECV, 6, "qibbiik" },
+	{ 9, MUTATE_ANY, 1, "bbk" },
+	{ 10, MUTATE_ANY, 2, "bim" },
 };
 const struct mutate_grammar mutate_grammar = {
 	.mask = 0x7f,
@@ -69,121 +78,6 @@ const struct mutate_grammar mutate_grammar = {
 	.n = sizeof(steps) / sizeof(steps[0]),
 	.steps = steps,
 };
-
-struct fixture {
-	const uint8_t *data;
-	size_t size, at;
-	struct cn_daemon *daemon;
-	struct {
-		struct cn_client *client; /* the daemon's end; NULL: gone */
-		int fd;
-		bool deaf;
-		/* Requests of this number without an answer that was read: more than one where a
-		 * deaf client used a number again. */
-		uint32_t busy[CN_MSG_REQUESTS];
-	} end[CLIENTS];
-};
-
-static void check(bool ok)
-{
-	if (!ok) {
-		abort();
-	}
-}
-
-static uint8_t byte(struct fixture *w)
-{
-	return w->at < w->size ? w->data[w->at++] : 0;
-}
-
-/* ---- the clients' side ---------------------------------------------------------------- */
-
-static void connect_client(struct fixture *w, int i)
-{
-	int fds[2];
-
-	if (w->end[i].client != NULL) {
-		return;
-	}
-	check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
-	w->end[i].fd = fds[1];
-	w->end[i].deaf = false;
-	memset(w->end[i].busy, 0, sizeof(w->end[i].busy));
-	w->daemon->guarded = cn_receive_guard(fds[0]); /* a child process a client is slow */
-	w->end[i].client = cn_client_new(w->daemon, fds[0], 1000 + (uid_t)i);
-	check(w->end[i].client != NULL);
-}
-
-static void read_answers(struct fixture *w)
-{
-	static union cn_msg m;
-
-	for (int i = 0; i < CLIENTS; i++) {
-		ssize_t n;
-
-		while (w->end[i].client != NULL && !w->end[i].deaf &&
-		       (n = recv(w->end[i].fd, &m, sizeof(m), MSG_DONTWAIT)) > 0) {
-			check(cn_msg_check(&m, (size_t)n, true) == NULL);
-			if (m.head.type == CN_MSG_DONE) {
-				check(m.head.tag < CN_MSG_REQUESTS &&
-				      w->end[i].busy[m.head.tag] > 0);
-				w->end[i].busy[m.head.tag]--;
-			}
-		}
-	}
-}
-
-/* The daemon's loop: those that are doomed go. */
-static void reap(struct fixture *w)
-{
-	for (int i = 0; i < CLIENTS; i++) {
-		if (w->end[i].client != NULL && w->end[i].client->marked) {
-			w->end[i].client = NULL;
-			close(w->end[i].fd);
-		}
-	}
-	cn_client_reap(w->daemon);
-}
-
-static void say(struct fixture *w, int i, const void *m, size_t len)
-{
-	check(send(w->end[i].fd, m, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len);
-	cn_client_readable(w->end[i].client);
-}
-
-/* A message with descriptors, which must not come in. */
-static void say_descriptors(struct fixture *w, int i, const void *m, size_t len, uint32_t n)
-{
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)m, .iov_len = len };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = CMSG_SPACE(n * sizeof(int)),
-	};
-	const int before = dup(w->end[i].fd);
-	int after, fds[4] = { before, before, before, before };
-
-	memset(&control, 0, sizeof(control));
-	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
-	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
-	CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(n * sizeof(int));
-	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), fds, n * sizeof(int));
-	if (sendmsg(w->end[i].fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len) {
-		cn_client_readable(w->end[i].client);
-		check(w->end[i].client->marked);
-	} else {
-		check(w->daemon->guarded);
-	}
-	close(before);
-	after = dup(w->end[i].fd);
-	check(after == before); /* the lowest free one, as it was */
-	close(after);
-}
 
 static struct cn_msg_place place(struct fixture *w)
 {
@@ -276,7 +170,7 @@ static bool is_request(uint32_t type)
 	       type == CN_MSG_RECV;
 }
 
-static void step_message(struct fixture *w, int i)
+static void step_message(struct fixture *w, int i, bool in_ring)
 {
 	static union cn_msg m;
 	size_t size;
@@ -296,8 +190,14 @@ static void step_message(struct fixture *w, int i)
 	if (is_request(m.head.type) && m.head.tag < CN_MSG_REQUESTS) {
 		w->end[i].busy[m.head.tag]++;
 	}
-	say(w, i, &m, size);
-	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf || w->end[i].client->marked);
+	if (in_ring) {
+		cn_shm_ring_put(&w->end[i].requests, &m, CN_MSG_REQUEST_SLOT);
+		cn_rings_poll(w->daemon);
+	} else {
+		say(w, i, &m, size);
+	}
+	check(!is_request(m.head.type) || !was_busy || w->end[i].deaf || w->end[i].broken ||
+	      w->end[i].client->marked);
 }
 
 static void step_greeting(struct fixture *w, int i)
@@ -371,7 +271,7 @@ static void step(struct fixture *w)
 		}
 		break;
 	case 1:
-		step_message(w, i);
+		step_message(w, i, false);
 		break;
 	case 2:
 		step_region(w, i);
@@ -390,6 +290,15 @@ static void step(struct fixture *w)
 		break;
 	case 7:
 		step_greeting(w, i);
+		break;
+	case 8:
+		make_rings(w, i);
+		break;
+	case 9:
+		step_message(w, i, w->end[i].memory != NULL);
+		break;
+	case 10:
+		scribble(w, i);
 		break;
 	default:
 		break;
@@ -523,7 +432,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(w.daemon->nclients == 0 && w.daemon->unmap == NULL);
 	for (int i = 0; i < CLIENTS; i++) {
 		if (w.end[i].client != NULL) {
-			close(w.end[i].fd);
+			end_client(&w, i);
 		}
 	}
 	check_nothing_left(w.daemon);

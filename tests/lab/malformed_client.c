@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -253,6 +254,44 @@ static void deaf(void)
 	must_close(fd, "one that never reads is suffered");
 }
 
+/* Has its rings made, and writes noise all over them. */
+static void noise_in_rings(void)
+{
+	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION },
+					 .region = CN_MSG_RINGS,
+					 .bytes = (CN_MSG_RINGS_BYTES + 4095) / 4096 * 4096 };
+	const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
+	struct cn_msg_reply r;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	int fd = greet(), memory;
+	void *p;
+
+	if (!say(fd, &m, sizeof(m)) || recvmsg(fd, &msg, 0) != (ssize_t)sizeof(r) ||
+	    r.status != COLLNET_OK || CMSG_FIRSTHDR(&msg) == NULL) {
+		die("no rings");
+	}
+	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
+	p = mmap(NULL, m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (p == MAP_FAILED) {
+		die("no rings");
+	}
+	close(memory);
+	fill(p, m.bytes);
+	say(fd, &doorbell, sizeof(doorbell));
+	must_close(fd, "noise in rings is suffered");
+	munmap(p, m.bytes);
+}
+
 /* Comes, joins a team that will never be complete, and dies. */
 static void leaves_abruptly(void)
 {
@@ -327,6 +366,7 @@ int main(int argc, char **argv)
 		places(0, 50, 100);		 /* over what is sent */
 		descriptors(0);
 		descriptors(1);
+		noise_in_rings();
 		deaf();
 		leaves_abruptly();
 		behave();

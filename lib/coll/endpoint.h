@@ -122,6 +122,7 @@ struct cn_endpoint {
 	uint16_t number;
 	struct cn_flow *flows;
 	struct cn_flow *current; /* the flow of the next frame */
+	uint32_t turn;		 /* frames that it has sent in a row */
 	struct cn_flow *last;	 /* the flow of the last send: most go where the last went */
 	struct cn_recv *recv_first, *recv_last;
 	struct cn_ep_message *unexpected_first, *unexpected_last;

@@ -50,6 +50,7 @@ static void leave(struct cn_flow *f)
 			       cn_node_window(ep->all->engine->node));
 	} else {
 		if (ep->current == f) {
+			ep->turn = 0;
 			ep->current = f->active_next;
 		}
 		f->active_next->active_prev = f->active_prev;
@@ -253,7 +254,10 @@ static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 	}
 	do {
 		if (cn_peer_room(f->peer) > 0) {
-			ep->current = f->active_next;
+			if (f != ep->current || ++ep->turn >= cn_engine_quantum(e, e->window)) {
+				ep->turn = 0;
+			}
+			ep->current = ep->turn > 0 ? f : f->active_next;
 			send_frame(f, tx);
 			return true;
 		}

@@ -22,11 +22,22 @@ void cn_engine_config_init(struct cn_engine_config *c)
 
 /* ---- upcalls of the transport ------------------------------------------------------------ */
 
+uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window)
+{
+	uint32_t limit = cn_node_window(e->node)->limit;
+
+	limit = window < limit ? window : limit;
+	if (e->config.node.encapsulation == CN_ENCAPSULATION_RAW || limit < 16) {
+		return 1;
+	}
+	return limit / 8 < CN_SUPER_FRAME_MAX ? limit / 8 : CN_SUPER_FRAME_MAX;
+}
+
 static bool on_pull(void *ctx, cn_time now, struct cn_tx *out)
 {
 	struct cn_engine *e = ctx;
 
-	return cn_source_pull(&e->sources, now, out);
+	return cn_source_pull(&e->sources, now, cn_engine_quantum(e, e->window), out);
 }
 
 static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)

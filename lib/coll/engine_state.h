@@ -35,6 +35,13 @@ struct cn_engine {
 	bool closing;
 };
 
+/*
+ * How many frames in a row go to one node before the next one has its turn, so that the link can
+ * send them as a super-frame: an eighth of this window and of W_g, since what a port receives in a
+ * burst is the smaller the smaller the ports' buffers are, from which W_g follows. 1 where the link
+ * sends single frames.
+ */
+uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window);
 /* A deadline was added or removed. */
 void cn_engine_touch(struct cn_engine *e);
 struct cn_engine_peer *cn_engine_peer_of(struct cn_peer *p); /* NULL: never came up */

@@ -72,6 +72,7 @@ struct cn_op {
 	uint32_t *targets;	    /* nodes with something left to send, in order of appearance */
 	uint32_t ntargets;
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
+	uint32_t turn;			/* frames that the next target was sent in a row */
 	uint32_t copy_first, copy_last; /* copies that can run */
 	uint32_t remaining;		/* actions not complete */
 	bool sends_more;		/* this node sends more frames of it than it receives */

@@ -143,8 +143,10 @@ static bool pull_interleaved(struct cn_op *op, struct cn_tx *out)
 	}
 	if (op->streams[k].send == CN_NONE) {
 		drop_target(op, op->next);
-	} else {
+		op->turn = 0;
+	} else if (++op->turn >= cn_engine_quantum(op->team->engine, op->window)) {
 		op->next++;
+		op->turn = 0;
 	}
 	return true;
 }

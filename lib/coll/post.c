@@ -57,7 +57,7 @@ static void rewind_cursors(struct cn_op *op)
 	const struct cn_sched *s = &op->sched;
 	uint64_t most = cn_node_payload(op->team->engine->node), out = 0, in = 0;
 
-	op->ntargets = op->next = 0;
+	op->ntargets = op->next = op->turn = 0;
 	op->copy_first = CN_NONE;
 	op->remaining = s->n;
 	op->synchronised = false;

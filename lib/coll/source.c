@@ -30,6 +30,7 @@ void cn_source_stop(struct cn_source_ring *r, struct cn_source *s, struct cn_win
 	} else {
 		if (r->current == s) {
 			r->current = s->next;
+			r->turn = 0;
 		}
 		s->next->prev = s->prev;
 		s->prev->next = s->next;
@@ -37,15 +38,18 @@ void cn_source_stop(struct cn_source_ring *r, struct cn_source *s, struct cn_win
 	s->next = s->prev = NULL;
 }
 
-bool cn_source_pull(struct cn_source_ring *r, cn_time now, struct cn_tx *out)
+bool cn_source_pull(struct cn_source_ring *r, cn_time now, uint32_t quantum, struct cn_tx *out)
 {
 	/* A source may end itself when asked; the ring has moved on then. */
 	for (uint32_t n = r->n; n > 0 && r->current != NULL; n--) {
 		struct cn_source *s = r->current;
 		bool sent = s->pull(s, now, out);
 
-		if (r->current == s) {
+		if (r->current != s) {
+			r->turn = 0;
+		} else if (!sent || ++r->turn >= quantum) {
 			r->current = s->next;
+			r->turn = 0;
 		}
 		if (sent) {
 			return true;

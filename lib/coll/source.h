@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sources of frames: operations, and the messages of an endpoint. The transport asks the engine for
- * the next frame, and the engine asks its active sources round robin.
+ * the next frame, and the engine asks its active sources round robin, with a quantum.
  */
 #ifndef CN_SOURCE_H
 #define CN_SOURCE_H
@@ -22,12 +22,14 @@ struct cn_source {
 struct cn_source_ring {
 	struct cn_source *current; /* the next one to be asked; NULL: none is active */
 	uint32_t n;
+	uint32_t turn; /* frames that the current one has sent in a row */
 };
 
 void cn_source_start(struct cn_source_ring *r, struct cn_source *s);
 /* Leaves the ring and the window. Its frames must be acknowledged, detached or abandoned. */
 void cn_source_stop(struct cn_source_ring *r, struct cn_source *s, struct cn_window *w);
-/* Asks each source once at most, beginning with the current one. */
-bool cn_source_pull(struct cn_source_ring *r, cn_time now, struct cn_tx *out);
+/* Asks each source once at most, beginning with the current one, which remains so until it has sent
+ * `quantum` frames or has none. */
+bool cn_source_pull(struct cn_source_ring *r, cn_time now, uint32_t quantum, struct cn_tx *out);
 
 #endif

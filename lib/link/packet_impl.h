@@ -15,7 +15,7 @@
 #include "link/udp.h"
 
 /* Messages per system call; a message is a frame or a super-frame. */
-#define PACKET_BATCH 64
+#define PACKET_BATCH (2 * CN_SUPER_FRAME_MAX)
 /* A head, a payload and padding per frame, and the headers of the encapsulation per message. */
 #define PACKET_PIECES (4 * PACKET_BATCH)
 /* Bytes of the longest frame: a datagram behind an Ethernet header. */

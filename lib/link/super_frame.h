@@ -12,7 +12,6 @@
 
 #include "proto/frame.h"
 
-#define CN_SUPER_FRAME_MAX   44 /* frames of MTU 1500 in the 64 KiB of an IPv4 datagram */
 #define CN_SUPER_FRAME_BYTES (65535 - CN_UDP_HEADER)
 
 /* How many of the n frames (1 at least), from the first on, form a super-frame. A frame of more

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH	  32
+#define BATCH	  88	       /* two super-frames */
 #define RETRY	  (10 * CN_MS) /* event-driven: until a full link is retried without an event */
 #define INPUT_MAX 1024	       /* frames per poll, so that sending is not starved */
 

@@ -21,7 +21,9 @@
 #define CN_ETH_HEADER 14
 #define CN_UDP_HEADER 28 /* IPv4 without options, and UDP */
 #define CN_ETH_MIN    60
-#define CN_FRAME_HEAD 192 /* Ethernet header + wire header + largest hello */
+/* Frames that a link sends at once: of MTU 1500 in the 64 KiB of an IPv4 datagram. */
+#define CN_SUPER_FRAME_MAX 44
+#define CN_FRAME_HEAD	   192 /* Ethernet header + wire header + largest hello */
 
 /* What is between the Ethernet header and the collnet frame on the wire. */
 enum cn_encapsulation {

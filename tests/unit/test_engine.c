@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "coll/engine_state.h"
 #include "engine_fixture.h"
 
 static void engine__every_algorithm_one_rank_a_node(void **state)
@@ -202,6 +203,34 @@ static void engine__too_many_operations(void **state)
 	engine_fixture_free(w);
 }
 
+/* Frames to one node in a row: one where the link sends single frames or W_g is small. */
+static void engine__quantum(void **state)
+{
+	static const struct {
+		uint32_t limit, own, quantum;
+	} rows[] = {
+		{ COLLNET_WINDOW_OFF, COLLNET_WINDOW_OFF, CN_SUPER_FRAME_MAX },
+		{ COLLNET_WINDOW_OFF, 5, 1 },
+		{ 5, COLLNET_WINDOW_OFF, 1 },
+		{ COLLNET_WINDOW_OFF, 15, 1 },
+		{ COLLNET_WINDOW_OFF, 21, 2 },
+		{ 176, 400, 22 },
+		{ 500, COLLNET_WINDOW_OFF, CN_SUPER_FRAME_MAX },
+	};
+	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
+	struct cn_engine *e = w->engines[0];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cn_node_window(e->node)->limit = rows[i].limit;
+		e->config.node.encapsulation = CN_ENCAPSULATION_RAW;
+		assert_int_equal(cn_engine_quantum(e, rows[i].own), 1);
+		e->config.node.encapsulation = CN_ENCAPSULATION_UDP;
+		assert_int_equal(cn_engine_quantum(e, rows[i].own), rows[i].quantum);
+	}
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +242,7 @@ int main(void)
 		cmocka_unit_test(engine__window_holds_with_losses),
 		cmocka_unit_test(engine__early_frames_and_many_operations),
 		cmocka_unit_test(engine__too_many_operations),
+		cmocka_unit_test(engine__quantum),
 	};
 
 	print_message("seed %u\n", SEED);

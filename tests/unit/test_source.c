@@ -13,6 +13,7 @@
 #include "coll/source.h"
 
 static char asked[256];
+static uint32_t quantum = 1;
 
 struct fake {
 	struct cn_source source; /* first */
@@ -47,7 +48,7 @@ static void pull_all(struct cn_source_ring *r, uint32_t n)
 
 	asked[0] = '\0';
 	while (n-- > 0) {
-		if (!cn_source_pull(r, 0, &tx)) {
+		if (!cn_source_pull(r, 0, quantum, &tx)) {
 			strcat(asked, "none ");
 		}
 	}
@@ -55,7 +56,7 @@ static void pull_all(struct cn_source_ring *r, uint32_t n)
 
 static void source__round_robin(void **state)
 {
-	struct cn_source_ring r = { NULL, 0 };
+	struct cn_source_ring r = { .n = 0 };
 	struct cn_window w = { 0 };
 	struct fake a = { { .pull = pull }, "a", 3, NULL, NULL };
 	struct fake b = { { .pull = pull }, "b", 1, NULL, NULL };
@@ -78,10 +79,26 @@ static void source__round_robin(void **state)
 	assert_int_equal(r.n, 3);
 }
 
+/* Each sends three frames in a row, or what it has. */
+static void source__quantum(void **state)
+{
+	struct cn_source_ring r = { .n = 0 };
+	struct fake a = { { .pull = pull }, "a", 7, NULL, NULL };
+	struct fake b = { { .pull = pull }, "b", 2, NULL, NULL };
+
+	(void)state;
+	cn_source_start(&r, &a.source);
+	cn_source_start(&r, &b.source);
+	quantum = 3;
+	pull_all(&r, 10);
+	assert_string_equal(asked, "a a a b b b- a a a b- a a- b- none ");
+	quantum = 1;
+}
+
 /* A source ends itself when it is asked: the ring goes on with the next one. */
 static void source__ends_itself(void **state)
 {
-	struct cn_source_ring r = { NULL, 0 };
+	struct cn_source_ring r = { .n = 0 };
 	struct cn_window w = { 0 };
 	struct fake a = { { .pull = pull }, "a", 1, &r, &w };
 	struct fake b = { { .pull = pull }, "b", 2, &r, &w };
@@ -100,7 +117,7 @@ static void source__ends_itself(void **state)
 /* What a source has in flight leaves the node's window with it, and it starts at 0. */
 static void source_stop__leaves_the_window(void **state)
 {
-	struct cn_source_ring r = { NULL, 0 };
+	struct cn_source_ring r = { .n = 0 };
 	struct cn_window w = { .limit = COLLNET_WINDOW_OFF };
 	struct fake a = { { .pull = pull }, "a", 9, NULL, NULL };
 
@@ -119,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(source__round_robin),
+		cmocka_unit_test(source__quantum),
 		cmocka_unit_test(source__ends_itself),
 		cmocka_unit_test(source_stop__leaves_the_window),
 	};

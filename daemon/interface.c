@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,6 +80,7 @@ static void wait_for_it(struct cn_daemon *d, bool found)
 
 static int attach(struct cn_daemon *d, struct cn_err *err)
 {
+	struct cn_goodbye_list *left = cn_parent_copy_goodbyes(&d->parent);
 	struct cn_runtime_config sc;
 	struct cn_interface now;
 	int rc;
@@ -86,11 +88,16 @@ static int attach(struct cn_daemon *d, struct cn_err *err)
 	cn_iface_config(d, &sc);
 	rc = cn_runtime_attach(&sc, &d->runtime, err);
 	if (rc != COLLNET_OK) {
+		free(left);
 		return rc;
 	}
 	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->runtime.link->interface);
 	rc = cn_interface_find(d->iface.name, &now, err);
 	d->iface.index = rc == 1 ? now.index : 0;
+	if (left != NULL && left->max_peers > 0 && rc == 1) {
+		(void)cn_parent_farewell(&d->parent, now.index, left);
+	}
+	free(left);
 	return rc == 1 ? cn_parent_announce(&d->parent, now.index, err) : rc;
 }
 

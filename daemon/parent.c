@@ -133,7 +133,7 @@ static bool send_goodbye(int fd, const struct cn_goodbye_list *w, uint32_t i)
 }
 
 /* Paced, so that ports are not flooded. Returns how many nodes there are. */
-static uint32_t announce_death(int fd, const struct cn_goodbye_list *w)
+static uint32_t send_goodbyes(int fd, const struct cn_goodbye_list *w)
 {
 	uint32_t nodes = 0;
 
@@ -231,7 +231,7 @@ static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 	}
 	wait_for_worker(signals, fd, worker, &goodbye_fd, &status);
 	goodbyes->name[COLLNET_NAME_MAX] = '\0'; /* whatever the worker did to its memory */
-	nodes = announce_death(goodbye_fd, goodbyes);
+	nodes = send_goodbyes(goodbye_fd, goodbyes);
 	if (WIFSIGNALED(status)) {
 		cn_log(COLLNET_LOG_ERROR,
 		       "the worker (process %ld) was ended by signal %d; %u nodes were notified",
@@ -339,9 +339,42 @@ int cn_parent_socket(void *arg)
 	return request(arg, REQUEST_LINK);
 }
 
+static int bind_to(int fd, int interface)
+{
+	const struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_ifindex = interface };
+
+	return bind(fd, (const struct sockaddr *)&a, sizeof(a));
+}
+
+struct cn_goodbye_list *cn_parent_copy_goodbyes(const struct cn_parent *p)
+{
+	size_t bytes = cn_goodbye_list_size(CN_PARENT_NODES);
+	struct cn_goodbye_list *copy = p->fd >= 0 ? malloc(bytes) : NULL;
+
+	if (copy != NULL) {
+		memcpy(copy, p->goodbyes, bytes);
+	}
+	return copy;
+}
+
+uint32_t cn_parent_farewell(const struct cn_parent *p, int interface, struct cn_goodbye_list *left)
+{
+	int fd = request(p, REQUEST_LINK);
+	uint32_t nodes = 0;
+
+	if (fd < 0) {
+		return 0; /* the former address is given up as silent */
+	}
+	if (bind_to(fd, interface) == 0) {
+		left->reason = CN_BYE_MOVED;
+		nodes = send_goodbyes(fd, left);
+	}
+	close(fd);
+	return nodes;
+}
+
 int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *err)
 {
-	struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_ifindex = interface };
 	int fd, rc;
 
 	if (p->fd < 0) {
@@ -353,7 +386,7 @@ int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *
 			       "a packet socket for the parent process: %s", strerror(errno));
 	}
 	/* The socket is shared, and so is what it is bound to. */
-	rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
+	rc = bind_to(fd, interface);
 	if (rc != 0) {
 		rc = cn_fail(err, COLLNET_ESYSTEM, "a packet socket for the parent process: %s",
 			     strerror(errno));

@@ -48,6 +48,17 @@ bool cn_parent_died(const struct cn_parent *p);
  * the nodes of the goodbye list when the worker dies. COLLNET_EPERM, COLLNET_ESYSTEM.
  */
 int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *err);
+/*
+ * A copy of the goodbye list, for cn_parent_farewell() after the transport has been replaced; to be
+ * freed. NULL: there is no parent, or no memory.
+ */
+struct cn_goodbye_list *cn_parent_copy_goodbyes(const struct cn_parent *p);
+/*
+ * Sends the goodbyes of a list on this interface in the worker, which the nodes of the list then
+ * know to have moved to another address. Blocks for a millisecond per 16 nodes, three times.
+ * Returns the number of nodes.
+ */
+uint32_t cn_parent_farewell(const struct cn_parent *p, int interface, struct cn_goodbye_list *left);
 /* Asks for a packet socket: a descriptor, or -1 with errno. The argument is a struct cn_parent. */
 int cn_parent_socket(void *parent);
 

@@ -153,6 +153,7 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 		[CN_PEER_RESET] = "did not hear this node for long",
 		[CN_PEER_BYE] = "ended its daemon",
 		[CN_PEER_PATH] = "answers, but large frames do not reach it",
+		[CN_PEER_MOVED] = "replaced its interface",
 	};
 	struct cn_engine *e = ctx;
 	struct cn_engine_peer *m = cn_engine_peer_of(p);

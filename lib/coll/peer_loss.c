@@ -57,8 +57,10 @@ static void fail_by_loss(struct cn_team *t, cn_time now, const struct cn_peer *p
 			     "gave up node %s",
 			     name, own, own);
 	} else {
-		cn_team_fail(t, true, COLLNET_EPEER, "node %s %s its daemon", name,
-			     why == CN_PEER_RESTARTED ? "restarted" : "ended");
+		cn_team_fail(t, true, COLLNET_EPEER, "node %s %s", name,
+			     why == CN_PEER_RESTARTED ? "restarted its daemon"
+			     : why == CN_PEER_MOVED   ? "replaced its interface"
+						      : "ended its daemon");
 	}
 }
 

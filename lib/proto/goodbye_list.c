@@ -49,7 +49,7 @@ void cn_goodbye_list_clear(struct cn_goodbye_list *l, uint32_t i)
 size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 			     uint8_t out[CN_FRAME_HEAD])
 {
-	struct cn_hello h = { .epoch = l->epoch, .mtu = l->mtu };
+	struct cn_hello h = { .epoch = l->epoch, .mtu = l->mtu, .nonce = l->reason };
 	struct cn_wire wire = {
 		.type = CN_TYPE_HELLO,
 		.flags = CN_FLAG_BYE | CN_FLAG_UNICAST,

@@ -5,6 +5,10 @@
  * current; another process that shares the memory (the daemon's parent) reads it after the
  * transport's process died, and sends the frames.
  *
+ * A node whose interface was replaced by one with another address sends the goodbyes of its former
+ * address itself, from a copy of the list. They end the sessions of that address at once; otherwise
+ * the former address would keep the node's name until it is given up as silent.
+ *
  * The list has a fixed size and no pointers. A reader finds an entry whole or not at all, also when
  * the writer was killed in between; an entry that is torn all the same builds a frame of a session
  * that does not exist, which is dropped.
@@ -31,9 +35,14 @@ struct cn_goodbye_list {
 	uint8_t mac[6];
 	uint32_t mtu;
 	uint64_t epoch;
+	uint32_t reason; /* 0, or CN_BYE_MOVED */
 	char name[COLLNET_NAME_MAX + 1];
 	struct cn_goodbye peers[];
 };
+
+/* Reason of a goodbye, in the place of the low half of the nonce: the node continues at another
+ * address. */
+#define CN_BYE_MOVED 1u
 
 /* Bytes of memory for so many peers. */
 size_t cn_goodbye_list_size(uint32_t max_peers);

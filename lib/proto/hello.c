@@ -22,6 +22,7 @@
 
 #include "proto/hello.h"
 
+#include "proto/goodbye_list.h"
 #include "proto/node_impl.h"
 
 uint64_t cn_nonce(const struct cn_node *n, const uint8_t mac[6], uint64_t generation)
@@ -253,14 +254,14 @@ static void take_unvalidated(struct cn_node *n, const uint8_t mac[6], const stru
 }
 
 /* A goodbye is valid in its session alone. */
-static void take_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire *w)
+static void take_bye(struct cn_node *n, struct cn_peer *p, const struct cn_wire *w, uint32_t reason)
 {
 	if (p == NULL || p->state != CN_PEER_UP || w->session != p->session_in ||
 	    w->seq != p->bye_in) {
 		n->counters.stale_frames++;
 		return;
 	}
-	cn_peer_down(p, CN_PEER_BYE);
+	cn_peer_down(p, reason == CN_BYE_MOVED ? CN_PEER_MOVED : CN_PEER_BYE);
 }
 
 void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire *w,
@@ -275,7 +276,7 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 	}
 	s.nonce = (uint64_t)w->stream << 32 | s.body.nonce;
 	if ((w->flags & CN_FLAG_BYE) != 0) {
-		take_bye(n, p, w);
+		take_bye(n, p, w, s.body.nonce);
 	} else if ((w->flags & CN_FLAG_UNICAST) != 0 && s.nonce == 0) {
 		n->counters.bad_frames++;
 	} else if (p == NULL) {

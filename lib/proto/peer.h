@@ -19,6 +19,7 @@ enum cn_peer_loss {
 	CN_PEER_BYE,	   /* it said goodbye */
 	CN_PEER_RESET,	   /* the same incarnation ended the session and begins a new one */
 	CN_PEER_PATH,	   /* it answers, but a frame does not get through to it */
+	CN_PEER_MOVED,	   /* it said goodbye, because it has another interface now */
 };
 
 /* Whether frames of the MTU get through to a peer, in this session. */

@@ -137,6 +137,44 @@ has "node h1" error.2
 [ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
 echo "ok: $what: $(cat error.1)"
 
+# ---- replaced in the middle of an exchange; the same job again ----------------------------------
+what="replaced in the middle"
+rm -f pid.* end.* error.* next
+collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
+	cable=$(ip -o link | sed -n "s/^[0-9]*: \(s[01]-h1\)[@:].*/\1/p")
+	[ -n "$cable" ] || exit 3
+	bridge=$(ip -o link show $cable | sed -n "s/.* master \([^ ]*\) .*/\1/p")
+	on() {
+		r=$1
+		shift
+		lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=3 COLLNET_JOB=replaced "$@"
+	}
+	for r in 0 1 2; do on $r exchange & done
+	lab-on h2 running 0 1 2 || exit 4
+	lab-on h1 ip link del eth0 || exit 5
+	ip link add $cable mtu 1500 type veth peer name eth0 mtu 1500 netns h1 || exit 6
+	ip link set $cable master $bridge up || exit 7
+	lab-on h1 ip link set eth0 address 02:00:00:00:77:01 up || exit 8
+	wait
+	for r in 1 2; do on $r collnet bench alltoall --sizes 10k --iterations 3 --verify & done
+	on 0 collnet bench alltoall --sizes 10k --iterations 3 --verify --json
+	status=$?
+	wait
+	exit $status' >out 2>err </dev/null || {
+	status=$?
+	cat out err h?.log error.*
+	fail "$what: status $status"
+}
+for r in 0 2; do
+	has "node h1 replaced its interface" error.$r
+	has "node h1 replaced its interface" h$r.log
+	if grep "another node is called h1" h$r.log; then
+		fail "$what: the new address was refused the name"
+	fi
+done
+[ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
+echo "ok: $what: $(cat error.0)"
+
 # ---- SIGHUP ------------------------------------------------------------------------------------
 cat >good.conf <<'EOS'
 window 7

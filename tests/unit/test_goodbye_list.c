@@ -85,6 +85,19 @@ static void will__is_believed(void **state)
 	end(p);
 }
 
+/* The node continues at another address: it sends the goodbyes of the former one. */
+static void will__of_a_former_address(void **state)
+{
+	struct pair *p = begin(2);
+
+	(void)state;
+	list->reason = CN_BYE_MOVED;
+	pair_stop(p, 1);
+	execute(p);
+	assert_string_equal(p->log, "a: down b moved\n");
+	end(p);
+}
+
 /* Peers that went down have no entry, and those that come back have another. */
 static void will__follows_the_peers(void **state)
 {
@@ -147,6 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(will__is_believed),
+		cmocka_unit_test(will__of_a_former_address),
 		cmocka_unit_test(will__follows_the_peers),
 		cmocka_unit_test(will__out_of_range),
 		cmocka_unit_test(will__longest_name),

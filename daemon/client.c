@@ -17,8 +17,10 @@
 
 #define MESSAGES_PER_ITERATION 32u
 #define GROUPS_MAX	       64
-#define DESCRIPTORS	       64u	 /* besides the clients' */
-#define SEND_BUFFER	       (1 << 20) /* as much of it as the system allows */
+/* Without a descriptor, the time until another try to accept clients. */
+#define ACCEPT_AGAIN (100 * CN_MS)
+#define DESCRIPTORS  64u       /* besides the clients' */
+#define SEND_BUFFER  (1 << 20) /* as much of it as the system allows */
 
 /* ---- out ------------------------------------------------------------------------------ */
 
@@ -320,12 +322,16 @@ void cn_client_open(struct cn_daemon *d)
 
 /*
  * There is no descriptor for the next one who waits. The reserve is closed to take him all the same
- * and to tell him so: left waiting, he would wake the loop again and again. False: it is in vain.
+ * and to tell him so: left waiting, he would wake the loop again and again. False: it is in vain,
+ * because the limit is below what is open, or other processes took the last file of the system.
  */
 static bool refuse_one(struct cn_daemon *d)
 {
 	int fd;
 
+	if (d->reserve_fd < 0) {
+		d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);
+	}
 	if (d->reserve_fd < 0) {
 		return false;
 	}
@@ -340,15 +346,29 @@ static bool refuse_one(struct cn_daemon *d)
 	return fd >= 0;
 }
 
+/* Those who wait would wake the loop again and again. */
+static void accept_later(struct cn_daemon *d)
+{
+	if (!d->starved) {
+		cn_log(COLLNET_LOG_WARNING,
+		       "no descriptor is left, not even to refuse a client: new clients wait");
+	}
+	d->starved = true;
+	d->accept_at = d->now + ACCEPT_AGAIN;
+	cn_event_listen(d, false);
+}
+
 void cn_client_accept(struct cn_daemon *d)
 {
 	for (uint32_t i = 0; i < MESSAGES_PER_ITERATION; i++) {
 		int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
+			d->starved = false;
 			admit(d, fd);
 		} else if (errno == EMFILE || errno == ENFILE) {
 			if (!refuse_one(d)) {
+				accept_later(d);
 				return;
 			}
 		} else if (errno != EINTR && errno != ECONNABORTED) {

@@ -159,6 +159,9 @@ struct cn_daemon {
 	uid_t owner;		  /* of the socket: the worker's user */
 	gid_t group;		  /* of the socket */
 	int reserve_fd;		  /* closed to accept and refuse one more client; -1: none */
+	cn_time accept_at; /* no descriptor is left: no client is accepted before; CN_NEVER: there
+			      are */
+	bool starved;	   /* that was logged */
 	struct {
 		uint64_t base;	/* of the machine, or of our control group */
 		uint64_t total; /* for all users */
@@ -198,6 +201,8 @@ int cn_event_open(struct cn_daemon *d, struct cn_err *err);
 void cn_event_close(struct cn_daemon *d);
 /* Runs until SIGTERM or SIGINT, or until the interface cannot be opened again: an error. */
 int cn_event_loop(struct cn_daemon *d, struct cn_err *err);
+/* Whether clients that wait at the socket wake the loop. */
+void cn_event_listen(struct cn_daemon *d, bool on);
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
 /* The runtime was attached; it is about to be detached. */
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err);

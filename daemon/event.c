@@ -34,6 +34,11 @@ static int watch(struct cn_daemon *d, int how, int fd, uint32_t events, void *ab
 	return epoll_ctl(d->epoll_fd, how, fd, &ev) == 0 ? COLLNET_OK : COLLNET_ESYSTEM;
 }
 
+void cn_event_listen(struct cn_daemon *d, bool on)
+{
+	watch(d, EPOLL_CTL_MOD, d->listen_fd, on ? EPOLLIN : 0, &listen_mark);
+}
+
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c)
 {
 	return watch(d, EPOLL_CTL_ADD, c->fd, EPOLLIN, c);
@@ -237,8 +242,10 @@ static int go_on(struct cn_daemon *d, bool yield, struct cn_err *err)
 
 static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
 {
-	const cn_time deadline = d->runtime.poller != NULL ? cn_poller_deadline(d->runtime.poller)
-							   : CN_NEVER;
+	const cn_time deadline = cn_min_time(d->runtime.poller != NULL
+						     ? cn_poller_deadline(d->runtime.poller)
+						     : CN_NEVER,
+					     d->accept_at);
 	int rc;
 
 	if (!cn_rings_sleep(d)) {
@@ -260,6 +267,10 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 		}
 		if (d->iface.look_at <= d->now) {
 			rc = cn_iface_look(d, false, err);
+		}
+		if (d->accept_at <= d->now) {
+			d->accept_at = CN_NEVER;
+			cn_event_listen(d, true);
 		}
 		if (cn_client_reap(d)) {
 			work = 1; /* their ends are to be told */

@@ -5,6 +5,7 @@ dist_man_MANS += \
 	man/collnet.1 \
 	man/collnet.7 \
 	man/collnet-bench.1 \
+	man/collnet-compare.1 \
 	man/collnet-lab.1 \
 	man/collnet-schedule.1 \
 	man/collnet-sim.1 \

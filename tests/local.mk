@@ -20,6 +20,8 @@ unit_tests = \
 	tests/unit/test_check_mutants \
 	tests/unit/test_check_order \
 	tests/unit/test_choice \
+	tests/unit/test_compare_cell \
+	tests/unit/test_compare_options \
 	tests/unit/test_config \
 	tests/unit/test_control \
 	tests/unit/test_control_loss \
@@ -262,8 +264,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/words.h
 
 # What programs link that name nothing else.
-LDADD = tests/unit/libtests.la tools/libcn_tools.la tools/libcn_plan.la \
-	tools/libcn_sim.la tools/libcn_shared.la daemon/libcn_daemon.la lib/libcn_all.la
+LDADD = tests/unit/libtests.la tools/libcn_compare.la tools/libcn_tools.la \
+	tools/libcn_plan.la tools/libcn_sim.la tools/libcn_shared.la daemon/libcn_daemon.la lib/libcn_all.la
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
 

@@ -14,6 +14,7 @@ static const struct subcommand {
 	const char *description;
 } subcommands[] = {
 	{ "bench", collnet_cmd_bench, "measure collective operations and messages" },
+	{ "compare", collnet_cmd_compare, "measure collnet and MPI libraries side by side" },
 	{ "lab", collnet_cmd_lab, "emulate a cluster on this machine" },
 	{ "schedule", collnet_cmd_schedule, "plan, check and print schedules of operations" },
 	{ "sim", collnet_cmd_sim, "simulate operations, and the experiments of the papers" },
@@ -21,7 +22,7 @@ static const struct subcommand {
 	{ "topo", collnet_cmd_topo, "show, check, draw and generate topologies" },
 };
 
-#define NAMES "bench, lab, schedule, sim, status, topo"
+#define NAMES "bench, compare, lab, schedule, sim, status, topo"
 
 static void help(void)
 {
@@ -36,8 +37,8 @@ static void help(void)
 		printf("  %-8s %s\n", subcommands[i].name, subcommands[i].description);
 	}
 	puts("\n"
-	     "Each subcommand has its own --help, and a manual page: collnet-bench(1), collnet-lab(1),\n"
-	     "collnet-schedule(1), collnet-sim(1), collnet-status(1), collnet-topo(1).\n"
+	     "Each subcommand has its own --help, and a manual page: collnet-bench(1), collnet-compare(1),\n"
+	     "collnet-lab(1), collnet-schedule(1), collnet-sim(1), collnet-status(1), collnet-topo(1).\n"
 	     "\n"
 	     "  --help     print this text\n"
 	     "  --version  print the version");

@@ -2,7 +2,7 @@
 # collnet, the command: one folder per subcommand, over a convenience library that the tests link too.
 
 noinst_LTLIBRARIES += tools/libcn_shared.la tools/libcn_plan.la tools/libcn_sim.la \
-	tools/libcn_tools.la
+	tools/libcn_tools.la tools/libcn_compare.la
 
 tools_libcn_shared_la_SOURCES = \
 	tools/args.c \
@@ -62,6 +62,8 @@ tools_libcn_tools_la_SOURCES = \
 	tools/bench/plan.c \
 	tools/bench/report.c \
 	tools/bench/stream.c \
+	tools/gnuplot.c \
+	tools/gnuplot.h \
 	tools/lab/command.c \
 	tools/lab/command.h \
 	tools/lab/fault.c \
@@ -128,9 +130,35 @@ tools_libcn_tools_la_SOURCES = \
 	tools/topo/show.c
 tools_libcn_tools_la_LIBADD = -lm
 
+# `collnet compare` knows where its source is installed, which the user's mpicc compiles.
+comparedir = $(pkgdatadir)/compare
+tools_libcn_compare_la_CPPFLAGS = $(AM_CPPFLAGS) -DCN_COMPARE_DIR='"$(comparedir)"'
+tools_libcn_compare_la_SOURCES = \
+	tools/compare/cell.c \
+	tools/compare/cell.h \
+	tools/compare/command.c \
+	tools/compare/command.h \
+	tools/compare/contender.c \
+	tools/compare/find.c \
+	tools/compare/loop.c \
+	tools/compare/loop.h \
+	tools/compare/loop_collnet.c \
+	tools/compare/options.c \
+	tools/compare/plot.c \
+	tools/compare/report.c \
+	tools/compare/run.c
+nobase_dist_compare_DATA = \
+	lib/include/collnet/collnet.h \
+	lib/util/util.h \
+	tools/bench/pattern.c \
+	tools/bench/pattern.h \
+	tools/compare/loop.c \
+	tools/compare/loop.h \
+	tools/compare/loop_mpi.c
+
 bin_PROGRAMS += tools/collnet
 tools_collnet_SOURCES = tools/collnet.c
-tools_collnet_LDADD = tools/libcn_tools.la tools/libcn_plan.la tools/libcn_sim.la \
+tools_collnet_LDADD = tools/libcn_compare.la tools/libcn_tools.la tools/libcn_plan.la tools/libcn_sim.la \
 	tools/libcn_shared.la lib/libcn_all.la
 
 EXTRA_DIST += tools/build tools/deps tools/experiments tools/experiments.awk tools/quickstart

@@ -20,6 +20,7 @@ struct option; /* <getopt.h> */
 
 /* The subcommands: argv[0] is the name. They return an exit status. */
 int collnet_cmd_bench(int argc, char **argv);
+int collnet_cmd_compare(int argc, char **argv);
 int collnet_cmd_lab(int argc, char **argv);
 int collnet_cmd_schedule(int argc, char **argv);
 int collnet_cmd_sim(int argc, char **argv);

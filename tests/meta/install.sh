@@ -9,7 +9,8 @@ export PKG_CONFIG_PATH="$PREFIX/lib/pkgconfig"
 for f in include/collnet/collnet.h lib/libcollnet.so lib/libcollnet.a lib/pkgconfig/collnet.pc \
 	bin/collnet sbin/collnetd lib/systemd/system/collnetd.service \
 	lib/sysusers.d/collnet.conf share/man/man1/collnet.1 \
-	share/man/man8/collnetd.8 share/doc/collnet/examples/topologies/aapc-c.topo; do
+	share/collnet/compare/tools/compare/loop_mpi.c share/man/man8/collnetd.8 \
+	share/doc/collnet/examples/topologies/aapc-c.topo; do
 	[ -e "$PREFIX/$f" ] || {
 		echo "make install does not install $f"
 		exit 1

@@ -22,7 +22,7 @@ page_options() {
 	grep -oE -- '(Fl|,) -[a-z][a-z-]*' "$1" | sed 's/.* /-/' | grep -vx -- --help | sort -u
 }
 
-for command in bench lab schedule sim status topo; do
+for command in bench compare lab schedule sim status topo; do
 	parts=
 	[ $command = topo ] && parts="show check draw random tree window"
 	[ $command = bench ] && parts=plan

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/gnuplot.h"
 #include "tools/papers/rings.h"
 #include "tools/papers/sim.h"
 
@@ -162,25 +162,6 @@ static int make_script(const struct experiment *x, char **text, struct cn_err *e
 	return COLLNET_OK;
 }
 
-/* Runs gnuplot in `dir`; false: it is not there, or found something wrong. */
-static bool plot(const char *dir, const char *script)
-{
-	int status = 1;
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		if (chdir(dir) == 0) {
-			execlp("gnuplot", "gnuplot", script, (char *)NULL);
-		}
-		_exit(127);
-	}
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-	}
-	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 static const struct experiment *find(const char *name)
 {
 	for (size_t i = 0; i < NEXPERIMENTS; i++) {
@@ -218,7 +199,7 @@ int experiment_run(const char *name, uint64_t seed, bool quick, const char *dir,
 		return rc;
 	}
 	snprintf(script, sizeof(script), "%s.gp", name);
-	if (plot(dir, script)) {
+	if (tool_gnuplot(dir, script)) {
 		fprintf(out, "%s/%s.svg\n", dir, name);
 	} else {
 		fprintf(out, "(no plot: gnuplot is missing or failed)\n");

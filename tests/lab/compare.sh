@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# collnet compare: every cell is there for every library that is installed, ratios are what the
+# columns say, a wrong byte and a barrier that does not hold are seen, and what cannot be is said in
+# one line. No time is judged.
+# timeout: 300
+. "$(dirname "$0")/lib.sh"
+need_lab
+# A sanitizer's run would compile the same loops again.
+[ "$VARIANT" = plain ] || { echo "ok: nothing to do in this variant" && exit 0; }
+
+# compiler SIGN NAME...: the first of these that is installed and whose mpirun prints the sign.
+compiler() {
+	sign=$1
+	shift
+	for name; do
+		c=$(command -v "$name") || continue
+		"$(dirname "$c")/mpirun${name#mpicc}" --version 2>/dev/null | grep -q "$sign" || continue
+		echo "$c"
+		return
+	done
+}
+openmpi=$(compiler 'Open MPI' mpicc.openmpi mpicc)
+mpich=$(compiler HYDRA mpicc.mpich mpicc)
+[ -n "$openmpi$mpich" ] || skip "neither Open MPI nor MPICH is installed with its compiler"
+
+# compare STATUS ARGUMENT...: output in ./out and ./err.
+compare() {
+	expected=$1
+	shift
+	what=$*
+	collnet compare --timeout 60 "$@" >out 2>err </dev/null
+	status=$?
+	[ $status -eq "$expected" ] || {
+		cat out err
+		fail "status $status instead of $expected: $what"
+	}
+}
+
+# ---- all cells, and the ratios that follow from the rounds -----------------------------------
+
+compare 0 alltoall allgather bcast scatter gather barrier --shape 2 --ranks-per-node 2 --rate none \
+	--sizes 8,3001 --rounds 3 --iterations 4 --json
+contenders=$((1 + (${#openmpi} > 0) * 2 + (${#mpich} > 0)))
+for cell in alltoall/8 alltoall/3001 allgather/8 allgather/3001 bcast/8 bcast/3001 scatter/8 \
+	scatter/3001 gather/8 gather/3001 barrier/0; do
+	grep -q "^{\"op\": \"${cell%/*}\", \"bytes\": ${cell#*/}, \"ranks\": 4, \"nodes\": 2, " out || {
+		cat out
+		fail "no cell $cell"
+	}
+done
+[ "$(wc -l <out)" -eq 11 ] || fail "not 11 cells: $(cat out)"
+[ "$(json verified out | sort | uniq -c | tr -s ' ')" = " $((11 * contenders)) true" ] || {
+	cat out
+	fail "not every cell of every contender was verified"
+}
+[ "$(json one_clock out | sort -u)" = true ] || fail "the hosts of a lab have one clock"
+awk '
+	function median(v, n,    i, k, x) {
+		for (i = 2; i <= n; i++) {
+			x = v[i]
+			for (k = i - 1; k > 0 && v[k] > x; k--) {
+				v[k + 1] = v[k]
+			}
+			v[k + 1] = x
+		}
+		return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
+	}
+	{
+		n = split($0, part, "\"library\": ")
+		best = 0
+		for (i = 2; i <= n; i++) {
+			match(part[i], /"time_us": [0-9.]*/)
+			time = substr(part[i], RSTART + 11, RLENGTH - 11) + 0
+			match(part[i], /"rounds_us": \[[^]]*/)
+			count = split(substr(part[i], RSTART + 14, RLENGTH - 14), us, ", ")
+			if (count != 3 || time <= 0) {
+				print "three rounds with a time: " part[i]
+				bad = 1
+			}
+			for (r = 1; r <= 3; r++) {
+				v[r] = us[r]
+				if (i == 2) {
+					ours[r] = us[r]
+				}
+			}
+			if (median(v, 3) != time) {
+				print time " is not the median of " part[i]
+				bad = 1
+			}
+			if (i > 2 && (best == 0 || time < best)) {
+				best = time
+				for (r = 1; r <= 3; r++) {
+					quotient[r] = ours[r] / us[r]
+				}
+			}
+		}
+		match($0, /"ratio": [0-9.]*/)
+		ratio = substr($0, RSTART + 9, RLENGTH - 9)
+		wanted = median(quotient, 3)
+		# times have three decimals, ratios four
+		if (ratio - wanted > 0.002 * wanted + 0.0001 || wanted - ratio > 0.002 * wanted + 0.0001) {
+			print "ratio " ratio " instead of " wanted ": " $0
+			bad = 1
+		}
+		if ((ratio > 1.05) != ($0 ~ /"slower": true/)) {
+			print "slower: " $0
+			bad = 1
+		}
+	}
+	END { exit bad }' out || fail "ratios"
+echo "ok: 11 cells, $contenders contenders, 2 hosts with 2 ranks"
+
+# ---- the table, the file, the plot -----------------------------------------------------------
+
+compare 0 alltoall barrier --shape 2x2 --sizes 8,1k --rounds 1 --iterations 3 \
+	--csv "$PWD/ratios.csv" --plot "$PWD/ratios.gp"
+[ "$(wc -l <out)" -eq 8 ] || { cat out; fail "three lines, three rows and two lines"; }
+has '^4 ranks on 4 nodes; ' out
+has '^alltoall *8 B ' out
+has '^alltoall *1 KiB ' out
+has '^barrier * - ' out
+has 'in [0-9] of 3 cells; geometric mean' out
+[ "$(wc -l <ratios.csv)" -eq 4 ] || fail "$(cat ratios.csv)"
+awk -F, '
+	NR == 1 {
+		for (i = 1; i <= NF; i++) {
+			column[$i] = i
+		}
+		names = NF
+		next
+	}
+	{
+		best = $column["openmpi_us"]
+		if (best == "" || ($column["mpich_us"] != "" && $column["mpich_us"] + 0 < best + 0)) {
+			best = $column["mpich_us"]
+		}
+		wanted = $column["collnet_us"] / best
+		off = $column["ratio"] / wanted - 1
+		if (NF != names || off > 1e-4 || off < -1e-4 || $column["verified"] != "true" ||
+		    $column["ratio_min"] != $column["ratio"] ||
+		    $column["collnet_min_us"] + 0 > $column["collnet_us"] + 0) {
+			print "wrong: " $0 " (ratio " wanted ")"
+			bad = 1
+		}
+	}
+	END { exit bad }' ratios.csv || fail "ratios.csv"
+has '^"alltoall 1 KiB" [0-9.?]* [0-9.?]*$' ratios.gp
+if command -v gnuplot >/dev/null; then
+	gnuplot ratios.gp >ratios.svg 2>err || { cat err; fail "gnuplot"; }
+	has '</svg>' ratios.svg
+	compare 0 barrier --shape 2 --rounds 1 --iterations 2 --mode direct --plot "$PWD/direct.svg"
+	has '</svg>' direct.svg
+fi
+[ -z "$(find . -name 'collnet-compare.*')" ] || fail "a directory is left: $(find . -name 'coll*')"
+echo "ok: table, CSV, plot"
+
+# ---- what is wrong is seen -------------------------------------------------------------------
+
+# library NAME REAL FILE: a compiler mpicc.NAME that adds FILE, and its mpirun.
+library() {
+	printf '#!/bin/sh\nexec %s "$@" %s\n' "$2" "${3:-}" >"mpicc.$1"
+	base=${2##*/}
+	printf '#!/bin/sh\nexec %s "$@"\n' "${2%/*}/mpirun${base#mpicc}" >"mpirun.$1"
+	chmod +x "mpicc.$1" "mpirun.$1"
+}
+cat >spoil.c <<'EOS'
+#include <mpi.h>
+#include <unistd.h>
+
+/* One byte of what rank 1 receives from rank 0. */
+int MPI_Alltoall(const void *send, int n, MPI_Datatype t, void *recv, int m, MPI_Datatype u,
+		 MPI_Comm comm)
+{
+	int rank, rc = PMPI_Alltoall(send, n, t, recv, m, u, comm);
+
+	MPI_Comm_rank(comm, &rank);
+	if (rank == 1) {
+		((char *)recv)[3] ^= 1;
+	}
+	return rc;
+}
+
+/* Every second barrier is none; rank 0 comes to it late. */
+int MPI_Barrier(MPI_Comm comm)
+{
+	static int calls;
+	int rank;
+
+	MPI_Comm_rank(comm, &rank);
+	if (++calls % 2 == 0) {
+		return MPI_SUCCESS;
+	}
+	PMPI_Barrier(comm);
+	usleep(rank == 0 ? 20000 : 0);
+	return MPI_SUCCESS;
+}
+EOS
+for real in "$openmpi" "$mpich"; do
+	[ -n "$real" ] || continue
+	name="Open MPI"
+	[ "$real" = "$openmpi" ] || name=MPICH
+	library spoilt "$real" "$PWD/spoil.c"
+	compare 1 alltoall barrier --shape 2 --rate none --sizes 8 --rounds 1 --iterations 3 \
+		--mpicc "$PWD/mpicc.spoilt"
+	has "wrong: $name, alltoall of 8 B, rank 1, block from rank 0, offset 3: expected 0x" err
+	has "wrong: $name, barrier, a rank left the barrier before the last one entered it" err
+	[ "$(grep -c 'WRONG$' out)" = 2 ] || { cat out err; fail "two wrong cells"; }
+	echo "ok: a wrong byte and a broken barrier of $name"
+done
+
+# ---- what cannot be is said ------------------------------------------------------------------
+
+compare 1 barrier --shape 2 --rounds 1 --mpicc "$PWD/mpicc.nowhere"
+has "there is no program $PWD/mpicc.nowhere" err
+compare 2 barrier
+has "specify --shape" err
+if [ -n "$openmpi" ] && [ -n "$mpich" ]; then
+	# One library that does not start is left out, and says why.
+	library broken "$openmpi"
+	printf '%s\n' '[ "$1" = --version ] || { echo "no luck today" >&2; exit 3; }' | cat - mpirun.broken |
+		sed '/^#!/d' >new
+	{ echo '#!/bin/sh' && cat new; } >mpirun.broken
+	compare 1 barrier --shape 2 --rounds 1 --iterations 2 --json \
+		--mpicc "$mpich,$PWD/mpicc.broken"
+	has "Open MPI (openmpi-spin) has ended" err
+	has "no luck today" err
+	[ "$(json best out)" = mpich ] || { cat out err; fail "MPICH alone is compared"; }
+	echo "ok: a library that does not start is left out"
+fi
+[ -n "$openmpi" ] || skip "Open MPI is not installed (the rest is right)"
+[ -n "$mpich" ] || skip "MPICH is not installed (the rest is right)"

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/compare/cell.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define TURN_US 100000.0
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+double cell_median(const struct cell *c, size_t contender)
+{
+	double v[CELL_ROUNDS_MAX];
+	size_t n = 0;
+
+	for (uint32_t r = 0; r < c->rounds; r++) {
+		if (!isnan(c->us[contender][r])) {
+			v[n++] = c->us[contender][r];
+		}
+	}
+	qsort(v, n, sizeof(*v), by_value);
+	return measure_median(v, n);
+}
+
+static size_t lowest(const struct cell *c, bool (*counts)(enum cell_library, enum cell_library),
+		     enum cell_library library)
+{
+	double least = INFINITY;
+	size_t best = CELL_NONE;
+
+	for (size_t i = 0; i < c->contenders; i++) {
+		double m = cell_median(c, i);
+
+		if (counts(c->library[i], library) && m < least) { /* not if it is NAN */
+			least = m;
+			best = i;
+		}
+	}
+	return best;
+}
+
+static bool same(enum cell_library a, enum cell_library b)
+{
+	return a == b;
+}
+
+static bool other(enum cell_library a, enum cell_library b)
+{
+	return a != b;
+}
+
+size_t cell_of_library(const struct cell *c, enum cell_library library)
+{
+	return lowest(c, same, library);
+}
+
+size_t cell_best(const struct cell *c)
+{
+	return lowest(c, other, CELL_COLLNET);
+}
+
+struct cell_ratio cell_ratio(const struct cell *c, size_t contender)
+{
+	struct cell_ratio ratio = { NAN, NAN, NAN };
+	size_t ours = cell_of_library(c, CELL_COLLNET), n = 0;
+	double v[CELL_ROUNDS_MAX];
+
+	if (ours == CELL_NONE || contender == CELL_NONE) {
+		return ratio;
+	}
+	for (uint32_t r = 0; r < c->rounds; r++) {
+		double q = c->us[ours][r] / c->us[contender][r];
+
+		if (isfinite(q)) {
+			v[n++] = q;
+		}
+	}
+	if (n > 0) {
+		qsort(v, n, sizeof(*v), by_value);
+		ratio = (struct cell_ratio){ measure_median(v, n), v[0], v[n - 1] };
+	}
+	return ratio;
+}
+
+uint32_t cell_iterations(double slowest_us)
+{
+	double n = TURN_US / slowest_us;
+
+	return !(n > 3) ? 3 : n > 200 ? 200 : (uint32_t)n;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The arithmetic of `collnet compare`: a cell is one operation at one size; every contender has a
+ * time in every round. Pure.
+ *
+ * A contender is a library with a setting. Of the contenders of one library the one with the lowest
+ * median time counts. Ratios are paired: round by round, collnet's time divided by the other's, so
+ * that what slows a whole round down cancels out; the median of these quotients is reported.
+ */
+#ifndef COLLNET_COMPARE_CELL_H
+#define COLLNET_COMPARE_CELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/measure/model.h"
+
+#define CELL_CONTENDERS_MAX 4
+#define CELL_ROUNDS_MAX	    99
+#define CELL_NOT_SLOWER	    1.05 /* up to this ratio collnet counts as not slower */
+
+enum cell_library {
+	CELL_COLLNET,
+	CELL_OPENMPI,
+	CELL_MPICH,
+	CELL_LIBRARIES,
+};
+
+struct cell {
+	enum measure_op op;
+	uint64_t bytes;
+	uint32_t iterations; /* per round */
+	uint32_t rounds, contenders;
+	enum cell_library library[CELL_CONTENDERS_MAX];
+	double us[CELL_CONTENDERS_MAX][CELL_ROUNDS_MAX]; /* NAN: none, the contender failed */
+	double min_us[CELL_CONTENDERS_MAX]; /* the fastest iteration of all rounds; NAN */
+	bool wrong[CELL_CONTENDERS_MAX];    /* it delivered wrong bytes */
+};
+
+#define CELL_NONE SIZE_MAX
+
+/* Median over the rounds; NAN without one. */
+double cell_median(const struct cell *c, size_t contender);
+/* The contender with the lowest median of a library; CELL_NONE. */
+size_t cell_of_library(const struct cell *c, enum cell_library library);
+/* The fastest contender that is not collnet; CELL_NONE. */
+size_t cell_best(const struct cell *c);
+
+struct cell_ratio {
+	double median, min, max; /* NAN: no round has both times */
+};
+/* collnet's time / that contender's, of CELL_NONE nothing. */
+struct cell_ratio cell_ratio(const struct cell *c, size_t contender);
+
+/* Iterations per round, so that the slowest contender needs about a tenth of a second: 3 .. 200.
+ */
+uint32_t cell_iterations(double slowest_us);
+
+#endif

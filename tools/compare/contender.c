@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Contenders: their launchers, and the lines to and from rank 0 of their loops.
+ *
+ * All loops are started by an mpirun, collnet's too, because every cluster with MPI has one that
+ * works. Nothing is set that the library does not need to be on the network in question: in a lab,
+ * how to enter the hosts and that eth0 is their network; with --interface, that interface.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/compare/command.h"
+#include "tools/lab/command.h"
+
+#define ARGS	48
+#define STOP_MS 5000
+
+/* What a launcher calls in the place of ssh: options, HOST, COMMAND... */
+static const char agent[] = "#!/bin/sh\n"
+			    "while :; do\n"
+			    "	case $1 in\n"
+			    "	-*) shift ;;\n"
+			    "	*) break ;;\n"
+			    "	esac\n"
+			    "done\n"
+			    "host=$1\n"
+			    "shift\n"
+			    "exec lab-on \"$host\" sh -c \"$*\"\n";
+
+/* ---- command lines -------------------------------------------------------------------- */
+
+struct args {
+	char **v;
+	size_t n;
+};
+
+static void add(struct args *a, const char *text)
+{
+	if (a->n < ARGS) {
+		a->v[a->n++] = strdup(text);
+	}
+}
+
+static void add_number(struct args *a, uint32_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", number);
+	add(a, text);
+}
+
+static void add_mca(struct args *a, const char *name, const char *value)
+{
+	add(a, "--mca");
+	add(a, name);
+	add(a, value);
+}
+
+/* "h0:2,h1:2" with slots, "h0,h1" without. */
+static void add_hosts(struct args *a, const struct compare *c, bool slots)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	for (uint32_t i = 0; f != NULL && i < c->nhosts; i++) {
+		fprintf(f, "%s%s", i > 0 ? "," : "", c->hosts[i]);
+		if (slots) {
+			fprintf(f, ":%u", c->o->ranks_per_node);
+		}
+	}
+	if (f != NULL && fclose(f) == 0) {
+		add(a, text);
+	}
+	free(text);
+}
+
+static const char *interface_of(const struct compare *c)
+{
+	return c->in_lab ? "eth0" : c->o->interface;
+}
+
+static void openmpi(const struct compare *c, const struct contender *t, struct args *a)
+{
+	char text[COMPARE_PATH + 16];
+
+	add(a, t->launcher->mpirun);
+	add(a, "--host");
+	add_hosts(a, c, true);
+	add(a, "-np");
+	add_number(a, c->nhosts * c->o->ranks_per_node);
+	add(a, "--map-by");
+	snprintf(text, sizeof(text), "ppr:%u:node", c->o->ranks_per_node);
+	add(a, text);
+	if (interface_of(c) != NULL) {
+		add_mca(a, "pml", "ob1");
+		add_mca(a, "btl", "tcp,vader,self");
+		add_mca(a, "btl_tcp_if_include", interface_of(c));
+		add_mca(a, "oob_tcp_if_include", interface_of(c));
+	}
+	if (c->in_lab) {
+		snprintf(text, sizeof(text), "%s/agent", c->directory);
+		add_mca(a, "plm_rsh_agent", text);
+		add_mca(a, "plm_rsh_no_tree_spawn", "1");
+		/* every host of a lab has all processors */
+		add_mca(a, "hwloc_base_binding_policy", "none");
+	}
+	if (t->yield >= 0) {
+		add_mca(a, "mpi_yield_when_idle", t->yield ? "1" : "0");
+	}
+}
+
+static void hydra(const struct compare *c, const struct contender *t, struct args *a)
+{
+	char text[COMPARE_PATH + 16];
+
+	add(a, t->launcher->mpirun);
+	add(a, "-hosts");
+	add_hosts(a, c, false);
+	add(a, "-n");
+	add_number(a, c->nhosts * c->o->ranks_per_node);
+	add(a, "-ppn");
+	add_number(a, c->o->ranks_per_node);
+	if (c->in_lab) {
+		add(a, "-launcher");
+		add(a, "rsh");
+		add(a, "-launcher-exec");
+		snprintf(text, sizeof(text), "%s/agent", c->directory);
+		add(a, text);
+		/* without a list all ranks would get the first host's COLLNET_SOCKET */
+		add(a, "-genvlist");
+		add(a, "PATH,LD_LIBRARY_PATH,TMPDIR,UCX_TLS,UCX_NET_DEVICES,FI_TCP_IFACE");
+	}
+}
+
+/* The program that runs on the ranks. */
+static void program(const struct compare *c, const struct contender *t, struct args *a)
+{
+	const struct compare_options *o = c->o;
+	char text[32];
+
+	if (t->library != CELL_COLLNET) {
+		add(a, t->launcher->program);
+		return;
+	}
+	add(a, c->self);
+	add(a, "compare");
+	add(a, "loop");
+	if (o->direct) {
+		add(a, "--mode=direct");
+	}
+	if (o->spin) {
+		add(a, "--spin");
+	}
+	if (o->m.window == COLLNET_WINDOW_OFF) {
+		add(a, "--window=off");
+	} else if (o->m.window != COLLNET_WINDOW_AUTO) {
+		snprintf(text, sizeof(text), "--window=%u", o->m.window);
+		add(a, text);
+	}
+}
+
+char **compare_argv(const struct compare *c, const struct contender *t)
+{
+	struct args a = { calloc(ARGS + 1, sizeof(char *)), 0 };
+
+	if (a.v == NULL) {
+		return NULL;
+	}
+	if (c->in_lab) {
+		add(&a, "lab-on");
+		add(&a, c->hosts[0]);
+	}
+	if (t->launcher->library == CELL_OPENMPI) {
+		openmpi(c, t, &a);
+	} else {
+		hydra(c, t, &a);
+	}
+	program(c, t, &a);
+	return a.v;
+}
+
+void compare_argv_free(char **argv)
+{
+	for (size_t i = 0; argv != NULL && argv[i] != NULL; i++) {
+		free(argv[i]);
+	}
+	free(argv);
+}
+
+/* ---- the start ------------------------------------------------------------------------ */
+
+/* Each launcher has a TMPDIR of its own: Open MPI's fail when two make the directory of their
+ * sessions at the same moment. */
+static void set_environment(const struct compare *c, const struct contender *t)
+{
+	char path[COMPARE_PATH + 32];
+
+	if (c->in_lab) {
+		/* the lab's, for ranks that no launcher numbers */
+		unsetenv("COLLNET_JOB");
+		unsetenv("COLLNET_SIZE");
+		unsetenv("COLLNET_RANK");
+		setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+		setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+		snprintf(path, sizeof(path), "%s/%s", c->directory, t->key);
+		if (mkdir(path, 0700) == 0 || errno == EEXIST) {
+			setenv("TMPDIR", path, 1);
+		}
+	}
+	if (interface_of(c) != NULL) {
+		setenv("UCX_TLS", "tcp,self", 1);
+		setenv("UCX_NET_DEVICES", interface_of(c), 1);
+		setenv("FI_TCP_IFACE", interface_of(c), 1);
+	}
+}
+
+__attribute__((noreturn)) static void become(const struct compare *c, const struct contender *t,
+					     int in, int out)
+{
+	int log = open(t->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	char **argv = compare_argv(c, t);
+
+	setpgid(0, 0); /* a Ctrl-C is for `collnet compare` */
+	signal(SIGPIPE, SIG_DFL);
+	set_environment(c, t);
+	if (log >= 0 && argv != NULL && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 &&
+	    dup2(log, 2) >= 0) {
+		execvp(argv[0], argv);
+	}
+	dprintf(2, "%s: %s\n", argv != NULL ? argv[0] : "?", strerror(errno));
+	_exit(127);
+}
+
+static int start(const struct compare *c, struct contender *t)
+{
+	int to[2], from[2];
+
+	snprintf(t->log, sizeof(t->log), "%.*s/%s.log", COMPARE_PATH - 32, c->directory, t->key);
+	unlink(t->log);
+	if (pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0) {
+		tool_complain("pipe: %s", strerror(errno));
+		return TOOL_FAILED;
+	}
+	fflush(NULL);
+	t->pid = fork();
+	if (t->pid == 0) {
+		become(c, t, to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	t->to = to[1];
+	t->from = from[0];
+	if (t->pid < 0) {
+		t->pid = 0;
+		tool_complain("fork: %s", strerror(errno));
+		return TOOL_FAILED;
+	}
+	return TOOL_OK;
+}
+
+static void add_contender(struct compare *c, enum cell_library library,
+			  const struct compare_mpi *launcher, int yield)
+{
+	struct contender *t = &c->contenders[c->ncontenders++];
+
+	t->library = library;
+	t->launcher = launcher;
+	t->yield = yield;
+	t->to = t->from = -1;
+	snprintf(t->key, sizeof(t->key), "%s%s", compare_library_key(library),
+		 yield < 0 ? ""
+		 : yield   ? "-yield"
+			   : "-spin");
+}
+
+/* The loop says where its ranks are; a launcher that put them elsewhere measures another thing. */
+static bool greet(struct compare *c, struct contender *t)
+{
+	uint32_t ranks, nodes, want = c->nhosts * c->o->ranks_per_node;
+	char line[512], clock[16];
+	int at = 0;
+
+	if (!contender_hear(t, c->o->timeout_ms, line, sizeof(line))) {
+		return false;
+	}
+	if (sscanf(line, "ready %u %u %15s %n", &ranks, &nodes, clock, &at) != 3 || at == 0) {
+		tool_complain("%s: unexpected line '%.80s'", compare_library_name(t->library),
+			      line);
+		t->failed = true;
+		return false;
+	}
+	snprintf(t->version, sizeof(t->version), "%.*s", COMPARE_TEXT - 1, line + at);
+	c->one_clock = c->one_clock && strcmp(clock, "one-clock") == 0;
+	if (ranks != want || nodes != c->nhosts) {
+		tool_complain("%s started %u ranks on %u nodes instead of %u on %u",
+			      compare_library_name(t->library), ranks, nodes, want, c->nhosts);
+		t->failed = true;
+		return false;
+	}
+	return true;
+}
+
+int compare_start(struct compare *c)
+{
+	char path[COMPARE_PATH + 16];
+	struct cn_err err = { 0 };
+	int rc = TOOL_OK;
+
+	snprintf(path, sizeof(path), "%s/agent", c->directory);
+	if (c->in_lab && lab_write_file(path, 0755, agent, &err) != COLLNET_OK) {
+		tool_complain("%s", err.text);
+		return TOOL_FAILED;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	add_contender(c, CELL_COLLNET, &c->mpi[0], -1);
+	for (size_t i = 0; i < c->nmpi; i++) {
+		if (c->mpi[i].library == CELL_OPENMPI) {
+			add_contender(c, CELL_OPENMPI, &c->mpi[i], 0);
+			add_contender(c, CELL_OPENMPI, &c->mpi[i], 1);
+		} else {
+			add_contender(c, c->mpi[i].library, &c->mpi[i], -1);
+		}
+	}
+	c->one_clock = true;
+	/* One after the other: each start takes processor time, and an error is one library's. */
+	for (size_t i = 0; i < c->ncontenders && rc == TOOL_OK; i++) {
+		rc = start(c, &c->contenders[i]);
+		if (rc == TOOL_OK && !greet(c, &c->contenders[i])) {
+			c->bad = true;
+			rc = i == 0 ? TOOL_FAILED : TOOL_OK; /* without collnet it is pointless */
+		}
+	}
+	return rc;
+}
+
+/* ---- lines ---------------------------------------------------------------------------- */
+
+/* The last lines of its log: launchers print much about a failure, the library last or first. */
+static void print_log(const struct contender *t)
+{
+	char text[2048], *line, *rest = text;
+	int fd = open(t->log, O_RDONLY | O_CLOEXEC), lines = 0;
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+
+	if (fd >= 0) {
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	while ((line = strsep(&rest, "\n")) != NULL && lines < 12) {
+		if (line[0] != '\0' && strspn(line, "-=") < strlen(line)) {
+			fprintf(stderr, "[%s] %s\n", t->key, line);
+			lines++;
+		}
+	}
+}
+
+static bool lost(struct contender *t, const char *why)
+{
+	tool_complain("%s (%s) %s", compare_library_name(t->library), t->key, why);
+	print_log(t);
+	t->failed = true;
+	kill(-t->pid, SIGTERM); /* its ranks may be spinning */
+	return false;
+}
+
+bool contender_tell(struct contender *t, const char *line)
+{
+	size_t len = strlen(line);
+
+	return write(t->to, line, len) == (ssize_t)len || lost(t, "has ended");
+}
+
+/* What a library or launcher prints goes to the log. */
+static void keep_line(const struct contender *t, const char *line)
+{
+	int fd = open(t->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+	if (fd >= 0) {
+		dprintf(fd, "%s\n", line);
+		close(fd);
+	}
+}
+
+/* Takes a whole line from the buffer; false: there is none yet. */
+static bool next_line(struct contender *t, char *line, size_t size)
+{
+	char *end = memchr(t->line, '\n', t->len);
+	size_t n;
+
+	if (end == NULL && t->len < sizeof(t->line)) {
+		return false;
+	}
+	n = end != NULL ? (size_t)(end - t->line) : t->len;
+	snprintf(line, size, "%.*s", (int)n, t->line);
+	n += end != NULL;
+	memmove(t->line, t->line + n, t->len - n);
+	t->len -= n;
+	return true;
+}
+
+bool contender_hear(struct contender *t, uint32_t within, char *line, size_t size)
+{
+	cn_time until = cn_now() + within * CN_MS, now;
+	struct pollfd p = { .fd = t->from, .events = POLLIN };
+	char text[sizeof(t->line)], *mark;
+	ssize_t n;
+
+	for (;;) {
+		while (next_line(t, text, sizeof(text))) {
+			mark = strstr(text, LOOP_MARK); /* hydra can prepend to a line */
+			if (mark != NULL) {
+				snprintf(line, size, "%s", mark + strlen(LOOP_MARK));
+				return true;
+			}
+			keep_line(t, text);
+		}
+		now = cn_now();
+		if (now >= until) {
+			return lost(t, "does not answer");
+		}
+		if (poll(&p, 1, (int)((until - now) / CN_MS) + 1) <= 0) {
+			continue;
+		}
+		n = read(t->from, t->line + t->len, sizeof(t->line) - t->len);
+		if (n <= 0 && !(n < 0 && errno == EINTR)) {
+			return lost(t, "has ended");
+		}
+		t->len += n > 0 ? (size_t)n : 0;
+	}
+}
+
+/* ---- the end -------------------------------------------------------------------------- */
+
+static bool ended(struct contender *t, cn_time until)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+
+	while (waitpid(t->pid, NULL, WNOHANG) == 0) {
+		if (cn_now() >= until) {
+			return false;
+		}
+		nanosleep(&pause, NULL);
+	}
+	t->pid = 0;
+	return true;
+}
+
+void compare_stop(struct compare *c)
+{
+	static const int signals[] = { 0, SIGTERM, SIGKILL };
+
+	for (size_t i = 0; i < c->ncontenders; i++) {
+		struct contender *t = &c->contenders[i];
+
+		if (t->pid > 0 && !t->failed) {
+			(void)!write(t->to, "quit\n", 5);
+		}
+		if (t->to >= 0) {
+			close(t->to);
+		}
+		t->to = -1;
+	}
+	for (size_t i = 0; i < c->ncontenders; i++) {
+		struct contender *t = &c->contenders[i];
+
+		for (size_t s = t->failed; s < 3 && t->pid > 0; s++) {
+			if (signals[s] != 0) {
+				kill(-t->pid, signals[s]);
+			}
+			(void)ended(t, cn_now() + STOP_MS * CN_MS);
+		}
+		if (t->from >= 0) {
+			close(t->from);
+		}
+		t->from = -1;
+	}
+}

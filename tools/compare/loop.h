@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The measuring loop of `collnet compare`, one source for every library that is compared.
+ *
+ * A program of one library calls loop_run() with the table of its functions on every rank. Rank 0
+ * reads commands and writes replies, one line each (loop.c describes them). loop_collnet.c has the
+ * table of collnet, loop_mpi.c that of any MPI library.
+ *
+ * The user's mpicc compiles loop.c and loop_mpi.c when `collnet compare` runs, from the installed
+ * copies. They use C11, POSIX and tools/bench/pattern.h, and nothing else of collnet.
+ */
+#ifndef COLLNET_COMPARE_LOOP_H
+#define COLLNET_COMPARE_LOOP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* An operation is a row of loop_shapes[] in loop.c and a function in each library's table. */
+enum loop_op {
+	LOOP_ALLTOALL,
+	LOOP_ALLGATHER,
+	LOOP_BCAST,
+	LOOP_SCATTER,
+	LOOP_GATHER,
+	LOOP_BARRIER,
+	LOOP_OPS,
+};
+
+/* Begins every line of rank 0 that is meant for `collnet compare`; libraries print lines, too. */
+#define LOOP_MARK "compare: "
+
+/*
+ * An operation with blocks of `bytes` bytes and root 0. A broadcast sends from `recv` of the root.
+ * Functions return 0, or not 0 after an error; error() then describes it.
+ */
+typedef int loop_fn(const void *send, void *recv, size_t bytes);
+
+struct loop_library {
+	int (*open)(uint32_t *rank, uint32_t *ranks);
+	void (*close)(void);
+	/* A buffer from which the library communicates fastest; NULL on error. */
+	void *(*alloc)(size_t bytes);
+	void (*free)(void *p);
+	/* Rank 0's bytes arrive at all ranks, which use no processor time while they wait. */
+	int (*announce)(void *data, size_t bytes);
+	const char *(*version)(void);
+	const char *(*error)(void);
+	loop_fn *ops[LOOP_OPS];
+};
+
+/* An exit status: 0, or 1 after a line on stderr. Wrong bytes are not a failure but a reply. */
+int loop_run(const struct loop_library *lib, FILE *in, FILE *out);
+
+/* ---- the pure parts ------------------------------------------------------------------- */
+
+/* Blocks that a rank sends or receives in this operation. */
+uint64_t loop_send_blocks(enum loop_op op, uint32_t rank, uint32_t ranks);
+uint64_t loop_recv_blocks(enum loop_op op, uint32_t rank, uint32_t ranks);
+
+/*
+ * The time of one iteration in nanoseconds, from the ranks' times of call and return. With one
+ * clock for all ranks it lasts from the last call that the result depends on (in a broadcast and a
+ * scatter the root's, otherwise any) to the last return. With a clock per node it is the longest
+ * time of a rank from call to return.
+ */
+uint64_t loop_time(enum loop_op op, int one_clock, const uint64_t *call, const uint64_t *ret,
+		   uint32_t ranks);
+
+/* Whether a barrier kept its promise: no rank returned before the last one called. */
+int loop_barrier_held(const uint64_t *call, const uint64_t *ret, uint32_t ranks);
+
+#endif

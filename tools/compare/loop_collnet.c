@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The measuring loop over collnet: `collnet compare loop`, which compare starts on every rank. It
+ * uses the public interface, as a user's program does.
+ */
+#include "tools/compare/command.h"
+
+#define DAY_MS 86400000u /* ranks may wait long for a command */
+
+/* A process is one rank. */
+static struct {
+	const struct compare_options *o;
+	collnet_t *c;
+	collnet_team_t *team;
+	struct collnet_coll_options how;
+} self;
+
+static int open_team(uint32_t *rank, uint32_t *ranks)
+{
+	struct collnet_team_options team;
+	struct collnet_options options;
+	int rc;
+
+	collnet_options_init(&options);
+	if (self.o->direct) {
+		options.mode = COLLNET_MODE_DIRECT;
+	}
+	options.spin = options.spin || self.o->spin;
+	rc = collnet_open(&options, &self.c);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	collnet_team_options_init(&team);
+	rc = collnet_team_create(self.c, &team, &self.team);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	collnet_coll_options_init(&self.how);
+	self.how.window = self.o->m.window;
+	*rank = collnet_team_rank(self.team);
+	*ranks = collnet_team_size(self.team);
+	return COLLNET_OK;
+}
+
+static void close_team(void)
+{
+	/* No rank leaves while another still needs the last acknowledgements. */
+	(void)collnet_barrier(self.team, &self.how);
+	collnet_team_destroy(self.team);
+	collnet_close(self.c);
+}
+
+static void *alloc_buffer(size_t bytes)
+{
+	return collnet_alloc(self.c, bytes);
+}
+
+static void free_buffer(void *p)
+{
+	collnet_free(self.c, p);
+}
+
+static int announce(void *data, size_t bytes)
+{
+	struct collnet_coll_options how = self.how;
+
+	how.timeout_ms = DAY_MS;
+	return collnet_bcast(self.team, data, bytes, 0, &how);
+}
+
+static const char *version(void)
+{
+	static char text[64];
+
+	snprintf(text, sizeof(text), "collnet %s", collnet_version());
+	return text;
+}
+
+static const char *error(void)
+{
+	return collnet_error(self.c);
+}
+
+/* ---- operations ----------------------------------------------------------------------- */
+
+static int alltoall(const void *send, void *recv, size_t bytes)
+{
+	return collnet_alltoall(self.team, send, recv, bytes, &self.how);
+}
+
+static int allgather(const void *send, void *recv, size_t bytes)
+{
+	return collnet_allgather(self.team, send, recv, bytes, &self.how);
+}
+
+static int bcast(const void *send, void *recv, size_t bytes)
+{
+	(void)send;
+	return collnet_bcast(self.team, recv, bytes, 0, &self.how);
+}
+
+static int scatter(const void *send, void *recv, size_t bytes)
+{
+	return collnet_scatter(self.team, send, recv, bytes, 0, &self.how);
+}
+
+static int gather(const void *send, void *recv, size_t bytes)
+{
+	return collnet_gather(self.team, send, recv, bytes, 0, &self.how);
+}
+
+static int barrier(const void *send, void *recv, size_t bytes)
+{
+	(void)send;
+	(void)recv;
+	(void)bytes;
+	return collnet_barrier(self.team, &self.how);
+}
+
+int compare_loop(const struct compare_options *o)
+{
+	static const struct loop_library collnet = {
+		.open = open_team,
+		.close = close_team,
+		.alloc = alloc_buffer,
+		.free = free_buffer,
+		.announce = announce,
+		.version = version,
+		.error = error,
+		.ops = {
+			[LOOP_ALLTOALL] = alltoall,
+			[LOOP_ALLGATHER] = allgather,
+			[LOOP_BCAST] = bcast,
+			[LOOP_SCATTER] = scatter,
+			[LOOP_GATHER] = gather,
+			[LOOP_BARRIER] = barrier,
+		},
+	};
+
+	self.o = o;
+	return loop_run(&collnet, stdin, stdout);
+}

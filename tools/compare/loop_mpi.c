@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The measuring loop over an MPI library: a program of its own, which the user's mpicc compiles.
+ *
+ * Errors end the program, as is MPI's default, with the library's own message. Ranks that wait for
+ * a command test for it 50 times per second, because MPI libraries wait by spinning, and the
+ * library that is measured meanwhile needs the processors.
+ */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/compare/loop.h"
+
+#define TAG 1
+
+static int mpi_open(uint32_t *rank, uint32_t *ranks)
+{
+	int r, n;
+
+	if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
+		return 1;
+	}
+	MPI_Comm_rank(MPI_COMM_WORLD, &r);
+	MPI_Comm_size(MPI_COMM_WORLD, &n);
+	*rank = (uint32_t)r;
+	*ranks = (uint32_t)n;
+	return 0;
+}
+
+static void mpi_close(void)
+{
+	MPI_Finalize();
+}
+
+static void *mpi_alloc(size_t bytes)
+{
+	void *p;
+
+	return MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &p) == MPI_SUCCESS ? p : NULL;
+}
+
+static void mpi_free(void *p)
+{
+	MPI_Free_mem(p);
+}
+
+static int wait_gently(MPI_Request *request)
+{
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	int done = 0, rc;
+
+	for (;;) {
+		rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+		if (rc != MPI_SUCCESS || done) {
+			return rc != MPI_SUCCESS;
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
+static int mpi_announce(void *data, size_t bytes)
+{
+	MPI_Request request;
+	int rank, ranks, rc = MPI_SUCCESS;
+
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (rank != 0) {
+		rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request);
+		return rc != MPI_SUCCESS ? 1 : wait_gently(&request);
+	}
+	for (int r = 1; r < ranks && rc == MPI_SUCCESS; r++) {
+		rc = MPI_Send(data, (int)bytes, MPI_BYTE, r, TAG, MPI_COMM_WORLD);
+	}
+	return rc != MPI_SUCCESS;
+}
+
+static const char *mpi_version(void)
+{
+	static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+	int n;
+
+	MPI_Get_library_version(text, &n);
+	for (char *p = text; *p != '\0'; p++) {
+		if (*p == '\t') {
+			*p = ' ';
+		}
+	}
+	text[strcspn(text, ",\n")] = '\0'; /* what follows is how it was built */
+	return text;
+}
+
+static const char *mpi_error(void)
+{
+	return "MPI reported an error";
+}
+
+/* ---- operations ----------------------------------------------------------------------- */
+
+static int mpi_alltoall(const void *send, void *recv, size_t bytes)
+{
+	return MPI_Alltoall(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static int mpi_allgather(const void *send, void *recv, size_t bytes)
+{
+	return MPI_Allgather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE,
+			     MPI_COMM_WORLD);
+}
+
+static int mpi_bcast(const void *send, void *recv, size_t bytes)
+{
+	(void)send;
+	return MPI_Bcast(recv, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static int mpi_scatter(const void *send, void *recv, size_t bytes)
+{
+	return MPI_Scatter(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, 0,
+			   MPI_COMM_WORLD);
+}
+
+static int mpi_gather(const void *send, void *recv, size_t bytes)
+{
+	return MPI_Gather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, 0,
+			  MPI_COMM_WORLD);
+}
+
+static int mpi_barrier(const void *send, void *recv, size_t bytes)
+{
+	(void)send;
+	(void)recv;
+	(void)bytes;
+	return MPI_Barrier(MPI_COMM_WORLD);
+}
+
+int main(void)
+{
+	static const struct loop_library mpi = {
+		.open = mpi_open,
+		.close = mpi_close,
+		.alloc = mpi_alloc,
+		.free = mpi_free,
+		.announce = mpi_announce,
+		.version = mpi_version,
+		.error = mpi_error,
+		.ops = {
+			[LOOP_ALLTOALL] = mpi_alltoall,
+			[LOOP_ALLGATHER] = mpi_allgather,
+			[LOOP_BCAST] = mpi_bcast,
+			[LOOP_SCATTER] = mpi_scatter,
+			[LOOP_GATHER] = mpi_gather,
+			[LOOP_BARRIER] = mpi_barrier,
+		},
+	};
+	int rc = loop_run(&mpi, stdin, stdout);
+
+	if (rc != 0) {
+		MPI_Abort(MPI_COMM_WORLD, rc);
+	}
+	return rc;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The comparison: cell by cell, and in a cell round by round, every contender has a turn. The turns
+ * of a round follow each other directly, and each round begins with another contender, so that what
+ * else the machines do affects all of them alike.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/compare/command.h"
+
+#define TRIAL 3 /* iterations before it is known how long one takes */
+
+/* "bcast of 1 KiB", "barrier" */
+static const char *describe(const struct cell *cell, char out[2 * TOOL_TEXT])
+{
+	char size[TOOL_TEXT];
+
+	snprintf(out, 2 * TOOL_TEXT, "%s%s%s", measure_op_name(cell->op),
+		 cell->op == MEASURE_BARRIER ? "" : " of ",
+		 cell->op == MEASURE_BARRIER ? "" : tool_format_size(cell->bytes, size));
+	return out;
+}
+
+static void progress(const struct compare *c, const struct cell *cell, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void progress(const struct compare *c, const struct cell *cell, const char *fmt, ...)
+{
+	char what[2 * TOOL_TEXT];
+	va_list ap;
+
+	if (!isatty(STDERR_FILENO)) {
+		return;
+	}
+	fputs("\r\033[K", stderr);
+	if (fmt[0] != '\0') {
+		fprintf(stderr, "cell %zu of %zu: %s, ", (size_t)(cell - c->cells) + 1, c->ncells,
+			describe(cell, what));
+		va_start(ap, fmt);
+		vfprintf(stderr, fmt, ap);
+		va_end(ap);
+	}
+	fflush(stderr);
+}
+
+/* One turn: the median and the minimum of its iterations in microseconds; NAN when the contender
+ * has failed. */
+static double turn(struct compare *c, struct cell *cell, size_t contender, uint32_t iterations,
+		   double *min)
+{
+	struct contender *t = &c->contenders[contender];
+	const struct measure_options *m = &c->o->m;
+	uint32_t warmup = m->warmup != MEASURE_DEFAULT ? m->warmup : iterations / 5 + 1;
+	char line[512], what[2 * TOOL_TEXT], verdict[8] = "";
+	double ns = NAN, least = NAN;
+
+	*min = NAN;
+	if (t->failed) {
+		return NAN;
+	}
+	snprintf(line, sizeof(line),
+		 "measure %s %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 "\n",
+		 measure_op_name(cell->op), cell->bytes, iterations, warmup, m->seed, c->serial);
+	c->serial += (uint64_t)iterations + warmup;
+	if (!contender_tell(t, line)) {
+		return NAN;
+	}
+	do {
+		if (!contender_hear(t, c->o->timeout_ms, line, sizeof(line))) {
+			return NAN;
+		}
+		if (strncmp(line, "wrong ", 6) == 0 && !cell->wrong[contender]) {
+			progress(c, cell, "%s", "");
+			tool_complain("wrong: %s, %s, %s", compare_library_name(t->library),
+				      describe(cell, what), line + 6);
+		}
+	} while (sscanf(line, "result %lf %lf %*s %7s", &ns, &least, verdict) != 3);
+	if (strcmp(verdict, "right") != 0) {
+		cell->wrong[contender] = c->bad = true;
+	}
+	*min = least / 1e3;
+	return ns / 1e3;
+}
+
+/* How many iterations a turn has, from a first turn of every contender, which is not counted. */
+static uint32_t choose_iterations(struct compare *c, struct cell *cell)
+{
+	double slowest = 0, min;
+
+	if (c->o->m.iterations != MEASURE_DEFAULT) {
+		return c->o->m.iterations;
+	}
+	for (size_t i = 0; i < c->ncontenders; i++) {
+		double us;
+
+		progress(c, cell, "trial of %s", c->contenders[i].key);
+		us = turn(c, cell, i, TRIAL, &min);
+		slowest = us > slowest ? us : slowest;
+	}
+	return cell_iterations(slowest);
+}
+
+static int measure(struct compare *c, struct cell *cell)
+{
+	double min;
+
+	cell->iterations = choose_iterations(c, cell);
+	for (uint32_t round = 0; round < cell->rounds; round++) {
+		for (size_t k = 0; k < c->ncontenders; k++) {
+			size_t i = (k + round) % c->ncontenders;
+
+			progress(c, cell, "round %u of %u: %s", round + 1, cell->rounds,
+				 c->contenders[i].key);
+			cell->us[i][round] = turn(c, cell, i, cell->iterations, &min);
+			cell->min_us[i] = fmin(cell->min_us[i], min);
+			if (c->contenders[i].failed) {
+				c->bad = true;
+			}
+		}
+		if (c->contenders[0].failed) {
+			return TOOL_FAILED;
+		}
+	}
+	progress(c, cell, "%s", "");
+	return compare_report_cell(c, cell);
+}
+
+static void add_cell(struct compare *c, enum measure_op op, uint64_t bytes)
+{
+	struct cell *cell = &c->cells[c->ncells++];
+
+	cell->op = op;
+	cell->bytes = bytes;
+	cell->rounds = c->o->rounds;
+	cell->contenders = (uint32_t)c->ncontenders;
+	for (size_t i = 0; i < c->ncontenders; i++) {
+		cell->library[i] = c->contenders[i].library;
+		cell->min_us[i] = NAN;
+	}
+}
+
+int compare_run(struct compare *c)
+{
+	const struct measure_options *m = &c->o->m;
+	int rc = compare_report_begin(c);
+
+	c->cells = calloc(c->o->nops * m->nsizes, sizeof(*c->cells));
+	if (c->cells == NULL) {
+		tool_complain("no memory");
+		return TOOL_FAILED;
+	}
+	for (size_t op = 0; op < c->o->nops; op++) {
+		if (c->o->ops[op] == MEASURE_BARRIER) {
+			add_cell(c, MEASURE_BARRIER, 0);
+			continue;
+		}
+		for (size_t s = 0; s < m->nsizes; s++) {
+			add_cell(c, c->o->ops[op], m->sizes[s]);
+		}
+	}
+	for (size_t i = 0; i < c->ncells && rc == TOOL_OK; i++) {
+		rc = measure(c, &c->cells[i]);
+	}
+	return rc == TOOL_OK ? compare_report_end(c) : rc;
+}

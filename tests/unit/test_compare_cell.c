@@ -19,7 +19,6 @@
 static const struct cell example = {
 	.op = MEASURE_BCAST,
 	.bytes = 1024,
-	.iterations = 9,
 	.rounds = 3,
 	.contenders = 4,
 	.library = { CELL_COLLNET, CELL_OPENMPI, CELL_OPENMPI, CELL_MPICH },
@@ -78,7 +77,21 @@ static void cell_ratio__is_paired(void **state)
 	assert_true(isnan(cell_ratio(&c, 2).max));
 }
 
-static void cell_iterations__from_the_slowest(void **state)
+static void cell_fastest_ratio__to_any_other(void **state)
+{
+	struct cell c = example;
+
+	(void)state;
+	assert_near(cell_fastest(&c, CELL_OPENMPI), 8);
+	assert_near(cell_fastest_ratio(&c), 15.0 / 8);
+	c.min_us[2] = NAN;
+	assert_near(cell_fastest(&c, CELL_OPENMPI), 45);
+	assert_near(cell_fastest_ratio(&c), 15.0 / 25);
+	c.contenders = 1;
+	assert_true(isnan(cell_fastest_ratio(&c)));
+}
+
+static void cell_iterations__from_the_time_of_one(void **state)
 {
 	(void)state;
 	assert_int_equal(cell_iterations(1), 200);
@@ -180,9 +193,9 @@ static void compare_csv_row__columns(void **state)
 	assert_true(compare_csv_row(&c, &cell));
 	fclose(c.csv);
 	assert_string_equal(text,
-			    "bcast,1024,8,4,3,9,30,20,1,1.5,40,0.5,1.5,0.8,2,15,8,25,true\n"
-			    "bcast,1024,8,4,3,9,30,60,0,0.5,,,0.5,0.4,0.888889,15,45,,true\n"
-			    "bcast,1024,8,4,3,9,30,20,1,1.5,40,0.5,1.5,0.8,2,15,8,25,false\n");
+			    "bcast,1024,8,4,3,30,20,1,1.5,40,0.5,1.5,0.8,2,1.875,15,8,25,true\n"
+			    "bcast,1024,8,4,3,30,60,0,0.5,,,0.5,0.4,0.888889,0.333333,15,45,,true\n"
+			    "bcast,1024,8,4,3,30,20,1,1.5,40,0.5,1.5,0.8,2,1.875,15,8,25,false\n");
 	free(text);
 }
 
@@ -215,7 +228,8 @@ int main(void)
 		cmocka_unit_test(cell_median__passes_over_missing_rounds),
 		cmocka_unit_test(cell_of_library__takes_the_better_setting),
 		cmocka_unit_test(cell_ratio__is_paired),
-		cmocka_unit_test(cell_iterations__from_the_slowest),
+		cmocka_unit_test(cell_fastest_ratio__to_any_other),
+		cmocka_unit_test(cell_iterations__from_the_time_of_one),
 		cmocka_unit_test(loop_time__by_one_clock),
 		cmocka_unit_test(loop_time__by_clocks_of_their_own),
 		cmocka_unit_test(loop_barrier_held__nobody_leaves_early),

@@ -87,9 +87,31 @@ struct cell_ratio cell_ratio(const struct cell *c, size_t contender)
 	return ratio;
 }
 
-uint32_t cell_iterations(double slowest_us)
+double cell_fastest(const struct cell *c, enum cell_library library)
 {
-	double n = TURN_US / slowest_us;
+	double least = NAN;
+
+	for (size_t i = 0; i < c->contenders; i++) {
+		if (c->library[i] == library) {
+			least = fmin(least, c->min_us[i]); /* which passes over NAN */
+		}
+	}
+	return least;
+}
+
+double cell_fastest_ratio(const struct cell *c)
+{
+	double least = NAN;
+
+	for (int i = CELL_COLLNET + 1; i < CELL_LIBRARIES; i++) {
+		least = fmin(least, cell_fastest(c, (enum cell_library)i));
+	}
+	return cell_fastest(c, CELL_COLLNET) / least;
+}
+
+uint32_t cell_iterations(double us)
+{
+	double n = TURN_US / us;
 
 	return !(n > 3) ? 3 : n > 200 ? 200 : (uint32_t)n;
 }

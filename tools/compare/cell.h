@@ -30,9 +30,9 @@ enum cell_library {
 struct cell {
 	enum measure_op op;
 	uint64_t bytes;
-	uint32_t iterations; /* per round */
 	uint32_t rounds, contenders;
 	enum cell_library library[CELL_CONTENDERS_MAX];
+	uint32_t iterations[CELL_CONTENDERS_MAX];	 /* per turn */
 	double us[CELL_CONTENDERS_MAX][CELL_ROUNDS_MAX]; /* NAN: none, the contender failed */
 	double min_us[CELL_CONTENDERS_MAX]; /* the fastest iteration of all rounds; NAN */
 	bool wrong[CELL_CONTENDERS_MAX];    /* it delivered wrong bytes */
@@ -53,8 +53,14 @@ struct cell_ratio {
 /* collnet's time / that contender's, of CELL_NONE nothing. */
 struct cell_ratio cell_ratio(const struct cell *c, size_t contender);
 
-/* Iterations per round, so that the slowest contender needs about a tenth of a second: 3 .. 200.
- */
-uint32_t cell_iterations(double slowest_us);
+/* The fastest iteration of a library; NAN without one. */
+double cell_fastest(const struct cell *c, enum cell_library library);
+/* collnet's fastest iteration / that of the fastest other library: what other processes on the same
+ * machines hardly change. */
+double cell_fastest_ratio(const struct cell *c);
+
+/* Iterations per turn of a contender that needs so long for one, so that a turn takes about a tenth
+ * of a second: 3 .. 200. */
+uint32_t cell_iterations(double us);
 
 #endif

@@ -28,19 +28,6 @@ static double time_of(const struct cell *cell, enum cell_library library)
 	return i == CELL_NONE ? NAN : cell_median(cell, i);
 }
 
-/* The fastest iteration of a library. */
-static double min_of(const struct cell *cell, enum cell_library library)
-{
-	double least = NAN;
-
-	for (size_t i = 0; i < cell->contenders; i++) {
-		if (cell->library[i] == library) {
-			least = fmin(least, cell->min_us[i]); /* which passes over NAN */
-		}
-	}
-	return least;
-}
-
 static bool any_wrong(const struct cell *cell)
 {
 	for (size_t i = 0; i < cell->contenders; i++) {
@@ -73,14 +60,14 @@ static void table_begin(const struct compare *c)
 	printf("\n%u ranks on %u nodes; microseconds, medians of %u rounds; ratio: collnet's time / "
 	       "the other's\n",
 	       ranks_of(c), c->nhosts, c->o->rounds);
-	printf("%-9s %8s %5s %10s", "operation", "size", "iter", "collnet");
+	printf("%-9s %8s %10s", "operation", "size", "collnet");
 	if (present(c, CELL_OPENMPI)) {
 		printf(" %10s %5s %7s", "Open MPI", "yield", "ratio");
 	}
 	if (present(c, CELL_MPICH)) {
 		printf(" %10s %7s", "MPICH", "ratio");
 	}
-	printf(" %7s %15s\n", "best", "min - max");
+	printf(" %7s %15s %7s\n", "best", "min - max", "fastest");
 }
 
 static void table_library(const struct compare *c, const struct cell *cell,
@@ -109,12 +96,14 @@ static bool table_row(const struct compare *c, const struct cell *cell)
 	if (isfinite(best.median)) {
 		snprintf(range, sizeof(range), "%.2f - %.2f", best.min, best.max);
 	}
-	printf("%-9s %8s %5" PRIu32, measure_op_name(cell->op), size, cell->iterations);
+	printf("%-9s %8s", measure_op_name(cell->op), size);
 	measure_report_column(time_of(cell, CELL_COLLNET), 10, 1, "");
 	table_library(c, cell, CELL_OPENMPI);
 	table_library(c, cell, CELL_MPICH);
 	measure_report_column(best.median, 7, 2, "");
-	printf(" %15s%s%s\n", range, best.median > CELL_NOT_SLOWER ? "  slower" : "",
+	printf(" %15s", range);
+	measure_report_column(cell_fastest_ratio(cell), 7, 2, "");
+	printf("%s%s\n", best.median > CELL_NOT_SLOWER ? "  slower" : "",
 	       any_wrong(cell) ? "  WRONG" : "");
 	return fflush(stdout) == 0 && !ferror(stdout);
 }
@@ -161,6 +150,7 @@ static void json_contender(struct json *j, const struct compare *c, const struct
 	} else {
 		json_uint(j, "yield", (uint64_t)t->yield);
 	}
+	json_uint(j, "iterations", cell->iterations[i]);
 	json_double(j, "time_us", cell_median(cell, i), 3);
 	json_double(j, "min_us", cell->min_us[i], 3);
 	json_array(j, "rounds_us");
@@ -185,12 +175,12 @@ static bool json_cell(const struct compare *c, const struct cell *cell)
 	json_uint(&j, "ranks", ranks_of(c));
 	json_uint(&j, "nodes", c->nhosts);
 	json_uint(&j, "rounds", cell->rounds);
-	json_uint(&j, "iterations", cell->iterations);
 	json_bool(&j, "one_clock", c->one_clock);
 	json_string(&j, "best", i == CELL_NONE ? NULL : compare_library_key(cell->library[i]));
 	json_double(&j, "ratio", best.median, 4);
 	json_double(&j, "ratio_min", best.min, 4);
 	json_double(&j, "ratio_max", best.max, 4);
+	json_double(&j, "ratio_fastest", cell_fastest_ratio(cell), 4);
 	if (isfinite(best.median)) {
 		json_bool(&j, "slower", best.median > CELL_NOT_SLOWER);
 	} else {
@@ -208,8 +198,8 @@ static bool json_cell(const struct compare *c, const struct cell *cell)
 /* ---- CSV ------------------------------------------------------------------------------ */
 
 static const char csv_names[] =
-	"op,bytes,ranks,nodes,rounds,iterations,collnet_us,openmpi_us,openmpi_yield,openmpi_ratio,"
-	"mpich_us,mpich_ratio,ratio,ratio_min,ratio_max,collnet_min_us,openmpi_min_us,"
+	"op,bytes,ranks,nodes,rounds,collnet_us,openmpi_us,openmpi_yield,openmpi_ratio,"
+	"mpich_us,mpich_ratio,ratio,ratio_min,ratio_max,ratio_fastest,collnet_min_us,openmpi_min_us,"
 	"mpich_min_us,verified";
 
 bool compare_csv_row(const struct compare *c, const struct cell *cell)
@@ -218,9 +208,8 @@ bool compare_csv_row(const struct compare *c, const struct cell *cell)
 	size_t openmpi = cell_of_library(cell, CELL_OPENMPI);
 	size_t mpich = cell_of_library(cell, CELL_MPICH);
 
-	fprintf(c->csv, "%s,%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
-		measure_op_name(cell->op), cell->bytes, ranks_of(c), c->nhosts, cell->rounds,
-		cell->iterations);
+	fprintf(c->csv, "%s,%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
+		measure_op_name(cell->op), cell->bytes, ranks_of(c), c->nhosts, cell->rounds);
 	measure_report_cell(c->csv, time_of(cell, CELL_COLLNET));
 	measure_report_cell(c->csv, time_of(cell, CELL_OPENMPI));
 	measure_report_cell(c->csv, openmpi == CELL_NONE ? NAN : c->contenders[openmpi].yield);
@@ -230,9 +219,10 @@ bool compare_csv_row(const struct compare *c, const struct cell *cell)
 	measure_report_cell(c->csv, best.median);
 	measure_report_cell(c->csv, best.min);
 	measure_report_cell(c->csv, best.max);
-	measure_report_cell(c->csv, min_of(cell, CELL_COLLNET));
-	measure_report_cell(c->csv, min_of(cell, CELL_OPENMPI));
-	measure_report_cell(c->csv, min_of(cell, CELL_MPICH));
+	measure_report_cell(c->csv, cell_fastest_ratio(cell));
+	measure_report_cell(c->csv, cell_fastest(cell, CELL_COLLNET));
+	measure_report_cell(c->csv, cell_fastest(cell, CELL_OPENMPI));
+	measure_report_cell(c->csv, cell_fastest(cell, CELL_MPICH));
 	fprintf(c->csv, ",%s\n", any_wrong(cell) ? "false" : "true");
 	return fflush(c->csv) == 0 && !ferror(c->csv);
 }

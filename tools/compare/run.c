@@ -86,36 +86,35 @@ static double turn(struct compare *c, struct cell *cell, size_t contender, uint3
 	return ns / 1e3;
 }
 
-/* How many iterations a turn has, from a first turn of every contender, which is not counted. */
-static uint32_t choose_iterations(struct compare *c, struct cell *cell)
+/*
+ * How many iterations the turns have, from a first turn of every contender, which is not counted. A
+ * slow library must not leave a fast one so few that waking up is most of its time.
+ */
+static void choose_iterations(struct compare *c, struct cell *cell)
 {
-	double slowest = 0, min;
+	double min;
 
-	if (c->o->m.iterations != MEASURE_DEFAULT) {
-		return c->o->m.iterations;
-	}
 	for (size_t i = 0; i < c->ncontenders; i++) {
-		double us;
-
-		progress(c, cell, "trial of %s", c->contenders[i].key);
-		us = turn(c, cell, i, TRIAL, &min);
-		slowest = us > slowest ? us : slowest;
+		cell->iterations[i] = c->o->m.iterations;
+		if (c->o->m.iterations == MEASURE_DEFAULT) {
+			progress(c, cell, "trial of %s", c->contenders[i].key);
+			cell->iterations[i] = cell_iterations(turn(c, cell, i, TRIAL, &min));
+		}
 	}
-	return cell_iterations(slowest);
 }
 
 static int measure(struct compare *c, struct cell *cell)
 {
 	double min;
 
-	cell->iterations = choose_iterations(c, cell);
+	choose_iterations(c, cell);
 	for (uint32_t round = 0; round < cell->rounds; round++) {
 		for (size_t k = 0; k < c->ncontenders; k++) {
 			size_t i = (k + round) % c->ncontenders;
 
 			progress(c, cell, "round %u of %u: %s", round + 1, cell->rounds,
 				 c->contenders[i].key);
-			cell->us[i][round] = turn(c, cell, i, cell->iterations, &min);
+			cell->us[i][round] = turn(c, cell, i, cell->iterations[i], &min);
 			cell->min_us[i] = fmin(cell->min_us[i], min);
 			if (c->contenders[i].failed) {
 				c->bad = true;

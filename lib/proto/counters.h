@@ -18,7 +18,7 @@ struct cn_counters {
 	uint64_t bad_frames;	 /* malformed */
 	uint64_t foreign_frames; /* of another protocol, cluster or receiver */
 	uint64_t stale_frames;	 /* of no session that is established */
-	uint64_t version_frames; /* of another wire version */
+	uint64_t version_frames; /* of another wire version or encapsulation */
 };
 
 #endif

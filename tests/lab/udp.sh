@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The encapsulation udp: right bytes; with super-frames no frame is lost in any port, and no more are in
 # flight than the window; the kernels of the hosts neither reply to such a frame nor log it.
-# timeout: 180
+# timeout: 400
 . "$(dirname "$0")/lib.sh"
 need_lab
 
@@ -79,3 +79,16 @@ echo "ok: two encapsulations, named at both nodes"
 collnet lab run --shape 2 --no-daemons --timeout 60 --encapsulation udp -- sh -c '
 	! collnet bench barrier --link pcap --timeout 3' >out 2>&1 </dev/null || { cat out; fail "pcap"; }
 has "link pcap has no encapsulation udp\|no link pcap" out
+
+# The whole of two other tests: goodbyes of a daemon that was killed, which its parent sends; and ports of
+# twelve frames, in which the shuffle loses nothing.
+case $0 in
+/*) tests=${0%/*} ;;
+*) tests=$PWD/${0%/*} ;;
+esac
+COLLNET_ENCAPSULATION=udp
+export COLLNET_ENCAPSULATION
+for t in parent buffers; do
+	mkdir "$t"
+	(cd "$t" && TMPDIR=$PWD sh "$tests/$t.sh") || fail "$t with the encapsulation udp"
+done

@@ -25,6 +25,7 @@ static void parse__every_key(void **state)
 				   "\n"
 				   "interface eth1\n"
 				   "link = pcap   # another\n"
+				   "encapsulation udp\n"
 				   "node=h0\n"
 				   "\ttopology\t=\t/etc/a b \r\n"
 				   "socket /tmp/s\n"
@@ -47,6 +48,7 @@ static void parse__every_key(void **state)
 	assert_int_equal(parse(&c, text, NULL), COLLNET_OK);
 	assert_string_equal(c.interface, "eth1");
 	assert_string_equal(c.link, "pcap");
+	assert_int_equal(c.encapsulation, CN_ENCAPSULATION_UDP);
 	assert_string_equal(c.node, "h0");
 	assert_string_equal(c.topology, "/etc/a b");
 	assert_string_equal(c.socket, "/tmp/s");
@@ -84,6 +86,7 @@ static void parse__errors_name_file_and_line(void **state)
 		{ "socket-mode 7777\n", "file:1: ", "octal" },
 		{ "log-level loud\n", "file:1: ", "debug" },
 		{ "link mem\n", "file:1: ", "packet or pcap" },
+		{ "encapsulation ip\n", "file:1: ", "raw or udp" },
 		{ "node a b\n", "file:1: ", "node" },
 		{ "interface sixteen-letters-\n", "file:1: ", "interface" },
 		{ "foreground yes\n", "file:1: ", "unknown key" },

@@ -286,6 +286,7 @@ static void options_from__defaults(void **state)
 	assert_int_equal(o.mode, COLLNET_MODE_AUTO);
 	assert_null(o.socket);
 	assert_null(o.interface);
+	assert_null(o.encapsulation);
 	assert_int_equal(o.ethertype, 0x88B5);
 	assert_int_equal(o.timeout_ms, 30000);
 	assert_int_equal(o.spin, 0);
@@ -295,9 +296,9 @@ static void options_from__everything(void **state)
 {
 	struct collnet_options o;
 	const char **env = ENV("COLLNET_MODE=direct", "COLLNET_SOCKET=/s", "COLLNET_INTERFACE=eth7",
-			       "COLLNET_LINK=pcap", "COLLNET_NODE=n1", "COLLNET_TOPOLOGY=/t",
-			       "COLLNET_CLUSTER=65535", "COLLNET_ETHERTYPE=0x88b6",
-			       "COLLNET_TIMEOUT=1", "COLLNET_SPIN=1");
+			       "COLLNET_LINK=pcap", "COLLNET_ENCAPSULATION=udp", "COLLNET_NODE=n1",
+			       "COLLNET_TOPOLOGY=/t", "COLLNET_CLUSTER=65535",
+			       "COLLNET_ETHERTYPE=0x88b6", "COLLNET_TIMEOUT=1", "COLLNET_SPIN=1");
 
 	(void)state;
 	assert_int_equal(cn_options_from(lookup, env, &o, NULL), COLLNET_OK);
@@ -305,6 +306,7 @@ static void options_from__everything(void **state)
 	assert_string_equal(o.socket, "/s");
 	assert_string_equal(o.interface, "eth7");
 	assert_string_equal(o.link, "pcap");
+	assert_string_equal(o.encapsulation, "udp");
 	assert_string_equal(o.node, "n1");
 	assert_string_equal(o.topology, "/t");
 	assert_int_equal(o.cluster, 65535);

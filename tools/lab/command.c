@@ -5,6 +5,7 @@
  * This process makes the supervisor and waits for it. It passes SIGINT, SIGTERM and SIGHUP on;
  * if it dies otherwise, the kernel sends SIGKILL to the supervisor.
  */
+#include "proto/frame.h"
 #include "tools/lab/command.h"
 
 #include <errno.h>
@@ -140,6 +141,7 @@ static int take_number(struct lab_options *o, int option, char *value, struct cn
 static int take_option(void *into, int option, char *value, struct cn_err *err)
 {
 	struct lab_options *o = into;
+	enum cn_encapsulation encapsulation;
 
 	if (option < SHAPE_OPT_OWN) {
 		return shape_take(&o->shape, option, value, err);
@@ -156,7 +158,10 @@ static int take_option(void *into, int option, char *value, struct cn_err *err)
 		return COLLNET_OK;
 	case OPT_ENCAPSULATION:
 		o->encapsulation = value;
-		return COLLNET_OK;
+		return cn_parse_encapsulation(value, &encapsulation)
+			       ? COLLNET_OK
+			       : cn_fail(err, COLLNET_EINVAL, "'%.40s' is neither raw nor udp",
+					 value);
 	case OPT_DAEMON_ARG:
 		o->daemon_args[o->ndaemon_args++] = value;
 		return COLLNET_OK;

@@ -46,7 +46,7 @@ static const struct counter {
 	C(timeouts, "retransmission timeouts"),
 	C(busy, "frames refused: no buffer was free"),
 	C(bad_frames, "malformed frames"),
-	C(version_frames, "frames of another wire version"),
+	C(version_frames, "frames of another wire version or encapsulation"),
 	C(foreign_frames, "frames of another cluster or protocol"),
 	C(stale_frames, "frames of an old epoch or an unknown node"),
 	C(ring_drops, "frames dropped by the kernel: receive ring full"),

@@ -351,7 +351,7 @@ struct collnet_stats {
 	uint32_t jobs;		 /**< teams that have a rank here */
 	uint32_t mtu;		 /**< bytes after the Ethernet header */
 	uint64_t link_rate;	 /**< bit/s of this node's link, from the topology; 0: unknown */
-	uint64_t version_frames; /**< frames of another wire version */
+	uint64_t version_frames; /**< frames of another wire version or encapsulation */
 };
 
 /** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */

@@ -61,12 +61,11 @@ static void broken(struct collnet *c, const struct cn_err *why)
 	cn_engine_shutdown(d->runtime.engine, cn_now());
 }
 
-/* Polls once; false: there was nothing to do, or the context is broken. */
-static bool poll_once(struct collnet *c, cn_time now)
+/* Of a poll. False: there was nothing to do, or the context is broken. */
+static bool worked(struct collnet *c, int work)
 {
 	struct direct *d = c->impl;
 	struct cn_err why;
-	int work = cn_poller_poll(d->runtime.poller, now);
 
 	if (work < 0 && c->gone.code == COLLNET_OK) {
 		cn_fail(&why, COLLNET_EIFACE, "interface %s of node %s went away",
@@ -74,6 +73,14 @@ static bool poll_once(struct collnet *c, cn_time now)
 		broken(c, &why);
 	}
 	return work > 0;
+}
+
+/* Polls once. */
+static bool poll_once(struct collnet *c, cn_time now)
+{
+	struct direct *d = c->impl;
+
+	return worked(c, cn_poller_poll(d->runtime.poller, now));
 }
 
 static void direct_progress(struct collnet *c, cn_time until)
@@ -89,6 +96,11 @@ static void direct_progress(struct collnet *c, cn_time until)
 	struct timespec ts;
 
 	if (poll_once(c, now) || c->ended != ended || until <= now) {
+		d->idle_since = now;
+		return;
+	}
+	if ((d->spin || (d->short_sleeps && now - d->idle_since < WORTH_A_SLEEP)) &&
+	    worked(c, cn_poller_spin(poller, now))) {
 		d->idle_since = now;
 		return;
 	}

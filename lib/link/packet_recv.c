@@ -19,7 +19,7 @@
 #include "link/packet_impl.h"
 
 #define VLAN_ID	    0x0fff
-#define ERROR_EVERY 64 /* empty looks at the ring between looks at the socket's error */
+#define ERROR_EVERY 512 /* empty looks at the ring between looks at the socket's error */
 
 static struct tpacket2_hdr *slot_at(const struct packet_link *p, const struct packet_cursor *c)
 {

@@ -23,6 +23,11 @@ void cn_poller_free(struct cn_poller *p);
  */
 int cn_poller_poll(struct cn_poller *p, cn_time now);
 /*
+ * The same, for a caller that has just polled and spins: looks for frames several times before it
+ * does the rest, which takes no longer than reading the clock again.
+ */
+int cn_poller_spin(struct cn_poller *p, cn_time now);
+/*
  * For a caller that waits for events on send_fd: from now on a full link is retried only after
  * cn_poller_writable(), or after ten milliseconds, and not at each frame received meanwhile.
  */

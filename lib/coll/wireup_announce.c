@@ -35,8 +35,7 @@ static void put_ranges(struct cn_cursor *c, const struct cn_team *t)
 		count++;
 	}
 	if (!c->bad) {
-		count_at[0] = (uint8_t)(count >> 8);
-		count_at[1] = (uint8_t)count;
+		cn_put_be16(count_at, count);
 	}
 }
 

@@ -22,7 +22,9 @@ static const char help_text[] =
 	"Sends and receives the frames of this node's programs on an Ethernet interface.\n"
 	"\n"
 	"  -i, --interface NAME    Ethernet interface; required if more than one is up\n"
-	"      --link KIND         packet (default) or pcap\n"
+	"      --link KIND         packet (default), udp or pcap\n"
+	"      --peers PEERS       link udp: a multicast group or a file of hosts\n"
+	"                          (default: 239.192.136.181)\n"
 	"      --encapsulation E   raw (default) or udp, the same on all nodes\n"
 	"      --node NAME         name of this node (default: the host name)\n"
 	"      --topology FILE     topology file: switches, links, rates, buffers\n"
@@ -83,10 +85,15 @@ static const char *set_interface(struct cn_config *c, const char *v)
 
 static const char *set_link(struct cn_config *c, const char *v)
 {
-	return (strcmp(v, "packet") == 0 || strcmp(v, "pcap") == 0) &&
+	return (strcmp(v, "packet") == 0 || strcmp(v, "udp") == 0 || strcmp(v, "pcap") == 0) &&
 			       copy(c->link, sizeof(c->link), v)
 		       ? NULL
-		       : "packet or pcap";
+		       : "packet, udp or pcap";
+}
+
+static const char *set_peers(struct cn_config *c, const char *v)
+{
+	return copy(c->peers, sizeof(c->peers), v) ? NULL : "a multicast group or a file";
 }
 
 static const char *set_encapsulation(struct cn_config *c, const char *v)
@@ -240,6 +247,7 @@ static const struct key {
 } keys[] = {
 	{ "interface", set_interface },
 	{ "link", set_link },
+	{ "peers", set_peers },
 	{ "encapsulation", set_encapsulation },
 	{ "node", set_node },
 	{ "topology", set_topology },

@@ -58,6 +58,7 @@ enum cn_quota {
 struct cn_config {
 	char interface[32];
 	char link[16];
+	char peers[CN_PATH_MAX];
 	enum cn_encapsulation encapsulation;
 	char node[CN_MSG_NAME];
 	char topology[CN_PATH_MAX];

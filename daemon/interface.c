@@ -29,6 +29,7 @@ void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 	*out = (struct cn_runtime_config){
 		.interface = or_null(d->iface.name),
 		.link = or_null(c->link),
+		.peers = or_null(c->peers),
 		.encapsulation = c->encapsulation,
 		.node = or_null(c->node),
 		.topology = or_null(c->topology),

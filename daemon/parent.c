@@ -7,15 +7,17 @@
  * When the worker dies, whatever the reason, the parent notifies the other nodes: it builds a
  * goodbye for every node of the goodbye list (proto/goodbye_list.h), memory that the worker's
  * transport keeps current, and sends it by a packet socket that the worker has bound to its
- * interface. An orderly shutdown has sent the goodbyes already and leaves an empty list.
+ * interface, or, with link udp, by the worker's own socket, which the parent has opened. An orderly
+ * shutdown has sent the goodbyes already and leaves an empty list.
  *
- * The worker sends requests of fixed size over a socket pair, and gets a packet socket by
- * SCM_RIGHTS. When the worker ends, the parent ends too: with the worker's exit status, or with
- * a failure if a signal ended it. Starting it again is the service manager's task: a new pair has
- * the privileges that a start needs, and no state of the old one.
+ * The worker sends requests of fixed size over a socket pair, and gets a socket by SCM_RIGHTS. When
+ * the worker ends, the parent ends too: with the worker's exit status, or with a failure if a
+ * signal ended it. Starting it again is the service manager's task: a new pair has the privileges
+ * that a start needs, and no state of the old one.
  */
 #include "daemon/daemon.h"
 #include "link/udp.h"
+#include "link/udp_address.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -42,7 +44,7 @@
 #define PAUSE		 1000000 /* nanoseconds */
 
 /* A request, and its response; the response to a successful one carries the descriptor. */
-enum { REQUEST_LINK = 1, REQUEST_GOODBYE };
+enum { REQUEST_LINK = 1, REQUEST_GOODBYE, REQUEST_UDP };
 struct message {
 	uint32_t what;
 	int32_t error; /* 0 or an errno */
@@ -55,50 +57,58 @@ union control {
 
 /* ---- the parent ----------------------------------------------------------------------- */
 
-static void respond(int fd, int error, int packet)
+/* The socket for goodbyes. */
+struct goodbye_socket {
+	int fd;	  /* -1: none yet */
+	bool udp; /* of link udp, else a packet socket */
+};
+
+static void respond(int fd, int error, int opened)
 {
 	struct message m = { .error = error };
 	union control control;
 	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (packet >= 0) {
+	if (opened >= 0) {
 		memset(&control, 0, sizeof(control));
 		msg.msg_control = &control;
 		msg.msg_controllen = sizeof(control.space);
 		CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
 		CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
 		CMSG_FIRSTHDR(&msg)->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &packet, sizeof(packet));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &opened, sizeof(opened));
 	}
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		return; /* the worker is gone, or does not read */
 	}
 }
 
-/* False: the worker has closed its end. The socket of a REQUEST_GOODBYE is kept, too. */
-static bool serve(int fd, int *goodbye_fd)
+/* False: the worker has closed its end. The socket is kept, too, unless it is for REQUEST_LINK. */
+static bool serve(int fd, struct goodbye_socket *goodbye)
 {
+	const int flags = SOCK_NONBLOCK | SOCK_CLOEXEC;
 	struct message m;
 	ssize_t n = recv(fd, &m, sizeof(m), MSG_DONTWAIT);
-	int packet;
+	int opened;
 
 	if (n < 0) {
 		return errno == EAGAIN || errno == EINTR;
 	}
-	if (n != (ssize_t)sizeof(m) || (m.what != REQUEST_LINK && m.what != REQUEST_GOODBYE)) {
+	if (n != (ssize_t)sizeof(m) || m.what < REQUEST_LINK || m.what > REQUEST_UDP) {
 		return false;
 	}
-	packet = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	respond(fd, packet < 0 ? errno : 0, packet);
-	if (m.what == REQUEST_GOODBYE) {
-		int old = *goodbye_fd;
+	opened = m.what == REQUEST_UDP ? socket(AF_INET, SOCK_DGRAM | flags, 0)
+				       : socket(AF_PACKET, SOCK_RAW | flags, 0);
+	respond(fd, opened < 0 ? errno : 0, opened);
+	if (m.what != REQUEST_LINK) {
+		int old = goodbye->fd;
 
-		*goodbye_fd = packet;
-		packet = old;
+		*goodbye = (struct goodbye_socket){ opened, m.what == REQUEST_UDP };
+		opened = old;
 	}
-	if (packet >= 0) {
-		close(packet);
+	if (opened >= 0) {
+		close(opened);
 	}
 	return true;
 }
@@ -110,15 +120,22 @@ static void pause_for(long ns)
 	nanosleep(&ts, NULL);
 }
 
-static bool send_goodbye(int fd, const struct cn_goodbye_list *w, uint32_t i)
+static bool send_goodbye(const struct goodbye_socket *s, const struct cn_goodbye_list *w,
+			 uint32_t i)
 {
 	uint8_t frame[CN_FRAME_HEAD > CN_ETH_MIN ? CN_FRAME_HEAD : CN_ETH_MIN] = { 0 };
 	uint8_t datagram[sizeof(frame) + CN_UDP_HEADER];
 	const uint8_t *out = frame;
+	struct sockaddr_in to;
 	size_t len = cn_goodbye_list_frame(w, i, frame);
 
 	if (len == 0) {
 		return false;
+	}
+	if (s->udp) {
+		return cn_udp_address_get(frame, &to) &&
+		       sendto(s->fd, frame + CN_ETH_HEADER, len - CN_ETH_HEADER, MSG_DONTWAIT,
+			      (const struct sockaddr *)&to, sizeof(to)) >= 0;
 	}
 	if (w->encapsulation == CN_ENCAPSULATION_UDP) {
 		len = cn_udp_encapsulate(datagram, frame, len, w->ethertype);
@@ -126,21 +143,21 @@ static bool send_goodbye(int fd, const struct cn_goodbye_list *w, uint32_t i)
 	}
 	len = len < CN_ETH_MIN ? CN_ETH_MIN : len;
 	/* The first attempt may fetch the error of an interface that was down meanwhile. */
-	if (send(fd, out, len, MSG_DONTWAIT) < 0 && send(fd, out, len, MSG_DONTWAIT) < 0) {
+	if (send(s->fd, out, len, MSG_DONTWAIT) < 0 && send(s->fd, out, len, MSG_DONTWAIT) < 0) {
 		return errno == EAGAIN || errno == ENOBUFS; /* a pause helps */
 	}
 	return true;
 }
 
 /* Paced, so that ports are not flooded. Returns how many nodes there are. */
-static uint32_t send_goodbyes(int fd, const struct cn_goodbye_list *w)
+static uint32_t send_goodbyes(const struct goodbye_socket *s, const struct cn_goodbye_list *w)
 {
 	uint32_t nodes = 0;
 
-	for (int round = 0; fd >= 0 && round < GOODBYE_ROUNDS; round++) {
+	for (int round = 0; s->fd >= 0 && round < GOODBYE_ROUNDS; round++) {
 		nodes = 0;
 		for (uint32_t i = 0; i < w->max_peers && i < CN_PARENT_NODES; i++) {
-			if (send_goodbye(fd, w, i) && ++nodes % GOODBYE_BURST == 0) {
+			if (send_goodbye(s, w, i) && ++nodes % GOODBYE_BURST == 0) {
 				pause_for(PAUSE);
 			}
 		}
@@ -196,7 +213,8 @@ static bool take_signal(int signals, pid_t worker, int *status)
 	return false;
 }
 
-static void wait_for_worker(int signals, int fd, pid_t worker, int *goodbye_fd, int *status)
+static void wait_for_worker(int signals, int fd, pid_t worker, struct goodbye_socket *goodbye,
+			    int *status)
 {
 	struct pollfd p[2] = {
 		{ .fd = signals, .events = POLLIN },
@@ -210,7 +228,7 @@ static void wait_for_worker(int signals, int fd, pid_t worker, int *goodbye_fd, 
 		if (p[0].revents != 0 && take_signal(signals, worker, status)) {
 			return;
 		}
-		if (p[1].revents != 0 && !serve(fd, goodbye_fd)) {
+		if (p[1].revents != 0 && !serve(fd, goodbye)) {
 			p[1].fd = -1; /* it is about to end */
 		}
 	}
@@ -219,7 +237,8 @@ static void wait_for_worker(int signals, int fd, pid_t worker, int *goodbye_fd, 
 static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 	       struct cn_goodbye_list *goodbyes)
 {
-	int status = 0, goodbye_fd = -1;
+	struct goodbye_socket goodbye = { .fd = -1 };
+	int status = 0;
 	struct cn_err err;
 	uint32_t nodes;
 
@@ -229,9 +248,9 @@ static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
 		return EXIT_FAILURE;
 	}
-	wait_for_worker(signals, fd, worker, &goodbye_fd, &status);
+	wait_for_worker(signals, fd, worker, &goodbye, &status);
 	goodbyes->name[COLLNET_NAME_MAX] = '\0'; /* whatever the worker did to its memory */
-	nodes = send_goodbyes(goodbye_fd, goodbyes);
+	nodes = send_goodbyes(&goodbye, goodbyes);
 	if (WIFSIGNALED(status)) {
 		cn_log(COLLNET_LOG_ERROR,
 		       "the worker (process %ld) was ended by signal %d; %u nodes were notified",
@@ -336,7 +355,9 @@ static int request(const struct cn_parent *p, uint32_t what)
 
 int cn_parent_socket(void *arg)
 {
-	return request(arg, REQUEST_LINK);
+	const struct cn_parent *p = arg;
+
+	return request(p, p->udp ? REQUEST_UDP : REQUEST_LINK);
 }
 
 static int bind_to(int fd, int interface)
@@ -359,17 +380,18 @@ struct cn_goodbye_list *cn_parent_copy_goodbyes(const struct cn_parent *p)
 
 uint32_t cn_parent_farewell(const struct cn_parent *p, int interface, struct cn_goodbye_list *left)
 {
-	int fd = request(p, REQUEST_LINK);
+	/* A UDP socket cannot send from the former address, which is given up as silent. */
+	struct goodbye_socket s = { .fd = p->udp ? -1 : request(p, REQUEST_LINK) };
 	uint32_t nodes = 0;
 
-	if (fd < 0) {
-		return 0; /* the former address is given up as silent */
+	if (s.fd < 0) {
+		return 0;
 	}
-	if (bind_to(fd, interface) == 0) {
+	if (bind_to(s.fd, interface) == 0) {
 		left->reason = CN_BYE_MOVED;
-		nodes = send_goodbyes(fd, left);
+		nodes = send_goodbyes(&s, left);
 	}
-	close(fd);
+	close(s.fd);
 	return nodes;
 }
 
@@ -377,7 +399,7 @@ int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *
 {
 	int fd, rc;
 
-	if (p->fd < 0) {
+	if (p->fd < 0 || p->udp) { /* it has kept that of the link */
 		return COLLNET_OK;
 	}
 	fd = request(p, REQUEST_GOODBYE);

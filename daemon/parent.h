@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * collnetd is two processes. The parent opens packet sockets for the worker, passes signals on to
- * it, and outlives it. The worker does everything else, without privileges.
+ * collnetd is two processes. The parent opens the link's sockets for the worker, passes signals on
+ * to it, and outlives it. The worker does everything else, without privileges.
  */
 #ifndef CN_PARENT_H
 #define CN_PARENT_H
@@ -27,6 +27,7 @@ struct cn_identity {
 struct cn_parent {
 	pid_t pid;
 	int fd;				  /* requests to it; -1: there is no parent */
+	bool udp;			  /* the link is of kind udp */
 	struct cn_goodbye_list *goodbyes; /* shared with it; the transport writes, it reads */
 };
 
@@ -59,7 +60,8 @@ struct cn_goodbye_list *cn_parent_copy_goodbyes(const struct cn_parent *p);
  * Returns the number of nodes.
  */
 uint32_t cn_parent_farewell(const struct cn_parent *p, int interface, struct cn_goodbye_list *left);
-/* Asks for a packet socket: a descriptor, or -1 with errno. The argument is a struct cn_parent. */
+/* Asks for a socket of the link's kind: a descriptor, or -1 with errno. The argument is a struct
+ * cn_parent. */
 int cn_parent_socket(void *parent);
 
 #endif

@@ -45,6 +45,7 @@ void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, ch
 	keep_text(fresh->interface, running->interface, sizeof(fresh->interface), "interface",
 		  stays, cap);
 	keep_text(fresh->link, running->link, sizeof(fresh->link), "link", stays, cap);
+	keep_text(fresh->peers, running->peers, sizeof(fresh->peers), "peers", stays, cap);
 	if (fresh->encapsulation != running->encapsulation) {
 		add_name(stays, cap, "encapsulation");
 		fresh->encapsulation = running->encapsulation;

@@ -148,6 +148,7 @@ int cn_daemon_run(int argc, char **argv)
 		rc = cn_priv_find(&d->config, &id, &err);
 	}
 	if (rc == COLLNET_OK) {
+		d->parent.udp = cn_link_is_udp(d->config.link);
 		rc = cn_parent_split(&id, d->config.ready_fd, &d->parent, &status, &err);
 	}
 	if (rc == COLLNET_OK) {

@@ -170,7 +170,10 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/super_frame.c \
 	lib/link/super_frame.h \
 	lib/link/udp.c \
-	lib/link/udp.h
+	lib/link/udp.h \
+	lib/link/udp_address.c \
+	lib/link/udp_address.h \
+	lib/link/udp_socket.c
 if HAVE_PCAP
 lib_libcn_link_la_SOURCES += lib/link/pcap.c
 endif

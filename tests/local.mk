@@ -120,6 +120,8 @@ unit_tests = \
 	tests/unit/test_tree \
 	tests/unit/test_unexpected_limit \
 	tests/unit/test_unexpected_queue \
+	tests/unit/test_udp_address \
+	tests/unit/test_udp_socket \
 	tests/unit/test_union_find \
 	tests/unit/test_unvalidated \
 	tests/unit/test_util \

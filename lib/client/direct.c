@@ -177,6 +177,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	struct cn_runtime_config config = {
 		.interface = o->interface,
 		.link = o->link,
+		.peers = o->peers,
 		.node = o->node,
 		.topology = o->topology,
 		.cluster = o->cluster,

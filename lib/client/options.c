@@ -54,6 +54,7 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	o->interface = value(get, arg, "COLLNET_INTERFACE");
 	o->link = value(get, arg, "COLLNET_LINK");
 	o->encapsulation = value(get, arg, "COLLNET_ENCAPSULATION");
+	o->peers = value(get, arg, "COLLNET_PEERS");
 	o->node = value(get, arg, "COLLNET_NODE");
 	o->topology = value(get, arg, "COLLNET_TOPOLOGY");
 

@@ -3,6 +3,7 @@
 #include "coll/control.h"
 #include "coll/engine_state.h"
 #include "coll/team.h"
+#include "util/byteorder.h"
 
 static const cn_time repeat_first = 50 * CN_MS, repeat_most = 2000 * CN_MS;
 static const cn_time announce_again = 2000 * CN_MS;

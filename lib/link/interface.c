@@ -287,7 +287,7 @@ static int pick_named(const struct cn_interface *list, size_t count, const char 
 		       names);
 }
 
-int cn_interface_pick(const struct cn_interface *list, size_t count, const char *name,
+int cn_interface_pick(const struct cn_interface *list, size_t count, const char *name, bool any,
 		      struct cn_interface *out, struct cn_err *err)
 {
 	const struct cn_interface *i = NULL;
@@ -297,7 +297,7 @@ int cn_interface_pick(const struct cn_interface *list, size_t count, const char 
 	if (r < 0) {
 		return r;
 	}
-	if (!i->ethernet || i->loopback) {
+	if (!any && (!i->ethernet || i->loopback)) {
 		return cn_fail(err, COLLNET_EIFACE, "interface %s is not Ethernet", i->name);
 	}
 	if (!i->up) {
@@ -341,7 +341,7 @@ int cn_interface_find(const char *name, struct cn_interface *out, struct cn_err 
 	return found;
 }
 
-int cn_interface_choose(const char *name, struct cn_interface *out, struct cn_err *err)
+int cn_interface_choose(const char *name, bool any, struct cn_interface *out, struct cn_err *err)
 {
 	struct cn_interface *list = NULL;
 	size_t count = 0;
@@ -350,7 +350,7 @@ int cn_interface_choose(const char *name, struct cn_interface *out, struct cn_er
 	if (r < 0) {
 		return r;
 	}
-	r = cn_interface_pick(list, count, name, out, err);
+	r = cn_interface_pick(list, count, name, any, out, err);
 	free(list);
 	if (r == 0 && !out->running) {
 		cn_log(COLLNET_LOG_WARNING, "interface %s has no carrier: is its cable plugged in?",

@@ -28,16 +28,16 @@ struct cn_interface {
 int cn_interface_list(struct cn_interface **out, size_t *count, struct cn_err *err);
 
 /*
- * The one of the list to use; `name` NULL or "": the only candidate. COLLNET_EIFACE with a
- * message that names the remedy.
+ * The one of the list to use; `name` NULL or "": the only candidate. With `any`, a named one need
+ * not be Ethernet. COLLNET_EIFACE with a message that names the remedy.
  */
-int cn_interface_pick(const struct cn_interface *list, size_t count, const char *name,
+int cn_interface_pick(const struct cn_interface *list, size_t count, const char *name, bool any,
 		      struct cn_interface *out, struct cn_err *err);
 
 /* The interface of this name, whatever its state. 1: *out is set; 0: there is none. */
 int cn_interface_find(const char *name, struct cn_interface *out, struct cn_err *err);
 
 /* cn_interface_list() and cn_interface_pick(). */
-int cn_interface_choose(const char *name, struct cn_interface *out, struct cn_err *err);
+int cn_interface_choose(const char *name, bool any, struct cn_interface *out, struct cn_err *err);
 
 #endif

@@ -20,6 +20,9 @@ int cn_link_open_packet(const struct cn_link_config *config, const struct cn_int
 int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_interface *i,
 		      struct cn_link **out, struct cn_err *err);
 
+int cn_link_open_udp(const struct cn_link_config *config, const struct cn_interface *i,
+		     struct cn_link **out, struct cn_err *err);
+
 /* Loads the libraries of the pcap link, once; cn_link_open_pcap() does so, too. */
 int cn_link_prepare_pcap(struct cn_err *err);
 

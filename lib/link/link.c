@@ -12,6 +12,7 @@
 
 #include "link/kinds.h"
 #include "link/udp.h"
+#include "link/udp_address.h"
 #include "util/byteorder.h"
 
 #define RING_FRAMES_DEFAULT  2048
@@ -27,6 +28,7 @@ static const struct {
 	cn_link_opener open;		    /* NULL: not in this build */
 } kinds[] = {
 	{ "packet", NULL, cn_link_open_packet },
+	{ "udp", NULL, cn_link_open_udp },
 #ifdef HAVE_PCAP
 	{ "pcap", cn_link_prepare_pcap, cn_link_open_pcap },
 #else
@@ -91,6 +93,11 @@ int cn_link_refused(const char *interface, const char *what, int e, struct cn_er
 	return cn_fail(err, COLLNET_ESYSTEM, "interface %s: %s: %s", interface, what, strerror(e));
 }
 
+bool cn_link_is_udp(const char *kind)
+{
+	return kind != NULL && strcmp(kind, "udp") == 0;
+}
+
 /* Protocols that every machine speaks: their frames must never be taken for ours. */
 static const char *owner_of(uint16_t ethertype)
 {
@@ -118,6 +125,12 @@ static int complete_config(struct cn_link_config *c, uint32_t mtu, struct cn_err
 			       "0x%04x is not an EtherType: choose one from "
 			       "0x0600 up, such as 0x88b5",
 			       c->ethertype);
+	}
+	if (cn_link_is_udp(c->kind) && c->ethertype < CN_UDP_PORT_MIN) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "link udp: 0x%04x (%u) is too low a port: choose an EtherType from "
+			       "0x8000 up, such as 0x88b5",
+			       c->ethertype, c->ethertype);
 	}
 	if (owner_of(c->ethertype) != NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
@@ -159,7 +172,8 @@ static int find_kind(const char *name, size_t *out, struct cn_err *err)
 		*out = k;
 		return COLLNET_OK;
 	}
-	return cn_fail(err, COLLNET_EINVAL, "unknown link '%.40s' (available: packet, pcap)", name);
+	return cn_fail(err, COLLNET_EINVAL, "unknown link '%.40s' (available: packet, udp, pcap)",
+		       name);
 }
 
 int cn_link_prepare(const char *kind, struct cn_err *err)
@@ -177,8 +191,13 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 	size_t k;
 	int r = find_kind(c.kind, &k, err);
 
+	if (r == COLLNET_OK && c.peers != NULL && !cn_link_is_udp(c.kind)) {
+		cn_log(COLLNET_LOG_WARNING,
+		       "only link udp uses peers; link %s finds all nodes of the Ethernet",
+		       kinds[k].name);
+	}
 	if (r == COLLNET_OK) {
-		r = cn_interface_choose(c.interface, &i, err);
+		r = cn_interface_choose(c.interface, cn_link_is_udp(c.kind), &i, err);
 	}
 	if (r < 0) {
 		return r;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Links send and receive frames on an Ethernet interface. There are two kinds:
+ * Links send and receive frames on an Ethernet interface. There are three kinds:
  *
  *   packet  AF_PACKET: TPACKET_V2 receive ring, sendmmsg; Linux, the default
+ *   udp     an ordinary UDP socket: any IPv4 network, no privilege
  *   pcap    libpcap receives, libnet builds and injects; portable (not with --without-pcap)
  *
  * A link never blocks and never allocates after opening. It delivers only frames of its
@@ -17,15 +18,17 @@
 #include "util/util.h"
 
 struct cn_link_config {
-	const char *kind;      /* "packet" (NULL too) or "pcap" */
+	const char *kind;      /* "packet" (NULL too), "udp" or "pcap" */
 	const char *interface; /* NULL: the only candidate, else refused with the list of them */
 	uint16_t ethertype;    /* encapsulation udp: the number of the UDP port */
 	enum cn_encapsulation encapsulation;
+	const char *peers; /* udp: a multicast group or a file of hosts; NULL: the default group */
 	uint32_t ring_frames;  /* receive ring, frames; 0: 2,048 */
 	uint32_t queue_frames; /* full frames that may wait in the kernel's send queue; 0: 8 */
 	/*
-	 * Opens a packet socket (SOCK_RAW, protocol 0) for a process without CAP_NET_RAW: a
-	 * descriptor, or -1 with errno. NULL: socket(). The pcap link opens its own.
+	 * Opens a packet socket (SOCK_RAW, protocol 0) for a process without CAP_NET_RAW, or a UDP
+	 * socket for link udp, non-blocking: a descriptor, or -1 with errno. NULL: socket(). The
+	 * pcap link opens its own.
 	 */
 	int (*open_socket)(void *arg);
 	void *open_arg;
@@ -65,6 +68,9 @@ struct cn_link {
  * COLLNET_EUNSUPPORTED: not in this build, or a library is missing.
  */
 int cn_link_prepare(const char *kind, struct cn_err *err);
+
+/* Whether the kind (NULL: the default) is the one over UDP sockets, whose encapsulation is udp. */
+bool cn_link_is_udp(const char *kind);
 
 /*
  * Opens a link. COLLNET_EPERM, COLLNET_EIFACE (none, unknown, down, not Ethernet, several and

@@ -91,7 +91,8 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	memcpy(ec.node.mac, s->link->mac, sizeof(ec.node.mac));
 	ec.node.ethertype = config->ethertype;
 	ec.node.cluster = config->cluster;
-	ec.node.encapsulation = config->encapsulation;
+	ec.node.encapsulation = cn_link_is_udp(config->link) ? CN_ENCAPSULATION_UDP
+							     : config->encapsulation;
 	ec.node.mtu = s->link->mtu < MTU_MAX ? s->link->mtu : MTU_MAX;
 	snprintf(ec.node.name, sizeof(ec.node.name), "%s", s->node);
 	ec.node.goodbyes = config->goodbyes;
@@ -150,13 +151,14 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 		.kind = config->link,
 		.interface = config->interface,
 		.ethertype = config->ethertype,
+		.peers = config->peers,
 		.encapsulation = config->encapsulation,
 		.open_socket = config->open_socket,
 		.open_arg = config->open_arg,
 	};
 	int rc = cn_link_open(&lc, &s->link, err);
 
-	if (rc == COLLNET_OK) {
+	if (rc == COLLNET_OK && !cn_link_is_udp(config->link)) { /* the port is its own lock */
 		rc = cn_lock_take(CN_LOCK_DIR, s->link->interface, config->ethertype, &s->lock,
 				  err);
 		s->locked = rc == COLLNET_OK;

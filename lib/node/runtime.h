@@ -14,6 +14,7 @@
 struct cn_runtime_config {
 	const char *interface; /* NULL: the only one */
 	const char *link;      /* NULL: packet */
+	const char *peers;     /* as in struct cn_link_config */
 	enum cn_encapsulation encapsulation;
 	const char *node;     /* NULL: the host name */
 	const char *topology; /* file; NULL: none */

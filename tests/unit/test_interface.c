@@ -39,7 +39,7 @@ static void assert_refused(const struct cn_interface *list, size_t count, const 
 	struct cn_interface out = { .index = -7 };
 	struct cn_err err = { 0 };
 
-	assert_int_equal(cn_interface_pick(list, count, name, &out, &err), COLLNET_EIFACE);
+	assert_int_equal(cn_interface_pick(list, count, name, false, &out, &err), COLLNET_EIFACE);
 	assert_int_equal(err.code, COLLNET_EIFACE);
 	assert_string_equal(err.text, message);
 	assert_int_equal(out.index, -7);
@@ -52,9 +52,9 @@ static void pick__the_only_candidate(void **state)
 	struct cn_err err;
 
 	(void)state;
-	assert_int_equal(cn_interface_pick(list, 6, NULL, &out, &err), 0);
+	assert_int_equal(cn_interface_pick(list, 6, NULL, false, &out, &err), 0);
 	assert_string_equal(out.name, "eth1");
-	assert_int_equal(cn_interface_pick(list, 6, "", &out, &err), 0);
+	assert_int_equal(cn_interface_pick(list, 6, "", false, &out, &err), 0);
 	assert_string_equal(out.name, "eth1");
 }
 
@@ -89,12 +89,12 @@ static void pick__named(void **state)
 	struct cn_err err;
 
 	(void)state;
-	assert_int_equal(cn_interface_pick(list, 4, "eth0", &out, &err), 0);
+	assert_int_equal(cn_interface_pick(list, 4, "eth0", false, &out, &err), 0);
 	assert_int_equal(out.index, 2);
-	assert_int_equal(cn_interface_pick(list, 4, "eth1", &out, &err), 0);
+	assert_int_equal(cn_interface_pick(list, 4, "eth1", false, &out, &err), 0);
 	assert_int_equal(out.index, 3);
 	/* A cable may be plugged in later. */
-	assert_int_equal(cn_interface_pick(list, 4, "eth3", &out, &err), 0);
+	assert_int_equal(cn_interface_pick(list, 4, "eth3", false, &out, &err), 0);
 }
 
 static void pick__named_and_unusable(void **state)
@@ -132,10 +132,10 @@ static void pick__long_lists_and_names_stay_one_line(void **state)
 	}
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(cn_interface_pick(list, 100, NULL, &out, &err), COLLNET_EIFACE);
+	assert_int_equal(cn_interface_pick(list, 100, NULL, false, &out, &err), COLLNET_EIFACE);
 	assert_non_null(strstr(err.text, "ethernet0000000, ethernet0000001, "));
 	assert_non_null(strstr(err.text, ", ...): name one with -i or COLLNET_INTERFACE"));
-	assert_int_equal(cn_interface_pick(list, 100, name, &out, &err), COLLNET_EIFACE);
+	assert_int_equal(cn_interface_pick(list, 100, name, false, &out, &err), COLLNET_EIFACE);
 	assert_non_null(strstr(err.text, ", ...)"));
 }
 

@@ -134,7 +134,7 @@ static void open__bad_configuration(void **state)
 
 	(void)state;
 	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
-	assert_string_equal(err.text, "unknown link 'pigeon' (available: packet, pcap)");
+	assert_string_equal(err.text, "unknown link 'pigeon' (available: packet, udp, pcap)");
 	c.kind = kind;
 	c.ethertype = 1500;
 	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);

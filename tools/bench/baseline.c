@@ -460,7 +460,7 @@ int baseline_open(const char *interface, uint16_t ethertype, struct baseline **o
 	}
 	b->fd = -1;
 	b->ethertype = ethertype;
-	r = cn_interface_choose(interface, &b->interface, err);
+	r = cn_interface_choose(interface, false, &b->interface, err);
 	if (r < 0) {
 		baseline_close(b);
 		return r;

@@ -48,7 +48,8 @@ static const char help_text[] =
 	"  --mode daemon|direct  through collnetd, or directly on the interface\n"
 	"  --socket PATH         socket of the daemon\n"
 	"  --interface NAME      direct: the Ethernet interface\n"
-	"  --link packet|pcap    direct: how to access it\n"
+	"  --link packet|udp|pcap    direct: how to access it\n"
+	"  --peers GROUP|FILE    direct, link udp: where the other nodes are\n"
 	"  --encapsulation raw|udp   direct: the headers of the frames\n"
 	"  --spin                direct: wait by spinning\n"
 	"  --topology FILE       switches, links, rates and buffers (COLLNET_TOPOLOGY), for direct\n"
@@ -72,6 +73,7 @@ enum {
 	OPT_SOCKET,
 	OPT_INTERFACE,
 	OPT_LINK,
+	OPT_PEERS,
 	OPT_ENCAPSULATION,
 	OPT_SPIN,
 	OPT_TOPOLOGY,
@@ -90,6 +92,7 @@ static const struct option options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "interface", required_argument, NULL, OPT_INTERFACE },
 	{ "link", required_argument, NULL, OPT_LINK },
+	{ "peers", required_argument, NULL, OPT_PEERS },
 	{ "encapsulation", required_argument, NULL, OPT_ENCAPSULATION },
 	{ "spin", no_argument, NULL, OPT_SPIN },
 	{ "topology", required_argument, NULL, OPT_TOPOLOGY },
@@ -129,6 +132,9 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		return COLLNET_OK;
 	case OPT_LINK:
 		o->open.link = arg;
+		return COLLNET_OK;
+	case OPT_PEERS:
+		o->open.peers = arg;
 		return COLLNET_OK;
 	case OPT_ENCAPSULATION:
 		o->open.encapsulation = arg;

@@ -113,16 +113,17 @@ enum collnet_mode {
 /**
  * How to open a context. collnet_options_init() fills in the defaults, which these environment
  * variables change: COLLNET_MODE (daemon, direct), COLLNET_SOCKET, COLLNET_INTERFACE,
- * COLLNET_LINK (packet, pcap), COLLNET_ENCAPSULATION (raw, udp), COLLNET_NODE, COLLNET_TOPOLOGY,
- * COLLNET_CLUSTER, COLLNET_ETHERTYPE, COLLNET_TIMEOUT (milliseconds), COLLNET_SPIN (0, 1). Strings
- * must stay valid until collnet_open() returns; NULL means not specified.
+ * COLLNET_LINK (packet, udp, pcap), COLLNET_PEERS, COLLNET_ENCAPSULATION (raw, udp), COLLNET_NODE,
+ * COLLNET_TOPOLOGY, COLLNET_CLUSTER, COLLNET_ETHERTYPE, COLLNET_TIMEOUT (milliseconds),
+ * COLLNET_SPIN (0, 1). Strings must stay valid until collnet_open() returns; NULL means not
+ * specified.
  */
 struct collnet_options {
 	size_t size; /**< sizeof(struct collnet_options) */
 	enum collnet_mode mode;
 	const char *socket;	   /**< daemon: path of its socket */
 	const char *interface;	   /**< direct: Ethernet interface */
-	const char *link;	   /**< direct: "packet" or "pcap" */
+	const char *link;	   /**< direct: "packet", "udp" or "pcap" */
 	const char *node;	   /**< direct: this node's name; default is the host name */
 	const char *topology;	   /**< direct: topology file */
 	uint16_t cluster;	   /**< direct: cluster id, equal on all nodes */
@@ -130,6 +131,7 @@ struct collnet_options {
 	int spin;		   /**< direct: busy-wait instead of sleeping in poll() */
 	uint32_t timeout_ms;	   /**< deadline of calls that specify none; default 30,000 */
 	const char *encapsulation; /**< direct: "raw" or "udp", equal on all nodes */
+	const char *peers;	   /**< direct, link udp: a multicast group or a file of hosts */
 };
 
 void collnet_options_init(struct collnet_options *o);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the link over UDP sockets computes: the addresses that stand for MAC addresses, and the
+ * nodes that a broadcast reaches.
+ *
+ * The transport addresses nodes by six bytes. Those of this link are made of a port from 32768 on
+ * (15 bits, so that the address is never that of a group) and an IPv4 address.
+ */
+#ifndef CN_LINK_UDP_ADDRESS_H
+#define CN_LINK_UDP_ADDRESS_H
+
+#include <netinet/in.h>
+
+#include "util/util.h"
+
+/* In the organisation's local scope (RFC 2365); its last bytes are the number of the EtherType. */
+#define CN_UDP_PEERS_DEFAULT "239.192.136.181"
+#define CN_UDP_PORT_MIN	     32768u
+#define CN_UDP_PEERS_MAX     1024u /* that a file may list */
+
+void cn_udp_address_put(uint8_t mac[6], const struct sockaddr_in *a);
+/* False: no address of this link. */
+bool cn_udp_address_get(const uint8_t mac[6], struct sockaddr_in *out);
+
+/* Whom a broadcast reaches. */
+struct cn_udp_peers {
+	struct sockaddr_in *list; /* freed by the caller */
+	uint32_t n;
+	bool group; /* the only one is a multicast group */
+};
+
+/*
+ * Reads them: `text` is a multicast group, like 239.192.136.181, or the name of a file with an IPv4
+ * address or a host's name, and optionally ":PORT", per line; the port is otherwise `port`.
+ */
+int cn_udp_peers_read(const char *text, uint16_t port, struct cn_udp_peers *out,
+		      struct cn_err *err);
+
+#endif

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Link udp: collectives between daemons and between programs without any privilege, by a multicast
+# group and by a file of hosts, and across a router; a killed worker is announced.
+# timeout: 180
+. "$(dirname "$0")/lib.sh"
+need_lab
+need setpriv
+export HERE="$PWD"
+again="alltoall --sizes 1k,64k --iterations 5 --verify --json"
+
+# right: all rows of ./out are verified.
+right() {
+	[ -s out ] && [ "$(json verified out | sort -u)" = true ] || {
+		cat out err
+		fail "$what: wrong bytes"
+	}
+	echo "ok: $what"
+}
+
+lab_rows --timeout 60 --ip --shape 4x2 --rate 20mbit --daemon-arg=--link=udp -- \
+	alltoall --sizes 1k,64k --iterations 5
+no_drops
+echo "ok: $what"
+
+# A rank without any capability: link packet is refused, link udp works.
+cat >rank <<'EOS'
+export COLLNET_MODE=direct
+unprivileged() {
+	setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs "$@"
+}
+unprivileged collnet bench barrier 2>"$HERE/refused.$COLLNET_RANK" && exit 5
+grep -q "no permission for raw sockets" "$HERE/refused.$COLLNET_RANK" || exit 6
+export COLLNET_LINK=udp COLLNET_PEERS="$HERE/hosts"
+unprivileged collnet bench "$@"
+EOS
+printf 'h0\nh1 # by name\nh2\nh3\n' >hosts
+what="programs without a capability, by a file of hosts"
+# shellcheck disable=SC2086
+collnet lab run --shape 4 --rate 20mbit --ip --no-daemons --timeout 60 -- \
+	sh "$PWD/rank" $again >out 2>err </dev/null || {
+	cat out err refused.*
+	fail "$what"
+}
+right
+
+# h1 moves to a network behind h2, which forwards.
+what="across a router"
+cat >routed <<'EOS'
+address() {
+	lab-on "$1" ip -4 -o addr show dev eth0 | sed 's/.*inet \([0-9.]*\).*/\1/'
+}
+h0=$(address h0) h2=$(address h2)
+lab-on h1 ip addr flush dev eth0 && lab-on h1 ip addr add 10.99.0.1/24 dev eth0 &&
+	lab-on h2 ip addr add 10.99.0.2/24 dev eth0 &&
+	lab-on h2 sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward' &&
+	lab-on h0 ip route add 10.99.0.0/24 via "$h2" &&
+	lab-on h1 ip route add default via 10.99.0.2 || exit 3
+printf '%s\n10.99.0.1\n' "$h0" >"$HERE/hosts"
+export COLLNET_LINK=udp COLLNET_PEERS="$HERE/hosts" COLLNET_SIZE=2 COLLNET_JOB=routed
+unset COLLNET_TOPOLOGY
+lab-on h1 env COLLNET_RANK=1 collnet bench "$@" &
+lab-on h0 env COLLNET_RANK=0 collnet bench "$@"
+status=$?
+wait
+exit $status
+EOS
+# shellcheck disable=SC2086
+collnet lab shell --shape 3 --rate 20mbit --ip --no-daemons --timeout 60 -- \
+	sh "$PWD/routed" $again >out 2>err </dev/null || {
+	cat out err
+	fail "$what"
+}
+right
+
+# Its parent announces a killed worker, from the worker's address and port.
+what="a killed worker"
+cat >killed <<'EOS'
+for r in 0 1 2; do
+	lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=3 COLLNET_JOB=killed collnet bench alltoall \
+		--sizes 1k --iterations 1000000 >"$HERE/out.$r" 2>"$HERE/err.$r" &
+done
+until lab-on h1 collnet status | grep -q killed; do sleep 0.05; done
+kill -KILL "$(ps -o pid= --ppid "$(cat "$COLLNET_LAB_DIR/h0.daemon.pid")" | xargs)"
+wait
+EOS
+collnet lab shell --shape 3 --rate 20mbit --ip --daemon-arg=--link=udp --timeout 60 -- \
+	sh "$PWD/killed" >out 2>err </dev/null # its status is that of the killed daemon
+for r in 1 2; do
+	has "node h0 ended its daemon" err.$r
+done
+echo "ok: $what: $(tail -n 1 err.1)"
+
+# What is wrong is said.
+collnetd --link udp -i lo --ethertype 0x7000 --socket "$PWD/s" >out 2>&1 && fail "port 0x7000"
+has "too low a port: choose an EtherType from 0x8000 up" out
+collnetd --link packet --peers hosts -i lo --socket "$PWD/s" >out 2>&1 && fail "peers"
+has "only link udp uses peers; link packet finds all nodes" out
+echo "ok: bad options"

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lib/link/udp_socket.c: two links on the loopback interface of a namespace of its own. Exit 77
+ * where the system refuses namespaces.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "link/link.h"
+#include "link/udp_address.h"
+#include "namespace.h"
+
+#define SEED	   5u
+#define PORT_A	   40000
+#define PORT_B	   40001
+#define WAIT_MS	   2000
+#define SILENCE_MS 30
+#define HEAD	   (CN_ETH_HEADER + 4)
+
+static char hosts[] = "/tmp/collnet-hosts.XXXXXX";
+static struct cn_link *a, *b;
+static uint8_t bytes[65536];
+
+static int try_open(uint16_t port, struct cn_link **out, struct cn_err *err)
+{
+	struct cn_link_config c = {
+		.kind = "udp", .interface = "lo", .ethertype = port, .peers = hosts
+	};
+
+	return cn_link_open(&c, out, err);
+}
+
+static int set_up(void **state)
+{
+	struct cn_err err = { 0 };
+
+	(void)state;
+	if (try_open(PORT_A, &a, &err) != COLLNET_OK || try_open(PORT_B, &b, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	cn_link_close(a);
+	cn_link_close(b);
+	return 0;
+}
+
+static struct cn_frame make(const uint8_t to[6], uint32_t number, uint16_t payload)
+{
+	struct cn_frame f = { .head_len = HEAD,
+			      .payload_len = payload,
+			      .payload = payload > 0 ? bytes + number % 1000 : NULL };
+
+	memcpy(f.head, to, 6);
+	memcpy(f.head + 6, a->mac, 6);
+	memcpy(f.head + CN_ETH_HEADER, &number, sizeof(number));
+	return f;
+}
+
+/* The next frame on a link, within the time. */
+static bool next(struct cn_link *l, struct cn_rx_frame *f, int ms)
+{
+	struct pollfd p = { .fd = l->recv_fd, .events = POLLIN };
+
+	cn_link_release(l);
+	while (cn_link_recv(l, f, 1) == 0) {
+		if (poll(&p, 1, ms) != 1) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void assert_next(struct cn_link *l, const struct cn_frame *sent)
+{
+	struct cn_rx_frame f;
+
+	if (!next(l, &f, WAIT_MS)) {
+		fail_msg("a frame of %u bytes did not come", sent->payload_len);
+	}
+	assert_int_equal(f.len, 4u + sent->payload_len);
+	assert_int_equal(f.encapsulation, CN_ENCAPSULATION_UDP);
+	assert_memory_equal(f.ether, l->mac, 6);
+	assert_memory_equal(f.ether + 6, sent->head + 6, 6);
+	assert_memory_equal(f.data, sent->head + CN_ETH_HEADER, 4);
+	if (sent->payload_len > 0) {
+		assert_memory_equal(f.data + 4, sent->payload, sent->payload_len);
+	}
+}
+
+static void assert_silent(struct cn_link *l)
+{
+	struct cn_rx_frame f;
+
+	assert_false(next(l, &f, SILENCE_MS));
+}
+
+static void udp_link__every_size(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n <= 3 * 1500; n += n < 100 ? 1 : 37) {
+		struct cn_frame f = make(b->mac, n, (uint16_t)n);
+
+		assert_int_equal(cn_link_send(a, &f, 1), 1);
+		assert_next(b, &f);
+	}
+	assert_silent(a);
+	assert_silent(b);
+}
+
+/* Runs of equal frames, which become super-frames, and others, in batches of every length. */
+static void udp_link__order_of_batches(void **state)
+{
+	static struct cn_frame f[300];
+
+	(void)state;
+	for (uint32_t round = 0; round < 40; round++) {
+		uint32_t n = 1 + (uint32_t)(cn_mix64(SEED + round) % 300), done = 0, taken = 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			uint16_t len = cn_mix64(i * 40 + round) % 8 == 0 ? (uint16_t)(i * 3) : 1400;
+
+			f[i] = make(b->mac, i, len);
+		}
+		while (taken < n) {
+			struct pollfd p = { .fd = a->send_fd, .events = POLLOUT };
+			int r = cn_link_send(a, f + done, n - done);
+
+			assert_true(r >= 0);
+			done += (uint32_t)r;
+			while (taken < done) {
+				assert_next(b, &f[taken++]);
+			}
+			if (done < n) {
+				assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+			}
+		}
+	}
+	assert_silent(b);
+}
+
+/* To all nodes of the list, but not back; among frames to one of them. */
+static void udp_link__broadcast(void **state)
+{
+	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	struct cn_frame f[3] = { make(b->mac, 1, 100), make(everyone, 2, 100),
+				 make(b->mac, 3, 100) };
+
+	(void)state;
+	assert_int_equal(cn_link_send(a, f, 3), 3);
+	for (int i = 0; i < 3; i++) {
+		assert_next(b, &f[i]);
+	}
+	assert_silent(a);
+}
+
+/* A datagram from a port that no node has, and one without a byte. */
+static void udp_link__strangers(void **state)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_port = htons(2000) }, to;
+	struct cn_frame f = make(b->mac, 9, 10);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	(void)state;
+	assert_true(cn_udp_address_get(b->mac, &to));
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(sendto(fd, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1);
+	close(fd);
+	assert_true(cn_udp_address_get(b->mac, &to));
+	assert_int_equal(sendto(a->send_fd, "", 0, 0, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(cn_link_send(a, &f, 1), 1);
+	assert_next(b, &f);
+	assert_silent(b);
+}
+
+static void udp_link__refuses(void **state)
+{
+	struct cn_link_config c = { .kind = "udp", .interface = "lo", .ethertype = 0x7fff };
+	struct cn_link *l = NULL;
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(try_open(PORT_A, &l, &err), COLLNET_EIFACE);
+	assert_non_null(strstr(err.text, "UDP port 40000 of interface lo is in use"));
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "too low a port"));
+	c.ethertype = PORT_A + 2;
+	c.interface = "dummy9";
+	assert_true(run_command("ip link add dummy9 type veth peer name dummy8 && "
+				"ip link set dummy9 up"));
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_EIFACE);
+	assert_non_null(strstr(err.text, "interface dummy9 has no IPv4 address"));
+	assert_null(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(udp_link__every_size, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__order_of_batches, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__broadcast, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__strangers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__refuses, set_up, tear_down),
+	};
+	const char *why = enter_namespace();
+	static const char text[] = "127.0.0.1:40000\n127.0.0.1:40001\n";
+	int fd, failed;
+
+	if (why == NULL && !run_command("ip link set lo up")) {
+		why = "the loopback interface cannot be brought up";
+	}
+	if (why != NULL) {
+		printf("skip: %s\n", why);
+		return 77;
+	}
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		bytes[i] = (uint8_t)cn_mix64(SEED + i);
+	}
+	print_message("seed %u\n", SEED);
+	fd = mkstemp(hosts);
+	if (fd < 0 || write(fd, text, sizeof(text) - 1) != (ssize_t)sizeof(text) - 1) {
+		return 1;
+	}
+	close(fd);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(hosts);
+	return failed;
+}

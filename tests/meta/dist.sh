@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
 unset PREFIX COLLNET_CORPUS COLLNET_SOURCE CMOCKA_MESSAGE_OUTPUT
-make -C "$BUILD" distcheck >"$t/log" 2>&1 || {
+make -C "$BUILD" -j"${JOBS:-1}" distcheck >"$t/log" 2>&1 || {
 	tail -n 60 "$t/log"
 	exit 1
 }

@@ -277,7 +277,7 @@ static void draw__dot_renders_it(void **state)
 
 	(void)state;
 	if (system("command -v dot >/dev/null 2>&1") != 0) {
-		print_message("dot is not installed\n");
+		print_message("skipped: dot is not installed\n");
 		skip();
 	}
 	assert_int_equal(cn_topo_shape("8x4", 0, 0, 0, 0, &t, &err), 0);

@@ -113,7 +113,7 @@ static void take__name_of_another_user_counts_nothing(void **state)
 
 	(void)state;
 	if (geteuid() != 0) {
-		print_message("another user needs root\n");
+		print_message("skipped: another user needs root\n");
 		skip();
 	}
 	assert_int_equal(pipe(ready), 0);
@@ -154,7 +154,7 @@ static void take__each_network_namespace_has_its_own(void **state)
 	cn_lock_release(&one);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77) {
-		print_message("this system refuses network namespaces\n");
+		print_message("skipped: this system refuses network namespaces\n");
 		skip();
 	}
 	assert_int_equal(WEXITSTATUS(status), 0);

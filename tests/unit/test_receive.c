@@ -114,7 +114,7 @@ static void receive__guarded_kernel_refuses_at_the_sender(void **state)
 	if (!cn_receive_guard(listener)) {
 		close(listener);
 		close(client);
-		print_message("this kernel has no SO_PASSRIGHTS (Linux 6.16)\n");
+		print_message("skipped: this kernel has no SO_PASSRIGHTS (Linux 6.16)\n");
 		skip();
 	}
 	assert_int_equal(bind(listener, (struct sockaddr *)&sun, len), 0);
@@ -145,7 +145,7 @@ static int lingering(int *peer)
 	if (listener < 0 || fd < 0 || bind(listener, (struct sockaddr *)&to, len) != 0 ||
 	    listen(listener, 1) != 0 || getsockname(listener, (struct sockaddr *)&to, &len) != 0 ||
 	    connect(fd, (struct sockaddr *)&to, len) != 0) {
-		print_message("there is no loopback here\n");
+		print_message("skipped: there is no loopback here\n");
 		skip();
 	}
 	*peer = accept(listener, NULL, NULL);

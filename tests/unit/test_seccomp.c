@@ -40,7 +40,7 @@ static int under_filter(int (*what)(void))
 static void need_filter(void)
 {
 	if (!cn_seccomp_available()) {
-		print_message("this build has no filter\n");
+		print_message("skipped: this build has no filter (sanitizers)\n");
 		skip();
 	}
 }

@@ -53,16 +53,11 @@ static size_t put_raw(struct iovec *v, const struct cn_frame *f)
 static size_t put_udp(const struct packet_link *p, struct packet_headers *h, struct iovec *v,
 		      const struct cn_frame *f, size_t k)
 {
-	size_t n = 1, bytes = 0, size = (size_t)f->head_len - CN_ETH_HEADER + f->payload_len;
+	size_t n = 1 + cn_super_frame_pieces(v + 1, f, k), bytes = 0;
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < k; i++) {
-		v[n] = piece(f[i].head + CN_ETH_HEADER, (size_t)f[i].head_len - CN_ETH_HEADER);
-		bytes += v[n++].iov_len;
-		if (f[i].payload_len > 0) {
-			v[n] = piece(f[i].payload, f[i].payload_len);
-			bytes += v[n++].iov_len;
-		}
+	for (size_t i = 1; i < n; i++) {
+		bytes += v[i].iov_len;
 	}
 	cn_udp_put(h->udp, f->head, p->ethertype, bytes);
 	if (!p->vnet) { /* then k is 1, and the head has an even length or is all of the frame */
@@ -81,7 +76,7 @@ static size_t put_udp(const struct packet_link *p, struct packet_headers *h, str
 	};
 	if (k > 1) {
 		h->vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
-		h->vnet.gso_size = (uint16_t)size;
+		h->vnet.gso_size = (uint16_t)cn_super_frame_size(f);
 	}
 	v[0] = piece(h, sizeof(h->vnet) + sizeof(h->udp));
 	return n;

@@ -3,20 +3,15 @@
 
 #include <string.h>
 
-static size_t length_of(const struct cn_frame *f)
-{
-	return (size_t)f->head_len - CN_ETH_HEADER + f->payload_len;
-}
-
 size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t most)
 {
-	size_t size = length_of(&frames[0]), total = size, k = 1;
+	size_t size = cn_super_frame_size(&frames[0]), total = size, k = 1;
 
 	if (size > most) {
 		return 1;
 	}
 	for (; k < n && k < CN_SUPER_FRAME_MAX; k++) {
-		size_t len = length_of(&frames[k]);
+		size_t len = cn_super_frame_size(&frames[k]);
 
 		if (len > size || total + len > CN_SUPER_FRAME_BYTES ||
 		    memcmp(frames[k].head, frames[0].head, 12) != 0) {
@@ -28,6 +23,23 @@ size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t mos
 		}
 	}
 	return k;
+}
+
+size_t cn_super_frame_pieces(struct iovec *out, const struct cn_frame *frames, size_t k)
+{
+	size_t n = 0;
+
+	/* An iovec points to non-const, and sending only reads. */
+	for (size_t i = 0; i < k; i++) {
+		const struct cn_frame *f = &frames[i];
+
+		out[n++] = (struct iovec){ (void *)(uintptr_t)(f->head + CN_ETH_HEADER),
+					   (size_t)f->head_len - CN_ETH_HEADER };
+		if (f->payload_len > 0) {
+			out[n++] = (struct iovec){ (void *)(uintptr_t)f->payload, f->payload_len };
+		}
+	}
+	return n;
 }
 
 size_t cn_super_frame_take(struct cn_super_frame *s, struct cn_rx_frame *out, size_t max)

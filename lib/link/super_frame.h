@@ -10,6 +10,8 @@
 #ifndef CN_LINK_SUPER_FRAME_H
 #define CN_LINK_SUPER_FRAME_H
 
+#include <sys/uio.h>
+
 #include "proto/frame.h"
 
 #define CN_SUPER_FRAME_BYTES (65535 - CN_UDP_HEADER)
@@ -17,6 +19,16 @@
 /* How many of the n frames (1 at least), from the first on, form a super-frame. A frame of more
  * than `most` bytes after the Ethernet header is no part of one: the kernel has to refuse it. */
 size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t most);
+
+/* Bytes of the collnet frame in a frame to send. */
+static inline size_t cn_super_frame_size(const struct cn_frame *f)
+{
+	return (size_t)f->head_len - CN_ETH_HEADER + f->payload_len;
+}
+
+/* The collnet frames of k frames, one after the other, in at most 2 * k pieces; returns how many.
+ */
+size_t cn_super_frame_pieces(struct iovec *out, const struct cn_frame *frames, size_t k);
 
 /* What is left of a received one, or of a frame alone. Empty: left is 0. */
 struct cn_super_frame {

@@ -26,7 +26,7 @@ void cn_udp_address_put(uint8_t mac[6], const struct sockaddr_in *a)
 bool cn_udp_address_get(const uint8_t mac[6], struct sockaddr_in *out)
 {
 	uint32_t address = cn_get_be32(mac + 2);
-	uint16_t port = (uint16_t)(CN_UDP_PORT_MIN | mac[0] >> 1 | (mac[1] & 0xff) << 7);
+	uint16_t port = (uint16_t)(CN_UDP_PORT_MIN | mac[0] >> 1 | mac[1] << 7);
 
 	if ((mac[0] & 1) != 0 || address == 0 || IN_MULTICAST(address) ||
 	    IN_EXPERIMENTAL(address)) {

@@ -191,30 +191,18 @@ static void put_control(const struct udp_link *u, struct msghdr *m, union contro
 	}
 }
 
-static struct iovec piece(const void *data, size_t len)
-{
-	return (struct iovec){ (void *)(uintptr_t)data, len };
-}
-
 /* Message `at` of the first k frames, all to one address. Returns how many pieces of v it took. */
 static size_t put_message(struct udp_link *u, uint32_t at, struct iovec *v,
 			  const struct cn_frame *f, uint32_t k)
 {
 	struct msghdr *m = &u->out[at].msg_hdr;
-	size_t n = 0;
+	size_t n = cn_super_frame_pieces(v, f, k);
 
-	for (uint32_t i = 0; i < k; i++) {
-		v[n++] = piece(f[i].head + CN_ETH_HEADER, (size_t)f[i].head_len - CN_ETH_HEADER);
-		if (f[i].payload_len > 0) {
-			v[n++] = piece(f[i].payload, f[i].payload_len);
-		}
-	}
 	m->msg_name = &u->to[at];
 	m->msg_namelen = sizeof(u->to[at]);
 	m->msg_iov = v;
 	m->msg_iovlen = n;
-	put_control(u, m, &u->control[at],
-		    k > 1 ? (size_t)f->head_len - CN_ETH_HEADER + f->payload_len : 0);
+	put_control(u, m, &u->control[at], k > 1 ? cn_super_frame_size(f) : 0);
 	u->frames[at] = k;
 	return n;
 }
@@ -446,7 +434,7 @@ static int make_buffers(struct udp_link *u, struct cn_err *err)
 	for (int i = 0; i < RECV_BATCH; i++) {
 		struct received *r = &u->received[i];
 
-		r->piece = piece(u->buffers + (size_t)i * RECV_BYTES, RECV_BYTES);
+		r->piece = (struct iovec){ u->buffers + (size_t)i * RECV_BYTES, RECV_BYTES };
 		u->in[i].msg_hdr = (struct msghdr){ .msg_name = &r->from,
 						    .msg_iov = &r->piece,
 						    .msg_iovlen = 1,

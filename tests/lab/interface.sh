@@ -95,18 +95,37 @@ lab "not there at the start" 1 '
 has "no interface later on node" error.later
 echo "ok: $what: $(cat error.later)"
 
+# For what happens to the interface of h1 in a lab of three hosts, among the switches: a rank of the
+# job $job on its host, the interface that was deleted created again with another address, and a job
+# whose bytes are checked.
+cat >h1 <<'EOS'
+cable=$(ip -o link | sed -n "s/^[0-9]*: \(s[01]-h1\)[@:].*/\1/p")
+[ -n "$cable" ] || exit 3
+bridge=$(ip -o link show $cable | sed -n "s/.* master \([^ ]*\) .*/\1/p")
+on() {
+	r=$1
+	shift
+	lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=3 COLLNET_JOB=$job "$@"
+}
+create() {
+	ip link add $cable mtu 1500 type veth peer name eth0 mtu 1500 netns h1 &&
+		ip link set $cable master $bridge up &&
+		lab-on h1 ip link set eth0 address 02:00:00:00:77:01 up
+}
+measure() {
+	for r in 1 2; do on $r collnet bench alltoall --sizes 10k --iterations 3 --verify & done
+	on 0 collnet bench alltoall --sizes 10k --iterations 3 --verify --json
+	status=$?
+	wait
+	return $status
+}
+EOS
+
 # ---- removed and created again, with another index and address ---------------------------------
 what="removed and created again"
 rm -f pid.* end.* error.* next
 collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
-	cable=$(ip -o link | sed -n "s/^[0-9]*: \(s[01]-h1\)[@:].*/\1/p")
-	[ -n "$cable" ] || exit 3
-	bridge=$(ip -o link show $cable | sed -n "s/.* master \([^ ]*\) .*/\1/p")
-	on() {
-		r=$1
-		shift
-		lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=3 COLLNET_JOB=$job "$@"
-	}
+	. "$HERE/h1"
 	log=$COLLNET_LAB_DIR/logs/h1.log
 	job=removed
 	for r in 0 1 2; do on $r exchange & done
@@ -115,18 +134,12 @@ collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
 	lab-on h1 ip link del eth0 || exit 5
 	for r in 0 1 2; do await end.$r 20 || exit 6; done
 	await $log 5 "no interface eth0 on node h1" || exit 7
-	ip link add $cable mtu 1500 type veth peer name eth0 mtu 1500 netns h1 || exit 8
-	ip link set $cable master $bridge up || exit 9
-	lab-on h1 ip link set eth0 address 02:00:00:00:77:01 up || exit 10
+	create || exit 8
 	await $log 5 "interface eth0 is up on node h1" || exit 11
 	kill -0 $before || exit 12
 	wait
 	job=created
-	for r in 1 2; do on $r collnet bench alltoall --sizes 10k --iterations 3 --verify & done
-	on 0 collnet bench alltoall --sizes 10k --iterations 3 --verify --json
-	status=$?
-	wait
-	exit $status' >out 2>err </dev/null || {
+	measure' >out 2>err </dev/null || {
 	status=$?
 	cat out err h1.log error.*
 	fail "$what: status $status"
@@ -141,26 +154,14 @@ echo "ok: $what: $(cat error.1)"
 what="replaced in the middle"
 rm -f pid.* end.* error.* next
 collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
-	cable=$(ip -o link | sed -n "s/^[0-9]*: \(s[01]-h1\)[@:].*/\1/p")
-	[ -n "$cable" ] || exit 3
-	bridge=$(ip -o link show $cable | sed -n "s/.* master \([^ ]*\) .*/\1/p")
-	on() {
-		r=$1
-		shift
-		lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=3 COLLNET_JOB=replaced "$@"
-	}
+	. "$HERE/h1"
+	job=replaced
 	for r in 0 1 2; do on $r exchange & done
 	lab-on h2 running 0 1 2 || exit 4
 	lab-on h1 ip link del eth0 || exit 5
-	ip link add $cable mtu 1500 type veth peer name eth0 mtu 1500 netns h1 || exit 6
-	ip link set $cable master $bridge up || exit 7
-	lab-on h1 ip link set eth0 address 02:00:00:00:77:01 up || exit 8
+	create || exit 6
 	wait
-	for r in 1 2; do on $r collnet bench alltoall --sizes 10k --iterations 3 --verify & done
-	on 0 collnet bench alltoall --sizes 10k --iterations 3 --verify --json
-	status=$?
-	wait
-	exit $status' >out 2>err </dev/null || {
+	measure' >out 2>err </dev/null || {
 	status=$?
 	cat out err h?.log error.*
 	fail "$what: status $status"

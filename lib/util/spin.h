@@ -7,10 +7,11 @@
  * CN_SPIN_MAX of polling, once, and those after it none. Since a slow wake-up can make every wait
  * look long, one in CN_SPIN_PROBE polls nevertheless.
  *
- * Whoever polls calls sched_yield() after each poll: what it waits for may need this processor. If
- * a process that computes needs it, too, that call can last for milliseconds, whatever the priority
- * of that process is. After one that lasted CN_SPIN_LOST or longer, none is made for CN_SPIN_SHARE
- * times as long, and for twice that time if it happens again soon, up to CN_SPIN_BAR_MAX.
+ * A process that polls calls sched_yield() after each poll: the process it waits for may need this
+ * processor. If one that computes needs it, too, that call can last for milliseconds, whatever the
+ * priority of that process is. After one that lasted CN_SPIN_LOST or longer, none is made for
+ * CN_SPIN_SHARE times as long, and for twice that time if it happens again soon, up to
+ * CN_SPIN_BAR_MAX.
  */
 #ifndef CN_SPIN_H
 #define CN_SPIN_H

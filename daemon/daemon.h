@@ -119,6 +119,7 @@ struct cn_op_slot {
 	bool busy;
 	bool receives;
 	struct cn_mapping *send, *recv;
+	struct cn_block *blocks; /* of a vector operation; NULL: none */
 	struct cn_received received;
 };
 

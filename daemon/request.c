@@ -32,6 +32,7 @@ static void op_free(struct cn_op_slot *op)
 	cn_quota_give(c->daemon, c->user, CN_QUOTA_REQUESTS, 1);
 	cn_mapping_put(c->daemon, op->send);
 	cn_mapping_put(c->daemon, op->recv);
+	free(op->blocks);
 }
 
 /* Called by the engine, from wherever it is: sends, marks, and no more. */
@@ -54,6 +55,7 @@ static void op_done(struct cn_done *done, int status, const char *text)
 	}
 	op_free(op);
 	op->send = op->recv = NULL;
+	op->blocks = NULL;
 	cn_client_complete(c, &m);
 }
 
@@ -243,6 +245,43 @@ static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 	return true;
 }
 
+/*
+ * Copies the blocks of a vector operation, which the client may change at any time, and fills in
+ * call->blocks. Nothing of what they say has been checked. COLLNET_EINVAL: they are outside the
+ * client's regions.
+ */
+static int take_blocks(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
+		       struct cn_call *call, struct cn_err *err)
+{
+	uint32_t sends = cn_call_send_blocks(call) ? call->ranks : 0;
+	uint32_t n = sends + (cn_call_recv_blocks(call) ? call->ranks : 0);
+	struct cn_mapping *ref;
+	const void *shared;
+	bool ok;
+
+	call->bytes = 0;
+	call->blocks.send_len = call->op == CN_OP_GATHERV ? m->bytes : 0;
+	call->blocks.recv_len = call->op == CN_OP_SCATTERV ? m->bytes : 0;
+	if (n == 0) {
+		return COLLNET_OK;
+	}
+	shared = cn_mapping_resolve(c, &m->blocks, n * sizeof(*op->blocks), &ref, &ok);
+	if (!ok) {
+		return COLLNET_EINVAL;
+	}
+	op->blocks = malloc(n * sizeof(*op->blocks));
+	if (op->blocks != NULL) {
+		memcpy(op->blocks, shared, n * sizeof(*op->blocks));
+	}
+	cn_mapping_put(c->daemon, ref);
+	if (op->blocks == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "collnetd is out of memory");
+	}
+	call->blocks.send = sends > 0 ? op->blocks : NULL;
+	call->blocks.recv = n > sends ? op->blocks + sends : NULL;
+	return COLLNET_OK;
+}
+
 static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 {
 	struct cn_member *member = c->teams[m->team];
@@ -260,6 +299,7 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	struct cn_err err;
 	struct cn_call call;
 	bool send_ok, recv_ok;
+	int rc = COLLNET_OK;
 
 	if (member == NULL && lost_team(c, m->team)) {
 		return refuse_lost(c, m->head.tag);
@@ -271,12 +311,25 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	if (op == NULL) {
 		return !c->marked;
 	}
-	call = (struct cn_call){ a.op, a.bytes, cn_member_rank(member), cn_member_ranks(member),
-				 a.root };
+	call = (struct cn_call){ a.op,	 a.bytes, cn_member_rank(member), cn_member_ranks(member),
+				 a.root, { 0 } };
+	if (cn_op_is_vector(a.op)) {
+		rc = take_blocks(c, op, m, &call, &err);
+		a.bytes = call.bytes;
+		a.blocks = call.blocks;
+	}
+	if (rc == COLLNET_ENOMEM) {
+		return op_refused(op, &err);
+	}
+	if (rc != COLLNET_OK) {
+		op_free(op);
+		return violation(c, "blocks outside its regions");
+	}
 	a.send = cn_mapping_resolve(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
 	a.recv = cn_mapping_resolve(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
 	if (!send_ok || !recv_ok ||
-	    cn_call_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK) {
+	    cn_call_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK ||
+	    cn_call_swaps(&call, a.send, a.recv)) {
 		op_free(op);
 		return violation(c, "buffer outside its regions");
 	}

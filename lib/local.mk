@@ -128,6 +128,7 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/bcast/smp.c \
 	lib/sched/bcast/switch.c \
 	lib/sched/bcast/switch.h \
+	lib/sched/blocks.c \
 	lib/sched/call.c \
 	lib/sched/choice.c \
 	lib/sched/choice.h \
@@ -254,7 +255,8 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/request.c \
 	lib/client/secret.c \
 	lib/client/socket.c \
-	lib/client/team.c
+	lib/client/team.c \
+	lib/client/vector.c
 
 lib_libcn_all_la_SOURCES =
 lib_libcn_all_la_LIBADD = \

@@ -13,6 +13,7 @@ dist_man_MANS += \
 	man/collnet-topo.1 \
 	man/collnet_alloc.3 \
 	man/collnet_alltoall.3 \
+	man/collnet_alltoallv.3 \
 	man/collnet_endpoint_open.3 \
 	man/collnet_error.3 \
 	man/collnet_experiments.7 \
@@ -59,6 +60,14 @@ links_alltoall = \
 	man/links/collnet_iscatter.3 \
 	man/links/collnet_scatter.3 \
 	man/links/collnet_ibarrier.3
+links_alltoallv = \
+	man/links/collnet_allgatherv.3 \
+	man/links/collnet_gatherv.3 \
+	man/links/collnet_iallgatherv.3 \
+	man/links/collnet_ialltoallv.3 \
+	man/links/collnet_igatherv.3 \
+	man/links/collnet_iscatterv.3 \
+	man/links/collnet_scatterv.3
 links_endpoint_open = \
 	man/links/collnet_endpoint_close.3 \
 	man/links/collnet_endpoint_number.3 \
@@ -87,8 +96,8 @@ links_team_create = \
 links_wait = \
 	man/links/collnet_test.3
 
-man_links = $(links_alloc) $(links_alltoall) $(links_endpoint_open) $(links_error) \
-	$(links_get_stats) $(links_open) $(links_team_create) $(links_wait)
+man_links = $(links_alloc) $(links_alltoall) $(links_alltoallv) $(links_endpoint_open) \
+	$(links_error) $(links_get_stats) $(links_open) $(links_team_create) $(links_wait)
 nodist_man_MANS = $(man_links)
 CLEANFILES += $(man_links)
 
@@ -96,6 +105,8 @@ $(links_alloc):
 	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_alloc.3' >$@
 $(links_alltoall):
 	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_alltoall.3' >$@
+$(links_alltoallv):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_alltoallv.3' >$@
 $(links_endpoint_open):
 	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_endpoint_open.3' >$@
 $(links_error):

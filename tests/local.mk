@@ -39,6 +39,7 @@ unit_tests = \
 	tests/unit/test_engine \
 	tests/unit/test_engine_fault \
 	tests/unit/test_engine_team \
+	tests/unit/test_engine_vector \
 	tests/unit/test_experiment_rings \
 	tests/unit/test_experiment_sim \
 	tests/unit/test_fat_tree_exchange \
@@ -146,6 +147,7 @@ lab_programs = \
 	tests/lab/frames \
 	tests/lab/greedy \
 	tests/lab/rooted \
+	tests/lab/vector \
 	tests/lab/malformed_client \
 	tests/faults/fault_driver
 

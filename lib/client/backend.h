@@ -41,11 +41,15 @@ struct collnet_request {
 	struct collnet_address *from; /* the caller's, of a receive; may be NULL */
 	size_t *bytes;		      /* likewise */
 	struct cn_received received;
+	struct cn_block *blocks;      /* of a vector operation: struct cn_blocks; NULL: none */
+	void *copy;		      /* direct: of what an operation in place sends */
 	struct cn_done done;	      /* direct: what the engine calls */
 	struct {		      /* daemon: a copy of the caller's memory */
 		uint32_t region;      /* CN_MSG_NO_REGION: none */
 		void *back;	      /* where to copy the result; NULL: nowhere */
 		uint64_t offset, len; /* from where in the region, how much */
+		const struct cn_block *blocks; /* where in `back`; NULL: all of it */
+		uint32_t nblocks;
 	} staging;
 };
 
@@ -161,6 +165,33 @@ void cn_context_gone(struct collnet *c, const struct cn_err *why);
 int cn_options_copy(void *ours, size_t have, const void *theirs, size_t size, const char *name,
 		    struct cn_err *err);
 
+/* ---- team.c --------------------------------------------------------------------------- */
+
+/* What a public function of a collective operation was called with. */
+struct cn_coll_call {
+	enum cn_op_kind op;
+	const void *send;
+	void *recv;
+	size_t bytes; /* vector operations: of a buffer of one block */
+	uint32_t root;
+	struct {
+		const size_t *counts, *displs;
+	} sends, recvs; /* vector operations */
+};
+
+int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
+		const struct collnet_coll_options *o);
+int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,
+		  const struct collnet_coll_options *o, collnet_request_t **out);
+
+/* ---- vector.c ------------------------------------------------------------------------- */
+
+/*
+ * Fills in shape->blocks from the counts of a call; *memory, which is to be freed, has the blocks.
+ */
+int cn_coll_blocks(const struct cn_coll_call *call, struct cn_call *shape, struct cn_block **memory,
+		   struct cn_err *err);
+
 /* ---- request.c ------------------------------------------------------------------------ */
 
 /* A free request, of a team or an endpoint (message). NULL: err says which bound. */
@@ -168,6 +199,8 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err);
 void cn_request_put(struct collnet_request *r);
+/* Of a request that nothing uses any more. */
+void cn_request_free_memory(struct collnet_request *r);
 /* By backends: the request has ended. */
 void cn_request_done(struct collnet_request *r, int status, const char *text);
 /* Waits until then (0: only looks), collects and frees. Or COLLNET_INPROGRESS. */

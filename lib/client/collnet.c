@@ -212,6 +212,9 @@ void collnet_close(collnet_t *c)
 			c->backend->free(c, i, &c->pieces[i]);
 		}
 	}
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		cn_request_free_memory(&c->requests[i]);
+	}
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

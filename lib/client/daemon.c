@@ -134,43 +134,89 @@ struct memory {
 	const void *in;
 	void *out;
 	uint64_t in_len, out_len;
-	struct cn_msg_place in_place, out_place;
+	bool swaps; /* what is written replaces what is read: the latter must be copied */
+	/* Of a vector operation; copies of blocks follow one another. */
+	const struct cn_blocks *blocks;
+	uint32_t ranks;
+	struct cn_msg_place in_place, out_place, blocks_place;
 };
 
 static const struct cn_msg_place nowhere = { .region = CN_MSG_NO_REGION };
+
+/* The blocks as the daemon is to see them, at `to`. */
+static void place_blocks(const struct memory *m, bool copy_in, bool copy_out, struct cn_block *to)
+{
+	const struct cn_blocks *b = m->blocks;
+
+	if (b->send != NULL) {
+		memcpy(to, b->send, m->ranks * sizeof(*to));
+		if (copy_in) {
+			cn_blocks_follow(to, m->ranks);
+		}
+		to += m->ranks;
+	}
+	if (b->recv != NULL) {
+		memcpy(to, b->recv, m->ranks * sizeof(*to));
+		if (copy_out) {
+			cn_blocks_follow(to, m->ranks);
+		}
+	}
+}
+
+/* The parts of a region begin on lines of their own. */
+static uint64_t whole_lines(uint64_t bytes)
+{
+	return (bytes + 63) / 64 * 64;
+}
 
 static int place_memory(struct collnet_request *r, struct memory *m, struct cn_err *err)
 {
 	struct collnet *c = r->c;
 	struct cn_daemon_side *d = c->impl;
+	const struct cn_block *sends = m->blocks != NULL ? m->blocks->send : NULL;
+	const struct cn_block *recvs = m->blocks != NULL ? m->blocks->recv : NULL;
+	uint64_t entries = (sends != NULL ? m->ranks : 0) + (recvs != NULL ? m->ranks : 0);
+	uint64_t in_size, out_at, out_size, blocks_at;
 	bool copy_in, copy_out;
-	uint64_t out_at;
 	uint32_t region;
+	char *p;
 	int rc;
 
-	m->in_place = m->out_place = nowhere;
-	copy_in = m->in_len > 0 && !cn_region_find(c, m->in, m->in_len, &m->in_place);
+	m->in_place = m->out_place = m->blocks_place = nowhere;
+	copy_in = m->in_len > 0 && (m->swaps || !cn_region_find(c, m->in, m->in_len, &m->in_place));
 	copy_out = m->out_len > 0 && !cn_region_find(c, m->out, m->out_len, &m->out_place);
-	if (!copy_in && !copy_out) {
+	if (!copy_in && !copy_out && entries == 0) {
 		return COLLNET_OK;
 	}
-	/* The parts begin on lines of their own. */
-	out_at = copy_in ? (m->in_len + 63) / 64 * 64 : 0;
-	rc = cn_region_acquire(c, out_at + (copy_out ? m->out_len : 0), &region, err);
+	in_size = !copy_in ? 0 : sends != NULL ? cn_blocks_bytes(sends, m->ranks) : m->in_len;
+	out_size = !copy_out ? 0 : recvs != NULL ? cn_blocks_bytes(recvs, m->ranks) : m->out_len;
+	out_at = whole_lines(in_size);
+	blocks_at = out_at + whole_lines(out_size);
+	rc = cn_region_acquire(c, blocks_at + entries * sizeof(struct cn_block), &region, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
 	r->staging.region = region;
+	p = d->regions[region].p;
 	if (copy_in) {
-		m->in_place.region = region;
-		memcpy(d->regions[region].p, m->in, m->in_len);
+		m->in_place = (struct cn_msg_place){ .region = region };
+		if (sends != NULL) {
+			cn_blocks_pack(sends, m->ranks, m->in, p);
+		} else {
+			memcpy(p, m->in, m->in_len);
+		}
 	}
 	if (copy_out) {
-		m->out_place.region = region;
-		m->out_place.offset = out_at;
+		m->out_place = (struct cn_msg_place){ .region = region, .offset = out_at };
 		r->staging.back = m->out;
 		r->staging.offset = out_at;
 		r->staging.len = m->out_len;
+		r->staging.blocks = recvs;
+		r->staging.nblocks = m->ranks;
+	}
+	if (entries > 0) {
+		m->blocks_place = (struct cn_msg_place){ .region = region, .offset = blocks_at };
+		place_blocks(m, copy_in, copy_out, (struct cn_block *)(void *)(p + blocks_at));
 	}
 	return COLLNET_OK;
 }
@@ -181,6 +227,7 @@ static void forget_memory(struct collnet_request *r)
 		cn_region_release(r->c, r->staging.region);
 		r->staging.region = CN_MSG_NO_REGION;
 		r->staging.back = NULL;
+		r->staging.blocks = NULL;
 	}
 }
 
@@ -189,7 +236,15 @@ static void daemon_collect(struct collnet_request *r)
 	struct cn_daemon_side *d = r->c->impl;
 	uint64_t len = r->staging.len;
 
-	if (r->staging.back != NULL && (r->status == COLLNET_OK || r->status == COLLNET_ETRUNC)) {
+	if (r->staging.blocks != NULL) {
+		if (r->status == COLLNET_OK) {
+			cn_blocks_unpack(r->staging.blocks, r->staging.nblocks,
+					 (char *)d->regions[r->staging.region].p +
+						 r->staging.offset,
+					 r->staging.back);
+		}
+	} else if (r->staging.back != NULL &&
+		   (r->status == COLLNET_OK || r->status == COLLNET_ETRUNC)) {
 		if (r->message && r->received.bytes < len) {
 			len = r->received.bytes;
 		}
@@ -216,15 +271,20 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		       const struct cn_coll_args *a, uint32_t timeout_ms, struct cn_err *err)
 {
 	struct cn_daemon_side *d = t->c->impl;
-	const struct cn_call call = { a->op, a->bytes, t->rank, t->ranks, a->root };
+	const struct cn_call call = { a->op, a->bytes, t->rank, t->ranks, a->root, a->blocks };
 	const uint64_t own = cn_call_in_place(&call), in_len = cn_call_send_bytes(&call);
-	const bool in_place = own != UINT64_MAX && in_len > 0 &&
+	const bool vector = cn_op_is_vector(a->op);
+	const bool swaps = cn_call_swaps(&call, a->send, a->recv);
+	const bool in_place = !swaps && !vector && own != UINT64_MAX && in_len > 0 &&
 			      a->send == (const char *)a->recv + own;
 	struct memory mem = {
 		.in = a->send,
 		.out = a->recv,
 		.in_len = in_place ? 0 : in_len,
 		.out_len = cn_call_recv_bytes(&call),
+		.swaps = swaps,
+		.blocks = vector ? &a->blocks : NULL,
+		.ranks = t->ranks,
 	};
 	struct cn_msg_coll m = {
 		.head = { .type = CN_MSG_COLL, .tag = r->number },
@@ -235,7 +295,8 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		.window = a->window,
 		.timeout_ms = timeout_ms,
 		.root = a->root,
-		.bytes = a->bytes,
+		/* of one block; of the others, one is 0 */
+		.bytes = a->bytes + a->blocks.send_len + a->blocks.recv_len,
 	};
 	int rc = place_memory(r, &mem, err);
 
@@ -247,6 +308,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	}
 	m.send = mem.in_place;
 	m.recv = mem.out_place;
+	m.blocks = mem.blocks_place;
 	if (in_place) {
 		m.send = m.recv;
 		m.send.offset += own;

@@ -295,12 +295,41 @@ static void direct_leave(struct collnet_team *t)
 	}
 }
 
-static int direct_coll(struct collnet_team *t, struct collnet_request *r,
-		       const struct cn_coll_args *a, uint32_t timeout_ms, struct cn_err *err)
+/* Blocks that come replace those that are still to be sent, perhaps again: these are copied. */
+static int copy_swapped(struct collnet_request *r, const struct cn_call *call,
+			struct cn_coll_args *a, struct cn_err *err)
 {
+	bool vector = cn_op_is_vector(call->op);
+	uint64_t bytes = vector ? cn_blocks_bytes(call->blocks.send, call->ranks)
+				: cn_call_send_bytes(call);
+
+	r->copy = malloc(bytes);
+	if (r->copy == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a copy of %llu bytes",
+			       (unsigned long long)bytes);
+	}
+	if (vector) { /* the request's own blocks, with those to be sent first */
+		cn_blocks_pack(r->blocks, call->ranks, a->send, r->copy);
+		cn_blocks_follow(r->blocks, call->ranks);
+	} else {
+		memcpy(r->copy, a->send, bytes);
+	}
+	a->send = r->copy;
+	return COLLNET_OK;
+}
+
+static int direct_coll(struct collnet_team *t, struct collnet_request *r,
+		       const struct cn_coll_args *args, uint32_t timeout_ms, struct cn_err *err)
+{
+	const struct cn_call call = { args->op, args->bytes, t->rank,
+				      t->ranks, args->root,  args->blocks };
+	struct cn_coll_args a = *args;
+	int rc = cn_call_swaps(&call, a.send, a.recv) ? copy_swapped(r, &call, &a, err)
+						      : COLLNET_OK;
+
 	(void)timeout_ms;
 	r->done.fn = direct_done;
-	return cn_coll_post(t->member, cn_now(), a, &r->done, err);
+	return rc == COLLNET_OK ? cn_coll_post(t->member, cn_now(), &a, &r->done, err) : rc;
 }
 
 static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)

@@ -8,6 +8,7 @@
 #include "client/backend.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How long after an operation's own deadline a wait stops believing in the backend. */
@@ -55,6 +56,9 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->bytes = NULL;
 	r->staging.region = CN_MSG_NO_REGION;
 	r->staging.back = NULL;
+	r->staging.blocks = NULL;
+	r->blocks = NULL;
+	r->copy = NULL;
 	if (t != NULL) {
 		t->outstanding++;
 	}
@@ -62,6 +66,14 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 		c->messages++;
 	}
 	return r;
+}
+
+void cn_request_free_memory(struct collnet_request *r)
+{
+	free(r->blocks);
+	free(r->copy);
+	r->blocks = NULL;
+	r->copy = NULL;
 }
 
 void cn_request_put(struct collnet_request *r)
@@ -72,6 +84,7 @@ void cn_request_put(struct collnet_request *r)
 	if (r->message) {
 		r->c->messages--;
 	}
+	cn_request_free_memory(r);
 	r->state = CN_REQUEST_FREE;
 }
 

@@ -290,43 +290,42 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 	return COLLNET_OK;
 }
 
-/* What a public function was called with. */
-struct call {
-	enum cn_op_kind op;
-	const void *send;
-	void *recv;
-	size_t bytes;
-	uint32_t root;
-};
-
 /* Checks and posts; *out is the pending request. */
-static int post_coll(struct collnet_team *t, const struct call *call,
+static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 		     const struct collnet_coll_options *given, struct collnet_request **out)
 {
-	const struct cn_call shape = { call->op, call->bytes, t->rank, t->ranks, call->root };
+	struct cn_call shape = { call->op, call->bytes, t->rank, t->ranks, call->root, { 0 } };
 	struct collnet *c = t->c;
 	struct collnet_coll_options o;
 	struct cn_choice choice;
-	struct cn_coll_args a = { .op = call->op, .bytes = call->bytes, .root = call->root };
-	struct collnet_request *r;
+	struct cn_coll_args a = { .op = call->op, .root = call->root };
+	struct cn_block *blocks = NULL;
+	struct collnet_request *r = NULL;
 	int rc = settle_coll(t, call->op, given, &o, &choice);
 
+	if (rc == COLLNET_OK && cn_op_is_vector(call->op)) {
+		rc = cn_coll_blocks(call, &shape, &blocks, &c->err);
+	}
 	if (rc == COLLNET_OK) {
 		rc = cn_call_check_buffers(&shape, call->send, call->recv, &c->err);
 	}
+	if (rc == COLLNET_OK) {
+		r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
+		rc = r == NULL ? COLLNET_ELIMIT : COLLNET_OK;
+	}
 	if (rc != COLLNET_OK) {
+		free(blocks);
 		return rc;
 	}
+	r->blocks = blocks;
+	a.bytes = shape.bytes;
+	a.blocks = shape.blocks;
 	a.algorithm = choice.algorithm != NULL ? choice.algorithm->name : NULL;
 	a.permutation = choice.permutation;
 	a.contention_aware = choice.contention_aware;
 	a.window = o.window;
 	a.send = cn_call_send_bytes(&shape) > 0 ? call->send : NULL;
 	a.recv = cn_call_recv_bytes(&shape) > 0 ? call->recv : NULL;
-	r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
-	if (r == NULL) {
-		return COLLNET_ELIMIT;
-	}
 	a.deadline = r->deadline;
 	rc = c->backend->coll(t, r, &a, o.timeout_ms, &c->err);
 	if (rc != COLLNET_OK) {
@@ -337,7 +336,8 @@ static int post_coll(struct collnet_team *t, const struct call *call,
 	return COLLNET_OK;
 }
 
-static int run_coll(collnet_team_t *t, struct call call, const struct collnet_coll_options *o)
+int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
+		const struct collnet_coll_options *o)
 {
 	struct collnet_request *r;
 	int rc;
@@ -349,12 +349,12 @@ static int run_coll(collnet_team_t *t, struct call call, const struct collnet_co
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	rc = post_coll(t, &call, o, &r);
+	rc = post_coll(t, call, o, &r);
 	return cn_leave(t->c, rc != COLLNET_OK ? rc : cn_request_finish(r));
 }
 
-static int start_coll(collnet_team_t *t, struct call call, const struct collnet_coll_options *o,
-		      collnet_request_t **out)
+int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,
+		  const struct collnet_coll_options *o, collnet_request_t **out)
 {
 	int rc;
 
@@ -368,11 +368,42 @@ static int start_coll(collnet_team_t *t, struct call call, const struct collnet_
 	if (out == NULL) {
 		return cn_leave(t->c, cn_fail(&t->c->err, COLLNET_EINVAL, "out is NULL"));
 	}
-	rc = post_coll(t, &call, o, out);
+	rc = post_coll(t, call, o, out);
 	if (rc == COLLNET_OK) {
 		t->c->backend->progress(t->c, 0);
 	}
 	return cn_leave(t->c, rc);
+}
+
+/* What a public function of blocks of one size was called with. */
+struct call {
+	enum cn_op_kind op;
+	const void *send;
+	void *recv;
+	size_t bytes;
+	uint32_t root;
+};
+
+static struct cn_coll_call coll_call(const struct call *c)
+{
+	return (struct cn_coll_call){
+		.op = c->op, .send = c->send, .recv = c->recv, .bytes = c->bytes, .root = c->root
+	};
+}
+
+static int run_coll(collnet_team_t *t, struct call call, const struct collnet_coll_options *o)
+{
+	const struct cn_coll_call c = coll_call(&call);
+
+	return cn_coll_run(t, &c, o);
+}
+
+static int start_coll(collnet_team_t *t, struct call call, const struct collnet_coll_options *o,
+		      collnet_request_t **out)
+{
+	const struct cn_coll_call c = coll_call(&call);
+
+	return cn_coll_start(t, &c, o, out);
 }
 
 int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,

@@ -99,10 +99,11 @@ struct cn_coll_args {
 	bool contention_aware;
 	uint32_t window;  /* as in collnet_coll_options */
 	uint32_t root;	  /* rank: bcast, scatter, gather; else 0 */
-	uint64_t bytes;	  /* of one block */
+	uint64_t bytes;	  /* of one block; 0 in vector operations */
 	const void *send; /* NULL where the rank has no such buffer */
 	void *recv;
 	cn_time deadline;
+	struct cn_blocks blocks; /* vector operations: checked, and valid until they are done */
 };
 
 int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,

@@ -22,7 +22,7 @@ uint8_t cn_op_signature(const struct cn_op *op)
 {
 	uint8_t low = (uint8_t)((op->plan.permutation & 3) << 1 | op->plan.contention_aware);
 
-	if (op->plan.op >= CN_OP_BCAST) { /* these have a root instead */
+	if (cn_op_base(op->plan.op) >= CN_OP_BCAST) { /* these have a root instead */
 		low = op->plan.root & 7;
 	}
 	return (uint8_t)(op->plan.algorithm << 3 | low);
@@ -36,6 +36,9 @@ uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s)
 
 	if (s->buffer == CN_BUF_NONE) {
 		return NULL;
+	}
+	if (s->buffer == CN_BUF_DIGEST) {
+		return (uint8_t *)(uintptr_t)&s->offset;
 	}
 	while (n > 1) { /* the rank's place among this node's, which ascend */
 		uint32_t half = n / 2;

@@ -43,6 +43,7 @@ struct cn_post {
 	struct cn_done *done; /* NULL: this rank has not called */
 	const uint8_t *send;
 	uint8_t *recv;
+	struct cn_blocks blocks;
 };
 
 enum op_state {

@@ -5,6 +5,7 @@
  * the team's queue. Calls that do not match show at the first frame with another length or last
  * flag.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "coll/engine_state.h"
@@ -15,11 +16,16 @@
 /* The calls of the two nodes do not match. */
 static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, const char *what)
 {
+	char of[40] = "";
+
+	if (!cn_op_is_vector(op->args.op)) {
+		snprintf(of, sizeof(of), " of %llu bytes", (unsigned long long)op->args.bytes);
+	}
 	cn_team_fail(t, true, COLLNET_EMISMATCH,
-		     "node %s does not match node %s in operation %u (%s of %llu bytes here): %s; "
+		     "node %s does not match node %s in operation %u (%s%s here): %s; "
 		     "every rank must call the same operation with the same sizes and options",
 		     t->nodes[k].name, t->engine->config.node.name, op->seq,
-		     cn_op_name(op->args.op), (unsigned long long)op->args.bytes, what);
+		     cn_op_name(op->args.op), of, what);
 }
 
 static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, const uint8_t *data,
@@ -50,9 +56,13 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 		mismatch(t, op, k, "other sizes");
 		return;
 	}
+	if (a->dst.buffer == CN_BUF_DIGEST && memcmp(&a->dst.offset, data, len) != 0) {
+		mismatch(t, op, k, "other sizes");
+		return;
+	}
 	cn_flight_received(&op->source.flight, cn_node_window(t->engine->node));
 	cn_op_unexpected_received(op, k);
-	if (len > 0) {
+	if (len > 0 && a->dst.buffer != CN_BUF_DIGEST) {
 		memcpy(cn_op_address(op, &a->dst) + p->done, data, len);
 	}
 	/* Data may go back; and while there is any to send to anyone, acknowledgements would only

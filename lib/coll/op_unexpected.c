@@ -22,7 +22,7 @@ static uint32_t least(const struct cn_team *t)
 /* Frames of a tree or ring come from one node, or few. */
 static uint32_t limit(const struct cn_op *op)
 {
-	switch (op->args.op) {
+	switch (cn_op_base(op->args.op)) {
 	case CN_OP_BCAST:
 	case CN_OP_SCATTER:
 	case CN_OP_ALLGATHER:

@@ -36,7 +36,9 @@ static int plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
 	struct cn_team *t = op->team;
 	int r = COLLNET_OK;
 
-	if (memcmp(&op->plan, p, sizeof(*p)) != 0) {
+	if (cn_op_is_vector(p->op)) {
+		op->plan = *p;
+	} else if (memcmp(&op->plan, p, sizeof(*p)) != 0) {
 		memset(&op->plan, 0, sizeof(op->plan));
 		r = cn_sched_plan(&t->layout, p, t->me, &op->sched, err);
 		if (r == COLLNET_OK) {
@@ -47,6 +49,36 @@ static int plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
 		}
 	}
 	return r;
+}
+
+/*
+ * A vector operation is planned when all ranks of this node have called: each knows its own blocks
+ * only. False: the team has failed.
+ */
+static bool plan_vector(struct cn_op *op)
+{
+	uint32_t n = cn_op_locals(op->team);
+	struct cn_blocks *blocks = calloc(n, sizeof(*blocks));
+	struct cn_plan p = op->plan;
+	struct cn_err err;
+	int r;
+
+	for (uint32_t i = 0; blocks != NULL && i < n; i++) {
+		blocks[i] = op->posts[i].blocks;
+	}
+	p.blocks = blocks;
+	r = blocks != NULL ? cn_sched_plan(&op->team->layout, &p, op->team->me, &op->sched, &err)
+			   : cn_fail(&err, COLLNET_ENOMEM, "no memory for a schedule");
+	if (r == COLLNET_OK) {
+		r = make_room(op, &err);
+	}
+	free(blocks);
+	if (r != COLLNET_OK) {
+		cn_team_fail(op->team, true, r, "%s number %u on node %s: %s",
+			     cn_op_name(op->args.op), op->seq, op->team->engine->config.node.name,
+			     err.text);
+	}
+	return r == COLLNET_OK;
 }
 
 /*
@@ -100,6 +132,9 @@ static void start(struct cn_op *op, cn_time now)
 {
 	struct cn_team *t = op->team;
 
+	if (cn_op_is_vector(op->args.op) && !plan_vector(op)) {
+		return;
+	}
 	rewind_cursors(op);
 	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
@@ -168,11 +203,15 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_coll_args *a)
 {
 	struct cn_choice *c = &t->choice[a->op];
+	uint64_t bytes = a->bytes;
 
-	if (c->algorithm == NULL || c->bytes != a->bytes || c->root != a->root) {
-		const struct cn_plan p = { .op = a->op, .bytes = a->bytes, .root = a->root };
+	if (a->op == CN_OP_ALLGATHERV) { /* all ranks know all blocks: the mean */
+		bytes = cn_blocks_bytes(a->blocks.recv, t->ranks) / t->ranks;
+	}
+	if (c->algorithm == NULL || c->bytes != bytes || c->root != a->root) {
+		const struct cn_plan p = { .op = a->op, .bytes = bytes, .root = a->root };
 
-		*c = (struct cn_choice){ cn_select(&t->layout, &p), a->bytes, a->root };
+		*c = (struct cn_choice){ cn_select(&t->layout, &p), bytes, a->root };
 	}
 	return c->algorithm;
 }
@@ -272,7 +311,7 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		return cn_fail(err, t->status, "%s", t->text);
 	}
 	op->deadline = cn_min_time(op->deadline, a->deadline);
-	op->posts[local_index(m)] = (struct cn_post){ done, a->send, a->recv };
+	op->posts[local_index(m)] = (struct cn_post){ done, a->send, a->recv, a->blocks };
 	op->nposts++;
 	m->posted++;
 	cn_engine_touch(t->engine);

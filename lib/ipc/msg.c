@@ -10,7 +10,7 @@
 #include "sched/sched.h"
 #include "util/owner.h"
 
-_Static_assert(sizeof(struct cn_msg_coll) == 96, "no padding");
+_Static_assert(sizeof(struct cn_msg_coll) == 112, "no padding");
 _Static_assert(sizeof(struct cn_msg_send) == 8 + 8 + 64 + 16 + 8 + 8, "no padding");
 _Static_assert(sizeof(struct cn_msg_done) == 8 + 8 + 8 + 64 + CN_ERR_TEXT, "no padding");
 
@@ -130,7 +130,7 @@ static const char *check_coll(const union cn_msg *m)
 	if (c->team >= CN_MSG_TEAMS) {
 		return "team number";
 	}
-	if (c->op < CN_OP_ALLTOALL || c->op > CN_OP_GATHER) {
+	if (c->op < CN_OP_ALLTOALL || c->op >= CN_OP_KINDS) {
 		return "operation";
 	}
 	if (!ends(c->algorithm, sizeof(c->algorithm))) {
@@ -148,8 +148,13 @@ static const char *check_coll(const union cn_msg *m)
 	if (!timeout_ok(c->timeout_ms)) {
 		return "timeout";
 	}
-	if (c->bytes > COLLNET_BLOCK_MAX || (c->op == CN_OP_BARRIER && c->bytes != 0)) {
+	if (c->bytes > COLLNET_BLOCK_MAX ||
+	    (c->bytes != 0 &&
+	     (c->op == CN_OP_BARRIER || c->op == CN_OP_ALLTOALLV || c->op == CN_OP_ALLGATHERV))) {
 		return "block size";
+	}
+	if (cn_op_is_vector((enum cn_op_kind)c->op) && !place_ok(&c->blocks)) {
+		return "place of blocks";
 	}
 	return place_ok(&c->send) && place_ok(&c->recv) ? NULL : "place";
 }

@@ -63,7 +63,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 5u
+#define CN_MSG_VERSION 6u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -187,7 +187,14 @@ struct cn_msg_ranks {
 	uint32_t first;
 };
 
-/* A collective operation; the fields are those of collnet_coll_options. -> DONE */
+/*
+ * A collective operation; the fields are those of collnet_coll_options. -> DONE
+ *
+ * Of a vector operation, `blocks` is where arrays of struct cn_block are, one entry per rank: those
+ * of the send buffer, then those of the receive buffer, as far as the rank needs them
+ * (cn_call_send_blocks()). The daemon copies them when it takes the message. `bytes` is the length
+ * of a buffer of one block (scatterv, gatherv). Of other operations, `blocks` is ignored.
+ */
 struct cn_msg_coll {
 	struct cn_msg_head head;
 	uint32_t team;
@@ -200,7 +207,7 @@ struct cn_msg_coll {
 	uint32_t root;
 	uint32_t zero;
 	uint64_t bytes; /* of one block */
-	struct cn_msg_place send, recv;
+	struct cn_msg_place send, recv, blocks;
 };
 
 /* Opens endpoint `number` of the node (0: a free one). -> REPLY, value: the number */

@@ -5,8 +5,11 @@
 #include "sched/sched.h"
 
 static const char *const names[CN_OP_KINDS] = {
-	[CN_OP_ALLTOALL] = "alltoall", [CN_OP_ALLGATHER] = "allgather", [CN_OP_BARRIER] = "barrier",
-	[CN_OP_BCAST] = "bcast",       [CN_OP_SCATTER] = "scatter",	[CN_OP_GATHER] = "gather",
+	[CN_OP_ALLTOALL] = "alltoall",	 [CN_OP_ALLGATHER] = "allgather",
+	[CN_OP_BARRIER] = "barrier",	 [CN_OP_BCAST] = "bcast",
+	[CN_OP_SCATTER] = "scatter",	 [CN_OP_GATHER] = "gather",
+	[CN_OP_ALLTOALLV] = "alltoallv", [CN_OP_ALLGATHERV] = "allgatherv",
+	[CN_OP_SCATTERV] = "scatterv",	 [CN_OP_GATHERV] = "gatherv",
 };
 
 const char *cn_op_name(enum cn_op_kind op)
@@ -25,97 +28,271 @@ bool cn_op_find(const char *name, enum cn_op_kind *out)
 	return false;
 }
 
-uint64_t cn_call_send_bytes(const struct cn_call *c)
+uint64_t cn_blocks_bytes(const struct cn_block *b, uint32_t n)
 {
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		sum += b[i].len;
+	}
+	return sum;
+}
+
+uint64_t cn_blocks_pack(const struct cn_block *b, uint32_t n, const void *from, void *to)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (b[i].len > 0) {
+			memcpy((char *)to + at, (const char *)from + b[i].at, b[i].len);
+		}
+		at += b[i].len;
+	}
+	return at;
+}
+
+void cn_blocks_unpack(const struct cn_block *b, uint32_t n, const void *from, void *to)
+{
+	const char *at = from;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (b[i].len > 0) {
+			memcpy((char *)to + b[i].at, at, b[i].len);
+		}
+		at += b[i].len;
+	}
+}
+
+void cn_blocks_follow(struct cn_block *b, uint32_t n)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		b[i].at = at;
+		at += b[i].len;
+	}
+}
+
+/* The bytes of a buffer that an operation uses: from `begin` up to `end`. */
+struct extent {
+	uint64_t begin, end;
+};
+
+/* Of blocks; the end is UINT64_MAX where one is longer than allowed, or beyond any memory. */
+static struct extent blocks_extent(const struct cn_block *b, uint32_t n)
+{
+	struct extent e = { UINT64_MAX, 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t end = b[i].at + b[i].len;
+
+		if (b[i].len == 0) {
+			continue;
+		}
+		if (b[i].len > COLLNET_BLOCK_MAX || end < b[i].at) {
+			return (struct extent){ 0, UINT64_MAX };
+		}
+		e.begin = b[i].at < e.begin ? b[i].at : e.begin;
+		e.end = end > e.end ? end : e.end;
+	}
+	return e.end > 0 ? e : (struct extent){ 0, 0 };
+}
+
+bool cn_call_send_blocks(const struct cn_call *c)
+{
+	return c->op == CN_OP_ALLTOALLV || (c->op == CN_OP_SCATTERV && c->rank == c->root);
+}
+
+bool cn_call_recv_blocks(const struct cn_call *c)
+{
+	return c->op == CN_OP_ALLTOALLV || c->op == CN_OP_ALLGATHERV ||
+	       (c->op == CN_OP_GATHERV && c->rank == c->root);
+}
+
+static struct extent send_extent(const struct cn_call *c)
+{
+	struct extent e = { 0, 0 };
+
 	switch (c->op) {
 	case CN_OP_ALLTOALL:
-		return c->bytes * c->ranks;
+		e.end = c->bytes * c->ranks;
+		break;
 	case CN_OP_ALLGATHER:
 	case CN_OP_GATHER:
-		return c->bytes;
+		e.end = c->bytes;
+		break;
 	case CN_OP_BCAST:
-		return c->rank == c->root ? c->bytes : 0;
+		e.end = c->rank == c->root ? c->bytes : 0;
+		break;
 	case CN_OP_SCATTER:
-		return c->rank == c->root ? c->bytes * c->ranks : 0;
+		e.end = c->rank == c->root ? c->bytes * c->ranks : 0;
+		break;
+	case CN_OP_ALLTOALLV:
+	case CN_OP_SCATTERV:
+		if (cn_call_send_blocks(c)) {
+			e = blocks_extent(c->blocks.send, c->ranks);
+		}
+		break;
+	case CN_OP_ALLGATHERV:
+		e.end = c->blocks.recv[c->rank].len;
+		break;
+	case CN_OP_GATHERV:
+		e.end = c->blocks.send_len;
+		break;
 	case CN_OP_BARRIER:
 		break;
 	}
-	return 0;
+	return e;
+}
+
+static struct extent recv_extent(const struct cn_call *c)
+{
+	struct extent e = { 0, 0 };
+
+	switch (c->op) {
+	case CN_OP_ALLTOALL:
+	case CN_OP_ALLGATHER:
+		e.end = c->bytes * c->ranks;
+		break;
+	case CN_OP_BCAST:
+	case CN_OP_SCATTER:
+		e.end = c->bytes;
+		break;
+	case CN_OP_GATHER:
+		e.end = c->rank == c->root ? c->bytes * c->ranks : 0;
+		break;
+	case CN_OP_ALLTOALLV:
+	case CN_OP_ALLGATHERV:
+	case CN_OP_GATHERV:
+		if (cn_call_recv_blocks(c)) {
+			e = blocks_extent(c->blocks.recv, c->ranks);
+		}
+		break;
+	case CN_OP_SCATTERV:
+		e.end = c->blocks.recv_len;
+		break;
+	case CN_OP_BARRIER:
+		break;
+	}
+	return e;
+}
+
+uint64_t cn_call_send_bytes(const struct cn_call *c)
+{
+	return send_extent(c).end;
 }
 
 uint64_t cn_call_recv_bytes(const struct cn_call *c)
 {
-	switch (c->op) {
-	case CN_OP_ALLTOALL:
-	case CN_OP_ALLGATHER:
-		return c->bytes * c->ranks;
-	case CN_OP_BCAST:
-	case CN_OP_SCATTER:
-		return c->bytes;
-	case CN_OP_GATHER:
-		return c->rank == c->root ? c->bytes * c->ranks : 0;
-	case CN_OP_BARRIER:
-		break;
-	}
-	return 0;
+	return recv_extent(c).end;
+}
+
+bool cn_call_swaps(const struct cn_call *c, const void *send, const void *recv)
+{
+	return cn_op_base(c->op) == CN_OP_ALLTOALL && send == recv && cn_call_send_bytes(c) > 0 &&
+	       cn_call_recv_bytes(c) > 0;
 }
 
 uint64_t cn_call_in_place(const struct cn_call *c)
 {
+	bool root = c->rank == c->root;
+
 	switch (c->op) {
 	case CN_OP_ALLGATHER:
 		return c->rank * c->bytes;
+	case CN_OP_ALLGATHERV:
+		return c->blocks.recv[c->rank].at;
 	case CN_OP_GATHER:
-		return c->rank == c->root ? c->rank * c->bytes : UINT64_MAX;
+		return root ? c->rank * c->bytes : UINT64_MAX;
+	case CN_OP_GATHERV:
+		return root && c->blocks.recv[c->rank].len == c->blocks.send_len
+			       ? c->blocks.recv[c->rank].at
+			       : UINT64_MAX;
 	case CN_OP_BCAST:
-		return c->rank == c->root ? 0 : UINT64_MAX;
+		return root ? 0 : UINT64_MAX;
 	case CN_OP_ALLTOALL:
+	case CN_OP_ALLTOALLV:
+		return 0;
 	case CN_OP_SCATTER:
+	case CN_OP_SCATTERV:
 	case CN_OP_BARRIER:
 		break;
 	}
 	return UINT64_MAX;
 }
 
-int cn_call_check_buffers(const struct cn_call *c, const void *send, const void *recv,
-			  struct cn_err *err)
+/* Whether send and recv, which overlap, are where an operation in place has them. */
+static bool in_place(const struct cn_call *c, uintptr_t send, uintptr_t recv)
 {
-	uint64_t out, in, same; /* at most 2^30 * 2^12 */
-	uintptr_t s = (uintptr_t)send, r = (uintptr_t)recv;
+	uint64_t offset = cn_call_in_place(c);
 
-	if (c->bytes > COLLNET_BLOCK_MAX) {
+	if (c->op == CN_OP_SCATTER && c->rank == c->root) {
+		return recv == send + c->rank * c->bytes;
+	}
+	if (c->op == CN_OP_SCATTERV && c->rank == c->root) {
+		return recv == send + c->blocks.send[c->rank].at &&
+		       c->blocks.send[c->rank].len == c->blocks.recv_len;
+	}
+	return offset != UINT64_MAX && send == recv + offset;
+}
+
+/* Root, blocks, and that there are arrays of blocks where the rank needs them. */
+static int check_shape(const struct cn_call *c, struct cn_err *err)
+{
+	const struct cn_blocks *b = &c->blocks;
+
+	if (c->bytes > COLLNET_BLOCK_MAX || b->send_len > COLLNET_BLOCK_MAX ||
+	    b->recv_len > COLLNET_BLOCK_MAX) {
+		uint64_t most = b->send_len > b->recv_len ? b->send_len : b->recv_len;
+
 		return cn_fail(err, COLLNET_EINVAL, "a block of %llu bytes is more than %llu",
-			       (unsigned long long)c->bytes, (unsigned long long)COLLNET_BLOCK_MAX);
+			       (unsigned long long)(c->bytes > most ? c->bytes : most),
+			       (unsigned long long)COLLNET_BLOCK_MAX);
 	}
 	if (c->root >= c->ranks) {
 		return cn_fail(err, COLLNET_EINVAL, "root %u is not one of the team's %u ranks",
 			       c->root, c->ranks);
 	}
-	out = cn_call_send_bytes(c);
-	in = cn_call_recv_bytes(c);
-	same = cn_call_in_place(c);
-	if ((out > 0 && send == NULL) || (in > 0 && recv == NULL)) {
-		return cn_fail(err, COLLNET_EINVAL, "%s is NULL",
-			       out > 0 && send == NULL ? "send" : "recv");
-	}
-	if (out > SIZE_MAX || in > SIZE_MAX || (out > 0 && s > UINTPTR_MAX - out) ||
-	    (in > 0 && r > UINTPTR_MAX - in)) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "buffers of %u blocks of %llu bytes end beyond the "
-			       "address space",
-			       c->ranks, (unsigned long long)c->bytes);
-	}
-	if (out == 0 || in == 0 || s >= r + in || r >= s + out) {
-		return COLLNET_OK;
-	}
-	if (same == UINT64_MAX) {
-		return cn_fail(err, COLLNET_EINVAL, "send and recv of rank %u overlap", c->rank);
-	}
-	if (s != r + same) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "send and recv overlap; send may be block %u of "
-			       "recv, no other part",
-			       c->op == CN_OP_BCAST ? 0 : c->rank);
+	if ((cn_call_send_blocks(c) && b->send == NULL) ||
+	    (cn_call_recv_blocks(c) && b->recv == NULL)) {
+		return cn_fail(err, COLLNET_EINVAL, "the counts are NULL");
 	}
 	return COLLNET_OK;
+}
+
+int cn_call_check_buffers(const struct cn_call *c, const void *send, const void *recv,
+			  struct cn_err *err)
+{
+	struct extent out, in;
+	uintptr_t s = (uintptr_t)send, r = (uintptr_t)recv;
+	int rc = check_shape(c, err);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	out = send_extent(c);
+	in = recv_extent(c);
+	if ((out.end > 0 && send == NULL) || (in.end > 0 && recv == NULL)) {
+		return cn_fail(err, COLLNET_EINVAL, "%s is NULL",
+			       out.end > 0 && send == NULL ? "send" : "recv");
+	}
+	if (out.end > SIZE_MAX || in.end > SIZE_MAX || (out.end > 0 && s > UINTPTR_MAX - out.end) ||
+	    (in.end > 0 && r > UINTPTR_MAX - in.end)) {
+		return cn_op_is_vector(c->op)
+			       ? cn_fail(err, COLLNET_EINVAL,
+					 "a block is longer than %llu bytes, or ends beyond the "
+					 "address space",
+					 (unsigned long long)COLLNET_BLOCK_MAX)
+			       : cn_fail(err, COLLNET_EINVAL,
+					 "buffers of %u blocks of %llu bytes end beyond the "
+					 "address space",
+					 c->ranks, (unsigned long long)c->bytes);
+	}
+	if (out.end == 0 || in.end == 0 || s + out.begin >= r + in.end ||
+	    r + in.begin >= s + out.end || in_place(c, s, r)) {
+		return COLLNET_OK;
+	}
+	return cn_fail(err, COLLNET_EINVAL,
+		       "send and recv of rank %u overlap, and not as %s in place has them", c->rank,
+		       cn_op_name(c->op));
 }

@@ -38,6 +38,33 @@ struct cn_after {
 	uint32_t on;
 };
 
+/* ---- blocks of any size, shared (blocks.c) -------------------------------------------------- */
+
+/* The messages from one node to another, on one of the two; see sched.h. */
+struct cn_messages {
+	struct cn_action like;
+	struct cn_sched *out;
+	uint32_t digest; /* its action; UINT32_MAX: none */
+	uint64_t value;
+	bool any;
+};
+
+/* `like` has all but spans and lengths; `blocks` is how many there can be. */
+int cn_messages_begin(struct cn_messages *m, const struct cn_action *like, uint32_t blocks,
+		      struct cn_sched *out, struct cn_err *err);
+int cn_messages_add(struct cn_messages *m, struct cn_span src, struct cn_span dst, uint64_t len,
+		    struct cn_err *err);
+int cn_messages_end(struct cn_messages *m, struct cn_err *err);
+/* A digest with one more size; it begins with 0. */
+uint64_t cn_digest(uint64_t digest, uint64_t len);
+/* COLLNET_EMISMATCH: two ranks of one node do not agree about a block. */
+int cn_blocks_differ(uint32_t from, uint64_t sent, uint32_t to, uint64_t expected,
+		     struct cn_err *err);
+
+/* What the root knows, on its node. */
+const struct cn_blocks *cn_plan_root_blocks(const struct cn_layout *l, const struct cn_plan *p,
+					    uint32_t me);
+
 /* ---- all-to-all, shared (alltoall/alltoall.c) --------------------------------------------- */
 
 /* The blocks that stay on this node, each rank's block to itself among them: copies. */

@@ -16,7 +16,8 @@
 /* Seconds on the slowest link of all that one node has for another. */
 static double node_to_node(const struct cn_network *n)
 {
-	double blocks = n->plan->op == CN_OP_ALLTOALL ? (double)n->local * n->local : n->local;
+	double blocks = cn_op_base(n->plan->op) == CN_OP_ALLTOALL ? (double)n->local * n->local
+								  : n->local;
 
 	return blocks * cn_cost_wire(n->cost, n->plan->bytes, n->slowest);
 }

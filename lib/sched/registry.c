@@ -213,6 +213,7 @@ const struct cn_algorithm *cn_algorithms(size_t *count)
 
 const struct cn_algorithm *cn_algorithm_find(enum cn_op_kind op, const char *name)
 {
+	op = cn_op_base(op);
 	for (size_t i = 0; i < NALGORITHMS; i++) {
 		if (algorithms[i].op == op && (!name || strcmp(algorithms[i].name, name) == 0)) {
 			return &algorithms[i];
@@ -225,6 +226,7 @@ const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size)
 {
 	size_t len = 0;
 
+	op = cn_op_base(op);
 	snprintf(out, size, "none");
 	for (size_t i = 0; i < NALGORITHMS && len < size; i++) {
 		if (algorithms[i].op == op) {

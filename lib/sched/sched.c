@@ -87,7 +87,7 @@ int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t m
 	out->n = 0;
 	out->phases = 0;
 	out->order = CN_ORDER_IN_TURN;
-	if (!a || a->op != p->op) {
+	if (!a || a->op != cn_op_base(p->op) || cn_op_is_vector(p->op) != (p->blocks != NULL)) {
 		return cn_fail(err, COLLNET_EINVAL, "no algorithm with id %u for operation %d",
 			       (unsigned)p->algorithm, (int)p->op);
 	}

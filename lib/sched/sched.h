@@ -9,7 +9,8 @@
  *
  * What every schedule keeps (tests/unit proves it):
  *  - the sends of node a to node b are, in list order, exactly the receives of b from a, with the
- *    same spans and lengths: the position in the stream of bytes from a to b names the message;
+ *    same spans and lengths: the position in the stream of bytes from a to b names the message
+ *    (where blocks have sizes of their own, a span on the other node has CN_OFFSET_UNKNOWN);
  *  - a dependency points to an earlier action of the list;
  *  - in one phase a node sends data to at most one node and receives data from at most one. (All
  *    but `linear`, the naive baseline: everything at once is its one phase.)
@@ -32,36 +33,103 @@ enum cn_op_kind {
 	CN_OP_BCAST = 4,   /* the root's send buffer (bytes) to every rank's receive buffer */
 	CN_OP_SCATTER = 5, /* block d of the root's send buffer to the receive buffer of rank d */
 	CN_OP_GATHER = 6,  /* rank s's send buffer to block s of the root's receive buffer */
+	/* The same with blocks of any sizes at any places: struct cn_blocks. */
+	CN_OP_ALLTOALLV = 7,
+	CN_OP_ALLGATHERV = 8,
+	CN_OP_SCATTERV = 9,
+	CN_OP_GATHERV = 10,
 };
+#define CN_OP_KINDS 11 /* one more than the greatest */
+
+/* Of a vector operation, the one of equal blocks, whose algorithms serve it; else itself. */
+static inline enum cn_op_kind cn_op_base(enum cn_op_kind op)
+{
+	switch (op) {
+	case CN_OP_ALLTOALLV:
+		return CN_OP_ALLTOALL;
+	case CN_OP_ALLGATHERV:
+		return CN_OP_ALLGATHER;
+	case CN_OP_SCATTERV:
+		return CN_OP_SCATTER;
+	case CN_OP_GATHERV:
+		return CN_OP_GATHER;
+	default:
+		return op;
+	}
+}
+
+static inline bool cn_op_is_vector(enum cn_op_kind op)
+{
+	return cn_op_base(op) != op;
+}
 
 /* One rank has the data, or gets it. */
 static inline bool cn_op_has_root(enum cn_op_kind op)
 {
+	op = cn_op_base(op);
 	return op == CN_OP_BCAST || op == CN_OP_SCATTER || op == CN_OP_GATHER;
 }
-#define CN_OP_KINDS 7 /* one more than the greatest */
 
 /* "alltoall", "bcast", ... */
 const char *cn_op_name(enum cn_op_kind op);
 bool cn_op_find(const char *name, enum cn_op_kind *out);
 
+/* A block of a vector operation, in a buffer. */
+struct cn_block {
+	uint64_t at, len; /* bytes */
+};
+
+/*
+ * What one rank knows of a vector operation: blocks for or from rank i.
+ *
+ *   alltoallv    send, recv
+ *   allgatherv   recv, equal lengths on all ranks; it sends recv[rank].len bytes
+ *   scatterv     send on the root; recv_len
+ *   gatherv      recv on the root; send_len
+ */
+struct cn_blocks {
+	const struct cn_block *send, *recv; /* [ranks], or NULL */
+	uint64_t send_len, recv_len;	    /* of a buffer of one block */
+};
+
 /* What a rank's two buffers depend on. */
 struct cn_call {
 	enum cn_op_kind op;
-	uint64_t bytes; /* of one block */
+	uint64_t bytes; /* of one block; 0 in vector operations */
 	uint32_t rank, ranks, root;
+	struct cn_blocks blocks;
 };
-/* Bytes of the two buffers; 0: the rank has none. */
+/*
+ * Bytes of the two buffers; 0: the rank has none. Of blocks, to the end of the last one;
+ * UINT64_MAX: it is beyond any memory.
+ */
 uint64_t cn_call_send_bytes(const struct cn_call *c);
 uint64_t cn_call_recv_bytes(const struct cn_call *c);
-/* The offset in recv at which send may be the same memory; UINT64_MAX: they must not overlap. */
+/* Whether the rank needs blocks.send, blocks.recv: [ranks]. */
+bool cn_call_send_blocks(const struct cn_call *c);
+bool cn_call_recv_blocks(const struct cn_call *c);
+/* The offset in recv at which send may be the same memory; UINT64_MAX: there is none. */
 uint64_t cn_call_in_place(const struct cn_call *c);
 /*
- * Whether buffers may be given to an operation: not NULL where bytes are needed, root, block and
- * totals within bounds, no overlap but cn_call_in_place()'s. COLLNET_OK or COLLNET_EINVAL.
+ * Whether buffers may be given to an operation: not NULL where bytes are needed, root, blocks and
+ * totals within bounds, no overlap but one of these, in place. COLLNET_OK or COLLNET_EINVAL.
+ *
+ *   alltoall               send is recv: the caller of the engine copies it (cn_call_swaps())
+ *   allgather; gather root send is the rank's own block of recv
+ *   scatter root           recv is the rank's own block of send
+ *   bcast root             send is recv
  */
 int cn_call_check_buffers(const struct cn_call *c, const void *send, const void *recv,
 			  struct cn_err *err);
+/* Blocks replace those that they are exchanged for: what is sent must be copied first. */
+bool cn_call_swaps(const struct cn_call *c, const void *send, const void *recv);
+/* Copies the blocks of a buffer to `to`, one behind the other; returns the bytes. */
+uint64_t cn_blocks_pack(const struct cn_block *b, uint32_t n, const void *from, void *to);
+/* The other way round. */
+void cn_blocks_unpack(const struct cn_block *b, uint32_t n, const void *from, void *to);
+/* Where they are then. */
+void cn_blocks_follow(struct cn_block *b, uint32_t n);
+uint64_t cn_blocks_bytes(const struct cn_block *b, uint32_t n);
 
 /* How the sends of a schedule take turns. */
 enum cn_order {
@@ -104,7 +172,10 @@ enum cn_buffer {
 	CN_BUF_NONE = 0, /* no data (barrier) */
 	CN_BUF_SEND = 1,
 	CN_BUF_RECV = 2,
+	CN_BUF_DIGEST = 3, /* no rank's: the 8 bytes of `offset` itself */
 };
+
+#define CN_OFFSET_UNKNOWN UINT64_MAX
 
 /* A place in a rank's buffer. */
 struct cn_span {
@@ -112,6 +183,15 @@ struct cn_span {
 	uint32_t rank;
 	uint64_t offset;
 };
+
+/*
+ * Messages of blocks of any size. Both nodes list the blocks from one to the other in the same
+ * order, each by what its own ranks know. Blocks of no bytes are left out. Where there can be more
+ * than one block, a message of 8 bytes precedes them, a digest of all their sizes, which the
+ * receiver compares with its own: without it, frames of unequal blocks might fit by chance. Where
+ * there is one block, the frames tell its size, and if it has no bytes, one empty frame does.
+ * So a node receives something from every node with which it must agree.
+ */
 
 struct cn_action {
 	enum cn_action_kind kind;
@@ -149,9 +229,11 @@ struct cn_plan {
 	uint8_t algorithm;   /* id of a row of the registry */
 	uint8_t permutation; /* enum cn_permutation; AUTO: the algorithm's own choice */
 	uint8_t contention_aware;
-	uint64_t bytes;	  /* of one block */
+	uint64_t bytes;	  /* of one block; 0 in vector operations */
 	uint32_t root;	  /* rank; bcast, scatter, gather */
 	uint64_t segment; /* bytes, for pipelined algorithms; 0: chosen by the cost model */
+	/* Vector operations: what the planned node's ranks know, in the order of the layout. */
+	const struct cn_blocks *blocks;
 };
 
 /* What an algorithm guarantees of its schedules besides the rules above; tools/plan/check.h proves
@@ -175,7 +257,8 @@ enum cn_window_rule {
 struct cn_network;
 struct cn_prediction;
 
-/* A row of the registry: an algorithm. Ids are explicit and never change: they go on the wire. */
+/* A row of the registry: an algorithm of `op` and its vector variant. Ids are explicit and never
+ * change: they go on the wire. */
 struct cn_algorithm {
 	uint8_t id; /* 1 .. 31 */
 	enum cn_op_kind op;

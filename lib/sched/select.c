@@ -116,7 +116,7 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 	for (size_t i = 0; i < rows && count < max; i++) {
 		struct cn_prediction *x = &out[count];
 
-		if (a[i].op != p->op) {
+		if (a[i].op != cn_op_base(p->op)) {
 			continue;
 		}
 		*x = (struct cn_prediction){ .algorithm = &a[i], .seconds = -1 };
@@ -133,7 +133,13 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p)
 {
 	struct cn_prediction all[CANDIDATES];
-	size_t n = cn_predict(l, p, &cn_cost_default, all, CANDIDATES), best = CANDIDATES;
+	size_t n, best = CANDIDATES;
+
+	/* Nobody knows all sizes, and all nodes must come to the same result. */
+	if (p->op == CN_OP_ALLTOALLV || p->op == CN_OP_SCATTERV || p->op == CN_OP_GATHERV) {
+		return cn_algorithm_find(p->op, NULL);
+	}
+	n = cn_predict(l, p, &cn_cost_default, all, CANDIDATES);
 
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].seconds < 0 || all[i].algorithm->baseline) {

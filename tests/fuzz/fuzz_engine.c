@@ -153,7 +153,9 @@ static void post(struct script *s, struct fixture *w)
 	if (!m) {
 		return;
 	}
-	c = (struct cn_call){ a.op, a.bytes, cn_member_rank(m), cn_member_ranks(m), a.root };
+	c = (struct cn_call){
+		a.op, a.bytes, cn_member_rank(m), cn_member_ranks(m), a.root, a.blocks
+	};
 	r = request(w, cn_call_send_bytes(&c), cn_call_recv_bytes(&c), a.deadline);
 	if (!r) {
 		return;

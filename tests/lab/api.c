@@ -292,7 +292,7 @@ static void teams(void)
 			CHECK(memcmp(s, d, size) == 0 && (size == sizeof(s) || d[size] == 0));
 		}
 		CHECK(collnet_alltoall(team, s, s + 10, 11, NULL) == COLLNET_EINVAL);
-		CHECK(collnet_alltoall(team, s, s, 10, NULL) == COLLNET_EINVAL);
+		CHECK(collnet_alltoall(team, s + 1, s, 10, NULL) == COLLNET_EINVAL);
 		CHECK(collnet_allgather(team, s + 1, s, 10, NULL) == COLLNET_EINVAL);
 		CHECK(collnet_alltoall(team, s, s + 10, 10, NULL) == COLLNET_OK);
 		collnet_team_destroy(team);

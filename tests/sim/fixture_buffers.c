@@ -60,7 +60,7 @@ static bool own_blocks(enum cn_op_kind op)
 bool fixture_prepare_buffers(struct call *c)
 {
 	const struct op_plan *p = &c->fixture->ops[c->number];
-	const struct cn_call k = { p->op, p->bytes, c->rank, c->fixture->s->ranks, p->root };
+	const struct cn_call k = { p->op, p->bytes, c->rank, c->fixture->s->ranks, p->root, { 0 } };
 
 	c->send_bytes = cn_call_send_bytes(&k);
 	c->recv_bytes = cn_call_recv_bytes(&k);

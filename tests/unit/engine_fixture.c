@@ -244,7 +244,9 @@ int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_
 		struct cn_err *err)
 {
 	struct engine_rank *r = &w->rank[rank];
-	const struct cn_call c = { like->op, like->bytes, rank, w->ranks, like->root };
+	const struct cn_call c = {
+		like->op, like->bytes, rank, w->ranks, like->root, like->blocks
+	};
 	uint64_t n = cn_call_send_bytes(&c), b = like->bytes;
 	struct cn_coll_args a = *like;
 
@@ -271,7 +273,7 @@ void engine_check(const struct engine_fixture *w, uint32_t rank, int k,
 		  const struct cn_coll_args *a)
 {
 	const struct engine_rank *r = &w->rank[rank];
-	const struct cn_call c = { a->op, a->bytes, rank, w->ranks, a->root };
+	const struct cn_call c = { a->op, a->bytes, rank, w->ranks, a->root, a->blocks };
 	uint64_t n = cn_call_recv_bytes(&c);
 
 	if (r->op[k].status != COLLNET_OK) {

@@ -9,7 +9,7 @@
 #include "node/poller.h"
 #include "tests/unit/hub.h"
 
-#define NODES	16
+#define NODES	17
 #define OWNER	1000u
 #define RANKS	(NODES * 3)
 #define SECOND	(1000 * CN_MS)

@@ -263,6 +263,7 @@ static uint8_t expected(const struct sched_fixture *w, uint32_t r, uint64_t i, u
 		return r == root ? w_pattern(block, 0, at) : POISON;
 	case CN_OP_ALLGATHER:
 	case CN_OP_BARRIER:
+	default:
 		break;
 	}
 	return w_pattern(block, 0, at);

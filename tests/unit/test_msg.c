@@ -211,7 +211,8 @@ static void check__coll_within_bounds(void **state)
 	VERDICT(CN_MSG_COLL, coll.op, 0, false);
 	VERDICT(CN_MSG_COLL, coll.op, CN_OP_BARRIER, true);
 	VERDICT(CN_MSG_COLL, coll.op, CN_OP_GATHER, true);
-	VERDICT(CN_MSG_COLL, coll.op, CN_OP_GATHER + 1, false);
+	VERDICT(CN_MSG_COLL, coll.op, CN_OP_KINDS, false);
+	VERDICT(CN_MSG_COLL, coll.blocks.region, CN_MSG_REGIONS, true); /* it is ignored */
 	VERDICT(CN_MSG_COLL, coll.root, COLLNET_RANKS_MAX, false);
 	VERDICT(CN_MSG_COLL, coll.zero, 1, false);
 	VERDICT(CN_MSG_COLL, coll.permutation, CN_PERM_EDGE_COLOUR, true);
@@ -230,6 +231,19 @@ static void check__coll_within_bounds(void **state)
 	make(&m, CN_MSG_COLL);
 	m.coll.op = CN_OP_BARRIER;
 	m.coll.bytes = 1;
+	assert_false(ok(&m));
+	make(&m, CN_MSG_COLL);
+	m.coll.op = CN_OP_ALLTOALLV;
+	m.coll.bytes = 0;
+	assert_true(ok(&m));
+	m.coll.bytes = 1;
+	assert_false(ok(&m));
+	m.coll.op = CN_OP_GATHERV;
+	assert_true(ok(&m));
+	m.coll.blocks.region = CN_MSG_REGIONS;
+	assert_false(ok(&m));
+	m.coll.blocks.region = 3;
+	m.coll.blocks.offset = CN_MSG_BYTES + 1;
 	assert_false(ok(&m));
 	make(&m, CN_MSG_COLL);
 	memset(m.coll.algorithm, 'x', sizeof(m.coll.algorithm));

@@ -100,10 +100,11 @@ static void predict__all_rows_speak(void **state)
 
 			assert_true(count > 0);
 			for (size_t i = 0; i < count; i++) {
-				assert_int_equal(all[i].algorithm->op, op);
+				assert_int_equal(all[i].algorithm->op, cn_op_base(p.op));
 				assert_true(strlen(all[i].why) > 0);
 				assert_true(all[i].seconds < 0 || isfinite(all[i].seconds));
-				if (all[i].seconds >= 0 && !all[i].algorithm->baseline) {
+				if (all[i].seconds >= 0 && !all[i].algorithm->baseline &&
+				    !cn_op_is_vector(p.op)) { /* nobody knows all its sizes */
 					assert_true(all[i].seconds >= time * 0.98);
 				}
 			}

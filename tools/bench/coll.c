@@ -51,8 +51,12 @@ struct coll {
 
 static struct cn_call call_of(const struct coll *k)
 {
-	return (struct cn_call){ measure_op_kind(k->b->o->m.op), k->bytes, k->b->m.rank,
-				 k->b->m.place.ranks, 0 };
+	return (struct cn_call){ measure_op_kind(k->b->o->m.op),
+				 k->bytes,
+				 k->b->m.rank,
+				 k->b->m.place.ranks,
+				 0,
+				 { 0 } };
 }
 
 static uint64_t send_bytes(const struct coll *k)

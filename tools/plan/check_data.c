@@ -34,6 +34,7 @@ static struct origin expected_at(const struct cn_check *c, uint32_t rank, uint64
 		return (struct origin){ c->plan.root, rank * bytes + at, bytes - at };
 	case CN_OP_BCAST:
 	case CN_OP_BARRIER:
+	default:
 		break;
 	}
 	return (struct origin){ c->plan.root, at, bytes - at };

@@ -34,6 +34,7 @@ uint64_t cn_phase_bound(const struct cn_layout *l, enum cn_op_kind op)
 	case CN_OP_ALLGATHER:
 	case CN_OP_SCATTER:
 	case CN_OP_GATHER:
+	default:
 		break;
 	}
 	return bound;

@@ -215,18 +215,22 @@ struct collnet_coll_options {
 
 void collnet_coll_options_init(struct collnet_coll_options *o);
 
+/*
+ * In place: where a description says so, the two buffers of a call may be the same memory. In any
+ * other way they must not overlap.
+ */
+
 /**
  * All-to-all (complete exchange): block i of `send` (`bytes` bytes at i * bytes) goes to rank i,
- * and block j of `recv` comes from rank j. Both buffers hold one block per rank and must not
- * overlap. Tam and Wang, Algorithms 1 to 3.
+ * and block j of `recv` comes from rank j. Both buffers hold one block per rank. In place, `send`
+ * is `recv`; the library then copies what is sent. Tam and Wang, Algorithms 1 to 3.
  */
 int collnet_alltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		     const struct collnet_coll_options *o);
 
 /**
  * All-to-all broadcast: the block `send` of rank j arrives in block j of `recv`, which holds one
- * block per rank, on every rank. `send` may be the rank's own block of `recv`; otherwise the two
- * must not overlap.
+ * block per rank, on every rank. In place, `send` is the rank's own block of `recv`.
  */
 int collnet_allgather(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		      const struct collnet_coll_options *o);
@@ -237,18 +241,63 @@ int collnet_bcast(collnet_team_t *t, void *buffer, size_t bytes, uint32_t root,
 
 /**
  * Scatter: block i of the root's `send`, which holds one block per rank and is ignored on other
- * ranks, arrives in `recv` of rank i. On the root the two must not overlap.
+ * ranks, arrives in `recv` of rank i. In place, `recv` of the root is its own block of `send`.
  */
 int collnet_scatter(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		    const struct collnet_coll_options *o);
 
 /**
  * Gather: the block `send` of rank i arrives in block i of the root's `recv`, which holds one
- * block per rank and is ignored on other ranks. On the root, `send` may be its own block of
- * `recv`; otherwise the two must not overlap.
+ * block per rank and is ignored on other ranks. In place, `send` of the root is its own block of
+ * `recv`.
  */
 int collnet_gather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		   const struct collnet_coll_options *o);
+
+/*
+ * Vector variants: blocks of any size, 0 included, at any place of a buffer. Counts and
+ * displacements are in bytes, one per rank; NULL displacements mean that blocks follow one another
+ * without gaps. Blocks of a receive buffer must not overlap; bytes between them are not written.
+ * A rank knows only the sizes of what it sends and receives itself, and the two ranks of a pair
+ * must know the same size: otherwise the operation fails with COLLNET_EMISMATCH. The arrays can be
+ * changed as soon as the call has returned, also that of a non-blocking version.
+ */
+
+/**
+ * All-to-all: send_counts[i] bytes at send_displs[i] of `send` go to rank i, recv_counts[j] bytes
+ * at recv_displs[j] of `recv` come from rank j. In place, `send` is `recv`, and counts and
+ * displacements of both sides still count.
+ */
+int collnet_alltoallv(collnet_team_t *t, const void *send, const size_t *send_counts,
+		      const size_t *send_displs, void *recv, const size_t *recv_counts,
+		      const size_t *recv_displs, const struct collnet_coll_options *o);
+
+/**
+ * All-to-all broadcast: the `bytes` bytes of `send` of rank j arrive at displs[j] of `recv` on
+ * every rank. counts[j], the bytes of rank j, is equal on all ranks; displacements need not be. In
+ * place, `send` is the rank's own block of `recv`.
+ */
+int collnet_allgatherv(collnet_team_t *t, const void *send, size_t bytes, void *recv,
+		       const size_t *counts, const size_t *displs,
+		       const struct collnet_coll_options *o);
+
+/**
+ * Gather: the `bytes` bytes of `send` of rank i arrive at displs[i] of the root's `recv`; counts[i]
+ * is their number. `recv`, `counts` and `displs` are ignored on other ranks. In place, `send` of
+ * the root is its own block of `recv`.
+ */
+int collnet_gatherv(collnet_team_t *t, const void *send, size_t bytes, void *recv,
+		    const size_t *counts, const size_t *displs, uint32_t root,
+		    const struct collnet_coll_options *o);
+
+/**
+ * Scatter: counts[i] bytes at displs[i] of the root's `send` arrive in `recv` of rank i, which
+ * expects `bytes` bytes. `send`, `counts` and `displs` are ignored on other ranks. In place, `recv`
+ * of the root is its own block of `send`.
+ */
+int collnet_scatterv(collnet_team_t *t, const void *send, const size_t *counts,
+		     const size_t *displs, void *recv, size_t bytes, uint32_t root,
+		     const struct collnet_coll_options *o);
 
 /** Returns after every rank of the team has called it. */
 int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o);
@@ -268,6 +317,19 @@ int collnet_iscatter(collnet_team_t *t, const void *send, void *recv, size_t byt
 		     const struct collnet_coll_options *o, collnet_request_t **out);
 int collnet_igather(collnet_team_t *t, const void *send, void *recv, size_t bytes, uint32_t root,
 		    const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_ialltoallv(collnet_team_t *t, const void *send, const size_t *send_counts,
+		       const size_t *send_displs, void *recv, const size_t *recv_counts,
+		       const size_t *recv_displs, const struct collnet_coll_options *o,
+		       collnet_request_t **out);
+int collnet_iallgatherv(collnet_team_t *t, const void *send, size_t bytes, void *recv,
+			const size_t *counts, const size_t *displs,
+			const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_igatherv(collnet_team_t *t, const void *send, size_t bytes, void *recv,
+		     const size_t *counts, const size_t *displs, uint32_t root,
+		     const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_iscatterv(collnet_team_t *t, const void *send, const size_t *counts,
+		      const size_t *displs, void *recv, size_t bytes, uint32_t root,
+		      const struct collnet_coll_options *o, collnet_request_t **out);
 int collnet_ibarrier(collnet_team_t *t, const struct collnet_coll_options *o,
 		     collnet_request_t **out);
 

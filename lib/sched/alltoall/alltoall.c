@@ -4,12 +4,69 @@
  *
  * Rank s sends its block d, at d * bytes of its send buffer, to block s of rank d's receive
  * buffer. Between two nodes the blocks go by source rank, then by destination rank; both sides
- * list them so.
+ * list them so. In a vector operation rank s has a send block for d, and d a receive block for s.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sched/planners.h"
+
+/* The blocks of a vector operation, as node `me`, one of the two, knows them. */
+static int add_vector(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		      uint32_t from, uint32_t to, const struct cn_action *like,
+		      struct cn_sched *out, struct cn_err *err)
+{
+	uint32_t sources = l->first[from + 1] - l->first[from];
+	uint32_t targets = l->first[to + 1] - l->first[to];
+	struct cn_messages m;
+	int rc = cn_messages_begin(&m, like, sources * targets, out, err);
+
+	for (uint32_t i = 0; i < sources; i++) {
+		uint32_t s = l->ranks[l->first[from] + i];
+
+		for (uint32_t j = 0; rc == COLLNET_OK && j < targets; j++) {
+			uint32_t d = l->ranks[l->first[to] + j];
+			struct cn_block b = from == me ? p->blocks[i].send[d]
+						       : p->blocks[j].recv[s];
+			struct cn_span src = { CN_BUF_SEND, s, CN_OFFSET_UNKNOWN };
+			struct cn_span dst = { CN_BUF_RECV, d, CN_OFFSET_UNKNOWN };
+
+			if (from == me) {
+				src.offset = b.at;
+			} else {
+				dst.offset = b.at;
+			}
+			rc = cn_messages_add(&m, src, dst, b.len, err);
+		}
+	}
+	return rc == COLLNET_OK ? cn_messages_end(&m, err) : rc;
+}
+
+/* The copies of a vector operation between the ranks of this node. */
+static int copy_vector(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+		       struct cn_sched *out, struct cn_err *err)
+{
+	struct cn_action a = { .kind = CN_ACT_COPY, .peer = me };
+	const uint32_t *ranks = l->ranks + l->first[me];
+	uint32_t n = l->first[me + 1] - l->first[me];
+	int rc = COLLNET_OK;
+
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t j = 0; rc == COLLNET_OK && j < n; j++) {
+			struct cn_block from = p->blocks[i].send[ranks[j]];
+			struct cn_block to = p->blocks[j].recv[ranks[i]];
+
+			if (from.len != to.len) {
+				return cn_blocks_differ(ranks[i], from.len, ranks[j], to.len, err);
+			}
+			a.src = (struct cn_span){ CN_BUF_SEND, ranks[i], from.at };
+			a.dst = (struct cn_span){ CN_BUF_RECV, ranks[j], to.at };
+			a.len = from.len;
+			rc = a.len > 0 ? cn_sched_add(out, &a, err) : COLLNET_OK;
+		}
+	}
+	return rc;
+}
 
 static int add_blocks(const struct cn_layout *l, const struct cn_plan *p, uint32_t from,
 		      uint32_t to, struct cn_action a, struct cn_sched *out, struct cn_err *err)
@@ -38,7 +95,8 @@ int cn_alltoall_local(const struct cn_layout *l, const struct cn_plan *p, uint32
 {
 	struct cn_action a = { .kind = CN_ACT_COPY, .peer = me };
 
-	return add_blocks(l, p, me, me, a, out, err);
+	return p->blocks != NULL ? copy_vector(l, p, me, out, err)
+				 : add_blocks(l, p, me, me, a, out, err);
 }
 
 int cn_alltoall_send(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, uint32_t to,
@@ -49,7 +107,8 @@ int cn_alltoall_send(const struct cn_layout *l, const struct cn_plan *p, uint32_
 
 	a.dep = after.dep;
 	a.dep_on = after.on;
-	return add_blocks(l, p, me, to, a, out, err);
+	return p->blocks != NULL ? add_vector(l, p, me, me, to, &a, out, err)
+				 : add_blocks(l, p, me, to, a, out, err);
 }
 
 int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_t me, uint32_t from,
@@ -57,7 +116,8 @@ int cn_alltoall_recv(const struct cn_layout *l, const struct cn_plan *p, uint32_
 {
 	struct cn_action a = { .kind = CN_ACT_RECV, .peer = from, .phase = phase };
 
-	return add_blocks(l, p, from, me, a, out, err);
+	return p->blocks != NULL ? add_vector(l, p, me, from, me, &a, out, err)
+				 : add_blocks(l, p, from, me, a, out, err);
 }
 
 int cn_partners_init(struct cn_partners *m, const struct cn_layout *l, const struct cn_plan *p,

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Operations with blocks of any size, and in place, through the library: one rank per node and two,
+# daemons and direct mode; wrong arguments; pairs that disagree about a size, of which none hangs;
+# and no frame is lost where many send to one.
+# run: asan
+# timeout: 240
+# beside: others
+. "$(dirname "$0")/lib.sh"
+need_lab
+need vector
+
+# vector WORDS LAB-OPTION...: every rank does all of the words.
+vector() {
+	words=$1
+	shift
+	# shellcheck disable=SC2086
+	collnet lab run --timeout 100 "$@" -- vector $words >out 2>&1 </dev/null || {
+		status=$?
+		cat out
+		fail "status $status: $* -- vector $words"
+	}
+	n=$(grep -c ': done$' out)
+	echo "ok: $n done: $* -- vector $words"
+}
+
+vector "right wrong" --rate none --shape 4x2
+[ "$n" -eq 16 ] || { cat out; fail "$n of 16"; }
+vector "right" --rate none --shape 3x2 --ranks-per-node 2
+[ "$n" -eq 12 ] || { cat out; fail "$n of 12"; }
+vector "right wrong disagree" --rate none --shape 3 --no-daemons
+[ "$n" -eq 9 ] || { cat out; fail "$n of 9"; }
+vector disagree --rate none --shape 4x2
+has "bytes sent, .* expected: rank .*does not match" out
+# Two ranks of one node disagree, and tell its daemon so.
+vector disagree --rate none --shape 2 --ranks-per-node 2
+has "bytes sent, .* expected: rank .*does not match" out

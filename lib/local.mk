@@ -36,6 +36,8 @@ lib_libcn_util_la_SOURCES = \
 lib_libcn_proto_la_SOURCES = \
 	lib/proto/cc.c \
 	lib/proto/cc.h \
+	lib/proto/connect.c \
+	lib/proto/connect.h \
 	lib/proto/counters.h \
 	lib/proto/foreign_version.c \
 	lib/proto/foreign_version.h \
@@ -213,6 +215,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/team.c \
 	lib/coll/team.h \
 	lib/coll/team_ready.c \
+	lib/coll/transport.c \
+	lib/coll/transport.h \
 	lib/coll/unexpected_limit.c \
 	lib/coll/unexpected_limit.h \
 	lib/coll/unexpected_queue.c \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Control messages about teams: sent to the nodes that know a team, and dispatched. */
+#include <stdio.h>
 #include <string.h>
 
 #include "coll/control.h"
@@ -8,6 +9,7 @@
 
 /* ---- sending -------------------------------------------------------------------------- */
 
+/* Through the node's own transport: whoever was told of the team. */
 static void notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
 	struct cn_wireup *w = &t->wireup;
@@ -16,7 +18,18 @@ static void notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cu
 		struct cn_peer *p = cn_wireup_candidate(t, k);
 
 		if (cn_peer_alive(p) && w->advertised[w->candidates[k]].version != 0 && !c->bad) {
-			cn_pending_send(&t->engine->pending, p, m, (size_t)(c->at - m));
+			cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c->at - m));
+		}
+	}
+}
+
+/* Through the team's transport, behind all its data. */
+static void notify_team(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
+{
+	for (uint32_t k = 0; k < t->layout.nnodes && !c->bad; k++) {
+		if (t->nodes[k].peer != NULL) {
+			cn_pending_send(&t->transport->pending, t->nodes[k].peer, m,
+					(size_t)(c->at - m));
 		}
 	}
 }
@@ -30,7 +43,7 @@ static void send_end(struct cn_engine *e, struct cn_peer *p, uint32_t id)
 	cn_put8(&c, CN_CONTROL_END);
 	cn_put32(&c, id);
 	/* Without a buffer now, the next repetition is answered. */
-	(void)cn_node_control(e->node, p, m, (size_t)(c.at - m));
+	(void)cn_node_control(e->own.node, p, m, (size_t)(c.at - m));
 }
 
 void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
@@ -42,7 +55,7 @@ void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
 	cn_put32(&c, t->id);
 	cn_put32(&c, rank);
 	cn_put32(&c, posted);
-	notify_nodes(t, m, &c);
+	notify_team(t, m, &c);
 }
 
 void cn_control_end(struct cn_team *t)
@@ -68,7 +81,11 @@ void cn_control_fail(struct cn_team *t, int code, const char *text)
 	cn_put32(&c, t->id);
 	cn_put8(&c, (uint8_t)(-code | (forming ? CN_FAIL_FORMING : 0)));
 	cn_put_text(&c, text);
-	notify_nodes(t, m, &c);
+	if (forming) {
+		notify_nodes(t, m, &c);
+	} else {
+		notify_team(t, m, &c);
+	}
 }
 
 /* ---- what comes in ---------------------------------------------------------------------- */
@@ -81,7 +98,7 @@ static struct cn_team *team_of(struct cn_engine *e, const struct cn_engine_peer 
 		struct cn_team *t = e->teams[i];
 		uint32_t k = t != NULL ? cn_team_node_of(t, m->peer) : UINT32_MAX;
 
-		if (k != UINT32_MAX && t->nodes[k].peer == m->peer && t->nodes[k].slot == j->slot) {
+		if (k != UINT32_MAX && t->nodes[k].peer != NULL && t->nodes[k].port == j->port) {
 			*node = k;
 			return t;
 		}
@@ -115,7 +132,7 @@ static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t
 		      uint32_t *yours)
 {
 	in->id = cn_get32(c);
-	in->slot = cn_get16(c);
+	in->port = cn_get16(c);
 	in->ranks = cn_get32(c);
 	in->topology = cn_get32(c);
 	in->owner = cn_get64(c);
@@ -209,23 +226,6 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 	cn_wireup_committed(t, now, m->peer, j, first, ask);
 }
 
-static void on_leave(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
-		     struct cn_cursor *c)
-{
-	uint32_t rank = cn_get32(c), posted = cn_get32(c), k;
-	struct cn_team *t = team_of(e, m, j, &k);
-
-	if (c->bad) {
-		return;
-	}
-	j->left = true;
-	if (t != NULL && posted < t->nodes[k].left_after) {
-		t->nodes[k].left_after = posted;
-		t->nodes[k].left_rank = rank;
-		cn_op_check_left(t, k);
-	}
-}
-
 /* The team here that has not come further than the one of this record, of the same run. */
 static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 				  const struct cn_join *j)
@@ -242,41 +242,42 @@ static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 	return NULL;
 }
 
-static void on_fail(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
-		    struct cn_cursor *c)
+/* Reads a FAIL; false: it makes no sense. */
+static bool read_fail(struct cn_cursor *c, int *code, bool *forming, char *text, size_t cap)
 {
 	uint8_t byte = cn_get8(c);
-	int code = -(int)(byte & ~CN_FAIL_FORMING);
-	char text[256];
-	uint32_t k;
-	struct cn_team *t = team_of(e, m, j, &k);
 
-	if (t == NULL && (byte & CN_FAIL_FORMING) != 0) {
-		t = forming_of(e, m, j);
-	}
-	if (!cn_get_text(c, text, sizeof(text)) || code == 0) {
-		return;
+	*code = -(int)(byte & ~CN_FAIL_FORMING);
+	*forming = (byte & CN_FAIL_FORMING) != 0;
+	if (!cn_get_text(c, text, cap) || *code == 0) {
+		return false;
 	}
 	for (char *s = text; *s != '\0'; s++) {
 		if (*s < ' ' || *s > '~') {
 			*s = '?';
 		}
 	}
-	j->left = true;
-	if (t != NULL) {
-		cn_team_fail(t, false, code, "%s",
-			     text[0] != '\0' ? text : "another node failed and does not say why");
+	if (text[0] == '\0') {
+		snprintf(text, cap, "another node failed and does not say why");
 	}
+	return true;
 }
 
-static void on_started(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
-		       struct cn_cursor *c)
+/* A team failed at the peer while it formed. */
+static void on_fail(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
+		    struct cn_cursor *c)
 {
-	uint32_t n = cn_get32(c), k;
-	struct cn_team *t = team_of(e, m, j, &k);
+	struct cn_team *t = forming_of(e, m, j);
+	char text[256];
+	bool forming;
+	int code;
 
-	if (!c->bad && t != NULL) {
-		cn_unexpected_limit_started(&t->nodes[k].unexpected, n);
+	if (!read_fail(c, &code, &forming, text, sizeof(text)) || !forming) {
+		return;
+	}
+	j->left = true;
+	if (t != NULL) {
+		cn_team_fail(t, false, code, "%s", text);
 	}
 }
 
@@ -316,20 +317,73 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 	case CN_CONTROL_COMMIT:
 		on_commit(e, now, m, j, &c);
 		break;
-	case CN_CONTROL_LEAVE:
-		on_leave(e, m, j, &c);
-		break;
 	case CN_CONTROL_END:
 		on_end(e, now, m, j);
 		break;
 	case CN_CONTROL_FAIL:
 		on_fail(e, m, j, &c);
 		break;
-	case CN_CONTROL_STARTED:
-		on_started(e, m, j, &c);
-		break;
 	default:
 		break;
 	}
 	return true;
+}
+
+/* ---- what comes in through a team's transport -------------------------------------------- */
+
+static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn_cursor *c)
+{
+	uint32_t rank = cn_get32(c), posted = cn_get32(c);
+
+	if (c->bad) {
+		return;
+	}
+	if (j != NULL) {
+		j->left = true;
+	}
+	if (k != UINT32_MAX && posted < t->nodes[k].left_after) {
+		t->nodes[k].left_after = posted;
+		t->nodes[k].left_rank = rank;
+		cn_op_check_left(t, k);
+	}
+}
+
+static void on_team_fail(struct cn_team *t, struct cn_join *j, struct cn_cursor *c)
+{
+	char text[256];
+	bool forming;
+	int code;
+
+	if (read_fail(c, &code, &forming, text, sizeof(text)) && !forming) {
+		if (j != NULL) {
+			j->left = true;
+		}
+		cn_team_fail(t, false, code, "%s", text);
+	}
+}
+
+void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t *data, size_t len)
+{
+	struct cn_cursor c = cn_cursor_of(data, len);
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
+	uint8_t kind = cn_get8(&c);
+	struct cn_join *j = m != NULL ? cn_join_by_id(&m->joins, cn_get32(&c)) : NULL;
+	uint32_t k = cn_team_node_of(t, p), n;
+
+	switch (m != NULL ? kind : 0) {
+	case CN_CONTROL_LEAVE:
+		on_leave(t, k, j, &c);
+		break;
+	case CN_CONTROL_FAIL:
+		on_team_fail(t, j, &c);
+		break;
+	case CN_CONTROL_STARTED:
+		n = cn_get32(&c);
+		if (!c.bad && k != UINT32_MAX) {
+			cn_unexpected_limit_started(&t->nodes[k].unexpected, n);
+		}
+		break;
+	default:
+		break;
+	}
 }

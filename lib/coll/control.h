@@ -3,7 +3,7 @@
  * Control messages between engines: their kinds, and the messages about teams. The transport
  * delivers them in order and exactly once.
  *
- *   JOIN     this node's ranks of a job, and the slot to address its team by (wireup.h)
+ *   JOIN     this node's ranks of a job, and the port of its team's transport (wireup.h)
  *   COMMIT   all ranks are known, and the receiver's team by this id (wireup.h)
  *   LEAVE, END, FAIL   a rank leaves, the last one has left, the team has failed
  *   STARTED  so many operations have started here (unexpected_limit.h)
@@ -24,11 +24,12 @@ struct cn_team;
 
 /* The first byte of a message; the fields after it with their bytes. */
 enum cn_control {
-	CN_CONTROL_JOIN = 1,	/* team id 4, slot 2, ranks 4, topology 4, owner 8, the receiver's
+	CN_CONTROL_JOIN = 1,	/* team id 4, port 2, ranks 4, topology 4, owner 8, the receiver's
 				 * team id 4 (0: not known), job, count 2, (first 4, n 4)... */
 	CN_CONTROL_COMMIT = 2,	/* team id 4, the receiver's team id 4, 1: its COMMIT is missing */
 	CN_CONTROL_LEAVE = 3,	/* team id 4, rank 4, operations that it has called 4 */
-	CN_CONTROL_END = 4,	/* team id 4: no rank of the team is left here */
+	CN_CONTROL_END = 4,	/* team id 4: no rank of the team is left here. Through the team's
+				 * transport, without the id: its last message */
 	CN_CONTROL_FAIL = 5,	/* team id 4, code 1, text; CN_FAIL_FORMING in code: it was not
 				 * ready yet */
 	CN_CONTROL_STARTED = 6, /* team id 4, n 4: the first n operations have started here */
@@ -36,11 +37,13 @@ enum cn_control {
 };
 
 #define CN_FAIL_FORMING 0x80u
-#define CN_CONTROL_MAX	552 /* bytes of a message: the smallest MTU's payload */
+#define CN_CONTROL_MAX	548 /* bytes of a message: the smallest MTU's payload */
 
 /* Dispatches a message about a team. False: no buffer for it now; it will come again. */
 bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
 			size_t len);
+/* The same for a message that came through a team's transport: LEAVE, FAIL and STARTED. */
+void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t *data, size_t len);
 /* Notify the nodes that know the team. */
 void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
 void cn_control_end(struct cn_team *t);

@@ -21,7 +21,7 @@ int cn_endpoints_new(struct cn_engine *e, struct cn_err *err)
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the endpoints");
 	}
 	s->engine = e;
-	s->payload = cn_node_payload(e->node);
+	s->payload = cn_node_payload(e->own.node);
 	s->max_flows = 4 * e->config.node.pool_frames;
 	s->max_flows = s->max_flows > CN_EP_FLOWS_LEAST ? s->max_flows : CN_EP_FLOWS_LEAST;
 	s->max_flows = s->max_flows < CN_EP_FLOWS ? s->max_flows : CN_EP_FLOWS;
@@ -191,7 +191,7 @@ void cn_endpoint_close(struct cn_endpoint *ep, cn_time now)
 	while (ep->flows != NULL) {
 		cn_flow_close(ep->flows, now);
 	}
-	cn_source_stop(&s->engine->sources, &ep->source, cn_node_window(s->engine->node));
+	cn_source_stop(&s->engine->own.sources, &ep->source, cn_node_window(s->engine->own.node));
 	s->by_number[ep->number] = NULL;
 	s->count--;
 	if (ep->prev != NULL) {

@@ -155,7 +155,7 @@ struct cn_endpoints {
 
 static inline struct cn_node *cn_ep_node(const struct cn_endpoints *s)
 {
-	return s->engine->node;
+	return s->engine->own.node;
 }
 
 static inline const char *cn_ep_name(const struct cn_flow *f)

@@ -134,7 +134,7 @@ int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint
 	cn_send_enqueue(f, request(ep, f, data, bytes, deadline, done));
 	if (!f->expecting) {
 		f->expecting = true;
-		cn_peer_expect(e->node, now, f->peer, 1);
+		cn_peer_expect(e->own.node, now, f->peer, 1);
 	}
 	cn_flow_activate(f);
 	return COLLNET_OK;

@@ -30,7 +30,7 @@ static void enter(struct cn_flow *f)
 	if (ep->current == NULL) {
 		ep->current = f->active_next = f->active_prev = f;
 		if (ep->source.next == NULL) {
-			cn_source_start(&ep->all->engine->sources, &ep->source);
+			cn_source_start(&ep->all->engine->own.sources, &ep->source);
 		}
 		return;
 	}
@@ -46,8 +46,8 @@ static void leave(struct cn_flow *f)
 
 	if (f->active_next == f) {
 		ep->current = NULL;
-		cn_source_stop(&ep->all->engine->sources, &ep->source,
-			       cn_node_window(ep->all->engine->node));
+		cn_source_stop(&ep->all->engine->own.sources, &ep->source,
+			       cn_node_window(ep->all->engine->own.node));
 	} else {
 		if (ep->current == f) {
 			ep->turn = 0;
@@ -249,7 +249,7 @@ static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 	struct cn_flow *f = ep->current;
 
 	(void)now;
-	if (f == NULL || !cn_window_open(cn_node_window(e->node), e->window)) {
+	if (f == NULL || !cn_window_open(cn_node_window(e->own.node), e->window)) {
 		return false;
 	}
 	do {

@@ -7,7 +7,6 @@
 #include "coll/endpoint.h"
 #include "coll/engine_state.h"
 #include "coll/op.h"
-#include "coll/stream.h"
 #include "proto/wire.h"
 #include "coll/version_mismatch.h"
 
@@ -24,7 +23,7 @@ void cn_engine_config_init(struct cn_engine_config *c)
 
 uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window)
 {
-	uint32_t limit = cn_node_window(e->node)->limit;
+	uint32_t limit = cn_node_window(e->own.node)->limit;
 
 	limit = window < limit ? window : limit;
 	if (e->config.node.encapsulation == CN_ENCAPSULATION_RAW || limit < 16) {
@@ -33,22 +32,10 @@ uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window)
 	return limit / 8 < CN_SUPER_FRAME_MAX ? limit / 8 : CN_SUPER_FRAME_MAX;
 }
 
-static bool on_pull(void *ctx, cn_time now, struct cn_tx *out)
-{
-	struct cn_engine *e = ctx;
-
-	return cn_source_pull(&e->sources, now, cn_engine_quantum(e, e->window), out);
-}
-
 static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
-	if (rx->len == 0) { /* a tombstone: the operation of the frame failed at the sender */
-		struct cn_team *t = cn_team_by_slot(e, cn_stream_slot(rx->stream));
-
-		if (t != NULL && (rx->flags & CN_FLAG_LAST) != 0) {
-			cn_op_tombstone(t, p);
-		}
-		return true;
+	if (rx->len == 0) {
+		return true; /* a tombstone */
 	}
 	if (rx->payload[0] >= CN_CONTROL_ENDPOINT) {
 		return cn_endpoints_control(e, now, p, rx->payload, rx->len);
@@ -58,16 +45,11 @@ static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, cons
 
 static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
-	struct cn_engine *e = ctx;
-	struct cn_team *t;
+	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
 
 	switch (rx->type) {
 	case CN_TYPE_CONTROL:
 		return on_control(e, now, p, rx);
-	case CN_TYPE_COLL:
-		t = cn_team_by_slot(e, cn_stream_slot(rx->stream));
-		/* A team that is gone here: its peers are notified; the frame has no reader. */
-		return t == NULL || cn_op_deliver(t, p, rx);
 	case CN_TYPE_MESSAGE:
 		return cn_endpoints_deliver(e, now, p, rx);
 	default:
@@ -75,46 +57,14 @@ static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct c
 	}
 }
 
-static void on_acked(void *ctx, void *token, bool refused)
-{
-	struct cn_engine *e = ctx;
-	struct cn_source *s = token;
-
-	cn_flight_acked(&s->flight, cn_node_window(e->node), 1, refused);
-	s->acked(s);
-}
-
-static void on_refused(void *ctx, void *token)
-{
-	struct cn_engine *e = ctx;
-	struct cn_source *s = token;
-
-	cn_flight_refused(&s->flight, cn_node_window(e->node));
-}
-
-static bool on_resend(void *ctx, void *token, uint8_t *flags)
-{
-	struct cn_engine *e = ctx;
-	struct cn_source *s = token;
-	struct cn_window *w = cn_node_window(e->node);
-
-	if (!cn_flight_resend(&s->flight, w)) {
-		return false;
-	}
-	if (!cn_window_open(w, s->flight.limit)) {
-		*flags |= CN_FLAG_ACKREQ; /* only an acknowledgement opens it */
-	}
-	return true;
-}
-
-struct cn_engine_peer *cn_engine_peer_of(struct cn_peer *p)
+struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p)
 {
 	return cn_peer_user(p);
 }
 
 static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 {
-	struct cn_engine *e = ctx;
+	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 
 	(void)now;
@@ -138,10 +88,12 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 
 static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
 {
+	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
+
 	if (bytes == 0) {
-		cn_wireup_path_valid(ctx, now, p);
+		cn_wireup_path_valid(e, now, p);
 	} else {
-		cn_wireup_path_drops(ctx, p, bytes);
+		cn_wireup_path_drops(e, p, bytes);
 	}
 }
 
@@ -155,28 +107,31 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 		[CN_PEER_PATH] = "answers, but large frames do not reach it",
 		[CN_PEER_MOVED] = "replaced its interface",
 	};
-	struct cn_engine *e = ctx;
+	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 
 	cn_peer_log(p, COLLNET_LOG_WARNING, "node %s %s", cn_peer_name(p), reason[why]);
 	if (m != NULL) {
 		cn_join_remove_all(&m->joins);
 	}
-	cn_pending_drop(&e->pending, p);
+	cn_pending_drop(&e->own.pending, p);
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		if (e->teams[i] != NULL) {
-			cn_team_peer_down(e->teams[i], now, p, why);
+			cn_wireup_peer_down(e->teams[i], p);
 		}
+	}
+	for (struct cn_transport *x = e->own.next; x != NULL; x = x->next) {
+		cn_node_disconnect(x->node, now, p, why);
 	}
 	cn_endpoints_peer_down(e, now, p);
 }
 
 static const struct cn_node_ops node_ops = {
-	.pull = on_pull,
+	.pull = cn_transport_pull,
 	.deliver = on_deliver,
-	.acked = on_acked,
-	.refused = on_refused,
-	.resend = on_resend,
+	.acked = cn_transport_acked,
+	.refused = cn_transport_refused,
+	.resend = cn_transport_resend,
 	.peer_up = on_peer_up,
 	.peer_down = on_peer_down,
 	.path = on_path,
@@ -234,8 +189,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	e->topology = cn_engine_topology_hash(c->topo);
 	e->deadline = CN_NEVER;
 	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
-	e->generation = calloc(c->max_teams, 1);
-	if (e->teams == NULL || e->generation == NULL) {
+	if (e->teams == NULL) {
 		cn_engine_free(e);
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the engine");
 	}
@@ -243,10 +197,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	if (c->topo != NULL && e->config.node.expected == 0) {
 		e->config.node.expected = c->topo->nhosts > 0 ? c->topo->nhosts - 1 : 0;
 	}
-	r = cn_node_new(&e->config.node, &node_ops, e, &e->node, err);
-	if (r == COLLNET_OK && !cn_pending_init(&e->pending, e->node, c->node.max_peers)) {
-		r = cn_fail(err, COLLNET_ENOMEM, "no memory for the engine");
-	}
+	r = cn_transport_open_own(&e->own, e, &node_ops, err);
 	if (r == COLLNET_OK) {
 		r = cn_endpoints_new(e, err);
 	}
@@ -255,7 +206,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 		return r;
 	}
 	if (c->window != COLLNET_WINDOW_AUTO) {
-		cn_node_window(e->node)->limit = c->window;
+		cn_node_window(e->own.node)->limit = c->window;
 	}
 	*out = e;
 	return COLLNET_OK;
@@ -278,25 +229,24 @@ void cn_engine_free(struct cn_engine *e)
 	if (e == NULL) {
 		return;
 	}
-	if (e->node != NULL) {
+	if (e->own.node != NULL) {
 		cn_engine_shutdown(e, 0);
 		end_teams(e);
 		if (e->endpoints != NULL) {
 			cn_endpoints_free(e);
 		}
-		cn_pending_fini(&e->pending);
-		for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
-			struct cn_engine_peer *m = cn_engine_peer_of(cn_node_peer(e->node, i));
+		cn_transport_reap(e, 0, true);
+		for (uint32_t i = 0; i < cn_node_peers(e->own.node); i++) {
+			struct cn_engine_peer *m = cn_engine_peer_of(cn_node_peer(e->own.node, i));
 
 			if (m != NULL) {
 				cn_join_remove_all(&m->joins);
 				free(m);
 			}
 		}
-		cn_node_free(e->node);
 	}
+	cn_transport_fini(&e->own);
 	free(e->teams);
-	free(e->generation);
 	free(e);
 }
 
@@ -316,7 +266,7 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now)
 	if (e->endpoints != NULL) {
 		cn_endpoints_abort(e, COLLNET_EDAEMON, "the node's daemon is ending");
 	}
-	cn_node_bye(e->node);
+	cn_node_bye(e->own.node);
 }
 
 void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text)
@@ -335,8 +285,8 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 	e->config.window = window;
 	e->window = node_window(&e->config);
 	e->topology = cn_engine_topology_hash(topo);
-	cn_node_window(e->node)->limit = window != COLLNET_WINDOW_AUTO ? window
-								       : COLLNET_WINDOW_OFF;
+	cn_node_window(e->own.node)->limit = window != COLLNET_WINDOW_AUTO ? window
+									   : COLLNET_WINDOW_OFF;
 }
 
 uint32_t cn_engine_teams(const struct cn_engine *e)
@@ -346,7 +296,7 @@ uint32_t cn_engine_teams(const struct cn_engine *e)
 
 struct cn_node *cn_engine_node(struct cn_engine *e)
 {
-	return e->node;
+	return e->own.node;
 }
 
 /* ---- the four calls ------------------------------------------------------------------- */
@@ -358,12 +308,45 @@ void cn_engine_touch(struct cn_engine *e)
 
 void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame *f)
 {
-	cn_node_input(e->node, now, f);
+	struct cn_transport *x = cn_transport_of_port(e, cn_wire_port(f->data, f->len));
+
+	cn_node_input(x->node, now, f);
 }
 
+/* The transports take turns of as many frames as fit a super-frame. */
 bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 {
-	return cn_node_output(e->node, now, out);
+	struct cn_transport *first, *x;
+
+	if (e->closing) {
+		return cn_node_output(e->own.node, now, out); /* goodbyes */
+	}
+	first = x = e->turn != NULL ? e->turn : &e->own;
+	do {
+		if (cn_node_output(x->node, now, out)) {
+			if (x != e->turn) {
+				e->turn = x;
+				e->sent_in_turn = 0;
+			}
+			if (++e->sent_in_turn >= cn_engine_quantum(e, e->window)) {
+				e->turn = x->next != NULL ? x->next : &e->own;
+				e->sent_in_turn = 0;
+			}
+			return true;
+		}
+		x = x->next != NULL ? x->next : &e->own;
+	} while (x != first);
+	return false;
+}
+
+bool cn_engine_drain(struct cn_engine *e)
+{
+	bool drained = true;
+
+	for (struct cn_transport *x = &e->own; x != NULL; x = x->next) {
+		drained = cn_node_drain(x->node) && drained;
+	}
+	return drained;
 }
 
 static cn_time own_deadline(struct cn_engine *e)
@@ -378,20 +361,26 @@ static cn_time own_deadline(struct cn_engine *e)
 			}
 		}
 	}
-	return cn_min_time(cn_min_time(e->deadline, cn_pending_deadline(&e->pending)),
-			   cn_endpoints_deadline(e));
+	return cn_min_time(e->deadline, cn_endpoints_deadline(e));
 }
 
 cn_time cn_engine_deadline(const struct cn_engine *e)
 {
 	/* The cached deadline is found anew where it was touched; nothing else changes. */
-	return cn_min_time(own_deadline((struct cn_engine *)(uintptr_t)e),
-			   cn_node_deadline(e->node));
+	cn_time at = own_deadline((struct cn_engine *)(uintptr_t)e);
+
+	for (const struct cn_transport *x = &e->own; x != NULL; x = x->next) {
+		at = cn_min_time(at, cn_transport_deadline(x));
+	}
+	return at;
 }
 
 void cn_engine_expire(struct cn_engine *e, cn_time now)
 {
-	cn_node_expire(e->node, now);
+	for (struct cn_transport *x = &e->own; x != NULL; x = x->next) {
+		cn_transport_expire(x, now);
+	}
+	cn_transport_reap(e, now, false);
 	if (own_deadline(e) > now) {
 		return;
 	}
@@ -401,7 +390,6 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 		}
 	}
 	cn_endpoints_expire(e, now);
-	cn_pending_expire(&e->pending, now);
 	cn_engine_touch(e);
 }
 
@@ -411,7 +399,11 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 {
 	const struct cn_engine_config *c = &e->config;
 
-	cn_node_stats(e->node, s);
+	*s = (struct collnet_stats){ .size = s->size };
+	for (const struct cn_transport *x = e->own.next; x != NULL; x = x->next) {
+		cn_node_stats(x->node, s);
+	}
+	cn_node_stats(e->own.node, s);
 	s->window = e->window;
 	s->jobs = e->nteams;
 	if (c->topo != NULL) {
@@ -420,21 +412,45 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 		s->link_rate = v != CN_TOPO_NONE ? cn_topo_host_rate(c->topo, v) : 0;
 	}
 	if (reset_peak) {
-		cn_node_window(e->node)->peak = cn_node_window(e->node)->in_flight;
+		cn_node_window(e->own.node)->peak = cn_node_window(e->own.node)->in_flight;
+	}
+}
+
+/* What all transports know of a peer of the node's own. */
+static void peer_info(const struct cn_engine *e, cn_time now, const struct cn_peer *p,
+		      struct collnet_node_info *out)
+{
+	struct collnet_node_info more;
+
+	cn_peer_info(p, now, out);
+	for (const struct cn_transport *x = e->own.next; x != NULL; x = x->next) {
+		const struct cn_peer *q = cn_node_connected(x->node, p);
+
+		if (q == NULL) {
+			continue;
+		}
+		cn_peer_info(q, now, &more);
+		out->data_sent += more.data_sent;
+		out->data_resent += more.data_resent;
+		out->data_received += more.data_received;
+		if (more.heard_ns < out->heard_ns) {
+			out->heard_ns = more.heard_ns;
+			out->rtt_ns = more.rtt_ns;
+		}
 	}
 }
 
 void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out, size_t *count)
 {
-	const struct cn_node_config *c = cn_node_config(e->node);
+	const struct cn_node_config *c = cn_node_config(e->own.node);
 	size_t cap = *count;
 	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
-	uint32_t n = cn_node_foreign_versions(e->node, now, s);
+	uint32_t n = cn_node_foreign_versions(e->own.node, now, s);
 
-	*count = (size_t)cn_node_peers(e->node) + 1;
+	*count = (size_t)cn_node_peers(e->own.node) + 1;
 	for (size_t i = 0; i < *count && i < cap; i++) {
 		if (i > 0) {
-			cn_peer_info(cn_node_peer(e->node, (uint32_t)i - 1), now, &out[i]);
+			peer_info(e, now, cn_node_peer(e->own.node, (uint32_t)i - 1), &out[i]);
 			continue;
 		}
 		memset(&out[0], 0, sizeof(out[0]));

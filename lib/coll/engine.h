@@ -3,10 +3,11 @@
  * The engine: teams, collective operations and endpoints of one node, run on the transport.
  *
  * Pure as the transport is: no sockets, no clock, no threads. collnetd, the in-process ("direct")
- * driver and the tests are its callers. It owns a transport (lib/proto) and passes the four calls
- * through. Whoever asks for something gives a `struct cn_done`, embedded in an object of his own,
- * whose function is called exactly once, unless the asking call itself returned an error. A done
- * function runs inside an engine call and must not call the engine; it may mark work for later.
+ * driver and the tests are its callers. It owns the node's transport and one per team
+ * (transport.h), and passes the four calls through. Whoever asks for something gives a `struct
+ * cn_done`, embedded in an object of his own, whose function is called exactly once, unless the
+ * asking call itself returned an error. A done function runs inside an engine call and must not
+ * call the engine; it may mark work for later.
  *
  * Memory handed to an operation stays the caller's to keep, and is not to be changed or unmapped,
  * until its done function was called.
@@ -65,7 +66,10 @@ void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *te
 void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window);
 uint32_t cn_engine_teams(const struct cn_engine *e);
 
+/* The node's own transport; those of teams are the engine's alone. */
 struct cn_node *cn_engine_node(struct cn_engine *e);
+/* cn_node_drain() for all transports. */
+bool cn_engine_drain(struct cn_engine *e);
 
 /* ---- teams ---------------------------------------------------------------------------- */
 

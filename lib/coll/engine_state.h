@@ -5,8 +5,7 @@
 
 #include "coll/engine.h"
 #include "coll/join.h"
-#include "coll/pending.h"
-#include "coll/source.h"
+#include "coll/transport.h"
 
 struct cn_team;
 struct cn_endpoints;
@@ -20,16 +19,17 @@ struct cn_engine_peer {
 
 struct cn_engine {
 	struct cn_engine_config config;
-	struct cn_node *node;
+	struct cn_transport own; /* the node's own, and the list of all */
+	struct cn_transport *ports[CN_TRANSPORTS_MAX];
+	uint8_t generations[CN_TRANSPORTS_MAX]; /* so that an old frame finds nobody */
+	struct cn_transport *turn;		/* the one that sends; NULL: the first */
+	uint32_t sent_in_turn;			/* frames that it has sent in a row */
 	uint32_t window;	/* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
-	struct cn_team **teams; /* [max_teams] by slot; NULL: free */
-	uint8_t *generation;	/* [max_teams] of the slot, so that an old frame finds nobody */
+	struct cn_team **teams; /* [max_teams]; NULL: free */
 	uint32_t nteams;
 	uint32_t topology;     /* hash of the topology, which all nodes of a job must share */
 	uint32_t last_team_id; /* the last one given to a team */
-	struct cn_source_ring sources;
 	struct cn_endpoints *endpoints;
-	struct cn_pending_queue pending;
 	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
 	bool touched;	  /* it must be found anew */
 	bool closing;
@@ -44,7 +44,7 @@ struct cn_engine {
 uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window);
 /* A deadline was added or removed. */
 void cn_engine_touch(struct cn_engine *e);
-struct cn_engine_peer *cn_engine_peer_of(struct cn_peer *p); /* NULL: never came up */
-uint32_t cn_engine_topology_hash(const struct cn_topo *t);   /* 0: no topology */
+struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p); /* NULL: never up */
+uint32_t cn_engine_topology_hash(const struct cn_topo *t);	   /* 0: no topology */
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "coll/cursor.h"
 
-#define CN_TEAMS_MAX 256 /* slots of 8 bits, and 4 bits of generation */
+#define CN_TEAMS_MAX 256
 
 struct cn_range {
 	uint32_t first, n;
@@ -15,7 +15,7 @@ struct cn_join {
 	struct cn_join *next;
 	uint32_t id, ranks, topology; /* of the peer's team */
 	uint64_t owner;
-	uint16_t slot;
+	uint16_t port;		  /* of its transport */
 	uint32_t commit_received; /* id of the team here to which it has committed; 0: none */
 	uint32_t commit_sent;	  /* id of the team here that has committed to it; 0: none */
 	bool left;		  /* a rank of it is gone, or the peer forms the next team of the

@@ -69,7 +69,7 @@ void cn_op_unexpect(struct cn_op *op, uint32_t k)
 	struct cn_streams *s = &op->streams[k];
 
 	if (s->expected && op->team->nodes[k].peer != NULL) {
-		cn_peer_expect(op->team->engine->node, 0, op->team->nodes[k].peer, -1);
+		cn_peer_expect(op->team->transport->node, 0, op->team->nodes[k].peer, -1);
 	}
 	s->expected = false;
 }
@@ -80,7 +80,8 @@ void cn_op_finish(struct cn_op *op, int status, const char *text)
 	uint32_t n = cn_op_locals(t);
 
 	if (op->state == OP_RUNNING) {
-		cn_source_stop(&t->engine->sources, &op->source, cn_node_window(t->engine->node));
+		cn_source_stop(&t->transport->sources, &op->source,
+			       cn_node_window(t->transport->node));
 		for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 			cn_op_unexpect(op, k);
 		}
@@ -106,14 +107,14 @@ void cn_op_finish(struct cn_op *op, int status, const char *text)
 void cn_op_abort(struct cn_op *op, int status, const char *text)
 {
 	if (op->state == OP_RUNNING) {
-		cn_node_abandon(op->team->engine->node, &op->source);
+		cn_node_abandon(op->team->transport->node, &op->source);
 	}
 	cn_op_finish(op, status, text);
 }
 
 void cn_op_try_finish(struct cn_op *op)
 {
-	struct cn_node *node = op->team->engine->node;
+	struct cn_node *node = op->team->transport->node;
 
 	if (op->state != OP_RUNNING || op->remaining > 0) {
 		return;

@@ -50,7 +50,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	a = &op->sched.actions[i];
 	p = &op->progress[i];
 	left = a->len - p->done;
-	most = cn_op_frame_bytes(a->len, cn_node_payload(t->engine->node));
+	most = cn_op_frame_bytes(a->len, cn_node_payload(t->transport->node));
 	last = left <= most && p->next == CN_NONE;
 	if (len != (left < most ? left : most) || last != ((flags & CN_FLAG_LAST) != 0)) {
 		mismatch(t, op, k, "other sizes");
@@ -60,7 +60,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 		mismatch(t, op, k, "other sizes");
 		return;
 	}
-	cn_flight_received(&op->source.flight, cn_node_window(t->engine->node));
+	cn_flight_received(&op->source.flight, cn_node_window(t->transport->node));
 	cn_op_unexpected_received(op, k);
 	if (len > 0 && a->dst.buffer != CN_BUF_DIGEST) {
 		memcpy(cn_op_address(op, &a->dst) + p->done, data, len);
@@ -107,11 +107,11 @@ void cn_op_take_unexpected(struct cn_op *op)
 		if (k != UINT16_MAX && op->state == OP_RUNNING && op->seq == seq) {
 			take(op, k, f->stream, f->flags, f->data, f->len);
 		}
-		cn_node_buffer_put(t->engine->node, f);
+		cn_node_buffer_put(t->transport->node, f);
 	}
 	cn_team_drop_unexpected(t, &mine);
 	if (any) {
-		cn_node_ready(t->engine->node);
+		cn_node_ready(t->transport->node);
 	}
 }
 
@@ -138,13 +138,13 @@ static uint32_t ahead(const struct cn_team *t, uint32_t stream)
 
 static bool keep_unexpected(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 {
-	struct cn_unexpected *f = cn_node_buffer_get(t->engine->node);
+	struct cn_unexpected *f = cn_node_buffer_get(t->transport->node);
 
 	if (f == NULL) {
 		return false;
 	}
 	f->stream = rx->stream;
-	f->peer = (uint16_t)cn_peer_index(p);
+	f->peer = (uint16_t)cn_peer_index(cn_engine_peer_of(p)->peer);
 	f->len = rx->len;
 	f->flags = rx->flags;
 	memcpy(f->data, rx->payload, rx->len);

@@ -44,7 +44,7 @@ static bool releases_link(const struct cn_op *op, const struct cn_action *a)
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
 static bool last_before_release(const struct cn_op *op, const struct cn_action *a, uint64_t left)
 {
-	uint64_t most = cn_op_frame_bytes(a->len, cn_node_payload(op->team->engine->node));
+	uint64_t most = cn_op_frame_bytes(a->len, cn_node_payload(op->team->transport->node));
 	uint64_t frames = (left + most - 1) / most;
 
 	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || a->len == 0) {
@@ -78,7 +78,7 @@ static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 {
 	struct cn_team *t = op->team;
-	struct cn_node *node = t->engine->node;
+	struct cn_node *node = t->transport->node;
 	struct cn_streams *s = &op->streams[k];
 	uint32_t i = s->send;
 	struct cn_action *a = &op->sched.actions[i];
@@ -96,7 +96,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	out->type = CN_TYPE_COLL;
 	out->flags = 0;
 	out->len = (uint16_t)n;
-	out->stream = cn_stream(t->nodes[k].slot, op->seq, cn_op_signature(op));
+	out->stream = cn_stream(op->seq, cn_op_signature(op));
 	out->payload = n > 0 ? cn_op_address(op, &a->src) + p->done : NULL;
 	out->token = &op->source;
 	cn_unexpected_limit_sent(&t->nodes[k].unexpected, op->seq);
@@ -197,7 +197,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	if (op->copy_first != CN_NONE) {
 		cn_op_run_copies(op);
 	}
-	if (cn_window_open(cn_node_window(op->team->engine->node), op->window)) {
+	if (cn_window_open(cn_node_window(op->team->transport->node), op->window)) {
 		switch (op->sched.order) {
 		case CN_ORDER_INTERLEAVED:
 			sent = pull_interleaved(op, out);

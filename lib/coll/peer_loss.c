@@ -68,12 +68,21 @@ void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum c
 {
 	uint32_t k = cn_team_node_of(t, p);
 
-	cn_wireup_peer_down(t, p);
-	if (k == UINT32_MAX) {
+	if (k == UINT32_MAX || t->nodes[k].peer != p) {
 		return;
 	}
 	t->nodes[k].peer = NULL;
 	if (t->nodes[k].left_after == UINT32_MAX) { /* else its ranks had left before */
 		fail_by_loss(t, now, p, k, why);
 	}
+}
+
+void cn_team_path_drops(struct cn_team *t, const struct cn_peer *p, uint32_t bytes)
+{
+	const struct cn_node_config *c = &t->engine->config.node;
+
+	cn_team_fail(t, true, COLLNET_EPEER,
+		     "frames of %u bytes from node %s do not reach node %s, shorter ones do: let "
+		     "every switch and bridge between them carry MTU %u",
+		     bytes, c->name, cn_peer_name(p), c->mtu);
 }

@@ -87,7 +87,7 @@ static bool plan_vector(struct cn_op *op)
 static void rewind_cursors(struct cn_op *op)
 {
 	const struct cn_sched *s = &op->sched;
-	uint64_t most = cn_node_payload(op->team->engine->node), out = 0, in = 0;
+	uint64_t most = cn_node_payload(op->team->transport->node), out = 0, in = 0;
 
 	op->ntargets = op->next = op->turn = 0;
 	op->copy_first = CN_NONE;
@@ -138,12 +138,12 @@ static void start(struct cn_op *op, cn_time now)
 	rewind_cursors(op);
 	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
-	cn_source_start(&t->engine->sources, &op->source);
+	cn_source_start(&t->transport->sources, &op->source);
 	op->source.flight.by_acks = op->algorithm->window == CN_WINDOW_LINK;
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {
 			op->streams[k].expected = true;
-			cn_peer_expect(t->engine->node, now, t->nodes[k].peer, 1);
+			cn_peer_expect(t->transport->node, now, t->nodes[k].peer, 1);
 		}
 	}
 	cn_op_unexpected_start(op);

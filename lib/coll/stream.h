@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stream field of a collective operation's frame: the slot of the team at the receiver (12
- * bits), the number of the operation (12), and the operation's signature (8).
+ * The stream field of a collective operation's frame: the number of the operation (12 bits), and
+ * the operation's signature (8).
  */
 #ifndef CN_STREAM_H
 #define CN_STREAM_H
@@ -10,14 +10,9 @@
 
 #define CN_NUMBER_MASK 0xfffu
 
-static inline uint32_t cn_stream(uint32_t slot, uint32_t seq, uint8_t signature)
+static inline uint32_t cn_stream(uint32_t seq, uint8_t signature)
 {
-	return slot << 20 | (seq & CN_NUMBER_MASK) << 8 | signature;
-}
-
-static inline uint16_t cn_stream_slot(uint32_t stream)
-{
-	return (uint16_t)(stream >> 20);
+	return (seq & CN_NUMBER_MASK) << 8 | signature;
 }
 
 static inline uint32_t cn_stream_number(uint32_t stream)

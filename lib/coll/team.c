@@ -39,7 +39,13 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 	snprintf(t->job, sizeof(t->job), "%s", job);
 	t->ranks = ranks;
 	t->id = ++e->last_team_id != 0 ? e->last_team_id : ++e->last_team_id;
-	t->slot = (uint16_t)(i | (++e->generation[i] & 15u) << 8);
+	t->place = i;
+	t->transport = cn_transport_open(e, t);
+	if (t->transport == NULL) {
+		cn_wireup_fini(&t->wireup);
+		free(t);
+		return NULL;
+	}
 	e->teams[i] = t;
 	e->nteams++;
 	return t;
@@ -50,14 +56,14 @@ void cn_team_drop_unexpected(struct cn_team *t, struct cn_unexpected_queue *q)
 	bool any = q->first != NULL;
 
 	while (q->first != NULL) {
-		cn_node_buffer_put(t->engine->node, cn_unexpected_queue_pop(q));
+		cn_node_buffer_put(t->transport->node, cn_unexpected_queue_pop(q));
 	}
 	if (any) {
-		cn_node_ready(t->engine->node);
+		cn_node_ready(t->transport->node);
 	}
 }
 
-static void team_free(struct cn_team *t)
+static void team_free(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
 
@@ -65,7 +71,8 @@ static void team_free(struct cn_team *t)
 	for (int i = 0; i < CN_OPS; i++) {
 		cn_op_free_storage(t->ops[i]);
 	}
-	e->teams[t->slot & 0xff] = NULL;
+	cn_transport_close(t->transport, now);
+	e->teams[t->place] = NULL;
 	e->nteams--;
 	cn_wireup_fini(&t->wireup);
 	free(t->nodes);
@@ -76,14 +83,6 @@ static void team_free(struct cn_team *t)
 	cn_tree_free(t->tree);
 	free(t);
 	cn_engine_touch(e);
-}
-
-struct cn_team *cn_team_by_slot(struct cn_engine *e, uint16_t slot)
-{
-	uint32_t i = slot & 0xff;
-	struct cn_team *t = i < e->config.max_teams ? e->teams[i] : NULL;
-
-	return t != NULL && t->slot == slot ? t : NULL;
 }
 
 struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id)
@@ -98,7 +97,8 @@ struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id)
 
 uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p)
 {
-	uint32_t i = cn_peer_index(p);
+	const struct cn_engine_peer *m = cn_engine_peer_of(p);
+	uint32_t i = m != NULL ? cn_peer_index(m->peer) : UINT32_MAX;
 
 	return t->nodes != NULL && t->node_by_peer != NULL && i < t->npeers &&
 			       t->node_by_peer[i] != UINT16_MAX
@@ -162,7 +162,7 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 	m = calloc(1, sizeof(*m));
 	if (m == NULL) {
 		if (t->members == NULL) {
-			team_free(t);
+			team_free(t, now);
 		}
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a rank");
 	}
@@ -218,7 +218,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 	free(m);
 	if (t->members == NULL) {
 		cn_control_end(t);
-		team_free(t);
+		team_free(t, now);
 	} else if (t->state == CN_TEAM_READY) {
 		cn_op_check_left(t, t->me);
 	} else if (t->state == CN_TEAM_FORMING) {

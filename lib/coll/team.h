@@ -7,6 +7,7 @@
 #define CN_TEAM_H
 
 #include "coll/engine.h"
+#include "coll/transport.h"
 #include "coll/unexpected_limit.h"
 #include "coll/unexpected_queue.h"
 #include "coll/wireup.h"
@@ -23,11 +24,11 @@ enum cn_team_state {
 
 /* One node of a team. */
 struct cn_team_node {
-	struct cn_peer *peer; /* NULL: this node, or one that is gone */
+	struct cn_peer *peer; /* of the team's transport; NULL: this node, or one that is gone */
 	const char *name;     /* the topology's, or of the team's `names` */
 	uint8_t mac[6];
 	uint32_t vertex;     /* in the topology, or CN_TOPO_NONE */
-	uint16_t slot;	     /* of the team on that node, for frames sent to it */
+	uint16_t port;	     /* of the team's transport there */
 	uint32_t left_after; /* operations after which a rank of it left; UINT32_MAX: none did */
 	uint32_t left_rank;
 	bool failed; /* the team failed there: frames that still come have gaps between them */
@@ -49,9 +50,9 @@ struct cn_team {
 	uint64_t owner;
 	char job[COLLNET_NAME_MAX + 1];
 	uint32_t ranks;
-	uint32_t id;   /* names the team in control messages; unique in its engine */
-	uint16_t slot; /* addresses it in collective frames, which have 12 bits for it: index in
-			* the engine's table, and generation << 8 */
+	uint32_t id;	/* names the team in control messages; unique in its engine */
+	uint32_t place; /* in the engine's table */
+	struct cn_transport *transport;
 	enum cn_team_state state;
 	int status; /* why it failed */
 	char text[CN_ERR_TEXT];
@@ -74,7 +75,8 @@ struct cn_team {
 		uint32_t root;
 	} choice[CN_OP_KINDS];
 	struct cn_member **local; /* [nlocal] by rank, as layout.ranks[first[me] ...] */
-	uint16_t *node_by_peer;	  /* [npeers] node of a peer; UINT16_MAX: not in the team */
+	uint16_t *node_by_peer;	  /* [npeers] node of a peer of the node's own transport;
+				   * UINT16_MAX: not in the team */
 	uint32_t npeers;
 	struct cn_op *ops[CN_OPS]; /* by number mod CN_OPS */
 	uint32_t nstarted;	   /* operations that have started here */
@@ -82,15 +84,18 @@ struct cn_team {
 	struct cn_unexpected_queue unexpected;
 };
 
-struct cn_team *cn_team_by_slot(struct cn_engine *e, uint16_t slot);
 struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id);
-/* The node of a ready team whose peer this is, also one that is gone; UINT32_MAX: none. */
+/* The node of a ready team whose peer this is, of the node's own transport or the team's, also one
+ * that is gone; UINT32_MAX: none. */
 uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p);
 /* Ends all its work with the status and, where notify is true, notifies the other nodes. */
 void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* A peer is lost: ready teams with it fail, unless its ranks had left before. (peer_loss.c) */
+/* A peer of the team's transport is lost: a ready team fails, unless its ranks had left before.
+ * (peer_loss.c) */
 void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
+/* Frames of so many bytes do not reach a peer of the team's transport. (peer_loss.c) */
+void cn_team_path_drops(struct cn_team *t, const struct cn_peer *p, uint32_t bytes);
 /* Gives the buffers of frames back that have no reader. */
 void cn_team_drop_unexpected(struct cn_team *t, struct cn_unexpected_queue *q);
 void cn_team_expire(struct cn_team *t, cn_time now);

@@ -40,12 +40,12 @@ static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
 
 		if (i < n) {
 			cn_peer_info(peers[i], 0, &info);
-			k->peer = peers[i];
-			k->slot = joins[i]->slot;
+			k->peer = cn_node_connected(t->transport->node, peers[i]);
+			k->port = joins[i]->port;
 			all[i].join = joins[i];
 			memcpy(k->mac, info.mac, 6);
 		} else {
-			k->slot = t->slot;
+			k->port = t->transport->port;
 			memcpy(k->mac, c->mac, 6);
 		}
 		k->name = i < n ? cn_peer_name(peers[i]) : c->name;
@@ -169,7 +169,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	uint32_t nodes = n + 1, *s;
 	int r;
 
-	t->npeers = cn_node_peers(t->engine->node);
+	t->npeers = cn_node_peers(t->engine->own.node);
 	t->nodes = calloc(nodes, sizeof(*t->nodes));
 	t->storage = s = calloc(2 * (size_t)t->ranks + 2 * (size_t)nodes + 1, sizeof(*s));
 	t->local = calloc(t->nlocal, sizeof(struct cn_member *));
@@ -190,8 +190,11 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	memset(t->node_by_peer, 0xff, ((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));
 	for (uint32_t k = 0; k < nodes; k++) {
 		t->nodes[k] = all[k].node;
-		if (all[k].node.peer != NULL) {
-			t->node_by_peer[cn_peer_index(all[k].node.peer)] = (uint16_t)k;
+	}
+	for (uint32_t k = 0; k < nodes; k++) {
+		if (t->nodes[k].peer != NULL) {
+			t->node_by_peer[cn_peer_index(cn_engine_peer_of(t->nodes[k].peer)->peer)] =
+				(uint16_t)k;
 		}
 	}
 	free(all);

@@ -31,18 +31,22 @@ void cn_version_mismatch_name(const struct cn_engine *e, const struct cn_foreign
 		 m[3], m[4], m[5]);
 }
 
-/* A node of the team that is silent together with `lost`. */
+/* A node of the team that is silent together with `lost`, a peer of the team's transport; p is of
+ * the node's own. */
 static bool is_silent(const struct cn_team *t, const struct cn_peer *lost, const struct cn_peer *p)
 {
-	return p != NULL && cn_team_node_of(t, p) != UINT32_MAX &&
-	       (p == lost || cn_peer_is_silent(p));
+	uint32_t k = p != NULL ? cn_team_node_of(t, p) : UINT32_MAX;
+	const struct cn_peer *q = k != UINT32_MAX ? t->nodes[k].peer : NULL;
+
+	return k != UINT32_MAX &&
+	       (k == cn_team_node_of(t, lost) || (q != NULL && cn_peer_is_silent(q)));
 }
 
 void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
 				char *text, size_t cap)
 {
 	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
-	uint32_t n = cn_node_foreign_versions(t->engine->node, now, s), named = 0;
+	uint32_t n = cn_node_foreign_versions(t->engine->own.node, now, s), named = 0;
 	char name[CN_VERSION_MISMATCH_NAME], what[CN_FOREIGN_VERSION_TEXT];
 	size_t len = 0;
 
@@ -52,7 +56,8 @@ void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const stru
 			continue;
 		}
 		cn_version_mismatch_name(t->engine, &s[i], name);
-		cn_foreign_version_text(t->engine->node, s[i].version, s[i].encapsulation, what);
+		cn_foreign_version_text(t->engine->own.node, s[i].version, s[i].encapsulation,
+					what);
 		snprintf(text + len, cap - len, "; %s %s", name, what);
 		len += strlen(text + len);
 		named++;

@@ -9,7 +9,7 @@ struct cn_engine;
 struct cn_team;
 
 /*
- * "; h3 speaks wire version 2, this node 1" for each sender of another wire version (or
+ * "; h3 speaks wire version 3, this node 2" for each sender of another wire version (or
  * encapsulation), three at most; "" without one. lost: a peer that is lost by silence, then only
  * those nodes of the team `t` that share its silence; NULL: all.
  */

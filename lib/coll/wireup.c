@@ -34,7 +34,7 @@ bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j)
 
 struct cn_peer *cn_wireup_candidate(const struct cn_team *t, uint32_t k)
 {
-	return cn_node_peer(t->engine->node, t->wireup.candidates[k]);
+	return cn_node_peer(t->engine->own.node, t->wireup.candidates[k]);
 }
 
 /* The peer announced the team's job. False: no memory. */
@@ -76,8 +76,8 @@ void cn_wireup_begin(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
 
-	for (uint32_t i = 0; i < cn_node_peers(e->node); i++) {
-		struct cn_peer *p = cn_node_peer(e->node, i);
+	for (uint32_t i = 0; i < cn_node_peers(e->own.node); i++) {
+		struct cn_peer *p = cn_node_peer(e->own.node, i);
 
 		if (cn_wireup_join_of(t, p) != NULL) {
 			add_candidate(&t->wireup, p);

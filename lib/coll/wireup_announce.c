@@ -14,7 +14,7 @@ static bool send(struct cn_engine *e, struct cn_peer *p, const uint8_t *m,
 	if (c->bad) {
 		return false;
 	}
-	return cn_node_control(e->node, p, m, (size_t)(c->at - m)) == COLLNET_OK;
+	return cn_node_control(e->own.node, p, m, (size_t)(c->at - m)) == COLLNET_OK;
 }
 
 /* The team's local ranks as ranges. Members are kept in ascending order of rank. */
@@ -46,7 +46,7 @@ static void put_join(struct cn_cursor *c, struct cn_team *t, struct cn_peer *p)
 
 	cn_put8(c, CN_CONTROL_JOIN);
 	cn_put32(c, t->id);
-	cn_put16(c, t->slot);
+	cn_put16(c, t->transport->port);
 	cn_put32(c, t->ranks);
 	cn_put32(c, t->engine->topology);
 	cn_put64(c, t->owner);
@@ -87,13 +87,15 @@ void cn_wireup_pend_joins(struct cn_team *t)
 		}
 		put_join(&c, t, p);
 		if (!c.bad) {
-			cn_pending_send(&t->engine->pending, p, m, (size_t)(c.at - m));
+			cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c.at - m));
 			a->version = t->wireup.version;
 		}
 	}
 }
 
-static bool send_commit(struct cn_team *t, struct cn_peer *p, struct cn_join *j, bool ask)
+/* Whoever has a COMMIT may send data, so the transport is connected first. */
+static bool send_commit(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
+			bool ask)
 {
 	uint8_t m[16];
 	struct cn_cursor c = { m, m + sizeof(m), false };
@@ -102,7 +104,7 @@ static bool send_commit(struct cn_team *t, struct cn_peer *p, struct cn_join *j,
 	cn_put32(&c, t->id);
 	cn_put32(&c, j->id);
 	cn_put8(&c, ask);
-	if (!send(t->engine, p, m, &c)) {
+	if (!cn_transport_connect(t->transport, now, p, j) || !send(t->engine, p, m, &c)) {
 		return false;
 	}
 	j->commit_sent = t->id;
@@ -174,12 +176,12 @@ void cn_wireup_announce(struct cn_team *t, cn_time now)
 	}
 	if (t->wireup.announced == 0) {
 		t->wireup.announce_n =
-			cn_node_peers(e->node); /* later ones get JOIN when they come up */
+			cn_node_peers(e->own.node); /* later ones get JOIN when they come up */
 	}
 	while (t->wireup.announced < t->wireup.announce_n) {
 		uint32_t i = (first_peer(t, t->wireup.announce_n) + t->wireup.announced) %
 			     t->wireup.announce_n;
-		struct cn_peer *p = cn_node_peer(e->node, i);
+		struct cn_peer *p = cn_node_peer(e->own.node, i);
 
 		if (cn_peer_alive(p) && t->wireup.advertised[i].version != t->wireup.version) {
 			if (!may_send(t, now, &t->wireup.all_paced)) {
@@ -206,7 +208,7 @@ static bool commit_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct 
 	/* A COMMIT means nothing to a peer that does not know the team. */
 	if ((t->wireup.advertised[cn_peer_index(p)].version != t->wireup.version &&
 	     !cn_wireup_send_join(t, p)) ||
-	    !send_commit(t, p, j, false)) {
+	    !send_commit(t, now, p, j, false)) {
 		cn_wireup_wake(t, now + CN_WIREUP_CHECK_EVERY);
 		return false;
 	}
@@ -245,7 +247,7 @@ static void repeat(struct cn_team *t, cn_time now)
 			continue;
 		}
 		if (!may_send(t, now, &t->wireup.candidates_paced) || !cn_wireup_send_join(t, p) ||
-		    (commit && !send_commit(t, p, j, true))) {
+		    (commit && !send_commit(t, now, p, j, true))) {
 			break; /* the rest at the next repetition */
 		}
 	}
@@ -256,7 +258,7 @@ static void repeat(struct cn_team *t, cn_time now)
 /* All peers are sent JOIN again, less and less often. */
 static void begin_again(struct cn_team *t, cn_time now)
 {
-	for (uint32_t i = 0; i < cn_node_peers(t->engine->node); i++) {
+	for (uint32_t i = 0; i < cn_node_peers(t->engine->own.node); i++) {
 		if (!t->wireup.advertised[i].confirmed) {
 			t->wireup.advertised[i].version = 0;
 		}
@@ -288,6 +290,6 @@ void cn_wireup_repeat(struct cn_team *t, cn_time now)
 void cn_wireup_commit_again(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
 {
 	if (may_send(t, now, &t->wireup.candidates_paced) && cn_wireup_send_join(t, p)) {
-		send_commit(t, p, j, false);
+		send_commit(t, now, p, j, false);
 	}
 }

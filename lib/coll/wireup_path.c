@@ -17,7 +17,7 @@ uint32_t cn_wireup_path_begin(struct cn_team *t, cn_time now)
 
 	for (uint32_t k = 0; k < n; k++) {
 		struct cn_peer *p = cn_wireup_candidate(t, (first + k) % n);
-		const struct cn_node_config *c = cn_node_config(e->node);
+		const struct cn_node_config *c = cn_node_config(e->own.node);
 		const struct cn_join *j = cn_wireup_join_of(t, p);
 
 		if (j == NULL || !cn_wireup_agrees(t, j)) {
@@ -31,7 +31,7 @@ uint32_t cn_wireup_path_begin(struct cn_team *t, cn_time now)
 		}
 		if (cn_peer_path(p) != CN_PATH_VALID) {
 			pending++;
-			cn_peer_validate(e->node, now, p);
+			cn_peer_validate(e->own.node, now, p);
 		}
 	}
 	return pending;
@@ -63,17 +63,13 @@ void cn_wireup_path_drops(struct cn_engine *e, struct cn_peer *p, uint32_t bytes
 	       bytes, cn_peer_name(p), e->config.node.mtu);
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
+
 		bool in = t != NULL &&
 			  (t->nodes == NULL ? t->wireup.complete && cn_wireup_join_of(t, p) != NULL
 					    : cn_team_node_of(t, p) != UINT32_MAX);
 
 		if (in) {
-			cn_team_fail(
-				t, true, COLLNET_EPEER,
-				"frames of %u bytes from node %s do not "
-				"reach node %s, shorter ones do: let every switch and bridge between "
-				"them carry MTU %u",
-				bytes, e->config.node.name, cn_peer_name(p), e->config.node.mtu);
+			cn_team_path_drops(t, p, bytes);
 		}
 	}
 }

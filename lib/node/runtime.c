@@ -194,7 +194,7 @@ bool cn_runtime_drain(struct cn_runtime *s, cn_time until)
 			{ .fd = s->link->send_fd, .events = POLLOUT },
 		};
 		cn_time now = cn_now(), wake;
-		bool drained = cn_node_drain(cn_engine_node(s->engine));
+		bool drained = cn_engine_drain(s->engine);
 		int work = cn_poller_poll(s->poller, now);
 		struct timespec ts;
 

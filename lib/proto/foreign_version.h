@@ -35,7 +35,7 @@ uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 /* A frame of another wire version, or else of another encapsulation, came from this address. */
 void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version,
 			     enum cn_encapsulation encapsulation);
-/* "speaks wire version 2, this node 1" or "uses encapsulation udp, this node raw". */
+/* "speaks wire version 3, this node 2" or "uses encapsulation udp, this node raw". */
 #define CN_FOREIGN_VERSION_TEXT 64
 void cn_foreign_version_text(const struct cn_node *n, uint8_t version,
 			     enum cn_encapsulation encapsulation,

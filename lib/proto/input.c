@@ -52,6 +52,18 @@ static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
 	       cn_serial_within(p->tx.queue.una - CN_WINDOW_MAX, w->ack, p->tx.queue.end);
 }
 
+/*
+ * A frame of no session. If it is for the node's own transport, or its sender has no session with
+ * that, they establish a new one. Frames for other ports may be late: the team has ended.
+ */
+static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
+		  const struct cn_wire *w)
+{
+	if (n->config.port == 0 && (w->port_to == 0 || p == NULL || p->state != CN_PEER_UP)) {
+		cn_hello_stray(n, mac, p);
+	}
+}
+
 void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 {
 	const uint8_t *to = f->ether, *from = f->ether + 6;
@@ -89,15 +101,16 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 		return;
 	}
 	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;
-	if (w.type == CN_TYPE_HELLO) {
+	if (w.type == CN_TYPE_HELLO && n->config.port == 0) {
 		n->counters.frames_received++;
 		cn_hello_take(n, from, &w, f->data + CN_WIRE_HEADER);
 		return;
 	}
 	p = cn_peer_by_mac(n, from);
-	if (p == NULL || p->state != CN_PEER_UP || w.session != p->session_in) {
+	if (p == NULL || p->state != CN_PEER_UP || w.session != p->session_in ||
+	    w.port_to != n->config.port || w.port_from != p->port) {
 		n->counters.stale_frames++;
-		cn_hello_stray(n, from, p);
+		stray(n, from, p, &w);
 		return;
 	}
 	if (!in_window(p, &w)) {

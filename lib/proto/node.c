@@ -70,12 +70,13 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 		struct cn_node **out, struct cn_err *err)
 {
 	struct cn_node *n;
-	uint32_t slots = 16, unvalidated = cn_unvalidated_slots(c->max_peers);
+	uint32_t slots = 16, unvalidated;
 	int r = check_config(c, err);
 
 	if (r != COLLNET_OK) {
 		return r;
 	}
+	unvalidated = cn_unvalidated_slots(c->port == 0 ? c->max_peers : 1);
 	while (slots < 2 * c->max_peers) {
 		slots *= 2;
 	}
@@ -89,7 +90,8 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	n->header = cn_encapsulation_bytes(c->encapsulation) + CN_WIRE_HEADER;
 	n->payload = c->mtu - n->header;
 	n->hash_mask = slots - 1;
-	n->window.limit = COLLNET_WINDOW_OFF;
+	n->own_window.limit = COLLNET_WINDOW_OFF;
+	n->window = c->window_shared != NULL ? c->window_shared : &n->own_window;
 	n->peers = calloc(c->max_peers, sizeof(struct cn_peer *));
 	n->hash = calloc(slots, sizeof(*n->hash));
 	n->zeros = calloc(1, n->payload);
@@ -115,7 +117,10 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 		cn_goodbye_list_init(c->goodbyes, c);
 	}
 	n->idle.timer.at = CN_NEVER;
-	cn_heap_set(&n->timers, &n->hello_timer, 0);
+	n->hello_timer.at = CN_NEVER;
+	if (c->port == 0) {
+		cn_heap_set(&n->timers, &n->hello_timer, 0);
+	}
 	*out = n;
 	return COLLNET_OK;
 }
@@ -291,39 +296,36 @@ uint32_t cn_node_wire_version(void)
 
 struct cn_window *cn_node_window(struct cn_node *n)
 {
-	return &n->window;
+	return n->window;
 }
 
 void cn_node_stats(const struct cn_node *n, struct collnet_stats *s)
 {
 	const struct cn_counters *c = &n->counters;
 
-	*s = (struct collnet_stats){
-		.size = s->size,
-		.frames_sent = c->frames_sent,
-		.frames_received = c->frames_received,
-		.bytes_sent = c->bytes_sent,
-		.bytes_received = c->bytes_received,
-		.data_sent = c->data_sent,
-		.data_resent = c->data_resent,
-		.data_received = c->data_received,
-		.acks_sent = c->acks_sent,
-		.ack_bytes_sent = c->ack_bytes_sent,
-		.naks_sent = c->naks_sent,
-		.duplicates = c->duplicates,
-		.gaps = c->gaps,
-		.timeouts = c->timeouts,
-		.busy = c->rnr,
-		.bad_frames = c->bad_frames,
-		.foreign_frames = c->foreign_frames,
-		.stale_frames = c->stale_frames,
-		.version_frames = c->version_frames,
-		.window = n->window.limit,
-		.window_now = n->window.in_flight,
-		.window_peak = n->window.peak,
-		.mtu = n->config.mtu,
-		.nodes = 1,
-	};
+	s->frames_sent += c->frames_sent;
+	s->frames_received += c->frames_received;
+	s->bytes_sent += c->bytes_sent;
+	s->bytes_received += c->bytes_received;
+	s->data_sent += c->data_sent;
+	s->data_resent += c->data_resent;
+	s->data_received += c->data_received;
+	s->acks_sent += c->acks_sent;
+	s->ack_bytes_sent += c->ack_bytes_sent;
+	s->naks_sent += c->naks_sent;
+	s->duplicates += c->duplicates;
+	s->gaps += c->gaps;
+	s->timeouts += c->timeouts;
+	s->busy += c->rnr;
+	s->bad_frames += c->bad_frames;
+	s->foreign_frames += c->foreign_frames;
+	s->stale_frames += c->stale_frames;
+	s->version_frames += c->version_frames;
+	s->window = n->window->limit;
+	s->window_now = n->window->in_flight;
+	s->window_peak = n->window->peak;
+	s->mtu = n->config.mtu;
+	s->nodes = 1;
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		s->nodes += n->peers[i]->state == CN_PEER_UP;
 	}

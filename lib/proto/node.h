@@ -12,15 +12,18 @@
  * inside the four calls; they may use the functions below, but not the four calls.
  *
  * Reliability is Go-Back-N, as in Directed Point, extended by selective acknowledgements and a
- * reorder buffer. Each pair of nodes has one sequence of reliable frames in each direction per
- * session. It carries control messages, the streams of collectives and the messages of endpoints,
- * told apart by type and stream.
+ * reorder buffer. A transport has a port. Port 0 is the node's own: it discovers other nodes, and
+ * carries control messages between them and the messages of endpoints. Each team has a transport
+ * with a port of its own, whose sessions follow from those of port 0 (connect.h); so what one team
+ * does not read holds up no other one. In each session there is one sequence of reliable frames in
+ * each direction.
  *
  *   sender.h, receiver.h      Go-Back-N: retransmission queue (rtx_queue.h), reorder buffer
  *                             (reorder.h), acknowledgements, negative ones with SACK, RNR
  *   cc.h, rtt.h               congestion window, slow start, ssthresh; retransmission timeout
  *   tlp.h, liveness.h         tail-loss probes; silent peers
  *   hello.h, unvalidated.h    discovery, the handshake, sessions
+ *   connect.h                 sessions of other ports than 0
  *   path_mtu.h                path MTU validation
  *   global_window.h           W_g, over all peers
  *   wire.h                    the wire format
@@ -57,6 +60,7 @@ struct cn_node_config {
 	uint8_t mac[6];
 	uint16_t ethertype;
 	uint16_t cluster;
+	uint16_t port; /* 0: the node's own transport; others have no hellos: connect.h */
 	enum cn_encapsulation encapsulation;
 	uint64_t epoch;		     /* of this incarnation: not 0, and a new one at every start */
 	uint8_t key[CN_SIPHASH_KEY]; /* secret, random, a new one at every start: nonces follow from
@@ -70,6 +74,7 @@ struct cn_node_config {
 	uint32_t expected;     /* nodes that are to be expected, besides this one; 0: unknown */
 	uint32_t pool_frames;  /* buffers for early frames, control messages and tails */
 	uint32_t reorder;      /* frames of the reorder buffer, per peer: 0 (pure Go-Back-N) .. 8 */
+	struct cn_window *window_shared;  /* of the node's own transport; NULL: it has its own */
 	struct cn_goodbye_list *goodbyes; /* memory of cn_goodbye_list_size(max_peers) bytes, which
 					   * outlives the transport; NULL: none */
 	cn_time rto_min, rto_first; /* retransmission timeout: its floor; before the first sample */
@@ -178,8 +183,8 @@ struct cn_peer *cn_node_peer(struct cn_node *n, uint32_t index);
 struct cn_peer *cn_node_find(const struct cn_node *n, const char *name); /* established ones */
 uint32_t cn_node_wire_version(void);					 /* this transport's */
 
-struct cn_window *cn_node_window(struct cn_node *n); /* the global window */
-/* Fills in the transport's part of the counters. */
+struct cn_window *cn_node_window(struct cn_node *n); /* the global window of all ports */
+/* Adds the transport's counters; mtu, nodes and the window are set. */
 void cn_node_stats(const struct cn_node *n, struct collnet_stats *s);
 const struct cn_node_config *cn_node_config(const struct cn_node *n);
 

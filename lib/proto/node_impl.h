@@ -58,7 +58,7 @@ struct cn_node {
 	struct cn_pool pool; /* payloads of a frame: early frames, control messages, copied tails */
 	struct cn_pool small; /* short control messages */
 	struct cn_pool rings; /* retransmission queues of CN_RTX_SMALL frames, one per peer */
-	struct cn_window window;
+	struct cn_window own_window, *window; /* port 0's, also in other transports of the node */
 	struct cn_counters counters;
 	uint32_t loss; /* share of the acknowledged frames that were retransmitted, of 65,536; the
 			* mean of some dozens. A peer that is gone acknowledges nothing and does not

@@ -112,6 +112,8 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	struct cn_node *n = p->node;
 	struct cn_wire w = { .type = CN_TYPE_ACK,
 			     .cluster = n->config.cluster,
+			     .port_to = p->port,
+			     .port_from = n->config.port,
 			     .session = p->session_out,
 			     .seq = p->tx.queue.end,
 			     .ack = p->rx.expected };
@@ -142,6 +144,8 @@ static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 	struct cn_wire w = { .type = CN_TYPE_ACK,
 			     .flags = flag,
 			     .cluster = n->config.cluster,
+			     .port_to = p->port,
+			     .port_from = n->config.port,
 			     .session = p->session_out,
 			     .seq = p->tx.queue.end,
 			     .ack = p->rx.expected,
@@ -184,6 +188,8 @@ static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 			     .flags = f->flags,
 			     .cluster = n->config.cluster,
 			     .length = f->len,
+			     .port_to = p->port,
+			     .port_from = n->config.port,
 			     .session = p->session_out,
 			     .seq = seq,
 			     .ack = p->rx.expected,

@@ -30,6 +30,7 @@ struct cn_peer {
 	bool validated; /* a frame of the session came: the session is established at both ends */
 	bool ready;	/* in the node's list of peers that have something to send */
 	uint32_t session_out, session_in;
+	uint16_t port; /* of its transport */
 	struct cn_peer *ready_next;
 	void *user;
 	/* to be sent in an ACK frame */

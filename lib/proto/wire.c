@@ -9,14 +9,16 @@
 void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w)
 {
 	cn_put_be16(out, CN_WIRE_MAGIC);
-	out[2] = (uint8_t)(CN_WIRE_VERSION << 4 | (w->type & 0x0f));
+	out[2] = (uint8_t)(CN_WIRE_VERSION << 4 | (w->type & 0x07));
 	out[3] = w->flags;
 	cn_put_be16(out + 4, w->cluster);
 	cn_put_be16(out + 6, w->length);
-	cn_put_be32(out + 8, w->session);
-	cn_put_be32(out + 12, w->seq);
-	cn_put_be32(out + 16, w->ack);
-	cn_put_be32(out + 20, w->stream);
+	cn_put_be16(out + 8, w->port_to);
+	cn_put_be16(out + 10, w->port_from);
+	cn_put_be32(out + 12, w->session);
+	cn_put_be32(out + 16, w->seq);
+	cn_put_be32(out + 20, w->ack);
+	cn_put_be32(out + 24, w->stream);
 }
 
 enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, struct cn_wire *w)
@@ -41,15 +43,26 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, 
 	w->flags = in[3];
 	w->cluster = cluster;
 	w->length = cn_get_be16(in + 6);
-	w->session = cn_get_be32(in + 8);
-	w->seq = cn_get_be32(in + 12);
-	w->ack = cn_get_be32(in + 16);
-	w->stream = cn_get_be32(in + 20);
+	w->port_to = cn_get_be16(in + 8);
+	w->port_from = cn_get_be16(in + 10);
+	w->session = cn_get_be32(in + 12);
+	w->seq = cn_get_be32(in + 16);
+	w->ack = cn_get_be32(in + 20);
+	w->stream = cn_get_be32(in + 24);
 	if (w->length > len - CN_WIRE_HEADER || w->type < CN_TYPE_HELLO ||
-	    w->type > CN_TYPE_MESSAGE || (w->type == CN_TYPE_ACK && w->length != 0)) {
+	    w->type > CN_TYPE_MESSAGE || (w->type == CN_TYPE_ACK && w->length != 0) ||
+	    (w->type == CN_TYPE_HELLO && (w->port_to != 0 || w->port_from != 0))) {
 		return CN_WIRE_BAD;
 	}
 	return CN_WIRE_OK;
+}
+
+uint16_t cn_wire_port(const uint8_t *in, size_t len)
+{
+	return len >= CN_WIRE_HEADER && cn_get_be16(in) == CN_WIRE_MAGIC &&
+			       in[2] >> 4 == CN_WIRE_VERSION
+		       ? cn_get_be16(in + 8)
+		       : 0;
 }
 
 size_t cn_hello_put(uint8_t out[CN_HELLO_MAX], const struct cn_hello *h)

@@ -5,7 +5,7 @@
 const struct cn_cost cn_cost_default = {
 	.startup = 20e-6,
 	.hop = 5e-6,
-	.payload = 1476,
+	.payload = 1472,
 	.overhead = 62,
 	.rate = 1e9,
 };

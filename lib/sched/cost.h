@@ -23,7 +23,7 @@ struct cn_cost {
 	double rate;	   /* bit/s of links whose rate is not known */
 };
 
-/* Ordinary machines on Gigabit Ethernet: 20 us, 5 us, 1476 of 1538 bytes. */
+/* Ordinary machines on Gigabit Ethernet: 20 us, 5 us, 1472 of 1538 bytes. */
 extern const struct cn_cost cn_cost_default;
 
 /* Seconds on the wire of n bytes in frames, at bits per second (0: the model's rate). */

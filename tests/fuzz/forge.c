@@ -15,7 +15,8 @@ struct forge {
 	struct cn_engine *e;
 	uint64_t owner;
 	uint8_t peer, wrong, at, value, a, b, c, seq;
-	struct cn_peer *from; /* NULL: not known there */
+	struct cn_node *node; /* the transport that the frame is for */
+	struct cn_peer *from; /* of it; NULL: not known there */
 	struct cn_wire wire;
 	uint8_t payload[1600];
 	struct cn_cursor out;
@@ -33,6 +34,14 @@ static struct cn_team *team(const struct forge *f)
 		}
 	}
 	return NULL;
+}
+
+/* The frame is for the team's transport. */
+static void to_team(struct forge *f, const struct cn_team *t)
+{
+	if (t) {
+		f->node = t->transport->node;
+	}
 }
 
 static uint32_t team_id(const struct forge *f)
@@ -101,6 +110,9 @@ static void put_commit(struct forge *f)
 
 static void put_team_control(struct forge *f, uint8_t kind)
 {
+	if (f->value % 4u != 1) {
+		to_team(f, team(f));
+	}
 	cn_put8(&f->out, kind);
 	cn_put32(&f->out, team_id(f));
 	if (kind == CN_CONTROL_LEAVE) {
@@ -210,7 +222,8 @@ static void put_next(struct forge *f, const struct cn_team *t, const struct cn_o
 	uint64_t frames = (a->len + most - 1) / most;
 
 	most = frames > 1 ? (a->len + frames - 1) / frames : most;
-	f->wire.stream = cn_stream(t->slot, op->seq, signature(op));
+	to_team(f, t);
+	f->wire.stream = cn_stream(op->seq, signature(op));
 	if (left <= most && p->next == CN_NONE) {
 		f->wire.flags |= CN_FLAG_LAST;
 	}
@@ -220,7 +233,7 @@ static void put_next(struct forge *f, const struct cn_team *t, const struct cn_o
 static void next_of_operation(struct forge *f)
 {
 	f->wire.type = CN_TYPE_COLL;
-	f->wire.stream = cn_stream(f->a, f->b, f->c);
+	f->wire.stream = cn_stream(f->b, f->c);
 	for (uint32_t i = 0; i < f->e->config.max_teams * CN_OPS; i++) {
 		const struct cn_team *t = f->e->teams[i / CN_OPS];
 		const struct cn_op *op = t && t->nodes ? t->ops[(i + f->b) % CN_OPS] : NULL;
@@ -241,8 +254,9 @@ static void later_operation(struct forge *f)
 	for (const struct cn_member *m = t ? t->members : NULL; m; m = m->next) {
 		number += m->posted;
 	}
+	to_team(f, t);
 	f->wire.type = CN_TYPE_COLL;
-	f->wire.stream = cn_stream(t ? t->slot : 0, number, f->c);
+	f->wire.stream = cn_stream(number, f->c);
 	put_bytes(f, f->value * 6u);
 }
 
@@ -308,12 +322,13 @@ static void send(struct forge *f)
 
 	f->wire.seq = (uint32_t)(int8_t)f->seq;
 	make_wrong(f, &len);
-	script_session_frame(f->s, f->peer, &f->wire, f->payload, len);
+	script_session_frame(f->s, f->node, f->peer, &f->wire, f->payload, len);
 }
 
 static void begin(struct forge *f)
 {
 	f->wire = (struct cn_wire){ .type = CN_TYPE_CONTROL };
+	f->node = f->s->node;
 	f->out = (struct cn_cursor){ f->payload, f->payload + sizeof(f->payload) - 256, false };
 }
 
@@ -341,8 +356,9 @@ static void build(struct forge *f, uint8_t kind)
 		break;
 	case 14:
 		t = team(f);
+		to_team(f, t);
 		f->wire.flags = CN_FLAG_LAST;
-		f->wire.stream = cn_stream(t ? t->slot : 0, f->b, f->c);
+		f->wire.stream = cn_stream(f->b, f->c);
 		break;
 	default:
 		if (kind < 5) { /* the controls' numbers begin with 1 */

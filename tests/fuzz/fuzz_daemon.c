@@ -329,10 +329,11 @@ static void check_nothing_left(const struct cn_daemon *d)
 	const struct cn_engine *e = d->runtime.engine;
 
 	check(d->nclients == 0 && d->unmap == NULL);
-	check(e->nteams == 0 && e->sources.n == 0);
+	check(e->nteams == 0 && e->own.sources.n == 0);
 	check(e->endpoints->count == 0 && e->endpoints->nflows == 0);
 	check(e->endpoints->pool.free == e->endpoints->pool.count);
-	check(e->node->pool.free == e->node->pool.count && e->node->window.in_flight == 0);
+	check(e->own.node->pool.free == e->own.node->pool.count &&
+	      e->own.node->window->in_flight == 0);
 }
 
 /* The answer to a question, or the end of the request, of this type and without an error. */

@@ -363,7 +363,7 @@ static void drain(struct script *s, struct fixture *w)
 			w->endpoints[i] = NULL;
 		}
 	}
-	until = s->now + 4 * cn_node_config(s->node)->dead_after;
+	until = s->now + 5 * cn_node_config(s->node)->dead_after;
 	while (script_pass_deadline(s, until)) {
 	}
 	s->now = until;
@@ -371,7 +371,8 @@ static void drain(struct script *s, struct fixture *w)
 		script_check(!w->requests[i].busy);
 	}
 	script_end_peers(s);
-	script_check(e->nteams == 0 && e->sources.n == 0 && e->pending.n == 0);
+	script_check(e->nteams == 0 && e->own.sources.n == 0 && e->own.pending.n == 0 &&
+		     e->own.next == NULL);
 	script_check(e->endpoints->count == 0 && e->endpoints->nflows == 0);
 	script_check(e->endpoints->pool.free == e->endpoints->pool.count);
 }

@@ -356,7 +356,7 @@ static void check_world(const struct fixture *w)
 		uint64_t in_flight = sent > n->flights_received ? sent - n->flights_received : 0;
 
 		in_flight = in_flight < unacked ? in_flight : unacked;
-		script_check(n->node->window.in_flight == in_flight &&
+		script_check(n->node->window->in_flight == in_flight &&
 			     in_flight <= w->limit + n->late);
 		for (uint32_t b = 0; b < w->n; b++) {
 			if (a != b) {
@@ -416,7 +416,7 @@ static void settle(struct fixture *w)
 	script_check(done);
 	for (uint32_t i = 0; i < w->n; i++) {
 		script_check(w->nodes[i].node->pool.free == w->nodes[i].node->pool.count);
-		script_check(w->nodes[i].node->window.in_flight == 0);
+		script_check(w->nodes[i].node->window->in_flight == 0);
 	}
 }
 

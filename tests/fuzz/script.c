@@ -60,8 +60,8 @@ static void raw_frame(struct script *s)
 	script_deliver(s, frame, CN_ETH_HEADER + take(s, frame + CN_ETH_HEADER, script_byte(s)));
 }
 
-void script_session_frame(struct script *s, uint8_t peer, const struct cn_wire *wire,
-			  const uint8_t *payload, size_t len)
+void script_session_frame(struct script *s, struct cn_node *node, uint8_t peer,
+			  const struct cn_wire *wire, const uint8_t *payload, size_t len)
 {
 	uint8_t frame[FRAME_MAX];
 	struct cn_wire w = *wire;
@@ -69,9 +69,11 @@ void script_session_frame(struct script *s, uint8_t peer, const struct cn_wire *
 
 	script_check(len <= sizeof(frame) - CN_HEAD);
 	script_ethernet(s, peer, frame);
-	p = cn_peer_by_mac(s->node, frame + 6);
-	w.cluster = cn_node_config(s->node)->cluster;
+	p = cn_peer_by_mac(node, frame + 6);
+	w.cluster = cn_node_config(node)->cluster;
+	w.port_to = cn_node_config(node)->port;
 	if (p) {
+		w.port_from = p->port;
 		w.session = p->session_in;
 		w.seq += p->rx.expected;
 		w.ack += p->tx.queue.una;
@@ -103,7 +105,7 @@ static void session_frame(struct script *s, bool large)
 	} else {
 		n = take(s, payload, script_byte(s));
 	}
-	script_session_frame(s, peer, &w, payload, n);
+	script_session_frame(s, s->node, peer, &w, payload, n);
 }
 
 /* Nonce and echo of a unicast hello: those of the session, or, bit by bit, others. */
@@ -214,7 +216,7 @@ static void answer_probes(struct script *s)
 
 		if (s->probe[i]) {
 			s->probe[i] = 0;
-			script_session_frame(s, i, &w, NULL, 0);
+			script_session_frame(s, s->node, i, &w, NULL, 0);
 		}
 	}
 }
@@ -299,7 +301,7 @@ void script_end_peers(struct script *s)
 	check_peers(s);
 	script_check(n->pool.free == n->pool.count && n->small.free == n->small.count &&
 		     n->rings.free == n->rings.count);
-	script_check(n->nexpecting == 0 && n->window.in_flight == 0);
+	script_check(n->nexpecting == 0 && n->window->in_flight == 0);
 }
 
 static void carry(struct script *from, struct script *to)

@@ -65,12 +65,12 @@ void script_ethernet(const struct script *s, uint8_t peer, uint8_t frame[CN_ETH_
 /* Delivers a copy of exactly that size. */
 void script_deliver(struct script *s, const uint8_t *frame, size_t len);
 /*
- * A reliable frame of the peer's session. wire gives type, flags and stream; seq and ack are
- * deviations from the right numbers; the length is that of the payload, plus wire->length. Nothing
- * happens where the peer is not known.
+ * A reliable frame of the peer's session with a transport (`node`). wire gives type, flags and
+ * stream; seq and ack are deviations from the right numbers; the length is that of the payload,
+ * plus wire->length. Nothing happens where the peer is not known.
  */
-void script_session_frame(struct script *s, uint8_t peer, const struct cn_wire *wire,
-			  const uint8_t *payload, size_t len);
+void script_session_frame(struct script *s, struct cn_node *node, uint8_t peer,
+			  const struct cn_wire *wire, const uint8_t *payload, size_t len);
 /* Passes the next deadline, if there is one not later than `until`; else false. */
 bool script_pass_deadline(struct script *s, cn_time until);
 /* All peers of the script are gone, and what was kept for them is back. */

@@ -8,9 +8,9 @@ need frames
 
 HERE=$PWD
 export HERE
-text='h2 speaks wire version 2, this node 1'
+text='h2 speaks wire version 3, this node 2'
 
-# job LAB-OPTIONS BEFORE PREPARE: PREPARE on rank 2, whose host then sends hellos of version 2 alone;
+# job LAB-OPTIONS BEFORE PREPARE: PREPARE on rank 2, whose host then sends hellos of version 3 alone;
 # the others run BEFORE, and a job of three ranks. Output in ./N.out.
 job() {
 	rm -f ./*.out ./*.end
@@ -18,7 +18,7 @@ job() {
 	collnet lab run --shape 3 --rate 100mbit --timeout 60 $1 --tag -- sh -c '
 		if [ $COLLNET_RANK = 2 ]; then
 			{ '"$3"'; } || exit 3
-			exec frames hello 2 end
+			exec frames hello 3 end
 		fi
 		( '"$2"'
 		! collnet bench alltoall --sizes 1k --iterations 3 --timeout 3 ) >$HERE/$COLLNET_RANK.out 2>&1

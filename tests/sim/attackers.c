@@ -95,6 +95,9 @@ static void forge(struct attackers *a)
 	};
 	struct cn_hello h = { .nonce = (uint32_t)cn_random(&a->random) };
 
+	if (w.type != CN_TYPE_HELLO && draw(a, 2) == 0) { /* the first port of a team */
+		w.port_to = w.port_from = 1u << 8;
+	}
 	if (c == NULL || to == as) {
 		return;
 	}
@@ -180,7 +183,7 @@ static void see(void *arg, const struct cn_sim_record *record)
 
 	wire_oracle_record(a->fixture->wire, record);
 	if (record->kind != CN_SIM_RECEIVED || record->len > CN_FRAME_HEAD ||
-	    (record->frame[CN_ETH_HEADER + 2] & 15) != CN_TYPE_HELLO) {
+	    (record->frame[CN_ETH_HEADER + 2] & 7) != CN_TYPE_HELLO) {
 		return;
 	}
 	to = (uint32_t)record->frame[3] << 16 | (uint32_t)record->frame[4] << 8 | record->frame[5];

@@ -13,11 +13,14 @@ bool oracle_is_idle(const struct fixture *fx)
 	for (uint32_t h = 0; h < fx->s->hosts; h++) {
 		const struct cn_engine *e = cn_sim_engine(fx->sim, h);
 
-		for (uint32_t i = 0; e != NULL && i < e->node->npeers; i++) {
-			const struct cn_peer *p = e->node->peers[i];
+		if (e != NULL && e->own.next != NULL) {
+			return false; /* a transport is open, or closing */
+		}
+		for (uint32_t i = 0; e != NULL && i < e->own.node->npeers; i++) {
+			const struct cn_peer *p = e->own.node->peers[i];
 
 			if (p->tx.queue.una != p->tx.queue.end || p->control_first != NULL ||
-			    e->pending.n > 0) {
+			    e->own.pending.n > 0) {
 				return false;
 			}
 		}
@@ -50,6 +53,10 @@ static void check_node(struct fixture *fx, uint32_t host)
 	}
 	if (st.window_now != 0) {
 		fixture_report(fx, "host %u: %u frames in flight when idle", host, st.window_now);
+	}
+	if (e->own.next != NULL) {
+		fixture_report(fx, "host %u: the transport of port %u is open when idle", host,
+			       e->own.next->port);
 	}
 	if (st.jobs != 0) {
 		fixture_report(fx, "host %u holds %u teams that all ranks left", host, st.jobs);

@@ -13,8 +13,11 @@
 #define NUMBERS 256u
 #define NO_OP	0xffffu
 
-/* The sequence of reliable frames from one host to another, of the latest session. */
+/* The sequence of reliable frames from one port to another, of the latest session. */
 struct flow {
+	struct flow *next; /* between the same hosts */
+	uint32_t from, to; /* hosts */
+	uint16_t port_from, port_to;
 	uint32_t session;
 	uint32_t una, end; /* as the sender must see it */
 	uint32_t prefix;   /* all before it have come */
@@ -40,7 +43,7 @@ struct host {
 struct wire_oracle {
 	struct wire_oracle_config config;
 	uint32_t n;
-	struct flow *flows; /* [n * n] from * n + to */
+	struct flow **flows; /* [n * n] from * n + to */
 	struct host *hosts;
 	uint32_t *host_at; /* [nvertices] */
 	uint32_t limits[NUMBERS];
@@ -73,7 +76,7 @@ struct wire_oracle *wire_oracle_new(const struct wire_oracle_config *c)
 	}
 	o->config = *c;
 	o->n = n;
-	o->flows = calloc((size_t)n * n, sizeof(*o->flows));
+	o->flows = calloc((size_t)n * n, sizeof(struct flow *));
 	o->hosts = calloc(n, sizeof(*o->hosts));
 	o->host_at = calloc(c->topo->nvertices, sizeof(*o->host_at));
 	for (uint32_t i = 0; i < n && o->hosts != NULL; i++) {
@@ -102,10 +105,16 @@ void wire_oracle_free(struct wire_oracle *o)
 		return;
 	}
 	for (uint32_t i = 0; o->flows != NULL && i < o->n * o->n; i++) {
-		free(o->flows[i].content);
-		free(o->flows[i].op);
-		free(o->flows[i].arrived);
-		free(o->flows[i].refused);
+		while (o->flows[i] != NULL) {
+			struct flow *f = o->flows[i];
+
+			o->flows[i] = f->next;
+			free(f->content);
+			free(f->op);
+			free(f->arrived);
+			free(f->refused);
+			free(f);
+		}
 	}
 	for (uint32_t i = 0; o->hosts != NULL && i < o->n; i++) {
 		free(o->hosts[i].flights);
@@ -128,10 +137,10 @@ void wire_oracle_team(struct wire_oracle *o)
 		h->count = true;
 	}
 	for (uint32_t i = 0; i < o->n * o->n; i++) {
-		struct flow *f = &o->flows[i];
-
-		for (uint32_t k = 0; f->op != NULL && k < RING; k++) {
-			f->op[k] = NO_OP; /* of the team before */
+		for (struct flow *f = o->flows[i]; f != NULL; f = f->next) {
+			for (uint32_t k = 0; k < RING; k++) {
+				f->op[k] = NO_OP; /* of the team before */
+			}
 		}
 	}
 	for (uint32_t i = 0; i < NUMBERS; i++) {
@@ -236,30 +245,60 @@ static uint64_t hash(const struct cn_wire *w, const uint8_t *body)
 	return cn_mix64(h) | 1;
 }
 
-/* The first frame of a session, of any type, has the number that the sequence begins with. */
-static bool begin(struct wire_oracle *o, struct flow *f, uint32_t session, uint32_t first)
+/* NULL: there is none. */
+static struct flow *flow_of(const struct wire_oracle *o, uint32_t from, uint32_t to,
+			    uint16_t port_from, uint16_t port_to)
 {
-	if (f->content == NULL) {
-		f->content = calloc(RING, sizeof(*f->content));
-		f->op = malloc(RING * sizeof(*f->op));
-		f->arrived = calloc(RING, 1);
-		f->refused = calloc(RING, sizeof(*f->refused));
+	struct flow *f = o->flows[from * o->n + to];
+
+	while (f != NULL && (f->port_from != port_from || f->port_to != port_to)) {
+		f = f->next;
 	}
+	return f;
+}
+
+/* The flow of a frame; new: it is the first one between these ports. NULL: no memory. */
+static struct flow *flow_new(struct wire_oracle *o, uint32_t from, uint32_t to,
+			     const struct cn_wire *w)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+
+	if (f == NULL) {
+		return NULL;
+	}
+	f->content = calloc(RING, sizeof(*f->content));
+	f->op = malloc(RING * sizeof(*f->op));
+	f->arrived = calloc(RING, 1);
+	f->refused = calloc(RING, sizeof(*f->refused));
+	f->from = from;
+	f->to = to;
+	f->port_from = w->port_from;
+	f->port_to = w->port_to;
 	if (f->content == NULL || f->op == NULL || f->arrived == NULL || f->refused == NULL) {
-		return false;
+		free(f->content);
+		free(f->op);
+		free(f->arrived);
+		free(f->refused);
+		free(f);
+		return NULL;
 	}
+	f->next = o->flows[from * o->n + to];
+	o->flows[from * o->n + to] = f;
+	return f;
+}
+
+/* The first frame of a session, of any type, has the number that the sequence begins with. */
+static void begin(struct wire_oracle *o, struct flow *f, uint32_t session, uint32_t first)
+{
 	memset(f->arrived, 0, RING);
 	memset(f->refused, 0, RING * sizeof(*f->refused));
 	memset(f->op, 0xff, RING * sizeof(*f->op));
 	f->session = session;
 	f->una = f->end = f->prefix = first;
 	if (f->begun) {
-		uint32_t at = (uint32_t)(f - o->flows);
-
-		o->hosts[at / o->n].count = o->hosts[at % o->n].count = false;
+		o->hosts[f->from].count = o->hosts[f->to].count = false;
 	}
 	f->begun = true;
-	return true;
 }
 
 static bool is_reliable(const struct cn_wire *w)
@@ -270,9 +309,9 @@ static bool is_reliable(const struct cn_wire *w)
 /* The frame carries an acknowledgement of the other direction: of nothing that has not come. */
 static void check_ack(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w)
 {
-	const struct flow *back = &o->flows[to * o->n + from];
+	const struct flow *back = flow_of(o, to, from, w->port_to, w->port_from);
 
-	if (back->begun && cn_serial_before(back->prefix, w->ack) &&
+	if (back != NULL && cn_serial_before(back->prefix, w->ack) &&
 	    cn_serial_within(back->prefix, w->ack, back->end)) {
 		report(o,
 		       "acknowledgement of a gap: host %u tells host %u that all before %u came, "
@@ -333,10 +372,16 @@ static void count_resent(struct wire_oracle *o, uint32_t host, struct flow *f, u
 static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w,
 		    const uint8_t *body)
 {
-	struct flow *f = &o->flows[from * o->n + to];
+	struct flow *f = flow_of(o, from, to, w->port_from, w->port_to);
 
-	if ((!f->begun || w->session != f->session) && !begin(o, f, w->session, w->seq)) {
+	if (f == NULL) {
+		f = flow_new(o, from, to, w);
+	}
+	if (f == NULL) {
 		return;
+	}
+	if (!f->begun || w->session != f->session) {
+		begin(o, f, w->session, w->seq);
 	}
 	check_ack(o, from, to, w);
 	if (!is_reliable(w)) {
@@ -360,7 +405,7 @@ static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const str
 
 static void take_ack(struct wire_oracle *o, uint32_t host, struct flow *mine, uint32_t ack)
 {
-	if (!mine->begun || !cn_serial_within(mine->una, ack, mine->end)) {
+	if (mine == NULL || !cn_serial_within(mine->una, ack, mine->end)) {
 		return;
 	}
 	for (; mine->una != ack; mine->una++) {
@@ -376,7 +421,7 @@ static void take_ack(struct wire_oracle *o, uint32_t host, struct flow *mine, ui
 /* The receiver refuses all that the host has sent it. */
 static void take_rnr(struct wire_oracle *o, uint32_t host, struct flow *mine, uint32_t ack)
 {
-	if (!mine->begun || ack != mine->una) {
+	if (mine == NULL || ack != mine->una) {
 		return;
 	}
 	for (uint32_t seq = mine->una; seq != mine->end; seq++) {
@@ -391,14 +436,15 @@ static void take_rnr(struct wire_oracle *o, uint32_t host, struct flow *mine, ui
 
 static void on_received(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w)
 {
-	struct flow *f = &o->flows[from * o->n + to];
+	struct flow *f = flow_of(o, from, to, w->port_from, w->port_to);
+	struct flow *mine = flow_of(o, to, from, w->port_to, w->port_from);
 
-	if (!f->begun || w->session != f->session) {
+	if (f == NULL || w->session != f->session) {
 		return;
 	}
-	take_ack(o, to, &o->flows[to * o->n + from], w->ack);
+	take_ack(o, to, mine, w->ack);
 	if (w->type == CN_TYPE_ACK && (w->flags & CN_FLAG_RNR) != 0) {
-		take_rnr(o, to, &o->flows[to * o->n + from], w->ack);
+		take_rnr(o, to, mine, w->ack);
 	}
 	if (!is_reliable(w) || !cn_serial_within(f->prefix, w->seq, f->end) || w->seq == f->end) {
 		return;

@@ -222,7 +222,7 @@ static void engine__quantum(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		cn_node_window(e->node)->limit = rows[i].limit;
+		cn_node_window(e->own.node)->limit = rows[i].limit;
 		e->config.node.encapsulation = CN_ENCAPSULATION_RAW;
 		assert_int_equal(cn_engine_quantum(e, rows[i].own), 1);
 		e->config.node.encapsulation = CN_ENCAPSULATION_UDP;

@@ -106,7 +106,7 @@ static void input__lengths(void **state)
 static void input__too_long(void **state)
 {
 	(void)state;
-	from_b(CN_TYPE_CONTROL, 0, pair_peer(p, 0, 1)->rx.expected, 0, 1477);
+	from_b(CN_TYPE_CONTROL, 0, pair_peer(p, 0, 1)->rx.expected, 0, 1473);
 	assert_counts(1, 0, 0, 0);
 }
 
@@ -123,7 +123,7 @@ static void input__foreign_frames(void **state)
 	frame[5] = 77; /* for another machine */
 	assert_counts(0, 1, 0, 0);
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
-	frame[CN_ETH_HEADER + 2] = 0x22;
+	frame[CN_ETH_HEADER + 2] = 0x32;
 	assert_counts(0, 0, 0, 0); /* input__other_version */
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
 	frame[6] |= 1; /* from a group */
@@ -137,12 +137,12 @@ static void input__foreign_frames(void **state)
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
 }
 
-/* A frame of version 2 comes from 02:00:00:00:hi:lo. */
-static void version_two(uint16_t from)
+/* A frame of version 3 comes from 02:00:00:00:hi:lo. */
+static void version_three(uint16_t from)
 {
 	from_b(CN_TYPE_HELLO, 0, 0, 0, 0);
 	memset(frame + CN_HEAD - 12, 0xff, 12);
-	frame[CN_ETH_HEADER + 2] = 0x21;
+	frame[CN_ETH_HEADER + 2] = 0x31;
 	frame[10] = (uint8_t)(from >> 8);
 	frame[11] = (uint8_t)from;
 	assert_counts(0, 0, 0, 0);
@@ -154,7 +154,7 @@ static void count_line(void *ctx, enum collnet_log_level level, const char *line
 {
 	(void)ctx;
 	(void)level;
-	lines += strstr(line, "speaks wire version 2, this node 1") != NULL;
+	lines += strstr(line, "speaks wire version 3, this node 2") != NULL;
 }
 
 /* Counted, and the sender is known until a frame of its session comes, or a minute has passed. */
@@ -167,11 +167,11 @@ static void input__other_version(void **state)
 	(void)state;
 	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 0);
 	p->now += CN_MS;
-	version_two(2);
-	version_two(0x777);
+	version_three(2);
+	version_three(0x777);
 	assert_int_equal(pair_stats(p, 0).version_frames - before, 2);
 	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 2);
-	assert_int_equal(s[0].version, 2);
+	assert_int_equal(s[0].version, 3);
 	assert_ptr_equal(s[0].peer, pair_peer(p, 0, 1));
 	assert_null(s[1].peer);
 	assert_int_equal(s[1].mac[4], 7);
@@ -189,11 +189,11 @@ static void input__other_version(void **state)
 	/* From ourselves, from a group, to another one. */
 	before = pair_stats(p, 0).version_frames;
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
-	frame[CN_ETH_HEADER + 2] = 0x22;
+	frame[CN_ETH_HEADER + 2] = 0x32;
 	frame[5] = 77;
 	assert_counts(0, 1, 0, 0);
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
-	frame[CN_ETH_HEADER + 2] = 0x22;
+	frame[CN_ETH_HEADER + 2] = 0x32;
 	frame[6] |= 1;
 	assert_counts(1, 0, 0, 0);
 	assert_int_equal(pair_stats(p, 0).version_frames, before);
@@ -246,9 +246,9 @@ static void input__other_version_forged(void **state)
 	for (uint32_t i = 0; i < 20000; i++) {
 		p->now += CN_MS;
 		if (i % 500 == 0) {
-			version_two(0x777);
+			version_three(0x777);
 		}
-		version_two((uint16_t)(0x1000 + i));
+		version_three((uint16_t)(0x1000 + i));
 	}
 	collnet_set_log(NULL, NULL);
 	count = cn_node_foreign_versions(n, p->now, s);
@@ -268,7 +268,7 @@ static void input__other_session(void **state)
 
 	(void)state;
 	from_b(CN_TYPE_CONTROL, 0, expected, a->tx.queue.una, 5);
-	frame[CN_ETH_HEADER + 11] ^= 1;
+	frame[CN_ETH_HEADER + 15] ^= 1;
 	assert_counts(0, 0, 1, 0);
 	assert_int_equal(a->rx.expected, expected);
 }
@@ -283,7 +283,7 @@ static void input__stale_storm(void **state)
 	before = p->frames;
 	for (int i = 0; i < 1000; i++) {
 		from_b(CN_TYPE_CONTROL, 0, 0, 0, 5);
-		frame[CN_ETH_HEADER + 11] ^= 1;
+		frame[CN_ETH_HEADER + 15] ^= 1;
 		(void)taken();
 		pair_run(p, 10 * CN_US);
 	}
@@ -384,10 +384,10 @@ static void input__forged_goodbye(void **state)
 		       (uint16_t)len);
 		memcpy(frame + CN_HEAD, body, len);
 		if (wrong == 1) {
-			frame[CN_ETH_HEADER + 11] ^= 1; /* another session */
+			frame[CN_ETH_HEADER + 15] ^= 1; /* another session */
 		} else if (wrong == 2) {
 			memset(frame, 0xff, 6); /* broadcast, with epoch and name alone */
-			memset(frame + CN_ETH_HEADER + 8, 0, 8);
+			memset(frame + CN_ETH_HEADER + 12, 0, 8);
 		} else if (wrong == 3) {
 			frame[11] = 98; /* of an unknown address: nothing is kept */
 		}

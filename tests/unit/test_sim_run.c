@@ -90,8 +90,8 @@ static void model__one_switch(void **state)
 	c.topo = t;
 	c.latency = 1000;
 	c.delay = 2000;
-	model_of(&c, MEASURE_ALLTOALL, 2 * 1476, &m);
-	/* A full frame: 1476 + 24 + 14 + 24 = 1538 bytes, 123.04 us. */
+	model_of(&c, MEASURE_ALLTOALL, 2 * 1472, &m);
+	/* A full frame: 1472 + 28 + 14 + 24 = 1538 bytes, 123.04 us. */
 	near(m.g, 123.04, 0.001);
 	/* L: two links, a switch. */
 	near(m.t_w, 2 * 123.04 + 2 * 1 + 2 - 123.04, 0.001);
@@ -102,10 +102,10 @@ static void model__one_switch(void **state)
 	/* O_s + O_r + U_r beyond the wire's time: the processor decides. */
 	c.o_send = c.o_recv = 60000;
 	c.u_recv = 10000;
-	model_of(&c, MEASURE_ALLTOALL, 1476, &m);
+	model_of(&c, MEASURE_ALLTOALL, 1472, &m);
 	near(m.g, 130, 0.001);
 	near(m.eq2, 15 * 130 + 2 * 123.04 + 4 - 130 + 130, 0.001);
-	/* A byte: 24 + 14 + 1 padded to 60, and 24. */
+	/* A byte: 28 + 14 + 1 padded to 60, and 24. */
 	c.o_send = c.o_recv = c.u_recv = 0;
 	model_of(&c, MEASURE_ALLTOALL, 1, &m);
 	near(m.eq7, 15 * 84 * 0.08, 0.001);
@@ -124,10 +124,10 @@ static void model__uplinks(void **state)
 	(void)state;
 	cn_sim_config_init(&c);
 	c.topo = t;
-	model_of(&c, MEASURE_ALLTOALL, 1476, &m);
+	model_of(&c, MEASURE_ALLTOALL, 1472, &m);
 	near(m.eq7, 64 * 61.52, 0.001);
 	near(m.best, m.eq7, 0);
-	model_of(&c, MEASURE_BCAST, 1476, &m);
+	model_of(&c, MEASURE_BCAST, 1472, &m);
 	near(m.eq7, 123.04, 0.001);
 	assert_true(isnan(m.eq2) && isnan(m.eq6));
 	near(m.best, m.eq7, 0);

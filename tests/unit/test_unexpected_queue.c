@@ -37,7 +37,7 @@ static void unexpected_queue__splits_by_operation(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 6; i++) {
-		f[i].stream = cn_stream(3, number[i], 7);
+		f[i].stream = cn_stream(number[i], 7);
 		f[i].len = (uint16_t)i;
 		cn_unexpected_queue_append(&q, &f[i]);
 	}

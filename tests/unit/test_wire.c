@@ -16,15 +16,17 @@ static const struct cn_wire sample = {
 	.flags = 0x31,
 	.cluster = 0x0203,
 	.length = 5,
-	.session = 0x04050607,
-	.seq = 0x08090a0b,
-	.ack = 0x0c0d0e0f,
-	.stream = 0x10111213,
+	.port_to = 0x0405,
+	.port_from = 0x0607,
+	.session = 0x08090a0b,
+	.seq = 0x0c0d0e0f,
+	.ack = 0x10111213,
+	.stream = 0x14151617,
 };
 
 static const uint8_t bytes[CN_WIRE_HEADER] = {
-	0xc0, 0x11, 0x14, 0x31, 2,  3,	0,  5,	4,  5,	6,  7,
-	8,    9,    10,	  11,	12, 13, 14, 15, 16, 17, 18, 19,
+	0xc0, 0x11, 0x24, 0x31, 2,  3,	0,  5,	4,  5,	6,  7,	8,  9,
+	10,   11,   12,	  13,	14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
 };
 
 static void wire_put__bytes(void **state)
@@ -48,6 +50,8 @@ static void wire_get__bytes(void **state)
 	assert_int_equal(w.flags, sample.flags);
 	assert_int_equal(w.cluster, sample.cluster);
 	assert_int_equal(w.length, sample.length);
+	assert_int_equal(w.port_to, sample.port_to);
+	assert_int_equal(w.port_from, sample.port_from);
 	assert_int_equal(w.session, sample.session);
 	assert_int_equal(w.seq, sample.seq);
 	assert_int_equal(w.ack, sample.ack);
@@ -90,16 +94,18 @@ static void wire_get__short(void **state)
 		assert_int_equal(with(99, 0, len), CN_WIRE_BAD);
 	}
 	assert_int_equal(with(99, 0, CN_WIRE_HEADER + 5), CN_WIRE_OK);
-	assert_int_equal(with(7, 36, 60), CN_WIRE_OK);
-	assert_int_equal(with(7, 37, 60), CN_WIRE_BAD);
+	assert_int_equal(with(7, 32, 60), CN_WIRE_OK);
+	assert_int_equal(with(7, 33, 60), CN_WIRE_BAD);
 	assert_int_equal(with(6, 0xff, 60), CN_WIRE_BAD);
 }
 
+/* Bit 3 says that the frame is authenticated, which no frame is yet. Ports are 4 .. 7 here, and a
+ * hello has none. */
 static void wire_get__versions_and_types(void **state)
 {
 	(void)state;
 	for (unsigned v = 0; v < 256; v++) {
-		bool good = v >> 4 == CN_WIRE_VERSION && (v & 15) >= CN_TYPE_HELLO &&
+		bool good = v >> 4 == CN_WIRE_VERSION && (v & 15) > CN_TYPE_HELLO &&
 			    (v & 15) <= CN_TYPE_MESSAGE && (v & 15) != CN_TYPE_ACK;
 
 		assert_int_equal(with(2, (uint8_t)v, 60), v >> 4 != CN_WIRE_VERSION
@@ -112,16 +118,54 @@ static void wire_get__versions_and_types(void **state)
 /* Of another version, nothing beyond the version is read. */
 static void wire_get__other_version(void **state)
 {
-	uint8_t in[4] = { 0xc0, 0x11, 0x2f, 0 };
+	uint8_t in[4] = { 0xc0, 0x11, 0x3f, 0 };
 	struct cn_wire w = { 0 };
 
 	(void)state;
 	assert_int_equal(cn_wire_get(in, 1, 1, &w), CN_WIRE_FOREIGN);
 	assert_int_equal(cn_wire_get(in, 2, 1, &w), CN_WIRE_BAD);
 	assert_int_equal(cn_wire_get(in, 3, 1, &w), CN_WIRE_FOREIGN_VERSION);
-	assert_int_equal(w.version, 2);
+	assert_int_equal(w.version, 3);
 	in[1] = 0x10;
 	assert_int_equal(cn_wire_get(in, 3, 1, &w), CN_WIRE_FOREIGN);
+}
+
+/* A hello is for the node's own transport. */
+static void wire_get__hello_with_port(void **state)
+{
+	uint8_t in[60] = { 0 };
+	struct cn_wire w = sample;
+
+	(void)state;
+	w.type = CN_TYPE_HELLO;
+	w.port_to = w.port_from = 0;
+	cn_wire_put(in, &w);
+	assert_int_equal(cn_wire_get(in, 60, 0x0203, &w), CN_WIRE_OK);
+	w.port_to = 1;
+	cn_wire_put(in, &w);
+	assert_int_equal(cn_wire_get(in, 60, 0x0203, &w), CN_WIRE_BAD);
+	w.port_to = 0;
+	w.port_from = 1;
+	cn_wire_put(in, &w);
+	assert_int_equal(cn_wire_get(in, 60, 0x0203, &w), CN_WIRE_BAD);
+}
+
+static void wire_port__any_length(void **state)
+{
+	uint8_t in[60] = { 0 };
+
+	(void)state;
+	memcpy(in, bytes, sizeof(bytes));
+	assert_int_equal(cn_wire_port(in, sizeof(in)), 0x0405);
+	assert_int_equal(cn_wire_port(in, CN_WIRE_HEADER), 0x0405);
+	for (size_t len = 0; len < CN_WIRE_HEADER; len++) {
+		assert_int_equal(cn_wire_port(in, len), 0);
+	}
+	in[2] = 0x14;
+	assert_int_equal(cn_wire_port(in, sizeof(in)), 0);
+	in[2] = 0x24;
+	in[0] = 0;
+	assert_int_equal(cn_wire_port(in, sizeof(in)), 0);
 }
 
 /* An acknowledgement carries nothing. */
@@ -220,6 +264,8 @@ int main(void)
 		cmocka_unit_test(wire_get__short),
 		cmocka_unit_test(wire_get__versions_and_types),
 		cmocka_unit_test(wire_get__other_version),
+		cmocka_unit_test(wire_get__hello_with_port),
+		cmocka_unit_test(wire_port__any_length),
 		cmocka_unit_test(wire_get__ack_with_body),
 		cmocka_unit_test(hello__round_trip),
 		cmocka_unit_test(hello_get__refuses),

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "coll/transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/control.h"
+#include "coll/engine_state.h"
+#include "coll/op.h"
+#include "proto/wire.h"
+
+/* A closing transport is looked at in this interval. */
+static const cn_time check_every = 2 * CN_MS;
+/* How long it waits for others, in times of what they may be silent. */
+#define LINGER 4u
+
+/* ---- upcalls ----------------------------------------------------------------------------- */
+
+bool cn_transport_pull(void *ctx, cn_time now, struct cn_tx *out)
+{
+	struct cn_transport *x = ctx;
+
+	return cn_source_pull(&x->sources, now, cn_engine_quantum(x->engine, x->engine->window),
+			      out);
+}
+
+void cn_transport_acked(void *ctx, void *token, bool refused)
+{
+	struct cn_transport *x = ctx;
+	struct cn_source *s = token;
+
+	cn_flight_acked(&s->flight, cn_node_window(x->node), 1, refused);
+	s->acked(s);
+}
+
+void cn_transport_refused(void *ctx, void *token)
+{
+	struct cn_transport *x = ctx;
+	struct cn_source *s = token;
+
+	cn_flight_refused(&s->flight, cn_node_window(x->node));
+}
+
+bool cn_transport_resend(void *ctx, void *token, uint8_t *flags)
+{
+	struct cn_transport *x = ctx;
+	struct cn_source *s = token;
+	struct cn_window *w = cn_node_window(x->node);
+
+	if (!cn_flight_resend(&s->flight, w)) {
+		return false;
+	}
+	if (!cn_window_open(w, s->flight.limit)) {
+		*flags |= CN_FLAG_ACKREQ; /* only an acknowledgement opens it */
+	}
+	return true;
+}
+
+static bool on_control(struct cn_transport *x, struct cn_peer *p, const struct cn_rx *rx)
+{
+	if (rx->len == 0) { /* a tombstone: the operation of the frame failed at the sender */
+		if (x->team != NULL && (rx->flags & CN_FLAG_LAST) != 0) {
+			cn_op_tombstone(x->team, p);
+		}
+	} else if (rx->payload[0] == CN_CONTROL_END) {
+		x->ended[cn_peer_index(p)] = true;
+	} else if (x->team != NULL) {
+		cn_control_deliver_team(x->team, p, rx->payload, rx->len);
+	}
+	return true;
+}
+
+/* What a transport that is closing receives has no reader. */
+static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
+{
+	struct cn_transport *x = ctx;
+
+	(void)now;
+	switch (rx->type) {
+	case CN_TYPE_CONTROL:
+		return on_control(x, p, rx);
+	case CN_TYPE_COLL:
+		return x->team == NULL || cn_op_deliver(x->team, p, rx);
+	default:
+		return true;
+	}
+}
+
+static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
+{
+	struct cn_transport *x = ctx;
+
+	(void)now;
+	x->ended[cn_peer_index(p)] = false;
+}
+
+static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
+{
+	struct cn_transport *x = ctx;
+
+	cn_pending_drop(&x->pending, p);
+	if (x->team != NULL) {
+		cn_team_peer_down(x->team, now, p, why);
+	}
+}
+
+static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
+{
+	struct cn_transport *x = ctx;
+
+	(void)now;
+	if (bytes != 0 && x->team != NULL) {
+		cn_team_path_drops(x->team, p, bytes);
+	}
+}
+
+static const struct cn_node_ops node_ops = {
+	.pull = cn_transport_pull,
+	.deliver = on_deliver,
+	.acked = cn_transport_acked,
+	.refused = cn_transport_refused,
+	.resend = cn_transport_resend,
+	.peer_up = on_peer_up,
+	.peer_down = on_peer_down,
+	.path = on_path,
+};
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static int init(struct cn_transport *x, struct cn_engine *e, const struct cn_node_config *c,
+		const struct cn_node_ops *ops, struct cn_err *err)
+{
+	int r;
+
+	x->engine = e;
+	x->port = c->port;
+	x->check_at = x->close_at = CN_NEVER;
+	r = cn_node_new(c, ops, x, &x->node, err);
+	if (r == COLLNET_OK) {
+		x->ended = calloc(c->max_peers, sizeof(*x->ended));
+	}
+	if (r == COLLNET_OK &&
+	    (x->ended == NULL || !cn_pending_init(&x->pending, x->node, c->max_peers))) {
+		r = cn_fail(err, COLLNET_ENOMEM, "no memory for a transport");
+	}
+	return r;
+}
+
+void cn_transport_fini(struct cn_transport *x)
+{
+	cn_pending_fini(&x->pending);
+	cn_node_free(x->node);
+	free(x->ended);
+	x->node = NULL;
+	x->ended = NULL;
+}
+
+int cn_transport_open_own(struct cn_transport *x, struct cn_engine *e,
+			  const struct cn_node_ops *ops, struct cn_err *err)
+{
+	return init(x, e, &e->config.node, ops, err);
+}
+
+/* No port is free: the transport that has been closing for the longest time ends. Returns its place
+ * in the table; CN_TRANSPORTS_MAX: none is closing. */
+static uint32_t reap_oldest(struct cn_engine *e)
+{
+	struct cn_transport *oldest = NULL;
+	uint32_t place;
+
+	for (struct cn_transport *x = e->own.next; x != NULL; x = x->next) {
+		if (x->team == NULL && (oldest == NULL || x->close_at < oldest->close_at)) {
+			oldest = x;
+		}
+	}
+	if (oldest == NULL) {
+		return CN_TRANSPORTS_MAX;
+	}
+	place = oldest->port & 0xff;
+	oldest->check_at = oldest->close_at = 0;
+	cn_transport_reap(e, 0, false);
+	return place;
+}
+
+struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t)
+{
+	struct cn_node_config c = e->config.node;
+	struct cn_transport *x;
+	struct cn_err err;
+	uint32_t i = 0;
+
+	while (i < CN_TRANSPORTS_MAX && e->ports[i] != NULL) {
+		i++;
+	}
+	if (i == CN_TRANSPORTS_MAX) {
+		i = reap_oldest(e);
+	}
+	x = i < CN_TRANSPORTS_MAX ? calloc(1, sizeof(*x)) : NULL;
+	if (x == NULL) {
+		return NULL;
+	}
+	e->generations[i] += e->generations[i] == UINT8_MAX ? 2 : 1; /* never 0 */
+	c.port = (uint16_t)(i | (uint32_t)e->generations[i] << 8);
+	c.goodbyes = NULL;
+	c.window_shared = cn_node_window(e->own.node);
+	if (t->ranks < c.max_peers) {
+		c.max_peers = t->ranks;
+	}
+	if (init(x, e, &c, &node_ops, &err) != COLLNET_OK) {
+		cn_transport_fini(x);
+		free(x);
+		return NULL;
+	}
+	x->team = t;
+	x->next = e->own.next;
+	e->own.next = x;
+	e->ports[i] = x;
+	return x;
+}
+
+void cn_transport_close(struct cn_transport *x, cn_time now)
+{
+	uint8_t end = CN_CONTROL_END;
+
+	for (uint32_t i = 0; i < cn_node_peers(x->node); i++) {
+		struct cn_peer *p = cn_node_peer(x->node, i);
+
+		if (cn_peer_alive(p)) {
+			cn_pending_send(&x->pending, p, &end, 1);
+		}
+	}
+	x->team = NULL;
+	x->close_at = now + LINGER * x->engine->config.node.dead_after;
+	x->check_at = now + check_every;
+}
+
+static bool finished(struct cn_transport *x)
+{
+	if (!cn_node_drain(x->node) || x->pending.n > 0) {
+		return false;
+	}
+	for (uint32_t i = 0; i < cn_node_peers(x->node); i++) {
+		if (cn_peer_alive(cn_node_peer(x->node, i)) && !x->ended[i]) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void cn_transport_reap(struct cn_engine *e, cn_time now, bool all)
+{
+	struct cn_transport **at = &e->own.next, *x;
+
+	while ((x = *at) != NULL) {
+		if (!all && (x->check_at > now || (x->close_at > now && !finished(x)))) {
+			x->check_at = x->check_at <= now ? now + check_every : x->check_at;
+			at = &x->next;
+			continue;
+		}
+		*at = x->next;
+		e->ports[x->port & 0xff] = NULL;
+		e->turn = NULL;
+		cn_node_add_counters(e->own.node, x->node);
+		cn_transport_fini(x);
+		free(x);
+	}
+}
+
+/* ---- sessions ---------------------------------------------------------------------------- */
+
+bool cn_transport_connect(struct cn_transport *x, cn_time now, struct cn_peer *with,
+			  const struct cn_join *j)
+{
+	const struct cn_port to = { .port = j->port, .id = j->id };
+	struct cn_peer *p = cn_node_connect(x->node, now, with, x->team->id, &to);
+
+	if (p != NULL) {
+		cn_peer_set_user(p, cn_engine_peer_of(with));
+	}
+	return p != NULL;
+}
+
+struct cn_transport *cn_transport_of_port(struct cn_engine *e, uint16_t port)
+{
+	struct cn_transport *x = port != 0 ? e->ports[port & 0xff] : NULL;
+
+	return x != NULL && x->port == port ? x : &e->own;
+}
+
+cn_time cn_transport_deadline(const struct cn_transport *x)
+{
+	return cn_min_time(cn_min_time(x->check_at, cn_pending_deadline(&x->pending)),
+			   cn_node_deadline(x->node));
+}
+
+void cn_transport_expire(struct cn_transport *x, cn_time now)
+{
+	cn_node_expire(x->node, now);
+	cn_pending_expire(&x->pending, now);
+}

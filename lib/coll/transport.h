@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The transports of a node, with what the engine keeps for each: the node's own (port 0), for
+ * control messages between nodes and for endpoints, and one per team. They share the interface and
+ * the global window W_g and nothing else: each has its own sequences, congestion windows and
+ * buffers for early frames, so a team that does not read holds up no other.
+ *
+ * A team's transport is created with the team. It is connected to another node (proto/connect.h)
+ * before this node commits to that node's team, so it is there when the first frame comes. When the
+ * team ends, it says END as its last message and closes: it goes on until all nodes have
+ * acknowledged what was sent and said END, too, or until the linger time has passed.
+ */
+#ifndef CN_TRANSPORT_H
+#define CN_TRANSPORT_H
+
+#include "coll/pending.h"
+#include "coll/source.h"
+#include "proto/connect.h"
+
+struct cn_engine;
+struct cn_join;
+struct cn_team;
+
+#define CN_TRANSPORTS_MAX 256u /* of teams, those that are closing included */
+
+struct cn_transport {
+	struct cn_engine *engine;
+	struct cn_team *team; /* NULL: it is the node's own, or closing */
+	struct cn_node *node;
+	struct cn_source_ring sources;
+	struct cn_pending_queue pending;
+	struct cn_transport *next; /* in the engine's list, which begins with the node's own */
+	uint16_t port;		   /* place in the engine's table (8 bits), and generation << 8 */
+	cn_time check_at;	   /* closing: when to look next whether it is finished */
+	cn_time close_at;	   /* closing: when it ends in any case; CN_NEVER: it is not */
+	bool *ended;		   /* [max_peers] the peer has said END */
+};
+
+/* The node's own transport, of which the engine has the memory. */
+int cn_transport_open_own(struct cn_transport *x, struct cn_engine *e,
+			  const struct cn_node_ops *ops, struct cn_err *err);
+/* A team's. NULL: no memory, or no port is free. */
+struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t);
+/* The team has ended: its transport closes. */
+void cn_transport_close(struct cn_transport *x, cn_time now);
+/* Ends transports that are closing and finished; all: whatever they wait for. */
+void cn_transport_reap(struct cn_engine *e, cn_time now, bool all);
+void cn_transport_fini(struct cn_transport *x);
+
+/* Connects a team's transport to that of the peer's team. False: no memory. */
+bool cn_transport_connect(struct cn_transport *x, cn_time now, struct cn_peer *with,
+			  const struct cn_join *j);
+/* The engine's transport with this port; the node's own for 0 and for ports that are closed. */
+struct cn_transport *cn_transport_of_port(struct cn_engine *e, uint16_t port);
+cn_time cn_transport_deadline(const struct cn_transport *x);
+void cn_transport_expire(struct cn_transport *x, cn_time now);
+
+/* Upcalls that all transports have in common (ctx: the transport). */
+bool cn_transport_pull(void *ctx, cn_time now, struct cn_tx *out);
+void cn_transport_acked(void *ctx, void *token, bool refused);
+void cn_transport_refused(void *ctx, void *token);
+bool cn_transport_resend(void *ctx, void *token, uint8_t *flags);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "proto/connect.h"
+
+#include <string.h>
+
+#include "proto/node_impl.h"
+
+static uint64_t derive(uint64_t nonce, uint16_t port, uint32_t id)
+{
+	uint64_t derived = cn_mix64(nonce ^ cn_mix64((uint64_t)id << 16 | port));
+
+	return derived != 0 ? derived : 1;
+}
+
+struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, const struct cn_peer *with,
+				uint32_t id, const struct cn_port *to)
+{
+	struct cn_peer *p = cn_peer_by_mac(n, with->mac);
+	uint64_t nonce_out = derive(with->nonce_out, n->config.port, id);
+	uint64_t nonce_in = derive(with->nonce_in, to->port, to->id);
+
+	n->now = now;
+	if (p != NULL && p->state == CN_PEER_UP && p->nonce_out == nonce_out &&
+	    p->nonce_in == nonce_in) {
+		return p;
+	}
+	if (p != NULL) {
+		cn_peer_down(p, CN_PEER_RESET);
+	} else {
+		p = cn_peer_add(n, with->mac);
+	}
+	if (p == NULL) {
+		return NULL;
+	}
+	p->port = to->port;
+	p->epoch = with->epoch;
+	p->mtu = with->mtu;
+	p->nonce_out = nonce_out;
+	p->nonce_in = nonce_in;
+	p->live.last_rx = now;
+	memcpy(p->name, with->name, sizeof(p->name));
+	cn_peer_up(p);
+	p->validated = true;
+	p->path.state = CN_PATH_VALID; /* of the node's session */
+	p->tx.rtt = with->tx.rtt;      /* as RFC 9040: of the same path */
+	return p;
+}
+
+struct cn_peer *cn_node_connected(struct cn_node *n, const struct cn_peer *with)
+{
+	struct cn_peer *p = cn_peer_by_mac(n, with->mac);
+
+	return p != NULL && p->state == CN_PEER_UP ? p : NULL;
+}
+
+void cn_node_disconnect(struct cn_node *n, cn_time now, const struct cn_peer *with,
+			enum cn_peer_loss why)
+{
+	struct cn_peer *p = cn_node_connected(n, with);
+
+	n->now = now;
+	if (p != NULL) {
+		cn_peer_down(p, why);
+	}
+}
+
+void cn_node_add_counters(struct cn_node *n, const struct cn_node *from)
+{
+	struct cn_counters *to = &n->counters;
+	const struct cn_counters *c = &from->counters;
+
+	to->frames_sent += c->frames_sent;
+	to->frames_received += c->frames_received;
+	to->bytes_sent += c->bytes_sent;
+	to->bytes_received += c->bytes_received;
+	to->data_sent += c->data_sent;
+	to->data_resent += c->data_resent;
+	to->data_received += c->data_received;
+	to->acks_sent += c->acks_sent;
+	to->ack_bytes_sent += c->ack_bytes_sent;
+	to->naks_sent += c->naks_sent;
+	to->duplicates += c->duplicates;
+	to->gaps += c->gaps;
+	to->timeouts += c->timeouts;
+	to->rnr += c->rnr;
+	to->bad_frames += c->bad_frames;
+	to->foreign_frames += c->foreign_frames;
+	to->stale_frames += c->stale_frames;
+	to->version_frames += c->version_frames;
+	for (uint32_t i = 0; i < from->npeers; i++) {
+		const struct cn_peer *q = from->peers[i];
+		struct cn_peer *p = cn_peer_by_mac(n, q->mac);
+
+		if (p != NULL) {
+			p->data_sent += q->data_sent;
+			p->data_resent += q->data_resent;
+			p->data_received += q->data_received;
+			p->tx.rtt = p->tx.rtt.srtt == 0 ? q->tx.rtt : p->tx.rtt;
+		}
+	}
+}

@@ -118,6 +118,7 @@ unit_tests = \
 	tests/unit/test_tlp \
 	tests/unit/test_udp \
 	tests/unit/test_topo \
+	tests/unit/test_transport \
 	tests/unit/test_tree \
 	tests/unit/test_unexpected_limit \
 	tests/unit/test_unexpected_queue \
@@ -264,6 +265,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/packet_stepper.h \
 	tests/unit/topo_text.c \
 	tests/unit/topo_text.h \
+	tests/unit/two_jobs.c \
+	tests/unit/two_jobs.h \
 	tests/unit/words.c \
 	tests/unit/words.h
 

@@ -106,7 +106,7 @@ enum cn_wire_fault {
 				  */
 };
 
-/* Writes the 24 bytes. */
+/* Writes the 28 bytes. */
 void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
 /* Reads and checks header and length; `len` is what came after the Ethernet header. */
 enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, struct cn_wire *w);

@@ -11,6 +11,8 @@
  *   missing LIST creates the team in 700 ms; fails with exactly those ranks missing
  *   wait FILE    says in FILE that it waits, then waits in a barrier for rank 2, which only
  *                waits to be killed; prints what the barrier says
+ *   stuck FILE   calls operations of 1 MiB that the last rank, which is their root, never calls;
+ *                says in FILE that it does, and waits to be killed
  *
  * Invariant: no call waits longer than its deadline and SLACK_MS.
  */
@@ -405,19 +407,25 @@ static int missing(const char *list)
 	return 0;
 }
 
-static int wait_for_rank_2(const char *file)
+static void write_pid(const char *file)
 {
-	struct collnet_coll_options o;
 	char tmp[4096];
 	FILE *f;
-	struct timespec now;
-	int rc;
 
-	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 	snprintf(tmp, sizeof(tmp), "%s.tmp", file);
 	f = fopen(tmp, "w");
 	CHECK(f != NULL && fprintf(f, "%d\n", (int)getpid()) > 0 && fclose(f) == 0);
 	CHECK(rename(tmp, file) == 0);
+}
+
+static int wait_for_rank_2(const char *file)
+{
+	struct collnet_coll_options o;
+	struct timespec now;
+	int rc;
+
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	write_pid(file);
 	if (rank == 2) {
 		alarm(60);
 		for (;;) {
@@ -434,11 +442,31 @@ static int wait_for_rank_2(const char *file)
 	return 0;
 }
 
+static void stuck(const char *file)
+{
+	static unsigned char block[1 << 20];
+	struct collnet_coll_options o;
+	collnet_request_t *r[COLLNET_OUTSTANDING_MAX];
+
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	collnet_coll_options_init(&o);
+	o.timeout_ms = 120000;
+	for (int i = 0; rank + 1 < ranks && i < COLLNET_OUTSTANDING_MAX; i++) {
+		CHECK(collnet_igather(t, block, NULL, sizeof(block), ranks - 1, &o, &r[i]) ==
+		      COLLNET_OK);
+	}
+	write_pid(file);
+	alarm(120);
+	for (;;) {
+		pause();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
 		fprintf(stderr,
-			"usage: api sizes|mismatch|teams|endpoints|missing LIST|wait FILE\n");
+			"usage: api sizes|mismatch|teams|endpoints|missing LIST|wait FILE|stuck FILE\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -457,6 +485,9 @@ int main(int argc, char **argv)
 	ranks = collnet_team_size(t);
 	if (strcmp(argv[1], "wait") == 0 && argc == 3) {
 		return wait_for_rank_2(argv[2]);
+	}
+	if (strcmp(argv[1], "stuck") == 0 && argc == 3) {
+		stuck(argv[2]);
 	}
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "sizes") == 0) {

@@ -34,7 +34,7 @@ common="op algorithm permutation contention_aware window window_peak ranks nodes
 	ack_bytes_share cpu_s_per_gib verified bandwidth_mbit_per_node ring_drops"
 
 # Exchange: all algorithms in one run, right at sizes around a frame.
-bench 0 --shape 2x2 -- alltoall --sizes 0,1,1476,1477,5k --algorithm all --iterations 4 --verify \
+bench 0 --shape 2x2 -- alltoall --sizes 0,1,1472,1473,5k --algorithm all --iterations 4 --verify \
 	--json
 # shellcheck disable=SC2086
 fields $common daemon_rss_bytes slowest_rank_us

@@ -145,6 +145,9 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 			cn_wireup_begin(t, now);
 		}
 	}
+	if (t == NULL && e->nteams < e->config.max_teams) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", ranks);
+	}
 	if (t == NULL) {
 		return cn_fail(err, COLLNET_ELIMIT, "too many teams on node %s (%u)",
 			       e->config.node.name, e->config.max_teams);

@@ -115,14 +115,8 @@ static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
 }
 
 static const struct cn_node_ops node_ops = {
-	.pull = cn_transport_pull,
-	.deliver = on_deliver,
-	.acked = cn_transport_acked,
-	.refused = cn_transport_refused,
-	.resend = cn_transport_resend,
-	.peer_up = on_peer_up,
-	.peer_down = on_peer_down,
-	.path = on_path,
+	CN_TRANSPORT_UPCALLS,	   .deliver = on_deliver, .peer_up = on_peer_up,
+	.peer_down = on_peer_down, .path = on_path,
 };
 
 /* ---- life -------------------------------------------------------------------------------- */

@@ -41,6 +41,16 @@ static bool releases_link(const struct cn_op *op, const struct cn_action *a)
 	       a->src.buffer == CN_BUF_NONE;
 }
 
+/* Whether this frame's acknowledgement is to open the window towards its node: at half of it, and
+ * when it closes. */
+static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
+{
+	uint32_t in_flight = cn_peer_in_flight(p) + 1;
+
+	return in_flight >= op->pair_window ||
+	       (op->pair_window >= 4 && in_flight == op->pair_window / 2);
+}
+
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
 static bool last_before_release(const struct cn_op *op, const struct cn_action *a, uint64_t left)
 {
@@ -87,6 +97,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 
 	n = n < most ? n : most;
 	if (t->nodes[k].peer == NULL || cn_peer_room(t->nodes[k].peer) == 0 ||
+	    cn_peer_in_flight(t->nodes[k].peer) >= op->pair_window ||
 	    !dep_allows(op, a, p->done + n) || must_wait_for_earlier(op, k) ||
 	    !cn_op_unexpected_allows(op, k) ||
 	    (releases_link(op, a) && op->source.flight.unacked > release_limit(op))) {
@@ -115,7 +126,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
 	     (op->sends_more || op->source.flight.by_acks)) ||
 	    (op->sends_more && op->source.flight.by_acks && s->send == CN_NONE) ||
-	    last_before_release(op, a, a->len - p->done)) {
+	    last_before_release(op, a, a->len - p->done) || clocks_pair(op, out->peer)) {
 		out->flags |= CN_FLAG_ACKREQ;
 	}
 	return true;

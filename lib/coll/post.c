@@ -139,7 +139,9 @@ static void start(struct cn_op *op, cn_time now)
 	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
 	cn_source_start(&t->transport->sources, &op->source);
-	op->source.flight.by_acks = op->algorithm->window == CN_WINDOW_LINK;
+	/* Where nodes receive more than they send, data that comes is no clock. */
+	op->source.flight.by_acks = op->algorithm->window == CN_WINDOW_LINK ||
+				    op->pair_window != COLLNET_WINDOW_OFF;
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {
 			op->streams[k].expected = true;
@@ -197,6 +199,19 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 		return a->window;
 	}
 	return t->window[g->window];
+}
+
+/*
+ * The automatic window of an exchange is right where all hosts have as much for each other. With
+ * blocks of any size it does not keep them from filling one port, as does a window towards each.
+ */
+static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_args *a,
+			       const struct cn_algorithm *g)
+{
+	return a->op == CN_OP_ALLTOALLV && a->window == COLLNET_WINDOW_AUTO &&
+			       g->window == CN_WINDOW_EXCHANGE
+		       ? t->pair_window
+		       : COLLNET_WINDOW_OFF;
 }
 
 /* The algorithm with the smallest predicted time; the last answer of an operation is kept. */
@@ -300,6 +315,7 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		op->args = *a;
 		op->algorithm = g;
 		op->window = window_of(t, a, g);
+		op->pair_window = pair_window_of(t, a, g);
 		op->deadline = a->deadline;
 	} else if (memcmp(&op->plan, &p, sizeof(p)) != 0) {
 		cn_team_fail(t, true, COLLNET_EMISMATCH,

@@ -69,6 +69,7 @@ struct cn_team {
 	struct cn_tree *tree;		  /* the layout's; NULL: the network is not known */
 	uint32_t me;			  /* this node */
 	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
+	uint32_t pair_window;		  /* for exchanges of blocks of any size */
 	struct cn_choice {		  /* the last algorithm that was selected, by operation */
 		const struct cn_algorithm *algorithm;
 		uint64_t bytes;

@@ -126,6 +126,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 
 	t->window[CN_WINDOW_NONE] = COLLNET_WINDOW_OFF;
 	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->engine->window;
+	t->pair_window = COLLNET_WINDOW_OFF;
 	if (topo == NULL) {
 		return COLLNET_OK;
 	}
@@ -148,6 +149,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 
 		t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
 		t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
+		t->pair_window = cn_topo_pair_window(topo, hosts, n);
 	}
 	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
 	if (r == COLLNET_OK) {

@@ -229,6 +229,11 @@ uint32_t cn_peer_room(struct cn_peer *p)
 	return p->tx.cc.cwnd - cn_rtx_in_flight(&p->tx.queue);
 }
 
+uint32_t cn_peer_in_flight(const struct cn_peer *p)
+{
+	return cn_rtx_in_flight(&p->tx.queue);
+}
+
 const char *cn_peer_name(const struct cn_peer *p)
 {
 	return p->name;

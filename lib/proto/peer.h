@@ -44,6 +44,8 @@ void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info
  * room for one, so it is called before every frame that pull() gives.
  */
 uint32_t cn_peer_room(struct cn_peer *p);
+/* Frames sent and not acknowledged. */
+uint32_t cn_peer_in_flight(const struct cn_peer *p);
 
 /* Receiver not ready: the peer refused the last frame, because it has no buffer for it; or this
  * node refused the last frame of the peer. */

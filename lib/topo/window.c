@@ -155,3 +155,27 @@ uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uin
 	least = least / 2 > 0 ? least / 2 : 1;
 	return least > WINDOW_MAX ? WINDOW_MAX : least;
 }
+
+uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t least = COLLNET_WINDOW_OFF, room, assumed = cn_topo_assumed_buffer(t);
+
+	if (n < 2 || n > t->nvertices) {
+		return COLLNET_WINDOW_OFF;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t buffer = hosts[i] < t->nvertices
+					  ? buffer_of(t, t->vertices[hosts[i]].parent_link, assumed)
+					  : 0;
+
+		if (buffer != 0 && buffer < least) {
+			least = buffer;
+		}
+	}
+	if (least == COLLNET_WINDOW_OFF) {
+		return least;
+	}
+	room = least / 4 > n - 1 ? least / 4 : n - 1;
+	least = least > room ? (least - room) / (n - 1) : 0;
+	return least < 1 ? 1 : least > WINDOW_MAX ? WINDOW_MAX : least;
+}

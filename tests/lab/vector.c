@@ -5,6 +5,7 @@
  *
  *   right      seeded sizes with zeros, gaps and any order, in memory of the library and of the
  *              program, in place, blocking and not: every byte, those of the gaps, too
+ *   uneven     sizes that differ by much: no frame is lost
  *   hot        much for few ranks, and nothing for the others: no frame is lost
  *   wrong      arguments that no rank may give: refused at once, and the team lives on
  *   disagree   a pair with two sizes: an error, in time
@@ -18,8 +19,9 @@
 #include "collnet/collnet.h"
 #include "util/clock.h"
 
-#define RANKS	 64u
-#define LARGEST	 6000u
+#define RANKS	 16u
+#define LARGEST	 60000u
+#define SMALL	 6000u
 #define ROOM	 (RANKS * (LARGEST + 8u))
 #define SLACK_MS 1500
 #define FRESH	 0xcc
@@ -55,7 +57,7 @@ static void draw_sizes(uint32_t zeros)
 		int silent = draw(100) < zeros / 2;
 
 		for (uint32_t d = 0; d < ranks; d++) {
-			size_t bytes = draw(4) == 0 ? 1472u * (1 + draw(4)) : draw(LARGEST);
+			size_t bytes = draw(4) == 0 ? 1472u * (1 + draw(4)) : draw(SMALL);
 
 			size[s][d] = silent || draw(100) < zeros ? 0 : bytes;
 		}
@@ -251,7 +253,7 @@ static void without_displacements(void)
 /* Blocks of one size, in place: alltoall and scatter. */
 static void equal_blocks(unsigned char *p)
 {
-	const size_t bytes = 1 + draw(LARGEST);
+	const size_t bytes = 1 + draw(SMALL);
 	const uint32_t root = draw(ranks);
 
 	memset(p, FRESH, ROOM);
@@ -325,10 +327,25 @@ static void right(void)
 	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 }
 
+/* Sizes that differ, but not so much that one rank is everyone's. */
+static void uneven(void)
+{
+	for (uint32_t r = 0; r < 6; r++) {
+		for (uint32_t s = 0; s < ranks; s++) {
+			for (uint32_t d = 0; d < ranks; d++) {
+				size[s][d] = draw(3) == 0 ? 0 : draw(LARGEST);
+			}
+		}
+		round_number++;
+		one_alltoallv(shared[0], shared[1], NULL);
+	}
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+}
+
 /* Every rank has much for one of them, which changes, or for two. */
 static void hot(void)
 {
-	for (uint32_t r = 0; r < 3 * ranks; r++) {
+	for (uint32_t r = 0; r < ranks; r++) {
 		uint32_t first = r % ranks, second = r * 7 % ranks;
 
 		memset(size, 0, sizeof(size));
@@ -458,6 +475,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "right") == 0) {
 			right();
+		} else if (strcmp(argv[i], "uneven") == 0) {
+			uneven();
 		} else if (strcmp(argv[i], "hot") == 0) {
 			hot();
 		} else if (strcmp(argv[i], "wrong") == 0) {

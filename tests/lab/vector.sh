@@ -4,7 +4,6 @@
 # and no frame is lost where many send to one.
 # run: asan
 # timeout: 240
-# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need vector
@@ -34,3 +33,14 @@ has "bytes sent, .* expected: rank .*does not match" out
 # Two ranks of one node disagree, and tell its daemon so.
 vector disagree --rate none --shape 2 --ranks-per-node 2
 has "bytes sent, .* expected: rank .*does not match" out
+
+# Blocks of any sizes, and much for one rank from all the others: the windows keep all queues below
+# their limits.
+for net in "--shape 4x2" "--shape 16" "--shape 8x2" "--shape 3x2 --ranks-per-node 2"; do
+	# shellcheck disable=SC2086
+	vector "uneven hot" --json --rate 20mbit $net
+	grep '"ports"' out >ports
+	[ -s ports ] || { cat out; fail "no ports: $net"; }
+	what="$net: vector uneven hot"
+	no_drops
+done

@@ -292,6 +292,22 @@ static void link_window__half_of_the_smallest(void **state)
 	cn_topo_free(t);
 }
 
+/* A port holds what all the others may send to its host. */
+static void pair_window__share_of_a_port(void **state)
+{
+	struct cn_topo *t = shape("4x2", 43, 20);
+
+	(void)state;
+	assert_int_equal(cn_topo_pair_window(t, t->hosts, 8), 4); /* 33 / 7 */
+	assert_int_equal(cn_topo_pair_window(t, t->hosts, 2), 33);
+	assert_true(cn_topo_pair_window(t, t->hosts, 1) == COLLNET_WINDOW_OFF);
+	t->links[t->vertices[t->hosts[3]].parent_link].buffer = 8;
+	assert_int_equal(cn_topo_pair_window(t, t->hosts, 3), 16);
+	assert_int_equal(cn_topo_pair_window(t, t->hosts, 4), 1); /* (8 - 3) / 3 */
+	assert_int_equal(cn_topo_pair_window(t, t->hosts, 8), 1); /* one at least */
+	cn_topo_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +322,7 @@ int main(void)
 		cmocka_unit_test(window__unequal_switches),
 		cmocka_unit_test(window__random_trees),
 		cmocka_unit_test(link_window__half_of_the_smallest),
+		cmocka_unit_test(pair_window__share_of_a_port),
 	};
 
 	return cmocka_run_group_tests_name("window", tests, NULL, NULL);

@@ -13,6 +13,8 @@
  *   quota.c    limits per user
  *   receive.c  receives from a client's socket without accepting descriptors
  *   request.c  clients' requests and their completions
+ *   blocks.c   blocks of vector operations
+ *   combine.c  clients' reductions: pieces to combine
  *   rings.c    clients' rings: requests out, completions in
  *   mapping.c  maps the memory that clients share
  *   reload.c   reloads the configuration
@@ -118,9 +120,12 @@ struct cn_op_slot {
 	struct cn_client *client;
 	bool busy;
 	bool receives;
-	struct cn_mapping *send, *recv;
+	struct cn_mapping *send, *recv, *scratch;
 	struct cn_block *blocks; /* of a vector operation; NULL: none */
 	struct cn_received received;
+	struct cn_reducer reducer;
+	uint32_t piece; /* number of the last one that the client was given to combine */
+	bool combining; /* it has it still */
 };
 
 struct cn_client {
@@ -141,6 +146,7 @@ struct cn_client {
 	struct cn_shm_ring requests, completions;	/* once there is the region */
 	bool polled;					/* the loop polls `requests` */
 	uint32_t idle_polls;				/* of `requests`, in a row */
+	uint32_t pieces; /* that it was given to combine, over all requests */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
@@ -280,6 +286,23 @@ void cn_receive_close(int fd, bool guarded);
 /* Serves a request. False: it violates the protocol, and the client is marked for close. */
 bool cn_client_request(struct cn_client *c, const union cn_msg *m);
 
+/* ---- blocks.c ------------------------------------------------------------------------- */
+
+/*
+ * Copies the blocks of a vector operation, which the client may change at any time, and fills in
+ * call->blocks. Nothing of what they say has been checked. COLLNET_EINVAL: they are outside the
+ * client's regions.
+ */
+int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
+		   struct cn_call *call, struct cn_err *err);
+
+/* ---- combine.c ------------------------------------------------------------------------ */
+
+/* The client of the request combines its pieces. */
+struct cn_reducer *cn_combine_by(struct cn_op_slot *op);
+/* A COMBINED; ignored where its piece is not outstanding any more. */
+void cn_combined(struct cn_client *c, const struct cn_msg_combined *m);
+
 /* ---- rings.c --------------------------------------------------------------------------- */
 
 /* The client's rings are in this memory, which is mapped until cn_client_rings_close(). */
@@ -294,6 +317,8 @@ bool cn_rings_sleep(struct cn_daemon *d);
 void cn_rings_awake(struct cn_daemon *d);
 /* A DONE, into the client's ring, or onto the socket of a client without rings. Never blocks. */
 void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m);
+/* Likewise a COMBINE. */
+void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m);
 
 /* ---- mapping.c ------------------------------------------------------------------------ */
 

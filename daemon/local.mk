@@ -3,7 +3,9 @@
 
 noinst_LTLIBRARIES += daemon/libcn_daemon.la
 daemon_libcn_daemon_la_SOURCES = \
+	daemon/blocks.c \
 	daemon/client.c \
+	daemon/combine.c \
 	daemon/config.c \
 	daemon/daemon.h \
 	daemon/event.c \

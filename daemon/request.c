@@ -32,6 +32,7 @@ static void op_free(struct cn_op_slot *op)
 	cn_quota_give(c->daemon, c->user, CN_QUOTA_REQUESTS, 1);
 	cn_mapping_put(c->daemon, op->send);
 	cn_mapping_put(c->daemon, op->recv);
+	cn_mapping_put(c->daemon, op->scratch);
 	free(op->blocks);
 }
 
@@ -54,7 +55,7 @@ static void op_done(struct cn_done *done, int status, const char *text)
 		strncpy(m.text, text, sizeof(m.text) - 1);
 	}
 	op_free(op);
-	op->send = op->recv = NULL;
+	op->send = op->recv = op->scratch = NULL;
 	op->blocks = NULL;
 	cn_client_complete(c, &m);
 }
@@ -245,43 +246,6 @@ static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 	return true;
 }
 
-/*
- * Copies the blocks of a vector operation, which the client may change at any time, and fills in
- * call->blocks. Nothing of what they say has been checked. COLLNET_EINVAL: they are outside the
- * client's regions.
- */
-static int take_blocks(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
-		       struct cn_call *call, struct cn_err *err)
-{
-	uint32_t sends = cn_call_send_blocks(call) ? call->ranks : 0;
-	uint32_t n = sends + (cn_call_recv_blocks(call) ? call->ranks : 0);
-	struct cn_mapping *ref;
-	const void *shared;
-	bool ok;
-
-	call->bytes = 0;
-	call->blocks.send_len = call->op == CN_OP_GATHERV ? m->bytes : 0;
-	call->blocks.recv_len = call->op == CN_OP_SCATTERV ? m->bytes : 0;
-	if (n == 0) {
-		return COLLNET_OK;
-	}
-	shared = cn_mapping_resolve(c, &m->blocks, n * sizeof(*op->blocks), &ref, &ok);
-	if (!ok) {
-		return COLLNET_EINVAL;
-	}
-	op->blocks = malloc(n * sizeof(*op->blocks));
-	if (op->blocks != NULL) {
-		memcpy(op->blocks, shared, n * sizeof(*op->blocks));
-	}
-	cn_mapping_put(c->daemon, ref);
-	if (op->blocks == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "collnetd is out of memory");
-	}
-	call->blocks.send = sends > 0 ? op->blocks : NULL;
-	call->blocks.recv = n > sends ? op->blocks + sends : NULL;
-	return COLLNET_OK;
-}
-
 static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 {
 	struct cn_member *member = c->teams[m->team];
@@ -294,11 +258,14 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		.root = m->root,
 		.bytes = m->bytes,
 		.deadline = deadline_of(c, m->timeout_ms),
+		.element = m->element,
+		.function = m->function,
+		.ordered = m->ordered != 0,
 	};
 	struct cn_op_slot *op;
 	struct cn_err err;
 	struct cn_call call;
-	bool send_ok, recv_ok;
+	bool send_ok, recv_ok, scratch_ok;
 	int rc = COLLNET_OK;
 
 	if (member == NULL && lost_team(c, m->team)) {
@@ -311,10 +278,18 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	if (op == NULL) {
 		return !c->marked;
 	}
-	call = (struct cn_call){ a.op,	 a.bytes, cn_member_rank(member), cn_member_ranks(member),
-				 a.root, { 0 } };
+	call = (struct cn_call){
+		.op = a.op,
+		.bytes = a.bytes,
+		.rank = cn_member_rank(member),
+		.ranks = cn_member_ranks(member),
+		.root = a.root,
+		.nodes = cn_member_nodes(member),
+		.local = cn_member_local(member),
+		.element = a.element,
+	};
 	if (cn_op_is_vector(a.op)) {
-		rc = take_blocks(c, op, m, &call, &err);
+		rc = cn_blocks_take(c, op, m, &call, &err);
 		a.bytes = call.bytes;
 		a.blocks = call.blocks;
 	}
@@ -327,7 +302,10 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	}
 	a.send = cn_mapping_resolve(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
 	a.recv = cn_mapping_resolve(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
-	if (!send_ok || !recv_ok ||
+	a.scratch = cn_mapping_resolve(c, &m->scratch, cn_call_scratch_bytes(&call), &op->scratch,
+				       &scratch_ok);
+	a.reducer = cn_op_reduces(a.op) ? cn_combine_by(op) : NULL;
+	if (!send_ok || !recv_ok || !scratch_ok ||
 	    cn_call_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK ||
 	    cn_call_swaps(&call, a.send, a.recv)) {
 		op_free(op);
@@ -567,6 +545,9 @@ bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 		return handle_ranks(c, &m->ranks);
 	case CN_MSG_COLL:
 		return handle_coll(c, &m->coll);
+	case CN_MSG_COMBINED:
+		cn_combined(c, &m->combined);
+		return true;
 	case CN_MSG_OPEN:
 		return handle_open(c, &m->open);
 	case CN_MSG_CLOSE:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients' rings: requests are taken out, completions are put in.
+ * Clients' rings: requests are taken out, completions and pieces to combine are put in.
  *
  * The loop polls the rings of clients that have used them lately. A client whose ring was empty for
  * POLLS_MAX polls in a row is polled no more until it sends a message on its socket: a DOORBELL, as
@@ -76,7 +76,7 @@ static bool serve_one(struct cn_client *c)
 	memcpy(&m, slot, CN_MSG_REQUEST_SLOT);
 	cn_shm_ring_pop(&c->requests); /* the copy is complete before this */
 	if (m.head.type != CN_MSG_COLL && m.head.type != CN_MSG_SEND &&
-	    m.head.type != CN_MSG_RECV) {
+	    m.head.type != CN_MSG_RECV && m.head.type != CN_MSG_COMBINED) {
 		cn_client_mark(c, "it put a message into its ring that does not belong there");
 		return false;
 	}
@@ -139,14 +139,13 @@ void cn_rings_awake(struct cn_daemon *d)
 
 /* ---- completions ---------------------------------------------------------------------- */
 
-void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m)
+/* `len` bytes of a message of `size` bytes; the rest is zero. */
+static void put(struct cn_client *c, const void *m, size_t len, size_t size)
 {
 	static const struct cn_msg_doorbell event = { .head = { .type = CN_MSG_EVENT } };
-	const size_t len = m->status == COLLNET_OK ? offsetof(struct cn_msg_done, text) + 1
-						   : sizeof(*m);
 
 	if (c->completions.shared == NULL) {
-		cn_client_send(c, m, sizeof(*m));
+		cn_client_send(c, m, size);
 		return;
 	}
 	if (c->marked) {
@@ -165,4 +164,15 @@ void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m)
 		cn_client_mark(c, "it broke its ring of completions");
 		return;
 	}
+}
+
+void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m)
+{
+	put(c, m, m->status == COLLNET_OK ? offsetof(struct cn_msg_done, text) + 1 : sizeof(*m),
+	    sizeof(*m));
+}
+
+void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m)
+{
+	put(c, m, sizeof(*m), sizeof(*m));
 }

@@ -118,6 +118,9 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/alltoall/pairwise.c \
 	lib/sched/alltoall/shuffle.c \
 	lib/sched/barrier/dissemination.c \
+	lib/sched/allreduce/chain.c \
+	lib/sched/allreduce/doubling.c \
+	lib/sched/allreduce/ring.c \
 	lib/sched/bcast/bcast.c \
 	lib/sched/bcast/bcast.h \
 	lib/sched/bcast/binomial.c \
@@ -142,6 +145,14 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/planners.h \
 	lib/sched/predict.c \
 	lib/sched/predict.h \
+	lib/sched/predict_reduction.c \
+	lib/sched/reduce/binomial.c \
+	lib/sched/reduce/chain.c \
+	lib/sched/reduce_scatter/exchange.c \
+	lib/sched/reduce_scatter/ring.c \
+	lib/sched/reduce_scatter/ring.h \
+	lib/sched/reduction.c \
+	lib/sched/reduction.h \
 	lib/sched/registry.c \
 	lib/sched/residue.c \
 	lib/sched/residue.h \
@@ -149,6 +160,10 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/rooted/furthest.h \
 	lib/sched/rooted/gather_nearest.c \
 	lib/sched/rooted/scatter_furthest.c \
+	lib/sched/scan/chain.c \
+	lib/sched/scan/doubling.c \
+	lib/sched/scan/scan.c \
+	lib/sched/scan/scan.h \
 	lib/sched/sched.c \
 	lib/sched/sched.h \
 	lib/sched/select.c \
@@ -182,6 +197,8 @@ lib_libcn_link_la_SOURCES += lib/link/pcap.c
 endif
 
 lib_libcn_coll_la_SOURCES = \
+	lib/coll/combine.c \
+	lib/coll/combine.h \
 	lib/coll/control.c \
 	lib/coll/control.h \
 	lib/coll/cursor.c \
@@ -201,6 +218,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op.c \
 	lib/coll/op.h \
 	lib/coll/op_recv.c \
+	lib/coll/op_reduce.c \
 	lib/coll/op_send.c \
 	lib/coll/op_unexpected.c \
 	lib/coll/peer_loss.c \
@@ -254,6 +272,8 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/launcher.c \
 	lib/client/options.c \
 	lib/client/pmi.c \
+	lib/client/reduce.c \
+	lib/client/reduce.h \
 	lib/client/region.c \
 	lib/client/rings.c \
 	lib/client/request.c \

@@ -12,6 +12,7 @@ dist_man_MANS += \
 	man/collnet-status.1 \
 	man/collnet-topo.1 \
 	man/collnet_alloc.3 \
+	man/collnet_allreduce.3 \
 	man/collnet_alltoall.3 \
 	man/collnet_alltoallv.3 \
 	man/collnet_endpoint_open.3 \
@@ -47,6 +48,17 @@ dist_topology_DATA = \
 # that leads there. They are made, not kept.
 links_alloc = \
 	man/links/collnet_free.3
+links_allreduce = \
+	man/links/collnet_exscan.3 \
+	man/links/collnet_iallreduce.3 \
+	man/links/collnet_iexscan.3 \
+	man/links/collnet_ireduce.3 \
+	man/links/collnet_ireduce_scatter.3 \
+	man/links/collnet_iscan.3 \
+	man/links/collnet_reduce.3 \
+	man/links/collnet_reduce_scatter.3 \
+	man/links/collnet_scan.3 \
+	man/links/collnet_type_size.3
 links_alltoall = \
 	man/links/collnet_allgather.3 \
 	man/links/collnet_barrier.3 \
@@ -96,13 +108,15 @@ links_team_create = \
 links_wait = \
 	man/links/collnet_test.3
 
-man_links = $(links_alloc) $(links_alltoall) $(links_alltoallv) $(links_endpoint_open) \
-	$(links_error) $(links_get_stats) $(links_open) $(links_team_create) $(links_wait)
+man_links = $(links_alloc) $(links_allreduce) $(links_alltoall) $(links_alltoallv) \
+	$(links_endpoint_open) $(links_error) $(links_get_stats) $(links_open) $(links_team_create) $(links_wait)
 nodist_man_MANS = $(man_links)
 CLEANFILES += $(man_links)
 
 $(links_alloc):
 	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_alloc.3' >$@
+$(links_allreduce):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_allreduce.3' >$@
 $(links_alltoall):
 	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_alltoall.3' >$@
 $(links_alltoallv):

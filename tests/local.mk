@@ -22,6 +22,7 @@ unit_tests = \
 	tests/unit/test_choice \
 	tests/unit/test_compare_cell \
 	tests/unit/test_compare_options \
+	tests/unit/test_combine \
 	tests/unit/test_config \
 	tests/unit/test_control \
 	tests/unit/test_control_loss \
@@ -82,6 +83,7 @@ unit_tests = \
 	tests/unit/test_ranges \
 	tests/unit/test_receive \
 	tests/unit/test_receiver \
+	tests/unit/test_reduce \
 	tests/unit/test_registry \
 	tests/unit/test_reload \
 	tests/unit/test_reorder \
@@ -148,6 +150,7 @@ lab_programs = \
 	tests/lab/frames \
 	tests/lab/greedy \
 	tests/lab/rooted \
+	tests/lab/reduce \
 	tests/lab/vector \
 	tests/lab/malformed_client \
 	tests/faults/fault_driver
@@ -253,6 +256,8 @@ tests_unit_libtests_la_SOURCES = \
 	tests/unit/pair.h \
 	tests/unit/pair_run.c \
 	tests/unit/pair_trace.c \
+	tests/unit/reduction.c \
+	tests/unit/reduction.h \
 	tests/unit/ring_oracle.c \
 	tests/unit/ring_oracle.h \
 	tests/unit/sched_fixture.c \

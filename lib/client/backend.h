@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 
+#include "coll/combine.h"
 #include "coll/engine.h"
 #include "ipc/msg.h"
 #include "util/clock.h"
@@ -26,6 +27,32 @@ enum cn_request_state {
 	CN_REQUEST_FREE = 0,
 	CN_REQUEST_PENDING,
 	CN_REQUEST_DONE,
+};
+
+/* A reduction as it was called. */
+struct cn_reduction_call {
+	uint32_t element; /* bytes */
+	size_t alignment;
+	uint64_t bytes; /* of the block */
+	uint16_t function;
+	bool ordered;
+	cn_combine_function *combine; /* NULL: the user's */
+	struct collnet_user_op user;
+};
+
+struct cn_memory {
+	uint8_t *p;
+	uint64_t bytes;
+};
+
+/* Of a request: where its pieces are in this process. */
+struct cn_request_reduction {
+	struct cn_reduction_call call;
+	struct cn_memory send, recv, scratch;
+	struct cn_reducer reducer; /* direct */
+	struct cn_combine piece;   /* direct: for the caller's thread, if `waiting` */
+	bool waiting;
+	void *owned; /* direct: the scratch buffer */
 };
 
 struct collnet_request {
@@ -51,12 +78,14 @@ struct collnet_request {
 		const struct cn_block *blocks; /* where in `back`; NULL: all of it */
 		uint32_t nblocks;
 	} staging;
+	struct cn_request_reduction reduction; /* call.element 0: it is none */
 };
 
 struct collnet_team {
 	struct collnet *c;
 	uint32_t number; /* index in the context's table */
 	uint32_t rank, ranks, nodes;
+	uint32_t local; /* ranks on this node */
 	uint32_t outstanding;
 	char job[COLLNET_NAME_MAX + 1];
 	uint64_t secret;		     /* cn_secret(); 0: the user is the owner */
@@ -176,13 +205,18 @@ struct cn_coll_call {
 	uint32_t root;
 	struct {
 		const size_t *counts, *displs;
-	} sends, recvs; /* vector operations */
+	} sends, recvs;		/* vector operations */
+	enum collnet_type type; /* reductions, of which `bytes` are elements */
+	enum collnet_op function;
 };
 
 int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 		const struct collnet_coll_options *o);
 int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,
 		  const struct collnet_coll_options *o, collnet_request_t **out);
+
+/* What sizes depend on. */
+struct cn_call cn_coll_shape(const struct collnet_team *t, const struct cn_coll_args *a);
 
 /* ---- vector.c ------------------------------------------------------------------------- */
 

@@ -133,12 +133,12 @@ static void daemon_leave(struct collnet_team *t)
 struct memory {
 	const void *in;
 	void *out;
-	uint64_t in_len, out_len;
+	uint64_t in_len, out_len, scratch_len;
 	bool swaps; /* what is written replaces what is read: the latter must be copied */
 	/* Of a vector operation; copies of blocks follow one another. */
 	const struct cn_blocks *blocks;
 	uint32_t ranks;
-	struct cn_msg_place in_place, out_place, blocks_place;
+	struct cn_msg_place in_place, out_place, blocks_place, scratch_place;
 };
 
 static const struct cn_msg_place nowhere = { .region = CN_MSG_NO_REGION };
@@ -178,21 +178,23 @@ static int place_memory(struct collnet_request *r, struct memory *m, struct cn_e
 	uint64_t entries = (sends != NULL ? m->ranks : 0) + (recvs != NULL ? m->ranks : 0);
 	uint64_t in_size, out_at, out_size, blocks_at;
 	bool copy_in, copy_out;
+	uint64_t scratch_at;
 	uint32_t region;
 	char *p;
 	int rc;
 
-	m->in_place = m->out_place = m->blocks_place = nowhere;
+	m->in_place = m->out_place = m->blocks_place = m->scratch_place = nowhere;
 	copy_in = m->in_len > 0 && (m->swaps || !cn_region_find(c, m->in, m->in_len, &m->in_place));
 	copy_out = m->out_len > 0 && !cn_region_find(c, m->out, m->out_len, &m->out_place);
-	if (!copy_in && !copy_out && entries == 0) {
+	if (!copy_in && !copy_out && entries == 0 && m->scratch_len == 0) {
 		return COLLNET_OK;
 	}
 	in_size = !copy_in ? 0 : sends != NULL ? cn_blocks_bytes(sends, m->ranks) : m->in_len;
 	out_size = !copy_out ? 0 : recvs != NULL ? cn_blocks_bytes(recvs, m->ranks) : m->out_len;
 	out_at = whole_lines(in_size);
 	blocks_at = out_at + whole_lines(out_size);
-	rc = cn_region_acquire(c, blocks_at + entries * sizeof(struct cn_block), &region, err);
+	scratch_at = blocks_at + whole_lines(entries * sizeof(struct cn_block));
+	rc = cn_region_acquire(c, scratch_at + m->scratch_len, &region, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
@@ -205,6 +207,10 @@ static int place_memory(struct collnet_request *r, struct memory *m, struct cn_e
 		} else {
 			memcpy(p, m->in, m->in_len);
 		}
+	}
+	if (m->scratch_len > 0) {
+		m->scratch_place.region = region;
+		m->scratch_place.offset = scratch_at;
 	}
 	if (copy_out) {
 		m->out_place = (struct cn_msg_place){ .region = region, .offset = out_at };
@@ -267,11 +273,20 @@ static int post(struct collnet_request *r, const void *m, size_t len, struct cn_
 	return rc;
 }
 
+static struct cn_memory memory_at(const struct cn_daemon_side *d, const struct cn_msg_place *p,
+				  uint64_t bytes)
+{
+	if (p->region == CN_MSG_NO_REGION) {
+		return (struct cn_memory){ NULL, 0 };
+	}
+	return (struct cn_memory){ (uint8_t *)d->regions[p->region].p + p->offset, bytes };
+}
+
 static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		       const struct cn_coll_args *a, uint32_t timeout_ms, struct cn_err *err)
 {
 	struct cn_daemon_side *d = t->c->impl;
-	const struct cn_call call = { a->op, a->bytes, t->rank, t->ranks, a->root, a->blocks };
+	const struct cn_call call = cn_coll_shape(t, a);
 	const uint64_t own = cn_call_in_place(&call), in_len = cn_call_send_bytes(&call);
 	const bool vector = cn_op_is_vector(a->op);
 	const bool swaps = cn_call_swaps(&call, a->send, a->recv);
@@ -285,6 +300,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		.swaps = swaps,
 		.blocks = vector ? &a->blocks : NULL,
 		.ranks = t->ranks,
+		.scratch_len = cn_call_scratch_bytes(&call),
 	};
 	struct cn_msg_coll m = {
 		.head = { .type = CN_MSG_COLL, .tag = r->number },
@@ -295,6 +311,9 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		.window = a->window,
 		.timeout_ms = timeout_ms,
 		.root = a->root,
+		.element = a->element,
+		.function = a->function,
+		.ordered = a->ordered,
 		/* of one block; of the others, one is 0 */
 		.bytes = a->bytes + a->blocks.send_len + a->blocks.recv_len,
 	};
@@ -309,6 +328,10 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	m.send = mem.in_place;
 	m.recv = mem.out_place;
 	m.blocks = mem.blocks_place;
+	m.scratch = mem.scratch_place;
+	r->reduction.send = memory_at(d, &m.send, in_len);
+	r->reduction.recv = memory_at(d, &m.recv, mem.out_len);
+	r->reduction.scratch = memory_at(d, &m.scratch, mem.scratch_len);
 	if (in_place) {
 		m.send = m.recv;
 		m.send.offset += own;

@@ -9,6 +9,7 @@
  */
 #include "client/env.h"
 #include "client/backend.h"
+#include "client/reduce.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -37,6 +38,8 @@ struct direct {
 	cn_time idle_since; /* spinning: when there was work last */
 	bool short_sleeps;  /* the last sleep was over so soon that it cost more than it saved */
 	bool threaded;
+	bool alone;	  /* the thread below polls, not a caller */
+	uint32_t waiting; /* pieces of reductions for the caller's thread */
 	pthread_t thread;
 	int stop_fd; /* an eventfd: readable when the thread is to end; if threaded */
 };
@@ -75,6 +78,78 @@ static bool worked(struct collnet *c, int work)
 	return work > 0;
 }
 
+/* ---- reductions ------------------------------------------------------------------------ */
+
+/* Called by the engine. A user-defined operation runs on the caller's thread only. */
+static bool direct_combine(struct cn_reducer *reducer, const struct cn_combine *piece)
+{
+	struct collnet_request
+		*r = (struct collnet_request *)(void *)((char *)reducer -
+							offsetof(struct collnet_request,
+								 reduction.reducer));
+	struct direct *d = r->c->impl;
+
+	if (d->alone && r->reduction.call.combine == NULL) {
+		r->reduction.piece = *piece;
+		r->reduction.waiting = true;
+		d->waiting++;
+		return false;
+	}
+	return cn_request_combine(r, piece);
+}
+
+/* What the thread has left for the caller. */
+static void combine_waiting(struct collnet *c)
+{
+	struct direct *d = c->impl;
+
+	for (uint32_t i = 0; d->waiting > 0 && i < CN_MSG_REQUESTS; i++) {
+		struct cn_request_reduction *x = &c->requests[i].reduction;
+
+		if (x->waiting) {
+			x->waiting = false;
+			d->waiting--;
+			if (c->requests[i].state == CN_REQUEST_PENDING &&
+			    cn_request_combine(&c->requests[i], &x->piece)) {
+				cn_coll_combined(&x->reducer);
+			}
+		}
+	}
+}
+
+/* What a reduction needs besides the caller's memory. */
+static int reduction_memory(struct collnet_request *r, struct cn_coll_args *a,
+			    const struct cn_call *call, struct cn_err *err)
+{
+	struct cn_request_reduction *x = &r->reduction;
+	const uint64_t scratch = cn_call_scratch_bytes(call);
+
+	x->owned = aligned_alloc(64, (size_t)(scratch + 127) / 64 * 64);
+	if (x->owned == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory to combine %llu bytes",
+			       (unsigned long long)a->bytes);
+	}
+	x->scratch = (struct cn_memory){ x->owned, scratch };
+	x->send = (struct cn_memory){ (uint8_t *)(uintptr_t)a->send, cn_call_send_bytes(call) };
+	x->recv = (struct cn_memory){ a->recv, cn_call_recv_bytes(call) };
+	a->scratch = x->scratch.p;
+	x->reducer.combine = direct_combine;
+	a->reducer = &x->reducer;
+	return COLLNET_OK;
+}
+
+static void free_reduction(struct collnet_request *r)
+{
+	struct direct *d = r->c->impl;
+
+	free(r->reduction.owned);
+	r->reduction.owned = NULL;
+	d->waiting -= r->reduction.waiting;
+	r->reduction.waiting = false;
+}
+
+/* ---- polling --------------------------------------------------------------------------- */
+
 /* Polls once. */
 static bool poll_once(struct collnet *c, cn_time now)
 {
@@ -95,6 +170,7 @@ static void direct_progress(struct collnet *c, cn_time until)
 	cn_time now = cn_now(), wake;
 	struct timespec ts;
 
+	combine_waiting(c);
 	if (poll_once(c, now) || c->ended != ended || until <= now) {
 		d->idle_since = now;
 		return;
@@ -141,8 +217,10 @@ static void *keep_alive(void *arg)
 			continue;
 		}
 		if (c->gone.code == COLLNET_OK) {
+			d->alone = true;
 			for (int i = 0; i < KEEP_ALIVE_POLLS && poll_once(c, cn_now()); i++) {
 			}
+			d->alone = false;
 		}
 		pthread_mutex_unlock(&c->lock);
 	}
@@ -233,6 +311,9 @@ static void direct_close(struct collnet *c)
 		cn_runtime_drain(&d->runtime, cn_now() + DRAIN);
 	}
 	cn_runtime_close(&d->runtime, LINGER);
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		free_reduction(&c->requests[i]);
+	}
 	free(d);
 	c->impl = NULL;
 }
@@ -321,15 +402,23 @@ static int copy_swapped(struct collnet_request *r, const struct cn_call *call,
 static int direct_coll(struct collnet_team *t, struct collnet_request *r,
 		       const struct cn_coll_args *args, uint32_t timeout_ms, struct cn_err *err)
 {
-	const struct cn_call call = { args->op, args->bytes, t->rank,
-				      t->ranks, args->root,  args->blocks };
+	const struct cn_call call = cn_coll_shape(t, args);
 	struct cn_coll_args a = *args;
 	int rc = cn_call_swaps(&call, a.send, a.recv) ? copy_swapped(r, &call, &a, err)
 						      : COLLNET_OK;
 
 	(void)timeout_ms;
 	r->done.fn = direct_done;
-	return rc == COLLNET_OK ? cn_coll_post(t->member, cn_now(), &a, &r->done, err) : rc;
+	if (rc == COLLNET_OK && cn_op_reduces(a.op)) {
+		rc = reduction_memory(r, &a, &call, err);
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_coll_post(t->member, cn_now(), &a, &r->done, err);
+	}
+	if (rc != COLLNET_OK) {
+		free_reduction(r);
+	}
+	return rc;
 }
 
 static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)
@@ -377,7 +466,7 @@ static int direct_recv(struct collnet_endpoint *e, struct collnet_request *r, vo
 /* The engine has written to the caller's memory itself. */
 static void direct_collect(struct collnet_request *r)
 {
-	(void)r;
+	free_reduction(r);
 }
 
 static int direct_stats(struct collnet *c, struct collnet_stats *s, bool reset, struct cn_err *err)

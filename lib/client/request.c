@@ -59,6 +59,7 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->staging.blocks = NULL;
 	r->blocks = NULL;
 	r->copy = NULL;
+	memset(&r->reduction, 0, sizeof(r->reduction));
 	if (t != NULL) {
 		t->outstanding++;
 	}

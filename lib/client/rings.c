@@ -8,6 +8,8 @@
  */
 #include "client/daemon.h"
 
+#include "client/reduce.h"
+
 #include <sched.h>
 #include <string.h>
 
@@ -42,11 +44,44 @@ int cn_rings_request(struct collnet *c, const void *m, size_t len, struct cn_err
 					      : COLLNET_OK;
 }
 
-/* A completion. False: there is no such request, and the context is gone. */
+static struct cn_span span_of(const struct cn_msg_span *s)
+{
+	return (struct cn_span){ .buffer = (enum cn_buffer)s->buffer, .offset = s->offset };
+}
+
+/* A piece of a reduction: it is combined now. False: it is none, and the context is gone. */
+static bool combine(struct collnet *c, const struct cn_msg_combine *m)
+{
+	const struct cn_combine piece = {
+		.left = span_of(&m->left),
+		.right = span_of(&m->right),
+		.out = span_of(&m->out),
+		.bytes = m->bytes,
+	};
+	const struct cn_msg_combined done = {
+		.head = { .type = CN_MSG_COMBINED, .tag = m->head.tag },
+		.piece = m->piece,
+	};
+	struct collnet_request *r = &c->requests[m->head.tag];
+
+	if (r->state != CN_REQUEST_PENDING || !cn_request_combine(r, &piece)) {
+		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid piece of a reduction");
+		return false;
+	}
+	return cn_rings_request(c, &done, sizeof(done), NULL) == COLLNET_OK;
+}
+
+/* A completion, or a piece to combine. False: there is no such request, and the context is gone. */
 static bool take(struct collnet *c, const struct cn_msg_done *m)
 {
 	struct collnet_request *r;
 
+	if (m->head.type == CN_MSG_COMBINE &&
+	    cn_msg_check((const union cn_msg *)m, sizeof(struct cn_msg_combine), true) == NULL) {
+		const struct cn_msg_combine piece = ((const union cn_msg *)m)->combine;
+
+		return combine(c, &piece);
+	}
 	if (m->head.type != CN_MSG_DONE ||
 	    cn_msg_check((const union cn_msg *)m, sizeof(*m), true) != NULL) {
 		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid completion");

@@ -11,6 +11,7 @@
 
 #include "client/backend.h"
 #include "client/env.h"
+#include "client/reduce.h"
 #include "sched/choice.h"
 
 void collnet_team_options_init(struct collnet_team_options *o)
@@ -167,6 +168,9 @@ static int create_team(struct collnet *c, const struct collnet_team_options *giv
 	if (rc == COLLNET_OK) {
 		rc = c->backend->ranks(t, &c->err);
 	}
+	for (uint32_t i = 0; rc == COLLNET_OK && i < t->ranks; i++) {
+		t->local += strcmp(t->names[i], t->names[t->rank]) == 0;
+	}
 	if (rc != COLLNET_OK) {
 		c->backend->leave(t);
 		free_team(t);
@@ -290,12 +294,28 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 	return COLLNET_OK;
 }
 
+struct cn_call cn_coll_shape(const struct collnet_team *t, const struct cn_coll_args *a)
+{
+	return (struct cn_call){
+		.op = a->op,
+		.bytes = a->bytes,
+		.rank = t->rank,
+		.ranks = t->ranks,
+		.root = a->root,
+		.blocks = a->blocks,
+		.nodes = t->nodes,
+		.local = t->local,
+		.element = a->element,
+	};
+}
+
 /* Checks and posts; *out is the pending request. */
 static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 		     const struct collnet_coll_options *given, struct collnet_request **out)
 {
-	struct cn_call shape = { call->op, call->bytes, t->rank, t->ranks, call->root, { 0 } };
 	struct collnet *c = t->c;
+	struct cn_reduction_call reduction = { 0 };
+	struct cn_call shape;
 	struct collnet_coll_options o;
 	struct cn_choice choice;
 	struct cn_coll_args a = { .op = call->op, .root = call->root };
@@ -303,11 +323,26 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	struct collnet_request *r = NULL;
 	int rc = settle_coll(t, call->op, given, &o, &choice);
 
+	shape = cn_coll_shape(t, &a);
+	shape.bytes = call->bytes;
 	if (rc == COLLNET_OK && cn_op_is_vector(call->op)) {
 		rc = cn_coll_blocks(call, &shape, &blocks, &c->err);
 	}
+	if (rc == COLLNET_OK && cn_op_reduces(call->op)) {
+		rc = cn_reduction_settle(call->bytes, call->type, call->function, &o, &reduction,
+					 &c->err);
+		shape.bytes = reduction.bytes;
+		shape.element = a.element = reduction.element;
+		a.function = reduction.function;
+		a.ordered = reduction.ordered;
+	}
 	if (rc == COLLNET_OK) {
 		rc = cn_call_check_buffers(&shape, call->send, call->recv, &c->err);
+	}
+	if (rc == COLLNET_OK && cn_op_reduces(call->op)) {
+		rc = cn_reduction_check(&reduction, call->send,
+					cn_call_recv_bytes(&shape) > 0 ? call->recv : NULL,
+					&c->err);
 	}
 	if (rc == COLLNET_OK) {
 		r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
@@ -326,6 +361,7 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	a.window = o.window;
 	a.send = cn_call_send_bytes(&shape) > 0 ? call->send : NULL;
 	a.recv = cn_call_recv_bytes(&shape) > 0 ? call->recv : NULL;
+	r->reduction.call = reduction;
 	a.deadline = r->deadline;
 	rc = c->backend->coll(t, r, &a, o.timeout_ms, &c->err);
 	if (rc != COLLNET_OK) {

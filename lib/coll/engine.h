@@ -91,10 +91,33 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed);
 uint32_t cn_member_rank(const struct cn_member *m);
 uint32_t cn_member_ranks(const struct cn_member *m);
 uint32_t cn_member_nodes(const struct cn_member *m);
+uint32_t cn_member_local(const struct cn_member *m); /* ranks of this node */
 /* Name of the node of a rank, of a team that is ready; NULL otherwise. */
 const char *cn_member_node_name(const struct cn_member *m, uint32_t rank);
 
 /* ---- collectives ---------------------------------------------------------------------- */
+
+struct cn_op;
+
+/* A piece of a reduction: out = left op right, of whole elements, all in one rank's buffers. */
+struct cn_combine {
+	struct cn_span left, right, out; /* out may be left or right */
+	uint64_t bytes;
+};
+
+/*
+ * Who combines for a rank; embedded in an object of the caller's, as struct cn_done is, and unused
+ * again when the operation's done function is called.
+ */
+struct cn_reducer {
+	/*
+	 * Combines a piece. True: it did. False: it will, and then calls cn_coll_combined(); until
+	 * then this function is not called again. It must not call the engine.
+	 */
+	bool (*combine)(struct cn_reducer *r, const struct cn_combine *c);
+	struct cn_op *op; /* the engine's; NULL: none */
+	uint32_t local;	  /* likewise */
+};
 
 struct cn_coll_args {
 	enum cn_op_kind op;
@@ -102,16 +125,24 @@ struct cn_coll_args {
 	enum cn_permutation permutation;
 	bool contention_aware;
 	uint32_t window;  /* as in collnet_coll_options */
-	uint32_t root;	  /* rank: bcast, scatter, gather; else 0 */
+	uint32_t root;	  /* rank: bcast, scatter, gather, reduce; else 0 */
 	uint64_t bytes;	  /* of one block; 0 in vector operations */
 	const void *send; /* NULL where the rank has no such buffer */
 	void *recv;
 	cn_time deadline;
 	struct cn_blocks blocks; /* vector operations: checked, and valid until they are done */
+	/* Reductions; the first three as in struct cn_plan. */
+	uint32_t element;
+	uint16_t function;
+	bool ordered;
+	void *scratch; /* cn_call_scratch_bytes() */
+	struct cn_reducer *reducer;
 };
 
 int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		 struct cn_done *done, struct cn_err *err);
+/* The piece that the reducer took is combined. Without effect where there is none any more. */
+void cn_coll_combined(struct cn_reducer *r);
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 

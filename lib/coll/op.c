@@ -22,17 +22,34 @@ uint8_t cn_op_signature(const struct cn_op *op)
 {
 	uint8_t low = (uint8_t)((op->plan.permutation & 3) << 1 | op->plan.contention_aware);
 
-	if (cn_op_base(op->plan.op) >= CN_OP_BCAST) { /* these have a root instead */
-		low = op->plan.root & 7;
+	if (cn_op_base(op->plan.op) >= CN_OP_BCAST) { /* these have a root instead, or a function */
+		low = (op->plan.root + op->plan.function % 7) & 7;
 	}
 	return (uint8_t)(op->plan.algorithm << 3 | low);
 }
 
-uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s)
+struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank)
 {
 	const struct cn_layout *l = &op->team->layout;
 	const uint32_t *ranks = l->ranks + l->first[op->team->me];
 	uint32_t n = cn_op_locals(op->team), low = 0;
+
+	while (n > 1) { /* the rank's place among this node's, which ascend */
+		uint32_t half = n / 2;
+
+		if (ranks[low + half] <= rank) {
+			low += half;
+			n -= half;
+		} else {
+			n = half;
+		}
+	}
+	return &op->posts[low];
+}
+
+uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s)
+{
+	const struct cn_post *post;
 
 	if (s->buffer == CN_BUF_NONE) {
 		return NULL;
@@ -40,19 +57,15 @@ uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s)
 	if (s->buffer == CN_BUF_DIGEST) {
 		return (uint8_t *)(uintptr_t)&s->offset;
 	}
-	while (n > 1) { /* the rank's place among this node's, which ascend */
-		uint32_t half = n / 2;
-
-		if (ranks[low + half] <= s->rank) {
-			low += half;
-			n -= half;
-		} else {
-			n = half;
-		}
+	post = cn_op_post(op, s->rank);
+	switch (s->buffer) {
+	case CN_BUF_SEND:
+		return (uint8_t *)(uintptr_t)post->send + s->offset;
+	case CN_BUF_SCRATCH:
+		return post->scratch + s->offset;
+	default:
+		return post->recv + s->offset;
 	}
-	return (s->buffer == CN_BUF_SEND ? (uint8_t *)(uintptr_t)op->posts[low].send
-					 : op->posts[low].recv) +
-	       s->offset;
 }
 
 uint64_t cn_op_frame_bytes(uint64_t len, uint64_t most)
@@ -94,6 +107,10 @@ void cn_op_finish(struct cn_op *op, int status, const char *text)
 		struct cn_done *d = op->posts[i].done;
 
 		op->posts[i].done = NULL;
+		if (op->posts[i].reducer != NULL) {
+			op->posts[i].reducer->op = NULL;
+			op->posts[i].reducer = NULL;
+		}
 		if (d == NULL) {
 			continue;
 		}
@@ -197,4 +214,5 @@ void cn_op_run_copies(struct cn_op *op)
 		op->copy_first = p->next;
 		cn_op_complete(op, i);
 	}
+	cn_op_reduce(op);
 }

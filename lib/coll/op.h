@@ -5,6 +5,7 @@
  *   post.c           a rank calls: checked, planned, started; deadlines
  *   op.c             progress, copies between local ranks, completion
  *   op_send.c        which frame is next: ordering checks, window, link release
+ *   op_reduce.c      what ranks of this node combine
  *   op_recv.c        frames that come in, and those that came before the start
  *   op_unexpected.c  how many frames go to a node that has not started it
  *
@@ -27,7 +28,8 @@
 /* How far an action has come, and the next one of its list. */
 struct cn_progress {
 	uint64_t done;
-	uint32_t next;	  /* SEND: to the same node; RECV: from the same node; COPY: in the queue */
+	uint32_t next;	  /* SEND: to the same node; RECV: from the same node; COPY: in the queue;
+			     REDUCE: of the same rank */
 	uint32_t copies;  /* first copy that depends on this action */
 	uint32_t sibling; /* COPY: next one that depends on the same action */
 	bool complete;
@@ -42,8 +44,11 @@ struct cn_streams {
 struct cn_post {
 	struct cn_done *done; /* NULL: this rank has not called */
 	const uint8_t *send;
-	uint8_t *recv;
+	uint8_t *recv, *scratch;
 	struct cn_blocks blocks;
+	struct cn_reducer *reducer;
+	uint32_t reduce;    /* current REDUCE of the rank; CN_NONE: all done */
+	uint64_t combining; /* bytes of it that the reducer has taken; 0: none */
 };
 
 enum op_state {
@@ -78,6 +83,8 @@ struct cn_op {
 	uint32_t copy_first, copy_last; /* copies that can run */
 	uint32_t remaining;		/* actions not complete */
 	bool sends_more;		/* this node sends more frames of it than it receives */
+	bool reduces;			/* it has REDUCE actions */
+	uint64_t combine_max;		/* bytes of a piece; whole elements */
 	bool synchronised;		/* its sends wait for synchronisations of others */
 	bool ending;			/* all is done; to be finished at the next expiry */
 	bool ending_tried;		/* that was tried: acknowledgements finish it now */
@@ -97,6 +104,8 @@ uint32_t cn_op_locals(const struct cn_team *t); /* ranks of this node */
 bool cn_op_busy(const struct cn_op *op);	/* posted or running */
 /* What the two ends must agree on beyond sizes, which the frames themselves show. */
 uint8_t cn_op_signature(const struct cn_op *op);
+/* The buffers of a rank of this node. */
+struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank);
 /* The address of a buffer reference of the schedule in its rank's buffers; NULL: no buffer. */
 uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s);
 /*
@@ -118,6 +127,11 @@ void cn_op_complete(struct cn_op *op, uint32_t action);
 /* `len` bytes of action i are there now, at `from`: copies follow that depend on it by byte. */
 void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint64_t offset,
 			 uint32_t len);
+
+/* ---- op_reduce.c ------------------------------------------------------------------------ */
+
+/* Hands out what can be combined; to be called when an action has got further. */
+void cn_op_reduce(struct cn_op *op);
 
 /* ---- op_send.c: the source's upcalls ---------------------------------------------------- */
 

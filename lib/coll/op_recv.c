@@ -78,6 +78,9 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 			cn_op_unexpect(op, k);
 		}
 		cn_op_complete(op, i);
+	}
+	cn_op_reduce(op);
+	if (op->remaining == 0) {
 		cn_op_try_finish(op);
 	}
 }

@@ -185,7 +185,8 @@ static bool passable(struct cn_op *op, uint32_t i)
 	if (a->kind == CN_ACT_WAIT && !op->progress[i].complete && dep_allows(op, a, 0)) {
 		cn_op_complete(op, i);
 	}
-	return op->progress[i].complete || a->kind == CN_ACT_RECV || a->kind == CN_ACT_COPY;
+	return op->progress[i].complete || a->kind == CN_ACT_RECV || a->kind == CN_ACT_COPY ||
+	       a->kind == CN_ACT_REDUCE;
 }
 
 static bool pull_in_order(struct cn_op *op, struct cn_tx *out)

@@ -12,6 +12,10 @@
 #include "coll/ranges.h"
 #include "sched/select.h"
 
+/* Bytes of what a rank is given to combine at a time; at least one element (COLLNET_ELEMENT_MAX).
+ */
+static const uint64_t combine_max = (uint64_t)1 << 24;
+
 /* ---- starting ------------------------------------------------------------------------- */
 
 static int make_room(struct cn_op *op, struct cn_err *err)
@@ -92,7 +96,11 @@ static void rewind_cursors(struct cn_op *op)
 	op->ntargets = op->next = op->turn = 0;
 	op->copy_first = CN_NONE;
 	op->remaining = s->n;
-	op->synchronised = false;
+	op->synchronised = op->reduces = false;
+	for (uint32_t k = 0; k < op->nposts; k++) {
+		op->posts[k].reduce = CN_NONE;
+		op->posts[k].combining = 0;
+	}
 	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
 		op->streams[k] = (struct cn_streams){ .send = CN_NONE, .recv = CN_NONE };
 	}
@@ -111,6 +119,12 @@ static void rewind_cursors(struct cn_op *op)
 		} else if (a->kind == CN_ACT_RECV) {
 			p->next = st->recv;
 			st->recv = i;
+		} else if (a->kind == CN_ACT_REDUCE) {
+			struct cn_post *post = cn_op_post(op, a->dst.rank);
+
+			p->next = post->reduce;
+			post->reduce = i;
+			op->reduces = true;
 		}
 	}
 	op->sends_more = out > in;
@@ -149,6 +163,7 @@ static void start(struct cn_op *op, cn_time now)
 		}
 	}
 	cn_op_unexpected_start(op);
+	cn_op_reduce(op);
 	cn_op_take_unexpected(op);
 	cn_op_try_finish(op);
 }
@@ -223,10 +238,13 @@ static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_co
 	if (a->op == CN_OP_ALLGATHERV) { /* all ranks know all blocks: the mean */
 		bytes = cn_blocks_bytes(a->blocks.recv, t->ranks) / t->ranks;
 	}
-	if (c->algorithm == NULL || c->bytes != bytes || c->root != a->root) {
-		const struct cn_plan p = { .op = a->op, .bytes = bytes, .root = a->root };
+	if (c->algorithm == NULL || c->bytes != bytes || c->root != a->root ||
+	    c->ordered != a->ordered) {
+		const struct cn_plan p = {
+			.op = a->op, .bytes = bytes, .root = a->root, .ordered = a->ordered
+		};
 
-		*c = (struct cn_choice){ cn_select(&t->layout, &p), bytes, a->root };
+		*c = (struct cn_choice){ cn_select(&t->layout, &p), bytes, a->root, a->ordered };
 	}
 	return c->algorithm;
 }
@@ -258,6 +276,9 @@ static int make_plan(struct cn_team *t, const struct cn_coll_args *a, const stru
 	p->contention_aware = a->contention_aware && t->layout.logical != NULL;
 	p->bytes = a->op == CN_OP_BARRIER ? 0 : a->bytes;
 	p->root = a->root;
+	p->element = a->element;
+	p->function = a->function;
+	p->ordered = a->ordered;
 	return COLLNET_OK;
 }
 
@@ -293,6 +314,10 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		return cn_fail(err, COLLNET_ELIMIT, "a block of %llu bytes: at most %zu",
 			       (unsigned long long)a->bytes, COLLNET_BLOCK_MAX);
 	}
+	if (cn_op_reduces(a->op) && a->reducer == NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "%s without anybody to combine",
+			       cn_op_name(a->op));
+	}
 	r = make_plan(t, a, &g, &p, err);
 	if (r != COLLNET_OK) {
 		return r;
@@ -317,6 +342,8 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		op->window = window_of(t, a, g);
 		op->pair_window = pair_window_of(t, a, g);
 		op->deadline = a->deadline;
+		op->combine_max = a->element > 0 ? combine_max / a->element * a->element
+						 : combine_max;
 	} else if (memcmp(&op->plan, &p, sizeof(p)) != 0) {
 		cn_team_fail(t, true, COLLNET_EMISMATCH,
 			     "rank %u on node %s called %s of %llu bytes where another rank of the "
@@ -327,7 +354,18 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		return cn_fail(err, t->status, "%s", t->text);
 	}
 	op->deadline = cn_min_time(op->deadline, a->deadline);
-	op->posts[local_index(m)] = (struct cn_post){ done, a->send, a->recv, a->blocks };
+	op->posts[local_index(m)] = (struct cn_post){
+		.done = done,
+		.send = a->send,
+		.recv = a->recv,
+		.scratch = a->scratch,
+		.blocks = a->blocks,
+		.reducer = a->reducer,
+	};
+	if (a->reducer != NULL) {
+		a->reducer->op = op;
+		a->reducer->local = local_index(m);
+	}
 	op->nposts++;
 	m->posted++;
 	cn_engine_touch(t->engine);

@@ -245,6 +245,11 @@ uint32_t cn_member_nodes(const struct cn_member *m)
 	return m->team->layout.nnodes;
 }
 
+uint32_t cn_member_local(const struct cn_member *m)
+{
+	return m->team->nlocal;
+}
+
 const char *cn_member_node_name(const struct cn_member *m, uint32_t rank)
 {
 	const struct cn_team *t = m->team;

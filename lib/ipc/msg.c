@@ -10,14 +10,15 @@
 #include "sched/sched.h"
 #include "util/owner.h"
 
-_Static_assert(sizeof(struct cn_msg_coll) == 112, "no padding");
+_Static_assert(sizeof(struct cn_msg_coll) == 136, "no padding");
 _Static_assert(sizeof(struct cn_msg_send) == 8 + 8 + 64 + 16 + 8 + 8, "no padding");
 _Static_assert(sizeof(struct cn_msg_done) == 8 + 8 + 8 + 64 + CN_ERR_TEXT, "no padding");
 
 _Static_assert(sizeof(struct cn_msg_coll) <= CN_MSG_REQUEST_SLOT, "a slot per request");
 _Static_assert(sizeof(struct cn_msg_send) <= CN_MSG_REQUEST_SLOT, "a slot per request");
 _Static_assert(sizeof(struct cn_msg_done) <= CN_MSG_DONE_SLOT, "a slot per completion");
-_Static_assert(CN_MSG_RING_SLOTS >= CN_MSG_REQUESTS, "a ring holds all requests of a client");
+_Static_assert(CN_MSG_RING_SLOTS >= 2 * CN_MSG_REQUESTS, "all requests, and a piece of each");
+_Static_assert(sizeof(struct cn_msg_combine) <= CN_MSG_DONE_SLOT, "a slot per completion");
 
 /* A string that ends inside its array. */
 static bool ends(const char *s, size_t size)
@@ -153,10 +154,42 @@ static const char *check_coll(const union cn_msg *m)
 	     (c->op == CN_OP_BARRIER || c->op == CN_OP_ALLTOALLV || c->op == CN_OP_ALLGATHERV))) {
 		return "block size";
 	}
+	if (c->ordered > 1 || c->element > COLLNET_ELEMENT_MAX ||
+	    (cn_op_reduces((enum cn_op_kind)c->op)
+		     ? c->element == 0 || c->bytes % c->element != 0
+		     : c->element != 0 || c->function != 0 || c->ordered != 0)) {
+		return "element";
+	}
 	if (cn_op_is_vector((enum cn_op_kind)c->op) && !place_ok(&c->blocks)) {
 		return "place of blocks";
 	}
-	return place_ok(&c->send) && place_ok(&c->recv) ? NULL : "place";
+	return place_ok(&c->send) && place_ok(&c->recv) && place_ok(&c->scratch) ? NULL : "place";
+}
+
+static const char *check_combined(const union cn_msg *m)
+{
+	return m->combined.head.tag < CN_MSG_REQUESTS && m->combined.zero == 0 ? NULL
+									       : "request number";
+}
+
+static bool span_ok(const struct cn_msg_span *s)
+{
+	return (s->buffer == CN_BUF_SEND || s->buffer == CN_BUF_RECV ||
+		s->buffer == CN_BUF_SCRATCH) &&
+	       s->zero == 0 && s->offset <= CN_MSG_BYTES;
+}
+
+static const char *check_combine(const union cn_msg *m)
+{
+	const struct cn_msg_combine *c = &m->combine;
+
+	if (c->head.tag >= CN_MSG_REQUESTS || c->zero != 0) {
+		return "request number";
+	}
+	return span_ok(&c->left) && span_ok(&c->right) && span_ok(&c->out) &&
+			       c->bytes <= CN_MSG_BYTES
+		       ? NULL
+		       : "place";
 }
 
 static const char *check_open(const union cn_msg *m)
@@ -331,6 +364,7 @@ static const struct {
 	[CN_MSG_JOBS] = { sizeof(struct cn_msg_table), check_table },
 	[CN_MSG_PING] = { sizeof(struct cn_msg_ping), NULL },
 	[CN_MSG_DOORBELL] = { sizeof(struct cn_msg_doorbell), NULL },
+	[CN_MSG_COMBINED] = { sizeof(struct cn_msg_combined), check_combined },
 	[CN_MSG_WELCOME] = { sizeof(struct cn_msg_welcome), check_welcome },
 	[CN_MSG_REPLY] = { sizeof(struct cn_msg_reply), check_reply },
 	[CN_MSG_DONE] = { sizeof(struct cn_msg_done), check_done },
@@ -340,6 +374,7 @@ static const struct {
 	[CN_MSG_JOB_TABLE] = { sizeof(struct cn_msg_job_table), check_job_table },
 	[CN_MSG_PONG] = { sizeof(struct cn_msg_ping), NULL },
 	[CN_MSG_EVENT] = { sizeof(struct cn_msg_doorbell), NULL },
+	[CN_MSG_COMBINE] = { sizeof(struct cn_msg_combine), check_combine },
 };
 
 void cn_msg_rings_init(void *memory, struct cn_shm_ring *requests, struct cn_shm_ring *completions)

@@ -31,18 +31,22 @@
  * the daemon keeps tables of that size per client, and closes the connection when a new number is
  * in use, or an old one is not.
  *
+ *  - The arithmetic of a reduction is the library's: the daemon sends COMBINE with places in the
+ *    buffers of the request, which the library combines while the caller is inside it; then it
+ * sends COMBINED. The daemon reads nothing in it but which piece it is.
  *  - Asynchronous requests (JOIN, COLL, SEND, RECV) carry a free request number as their tag and
  * are completed once, at any time, by DONE with that tag; then the number is free again.
  *  - Synchronous requests (all others but UNREGION, which has no response) get their responses at
  *    once and in order, with the tag of the request, which means nothing to the daemon.
  *
  * Rings. The region CN_MSG_RINGS holds two rings (ipc/shm_ring.h) of these messages: the library
- * puts COLL, SEND and RECV into the first, the daemon puts DONE into the second, so that neither
- * makes a system call while the other polls. To a daemon that sleeps, the library sends DOORBELL on
- * the socket; to a library that sleeps, the daemon sends EVENT. There is room for all requests that
- * a client can have outstanding. Before the daemon serves a message from the socket, it serves
- * those that were in the ring before; before the library uses one from the socket, it takes the
- * completions. A client without rings sends all requests on the socket and gets DONE there.
+ * puts COLL, SEND, RECV and COMBINED into the first, the daemon puts DONE and COMBINE into the
+ * second, so that neither makes a system call while the other polls. To a daemon that sleeps, the
+ * library sends DOORBELL on the socket; to a library that sleeps, the daemon sends EVENT. There is
+ * room for all requests that a client can have outstanding, and a piece of each of them. Before the
+ * daemon serves a message from the socket, it serves those that were in the ring before; before the
+ * library uses one from the socket, it takes the completions. A client without rings sends all
+ * requests on the socket and gets DONE there.
  *
  * A connection that ends while teams are joined is a death: the teams' other ranks are told.
  * LEAVE before the end is the proper way.
@@ -63,7 +67,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 6u
+#define CN_MSG_VERSION 7u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -79,8 +83,8 @@
 #define CN_MSG_BYTES_UNIT	 4096u		      /* the smallest page of any machine */
 #define CN_MSG_NO_REGION	 UINT32_MAX	      /* of no buffer; offset 0 */
 #define CN_MSG_RINGS		 CN_MSG_REGIONS	      /* the region of the rings */
-#define CN_MSG_RING_SLOTS	 256u		      /* of each ring */
-#define CN_MSG_REQUEST_SLOT	 128u		      /* bytes of a slot */
+#define CN_MSG_RING_SLOTS	 512u		      /* of each ring */
+#define CN_MSG_REQUEST_SLOT	 192u		      /* bytes of a slot */
 #define CN_MSG_DONE_SLOT	 448u
 #define CN_MSG_PAGE_MAX		 65536u /* bytes of the largest page of any machine */
 
@@ -109,7 +113,8 @@ enum cn_msg_type {
 	CN_MSG_JOBS,
 	CN_MSG_PING,
 	CN_MSG_DOORBELL,
-	CN_MSG_LAST_REQUEST = CN_MSG_DOORBELL,
+	CN_MSG_COMBINED,
+	CN_MSG_LAST_REQUEST = CN_MSG_COMBINED,
 	/* from the daemon */
 	CN_MSG_WELCOME = 64,
 	CN_MSG_REPLY,
@@ -120,7 +125,8 @@ enum cn_msg_type {
 	CN_MSG_JOB_TABLE,
 	CN_MSG_PONG,
 	CN_MSG_EVENT,
-	CN_MSG_LAST_RESPONSE = CN_MSG_EVENT,
+	CN_MSG_COMBINE,
+	CN_MSG_LAST_RESPONSE = CN_MSG_COMBINE,
 };
 
 /* Every message begins so. */
@@ -205,9 +211,22 @@ struct cn_msg_coll {
 	uint32_t window;
 	uint32_t timeout_ms;
 	uint32_t root;
+	uint32_t element; /* the last fields but the places: reductions, as in struct cn_plan */
+	uint16_t function;
+	uint16_t ordered; /* 0, 1 */
 	uint32_t zero;
 	uint64_t bytes; /* of one block */
-	struct cn_msg_place send, recv, blocks;
+	struct cn_msg_place send, recv, blocks, scratch;
+};
+
+/*
+ * The piece of request `tag` with this number is combined. One that is not outstanding any more is
+ * ignored: the request has failed meanwhile.
+ */
+struct cn_msg_combined {
+	struct cn_msg_head head;
+	uint32_t piece;
+	uint32_t zero;
 };
 
 /* Opens endpoint `number` of the node (0: a free one). -> REPLY, value: the number */
@@ -299,6 +318,22 @@ struct cn_msg_done {
 	char text[CN_ERR_TEXT];
 };
 
+/* A place in a buffer of a request. */
+struct cn_msg_span {
+	uint32_t buffer; /* CN_BUF_SEND, CN_BUF_RECV, CN_BUF_SCRATCH */
+	uint32_t zero;
+	uint64_t offset;
+};
+
+/* A piece of the reduction `tag`: out = left op right. -> COMBINED; one per request at a time. */
+struct cn_msg_combine {
+	struct cn_msg_head head;
+	uint32_t piece; /* its number */
+	uint32_t zero;
+	struct cn_msg_span left, right, out;
+	uint64_t bytes;
+};
+
 struct cn_msg_rank_names {
 	struct cn_msg_head head;
 	uint32_t nodes; /* of the team */
@@ -343,6 +378,8 @@ union cn_msg {
 	struct cn_msg_table table;
 	struct cn_msg_ping ping;
 	struct cn_msg_doorbell doorbell;
+	struct cn_msg_combined combined;
+	struct cn_msg_combine combine;
 	struct cn_msg_welcome welcome;
 	struct cn_msg_reply reply;
 	struct cn_msg_done done;

@@ -2,14 +2,24 @@
 /* The operations: their names, and the buffers that a rank has in each. */
 #include <string.h>
 
-#include "sched/sched.h"
+#include "sched/reduction.h"
 
 static const char *const names[CN_OP_KINDS] = {
-	[CN_OP_ALLTOALL] = "alltoall",	 [CN_OP_ALLGATHER] = "allgather",
-	[CN_OP_BARRIER] = "barrier",	 [CN_OP_BCAST] = "bcast",
-	[CN_OP_SCATTER] = "scatter",	 [CN_OP_GATHER] = "gather",
-	[CN_OP_ALLTOALLV] = "alltoallv", [CN_OP_ALLGATHERV] = "allgatherv",
-	[CN_OP_SCATTERV] = "scatterv",	 [CN_OP_GATHERV] = "gatherv",
+	[CN_OP_ALLTOALL] = "alltoall",
+	[CN_OP_ALLGATHER] = "allgather",
+	[CN_OP_BARRIER] = "barrier",
+	[CN_OP_BCAST] = "bcast",
+	[CN_OP_SCATTER] = "scatter",
+	[CN_OP_GATHER] = "gather",
+	[CN_OP_ALLTOALLV] = "alltoallv",
+	[CN_OP_ALLGATHERV] = "allgatherv",
+	[CN_OP_SCATTERV] = "scatterv",
+	[CN_OP_GATHERV] = "gatherv",
+	[CN_OP_ALLREDUCE] = "allreduce",
+	[CN_OP_REDUCE] = "reduce",
+	[CN_OP_SCAN] = "scan",
+	[CN_OP_EXSCAN] = "exscan",
+	[CN_OP_REDUCE_SCATTER] = "reduce_scatter",
 };
 
 const char *cn_op_name(enum cn_op_kind op)
@@ -115,10 +125,15 @@ static struct extent send_extent(const struct cn_call *c)
 
 	switch (c->op) {
 	case CN_OP_ALLTOALL:
+	case CN_OP_REDUCE_SCATTER:
 		e.end = c->bytes * c->ranks;
 		break;
 	case CN_OP_ALLGATHER:
 	case CN_OP_GATHER:
+	case CN_OP_ALLREDUCE:
+	case CN_OP_REDUCE:
+	case CN_OP_SCAN:
+	case CN_OP_EXSCAN:
 		e.end = c->bytes;
 		break;
 	case CN_OP_BCAST:
@@ -156,6 +171,9 @@ static struct extent recv_extent(const struct cn_call *c)
 		break;
 	case CN_OP_BCAST:
 	case CN_OP_SCATTER:
+	case CN_OP_ALLREDUCE:
+	case CN_OP_REDUCE_SCATTER:
+	case CN_OP_SCAN:
 		e.end = c->bytes;
 		break;
 	case CN_OP_GATHER:
@@ -170,6 +188,12 @@ static struct extent recv_extent(const struct cn_call *c)
 		break;
 	case CN_OP_SCATTERV:
 		e.end = c->blocks.recv_len;
+		break;
+	case CN_OP_REDUCE:
+		e.end = c->rank == c->root ? c->bytes : 0;
+		break;
+	case CN_OP_EXSCAN:
+		e.end = c->rank > 0 ? c->bytes : 0;
 		break;
 	case CN_OP_BARRIER:
 		break;
@@ -187,10 +211,51 @@ uint64_t cn_call_recv_bytes(const struct cn_call *c)
 	return recv_extent(c).end;
 }
 
+/* Rounds of an algorithm that doubles distances, and one more for ranks beyond a power of two. */
+static uint64_t doublings(uint32_t ranks)
+{
+	uint64_t rounds = 1;
+
+	while (ranks > 1u << (rounds - 1)) {
+		rounds++;
+	}
+	return rounds;
+}
+
+uint64_t cn_call_scratch_bytes(const struct cn_call *c)
+{
+	const uint64_t slot = c->bytes + CN_REDUCTION_ALIGN, local = c->local;
+	const uint64_t rounds = c->bytes <= CN_REDUCTION_SMALL ? doublings(c->ranks) : 1;
+	const uint64_t element = c->element > 0 ? c->element : 1,
+		       nodes = c->nodes > 0 ? c->nodes : 1;
+
+	if (c->bytes == 0 || c->ranks < 2) {
+		return 0;
+	}
+	switch (c->op) {
+	case CN_OP_ALLREDUCE: {
+		const uint64_t steps = (local + rounds) * slot;
+		const uint64_t ring = (nodes + local) *
+				      (c->bytes / nodes + element + CN_REDUCTION_ALIGN);
+
+		return steps > ring ? steps : ring;
+	}
+	case CN_OP_REDUCE:
+		return (local + rounds) * slot;
+	case CN_OP_REDUCE_SCATTER:
+		return (2 * (uint64_t)c->ranks + 2 * local) * slot;
+	case CN_OP_SCAN:
+	case CN_OP_EXSCAN:
+		return 2 * (local + rounds) * slot;
+	default:
+		return 0;
+	}
+}
+
 bool cn_call_swaps(const struct cn_call *c, const void *send, const void *recv)
 {
-	return cn_op_base(c->op) == CN_OP_ALLTOALL && send == recv && cn_call_send_bytes(c) > 0 &&
-	       cn_call_recv_bytes(c) > 0;
+	return (cn_op_base(c->op) == CN_OP_ALLTOALL || cn_op_reduces(c->op)) && send == recv &&
+	       cn_call_send_bytes(c) > 0 && cn_call_recv_bytes(c) > 0;
 }
 
 uint64_t cn_call_in_place(const struct cn_call *c)
@@ -209,12 +274,18 @@ uint64_t cn_call_in_place(const struct cn_call *c)
 			       ? c->blocks.recv[c->rank].at
 			       : UINT64_MAX;
 	case CN_OP_BCAST:
+	case CN_OP_REDUCE:
 		return root ? 0 : UINT64_MAX;
+	case CN_OP_ALLREDUCE:
+	case CN_OP_SCAN:
+	case CN_OP_EXSCAN:
+		return 0;
 	case CN_OP_ALLTOALL:
 	case CN_OP_ALLTOALLV:
 		return 0;
 	case CN_OP_SCATTER:
 	case CN_OP_SCATTERV:
+	case CN_OP_REDUCE_SCATTER:
 	case CN_OP_BARRIER:
 		break;
 	}

@@ -31,6 +31,15 @@ cn_planner cn_plan_bcast_kary;
 cn_planner cn_plan_bcast_binomial;
 cn_planner cn_plan_scatter_furthest;
 cn_planner cn_plan_gather_nearest;
+cn_planner cn_plan_allreduce_doubling;
+cn_planner cn_plan_allreduce_ring;
+cn_planner cn_plan_allreduce_chain;
+cn_planner cn_plan_reduce_binomial;
+cn_planner cn_plan_reduce_chain;
+cn_planner cn_plan_reduce_scatter_ring;
+cn_planner cn_plan_reduce_scatter_exchange;
+cn_planner cn_plan_scan_doubling; /* and exscan */
+cn_planner cn_plan_scan_chain;
 
 /* A dependency of actions to be added. */
 struct cn_after {

@@ -56,6 +56,10 @@ static int check_layout(const struct cn_layout *l, const struct cn_plan *p, uint
 		return cn_fail(err, COLLNET_EINVAL, "a block of %llu bytes is longer than %llu",
 			       (unsigned long long)p->bytes, (unsigned long long)COLLNET_BLOCK_MAX);
 	}
+	if (p->element > 0 && p->bytes % p->element != 0) {
+		return cn_fail(err, COLLNET_EINVAL, "%llu bytes are not elements of %u bytes",
+			       (unsigned long long)p->bytes, p->element);
+	}
 	for (uint32_t b = 0; b < l->nnodes; b++) {
 		if (l->first[b] >= l->first[b + 1]) {
 			return cn_fail(err, COLLNET_EINVAL, "node %u of the team has no rank", b);

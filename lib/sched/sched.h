@@ -13,7 +13,8 @@
  *    (where blocks have sizes of their own, a span on the other node has CN_OFFSET_UNKNOWN);
  *  - a dependency points to an earlier action of the list;
  *  - in one phase a node sends data to at most one node and receives data from at most one. (All
- *    but `linear`, the naive baseline: everything at once is its one phase.)
+ *    but `linear`, the naive baseline: everything at once is its one phase; and reductions in the
+ *    order of the ranks, where ranks of a node do not follow one another.)
  *  - a synchronisation has the phase of the message that it follows.
  *
  * Copies come first in the list where they depend on nothing. Source and destination of a copy
@@ -38,8 +39,14 @@ enum cn_op_kind {
 	CN_OP_ALLGATHERV = 8,
 	CN_OP_SCATTERV = 9,
 	CN_OP_GATHERV = 10,
+	/* Reductions: the ranks' send buffers are combined, element by element, to a result. */
+	CN_OP_ALLREDUCE = 11,	   /* of all ranks, on all */
+	CN_OP_REDUCE = 12,	   /* of all ranks, on the root */
+	CN_OP_REDUCE_SCATTER = 13, /* of all ranks: block d on rank d */
+	CN_OP_SCAN = 14,	   /* of ranks 0 .. r, on rank r */
+	CN_OP_EXSCAN = 15,	   /* of ranks 0 .. r - 1, on rank r; rank 0 has none */
 };
-#define CN_OP_KINDS 11 /* one more than the greatest */
+#define CN_OP_KINDS 16 /* one more than the greatest */
 
 /* Of a vector operation, the one of equal blocks, whose algorithms serve it; else itself. */
 static inline enum cn_op_kind cn_op_base(enum cn_op_kind op)
@@ -67,7 +74,12 @@ static inline bool cn_op_is_vector(enum cn_op_kind op)
 static inline bool cn_op_has_root(enum cn_op_kind op)
 {
 	op = cn_op_base(op);
-	return op == CN_OP_BCAST || op == CN_OP_SCATTER || op == CN_OP_GATHER;
+	return op == CN_OP_BCAST || op == CN_OP_SCATTER || op == CN_OP_GATHER || op == CN_OP_REDUCE;
+}
+
+static inline bool cn_op_reduces(enum cn_op_kind op)
+{
+	return op >= CN_OP_ALLREDUCE && op <= CN_OP_EXSCAN;
 }
 
 /* "alltoall", "bcast", ... */
@@ -98,6 +110,10 @@ struct cn_call {
 	uint64_t bytes; /* of one block; 0 in vector operations */
 	uint32_t rank, ranks, root;
 	struct cn_blocks blocks;
+	/* of a reduction: */
+	uint32_t nodes;	  /* of the team */
+	uint32_t local;	  /* ranks on the rank's node */
+	uint32_t element; /* bytes */
 };
 /*
  * Bytes of the two buffers; 0: the rank has none. Of blocks, to the end of the last one;
@@ -105,6 +121,8 @@ struct cn_call {
  */
 uint64_t cn_call_send_bytes(const struct cn_call *c);
 uint64_t cn_call_recv_bytes(const struct cn_call *c);
+/* Bytes of CN_BUF_SCRATCH, enough for every algorithm; 0: none is needed. */
+uint64_t cn_call_scratch_bytes(const struct cn_call *c);
 /* Whether the rank needs blocks.send, blocks.recv: [ranks]. */
 bool cn_call_send_blocks(const struct cn_call *c);
 bool cn_call_recv_blocks(const struct cn_call *c);
@@ -152,10 +170,18 @@ enum cn_order {
 enum cn_action_kind {
 	CN_ACT_SEND = 0,
 	CN_ACT_RECV = 1,
-	CN_ACT_COPY = 2, /* between ranks of this node */
-	CN_ACT_WAIT = 3, /* IN_TURN: the sends after it in the list do not start before the action
-			    that it depends on (CN_DEP_COMPLETE) is complete */
+	CN_ACT_COPY = 2,   /* between ranks of this node */
+	CN_ACT_WAIT = 3,   /* IN_TURN: the sends after it in the list do not start before the action
+			      that it depends on (CN_DEP_COMPLETE) is complete */
+	CN_ACT_REDUCE = 4, /* src combined with `right` into dst, all three of one rank of this
+			      node; dst may be one of the two */
 };
+
+/*
+ * The rank that has the memory of a CN_ACT_REDUCE does the arithmetic, whole elements at a time;
+ * its REDUCE actions follow one another in list order. Memory that was sent is not changed any
+ * more, for it may have to be sent again.
+ */
 
 /*
  * A synchronisation is an empty message without a buffer (CN_BUF_NONE, len 0): a SEND after the
@@ -172,7 +198,8 @@ enum cn_buffer {
 	CN_BUF_NONE = 0, /* no data (barrier) */
 	CN_BUF_SEND = 1,
 	CN_BUF_RECV = 2,
-	CN_BUF_DIGEST = 3, /* no rank's: the 8 bytes of `offset` itself */
+	CN_BUF_DIGEST = 3,  /* no rank's: the 8 bytes of `offset` itself */
+	CN_BUF_SCRATCH = 4, /* reductions: memory for what is combined */
 };
 
 #define CN_OFFSET_UNKNOWN UINT64_MAX
@@ -199,8 +226,9 @@ struct cn_action {
 	uint32_t dep_on; /* index of an earlier action */
 	uint32_t peer;	 /* node of the team, 0 .. nnodes - 1; itself for a copy */
 	uint32_t phase;	 /* step of the algorithm, from 0 */
-	struct cn_span src, dst;
-	uint64_t len; /* bytes; a message of 0 bytes is one empty frame */
+	uint32_t after;	 /* REDUCE: another action that must be complete; its own index: none */
+	struct cn_span src, dst, right; /* right: of REDUCE, the right operand; src is the left */
+	uint64_t len;			/* bytes; a message of 0 bytes is one empty frame */
 };
 
 struct cn_sched {
@@ -230,8 +258,12 @@ struct cn_plan {
 	uint8_t permutation; /* enum cn_permutation; AUTO: the algorithm's own choice */
 	uint8_t contention_aware;
 	uint64_t bytes;	  /* of one block; 0 in vector operations */
-	uint32_t root;	  /* rank; bcast, scatter, gather */
-	uint64_t segment; /* bytes, for pipelined algorithms; 0: chosen by the cost model */
+	uint32_t root;	  /* rank; bcast, scatter, gather, reduce */
+	uint32_t element; /* reductions: bytes of an element, which is never divided; 0: one byte */
+	uint16_t function; /* reductions: what combines two elements; the same on all ranks */
+	uint8_t ordered;   /* reductions: 1: only neighbours in the order of the ranks may be
+			      combined; 0: any two (the operation is commutative) */
+	uint64_t segment;  /* bytes, for pipelined algorithms; 0: chosen by the cost model */
 	/* Vector operations: what the planned node's ranks know, in the order of the layout. */
 	const struct cn_blocks *blocks;
 };

@@ -194,7 +194,8 @@ static uint8_t signature(const struct cn_op *op)
 {
 	uint8_t low = (uint8_t)((op->plan.permutation & 3) << 1 | op->plan.contention_aware);
 
-	low = cn_op_base(op->plan.op) >= CN_OP_BCAST ? op->plan.root & 7 : low;
+	low = cn_op_base(op->plan.op) >= CN_OP_BCAST ? (op->plan.root + op->plan.function % 7) & 7
+						     : low;
 	return (uint8_t)(op->plan.algorithm << 3 | low);
 }
 

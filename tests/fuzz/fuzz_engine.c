@@ -154,7 +154,12 @@ static void post(struct script *s, struct fixture *w)
 		return;
 	}
 	c = (struct cn_call){
-		a.op, a.bytes, cn_member_rank(m), cn_member_ranks(m), a.root, a.blocks
+		.op = a.op,
+		.bytes = a.bytes,
+		.rank = cn_member_rank(m),
+		.ranks = cn_member_ranks(m),
+		.root = a.root,
+		.blocks = a.blocks,
 	};
 	r = request(w, cn_call_send_bytes(&c), cn_call_recv_bytes(&c), a.deadline);
 	if (!r) {

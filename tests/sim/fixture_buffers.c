@@ -60,7 +60,13 @@ static bool own_blocks(enum cn_op_kind op)
 bool fixture_prepare_buffers(struct call *c)
 {
 	const struct op_plan *p = &c->fixture->ops[c->number];
-	const struct cn_call k = { p->op, p->bytes, c->rank, c->fixture->s->ranks, p->root, { 0 } };
+	const struct cn_call k = {
+		.op = p->op,
+		.bytes = p->bytes,
+		.rank = c->rank,
+		.ranks = c->fixture->s->ranks,
+		.root = p->root,
+	};
 
 	c->send_bytes = cn_call_send_bytes(&k);
 	c->recv_bytes = cn_call_recv_bytes(&k);

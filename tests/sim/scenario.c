@@ -181,6 +181,9 @@ static void draw_op(const struct scenario *s, struct op_plan *p, uint64_t *r)
 	size_t n;
 
 	all = cn_algorithms(&n);
+	while (cn_op_reduces(all[n - 1].op)) {
+		n--;
+	}
 	all += cn_random(r) % n;
 	p->op = all->op;
 	p->algorithm = chance(r, 85) && !(all->needs_tree && s->config.topology_unaware) &&

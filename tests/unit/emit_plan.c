@@ -34,6 +34,9 @@ bool emit_plan_make(struct emit_plan *p, const struct cn_algorithm *a, uint64_t 
 	    subject_init(&p->s, p->topo, p->topo->hosts, p->topo->nhosts, &err)) {
 		fail_msg("%s", err.text);
 	}
+	if (cn_op_reduces(a->op)) {
+		return false; /* the formats have no word for them */
+	}
 	p->s.algorithm = a;
 	p->s.guarantees = a->guarantees;
 	snprintf(p->s.name, sizeof(p->s.name), "%s", a->name);

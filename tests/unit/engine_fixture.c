@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "engine_fixture.h"
+#include "reduction.h"
 
 static void done(struct cn_done *d, int status, const char *text)
 {
@@ -26,7 +27,68 @@ static void done(struct cn_done *d, int status, const char *text)
 		memcpy(w->got, w->recv, w->received + 1);
 		memset(w->send, 0xee, w->sent);
 		memset(w->recv, 0xee, w->received);
+		if (w->scratched > 0) {
+			memset(w->scratch, 0xee, w->scratched);
+		}
 	}
+}
+
+static const uint8_t *place(const struct engine_waiter *x, const struct cn_span *s, uint64_t bytes)
+{
+	const size_t size = s->buffer == CN_BUF_SEND   ? x->sent
+			    : s->buffer == CN_BUF_RECV ? x->received
+						       : x->scratched;
+	const uint8_t *p = s->buffer == CN_BUF_SEND   ? x->send
+			   : s->buffer == CN_BUF_RECV ? x->recv
+						      : x->scratch;
+
+	assert_true(s->offset <= size && bytes <= size - s->offset);
+	return p + s->offset;
+}
+
+static void combine_piece(struct engine_waiter *x, const struct cn_combine *c)
+{
+	uint8_t *out = (uint8_t *)(uintptr_t)place(x, &c->out, c->bytes);
+
+	assert_int_equal(c->bytes % reduction_element(x->fixture->ordered), 0);
+	assert_true(c->out.buffer != CN_BUF_SEND);
+	reduction_combine(x->fixture->ordered, place(x, &c->left, c->bytes),
+			  place(x, &c->right, c->bytes), out, c->bytes);
+}
+
+static bool combine(struct cn_reducer *r, const struct cn_combine *c)
+{
+	struct engine_waiter *x = (struct engine_waiter *)((char *)r -
+							   offsetof(struct engine_waiter, reducer));
+
+	assert_false(x->has_piece);
+	if (x->fixture->later) {
+		x->piece = *c;
+		x->has_piece = true;
+		return false;
+	}
+	combine_piece(x, c);
+	return true;
+}
+
+/* What ranks have to combine; the number of pieces. */
+static int combine_all(struct engine_fixture *w)
+{
+	int n = 0;
+
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		for (int k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+			struct engine_waiter *x = &w->rank[r].op[k];
+
+			if (x->has_piece) {
+				x->has_piece = false;
+				combine_piece(x, &x->piece);
+				cn_coll_combined(&x->reducer);
+				n++;
+			}
+		}
+	}
+	return n;
 }
 
 struct cn_done *engine_begin_wait(struct engine_fixture *w, struct engine_waiter *x)
@@ -101,6 +163,8 @@ static void free_buffers(struct engine_rank *r)
 		free(r->send[k]);
 		free(r->recv[k]);
 		free(r->op[k].got);
+		free(r->scratch[k]);
+		r->scratch[k] = NULL;
 		r->send[k] = r->recv[k] = r->op[k].got = NULL;
 	}
 }
@@ -123,7 +187,7 @@ void engine_fixture_free(struct engine_fixture *w)
 bool engine_step(struct engine_fixture *w, cn_time limit)
 {
 	cn_time next = CN_NEVER;
-	int work = 0;
+	int work = combine_all(w);
 
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		if (w->engines[i] != NULL) {
@@ -240,25 +304,72 @@ static uint8_t byte_of(uint32_t number, uint32_t from, uint32_t to, uint64_t at)
 	return (uint8_t)(number * 101 + from * 37 + to * 11 + at * 7 + (at >> 8));
 }
 
+static void fill(const struct engine_fixture *w, uint32_t rank, const struct cn_coll_args *a,
+		 uint8_t *send, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		uint32_t to = n > a->bytes ? (uint32_t)(i / a->bytes) : 0;
+
+		/* Maps x -> a x + b of which a is odd can be told apart (reduction.h). */
+		send[i] = byte_of(w->number, rank, to, i % a->bytes) |
+			  (cn_op_reduces(a->op) && w->ordered && i % 2 == 0);
+	}
+}
+
+static struct cn_call call_of(const struct engine_fixture *w, uint32_t rank,
+			      const struct cn_coll_args *a)
+{
+	return (struct cn_call){
+		.op = a->op,
+		.bytes = a->bytes,
+		.rank = rank,
+		.ranks = w->ranks,
+		.root = a->root,
+		.blocks = a->blocks,
+		.nodes = w->nodes,
+		.local = w->ranks / w->nodes,
+		.element = reduction_element(w->ordered),
+	};
+}
+
+static void check_reduction(const struct engine_fixture *w, uint32_t rank, int k,
+			    const struct cn_coll_args *a, uint64_t n)
+{
+	uint8_t *send[RANKS], *want = block(n, 0);
+	const struct cn_call c = call_of(w, 0, a);
+	const uint64_t sent = cn_call_send_bytes(&c);
+
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		send[r] = block(sent, 0);
+		fill(w, r, a, send[r], sent);
+	}
+	if (n > 0) {
+		reduction_expect(a->op, w->ordered, rank, w->ranks, a->bytes, send, want);
+	}
+	if (memcmp(w->rank[rank].op[k].got, want, n) != 0) {
+		fail_msg("%s by %s of %llu bytes, %u ranks on %u nodes: rank %u has a wrong result",
+			 cn_op_name(a->op), a->algorithm, (unsigned long long)a->bytes, w->ranks,
+			 w->nodes, rank);
+	}
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		free(send[r]);
+	}
+	free(want);
+}
+
 int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *like,
 		struct cn_err *err)
 {
 	struct engine_rank *r = &w->rank[rank];
-	const struct cn_call c = {
-		like->op, like->bytes, rank, w->ranks, like->root, like->blocks
-	};
-	uint64_t n = cn_call_send_bytes(&c), b = like->bytes;
+	const struct cn_call c = call_of(w, rank, like);
+	uint64_t n = cn_call_send_bytes(&c);
 	struct cn_coll_args a = *like;
 
 	free(r->send[k]);
 	free(r->recv[k]);
 	r->send[k] = block(n, 0);
 	r->recv[k] = block(cn_call_recv_bytes(&c), 0xcc);
-	for (uint64_t i = 0; i < n; i++) {
-		uint32_t to = n > b ? (uint32_t)(i / b) : 0;
-
-		r->send[k][i] = byte_of(w->number, rank, to, i % b);
-	}
+	fill(w, rank, like, r->send[k], n);
 	a.send = n > 0 ? r->send[k] : NULL;
 	a.recv = like->op == CN_OP_BARRIER ? NULL : r->recv[k];
 	engine_begin_wait(w, &r->op[k]);
@@ -266,6 +377,16 @@ int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_
 	r->op[k].sent = n;
 	r->op[k].recv = r->recv[k];
 	r->op[k].received = cn_call_recv_bytes(&c);
+	if (cn_op_reduces(like->op)) {
+		free(r->scratch[k]);
+		r->op[k].scratched = cn_call_scratch_bytes(&c);
+		r->op[k].scratch = r->scratch[k] = block(r->op[k].scratched, 0xcc);
+		r->op[k].reducer.combine = combine;
+		a.scratch = r->scratch[k];
+		a.reducer = &r->op[k].reducer;
+		a.ordered = w->ordered;
+		a.element = reduction_element(w->ordered);
+	}
 	return cn_coll_post(r->member, w->now, &a, &r->op[k].done, err);
 }
 
@@ -273,11 +394,16 @@ void engine_check(const struct engine_fixture *w, uint32_t rank, int k,
 		  const struct cn_coll_args *a)
 {
 	const struct engine_rank *r = &w->rank[rank];
-	const struct cn_call c = { a->op, a->bytes, rank, w->ranks, a->root, a->blocks };
+	const struct cn_call c = call_of(w, rank, a);
 	uint64_t n = cn_call_recv_bytes(&c);
 
 	if (r->op[k].status != COLLNET_OK) {
 		fail_msg("rank %u: %s", rank, r->op[k].text);
+	}
+	if (cn_op_reduces(a->op)) {
+		check_reduction(w, rank, k, a, n);
+		assert_int_equal(r->op[k].got[n], 0xcc);
+		return;
 	}
 	for (uint64_t i = 0; i < n; i++) {
 		bool one = a->op == CN_OP_BCAST || a->op == CN_OP_SCATTER;

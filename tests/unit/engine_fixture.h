@@ -26,8 +26,11 @@ struct engine_waiter {
 	struct engine_fixture *fixture;
 	/* An operation's buffers: the moment it is done they are the caller's again, and he spoils
 	 * them, so that a frame that still points into them is seen. What had come is kept. */
-	uint8_t *send, *recv, *got;
-	size_t sent, received;
+	uint8_t *send, *recv, *got, *scratch;
+	size_t sent, received, scratched;
+	struct cn_reducer reducer;
+	struct cn_combine piece;
+	bool has_piece; /* to combine at the next step */
 };
 
 struct engine_rank {
@@ -35,6 +38,7 @@ struct engine_rank {
 	struct cn_member *member;
 	struct engine_waiter joined, op[COLLNET_OUTSTANDING_MAX];
 	uint8_t *send[COLLNET_OUTSTANDING_MAX], *recv[COLLNET_OUTSTANDING_MAX];
+	uint8_t *scratch[COLLNET_OUTSTANDING_MAX];
 };
 
 struct engine_fixture {
@@ -46,6 +50,8 @@ struct engine_fixture {
 	struct cn_engine_config config;
 	struct cn_topo *topo;
 	struct engine_rank rank[RANKS];
+	bool later; /* pieces of reductions are combined at the next step, not at once */
+	bool ordered;
 };
 
 struct cn_done *engine_begin_wait(struct engine_fixture *w, struct engine_waiter *x);

@@ -131,7 +131,7 @@ static void index_node(struct sched_fixture *w, uint32_t me)
 		if (a->kind == CN_ACT_WAIT) {
 			continue;
 		}
-		if (a->kind == CN_ACT_COPY) {
+		if (a->kind == CN_ACT_COPY || a->kind == CN_ACT_REDUCE) {
 			n->copies[n->ncopies++] = i;
 			continue;
 		}
@@ -152,6 +152,23 @@ static void index_node(struct sched_fixture *w, uint32_t me)
 	}
 }
 
+static uint64_t scratch_bytes(const struct w_team *t, const struct cn_plan *p, uint32_t rank)
+{
+	const uint32_t node = t->node_of[rank];
+	const struct cn_call c = {
+		.op = p->op,
+		.bytes = p->bytes,
+		.rank = rank,
+		.ranks = t->layout.nranks,
+		.root = p->root,
+		.nodes = t->layout.nnodes,
+		.local = t->first[node + 1] - t->first[node],
+		.element = p->element,
+	};
+
+	return cn_call_scratch_bytes(&c);
+}
+
 struct sched_fixture *w_new(const struct w_team *t, const struct cn_plan *p)
 {
 	struct sched_fixture *w = need(1, sizeof(*w));
@@ -161,7 +178,7 @@ struct sched_fixture *w_new(const struct w_team *t, const struct cn_plan *p)
 	w->plan = *p;
 	w->send_bytes = p->op == CN_OP_BARRIER ? 0 : p->bytes;
 	w->recv_bytes = w->send_bytes;
-	if (p->op == CN_OP_ALLTOALL || p->op == CN_OP_SCATTER) {
+	if (p->op == CN_OP_ALLTOALL || p->op == CN_OP_SCATTER || p->op == CN_OP_REDUCE_SCATTER) {
 		w->send_bytes *= nranks;
 	}
 	if (p->op == CN_OP_ALLTOALL || p->op == CN_OP_ALLGATHER || p->op == CN_OP_GATHER) {
@@ -171,9 +188,14 @@ struct sched_fixture *w_new(const struct w_team *t, const struct cn_plan *p)
 		w->send[r] = need(w->send_bytes, 1);
 		w->recv[r] = need(w->recv_bytes, 1);
 		w->writes[r] = need(w->recv_bytes, 1);
+		w->scratch_bytes[r] = scratch_bytes(t, p, r);
+		w->scratch[r] = need(w->scratch_bytes[r], 1);
+		memset(w->scratch[r], POISON, w->scratch_bytes[r]);
 		memset(w->recv[r], POISON, w->recv_bytes);
 		for (uint64_t i = 0; i < w->send_bytes; i++) {
-			w->send[r][i] = w_pattern(r, (uint32_t)(i / p->bytes), i % p->bytes);
+			/* Maps x -> a x + b of which a is odd can be told apart (reduction.h). */
+			w->send[r][i] = w_pattern(r, (uint32_t)(i / p->bytes), i % p->bytes) |
+					(p->ordered && i % 2 == 0);
 		}
 	}
 	for (uint32_t b = 0; b < t->layout.nnodes; b++) {
@@ -203,6 +225,7 @@ void w_free(struct sched_fixture *w)
 		free(w->send[r]);
 		free(w->recv[r]);
 		free(w->writes[r]);
+		free(w->scratch[r]);
 	}
 	free(w);
 }
@@ -223,7 +246,9 @@ static void check_span(const struct sched_fixture *w, const struct cn_span *s, u
 	}
 	assert_true(s->rank < w->team->layout.nranks);
 	assert_int_equal(w->team->node_of[s->rank], node);
-	assert_true(s->offset + len <= (s->buffer == CN_BUF_SEND ? w->send_bytes : w->recv_bytes));
+	assert_true(s->offset + len <= (s->buffer == CN_BUF_SEND   ? w->send_bytes
+					: s->buffer == CN_BUF_RECV ? w->recv_bytes
+								   : w->scratch_bytes[s->rank]));
 }
 
 static void same_span(const struct cn_span *a, const struct cn_span *b)
@@ -250,7 +275,13 @@ static void check_node(const struct sched_fixture *w, uint32_t me, bool phases)
 		}
 		check_span(w, &a->src, a->len, a->kind == CN_ACT_RECV ? a->peer : me);
 		check_span(w, &a->dst, a->len, a->kind == CN_ACT_SEND ? a->peer : me);
-		if (a->kind == CN_ACT_COPY) {
+		if (a->kind == CN_ACT_REDUCE) {
+			check_span(w, &a->right, a->len, me);
+			assert_int_equal(a->src.rank, a->dst.rank);
+			assert_int_equal(a->right.rank, a->dst.rank);
+			assert_true(a->after <= i && a->len > 0);
+		}
+		if (a->kind == CN_ACT_COPY || a->kind == CN_ACT_REDUCE) {
 			assert_int_equal(a->peer, me);
 		} else {
 			uint32_t *met = a->kind == CN_ACT_SEND ? to : from;
@@ -266,11 +297,16 @@ static void check_node(const struct sched_fixture *w, uint32_t me, bool phases)
 		}
 		if (a->dep != CN_DEP_NONE) {
 			assert_true(a->dep_on < i);
-			/* What is waited for is something that comes. */
-			assert_int_equal(s->actions[a->dep_on].kind, CN_ACT_RECV);
+			/* What is waited for is something that comes, or is made here. */
+			assert_true(s->actions[a->dep_on].kind == CN_ACT_RECV ||
+				    cn_op_reduces(w->plan.op));
 		}
 		if (a->dep == CN_DEP_STREAM) {
-			same_span(&a->src, &s->actions[a->dep_on].dst);
+			bool right = a->kind == CN_ACT_REDUCE &&
+				     a->right.offset == s->actions[a->dep_on].dst.offset &&
+				     a->right.buffer == s->actions[a->dep_on].dst.buffer;
+
+			same_span(right ? &a->right : &a->src, &s->actions[a->dep_on].dst);
 			assert_int_equal(a->len, s->actions[a->dep_on].len);
 		}
 	}

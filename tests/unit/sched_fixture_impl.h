@@ -30,7 +30,7 @@ struct w_state {
 struct w_node {
 	struct cn_sched sched;
 	struct w_state *state;
-	uint32_t ncopies, *copies;
+	uint32_t ncopies, *copies;	 /* and REDUCE actions */
 	uint32_t ndests, dests[W_NODES]; /* by first appearance */
 	uint32_t turn;			 /* of dests, or the place in the list */
 };
@@ -40,8 +40,9 @@ struct sched_fixture {
 	struct cn_plan plan;
 	struct w_node nodes[W_NODES];
 	struct w_stream streams[W_NODES][W_NODES]; /* from, to */
-	uint8_t *send[W_RANKS], *recv[W_RANKS], *writes[W_RANKS];
+	uint8_t *send[W_RANKS], *recv[W_RANKS], *writes[W_RANKS], *scratch[W_RANKS];
 	uint64_t send_bytes, recv_bytes; /* of a buffer */
+	uint64_t scratch_bytes[W_RANKS];
 };
 
 /* Byte i of the block from a rank to a rank. */

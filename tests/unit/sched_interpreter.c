@@ -11,14 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reduction.h"
 #include "sched_fixture_impl.h"
+
+static uint8_t *place(const struct sched_fixture *w, const struct cn_span *s, uint64_t at)
+{
+	uint8_t *base = s->buffer == CN_BUF_SEND   ? w->send[s->rank]
+			: s->buffer == CN_BUF_RECV ? w->recv[s->rank]
+						   : w->scratch[s->rank];
+
+	return base + s->offset + at;
+}
 
 static const uint8_t *source(const struct sched_fixture *w, const struct cn_action *a, uint64_t at)
 {
-	const uint8_t *base = a->src.buffer == CN_BUF_SEND ? w->send[a->src.rank]
-							   : w->recv[a->src.rank];
-
-	return base + a->src.offset + at;
+	return place(w, &a->src, at);
 }
 
 static void write_bytes(struct sched_fixture *w, const struct cn_action *a, uint64_t at,
@@ -29,9 +36,15 @@ static void write_bytes(struct sched_fixture *w, const struct cn_action *a, uint
 	if (len == 0) {
 		return;
 	}
-	assert_int_equal(a->dst.buffer, CN_BUF_RECV);
-	memcpy(w->recv[a->dst.rank] + offset, data, len);
-	for (uint64_t i = 0; i < len; i++) {
+	assert_true(a->dst.buffer == CN_BUF_RECV ||
+		    (a->dst.buffer == CN_BUF_SCRATCH && cn_op_reduces(w->plan.op)));
+	if (a->kind == CN_ACT_REDUCE) {
+		reduction_combine(w->plan.ordered, data, place(w, &a->right, at),
+				  place(w, &a->dst, at), len);
+	} else {
+		memcpy(place(w, &a->dst, at), data, len);
+	}
+	for (uint64_t i = 0; a->dst.buffer == CN_BUF_RECV && i < len; i++) {
 		w->writes[a->dst.rank][offset + i]++;
 	}
 }
@@ -170,6 +183,7 @@ static bool node_receive(struct sched_fixture *w, uint32_t me, uint32_t from)
 static bool node_copy(struct sched_fixture *w, uint32_t me)
 {
 	struct w_node *n = &w->nodes[me];
+	bool busy[W_RANKS] = { false }; /* ranks with a REDUCE that is not complete */
 	uint32_t kept = 0;
 	bool moved = false;
 
@@ -177,6 +191,14 @@ static bool node_copy(struct sched_fixture *w, uint32_t me)
 		uint32_t i = n->copies[k], len = frame_len(n, i);
 		const struct cn_action *a = &n->sched.actions[i];
 
+		bool reduce = a->kind == CN_ACT_REDUCE;
+
+		if (reduce &&
+		    (busy[a->dst.rank] || (a->after != i && !n->state[a->after].complete))) {
+			n->copies[kept++] = i;
+			busy[a->dst.rank] = true;
+			continue;
+		}
 		if (may_go(n, i, len)) {
 			write_bytes(w, a, n->state[i].done, source(w, a, n->state[i].done), len);
 			n->state[i].done += len;
@@ -185,6 +207,7 @@ static bool node_copy(struct sched_fixture *w, uint32_t me)
 		}
 		if (!n->state[i].complete) {
 			n->copies[kept++] = i;
+			busy[a->dst.rank] |= reduce;
 		}
 	}
 	n->ncopies = kept;
@@ -262,15 +285,41 @@ static uint8_t expected(const struct sched_fixture *w, uint32_t r, uint64_t i, u
 		*times = r == root;
 		return r == root ? w_pattern(block, 0, at) : POISON;
 	case CN_OP_ALLGATHER:
-	case CN_OP_BARRIER:
 	default:
 		break;
 	}
 	return w_pattern(block, 0, at);
 }
 
+static void check_reduction(const struct sched_fixture *w, uint32_t rank)
+{
+	const struct cn_plan *p = &w->plan;
+	const bool has = p->op == CN_OP_REDUCE ? rank == p->root
+					       : p->op != CN_OP_EXSCAN || rank > 0;
+	uint8_t *want = malloc(w->recv_bytes + 1);
+
+	assert_non_null(want);
+	if (has) {
+		reduction_expect(p->op, p->ordered, rank, w->team->layout.nranks, p->bytes, w->send,
+				 want);
+	}
+	for (uint64_t i = 0; i < w->recv_bytes; i++) {
+		if (w->recv[rank][i] != (has ? want[i] : POISON) || w->writes[rank][i] != has) {
+			fail_msg("byte %llu of rank %u's result is wrong", (unsigned long long)i,
+				 rank);
+		}
+	}
+	free(want);
+}
+
 void w_check_data(const struct sched_fixture *w)
 {
+	for (uint32_t r = 0; cn_op_reduces(w->plan.op) && r < w->team->layout.nranks; r++) {
+		check_reduction(w, r);
+	}
+	if (cn_op_reduces(w->plan.op)) {
+		return;
+	}
 	for (uint32_t r = 0; r < w->team->layout.nranks; r++) {
 		for (uint64_t i = 0; i < w->recv_bytes; i++) {
 			uint8_t times, byte = expected(w, r, i, &times);

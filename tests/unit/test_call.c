@@ -13,7 +13,7 @@
 static int check(enum cn_op_kind op, const void *send, const void *recv, uint64_t bytes,
 		 uint32_t rank, uint32_t ranks, struct cn_err *err)
 {
-	struct cn_call c = { op, bytes, rank, ranks, 0, { 0 } };
+	struct cn_call c = { .op = op, .bytes = bytes, .rank = rank, .ranks = ranks };
 
 	return cn_call_check_buffers(&c, send, recv, err);
 }
@@ -55,7 +55,7 @@ static void check_buffers__overlap(void **state)
 
 static void check_buffers__root(void **state)
 {
-	struct cn_call c = { CN_OP_BCAST, 16, 0, 4, 4, { 0 } };
+	struct cn_call c = { .op = CN_OP_BCAST, .bytes = 16, .ranks = 4, .root = 4 };
 	static char b[64];
 	struct cn_err err;
 
@@ -86,7 +86,7 @@ static void check_buffers__nothing_and_too_much(void **state)
 static int check_blocks(enum cn_op_kind op, const struct cn_blocks *blocks, const void *send,
 			const void *recv, uint32_t rank, struct cn_err *err)
 {
-	struct cn_call c = { op, 0, rank, 4, 0, *blocks };
+	struct cn_call c = { .op = op, .rank = rank, .ranks = 4, .blocks = *blocks };
 
 	return cn_call_check_buffers(&c, send, recv, err);
 }
@@ -98,7 +98,7 @@ static void check_buffers__blocks(void **state)
 	const struct cn_block recvs[] = { { 40, 8 }, { 90, 10 }, { UINT64_MAX, 0 }, { 48, 1 } };
 	struct cn_block far[] = { { 0, 1 }, { UINT64_MAX - 5, 10 }, { 0, 0 }, { 0, 0 } };
 	struct cn_blocks v = { sends, recvs, 0, 0 };
-	struct cn_call c = { CN_OP_ALLTOALLV, 0, 1, 4, 0, v };
+	struct cn_call c = { .op = CN_OP_ALLTOALLV, .rank = 1, .ranks = 4, .blocks = v };
 	struct cn_err err;
 
 	(void)state;

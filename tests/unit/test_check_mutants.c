@@ -358,6 +358,9 @@ static void run__spoilt_schedules(void **state)
 	const struct cn_algorithm *all = cn_algorithms(&count);
 
 	(void)state;
+	while (cn_op_reduces(all[count - 1].op)) { /* the checker does not know them */
+		count--;
+	}
 	print_message("seed %llu\n", (unsigned long long)seed);
 	for (uint32_t k = 0; k < rounds; k++) {
 		uint64_t from = seed;

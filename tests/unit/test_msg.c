@@ -47,6 +47,10 @@ static void make(union cn_msg *m, uint32_t type)
 		m->recv.timeout_ms = 1;
 		m->recv.data = nowhere;
 		break;
+	case CN_MSG_COMBINE:
+		m->combine.left.buffer = m->combine.right.buffer = CN_BUF_SEND;
+		m->combine.out.buffer = CN_BUF_SCRATCH;
+		break;
 	case CN_MSG_WELCOME:
 		strcpy(m->welcome.node, "node");
 		m->welcome.peer_timeout_ms = 1500;
@@ -254,6 +258,41 @@ static void check__coll_within_bounds(void **state)
 	assert_false(ok(&m));
 }
 
+static void check__reductions_within_bounds(void **state)
+{
+	static union cn_msg m;
+
+	(void)state;
+	make(&m, CN_MSG_COLL);
+	m.coll.op = CN_OP_ALLREDUCE;
+	m.coll.bytes = 24;
+	assert_false(ok(&m)); /* no element */
+	m.coll.element = 8;
+	m.coll.function = 3;
+	m.coll.ordered = 1;
+	assert_true(ok(&m));
+	m.coll.element = 7;
+	assert_false(ok(&m));
+	m.coll.element = 8;
+	m.coll.ordered = 2;
+	assert_false(ok(&m));
+	m.coll.ordered = 0;
+	m.coll.scratch.region = CN_MSG_REGIONS;
+	assert_false(ok(&m));
+	VERDICT(CN_MSG_COLL, coll.element, 1, false); /* of no reduction */
+	VERDICT(CN_MSG_COLL, coll.function, 1, false);
+	VERDICT(CN_MSG_COLL, coll.ordered, 1, false);
+	VERDICT(CN_MSG_COMBINED, combined.head.tag, CN_MSG_REQUESTS, false);
+	VERDICT(CN_MSG_COMBINED, combined.piece, UINT32_MAX, true);
+	VERDICT(CN_MSG_COMBINED, combined.zero, 1, false);
+	VERDICT(CN_MSG_COMBINE, combine.head.tag, CN_MSG_REQUESTS, false);
+	VERDICT(CN_MSG_COMBINE, combine.left.buffer, CN_BUF_NONE, false);
+	VERDICT(CN_MSG_COMBINE, combine.right.buffer, CN_BUF_SCRATCH, true);
+	VERDICT(CN_MSG_COMBINE, combine.out.buffer, CN_BUF_SCRATCH + 1, false);
+	VERDICT(CN_MSG_COMBINE, combine.out.offset, CN_MSG_BYTES + 1, false);
+	VERDICT(CN_MSG_COMBINE, combine.bytes, CN_MSG_BYTES + 1, false);
+}
+
 static void check__messages_within_bounds(void **state)
 {
 	static union cn_msg m;
@@ -346,6 +385,7 @@ int main(void)
 		cmocka_unit_test(check__requests_within_bounds),
 		cmocka_unit_test(check__join_within_bounds),
 		cmocka_unit_test(check__coll_within_bounds),
+		cmocka_unit_test(check__reductions_within_bounds),
 		cmocka_unit_test(check__messages_within_bounds),
 		cmocka_unit_test(check__responses_within_bounds),
 		cmocka_unit_test(check__wild_values_do_no_harm),

@@ -34,7 +34,8 @@ static void run_and_check(const struct w_team *t, const struct cn_plan *p, const
 	struct sched_fixture *w = w_new(t, p);
 	uint64_t mood = cn_random(&seed);
 
-	w_check(w, strcmp(name, "linear") != 0);
+	/* A scan's nodes are in a phase as often as they have ranks that follow one another. */
+	w_check(w, strcmp(name, "linear") != 0 && p->op != CN_OP_SCAN && p->op != CN_OP_EXSCAN);
 	w_run(w, &seed, eager[mood % 3], W_NOBODY);
 	for (uint32_t b = 0; b < t->layout.nnodes; b++) {
 		if (!w_complete(w, b)) {

@@ -51,12 +51,12 @@ struct coll {
 
 static struct cn_call call_of(const struct coll *k)
 {
-	return (struct cn_call){ measure_op_kind(k->b->o->m.op),
-				 k->bytes,
-				 k->b->m.rank,
-				 k->b->m.place.ranks,
-				 0,
-				 { 0 } };
+	return (struct cn_call){
+		.op = measure_op_kind(k->b->o->m.op),
+		.bytes = k->bytes,
+		.rank = k->b->m.rank,
+		.ranks = k->b->m.place.ranks,
+	};
 }
 
 static uint64_t send_bytes(const struct coll *k)

@@ -73,7 +73,6 @@ uint64_t cn_check_recv_size(const struct cn_check *c, uint32_t rank)
 	case CN_OP_BCAST:
 	case CN_OP_SCATTER:
 		return c->plan.bytes;
-	case CN_OP_BARRIER:
 	default: /* vector operations are not checked */
 		break;
 	}
@@ -90,7 +89,6 @@ static uint64_t send_size(const struct cn_check *c)
 	case CN_OP_GATHER:
 	case CN_OP_BCAST:
 		return c->plan.bytes;
-	case CN_OP_BARRIER:
 	default: /* vector operations are not checked */
 		break;
 	}

@@ -32,8 +32,6 @@ static struct origin expected_at(const struct cn_check *c, uint32_t rank, uint64
 		return (struct origin){ (uint32_t)block, at, bytes - at };
 	case CN_OP_SCATTER:
 		return (struct origin){ c->plan.root, rank * bytes + at, bytes - at };
-	case CN_OP_BCAST:
-	case CN_OP_BARRIER:
 	default:
 		break;
 	}

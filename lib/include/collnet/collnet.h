@@ -211,6 +211,8 @@ struct collnet_coll_options {
 	const char *algorithm;
 	uint32_t window;     /**< global window: AUTO (default), OFF, or frames */
 	uint32_t timeout_ms; /**< 0: the context's default */
+	/** Reductions by COLLNET_USER: the operation; must exist until the call completes. */
+	const struct collnet_user_op *user_op;
 };
 
 void collnet_coll_options_init(struct collnet_coll_options *o);
@@ -299,6 +301,97 @@ int collnet_scatterv(collnet_team_t *t, const void *send, const size_t *counts,
 		     const size_t *displs, void *recv, size_t bytes, uint32_t root,
 		     const struct collnet_coll_options *o);
 
+/** Types of a reduction's elements. */
+enum collnet_type {
+	COLLNET_INT8 = 1,
+	COLLNET_INT16 = 2,
+	COLLNET_INT32 = 3,
+	COLLNET_INT64 = 4,
+	COLLNET_UINT8 = 5,
+	COLLNET_UINT16 = 6,
+	COLLNET_UINT32 = 7,
+	COLLNET_UINT64 = 8,
+	COLLNET_FLOAT16 = 9,   /**< IEEE 754 binary16 */
+	COLLNET_BFLOAT16 = 10, /**< the upper half of a float */
+	COLLNET_FLOAT32 = 11,
+	COLLNET_FLOAT64 = 12,
+	/* C structures of a value and an index, for MINLOC and MAXLOC */
+	COLLNET_FLOAT32_INT32 = 13, /**< struct { float value; int32_t index; } */
+	COLLNET_FLOAT64_INT32 = 14,
+	COLLNET_INT16_INT32 = 15,
+	COLLNET_INT32_INT32 = 16,
+	COLLNET_INT64_INT32 = 17,
+};
+
+/** What combines two elements. */
+enum collnet_op {
+	COLLNET_SUM = 1,  /**< integers: modulo 2^bits */
+	COLLNET_PROD = 2, /**< likewise */
+	COLLNET_MIN = 3,
+	COLLNET_MAX = 4,
+	COLLNET_LAND = 5, /**< logical; integers */
+	COLLNET_LOR = 6,
+	COLLNET_LXOR = 7,
+	COLLNET_BAND = 8, /**< bitwise; integers */
+	COLLNET_BOR = 9,
+	COLLNET_BXOR = 10,
+	COLLNET_MINLOC = 11, /**< the least value, and the lowest index that has it; pairs */
+	COLLNET_MAXLOC = 12,
+	COLLNET_USER = 13, /**< user_op of the options; the type is ignored */
+};
+
+/** Bytes of an element; 0: there is no such type. */
+size_t collnet_type_size(enum collnet_type type);
+
+/** The longest element of a user-defined operation, in bytes. */
+#define COLLNET_ELEMENT_MAX ((size_t)1 << 20)
+
+/**
+ * A user-defined operation, which must be associative. combine() is called in the caller's thread,
+ * while he is in a function of this library, with arrays of `count` elements: out[i] = left[i] op
+ * right[i]. `out` may be `left` or `right`. It must not call this library.
+ */
+struct collnet_user_op {
+	size_t size;	 /**< sizeof(struct collnet_user_op) */
+	size_t element;	 /**< bytes of an element, 1 .. COLLNET_ELEMENT_MAX */
+	int commutative; /**< 0: contributions are combined in the order of the ranks */
+	void (*combine)(const void *left, const void *right, void *out, size_t count,
+			void *context);
+	void *context;
+};
+
+/**
+ * Allreduce: element i of `recv` is, on every rank, the combination of the elements i of all ranks'
+ * `send`. Both have `count` elements of a type; they may be the same memory, otherwise they must
+ * not overlap. The result has the same bits on all ranks, and on every run with the same nodes, the
+ * same ranks on them and the same count.
+ */
+int collnet_allreduce(collnet_team_t *t, const void *send, void *recv, size_t count,
+		      enum collnet_type type, enum collnet_op op,
+		      const struct collnet_coll_options *o);
+
+/** Reduce: as allreduce, to the root's `recv`, which is ignored on other ranks. */
+int collnet_reduce(collnet_team_t *t, const void *send, void *recv, size_t count,
+		   enum collnet_type type, enum collnet_op op, uint32_t root,
+		   const struct collnet_coll_options *o);
+
+/**
+ * Reduce-scatter: `send` has one block of `count` elements per rank; `recv` of rank r is the
+ * combination of all ranks' blocks r. The two must not overlap.
+ */
+int collnet_reduce_scatter(collnet_team_t *t, const void *send, void *recv, size_t count,
+			   enum collnet_type type, enum collnet_op op,
+			   const struct collnet_coll_options *o);
+
+/** Scan: `recv` of rank r is the combination of `send` of ranks 0 .. r, as of allreduce. */
+int collnet_scan(collnet_team_t *t, const void *send, void *recv, size_t count,
+		 enum collnet_type type, enum collnet_op op, const struct collnet_coll_options *o);
+
+/** Exclusive scan: of ranks 0 .. r - 1; `recv` of rank 0 is ignored. */
+int collnet_exscan(collnet_team_t *t, const void *send, void *recv, size_t count,
+		   enum collnet_type type, enum collnet_op op,
+		   const struct collnet_coll_options *o);
+
 /** Returns after every rank of the team has called it. */
 int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o);
 
@@ -330,6 +423,21 @@ int collnet_igatherv(collnet_team_t *t, const void *send, size_t bytes, void *re
 int collnet_iscatterv(collnet_team_t *t, const void *send, const size_t *counts,
 		      const size_t *displs, void *recv, size_t bytes, uint32_t root,
 		      const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_iallreduce(collnet_team_t *t, const void *send, void *recv, size_t count,
+		       enum collnet_type type, enum collnet_op op,
+		       const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_ireduce(collnet_team_t *t, const void *send, void *recv, size_t count,
+		    enum collnet_type type, enum collnet_op op, uint32_t root,
+		    const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_ireduce_scatter(collnet_team_t *t, const void *send, void *recv, size_t count,
+			    enum collnet_type type, enum collnet_op op,
+			    const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_iscan(collnet_team_t *t, const void *send, void *recv, size_t count,
+		  enum collnet_type type, enum collnet_op op, const struct collnet_coll_options *o,
+		  collnet_request_t **out);
+int collnet_iexscan(collnet_team_t *t, const void *send, void *recv, size_t count,
+		    enum collnet_type type, enum collnet_op op,
+		    const struct collnet_coll_options *o, collnet_request_t **out);
 int collnet_ibarrier(collnet_team_t *t, const struct collnet_coll_options *o,
 		     collnet_request_t **out);
 

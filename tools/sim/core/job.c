@@ -262,8 +262,14 @@ int cn_job_join(struct cn_job *j, cn_time within, struct cn_err *err)
 
 static struct cn_call call_of(const struct cn_job *j, uint32_t rank)
 {
-	return (struct cn_call){ j->args->op, j->args->bytes, rank,
-				 j->nranks,   j->args->root,  j->args->blocks };
+	return (struct cn_call){
+		.op = j->args->op,
+		.bytes = j->args->bytes,
+		.rank = rank,
+		.ranks = j->nranks,
+		.root = j->args->root,
+		.blocks = j->args->blocks,
+	};
 }
 
 static bool own_blocks(enum cn_op_kind op)

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reductions: their arguments, and the caller's part of the work. The backend says which pieces of
+ * the request's buffers can be combined; they are combined here, in the caller's process and, what
+ * a user-defined operation is concerned, on the caller's thread.
+ */
+#include "client/reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int bad(struct cn_err *err, const char *what)
+{
+	return cn_fail(err, COLLNET_EINVAL, "%s", what);
+}
+
+static int settle_user(const struct collnet_user_op *given, struct cn_reduction_call *out,
+		       struct cn_err *err)
+{
+	int rc;
+
+	if (given == NULL) {
+		return bad(err, "COLLNET_USER without user_op in the options");
+	}
+	rc = cn_options_copy(&out->user, sizeof(out->user), given, given->size,
+			     "struct collnet_user_op", err);
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	if (out->user.combine == NULL || out->user.element == 0 ||
+	    out->user.element > COLLNET_ELEMENT_MAX) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "user_op: expected a function, and elements of 1 to %zu bytes",
+			       COLLNET_ELEMENT_MAX);
+	}
+	out->element = (uint32_t)out->user.element;
+	out->alignment = 1;
+	out->ordered = !out->user.commutative;
+	return COLLNET_OK;
+}
+
+int cn_reduction_settle(size_t count, enum collnet_type type, enum collnet_op op,
+			const struct collnet_coll_options *o, struct cn_reduction_call *out,
+			struct cn_err *err)
+{
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	out->function = cn_combine_id(type, op);
+	if (op == COLLNET_USER) {
+		rc = settle_user(o->user_op, out, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
+	} else {
+		out->combine = cn_combine_find(type, op);
+		out->element = (uint32_t)cn_type_bytes(type);
+		out->alignment = cn_type_alignment(type);
+		if (out->element == 0) {
+			return cn_fail(err, COLLNET_EINVAL, "there is no type %d", (int)type);
+		}
+		if (out->combine == NULL) {
+			return cn_fail(err, COLLNET_EINVAL, "type %d has no operation %d",
+				       (int)type, (int)op);
+		}
+	}
+	if (count > COLLNET_BLOCK_MAX / out->element) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "%zu elements of %u bytes are more than %zu bytes", count,
+			       out->element, COLLNET_BLOCK_MAX);
+	}
+	out->bytes = count * out->element;
+	return COLLNET_OK;
+}
+
+int cn_reduction_check(const struct cn_reduction_call *k, const void *send, const void *recv,
+		       struct cn_err *err)
+{
+	if ((uintptr_t)send % k->alignment != 0 || (uintptr_t)recv % k->alignment != 0) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "send or recv is not aligned to the %zu bytes of its type",
+			       k->alignment);
+	}
+	return COLLNET_OK;
+}
+
+/* The address of a place; NULL: it is not within the buffer. */
+static uint8_t *address(const struct cn_request_reduction *x, const struct cn_span *s,
+			uint64_t bytes)
+{
+	const struct cn_memory *m;
+
+	switch (s->buffer) {
+	case CN_BUF_SEND:
+		m = &x->send;
+		break;
+	case CN_BUF_RECV:
+		m = &x->recv;
+		break;
+	case CN_BUF_SCRATCH:
+		m = &x->scratch;
+		break;
+	default:
+		return NULL;
+	}
+	return s->offset <= m->bytes && bytes <= m->bytes - s->offset ? m->p + s->offset : NULL;
+}
+
+bool cn_request_combine(struct collnet_request *r, const struct cn_combine *piece)
+{
+	const struct cn_request_reduction *x = &r->reduction;
+	const struct cn_reduction_call *k = &x->call;
+	const uint8_t *left = address(x, &piece->left, piece->bytes);
+	const uint8_t *right = address(x, &piece->right, piece->bytes);
+	uint8_t *out = address(x, &piece->out, piece->bytes);
+
+	if (left == NULL || right == NULL || out == NULL || k->element == 0 ||
+	    piece->bytes % k->element != 0) {
+		return false;
+	}
+	if (k->combine != NULL) {
+		k->combine(left, right, out, piece->bytes / k->element);
+	} else {
+		k->user.combine(left, right, out, piece->bytes / k->element, k->user.context);
+	}
+	return true;
+}
+
+/* ---- the public functions --------------------------------------------------------------- */
+
+#define REDUCTION(kind, function_op)                                                               \
+	(struct cn_coll_call)                                                                      \
+	{                                                                                          \
+		.op = (kind), .send = send, .recv = recv, .bytes = count, .type = type,            \
+		.function = (function_op)                                                          \
+	}
+
+int collnet_allreduce(collnet_team_t *t, const void *send, void *recv, size_t count,
+		      enum collnet_type type, enum collnet_op op,
+		      const struct collnet_coll_options *o)
+{
+	return cn_coll_run(t, &REDUCTION(CN_OP_ALLREDUCE, op), o);
+}
+
+int collnet_iallreduce(collnet_team_t *t, const void *send, void *recv, size_t count,
+		       enum collnet_type type, enum collnet_op op,
+		       const struct collnet_coll_options *o, collnet_request_t **out)
+{
+	return cn_coll_start(t, &REDUCTION(CN_OP_ALLREDUCE, op), o, out);
+}
+
+int collnet_reduce(collnet_team_t *t, const void *send, void *recv, size_t count,
+		   enum collnet_type type, enum collnet_op op, uint32_t root,
+		   const struct collnet_coll_options *o)
+{
+	struct cn_coll_call call = REDUCTION(CN_OP_REDUCE, op);
+
+	call.root = root;
+	return cn_coll_run(t, &call, o);
+}
+
+int collnet_ireduce(collnet_team_t *t, const void *send, void *recv, size_t count,
+		    enum collnet_type type, enum collnet_op op, uint32_t root,
+		    const struct collnet_coll_options *o, collnet_request_t **out)
+{
+	struct cn_coll_call call = REDUCTION(CN_OP_REDUCE, op);
+
+	call.root = root;
+	return cn_coll_start(t, &call, o, out);
+}
+
+int collnet_reduce_scatter(collnet_team_t *t, const void *send, void *recv, size_t count,
+			   enum collnet_type type, enum collnet_op op,
+			   const struct collnet_coll_options *o)
+{
+	return cn_coll_run(t, &REDUCTION(CN_OP_REDUCE_SCATTER, op), o);
+}
+
+int collnet_ireduce_scatter(collnet_team_t *t, const void *send, void *recv, size_t count,
+			    enum collnet_type type, enum collnet_op op,
+			    const struct collnet_coll_options *o, collnet_request_t **out)
+{
+	return cn_coll_start(t, &REDUCTION(CN_OP_REDUCE_SCATTER, op), o, out);
+}
+
+int collnet_scan(collnet_team_t *t, const void *send, void *recv, size_t count,
+		 enum collnet_type type, enum collnet_op op, const struct collnet_coll_options *o)
+{
+	return cn_coll_run(t, &REDUCTION(CN_OP_SCAN, op), o);
+}
+
+int collnet_iscan(collnet_team_t *t, const void *send, void *recv, size_t count,
+		  enum collnet_type type, enum collnet_op op, const struct collnet_coll_options *o,
+		  collnet_request_t **out)
+{
+	return cn_coll_start(t, &REDUCTION(CN_OP_SCAN, op), o, out);
+}
+
+int collnet_exscan(collnet_team_t *t, const void *send, void *recv, size_t count,
+		   enum collnet_type type, enum collnet_op op, const struct collnet_coll_options *o)
+{
+	return cn_coll_run(t, &REDUCTION(CN_OP_EXSCAN, op), o);
+}
+
+int collnet_iexscan(collnet_team_t *t, const void *send, void *recv, size_t count,
+		    enum collnet_type type, enum collnet_op op,
+		    const struct collnet_coll_options *o, collnet_request_t **out)
+{
+	return cn_coll_start(t, &REDUCTION(CN_OP_EXSCAN, op), o, out);
+}
+
+size_t collnet_type_size(enum collnet_type type)
+{
+	return cn_type_bytes(type);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The arithmetic of reductions: two arrays of elements, combined to a third. It is the caller's
+ * processor time; the engine only says when.
+ */
+#ifndef CN_COMBINE_H
+#define CN_COMBINE_H
+
+#include "collnet/collnet.h"
+#include "util/util.h"
+
+/* out[i] = left[i] op right[i] for n elements; out may be left or right. Aligned to an element. */
+typedef void cn_combine_function(const void *left, const void *right, void *out, size_t n);
+
+/* NULL: the type has no such operation, or there is no such type. */
+cn_combine_function *cn_combine_find(enum collnet_type type, enum collnet_op op);
+/* Bytes of an element, and the alignment that it needs; 0: there is no such type. */
+size_t cn_type_bytes(enum collnet_type type);
+size_t cn_type_alignment(enum collnet_type type);
+/* The operation as the ranks must agree on it, for struct cn_plan. */
+uint16_t cn_combine_id(enum collnet_type type, enum collnet_op op);
+
+#endif

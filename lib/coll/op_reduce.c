@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The REDUCE actions of an operation: handed to the ranks that own the memory, one at a time per
+ * rank, for as many whole elements as there are by then. What a rank combines while more data come
+ * is one piece, so a slow rank gets fewer and longer pieces.
+ */
+#include <string.h>
+
+#include "coll/engine_state.h"
+#include "coll/op.h"
+
+/* Bytes that action i can be combined up to. */
+static uint64_t available(const struct cn_op *op, uint32_t i)
+{
+	const struct cn_action *a = &op->sched.actions[i];
+	const struct cn_progress *d = &op->progress[a->dep_on];
+	const uint64_t element = op->plan.element > 0 ? op->plan.element : 1;
+
+	if (a->after != i && !op->progress[a->after].complete) {
+		return 0;
+	}
+	if (a->dep == CN_DEP_NONE || d->complete) {
+		return a->len;
+	}
+	return a->dep == CN_DEP_STREAM ? d->done / element * element : 0;
+}
+
+static struct cn_span span_at(struct cn_span s, uint64_t done)
+{
+	s.offset += done;
+	return s;
+}
+
+/* The rank has combined `n` bytes more of its current action. */
+static void advance(struct cn_op *op, struct cn_post *post, uint64_t n)
+{
+	const uint32_t i = post->reduce;
+	const struct cn_action *a = &op->sched.actions[i];
+	struct cn_progress *p = &op->progress[i];
+
+	p->done += n;
+	cn_op_stream_copies(op, i, cn_op_address(op, &a->dst) + p->done - n, p->done - n,
+			    (uint32_t)n);
+	if (p->done == a->len) {
+		post->reduce = p->next;
+		cn_op_complete(op, i);
+	}
+}
+
+static void reduce_rank(struct cn_op *op, uint32_t k)
+{
+	struct cn_post *post = &op->posts[k];
+
+	while (post->reduce != CN_NONE && post->combining == 0) {
+		const struct cn_action *a = &op->sched.actions[post->reduce];
+		const uint64_t done = op->progress[post->reduce].done;
+		const uint64_t up_to = available(op, post->reduce);
+		struct cn_combine c;
+
+		if (up_to <= done) {
+			return;
+		}
+		c = (struct cn_combine){
+			.left = span_at(a->src, done),
+			.right = span_at(a->right, done),
+			.out = span_at(a->dst, done),
+			/* The pieces that copies follow are counted in 32 bits. */
+			.bytes = up_to - done < op->combine_max ? up_to - done : op->combine_max,
+		};
+		post->combining = c.bytes;
+		if (!post->reducer->combine(post->reducer, &c)) {
+			return;
+		}
+		post->combining = 0;
+		advance(op, post, c.bytes);
+	}
+}
+
+void cn_op_reduce(struct cn_op *op)
+{
+	for (uint32_t k = 0; op->reduces && k < cn_op_locals(op->team); k++) {
+		reduce_rank(op, k);
+	}
+}
+
+void cn_coll_combined(struct cn_reducer *r)
+{
+	struct cn_op *op = r->op;
+	struct cn_post *post;
+	uint64_t n;
+
+	if (op == NULL || op->state != OP_RUNNING || op->posts[r->local].combining == 0) {
+		return;
+	}
+	post = &op->posts[r->local];
+	n = post->combining;
+	post->combining = 0;
+	advance(op, post, n);
+	cn_op_reduce(op);
+	cn_engine_touch(op->team->engine);
+	cn_op_try_finish(op);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reduce-scatter by an exchange: at step i each part sends its contribution to the blocks of the
+ * part i places ahead, and each rank combines what has come for its block, outwards from its own
+ * part's. One message per pair of parts and block, and no message waits for another: for short
+ * blocks, and for operations that are not commutative.
+ */
+#include <stdlib.h>
+
+#include "sched/planners.h"
+#include "sched/reduce_scatter/ring.h"
+
+struct exchange {
+	struct cn_reduction r;
+	uint32_t *local;       /* [nranks] which of this node's ranks it is */
+	struct cn_value *from; /* [local ranks][nparts] what came at a step */
+};
+
+/* Where a rank receives what comes for it at a step, from 1. */
+static struct cn_span arrival(const struct cn_reduction *r, uint32_t rank, uint32_t step)
+{
+	const uint64_t slot = (r->p->bytes + CN_REDUCTION_ALIGN - 1) / CN_REDUCTION_ALIGN *
+			      CN_REDUCTION_ALIGN;
+
+	return (struct cn_span){ CN_BUF_SCRATCH, rank, (step - 1) * slot };
+}
+
+static void send_blocks(struct exchange *e, uint32_t x, uint32_t to, uint32_t step)
+{
+	struct cn_reduction *r = &e->r;
+	const uint64_t len = r->p->bytes;
+
+	for (uint32_t k = 0; k < r->parts[to].n; k++) {
+		const uint32_t rank = r->parts[to].ranks[k];
+		struct cn_value v = cn_reduction_fold(r, &r->parts[x],
+						      cn_chunk_handler(&r->parts[x], rank),
+						      rank * len, len, NULL);
+
+		v = cn_reduction_move(r, v, arrival(r, rank, step), len, step - 1);
+		if (r->l->node_of[rank] == r->me) {
+			e->from[(size_t)e->local[rank] * r->nparts + step] = v;
+		}
+	}
+}
+
+static void combine_block(struct exchange *e, uint32_t own, uint32_t rank)
+{
+	struct cn_reduction *r = &e->r;
+	const struct cn_span result = cn_reduction_result(rank, 0);
+	const uint64_t len = r->p->bytes;
+	const uint32_t n = r->nparts;
+	struct cn_value v = cn_reduction_fold(r, &r->parts[own], rank, rank * len, len,
+					      n == 1 ? &result : NULL);
+
+	for (uint32_t i = 1; i < n; i++) {
+		/* The parts before, down to the first; then those behind, up to the last. */
+		const bool below = i <= own;
+		const uint32_t step = below ? i : own + n - i;
+		const struct cn_value in = e->from[(size_t)e->local[rank] * n + step];
+
+		v = cn_reduction_combine(r, below ? in : v, below ? v : in,
+					 i == n - 1 ? result : in.at, len);
+	}
+}
+
+static void run(struct exchange *e)
+{
+	struct cn_reduction *r = &e->r;
+	const uint32_t n = r->nparts;
+
+	for (uint32_t rank = 0; rank < r->l->nranks; rank++) {
+		r->used[rank] = arrival(r, rank, n).offset;
+	}
+	for (uint32_t step = 1; step < n; step++) {
+		for (uint32_t x = 0; x < n; x++) {
+			send_blocks(e, x, (x + step) % n, step);
+		}
+	}
+	for (uint32_t own = 0; own < n; own++) {
+		for (uint32_t k = 0; k < r->parts[own].n && r->parts[own].node == r->me; k++) {
+			combine_block(e, own, r->parts[own].ranks[k]);
+		}
+	}
+}
+
+int cn_plan_reduce_scatter_exchange(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+				    struct cn_sched *out, struct cn_err *err)
+{
+	const uint32_t here = l->first[me + 1] - l->first[me];
+	struct exchange e;
+	int rc = cn_reduction_init(&e.r, l, p, me, p->ordered, out, err);
+
+	if (rc != COLLNET_OK || p->bytes == 0) {
+		return rc != COLLNET_OK ? rc : cn_reduction_done(&e.r);
+	}
+	e.local = calloc(l->nranks, sizeof(*e.local));
+	e.from = calloc((size_t)here * e.r.nparts, sizeof(*e.from));
+	if (e.local == NULL || e.from == NULL) {
+		e.r.rc = cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u ranks", l->nranks);
+	} else {
+		for (uint32_t k = 0; k < here; k++) {
+			e.local[l->ranks[l->first[me] + k]] = k;
+		}
+		run(&e);
+	}
+	free(e.local);
+	free(e.from);
+	return cn_reduction_done(&e.r);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reductions: the planners on the interpreter, in the order of the ranks too, and the engine on the
+ * hub for 1 to 17 ranks and several ranks per node, with ranks that combine at once or later, and
+ * with frames lost, so that what was sent must not change.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "engine_fixture.h"
+#include "reduction.h"
+#include "sched/reduction.h"
+#include "sched_fixture.h"
+
+static uint64_t seed = SEED;
+
+/* Whether the algorithm takes blocks of this size, combined in this order. */
+static bool takes(const struct cn_algorithm *a, bool ordered, uint64_t bytes)
+{
+	return !(strcmp(a->name, "ring") == 0 && ordered) &&
+	       !(bytes > CN_REDUCTION_SMALL &&
+		 (strcmp(a->name, "doubling") == 0 || strcmp(a->name, "binomial") == 0));
+}
+
+/* ---- planners --------------------------------------------------------------------------- */
+
+static void plan__in_the_order_of_the_ranks(void **state)
+{
+	static const uint64_t sizes[] = { 0, 2, 30, 2 * 701 };
+	size_t rows;
+	const struct cn_algorithm *a = cn_algorithms(&rows);
+
+	(void)state;
+	for (size_t k = 0; k < rows; k++) {
+		for (uint32_t n = 1; cn_op_reduces(a[k].op) && n <= W_NODES; n++) {
+			for (int i = 0; i < 4; i++) {
+				struct cn_plan p = { .op = a[k].op,
+						     .algorithm = a[k].id,
+						     .bytes = sizes[(n + (uint32_t)i) % 4],
+						     .element = 2,
+						     .ordered = 1 };
+				struct sched_fixture *w;
+				struct w_team t;
+
+				if (!takes(&a[k], true, p.bytes)) {
+					continue;
+				}
+				w_team_init(&t, n, (enum w_placement)i, &seed);
+				p.root = (uint32_t)(cn_random(&seed) % t.layout.nranks);
+				w = w_new(&t, &p);
+				w_check(w, false);
+				w_run(w, &seed, 50, W_NOBODY);
+				for (uint32_t b = 0; b < n; b++) {
+					assert_true(w_complete(w, b));
+				}
+				w_check_data(w);
+				w_free(w);
+				w_team_done(&t);
+			}
+		}
+	}
+}
+
+static void plan__refused(void **state)
+{
+	struct cn_plan p = { .op = CN_OP_ALLREDUCE, .bytes = 8, .element = 2, .ordered = 1 };
+	struct cn_sched s = { 0 };
+	struct cn_err err = { 0 };
+	struct w_team t;
+
+	(void)state;
+	w_team_init(&t, 3, W_TWO, &seed);
+	p.algorithm = cn_algorithm_find(CN_OP_ALLREDUCE, "ring")->id;
+	assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "commutative"));
+	p.ordered = 0;
+	assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_OK);
+	p.bytes = 7;
+	assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_EINVAL);
+	p.algorithm = cn_algorithm_find(CN_OP_ALLREDUCE, "doubling")->id;
+	p.bytes = CN_REDUCTION_SMALL + 2;
+	assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "65536"));
+	cn_sched_reset(&s);
+	w_team_done(&t);
+}
+
+/* ---- the engine ------------------------------------------------------------------------- */
+
+static void every_reduction(struct engine_fixture *w, const uint64_t *sizes, int nsizes,
+			    cn_time within)
+{
+	size_t rows;
+	const struct cn_algorithm *a = cn_algorithms(&rows);
+
+	for (size_t k = 0; k < rows; k++) {
+		for (int s = 0; cn_op_reduces(a[k].op) && s < nsizes; s++) {
+			struct cn_coll_args args = engine_alltoall(sizes[s]);
+
+			args.op = a[k].op;
+			args.algorithm = a[k].name;
+			args.root = a[k].op == CN_OP_REDUCE
+					    ? (uint32_t)(cn_random(&seed) % w->ranks)
+					    : 0;
+			if (takes(&a[k], w->ordered, sizes[s])) {
+				engine_collective(w, &args, within);
+			}
+		}
+	}
+}
+
+static void engine__every_team(void **state)
+{
+	static const uint64_t sizes[] = { 2, 8, 1000, 3 * PAYLOAD + 4 };
+
+	(void)state;
+	for (uint32_t nodes = 1; nodes <= NODES; nodes++) {
+		for (uint32_t way = 0; way < 4; way++) {
+			const uint32_t a_node = nodes > 6 || way < 2 ? 1 : way;
+			struct engine_fixture *w;
+
+			if (nodes > 6 && way % 2 != nodes % 2) {
+				continue;
+			}
+			w = engine_fixture(nodes, NULL, NULL);
+			w->later = way % 2 != 0;
+			w->ordered = (nodes + way) % 3 == 0;
+			engine_join_all(w, a_node, nodes % 2 != 0, "job");
+			every_reduction(w, sizes, 4, SECOND);
+			engine_leave_all(w);
+			engine_fixture_free(w);
+		}
+	}
+}
+
+/* Two ranks per node in both placements, either order of combination. */
+static void engine__two_ranks_per_node(void **state)
+{
+	static const uint64_t sizes[] = { 4, 70002 };
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct engine_fixture *w = engine_fixture(4, i & 1 ? "2x2" : NULL, NULL);
+
+		w->later = (i & 2) != 0;
+		w->ordered = (i & 4) != 0;
+		engine_join_all(w, 2, i % 3 == 0, "job");
+		every_reduction(w, sizes, 2, 10 * SECOND);
+		engine_leave_all(w);
+		engine_fixture_free(w);
+	}
+}
+
+static void engine__lost_frames(void **state)
+{
+	static const uint64_t sizes[] = { 8, 5000, 40000 };
+
+	(void)state;
+	for (uint32_t i = 0; i < 6; i++) {
+		struct engine_fixture *w = engine_fixture(3 + i, NULL, NULL);
+		struct cn_hub_faults faults = {
+			.seed = SEED + i, .loss = 50000, .duplicate = 10000, .reorder = 10000
+		};
+
+		w->later = i % 2 != 0;
+		w->ordered = i % 3 == 0;
+		engine_join_all(w, 1 + i % 2, false, "job");
+		cn_hub_set_faults(w->hub, &faults);
+		every_reduction(w, sizes, 3, 200 * SECOND);
+		engine_fixture_free(w);
+	}
+}
+
+/* Several at once: pieces of each, and no piece of one that has failed is missed. */
+static void engine__outstanding(void **state)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(20000);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	a.op = CN_OP_ALLREDUCE;
+	a.algorithm = "ring";
+	w->later = true;
+	engine_join_all(w, 2, false, "job");
+	for (int k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			assert_int_equal(engine_post(w, r, k, &a, &err), COLLNET_OK);
+		}
+	}
+	for (int k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+		engine_wait_all(w, k, SECOND);
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			engine_check(w, r, k, &a);
+		}
+	}
+	/* A rank leaves while others have pieces: they fail, and what comes late is ignored. */
+	for (uint32_t r = 1; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	for (int i = 0; i < 20; i++) {
+		engine_step(w, w->now + SECOND);
+	}
+	engine_leave(w, 0, true);
+	engine_assert_all_fail(w, UINT32_MAX, COLLNET_ERANK, NULL, SECOND);
+	for (uint32_t r = 1; r < w->ranks; r++) {
+		cn_coll_combined(&w->rank[r].op[0].reducer);
+	}
+	engine_run(w, SECOND);
+	engine_fixture_free(w);
+}
+
+static void post__nobody_to_combine(void **state)
+{
+	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(4);
+	struct cn_err err = { 0 };
+	uint8_t memory[4];
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	a.op = CN_OP_ALLREDUCE;
+	a.algorithm = NULL;
+	a.send = a.recv = memory;
+	assert_int_equal(cn_coll_post(w->rank[0].member, w->now, &a, NULL, &err), COLLNET_EINVAL);
+	engine_fixture_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plan__in_the_order_of_the_ranks),
+		cmocka_unit_test(plan__refused),
+		cmocka_unit_test(engine__every_team),
+		cmocka_unit_test(engine__two_ranks_per_node),
+		cmocka_unit_test(engine__lost_frames),
+		cmocka_unit_test(engine__outstanding),
+		cmocka_unit_test(post__nobody_to_combine),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -48,7 +48,7 @@ job "" '
 	kill $pid && timeout 10 tail --pid=$pid -s 0.02 -f /dev/null'
 for rank in 0 1; do
 	has "^$text" status.$rank
-	[ "$(json wire_version json.$rank | sort | tr '\n' ' ')" = "1 1 2 " ] ||
+	[ "$(json wire_version json.$rank | sort | tr '\n' ' ')" = "2 2 3 " ] ||
 		{ cat json.$rank; fail "wire_version of three nodes"; }
 	[ "$(json version_frames json.$rank)" -gt 0 ] || { cat json.$rank; fail "version_frames"; }
 done

@@ -47,4 +47,4 @@ isolation() {
 }
 
 isolation --shape 4 --rate 20mbit -- --sizes 16k --iterations 20
-isolation --shape 4 --rate 100mbit -- --sizes 1k,64k --iterations 20 --window off
+isolation --shape 4 --rate 100mbit --buffer 1000 -- --sizes 1k,64k --iterations 20 --window off

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bare Ethernet frames for the tests of the lab itself.
+ * Bare Ethernet frames, and a TCP stream, for the tests of the lab itself.
  *
  *   frames send NAME MAC COUNT BYTES     waits until NAME is ready, sends, prints "sent N us T"
  *   frames receive NAME SILENCE          says that NAME is ready, prints "received N" when no
@@ -9,12 +9,16 @@
  *   frames hello VERSION NAME            sends a hello of this wire version ten times a second
  * until NAME is ready
  *
+ *   frames tcp-send HOST                 sends to port 5001 of HOST until that closes the stream
+ *   frames tcp-receive NAME              receives until NAME is ready, prints "N Mbit/s"
+ *
  * "Ready" is a file in the lab's private directory, so nobody needs to guess how long to wait.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -175,6 +179,64 @@ static int send_hellos(uint8_t version, const char *name)
 	return 0;
 }
 
+static int tcp_send(const char *host)
+{
+	static const char data[65536];
+	const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	uint64_t until = now_us() + WAIT_MS * 1000u;
+	struct addrinfo *a;
+	int s = -1;
+
+	if (getaddrinfo(host, "5001", &hints, &a) != 0) {
+		return fail(host);
+	}
+	while (s < 0 && now_us() < until) {
+		s = socket(a->ai_family, a->ai_socktype, 0);
+		if (s >= 0 &&
+		    connect(s, a->ai_addr, a->ai_addrlen) < 0) { /* it does not listen yet */
+			close(s);
+			s = -1;
+			nanosleep(&pause, NULL);
+		}
+	}
+	freeaddrinfo(a);
+	if (s < 0) {
+		return fail("connect");
+	}
+	while (send(s, data, sizeof(data), MSG_NOSIGNAL) > 0) {
+	}
+	close(s);
+	return 0;
+}
+
+static int tcp_receive(const char *name)
+{
+	static char data[65536];
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(5001) };
+	int s = socket(AF_INET, SOCK_STREAM, 0), c;
+	uint64_t bytes = 0, begin;
+	char path[4096];
+	ssize_t n = 0;
+
+	if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(s, 1) < 0) {
+		return fail("listen");
+	}
+	c = accept(s, NULL, NULL);
+	if (c < 0) {
+		return fail("accept");
+	}
+	ready_file(name, path, sizeof(path));
+	begin = now_us();
+	while (access(path, F_OK) < 0 && (n = recv(c, data, sizeof(data), 0)) > 0) {
+		bytes += (uint64_t)n;
+	}
+	printf("%.1f Mbit/s\n", (double)bytes * 8 / (double)(now_us() - begin));
+	close(c);
+	close(s);
+	return n < 0 ? fail("recv") : 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t count, bytes;
@@ -191,8 +253,14 @@ int main(int argc, char **argv)
 	if (argc == 4 && strcmp(argv[1], "hello") == 0 && cn_parse_uint(argv[2], 0, 15, &count)) {
 		return send_hellos((uint8_t)count, argv[3]);
 	}
+	if (argc == 3 && strcmp(argv[1], "tcp-send") == 0) {
+		return tcp_send(argv[2]);
+	}
+	if (argc == 3 && strcmp(argv[1], "tcp-receive") == 0) {
+		return tcp_receive(argv[2]);
+	}
 	fputs("usage: frames send NAME MAC COUNT BYTES | frames receive NAME SILENCE | "
-	      "frames hello VERSION NAME\n",
+	      "frames hello VERSION NAME | frames tcp-send HOST | frames tcp-receive NAME\n",
 	      stderr);
 	return 2;
 }

@@ -102,7 +102,7 @@ static bool op_refused(struct cn_op_slot *op, const struct cn_err *err)
 
 static cn_time deadline_of(struct cn_client *c, uint32_t timeout_ms)
 {
-	return c->daemon->now + timeout_ms * CN_MS;
+	return cn_deadline(c->daemon->now, timeout_ms);
 }
 
 /* ---- the interface -------------------------------------------------------------------- */

@@ -79,10 +79,12 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 		note(&rc, err, "COLLNET_ETHERTYPE", v, "a number from 0x0600 to 0xFFFF");
 	}
 	v = value(get, arg, "COLLNET_TIMEOUT");
-	if (v != NULL && cn_parse_uint(v, 1, CN_MSG_TIMEOUT_MAX, &n)) {
+	if (v != NULL && strcmp(v, "none") == 0) {
+		o->timeout_ms = COLLNET_TIMEOUT_NONE;
+	} else if (v != NULL && cn_parse_uint(v, 1, CN_MSG_TIMEOUT_MAX, &n)) {
 		o->timeout_ms = (uint32_t)n;
 	} else if (v != NULL) {
-		note(&rc, err, "COLLNET_TIMEOUT", v, "milliseconds from 1 to 86400000");
+		note(&rc, err, "COLLNET_TIMEOUT", v, "milliseconds from 1 to 86400000, or 'none'");
 	}
 	v = value(get, arg, "COLLNET_SPIN");
 	if (v != NULL && cn_parse_uint(v, 0, 1, &n)) {

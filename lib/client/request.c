@@ -51,7 +51,7 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->team = t;
 	r->endpoint = e;
 	r->message = e != NULL;
-	r->deadline = cn_now() + timeout_ms * CN_MS;
+	r->deadline = cn_deadline(cn_now(), timeout_ms);
 	r->from = NULL;
 	r->bytes = NULL;
 	r->staging.region = CN_MSG_NO_REGION;
@@ -140,9 +140,14 @@ int cn_request_wait(struct collnet_request *r, cn_time until)
 	return r->state == CN_REQUEST_PENDING ? COLLNET_INPROGRESS : collect(r);
 }
 
+static cn_time backstop(const struct collnet_request *r)
+{
+	return r->deadline == CN_NEVER ? CN_NEVER : r->deadline + BACKSTOP;
+}
+
 int cn_request_finish(struct collnet_request *r)
 {
-	int rc = cn_request_wait(r, r->deadline + BACKSTOP);
+	int rc = cn_request_wait(r, backstop(r));
 
 	if (rc == COLLNET_INPROGRESS) {
 		r->c->backend->give_up(r->c, "an operation did not end");
@@ -180,8 +185,8 @@ int collnet_wait(collnet_request_t *r, uint32_t timeout_ms)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	until = cn_now() + timeout_ms * CN_MS;
-	if (timeout_ms == 0 || until > r->deadline + BACKSTOP) {
+	until = cn_deadline(cn_now(), timeout_ms);
+	if (timeout_ms == 0 || until >= backstop(r)) {
 		return cn_leave(r->c, cn_request_finish(r));
 	}
 	return cn_leave(r->c, cn_request_wait(r, until));

@@ -71,7 +71,7 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 			       "rank %u of %u: expected 1 to %d ranks, numbered from 0", out->rank,
 			       out->ranks, COLLNET_RANKS_MAX);
 	}
-	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
+	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX && out->timeout_ms != COLLNET_TIMEOUT_NONE) {
 		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
 			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}
@@ -284,7 +284,7 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 			       "or COLLNET_WINDOW_OFF",
 			       out->window);
 	}
-	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX) {
+	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX && out->timeout_ms != COLLNET_TIMEOUT_NONE) {
 		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
 			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}

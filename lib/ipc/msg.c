@@ -33,7 +33,7 @@ static bool name_ok(const char *s)
 
 static bool timeout_ok(uint32_t ms)
 {
-	return ms >= 1 && ms <= CN_MSG_TIMEOUT_MAX;
+	return (ms >= 1 && ms <= CN_MSG_TIMEOUT_MAX) || ms == COLLNET_TIMEOUT_NONE;
 }
 
 static bool status_ok(int32_t status)

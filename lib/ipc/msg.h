@@ -91,7 +91,7 @@
 #define CN_MSG_ALGORITHM	16u /* bytes of an algorithm's name with its zero; "": the default */
 #define CN_MSG_NAME		(COLLNET_NAME_MAX + 1)
 #define CN_MSG_PAGE		64u	  /* entries of one table message */
-#define CN_MSG_TIMEOUT_MAX	86400000u /* milliseconds: a day */
+#define CN_MSG_TIMEOUT_MAX	86400000u /* milliseconds: a day; or COLLNET_TIMEOUT_NONE */
 #define CN_MSG_PEER_TIMEOUT_MIN 300u	  /* milliseconds */
 #define CN_MSG_PEER_TIMEOUT_MAX 60000u
 

@@ -43,6 +43,12 @@ static inline cn_time cn_min_time(cn_time a, cn_time b)
 	return a < b ? a : b;
 }
 
+/* The end of a timeout of the interface. */
+static inline cn_time cn_deadline(cn_time now, uint32_t timeout_ms)
+{
+	return timeout_ms == COLLNET_TIMEOUT_NONE ? CN_NEVER : now + timeout_ms * CN_MS;
+}
+
 /* splitmix64: a seeded stream, and a good mixer. */
 static inline uint64_t cn_mix64(uint64_t x)
 {

@@ -117,6 +117,7 @@ static void many_outstanding(void)
 {
 	enum { N = COLLNET_OUTSTANDING_MAX };
 	const size_t n = 3000;
+	struct collnet_coll_options patient;
 	collnet_request_t *r[N + 1] = { NULL };
 	unsigned char *s[N], *d[N];
 	int rc;
@@ -152,6 +153,10 @@ static void many_outstanding(void)
 	}
 	CHECK(collnet_ibarrier(t, NULL, &r[0]) == COLLNET_OK);
 	CHECK(collnet_wait(r[0], 0) == COLLNET_OK);
+	collnet_coll_options_init(&patient);
+	patient.timeout_ms = COLLNET_TIMEOUT_NONE;
+	CHECK(collnet_ibarrier(t, &patient, &r[0]) == COLLNET_OK);
+	CHECK(collnet_wait(r[0], COLLNET_TIMEOUT_NONE) == COLLNET_OK);
 }
 
 /* Rank 0 and the last one talk. */

@@ -295,6 +295,7 @@ static void options_from__defaults(void **state)
 static void options_from__everything(void **state)
 {
 	struct collnet_options o;
+	const char **none = ENV("COLLNET_TIMEOUT=none");
 	const char **env = ENV("COLLNET_MODE=direct", "COLLNET_SOCKET=/s", "COLLNET_INTERFACE=eth7",
 			       "COLLNET_LINK=pcap", "COLLNET_ENCAPSULATION=udp", "COLLNET_NODE=n1",
 			       "COLLNET_TOPOLOGY=/t", "COLLNET_CLUSTER=65535",
@@ -313,6 +314,8 @@ static void options_from__everything(void **state)
 	assert_int_equal(o.ethertype, 0x88B6);
 	assert_int_equal(o.timeout_ms, 1);
 	assert_int_equal(o.spin, 1);
+	assert_int_equal(cn_options_from(lookup, none, &o, NULL), COLLNET_OK);
+	assert_int_equal(o.timeout_ms, COLLNET_TIMEOUT_NONE);
 }
 
 static void options_from__wrong_values_are_named(void **state)

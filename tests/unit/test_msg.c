@@ -197,6 +197,7 @@ static void check__join_within_bounds(void **state)
 	VERDICT(CN_MSG_JOIN, join.ranks, COLLNET_RANKS_MAX + 1, false);
 	VERDICT(CN_MSG_JOIN, join.timeout_ms, 0, false);
 	VERDICT(CN_MSG_JOIN, join.timeout_ms, CN_MSG_TIMEOUT_MAX + 1, false);
+	VERDICT(CN_MSG_JOIN, join.timeout_ms, COLLNET_TIMEOUT_NONE, true);
 	VERDICT(CN_MSG_JOIN, join.job[0], '\0', false);
 	VERDICT(CN_MSG_JOIN, join.job[0], ' ', false);
 	make(&m, CN_MSG_JOIN);

@@ -110,6 +110,35 @@ static void op_unexpected__deadline_names_the_node_that_has_not_started(void **s
 	two_jobs_end(c);
 }
 
+/* Without a deadline, the others wait ten minutes for rank 0, and ten more for its data; when its
+ * node dies, they are told at once. */
+static void op_deadline__none(void **state)
+{
+	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
+
+	(void)state;
+	for (uint32_t k = 0; k < 2; k++) {
+		for (uint32_t r = 1; r < TWO_JOBS_HOSTS; r++) {
+			two_jobs_call(c, &c->x, r, k, CN_OP_BCAST, 100000, CN_NEVER);
+		}
+	}
+	two_jobs_run(c, 600 * SECOND);
+	two_jobs_call(c, &c->x, 0, 0, CN_OP_BCAST, 100000, CN_NEVER);
+	two_jobs_run(c, SECOND);
+	two_jobs_assert_done(&c->x, 0);
+	two_jobs_run(c, 600 * SECOND);
+	for (uint32_t r = 1; r < TWO_JOBS_HOSTS; r++) {
+		assert_int_equal(c->x.calls[r][1].told, 0);
+	}
+	cn_sim_cut(c->sim, 0, 2, true);
+	two_jobs_run(c, 2 * SECOND);
+	for (uint32_t r = 1; r < TWO_JOBS_HOSTS; r++) {
+		assert_int_equal(c->x.calls[r][1].status, COLLNET_EPEER);
+		assert_non_null(strstr(c->x.calls[r][1].text, "node h0 stopped answering"));
+	}
+	two_jobs_end(c);
+}
+
 /* Operations of every kind, called one after the other and late by turns: every
  * one ends, more than an operation's number distinguishes on the wire. */
 static void op_unexpected__many_operations_end(void **state)
@@ -152,6 +181,7 @@ int main(void)
 		cmocka_unit_test(op_unexpected__a_rank_that_does_not_call_stops_no_other_job),
 		cmocka_unit_test(op_unexpected__refused_frames_do_not_hold_the_window),
 		cmocka_unit_test(op_unexpected__deadline_names_the_node_that_has_not_started),
+		cmocka_unit_test(op_deadline__none),
 		cmocka_unit_test(op_unexpected__many_operations_end),
 	};
 

@@ -97,7 +97,7 @@ void two_jobs_call(struct two_jobs *c, struct two_jobs_job *j, uint32_t rank, ui
 		.permutation = CN_PERM_AUTO,
 		.contention_aware = true,
 		.window = j->window,
-		.deadline = cn_sim_now(c->sim) + deadline,
+		.deadline = deadline == CN_NEVER ? CN_NEVER : cn_sim_now(c->sim) + deadline,
 		.send = j->send,
 		.recv = j->recv + ((uint64_t)rank << 20) * COLLNET_OUTSTANDING_MAX,
 	};

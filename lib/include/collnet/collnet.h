@@ -12,8 +12,8 @@
  *    collnet_error() returns the message, which names the node, rank, interface and phase.
  *  - Outputs are set only on success.
  *  - Sizes are in bytes, timeouts in milliseconds and times in statistics in nanoseconds.
- *  - Every blocking call has a deadline. A timeout of 0 selects the context's default
- *    (struct collnet_options.timeout_ms).
+ *  - A timeout of 0 selects the context's default (struct collnet_options.timeout_ms), and
+ *    COLLNET_TIMEOUT_NONE no deadline: the call waits for as long as its peers live.
  *  - Only one thread at a time may use a context and the objects created from it.
  *  - Options structures begin with their size and are filled by their init function.
  */
@@ -110,11 +110,14 @@ enum collnet_mode {
 	COLLNET_MODE_DIRECT = 2, /**< the transport runs in this process; needs CAP_NET_RAW */
 };
 
+/** No deadline. When a peer, its node or this node's daemon dies, the call fails all the same. */
+#define COLLNET_TIMEOUT_NONE UINT32_MAX
+
 /**
  * How to open a context. collnet_options_init() fills in the defaults, which these environment
  * variables change: COLLNET_MODE (daemon, direct), COLLNET_SOCKET, COLLNET_INTERFACE,
  * COLLNET_LINK (packet, udp, pcap), COLLNET_PEERS, COLLNET_ENCAPSULATION (raw, udp), COLLNET_NODE,
- * COLLNET_TOPOLOGY, COLLNET_CLUSTER, COLLNET_ETHERTYPE, COLLNET_TIMEOUT (milliseconds),
+ * COLLNET_TOPOLOGY, COLLNET_CLUSTER, COLLNET_ETHERTYPE, COLLNET_TIMEOUT (milliseconds, none),
  * COLLNET_SPIN (0, 1). Strings must stay valid until collnet_open() returns; NULL means not
  * specified.
  */

@@ -309,7 +309,7 @@ static void check__messages_within_bounds(void **state)
 	VERDICT(CN_MSG_SEND, send.data.region, CN_MSG_REGIONS, false);
 	VERDICT(CN_MSG_RECV, recv.endpoint, CN_MSG_ENDPOINTS, false);
 	VERDICT(CN_MSG_RECV, recv.capacity, COLLNET_MESSAGE_MAX + 1, false);
-	VERDICT(CN_MSG_RECV, recv.timeout_ms, UINT32_MAX, false);
+	VERDICT(CN_MSG_RECV, recv.timeout_ms, UINT32_MAX - 1, false);
 	VERDICT(CN_MSG_RECV, recv.data.offset, 4, false);
 }
 

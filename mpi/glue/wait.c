@@ -17,7 +17,8 @@ struct collnet_coll_options glue_options(void)
 	struct collnet_coll_options o;
 
 	collnet_coll_options_init(&o);
-	o.timeout_ms = COLLNET_TIMEOUT_NONE; /* an MPI program waits for as long as its peers live */
+	o.timeout_ms =
+		COLLNET_TIMEOUT_NONE; /* an MPI program waits for as long as its peers live */
 	return o;
 }
 

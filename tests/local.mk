@@ -19,6 +19,7 @@ unit_tests = \
 	tests/unit/test_check_data \
 	tests/unit/test_check_mutants \
 	tests/unit/test_check_order \
+	tests/unit/test_check_reduce \
 	tests/unit/test_choice \
 	tests/unit/test_compare_cell \
 	tests/unit/test_compare_options \

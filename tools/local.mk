@@ -17,6 +17,7 @@ tools_libcn_plan_la_SOURCES = \
 	tools/plan/check_match.c \
 	tools/plan/check_order.c \
 	tools/plan/check_parts.h \
+	tools/plan/check_reduce.c \
 	tools/plan/draw.c \
 	tools/plan/draw.h \
 	tools/plan/emit.c \

@@ -62,37 +62,27 @@ uint32_t cn_check_use_end(const struct cn_check_node *n, uint32_t i, uint64_t *b
 	return last;
 }
 
-uint64_t cn_check_recv_size(const struct cn_check *c, uint32_t rank)
+static struct cn_call call_of(const struct cn_check *c, uint32_t rank)
 {
-	switch (c->plan.op) {
-	case CN_OP_ALLTOALL:
-	case CN_OP_ALLGATHER:
-		return c->l->nranks * c->plan.bytes;
-	case CN_OP_GATHER:
-		return rank == c->plan.root ? c->l->nranks * c->plan.bytes : 0;
-	case CN_OP_BCAST:
-	case CN_OP_SCATTER:
-		return c->plan.bytes;
-	default: /* vector operations are not checked */
-		break;
-	}
-	return 0;
+	const uint32_t node = c->l->node_of[rank];
+
+	return (struct cn_call){
+		.op = c->plan.op,
+		.bytes = c->plan.bytes,
+		.rank = rank,
+		.ranks = c->l->nranks,
+		.root = c->plan.root,
+		.nodes = c->l->nnodes,
+		.local = c->l->first[node + 1] - c->l->first[node],
+		.element = c->plan.element,
+	};
 }
 
-static uint64_t send_size(const struct cn_check *c)
+uint64_t cn_check_recv_size(const struct cn_check *c, uint32_t rank)
 {
-	switch (c->plan.op) {
-	case CN_OP_ALLTOALL:
-	case CN_OP_SCATTER:
-		return c->l->nranks * c->plan.bytes;
-	case CN_OP_ALLGATHER:
-	case CN_OP_GATHER:
-	case CN_OP_BCAST:
-		return c->plan.bytes;
-	default: /* vector operations are not checked */
-		break;
-	}
-	return 0;
+	const struct cn_call call = call_of(c, rank);
+
+	return cn_call_recv_bytes(&call);
 }
 
 /* ---- making and unmaking ------------------------------------------------------------------ */
@@ -108,8 +98,8 @@ int cn_check_new(const struct cn_layout *l, const struct cn_plan *p, struct cn_c
 			       "a team of %u ranks on %u nodes cannot be checked", l->nranks,
 			       l->nnodes);
 	}
-	if (p->op < CN_OP_ALLTOALL || p->op > CN_OP_GATHER || p->bytes > COLLNET_BLOCK_MAX ||
-	    (p->op >= CN_OP_BCAST && p->root >= l->nranks)) {
+	if (p->op < CN_OP_ALLTOALL || p->op >= CN_OP_KINDS || cn_op_is_vector(p->op) ||
+	    p->bytes > COLLNET_BLOCK_MAX || (cn_op_has_root(p->op) && p->root >= l->nranks)) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "operation %d of %llu bytes, root %u, cannot be checked", (int)p->op,
 			       (unsigned long long)p->bytes, p->root);
@@ -166,6 +156,7 @@ static void free_node(struct cn_check_node *n)
 	free(n->sent);
 	free(n->recv);
 	free(n->steps);
+	free(n->actions);
 	memset(n, 0, sizeof(*n));
 }
 
@@ -201,6 +192,7 @@ static int bad_action(const struct cn_check *c, uint32_t node, uint32_t i, const
 static const char *span_fault(const struct cn_check *c, const struct cn_span *s, uint64_t len,
 			      uint32_t owner)
 {
+	struct cn_call call;
 	uint64_t size;
 
 	if (s->buffer == CN_BUF_NONE) {
@@ -209,29 +201,59 @@ static const char *span_fault(const struct cn_check *c, const struct cn_span *s,
 	if (s->rank >= c->l->nranks || c->l->node_of[s->rank] != owner) {
 		return "its data belongs to a rank of another node";
 	}
-	size = s->buffer == CN_BUF_SEND ? send_size(c) : cn_check_recv_size(c, s->rank);
+	call = call_of(c, s->rank);
+	size = s->buffer == CN_BUF_SEND	  ? cn_call_send_bytes(&call)
+	       : s->buffer == CN_BUF_RECV ? cn_call_recv_bytes(&call)
+					  : cn_call_scratch_bytes(&call);
 	if (len > size || s->offset > size - len) {
 		return "its data reaches beyond the buffer";
 	}
 	return NULL;
 }
 
+static bool same_place(const struct cn_span *a, const struct cn_span *b)
+{
+	return a->buffer == b->buffer && a->rank == b->rank && a->offset == b->offset;
+}
+
 /* Whether the bytes of an action are those that another one brings. */
 static bool same_bytes(const struct cn_action *a, const struct cn_action *by)
 {
-	return (by->kind == CN_ACT_RECV || by->kind == CN_ACT_COPY) &&
-	       a->src.buffer == by->dst.buffer && a->src.rank == by->dst.rank &&
-	       a->src.offset == by->dst.offset && a->len == by->len;
+	return (by->kind == CN_ACT_RECV || by->kind == CN_ACT_COPY || by->kind == CN_ACT_REDUCE) &&
+	       (same_place(&a->src, &by->dst) ||
+		(a->kind == CN_ACT_REDUCE && same_place(&a->right, &by->dst))) &&
+	       a->len == by->len;
+}
+
+/* What is wrong with the rest of a REDUCE; NULL: nothing. */
+static const char *reduce_fault(const struct cn_check *c, uint32_t node, const struct cn_action *a,
+				uint32_t i)
+{
+	if (a->after > i) {
+		return "it depends on an action that is not before it";
+	}
+	if (a->src.rank != a->dst.rank || a->right.rank != a->dst.rank ||
+	    a->right.buffer == CN_BUF_NONE) {
+		return "it combines what is not one rank's";
+	}
+	return span_fault(c, &a->right, a->len, node);
+}
+
+static bool known_buffer(const struct cn_check *c, enum cn_buffer b)
+{
+	return b <= CN_BUF_RECV || (b == CN_BUF_SCRATCH && cn_op_reduces(c->plan.op));
 }
 
 static const char *action_fault(const struct cn_check *c, uint32_t node, const struct cn_sched *s,
 				uint32_t i)
 {
 	const struct cn_action *a = &s->actions[i];
+	const bool reduces = cn_op_reduces(c->plan.op);
+	const bool local = a->kind == CN_ACT_COPY || a->kind == CN_ACT_REDUCE;
 	const char *fault;
 
-	if (a->kind > CN_ACT_WAIT || a->dep > CN_DEP_STREAM || a->src.buffer > CN_BUF_RECV ||
-	    a->dst.buffer > CN_BUF_RECV) {
+	if (a->kind > (reduces ? CN_ACT_REDUCE : CN_ACT_WAIT) || a->dep > CN_DEP_STREAM ||
+	    !known_buffer(c, a->src.buffer) || !known_buffer(c, a->dst.buffer)) {
 		return "it is of an unknown kind";
 	}
 	if (a->dep != CN_DEP_NONE && a->dep_on >= i) {
@@ -243,10 +265,10 @@ static const char *action_fault(const struct cn_check *c, uint32_t node, const s
 		}
 		return NULL;
 	}
-	if (a->peer >= c->l->nnodes || (a->peer == node) != (a->kind == CN_ACT_COPY)) {
+	if (a->peer >= c->l->nnodes || (a->peer == node) != local) {
 		return "its peer is not a node that it can be";
 	}
-	if (a->kind != CN_ACT_COPY && a->phase >= s->phases) {
+	if (!local && a->phase >= s->phases) {
 		return "its phase is beyond the last";
 	}
 	if ((a->src.buffer == CN_BUF_NONE) != (a->dst.buffer == CN_BUF_NONE) ||
@@ -259,6 +281,9 @@ static const char *action_fault(const struct cn_check *c, uint32_t node, const s
 	fault = span_fault(c, &a->src, a->len, a->kind == CN_ACT_RECV ? a->peer : node);
 	if (fault == NULL) {
 		fault = span_fault(c, &a->dst, a->len, a->kind == CN_ACT_SEND ? a->peer : node);
+	}
+	if (fault == NULL && a->kind == CN_ACT_REDUCE) {
+		fault = reduce_fault(c, node, a, i);
 	}
 	return fault;
 }
@@ -338,6 +363,7 @@ int cn_check_add(struct cn_check *c, uint32_t node, const struct cn_sched *s, st
 	int rc;
 
 	if (node >= c->l->nnodes || c->nodes[node].added || s->order > CN_ORDER_ANY ||
+	    (cn_op_reduces(c->plan.op) && s->order != CN_ORDER_IN_TURN) ||
 	    s->n > CN_CHECK_INDEX / 2) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "node %u's schedule was given before, or cannot be checked", node);
@@ -364,7 +390,8 @@ int cn_check_add(struct cn_check *c, uint32_t node, const struct cn_sched *s, st
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to check %u messages", nsent);
 	}
 	take_messages(c, node, s);
-	rc = cn_check_data(c, node, s, err);
+	rc = cn_op_reduces(c->plan.op) ? cn_check_reduce_steps(c, node, s, err)
+				       : cn_check_data(c, node, s, err);
 	if (rc != COLLNET_OK) {
 		free_node(n);
 		return rc;
@@ -441,6 +468,9 @@ int cn_check_run(struct cn_check *c, unsigned guarantees, struct cn_check_report
 	}
 	if (rc == COLLNET_OK) {
 		rc = cn_check_match(c, &lists, err);
+	}
+	if (rc == COLLNET_OK && lists.code == 0 && cn_op_reduces(c->plan.op)) {
+		rc = cn_check_reduce(c, &c->wrong_data, err);
 	}
 	if (rc == COLLNET_OK && lists.code == 0) {
 		rc = cn_check_order(c, out, &c->stuck, &late, &unordered, err);

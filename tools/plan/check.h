@@ -14,6 +14,8 @@
  *  - every block of the operation arrives exactly once, and no other; what a node forwards it has
  *    received before (a dependency on what brings it, or on a later receive from the same node; for
  *    sends in turn, one of an earlier send or CN_ACT_WAIT will do);
+ *  - of a reduction: every contribution is combined once, with the same bytes of others and, where
+ *    the operation asks for it, in the order of the ranks; nothing that was sent is changed;
  *  - no cycle of waiting; in a barrier every rank happens before every rank's return;
  *  - with any guarantee, dependencies and lists agree with the phases: nothing waits for what has a
  *    later phase, data goes by phase, a synchronisation has the phase of the data before it;

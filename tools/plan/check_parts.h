@@ -54,6 +54,9 @@ struct cn_check_node {
 	uint32_t *steps;
 	uint32_t nsent, nrecv, nsteps;
 	bool added, in_turn;
+	/* Reductions: a copy of the schedule's. */
+	struct cn_action *actions;
+	uint32_t nactions;
 };
 
 /* A piece of a receive buffer that an action fills. */
@@ -109,6 +112,12 @@ uint64_t cn_check_recv_size(const struct cn_check *c, uint32_t rank);
 
 /* Reads what a node's actions move; fills in c->wrong_data and the node's steps. check_data.c */
 int cn_check_data(struct cn_check *c, uint32_t node, const struct cn_sched *s, struct cn_err *err);
+/* The same for a reduction: the steps, and a copy of the actions. check_reduce.c */
+int cn_check_reduce_steps(struct cn_check *c, uint32_t node, const struct cn_sched *s,
+			  struct cn_err *err);
+/* Carries all actions of a reduction out on symbols; `wrong` takes the first fault. After matching.
+ */
+int cn_check_reduce(struct cn_check *c, struct cn_err *wrong, struct cn_err *err);
 /* Counts uses of links phase by phase; `broken` takes the first violation. check_links.c */
 int cn_check_links(struct cn_check *c, unsigned guarantees, struct cn_check_report *out,
 		   struct cn_err *broken, struct cn_err *err);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The checker on reductions: schedules of the planners are right, with their guarantees, in both
+ * orders of combination; and with any one action spoilt they are not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched_fixture.h"
+#include "tools/plan/check.h"
+
+static uint64_t seed = 20261122;
+
+/* One spoilt action: action `at` of node `node`. */
+struct spoilt {
+	uint32_t node, at;
+	/* Changes the action; false: it has nothing to spoil. */
+	bool (*spoil)(struct cn_action *a, uint32_t i, const struct cn_sched *s);
+};
+
+static bool twice(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	(void)i;
+	(void)s;
+	a->right = a->src;
+	return a->kind == CN_ACT_REDUCE;
+}
+
+static bool other_bytes(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	(void)i;
+	(void)s;
+	if (a->kind != CN_ACT_REDUCE || a->right.buffer != CN_BUF_SEND || a->len < 2) {
+		return false;
+	}
+	a->right.offset ^= 1;
+	a->len--;
+	return true;
+}
+
+static bool swapped(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	const struct cn_span left = a->src;
+
+	(void)i;
+	(void)s;
+	a->src = a->right;
+	a->right = left;
+	return a->kind == CN_ACT_REDUCE;
+}
+
+/* A copy in its place: the contribution is missing. */
+static bool left_out(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	(void)s;
+	if (a->kind != CN_ACT_REDUCE) {
+		return false;
+	}
+	*a = (struct cn_action){ .kind = CN_ACT_COPY,
+				 .peer = a->peer,
+				 .dep = a->dep != CN_DEP_NONE ? CN_DEP_COMPLETE : CN_DEP_NONE,
+				 .dep_on = a->dep_on,
+				 .after = i,
+				 .src = a->src,
+				 .dst = a->dst,
+				 .len = a->len };
+	return true;
+}
+
+static bool sent_too_early(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	(void)i;
+	(void)s;
+	if (a->kind != CN_ACT_SEND || a->dep == CN_DEP_NONE) {
+		return false;
+	}
+	a->dep = CN_DEP_NONE;
+	return true;
+}
+
+/* The result of a REDUCE goes to where a send before it has its data. */
+static bool over_what_was_sent(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	for (uint32_t k = 0; a->kind == CN_ACT_REDUCE && k < i; k++) {
+		const struct cn_action *b = &s->actions[k];
+
+		if (b->kind == CN_ACT_SEND && b->src.buffer == CN_BUF_SCRATCH &&
+		    b->src.rank == a->dst.rank && b->len == a->len) {
+			a->dst = b->src;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Checks the plan with one action spoilt; NULL: none. *had: there was something to spoil. */
+static int check(const struct w_team *t, const struct cn_plan *p, const struct spoilt *x, bool *had,
+		 uint32_t *actions, struct cn_err *err)
+{
+	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
+	struct cn_check_report report;
+	struct cn_check *c = NULL;
+	struct cn_sched s = { 0 };
+	int rc = cn_check_new(&t->layout, p, &c, err);
+
+	*had = false;
+	for (uint32_t b = 0; rc == COLLNET_OK && b < t->layout.nnodes; b++) {
+		rc = cn_sched_plan(&t->layout, p, b, &s, err);
+		if (actions != NULL) {
+			actions[b] = s.n;
+		}
+		if (rc == COLLNET_OK && x != NULL && x->node == b && x->at < s.n) {
+			struct cn_action spoilt = s.actions[x->at];
+
+			*had = x->spoil(&spoilt, x->at, &s);
+			if (*had) {
+				s.actions[x->at] = spoilt;
+			}
+		}
+		if (rc == COLLNET_OK) {
+			rc = cn_check_add(c, b, &s, err);
+		}
+	}
+	if (rc == COLLNET_OK) {
+		rc = cn_check_run(c, p->ordered ? 0 : a->guarantees, &report, err);
+	}
+	cn_check_free(c);
+	cn_sched_reset(&s);
+	return rc;
+}
+
+static struct cn_plan plan_of(const struct cn_algorithm *a, uint32_t ordered)
+{
+	return (struct cn_plan){ .op = a->op,
+				 .algorithm = a->id,
+				 .bytes = 40,
+				 .element = 2,
+				 .ordered = ordered ? 1 : 0,
+				 .root = 1 };
+}
+
+static void reductions__are_right(void **state)
+{
+	size_t rows;
+	const struct cn_algorithm *a = cn_algorithms(&rows);
+
+	(void)state;
+	for (size_t k = 0; k < rows; k++) {
+		for (uint32_t i = 0; cn_op_reduces(a[k].op) && i < 2 * W_NODES; i++) {
+			struct cn_plan p = plan_of(&a[k], i & 1);
+			struct cn_err err = { 0 };
+			struct w_team t;
+			bool had;
+
+			if (p.ordered && strcmp(a[k].name, "ring") == 0) {
+				continue;
+			}
+			w_team_init(&t, 1 + i / 2, (enum w_placement)(i / 2 % W_PLACEMENTS), &seed);
+			p.root %= t.layout.nranks;
+			if (check(&t, &p, NULL, &had, NULL, &err) != COLLNET_OK) {
+				fail_msg("%s by %s on %u nodes: %s", cn_op_name(p.op), a[k].name,
+					 t.layout.nnodes, err.text);
+			}
+			w_team_done(&t);
+		}
+	}
+}
+
+static void spoil_all(bool (*spoil)(struct cn_action *, uint32_t, const struct cn_sched *),
+		      uint32_t ordered)
+{
+	size_t rows;
+	const struct cn_algorithm *a = cn_algorithms(&rows);
+	uint32_t spoilt = 0, actions[W_NODES];
+
+	for (size_t k = 0; k < rows; k++) {
+		struct cn_plan p = plan_of(&a[k], ordered);
+		struct cn_err err = { 0 };
+		struct w_team t;
+		bool had;
+
+		if (!cn_op_reduces(a[k].op) || (ordered && strcmp(a[k].name, "ring") == 0)) {
+			continue;
+		}
+		w_team_init(&t, 5, W_UNEVEN, &seed);
+		assert_int_equal(check(&t, &p, NULL, &had, actions, &err), COLLNET_OK);
+		for (uint32_t b = 0; b < 5; b++) {
+			for (uint32_t i = 0; i < actions[b]; i++) {
+				const struct spoilt x = { b, i, spoil };
+				int rc = check(&t, &p, &x, &had, NULL, &err);
+
+				if (had && rc != COLLNET_EINVAL) {
+					fail_msg("%s by %s: action %u of node %u is spoilt, and "
+						 "nothing said",
+						 cn_op_name(p.op), a[k].name, i, b);
+				}
+				spoilt += had;
+			}
+		}
+		w_team_done(&t);
+	}
+	assert_true(spoilt > 10);
+}
+
+static void reductions__twice(void **state)
+{
+	(void)state;
+	spoil_all(twice, 0);
+}
+
+static void reductions__other_bytes(void **state)
+{
+	(void)state;
+	spoil_all(other_bytes, 0);
+}
+
+static void reductions__wrong_order(void **state)
+{
+	(void)state;
+	spoil_all(swapped, 1);
+}
+
+static void reductions__left_out(void **state)
+{
+	(void)state;
+	spoil_all(left_out, 0);
+	spoil_all(left_out, 1);
+}
+
+static void reductions__sent_too_early(void **state)
+{
+	(void)state;
+	spoil_all(sent_too_early, 0);
+}
+
+static void reductions__changed_after_sending(void **state)
+{
+	(void)state;
+	spoil_all(over_what_was_sent, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reductions__are_right),
+		cmocka_unit_test(reductions__twice),
+		cmocka_unit_test(reductions__other_bytes),
+		cmocka_unit_test(reductions__wrong_order),
+		cmocka_unit_test(reductions__left_out),
+		cmocka_unit_test(reductions__sent_too_early),
+		cmocka_unit_test(reductions__changed_after_sending),
+	};
+
+	print_message("seed %llu\n", (unsigned long long)seed);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The checker: the data of reductions. Here a place may be written more than once, and what belongs
+ * there is not known beforehand, so all schedules are carried out together on values: which ranks'
+ * contributions are combined, and to which byte of a send buffer the first byte belongs.
+ *
+ * Contributions are combined once each, and only with the same bytes of others; neighbours in the
+ * order of the ranks where the operation asks for it. An action reads what the action wrote that it
+ * depends on, and nothing that was read by a send or a copy is written again. At the end every byte
+ * of a result has the contributions that belong to it, and no others.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/plan/check_parts.h"
+#include "util/vector.h"
+
+/* What is at a place: one write of `len` bytes. */
+struct cell {
+	struct cn_span at;
+	uint64_t len;
+	uint64_t origin; /* in the send buffers */
+	uint32_t writer; /* action of the node */
+	bool read;	 /* by a send or a copy: it must not change */
+	uint64_t *ranks; /* a bit each */
+};
+
+struct node {
+	struct cell *cells;
+	uint32_t ncells, cap;
+	uint32_t *send_of; /* [sends] their actions */
+	uint32_t *recv_of;
+	uint32_t *before; /* [n] REDUCE: the one before it of the same rank; CN_CHECK_NONE */
+	uint32_t *number; /* [n] of a send or receive */
+	bool *done;
+};
+
+struct run {
+	struct cn_check *c;
+	struct cn_err *wrong;
+	struct node *nodes;
+	uint32_t words; /* of a set of ranks */
+	uint32_t node;	/* of the action that is carried out */
+	uint32_t action;
+	uint64_t *set; /* [words] its operand */
+};
+
+static bool ordered(const struct cn_check *c)
+{
+	return c->plan.ordered || c->plan.op == CN_OP_SCAN || c->plan.op == CN_OP_EXSCAN;
+}
+
+static void fault(struct run *r, const char *what)
+{
+	char name[CN_CHECK_NAME];
+
+	if (r->wrong->code == 0) {
+		cn_fail(r->wrong, COLLNET_EINVAL, "%s, action %u: %s",
+			cn_check_name(r->c, r->node, name), r->action, what);
+	}
+}
+
+/* ---- dependencies ----------------------------------------------------------------------- */
+
+/* Whether action i of the node waits for action w, directly or not. */
+static bool waits_for(const struct run *r, uint32_t node, uint32_t i, uint32_t w)
+{
+	const struct cn_action *a = &r->c->nodes[node].actions[i];
+	const struct node *n = &r->nodes[node];
+
+	if (i == w) {
+		return true;
+	}
+	if (i < w) {
+		return false; /* dependencies point backwards */
+	}
+	return (a->dep != CN_DEP_NONE && waits_for(r, node, a->dep_on, w)) ||
+	       (a->kind == CN_ACT_REDUCE &&
+		((a->after != i && waits_for(r, node, a->after, w)) ||
+		 (n->before[i] != CN_CHECK_NONE && waits_for(r, node, n->before[i], w))));
+}
+
+/* ---- values ----------------------------------------------------------------------------- */
+
+static struct cell *find(const struct run *r, uint32_t node, const struct cn_span *s, uint64_t len)
+{
+	struct node *n = &r->nodes[node];
+
+	for (uint32_t i = n->ncells; i-- > 0;) {
+		struct cell *x = &n->cells[i];
+
+		if (x->at.buffer == s->buffer && x->at.rank == s->rank &&
+		    x->at.offset < s->offset + len && s->offset < x->at.offset + x->len) {
+			return x;
+		}
+	}
+	return NULL;
+}
+
+/* The value at a place of this node: its ranks into `set`. False: there is none. */
+static bool read_value(struct run *r, const struct cn_span *s, uint64_t len, bool keeps,
+		       uint64_t *set, uint64_t *origin)
+{
+	struct cell *x;
+
+	memset(set, 0, r->words * sizeof(*set));
+	if (s->buffer == CN_BUF_SEND) {
+		set[s->rank / 64] = UINT64_C(1) << s->rank % 64;
+		*origin = s->offset;
+		return true;
+	}
+	x = find(r, r->node, s, len);
+	if (x == NULL || x->at.offset != s->offset || x->len != len) {
+		fault(r, "it uses what is nowhere made");
+		return false;
+	}
+	if (!waits_for(r, r->node, r->action, x->writer)) {
+		fault(r, "it does not wait for what it uses");
+		return false;
+	}
+	x->read = x->read || keeps;
+	memcpy(set, x->ranks, r->words * sizeof(*set));
+	*origin = x->origin;
+	return true;
+}
+
+static int write_value(struct run *r, const struct cn_span *s, uint64_t len, uint64_t origin,
+		       const uint64_t *set, struct cn_err *err)
+{
+	struct node *n = &r->nodes[r->node];
+	struct cell *x = find(r, r->node, s, len), *more;
+
+	if (x != NULL) {
+		if (x->at.offset != s->offset || x->len != len || x->read ||
+		    r->c->nodes[r->node].actions[r->action].kind != CN_ACT_REDUCE) {
+			fault(r, "it changes what was sent or copied, or a part of another value");
+			return COLLNET_OK;
+		}
+	} else {
+		more = cn_vector_grow(n->cells, n->ncells, &n->cap, sizeof(*more));
+		if (more == NULL) {
+			return cn_fail(err, COLLNET_ENOMEM, "no memory to check the data");
+		}
+		n->cells = more;
+		x = &n->cells[n->ncells];
+		*x = (struct cell){ .at = *s, .len = len };
+		x->ranks = malloc(r->words * sizeof(*x->ranks));
+		if (x->ranks == NULL) {
+			return cn_fail(err, COLLNET_ENOMEM, "no memory to check the data");
+		}
+		n->ncells++;
+	}
+	x->origin = origin;
+	x->writer = r->action;
+	memcpy(x->ranks, set, r->words * sizeof(*set));
+	return COLLNET_OK;
+}
+
+/* The lowest and the highest rank of a set. */
+static void ends(const struct run *r, const uint64_t *set, uint32_t *low, uint32_t *high)
+{
+	*low = CN_CHECK_NONE;
+	*high = 0;
+	for (uint32_t k = 0; k < r->c->l->nranks; k++) {
+		if (set[k / 64] >> k % 64 & 1) {
+			*low = *low == CN_CHECK_NONE ? k : *low;
+			*high = k;
+		}
+	}
+}
+
+/* set := left and right together. */
+static void unite(struct run *r, uint64_t *left, const uint64_t *right)
+{
+	uint32_t a, b, c, d;
+
+	ends(r, left, &a, &b);
+	ends(r, right, &c, &d);
+	if (ordered(r->c) && b + 1 != c) {
+		fault(r, "it combines what are not neighbours in the order of the ranks");
+	}
+	for (uint32_t w = 0; w < r->words; w++) {
+		if (left[w] & right[w]) {
+			fault(r, "it combines a contribution twice");
+		}
+		left[w] |= right[w];
+	}
+}
+
+/* ---- actions ---------------------------------------------------------------------------- */
+
+static int carry_out(struct run *r, const struct cn_action *a, struct cn_err *err)
+{
+	uint64_t *left = r->set, *right = r->set + r->words, origin, other;
+	const struct cn_check_node *n = &r->c->nodes[r->node];
+
+	if (a->len == 0) {
+		return COLLNET_OK;
+	}
+	if (a->kind == CN_ACT_SEND) {
+		read_value(r, &a->src, a->len, true, left, &origin);
+		return COLLNET_OK;
+	}
+	if (a->kind == CN_ACT_RECV) { /* what its sender has at that place, and does not change */
+		const uint32_t j = r->nodes[r->node].number[r->action];
+		const uint32_t g = r->c->match[r->c->rbase[r->node] + j];
+		const uint32_t from = n->recv[j].from, to = r->node, action = r->action;
+
+		r->node = from;
+		r->action = r->nodes[from].send_of[g - r->c->base[from]];
+		read_value(r, &a->src, a->len, true, left, &origin);
+		r->node = to;
+		r->action = action;
+		return r->wrong->code != 0 ? COLLNET_OK
+					   : write_value(r, &a->dst, a->len, origin, left, err);
+	}
+	if (a->kind == CN_ACT_WAIT) {
+		return COLLNET_OK;
+	}
+	if (!read_value(r, &a->src, a->len, a->kind == CN_ACT_COPY, left, &origin)) {
+		return COLLNET_OK;
+	}
+	if (a->kind == CN_ACT_REDUCE) {
+		if (!read_value(r, &a->right, a->len, false, right, &other)) {
+			return COLLNET_OK;
+		}
+		if (origin != other) {
+			fault(r, "it combines different bytes");
+		}
+		unite(r, left, right);
+	}
+	return write_value(r, &a->dst, a->len, origin, left, err);
+}
+
+static bool ready(const struct run *r, uint32_t node, uint32_t i)
+{
+	const struct cn_action *a = &r->c->nodes[node].actions[i];
+	const struct node *n = &r->nodes[node];
+
+	if (a->kind == CN_ACT_RECV) {
+		const uint32_t from = a->peer;
+		const uint32_t g = r->c->match[r->c->rbase[node] + n->number[i]];
+
+		return r->nodes[from].done[r->nodes[from].send_of[g - r->c->base[from]]];
+	}
+	return (a->dep == CN_DEP_NONE || n->done[a->dep_on]) &&
+	       (a->kind != CN_ACT_REDUCE ||
+		((a->after == i || n->done[a->after]) &&
+		 (n->before[i] == CN_CHECK_NONE || n->done[n->before[i]])));
+}
+
+static int carry_out_all(struct run *r, struct cn_err *err)
+{
+	bool moved = true;
+	int rc = COLLNET_OK;
+
+	while (moved && rc == COLLNET_OK && r->wrong->code == 0) {
+		moved = false;
+		for (uint32_t b = 0; b < r->c->l->nnodes; b++) {
+			for (uint32_t i = 0; i < r->c->nodes[b].nactions && rc == COLLNET_OK; i++) {
+				if (!r->nodes[b].done[i] && ready(r, b, i)) {
+					r->node = b;
+					r->action = i;
+					rc = carry_out(r, &r->c->nodes[b].actions[i], err);
+					r->nodes[b].done[i] = moved = true;
+				}
+			}
+		}
+	}
+	return rc;
+}
+
+/* ---- results ---------------------------------------------------------------------------- */
+
+static bool belongs(const struct run *r, uint32_t rank, uint32_t from)
+{
+	switch (r->c->plan.op) {
+	case CN_OP_SCAN:
+		return from <= rank;
+	case CN_OP_EXSCAN:
+		return from < rank;
+	default:
+		return true;
+	}
+}
+
+static void check_result(struct run *r, uint32_t rank)
+{
+	const struct cn_plan *p = &r->c->plan;
+	const uint32_t node = r->c->l->node_of[rank];
+	const uint64_t size = cn_check_recv_size(r->c, rank);
+	const uint64_t origin = p->op == CN_OP_REDUCE_SCATTER ? rank * p->bytes : 0;
+	char name[CN_CHECK_NAME];
+	uint64_t at = 0;
+
+	while (at < size && r->wrong->code == 0) {
+		const struct cn_span s = { CN_BUF_RECV, rank, at };
+		const struct cell *x = find(r, node, &s, 1);
+
+		cn_check_name(r->c, node, name);
+		if (x == NULL || x->at.offset != at) {
+			cn_fail(r->wrong, COLLNET_EINVAL,
+				"rank %u on %s never gets byte %llu of its result", rank, name,
+				(unsigned long long)at);
+			return;
+		}
+		for (uint32_t k = 0; k < r->c->l->nranks; k++) {
+			const bool is = x->ranks[k / 64] >> k % 64 & 1;
+
+			if (is != belongs(r, rank, k) || x->origin != origin + at) {
+				cn_fail(r->wrong, COLLNET_EINVAL,
+					"byte %llu of the result of rank %u on %s is wrong: the "
+					"contribution of rank %u",
+					(unsigned long long)at, rank, name, k);
+				return;
+			}
+		}
+		at += x->len;
+	}
+}
+
+/* ---- numbers of actions ------------------------------------------------------------------ */
+
+static void free_numbers(struct node *n)
+{
+	free(n->send_of);
+	free(n->recv_of);
+	free(n->before);
+	free(n->number);
+	free(n->done);
+}
+
+static bool number_actions(const struct run *r, const struct cn_check_node *c, struct node *n)
+{
+	uint32_t sends = 0, recvs = 0, *last = malloc((r->c->l->nranks + 1) * sizeof(*last));
+
+	n->send_of = malloc((c->nsent + 1) * sizeof(*n->send_of));
+	n->recv_of = malloc((c->nrecv + 1) * sizeof(*n->recv_of));
+	n->before = malloc((c->nactions + 1) * sizeof(*n->before));
+	n->number = calloc(c->nactions + 1, sizeof(*n->number));
+	n->done = calloc(c->nactions + 1, sizeof(*n->done));
+	if (last == NULL || n->send_of == NULL || n->recv_of == NULL || n->before == NULL ||
+	    n->number == NULL || n->done == NULL) {
+		free(last);
+		return false;
+	}
+	memset(last, 0xff, (r->c->l->nranks + 1) * sizeof(*last));
+	for (uint32_t i = 0; i < c->nactions; i++) {
+		const struct cn_action *a = &c->actions[i];
+
+		n->before[i] = CN_CHECK_NONE;
+		if (a->kind == CN_ACT_SEND) {
+			n->number[i] = sends;
+			n->send_of[sends++] = i;
+		} else if (a->kind == CN_ACT_RECV) {
+			n->number[i] = recvs;
+			n->recv_of[recvs++] = i;
+		} else if (a->kind == CN_ACT_REDUCE) {
+			n->before[i] = last[a->dst.rank];
+			last[a->dst.rank] = i;
+		}
+	}
+	free(last);
+	return true;
+}
+
+/* ---- one node's schedule ---------------------------------------------------------------- */
+
+/* The receives that action i waits for, directly or not, that no step before has waited for. */
+struct waits {
+	struct cn_check_node *n;
+	const struct cn_sched *s;
+	const uint32_t *before, *number;
+	bool *seen;
+};
+
+static void add_waits(struct waits *w, uint32_t i)
+{
+	const struct cn_action *a = &w->s->actions[i];
+
+	if (w->seen[i]) {
+		return;
+	}
+	w->seen[i] = true;
+	if (a->kind == CN_ACT_RECV) {
+		w->n->recv[w->number[i]].after = 1;
+		w->n->steps[w->n->nsteps++] = (uint32_t)CN_CHECK_WAIT << CN_CHECK_SHIFT |
+					      w->number[i];
+		return;
+	}
+	if (a->dep != CN_DEP_NONE) {
+		add_waits(w, a->dep_on);
+	}
+	if (a->kind == CN_ACT_REDUCE && a->after != i) {
+		add_waits(w, a->after);
+	}
+	if (a->kind == CN_ACT_REDUCE && w->before[i] != CN_CHECK_NONE) {
+		add_waits(w, w->before[i]);
+	}
+}
+
+int cn_check_reduce_steps(struct cn_check *c, uint32_t node, const struct cn_sched *s,
+			  struct cn_err *err)
+{
+	struct cn_check_node *n = &c->nodes[node];
+	struct node numbers = { 0 };
+	struct run r = { .c = c, .nodes = &numbers };
+	struct waits w = { .n = n, .s = s };
+	int rc = COLLNET_OK;
+
+	n->actions = malloc((s->n + 1) * sizeof(*n->actions));
+	n->steps = malloc(((size_t)n->nsent + n->nrecv + 1) * sizeof(*n->steps));
+	w.seen = calloc(s->n + 1, sizeof(*w.seen));
+	if (n->actions != NULL && n->steps != NULL && w.seen != NULL) {
+		memcpy(n->actions, s->actions, s->n * sizeof(*n->actions));
+		n->nactions = s->n;
+	}
+	if (n->nactions != s->n || !number_actions(&r, n, &numbers)) {
+		rc = cn_fail(err, COLLNET_ENOMEM, "no memory to check %u actions", s->n);
+	}
+	w.before = numbers.before;
+	w.number = numbers.number;
+	for (uint32_t i = 0; rc == COLLNET_OK && i < s->n; i++) {
+		const struct cn_action *a = &s->actions[i];
+
+		if ((a->kind == CN_ACT_SEND || a->kind == CN_ACT_WAIT) && a->dep != CN_DEP_NONE) {
+			add_waits(&w, a->dep_on);
+		}
+		if (a->kind == CN_ACT_SEND) {
+			n->steps[n->nsteps++] = CN_CHECK_SEND;
+		}
+	}
+	free(w.seen);
+	free_numbers(&numbers);
+	return rc;
+}
+
+/* ---- all together ----------------------------------------------------------------------- */
+
+int cn_check_reduce(struct cn_check *c, struct cn_err *wrong, struct cn_err *err)
+{
+	struct run r = { .c = c, .wrong = wrong, .words = c->l->nranks / 64 + 1 };
+	int rc = COLLNET_OK;
+
+	r.nodes = calloc(c->l->nnodes, sizeof(*r.nodes));
+	r.set = calloc(2 * (size_t)r.words, sizeof(*r.set));
+	for (uint32_t b = 0; r.nodes != NULL && b < c->l->nnodes && rc == COLLNET_OK; b++) {
+		rc = number_actions(&r, &c->nodes[b], &r.nodes[b]) ? COLLNET_OK : COLLNET_ENOMEM;
+	}
+	if (r.nodes == NULL || r.set == NULL || rc != COLLNET_OK) {
+		rc = cn_fail(err, COLLNET_ENOMEM, "no memory to check the data");
+	} else {
+		rc = carry_out_all(&r, err);
+	}
+	for (uint32_t rank = 0; rc == COLLNET_OK && wrong->code == 0 && rank < c->l->nranks;
+	     rank++) {
+		check_result(&r, rank);
+	}
+	for (uint32_t b = 0; r.nodes != NULL && b < c->l->nnodes; b++) {
+		struct node *n = &r.nodes[b];
+
+		for (uint32_t i = 0; i < n->ncells; i++) {
+			free(n->cells[i].ranks);
+		}
+		free(n->cells);
+		free_numbers(n);
+	}
+	free(r.nodes);
+	free(r.set);
+	return rc;
+}

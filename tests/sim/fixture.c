@@ -2,6 +2,7 @@
 /* A run: teams, calls and their deadlines. */
 #include "attackers.h"
 #include "fixture.h"
+#include "tests/unit/reduction.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,6 +99,49 @@ static void finish(struct call *c, int status, const char *text)
 	call_later(r);
 }
 
+static uint8_t *place(const struct call *c, const struct cn_span *s)
+{
+	return (s->buffer == CN_BUF_SEND   ? c->send
+		: s->buffer == CN_BUF_RECV ? c->recv
+					   : c->scratch) +
+	       s->offset;
+}
+
+static void combine_piece(struct call *c)
+{
+	const struct cn_combine *p = &c->piece;
+
+	reduction_combine(c->fixture->ops[c->number].ordered, place(c, &p->left),
+			  place(c, &p->right), place(c, &p->out), p->bytes);
+}
+
+/* Event: a piece is combined, unless the operation has ended meanwhile. */
+static void combine_late(void *arg)
+{
+	struct call *c = arg;
+
+	if (c->reducer.op != NULL) {
+		combine_piece(c);
+		cn_coll_combined(&c->reducer);
+		cn_sim_kick(c->fixture->sim, c->fixture->ranks[c->rank].host);
+	}
+}
+
+static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
+{
+	struct call *c = (struct call *)((char *)r - offsetof(struct call, reducer));
+	struct fixture *fx = c->fixture;
+
+	c->piece = *piece;
+	if (fx->s->late && cn_random(&fx->random) % 2 == 0 &&
+	    cn_sim_at(fx->sim, cn_sim_now(fx->sim) + cn_random(&fx->random) % (20 * CN_US),
+		      combine_late, c) == COLLNET_OK) {
+		return false;
+	}
+	combine_piece(c);
+	return true;
+}
+
 static void ended(struct cn_done *d, int status, const char *text)
 {
 	struct call *c = (struct call *)((char *)d - offsetof(struct call, done));
@@ -144,7 +188,12 @@ static void post(void *arg)
 		.send = c->send,
 		.recv = c->recv,
 		.deadline = c->deadline,
+		.element = cn_op_reduces(p->op) ? reduction_element(p->ordered) : 0,
+		.ordered = p->ordered,
+		.scratch = c->scratch,
+		.reducer = cn_op_reduces(p->op) ? &c->reducer : NULL,
 	};
+	c->reducer.combine = combine;
 	c->done.fn = ended;
 	c->posted = true;
 	if (cn_coll_post(r->member, c->at, &a, &c->done, &err) != COLLNET_OK) {
@@ -331,6 +380,7 @@ static void end_calls(struct fixture *fx)
 
 		fixture_check_buffers(c);
 		free(c->send);
+		free(c->scratch);
 		free(c->recv);
 	}
 	free(fx->calls);

@@ -29,7 +29,11 @@ struct call {
 	cn_time at, deadline, ended;
 	uint64_t send_bytes, recv_bytes;
 	uint8_t *send, *recv; /* NULL: none */
-	uint64_t missing[2];  /* ranks below 128 whose block was incomplete when it failed */
+	uint64_t scratch_bytes;
+	uint8_t *scratch; /* reductions */
+	struct cn_reducer reducer;
+	struct cn_combine piece; /* to be combined later */
+	uint64_t missing[2];	 /* ranks below 128 whose block was incomplete when it failed */
 };
 
 struct rank {
@@ -81,6 +85,8 @@ void fixture_stop_calling(struct rank *r);
 
 /* ---- fixture_buffers.c ---------------------------------------------------------------- */
 
+/* What sizes depend on. */
+struct cn_call fixture_shape(const struct call *c);
 /* Allocates and fills the buffers of a call; false: no memory. */
 bool fixture_prepare_buffers(struct call *c);
 /* Received blocks that are wrong; *which has the ranks that they are of. */

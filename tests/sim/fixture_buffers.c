@@ -5,6 +5,7 @@
  * sent from one later is wrong.
  */
 #include "fixture.h"
+#include "tests/unit/reduction.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,33 +55,87 @@ static uint8_t *buffer(uint64_t bytes)
 
 static bool own_blocks(enum cn_op_kind op)
 {
-	return op == CN_OP_ALLTOALL || op == CN_OP_SCATTER;
+	return op == CN_OP_ALLTOALL || op == CN_OP_SCATTER || op == CN_OP_REDUCE_SCATTER;
 }
 
-bool fixture_prepare_buffers(struct call *c)
+struct cn_call fixture_shape(const struct call *c)
 {
 	const struct op_plan *p = &c->fixture->ops[c->number];
-	const struct cn_call k = {
+
+	return (struct cn_call){
 		.op = p->op,
 		.bytes = p->bytes,
 		.rank = c->rank,
 		.ranks = c->fixture->s->ranks,
 		.root = p->root,
+		.nodes = c->fixture->s->hosts,
+		.local = c->fixture->s->local,
+		.element = cn_op_reduces(p->op) ? reduction_element(p->ordered) : 0,
 	};
+}
+
+/* What a rank sends. */
+static void fill(const struct call *c, uint32_t rank, uint8_t *send)
+{
+	const struct op_plan *p = &c->fixture->ops[c->number];
+
+	for (uint64_t i = 0; i * p->bytes < c->send_bytes; i++) {
+		pattern(c->number, rank, own_blocks(p->op) ? (uint32_t)i : 0, send + i * p->bytes,
+			p->bytes, true);
+	}
+	/* Maps x -> a x + b of which a is odd can be told apart (reduction.h). */
+	for (uint64_t i = 0; cn_op_reduces(p->op) && p->ordered && i < c->send_bytes; i += 2) {
+		send[i] |= 1;
+	}
+}
+
+bool fixture_prepare_buffers(struct call *c)
+{
+	const struct cn_call k = fixture_shape(c);
 
 	c->send_bytes = cn_call_send_bytes(&k);
 	c->recv_bytes = cn_call_recv_bytes(&k);
 	c->send = buffer(c->send_bytes);
 	c->recv = buffer(c->recv_bytes);
+	c->scratch_bytes = cn_call_scratch_bytes(&k);
+	c->scratch = buffer(c->scratch_bytes);
 	if ((c->send == NULL) != (c->send_bytes == 0) ||
-	    (c->recv == NULL) != (c->recv_bytes == 0)) {
+	    (c->recv == NULL) != (c->recv_bytes == 0) ||
+	    (c->scratch == NULL) != (c->scratch_bytes == 0)) {
 		return false;
 	}
-	for (uint64_t i = 0; i * p->bytes < c->send_bytes; i++) {
-		pattern(c->number, c->rank, own_blocks(p->op) ? (uint32_t)i : 0,
-			c->send + i * p->bytes, p->bytes, true);
-	}
+	fill(c, c->rank, c->send);
 	return true;
+}
+
+/* 1: the result of a reduction is not that of a sequential model. */
+static uint64_t wrong_result(const struct call *c)
+{
+	const struct op_plan *p = &c->fixture->ops[c->number];
+	const uint32_t ranks = c->fixture->s->ranks;
+	uint8_t **send = calloc(ranks, sizeof(*send)), *want = malloc(c->recv_bytes + 1);
+	uint64_t wrong = 0;
+
+	for (uint32_t r = 0; send != NULL && r < ranks; r++) {
+		send[r] = malloc(c->send_bytes + 1);
+		if (send[r] != NULL) {
+			fill(c, r, send[r]);
+		} else {
+			wrong = 1; /* no memory to see that it is right */
+		}
+	}
+	if (send == NULL || want == NULL || wrong != 0) {
+		wrong = 1;
+	} else if (c->recv_bytes > 0) {
+		reduction_expect(p->op, p->ordered, c->rank, ranks, p->bytes, send, want);
+		wrong = memcmp(c->recv, want, c->recv_bytes) != 0;
+	}
+	for (uint32_t r = 0; send != NULL && r < ranks; r++) {
+		free(send[r]);
+	}
+	free(send);
+	free(want);
+	return wrong;
 }
 
 /* Blocks of what was received that are not right; *which has the ranks that they are of. */
@@ -91,6 +146,9 @@ uint64_t fixture_wrong_blocks(const struct call *c, uint64_t which[2])
 	uint64_t wrong = 0;
 
 	which[0] = which[1] = 0;
+	if (cn_op_reduces(p->op)) {
+		return wrong_result(c);
+	}
 	for (uint64_t i = 0; i * p->bytes < c->recv_bytes; i++) {
 		uint32_t from = one ? p->root : (uint32_t)i;
 
@@ -108,6 +166,8 @@ uint64_t fixture_wrong_blocks(const struct call *c, uint64_t which[2])
 static void check_guards(struct call *c)
 {
 	if ((c->send != NULL && count_other(c->send + c->send_bytes, GUARD, guard_byte) != 0) ||
+	    (c->scratch != NULL &&
+	     count_other(c->scratch + c->scratch_bytes, GUARD, guard_byte) != 0) ||
 	    (c->recv != NULL && count_other(c->recv + c->recv_bytes, GUARD, guard_byte) != 0)) {
 		fixture_report(c->fixture,
 			       "rank %u, operation %u: bytes behind a buffer were written", c->rank,
@@ -124,6 +184,9 @@ void fixture_release_buffers(struct call *c)
 	}
 	if (c->recv != NULL) {
 		memset(c->recv, read_byte, c->recv_bytes);
+	}
+	if (c->scratch != NULL) {
+		memset(c->scratch, sent_byte, c->scratch_bytes);
 	}
 }
 

@@ -2,6 +2,7 @@
 /* Drawing scenarios. The order of draws is the format of the seeds: new draws go to the end. */
 #include "scenario.h"
 #include "proto/wire.h"
+#include "sched/reduction.h"
 #include "tools/plan/random.h"
 #include "tools/plan/span.h"
 
@@ -340,6 +341,46 @@ static void draw_faults(struct scenario *s, uint64_t *r)
 
 /* ---- the whole ------------------------------------------------------------------------ */
 
+/* Whether the algorithm takes blocks of this size, combined in this order. */
+static bool takes(const struct cn_algorithm *a, const struct op_plan *p)
+{
+	return !(strcmp(a->name, "ring") == 0 && p->ordered) &&
+	       !(p->bytes > CN_REDUCTION_SMALL &&
+		 (strcmp(a->name, "doubling") == 0 || strcmp(a->name, "binomial") == 0));
+}
+
+/*
+ * Reductions take the place of some operations. Of seeds that 4 divides only, so that others still
+ * mean what they meant when they found something.
+ */
+static void draw_reduction(const struct scenario *s, struct op_plan *p, uint64_t *r)
+{
+	const struct cn_algorithm *all;
+	size_t n, first = 0;
+
+	all = cn_algorithms(&n);
+	while (!cn_op_reduces(all[first].op)) {
+		first++;
+	}
+	all += first + cn_random(r) % (n - first);
+	p->op = all->op;
+	p->ordered = chance(r, 40);
+	p->bytes &= ~(uint64_t)1;
+	p->algorithm = chance(r, 85) && takes(all, p) ? all->name : NULL;
+	p->permutation = CN_PERM_AUTO;
+	p->root = p->op == CN_OP_REDUCE ? (uint32_t)(cn_random(r) % s->ranks) : 0;
+}
+
+static void draw_reductions(struct scenario *s, uint64_t *r)
+{
+	s->late = chance(r, 50);
+	for (uint32_t i = 0; s->seed % 4 == 0 && i < s->nops + s->nafter; i++) {
+		if (chance(r, 60)) {
+			draw_reduction(s, i < s->nops ? &s->ops[i] : &s->after[i - s->nops], r);
+		}
+	}
+}
+
 bool scenario_draw(uint64_t seed, struct scenario *s)
 {
 	static const enum fault_profile profiles[] = { PROFILE_NONE,	   PROFILE_NONE,
@@ -359,6 +400,7 @@ bool scenario_draw(uint64_t seed, struct scenario *s)
 	bound_queues(s);
 	draw_ops(s, &random);
 	draw_faults(s, &random);
+	draw_reductions(s, &random);
 	return true;
 }
 

@@ -46,6 +46,7 @@ struct op_plan {
 	uint32_t window;
 	uint32_t root;
 	uint64_t bytes;
+	bool ordered; /* reductions */
 };
 
 enum fault_kind {
@@ -75,6 +76,7 @@ struct scenario {
 	uint32_t nops, nafter; /* operations, and those after the faults */
 	struct op_plan ops[OPS_MAX], after[OPS_MAX];
 	uint32_t depth;	    /* outstanding operations per rank */
+	bool late;	    /* pieces of reductions are combined a while after they could be */
 	cn_time think;	    /* longest time between an end and the next call */
 	cn_time deadline;   /* of each operation, from its call */
 	uint32_t attackers; /* attackers.h; 0, which is drawn: none */

@@ -56,6 +56,8 @@ static struct cn_call call_of(const struct coll *k)
 		.bytes = k->bytes,
 		.rank = k->b->m.rank,
 		.ranks = k->b->m.place.ranks,
+		.nodes = k->b->m.place.nodes,
+		.element = 1,
 	};
 }
 
@@ -120,28 +122,59 @@ static void fill(const struct coll *k, uint64_t serial, uint32_t at)
 	}
 }
 
+static void report_wrong(const struct coll *k, struct contest *t, uint32_t source, size_t at,
+			 uint8_t want, uint8_t got)
+{
+	char what[128], size[TOOL_TEXT];
+
+	t->counters[BENCH_WRONG] = 1;
+	if (!t->wrong) { /* the first is enough */
+		t->wrong = true;
+		snprintf(what, sizeof(what), "%s by %s, block of %s",
+			 measure_op_name(k->b->o->m.op), t->row->name,
+			 tool_format_size(k->bytes, size));
+		bench_wrong(k->b, what, source, at, want, got);
+	}
+}
+
+/* Each byte is the sum of all ranks'. */
+static void check_sums(const struct coll *k, struct contest *t, uint64_t serial, uint32_t slot)
+{
+	const uint8_t *data = k->recv + slot * recv_bytes(k);
+
+	for (size_t at = 0; at < k->bytes; at++) {
+		uint8_t sum = 0;
+
+		for (uint32_t r = 0; r < k->b->m.place.ranks; r++) {
+			struct bench_pattern p = block(k, serial, r, 0);
+
+			sum = (uint8_t)(sum + bench_pattern_byte(&p, at));
+		}
+		if (data[at] != sum) {
+			report_wrong(k, t, 0, at, sum, data[at]);
+			return;
+		}
+	}
+}
+
 static void check(const struct coll *k, struct contest *t, uint64_t serial, uint32_t slot)
 {
 	uint32_t i;
 	size_t at;
 
+	if (k->b->o->m.op == MEASURE_ALLREDUCE) {
+		check_sums(k, t, serial, slot);
+		return;
+	}
+
 	for (i = 0; i * k->bytes < recv_bytes(k); i++) {
 		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->m.rank);
 		const uint8_t *data = k->recv + slot * recv_bytes(k) + i * k->bytes;
-		char what[128], size[TOOL_TEXT];
 
 		if (bench_pattern_check(&p, data, k->bytes, &at)) {
 			continue;
 		}
-		t->counters[BENCH_WRONG] = 1;
-		if (!t->wrong) { /* the first is enough */
-			t->wrong = true;
-			snprintf(what, sizeof(what), "%s by %s, block of %s",
-				 measure_op_name(k->b->o->m.op), t->row->name,
-				 tool_format_size(k->bytes, size));
-			bench_wrong(k->b, what, source_of(k, i), at, bench_pattern_byte(&p, at),
-				    data[at]);
-		}
+		report_wrong(k, t, source_of(k, i), at, bench_pattern_byte(&p, at), data[at]);
 	}
 }
 
@@ -160,6 +193,9 @@ static int operate(const struct coll *k, const struct contest *t, uint32_t at)
 		return collnet_scatter(k->b->team, send, recv, k->bytes, 0, &t->how);
 	case MEASURE_GATHER:
 		return collnet_gather(k->b->team, send, recv, k->bytes, 0, &t->how);
+	case MEASURE_ALLREDUCE:
+		return collnet_allreduce(k->b->team, send, recv, k->bytes, COLLNET_UINT8,
+					 COLLNET_SUM, &t->how);
 	default:
 		return collnet_barrier(k->b->team, &t->how);
 	}

@@ -21,6 +21,7 @@ static const char help_text[] =
 	"  bcast      broadcast: rank 0 sends a block to all ranks\n"
 	"  scatter    rank 0 sends a block to every rank\n"
 	"  gather     every rank sends a block to rank 0\n"
+	"  allreduce  the sums of all ranks' bytes, on every rank\n"
 	"  barrier    wait until all ranks have arrived\n"
 	"  pingpong   a message from rank 0 to rank 1 and back\n"
 	"  stream     messages from rank 0 to rank 1, two in flight\n"

@@ -57,6 +57,7 @@ static void header(const struct bench *b, const struct measure_result *r)
 	case MEASURE_BCAST:
 	case MEASURE_SCATTER:
 	case MEASURE_GATHER:
+	case MEASURE_ALLREDUCE:
 		printf("%8s %-9s %-11s %-3s %7s %5s %10s %10s %10s %11s %7s %9s %7s %6s %7s %7s\n",
 		       "size", "algorithm", "permutation", "CA", "window", "iter", "min ms",
 		       "median ms", "p99 ms", "Mbit/s/node", "% limit", "frames", "resent", "acks",
@@ -145,6 +146,7 @@ static bool report_table(struct bench *b, const struct measure_result *r)
 	case MEASURE_BCAST:
 	case MEASURE_SCATTER:
 	case MEASURE_GATHER:
+	case MEASURE_ALLREDUCE:
 		row_collective(r);
 		break;
 	}

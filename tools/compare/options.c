@@ -214,6 +214,10 @@ static int take_operation(struct compare_options *o, const char *name, struct cn
 			return cn_fail(err, COLLNET_EINVAL, "%s is given twice", name);
 		}
 	}
+	if (cn_op_reduces(measure_op_kind(op))) {
+		return cn_fail(err, COLLNET_EINVAL, "%s is not compared yet: see collnet bench",
+			       measure_op_name(op));
+	}
 	o->ops[o->nops++] = op;
 	return COLLNET_OK;
 }

@@ -30,6 +30,8 @@ static double crossing(enum measure_op op, double r, double p, bool root)
 	case MEASURE_SCATTER:
 	case MEASURE_GATHER:
 		return root ? p - r : r;
+	case MEASURE_ALLREDUCE: /* Patarasuk and Yuan; and each side must learn the other's sum */
+		return fmax(1, 2 * (p - r) / p);
 	case MEASURE_BARRIER:
 	case MEASURE_PINGPONG:
 	case MEASURE_STREAM:
@@ -137,6 +139,8 @@ double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes)
 	case MEASURE_SCATTER:
 	case MEASURE_GATHER:
 		return (p - 1) * (double)bytes;
+	case MEASURE_ALLREDUCE:
+		return 2 * (p - 1) * (double)bytes;
 	case MEASURE_PINGPONG:
 		return 2 * (double)bytes;
 	case MEASURE_STREAM:

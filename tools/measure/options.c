@@ -19,6 +19,7 @@ static const struct operation {
 	[MEASURE_BCAST] = { "bcast", CN_OP_BCAST, "1k,64k,1m", COLLNET_BLOCK_MAX, 1 },
 	[MEASURE_SCATTER] = { "scatter", CN_OP_SCATTER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
 	[MEASURE_GATHER] = { "gather", CN_OP_GATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_ALLREDUCE] = { "allreduce", CN_OP_ALLREDUCE, "8,1k,64k,1m", COLLNET_BLOCK_MAX, 1 },
 	[MEASURE_BARRIER] = { "barrier", CN_OP_BARRIER, "0", 0, 1 },
 	[MEASURE_PINGPONG] = { "pingpong", 0, "64,1k", COLLNET_MESSAGE_MAX, 10 },
 	[MEASURE_STREAM] = { "stream", 0, "1m", COLLNET_MESSAGE_MAX, 2 },

@@ -287,7 +287,7 @@ static int take_operation(struct schedule_options *o, int argc, char **argv)
 		return tool_usage("no operation given; there are alltoall, allgather, barrier, "
 				  "bcast, scatter, gather");
 	}
-	if (!cn_op_find(argv[optind], &o->op) || cn_op_is_vector(o->op)) {
+	if (!cn_op_find(argv[optind], &o->op) || cn_op_is_vector(o->op) || cn_op_reduces(o->op)) {
 		return tool_usage("unknown operation '%.40s'; there are alltoall, allgather, "
 				  "barrier, bcast, scatter, gather",
 				  argv[optind]);

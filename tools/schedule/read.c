@@ -183,7 +183,8 @@ static int read_head(struct reader *r)
 	}
 	value = next(r);
 	if (strcmp(word, "schedule") == 0) {
-		r->op_given = cn_op_find(value, &r->s->plan.op) && !cn_op_is_vector(r->s->plan.op);
+		r->op_given = cn_op_find(value, &r->s->plan.op) &&
+			      !cn_op_is_vector(r->s->plan.op) && !cn_op_reduces(r->s->plan.op);
 		return r->op_given ? COLLNET_OK : expected(r, "an operation", value);
 	}
 	if (strcmp(word, "algorithm") == 0 && *value != '\0') {

@@ -24,7 +24,7 @@ static const char help_text[] =
 	"virtual time, in one process, on switches with finite buffers. Needs no network and no\n"
 	"privileges. The same seed gives the same result on every machine.\n"
 	"\n"
-	"Operations: alltoall, allgather, bcast, scatter, gather, barrier\n"
+	"Operations: alltoall, allgather, bcast, scatter, gather, allreduce, barrier\n"
 	"\n"
 	"Network:\n"
 	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root switch\n"

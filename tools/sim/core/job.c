@@ -6,6 +6,8 @@
  */
 #include "tools/sim/core/job.h"
 
+#include "coll/combine.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,9 @@ struct rank {
 	struct cn_member *member; /* of the engine of this epoch; it is gone with it */
 	uint64_t epoch;
 	uint8_t *send, *recv;
+	uint8_t *scratch; /* reductions */
+	uint64_t scratch_bytes;
+	struct cn_reducer reducer;
 	struct cn_job_rank result;
 	uint64_t number;    /* of its present operation */
 	uint32_t iteration; /* which of those that are run back to back */
@@ -191,6 +196,9 @@ void cn_job_free(struct cn_job *j)
 	if (j->ranks != NULL) {
 		cn_job_leave(j);
 	}
+	for (uint32_t i = 0; j->ranks != NULL && i < j->nranks; i++) {
+		free(j->ranks[i].scratch);
+	}
 	for (uint32_t i = 0; j->ranks != NULL && !j->config.shared && i < j->nranks; i++) {
 		free(j->ranks[i].send);
 		free(j->ranks[i].recv);
@@ -269,6 +277,9 @@ static struct cn_call call_of(const struct cn_job *j, uint32_t rank)
 		.ranks = j->nranks,
 		.root = j->args->root,
 		.blocks = j->args->blocks,
+		.nodes = j->config.hosts,
+		.local = j->config.local,
+		.element = j->args->element,
 	};
 }
 
@@ -291,6 +302,49 @@ static void fill(struct cn_job *j, uint32_t rank)
 	}
 }
 
+static uint8_t *place(const struct rank *r, const struct cn_span *s)
+{
+	return (s->buffer == CN_BUF_SEND   ? r->send
+		: s->buffer == CN_BUF_RECV ? r->recv
+					   : r->scratch) +
+	       s->offset;
+}
+
+/* Sums of bytes. */
+static bool combine(struct cn_reducer *reducer, const struct cn_combine *p)
+{
+	const struct rank *r = (struct rank *)((char *)reducer - offsetof(struct rank, reducer));
+
+	if (!r->job->config.shared) {
+		cn_combine_find(COLLNET_UINT8, COLLNET_SUM)(place(r, &p->left), place(r, &p->right),
+							    place(r, &p->out), p->bytes);
+	}
+	return true;
+}
+
+/* Bytes of an allreduce's result that are not the sums of all ranks'. */
+static uint64_t look_at_sums(const struct cn_job *j, const struct rank *r, uint64_t bytes)
+{
+	uint64_t wrong = 0;
+
+	for (uint64_t i = 0; i < bytes; i += 8) {
+		uint8_t sum[8] = { 0 };
+
+		for (uint32_t from = 0; from < j->nranks; from++) {
+			uint64_t w = word(r->number, from, 0, i);
+			const uint8_t *b = (const uint8_t *)&w;
+
+			for (int k = 0; k < 8; k++) {
+				sum[k] = (uint8_t)(sum[k] + b[k]);
+			}
+		}
+		for (uint64_t k = 0; k < 8 && i + k < bytes; k++) {
+			wrong += r->recv[i + k] != sum[k];
+		}
+	}
+	return wrong;
+}
+
 static uint64_t look(struct cn_job *j, uint32_t rank)
 {
 	struct rank *r = &j->ranks[rank];
@@ -298,11 +352,30 @@ static uint64_t look(struct cn_job *j, uint32_t rank)
 	uint64_t in = cn_call_recv_bytes(&c), wrong = 0;
 	bool one = c.op == CN_OP_BCAST || c.op == CN_OP_SCATTER;
 
+	if (c.op == CN_OP_ALLREDUCE) {
+		return look_at_sums(j, r, c.bytes);
+	}
 	for (uint64_t i = 0; i * c.bytes < in; i++) {
 		wrong += pattern(r->number, one ? c.root : (uint32_t)i, own_blocks(c.op) ? rank : 0,
 				 r->recv + i * c.bytes, c.bytes, false);
 	}
 	return wrong;
+}
+
+static bool reserve_scratch(struct rank *r, const struct cn_call *c)
+{
+	const uint64_t bytes = cn_call_scratch_bytes(c);
+	uint8_t *more;
+
+	if (bytes > r->scratch_bytes) {
+		more = realloc(r->scratch, bytes);
+		if (more == NULL) {
+			return false;
+		}
+		r->scratch = more;
+		r->scratch_bytes = bytes;
+	}
+	return true;
 }
 
 /* Event: the rank calls. */
@@ -323,6 +396,13 @@ static void post(void *arg)
 	a.deadline = j->limit;
 	a.send = cn_call_send_bytes(&c) > 0 ? r->send : NULL;
 	a.recv = cn_call_recv_bytes(&c) > 0 ? r->recv : NULL;
+	if (cn_op_reduces(a.op) && !reserve_scratch(r, &c)) {
+		ended(&r->op, COLLNET_ENOMEM, "no memory for a scratch buffer");
+		return;
+	}
+	a.scratch = r->scratch;
+	r->reducer.combine = combine;
+	a.reducer = cn_op_reduces(a.op) ? &r->reducer : NULL;
 	if (cn_coll_post(r->member, cn_sim_now(j->sim), &a, &r->op, &err) != COLLNET_OK) {
 		ended(&r->op, err.code, err.text);
 	}

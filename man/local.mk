@@ -30,7 +30,12 @@ dist_man_MANS += \
 	man/collnetd.conf.5
 
 exampledir = $(docdir)/examples
-dist_example_DATA = examples/exchange.c
+dist_example_DATA = \
+	examples/cg.c \
+	examples/exchange.c \
+	examples/fft2d.c \
+	examples/start.h \
+	examples/train.c
 topologydir = $(exampledir)/topologies
 dist_topology_DATA = \
 	examples/topologies/aapc-a.topo \

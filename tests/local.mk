@@ -145,6 +145,10 @@ tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
 
 # Programs that lab tests run on hosts.
 lab_programs = \
+	examples/cg \
+	examples/exchange \
+	examples/fft2d \
+	examples/train \
 	tests/lab/api \
 	tests/lab/attacker \
 	tests/lab/calls \
@@ -281,6 +285,11 @@ LDADD = tests/unit/libtests.la tools/libcn_compare.la tools/libcn_tools.la \
 	tools/libcn_plan.la tools/libcn_sim.la tools/libcn_shared.la daemon/libcn_daemon.la lib/libcn_all.la
 AM_TESTS_ENVIRONMENT = COLLNET_CORPUS='$(abs_top_srcdir)/tests/fuzz/corpus'; \
 	COLLNET_SOURCE='$(abs_top_srcdir)'; export COLLNET_CORPUS COLLNET_SOURCE;
+
+# They include <collnet/collnet.h>, as users' programs do.
+examples_cg_SOURCES = examples/cg.c examples/start.h
+examples_fft2d_SOURCES = examples/fft2d.c examples/start.h
+examples_train_SOURCES = examples/train.c examples/start.h
 
 check_PROGRAMS += $(fuzz_tests) $(lab_programs) $(sim_tests) tests/sim/soak
 if !FUZZER

@@ -20,11 +20,11 @@ set -ex
 # shellcheck disable=SC2046 # a list of flags
 for example in examples/*.c; do
 	${CC:-cc} -std=c11 -Wall -Wextra -Werror "$example" -o "$t/shared" \
-		$(pkg-config --cflags --libs collnet)
+		$(pkg-config --cflags --libs collnet) -lm
 	LD_LIBRARY_PATH=$PREFIX/lib ldd "$t/shared" | grep "$PREFIX/lib/libcollnet.so"
 	${CC:-cc} -std=c11 "$example" -o "$t/static" $(pkg-config --cflags collnet) \
 		"$PREFIX/lib/libcollnet.a" \
-		$(pkg-config --static --libs-only-l collnet | sed 's/-lcollnet //')
+		$(pkg-config --static --libs-only-l collnet | sed 's/-lcollnet //') -lm
 done
 # The program of the README, too, and it does what it says.
 awk '/^## / { inside = /^## A program/ } inside && /^    / { sub("^    ", ""); print }' README.md |

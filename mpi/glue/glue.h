@@ -74,6 +74,14 @@ int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype 
 		 int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm);
 int glue_allreduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
 		   MPI_Op op, MPI_Comm comm);
+int glue_reduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
+		MPI_Op op, int root, MPI_Comm comm);
+int glue_reduce_scatter_block(struct glue_comm *c, const void *send, void *recv, int count,
+			      MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int glue_scan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
+	      MPI_Op op, MPI_Comm comm);
+int glue_exscan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
+		MPI_Op op, MPI_Comm comm);
 
 /* ---- between the files of the glue ------------------------------------------------------- */
 

@@ -21,7 +21,9 @@
 #define PRIORITY 0
 
 #define EACH_COLLECTIVE(X)                                                                         \
-	X(allgather) X(allreduce) X(alltoall) X(barrier) X(bcast) X(gather) X(scatter)
+	X(allgather)                                                                               \
+	X(allreduce) X(alltoall) X(barrier) X(bcast) X(exscan) X(gather) X(reduce)                 \
+		X(reduce_scatter_block) X(scan) X(scatter)
 
 struct module {
 	mca_coll_base_module_t super;
@@ -133,6 +135,35 @@ static int coll_allreduce(const void *send, void *recv, int count, MPI_Datatype 
 {
 	SERVE(allreduce, glue_allreduce(&m->comm, send, recv, count, type, op, comm), send, recv,
 	      count, type, op);
+}
+
+static int coll_reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+		       int root, MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(reduce, glue_reduce(&m->comm, send, recv, count, type, op, root, comm), send, recv,
+	      count, type, op, root);
+}
+
+static int coll_reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,
+				     MPI_Op op, MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(reduce_scatter_block,
+	      glue_reduce_scatter_block(&m->comm, send, recv, count, type, op, comm), send, recv,
+	      count, type, op);
+}
+
+static int coll_scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+		     MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(scan, glue_scan(&m->comm, send, recv, count, type, op, comm), send, recv, count, type,
+	      op);
+}
+
+static int coll_exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+		       MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(exscan, glue_exscan(&m->comm, send, recv, count, type, op, comm), send, recv, count,
+	      type, op);
 }
 
 /* ---- the component -------------------------------------------------------------------------- */

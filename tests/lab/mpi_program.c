@@ -94,6 +94,62 @@ static void compose(void *in, void *inout, int *n, MPI_Datatype *type)
 	}
 }
 
+/* The sum of value(call, r, block, i) over the ranks below `end`. */
+static int sum_of(int call, int end, int block, int i)
+{
+	unsigned sum = 0;
+
+	for (int r = 0; r < end; r++) {
+		sum += (unsigned)value(call, r, block, i);
+	}
+	return (int)sum;
+}
+
+static void check_sums(const int *a, int count, int call, int end, int block, const char *what)
+{
+	for (int i = 0; i < count; i++) {
+		if (a[i] != sum_of(call, end, block, i)) {
+			wrong(what, count);
+		}
+	}
+}
+
+/* Reduce, reduce-scatter and scans: sums of integers. */
+static void others(MPI_Comm comm, int call, int count, int in_place)
+{
+	int rank, size;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	int root = call % size, all = count * size;
+	int *send = malloc(((size_t)all + 1) * sizeof(*send));
+	int *recv = malloc(((size_t)all + 1) * sizeof(*recv));
+	fill(send, count, call, rank, 0);
+	memcpy(recv, send, (size_t)count * sizeof(*recv));
+	MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : send, recv, count, MPI_INT, MPI_SUM,
+		   root, comm);
+	if (rank == root) {
+		check_sums(recv, count, call, size, 0, "reduce");
+	}
+	memcpy(recv, send, (size_t)count * sizeof(*recv));
+	MPI_Scan(in_place ? MPI_IN_PLACE : send, recv, count, MPI_INT, MPI_SUM, comm);
+	check_sums(recv, count, call, rank + 1, 0, "scan");
+	memcpy(recv, send, (size_t)count * sizeof(*recv));
+	MPI_Exscan(in_place ? MPI_IN_PLACE : send, recv, count, MPI_INT, MPI_SUM, comm);
+	if (rank > 0) {
+		check_sums(recv, count, call, rank, 0, "exscan");
+	}
+	for (int j = 0; j < size; j++) {
+		fill(send + j * count, count, call, rank, j);
+	}
+	memcpy(recv, send, (size_t)all * sizeof(*recv));
+	MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : send, recv, count, MPI_INT, MPI_SUM,
+				 comm);
+	check_sums(recv, count, call, size, rank, "reduce_scatter_block");
+	free(send);
+	free(recv);
+}
+
 static void reductions(MPI_Comm comm, int call, int count, int in_place)
 {
 	static MPI_Op op = MPI_OP_NULL;
@@ -128,6 +184,7 @@ static void reductions(MPI_Comm comm, int call, int count, int in_place)
 	}
 	free(in);
 	free(out);
+	others(comm, call, count, in_place);
 
 	struct {
 		double v;

@@ -47,6 +47,26 @@ static void check_done(struct fixture *w, int i, const struct cn_msg_done *m)
 	w->end[i].busy[m->head.tag] -= w->end[i].busy[m->head.tag] > 0;
 }
 
+/* A COMBINE: a valid message about a request that has no answer yet. */
+static void check_combine(struct fixture *w, int i, const struct cn_msg_combine *m)
+{
+	check(cn_msg_check((const union cn_msg *)(const void *)m, sizeof(*m), true) == NULL);
+	check(w->end[i].broken || w->end[i].busy[m->head.tag] > 0);
+	w->last = (struct cn_msg_combined){
+		.head = { .type = CN_MSG_COMBINED, .tag = m->head.tag },
+		.piece = m->piece,
+	};
+}
+
+static void check_completion(struct fixture *w, int i, const union cn_msg *m)
+{
+	if (m->head.type == CN_MSG_COMBINE) {
+		check_combine(w, i, &m->combine);
+	} else {
+		check_done(w, i, &m->done);
+	}
+}
+
 static void read_completions(struct fixture *w, int i)
 {
 	const void *slot;
@@ -54,7 +74,7 @@ static void read_completions(struct fixture *w, int i)
 	while (w->end[i].memory != NULL && !w->end[i].deaf &&
 	       cn_shm_ring_front(&w->end[i].completions, &slot) == CN_SHM_RING_OK) {
 		if (!w->end[i].broken) {
-			check_done(w, i, slot);
+			check_completion(w, i, slot);
 		}
 		cn_shm_ring_pop(&w->end[i].completions);
 	}
@@ -70,8 +90,8 @@ void read_answers(struct fixture *w)
 		while (w->end[i].client != NULL && !w->end[i].deaf &&
 		       (n = recv(w->end[i].fd, &m, sizeof(m), MSG_DONTWAIT)) > 0) {
 			check(cn_msg_check(&m, (size_t)n, true) == NULL);
-			if (m.head.type == CN_MSG_DONE) {
-				check_done(w, i, &m.done);
+			if (m.head.type == CN_MSG_DONE || m.head.type == CN_MSG_COMBINE) {
+				check_completion(w, i, &m);
 			}
 		}
 		read_completions(w, i);

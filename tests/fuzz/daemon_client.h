@@ -23,6 +23,7 @@ struct fixture {
 		 * deaf client used a number again. */
 		uint32_t busy[CN_MSG_REQUESTS];
 	} end[CLIENTS];
+	struct cn_msg_combined last; /* what answers the last COMBINE */
 };
 
 /* Aborts, which is a finding. */

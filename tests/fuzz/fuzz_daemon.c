@@ -41,7 +41,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define REGION_BYTES 65536u
-#define TYPES	     (CN_MSG_LAST_REQUEST + 2u)
+#define TYPES	     (CN_MSG_LAST_REQUEST + 1u)
 
 static const struct mutate_step steps[] = {
 	{ 0, MUTATE_ANY, 1, "n" },
@@ -55,6 +55,7 @@ static const struct mutate_step steps[] = {
 	{ 1, CN_MSG_CLOSE, 4, "qik" },
 	{ 1, CN_MSG_SEND, 8, "qiiibbiik" },
 	{ 1, CN_MSG_RECV, 8, "qibbiik" },
+	{ 1, CN_MSG_COMBINED, 4, "qbbk" },
 	{ 1, CN_MSG_STATS, 1, "qik" },
 	{ 1, CN_MSG_NODES, 1, "qk" },
 	{ 1, CN_MSG_JOBS, 1, "qk" },
@@ -67,6 +68,7 @@ static const struct mutate_step steps[] = {
 	{ 7, MUTATE_ANY, 14, "" },
 	{ 8, MUTATE_ANY, 8, "" },
 	{ 9, CN_MSG_COLL, 8, "qiibiibiiiik" },
+	{ 9, CN_MSG_COMBINED, 4, "qbbk" },
 	{ 9, CN_MSG_SEND, 6, "qiiibbiik" },
 	{ 9, CN_MSG_RECV, 6, "qibbiik" },
 	{ 9, MUTATE_ANY, 1, "bbk" },
@@ -94,6 +96,8 @@ static struct cn_msg_place place(struct fixture *w)
 /* A message that is right in itself, if its arguments are. */
 static void build(struct fixture *w, union cn_msg *m)
 {
+	uint8_t op;
+
 	static const char *const algorithms[] = {
 		"", "shuffle", "pairwise", "linear", "ring", "x"
 	};
@@ -125,7 +129,8 @@ static void build(struct fixture *w, union cn_msg *m)
 		break;
 	case CN_MSG_COLL:
 		m->coll.team = byte(w) % CN_MSG_TEAMS;
-		m->coll.op = 1 + byte(w) % 3u;
+		op = byte(w);
+		m->coll.op = op < 192 ? 1 + op % 3u : CN_OP_ALLREDUCE + op % 5u;
 		m->coll.bytes = m->coll.op == 3 ? 0 : byte(w) * 97u;
 		snprintf(m->coll.algorithm, sizeof(m->coll.algorithm), "%s",
 			 algorithms[byte(w) % 6]);
@@ -134,6 +139,19 @@ static void build(struct fixture *w, union cn_msg *m)
 		m->coll.timeout_ms = 1 + byte(w);
 		m->coll.send = place(w);
 		m->coll.recv = place(w);
+		if (cn_op_reduces((enum cn_op_kind)m->coll.op)) {
+			m->coll.element = 1 + op / 8 % 2 * 96;
+			m->coll.ordered = op / 16 % 2;
+			m->coll.algorithm[0] = '\0';
+			m->coll.scratch = m->coll.recv;
+			m->coll.scratch.offset += m->coll.scratch.region < 7 ? REGION_BYTES / 4 : 0;
+		}
+		break;
+	case CN_MSG_COMBINED:
+		if (byte(w) % 4 != 0 && w->last.head.type != 0) {
+			m->combined = w->last;
+		}
+		m->combined.piece += byte(w) % 8 == 7;
 		break;
 	case CN_MSG_OPEN:
 		m->open.endpoint = byte(w) % CN_MSG_ENDPOINTS;

@@ -22,8 +22,9 @@
 
 #define EACH_COLLECTIVE(X)                                                                         \
 	X(allgather)                                                                               \
-	X(allreduce) X(alltoall) X(barrier) X(bcast) X(exscan) X(gather) X(reduce)                 \
-		X(reduce_scatter_block) X(scan) X(scatter)
+	X(allreduce)                                                                               \
+	X(alltoall)                                                                                \
+	X(barrier) X(bcast) X(exscan) X(gather) X(reduce) X(reduce_scatter_block) X(scan) X(scatter)
 
 struct module {
 	mca_coll_base_module_t super;

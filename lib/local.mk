@@ -279,6 +279,7 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/request.c \
 	lib/client/secret.c \
 	lib/client/socket.c \
+	lib/client/split.c \
 	lib/client/team.c \
 	lib/client/vector.c
 

@@ -105,11 +105,13 @@ links_open = \
 	man/links/collnet_version.3
 links_team_create = \
 	man/links/collnet_team_destroy.3 \
+	man/links/collnet_team_dup.3 \
 	man/links/collnet_team_node.3 \
 	man/links/collnet_team_nodes.3 \
 	man/links/collnet_team_options_init.3 \
 	man/links/collnet_team_rank.3 \
-	man/links/collnet_team_size.3
+	man/links/collnet_team_size.3 \
+	man/links/collnet_team_split.3
 links_wait = \
 	man/links/collnet_test.3
 

@@ -87,6 +87,7 @@ struct collnet_team {
 	uint32_t rank, ranks, nodes;
 	uint32_t local; /* ranks on this node */
 	uint32_t outstanding;
+	uint32_t children; /* teams that were made of it: split.c */
 	char job[COLLNET_NAME_MAX + 1];
 	uint64_t secret;		     /* cn_secret(); 0: the user is the owner */
 	char (*names)[COLLNET_NAME_MAX + 1]; /* [ranks] node of each */
@@ -209,6 +210,10 @@ struct cn_coll_call {
 	enum collnet_type type; /* reductions, of which `bytes` are elements */
 	enum collnet_op function;
 };
+
+/* Joins the team with these options, which are complete, and waits for the others. */
+int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64_t secret,
+		 struct collnet_team **out);
 
 int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 		const struct collnet_coll_options *o);

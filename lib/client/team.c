@@ -133,32 +133,23 @@ static int new_team(struct collnet *c, const struct collnet_team_options *o, con
 	return COLLNET_OK;
 }
 
-static int create_team(struct collnet *c, const struct collnet_team_options *given,
-		       struct collnet_team **out)
+int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64_t secret,
+		 struct collnet_team **out)
 {
-	struct collnet_team_options o;
-	char job[COLLNET_NAME_MAX + 1];
 	struct collnet_request *r;
 	struct collnet_team *t = NULL;
-	int rc = settle_team(c, given, &o, job, sizeof(job));
-	uint64_t secret = 0;
+	int rc = new_team(c, o, o->job, &t);
 
-	if (rc == COLLNET_OK) {
-		rc = cn_secret(o.secret, &secret, &c->err);
-	}
-	if (rc == COLLNET_OK) {
-		rc = new_team(c, &o, job, &t);
-	}
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
 	t->secret = secret;
-	r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
+	r = cn_request_get(c, t, NULL, o->timeout_ms, &c->err);
 	if (r == NULL) {
 		free_team(t);
 		return COLLNET_ELIMIT;
 	}
-	rc = c->backend->join(t, r, o.timeout_ms, &c->err);
+	rc = c->backend->join(t, r, o->timeout_ms, &c->err);
 	if (rc != COLLNET_OK) {
 		cn_request_put(r);
 		free_team(t);
@@ -178,6 +169,21 @@ static int create_team(struct collnet *c, const struct collnet_team_options *giv
 	}
 	*out = t;
 	return COLLNET_OK;
+}
+
+static int create_team(struct collnet *c, const struct collnet_team_options *given,
+		       struct collnet_team **out)
+{
+	struct collnet_team_options o;
+	char job[COLLNET_NAME_MAX + 1];
+	int rc = settle_team(c, given, &o, job, sizeof(job));
+	uint64_t secret = 0;
+
+	if (rc == COLLNET_OK) {
+		rc = cn_secret(o.secret, &secret, &c->err);
+	}
+	o.job = job;
+	return rc != COLLNET_OK ? rc : cn_team_open(c, &o, secret, out);
 }
 
 int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, collnet_team_t **out)

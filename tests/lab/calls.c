@@ -336,6 +336,46 @@ static void teams_of_their_own(void)
 	}
 }
 
+/* Sum of the parent's ranks over a team; each rank gives its own. */
+static uint64_t sum_of_ranks(collnet_team_t *team)
+{
+	uint64_t own = rank, sum = 0;
+
+	CHECK(collnet_allreduce(team, &own, &sum, 1, COLLNET_UINT64, COLLNET_SUM, NULL) ==
+	      COLLNET_OK);
+	return sum;
+}
+
+/* Even and odd ranks, in reverse order; all of them again; and a rank that is in neither. */
+static void split_teams(void)
+{
+	uint32_t half = (ranks + 1 - rank % 2) / 2;
+	uint64_t all = (uint64_t)ranks * (ranks - 1) / 2, odd = (uint64_t)(ranks / 2) * (ranks / 2);
+	collnet_team_t *a, *b, *none = t;
+
+	for (int i = 0; i < 20; i++) {
+		CHECK(collnet_team_split(t, (int32_t)(rank % 2), -(int32_t)rank, &a) == COLLNET_OK);
+		CHECK(collnet_team_dup(a, &b) == COLLNET_OK);
+		CHECK(collnet_team_size(a) == half && collnet_team_size(b) == half);
+		CHECK(collnet_team_rank(a) == half - 1 - rank / 2);
+		CHECK(collnet_team_rank(b) == collnet_team_rank(a));
+		CHECK(strcmp(collnet_team_node(a, collnet_team_rank(a)),
+			     collnet_team_node(t, rank)) == 0);
+		CHECK(sum_of_ranks(a) == (rank % 2 == 1 ? odd : all - odd));
+		collnet_team_destroy(a);
+		CHECK(sum_of_ranks(b) == (rank % 2 == 1 ? odd : all - odd));
+		collnet_team_destroy(b);
+		CHECK(sum_of_ranks(t) == all);
+	}
+	CHECK(collnet_team_split(t, rank == 0 ? -1 : 7, 0, &none) == COLLNET_OK);
+	CHECK((none == NULL) == (rank == 0));
+	CHECK(none == NULL || (sum_of_ranks(none) == all && collnet_team_rank(none) == rank - 1));
+	collnet_team_destroy(none);
+	REFUSED(COLLNET_EINVAL, "out is NULL", collnet_team_split(t, 0, 0, NULL));
+	CHECK(collnet_team_split(NULL, 0, 0, &none) == COLLNET_EINVAL);
+	CHECK(collnet_team_dup(NULL, &none) == COLLNET_EINVAL);
+}
+
 /* One rank computes for longer than a silent node lives; the others wait for it. */
 static void away(void)
 {
@@ -368,6 +408,7 @@ int main(int argc, char **argv)
 	messages();
 	wrong_arguments();
 	teams_of_their_own();
+	split_teams();
 	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 	collnet_close(c); /* leaves the team */
 	printf("rank %u of %u: all calls answer as they should\n", rank, ranks);

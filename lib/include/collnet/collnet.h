@@ -186,6 +186,16 @@ void collnet_team_options_init(struct collnet_team_options *o);
  */
 int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, collnet_team_t **out);
 
+/**
+ * A team of those ranks of `t` that call with the same color, numbered by key, and by rank where
+ * keys are equal. Every rank of `t` calls it. A color less than 0: the rank is in no new team, and
+ * *out is NULL. The new team has the owner of `t` and outlives it.
+ */
+int collnet_team_split(collnet_team_t *t, int32_t color, int32_t key, collnet_team_t **out);
+
+/** Another team of the same ranks, with operations of its own. Every rank of `t` calls it. */
+int collnet_team_dup(collnet_team_t *t, collnet_team_t **out);
+
 /** Leaves the team; its outstanding requests end with COLLNET_ERANK. NULL is ignored. */
 void collnet_team_destroy(collnet_team_t *t);
 

@@ -6,6 +6,7 @@ mpi_glue = \
 	mpi/glue/pack.c \
 	mpi/glue/reduce.c \
 	mpi/glue/team.c \
+	mpi/glue/vector.c \
 	mpi/glue/wait.c
 
 if HAVE_OPENMPI

@@ -3,9 +3,6 @@
  * MPI's collectives by means of collnet's. Calls with blocks longer than COLLNET_BLOCK_MAX are
  * declined, and operations of no bytes complete at once, in the same way on all ranks.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "mpi/glue/glue.h"
 
 /* Whether the call ends here: it is declined, or complete because it moves nothing. */
@@ -118,16 +115,8 @@ int glue_alltoall(struct glue_comm *c, const void *send, int nsend, MPI_Datatype
 		return rc;
 	}
 	if (send == MPI_IN_PLACE) {
+		/* The library copies what it sends from its receive buffer. */
 		rc = glue_pack(&in, recv, size, nrecv, trecv, true, comm);
-		if (rc == MPI_SUCCESS && in.owned == NULL) {
-			in.owned = malloc(bytes * size);
-			if (in.owned == NULL) {
-				rc = MPI_ERR_NO_MEM;
-			} else {
-				memcpy(in.owned, recv, bytes * size);
-				in.bytes = in.owned;
-			}
-		}
 	} else {
 		rc = glue_pack(&in, send, size, nsend, tsend, true, comm);
 	}
@@ -192,9 +181,7 @@ int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype 
 		rc = glue_pack(&in, send, (uint32_t)c->size, nsend, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS && in_place) {
-		/* The library writes the root's own block, too; the two must not overlap. */
-		out.bytes = out.owned = malloc(bytes);
-		rc = out.owned != NULL ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+		out.bytes = (char *)in.bytes + (size_t)root * bytes;
 	} else if (rc == MPI_SUCCESS) {
 		rc = glue_pack(&out, recv, 1, nrecv, trecv, false, comm);
 	}

@@ -72,6 +72,17 @@ int glue_gather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype t
 		int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm);
 int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
 		 int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm);
+int glue_alltoallv(struct glue_comm *c, const void *send, const int *send_counts,
+		   const int *send_displs, MPI_Datatype tsend, void *recv, const int *recv_counts,
+		   const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm);
+int glue_allgatherv(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend,
+		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv,
+		    MPI_Comm comm);
+int glue_gatherv(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		 const int *counts, const int *displs, MPI_Datatype trecv, int root, MPI_Comm comm);
+int glue_scatterv(struct glue_comm *c, const void *send, const int *counts, const int *displs,
+		  MPI_Datatype tsend, void *recv, int nrecv, MPI_Datatype trecv, int root,
+		  MPI_Comm comm);
 int glue_allreduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
 		   MPI_Op op, MPI_Comm comm);
 int glue_reduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
@@ -122,6 +133,8 @@ int glue_pack(struct glue_packed *p, const void *data, uint32_t blocks, int coun
 int glue_unpack(const struct glue_packed *p, void *data, uint32_t blocks, int count,
 		MPI_Datatype type, MPI_Comm comm);
 void glue_packed_free(struct glue_packed *p);
+/* Whether the elements of a type are adjacent, so that it is used in place. */
+bool glue_is_contiguous(MPI_Datatype type);
 /* Bytes of `count` elements; COLLNET_BLOCK_MAX + 1 when they are too many for a block. */
 size_t glue_bytes(int count, MPI_Datatype type);
 /* Address of block i of `data`. */

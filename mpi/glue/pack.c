@@ -7,7 +7,7 @@
 
 #include "mpi/glue/glue.h"
 
-static bool is_contiguous(MPI_Datatype type)
+bool glue_is_contiguous(MPI_Datatype type)
 {
 	int integers, addresses, types, combiner, size;
 	MPI_Aint lower, extent;
@@ -44,7 +44,7 @@ int glue_pack(struct glue_packed *p, const void *data, uint32_t blocks, int coun
 
 	p->owned = NULL;
 	p->bytes = (void *)data;
-	if (is_contiguous(type)) {
+	if (glue_is_contiguous(type)) {
 		return MPI_SUCCESS;
 	}
 	p->owned = malloc(bytes * blocks + 1);

@@ -22,9 +22,14 @@
 
 #define EACH_COLLECTIVE(X)                                                                         \
 	X(allgather)                                                                               \
+	X(allgatherv)                                                                              \
 	X(allreduce)                                                                               \
 	X(alltoall)                                                                                \
-	X(barrier) X(bcast) X(exscan) X(gather) X(reduce) X(reduce_scatter_block) X(scan) X(scatter)
+	X(alltoallv)                                                                               \
+	X(barrier)                                                                                 \
+	X(bcast)                                                                                   \
+	X(exscan)                                                                                  \
+	X(gather) X(gatherv) X(reduce) X(reduce_scatter_block) X(scan) X(scatter) X(scatterv)
 
 struct module {
 	mca_coll_base_module_t super;
@@ -129,6 +134,44 @@ static int coll_scatter(const void *send, int nsend, MPI_Datatype tsend, void *r
 {
 	SERVE(scatter, glue_scatter(&m->comm, send, nsend, tsend, recv, nrecv, trecv, root, comm),
 	      send, nsend, tsend, recv, nrecv, trecv, root);
+}
+
+static int coll_alltoallv(const void *send, const int *send_counts, const int *send_displs,
+			  MPI_Datatype tsend, void *recv, const int *recv_counts,
+			  const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm,
+			  mca_coll_base_module_t *module)
+{
+	SERVE(alltoallv,
+	      glue_alltoallv(&m->comm, send, send_counts, send_displs, tsend, recv, recv_counts,
+			     recv_displs, trecv, comm),
+	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
+}
+
+static int coll_allgatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
+			   const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm,
+			   mca_coll_base_module_t *module)
+{
+	SERVE(allgatherv,
+	      glue_allgatherv(&m->comm, send, nsend, tsend, recv, counts, displs, trecv, comm),
+	      send, nsend, tsend, recv, counts, displs, trecv);
+}
+
+static int coll_gatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
+			const int *counts, const int *displs, MPI_Datatype trecv, int root,
+			MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(gatherv,
+	      glue_gatherv(&m->comm, send, nsend, tsend, recv, counts, displs, trecv, root, comm),
+	      send, nsend, tsend, recv, counts, displs, trecv, root);
+}
+
+static int coll_scatterv(const void *send, const int *counts, const int *displs, MPI_Datatype tsend,
+			 void *recv, int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm,
+			 mca_coll_base_module_t *module)
+{
+	SERVE(scatterv,
+	      glue_scatterv(&m->comm, send, counts, displs, tsend, recv, nrecv, trecv, root, comm),
+	      send, counts, displs, tsend, recv, nrecv, trecv, root);
 }
 
 static int coll_allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,

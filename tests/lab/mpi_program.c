@@ -150,6 +150,134 @@ static void others(MPI_Comm comm, int call, int count, int in_place)
 	free(recv);
 }
 
+/* The sizes of call `call`: rank `from` has as many elements for rank `to`. */
+static int many(int call, int from, int to)
+{
+	unsigned x = (unsigned)value(call, from, to, 5) * 2654435761u;
+
+	return x >> 29 == 0 ? 0 : (int)(x >> 8) % ((x >> 6) % 4 == 0 ? 3000 : 40);
+}
+
+/* Places of blocks, the last rank's first, so that displacements are of any order and, from the end
+ * of the buffer, negative. Returns how many elements they take. */
+static int places(const int *counts, int n, int gap, int *displs)
+{
+	int at = 0;
+
+	for (int i = n; i-- > 0;) {
+		displs[i] = at;
+		at += counts[i] + gap;
+	}
+	return at;
+}
+
+/* Types of the side that receives: adjacent or with holes. */
+static int *received(int *a, int n, int holes)
+{
+	return holes ? spread(a, n) : a;
+}
+
+static void take(int *a, int *s, int n)
+{
+	if (s != a) {
+		collect(a, s, n);
+		free(s);
+	}
+}
+
+static void vectors(MPI_Comm comm, int call, int op, int holes, int in_place)
+{
+	MPI_Datatype type = holes ? sparse : MPI_INT;
+	int rank, size, step = holes ? 2 : 1, root, sum, n, *s, *r, *rtype;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	root = call % size;
+	int *counts = malloc(4 * (size_t)size * sizeof(*counts)), *displs = counts + size;
+	int *send_counts = displs + size, *send_displs = send_counts + size;
+	for (int i = 0; i < size; i++) {
+		send_counts[i] = many(call, op == 3 ? root : rank, i);
+		counts[i] = op == 0 ? many(call, i, rank) : many(call, i, op == 1 ? 0 : root);
+		if (op == 0 && in_place) { /* both ways alike */
+			counts[i] = many(call, rank < i ? rank : i, rank < i ? i : rank);
+		}
+	}
+	sum = places(send_counts, size, 3, send_displs);
+	n = places(counts, size, 2, displs);
+	s = malloc(((size_t)sum + 3001) * sizeof(*s));
+	r = malloc(((size_t)n + 3001) * sizeof(*r));
+	memset(r, 0x5a, ((size_t)n + 3001) * sizeof(*r));
+	switch (op) {
+	case 0:
+		for (int i = 0; i < size; i++) {
+			fill(s + send_displs[i], send_counts[i], call, rank, i);
+			if (in_place) {
+				fill(r + displs[i], counts[i], call, rank, i);
+			}
+		}
+		rtype = received(r, n, holes);
+		if (in_place || call % 2) {
+			MPI_Alltoallv(in_place ? MPI_IN_PLACE : s, send_counts, send_displs,
+				      MPI_INT, rtype, counts, displs, type, comm);
+		} else { /* from the end of the buffers */
+			for (int i = 0; i < size; i++) {
+				send_displs[i] -= sum;
+				displs[i] -= n;
+			}
+			MPI_Alltoallv(s + sum, send_counts, send_displs, MPI_INT, rtype + step * n,
+				      counts, displs, type, comm);
+			places(counts, size, 2, displs);
+		}
+		take(r, rtype, n);
+		for (int i = 0; i < size; i++) {
+			check(r + displs[i], counts[i], call, i, rank, "alltoallv");
+		}
+		break;
+	case 1:
+		fill(s, counts[rank], call, rank, 0);
+		fill(r + displs[rank], counts[rank], call, rank, 0);
+		rtype = received(r, n, holes);
+		MPI_Allgatherv(in_place ? MPI_IN_PLACE : s, in_place ? -5 : counts[rank],
+			       in_place ? MPI_DATATYPE_NULL : MPI_INT, rtype, counts, displs, type,
+			       comm);
+		take(r, rtype, n);
+		for (int i = 0; i < size; i++) {
+			check(r + displs[i], counts[i], call, i, 0, "allgatherv");
+		}
+		break;
+	case 2:
+		fill(s, counts[rank], call, rank, 0);
+		fill(r + displs[rank], counts[rank], call, rank, 0);
+		in_place = in_place && rank == root;
+		rtype = received(r, n, holes);
+		MPI_Gatherv(in_place ? MPI_IN_PLACE : s, in_place ? -5 : counts[rank],
+			    in_place ? MPI_DATATYPE_NULL : MPI_INT, rtype, counts, displs, type,
+			    root, comm);
+		take(r, rtype, n);
+		for (int i = 0; rank == root && i < size; i++) {
+			check(r + displs[i], counts[i], call, i, 0, "gatherv");
+		}
+		break;
+	default:
+		for (int i = 0; i < size; i++) {
+			fill(s + send_displs[i], send_counts[i], call, root, i);
+		}
+		in_place = in_place && rank == root;
+		rtype = received(r, send_counts[rank], holes);
+		MPI_Scatterv(s, send_counts, send_displs, MPI_INT, in_place ? MPI_IN_PLACE : rtype,
+			     in_place ? -5 : send_counts[rank], in_place ? MPI_DATATYPE_NULL : type,
+			     root, comm);
+		take(r, rtype, send_counts[rank]);
+		if (!in_place) {
+			check(r, send_counts[rank], call, root, rank, "scatterv");
+		}
+		break;
+	}
+	free(counts);
+	free(s);
+	free(r);
+}
+
 static void reductions(MPI_Comm comm, int call, int count, int in_place)
 {
 	static MPI_Op op = MPI_OP_NULL;
@@ -207,7 +335,7 @@ static void one(MPI_Comm comm, int call)
 {
 	static const int counts[] = { 0, 1, 2, 17, 300, 2500 };
 	int rank, size, count = counts[draw(6)], holes = (int)draw(3) == 0;
-	int in_place = (int)draw(3) == 0, op = (int)draw(7);
+	int in_place = (int)draw(3) == 0, op = (int)draw(11);
 
 	MPI_Comm_rank(comm, &rank);
 	MPI_Comm_size(comm, &size);
@@ -293,6 +421,12 @@ static void one(MPI_Comm comm, int call)
 			}
 			check(recv, count, call, root, rank, "scatter");
 		}
+		break;
+	case 6:
+	case 7:
+	case 8:
+	case 9:
+		vectors(comm, call, op - 6, holes, in_place);
 		break;
 	default:
 		reductions(comm, call, count, in_place);

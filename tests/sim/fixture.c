@@ -184,7 +184,8 @@ static void post(void *arg)
 		.contention_aware = p->contention_aware,
 		.window = p->window,
 		.root = p->root,
-		.bytes = p->bytes,
+		.bytes = cn_op_is_vector(p->op) ? 0 : p->bytes,
+		.blocks = c->blocks,
 		.send = c->send,
 		.recv = c->recv,
 		.deadline = c->deadline,
@@ -354,7 +355,7 @@ static bool run_ops(struct fixture *fx, const struct op_plan *ops, uint32_t nops
 	fx->open = nops * fx->s->ranks;
 	for (uint32_t i = 0; i < nops; i++) {
 		wire_oracle_limit(fx->wire, i, oracle_window(fx->s, &ops[i]),
-				  oracle_by_acks(&ops[i]));
+				  oracle_by_acks(fx->s, &ops[i]));
 		for (uint32_t k = 0; k < fx->s->ranks; k++) {
 			*call_of(fx, i, k) = (struct call){ .fixture = fx, .rank = k, .number = i };
 		}
@@ -382,6 +383,7 @@ static void end_calls(struct fixture *fx)
 		free(c->send);
 		free(c->scratch);
 		free(c->recv);
+		free(c->memory);
 	}
 	free(fx->calls);
 	fx->calls = NULL;

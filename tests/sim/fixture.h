@@ -34,6 +34,8 @@ struct call {
 	struct cn_reducer reducer;
 	struct cn_combine piece; /* to be combined later */
 	uint64_t missing[2];	 /* ranks below 128 whose block was incomplete when it failed */
+	struct cn_block *memory; /* of `blocks`; NULL: no vector operation */
+	struct cn_blocks blocks;
 };
 
 struct rank {
@@ -111,7 +113,7 @@ void fixture_repair(struct fixture *fx);
 
 /* The window that an operation must keep to; COLLNET_WINDOW_OFF: none, or not known here. */
 uint32_t oracle_window(const struct scenario *s, const struct op_plan *p);
-bool oracle_by_acks(const struct op_plan *p);
+bool oracle_by_acks(const struct scenario *s, const struct op_plan *p);
 void oracle_check_call(struct fixture *fx, const struct call *c);
 /* No frame is in flight that must arrive. */
 bool oracle_is_idle(const struct fixture *fx);

@@ -55,7 +55,8 @@ static uint8_t *buffer(uint64_t bytes)
 
 static bool own_blocks(enum cn_op_kind op)
 {
-	return op == CN_OP_ALLTOALL || op == CN_OP_SCATTER || op == CN_OP_REDUCE_SCATTER;
+	return cn_op_base(op) == CN_OP_ALLTOALL || cn_op_base(op) == CN_OP_SCATTER ||
+	       op == CN_OP_REDUCE_SCATTER;
 }
 
 struct cn_call fixture_shape(const struct call *c)
@@ -64,7 +65,8 @@ struct cn_call fixture_shape(const struct call *c)
 
 	return (struct cn_call){
 		.op = p->op,
-		.bytes = p->bytes,
+		.bytes = cn_op_is_vector(p->op) ? 0 : p->bytes,
+		.blocks = c->blocks,
 		.rank = c->rank,
 		.ranks = c->fixture->s->ranks,
 		.root = p->root,
@@ -74,14 +76,79 @@ struct cn_call fixture_shape(const struct call *c)
 	};
 }
 
+/* Blocks in the order of their ranks, backwards for odd ones, with a gap between any two. */
+static void place(struct cn_block *b, uint32_t n, uint32_t rank)
+{
+	uint64_t at = rank % 3;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct cn_block *x = &b[rank % 2 ? n - 1 - i : i];
+
+		x->at = at;
+		at += x->len + 1;
+	}
+}
+
+/* What the rank knows of a vector operation. */
+static bool prepare_blocks(struct call *c)
+{
+	const struct op_plan *p = &c->fixture->ops[c->number];
+	struct cn_call k = fixture_shape(c);
+	struct cn_block *b = calloc(2 * (size_t)k.ranks, sizeof(*b));
+
+	if (b == NULL) {
+		return false;
+	}
+	c->memory = b;
+	for (uint32_t i = 0; i < k.ranks; i++) {
+		b[i].len = scenario_size(p, c->rank, i);
+		b[k.ranks + i].len = p->op == CN_OP_ALLTOALLV ? scenario_size(p, i, c->rank)
+							      : scenario_size(p, i, 0);
+	}
+	place(b, k.ranks, c->rank);
+	place(b + k.ranks, k.ranks, c->rank);
+	c->blocks.send = cn_call_send_blocks(&k) ? b : NULL;
+	c->blocks.recv = cn_call_recv_blocks(&k) ? b + k.ranks : NULL;
+	c->blocks.send_len = p->op == CN_OP_GATHERV ? scenario_size(p, c->rank, 0) : 0;
+	c->blocks.recv_len = p->op == CN_OP_SCATTERV ? scenario_size(p, p->root, c->rank) : 0;
+	return true;
+}
+
+/* The block for, or from, rank i in one of the call's buffers. */
+static struct cn_block block(const struct call *c, bool send, uint32_t i)
+{
+	const struct op_plan *p = &c->fixture->ops[c->number];
+	const struct cn_block *b = send ? c->blocks.send : c->blocks.recv;
+
+	if (!cn_op_is_vector(p->op)) {
+		return (struct cn_block){ i * p->bytes, p->bytes };
+	}
+	return b != NULL ? b[i] : (struct cn_block){ 0, send ? c->send_bytes : c->recv_bytes };
+}
+
+/* Blocks of a buffer of that many bytes. */
+static uint32_t blocks_of(const struct call *c, bool send, uint64_t bytes)
+{
+	const struct op_plan *p = &c->fixture->ops[c->number];
+	const struct cn_block *b = send ? c->blocks.send : c->blocks.recv;
+
+	if (bytes == 0) {
+		return 0;
+	}
+	return !cn_op_is_vector(p->op) ? (uint32_t)(bytes / p->bytes)
+	       : b != NULL	       ? c->fixture->s->ranks
+				       : 1;
+}
+
 /* What a rank sends. */
 static void fill(const struct call *c, uint32_t rank, uint8_t *send)
 {
 	const struct op_plan *p = &c->fixture->ops[c->number];
 
-	for (uint64_t i = 0; i * p->bytes < c->send_bytes; i++) {
-		pattern(c->number, rank, own_blocks(p->op) ? (uint32_t)i : 0, send + i * p->bytes,
-			p->bytes, true);
+	for (uint32_t i = 0; i < blocks_of(c, true, c->send_bytes); i++) {
+		struct cn_block b = block(c, true, i);
+
+		pattern(c->number, rank, own_blocks(p->op) ? i : 0, send + b.at, b.len, true);
 	}
 	/* Maps x -> a x + b of which a is odd can be told apart (reduction.h). */
 	for (uint64_t i = 0; cn_op_reduces(p->op) && p->ordered && i < c->send_bytes; i += 2) {
@@ -91,8 +158,13 @@ static void fill(const struct call *c, uint32_t rank, uint8_t *send)
 
 bool fixture_prepare_buffers(struct call *c)
 {
-	const struct cn_call k = fixture_shape(c);
+	const struct op_plan *p = &c->fixture->ops[c->number];
+	struct cn_call k;
 
+	if (cn_op_is_vector(p->op) && !prepare_blocks(c)) {
+		return false;
+	}
+	k = fixture_shape(c);
 	c->send_bytes = cn_call_send_bytes(&k);
 	c->recv_bytes = cn_call_recv_bytes(&k);
 	c->send = buffer(c->send_bytes);
@@ -138,22 +210,45 @@ static uint64_t wrong_result(const struct call *c)
 	return wrong;
 }
 
+/* Bytes between the blocks of what was received: they are as they were. */
+static bool gaps_written(const struct call *c)
+{
+	uint64_t in_gaps = c->recv_bytes, fresh = 0, data = 0;
+
+	if (c->blocks.recv == NULL || c->recv == NULL) {
+		return false;
+	}
+	for (uint64_t i = 0; i < c->recv_bytes; i++) {
+		fresh += c->recv[i] == fresh_byte;
+	}
+	for (uint32_t k = 0; k < c->fixture->s->ranks; k++) {
+		struct cn_block b = c->blocks.recv[k];
+
+		in_gaps -= b.len;
+		for (uint64_t i = 0; i < b.len; i++) {
+			data += c->recv[b.at + i] == fresh_byte;
+		}
+	}
+	return fresh - data != in_gaps;
+}
+
 /* Blocks of what was received that are not right; *which has the ranks that they are of. */
 uint64_t fixture_wrong_blocks(const struct call *c, uint64_t which[2])
 {
 	const struct op_plan *p = &c->fixture->ops[c->number];
-	bool one = p->op == CN_OP_BCAST || p->op == CN_OP_SCATTER;
-	uint64_t wrong = 0;
+	bool one = p->op == CN_OP_BCAST || cn_op_base(p->op) == CN_OP_SCATTER;
+	uint64_t wrong = gaps_written(c);
 
 	which[0] = which[1] = 0;
 	if (cn_op_reduces(p->op)) {
 		return wrong_result(c);
 	}
-	for (uint64_t i = 0; i * p->bytes < c->recv_bytes; i++) {
-		uint32_t from = one ? p->root : (uint32_t)i;
+	for (uint32_t i = 0; i < blocks_of(c, false, c->recv_bytes); i++) {
+		uint32_t from = one ? p->root : i;
+		struct cn_block b = block(c, false, i);
 
-		if (pattern(c->number, from, own_blocks(p->op) ? c->rank : 0,
-			    c->recv + i * p->bytes, p->bytes, false) != 0) {
+		if (pattern(c->number, from, own_blocks(p->op) ? c->rank : 0, c->recv + b.at, b.len,
+			    false) != 0) {
 			wrong++;
 			if (from < 128) {
 				which[from / 64] |= (uint64_t)1 << from % 64;

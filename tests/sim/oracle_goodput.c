@@ -59,10 +59,16 @@ uint32_t oracle_window(const struct scenario *s, const struct op_plan *p)
 	return node != COLLNET_WINDOW_AUTO && node < own ? node : own;
 }
 
-bool oracle_by_acks(const struct op_plan *p)
+bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)
 {
-	return p->algorithm != NULL &&
-	       cn_algorithm_find(p->op, p->algorithm)->window == CN_WINDOW_LINK;
+	enum cn_window_rule rule = p->algorithm != NULL
+					   ? cn_algorithm_find(p->op, p->algorithm)->window
+					   : CN_WINDOW_NONE;
+
+	return rule == CN_WINDOW_LINK ||
+	       (rule == CN_WINDOW_EXCHANGE && p->op == CN_OP_ALLTOALLV &&
+		p->window == COLLNET_WINDOW_AUTO &&
+		s->config.engine.window == COLLNET_WINDOW_AUTO && !s->config.topology_unaware);
 }
 
 /* ---- goodput -------------------------------------------------------------------------- */

@@ -229,6 +229,27 @@ static void draw_ops(struct scenario *s, uint64_t *r)
 	s->think = chance(r, 50) ? 0 : between(r, 0, 20 * CN_MS);
 }
 
+/* Some operations have blocks of any size. */
+static void draw_vectors(struct op_plan *p, uint32_t n, uint64_t *r)
+{
+	for (uint32_t i = 0; i < n; i++, p++) {
+		for (int op = CN_OP_ALLTOALLV; op <= CN_OP_GATHERV; op++) {
+			if (cn_op_base((enum cn_op_kind)op) == p->op && chance(r, 35)) {
+				p->op = (enum cn_op_kind)op;
+				p->sizes = cn_random(r);
+				break;
+			}
+		}
+	}
+}
+
+uint64_t scenario_size(const struct op_plan *p, uint32_t from, uint32_t to)
+{
+	uint64_t x = cn_mix64(p->sizes ^ (uint64_t)from << 32 ^ to);
+
+	return x % 3 == 0 ? 0 : (x >> 8) % (3 * p->bytes + 1);
+}
+
 /* ---- what goes wrong ------------------------------------------------------------------ */
 
 static struct cn_sim_faults draw_link_faults(uint64_t *r, uint32_t loss)
@@ -401,6 +422,8 @@ bool scenario_draw(uint64_t seed, struct scenario *s)
 	draw_ops(s, &random);
 	draw_faults(s, &random);
 	draw_reductions(s, &random);
+	draw_vectors(s->ops, s->nops, &random);
+	draw_vectors(s->after, s->nafter, &random);
 	return true;
 }
 
@@ -416,7 +439,8 @@ static cn_time loss_time(const struct scenario *s)
 
 	for (uint32_t i = 0; i < s->nops; i++) {
 		const struct op_plan *p = &s->ops[i];
-		uint64_t blocks = (uint64_t)s->ranks * (p->op == CN_OP_ALLTOALL ? s->local : 1);
+		uint64_t blocks = (uint64_t)s->ranks *
+				  (cn_op_base(p->op) == CN_OP_ALLTOALL ? s->local : 1);
 		uint64_t frames = blocks * (1 + p->bytes / (c->mtu - CN_WIRE_HEADER));
 		uint64_t phases = (uint64_t)s->hosts * s->hosts / 2;
 

@@ -46,8 +46,12 @@ struct op_plan {
 	uint32_t window;
 	uint32_t root;
 	uint64_t bytes;
-	bool ordered; /* reductions */
+	bool ordered;	/* reductions */
+	uint64_t sizes; /* vector operations: seed of the sizes, of which `bytes` is the mean */
 };
+
+/* Bytes from rank `from` to rank `to` of a vector operation: about a third of them 0. */
+uint64_t scenario_size(const struct op_plan *p, uint32_t from, uint32_t to);
 
 enum fault_kind {
 	FAULT_LINK,    /* link (CN_TOPO_NONE: all), end: faults, from `at` to `until` */

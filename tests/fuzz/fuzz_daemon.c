@@ -93,8 +93,33 @@ static struct cn_msg_place place(struct fixture *w)
 	return p;
 }
 
+/* Writes blocks into the client's region: small ones, and now and then one beyond all memory. */
+static struct cn_msg_place blocks(struct fixture *w, int i)
+{
+	struct cn_msg_place p = place(w);
+	const struct cn_client *c = w->end[i].client;
+	const struct cn_mapping *s = p.region != CN_MSG_NO_REGION && c != NULL
+					     ? c->regions[p.region]
+					     : NULL;
+	uint8_t kind = byte(w);
+
+	for (uint32_t k = 0; s != NULL && k < 6; k++) {
+		struct cn_block b = { k * 100u, (uint64_t)(kind >> k & 1) * kind };
+
+		if (kind == 255 && k == 1) {
+			b.at = UINT64_MAX - 10;
+		} else if (kind == 254 && k == 1) {
+			b.len = UINT64_MAX;
+		}
+		if (p.offset + (k + 1) * sizeof(b) <= s->bytes) {
+			memcpy(s->p + p.offset + k * sizeof(b), &b, sizeof(b));
+		}
+	}
+	return p;
+}
+
 /* A message that is right in itself, if its arguments are. */
-static void build(struct fixture *w, union cn_msg *m)
+static void build(struct fixture *w, int i, union cn_msg *m)
 {
 	uint8_t op;
 
@@ -130,8 +155,10 @@ static void build(struct fixture *w, union cn_msg *m)
 	case CN_MSG_COLL:
 		m->coll.team = byte(w) % CN_MSG_TEAMS;
 		op = byte(w);
-		m->coll.op = op < 192 ? 1 + op % 3u : CN_OP_ALLREDUCE + op % 5u;
-		m->coll.bytes = m->coll.op == 3 ? 0 : byte(w) * 97u;
+		m->coll.op = op < 128	? 1 + op % 3u
+			     : op < 192 ? CN_OP_ALLTOALLV + op % 4u
+					: CN_OP_ALLREDUCE + op % 5u;
+		m->coll.bytes = m->coll.op == CN_OP_BARRIER ? 0 : byte(w) * 97u;
 		snprintf(m->coll.algorithm, sizeof(m->coll.algorithm), "%s",
 			 algorithms[byte(w) % 6]);
 		m->coll.permutation = byte(w) % 4u;
@@ -145,6 +172,10 @@ static void build(struct fixture *w, union cn_msg *m)
 			m->coll.algorithm[0] = '\0';
 			m->coll.scratch = m->coll.recv;
 			m->coll.scratch.offset += m->coll.scratch.region < 7 ? REGION_BYTES / 4 : 0;
+		}
+		if (cn_op_is_vector((enum cn_op_kind)m->coll.op)) {
+			m->coll.blocks = blocks(w, i);
+			m->coll.bytes = m->coll.op >= CN_OP_SCATTERV ? m->coll.bytes : 0;
 		}
 		break;
 	case CN_MSG_COMBINED:
@@ -195,7 +226,7 @@ static void step_message(struct fixture *w, int i, bool in_ring)
 	bool was_busy;
 	uint8_t k;
 
-	build(w, &m);
+	build(w, i, &m);
 	size = cn_msg_size(m.head.type);
 	size = size > 0 ? size : sizeof(m.head);
 	for (k = byte(w) % 4; k > 0; k--) {

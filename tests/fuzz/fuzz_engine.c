@@ -53,6 +53,7 @@ struct request {
 	cn_time deadline;
 	struct fixture *fixture;
 	void *send, *recv;
+	struct cn_block *blocks; /* of a vector operation */
 	struct cn_received *received;
 };
 
@@ -73,6 +74,7 @@ static void done(struct cn_done *d, int status, const char *text)
 	script_check(status == COLLNET_OK || (status < 0 && text[0] && !r->fixture->good));
 	free(r->send);
 	free(r->recv);
+	free(r->blocks);
 	free(r->received);
 	*r = (struct request){ 0 };
 }
@@ -137,13 +139,35 @@ static void join(struct script *s, struct fixture *w)
 	}
 }
 
+/* Blocks for and from up to 4 ranks, whose sizes depend on the pair and on `seed`. */
+static void make_blocks(struct cn_block *b, struct cn_call *c, uint64_t seed)
+{
+	for (uint32_t i = 0; i < c->ranks; i++) {
+		b[i].len = (seed >> (c->rank + i) & 1) * (c->rank + 2 * i) * 97u;
+		b[c->ranks + i].len = (seed >> (c->rank + i) & 1) * (i + 2 * c->rank) * 97u;
+		if (c->op == CN_OP_ALLGATHERV) {
+			b[c->ranks + i].len = (seed >> i & 1) * i * 997u;
+		}
+	}
+	cn_blocks_follow(b, c->ranks);
+	cn_blocks_follow(b + c->ranks, c->ranks);
+	c->bytes = 0;
+	c->blocks = (struct cn_blocks){
+		.send = cn_call_send_blocks(c) ? b : NULL,
+		.recv = cn_call_recv_blocks(c) ? b + c->ranks : NULL,
+		.send_len = c->op == CN_OP_GATHERV ? b[0].len : 0,
+		.recv_len = c->op == CN_OP_SCATTERV ? b[c->ranks].len : 0,
+	};
+}
+
 static void post(struct script *s, struct fixture *w)
 {
 	static const char *const names[] = { NULL,   "shuffle", "pairwise", "linear",	"ring",
 					     "none", "chain",	"binomial", "furthest", "nearest" };
 	struct cn_member *m = w->members[script_byte(s) % MEMBERS];
-	struct cn_coll_args a = { .op = 1 + script_byte(s) % 6u, .contention_aware = true };
+	struct cn_coll_args a = { .op = 1 + script_byte(s) % 10u, .contention_aware = true };
 	struct cn_err err = { 0 };
+	struct cn_block *blocks = NULL;
 	struct cn_call c;
 	struct request *r;
 
@@ -161,10 +185,19 @@ static void post(struct script *s, struct fixture *w)
 		.root = a.root,
 		.blocks = a.blocks,
 	};
+	if (cn_op_is_vector(a.op)) {
+		blocks = calloc(8, sizeof(*blocks));
+		script_check(blocks && c.ranks <= 4);
+		make_blocks(blocks, &c, a.bytes);
+		a.bytes = 0;
+		a.blocks = c.blocks;
+	}
 	r = request(w, cn_call_send_bytes(&c), cn_call_recv_bytes(&c), a.deadline);
 	if (!r) {
+		free(blocks);
 		return;
 	}
+	r->blocks = blocks;
 	a.send = a.op == CN_OP_BARRIER ? NULL : r->send;
 	a.recv = a.op == CN_OP_BARRIER ? NULL : r->recv;
 	if (cn_coll_post(m, s->now, &a, &r->done, &err) != COLLNET_OK) {

@@ -171,6 +171,37 @@ static void empty(void)
 	must_close(fd, "an empty message is suffered");
 }
 
+/* Asks for a region and maps it. */
+static void *map_region(int fd, const struct cn_msg_region *m)
+{
+	struct cn_msg_reply r;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.space),
+	};
+	int memory;
+	void *p;
+
+	if (!say(fd, m, sizeof(*m)) || recvmsg(fd, &msg, 0) != (ssize_t)sizeof(r) ||
+	    r.status != COLLNET_OK || CMSG_FIRSTHDR(&msg) == NULL) {
+		die("no memory");
+	}
+	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
+	p = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (p == MAP_FAILED) {
+		die("memory cannot be mapped");
+	}
+	close(memory);
+	return p;
+}
+
 /* Asks for a page of memory as region 0. The descriptor is left to the kernel. */
 static void get_page(int fd)
 {
@@ -206,6 +237,50 @@ static void places(uint32_t region, uint64_t offset, uint64_t bytes)
 	say(fd, &j, sizeof(j));
 	say(fd, &c, sizeof(c));
 	must_close(fd, "a place that does not exist is suffered");
+}
+
+/* A vector operation of one rank with itself, whose blocks are not where it says, or go too far. */
+static void blocks(uint32_t region, uint64_t offset, struct cn_block send, struct cn_block recv)
+{
+	struct cn_msg_region page = { .head = { .type = CN_MSG_REGION }, .bytes = 4096 };
+	struct cn_msg_join j = {
+		.head = { .type = CN_MSG_JOIN },
+		.ranks = 1,
+		.timeout_ms = 1000,
+	};
+	struct cn_msg_coll c = {
+		.head = { .type = CN_MSG_COLL, .tag = 1 },
+		.op = CN_OP_ALLTOALLV,
+		.timeout_ms = 1000,
+		.send = { .region = 0 },
+		.recv = { .region = 0, .offset = 2048 },
+		.blocks = { .region = region, .offset = offset },
+	};
+	int fd = greet();
+	struct cn_block *b = map_region(fd, &page);
+
+	b[0] = send;
+	b[1] = recv;
+	munmap(b, page.bytes);
+	snprintf(j.job, sizeof(j.job), "malformed-%ld", (long)getpid());
+	say(fd, &j, sizeof(j));
+	say(fd, &c, sizeof(c));
+	must_close(fd, "blocks that do not exist are suffered");
+}
+
+static void all_blocks(void)
+{
+	const struct cn_block good = { 64, 100 }, none = { UINT64_MAX, 0 };
+
+	blocks(1, 0, good, good);
+	blocks(0, 4096 - sizeof(good), good, good);
+	blocks(0, 4097, good, good);
+	blocks(CN_MSG_NO_REGION, 0, good, good);
+	blocks(0, 0, (struct cn_block){ 4000, 97 }, none);
+	blocks(0, 0, none, (struct cn_block){ 2000, 49 });
+	blocks(0, 0, (struct cn_block){ UINT64_MAX - 50, 100 }, none);
+	blocks(0, 0, none, (struct cn_block){ 0, UINT64_MAX });
+	blocks(0, 0, good, (struct cn_block){ UINT64_MAX - 99, 100 });
 }
 
 static void descriptors(int what)
@@ -261,31 +336,9 @@ static void noise_in_rings(void)
 					 .region = CN_MSG_RINGS,
 					 .bytes = (CN_MSG_RINGS_BYTES + 4095) / 4096 * 4096 };
 	const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
-	struct cn_msg_reply r;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = &r, .iov_len = sizeof(r) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.space),
-	};
-	int fd = greet(), memory;
-	void *p;
+	int fd = greet();
+	void *p = map_region(fd, &m);
 
-	if (!say(fd, &m, sizeof(m)) || recvmsg(fd, &msg, 0) != (ssize_t)sizeof(r) ||
-	    r.status != COLLNET_OK || CMSG_FIRSTHDR(&msg) == NULL) {
-		die("no rings");
-	}
-	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
-	p = mmap(NULL, m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-	if (p == MAP_FAILED) {
-		die("no rings");
-	}
-	close(memory);
 	fill(p, m.bytes);
 	say(fd, &doorbell, sizeof(doorbell));
 	must_close(fd, "noise in rings is suffered");
@@ -364,6 +417,7 @@ int main(int argc, char **argv)
 		places(0, UINT64_C(1) << 34, 100);
 		places(0, 1, COLLNET_BLOCK_MAX); /* longer than it */
 		places(0, 50, 100);		 /* over what is sent */
+		all_blocks();
 		descriptors(0);
 		descriptors(1);
 		noise_in_rings();

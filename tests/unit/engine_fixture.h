@@ -7,6 +7,7 @@
 #define ENGINE_FIXTURE_H
 
 #include "node/poller.h"
+#include "proto/wire.h"
 #include "tests/unit/hub.h"
 
 #define NODES	17
@@ -14,7 +15,7 @@
 #define RANKS	(NODES * 3)
 #define SECOND	(1000 * CN_MS)
 #define MTU	576
-#define PAYLOAD (MTU - 24)
+#define PAYLOAD (MTU - CN_WIRE_HEADER)
 #define SEED	271828u
 
 struct engine_waiter {

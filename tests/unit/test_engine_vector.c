@@ -409,7 +409,7 @@ static void vector__sizes_that_disagree(void **state)
 static void vector__sizes_that_are_exchanged(void **state)
 {
 	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
-	uint32_t found = 0;
+	uint32_t found = 0, frame;
 
 	(void)state;
 	engine_join_all(w, 2, false, "job");
@@ -419,8 +419,9 @@ static void vector__sizes_that_are_exchanged(void **state)
 	v.number++;
 	memset(v.len, 0, sizeof(v.len));
 	memset(v.expected_len, 0, sizeof(v.expected_len));
-	v.len[0][2] = v.expected_len[0][3] = 2 * PAYLOAD;
-	v.len[0][3] = v.expected_len[0][2] = PAYLOAD;
+	frame = cn_node_payload(cn_engine_node(w->engines[0]));
+	v.len[0][2] = v.expected_len[0][3] = 2 * frame;
+	v.len[0][3] = v.expected_len[0][2] = frame;
 	for (uint32_t r = 0; r < w->ranks; r++) {
 		post(w, r);
 	}

@@ -33,6 +33,15 @@ common="op algorithm permutation contention_aware window window_peak ranks nodes
 	iterations time_us min median p99 limit_us efficiency frames_sent frames_resent
 	ack_bytes_share cpu_s_per_gib verified bandwidth_mbit_per_node ring_drops"
 
+# Blocks of different sizes: all algorithms, in one block per batch and in many.
+bench 0 --shape 2x2 --ranks-per-node 2 -- alltoallv --sizes 0,1,1472,20k --algorithm all \
+	--iterations 4 --verify --json
+[ "$(json verified out | sort -u)" = true ] || { cat out; fail "alltoallv: wrong bytes"; }
+[ "$(json algorithm out | sort -u | xargs)" = "aapc fattree linear pairwise shuffle" ] || {
+	cat out
+	fail "alltoallv: algorithms"
+}
+
 # Exchange: all algorithms in one run, right at sizes around a frame.
 bench 0 --shape 2x2 -- alltoall --sizes 0,1,1472,1473,5k --algorithm all --iterations 4 --verify \
 	--json

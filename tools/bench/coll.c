@@ -46,14 +46,31 @@ struct coll {
 	uint32_t batch;	      /* iterations that have buffers of their own */
 	struct contest contests[MEASURE_ALGORITHMS_MAX];
 	size_t ncontests;
-	bool checked; /* --verify, and there is something to check */
+	bool checked;			/* --verify, and there is something to check */
+	size_t *sends, *recvs, *displs; /* alltoallv: [ranks] each */
 };
+
+/* alltoallv: blocks of 0 to twice as many bytes, each at the place of the largest. */
+static uint64_t room_of(const struct coll *k)
+{
+	return k->b->o->m.op == MEASURE_ALLTOALLV ? 2 * k->bytes : k->bytes;
+}
+
+/* Bytes of the block from one rank to another. */
+static uint64_t length(const struct coll *k, uint32_t source, uint32_t destination)
+{
+	if (k->b->o->m.op != MEASURE_ALLTOALLV) {
+		return k->bytes;
+	}
+	return cn_mix64(k->b->o->m.seed ^ (uint64_t)source << 32 ^ destination) %
+	       (2 * k->bytes + 1);
+}
 
 static struct cn_call call_of(const struct coll *k)
 {
 	return (struct cn_call){
-		.op = measure_op_kind(k->b->o->m.op),
-		.bytes = k->bytes,
+		.op = cn_op_base(measure_op_kind(k->b->o->m.op)),
+		.bytes = room_of(k),
 		.rank = k->b->m.rank,
 		.ranks = k->b->m.place.ranks,
 		.nodes = k->b->m.place.nodes,
@@ -88,7 +105,7 @@ static struct bench_pattern block(const struct coll *k, uint64_t serial, uint32_
 				  uint32_t destination)
 {
 	enum measure_op op = k->b->o->m.op;
-	bool own = op == MEASURE_ALLTOALL || op == MEASURE_SCATTER;
+	bool own = op == MEASURE_ALLTOALL || op == MEASURE_ALLTOALLV || op == MEASURE_SCATTER;
 
 	return bench_pattern(k->b->o->m.seed, serial, source, own ? destination : BENCH_EVERYONE);
 }
@@ -104,20 +121,21 @@ static void fill(const struct coll *k, uint64_t serial, uint32_t at)
 {
 	uint8_t *send = k->send + at * send_bytes(k), *recv = k->recv + at * recv_bytes(k);
 	bool root = k->b->o->m.op == MEASURE_BCAST && k->b->m.rank == 0; /* it sends from recv */
-	uint32_t i;
+	uint64_t room = room_of(k);
+	uint32_t i, me = k->b->m.rank;
 
-	for (i = 0; i * k->bytes < send_bytes(k); i++) {
-		struct bench_pattern p = block(k, serial, k->b->m.rank, i);
+	for (i = 0; i * room < send_bytes(k); i++) {
+		struct bench_pattern p = block(k, serial, me, i);
 
-		bench_pattern_fill(&p, send + i * k->bytes, k->bytes);
+		bench_pattern_fill(&p, send + i * room, length(k, me, i));
 	}
-	for (i = 0; i * k->bytes < recv_bytes(k); i++) {
-		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->m.rank);
+	for (i = 0; i * room < recv_bytes(k); i++) {
+		struct bench_pattern p = block(k, serial, source_of(k, i), me);
 
 		if (root) {
-			bench_pattern_fill(&p, recv + i * k->bytes, k->bytes);
+			bench_pattern_fill(&p, recv + i * room, room);
 		} else {
-			bench_pattern_poison(&p, recv + i * k->bytes, k->bytes);
+			bench_pattern_poison(&p, recv + i * room, length(k, i, me));
 		}
 	}
 }
@@ -167,11 +185,11 @@ static void check(const struct coll *k, struct contest *t, uint64_t serial, uint
 		return;
 	}
 
-	for (i = 0; i * k->bytes < recv_bytes(k); i++) {
+	for (i = 0; i * room_of(k) < recv_bytes(k); i++) {
 		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->m.rank);
-		const uint8_t *data = k->recv + slot * recv_bytes(k) + i * k->bytes;
+		const uint8_t *data = k->recv + slot * recv_bytes(k) + i * room_of(k);
 
-		if (bench_pattern_check(&p, data, k->bytes, &at)) {
+		if (bench_pattern_check(&p, data, length(k, i, k->b->m.rank), &at)) {
 			continue;
 		}
 		report_wrong(k, t, source_of(k, i), at, bench_pattern_byte(&p, at), data[at]);
@@ -185,6 +203,9 @@ static int operate(const struct coll *k, const struct contest *t, uint32_t at)
 	switch (k->b->o->m.op) {
 	case MEASURE_ALLTOALL:
 		return collnet_alltoall(k->b->team, send, recv, k->bytes, &t->how);
+	case MEASURE_ALLTOALLV:
+		return collnet_alltoallv(k->b->team, send, k->sends, k->displs, recv, k->recvs,
+					 k->displs, &t->how);
 	case MEASURE_ALLGATHER:
 		return collnet_allgather(k->b->team, send, recv, k->bytes, &t->how);
 	case MEASURE_BCAST:
@@ -389,6 +410,25 @@ static int run_size(struct coll *k)
 	return rc;
 }
 
+/* False: no memory. */
+static bool draw_sizes(struct coll *k)
+{
+	uint32_t ranks = k->b->m.place.ranks, me = k->b->m.rank;
+
+	k->sends = calloc(3 * (size_t)ranks, sizeof(*k->sends));
+	if (k->sends == NULL) {
+		return false;
+	}
+	k->recvs = k->sends + ranks;
+	k->displs = k->recvs + ranks;
+	for (uint32_t i = 0; i < ranks; i++) {
+		k->sends[i] = length(k, me, i);
+		k->recvs[i] = length(k, i, me);
+		k->displs[i] = i * room_of(k);
+	}
+	return true;
+}
+
 static int prepare(struct coll *k)
 {
 	const struct measure_options *o = &k->b->o->m;
@@ -411,6 +451,9 @@ static int prepare(struct coll *k)
 				  (unsigned long long)n);
 	}
 	k->iterations = (uint32_t)n;
+	if (!draw_sizes(k)) {
+		return bench_fail(k->b, COLLNET_ENOMEM, "no memory for sizes");
+	}
 	k->batch = batch_of(k);
 	k->checked = o->verify && o->op != MEASURE_BARRIER;
 	rc = measure_choose(&k->b->m, k->bytes, rows, &k->ncontests);
@@ -441,6 +484,7 @@ static void cleanup(struct coll *k)
 {
 	size_t i;
 
+	free(k->sends);
 	for (i = 0; i < MEASURE_ALGORITHMS_MAX; i++) {
 		free(k->contests[i].ns);
 		free(k->contests[i].slowest);

@@ -18,6 +18,7 @@ static const char help_text[] =
 	"operations:\n"
 	"  alltoall   total exchange: every rank sends a block to every other rank\n"
 	"  allgather  all-to-all broadcast: every rank sends a block to all ranks\n"
+	"  alltoallv  blocks of different sizes, 0 to twice --sizes\n"
 	"  bcast      broadcast: rank 0 sends a block to all ranks\n"
 	"  scatter    rank 0 sends a block to every rank\n"
 	"  gather     every rank sends a block to rank 0\n"

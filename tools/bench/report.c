@@ -52,12 +52,7 @@ static void header(const struct bench *b, const struct measure_result *r)
 		printf("%-13s %6s %10s %10s %10s %8s %7s\n", "algorithm", "iter", "min us",
 		       "median us", "p99 us", "frames", "resent");
 		break;
-	case MEASURE_ALLTOALL:
-	case MEASURE_ALLGATHER:
-	case MEASURE_BCAST:
-	case MEASURE_SCATTER:
-	case MEASURE_GATHER:
-	case MEASURE_ALLREDUCE:
+	default:
 		printf("%8s %-9s %-11s %-3s %7s %5s %10s %10s %10s %11s %7s %9s %7s %6s %7s %7s\n",
 		       "size", "algorithm", "permutation", "CA", "window", "iter", "min ms",
 		       "median ms", "p99 ms", "Mbit/s/node", "% limit", "frames", "resent", "acks",
@@ -141,12 +136,7 @@ static bool report_table(struct bench *b, const struct measure_result *r)
 	case MEASURE_BARRIER:
 		row_barrier(r);
 		break;
-	case MEASURE_ALLTOALL:
-	case MEASURE_ALLGATHER:
-	case MEASURE_BCAST:
-	case MEASURE_SCATTER:
-	case MEASURE_GATHER:
-	case MEASURE_ALLREDUCE:
+	default:
 		row_collective(r);
 		break;
 	}

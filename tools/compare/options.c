@@ -214,7 +214,7 @@ static int take_operation(struct compare_options *o, const char *name, struct cn
 			return cn_fail(err, COLLNET_EINVAL, "%s is given twice", name);
 		}
 	}
-	if (cn_op_reduces(measure_op_kind(op))) {
+	if (cn_op_reduces(measure_op_kind(op)) || cn_op_is_vector(measure_op_kind(op))) {
 		return cn_fail(err, COLLNET_EINVAL, "%s is not compared yet: see collnet bench",
 			       measure_op_name(op));
 	}

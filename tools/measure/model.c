@@ -22,6 +22,7 @@ static double crossing(enum measure_op op, double r, double p, bool root)
 	}
 	switch (op) {
 	case MEASURE_ALLTOALL:
+	case MEASURE_ALLTOALLV: /* in the mean */
 		return r * (p - r);
 	case MEASURE_ALLGATHER:
 		return r > p - r ? r : p - r;
@@ -133,6 +134,7 @@ double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes)
 
 	switch (op) {
 	case MEASURE_ALLTOALL:
+	case MEASURE_ALLTOALLV: /* in the mean */
 	case MEASURE_ALLGATHER:
 		return p * (p - 1) * (double)bytes;
 	case MEASURE_BCAST:

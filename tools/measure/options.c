@@ -16,6 +16,8 @@ static const struct operation {
 } operations[] = {
 	[MEASURE_ALLTOALL] = { "alltoall", CN_OP_ALLTOALL, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
 	[MEASURE_ALLGATHER] = { "allgather", CN_OP_ALLGATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
+	[MEASURE_ALLTOALLV] = { "alltoallv", CN_OP_ALLTOALLV, "1k,16k,64k", COLLNET_BLOCK_MAX / 2,
+				1 },
 	[MEASURE_BCAST] = { "bcast", CN_OP_BCAST, "1k,64k,1m", COLLNET_BLOCK_MAX, 1 },
 	[MEASURE_SCATTER] = { "scatter", CN_OP_SCATTER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },
 	[MEASURE_GATHER] = { "gather", CN_OP_GATHER, "1k,16k,64k", COLLNET_BLOCK_MAX, 1 },

@@ -427,6 +427,9 @@ static int take_operation(struct sim_options *o, int argc, char **argv)
 		return tool_usage("unknown operation '%.40s'; expected one of %s", argv[optind],
 				  measure_op_names(true, known, sizeof(known)));
 	}
+	if (cn_op_is_vector(measure_op_kind(o->measure.op))) {
+		return tool_usage("%s is not simulated yet: see collnet bench", argv[optind]);
+	}
 	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1])
 				 : TOOL_OK;
 }

@@ -286,10 +286,15 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 	for (uint32_t i = 0; i < e->config.max_teams; i++) {
 		struct cn_team *t = e->teams[i];
 
-		if (t != NULL && t->state == CN_TEAM_FORMING && t->owner == j->owner &&
-		    strcmp(t->job, j->job) == 0) {
-			cn_wireup_ended(t, now);
+		if (t == NULL || t->state != CN_TEAM_FORMING || t->owner != j->owner ||
+		    strcmp(t->job, j->job) != 0) {
+			continue;
 		}
+		if (cn_join_committed(&m->joins, t->id) == j) {
+			j->ended = true; /* it may have been ready: its transport will tell */
+			return;
+		}
+		cn_wireup_ended(t, now);
 	}
 	cn_join_remove(&m->joins, j);
 }
@@ -340,6 +345,10 @@ static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn
 	}
 	if (j != NULL) {
 		j->left = true;
+		if (posted < j->left_after) {
+			j->left_after = posted;
+			j->left_rank = rank;
+		}
 	}
 	if (k != UINT32_MAX && posted < t->nodes[k].left_after) {
 		t->nodes[k].left_after = posted;
@@ -359,6 +368,18 @@ static void on_team_fail(struct cn_team *t, struct cn_join *j, struct cn_cursor 
 			j->left = true;
 		}
 		cn_team_fail(t, false, code, "%s", text);
+	}
+}
+
+/* The last message of the peer's team. If no rank of it said LEAVE, it was never ready. */
+void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p)
+{
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
+	struct cn_join *j = m != NULL ? cn_join_committed(&m->joins, t->id) : NULL;
+
+	if (t->state == CN_TEAM_FORMING && j != NULL && j->left_after == UINT32_MAX) {
+		cn_join_remove(&m->joins, j);
+		cn_wireup_ended(t, now);
 	}
 }
 

@@ -44,6 +44,8 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 			size_t len);
 /* The same for a message that came through a team's transport: LEAVE, FAIL and STARTED. */
 void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t *data, size_t len);
+/* END came through the team's transport. */
+void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p);
 /* Notify the nodes that know the team. */
 void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
 void cn_control_end(struct cn_team *t);

@@ -20,6 +20,9 @@ struct cn_join {
 	uint32_t commit_sent;	  /* id of the team here that has committed to it; 0: none */
 	bool left;		  /* a rank of it is gone, or the peer forms the next team of the
 				   * job: no new team can be made with it */
+	/* Mutually committed, so that it may have been ready, while the team here still forms: */
+	uint32_t left_after, left_rank; /* LEAVE came; left_after: UINT32_MAX: it did not */
+	bool ended;			/* END came: the record is kept until the team is ready */
 	uint32_t nranges;
 	struct cn_range *ranges, one; /* one: what a single range is kept in */
 	char job[];		      /* there are as many records as nodes: no longer than it is */
@@ -33,6 +36,9 @@ struct cn_join_list {
 /* The record for an owner's job with which a team can be made; NULL: none. */
 struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job);
 struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id);
+/* The record of the team that has committed to the team `id` here, which has committed to it, also
+ * if ranks of it have left since; NULL: none. */
+struct cn_join *cn_join_committed(const struct cn_join_list *l, uint32_t id);
 
 /* Whether a team here needs the record. */
 typedef bool cn_join_in_use(const void *ctx, const struct cn_join *j);

@@ -71,6 +71,7 @@ static void team_free(struct cn_team *t, cn_time now)
 	for (int i = 0; i < CN_OPS; i++) {
 		cn_op_free_storage(t->ops[i]);
 	}
+	cn_wireup_remove_ended(t);
 	cn_transport_close(t->transport, now);
 	e->teams[t->place] = NULL;
 	e->nteams--;
@@ -293,6 +294,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 		}
 	}
 	cn_team_drop_unexpected(t, &t->unexpected);
+	cn_wireup_remove_ended(t);
 	t->wireup.wake_at = CN_NEVER;
 	cn_engine_touch(t->engine);
 }

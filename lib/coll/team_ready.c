@@ -42,14 +42,16 @@ static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
 			cn_peer_info(peers[i], 0, &info);
 			k->peer = cn_node_connected(t->transport->node, peers[i]);
 			k->port = joins[i]->port;
+			k->left_after = joins[i]->left_after;
+			k->left_rank = joins[i]->left_rank;
 			all[i].join = joins[i];
 			memcpy(k->mac, info.mac, 6);
 		} else {
 			k->port = t->transport->port;
+			k->left_after = UINT32_MAX;
 			memcpy(k->mac, c->mac, 6);
 		}
 		k->name = i < n ? cn_peer_name(peers[i]) : c->name;
-		k->left_after = UINT32_MAX;
 		k->vertex = topo != NULL ? cn_topo_find(topo, k->name) : CN_TOPO_NONE;
 	}
 	if (all != NULL) {
@@ -209,6 +211,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	}
 	t->state = CN_TEAM_READY;
 	t->wireup.wake_at = CN_NEVER;
+	cn_wireup_remove_ended(t);
 	cn_engine_touch(t->engine);
 	cn_log(COLLNET_LOG_INFO, "job %s: %u ranks on %u nodes are there", t->job, t->ranks, nodes);
 	nodes = 0;

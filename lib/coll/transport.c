@@ -56,7 +56,8 @@ bool cn_transport_resend(void *ctx, void *token, uint8_t *flags)
 	return true;
 }
 
-static bool on_control(struct cn_transport *x, struct cn_peer *p, const struct cn_rx *rx)
+static bool on_control(struct cn_transport *x, cn_time now, struct cn_peer *p,
+		       const struct cn_rx *rx)
 {
 	if (rx->len == 0) { /* a tombstone: the operation of the frame failed at the sender */
 		if (x->team != NULL && (rx->flags & CN_FLAG_LAST) != 0) {
@@ -64,6 +65,9 @@ static bool on_control(struct cn_transport *x, struct cn_peer *p, const struct c
 		}
 	} else if (rx->payload[0] == CN_CONTROL_END) {
 		x->ended[cn_peer_index(p)] = true;
+		if (x->team != NULL) {
+			cn_control_team_ended(x->team, now, p);
+		}
 	} else if (x->team != NULL) {
 		cn_control_deliver_team(x->team, p, rx->payload, rx->len);
 	}
@@ -75,10 +79,9 @@ static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct c
 {
 	struct cn_transport *x = ctx;
 
-	(void)now;
 	switch (rx->type) {
 	case CN_TYPE_CONTROL:
-		return on_control(x, p, rx);
+		return on_control(x, now, p, rx);
 	case CN_TYPE_COLL:
 		return x->team == NULL || cn_op_deliver(x->team, p, rx);
 	default:

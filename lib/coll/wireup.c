@@ -23,8 +23,25 @@ void cn_wireup_wake(struct cn_team *t, cn_time at)
 struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p)
 {
 	const struct cn_engine_peer *m = cn_engine_peer_of(p);
+	struct cn_join *j;
 
-	return m != NULL && cn_peer_alive(p) ? cn_join_find(&m->joins, t->owner, t->job) : NULL;
+	if (m == NULL || !cn_peer_alive(p)) {
+		return NULL;
+	}
+	j = cn_join_committed(&m->joins, t->id);
+	return j != NULL ? j : cn_join_find(&m->joins, t->owner, t->job);
+}
+
+void cn_wireup_remove_ended(struct cn_team *t)
+{
+	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
+		struct cn_engine_peer *m = cn_engine_peer_of(cn_wireup_candidate(t, k));
+		struct cn_join *j = m != NULL ? cn_join_committed(&m->joins, t->id) : NULL;
+
+		if (j != NULL && j->ended) {
+			cn_join_remove(&m->joins, j);
+		}
+	}
 }
 
 bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j)

@@ -99,6 +99,8 @@ void cn_wireup_peer_down(struct cn_team *t, const struct cn_peer *p);
 bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j);
 /* The k-th candidate, and the peer's record of the team's job; NULL: none, or the peer is gone. */
 struct cn_peer *cn_wireup_candidate(const struct cn_team *t, uint32_t k);
+/* Removes the records of teams that have ended while the team formed, as it does not any more. */
+void cn_wireup_remove_ended(struct cn_team *t);
 struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p);
 /* The team wants cn_wireup_expire() not later than `at`. */
 void cn_wireup_wake(struct cn_team *t, cn_time at);

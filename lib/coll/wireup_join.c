@@ -31,6 +31,16 @@ struct cn_join *cn_join_by_id(const struct cn_join_list *l, uint32_t id)
 	return j;
 }
 
+struct cn_join *cn_join_committed(const struct cn_join_list *l, uint32_t id)
+{
+	struct cn_join *j = l->first;
+
+	while (j != NULL && (j->commit_received != id || j->commit_sent != id)) {
+		j = j->next;
+	}
+	return j;
+}
+
 void cn_join_forget(struct cn_join *j)
 {
 	if (j->ranges != &j->one) {
@@ -97,6 +107,7 @@ struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, co
 		return NULL;
 	}
 	*j = *in;
+	j->left_after = UINT32_MAX;
 	memcpy(j->job, job, strlen(job) + 1);
 	j->ranges = NULL;
 	j->nranges = 0;

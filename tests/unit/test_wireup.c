@@ -93,9 +93,19 @@ static uint32_t draw(struct cluster *c, uint32_t n)
 	return (uint32_t)(c->random % n);
 }
 
+static void leave(struct cluster *c, struct rank *r)
+{
+	if (r->member != NULL) {
+		cn_team_leave(r->member, cn_sim_now(c->sim), false);
+		cn_sim_kick(c->sim, r->host);
+	}
+	r->member = NULL;
+}
+
 /* A job of n ranks, one a host, on a random subset of the first `from` hosts; the time until all
- * were ready. The name is the same for all jobs, as a launcher without job ids gives it. */
-static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t number)
+ * were ready. at_once: each leaves as soon as it is ready. The name is the same for all jobs, as a
+ * launcher without job ids gives it. */
+static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t number, bool at_once)
 {
 	cn_time begin = cn_sim_now(c->sim), last = begin, until = begin + 30000 * CN_MS;
 	struct rank *r = calloc(n, sizeof(*r));
@@ -123,6 +133,11 @@ static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t nu
 		while (told < n && r[told].told > 0) {
 			told++;
 		}
+		for (uint32_t i = 0; at_once && i < n; i++) {
+			if (r[i].told > 0) {
+				leave(c, &r[i]);
+			}
+		}
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (r[i].told != 1 || r[i].status != COLLNET_OK) {
@@ -133,8 +148,7 @@ static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t nu
 		last = r[i].at > last ? r[i].at : last;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		cn_team_leave(r[i].member, cn_sim_now(c->sim), false);
-		cn_sim_kick(c->sim, r[i].host);
+		leave(c, &r[i]);
 		cn_sim_run(c->sim, cn_sim_now(c->sim) + draw(c, 500) * CN_US);
 	}
 	free(used);
@@ -142,7 +156,7 @@ static cn_time run_job(struct cluster *c, uint32_t n, uint32_t from, uint32_t nu
 	return last - begin;
 }
 
-static void run_subsets(uint32_t hosts, uint32_t jobs, uint32_t loss, uint64_t seed)
+static void run_subsets(uint32_t hosts, uint32_t jobs, uint32_t loss, uint64_t seed, bool at_once)
 {
 	static const uint32_t sizes[] = { 4, 8, 16, 2, 28 };
 	cn_time longest = 0;
@@ -151,7 +165,7 @@ static void run_subsets(uint32_t hosts, uint32_t jobs, uint32_t loss, uint64_t s
 	build(&c, hosts, loss, seed);
 	for (uint32_t k = 0; k < jobs; k++) {
 		uint32_t n = sizes[k % 5] < hosts ? sizes[k % 5] : hosts;
-		cn_time t = run_job(&c, n, hosts, k);
+		cn_time t = run_job(&c, n, hosts, k, at_once);
 
 		longest = t > longest ? t : longest;
 	}
@@ -169,18 +183,27 @@ static void wireup__subsets(void **state)
 	(void)state;
 	if (hosts != NULL) {
 		run_subsets((uint32_t)atoi(hosts), jobs != NULL ? (uint32_t)atoi(jobs) : 100, 0,
-			    SEED);
+			    SEED, false);
 		return;
 	}
-	run_subsets(32, 40, 0, SEED);
-	run_subsets(64, 20, 0, SEED + 1);
+	run_subsets(32, 40, 0, SEED, false);
+	run_subsets(64, 20, 0, SEED + 1, false);
 }
 
 static void wireup__subsets_with_loss(void **state)
 {
 	(void)state;
-	run_subsets(32, 10, 10000, SEED + 2);
-	run_subsets(32, 10, 50000, SEED + 3);
+	run_subsets(32, 10, 10000, SEED + 2, false);
+	run_subsets(32, 10, 50000, SEED + 3, false);
+}
+
+/* A rank that is ready calls nothing and leaves, before others have all that makes them ready. */
+static void wireup__leave_at_once(void **state)
+{
+	(void)state;
+	run_subsets(16, 60, 0, SEED + 5, true);
+	run_subsets(16, 20, 10000, SEED + 6, true);
+	run_subsets(16, 20, 50000, SEED + 7, true);
 }
 
 /* Most of the nodes are established but silent: those that answer come together all the same, in a
@@ -201,7 +224,7 @@ static void wireup__beside_silent_peers(void **state)
 			}
 		}
 	}
-	t = run_job(&c, 8, real, 0);
+	t = run_job(&c, 8, real, 0, false);
 	print_message("%u silent peers: ready after %llu us\n", hosts - real,
 		      (unsigned long long)(t / CN_US));
 	assert_true(t < 200 * CN_MS); /* of virtual time: 8 calls within 2 ms each, 115 peers at 0.1
@@ -214,6 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wireup__subsets),
 		cmocka_unit_test(wireup__subsets_with_loss),
+		cmocka_unit_test(wireup__leave_at_once),
 		cmocka_unit_test(wireup__beside_silent_peers),
 	};
 

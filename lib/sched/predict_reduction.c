@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Predicted times of the reductions: the wire's time, a start-up per message on the longest way,
- * and a start-up for every combination that has to be waited for, since another process makes it.
+ * and two for every combination that has to be waited for: it is handed to another process, and
+ * reported back.
  */
 #include <stdio.h>
 
@@ -11,6 +12,11 @@
 static double wire(const struct cn_network *n, double bytes)
 {
 	return cn_cost_wire(n->cost, (uint64_t)bytes, n->slowest);
+}
+
+static double longer(double a, double b)
+{
+	return a > b ? a : b;
 }
 
 /* Rounds of doubling distances over `parts`. */
@@ -55,6 +61,7 @@ static bool too_long(const struct cn_network *n, struct cn_prediction *out)
 void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_prediction *out)
 {
 	const uint32_t parts = parts_of(n), rounds = doublings(parts);
+	const uint64_t bytes = n->plan->bytes;
 	/* An allreduce of parts beyond a power of two begins and ends with a message more. */
 	const bool more = n->plan->op == CN_OP_ALLREDUCE && (parts & (parts - 1)) != 0;
 	const double steps = rounds + (more ? 1 : 0);
@@ -62,7 +69,11 @@ void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_predictio
 	if (too_long(n, out)) {
 		return;
 	}
-	out->seconds = steps * (wire(n, (double)n->plan->bytes) + n->latency + n->cost->startup);
+	/* The latency has the first frame on every link, and the wire's time has it again. */
+	out->seconds = steps *
+		       (wire(n, (double)bytes) + n->latency -
+			wire(n, bytes < n->cost->payload ? (double)bytes : n->cost->payload) +
+			2 * n->cost->startup);
 	snprintf(out->why, sizeof(out->why), "%.0f rounds", steps);
 }
 
@@ -72,16 +83,18 @@ void cn_predict_reduction_ring(const struct cn_network *n, struct cn_prediction 
 	const bool all = n->plan->op == CN_OP_ALLREDUCE;
 	const double chunk = all ? (double)n->plan->bytes / nodes
 				 : (double)n->plan->bytes * n->local;
-	double step = wire(n, chunk) + 2 * n->cost->hop + n->cost->startup;
+	const double frame = wire(n, chunk < n->cost->payload ? chunk : n->cost->payload);
+	/* Chunks are passed on as they come: a step takes the link's time for a chunk, or longer if
+	 * the first frame of the next one takes longer to be stored, forwarded and combined. */
+	const double first = frame + 2 * n->cost->hop + n->cost->startup;
+	const double gather = longer(wire(n, chunk), first);
+	const double scatter = longer(wire(n, chunk), first + 2 * n->cost->startup);
 
 	if (n->plan->ordered) {
 		snprintf(out->why, sizeof(out->why), "for commutative operations");
 		return;
 	}
-	/* A frame of each step is stored and forwarded, and combined, before the next one begins.
-	 */
-	step += wire(n, chunk < n->cost->payload ? chunk : n->cost->payload);
-	out->seconds = steps * (step + n->cost->startup) + (all ? steps * step : 0);
+	out->seconds = steps * (scatter + (all ? gather : 0));
 	snprintf(out->why, sizeof(out->why), "%u steps", all ? 2 * steps : steps);
 }
 
@@ -90,7 +103,7 @@ void cn_predict_reduction_chain(const struct cn_network *n, struct cn_prediction
 	const uint32_t hops = parts_of(n) - 1;
 	const uint64_t bytes = n->plan->bytes;
 	const double frame = wire(n, bytes < n->cost->payload ? (double)bytes : n->cost->payload);
-	const double hop = 2 * frame + n->cost->hop + 2 * n->cost->startup;
+	const double hop = 2 * frame + n->cost->hop + 3 * n->cost->startup;
 	/* There and back, each node's link carries the block twice in either direction; on the way
 	 * to a root in the order of the ranks the root's does. */
 	const bool twice = n->plan->op == CN_OP_ALLREDUCE ||

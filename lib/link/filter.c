@@ -2,6 +2,7 @@
 #include "link/filter.h"
 
 #include "link/udp.h"
+#include "util/byteorder.h"
 
 /* Offsets in the Ethernet header, and in an IPv4 and a UDP header behind it. */
 #define DESTINATION 0
@@ -29,9 +30,7 @@ void cn_link_filter(struct sock_filter out[CN_LINK_FILTER], uint16_t ethertype,
 		    const uint8_t mac[6])
 {
 	enum { ADDRESS = 13, BROADCAST = 17, FROM = 20, DROP = 24, ACCEPT = 25 };
-	const uint32_t high = (uint32_t)mac[0] << 8 | mac[1];
-	const uint32_t low = (uint32_t)mac[2] << 24 | (uint32_t)mac[3] << 16 |
-			     (uint32_t)mac[4] << 8 | mac[5];
+	const uint32_t high = cn_get_be16(mac), low = cn_get_be32(mac + 2);
 
 	out[0] = LOAD16(TYPE);
 	out[1] = IF_EQUAL(ethertype, TO(1, ADDRESS), 0);

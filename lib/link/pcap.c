@@ -23,6 +23,7 @@
 #include "link/filter.h"
 #include "link/kinds.h"
 #include "link/load.h"
+#include "util/byteorder.h"
 
 #define RECEIVE_BATCH 64
 
@@ -175,8 +176,7 @@ static int inject(struct pcap_link *p, const struct cn_frame *f)
 		memset(p->payload + len, 0, CN_ETH_MIN - CN_ETH_HEADER - len);
 		len = CN_ETH_MIN - CN_ETH_HEADER;
 	}
-	tag = lib.libnet_build_ethernet(f->head, f->head + 6,
-					(uint16_t)(f->head[12] << 8 | f->head[13]), p->payload,
+	tag = lib.libnet_build_ethernet(f->head, f->head + 6, cn_get_be16(f->head + 12), p->payload,
 					(uint32_t)len, p->net, p->tag);
 	if (tag == -1) {
 		/* libnet has thrown the block away; the next frame starts a new one. */

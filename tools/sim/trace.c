@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "proto/wire.h"
+#include "util/byteorder.h"
 #include "tools/sim/capture.h"
 #include "tools/sim/trace.h"
 #include "tools/tool.h"
@@ -105,9 +106,7 @@ static void trace_frame(struct sim_trace *w, const struct cn_sim_record *record)
 	struct cn_wire f;
 	bool ours = record->len >= CN_HEAD &&
 		    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER,
-				(uint16_t)(record->frame[CN_ETH_HEADER + 4] << 8 |
-					   record->frame[CN_ETH_HEADER + 5]),
-				&f) == CN_WIRE_OK;
+				cn_get_be16(record->frame + CN_ETH_HEADER + 4), &f) == CN_WIRE_OK;
 
 	if (w->events++ >= SIM_TRACE_MAX) {
 		w->cut = true;

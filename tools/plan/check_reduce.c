@@ -413,7 +413,9 @@ int cn_check_reduce_steps(struct cn_check *c, uint32_t node, const struct cn_sch
 	n->steps = malloc(((size_t)n->nsent + n->nrecv + 1) * sizeof(*n->steps));
 	w.seen = calloc(s->n + 1, sizeof(*w.seen));
 	if (n->actions != NULL && n->steps != NULL && w.seen != NULL) {
-		memcpy(n->actions, s->actions, s->n * sizeof(*n->actions));
+		if (s->n > 0) {
+			memcpy(n->actions, s->actions, s->n * sizeof(*n->actions));
+		}
 		n->nactions = s->n;
 	}
 	if (n->nactions != s->n || !number_actions(&r, n, &numbers)) {

@@ -176,7 +176,8 @@ void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint
 		struct cn_action *a = &op->sched.actions[c];
 
 		if (a->dep == CN_DEP_STREAM && op->progress[c].done == offset && len > 0) {
-			memcpy(cn_op_address(op, &a->dst) + offset, from, len);
+			/* A process may give two of its ranks the same memory: memmove(). */
+			memmove(cn_op_address(op, &a->dst) + offset, from, len);
 			op->progress[c].done += len;
 			if (op->progress[c].done == a->len) {
 				cn_op_complete(op, c);
@@ -203,7 +204,7 @@ void cn_op_run_copies(struct cn_op *op)
 			const uint8_t *from = cn_op_address(op, &a->src) + p->done;
 
 			if (to != from) { /* in place: the block is where it belongs */
-				memcpy(to, from, n);
+				memmove(to, from, n);
 			}
 		}
 		p->done += n;

@@ -23,11 +23,7 @@ int cn_messages_begin(struct cn_messages *m, const struct cn_action *like, uint3
 
 uint64_t cn_digest(uint64_t digest, uint64_t len)
 {
-	/* The finalizer of splitmix64. */
-	digest += len + 0x9e3779b97f4a7c15u;
-	digest = (digest ^ digest >> 30) * 0xbf58476d1ce4e5b9u;
-	digest = (digest ^ digest >> 27) * 0x94d049bb133111ebu;
-	return digest ^ digest >> 31;
+	return cn_mix64(digest + len);
 }
 
 int cn_messages_add(struct cn_messages *m, struct cn_span src, struct cn_span dst, uint64_t len,

@@ -233,6 +233,8 @@ int cn_coll_blocks(const struct cn_coll_call *call, struct cn_call *shape, struc
 
 /* ---- request.c ------------------------------------------------------------------------ */
 
+/* Replaces 0 by the context's default; COLLNET_EINVAL: the timeout is too long. */
+int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_err *err);
 /* A free request, of a team or an endpoint (message). NULL: err says which bound. */
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
 				       struct collnet_endpoint *e, uint32_t timeout_ms,

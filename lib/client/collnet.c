@@ -144,8 +144,7 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 		return cn_fail(err, COLLNET_EINVAL, "mode %d is none of collnet_mode",
 			       (int)out->mode);
 	}
-	if (out->timeout_ms == 0 ||
-	    (out->timeout_ms > CN_MSG_TIMEOUT_MAX && out->timeout_ms != COLLNET_TIMEOUT_NONE)) {
+	if (!cn_msg_timeout_ok(out->timeout_ms)) {
 		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: expected 1 to %u",
 			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
 	}

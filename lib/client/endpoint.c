@@ -89,14 +89,7 @@ static int check_message(struct collnet *c, const void *data, size_t bytes, uint
 		return cn_fail(&c->err, COLLNET_EINVAL, "a message of %zu bytes is more than %zu",
 			       bytes, COLLNET_MESSAGE_MAX);
 	}
-	if (*timeout_ms > CN_MSG_TIMEOUT_MAX && *timeout_ms != COLLNET_TIMEOUT_NONE) {
-		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
-			       *timeout_ms, CN_MSG_TIMEOUT_MAX);
-	}
-	if (*timeout_ms == 0) {
-		*timeout_ms = c->timeout_ms;
-	}
-	return COLLNET_OK;
+	return cn_settle_timeout(c, timeout_ms, &c->err);
 }
 
 static int post_send(struct collnet_endpoint *e, const struct collnet_address *to, const void *data,

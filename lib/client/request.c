@@ -14,6 +14,17 @@
 /* How long after an operation's own deadline a wait stops believing in the backend. */
 #define BACKSTOP (2000 * CN_MS)
 
+int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_err *err)
+{
+	if (*timeout_ms == 0) {
+		*timeout_ms = c->timeout_ms;
+	}
+	return cn_msg_timeout_ok(*timeout_ms)
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
+				 *timeout_ms, CN_MSG_TIMEOUT_MAX);
+}
+
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err)

@@ -71,12 +71,9 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 			       "rank %u of %u: expected 1 to %d ranks, numbered from 0", out->rank,
 			       out->ranks, COLLNET_RANKS_MAX);
 	}
-	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX && out->timeout_ms != COLLNET_TIMEOUT_NONE) {
-		return cn_fail(&c->err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
-			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
-	}
-	if (out->timeout_ms == 0) {
-		out->timeout_ms = c->timeout_ms;
+	rc = cn_settle_timeout(c, &out->timeout_ms, &c->err);
+	if (rc != COLLNET_OK) {
+		return rc;
 	}
 	if (out->job == NULL) {
 		default_job(c, out, job, size);
@@ -290,14 +287,7 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 			       "or COLLNET_WINDOW_OFF",
 			       out->window);
 	}
-	if (out->timeout_ms > CN_MSG_TIMEOUT_MAX && out->timeout_ms != COLLNET_TIMEOUT_NONE) {
-		return cn_fail(err, COLLNET_EINVAL, "timeout_ms is %u: at most %u is allowed",
-			       out->timeout_ms, CN_MSG_TIMEOUT_MAX);
-	}
-	if (out->timeout_ms == 0) {
-		out->timeout_ms = t->c->timeout_ms;
-	}
-	return COLLNET_OK;
+	return cn_settle_timeout(t->c, &out->timeout_ms, err);
 }
 
 struct cn_call cn_coll_shape(const struct collnet_team *t, const struct cn_coll_args *a)

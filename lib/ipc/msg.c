@@ -31,7 +31,7 @@ static bool name_ok(const char *s)
 	return ends(s, CN_MSG_NAME) && cn_valid_name(s);
 }
 
-static bool timeout_ok(uint32_t ms)
+bool cn_msg_timeout_ok(uint32_t ms)
 {
 	return (ms >= 1 && ms <= CN_MSG_TIMEOUT_MAX) || ms == COLLNET_TIMEOUT_NONE;
 }
@@ -102,7 +102,7 @@ static const char *check_join(const union cn_msg *m)
 	if (j->ranks < 1 || j->ranks > COLLNET_RANKS_MAX || j->rank >= j->ranks) {
 		return "rank";
 	}
-	if (!timeout_ok(j->timeout_ms)) {
+	if (!cn_msg_timeout_ok(j->timeout_ms)) {
 		return "timeout";
 	}
 	return name_ok(j->job) ? NULL : "job name";
@@ -146,7 +146,7 @@ static const char *check_coll(const union cn_msg *m)
 	if (c->window > 65535 && c->window != COLLNET_WINDOW_OFF) {
 		return "window";
 	}
-	if (!timeout_ok(c->timeout_ms)) {
+	if (!cn_msg_timeout_ok(c->timeout_ms)) {
 		return "timeout";
 	}
 	if (c->bytes > COLLNET_BLOCK_MAX ||
@@ -220,7 +220,7 @@ static const char *check_send(const union cn_msg *m)
 	if (!name_ok(s->node)) {
 		return "node name";
 	}
-	if (!timeout_ok(s->timeout_ms) || s->zero != 0) {
+	if (!cn_msg_timeout_ok(s->timeout_ms) || s->zero != 0) {
 		return "timeout";
 	}
 	if (s->bytes > COLLNET_MESSAGE_MAX) {
@@ -239,7 +239,7 @@ static const char *check_recv(const union cn_msg *m)
 	if (r->endpoint >= CN_MSG_ENDPOINTS) {
 		return "endpoint number";
 	}
-	if (!timeout_ok(r->timeout_ms)) {
+	if (!cn_msg_timeout_ok(r->timeout_ms)) {
 		return "timeout";
 	}
 	if (r->capacity > COLLNET_MESSAGE_MAX) {

@@ -396,6 +396,9 @@ union cn_msg {
 /* One side's ends of the rings in the region CN_MSG_RINGS. */
 void cn_msg_rings_init(void *memory, struct cn_shm_ring *requests, struct cn_shm_ring *completions);
 
+/* Of a request: 1 .. CN_MSG_TIMEOUT_MAX, or COLLNET_TIMEOUT_NONE. */
+bool cn_msg_timeout_ok(uint32_t ms);
+
 /* The size of messages of a type; 0: there is no such type. */
 size_t cn_msg_size(uint32_t type);
 

@@ -392,8 +392,10 @@ void cn_engine_expire(struct cn_engine *e, cn_time now)
 void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_peak)
 {
 	const struct cn_engine_config *c = &e->config;
+	const size_t size = s->size;
 
-	*s = (struct collnet_stats){ .size = s->size };
+	*s = e->ended;
+	s->size = size;
 	for (const struct cn_transport *x = e->own.next; x != NULL; x = x->next) {
 		cn_node_stats(x->node, s);
 	}

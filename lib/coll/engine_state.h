@@ -24,6 +24,7 @@ struct cn_engine {
 	uint8_t generations[CN_TRANSPORTS_MAX]; /* so that an old frame finds nobody */
 	struct cn_transport *turn;		/* the one that sends; NULL: the first */
 	uint32_t sent_in_turn;			/* frames that it has sent in a row */
+	struct collnet_stats ended;		/* counters of transports that have ended */
 	uint32_t window;	/* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
 	struct cn_team **teams; /* [max_teams]; NULL: free */
 	uint32_t nteams;

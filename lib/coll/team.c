@@ -29,18 +29,15 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 	if (t == NULL) {
 		return NULL;
 	}
-	if (!cn_wireup_init(&t->wireup, ranks, e->config.node.max_peers)) {
-		cn_wireup_fini(&t->wireup);
-		free(t);
-		return NULL;
-	}
 	t->engine = e;
 	t->owner = owner;
 	snprintf(t->job, sizeof(t->job), "%s", job);
 	t->ranks = ranks;
 	t->id = ++e->last_team_id != 0 ? e->last_team_id : ++e->last_team_id;
 	t->place = i;
-	t->transport = cn_transport_open(e, t);
+	if (cn_wireup_init(&t->wireup, ranks, e->config.node.max_peers)) {
+		t->transport = cn_transport_open(e, t);
+	}
 	if (t->transport == NULL) {
 		cn_wireup_fini(&t->wireup);
 		free(t);

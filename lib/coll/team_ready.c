@@ -194,8 +194,6 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	memset(t->node_by_peer, 0xff, ((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));
 	for (uint32_t k = 0; k < nodes; k++) {
 		t->nodes[k] = all[k].node;
-	}
-	for (uint32_t k = 0; k < nodes; k++) {
 		if (t->nodes[k].peer != NULL) {
 			t->node_by_peer[cn_peer_index(cn_engine_peer_of(t->nodes[k].peer)->peer)] =
 				(uint16_t)k;

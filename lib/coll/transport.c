@@ -257,7 +257,8 @@ void cn_transport_reap(struct cn_engine *e, cn_time now, bool all)
 		*at = x->next;
 		e->ports[x->port & 0xff] = NULL;
 		e->turn = NULL;
-		cn_node_add_counters(e->own.node, x->node);
+		cn_node_stats(x->node, &e->ended);
+		cn_node_keep_counters(e->own.node, x->node);
 		cn_transport_fini(x);
 		free(x);
 	}

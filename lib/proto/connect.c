@@ -64,29 +64,8 @@ void cn_node_disconnect(struct cn_node *n, cn_time now, const struct cn_peer *wi
 	}
 }
 
-void cn_node_add_counters(struct cn_node *n, const struct cn_node *from)
+void cn_node_keep_counters(struct cn_node *n, const struct cn_node *from)
 {
-	struct cn_counters *to = &n->counters;
-	const struct cn_counters *c = &from->counters;
-
-	to->frames_sent += c->frames_sent;
-	to->frames_received += c->frames_received;
-	to->bytes_sent += c->bytes_sent;
-	to->bytes_received += c->bytes_received;
-	to->data_sent += c->data_sent;
-	to->data_resent += c->data_resent;
-	to->data_received += c->data_received;
-	to->acks_sent += c->acks_sent;
-	to->ack_bytes_sent += c->ack_bytes_sent;
-	to->naks_sent += c->naks_sent;
-	to->duplicates += c->duplicates;
-	to->gaps += c->gaps;
-	to->timeouts += c->timeouts;
-	to->rnr += c->rnr;
-	to->bad_frames += c->bad_frames;
-	to->foreign_frames += c->foreign_frames;
-	to->stale_frames += c->stale_frames;
-	to->version_frames += c->version_frames;
 	for (uint32_t i = 0; i < from->npeers; i++) {
 		const struct cn_peer *q = from->peers[i];
 		struct cn_peer *p = cn_peer_by_mac(n, q->mac);

@@ -29,7 +29,7 @@ struct cn_peer *cn_node_connected(struct cn_node *n, const struct cn_peer *with)
 /* Ends the session with the node `with`, if there is one; peer_down() is called. */
 void cn_node_disconnect(struct cn_node *n, cn_time now, const struct cn_peer *with,
 			enum cn_peer_loss why);
-/* Adds the counters of `from`, of another port, which ends. */
-void cn_node_add_counters(struct cn_node *n, const struct cn_node *from);
+/* Adds what `from`, of another port, which ends, has counted of its peers. */
+void cn_node_keep_counters(struct cn_node *n, const struct cn_node *from);
 
 #endif

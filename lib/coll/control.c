@@ -9,7 +9,7 @@
 
 /* ---- sending -------------------------------------------------------------------------- */
 
-/* Through the node's own transport: whoever was told of the team. */
+/* Through the node's own transport, to all nodes that were sent JOIN. */
 static void notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
 	struct cn_wireup *w = &t->wireup;

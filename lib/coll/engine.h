@@ -4,10 +4,10 @@
  *
  * Pure as the transport is: no sockets, no clock, no threads. collnetd, the in-process ("direct")
  * driver and the tests are its callers. It owns the node's transport and one per team
- * (transport.h), and passes the four calls through. Whoever asks for something gives a `struct
- * cn_done`, embedded in an object of his own, whose function is called exactly once, unless the
- * asking call itself returned an error. A done function runs inside an engine call and must not
- * call the engine; it may mark work for later.
+ * (transport.h), and passes the four calls through. The caller of an asynchronous function passes
+ * a `struct cn_done`, embedded in an object of its own. The done function is called exactly once,
+ * unless the asynchronous function itself returned an error. It runs inside an engine call and must
+ * not call the engine; it may mark work for later.
  *
  * Memory handed to an operation stays the caller's to keep, and is not to be changed or unmapped,
  * until its done function was called.
@@ -106,8 +106,8 @@ struct cn_combine {
 };
 
 /*
- * Who combines for a rank; embedded in an object of the caller's, as struct cn_done is, and unused
- * again when the operation's done function is called.
+ * Combines for a rank. It is embedded in an object of the caller, as struct cn_done is, and is no
+ * longer used when the operation's done function is called.
  */
 struct cn_reducer {
 	/*

@@ -315,8 +315,7 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 			       (unsigned long long)a->bytes, COLLNET_BLOCK_MAX);
 	}
 	if (cn_op_reduces(a->op) && a->reducer == NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "%s without anybody to combine",
-			       cn_op_name(a->op));
+		return cn_fail(err, COLLNET_EINVAL, "%s without a reducer", cn_op_name(a->op));
 	}
 	r = make_plan(t, a, &g, &p, err);
 	if (r != COLLNET_OK) {

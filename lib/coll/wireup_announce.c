@@ -93,7 +93,7 @@ void cn_wireup_pend_joins(struct cn_team *t)
 	}
 }
 
-/* Whoever has a COMMIT may send data, so the transport is connected first. */
+/* A node that has received COMMIT may send data, so the transport is connected first. */
 static bool send_commit(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
 			bool ask)
 {

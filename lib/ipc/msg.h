@@ -33,7 +33,7 @@
  *
  *  - The arithmetic of a reduction is the library's: the daemon sends COMBINE with places in the
  *    buffers of the request, which the library combines while the caller is inside it; then it
- * sends COMBINED. The daemon reads nothing in it but which piece it is.
+ *    sends COMBINED. The daemon reads nothing in it but which piece it is.
  *  - Asynchronous requests (JOIN, COLL, SEND, RECV) carry a free request number as their tag and
  * are completed once, at any time, by DONE with that tag; then the number is free again.
  *  - Synchronous requests (all others but UNREGION, which has no response) get their responses at

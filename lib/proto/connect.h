@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sessions of other ports than 0. A team's transport discovers nobody: its sessions follow from
- * those that the node's own transport has established. Both ends derive the nonces of a session
- * from the nonces of the node's session, the port of the sender and a number that the sender has
- * never used before (the id of its team). So an end needs to know no more than the other one's port
- * and number, and who does not know the nonces of the nodes does not know those of their ports.
+ * Sessions of other ports than 0. A team's transport does not discover nodes: its sessions follow
+ * from those that the node's own transport has established. Both ends derive the nonces of a
+ * session from the nonces of the node's session, the port of the sender and a number that the
+ * sender has never used before (the id of its team). So an end needs to know only the other end's
+ * port and number, and a host that does not know the nodes' nonces does not know those of their
+ * ports.
  */
 #ifndef CN_CONNECT_H
 #define CN_CONNECT_H

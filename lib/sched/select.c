@@ -135,7 +135,7 @@ const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_
 	struct cn_prediction all[CANDIDATES];
 	size_t n, best = CANDIDATES;
 
-	/* Nobody knows all sizes, and all nodes must come to the same result. */
+	/* No node knows all sizes, and all nodes must select the same algorithm. */
 	if (p->op == CN_OP_ALLTOALLV || p->op == CN_OP_SCATTERV || p->op == CN_OP_GATHERV) {
 		return cn_algorithm_find(p->op, NULL);
 	}

@@ -281,7 +281,8 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/socket.c \
 	lib/client/split.c \
 	lib/client/team.c \
-	lib/client/vector.c
+	lib/client/vector.c \
+	lib/client/wait.c
 
 lib_libcn_all_la_SOURCES =
 lib_libcn_all_la_LIBADD = \

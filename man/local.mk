@@ -113,7 +113,11 @@ links_team_create = \
 	man/links/collnet_team_size.3 \
 	man/links/collnet_team_split.3
 links_wait = \
-	man/links/collnet_test.3
+	man/links/collnet_test.3 \
+	man/links/collnet_testall.3 \
+	man/links/collnet_testany.3 \
+	man/links/collnet_waitall.3 \
+	man/links/collnet_waitany.3
 
 man_links = $(links_alloc) $(links_allreduce) $(links_alltoall) $(links_alltoallv) \
 	$(links_endpoint_open) $(links_error) $(links_get_stats) $(links_open) $(links_team_create) $(links_wait)

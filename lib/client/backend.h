@@ -244,9 +244,10 @@ void cn_request_put(struct collnet_request *r);
 void cn_request_free_memory(struct collnet_request *r);
 /* By backends: the request has ended. */
 void cn_request_done(struct collnet_request *r, int status, const char *text);
-/* Waits until then (0: only looks), collects and frees. Or COLLNET_INPROGRESS. */
-int cn_request_wait(struct collnet_request *r, cn_time until);
-/* Waits to the end of the operation. */
+
+/* ---- wait.c --------------------------------------------------------------------------- */
+
+/* Waits to the end of the operation, collects and frees. */
 int cn_request_finish(struct collnet_request *r);
 
 #endif

@@ -24,7 +24,8 @@ struct cn_daemon_side {
 	bool wants_fd;	/* the next REPLY may bring one */
 	int in_fd;	/* that came with the last message; -1: none */
 	struct cn_region regions[CN_MSG_REGIONS + 1]; /* the last: of the rings */
-	struct cn_shm_ring requests, completions;     /* from the first team or endpoint on */
+	uint32_t copies; /* upper numbers that have been used: those from there on are free */
+	struct cn_shm_ring requests, completions; /* from the first team or endpoint on */
 	struct cn_spin spin;
 	union cn_msg in; /* the last message received */
 	/* Whether the daemon runs, seen while calls wait for it (socket.c). */

@@ -127,7 +127,7 @@ int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struc
 	uint64_t size = bytes < COPY_MIN ? COPY_MIN : copy_size(bytes);
 	int rc;
 
-	for (uint32_t i = CN_MSG_USER_REGIONS; i < CN_MSG_REGIONS; i++) {
+	for (uint32_t i = CN_MSG_USER_REGIONS; i < CN_MSG_USER_REGIONS + d->copies; i++) {
 		const struct cn_region *r = &d->regions[i];
 
 		if (r->p == NULL) {
@@ -146,13 +146,18 @@ int cn_region_acquire(struct collnet *c, uint64_t bytes, uint32_t *number, struc
 		if (small != CN_MSG_REGIONS) {
 			cn_region_destroy(c, small);
 			empty = small;
+		} else if (empty == CN_MSG_REGIONS) {
+			/* There are as many numbers as requests. */
+			empty = CN_MSG_USER_REGIONS + d->copies;
 		}
-		/* There are as many numbers as requests. */
 		rc = cn_region_create(c, empty, size, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
 		fit = empty;
+		if (fit == CN_MSG_USER_REGIONS + d->copies) {
+			d->copies++;
+		}
 	}
 	d->regions[fit].busy = true;
 	*number = fit;

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests: the table of a context, waiting, and collecting results.
+ * Requests: the table of a context.
  *
  * A request is FREE, PENDING from its posting until the backend reports its end, and DONE until
- * the caller collects it. The caller's memory is written only while he is in the library.
+ * the caller collects it (wait.c). The caller's memory is written only while he is in the library.
  */
 #include "client/backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* How long after an operation's own deadline a wait stops believing in the backend. */
-#define BACKSTOP (2000 * CN_MS)
 
 int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_err *err)
 {
@@ -111,94 +108,4 @@ void cn_request_done(struct collnet_request *r, int status, const char *text)
 		snprintf(r->text, sizeof(r->text), "%s", text);
 	}
 	r->state = CN_REQUEST_DONE;
-}
-
-static int collect(struct collnet_request *r)
-{
-	struct collnet *c = r->c;
-	int status = r->status;
-
-	c->backend->collect(r);
-	if (status == COLLNET_OK || status == COLLNET_ETRUNC) {
-		if (r->from != NULL) {
-			*r->from = r->received.from;
-		}
-		if (r->bytes != NULL) {
-			*r->bytes = (size_t)r->received.bytes;
-		}
-	}
-	if (status != COLLNET_OK) {
-		cn_fail(&c->err, status, "%s",
-			r->text[0] != '\0' ? r->text : collnet_strerror(status));
-	}
-	cn_request_put(r);
-	return status;
-}
-
-int cn_request_wait(struct collnet_request *r, cn_time until)
-{
-	struct collnet *c = r->c;
-
-	if (until == 0 && r->state == CN_REQUEST_PENDING) {
-		c->backend->progress(c, 0);
-	}
-	while (r->state == CN_REQUEST_PENDING && until != 0) {
-		c->backend->progress(c, until);
-		if (r->state == CN_REQUEST_PENDING && cn_now() >= until) {
-			break;
-		}
-	}
-	return r->state == CN_REQUEST_PENDING ? COLLNET_INPROGRESS : collect(r);
-}
-
-static cn_time backstop(const struct collnet_request *r)
-{
-	return r->deadline == CN_NEVER ? CN_NEVER : r->deadline + BACKSTOP;
-}
-
-int cn_request_finish(struct collnet_request *r)
-{
-	int rc = cn_request_wait(r, backstop(r));
-
-	if (rc == COLLNET_INPROGRESS) {
-		r->c->backend->give_up(r->c, "an operation did not end");
-		rc = collect(r);
-	}
-	return rc;
-}
-
-/* Of a broken context too: its requests have ended, and are collected. */
-static int enter_request(struct collnet_request *r)
-{
-	if (r == NULL) {
-		return cn_complain("the request is NULL");
-	}
-	pthread_mutex_lock(&r->c->lock);
-	if (r->state == CN_REQUEST_FREE) {
-		return cn_leave(r->c, cn_fail(&r->c->err, COLLNET_EINVAL,
-					      "the request has been collected already"));
-	}
-	return COLLNET_OK;
-}
-
-int collnet_test(collnet_request_t *r)
-{
-	int rc = enter_request(r);
-
-	return rc != COLLNET_OK ? rc : cn_leave(r->c, cn_request_wait(r, 0));
-}
-
-int collnet_wait(collnet_request_t *r, uint32_t timeout_ms)
-{
-	cn_time until;
-	int rc = enter_request(r);
-
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	until = cn_deadline(cn_now(), timeout_ms);
-	if (timeout_ms == 0 || until >= backstop(r)) {
-		return cn_leave(r->c, cn_request_finish(r));
-	}
-	return cn_leave(r->c, cn_request_wait(r, until));
 }

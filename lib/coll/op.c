@@ -102,6 +102,7 @@ void cn_op_finish(struct cn_op *op, int status, const char *text)
 	op->state = OP_FREE;
 	op->nposts = 0;
 	op->copy_first = CN_NONE;
+	cn_op_put_idle(op);
 	cn_engine_touch(t->engine);
 	for (uint32_t i = 0; i < n; i++) {
 		struct cn_done *d = op->posts[i].done;

@@ -70,6 +70,8 @@ struct cn_op {
 	struct cn_post *posts; /* [local ranks] */
 	uint32_t nposts;
 
+	struct cn_op *next_idle; /* OP_FREE: in the team's list */
+
 	/* the plan, kept for the next operation that is alike */
 	struct cn_plan plan;
 	struct cn_sched sched;
@@ -93,6 +95,10 @@ struct cn_op {
 /* ---- post.c ----------------------------------------------------------------------------- */
 
 void cn_op_free_storage(struct cn_op *op); /* NULL is ignored */
+/* It is over, and kept with its plan. */
+void cn_op_put_idle(struct cn_op *op);
+/* Frees the idle operations of a team but `keep`, those that were used last. */
+void cn_op_free_idle(struct cn_team *t, uint32_t keep);
 cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */

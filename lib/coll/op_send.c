@@ -73,6 +73,9 @@ static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 {
 	const struct cn_team *t = op->team;
 
+	if (t->transport->sources.n == 1) {
+		return false;
+	}
 	for (int i = 0; i < CN_OPS; i++) {
 		const struct cn_op *o = t->ops[i];
 

@@ -15,6 +15,8 @@
 /* Bytes of what a rank is given to combine at a time; at least one element (COLLNET_ELEMENT_MAX).
  */
 static const uint64_t combine_max = (uint64_t)1 << 24;
+/* Idle operations of a team that are kept, with their plans. */
+#define IDLE_MAX 8u
 
 /* ---- starting ------------------------------------------------------------------------- */
 
@@ -168,14 +170,10 @@ static void start(struct cn_op *op, cn_time now)
 	cn_op_try_finish(op);
 }
 
-static struct cn_op *op_of(struct cn_team *t, uint32_t seq)
+static struct cn_op *op_new(struct cn_team *t)
 {
-	struct cn_op **slot = &t->ops[seq % CN_OPS], *op = *slot;
+	struct cn_op *op = calloc(1, sizeof(*op));
 
-	if (op != NULL) {
-		return op;
-	}
-	op = calloc(1, sizeof(*op));
 	if (op == NULL) {
 		return NULL;
 	}
@@ -190,8 +188,61 @@ static struct cn_op *op_of(struct cn_team *t, uint32_t seq)
 	}
 	op->source.pull = cn_op_pull;
 	op->source.acked = cn_op_acked;
-	*slot = op;
 	return op;
+}
+
+/*
+ * An operation for this plan: one that has it already, else a new one, or, where there are enough
+ * idle ones, the one that was used longest ago. It leaves the list.
+ */
+static struct cn_op *take_idle(struct cn_team *t, const struct cn_plan *p)
+{
+	struct cn_op **at = &t->idle, **last = NULL, *op;
+
+	while (*at != NULL && memcmp(&(*at)->plan, p, sizeof(*p)) != 0) {
+		last = at;
+		at = &(*at)->next_idle;
+	}
+	if (*at == NULL) {
+		if (t->nidle < IDLE_MAX) {
+			return op_new(t);
+		}
+		at = last;
+	}
+	op = *at;
+	*at = op->next_idle;
+	t->nidle--;
+	return op;
+}
+
+void cn_op_put_idle(struct cn_op *op)
+{
+	struct cn_team *t = op->team;
+
+	t->ops[op->seq % CN_OPS] = NULL;
+	op->next_idle = t->idle;
+	t->idle = op;
+	t->nidle++;
+}
+
+void cn_op_free_idle(struct cn_team *t, uint32_t keep)
+{
+	struct cn_op **at = &t->idle, *op;
+
+	if (t->nidle <= keep) {
+		return;
+	}
+	for (t->nidle = keep; keep > 0; keep--) {
+		at = &(*at)->next_idle;
+	}
+	op = *at;
+	*at = NULL;
+	while (op != NULL) {
+		struct cn_op *next = op->next_idle;
+
+		cn_op_free_storage(op);
+		op = next;
+	}
 }
 
 void cn_op_free_storage(struct cn_op *op)
@@ -321,21 +372,25 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 	if (r != COLLNET_OK) {
 		return r;
 	}
-	op = op_of(t, m->posted);
-	if (op == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for an operation");
-	}
-	if (op->state != OP_FREE && op->seq != m->posted) {
+	op = t->ops[m->posted % CN_OPS];
+	if (op != NULL && op->seq != m->posted) {
 		return cn_fail(err, COLLNET_ELIMIT, "%d operations are outstanding: wait for one",
 			       CN_OPS);
 	}
-	if (op->state == OP_FREE) {
+	if (op == NULL) {
+		cn_op_free_idle(t, IDLE_MAX);
+		op = take_idle(t, &p);
+		if (op == NULL) {
+			return cn_fail(err, COLLNET_ENOMEM, "no memory for an operation");
+		}
+		op->seq = m->posted;
 		r = plan(op, &p, err);
 		if (r != COLLNET_OK) {
+			cn_op_put_idle(op);
 			return r;
 		}
+		t->ops[op->seq % CN_OPS] = op;
 		op->state = OP_POSTED;
-		op->seq = m->posted;
 		op->args = *a;
 		op->algorithm = g;
 		op->window = window_of(t, a, g);

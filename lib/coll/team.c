@@ -68,6 +68,7 @@ static void team_free(struct cn_team *t, cn_time now)
 	for (int i = 0; i < CN_OPS; i++) {
 		cn_op_free_storage(t->ops[i]);
 	}
+	cn_op_free_idle(t, 0);
 	cn_wireup_remove_ended(t);
 	cn_transport_close(t->transport, now);
 	e->teams[t->place] = NULL;

@@ -80,9 +80,11 @@ struct cn_team {
 	uint16_t *node_by_peer;	  /* [npeers] node of a peer of the node's own transport;
 				   * UINT16_MAX: not in the team */
 	uint32_t npeers;
-	struct cn_op *ops[CN_OPS]; /* by number mod CN_OPS */
-	uint32_t nstarted;	   /* operations that have started here */
-	uint32_t notify_after;	   /* frames of a node, until it is sent STARTED */
+	struct cn_op *ops[CN_OPS]; /* outstanding ones, by number mod CN_OPS; NULL: none */
+	struct cn_op *idle;	   /* with their plans; the one that was used last is first */
+	uint32_t nidle;
+	uint32_t nstarted;     /* operations that have started here */
+	uint32_t notify_after; /* frames of a node, until it is sent STARTED */
 	struct cn_unexpected_queue unexpected;
 };
 

@@ -67,23 +67,22 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 7u
+#define CN_MSG_VERSION 8u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
 #define CN_MSG_TEAMS		 16u
 #define CN_MSG_ENDPOINTS	 64u
-#define CN_MSG_ENDPOINT_REQUESTS 64u /* sends and receives outstanding, over all endpoints */
-#define CN_MSG_TEAM_REQUESTS	 (COLLNET_OUTSTANDING_MAX + 1u) /* outstanding */
-#define CN_MSG_REQUESTS		 (CN_MSG_TEAMS * CN_MSG_TEAM_REQUESTS + CN_MSG_ENDPOINT_REQUESTS)
+#define CN_MSG_ENDPOINT_REQUESTS 64u  /* sends and receives outstanding, over all endpoints */
+#define CN_MSG_REQUESTS		 512u /* outstanding, over all teams and endpoints */
 #define CN_MSG_USER_REGIONS	 64u  /* numbers 0 .. 63: collnet_alloc() */
-#define CN_MSG_REGIONS		 272u /* the rest: the library's own copies of other memory */
+#define CN_MSG_REGIONS		 576u /* the rest: the library's own copies of other memory */
 #define CN_MSG_USER_BYTES	 ((uint64_t)16 << 30)
 #define CN_MSG_BYTES		 ((uint64_t)32 << 30) /* of all regions of a client together */
 #define CN_MSG_BYTES_UNIT	 4096u		      /* the smallest page of any machine */
 #define CN_MSG_NO_REGION	 UINT32_MAX	      /* of no buffer; offset 0 */
 #define CN_MSG_RINGS		 CN_MSG_REGIONS	      /* the region of the rings */
-#define CN_MSG_RING_SLOTS	 512u		      /* of each ring */
+#define CN_MSG_RING_SLOTS	 1024u		      /* of each ring */
 #define CN_MSG_REQUEST_SLOT	 192u		      /* bytes of a slot */
 #define CN_MSG_DONE_SLOT	 448u
 #define CN_MSG_PAGE_MAX		 65536u /* bytes of the largest page of any machine */

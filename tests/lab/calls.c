@@ -159,6 +159,111 @@ static void many_outstanding(void)
 	CHECK(collnet_wait(r[0], COLLNET_TIMEOUT_NONE) == COLLNET_OK);
 }
 
+/* Sets of requests, of two teams and of every kind. */
+static void sets_of_requests(void)
+{
+	enum { N = 6 };
+	const size_t n = 2000;
+	collnet_request_t *r[2 * N + 1] = { NULL };
+	int statuses[2 * N + 1], rc;
+	unsigned char *s = malloc(n * ranks), *d[2 * N];
+	struct collnet_team_options to;
+	collnet_team_t *other, *alone;
+	size_t index = 99, got = 0;
+	char job[32];
+	collnet_t *more;
+
+	CHECK(s != NULL && collnet_team_dup(t, &other) == COLLNET_OK);
+	fill_alltoall(s, n, 7);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 2 * N; i++) {
+			d[i] = calloc(ranks, n);
+			CHECK(d[i] != NULL);
+			CHECK(collnet_ialltoall(i % 2 == 0 ? t : other, s, d[i], n, NULL, &r[i]) ==
+			      COLLNET_OK);
+		}
+		memset(statuses, 0xEE, sizeof(statuses));
+		if (round == 0) {
+			CHECK(collnet_waitall(2 * N + 1, r, statuses, 0) == COLLNET_OK);
+			CHECK(statuses[2 * N] == COLLNET_OK); /* of NULL */
+		} else {
+			while ((rc = collnet_testall(2 * N + 1, r, NULL)) == COLLNET_INPROGRESS) {
+				CHECK(r[0] != NULL && r[2 * N - 1] != NULL);
+			}
+			CHECK(rc == COLLNET_OK);
+		}
+		for (int i = 0; i < 2 * N; i++) {
+			CHECK(r[i] == NULL && (round > 0 || statuses[i] == COLLNET_OK));
+			check_alltoall(d[i], n, 7);
+			free(d[i]);
+		}
+	}
+	CHECK(collnet_waitall(2 * N, r, NULL, 0) == COLLNET_OK);
+	CHECK(collnet_waitall(0, NULL, NULL, 0) == COLLNET_OK);
+	CHECK(collnet_waitany(2 * N, r, &index, 0) == COLLNET_OK && index == 2 * N);
+
+	/* One after the other; some by tests. The last cannot end before all have called. */
+	for (int i = 0; i < N; i++) {
+		CHECK(collnet_ibarrier(i % 2 == 0 ? t : other, NULL, &r[i]) == COLLNET_OK);
+	}
+	for (int i = 0; i < N; i++) {
+		do {
+			rc = i % 2 == 0 ? collnet_waitany(N, r, &index, 0)
+					: collnet_testany(N, r, &index);
+		} while (rc == COLLNET_INPROGRESS);
+		CHECK(rc == COLLNET_OK && index < N && (got >> index & 1) == 0);
+		CHECK(r[index] == NULL);
+		got |= (size_t)1 << index;
+	}
+	CHECK(collnet_testany(N, r, &index) == COLLNET_OK && index == N);
+
+	/* What does not end in time stays, and one team's failure is not another's. */
+	collnet_team_options_init(&to);
+	to.job = NULL;
+	to.rank = 0;
+	to.ranks = 1;
+	CHECK(collnet_team_create(c, &to, &alone) == COLLNET_OK);
+	if (rank == 0) {
+		CHECK(collnet_ibarrier(other, NULL, &r[0]) == COLLNET_OK);
+		CHECK(collnet_waitall(1, r, NULL, 20) == COLLNET_INPROGRESS && r[0] != NULL);
+		CHECK(collnet_waitany(1, r, &index, 20) == COLLNET_INPROGRESS && r[0] != NULL);
+		CHECK(collnet_testany(1, r, &index) == COLLNET_INPROGRESS);
+	}
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	if (rank == 0) {
+		collnet_team_destroy(other); /* with a request of it */
+		CHECK(collnet_ibarrier(alone, NULL, &r[1]) == COLLNET_OK);
+		r[2] = r[1];
+		REFUSED(COLLNET_ERANK, "left", collnet_waitall(2, r, statuses, 0));
+		CHECK(statuses[0] == COLLNET_ERANK && statuses[1] == COLLNET_OK);
+		REFUSED(COLLNET_EINVAL, "request 2", collnet_waitall(3, r, NULL, 0));
+		CHECK(collnet_ibarrier(alone, NULL, &r[0]) == COLLNET_OK);
+		r[1] = r[0];
+		r[2] = NULL;
+		REFUSED(COLLNET_EINVAL, "twice", collnet_waitall(2, r, NULL, 0));
+	} else {
+		collnet_team_destroy(other);
+	}
+	CHECK(collnet_waitall(1, NULL, NULL, 0) == COLLNET_EINVAL);
+	CHECK(collnet_waitany(0, NULL, NULL, 0) == COLLNET_EINVAL);
+	if (getenv("COLLNET_MODE") == NULL) { /* directly, a node has one context */
+		collnet_team_t *elsewhere;
+
+		CHECK(collnet_open(NULL, &more) == COLLNET_OK);
+		snprintf(job, sizeof(job), "elsewhere-%u", rank);
+		to.job = job;
+		CHECK(collnet_team_create(more, &to, &elsewhere) == COLLNET_OK);
+		CHECK(collnet_ibarrier(alone, NULL, &r[0]) == COLLNET_OK);
+		CHECK(collnet_ibarrier(elsewhere, NULL, &r[1]) == COLLNET_OK);
+		REFUSED(COLLNET_EINVAL, "another context", collnet_waitall(2, r, NULL, 0));
+		CHECK(collnet_waitall(1, r, NULL, 0) == COLLNET_OK);
+		CHECK(collnet_waitall(1, r + 1, NULL, 0) == COLLNET_OK);
+		collnet_close(more);
+	}
+	collnet_team_destroy(alone);
+	free(s);
+}
+
 /* Rank 0 and the last one talk. */
 static void messages(void)
 {
@@ -405,6 +510,7 @@ int main(int argc, char **argv)
 	}
 	memory_of_every_kind();
 	many_outstanding();
+	sets_of_requests();
 	messages();
 	wrong_arguments();
 	teams_of_their_own();

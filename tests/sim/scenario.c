@@ -225,7 +225,7 @@ static void draw_ops(struct scenario *s, uint64_t *r)
 	for (uint32_t i = 0; i < s->nafter; i++) {
 		draw_op(s, &s->after[i], r);
 	}
-	s->depth = chance(r, 40) ? 1 : (uint32_t)between(r, 2, COLLNET_OUTSTANDING_MAX);
+	s->depth = chance(r, 40) ? 1 : (uint32_t)between(r, 2, OPS_MAX);
 	s->think = chance(r, 50) ? 0 : between(r, 0, 20 * CN_MS);
 }
 

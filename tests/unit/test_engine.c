@@ -154,7 +154,7 @@ static void engine__early_frames_and_many_operations(void **state)
 		uint32_t posted[RANKS] = { 0 }, left;
 		uint64_t random = SEED + seed;
 		struct cn_err err = { 0 };
-		int ops = COLLNET_OUTSTANDING_MAX;
+		int ops = 8;
 
 		a.algorithm = engine_exchanges[seed % 3];
 		engine_join_all(w, 1 + seed % 2, false, "job");

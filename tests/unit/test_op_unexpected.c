@@ -21,7 +21,7 @@ static void one_does_not_call(enum cn_op_kind op, uint64_t bytes, uint32_t windo
 {
 	struct two_jobs *c = two_jobs_begin(window);
 
-	for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+	for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
 		for (uint32_t r = 0; r < 3; r++) {
 			two_jobs_call(c, &c->x, r, k, op, bytes, 60 * SECOND);
 		}
@@ -33,11 +33,11 @@ static void one_does_not_call(enum cn_op_kind op, uint64_t bytes, uint32_t windo
 	two_jobs_run(c, 6 * SECOND);
 	two_jobs_assert_done(&c->y, 0);
 	assert_int_equal(two_jobs_refusals(c), 0);
-	for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+	for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
 		two_jobs_call(c, &c->x, 3, k, op, bytes, 60 * SECOND);
 	}
 	two_jobs_run(c, 20 * SECOND);
-	for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+	for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
 		two_jobs_assert_done(&c->x, k);
 	}
 	two_jobs_end(c);
@@ -150,18 +150,18 @@ static void op_unexpected__many_operations_end(void **state)
 
 	(void)state;
 	for (uint32_t n = 0; n < 4200; n++) {
-		uint32_t slot = n % COLLNET_OUTSTANDING_MAX, late = n / 8 % TWO_JOBS_HOSTS;
+		uint32_t slot = n % TWO_JOBS_CALLS, late = n / 8 % TWO_JOBS_HOSTS;
 		uint64_t bytes = n % 64 < 56 ? 10 : 60000;
 
 		if (slot == 0 && n > 0) { /* the late one calls what the others have called */
-			for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
-				uint32_t i = n - COLLNET_OUTSTANDING_MAX + k;
+			for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
+				uint32_t i = n - TWO_JOBS_CALLS + k;
 
 				two_jobs_call(c, &c->x, i / 8 % TWO_JOBS_HOSTS, k, kinds[i % 7],
 					      i % 64 < 56 ? 10 : 60000, 60 * SECOND);
 			}
 			two_jobs_run(c, 300 * CN_MS);
-			for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+			for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
 				two_jobs_assert_done(&c->x, k);
 			}
 		}

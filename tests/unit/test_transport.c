@@ -79,7 +79,7 @@ static void one_never_receives(uint32_t window, uint32_t pool, bool refuses)
 	cn_time alone, beside;
 
 	alone = exchanges(c);
-	for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+	for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
 		for (uint32_t r = 0; r < 3; r++) {
 			two_jobs_call(c, &c->x, r, k, CN_OP_GATHER, 1000000, 600 * SECOND);
 		}
@@ -91,11 +91,11 @@ static void one_never_receives(uint32_t window, uint32_t pool, bool refuses)
 		"W_g %d, pool %u: %.3f ms alone, %.3f ms beside a job that does not receive\n",
 		(int)window, pool, (double)alone / 1e6, (double)beside / 1e6);
 	assert_true(beside * 100 <= alone * 105);
-	for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+	for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
 		two_jobs_call(c, &c->x, 3, k, CN_OP_GATHER, 1000000, 600 * SECOND);
 	}
 	two_jobs_run(c, 10 * SECOND);
-	for (uint32_t k = 0; k < COLLNET_OUTSTANDING_MAX; k++) {
+	for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
 		two_jobs_assert_done(&c->x, k);
 	}
 	two_jobs_end(c);

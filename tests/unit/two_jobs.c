@@ -44,8 +44,8 @@ void two_jobs_join(struct two_jobs *c, struct two_jobs_job *j, const char *name,
 		assert_int_equal(j->calls[r][0].told, 1);
 		assert_int_equal(j->calls[r][0].status, COLLNET_OK);
 	}
-	j->send = calloc(TWO_JOBS_HOSTS, COLLNET_OUTSTANDING_MAX << 20);
-	j->recv = calloc(TWO_JOBS_HOSTS, COLLNET_OUTSTANDING_MAX << 20);
+	j->send = calloc(TWO_JOBS_HOSTS, TWO_JOBS_CALLS << 20);
+	j->recv = calloc(TWO_JOBS_HOSTS, TWO_JOBS_CALLS << 20);
 	assert_non_null(j->send);
 	assert_non_null(j->recv);
 }
@@ -99,7 +99,7 @@ void two_jobs_call(struct two_jobs *c, struct two_jobs_job *j, uint32_t rank, ui
 		.window = j->window,
 		.deadline = deadline == CN_NEVER ? CN_NEVER : cn_sim_now(c->sim) + deadline,
 		.send = j->send,
-		.recv = j->recv + ((uint64_t)rank << 20) * COLLNET_OUTSTANDING_MAX,
+		.recv = j->recv + ((uint64_t)rank << 20) * TWO_JOBS_CALLS,
 	};
 	struct cn_err err;
 

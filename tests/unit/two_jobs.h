@@ -7,6 +7,7 @@
 #include "tools/sim/core/sim.h"
 
 #define TWO_JOBS_HOSTS 4u
+#define TWO_JOBS_CALLS 8u /* outstanding of a rank */
 #define SECOND	       (1000 * CN_MS)
 
 struct two_jobs_call {
@@ -18,7 +19,7 @@ struct two_jobs_call {
 
 struct two_jobs_job {
 	struct cn_member *members[TWO_JOBS_HOSTS];
-	struct two_jobs_call calls[TWO_JOBS_HOSTS][COLLNET_OUTSTANDING_MAX];
+	struct two_jobs_call calls[TWO_JOBS_HOSTS][TWO_JOBS_CALLS];
 	uint32_t ranks, window; /* the window is of its operations */
 	uint8_t *send, *recv;	/* of all calls: the bytes are not looked at */
 };

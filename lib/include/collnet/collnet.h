@@ -7,9 +7,10 @@
  * Endpoints send and receive single messages between nodes.
  *
  * Conventions
- *  - Functions return COLLNET_OK (0), COLLNET_INPROGRESS (1, only from collnet_test() and
- *    collnet_wait()), or a negative COLLNET_E... code. collnet_strerror() describes a code;
- *    collnet_error() returns the message, which names the node, rank, interface and phase.
+ *  - Functions return COLLNET_OK (0), COLLNET_INPROGRESS (1, only from collnet_test(),
+ *    collnet_wait() and those like them), or a negative COLLNET_E... code. collnet_strerror()
+ * describes a code; collnet_error() returns the message, which names the node, rank, interface and
+ * phase.
  *  - Outputs are set only on success.
  *  - Sizes are in bytes, timeouts in milliseconds and times in statistics in nanoseconds.
  *  - A timeout of 0 selects the context's default (struct collnet_options.timeout_ms), and
@@ -42,8 +43,8 @@ extern "C" {
 #define COLLNET_BLOCK_MAX ((size_t)1 << 30)
 /** Largest message of an endpoint, in bytes. */
 #define COLLNET_MESSAGE_MAX ((size_t)1 << 30)
-/** Operations that may be outstanding on one team at a time. */
-#define COLLNET_OUTSTANDING_MAX 8
+/** Operations that can be outstanding on one team; 512 on all teams and endpoints of a context. */
+#define COLLNET_OUTSTANDING_MAX 64
 
 enum collnet_status {
 	COLLNET_OK = 0,
@@ -465,6 +466,22 @@ int collnet_test(collnet_request_t *r);
  * until the operation's own deadline).
  */
 int collnet_wait(collnet_request_t *r, uint32_t timeout_ms);
+
+/**
+ * As collnet_wait() and collnet_test(), for all of n requests of one context, of any teams and
+ * endpoints. NULL entries are ignored. COLLNET_INPROGRESS: some have not completed, and nothing has
+ * changed. Otherwise all have completed, and their entries are NULL: the result is the first error
+ * in the array, or COLLNET_OK. `statuses`, which may be NULL, has n entries for their results.
+ */
+int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms);
+int collnet_testall(size_t n, collnet_request_t **requests, int *statuses);
+
+/**
+ * The same, for any of n requests: the result is that of requests[*index], which has completed and
+ * whose entry is NULL now. *index is n if all entries were NULL; the result is then COLLNET_OK.
+ */
+int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint32_t timeout_ms);
+int collnet_testany(size_t n, collnet_request_t **requests, size_t *index);
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting for requests: for one, for all or for any of a set, and collecting their results.
+ *
+ * A set is of one context. NULL entries are ignored. The result of a request is collected, and the
+ * request freed, by the call that reports its completion, and by no other.
+ */
+#include "client/backend.h"
+
+/* How long after an operation's own deadline a wait stops believing in the backend. */
+#define BACKSTOP (2000 * CN_MS)
+
+struct set {
+	collnet_request_t *const *requests;
+	size_t n;
+	bool any; /* one that has ended is enough */
+};
+
+static bool is_over(const struct set *s)
+{
+	bool pending = false;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct collnet_request *r = s->requests[i];
+
+		if (r != NULL && r->state == CN_REQUEST_PENDING) {
+			if (!s->any) {
+				return false;
+			}
+			pending = true;
+		} else if (r != NULL && s->any) {
+			return true;
+		}
+	}
+	return !pending;
+}
+
+/* Until the set is over, or until then (0: only looks). */
+static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
+{
+	if (is_over(s)) {
+		return true;
+	}
+	do {
+		c->backend->progress(c, until);
+		if (is_over(s)) {
+			return true;
+		}
+	} while (until != 0 && cn_now() < until);
+	return false;
+}
+
+static int collect(struct collnet_request *r)
+{
+	struct collnet *c = r->c;
+	int status = r->status;
+
+	c->backend->collect(r);
+	if (status == COLLNET_OK || status == COLLNET_ETRUNC) {
+		if (r->from != NULL) {
+			*r->from = r->received.from;
+		}
+		if (r->bytes != NULL) {
+			*r->bytes = (size_t)r->received.bytes;
+		}
+	}
+	if (status != COLLNET_OK) {
+		cn_fail(&c->err, status, "%s",
+			r->text[0] != '\0' ? r->text : collnet_strerror(status));
+	}
+	cn_request_put(r);
+	return status;
+}
+
+/* When the backend must have ended all that is pending. */
+static cn_time backstop(const struct set *s)
+{
+	cn_time at = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct collnet_request *r = s->requests[i];
+
+		if (r != NULL && r->state == CN_REQUEST_PENDING) {
+			const cn_time end = r->deadline == CN_NEVER ? CN_NEVER
+								    : r->deadline + BACKSTOP;
+
+			at = at > end ? at : end;
+		}
+	}
+	return at;
+}
+
+/* The same, for at most timeout_ms (0: until the operations' own deadlines). */
+static bool wait_within(struct collnet *c, const struct set *s, uint32_t timeout_ms)
+{
+	const cn_time until = cn_deadline(cn_now(), timeout_ms), end = backstop(s);
+
+	if (timeout_ms != 0 && until < end) {
+		return wait_for(c, s, until);
+	}
+	if (!wait_for(c, s, end)) {
+		c->backend->give_up(c, "an operation did not end");
+	}
+	return true;
+}
+
+int cn_request_finish(struct collnet_request *r)
+{
+	const struct set s = { &r, 1, false };
+
+	wait_within(r->c, &s, 0);
+	return collect(r);
+}
+
+/* ---- one request ---------------------------------------------------------------------- */
+
+/* Of a broken context too: its requests have ended, and are collected. */
+static int enter_request(struct collnet_request *r)
+{
+	if (r == NULL) {
+		return cn_complain("the request is NULL");
+	}
+	pthread_mutex_lock(&r->c->lock);
+	if (r->state == CN_REQUEST_FREE) {
+		return cn_leave(r->c, cn_fail(&r->c->err, COLLNET_EINVAL,
+					      "the request has been collected already"));
+	}
+	return COLLNET_OK;
+}
+
+int collnet_test(collnet_request_t *r)
+{
+	const struct set s = { &r, 1, false };
+	int rc = enter_request(r);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	return cn_leave(r->c, wait_for(r->c, &s, 0) ? collect(r) : COLLNET_INPROGRESS);
+}
+
+int collnet_wait(collnet_request_t *r, uint32_t timeout_ms)
+{
+	const struct set s = { &r, 1, false };
+	int rc = enter_request(r);
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	return cn_leave(r->c, wait_within(r->c, &s, timeout_ms) ? collect(r) : COLLNET_INPROGRESS);
+}
+
+/* ---- sets ----------------------------------------------------------------------------- */
+
+/* Enters the context of the set's requests; *c is NULL, and nothing entered, where there are none.
+ */
+static int enter_set(size_t n, collnet_request_t *const *requests, struct collnet **c)
+{
+	*c = NULL;
+	if (requests == NULL && n > 0) {
+		return cn_complain("the array of requests is NULL");
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct collnet_request *r = requests[i];
+
+		if (r == NULL) {
+			continue;
+		}
+		if (*c == NULL) {
+			*c = r->c;
+			pthread_mutex_lock(&r->c->lock);
+		}
+		if (r->c != *c) {
+			return cn_leave(*c, cn_fail(&(*c)->err, COLLNET_EINVAL,
+						    "request %zu is of another context", i));
+		}
+		if (r->state == CN_REQUEST_FREE) {
+			return cn_leave(*c, cn_fail(&(*c)->err, COLLNET_EINVAL,
+						    "request %zu has been collected already", i));
+		}
+	}
+	return COLLNET_OK;
+}
+
+/* All of a set that is over; the first error counts. */
+static int collect_all(struct collnet *c, size_t n, collnet_request_t **requests, int *statuses)
+{
+	struct cn_err first = { .code = COLLNET_OK };
+
+	for (size_t i = 0; i < n; i++) {
+		struct collnet_request *r = requests[i];
+		int status = COLLNET_OK;
+
+		if (r != NULL && r->state == CN_REQUEST_FREE) {
+			status = cn_fail(&c->err, COLLNET_EINVAL, "request %zu is listed twice", i);
+		} else if (r != NULL) {
+			status = collect(r);
+		}
+		requests[i] = NULL;
+		if (statuses != NULL) {
+			statuses[i] = status;
+		}
+		if (status != COLLNET_OK && first.code == COLLNET_OK) {
+			first = c->err;
+		}
+	}
+	if (first.code != COLLNET_OK) {
+		c->err = first;
+	}
+	return first.code;
+}
+
+static int collect_any(size_t n, collnet_request_t **requests, size_t *index)
+{
+	size_t i = 0;
+	struct collnet_request *r;
+
+	while (requests[i] == NULL || requests[i]->state != CN_REQUEST_DONE) {
+		i++;
+		if (i == n) {
+			return COLLNET_INPROGRESS; /* never: the set is over */
+		}
+	}
+	r = requests[i];
+	requests[i] = NULL;
+	*index = i;
+	return collect(r);
+}
+
+int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms)
+{
+	const struct set s = { requests, n, false };
+	struct collnet *c = NULL;
+	int rc = enter_set(n, requests, &c);
+
+	if (rc != COLLNET_OK || c == NULL) {
+		return rc;
+	}
+	return cn_leave(c, wait_within(c, &s, timeout_ms) ? collect_all(c, n, requests, statuses)
+							  : COLLNET_INPROGRESS);
+}
+
+int collnet_testall(size_t n, collnet_request_t **requests, int *statuses)
+{
+	const struct set s = { requests, n, false };
+	struct collnet *c = NULL;
+	int rc = enter_set(n, requests, &c);
+
+	if (rc != COLLNET_OK || c == NULL) {
+		return rc;
+	}
+	return cn_leave(c, wait_for(c, &s, 0) ? collect_all(c, n, requests, statuses)
+					      : COLLNET_INPROGRESS);
+}
+
+static int enter_any(size_t n, collnet_request_t **requests, size_t *index, struct collnet **c)
+{
+	int rc;
+
+	if (index == NULL) {
+		return cn_complain("the index is NULL");
+	}
+	rc = enter_set(n, requests, c);
+	if (rc == COLLNET_OK && *c == NULL) {
+		*index = n;
+	}
+	return rc;
+}
+
+int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint32_t timeout_ms)
+{
+	const struct set s = { requests, n, true };
+	struct collnet *c = NULL;
+	int rc = enter_any(n, requests, index, &c);
+
+	if (rc != COLLNET_OK || c == NULL) {
+		return rc;
+	}
+	return cn_leave(c, wait_within(c, &s, timeout_ms) ? collect_any(n, requests, index)
+							  : COLLNET_INPROGRESS);
+}
+
+int collnet_testany(size_t n, collnet_request_t **requests, size_t *index)
+{
+	const struct set s = { requests, n, true };
+	struct collnet *c = NULL;
+	int rc = enter_any(n, requests, index, &c);
+
+	if (rc != COLLNET_OK || c == NULL) {
+		return rc;
+	}
+	return cn_leave(c,
+			wait_for(c, &s, 0) ? collect_any(n, requests, index) : COLLNET_INPROGRESS);
+}

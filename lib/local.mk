@@ -281,6 +281,7 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/socket.c \
 	lib/client/split.c \
 	lib/client/team.c \
+	lib/client/threads.c \
 	lib/client/vector.c \
 	lib/client/wait.c
 

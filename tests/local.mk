@@ -156,6 +156,7 @@ lab_programs = \
 	tests/lab/greedy \
 	tests/lab/rooted \
 	tests/lab/reduce \
+	tests/lab/threads \
 	tests/lab/vector \
 	tests/lab/malformed_client \
 	tests/faults/fault_driver

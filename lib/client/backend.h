@@ -7,14 +7,16 @@
  * table of the context (never allocated per operation) and outlive their team and endpoint, so
  * that a caller may collect what became of them.
  *
- * Locking: direct's keep-alive thread shares the context. Every public function that touches
- * more than constants takes the context's lock (cn_enter, cn_leave); backends are called with it
- * held. The daemon backend has no other thread, and its lock costs nothing worth naming.
+ * Locking: threads of the caller share the context, and so does direct's keep-alive thread. Every
+ * public function that touches more than constants takes the context's lock (cn_enter, cn_leave);
+ * backends are called with it held, and give it up where they wait for other nodes (threads.c).
  */
 #ifndef CN_BACKEND_H
 #define CN_BACKEND_H
 
+#include <poll.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "coll/combine.h"
 #include "coll/engine.h"
@@ -107,11 +109,27 @@ struct cn_piece {
 	uint64_t bytes;
 };
 
+/* The error of a thread's last failed call on the context. */
+struct cn_thread_error {
+	bool used;
+	pthread_t thread;
+	struct cn_err err;
+	struct cn_thread_error *next;
+};
+
 struct collnet {
 	const struct cn_backend *backend;
 	void *impl; /* the backend's own */
 	pthread_mutex_t lock;
-	struct cn_err err;  /* of the last failed call */
+	pthread_cond_t changed; /* a request has ended, or nobody polls */
+	uint32_t waiting;	/* threads that wait for `changed` */
+	uint32_t called;	/* of these, those that `changed` was signalled to; atomic */
+	uint32_t entering;	/* threads that wait for the lock; atomic */
+	bool polling;		/* a thread waits for the backend, for all */
+	bool asleep;		/* it sleeps, without the lock */
+	int wake_fd;		/* an eventfd, to wake it */
+	struct cn_thread_error errors;
+	struct cn_err err;  /* of a call that is failing: cn_leave() keeps it for the thread */
 	struct cn_err gone; /* code != 0: the context is broken, and why */
 	char node[COLLNET_NAME_MAX + 1];
 	uint32_t timeout_ms;
@@ -136,7 +154,8 @@ struct cn_backend {
 
 	/*
 	 * Moves things on, without sleeping past `until` (0: without sleeping) and returning early
-	 * when something happened. When the context breaks, calls cn_context_gone().
+	 * when something happened. When the context breaks, calls cn_context_gone(). `until` is not
+	 * 0 only for the thread that polls; then the lock is given up meanwhile.
 	 */
 	void (*progress)(struct collnet *c, cn_time until);
 	/* A wait's backstop: nothing was heard for too long; ends in cn_context_gone(). */
@@ -175,15 +194,40 @@ struct cn_backend {
 
 extern const struct cn_backend cn_backend_daemon, cn_backend_direct;
 
-/* ---- collnet.c ------------------------------------------------------------------------ */
+/* ---- threads.c ------------------------------------------------------------------------ */
 
+/* Fills in what threads share; cn_threads_fini() also after a failure. */
+int cn_threads_init(struct collnet *c, struct cn_err *err);
+void cn_threads_fini(struct collnet *c);
+/* Takes the lock, also of a broken context. */
+void cn_lock(struct collnet *c);
 /*
  * Takes the context's lock. COLLNET_EINVAL for NULL, and the reason of a broken context; then it
- * is not held. `what` names the argument.
+ * is not held.
  */
 int cn_enter(struct collnet *c);
-/* Gives the lock back and passes code on. */
+/* Gives the lock back and passes code on; an error, which is in c->err, becomes the thread's. */
 int cn_leave(struct collnet *c, int code);
+/* The text of the calling thread's last error; takes the lock. */
+const char *cn_thread_error(struct collnet *c);
+/* By the thread that polls: yields the processor, without the lock. */
+void cn_yield(struct collnet *c);
+/* The same, only where another thread wants the lock. */
+void cn_let_in(struct collnet *c);
+/*
+ * By the thread that polls: ppoll() without the lock, for at most so long. fds has room for one
+ * more entry. True: the first descriptor is ready.
+ */
+bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration);
+/* The thread that sleeps must look again. */
+void cn_wake(struct collnet *c);
+/* Those that wait for the thread that polls must look again. */
+void cn_call_waiting(struct collnet *c);
+/* Waits until something has ended or nobody polls, at most until then. */
+void cn_wait_for_poller(struct collnet *c, cn_time until);
+
+/* ---- collnet.c ------------------------------------------------------------------------ */
+
 /* A complaint about an argument when there is no context to keep it. */
 int cn_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The context is broken: now and later, everything ends with this. Copies what it says. */

@@ -2,8 +2,8 @@
 /*
  * Contexts: opening and closing, errors, buffers, and what the node knows.
  *
- * The message of a failed call stays with its context; that of a failed collnet_open(), and of a
- * call without a context, with the thread.
+ * The message of a failed call stays with its context and thread; that of a failed collnet_open(),
+ * and of a call without a context, with the thread.
  */
 #include "collnet/collnet.h"
 
@@ -49,7 +49,8 @@ const char *collnet_strerror(int status)
 
 const char *collnet_error(const collnet_t *c)
 {
-	return c == NULL ? open_err.text : c->err.text;
+	/* Only what threads share changes. */
+	return c == NULL ? open_err.text : cn_thread_error((struct collnet *)(uintptr_t)c);
 }
 
 int cn_complain(const char *fmt, ...)
@@ -61,26 +62,6 @@ int cn_complain(const char *fmt, ...)
 	va_end(ap);
 	open_err.code = COLLNET_EINVAL;
 	return COLLNET_EINVAL;
-}
-
-int cn_enter(struct collnet *c)
-{
-	if (c == NULL) {
-		return cn_complain("the context is NULL");
-	}
-	pthread_mutex_lock(&c->lock);
-	if (c->gone.code != COLLNET_OK) {
-		c->err = c->gone;
-		pthread_mutex_unlock(&c->lock);
-		return c->err.code;
-	}
-	return COLLNET_OK;
-}
-
-int cn_leave(struct collnet *c, int code)
-{
-	pthread_mutex_unlock(&c->lock);
-	return code;
 }
 
 void cn_context_gone(struct collnet *c, const struct cn_err *why)
@@ -172,7 +153,12 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 	if (c == NULL) {
 		return cn_fail(&open_err, COLLNET_ENOMEM, "out of memory for a context");
 	}
-	pthread_mutex_init(&c->lock, NULL);
+	rc = cn_threads_init(c, &open_err);
+	if (rc != COLLNET_OK) {
+		cn_threads_fini(c);
+		free(c);
+		return rc;
+	}
 	c->timeout_ms = options.timeout_ms;
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		c->requests[i].c = c;
@@ -182,7 +168,7 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 	rc = c->backend->open(c, &options, &open_err);
 	if (rc != COLLNET_OK) {
 		c->backend->close(c);
-		pthread_mutex_destroy(&c->lock);
+		cn_threads_fini(c);
 		free(c);
 		return rc;
 	}
@@ -215,7 +201,7 @@ void collnet_close(collnet_t *c)
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		cn_request_free_memory(&c->requests[i]);
 	}
-	pthread_mutex_destroy(&c->lock);
+	cn_threads_fini(c);
 	free(c);
 }
 
@@ -271,7 +257,7 @@ void collnet_free(collnet_t *c, void *p)
 	if (c == NULL || p == NULL) {
 		return;
 	}
-	pthread_mutex_lock(&c->lock); /* also of a broken context */
+	cn_lock(c); /* also of a broken context */
 	for (uint32_t i = 0; i < CN_MSG_USER_REGIONS; i++) {
 		if (c->pieces[i].p == p) {
 			c->piece_bytes -= c->pieces[i].bytes;

@@ -60,7 +60,8 @@ bool cn_socket_probe(struct collnet *c, cn_time now);
 bool cn_socket_look(struct collnet *c, cn_time now);
 /* The daemon runs: something came from it. */
 void cn_socket_heard(struct cn_daemon_side *d);
-/* Sleeps until there is a message on the socket, at most until then. True: there is one. */
+/* Sleeps, without the lock, until there is a message on the socket, at most until then. True: there
+ * is one. */
 bool cn_socket_sleep(struct collnet *c, cn_time until);
 /* The context is gone, because of the daemon. */
 void cn_socket_gone(struct collnet *c, int code, const char *what);

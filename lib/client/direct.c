@@ -5,7 +5,7 @@
  *
  * Between calls a keep-alive thread polls every KEEP_ALIVE_MS, so that peers are answered and do
  * not consider this node dead. It only tries the context's lock; a caller waits for at most
- * KEEP_ALIVE_POLLS polls.
+ * KEEP_ALIVE_POLLS polls. While a caller polls, it does nothing.
  */
 #include "client/env.h"
 #include "client/backend.h"
@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +38,7 @@ struct direct {
 	bool short_sleeps;  /* the last sleep was over so soon that it cost more than it saved */
 	bool threaded;
 	bool alone;	  /* the thread below polls, not a caller */
+	cn_time wake_at;  /* of a caller that sleeps */
 	uint32_t waiting; /* pieces of reductions for the caller's thread */
 	pthread_t thread;
 	int stop_fd; /* an eventfd: readable when the thread is to end; if threaded */
@@ -150,26 +150,33 @@ static void free_reduction(struct collnet_request *r)
 
 /* ---- polling --------------------------------------------------------------------------- */
 
-/* Polls once. */
+/* Polls once. A thread that sleeps meanwhile is woken where it would sleep for too long. */
 static bool poll_once(struct collnet *c, cn_time now)
 {
 	struct direct *d = c->impl;
+	const bool work = worked(c, cn_poller_poll(d->runtime.poller, now));
 
-	return worked(c, cn_poller_poll(d->runtime.poller, now));
+	if (c->asleep && (cn_poller_blocked(d->runtime.poller) ||
+			  cn_poller_deadline(d->runtime.poller) < d->wake_at)) {
+		cn_wake(c);
+	}
+	return work;
 }
 
 static void direct_progress(struct collnet *c, cn_time until)
 {
 	struct direct *d = c->impl;
 	struct cn_poller *poller = d->runtime.poller;
-	struct pollfd p[2] = {
+	struct pollfd p[3] = {
 		{ .fd = d->runtime.link->recv_fd, .events = POLLIN },
 		{ .fd = d->runtime.link->send_fd, .events = POLLOUT },
 	};
 	const uint64_t ended = c->ended;
 	cn_time now = cn_now(), wake;
-	struct timespec ts;
 
+	if (until != 0) {
+		cn_let_in(c);
+	}
 	combine_waiting(c);
 	if (poll_once(c, now) || c->ended != ended || until <= now) {
 		d->idle_since = now;
@@ -184,7 +191,7 @@ static void direct_progress(struct collnet *c, cn_time until)
 		/* Whoever must run for the frame to come (the kernel's own threads, the other side
 		 * on the same processor) is let in after a while. */
 		if (now - d->idle_since > SPIN_ALONE) {
-			sched_yield();
+			cn_yield(c);
 		}
 		return;
 	}
@@ -192,8 +199,8 @@ static void direct_progress(struct collnet *c, cn_time until)
 	if (wake <= now || (d->short_sleeps && now - d->idle_since < WORTH_A_SLEEP)) {
 		return;
 	}
-	ts = cn_timespec(wake - now);
-	ppoll(p, cn_poller_blocked(poller) ? 2 : 1, &ts, NULL);
+	d->wake_at = wake;
+	cn_sleep(c, p, cn_poller_blocked(poller) ? 2 : 1, wake - now);
 	d->idle_since = cn_now();
 	d->short_sleeps = d->idle_since - now < WORTH_A_SLEEP;
 }
@@ -216,7 +223,7 @@ static void *keep_alive(void *arg)
 		if (pthread_mutex_trylock(&c->lock) != 0) {
 			continue;
 		}
-		if (c->gone.code == COLLNET_OK) {
+		if (c->gone.code == COLLNET_OK && !c->polling) {
 			d->alone = true;
 			for (int i = 0; i < KEEP_ALIVE_POLLS && poll_once(c, cn_now()); i++) {
 			}
@@ -285,7 +292,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	rc = start_thread(c, err);
 	if (rc == COLLNET_OK) {
 		/* Peers discover this node now, not when it first waits. */
-		pthread_mutex_lock(&c->lock);
+		cn_lock(c);
 		poll_once(c, cn_now());
 		pthread_mutex_unlock(&c->lock);
 	}

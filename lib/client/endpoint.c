@@ -60,7 +60,7 @@ void collnet_endpoint_close(collnet_endpoint_t *e)
 		return;
 	}
 	c = e->c;
-	pthread_mutex_lock(&c->lock); /* also of a broken context */
+	cn_lock(c); /* also of a broken context */
 	c->backend->endpoint_close(e);
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		if (c->requests[i].endpoint == e) {

@@ -108,4 +108,6 @@ void cn_request_done(struct collnet_request *r, int status, const char *text)
 		snprintf(r->text, sizeof(r->text), "%s", text);
 	}
 	r->state = CN_REQUEST_DONE;
+	cn_wake(r->c);
+	cn_call_waiting(r->c);
 }

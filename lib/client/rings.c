@@ -10,7 +10,6 @@
 
 #include "client/reduce.h"
 
-#include <sched.h>
 #include <string.h>
 
 #define SOCKET_EVERY CN_MS
@@ -122,6 +121,7 @@ int cn_rings_completions(struct collnet *c)
 	}
 	if (n > 0) {
 		cn_socket_heard(d);
+		cn_wake(c); /* it must announce again that it sleeps */
 	}
 	return n;
 }
@@ -140,7 +140,7 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 			return;
 		}
 		if (cn_spin_wait(&d->spin, now)) {
-			sched_yield();
+			cn_yield(c);
 		} else if (!cn_socket_probe(c, now)) {
 			return;
 		} else if (cn_shm_ring_sleep(&d->completions)) {

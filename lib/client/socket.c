@@ -128,6 +128,7 @@ static int receive_one(struct collnet *c)
 	if (got > 0) {
 		cn_socket_heard(d);
 		d->pinged = d->pinged && d->in.head.type != CN_MSG_PONG;
+		cn_wake(c); /* an EVENT may have been for it */
 	}
 	return got;
 }
@@ -185,8 +186,10 @@ bool cn_socket_look(struct collnet *c, cn_time now)
 bool cn_socket_sleep(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
+	struct pollfd fds[2] = { { .fd = d->fd, .events = POLLIN } };
+	const cn_time now = cn_now(), end = cn_min_time(until, d->look_at);
 
-	return wait_for(d->fd, POLLIN, cn_min_time(until, d->look_at)) > 0;
+	return now < end && cn_sleep(c, fds, 1, end - now);
 }
 
 int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *err)

@@ -53,6 +53,17 @@ static int create(struct collnet_team *parent, uint64_t what, uint32_t n, uint32
 	return cn_leave(c, cn_team_open(c, &o, parent->secret, out));
 }
 
+/* The number of a new team, the same on all ranks. */
+static uint32_t next_child(struct collnet_team *t)
+{
+	uint32_t n;
+
+	cn_lock(t->c);
+	n = ++t->children;
+	cn_leave(t->c, COLLNET_OK);
+	return n;
+}
+
 /* Whether rank a comes before rank b in their new team. */
 static bool before(const struct claim *all, uint32_t a, uint32_t b)
 {
@@ -85,7 +96,7 @@ int collnet_team_split(collnet_team_t *t, int32_t color, int32_t key, collnet_te
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	children = ++t->children;
+	children = next_child(t);
 	all = calloc(t->ranks, sizeof(*all));
 	if (all == NULL) {
 		rc = cn_enter(t->c);
@@ -116,6 +127,6 @@ int collnet_team_dup(collnet_team_t *t, collnet_team_t **out)
 
 	/* All ranks know all that it takes. */
 	return rc != COLLNET_OK ? rc
-				: create(t, (uint64_t)++t->children << 32 | UINT32_MAX, t->ranks,
+				: create(t, (uint64_t)next_child(t) << 32 | UINT32_MAX, t->ranks,
 					 t->rank, out);
 }

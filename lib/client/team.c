@@ -205,7 +205,7 @@ void collnet_team_destroy(collnet_team_t *t)
 		return;
 	}
 	c = t->c;
-	pthread_mutex_lock(&c->lock); /* also of a broken context */
+	cn_lock(c); /* also of a broken context */
 	c->backend->leave(t);
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		if (c->requests[i].team == t) {

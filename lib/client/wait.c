@@ -41,13 +41,22 @@ static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 	if (is_over(s)) {
 		return true;
 	}
-	do {
-		c->backend->progress(c, until);
-		if (is_over(s)) {
-			return true;
+	if (until == 0 || c->polling) {
+		c->backend->progress(c, 0); /* what was posted moves at once */
+	}
+	while (!is_over(s) && cn_now() < until) {
+		if (c->polling) {
+			cn_wait_for_poller(c, until);
+			continue;
 		}
-	} while (until != 0 && cn_now() < until);
-	return false;
+		c->polling = true;
+		do {
+			c->backend->progress(c, until);
+		} while (!is_over(s) && cn_now() < until);
+		c->polling = false;
+		cn_call_waiting(c);
+	}
+	return is_over(s);
 }
 
 static int collect(struct collnet_request *r)
@@ -120,7 +129,7 @@ static int enter_request(struct collnet_request *r)
 	if (r == NULL) {
 		return cn_complain("the request is NULL");
 	}
-	pthread_mutex_lock(&r->c->lock);
+	cn_lock(r->c);
 	if (r->state == CN_REQUEST_FREE) {
 		return cn_leave(r->c, cn_fail(&r->c->err, COLLNET_EINVAL,
 					      "the request has been collected already"));
@@ -168,7 +177,7 @@ static int enter_set(size_t n, collnet_request_t *const *requests, struct collne
 		}
 		if (*c == NULL) {
 			*c = r->c;
-			pthread_mutex_lock(&r->c->lock);
+			cn_lock(r->c);
 		}
 		if (r->c != *c) {
 			return cn_leave(*c, cn_fail(&(*c)->err, COLLNET_EINVAL,

@@ -15,7 +15,8 @@
  *  - Sizes are in bytes, timeouts in milliseconds and times in statistics in nanoseconds.
  *  - A timeout of 0 selects the context's default (struct collnet_options.timeout_ms), and
  *    COLLNET_TIMEOUT_NONE no deadline: the call waits for as long as its peers live.
- *  - Only one thread at a time may use a context and the objects created from it.
+ *  - Several threads may use a context and the objects created from it; collnet_open(3) lists what
+ *    the program must observe.
  *  - Options structures begin with their size and are filled by their init function.
  */
 #ifndef COLLNET_H
@@ -81,9 +82,9 @@ const char *collnet_version(void);
 const char *collnet_strerror(int status);
 
 /**
- * The message of the last failed call on this context, which names the node, rank, interface and
- * phase. Valid until the next call on the context. With NULL: the message of the calling thread's
- * last failed collnet_open().
+ * The message of the calling thread's last failed call on this context, which names the node, rank,
+ * interface and phase. Valid until the thread's next call on the context. With NULL: the message of
+ * the thread's last failed collnet_open().
  */
 const char *collnet_error(const collnet_t *c);
 
@@ -361,8 +362,8 @@ size_t collnet_type_size(enum collnet_type type);
 #define COLLNET_ELEMENT_MAX ((size_t)1 << 20)
 
 /**
- * A user-defined operation, which must be associative. combine() is called in the caller's thread,
- * while he is in a function of this library, with arrays of `count` elements: out[i] = left[i] op
+ * A user-defined operation, which must be associative. combine() is called in a thread that is in a
+ * function of this library with the context, with arrays of `count` elements: out[i] = left[i] op
  * right[i]. `out` may be `left` or `right`. It must not call this library.
  */
 struct collnet_user_op {

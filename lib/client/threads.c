@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Threads that share a context: its lock, who waits for the backend, and whose error is whose.
+ *
+ * One thread at a time polls for all (c->polling): it takes completions, whoever they are for, and
+ * lets go of the lock while it sleeps or yields. The others wait on a condition variable until
+ * something has ended or the one that polls has what it wanted, and one of them polls then. A
+ * thread that does not wait can take completions, too, and wakes the one that sleeps if these or a
+ * new deadline concern it (cn_wake()).
+ *
+ * A mutex is not fair: a thread that polls without sleeping would take it again before any other
+ * gets it. It therefore looks who wants it (`entering`, `called`), and yields until they had it.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/backend.h"
+
+#define YIELDS 100 /* at most, for others to get the lock */
+
+/* ---- life ----------------------------------------------------------------------------- */
+
+int cn_threads_init(struct collnet *c, struct cn_err *err)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return c->wake_fd >= 0 ? COLLNET_OK
+			       : cn_fail(err, COLLNET_ESYSTEM, "cannot open an eventfd: %s",
+					 strerror(errno));
+}
+
+void cn_threads_fini(struct collnet *c)
+{
+	struct cn_thread_error *e;
+
+	while ((e = c->errors.next) != NULL) {
+		c->errors.next = e->next;
+		free(e);
+	}
+	if (c->wake_fd >= 0) {
+		close(c->wake_fd);
+	}
+	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->lock);
+}
+
+/* ---- errors --------------------------------------------------------------------------- */
+
+static struct cn_thread_error *find_error(struct collnet *c)
+{
+	const pthread_t self = pthread_self();
+	struct cn_thread_error *e = &c->errors;
+
+	while (e != NULL && (!e->used || !pthread_equal(e->thread, self))) {
+		e = e->next;
+	}
+	return e;
+}
+
+/* c->err is this thread's error. Without memory, threads share an entry. */
+static void keep_error(struct collnet *c)
+{
+	struct cn_thread_error *e = find_error(c);
+
+	if (e == NULL && c->errors.used) {
+		e = calloc(1, sizeof(*e));
+		if (e != NULL) {
+			e->next = c->errors.next;
+			c->errors.next = e;
+		}
+	}
+	if (e == NULL) {
+		e = &c->errors;
+	}
+	e->used = true;
+	e->thread = pthread_self();
+	e->err = c->err;
+}
+
+const char *cn_thread_error(struct collnet *c)
+{
+	struct cn_thread_error *e;
+
+	cn_lock(c);
+	e = find_error(c);
+	pthread_mutex_unlock(&c->lock);
+	return e != NULL ? e->err.text : "";
+}
+
+/* ---- the lock ------------------------------------------------------------------------- */
+
+void cn_lock(struct collnet *c)
+{
+	if (pthread_mutex_trylock(&c->lock) != 0) {
+		__atomic_add_fetch(&c->entering, 1, __ATOMIC_RELAXED);
+		pthread_mutex_lock(&c->lock);
+		__atomic_sub_fetch(&c->entering, 1, __ATOMIC_RELAXED);
+	}
+}
+
+int cn_enter(struct collnet *c)
+{
+	if (c == NULL) {
+		return cn_complain("the context is NULL");
+	}
+	cn_lock(c);
+	if (c->gone.code != COLLNET_OK) {
+		c->err = c->gone;
+		return cn_leave(c, c->err.code);
+	}
+	return COLLNET_OK;
+}
+
+int cn_leave(struct collnet *c, int code)
+{
+	if (code < 0) {
+		keep_error(c);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return code;
+}
+
+static bool wanted(const struct collnet *c)
+{
+	return __atomic_load_n(&c->entering, __ATOMIC_RELAXED) > 0 ||
+	       __atomic_load_n(&c->called, __ATOMIC_RELAXED) > 0;
+}
+
+void cn_yield(struct collnet *c)
+{
+	int n = 0;
+
+	pthread_mutex_unlock(&c->lock);
+	do {
+		sched_yield();
+	} while (wanted(c) && ++n < YIELDS);
+	pthread_mutex_lock(&c->lock);
+}
+
+void cn_let_in(struct collnet *c)
+{
+	if (wanted(c)) {
+		cn_yield(c);
+	}
+}
+
+/* ---- waiting -------------------------------------------------------------------------- */
+
+void cn_wake(struct collnet *c)
+{
+	const uint64_t one = 1;
+
+	if (c->asleep) {
+		c->asleep = false;
+		/* It cannot fail: the counter is 0. */
+		if (write(c->wake_fd, &one, sizeof(one)) < 0) {
+			cn_log(COLLNET_LOG_ERROR, "an eventfd: %s", strerror(errno));
+		}
+	}
+}
+
+bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration)
+{
+	struct timespec ts = cn_timespec(duration);
+	uint64_t count;
+	int ready;
+
+	fds[n] = (struct pollfd){ .fd = c->wake_fd, .events = POLLIN };
+	c->asleep = true;
+	pthread_mutex_unlock(&c->lock);
+	ready = ppoll(fds, n + 1, &ts, NULL);
+	pthread_mutex_lock(&c->lock);
+	if (!c->asleep && read(c->wake_fd, &count, sizeof(count)) < 0) {
+		cn_log(COLLNET_LOG_ERROR, "an eventfd: %s", strerror(errno));
+	}
+	c->asleep = false;
+	return ready > 0 && fds[0].revents != 0;
+}
+
+void cn_call_waiting(struct collnet *c)
+{
+	if (c->waiting > 0) {
+		__atomic_store_n(&c->called, c->waiting, __ATOMIC_RELAXED);
+		pthread_cond_broadcast(&c->changed);
+	}
+}
+
+void cn_wait_for_poller(struct collnet *c, cn_time until)
+{
+	const struct timespec ts = cn_timespec(until);
+
+	c->waiting++;
+	if (until == CN_NEVER) {
+		pthread_cond_wait(&c->changed, &c->lock);
+	} else {
+		pthread_cond_timedwait(&c->changed, &c->lock, &ts);
+	}
+	c->waiting--;
+	if (c->called > 0) {
+		__atomic_sub_fetch(&c->called, 1, __ATOMIC_RELAXED);
+	}
+}

@@ -158,7 +158,10 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/residue.h \
 	lib/sched/rooted/furthest.c \
 	lib/sched/rooted/furthest.h \
+	lib/sched/rooted/gather.c \
+	lib/sched/rooted/gather.h \
 	lib/sched/rooted/gather_nearest.c \
+	lib/sched/rooted/gather_windowed.c \
 	lib/sched/rooted/scatter_furthest.c \
 	lib/sched/scan/chain.c \
 	lib/sched/scan/doubling.c \

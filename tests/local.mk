@@ -51,6 +51,7 @@ unit_tests = \
 	tests/unit/test_file \
 	tests/unit/test_filter \
 	tests/unit/test_furthest \
+	tests/unit/test_gather \
 	tests/unit/test_global_window \
 	tests/unit/test_goodbye_list \
 	tests/unit/test_heap \

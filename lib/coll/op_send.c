@@ -28,11 +28,12 @@ static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64
  * message's links. If it went with the message's last frame, the queue before a link would grow by
  * whatever the nodes are faster than the link (acknowledgements take some of it), message after
  * message, though never two of them send at a time. So it waits until at most half a window of
- * this node's frames is in flight: some are beyond the link by then, and it does not run dry.
+ * this node's frames is in flight: some are beyond the link by then, and it does not run dry. Where
+ * many send to one, others keep the link busy, and none of this node's frames may be left.
  */
 static uint64_t release_limit(const struct cn_op *op)
 {
-	return op->window / 2 + 2;
+	return op->algorithm->window == CN_WINDOW_FAN_IN ? 0 : op->window / 2 + 2;
 }
 
 static bool releases_link(const struct cn_op *op, const struct cn_action *a)

@@ -157,6 +157,7 @@ static void start(struct cn_op *op, cn_time now)
 	cn_source_start(&t->transport->sources, &op->source);
 	/* Where nodes receive more than they send, data that comes is no clock. */
 	op->source.flight.by_acks = op->algorithm->window == CN_WINDOW_LINK ||
+				    op->algorithm->window == CN_WINDOW_FAN_IN ||
 				    op->pair_window != COLLNET_WINDOW_OFF;
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {
@@ -270,10 +271,14 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 /*
  * The automatic window of an exchange is right where all hosts have as much for each other. With
  * blocks of any size it does not keep them from filling one port, as does a window towards each.
+ * Where many send to one, frames that an operation before left behind when it ended count, too.
  */
 static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_args *a,
 			       const struct cn_algorithm *g)
 {
+	if (g->window == CN_WINDOW_FAN_IN) {
+		return window_of(t, a, g);
+	}
 	return a->op == CN_OP_ALLTOALLV && a->window == COLLNET_WINDOW_AUTO &&
 			       g->window == CN_WINDOW_EXCHANGE
 		       ? t->pair_window

@@ -124,10 +124,12 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 {
 	const struct cn_topo *topo = t->engine->config.topo;
 	uint32_t *hosts;
+	uint32_t senders;
 	int r = COLLNET_OK;
 
 	t->window[CN_WINDOW_NONE] = COLLNET_WINDOW_OFF;
 	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->engine->window;
+	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(NULL, NULL, n, &senders);
 	t->pair_window = COLLNET_WINDOW_OFF;
 	if (topo == NULL) {
 		return COLLNET_OK;
@@ -146,6 +148,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 			goto out;
 		}
 	}
+	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(topo, hosts, n, &senders);
 	if (t->engine->config.window == COLLNET_WINDOW_AUTO) {
 		uint32_t w = cn_topo_window(topo, hosts, n, 2, NULL);
 

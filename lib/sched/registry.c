@@ -191,6 +191,15 @@ static const struct cn_algorithm algorithms[] = {
 		.predict = cn_predict_one_by_one,
 	},
 	{
+		.id = 6,
+		.op = CN_OP_GATHER,
+		.name = "windowed",
+		.description = "all send at once, with windows that the root's port has room for",
+		.window = CN_WINDOW_FAN_IN,
+		.plan = cn_plan_gather_windowed,
+		.predict = cn_predict_one_by_one,
+	},
+	{
 		.id = 26,
 		.op = CN_OP_GATHER,
 		.name = "nearest",
@@ -199,7 +208,7 @@ static const struct cn_algorithm algorithms[] = {
 		.window = CN_WINDOW_LINK,
 		.guarantees = CN_GUARANTEE_LINKS | CN_GUARANTEE_ORDERED | CN_GUARANTEE_OPTIMAL,
 		.plan = cn_plan_gather_nearest,
-		.predict = cn_predict_one_by_one,
+		.predict = cn_predict_nearest,
 	},
 	{
 		.id = 13,

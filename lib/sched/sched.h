@@ -283,7 +283,8 @@ enum cn_window_rule {
 	CN_WINDOW_NONE = 0,
 	CN_WINDOW_EXCHANGE = 1, /* Eq. 4: cn_topo_window() */
 	CN_WINDOW_LINK = 2,	/* no link has two messages at a time: cn_topo_link_window() */
-	CN_WINDOW_RULES = 3,
+	CN_WINDOW_FAN_IN = 3,	/* many nodes send to one: cn_topo_fan_in() */
+	CN_WINDOW_RULES = 4,
 };
 
 struct cn_network;
@@ -317,6 +318,13 @@ const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size);
 /* What the algorithm guarantees on this network: phases for the exchange are as few as the bound
  * only where no link has several channels, which the paper does not know. */
 unsigned cn_algorithm_guarantees(const struct cn_algorithm *a, const struct cn_layout *l);
+
+/*
+ * The window of a node where many send to one, so that no port overflows; *senders:
+ * how many nodes may send at a time. Where the network is not known, its ports are taken for small
+ * ones.
+ */
+int cn_fan_in(const struct cn_layout *l, uint32_t *senders, uint32_t *window, struct cn_err *err);
 
 /* Plans node `me`'s part. `out` must be zeroed or planned before; its storage is used again. */
 int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,

@@ -117,5 +117,13 @@ uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uin
  * and 1 as above.
  */
 uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/*
+ * The window of one host where all others send to it: at most `*senders` of them at a time, so that
+ * the frames of all fit into the smallest buffer on the way, less an eighth and one frame. At least
+ * 1; COLLNET_WINDOW_OFF where no buffer is limited. Without a topology, or memory, a port has
+ * CN_TOPO_BUFFER_ASSUMED frames.
+ */
+uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+			uint32_t *senders);
 
 #endif

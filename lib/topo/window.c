@@ -129,31 +129,59 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	return window > WINDOW_MAX ? WINDOW_MAX : (uint32_t)window;
 }
 
+/* The smallest buffer of a port that one of the hosts needs to reach another; COLLNET_WINDOW_OFF:
+ * none is limited. False: no memory. */
+static bool smallest_buffer(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+			    uint32_t *least)
+{
+	uint32_t *below = count_below(t, hosts, n), assumed = cn_topo_assumed_buffer(t);
+
+	*least = COLLNET_WINDOW_OFF;
+	for (uint32_t i = 1; below != NULL && i < t->nvertices; i++) {
+		uint32_t v = t->order[i],
+			 buffer = buffer_of(t, t->vertices[v].parent_link, assumed);
+
+		if (buffer != 0 && crossings(below[v], n) != 0 && buffer < *least) {
+			*least = buffer;
+		}
+	}
+	free(below);
+	return below != NULL;
+}
+
 uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
-	uint32_t *below, least = COLLNET_WINDOW_OFF, assumed = cn_topo_assumed_buffer(t);
+	uint32_t least;
 
 	if (n < 2 || n > t->nvertices) {
 		return COLLNET_WINDOW_OFF;
 	}
-	below = count_below(t, hosts, n);
-	if (below == NULL) {
+	if (!smallest_buffer(t, hosts, n, &least)) {
 		return 1;
 	}
-	for (uint32_t i = 1; i < t->nvertices; i++) {
-		uint32_t v = t->order[i],
-			 buffer = buffer_of(t, t->vertices[v].parent_link, assumed);
-
-		if (buffer != 0 && crossings(below[v], n) != 0 && buffer < least) {
-			least = buffer;
-		}
-	}
-	free(below);
 	if (least == COLLNET_WINDOW_OFF) {
 		return least;
 	}
 	least = least / 2 > 0 ? least / 2 : 1;
 	return least > WINDOW_MAX ? WINDOW_MAX : least;
+}
+
+uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
+			uint32_t *senders)
+{
+	uint32_t least = CN_TOPO_BUFFER_ASSUMED;
+
+	*senders = n > 1 ? n - 1 : 1;
+	if (t != NULL && n <= t->nvertices && !smallest_buffer(t, hosts, n, &least)) {
+		least = CN_TOPO_BUFFER_ASSUMED;
+	}
+	if (least == COLLNET_WINDOW_OFF) {
+		return least;
+	}
+	least -= least > 1 ? least / 8 + 1 : 0;
+	least = least > WINDOW_MAX ? WINDOW_MAX : least;
+	*senders = *senders < least ? *senders : least;
+	return least / *senders;
 }
 
 uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)

@@ -50,6 +50,7 @@ for ranks in 1 2; do
 	[ "$(json algorithm rows | sort -u | xargs)" = "lr1 lr2 lr3" ] || fail "algorithms: $what"
 	bench --ranks-per-node $ranks -- bcast $some --algorithm chain,binary,kary,smp,binomial
 	undropped --ranks-per-node $ranks -- scatter $some --algorithm furthest
+	undropped --ranks-per-node $ranks -- gather $some --algorithm windowed
 	# Back to back, the first senders of a gather are ahead of the last of the one before.
 	bench --ranks-per-node $ranks -- gather $some --algorithm nearest
 	bench --ranks-per-node $ranks -- alltoall $some --algorithm fattree

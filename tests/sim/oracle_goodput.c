@@ -33,6 +33,7 @@ static uint32_t automatic_window(const struct scenario *s, const struct op_plan 
 {
 	const struct cn_topo *t = s->topo;
 	const struct cn_algorithm *g;
+	uint32_t senders;
 
 	if (p->algorithm == NULL) {
 		return COLLNET_WINDOW_OFF; /* the engine selects it: not known here */
@@ -40,6 +41,11 @@ static uint32_t automatic_window(const struct scenario *s, const struct op_plan 
 	g = cn_algorithm_find(p->op, p->algorithm);
 	if (g->window == CN_WINDOW_NONE) {
 		return COLLNET_WINDOW_OFF;
+	}
+	if (g->window == CN_WINDOW_FAN_IN) {
+		return s->config.topology_unaware
+			       ? cn_topo_fan_in(NULL, NULL, t->nhosts, &senders)
+			       : cn_topo_fan_in(t, t->hosts, t->nhosts, &senders);
 	}
 	if (s->config.engine.window != COLLNET_WINDOW_AUTO) {
 		return s->config.engine.window;
@@ -65,7 +71,7 @@ bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)
 					   ? cn_algorithm_find(p->op, p->algorithm)->window
 					   : CN_WINDOW_NONE;
 
-	return rule == CN_WINDOW_LINK ||
+	return rule == CN_WINDOW_LINK || rule == CN_WINDOW_FAN_IN ||
 	       (rule == CN_WINDOW_EXCHANGE && p->op == CN_OP_ALLTOALLV &&
 		p->window == COLLNET_WINDOW_AUTO &&
 		s->config.engine.window == COLLNET_WINDOW_AUTO && !s->config.topology_unaware);

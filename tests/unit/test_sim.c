@@ -113,6 +113,7 @@ static void ahead__who_only_sends(void **state)
 		enum cn_op_kind op;
 		const char *algorithm;
 	} what[] = { { CN_OP_GATHER, "nearest" },
+		     { CN_OP_GATHER, "windowed" },
 		     { CN_OP_SCATTER, "furthest" },
 		     { CN_OP_BCAST, "binomial" } };
 

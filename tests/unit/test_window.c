@@ -308,6 +308,28 @@ static void pair_window__share_of_a_port(void **state)
 	cn_topo_free(t);
 }
 
+/* The frames of all that send fit into the smallest buffer, less an eighth and one. */
+static void fan_in__share_of_a_port(void **state)
+{
+	struct cn_topo *t = shape("4x2", 43, 20);
+	uint32_t senders;
+
+	(void)state;
+	assert_int_equal(cn_topo_fan_in(t, t->hosts, 8, &senders), 2); /* 17 / 7 */
+	assert_int_equal(senders, 7);
+	assert_int_equal(cn_topo_fan_in(t, t->hosts, 4, &senders), 12); /* 37 / 3, one switch */
+	assert_int_equal(senders, 3);
+	t->links[t->vertices[t->hosts[3]].parent_link].buffer = 6;
+	assert_int_equal(cn_topo_fan_in(t, t->hosts, 8, &senders), 1);
+	assert_int_equal(senders, 5);
+	assert_int_equal(cn_topo_fan_in(t, t->hosts, 1, &senders), COLLNET_WINDOW_OFF);
+	assert_int_equal(senders, 1);
+	assert_int_equal(cn_topo_fan_in(NULL, NULL, 3, &senders), 18); /* 37 / 2 */
+	assert_int_equal(cn_topo_fan_in(NULL, NULL, 100, &senders), 1);
+	assert_int_equal(senders, 37);
+	cn_topo_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +345,7 @@ int main(void)
 		cmocka_unit_test(window__random_trees),
 		cmocka_unit_test(link_window__half_of_the_smallest),
 		cmocka_unit_test(pair_window__share_of_a_port),
+		cmocka_unit_test(fan_in__share_of_a_port),
 	};
 
 	return cmocka_run_group_tests_name("window", tests, NULL, NULL);

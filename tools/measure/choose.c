@@ -214,18 +214,20 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
 			    const uint32_t *vertices, uint32_t n)
 {
-	uint32_t i;
+	const struct cn_topo *topo = m->place.topo;
+	uint32_t i, senders;
 
-	if (m->place.topo == NULL || rule == CN_WINDOW_NONE) {
+	for (i = 0; i < n && topo != NULL; i++) {
+		topo = vertices[i] != CN_TOPO_NONE ? topo : NULL;
+	}
+	if (rule == CN_WINDOW_FAN_IN) {
+		return cn_topo_fan_in(topo, vertices, n, &senders);
+	}
+	if (topo == NULL || rule == CN_WINDOW_NONE) {
 		return COLLNET_WINDOW_OFF;
 	}
-	for (i = 0; i < n; i++) {
-		if (vertices[i] == CN_TOPO_NONE) {
-			return COLLNET_WINDOW_OFF;
-		}
-	}
-	return rule == CN_WINDOW_LINK ? cn_topo_link_window(m->place.topo, vertices, n)
-				      : cn_topo_window(m->place.topo, vertices, n, 2, NULL);
+	return rule == CN_WINDOW_LINK ? cn_topo_link_window(topo, vertices, n)
+				      : cn_topo_window(topo, vertices, n, 2, NULL);
 }
 
 /*

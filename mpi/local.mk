@@ -16,3 +16,11 @@ mpi_mca_coll_collnet_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENMPI_CPPFLAGS)
 mpi_mca_coll_collnet_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 mpi_mca_coll_collnet_la_LIBADD = lib/libcollnet.la $(OPENMPI_LIBS)
 endif
+
+if HAVE_MPICH
+lib_LTLIBRARIES += mpi/libcollnet_mpich.la
+mpi_libcollnet_mpich_la_SOURCES = mpi/mpich/preload.c $(mpi_glue)
+mpi_libcollnet_mpich_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS)
+mpi_libcollnet_mpich_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy
+mpi_libcollnet_mpich_la_LIBADD = lib/libcollnet.la
+endif

@@ -320,4 +320,4 @@ list-lab-programs:
 	@for t in $(lab_programs); do echo $$t; done
 
 EXTRA_DIST += tests/run tests/bare tests/soak tests/trials tests/sharing tests/mutants tests/mutants.list tests/meta tests/fuzz/corpus \
-	tests/lab/mpi_check.c tests/lab/mpi_program.c
+	tests/lab/mpi_cases.c tests/lab/mpi_check.c tests/lab/mpi_program.c tests/lab/mpi_program.f

@@ -37,6 +37,9 @@ struct glue_mpi {
 	/* Drives MPI's own communication. Called while a collective waits: a peer may need it
 	 * before it can take part. */
 	void (*progress)(void);
+	/* Several threads may call MPI at once. Every communicator then has a context and a team of
+	 * its own, so that no lock is held while a collective waits. */
+	bool threads;
 };
 
 struct glue_team;
@@ -60,7 +63,8 @@ void glue_comm_free(struct glue_comm *c);
 /* Ends all teams and the context: MPI is finalized. */
 void glue_finalize(void);
 
-/* The operations: MPI_SUCCESS, GLUE_DECLINED, or MPI_ERR_OTHER after a line on standard error. */
+/* The operations: MPI_SUCCESS, GLUE_DECLINED, or an error code. A failure of collnet's has an error
+ * class of its own, whose string is collnet's message, which is also a line on standard error. */
 int glue_barrier(struct glue_comm *c, MPI_Comm comm);
 int glue_bcast(struct glue_comm *c, void *buffer, int count, MPI_Datatype type, int root,
 	       MPI_Comm comm);
@@ -97,23 +101,22 @@ int glue_exscan(struct glue_comm *c, const void *send, void *recv, int count, MP
 /* ---- between the files of the glue ------------------------------------------------------- */
 
 struct glue_team {
+	collnet_t *context;
 	collnet_team_t *team;
 	MPI_Group group;
-	int64_t id; /* equal on all its ranks, never 0 */
+	int64_t id;		      /* equal on all its ranks, never 0 */
+	const struct glue_comm *user; /* with threads: the one communicator that uses it */
 	struct glue_team *next;
 };
 
 /* Decides at the first call of a communicator; collective. Whether the communicator is served. */
 bool glue_decide(struct glue_comm *c, MPI_Comm comm);
 
-/* The message of the context's last error. */
-const char *glue_error(void);
-
 /* How the operations run. */
 struct collnet_coll_options glue_options(void);
 
-/* Waits for an operation if its start succeeded (status). MPI_SUCCESS, or MPI_ERR_OTHER after a
- * line on standard error. */
+/* Waits for an operation if its start succeeded (status). MPI_SUCCESS or an error code, as the
+ * operations. */
 int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request_t **r);
 
 /*
@@ -133,6 +136,11 @@ int glue_pack(struct glue_packed *p, const void *data, uint32_t blocks, int coun
 int glue_unpack(const struct glue_packed *p, void *data, uint32_t blocks, int count,
 		MPI_Datatype type, MPI_Comm comm);
 void glue_packed_free(struct glue_packed *p);
+/* One block, as MPI_Pack() and MPI_Unpack(). */
+int glue_pack_block(const void *data, int count, MPI_Datatype type, void *bytes, size_t size,
+		    MPI_Comm comm);
+int glue_unpack_block(const void *bytes, size_t size, void *data, int count, MPI_Datatype type,
+		      MPI_Comm comm);
 /* Whether the elements of a type are adjacent, so that it is used in place. */
 bool glue_is_contiguous(MPI_Datatype type);
 /* Bytes of `count` elements; COLLNET_BLOCK_MAX + 1 when they are too many for a block. */

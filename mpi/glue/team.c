@@ -8,21 +8,31 @@
  * share a team, because libraries duplicate communicators freely (FFTW: one per plan) and teams are
  * bounded. Teams are kept until MPI is finalized: a rank may free a communicator before another one
  * makes its first call on a duplicate of it.
+ *
+ * With threads, two communicators may be in collectives at once, in another order on each rank.
+ * Each then has a team of its own, in a context of its own, since only one thread at a time may use
+ * a context; MPI allows only one collective at a time on a communicator. A team whose communicator
+ * was freed serves the next congruent one. The lock protects the list of teams.
  */
 #include <ctype.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "mpi/glue/glue.h"
 
 /* All ranks are running: a reduction among them has just completed. */
 #define CREATE_TIMEOUT_MS 10000u
 
+/* With threads, only for the name of the node. */
 static collnet_t *context;
 static struct glue_team *teams;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int verbose;
 
 void glue_set_verbose(int level)
@@ -35,15 +45,30 @@ void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self,
 	*c = (struct glue_comm){ .mpi = mpi, .self = self, .rank = rank, .size = size };
 }
 
+/* With threads: the communicator's team is free for the next congruent one. */
+static void release(const struct glue_comm *c)
+{
+	pthread_mutex_lock(&lock);
+	for (struct glue_team *t = teams; t != NULL; t = t->next) {
+		t->user = t->user == c ? NULL : t->user;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 void glue_comm_free(struct glue_comm *c)
 {
+	release(c);
 	c->state = GLUE_NOT_SERVED;
 	c->team = NULL;
 }
 
-const char *glue_error(void)
+static void destroy(struct glue_team *t)
 {
-	return collnet_error(context);
+	collnet_team_destroy(t->team);
+	if (t->context != context) {
+		collnet_close(t->context);
+	}
+	free(t);
 }
 
 void glue_finalize(void)
@@ -52,8 +77,7 @@ void glue_finalize(void)
 		struct glue_team *t = teams;
 
 		teams = t->next;
-		collnet_team_destroy(t->team);
-		free(t);
+		destroy(t);
 	}
 	collnet_close(context);
 	context = NULL;
@@ -82,17 +106,24 @@ static void explain(const struct glue_comm *c, MPI_Comm comm, const char *text)
 	}
 }
 
-static struct glue_team *find_congruent(MPI_Group group)
+/* A team with the ranks of a communicator; with threads one that is free, for this communicator. */
+static struct glue_team *find_congruent(const struct glue_comm *c, MPI_Group group)
 {
-	for (struct glue_team *t = teams; t != NULL; t = t->next) {
+	struct glue_team *t;
+
+	pthread_mutex_lock(&lock);
+	for (t = teams; t != NULL; t = t->next) {
 		int result;
 
-		if (PMPI_Group_compare(group, t->group, &result) == MPI_SUCCESS &&
+		if (t->user == NULL &&
+		    PMPI_Group_compare(group, t->group, &result) == MPI_SUCCESS &&
 		    result == MPI_IDENT) {
-			return t;
+			t->user = c->mpi->threads ? c : NULL;
+			break;
 		}
 	}
-	return NULL;
+	pthread_mutex_unlock(&lock);
+	return t;
 }
 
 /*
@@ -118,23 +149,69 @@ static bool name_team(const struct glue_comm *c, char name[COLLNET_NAME_MAX + 1]
 	return n > 0 && n <= COLLNET_NAME_MAX;
 }
 
-static struct glue_team *create(const struct glue_comm *c, const char *name, MPI_Group group)
+/* The creation of a team. It waits for all ranks, of which one may not come before MPI has sent
+ * what this rank has told it to send; hence it runs in a thread of its own beside MPI's progress.
+ */
+struct creation {
+	struct glue_team *t;
+	struct collnet_team_options o;
+	int status;
+	atomic_bool done;
+};
+
+static void *create_in_thread(void *arg)
+{
+	struct creation *n = arg;
+
+	n->status = collnet_team_create(n->t->context, &n->o, &n->t->team);
+	atomic_store(&n->done, true);
+	return NULL;
+}
+
+static int create_beside_progress(const struct glue_comm *c, struct creation *n)
+{
+	const struct timespec pause = { 0, 100 * 1000 };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, create_in_thread, n) != 0) {
+		create_in_thread(n);
+		return n->status;
+	}
+	while (!atomic_load(&n->done)) {
+		c->mpi->progress();
+		nanosleep(&pause, NULL);
+	}
+	pthread_join(thread, NULL);
+	return n->status;
+}
+
+static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const char *name,
+				MPI_Group group)
 {
 	struct glue_team *t = calloc(1, sizeof(*t));
-	struct collnet_team_options o;
+	struct creation n = { .t = t };
 
 	if (t == NULL) {
+		explain(c, comm, "out of memory for a team");
 		return NULL;
 	}
-	collnet_team_options_init(&o);
-	o.job = name;
-	o.rank = (uint32_t)c->rank;
-	o.ranks = (uint32_t)c->size;
-	o.timeout_ms = CREATE_TIMEOUT_MS;
+	t->context = context;
 	t->id = hash(name);
 	t->group = group;
-	if (collnet_team_create(context, &o, &t->team) != COLLNET_OK) {
+	t->user = c->mpi->threads ? c : NULL;
+	if (c->mpi->threads && collnet_open(NULL, &t->context) != COLLNET_OK) {
+		explain(c, comm, collnet_error(NULL));
 		free(t);
+		return NULL;
+	}
+	collnet_team_options_init(&n.o);
+	n.o.job = name;
+	n.o.rank = (uint32_t)c->rank;
+	n.o.ranks = (uint32_t)c->size;
+	n.o.timeout_ms = CREATE_TIMEOUT_MS;
+	if (create_beside_progress(c, &n) != COLLNET_OK) {
+		explain(c, comm, collnet_error(t->context));
+		destroy(t);
 		return NULL;
 	}
 	return t;
@@ -160,23 +237,21 @@ static bool join(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *grou
 		return false;
 	}
 	name[COLLNET_NAME_MAX] = '\0';
-	t = create(c, name, group);
+	t = create(c, comm, name, group);
 	int64_t created = t != NULL;
-	if (t == NULL) {
-		explain(c, comm, collnet_error(context));
-	}
 	if (c->mpi->min(c->self, &created, 1, comm) != MPI_SUCCESS || created == 0) {
 		if (t != NULL) {
-			collnet_team_destroy(t->team);
-			free(t);
+			destroy(t);
 		}
 		if (c->rank == 0) {
 			explain(c, comm, "not served: a rank cannot create the team");
 		}
 		return false;
 	}
+	pthread_mutex_lock(&lock);
 	t->next = teams;
 	teams = t;
+	pthread_mutex_unlock(&lock);
 	c->team = t;
 	*group_kept = true;
 	return true;
@@ -187,12 +262,14 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 	int64_t v[NVALUES];
 	char why[256] = "";
 
+	pthread_mutex_lock(&lock);
 	if (context == NULL && collnet_open(NULL, &context) != COLLNET_OK) {
 		snprintf(why, sizeof(why), "not served: %s", collnet_error(NULL));
 		explain(c, comm, why);
 		context = NULL;
 	}
-	struct glue_team *shared = find_congruent(group);
+	pthread_mutex_unlock(&lock);
+	struct glue_team *shared = find_congruent(c, group);
 	v[CAN] = context != NULL;
 	v[HOST] = context != NULL ? hash(collnet_node_name(context)) : 0;
 	v[HOST_NEGATIVE] = -v[HOST];
@@ -215,8 +292,11 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 	}
 	if (v[TEAM] == -v[TEAM_NEGATIVE] && v[TEAM] != 0) {
 		c->team = shared;
-	} else if (!join(c, comm, group, group_kept)) {
-		return false;
+	} else {
+		release(c);
+		if (!join(c, comm, group, group_kept)) {
+			return false;
+		}
 	}
 	if (c->rank == 0) {
 		snprintf(why, sizeof(why), "served by collnet on %u nodes",
@@ -238,6 +318,8 @@ bool glue_decide(struct glue_comm *c, MPI_Comm comm)
 	PMPI_Comm_group(comm, &group);
 	if (decide(c, comm, group, &group_kept)) {
 		c->state = GLUE_SERVED;
+	} else {
+		release(c);
 	}
 	if (!group_kept) {
 		PMPI_Group_free(&group);

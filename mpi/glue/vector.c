@@ -58,9 +58,8 @@ static int pack(struct blocks *b, const void *data, uint32_t n, const int *count
 		return MPI_ERR_NO_MEM;
 	}
 	for (uint32_t i = 0; filled && i < n; i++) {
-		int used = 0;
-		int rc = PMPI_Pack(block_at(data, displs[i], type), counts[i], type,
-				   at + b->displs[i], (int)b->counts[i], &used, comm);
+		int rc = glue_pack_block(block_at(data, displs[i], type), counts[i], type,
+					 at + b->displs[i], b->counts[i], comm);
 
 		if (rc != MPI_SUCCESS) {
 			return rc;
@@ -74,9 +73,8 @@ static int unpack(const struct blocks *b, void *data, uint32_t n, const int *cou
 		  const int *displs, MPI_Datatype type, MPI_Comm comm)
 {
 	for (uint32_t i = 0; b->packed.owned != NULL && i < n; i++) {
-		int used = 0;
-		int rc = PMPI_Unpack((char *)b->packed.bytes + b->displs[i], (int)b->counts[i],
-				     &used, block_at(data, displs[i], type), counts[i], type, comm);
+		int rc = glue_unpack_block((char *)b->packed.bytes + b->displs[i], b->counts[i],
+					   block_at(data, displs[i], type), counts[i], type, comm);
 
 		if (rc != MPI_SUCCESS) {
 			return rc;

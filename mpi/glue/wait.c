@@ -2,9 +2,10 @@
 /*
  * Waiting for an operation. The wait alternates between testing the operation and driving MPI's own
  * communication, because a rank that has not called yet may be waiting for a rendezvous with this
- * one. After SPINS tests it sleeps for up to SLEEP_MS per test, so that ranks that share a CPU make
- * progress.
+ * one. After SPINS tests in which MPI had nothing to do it sleeps for up to SLEEP_MS per test, so
+ * that ranks that share a CPU make progress.
  */
+#include <pthread.h>
 #include <stdio.h>
 
 #include "mpi/glue/glue.h"
@@ -22,6 +23,33 @@ struct collnet_coll_options glue_options(void)
 	return o;
 }
 
+/*
+ * MPI's error for a failure, with collnet's message as its string, and a line on standard error.
+ * There is one class per process, because MPI has no function to release one: its string is that of
+ * the last failure.
+ */
+static int failure(const struct glue_comm *c, const char *what)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static int class = MPI_ERR_OTHER;
+	char text[MPI_MAX_ERROR_STRING];
+	int rc;
+
+	snprintf(text, sizeof(text), "collnet: MPI_%s, rank %d of %d: %s", what, c->rank, c->size,
+		 collnet_error(c->team->context));
+	fprintf(stderr, "%s\n", text);
+	pthread_mutex_lock(&lock);
+	if (class == MPI_ERR_OTHER && PMPI_Add_error_class(&class) != MPI_SUCCESS) {
+		class = MPI_ERR_OTHER;
+	}
+	if (class != MPI_ERR_OTHER) {
+		PMPI_Add_error_string(class, text);
+	}
+	rc = class;
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
 int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request_t **r)
 {
 	bool started = status == COLLNET_OK;
@@ -35,10 +63,5 @@ int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request
 			c->mpi->progress();
 		}
 	}
-	if (status == COLLNET_OK) {
-		return MPI_SUCCESS;
-	}
-	fprintf(stderr, "collnet: MPI_%s, rank %d of %d: %s\n", what, c->rank, c->size,
-		glue_error());
-	return MPI_ERR_OTHER;
+	return status == COLLNET_OK ? MPI_SUCCESS : failure(c, what);
 }

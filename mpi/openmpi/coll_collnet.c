@@ -42,7 +42,6 @@ struct module {
 };
 
 static int priority = PRIORITY, verbose;
-static bool threads; /* several threads may be in MPI at once */
 
 static void construct(struct module *m)
 {
@@ -81,7 +80,7 @@ static int bcast_of(void *self, void *data, int bytes, MPI_Comm comm)
 	return m->previous_bcast(data, bytes, MPI_BYTE, 0, comm, m->previous_bcast_module);
 }
 
-static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress };
+static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress, false };
 
 /* ---- the collectives ------------------------------------------------------------------------ */
 
@@ -238,7 +237,7 @@ static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *out)
 	module_t *m;
 
 	*out = priority;
-	if (priority < 0 || threads || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) {
+	if (priority < 0 || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) {
 		return NULL;
 	}
 	m = OBJ_NEW(module_t);
@@ -255,8 +254,7 @@ static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *out)
 static int init_query(bool progress_threads, bool mpi_threads)
 {
 	(void)progress_threads;
-	/* A context belongs to one thread at a time, and a team is shared by communicators. */
-	threads = mpi_threads;
+	open_mpi.threads = mpi_threads;
 	glue_set_verbose(verbose);
 	open_mpi.job = getenv("PMIX_NAMESPACE");
 	return OMPI_SUCCESS;

@@ -6,19 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 need_lab
 
-# What a launcher calls instead of ssh: HOST COMMAND..., after options of its own.
-cat >agent <<'EOS'
-#!/bin/sh
-while :; do
-	case $1 in
-	-*) shift ;;
-	*) break ;;
-	esac
-done
-host=$1
-shift
-exec lab-on "$host" sh -c "$*"
-EOS
+agent
 # A rank: it waits until all four of both jobs are there, so that the jobs are at once; what the
 # ranks call their job, rank 0 prints.
 cat >rank <<'EOS'
@@ -39,7 +27,6 @@ b=$?
 wait $one
 echo "status $? $b"
 EOS
-chmod +x agent
 export HERE="$PWD"
 
 # twice NAME COMMAND...: two jobs at once, each of a rank on each of two hosts.

@@ -75,3 +75,35 @@ mpi "no daemon" --shape 2 -- ./with-collnet h0:1,h1:1 2 \
 has '^right: 30 calls' out
 has 'not served: .*collnetd' out
 echo "ok: without collnetd the program runs as before"
+
+if command -v mpifort.openmpi >/dev/null; then
+	mpifort.openmpi -w -fallow-argument-mismatch "$here/mpi_program.f" -o fortran || fail "mpi_program.f"
+	mpi Fortran --shape 2x2 -- ./with-collnet $hosts 8 ./fortran
+	has 'right: fortran' out
+	has 'MPI_COMM_WORLD of 8 ranks: served by collnet on 4 nodes' out
+	echo "ok: Fortran"
+fi
+
+mpicc -std=gnu99 -O1 -Wall -Wextra "$here/mpi_cases.c" -o cases -pthread || fail "mpi_cases.c"
+mpi "a rendezvous" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases rendezvous
+has '^right: rendezvous' out
+mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
+has '^right: threads' out
+[ "$(grep -c 'of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
+echo "ok: MPI_THREAD_MULTIPLE"
+
+cat >kill-a-daemon <<'EOF'
+#!/bin/sh
+rm -f calling
+"$@" &
+await calling 20 || exit 1
+kill -9 "$(worker h1)"
+wait $!
+EOF
+chmod +x kill-a-daemon
+host_commands await worker
+collnet lab shell --shape 3 --ip --timeout 60 -- \
+	./kill-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases error >out 2>&1 </dev/null
+[ "$(grep -c '^failed: collnet: MPI_Allreduce, rank . of 3: ' out)" = 3 ] &&
+	grep -q '^failed: .*node h1' out || { cat out; fail "no message of collnet"; }
+echo "ok: an error is the communicator's, with collnet's message"

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libcollnet_mpich.so, preloaded into programs of MPICH: it defines MPI's collective functions,
+ * calls the glue, and if the glue declines, MPICH's function of the same name with PMPI_. Fortran
+ * programs come here, too, because MPICH's Fortran functions call those of C.
+ *
+ * A communicator's struct glue_comm is an attribute of it, made at its first collective call.
+ *
+ * The library is not linked with MPICH, and its functions are bound when they are called (-z lazy):
+ * it may be preloaded into programs without MPI, such as mpiexec.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi/glue/glue.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static bool active; /* between MPI_Init() and MPI_Finalize() */
+static int keyval = MPI_KEYVAL_INVALID;
+static MPI_Comm alone = MPI_COMM_NULL; /* without messages: probing it drives progress */
+static char job[COLLNET_NAME_MAX + 1];
+
+/* ---- what the glue needs of MPICH ---------------------------------------------------------- */
+
+static int min_of(void *self, int64_t *values, int n, MPI_Comm comm)
+{
+	(void)self;
+	return PMPI_Allreduce(MPI_IN_PLACE, values, n, MPI_INT64_T, MPI_MIN, comm);
+}
+
+static int bcast_of(void *self, void *data, int bytes, MPI_Comm comm)
+{
+	(void)self;
+	return PMPI_Bcast(data, bytes, MPI_BYTE, 0, comm);
+}
+
+static void progress(void)
+{
+	int flag;
+
+	PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, alone, &flag, MPI_STATUS_IGNORE);
+}
+
+static struct glue_mpi mpich = { job, min_of, bcast_of, progress, false };
+
+/* ---- communicators ------------------------------------------------------------------------- */
+
+static int forget(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm;
+	(void)key;
+	(void)extra;
+	glue_comm_free(value);
+	free(value);
+	return MPI_SUCCESS;
+}
+
+/* NULL: left to MPICH, which also reports errors of arguments. */
+static struct glue_comm *comm_of(MPI_Comm comm)
+{
+	struct glue_comm *c;
+	int found, inter, rank, size;
+
+	if (!active || comm == MPI_COMM_NULL ||
+	    PMPI_Comm_get_attr(comm, keyval, &c, &found) != MPI_SUCCESS) {
+		return NULL;
+	}
+	if (found) {
+		return c;
+	}
+	if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter ||
+	    PMPI_Comm_size(comm, &size) != MPI_SUCCESS || size < 2 ||
+	    PMPI_Comm_rank(comm, &rank) != MPI_SUCCESS) {
+		return NULL;
+	}
+	c = malloc(sizeof(*c));
+	if (c == NULL) {
+		fprintf(stderr, "collnet: out of memory for a communicator\n");
+		PMPI_Abort(comm, MPI_ERR_NO_MEM); /* the other ranks may have it */
+		return NULL;
+	}
+	glue_comm_init(c, &mpich, NULL, rank, size);
+	PMPI_Comm_set_attr(comm, keyval, c);
+	return c;
+}
+
+static struct glue_comm *rooted_comm_of(MPI_Comm comm, int root)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	return c != NULL && root >= 0 && root < c->size ? c : NULL;
+}
+
+/* The glue's result to the communicator's error handler. */
+static int result(MPI_Comm comm, int rc)
+{
+	if (rc != MPI_SUCCESS) {
+		PMPI_Comm_call_errhandler(comm, rc);
+	}
+	return rc;
+}
+
+/* ---- initialization ------------------------------------------------------------------------ */
+
+static void refuse_other_libraries(void)
+{
+	if (dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world") != NULL) {
+		fprintf(stderr,
+			"collnet: libcollnet_mpich.so is for programs of MPICH, and this one "
+			"uses Open MPI; see collnet_mpi(7)\n");
+		exit(1);
+	}
+}
+
+static void begin(void)
+{
+	struct collnet_team_options o;
+	const char *verbose = getenv("COLLNET_MPI_VERBOSE");
+	int level;
+
+	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS ||
+	    PMPI_Comm_dup(MPI_COMM_SELF, &alone) != MPI_SUCCESS ||
+	    PMPI_Query_thread(&level) != MPI_SUCCESS) {
+		return;
+	}
+	glue_set_verbose(verbose != NULL && strcmp(verbose, "1") == 0);
+	collnet_team_options_init(&o);
+	snprintf(job, sizeof(job), "%s", o.job != NULL ? o.job : "");
+	mpich.threads = level == MPI_THREAD_MULTIPLE;
+	active = true;
+}
+
+EXPORT int MPI_Init(int *argc, char ***argv)
+{
+	refuse_other_libraries();
+	int rc = PMPI_Init(argc, argv);
+
+	if (rc == MPI_SUCCESS) {
+		begin();
+	}
+	return rc;
+}
+
+EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	refuse_other_libraries();
+	int rc = PMPI_Init_thread(argc, argv, required, provided);
+
+	if (rc == MPI_SUCCESS) {
+		begin();
+	}
+	return rc;
+}
+
+EXPORT int MPI_Finalize(void)
+{
+	if (!active) {
+		return PMPI_Finalize();
+	}
+	active = false;
+	/* A team ends when nobody waits in it any more. */
+	PMPI_Barrier(MPI_COMM_WORLD);
+	PMPI_Comm_free(&alone);
+	int rc = PMPI_Finalize();
+
+	glue_finalize();
+	return rc;
+}
+
+/* ---- the collectives ----------------------------------------------------------------------- */
+
+/* Passes what the glue declines, or is not asked for, to MPICH. */
+#define SERVE(c, call, passed)                                                                     \
+	const int rc = (c) != NULL ? (call) : GLUE_DECLINED;                                       \
+	return rc == GLUE_DECLINED ? (passed) : result(comm, rc)
+
+EXPORT int MPI_Barrier(MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_barrier(c, comm), PMPI_Barrier(comm));
+}
+
+EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+	struct glue_comm *c = rooted_comm_of(comm, root);
+
+	SERVE(c, glue_bcast(c, buffer, count, type, root, comm),
+	      PMPI_Bcast(buffer, count, type, root, comm));
+}
+
+EXPORT int MPI_Allgather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
+			 MPI_Datatype trecv, MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_allgather(c, send, nsend, tsend, recv, nrecv, trecv, comm),
+	      PMPI_Allgather(send, nsend, tsend, recv, nrecv, trecv, comm));
+}
+
+EXPORT int MPI_Alltoall(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
+			MPI_Datatype trecv, MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_alltoall(c, send, nsend, tsend, recv, nrecv, trecv, comm),
+	      PMPI_Alltoall(send, nsend, tsend, recv, nrecv, trecv, comm));
+}
+
+EXPORT int MPI_Gather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
+		      MPI_Datatype trecv, int root, MPI_Comm comm)
+{
+	struct glue_comm *c = rooted_comm_of(comm, root);
+
+	SERVE(c, glue_gather(c, send, nsend, tsend, recv, nrecv, trecv, root, comm),
+	      PMPI_Gather(send, nsend, tsend, recv, nrecv, trecv, root, comm));
+}
+
+EXPORT int MPI_Scatter(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
+		       MPI_Datatype trecv, int root, MPI_Comm comm)
+{
+	struct glue_comm *c = rooted_comm_of(comm, root);
+
+	SERVE(c, glue_scatter(c, send, nsend, tsend, recv, nrecv, trecv, root, comm),
+	      PMPI_Scatter(send, nsend, tsend, recv, nrecv, trecv, root, comm));
+}
+
+EXPORT int MPI_Alltoallv(const void *send, const int *send_counts, const int *send_displs,
+			 MPI_Datatype tsend, void *recv, const int *recv_counts,
+			 const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c,
+	      glue_alltoallv(c, send, send_counts, send_displs, tsend, recv, recv_counts,
+			     recv_displs, trecv, comm),
+	      PMPI_Alltoallv(send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs,
+			     trecv, comm));
+}
+
+EXPORT int MPI_Allgatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
+			  const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_allgatherv(c, send, nsend, tsend, recv, counts, displs, trecv, comm),
+	      PMPI_Allgatherv(send, nsend, tsend, recv, counts, displs, trecv, comm));
+}
+
+EXPORT int MPI_Gatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		       const int *counts, const int *displs, MPI_Datatype trecv, int root,
+		       MPI_Comm comm)
+{
+	struct glue_comm *c = rooted_comm_of(comm, root);
+
+	SERVE(c, glue_gatherv(c, send, nsend, tsend, recv, counts, displs, trecv, root, comm),
+	      PMPI_Gatherv(send, nsend, tsend, recv, counts, displs, trecv, root, comm));
+}
+
+EXPORT int MPI_Scatterv(const void *send, const int *counts, const int *displs, MPI_Datatype tsend,
+			void *recv, int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm)
+{
+	struct glue_comm *c = rooted_comm_of(comm, root);
+
+	SERVE(c, glue_scatterv(c, send, counts, displs, tsend, recv, nrecv, trecv, root, comm),
+	      PMPI_Scatterv(send, counts, displs, tsend, recv, nrecv, trecv, root, comm));
+}
+
+EXPORT int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+			 MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_allreduce(c, send, recv, count, type, op, comm),
+	      PMPI_Allreduce(send, recv, count, type, op, comm));
+}
+
+EXPORT int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+		      int root, MPI_Comm comm)
+{
+	struct glue_comm *c = rooted_comm_of(comm, root);
+
+	SERVE(c, glue_reduce(c, send, recv, count, type, op, root, comm),
+	      PMPI_Reduce(send, recv, count, type, op, root, comm));
+}
+
+EXPORT int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,
+				    MPI_Op op, MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_reduce_scatter_block(c, send, recv, count, type, op, comm),
+	      PMPI_Reduce_scatter_block(send, recv, count, type, op, comm));
+}
+
+EXPORT int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+		    MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_scan(c, send, recv, count, type, op, comm),
+	      PMPI_Scan(send, recv, count, type, op, comm));
+}
+
+EXPORT int MPI_Exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+		      MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_exscan(c, send, recv, count, type, op, comm),
+	      PMPI_Exscan(send, recv, count, type, op, comm));
+}

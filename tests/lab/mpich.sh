@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Programs of MPICH on collnet, unchanged: with libcollnet_mpich.so preloaded a program has the same
+# results, in C and in Fortran, and the node's counters show that its data went through collnet.
+# timeout: 240
+. "$(dirname "$0")/lib.sh"
+need_lab
+need mpicc.mpich
+
+library=$(dirname "$(command -v collnet)")/../lib/libcollnet_mpich.so
+[ -e "$library" ] || skip "the library for MPICH is not built"
+# A sanitizer in a preloaded library would have to come before it.
+[ "$VARIANT" = plain ] || { echo "ok: nothing to do in this variant" && exit 0; }
+library=$(cd "$(dirname "$library")" && pwd)/libcollnet_mpich.so
+here=$(cd "$(dirname "$0")" && pwd)
+seed=${SEED:-$(date +%s)}
+echo "seed $seed"
+
+mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_program.c" -o program || fail "mpi_program.c"
+mpich
+cat >with-collnet <<EOF
+#!/bin/sh
+export LD_PRELOAD="$library" COLLNET_MPI_VERBOSE=1
+exec ./lab-mpiexec "\$@"
+EOF
+cat >count <<'EOF'
+#!/bin/sh
+"$@"
+status=$?
+lab-on h1 collnet status | grep '^data_sent'
+exit $status
+EOF
+chmod +x with-collnet count
+
+# mpi NAME LAB-OPTIONS -- COMMAND...: in a lab; output in ./out.
+mpi() {
+	what=$1
+	shift
+	lab=
+	while [ "$1" != -- ]; do
+		lab="$lab $1"
+		shift
+	done
+	# shellcheck disable=SC2086
+	collnet lab shell $lab --ip --timeout 100 "$@" >out 2>&1 </dev/null || {
+		cat out
+		fail "$what"
+	}
+}
+
+hosts=h0:2,h1:2,h2:2,h3:2
+mpi "with collnet" --shape 2x2 -- ./count ./with-collnet $hosts 8 ./program "$seed" 150 1
+has '^right: 150 calls' out
+has 'MPI_COMM_WORLD of 8 ranks: served by collnet on 4 nodes' out
+has '^data_sent *[1-9][0-9][0-9]' out
+lacks 'not served' out
+echo "ok: 8 ranks on 4 hosts, every byte right, $(grep '^data_sent' out | awk '{ print $2 }') frames"
+
+# Its own MPI_Reduce() of MPICH 4.0.2 crashes with MPI_IN_PLACE at some roots: calls without that.
+mpi "without it" --shape 2x2 -- ./count ./lab-mpiexec $hosts 8 ./program 1 150
+has '^right: 150 calls' out
+has '^data_sent *0 ' out
+echo "ok: the same program without collnet"
+
+if command -v mpifort.mpich >/dev/null; then
+	mpifort.mpich -w -fallow-argument-mismatch "$here/mpi_program.f" -o fortran || fail "mpi_program.f"
+	mpi Fortran --shape 2x2 -- ./count ./with-collnet $hosts 8 ./fortran
+	has 'right: fortran' out
+	has 'MPI_COMM_WORLD of 8 ranks: served by collnet on 4 nodes' out
+	has '^data_sent *[1-9][0-9]' out
+	echo "ok: Fortran"
+fi
+
+mpicc.mpich -std=gnu99 -O1 -Wall -Wextra "$here/mpi_cases.c" -o cases -pthread || fail "mpi_cases.c"
+mpi "a rendezvous" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases rendezvous
+has '^right: rendezvous' out
+has 'served by collnet on 2 nodes' out
+echo "ok: MPI's messages move while a rank waits in a collective"
+
+mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
+has '^right: threads' out
+[ "$(grep -c 'without a name of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
+echo "ok: MPI_THREAD_MULTIPLE"
+
+cat >kill-a-daemon <<'EOF'
+#!/bin/sh
+rm -f calling
+"$@" &
+await calling 20 || exit 1
+kill -9 "$(worker h1)"
+wait $!
+EOF
+chmod +x kill-a-daemon
+host_commands await worker
+collnet lab shell --shape 3 --ip --timeout 60 -- \
+	./kill-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases error >out 2>&1 </dev/null
+[ "$(grep -c '^failed: collnet: MPI_Allreduce, rank . of 3: ' out)" = 3 ] &&
+	grep -q '^failed: .*node h1' out || { cat out; fail "no message of collnet"; }
+echo "ok: an error is the communicator's, with collnet's message"
+
+mpi "one node" --shape 2 -- ./with-collnet h0:4 4 ./program 1 30
+has '^right: 30 calls' out
+has 'not served: all ranks run on one node' out
+echo "ok: ranks of one node are left to MPICH"
+
+if command -v mpicc.openmpi >/dev/null; then
+	mpicc.openmpi "$here/mpi_program.c" -o other || fail "mpicc.openmpi"
+	LD_PRELOAD=$library ./other >out 2>&1 && { cat out; fail "a program of Open MPI runs"; }
+	has 'is for programs of MPICH' out
+	echo "ok: programs of Open MPI are refused"
+fi

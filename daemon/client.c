@@ -383,6 +383,7 @@ void cn_client_detach(struct cn_client *c)
 {
 	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
 		if (c->teams[i] != NULL) {
+			cn_client_release_team(c, i);
 			cn_team_leave(c->teams[i], c->daemon->now, false);
 			c->teams[i] = NULL;
 			c->lost_teams |= (uint32_t)1 << i;
@@ -404,9 +405,11 @@ static void close_client(struct cn_daemon *d, struct cn_client *c)
 	c->marked = true; /* no completions are sent to it */
 	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
 		if (c->teams[i] != NULL) {
+			cn_client_release_team(c, i);
 			cn_team_leave(c->teams[i], d->now, true);
 		}
 	}
+	cn_client_release_all(c);
 	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {
 		if (c->endpoints[i] != NULL) {
 			cn_endpoint_close(c->endpoints[i], d->now);

@@ -13,6 +13,7 @@
  *   quota.c    limits per user
  *   receive.c  receives from a client's socket without accepting descriptors
  *   request.c  clients' requests and their completions
+ *   report.c   what clients ask about the node
  *   blocks.c   blocks of vector operations
  *   combine.c  clients' reductions: pieces to combine
  *   rings.c    clients' rings: requests out, completions in
@@ -119,6 +120,9 @@ struct cn_op_slot {
 	struct cn_done done;
 	struct cn_client *client;
 	bool busy;
+	bool kept;		      /* persistent: its number is taken until RELEASE */
+	struct cn_prepared *prepared; /* if kept; NULL: its team has ended */
+	uint32_t team;		      /* likewise */
 	bool receives;
 	struct cn_mapping *send, *recv, *scratch;
 	struct cn_block *blocks; /* of a vector operation; NULL: none */
@@ -285,6 +289,19 @@ void cn_receive_close(int fd, bool guarded);
 
 /* Serves a request. False: it violates the protocol, and the client is marked for close. */
 bool cn_client_request(struct cn_client *c, const union cn_msg *m);
+
+/* Persistent operations of a team are released: it ends. */
+void cn_client_release_team(struct cn_client *c, uint32_t team);
+/* What is left of persistent operations, of a client that has no teams any more. */
+void cn_client_release_all(struct cn_client *c);
+
+/* ---- report.c ------------------------------------------------------------------------- */
+
+/* Responses to a client. */
+void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m);
+void cn_report_nodes(struct cn_client *c, const struct cn_msg_table *m);
+void cn_report_jobs(struct cn_client *c, const struct cn_msg_table *m);
+void cn_report_alive(struct cn_client *c, const struct cn_msg_ping *m);
 
 /* ---- blocks.c ------------------------------------------------------------------------- */
 

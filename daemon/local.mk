@@ -21,6 +21,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/receive.c \
 	daemon/mapping.c \
 	daemon/reload.c \
+	daemon/report.c \
 	daemon/request.c \
 	daemon/rings.c \
 	daemon/seccomp.c \

@@ -28,12 +28,14 @@ static void op_free(struct cn_op_slot *op)
 {
 	struct cn_client *c = op->client;
 
-	op->busy = false;
+	op->busy = op->kept = false;
 	cn_quota_give(c->daemon, c->user, CN_QUOTA_REQUESTS, 1);
 	cn_mapping_put(c->daemon, op->send);
 	cn_mapping_put(c->daemon, op->recv);
 	cn_mapping_put(c->daemon, op->scratch);
 	free(op->blocks);
+	op->send = op->recv = op->scratch = NULL;
+	op->blocks = NULL;
 }
 
 /* Called by the engine, from wherever it is: sends, marks, and no more. */
@@ -54,9 +56,11 @@ static void op_done(struct cn_done *done, int status, const char *text)
 	if (status != COLLNET_OK) {
 		strncpy(m.text, text, sizeof(m.text) - 1);
 	}
-	op_free(op);
-	op->send = op->recv = op->scratch = NULL;
-	op->blocks = NULL;
+	if (op->kept) {
+		op->busy = false;
+	} else {
+		op_free(op);
+	}
 	cn_client_complete(c, &m);
 }
 
@@ -78,7 +82,7 @@ static struct cn_op_slot *op_begin(struct cn_client *c, uint32_t tag)
 	struct cn_op_slot *op = &c->ops[tag];
 	struct cn_err err;
 
-	if (op->busy) {
+	if (op->busy || op->kept) {
 		violation(c, "request number in use");
 		return NULL;
 	}
@@ -209,6 +213,7 @@ static bool handle_leave(struct cn_client *c, const struct cn_msg_leave *m)
 	c->lost_teams &= ~((uint32_t)1 << m->team);
 	if (member != NULL) {
 		c->teams[m->team] = NULL;
+		cn_client_release_team(c, m->team);
 		cn_team_leave(member, c->daemon->now, false);
 	}
 	cn_client_reply(c, m->head.tag, COLLNET_OK, 0, "");
@@ -243,6 +248,21 @@ static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 		strncpy(a.names[a.count++], name, sizeof(a.names[0]) - 1);
 	}
 	cn_client_send(c, &a, sizeof(a));
+	return true;
+}
+
+/* A persistent operation: its slot, memory and blocks stay until RELEASE. */
+static bool prepare(struct cn_op_slot *op, uint32_t team, struct cn_member *member,
+		    const struct cn_coll_args *a)
+{
+	struct cn_err err;
+
+	if (cn_coll_prepare(member, a, &op->prepared, &err) != COLLNET_OK) {
+		return op_refused(op, &err);
+	}
+	op->kept = true;
+	op->team = team;
+	op_done(&op->done, COLLNET_OK, "");
 	return true;
 }
 
@@ -311,10 +331,72 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		op_free(op);
 		return violation(c, "buffer outside its regions");
 	}
+	if (m->persistent != 0) {
+		return prepare(op, m->team, member, &a);
+	}
 	if (cn_coll_post(member, c->daemon->now, &a, &op->done, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
 	return true;
+}
+
+static bool handle_start(struct cn_client *c, const struct cn_msg_start *m)
+{
+	struct cn_op_slot *op = &c->ops[m->head.tag];
+	struct cn_err err;
+
+	if (!op->kept || op->busy) {
+		return violation(c, "START of what is not a persistent operation, or outstanding");
+	}
+	op->busy = true;
+	op->combining = false;
+	if (op->prepared == NULL && lost_team(c, op->team)) {
+		fail_lost(c, &err);
+		return op_refused(op, &err);
+	}
+	if (op->prepared == NULL) {
+		cn_fail(&err, COLLNET_ERANK, "this rank left the team");
+		return op_refused(op, &err);
+	}
+	if (cn_prepared_start(op->prepared, c->daemon->now, deadline_of(c, m->timeout_ms),
+			      &op->done, &err) != COLLNET_OK) {
+		return op_refused(op, &err);
+	}
+	return true;
+}
+
+static bool handle_release(struct cn_client *c, const struct cn_msg_release *m)
+{
+	struct cn_op_slot *op = &c->ops[m->head.tag];
+
+	if (!op->kept || op->busy) {
+		return violation(c,
+				 "RELEASE of what is not a persistent operation, or outstanding");
+	}
+	cn_prepared_release(op->prepared);
+	op_free(op);
+	return true;
+}
+
+void cn_client_release_team(struct cn_client *c, uint32_t team)
+{
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		struct cn_op_slot *op = &c->ops[i];
+
+		if (op->kept && op->team == team) {
+			cn_prepared_release(op->prepared);
+			op->prepared = NULL;
+		}
+	}
+}
+
+void cn_client_release_all(struct cn_client *c)
+{
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		if (c->ops[i].kept) {
+			op_free(&c->ops[i]);
+		}
+	}
 }
 
 /* ---- endpoints ------------------------------------------------------------------------ */
@@ -441,96 +523,6 @@ static bool handle_recv(struct cn_client *c, const struct cn_msg_recv *m)
 	return true;
 }
 
-/* ---- the state of the node ------------------------------------------------------------ */
-
-/* Without an interface there is no engine: the client is sent the reason. */
-static bool attached(struct cn_client *c, uint32_t tag)
-{
-	if (c->daemon->runtime.engine == NULL) {
-		cn_client_reply(c, tag, COLLNET_EIFACE, 0, c->daemon->iface.text);
-		return false;
-	}
-	return true;
-}
-
-static bool handle_stats(struct cn_client *c, const struct cn_msg_stats *m)
-{
-	struct cn_msg_stats_reply a = { .head = { .type = CN_MSG_STATS_REPLY,
-						  .tag = m->head.tag } };
-
-	if (!attached(c, m->head.tag)) {
-		return true;
-	}
-	cn_runtime_stats(&c->daemon->runtime, &a.stats, m->reset_peak != 0);
-	cn_client_send(c, &a, sizeof(a));
-	return true;
-}
-
-/* A page of a table: the engine gives all entries up to the end of the page. */
-static bool handle_nodes(struct cn_client *c, const struct cn_msg_table *m)
-{
-	struct cn_msg_node_table a = { .head = { .type = CN_MSG_NODE_TABLE, .tag = m->head.tag } };
-	struct collnet_node_info *all;
-	size_t count = 0, room;
-
-	if (!attached(c, m->head.tag)) {
-		return true;
-	}
-	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, NULL, &count);
-	room = count;
-	all = calloc(count + 1, sizeof(*all));
-	if (all == NULL) {
-		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd is out of memory");
-		return true;
-	}
-	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, all, &count);
-	count = count < room ? count : room;
-	a.total = (uint32_t)count;
-	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
-		a.nodes[a.count] = all[m->first + a.count];
-		a.count++;
-	}
-	free(all);
-	cn_client_send(c, &a, sizeof(a));
-	return true;
-}
-
-static bool handle_jobs(struct cn_client *c, const struct cn_msg_table *m)
-{
-	struct cn_msg_job_table a = { .head = { .type = CN_MSG_JOB_TABLE, .tag = m->head.tag } };
-	struct collnet_job_info *all;
-	size_t count = 0, room;
-
-	if (!attached(c, m->head.tag)) {
-		return true;
-	}
-	cn_engine_jobs(c->daemon->runtime.engine, c->uid, NULL, &count);
-	room = count;
-	all = calloc(count + 1, sizeof(*all));
-	if (all == NULL) {
-		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd is out of memory");
-		return true;
-	}
-	cn_engine_jobs(c->daemon->runtime.engine, c->uid, all, &count);
-	count = count < room ? count : room;
-	a.total = (uint32_t)count;
-	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
-		a.jobs[a.count] = all[m->first + a.count];
-		a.count++;
-	}
-	free(all);
-	cn_client_send(c, &a, sizeof(a));
-	return true;
-}
-
-static bool handle_ping(struct cn_client *c, const struct cn_msg_ping *m)
-{
-	const struct cn_msg_ping a = { .head = { .type = CN_MSG_PONG, .tag = m->head.tag } };
-
-	cn_client_send(c, &a, sizeof(a));
-	return true;
-}
-
 bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 {
 	switch (m->head.type) {
@@ -545,6 +537,10 @@ bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 		return handle_ranks(c, &m->ranks);
 	case CN_MSG_COLL:
 		return handle_coll(c, &m->coll);
+	case CN_MSG_START:
+		return handle_start(c, &m->start);
+	case CN_MSG_RELEASE:
+		return handle_release(c, &m->release);
 	case CN_MSG_COMBINED:
 		cn_combined(c, &m->combined);
 		return true;
@@ -557,13 +553,17 @@ bool cn_client_request(struct cn_client *c, const union cn_msg *m)
 	case CN_MSG_RECV:
 		return handle_recv(c, &m->recv);
 	case CN_MSG_STATS:
-		return handle_stats(c, &m->stats);
+		cn_report_stats(c, &m->stats);
+		return true;
 	case CN_MSG_NODES:
-		return handle_nodes(c, &m->table);
-	case CN_MSG_PING:
-		return handle_ping(c, &m->ping);
+		cn_report_nodes(c, &m->table);
+		return true;
 	case CN_MSG_JOBS:
-		return handle_jobs(c, &m->table);
+		cn_report_jobs(c, &m->table);
+		return true;
+	case CN_MSG_PING:
+		cn_report_alive(c, &m->ping);
+		return true;
 	case CN_MSG_DOORBELL:
 		return true; /* the ring is served before any message */
 	default:

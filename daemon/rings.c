@@ -76,7 +76,8 @@ static bool serve_one(struct cn_client *c)
 	memcpy(&m, slot, CN_MSG_REQUEST_SLOT);
 	cn_shm_ring_pop(&c->requests); /* the copy is complete before this */
 	if (m.head.type != CN_MSG_COLL && m.head.type != CN_MSG_SEND &&
-	    m.head.type != CN_MSG_RECV && m.head.type != CN_MSG_COMBINED) {
+	    m.head.type != CN_MSG_RECV && m.head.type != CN_MSG_COMBINED &&
+	    m.head.type != CN_MSG_START && m.head.type != CN_MSG_RELEASE) {
 		cn_client_mark(c, "it put a message into its ring that does not belong there");
 		return false;
 	}

@@ -220,6 +220,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/join.h \
 	lib/coll/op.c \
 	lib/coll/op.h \
+	lib/coll/op_idle.c \
 	lib/coll/op_recv.c \
 	lib/coll/op_reduce.c \
 	lib/coll/op_send.c \
@@ -274,6 +275,7 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/env.h \
 	lib/client/launcher.c \
 	lib/client/options.c \
+	lib/client/persistent.c \
 	lib/client/pmi.c \
 	lib/client/reduce.c \
 	lib/client/reduce.h \

@@ -23,6 +23,7 @@ dist_man_MANS += \
 	man/collnet_open.3 \
 	man/collnet_protocol.7 \
 	man/collnet_schedules.7 \
+	man/collnet_start.3 \
 	man/collnet_team_create.3 \
 	man/collnet_topology.5 \
 	man/collnet_wait.3 \
@@ -118,9 +119,11 @@ links_wait = \
 	man/links/collnet_testany.3 \
 	man/links/collnet_waitall.3 \
 	man/links/collnet_waitany.3
+links_start = \
+	man/links/collnet_request_free.3
 
 man_links = $(links_alloc) $(links_allreduce) $(links_alltoall) $(links_alltoallv) \
-	$(links_endpoint_open) $(links_error) $(links_get_stats) $(links_open) $(links_team_create) $(links_wait)
+	$(links_endpoint_open) $(links_error) $(links_get_stats) $(links_open) $(links_start) $(links_team_create) $(links_wait)
 nodist_man_MANS = $(man_links)
 CLEANFILES += $(man_links)
 
@@ -140,6 +143,8 @@ $(links_get_stats):
 	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_get_stats.3' >$@
 $(links_open):
 	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_open.3' >$@
+$(links_start):
+	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_start.3' >$@
 $(links_team_create):
 	$(AM_V_GEN)$(MKDIR_P) man/links && echo '.so man3/collnet_team_create.3' >$@
 $(links_wait):

@@ -156,6 +156,7 @@ lab_programs = \
 	tests/lab/frames \
 	tests/lab/greedy \
 	tests/lab/rooted \
+	tests/lab/persistent \
 	tests/lab/reduce \
 	tests/lab/threads \
 	tests/lab/vector \

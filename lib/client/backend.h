@@ -29,6 +29,7 @@ enum cn_request_state {
 	CN_REQUEST_FREE = 0,
 	CN_REQUEST_PENDING,
 	CN_REQUEST_DONE,
+	CN_REQUEST_INACTIVE, /* persistent, and not outstanding */
 };
 
 /* A reduction as it was called. */
@@ -64,20 +65,32 @@ struct collnet_request {
 	struct collnet_team *team;	   /* NULL: none, or destroyed since */
 	struct collnet_endpoint *endpoint; /* likewise */
 	bool message;			   /* a send or receive: counts for the endpoints' bound */
+	bool persistent;		   /* it is INACTIVE after its completion */
+	bool preparing;			   /* if persistent: this completion ends its preparation */
+	uint32_t timeout_ms;		   /* if persistent: of each start */
+	struct cn_prepared *prepared;	   /* likewise; direct */
 	cn_time deadline;		   /* the operation's own */
 	int status;
 	char text[CN_ERR_TEXT];
 	struct collnet_address *from; /* the caller's, of a receive; may be NULL */
 	size_t *bytes;		      /* likewise */
 	struct cn_received received;
-	struct cn_block *blocks;      /* of a vector operation: struct cn_blocks; NULL: none */
-	void *copy;		      /* direct: of what an operation in place sends */
-	struct cn_done done;	      /* direct: what the engine calls */
-	struct {		      /* daemon: a copy of the caller's memory */
-		uint32_t region;      /* CN_MSG_NO_REGION: none */
-		void *back;	      /* where to copy the result; NULL: nowhere */
-		uint64_t offset, len; /* from where in the region, how much */
-		const struct cn_block *blocks; /* where in `back`; NULL: all of it */
+	struct cn_block *blocks; /* of a vector operation: struct cn_blocks; NULL: none */
+	struct {		 /* direct: of what an operation in place sends */
+		void *p;	 /* NULL: none */
+		const void *from;
+		uint64_t bytes;
+		struct cn_block *blocks; /* of a vector operation: where in `from` */
+	} copy;
+	struct cn_done done;	 /* direct: what the engine calls */
+	struct {		 /* daemon: a copy of the caller's memory */
+		uint32_t region; /* CN_MSG_NO_REGION: none */
+		const void *in;	 /* what to copy there before it starts; NULL: nothing */
+		uint64_t in_offset, in_len;
+		const struct cn_block *in_blocks; /* where in `in`; NULL: all of it */
+		void *back;			  /* where to copy the result; NULL: nowhere */
+		uint64_t offset, len;		  /* from where in the region, how much */
+		const struct cn_block *blocks;	  /* where in `back`; NULL: all of it */
 		uint32_t nblocks;
 	} staging;
 	struct cn_request_reduction reduction; /* call.element 0: it is none */
@@ -171,8 +184,13 @@ struct cn_backend {
 	int (*ranks)(struct collnet_team *t, struct cn_err *err);
 	/* After a join that was posted, however it ended. */
 	void (*leave)(struct collnet_team *t);
+	/* Of a persistent request only its preparation, which is done at once. */
 	int (*coll)(struct collnet_team *t, struct collnet_request *r, const struct cn_coll_args *a,
 		    uint32_t timeout_ms, struct cn_err *err);
+	/* Starts a persistent request, of a team that exists. */
+	int (*start)(struct collnet_request *r, struct cn_err *err);
+	/* It is needed no more, and not outstanding. */
+	void (*release)(struct collnet_request *r);
 
 	/* Sets e->endpoint. */
 	int (*endpoint_open)(struct collnet_endpoint *e, uint16_t number, struct cn_err *err);
@@ -284,6 +302,8 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err);
 void cn_request_put(struct collnet_request *r);
+/* A persistent request is outstanding again. COLLNET_ELIMIT: its team has too many. */
+int cn_request_restart(struct collnet_request *r, struct cn_err *err);
 /* Of a request that nothing uses any more. */
 void cn_request_free_memory(struct collnet_request *r);
 /* By backends: the request has ended. */
@@ -293,5 +313,8 @@ void cn_request_done(struct collnet_request *r, int status, const char *text);
 
 /* Waits to the end of the operation, collects and frees. */
 int cn_request_finish(struct collnet_request *r);
+/* Takes the lock. COLLNET_EINVAL: NULL, or it was collected; then the lock is not held. Also of a
+ * broken context: its requests have ended, and are collected. */
+int cn_request_enter(struct collnet_request *r);
 
 #endif

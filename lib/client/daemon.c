@@ -128,7 +128,8 @@ static void daemon_leave(struct collnet_team *t)
 
 /*
  * Places for what a request reads and what it writes. Memory that the daemon does not see is
- * replaced by a region of the library: `in` is copied there now, `out` will be copied back.
+ * replaced by a region of the library: `in` is copied there before the request is started, `out` is
+ * copied back after its end.
  */
 struct memory {
 	const void *in;
@@ -172,7 +173,7 @@ static uint64_t whole_lines(uint64_t bytes)
 static int place_memory(struct collnet_request *r, struct memory *m, struct cn_err *err)
 {
 	struct collnet *c = r->c;
-	struct cn_daemon_side *d = c->impl;
+	const struct cn_daemon_side *d = c->impl;
 	const struct cn_block *sends = m->blocks != NULL ? m->blocks->send : NULL;
 	const struct cn_block *recvs = m->blocks != NULL ? m->blocks->recv : NULL;
 	uint64_t entries = (sends != NULL ? m->ranks : 0) + (recvs != NULL ? m->ranks : 0);
@@ -202,11 +203,11 @@ static int place_memory(struct collnet_request *r, struct memory *m, struct cn_e
 	p = d->regions[region].p;
 	if (copy_in) {
 		m->in_place = (struct cn_msg_place){ .region = region };
-		if (sends != NULL) {
-			cn_blocks_pack(sends, m->ranks, m->in, p);
-		} else {
-			memcpy(p, m->in, m->in_len);
-		}
+		r->staging.in = m->in;
+		r->staging.in_offset = 0;
+		r->staging.in_len = m->in_len;
+		r->staging.in_blocks = sends;
+		r->staging.nblocks = m->ranks;
 	}
 	if (m->scratch_len > 0) {
 		m->scratch_place.region = region;
@@ -227,11 +228,29 @@ static int place_memory(struct collnet_request *r, struct memory *m, struct cn_e
 	return COLLNET_OK;
 }
 
+/* Copies what the daemon does not see. */
+static void copy_in(const struct collnet_request *r)
+{
+	const struct cn_daemon_side *d = r->c->impl;
+	char *to;
+
+	if (r->staging.in == NULL) {
+		return;
+	}
+	to = (char *)d->regions[r->staging.region].p + r->staging.in_offset;
+	if (r->staging.in_blocks != NULL) {
+		cn_blocks_pack(r->staging.in_blocks, r->staging.nblocks, r->staging.in, to);
+	} else {
+		memcpy(to, r->staging.in, r->staging.in_len);
+	}
+}
+
 static void forget_memory(struct collnet_request *r)
 {
 	if (r->staging.region != CN_MSG_NO_REGION) {
 		cn_region_release(r->c, r->staging.region);
 		r->staging.region = CN_MSG_NO_REGION;
+		r->staging.in = NULL;
 		r->staging.back = NULL;
 		r->staging.blocks = NULL;
 	}
@@ -242,6 +261,9 @@ static void daemon_collect(struct collnet_request *r)
 	struct cn_daemon_side *d = r->c->impl;
 	uint64_t len = r->staging.len;
 
+	if (r->preparing) {
+		return;
+	}
 	if (r->staging.blocks != NULL) {
 		if (r->status == COLLNET_OK) {
 			cn_blocks_unpack(r->staging.blocks, r->staging.nblocks,
@@ -257,7 +279,9 @@ static void daemon_collect(struct collnet_request *r)
 		memcpy(r->staging.back, (char *)d->regions[r->staging.region].p + r->staging.offset,
 		       len);
 	}
-	forget_memory(r);
+	if (!r->persistent) {
+		forget_memory(r);
+	}
 }
 
 /* ---- requests ------------------------------------------------------------------------- */
@@ -265,8 +289,12 @@ static void daemon_collect(struct collnet_request *r)
 /* Sends the message of a request whose memory is placed. */
 static int post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err)
 {
-	int rc = cn_rings_request(r->c, m, len, err);
+	int rc;
 
+	if (!r->preparing) {
+		copy_in(r);
+	}
+	rc = cn_rings_request(r->c, m, len, err);
 	if (rc != COLLNET_OK) {
 		forget_memory(r);
 	}
@@ -314,6 +342,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		.element = a->element,
 		.function = a->function,
 		.ordered = a->ordered,
+		.persistent = r->persistent,
 		/* of one block; of the others, one is 0 */
 		.bytes = a->bytes + a->blocks.send_len + a->blocks.recv_len,
 	};
@@ -335,12 +364,37 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	if (in_place) {
 		m.send = m.recv;
 		m.send.offset += own;
-		if (r->staging.region != CN_MSG_NO_REGION) {
-			memcpy((char *)d->regions[m.send.region].p + m.send.offset, a->send,
-			       a->bytes);
+		if (r->staging.back != NULL) {
+			r->staging.in = a->send;
+			r->staging.in_offset = m.send.offset;
+			r->staging.in_len = a->bytes;
+			r->staging.in_blocks = NULL;
 		}
 	}
 	return post(r, &m, sizeof(m), err);
+}
+
+static int daemon_start(struct collnet_request *r, struct cn_err *err)
+{
+	const struct cn_msg_start m = {
+		.head = { .type = CN_MSG_START, .tag = r->number },
+		.timeout_ms = r->timeout_ms,
+	};
+
+	copy_in(r);
+	return cn_rings_request(r->c, &m, sizeof(m), err);
+}
+
+static void daemon_release(struct collnet_request *r)
+{
+	const struct cn_msg_release m = {
+		.head = { .type = CN_MSG_RELEASE, .tag = r->number },
+	};
+
+	if (r->c->gone.code == COLLNET_OK) {
+		cn_rings_request(r->c, &m, sizeof(m), NULL);
+	}
+	forget_memory(r);
 }
 
 static int daemon_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)
@@ -491,6 +545,8 @@ const struct cn_backend cn_backend_daemon = {
 	.ranks = daemon_ranks,
 	.leave = daemon_leave,
 	.coll = daemon_coll,
+	.start = daemon_start,
+	.release = daemon_release,
 	.endpoint_open = daemon_endpoint_open,
 	.endpoint_close = daemon_endpoint_close,
 	.send = daemon_send,

@@ -376,6 +376,14 @@ static int direct_ranks(struct collnet_team *t, struct cn_err *err)
 
 static void direct_leave(struct collnet_team *t)
 {
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		struct collnet_request *r = &t->c->requests[i];
+
+		if (r->team == t && r->prepared != NULL) {
+			cn_prepared_release(r->prepared);
+			r->prepared = NULL;
+		}
+	}
 	if (t->member != NULL) {
 		cn_team_leave(t->member, cn_now(), false);
 		t->member = NULL;
@@ -384,26 +392,36 @@ static void direct_leave(struct collnet_team *t)
 }
 
 /* Blocks that come replace those that are still to be sent, perhaps again: these are copied. */
-static int copy_swapped(struct collnet_request *r, const struct cn_call *call,
-			struct cn_coll_args *a, struct cn_err *err)
+static int place_copy(struct collnet_request *r, const struct cn_call *call, struct cn_coll_args *a,
+		      struct cn_err *err)
 {
-	bool vector = cn_op_is_vector(call->op);
-	uint64_t bytes = vector ? cn_blocks_bytes(call->blocks.send, call->ranks)
-				: cn_call_send_bytes(call);
+	const bool vector = cn_op_is_vector(call->op);
+	const size_t blocks = call->ranks * sizeof(*r->blocks);
 
-	r->copy = malloc(bytes);
-	if (r->copy == NULL) {
+	r->copy.from = a->send;
+	r->copy.bytes = vector ? cn_blocks_bytes(call->blocks.send, call->ranks)
+			       : cn_call_send_bytes(call);
+	r->copy.p = malloc(r->copy.bytes);
+	r->copy.blocks = vector ? malloc(blocks) : NULL;
+	if (r->copy.p == NULL || (vector && r->copy.blocks == NULL)) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a copy of %llu bytes",
-			       (unsigned long long)bytes);
+			       (unsigned long long)r->copy.bytes);
 	}
 	if (vector) { /* the request's own blocks, with those to be sent first */
-		cn_blocks_pack(r->blocks, call->ranks, a->send, r->copy);
+		memcpy(r->copy.blocks, r->blocks, blocks);
 		cn_blocks_follow(r->blocks, call->ranks);
-	} else {
-		memcpy(r->copy, a->send, bytes);
 	}
-	a->send = r->copy;
+	a->send = r->copy.p;
 	return COLLNET_OK;
+}
+
+static void copy_swapped(const struct collnet_request *r, uint32_t ranks)
+{
+	if (r->copy.blocks != NULL) {
+		cn_blocks_pack(r->copy.blocks, ranks, r->copy.from, r->copy.p);
+	} else if (r->copy.p != NULL) {
+		memcpy(r->copy.p, r->copy.from, r->copy.bytes);
+	}
 }
 
 static int direct_coll(struct collnet_team *t, struct collnet_request *r,
@@ -411,21 +429,38 @@ static int direct_coll(struct collnet_team *t, struct collnet_request *r,
 {
 	const struct cn_call call = cn_coll_shape(t, args);
 	struct cn_coll_args a = *args;
-	int rc = cn_call_swaps(&call, a.send, a.recv) ? copy_swapped(r, &call, &a, err)
-						      : COLLNET_OK;
+	int rc = cn_call_swaps(&call, a.send, a.recv) ? place_copy(r, &call, &a, err) : COLLNET_OK;
 
 	(void)timeout_ms;
 	r->done.fn = direct_done;
 	if (rc == COLLNET_OK && cn_op_reduces(a.op)) {
 		rc = reduction_memory(r, &a, &call, err);
 	}
-	if (rc == COLLNET_OK) {
+	if (rc == COLLNET_OK && r->persistent) {
+		rc = cn_coll_prepare(t->member, &a, &r->prepared, err);
+	} else if (rc == COLLNET_OK) {
+		copy_swapped(r, t->ranks);
 		rc = cn_coll_post(t->member, cn_now(), &a, &r->done, err);
 	}
 	if (rc != COLLNET_OK) {
 		free_reduction(r);
+	} else if (r->persistent) {
+		cn_request_done(r, COLLNET_OK, "");
 	}
 	return rc;
+}
+
+static int direct_start(struct collnet_request *r, struct cn_err *err)
+{
+	copy_swapped(r, r->team->ranks);
+	return cn_prepared_start(r->prepared, cn_now(), r->deadline, &r->done, err);
+}
+
+static void direct_release(struct collnet_request *r)
+{
+	cn_prepared_release(r->prepared);
+	r->prepared = NULL;
+	free_reduction(r);
 }
 
 static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)
@@ -473,7 +508,9 @@ static int direct_recv(struct collnet_endpoint *e, struct collnet_request *r, vo
 /* The engine has written to the caller's memory itself. */
 static void direct_collect(struct collnet_request *r)
 {
-	free_reduction(r);
+	if (!r->persistent) {
+		free_reduction(r);
+	}
 }
 
 static int direct_stats(struct collnet *c, struct collnet_stats *s, bool reset, struct cn_err *err)
@@ -517,6 +554,8 @@ const struct cn_backend cn_backend_direct = {
 	.ranks = direct_ranks,
 	.leave = direct_leave,
 	.coll = direct_coll,
+	.start = direct_start,
+	.release = direct_release,
 	.endpoint_open = direct_endpoint_open,
 	.endpoint_close = direct_endpoint_close,
 	.send = direct_send,

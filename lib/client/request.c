@@ -3,7 +3,8 @@
  * Requests: the table of a context.
  *
  * A request is FREE, PENDING from its posting until the backend reports its end, and DONE until
- * the caller collects it (wait.c). The caller's memory is written only while he is in the library.
+ * the caller collects it (wait.c). A persistent one is INACTIVE then (persistent.c). The caller's
+ * memory is written only while he is in the library.
  */
 #include "client/backend.h"
 
@@ -22,16 +23,23 @@ int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_e
 				 *timeout_ms, CN_MSG_TIMEOUT_MAX);
 }
 
+static int check_outstanding(const struct collnet_team *t, struct cn_err *err)
+{
+	return t->outstanding < COLLNET_OUTSTANDING_MAX
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_ELIMIT,
+				 "%d requests of team %s are outstanding: collnet_wait() for one "
+				 "first",
+				 COLLNET_OUTSTANDING_MAX, t->job);
+}
+
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err)
 {
 	struct collnet_request *r = NULL;
 
-	if (t != NULL && t->outstanding >= COLLNET_OUTSTANDING_MAX) {
-		cn_fail(err, COLLNET_ELIMIT,
-			"%d requests of team %s are outstanding: collnet_wait() for one first",
-			COLLNET_OUTSTANDING_MAX, t->job);
+	if (t != NULL && check_outstanding(t, err) != COLLNET_OK) {
 		return NULL;
 	}
 	if (e != NULL && c->messages >= CN_MSG_ENDPOINT_REQUESTS) {
@@ -50,8 +58,8 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	if (r == NULL) {
 		cn_fail(err, COLLNET_ELIMIT,
 			"all %u requests of this context are in use: collnet_wait() for those of "
-			"teams "
-			"that were destroyed, too",
+			"teams that were destroyed, too, and collnet_request_free() persistent "
+			"ones",
 			CN_MSG_REQUESTS);
 		return NULL;
 	}
@@ -59,14 +67,17 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->team = t;
 	r->endpoint = e;
 	r->message = e != NULL;
+	r->persistent = r->preparing = false;
+	r->prepared = NULL;
 	r->deadline = cn_deadline(cn_now(), timeout_ms);
 	r->from = NULL;
 	r->bytes = NULL;
 	r->staging.region = CN_MSG_NO_REGION;
+	r->staging.in = NULL;
 	r->staging.back = NULL;
 	r->staging.blocks = NULL;
 	r->blocks = NULL;
-	r->copy = NULL;
+	memset(&r->copy, 0, sizeof(r->copy));
 	memset(&r->reduction, 0, sizeof(r->reduction));
 	if (t != NULL) {
 		t->outstanding++;
@@ -80,9 +91,11 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 void cn_request_free_memory(struct collnet_request *r)
 {
 	free(r->blocks);
-	free(r->copy);
+	free(r->copy.p);
+	free(r->copy.blocks);
 	r->blocks = NULL;
-	r->copy = NULL;
+	r->copy.p = NULL;
+	r->copy.blocks = NULL;
 }
 
 void cn_request_put(struct collnet_request *r)
@@ -93,8 +106,24 @@ void cn_request_put(struct collnet_request *r)
 	if (r->message) {
 		r->c->messages--;
 	}
+	if (r->persistent) {
+		r->state = CN_REQUEST_INACTIVE;
+		return;
+	}
 	cn_request_free_memory(r);
 	r->state = CN_REQUEST_FREE;
+}
+
+int cn_request_restart(struct collnet_request *r, struct cn_err *err)
+{
+	int rc = check_outstanding(r->team, err);
+
+	if (rc == COLLNET_OK) {
+		r->team->outstanding++;
+		r->state = CN_REQUEST_PENDING;
+		r->deadline = cn_deadline(cn_now(), r->timeout_ms);
+	}
+	return rc;
 }
 
 void cn_request_done(struct collnet_request *r, int status, const char *text)

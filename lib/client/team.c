@@ -305,9 +305,10 @@ struct cn_call cn_coll_shape(const struct collnet_team *t, const struct cn_coll_
 	};
 }
 
-/* Checks and posts; *out is the pending request. */
+/* Checks and posts; *out is the pending request, or the inactive one. */
 static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
-		     const struct collnet_coll_options *given, struct collnet_request **out)
+		     const struct collnet_coll_options *given, bool blocking,
+		     struct collnet_request **out)
 {
 	struct collnet *c = t->c;
 	struct cn_reduction_call reduction = { 0 };
@@ -319,6 +320,10 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	struct collnet_request *r = NULL;
 	int rc = settle_coll(t, call->op, given, &o, &choice);
 
+	if (rc == COLLNET_OK && blocking && o.persistent != 0) {
+		rc = cn_fail(&c->err, COLLNET_EINVAL,
+			     "persistent operations are prepared by the non-blocking functions");
+	}
 	shape = cn_coll_shape(t, &a);
 	shape.bytes = call->bytes;
 	if (rc == COLLNET_OK && cn_op_is_vector(call->op)) {
@@ -349,6 +354,8 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 		return rc;
 	}
 	r->blocks = blocks;
+	r->persistent = r->preparing = o.persistent != 0;
+	r->timeout_ms = o.timeout_ms;
 	a.bytes = shape.bytes;
 	a.blocks = shape.blocks;
 	a.algorithm = choice.algorithm != NULL ? choice.algorithm->name : NULL;
@@ -361,11 +368,17 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	a.deadline = r->deadline;
 	rc = c->backend->coll(t, r, &a, o.timeout_ms, &c->err);
 	if (rc != COLLNET_OK) {
+		r->persistent = false;
 		cn_request_put(r);
 		return rc;
 	}
-	*out = r;
-	return COLLNET_OK;
+	if (r->persistent) { /* this needs no other node */
+		rc = cn_request_finish(r);
+	}
+	if (rc == COLLNET_OK) {
+		*out = r;
+	}
+	return rc;
 }
 
 int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
@@ -381,7 +394,7 @@ int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	rc = post_coll(t, call, o, &r);
+	rc = post_coll(t, call, o, true, &r);
 	return cn_leave(t->c, rc != COLLNET_OK ? rc : cn_request_finish(r));
 }
 
@@ -400,8 +413,8 @@ int cn_coll_start(collnet_team_t *t, const struct cn_coll_call *call,
 	if (out == NULL) {
 		return cn_leave(t->c, cn_fail(&t->c->err, COLLNET_EINVAL, "out is NULL"));
 	}
-	rc = post_coll(t, call, o, out);
-	if (rc == COLLNET_OK) {
+	rc = post_coll(t, call, o, false, out);
+	if (rc == COLLNET_OK && (*out)->state == CN_REQUEST_PENDING) {
 		t->c->backend->progress(t->c, 0);
 	}
 	return cn_leave(t->c, rc);

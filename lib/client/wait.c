@@ -2,8 +2,9 @@
 /*
  * Waiting for requests: for one, for all or for any of a set, and collecting their results.
  *
- * A set is of one context. NULL entries are ignored. The result of a request is collected, and the
- * request freed, by the call that reports its completion, and by no other.
+ * A set is of one context. NULL entries are ignored, as are persistent requests that are inactive.
+ * The result of a request is collected, and the request freed unless it is persistent, by the call
+ * that reports its completion, and by no other.
  */
 #include "client/backend.h"
 
@@ -28,7 +29,7 @@ static bool is_over(const struct set *s)
 				return false;
 			}
 			pending = true;
-		} else if (r != NULL && s->any) {
+		} else if (r != NULL && r->state == CN_REQUEST_DONE && s->any) {
 			return true;
 		}
 	}
@@ -64,7 +65,14 @@ static int collect(struct collnet_request *r)
 	struct collnet *c = r->c;
 	int status = r->status;
 
+	if (r->state == CN_REQUEST_INACTIVE) {
+		return COLLNET_OK;
+	}
+	if (status != COLLNET_OK && r->preparing) {
+		r->persistent = r->preparing = false; /* it holds nothing */
+	}
 	c->backend->collect(r);
+	r->preparing = false;
 	if (status == COLLNET_OK || status == COLLNET_ETRUNC) {
 		if (r->from != NULL) {
 			*r->from = r->received.from;
@@ -123,8 +131,7 @@ int cn_request_finish(struct collnet_request *r)
 
 /* ---- one request ---------------------------------------------------------------------- */
 
-/* Of a broken context too: its requests have ended, and are collected. */
-static int enter_request(struct collnet_request *r)
+int cn_request_enter(struct collnet_request *r)
 {
 	if (r == NULL) {
 		return cn_complain("the request is NULL");
@@ -140,7 +147,7 @@ static int enter_request(struct collnet_request *r)
 int collnet_test(collnet_request_t *r)
 {
 	const struct set s = { &r, 1, false };
-	int rc = enter_request(r);
+	int rc = cn_request_enter(r);
 
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -151,7 +158,7 @@ int collnet_test(collnet_request_t *r)
 int collnet_wait(collnet_request_t *r, uint32_t timeout_ms)
 {
 	const struct set s = { &r, 1, false };
-	int rc = enter_request(r);
+	int rc = cn_request_enter(r);
 
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -205,7 +212,9 @@ static int collect_all(struct collnet *c, size_t n, collnet_request_t **requests
 		} else if (r != NULL) {
 			status = collect(r);
 		}
-		requests[i] = NULL;
+		if (r != NULL && !r->persistent) {
+			requests[i] = NULL;
+		}
 		if (statuses != NULL) {
 			statuses[i] = status;
 		}
@@ -224,15 +233,17 @@ static int collect_any(size_t n, collnet_request_t **requests, size_t *index)
 	size_t i = 0;
 	struct collnet_request *r;
 
-	while (requests[i] == NULL || requests[i]->state != CN_REQUEST_DONE) {
+	while (i < n && (requests[i] == NULL || requests[i]->state != CN_REQUEST_DONE)) {
 		i++;
-		if (i == n) {
-			return COLLNET_INPROGRESS; /* never: the set is over */
-		}
+	}
+	*index = i;
+	if (i == n) {
+		return COLLNET_OK; /* all are inactive */
 	}
 	r = requests[i];
-	requests[i] = NULL;
-	*index = i;
+	if (!r->persistent) {
+		requests[i] = NULL;
+	}
 	return collect(r);
 }
 

@@ -402,6 +402,7 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 	cn_node_stats(e->own.node, s);
 	s->window = e->window;
 	s->jobs = e->nteams;
+	s->plans = e->plans;
 	if (c->topo != NULL) {
 		uint32_t v = cn_topo_find(c->topo, c->node.name);
 

@@ -141,6 +141,20 @@ struct cn_coll_args {
 
 int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		 struct cn_done *done, struct cn_err *err);
+
+/*
+ * A persistent operation: checked and planned once, then started any number of times, by one call
+ * at a time. The buffers and blocks of `a` stay the caller's until it is released, which happens
+ * before the member leaves; a->deadline is ignored. (A vector operation is planned when all ranks
+ * of the node have started it for the first time.)
+ */
+struct cn_prepared;
+int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn_prepared **out,
+		    struct cn_err *err);
+int cn_prepared_start(struct cn_prepared *p, cn_time now, cn_time deadline, struct cn_done *done,
+		      struct cn_err *err);
+/* What it has started goes on. NULL is ignored. */
+void cn_prepared_release(struct cn_prepared *p);
 /* The piece that the reducer took is combined. Without effect where there is none any more. */
 void cn_coll_combined(struct cn_reducer *r);
 

@@ -3,6 +3,7 @@
  * One collective operation on one node: cursors into its schedule.
  *
  *   post.c           a rank calls: checked, planned, started; deadlines
+ *   op_idle.c        kept with their plans for the next call
  *   op.c             progress, copies between local ranks, completion
  *   op_send.c        which frame is next: ordering checks, window, link release
  *   op_reduce.c      what ranks of this node combine
@@ -46,6 +47,7 @@ struct cn_post {
 	const uint8_t *send;
 	uint8_t *recv, *scratch;
 	struct cn_blocks blocks;
+	struct cn_op *own; /* of the persistent operation that the rank started; NULL: none */
 	struct cn_reducer *reducer;
 	uint32_t reduce;    /* current REDUCE of the rank; CN_NONE: all done */
 	uint64_t combining; /* bytes of it that the reducer has taken; 0: none */
@@ -71,6 +73,11 @@ struct cn_op {
 	uint32_t nposts;
 
 	struct cn_op *next_idle; /* OP_FREE: in the team's list */
+	bool kept;		 /* of a persistent operation, which releases it */
+	uint64_t id;		 /* likewise; 0: of none */
+	/* [local ranks] whose blocks the schedule of a vector operation was planned for: ids of
+	 * persistent operations; 0: of another call */
+	uint64_t *planned_for;
 
 	/* the plan, kept for the next operation that is alike */
 	struct cn_plan plan;
@@ -92,13 +99,24 @@ struct cn_op {
 	bool ending_tried;		/* that was tried: acknowledgements finish it now */
 };
 
-/* ---- post.c ----------------------------------------------------------------------------- */
+/* ---- op_idle.c -------------------------------------------------------------------------- */
 
-void cn_op_free_storage(struct cn_op *op); /* NULL is ignored */
+#define CN_OPS_IDLE 8u /* of a team, that are kept */
+
+struct cn_op *cn_op_new(struct cn_team *t); /* NULL: no memory */
+void cn_op_free_storage(struct cn_op *op);  /* NULL is ignored */
+/*
+ * An operation for this plan: one that has it already, else a new one, or, where there are enough
+ * idle ones, the one that was used longest ago. NULL: no memory.
+ */
+struct cn_op *cn_op_take_idle(struct cn_team *t, const struct cn_plan *p);
 /* It is over, and kept with its plan. */
 void cn_op_put_idle(struct cn_op *op);
 /* Frees the idle operations of a team but `keep`, those that were used last. */
 void cn_op_free_idle(struct cn_team *t, uint32_t keep);
+
+/* ---- post.c ----------------------------------------------------------------------------- */
+
 cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */

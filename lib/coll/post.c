@@ -15,8 +15,6 @@
 /* Bytes of what a rank is given to combine at a time; at least one element (COLLNET_ELEMENT_MAX).
  */
 static const uint64_t combine_max = (uint64_t)1 << 24;
-/* Idle operations of a team that are kept, with their plans. */
-#define IDLE_MAX 8u
 
 /* ---- starting ------------------------------------------------------------------------- */
 
@@ -46,6 +44,7 @@ static int plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
 		op->plan = *p;
 	} else if (memcmp(&op->plan, p, sizeof(*p)) != 0) {
 		memset(&op->plan, 0, sizeof(op->plan));
+		t->engine->plans++;
 		r = cn_sched_plan(&t->layout, p, t->me, &op->sched, err);
 		if (r == COLLNET_OK) {
 			r = make_room(op, err);
@@ -55,6 +54,52 @@ static int plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
 		}
 	}
 	return r;
+}
+
+/* The persistent operation that the local rank i has started; 0: none. */
+static uint64_t id_of(const struct cn_op *op, uint32_t i)
+{
+	return op->posts[i].own != NULL ? op->posts[i].own->id : 0;
+}
+
+/* Whether `from` has the schedule of the persistent operations that make up `op`. */
+static bool is_planned(const struct cn_op *op, const struct cn_op *from)
+{
+	for (uint32_t i = 0; i < cn_op_locals(op->team); i++) {
+		if (id_of(op, i) == 0 || from->planned_for[i] != id_of(op, i)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Another rank may have called first the last time, and its operation has the schedule. */
+static bool find_planned(struct cn_op *op)
+{
+	const struct cn_sched sched = op->sched;
+	struct cn_progress *const progress = op->progress;
+	uint64_t *const planned_for = op->planned_for;
+	const uint32_t cap = op->progress_cap;
+
+	if (is_planned(op, op)) {
+		return true;
+	}
+	for (uint32_t i = 0; i < cn_op_locals(op->team); i++) {
+		struct cn_op *o = op->posts[i].own;
+
+		if (o != NULL && o->state == OP_FREE && is_planned(op, o)) {
+			op->sched = o->sched;
+			op->progress = o->progress;
+			op->progress_cap = o->progress_cap;
+			op->planned_for = o->planned_for;
+			o->sched = sched;
+			o->progress = progress;
+			o->progress_cap = cap;
+			o->planned_for = planned_for;
+			return true;
+		}
+	}
+	return false;
 }
 
 /*
@@ -71,7 +116,9 @@ static bool plan_vector(struct cn_op *op)
 
 	for (uint32_t i = 0; blocks != NULL && i < n; i++) {
 		blocks[i] = op->posts[i].blocks;
+		op->planned_for[i] = id_of(op, i);
 	}
+	op->team->engine->plans++;
 	p.blocks = blocks;
 	r = blocks != NULL ? cn_sched_plan(&op->team->layout, &p, op->team->me, &op->sched, &err)
 			   : cn_fail(&err, COLLNET_ENOMEM, "no memory for a schedule");
@@ -148,7 +195,7 @@ static void start(struct cn_op *op, cn_time now)
 {
 	struct cn_team *t = op->team;
 
-	if (cn_op_is_vector(op->args.op) && !plan_vector(op)) {
+	if (cn_op_is_vector(op->args.op) && !find_planned(op) && !plan_vector(op)) {
 		return;
 	}
 	rewind_cursors(op);
@@ -169,93 +216,6 @@ static void start(struct cn_op *op, cn_time now)
 	cn_op_reduce(op);
 	cn_op_take_unexpected(op);
 	cn_op_try_finish(op);
-}
-
-static struct cn_op *op_new(struct cn_team *t)
-{
-	struct cn_op *op = calloc(1, sizeof(*op));
-
-	if (op == NULL) {
-		return NULL;
-	}
-	op->team = t;
-	op->copy_first = CN_NONE;
-	op->posts = calloc(cn_op_locals(t), sizeof(*op->posts));
-	op->streams = calloc(t->layout.nnodes, sizeof(*op->streams));
-	op->targets = calloc(t->layout.nnodes, sizeof(*op->targets));
-	if (op->posts == NULL || op->streams == NULL || op->targets == NULL) {
-		cn_op_free_storage(op);
-		return NULL;
-	}
-	op->source.pull = cn_op_pull;
-	op->source.acked = cn_op_acked;
-	return op;
-}
-
-/*
- * An operation for this plan: one that has it already, else a new one, or, where there are enough
- * idle ones, the one that was used longest ago. It leaves the list.
- */
-static struct cn_op *take_idle(struct cn_team *t, const struct cn_plan *p)
-{
-	struct cn_op **at = &t->idle, **last = NULL, *op;
-
-	while (*at != NULL && memcmp(&(*at)->plan, p, sizeof(*p)) != 0) {
-		last = at;
-		at = &(*at)->next_idle;
-	}
-	if (*at == NULL) {
-		if (t->nidle < IDLE_MAX) {
-			return op_new(t);
-		}
-		at = last;
-	}
-	op = *at;
-	*at = op->next_idle;
-	t->nidle--;
-	return op;
-}
-
-void cn_op_put_idle(struct cn_op *op)
-{
-	struct cn_team *t = op->team;
-
-	t->ops[op->seq % CN_OPS] = NULL;
-	op->next_idle = t->idle;
-	t->idle = op;
-	t->nidle++;
-}
-
-void cn_op_free_idle(struct cn_team *t, uint32_t keep)
-{
-	struct cn_op **at = &t->idle, *op;
-
-	if (t->nidle <= keep) {
-		return;
-	}
-	for (t->nidle = keep; keep > 0; keep--) {
-		at = &(*at)->next_idle;
-	}
-	op = *at;
-	*at = NULL;
-	while (op != NULL) {
-		struct cn_op *next = op->next_idle;
-
-		cn_op_free_storage(op);
-		op = next;
-	}
-}
-
-void cn_op_free_storage(struct cn_op *op)
-{
-	if (op != NULL) {
-		cn_sched_reset(&op->sched);
-		free(op->posts);
-		free(op->streams);
-		free(op->targets);
-		free(op->progress);
-		free(op);
-	}
 }
 
 /* The window of an operation: what was asked for, else the algorithm's own. */
@@ -348,14 +308,23 @@ static uint32_t local_index(const struct cn_member *m)
 	return i;
 }
 
-int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
-		 struct cn_done *done, struct cn_err *err)
+/* A call: what it asks for, and how that is done. */
+struct call {
+	struct cn_coll_args args;
+	const struct cn_algorithm *algorithm;
+	struct cn_plan plan;
+};
+
+struct cn_prepared {
+	struct call call;
+	struct cn_member *member;
+	struct cn_op *op; /* with the plan; the operation, if this rank calls first */
+};
+
+static int check(struct cn_member *m, const struct cn_coll_args *a, struct call *out,
+		 struct cn_err *err)
 {
 	struct cn_team *t = m->team;
-	const struct cn_algorithm *g;
-	struct cn_plan p;
-	struct cn_op *op;
-	int r;
 
 	if (t->state != CN_TEAM_READY) {
 		return t->state == CN_TEAM_FAILED
@@ -373,37 +342,62 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 	if (cn_op_reduces(a->op) && a->reducer == NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "%s without a reducer", cn_op_name(a->op));
 	}
-	r = make_plan(t, a, &g, &p, err);
+	out->args = *a;
+	return make_plan(t, a, &out->algorithm, &out->plan, err);
+}
+
+/* The first rank of this node calls operation `seq`; `op`, if not NULL, has the plan and is free.
+ */
+static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct cn_op *op,
+		 struct cn_err *err)
+{
+	const struct cn_coll_args *a = &c->args;
+	int r;
+
+	cn_op_free_idle(t, CN_OPS_IDLE);
+	if (op == NULL) {
+		op = cn_op_take_idle(t, &c->plan);
+	}
+	if (op == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for an operation");
+	}
+	op->seq = seq;
+	r = plan(op, &c->plan, err);
 	if (r != COLLNET_OK) {
+		cn_op_put_idle(op);
 		return r;
 	}
-	op = t->ops[m->posted % CN_OPS];
+	t->ops[seq % CN_OPS] = op;
+	op->state = OP_POSTED;
+	op->args = *a;
+	op->algorithm = c->algorithm;
+	op->window = window_of(t, a, c->algorithm);
+	op->pair_window = pair_window_of(t, a, c->algorithm);
+	op->deadline = a->deadline;
+	op->combine_max = a->element > 0 ? combine_max / a->element * a->element : combine_max;
+	return COLLNET_OK;
+}
+
+/* The call of a rank that was checked; `own` is of a persistent operation. */
+static int post(struct cn_member *m, cn_time now, const struct call *c, struct cn_op *own,
+		struct cn_done *done, struct cn_err *err)
+{
+	const struct cn_coll_args *a = &c->args;
+	struct cn_team *t = m->team;
+	struct cn_op *op = t->ops[m->posted % CN_OPS];
+	int r;
+
 	if (op != NULL && op->seq != m->posted) {
 		return cn_fail(err, COLLNET_ELIMIT, "%d operations are outstanding: wait for one",
 			       CN_OPS);
 	}
 	if (op == NULL) {
-		cn_op_free_idle(t, IDLE_MAX);
-		op = take_idle(t, &p);
-		if (op == NULL) {
-			return cn_fail(err, COLLNET_ENOMEM, "no memory for an operation");
-		}
-		op->seq = m->posted;
-		r = plan(op, &p, err);
+		r = begin(t, m->posted, c, own != NULL && own->state == OP_FREE ? own : NULL, err);
 		if (r != COLLNET_OK) {
-			cn_op_put_idle(op);
 			return r;
 		}
-		t->ops[op->seq % CN_OPS] = op;
-		op->state = OP_POSTED;
-		op->args = *a;
-		op->algorithm = g;
-		op->window = window_of(t, a, g);
-		op->pair_window = pair_window_of(t, a, g);
-		op->deadline = a->deadline;
-		op->combine_max = a->element > 0 ? combine_max / a->element * a->element
-						 : combine_max;
-	} else if (memcmp(&op->plan, &p, sizeof(p)) != 0) {
+		op = t->ops[m->posted % CN_OPS];
+	} else if (memcmp(&op->plan, &c->plan, sizeof(c->plan)) != 0) {
 		cn_team_fail(t, true, COLLNET_EMISMATCH,
 			     "rank %u on node %s called %s of %llu bytes where another rank of the "
 			     "node called %s of %llu bytes, or with other options",
@@ -419,6 +413,7 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		.recv = a->recv,
 		.scratch = a->scratch,
 		.blocks = a->blocks,
+		.own = own,
 		.reducer = a->reducer,
 	};
 	if (a->reducer != NULL) {
@@ -435,6 +430,67 @@ int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
 		start(op, now);
 	}
 	return COLLNET_OK;
+}
+
+int cn_coll_post(struct cn_member *m, cn_time now, const struct cn_coll_args *a,
+		 struct cn_done *done, struct cn_err *err)
+{
+	struct call c;
+	int r = check(m, a, &c, err);
+
+	return r != COLLNET_OK ? r : post(m, now, &c, NULL, done, err);
+}
+
+int cn_coll_prepare(struct cn_member *m, const struct cn_coll_args *a, struct cn_prepared **out,
+		    struct cn_err *err)
+{
+	struct cn_prepared *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (p == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "no memory for an operation");
+	}
+	p->member = m;
+	r = check(m, a, &p->call, err);
+	if (r == COLLNET_OK) {
+		p->op = cn_op_new(m->team);
+		r = p->op == NULL ? cn_fail(err, COLLNET_ENOMEM, "no memory for an operation")
+				  : plan(p->op, &p->call.plan, err);
+	}
+	if (r != COLLNET_OK) {
+		cn_op_free_storage(p->op);
+		free(p);
+		return r;
+	}
+	p->op->kept = true;
+	p->op->id = ++m->team->engine->prepared;
+	*out = p;
+	return COLLNET_OK;
+}
+
+int cn_prepared_start(struct cn_prepared *p, cn_time now, cn_time deadline, struct cn_done *done,
+		      struct cn_err *err)
+{
+	struct cn_team *t = p->member->team;
+
+	if (t->state != CN_TEAM_READY) {
+		return cn_fail(err, t->status, "%s", t->text);
+	}
+	p->call.args.deadline = deadline;
+	return post(p->member, now, &p->call, p->op, done, err);
+}
+
+void cn_prepared_release(struct cn_prepared *p)
+{
+	if (p == NULL) {
+		return;
+	}
+	p->op->kept = false;
+	p->op->id = 0;
+	if (p->op->state == OP_FREE) {
+		cn_op_free_storage(p->op);
+	}
+	free(p);
 }
 
 /* ---- deadlines, ranks that left --------------------------------------------------------- */

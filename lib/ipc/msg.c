@@ -140,7 +140,7 @@ static const char *check_coll(const union cn_msg *m)
 	if (c->permutation > CN_PERM_EDGE_COLOUR || c->contention_aware > 1) {
 		return "permutation";
 	}
-	if (c->root >= COLLNET_RANKS_MAX || c->zero != 0) {
+	if (c->root >= COLLNET_RANKS_MAX || c->persistent > 1) {
 		return "root";
 	}
 	if (c->window > 65535 && c->window != COLLNET_WINDOW_OFF) {
@@ -170,6 +170,19 @@ static const char *check_combined(const union cn_msg *m)
 {
 	return m->combined.head.tag < CN_MSG_REQUESTS && m->combined.zero == 0 ? NULL
 									       : "request number";
+}
+
+static const char *check_start(const union cn_msg *m)
+{
+	if (m->start.head.tag >= CN_MSG_REQUESTS || m->start.zero != 0) {
+		return "request number";
+	}
+	return cn_msg_timeout_ok(m->start.timeout_ms) ? NULL : "timeout";
+}
+
+static const char *check_release(const union cn_msg *m)
+{
+	return m->release.head.tag < CN_MSG_REQUESTS ? NULL : "request number";
 }
 
 static bool span_ok(const struct cn_msg_span *s)
@@ -365,6 +378,8 @@ static const struct {
 	[CN_MSG_PING] = { sizeof(struct cn_msg_ping), NULL },
 	[CN_MSG_DOORBELL] = { sizeof(struct cn_msg_doorbell), NULL },
 	[CN_MSG_COMBINED] = { sizeof(struct cn_msg_combined), check_combined },
+	[CN_MSG_START] = { sizeof(struct cn_msg_start), check_start },
+	[CN_MSG_RELEASE] = { sizeof(struct cn_msg_release), check_release },
 	[CN_MSG_WELCOME] = { sizeof(struct cn_msg_welcome), check_welcome },
 	[CN_MSG_REPLY] = { sizeof(struct cn_msg_reply), check_reply },
 	[CN_MSG_DONE] = { sizeof(struct cn_msg_done), check_done },

@@ -36,17 +36,19 @@
  *    sends COMBINED. The daemon reads nothing in it but which piece it is.
  *  - Asynchronous requests (JOIN, COLL, SEND, RECV) carry a free request number as their tag and
  * are completed once, at any time, by DONE with that tag; then the number is free again.
+ *  - A COLL that is persistent keeps its number until RELEASE; DONE means that START can start it.
+ *    LEAVE ends its team: then START ends with an error, and RELEASE is still due.
  *  - Synchronous requests (all others but UNREGION, which has no response) get their responses at
  *    once and in order, with the tag of the request, which means nothing to the daemon.
  *
  * Rings. The region CN_MSG_RINGS holds two rings (ipc/shm_ring.h) of these messages: the library
- * puts COLL, SEND, RECV and COMBINED into the first, the daemon puts DONE and COMBINE into the
- * second, so that neither makes a system call while the other polls. To a daemon that sleeps, the
- * library sends DOORBELL on the socket; to a library that sleeps, the daemon sends EVENT. There is
- * room for all requests that a client can have outstanding, and a piece of each of them. Before the
- * daemon serves a message from the socket, it serves those that were in the ring before; before the
- * library uses one from the socket, it takes the completions. A client without rings sends all
- * requests on the socket and gets DONE there.
+ * puts COLL, START, RELEASE, SEND, RECV and COMBINED into the first, the daemon puts DONE and
+ * COMBINE into the second, so that neither makes a system call while the other polls. To a daemon
+ * that sleeps, the library sends DOORBELL on the socket; to a library that sleeps, the daemon sends
+ * EVENT. There is room for all requests that a client can have outstanding, and a piece of each of
+ * them. Before the daemon serves a message from the socket, it serves those that were in the ring
+ * before; before the library uses one from the socket, it takes the completions. A client without
+ * rings sends all requests on the socket and gets DONE there.
  *
  * A connection that ends while teams are joined is a death: the teams' other ranks are told.
  * LEAVE before the end is the proper way.
@@ -67,7 +69,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 8u
+#define CN_MSG_VERSION 9u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -113,7 +115,9 @@ enum cn_msg_type {
 	CN_MSG_PING,
 	CN_MSG_DOORBELL,
 	CN_MSG_COMBINED,
-	CN_MSG_LAST_REQUEST = CN_MSG_COMBINED,
+	CN_MSG_START,
+	CN_MSG_RELEASE,
+	CN_MSG_LAST_REQUEST = CN_MSG_RELEASE,
 	/* from the daemon */
 	CN_MSG_WELCOME = 64,
 	CN_MSG_REPLY,
@@ -212,9 +216,10 @@ struct cn_msg_coll {
 	uint32_t root;
 	uint32_t element; /* the last fields but the places: reductions, as in struct cn_plan */
 	uint16_t function;
-	uint16_t ordered; /* 0, 1 */
-	uint32_t zero;
-	uint64_t bytes; /* of one block */
+	uint16_t ordered;    /* 0, 1 */
+	uint32_t persistent; /* 0, 1: DONE means that it is prepared; the tag is taken until RELEASE
+			      */
+	uint64_t bytes;	     /* of one block */
 	struct cn_msg_place send, recv, blocks, scratch;
 };
 
@@ -226,6 +231,18 @@ struct cn_msg_combined {
 	struct cn_msg_head head;
 	uint32_t piece;
 	uint32_t zero;
+};
+
+/* Starts the persistent operation `tag`. -> DONE */
+struct cn_msg_start {
+	struct cn_msg_head head;
+	uint32_t timeout_ms;
+	uint32_t zero;
+};
+
+/* The persistent operation `tag`, which is not outstanding, is needed no more. No response. */
+struct cn_msg_release {
+	struct cn_msg_head head;
 };
 
 /* Opens endpoint `number` of the node (0: a free one). -> REPLY, value: the number */
@@ -378,6 +395,8 @@ union cn_msg {
 	struct cn_msg_ping ping;
 	struct cn_msg_doorbell doorbell;
 	struct cn_msg_combined combined;
+	struct cn_msg_start start;
+	struct cn_msg_release release;
 	struct cn_msg_combine combine;
 	struct cn_msg_welcome welcome;
 	struct cn_msg_reply reply;

@@ -56,6 +56,8 @@ static const struct mutate_step steps[] = {
 	{ 1, CN_MSG_SEND, 8, "qiiibbiik" },
 	{ 1, CN_MSG_RECV, 8, "qibbiik" },
 	{ 1, CN_MSG_COMBINED, 4, "qbbk" },
+	{ 1, CN_MSG_START, 2, "qik" },
+	{ 1, CN_MSG_RELEASE, 1, "qk" },
 	{ 1, CN_MSG_STATS, 1, "qik" },
 	{ 1, CN_MSG_NODES, 1, "qk" },
 	{ 1, CN_MSG_JOBS, 1, "qk" },
@@ -71,6 +73,8 @@ static const struct mutate_step steps[] = {
 	{ 9, CN_MSG_COMBINED, 4, "qbbk" },
 	{ 9, CN_MSG_SEND, 6, "qiiibbiik" },
 	{ 9, CN_MSG_RECV, 6, "qibbiik" },
+	{ 9, CN_MSG_START, 6, "qik" },
+	{ 9, CN_MSG_RELEASE, 3, "qk" },
 	{ 9, MUTATE_ANY, 1, "bbk" },
 	{ 10, MUTATE_ANY, 2, "bim" },
 };
@@ -163,6 +167,7 @@ static void build(struct fixture *w, int i, union cn_msg *m)
 			 algorithms[byte(w) % 6]);
 		m->coll.permutation = byte(w) % 4u;
 		m->coll.contention_aware = 1;
+		m->coll.persistent = op / 32 % 2;
 		m->coll.timeout_ms = 1 + byte(w);
 		m->coll.send = place(w);
 		m->coll.recv = place(w);
@@ -183,6 +188,9 @@ static void build(struct fixture *w, int i, union cn_msg *m)
 			m->combined = w->last;
 		}
 		m->combined.piece += byte(w) % 8 == 7;
+		break;
+	case CN_MSG_START:
+		m->start.timeout_ms = 1 + byte(w);
 		break;
 	case CN_MSG_OPEN:
 		m->open.endpoint = byte(w) % CN_MSG_ENDPOINTS;
@@ -216,7 +224,7 @@ static void build(struct fixture *w, int i, union cn_msg *m)
 static bool is_request(uint32_t type)
 {
 	return type == CN_MSG_JOIN || type == CN_MSG_COLL || type == CN_MSG_SEND ||
-	       type == CN_MSG_RECV;
+	       type == CN_MSG_RECV || type == CN_MSG_START;
 }
 
 static void step_message(struct fixture *w, int i, bool in_ring)

@@ -37,6 +37,9 @@ static void make(union cn_msg *m, uint32_t type)
 		m->coll.timeout_ms = 1;
 		m->coll.send = m->coll.recv = nowhere;
 		break;
+	case CN_MSG_START:
+		m->start.timeout_ms = 1;
+		break;
 	case CN_MSG_SEND:
 		m->send.to = 1;
 		m->send.timeout_ms = 1;
@@ -219,7 +222,12 @@ static void check__coll_within_bounds(void **state)
 	VERDICT(CN_MSG_COLL, coll.op, CN_OP_KINDS, false);
 	VERDICT(CN_MSG_COLL, coll.blocks.region, CN_MSG_REGIONS, true); /* it is ignored */
 	VERDICT(CN_MSG_COLL, coll.root, COLLNET_RANKS_MAX, false);
-	VERDICT(CN_MSG_COLL, coll.zero, 1, false);
+	VERDICT(CN_MSG_COLL, coll.persistent, 1, true);
+	VERDICT(CN_MSG_COLL, coll.persistent, 2, false);
+	VERDICT(CN_MSG_START, start.head.tag, CN_MSG_REQUESTS, false);
+	VERDICT(CN_MSG_START, start.timeout_ms, 0, false);
+	VERDICT(CN_MSG_START, start.zero, 1, false);
+	VERDICT(CN_MSG_RELEASE, release.head.tag, CN_MSG_REQUESTS, false);
 	VERDICT(CN_MSG_COLL, coll.permutation, CN_PERM_EDGE_COLOUR, true);
 	VERDICT(CN_MSG_COLL, coll.permutation, CN_PERM_EDGE_COLOUR + 1, false);
 	VERDICT(CN_MSG_COLL, coll.contention_aware, 2, false);

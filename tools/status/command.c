@@ -47,6 +47,7 @@ static const struct counter {
 	C(busy, "frames refused: no buffer was free"),
 	C(bad_frames, "malformed frames"),
 	C(version_frames, "frames of another wire version or encapsulation"),
+	C(plans, "schedules planned"),
 	C(foreign_frames, "frames of another cluster or protocol"),
 	C(stale_frames, "frames of an old epoch or an unknown node"),
 	C(ring_drops, "frames dropped by the kernel: receive ring full"),

@@ -216,7 +216,7 @@ const char *collnet_team_node(const collnet_team_t *t, uint32_t rank);
 
 /**
  * How a collective operation runs. collnet_coll_options_init() fills in the defaults. The fields
- * do not change the result; all except timeout_ms must be equal on all ranks.
+ * do not change the result; all except timeout_ms and persistent must be equal on all ranks.
  */
 struct collnet_coll_options {
 	size_t size; /**< sizeof(struct collnet_coll_options) */
@@ -228,6 +228,8 @@ struct collnet_coll_options {
 	uint32_t timeout_ms; /**< 0: the context's default */
 	/** Reductions by COLLNET_USER: the operation; must exist until the call completes. */
 	const struct collnet_user_op *user_op;
+	/** Non-blocking versions: 1 prepares a persistent operation, see collnet_start(). */
+	int persistent;
 };
 
 void collnet_coll_options_init(struct collnet_coll_options *o);
@@ -469,17 +471,30 @@ int collnet_test(collnet_request_t *r);
 int collnet_wait(collnet_request_t *r, uint32_t timeout_ms);
 
 /**
+ * Starts a persistent operation, which a non-blocking version with the option `persistent` has
+ * prepared: checked and planned once, for the same buffers and options each time. Between its
+ * completion, which does not free the request, and the next start the request is inactive: the
+ * buffers are the caller's, and tests and waits return COLLNET_OK at once. The deadline is measured
+ * from the start.
+ */
+int collnet_start(collnet_request_t *r);
+/** Frees a persistent request, which must be inactive. The team can have been destroyed. */
+int collnet_request_free(collnet_request_t *r);
+
+/**
  * As collnet_wait() and collnet_test(), for all of n requests of one context, of any teams and
- * endpoints. NULL entries are ignored. COLLNET_INPROGRESS: some have not completed, and nothing has
- * changed. Otherwise all have completed, and their entries are NULL: the result is the first error
- * in the array, or COLLNET_OK. `statuses`, which may be NULL, has n entries for their results.
+ * endpoints. Entries that are NULL or inactive are ignored. COLLNET_INPROGRESS: some have not
+ * completed, and nothing has changed. Otherwise all have completed, and the entries of those that
+ * are not persistent are NULL: the result is the first error in the array, or COLLNET_OK.
+ * `statuses`, which may be NULL, has n entries for their results.
  */
 int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms);
 int collnet_testall(size_t n, collnet_request_t **requests, int *statuses);
 
 /**
  * The same, for any of n requests: the result is that of requests[*index], which has completed and
- * whose entry is NULL now. *index is n if all entries were NULL; the result is then COLLNET_OK.
+ * whose entry is NULL now, unless it is persistent. *index is n if all entries were ignored; the
+ * result is then COLLNET_OK.
  */
 int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint32_t timeout_ms);
 int collnet_testany(size_t n, collnet_request_t **requests, size_t *index);
@@ -555,6 +570,7 @@ struct collnet_stats {
 	uint32_t mtu;		 /**< bytes after the Ethernet header */
 	uint64_t link_rate;	 /**< bit/s of this node's link, from the topology; 0: unknown */
 	uint64_t version_frames; /**< frames of another wire version or encapsulation */
+	uint64_t plans;		 /**< schedules planned */
 };
 
 /** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What clients ask about the node: counters, nodes, jobs, and whether the daemon runs. */
+#include "daemon/daemon.h"
+
+#include <stdlib.h>
+
+/* Without an interface there is no engine: the client is sent the reason. */
+static bool attached(struct cn_client *c, uint32_t tag)
+{
+	if (c->daemon->runtime.engine == NULL) {
+		cn_client_reply(c, tag, COLLNET_EIFACE, 0, c->daemon->iface.text);
+		return false;
+	}
+	return true;
+}
+
+void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m)
+{
+	struct cn_msg_stats_reply a = { .head = { .type = CN_MSG_STATS_REPLY,
+						  .tag = m->head.tag } };
+
+	if (!attached(c, m->head.tag)) {
+		return;
+	}
+	cn_runtime_stats(&c->daemon->runtime, &a.stats, m->reset_peak != 0);
+	cn_client_send(c, &a, sizeof(a));
+}
+
+/* A page of a table: the engine gives all entries up to the end of the page. */
+void cn_report_nodes(struct cn_client *c, const struct cn_msg_table *m)
+{
+	struct cn_msg_node_table a = { .head = { .type = CN_MSG_NODE_TABLE, .tag = m->head.tag } };
+	struct collnet_node_info *all;
+	size_t count = 0, room;
+
+	if (!attached(c, m->head.tag)) {
+		return;
+	}
+	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, NULL, &count);
+	room = count;
+	all = calloc(count + 1, sizeof(*all));
+	if (all == NULL) {
+		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd is out of memory");
+		return;
+	}
+	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, all, &count);
+	count = count < room ? count : room;
+	a.total = (uint32_t)count;
+	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
+		a.nodes[a.count] = all[m->first + a.count];
+		a.count++;
+	}
+	free(all);
+	cn_client_send(c, &a, sizeof(a));
+}
+
+void cn_report_jobs(struct cn_client *c, const struct cn_msg_table *m)
+{
+	struct cn_msg_job_table a = { .head = { .type = CN_MSG_JOB_TABLE, .tag = m->head.tag } };
+	struct collnet_job_info *all;
+	size_t count = 0, room;
+
+	if (!attached(c, m->head.tag)) {
+		return;
+	}
+	cn_engine_jobs(c->daemon->runtime.engine, c->uid, NULL, &count);
+	room = count;
+	all = calloc(count + 1, sizeof(*all));
+	if (all == NULL) {
+		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd is out of memory");
+		return;
+	}
+	cn_engine_jobs(c->daemon->runtime.engine, c->uid, all, &count);
+	count = count < room ? count : room;
+	a.total = (uint32_t)count;
+	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
+		a.jobs[a.count] = all[m->first + a.count];
+		a.count++;
+	}
+	free(all);
+	cn_client_send(c, &a, sizeof(a));
+}
+
+void cn_report_alive(struct cn_client *c, const struct cn_msg_ping *m)
+{
+	const struct cn_msg_ping a = { .head = { .type = CN_MSG_PONG, .tag = m->head.tag } };
+
+	cn_client_send(c, &a, sizeof(a));
+}

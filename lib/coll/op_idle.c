@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Operations that are not outstanding. A team keeps a few with their plans, the one that was used
+ * last first, for calls that are alike.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/op.h"
+
+struct cn_op *cn_op_new(struct cn_team *t)
+{
+	struct cn_op *op = calloc(1, sizeof(*op));
+
+	if (op == NULL) {
+		return NULL;
+	}
+	op->team = t;
+	op->copy_first = CN_NONE;
+	op->posts = calloc(cn_op_locals(t), sizeof(*op->posts));
+	op->streams = calloc(t->layout.nnodes, sizeof(*op->streams));
+	op->targets = calloc(t->layout.nnodes, sizeof(*op->targets));
+	op->planned_for = calloc(cn_op_locals(t), sizeof(*op->planned_for));
+	if (op->posts == NULL || op->streams == NULL || op->targets == NULL ||
+	    op->planned_for == NULL) {
+		cn_op_free_storage(op);
+		return NULL;
+	}
+	op->source.pull = cn_op_pull;
+	op->source.acked = cn_op_acked;
+	return op;
+}
+
+struct cn_op *cn_op_take_idle(struct cn_team *t, const struct cn_plan *p)
+{
+	struct cn_op **at = &t->idle, **last = NULL, *op;
+
+	while (*at != NULL && memcmp(&(*at)->plan, p, sizeof(*p)) != 0) {
+		last = at;
+		at = &(*at)->next_idle;
+	}
+	if (*at == NULL) {
+		if (t->nidle < CN_OPS_IDLE) {
+			return cn_op_new(t);
+		}
+		at = last;
+	}
+	op = *at;
+	*at = op->next_idle;
+	t->nidle--;
+	return op;
+}
+
+void cn_op_put_idle(struct cn_op *op)
+{
+	struct cn_team *t = op->team;
+
+	if (t->ops[op->seq % CN_OPS] == op) {
+		t->ops[op->seq % CN_OPS] = NULL;
+	}
+	if (op->kept) {
+		return;
+	}
+	op->next_idle = t->idle;
+	t->idle = op;
+	t->nidle++;
+}
+
+void cn_op_free_idle(struct cn_team *t, uint32_t keep)
+{
+	struct cn_op **at = &t->idle, *op;
+
+	if (t->nidle <= keep) {
+		return;
+	}
+	for (t->nidle = keep; keep > 0; keep--) {
+		at = &(*at)->next_idle;
+	}
+	op = *at;
+	*at = NULL;
+	while (op != NULL) {
+		struct cn_op *next = op->next_idle;
+
+		cn_op_free_storage(op);
+		op = next;
+	}
+}
+
+void cn_op_free_storage(struct cn_op *op)
+{
+	if (op != NULL) {
+		cn_sched_reset(&op->sched);
+		free(op->posts);
+		free(op->streams);
+		free(op->targets);
+		free(op->progress);
+		free(op->planned_for);
+		free(op);
+	}
+}

@@ -167,6 +167,7 @@ lab_programs = \
 sim_tests = \
 	tests/sim/attack \
 	tests/sim/broken \
+	tests/sim/idle \
 	tests/sim/sweep
 sim_sources = \
 	tests/sim/attackers.c \
@@ -177,6 +178,7 @@ sim_sources = \
 	tests/sim/fixture_faults.c \
 	tests/sim/oracle_errors.c \
 	tests/sim/oracle_goodput.c \
+	tests/sim/oracle_idle.c \
 	tests/sim/oracle_leaks.c \
 	tests/sim/scenario.c \
 	tests/sim/scenario.h \
@@ -194,6 +196,7 @@ tests_faults_fault_driver_SOURCES = \
 	tests/faults/trials.c
 tests_sim_attack_SOURCES = $(sim_sources) tests/sim/attack.c
 tests_sim_sweep_SOURCES = $(sim_sources) tests/sim/sweep.c
+tests_sim_idle_SOURCES = $(sim_sources) tests/sim/idle.c
 tests_sim_soak_SOURCES = $(sim_sources) tests/sim/sweep.c
 # The same with three functions of the transport replaced by faulty ones.
 tests_sim_broken_SOURCES = $(sim_sources) tests/sim/broken.c

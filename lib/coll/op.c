@@ -130,6 +130,11 @@ void cn_op_abort(struct cn_op *op, int status, const char *text)
 	cn_op_finish(op, status, text);
 }
 
+uint32_t cn_op_copied_max(const struct cn_op *op)
+{
+	return 4 * op->team->layout.nnodes + 16;
+}
+
 void cn_op_try_finish(struct cn_op *op)
 {
 	struct cn_node *node = op->team->transport->node;
@@ -138,7 +143,7 @@ void cn_op_try_finish(struct cn_op *op)
 		return;
 	}
 	if (op->source.flight.unacked > 0 &&
-	    !cn_node_detach(node, &op->source, 4 * op->team->layout.nnodes + 16)) {
+	    !cn_node_detach(node, &op->source, cn_op_copied_max(op))) {
 		return;
 	}
 	op->team->operations++;

@@ -65,6 +65,37 @@ static bool last_before_release(const struct cn_op *op, const struct cn_action *
 	       (frames == 0 && op->source.flight.unacked >= release_limit(op) / 2);
 }
 
+/* Whether action i was the last one for its node before sends to others. */
+static bool leaves_node(const struct cn_op *op, uint32_t i)
+{
+	const struct cn_sched *s = &op->sched;
+
+	if (s->order != CN_ORDER_IN_TURN) {
+		return op->streams[s->actions[i].peer].send == CN_NONE;
+	}
+	for (uint32_t k = i + 1; k < s->n; k++) {
+		if (s->actions[k].kind == CN_ACT_SEND) {
+			return s->actions[k].peer != s->actions[i].peer;
+		}
+	}
+	return true;
+}
+
+/*
+ * Frames whose acknowledgements need not be requested when their node's turn is over: at most a
+ * quarter of the window, where acknowledgements are its clock, and half of what can be copied at
+ * the end (cn_node_detach()). More would hold the operation up until their receivers acknowledge
+ * them by themselves, which takes many round trips.
+ */
+static uint64_t unrequested_limit(const struct cn_op *op)
+{
+	uint32_t limit = cn_node_window(op->team->transport->node)->limit;
+	uint64_t copied = cn_op_copied_max(op) / 2;
+
+	limit = op->window < limit ? op->window : limit;
+	return op->source.flight.by_acks && limit / 4 < copied ? limit / 4 : copied;
+}
+
 /*
  * The ordering check: whether an operation that was called before this one still has frames for
  * node k. They go first: a node calls in order, so what it cannot take yet (unexpected messages
@@ -130,6 +161,8 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
 	     (op->sends_more || op->source.flight.by_acks)) ||
 	    (op->sends_more && op->source.flight.by_acks && s->send == CN_NONE) ||
+	    (p->done == a->len && op->source.flight.unacked > unrequested_limit(op) &&
+	     leaves_node(op, i)) ||
 	    last_before_release(op, a, a->len - p->done) || clocks_pair(op, out->peer)) {
 		out->flags |= CN_FLAG_ACKREQ;
 	}

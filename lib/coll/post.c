@@ -191,6 +191,25 @@ static void rewind_cursors(struct cn_op *op)
 	}
 }
 
+/*
+ * Whether acknowledgements are the clock of the operation's window: only in an exchange as much
+ * comes as goes, all the time. Without a window there is nothing to be clocked.
+ */
+static bool by_acks(const struct cn_op *op)
+{
+	const struct cn_window *w = cn_node_window(op->team->transport->node);
+	const bool limited = op->window != COLLNET_WINDOW_OFF || w->limit != COLLNET_WINDOW_OFF;
+
+	switch (op->algorithm->window) {
+	case CN_WINDOW_EXCHANGE:
+		return op->pair_window != COLLNET_WINDOW_OFF;
+	case CN_WINDOW_NONE:
+		return limited;
+	default:
+		return true;
+	}
+}
+
 static void start(struct cn_op *op, cn_time now)
 {
 	struct cn_team *t = op->team;
@@ -202,10 +221,7 @@ static void start(struct cn_op *op, cn_time now)
 	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
 	cn_source_start(&t->transport->sources, &op->source);
-	/* Where nodes receive more than they send, data that comes is no clock. */
-	op->source.flight.by_acks = op->algorithm->window == CN_WINDOW_LINK ||
-				    op->algorithm->window == CN_WINDOW_FAN_IN ||
-				    op->pair_window != COLLNET_WINDOW_OFF;
+	op->source.flight.by_acks = by_acks(op);
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {
 			op->streams[k].expected = true;

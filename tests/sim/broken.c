@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests of the oracles: the transport is broken on purpose in one of three ways, which scenarios of
+ * Tests of the oracles: the transport is broken on purpose in one of four ways, which scenarios of
  * the sweep must detect; the same scenarios must find nothing in the intact transport.
  * The linker replaces one function of lib/proto for each way (--wrap).
  *
@@ -16,7 +16,7 @@
 #define ENOUGH 3u
 
 /* 0: none */
-static enum { WINDOW_PLUS_ONE = 1, ACK_OF_A_GAP, IN_FLIGHT_LEAKS } broken;
+static enum { WINDOW_PLUS_ONE = 1, ACK_OF_A_GAP, IN_FLIGHT_LEAKS, NO_ACK_REQUESTS } broken;
 
 bool __real_cn_window_open(const struct cn_window *w, uint32_t own_limit);
 void __real_cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
@@ -32,7 +32,7 @@ bool __wrap_cn_window_open(const struct cn_window *w, uint32_t own_limit)
 	return __real_cn_window_open(w, own_limit);
 }
 
-/* Acknowledges the frames of the reorder buffer beyond a gap. */
+/* Acknowledges the frames of the reorder buffer beyond a gap; or requests no acknowledgement. */
 void __wrap_cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w)
 {
 	struct cn_wire wrong = *w;
@@ -41,6 +41,9 @@ void __wrap_cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w)
 		for (uint32_t map = w->stream & CN_SACK_BITMAP; map != 0; map >>= 1) {
 			wrong.ack += map & 1;
 		}
+	}
+	if (broken == NO_ACK_REQUESTS && w->type == CN_TYPE_COLL) {
+		wrong.flags &= (uint8_t)~CN_FLAG_ACKREQ;
 	}
 	__real_cn_wire_put(out, &wrong);
 }
@@ -61,6 +64,7 @@ static const struct way {
 	{ "one frame more than W_g", "W_g: " },
 	{ "an acknowledgement of a gap", "acknowledgement of a gap: " },
 	{ "frames stay in flight when their operation ends", " frames in flight when idle" },
+	{ "no acknowledgement is requested", "idle for " },
 };
 
 /* 1: a finding; 0: none; -1: it cannot run. */
@@ -121,7 +125,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s [--seeds N]\n", argv[0]);
 		return 2;
 	}
-	for (int way = 1; way <= 3; way++) {
+	for (int way = 1; way <= 4; way++) {
 		ok &= try_way(way, seeds);
 	}
 	return ok ? 0 : 1;

@@ -30,6 +30,14 @@ void fixture_report(struct fixture *fx, const char *fmt, ...)
 	}
 }
 
+static void see(void *arg, const struct cn_sim_record *record)
+{
+	struct fixture *fx = arg;
+
+	wire_oracle_record(fx->wire, record);
+	oracle_idle_record(fx, record);
+}
+
 static void report_wire(void *arg, const char *text)
 {
 	fixture_report(arg, "%s", text);
@@ -76,6 +84,7 @@ static void finish(struct call *c, int status, const char *text)
 	struct fixture *fx = c->fixture;
 	struct rank *r = &fx->ranks[c->rank];
 
+	oracle_idle_note(fx);
 	if (c->completions++ > 0) {
 		fixture_report(fx, "rank %u: operation %u completed a second time: %s", c->rank,
 			       c->number, text);
@@ -134,7 +143,7 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 
 	c->piece = *piece;
 	if (fx->s->late && cn_random(&fx->random) % 2 == 0 &&
-	    cn_sim_at(fx->sim, cn_sim_now(fx->sim) + cn_random(&fx->random) % (20 * CN_US),
+	    cn_sim_at(fx->sim, cn_sim_now(fx->sim) + cn_random(&fx->random) % FIXTURE_LATE,
 		      combine_late, c) == COLLNET_OK) {
 		return false;
 	}
@@ -165,6 +174,7 @@ static void post(void *arg)
 	const struct op_plan *p;
 	struct cn_err err = { 0 };
 
+	oracle_idle_note(fx);
 	r->waiting = false;
 	if (r->stopped || r->member == NULL || r->next == fx->nops) {
 		return;
@@ -361,6 +371,7 @@ static bool run_ops(struct fixture *fx, const struct op_plan *ops, uint32_t nops
 		}
 	}
 	cn_sim_totals(fx->sim, &fx->before);
+	oracle_idle_begin(fx);
 	quiet = faults ? fixture_schedule_faults(fx, events) : fx->start;
 	for (uint32_t i = 0; i < fx->s->ranks; i++) {
 		call_later(&fx->ranks[i]);
@@ -452,7 +463,7 @@ bool fixture_run(struct fixture *fx, const struct scenario *s, bool verbose)
 	} else {
 		struct attackers *a = NULL;
 
-		cn_sim_trace(fx->sim, wire_oracle_record, fx->wire);
+		cn_sim_trace(fx->sim, see, fx);
 		if (s->attackers != 0) {
 			a = attackers_new(fx, s->attackers);
 		}

@@ -8,6 +8,7 @@
  *   fixture_buffers.c  received bytes are right, and no buffer is touched after its call has ended
  *   oracle_errors.c    errors are true
  *   oracle_leaks.c     nothing is left behind, and every frame was delivered once
+ *   oracle_idle.c      no operation is idle for longer than a round trip
  *   oracle_goodput.c   operations take no longer than the network explains
  */
 #ifndef TESTS_FIXTURE_H
@@ -15,6 +16,8 @@
 
 #include "scenario.h"
 #include "wire_oracle.h"
+
+#define FIXTURE_LATE (20 * CN_US) /* scenario.late: a combination, at most */
 
 struct fixture;
 
@@ -68,6 +71,8 @@ struct fixture {
 	cn_time *frozen; /* [hosts] until when it is paused */
 	bool *crashed;	 /* [hosts] its daemon ended or restarted since the team was formed */
 	struct cn_sim_totals before;
+	cn_time active, round_trip; /* oracle_idle.c: the last event of a frame; of the network */
+	bool refused;		    /* a frame was (RNR) */
 
 	char finding[1024]; /* the first finding; "" while there is none */
 	uint32_t findings;
@@ -120,5 +125,11 @@ bool oracle_is_idle(const struct fixture *fx);
 /* All have left, and it is idle. */
 void oracle_check_leaks(struct fixture *fx);
 void oracle_check_goodput(struct fixture *fx);
+/* Seconds: a full frame over the longest path and back, with the longest scheduling delay. */
+double oracle_round_trip(struct fixture *fx);
+/* Operations begin; something happened other than an event of a frame; such an event. */
+void oracle_idle_begin(struct fixture *fx);
+void oracle_idle_note(struct fixture *fx);
+void oracle_idle_record(struct fixture *fx, const struct cn_sim_record *record);
 
 #endif

@@ -67,14 +67,19 @@ uint32_t oracle_window(const struct scenario *s, const struct op_plan *p)
 
 bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)
 {
-	enum cn_window_rule rule = p->algorithm != NULL
-					   ? cn_algorithm_find(p->op, p->algorithm)->window
-					   : CN_WINDOW_NONE;
-
-	return rule == CN_WINDOW_LINK || rule == CN_WINDOW_FAN_IN ||
-	       (rule == CN_WINDOW_EXCHANGE && p->op == CN_OP_ALLTOALLV &&
-		p->window == COLLNET_WINDOW_AUTO &&
-		s->config.engine.window == COLLNET_WINDOW_AUTO && !s->config.topology_unaware);
+	if (p->algorithm == NULL) {
+		return false; /* not known here */
+	}
+	switch (cn_algorithm_find(p->op, p->algorithm)->window) {
+	case CN_WINDOW_EXCHANGE:
+		return p->op == CN_OP_ALLTOALLV && p->window == COLLNET_WINDOW_AUTO &&
+		       s->config.engine.window == COLLNET_WINDOW_AUTO &&
+		       !s->config.topology_unaware;
+	case CN_WINDOW_NONE:
+		return oracle_window(s, p) != COLLNET_WINDOW_OFF;
+	default:
+		return true;
+	}
 }
 
 /* ---- goodput -------------------------------------------------------------------------- */
@@ -104,7 +109,8 @@ static uint32_t depth_of(const struct cn_topo *t, uint32_t v)
 	return d;
 }
 
-/* Goes over the path from a to b; returns the time of one frame of `bytes` alone on it. */
+/* Goes over the path from a to b and adds to the links' load, if there is one; returns the time of
+ * one frame of `bytes` alone on it. */
 static double walk(struct links *k, uint32_t a, uint32_t b, double bytes, double add)
 {
 	const struct cn_topo *t = k->s->topo;
@@ -118,7 +124,9 @@ static double walk(struct links *k, uint32_t a, uint32_t b, double bytes, double
 		/* end 0 sends from links[link].a */
 		uint32_t end = (t->links[link].a == v) == up ? 0 : 1;
 
-		k->load[2 * link + end] += add * wire;
+		if (k->load != NULL) {
+			k->load[2 * link + end] += add * wire;
+		}
 		takes += bytes * wire + (double)(k->s->config.latency + k->s->config.delay) / 1e9;
 		if (up) {
 			x = t->vertices[x].parent;
@@ -171,14 +179,15 @@ static double busiest(struct fixture *fx, struct links *k, uint32_t number)
 	return most;
 }
 
-static double longest_round_trip(struct fixture *fx, struct links *k)
+double oracle_round_trip(struct fixture *fx)
 {
 	const struct cn_sim_config *c = &fx->s->config;
+	struct links k = { .s = fx->s };
 	double longest = 0;
 
 	for (uint32_t a = 0; a < fx->s->hosts; a++) {
 		for (uint32_t b = 0; b < fx->s->hosts; b++) {
-			double there = walk(k, a, b, c->engine.node.mtu + 38.0, 0);
+			double there = walk(&k, a, b, c->engine.node.mtu + 38.0, 0);
 
 			longest = there > longest ? there : longest;
 		}
@@ -250,7 +259,7 @@ void oracle_check_goodput(struct fixture *fx)
 		free(k.cpu);
 		return;
 	}
-	k.round_trip = longest_round_trip(fx, &k);
+	k.round_trip = oracle_round_trip(fx);
 	cn_sim_totals(fx->sim, &now);
 	losses = (double)(now.lost + now.drops + now.ring_drops - fx->before.lost -
 			  fx->before.drops - fx->before.ring_drops);

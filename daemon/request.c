@@ -185,9 +185,14 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	struct cn_member *member = NULL;
 	struct cn_op_slot *op;
 	struct cn_err err;
+	int rc;
 
 	if (c->teams[m->team] != NULL || lost_team(c, m->team)) {
 		return violation(c, "team number in use");
+	}
+	if (m->derived != 0 && c->teams[m->parent] == NULL) {
+		return lost_team(c, m->parent) ? refuse_lost(c, m->head.tag)
+					       : violation(c, "team number not in use");
 	}
 	op = op_begin(c, m->head.tag);
 	if (op == NULL) {
@@ -196,9 +201,14 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (is_down(c, &err) || check_teams(c, m->job, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
-	if (cn_team_join(c->daemon->runtime.engine, c->daemon->now,
-			 m->secret != 0 ? m->secret : c->uid, m->job, m->rank, m->ranks,
-			 deadline_of(c, m->timeout_ms), &op->done, &member, &err) != COLLNET_OK) {
+	rc = m->derived != 0
+		     ? cn_team_derive(c->teams[m->parent], c->daemon->now, m->job, m->rank,
+				      m->ranks, m->members, deadline_of(c, m->timeout_ms),
+				      &op->done, &member, &err)
+		     : cn_team_join(c->daemon->runtime.engine, c->daemon->now,
+				    m->secret != 0 ? m->secret : c->uid, m->job, m->rank, m->ranks,
+				    deadline_of(c, m->timeout_ms), &op->done, &member, &err);
+	if (rc != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
 	c->teams[m->team] = member;
@@ -237,6 +247,7 @@ static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 	}
 	ranks = cn_member_ranks(member);
 	a.nodes = cn_member_nodes(member);
+	a.run = cn_member_run(member);
 	while (a.count < CN_MSG_PAGE && m->first + a.count < ranks) {
 		const char *name = cn_member_node_name(member, m->first + a.count);
 

@@ -107,6 +107,7 @@ links_open = \
 links_team_create = \
 	man/links/collnet_team_destroy.3 \
 	man/links/collnet_team_dup.3 \
+	man/links/collnet_team_from_ranks.3 \
 	man/links/collnet_team_node.3 \
 	man/links/collnet_team_nodes.3 \
 	man/links/collnet_team_options_init.3 \

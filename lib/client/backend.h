@@ -102,7 +102,13 @@ struct collnet_team {
 	uint32_t rank, ranks, nodes;
 	uint32_t local; /* ranks on this node */
 	uint32_t outstanding;
-	uint32_t children; /* teams that were made of it: split.c */
+	uint64_t run;	   /* the same on all ranks, and of no other team */
+	uint32_t children; /* teams that all its ranks made of it: split.c */
+	struct cn_list {   /* lists of ranks that teams were made of, by a hash, and how often */
+		uint64_t hash;
+		uint32_t n;
+	} * lists;
+	uint32_t nlists, lists_cap;
 	char job[COLLNET_NAME_MAX + 1];
 	uint64_t secret;		     /* cn_secret(); 0: the user is the owner */
 	char (*names)[COLLNET_NAME_MAX + 1]; /* [ranks] node of each */
@@ -178,9 +184,11 @@ struct cn_backend {
 		     struct cn_err *err);
 	void (*free)(struct collnet *c, uint32_t index, struct cn_piece *piece);
 
-	int (*join)(struct collnet_team *t, struct collnet_request *r, uint32_t timeout_ms,
+	/* A derived team if there is a parent, of which `members` has a bit per rank. */
+	int (*join)(struct collnet_team *t, const struct collnet_team *parent,
+		    const uint64_t *members, struct collnet_request *r, uint32_t timeout_ms,
 		    struct cn_err *err);
-	/* Fills in t->nodes and t->names of a team that is ready. */
+	/* Fills in t->nodes, t->run and t->names of a team that is ready. */
 	int (*ranks)(struct collnet_team *t, struct cn_err *err);
 	/* After a join that was posted, however it ended. */
 	void (*leave)(struct collnet_team *t);
@@ -273,8 +281,12 @@ struct cn_coll_call {
 	enum collnet_op function;
 };
 
-/* Joins the team with these options, which are complete, and waits for the others. */
+/*
+ * Joins the team with these options, which are complete, and waits for the others. With a parent
+ * and a bit for each of its ranks that takes part, the team is derived from it.
+ */
 int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64_t secret,
+		 const struct collnet_team *parent, const uint64_t *members,
 		 struct collnet_team **out);
 
 int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,

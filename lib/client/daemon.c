@@ -75,7 +75,8 @@ static void daemon_free(struct collnet *c, uint32_t index, struct cn_piece *piec
 
 /* ---- teams ---------------------------------------------------------------------------- */
 
-static int daemon_join(struct collnet_team *t, struct collnet_request *r, uint32_t timeout_ms,
+static int daemon_join(struct collnet_team *t, const struct collnet_team *parent,
+		       const uint64_t *members, struct collnet_request *r, uint32_t timeout_ms,
 		       struct cn_err *err)
 {
 	struct cn_msg_join m = {
@@ -88,6 +89,11 @@ static int daemon_join(struct collnet_team *t, struct collnet_request *r, uint32
 	};
 	int rc = cn_rings_open(t->c, err);
 
+	if (parent != NULL) {
+		m.derived = 1;
+		m.parent = parent->number;
+		memcpy(m.members, members, ((size_t)parent->ranks + 63) / 64 * sizeof(*members));
+	}
 	memcpy(m.job, t->job, sizeof(m.job));
 	return rc == COLLNET_OK ? cn_socket_send(t->c, &m, sizeof(m), err) : rc;
 }
@@ -110,6 +116,7 @@ static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
 		}
 		memcpy(t->names[m.first], response->names, response->count * sizeof(t->names[0]));
 		t->nodes = response->nodes;
+		t->run = response->run;
 		m.first += response->count;
 	}
 	return COLLNET_OK;

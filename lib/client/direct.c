@@ -348,13 +348,18 @@ static void direct_free(struct collnet *c, uint32_t index, struct cn_piece *piec
 	munmap(piece->p, piece->bytes);
 }
 
-static int direct_join(struct collnet_team *t, struct collnet_request *r, uint32_t timeout_ms,
+static int direct_join(struct collnet_team *t, const struct collnet_team *parent,
+		       const uint64_t *members, struct collnet_request *r, uint32_t timeout_ms,
 		       struct cn_err *err)
 {
 	struct direct *d = t->c->impl;
 
 	(void)timeout_ms;
 	r->done.fn = direct_done;
+	if (parent != NULL) {
+		return cn_team_derive(parent->member, cn_now(), t->job, t->rank, t->ranks, members,
+				      r->deadline, &r->done, &t->member, err);
+	}
 	return cn_team_join(d->runtime.engine, cn_now(), t->secret != 0 ? t->secret : geteuid(),
 			    t->job, t->rank, t->ranks, r->deadline, &r->done, &t->member, err);
 }
@@ -362,6 +367,7 @@ static int direct_join(struct collnet_team *t, struct collnet_request *r, uint32
 static int direct_ranks(struct collnet_team *t, struct cn_err *err)
 {
 	t->nodes = cn_member_nodes(t->member);
+	t->run = cn_member_run(t->member);
 	for (uint32_t i = 0; i < t->ranks; i++) {
 		const char *name = cn_member_node_name(t->member, i);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Teams of the ranks of another team. Each is a job of its own, whose name all its ranks derive
- * from the parent's: nothing but the ranks of the new team takes part, and the names of two cannot
- * clash.
+ * from the parent's and its run: nothing but the ranks of the new team takes part, and the names of
+ * two cannot clash, of other runs neither.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,29 +10,39 @@
 
 #include "client/backend.h"
 #include "client/env.h"
+#include "util/vector.h"
 
 /* What a rank says of itself. */
 struct claim {
 	int32_t color, key;
 };
 
-static uint64_t mix_text(uint64_t h, const char *s)
+/* The ranks of a new team. */
+struct group {
+	uint64_t members[COLLNET_RANKS_MAX / 64]; /* a bit per rank of the parent */
+	uint32_t n, rank;
+};
+
+static void add_member(struct group *g, uint32_t rank)
 {
-	while (*s != '\0') {
-		h = cn_mix64(h ^ (uint8_t)*s++);
-	}
-	return h;
+	g->members[rank / 64] |= (uint64_t)1 << rank % 64;
+	g->n++;
+}
+
+static bool is_member(const struct group *g, uint32_t rank)
+{
+	return (g->members[rank / 64] >> rank % 64 & 1) != 0;
 }
 
 /* The parent's name, as far as there is room, and a hash of all that tells the new team apart. */
 static void derive_name(const struct collnet_team *parent, uint64_t what, char *out, size_t size)
 {
 	snprintf(out, size, "%.46s/%016llx", parent->job,
-		 (unsigned long long)cn_mix64(mix_text(what, parent->job)));
+		 (unsigned long long)cn_mix64(cn_mix64(what) ^ parent->run));
 }
 
-/* The team of the ranks members[0 .. n - 1] of the parent, as the member `rank`. */
-static int create(struct collnet_team *parent, uint64_t what, uint32_t n, uint32_t rank,
+/* With the lock held. */
+static int create(struct collnet_team *parent, uint64_t what, const struct group *g,
 		  collnet_team_t **out)
 {
 	struct collnet *c = parent->c;
@@ -40,28 +50,28 @@ static int create(struct collnet_team *parent, uint64_t what, uint32_t n, uint32
 	const struct collnet_team_options o = {
 		.size = sizeof(o),
 		.job = job,
-		.rank = rank,
-		.ranks = n,
+		.rank = g->rank,
+		.ranks = g->n,
 		.timeout_ms = c->timeout_ms,
 	};
-	int rc = cn_enter(c);
 
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
 	derive_name(parent, what, job, sizeof(job));
-	return cn_leave(c, cn_team_open(c, &o, parent->secret, out));
+	return cn_team_open(c, &o, parent->secret, parent, g->members, out);
 }
 
-/* The number of a new team, the same on all ranks. */
-static uint32_t next_child(struct collnet_team *t)
+/* Takes the lock. */
+static int enter_team(struct collnet_team *t, collnet_team_t **out, const char *what)
 {
-	uint32_t n;
+	int rc;
 
-	cn_lock(t->c);
-	n = ++t->children;
-	cn_leave(t->c, COLLNET_OK);
-	return n;
+	if (t == NULL) {
+		return cn_complain("the team is NULL");
+	}
+	rc = cn_enter(t->c);
+	if (rc == COLLNET_OK && out == NULL) {
+		return cn_leave(t->c, cn_fail(&t->c->err, COLLNET_EINVAL, "%s: out is NULL", what));
+	}
+	return rc;
 }
 
 /* Whether rank a comes before rank b in their new team. */
@@ -70,45 +80,29 @@ static bool before(const struct claim *all, uint32_t a, uint32_t b)
 	return all[a].key != all[b].key ? all[a].key < all[b].key : a < b;
 }
 
-static int check_team(struct collnet_team *t, collnet_team_t **out, const char *what)
-{
-	int rc;
-
-	if (t == NULL) {
-		return cn_complain("the team is NULL");
-	}
-	if (out != NULL) {
-		return COLLNET_OK;
-	}
-	rc = cn_enter(t->c);
-	return rc != COLLNET_OK ? rc
-				: cn_leave(t->c, cn_fail(&t->c->err, COLLNET_EINVAL,
-							 "%s: out is NULL", what));
-}
-
 int collnet_team_split(collnet_team_t *t, int32_t color, int32_t key, collnet_team_t **out)
 {
 	const struct claim own = { color, key };
-	uint32_t n = 0, rank = 0, children;
+	struct group g = { { 0 }, 0, 0 };
 	struct claim *all;
-	int rc = check_team(t, out, "collnet_team_split");
+	uint32_t child;
+	int rc = enter_team(t, out, "collnet_team_split");
 
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	children = next_child(t);
+	child = ++t->children;
 	all = calloc(t->ranks, sizeof(*all));
 	if (all == NULL) {
-		rc = cn_enter(t->c);
-		return rc != COLLNET_OK ? rc
-					: cn_leave(t->c, cn_fail(&t->c->err, COLLNET_ENOMEM,
-								 "out of memory for a team"));
+		return cn_leave(t->c,
+				cn_fail(&t->c->err, COLLNET_ENOMEM, "out of memory for a team"));
 	}
+	cn_leave(t->c, COLLNET_OK);
 	rc = collnet_allgather(t, &own, all, sizeof(own), NULL);
 	for (uint32_t r = 0; rc == COLLNET_OK && r < t->ranks; r++) {
 		if (all[r].color == color) {
-			n++;
-			rank += r != t->rank && before(all, r, t->rank);
+			add_member(&g, r);
+			g.rank += r != t->rank && before(all, r, t->rank);
 		}
 	}
 	free(all);
@@ -116,17 +110,98 @@ int collnet_team_split(collnet_team_t *t, int32_t color, int32_t key, collnet_te
 		*out = NULL;
 		return rc;
 	}
-	return rc != COLLNET_OK
-		       ? rc
-		       : create(t, (uint64_t)children << 32 | (uint32_t)color, n, rank, out);
+	if (rc == COLLNET_OK) {
+		rc = cn_enter(t->c);
+	}
+	return rc != COLLNET_OK ? rc
+				: cn_leave(t->c, create(t, (uint64_t)child << 32 | (uint32_t)color,
+							&g, out));
 }
 
 int collnet_team_dup(collnet_team_t *t, collnet_team_t **out)
 {
-	int rc = check_team(t, out, "collnet_team_dup");
+	struct group g = { { 0 }, 0, 0 };
+	int rc = enter_team(t, out, "collnet_team_dup");
 
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
 	/* All ranks know all that it takes. */
-	return rc != COLLNET_OK ? rc
-				: create(t, (uint64_t)next_child(t) << 32 | UINT32_MAX, t->ranks,
-					 t->rank, out);
+	for (uint32_t r = 0; r < t->ranks; r++) {
+		add_member(&g, r);
+	}
+	g.rank = t->rank;
+	return cn_leave(t->c, create(t, (uint64_t)++t->children << 32 | UINT32_MAX, &g, out));
+}
+
+/* How many teams of this list this rank has made of the parent, this one included. */
+static int count_list(struct collnet_team *t, uint64_t hash, uint32_t *out)
+{
+	struct cn_list *more;
+
+	for (uint32_t i = 0; i < t->nlists; i++) {
+		if (t->lists[i].hash == hash) {
+			*out = ++t->lists[i].n;
+			return COLLNET_OK;
+		}
+	}
+	more = cn_vector_grow(t->lists, t->nlists, &t->lists_cap, sizeof(*more));
+	if (more == NULL) {
+		return cn_fail(&t->c->err, COLLNET_ENOMEM, "out of memory for a team");
+	}
+	t->lists = more;
+	t->lists[t->nlists++] = (struct cn_list){ hash, 1 };
+	*out = 1;
+	return COLLNET_OK;
+}
+
+static int read_list(struct collnet_team *t, uint32_t n, const uint32_t *ranks, struct group *g,
+		     uint64_t *hash)
+{
+	struct cn_err *err = &t->c->err;
+
+	if (ranks == NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "the list of ranks is NULL");
+	}
+	*hash = n;
+	for (uint32_t i = 0; i < n; i++) {
+		if (ranks[i] >= t->ranks || is_member(g, ranks[i])) {
+			return cn_fail(err, COLLNET_EINVAL,
+				       "entry %u of the list is rank %u of %u: %s", i, ranks[i],
+				       t->ranks,
+				       ranks[i] >= t->ranks ? "there is none"
+							    : "it is listed twice");
+		}
+		if (ranks[i] == t->rank) {
+			g->rank = i;
+		}
+		add_member(g, ranks[i]);
+		*hash = cn_mix64(*hash ^ ranks[i]);
+	}
+	return is_member(g, t->rank) ? COLLNET_OK
+				     : cn_fail(err, COLLNET_EINVAL,
+					       "rank %u is not in the list: only ranks that are "
+					       "listed call",
+					       t->rank);
+}
+
+int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks,
+			    collnet_team_t **out)
+{
+	struct group g = { { 0 }, 0, 0 };
+	uint64_t hash = 0;
+	uint32_t times = 0;
+	int rc = enter_team(t, out, "collnet_team_from_ranks");
+
+	if (rc != COLLNET_OK) {
+		return rc;
+	}
+	rc = read_list(t, n, ranks, &g, &hash);
+	if (rc == COLLNET_OK) {
+		rc = count_list(t, hash, &times);
+	}
+	if (rc == COLLNET_OK) {
+		rc = create(t, cn_mix64(hash) ^ times, &g, out);
+	}
+	return cn_leave(t->c, rc);
 }

@@ -94,6 +94,7 @@ static void free_team(struct collnet_team *t)
 		t->c->teams[t->number] = NULL;
 	}
 	free(t->names);
+	free(t->lists);
 	free(t);
 }
 
@@ -131,6 +132,7 @@ static int new_team(struct collnet *c, const struct collnet_team_options *o, con
 }
 
 int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64_t secret,
+		 const struct collnet_team *parent, const uint64_t *members,
 		 struct collnet_team **out)
 {
 	struct collnet_request *r;
@@ -146,7 +148,7 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 		free_team(t);
 		return COLLNET_ELIMIT;
 	}
-	rc = c->backend->join(t, r, o->timeout_ms, &c->err);
+	rc = c->backend->join(t, parent, members, r, o->timeout_ms, &c->err);
 	if (rc != COLLNET_OK) {
 		cn_request_put(r);
 		free_team(t);
@@ -180,7 +182,7 @@ static int create_team(struct collnet *c, const struct collnet_team_options *giv
 		rc = cn_secret(o.secret, &secret, &c->err);
 	}
 	o.job = job;
-	return rc != COLLNET_OK ? rc : cn_team_open(c, &o, secret, out);
+	return rc != COLLNET_OK ? rc : cn_team_open(c, &o, secret, NULL, NULL, out);
 }
 
 int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, collnet_team_t **out)

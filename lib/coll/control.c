@@ -194,6 +194,9 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 		cn_join_forget(&in);
 		return;
 	}
+	if (yours == 0 && (t = team_of(e, m, j, &k)) != NULL && t->wireup.derived) {
+		cn_wireup_send_join(t, m->peer); /* it did not keep this node's */
+	}
 	t = yours != 0 ? cn_team_by_id(e, yours) : NULL;
 	if (yours != 0 && (t == NULL || t->state == CN_TEAM_FAILED ||
 			   (t->state == CN_TEAM_READY && team_of(e, m, j, &k) != t))) {

@@ -83,6 +83,17 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 		 uint32_t ranks, cn_time deadline, struct cn_done *done, struct cn_member **out,
 		 struct cn_err *err);
 /*
+ * As cn_team_join(), for a team of ranks of the parent's team, which is ready: `members` has the
+ * bit r % 64 of word r / 64 for each of its ranks r that takes part. Its owner is the parent's.
+ * Only these ranks' nodes are sent messages, one per pair of nodes, so `job` must be a name that
+ * they have never used before; one that contains cn_member_run() and a count is.
+ */
+int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint32_t rank,
+		   uint32_t ranks, const uint64_t *members, cn_time deadline, struct cn_done *done,
+		   struct cn_member **out, struct cn_err *err);
+/* A number that is the same for all ranks of a team that is ready, and for no other team. */
+uint64_t cn_member_run(const struct cn_member *m);
+/*
  * Leaves: outstanding work of this member is done with COLLNET_ERANK, the other members are
  * notified, and the member is gone. failed: the rank died (its process ended without leaving).
  */

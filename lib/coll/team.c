@@ -107,9 +107,15 @@ uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p)
 
 /* ---- members -------------------------------------------------------------------------- */
 
-int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
-		 uint32_t ranks, cn_time deadline, struct cn_done *done, struct cn_member **out,
-		 struct cn_err *err)
+/* What a team is derived from; no parent: it is not. */
+struct origin {
+	const struct cn_team *parent;
+	const uint64_t *members;
+};
+
+static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
+		uint32_t ranks, const struct origin *from, cn_time deadline, struct cn_done *done,
+		struct cn_member **out, struct cn_err *err)
 {
 	struct cn_team *t = NULL;
 	struct cn_member *m, **at;
@@ -140,6 +146,9 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 	}
 	if (t == NULL) {
 		t = team_new(e, owner, job, ranks);
+		if (t != NULL && from->parent != NULL) {
+			cn_wireup_derive(t, from->parent, from->members);
+		}
 		if (t != NULL) {
 			cn_wireup_begin(t, now);
 		}
@@ -180,6 +189,42 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 	cn_wireup_ranks_changed(t, now);
 	cn_wireup_check(t, now);
 	return COLLNET_OK;
+}
+
+int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
+		 uint32_t ranks, cn_time deadline, struct cn_done *done, struct cn_member **out,
+		 struct cn_err *err)
+{
+	const struct origin none = { NULL, NULL };
+
+	return join(e, now, owner, job, rank, ranks, &none, deadline, done, out, err);
+}
+
+int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint32_t rank,
+		   uint32_t ranks, const uint64_t *members, cn_time deadline, struct cn_done *done,
+		   struct cn_member **out, struct cn_err *err)
+{
+	const struct cn_team *t = parent->team;
+	const struct origin from = { t, members };
+	uint32_t n = 0;
+
+	if (t->state != CN_TEAM_READY) {
+		return t->state == CN_TEAM_FAILED
+			       ? cn_fail(err, t->status, "%s", t->text)
+			       : cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
+	}
+	for (uint32_t r = 0; r < t->ranks; r++) {
+		n += members[r / 64] >> r % 64 & 1;
+	}
+	if (n != ranks || (members[parent->rank / 64] >> parent->rank % 64 & 1) == 0) {
+		return cn_fail(err, COLLNET_EINVAL, "a team of %u ranks with %u members", ranks, n);
+	}
+	return join(t->engine, now, t->owner, job, rank, ranks, &from, deadline, done, out, err);
+}
+
+uint64_t cn_member_run(const struct cn_member *m)
+{
+	return m->team->run;
 }
 
 void cn_team_leave(struct cn_member *m, cn_time now, bool failed)

@@ -68,6 +68,7 @@ struct cn_team {
 	uint32_t *storage;		  /* of the layout's arrays */
 	struct cn_tree *tree;		  /* the layout's; NULL: the network is not known */
 	uint32_t me;			  /* this node */
+	uint64_t run;			  /* cn_member_run() */
 	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
 	uint32_t pair_window;		  /* for exchanges of blocks of any size */
 	struct cn_choice {		  /* the last algorithm that was selected, by operation */

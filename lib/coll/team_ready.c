@@ -196,6 +196,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	place_ranks(t, all, nodes, s, s + 2 * (size_t)t->ranks, s + t->ranks);
 	memset(t->node_by_peer, 0xff, ((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));
 	for (uint32_t k = 0; k < nodes; k++) {
+		t->run = cn_mix64(t->run ^ (all[k].join != NULL ? all[k].join->id : t->id));
 		t->nodes[k] = all[k].node;
 		if (t->nodes[k].peer != NULL) {
 			t->node_by_peer[cn_peer_index(cn_engine_peer_of(t->nodes[k].peer)->peer)] =

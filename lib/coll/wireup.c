@@ -96,16 +96,43 @@ void cn_wireup_begin(struct cn_team *t, cn_time now)
 	for (uint32_t i = 0; i < cn_node_peers(e->own.node); i++) {
 		struct cn_peer *p = cn_node_peer(e->own.node, i);
 
-		if (cn_wireup_join_of(t, p) != NULL) {
-			add_candidate(&t->wireup, p);
+		struct cn_join *j = cn_wireup_join_of(t, p);
+
+		if (j != NULL && add_candidate(&t->wireup, p) && t->wireup.derived &&
+		    cn_wireup_agrees(t, j)) {
+			cn_wireup_adopt(t, now, p, j);
 		}
 	}
 	t->wireup.grace_until = now + grace_period;
 	cn_wireup_announce_begin(t, now);
 }
 
+void cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uint64_t *members)
+{
+	const struct cn_layout *l = &parent->layout;
+
+	t->wireup.derived = true;
+	for (uint32_t k = 0; k < l->nnodes; k++) {
+		const struct cn_peer *p = parent->nodes[k].peer;
+		uint32_t n = 0;
+
+		for (uint32_t i = l->first[k]; i < l->first[k + 1]; i++) {
+			n += members[l->ranks[i] / 64] >> l->ranks[i] % 64 & 1;
+		}
+		if (k == parent->me) {
+			t->wireup.expected = n;
+		} else if (n > 0 && p != NULL) {
+			t->wireup.advertised[cn_peer_index(cn_engine_peer_of(p)->peer)]
+				.member = true;
+		}
+	}
+}
+
 void cn_wireup_ranks_changed(struct cn_team *t, cn_time now)
 {
+	if (t->nlocal < t->wireup.expected && t->wireup.version == 0) {
+		return; /* they are announced together */
+	}
 	t->wireup.version++;
 	t->wireup.announced = 0;
 	t->wireup.candidates_due = true;
@@ -273,7 +300,7 @@ void cn_wireup_expire(struct cn_team *t, cn_time now)
 
 /* ---- what comes in ----------------------------------------------------------------------- */
 
-void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, const struct cn_join *j,
+void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
 		      uint32_t more, bool confirmed)
 {
 	struct cn_advertised *a = &t->wireup.advertised[cn_peer_index(p)];
@@ -282,8 +309,13 @@ void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, const s
 		cn_wireup_wake(t, now + CN_WIREUP_CHECK_EVERY);
 		return;
 	}
+	if (t->wireup.derived && cn_wireup_agrees(t, j)) {
+		cn_wireup_adopt(t, now, p, j);
+	}
 	if (confirmed) {
 		a->confirmed = true;
+	} else if (t->wireup.derived) {
+		/* It keeps what it received before. */
 	} else if (a->confirmed || more == cn_join_ranks(j)) {
 		/* It may not have kept what it received before it had a rank. */
 		a->confirmed = false;
@@ -326,7 +358,7 @@ void cn_wireup_peer_up(struct cn_team *t, struct cn_peer *p)
 
 	a->version = 0;
 	a->confirmed = false;
-	if (t->state == CN_TEAM_FORMING) {
+	if (t->state == CN_TEAM_FORMING && cn_wireup_announces_to(t, cn_peer_index(p))) {
 		cn_wireup_send_join(t, p);
 	}
 }

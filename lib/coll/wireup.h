@@ -17,6 +17,10 @@
  * own nodes; all other peers are only sent JOIN, at their own pace, until the team is complete. A
  * peer that does not answer delays neither.
  *
+ * A derived team (cn_team_derive()) knows its nodes, which have validated the paths to each other,
+ * and has a name that no team had before, so that there are no records of an earlier run. Its JOINs
+ * go to its nodes only, and a JOIN is also the peer's COMMIT: one message per pair of nodes.
+ *
  * Both messages are idempotent. A JOIN to a candidate names the candidate's team id, which confirms
  * that this node knows it; a COMMIT is never sent before the JOIN that it refers to. What is not
  * confirmed is repeated with backoff, so that no lost record leaves a team half formed: to
@@ -36,6 +40,7 @@ struct cn_team;
 struct cn_advertised {
 	uint32_t version; /* of the local ranks; 0: nothing */
 	bool candidate;	  /* it is in the list of candidates */
+	bool member;	  /* a derived team: a rank of it is on that node */
 	bool confirmed;	  /* it knows this team */
 };
 
@@ -50,6 +55,8 @@ struct cn_wireup {
 	uint32_t *candidates;		  /* peers that announced the job, by index */
 	uint32_t ncandidates, candidates_cap;
 	bool candidates_due; /* some of them may lack the present version */
+	bool derived;	     /* from another team: its nodes are known */
+	uint32_t expected;   /* derived: local ranks that will join */
 	bool scattered;	     /* the log has said that the local ranks fill no message */
 	uint64_t *present;   /* [ranks / 64] ranks that are known, and how many */
 	uint64_t *seen;	     /* [ranks / 64] those that were known at some time */
@@ -78,6 +85,8 @@ void cn_wireup_fini(struct cn_wireup *w);
 
 /* The team is new: peers that announced its job before are its first candidates. */
 void cn_wireup_begin(struct cn_team *t, cn_time now);
+/* Before cn_wireup_begin(): the team is derived from these ranks of the parent. */
+void cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uint64_t *members);
 /* A local rank came or went. */
 void cn_wireup_ranks_changed(struct cn_team *t, cn_time now);
 /* Looks at all candidates, and makes the team ready if nothing is missing. */
@@ -85,7 +94,7 @@ void cn_wireup_check(struct cn_team *t, cn_time now);
 void cn_wireup_expire(struct cn_team *t, cn_time now); /* t->wireup.wake_at has come */
 /* A peer announced the job of a forming team, with `more` ranks than before. confirmed: it knows
  * this node's team. */
-void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, const struct cn_join *j,
+void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
 		      uint32_t more, bool confirmed);
 /* A peer's team of its job has ended, or its record was stale. */
 void cn_wireup_ended(struct cn_team *t, cn_time now);
@@ -120,6 +129,10 @@ void cn_wireup_repeat(struct cn_team *t, cn_time now);
 bool cn_wireup_commit_all(struct cn_team *t, cn_time now);
 /* Answers a peer that lacks this node's COMMIT, if the pace allows. */
 void cn_wireup_commit_again(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
+/* Whether the team is announced to the peer of this index. */
+bool cn_wireup_announces_to(const struct cn_team *t, uint32_t peer);
+/* A derived team takes a JOIN for the peer's COMMIT. False: no memory. */
+bool cn_wireup_adopt(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
 /* Sends JOIN at once. False: no buffer. */
 bool cn_wireup_send_join(struct cn_team *t, struct cn_peer *p);
 /* The team fails while it forms: candidates that were not sent JOIN get it first. */

@@ -111,6 +111,20 @@ static bool send_commit(struct cn_team *t, cn_time now, struct cn_peer *p, struc
 	return true;
 }
 
+bool cn_wireup_announces_to(const struct cn_team *t, uint32_t peer)
+{
+	return !t->wireup.derived || (t->wireup.version > 0 && t->wireup.advertised[peer].member);
+}
+
+bool cn_wireup_adopt(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
+{
+	if (j->commit_sent != t->id && !cn_transport_connect(t->transport, now, p, j)) {
+		return false;
+	}
+	j->commit_sent = j->commit_received = t->id;
+	return true;
+}
+
 /*
  * Pacing. In a large cluster all nodes send all others the same messages at about the same time, so
  * every node begins with another peer and, beyond the first few, sends one message each 100 us.
@@ -140,7 +154,7 @@ static uint32_t first_peer(const struct cn_team *t, uint32_t n)
 /* False: not all yet; it goes on when its time has come. */
 static bool announce_to_candidates(struct cn_team *t, cn_time now)
 {
-	if (!t->wireup.candidates_due) {
+	if (!t->wireup.candidates_due || (t->wireup.derived && t->wireup.version == 0)) {
 		return true;
 	}
 	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
@@ -183,7 +197,8 @@ void cn_wireup_announce(struct cn_team *t, cn_time now)
 			     t->wireup.announce_n;
 		struct cn_peer *p = cn_node_peer(e->own.node, i);
 
-		if (cn_peer_alive(p) && t->wireup.advertised[i].version != t->wireup.version) {
+		if (cn_peer_alive(p) && cn_wireup_announces_to(t, i) &&
+		    t->wireup.advertised[i].version != t->wireup.version) {
 			if (!may_send(t, now, &t->wireup.all_paced)) {
 				return;
 			}
@@ -199,16 +214,18 @@ void cn_wireup_announce(struct cn_team *t, cn_time now)
 /* False: it is sent later; the next one at cn_wireup_expire(). */
 static bool commit_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
 {
-	if (j->commit_sent == t->id) {
+	const bool announced = t->wireup.advertised[cn_peer_index(p)].version == t->wireup.version;
+
+	if (j->commit_sent == t->id && (announced || !t->wireup.derived)) {
 		return true;
 	}
 	if (!may_send(t, now, &t->wireup.candidates_paced)) {
 		return false;
 	}
 	/* A COMMIT means nothing to a peer that does not know the team. */
-	if ((t->wireup.advertised[cn_peer_index(p)].version != t->wireup.version &&
-	     !cn_wireup_send_join(t, p)) ||
-	    !send_commit(t, now, p, j, false)) {
+	if ((!announced && !cn_wireup_send_join(t, p)) ||
+	    !(t->wireup.derived ? cn_wireup_adopt(t, now, p, j)
+				: send_commit(t, now, p, j, false))) {
 		cn_wireup_wake(t, now + CN_WIREUP_CHECK_EVERY);
 		return false;
 	}
@@ -239,7 +256,8 @@ static void repeat(struct cn_team *t, cn_time now)
 		struct cn_join *j = cn_wireup_join_of(t, p);
 		bool commit;
 
-		if (j == NULL || !cn_wireup_agrees(t, j)) {
+		if (j == NULL || !cn_wireup_agrees(t, j) ||
+		    (t->wireup.derived && t->wireup.version == 0)) {
 			continue;
 		}
 		commit = t->wireup.complete && t->wireup.npaths == 0 && j->commit_received != t->id;

@@ -93,7 +93,8 @@ static const char *check_join(const union cn_msg *m)
 	if (j->head.tag >= CN_MSG_REQUESTS) {
 		return "request number";
 	}
-	if (j->team >= CN_MSG_TEAMS) {
+	if (j->team >= CN_MSG_TEAMS || j->derived > 1 ||
+	    (j->derived != 0 && j->parent >= CN_MSG_TEAMS)) {
 		return "team number";
 	}
 	if (!secret_ok(j->secret)) {

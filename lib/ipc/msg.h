@@ -69,7 +69,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 9u
+#define CN_MSG_VERSION 10u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -180,6 +180,10 @@ struct cn_msg_join {
 	uint32_t timeout_ms; /* from now on, for all ranks to come */
 	char job[CN_MSG_NAME];
 	uint64_t secret; /* the owner by a secret, with CN_OWNER_SECRET; 0: the user */
+	/* A team of ranks of a team that is ready: a bit for each of them (cn_team_derive()). */
+	uint32_t derived; /* 0, 1; 0: the rest is ignored */
+	uint32_t parent;
+	uint64_t members[COLLNET_RANKS_MAX / 64];
 };
 
 /* Outstanding requests of the team are DONE with COLLNET_ERANK first. -> REPLY */
@@ -352,6 +356,7 @@ struct cn_msg_combine {
 
 struct cn_msg_rank_names {
 	struct cn_msg_head head;
+	uint64_t run;	/* cn_member_run() */
 	uint32_t nodes; /* of the team */
 	uint32_t count; /* names that follow, of ranks first .. first + count - 1 */
 	char names[CN_MSG_PAGE][CN_MSG_NAME];

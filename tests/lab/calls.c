@@ -457,6 +457,7 @@ static void split_teams(void)
 	uint32_t half = (ranks + 1 - rank % 2) / 2;
 	uint64_t all = (uint64_t)ranks * (ranks - 1) / 2, odd = (uint64_t)(ranks / 2) * (ranks / 2);
 	collnet_team_t *a, *b, *none = t;
+	uint32_t list[16];
 
 	for (int i = 0; i < 20; i++) {
 		CHECK(collnet_team_split(t, (int32_t)(rank % 2), -(int32_t)rank, &a) == COLLNET_OK);
@@ -471,6 +472,29 @@ static void split_teams(void)
 		CHECK(sum_of_ranks(b) == (rank % 2 == 1 ? odd : all - odd));
 		collnet_team_destroy(b);
 		CHECK(sum_of_ranks(t) == all);
+	}
+	/* All but the first, in reverse order, twice at once; the first one makes none. */
+	for (uint32_t r = 0; r + 1 < ranks; r++) {
+		list[r] = ranks - 1 - r;
+	}
+	if (rank > 0) {
+		CHECK(collnet_team_from_ranks(t, ranks - 1, list, &a) == COLLNET_OK);
+		CHECK(collnet_team_from_ranks(t, ranks - 1, list, &b) == COLLNET_OK);
+		CHECK(collnet_team_size(a) == ranks - 1 &&
+		      collnet_team_rank(a) == ranks - 1 - rank);
+		CHECK(sum_of_ranks(a) == all && sum_of_ranks(b) == all);
+		collnet_team_destroy(a);
+		CHECK(sum_of_ranks(b) == all);
+		collnet_team_destroy(b);
+	} else {
+		REFUSED(COLLNET_EINVAL, "not in the list",
+			collnet_team_from_ranks(t, ranks - 1, list, &a));
+		list[1] = list[0] = 0;
+		REFUSED(COLLNET_EINVAL, "twice", collnet_team_from_ranks(t, 2, list, &a));
+		list[0] = ranks;
+		REFUSED(COLLNET_EINVAL, "there is none", collnet_team_from_ranks(t, 1, list, &a));
+		CHECK(collnet_team_from_ranks(NULL, 1, list, &a) == COLLNET_EINVAL);
+		REFUSED(COLLNET_EINVAL, "out is NULL", collnet_team_from_ranks(t, 1, list, NULL));
 	}
 	CHECK(collnet_team_split(t, rank == 0 ? -1 : 7, 0, &none) == COLLNET_OK);
 	CHECK((none == NULL) == (rank == 0));

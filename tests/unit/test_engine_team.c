@@ -56,6 +56,74 @@ static void engine__late_rank_is_in_time(void **state)
 	engine_fixture_free(w);
 }
 
+static uint64_t data_sent(struct engine_fixture *w, uint32_t node)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+
+	cn_engine_stats(w->engines[node], &s, false);
+	return s.data_sent;
+}
+
+/* A team of six of eight ranks: one message per pair of its three nodes, and none to the fourth,
+ * unless a rank is late. */
+static void derive(bool late)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(3000);
+	const uint64_t members = 0x3f;
+	struct cn_member *parents[8], *none = NULL;
+	uint64_t before[4];
+	struct cn_err err = { 0 };
+
+	engine_join_all(w, 2, false, "job");
+	for (uint32_t r = 0; r < 8; r++) {
+		parents[r] = w->rank[r].member;
+		w->rank[r].member = NULL;
+		assert_true(cn_member_run(parents[r]) == cn_member_run(parents[0]));
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		before[i] = data_sent(w, i);
+	}
+	assert_int_equal(cn_team_derive(parents[0], w->now, "child", 0, 5, &members,
+					w->now + SECOND, NULL, &none, &err),
+			 COLLNET_EINVAL);
+	assert_int_equal(cn_team_derive(parents[7], w->now, "child", 0, 6, &members,
+					w->now + SECOND, NULL, &none, &err),
+			 COLLNET_EINVAL);
+	w->ranks = 6;
+	for (uint32_t r = 6; r-- > 0;) {
+		if (late && r == 2) {
+			engine_run(w, 3 * SECOND);
+		}
+		if (cn_team_derive(parents[r], w->now, "child", r, 6, &members,
+				   w->now + 10 * SECOND, engine_begin_wait(w, &w->rank[r].joined),
+				   &w->rank[r].member, &err) != COLLNET_OK) {
+			fail_msg("%s", err.text);
+		}
+	}
+	engine_wait_all(w, -1, late ? 3 * SECOND : 10 * CN_MS);
+	for (uint32_t r = 0; r < 6; r++) {
+		assert_int_equal(w->rank[r].joined.status, COLLNET_OK);
+		assert_int_equal(cn_member_nodes(w->rank[r].member), 3);
+	}
+	for (uint32_t i = 0; i < 4 && !late; i++) {
+		assert_int_equal(data_sent(w, i) - before[i], i < 3 ? 2 : 0);
+	}
+	engine_collective(w, &a, SECOND);
+	engine_leave_all(w);
+	for (uint32_t r = 0; r < 8; r++) {
+		cn_team_leave(parents[r], w->now, false);
+	}
+	engine_fixture_free(w);
+}
+
+static void engine__derived_team(void **state)
+{
+	(void)state;
+	derive(false);
+	derive(true);
+}
+
 static void engine__mismatches(void **state)
 {
 	static const struct {
@@ -202,6 +270,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engine__rank_is_missing),
+		cmocka_unit_test(engine__derived_team),
 		cmocka_unit_test(engine__late_rank_is_in_time),
 		cmocka_unit_test(engine__mismatches),
 		cmocka_unit_test(engine__mismatch_on_one_node),

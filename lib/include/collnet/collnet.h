@@ -198,6 +198,13 @@ int collnet_team_split(collnet_team_t *t, int32_t color, int32_t key, collnet_te
 /** Another team of the same ranks, with operations of its own. Every rank of `t` calls it. */
 int collnet_team_dup(collnet_team_t *t, collnet_team_t **out);
 
+/**
+ * A team of n ranks of `t`: ranks[i] of `t` is rank i of it. Only these ranks call it, all with the
+ * same list.
+ */
+int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks,
+			    collnet_team_t **out);
+
 /** Leaves the team; its outstanding requests end with COLLNET_ERANK. NULL is ignored. */
 void collnet_team_destroy(collnet_team_t *t);
 

@@ -21,21 +21,18 @@
 #include <unistd.h>
 
 #include "node/runtime.h"
+#include "util/spin.h"
 
 #define KEEP_ALIVE_MS	 25
 #define KEEP_ALIVE_POLLS 16
-#define SPIN_ALONE	 (20 * CN_US)
-/* A wait that lasts less is spent looking, where the one before was as short: frames then come in a
- * stream, and falling asleep for each would make the processor the limit. */
-#define WORTH_A_SLEEP (60 * CN_US)
-#define LINGER	      (200 * CN_MS)  /* for goodbyes at the end */
-#define DRAIN	      (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
+#define SPIN_ALONE	 (20 * CN_US)	/* of polling, until others are let in between polls */
+#define LINGER		 (200 * CN_MS)	/* for goodbyes at the end */
+#define DRAIN		 (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
 
 struct direct {
 	struct cn_runtime runtime;
-	bool spin;
-	cn_time idle_since; /* spinning: when there was work last */
-	bool short_sleeps;  /* the last sleep was over so soon that it cost more than it saved */
+	bool never_sleeps;
+	struct cn_spin spin;
 	bool threaded;
 	bool alone;	  /* the thread below polls, not a caller */
 	cn_time wake_at;  /* of a caller that sleeps */
@@ -150,17 +147,39 @@ static void free_reduction(struct collnet_request *r)
 
 /* ---- polling --------------------------------------------------------------------------- */
 
-/* Polls once. A thread that sleeps meanwhile is woken where it would sleep for too long. */
-static bool poll_once(struct collnet *c, cn_time now)
+/* After a poll. A thread that sleeps meanwhile is woken where it would sleep for too long. */
+static bool polled(struct collnet *c, int result)
 {
 	struct direct *d = c->impl;
-	const bool work = worked(c, cn_poller_poll(d->runtime.poller, now));
+	const bool work = worked(c, result);
 
 	if (c->asleep && (cn_poller_blocked(d->runtime.poller) ||
 			  cn_poller_deadline(d->runtime.poller) < d->wake_at)) {
 		cn_wake(c);
 	}
 	return work;
+}
+
+static bool poll_once(struct collnet *c, cn_time now)
+{
+	struct direct *d = c->impl;
+
+	return polled(c, cn_poller_poll(d->runtime.poller, now));
+}
+
+/* Whether a wait is to poll, and not to sleep. Whoever must run for the frame to come (the kernel's
+ * own threads, the other side on the same processor) is let in after a while. */
+static bool spins(struct collnet *c, cn_time now)
+{
+	struct direct *d = c->impl;
+
+	if (!cn_spin_wait(&d->spin, now) && !d->never_sleeps) {
+		return false;
+	}
+	if (now - d->spin.since > SPIN_ALONE) {
+		cn_yield(c);
+	}
+	return true;
 }
 
 static void direct_progress(struct collnet *c, cn_time until)
@@ -178,31 +197,16 @@ static void direct_progress(struct collnet *c, cn_time until)
 		cn_let_in(c);
 	}
 	combine_waiting(c);
-	if (poll_once(c, now) || c->ended != ended || until <= now) {
-		d->idle_since = now;
-		return;
-	}
-	if ((d->spin || (d->short_sleeps && now - d->idle_since < WORTH_A_SLEEP)) &&
-	    worked(c, cn_poller_spin(poller, now))) {
-		d->idle_since = now;
-		return;
-	}
-	if (d->spin) {
-		/* Whoever must run for the frame to come (the kernel's own threads, the other side
-		 * on the same processor) is let in after a while. */
-		if (now - d->idle_since > SPIN_ALONE) {
-			cn_yield(c);
-		}
+	if (polled(c, cn_poller_spin(poller, now)) || c->ended != ended || until <= now) {
+		cn_spin_over(&d->spin, now);
 		return;
 	}
 	wake = cn_min_time(until, cn_poller_deadline(poller));
-	if (wake <= now || (d->short_sleeps && now - d->idle_since < WORTH_A_SLEEP)) {
+	if (wake <= now || spins(c, now)) {
 		return;
 	}
 	d->wake_at = wake;
 	cn_sleep(c, p, cn_poller_blocked(poller) ? 2 : 1, wake - now);
-	d->idle_since = cn_now();
-	d->short_sleeps = d->idle_since - now < WORTH_A_SLEEP;
 }
 
 static void direct_give_up(struct collnet *c, const char *what)
@@ -283,7 +287,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a context");
 	}
 	c->impl = d;
-	d->spin = o->spin != 0;
+	d->never_sleeps = o->spin != 0;
 	rc = cn_runtime_open(&config, &d->runtime, err);
 	if (rc != COLLNET_OK) {
 		return rc;

@@ -25,7 +25,7 @@ static const char help_text[] =
 	"      --link KIND         packet (default), udp or pcap\n"
 	"      --peers PEERS       link udp: a multicast group or a file of hosts\n"
 	"                          (default: 239.192.136.181)\n"
-	"      --encapsulation E   raw (default) or udp, the same on all nodes\n"
+	"      --encapsulation E   udp (default) or raw, the same on all nodes\n"
 	"      --node NAME         name of this node (default: the host name)\n"
 	"      --topology FILE     topology file: switches, links, rates, buffers\n"
 	"      --socket PATH       Unix socket for programs\n"
@@ -58,6 +58,7 @@ void cn_config_init(struct cn_config *c)
 	snprintf(c->socket, sizeof(c->socket), "%s", CN_MSG_SOCKET);
 	c->socket_mode = 0660;
 	c->ethertype = 0x88B5;
+	c->encapsulation = CN_ENCAPSULATION_DEFAULT;
 	c->window = COLLNET_WINDOW_AUTO;
 	c->peer_timeout_ms = 1500;
 	c->log_level = COLLNET_LOG_INFO;

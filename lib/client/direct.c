@@ -271,6 +271,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 		.topology = o->topology,
 		.cluster = o->cluster,
 		.ethertype = o->ethertype,
+		.encapsulation = CN_ENCAPSULATION_DEFAULT,
 		.window = COLLNET_WINDOW_AUTO,
 	};
 	struct direct *d;

@@ -132,7 +132,7 @@ void cn_op_abort(struct cn_op *op, int status, const char *text)
 
 uint32_t cn_op_copied_max(const struct cn_op *op)
 {
-	return 4 * op->team->layout.nnodes + 16;
+	return 4 * op->team->layout.nnodes + 64;
 }
 
 void cn_op_try_finish(struct cn_op *op)

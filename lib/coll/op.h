@@ -141,7 +141,8 @@ uint64_t cn_op_frame_bytes(uint64_t len, uint64_t most);
 /* Every rank of this node is called back. The operation is free afterwards. */
 void cn_op_finish(struct cn_op *op, int status, const char *text);
 void cn_op_abort(struct cn_op *op, int status, const char *text);
-/* Frames that are copied at the end, so that it need not wait for their acknowledgements. */
+/* Frames that are copied at the end, so that it need not wait for their acknowledgements: more than
+ * a super-frame, which takes less time to copy than to be acknowledged. */
 uint32_t cn_op_copied_max(const struct cn_op *op);
 /* Finishes if nothing is left to do and the buffers are free. */
 void cn_op_try_finish(struct cn_op *op);

@@ -385,7 +385,8 @@ int cn_link_open_pcap(const struct cn_link_config *config, const struct cn_inter
 	}
 	if (config->encapsulation != CN_ENCAPSULATION_RAW) {
 		return cn_fail(err, COLLNET_EUNSUPPORTED,
-			       "link pcap has no encapsulation %s: use link packet",
+			       "link pcap has no encapsulation %s: use link packet, or the "
+			       "encapsulation raw on all nodes",
 			       cn_encapsulation_name(config->encapsulation));
 	}
 	p = calloc(1, sizeof(*p));

@@ -30,6 +30,7 @@ enum cn_encapsulation {
 	CN_ENCAPSULATION_RAW, /* nothing: an EtherType of its own */
 	CN_ENCAPSULATION_UDP, /* an IPv4 and a UDP header */
 };
+#define CN_ENCAPSULATION_DEFAULT CN_ENCAPSULATION_UDP /* of links; pcap has none but raw */
 
 /* Its bytes per frame. */
 static inline uint32_t cn_encapsulation_bytes(enum cn_encapsulation e)

@@ -8,6 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 need_lab
 need attacker
+export COLLNET_ENCAPSULATION=raw # what the attacker reads and forges
 
 host_commands await
 

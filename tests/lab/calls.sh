@@ -26,7 +26,7 @@ try 4 --shape 2x2 --rate 100mbit --loss 2%
 export COLLNET_MODE=direct
 try 3 --shape 3 --rate 100mbit --no-daemons
 COLLNET_SPIN=1 try 2 --shape 2 --rate 100mbit --no-daemons
-COLLNET_LINK=pcap try 2 --shape 2 --rate 100mbit --no-daemons
+COLLNET_LINK=pcap COLLNET_ENCAPSULATION=raw try 2 --shape 2 --rate 100mbit --no-daemons
 
 collnet lab run --timeout 60 --shape 2 --no-daemons -- calls away >out 2>&1 || {
 	cat out

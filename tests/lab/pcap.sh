@@ -4,6 +4,7 @@
 # beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
+export COLLNET_ENCAPSULATION=raw
 
 # right RANKS RUNS WHAT: ./out has so many verified rows, of so many ranks each.
 right() {

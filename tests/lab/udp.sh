@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The encapsulation udp: right bytes; with super-frames no frame is lost in any port, and no more are in
+# The encapsulation udp, the default: right bytes; with super-frames no frame is lost in any port, and no more are in
 # flight than the window; the kernels of the hosts neither reply to such a frame nor log it.
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
@@ -7,7 +7,7 @@ need_lab
 
 # The networks and windows of lab/exchange and lab/buffers.
 exchange() {
-	lab_rows --timeout 60 --encapsulation udp "$@" --algorithm shuffle
+	lab_rows --timeout 60 "$@" --algorithm shuffle
 	no_drops
 	[ "$(json nic_drops ports)/$(json ring_drops rows | sort -u)" = 0/0 ] || {
 		cat out
@@ -30,11 +30,11 @@ exchange --shape 4 --rate 50mbit --buffer 100 -- alltoall --sizes 256k --iterati
 for net in "--shape 2" "--shape 2 --no-daemons" "--shape 2 --mtu 9000" "--shape 4 --rate 100mbit" \
 	"--shape 4 --rate 100mbit --loss 1%" "--shape 2 --mtu 604"; do
 	# shellcheck disable=SC2086
-	lab_rows --timeout 60 --encapsulation udp $net -- alltoall --sizes 1,1k,1m --iterations 2 \
+	lab_rows --timeout 60 $net -- alltoall --sizes 1,1k,1m --iterations 2 \
 		--window off --timeout 30
 	echo "ok: $what"
 	# shellcheck disable=SC2086
-	lab_rows --timeout 60 --encapsulation udp $net -- stream --sizes 1,100k --iterations 20
+	lab_rows --timeout 60 $net -- stream --sizes 1,100k --iterations 20
 	echo "ok: $what"
 done
 
@@ -48,7 +48,7 @@ awk '/^Ip:/ && n++ { print "ip out", $11 }' /proc/net/snmp
 EOS
 for ip in "" --ip; do
 	# shellcheck disable=SC2086
-	collnet lab run --shape 2 $ip --encapsulation udp --timeout 60 -- sh -c '
+	collnet lab run --shape 2 $ip --timeout 60 -- sh -c '
 		for f in all/log_martians all/forwarding all/rp_filter default/log_martians; do
 			echo 1 >/proc/sys/net/ipv4/conf/$f 2>/dev/null
 		done
@@ -69,26 +69,26 @@ done
 
 # One node of another encapsulation: named at both, in one line.
 collnet lab run --shape 2 --no-daemons --timeout 60 --tag -- sh -c '
-	[ $COLLNET_RANK = 0 ] || { COLLNET_ENCAPSULATION=udp; export COLLNET_ENCAPSULATION; }
+	[ $COLLNET_RANK = 1 ] || { COLLNET_ENCAPSULATION=raw; export COLLNET_ENCAPSULATION; }
 	! collnet bench barrier --timeout 3' >out 2>&1 </dev/null || { cat out; fail "two encapsulations"; }
 has "0.*1 of 2 ranks missing at the deadline: 1; h1 uses encapsulation udp, this node raw" out
 has "1.*1 of 2 ranks missing at the deadline: 0; h0 uses encapsulation raw, this node udp" out
 echo "ok: two encapsulations, named at both nodes"
 
-# The link pcap has none.
-collnet lab run --shape 2 --no-daemons --timeout 60 --encapsulation udp -- sh -c '
+# The link pcap has raw alone.
+collnet lab run --shape 2 --no-daemons --timeout 60 -- sh -c '
 	! collnet bench barrier --link pcap --timeout 3' >out 2>&1 </dev/null || { cat out; fail "pcap"; }
 has "link pcap has no encapsulation udp\|no link pcap" out
 
-# The whole of two other tests: goodbyes of a daemon that was killed, which its parent sends; and ports of
-# twelve frames, in which the shuffle loses nothing.
+# The encapsulation raw: the whole of two other tests, goodbyes of a daemon that was killed, which its parent
+# sends; and ports of twelve frames, in which the shuffle loses nothing.
 case $0 in
 /*) tests=${0%/*} ;;
 *) tests=$PWD/${0%/*} ;;
 esac
-COLLNET_ENCAPSULATION=udp
+COLLNET_ENCAPSULATION=raw
 export COLLNET_ENCAPSULATION
 for t in parent buffers; do
 	mkdir "$t"
-	(cd "$t" && TMPDIR=$PWD sh "$tests/$t.sh") || fail "$t with the encapsulation udp"
+	(cd "$t" && TMPDIR=$PWD sh "$tests/$t.sh") || fail "$t with the encapsulation raw"
 done

@@ -51,7 +51,7 @@ static void keep__names_what_cannot(void **state)
 	(void)state;
 	config(&running, "interface eth0\nnode a\n");
 	config(&fresh,
-	       "interface eth1\nlink pcap\nencapsulation udp\nnode b\nsocket /s\nuser u\ncluster 4\n"
+	       "interface eth1\nlink pcap\nencapsulation raw\nnode b\nsocket /s\nuser u\ncluster 4\n"
 	       "ethertype 0x88B6\nwindow 5\npeer-timeout 700\n");
 	running.ready_fd = 7;
 	cn_reload_keep(&fresh, &running, stays, sizeof(stays));
@@ -59,7 +59,7 @@ static void keep__names_what_cannot(void **state)
 				   "ethertype, peer-timeout");
 	assert_string_equal(fresh.interface, "eth0");
 	assert_string_equal(fresh.link, "");
-	assert_int_equal(fresh.encapsulation, CN_ENCAPSULATION_RAW);
+	assert_int_equal(fresh.encapsulation, CN_ENCAPSULATION_UDP);
 	assert_string_equal(fresh.node, "a");
 	assert_string_equal(fresh.socket, CN_MSG_SOCKET);
 	assert_string_equal(fresh.user, "");

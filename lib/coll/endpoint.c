@@ -303,3 +303,28 @@ void cn_endpoints_expire(struct cn_engine *e, cn_time now)
 		}
 	}
 }
+
+/* A super-frame may have messages of all endpoints whose flow, as the link has it, is the same. */
+static bool flow_has_one_owner(const struct cn_endpoints *s, uint16_t number)
+{
+	const struct cn_endpoint *ep = s->by_number[number];
+	uint16_t n = number;
+
+	while ((n = (uint16_t)(n + CN_FLOWS)) != number) {
+		if (s->by_number[n] != NULL && s->by_number[n]->owner != ep->owner) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool cn_endpoints_place(struct cn_engine *e, const struct cn_peer *p, const struct cn_rx *rx,
+			struct cn_rx_place *out)
+{
+	struct cn_endpoints *s = e->endpoints;
+	uint16_t to = (uint16_t)(rx->stream >> 16), from = (uint16_t)rx->stream;
+	const struct cn_flow *f = cn_flow_find(s, p, to, from);
+
+	return f != NULL && s->by_number[to] != NULL && cn_flow_place(f, rx, out) &&
+	       flow_has_one_owner(s, to);
+}

@@ -179,6 +179,9 @@ void cn_endpoints_abort(struct cn_engine *e, int status, const char *text);
 void cn_endpoints_fail(struct cn_engine *e, cn_time now, int status, const char *text);
 bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
 			  const struct cn_rx *rx);
+/* Where it will write the payload, as cn_op_place(). */
+bool cn_endpoints_place(struct cn_engine *e, const struct cn_peer *p, const struct cn_rx *rx,
+			struct cn_rx_place *out);
 /* A control message whose first byte is >= CN_CONTROL_ENDPOINT (flow.c). */
 bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
 			  size_t len);
@@ -223,6 +226,8 @@ void cn_recv_expire(struct cn_recv *r, cn_time now);
 void cn_recv_resume(struct cn_endpoints *s);
 /* A frame of a message came. False: no buffer for it. */
 bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx);
+/* Where it will write the payload of a further frame. False: it is none, or nobody receives it. */
+bool cn_flow_place(const struct cn_flow *f, const struct cn_rx *rx, struct cn_rx_place *out);
 /* Grants what is due. */
 void cn_flow_credit(struct cn_flow *f, cn_time now);
 /* The rest of the message that is coming will not: its receive waits again. */

@@ -109,7 +109,7 @@ void cn_recv_copy(struct cn_recv *r, uint32_t at, const void *data, uint32_t n)
 	if (n > r->capacity - at) {
 		n = (uint32_t)(r->capacity - at);
 	}
-	if (n > 0) {
+	if (n > 0 && data != r->data + at) {	/* a frame may have been received in its place */
 		memmove(r->data + at, data, n); /* a sender of this node may send from there */
 	}
 }
@@ -302,6 +302,21 @@ bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 		update_expect(f, now);
 	}
 	cn_flow_credit(f, now);
+	return true;
+}
+
+bool cn_flow_place(const struct cn_flow *f, const struct cn_rx *rx, struct cn_rx_place *out)
+{
+	uint32_t at = f->bytes - f->left;
+	uint64_t room;
+
+	if (!f->coming || f->into == NULL || (rx->flags & CN_FLAG_FIRST) != 0 ||
+	    at >= f->into->capacity) {
+		return false;
+	}
+	room = f->into->capacity - at;
+	out->at = f->into->data + at;
+	out->room = (size_t)(room < f->left ? room : f->left);
 	return true;
 }
 

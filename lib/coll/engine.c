@@ -57,6 +57,13 @@ static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct c
 	}
 }
 
+static bool on_place(void *ctx, struct cn_peer *p, const struct cn_rx *rx, struct cn_rx_place *out)
+{
+	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
+
+	return rx->type == CN_TYPE_MESSAGE && cn_endpoints_place(e, p, rx, out);
+}
+
 struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p)
 {
 	return cn_peer_user(p);
@@ -127,8 +134,8 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 }
 
 static const struct cn_node_ops node_ops = {
-	CN_TRANSPORT_UPCALLS,	   .deliver = on_deliver, .peer_up = on_peer_up,
-	.peer_down = on_peer_down, .path = on_path,
+	CN_TRANSPORT_UPCALLS,  .deliver = on_deliver,	  .place = on_place,
+	.peer_up = on_peer_up, .peer_down = on_peer_down, .path = on_path,
 };
 
 /* ---- life ----------------------------------------------------------------------------- */
@@ -305,6 +312,14 @@ void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame 
 	struct cn_transport *x = cn_transport_of_port(e, cn_wire_port(f->data, f->len));
 
 	cn_node_input(x->node, now, f);
+}
+
+bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx_place *out)
+{
+	struct cn_engine *e = engine;
+	struct cn_transport *x = cn_transport_of_port(e, cn_wire_port(first->data, first->len));
+
+	return cn_node_place(x->node, first, out);
 }
 
 /* The transports take turns of as many frames as fit a super-frame. */

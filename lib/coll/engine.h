@@ -44,6 +44,8 @@ void cn_engine_free(struct cn_engine *e);
 
 /* The transport's four calls. */
 void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame *f);
+/* Where the payloads of a super-frame belong: a cn_rx_place_fn, whose ctx is the engine. */
+bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx_place *out);
 bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out);
 cn_time cn_engine_deadline(const struct cn_engine *e);
 void cn_engine_expire(struct cn_engine *e, cn_time now);

@@ -168,6 +168,10 @@ void cn_op_acked(struct cn_source *source);
 /* ---- op_recv.c -------------------------------------------------------------------------- */
 
 bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx);
+/* Where deliver() will write the payload of a frame that is the next one of p, and of those that
+ * follow it. False: unknown. */
+bool cn_op_place(struct cn_team *t, const struct cn_peer *p, const struct cn_rx *rx,
+		 struct cn_rx_place *out);
 /* A tombstone came: the operations of the team have ended there before they were complete. */
 void cn_op_tombstone(struct cn_team *t, const struct cn_peer *p);
 /* Frames that waited for this operation, in the order in which they came. */

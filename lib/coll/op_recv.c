@@ -63,7 +63,11 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	cn_flight_received(&op->source.flight, cn_node_window(t->transport->node));
 	cn_op_unexpected_received(op, k);
 	if (len > 0 && a->dst.buffer != CN_BUF_DIGEST) {
-		memcpy(cn_op_address(op, &a->dst) + p->done, data, len);
+		uint8_t *to = cn_op_address(op, &a->dst) + p->done;
+
+		if (data != to) { /* a frame that was placed wrongly lies behind it */
+			memmove(to, data, len);
+		}
 	}
 	/* Data may go back; and while there is any to send to anyone, acknowledgements would only
 	 * be in its way: those of the last round all come at once. */
@@ -184,6 +188,28 @@ bool cn_op_deliver(struct cn_team *t, struct cn_peer *p, const struct cn_rx *rx)
 		return keep_unexpected(t, p, rx);
 	}
 	take(op, k, rx->stream, rx->flags, rx->payload, rx->len);
+	return true;
+}
+
+bool cn_op_place(struct cn_team *t, const struct cn_peer *p, const struct cn_rx *rx,
+		 struct cn_rx_place *out)
+{
+	uint32_t k = t->state == CN_TEAM_READY ? cn_team_node_of(t, p) : UINT32_MAX, i;
+	struct cn_op *op = k != UINT32_MAX ? running(t, rx->stream) : NULL;
+	const struct cn_action *a;
+
+	if (op == NULL || t->nodes[k].peer != p || t->nodes[k].failed ||
+	    cn_stream_signature(rx->stream) != cn_op_signature(op) ||
+	    op->streams[k].recv == CN_NONE) {
+		return false;
+	}
+	i = op->streams[k].recv;
+	a = &op->sched.actions[i];
+	if (a->dst.buffer == CN_BUF_DIGEST || a->dst.buffer == CN_BUF_NONE) {
+		return false;
+	}
+	out->at = cn_op_address(op, &a->dst) + op->progress[i].done;
+	out->room = a->len - op->progress[i].done;
 	return true;
 }
 

@@ -89,6 +89,13 @@ static bool on_deliver(void *ctx, cn_time now, struct cn_peer *p, const struct c
 	}
 }
 
+static bool on_place(void *ctx, struct cn_peer *p, const struct cn_rx *rx, struct cn_rx_place *out)
+{
+	struct cn_transport *x = ctx;
+
+	return rx->type == CN_TYPE_COLL && x->team != NULL && cn_op_place(x->team, p, rx, out);
+}
+
 static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 {
 	struct cn_transport *x = ctx;
@@ -118,8 +125,8 @@ static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
 }
 
 static const struct cn_node_ops node_ops = {
-	CN_TRANSPORT_UPCALLS,	   .deliver = on_deliver, .peer_up = on_peer_up,
-	.peer_down = on_peer_down, .path = on_path,
+	CN_TRANSPORT_UPCALLS,  .deliver = on_deliver,	  .place = on_place,
+	.peer_up = on_peer_up, .peer_down = on_peer_down, .path = on_path,
 };
 
 /* ---- life -------------------------------------------------------------------------------- */

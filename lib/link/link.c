@@ -219,6 +219,12 @@ void cn_link_close(struct cn_link *l)
 	}
 }
 
+void cn_link_set_place(struct cn_link *l, cn_rx_place_fn *place, void *ctx)
+{
+	l->place = place;
+	l->place_ctx = ctx;
+}
+
 size_t cn_link_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 {
 	return l->ops->recv(l, out, max);

@@ -60,6 +60,8 @@ struct cn_link {
 	int recv_fd;  /* readable when frames wait; -1: none */
 	int send_fd;  /* writable when the queue has room again; may equal recv_fd; -1: none */
 	char interface[32];
+	cn_rx_place_fn *place; /* NULL: all frames lie in the link's memory */
+	void *place_ctx;
 };
 
 /*
@@ -79,6 +81,9 @@ bool cn_link_is_udp(const char *kind);
  */
 int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err);
 void cn_link_close(struct cn_link *l);
+
+/* Lets the link receive payloads where `place` says. The packet link does, for super-frames. */
+void cn_link_set_place(struct cn_link *l, cn_rx_place_fn *place, void *ctx);
 
 /*
  * Up to max frames that have come, in order; 0: none now. They are borrowed from the link until

@@ -18,6 +18,8 @@
 #define PACKET_BATCH (2 * CN_SUPER_FRAME_MAX)
 /* A head, a payload and padding per frame, and the headers of the encapsulation per message. */
 #define PACKET_PIECES (4 * PACKET_BATCH)
+/* Bytes of a header that is received apart from its payload. */
+#define PACKET_HEADER_MAX 32
 /* Bytes of the longest frame: a datagram behind an Ethernet header. */
 #define PACKET_LARGE (CN_ETH_HEADER + 65535)
 
@@ -49,8 +51,10 @@ struct packet_link {
 	struct packet_cursor head, tail;
 	uint32_t borrowed;
 	uint32_t empty_looks;
-	uint8_t *large;		    /* a frame that did not fit its slot; NULL: there are none */
-	bool large_lent;	    /* frames in it are with the caller */
+	uint8_t *large;	 /* a frame that did not fit its slot; NULL: there are none */
+	bool large_lent; /* frames in it are with the caller */
+	struct iovec parts[2 * CN_SUPER_FRAME_MAX + 2];
+	uint8_t heads[CN_SUPER_FRAME_MAX * PACKET_HEADER_MAX];
 	struct cn_super_frame rest; /* received, and not yet handed out */
 
 	/* sending */

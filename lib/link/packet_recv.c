@@ -7,7 +7,8 @@
  * A slot holds a frame of the MTU. For one that is longer, a super-frame, the kernel marks the slot
  * and queues the frame to the socket (PACKET_COPY_THRESH); it is read into `large`, one at a time.
  * So the ring has as many slots as without super-frames, and the copy of a super-frame is made by
- * the receiving process instead of the kernel's receive path.
+ * the receiving process instead of the kernel's receive path. The slot has the beginning of the
+ * super-frame: if that tells where its payloads belong, they are read there, and not copied again.
  *
  * Slots are in order of arrival, and so are the queued frames. [tail, tail + borrowed) is with the
  * caller. A super-frame of which only a part was handed out keeps its slot and `large`.
@@ -17,6 +18,7 @@
 
 #include "link/kinds.h"
 #include "link/packet_impl.h"
+#include "util/byteorder.h"
 
 #define VLAN_ID	    0x0fff
 #define ERROR_EVERY 512 /* empty looks at the ring between looks at the socket's error */
@@ -79,13 +81,6 @@ void cn_packet_release(struct cn_link *l)
 	p->large_lent = p->large_lent && kept;
 }
 
-/* The next frame that the kernel queued, with its struct virtio_net_hdr; its length or -1. */
-static ssize_t read_large(struct packet_link *p)
-{
-	return recv(p->link.recv_fd, p->large, sizeof(struct virtio_net_hdr) + PACKET_LARGE,
-		    MSG_DONTWAIT | MSG_TRUNC);
-}
-
 /* Whether the checksum needs no look: it was verified, or the frame never left this machine. */
 static bool is_trusted(const struct virtio_net_hdr *vnet, uint32_t status)
 {
@@ -93,18 +88,89 @@ static bool is_trusted(const struct virtio_net_hdr *vnet, uint32_t status)
 	       (status & (TP_STATUS_CSUM_VALID | TP_STATUS_CSUMNOTREADY)) != 0;
 }
 
+/* Whether the place of the super-frame that this slot announces is known. */
+static bool find_place(const struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status,
+		       const struct virtio_net_hdr *vnet, struct cn_rx_place *place)
+{
+	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
+	const struct cn_rx_frame first = {
+		.ether = frame,
+		.data = frame + CN_UDP_HEAD,
+		.len = vnet->gso_size,
+		.encapsulation = CN_ENCAPSULATION_UDP,
+	};
+
+	/* The filter let it pass: it is of our EtherType, or UDP to our port. */
+	return p->link.place != NULL && vnet->gso_type != VIRTIO_NET_HDR_GSO_NONE &&
+	       is_trusted(vnet, status) && cn_get_be16(frame + 12) != p->ethertype &&
+	       h->tp_snaplen >= CN_UDP_HEAD + PACKET_HEADER_MAX &&
+	       p->link.place(p->link.place_ctx, &first, place) &&
+	       place->header <= PACKET_HEADER_MAX && place->header < vnet->gso_size;
+}
+
+/*
+ * Divides the super-frame into the parts that recvmsg() fills: its own headers; header and payload
+ * of each frame that has a place; the rest, which follows its headers in `large`. Returns how many.
+ */
+static size_t divide(struct packet_link *p, size_t bytes, size_t size, struct cn_rx_place *place,
+		     struct cn_super_frame *apart)
+{
+	struct iovec *v = p->parts;
+	uint8_t *head = p->heads, *rest = p->large + sizeof(struct virtio_net_hdr) + CN_UDP_HEAD;
+	size_t n = 0;
+
+	apart->header = place->header;
+	apart->headers = head;
+	apart->payloads = place->at;
+	v[n++] = (struct iovec){ p->large, (size_t)(rest - p->large) };
+	while (n < 2 * CN_SUPER_FRAME_MAX && bytes > place->header) {
+		size_t len = bytes < size ? bytes : size, payload = len - place->header;
+
+		if (payload > place->room) {
+			break;
+		}
+		v[n++] = (struct iovec){ head, place->header };
+		v[n++] = (struct iovec){ place->at, payload };
+		head += place->header;
+		place->at += payload;
+		place->room -= payload;
+		apart->placed += len;
+		bytes -= len;
+	}
+	v[n++] = (struct iovec){ rest, PACKET_LARGE - CN_UDP_HEAD };
+	return n;
+}
+
+/* Reads the next frame that the kernel queued, with its struct virtio_net_hdr: its length, 0 if
+ * there is none; *apart says which of its frames are not in `large`. */
+static size_t read_large(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status,
+			 struct cn_super_frame *apart)
+{
+	struct msghdr m = { .msg_iov = p->parts, .msg_iovlen = 1 };
+	struct cn_rx_place place;
+	struct virtio_net_hdr vnet;
+	ssize_t r;
+
+	memcpy(&vnet, (const uint8_t *)h + h->tp_mac - sizeof(vnet), sizeof(vnet));
+	p->parts[0] = (struct iovec){ p->large, sizeof(vnet) + PACKET_LARGE };
+	if (h->tp_len > CN_UDP_HEAD && find_place(p, h, status, &vnet, &place)) {
+		m.msg_iovlen = divide(p, h->tp_len - CN_UDP_HEAD, vnet.gso_size, &place, apart);
+	}
+	r = recvmsg(p->link.recv_fd, &m, MSG_DONTWAIT | MSG_TRUNC);
+	return r < (ssize_t)sizeof(vnet) ? 0 : (size_t)r - sizeof(vnet);
+}
+
 /* Makes the frame of a slot the rest, if it is for us. */
 static void take_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status)
 {
 	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
 	struct virtio_net_hdr vnet = { 0 };
-	size_t len = h->tp_snaplen, size = 0;
+	struct cn_super_frame s, apart = { .placed = 0 };
+	size_t len = h->tp_snaplen;
 	bool large = (status & TP_STATUS_COPY) != 0;
-	ssize_t r;
 
 	if (large) {
-		r = read_large(p);
-		len = r < (ssize_t)sizeof(vnet) ? 0 : (size_t)r - sizeof(vnet);
+		len = read_large(p, h, status, &apart);
 		frame = p->large + sizeof(vnet);
 	}
 	if (is_tagged(h, status)) {
@@ -116,12 +182,21 @@ static void take_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint3
 	}
 	if (p->vnet) {
 		memcpy(&vnet, frame - sizeof(vnet), sizeof(vnet));
-		size = vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE ? vnet.gso_size : 0;
 	}
-	if (cn_link_decapsulate(frame, len, p->ethertype, is_trusted(&vnet, status), &p->rest)) {
-		p->rest.size = size;
-		p->large_lent |= large;
+	if (!cn_link_decapsulate(frame, len, p->ethertype, is_trusted(&vnet, status), &s)) {
+		return;
 	}
+	s.size = vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE ? vnet.gso_size : 0;
+	if (apart.placed > 0 &&
+	    (s.encapsulation != CN_ENCAPSULATION_UDP || s.left != len - CN_UDP_HEAD)) {
+		return; /* it was divided by another length */
+	}
+	s.placed = apart.placed;
+	s.header = apart.header;
+	s.headers = apart.headers;
+	s.payloads = apart.payloads;
+	p->rest = s;
+	p->large_lent |= large;
 }
 
 size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)

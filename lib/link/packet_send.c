@@ -59,7 +59,7 @@ static size_t put_udp(const struct packet_link *p, struct packet_headers *h, str
 	for (size_t i = 1; i < n; i++) {
 		bytes += v[i].iov_len;
 	}
-	cn_udp_put(h->udp, f->head, p->ethertype, bytes);
+	cn_udp_put(h->udp, f->head, p->ethertype, f->flow, bytes);
 	if (!p->vnet) { /* then k is 1, and the head has an even length or is all of the frame */
 		for (size_t i = 1; i < n; i++) {
 			sum = cn_udp_sum(sum, v[i].iov_base, v[i].iov_len);

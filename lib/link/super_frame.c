@@ -14,6 +14,7 @@ size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t mos
 		size_t len = cn_super_frame_size(&frames[k]);
 
 		if (len > size || total + len > CN_SUPER_FRAME_BYTES ||
+		    frames[k].flow != frames[0].flow ||
 		    memcmp(frames[k].head, frames[0].head, 12) != 0) {
 			break;
 		}
@@ -49,9 +50,17 @@ size_t cn_super_frame_take(struct cn_super_frame *s, struct cn_rx_frame *out, si
 	for (; n < max && s->left > 0; n++) {
 		size_t len = s->size == 0 || s->left < s->size ? s->left : s->size;
 
-		out[n] = (struct cn_rx_frame){ s->ether, s->at, len, s->encapsulation };
-		s->at += len;
 		s->left -= len;
+		if (s->placed > 0) {
+			out[n] = (struct cn_rx_frame){ s->ether, s->headers, len, s->encapsulation,
+						       s->payloads };
+			s->headers += s->header;
+			s->payloads += len - s->header;
+			s->placed -= len;
+			continue;
+		}
+		out[n] = (struct cn_rx_frame){ s->ether, s->at, len, s->encapsulation, NULL };
+		s->at += len;
 	}
 	return n;
 }

@@ -37,6 +37,10 @@ struct cn_super_frame {
 	size_t left; /* bytes */
 	size_t size; /* of a frame; 0: all that is left is one frame */
 	enum cn_encapsulation encapsulation;
+	/* The next `placed` bytes of `left` are frames whose headers and payloads lie apart. */
+	size_t placed;
+	size_t header; /* bytes of each header */
+	const uint8_t *headers, *payloads;
 };
 
 /* Takes up to max frames from it; returns how many. */

@@ -55,7 +55,8 @@ static uint64_t pseudo_header(const uint8_t *frame)
 	return cn_udp_sum(cn_udp_sum(0, frame + IP + 12, 8), rest, sizeof(rest));
 }
 
-void cn_udp_put(uint8_t out[CN_UDP_HEAD], const uint8_t addresses[12], uint16_t port, size_t bytes)
+void cn_udp_put(uint8_t out[CN_UDP_HEAD], const uint8_t addresses[12], uint16_t port, uint16_t flow,
+		size_t bytes)
 {
 	uint8_t *ip = out + IP, *udp = out + UDP;
 	const uint8_t *to = addresses, *from = addresses + 6;
@@ -72,7 +73,7 @@ void cn_udp_put(uint8_t out[CN_UDP_HEAD], const uint8_t addresses[12], uint16_t 
 	cn_put_be32(ip + 16, CN_UDP_GROUP);
 	fold(cn_udp_sum(0, ip, IP_HEADER), ip + 10);
 	complement(ip + 10);
-	cn_put_be16(udp, (uint16_t)(SOURCE_PORT | (to[4] & 0x3f) << 8 | to[5]));
+	cn_put_be16(udp, (uint16_t)(SOURCE_PORT | (((to[4] << 8 | to[5]) ^ flow) & 0x3fff)));
 	cn_put_be16(udp + 2, port);
 	cn_put_be16(udp + 4, (uint16_t)(UDP_HEADER + bytes));
 	fold(pseudo_header(out), udp + 6);
@@ -95,7 +96,7 @@ size_t cn_udp_encapsulate(uint8_t *out, const uint8_t *frame, size_t len, uint16
 	size_t bytes = len - CN_ETH_HEADER;
 
 	memcpy(out + CN_UDP_HEAD, frame + CN_ETH_HEADER, bytes);
-	cn_udp_put(out, frame, port, bytes);
+	cn_udp_put(out, frame, port, 0, bytes);
 	cn_udp_finish(out, cn_udp_sum(0, out + CN_UDP_HEAD, bytes));
 	return CN_UDP_HEAD + bytes;
 }

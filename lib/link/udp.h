@@ -26,9 +26,11 @@
 /*
  * Writes the Ethernet, IPv4 and UDP headers of a datagram of `bytes` (65,507 at most) between the
  * addresses that the 12 bytes at `addresses` are, destination first. The UDP checksum is the sum of
- * the pseudo-header, as CHECKSUM_PARTIAL has it.
+ * the pseudo-header, as CHECKSUM_PARTIAL has it. The source port differs between the flows of a
+ * destination, so that GRO never merges the frames of two.
  */
-void cn_udp_put(uint8_t out[CN_UDP_HEAD], const uint8_t addresses[12], uint16_t port, size_t bytes);
+void cn_udp_put(uint8_t out[CN_UDP_HEAD], const uint8_t addresses[12], uint16_t port, uint16_t flow,
+		size_t bytes);
 
 /* Adds `len` bytes to a sum of 16-bit words. All pieces but the last have an even length. */
 uint64_t cn_udp_sum(uint64_t sum, const uint8_t *data, size_t len);

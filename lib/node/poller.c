@@ -43,6 +43,7 @@ int cn_poller_new(struct cn_link *l, struct cn_engine *e, struct cn_poller **out
 	}
 	p->link = l;
 	p->engine = e;
+	cn_link_set_place(l, cn_engine_place, e);
 	*out = p;
 	return COLLNET_OK;
 }
@@ -50,6 +51,7 @@ int cn_poller_new(struct cn_link *l, struct cn_engine *e, struct cn_poller **out
 void cn_poller_free(struct cn_poller *p)
 {
 	if (p != NULL) {
+		cn_link_set_place(p->link, NULL, NULL);
 		free(p->copies);
 		free(p);
 	}

@@ -53,6 +53,7 @@ static inline bool cn_parse_encapsulation(const char *name, enum cn_encapsulatio
 struct cn_frame {
 	uint8_t head[CN_FRAME_HEAD];
 	uint16_t head_len;
+	uint16_t flow; /* of cn_wire_flow(): a super-frame has frames of one flow */
 	uint16_t payload_len;
 	const uint8_t *payload;
 };
@@ -62,14 +63,29 @@ struct cn_rx_frame {
 	const uint8_t *data;  /* the collnet frame */
 	size_t len;	      /* bytes of the collnet frame; padding included */
 	enum cn_encapsulation encapsulation;
+	const uint8_t *payload; /* what follows its header, if that lies elsewhere; else NULL */
 };
+
+/* Where a super-frame is expected to belong. */
+struct cn_rx_place {
+	uint8_t *at;	 /* memory for the payload of its first frame, and those that follow */
+	size_t room;	 /* bytes */
+	uint32_t header; /* bytes of a frame that precede its payload */
+};
+
+/*
+ * Where the payloads of a super-frame whose first frame has this header (len bytes, of which only
+ * the header is readable) may be received. False: that cannot be known. Frames that turn out to
+ * belong elsewhere are moved when they are processed; until then nobody may read the memory.
+ */
+typedef bool cn_rx_place_fn(void *ctx, const struct cn_rx_frame *first, struct cn_rx_place *out);
 
 /* A received frame whose `len` bytes (CN_ETH_HEADER at least) begin with the Ethernet header, and
  * without another header between it and the collnet frame. */
 static inline struct cn_rx_frame cn_rx_frame_raw(const uint8_t *frame, size_t len)
 {
 	return (struct cn_rx_frame){ frame, frame + CN_ETH_HEADER, len - CN_ETH_HEADER,
-				     CN_ENCAPSULATION_RAW };
+				     CN_ENCAPSULATION_RAW, NULL };
 }
 
 #endif

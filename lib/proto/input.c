@@ -52,6 +52,13 @@ static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
 	       cn_serial_within(p->tx.queue.una - CN_WINDOW_MAX, w->ack, p->tx.queue.end);
 }
 
+/* Whether a frame from p (NULL: a stranger) is one of the session. */
+static bool in_session(const struct cn_node *n, const struct cn_peer *p, const struct cn_wire *w)
+{
+	return p != NULL && p->state == CN_PEER_UP && w->session == p->session_in &&
+	       w->port_to == n->config.port && w->port_from == p->port;
+}
+
 /*
  * A frame of no session. If it is for the node's own transport, or its sender has no session with
  * that, they establish a new one. Frames for other ports may be late: the team has ended.
@@ -67,6 +74,7 @@ static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
 void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 {
 	const uint8_t *to = f->ether, *from = f->ether + 6;
+	const uint8_t *payload = f->payload != NULL ? f->payload : f->data + CN_WIRE_HEADER;
 	size_t bytes = CN_ETH_HEADER + cn_encapsulation_bytes(f->encapsulation) + f->len;
 	struct cn_wire w;
 	struct cn_peer *p;
@@ -103,12 +111,11 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	n->counters.bytes_received += bytes < CN_ETH_MIN ? CN_ETH_MIN : bytes;
 	if (w.type == CN_TYPE_HELLO && n->config.port == 0) {
 		n->counters.frames_received++;
-		cn_hello_take(n, from, &w, f->data + CN_WIRE_HEADER);
+		cn_hello_take(n, from, &w, payload);
 		return;
 	}
 	p = cn_peer_by_mac(n, from);
-	if (p == NULL || p->state != CN_PEER_UP || w.session != p->session_in ||
-	    w.port_to != n->config.port || w.port_from != p->port) {
+	if (!in_session(n, p, &w)) {
 		n->counters.stale_frames++;
 		stray(n, from, p, &w);
 		return;
@@ -124,6 +131,28 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	if (w.type == CN_TYPE_ACK) {
 		take_ack(p, &w, f->len);
 	} else {
-		cn_receiver_data(p, &w, f->data + CN_WIRE_HEADER);
+		cn_receiver_data(p, &w, payload);
 	}
+}
+
+bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_place *out)
+{
+	struct cn_wire w;
+	struct cn_peer *p;
+	struct cn_rx rx;
+
+	if (n->ops->place == NULL || n->leaving || f->encapsulation != n->config.encapsulation ||
+	    memcmp(f->ether, n->config.mac, 6) != 0 ||
+	    cn_wire_get(f->data, f->len, n->config.cluster, &w) != CN_WIRE_OK) {
+		return false;
+	}
+	p = cn_peer_by_mac(n, f->ether + 6);
+	if (!in_session(n, p, &w) || w.seq != p->rx.expected || p->rx.reorder.count > 0) {
+		return false;
+	}
+	rx = (struct cn_rx){
+		.type = w.type, .flags = w.flags, .len = w.length, .stream = w.stream
+	};
+	out->header = CN_WIRE_HEADER;
+	return n->ops->place(n->ctx, p, &rx, out);
 }

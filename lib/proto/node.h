@@ -112,6 +112,10 @@ struct cn_node_ops {
 	bool (*pull)(void *ctx, cn_time now, struct cn_tx *out);
 	/* A reliable frame, in order. False: no buffer for it; it will come again. */
 	bool (*deliver)(void *ctx, cn_time now, struct cn_peer *p, const struct cn_rx *rx);
+	/* Where the payload of this frame, and those of the frames of its stream that follow, will
+	 * be written by deliver(), if it is the next one. False: unknown. May be NULL. */
+	bool (*place)(void *ctx, struct cn_peer *p, const struct cn_rx *rx,
+		      struct cn_rx_place *out);
 	/* The frame with this token is acknowledged, or will never be (the peer is gone). refused:
 	 * it was not sent again since the last refused() for it. */
 	void (*acked)(void *ctx, void *token, bool refused);
@@ -135,6 +139,9 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 void cn_node_free(struct cn_node *n);
 
 void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f);
+/* Where the payload of a frame will be written when it is processed, as the link may ask before: a
+ * cn_rx_place_fn. */
+bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_place *out);
 /* False: nothing to send. The payload in *out is valid until the next call into the transport. */
 bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out);
 cn_time cn_node_deadline(const struct cn_node *n);

@@ -22,6 +22,7 @@ static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire 
 	cn_put_be16(out->head + 12, n->config.ethertype);
 	cn_wire_put(out->head + CN_ETH_HEADER, w);
 	out->head_len = CN_HEAD;
+	out->flow = cn_wire_flow(w);
 	out->payload = payload;
 	out->payload_len = payload != NULL ? w->length : 0;
 	n->counters.frames_sent++;

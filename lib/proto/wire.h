@@ -111,6 +111,17 @@ void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
 /* Reads and checks header and length; `len` is what came after the Ethernet header. */
 enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, struct cn_wire *w);
 
+/*
+ * The flow of a frame: those of a team, or those for an endpoint, have one flow, and of another
+ * team or, among CN_FLOWS endpoints with numbers in a row, another endpoint, they have another.
+ */
+#define CN_FLOWS 0x2000u
+static inline uint16_t cn_wire_flow(const struct cn_wire *w)
+{
+	return (uint16_t)(w->type == CN_TYPE_MESSAGE ? CN_FLOWS | (w->stream >> 16) % CN_FLOWS
+						     : w->port_to % CN_FLOWS);
+}
+
 /* The port that a frame is for; 0 also for one that is short or not ours. */
 uint16_t cn_wire_port(const uint8_t *in, size_t len);
 

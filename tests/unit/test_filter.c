@@ -121,7 +121,7 @@ static void make_udp(uint8_t frame[CN_UDP_HEAD], const uint8_t to[6], const uint
 
 	memcpy(addresses, to, 6);
 	memcpy(addresses + 6, from, 6);
-	cn_udp_put(frame, addresses, 0x88b5, 0);
+	cn_udp_put(frame, addresses, 0x88b5, 0, 0);
 }
 
 /* Each byte that is the same in all frames of ours; the others may have any value. */

@@ -88,17 +88,49 @@ static void udp__frames_of_the_other_encapsulation_are_marked(void **state)
 	cn_link_close(injector);
 }
 
+/* Where payloads are received: with room for a random part of a super-frame. */
+static struct {
+	uint8_t memory[70000];
+	uint64_t random;
+	uint32_t asked, next; /* super-frames; the number of the frame that is next */
+} place;
+
+static bool any_room(void *ctx, const struct cn_rx_frame *first, struct cn_rx_place *out)
+{
+	assert_ptr_equal(ctx, &place);
+	assert_true(link_number(first) >= place.next);
+	place.asked++;
+	memset(place.memory, 0xee, sizeof(place.memory));
+	*out = (struct cn_rx_place){ place.memory, cn_random(&place.random) % sizeof(place.memory),
+				     4 };
+	return cn_random(&place.random) % 8 != 0;
+}
+
+/* A frame with its number and link_bytes, whole or in two pieces. Returns how many are apart. */
+static uint32_t assert_frame(const struct cn_rx_frame *f, uint32_t number)
+{
+	assert_int_equal(link_number(f), number);
+	assert_memory_equal(f->payload != NULL ? f->payload : f->data + 4, link_bytes, f->len - 4);
+	if (f->payload != NULL) {
+		assert_in_range((uintptr_t)f->payload, (uintptr_t)place.memory,
+				(uintptr_t)place.memory + sizeof(place.memory) - (f->len - 4));
+	}
+	return f->payload != NULL;
+}
+
 /* Runs of equal frames, shorter ones and other destinations, in batches of any size. */
-static void udp__mixed_batches_arrive_in_order(void **state)
+static void mixed_batches_arrive_in_order(bool placed)
 {
 	static const uint8_t third[6] = { 2, 1, 2, 3, 4, 5 };
 	static struct cn_frame f[200];
 	struct cn_rx_frame r[7];
 	uint64_t random = 11;
-	uint32_t next = 0, count = 0;
+	uint32_t next = 0, count = 0, apart = 0;
 	size_t k;
 
-	(void)state;
+	place.random = 17;
+	place.asked = place.next = 0;
+	cn_link_set_place(link_b, placed ? any_room : NULL, &place);
 	for (int round = 0; round < 20; round++) {
 		size_t n = 1 + cn_random(&random) % 200;
 
@@ -120,13 +152,57 @@ static void udp__mixed_batches_arrive_in_order(void **state)
 		while ((k = cn_link_recv(link_b, r, 1 + cn_random(&random) % 7)) > 0 ||
 		       (next < count && link_readable(link_b, WAIT_MS))) {
 			for (size_t i = 0; i < k; i++) {
-				assert_int_equal(link_number(&r[i]), next++);
-				assert_memory_equal(r[i].data + 4, link_bytes, r[i].len - 4);
+				apart += assert_frame(&r[i], next++);
 			}
+			place.next = next;
 			cn_link_release(link_b);
 		}
 		assert_int_equal(next, count);
 	}
+	assert_true(placed ? apart > count / 8 && apart < count : apart == 0);
+	assert_int_equal(place.asked > 0, placed);
+}
+
+static void udp__mixed_batches_arrive_in_order(void **state)
+{
+	(void)state;
+	mixed_batches_arrive_in_order(false);
+}
+
+static void udp__payloads_are_received_in_their_place(void **state)
+{
+	(void)state;
+	mixed_batches_arrive_in_order(true);
+}
+
+/* Frames of two flows share no super-frame, and no source port, by which GRO would merge them. */
+static void udp__flows_are_not_merged(void **state)
+{
+	struct cn_frame f[12];
+	struct cn_rx_frame r;
+	uint8_t port[2][2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 12; i++) {
+		f[i] = link_frame(link_a->mac, link_b->mac, ETHERTYPE, i, 100);
+		f[i].flow = i / 2 % 2 != 0 ? 0x2001 : 1;
+	}
+	assert_int_equal(cn_link_send(link_a, f, 12), 12);
+	for (uint32_t i = 0; i < 12; i++) {
+		uint32_t flow = i / 2 % 2;
+
+		assert_true(link_next(link_b, &r, WAIT_MS));
+		assert_int_equal(link_number(&r), i);
+		if (i < 4 && i % 2 == 0) {
+			memcpy(port[flow], r.ether + CN_ETH_HEADER + 20, 2);
+		}
+		assert_memory_equal(r.ether + CN_ETH_HEADER + 20, port[flow], 2);
+		/* The UDP length: two frames, merged or cut. */
+		assert_in_range(r.ether[CN_ETH_HEADER + 24] << 8 | r.ether[CN_ETH_HEADER + 25],
+				8 + r.len, 8 + 2 * r.len);
+		cn_link_release(link_b);
+	}
+	assert_memory_not_equal(port[0], port[1], 2);
 }
 
 /* Older kernels have no PACKET_VNET_HDR, or take no super-frame: single frames, summed here. */
@@ -169,6 +245,8 @@ int main(void)
 		TEST(udp__damaged_frames_are_dropped),
 		TEST(udp__frames_of_the_other_encapsulation_are_marked),
 		TEST(udp__mixed_batches_arrive_in_order),
+		TEST(udp__payloads_are_received_in_their_place),
+		TEST(udp__flows_are_not_merged),
 		TEST(udp__without_offload),
 		TEST(udp__cut_on_the_way),
 	};

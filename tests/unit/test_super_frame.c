@@ -79,7 +79,13 @@ static void cut(size_t left, size_t size, size_t max)
 {
 	static uint8_t bytes[65536];
 	uint8_t ether[CN_ETH_HEADER];
-	struct cn_super_frame s = { ether, bytes, left, size, CN_ENCAPSULATION_UDP };
+	struct cn_super_frame s = {
+		.ether = ether,
+		.at = bytes,
+		.left = left,
+		.size = size,
+		.encapsulation = CN_ENCAPSULATION_UDP,
+	};
 	struct cn_rx_frame out[70];
 	size_t at = 0, n, count = 0, wanted = size == 0 ? left > 0 : (left + size - 1) / size;
 

@@ -61,7 +61,7 @@ static void put__headers(void **state)
 	uint8_t head[CN_UDP_HEAD];
 
 	(void)state;
-	cn_udp_put(head, addresses, PORT, 100);
+	cn_udp_put(head, addresses, PORT, 0, 100);
 	assert_memory_equal(head, wanted, 24);
 	assert_memory_equal(head + 26, wanted + 26, sizeof(wanted) - 26);
 	assert_int_equal(checksum(head + 14, 20, 0), 0);

@@ -195,23 +195,29 @@ int lab_enter(const char *host, struct cn_err *err)
 	return rc != COLLNET_OK ? rc : enter_one(UTS_DIR, host, CLONE_NEWUTS, err);
 }
 
-/* No router solicitations and the like: IPv6 off for every interface to come. */
-static void no_ipv6(void)
+/* Writes a setting of the present network namespace, if the kernel has it. */
+static void set(const char *file, const char *value)
 {
-	static const char *const files[] = { "/proc/sys/net/ipv6/conf/all/disable_ipv6",
-					     "/proc/sys/net/ipv6/conf/default/disable_ipv6" };
-	size_t i;
-	int fd;
+	int fd = open(file, O_WRONLY | O_CLOEXEC);
 
-	for (i = 0; i < 2; i++) {
-		fd = open(files[i], O_WRONLY | O_CLOEXEC);
-		if (fd >= 0) { /* there is none in a kernel without IPv6 */
-			if (write(fd, "1", 1) != 1) {
-				tool_complain("%s: %s", files[i], strerror(errno));
-			}
-			close(fd);
+	if (fd >= 0) {
+		if (write(fd, value, strlen(value)) < 0) {
+			tool_complain("%s: %s", file, strerror(errno));
 		}
+		close(fd);
 	}
+}
+
+/*
+ * For every interface to come: IPv6 off, against router solicitations and the like; and bridges
+ * that are switches: they do not reassemble and fragment IP datagrams, which would carry frames
+ * across links with a smaller MTU.
+ */
+static void set_kernel(void)
+{
+	set("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+	set("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+	set("/proc/sys/net/bridge/bridge-nf-call-iptables", "0");
 }
 
 /* The supervisor's present namespaces get a name. */
@@ -227,13 +233,13 @@ static int make_namespaces(struct lab *lab, struct cn_err *err)
 	int rc = pin_both("@fabric", err);
 	uint32_t i;
 
-	no_ipv6();
+	set_kernel();
 	for (i = 0; rc == COLLNET_OK && i < lab->nhosts; i++) {
 		if (unshare(CLONE_NEWNET | CLONE_NEWUTS) < 0) {
 			rc = refused("cannot make a network namespace", err);
 			break;
 		}
-		no_ipv6();
+		set_kernel();
 		if (lab->o->ip && sethostname(lab->hosts[i].name, strlen(lab->hosts[i].name)) < 0) {
 			rc = refused("cannot set a host name", err);
 			break;

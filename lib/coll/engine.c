@@ -29,7 +29,25 @@ uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window)
 	if (e->config.node.encapsulation == CN_ENCAPSULATION_RAW || limit < 16) {
 		return 1;
 	}
-	return limit / 8 < CN_SUPER_FRAME_MAX ? limit / 8 : CN_SUPER_FRAME_MAX;
+	return limit / 8 < e->burst ? limit / 8 : e->burst;
+}
+
+#define BURST_TIME     (500 * CN_US)
+#define FRAME_OVERHEAD 38 /* bytes of a link's time besides the MTU: headers, preamble, gap */
+
+static uint32_t burst(const struct cn_engine_config *c)
+{
+	uint64_t rate = c->rate, frames;
+
+	if (c->topo != NULL) {
+		uint64_t known = cn_topo_host_rate(c->topo, cn_topo_find(c->topo, c->node.name));
+
+		rate = known != 0 ? known : rate;
+	}
+	frames = rate / 8 * BURST_TIME / (1000 * CN_MS) / (c->node.mtu + FRAME_OVERHEAD);
+	return rate == 0 || frames > CN_SUPER_FRAME_MAX ? CN_SUPER_FRAME_MAX
+	       : frames > 0				? (uint32_t)frames
+							: 1;
 }
 
 static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
@@ -187,6 +205,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	}
 	e->config = *c;
 	e->window = node_window(c);
+	e->burst = burst(c);
 	e->topology = cn_engine_topology_hash(c->topo);
 	e->deadline = CN_NEVER;
 	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
@@ -285,6 +304,7 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 	e->config.topo = topo;
 	e->config.window = window;
 	e->window = node_window(&e->config);
+	e->burst = burst(&e->config);
 	e->topology = cn_engine_topology_hash(topo);
 	cn_node_window(e->own.node)->limit = window != COLLNET_WINDOW_AUTO ? window
 									   : COLLNET_WINDOW_OFF;

@@ -8,13 +8,16 @@
 #include "link/interface.h"
 
 #include <errno.h>
+#include <linux/ethtool.h>
 #include <linux/if.h>
 #include <linux/if_arp.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -357,4 +360,18 @@ int cn_interface_choose(const char *name, bool any, struct cn_interface *out, st
 		       out->name);
 	}
 	return r;
+}
+
+uint64_t cn_interface_rate(int fd, const char *name)
+{
+	struct ethtool_cmd c = { .cmd = ETHTOOL_GSET };
+	struct ifreq r = { .ifr_data = (void *)&c };
+	uint32_t mbit;
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	if (ioctl(fd, SIOCETHTOOL, &r) < 0) {
+		return 0;
+	}
+	mbit = ethtool_cmd_speed(&c);
+	return mbit != (uint32_t)SPEED_UNKNOWN ? mbit * UINT64_C(1000000) : 0;
 }

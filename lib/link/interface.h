@@ -37,6 +37,9 @@ int cn_interface_pick(const struct cn_interface *list, size_t count, const char 
 /* The interface of this name, whatever its state. 1: *out is set; 0: there is none. */
 int cn_interface_find(const char *name, struct cn_interface *out, struct cn_err *err);
 
+/* The rate of the interface's link in bit/s, asked through any socket; 0: not known. */
+uint64_t cn_interface_rate(int fd, const char *name);
+
 /* cn_interface_list() and cn_interface_pick(). */
 int cn_interface_choose(const char *name, bool any, struct cn_interface *out, struct cn_err *err);
 

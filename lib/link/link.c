@@ -209,7 +209,11 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 	if (r < 0) {
 		return r;
 	}
-	return kinds[k].open(&c, &i, out, err);
+	r = kinds[k].open(&c, &i, out, err);
+	if (r == COLLNET_OK) {
+		(*out)->rate = cn_interface_rate((*out)->send_fd, (*out)->interface);
+	}
+	return r;
 }
 
 void cn_link_close(struct cn_link *l)

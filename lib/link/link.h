@@ -56,9 +56,10 @@ struct cn_link_ops {
 struct cn_link {
 	const struct cn_link_ops *ops;
 	uint8_t mac[6];
-	uint32_t mtu; /* bytes after the Ethernet header, the encapsulation's headers included */
-	int recv_fd;  /* readable when frames wait; -1: none */
-	int send_fd;  /* writable when the queue has room again; may equal recv_fd; -1: none */
+	uint32_t mtu;  /* bytes after the Ethernet header, the encapsulation's headers included */
+	int recv_fd;   /* readable when frames wait; -1: none */
+	int send_fd;   /* writable when the queue has room again; may equal recv_fd; -1: none */
+	uint64_t rate; /* bit/s, when it was opened; 0: not known */
 	char interface[32];
 	cn_rx_place_fn *place; /* NULL: all frames lie in the link's memory */
 	void *place_ctx;

@@ -104,6 +104,7 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	}
 	snprintf(ec.interface, sizeof(ec.interface), "%s", s->link->interface);
 	ec.topo = s->topo;
+	ec.rate = s->link->rate;
 	ec.window = config->window;
 	ec.max_teams = TEAMS;
 	rc = new_identity(&ec.node, err);

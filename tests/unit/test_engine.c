@@ -217,6 +217,14 @@ static void engine__quantum(void **state)
 		{ 176, 400, 22 },
 		{ 500, COLLNET_WINDOW_OFF, CN_SUPER_FRAME_MAX },
 	};
+	static const struct {
+		uint64_t rate;
+		uint32_t quantum;
+	} bursts[] = {
+		{ 10000000, 1 },	   { 100000000, 4 },
+		{ 1000000000, 40 },	   { 2500000000, CN_SUPER_FRAME_MAX },
+		{ 0, CN_SUPER_FRAME_MAX },
+	};
 	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
 	struct cn_engine *e = w->engines[0];
 
@@ -227,6 +235,12 @@ static void engine__quantum(void **state)
 		assert_int_equal(cn_engine_quantum(e, rows[i].own), 1);
 		e->config.node.encapsulation = CN_ENCAPSULATION_UDP;
 		assert_int_equal(cn_engine_quantum(e, rows[i].own), rows[i].quantum);
+	}
+	for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
+		e->config.node.mtu = 1500;
+		e->config.rate = bursts[i].rate;
+		cn_engine_reconfigure(e, NULL, COLLNET_WINDOW_OFF);
+		assert_int_equal(cn_engine_quantum(e, COLLNET_WINDOW_OFF), bursts[i].quantum);
 	}
 	engine_fixture_free(w);
 }

@@ -79,6 +79,10 @@ int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype 
 int glue_alltoallv(struct glue_comm *c, const void *send, const int *send_counts,
 		   const int *send_displs, MPI_Datatype tsend, void *recv, const int *recv_counts,
 		   const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm);
+int glue_alltoallw(struct glue_comm *c, const void *send, const int *send_counts,
+		   const int *send_displs, const MPI_Datatype *tsend, void *recv,
+		   const int *recv_counts, const int *recv_displs, const MPI_Datatype *trecv,
+		   MPI_Comm comm);
 int glue_allgatherv(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend,
 		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv,
 		    MPI_Comm comm);
@@ -93,6 +97,8 @@ int glue_reduce(struct glue_comm *c, const void *send, void *recv, int count, MP
 		MPI_Op op, int root, MPI_Comm comm);
 int glue_reduce_scatter_block(struct glue_comm *c, const void *send, void *recv, int count,
 			      MPI_Datatype type, MPI_Op op, MPI_Comm comm);
+int glue_reduce_scatter(struct glue_comm *c, const void *send, void *recv, const int *counts,
+			MPI_Datatype type, MPI_Op op, MPI_Comm comm);
 int glue_scan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
 	      MPI_Op op, MPI_Comm comm);
 int glue_exscan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,

@@ -23,6 +23,9 @@ size_t glue_bytes(int count, MPI_Datatype type)
 {
 	int size;
 
+	if (count == 0) {
+		return 0; /* some programs pass no type with it */
+	}
 	if (count < 0 || PMPI_Type_size(type, &size) != MPI_SUCCESS || size < 0) {
 		return COLLNET_BLOCK_MAX + 1;
 	}

@@ -340,6 +340,96 @@ int glue_reduce_scatter_block(struct glue_comm *c, const void *send, void *recv,
 	return reduce(c, k, count, type, op, comm);
 }
 
+/* Blocks of different sizes. With an operation of collnet's, and sizes that differ little, the
+ * blocks are padded to the longest one; otherwise rank 0 reduces all and scatters the result.
+ * Counts, type and operation are equal on all ranks. */
+
+/* Beyond that, half as many bytes again, padding would be more expensive. */
+static bool worth_padding(size_t total, size_t longest, int size)
+{
+	return 2 * longest * (size_t)size <= 3 * total;
+}
+
+static int padded(struct glue_comm *c, const void *send, void *recv, const int *counts,
+		  size_t longest, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+	const size_t element = collnet_type_size(type_of(type)), block = longest * element;
+	const char *from = send == MPI_IN_PLACE ? recv : send;
+	char *in = calloc((size_t)c->size + 1, block), *out = in + (size_t)c->size * block;
+	int rc;
+
+	if (in == NULL) {
+		return MPI_ERR_NO_MEM;
+	}
+	for (int i = 0; i < c->size; i++) {
+		memcpy(in + (size_t)i * block, from, (size_t)counts[i] * element);
+		from += (size_t)counts[i] * element;
+	}
+	rc = glue_reduce_scatter_block(c, in, out, (int)longest, type, op, comm);
+	if (rc == MPI_SUCCESS) {
+		memcpy(recv, out, (size_t)counts[c->rank] * element);
+	}
+	free(in);
+	return rc;
+}
+
+static int by_way_of_rank_0(struct glue_comm *c, const void *send, void *recv, const int *counts,
+			    size_t total, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+	int *displs = calloc((size_t)c->size, sizeof(*displs));
+	MPI_Aint lower, extent, true_lower, true_extent;
+	char *memory, *all;
+	int rc;
+
+	PMPI_Type_get_extent(type, &lower, &extent);
+	PMPI_Type_get_true_extent(type, &true_lower, &true_extent);
+	memory = malloc((size_t)(true_extent + (MPI_Aint)total * extent));
+	if (displs == NULL || memory == NULL) {
+		free(displs);
+		free(memory);
+		return MPI_ERR_NO_MEM;
+	}
+	all = memory - true_lower;
+	for (int i = 1; i < c->size; i++) {
+		displs[i] = displs[i - 1] + counts[i - 1];
+	}
+	rc = glue_reduce(c, send == MPI_IN_PLACE ? recv : send, all, (int)total, type, op, 0, comm);
+	if (rc == MPI_SUCCESS) {
+		rc = glue_scatterv(c, all, counts, displs, type, recv, counts[c->rank], type, 0,
+				   comm);
+	}
+	free(displs);
+	free(memory);
+	return rc;
+}
+
+int glue_reduce_scatter(struct glue_comm *c, const void *send, void *recv, const int *counts,
+			MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+	size_t total = 0, longest = 0;
+
+	if (!glue_decide(c, comm)) {
+		return GLUE_DECLINED;
+	}
+	for (int i = 0; i < c->size; i++) {
+		if (counts[i] < 0) {
+			return GLUE_DECLINED;
+		}
+		total += (size_t)counts[i];
+		longest = (size_t)counts[i] > longest ? (size_t)counts[i] : longest;
+	}
+	if (total > INT32_MAX || glue_bytes((int)total, type) > COLLNET_BLOCK_MAX) {
+		return GLUE_DECLINED;
+	}
+	if (longest * (size_t)c->size == total) {
+		return glue_reduce_scatter_block(c, send, recv, (int)longest, type, op, comm);
+	}
+	if (op_of(type_of(type), op) != COLLNET_USER && worth_padding(total, longest, c->size)) {
+		return padded(c, send, recv, counts, longest, type, op, comm);
+	}
+	return by_way_of_rank_0(c, send, recv, counts, total, type, op, comm);
+}
+
 int glue_scan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
 	      MPI_Op op, MPI_Comm comm)
 {

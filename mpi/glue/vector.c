@@ -129,6 +129,90 @@ int glue_alltoallv(struct glue_comm *c, const void *send, const int *send_counts
 	return rc;
 }
 
+/* Blocks with a type each, packed; displacements are in bytes. */
+static int pack_each(struct blocks *b, const void *data, uint32_t n, const int *counts,
+		     const int *displs, const MPI_Datatype *types, bool filled, MPI_Comm comm)
+{
+	*b = no_blocks;
+	b->counts = calloc(2 * (size_t)n, sizeof(*b->counts));
+	if (b->counts == NULL) {
+		return MPI_ERR_NO_MEM;
+	}
+	b->displs = b->counts + n;
+	for (uint32_t i = 0; i < n; i++) {
+		b->counts[i] = glue_bytes(counts[i], types[i]);
+		b->displs[i] = b->bytes;
+		b->bytes += b->counts[i];
+	}
+	b->packed.bytes = b->packed.owned = malloc(b->bytes + 1);
+	if (b->packed.owned == NULL) {
+		return MPI_ERR_NO_MEM;
+	}
+	for (uint32_t i = 0; filled && i < n; i++) {
+		int rc = b->counts[i] == 0
+				 ? MPI_SUCCESS
+				 : glue_pack_block((const char *)data + displs[i], counts[i],
+						   types[i], own_block(b, (int)i), b->counts[i],
+						   comm);
+
+		if (rc != MPI_SUCCESS) {
+			return rc;
+		}
+	}
+	return MPI_SUCCESS;
+}
+
+static int unpack_each(const struct blocks *b, void *data, uint32_t n, const int *counts,
+		       const int *displs, const MPI_Datatype *types, MPI_Comm comm)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		int rc = b->counts[i] == 0 ? MPI_SUCCESS
+					   : glue_unpack_block(own_block(b, (int)i), b->counts[i],
+							       (char *)data + displs[i], counts[i],
+							       types[i], comm);
+
+		if (rc != MPI_SUCCESS) {
+			return rc;
+		}
+	}
+	return MPI_SUCCESS;
+}
+
+int glue_alltoallw(struct glue_comm *c, const void *send, const int *send_counts,
+		   const int *send_displs, const MPI_Datatype *tsend, void *recv,
+		   const int *recv_counts, const int *recv_displs, const MPI_Datatype *trecv,
+		   MPI_Comm comm)
+{
+	struct collnet_coll_options o = glue_options();
+	struct blocks in = no_blocks, out = no_blocks;
+	uint32_t n = (uint32_t)c->size;
+	collnet_request_t *r = NULL;
+	int rc;
+
+	if (!glue_decide(c, comm)) {
+		return GLUE_DECLINED;
+	}
+	rc = pack_each(&out, recv, n, recv_counts, recv_displs, trecv, false, comm);
+	if (rc == MPI_SUCCESS && send == MPI_IN_PLACE) {
+		rc = pack_each(&in, recv, n, recv_counts, recv_displs, trecv, true, comm);
+	} else if (rc == MPI_SUCCESS) {
+		rc = pack_each(&in, send, n, send_counts, send_displs, tsend, true, comm);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = glue_wait(c, "Alltoallw",
+			       collnet_ialltoallv(c->team->team, in.packed.bytes, in.counts,
+						  in.displs, out.packed.bytes, out.counts,
+						  out.displs, &o, &r),
+			       &r);
+	}
+	if (rc == MPI_SUCCESS) {
+		rc = unpack_each(&out, recv, n, recv_counts, recv_displs, trecv, comm);
+	}
+	free_blocks(&in);
+	free_blocks(&out);
+	return rc;
+}
+
 int glue_allgatherv(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend,
 		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv,
 		    MPI_Comm comm)

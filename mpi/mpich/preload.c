@@ -241,6 +241,19 @@ EXPORT int MPI_Alltoallv(const void *send, const int *send_counts, const int *se
 			     trecv, comm));
 }
 
+EXPORT int MPI_Alltoallw(const void *send, const int *send_counts, const int *send_displs,
+			 const MPI_Datatype *tsend, void *recv, const int *recv_counts,
+			 const int *recv_displs, const MPI_Datatype *trecv, MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c,
+	      glue_alltoallw(c, send, send_counts, send_displs, tsend, recv, recv_counts,
+			     recv_displs, trecv, comm),
+	      PMPI_Alltoallw(send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs,
+			     trecv, comm));
+}
+
 EXPORT int MPI_Allgatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
 			  const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm)
 {
@@ -285,6 +298,15 @@ EXPORT int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type
 
 	SERVE(c, glue_reduce(c, send, recv, count, type, op, root, comm),
 	      PMPI_Reduce(send, recv, count, type, op, root, comm));
+}
+
+EXPORT int MPI_Reduce_scatter(const void *send, void *recv, const int *counts, MPI_Datatype type,
+			      MPI_Op op, MPI_Comm comm)
+{
+	struct glue_comm *c = comm_of(comm);
+
+	SERVE(c, glue_reduce_scatter(c, send, recv, counts, type, op, comm),
+	      PMPI_Reduce_scatter(send, recv, counts, type, op, comm));
 }
 
 EXPORT int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,

@@ -26,10 +26,13 @@
 	X(allreduce)                                                                               \
 	X(alltoall)                                                                                \
 	X(alltoallv)                                                                               \
+	X(alltoallw)                                                                               \
 	X(barrier)                                                                                 \
 	X(bcast)                                                                                   \
 	X(exscan)                                                                                  \
-	X(gather) X(gatherv) X(reduce) X(reduce_scatter_block) X(scan) X(scatter) X(scatterv)
+	X(gather)                                                                                  \
+	X(gatherv)                                                                                 \
+	X(reduce) X(reduce_scatter) X(reduce_scatter_block) X(scan) X(scatter) X(scatterv)
 
 struct module {
 	mca_coll_base_module_t super;
@@ -146,6 +149,17 @@ static int coll_alltoallv(const void *send, const int *send_counts, const int *s
 	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
 }
 
+static int coll_alltoallw(const void *send, const int *send_counts, const int *send_displs,
+			  MPI_Datatype const *tsend, void *recv, const int *recv_counts,
+			  const int *recv_displs, MPI_Datatype const *trecv, MPI_Comm comm,
+			  mca_coll_base_module_t *module)
+{
+	SERVE(alltoallw,
+	      glue_alltoallw(&m->comm, send, send_counts, send_displs, tsend, recv, recv_counts,
+			     recv_displs, trecv, comm),
+	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
+}
+
 static int coll_allgatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
 			   const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm,
 			   mca_coll_base_module_t *module)
@@ -185,6 +199,13 @@ static int coll_reduce(const void *send, void *recv, int count, MPI_Datatype typ
 {
 	SERVE(reduce, glue_reduce(&m->comm, send, recv, count, type, op, root, comm), send, recv,
 	      count, type, op, root);
+}
+
+static int coll_reduce_scatter(const void *send, void *recv, const int *counts, MPI_Datatype type,
+			       MPI_Op op, MPI_Comm comm, mca_coll_base_module_t *module)
+{
+	SERVE(reduce_scatter, glue_reduce_scatter(&m->comm, send, recv, counts, type, op, comm),
+	      send, recv, counts, type, op);
 }
 
 static int coll_reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,

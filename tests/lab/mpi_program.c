@@ -146,6 +146,17 @@ static void others(MPI_Comm comm, int call, int count, int in_place)
 	MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : send, recv, count, MPI_INT, MPI_SUM,
 				 comm);
 	check_sums(recv, count, call, size, rank, "reduce_scatter_block");
+	/* The same sums with a count for each rank: nearly equal ones, or most for one. */
+	int *counts = malloc((size_t)size * sizeof(*counts)), at = 0;
+	for (int j = 0; j < size; j++) {
+		counts[j] = count == 0 || j == call % size ? count : call % 2 ? 1 : count - 1;
+		fill(send + at, counts[j], call, rank, j);
+		at += counts[j];
+	}
+	memcpy(recv, send, (size_t)at * sizeof(*recv));
+	MPI_Reduce_scatter(in_place ? MPI_IN_PLACE : send, recv, counts, MPI_INT, MPI_SUM, comm);
+	check_sums(recv, counts[rank], call, size, rank, "reduce_scatter");
+	free(counts);
 	free(send);
 	free(recv);
 }
@@ -185,6 +196,28 @@ static void take(int *a, int *s, int n)
 	}
 }
 
+/* Alltoallw with the same blocks: displacements in bytes, and a type for each rank. */
+static void alltoallw(const int *s, const int *send_counts, const int *send_displs, int *r,
+		      const int *counts, const int *displs, MPI_Datatype type, MPI_Comm comm)
+{
+	int size, step = type == MPI_INT ? 1 : 2, in_place = s == MPI_IN_PLACE;
+
+	MPI_Comm_size(comm, &size);
+	int *send_bytes = malloc(2 * (size_t)size * sizeof(int)), *bytes = send_bytes + size;
+	MPI_Datatype *send_types = malloc(2 * (size_t)size * sizeof(*send_types));
+	MPI_Datatype *types = send_types + size;
+	for (int i = 0; i < size; i++) {
+		send_bytes[i] = send_displs[i] * (int)sizeof(int);
+		bytes[i] = displs[i] * step * (int)sizeof(int);
+		send_types[i] = MPI_INT;
+		types[i] = type;
+	}
+	MPI_Alltoallw(s, in_place ? NULL : send_counts, in_place ? NULL : send_bytes,
+		      in_place ? NULL : send_types, r, counts, bytes, types, comm);
+	free(send_bytes);
+	free(send_types);
+}
+
 static void vectors(MPI_Comm comm, int call, int op, int holes, int in_place)
 {
 	MPI_Datatype type = holes ? sparse : MPI_INT;
@@ -216,7 +249,10 @@ static void vectors(MPI_Comm comm, int call, int op, int holes, int in_place)
 			}
 		}
 		rtype = received(r, n, holes);
-		if (in_place || call % 2) {
+		if (call % 4 == 1) {
+			alltoallw(in_place ? MPI_IN_PLACE : s, send_counts, send_displs, rtype,
+				  counts, displs, type, comm);
+		} else if (in_place || call % 2) {
 			MPI_Alltoallv(in_place ? MPI_IN_PLACE : s, send_counts, send_displs,
 				      MPI_INT, rtype, counts, displs, type, comm);
 		} else { /* from the end of the buffers */

@@ -42,6 +42,9 @@ struct glue_mpi {
 	bool threads;
 };
 
+/* Defined by the component. Open MPI itself uses types that MPI_Type_get_envelope() rejects. */
+bool glue_is_predefined(MPI_Datatype type);
+
 struct glue_team;
 
 struct glue_comm {

@@ -9,12 +9,10 @@
 
 bool glue_is_contiguous(MPI_Datatype type)
 {
-	int integers, addresses, types, combiner, size;
+	int size;
 	MPI_Aint lower, extent;
 
-	return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) ==
-		       MPI_SUCCESS &&
-	       combiner == MPI_COMBINER_NAMED && PMPI_Type_size(type, &size) == MPI_SUCCESS &&
+	return glue_is_predefined(type) && PMPI_Type_size(type, &size) == MPI_SUCCESS &&
 	       PMPI_Type_get_extent(type, &lower, &extent) == MPI_SUCCESS && lower == 0 &&
 	       extent == size;
 }

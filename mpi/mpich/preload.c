@@ -44,6 +44,15 @@ static void progress(void)
 	PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, alone, &flag, MPI_STATUS_IGNORE);
 }
 
+bool glue_is_predefined(MPI_Datatype type)
+{
+	int integers, addresses, types, combiner;
+
+	return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) ==
+		       MPI_SUCCESS &&
+	       combiner == MPI_COMBINER_NAMED;
+}
+
 static struct glue_mpi mpich = { job, min_of, bcast_of, progress, false };
 
 /* ---- communicators ------------------------------------------------------------------------- */

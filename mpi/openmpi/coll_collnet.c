@@ -12,6 +12,7 @@
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
+#include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/coll.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -81,6 +82,11 @@ static int bcast_of(void *self, void *data, int bytes, MPI_Comm comm)
 	module_t *m = self;
 
 	return m->previous_bcast(data, bytes, MPI_BYTE, 0, comm, m->previous_bcast_module);
+}
+
+bool glue_is_predefined(MPI_Datatype type)
+{
+	return ompi_datatype_is_predefined(type);
 }
 
 static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress, false };

@@ -2,8 +2,8 @@
 /*
  * A plain MPI program for single cases. The argument names one:
  *
- *   rendezvous  a rank waits in a collective while another one needs a long message of it first
- *   threads     MPI_THREAD_MULTIPLE: threads call collectives on communicators of their own at
+ *   rendezvous     a rank waits in a collective while another one needs a long message of it first
+ *   threads        MPI_THREAD_MULTIPLE: threads call collectives on communicators of their own at
  * once, whose order differs between ranks error       calls until one fails, and prints the error's
  * string; MPI_ERRORS_RETURN
  *
@@ -99,6 +99,41 @@ static void threads(void)
 	}
 }
 
+static void check_sum(MPI_Comm comm, const char *what)
+{
+	int one = 1, sum, n;
+
+	MPI_Comm_size(comm, &n);
+	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+	if (sum != n) {
+		wrong(what);
+	}
+}
+
+static void communicators(void)
+{
+	MPI_Comm half, inter, merged, again, grid;
+	int upper = rank >= size / 2, dims[2] = { size / 2, 2 }, periods[2] = { 0, 1 };
+
+	MPI_Comm_split(MPI_COMM_WORLD, upper, rank, &half);
+	check_sum(half, "split");
+	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, upper ? 0 : size / 2, 1, &inter);
+	MPI_Intercomm_merge(inter, upper, &merged);
+	check_sum(merged, "merged");
+	MPI_Comm_dup(inter, &again);
+	MPI_Barrier(again);
+	MPI_Comm_free(&again);
+	MPI_Comm_free(&merged);
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&half);
+	MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 1, &grid);
+	check_sum(grid, "grid");
+	MPI_Comm_free(&grid);
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &half);
+	check_sum(half, "shared");
+	MPI_Comm_free(&half);
+}
+
 static void error(void)
 {
 	char text[MPI_MAX_ERROR_STRING];
@@ -134,6 +169,8 @@ int main(int argc, char **argv)
 		rendezvous();
 	} else if (strcmp(what, "threads") == 0 && level == MPI_THREAD_MULTIPLE) {
 		threads();
+	} else if (strcmp(what, "communicators") == 0) {
+		communicators();
 	} else if (strcmp(what, "error") == 0) {
 		error();
 	} else {

@@ -76,6 +76,8 @@ has '^right: rendezvous' out
 has 'served by collnet on 2 nodes' out
 echo "ok: MPI's messages move while a rank waits in a collective"
 
+mpi "communicators" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases communicators
+has '^right: communicators' out
 mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out
 [ "$(grep -c 'without a name of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }

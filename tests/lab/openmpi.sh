@@ -87,6 +87,8 @@ fi
 mpicc -std=gnu99 -O1 -Wall -Wextra "$here/mpi_cases.c" -o cases -pthread || fail "mpi_cases.c"
 mpi "a rendezvous" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases rendezvous
 has '^right: rendezvous' out
+mpi "communicators" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases communicators
+has '^right: communicators' out
 mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out
 [ "$(grep -c 'of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }

@@ -386,7 +386,7 @@ void cn_client_detach(struct cn_client *c)
 			cn_client_release_team(c, i);
 			cn_team_leave(c->teams[i], c->daemon->now, false);
 			c->teams[i] = NULL;
-			c->lost_teams |= (uint32_t)1 << i;
+			c->lost_teams[i / 64] |= (uint64_t)1 << i % 64;
 		}
 	}
 	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {

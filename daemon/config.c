@@ -42,7 +42,7 @@ static const char help_text[] =
 	"      --group NAME        group of the process and the socket (default: collnet if it\n"
 	"                          exists, else the group of the user)\n"
 	"      --max-connections N, --max-teams N, --max-endpoints N, --max-requests N,\n"
-	"      --max-memory SIZE   limits per user (defaults: 256, 64, 128, 16384, half of the\n"
+	"      --max-memory SIZE   limits per user (defaults: 256, 1024, 128, 16384, half of the\n"
 	"                          memory)\n"
 	"      --config FILE       read options from a file, one 'key value' per line\n"
 	"      --log-level LEVEL   error, warning, info (default) or debug\n"
@@ -209,7 +209,7 @@ static const char *set_max_connections(struct cn_config *c, const char *v)
 
 static const char *set_max_teams(struct cn_config *c, const char *v)
 {
-	return set_limit(c, CN_QUOTA_TEAMS, v, 256, "a number from 1 to 256");
+	return set_limit(c, CN_QUOTA_TEAMS, v, 4096, "a number from 1 to 4096");
 }
 
 static const char *set_max_endpoints(struct cn_config *c, const char *v)

@@ -144,7 +144,7 @@ struct cn_client {
 	struct cn_member *teams[CN_MSG_TEAMS];
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
 	/* Numbers that are taken, of what went with the interface: a bit each. */
-	uint32_t lost_teams;
+	uint64_t lost_teams[CN_MSG_TEAMS / 64];
 	uint64_t lost_endpoints;
 	struct cn_mapping *regions[CN_MSG_REGIONS + 1]; /* the last: of the rings */
 	struct cn_shm_ring requests, completions;	/* once there is the region */

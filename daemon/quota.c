@@ -25,7 +25,7 @@ static const struct {
 	uint64_t limit; /* default; 0: half of the memory */
 } kinds[CN_QUOTAS] = {
 	[CN_QUOTA_CONNECTIONS] = { "connections", "max-connections", CN_CLIENTS_MAX / 4 },
-	[CN_QUOTA_TEAMS] = { "teams", "max-teams", 64 },
+	[CN_QUOTA_TEAMS] = { "teams", "max-teams", 1024 },
 	[CN_QUOTA_ENDPOINTS] = { "endpoints", "max-endpoints", 128 },
 	[CN_QUOTA_REQUESTS] = { "outstanding requests", "max-requests", 16384 },
 	[CN_QUOTA_MEMORY] = { "bytes of shared memory", "max-memory", 0 },

@@ -131,7 +131,7 @@ static void fail_lost(const struct cn_client *c, struct cn_err *err)
 
 static bool lost_team(const struct cn_client *c, uint32_t team)
 {
-	return (c->lost_teams >> team & 1) != 0;
+	return (c->lost_teams[team / 64] >> team % 64 & 1) != 0;
 }
 
 static bool lost_endpoint(const struct cn_client *c, uint32_t endpoint)
@@ -220,7 +220,7 @@ static bool handle_leave(struct cn_client *c, const struct cn_msg_leave *m)
 	struct cn_member *member = c->teams[m->team];
 
 	/* A join that was refused has no member, and is left all the same. */
-	c->lost_teams &= ~((uint32_t)1 << m->team);
+	c->lost_teams[m->team / 64] &= ~((uint64_t)1 << m->team % 64);
 	if (member != NULL) {
 		c->teams[m->team] = NULL;
 		cn_client_release_team(c, m->team);

@@ -158,6 +158,7 @@ lab_programs = \
 	tests/lab/rooted \
 	tests/lab/persistent \
 	tests/lab/reduce \
+	tests/lab/teams \
 	tests/lab/threads \
 	tests/lab/vector \
 	tests/lab/malformed_client \

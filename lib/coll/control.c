@@ -28,6 +28,7 @@ static void notify_team(struct cn_team *t, const uint8_t *m, const struct cn_cur
 {
 	for (uint32_t k = 0; k < t->layout.nnodes && !c->bad; k++) {
 		if (t->nodes[k].peer != NULL) {
+			cn_transport_activate(t->transport);
 			cn_pending_send(&t->transport->pending, t->nodes[k].peer, m,
 					(size_t)(c->at - m));
 		}
@@ -94,7 +95,7 @@ void cn_control_fail(struct cn_team *t, int code, const char *text)
 static struct cn_team *team_of(struct cn_engine *e, const struct cn_engine_peer *m,
 			       const struct cn_join *j, uint32_t *node)
 {
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		struct cn_team *t = e->teams[i];
 		uint32_t k = t != NULL ? cn_team_node_of(t, m->peer) : UINT32_MAX;
 
@@ -111,7 +112,11 @@ static bool in_use(const void *ctx, const struct cn_join *j)
 {
 	const struct cn_engine *e = ctx;
 
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	/* Of the teams that there may be a thousand of; END removes the record. */
+	if (j->commit_sent != 0 && j->commit_sent == j->commit_received) {
+		return true;
+	}
+	for (uint32_t i = 0; i < e->places; i++) {
 		const struct cn_team *t = e->teams[i];
 
 		if (t != NULL && t->owner == j->owner && strcmp(t->job, j->job) == 0) {
@@ -202,7 +207,7 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 			   (t->state == CN_TEAM_READY && team_of(e, m, j, &k) != t))) {
 		send_end(e, m->peer, yours);
 	}
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		t = e->teams[i];
 		if (t != NULL && t->state == CN_TEAM_FORMING && t->owner == j->owner &&
 		    strcmp(t->job, j->job) == 0) {
@@ -233,7 +238,7 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 				  const struct cn_join *j)
 {
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		struct cn_team *t = e->teams[i];
 
 		if (t != NULL && t->state == CN_TEAM_FORMING && j->ranks == t->ranks &&
@@ -286,7 +291,7 @@ static void on_fail(struct cn_engine *e, struct cn_engine_peer *m, struct cn_joi
 
 static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j)
 {
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		struct cn_team *t = e->teams[i];
 
 		if (t == NULL || t->state != CN_TEAM_FORMING || t->owner != j->owner ||

@@ -104,7 +104,7 @@ static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 	}
 	cn_peer_log(p, COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
 	m->complaints = 0;
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
 			cn_wireup_peer_up(e->teams[i], p);
 		}
@@ -140,12 +140,13 @@ static void on_peer_down(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer
 		cn_join_remove_all(&m->joins);
 	}
 	cn_pending_drop(&e->own.pending, p);
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
 			cn_wireup_peer_down(e->teams[i], p);
 		}
 	}
 	for (struct cn_transport *x = e->own.next; x != NULL; x = x->next) {
+		cn_transport_activate(x);
 		cn_node_disconnect(x->node, now, p, why);
 	}
 	cn_endpoints_peer_down(e, now, p);
@@ -234,7 +235,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 
 static void end_teams(struct cn_engine *e)
 {
-	for (uint32_t i = 0; i < e->config.max_teams && e->teams != NULL; i++) {
+	for (uint32_t i = 0; i < e->places && e->teams != NULL; i++) {
 		struct cn_team *t = e->teams[i];
 
 		/* The last member takes the team with it. */
@@ -277,7 +278,7 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now)
 		return;
 	}
 	e->closing = true;
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
 			cn_team_fail(e->teams[i], false, COLLNET_EDAEMON,
 				     "the daemon of node %s is ending", e->config.node.name);
@@ -291,7 +292,7 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now)
 
 void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text)
 {
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
 			cn_team_fail(e->teams[i], true, status, "%s", text);
 		}
@@ -331,6 +332,7 @@ void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame 
 {
 	struct cn_transport *x = cn_transport_of_port(e, cn_wire_port(f->data, f->len));
 
+	cn_transport_activate(x);
 	cn_node_input(x->node, now, f);
 }
 
@@ -358,13 +360,14 @@ bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 				e->sent_in_turn = 0;
 			}
 			if (++e->sent_in_turn >= cn_engine_quantum(e, e->window)) {
-				e->turn = x->next != NULL ? x->next : &e->own;
+				e->turn = x->next_active != NULL ? x->next_active : &e->own;
 				e->sent_in_turn = 0;
 			}
 			return true;
 		}
-		x = x->next != NULL ? x->next : &e->own;
+		x = x->next_active != NULL ? x->next_active : &e->own;
 	} while (x != first);
+	cn_transport_rest(e);
 	return false;
 }
 
@@ -383,10 +386,10 @@ static cn_time own_deadline(struct cn_engine *e)
 	if (e->touched) {
 		e->touched = false;
 		e->deadline = CN_NEVER;
-		for (uint32_t i = 0; i < e->config.max_teams; i++) {
-			if (e->teams[i] != NULL) {
-				e->deadline = cn_min_time(e->deadline,
-							  cn_team_deadline(e->teams[i]));
+		for (const struct cn_transport *x = e->own.next_active; x != NULL;
+		     x = x->next_active) {
+			if (x->team != NULL) {
+				e->deadline = cn_min_time(e->deadline, cn_team_deadline(x->team));
 			}
 		}
 	}
@@ -398,7 +401,7 @@ cn_time cn_engine_deadline(const struct cn_engine *e)
 	/* The cached deadline is found anew where it was touched; nothing else changes. */
 	cn_time at = own_deadline((struct cn_engine *)(uintptr_t)e);
 
-	for (const struct cn_transport *x = &e->own; x != NULL; x = x->next) {
+	for (const struct cn_transport *x = &e->own; x != NULL; x = x->next_active) {
 		at = cn_min_time(at, cn_transport_deadline(x));
 	}
 	return at;
@@ -406,16 +409,18 @@ cn_time cn_engine_deadline(const struct cn_engine *e)
 
 void cn_engine_expire(struct cn_engine *e, cn_time now)
 {
-	for (struct cn_transport *x = &e->own; x != NULL; x = x->next) {
+	for (struct cn_transport *x = &e->own, *next; x != NULL; x = next) {
+		next = x->next_active;
 		cn_transport_expire(x, now);
 	}
 	cn_transport_reap(e, now, false);
 	if (own_deadline(e) > now) {
 		return;
 	}
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
-		if (e->teams[i] != NULL) {
-			cn_team_expire(e->teams[i], now);
+	for (struct cn_transport *x = e->own.next_active, *next; x != NULL; x = next) {
+		next = x->next_active;
+		if (x->team != NULL) {
+			cn_team_expire(x->team, now);
 		}
 	}
 	cn_endpoints_expire(e, now);
@@ -511,7 +516,7 @@ void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, struct collnet_job_inf
 {
 	size_t cap = *count, n = 0;
 
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		const struct cn_team *t = e->teams[i];
 
 		if (t == NULL || (viewer != CN_OWNER_ROOT && t->owner != viewer)) {

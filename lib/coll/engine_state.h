@@ -22,12 +22,14 @@ struct cn_engine {
 	struct cn_transport own; /* the node's own, and the list of all */
 	struct cn_transport *ports[CN_TRANSPORTS_MAX];
 	uint8_t generations[CN_TRANSPORTS_MAX]; /* so that an old frame finds nobody */
+	uint32_t last_port;			/* place of the last one that was given */
 	struct cn_transport *turn;		/* the one that sends; NULL: the first */
 	uint32_t sent_in_turn;			/* frames that it has sent in a row */
 	struct collnet_stats ended;		/* counters of transports that have ended */
 	uint32_t window;	/* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
 	uint32_t burst;		/* frames that the link carries in BURST_TIME, at least 1 */
 	struct cn_team **teams; /* [max_teams]; NULL: free */
+	uint32_t places;	/* from there on, all are free */
 	uint32_t nteams;
 	uint32_t topology;     /* hash of the topology, which all nodes of a job must share */
 	uint32_t last_team_id; /* the last one given to a team */

@@ -5,7 +5,7 @@
 
 #include "coll/cursor.h"
 
-#define CN_TEAMS_MAX 256
+#define CN_TEAMS_MAX 4096 /* of a node */
 
 struct cn_range {
 	uint32_t first, n;

@@ -57,6 +57,7 @@ void cn_op_put_idle(struct cn_op *op)
 
 	if (t->ops[op->seq % CN_OPS] == op) {
 		t->ops[op->seq % CN_OPS] = NULL;
+		t->nbusy--;
 	}
 	if (op->kept) {
 		return;

@@ -48,6 +48,7 @@ static void send_started(struct cn_team *t, uint32_t k)
 		cn_put8(&c, CN_CONTROL_STARTED);
 		cn_put32(&c, t->id);
 		cn_put32(&c, t->nstarted);
+		cn_transport_activate(t->transport);
 		cn_pending_send(&t->transport->pending, n->peer, m, (size_t)(c.at - m));
 	}
 }

@@ -384,6 +384,8 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 		return r;
 	}
 	t->ops[seq % CN_OPS] = op;
+	t->nbusy++;
+	cn_transport_activate(t->transport);
 	op->state = OP_POSTED;
 	op->args = *a;
 	op->algorithm = c->algorithm;

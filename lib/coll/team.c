@@ -44,6 +44,7 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 		return NULL;
 	}
 	e->teams[i] = t;
+	e->places = i < e->places ? e->places : i + 1;
 	e->nteams++;
 	return t;
 }
@@ -72,6 +73,9 @@ static void team_free(struct cn_team *t, cn_time now)
 	cn_wireup_remove_ended(t);
 	cn_transport_close(t->transport, now);
 	e->teams[t->place] = NULL;
+	while (e->places > 0 && e->teams[e->places - 1] == NULL) {
+		e->places--;
+	}
 	e->nteams--;
 	cn_wireup_fini(&t->wireup);
 	free(t->nodes);
@@ -86,7 +90,7 @@ static void team_free(struct cn_team *t, cn_time now)
 
 struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id)
 {
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL && e->teams[i]->id == id) {
 			return e->teams[i];
 		}
@@ -134,7 +138,7 @@ static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *jo
 			       "rank %u of %u: must be 0 .. size - 1, size 1 .. %d", rank, ranks,
 			       COLLNET_RANKS_MAX);
 	}
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL && e->teams[i]->state == CN_TEAM_FORMING &&
 		    e->teams[i]->owner == owner && strcmp(e->teams[i]->job, job) == 0) {
 			t = e->teams[i];
@@ -315,6 +319,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 	}
 	t->state = CN_TEAM_FAILED;
 	t->status = status;
+	cn_transport_activate(t->transport);
 	va_start(ap, fmt);
 	vsnprintf(t->text, sizeof(t->text), fmt, ap);
 	va_end(ap);
@@ -404,7 +409,7 @@ cn_time cn_team_deadline(const struct cn_team *t)
 			at = cn_min_time(at, m->join_deadline);
 		}
 	}
-	for (int i = 0; i < CN_OPS; i++) {
+	for (int i = 0; i < CN_OPS && t->nbusy > 0; i++) {
 		if (t->ops[i] != NULL) {
 			at = cn_min_time(at, cn_op_deadline(t->ops[i]));
 		}
@@ -425,7 +430,7 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 			cn_wireup_expire(t, now);
 		}
 	}
-	for (int i = 0; i < CN_OPS; i++) {
+	for (int i = 0; i < CN_OPS && t->nbusy > 0; i++) {
 		if (t->ops[i] != NULL && cn_op_deadline(t->ops[i]) <= now) {
 			cn_op_expire(t->ops[i], now);
 		}

@@ -82,6 +82,7 @@ struct cn_team {
 				   * UINT16_MAX: not in the team */
 	uint32_t npeers;
 	struct cn_op *ops[CN_OPS]; /* outstanding ones, by number mod CN_OPS; NULL: none */
+	uint32_t nbusy;		   /* of them */
 	struct cn_op *idle;	   /* with their plans; the one that was used last is first */
 	uint32_t nidle;
 	uint32_t nstarted;     /* operations that have started here */

@@ -13,6 +13,7 @@
 static const cn_time check_every = 2 * CN_MS;
 /* How long it waits for others, in times of what they may be silent. */
 #define LINGER 4u
+#define PLACE  (CN_TRANSPORTS_MAX - 1) /* bits of a port */
 
 /* ---- upcalls ----------------------------------------------------------------------------- */
 
@@ -138,6 +139,7 @@ static int init(struct cn_transport *x, struct cn_engine *e, const struct cn_nod
 
 	x->engine = e;
 	x->port = c->port;
+	x->active = x == &e->own;
 	x->check_at = x->close_at = CN_NEVER;
 	r = cn_node_new(c, ops, x, &x->node, err);
 	if (r == COLLNET_OK) {
@@ -165,6 +167,52 @@ int cn_transport_open_own(struct cn_transport *x, struct cn_engine *e,
 	return init(x, e, &e->config.node, ops, err);
 }
 
+void cn_transport_activate(struct cn_transport *x)
+{
+	struct cn_transport *own = &x->engine->own;
+
+	if (x->active) {
+		return;
+	}
+	x->active = true;
+	x->next_active = own->next_active;
+	x->prev_active = own;
+	if (x->next_active != NULL) {
+		x->next_active->prev_active = x;
+	}
+	own->next_active = x;
+}
+
+static void deactivate(struct cn_transport *x)
+{
+	if (!x->active) {
+		return;
+	}
+	x->active = false;
+	x->prev_active->next_active = x->next_active;
+	if (x->next_active != NULL) {
+		x->next_active->prev_active = x->prev_active;
+	}
+	if (x->engine->turn == x) {
+		x->engine->turn = NULL;
+	}
+}
+
+void cn_transport_rest(struct cn_engine *e)
+{
+	struct cn_transport *next;
+
+	for (struct cn_transport *x = e->own.next_active; x != NULL; x = next) {
+		next = x->next_active;
+		if (x->sources.n == 0 && x->pending.n == 0 &&
+		    (x->team == NULL ||
+		     (x->team->nbusy == 0 && x->team->state != CN_TEAM_FORMING)) &&
+		    cn_transport_deadline(x) == CN_NEVER) {
+			deactivate(x);
+		}
+	}
+}
+
 /* No port is free: the transport that has been closing for the longest time ends. Returns its place
  * in the table; CN_TRANSPORTS_MAX: none is closing. */
 static uint32_t reap_oldest(struct cn_engine *e)
@@ -180,7 +228,8 @@ static uint32_t reap_oldest(struct cn_engine *e)
 	if (oldest == NULL) {
 		return CN_TRANSPORTS_MAX;
 	}
-	place = oldest->port & 0xff;
+	cn_transport_activate(oldest);
+	place = oldest->port & PLACE;
 	oldest->check_at = oldest->close_at = 0;
 	cn_transport_reap(e, 0, false);
 	return place;
@@ -191,20 +240,22 @@ struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t)
 	struct cn_node_config c = e->config.node;
 	struct cn_transport *x;
 	struct cn_err err;
-	uint32_t i = 0;
+	uint32_t i = e->last_port, n = 0;
 
-	while (i < CN_TRANSPORTS_MAX && e->ports[i] != NULL) {
-		i++;
-	}
-	if (i == CN_TRANSPORTS_MAX) {
+	/* The next place in turn, so that a port is not soon used again. */
+	do {
+		i = (i + 1) % CN_TRANSPORTS_MAX;
+	} while (e->ports[i] != NULL && ++n < CN_TRANSPORTS_MAX);
+	if (e->ports[i] != NULL) {
 		i = reap_oldest(e);
 	}
 	x = i < CN_TRANSPORTS_MAX ? calloc(1, sizeof(*x)) : NULL;
 	if (x == NULL) {
 		return NULL;
 	}
-	e->generations[i] += e->generations[i] == UINT8_MAX ? 2 : 1; /* never 0 */
-	c.port = (uint16_t)(i | (uint32_t)e->generations[i] << 8);
+	e->last_port = i;
+	e->generations[i] = e->generations[i] % 15 + 1; /* never 0 */
+	c.port = (uint16_t)(i | (uint32_t)e->generations[i] << 12);
 	c.goodbyes = NULL;
 	c.window_shared = cn_node_window(e->own.node);
 	if (t->ranks < c.max_peers) {
@@ -217,8 +268,13 @@ struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t)
 	}
 	x->team = t;
 	x->next = e->own.next;
+	x->prev = &e->own;
+	if (x->next != NULL) {
+		x->next->prev = x;
+	}
 	e->own.next = x;
 	e->ports[i] = x;
+	cn_transport_activate(x);
 	return x;
 }
 
@@ -226,6 +282,7 @@ void cn_transport_close(struct cn_transport *x, cn_time now)
 {
 	uint8_t end = CN_CONTROL_END;
 
+	cn_transport_activate(x);
 	for (uint32_t i = 0; i < cn_node_peers(x->node); i++) {
 		struct cn_peer *p = cn_node_peer(x->node, i);
 
@@ -251,23 +308,35 @@ static bool finished(struct cn_transport *x)
 	return true;
 }
 
+static void end(struct cn_engine *e, struct cn_transport *x)
+{
+	deactivate(x);
+	x->prev->next = x->next;
+	if (x->next != NULL) {
+		x->next->prev = x->prev;
+	}
+	e->ports[x->port & PLACE] = NULL;
+	cn_node_stats(x->node, &e->ended);
+	cn_node_keep_counters(e->own.node, x->node);
+	cn_transport_fini(x);
+	free(x);
+}
+
+/* One that is closing is active. */
 void cn_transport_reap(struct cn_engine *e, cn_time now, bool all)
 {
-	struct cn_transport **at = &e->own.next, *x;
+	struct cn_transport *next;
 
-	while ((x = *at) != NULL) {
-		if (!all && (x->check_at > now || (x->close_at > now && !finished(x)))) {
-			x->check_at = x->check_at <= now ? now + check_every : x->check_at;
-			at = &x->next;
-			continue;
+	while (all && e->own.next != NULL) {
+		end(e, e->own.next);
+	}
+	for (struct cn_transport *x = e->own.next_active; x != NULL; x = next) {
+		next = x->next_active;
+		if (x->check_at <= now && (x->close_at <= now || finished(x))) {
+			end(e, x);
+		} else if (x->check_at <= now) {
+			x->check_at = now + check_every;
 		}
-		*at = x->next;
-		e->ports[x->port & 0xff] = NULL;
-		e->turn = NULL;
-		cn_node_stats(x->node, &e->ended);
-		cn_node_keep_counters(e->own.node, x->node);
-		cn_transport_fini(x);
-		free(x);
 	}
 }
 
@@ -277,7 +346,10 @@ bool cn_transport_connect(struct cn_transport *x, cn_time now, struct cn_peer *w
 			  const struct cn_join *j)
 {
 	const struct cn_port to = { .port = j->port, .id = j->id };
-	struct cn_peer *p = cn_node_connect(x->node, now, with, x->team->id, &to);
+	struct cn_peer *p;
+
+	cn_transport_activate(x);
+	p = cn_node_connect(x->node, now, with, x->team->id, &to);
 
 	if (p != NULL) {
 		cn_peer_set_user(p, cn_engine_peer_of(with));
@@ -287,7 +359,7 @@ bool cn_transport_connect(struct cn_transport *x, cn_time now, struct cn_peer *w
 
 struct cn_transport *cn_transport_of_port(struct cn_engine *e, uint16_t port)
 {
-	struct cn_transport *x = port != 0 ? e->ports[port & 0xff] : NULL;
+	struct cn_transport *x = port != 0 ? e->ports[port & PLACE] : NULL;
 
 	return x != NULL && x->port == port ? x : &e->own;
 }

@@ -21,7 +21,7 @@ struct cn_engine;
 struct cn_join;
 struct cn_team;
 
-#define CN_TRANSPORTS_MAX 256u /* of teams, those that are closing included */
+#define CN_TRANSPORTS_MAX 4096u /* of teams, those that are closing included */
 
 struct cn_transport {
 	struct cn_engine *engine;
@@ -29,11 +29,15 @@ struct cn_transport {
 	struct cn_node *node;
 	struct cn_source_ring sources;
 	struct cn_pending_queue pending;
-	struct cn_transport *next; /* in the engine's list, which begins with the node's own */
-	uint16_t port;		   /* place in the engine's table (8 bits), and generation << 8 */
-	cn_time check_at;	   /* closing: when to look next whether it is finished */
-	cn_time close_at;	   /* closing: when it ends in any case; CN_NEVER: it is not */
-	bool *ended;		   /* [max_peers] the peer has said END */
+	struct cn_transport *next, *prev; /* in the engine's list, which begins with the node's own
+					   */
+	/* In the list of those that may have something to do, likewise. */
+	struct cn_transport *next_active, *prev_active;
+	bool active;
+	uint16_t port;	  /* place in the engine's table (12 bits), and generation << 12 */
+	cn_time check_at; /* closing: when to look next whether it is finished */
+	cn_time close_at; /* closing: when it ends in any case; CN_NEVER: it is not */
+	bool *ended;	  /* [max_peers] the peer has said END */
 };
 
 /* The node's own transport, of which the engine has the memory. */
@@ -43,6 +47,13 @@ int cn_transport_open_own(struct cn_transport *x, struct cn_engine *e,
 struct cn_transport *cn_transport_open(struct cn_engine *e, struct cn_team *t);
 /* The team has ended: its transport closes. */
 void cn_transport_close(struct cn_transport *x, cn_time now);
+/*
+ * The transport may have something to do: a frame came for it, or its team has an operation or
+ * message. Only such transports take part in the engine's calls, so that idle teams cost no time.
+ */
+void cn_transport_activate(struct cn_transport *x);
+/* After all had nothing to send: those that wait for nothing either are not active any more. */
+void cn_transport_rest(struct cn_engine *e);
 /* Ends transports that are closing and finished; all: whatever they wait for. */
 void cn_transport_reap(struct cn_engine *e, cn_time now, bool all);
 void cn_transport_fini(struct cn_transport *x);

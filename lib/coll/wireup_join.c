@@ -6,8 +6,8 @@
 #include "coll/control.h"
 #include "coll/join.h"
 
-/* Records kept of a peer's teams, and of one owner's among them, as long as no team here needs
- * them; those that are needed count, and there are CN_TEAMS_MAX at most. */
+/* Records kept of a peer's teams, and of one owner's among them, that no team here needs. With
+ * those that are needed, there are CN_TEAMS_MAX at most. */
 #define CN_JOINS_PEER  64u
 #define CN_JOINS_OWNER 48u
 
@@ -87,16 +87,19 @@ struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, co
 			    cn_join_in_use *in_use, const void *ctx)
 {
 	struct cn_join *j, *victim = NULL;
-	uint32_t of_owner = 0;
+	uint32_t of_owner = 0, unused = 0;
 
 	for (j = l->first; j != NULL; j = j->next) {
-		of_owner += j->owner == in->owner;
+		const bool spare = !in_use(ctx, j);
+
+		unused += spare;
+		of_owner += spare && j->owner == in->owner;
 		/* A node forms one team of a job at a time: no new one here is made with that. */
 		j->left |= j->owner == in->owner && strcmp(j->job, job) == 0;
 	}
 	if (of_owner >= CN_JOINS_OWNER) {
 		victim = oldest(l, in->owner, false, in_use, ctx);
-	} else if (l->n >= CN_JOINS_PEER) {
+	} else if (unused >= CN_JOINS_PEER || l->n >= CN_TEAMS_MAX) {
 		victim = oldest(l, in->owner, true, in_use, ctx);
 	}
 	if (victim != NULL) {

@@ -39,7 +39,7 @@ uint32_t cn_wireup_path_begin(struct cn_team *t, cn_time now)
 
 void cn_wireup_path_valid(struct cn_engine *e, cn_time now, struct cn_peer *p)
 {
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		struct cn_team *t = e->teams[i];
 
 		const struct cn_join *j;
@@ -61,7 +61,7 @@ void cn_wireup_path_drops(struct cn_engine *e, struct cn_peer *p, uint32_t bytes
 	       "frames of %u bytes do not reach node %s, shorter ones do: does every "
 	       "switch carry MTU %u?",
 	       bytes, cn_peer_name(p), e->config.node.mtu);
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		struct cn_team *t = e->teams[i];
 
 		bool in = t != NULL &&

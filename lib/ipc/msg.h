@@ -69,11 +69,11 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 10u
+#define CN_MSG_VERSION 11u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
-#define CN_MSG_TEAMS		 16u
+#define CN_MSG_TEAMS		 1024u
 #define CN_MSG_ENDPOINTS	 64u
 #define CN_MSG_ENDPOINT_REQUESTS 64u  /* sends and receives outstanding, over all endpoints */
 #define CN_MSG_REQUESTS		 512u /* outstanding, over all teams and endpoints */

@@ -17,7 +17,7 @@
 #include "util/clock.h"
 
 #define MTU_MAX 65000u
-#define TEAMS	256u /* of all users; four times as many as one of them may have */
+#define TEAMS	4096u /* of all users; four times as many as one of them may have */
 
 int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 {

@@ -28,7 +28,7 @@ static struct cn_team *team(const struct forge *f)
 	char name[8];
 
 	snprintf(name, sizeof(name), "j%u", f->a % 2u);
-	for (uint32_t i = 0; i < e->config.max_teams; i++) {
+	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] && strcmp(e->teams[i]->job, name) == 0) {
 			return e->teams[i];
 		}
@@ -235,7 +235,7 @@ static void next_of_operation(struct forge *f)
 {
 	f->wire.type = CN_TYPE_COLL;
 	f->wire.stream = cn_stream(f->b, f->c);
-	for (uint32_t i = 0; i < f->e->config.max_teams * CN_OPS; i++) {
+	for (uint32_t i = 0; i < f->e->places * CN_OPS; i++) {
 		const struct cn_team *t = f->e->teams[i / CN_OPS];
 		const struct cn_op *op = t && t->nodes ? t->ops[(i + f->b) % CN_OPS] : NULL;
 		uint32_t k = op ? node_of(f, t, op) : UINT32_MAX;

@@ -143,21 +143,21 @@ static void build(struct fixture *w, int i, union cn_msg *m)
 		m->unregion.region = byte(w) % 8u;
 		break;
 	case CN_MSG_JOIN:
-		m->join.team = byte(w) % CN_MSG_TEAMS;
+		m->join.team = byte(w) % 16u;
 		m->join.ranks = 1 + byte(w) % 3u;
 		m->join.rank = byte(w) % m->join.ranks;
 		m->join.timeout_ms = 1 + byte(w);
 		snprintf(m->join.job, sizeof(m->join.job), "j%u", byte(w) % 3u);
 		break;
 	case CN_MSG_LEAVE:
-		m->leave.team = byte(w) % CN_MSG_TEAMS;
+		m->leave.team = byte(w) % 16u;
 		break;
 	case CN_MSG_RANKS:
-		m->ranks.team = byte(w) % CN_MSG_TEAMS;
+		m->ranks.team = byte(w) % 16u;
 		m->ranks.first = byte(w) % 4u;
 		break;
 	case CN_MSG_COLL:
-		m->coll.team = byte(w) % CN_MSG_TEAMS;
+		m->coll.team = byte(w) % 16u;
 		op = byte(w);
 		m->coll.op = op < 128	? 1 + op % 3u
 			     : op < 192 ? CN_OP_ALLTOALLV + op % 4u

@@ -98,7 +98,7 @@ static int setup(void **state)
 	strcpy(d->iface.name, "eth0");
 	connect_end(&a);
 	connect_end(&b);
-	a.client->lost_teams = b.client->lost_teams = 1;
+	a.client->lost_teams[0] = b.client->lost_teams[0] = 1;
 	return 0;
 }
 

@@ -218,7 +218,7 @@ static void transport_open__ports(void **state)
  * for the longest time gives way. */
 static void transport_open__oldest_gives_way(void **state)
 {
-	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
+	struct two_jobs *c = two_jobs_begin_with(COLLNET_WINDOW_AUTO, 16, TWO_JOBS_HOSTS);
 	struct two_jobs_call call = { .done.fn = joined };
 	uint16_t first = 0;
 

@@ -58,7 +58,7 @@ static void join__the_newest_is_found(void **state)
 	assert_int_equal(l.n, 0);
 }
 
-/* 64 records of a peer, 48 of an owner: the oldest that is not in use makes room. */
+/* 64 records of a peer that are not in use, 48 of an owner: the oldest makes room. */
 static void join__is_bounded(void **state)
 {
 	struct cn_join_list l = { NULL, 0 };
@@ -71,29 +71,30 @@ static void join__is_bounded(void **state)
 		snprintf(job, sizeof(job), "job%u", i);
 		assert_non_null(add(&l, i, 1, job, by_name));
 	}
-	assert_int_equal(l.n, 48);
+	assert_int_equal(l.n, 49);
 	assert_non_null(cn_join_by_id(&l, 1)); /* in use */
-	assert_null(cn_join_by_id(&l, 13));
-	assert_non_null(cn_join_by_id(&l, 14));
+	assert_null(cn_join_by_id(&l, 12));
+	assert_non_null(cn_join_by_id(&l, 13));
 	for (uint32_t i = 100; i < 140; i++) {
 		snprintf(job, sizeof(job), "job%u", i);
 		assert_non_null(add(&l, i, 2, job, by_name));
 	}
-	assert_int_equal(l.n, 64);
+	assert_int_equal(l.n, 65);
 	assert_non_null(cn_join_by_id(&l, 1));
-	assert_null(cn_join_by_id(&l, 37)); /* 24 of the first owner's made room */
-	assert_non_null(cn_join_by_id(&l, 38));
-	/* those in use count, and are never removed */
-	for (uint32_t i = 1000; i < 1400; i++) {
+	assert_null(cn_join_by_id(&l, 36)); /* 24 of the first owner's made room */
+	assert_non_null(cn_join_by_id(&l, 37));
+	/* those in use are never removed */
+	for (uint32_t i = 1000; i < 1000 + CN_TEAMS_MAX - 40; i++) {
 		snprintf(job, sizeof(job), "u%u", i);
 		add(&l, i, 3, job, by_name);
 	}
 	assert_int_equal(l.n, CN_TEAMS_MAX);
-	/* then others make room, until all are in use */
-	for (id = 5000; add(&l, id, id, "u", by_name) != NULL; id++) {
+	/* where there is no room at all, those that are not in use make it, until all are */
+	for (id = 50000; add(&l, id, id, "u", by_name) != NULL; id++) {
 		assert_int_equal(l.n, CN_TEAMS_MAX);
-		assert_true(id < 5200);
+		assert_true(id < 50200);
 	}
+	assert_true(id > 50000);
 	assert_int_equal(l.n, CN_TEAMS_MAX);
 	assert_non_null(cn_join_by_id(&l, 1));
 	cn_join_remove_all(&l);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * As many teams as a context can have, as every rank of a job: all exist at once, one in a hundred
+ * is used, and those freed can be made again. Rank 0 prints what an idle team costs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "collnet/collnet.h"
+
+#define TEAMS 1024u /* of a context */
+
+static collnet_t *c;
+static uint32_t rank, ranks;
+
+#define CHECK(what)                                                                                \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			fprintf(stderr, "teams: rank %u, line %d: %s (last error: %s)\n", rank,    \
+				__LINE__, #what, collnet_error(c));                                \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static void use(collnet_team_t *t)
+{
+	uint64_t own = collnet_team_rank(t) + 1, sum = 0;
+	const uint64_t n = collnet_team_size(t);
+
+	CHECK(collnet_allreduce(t, &own, &sum, 1, COLLNET_UINT64, COLLNET_SUM, NULL) == COLLNET_OK);
+	CHECK(sum == n * (n + 1) / 2);
+}
+
+static uint64_t resident(void)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+
+	CHECK(collnet_get_stats(c, &s, 0) == COLLNET_OK);
+	return s.rss_bytes;
+}
+
+/* Microseconds per barrier. */
+static double barriers(collnet_team_t *t)
+{
+	const double begin = now();
+
+	for (int i = 0; i < 200; i++) {
+		CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	}
+	return (now() - begin) / 200;
+}
+
+int main(void)
+{
+	static collnet_team_t *t[TEAMS];
+	collnet_team_t *more = NULL;
+	uint32_t all[16];
+	double before, after, begin, each;
+	uint64_t memory;
+
+	if (collnet_open(NULL, &c) != COLLNET_OK ||
+	    collnet_team_create(c, NULL, &t[0]) != COLLNET_OK) {
+		fprintf(stderr, "teams: %s\n", collnet_error(c));
+		return 1;
+	}
+	rank = collnet_team_rank(t[0]);
+	ranks = collnet_team_size(t[0]);
+	for (uint32_t i = 0; i < ranks && i < 16; i++) {
+		all[i] = ranks - 1 - i;
+	}
+	use(t[0]);
+	before = barriers(t[0]);
+	memory = resident();
+	begin = now();
+	for (uint32_t i = 1; i < TEAMS; i++) {
+		if (i % 3 == 0) {
+			CHECK(collnet_team_split(t[0], 0, -(int32_t)rank, &t[i]) == COLLNET_OK);
+		} else if (i % 3 == 1) {
+			CHECK(collnet_team_dup(t[i / 2], &t[i]) == COLLNET_OK);
+		} else {
+			CHECK(collnet_team_from_ranks(t[0], ranks, all, &t[i]) == COLLNET_OK);
+		}
+	}
+	each = (now() - begin) / (TEAMS - 1);
+	memory = resident() - memory;
+	CHECK(collnet_team_dup(t[0], &more) == COLLNET_ELIMIT && more == NULL);
+	CHECK(strstr(collnet_error(c), "1024") != NULL);
+	for (uint32_t i = 0; i < TEAMS; i += 100) {
+		use(t[i]);
+	}
+	use(t[TEAMS - 1]);
+	after = barriers(t[0]);
+	if (rank == 0) {
+		printf("%.0f us and %llu bytes per team; a barrier takes %.0f us, among %u teams "
+		       "%.0f us\n",
+		       each, (unsigned long long)(memory / (TEAMS - 1)), before, TEAMS, after);
+	}
+	/* Those that were made of it outlive their parent. */
+	for (uint32_t i = 1; i < TEAMS / 2; i++) {
+		collnet_team_destroy(t[i]);
+	}
+	CHECK(collnet_team_dup(t[TEAMS / 2], &more) == COLLNET_OK);
+	use(more);
+	use(t[TEAMS - 1]);
+	CHECK(collnet_barrier(t[0], NULL) == COLLNET_OK);
+	collnet_close(c);
+	printf("rank %u of %u: done\n", rank, ranks);
+	return 0;
+}

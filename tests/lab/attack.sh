@@ -49,7 +49,7 @@ chmod 755 host
 
 attack() {
 	rm -rf go done logs && mkdir logs
-	collnet lab run --shape 3 --keep-logs logs -- host "$@" >lab.out 2>&1 ||
+	collnet lab run --shape 3 --rate 100mbit --keep-logs logs -- host "$@" >lab.out 2>&1 ||
 		{ cat lab.out attacker.out; tail -n 3 logs/*; fail "$*"; }
 	cat logs/* >log
 	lacks 'node h[01] \(restarted\|stopped\|did not\)' log

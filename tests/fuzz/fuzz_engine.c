@@ -323,9 +323,18 @@ static void expired(struct script *s)
 
 static void input(void *machine, cn_time now, const uint8_t *frame, size_t len)
 {
-	const struct cn_rx_frame f = cn_rx_frame_raw(frame, len);
+	struct cn_engine *e = ((struct fixture *)machine)->engine;
+	struct cn_rx_frame f = cn_rx_frame_raw(frame, len);
+	struct cn_rx_place place;
 
-	cn_engine_input(((struct fixture *)machine)->engine, now, &f);
+	/* As a link that receives a payload in its place. All of the room is there to be written.
+	 */
+	if (cn_engine_place(e, &f, &place) && f.len - place.header <= place.room) {
+		memset(place.at, 0x5a, place.room);
+		memcpy(place.at, f.data + place.header, f.len - place.header);
+		f.payload = place.at;
+	}
+	cn_engine_input(e, now, &f);
 }
 
 static bool output(void *machine, cn_time now, struct cn_frame *out)

@@ -89,6 +89,7 @@ static void draw_config(struct scenario *s, uint64_t *r)
 	struct cn_sim_config *c = &s->config;
 
 	cn_sim_config_init(c);
+	c->place = true;
 	c->topo = s->topo;
 	c->seed = cn_random(r);
 	c->kind = (enum cn_sim_kind)between(r, CN_SIM_OUTPUT, CN_SIM_DYNAMIC);

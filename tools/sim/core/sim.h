@@ -65,6 +65,8 @@ struct cn_sim_config {
 	const uint32_t
 		*mtus; /* [hosts] of each, up to the engine's; NULL: the engine's; borrowed */
 	bool topology_unaware; /* the engines are not given the topology */
+	bool place; /* payloads are received where they belong, and others where they do not, as by
+		     * a link that guesses (cn_rx_place_fn) */
 };
 
 void cn_sim_config_init(struct cn_sim_config *c);

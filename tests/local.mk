@@ -168,6 +168,7 @@ lab_programs = \
 sim_tests = \
 	tests/sim/attack \
 	tests/sim/broken \
+	tests/sim/choice \
 	tests/sim/idle \
 	tests/sim/sweep
 sim_sources = \
@@ -197,6 +198,7 @@ tests_faults_fault_driver_SOURCES = \
 	tests/faults/trials.c
 tests_sim_attack_SOURCES = $(sim_sources) tests/sim/attack.c
 tests_sim_sweep_SOURCES = $(sim_sources) tests/sim/sweep.c
+tests_sim_choice_SOURCES = tests/sim/choice.c
 tests_sim_idle_SOURCES = $(sim_sources) tests/sim/idle.c
 tests_sim_soak_SOURCES = $(sim_sources) tests/sim/sweep.c
 # The same with three functions of the transport replaced by faulty ones.

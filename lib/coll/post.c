@@ -202,7 +202,7 @@ static bool by_acks(const struct cn_op *op)
 
 	switch (op->algorithm->window) {
 	case CN_WINDOW_EXCHANGE:
-		return op->pair_window != COLLNET_WINDOW_OFF;
+		return op->pair_window != COLLNET_WINDOW_OFF || !cn_op_is_exchange(op->args.op);
 	case CN_WINDOW_NONE:
 		return limited;
 	default:

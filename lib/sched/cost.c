@@ -14,8 +14,9 @@ double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate)
 {
 	uint64_t frames = bytes == 0 ? 1 : (bytes + c->payload - 1) / c->payload;
 	double bits = 8.0 * ((double)bytes + (double)frames * c->overhead);
+	double seconds = bits / (rate == 0 ? c->rate : (double)rate);
 
-	return bits / (rate == 0 ? c->rate : (double)rate);
+	return seconds > (double)frames * c->pace ? seconds : (double)frames * c->pace;
 }
 
 static uint64_t link_rate(const struct cn_cost *c, const struct cn_tree *t, uint32_t x)

@@ -21,6 +21,7 @@ struct cn_cost {
 	uint32_t payload;  /* bytes of the user's in a full frame */
 	uint32_t overhead; /* bytes on the wire a frame besides */
 	double rate;	   /* bit/s of links whose rate is not known */
+	double pace;	   /* seconds a frame at least, by a window; 0: no window */
 };
 
 /* Ordinary machines on Gigabit Ethernet: 20 us, 5 us, 1472 of 1538 bytes. */

@@ -259,9 +259,8 @@ void cn_predict_one_by_one(const struct cn_network *n, struct cn_prediction *out
 void cn_predict_nearest(const struct cn_network *n, struct cn_prediction *out)
 {
 	uint32_t turns = n->layout->nnodes - 1;
-	double turn = 2 * cn_cost_wire(n->cost, 0, n->slowest) + n->cost->hop + n->cost->startup;
 
 	cn_predict_one_by_one(n, out);
-	out->seconds += turns * turn;
+	out->seconds += turns * n->latency;
 	snprintf(out->why, sizeof(out->why), "the root's link, and %u turns passed on", turns);
 }

@@ -77,6 +77,13 @@ static inline bool cn_op_has_root(enum cn_op_kind op)
 	return op == CN_OP_BCAST || op == CN_OP_SCATTER || op == CN_OP_GATHER || op == CN_OP_REDUCE;
 }
 
+/* Every node sends as much to every other one as it receives from it. */
+static inline bool cn_op_is_exchange(enum cn_op_kind op)
+{
+	op = cn_op_base(op);
+	return op == CN_OP_ALLTOALL || op == CN_OP_REDUCE_SCATTER;
+}
+
 static inline bool cn_op_reduces(enum cn_op_kind op)
 {
 	return op >= CN_OP_ALLREDUCE && op <= CN_OP_EXSCAN;

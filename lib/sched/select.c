@@ -9,7 +9,7 @@
 #include "sched/predict.h"
 
 #define CANDIDATES 16
-static const double worth = 0.99; /* of the time of an earlier row */
+static const double worth = 0.999; /* of the time of an earlier row */
 
 /* Ranks at or below every vertex of the tree; NULL: no memory. */
 static uint64_t *ranks_below(const struct cn_layout *l)
@@ -72,22 +72,20 @@ static double latency(const struct cn_network *n)
 	return n->cost->startup + (links - 1) * n->cost->hop + 2 * most;
 }
 
-static uint32_t window(const struct cn_layout *l)
+static void windows(const struct cn_layout *l, struct cn_network *n)
 {
-	uint32_t w = COLLNET_WINDOW_OFF, *hosts;
+	uint32_t *hosts;
 
-	if (l->tree == NULL) {
-		return w;
-	}
-	hosts = malloc(l->nnodes * sizeof(*hosts));
+	n->window = n->link_window = COLLNET_WINDOW_OFF;
+	hosts = l->tree != NULL ? malloc(l->nnodes * sizeof(*hosts)) : NULL;
 	if (hosts != NULL) {
 		for (uint32_t k = 0; k < l->nnodes; k++) {
 			hosts[k] = l->tree->v[l->tree->host[k]].vertex;
 		}
-		w = cn_topo_window(l->tree->topo, hosts, l->nnodes, 2, NULL);
+		n->window = cn_topo_window(l->tree->topo, hosts, l->nnodes, 2, NULL);
+		n->link_window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
 		free(hosts);
 	}
-	return w;
 }
 
 static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
@@ -100,9 +98,44 @@ static void look(const struct cn_layout *l, const struct cn_plan *p, const struc
 		n->local = here > n->local ? here : n->local;
 	}
 	n->slowest = l->tree != NULL ? cn_cost_slowest(c, l->tree) : (uint64_t)c->rate;
-	n->window = window(l);
+	windows(l, n);
 	n->latency = latency(n);
 	n->exchange = exchange_time(n);
+}
+
+/*
+ * A window lets so many frames pass per round trip, or, where the peers' data is its clock, per
+ * latency. It does not matter where a node sends less than a window.
+ */
+static double pace(const struct cn_network *n, const struct cn_algorithm *a)
+{
+	const enum cn_op_kind op = cn_op_base(n->plan->op);
+	const double frames = (double)(1 + n->plan->bytes / n->cost->payload) * n->local *
+			      (cn_op_is_exchange(op) ? n->layout->nranks - n->local : 1);
+	const double round_trip = n->latency + n->cost->startup;
+	uint32_t window = COLLNET_WINDOW_OFF, senders = 1;
+
+	switch (a->window) {
+	case CN_WINDOW_EXCHANGE:
+		window = n->window;
+		break;
+	case CN_WINDOW_LINK:
+		window = n->link_window;
+		break;
+	case CN_WINDOW_FAN_IN:
+		if (cn_fan_in(n->layout, &senders, &window, NULL) != COLLNET_OK) {
+			return 0;
+		}
+		break;
+	default:
+		break;
+	}
+	if (window == COLLNET_WINDOW_OFF || frames <= window) {
+		return 0;
+	}
+	return (a->window == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? n->latency
+									 : round_trip) /
+	       ((double)window * senders);
 }
 
 size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
@@ -123,7 +156,12 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 		if (a[i].needs_tree && l->tree == NULL) {
 			snprintf(x->why, sizeof(x->why), "it needs the topology");
 		} else {
+			struct cn_cost paced = *c;
+
+			paced.pace = pace(&n, &a[i]);
+			n.cost = &paced;
 			a[i].predict(&n, x);
+			n.cost = c;
 		}
 		count++;
 	}

@@ -5,7 +5,7 @@
  *
  * Every node decides for itself and all must decide alike: only what all know goes in (layout,
  * topology, plan), in arithmetic that is the same everywhere. A later row of the registry is chosen
- * only when it is at least 1 % faster, so that equal ones do not alternate. Rows marked as
+ * only when it is at least 0.1 % faster, so that equal ones do not alternate. Rows marked as
  * baselines are predicted, and chosen only by name.
  */
 #ifndef CN_SELECT_H

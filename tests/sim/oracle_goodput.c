@@ -72,9 +72,10 @@ bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)
 	}
 	switch (cn_algorithm_find(p->op, p->algorithm)->window) {
 	case CN_WINDOW_EXCHANGE:
-		return p->op == CN_OP_ALLTOALLV && p->window == COLLNET_WINDOW_AUTO &&
-		       s->config.engine.window == COLLNET_WINDOW_AUTO &&
-		       !s->config.topology_unaware;
+		return !cn_op_is_exchange(p->op) ||
+		       (p->op == CN_OP_ALLTOALLV && p->window == COLLNET_WINDOW_AUTO &&
+			s->config.engine.window == COLLNET_WINDOW_AUTO &&
+			!s->config.topology_unaware);
 	case CN_WINDOW_NONE:
 		return oracle_window(s, p) != COLLNET_WINDOW_OFF;
 	default:

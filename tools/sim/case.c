@@ -257,6 +257,7 @@ static int run_job(struct cn_sim *s, const struct sim_case *c, struct sim_armed 
 {
 	const struct cn_job_config jc = { .local = c->local,
 					  .bytes = c->args.bytes,
+					  .combining = c->combining,
 					  .shared = !c->verify };
 	uint64_t *ns = calloc(2 * (size_t)c->iterations, sizeof(*ns));
 	struct before b = { .ports = calloc(2 * (size_t)c->cluster.topo->nlinks + 1,

@@ -18,6 +18,7 @@ struct sim_case {
 	uint32_t nfaults;
 	struct cn_coll_args args; /* without buffers and deadline */
 	uint32_t local, iterations, warmup;
+	cn_time combining; /* struct cn_job_config */
 	bool verify;
 	struct sim_trace *trace; /* NULL: none */
 };

@@ -311,15 +311,28 @@ static uint8_t *place(const struct rank *r, const struct cn_span *s)
 }
 
 /* Sums of bytes. */
+/* Event: the rank reports that it has combined a piece, unless the operation has ended. */
+static void combined(void *arg)
+{
+	struct rank *r = arg;
+
+	if (r->reducer.op != NULL) {
+		cn_coll_combined(&r->reducer);
+		cn_sim_kick(r->job->sim, r->result.host);
+	}
+}
+
 static bool combine(struct cn_reducer *reducer, const struct cn_combine *p)
 {
-	const struct rank *r = (struct rank *)((char *)reducer - offsetof(struct rank, reducer));
+	struct rank *r = (struct rank *)((char *)reducer - offsetof(struct rank, reducer));
 
 	if (!r->job->config.shared) {
 		cn_combine_find(COLLNET_UINT8, COLLNET_SUM)(place(r, &p->left), place(r, &p->right),
 							    place(r, &p->out), p->bytes);
 	}
-	return true;
+	return r->job->config.combining == 0 ||
+	       cn_sim_at(r->job->sim, cn_sim_now(r->job->sim) + r->job->config.combining, combined,
+			 r) != COLLNET_OK;
 }
 
 /* Bytes of an allreduce's result that are not the sums of all ranks'. */

@@ -11,11 +11,11 @@
 struct cn_job;
 
 struct cn_job_config {
-	uint32_t local; /* ranks per host */
-	uint32_t hosts; /* the first so many; 0: all */
-	uint64_t bytes; /* largest block of any operation */
-	bool shared;	/* all ranks send from one buffer and receive into one, and no byte is
-			      checked: for clusters whose buffers would not fit into memory */
+	uint32_t local;	   /* ranks per host */
+	uint32_t hosts;	   /* the first so many; 0: all */
+	uint64_t bytes;	   /* largest block of any operation */
+	bool shared;	   /* all ranks send from one buffer and receive into one, and no byte is
+				 checked: for clusters whose buffers would not fit into memory */
 	cn_time combining; /* reductions: from handing out a piece to its report */
 	uint64_t owner;
 	const char *name; /* NULL: "sim" */

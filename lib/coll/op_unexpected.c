@@ -57,7 +57,8 @@ void cn_op_unexpected_received(struct cn_op *op, uint32_t k)
 {
 	struct cn_team *t = op->team;
 
-	if (cn_unexpected_limit_received(&t->nodes[k].unexpected, op->seq, t->notify_after)) {
+	if (cn_unexpected_limit_received(&t->nodes[k].unexpected, op->seq, t->nstarted - 1,
+					 t->notify_after)) {
 		send_started(t, k);
 	}
 }

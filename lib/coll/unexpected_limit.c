@@ -46,7 +46,8 @@ void cn_unexpected_limit_started(struct cn_unexpected_limit *n, uint32_t started
 	}
 }
 
-bool cn_unexpected_limit_received(struct cn_unexpected_limit *n, uint32_t seq, uint32_t after)
+bool cn_unexpected_limit_received(struct cn_unexpected_limit *n, uint32_t seq, uint32_t last,
+				  uint32_t after)
 {
 	cn_unexpected_limit_started(n, seq + 1);
 	if (before(seq, n->notified)) {
@@ -56,13 +57,13 @@ bool cn_unexpected_limit_received(struct cn_unexpected_limit *n, uint32_t seq, u
 		n->received_first = seq;
 	}
 	n->received_last = seq;
-	return n->nreceived >= after;
+	return cn_unexpected_limit_due(n, last, after);
 }
 
-bool cn_unexpected_limit_due(const struct cn_unexpected_limit *n, uint32_t seq, uint32_t after)
+bool cn_unexpected_limit_due(const struct cn_unexpected_limit *n, uint32_t last, uint32_t after)
 {
 	return n->nreceived >= after ||
-	       (n->nreceived > 0 && seq - n->received_first >= CN_UNEXPECTED_OPS / 2);
+	       (n->nreceived > 0 && last - n->received_first >= CN_UNEXPECTED_OPS / 2);
 }
 
 void cn_unexpected_limit_notified(struct cn_unexpected_limit *n, uint32_t nstarted)

@@ -41,10 +41,13 @@ bool cn_unexpected_limit_allows(const struct cn_unexpected_limit *n, uint32_t se
 void cn_unexpected_limit_sent(struct cn_unexpected_limit *n, uint32_t seq);
 /* The other node has started `started` operations. */
 void cn_unexpected_limit_started(struct cn_unexpected_limit *n, uint32_t started);
-/* A frame of a running operation was received. True: STARTED is due, after so many frames. */
-bool cn_unexpected_limit_received(struct cn_unexpected_limit *n, uint32_t seq, uint32_t after);
-/* Whether STARTED is due when operation `seq` starts. */
-bool cn_unexpected_limit_due(const struct cn_unexpected_limit *n, uint32_t seq, uint32_t after);
+/* A frame of the running operation `seq` was received; `last` is the last one that has started.
+ * True: STARTED is due. */
+bool cn_unexpected_limit_received(struct cn_unexpected_limit *n, uint32_t seq, uint32_t last,
+				  uint32_t after);
+/* Whether STARTED is due, after so many frames, when `last` is the last operation that has started.
+ */
+bool cn_unexpected_limit_due(const struct cn_unexpected_limit *n, uint32_t last, uint32_t after);
 /* STARTED was sent: so many operations have started here. */
 void cn_unexpected_limit_notified(struct cn_unexpected_limit *n, uint32_t nstarted);
 

@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (o.brief) {
-		o.networks = 6;
+		o.networks = 3;
 		o.frames = 800;
 	}
 	for (uint64_t i = 0; i < o.networks; i++) {

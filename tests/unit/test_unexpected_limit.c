@@ -64,15 +64,15 @@ static void unexpected_limit__started_is_due(void **state)
 	struct cn_unexpected_limit n = { 0 };
 
 	(void)state;
-	assert_false(cn_unexpected_limit_received(&n, 0, 2));
-	assert_true(cn_unexpected_limit_received(&n, 0, 2));
+	assert_false(cn_unexpected_limit_received(&n, 0, 0, 2));
+	assert_true(cn_unexpected_limit_received(&n, 0, 0, 2));
 	cn_unexpected_limit_notified(&n, 1);
-	assert_false(cn_unexpected_limit_received(&n, 0, 2)); /* it knows */
-	assert_false(cn_unexpected_limit_received(&n, 0, 2));
-	assert_false(cn_unexpected_limit_received(&n, 1, 2));
+	assert_false(cn_unexpected_limit_received(&n, 0, 0, 2)); /* it knows */
+	assert_false(cn_unexpected_limit_received(&n, 0, 0, 2));
+	assert_false(cn_unexpected_limit_received(&n, 1, 1, 2));
 	cn_unexpected_limit_sent(&n, 1); /* its first frame shows that 1 has started */
-	assert_false(cn_unexpected_limit_received(&n, 2, 2));
-	assert_true(cn_unexpected_limit_received(&n, 2, 2));
+	assert_false(cn_unexpected_limit_received(&n, 2, 2, 2));
+	assert_true(cn_unexpected_limit_received(&n, 2, 2, 2));
 	assert_int_equal(n.started, 3); /* what it sends, it has started */
 }
 
@@ -82,7 +82,7 @@ static void unexpected_limit_due__by_operations(void **state)
 
 	(void)state;
 	assert_false(cn_unexpected_limit_due(&n, 100, 2)); /* nothing was received */
-	assert_false(cn_unexpected_limit_received(&n, 8, 2));
+	assert_false(cn_unexpected_limit_received(&n, 8, 8, 2));
 	assert_false(cn_unexpected_limit_due(&n, 8 + CN_UNEXPECTED_OPS / 2 - 1, 2));
 	assert_true(cn_unexpected_limit_due(&n, 8 + CN_UNEXPECTED_OPS / 2, 2));
 	assert_true(cn_unexpected_limit_due(&n, 8, 1)); /* the limit became smaller */
@@ -91,6 +91,19 @@ static void unexpected_limit_due__by_operations(void **state)
 }
 
 /* The same at the end of the numbers, which wrap. */
+/* All operations have started before the first frame comes: no start will look again. */
+static void unexpected_limit_received__by_operations(void **state)
+{
+	struct cn_unexpected_limit n = { .started = 0 };
+
+	(void)state;
+	assert_false(cn_unexpected_limit_received(&n, 3, 3 + CN_UNEXPECTED_OPS / 2 - 1, 9));
+	assert_true(cn_unexpected_limit_received(&n, 4, 3 + CN_UNEXPECTED_OPS / 2, 9));
+	cn_unexpected_limit_notified(&n, 4 + CN_UNEXPECTED_OPS / 2);
+	assert_false(cn_unexpected_limit_received(&n, 5, 60, 9)); /* it knows */
+	assert_true(cn_unexpected_limit_received(&n, 40, 60, 9));
+}
+
 static void unexpected_limit__numbers_wrap(void **state)
 {
 	struct cn_unexpected_limit n = { .started = UINT32_MAX, .notified = UINT32_MAX };
@@ -101,9 +114,9 @@ static void unexpected_limit__numbers_wrap(void **state)
 	cn_unexpected_limit_started(&n, 0);
 	assert_int_equal(sends(&n, UINT32_MAX, 9), 9);
 	assert_int_equal(sends(&n, 1, 9), 2);
-	assert_false(cn_unexpected_limit_received(&n, 1, 2)); /* its frames showed 0 and 1 */
-	assert_false(cn_unexpected_limit_received(&n, 2, 2));
-	assert_true(cn_unexpected_limit_received(&n, 2, 2));
+	assert_false(cn_unexpected_limit_received(&n, 1, 1, 2)); /* its frames showed 0 and 1 */
+	assert_false(cn_unexpected_limit_received(&n, 2, 2, 2));
+	assert_true(cn_unexpected_limit_received(&n, 2, 2, 2));
 }
 
 int main(void)
@@ -113,6 +126,7 @@ int main(void)
 		cmocka_unit_test(unexpected_limit__bounds_operations),
 		cmocka_unit_test(unexpected_limit__started_is_due),
 		cmocka_unit_test(unexpected_limit_due__by_operations),
+		cmocka_unit_test(unexpected_limit_received__by_operations),
 		cmocka_unit_test(unexpected_limit__numbers_wrap),
 	};
 

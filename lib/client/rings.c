@@ -129,10 +129,12 @@ int cn_rings_completions(struct collnet *c)
 void cn_rings_progress(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
+	const uint64_t ended = c->ended;
 	cn_time now = cn_now();
 	bool message;
 
-	while (cn_rings_completions(c) == 0) {
+	/* Another thread can take our completions while this one yields or sleeps. */
+	while (cn_rings_completions(c) == 0 && c->ended == ended) {
 		if (now >= until) {
 			if (now - d->read_at >= SOCKET_EVERY && cn_socket_look(c, now)) {
 				cn_socket_probe(c, now);

@@ -22,9 +22,9 @@ exchange() {
 }
 
 exchange shuffle
-# The exchange loses nothing. While the nodes meet, their hellos and probes may rarely do so in ports as
-# small as these; such a loss is no data and is not sent again.
-[ "$drops" = 0 ] || [ "$drops.$resent" = 1.0 ] || [ "$drops.$resent" = 2.0 ] || {
+# The exchange loses nothing: a lost frame of data is sent again. While the nodes meet, their hellos and
+# probes may do so in ports as small as these, on a busy machine above all; they are not sent again.
+[ "$drops" = 0 ] || [ "$resent" = 0 ] || {
 	cat out
 	fail "the shuffle loses frames in ports"
 }

@@ -86,6 +86,53 @@ mpich() {
 	chmod +x lab-mpiexec
 }
 
+# mpi_commands: writes ./count, which runs a command and prints host h1's frames, and ./kill-a-daemon, which
+# runs one and kills h1's daemon while it calls.
+mpi_commands() {
+	cat >count <<-'EOS'
+		#!/bin/sh
+		"$@"
+		status=$?
+		lab-on h1 collnet status | grep '^data_sent'
+		exit $status
+	EOS
+	cat >kill-a-daemon <<-'EOS'
+		#!/bin/sh
+		rm -f calling
+		"$@" &
+		await calling 20 || exit 1
+		kill -9 "$(worker h1)"
+		wait $!
+	EOS
+	chmod +x count kill-a-daemon
+	host_commands await worker
+}
+
+# mpi NAME LAB-OPTIONS -- COMMAND...: in a lab; output in ./out.
+mpi() {
+	what=$1
+	shift
+	lab=
+	while [ "$1" != -- ]; do
+		lab="$lab $1"
+		shift
+	done
+	# shellcheck disable=SC2086
+	collnet lab shell $lab --ip --timeout 100 "$@" >out 2>&1 </dev/null || {
+		cat out
+		fail "$what"
+	}
+}
+
+# mpi_error: the death of a daemon under ./with-collnet ./cases is the communicator's error on every rank.
+mpi_error() {
+	collnet lab shell --shape 3 --ip --timeout 60 -- \
+		./kill-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases error >out 2>&1 </dev/null
+	[ "$(grep -c '^failed: collnet: MPI_Allreduce, rank . of 3: ' out)" = 3 ] &&
+		grep -q '^failed: .*node h1' out || { cat out; fail "no message of collnet"; }
+	echo "ok: an error is the communicator's, with collnet's message"
+}
+
 # has TEXT FILE: the file has the text.
 has() {
 	grep -q -e "$1" "$2" || {

@@ -22,30 +22,8 @@ cat >with-collnet <<EOF
 export LD_PRELOAD="$library" COLLNET_MPI_VERBOSE=1
 exec ./lab-mpiexec "\$@"
 EOF
-cat >count <<'EOF'
-#!/bin/sh
-"$@"
-status=$?
-lab-on h1 collnet status | grep '^data_sent'
-exit $status
-EOF
-chmod +x with-collnet count
-
-# mpi NAME LAB-OPTIONS -- COMMAND...: in a lab; output in ./out.
-mpi() {
-	what=$1
-	shift
-	lab=
-	while [ "$1" != -- ]; do
-		lab="$lab $1"
-		shift
-	done
-	# shellcheck disable=SC2086
-	collnet lab shell $lab --ip --timeout 100 "$@" >out 2>&1 </dev/null || {
-		cat out
-		fail "$what"
-	}
-}
+chmod +x with-collnet
+mpi_commands
 
 hosts=h0:2,h1:2,h2:2,h3:2
 mpi "with collnet" --shape 2x2 -- ./count ./with-collnet $hosts 8 ./program "$seed" 150 1
@@ -83,21 +61,7 @@ has '^right: threads' out
 [ "$(grep -c 'without a name of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
 echo "ok: MPI_THREAD_MULTIPLE"
 
-cat >kill-a-daemon <<'EOF'
-#!/bin/sh
-rm -f calling
-"$@" &
-await calling 20 || exit 1
-kill -9 "$(worker h1)"
-wait $!
-EOF
-chmod +x kill-a-daemon
-host_commands await worker
-collnet lab shell --shape 3 --ip --timeout 60 -- \
-	./kill-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases error >out 2>&1 </dev/null
-[ "$(grep -c '^failed: collnet: MPI_Allreduce, rank . of 3: ' out)" = 3 ] &&
-	grep -q '^failed: .*node h1' out || { cat out; fail "no message of collnet"; }
-echo "ok: an error is the communicator's, with collnet's message"
+mpi_error
 
 mpi "one node" --shape 2 -- ./with-collnet h0:4 4 ./program 1 30
 has '^right: 30 calls' out

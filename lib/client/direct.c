@@ -167,8 +167,8 @@ static bool poll_once(struct collnet *c, cn_time now)
 	return polled(c, cn_poller_poll(d->runtime.poller, now));
 }
 
-/* Whether a wait is to poll, and not to sleep. Whoever must run for the frame to come (the kernel's
- * own threads, the other side on the same processor) is let in after a while. */
+/* Whether a wait polls instead of sleeping. After SPIN_ALONE it yields the processor between polls:
+ * the kernel's threads, or the peer, may need it to send the frame. */
 static bool spins(struct collnet *c, cn_time now)
 {
 	struct direct *d = c->impl;

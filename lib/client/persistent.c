@@ -8,15 +8,22 @@
 
 #include "client/backend.h"
 
+static int check_inactive(struct collnet_request *r)
+{
+	return r->state == CN_REQUEST_INACTIVE
+		       ? COLLNET_OK
+		       : cn_fail(&r->c->err, COLLNET_EINVAL,
+				 r->persistent ? "the request is outstanding: collnet_wait() first"
+					       : "the request is not persistent");
+}
+
 static int start(struct collnet_request *r)
 {
 	struct collnet *c = r->c;
-	int rc;
+	int rc = check_inactive(r);
 
-	if (!r->persistent || r->state != CN_REQUEST_INACTIVE) {
-		return cn_fail(&c->err, COLLNET_EINVAL,
-			       r->persistent ? "the request is outstanding: collnet_wait() first"
-					     : "the request is not persistent");
+	if (rc != COLLNET_OK) {
+		return rc;
 	}
 	if (c->gone.code != COLLNET_OK) {
 		c->err = c->gone;
@@ -52,11 +59,9 @@ int collnet_request_free(collnet_request_t *r)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	if (r->state != CN_REQUEST_INACTIVE) {
-		return cn_leave(r->c, cn_fail(&r->c->err, COLLNET_EINVAL,
-					      r->persistent ? "the request is outstanding: "
-							      "collnet_wait() first"
-							    : "the request is not persistent"));
+	rc = check_inactive(r);
+	if (rc != COLLNET_OK) {
+		return cn_leave(r->c, rc);
 	}
 	r->c->backend->release(r);
 	r->persistent = false;

@@ -2,14 +2,15 @@
 /*
  * Threads that share a context: its lock, who waits for the backend, and whose error is whose.
  *
- * One thread at a time polls for all (c->polling): it takes completions, whoever they are for, and
- * lets go of the lock while it sleeps or yields. The others wait on a condition variable until
- * something has ended or the one that polls has what it wanted, and one of them polls then. A
- * thread that does not wait can take completions, too, and wakes the one that sleeps if these or a
- * new deadline concern it (cn_wake()).
+ * One thread at a time polls for all (c->polling): it takes the completions of all threads, and
+ * releases the lock while it sleeps or yields. The others wait on a condition variable until a
+ * request has ended or the polling thread returns; then one of them polls. A thread that does not
+ * wait can take completions, too, and wakes the thread that sleeps if a completion or a new
+ * deadline concerns it (cn_wake()).
  *
  * A mutex is not fair: a thread that polls without sleeping would take it again before any other
- * gets it. It therefore looks who wants it (`entering`, `called`), and yields until they had it.
+ * thread gets it. It therefore checks whether others wait for the lock (`entering`, `called`), and
+ * yields until they have had it.
  */
 #include <errno.h>
 #include <sched.h>

@@ -112,8 +112,9 @@ void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
 enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, struct cn_wire *w);
 
 /*
- * The flow of a frame: those of a team, or those for an endpoint, have one flow, and of another
- * team or, among CN_FLOWS endpoints with numbers in a row, another endpoint, they have another.
+ * The flow of a frame. The frames of a team have one flow, the messages to an endpoint another. No
+ * two teams of a node share a flow; two endpoints do if their numbers differ by a multiple of
+ * CN_FLOWS.
  */
 #define CN_FLOWS 0x2000u
 static inline uint16_t cn_wire_flow(const struct cn_wire *w)

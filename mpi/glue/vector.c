@@ -94,14 +94,24 @@ static void *own_block(const struct blocks *b, int rank)
 	return (char *)b->packed.bytes + b->displs[rank];
 }
 
+static int exchange(struct glue_comm *c, const char *what, const struct blocks *in,
+		    const struct blocks *out)
+{
+	struct collnet_coll_options o = glue_options();
+	collnet_request_t *r = NULL;
+
+	return glue_wait(c, what,
+			 collnet_ialltoallv(c->team->team, in->packed.bytes, in->counts, in->displs,
+					    out->packed.bytes, out->counts, out->displs, &o, &r),
+			 &r);
+}
+
 int glue_alltoallv(struct glue_comm *c, const void *send, const int *send_counts,
 		   const int *send_displs, MPI_Datatype tsend, void *recv, const int *recv_counts,
 		   const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm)
 {
-	struct collnet_coll_options o = glue_options();
 	struct blocks in = no_blocks, out = no_blocks;
 	uint32_t n = (uint32_t)c->size;
-	collnet_request_t *r = NULL;
 	int rc;
 
 	if (!glue_decide(c, comm)) {
@@ -115,11 +125,7 @@ int glue_alltoallv(struct glue_comm *c, const void *send, const int *send_counts
 		rc = pack(&in, send, n, send_counts, send_displs, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS) {
-		rc = glue_wait(c, "Alltoallv",
-			       collnet_ialltoallv(c->team->team, in.packed.bytes, in.counts,
-						  in.displs, out.packed.bytes, out.counts,
-						  out.displs, &o, &r),
-			       &r);
+		rc = exchange(c, "Alltoallv", &in, &out);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = unpack(&out, recv, n, recv_counts, recv_displs, trecv, comm);
@@ -183,10 +189,8 @@ int glue_alltoallw(struct glue_comm *c, const void *send, const int *send_counts
 		   const int *recv_counts, const int *recv_displs, const MPI_Datatype *trecv,
 		   MPI_Comm comm)
 {
-	struct collnet_coll_options o = glue_options();
 	struct blocks in = no_blocks, out = no_blocks;
 	uint32_t n = (uint32_t)c->size;
-	collnet_request_t *r = NULL;
 	int rc;
 
 	if (!glue_decide(c, comm)) {
@@ -199,11 +203,7 @@ int glue_alltoallw(struct glue_comm *c, const void *send, const int *send_counts
 		rc = pack_each(&in, send, n, send_counts, send_displs, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS) {
-		rc = glue_wait(c, "Alltoallw",
-			       collnet_ialltoallv(c->team->team, in.packed.bytes, in.counts,
-						  in.displs, out.packed.bytes, out.counts,
-						  out.displs, &o, &r),
-			       &r);
+		rc = exchange(c, "Alltoallw", &in, &out);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = unpack_each(&out, recv, n, recv_counts, recv_displs, trecv, comm);

@@ -7,10 +7,9 @@
  * Endpoints send and receive single messages between nodes.
  *
  * Conventions
- *  - Functions return COLLNET_OK (0), COLLNET_INPROGRESS (1, only from collnet_test(),
- *    collnet_wait() and those like them), or a negative COLLNET_E... code. collnet_strerror()
- * describes a code; collnet_error() returns the message, which names the node, rank, interface and
- * phase.
+ *  - Functions return COLLNET_OK (0), COLLNET_INPROGRESS (1, only from tests and waits), or a
+ *    negative COLLNET_E... code. collnet_strerror() describes a code; collnet_error() returns the
+ *    message, which names the node, rank, interface and phase.
  *  - Outputs are set only on success.
  *  - Sizes are in bytes, timeouts in milliseconds and times in statistics in nanoseconds.
  *  - A timeout of 0 selects the context's default (struct collnet_options.timeout_ms), and

@@ -222,9 +222,19 @@ bool cn_peer_rnr_received(const struct cn_peer *p)
 	return p->tx.rnr_wait != 0;
 }
 
+/* How much earlier than the RTO a repeated timeout comes: up to a quarter, by chance. Senders that
+ * lost frames in one port at one time would else fill it again and again at one time. */
+static cn_time jitter(const struct cn_peer *p, cn_time rto)
+{
+	uint64_t state = (uint64_t)p->tx.queue.una << 32 | p->tx.backoff;
+
+	return p->tx.backoff > 0 ? (cn_time)(cn_random(&state) % ((uint64_t)rto / 4 + 1)) : 0;
+}
+
 void cn_sender_timeout(struct cn_peer *p)
 {
 	struct cn_sender *t = &p->tx;
+	cn_time rto;
 
 	if (t->rnr_until != 0) {
 		t->rnr_until = 0;
@@ -239,7 +249,8 @@ void cn_sender_timeout(struct cn_peer *p)
 	}
 	go_back(p, 0);
 	cn_peer_ready(p);
-	t->rto_at = p->node->now + cn_sender_rto(p);
+	rto = cn_sender_rto(p);
+	t->rto_at = p->node->now + rto - jitter(p, rto);
 }
 
 void cn_sender_advance(struct cn_peer *p)

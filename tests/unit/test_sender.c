@@ -211,13 +211,40 @@ static void sender__tail_loss_repeated(void **state)
 	assert_int_equal(pair_stats(p, 0).timeouts, 0);
 	pair_run(p, 2 * CN_MS);
 	assert_int_equal(pair_stats(p, 0).timeouts, 1);
-	pair_run(p, 237 * CN_MS);
+	pair_run(p, 177 * CN_MS); /* three quarters of 240, and then all of it */
 	assert_int_equal(pair_stats(p, 0).timeouts, 1);
-	pair_run(p, 4 * CN_MS);
+	pair_run(p, 64 * CN_MS);
 	assert_int_equal(pair_stats(p, 0).timeouts, 2);
 	arrives(p, 5000 * CN_MS);
 	assert_int_equal(pair_stats(p, 0).timeouts, 5);
 	pair_free(p);
+}
+
+/* Two senders that lost frames at one time send them again at different times. */
+static void sender__timeouts_differ(void **state)
+{
+	struct pair *p[2];
+	uint32_t apart = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		p[i] = pair_new(2, SEED + i, NULL);
+		assert_true(pair_run_up(p[i], 2000 * CN_MS));
+		pair_run(p[i], 2000 * CN_MS - p[i]->now);
+		p[i]->filter = drop_some_data;
+		pair_send(p[i], 0, 1, 1, 1000);
+	}
+	for (uint32_t ms = 0; ms < 1000; ms++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			drop_left = 1000;
+			pair_run(p[i], CN_MS);
+		}
+		apart += pair_stats(p[0], 0).timeouts != pair_stats(p[1], 0).timeouts;
+	}
+	assert_int_equal(pair_stats(p[0], 0).timeouts, pair_stats(p[1], 0).timeouts);
+	assert_true(apart > 10); /* of their times of 60 to 240 ms */
+	pair_free(p[0]);
+	pair_free(p[1]);
 }
 
 static uint32_t drop_seq, drop_times;
@@ -551,6 +578,7 @@ int main(void)
 		cmocka_unit_test(sender__window_closes),
 		cmocka_unit_test(sender__tail_loss),
 		cmocka_unit_test(sender__tail_loss_repeated),
+		cmocka_unit_test(sender__timeouts_differ),
 		cmocka_unit_test(sender__goes_back_once),
 		cmocka_unit_test(sender__one_decrease_a_window),
 		cmocka_unit_test(sender__slow_start),

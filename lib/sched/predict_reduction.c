@@ -5,7 +5,9 @@
  * reported back.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "sched/allgather/ring.h"
 #include "sched/predict.h"
 #include "sched/reduction.h"
 
@@ -70,11 +72,36 @@ void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_predictio
 		return;
 	}
 	/* The latency has the first frame on every link, and the wire's time has it again. */
-	out->seconds = steps *
-		       (wire(n, (double)bytes) + n->latency -
-			wire(n, bytes < n->cost->payload ? (double)bytes : n->cost->payload) +
-			2 * n->cost->startup);
+	out->seconds = steps * (wire(n, (double)bytes) + n->latency -
+				wire(n,
+				     bytes < n->cost->payload ? (double)bytes : n->cost->payload)) +
+		       rounds * 2 * n->cost->startup; /* the result's way back has none */
 	snprintf(out->why, sizeof(out->why), "%.0f rounds", steps);
+}
+
+/*
+ * Seconds from a node to the next one on the ring of the parts, of the first frame of so many
+ * bytes: the mean over the ring, since what goes round it passes all of its paths. Each switch
+ * stores the frame before it forwards it.
+ */
+static double pass(const struct cn_network *n, double bytes)
+{
+	const struct cn_tree *t = n->layout->tree;
+	const uint32_t nodes = n->layout->nnodes;
+	const uint64_t frame = bytes < n->cost->payload ? (uint64_t)bytes : n->cost->payload;
+	uint32_t *ring = t != NULL ? malloc(nodes * sizeof(*ring)) : NULL;
+	double lap = 0;
+
+	if (ring == NULL || nodes < 2) {
+		free(ring);
+		return n->cost->startup + n->cost->hop + 2 * wire(n, (double)frame);
+	}
+	cn_ring_lr1(t, ring);
+	for (uint32_t i = 0; i < nodes; i++) {
+		lap += cn_cost_message(n->cost, t, ring[i], ring[(i + 1) % nodes], frame);
+	}
+	free(ring);
+	return lap / nodes;
 }
 
 void cn_predict_reduction_ring(const struct cn_network *n, struct cn_prediction *out)
@@ -83,10 +110,9 @@ void cn_predict_reduction_ring(const struct cn_network *n, struct cn_prediction 
 	const bool all = n->plan->op == CN_OP_ALLREDUCE;
 	const double chunk = all ? (double)n->plan->bytes / nodes
 				 : (double)n->plan->bytes * n->local;
-	const double frame = wire(n, chunk < n->cost->payload ? chunk : n->cost->payload);
 	/* Chunks are passed on as they come: a step takes the link's time for a chunk, or longer if
 	 * the first frame of the next one takes longer to be stored, forwarded and combined. */
-	const double first = frame + 2 * n->cost->hop + n->cost->startup;
+	const double first = pass(n, chunk);
 	const double gather = longer(wire(n, chunk), first);
 	const double scatter = longer(wire(n, chunk), first + 2 * n->cost->startup);
 
@@ -102,8 +128,7 @@ void cn_predict_reduction_chain(const struct cn_network *n, struct cn_prediction
 {
 	const uint32_t hops = parts_of(n) - 1;
 	const uint64_t bytes = n->plan->bytes;
-	const double frame = wire(n, bytes < n->cost->payload ? (double)bytes : n->cost->payload);
-	const double hop = 2 * frame + n->cost->hop + 3 * n->cost->startup;
+	const double hop = pass(n, (double)bytes) + 2 * n->cost->startup;
 	/* There and back, each node's link carries the block twice in either direction; on the way
 	 * to a root in the order of the ranks the root's does. */
 	const bool twice = n->plan->op == CN_OP_ALLREDUCE ||

@@ -5,6 +5,7 @@ mpi_glue = \
 	mpi/glue/glue.h \
 	mpi/glue/pack.c \
 	mpi/glue/reduce.c \
+	mpi/glue/select.c \
 	mpi/glue/team.c \
 	mpi/glue/vector.c \
 	mpi/glue/wait.c

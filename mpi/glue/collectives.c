@@ -6,14 +6,17 @@
 #include "mpi/glue/glue.h"
 
 /* Whether the call ends here: it is declined, or complete because it moves nothing. */
-static bool ends_here(struct glue_comm *c, MPI_Comm comm, size_t bytes, int *rc)
+static bool ends_here(struct glue_comm *c, MPI_Comm comm, enum glue_op op, size_t bytes, int *rc)
 {
-	if (bytes > COLLNET_BLOCK_MAX || !glue_decide(c, comm)) {
+	*rc = MPI_SUCCESS;
+	if (bytes == 0 && glue_decide(c, comm)) {
+		return true;
+	}
+	if (bytes == 0 || bytes > COLLNET_BLOCK_MAX || !glue_serves(c, comm, op, bytes)) {
 		*rc = GLUE_DECLINED;
 		return true;
 	}
-	*rc = MPI_SUCCESS;
-	return bytes == 0;
+	return false;
 }
 
 /* The end of an operation: the `blocks` blocks of `count` elements that it received go to recv. */
@@ -33,7 +36,7 @@ int glue_barrier(struct glue_comm *c, MPI_Comm comm)
 	struct collnet_coll_options o = glue_options();
 	collnet_request_t *r = NULL;
 
-	if (!glue_decide(c, comm)) {
+	if (!glue_serves(c, comm, GLUE_Barrier, 0)) {
 		return GLUE_DECLINED;
 	}
 	return glue_wait(c, "Barrier", collnet_ibarrier(c->team->team, &o, &r), &r);
@@ -45,13 +48,13 @@ int glue_bcast(struct glue_comm *c, void *buffer, int count, MPI_Datatype type, 
 	struct collnet_coll_options o = glue_options();
 	size_t bytes = glue_bytes(count, type);
 	collnet_request_t *r = NULL;
-	struct glue_packed p, none = { NULL, NULL };
+	struct glue_packed p, none = GLUE_NOT_PACKED;
 	int rc;
 
-	if (ends_here(c, comm, bytes, &rc)) {
+	if (ends_here(c, comm, GLUE_Bcast, bytes, &rc)) {
 		return rc;
 	}
-	rc = glue_pack(&p, buffer, 1, count, type, c->rank == root, comm);
+	rc = glue_pack(c, &p, buffer, 1, count, type, c->rank == root, comm);
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
@@ -65,14 +68,14 @@ int glue_allgather(struct glue_comm *c, const void *send, int nsend, MPI_Datatyp
 {
 	struct collnet_coll_options o = glue_options();
 	size_t bytes = glue_bytes(nrecv, trecv);
-	struct glue_packed in = { NULL, NULL }, out;
+	struct glue_packed in = GLUE_NOT_PACKED, out;
 	collnet_request_t *r = NULL;
 	int rc;
 
-	if (ends_here(c, comm, bytes, &rc)) {
+	if (ends_here(c, comm, GLUE_Allgather, bytes, &rc)) {
 		return rc;
 	}
-	rc = glue_pack(&out, recv, (uint32_t)c->size, nrecv, trecv, false, comm);
+	rc = glue_pack(c, &out, recv, (uint32_t)c->size, nrecv, trecv, false, comm);
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
@@ -80,13 +83,13 @@ int glue_allgather(struct glue_comm *c, const void *send, int nsend, MPI_Datatyp
 	if (send == MPI_IN_PLACE) {
 		/* The library takes the rank's own block of the result as what it sends. */
 		if (out.owned != NULL) {
-			rc = glue_pack(&in, glue_block(recv, (uint32_t)c->rank, nrecv, trecv), 1,
+			rc = glue_pack(c, &in, glue_block(recv, (uint32_t)c->rank, nrecv, trecv), 1,
 				       nrecv, trecv, true, comm);
 		} else {
 			in.bytes = mine;
 		}
 	} else {
-		rc = glue_pack(&in, send, 1, nsend, tsend, true, comm);
+		rc = glue_pack(c, &in, send, 1, nsend, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = glue_wait(c, "Allgather",
@@ -102,23 +105,23 @@ int glue_alltoall(struct glue_comm *c, const void *send, int nsend, MPI_Datatype
 {
 	struct collnet_coll_options o = glue_options();
 	size_t bytes = glue_bytes(nrecv, trecv);
-	struct glue_packed in = { NULL, NULL }, out;
+	struct glue_packed in = GLUE_NOT_PACKED, out;
 	uint32_t size = (uint32_t)c->size;
 	collnet_request_t *r = NULL;
 	int rc;
 
-	if (ends_here(c, comm, bytes, &rc)) {
+	if (ends_here(c, comm, GLUE_Alltoall, bytes, &rc)) {
 		return rc;
 	}
-	rc = glue_pack(&out, recv, size, nrecv, trecv, false, comm);
+	rc = glue_pack(c, &out, recv, size, nrecv, trecv, false, comm);
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
 	if (send == MPI_IN_PLACE) {
 		/* The library copies what it sends from its receive buffer. */
-		rc = glue_pack(&in, recv, size, nrecv, trecv, true, comm);
+		rc = glue_pack(c, &in, recv, size, nrecv, trecv, true, comm);
 	} else {
-		rc = glue_pack(&in, send, size, nsend, tsend, true, comm);
+		rc = glue_pack(c, &in, send, size, nsend, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = glue_wait(c, "Alltoall",
@@ -132,28 +135,28 @@ int glue_gather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype t
 		int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm)
 {
 	struct collnet_coll_options o = glue_options();
-	struct glue_packed in = { NULL, NULL }, out = { NULL, NULL };
+	struct glue_packed in = GLUE_NOT_PACKED, out = GLUE_NOT_PACKED;
 	bool is_root = c->rank == root;
 	size_t bytes = is_root ? glue_bytes(nrecv, trecv) : glue_bytes(nsend, tsend);
 	uint32_t size = (uint32_t)c->size;
 	collnet_request_t *r = NULL;
 	int rc;
 
-	if (ends_here(c, comm, bytes, &rc)) {
+	if (ends_here(c, comm, GLUE_Gather, bytes, &rc)) {
 		return rc;
 	}
 	if (is_root) {
-		rc = glue_pack(&out, recv, size, nrecv, trecv, false, comm);
+		rc = glue_pack(c, &out, recv, size, nrecv, trecv, false, comm);
 	}
 	if (rc == MPI_SUCCESS && is_root && send == MPI_IN_PLACE) {
 		if (out.owned != NULL) {
-			rc = glue_pack(&in, glue_block(recv, (uint32_t)root, nrecv, trecv), 1,
+			rc = glue_pack(c, &in, glue_block(recv, (uint32_t)root, nrecv, trecv), 1,
 				       nrecv, trecv, true, comm);
 		} else {
 			in.bytes = (char *)out.bytes + (size_t)root * bytes;
 		}
 	} else if (rc == MPI_SUCCESS) {
-		rc = glue_pack(&in, send, 1, nsend, tsend, true, comm);
+		rc = glue_pack(c, &in, send, 1, nsend, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = glue_wait(c, "Gather",
@@ -168,22 +171,22 @@ int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype 
 		 int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm)
 {
 	struct collnet_coll_options o = glue_options();
-	struct glue_packed in = { NULL, NULL }, out = { NULL, NULL };
+	struct glue_packed in = GLUE_NOT_PACKED, out = GLUE_NOT_PACKED;
 	bool is_root = c->rank == root, in_place = is_root && recv == MPI_IN_PLACE;
 	size_t bytes = is_root ? glue_bytes(nsend, tsend) : glue_bytes(nrecv, trecv);
 	collnet_request_t *r = NULL;
 	int rc;
 
-	if (ends_here(c, comm, bytes, &rc)) {
+	if (ends_here(c, comm, GLUE_Scatter, bytes, &rc)) {
 		return rc;
 	}
 	if (is_root) {
-		rc = glue_pack(&in, send, (uint32_t)c->size, nsend, tsend, true, comm);
+		rc = glue_pack(c, &in, send, (uint32_t)c->size, nsend, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS && in_place) {
 		out.bytes = (char *)in.bytes + (size_t)root * bytes;
 	} else if (rc == MPI_SUCCESS) {
-		rc = glue_pack(&out, recv, 1, nrecv, trecv, false, comm);
+		rc = glue_pack(c, &out, recv, 1, nrecv, trecv, false, comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = glue_wait(c, "Scatter",

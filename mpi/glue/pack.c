@@ -7,6 +7,8 @@
 
 #include "mpi/glue/glue.h"
 
+#define SHARED_MIN ((size_t)16 << 10)
+
 bool glue_is_contiguous(MPI_Datatype type)
 {
 	int size;
@@ -86,21 +88,76 @@ int glue_unpack_block(const void *bytes, size_t size, void *data, int count, MPI
 	return rc;
 }
 
-int glue_pack(struct glue_packed *p, const void *data, uint32_t blocks, int count,
-	      MPI_Datatype type, bool filled, MPI_Comm comm)
+/*
+ * Long ones are in memory that the daemon sees, so that the library does not copy them again. A
+ * team keeps it for its next operations. If there is none, any memory will do.
+ */
+static bool share(struct glue_team *t, struct glue_packed *p, size_t bytes)
+{
+	struct glue_buffer *b = t->buffers;
+
+	if (bytes < SHARED_MIN || t->no_buffers) {
+		return false;
+	}
+	while (b < t->buffers + GLUE_BUFFERS && b->busy) {
+		b++;
+	}
+	if (b == t->buffers + GLUE_BUFFERS) {
+		return false;
+	}
+	/* The other free one may fit as it is. */
+	if (b == t->buffers && b->bytes < bytes && !b[1].busy && b[1].bytes >= bytes) {
+		b++;
+	}
+	if (b->bytes < bytes) {
+		collnet_free(t->context, b->p);
+		b->bytes = bytes + bytes / 4;
+		b->p = collnet_alloc(t->context, b->bytes);
+	}
+	if (b->p == NULL) {
+		b->bytes = 0;
+		t->no_buffers = true;
+		return false;
+	}
+	b->busy = true;
+	p->buffer = b;
+	p->bytes = p->owned = b->p;
+	return true;
+}
+
+void *glue_packed_alloc(struct glue_comm *c, struct glue_packed *p, size_t bytes)
+{
+	*p = GLUE_NOT_PACKED;
+	if (!share(c->team, p, bytes)) {
+		p->bytes = p->owned = malloc(bytes + 1);
+	}
+	return p->bytes;
+}
+
+void glue_packed_free(struct glue_packed *p)
+{
+	if (p->buffer != NULL) {
+		p->buffer->busy = false;
+	} else {
+		free(p->owned);
+	}
+	p->owned = NULL;
+	p->buffer = NULL;
+}
+
+int glue_pack(struct glue_comm *c, struct glue_packed *p, const void *data, uint32_t blocks,
+	      int count, MPI_Datatype type, bool filled, MPI_Comm comm)
 {
 	size_t bytes = glue_bytes(count, type);
 
-	p->owned = NULL;
+	*p = GLUE_NOT_PACKED;
 	p->bytes = (void *)data;
 	if (glue_is_contiguous(type)) {
 		return MPI_SUCCESS;
 	}
-	p->owned = malloc(bytes * blocks + 1);
-	if (p->owned == NULL) {
+	if (glue_packed_alloc(c, p, bytes * blocks) == NULL) {
 		return MPI_ERR_NO_MEM;
 	}
-	p->bytes = p->owned;
 	for (uint32_t i = 0; filled && i < blocks; i++) {
 		int rc = glue_pack_block(glue_block(data, i, count, type), count, type,
 					 (char *)p->bytes + i * bytes, bytes, comm);
@@ -125,10 +182,4 @@ int glue_unpack(const struct glue_packed *p, void *data, uint32_t blocks, int co
 		}
 	}
 	return MPI_SUCCESS;
-}
-
-void glue_packed_free(struct glue_packed *p)
-{
-	free(p->owned);
-	p->owned = NULL;
 }

@@ -178,6 +178,32 @@ static enum collnet_op op_of(enum collnet_type type, MPI_Op op)
 	return COLLNET_USER;
 }
 
+/*
+ * Whether the result is the same in whatever order the ranks' data is combined. If it is not, or
+ * cannot be known, collnet always serves the operation, so that the same calls have the same
+ * result.
+ */
+static bool is_exact(MPI_Datatype type, MPI_Op op)
+{
+	const MPI_Op exact[] = { MPI_MIN,  MPI_MAX, MPI_LAND, MPI_LOR,	  MPI_LXOR,
+				 MPI_BAND, MPI_BOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC };
+	const enum collnet_type ours = type_of(type);
+
+	for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++) {
+		if (exact[i] == op) {
+			return true;
+		}
+	}
+	return (op == MPI_SUM || op == MPI_PROD) && ours != 0 && ours < COLLNET_FLOAT16;
+}
+
+static bool serves(struct glue_comm *c, MPI_Comm comm, enum glue_op what, size_t bytes,
+		   MPI_Datatype type, MPI_Op op)
+{
+	return bytes > 0 && is_exact(type, op) ? glue_serves(c, comm, what, bytes)
+					       : glue_decide(c, comm);
+}
+
 /* ---- the operations ------------------------------------------------------------------------ */
 
 enum reduction { ALLREDUCE, REDUCE, REDUCE_SCATTER, SCAN, EXSCAN };
@@ -247,7 +273,7 @@ static int run_by_mpi(struct glue_comm *c, struct call k, bool in_place, bool re
 {
 	struct by_mpi x = { .type = type, .op = op, .comm = comm };
 	struct collnet_user_op user = { .size = sizeof(user), .combine = apply, .context = &x };
-	struct glue_packed in = { NULL, NULL }, out = { NULL, NULL };
+	struct glue_packed in = GLUE_NOT_PACKED, out = GLUE_NOT_PACKED;
 	void *recv = k.recv;
 	int size, rc;
 
@@ -255,13 +281,13 @@ static int run_by_mpi(struct glue_comm *c, struct call k, bool in_place, bool re
 	PMPI_Op_commutative(op, &user.commutative);
 	user.element = x.size = (size_t)size;
 	k.op = COLLNET_USER;
-	rc = glue_pack(&in, k.send, blocks, count, type, true, comm);
+	rc = glue_pack(c, &in, k.send, blocks, count, type, true, comm);
 	x.contiguous = in.owned == NULL;
 	if (rc == MPI_SUCCESS && in_place && k.kind == REDUCE_SCATTER) {
 		rc = keep(&in, k.count * x.size * blocks);
 	}
 	if (rc == MPI_SUCCESS && result) {
-		rc = glue_pack(&out, recv, 1, count, type, false, comm);
+		rc = glue_pack(c, &out, recv, 1, count, type, false, comm);
 	}
 	k.send = in.bytes;
 	k.recv = out.bytes;
@@ -280,18 +306,20 @@ static int run_by_mpi(struct glue_comm *c, struct call k, bool in_place, bool re
 static int reduce(struct glue_comm *c, struct call k, int count, MPI_Datatype type, MPI_Op op,
 		  MPI_Comm comm)
 {
+	static const enum glue_op ops[] = { GLUE_Allreduce, GLUE_Reduce, GLUE_Reduce_scatter_block,
+					    GLUE_Scan, GLUE_Exscan };
 	const size_t bytes = glue_bytes(count, type);
 	const uint32_t blocks = k.kind == REDUCE_SCATTER ? (uint32_t)c->size : 1;
 	const bool in_place = k.send == MPI_IN_PLACE;
 	const bool result = k.kind == REDUCE   ? (uint32_t)c->rank == k.root
 			    : k.kind == EXSCAN ? c->rank > 0
 					       : true;
-	struct glue_packed in = { NULL, NULL };
+	struct glue_packed in = GLUE_NOT_PACKED;
 	int size, rc = MPI_SUCCESS;
 
 	PMPI_Type_size(type, &size);
 	if (bytes > COLLNET_BLOCK_MAX || (size_t)size > COLLNET_ELEMENT_MAX ||
-	    !glue_decide(c, comm)) {
+	    !serves(c, comm, ops[k.kind], bytes, type, op)) {
 		return GLUE_DECLINED;
 	}
 	if (bytes == 0) {
@@ -407,10 +435,8 @@ int glue_reduce_scatter(struct glue_comm *c, const void *send, void *recv, const
 			MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
 	size_t total = 0, longest = 0;
+	int rc;
 
-	if (!glue_decide(c, comm)) {
-		return GLUE_DECLINED;
-	}
 	for (int i = 0; i < c->size; i++) {
 		if (counts[i] < 0) {
 			return GLUE_DECLINED;
@@ -418,16 +444,21 @@ int glue_reduce_scatter(struct glue_comm *c, const void *send, void *recv, const
 		total += (size_t)counts[i];
 		longest = (size_t)counts[i] > longest ? (size_t)counts[i] : longest;
 	}
-	if (total > INT32_MAX || glue_bytes((int)total, type) > COLLNET_BLOCK_MAX) {
+	if (total > INT32_MAX || glue_bytes((int)total, type) > COLLNET_BLOCK_MAX ||
+	    !serves(c, comm, GLUE_Reduce_scatter, glue_bytes((int)total, type), type, op)) {
 		return GLUE_DECLINED;
 	}
+	c->nested = true;
 	if (longest * (size_t)c->size == total) {
-		return glue_reduce_scatter_block(c, send, recv, (int)longest, type, op, comm);
+		rc = glue_reduce_scatter_block(c, send, recv, (int)longest, type, op, comm);
+	} else if (op_of(type_of(type), op) != COLLNET_USER &&
+		   worth_padding(total, longest, c->size)) {
+		rc = padded(c, send, recv, counts, longest, type, op, comm);
+	} else {
+		rc = by_way_of_rank_0(c, send, recv, counts, total, type, op, comm);
 	}
-	if (op_of(type_of(type), op) != COLLNET_USER && worth_padding(total, longest, c->size)) {
-		return padded(c, send, recv, counts, longest, type, op, comm);
-	}
-	return by_way_of_rank_0(c, send, recv, counts, total, type, op, comm);
+	c->nested = false;
+	return rc;
 }
 
 int glue_scan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,

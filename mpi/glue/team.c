@@ -65,6 +65,9 @@ void glue_comm_free(struct glue_comm *c)
 static void destroy(struct glue_team *t)
 {
 	collnet_team_destroy(t->team);
+	for (int i = 0; i < GLUE_BUFFERS; i++) {
+		collnet_free(t->context, t->buffers[i].p);
+	}
 	if (t->context != context) {
 		collnet_close(t->context);
 	}
@@ -94,12 +97,12 @@ static int64_t hash(const char *s)
 	return (int64_t)(h >> 1) | 1;
 }
 
-static void explain(const struct glue_comm *c, MPI_Comm comm, const char *text)
+void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const char *text)
 {
 	char name[MPI_MAX_OBJECT_NAME] = "";
 	int length;
 
-	if (verbose > 0) {
+	if (verbose >= level) {
 		PMPI_Comm_get_name(comm, name, &length);
 		fprintf(stderr, "collnet: communicator %s of %d ranks: %s\n",
 			name[0] != '\0' ? name : "without a name", c->size, text);
@@ -192,7 +195,7 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 	struct creation n = { .t = t };
 
 	if (t == NULL) {
-		explain(c, comm, "out of memory for a team");
+		glue_explain(c, comm, 1, "out of memory for a team");
 		return NULL;
 	}
 	t->context = context;
@@ -200,7 +203,7 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 	t->group = group;
 	t->user = c->mpi->threads ? c : NULL;
 	if (c->mpi->threads && collnet_open(NULL, &t->context) != COLLNET_OK) {
-		explain(c, comm, collnet_error(NULL));
+		glue_explain(c, comm, 1, collnet_error(NULL));
 		free(t);
 		return NULL;
 	}
@@ -210,7 +213,7 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 	n.o.ranks = (uint32_t)c->size;
 	n.o.timeout_ms = CREATE_TIMEOUT_MS;
 	if (create_beside_progress(c, &n) != COLLNET_OK) {
-		explain(c, comm, collnet_error(t->context));
+		glue_explain(c, comm, 1, collnet_error(t->context));
 		destroy(t);
 		return NULL;
 	}
@@ -233,7 +236,7 @@ static bool join(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *grou
 		}
 	}
 	if (c->mpi->bcast(c->self, name, sizeof(name), comm) != MPI_SUCCESS || name[0] == '\0') {
-		explain(c, comm, "not served: the team has no name");
+		glue_explain(c, comm, 1, "not served: the team has no name");
 		return false;
 	}
 	name[COLLNET_NAME_MAX] = '\0';
@@ -244,7 +247,7 @@ static bool join(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *grou
 			destroy(t);
 		}
 		if (c->rank == 0) {
-			explain(c, comm, "not served: a rank cannot create the team");
+			glue_explain(c, comm, 1, "not served: a rank cannot create the team");
 		}
 		return false;
 	}
@@ -265,7 +268,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 	pthread_mutex_lock(&lock);
 	if (context == NULL && collnet_open(NULL, &context) != COLLNET_OK) {
 		snprintf(why, sizeof(why), "not served: %s", collnet_error(NULL));
-		explain(c, comm, why);
+		glue_explain(c, comm, 1, why);
 		context = NULL;
 	}
 	pthread_mutex_unlock(&lock);
@@ -280,13 +283,13 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 	}
 	if (v[CAN] == 0) {
 		if (c->rank == 0 && why[0] == '\0') {
-			explain(c, comm, "not served: a rank has no access to collnetd");
+			glue_explain(c, comm, 1, "not served: a rank has no access to collnetd");
 		}
 		return false;
 	}
 	if (v[HOST] == -v[HOST_NEGATIVE]) {
 		if (c->rank == 0) {
-			explain(c, comm, "not served: all ranks run on one node");
+			glue_explain(c, comm, 1, "not served: all ranks run on one node");
 		}
 		return false;
 	}
@@ -301,7 +304,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 	if (c->rank == 0) {
 		snprintf(why, sizeof(why), "served by collnet on %u nodes",
 			 collnet_team_nodes(c->team->team));
-		explain(c, comm, why);
+		glue_explain(c, comm, 1, why);
 	}
 	return true;
 }

@@ -17,7 +17,7 @@ struct blocks {
 	size_t bytes;		 /* of all */
 };
 
-static const struct blocks no_blocks = { { NULL, NULL }, NULL, NULL, 0 };
+static const struct blocks no_blocks = { .bytes = 0 };
 
 static void *block_at(const void *data, int displ, MPI_Datatype type)
 {
@@ -27,8 +27,8 @@ static void *block_at(const void *data, int displ, MPI_Datatype type)
 	return (char *)data + (MPI_Aint)displ * extent;
 }
 
-static int pack(struct blocks *b, const void *data, uint32_t n, const int *counts,
-		const int *displs, MPI_Datatype type, bool filled, MPI_Comm comm)
+static int pack(struct glue_comm *c, struct blocks *b, const void *data, uint32_t n,
+		const int *counts, const int *displs, MPI_Datatype type, bool filled, MPI_Comm comm)
 {
 	char *at;
 	int low = 0;
@@ -53,7 +53,7 @@ static int pack(struct blocks *b, const void *data, uint32_t n, const int *count
 		}
 		return MPI_SUCCESS;
 	}
-	b->packed.bytes = b->packed.owned = at = malloc(b->bytes + 1);
+	at = glue_packed_alloc(c, &b->packed, b->bytes);
 	if (at == NULL) {
 		return MPI_ERR_NO_MEM;
 	}
@@ -114,15 +114,15 @@ int glue_alltoallv(struct glue_comm *c, const void *send, const int *send_counts
 	uint32_t n = (uint32_t)c->size;
 	int rc;
 
-	if (!glue_decide(c, comm)) {
+	if (!glue_serves(c, comm, GLUE_Alltoallv, 0)) {
 		return GLUE_DECLINED;
 	}
-	rc = pack(&out, recv, n, recv_counts, recv_displs, trecv, false, comm);
+	rc = pack(c, &out, recv, n, recv_counts, recv_displs, trecv, false, comm);
 	if (rc == MPI_SUCCESS && send == MPI_IN_PLACE) {
 		/* The library copies what it sends from its receive buffer. */
-		rc = pack(&in, recv, n, recv_counts, recv_displs, trecv, true, comm);
+		rc = pack(c, &in, recv, n, recv_counts, recv_displs, trecv, true, comm);
 	} else if (rc == MPI_SUCCESS) {
-		rc = pack(&in, send, n, send_counts, send_displs, tsend, true, comm);
+		rc = pack(c, &in, send, n, send_counts, send_displs, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = exchange(c, "Alltoallv", &in, &out);
@@ -136,8 +136,9 @@ int glue_alltoallv(struct glue_comm *c, const void *send, const int *send_counts
 }
 
 /* Blocks with a type each, packed; displacements are in bytes. */
-static int pack_each(struct blocks *b, const void *data, uint32_t n, const int *counts,
-		     const int *displs, const MPI_Datatype *types, bool filled, MPI_Comm comm)
+static int pack_each(struct glue_comm *c, struct blocks *b, const void *data, uint32_t n,
+		     const int *counts, const int *displs, const MPI_Datatype *types, bool filled,
+		     MPI_Comm comm)
 {
 	*b = no_blocks;
 	b->counts = calloc(2 * (size_t)n, sizeof(*b->counts));
@@ -150,8 +151,7 @@ static int pack_each(struct blocks *b, const void *data, uint32_t n, const int *
 		b->displs[i] = b->bytes;
 		b->bytes += b->counts[i];
 	}
-	b->packed.bytes = b->packed.owned = malloc(b->bytes + 1);
-	if (b->packed.owned == NULL) {
+	if (glue_packed_alloc(c, &b->packed, b->bytes) == NULL) {
 		return MPI_ERR_NO_MEM;
 	}
 	for (uint32_t i = 0; filled && i < n; i++) {
@@ -193,14 +193,14 @@ int glue_alltoallw(struct glue_comm *c, const void *send, const int *send_counts
 	uint32_t n = (uint32_t)c->size;
 	int rc;
 
-	if (!glue_decide(c, comm)) {
+	if (!glue_serves(c, comm, GLUE_Alltoallw, 0)) {
 		return GLUE_DECLINED;
 	}
-	rc = pack_each(&out, recv, n, recv_counts, recv_displs, trecv, false, comm);
+	rc = pack_each(c, &out, recv, n, recv_counts, recv_displs, trecv, false, comm);
 	if (rc == MPI_SUCCESS && send == MPI_IN_PLACE) {
-		rc = pack_each(&in, recv, n, recv_counts, recv_displs, trecv, true, comm);
+		rc = pack_each(c, &in, recv, n, recv_counts, recv_displs, trecv, true, comm);
 	} else if (rc == MPI_SUCCESS) {
-		rc = pack_each(&in, send, n, send_counts, send_displs, tsend, true, comm);
+		rc = pack_each(c, &in, send, n, send_counts, send_displs, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = exchange(c, "Alltoallw", &in, &out);
@@ -218,20 +218,20 @@ int glue_allgatherv(struct glue_comm *c, const void *send, int nsend, MPI_Dataty
 		    MPI_Comm comm)
 {
 	struct collnet_coll_options o = glue_options();
-	struct glue_packed in = { NULL, NULL };
+	struct glue_packed in = GLUE_NOT_PACKED;
 	struct blocks out = no_blocks;
 	uint32_t n = (uint32_t)c->size;
 	collnet_request_t *r = NULL;
 	int rc;
 
-	if (!glue_decide(c, comm)) {
+	if (!glue_serves(c, comm, GLUE_Allgatherv, 0)) {
 		return GLUE_DECLINED;
 	}
-	rc = pack(&out, recv, n, counts, displs, trecv, false, comm);
+	rc = pack(c, &out, recv, n, counts, displs, trecv, false, comm);
 	if (rc == MPI_SUCCESS && send != MPI_IN_PLACE) {
-		rc = glue_pack(&in, send, 1, nsend, tsend, true, comm);
+		rc = glue_pack(c, &in, send, 1, nsend, tsend, true, comm);
 	} else if (rc == MPI_SUCCESS && out.packed.owned != NULL) {
-		rc = glue_pack(&in, block_at(recv, displs[c->rank], trecv), 1, counts[c->rank],
+		rc = glue_pack(c, &in, block_at(recv, displs[c->rank], trecv), 1, counts[c->rank],
 			       trecv, true, comm);
 	} else if (rc == MPI_SUCCESS) {
 		in.bytes = own_block(&out, c->rank);
@@ -255,7 +255,7 @@ int glue_gatherv(struct glue_comm *c, const void *send, int nsend, MPI_Datatype 
 		 const int *counts, const int *displs, MPI_Datatype trecv, int root, MPI_Comm comm)
 {
 	struct collnet_coll_options o = glue_options();
-	struct glue_packed in = { NULL, NULL };
+	struct glue_packed in = GLUE_NOT_PACKED;
 	struct blocks out = no_blocks;
 	bool is_root = c->rank == root, in_place = is_root && send == MPI_IN_PLACE;
 	uint32_t n = (uint32_t)c->size;
@@ -263,22 +263,22 @@ int glue_gatherv(struct glue_comm *c, const void *send, int nsend, MPI_Datatype 
 	size_t bytes = 0;
 	int rc = MPI_SUCCESS;
 
-	if (!glue_decide(c, comm)) {
+	if (!glue_serves(c, comm, GLUE_Gatherv, 0)) {
 		return GLUE_DECLINED;
 	}
 	if (is_root) {
-		rc = pack(&out, recv, n, counts, displs, trecv, false, comm);
+		rc = pack(c, &out, recv, n, counts, displs, trecv, false, comm);
 	}
 	if (rc == MPI_SUCCESS && in_place) {
 		bytes = out.counts[root];
 		in.bytes = own_block(&out, root);
 		if (out.packed.owned != NULL) {
-			rc = glue_pack(&in, block_at(recv, displs[root], trecv), 1, counts[root],
+			rc = glue_pack(c, &in, block_at(recv, displs[root], trecv), 1, counts[root],
 				       trecv, true, comm);
 		}
 	} else if (rc == MPI_SUCCESS) {
 		bytes = glue_bytes(nsend, tsend);
-		rc = glue_pack(&in, send, 1, nsend, tsend, true, comm);
+		rc = glue_pack(c, &in, send, 1, nsend, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = glue_wait(c, "Gatherv",
@@ -299,25 +299,25 @@ int glue_scatterv(struct glue_comm *c, const void *send, const int *counts, cons
 		  MPI_Comm comm)
 {
 	struct collnet_coll_options o = glue_options();
-	struct glue_packed out = { NULL, NULL };
+	struct glue_packed out = GLUE_NOT_PACKED;
 	struct blocks in = no_blocks;
 	bool is_root = c->rank == root, in_place = is_root && recv == MPI_IN_PLACE;
 	collnet_request_t *r = NULL;
 	size_t bytes = 0;
 	int rc = MPI_SUCCESS;
 
-	if (!glue_decide(c, comm)) {
+	if (!glue_serves(c, comm, GLUE_Scatterv, 0)) {
 		return GLUE_DECLINED;
 	}
 	if (is_root) {
-		rc = pack(&in, send, (uint32_t)c->size, counts, displs, tsend, true, comm);
+		rc = pack(c, &in, send, (uint32_t)c->size, counts, displs, tsend, true, comm);
 	}
 	if (rc == MPI_SUCCESS && in_place) {
 		bytes = in.counts[root];
 		out.bytes = own_block(&in, root);
 	} else if (rc == MPI_SUCCESS) {
 		bytes = glue_bytes(nrecv, trecv);
-		rc = glue_pack(&out, recv, 1, nrecv, trecv, false, comm);
+		rc = glue_pack(c, &out, recv, 1, nrecv, trecv, false, comm);
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = glue_wait(c, "Scatterv",

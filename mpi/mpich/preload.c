@@ -135,7 +135,8 @@ static void begin(void)
 	    PMPI_Query_thread(&level) != MPI_SUCCESS) {
 		return;
 	}
-	glue_set_verbose(verbose != NULL && strcmp(verbose, "1") == 0);
+	glue_set_verbose(verbose != NULL ? (int)strtol(verbose, NULL, 10) : 0);
+	glue_set_select(getenv("COLLNET_MPI_SELECT"));
 	collnet_team_options_init(&o);
 	snprintf(job, sizeof(job), "%s", o.job != NULL ? o.job : "");
 	mpich.threads = level == MPI_THREAD_MULTIPLE;
@@ -183,8 +184,10 @@ EXPORT int MPI_Finalize(void)
 
 /* Passes what the glue declines, or is not asked for, to MPICH. */
 #define SERVE(c, call, passed)                                                                     \
-	const int rc = (c) != NULL ? (call) : GLUE_DECLINED;                                       \
-	return rc == GLUE_DECLINED ? (passed) : result(comm, rc)
+	int rc = (c) != NULL ? (call) : GLUE_DECLINED;                                             \
+	rc = rc == GLUE_DECLINED ? (passed) : result(comm, rc);                                    \
+	glue_end(c);                                                                               \
+	return rc
 
 EXPORT int MPI_Barrier(MPI_Comm comm)
 {

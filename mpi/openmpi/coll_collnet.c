@@ -46,6 +46,7 @@ struct module {
 };
 
 static int priority = PRIORITY, verbose;
+static char *how_to_select;
 
 static void construct(struct module *m)
 {
@@ -97,16 +98,22 @@ static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress, false
 #define SERVE(name, call, ...)                                                                     \
 	module_t *m = (module_t *)module;                                                          \
 	int rc = call;                                                                             \
-	return rc != GLUE_DECLINED                                                                 \
-		       ? rc                                                                        \
-		       : m->previous_##name(__VA_ARGS__, comm, m->previous_##name##_module)
+	if (rc == GLUE_DECLINED) {                                                                 \
+		rc = m->previous_##name(__VA_ARGS__, comm, m->previous_##name##_module);           \
+	}                                                                                          \
+	glue_end(&m->comm);                                                                        \
+	return rc
 
 static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 {
 	module_t *m = (module_t *)module;
 	int rc = glue_barrier(&m->comm, comm);
 
-	return rc != GLUE_DECLINED ? rc : m->previous_barrier(comm, m->previous_barrier_module);
+	if (rc == GLUE_DECLINED) {
+		rc = m->previous_barrier(comm, m->previous_barrier_module);
+	}
+	glue_end(&m->comm);
+	return rc;
 }
 
 static int coll_bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
@@ -283,6 +290,7 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	(void)progress_threads;
 	open_mpi.threads = mpi_threads;
 	glue_set_verbose(verbose);
+	glue_set_select(how_to_select);
 	open_mpi.job = getenv("PMIX_NAMESPACE");
 	return OMPI_SUCCESS;
 }
@@ -320,8 +328,14 @@ static int component_register(void)
 					MCA_BASE_VAR_SCOPE_READONLY, &priority);
 	mca_base_component_var_register(self, "verbose",
 					"1: print one line per communicator, whether collnet "
-					"serves it, and if not, why",
+					"serves it, and if not, why; 2: and one per choice of "
+					"coll_collnet_select",
 					MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3,
 					MCA_BASE_VAR_SCOPE_READONLY, &verbose);
+	mca_base_component_var_register(self, "select",
+					"measured: the faster of collnet and Open MPI performs an "
+					"operation; always: collnet does",
+					MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3,
+					MCA_BASE_VAR_SCOPE_READONLY, &how_to_select);
 	return OMPI_SUCCESS;
 }

@@ -4,8 +4,9 @@
  *
  *   rendezvous     a rank waits in a collective while another one needs a long message of it first
  *   threads        MPI_THREAD_MULTIPLE: threads call collectives on communicators of their own at
- * once, whose order differs between ranks error       calls until one fails, and prints the error's
- * string; MPI_ERRORS_RETURN
+ * once, whose order differs between ranks
+ *   repetition     the same calls often enough for a choice between collnet and MPI
+ *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *
  * Rank 0 prints "right: CASE"; in case `error` every rank "failed: TEXT".
  */
@@ -20,6 +21,9 @@
 #define THREADS 3
 #define CALLS	60
 #define LONG	(1 << 20)
+#define BLOCK	(1 << 17)
+
+#define REPETITIONS 12
 
 static int rank, size;
 
@@ -134,6 +138,35 @@ static void communicators(void)
 	MPI_Comm_free(&half);
 }
 
+static void repetition(void)
+{
+	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
+
+	for (int i = 0; i < REPETITIONS; i++) {
+		double one = 1, sum = 0;
+
+		for (int to = 0; to < size; to++) {
+			memset(send + (size_t)to * BLOCK, rank * 31 + to * 7 + i, BLOCK);
+		}
+		MPI_Alltoall(send, BLOCK, MPI_CHAR, recv, BLOCK, MPI_CHAR, MPI_COMM_WORLD);
+		for (int from = 0; from < size; from++) {
+			const char *block = recv + (size_t)from * BLOCK;
+
+			for (int at = 0; at < BLOCK; at++) {
+				if (block[at] != (char)(from * 31 + rank * 7 + i)) {
+					wrong("alltoall");
+				}
+			}
+		}
+		MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		if (sum != size) {
+			wrong("sum");
+		}
+	}
+	free(send);
+	free(recv);
+}
+
 static void error(void)
 {
 	char text[MPI_MAX_ERROR_STRING];
@@ -171,6 +204,8 @@ int main(int argc, char **argv)
 		threads();
 	} else if (strcmp(what, "communicators") == 0) {
 		communicators();
+	} else if (strcmp(what, "repetition") == 0) {
+		repetition();
 	} else if (strcmp(what, "error") == 0) {
 		error();
 	} else {

@@ -19,7 +19,7 @@ mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_program.c" -o program || fail 
 mpich
 cat >with-collnet <<EOF
 #!/bin/sh
-export LD_PRELOAD="$library" COLLNET_MPI_VERBOSE=1
+export LD_PRELOAD="$library" COLLNET_MPI_VERBOSE=2 COLLNET_MPI_SELECT="\${SELECT:-always}"
 exec ./lab-mpiexec "\$@"
 EOF
 chmod +x with-collnet
@@ -60,6 +60,15 @@ mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out
 [ "$(grep -c 'without a name of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
 echo "ok: MPI_THREAD_MULTIPLE"
+
+# The lab's MPICH uses shared memory between hosts, and collnet a slow link.
+export SELECT=measured
+mpi "a choice" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases repetition
+has '^right: repetition' out
+has 'MPI_Alltoall of 131072 bytes and more: collnet .* us, MPI .* us: by MPI' out
+lacks 'MPI_Allreduce' out
+unset SELECT
+echo "ok: the faster one performs an operation, and collnet the sums of floating-point numbers"
 
 mpi_error
 

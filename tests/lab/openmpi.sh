@@ -25,7 +25,8 @@ cat >with-collnet <<EOF
 hosts=\$1 ranks=\$2
 shift 2
 exec ./lab-mpirun "\$hosts" "\$ranks" --mca mca_base_component_path "$component:$builtin" \\
-	--mca coll_collnet_priority 90 --mca coll_collnet_verbose 1 "\$@"
+	--mca coll_collnet_priority 90 --mca coll_collnet_verbose 2 \\
+	--mca coll_collnet_select \${SELECT:-always} "\$@"
 EOF
 chmod +x with-collnet
 mpi_commands
@@ -71,5 +72,17 @@ mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out
 [ "$(grep -c 'of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
 echo "ok: MPI_THREAD_MULTIPLE"
+
+# A window of one frame makes collnet the slower one.
+export SELECT=measured
+mpi "a choice" --shape 2 --rate none --daemon-arg=--window=1 -- ./with-collnet h0:1,h1:1 2 ./cases repetition
+has '^right: repetition' out
+has 'MPI_Alltoall of 131072 bytes and more: collnet .* us, MPI .* us: by MPI' out
+lacks 'MPI_Allreduce' out
+mpi "choices by threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
+has '^right: threads' out
+has 'MPI_Bcast of 4 bytes and more: collnet .* us, MPI .* us: by' out
+unset SELECT
+echo "ok: the faster one performs an operation, and collnet the sums of floating-point numbers"
 
 mpi_error

@@ -194,13 +194,6 @@ static int check_options(const struct lab_options *o)
 		return tool_usage("a topology file specifies rates and buffers itself: drop "
 				  "--rate, --uplink, --buffer and --uplink-buffer");
 	}
-	if (s->rate_given && s->rate == 0 && s->buffer_given) {
-		return tool_usage("--buffer needs a rate: a port without one never fills up");
-	}
-	if (s->uplink_given && s->uplink == 0 && s->uplink_buffer_given) {
-		return tool_usage("--uplink-buffer needs a rate: a port without one never fills "
-				  "up");
-	}
 	if (s->rate > RATE_MAX || s->uplink > RATE_MAX) {
 		return tool_usage("the lab's links have rates up to 1tbit");
 	}

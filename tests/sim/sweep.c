@@ -58,6 +58,8 @@ static const struct {
 	uint64_t seed, loss;
 } findings[] = {
 	{ 6611, 50000 }, /* probes of all nodes met in the same queues: a node was taken for dead */
+	{ 5567,
+	  50000 }, /* retransmissions of all nodes met in one port until the linger time was over */
 	{ 9777, 50000 },
 	{ 4471, 50000 }, /* refused frames occupied the window that an earlier operation needed */
 	{ 20273574, 0 },

@@ -217,6 +217,15 @@ int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+int tool_parse_encapsulation(const char *text, enum cn_encapsulation *out, struct cn_err *err)
+{
+	if (!cn_parse_encapsulation(text, out)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "'%.40s' is no encapsulation; there are raw, udp", text);
+	}
+	return COLLNET_OK;
+}
+
 int tool_parse_rate_or_none(const char *text, uint64_t *out, struct cn_err *err)
 {
 	if (strcmp(text, "none") == 0 || strcmp(text, "0") == 0) {

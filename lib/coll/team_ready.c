@@ -192,6 +192,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 		.node_of = s,
 		.ranks = s + t->ranks,
 		.first = s + 2 * (size_t)t->ranks,
+		.headers = cn_encapsulation_bytes(t->engine->config.node.encapsulation),
 	};
 	place_ranks(t, all, nodes, s, s + 2 * (size_t)t->ranks, s + t->ranks);
 	memset(t->node_by_peer, 0xff, ((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));

@@ -6,9 +6,18 @@ const struct cn_cost cn_cost_default = {
 	.startup = 20e-6,
 	.hop = 5e-6,
 	.payload = 1472,
-	.overhead = 62,
+	.overhead = 66,
 	.rate = 1e9,
 };
+
+struct cn_cost cn_cost_with(uint32_t headers)
+{
+	struct cn_cost c = cn_cost_default;
+
+	c.payload -= headers;
+	c.overhead += headers;
+	return c;
+}
 
 double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate)
 {

@@ -24,8 +24,10 @@ struct cn_cost {
 	double pace;	   /* seconds a frame at least, by a window; 0: no window */
 };
 
-/* Ordinary machines on Gigabit Ethernet: 20 us, 5 us, 1472 of 1538 bytes. */
+/* Ordinary machines on Gigabit Ethernet: 20 us, 5 us, 1472 of 1538 bytes; encapsulation raw. */
 extern const struct cn_cost cn_cost_default;
+/* The same with an encapsulation of so many bytes per frame (cn_encapsulation_bytes()). */
+struct cn_cost cn_cost_with(uint32_t headers);
 
 /* Seconds on the wire of n bytes in frames, at bits per second (0: the model's rate). */
 double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate);

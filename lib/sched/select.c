@@ -170,6 +170,7 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p)
 {
+	const struct cn_cost cost = cn_cost_with(l->headers);
 	struct cn_prediction all[CANDIDATES];
 	size_t n, best = CANDIDATES;
 
@@ -177,7 +178,7 @@ const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_
 	if (p->op == CN_OP_ALLTOALLV || p->op == CN_OP_SCATTERV || p->op == CN_OP_GATHERV) {
 		return cn_algorithm_find(p->op, NULL);
 	}
-	n = cn_predict(l, p, &cn_cost_default, all, CANDIDATES);
+	n = cn_predict(l, p, &cost, all, CANDIDATES);
 
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].seconds < 0 || all[i].algorithm->baseline) {

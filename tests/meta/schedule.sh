@@ -57,7 +57,15 @@ has '^There are 31 phases, in which messages share links; without sharing there 
 has '^shuffle was chosen .* (+ are baselines, never chosen):$'
 has '^ + linear '
 schedule 0 bcast --shape 4 --explain
-has '^smp was chosen by its predicted time. Predicted times of all:$'
+has '^smp was chosen by its predicted time. Predicted times of all, encapsulation udp:$'
+schedule 0 alltoall --shape 8 --json
+has '"encapsulation": "udp"'
+cp "$t/out" "$t/udp"
+schedule 0 alltoall --shape 8 --json --encapsulation raw
+has '"encapsulation": "raw"'
+[ "$(grep -o '"seconds": [0-9.]*' "$t/out")" != "$(grep -o '"seconds": [0-9.]*' "$t/udp")" ] ||
+	fail "predicted times do not depend on the encapsulation"
+
 
 # ---- where the network comes from --------------------------------------------------------------
 "$collnet" topo random --hosts 20 --seed 2 >"$t/net"

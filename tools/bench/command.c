@@ -295,6 +295,7 @@ static int start(struct bench *b)
 	const struct bench_options *o = b->o;
 	struct collnet_team_options team = o->team;
 	const char *mode = getenv("COLLNET_MODE"), *progress = getenv("COLLNET_PROGRESS");
+	enum cn_encapsulation encapsulation;
 	int rc;
 
 	rc = collnet_open(&o->open, &b->c);
@@ -305,6 +306,12 @@ static int start(struct bench *b)
 	b->m.direct = o->open.mode == COLLNET_MODE_DIRECT ||
 		      (o->open.mode == COLLNET_MODE_AUTO && mode != NULL &&
 		       strcmp(mode, "direct") == 0);
+	/* A daemon's is not known here; of this environment, as in a lab, or the default. */
+	if (o->open.encapsulation == NULL ||
+	    !cn_parse_encapsulation(o->open.encapsulation, &encapsulation)) {
+		encapsulation = CN_ENCAPSULATION_DEFAULT;
+	}
+	b->m.headers = cn_encapsulation_bytes(encapsulation);
 	b->m.rank = team.rank;
 	if (o->timeout_ms != 0) {
 		team.timeout_ms = o->timeout_ms;

@@ -103,7 +103,12 @@ static int lay_out(const struct measure *m, struct team *t)
 		}
 	}
 	t->layout = (struct cn_layout){
-		.nranks = ranks, .nnodes = nodes, .node_of = node_of, .first = first, .ranks = list
+		.nranks = ranks,
+		.nnodes = nodes,
+		.node_of = node_of,
+		.first = first,
+		.ranks = list,
+		.headers = m->headers,
 	};
 	rc = find_tree(m, order, t);
 	return rc;
@@ -113,6 +118,7 @@ int measure_choose(struct measure *m, uint64_t bytes,
 		   const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX], size_t *count)
 {
 	const struct cn_plan p = { .op = measure_op_kind(m->o->op), .bytes = bytes };
+	const struct cn_cost cost = cn_cost_with(m->headers);
 	const char *text = getenv("COLLNET_ALGORITHM");
 	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
 	struct cn_choice named;
@@ -138,7 +144,7 @@ int measure_choose(struct measure *m, uint64_t bytes,
 	m->modifiers.contention_aware &= named.contention_aware;
 	rc = lay_out(m, &t);
 	if (rc == TOOL_OK && m->o->all) {
-		n = cn_predict(&t.layout, &p, &cn_cost_default, all, MEASURE_ALGORITHMS_MAX);
+		n = cn_predict(&t.layout, &p, &cost, all, MEASURE_ALGORITHMS_MAX);
 		for (size_t i = 0; i < n; i++) {
 			if (all[i].seconds >= 0) {
 				rows[(*count)++] = all[i].algorithm;
@@ -162,6 +168,7 @@ int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm
 	const struct cn_plan p = { .op = row->op,
 				   .bytes = bytes,
 				   .contention_aware = m->modifiers.contention_aware };
+	const struct cn_cost cost = cn_cost_with(m->headers);
 	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
 	struct team t;
 	size_t n;
@@ -169,7 +176,7 @@ int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm
 
 	*us = NAN;
 	if (rc == TOOL_OK) {
-		n = cn_predict(&t.layout, &p, &cn_cost_default, all, MEASURE_ALGORITHMS_MAX);
+		n = cn_predict(&t.layout, &p, &cost, all, MEASURE_ALGORITHMS_MAX);
 		for (size_t i = 0; i < n; i++) {
 			if (all[i].algorithm == row && all[i].seconds >= 0) {
 				*us = all[i].seconds * 1e6;

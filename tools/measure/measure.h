@@ -44,6 +44,7 @@ struct measure {
 	struct measure_place place;
 	uint32_t node_window; /* W_g of the node; of leaders only */
 	bool direct;	      /* the transport runs in this process */
+	uint32_t headers;     /* bytes of the encapsulation per frame */
 	FILE *csv;
 	bool header;	  /* the table's header is out */
 	uint32_t omitted; /* ids of algorithms that were reported as not applicable, as bits */

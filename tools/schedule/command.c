@@ -123,6 +123,7 @@ static int make_subject(struct run *r)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
+	r->s.layout.headers = cn_encapsulation_bytes(r->o->encapsulation);
 	r->s.plan.op = r->o->op;
 	r->s.plan.bytes = r->o->op == CN_OP_BARRIER ? 0 : r->o->size;
 	r->s.plan.segment = r->o->segment;
@@ -137,6 +138,7 @@ static int read_schedule(struct run *r)
 {
 	int rc = schedule_read(r->o->schedule, r->topo, &r->s, &r->parts, &r->err);
 
+	r->s.layout.headers = cn_encapsulation_bytes(r->o->encapsulation);
 	if (rc == COLLNET_OK && r->s.plan.op != r->o->op) {
 		return cn_fail(&r->err, COLLNET_EINVAL, "%.100s is a schedule of %s, not of %s",
 			       r->o->schedule, cn_op_name(r->s.plan.op), cn_op_name(r->o->op));

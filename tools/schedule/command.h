@@ -59,6 +59,7 @@ struct schedule_options {
 	const char *schedule;	 /* a file */
 	char *hosts;		 /* NULL: all */
 	const char *root, *rank; /* as given: a name or a number */
+	enum cn_encapsulation encapsulation;
 	uint64_t size, segment;
 	uint32_t phase;
 	bool phase_given, check, explain, json, size_given, seed_given, output_given;

@@ -26,6 +26,7 @@ static const char help_text[] =
 	"  --algorithm NAME      algorithm (the predicted fastest)\n"
 	"  --size BYTES          bytes per block; of the message for bcast (64k)\n"
 	"  --root HOST           root of bcast, scatter and gather: a name or a rank (0)\n"
+	"  --encapsulation raw|udp   the headers of the frames, for predicted times (udp)\n"
 	"  --segment BYTES       segment size of pipelined algorithms (by the cost model)\n"
 	"  --schedule FILE       read a schedule, as --emit text writes it, instead of planning\n"
 	"\n"
@@ -51,6 +52,7 @@ enum {
 	OPT_SIZE,
 	OPT_ROOT,
 	OPT_SEGMENT,
+	OPT_ENCAPSULATION,
 	OPT_SCHEDULE,
 	OPT_CHECK,
 	OPT_EXPLAIN,
@@ -72,6 +74,7 @@ static const struct option options[] = {
 	{ "algorithm", required_argument, NULL, OPT_ALGORITHM },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "encapsulation", required_argument, NULL, OPT_ENCAPSULATION },
 	{ "segment", required_argument, NULL, OPT_SEGMENT },
 	{ "schedule", required_argument, NULL, OPT_SCHEDULE },
 	{ "check", no_argument, NULL, OPT_CHECK },
@@ -165,6 +168,8 @@ static int take_value(struct schedule_options *o, int opt, char *arg, struct cn_
 		return take_size(arg, &o->size, err);
 	case OPT_SEGMENT:
 		return take_size(arg, &o->segment, err);
+	case OPT_ENCAPSULATION:
+		return tool_parse_encapsulation(arg, &o->encapsulation, err);
 	case OPT_EMIT:
 		return take_emit(arg, &o->emit, err);
 	case OPT_NAME:
@@ -301,6 +306,7 @@ int schedule_options_parse(struct schedule_options *o, int argc, char **argv)
 	int rc;
 
 	memset(o, 0, sizeof(*o));
+	o->encapsulation = CN_ENCAPSULATION_DEFAULT;
 	o->size = 65536;
 	o->seed = 1;
 	o->output = ".";

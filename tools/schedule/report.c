@@ -26,14 +26,14 @@ static const char *link_name(const struct subject *s, uint32_t dlink, char text[
 /* Seconds that the data on the bottleneck link needs there; 0: its rate is not known. */
 static double bottleneck_time(const struct subject *s, const struct cn_check_report *r)
 {
+	const struct cn_cost cost = cn_cost_with(s->layout.headers);
 	const struct cn_topo_link *l;
 
 	if (r->bottleneck == CN_TOPO_NONE || s->tree->n < 2) {
 		return 0;
 	}
 	l = &s->topo->links[s->tree->v[r->bottleneck / 2].link];
-	return l->rate == 0 ? 0
-			    : cn_cost_wire(&cn_cost_default, r->link_total / l->channels, l->rate);
+	return l->rate == 0 ? 0 : cn_cost_wire(&cost, r->link_total / l->channels, l->rate);
 }
 
 static const char *seconds(double t, char text[TOOL_TEXT])
@@ -41,13 +41,20 @@ static const char *seconds(double t, char text[TOOL_TEXT])
 	return tool_format_ns(t < 1e9 ? (uint64_t)llround(t * 1e9) : UINT64_MAX, text);
 }
 
+static const char *encapsulation(const struct subject *s)
+{
+	return cn_encapsulation_name(s->layout.headers > 0 ? CN_ENCAPSULATION_UDP
+							   : CN_ENCAPSULATION_RAW);
+}
+
 /* The prediction for the subject's algorithm; false: there is none. */
 static bool predicted(const struct subject *s, struct cn_prediction *out)
 {
+	const struct cn_cost cost = cn_cost_with(s->layout.headers);
 	struct cn_prediction all[PREDICTIONS_MAX];
-	size_t n = s->algorithm == NULL ? 0
-					: cn_predict(&s->layout, &s->plan, &cn_cost_default, all,
-						     PREDICTIONS_MAX);
+	size_t n = s->algorithm == NULL
+			   ? 0
+			   : cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
 
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].algorithm == s->algorithm && all[i].seconds >= 0) {
@@ -95,16 +102,18 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 	}
 	fprintf(f, "\nguarantees        %s\n", emit_guarantees(s->guarantees, guarantees));
 	if (predicted(s, &p)) {
-		fprintf(f, "predicted time    %s\n", seconds(p.seconds, size));
+		fprintf(f, "predicted time    %s (encapsulation %s)\n", seconds(p.seconds, size),
+			encapsulation(s));
 	}
 }
 
 static void json_predictions(struct json *j, const struct subject *s)
 {
+	const struct cn_cost cost = cn_cost_with(s->layout.headers);
 	struct cn_prediction all[PREDICTIONS_MAX];
-	size_t n = s->algorithm == NULL ? 0
-					: cn_predict(&s->layout, &s->plan, &cn_cost_default, all,
-						     PREDICTIONS_MAX);
+	size_t n = s->algorithm == NULL
+			   ? 0
+			   : cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
 
 	json_array(j, "predictions");
 	for (size_t i = 0; i < n; i++) {
@@ -133,6 +142,7 @@ bool schedule_summary_json(const struct subject *s, const struct cn_check_report
 	json_string(&j, "algorithm", s->name);
 	json_uint(&j, "hosts", s->layout.nnodes);
 	json_uint(&j, "size", s->plan.bytes);
+	json_string(&j, "encapsulation", encapsulation(s));
 	json_string(&j, "root", cn_op_has_root(s->plan.op) ? root_name(s) : NULL);
 	json_string(&j, "guarantees", emit_guarantees(s->guarantees, guarantees));
 	json_uint(&j, "phases", r->phases);
@@ -241,17 +251,18 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 
 static void explain_choice(const struct subject *s, const struct schedule_options *o, FILE *f)
 {
+	const struct cn_cost cost = cn_cost_with(s->layout.headers);
 	struct cn_prediction all[PREDICTIONS_MAX];
-	size_t n = cn_predict(&s->layout, &s->plan, &cn_cost_default, all, PREDICTIONS_MAX);
+	size_t n = cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
 	char time[TOOL_TEXT];
 	bool baselines = false;
 
 	for (size_t i = 0; i < n; i++) {
 		baselines = baselines || all[i].algorithm->baseline;
 	}
-	fprintf(f, "%s was %s. Predicted times of all%s:\n", s->name,
+	fprintf(f, "%s was %s. Predicted times of all, encapsulation %s%s:\n", s->name,
 		o->algorithm != NULL ? "named by --algorithm" : "chosen by its predicted time",
-		baselines ? " (+ are baselines, never chosen)" : "");
+		encapsulation(s), baselines ? " (+ are baselines, never chosen)" : "");
 	for (size_t i = 0; i < n; i++) {
 		fprintf(f, " %c %-14s %10s  %s\n",
 			all[i].algorithm == s->algorithm ? '*'

@@ -96,7 +96,10 @@ static int locate(struct run *r, struct cn_err *err)
 		r->node_of[i] = i / r->o->local;
 	}
 	memcpy(r->vertex, t->hosts, t->nhosts * sizeof(*r->vertex));
-	r->m = (struct measure){ .o = &r->o->measure };
+	r->m = (struct measure){
+		.o = &r->o->measure,
+		.headers = cn_encapsulation_bytes(r->o->cluster.engine.node.encapsulation),
+	};
 	r->m.place = (struct measure_place){ .ranks = (uint32_t)ranks,
 					     .nodes = t->nhosts,
 					     .node_of = r->node_of,

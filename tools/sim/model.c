@@ -12,31 +12,36 @@
 #define WIRE_OVERHEAD 24u /* preamble, checksum, gap between frames: as in tools/sim/core */
 
 /* Bytes that a frame with so much payload takes on the wire. */
-static double wire_bytes(uint64_t payload)
+static uint32_t encapsulation(const struct cn_sim_config *c)
 {
-	uint64_t frame = CN_HEAD + payload;
+	return cn_encapsulation_bytes(c->engine.node.encapsulation);
+}
+
+static double wire_bytes(const struct cn_sim_config *c, uint64_t payload)
+{
+	uint64_t frame = CN_HEAD + encapsulation(c) + payload;
 
 	return (double)((frame < CN_ETH_MIN ? CN_ETH_MIN : frame) + WIRE_OVERHEAD);
 }
 
 static uint64_t full_frame(const struct cn_sim_config *c)
 {
-	return c->engine.node.mtu - CN_WIRE_HEADER;
+	return c->engine.node.mtu - CN_WIRE_HEADER - encapsulation(c);
 }
 
 /* Bytes on the wire of a block. */
 static double block_bytes(const struct cn_sim_config *c, uint64_t bytes)
 {
 	uint64_t full = full_frame(c), rest = bytes % full;
-	double sum = (double)(bytes / full) * wire_bytes(full);
+	double sum = (double)(bytes / full) * wire_bytes(c, full);
 
-	return rest > 0 || bytes == 0 ? sum + wire_bytes(rest) : sum;
+	return rest > 0 || bytes == 0 ? sum + wire_bytes(c, rest) : sum;
 }
 
 /* g of one frame, in seconds, at a host whose link has that rate. */
 static double frame_gap(const struct cn_sim_config *c, uint64_t payload, double rate)
 {
-	double wire = wire_bytes(payload) * 8 / rate;
+	double wire = wire_bytes(c, payload) * 8 / rate;
 	double busy = (double)(c->o_send + c->o_recv + c->u_recv) / 1e9;
 
 	return fmax(wire, fmax((double)c->gap / 1e9, busy));
@@ -56,7 +61,7 @@ static double link_seconds(const struct cn_sim_config *c, const struct cn_topo_l
 			   uint64_t payload, bool whole)
 {
 	double rate = (double)(l->rate * l->channels);
-	double bytes = whole || !c->cut_through ? wire_bytes(payload) : 64;
+	double bytes = whole || !c->cut_through ? wire_bytes(c, payload) : 64;
 
 	return bytes * 8 / rate + (double)c->latency / 1e9;
 }

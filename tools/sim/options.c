@@ -46,6 +46,7 @@ static const char help_text[] =
 	"  --local RANKS         ranks per host (1)\n"
 	"  --overheads O_S,O_R,U_R   processor time per frame to send it, to receive it, and of the\n"
 	"                        receiving program (0,0,0)\n"
+	"  --encapsulation raw|udp   the headers of the frames (udp)\n"
 	"  --gap TIME            minimum time between the beginnings of two frames of a host (0)\n"
 	"  --jitter TIME:PPM     wake-ups are late by up to TIME, in PPM of a million cases\n"
 	"\n"
@@ -92,6 +93,7 @@ enum {
 	OPT_DELAY,
 	OPT_LOCAL,
 	OPT_OVERHEADS,
+	OPT_ENCAPSULATION,
 	OPT_GAP,
 	OPT_JITTER,
 	OPT_LOSS,
@@ -124,6 +126,7 @@ static const struct option options[] = {
 	{ "delay", required_argument, NULL, OPT_DELAY },
 	{ "local", required_argument, NULL, OPT_LOCAL },
 	{ "overheads", required_argument, NULL, OPT_OVERHEADS },
+	{ "encapsulation", required_argument, NULL, OPT_ENCAPSULATION },
 	{ "gap", required_argument, NULL, OPT_GAP },
 	{ "jitter", required_argument, NULL, OPT_JITTER },
 	{ "loss", required_argument, NULL, OPT_LOSS },
@@ -259,6 +262,8 @@ static int take_hosts(struct sim_options *o, int opt, char *arg, struct cn_err *
 		return tool_parse_u32(arg, 1, LOCAL_MAX, &o->local, err);
 	case OPT_OVERHEADS:
 		return take_overheads(arg, &o->cluster, err);
+	case OPT_ENCAPSULATION:
+		return tool_parse_encapsulation(arg, &o->cluster.engine.node.encapsulation, err);
 	case OPT_GAP:
 		return sim_parse_time(arg, &o->cluster.gap, err);
 	case OPT_JITTER:
@@ -439,6 +444,7 @@ static void defaults(struct sim_options *o)
 	memset(o, 0, sizeof(*o));
 	measure_options_init(&o->measure);
 	cn_sim_config_init(&o->cluster);
+	o->cluster.engine.node.encapsulation = CN_ENCAPSULATION_DEFAULT;
 	o->buffer = BUFFER_DEFAULT;
 	o->uplink_buffer = UPLINK_BUFFER_DEFAULT;
 	o->local = 1;

@@ -127,6 +127,7 @@ static bool give(struct cn_sim *s, struct host *h)
 {
 	struct cn_frame out;
 	struct frame *f;
+	uint32_t least;
 	bool nobody;
 
 	if (s->links[h->out].queue.n >= s->config.queue) {
@@ -145,9 +146,10 @@ static bool give(struct cn_sim *s, struct host *h)
 	if (out.payload_len > 0) {
 		memcpy(f->data + out.head_len, out.payload, out.payload_len);
 	}
-	if (f->len < CN_ETH_MIN) {
-		memset(f->data + f->len, 0, CN_ETH_MIN - f->len);
-		f->len = CN_ETH_MIN;
+	least = CN_ETH_MIN - cn_encapsulation_bytes(s->config.engine.node.encapsulation);
+	if (f->len < least) {
+		memset(f->data + f->len, 0, least - f->len);
+		f->len = least;
 	}
 	sim_trace_frame(s, CN_SIM_TAKEN, h->out, f, s->now);
 	f->to = addressee(s, f->data, &nobody);
@@ -195,6 +197,7 @@ static bool take(struct cn_sim *s, struct host *h)
 	s->totals.frame_events++;
 	sim_trace_frame(s, CN_SIM_RECEIVED, h->out ^ 1, f, s->now);
 	rx = cn_rx_frame_raw(f->data, f->len);
+	rx.encapsulation = s->config.engine.node.encapsulation;
 	if (s->config.place) {
 		place(s, h, &rx);
 	}

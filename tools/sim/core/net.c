@@ -60,6 +60,12 @@ static struct frame *queue_first(const struct queue *q)
 
 /* ---- sending -------------------------------------------------------------------------- */
 
+/* Bytes of a frame on the wire, from its Ethernet header on. */
+static uint32_t wire_bytes(const struct cn_sim *s, const struct frame *f)
+{
+	return f->len + cn_encapsulation_bytes(s->config.engine.node.encapsulation);
+}
+
 static cn_time wire_time(const struct dlink *l, uint32_t len)
 {
 	return ((uint64_t)(len + WIRE_OVERHEAD) * 8 * 1000000000u + l->rate - 1) / l->rate;
@@ -100,15 +106,16 @@ static cn_time bucket_time(const struct cn_sim *s, struct dlink *l, uint32_t len
 void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 {
 	struct dlink *l = &s->links[d];
-	cn_time takes = s->config.buckets ? bucket_time(s, l, f->len) : wire_time(l, f->len);
+	const uint32_t len = wire_bytes(s, f);
+	cn_time takes = s->config.buckets ? bucket_time(s, l, len) : wire_time(l, len);
 	cn_time passes = s->config.buckets ? 0 : takes, there, extra;
 	bool to_switch = is_switch(s, l->to), head = to_switch && s->config.cut_through;
-	enum fault_outcome outcome = sim_fault_outcome(s, l, f->len, &extra);
+	enum fault_outcome outcome = sim_fault_outcome(s, l, len, &extra);
 
 	l->sending = true;
 	l->frame = f;
 	l->counters.frames++;
-	l->counters.bytes += f->len;
+	l->counters.bytes += len;
 	l->counters.busy += takes;
 	sim_trace_frame(s, CN_SIM_SENT, d, f, s->now + takes);
 	sim_push(s, s->now + takes, EVENT_FREE, d, NULL);
@@ -346,8 +353,8 @@ void sim_head(struct cn_sim *s, const struct event *e)
 		s->totals.frame_events++;
 		forward(s, e->who, f);
 	} else {
-		sim_push_frame(s, s->now + wire_time(l, f->len) - head_time(l), EVENT_ARRIVE,
-			       e->who, f, e->cuts);
+		sim_push_frame(s, s->now + wire_time(l, wire_bytes(s, f)) - head_time(l),
+			       EVENT_ARRIVE, e->who, f, e->cuts);
 	}
 }
 

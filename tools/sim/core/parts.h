@@ -22,7 +22,7 @@
 /* Without its position: several links may carry it at the same time. */
 struct frame {
 	uint32_t refs;
-	uint32_t len; /* from the Ethernet header on, padded */
+	uint32_t len; /* from the Ethernet header on, padded; without the encapsulation */
 	uint32_t to;  /* host; NOBODY: all */
 	uint8_t data[];
 };

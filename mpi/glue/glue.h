@@ -143,7 +143,7 @@ enum glue_op {
 };
 
 #define GLUE_CLASSES 31 /* of sizes: powers of two */
-#define GLUE_TRIALS  3
+#define GLUE_TRIALS  5
 
 enum glue_by { GLUE_BY_COLLNET = 0, GLUE_BY_MPI };
 
@@ -172,7 +172,8 @@ struct glue_team {
 	const struct glue_comm *user; /* with threads: the one communicator that uses it */
 	struct glue_choice choices[GLUE_NOPS][GLUE_CLASSES];
 	struct glue_buffer buffers[GLUE_BUFFERS];
-	bool no_buffers; /* the daemon has no more memory for this process */
+	bool no_buffers;	/* the daemon has no more memory for this process */
+	int64_t no_spin_before; /* others need the processor */
 	struct glue_team *next;
 };
 
@@ -185,6 +186,9 @@ void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const cha
 
 /* How the operations run. */
 struct collnet_coll_options glue_options(void);
+
+/* Nanoseconds of a monotonic clock. */
+int64_t glue_now(void);
 
 /* Waits for an operation if its start succeeded (status). MPI_SUCCESS or an error code, as the
  * operations. */

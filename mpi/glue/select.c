@@ -7,18 +7,19 @@
  * by collnet and by MPI in turns. The first of each is not timed: it sets up connections and
  * memory. The others begin together, after a small reduction. The time of a trial is that of its
  * slowest rank, and the medians decide, after the first timed trial of each if one took DECISIVE_NS
- * or longer and twice as long as the other. The ranks exchange their times, so all decide alike.
+ * or longer and DECISIVE_RATIO times as long as the other. The ranks exchange their times, so all
+ * decide alike.
  *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
  * others' counts. Operations whose result depends on the order in which the ranks' data is combined
  * are not tried: they are always collnet's, so that a run can be repeated.
  */
 #include <stdio.h>
-#include <time.h>
 
 #include "mpi/glue/glue.h"
 
-#define DECISIVE_NS 2000000
+#define DECISIVE_NS    2000000
+#define DECISIVE_RATIO 4
 
 /* How much faster than collnet MPI must be. */
 #define MARGIN 1.05
@@ -46,14 +47,6 @@ static const char *name_of(enum glue_op op)
 	return names[op];
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static unsigned class_of(size_t bytes)
 {
 	unsigned class = 0;
@@ -65,13 +58,20 @@ static unsigned class_of(size_t bytes)
 	return class;
 }
 
-/* Of one or three. */
+/* Of at most GLUE_TRIALS, an odd number. */
 static int64_t median(const int64_t *v, unsigned n)
 {
-	const int64_t a = v[0], b = v[n / 2], c = v[n - 1];
-	const int64_t low = a < b ? a : b, high = a < b ? b : a;
+	int64_t sorted[GLUE_TRIALS];
 
-	return c < low ? low : c > high ? high : c;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned at = i;
+
+		for (; at > 0 && sorted[at - 1] > v[i]; at--) {
+			sorted[at] = sorted[at - 1];
+		}
+		sorted[at] = v[i];
+	}
+	return sorted[n / 2];
 }
 
 static void report(const struct glue_comm *c, MPI_Comm comm, const struct glue_choice *h,
@@ -108,7 +108,8 @@ static void settle(struct glue_comm *c, MPI_Comm comm, struct glue_choice *h, co
 			? GLUE_BY_MPI
 			: GLUE_BY_COLLNET;
 	const int64_t longer = took[!h->by], shorter = took[h->by];
-	h->decided = h->calls == CALLS || (longer >= DECISIVE_NS && longer >= 2 * shorter);
+	h->decided = h->calls == CALLS ||
+		     (longer >= DECISIVE_NS && longer >= DECISIVE_RATIO * shorter);
 	if (h->decided && c->rank == 0) {
 		report(c, comm, h, name, class, took);
 	}
@@ -137,7 +138,7 @@ bool glue_serves(struct glue_comm *c, MPI_Comm comm, enum glue_op op, size_t byt
 	if (h->calls >= WARM_UP) {
 		c->mpi->min(c->self, &together, 1, comm);
 		c->trial = h;
-		c->began = now_ns();
+		c->began = glue_now();
 	}
 	h->calls++;
 	return h->by == GLUE_BY_COLLNET;
@@ -151,6 +152,6 @@ void glue_end(struct glue_comm *c)
 		return;
 	}
 	h = c->trial;
-	h->ns[h->by][(h->calls - WARM_UP - 1) / 2] = now_ns() - c->began;
+	h->ns[h->by][(h->calls - WARM_UP - 1) / 2] = glue_now() - c->began;
 	c->trial = NULL;
 }

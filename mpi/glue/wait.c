@@ -2,16 +2,24 @@
 /*
  * Waiting for an operation. The wait alternates between testing the operation and driving MPI's own
  * communication, because a rank that has not called yet may be waiting for a rendezvous with this
- * one. After SPINS tests in which MPI had nothing to do it sleeps for up to SLEEP_MS per test, so
- * that ranks that share a CPU make progress.
+ * one. After SPINS tests it sleeps for up to SLEEP_MS per test, so that ranks that share a CPU make
+ * progress.
+ *
+ * MPI may yield the processor when it has nothing to do, and processes that compute keep it for
+ * milliseconds. After a turn of MPI's progress that lasted LOST_NS or longer, waits sleep at once
+ * for LOST_SHARE times as long: the library wakes up when the operation completes.
  */
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "mpi/glue/glue.h"
 
 #define SPINS	 64
 #define SLEEP_MS 1
+
+#define LOST_NS	   500000
+#define LOST_SHARE 128
 
 struct collnet_coll_options glue_options(void)
 {
@@ -50,6 +58,28 @@ static int failure(const struct glue_comm *c, const char *what)
 	return rc;
 }
 
+int64_t glue_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* One turn of MPI's progress. */
+static void progress(struct glue_comm *c)
+{
+	const int64_t began = glue_now();
+	int64_t now, lost;
+
+	c->mpi->progress();
+	now = glue_now();
+	lost = now - began;
+	if (lost >= LOST_NS) {
+		c->team->no_spin_before = now + LOST_SHARE * lost;
+	}
+}
+
 int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request_t **r)
 {
 	bool started = status == COLLNET_OK;
@@ -58,9 +88,11 @@ int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request
 		status = COLLNET_INPROGRESS;
 	}
 	for (unsigned i = 0; started && status == COLLNET_INPROGRESS; i++) {
-		status = i < SPINS ? collnet_test(*r) : collnet_wait(*r, SLEEP_MS);
+		const bool spins = i < SPINS && glue_now() >= c->team->no_spin_before;
+
+		status = spins ? collnet_test(*r) : collnet_wait(*r, SLEEP_MS);
 		if (status == COLLNET_INPROGRESS) {
-			c->mpi->progress();
+			progress(c);
 		}
 	}
 	return status == COLLNET_OK ? MPI_SUCCESS : failure(c, what);

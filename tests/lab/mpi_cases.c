@@ -23,7 +23,7 @@
 #define LONG	(1 << 20)
 #define BLOCK	(1 << 17)
 
-#define REPETITIONS 12
+#define REPETITIONS 14
 
 static int rank, size;
 

@@ -36,18 +36,18 @@ compare() {
 
 # ---- all cells, and the ratios that follow from the rounds -----------------------------------
 
-compare 0 alltoall allgather bcast scatter gather barrier --shape 2 --ranks-per-node 2 --rate none \
+compare 0 alltoall allgather bcast scatter gather allreduce barrier --shape 2 --ranks-per-node 2 --rate none \
 	--sizes 8,3001 --rounds 3 --iterations 4 --json
 contenders=$((1 + (${#openmpi} > 0) * 2 + (${#mpich} > 0)))
 for cell in alltoall/8 alltoall/3001 allgather/8 allgather/3001 bcast/8 bcast/3001 scatter/8 \
-	scatter/3001 gather/8 gather/3001 barrier/0; do
+	scatter/3001 gather/8 gather/3001 allreduce/8 allreduce/3001 barrier/0; do
 	grep -q "^{\"op\": \"${cell%/*}\", \"bytes\": ${cell#*/}, \"ranks\": 4, \"nodes\": 2, " out || {
 		cat out
 		fail "no cell $cell"
 	}
 done
-[ "$(wc -l <out)" -eq 11 ] || fail "not 11 cells: $(cat out)"
-[ "$(json verified out | sort | uniq -c | tr -s ' ')" = " $((11 * contenders)) true" ] || {
+[ "$(wc -l <out)" -eq 13 ] || fail "not 13 cells: $(cat out)"
+[ "$(json verified out | sort | uniq -c | tr -s ' ')" = " $((13 * contenders)) true" ] || {
 	cat out
 	fail "not every cell of every contender was verified"
 }
@@ -106,7 +106,7 @@ awk '
 		}
 	}
 	END { exit bad }' out || fail "ratios"
-echo "ok: 11 cells, $contenders contenders, 2 hosts with 2 ranks"
+echo "ok: 13 cells, $contenders contenders, 2 hosts with 2 ranks"
 
 # ---- the table, the file, the plot -----------------------------------------------------------
 

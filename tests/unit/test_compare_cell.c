@@ -142,7 +142,8 @@ static void loop_blocks__of_every_operation(void **state)
 	} expected[] = {
 		{ LOOP_ALLTOALL, 5, 5, 5, 5 }, { LOOP_ALLGATHER, 1, 5, 1, 5 },
 		{ LOOP_BCAST, 0, 1, 0, 1 },    { LOOP_SCATTER, 5, 1, 0, 1 },
-		{ LOOP_GATHER, 1, 5, 1, 0 },   { LOOP_BARRIER, 0, 0, 0, 0 },
+		{ LOOP_GATHER, 1, 5, 1, 0 },   { LOOP_ALLREDUCE, 1, 1, 1, 1 },
+		{ LOOP_BARRIER, 0, 0, 0, 0 },
 	};
 
 	(void)state;

@@ -34,12 +34,14 @@ static const struct shape {
 	bool send_all, recv_all;     /* a block per rank, not one */
 	bool root_sends, root_recvs; /* only rank 0 does */
 	bool own;		     /* every receiver has a block of its own */
+	bool reduces;		     /* what is received is the exclusive or of all ranks' blocks */
 } loop_shapes[LOOP_OPS] = {
 	[LOOP_ALLTOALL] = { "alltoall", .send_all = true, .recv_all = true, .own = true },
 	[LOOP_ALLGATHER] = { "allgather", .recv_all = true },
 	[LOOP_BCAST] = { "bcast", .root_sends = true },
 	[LOOP_SCATTER] = { "scatter", .send_all = true, .root_sends = true, .own = true },
 	[LOOP_GATHER] = { "gather", .recv_all = true, .root_recvs = true },
+	[LOOP_ALLREDUCE] = { "allreduce", .reduces = true },
 	[LOOP_BARRIER] = { "barrier" },
 };
 
@@ -265,6 +267,35 @@ static void fill(const struct loop *l, const struct command *c, uint64_t serial)
 	}
 }
 
+/* Of a reduction each byte is the exclusive or of all ranks'. A wrong one is reported of rank 0's
+ * block. */
+static void check_reduced(const struct loop *l, const struct command *c, uint64_t serial,
+			  struct findings *found)
+{
+	uint8_t *want = calloc(2, c->bytes), *one;
+	uint64_t at;
+
+	if (want == NULL) { /* not checked is not right */
+		found->wrong = 1;
+		return;
+	}
+	one = want + c->bytes;
+	for (uint32_t r = 0; r < l->ranks; r++) {
+		struct bench_pattern p = block(c, serial, r, 0);
+
+		bench_pattern_fill(&p, one, c->bytes);
+		for (at = 0; at < c->bytes; at++) {
+			want[at] ^= one[at];
+		}
+	}
+	for (at = 0; at < c->bytes && !found->wrong; at++) {
+		if (l->recv[at] != want[at]) {
+			*found = (struct findings){ 1, 0, at, want[at], l->recv[at] };
+		}
+	}
+	free(want);
+}
+
 /* The first wrong byte of the measurement is kept. */
 static void check(const struct loop *l, const struct command *c, uint64_t serial,
 		  struct findings *found)
@@ -272,6 +303,10 @@ static void check(const struct loop *l, const struct command *c, uint64_t serial
 	uint64_t i;
 	size_t at;
 
+	if (loop_shapes[c->op].reduces) {
+		check_reduced(l, c, serial, found);
+		return;
+	}
 	for (i = 0; i < loop_recv_blocks(c->op, l->rank, l->ranks) && !found->wrong; i++) {
 		struct bench_pattern p = block(c, serial, source_of(c, i), l->rank);
 		const uint8_t *data = l->recv + i * c->bytes;

@@ -23,6 +23,7 @@ enum loop_op {
 	LOOP_BCAST,
 	LOOP_SCATTER,
 	LOOP_GATHER,
+	LOOP_ALLREDUCE,
 	LOOP_BARRIER,
 	LOOP_OPS,
 };
@@ -32,7 +33,8 @@ enum loop_op {
 
 /*
  * An operation with blocks of `bytes` bytes and root 0. A broadcast sends from `recv` of the root.
- * Functions return 0, or not 0 after an error; error() then describes it.
+ * An allreduce is a bitwise exclusive or, since some libraries add bytes with saturation. Functions
+ * return 0, or not 0 after an error; error() then describes it.
  */
 typedef int loop_fn(const void *send, void *recv, size_t bytes);
 

@@ -109,6 +109,12 @@ static int gather(const void *send, void *recv, size_t bytes)
 	return collnet_gather(self.team, send, recv, bytes, 0, &self.how);
 }
 
+static int allreduce(const void *send, void *recv, size_t bytes)
+{
+	return collnet_allreduce(self.team, send, recv, bytes, COLLNET_UINT8, COLLNET_BXOR,
+				 &self.how);
+}
+
 static int barrier(const void *send, void *recv, size_t bytes)
 {
 	(void)send;
@@ -133,6 +139,7 @@ int compare_loop(const struct compare_options *o)
 			[LOOP_BCAST] = bcast,
 			[LOOP_SCATTER] = scatter,
 			[LOOP_GATHER] = gather,
+			[LOOP_ALLREDUCE] = allreduce,
 			[LOOP_BARRIER] = barrier,
 		},
 	};

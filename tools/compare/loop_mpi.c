@@ -128,6 +128,11 @@ static int mpi_gather(const void *send, void *recv, size_t bytes)
 			  MPI_COMM_WORLD);
 }
 
+static int mpi_allreduce(const void *send, void *recv, size_t bytes)
+{
+	return MPI_Allreduce(send, recv, (int)bytes, MPI_UINT8_T, MPI_BXOR, MPI_COMM_WORLD);
+}
+
 static int mpi_barrier(const void *send, void *recv, size_t bytes)
 {
 	(void)send;
@@ -152,6 +157,7 @@ int main(void)
 			[LOOP_BCAST] = mpi_bcast,
 			[LOOP_SCATTER] = mpi_scatter,
 			[LOOP_GATHER] = mpi_gather,
+			[LOOP_ALLREDUCE] = mpi_allreduce,
 			[LOOP_BARRIER] = mpi_barrier,
 		},
 	};

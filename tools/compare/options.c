@@ -27,7 +27,7 @@ static const char help_text[] =
 	"loop is what compare starts on every rank.\n"
 	"\n"
 	"operations (alltoall, allgather, bcast and barrier):\n"
-	"  alltoall, allgather, bcast, scatter, gather, barrier\n"
+	"  alltoall, allgather, bcast, scatter, gather, allreduce, barrier\n"
 	"\n"
 	"on an emulated cluster, as by collnet lab --ip:\n"
 	"  --shape A or AxB        A hosts on one switch, or on each of B switches under a root\n"
@@ -214,7 +214,7 @@ static int take_operation(struct compare_options *o, const char *name, struct cn
 			return cn_fail(err, COLLNET_EINVAL, "%s is given twice", name);
 		}
 	}
-	if (cn_op_reduces(measure_op_kind(op)) || cn_op_is_vector(measure_op_kind(op))) {
+	if (cn_op_is_vector(measure_op_kind(op))) {
 		return cn_fail(err, COLLNET_EINVAL, "%s is not compared yet: see collnet bench",
 			       measure_op_name(op));
 	}

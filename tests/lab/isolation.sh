@@ -36,9 +36,10 @@ isolation() {
 	for run in alone beside; do
 		grep -q '"verified": *true' $run.0 || { cat $run.0; fail "$run: $what"; }
 		sed -n 's/.*"median": *\([0-9.]*\).*/\1/p' $run.0 >$run
-		resent=$(sed -n 's/.*"frames_resent": *\([0-9]*\).*/\1/p' $run.0 |
-			awk '{ n += $1 } END { print n + 0 }')
-		[ "$resent" -le 8 ] || { cat $run.0; fail "$run: $resent frames sent again: $what"; }
+		# Few: to its peers, a node that a busy machine does not run looks like one that loses frames.
+		sed -n 's/.*"frames_sent": *\([0-9]*\).*"frames_resent": *\([0-9]*\).*/\1 \2/p' $run.0 |
+			awk '{ sent += $1; resent += $2 } END { exit !(sent > 0 && resent <= 8 + sent / 20) }' ||
+			{ cat $run.0; fail "$run: too many frames sent again: $what"; }
 	done
 	paste alone beside | awk -v what="$what" '{
 		printf("ok: %s us alone, %s beside a job that does not receive (%.3f): %s\n",

@@ -11,6 +11,9 @@
 #define UPLINK_FACTOR	      10u
 #define BUFFER_DEFAULT	      43u
 #define UPLINK_BUFFER_DEFAULT 45u
+/* Of a port without a rate, which hands frames to the next namespace: the kernel's
+ * net.core.netdev_max_backlog. */
+#define UNLIMITED_DEFAULT 1000u
 
 int shape_take(struct shape *s, int opt, char *arg, struct cn_err *err)
 {
@@ -53,10 +56,10 @@ int shape_defaults(struct shape *s, struct cn_err *err)
 		s->uplink = s->rate * UPLINK_FACTOR;
 	}
 	if (!s->buffer_given) {
-		s->buffer = BUFFER_DEFAULT;
+		s->buffer = s->rate == 0 ? UNLIMITED_DEFAULT : BUFFER_DEFAULT;
 	}
 	if (!s->uplink_buffer_given) {
-		s->uplink_buffer = UPLINK_BUFFER_DEFAULT;
+		s->uplink_buffer = s->uplink == 0 ? UNLIMITED_DEFAULT : UPLINK_BUFFER_DEFAULT;
 	}
 	cn_topo_free(t);
 	return COLLNET_OK;

@@ -103,7 +103,6 @@ run --shape -- true
 run --shape 8y2 -- true
 run --shape 2 --topology x -- true
 run --shape 2 --rate fast -- true
-run --shape 2 --rate none --buffer 4 -- true
 run --shape 2 --loss 101% -- true
 run --shape 2 --loss x -- true
 run --shape 2 --mtu 10 -- true

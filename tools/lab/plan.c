@@ -53,9 +53,8 @@ static int read_topology(struct lab *lab, struct lab_options *o, struct cn_err *
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	/* without a rate a port has no finite buffer */
-	return cn_topo_shape(s->text, s->rate, s->rate == 0 ? 0 : s->buffer, s->uplink,
-			     s->uplink == 0 ? 0 : s->uplink_buffer, &lab->topo, err);
+	return cn_topo_shape(s->text, s->rate, s->buffer, s->uplink, s->uplink_buffer, &lab->topo,
+			     err);
 }
 
 uint64_t lab_link_rate(const struct cn_topo_link *l)

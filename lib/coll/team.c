@@ -11,6 +11,8 @@
 #include "coll/ranges.h"
 #include "coll/version_mismatch.h"
 
+#define ORPHAN_GRACE (2000 * CN_MS) /* of a forming team whose parent failed */
+
 /* ---- life ----------------------------------------------------------------------------- */
 
 static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char *job,
@@ -151,6 +153,7 @@ static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *jo
 	if (t == NULL) {
 		t = team_new(e, owner, job, ranks);
 		if (t != NULL && from->parent != NULL) {
+			t->parent = from->parent->id;
 			cn_wireup_derive(t, from->parent, from->members);
 		}
 		if (t != NULL) {
@@ -310,6 +313,26 @@ const char *cn_member_node_name(const struct cn_member *m, uint32_t rank)
 
 /* ---- failure, deadlines ----------------------------------------------------------------- */
 
+/*
+ * A team that is being made of one that failed may wait for a rank that died. It fails, too, unless
+ * it is complete soon: its ranks may all live, and only some have left the old team.
+ */
+static void orphan(const struct cn_team *parent)
+{
+	const struct cn_engine *e = parent->engine;
+
+	for (uint32_t i = 0; i < e->places; i++) {
+		struct cn_team *t = e->teams[i];
+
+		if (t != NULL && t->state == CN_TEAM_FORMING && t->wireup.derived &&
+		    t->parent == parent->id && t->status == COLLNET_OK) {
+			t->status = parent->status;
+			memcpy(t->text, parent->text, sizeof(t->text));
+			t->abandon_at = 0;
+		}
+	}
+}
+
 void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
 {
 	va_list ap;
@@ -344,6 +367,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 	cn_team_drop_unexpected(t, &t->unexpected);
 	cn_wireup_remove_ended(t);
 	t->wireup.wake_at = CN_NEVER;
+	orphan(t);
 	cn_engine_touch(t->engine);
 }
 
@@ -400,6 +424,22 @@ static void join_timeout(struct cn_team *t, cn_time now)
 		     t->job, t->ranks);
 }
 
+/* The team that it is made of has failed. True: and so has it. */
+static bool expire_orphan(struct cn_team *t, cn_time now)
+{
+	char text[CN_ERR_TEXT];
+
+	if (t->abandon_at == 0) {
+		t->abandon_at = now + ORPHAN_GRACE;
+	}
+	if (t->abandon_at > now) {
+		return false;
+	}
+	memcpy(text, t->text, sizeof(text));
+	cn_team_fail(t, false, t->status, "%s", text);
+	return true;
+}
+
 cn_time cn_team_deadline(const struct cn_team *t)
 {
 	cn_time at = t->wireup.wake_at;
@@ -408,6 +448,7 @@ cn_time cn_team_deadline(const struct cn_team *t)
 		for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
 			at = cn_min_time(at, m->join_deadline);
 		}
+		at = t->status != COLLNET_OK ? cn_min_time(at, t->abandon_at) : at;
 	}
 	for (int i = 0; i < CN_OPS && t->nbusy > 0; i++) {
 		if (t->ops[i] != NULL) {
@@ -419,6 +460,9 @@ cn_time cn_team_deadline(const struct cn_team *t)
 
 void cn_team_expire(struct cn_team *t, cn_time now)
 {
+	if (t->state == CN_TEAM_FORMING && t->status != COLLNET_OK && expire_orphan(t, now)) {
+		return;
+	}
 	if (t->state == CN_TEAM_FORMING) {
 		for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
 			if (m->join_deadline <= now) {

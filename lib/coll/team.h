@@ -54,8 +54,10 @@ struct cn_team {
 	uint32_t place; /* in the engine's table */
 	struct cn_transport *transport;
 	enum cn_team_state state;
-	int status; /* why it failed */
+	int status; /* why it failed; of a forming team: why the team that it is made of did */
 	char text[CN_ERR_TEXT];
+	uint32_t parent;	   /* id of the team that it is made of, if wireup.derived */
+	cn_time abandon_at;	   /* forming, status not 0: when it fails; 0: not decided yet */
 	struct cn_member *members; /* ascending by rank */
 	uint32_t nlocal;
 	uint64_t operations;

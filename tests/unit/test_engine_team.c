@@ -124,6 +124,54 @@ static void engine__derived_team(void **state)
 	derive(true);
 }
 
+/* A rank dies while a team is made of its team: before it has called, so that the others fail long
+ * before their deadline, or after, so that the new team forms all the same. */
+static void derive_of_failed(bool called)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	const uint64_t members = 0xff;
+	struct cn_member *parents[8];
+	struct cn_err err = { 0 };
+
+	engine_join_all(w, 2, false, "job");
+	for (uint32_t r = 0; r < 8; r++) {
+		parents[r] = w->rank[r].member;
+		w->rank[r].member = NULL;
+	}
+	for (uint32_t r = 0; r < 8; r++) {
+		if ((called || r != 5) &&
+		    cn_team_derive(parents[r], w->now, "child", r, 8, &members, CN_NEVER,
+				   engine_begin_wait(w, &w->rank[r].joined), &w->rank[r].member,
+				   &err) != COLLNET_OK) {
+			fail_msg("%s", err.text);
+		}
+	}
+	cn_team_leave(parents[5], w->now, true);
+	engine_wait_all(w, -1, 3 * SECOND);
+	for (uint32_t r = 0; r < 8; r++) {
+		if (called) {
+			assert_int_equal(w->rank[r].joined.status, COLLNET_OK);
+		} else if (r != 5) {
+			assert_int_equal(w->rank[r].joined.status, COLLNET_ERANK);
+			assert_non_null(strstr(w->rank[r].joined.text, "rank 5 on node"));
+		}
+	}
+	engine_leave_all(w);
+	for (uint32_t r = 0; r < 8; r++) {
+		if (r != 5) {
+			cn_team_leave(parents[r], w->now, false);
+		}
+	}
+	engine_fixture_free(w);
+}
+
+static void engine__parent_fails(void **state)
+{
+	(void)state;
+	derive_of_failed(false);
+	derive_of_failed(true);
+}
+
 static void engine__mismatches(void **state)
 {
 	static const struct {
@@ -271,6 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engine__rank_is_missing),
 		cmocka_unit_test(engine__derived_team),
+		cmocka_unit_test(engine__parent_fails),
 		cmocka_unit_test(engine__late_rank_is_in_time),
 		cmocka_unit_test(engine__mismatches),
 		cmocka_unit_test(engine__mismatch_on_one_node),

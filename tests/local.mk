@@ -156,6 +156,7 @@ lab_programs = \
 	tests/lab/frames \
 	tests/lab/greedy \
 	tests/lab/rooted \
+	tests/lab/stress \
 	tests/lab/persistent \
 	tests/lab/reduce \
 	tests/lab/teams \
@@ -198,6 +199,7 @@ tests_faults_fault_driver_SOURCES = \
 	tests/faults/trials.c
 tests_sim_attack_SOURCES = $(sim_sources) tests/sim/attack.c
 tests_sim_sweep_SOURCES = $(sim_sources) tests/sim/sweep.c
+tests_lab_stress_SOURCES = tests/lab/stress.c tests/lab/stress_call.c tests/lab/stress.h
 tests_sim_choice_SOURCES = tests/sim/choice.c
 tests_sim_idle_SOURCES = $(sim_sources) tests/sim/idle.c
 tests_sim_soak_SOURCES = $(sim_sources) tests/sim/sweep.c

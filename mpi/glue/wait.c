@@ -5,11 +5,12 @@
  * one. After SPINS tests it sleeps for up to SLEEP_MS per test, so that ranks that share a CPU make
  * progress.
  *
- * MPI may yield the processor when it has nothing to do, and processes that compute keep it for
+ * A turn yields the processor when there is nothing to do, and processes that compute keep it for
  * milliseconds. After a turn of MPI's progress that lasted LOST_NS or longer, waits sleep at once
  * for LOST_SHARE times as long: the library wakes up when the operation completes.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -73,6 +74,7 @@ static void progress(struct glue_comm *c)
 	int64_t now, lost;
 
 	c->mpi->progress();
+	sched_yield(); /* the daemon may need this processor, and MPI need not yield */
 	now = glue_now();
 	lost = now - began;
 	if (lost >= LOST_NS) {

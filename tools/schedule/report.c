@@ -47,14 +47,19 @@ static const char *encapsulation(const struct subject *s)
 							   : CN_ENCAPSULATION_RAW);
 }
 
+/* The predictions for all algorithms of the subject's operation; returns how many. */
+static size_t predict(const struct subject *s, struct cn_prediction all[PREDICTIONS_MAX])
+{
+	const struct cn_cost cost = cn_cost_with(s->layout.headers);
+
+	return cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
+}
+
 /* The prediction for the subject's algorithm; false: there is none. */
 static bool predicted(const struct subject *s, struct cn_prediction *out)
 {
-	const struct cn_cost cost = cn_cost_with(s->layout.headers);
 	struct cn_prediction all[PREDICTIONS_MAX];
-	size_t n = s->algorithm == NULL
-			   ? 0
-			   : cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
+	size_t n = s->algorithm == NULL ? 0 : predict(s, all);
 
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].algorithm == s->algorithm && all[i].seconds >= 0) {
@@ -109,11 +114,8 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 
 static void json_predictions(struct json *j, const struct subject *s)
 {
-	const struct cn_cost cost = cn_cost_with(s->layout.headers);
 	struct cn_prediction all[PREDICTIONS_MAX];
-	size_t n = s->algorithm == NULL
-			   ? 0
-			   : cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
+	size_t n = s->algorithm == NULL ? 0 : predict(s, all);
 
 	json_array(j, "predictions");
 	for (size_t i = 0; i < n; i++) {
@@ -251,9 +253,8 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 
 static void explain_choice(const struct subject *s, const struct schedule_options *o, FILE *f)
 {
-	const struct cn_cost cost = cn_cost_with(s->layout.headers);
 	struct cn_prediction all[PREDICTIONS_MAX];
-	size_t n = cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
+	size_t n = predict(s, all);
 	char time[TOOL_TEXT];
 	bool baselines = false;
 

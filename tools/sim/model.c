@@ -11,12 +11,12 @@
 
 #define WIRE_OVERHEAD 24u /* preamble, checksum, gap between frames: as in tools/sim/core */
 
-/* Bytes that a frame with so much payload takes on the wire. */
 static uint32_t encapsulation(const struct cn_sim_config *c)
 {
 	return cn_encapsulation_bytes(c->engine.node.encapsulation);
 }
 
+/* Bytes that a frame with so much payload takes on the wire. */
 static double wire_bytes(const struct cn_sim_config *c, uint64_t payload)
 {
 	uint64_t frame = CN_HEAD + encapsulation(c) + payload;

@@ -143,6 +143,7 @@ tools_libcn_compare_la_SOURCES = \
 	tools/compare/find.c \
 	tools/compare/loop.c \
 	tools/compare/loop.h \
+	tools/compare/loop_blocks.c \
 	tools/compare/loop_collnet.c \
 	tools/compare/options.c \
 	tools/compare/plot.c \
@@ -155,6 +156,7 @@ nobase_dist_compare_DATA = \
 	tools/bench/pattern.h \
 	tools/compare/loop.c \
 	tools/compare/loop.h \
+	tools/compare/loop_blocks.c \
 	tools/compare/loop_mpi.c
 
 bin_PROGRAMS += tools/collnet

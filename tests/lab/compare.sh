@@ -110,15 +110,19 @@ echo "ok: 13 cells, $contenders contenders, 2 hosts with 2 ranks"
 
 # ---- the table, the file, the plot -----------------------------------------------------------
 
-compare 0 alltoall barrier --shape 2x2 --sizes 8,1k --rounds 1 --iterations 3 \
+compare 0 alltoall reduce alltoallv allgatherv gatherv barrier --shape 2x2 --sizes 8,1k --rounds 1 --iterations 3 \
 	--csv "$PWD/ratios.csv" --plot "$PWD/ratios.gp"
-[ "$(wc -l <out)" -eq 8 ] || { cat out; fail "three lines, three rows and two lines"; }
+[ "$(wc -l <out)" -eq 16 ] || { cat out; fail "three lines, eleven rows and two lines"; }
 has '^4 ranks on 4 nodes; ' out
 has '^alltoall *8 B ' out
 has '^alltoall *1 KiB ' out
+for op in reduce alltoallv allgatherv gatherv; do
+	has "^$op *8 B " out
+	has "^$op *1 KiB " out
+done
 has '^barrier * - ' out
-has 'in [0-9] of 3 cells; geometric mean' out
-[ "$(wc -l <ratios.csv)" -eq 4 ] || fail "$(cat ratios.csv)"
+has 'in [0-9]* of 11 cells; geometric mean' out
+[ "$(wc -l <ratios.csv)" -eq 12 ] || fail "$(cat ratios.csv)"
 awk -F, '
 	NR == 1 {
 		for (i = 1; i <= NF; i++) {

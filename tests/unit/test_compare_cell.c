@@ -17,7 +17,7 @@
 
 /* collnet, Open MPI with two settings, MPICH; three rounds. In the second everything was slow. */
 static const struct cell example = {
-	.op = MEASURE_BCAST,
+	.op = LOOP_BCAST,
 	.bytes = 1024,
 	.rounds = 3,
 	.contenders = 4,
@@ -140,9 +140,11 @@ static void loop_blocks__of_every_operation(void **state)
 		enum loop_op op;
 		uint64_t root_sends, root_recvs, sends, recvs;
 	} expected[] = {
-		{ LOOP_ALLTOALL, 5, 5, 5, 5 }, { LOOP_ALLGATHER, 1, 5, 1, 5 },
-		{ LOOP_BCAST, 0, 1, 0, 1 },    { LOOP_SCATTER, 5, 1, 0, 1 },
-		{ LOOP_GATHER, 1, 5, 1, 0 },   { LOOP_ALLREDUCE, 1, 1, 1, 1 },
+		{ LOOP_ALLTOALL, 5, 5, 5, 5 },	{ LOOP_ALLTOALLV, 5, 5, 5, 5 },
+		{ LOOP_ALLGATHER, 1, 5, 1, 5 }, { LOOP_ALLGATHERV, 1, 5, 1, 5 },
+		{ LOOP_BCAST, 0, 1, 0, 1 },	{ LOOP_SCATTER, 5, 1, 0, 1 },
+		{ LOOP_GATHER, 1, 5, 1, 0 },	{ LOOP_GATHERV, 1, 5, 1, 0 },
+		{ LOOP_ALLREDUCE, 1, 1, 1, 1 }, { LOOP_REDUCE, 1, 1, 1, 0 },
 		{ LOOP_BARRIER, 0, 0, 0, 0 },
 	};
 
@@ -153,6 +155,52 @@ static void loop_blocks__of_every_operation(void **state)
 		assert_int_equal(loop_send_blocks(expected[i].op, 3, 5), expected[i].sends);
 		assert_int_equal(loop_recv_blocks(expected[i].op, 3, 5), expected[i].recvs);
 	}
+}
+
+/* What a rank sends to another is what that one receives from it; blocks lie one after another. */
+static void loop_layout__of_both_sides(void **state)
+{
+	struct loop_layout to[5], from[5];
+	bool differ[LOOP_OPS] = { false };
+
+	(void)state;
+	for (int op = 0; op < LOOP_OPS; op++) {
+		memset(to, 0, sizeof(to));
+		memset(from, 0, sizeof(from));
+		for (uint32_t r = 0; r < 5; r++) {
+			assert_int_equal(loop_layout(&to[r], op, true, 7, 1000, r, 5), 0);
+			assert_int_equal(loop_layout(&from[r], op, false, 7, 1000, r, 5), 0);
+		}
+		for (uint32_t r = 0; r < 5; r++) {
+			size_t at = 0;
+
+			for (uint32_t i = 0; i < from[r].n; i++) {
+				const struct loop_layout *s = &to[loop_source(op, i)];
+
+				assert_int_equal(from[r].at[i], at);
+				assert_int_equal(from[r].displ[i], at);
+				assert_int_equal(from[r].count[i], from[r].bytes[i]);
+				assert_true(from[r].bytes[i] <= 2000);
+				if (op != LOOP_BCAST) {
+					assert_int_equal(from[r].bytes[i],
+							 s->bytes[s->n > 1 ? r : 0]);
+				}
+				differ[op] = differ[op] || from[r].bytes[i] != 1000;
+				at += from[r].bytes[i];
+			}
+			assert_int_equal(from[r].total, at);
+		}
+		assert_int_equal(differ[op], op == LOOP_ALLTOALLV || op == LOOP_ALLGATHERV ||
+						     op == LOOP_GATHERV);
+		for (uint32_t r = 0; r < 5; r++) {
+			loop_layout_free(&to[r]);
+			loop_layout_free(&from[r]);
+		}
+	}
+	/* the offsets of 5 blocks of 2 GiB are beyond MPI's int */
+	assert_int_not_equal(loop_layout(&to[0], LOOP_ALLTOALLV, true, 7, (uint64_t)1 << 31, 0, 5),
+			     0);
+	loop_layout_free(&to[0]);
 }
 
 /* ---- reports -------------------------------------------------------------------------- */
@@ -213,7 +261,7 @@ static void compare_plot_script__has_its_data(void **state)
 	assert_non_null(f);
 	set_up(&c, &o, cells);
 	c.ncells = 2;
-	cells[1].op = MEASURE_BARRIER;
+	cells[1].op = LOOP_BARRIER;
 	cells[1].contenders = 3;
 	compare_plot_script(&c, f);
 	fclose(f);
@@ -235,6 +283,7 @@ int main(void)
 		cmocka_unit_test(loop_time__by_clocks_of_their_own),
 		cmocka_unit_test(loop_barrier_held__nobody_leaves_early),
 		cmocka_unit_test(loop_blocks__of_every_operation),
+		cmocka_unit_test(loop_layout__of_both_sides),
 		cmocka_unit_test(compare_csv_row__columns),
 		cmocka_unit_test(compare_plot_script__has_its_data),
 	};

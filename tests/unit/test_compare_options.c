@@ -23,8 +23,8 @@ static int parse(struct compare_options *o, const char *line)
 
 static void parse__defaults(void **state)
 {
-	static const enum measure_op ops[] = { MEASURE_ALLTOALL, MEASURE_ALLGATHER, MEASURE_BCAST,
-					       MEASURE_BARRIER };
+	static const enum loop_op ops[] = { LOOP_ALLTOALL, LOOP_ALLGATHER, LOOP_BCAST,
+					    LOOP_BARRIER };
 	static const uint64_t sizes[] = { 8, 1024, 65536, 1 << 20 };
 	struct compare_options o;
 
@@ -54,8 +54,8 @@ static void parse__parts_the_options(void **state)
 				   "--json --window 7"),
 			 TOOL_OK);
 	assert_int_equal(o.nops, 2);
-	assert_int_equal(o.ops[0], MEASURE_BCAST);
-	assert_int_equal(o.ops[1], MEASURE_GATHER);
+	assert_int_equal(o.ops[0], LOOP_BCAST);
+	assert_int_equal(o.ops[1], LOOP_GATHER);
 	assert_true(o.lab_given);
 	assert_int_equal(o.nlab_args, 3);
 	assert_string_equal(o.lab_args[0], "--shape=4x2");
@@ -87,7 +87,7 @@ static void parse__refused(void **state)
 {
 	static const char *const lines[] = {
 		"compare pingpong --shape 2",
-		"compare reduce --shape 2",
+		"compare scan --shape 2",
 		"compare bcast bcast --shape 2",
 		"compare loop bcast",
 		"compare --shape 2 --sizes 0",

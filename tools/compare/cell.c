@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/measure/model.h"
+
 #define TURN_US 100000.0
 
 static int by_value(const void *a, const void *b)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/measure/model.h"
+#include "tools/compare/loop.h"
 
 #define CELL_CONTENDERS_MAX 4
 #define CELL_ROUNDS_MAX	    99
@@ -28,7 +28,7 @@ enum cell_library {
 };
 
 struct cell {
-	enum measure_op op;
+	enum loop_op op;
 	uint64_t bytes;
 	uint32_t rounds, contenders;
 	enum cell_library library[CELL_CONTENDERS_MAX];

@@ -51,7 +51,7 @@ static int enter_lab(const struct compare_options *o, char *self)
 	argv[n++] = self;
 	argv[n++] = (char *)"compare";
 	for (size_t i = 0; i < o->nops; i++) {
-		argv[n++] = (char *)measure_op_name(o->ops[i]);
+		argv[n++] = (char *)loop_op_name(o->ops[i]);
 	}
 	for (size_t i = 0; i < o->nown_args; i++) {
 		argv[n++] = o->own_args[i];

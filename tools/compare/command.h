@@ -7,7 +7,7 @@
  *                                   (find.c), starts one job per contender (contender.c), lets them
  *                                   measure in turn (run.c) and reports (report.c, plot.c)
  *   `- mpirun, one per contender
- *      `- the loop, on every rank   loop.c; collnet's is `collnet compare loop`
+ *      `- the loop, on every rank   loop.c, loop_blocks.c; collnet's is `collnet compare loop`
  *
  * All jobs live as long as the comparison. Only one measures at a time; the ranks of the others
  * sleep. cell.c is the arithmetic.
@@ -29,7 +29,7 @@
 
 struct compare_options {
 	struct measure_options m; /* its operation is not used */
-	enum measure_op ops[LOOP_OPS];
+	enum loop_op ops[LOOP_OPS];
 	size_t nops;
 	bool loop; /* `collnet compare loop` */
 	uint32_t rounds, ranks_per_node, timeout_ms;

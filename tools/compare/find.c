@@ -18,6 +18,7 @@
 #include "tools/lab/command.h"
 
 #define CANDIDATES 16
+#define FILES	   4 /* of the loop */
 
 static const struct {
 	const char *name, *key;
@@ -155,11 +156,13 @@ static bool identify(const struct compare *c, struct compare_mpi *mpi)
 
 static int compile(const struct compare *c, struct compare_mpi *mpi)
 {
-	static const char *const files[] = { "tools/compare/loop.c", "tools/compare/loop_mpi.c",
-					     "tools/bench/pattern.c" };
+	static const char *const files[FILES] = { "tools/compare/loop.c",
+						  "tools/compare/loop_blocks.c",
+						  "tools/compare/loop_mpi.c",
+						  "tools/bench/pattern.c" };
 	static const char *const words[] = { "error", "not found", "cannot", "undefined", NULL };
 	char source[COMPARE_PATH], log[COMPARE_PATH], name[64], line[COMPARE_TEXT];
-	char path[3][COMPARE_PATH], include[3][COMPARE_PATH + 16];
+	char path[FILES][COMPARE_PATH], include[3][COMPARE_PATH + 16];
 	char *argv[] = { mpi->mpicc,
 			 (char *)"-O2",
 			 (char *)"-std=gnu11",
@@ -172,6 +175,7 @@ static int compile(const struct compare *c, struct compare_mpi *mpi)
 			 path[0],
 			 path[1],
 			 path[2],
+			 path[3],
 			 NULL };
 
 	snprintf(name, sizeof(name), "loop-%s", compare_library_key(mpi->library));
@@ -182,7 +186,7 @@ static int compile(const struct compare *c, struct compare_mpi *mpi)
 	snprintf(include[0], sizeof(include[0]), "-I%s", source);
 	snprintf(include[1], sizeof(include[1]), "-I%s/lib", source);
 	snprintf(include[2], sizeof(include[2]), "-I%s/lib/include", source);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < FILES; i++) {
 		if (!path_in(source, files[i], path[i])) {
 			return TOOL_FAILED;
 		}

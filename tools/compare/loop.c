@@ -29,25 +29,9 @@
 
 #define LINE 256
 
-static const struct shape {
-	const char *name;
-	bool send_all, recv_all;     /* a block per rank, not one */
-	bool root_sends, root_recvs; /* only rank 0 does */
-	bool own;		     /* every receiver has a block of its own */
-	bool reduces;		     /* what is received is the exclusive or of all ranks' blocks */
-} loop_shapes[LOOP_OPS] = {
-	[LOOP_ALLTOALL] = { "alltoall", .send_all = true, .recv_all = true, .own = true },
-	[LOOP_ALLGATHER] = { "allgather", .recv_all = true },
-	[LOOP_BCAST] = { "bcast", .root_sends = true },
-	[LOOP_SCATTER] = { "scatter", .send_all = true, .root_sends = true, .own = true },
-	[LOOP_GATHER] = { "gather", .recv_all = true, .root_recvs = true },
-	[LOOP_ALLREDUCE] = { "allreduce", .reduces = true },
-	[LOOP_BARRIER] = { "barrier" },
-};
-
 /* What rank 0 announces. */
 struct command {
-	uint32_t op; /* LOOP_OPS: the end */
+	enum loop_op op; /* LOOP_OPS: the end */
 	uint32_t iterations, warmup;
 	uint64_t bytes, seed, serial;
 };
@@ -65,67 +49,8 @@ struct loop {
 	int one_clock;
 	uint8_t *send, *recv;
 	size_t send_size, recv_size;
+	struct loop_layout to, from; /* of the operation that is measured */
 };
-
-/* ---- the pure parts ------------------------------------------------------------------- */
-
-uint64_t loop_send_blocks(enum loop_op op, uint32_t rank, uint32_t ranks)
-{
-	const struct shape *s = &loop_shapes[op];
-
-	if (op == LOOP_BARRIER || op == LOOP_BCAST || (s->root_sends && rank != 0)) {
-		return 0;
-	}
-	return s->send_all ? ranks : 1;
-}
-
-uint64_t loop_recv_blocks(enum loop_op op, uint32_t rank, uint32_t ranks)
-{
-	const struct shape *s = &loop_shapes[op];
-
-	if (op == LOOP_BARRIER || (s->root_recvs && rank != 0)) {
-		return 0;
-	}
-	return s->recv_all ? ranks : 1;
-}
-
-static uint64_t largest(const uint64_t *v, uint32_t n)
-{
-	uint64_t most = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		most = v[i] > most ? v[i] : most;
-	}
-	return most;
-}
-
-uint64_t loop_time(enum loop_op op, int one_clock, const uint64_t *call, const uint64_t *ret,
-		   uint32_t ranks)
-{
-	uint64_t from, to, most = 0;
-
-	if (one_clock) {
-		from = loop_shapes[op].root_sends ? call[0] : largest(call, ranks);
-		to = largest(ret, ranks);
-		return to > from ? to - from : 0;
-	}
-	for (uint32_t r = 0; r < ranks; r++) {
-		most = ret[r] - call[r] > most ? ret[r] - call[r] : most;
-	}
-	return most;
-}
-
-int loop_barrier_held(const uint64_t *call, const uint64_t *ret, uint32_t ranks)
-{
-	uint64_t last = largest(call, ranks);
-
-	for (uint32_t r = 0; r < ranks; r++) {
-		if (ret[r] < last) {
-			return 0;
-		}
-	}
-	return 1;
-}
 
 static int by_value(const void *a, const void *b)
 {
@@ -188,7 +113,7 @@ static int gather(const struct loop *l, const uint64_t *mine, size_t n, uint64_t
 		return failed(l, "a buffer for results");
 	}
 	memcpy(send, mine, bytes);
-	rc = l->lib->ops[LOOP_GATHER](send, recv, bytes);
+	rc = l->lib->ops[LOOP_GATHER](&(struct loop_call){ send, recv, bytes, NULL, NULL });
 	if (rc != 0) {
 		failed(l, "gathering results");
 	} else if (l->rank == 0) {
@@ -234,35 +159,28 @@ static int greet(struct loop *l)
 /* ---- one measurement ------------------------------------------------------------------ */
 
 /* What `source` sends to `destination`. */
-static struct bench_pattern block(const struct command *c, uint64_t serial, uint64_t source,
-				  uint64_t destination)
+static struct bench_pattern block(const struct command *c, uint64_t serial, uint32_t source,
+				  uint32_t destination)
 {
-	return bench_pattern(c->seed, serial, (uint32_t)source,
-			     loop_shapes[c->op].own ? (uint32_t)destination : BENCH_EVERYONE);
-}
-
-/* Whose block is number i of a receive buffer. */
-static uint64_t source_of(const struct command *c, uint64_t i)
-{
-	return loop_shapes[c->op].root_sends ? 0 : i;
+	return bench_pattern(c->seed, serial, source, loop_destination(c->op, destination));
 }
 
 static void fill(const struct loop *l, const struct command *c, uint64_t serial)
 {
-	uint64_t i;
+	uint32_t i;
 
-	for (i = 0; i < loop_send_blocks(c->op, l->rank, l->ranks); i++) {
+	for (i = 0; i < l->to.n; i++) {
 		struct bench_pattern p = block(c, serial, l->rank, i);
 
-		bench_pattern_fill(&p, l->send + i * c->bytes, c->bytes);
+		bench_pattern_fill(&p, l->send + l->to.at[i], l->to.bytes[i]);
 	}
-	for (i = 0; i < loop_recv_blocks(c->op, l->rank, l->ranks); i++) {
-		struct bench_pattern p = block(c, serial, source_of(c, i), l->rank);
+	for (i = 0; i < l->from.n; i++) {
+		struct bench_pattern p = block(c, serial, loop_source(c->op, i), l->rank);
 
 		if (c->op == LOOP_BCAST && l->rank == 0) {
 			bench_pattern_fill(&p, l->recv, c->bytes);
 		} else {
-			bench_pattern_poison(&p, l->recv + i * c->bytes, c->bytes);
+			bench_pattern_poison(&p, l->recv + l->from.at[i], l->from.bytes[i]);
 		}
 	}
 }
@@ -300,20 +218,18 @@ static void check_reduced(const struct loop *l, const struct command *c, uint64_
 static void check(const struct loop *l, const struct command *c, uint64_t serial,
 		  struct findings *found)
 {
-	uint64_t i;
+	uint32_t i;
 	size_t at;
 
-	if (loop_shapes[c->op].reduces) {
-		check_reduced(l, c, serial, found);
-		return;
-	}
-	for (i = 0; i < loop_recv_blocks(c->op, l->rank, l->ranks) && !found->wrong; i++) {
-		struct bench_pattern p = block(c, serial, source_of(c, i), l->rank);
-		const uint8_t *data = l->recv + i * c->bytes;
+	for (i = 0; i < l->from.n && !found->wrong; i++) {
+		struct bench_pattern p = block(c, serial, loop_source(c->op, i), l->rank);
+		const uint8_t *data = l->recv + l->from.at[i];
 
-		if (!bench_pattern_check(&p, data, c->bytes, &at)) {
+		if (loop_op_reduces(c->op)) {
+			check_reduced(l, c, serial, found);
+		} else if (!bench_pattern_check(&p, data, l->from.bytes[i], &at)) {
 			found->wrong = 1;
-			found->source = source_of(c, i);
+			found->source = loop_source(c->op, i);
 			found->offset = at;
 			found->want = bench_pattern_byte(&p, at);
 			found->got = data[at];
@@ -339,17 +255,18 @@ static int grow(const struct loop *l, uint8_t **buffer, size_t *size, uint64_t b
 static int iterate(const struct loop *l, const struct command *c, uint64_t *times,
 		   struct findings *found)
 {
+	const struct loop_call call = { l->send, l->recv, c->bytes, &l->to, &l->from };
 	loop_fn *op = l->lib->ops[c->op];
 	uint64_t i, from, to;
 
 	for (i = 0; i < (uint64_t)c->warmup + c->iterations; i++) {
 		fill(l, c, c->serial + i);
-		if (l->lib->ops[LOOP_BARRIER](NULL, NULL, 0) != 0) {
+		if (l->lib->ops[LOOP_BARRIER](&call) != 0) {
 			return failed(l, "barrier");
 		}
 		from = now();
-		if (op(l->send, l->recv, c->bytes) != 0) {
-			return failed(l, loop_shapes[c->op].name);
+		if (op(&call) != 0) {
+			return failed(l, loop_op_name(c->op));
 		}
 		to = now();
 		check(l, c, c->serial + i, found);
@@ -388,7 +305,7 @@ static void report(const struct loop *l, const struct command *c, const uint64_t
 			call[r] = all[r * row + FINDINGS + 2 * i];
 			ret[r] = all[r * row + FINDINGS + 2 * i + 1];
 		}
-		ns[i] = loop_time((enum loop_op)c->op, l->one_clock, call, ret, l->ranks);
+		ns[i] = loop_time(c->op, l->one_clock, call, ret, l->ranks);
 		if (right && c->op == LOOP_BARRIER && l->one_clock &&
 		    !loop_barrier_held(call, ret, l->ranks)) {
 			fputs(LOOP_MARK "wrong a rank left the barrier before the last one "
@@ -420,11 +337,14 @@ static int measure(struct loop *l, const struct command *c)
 		fprintf(stderr, "rank %" PRIu32 ": no memory for times\n", l->rank);
 		return 1;
 	}
-	rc = grow(l, &l->send, &l->send_size,
-		  loop_send_blocks(c->op, l->rank, l->ranks) * c->bytes);
-	rc = rc != 0 ? rc
-		     : grow(l, &l->recv, &l->recv_size,
-			    loop_recv_blocks(c->op, l->rank, l->ranks) * c->bytes);
+	if (loop_layout(&l->to, c->op, true, c->seed, c->bytes, l->rank, l->ranks) != 0 ||
+	    loop_layout(&l->from, c->op, false, c->seed, c->bytes, l->rank, l->ranks) != 0) {
+		fprintf(stderr, "rank %" PRIu32 ": too many bytes\n", l->rank);
+		free(mine);
+		return 1;
+	}
+	rc = grow(l, &l->send, &l->send_size, l->to.total);
+	rc = rc != 0 ? rc : grow(l, &l->recv, &l->recv_size, l->from.total);
 	rc = rc != 0 ? rc : iterate(l, c, mine + FINDINGS, &found);
 	memcpy(mine, &found, sizeof(found));
 	rc = rc != 0 ? rc : gather(l, mine, n, &all);
@@ -442,7 +362,6 @@ static int measure(struct loop *l, const struct command *c)
 static void read_command(const struct loop *l, struct command *c)
 {
 	char line[LINE], op[16];
-	uint32_t i;
 
 	memset(c, 0, sizeof(*c));
 	c->op = LOOP_OPS;
@@ -451,11 +370,7 @@ static void read_command(const struct loop *l, struct command *c)
 		   op, &c->bytes, &c->iterations, &c->warmup, &c->seed, &c->serial) != 6) {
 		return;
 	}
-	for (i = 0; i < LOOP_OPS; i++) {
-		if (strcmp(op, loop_shapes[i].name) == 0) {
-			c->op = i;
-		}
-	}
+	c->op = loop_op_find(op);
 }
 
 int loop_run(const struct loop_library *lib, FILE *in, FILE *out)
@@ -488,6 +403,8 @@ int loop_run(const struct loop_library *lib, FILE *in, FILE *out)
 	if (l.recv != NULL) {
 		lib->free(l.recv);
 	}
+	loop_layout_free(&l.to);
+	loop_layout_free(&l.from);
 	lib->close();
 	return rc;
 }

@@ -12,18 +12,23 @@
 #ifndef COLLNET_COMPARE_LOOP_H
 #define COLLNET_COMPARE_LOOP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-/* An operation is a row of loop_shapes[] in loop.c and a function in each library's table. */
+/* An operation is a row of shapes[] in loop_blocks.c and a function in each library's table. */
 enum loop_op {
 	LOOP_ALLTOALL,
+	LOOP_ALLTOALLV,
 	LOOP_ALLGATHER,
+	LOOP_ALLGATHERV,
 	LOOP_BCAST,
 	LOOP_SCATTER,
 	LOOP_GATHER,
+	LOOP_GATHERV,
 	LOOP_ALLREDUCE,
+	LOOP_REDUCE,
 	LOOP_BARRIER,
 	LOOP_OPS,
 };
@@ -31,12 +36,27 @@ enum loop_op {
 /* Begins every line of rank 0 that is meant for `collnet compare`; libraries print lines, too. */
 #define LOOP_MARK "compare: "
 
+/* The blocks that a rank sends or receives, one after another. */
+struct loop_layout {
+	uint32_t n;
+	size_t total;	    /* bytes */
+	size_t *bytes, *at; /* [n] length and offset */
+	int *count, *displ; /* the same, as MPI takes them; of vector operations alone */
+};
+
 /*
- * An operation with blocks of `bytes` bytes and root 0. A broadcast sends from `recv` of the root.
- * An allreduce is a bitwise exclusive or, since some libraries add bytes with saturation. Functions
- * return 0, or not 0 after an error; error() then describes it.
+ * An operation with blocks of `bytes` bytes and root 0; in a vector operation, with those of `to`
+ * and `from`. A broadcast sends from `recv` of the root. A reduction is a bitwise exclusive or,
+ * since some libraries add bytes with saturation. Functions return 0, or not 0 after an error;
+ * error() then describes it.
  */
-typedef int loop_fn(const void *send, void *recv, size_t bytes);
+struct loop_call {
+	const void *send;
+	void *recv;
+	size_t bytes;
+	const struct loop_layout *to, *from;
+};
+typedef int loop_fn(const struct loop_call *call);
 
 struct loop_library {
 	int (*open)(uint32_t *rank, uint32_t *ranks);
@@ -54,11 +74,32 @@ struct loop_library {
 /* An exit status: 0, or 1 after a line on stderr. Wrong bytes are not a failure but a reply. */
 int loop_run(const struct loop_library *lib, FILE *in, FILE *out);
 
-/* ---- the pure parts ------------------------------------------------------------------- */
+/* ---- loop_blocks.c -------------------------------------------------------------------- */
+
+const char *loop_op_name(enum loop_op op);
+/* LOOP_OPS: there is no such operation. */
+enum loop_op loop_op_find(const char *name);
+bool loop_op_reduces(enum loop_op op);
+/* Rank 0 alone sends, as in a broadcast and a scatter. */
+bool loop_op_root_sends(enum loop_op op);
+/* For whom a block is that is sent to this rank: for it, or BENCH_EVERYONE. */
+uint32_t loop_destination(enum loop_op op, uint32_t destination);
+/* Whose block is number i of a receive buffer. */
+uint32_t loop_source(enum loop_op op, uint32_t i);
 
 /* Blocks that a rank sends or receives in this operation. */
-uint64_t loop_send_blocks(enum loop_op op, uint32_t rank, uint32_t ranks);
-uint64_t loop_recv_blocks(enum loop_op op, uint32_t rank, uint32_t ranks);
+uint32_t loop_send_blocks(enum loop_op op, uint32_t rank, uint32_t ranks);
+uint32_t loop_recv_blocks(enum loop_op op, uint32_t rank, uint32_t ranks);
+
+/* The bytes of a block; of a vector operation 0 to 2 `bytes`, drawn from the seed. */
+uint64_t loop_length(enum loop_op op, uint64_t seed, uint64_t bytes, uint32_t source,
+		     uint32_t destination);
+
+/* What a rank sends, or receives. *l was zeroed, or filled before. Not 0: no memory, or more bytes
+ * than MPI can count. */
+int loop_layout(struct loop_layout *l, enum loop_op op, bool sends, uint64_t seed, uint64_t bytes,
+		uint32_t rank, uint32_t ranks);
+void loop_layout_free(struct loop_layout *l);
 
 /*
  * The time of one iteration in nanoseconds, from the ranks' times of call and return. With one

@@ -83,43 +83,64 @@ static const char *error(void)
 
 /* ---- operations ----------------------------------------------------------------------- */
 
-static int alltoall(const void *send, void *recv, size_t bytes)
+static int alltoall(const struct loop_call *c)
 {
-	return collnet_alltoall(self.team, send, recv, bytes, &self.how);
+	return collnet_alltoall(self.team, c->send, c->recv, c->bytes, &self.how);
 }
 
-static int allgather(const void *send, void *recv, size_t bytes)
+static int alltoallv(const struct loop_call *c)
 {
-	return collnet_allgather(self.team, send, recv, bytes, &self.how);
+	return collnet_alltoallv(self.team, c->send, c->to->bytes, c->to->at, c->recv,
+				 c->from->bytes, c->from->at, &self.how);
 }
 
-static int bcast(const void *send, void *recv, size_t bytes)
+static int allgather(const struct loop_call *c)
 {
-	(void)send;
-	return collnet_bcast(self.team, recv, bytes, 0, &self.how);
+	return collnet_allgather(self.team, c->send, c->recv, c->bytes, &self.how);
 }
 
-static int scatter(const void *send, void *recv, size_t bytes)
+static int allgatherv(const struct loop_call *c)
 {
-	return collnet_scatter(self.team, send, recv, bytes, 0, &self.how);
+	return collnet_allgatherv(self.team, c->send, c->to->total, c->recv, c->from->bytes,
+				  c->from->at, &self.how);
 }
 
-static int gather(const void *send, void *recv, size_t bytes)
+static int bcast(const struct loop_call *c)
 {
-	return collnet_gather(self.team, send, recv, bytes, 0, &self.how);
+	return collnet_bcast(self.team, c->recv, c->bytes, 0, &self.how);
 }
 
-static int allreduce(const void *send, void *recv, size_t bytes)
+static int scatter(const struct loop_call *c)
 {
-	return collnet_allreduce(self.team, send, recv, bytes, COLLNET_UINT8, COLLNET_BXOR,
+	return collnet_scatter(self.team, c->send, c->recv, c->bytes, 0, &self.how);
+}
+
+static int gather(const struct loop_call *c)
+{
+	return collnet_gather(self.team, c->send, c->recv, c->bytes, 0, &self.how);
+}
+
+static int gatherv(const struct loop_call *c)
+{
+	return collnet_gatherv(self.team, c->send, c->to->total, c->recv, c->from->bytes,
+			       c->from->at, 0, &self.how);
+}
+
+static int allreduce(const struct loop_call *c)
+{
+	return collnet_allreduce(self.team, c->send, c->recv, c->bytes, COLLNET_UINT8, COLLNET_BXOR,
 				 &self.how);
 }
 
-static int barrier(const void *send, void *recv, size_t bytes)
+static int reduce(const struct loop_call *c)
 {
-	(void)send;
-	(void)recv;
-	(void)bytes;
+	return collnet_reduce(self.team, c->send, c->recv, c->bytes, COLLNET_UINT8, COLLNET_BXOR, 0,
+			      &self.how);
+}
+
+static int barrier(const struct loop_call *c)
+{
+	(void)c;
 	return collnet_barrier(self.team, &self.how);
 }
 
@@ -135,11 +156,15 @@ int compare_loop(const struct compare_options *o)
 		.error = error,
 		.ops = {
 			[LOOP_ALLTOALL] = alltoall,
+			[LOOP_ALLTOALLV] = alltoallv,
 			[LOOP_ALLGATHER] = allgather,
+			[LOOP_ALLGATHERV] = allgatherv,
 			[LOOP_BCAST] = bcast,
 			[LOOP_SCATTER] = scatter,
 			[LOOP_GATHER] = gather,
+			[LOOP_GATHERV] = gatherv,
 			[LOOP_ALLREDUCE] = allreduce,
+			[LOOP_REDUCE] = reduce,
 			[LOOP_BARRIER] = barrier,
 		},
 	};

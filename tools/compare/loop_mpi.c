@@ -99,45 +99,68 @@ static const char *mpi_error(void)
 
 /* ---- operations ----------------------------------------------------------------------- */
 
-static int mpi_alltoall(const void *send, void *recv, size_t bytes)
+static int mpi_alltoall(const struct loop_call *c)
 {
-	return MPI_Alltoall(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+	return MPI_Alltoall(c->send, (int)c->bytes, MPI_BYTE, c->recv, (int)c->bytes, MPI_BYTE,
+			    MPI_COMM_WORLD);
 }
 
-static int mpi_allgather(const void *send, void *recv, size_t bytes)
+static int mpi_alltoallv(const struct loop_call *c)
 {
-	return MPI_Allgather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE,
+	return MPI_Alltoallv(c->send, c->to->count, c->to->displ, MPI_BYTE, c->recv, c->from->count,
+			     c->from->displ, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+static int mpi_allgather(const struct loop_call *c)
+{
+	return MPI_Allgather(c->send, (int)c->bytes, MPI_BYTE, c->recv, (int)c->bytes, MPI_BYTE,
 			     MPI_COMM_WORLD);
 }
 
-static int mpi_bcast(const void *send, void *recv, size_t bytes)
+static int mpi_allgatherv(const struct loop_call *c)
 {
-	(void)send;
-	return MPI_Bcast(recv, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+	return MPI_Allgatherv(c->send, (int)c->to->total, MPI_BYTE, c->recv, c->from->count,
+			      c->from->displ, MPI_BYTE, MPI_COMM_WORLD);
 }
 
-static int mpi_scatter(const void *send, void *recv, size_t bytes)
+static int mpi_bcast(const struct loop_call *c)
 {
-	return MPI_Scatter(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, 0,
+	return MPI_Bcast(c->recv, (int)c->bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static int mpi_scatter(const struct loop_call *c)
+{
+	return MPI_Scatter(c->send, (int)c->bytes, MPI_BYTE, c->recv, (int)c->bytes, MPI_BYTE, 0,
 			   MPI_COMM_WORLD);
 }
 
-static int mpi_gather(const void *send, void *recv, size_t bytes)
+static int mpi_gather(const struct loop_call *c)
 {
-	return MPI_Gather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, 0,
+	return MPI_Gather(c->send, (int)c->bytes, MPI_BYTE, c->recv, (int)c->bytes, MPI_BYTE, 0,
 			  MPI_COMM_WORLD);
 }
 
-static int mpi_allreduce(const void *send, void *recv, size_t bytes)
+static int mpi_gatherv(const struct loop_call *c)
 {
-	return MPI_Allreduce(send, recv, (int)bytes, MPI_UINT8_T, MPI_BXOR, MPI_COMM_WORLD);
+	return MPI_Gatherv(c->send, (int)c->to->total, MPI_BYTE, c->recv, c->from->count,
+			   c->from->displ, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-static int mpi_barrier(const void *send, void *recv, size_t bytes)
+static int mpi_allreduce(const struct loop_call *c)
 {
-	(void)send;
-	(void)recv;
-	(void)bytes;
+	return MPI_Allreduce(c->send, c->recv, (int)c->bytes, MPI_UINT8_T, MPI_BXOR,
+			     MPI_COMM_WORLD);
+}
+
+static int mpi_reduce(const struct loop_call *c)
+{
+	return MPI_Reduce(c->send, c->recv, (int)c->bytes, MPI_UINT8_T, MPI_BXOR, 0,
+			  MPI_COMM_WORLD);
+}
+
+static int mpi_barrier(const struct loop_call *c)
+{
+	(void)c;
 	return MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -153,11 +176,15 @@ int main(void)
 		.error = mpi_error,
 		.ops = {
 			[LOOP_ALLTOALL] = mpi_alltoall,
+			[LOOP_ALLTOALLV] = mpi_alltoallv,
 			[LOOP_ALLGATHER] = mpi_allgather,
+			[LOOP_ALLGATHERV] = mpi_allgatherv,
 			[LOOP_BCAST] = mpi_bcast,
 			[LOOP_SCATTER] = mpi_scatter,
 			[LOOP_GATHER] = mpi_gather,
+			[LOOP_GATHERV] = mpi_gatherv,
 			[LOOP_ALLREDUCE] = mpi_allreduce,
+			[LOOP_REDUCE] = mpi_reduce,
 			[LOOP_BARRIER] = mpi_barrier,
 		},
 	};

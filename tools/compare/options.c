@@ -27,7 +27,8 @@ static const char help_text[] =
 	"loop is what compare starts on every rank.\n"
 	"\n"
 	"operations (alltoall, allgather, bcast and barrier):\n"
-	"  alltoall, allgather, bcast, scatter, gather, allreduce, barrier\n"
+	"  alltoall, alltoallv, allgather, allgatherv, bcast, scatter, gather, gatherv, allreduce,\n"
+	"  reduce, barrier\n"
 	"\n"
 	"on an emulated cluster, as by collnet lab --ip:\n"
 	"  --shape A or AxB        A hosts on one switch, or on each of B switches under a root\n"
@@ -42,7 +43,8 @@ static const char help_text[] =
 	"\n"
 	"what to measure:\n"
 	"  --ranks-per-node N      (1)\n"
-	"  --sizes LIST            bytes per block (8,1k,64k,1m)\n"
+	"  --sizes LIST            bytes per block (8,1k,64k,1m); of alltoallv, allgatherv and gatherv\n"
+	"                          the mean of lengths from 0 to twice as much\n"
 	"  --rounds N              rounds, in each of which every library has a turn (5)\n"
 	"  --iterations N          iterations per turn (about a tenth of a second)\n"
 	"  --warmup N              iterations per turn that are not counted (a fifth of them)\n"
@@ -50,7 +52,7 @@ static const char help_text[] =
 	"  --mode daemon|direct    collnet through collnetd, or in the process (daemon)\n"
 	"  --spin                  direct: wait by spinning\n"
 	"  --mpicc LIST            compilers of the MPI libraries (mpicc.openmpi, mpicc.mpich, mpicc)\n"
-	"  --seed N                seed of the bytes, all of which are checked (1)\n"
+	"  --seed N                seed of the bytes, all of which are checked, and of lengths (1)\n"
 	"  --timeout SECONDS       deadline of a start and of a turn (60)\n"
 	"  --directory DIR         keep programs and logs in DIR, which all hosts must see\n"
 	"\n"
@@ -200,23 +202,34 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	}
 }
 
+/* "a, b and c" */
+static const char *operations(char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (int op = 0; op < LOOP_OPS && n < size; op++) {
+		n += (size_t)snprintf(out + n, size - n, "%s%s",
+				      op == 0		   ? ""
+				      : op == LOOP_OPS - 1 ? " and "
+							   : ", ",
+				      loop_op_name((enum loop_op)op));
+	}
+	return out;
+}
+
 static int take_operation(struct compare_options *o, const char *name, struct cn_err *err)
 {
+	enum loop_op op = loop_op_find(name);
 	char known[160];
-	enum measure_op op;
 
-	if (!measure_op_find(name, &op) || measure_op_kind(op) == 0) {
+	if (op == LOOP_OPS) {
 		return cn_fail(err, COLLNET_EINVAL, "unknown operation '%.40s'; there are %s", name,
-			       measure_op_names(true, known, sizeof(known)));
+			       operations(known, sizeof(known)));
 	}
 	for (size_t i = 0; i < o->nops; i++) {
 		if (o->ops[i] == op) {
 			return cn_fail(err, COLLNET_EINVAL, "%s is given twice", name);
 		}
-	}
-	if (cn_op_is_vector(measure_op_kind(op))) {
-		return cn_fail(err, COLLNET_EINVAL, "%s is not compared yet: see collnet bench",
-			       measure_op_name(op));
 	}
 	o->ops[o->nops++] = op;
 	return COLLNET_OK;
@@ -225,8 +238,8 @@ static int take_operation(struct compare_options *o, const char *name, struct cn
 /* What goes together, and the defaults. */
 static int finish(struct compare_options *o, struct cn_err *err)
 {
-	static const enum measure_op usual[] = { MEASURE_ALLTOALL, MEASURE_ALLGATHER, MEASURE_BCAST,
-						 MEASURE_BARRIER };
+	static const enum loop_op usual[] = { LOOP_ALLTOALL, LOOP_ALLGATHER, LOOP_BCAST,
+					      LOOP_BARRIER };
 
 	if (o->m.sizes_arg == NULL) {
 		o->m.sizes_arg = SIZES_DEFAULT;

@@ -54,9 +54,9 @@ void compare_plot_script(const struct compare *c, FILE *f)
 	for (size_t i = 0; i < c->ncells; i++) {
 		const struct cell *cell = &c->cells[i];
 
-		fprintf(f, "\"%s%s%s\"", measure_op_name(cell->op),
-			cell->op == MEASURE_BARRIER ? "" : " ",
-			cell->op == MEASURE_BARRIER ? "" : tool_format_size(cell->bytes, size));
+		fprintf(f, "\"%s%s%s\"", loop_op_name(cell->op),
+			cell->op == LOOP_BARRIER ? "" : " ",
+			cell->op == LOOP_BARRIER ? "" : tool_format_size(cell->bytes, size));
 		put_ratio(f, cell, CELL_OPENMPI);
 		put_ratio(f, cell, CELL_MPICH);
 		fputc('\n', f);

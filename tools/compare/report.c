@@ -60,7 +60,7 @@ static void table_begin(const struct compare *c)
 	printf("\n%u ranks on %u nodes; microseconds, medians of %u rounds; ratio: collnet's time / "
 	       "the other's\n",
 	       ranks_of(c), c->nhosts, c->o->rounds);
-	printf("%-9s %8s %10s", "operation", "size", "collnet");
+	printf("%-10s %8s %10s", "operation", "size", "collnet");
 	if (present(c, CELL_OPENMPI)) {
 		printf(" %10s %5s %7s", "Open MPI", "yield", "ratio");
 	}
@@ -90,13 +90,13 @@ static bool table_row(const struct compare *c, const struct cell *cell)
 	struct cell_ratio best = cell_ratio(cell, cell_best(cell));
 	char size[TOOL_TEXT] = "-", range[TOOL_TEXT] = "-";
 
-	if (cell->op != MEASURE_BARRIER) {
+	if (cell->op != LOOP_BARRIER) {
 		tool_format_size(cell->bytes, size);
 	}
 	if (isfinite(best.median)) {
 		snprintf(range, sizeof(range), "%.2f - %.2f", best.min, best.max);
 	}
-	printf("%-9s %8s", measure_op_name(cell->op), size);
+	printf("%-10s %8s", loop_op_name(cell->op), size);
 	measure_report_column(time_of(cell, CELL_COLLNET), 10, 1, "");
 	table_library(c, cell, CELL_OPENMPI);
 	table_library(c, cell, CELL_MPICH);
@@ -170,7 +170,7 @@ static bool json_cell(const struct compare *c, const struct cell *cell)
 
 	json_begin(&j, stdout);
 	json_object(&j, NULL);
-	json_string(&j, "op", measure_op_name(cell->op));
+	json_string(&j, "op", loop_op_name(cell->op));
 	json_uint(&j, "bytes", cell->bytes);
 	json_uint(&j, "ranks", ranks_of(c));
 	json_uint(&j, "nodes", c->nhosts);
@@ -208,8 +208,8 @@ bool compare_csv_row(const struct compare *c, const struct cell *cell)
 	size_t openmpi = cell_of_library(cell, CELL_OPENMPI);
 	size_t mpich = cell_of_library(cell, CELL_MPICH);
 
-	fprintf(c->csv, "%s,%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32,
-		measure_op_name(cell->op), cell->bytes, ranks_of(c), c->nhosts, cell->rounds);
+	fprintf(c->csv, "%s,%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32, loop_op_name(cell->op),
+		cell->bytes, ranks_of(c), c->nhosts, cell->rounds);
 	measure_report_cell(c->csv, time_of(cell, CELL_COLLNET));
 	measure_report_cell(c->csv, time_of(cell, CELL_OPENMPI));
 	measure_report_cell(c->csv, openmpi == CELL_NONE ? NAN : c->contenders[openmpi].yield);

@@ -19,9 +19,9 @@ static const char *describe(const struct cell *cell, char out[2 * TOOL_TEXT])
 {
 	char size[TOOL_TEXT];
 
-	snprintf(out, 2 * TOOL_TEXT, "%s%s%s", measure_op_name(cell->op),
-		 cell->op == MEASURE_BARRIER ? "" : " of ",
-		 cell->op == MEASURE_BARRIER ? "" : tool_format_size(cell->bytes, size));
+	snprintf(out, 2 * TOOL_TEXT, "%s%s%s", loop_op_name(cell->op),
+		 cell->op == LOOP_BARRIER ? "" : " of ",
+		 cell->op == LOOP_BARRIER ? "" : tool_format_size(cell->bytes, size));
 	return out;
 }
 
@@ -64,7 +64,7 @@ static double turn(struct compare *c, struct cell *cell, size_t contender, uint3
 	}
 	snprintf(line, sizeof(line),
 		 "measure %s %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 "\n",
-		 measure_op_name(cell->op), cell->bytes, iterations, warmup, m->seed, c->serial);
+		 loop_op_name(cell->op), cell->bytes, iterations, warmup, m->seed, c->serial);
 	c->serial += (uint64_t)iterations + warmup;
 	if (!contender_tell(t, line)) {
 		return NAN;
@@ -128,7 +128,7 @@ static int measure(struct compare *c, struct cell *cell)
 	return compare_report_cell(c, cell);
 }
 
-static void add_cell(struct compare *c, enum measure_op op, uint64_t bytes)
+static void add_cell(struct compare *c, enum loop_op op, uint64_t bytes)
 {
 	struct cell *cell = &c->cells[c->ncells++];
 
@@ -153,8 +153,8 @@ int compare_run(struct compare *c)
 		return TOOL_FAILED;
 	}
 	for (size_t op = 0; op < c->o->nops; op++) {
-		if (c->o->ops[op] == MEASURE_BARRIER) {
-			add_cell(c, MEASURE_BARRIER, 0);
+		if (c->o->ops[op] == LOOP_BARRIER) {
+			add_cell(c, LOOP_BARRIER, 0);
 			continue;
 		}
 		for (size_t s = 0; s < m->nsizes; s++) {

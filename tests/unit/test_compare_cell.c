@@ -51,6 +51,10 @@ static void cell_of_library__takes_the_better_setting(void **state)
 	assert_int_equal(cell_of_library(&c, CELL_OPENMPI), 2);
 	assert_int_equal(cell_of_library(&c, CELL_MPICH), 3);
 	assert_int_equal(cell_best(&c), 2);
+	c.library[2] = CELL_OPENMPI_ON_COLLNET; /* the fastest, but it is collnet */
+	assert_int_equal(cell_of_library(&c, CELL_OPENMPI), 1);
+	assert_int_equal(cell_best(&c), 3);
+	c = example;
 	c.us[2][0] = c.us[2][1] = c.us[2][2] = NAN; /* that setting has failed */
 	assert_int_equal(cell_of_library(&c, CELL_OPENMPI), 1);
 	assert_int_equal(cell_best(&c), 3);
@@ -75,6 +79,22 @@ static void cell_ratio__is_paired(void **state)
 	c.us[0][0] = c.us[0][1] = c.us[0][2] = NAN;
 	assert_true(isnan(cell_ratio(&c, 2).median));
 	assert_true(isnan(cell_ratio(&c, 2).max));
+}
+
+/* Open MPI on collnet with two settings, of which the first has the lower median. */
+static void cell_ratio_on_collnet__is_to_the_same_library(void **state)
+{
+	static const enum cell_library libraries[] = { CELL_OPENMPI_ON_COLLNET,
+						       CELL_OPENMPI_ON_COLLNET, CELL_OPENMPI,
+						       CELL_MPICH };
+	struct cell c = example;
+
+	(void)state;
+	memcpy(c.library, libraries, sizeof(libraries));
+	assert_near(cell_ratio_on_collnet(&c, CELL_OPENMPI).median, 1.5);
+	assert_near(cell_ratio_on_collnet(&c, CELL_OPENMPI).min, 0.8);
+	assert_true(isnan(cell_ratio_on_collnet(&c, CELL_MPICH).median));
+	assert_true(isnan(cell_ratio(&c, 2).median));
 }
 
 static void cell_fastest_ratio__to_any_other(void **state)
@@ -240,11 +260,14 @@ static void compare_csv_row__columns(void **state)
 	assert_true(compare_csv_row(&c, &cell));
 	cell.contenders = 4;
 	assert_true(compare_csv_row(&c, &cell));
+	cell.library[0] = CELL_MPICH_ON_COLLNET;
+	assert_true(compare_csv_row(&c, &cell));
 	fclose(c.csv);
-	assert_string_equal(text,
-			    "bcast,1024,8,4,3,30,20,1,1.5,40,0.5,1.5,0.8,2,1.875,15,8,25,true\n"
-			    "bcast,1024,8,4,3,30,60,0,0.5,,,0.5,0.4,0.888889,0.333333,15,45,,true\n"
-			    "bcast,1024,8,4,3,30,20,1,1.5,40,0.5,1.5,0.8,2,1.875,15,8,25,false\n");
+	assert_string_equal(
+		text, "bcast,1024,8,4,3,30,20,1,1.5,40,0.5,1.5,0.8,2,1.875,15,8,25,,,,,true\n"
+		      "bcast,1024,8,4,3,30,60,0,0.5,,,0.5,0.4,0.888889,0.333333,15,45,,,,,,true\n"
+		      "bcast,1024,8,4,3,30,20,1,1.5,40,0.5,1.5,0.8,2,1.875,15,8,25,,,,,false\n"
+		      "bcast,1024,8,4,3,,20,1,,40,,,,,,,8,25,,,30,0.5,false\n");
 	free(text);
 }
 
@@ -277,6 +300,7 @@ int main(void)
 		cmocka_unit_test(cell_median__passes_over_missing_rounds),
 		cmocka_unit_test(cell_of_library__takes_the_better_setting),
 		cmocka_unit_test(cell_ratio__is_paired),
+		cmocka_unit_test(cell_ratio_on_collnet__is_to_the_same_library),
 		cmocka_unit_test(cell_fastest_ratio__to_any_other),
 		cmocka_unit_test(cell_iterations__from_the_time_of_one),
 		cmocka_unit_test(loop_time__by_one_clock),

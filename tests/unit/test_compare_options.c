@@ -39,7 +39,7 @@ static void parse__defaults(void **state)
 	assert_int_equal(o.timeout_ms, 60000);
 	assert_int_equal(o.m.iterations, MEASURE_DEFAULT);
 	assert_int_equal(o.m.window, COLLNET_WINDOW_AUTO);
-	assert_false(o.loop || o.lab_given || o.direct || o.spin || o.m.json);
+	assert_false(o.loop || o.lab_given || o.direct || o.spin || o.mpi_on_collnet || o.m.json);
 	compare_options_free(&o);
 }
 
@@ -97,6 +97,7 @@ static void parse__refused(void **state)
 		"compare --shape 2 --rate fast",
 		"compare --shape 2 --mode quick",
 		"compare --shape 2 --spin",
+		"compare --shape 2 --mode direct --mpi-on-collnet",
 		"compare --shape 2 --mode direct --ranks-per-node 2",
 		"compare --shape 2 --topology file",
 		"compare --rate none",
@@ -242,6 +243,60 @@ static void argv__of_collnet(void **state)
 	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 /c/collnet compare loop --window=5");
 }
 
+static void argv__of_mpi_on_collnet(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f, CELL_OPENMPI, CELL_OPENMPI_ON_COLLNET, 1);
+	strcpy(f.mpi.collnet, "/l/collnet/openmpi");
+	assert_line(&f, "/m/mpirun --host h0:2,h1:2 -np 4 --map-by ppr:2:node "
+			"--mca mca_base_component_path /l/collnet/openmpi:SYS_DEFAULT:USER_DEFAULT "
+			"--mca coll_collnet_priority 90 --mca coll_collnet_verbose 1 "
+			"--mca mpi_yield_when_idle 1 /d/loop");
+	set_up(&f, CELL_MPICH, CELL_MPICH_ON_COLLNET, -1);
+	strcpy(f.mpi.collnet, "/l/libcollnet_mpich.so");
+	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 -genv LD_PRELOAD "
+			"/l/libcollnet_mpich.so -genv COLLNET_MPI_VERBOSE 1 /d/loop");
+}
+
+/* Times of a library that did not use collnet must not pass for those of collnet. */
+static void contender_used_collnet__by_its_log(void **state)
+{
+	static const struct {
+		const char *log;
+		bool used;
+	} cases[] = {
+		{ "", false },
+		{ "hello\ncollnet: communicator MPI_COMM_WORLD of 2 ranks: served by collnet on 2 "
+		  "nodes\n",
+		  true },
+		{ "collnet: communicator MPI_COMM_WORLD of 2 ranks: not served: all ranks run on "
+		  "one node\n",
+		  false },
+		{ "collnet: communicator without a name of 2 ranks: served by collnet on 2 nodes\n",
+		  false },
+	};
+	char path[] = "/tmp/test_compare.XXXXXX";
+	struct fixture f;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	set_up(&f, CELL_MPICH, CELL_MPICH_ON_COLLNET, -1);
+	strcpy(f.t.log, path);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const size_t len = strlen(cases[i].log);
+
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(pwrite(fd, cases[i].log, len, 0), len);
+		assert_true(contender_used_collnet(&f.t) == cases[i].used);
+	}
+	close(fd);
+	unlink(path);
+	assert_false(contender_used_collnet(&f.t));
+}
+
 static void argv__in_a_lab(void **state)
 {
 	struct fixture f;
@@ -251,7 +306,7 @@ static void argv__in_a_lab(void **state)
 	f.c.in_lab = true;
 	assert_line(&f, "lab-on h0 /m/mpirun -hosts h0,h1 -n 4 -ppn 2 -launcher rsh "
 			"-launcher-exec /d/agent -genvlist PATH,LD_LIBRARY_PATH,TMPDIR,UCX_TLS,"
-			"UCX_NET_DEVICES,FI_TCP_IFACE /d/loop");
+			"UCX_NET_DEVICES,FI_TCP_IFACE,COLLNET_MPI_SELECT /d/loop");
 	set_up(&f, CELL_OPENMPI, CELL_COLLNET, -1);
 	f.c.in_lab = true;
 	assert_line(&f, "lab-on h0 /m/mpirun --host h0:2,h1:2 -np 4 --map-by ppr:2:node "
@@ -264,10 +319,16 @@ static void argv__in_a_lab(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parse__defaults),    cmocka_unit_test(parse__parts_the_options),
-		cmocka_unit_test(parse__loop),	      cmocka_unit_test(parse__refused),
-		cmocka_unit_test(hosts__from_a_list), cmocka_unit_test(hosts__from_a_file),
-		cmocka_unit_test(argv__on_a_network), cmocka_unit_test(argv__of_collnet),
+		cmocka_unit_test(parse__defaults),
+		cmocka_unit_test(parse__parts_the_options),
+		cmocka_unit_test(parse__loop),
+		cmocka_unit_test(parse__refused),
+		cmocka_unit_test(hosts__from_a_list),
+		cmocka_unit_test(hosts__from_a_file),
+		cmocka_unit_test(argv__on_a_network),
+		cmocka_unit_test(argv__of_collnet),
+		cmocka_unit_test(argv__of_mpi_on_collnet),
+		cmocka_unit_test(contender_used_collnet__by_its_log),
 		cmocka_unit_test(argv__in_a_lab),
 	};
 

@@ -51,9 +51,19 @@ static bool same(enum cell_library a, enum cell_library b)
 	return a == b;
 }
 
-static bool other(enum cell_library a, enum cell_library b)
+static bool without(enum cell_library a, enum cell_library b)
 {
-	return a != b;
+	return a != b && !cell_on_collnet(a);
+}
+
+bool cell_on_collnet(enum cell_library library)
+{
+	return library == CELL_OPENMPI_ON_COLLNET || library == CELL_MPICH_ON_COLLNET;
+}
+
+enum cell_library cell_with_collnet(enum cell_library library)
+{
+	return library == CELL_OPENMPI ? CELL_OPENMPI_ON_COLLNET : CELL_MPICH_ON_COLLNET;
 }
 
 size_t cell_of_library(const struct cell *c, enum cell_library library)
@@ -63,14 +73,14 @@ size_t cell_of_library(const struct cell *c, enum cell_library library)
 
 size_t cell_best(const struct cell *c)
 {
-	return lowest(c, other, CELL_COLLNET);
+	return lowest(c, without, CELL_COLLNET);
 }
 
-struct cell_ratio cell_ratio(const struct cell *c, size_t contender)
+static struct cell_ratio ratio_of(const struct cell *c, size_t ours, size_t contender)
 {
 	struct cell_ratio ratio = { NAN, NAN, NAN };
-	size_t ours = cell_of_library(c, CELL_COLLNET), n = 0;
 	double v[CELL_ROUNDS_MAX];
+	size_t n = 0;
 
 	if (ours == CELL_NONE || contender == CELL_NONE) {
 		return ratio;
@@ -89,6 +99,17 @@ struct cell_ratio cell_ratio(const struct cell *c, size_t contender)
 	return ratio;
 }
 
+struct cell_ratio cell_ratio(const struct cell *c, size_t contender)
+{
+	return ratio_of(c, cell_of_library(c, CELL_COLLNET), contender);
+}
+
+struct cell_ratio cell_ratio_on_collnet(const struct cell *c, enum cell_library library)
+{
+	return ratio_of(c, cell_of_library(c, cell_with_collnet(library)),
+			cell_of_library(c, library));
+}
+
 double cell_fastest(const struct cell *c, enum cell_library library)
 {
 	double least = NAN;
@@ -103,12 +124,8 @@ double cell_fastest(const struct cell *c, enum cell_library library)
 
 double cell_fastest_ratio(const struct cell *c)
 {
-	double least = NAN;
-
-	for (int i = CELL_COLLNET + 1; i < CELL_LIBRARIES; i++) {
-		least = fmin(least, cell_fastest(c, (enum cell_library)i));
-	}
-	return cell_fastest(c, CELL_COLLNET) / least;
+	return cell_fastest(c, CELL_COLLNET) /
+	       fmin(cell_fastest(c, CELL_OPENMPI), cell_fastest(c, CELL_MPICH));
 }
 
 uint32_t cell_iterations(double us)

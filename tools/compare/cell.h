@@ -6,6 +6,9 @@
  * A contender is a library with a setting. Of the contenders of one library the one with the lowest
  * median time counts. Ratios are paired: round by round, collnet's time divided by the other's, so
  * that what slows a whole round down cancels out; the median of these quotients is reported.
+ *
+ * An MPI library on collnet is a library of its own here: its ratio is the one to itself without
+ * collnet.
  */
 #ifndef COLLNET_COMPARE_CELL_H
 #define COLLNET_COMPARE_CELL_H
@@ -16,7 +19,7 @@
 
 #include "tools/compare/loop.h"
 
-#define CELL_CONTENDERS_MAX 4
+#define CELL_CONTENDERS_MAX 7
 #define CELL_ROUNDS_MAX	    99
 #define CELL_NOT_SLOWER	    1.05 /* up to this ratio collnet counts as not slower */
 
@@ -24,6 +27,8 @@ enum cell_library {
 	CELL_COLLNET,
 	CELL_OPENMPI,
 	CELL_MPICH,
+	CELL_OPENMPI_ON_COLLNET,
+	CELL_MPICH_ON_COLLNET,
 	CELL_LIBRARIES,
 };
 
@@ -44,7 +49,11 @@ struct cell {
 double cell_median(const struct cell *c, size_t contender);
 /* The contender with the lowest median of a library; CELL_NONE. */
 size_t cell_of_library(const struct cell *c, enum cell_library library);
-/* The fastest contender that is not collnet; CELL_NONE. */
+/* Whether it is an MPI library on collnet. */
+bool cell_on_collnet(enum cell_library library);
+/* An MPI library on collnet, by the one without. */
+enum cell_library cell_with_collnet(enum cell_library library);
+/* The fastest contender without collnet; CELL_NONE. */
 size_t cell_best(const struct cell *c);
 
 struct cell_ratio {
@@ -52,10 +61,12 @@ struct cell_ratio {
 };
 /* collnet's time / that contender's, of CELL_NONE nothing. */
 struct cell_ratio cell_ratio(const struct cell *c, size_t contender);
+/* The time of an MPI library on collnet / without. */
+struct cell_ratio cell_ratio_on_collnet(const struct cell *c, enum cell_library library);
 
 /* The fastest iteration of a library; NAN without one. */
 double cell_fastest(const struct cell *c, enum cell_library library);
-/* collnet's fastest iteration / that of the fastest other library: what other processes on the same
+/* collnet's fastest iteration / that of the fastest MPI library: what other processes on the same
  * machines hardly change. */
 double cell_fastest_ratio(const struct cell *c);
 

@@ -33,7 +33,7 @@ struct compare_options {
 	size_t nops;
 	bool loop; /* `collnet compare loop` */
 	uint32_t rounds, ranks_per_node, timeout_ms;
-	bool direct, spin;
+	bool direct, spin, mpi_on_collnet;
 	const char *hosts, *interface, *directory, *plot;
 	char *mpicc; /* a list */
 	/* for the lab, which checks them itself */
@@ -48,6 +48,9 @@ struct compare_options {
 struct compare_mpi {
 	enum cell_library library;
 	char mpicc[COMPARE_PATH], mpirun[COMPARE_PATH], program[COMPARE_PATH];
+	/* What its programs load to run on collnet: the directory of Open MPI's component, the
+	 * library for MPICH; empty: not wanted, or not installed. */
+	char collnet[COMPARE_PATH];
 };
 
 /* One job: a library with a setting. */
@@ -55,7 +58,7 @@ struct contender {
 	enum cell_library library;
 	int yield; /* mpi_yield_when_idle; -1: not Open MPI */
 	const struct compare_mpi *launcher;
-	char key[16]; /* names its files */
+	char key[32]; /* names its files */
 	char log[COMPARE_PATH];
 	char version[COMPARE_TEXT];
 	pid_t pid;	 /* 0: not running */
@@ -104,6 +107,8 @@ int compare_start(struct compare *c);
  * compare_argv_free(). */
 char **compare_argv(const struct compare *c, const struct contender *t);
 void compare_argv_free(char **argv);
+/* An MPI library on collnet: whether its ranks did use it; false: the complaint is out. */
+bool contender_used_collnet(const struct contender *t);
 /* Sends a line; false: the contender has failed, and the complaint is out. */
 bool contender_tell(struct contender *t, const char *line);
 /* The next line behind LOOP_MARK; false: as above. `within` in milliseconds. */

@@ -112,6 +112,13 @@ static void openmpi(const struct compare *c, const struct contender *t, struct a
 		/* every host of a lab has all processors */
 		add_mca(a, "hwloc_base_binding_policy", "none");
 	}
+	if (cell_on_collnet(t->library)) {
+		snprintf(text, sizeof(text), "%.*s:SYS_DEFAULT:USER_DEFAULT", COMPARE_PATH - 32,
+			 t->launcher->collnet);
+		add_mca(a, "mca_base_component_path", text);
+		add_mca(a, "coll_collnet_priority", "90");
+		add_mca(a, "coll_collnet_verbose", "1");
+	}
 	if (t->yield >= 0) {
 		add_mca(a, "mpi_yield_when_idle", t->yield ? "1" : "0");
 	}
@@ -136,7 +143,16 @@ static void hydra(const struct compare *c, const struct contender *t, struct arg
 		add(a, text);
 		/* without a list all ranks would get the first host's COLLNET_SOCKET */
 		add(a, "-genvlist");
-		add(a, "PATH,LD_LIBRARY_PATH,TMPDIR,UCX_TLS,UCX_NET_DEVICES,FI_TCP_IFACE");
+		add(a, "PATH,LD_LIBRARY_PATH,TMPDIR,UCX_TLS,UCX_NET_DEVICES,FI_TCP_IFACE,"
+		       "COLLNET_MPI_SELECT");
+	}
+	if (cell_on_collnet(t->library)) {
+		add(a, "-genv");
+		add(a, "LD_PRELOAD");
+		add(a, t->launcher->collnet);
+		add(a, "-genv");
+		add(a, "COLLNET_MPI_VERBOSE");
+		add(a, "1");
 	}
 }
 
@@ -281,6 +297,18 @@ static void add_contender(struct compare *c, enum cell_library library,
 			   : "-spin");
 }
 
+/* Open MPI takes part with two settings. */
+static void add_library(struct compare *c, enum cell_library library,
+			const struct compare_mpi *launcher)
+{
+	if (launcher->library == CELL_OPENMPI) {
+		add_contender(c, library, launcher, 0);
+		add_contender(c, library, launcher, 1);
+	} else {
+		add_contender(c, library, launcher, -1);
+	}
+}
+
 /* The loop says where its ranks are; a launcher that put them elsewhere measures another thing. */
 static bool greet(struct compare *c, struct contender *t)
 {
@@ -322,11 +350,9 @@ int compare_start(struct compare *c)
 	signal(SIGPIPE, SIG_IGN);
 	add_contender(c, CELL_COLLNET, &c->mpi[0], -1);
 	for (size_t i = 0; i < c->nmpi; i++) {
-		if (c->mpi[i].library == CELL_OPENMPI) {
-			add_contender(c, CELL_OPENMPI, &c->mpi[i], 0);
-			add_contender(c, CELL_OPENMPI, &c->mpi[i], 1);
-		} else {
-			add_contender(c, c->mpi[i].library, &c->mpi[i], -1);
+		add_library(c, c->mpi[i].library, &c->mpi[i]);
+		if (c->mpi[i].collnet[0] != '\0') {
+			add_library(c, cell_with_collnet(c->mpi[i].library), &c->mpi[i]);
 		}
 	}
 	c->one_clock = true;
@@ -360,6 +386,31 @@ static void print_log(const struct contender *t)
 			lines++;
 		}
 	}
+}
+
+bool contender_used_collnet(const struct contender *t)
+{
+	static const char world[] = "communicator MPI_COMM_WORLD ", not [] = "not served: ";
+	char line[1024], why[512] = "its ranks did not load what is needed for it";
+	FILE *f = fopen(t->log, "re");
+	bool used = false;
+
+	while (f != NULL && !used && fgets(line, sizeof(line), f) != NULL) {
+		const char *reason = strstr(line, not );
+
+		if (strstr(line, world) != NULL && reason != NULL) {
+			snprintf(why, sizeof(why), "%.*s", (int)strcspn(reason, "\n"), reason);
+		}
+		used = strstr(line, world) != NULL && strstr(line, ": served by") != NULL;
+	}
+	if (f != NULL) {
+		fclose(f);
+	}
+	if (!used) {
+		tool_complain("%s (%s) did not use collnet: %s", compare_library_name(t->library),
+			      t->key, why);
+	}
+	return used;
 }
 
 static bool lost(struct contender *t, const char *why)

@@ -26,6 +26,8 @@ static const struct {
 } libraries[CELL_LIBRARIES] = {
 	[CELL_COLLNET] = { "collnet", "collnet", { NULL } },
 	[CELL_OPENMPI] = { "Open MPI", "openmpi", { "Open MPI", "open-mpi", "PRRTE", NULL } },
+	[CELL_OPENMPI_ON_COLLNET] = { "Open MPI on collnet", "openmpi_on_collnet", { NULL } },
+	[CELL_MPICH_ON_COLLNET] = { "MPICH on collnet", "mpich_on_collnet", { NULL } },
 	[CELL_MPICH] = { "MPICH", "mpich", { "HYDRA", "Hydra", "mpich", NULL } },
 };
 
@@ -200,6 +202,36 @@ static int compile(const struct compare *c, struct compare_mpi *mpi)
 	return TOOL_OK;
 }
 
+/* The component of Open MPI or the library for MPICH (collnet_mpi(7)): relative to this program, or
+ * where it was configured. Leaves mpi->collnet empty, after a complaint, if it is not there. */
+static void find_component(struct compare *c, struct compare_mpi *mpi)
+{
+	const bool openmpi = mpi->library == CELL_OPENMPI;
+	const char *const places[] = { openmpi ? "../lib/collnet/openmpi" : "../lib",
+				       openmpi ? CN_OPENMPI_DIR : CN_LIB_DIR };
+	const char *name = openmpi ? "mca_coll_collnet.so" : "libcollnet_mpich.so";
+	char dir[COMPARE_PATH], place[COMPARE_PATH], file[COMPARE_PATH];
+	char *real = NULL;
+
+	snprintf(dir, sizeof(dir), "%s", c->self);
+	*strrchr(dir, '/') = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && real == NULL; i++) {
+		snprintf(place, sizeof(place), "%s", places[i]);
+		if ((places[i][0] == '/' || path_in(dir, places[i], place)) &&
+		    path_in(place, name, file) && access(file, R_OK) == 0) {
+			real = realpath(openmpi ? place : file, NULL);
+		}
+	}
+	if (real == NULL) {
+		tool_complain("--mpi-on-collnet: there is no %s in %s; see collnet_mpi(7)", name,
+			      places[1]);
+		c->bad = true;
+		return;
+	}
+	snprintf(mpi->collnet, sizeof(mpi->collnet), "%s", real);
+	free(real);
+}
+
 /* One mpicc. `named`: by the user, so that it must be of use. */
 static int add(struct compare *c, const char *mpicc, bool named)
 {
@@ -234,6 +266,9 @@ static int add(struct compare *c, const char *mpicc, bool named)
 	if (compile(c, mpi) != TOOL_OK) {
 		c->bad = true;
 		return TOOL_OK;
+	}
+	if (c->o->mpi_on_collnet) {
+		find_component(c, mpi);
 	}
 	c->nmpi++;
 	return TOOL_OK;

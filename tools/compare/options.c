@@ -51,6 +51,7 @@ static const char help_text[] =
 	"  --window N|auto|off     collnet's global window in frames (auto)\n"
 	"  --mode daemon|direct    collnet through collnetd, or in the process (daemon)\n"
 	"  --spin                  direct: wait by spinning\n"
+	"  --mpi-on-collnet        also measure each MPI library with its collectives on collnet\n"
 	"  --mpicc LIST            compilers of the MPI libraries (mpicc.openmpi, mpicc.mpich, mpicc)\n"
 	"  --seed N                seed of the bytes, all of which are checked, and of lengths (1)\n"
 	"  --timeout SECONDS       deadline of a start and of a turn (60)\n"
@@ -85,6 +86,7 @@ enum {
 	OPT_ROUNDS,
 	OPT_MODE,
 	OPT_SPIN,
+	OPT_MPI_ON_COLLNET,
 	OPT_MPICC,
 	OPT_TIMEOUT,
 	OPT_DIRECTORY,
@@ -108,6 +110,7 @@ static const struct option options[] = {
 	{ "rounds", required_argument, NULL, OPT_ROUNDS },
 	{ "mode", required_argument, NULL, OPT_MODE },
 	{ "spin", no_argument, NULL, OPT_SPIN },
+	{ "mpi-on-collnet", no_argument, NULL, OPT_MPI_ON_COLLNET },
 	{ "mpicc", required_argument, NULL, OPT_MPICC },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "directory", required_argument, NULL, OPT_DIRECTORY },
@@ -186,6 +189,9 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	case OPT_SPIN:
 		o->spin = true;
 		return COLLNET_OK;
+	case OPT_MPI_ON_COLLNET:
+		o->mpi_on_collnet = true;
+		return COLLNET_OK;
 	case OPT_MPICC:
 		o->mpicc = arg;
 		return COLLNET_OK;
@@ -262,6 +268,10 @@ static int finish(struct compare_options *o, struct cn_err *err)
 	if (o->direct && o->ranks_per_node > 1) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "--mode direct has one rank per node: drop --ranks-per-node");
+	}
+	if (o->direct && o->mpi_on_collnet) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "--mpi-on-collnet needs collnetd: drop --mode direct");
 	}
 	if (o->hosts != NULL && o->lab_given) {
 		return cn_fail(

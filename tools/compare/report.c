@@ -52,7 +52,7 @@ static void table_begin(const struct compare *c)
 	for (size_t i = 0; i < c->ncontenders; i++) {
 		const struct contender *t = &c->contenders[i];
 
-		if (t->yield != 1 && !t->failed) {
+		if (t->yield != 1 && !cell_on_collnet(t->library) && !t->failed) {
 			printf("%s%s", separator, t->version);
 			separator = ", ";
 		}
@@ -64,8 +64,14 @@ static void table_begin(const struct compare *c)
 	if (present(c, CELL_OPENMPI)) {
 		printf(" %10s %5s %7s", "Open MPI", "yield", "ratio");
 	}
+	if (present(c, CELL_OPENMPI_ON_COLLNET)) {
+		printf(" %10s %7s", "on collnet", "ratio");
+	}
 	if (present(c, CELL_MPICH)) {
 		printf(" %10s %7s", "MPICH", "ratio");
+	}
+	if (present(c, CELL_MPICH_ON_COLLNET)) {
+		printf(" %10s %7s", "on collnet", "ratio");
 	}
 	printf(" %7s %15s %7s\n", "best", "min - max", "fastest");
 }
@@ -83,6 +89,10 @@ static void table_library(const struct compare *c, const struct cell *cell,
 		measure_report_column(i == CELL_NONE ? NAN : c->contenders[i].yield, 5, 0, "");
 	}
 	measure_report_column(cell_ratio(cell, i).median, 7, 2, "");
+	if (present(c, cell_with_collnet(library))) {
+		measure_report_column(time_of(cell, cell_with_collnet(library)), 10, 1, "");
+		measure_report_column(cell_ratio_on_collnet(cell, library).median, 7, 2, "");
+	}
 }
 
 static bool table_row(const struct compare *c, const struct cell *cell)
@@ -181,6 +191,10 @@ static bool json_cell(const struct compare *c, const struct cell *cell)
 	json_double(&j, "ratio_min", best.min, 4);
 	json_double(&j, "ratio_max", best.max, 4);
 	json_double(&j, "ratio_fastest", cell_fastest_ratio(cell), 4);
+	json_double(&j, "openmpi_on_collnet_ratio",
+		    cell_ratio_on_collnet(cell, CELL_OPENMPI).median, 4);
+	json_double(&j, "mpich_on_collnet_ratio", cell_ratio_on_collnet(cell, CELL_MPICH).median,
+		    4);
 	if (isfinite(best.median)) {
 		json_bool(&j, "slower", best.median > CELL_NOT_SLOWER);
 	} else {
@@ -200,7 +214,8 @@ static bool json_cell(const struct compare *c, const struct cell *cell)
 static const char csv_names[] =
 	"op,bytes,ranks,nodes,rounds,collnet_us,openmpi_us,openmpi_yield,openmpi_ratio,"
 	"mpich_us,mpich_ratio,ratio,ratio_min,ratio_max,ratio_fastest,collnet_min_us,openmpi_min_us,"
-	"mpich_min_us,verified";
+	"mpich_min_us,openmpi_on_collnet_us,openmpi_on_collnet_ratio,mpich_on_collnet_us,"
+	"mpich_on_collnet_ratio,verified";
 
 bool compare_csv_row(const struct compare *c, const struct cell *cell)
 {
@@ -223,6 +238,10 @@ bool compare_csv_row(const struct compare *c, const struct cell *cell)
 	measure_report_cell(c->csv, cell_fastest(cell, CELL_COLLNET));
 	measure_report_cell(c->csv, cell_fastest(cell, CELL_OPENMPI));
 	measure_report_cell(c->csv, cell_fastest(cell, CELL_MPICH));
+	measure_report_cell(c->csv, time_of(cell, CELL_OPENMPI_ON_COLLNET));
+	measure_report_cell(c->csv, cell_ratio_on_collnet(cell, CELL_OPENMPI).median);
+	measure_report_cell(c->csv, time_of(cell, CELL_MPICH_ON_COLLNET));
+	measure_report_cell(c->csv, cell_ratio_on_collnet(cell, CELL_MPICH).median);
 	fprintf(c->csv, ",%s\n", any_wrong(cell) ? "false" : "true");
 	return fflush(c->csv) == 0 && !ferror(c->csv);
 }

@@ -164,5 +164,12 @@ int compare_run(struct compare *c)
 	for (size_t i = 0; i < c->ncells && rc == TOOL_OK; i++) {
 		rc = measure(c, &c->cells[i]);
 	}
+	for (size_t i = 0; i < c->ncontenders; i++) {
+		const struct contender *t = &c->contenders[i];
+
+		if (cell_on_collnet(t->library) && !t->failed && !contender_used_collnet(t)) {
+			c->bad = true;
+		}
+	}
 	return rc == TOOL_OK ? compare_report_end(c) : rc;
 }

@@ -22,6 +22,7 @@ dist_man_MANS += \
 	man/collnet_mpi.7 \
 	man/collnet_open.3 \
 	man/collnet_protocol.7 \
+	man/collnet_python.7 \
 	man/collnet_schedules.7 \
 	man/collnet_start.3 \
 	man/collnet_team_create.3 \
@@ -35,6 +36,7 @@ dist_example_DATA = \
 	examples/cg.c \
 	examples/exchange.c \
 	examples/fft2d.c \
+	examples/sort.py \
 	examples/start.h \
 	examples/train.c
 topologydir = $(exampledir)/topologies

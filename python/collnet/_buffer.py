@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+The memory of objects with the buffer protocol: bytes, bytearray, array, memoryview, NumPy arrays.
+
+A Buffer holds its object's memory in place until it is released; requests release theirs when they
+complete.
+"""
+import ctypes
+import sys
+from ctypes import POINTER, byref, c_char_p, c_int, c_ssize_t, c_void_p, py_object, pythonapi
+
+from ._library import COMBINE_FN, Op, Type, collnet_user_op, library
+
+
+class _PyBuffer(ctypes.Structure):
+    """Py_buffer of the stable ABI."""
+    _fields_ = [
+        ("buf", c_void_p), ("obj", c_void_p), ("len", c_ssize_t), ("itemsize", c_ssize_t),
+        ("readonly", c_int), ("ndim", c_int), ("format", c_char_p), ("shape", c_void_p),
+        ("strides", c_void_p), ("suboffsets", c_void_p), ("internal", c_void_p)]
+
+
+pythonapi.PyObject_GetBuffer.argtypes = [py_object, POINTER(_PyBuffer), c_int]
+pythonapi.PyObject_GetBuffer.restype = c_int
+pythonapi.PyBuffer_Release.argtypes = [POINTER(_PyBuffer)]
+pythonapi.PyBuffer_Release.restype = None
+
+_WRITABLE, _FORMAT, _C_CONTIGUOUS = 0x1, 0x4, 0x38
+
+
+class Buffer:
+    """The memory of one object: address, bytes, itemsize, format."""
+
+    def __init__(self, name, owner, writable=False):
+        self._view = _PyBuffer()
+        flags = _FORMAT | _C_CONTIGUOUS | (_WRITABLE if writable else 0)
+        self._held = False
+        try:
+            pythonapi.PyObject_GetBuffer(owner, byref(self._view), flags)
+        except TypeError:
+            raise TypeError(f"{name}: {type(owner).__name__!r} has no buffer") from None
+        except (BufferError, ValueError) as error:
+            with memoryview(owner) as view:
+                why = ("is not contiguous" if not view.c_contiguous else
+                       "is read-only" if writable and view.readonly else str(error))
+            raise BufferError(f"{name}: the buffer {why}") from None
+        self._held = True
+        self.name = name
+        self.address = self._view.buf
+        self.bytes = self._view.len
+        self.itemsize = self._view.itemsize
+        self.format = (self._view.format or b"B").decode()
+
+    def release(self):
+        if self._held:
+            self._held = False
+            pythonapi.PyBuffer_Release(byref(self._view))
+
+    __del__ = release
+
+    def has(self, expected):
+        """Requires a number of bytes."""
+        if self.bytes != expected:
+            raise ValueError(f"{self.name} has {self.bytes} bytes instead of {expected}")
+
+    def block(self, ranks):
+        """The bytes of one of as many equal blocks."""
+        if self.bytes % ranks != 0:
+            raise ValueError(
+                f"{self.name} has {self.bytes} bytes, which cannot be divided by {ranks} ranks")
+        return self.bytes // ranks
+
+    def blocks(self, ranks, counts, displs, required=True):
+        """Counts and displacements of elements, as arrays of bytes."""
+        if counts is None:
+            raise TypeError(f"the counts of {self.name} are missing")
+        arrays = []
+        for what, given in (("counts", counts), ("displacements", displs)):
+            if given is None:
+                arrays.append(None)
+                continue
+            given = [int(n) for n in given]
+            if len(given) != ranks:
+                raise ValueError(f"{self.name}: {len(given)} {what} for {ranks} ranks")
+            if min(given) < 0:
+                raise ValueError(f"{self.name}: negative {what}")
+            arrays.append([n * self.itemsize for n in given])
+        counts, displs = arrays
+        ends = [sum(counts)] if displs is None else [
+            at + n for at, n in zip(displs, counts) if n > 0]
+        if max(ends, default=0) > self.bytes:
+            raise ValueError(
+                f"{self.name} has {self.bytes} bytes, and the blocks end at {max(ends)}")
+        array = ctypes.c_size_t * ranks
+        return array(*counts), None if displs is None else array(*displs)
+
+    def elements(self, op, chosen):
+        """The number of elements and their type, for a reduction."""
+        if isinstance(op, UserOp):
+            size = op.element or self.itemsize
+            if self.bytes % size != 0:
+                raise ValueError(f"{self.name} has {self.bytes} bytes, not elements of {size}")
+            return self.bytes // size, 0
+        if chosen is not None:
+            size = library.collnet_type_size(chosen)
+            if size == 0:
+                raise ValueError(f"there is no type {chosen!r}")
+            if self.bytes % size != 0:
+                raise ValueError(f"{self.name} has {self.bytes} bytes, not elements of {size}")
+            return self.bytes // size, chosen
+        return self._by_format(op)
+
+    def _by_format(self, op):
+        order, code = "@", self.format
+        if code[:1] in "@=<>!":
+            order, code = code[0], code[1:]
+        count = self.bytes // max(self.itemsize, 1)
+        native = order in "@=" or (order == "<") == (sys.byteorder == "little")
+        kind = None
+        if code in ("Zf", "Zd") and op == Op.SUM:  # the sums of both parts
+            count, kind = 2 * count, _FLOATS[self.itemsize // 2]
+        elif code == "?" and op != Op.SUM:
+            kind = Type.UINT8
+        elif len(code) == 1 and code in "efd":
+            kind = _FLOATS[self.itemsize]
+        elif len(code) == 1 and code in "bhilqn":
+            kind = _SIGNED[self.itemsize]
+        elif len(code) == 1 and code in "BHILQN":
+            kind = _UNSIGNED[self.itemsize]
+        if kind is None or not native and self.itemsize > 1:
+            raise TypeError(f"{self.name}: no reduction of the format {self.format!r}")
+        return count, kind
+
+
+_FLOATS = {2: Type.FLOAT16, 4: Type.FLOAT32, 8: Type.FLOAT64}
+_SIGNED = {1: Type.INT8, 2: Type.INT16, 4: Type.INT32, 8: Type.INT64}
+_UNSIGNED = {1: Type.UINT8, 2: Type.UINT16, 4: Type.UINT32, 8: Type.UINT64}
+
+
+class UserOp:
+    """
+    A user-defined operation, which must be associative.
+
+    `function(left, right, out)` is called with memoryviews of as many elements each and sets
+    out[i] = left[i] op right[i]. `out` may be the memory of `left` or `right`. The views have the
+    format of the call's buffers and are invalid when the function has returned. It must not call
+    this library. If it raises an exception, so does the call, on this rank.
+
+    commutative: False combines the contributions in the order of the ranks.
+    element: bytes of an element; by default the item size of the buffer.
+    """
+
+    def __init__(self, function, commutative=True, element=None):
+        self.function = function
+        self.commutative = commutative
+        self.element = element
+
+
+class UserCall:
+    """A user-defined operation in one call: its structure, and the exception that it raised."""
+
+    def __init__(self, op, buffer):
+        element = op.element or buffer.itemsize
+        code = buffer.format if op.element in (None, buffer.itemsize) else "B"
+        self.failure = None
+
+        def view(address, count):
+            memory = (ctypes.c_ubyte * (count * element)).from_address(address)
+            plain = memoryview(memory).cast("B")
+            try:
+                return plain.cast(code)
+            except ValueError:  # of a structured format
+                return plain
+
+        def combine(left, right, out, count, _):
+            try:
+                op.function(view(left, count).toreadonly(), view(right, count).toreadonly(),
+                            view(out, count))
+            except BaseException as error:  # it must not unwind into the library
+                self.failure = self.failure or error
+
+        self.structure = collnet_user_op(
+            size=ctypes.sizeof(collnet_user_op), element=element,
+            commutative=1 if op.commutative else 0, combine=COMBINE_FN(combine))

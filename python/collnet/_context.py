@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Contexts, their memory, and endpoints.
+
+Memory of alloc() belongs to the objects that use it. The garbage collector may find the last one of
+them gone anywhere, also in a callback of the library; it only notes the address, and the memory is
+freed in the next alloc() or close(). A context whose memory is in use is closed later.
+"""
+import collections
+import ctypes
+import weakref
+from ctypes import byref, c_size_t, c_void_p
+
+from . import _library as api
+from ._buffer import Buffer
+from ._library import LogLevel, Status, error, library, milliseconds
+from ._request import Receive, Request
+from ._team import Team
+
+# Closed contexts whose memory is in use: their states.
+_lingering = []
+
+
+class _Memory:
+    """The allocations of a context."""
+
+    def __init__(self, pointer):
+        self.pointer = pointer
+        self.used = 0
+        self.unused = collections.deque()
+
+    def alloc(self, size):
+        self.reap()
+        address = library.collnet_alloc(self.pointer, max(size, 1))
+        if not address:
+            raise error(Status.ENOMEM, self.pointer)
+        memory = (ctypes.c_ubyte * size).from_address(address)
+        self.used += 1
+        weakref.finalize(memory, self.unused.append, address).atexit = False
+        return memoryview(memory).cast("B")
+
+    def reap(self):
+        while self.unused:
+            library.collnet_free(self.pointer, self.unused.popleft())
+            self.used -= 1
+
+    def close(self):
+        """Closes the context unless its memory is in use; returns whether it has."""
+        self.reap()
+        if self.used == 0:
+            library.collnet_close(self.pointer)
+        return self.used == 0
+
+
+def _close_lingering():
+    _lingering[:] = [memory for memory in _lingering if not memory.close()]
+
+
+class Context:
+    """
+    A context: what the process has with this node's transport.
+
+    The options are those of struct collnet_options; what is None comes from the environment.
+    timeout, the deadline of calls that specify none, is in seconds.
+    """
+
+    def __init__(self, *, mode=None, socket=None, interface=None, link=None, node=None,
+                 topology=None, cluster=None, ethertype=None, spin=None, timeout=None,
+                 encapsulation=None, peers=None):
+        _close_lingering()
+        options = api.collnet_options()
+        library.collnet_options_init(byref(options))
+        for name, value in (("mode", mode), ("cluster", cluster), ("ethertype", ethertype),
+                            ("spin", spin)):
+            if value is not None:
+                setattr(options, name, value)
+        for name, value in (("socket", socket), ("interface", interface), ("link", link),
+                            ("node", node), ("topology", topology),
+                            ("encapsulation", encapsulation), ("peers", peers)):
+            if value is not None:
+                setattr(options, name, api.text(value))
+        if timeout is not None:
+            options.timeout_ms = milliseconds(timeout)
+        out = c_void_p()
+        code = library.collnet_open(byref(options), byref(out))
+        if code != Status.OK:
+            raise error(code)
+        self._memory = _Memory(out)
+        self.requests = set()  # outstanding
+        self.children = set()  # teams and endpoints
+        self.node_name = library.collnet_node_name(out).decode()
+
+    @property
+    def pointer(self):
+        return self._memory.pointer if self._memory is not None else None
+
+    def _open(self):
+        if self._memory is None:
+            raise api.CollnetError(Status.EINVAL, "the context is closed")
+        return self._memory.pointer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Leaves the teams, closes the endpoints, and frees the memory that is not in use."""
+        if self._memory is None:
+            return
+        for child in list(self.children):
+            child.close()
+        for request in list(self.requests):
+            request._abandon()
+        _lingering.append(self._memory)
+        self._memory = None
+        _close_lingering()
+
+    def alloc(self, size):
+        """
+        Zeroed memory that is sent and received without a copy, as a writable memoryview of bytes.
+        It is freed when the last object that uses it is gone.
+        """
+        self._open()
+        return self._memory.alloc(size)
+
+    def team(self, job=None, rank=None, size=None, timeout=None, secret=None):
+        """Joins a team, by default that of the launcher, and waits until all ranks have."""
+        pointer = self._open()
+        options = api.collnet_team_options()
+        library.collnet_team_options_init(byref(options))
+        if job is not None:
+            options.job = api.text(job)
+        if rank is not None:
+            options.rank = rank
+        if size is not None:
+            options.ranks = size
+        options.timeout_ms = milliseconds(timeout)
+        if secret is not None:
+            options.secret = api.text(secret)
+        out = c_void_p()
+        code = library.collnet_team_create(pointer, byref(options), byref(out))
+        if code != Status.OK:
+            raise error(code, pointer)
+        return Team(self, out)
+
+    def endpoint(self, number=0):
+        """Opens an endpoint of this node; 0 selects a free number."""
+        return Endpoint(self, number)
+
+    def stats(self, reset_peak=False):
+        """The counters of the node, as a dictionary."""
+        pointer = self._open()
+        out = api.collnet_stats(size=ctypes.sizeof(api.collnet_stats))
+        code = library.collnet_get_stats(pointer, byref(out), 1 if reset_peak else 0)
+        if code != Status.OK:
+            raise error(code, pointer)
+        return api.values(out)
+
+    def _list(self, function, structure):
+        pointer = self._open()
+        room = 64
+        while True:
+            entries, count = (structure * room)(), c_size_t(room)
+            code = function(pointer, entries, byref(count))
+            if code != Status.OK:
+                raise error(code, pointer)
+            if count.value <= room:
+                return [api.values(entry) for entry in entries[:count.value]]
+            room = count.value
+
+    def nodes(self):
+        """The node table, as a list of dictionaries."""
+        return self._list(library.collnet_get_nodes, api.collnet_node_info)
+
+    def jobs(self):
+        """The teams that have a rank on this node, as a list of dictionaries."""
+        return self._list(library.collnet_get_jobs, api.collnet_job_info)
+
+
+class Endpoint:
+    """Sends and receives messages under a number of its node. Context.endpoint() opens one."""
+
+    def __init__(self, context, number):
+        self._context = context
+        out = c_void_p()
+        code = library.collnet_endpoint_open(context._open(), number, byref(out))
+        if code != Status.OK:
+            raise error(code, context.pointer)
+        self._pointer = out
+        self.number = library.collnet_endpoint_number(out)
+        self.address = (context.node_name, self.number)
+        context.children.add(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Closes the endpoint. Outstanding requests end with EINVAL."""
+        if self._pointer is not None:
+            library.collnet_endpoint_close(self._pointer)
+            self._pointer = None
+            self._context.children.discard(self)
+            for request in list(self._context.requests):
+                if request._owner is self:
+                    request._abandon()
+
+    def isend(self, to, data, timeout=None):
+        """Sends one message to the endpoint `to`, a pair of node and number."""
+        address = api.collnet_address(node=api.text(to[0]), endpoint=to[1])
+        data = Buffer("data", data)
+        return Request(self._context, (data,), owner=self)._post(
+            library.collnet_isend, self._pointer, byref(address), data.address, data.bytes,
+            milliseconds(timeout))
+
+    def irecv(self, data, timeout=None):
+        """Receives the next message into `data`: the request has its `bytes` and `source`."""
+        request = Receive(self._context, (Buffer("data", data, True),), self, api.collnet_address())
+        return request._post(
+            library.collnet_irecv, self._pointer, byref(request._address),
+            request._held[0].address, byref(request._length), milliseconds(timeout))
+
+    def send(self, to, data, timeout=None):
+        """Sends one message, and returns when `data` can be reused."""
+        self.isend(to, data, timeout).wait()
+
+    def recv(self, data, timeout=None):
+        """Receives the next message into `data`; returns its length and its sender."""
+        request = self.irecv(data, timeout)
+        request.wait()
+        return request.bytes, request.source
+
+
+_log = None
+
+
+def set_log(function):
+    """Passes the lines of the library's log to function(level, line); None: discards them."""
+    global _log
+
+    def line(_, level, message):
+        function(LogLevel(level), message.decode(errors="replace"))
+
+    callback = api.LOG_FN() if function is None else api.LOG_FN(line)
+    library.collnet_set_log(callback, None)
+    _log = callback  # what was called until now must not be freed earlier

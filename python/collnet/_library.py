@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+The declarations of <collnet/collnet.h> for ctypes: constants, structures and functions.
+
+tests/meta/python.sh compares them with the header: the values of all constants, the sizes and
+offsets of all structures, and the arguments of all functions.
+"""
+import ctypes
+import enum
+import os
+from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint8,
+                    c_uint16, c_uint32, c_uint64, c_void_p)
+
+SONAME = "libcollnet.so.0"
+
+
+class Status(enum.IntEnum):
+    """What functions of the library return; exceptions have it as their code."""
+    OK = 0
+    INPROGRESS = 1
+    EINVAL = -1
+    ENOMEM = -2
+    ETIMEOUT = -3
+    EPEER = -4
+    ERANK = -5
+    EMISMATCH = -6
+    EPERM = -7
+    EIFACE = -8
+    EDAEMON = -9
+    ELIMIT = -10
+    EPROTO = -11
+    ETRUNC = -12
+    ENOENT = -13
+    ESYSTEM = -14
+    ETOPO = -15
+    EUNSUPPORTED = -16
+
+
+class LogLevel(enum.IntEnum):
+    """The importance of a line of the log."""
+    LOG_ERROR = 0
+    LOG_WARNING = 1
+    LOG_INFO = 2
+    LOG_DEBUG = 3
+
+
+class Mode(enum.IntEnum):
+    """How a context reaches the network."""
+    MODE_AUTO = 0
+    MODE_DAEMON = 1
+    MODE_DIRECT = 2
+
+
+class Type(enum.IntEnum):
+    """Types of a reduction's elements."""
+    INT8 = 1
+    INT16 = 2
+    INT32 = 3
+    INT64 = 4
+    UINT8 = 5
+    UINT16 = 6
+    UINT32 = 7
+    UINT64 = 8
+    FLOAT16 = 9
+    BFLOAT16 = 10
+    FLOAT32 = 11
+    FLOAT64 = 12
+    FLOAT32_INT32 = 13
+    FLOAT64_INT32 = 14
+    INT16_INT32 = 15
+    INT32_INT32 = 16
+    INT64_INT32 = 17
+
+
+class Op(enum.IntEnum):
+    """What combines two elements."""
+    SUM = 1
+    PROD = 2
+    MIN = 3
+    MAX = 4
+    LAND = 5
+    LOR = 6
+    LXOR = 7
+    BAND = 8
+    BOR = 9
+    BXOR = 10
+    MINLOC = 11
+    MAXLOC = 12
+    USER = 13
+
+
+ENUMS = (Status, LogLevel, Mode, Type, Op)
+
+NAME_MAX = 63
+RANKS_MAX = 4096
+BLOCK_MAX = 1 << 30
+MESSAGE_MAX = 1 << 30
+OUTSTANDING_MAX = 64
+ELEMENT_MAX = 1 << 20
+TIMEOUT_NONE = 0xFFFFFFFF
+WINDOW_AUTO = 0
+WINDOW_OFF = 0xFFFFFFFF
+CONSTANTS = ("NAME_MAX", "RANKS_MAX", "BLOCK_MAX", "MESSAGE_MAX", "OUTSTANDING_MAX",
+             "ELEMENT_MAX", "TIMEOUT_NONE", "WINDOW_AUTO", "WINDOW_OFF")
+
+LOG_FN = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+COMBINE_FN = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)
+
+
+# The classes have the names of the C structures.
+class collnet_options(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t), ("mode", c_int), ("socket", c_char_p), ("interface", c_char_p),
+        ("link", c_char_p), ("node", c_char_p), ("topology", c_char_p), ("cluster", c_uint16),
+        ("ethertype", c_uint16), ("spin", c_int), ("timeout_ms", c_uint32),
+        ("encapsulation", c_char_p), ("peers", c_char_p)]
+
+
+class collnet_team_options(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t), ("job", c_char_p), ("rank", c_uint32), ("ranks", c_uint32),
+        ("timeout_ms", c_uint32), ("secret", c_char_p)]
+
+
+class collnet_user_op(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t), ("element", c_size_t), ("commutative", c_int),
+        ("combine", COMBINE_FN), ("context", c_void_p)]
+
+
+class collnet_coll_options(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t), ("algorithm", c_char_p), ("window", c_uint32),
+        ("timeout_ms", c_uint32), ("user_op", POINTER(collnet_user_op)), ("persistent", c_int)]
+
+
+class collnet_address(ctypes.Structure):
+    _fields_ = [("node", c_char * (NAME_MAX + 1)), ("endpoint", c_uint16)]
+
+
+class collnet_stats(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t), ("frames_sent", c_uint64), ("frames_received", c_uint64),
+        ("bytes_sent", c_uint64), ("bytes_received", c_uint64), ("data_sent", c_uint64),
+        ("data_resent", c_uint64), ("data_received", c_uint64), ("acks_sent", c_uint64),
+        ("ack_bytes_sent", c_uint64), ("naks_sent", c_uint64), ("duplicates", c_uint64),
+        ("gaps", c_uint64), ("timeouts", c_uint64), ("busy", c_uint64), ("bad_frames", c_uint64),
+        ("foreign_frames", c_uint64), ("stale_frames", c_uint64), ("ring_drops", c_uint64),
+        ("cpu_ns", c_uint64), ("rss_bytes", c_uint64), ("window", c_uint32),
+        ("window_now", c_uint32), ("window_peak", c_uint32), ("nodes", c_uint32),
+        ("jobs", c_uint32), ("mtu", c_uint32), ("link_rate", c_uint64),
+        ("version_frames", c_uint64), ("plans", c_uint64)]
+
+
+class collnet_node_info(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char * (NAME_MAX + 1)), ("mac", c_uint8 * 6), ("alive", c_uint8),
+        ("self", c_uint8), ("mtu", c_uint32), ("wire_version", c_uint32),
+        ("heard_ns", c_uint64), ("rtt_ns", c_uint64), ("data_sent", c_uint64),
+        ("data_resent", c_uint64), ("data_received", c_uint64)]
+
+
+class collnet_job_info(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char * (NAME_MAX + 1)), ("ranks", c_uint32), ("local", c_uint32),
+        ("present", c_uint32), ("ready", c_uint32), ("operations", c_uint64)]
+
+
+STRUCTURES = (collnet_options, collnet_team_options, collnet_user_op, collnet_coll_options,
+              collnet_address, collnet_stats, collnet_node_info, collnet_job_info)
+
+_pointer = c_void_p  # of an object of the library, a buffer or an array
+_options = POINTER(collnet_coll_options)
+_out = POINTER(c_void_p)
+
+# The arguments of each collective between the team and the options.
+_collectives = {
+    "alltoall": [_pointer, _pointer, c_size_t],
+    "allgather": [_pointer, _pointer, c_size_t],
+    "bcast": [_pointer, c_size_t, c_uint32],
+    "scatter": [_pointer, _pointer, c_size_t, c_uint32],
+    "gather": [_pointer, _pointer, c_size_t, c_uint32],
+    "alltoallv": [_pointer] * 6,
+    "allgatherv": [_pointer, c_size_t, _pointer, _pointer, _pointer],
+    "gatherv": [_pointer, c_size_t, _pointer, _pointer, _pointer, c_uint32],
+    "scatterv": [_pointer, _pointer, _pointer, _pointer, c_size_t, c_uint32],
+    "allreduce": [_pointer, _pointer, c_size_t, c_int, c_int],
+    "reduce": [_pointer, _pointer, c_size_t, c_int, c_int, c_uint32],
+    "reduce_scatter": [_pointer, _pointer, c_size_t, c_int, c_int],
+    "scan": [_pointer, _pointer, c_size_t, c_int, c_int],
+    "exscan": [_pointer, _pointer, c_size_t, c_int, c_int],
+    "barrier": [],
+}
+
+FUNCTIONS = {
+    "collnet_version": (c_char_p, []),
+    "collnet_strerror": (c_char_p, [c_int]),
+    "collnet_error": (c_char_p, [_pointer]),
+    "collnet_set_log": (None, [LOG_FN, _pointer]),
+    "collnet_options_init": (None, [POINTER(collnet_options)]),
+    "collnet_open": (c_int, [POINTER(collnet_options), _out]),
+    "collnet_close": (None, [_pointer]),
+    "collnet_node_name": (c_char_p, [_pointer]),
+    "collnet_alloc": (c_void_p, [_pointer, c_size_t]),
+    "collnet_free": (None, [_pointer, _pointer]),
+    "collnet_team_options_init": (None, [POINTER(collnet_team_options)]),
+    "collnet_team_create": (c_int, [_pointer, POINTER(collnet_team_options), _out]),
+    "collnet_team_split": (c_int, [_pointer, c_int32, c_int32, _out]),
+    "collnet_team_dup": (c_int, [_pointer, _out]),
+    "collnet_team_from_ranks": (c_int, [_pointer, c_uint32, _pointer, _out]),
+    "collnet_team_destroy": (None, [_pointer]),
+    "collnet_team_rank": (c_uint32, [_pointer]),
+    "collnet_team_size": (c_uint32, [_pointer]),
+    "collnet_team_nodes": (c_uint32, [_pointer]),
+    "collnet_team_node": (c_char_p, [_pointer, c_uint32]),
+    "collnet_coll_options_init": (None, [_options]),
+    "collnet_type_size": (c_size_t, [c_int]),
+    "collnet_test": (c_int, [_pointer]),
+    "collnet_wait": (c_int, [_pointer, c_uint32]),
+    "collnet_start": (c_int, [_pointer]),
+    "collnet_request_free": (c_int, [_pointer]),
+    "collnet_testany": (c_int, [c_size_t, _out, POINTER(c_size_t)]),
+    "collnet_waitany": (c_int, [c_size_t, _out, POINTER(c_size_t), c_uint32]),
+    "collnet_endpoint_open": (c_int, [_pointer, c_uint16, _out]),
+    "collnet_endpoint_close": (None, [_pointer]),
+    "collnet_endpoint_number": (c_uint16, [_pointer]),
+    "collnet_isend": (c_int, [_pointer, POINTER(collnet_address), _pointer, c_size_t, c_uint32,
+                              _out]),
+    "collnet_irecv": (c_int, [_pointer, POINTER(collnet_address), _pointer, POINTER(c_size_t),
+                              c_uint32, _out]),
+    "collnet_get_stats": (c_int, [_pointer, POINTER(collnet_stats), c_int]),
+    "collnet_get_nodes": (c_int, [_pointer, POINTER(collnet_node_info), POINTER(c_size_t)]),
+    "collnet_get_jobs": (c_int, [_pointer, POINTER(collnet_job_info), POINTER(c_size_t)]),
+}
+# A blocking call is a non-blocking one and a wait, which a signal interrupts.
+FUNCTIONS.update(("collnet_i" + name, (c_int, [_pointer] + arguments + [_options, _out]))
+                 for name, arguments in _collectives.items())
+
+
+def _load():
+    try:
+        library = ctypes.CDLL(SONAME)
+    except OSError as error:
+        # Under a prefix that the dynamic linker does not search: PREFIX/lib/pythonX.Y/*-packages.
+        beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, SONAME)
+        try:
+            library = ctypes.CDLL(os.path.normpath(beside))
+        except OSError:
+            raise ImportError(str(error)) from None
+    for name, (result, arguments) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+library = _load()
+
+
+class CollnetError(Exception):
+    """A call failed. `code` is a Status; the message names the node, rank and phase."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        try:
+            self.code = Status(code)
+        except ValueError:  # of a later version
+            self.code = code
+
+
+def error(code, context=None):
+    """The exception for what a function has just returned to this thread."""
+    text = library.collnet_error(context) or library.collnet_strerror(code)
+    return CollnetError(code, text.decode(errors="replace"))
+
+
+def milliseconds(timeout):
+    """A timeout of the library from seconds; None: the default, infinity: no deadline."""
+    if timeout is None:
+        return 0
+    if timeout == float("inf"):
+        return TIMEOUT_NONE
+    if not 0 < timeout < TIMEOUT_NONE / 1000:
+        raise ValueError(f"timeout: {timeout!r} is not a positive number of seconds")
+    return max(1, int(timeout * 1000))
+
+
+def text(value):
+    """A string, path or None, as an argument."""
+    return None if value is None else os.fsencode(value)
+
+
+def values(structure):
+    """The fields of a structure as a dictionary."""
+    result = {}
+    for name, kind in structure._fields_:
+        value = getattr(structure, name)
+        if isinstance(value, ctypes.Array):
+            value = bytes(value)
+        elif isinstance(value, bytes):
+            value = value.decode(errors="replace")
+        result[name] = value
+    result.pop("size", None)
+    return result

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Outstanding operations.
+
+A request holds what the library uses (buffers, callbacks, arrays) until it completes, and its
+context holds the request: a request that the program has dropped, or whose wait a signal has
+interrupted, keeps its memory.
+"""
+import ctypes
+import threading
+import time
+from ctypes import byref, c_size_t, c_void_p
+
+from ._library import CollnetError, Status, error, library
+
+# Milliseconds after which a wait lets Python look at signals.
+SLICE = 200
+
+
+class Request:
+    """An outstanding operation. Once it has completed, tests and waits give the same result."""
+
+    def __init__(self, context, held, callback=None, persistent=False, owner=None):
+        self._context = context
+        self._held = held
+        self._callback = callback
+        self._persistent = persistent
+        self._owner = owner  # its team or endpoint
+        self._pointer = c_void_p()
+        self._active = not persistent
+        self._failure = None
+        self._lock = threading.Lock()
+
+    def _post(self, function, *arguments):
+        """Calls the function that makes the request."""
+        code = function(*arguments, byref(self._pointer))
+        if code != Status.OK:
+            failure = error(code, self._context.pointer)
+            self._release()
+            raise failure
+        self._context.requests.add(self)
+        return self
+
+    def _release(self):
+        for buffer in self._held:
+            buffer.release()
+        self._held = ()
+        self._context.requests.discard(self)
+
+    def _collected(self, code):
+        """The library has reported the completion. It has freed a request that is not persistent."""
+        self._active = False
+        self._failure = None if code == Status.OK else error(code, self._context.pointer)
+        if not self._persistent:
+            self._pointer = None
+            self._release()
+        if self._callback is not None:
+            failure, self._callback.failure = self._callback.failure, None
+            self._failure = self._failure or failure
+
+    def _result(self):
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def test(self):
+        """Returns whether the operation has completed; raises its exception."""
+        if self._active and self._lock.acquire(blocking=False):
+            try:
+                if self._active:
+                    code = library.collnet_test(self._pointer)
+                    if code == Status.INPROGRESS:
+                        return False
+                    self._collected(code)
+            finally:
+                self._lock.release()
+        return not self._active and self._result()
+
+    def wait(self, timeout=None):
+        """
+        Waits until the operation completes, for at most `timeout` seconds, and returns whether it
+        has; raises its exception. The operation's own deadline counts in any case.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while self._active:
+            left = SLICE if end is None else int((end - time.monotonic()) * 1000)
+            if left <= 0:
+                return self.test()
+            left = min(left, SLICE)
+            if not self._lock.acquire(timeout=left / 1000):
+                continue
+            try:
+                if self._active:
+                    code = library.collnet_wait(self._pointer, left)
+                    if code != Status.INPROGRESS:
+                        self._collected(code)
+            finally:
+                self._lock.release()
+        return self._result()
+
+    def start(self):
+        """Starts a persistent operation."""
+        code = library.collnet_start(self._pointer)
+        if code != Status.OK:
+            raise error(code, self._context.pointer)
+        self._failure = None
+        self._active = True
+        return self
+
+    def free(self):
+        """Frees a persistent request, which must be inactive."""
+        if self._pointer is None:
+            return
+        code = library.collnet_request_free(self._pointer)
+        if code != Status.OK:
+            raise error(code, self._context.pointer)
+        self._pointer = None
+        self._release()
+
+    def _abandon(self):
+        """Of a team or endpoint that is gone: collects the result, for a later wait."""
+        if self._pointer is not None:
+            try:
+                self.test()
+            except Exception:  # the result, which a later wait raises
+                pass
+            if self._persistent and not self._active:
+                self.free()
+
+
+def waitall(requests, timeout=None):
+    """
+    Waits until all of the requests have completed, for at most `timeout` seconds, and returns
+    whether they have; raises the first exception of the list. None is ignored.
+    """
+    requests = [request for request in requests if request is not None]
+    end = None if timeout is None else time.monotonic() + timeout
+    failure = None
+    for request in requests:
+        try:
+            if not request.wait(None if end is None else max(0, end - time.monotonic())):
+                return False
+        except CollnetError as why:
+            failure = failure or why
+    if failure is not None:
+        raise failure
+    return True
+
+
+def waitany(requests, timeout=None):
+    """
+    Waits until one of the requests has completed, for at most `timeout` seconds (0: looks), and
+    returns its index; raises its exception. Returns None if none has completed, or none was
+    outstanding. Completed requests of the list are ignored, as is None.
+    """
+    indices = [i for i, request in enumerate(requests) if request is not None and request._active]
+    if not indices:
+        return None
+    array = (c_void_p * len(indices))(*[requests[i]._pointer.value for i in indices])
+    index = c_size_t()
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = SLICE if end is None else int((end - time.monotonic()) * 1000)
+        if left <= 0:
+            code = library.collnet_testany(len(indices), array, byref(index))
+        else:
+            code = library.collnet_waitany(len(indices), array, byref(index), min(left, SLICE))
+        if code != Status.INPROGRESS:
+            break
+        if left <= 0:
+            return None
+    if index.value == len(indices):
+        return None
+    request = requests[indices[index.value]]
+    request._collected(code)
+    request._result()
+    return indices[index.value]
+
+
+class Receive(Request):
+    """A receive: `bytes` and `source` are those of the message when it has completed."""
+
+    def __init__(self, context, held, owner, address):
+        super().__init__(context, held, owner=owner)
+        self._address = address
+        self._length = ctypes.c_size_t(held[0].bytes)
+
+    @property
+    def bytes(self):
+        return self._length.value
+
+    @property
+    def source(self):
+        return self._address.node.decode(), self._address.endpoint

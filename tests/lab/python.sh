@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The Python package: every operation has the result of a model in plain Python, and the death of a
+# rank is an exception that names its node.
+# timeout: 60
+# beside: others
+. "$(dirname "$0")/lib.sh"
+need_lab
+need python3
+
+here=$(cd "$(dirname "$0")" && pwd)
+examples=$(dirname "$(command -v collnet)")/../share/doc/collnet/examples
+for package in "$(dirname "$(command -v collnet)")"/../lib/python3*/*-packages; do
+	[ -d "$package/collnet" ] || skip "the Python package is not installed"
+done
+export PYTHONPATH="$package"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "python3 is older than 3.9"
+seed=${SEED:-$(date +%s)}
+echo "seed $seed"
+
+collnet lab run --shape 4 --rate none --timeout 40 -- \
+	python3 "$here/python_calls.py" "$seed" calls >out 2>&1 || { cat out; fail "calls"; }
+[ "$(grep -o 'right: rank .' out | sort -u | wc -l)" = 4 ] || { cat out; fail "not every rank says that it is right"; }
+echo "ok: $(grep 'right: rank 0' out)"
+
+collnet lab run --shape 4 --timeout 40 -- \
+	python3 "$here/python_calls.py" "$seed" death >out 2>&1
+# What several ranks write at once can share a line.
+[ "$(grep -o 'CollnetError ERANK: rank 1 on node h1' out | wc -l)" = 3 ] || { cat out; fail "the death of a rank"; }
+echo "ok: $(grep 'CollnetError' out | head -n 1)"
+
+collnet lab run --shape 3 --ranks-per-node 2 --rate none --timeout 40 -- python3 "$examples/sort.py" \
+	>out 2>&1 || { cat out; fail "the example"; }
+has '60000 numbers on 6 ranks: correct' out
+echo "ok: $(cat out)"

@@ -34,6 +34,7 @@ dist_man_MANS += \
 exampledir = $(docdir)/examples
 dist_example_DATA = \
 	examples/cg.c \
+	examples/ddp.py \
 	examples/exchange.c \
 	examples/fft2d.c \
 	examples/sort.py \

@@ -9,5 +9,6 @@ collnetpy_PYTHON = \
 	python/collnet/_context.py \
 	python/collnet/_library.py \
 	python/collnet/_request.py \
-	python/collnet/_team.py
+	python/collnet/_team.py \
+	python/collnet/torch.py
 endif

@@ -48,7 +48,7 @@ class Request:
         self._context.requests.discard(self)
 
     def _collected(self, code):
-        """The library has reported the completion. It has freed a request that is not persistent."""
+        """The library has reported the completion, and freed a request that is not persistent."""
         self._active = False
         self._failure = None if code == Status.OK else error(code, self._context.pointer)
         if not self._persistent:
@@ -60,7 +60,7 @@ class Request:
 
     def _result(self):
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.with_traceback(None)
         return True
 
     def test(self):

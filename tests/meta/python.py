@@ -2,7 +2,7 @@
 """
 Compares the declarations of the Python package with collnet.h.
 
-    python.py generate              a C program that prints constants, sizes and offsets as C has them
+    python.py generate              a C program that prints constants, sizes and offsets in C
     python.py compare HEADER        compares its output with Python's, and the header's names and
                                     arguments with the package's
 """

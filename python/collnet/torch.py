@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+A backend of torch.distributed, for tensors on the CPU. Importing this module registers it:
+
+    import collnet.torch
+    torch.distributed.init_process_group("collnet")
+
+A process group is a team. torch's store only passes on the team's name.
+
+A work object waits in the thread that calls its wait(). If its future is requested, as by
+DistributedDataParallel, a thread of the process group waits, so that gradients are reduced during the
+backward pass. What torch calls from C++ it calls on the C++ part of a work object only;
+the process group keeps the Python part until it has been waited for.
+"""
+import atexit
+import collections
+import os
+import queue
+import threading
+import weakref
+
+import torch
+import torch.distributed as dist
+
+from ._context import Context
+from ._library import OUTSTANDING_MAX, Op, Type
+from ._team import IN_PLACE
+
+_OPS = {
+    dist.ReduceOp.SUM: Op.SUM, dist.ReduceOp.AVG: Op.SUM, dist.ReduceOp.PRODUCT: Op.PROD,
+    dist.ReduceOp.MIN: Op.MIN, dist.ReduceOp.MAX: Op.MAX, dist.ReduceOp.BAND: Op.BAND,
+    dist.ReduceOp.BOR: Op.BOR, dist.ReduceOp.BXOR: Op.BXOR,
+}
+
+_context = None
+_unused = collections.deque()  # teams of process groups that are gone
+
+
+def _operation(op):
+    for known, ours in _OPS.items():
+        if op == known:
+            return ours
+    raise ValueError(f"collnet has no reduction {op}")
+
+
+def _memory(tensor):
+    """The memory of a contiguous tensor, and the type of its elements if NumPy has none."""
+    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+        raise ValueError("collnet transfers dense tensors on the CPU only, "
+                         f"not {tensor.layout} on {tensor.device}")
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy(), Type.BFLOAT16
+    return tensor.numpy(), None
+
+
+def _only(tensors):
+    """torch passes lists for the devices of a rank; a CPU is one."""
+    if len(tensors) != 1:
+        raise ValueError(f"collnet takes one tensor per rank, not {len(tensors)}")
+    return tensors[0]
+
+
+def _flat(tensors):
+    """One tensor of the elements of all."""
+    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _spread(flat, tensors):
+    """The reverse: copies the elements to the tensors."""
+    at = 0
+    for tensor in tensors:
+        tensor.copy_(flat[at:at + tensor.numel()].view(tensor.shape))
+        at += tensor.numel()
+
+
+class Work(dist._Work):
+    """An operation; `finish`, if any, copies the result when it has completed."""
+
+    def __init__(self, group, request, tensors, finish=None):
+        super().__init__()
+        self._request = request
+        self._tensors = tensors
+        self._finish = finish
+        self._works = group._works
+        self._waiter = group._waiter
+        self._lock = threading.Lock()
+        self._future = None
+        self._works[self] = None
+
+    def _collect(self):
+        self._request.wait()
+        with self._lock:
+            finish, self._finish = self._finish, None
+            if finish is not None:
+                finish()
+
+    def wait(self, timeout=None):
+        try:
+            self._collect()
+        finally:
+            self._works.pop(self, None)
+        return True
+
+    def is_completed(self):
+        try:
+            if not self._request.test():
+                return False
+            self._collect()
+        except Exception:  # as torch's own: completed, without success
+            pass
+        return True
+
+    def is_success(self):
+        return self.is_completed() and self._request._failure is None
+
+    def exception(self):
+        return self._request._failure
+
+    def result(self):
+        return self._tensors
+
+    def synchronize(self):
+        self.wait()
+
+    def get_future(self):
+        with self._lock:
+            if self._future is None:
+                first = torch.futures.Future()
+                # An exception of a callback becomes the error of the future, also in C++.
+                self._future = first.then(self._value)
+                self._waiter.add(self, first)
+        return self._future
+
+    def _value(self, _):
+        self.wait()
+        return self._tensors
+
+
+class _Waiter:
+    """A thread that waits for works whose futures are used, one after another."""
+
+    def __init__(self):
+        self._queue = queue.SimpleQueue()
+        self._thread = None
+
+    def add(self, work, future):
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, args=(self._queue,), daemon=True,
+                                            name="collnet")
+            self._thread.start()
+        self._queue.put((work, future))
+
+    def end(self):
+        self._queue.put(None)
+
+    @staticmethod
+    def _run(works):
+        while True:
+            item = works.get()
+            if item is None:
+                return
+            work, future = item
+            try:
+                work._request.wait()
+            except Exception:  # the future's callback raises it
+                pass
+            future.set_result(None)
+            del item, work, future
+
+
+class ProcessGroup(dist.ProcessGroup):
+    """A team as a process group."""
+
+    def __init__(self, team, timeout):
+        super().__init__(team.rank, team.size)
+        self._team = team
+        self._timeout = timeout
+        self._works = {}  # not waited for yet, in their order
+        self._waiter = _Waiter()
+        weakref.finalize(self, _gone, self._waiter, team).atexit = False
+
+    def getBackendName(self):
+        return "collnet"
+
+    @property
+    def _ready(self):
+        """The team, when one more operation can be outstanding: waits for the oldest."""
+        works = list(self._works)
+        if len(works) >= OUTSTANDING_MAX:
+            try:
+                works[0]._request.wait()
+            except Exception:  # its own wait() raises it
+                pass
+            self._works.pop(works[0], None)
+        return self._team
+
+    def _work(self, request, tensors, finish=None):
+        return Work(self, request, tensors, finish)
+
+    def _in_place(self, start, tensor, *arguments, reduces=False, after=None):
+        """An operation on one tensor; one that is not contiguous is copied there and back."""
+        whole = tensor.detach().contiguous()
+        memory, kind = _memory(whole)
+        options = {"type": kind} if reduces else {}
+        request = start(memory, *arguments, timeout=self._timeout, **options)
+        copied = whole.data_ptr() != tensor.data_ptr()
+
+        def finish():
+            if after is not None:
+                after(whole)
+            if copied:
+                tensor.detach().copy_(whole)
+
+        return self._work(request, [tensor], finish if copied or after is not None else None)
+
+    def _average(self, op):
+        """What follows a sum."""
+        return (lambda tensor: tensor.div_(self._team.size)) if op == dist.ReduceOp.AVG else None
+
+    def _between(self, start, send, recv, *arguments, tensors=None, finish=None, **options):
+        """An operation on two contiguous tensors."""
+        request = start(_memory(send)[0], _memory(recv)[0], *arguments, timeout=self._timeout,
+                        **options)
+        return self._work(request, [recv] if tensors is None else tensors, finish)
+
+    def broadcast(self, tensors, opts):
+        return self._in_place(self._ready.ibcast, _only(tensors), opts.rootRank)
+
+    def allreduce(self, tensors, opts=None):
+        op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+        ours = _operation(op)
+        return self._in_place(
+            lambda memory, **options: self._ready.iallreduce(IN_PLACE, memory, ours, **options),
+            _only(tensors), reduces=True, after=self._average(op))
+
+    def reduce(self, tensors, opts):
+        ours = _operation(opts.reduceOp)
+        root = opts.rootRank == self._team.rank
+        return self._in_place(
+            lambda memory, **options: self._ready.ireduce(
+                IN_PLACE if root else memory, memory, ours, opts.rootRank, **options),
+            _only(tensors), reduces=True, after=self._average(opts.reduceOp) if root else None)
+
+    def allgather(self, outputs, inputs, opts=None):
+        outputs, tensor = _only(outputs), _only(inputs).detach().contiguous()
+        flat = torch.empty(self._team.size * tensor.numel(), dtype=tensor.dtype)
+        return self._between(self._ready.iallgather, tensor, flat, tensors=outputs,
+                             finish=lambda: _spread(flat, outputs))
+
+    def _allgather_base(self, output, tensor, opts=None):
+        return self._between(self._ready.iallgather, tensor.detach().contiguous(), output)
+
+    def gather(self, outputs, inputs, opts):
+        tensor = _only(inputs).detach().contiguous()
+        if opts.rootRank != self._team.rank:
+            request = self._ready.igather(_memory(tensor)[0], None, opts.rootRank,
+                                         timeout=self._timeout)
+            return self._work(request, [])
+        outputs = _only(outputs)
+        flat = torch.empty(self._team.size * tensor.numel(), dtype=tensor.dtype)
+        return self._between(self._ready.igather, tensor, flat, opts.rootRank, tensors=outputs,
+                             finish=lambda: _spread(flat, outputs))
+
+    def scatter(self, outputs, inputs, opts):
+        output = _only(outputs)
+        whole = output.detach().contiguous()
+        send = (_memory(_flat(_only(inputs)))[0] if opts.rootRank == self._team.rank else None)
+        request = self._ready.iscatter(send, _memory(whole)[0], opts.rootRank,
+                                      timeout=self._timeout)
+        return self._work(request, [output], lambda: _spread(whole.view(-1), [output]))
+
+    def reduce_scatter(self, outputs, inputs, opts):
+        return self._reduce_scatter(_only(outputs), _flat(_only(inputs)), opts)
+
+    def _reduce_scatter_base(self, output, tensor, opts):
+        return self._reduce_scatter(output, tensor.detach().contiguous(), opts)
+
+    def _reduce_scatter(self, output, flat, opts):
+        whole = output.detach().contiguous()
+        after = self._average(opts.reduceOp)
+
+        def finish():
+            if after is not None:
+                after(whole)
+            _spread(whole.view(-1), [output])
+
+        return self._between(self._ready.ireduce_scatter, flat, whole, _operation(opts.reduceOp),
+                             tensors=[output], finish=finish, type=_memory(whole)[1])
+
+    def alltoall(self, outputs, inputs, opts=None):
+        send = _flat(inputs)
+        flat = torch.empty(sum(tensor.numel() for tensor in outputs), dtype=send.dtype)
+        request = self._ready.ialltoallv(
+            _memory(send)[0], [tensor.numel() for tensor in inputs], None,
+            _memory(flat)[0], [tensor.numel() for tensor in outputs], None,
+            timeout=self._timeout)
+        return self._work(request, outputs, lambda: _spread(flat, outputs))
+
+    def alltoall_base(self, output, tensor, output_sizes, input_sizes, opts=None):
+        tensor = tensor.detach().contiguous()
+        if not output_sizes and not input_sizes:
+            return self._between(self._ready.ialltoall, tensor, output)
+
+        def counts(sizes, of):
+            row = of[0].numel() if of.dim() > 0 and of.size(0) > 0 else 0
+            sizes = sizes or [of.size(0) // self._team.size] * self._team.size
+            return [n * row for n in sizes]
+
+        request = self._ready.ialltoallv(
+            _memory(tensor)[0], counts(input_sizes, tensor), None, _memory(output)[0],
+            counts(output_sizes, output), None, timeout=self._timeout)
+        return self._work(request, [output])
+
+    def barrier(self, opts=None):
+        return self._work(self._ready.ibarrier(timeout=self._timeout), [])
+
+
+def _gone(waiter, team):
+    """Called by the garbage collector, which must not call the library."""
+    waiter.end()
+    _unused.append(team)
+
+
+def _create(store, rank, size, timeout):
+    """Makes a process group. The first rank invents the team's name."""
+    global _context
+    while _unused:
+        _unused.popleft().destroy()
+    if _context is None:
+        _context = Context()
+        atexit.register(_context.close)
+    if rank == 0:
+        store.set("collnet", "torch-" + os.urandom(12).hex())
+    name = store.get("collnet").decode()
+    seconds = timeout.total_seconds()
+    return ProcessGroup(_context.team(name, rank, size, timeout=seconds), seconds)
+
+
+dist.Backend.register_backend("collnet", _create)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+The backend of torch.distributed, on every rank of a job: torch_calls.py STORE calls | death.
+"""
+import os
+import sys
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+import collnet.torch
+
+torch.set_num_threads(1)
+rank, size = int(os.environ["COLLNET_RANK"]), int(os.environ["COLLNET_SIZE"])
+ranks = range(size)
+
+
+def expect(got, wanted, what):
+    if not torch.equal(got, wanted):
+        sys.exit(f"rank {rank}: {what}: {got} instead of {wanted}")
+
+
+def data(of, *shape, dtype=torch.float32):
+    """What a rank contributes: small integers, whose sums and products are exact."""
+    draw = torch.Generator().manual_seed(1000 + of)
+    return torch.randint(1, 4, shape, generator=draw).to(dtype)
+
+
+def fold(function, tensors):
+    total = tensors[0].clone()
+    for tensor in tensors[1:]:
+        total = function(total, tensor)
+    return total
+
+
+def reductions(group, members):
+    me, n = members.index(rank), len(members)
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64,
+                  torch.int32, torch.int8, torch.uint8):
+        for op, function in ((dist.ReduceOp.SUM, torch.add), (dist.ReduceOp.PRODUCT, torch.mul),
+                             (dist.ReduceOp.MIN, torch.minimum),
+                             (dist.ReduceOp.MAX, torch.maximum)):
+            x = data(rank, 5, 7, dtype=dtype)
+            dist.all_reduce(x, op, group)
+            expect(x, fold(function, [data(r, 5, 7, dtype=dtype) for r in members]), "all_reduce")
+    for op, function in ((dist.ReduceOp.BAND, torch.bitwise_and),
+                         (dist.ReduceOp.BOR, torch.bitwise_or),
+                         (dist.ReduceOp.BXOR, torch.bitwise_xor)):
+        x = data(rank, 9, dtype=torch.int32)
+        dist.all_reduce(x, op, group)
+        expect(x, fold(function, [data(r, 9, dtype=torch.int32) for r in members]), str(op))
+
+    total = fold(torch.add, [data(r, 4, 6) for r in members])
+    x = data(rank, 4, 6).t().contiguous().t()  # not contiguous
+    dist.all_reduce(x, group=group)
+    expect(x, total, "all_reduce of columns")
+    x = data(rank, 4, 6)
+    dist.all_reduce(x, dist.ReduceOp.AVG, group)
+    expect(x, total / n, "an average")
+    x = torch.complex(data(rank, 3), data(rank, 3))
+    dist.all_reduce(x, group=group)
+    expect(torch.view_as_real(x), torch.stack([fold(torch.add, [data(r, 3) for r in members])] * 2,
+                                              1), "complex numbers")
+    x = data(rank, 4, 6)
+    dist.reduce(x, members[-1], group=group)
+    if me == n - 1:
+        expect(x, total, "reduce")
+
+    parts = [[data(r * 50 + i, 2, 3) for i in range(n)] for r in members]
+    wanted = fold(torch.add, [parts[r][me] for r in range(n)])
+    out = torch.zeros(2, 3)
+    dist.reduce_scatter(out, parts[me], group=group)
+    expect(out, wanted, "reduce_scatter")
+    out = torch.zeros(2, 3)
+    dist.reduce_scatter_tensor(out, torch.cat(parts[me]), group=group)
+    expect(out, wanted, "reduce_scatter_tensor")
+
+
+def movements(group, members):
+    me, n = members.index(rank), len(members)
+    x = data(rank, 3, 3)
+    dist.broadcast(x, members[1], group)
+    expect(x, data(members[1], 3, 3), "broadcast")
+    outs = [torch.zeros(3, 2).t() for _ in members]
+    dist.all_gather(outs, data(rank, 2, 3), group)
+    for r, out in zip(members, outs):
+        expect(out, data(r, 2, 3), "all_gather")
+    out = torch.zeros(2 * n, 3, dtype=torch.bool)
+    dist.all_gather_into_tensor(out, data(rank, 2, 3) > 1, group)
+    expect(out, torch.cat([data(r, 2, 3) > 1 for r in members]), "all_gather_into_tensor")
+    if group is None:
+        objects = [None] * n
+        dist.all_gather_object(objects, {"rank": rank, "more": "x" * rank})
+        if objects != [{"rank": r, "more": "x" * r} for r in members]:
+            sys.exit(f"all_gather_object: {objects}")
+        outs = [torch.zeros(4) for _ in members] if rank == 1 else None
+        dist.gather(data(rank, 4), outs, 1)
+        for r in members if rank == 1 else ():
+            expect(outs[r], data(r, 4), "gather")
+        out = torch.zeros(4)
+        dist.scatter(out, [data(r, 4) for r in members] if rank == 1 else None, 1)
+        expect(out, data(rank, 4), "scatter")
+
+    # Rank i sends i + j rows to rank j.
+    def rows(i, j):
+        return data(100 + 10 * i + j, i + j, 2)
+
+    outs = [torch.zeros(me + j, 2) for j in range(n)]
+    dist.all_to_all(outs, [rows(me, j) for j in range(n)], group)
+    for j in range(n):
+        expect(outs[j], rows(j, me), "all_to_all")
+    out = torch.zeros(sum(me + j for j in range(n)), 2)
+    dist.all_to_all_single(out, torch.cat([rows(me, j) for j in range(n)]),
+                           [me + j for j in range(n)], [me + j for j in range(n)], group)
+    expect(out, torch.cat([rows(j, me) for j in range(n)]), "all_to_all_single, unequal")
+    out = torch.zeros(2 * n, 2)
+    dist.all_to_all_single(out, data(rank, 2 * n, 2), group=group)
+    expect(out, torch.cat([data(r, 2 * n, 2)[2 * me:2 * me + 2] for r in members]),
+           "all_to_all_single")
+    dist.barrier(group)
+
+
+def asynchronous():
+    total = fold(torch.add, [data(r, 1000) for r in ranks])
+    tensors = [data(rank, 1000) + i for i in range(40)]
+    works = [dist.all_reduce(x, async_op=True) for x in tensors]
+    for i in reversed(range(40)):
+        works[i].wait()
+        expect(tensors[i], total + i * size, "asynchronous work")
+    x = data(rank, 1000)
+    work = dist.all_reduce(x, async_op=True)
+    doubled = work.get_future().then(lambda future: future.value()[0] * 2)
+    expect(doubled.wait(), 2 * total, "a future")
+    out = torch.zeros(size * 10)
+    work = dist.all_gather_into_tensor(out, data(rank, 10), async_op=True)
+    while not work.is_completed():
+        pass
+    expect(out, torch.cat([data(r, 10) for r in ranks]), "work that was tested")
+    tensors = [data(rank, 1000) + i for i in range(200)]  # more than a team can have outstanding
+    works = [dist.all_reduce(x, async_op=True) for x in tensors]
+    futures = [work.get_future() for work in works[::2]]
+    works[199].wait()
+    torch.futures.wait_all(futures)
+    for i in range(200):
+        works[i].wait()
+        expect(tensors[i], total + i * size, "much asynchronous work")
+    for _ in range(300):
+        dist.barrier(async_op=True)  # dropped
+
+
+def refused():
+    for text, call in (("dense tensors", lambda: dist.all_reduce(torch.zeros(2).to_sparse())),
+                       ("no reduction", lambda: dist.all_reduce(torch.zeros(2, dtype=torch.bool))),
+                       ("no operation", lambda: dist.all_reduce(torch.zeros(2),
+                                                               dist.ReduceOp.BAND))):
+        try:
+            call()
+        except Exception as error:
+            if text not in str(error):
+                print(f"rank {rank}: {text}: {error!r}", flush=True)
+                sys.exit(1)
+        else:
+            sys.exit(f"rank {rank}: not refused: {text}")
+
+
+def death():
+    dist.barrier()
+    if rank == 1:
+        os._exit(0)
+    x = torch.ones(10)
+    future = None
+    try:
+        while True:
+            work = dist.all_reduce(x, async_op=True)
+            future = work.get_future()
+            work.wait()
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}\n", end="", flush=True)
+    try:
+        future.wait()
+    except Exception as error:
+        print(f"future: {' '.join(str(error).split())}\n", end="", flush=True)
+
+
+dist.init_process_group("collnet", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size,
+                        timeout=timedelta(seconds=20))
+if sys.argv[2] == "death":
+    death()
+else:
+    reductions(None, list(ranks))
+    movements(None, list(ranks))
+    asynchronous()
+    refused()
+    members = [0, 2, 3]
+    group = dist.new_group(members)
+    if rank in members:
+        reductions(group, members)
+        movements(group, members)
+    dist.barrier()
+    del group
+    dist.destroy_process_group()
+    print(f"right: rank {rank}", flush=True)

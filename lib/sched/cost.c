@@ -28,6 +28,13 @@ double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate)
 	return seconds > (double)frames * c->pace ? seconds : (double)frames * c->pace;
 }
 
+uint64_t cn_cost_frame(const struct cn_cost *c, uint64_t bytes)
+{
+	uint64_t frames = (bytes + c->payload - 1) / c->payload;
+
+	return frames > 1 ? (bytes + frames - 1) / frames : bytes;
+}
+
 static uint64_t link_rate(const struct cn_cost *c, const struct cn_tree *t, uint32_t x)
 {
 	uint64_t rate = t->topo->links[t->v[x].link].rate;

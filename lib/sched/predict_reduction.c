@@ -43,12 +43,16 @@ static uint32_t consecutive(const struct cn_layout *l)
 	return parts;
 }
 
-static uint32_t parts_of(const struct cn_network *n)
+static bool parts_are_nodes(const struct cn_network *n)
 {
 	const enum cn_op_kind op = n->plan->op;
 
-	return n->plan->ordered || op == CN_OP_SCAN || op == CN_OP_EXSCAN ? consecutive(n->layout)
-									  : n->layout->nnodes;
+	return !n->plan->ordered && op != CN_OP_SCAN && op != CN_OP_EXSCAN;
+}
+
+static uint32_t parts_of(const struct cn_network *n)
+{
+	return parts_are_nodes(n) ? n->layout->nnodes : consecutive(n->layout);
 }
 
 static bool too_long(const struct cn_network *n, struct cn_prediction *out)
@@ -60,22 +64,106 @@ static bool too_long(const struct cn_network *n, struct cn_prediction *out)
 	return true;
 }
 
+/* The nodes of the parts, in their order; NULL: no memory. */
+static uint32_t *nodes_of_parts(const struct cn_network *n, uint32_t parts)
+{
+	const struct cn_layout *l = n->layout;
+	uint32_t *nodes = malloc((parts > l->nnodes ? parts : l->nnodes) * sizeof(*nodes)), k = 0;
+
+	if (nodes != NULL && parts_are_nodes(n)) {
+		cn_ring_lr1(l->tree, nodes);
+	} else if (nodes != NULL) {
+		for (uint32_t rank = 0; rank < l->nranks; rank++) {
+			if (rank == 0 || l->node_of[rank] != l->node_of[rank - 1]) {
+				nodes[k++] = l->node_of[rank];
+			}
+		}
+	}
+	return nodes;
+}
+
+/* The messages of all rounds on the directed links of a tree. */
+struct load {
+	const struct cn_tree *t;
+	const uint32_t *nodes;
+	uint32_t *messages, *path;
+};
+
+static void add_message(struct load *x, uint32_t from, uint32_t to)
+{
+	const uint32_t links = cn_tree_path(x->t, x->nodes[from], x->nodes[to], x->path);
+
+	for (uint32_t i = 0; i < links; i++) {
+		x->messages[x->path[i]]++;
+	}
+}
+
+/* As planned by allreduce/doubling.c, reduce/binomial.c and scan/doubling.c, with root 0. */
+static void add_rounds(struct load *x, enum cn_op_kind op, uint32_t parts)
+{
+	for (uint32_t d = 1; d < parts; d *= 2) {
+		for (uint32_t i = 0; i + d < parts; i++) {
+			if (op == CN_OP_REDUCE ? i % (2 * d) == 0
+					       : op != CN_OP_ALLREDUCE || (i & d) == 0) {
+				add_message(x, op == CN_OP_SCAN || op == CN_OP_EXSCAN ? i : i + d,
+					    op == CN_OP_SCAN || op == CN_OP_EXSCAN ? i + d : i);
+			}
+			if (op == CN_OP_ALLREDUCE && (i & d) == 0) {
+				add_message(x, i, i + d);
+			}
+		}
+	}
+}
+
+/* Seconds of all rounds on the link that they occupy longest; 0: the network is not known. */
+static double busiest_link(const struct cn_network *n, uint32_t parts)
+{
+	const struct cn_tree *t = n->layout->tree;
+	struct load x = { .t = t };
+	struct cn_cost cost = *n->cost;
+	double most = 0;
+
+	if (t == NULL) {
+		return 0;
+	}
+	cost.pace = 0; /* that is a node's, not a link's */
+	x.nodes = nodes_of_parts(n, parts);
+	x.messages = calloc(2 * (size_t)t->n, sizeof(*x.messages));
+	x.path = malloc((2 * (size_t)t->height + 1) * sizeof(*x.path));
+	if (x.nodes != NULL && x.messages != NULL && x.path != NULL) {
+		add_rounds(&x, n->plan->op, parts);
+	}
+	for (uint32_t link = 2; x.messages != NULL && link < 2 * t->n; link++) {
+		const double one = cn_cost_wire(&cost, n->plan->bytes,
+						t->topo->links[t->v[link / 2].link].rate);
+
+		most = longer(most, x.messages[link] * one / cn_tree_channels(t, link));
+	}
+	free((void *)x.nodes);
+	free(x.messages);
+	free(x.path);
+	return most;
+}
+
 void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_prediction *out)
 {
 	const uint32_t parts = parts_of(n), rounds = doublings(parts);
 	const uint64_t bytes = n->plan->bytes;
 	/* An allreduce of parts beyond a power of two begins and ends with a message more. */
 	const bool more = n->plan->op == CN_OP_ALLREDUCE && (parts & (parts - 1)) != 0;
-	const double steps = rounds + (more ? 1 : 0);
+	const double steps = rounds + (more ? 1 : 0), combining = 2 * n->cost->startup;
+	const double whole = wire(n, (double)bytes),
+		     frame = wire(n, (double)cn_cost_frame(n->cost, bytes));
+	double path, link;
 
 	if (too_long(n, out)) {
 		return;
 	}
-	/* The latency has the first frame on every link, and the wire's time has it again. */
-	out->seconds = steps * (wire(n, (double)bytes) + n->latency -
-				wire(n,
-				     bytes < n->cost->payload ? (double)bytes : n->cost->payload)) +
-		       rounds * 2 * n->cost->startup; /* the result's way back has none */
+	/* Frames are passed on as they come, combined: either the first one's way through all
+	 * rounds takes longest, and the others follow it, or the link that carries most. */
+	path = steps * n->latency + whole - frame + rounds * combining;
+	link = longer(steps * whole, busiest_link(n, parts)) + n->latency - frame + combining;
+	out->seconds = longer(path, link);
 	snprintf(out->why, sizeof(out->why), "%.0f rounds", steps);
 }
 

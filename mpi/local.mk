@@ -12,7 +12,11 @@ mpi_glue = \
 
 if HAVE_OPENMPI
 openmpi_LTLIBRARIES = mpi/mca_coll_collnet.la
-mpi_mca_coll_collnet_la_SOURCES = mpi/openmpi/coll_collnet.c $(mpi_glue)
+mpi_mca_coll_collnet_la_SOURCES = \
+	mpi/openmpi/coll_collnet.c \
+	mpi/openmpi/coll_collnet.h \
+	mpi/openmpi/nonblocking.c \
+	$(mpi_glue)
 mpi_mca_coll_collnet_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENMPI_CPPFLAGS)
 mpi_mca_coll_collnet_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 mpi_mca_coll_collnet_la_LIBADD = lib/libcollnet.la $(OPENMPI_LIBS)

@@ -18,6 +18,7 @@
 #ifndef COLLNET_MPI_GLUE_H
 #define COLLNET_MPI_GLUE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -55,8 +56,9 @@ struct glue_comm {
 	void *self; /* passed to the functions of mpi */
 	struct glue_team *team;
 	int rank, size;
-	bool nested;		   /* in an operation that consists of others */
-	struct glue_choice *trial; /* the call is one that is timed, from `began` */
+	bool nested;		     /* in an operation that consists of others */
+	bool wants_team, tried_team; /* of its own, for non-blocking calls */
+	struct glue_choice *trial;   /* the call is one that is timed, from `began` */
 	int64_t began;
 };
 
@@ -74,50 +76,108 @@ void glue_comm_free(struct glue_comm *c);
 /* Ends all teams and the context: MPI is finalized. */
 void glue_finalize(void);
 
-/* The component has performed a call, or passed it to MPI: every call of an operation is followed
- * by this one. c may be NULL. */
+struct glue_call;
+
+/*
+ * The operations start a call: MPI_SUCCESS, GLUE_DECLINED, or an error code. What they do not
+ * decline, glue_finish() completes, whatever the result, or for a non-blocking call that started
+ * glue_test().
+ */
+int glue_barrier(struct glue_call *k);
+int glue_bcast(struct glue_call *k, void *buffer, int count, MPI_Datatype type, int root);
+int glue_allgather(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		   int nrecv, MPI_Datatype trecv);
+int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		  int nrecv, MPI_Datatype trecv);
+int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		int nrecv, MPI_Datatype trecv, int root);
+int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		 int nrecv, MPI_Datatype trecv, int root);
+int glue_alltoallv(struct glue_call *k, const void *send, const int *send_counts,
+		   const int *send_displs, MPI_Datatype tsend, void *recv, const int *recv_counts,
+		   const int *recv_displs, MPI_Datatype trecv);
+int glue_alltoallw(struct glue_call *k, const void *send, const int *send_counts,
+		   const int *send_displs, const MPI_Datatype *tsend, void *recv,
+		   const int *recv_counts, const int *recv_displs, const MPI_Datatype *trecv);
+int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend,
+		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv);
+int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
+		 const int *counts, const int *displs, MPI_Datatype trecv, int root);
+int glue_scatterv(struct glue_call *k, const void *send, const int *counts, const int *displs,
+		  MPI_Datatype tsend, void *recv, int nrecv, MPI_Datatype trecv, int root);
+int glue_allreduce(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
+		   MPI_Op op);
+int glue_reduce(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
+		MPI_Op op, int root);
+int glue_reduce_scatter_block(struct glue_call *k, const void *send, void *recv, int count,
+			      MPI_Datatype type, MPI_Op op);
+/* Consists of others: not for non-blocking calls. */
+int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const int *counts,
+			MPI_Datatype type, MPI_Op op);
+int glue_scan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
+	      MPI_Op op);
+int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
+		MPI_Op op);
+
+/* Waits for a call that started (rc: what the operation returned), and frees what it used.
+ * MPI_SUCCESS or an error code. A failure of collnet's has an error class of its own, whose string
+ * is collnet's message, which is also a line on standard error. */
+int glue_finish(struct glue_call *k, int rc);
+/* Whether a non-blocking call is complete; then it is finished, with this result. */
+bool glue_test(struct glue_call *k, int *rc);
+
+/* The component has performed a blocking call, or passed it to MPI: every call of an operation is
+ * followed by this one. c may be NULL. */
 void glue_end(struct glue_comm *c);
 
-/* The operations: MPI_SUCCESS, GLUE_DECLINED, or an error code. A failure of collnet's has an error
- * class of its own, whose string is collnet's message, which is also a line on standard error. */
-int glue_barrier(struct glue_comm *c, MPI_Comm comm);
-int glue_bcast(struct glue_comm *c, void *buffer, int count, MPI_Datatype type, int root,
-	       MPI_Comm comm);
-int glue_allgather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
-		   int nrecv, MPI_Datatype trecv, MPI_Comm comm);
-int glue_alltoall(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
-		  int nrecv, MPI_Datatype trecv, MPI_Comm comm);
-int glue_gather(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
-		int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm);
-int glue_scatter(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
-		 int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm);
-int glue_alltoallv(struct glue_comm *c, const void *send, const int *send_counts,
-		   const int *send_displs, MPI_Datatype tsend, void *recv, const int *recv_counts,
-		   const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm);
-int glue_alltoallw(struct glue_comm *c, const void *send, const int *send_counts,
-		   const int *send_displs, const MPI_Datatype *tsend, void *recv,
-		   const int *recv_counts, const int *recv_displs, const MPI_Datatype *trecv,
-		   MPI_Comm comm);
-int glue_allgatherv(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend,
-		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv,
-		    MPI_Comm comm);
-int glue_gatherv(struct glue_comm *c, const void *send, int nsend, MPI_Datatype tsend, void *recv,
-		 const int *counts, const int *displs, MPI_Datatype trecv, int root, MPI_Comm comm);
-int glue_scatterv(struct glue_comm *c, const void *send, const int *counts, const int *displs,
-		  MPI_Datatype tsend, void *recv, int nrecv, MPI_Datatype trecv, int root,
-		  MPI_Comm comm);
-int glue_allreduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
-		   MPI_Op op, MPI_Comm comm);
-int glue_reduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
-		MPI_Op op, int root, MPI_Comm comm);
-int glue_reduce_scatter_block(struct glue_comm *c, const void *send, void *recv, int count,
-			      MPI_Datatype type, MPI_Op op, MPI_Comm comm);
-int glue_reduce_scatter(struct glue_comm *c, const void *send, void *recv, const int *counts,
-			MPI_Datatype type, MPI_Op op, MPI_Comm comm);
-int glue_scan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
-	      MPI_Op op, MPI_Comm comm);
-int glue_exscan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
-		MPI_Op op, MPI_Comm comm);
+/*
+ * `count` elements of a type as contiguous bytes. A type that is contiguous in memory is used in
+ * place; else the bytes are in `owned`, which glue_packed_free() frees.
+ */
+struct glue_packed {
+	void *bytes;
+	void *owned;
+	struct glue_buffer *buffer; /* which the owned bytes are in; NULL: the heap */
+	/* With a count per rank: bytes; the second is part of the first's memory. Else NULL. */
+	size_t *counts, *displs;
+};
+
+/* Blocks of `count` elements each; or if these are not NULL, with their own counts, displacements
+ * and types, which are the caller's until the call is complete. */
+struct glue_blocks {
+	void *data;
+	uint32_t n;
+	int count;
+	MPI_Datatype type;
+	const int *counts, *displs;
+	const MPI_Datatype *types;
+};
+
+/* An operation that MPI applies to elements. */
+struct glue_by_mpi {
+	MPI_Datatype type;
+	MPI_Op op;
+	MPI_Comm comm;
+	size_t size;	 /* bytes of an element, packed */
+	bool contiguous; /* it lies in memory as it is packed */
+	bool used;	 /* by this call */
+	int rc;		 /* of the first failure */
+};
+
+/* A call. The component sets the first three, and the others to 0; it does not move a call that
+ * has started. */
+struct glue_call {
+	struct glue_comm *c;
+	MPI_Comm comm;
+	bool nonblocking;
+
+	const char *what;
+	collnet_request_t *request;  /* NULL: none is outstanding */
+	atomic_bool *pending;	     /* its mark in the team */
+	struct glue_packed in, out;  /* what is sent and received */
+	struct glue_blocks received; /* where `out` goes, if it is packed */
+	struct glue_by_mpi by_mpi;
+};
 
 /* ---- between the files of the glue ------------------------------------------------------- */
 
@@ -159,8 +219,10 @@ struct glue_choice {
 struct glue_buffer {
 	void *p;
 	size_t bytes;
-	bool busy;
+	atomic_bool busy; /* another thread may complete the call that uses it */
 };
+
+#define GLUE_OUTSTANDING (COLLNET_OUTSTANDING_MAX / 2 - 1)
 
 #define GLUE_BUFFERS 2 /* what is sent and what is received */
 
@@ -169,7 +231,10 @@ struct glue_team {
 	collnet_team_t *team;
 	MPI_Group group;
 	int64_t id;		      /* equal on all its ranks, never 0 */
-	const struct glue_comm *user; /* with threads: the one communicator that uses it */
+	const struct glue_comm *user; /* the one communicator that uses it, or NULL: any may */
+	unsigned sharers;	      /* communicators that have used it since it had no user */
+	unsigned started;	      /* operations */
+	atomic_bool pending[GLUE_OUTSTANDING]; /* whether the latest ones are, by their number */
 	struct glue_choice choices[GLUE_NOPS][GLUE_CLASSES];
 	struct glue_buffer buffers[GLUE_BUFFERS];
 	bool no_buffers;	/* the daemon has no more memory for this process */
@@ -177,10 +242,15 @@ struct glue_team {
 	struct glue_team *next;
 };
 
-/* Decides at the first call of a communicator; collective. Whether the communicator is served. */
-bool glue_decide(struct glue_comm *c, MPI_Comm comm);
+/*
+ * Whether a call's communicator is served. The first blocking call decides, together with the other
+ * ranks. A non-blocking call must not wait for them: it is served only if it is already decided,
+ * and if the team is the communicator's own, because MPI does not order the calls of several
+ * communicators. The next blocking call gets such a team.
+ */
+bool glue_decide(const struct glue_call *k);
 /* The same for one call. bytes: of a block, 0 for operations with a count per rank. */
-bool glue_serves(struct glue_comm *c, MPI_Comm comm, enum glue_op op, size_t bytes);
+bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes);
 /* Prints a line about a communicator if the level of verbosity is that high. */
 void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const char *text);
 
@@ -190,43 +260,23 @@ struct collnet_coll_options glue_options(void);
 /* Nanoseconds of a monotonic clock. */
 int64_t glue_now(void);
 
-/* Waits for an operation if its start succeeded (status). MPI_SUCCESS or an error code, as the
- * operations. */
-int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request_t **r);
+/* Before an operation starts: waits until the team has room for one more. */
+void glue_make_room(struct glue_comm *c);
+/* A call has started with this status of collnet's. MPI_SUCCESS or an error code. */
+int glue_started(struct glue_call *k, const char *what, int status);
 
-/*
- * `count` elements of a type as contiguous bytes. A type that is contiguous in memory is used in
- * place; else the bytes are in `owned`, which glue_packed_free() frees.
- */
-struct glue_packed {
-	void *bytes;
-	void *owned;
-	struct glue_buffer *buffer; /* which the owned bytes are in; NULL: the heap */
-};
+#define GLUE_NOT_PACKED ((struct glue_packed){ .bytes = NULL })
 
-#define GLUE_NOT_PACKED ((struct glue_packed){ NULL, NULL, NULL })
-
-/* Memory for packed elements. NULL: there is none. */
-void *glue_packed_alloc(struct glue_comm *c, struct glue_packed *p, size_t bytes);
-
-/* MPI_SUCCESS or an error class. `blocks` blocks of `count` elements each; filled: with what `data`
- * holds (a send buffer), else the bytes are to be received. */
-int glue_pack(struct glue_comm *c, struct glue_packed *p, const void *data, uint32_t blocks,
-	      int count, MPI_Datatype type, bool filled, MPI_Comm comm);
-/* What was received goes to `data`; for a type that is contiguous it is there already. */
-int glue_unpack(const struct glue_packed *p, void *data, uint32_t blocks, int count,
-		MPI_Datatype type, MPI_Comm comm);
+/* MPI_SUCCESS or an error class. filled: with what the blocks hold (they are sent), else the bytes
+ * are to be received. */
+int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glue_blocks *b,
+	      bool filled);
+/* What was received goes to its blocks; for a type that is contiguous it is there already. */
+int glue_unpack(const struct glue_packed *p, const struct glue_blocks *b, MPI_Comm comm);
 void glue_packed_free(struct glue_packed *p);
-/* One block, as MPI_Pack() and MPI_Unpack(). */
-int glue_pack_block(const void *data, int count, MPI_Datatype type, void *bytes, size_t size,
-		    MPI_Comm comm);
-int glue_unpack_block(const void *bytes, size_t size, void *data, int count, MPI_Datatype type,
-		      MPI_Comm comm);
-/* Whether the elements of a type are adjacent, so that it is used in place. */
-bool glue_is_contiguous(MPI_Datatype type);
 /* Bytes of `count` elements; COLLNET_BLOCK_MAX + 1 when they are too many for a block. */
 size_t glue_bytes(int count, MPI_Datatype type);
-/* Address of block i of `data`. */
-void *glue_block(const void *data, uint32_t i, int count, MPI_Datatype type);
+/* Address of a block. */
+void *glue_block(const struct glue_blocks *b, uint32_t i);
 
 #endif

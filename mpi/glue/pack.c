@@ -9,7 +9,8 @@
 
 #define SHARED_MIN ((size_t)16 << 10)
 
-bool glue_is_contiguous(MPI_Datatype type)
+/* Whether the elements of a type are adjacent, so that it is used in place. */
+static bool is_contiguous(MPI_Datatype type)
 {
 	int size;
 	MPI_Aint lower, extent;
@@ -32,12 +33,27 @@ size_t glue_bytes(int count, MPI_Datatype type)
 	return (size_t)count * (size_t)size;
 }
 
-void *glue_block(const void *data, uint32_t i, int count, MPI_Datatype type)
+/* Block i of `data`, whose displacements are in elements if all have one type, else in bytes. */
+void *glue_block(const struct glue_blocks *b, uint32_t i)
 {
 	MPI_Aint lower, extent;
 
-	PMPI_Type_get_extent(type, &lower, &extent);
-	return (char *)data + (MPI_Aint)i * count * extent;
+	if (b->types != NULL) {
+		return (char *)b->data + b->displs[i];
+	}
+	PMPI_Type_get_extent(b->type, &lower, &extent);
+	return (char *)b->data +
+	       (b->displs != NULL ? (MPI_Aint)b->displs[i] : (MPI_Aint)i * b->count) * extent;
+}
+
+static int count_of(const struct glue_blocks *b, uint32_t i)
+{
+	return b->counts != NULL ? b->counts[i] : b->count;
+}
+
+static MPI_Datatype type_of(const struct glue_blocks *b, uint32_t i)
+{
+	return b->types != NULL ? b->types[i] : b->type;
 }
 
 /*
@@ -52,8 +68,8 @@ static int displaced(int count, MPI_Datatype type, void *address, MPI_Datatype *
 	return rc == MPI_SUCCESS ? PMPI_Type_commit(out) : rc;
 }
 
-int glue_pack_block(const void *data, int count, MPI_Datatype type, void *bytes, size_t size,
-		    MPI_Comm comm)
+static int pack_block(const void *data, int count, MPI_Datatype type, void *bytes, size_t size,
+		      MPI_Comm comm)
 {
 	MPI_Datatype moved;
 	int at = 0, rc;
@@ -70,8 +86,8 @@ int glue_pack_block(const void *data, int count, MPI_Datatype type, void *bytes,
 	return rc;
 }
 
-int glue_unpack_block(const void *bytes, size_t size, void *data, int count, MPI_Datatype type,
-		      MPI_Comm comm)
+static int unpack_block(const void *bytes, size_t size, void *data, int count, MPI_Datatype type,
+			MPI_Comm comm)
 {
 	MPI_Datatype moved;
 	int at = 0, rc;
@@ -125,13 +141,12 @@ static bool share(struct glue_team *t, struct glue_packed *p, size_t bytes)
 	return true;
 }
 
-void *glue_packed_alloc(struct glue_comm *c, struct glue_packed *p, size_t bytes)
+static int allocate(struct glue_team *t, struct glue_packed *p, size_t bytes)
 {
-	*p = GLUE_NOT_PACKED;
-	if (!share(c->team, p, bytes)) {
+	if (!share(t, p, bytes)) {
 		p->bytes = p->owned = malloc(bytes + 1);
 	}
-	return p->bytes;
+	return p->bytes != NULL ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 }
 
 void glue_packed_free(struct glue_packed *p)
@@ -141,45 +156,89 @@ void glue_packed_free(struct glue_packed *p)
 	} else {
 		free(p->owned);
 	}
-	p->owned = NULL;
-	p->buffer = NULL;
+	free(p->counts);
+	*p = GLUE_NOT_PACKED;
 }
 
-int glue_pack(struct glue_comm *c, struct glue_packed *p, const void *data, uint32_t blocks,
-	      int count, MPI_Datatype type, bool filled, MPI_Comm comm)
+/* MPI displaces blocks in either direction; collnet from the lowest one. */
+static void use_in_place(struct glue_packed *p, const struct glue_blocks *b)
 {
-	size_t bytes = glue_bytes(count, type);
+	uint32_t lowest = 0;
+
+	if (b->counts == NULL) {
+		p->bytes = b->data;
+		return;
+	}
+	for (uint32_t i = 1; i < b->n; i++) {
+		lowest = b->displs[i] < b->displs[lowest] ? i : lowest;
+	}
+	p->bytes = glue_block(b, lowest);
+	for (uint32_t i = 0; i < b->n; i++) {
+		p->displs[i] = (size_t)((char *)glue_block(b, i) - (char *)p->bytes);
+	}
+}
+
+/* The packed bytes of block i, and how many they are. */
+static void *packed_block(const struct glue_packed *p, const struct glue_blocks *b, uint32_t i,
+			  size_t *bytes)
+{
+	if (p->counts != NULL) {
+		*bytes = p->counts[i];
+		return (char *)p->bytes + p->displs[i];
+	}
+	*bytes = glue_bytes(b->count, b->type);
+	return (char *)p->bytes + i * *bytes;
+}
+
+int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glue_blocks *b,
+	      bool filled)
+{
+	size_t total = 0, bytes;
+	int rc;
 
 	*p = GLUE_NOT_PACKED;
-	p->bytes = (void *)data;
-	if (glue_is_contiguous(type)) {
+	if (b->counts == NULL) {
+		total = b->n * glue_bytes(b->count, b->type);
+	} else {
+		p->counts = calloc(2 * (size_t)b->n, sizeof(*p->counts));
+		if (p->counts == NULL) {
+			return MPI_ERR_NO_MEM;
+		}
+		p->displs = p->counts + b->n;
+		for (uint32_t i = 0; i < b->n; i++) {
+			p->counts[i] = glue_bytes(b->counts[i], type_of(b, i));
+			p->displs[i] = total;
+			total += p->counts[i];
+		}
+	}
+	if (b->types == NULL && is_contiguous(b->type)) {
+		use_in_place(p, b);
 		return MPI_SUCCESS;
 	}
-	if (glue_packed_alloc(c, p, bytes * blocks) == NULL) {
-		return MPI_ERR_NO_MEM;
-	}
-	for (uint32_t i = 0; filled && i < blocks; i++) {
-		int rc = glue_pack_block(glue_block(data, i, count, type), count, type,
-					 (char *)p->bytes + i * bytes, bytes, comm);
-		if (rc != MPI_SUCCESS) {
-			glue_packed_free(p);
-			return rc;
+	rc = allocate(k->c->team, p, total);
+	for (uint32_t i = 0; filled && rc == MPI_SUCCESS && i < b->n; i++) {
+		void *at = packed_block(p, b, i, &bytes);
+
+		if (bytes > 0) {
+			rc = pack_block(glue_block(b, i), count_of(b, i), type_of(b, i), at, bytes,
+					k->comm);
 		}
 	}
-	return MPI_SUCCESS;
+	return rc;
 }
 
-int glue_unpack(const struct glue_packed *p, void *data, uint32_t blocks, int count,
-		MPI_Datatype type, MPI_Comm comm)
+int glue_unpack(const struct glue_packed *p, const struct glue_blocks *b, MPI_Comm comm)
 {
-	size_t bytes = glue_bytes(count, type);
+	int rc = MPI_SUCCESS;
+	size_t bytes;
 
-	for (uint32_t i = 0; p->owned != NULL && i < blocks; i++) {
-		int rc = glue_unpack_block((char *)p->bytes + i * bytes, bytes,
-					   glue_block(data, i, count, type), count, type, comm);
-		if (rc != MPI_SUCCESS) {
-			return rc;
+	for (uint32_t i = 0; p->owned != NULL && rc == MPI_SUCCESS && i < b->n; i++) {
+		void *at = packed_block(p, b, i, &bytes);
+
+		if (bytes > 0) {
+			rc = unpack_block(at, bytes, glue_block(b, i), count_of(b, i),
+					  type_of(b, i), comm);
 		}
 	}
-	return MPI_SUCCESS;
+	return rc;
 }

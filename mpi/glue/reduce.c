@@ -11,18 +11,9 @@
 
 /* ---- operations that MPI applies ---------------------------------------------------------- */
 
-struct by_mpi {
-	MPI_Datatype type;
-	MPI_Op op;
-	MPI_Comm comm;
-	size_t size;	 /* bytes of an element, packed */
-	bool contiguous; /* it lies in memory as it is packed */
-	int rc;		 /* of the first failure */
-};
-
 /* out = left op right, on contiguous elements. MPI's own function replaces its right operand. */
-static int apply_contiguous(const struct by_mpi *x, const void *left, const void *right, void *out,
-			    size_t count)
+static int apply_contiguous(const struct glue_by_mpi *x, const void *left, const void *right,
+			    void *out, size_t count)
 {
 	const size_t bytes = count * x->size;
 	void *copy;
@@ -46,7 +37,7 @@ static int apply_contiguous(const struct by_mpi *x, const void *left, const void
 }
 
 /* The same on packed elements. */
-static int apply_packed(const struct by_mpi *x, const void *left, const void *right, void *out,
+static int apply_packed(const struct glue_by_mpi *x, const void *left, const void *right, void *out,
 			size_t count)
 {
 	MPI_Aint lower, extent, true_lower, true_extent;
@@ -79,7 +70,7 @@ static int apply_packed(const struct by_mpi *x, const void *left, const void *ri
 
 static void apply(const void *left, const void *right, void *out, size_t count, void *context)
 {
-	struct by_mpi *x = context;
+	struct glue_by_mpi *x = context;
 	const int rc = x->contiguous ? apply_contiguous(x, left, right, out, count)
 				     : apply_packed(x, left, right, out, count);
 
@@ -197,19 +188,18 @@ static bool is_exact(MPI_Datatype type, MPI_Op op)
 	return (op == MPI_SUM || op == MPI_PROD) && ours != 0 && ours < COLLNET_FLOAT16;
 }
 
-static bool serves(struct glue_comm *c, MPI_Comm comm, enum glue_op what, size_t bytes,
-		   MPI_Datatype type, MPI_Op op)
+static bool serves(const struct glue_call *k, enum glue_op what, size_t bytes, MPI_Datatype type,
+		   MPI_Op op)
 {
-	return bytes > 0 && is_exact(type, op) ? glue_serves(c, comm, what, bytes)
-					       : glue_decide(c, comm);
+	return bytes > 0 && is_exact(type, op) ? glue_serves(k, what, bytes) : glue_decide(k);
 }
 
 /* ---- the operations ------------------------------------------------------------------------ */
 
 enum reduction { ALLREDUCE, REDUCE, REDUCE_SCATTER, SCAN, EXSCAN };
 
-/* A call, with elements that collnet can combine. */
-struct call {
+/* An operation on elements that collnet can combine. */
+struct reduce {
 	enum reduction kind;
 	const void *send;
 	void *recv;
@@ -219,35 +209,35 @@ struct call {
 	uint32_t root;
 };
 
-static int run(struct glue_comm *c, const struct call *k, const struct collnet_user_op *user)
+static int start(struct glue_call *k, const struct reduce *r, const struct collnet_user_op *user)
 {
 	static const char *const names[] = { "Allreduce", "Reduce", "Reduce_scatter_block", "Scan",
 					     "Exscan" };
 	struct collnet_coll_options o = glue_options();
-	collnet_team_t *t = c->team->team;
-	collnet_request_t *r = NULL;
+	collnet_team_t *t = k->c->team->team;
+	collnet_request_t **q = &k->request;
 	int rc = COLLNET_EINVAL;
 
 	o.user_op = user;
-	switch (k->kind) {
+	glue_make_room(k->c);
+	switch (r->kind) {
 	case ALLREDUCE:
-		rc = collnet_iallreduce(t, k->send, k->recv, k->count, k->type, k->op, &o, &r);
+		rc = collnet_iallreduce(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
 		break;
 	case REDUCE:
-		rc = collnet_ireduce(t, k->send, k->recv, k->count, k->type, k->op, k->root, &o,
-				     &r);
+		rc = collnet_ireduce(t, r->send, r->recv, r->count, r->type, r->op, r->root, &o, q);
 		break;
 	case REDUCE_SCATTER:
-		rc = collnet_ireduce_scatter(t, k->send, k->recv, k->count, k->type, k->op, &o, &r);
+		rc = collnet_ireduce_scatter(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
 		break;
 	case SCAN:
-		rc = collnet_iscan(t, k->send, k->recv, k->count, k->type, k->op, &o, &r);
+		rc = collnet_iscan(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
 		break;
 	case EXSCAN:
-		rc = collnet_iexscan(t, k->send, k->recv, k->count, k->type, k->op, &o, &r);
+		rc = collnet_iexscan(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
 		break;
 	}
-	return glue_wait(c, names[k->kind], rc, &r);
+	return glue_started(k, names[r->kind], rc);
 }
 
 /* The elements of `blocks` blocks as bytes that must not change: a copy if they are in place. */
@@ -268,104 +258,111 @@ static int keep(struct glue_packed *p, size_t bytes)
 }
 
 /* By an operation of MPI's. blocks: in the send buffer. */
-static int run_by_mpi(struct glue_comm *c, struct call k, bool in_place, bool result,
-		      uint32_t blocks, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+static int start_by_mpi(struct glue_call *k, struct reduce r, bool in_place, bool result,
+			uint32_t blocks, int count, MPI_Datatype type, MPI_Op op)
 {
-	struct by_mpi x = { .type = type, .op = op, .comm = comm };
-	struct collnet_user_op user = { .size = sizeof(user), .combine = apply, .context = &x };
-	struct glue_packed in = GLUE_NOT_PACKED, out = GLUE_NOT_PACKED;
-	void *recv = k.recv;
+	const struct glue_blocks sent = { (void *)r.send, blocks, count, type, NULL, NULL, NULL };
+	struct glue_by_mpi *x = &k->by_mpi;
+	struct collnet_user_op user = { .size = sizeof(user), .combine = apply, .context = x };
 	int size, rc;
 
 	PMPI_Type_size(type, &size);
 	PMPI_Op_commutative(op, &user.commutative);
-	user.element = x.size = (size_t)size;
-	k.op = COLLNET_USER;
-	rc = glue_pack(c, &in, k.send, blocks, count, type, true, comm);
-	x.contiguous = in.owned == NULL;
-	if (rc == MPI_SUCCESS && in_place && k.kind == REDUCE_SCATTER) {
-		rc = keep(&in, k.count * x.size * blocks);
+	*x = (struct glue_by_mpi){ .type = type, .op = op, .comm = k->comm, .used = true };
+	user.element = x->size = (size_t)size;
+	r.op = COLLNET_USER;
+	rc = glue_pack(k, &k->in, &sent, true);
+	x->contiguous = k->in.owned == NULL;
+	if (rc == MPI_SUCCESS && in_place && r.kind == REDUCE_SCATTER) {
+		rc = keep(&k->in, r.count * x->size * blocks);
 	}
 	if (rc == MPI_SUCCESS && result) {
-		rc = glue_pack(c, &out, recv, 1, count, type, false, comm);
+		k->received = (struct glue_blocks){ r.recv, 1, count, type, NULL, NULL, NULL };
+		rc = glue_pack(k, &k->out, &k->received, false);
 	}
-	k.send = in.bytes;
-	k.recv = out.bytes;
-	if (rc == MPI_SUCCESS) {
-		rc = run(c, &k, &user);
+	if (rc != MPI_SUCCESS) {
+		return rc;
 	}
-	rc = rc != MPI_SUCCESS ? rc : x.rc;
-	if (rc == MPI_SUCCESS && result) {
-		rc = glue_unpack(&out, recv, 1, count, type, comm);
-	}
-	glue_packed_free(&in);
-	glue_packed_free(&out);
-	return rc;
+	r.send = k->in.bytes;
+	r.recv = k->out.bytes;
+	return start(k, &r, &user);
 }
 
-static int reduce(struct glue_comm *c, struct call k, int count, MPI_Datatype type, MPI_Op op,
-		  MPI_Comm comm)
+static int reduce(struct glue_call *k, struct reduce r, int count, MPI_Datatype type, MPI_Op op)
 {
 	static const enum glue_op ops[] = { GLUE_Allreduce, GLUE_Reduce, GLUE_Reduce_scatter_block,
 					    GLUE_Scan, GLUE_Exscan };
 	const size_t bytes = glue_bytes(count, type);
-	const uint32_t blocks = k.kind == REDUCE_SCATTER ? (uint32_t)c->size : 1;
-	const bool in_place = k.send == MPI_IN_PLACE;
-	const bool result = k.kind == REDUCE   ? (uint32_t)c->rank == k.root
-			    : k.kind == EXSCAN ? c->rank > 0
+	const uint32_t blocks = r.kind == REDUCE_SCATTER ? (uint32_t)k->c->size : 1;
+	const bool in_place = r.send == MPI_IN_PLACE;
+	const bool result = r.kind == REDUCE   ? (uint32_t)k->c->rank == r.root
+			    : r.kind == EXSCAN ? k->c->rank > 0
 					       : true;
-	struct glue_packed in = GLUE_NOT_PACKED;
 	int size, rc = MPI_SUCCESS;
 
 	PMPI_Type_size(type, &size);
 	if (bytes > COLLNET_BLOCK_MAX || (size_t)size > COLLNET_ELEMENT_MAX ||
-	    !serves(c, comm, ops[k.kind], bytes, type, op)) {
+	    !serves(k, ops[r.kind], bytes, type, op)) {
 		return GLUE_DECLINED;
 	}
 	if (bytes == 0) {
 		return MPI_SUCCESS;
 	}
-	k.send = in_place ? k.recv : k.send;
-	k.count = (size_t)count;
-	k.type = type_of(type);
-	k.op = op_of(k.type, op);
-	if (k.op == COLLNET_USER) {
-		return run_by_mpi(c, k, in_place, result, blocks, count, type, op, comm);
+	r.send = in_place ? r.recv : r.send;
+	r.count = (size_t)count;
+	r.type = type_of(type);
+	r.op = op_of(r.type, op);
+	if (r.op == COLLNET_USER) {
+		return start_by_mpi(k, r, in_place, result, blocks, count, type, op);
 	}
-	in.bytes = (void *)(uintptr_t)k.send;
-	if (in_place && k.kind == REDUCE_SCATTER) {
-		rc = keep(&in, k.count * collnet_type_size(k.type) * blocks);
-		k.send = in.bytes;
+	if (in_place && r.kind == REDUCE_SCATTER) {
+		k->in.bytes = (void *)(uintptr_t)r.send;
+		rc = keep(&k->in, r.count * collnet_type_size(r.type) * blocks);
+		r.send = k->in.bytes;
 	}
-	rc = rc == MPI_SUCCESS ? run(c, &k, NULL) : rc;
-	glue_packed_free(&in);
-	return rc;
+	return rc == MPI_SUCCESS ? start(k, &r, NULL) : rc;
 }
 
-int glue_allreduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
-		   MPI_Op op, MPI_Comm comm)
+int glue_allreduce(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
+		   MPI_Op op)
 {
-	const struct call k = { .kind = ALLREDUCE, .send = send, .recv = recv };
+	const struct reduce r = { .kind = ALLREDUCE, .send = send, .recv = recv };
 
-	return reduce(c, k, count, type, op, comm);
+	return reduce(k, r, count, type, op);
 }
 
-int glue_reduce(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
-		MPI_Op op, int root, MPI_Comm comm)
+int glue_reduce(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
+		MPI_Op op, int root)
 {
-	const struct call k = {
+	const struct reduce r = {
 		.kind = REDUCE, .send = send, .recv = recv, .root = (uint32_t)root
 	};
 
-	return reduce(c, k, count, type, op, comm);
+	return reduce(k, r, count, type, op);
 }
 
-int glue_reduce_scatter_block(struct glue_comm *c, const void *send, void *recv, int count,
-			      MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+int glue_reduce_scatter_block(struct glue_call *k, const void *send, void *recv, int count,
+			      MPI_Datatype type, MPI_Op op)
 {
-	const struct call k = { .kind = REDUCE_SCATTER, .send = send, .recv = recv };
+	const struct reduce r = { .kind = REDUCE_SCATTER, .send = send, .recv = recv };
 
-	return reduce(c, k, count, type, op, comm);
+	return reduce(k, r, count, type, op);
+}
+
+int glue_scan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
+	      MPI_Op op)
+{
+	const struct reduce r = { .kind = SCAN, .send = send, .recv = recv };
+
+	return reduce(k, r, count, type, op);
+}
+
+int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
+		MPI_Op op)
+{
+	const struct reduce r = { .kind = EXSCAN, .send = send, .recv = recv };
+
+	return reduce(k, r, count, type, op);
 }
 
 /* Blocks of different sizes. With an operation of collnet's, and sizes that differ little, the
@@ -382,6 +379,7 @@ static int padded(struct glue_comm *c, const void *send, void *recv, const int *
 		  size_t longest, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
 	const size_t element = collnet_type_size(type_of(type)), block = longest * element;
+	struct glue_call k = { .c = c, .comm = comm };
 	const char *from = send == MPI_IN_PLACE ? recv : send;
 	char *in = calloc((size_t)c->size + 1, block), *out = in + (size_t)c->size * block;
 	int rc;
@@ -393,7 +391,7 @@ static int padded(struct glue_comm *c, const void *send, void *recv, const int *
 		memcpy(in + (size_t)i * block, from, (size_t)counts[i] * element);
 		from += (size_t)counts[i] * element;
 	}
-	rc = glue_reduce_scatter_block(c, in, out, (int)longest, type, op, comm);
+	rc = glue_finish(&k, glue_reduce_scatter_block(&k, in, out, (int)longest, type, op));
 	if (rc == MPI_SUCCESS) {
 		memcpy(recv, out, (size_t)counts[c->rank] * element);
 	}
@@ -404,6 +402,7 @@ static int padded(struct glue_comm *c, const void *send, void *recv, const int *
 static int by_way_of_rank_0(struct glue_comm *c, const void *send, void *recv, const int *counts,
 			    size_t total, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
+	struct glue_call reduced = { .c = c, .comm = comm }, scattered = reduced;
 	int *displs = calloc((size_t)c->size, sizeof(*displs));
 	MPI_Aint lower, extent, true_lower, true_extent;
 	char *memory, *all;
@@ -421,19 +420,21 @@ static int by_way_of_rank_0(struct glue_comm *c, const void *send, void *recv, c
 	for (int i = 1; i < c->size; i++) {
 		displs[i] = displs[i - 1] + counts[i - 1];
 	}
-	rc = glue_reduce(c, send == MPI_IN_PLACE ? recv : send, all, (int)total, type, op, 0, comm);
+	rc = glue_finish(&reduced, glue_reduce(&reduced, send == MPI_IN_PLACE ? recv : send, all,
+					       (int)total, type, op, 0));
 	if (rc == MPI_SUCCESS) {
-		rc = glue_scatterv(c, all, counts, displs, type, recv, counts[c->rank], type, 0,
-				   comm);
+		rc = glue_finish(&scattered, glue_scatterv(&scattered, all, counts, displs, type,
+							   recv, counts[c->rank], type, 0));
 	}
 	free(displs);
 	free(memory);
 	return rc;
 }
 
-int glue_reduce_scatter(struct glue_comm *c, const void *send, void *recv, const int *counts,
-			MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const int *counts,
+			MPI_Datatype type, MPI_Op op)
 {
+	struct glue_comm *c = k->c;
 	size_t total = 0, longest = 0;
 	int rc;
 
@@ -445,34 +446,18 @@ int glue_reduce_scatter(struct glue_comm *c, const void *send, void *recv, const
 		longest = (size_t)counts[i] > longest ? (size_t)counts[i] : longest;
 	}
 	if (total > INT32_MAX || glue_bytes((int)total, type) > COLLNET_BLOCK_MAX ||
-	    !serves(c, comm, GLUE_Reduce_scatter, glue_bytes((int)total, type), type, op)) {
+	    !serves(k, GLUE_Reduce_scatter, glue_bytes((int)total, type), type, op)) {
 		return GLUE_DECLINED;
 	}
 	c->nested = true;
 	if (longest * (size_t)c->size == total) {
-		rc = glue_reduce_scatter_block(c, send, recv, (int)longest, type, op, comm);
+		rc = glue_reduce_scatter_block(k, send, recv, (int)longest, type, op);
 	} else if (op_of(type_of(type), op) != COLLNET_USER &&
 		   worth_padding(total, longest, c->size)) {
-		rc = padded(c, send, recv, counts, longest, type, op, comm);
+		rc = padded(c, send, recv, counts, longest, type, op, k->comm);
 	} else {
-		rc = by_way_of_rank_0(c, send, recv, counts, total, type, op, comm);
+		rc = by_way_of_rank_0(c, send, recv, counts, total, type, op, k->comm);
 	}
 	c->nested = false;
 	return rc;
-}
-
-int glue_scan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
-	      MPI_Op op, MPI_Comm comm)
-{
-	const struct call k = { .kind = SCAN, .send = send, .recv = recv };
-
-	return reduce(c, k, count, type, op, comm);
-}
-
-int glue_exscan(struct glue_comm *c, const void *send, void *recv, int count, MPI_Datatype type,
-		MPI_Op op, MPI_Comm comm)
-{
-	const struct call k = { .kind = EXSCAN, .send = send, .recv = recv };
-
-	return reduce(c, k, count, type, op, comm);
 }

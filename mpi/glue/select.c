@@ -13,6 +13,9 @@
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
  * others' counts. Operations whose result depends on the order in which the ranks' data is combined
  * are not tried: they are always collnet's, so that a run can be repeated.
+ *
+ * Non-blocking calls are not timed, because their time depends on what the program does meanwhile.
+ * They follow the choice of the blocking ones; without one they are collnet's.
  */
 #include <stdio.h>
 
@@ -115,28 +118,32 @@ static void settle(struct glue_comm *c, MPI_Comm comm, struct glue_choice *h, co
 	}
 }
 
-bool glue_serves(struct glue_comm *c, MPI_Comm comm, enum glue_op op, size_t bytes)
+bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes)
 {
 	const unsigned class = class_of(bytes);
+	struct glue_comm *c = k->c;
 	struct glue_choice *h;
 	int64_t together = 0;
 
-	if (!glue_decide(c, comm)) {
+	if (!glue_decide(k)) {
 		return false;
 	}
 	if (always || c->nested) {
 		return true;
 	}
 	h = &c->team->choices[op][class];
+	if (k->nonblocking) {
+		return !h->decided || h->by == GLUE_BY_COLLNET;
+	}
 	if (!h->decided && (h->calls == EARLY || h->calls == CALLS)) {
-		settle(c, comm, h, name_of(op), class);
+		settle(c, k->comm, h, name_of(op), class);
 	}
 	if (h->decided) {
 		return h->by == GLUE_BY_COLLNET;
 	}
 	h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;
 	if (h->calls >= WARM_UP) {
-		c->mpi->min(c->self, &together, 1, comm);
+		c->mpi->min(c->self, &together, 1, k->comm);
 		c->trial = h;
 		c->began = glue_now();
 	}

@@ -11,8 +11,16 @@
  *
  * With threads, two communicators may be in collectives at once, in another order on each rank.
  * Each then has a team of its own, in a context of its own, since only one thread at a time may use
- * a context; MPI allows only one collective at a time on a communicator. A team whose communicator
- * was freed serves the next congruent one. The lock protects the list of teams.
+ * a context; MPI allows only one collective at a time on a communicator.
+ *
+ * Non-blocking calls on two communicators may start in another order on each rank, too. They need a
+ * team of their own, and cannot wait for the other ranks to create it. A team that only one
+ * communicator has used so far becomes its own at its first non-blocking call; a communicator that
+ * shares its team is given another one at its next blocking call, and what it starts before is left
+ * to MPI.
+ *
+ * A communicator's own team serves the next congruent one when the communicator is freed. The lock
+ * protects the list of teams.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -45,12 +53,15 @@ void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self,
 	*c = (struct glue_comm){ .mpi = mpi, .self = self, .rank = rank, .size = size };
 }
 
-/* With threads: the communicator's team is free for the next congruent one. */
+/* The communicator's own team is free for the next congruent one. */
 static void release(const struct glue_comm *c)
 {
 	pthread_mutex_lock(&lock);
 	for (struct glue_team *t = teams; t != NULL; t = t->next) {
-		t->user = t->user == c ? NULL : t->user;
+		if (t->user == c) {
+			t->user = NULL;
+			t->sharers = 0;
+		}
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -109,7 +120,8 @@ void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const cha
 	}
 }
 
-/* A team with the ranks of a communicator; with threads one that is free, for this communicator. */
+/* A team with the ranks of a communicator, or for this communicator alone one that is free: with
+ * threads and for non-blocking calls. */
 static struct glue_team *find_congruent(const struct glue_comm *c, MPI_Group group)
 {
 	struct glue_team *t;
@@ -118,10 +130,10 @@ static struct glue_team *find_congruent(const struct glue_comm *c, MPI_Group gro
 	for (t = teams; t != NULL; t = t->next) {
 		int result;
 
-		if (t->user == NULL &&
+		if (t->user == NULL && (!c->wants_team || t->sharers == 0) &&
 		    PMPI_Group_compare(group, t->group, &result) == MPI_SUCCESS &&
 		    result == MPI_IDENT) {
-			t->user = c->mpi->threads ? c : NULL;
+			t->user = c->mpi->threads || c->wants_team ? c : NULL;
 			break;
 		}
 	}
@@ -224,7 +236,8 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
  */
 enum { CAN, HOST, HOST_NEGATIVE, TEAM, TEAM_NEGATIVE, NVALUES };
 
-static bool join(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *group_kept)
+/* A new team. own: for this communicator alone. */
+static bool join(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool own, bool *group_kept)
 {
 	char name[COLLNET_NAME_MAX + 1] = "";
 	struct glue_team *t;
@@ -252,6 +265,8 @@ static bool join(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *grou
 		return false;
 	}
 	pthread_mutex_lock(&lock);
+	t->user = own ? c : t->user;
+	t->sharers = 1;
 	t->next = teams;
 	teams = t;
 	pthread_mutex_unlock(&lock);
@@ -295,9 +310,10 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 	}
 	if (v[TEAM] == -v[TEAM_NEGATIVE] && v[TEAM] != 0) {
 		c->team = shared;
+		shared->sharers++;
 	} else {
 		release(c);
-		if (!join(c, comm, group, group_kept)) {
+		if (!join(c, comm, group, c->wants_team, group_kept)) {
 			return false;
 		}
 	}
@@ -309,17 +325,60 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 	return true;
 }
 
-bool glue_decide(struct glue_comm *c, MPI_Comm comm)
+/*
+ * Whether the communicator is the only one that uses its team, and from now on it stays so. The
+ * answer is the same on all ranks: another one that came to use the team has exchanged with all
+ * ranks whether it is free.
+ */
+static bool has_team_alone(struct glue_comm *c)
 {
+	struct glue_team *t = c->team;
+
+	pthread_mutex_lock(&lock);
+	if (t->user == NULL && t->sharers == 1) {
+		t->user = c;
+	}
+	pthread_mutex_unlock(&lock);
+	return t->user == c;
+}
+
+/* Gives a communicator that shares its team one of its own, which inherits the choices. */
+static void leave_shared(struct glue_comm *c, MPI_Comm comm)
+{
+	struct glue_team *shared = c->team;
 	bool group_kept = false;
 	MPI_Group group;
 
+	c->tried_team = true;
+	PMPI_Comm_group(comm, &group);
+	if (join(c, comm, group, true, &group_kept)) {
+		memcpy(c->team->choices, shared->choices, sizeof(shared->choices));
+	}
+	if (!group_kept) {
+		PMPI_Group_free(&group);
+	}
+}
+
+bool glue_decide(const struct glue_call *k)
+{
+	struct glue_comm *c = k->c;
+	bool group_kept = false;
+	MPI_Group group;
+
+	if (k->nonblocking) {
+		c->wants_team = c->state == GLUE_UNDECIDED ||
+				(c->state == GLUE_SERVED && !has_team_alone(c));
+		return c->state == GLUE_SERVED && !c->wants_team;
+	}
+	if (c->state == GLUE_SERVED && c->wants_team && !c->tried_team) {
+		leave_shared(c, k->comm);
+	}
 	if (c->state != GLUE_UNDECIDED) {
 		return c->state == GLUE_SERVED;
 	}
 	c->state = GLUE_NOT_SERVED; /* the exchange below must not come here again */
-	PMPI_Comm_group(comm, &group);
-	if (decide(c, comm, group, &group_kept)) {
+	PMPI_Comm_group(k->comm, &group);
+	if (decide(c, k->comm, group, &group_kept)) {
 		c->state = GLUE_SERVED;
 	} else {
 		release(c);

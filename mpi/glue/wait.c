@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for an operation. The wait alternates between testing the operation and driving MPI's own
- * communication, because a rank that has not called yet may be waiting for a rendezvous with this
- * one. After SPINS tests it sleeps for up to SLEEP_MS per test, so that ranks that share a CPU make
- * progress.
+ * From the start of a call to its end. A wait alternates between testing the operation and driving
+ * MPI's own communication, because a rank that has not called yet may be waiting for a rendezvous
+ * with this one. After SPINS tests it sleeps for up to SLEEP_MS per test, so that ranks that share
+ * a CPU make progress.
  *
  * A turn yields the processor when there is nothing to do, and processes that compute keep it for
  * milliseconds. After a turn of MPI's progress that lasted LOST_NS or longer, waits sleep at once
@@ -18,6 +18,9 @@
 
 #define SPINS	 64
 #define SLEEP_MS 1
+
+/* Of a context; see COLLNET_OUTSTANDING_MAX. */
+#define ALL_OUTSTANDING_MAX 512
 
 #define LOST_NS	   500000
 #define LOST_SHARE 128
@@ -82,20 +85,82 @@ static void progress(struct glue_comm *c)
 	}
 }
 
-int glue_wait(struct glue_comm *c, const char *what, int status, collnet_request_t **r)
+/* Operations of all teams, which share a context's requests. */
+static atomic_uint outstanding;
+
+/*
+ * Operation n of a team starts when operation n - GLUE_OUTSTANDING is complete, so the ranks of a
+ * node are less than COLLNET_OUTSTANDING_MAX operations apart: none completes before all of them
+ * have called it.
+ */
+void glue_make_room(struct glue_comm *c)
 {
-	bool started = status == COLLNET_OK;
+	const struct glue_team *t = c->team;
 
-	if (started) {
-		status = COLLNET_INPROGRESS;
+	while (t->pending[t->started % GLUE_OUTSTANDING] || outstanding >= ALL_OUTSTANDING_MAX) {
+		progress(c); /* completes others' calls */
 	}
-	for (unsigned i = 0; started && status == COLLNET_INPROGRESS; i++) {
-		const bool spins = i < SPINS && glue_now() >= c->team->no_spin_before;
+}
 
-		status = spins ? collnet_test(*r) : collnet_wait(*r, SLEEP_MS);
+int glue_started(struct glue_call *k, const char *what, int status)
+{
+	k->what = what;
+	if (status != COLLNET_OK) {
+		k->request = NULL;
+		return failure(k->c, what);
+	}
+	k->pending = &k->c->team->pending[k->c->team->started++ % GLUE_OUTSTANDING];
+	*k->pending = true;
+	outstanding++;
+	return MPI_SUCCESS;
+}
+
+/* The operation has ended with this status of collnet's. */
+static int ended(struct glue_call *k, int status)
+{
+	k->request = NULL;
+	*k->pending = false;
+	outstanding--;
+	if (status != COLLNET_OK) {
+		return failure(k->c, k->what);
+	}
+	return k->by_mpi.rc != MPI_SUCCESS ? k->by_mpi.rc
+					   : glue_unpack(&k->out, &k->received, k->comm);
+}
+
+static void release(struct glue_call *k)
+{
+	glue_packed_free(&k->in);
+	glue_packed_free(&k->out);
+}
+
+int glue_finish(struct glue_call *k, int rc)
+{
+	int status = COLLNET_INPROGRESS;
+
+	for (unsigned i = 0; k->request != NULL && status == COLLNET_INPROGRESS; i++) {
+		const bool spins = i < SPINS && glue_now() >= k->c->team->no_spin_before;
+
+		status = spins ? collnet_test(k->request) : collnet_wait(k->request, SLEEP_MS);
 		if (status == COLLNET_INPROGRESS) {
-			progress(c);
+			progress(k->c);
 		}
 	}
-	return status == COLLNET_OK ? MPI_SUCCESS : failure(c, what);
+	if (k->request != NULL) {
+		rc = ended(k, status);
+	}
+	release(k);
+	return rc;
+}
+
+bool glue_test(struct glue_call *k, int *rc)
+{
+	const int status = collnet_test(k->request);
+
+	if (status == COLLNET_INPROGRESS) {
+		return false;
+	}
+	*rc = ended(k, status);
+	release(k);
+	return true;
 }

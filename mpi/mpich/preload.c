@@ -184,8 +184,9 @@ EXPORT int MPI_Finalize(void)
 
 /* Passes what the glue declines, or is not asked for, to MPICH. */
 #define SERVE(c, call, passed)                                                                     \
+	struct glue_call k = { .c = (c), .comm = comm };                                           \
 	int rc = (c) != NULL ? (call) : GLUE_DECLINED;                                             \
-	rc = rc == GLUE_DECLINED ? (passed) : result(comm, rc);                                    \
+	rc = rc == GLUE_DECLINED ? (passed) : result(comm, glue_finish(&k, rc));                   \
 	glue_end(c);                                                                               \
 	return rc
 
@@ -193,14 +194,14 @@ EXPORT int MPI_Barrier(MPI_Comm comm)
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_barrier(c, comm), PMPI_Barrier(comm));
+	SERVE(c, glue_barrier(&k), PMPI_Barrier(comm));
 }
 
 EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
 	struct glue_comm *c = rooted_comm_of(comm, root);
 
-	SERVE(c, glue_bcast(c, buffer, count, type, root, comm),
+	SERVE(c, glue_bcast(&k, buffer, count, type, root),
 	      PMPI_Bcast(buffer, count, type, root, comm));
 }
 
@@ -209,7 +210,7 @@ EXPORT int MPI_Allgather(const void *send, int nsend, MPI_Datatype tsend, void *
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_allgather(c, send, nsend, tsend, recv, nrecv, trecv, comm),
+	SERVE(c, glue_allgather(&k, send, nsend, tsend, recv, nrecv, trecv),
 	      PMPI_Allgather(send, nsend, tsend, recv, nrecv, trecv, comm));
 }
 
@@ -218,7 +219,7 @@ EXPORT int MPI_Alltoall(const void *send, int nsend, MPI_Datatype tsend, void *r
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_alltoall(c, send, nsend, tsend, recv, nrecv, trecv, comm),
+	SERVE(c, glue_alltoall(&k, send, nsend, tsend, recv, nrecv, trecv),
 	      PMPI_Alltoall(send, nsend, tsend, recv, nrecv, trecv, comm));
 }
 
@@ -227,7 +228,7 @@ EXPORT int MPI_Gather(const void *send, int nsend, MPI_Datatype tsend, void *rec
 {
 	struct glue_comm *c = rooted_comm_of(comm, root);
 
-	SERVE(c, glue_gather(c, send, nsend, tsend, recv, nrecv, trecv, root, comm),
+	SERVE(c, glue_gather(&k, send, nsend, tsend, recv, nrecv, trecv, root),
 	      PMPI_Gather(send, nsend, tsend, recv, nrecv, trecv, root, comm));
 }
 
@@ -236,7 +237,7 @@ EXPORT int MPI_Scatter(const void *send, int nsend, MPI_Datatype tsend, void *re
 {
 	struct glue_comm *c = rooted_comm_of(comm, root);
 
-	SERVE(c, glue_scatter(c, send, nsend, tsend, recv, nrecv, trecv, root, comm),
+	SERVE(c, glue_scatter(&k, send, nsend, tsend, recv, nrecv, trecv, root),
 	      PMPI_Scatter(send, nsend, tsend, recv, nrecv, trecv, root, comm));
 }
 
@@ -247,8 +248,8 @@ EXPORT int MPI_Alltoallv(const void *send, const int *send_counts, const int *se
 	struct glue_comm *c = comm_of(comm);
 
 	SERVE(c,
-	      glue_alltoallv(c, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv, comm),
+	      glue_alltoallv(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
+			     recv_displs, trecv),
 	      PMPI_Alltoallv(send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs,
 			     trecv, comm));
 }
@@ -260,8 +261,8 @@ EXPORT int MPI_Alltoallw(const void *send, const int *send_counts, const int *se
 	struct glue_comm *c = comm_of(comm);
 
 	SERVE(c,
-	      glue_alltoallw(c, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv, comm),
+	      glue_alltoallw(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
+			     recv_displs, trecv),
 	      PMPI_Alltoallw(send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs,
 			     trecv, comm));
 }
@@ -271,7 +272,7 @@ EXPORT int MPI_Allgatherv(const void *send, int nsend, MPI_Datatype tsend, void 
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_allgatherv(c, send, nsend, tsend, recv, counts, displs, trecv, comm),
+	SERVE(c, glue_allgatherv(&k, send, nsend, tsend, recv, counts, displs, trecv),
 	      PMPI_Allgatherv(send, nsend, tsend, recv, counts, displs, trecv, comm));
 }
 
@@ -281,7 +282,7 @@ EXPORT int MPI_Gatherv(const void *send, int nsend, MPI_Datatype tsend, void *re
 {
 	struct glue_comm *c = rooted_comm_of(comm, root);
 
-	SERVE(c, glue_gatherv(c, send, nsend, tsend, recv, counts, displs, trecv, root, comm),
+	SERVE(c, glue_gatherv(&k, send, nsend, tsend, recv, counts, displs, trecv, root),
 	      PMPI_Gatherv(send, nsend, tsend, recv, counts, displs, trecv, root, comm));
 }
 
@@ -290,7 +291,7 @@ EXPORT int MPI_Scatterv(const void *send, const int *counts, const int *displs, 
 {
 	struct glue_comm *c = rooted_comm_of(comm, root);
 
-	SERVE(c, glue_scatterv(c, send, counts, displs, tsend, recv, nrecv, trecv, root, comm),
+	SERVE(c, glue_scatterv(&k, send, counts, displs, tsend, recv, nrecv, trecv, root),
 	      PMPI_Scatterv(send, counts, displs, tsend, recv, nrecv, trecv, root, comm));
 }
 
@@ -299,7 +300,7 @@ EXPORT int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype t
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_allreduce(c, send, recv, count, type, op, comm),
+	SERVE(c, glue_allreduce(&k, send, recv, count, type, op),
 	      PMPI_Allreduce(send, recv, count, type, op, comm));
 }
 
@@ -308,7 +309,7 @@ EXPORT int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type
 {
 	struct glue_comm *c = rooted_comm_of(comm, root);
 
-	SERVE(c, glue_reduce(c, send, recv, count, type, op, root, comm),
+	SERVE(c, glue_reduce(&k, send, recv, count, type, op, root),
 	      PMPI_Reduce(send, recv, count, type, op, root, comm));
 }
 
@@ -317,7 +318,7 @@ EXPORT int MPI_Reduce_scatter(const void *send, void *recv, const int *counts, M
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_reduce_scatter(c, send, recv, counts, type, op, comm),
+	SERVE(c, glue_reduce_scatter(&k, send, recv, counts, type, op),
 	      PMPI_Reduce_scatter(send, recv, counts, type, op, comm));
 }
 
@@ -326,7 +327,7 @@ EXPORT int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_reduce_scatter_block(c, send, recv, count, type, op, comm),
+	SERVE(c, glue_reduce_scatter_block(&k, send, recv, count, type, op),
 	      PMPI_Reduce_scatter_block(send, recv, count, type, op, comm));
 }
 
@@ -335,7 +336,7 @@ EXPORT int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, 
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_scan(c, send, recv, count, type, op, comm),
+	SERVE(c, glue_scan(&k, send, recv, count, type, op),
 	      PMPI_Scan(send, recv, count, type, op, comm));
 }
 
@@ -344,6 +345,6 @@ EXPORT int MPI_Exscan(const void *send, void *recv, int count, MPI_Datatype type
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_exscan(c, send, recv, count, type, op, comm),
+	SERVE(c, glue_exscan(&k, send, recv, count, type, op),
 	      PMPI_Exscan(send, recv, count, type, op, comm));
 }

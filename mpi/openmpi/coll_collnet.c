@@ -10,40 +10,14 @@
 
 #include <stdlib.h>
 
-#include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
-#include "ompi/mca/coll/coll.h"
 #include "opal/runtime/opal_progress.h"
 
-#include "mpi/glue/glue.h"
+#include "mpi/openmpi/coll_collnet.h"
 
 /* Below every other component of Open MPI: collnet is used when the user asks for it. */
 #define PRIORITY 0
-
-#define EACH_COLLECTIVE(X)                                                                         \
-	X(allgather)                                                                               \
-	X(allgatherv)                                                                              \
-	X(allreduce)                                                                               \
-	X(alltoall)                                                                                \
-	X(alltoallv)                                                                               \
-	X(alltoallw)                                                                               \
-	X(barrier)                                                                                 \
-	X(bcast)                                                                                   \
-	X(exscan)                                                                                  \
-	X(gather)                                                                                  \
-	X(gatherv)                                                                                 \
-	X(reduce) X(reduce_scatter) X(reduce_scatter_block) X(scan) X(scatter) X(scatterv)
-
-struct module {
-	mca_coll_base_module_t super;
-	struct glue_comm comm;
-#define X(name)                                                                                    \
-	mca_coll_base_module_##name##_fn_t previous_##name;                                        \
-	mca_coll_base_module_t *previous_##name##_module;
-	EACH_COLLECTIVE(X)
-#undef X
-};
 
 static int priority = PRIORITY, verbose;
 static char *how_to_select;
@@ -64,8 +38,6 @@ static void destruct(struct module *m)
 #undef X
 }
 
-OBJ_CLASS_DECLARATION(module_t);
-typedef struct module module_t;
 OBJ_CLASS_INSTANCE(module_t, mca_coll_base_module_t, construct, destruct);
 
 /* ---- what the glue needs of Open MPI ------------------------------------------------------- */
@@ -92,14 +64,18 @@ bool glue_is_predefined(MPI_Datatype type)
 
 static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress, false };
 
-/* ---- the collectives ------------------------------------------------------------------------ */
+/* ---- the blocking collectives
+ * ------------------------------------------------------------------------ */
 
 /* Passes what the glue declines to the previous module. */
 #define SERVE(name, call, ...)                                                                     \
 	module_t *m = (module_t *)module;                                                          \
+	struct glue_call k = { .c = &m->comm, .comm = comm };                                      \
 	int rc = call;                                                                             \
 	if (rc == GLUE_DECLINED) {                                                                 \
 		rc = m->previous_##name(__VA_ARGS__, comm, m->previous_##name##_module);           \
+	} else {                                                                                   \
+		rc = glue_finish(&k, rc);                                                          \
 	}                                                                                          \
 	glue_end(&m->comm);                                                                        \
 	return rc
@@ -107,10 +83,13 @@ static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress, false
 static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 {
 	module_t *m = (module_t *)module;
-	int rc = glue_barrier(&m->comm, comm);
+	struct glue_call k = { .c = &m->comm, .comm = comm };
+	int rc = glue_barrier(&k);
 
 	if (rc == GLUE_DECLINED) {
 		rc = m->previous_barrier(comm, m->previous_barrier_module);
+	} else {
+		rc = glue_finish(&k, rc);
 	}
 	glue_end(&m->comm);
 	return rc;
@@ -119,36 +98,35 @@ static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 static int coll_bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
 		      mca_coll_base_module_t *module)
 {
-	SERVE(bcast, glue_bcast(&m->comm, buffer, count, type, root, comm), buffer, count, type,
-	      root);
+	SERVE(bcast, glue_bcast(&k, buffer, count, type, root), buffer, count, type, root);
 }
 
 static int coll_allgather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
 			  MPI_Datatype trecv, MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(allgather, glue_allgather(&m->comm, send, nsend, tsend, recv, nrecv, trecv, comm),
-	      send, nsend, tsend, recv, nrecv, trecv);
+	SERVE(allgather, glue_allgather(&k, send, nsend, tsend, recv, nrecv, trecv), send, nsend,
+	      tsend, recv, nrecv, trecv);
 }
 
 static int coll_alltoall(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
 			 MPI_Datatype trecv, MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(alltoall, glue_alltoall(&m->comm, send, nsend, tsend, recv, nrecv, trecv, comm), send,
-	      nsend, tsend, recv, nrecv, trecv);
+	SERVE(alltoall, glue_alltoall(&k, send, nsend, tsend, recv, nrecv, trecv), send, nsend,
+	      tsend, recv, nrecv, trecv);
 }
 
 static int coll_gather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
 		       MPI_Datatype trecv, int root, MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(gather, glue_gather(&m->comm, send, nsend, tsend, recv, nrecv, trecv, root, comm),
-	      send, nsend, tsend, recv, nrecv, trecv, root);
+	SERVE(gather, glue_gather(&k, send, nsend, tsend, recv, nrecv, trecv, root), send, nsend,
+	      tsend, recv, nrecv, trecv, root);
 }
 
 static int coll_scatter(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
 			MPI_Datatype trecv, int root, MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(scatter, glue_scatter(&m->comm, send, nsend, tsend, recv, nrecv, trecv, root, comm),
-	      send, nsend, tsend, recv, nrecv, trecv, root);
+	SERVE(scatter, glue_scatter(&k, send, nsend, tsend, recv, nrecv, trecv, root), send, nsend,
+	      tsend, recv, nrecv, trecv, root);
 }
 
 static int coll_alltoallv(const void *send, const int *send_counts, const int *send_displs,
@@ -157,8 +135,8 @@ static int coll_alltoallv(const void *send, const int *send_counts, const int *s
 			  mca_coll_base_module_t *module)
 {
 	SERVE(alltoallv,
-	      glue_alltoallv(&m->comm, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv, comm),
+	      glue_alltoallv(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
+			     recv_displs, trecv),
 	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
 }
 
@@ -168,8 +146,8 @@ static int coll_alltoallw(const void *send, const int *send_counts, const int *s
 			  mca_coll_base_module_t *module)
 {
 	SERVE(alltoallw,
-	      glue_alltoallw(&m->comm, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv, comm),
+	      glue_alltoallw(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
+			     recv_displs, trecv),
 	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
 }
 
@@ -177,8 +155,7 @@ static int coll_allgatherv(const void *send, int nsend, MPI_Datatype tsend, void
 			   const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm,
 			   mca_coll_base_module_t *module)
 {
-	SERVE(allgatherv,
-	      glue_allgatherv(&m->comm, send, nsend, tsend, recv, counts, displs, trecv, comm),
+	SERVE(allgatherv, glue_allgatherv(&k, send, nsend, tsend, recv, counts, displs, trecv),
 	      send, nsend, tsend, recv, counts, displs, trecv);
 }
 
@@ -186,8 +163,7 @@ static int coll_gatherv(const void *send, int nsend, MPI_Datatype tsend, void *r
 			const int *counts, const int *displs, MPI_Datatype trecv, int root,
 			MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(gatherv,
-	      glue_gatherv(&m->comm, send, nsend, tsend, recv, counts, displs, trecv, root, comm),
+	SERVE(gatherv, glue_gatherv(&k, send, nsend, tsend, recv, counts, displs, trecv, root),
 	      send, nsend, tsend, recv, counts, displs, trecv, root);
 }
 
@@ -195,52 +171,48 @@ static int coll_scatterv(const void *send, const int *counts, const int *displs,
 			 void *recv, int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm,
 			 mca_coll_base_module_t *module)
 {
-	SERVE(scatterv,
-	      glue_scatterv(&m->comm, send, counts, displs, tsend, recv, nrecv, trecv, root, comm),
+	SERVE(scatterv, glue_scatterv(&k, send, counts, displs, tsend, recv, nrecv, trecv, root),
 	      send, counts, displs, tsend, recv, nrecv, trecv, root);
 }
 
 static int coll_allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
 			  MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(allreduce, glue_allreduce(&m->comm, send, recv, count, type, op, comm), send, recv,
-	      count, type, op);
+	SERVE(allreduce, glue_allreduce(&k, send, recv, count, type, op), send, recv, count, type,
+	      op);
 }
 
 static int coll_reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
 		       int root, MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(reduce, glue_reduce(&m->comm, send, recv, count, type, op, root, comm), send, recv,
-	      count, type, op, root);
+	SERVE(reduce, glue_reduce(&k, send, recv, count, type, op, root), send, recv, count, type,
+	      op, root);
 }
 
 static int coll_reduce_scatter(const void *send, void *recv, const int *counts, MPI_Datatype type,
 			       MPI_Op op, MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(reduce_scatter, glue_reduce_scatter(&m->comm, send, recv, counts, type, op, comm),
-	      send, recv, counts, type, op);
+	SERVE(reduce_scatter, glue_reduce_scatter(&k, send, recv, counts, type, op), send, recv,
+	      counts, type, op);
 }
 
 static int coll_reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,
 				     MPI_Op op, MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(reduce_scatter_block,
-	      glue_reduce_scatter_block(&m->comm, send, recv, count, type, op, comm), send, recv,
-	      count, type, op);
+	SERVE(reduce_scatter_block, glue_reduce_scatter_block(&k, send, recv, count, type, op),
+	      send, recv, count, type, op);
 }
 
 static int coll_scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
 		     MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(scan, glue_scan(&m->comm, send, recv, count, type, op, comm), send, recv, count, type,
-	      op);
+	SERVE(scan, glue_scan(&k, send, recv, count, type, op), send, recv, count, type, op);
 }
 
 static int coll_exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
 		       MPI_Comm comm, mca_coll_base_module_t *module)
 {
-	SERVE(exscan, glue_exscan(&m->comm, send, recv, count, type, op, comm), send, recv, count,
-	      type, op);
+	SERVE(exscan, glue_exscan(&k, send, recv, count, type, op), send, recv, count, type, op);
 }
 
 /* ---- the component -------------------------------------------------------------------------- */
@@ -280,8 +252,9 @@ static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *out)
 	}
 	m->super.coll_module_enable = enable;
 #define X(name) m->super.coll_##name = coll_##name;
-	EACH_COLLECTIVE(X)
+	EACH_BLOCKING(X)
 #undef X
+	nonblocking_offer(m);
 	return &m->super;
 }
 
@@ -297,6 +270,7 @@ static int init_query(bool progress_threads, bool mpi_threads)
 
 static int component_close(void)
 {
+	nonblocking_close();
 	glue_finalize();
 	return OMPI_SUCCESS;
 }

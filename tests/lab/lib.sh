@@ -124,13 +124,13 @@ mpi() {
 	}
 }
 
-# mpi_error: the death of a daemon under ./with-collnet ./cases is the communicator's error on every rank.
+# mpi_error CASE: the death of a daemon under ./with-collnet ./cases is the communicator's error on every rank.
 mpi_error() {
 	collnet lab shell --shape 3 --ip --timeout 60 -- \
-		./kill-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases error >out 2>&1 </dev/null
+		./kill-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases "$1" >out 2>&1 </dev/null
 	[ "$(grep -c '^failed: collnet: MPI_Allreduce, rank . of 3: ' out)" = 3 ] &&
 		grep -q '^failed: .*node h1' out || { cat out; fail "no message of collnet"; }
-	echo "ok: an error is the communicator's, with collnet's message"
+	echo "ok: $1: it is the communicator's, with collnet's message"
 }
 
 # has TEXT FILE: the file has the text.

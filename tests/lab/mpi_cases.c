@@ -5,10 +5,13 @@
  *   rendezvous     a rank waits in a collective while another one needs a long message of it first
  *   threads        MPI_THREAD_MULTIPLE: threads call collectives on communicators of their own at
  * once, whose order differs between ranks
+ *   nonblocking    many operations at once, in another order on the communicators of each rank,
+ *                  whose communicator, type and operation are freed before they are complete
  *   repetition     the same calls often enough for a choice between collnet and MPI
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
+ *   nonblocking-error   the same with non-blocking calls
  *
- * Rank 0 prints "right: CASE"; in case `error` every rank "failed: TEXT".
+ * Rank 0 prints "right: CASE"; in the cases of errors every rank "failed: TEXT".
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -24,6 +27,7 @@
 #define BLOCK	(1 << 17)
 
 #define REPETITIONS 14
+#define OUTSTANDING 150
 
 static int rank, size;
 
@@ -138,6 +142,141 @@ static void communicators(void)
 	MPI_Comm_free(&half);
 }
 
+static void product(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	int *a = in, *b = inout;
+
+	(void)type;
+	for (int i = 0; i < *n; i++) {
+		b[i] *= a[i];
+	}
+}
+
+/* Calls on two communicators, in another order on each rank. */
+static void in_any_order(MPI_Comm comms[2])
+{
+	MPI_Request requests[2];
+	int sums[2], mine[2] = { rank + 1, 10 * (rank + 1) };
+
+	for (int i = 0; i < 2; i++) {
+		int k = (rank + i) % 2;
+
+		MPI_Iallreduce(&mine[k], &sums[k], 1, MPI_INT, MPI_SUM, comms[k], &requests[k]);
+	}
+	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+	if (sums[0] != size * (size + 1) / 2 || sums[1] != 10 * sums[0]) {
+		wrong("calls on two communicators");
+	}
+}
+
+/* More calls than collnet has at once. */
+static void many(MPI_Comm comm)
+{
+	static int got[OUTSTANDING];
+	MPI_Request requests[OUTSTANDING];
+
+	for (int i = 0; i < OUTSTANDING; i++) {
+		got[i] = rank == i % size ? i : -1;
+		MPI_Ibcast(&got[i], 1, MPI_INT, i % size, comm, &requests[i]);
+	}
+	MPI_Barrier(comm);
+	MPI_Waitall(OUTSTANDING, requests, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < OUTSTANDING; i++) {
+		if (got[i] != i) {
+			wrong("one of many");
+		}
+	}
+}
+
+/* A message that another rank needs before it takes part. */
+static void before_a_message(MPI_Comm comm)
+{
+	MPI_Request request;
+	int last = size - 1, n = 0;
+
+	if (rank == last) {
+		MPI_Recv(&n, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	MPI_Ibarrier(comm, &request);
+	if (rank == 0) {
+		MPI_Send(&n, 1, MPI_INT, last, 7, MPI_COMM_WORLD);
+	}
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* Handles that the program frees while the operations that use them are not complete. */
+static void freed_handles(void)
+{
+	int in[BLOCK / 64], out[2 * (BLOCK / 64)], n = BLOCK / 64, expected = 1, mine = rank + 2;
+	int all;
+	MPI_Request requests[2];
+	MPI_Datatype spread;
+	MPI_Comm comm;
+	MPI_Op op;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Ibarrier(comm, &requests[0]); /* asks for a team of its own */
+	MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+	MPI_Barrier(comm);
+	MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spread);
+	MPI_Type_commit(&spread);
+	MPI_Op_create(product, 1, &op);
+	for (int i = 0; i < n; i++) {
+		in[i] = out[2 * i] = rank == 0 ? i : -1;
+	}
+	MPI_Ibcast(rank == 0 ? in : out, n, rank == 0 ? MPI_INT : spread, 0, comm, &requests[0]);
+	MPI_Iallreduce(&mine, &all, 1, MPI_INT, op, comm, &requests[1]);
+	MPI_Type_free(&spread);
+	MPI_Op_free(&op);
+	MPI_Comm_free(&comm);
+	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < n; i++) {
+		if (out[2 * i] != i) {
+			wrong("a type that was freed");
+		}
+	}
+	for (int r = 0; r < size; r++) {
+		expected *= r + 2;
+	}
+	if (all != expected) {
+		wrong("an operation that was freed");
+	}
+}
+
+static void nonblocking(void)
+{
+	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
+	MPI_Comm comms[2] = { MPI_COMM_WORLD, MPI_COMM_NULL };
+	MPI_Request request;
+	int done = 0;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+	before_a_message(comms[1]);
+	check_sum(comms[0], "the first");
+	check_sum(comms[1], "the second");
+	for (int i = 0; i < 3; i++) { /* first one, then both have a team of their own */
+		in_any_order(comms);
+		before_a_message(comms[i % 2]);
+		many(comms[i % 2]);
+	}
+	for (int i = 0; i < 3; i++) {
+		freed_handles();
+	}
+	memset(send, rank + 1, (size_t)size * BLOCK);
+	MPI_Ialltoall(send, BLOCK, MPI_CHAR, recv, BLOCK, MPI_CHAR, comms[0], &request);
+	while (!done) {
+		MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+	}
+	for (int from = 0; from < size; from++) {
+		if (recv[from * BLOCK] != from + 1 || recv[(from + 1) * BLOCK - 1] != from + 1) {
+			wrong("ialltoall");
+		}
+	}
+	MPI_Comm_free(&comms[1]);
+	free(send);
+	free(recv);
+}
+
 static void repetition(void)
 {
 	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
@@ -167,16 +306,25 @@ static void repetition(void)
 	free(recv);
 }
 
-static void error(void)
+static void error(int blocking)
 {
 	char text[MPI_MAX_ERROR_STRING];
 	int length, rc = MPI_SUCCESS;
 
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Barrier(MPI_COMM_WORLD);
 	while (rc == MPI_SUCCESS) {
 		int sum;
 
-		rc = MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+		if (blocking) {
+			rc = MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+		} else {
+			MPI_Request request;
+
+			rc = MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+					    &request);
+			rc = rc == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : rc;
+		}
 		if (rank == 0) {
 			fclose(fopen("calling", "w"));
 		}
@@ -204,10 +352,14 @@ int main(int argc, char **argv)
 		threads();
 	} else if (strcmp(what, "communicators") == 0) {
 		communicators();
+	} else if (strcmp(what, "nonblocking") == 0) {
+		nonblocking();
 	} else if (strcmp(what, "repetition") == 0) {
 		repetition();
 	} else if (strcmp(what, "error") == 0) {
-		error();
+		error(1);
+	} else if (strcmp(what, "nonblocking-error") == 0) {
+		error(0);
 	} else {
 		wrong("there is no such case here");
 	}

@@ -71,6 +71,18 @@ has '^right: threads' out
 [ "$(grep -c 'of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
 echo "ok: MPI_THREAD_MULTIPLE"
 
+mpicc -std=c99 -O1 -Wall -Wextra -include "$here/mpi_nonblocking.h" "$here/mpi_program.c" -o nonblocking ||
+	fail "mpi_program.c"
+mpi "non-blocking" --shape 2x2 -- ./with-collnet $hosts 8 ./nonblocking "$seed" 150 1
+has '^right: 150 calls' out
+# 360 frames of MPI_Ialltoall(). Each of the host's two ranks uses three teams: of communicators that are made and
+# freed in turn, the later ones take over the first one's.
+mpi "non-blocking cases" --shape 2 --daemon-arg=--max-teams=6 -- ./count ./with-collnet h0:2,h1:2 4 ./cases nonblocking
+has '^right: nonblocking' out
+lacks 'not served' out
+has '^data_sent *[1-9]*[4-9][0-9][0-9] ' out
+echo "ok: non-blocking operations, $(grep '^data_sent' out | awk '{ print $2 }') frames"
+
 # Which one is faster depends on the machine's load; the choice must follow from the times.
 follows() {
 	sed -n 's/.*: collnet \([0-9.]*\) us, MPI \([0-9.]*\) us: by \(.*\)/\1 \2 \3/p' out |
@@ -90,4 +102,5 @@ follows
 unset SELECT
 echo "ok: the faster one performs an operation, and collnet the sums of floating-point numbers"
 
-mpi_error
+mpi_error error
+mpi_error nonblocking-error

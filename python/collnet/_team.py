@@ -111,20 +111,22 @@ class Team:
 
     def _start(self, function, held, *arguments, call=None, timeout=None, algorithm=None,
                window=None, persistent=False):
-        options = collnet_coll_options()
-        library.collnet_coll_options_init(byref(options))
-        options.timeout_ms = milliseconds(timeout)
-        options.algorithm = text(algorithm)
-        options.persistent = 1 if persistent else 0
-        if window is not None:
-            options.window = window
-        if call is not None:
-            options.user_op = ctypes.pointer(call.structure)
+        options = None  # the defaults
+        if persistent or (timeout, algorithm, window, call) != (None, None, None, None):
+            options = collnet_coll_options()
+            library.collnet_coll_options_init(byref(options))
+            options.timeout_ms = milliseconds(timeout)
+            options.algorithm = text(algorithm)
+            options.persistent = 1 if persistent else 0
+            if window is not None:
+                options.window = window
+            if call is not None:
+                options.user_op = ctypes.pointer(call.structure)
         request = Request(self._context, held, call, persistent, self)
         if self._pointer is None:
             request._release()
             raise CollnetError(Status.EINVAL, "this rank has left the team")
-        return request._post(function, self._pointer, *arguments, byref(options))
+        return request._post(function, self._pointer, *arguments, options)
 
     # ---- blocks of one size ------------------------------------------------------------------
 
@@ -255,13 +257,10 @@ class Team:
         if recv is None:
             address, held = None, (send,)
         else:
-            other, other_kind = recv.elements(op, type)
-            if kind != other_kind:
+            if kind != recv.elements(op, type)[1]:
                 raise TypeError(
                     f"the formats of send and recv differ: {send.format!r}, {recv.format!r}")
-            recv.has(send.bytes // blocks)
-            if other * blocks != count:
-                raise ValueError(f"send has {count} elements for {blocks} blocks of {other}")
+            send.has(recv.bytes * blocks)
             address, held = recv.address, (send, recv)
         call = UserCall(op, send) if isinstance(op, UserOp) else None
         return self._start(function, held, send.address, address, count // blocks, kind,

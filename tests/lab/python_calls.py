@@ -13,6 +13,8 @@ import os
 import random
 import signal
 import sys
+import threading
+import time
 
 import collnet
 
@@ -294,6 +296,11 @@ def other_calls(context, team):
         error = raises(collnet.CollnetError, "", endpoint.recv, bytearray(4))
         expect([error.code], [collnet.ETRUNC], "the code of a long message")
 
+        began = time.monotonic()
+        error = raises(collnet.CollnetError, "", endpoint.recv, bytearray(4), timeout=0.1)
+        expect([error.code, 0.09 < time.monotonic() - began < 5], [collnet.ETIMEOUT, True],
+               "a deadline")
+
         # A signal interrupts a call, whose buffer is held until its request has ended.
         def stop(*_):
             raise InterruptedError("by a signal")
@@ -331,6 +338,10 @@ def wrong_calls(team):
     raises(ValueError, "negative", team.allgatherv, four, four, [-1] * n)
     raises(ValueError, "no rank", team.bcast, four, n)
     raises(TypeError, "formats of send and recv differ", team.allreduce, zeros(2, "f"), zeros(2))
+    raises(ValueError, "send has 8 bytes instead of 4", team.allreduce, zeros(2), zeros(1))
+    raises(ValueError, "bytes instead of", team.reduce_scatter, zeros(n + 1), zeros(1))
+    raises(ValueError, "send has 16 bytes instead of 8", team.allreduce, zeros(2, "q"), zeros(2),
+           collnet.UserOp(print))
     raises(TypeError, "no reduction of the format 'w'", team.allreduce, array.array("u", "x"),
            array.array("u", "y"))
     raises(TypeError, "persistent", team.barrier, persistent=True)
@@ -369,6 +380,30 @@ def with_numpy(team):
     expect(out.tolist(), [(5, 0), (n - 1, 7)], "pairs")
 
 
+def threads(team):
+    """Threads with teams of their own, of one context."""
+    failures = []
+
+    def run(own, number):
+        try:
+            for i in range(50):
+                recv = zeros(3)
+                own.allreduce(array.array("i", [own.rank, i, number]), recv)
+                n = own.size
+                if list(recv) != [n * (n - 1) // 2, n * i, n * number]:
+                    failures.append(recv)
+        except Exception as error:  # of another thread than that which can exit
+            failures.append(error)
+
+    teams = [team.dup() for _ in range(3)]
+    running = [threading.Thread(target=run, args=(own, i)) for i, own in enumerate(teams)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    expect(failures, [], "threads")
+
+
 def death(team):
     memory = zeros(1000)
     team.barrier()
@@ -392,6 +427,7 @@ with collnet.Context() as context, context.team() as team:
         all_operations(team)
         kept = other_calls(context, team)
         wrong_calls(team)
+        threads(team)
         if numpy is not None:
             with_numpy(team)
         team.barrier()

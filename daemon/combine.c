@@ -23,12 +23,14 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 		.right = span_of(&piece->right),
 		.out = span_of(&piece->out),
 		.bytes = piece->bytes,
+		.operands = piece->operands,
+		.last = piece->last,
 	};
 
 	op->piece = m.piece;
-	op->combining = true;
+	op->combining = !piece->last;
 	cn_client_combine(op->client, &m);
-	return false;
+	return piece->last; /* the client combines it before it takes the DONE that follows */
 }
 
 struct cn_reducer *cn_combine_by(struct cn_op_slot *op)

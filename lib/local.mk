@@ -119,6 +119,7 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/alltoall/shuffle.c \
 	lib/sched/barrier/dissemination.c \
 	lib/sched/allreduce/chain.c \
+	lib/sched/allreduce/allgather.c \
 	lib/sched/allreduce/doubling.c \
 	lib/sched/allreduce/ring.c \
 	lib/sched/bcast/bcast.c \

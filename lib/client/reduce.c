@@ -84,9 +84,9 @@ int cn_reduction_check(const struct cn_reduction_call *k, const void *send, cons
 	return COLLNET_OK;
 }
 
-/* The address of a place; NULL: it is not within the buffer. */
+/* The address of a place of n times `bytes`; NULL: it is not within the buffer. */
 static uint8_t *address(const struct cn_request_reduction *x, const struct cn_span *s,
-			uint64_t bytes)
+			uint64_t bytes, uint32_t n)
 {
 	const struct cn_memory *m;
 
@@ -103,25 +103,31 @@ static uint8_t *address(const struct cn_request_reduction *x, const struct cn_sp
 	default:
 		return NULL;
 	}
-	return s->offset <= m->bytes && bytes <= m->bytes - s->offset ? m->p + s->offset : NULL;
+	return n > 0 && s->offset <= m->bytes && bytes <= (m->bytes - s->offset) / n
+		       ? m->p + s->offset
+		       : NULL;
 }
 
 bool cn_request_combine(struct collnet_request *r, const struct cn_combine *piece)
 {
 	const struct cn_request_reduction *x = &r->reduction;
 	const struct cn_reduction_call *k = &x->call;
-	const uint8_t *left = address(x, &piece->left, piece->bytes);
-	const uint8_t *right = address(x, &piece->right, piece->bytes);
-	uint8_t *out = address(x, &piece->out, piece->bytes);
+	const uint8_t *left = address(x, &piece->left, piece->bytes, 1);
+	const uint8_t *right = address(x, &piece->right, piece->bytes, piece->operands);
+	uint8_t *out = address(x, &piece->out, piece->bytes, 1);
+	size_t count;
 
 	if (left == NULL || right == NULL || out == NULL || k->element == 0 ||
 	    piece->bytes % k->element != 0) {
 		return false;
 	}
-	if (k->combine != NULL) {
-		k->combine(left, right, out, piece->bytes / k->element);
-	} else {
-		k->user.combine(left, right, out, piece->bytes / k->element, k->user.context);
+	count = piece->bytes / k->element;
+	for (uint32_t i = 0; i < piece->operands; i++, left = out, right += piece->bytes) {
+		if (k->combine != NULL) {
+			k->combine(left, right, out, count);
+		} else {
+			k->user.combine(left, right, out, count, k->user.context);
+		}
 	}
 	return true;
 }

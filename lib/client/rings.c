@@ -56,6 +56,7 @@ static bool combine(struct collnet *c, const struct cn_msg_combine *m)
 		.right = span_of(&m->right),
 		.out = span_of(&m->out),
 		.bytes = m->bytes,
+		.operands = m->operands,
 	};
 	const struct cn_msg_combined done = {
 		.head = { .type = CN_MSG_COMBINED, .tag = m->head.tag },
@@ -67,7 +68,7 @@ static bool combine(struct collnet *c, const struct cn_msg_combine *m)
 		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid piece of a reduction");
 		return false;
 	}
-	return cn_rings_request(c, &done, sizeof(done), NULL) == COLLNET_OK;
+	return m->last != 0 || cn_rings_request(c, &done, sizeof(done), NULL) == COLLNET_OK;
 }
 
 /* A completion, or a piece to combine. False: there is no such request, and the context is gone. */

@@ -113,10 +113,16 @@ const char *cn_member_node_name(const struct cn_member *m, uint32_t rank);
 
 struct cn_op;
 
-/* A piece of a reduction: out = left op right, of whole elements, all in one rank's buffers. */
+/*
+ * A piece of a reduction: out = left op right, of whole elements, all in one rank's buffers. With
+ * several operands: out = (left op right) op the `bytes` behind right, and so on.
+ */
 struct cn_combine {
-	struct cn_span left, right, out; /* out may be left or right */
+	struct cn_span left, right, out; /* out may be left, and of one operand right */
 	uint64_t bytes;
+	uint32_t operands; /* on the right, at least 1 */
+	bool last; /* the operation is complete on this node but for this piece: who combines it
+		      before anything else happens to the buffers may return true at once */
 };
 
 /*

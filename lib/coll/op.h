@@ -51,6 +51,7 @@ struct cn_post {
 	struct cn_reducer *reducer;
 	uint32_t reduce;    /* current REDUCE of the rank; CN_NONE: all done */
 	uint64_t combining; /* bytes of it that the reducer has taken; 0: none */
+	uint32_t operands;  /* actions from `reduce` on that it has taken together */
 };
 
 enum op_state {

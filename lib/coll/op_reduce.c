@@ -2,7 +2,8 @@
 /*
  * The REDUCE actions of an operation: handed to the ranks that own the memory, one at a time per
  * rank, for as many whole elements as there are by then. What a rank combines while more data come
- * is one piece, so a slow rank gets fewer and longer pieces.
+ * is one piece, so a slow rank gets fewer and longer pieces. Actions that add one operand after the
+ * other to one result, from places behind each other, are one piece, when all operands have come.
  */
 #include <string.h>
 
@@ -47,6 +48,47 @@ static void advance(struct cn_op *op, struct cn_post *post, uint64_t n)
 	}
 }
 
+static bool same_place(const struct cn_span *a, const struct cn_span *b)
+{
+	return a->buffer == b->buffer && a->rank == b->rank && a->offset == b->offset;
+}
+
+/* How many actions from `first` on are one piece: the second adds what is behind the first's right
+ * operand to the first's result, and so on. 0: not all that they combine has come. */
+static uint32_t operands(const struct cn_op *op, uint32_t first)
+{
+	const struct cn_action *a = &op->sched.actions[first];
+	struct cn_span right = a->right;
+	bool all = available(op, first) == a->len;
+	uint32_t n = 1;
+
+	for (uint32_t i = op->progress[first].next; i != CN_NONE; i = op->progress[i].next, n++) {
+		const struct cn_action *b = &op->sched.actions[i];
+
+		right.offset += a->len;
+		if (b->len != a->len || !same_place(&b->src, &a->dst) ||
+		    !same_place(&b->dst, &a->dst) || !same_place(&b->right, &right)) {
+			break;
+		}
+		all = all && available(op, i) == b->len;
+	}
+	return n == 1 || all ? n : 0;
+}
+
+/* The rank has combined the piece that it had. */
+static void advance_piece(struct cn_op *op, struct cn_post *post)
+{
+	uint64_t bytes = post->combining;
+
+	post->combining = 0;
+	for (uint32_t n = post->operands; n > 0; n--) {
+		advance(op, post, bytes);
+		if (n > 1) {
+			bytes = op->sched.actions[post->reduce].len;
+		}
+	}
+}
+
 static void reduce_rank(struct cn_op *op, uint32_t k)
 {
 	struct cn_post *post = &op->posts[k];
@@ -55,9 +97,10 @@ static void reduce_rank(struct cn_op *op, uint32_t k)
 		const struct cn_action *a = &op->sched.actions[post->reduce];
 		const uint64_t done = op->progress[post->reduce].done;
 		const uint64_t up_to = available(op, post->reduce);
+		const uint32_t n = a->len <= op->combine_max ? operands(op, post->reduce) : 1;
 		struct cn_combine c;
 
-		if (up_to <= done) {
+		if (up_to <= done || n == 0) {
 			return;
 		}
 		c = (struct cn_combine){
@@ -66,13 +109,15 @@ static void reduce_rank(struct cn_op *op, uint32_t k)
 			.out = span_at(a->dst, done),
 			/* The pieces that copies follow are counted in 32 bits. */
 			.bytes = up_to - done < op->combine_max ? up_to - done : op->combine_max,
+			.operands = n,
+			.last = n == op->remaining && up_to == a->len,
 		};
 		post->combining = c.bytes;
+		post->operands = n;
 		if (!post->reducer->combine(post->reducer, &c)) {
 			return;
 		}
-		post->combining = 0;
-		advance(op, post, c.bytes);
+		advance_piece(op, post);
 	}
 }
 
@@ -87,15 +132,12 @@ void cn_coll_combined(struct cn_reducer *r)
 {
 	struct cn_op *op = r->op;
 	struct cn_post *post;
-	uint64_t n;
 
 	if (op == NULL || op->state != OP_RUNNING || op->posts[r->local].combining == 0) {
 		return;
 	}
 	post = &op->posts[r->local];
-	n = post->combining;
-	post->combining = 0;
-	advance(op, post, n);
+	advance_piece(op, post);
 	cn_op_reduce(op);
 	cn_engine_touch(op->team->engine);
 	cn_op_try_finish(op);

@@ -197,8 +197,11 @@ static const char *check_combine(const union cn_msg *m)
 {
 	const struct cn_msg_combine *c = &m->combine;
 
-	if (c->head.tag >= CN_MSG_REQUESTS || c->zero != 0) {
+	if (c->head.tag >= CN_MSG_REQUESTS) {
 		return "request number";
+	}
+	if (c->operands == 0 || c->last > 1 || c->zero != 0) {
+		return "operands";
 	}
 	return span_ok(&c->left) && span_ok(&c->right) && span_ok(&c->out) &&
 			       c->bytes <= CN_MSG_BYTES

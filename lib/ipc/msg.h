@@ -69,7 +69,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 11u
+#define CN_MSG_VERSION 12u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -345,10 +345,13 @@ struct cn_msg_span {
 	uint64_t offset;
 };
 
-/* A piece of the reduction `tag`: out = left op right. -> COMBINED; one per request at a time. */
+/* A piece of the reduction `tag`, as struct cn_combine. -> COMBINED, unless it is the last; one per
+ * request at a time. */
 struct cn_msg_combine {
 	struct cn_msg_head head;
 	uint32_t piece; /* its number */
+	uint32_t operands;
+	uint32_t last; /* 1: DONE follows */
 	uint32_t zero;
 	struct cn_msg_span left, right, out;
 	uint64_t bytes;

@@ -238,7 +238,11 @@ uint64_t cn_call_scratch_bytes(const struct cn_call *c)
 		const uint64_t ring = (nodes + local) *
 				      (c->bytes / nodes + element + CN_REDUCTION_ALIGN);
 
-		return steps > ring ? steps : ring;
+		const uint64_t most = steps > ring ? steps : ring;
+		const uint64_t gathered = c->ranks * c->bytes + local * slot;
+
+		return cn_reduction_gathers(c->ranks, c->bytes) && gathered > most ? gathered
+										   : most;
 	}
 	case CN_OP_REDUCE:
 		return (local + rounds) * slot;

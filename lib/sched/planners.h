@@ -32,6 +32,7 @@ cn_planner cn_plan_bcast_binomial;
 cn_planner cn_plan_scatter_furthest;
 cn_planner cn_plan_gather_nearest;
 cn_planner cn_plan_gather_windowed;
+cn_planner cn_plan_allreduce_allgather;
 cn_planner cn_plan_allreduce_doubling;
 cn_planner cn_plan_allreduce_ring;
 cn_planner cn_plan_allreduce_chain;

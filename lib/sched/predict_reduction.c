@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sched/allgather/ring.h"
 #include "sched/predict.h"
@@ -145,26 +146,155 @@ static double busiest_link(const struct cn_network *n, uint32_t parts)
 	return most;
 }
 
-void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_prediction *out)
+/* Seconds of the rounds of an operation, which the ranks combine `combined` times. */
+static double all_rounds(const struct cn_network *n, uint32_t combined, double *steps)
 {
 	const uint32_t parts = parts_of(n), rounds = doublings(parts);
 	const uint64_t bytes = n->plan->bytes;
 	/* An allreduce of parts beyond a power of two begins and ends with a message more. */
 	const bool more = n->plan->op == CN_OP_ALLREDUCE && (parts & (parts - 1)) != 0;
-	const double steps = rounds + (more ? 1 : 0), combining = 2 * n->cost->startup;
+	const double combining = 2 * n->cost->startup;
 	const double whole = wire(n, (double)bytes),
 		     frame = wire(n, (double)cn_cost_frame(n->cost, bytes));
 	double path, link;
 
+	*steps = rounds + (more ? 1 : 0);
+	/* Frames are passed on as they come, combined: either the first one's way through all
+	 * rounds takes longest, and the others follow it, or the link that carries most. */
+	path = *steps * n->latency + whole - frame + combined * combining;
+	link = longer(*steps * whole, busiest_link(n, parts)) + n->latency - frame + combining;
+	return longer(path, link);
+}
+
+void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_prediction *out)
+{
+	double steps;
+
 	if (too_long(n, out)) {
 		return;
 	}
-	/* Frames are passed on as they come, combined: either the first one's way through all
-	 * rounds takes longest, and the others follow it, or the link that carries most. */
-	path = steps * n->latency + whole - frame + rounds * combining;
-	link = longer(steps * whole, busiest_link(n, parts)) + n->latency - frame + combining;
-	out->seconds = longer(path, link);
+	out->seconds = all_rounds(n, doublings(parts_of(n)), &steps);
 	snprintf(out->why, sizeof(out->why), "%.0f rounds", steps);
+}
+
+/* ---- allreduce by allgather ------------------------------------------------------------- */
+
+/* Rounds in which nodes exchange whose places on the ring differ in one bit. */
+struct doubling {
+	const struct cn_network *n;
+	uint32_t parts, power, pairs;
+	uint32_t *ring;	       /* NULL: the network is not known */
+	uint32_t *load, *path; /* of directed links */
+};
+
+static void doubling_begin(struct doubling *d, const struct cn_network *n)
+{
+	const struct cn_tree *t = n->layout->tree;
+	const uint32_t nodes = n->layout->nnodes;
+
+	*d = (struct doubling){ .n = n, .parts = parts_of(n), .power = 1 };
+	while (2 * d->power <= d->parts) {
+		d->power *= 2;
+	}
+	d->pairs = d->parts - d->power;
+	if (t != NULL && d->parts == nodes) {
+		d->ring = malloc(nodes * sizeof(*d->ring));
+		d->load = malloc(2 * (size_t)t->n * sizeof(*d->load));
+		d->path = malloc((2 * (size_t)t->height + 1) * sizeof(*d->path));
+	}
+	if (d->ring != NULL) {
+		cn_ring_lr1(t, d->ring);
+	}
+}
+
+static void doubling_end(struct doubling *d)
+{
+	free(d->ring);
+	free(d->load);
+	free(d->path);
+}
+
+/* The place of the node that is number `i` of the power. */
+static uint32_t place(const struct doubling *d, uint32_t i)
+{
+	return i < d->pairs ? 2 * i + 1 : i + d->pairs;
+}
+
+/* Of a directed link, by bit/s. */
+static uint64_t rate_of(const struct cn_tree *t, uint32_t link)
+{
+	return t->topo->links[t->v[link / 2].link].rate;
+}
+
+/*
+ * A round of messages of so many bytes: what the busiest link carries, and the longest way that a
+ * message has besides. The window does not count: what comes is the clock of what goes.
+ */
+static double exchange(const struct doubling *d, uint32_t bit, double bytes)
+{
+	const struct cn_tree *t = d->n->layout->tree;
+	struct cn_cost c = *d->n->cost;
+	double way = 0, busiest = 0;
+
+	if (d->ring == NULL || d->load == NULL || d->path == NULL) {
+		return wire(d->n, bytes);
+	}
+	c.pace = 0;
+	memset(d->load, 0, 2 * (size_t)t->n * sizeof(*d->load));
+	for (uint32_t i = 0; i < d->power; i++) {
+		const uint32_t a = d->ring[place(d, i)], b = d->ring[place(d, i ^ bit)];
+		const uint32_t links = cn_tree_path(t, a, b, d->path);
+		double slowest = 0;
+
+		for (uint32_t k = 0; k < links; k++) {
+			const uint32_t x = d->path[k];
+			const uint32_t turns = d->load[x]++ / cn_tree_channels(t, x) + 1;
+			const double one = cn_cost_wire(&c, (uint64_t)bytes, rate_of(t, x));
+
+			slowest = longer(slowest, one);
+			busiest = longer(busiest, turns * one);
+		}
+		way = longer(way, cn_cost_message(&c, t, a, b, (uint64_t)bytes) - slowest);
+	}
+	return busiest + way;
+}
+
+/* What the rounds of an allreduce take longer because their messages grow. */
+static double growth(const struct cn_network *n)
+{
+	const double bytes = (double)n->plan->bytes;
+	struct doubling d;
+	double seconds = 0;
+
+	doubling_begin(&d, n);
+	for (uint32_t bit = 1; bit < d.power; bit *= 2) {
+		/* The members that begin with a pair's blocks have twice as many. */
+		const uint32_t nodes = bit + (bit < d.pairs ? bit : d.pairs);
+
+		seconds += exchange(&d, bit, nodes * bytes * n->local) - exchange(&d, bit, bytes);
+	}
+	doubling_end(&d);
+	return seconds;
+}
+
+void cn_predict_reduction_allgather(const struct cn_network *n, struct cn_prediction *out)
+{
+	const uint64_t all = n->layout->nranks * n->plan->bytes;
+	double steps;
+
+	if (!cn_reduction_gathers(n->layout->nranks, n->plan->bytes)) {
+		snprintf(out->why, sizeof(out->why), "for blocks of up to %u bytes together",
+			 CN_REDUCTION_SMALL);
+		return;
+	}
+	if (n->window != COLLNET_WINDOW_OFF && all / n->cost->payload >= n->window) {
+		snprintf(out->why, sizeof(out->why),
+			 "for blocks that are together less than the window of %u frames",
+			 n->window);
+		return;
+	}
+	out->seconds = all_rounds(n, 1, &steps) + growth(n);
+	snprintf(out->why, sizeof(out->why), "%.0f rounds, combined once", steps);
 }
 
 /*

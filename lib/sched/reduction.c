@@ -205,6 +205,15 @@ struct cn_value cn_reduction_move(struct cn_reduction *r, struct cn_value v, str
 	return moved;
 }
 
+void cn_reduction_wait(struct cn_reduction *r, struct cn_value v)
+{
+	const struct cn_action a = {
+		.kind = CN_ACT_WAIT, .dep = CN_DEP_COMPLETE, .dep_on = v.made, .peer = r->me
+	};
+
+	add(r, &a);
+}
+
 /* Whether the action is a REDUCE of the rank, which its later ones follow anyway. */
 static bool reduced_by(const struct cn_reduction *r, uint32_t action, uint32_t rank)
 {

@@ -63,6 +63,12 @@ uint32_t cn_reduction_handler(const struct cn_reduction *r, const struct cn_part
 int cn_reduction_small(const struct cn_plan *p, const char *algorithm, struct cn_err *err);
 int cn_reduction_unordered(const struct cn_plan *p, const char *algorithm, struct cn_err *err);
 
+/* Whether an algorithm can be used that needs a place per rank. */
+static inline bool cn_reduction_gathers(uint32_t ranks, uint64_t bytes)
+{
+	return bytes <= CN_REDUCTION_SMALL / ranks;
+}
+
 /* A place in a rank's scratch buffer. */
 struct cn_span cn_reduction_slot(struct cn_reduction *r, uint32_t rank, uint64_t len);
 /* A rank's contribution: `len` bytes of its send buffer. */
@@ -73,6 +79,8 @@ struct cn_value cn_reduction_move(struct cn_reduction *r, struct cn_value v, str
 /* left op right, both in the memory of the rank of `to`, which may be the place of one of them. */
 struct cn_value cn_reduction_combine(struct cn_reduction *r, struct cn_value left,
 				     struct cn_value right, struct cn_span to, uint64_t len);
+/* The sends that follow wait for the value, which is on this node. */
+void cn_reduction_wait(struct cn_reduction *r, struct cn_value v);
 /*
  * The contributions of a part's ranks from `offset` on, combined in the memory of its rank
  * `handler`; in the place *to, unless it is NULL.

@@ -221,6 +221,15 @@ static const struct cn_algorithm algorithms[] = {
 		.predict = cn_predict_reduction_rounds,
 	},
 	{
+		.id = 7,
+		.op = CN_OP_ALLREDUCE,
+		.name = "allgather",
+		.description = "recursive doubling of all blocks, which are combined at the end",
+		.window = CN_WINDOW_EXCHANGE,
+		.plan = cn_plan_allreduce_allgather,
+		.predict = cn_predict_reduction_allgather,
+	},
+	{
 		.id = 14,
 		.op = CN_OP_ALLREDUCE,
 		.name = "ring",

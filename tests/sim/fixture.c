@@ -120,8 +120,8 @@ static void combine_piece(struct call *c)
 {
 	const struct cn_combine *p = &c->piece;
 
-	reduction_combine(c->fixture->ops[c->number].ordered, place(c, &p->left),
-			  place(c, &p->right), place(c, &p->out), p->bytes);
+	reduction_combine_all(c->fixture->ops[c->number].ordered, place(c, &p->left),
+			      place(c, &p->right), place(c, &p->out), p->bytes, p->operands);
 }
 
 /* Event: a piece is combined, unless the operation has ended meanwhile. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "sched/reduction.h"
+#include "tests/unit/reduction.h"
 
 static const struct network {
 	const char *shape;
@@ -23,6 +23,8 @@ static const struct network {
 
 static const uint32_t windows[] = { COLLNET_WINDOW_AUTO, COLLNET_WINDOW_OFF, 8, 3 };
 static const uint64_t sizes[] = { 64, 20000, 100000 };
+
+#define HOSTS_MAX 16u
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -63,10 +65,8 @@ static bool run(const struct cn_algorithm *g, const struct network *net, uint32_
 
 static bool is_case(const struct cn_algorithm *g, uint64_t bytes)
 {
-	const bool rounds = strcmp(g->name, "doubling") == 0 || strcmp(g->name, "binomial") == 0;
-
 	return strcmp(g->name, "lr2") != 0 && /* not on every network */
-	       !(cn_op_reduces(g->op) && rounds && bytes > CN_REDUCTION_SMALL) &&
+	       !(cn_op_reduces(g->op) && !reduction_takes(g, false, bytes, HOSTS_MAX)) &&
 	       !(g->op == CN_OP_BARRIER && bytes != sizes[0]) &&
 	       !((g->op == CN_OP_ALLTOALL || g->op == CN_OP_REDUCE_SCATTER) && bytes > 20000);
 }

@@ -2,7 +2,7 @@
 /* Drawing scenarios. The order of draws is the format of the seeds: new draws go to the end. */
 #include "scenario.h"
 #include "proto/wire.h"
-#include "sched/reduction.h"
+#include "tests/unit/reduction.h"
 #include "tools/plan/random.h"
 #include "tools/plan/span.h"
 
@@ -382,14 +382,6 @@ static void draw_faults(struct scenario *s, uint64_t *r)
 
 /* ---- the whole ------------------------------------------------------------------------ */
 
-/* Whether the algorithm takes blocks of this size, combined in this order. */
-static bool takes(const struct cn_algorithm *a, const struct op_plan *p)
-{
-	return !(strcmp(a->name, "ring") == 0 && p->ordered) &&
-	       !(p->bytes > CN_REDUCTION_SMALL &&
-		 (strcmp(a->name, "doubling") == 0 || strcmp(a->name, "binomial") == 0));
-}
-
 /*
  * Reductions take the place of some operations. Of seeds that 4 divides only, so that others still
  * mean what they meant when they found something.
@@ -407,7 +399,9 @@ static void draw_reduction(const struct scenario *s, struct op_plan *p, uint64_t
 	p->op = all->op;
 	p->ordered = chance(r, 40);
 	p->bytes &= ~(uint64_t)1;
-	p->algorithm = chance(r, 85) && takes(all, p) ? all->name : NULL;
+	p->algorithm = chance(r, 85) && reduction_takes(all, p->ordered, p->bytes, s->ranks)
+			       ? all->name
+			       : NULL;
 	p->permutation = CN_PERM_AUTO;
 	p->root = p->op == CN_OP_REDUCE ? (uint32_t)(cn_random(r) % s->ranks) : 0;
 }

@@ -52,8 +52,10 @@ static void combine_piece(struct engine_waiter *x, const struct cn_combine *c)
 
 	assert_int_equal(c->bytes % reduction_element(x->fixture->ordered), 0);
 	assert_true(c->out.buffer != CN_BUF_SEND);
-	reduction_combine(x->fixture->ordered, place(x, &c->left, c->bytes),
-			  place(x, &c->right, c->bytes), out, c->bytes);
+	assert_true(c->operands > 0);
+	reduction_combine_all(x->fixture->ordered, place(x, &c->left, c->bytes),
+			      place(x, &c->right, c->bytes * c->operands), out, c->bytes,
+			      c->operands);
 }
 
 static bool combine(struct cn_reducer *r, const struct cn_combine *c)
@@ -62,6 +64,7 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *c)
 							   offsetof(struct engine_waiter, reducer));
 
 	assert_false(x->has_piece);
+	x->pieces++;
 	if (x->fixture->later) {
 		x->piece = *c;
 		x->has_piece = true;

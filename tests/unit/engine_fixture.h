@@ -31,7 +31,8 @@ struct engine_waiter {
 	size_t sent, received, scratched;
 	struct cn_reducer reducer;
 	struct cn_combine piece;
-	bool has_piece; /* to combine at the next step */
+	uint32_t pieces; /* that were handed out */
+	bool has_piece;	 /* to combine at the next step */
 };
 
 struct engine_rank {

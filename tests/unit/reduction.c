@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "sched/reduction.h"
+
 void reduction_combine(bool ordered, const uint8_t *left, const uint8_t *right, uint8_t *out,
 		       uint64_t bytes)
 {
@@ -15,6 +17,23 @@ void reduction_combine(bool ordered, const uint8_t *left, const uint8_t *right, 
 		out[i] = (uint8_t)(a * c);
 		out[i + 1] = (uint8_t)(a * d + b);
 	}
+}
+
+void reduction_combine_all(bool ordered, const uint8_t *left, const uint8_t *right, uint8_t *out,
+			   uint64_t bytes, uint32_t operands)
+{
+	for (uint32_t i = 0; i < operands; i++, left = out) {
+		reduction_combine(ordered, left, right + i * bytes, out, bytes);
+	}
+}
+
+bool reduction_takes(const struct cn_algorithm *a, bool ordered, uint64_t bytes, uint32_t ranks)
+{
+	const bool small = strcmp(a->name, "doubling") == 0 || strcmp(a->name, "binomial") == 0;
+
+	return !(strcmp(a->name, "ring") == 0 && ordered) &&
+	       !(small && bytes > CN_REDUCTION_SMALL) &&
+	       !(strcmp(a->name, "allgather") == 0 && !cn_reduction_gathers(ranks, bytes));
 }
 
 void reduction_expect(enum cn_op_kind op, bool ordered, uint32_t rank, uint32_t ranks,

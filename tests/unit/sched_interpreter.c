@@ -32,6 +32,9 @@ static void write_bytes(struct sched_fixture *w, const struct cn_action *a, uint
 			const uint8_t *data, uint64_t len)
 {
 	uint64_t offset = a->dst.offset + at;
+	/* A sum to which more is added is not written anew. */
+	const bool adds = a->kind == CN_ACT_REDUCE && a->dst.buffer == a->src.buffer &&
+			  a->dst.offset == a->src.offset;
 
 	if (len == 0) {
 		return;
@@ -44,7 +47,7 @@ static void write_bytes(struct sched_fixture *w, const struct cn_action *a, uint
 	} else {
 		memcpy(place(w, &a->dst, at), data, len);
 	}
-	for (uint64_t i = 0; a->dst.buffer == CN_BUF_RECV && i < len; i++) {
+	for (uint64_t i = 0; a->dst.buffer == CN_BUF_RECV && !adds && i < len; i++) {
 		w->writes[a->dst.rank][offset + i]++;
 	}
 }

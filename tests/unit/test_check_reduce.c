@@ -76,10 +76,15 @@ static bool left_out(struct cn_action *a, uint32_t i, const struct cn_sched *s)
 
 static bool sent_too_early(struct cn_action *a, uint32_t i, const struct cn_sched *s)
 {
-	(void)i;
-	(void)s;
 	if (a->kind != CN_ACT_SEND || a->dep == CN_DEP_NONE) {
 		return false;
+	}
+	for (uint32_t k = 0; k < i; k++) { /* sends go in turn: it follows one that waits */
+		const struct cn_action *b = &s->actions[k];
+
+		if (b->kind == CN_ACT_SEND && b->dep != CN_DEP_NONE && b->dep_on >= a->dep_on) {
+			return false;
+		}
 	}
 	a->dep = CN_DEP_NONE;
 	return true;

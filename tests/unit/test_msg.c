@@ -53,6 +53,7 @@ static void make(union cn_msg *m, uint32_t type)
 	case CN_MSG_COMBINE:
 		m->combine.left.buffer = m->combine.right.buffer = CN_BUF_SEND;
 		m->combine.out.buffer = CN_BUF_SCRATCH;
+		m->combine.operands = 1;
 		break;
 	case CN_MSG_WELCOME:
 		strcpy(m->welcome.node, "node");
@@ -295,6 +296,11 @@ static void check__reductions_within_bounds(void **state)
 	VERDICT(CN_MSG_COMBINED, combined.piece, UINT32_MAX, true);
 	VERDICT(CN_MSG_COMBINED, combined.zero, 1, false);
 	VERDICT(CN_MSG_COMBINE, combine.head.tag, CN_MSG_REQUESTS, false);
+	VERDICT(CN_MSG_COMBINE, combine.operands, 0, false);
+	VERDICT(CN_MSG_COMBINE, combine.operands, 2, true);
+	VERDICT(CN_MSG_COMBINE, combine.last, 1, true);
+	VERDICT(CN_MSG_COMBINE, combine.last, 2, false);
+	VERDICT(CN_MSG_COMBINE, combine.zero, 1, false);
 	VERDICT(CN_MSG_COMBINE, combine.left.buffer, CN_BUF_NONE, false);
 	VERDICT(CN_MSG_COMBINE, combine.right.buffer, CN_BUF_SCRATCH, true);
 	VERDICT(CN_MSG_COMBINE, combine.out.buffer, CN_BUF_SCRATCH + 1, false);

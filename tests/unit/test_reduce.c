@@ -20,14 +20,6 @@
 
 static uint64_t seed = SEED;
 
-/* Whether the algorithm takes blocks of this size, combined in this order. */
-static bool takes(const struct cn_algorithm *a, bool ordered, uint64_t bytes)
-{
-	return !(strcmp(a->name, "ring") == 0 && ordered) &&
-	       !(bytes > CN_REDUCTION_SMALL &&
-		 (strcmp(a->name, "doubling") == 0 || strcmp(a->name, "binomial") == 0));
-}
-
 /* ---- planners --------------------------------------------------------------------------- */
 
 static void plan__in_the_order_of_the_ranks(void **state)
@@ -48,10 +40,11 @@ static void plan__in_the_order_of_the_ranks(void **state)
 				struct sched_fixture *w;
 				struct w_team t;
 
-				if (!takes(&a[k], true, p.bytes)) {
+				w_team_init(&t, n, (enum w_placement)i, &seed);
+				if (!reduction_takes(&a[k], true, p.bytes, t.layout.nranks)) {
+					w_team_done(&t);
 					continue;
 				}
-				w_team_init(&t, n, (enum w_placement)i, &seed);
 				p.root = (uint32_t)(cn_random(&seed) % t.layout.nranks);
 				w = w_new(&t, &p);
 				w_check(w, false);
@@ -87,6 +80,12 @@ static void plan__refused(void **state)
 	p.bytes = CN_REDUCTION_SMALL + 2;
 	assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "65536"));
+	p.algorithm = cn_algorithm_find(CN_OP_ALLREDUCE, "allgather")->id;
+	p.bytes = CN_REDUCTION_SMALL / t.layout.nranks / 2 * 2;
+	assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_OK);
+	p.bytes += 2;
+	assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "together"));
 	cn_sched_reset(&s);
 	w_team_done(&t);
 }
@@ -108,7 +107,7 @@ static void every_reduction(struct engine_fixture *w, const uint64_t *sizes, int
 			args.root = a[k].op == CN_OP_REDUCE
 					    ? (uint32_t)(cn_random(&seed) % w->ranks)
 					    : 0;
-			if (takes(&a[k], w->ordered, sizes[s])) {
+			if (reduction_takes(&a[k], w->ordered, sizes[s], w->ranks)) {
 				engine_collective(w, &args, within);
 			}
 		}
@@ -216,6 +215,45 @@ static void engine__outstanding(void **state)
 	engine_fixture_free(w);
 }
 
+/*
+ * Blocks that have all come are combined as one piece, by the first rank of every node: those of an
+ * allreduce by allgather are, in the order of the array and, where the ranks of a node follow one
+ * another, in that of the ranks.
+ */
+static void engine__one_piece(void **state)
+{
+	struct cn_coll_args a = engine_alltoall(24);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	a.op = CN_OP_ALLREDUCE;
+	a.algorithm = "allgather";
+	for (uint32_t nodes = 2; nodes <= NODES; nodes++) {
+		for (uint32_t local = 1; local <= 2 && local * nodes <= RANKS; local++) {
+			const uint32_t power = 1u << (31 - __builtin_clz(nodes));
+			const uint32_t pairs = nodes - power;
+			struct engine_fixture *w = engine_fixture(nodes, NULL, NULL);
+			uint32_t pieces = 0;
+
+			w->ordered = nodes % 2 != 0;
+			w->later = true;
+			engine_join_all(w, local, false, "job");
+			for (uint32_t r = 0; r < w->ranks; r++) {
+				assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+			}
+			engine_wait_all(w, 0, SECOND);
+			for (uint32_t r = 0; r < w->ranks; r++) {
+				engine_check(w, r, 0, &a);
+				pieces += w->rank[r].op[0].pieces;
+			}
+			/* The lower ones of pairs are sent the result. */
+			assert_int_equal(pieces, nodes - pairs);
+			engine_leave_all(w);
+			engine_fixture_free(w);
+		}
+	}
+}
+
 static void post__nobody_to_combine(void **state)
 {
 	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
@@ -241,6 +279,7 @@ int main(void)
 		cmocka_unit_test(engine__two_ranks_per_node),
 		cmocka_unit_test(engine__lost_frames),
 		cmocka_unit_test(engine__outstanding),
+		cmocka_unit_test(engine__one_piece),
 		cmocka_unit_test(post__nobody_to_combine),
 	};
 

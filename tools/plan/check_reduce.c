@@ -6,7 +6,8 @@
  *
  * Contributions are combined once each, and only with the same bytes of others; neighbours in the
  * order of the ranks where the operation asks for it. An action reads what the action wrote that it
- * depends on, and nothing that was read by a send or a copy is written again. At the end every byte
+ * depends on, and nothing that was read by a send or a copy is written again. A message has one
+ * value, or several that follow one another. At the end every byte
  * of a result has the contributions that belong to it, and no others.
  */
 #include <stdio.h>
@@ -31,7 +32,8 @@ struct node {
 	uint32_t ncells, cap;
 	uint32_t *send_of; /* [sends] their actions */
 	uint32_t *recv_of;
-	uint32_t *before; /* [n] REDUCE: the one before it of the same rank; CN_CHECK_NONE */
+	uint32_t *before; /* [n] REDUCE: the one before it of the same rank; SEND, WAIT: the SEND or
+			     WAIT before it; CN_CHECK_NONE */
 	uint32_t *number; /* [n] of a send or receive */
 	bool *done;
 };
@@ -63,7 +65,8 @@ static void fault(struct run *r, const char *what)
 
 /* ---- dependencies ----------------------------------------------------------------------- */
 
-/* Whether action i of the node waits for action w, directly or not. */
+/* Whether action i of the node waits for action w, directly or not: reductions of a rank and sends
+ * follow one another, and a send begins when those before it have begun. */
 static bool waits_for(const struct run *r, uint32_t node, uint32_t i, uint32_t w)
 {
 	const struct cn_action *a = &r->c->nodes[node].actions[i];
@@ -75,10 +78,9 @@ static bool waits_for(const struct run *r, uint32_t node, uint32_t i, uint32_t w
 	if (i < w) {
 		return false; /* dependencies point backwards */
 	}
-	return (a->dep != CN_DEP_NONE && waits_for(r, node, a->dep_on, w)) ||
-	       (a->kind == CN_ACT_REDUCE &&
-		((a->after != i && waits_for(r, node, a->after, w)) ||
-		 (n->before[i] != CN_CHECK_NONE && waits_for(r, node, n->before[i], w))));
+	return (n->before[i] != CN_CHECK_NONE && waits_for(r, node, n->before[i], w)) ||
+	       (a->dep != CN_DEP_NONE && waits_for(r, node, a->dep_on, w)) ||
+	       (a->kind == CN_ACT_REDUCE && a->after != i && waits_for(r, node, a->after, w));
 }
 
 /* ---- values ----------------------------------------------------------------------------- */
@@ -190,6 +192,40 @@ static void unite(struct run *r, uint64_t *left, const uint64_t *right)
 
 /* ---- actions ---------------------------------------------------------------------------- */
 
+/* Bytes of the value at a place, of the `len` that are wanted: a cell's, or all. */
+static uint64_t one_value(const struct run *r, const struct cn_span *s, uint64_t len)
+{
+	const struct cell *x = s->buffer == CN_BUF_SEND ? NULL : find(r, r->node, s, 1);
+
+	return x != NULL && x->at.offset == s->offset && x->len < len ? x->len : len;
+}
+
+/* The values that the sender of a message has there, and does not change. */
+static int receive(struct run *r, const struct cn_action *a, uint32_t from, uint32_t send,
+		   struct cn_err *err)
+{
+	const uint32_t to = r->node, action = r->action;
+	uint64_t origin = 0, n;
+	int rc = COLLNET_OK;
+
+	for (uint64_t at = 0; at < a->len && rc == COLLNET_OK && r->wrong->code == 0; at += n) {
+		struct cn_span src = a->src, dst = a->dst;
+
+		src.offset += at;
+		dst.offset += at;
+		r->node = from;
+		r->action = send;
+		n = one_value(r, &src, a->len - at);
+		read_value(r, &src, n, true, r->set, &origin);
+		r->node = to;
+		r->action = action;
+		if (r->wrong->code == 0) {
+			rc = write_value(r, &dst, n, origin, r->set, err);
+		}
+	}
+	return rc;
+}
+
 static int carry_out(struct run *r, const struct cn_action *a, struct cn_err *err)
 {
 	uint64_t *left = r->set, *right = r->set + r->words, origin, other;
@@ -198,25 +234,15 @@ static int carry_out(struct run *r, const struct cn_action *a, struct cn_err *er
 	if (a->len == 0) {
 		return COLLNET_OK;
 	}
-	if (a->kind == CN_ACT_SEND) {
-		read_value(r, &a->src, a->len, true, left, &origin);
-		return COLLNET_OK;
-	}
-	if (a->kind == CN_ACT_RECV) { /* what its sender has at that place, and does not change */
+	if (a->kind == CN_ACT_RECV) {
 		const uint32_t j = r->nodes[r->node].number[r->action];
 		const uint32_t g = r->c->match[r->c->rbase[r->node] + j];
-		const uint32_t from = n->recv[j].from, to = r->node, action = r->action;
+		const uint32_t from = n->recv[j].from;
 
-		r->node = from;
-		r->action = r->nodes[from].send_of[g - r->c->base[from]];
-		read_value(r, &a->src, a->len, true, left, &origin);
-		r->node = to;
-		r->action = action;
-		return r->wrong->code != 0 ? COLLNET_OK
-					   : write_value(r, &a->dst, a->len, origin, left, err);
+		return receive(r, a, from, r->nodes[from].send_of[g - r->c->base[from]], err);
 	}
-	if (a->kind == CN_ACT_WAIT) {
-		return COLLNET_OK;
+	if (a->kind == CN_ACT_SEND || a->kind == CN_ACT_WAIT) {
+		return COLLNET_OK; /* read when it is received */
 	}
 	if (!read_value(r, &a->src, a->len, a->kind == CN_ACT_COPY, left, &origin)) {
 		return COLLNET_OK;
@@ -245,9 +271,8 @@ static bool ready(const struct run *r, uint32_t node, uint32_t i)
 		return r->nodes[from].done[r->nodes[from].send_of[g - r->c->base[from]]];
 	}
 	return (a->dep == CN_DEP_NONE || n->done[a->dep_on]) &&
-	       (a->kind != CN_ACT_REDUCE ||
-		((a->after == i || n->done[a->after]) &&
-		 (n->before[i] == CN_CHECK_NONE || n->done[n->before[i]])));
+	       (a->kind != CN_ACT_REDUCE || a->after == i || n->done[a->after]) &&
+	       (n->before[i] == CN_CHECK_NONE || n->done[n->before[i]]);
 }
 
 static int carry_out_all(struct run *r, struct cn_err *err)
@@ -333,7 +358,8 @@ static void free_numbers(struct node *n)
 
 static bool number_actions(const struct run *r, const struct cn_check_node *c, struct node *n)
 {
-	uint32_t sends = 0, recvs = 0, *last = malloc((r->c->l->nranks + 1) * sizeof(*last));
+	uint32_t sends = 0, recvs = 0, turn = CN_CHECK_NONE;
+	uint32_t *last = malloc((r->c->l->nranks + 1) * sizeof(*last));
 
 	n->send_of = malloc((c->nsent + 1) * sizeof(*n->send_of));
 	n->recv_of = malloc((c->nrecv + 1) * sizeof(*n->recv_of));
@@ -350,6 +376,10 @@ static bool number_actions(const struct run *r, const struct cn_check_node *c, s
 		const struct cn_action *a = &c->actions[i];
 
 		n->before[i] = CN_CHECK_NONE;
+		if (a->kind == CN_ACT_SEND || a->kind == CN_ACT_WAIT) {
+			n->before[i] = turn;
+			turn = i;
+		}
 		if (a->kind == CN_ACT_SEND) {
 			n->number[i] = sends;
 			n->send_of[sends++] = i;

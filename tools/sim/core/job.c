@@ -327,8 +327,13 @@ static bool combine(struct cn_reducer *reducer, const struct cn_combine *p)
 	struct rank *r = (struct rank *)((char *)reducer - offsetof(struct rank, reducer));
 
 	if (!r->job->config.shared) {
-		cn_combine_find(COLLNET_UINT8, COLLNET_SUM)(place(r, &p->left), place(r, &p->right),
-							    place(r, &p->out), p->bytes);
+		const uint8_t *left = place(r, &p->left);
+
+		for (uint32_t i = 0; i < p->operands; i++, left = place(r, &p->out)) {
+			cn_combine_find(COLLNET_UINT8,
+					COLLNET_SUM)(left, place(r, &p->right) + i * p->bytes,
+						     place(r, &p->out), p->bytes);
+		}
 	}
 	return r->job->config.combining == 0 ||
 	       cn_sim_at(r->job->sim, cn_sim_now(r->job->sim) + r->job->config.combining, combined,

@@ -51,7 +51,8 @@ class Team:
         self._pointer = pointer
         self.rank = library.collnet_team_rank(pointer)
         self.size = library.collnet_team_size(pointer)
-        self.nodes = [library.collnet_team_node(pointer, r).decode() for r in range(self.size)]
+        self.nodes = library.collnet_team_nodes(pointer)
+        self._names = [library.collnet_team_node(pointer, r).decode() for r in range(self.size)]
         context.children.add(self)
 
     def __enter__(self):
@@ -71,6 +72,10 @@ class Team:
                     request._abandon()
 
     close = destroy
+
+    def node(self, rank):
+        """The name of a rank's node."""
+        return self._names[rank]
 
     # ---- other teams ------------------------------------------------------------------------
 

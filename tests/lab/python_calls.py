@@ -238,8 +238,9 @@ def other_calls(context, team):
     global next_call
     me, n = team.rank, team.size
     next_call = next(count)
-    if team.nodes[me] != context.node_name or len(set(team.nodes)) != n:
-        sys.exit(f"nodes: {team.nodes}, {context.node_name}")
+    nodes = [team.node(r) for r in range(n)]
+    if nodes[me] != context.node_name or len(set(nodes)) != team.nodes:
+        sys.exit(f"nodes: {nodes}, {context.node_name}")
 
     # Persistent: the same buffers, other contents.
     send, recv = zeros(n), zeros(n)
@@ -287,12 +288,12 @@ def other_calls(context, team):
         if collnet.waitany([None, receive], 0) is not None or receive.wait(0.01):
             sys.exit("a message from nowhere")
         team.barrier()
-        endpoint.send((team.nodes[(me + 1) % n], 700), b"from %d" % me)
+        endpoint.send((nodes[(me + 1) % n], 700), b"from %d" % me)
         if collnet.waitany([None, receive]) != 1:
             sys.exit("waitany")
         expect([bytes(data[:receive.bytes]), receive.source],
-               [b"from %d" % ((me - 1) % n), (team.nodes[(me - 1) % n], 700)], "a message")
-        endpoint.isend((team.nodes[(me + 1) % n], 700), b"x" * 8).wait()
+               [b"from %d" % ((me - 1) % n), (nodes[(me - 1) % n], 700)], "a message")
+        endpoint.isend((nodes[(me + 1) % n], 700), b"x" * 8).wait()
         error = raises(collnet.CollnetError, "", endpoint.recv, bytearray(4))
         expect([error.code], [collnet.ETRUNC], "the code of a long message")
 
@@ -315,7 +316,7 @@ def other_calls(context, team):
     data.extend(b"x")
 
     stats = context.stats()
-    if stats["data_sent"] == 0 or {x["name"] for x in context.nodes()} != set(team.nodes):
+    if stats["data_sent"] == 0 or {x["name"] for x in context.nodes()} != set(nodes):
         sys.exit(f"{stats} {context.nodes()}")
     if [job["ranks"] for job in context.jobs()] != [n]:
         sys.exit(f"{context.jobs()}")

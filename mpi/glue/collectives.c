@@ -9,7 +9,7 @@
 static bool ends_here(const struct glue_call *k, enum glue_op op, size_t bytes, int *rc)
 {
 	*rc = MPI_SUCCESS;
-	if (bytes == 0 && glue_decide(k)) {
+	if (bytes == 0 && glue_decide(k, 0)) {
 		return true;
 	}
 	if (bytes == 0 || bytes > COLLNET_BLOCK_MAX || !glue_serves(k, op, bytes)) {

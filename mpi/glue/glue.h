@@ -246,9 +246,12 @@ struct glue_team {
  * Whether a call's communicator is served. The first blocking call decides, together with the other
  * ranks. A non-blocking call must not wait for them: it is served only if it is already decided,
  * and if the team is the communicator's own, because MPI does not order the calls of several
- * communicators. The next blocking call gets such a team.
+ * communicators. The next blocking call gets such a team, if the call moves more than
+ * GLUE_SMALL bytes: Open MPI makes communicators by non-blocking reductions of an integer, which
+ * must not cost their parents a team each.
  */
-bool glue_decide(const struct glue_call *k);
+#define GLUE_SMALL 16
+bool glue_decide(const struct glue_call *k, size_t bytes);
 /* The same for one call. bytes: of a block, 0 for operations with a count per rank. */
 bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes);
 /* Prints a line about a communicator if the level of verbosity is that high. */

@@ -191,7 +191,8 @@ static bool is_exact(MPI_Datatype type, MPI_Op op)
 static bool serves(const struct glue_call *k, enum glue_op what, size_t bytes, MPI_Datatype type,
 		   MPI_Op op)
 {
-	return bytes > 0 && is_exact(type, op) ? glue_serves(k, what, bytes) : glue_decide(k);
+	return bytes > 0 && is_exact(type, op) ? glue_serves(k, what, bytes)
+					       : glue_decide(k, bytes);
 }
 
 /* ---- the operations ------------------------------------------------------------------------ */

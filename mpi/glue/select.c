@@ -125,7 +125,8 @@ bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes)
 	struct glue_choice *h;
 	int64_t together = 0;
 
-	if (!glue_decide(k)) {
+	/* An operation with a count per rank may move any number of bytes. */
+	if (!glue_decide(k, bytes == 0 && op != GLUE_Barrier ? COLLNET_BLOCK_MAX : bytes)) {
 		return false;
 	}
 	if (always || c->nested) {

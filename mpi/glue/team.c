@@ -15,9 +15,9 @@
  *
  * Non-blocking calls on two communicators may start in another order on each rank, too. They need a
  * team of their own, and cannot wait for the other ranks to create it. A team that only one
- * communicator has used so far becomes its own at its first non-blocking call; a communicator that
- * shares its team is given another one at its next blocking call, and what it starts before is left
- * to MPI.
+ * communicator has used so far becomes its own at its first non-blocking call that is not small; a
+ * communicator that shares its team is given another one at its next blocking call, and what it
+ * starts before is left to MPI.
  *
  * A communicator's own team serves the next congruent one when the communicator is freed. The lock
  * protects the list of teams.
@@ -42,6 +42,7 @@ static collnet_t *context;
 static struct glue_team *teams;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int verbose;
+static const char own_team[] = "a team of its own, for non-blocking operations";
 
 void glue_set_verbose(int level)
 {
@@ -321,6 +322,9 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 		snprintf(why, sizeof(why), "served by collnet on %u nodes",
 			 collnet_team_nodes(c->team->team));
 		glue_explain(c, comm, 1, why);
+		if (c->wants_team) {
+			glue_explain(c, comm, 2, own_team);
+		}
 	}
 	return true;
 }
@@ -330,15 +334,18 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
  * answer is the same on all ranks: another one that came to use the team has exchanged with all
  * ranks whether it is free.
  */
-static bool has_team_alone(struct glue_comm *c)
+static bool has_team_alone(struct glue_comm *c, MPI_Comm comm)
 {
 	struct glue_team *t = c->team;
+	bool taken;
 
 	pthread_mutex_lock(&lock);
-	if (t->user == NULL && t->sharers == 1) {
-		t->user = c;
-	}
+	taken = t->user == NULL && t->sharers == 1;
+	t->user = taken ? c : t->user;
 	pthread_mutex_unlock(&lock);
+	if (taken && c->rank == 0) {
+		glue_explain(c, comm, 2, own_team);
+	}
 	return t->user == c;
 }
 
@@ -352,6 +359,9 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 	c->tried_team = true;
 	PMPI_Comm_group(comm, &group);
 	if (join(c, comm, group, true, &group_kept)) {
+		if (c->rank == 0) {
+			glue_explain(c, comm, 2, own_team);
+		}
 		memcpy(c->team->choices, shared->choices, sizeof(shared->choices));
 	}
 	if (!group_kept) {
@@ -359,15 +369,18 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 	}
 }
 
-bool glue_decide(const struct glue_call *k)
+bool glue_decide(const struct glue_call *k, size_t bytes)
 {
 	struct glue_comm *c = k->c;
 	bool group_kept = false;
 	MPI_Group group;
 
+	if (k->nonblocking && bytes <= GLUE_SMALL) {
+		return c->state == GLUE_SERVED && c->team->user == c;
+	}
 	if (k->nonblocking) {
 		c->wants_team = c->state == GLUE_UNDECIDED ||
-				(c->state == GLUE_SERVED && !has_team_alone(c));
+				(c->state == GLUE_SERVED && !has_team_alone(c, k->comm));
 		return c->state == GLUE_SERVED && !c->wants_team;
 	}
 	if (c->state == GLUE_SERVED && c->wants_team && !c->tried_team) {

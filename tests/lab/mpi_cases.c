@@ -28,6 +28,7 @@
 
 #define REPETITIONS 14
 #define OUTSTANDING 150
+#define SMALL	    8 /* integers, which collnet serves; a single one it may leave to MPI */
 
 static int rank, size;
 
@@ -156,15 +157,15 @@ static void product(void *in, void *inout, int *n, MPI_Datatype *type)
 static void in_any_order(MPI_Comm comms[2])
 {
 	MPI_Request requests[2];
-	int sums[2], mine[2] = { rank + 1, 10 * (rank + 1) };
+	int sums[2][SMALL], mine[2][SMALL] = { { rank + 1 }, { 10 * (rank + 1) } };
 
 	for (int i = 0; i < 2; i++) {
 		int k = (rank + i) % 2;
 
-		MPI_Iallreduce(&mine[k], &sums[k], 1, MPI_INT, MPI_SUM, comms[k], &requests[k]);
+		MPI_Iallreduce(mine[k], sums[k], SMALL, MPI_INT, MPI_SUM, comms[k], &requests[k]);
 	}
 	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-	if (sums[0] != size * (size + 1) / 2 || sums[1] != 10 * sums[0]) {
+	if (sums[0][0] != size * (size + 1) / 2 || sums[1][0] != 10 * sums[0][0]) {
 		wrong("calls on two communicators");
 	}
 }
@@ -172,17 +173,17 @@ static void in_any_order(MPI_Comm comms[2])
 /* More calls than collnet has at once. */
 static void many(MPI_Comm comm)
 {
-	static int got[OUTSTANDING];
+	static int got[OUTSTANDING][SMALL];
 	MPI_Request requests[OUTSTANDING];
 
 	for (int i = 0; i < OUTSTANDING; i++) {
-		got[i] = rank == i % size ? i : -1;
-		MPI_Ibcast(&got[i], 1, MPI_INT, i % size, comm, &requests[i]);
+		got[i][0] = rank == i % size ? i : -1;
+		MPI_Ibcast(got[i], SMALL, MPI_INT, i % size, comm, &requests[i]);
 	}
 	MPI_Barrier(comm);
 	MPI_Waitall(OUTSTANDING, requests, MPI_STATUSES_IGNORE);
 	for (int i = 0; i < OUTSTANDING; i++) {
-		if (got[i] != i) {
+		if (got[i][0] != i) {
 			wrong("one of many");
 		}
 	}
@@ -208,14 +209,15 @@ static void before_a_message(MPI_Comm comm)
 static void freed_handles(void)
 {
 	int in[BLOCK / 64], out[2 * (BLOCK / 64)], n = BLOCK / 64, expected = 1, mine = rank + 2;
-	int all;
+	int all, zeros[SMALL] = { 0 }, sums[SMALL];
 	MPI_Request requests[2];
 	MPI_Datatype spread;
 	MPI_Comm comm;
 	MPI_Op op;
 
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-	MPI_Ibarrier(comm, &requests[0]); /* asks for a team of its own */
+	MPI_Iallreduce(zeros, sums, SMALL, MPI_INT, MPI_SUM, comm,
+		       &requests[0]); /* asks for a team */
 	MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
 	MPI_Barrier(comm);
 	MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spread);
@@ -243,6 +245,21 @@ static void freed_handles(void)
 	}
 }
 
+/* Duplicates of duplicates, which Open MPI makes by non-blocking calls on the one before. */
+static void duplicates(void)
+{
+	MPI_Comm chain[6] = { MPI_COMM_WORLD };
+
+	for (int i = 1; i < 6; i++) {
+		MPI_Comm_dup(chain[i - 1], &chain[i]);
+		check_sum(chain[i - 1], "a duplicate's parent");
+		check_sum(chain[i], "a duplicate");
+	}
+	for (int i = 1; i < 6; i++) {
+		MPI_Comm_free(&chain[i]);
+	}
+}
+
 static void nonblocking(void)
 {
 	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
@@ -250,6 +267,7 @@ static void nonblocking(void)
 	MPI_Request request;
 	int done = 0;
 
+	duplicates();
 	MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
 	before_a_message(comms[1]);
 	check_sum(comms[0], "the first");
@@ -309,19 +327,19 @@ static void repetition(void)
 static void error(int blocking)
 {
 	char text[MPI_MAX_ERROR_STRING];
-	int length, rc = MPI_SUCCESS;
+	int length, rc = MPI_SUCCESS, mine[SMALL] = { 0 };
 
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Barrier(MPI_COMM_WORLD);
 	while (rc == MPI_SUCCESS) {
-		int sum;
+		int sum[SMALL];
 
 		if (blocking) {
-			rc = MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+			rc = MPI_Allreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 		} else {
 			MPI_Request request;
 
-			rc = MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+			rc = MPI_Iallreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
 					    &request);
 			rc = rc == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : rc;
 		}

@@ -12,7 +12,7 @@ schedule 0 --help
 has '^usage: collnet schedule'
 
 # ---- every operation, every way ------------------------------------------------------------
-for op in alltoall allgather barrier bcast scatter gather; do
+for op in alltoall allgather barrier bcast scatter gather allreduce reduce reduce_scatter scan exscan; do
 	schedule 0 $op --shape 3x2
 	has "^operation  *$op"
 	schedule 0 $op --shape 3x2 --check
@@ -25,7 +25,7 @@ for op in alltoall allgather barrier bcast scatter gather; do
 	is_json
 	# both say whether there is a root
 	case $op in
-	bcast | scatter | gather)
+	bcast | scatter | gather | reduce)
 		has '"root": 0' && has '"root": "h0"' summary
 		;;
 	*)
@@ -37,15 +37,27 @@ for op in alltoall allgather barrier bcast scatter gather; do
 	schedule 0 $op --shape 2 --explain
 	has 'has 2 hosts, 1 switch and 2 links'
 	has '^ \* '
-	schedule 0 $op --shape 3x2 --emit mpi-c
-	has "^int collnet_$op("
 	schedule 0 $op --shape 3x2 --emit dot
 	has '^digraph'
-	# what is written can be read, and is as right
 	schedule 0 $op --shape 3x2 --emit text
 	cp "$t/out" "$t/mine"
-	schedule 0 $op --shape 3x2 --schedule "$t/mine"
-	has '^OK$'
+	case $op in
+	*reduce* | *scan)
+		has '^h[0-5] combines .* and .* to [rs]'
+		schedule 0 $op --shape 3x2 --emit json
+		has '"action": "reduce", .*"right": '
+		schedule 2 $op --shape 3x2 --schedule "$t/mine"
+		has '^collnet schedule: --schedule: schedules of reductions' err
+		schedule 2 $op --shape 3x2 --emit mpi-c
+		;;
+	*)
+		# what is written can be read, and is as right
+		schedule 0 $op --shape 3x2 --schedule "$t/mine"
+		has '^OK$'
+		schedule 0 $op --shape 3x2 --emit mpi-c
+		has "^int collnet_$op("
+		;;
+	esac
 	schedule 0 $op --shape 3x2 --rank 5
 	has '^part h5$'
 	schedule 0 $op --shape 3x2 --rank h5 --emit json

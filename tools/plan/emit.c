@@ -95,7 +95,7 @@ static int match(const struct emit *e, struct emit_order *o, struct end *sends, 
 		for (uint32_t i = 0; i < e->parts[b].n; i++) {
 			enum cn_action_kind kind = e->parts[b].actions[i].kind;
 
-			if (kind == CN_ACT_SEND || kind == CN_ACT_COPY) {
+			if (kind == CN_ACT_SEND || kind == CN_ACT_COPY || kind == CN_ACT_REDUCE) {
 				o->item_of[o->start[b] + i] = o->n;
 				o->items[o->n++] = (struct emit_item){ b, i, EMIT_NONE };
 			}
@@ -141,13 +141,19 @@ static void edge(struct graph *g, uint32_t from, uint32_t to, bool fill)
 static void node_edges(const struct cn_sched *s, const uint32_t *item_of, bool in_turn,
 		       struct graph *g, bool fill)
 {
-	uint32_t last = EMIT_NONE, first_wait = 0;
+	uint32_t last = EMIT_NONE, reduced = EMIT_NONE, first_wait = 0;
 
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct cn_action *a = &s->actions[i];
 
-		if (a->dep != CN_DEP_NONE && (a->kind == CN_ACT_SEND || a->kind == CN_ACT_COPY)) {
+		if (a->dep != CN_DEP_NONE && (a->kind == CN_ACT_SEND || a->kind == CN_ACT_COPY ||
+					      a->kind == CN_ACT_REDUCE)) {
 			edge(g, item_of[a->dep_on], item_of[i], fill);
+		}
+		if (a->kind == CN_ACT_REDUCE) {
+			edge(g, item_of[a->after], item_of[i], fill); /* itself: none */
+			edge(g, reduced, item_of[i], fill);	      /* in the order of the list */
+			reduced = item_of[i];
 		}
 		if (a->kind != CN_ACT_SEND) {
 			continue;

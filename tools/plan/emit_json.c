@@ -7,7 +7,7 @@
 
 static void put_span(struct json *j, const char *key, const struct cn_span *s)
 {
-	static const char *const buffers[] = { "none", "send", "recv" };
+	static const char *const buffers[] = { "none", "send", "recv", "digest", "scratch" };
 
 	json_object(j, key);
 	json_string(j, "buffer", buffers[s->buffer]);
@@ -18,7 +18,7 @@ static void put_span(struct json *j, const char *key, const struct cn_span *s)
 
 static void put_action(struct json *j, const struct emit *e, const struct cn_action *a)
 {
-	static const char *const kinds[] = { "send", "recv", "copy", "wait" };
+	static const char *const kinds[] = { "send", "recv", "copy", "wait", "reduce" };
 	static const char *const deps[] = { NULL, "complete", "stream" };
 
 	json_object(j, NULL);
@@ -29,6 +29,9 @@ static void put_action(struct json *j, const struct emit *e, const struct cn_act
 		json_bool(j, "sync", emit_is_sync(a));
 		json_uint(j, "bytes", a->len);
 		put_span(j, "from", &a->src);
+		if (a->kind == CN_ACT_REDUCE) {
+			put_span(j, "right", &a->right);
+		}
 		put_span(j, "to", &a->dst);
 	}
 	json_string(j, "dependency", deps[a->dep]);
@@ -64,8 +67,7 @@ int emit_json(const struct emit *e, FILE *f, struct cn_err *err)
 	json_string(&j, "algorithm", e->algorithm);
 	json_uint(&j, "hosts", e->layout->nnodes);
 	json_uint(&j, "size", e->plan->bytes);
-	if (e->plan->op == CN_OP_BCAST || e->plan->op == CN_OP_SCATTER ||
-	    e->plan->op == CN_OP_GATHER) {
+	if (cn_op_has_root(e->plan->op)) {
 		json_uint(&j, "root", e->plan->root);
 	} else {
 		json_null(&j, "root");

@@ -51,7 +51,7 @@ static void put_head(const struct text *t)
 	fprintf(t->f, "schedule %s\nalgorithm %s\n", cn_op_name(p->op), t->e->algorithm);
 	put_names(t);
 	fprintf(t->f, "size %" PRIu64 "\n", p->bytes);
-	if (p->op == CN_OP_BCAST || p->op == CN_OP_SCATTER || p->op == CN_OP_GATHER) {
+	if (cn_op_has_root(p->op)) {
 		fprintf(t->f, "root %s\n", name_of(t, t->e->layout->node_of[p->root]));
 	}
 	fprintf(t->f, "order %s\nphases %u\nguarantees %s\n", emit_order_name(s->order), s->phases,
@@ -77,6 +77,15 @@ static void put_place(const struct text *t, const struct cn_span *s, uint64_t le
 	}
 }
 
+static void put_buffer(const struct text *t, const struct cn_span *s, uint64_t len)
+{
+	fputs(s->buffer == CN_BUF_SEND	 ? " send "
+	      : s->buffer == CN_BUF_RECV ? " recv "
+					 : " scratch ",
+	      t->f);
+	put_place(t, s, len);
+}
+
 /* What the action of this node is named by; 0: no name. */
 static uint32_t *label(struct text *t, uint32_t node, uint32_t action)
 {
@@ -98,6 +107,13 @@ static void refer(struct text *t, uint32_t node)
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (s->actions[i].dep != CN_DEP_NONE) {
 			uint32_t *l = label(t, node, s->actions[i].dep_on);
+
+			if (l != NULL) {
+				*l = REFERRED;
+			}
+		}
+		if (s->actions[i].kind == CN_ACT_REDUCE && s->actions[i].after != i) {
+			uint32_t *l = label(t, node, s->actions[i].after);
 
 			if (l != NULL) {
 				*l = REFERRED;
@@ -140,8 +156,18 @@ static void put_action(struct text *t, uint32_t node, uint32_t action)
 	uint32_t to = a->kind == CN_ACT_RECV ? node : a->peer;
 	uint32_t *l = label(t, node, action);
 
-	fprintf(t->f, "phase %u: %s ", a->phase, name_of(t, from));
-	if (emit_is_sync(a)) {
+	if (a->kind != CN_ACT_REDUCE) {
+		fprintf(t->f, "phase %u: ", a->phase);
+	}
+	fprintf(t->f, "%s ", name_of(t, from));
+	if (a->kind == CN_ACT_REDUCE) {
+		fputs("combines", t->f);
+		put_buffer(t, &a->src, a->len);
+		fputs(" and", t->f);
+		put_buffer(t, &a->right, a->len);
+		fputs(" to", t->f);
+		put_buffer(t, &a->dst, a->len);
+	} else if (emit_is_sync(a)) {
 		fprintf(t->f, "=> %s sync", name_of(t, to));
 	} else {
 		if (a->kind == CN_ACT_COPY) {
@@ -149,16 +175,23 @@ static void put_action(struct text *t, uint32_t node, uint32_t action)
 		} else {
 			fprintf(t->f, "-> %s", name_of(t, to));
 		}
-		fputs(a->src.buffer == CN_BUF_SEND ? " send " : " recv ", t->f);
-		put_place(t, &a->src, a->len);
-		fputs(" to ", t->f);
-		put_place(t, &a->dst, a->len);
+		put_buffer(t, &a->src, a->len);
+		fputs(" to", t->f);
+		if (cn_op_reduces(t->e->plan->op)) {
+			put_buffer(t, &a->dst, a->len);
+		} else {
+			putc(' ', t->f);
+			put_place(t, &a->dst, a->len);
+		}
 	}
 	if (a->kind == CN_ACT_SEND) {
 		put_waits(t, node, action);
 	}
 	if (a->kind != CN_ACT_RECV && a->dep != CN_DEP_NONE) {
 		put_dep(t, node, a->dep == CN_DEP_STREAM ? ", streams" : ", needs", a->dep_on);
+	}
+	if (a->kind == CN_ACT_REDUCE && a->after != action) {
+		put_dep(t, node, ", needs", a->after);
 	}
 	if (l != NULL && *l == REFERRED) {
 		*l = ++t->nlabels;

@@ -17,15 +17,16 @@ static const char help_text[] =
 	"and when. There is one rank per host, in the order of the topology. Prints a summary, unless\n"
 	"--emit, --check or --explain is given.\n"
 	"\n"
-	"operations: alltoall, allgather, barrier, bcast, scatter, gather\n"
+	"operations: alltoall, allgather, barrier, bcast, scatter, gather, allreduce, reduce,\n"
+	"reduce_scatter, scan, exscan (of commutative reductions)\n"
 	"\n"
 	"what to plan:\n"
 	"  --topology FILE       the network; - is standard input\n"
 	"  --shape A or AxB      A hosts on one switch, or on each of B switches under a root\n"
 	"  --hosts LIST|all      the team: a,b,c (all)\n"
 	"  --algorithm NAME      algorithm (the predicted fastest)\n"
-	"  --size BYTES          bytes per block; of the message for bcast (64k)\n"
-	"  --root HOST           root of bcast, scatter and gather: a name or a rank (0)\n"
+	"  --size BYTES          bytes per block; of the message for bcast and reductions (64k)\n"
+	"  --root HOST           root of bcast, scatter, gather and reduce: a name or a rank (0)\n"
 	"  --encapsulation raw|udp   the headers of the frames, for predicted times (udp)\n"
 	"  --segment BYTES       segment size of pipelined algorithms (by the cost model)\n"
 	"  --schedule FILE       read a schedule, as --emit text writes it, instead of planning\n"
@@ -269,6 +270,12 @@ static int check_options(const struct schedule_options *o)
 	if (o->seed_given || o->output_given) {
 		return tool_usage("--seed and --output go with --experiment");
 	}
+	if (cn_op_reduces(o->op) && (o->schedule != NULL || o->emit == EMIT_MPI)) {
+		return tool_usage("%s: schedules of reductions, as of %s, are only written, as "
+				  "text, json or dot",
+				  o->schedule != NULL ? "--schedule" : "--emit mpi-c",
+				  cn_op_name(o->op));
+	}
 	if (o->rank != NULL && (o->check || o->explain || o->emit == EMIT_MPI)) {
 		return tool_usage("--rank shows the part of one rank; --check, --explain and "
 				  "--emit mpi-c need all parts");
@@ -285,17 +292,32 @@ static int check_options(const struct schedule_options *o)
 	return TOOL_OK;
 }
 
+/* "alltoall, allgather, ..." */
+static const char *operations(char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS && n < size; op++) {
+		if (!cn_op_is_vector((enum cn_op_kind)op)) {
+			n += (size_t)snprintf(out + n, size - n, "%s%s", n == 0 ? "" : ", ",
+					      cn_op_name((enum cn_op_kind)op));
+		}
+	}
+	return out;
+}
+
 /* The operation's name, the only word that is no option. */
 static int take_operation(struct schedule_options *o, int argc, char **argv)
 {
+	char known[160];
+
 	if (optind == argc) {
-		return tool_usage("no operation given; there are alltoall, allgather, barrier, "
-				  "bcast, scatter, gather");
+		return tool_usage("no operation given; there are %s",
+				  operations(known, sizeof(known)));
 	}
-	if (!cn_op_find(argv[optind], &o->op) || cn_op_is_vector(o->op) || cn_op_reduces(o->op)) {
-		return tool_usage("unknown operation '%.40s'; there are alltoall, allgather, "
-				  "barrier, bcast, scatter, gather",
-				  argv[optind]);
+	if (!cn_op_find(argv[optind], &o->op) || cn_op_is_vector(o->op)) {
+		return tool_usage("unknown operation '%.40s'; there are %s", argv[optind],
+				  operations(known, sizeof(known)));
 	}
 	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1])
 				 : TOOL_OK;

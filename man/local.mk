@@ -63,9 +63,11 @@ links_allreduce = \
 	man/links/collnet_iexscan.3 \
 	man/links/collnet_ireduce.3 \
 	man/links/collnet_ireduce_scatter.3 \
+	man/links/collnet_ireduce_scatterv.3 \
 	man/links/collnet_iscan.3 \
 	man/links/collnet_reduce.3 \
 	man/links/collnet_reduce_scatter.3 \
+	man/links/collnet_reduce_scatterv.3 \
 	man/links/collnet_scan.3 \
 	man/links/collnet_type_size.3
 links_alltoall = \

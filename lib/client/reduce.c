@@ -73,6 +73,21 @@ int cn_reduction_settle(size_t count, enum collnet_type type, enum collnet_op op
 	return COLLNET_OK;
 }
 
+int cn_reduction_blocks(const struct cn_reduction_call *k, struct cn_block *b, uint32_t n,
+			struct cn_err *err)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (b[i].len > COLLNET_BLOCK_MAX / k->element) {
+			return cn_fail(err, COLLNET_EINVAL,
+				       "%llu elements of %u bytes are more than %zu bytes",
+				       (unsigned long long)b[i].len, k->element, COLLNET_BLOCK_MAX);
+		}
+		b[i].len *= k->element;
+	}
+	cn_blocks_follow(b, n);
+	return COLLNET_OK;
+}
+
 int cn_reduction_check(const struct cn_reduction_call *k, const void *send, const void *recv,
 		       struct cn_err *err)
 {
@@ -187,6 +202,28 @@ int collnet_ireduce_scatter(collnet_team_t *t, const void *send, void *recv, siz
 			    const struct collnet_coll_options *o, collnet_request_t **out)
 {
 	return cn_coll_start(t, &REDUCTION(CN_OP_REDUCE_SCATTER, op), o, out);
+}
+
+int collnet_reduce_scatterv(collnet_team_t *t, const void *send, void *recv, const size_t *counts,
+			    enum collnet_type type, enum collnet_op op,
+			    const struct collnet_coll_options *o)
+{
+	const size_t count = 0;
+	struct cn_coll_call call = REDUCTION(CN_OP_REDUCE_SCATTERV, op);
+
+	call.sends.counts = counts;
+	return cn_coll_run(t, &call, o);
+}
+
+int collnet_ireduce_scatterv(collnet_team_t *t, const void *send, void *recv, const size_t *counts,
+			     enum collnet_type type, enum collnet_op op,
+			     const struct collnet_coll_options *o, collnet_request_t **out)
+{
+	const size_t count = 0;
+	struct cn_coll_call call = REDUCTION(CN_OP_REDUCE_SCATTERV, op);
+
+	call.sends.counts = counts;
+	return cn_coll_start(t, &call, o, out);
 }
 
 int collnet_scan(collnet_team_t *t, const void *send, void *recv, size_t count,

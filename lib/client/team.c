@@ -339,6 +339,9 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 		a.function = reduction.function;
 		a.ordered = reduction.ordered;
 	}
+	if (rc == COLLNET_OK && call->op == CN_OP_REDUCE_SCATTERV) {
+		rc = cn_reduction_blocks(&reduction, blocks, t->ranks, &c->err);
+	}
 	if (rc == COLLNET_OK) {
 		rc = cn_call_check_buffers(&shape, call->send, call->recv, &c->err);
 	}

@@ -255,8 +255,8 @@ static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_arg
 	if (g->window == CN_WINDOW_FAN_IN) {
 		return window_of(t, a, g);
 	}
-	return a->op == CN_OP_ALLTOALLV && a->window == COLLNET_WINDOW_AUTO &&
-			       g->window == CN_WINDOW_EXCHANGE
+	return cn_op_is_vector(a->op) && cn_op_is_exchange(a->op) &&
+			       a->window == COLLNET_WINDOW_AUTO && g->window == CN_WINDOW_EXCHANGE
 		       ? t->pair_window
 		       : COLLNET_WINDOW_OFF;
 }
@@ -269,6 +269,8 @@ static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_co
 
 	if (a->op == CN_OP_ALLGATHERV) { /* all ranks know all blocks: the mean */
 		bytes = cn_blocks_bytes(a->blocks.recv, t->ranks) / t->ranks;
+	} else if (a->op == CN_OP_REDUCE_SCATTERV) {
+		bytes = cn_blocks_bytes(a->blocks.send, t->ranks) / t->ranks;
 	}
 	if (c->algorithm == NULL || c->bytes != bytes || c->root != a->root ||
 	    c->ordered != a->ordered) {

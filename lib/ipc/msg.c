@@ -151,8 +151,8 @@ static const char *check_coll(const union cn_msg *m)
 		return "timeout";
 	}
 	if (c->bytes > COLLNET_BLOCK_MAX ||
-	    (c->bytes != 0 &&
-	     (c->op == CN_OP_BARRIER || c->op == CN_OP_ALLTOALLV || c->op == CN_OP_ALLGATHERV))) {
+	    (c->bytes != 0 && (c->op == CN_OP_BARRIER || c->op == CN_OP_ALLTOALLV ||
+			       c->op == CN_OP_ALLGATHERV || c->op == CN_OP_REDUCE_SCATTERV))) {
 		return "block size";
 	}
 	if (c->ordered > 1 || c->element > COLLNET_ELEMENT_MAX ||

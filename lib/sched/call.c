@@ -20,6 +20,7 @@ static const char *const names[CN_OP_KINDS] = {
 	[CN_OP_SCAN] = "scan",
 	[CN_OP_EXSCAN] = "exscan",
 	[CN_OP_REDUCE_SCATTER] = "reduce_scatter",
+	[CN_OP_REDUCE_SCATTERV] = "reduce_scatterv",
 };
 
 const char *cn_op_name(enum cn_op_kind op)
@@ -110,7 +111,8 @@ static struct extent blocks_extent(const struct cn_block *b, uint32_t n)
 
 bool cn_call_send_blocks(const struct cn_call *c)
 {
-	return c->op == CN_OP_ALLTOALLV || (c->op == CN_OP_SCATTERV && c->rank == c->root);
+	return c->op == CN_OP_ALLTOALLV || c->op == CN_OP_REDUCE_SCATTERV ||
+	       (c->op == CN_OP_SCATTERV && c->rank == c->root);
 }
 
 bool cn_call_recv_blocks(const struct cn_call *c)
@@ -144,6 +146,7 @@ static struct extent send_extent(const struct cn_call *c)
 		break;
 	case CN_OP_ALLTOALLV:
 	case CN_OP_SCATTERV:
+	case CN_OP_REDUCE_SCATTERV:
 		if (cn_call_send_blocks(c)) {
 			e = blocks_extent(c->blocks.send, c->ranks);
 		}
@@ -189,6 +192,9 @@ static struct extent recv_extent(const struct cn_call *c)
 	case CN_OP_SCATTERV:
 		e.end = c->blocks.recv_len;
 		break;
+	case CN_OP_REDUCE_SCATTERV:
+		e.end = c->blocks.send[c->rank].len;
+		break;
 	case CN_OP_REDUCE:
 		e.end = c->rank == c->root ? c->bytes : 0;
 		break;
@@ -222,14 +228,26 @@ static uint64_t doublings(uint32_t ranks)
 	return rounds;
 }
 
+/* The longest block that is sent. */
+static uint64_t longest_block(const struct cn_call *c)
+{
+	uint64_t most = c->bytes;
+
+	for (uint32_t i = 0; c->op == CN_OP_REDUCE_SCATTERV && i < c->ranks; i++) {
+		most = c->blocks.send[i].len > most ? c->blocks.send[i].len : most;
+	}
+	return most;
+}
+
 uint64_t cn_call_scratch_bytes(const struct cn_call *c)
 {
-	const uint64_t slot = c->bytes + CN_REDUCTION_ALIGN, local = c->local;
+	const uint64_t longest = longest_block(c), slot = longest + CN_REDUCTION_ALIGN;
+	const uint64_t local = c->local;
 	const uint64_t rounds = c->bytes <= CN_REDUCTION_SMALL ? doublings(c->ranks) : 1;
 	const uint64_t element = c->element > 0 ? c->element : 1,
 		       nodes = c->nodes > 0 ? c->nodes : 1;
 
-	if (c->bytes == 0 || c->ranks < 2) {
+	if (longest == 0 || longest > COLLNET_BLOCK_MAX || c->ranks < 2) {
 		return 0;
 	}
 	switch (c->op) {
@@ -247,6 +265,7 @@ uint64_t cn_call_scratch_bytes(const struct cn_call *c)
 	case CN_OP_REDUCE:
 		return (local + rounds) * slot;
 	case CN_OP_REDUCE_SCATTER:
+	case CN_OP_REDUCE_SCATTERV:
 		return (2 * (uint64_t)c->ranks + 2 * local) * slot;
 	case CN_OP_SCAN:
 	case CN_OP_EXSCAN:
@@ -290,6 +309,7 @@ uint64_t cn_call_in_place(const struct cn_call *c)
 	case CN_OP_SCATTER:
 	case CN_OP_SCATTERV:
 	case CN_OP_REDUCE_SCATTER:
+	case CN_OP_REDUCE_SCATTERV:
 	case CN_OP_BARRIER:
 		break;
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sched/allgather/ring.h"
+#include "sched/planners.h"
 
 /* The parts of the nodes, in the order of a ring without contention where the network is known. */
 static int parts_by_node(struct cn_reduction *r)
@@ -55,12 +56,44 @@ static int parts_by_rank(struct cn_reduction *r)
 	return COLLNET_OK;
 }
 
+/* Blocks of a reduce-scatter follow one another, and are of the same sizes for all ranks. */
+static int check_blocks(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
+			struct cn_err *err)
+{
+	const uint32_t *here = l->ranks + l->first[me];
+
+	for (uint32_t k = 0; p->blocks != NULL && k < l->first[me + 1] - l->first[me]; k++) {
+		uint64_t at = 0;
+
+		for (uint32_t r = 0; r < l->nranks; r++) {
+			const struct cn_block *b = &p->blocks[k].send[r];
+
+			if (b->len != p->blocks[0].send[r].len) {
+				return cn_blocks_differ(here[k], b->len, here[0],
+							p->blocks[0].send[r].len, err);
+			}
+			if (b->at != at || (p->element > 0 && b->len % p->element != 0)) {
+				return cn_fail(err, COLLNET_EINVAL,
+					       "block %u of rank %u is not where the one before it "
+					       "ends, or not of whole elements",
+					       r, here[k]);
+			}
+			at += b->len;
+		}
+	}
+	return COLLNET_OK;
+}
+
 int cn_reduction_init(struct cn_reduction *r, const struct cn_layout *l, const struct cn_plan *p,
 		      uint32_t me, bool ordered, struct cn_sched *out, struct cn_err *err)
 {
 	const uint32_t most = ordered ? l->nranks : l->nnodes;
 
 	*r = (struct cn_reduction){ .l = l, .p = p, .me = me, .out = out, .err = err };
+	r->rc = check_blocks(l, p, me, err);
+	if (r->rc != COLLNET_OK) {
+		return r->rc;
+	}
 	out->order = CN_ORDER_IN_TURN;
 	out->phases = 0;
 	r->parts = calloc(most, sizeof(*r->parts));
@@ -132,6 +165,14 @@ int cn_reduction_unordered(const struct cn_plan *p, const char *algorithm, struc
 			       algorithm);
 	}
 	return COLLNET_OK;
+}
+
+struct cn_block cn_reduction_block(const struct cn_reduction *r, uint32_t rank)
+{
+	if (r->p->blocks != NULL) {
+		return r->p->blocks[0].send[rank];
+	}
+	return (struct cn_block){ rank * r->p->bytes, r->p->bytes };
 }
 
 struct cn_span cn_reduction_slot(struct cn_reduction *r, uint32_t rank, uint64_t len)

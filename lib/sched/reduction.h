@@ -69,6 +69,9 @@ static inline bool cn_reduction_gathers(uint32_t ranks, uint64_t bytes)
 	return bytes <= CN_REDUCTION_SMALL / ranks;
 }
 
+/* The block of a rank in a reduce-scatter: where it begins in the send buffers, and its bytes. */
+struct cn_block cn_reduction_block(const struct cn_reduction *r, uint32_t rank);
+
 /* A place in a rank's scratch buffer. */
 struct cn_span cn_reduction_slot(struct cn_reduction *r, uint32_t rank, uint64_t len);
 /* A rank's contribution: `len` bytes of its send buffer. */

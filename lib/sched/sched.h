@@ -40,13 +40,14 @@ enum cn_op_kind {
 	CN_OP_SCATTERV = 9,
 	CN_OP_GATHERV = 10,
 	/* Reductions: the ranks' send buffers are combined, element by element, to a result. */
-	CN_OP_ALLREDUCE = 11,	   /* of all ranks, on all */
-	CN_OP_REDUCE = 12,	   /* of all ranks, on the root */
-	CN_OP_REDUCE_SCATTER = 13, /* of all ranks: block d on rank d */
-	CN_OP_SCAN = 14,	   /* of ranks 0 .. r, on rank r */
-	CN_OP_EXSCAN = 15,	   /* of ranks 0 .. r - 1, on rank r; rank 0 has none */
+	CN_OP_ALLREDUCE = 11,	    /* of all ranks, on all */
+	CN_OP_REDUCE = 12,	    /* of all ranks, on the root */
+	CN_OP_REDUCE_SCATTER = 13,  /* of all ranks: block d on rank d */
+	CN_OP_SCAN = 14,	    /* of ranks 0 .. r, on rank r */
+	CN_OP_EXSCAN = 15,	    /* of ranks 0 .. r - 1, on rank r; rank 0 has none */
+	CN_OP_REDUCE_SCATTERV = 16, /* the blocks have sizes of their own */
 };
-#define CN_OP_KINDS 16 /* one more than the greatest */
+#define CN_OP_KINDS 17 /* one more than the greatest */
 
 /* Of a vector operation, the one of equal blocks, whose algorithms serve it; else itself. */
 static inline enum cn_op_kind cn_op_base(enum cn_op_kind op)
@@ -60,6 +61,8 @@ static inline enum cn_op_kind cn_op_base(enum cn_op_kind op)
 		return CN_OP_SCATTER;
 	case CN_OP_GATHERV:
 		return CN_OP_GATHER;
+	case CN_OP_REDUCE_SCATTERV:
+		return CN_OP_REDUCE_SCATTER;
 	default:
 		return op;
 	}
@@ -86,7 +89,7 @@ static inline bool cn_op_is_exchange(enum cn_op_kind op)
 
 static inline bool cn_op_reduces(enum cn_op_kind op)
 {
-	return op >= CN_OP_ALLREDUCE && op <= CN_OP_EXSCAN;
+	return op >= CN_OP_ALLREDUCE && op <= CN_OP_REDUCE_SCATTERV;
 }
 
 /* "alltoall", "bcast", ... */
@@ -105,6 +108,8 @@ struct cn_block {
  *   allgatherv   recv, equal lengths on all ranks; it sends recv[rank].len bytes
  *   scatterv     send on the root; recv_len
  *   gatherv      recv on the root; send_len
+ *   reduce_scatterv  send, one behind the other, equal lengths on all ranks; it receives
+ *                send[rank].len bytes
  */
 struct cn_blocks {
 	const struct cn_block *send, *recv; /* [ranks], or NULL */

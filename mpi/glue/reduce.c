@@ -366,37 +366,32 @@ int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MP
 	return reduce(k, r, count, type, op);
 }
 
-/* Blocks of different sizes. With an operation of collnet's, and sizes that differ little, the
- * blocks are padded to the longest one; otherwise rank 0 reduces all and scatters the result.
- * Counts, type and operation are equal on all ranks. */
+/* Blocks of different sizes. Where collnet does not have the operation, rank 0 reduces all and
+ * scatters the result. Counts, type and operation are equal on all ranks. */
 
-/* Beyond that, half as many bytes again, padding would be more expensive. */
-static bool worth_padding(size_t total, size_t longest, int size)
+static int with_counts(struct glue_call *k, const void *send, void *recv, const int *counts,
+		       size_t total, MPI_Datatype type, MPI_Op op)
 {
-	return 2 * longest * (size_t)size <= 3 * total;
-}
+	const enum collnet_type ours = type_of(type);
+	struct collnet_coll_options o = glue_options();
+	size_t *blocks = calloc((size_t)k->c->size, sizeof(*blocks));
+	int rc = blocks != NULL ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 
-static int padded(struct glue_comm *c, const void *send, void *recv, const int *counts,
-		  size_t longest, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
-	const size_t element = collnet_type_size(type_of(type)), block = longest * element;
-	struct glue_call k = { .c = c, .comm = comm };
-	const char *from = send == MPI_IN_PLACE ? recv : send;
-	char *in = calloc((size_t)c->size + 1, block), *out = in + (size_t)c->size * block;
-	int rc;
-
-	if (in == NULL) {
-		return MPI_ERR_NO_MEM;
+	for (int i = 0; blocks != NULL && i < k->c->size; i++) {
+		blocks[i] = (size_t)counts[i];
 	}
-	for (int i = 0; i < c->size; i++) {
-		memcpy(in + (size_t)i * block, from, (size_t)counts[i] * element);
-		from += (size_t)counts[i] * element;
+	if (rc == MPI_SUCCESS && send == MPI_IN_PLACE) {
+		k->in.bytes = recv;
+		rc = keep(&k->in, total * collnet_type_size(ours));
+		send = k->in.bytes;
 	}
-	rc = glue_finish(&k, glue_reduce_scatter_block(&k, in, out, (int)longest, type, op));
 	if (rc == MPI_SUCCESS) {
-		memcpy(recv, out, (size_t)counts[c->rank] * element);
+		glue_make_room(k->c);
+		rc = collnet_ireduce_scatterv(k->c->team->team, send, recv, blocks, ours,
+					      op_of(ours, op), &o, &k->request);
+		rc = glue_started(k, "Reduce_scatter", rc);
 	}
-	free(in);
+	free(blocks);
 	return rc;
 }
 
@@ -453,9 +448,8 @@ int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const
 	c->nested = true;
 	if (longest * (size_t)c->size == total) {
 		rc = glue_reduce_scatter_block(k, send, recv, (int)longest, type, op);
-	} else if (op_of(type_of(type), op) != COLLNET_USER &&
-		   worth_padding(total, longest, c->size)) {
-		rc = padded(c, send, recv, counts, longest, type, op, k->comm);
+	} else if (op_of(type_of(type), op) != COLLNET_USER) {
+		rc = with_counts(k, send, recv, counts, total, type, op);
 	} else {
 		rc = by_way_of_rank_0(c, send, recv, counts, total, type, op, k->comm);
 	}

@@ -226,7 +226,39 @@ static void fill(struct matrix *m, size_t n, uint32_t r)
 	}
 }
 
-enum function { ALLREDUCE, REDUCE, REDUCE_SCATTER, SCAN, EXSCAN, FUNCTIONS };
+enum function { ALLREDUCE, REDUCE, REDUCE_SCATTER, REDUCE_SCATTERV, SCAN, EXSCAN, FUNCTIONS };
+
+/* Elements per matrix, and the blocks of reduce_scatterv: for rank r between 0 and 2 n matrices. */
+static size_t block_counts[RANKS];
+
+static size_t block_of(uint32_t r, size_t n)
+{
+	return (r * 7 + serial) % 3 * n + (n > 0 && r % 2 == 0) * (serial % 2);
+}
+
+/* The counts of a reduce_scatterv; *own and *n: where this rank's block begins, and its matrices.
+ * Returns the matrices of all blocks. */
+static size_t draw_counts(size_t most, int user, size_t *own, size_t *n)
+{
+	size_t at = 0;
+
+	for (uint32_t r = 0; r < ranks; r++) {
+		const size_t k = block_of(r, most);
+
+		if (r == rank) {
+			*own = at;
+			*n = k;
+		}
+		block_counts[r] = user ? k : 4 * k;
+		at += k;
+	}
+	return at;
+}
+
+static int scatters(enum function f)
+{
+	return f == REDUCE_SCATTER || f == REDUCE_SCATTERV;
+}
 
 static int call(enum function f, int blocking, const void *send, void *recv, size_t n,
 		enum collnet_type type, enum collnet_op op, uint32_t root,
@@ -248,6 +280,11 @@ static int call(enum function f, int blocking, const void *send, void *recv, siz
 		rc = blocking ? collnet_reduce_scatter(t, send, recv, n, type, op, o)
 			      : collnet_ireduce_scatter(t, send, recv, n, type, op, o, &q);
 		break;
+	case REDUCE_SCATTERV:
+		rc = blocking ? collnet_reduce_scatterv(t, send, recv, block_counts, type, op, o)
+			      : collnet_ireduce_scatterv(t, send, recv, block_counts, type, op, o,
+							 &q);
+		break;
 	case SCAN:
 		rc = blocking ? collnet_scan(t, send, recv, n, type, op, o)
 			      : collnet_iscan(t, send, recv, n, type, op, o, &q);
@@ -267,25 +304,29 @@ static int call(enum function f, int blocking, const void *send, void *recv, siz
 }
 
 /* n: matrices of a block. */
-static void one(enum function f, const char *algorithm, size_t n, int user, uint32_t variant)
+static void one(enum function f, const char *algorithm, size_t most, int user, uint32_t variant)
 {
+	size_t n = most;
 	const uint32_t root = variant % ranks, end = f == SCAN	   ? rank + 1
 						     : f == EXSCAN ? rank
 								   : ranks;
-	const size_t bytes = n * sizeof(struct matrix);
-	const size_t sent = f == REDUCE_SCATTER ? n * ranks : n;
+	size_t sent = f == REDUCE_SCATTER ? n * ranks : n, own = rank * n, bytes;
 	const struct collnet_user_op op = { sizeof(op), sizeof(struct matrix), 0, multiply,
 					    &calls };
-	const int in_place = variant % 3 == 0 && f != REDUCE_SCATTER &&
-			     (f != REDUCE || rank == root);
+	const int in_place = variant % 3 == 0 && !scatters(f) && (f != REDUCE || rank == root);
 	struct matrix *send = (struct matrix *)(void *)memory[variant % 4];
 	struct matrix *recv = in_place ? send : (struct matrix *)(void *)memory[(variant + 1) % 4];
-	struct matrix *want = (struct matrix *)(void *)all, *other = want + n;
+	struct matrix *want = (struct matrix *)(void *)all, *other;
 	struct collnet_coll_options o;
 	const int result = f == REDUCE ? rank == root : f == EXSCAN ? rank > 0 : 1;
 
-	CHECK(sent * sizeof(*send) < ROOM);
 	serial++;
+	if (f == REDUCE_SCATTERV) {
+		sent = draw_counts(most, user, &own, &n);
+	}
+	bytes = n * sizeof(struct matrix);
+	other = want + n;
+	CHECK(sent * sizeof(*send) < ROOM);
 	collnet_coll_options_init(&o);
 	o.algorithm = algorithm;
 	o.user_op = &op;
@@ -294,12 +335,11 @@ static void one(enum function f, const char *algorithm, size_t n, int user, uint
 	for (uint32_t r = 0; r < end; r++) {
 		fill(other, sent, r);
 		if (r == 0) {
-			memcpy(want, other + (f == REDUCE_SCATTER ? rank * n : 0), bytes);
+			memcpy(want, other + (scatters(f) ? own : 0), bytes);
 		} else if (user) {
-			multiply(want, other + (f == REDUCE_SCATTER ? rank * n : 0), want, n,
-				 &calls);
+			multiply(want, other + (scatters(f) ? own : 0), want, n, &calls);
 		} else {
-			add(want, other + (f == REDUCE_SCATTER ? rank * n : 0), want, n);
+			add(want, other + (scatters(f) ? own : 0), want, n);
 		}
 	}
 	CHECK(call(f, (int)(variant / 2 % 2), send, recv, user ? n : 4 * n,
@@ -335,6 +375,9 @@ static void every(void)
 		{ REDUCE_SCATTER, NULL, 0, 200 },
 		{ REDUCE_SCATTER, "ring", 1, 300 },
 		{ REDUCE_SCATTER, "exchange", 0, 300 },
+		{ REDUCE_SCATTERV, NULL, 0, 100 },
+		{ REDUCE_SCATTERV, "ring", 1, 150 },
+		{ REDUCE_SCATTERV, "exchange", 0, 150 },
 		{ SCAN, NULL, 0, 5000 },
 		{ SCAN, "doubling", 0, 4096 },
 		{ SCAN, "chain", 0, 5000 },
@@ -427,6 +470,7 @@ static void wrong(void)
 	REFUSED(collnet_allreduce(t, NULL, b, 1, COLLNET_INT8, COLLNET_SUM, NULL), "NULL");
 	REFUSED(collnet_allreduce(t, a, a + 4, 2, COLLNET_INT32, COLLNET_SUM, NULL), "overlap");
 	REFUSED(collnet_reduce_scatter(t, a, a, 1, COLLNET_INT32, COLLNET_SUM, NULL), "overlap");
+	REFUSED(collnet_reduce_scatterv(t, a, b, NULL, COLLNET_INT32, COLLNET_SUM, NULL), "counts");
 	REFUSED(collnet_allreduce(t, a + 1, b, 1, COLLNET_INT32, COLLNET_SUM, NULL), "aligned");
 	REFUSED(collnet_reduce(t, a, b, 1, COLLNET_INT32, COLLNET_SUM, ranks, NULL), "root");
 	REFUSED(collnet_scan(t, a, b, (size_t)1 << 40, COLLNET_INT32, COLLNET_SUM, NULL), "more");

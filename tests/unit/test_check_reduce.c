@@ -178,6 +178,55 @@ static void reductions__are_right(void **state)
 	}
 }
 
+/* Blocks of sizes of their own, some of no bytes, on every team; and what does not fit together. */
+static void reduce_scatterv__is_right(void **state)
+{
+	static const char *const names[] = { "ring", "exchange" };
+
+	(void)state;
+	for (uint32_t i = 0; i < 4 * W_NODES; i++) {
+		const struct cn_algorithm *a = cn_algorithm_find(CN_OP_REDUCE_SCATTERV,
+								 names[i & 1]);
+		struct cn_plan p = plan_of(a, (i & 1) != 0 && (i & 2) != 0);
+		struct cn_block blocks[2][W_RANKS];
+		struct cn_blocks all[W_RANKS];
+		struct cn_sched s = { 0 };
+		struct cn_err err = { 0 };
+		struct w_team t;
+		uint64_t at = 0;
+		bool had;
+
+		w_team_init(&t, 1 + i / 4, (enum w_placement)(i / 4 % W_PLACEMENTS), &seed);
+		for (uint32_t r = 0; r < t.layout.nranks; r++) {
+			blocks[0][r] = (struct cn_block){ at, cn_random(&seed) % 4 * 10 };
+			at += blocks[0][r].len;
+			all[r] = (struct cn_blocks){ .send = blocks[0] };
+		}
+		p.op = CN_OP_REDUCE_SCATTERV;
+		p.bytes = 0;
+		p.root = 0;
+		p.blocks = all;
+		if (check(&t, &p, NULL, &had, NULL, &err) != COLLNET_OK) {
+			fail_msg("reduce_scatterv by %s on %u nodes: %s", a->name, t.layout.nnodes,
+				 err.text);
+		}
+		memcpy(blocks[1], blocks[0], sizeof(blocks[1]));
+		blocks[1][t.layout.nranks - 1].len += 2;
+		if (t.first[1] > 1) { /* two ranks of a node that do not agree */
+			all[1].send = blocks[1];
+			assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err),
+					 COLLNET_EMISMATCH);
+		}
+		for (uint32_t r = 0; r < t.layout.nranks; r++) {
+			all[r].send = blocks[1];
+		}
+		blocks[1][t.layout.nranks - 1].at += 2;
+		assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_EINVAL);
+		cn_sched_reset(&s);
+		w_team_done(&t);
+	}
+}
+
 static void spoil_all(bool (*spoil)(struct cn_action *, uint32_t, const struct cn_sched *),
 		      uint32_t ordered)
 {
@@ -255,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reductions__are_right),
+		cmocka_unit_test(reduce_scatterv__is_right),
 		cmocka_unit_test(reductions__twice),
 		cmocka_unit_test(reductions__other_bytes),
 		cmocka_unit_test(reductions__wrong_order),

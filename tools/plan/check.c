@@ -75,6 +75,7 @@ static struct cn_call call_of(const struct cn_check *c, uint32_t rank)
 		.nodes = c->l->nnodes,
 		.local = c->l->first[node + 1] - c->l->first[node],
 		.element = c->plan.element,
+		.blocks = c->plan.blocks != NULL ? c->plan.blocks[0] : (struct cn_blocks){ 0 },
 	};
 }
 
@@ -98,8 +99,10 @@ int cn_check_new(const struct cn_layout *l, const struct cn_plan *p, struct cn_c
 			       "a team of %u ranks on %u nodes cannot be checked", l->nranks,
 			       l->nnodes);
 	}
-	if (p->op < CN_OP_ALLTOALL || p->op >= CN_OP_KINDS || cn_op_is_vector(p->op) ||
-	    p->bytes > COLLNET_BLOCK_MAX || (cn_op_has_root(p->op) && p->root >= l->nranks)) {
+	if (p->op < CN_OP_ALLTOALL || p->op >= CN_OP_KINDS ||
+	    (cn_op_is_vector(p->op) && p->op != CN_OP_REDUCE_SCATTERV) ||
+	    cn_op_is_vector(p->op) != (p->blocks != NULL) || p->bytes > COLLNET_BLOCK_MAX ||
+	    (cn_op_has_root(p->op) && p->root >= l->nranks)) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "operation %d of %llu bytes, root %u, cannot be checked", (int)p->op,
 			       (unsigned long long)p->bytes, p->root);

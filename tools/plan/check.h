@@ -56,6 +56,8 @@ struct cn_check_report {
 	uint64_t unordered;  /* pairs of neighbouring users of a link without an order */
 };
 
+/* Of vector operations, reduce_scatterv alone; the plan's blocks hold for all nodes, and live on.
+ */
 int cn_check_new(const struct cn_layout *l, const struct cn_plan *p, struct cn_check **out,
 		 struct cn_err *err);
 /* Every node once, in any order. The schedule is not kept. */

@@ -315,7 +315,9 @@ static void check_result(struct run *r, uint32_t rank)
 	const struct cn_plan *p = &r->c->plan;
 	const uint32_t node = r->c->l->node_of[rank];
 	const uint64_t size = cn_check_recv_size(r->c, rank);
-	const uint64_t origin = p->op == CN_OP_REDUCE_SCATTER ? rank * p->bytes : 0;
+	const uint64_t origin = p->blocks != NULL		? p->blocks[0].send[rank].at
+				: p->op == CN_OP_REDUCE_SCATTER ? rank * p->bytes
+								: 0;
 	char name[CN_CHECK_NAME];
 	uint64_t at = 0;
 

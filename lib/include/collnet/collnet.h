@@ -406,6 +406,14 @@ int collnet_reduce_scatter(collnet_team_t *t, const void *send, void *recv, size
 			   enum collnet_type type, enum collnet_op op,
 			   const struct collnet_coll_options *o);
 
+/**
+ * Reduce-scatter with blocks of counts[r] elements for rank r, one behind the other in `send`. The
+ * counts are equal on all ranks.
+ */
+int collnet_reduce_scatterv(collnet_team_t *t, const void *send, void *recv, const size_t *counts,
+			    enum collnet_type type, enum collnet_op op,
+			    const struct collnet_coll_options *o);
+
 /** Scan: `recv` of rank r is the combination of `send` of ranks 0 .. r, as of allreduce. */
 int collnet_scan(collnet_team_t *t, const void *send, void *recv, size_t count,
 		 enum collnet_type type, enum collnet_op op, const struct collnet_coll_options *o);
@@ -455,6 +463,9 @@ int collnet_ireduce(collnet_team_t *t, const void *send, void *recv, size_t coun
 int collnet_ireduce_scatter(collnet_team_t *t, const void *send, void *recv, size_t count,
 			    enum collnet_type type, enum collnet_op op,
 			    const struct collnet_coll_options *o, collnet_request_t **out);
+int collnet_ireduce_scatterv(collnet_team_t *t, const void *send, void *recv, const size_t *counts,
+			     enum collnet_type type, enum collnet_op op,
+			     const struct collnet_coll_options *o, collnet_request_t **out);
 int collnet_iscan(collnet_team_t *t, const void *send, void *recv, size_t count,
 		  enum collnet_type type, enum collnet_op op, const struct collnet_coll_options *o,
 		  collnet_request_t **out);

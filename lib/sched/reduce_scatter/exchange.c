@@ -19,7 +19,8 @@ struct exchange {
 /* Where a rank receives what comes for it at a step, from 1. */
 static struct cn_span arrival(const struct cn_reduction *r, uint32_t rank, uint32_t step)
 {
-	const uint64_t slot = (r->p->bytes + CN_REDUCTION_ALIGN - 1) / CN_REDUCTION_ALIGN *
+	const uint64_t len = cn_reduction_block(r, rank).len;
+	const uint64_t slot = (len + CN_REDUCTION_ALIGN - 1) / CN_REDUCTION_ALIGN *
 			      CN_REDUCTION_ALIGN;
 
 	return (struct cn_span){ CN_BUF_SCRATCH, rank, (step - 1) * slot };
@@ -28,15 +29,18 @@ static struct cn_span arrival(const struct cn_reduction *r, uint32_t rank, uint3
 static void send_blocks(struct exchange *e, uint32_t x, uint32_t to, uint32_t step)
 {
 	struct cn_reduction *r = &e->r;
-	const uint64_t len = r->p->bytes;
 
 	for (uint32_t k = 0; k < r->parts[to].n; k++) {
 		const uint32_t rank = r->parts[to].ranks[k];
-		struct cn_value v = cn_reduction_fold(r, &r->parts[x],
-						      cn_chunk_handler(&r->parts[x], rank),
-						      rank * len, len, NULL);
+		const struct cn_block b = cn_reduction_block(r, rank);
+		struct cn_value v;
 
-		v = cn_reduction_move(r, v, arrival(r, rank, step), len, step - 1);
+		if (b.len == 0) {
+			continue;
+		}
+		v = cn_reduction_fold(r, &r->parts[x], cn_chunk_handler(&r->parts[x], rank), b.at,
+				      b.len, NULL);
+		v = cn_reduction_move(r, v, arrival(r, rank, step), b.len, step - 1);
 		if (r->l->node_of[rank] == r->me) {
 			e->from[(size_t)e->local[rank] * r->nparts + step] = v;
 		}
@@ -47,11 +51,14 @@ static void combine_block(struct exchange *e, uint32_t own, uint32_t rank)
 {
 	struct cn_reduction *r = &e->r;
 	const struct cn_span result = cn_reduction_result(rank, 0);
-	const uint64_t len = r->p->bytes;
+	const struct cn_block b = cn_reduction_block(r, rank);
 	const uint32_t n = r->nparts;
-	struct cn_value v = cn_reduction_fold(r, &r->parts[own], rank, rank * len, len,
-					      n == 1 ? &result : NULL);
+	struct cn_value v;
 
+	if (b.len == 0) {
+		return;
+	}
+	v = cn_reduction_fold(r, &r->parts[own], rank, b.at, b.len, n == 1 ? &result : NULL);
 	for (uint32_t i = 1; i < n; i++) {
 		/* The parts before, down to the first; then those behind, up to the last. */
 		const bool below = i <= own;
@@ -59,7 +66,7 @@ static void combine_block(struct exchange *e, uint32_t own, uint32_t rank)
 		const struct cn_value in = e->from[(size_t)e->local[rank] * n + step];
 
 		v = cn_reduction_combine(r, below ? in : v, below ? v : in,
-					 i == n - 1 ? result : in.at, len);
+					 i == n - 1 ? result : in.at, b.len);
 	}
 }
 
@@ -90,7 +97,7 @@ int cn_plan_reduce_scatter_exchange(const struct cn_layout *l, const struct cn_p
 	struct exchange e;
 	int rc = cn_reduction_init(&e.r, l, p, me, p->ordered, out, err);
 
-	if (rc != COLLNET_OK || p->bytes == 0) {
+	if (rc != COLLNET_OK || (p->bytes == 0 && p->blocks == NULL)) {
 		return rc != COLLNET_OK ? rc : cn_reduction_done(&e.r);
 	}
 	e.local = calloc(l->nranks, sizeof(*e.local));

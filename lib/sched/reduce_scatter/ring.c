@@ -82,9 +82,10 @@ int cn_plan_reduce_scatter_ring(const struct cn_layout *l, const struct cn_plan 
 	for (uint32_t i = 0; i < r.nparts; i++) {
 		for (uint32_t k = 0; k < r.parts[i].n; k++) {
 			const uint32_t rank = r.parts[i].ranks[k];
+			const struct cn_block b = cn_reduction_block(&r, rank);
 
 			chunks[rank] = (struct cn_chunk){
-				.offset = rank * p->bytes, .len = p->bytes, .owner = i, .rank = rank
+				.offset = b.at, .len = b.len, .owner = i, .rank = rank
 			};
 		}
 	}

@@ -407,15 +407,14 @@ def threads(team):
 
 def death(team):
     memory = zeros(1000)
-    team.barrier()
-    if team.rank == 1:
-        os._exit(0)
-    while True:
-        try:
+    try:
+        team.barrier()
+        if team.rank == 1:
+            os._exit(0)
+        while True:
             team.allreduce(memory, zeros(1000))
-        except collnet.CollnetError as error:
-            print(f"{type(error).__name__} {error.code.name}: {error}", flush=True)
-            return
+    except collnet.CollnetError as error:
+        print(f"{type(error).__name__} {error.code.name}: {error}", flush=True)
 
 
 next_call = 0

@@ -4,6 +4,7 @@ The backend of torch.distributed, on every rank of a job: torch_calls.py STORE c
 """
 import os
 import sys
+import time
 from datetime import timedelta
 
 import torch
@@ -165,16 +166,17 @@ def refused():
 
 
 def death():
+    others = [f"{sys.argv[1]}.{r}" for r in ranks if r != 1]
     dist.barrier()
     if rank == 1:
+        while not all(os.path.exists(path) for path in others):
+            time.sleep(0.02)
         os._exit(0)
-    x = torch.ones(10)
-    future = None
+    work = dist.all_reduce(torch.ones(10), async_op=True)
+    future = work.get_future()
+    open(f"{sys.argv[1]}.{rank}", "w").close()
     try:
-        while True:
-            work = dist.all_reduce(x, async_op=True)
-            future = work.get_future()
-            work.wait()
+        work.wait()
     except Exception as error:
         print(f"{type(error).__name__}: {error}\n", end="", flush=True)
     try:

@@ -112,6 +112,7 @@ static void several(struct worker *w, int round)
 
 	collnet_coll_options_init(&o);
 	o.user_op = &user;
+	o.algorithm = "ring"; /* by which every node combines */
 	for (uint32_t i = 0; i < N; i++) {
 		own[i] = (uint64_t)rank * 1000 + i + (uint64_t)round;
 	}

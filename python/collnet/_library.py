@@ -187,6 +187,7 @@ _collectives = {
     "allreduce": [_pointer, _pointer, c_size_t, c_int, c_int],
     "reduce": [_pointer, _pointer, c_size_t, c_int, c_int, c_uint32],
     "reduce_scatter": [_pointer, _pointer, c_size_t, c_int, c_int],
+    "reduce_scatterv": [_pointer, _pointer, _pointer, c_int, c_int],
     "scan": [_pointer, _pointer, c_size_t, c_int, c_int],
     "exscan": [_pointer, _pointer, c_size_t, c_int, c_int],
     "barrier": [],

@@ -255,6 +255,15 @@ class Team:
 
     # ---- reductions --------------------------------------------------------------------------
 
+    @staticmethod
+    def _same_type(send, recv, op, type):
+        """The elements of `send`, and their type, which must be that of `recv`."""
+        count, kind = send.elements(op, type)
+        if kind != recv.elements(op, type)[1]:
+            raise TypeError(
+                f"the formats of send and recv differ: {send.format!r}, {recv.format!r}")
+        return count, kind
+
     def _reduce(self, function, send, recv, op, type, tail, options, blocks=1):
         """`send` has as many blocks as `recv` is long; a `recv` of None is ignored."""
         send, recv = (Buffer("send", send), None) if recv is None else self._buffers(send, recv)
@@ -262,9 +271,7 @@ class Team:
         if recv is None:
             address, held = None, (send,)
         else:
-            if kind != recv.elements(op, type)[1]:
-                raise TypeError(
-                    f"the formats of send and recv differ: {send.format!r}, {recv.format!r}")
+            self._same_type(send, recv, op, type)
             send.has(recv.bytes * blocks)
             address, held = recv.address, (send, recv)
         call = UserCall(op, send) if isinstance(op, UserOp) else None
@@ -287,6 +294,22 @@ class Team:
             raise TypeError("reduce_scatter has no version in place")
         return self._reduce(library.collnet_ireduce_scatter, send, recv, op, type, (), options,
                             self.size)
+
+    def ireduce_scatterv(self, send, recv, counts, op=Op.SUM, type=None, **options):
+        """The same with blocks of counts[r] elements for rank r."""
+        send, recv = Buffer("send", send), Buffer("recv", recv, True)
+        count, kind = self._same_type(send, recv, op, type)
+        lengths, _ = send.blocks(self.size, counts, None)
+        send.has(sum(lengths))
+        recv.has(lengths[self.rank])
+        element = send.bytes // max(count, 1) or 1
+        if any(length % element != 0 for length in lengths):
+            raise ValueError(f"send has blocks that do not consist of elements of {element} bytes")
+        lengths = (ctypes.c_size_t * self.size)(*[length // element for length in lengths])
+        call = UserCall(op, send) if isinstance(op, UserOp) else None
+        return self._start(library.collnet_ireduce_scatterv, (send, recv), send.address,
+                           recv.address, lengths, kind, Op.USER if call is not None else op,
+                           call=call, **options)
 
     def iscan(self, send, recv, op=Op.SUM, type=None, **options):
         """`recv` of rank r is the combination of `send` of ranks 0 .. r."""
@@ -312,6 +335,7 @@ class Team:
     allreduce = _blocking(iallreduce)
     reduce = _blocking(ireduce)
     reduce_scatter = _blocking(ireduce_scatter)
+    reduce_scatterv = _blocking(ireduce_scatterv)
     scan = _blocking(iscan)
     exscan = _blocking(iexscan)
     barrier = _blocking(ibarrier)

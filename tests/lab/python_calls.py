@@ -194,6 +194,11 @@ def operations(team):
             recv = zeros(length, code)
             yield ("reduce_scatter", (data[me], recv, op), recv,
                    fold([block(data[r], me, length) for r in ranks]))
+            sizes = [4 * ((r + next_call) % 4) for r in ranks]
+            at = sum(sizes[:me])
+            recv = zeros(sizes[me], code)
+            yield ("reduce_scatterv", (data[me][:sum(sizes)], recv, sizes, op), recv,
+                   fold([data[r][at:at + sizes[me]] for r in ranks]))
     yield "barrier", (), (), ()
 
 
@@ -341,6 +346,9 @@ def wrong_calls(team):
     raises(TypeError, "formats of send and recv differ", team.allreduce, zeros(2, "f"), zeros(2))
     raises(ValueError, "send has 8 bytes instead of 4", team.allreduce, zeros(2), zeros(1))
     raises(ValueError, "bytes instead of", team.reduce_scatter, zeros(n + 1), zeros(1))
+    raises(ValueError, "elements of 8", team.reduce_scatterv, zeros(2 * n),
+           zeros(1 if team.rank == 0 else 3 if team.rank == 1 else 2), [1, 3] + [2] * (n - 2),
+           type=collnet.INT32_INT32, op=collnet.MINLOC)
     raises(ValueError, "send has 16 bytes instead of 8", team.allreduce, zeros(2, "q"), zeros(2),
            collnet.UserOp(print))
     raises(TypeError, "no reduction of the format 'w'", team.allreduce, array.array("u", "x"),

@@ -10,6 +10,8 @@
 #include "coll/engine_state.h"
 #include "coll/op.h"
 
+#define TOGETHER_MAX 65536u /* bytes of a piece of several actions */
+
 /* Bytes that action i can be combined up to. */
 static uint64_t available(const struct cn_op *op, uint32_t i)
 {
@@ -54,7 +56,8 @@ static bool same_place(const struct cn_span *a, const struct cn_span *b)
 }
 
 /* How many actions from `first` on are one piece: the second adds what is behind the first's right
- * operand to the first's result, and so on. 0: not all that they combine has come. */
+ * operand to the first's result, and so on. 0: not all that they combine has come. Where that would
+ * be much, they are combined as they come. */
 static uint32_t operands(const struct cn_op *op, uint32_t first)
 {
 	const struct cn_action *a = &op->sched.actions[first];
@@ -72,7 +75,7 @@ static uint32_t operands(const struct cn_op *op, uint32_t first)
 		}
 		all = all && available(op, i) == b->len;
 	}
-	return n == 1 || all ? n : 0;
+	return n == 1 || n * a->len > TOGETHER_MAX ? 1 : all ? n : 0;
 }
 
 /* The rank has combined the piece that it had. */

@@ -215,42 +215,45 @@ static void engine__outstanding(void **state)
 	engine_fixture_free(w);
 }
 
-/*
- * Blocks that have all come are combined as one piece, by the first rank of every node: those of an
- * allreduce by allgather are, in the order of the array and, where the ranks of a node follow one
- * another, in that of the ranks.
- */
-static void engine__one_piece(void **state)
+/* Pieces that all ranks together are given to combine. */
+static uint32_t pieces_of(uint32_t nodes, uint32_t local, enum cn_op_kind op, const char *algorithm)
 {
+	struct engine_fixture *w = engine_fixture(nodes, NULL, NULL);
 	struct cn_coll_args a = engine_alltoall(24);
 	struct cn_err err = { 0 };
+	uint32_t pieces = 0;
 
+	a.op = op;
+	a.algorithm = algorithm;
+	w->ordered = nodes % 2 != 0;
+	w->later = true;
+	engine_join_all(w, local, false, "job");
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	engine_wait_all(w, 0, SECOND);
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		engine_check(w, r, 0, &a);
+		pieces += w->rank[r].op[0].pieces;
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+	return pieces;
+}
+
+/* Blocks that have all come are combined as one piece: of an allreduce by the first rank of every
+ * node, except the lower ones of pairs, which are sent the result. */
+static void engine__one_piece(void **state)
+{
 	(void)state;
-	a.op = CN_OP_ALLREDUCE;
-	a.algorithm = "allgather";
 	for (uint32_t nodes = 2; nodes <= NODES; nodes++) {
-		for (uint32_t local = 1; local <= 2 && local * nodes <= RANKS; local++) {
-			const uint32_t power = 1u << (31 - __builtin_clz(nodes));
-			const uint32_t pairs = nodes - power;
-			struct engine_fixture *w = engine_fixture(nodes, NULL, NULL);
-			uint32_t pieces = 0;
+		const uint32_t pairs = nodes - (1u << (31 - __builtin_clz(nodes)));
 
-			w->ordered = nodes % 2 != 0;
-			w->later = true;
-			engine_join_all(w, local, false, "job");
-			for (uint32_t r = 0; r < w->ranks; r++) {
-				assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
-			}
-			engine_wait_all(w, 0, SECOND);
-			for (uint32_t r = 0; r < w->ranks; r++) {
-				engine_check(w, r, 0, &a);
-				pieces += w->rank[r].op[0].pieces;
-			}
-			/* The lower ones of pairs are sent the result. */
-			assert_int_equal(pieces, nodes - pairs);
-			engine_leave_all(w);
-			engine_fixture_free(w);
+		for (uint32_t local = 1; local <= 2 && local * nodes <= RANKS; local++) {
+			assert_int_equal(pieces_of(nodes, local, CN_OP_ALLREDUCE, "allgather"),
+					 nodes - pairs);
 		}
+		assert_int_equal(pieces_of(nodes, 1, CN_OP_REDUCE_SCATTER, "exchange"), nodes);
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reduce-scatter by an exchange: at step i each part sends its contribution to the blocks of the
- * part i places ahead, and each rank combines what has come for its block, outwards from its own
- * part's. One message per pair of parts and block, and no message waits for another: for short
+ * part i places ahead, and each rank combines all that has come for its block, in the order of the
+ * parts. One message per pair of parts and block, and no message waits for another: for short
  * blocks, and for operations that are not commutative.
  */
 #include <stdlib.h>
@@ -12,18 +12,23 @@
 
 struct exchange {
 	struct cn_reduction r;
-	uint32_t *local;       /* [nranks] which of this node's ranks it is */
-	struct cn_value *from; /* [local ranks][nparts] what came at a step */
+	uint32_t *local; /* [nranks] which of this node's ranks it is */
+	struct cn_value
+		*from; /* [local ranks][nparts] the parts' contributions to a rank's block */
 };
 
-/* Where a rank receives what comes for it at a step, from 1. */
-static struct cn_span arrival(const struct cn_reduction *r, uint32_t rank, uint32_t step)
+/* Where a rank receives the contribution of a part. */
+static struct cn_span arrival(const struct cn_reduction *r, uint32_t rank, uint32_t part)
 {
-	const uint64_t len = cn_reduction_block(r, rank).len;
-	const uint64_t slot = (len + CN_REDUCTION_ALIGN - 1) / CN_REDUCTION_ALIGN *
-			      CN_REDUCTION_ALIGN;
+	return (struct cn_span){ CN_BUF_SCRATCH, rank, part * cn_reduction_block(r, rank).len };
+}
 
-	return (struct cn_span){ CN_BUF_SCRATCH, rank, (step - 1) * slot };
+/* The contribution of part x to a rank's block, of which this node takes note if it is its own. */
+static void arrived(struct exchange *e, uint32_t x, uint32_t rank, struct cn_value v)
+{
+	if (e->r.l->node_of[rank] == e->r.me) {
+		e->from[(size_t)e->local[rank] * e->r.nparts + x] = v;
+	}
 }
 
 static void send_blocks(struct exchange *e, uint32_t x, uint32_t to, uint32_t step)
@@ -40,33 +45,27 @@ static void send_blocks(struct exchange *e, uint32_t x, uint32_t to, uint32_t st
 		}
 		v = cn_reduction_fold(r, &r->parts[x], cn_chunk_handler(&r->parts[x], rank), b.at,
 				      b.len, NULL);
-		v = cn_reduction_move(r, v, arrival(r, rank, step), b.len, step - 1);
-		if (r->l->node_of[rank] == r->me) {
-			e->from[(size_t)e->local[rank] * r->nparts + step] = v;
-		}
+		arrived(e, x, rank, cn_reduction_move(r, v, arrival(r, rank, x), b.len, step - 1));
 	}
 }
 
 static void combine_block(struct exchange *e, uint32_t own, uint32_t rank)
 {
 	struct cn_reduction *r = &e->r;
-	const struct cn_span result = cn_reduction_result(rank, 0);
+	const struct cn_span result = cn_reduction_result(rank, 0), at = arrival(r, rank, own);
 	const struct cn_block b = cn_reduction_block(r, rank);
-	const uint32_t n = r->nparts;
+	const struct cn_value *from = &e->from[(size_t)e->local[rank] * r->nparts];
 	struct cn_value v;
 
 	if (b.len == 0) {
 		return;
 	}
-	v = cn_reduction_fold(r, &r->parts[own], rank, b.at, b.len, n == 1 ? &result : NULL);
-	for (uint32_t i = 1; i < n; i++) {
-		/* The parts before, down to the first; then those behind, up to the last. */
-		const bool below = i <= own;
-		const uint32_t step = below ? i : own + n - i;
-		const struct cn_value in = e->from[(size_t)e->local[rank] * n + step];
-
-		v = cn_reduction_combine(r, below ? in : v, below ? v : in,
-					 i == n - 1 ? result : in.at, b.len);
+	arrived(e, own, rank,
+		cn_reduction_fold(r, &r->parts[own], rank, b.at, b.len,
+				  r->nparts == 1 ? &result : &at));
+	v = from[0];
+	for (uint32_t x = 1; x < r->nparts; x++) {
+		v = cn_reduction_combine(r, v, from[x], result, b.len);
 	}
 }
 
@@ -76,7 +75,7 @@ static void run(struct exchange *e)
 	const uint32_t n = r->nparts;
 
 	for (uint32_t rank = 0; rank < r->l->nranks; rank++) {
-		r->used[rank] = arrival(r, rank, n).offset;
+		cn_reduction_slot(r, rank, n * cn_reduction_block(r, rank).len); /* arrivals */
 	}
 	for (uint32_t step = 1; step < n; step++) {
 		for (uint32_t x = 0; x < n; x++) {

@@ -428,8 +428,9 @@ int collnet_barrier(collnet_team_t *t, const struct collnet_coll_options *o);
 
 /*
  * The non-blocking versions. The caller must leave the buffers alone until the request completes.
- * At most COLLNET_OUTSTANDING_MAX requests can be outstanding on a team, and every rank starts
- * them in the same order. The deadline is measured from the start of the operation.
+ * At most COLLNET_OUTSTANDING_MAX requests can be outstanding on a team, counted from the oldest
+ * one that is outstanding on a rank of the node, and every rank starts them in the same order. The
+ * deadline is measured from the start of the operation.
  */
 int collnet_ialltoall(collnet_team_t *t, const void *send, void *recv, size_t bytes,
 		      const struct collnet_coll_options *o, collnet_request_t **out);

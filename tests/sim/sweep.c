@@ -2,7 +2,8 @@
 /*
  * Many scenarios, one per seed, each under all oracles; and `soak`, the same for a given time.
  *
- *   sweep [--seeds N] [--first N] [--verbose]   seeds first .. first + N - 1 (1 .. 240)
+ *   sweep [--seeds N] [--first N] [--verbose]   seeds first .. first + N - 1 (1 .. 240,
+ *                                               with sanitizers 1 .. 120)
  *   sweep --seed N [--verbose]                  one of them
  *   soak --seconds N [--first N]                as many as there is time for
  *   --loss PPM                                  with each: instead of its faults, every link
@@ -17,6 +18,12 @@
 
 #include "fixture.h"
 #include "util/clock.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define SEEDS 120
+#else
+#define SEEDS 240
+#endif
 
 struct options {
 	uint64_t first, seeds, seconds, loss;
@@ -114,7 +121,7 @@ static bool parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .first = 1, .seeds = 240 };
+	struct options o = { .first = 1, .seeds = SEEDS };
 	uint64_t run = 0, failed = 0;
 	uint32_t profiles[PROFILES] = { 0 };
 	double begin = seconds_now(), slowest = 0;

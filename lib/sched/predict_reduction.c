@@ -83,20 +83,44 @@ static uint32_t *nodes_of_parts(const struct cn_network *n, uint32_t parts)
 	return nodes;
 }
 
-/* The messages of all rounds on the directed links of a tree. */
+/* Messages between the nodes of parts, on the directed links of a tree. */
 struct load {
 	const struct cn_tree *t;
-	const uint32_t *nodes;
+	uint32_t *nodes; /* of the parts */
 	uint32_t *messages, *path;
 };
 
-static void add_message(struct load *x, uint32_t from, uint32_t to)
+/* Takes the nodes. False: no memory; load_end() is due all the same. */
+static bool load_begin(struct load *x, const struct cn_tree *t, uint32_t *nodes)
+{
+	*x = (struct load){ .t = t, .nodes = nodes };
+	x->messages = calloc(2 * (size_t)t->n, sizeof(*x->messages));
+	x->path = malloc((2 * (size_t)t->height + 1) * sizeof(*x->path));
+	return x->nodes != NULL && x->messages != NULL && x->path != NULL;
+}
+
+static void load_end(struct load *x)
+{
+	free(x->nodes);
+	free(x->messages);
+	free(x->path);
+}
+
+/* Returns the links of its path, which are in x->path. */
+static uint32_t add_message(struct load *x, uint32_t from, uint32_t to)
 {
 	const uint32_t links = cn_tree_path(x->t, x->nodes[from], x->nodes[to], x->path);
 
 	for (uint32_t i = 0; i < links; i++) {
 		x->messages[x->path[i]]++;
 	}
+	return links;
+}
+
+/* Of a directed link, bit/s. */
+static uint64_t rate_of(const struct cn_tree *t, uint32_t link)
+{
+	return t->topo->links[t->v[link / 2].link].rate;
 }
 
 /* As planned by allreduce/doubling.c, reduce/binomial.c and scan/doubling.c, with root 0. */
@@ -120,29 +144,23 @@ static void add_rounds(struct load *x, enum cn_op_kind op, uint32_t parts)
 static double busiest_link(const struct cn_network *n, uint32_t parts)
 {
 	const struct cn_tree *t = n->layout->tree;
-	struct load x = { .t = t };
 	struct cn_cost cost = *n->cost;
+	struct load x;
 	double most = 0;
 
 	if (t == NULL) {
 		return 0;
 	}
 	cost.pace = 0; /* that is a node's, not a link's */
-	x.nodes = nodes_of_parts(n, parts);
-	x.messages = calloc(2 * (size_t)t->n, sizeof(*x.messages));
-	x.path = malloc((2 * (size_t)t->height + 1) * sizeof(*x.path));
-	if (x.nodes != NULL && x.messages != NULL && x.path != NULL) {
+	if (load_begin(&x, t, nodes_of_parts(n, parts))) {
 		add_rounds(&x, n->plan->op, parts);
 	}
 	for (uint32_t link = 2; x.messages != NULL && link < 2 * t->n; link++) {
-		const double one = cn_cost_wire(&cost, n->plan->bytes,
-						t->topo->links[t->v[link / 2].link].rate);
+		const double one = cn_cost_wire(&cost, n->plan->bytes, rate_of(t, link));
 
 		most = longer(most, x.messages[link] * one / cn_tree_channels(t, link));
 	}
-	free((void *)x.nodes);
-	free(x.messages);
-	free(x.path);
+	load_end(&x);
 	return most;
 }
 
@@ -182,36 +200,29 @@ void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_predictio
 /* Rounds in which nodes exchange whose places on the ring differ in one bit. */
 struct doubling {
 	const struct cn_network *n;
-	uint32_t parts, power, pairs;
-	uint32_t *ring;	       /* NULL: the network is not known */
-	uint32_t *load, *path; /* of directed links */
+	uint32_t power, pairs;
+	struct load load;
+	bool known; /* the network */
 };
 
 static void doubling_begin(struct doubling *d, const struct cn_network *n)
 {
 	const struct cn_tree *t = n->layout->tree;
-	const uint32_t nodes = n->layout->nnodes;
+	const uint32_t parts = parts_of(n);
+	uint32_t *ring;
 
-	*d = (struct doubling){ .n = n, .parts = parts_of(n), .power = 1 };
-	while (2 * d->power <= d->parts) {
+	*d = (struct doubling){ .n = n, .power = 1 };
+	while (2 * d->power <= parts) {
 		d->power *= 2;
 	}
-	d->pairs = d->parts - d->power;
-	if (t != NULL && d->parts == nodes) {
-		d->ring = malloc(nodes * sizeof(*d->ring));
-		d->load = malloc(2 * (size_t)t->n * sizeof(*d->load));
-		d->path = malloc((2 * (size_t)t->height + 1) * sizeof(*d->path));
+	d->pairs = parts - d->power;
+	if (t != NULL && parts == n->layout->nnodes) {
+		ring = malloc(parts * sizeof(*ring));
+		if (ring != NULL) {
+			cn_ring_lr1(t, ring);
+		}
+		d->known = load_begin(&d->load, t, ring);
 	}
-	if (d->ring != NULL) {
-		cn_ring_lr1(t, d->ring);
-	}
-}
-
-static void doubling_end(struct doubling *d)
-{
-	free(d->ring);
-	free(d->load);
-	free(d->path);
 }
 
 /* The place of the node that is number `i` of the power. */
@@ -220,41 +231,38 @@ static uint32_t place(const struct doubling *d, uint32_t i)
 	return i < d->pairs ? 2 * i + 1 : i + d->pairs;
 }
 
-/* Of a directed link, by bit/s. */
-static uint64_t rate_of(const struct cn_tree *t, uint32_t link)
-{
-	return t->topo->links[t->v[link / 2].link].rate;
-}
-
 /*
  * A round of messages of so many bytes: what the busiest link carries, and the longest way that a
  * message has besides. The window does not count: what comes is the clock of what goes.
  */
-static double exchange(const struct doubling *d, uint32_t bit, double bytes)
+static double exchange(struct doubling *d, uint32_t bit, double bytes)
 {
 	const struct cn_tree *t = d->n->layout->tree;
+	struct load *x = &d->load;
 	struct cn_cost c = *d->n->cost;
 	double way = 0, busiest = 0;
 
-	if (d->ring == NULL || d->load == NULL || d->path == NULL) {
+	if (!d->known) {
 		return wire(d->n, bytes);
 	}
 	c.pace = 0;
-	memset(d->load, 0, 2 * (size_t)t->n * sizeof(*d->load));
+	memset(x->messages, 0, 2 * (size_t)t->n * sizeof(*x->messages));
 	for (uint32_t i = 0; i < d->power; i++) {
-		const uint32_t a = d->ring[place(d, i)], b = d->ring[place(d, i ^ bit)];
-		const uint32_t links = cn_tree_path(t, a, b, d->path);
+		const uint32_t a = place(d, i), b = place(d, i ^ bit);
+		const uint32_t links = add_message(x, a, b);
 		double slowest = 0;
 
 		for (uint32_t k = 0; k < links; k++) {
-			const uint32_t x = d->path[k];
-			const uint32_t turns = d->load[x]++ / cn_tree_channels(t, x) + 1;
-			const double one = cn_cost_wire(&c, (uint64_t)bytes, rate_of(t, x));
+			const uint32_t link = x->path[k], channels = cn_tree_channels(t, link);
+			const uint32_t turns = (x->messages[link] + channels - 1) / channels;
+			const double one = cn_cost_wire(&c, (uint64_t)bytes, rate_of(t, link));
 
 			slowest = longer(slowest, one);
 			busiest = longer(busiest, turns * one);
 		}
-		way = longer(way, cn_cost_message(&c, t, a, b, (uint64_t)bytes) - slowest);
+		way = longer(way,
+			     cn_cost_message(&c, t, x->nodes[a], x->nodes[b], (uint64_t)bytes) -
+				     slowest);
 	}
 	return busiest + way;
 }
@@ -273,7 +281,7 @@ static double growth(const struct cn_network *n)
 
 		seconds += exchange(&d, bit, nodes * bytes * n->local) - exchange(&d, bit, bytes);
 	}
-	doubling_end(&d);
+	load_end(&d.load);
 	return seconds;
 }
 

@@ -50,11 +50,6 @@ static void advance(struct cn_op *op, struct cn_post *post, uint64_t n)
 	}
 }
 
-static bool same_place(const struct cn_span *a, const struct cn_span *b)
-{
-	return a->buffer == b->buffer && a->rank == b->rank && a->offset == b->offset;
-}
-
 /* How many actions from `first` on are one piece: the second adds what is behind the first's right
  * operand to the first's result, and so on. 0: not all that they combine has come. Where that would
  * be much, they are combined as they come. */
@@ -69,8 +64,8 @@ static uint32_t operands(const struct cn_op *op, uint32_t first)
 		const struct cn_action *b = &op->sched.actions[i];
 
 		right.offset += a->len;
-		if (b->len != a->len || !same_place(&b->src, &a->dst) ||
-		    !same_place(&b->dst, &a->dst) || !same_place(&b->right, &right)) {
+		if (b->len != a->len || !cn_span_same(&b->src, &a->dst) ||
+		    !cn_span_same(&b->dst, &a->dst) || !cn_span_same(&b->right, &right)) {
 			break;
 		}
 		all = all && available(op, i) == b->len;
@@ -100,10 +95,16 @@ static void reduce_rank(struct cn_op *op, uint32_t k)
 		const struct cn_action *a = &op->sched.actions[post->reduce];
 		const uint64_t done = op->progress[post->reduce].done;
 		const uint64_t up_to = available(op, post->reduce);
-		const uint32_t n = a->len <= op->combine_max ? operands(op, post->reduce) : 1;
+		uint32_t n = 1;
 		struct cn_combine c;
 
-		if (up_to <= done || n == 0) {
+		if (up_to <= done) {
+			return;
+		}
+		if (a->len <= op->combine_max) {
+			n = operands(op, post->reduce);
+		}
+		if (n == 0) {
 			return;
 		}
 		c = (struct cn_combine){
@@ -113,8 +114,8 @@ static void reduce_rank(struct cn_op *op, uint32_t k)
 			/* The pieces that copies follow are counted in 32 bits. */
 			.bytes = up_to - done < op->combine_max ? up_to - done : op->combine_max,
 			.operands = n,
-			.last = n == op->remaining && up_to == a->len,
 		};
+		c.last = n == op->remaining && done + c.bytes == a->len;
 		post->combining = c.bytes;
 		post->operands = n;
 		if (!post->reducer->combine(post->reducer, &c)) {

@@ -190,11 +190,6 @@ struct cn_value cn_reduction_own(uint32_t rank, uint64_t offset)
 
 /* ---- actions -------------------------------------------------------------------------- */
 
-static bool same_place(const struct cn_span *a, const struct cn_span *b)
-{
-	return a->buffer == b->buffer && a->rank == b->rank && a->offset == b->offset;
-}
-
 /* How an action uses a value: byte by byte as it is made, if it is made in the same bytes. */
 static enum cn_dep dep_of(const struct cn_reduction *r, const struct cn_value *v, uint64_t len)
 {
@@ -204,7 +199,7 @@ static enum cn_dep dep_of(const struct cn_reduction *r, const struct cn_value *v
 		return CN_DEP_NONE;
 	}
 	by = &r->out->actions[v->made];
-	return by->len == len && same_place(&by->dst, &v->at) ? CN_DEP_STREAM : CN_DEP_COMPLETE;
+	return by->len == len && cn_span_same(&by->dst, &v->at) ? CN_DEP_STREAM : CN_DEP_COMPLETE;
 }
 
 /* Adds the action; its number. */

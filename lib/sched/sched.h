@@ -223,6 +223,11 @@ struct cn_span {
 	uint64_t offset;
 };
 
+static inline bool cn_span_same(const struct cn_span *a, const struct cn_span *b)
+{
+	return a->buffer == b->buffer && a->rank == b->rank && a->offset == b->offset;
+}
+
 /*
  * Messages of blocks of any size. Both nodes list the blocks from one to the other in the same
  * order, each by what its own ranks know. Blocks of no bytes are left out. Where there can be more

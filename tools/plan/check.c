@@ -214,17 +214,12 @@ static const char *span_fault(const struct cn_check *c, const struct cn_span *s,
 	return NULL;
 }
 
-static bool same_place(const struct cn_span *a, const struct cn_span *b)
-{
-	return a->buffer == b->buffer && a->rank == b->rank && a->offset == b->offset;
-}
-
 /* Whether the bytes of an action are those that another one brings. */
 static bool same_bytes(const struct cn_action *a, const struct cn_action *by)
 {
 	return (by->kind == CN_ACT_RECV || by->kind == CN_ACT_COPY || by->kind == CN_ACT_REDUCE) &&
-	       (same_place(&a->src, &by->dst) ||
-		(a->kind == CN_ACT_REDUCE && same_place(&a->right, &by->dst))) &&
+	       (cn_span_same(&a->src, &by->dst) ||
+		(a->kind == CN_ACT_REDUCE && cn_span_same(&a->right, &by->dst))) &&
 	       a->len == by->len;
 }
 

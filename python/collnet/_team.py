@@ -205,19 +205,18 @@ class Team:
             send.address, *send.blocks(self.size, send_counts, send_displs),
             recv.address, *recv.blocks(self.size, recv_counts, recv_displs), **options)
 
-    def _own(self, recv, counts, displs):
-        """Where a vector's block of this rank is in `recv`, and its bytes."""
+    def _one_block(self, one, vector, counts, displs):
+        """Address and bytes of the buffer of one block: in place, this rank's of the vector."""
+        if one is not vector:
+            return one.address, one.bytes
         at = sum(counts[:self.rank]) if displs is None else displs[self.rank]
-        return recv.address + at, counts[self.rank]
+        return vector.address + at, counts[self.rank]
 
     def iallgatherv(self, send, recv, counts, displs=None, **options):
         """`send` of rank j arrives in block j of `recv` on every rank."""
         send, recv = self._buffers(send, recv)
         counts, displs = recv.blocks(self.size, counts, displs)
-        if send is recv:
-            address, length = self._own(recv, counts, displs)
-        else:
-            address, length = send.address, send.bytes
+        address, length = self._one_block(send, recv, counts, displs)
         return self._start(library.collnet_iallgatherv, (send, recv), address, length,
                            recv.address, counts, displs, **options)
 
@@ -229,10 +228,7 @@ class Team:
                                None, None, root, **options)
         send, recv = self._buffers(send, recv)
         counts, displs = recv.blocks(self.size, counts, displs)
-        if send is recv:
-            address, length = self._own(recv, counts, displs)
-        else:
-            address, length = send.address, send.bytes
+        address, length = self._one_block(send, recv, counts, displs)
         return self._start(library.collnet_igatherv, (send, recv), address, length, recv.address,
                            counts, displs, root, **options)
 
@@ -244,12 +240,8 @@ class Team:
                                recv.bytes, root, **options)
         send = Buffer("send", send, recv is IN_PLACE)
         counts, displs = send.blocks(self.size, counts, displs)
-        if recv is IN_PLACE:
-            recv = send
-            address, length = self._own(send, counts, displs)
-        else:
-            recv = Buffer("recv", recv, True)
-            address, length = recv.address, recv.bytes
+        recv = send if recv is IN_PLACE else Buffer("recv", recv, True)
+        address, length = self._one_block(recv, send, counts, displs)
         return self._start(library.collnet_iscatterv, (send, recv), send.address, counts, displs,
                            address, length, root, **options)
 

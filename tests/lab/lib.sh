@@ -33,6 +33,14 @@ need_lab() {
 	unshare -Urnm true 2>/dev/null || skip "this system allows no user namespaces to ordinary users"
 }
 
+# Python finds the installed package.
+python_package() {
+	for PYTHONPATH in "$(dirname "$(command -v collnet)")"/../lib/python3*/*-packages; do
+		[ -d "$PYTHONPATH/collnet" ] || skip "the Python package is not installed"
+	done
+	export PYTHONPATH
+}
+
 # agent: writes ./agent, which launchers call instead of ssh: options of theirs, HOST COMMAND...
 agent() {
 	cat >agent <<-'EOS'

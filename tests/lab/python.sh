@@ -9,10 +9,7 @@ need python3
 
 here=$(cd "$(dirname "$0")" && pwd)
 examples=$(dirname "$(command -v collnet)")/../share/doc/collnet/examples
-for package in "$(dirname "$(command -v collnet)")"/../lib/python3*/*-packages; do
-	[ -d "$package/collnet" ] || skip "the Python package is not installed"
-done
-export PYTHONPATH="$package"
+python_package
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "python3 is older than 3.9"
 seed=${SEED:-$(date +%s)}
 echo "seed $seed"

@@ -9,10 +9,7 @@ python3 -c 'import torch' 2>/dev/null || skip "PyTorch is not installed (Debian:
 
 here=$(cd "$(dirname "$0")" && pwd)
 examples=$(dirname "$(command -v collnet)")/../share/doc/collnet/examples
-for package in "$(dirname "$(command -v collnet)")"/../lib/python3*/*-packages; do
-	[ -d "$package/collnet" ] || skip "the Python package is not installed"
-done
-export PYTHONPATH="$package"
+python_package
 
 collnet lab run --shape 4 --rate none --timeout 60 -- \
 	python3 "$here/torch_calls.py" "$PWD/calls.store" calls >out 2>&1 || { cat out; fail "calls"; }

@@ -203,16 +203,17 @@ enum glue_op {
 };
 
 #define GLUE_CLASSES 31 /* of sizes: powers of two */
-#define GLUE_TRIALS  5
+#define GLUE_TRIALS  5	/* that are compared, of each */
 
 enum glue_by { GLUE_BY_COLLNET = 0, GLUE_BY_MPI };
 
 /* Who performs an operation with blocks of a size. */
 struct glue_choice {
 	bool decided;
-	enum glue_by by; /* if not decided: the latest trial */
-	unsigned calls;
-	int64_t ns[2][GLUE_TRIALS];
+	enum glue_by by;		/* if not decided: the latest trial */
+	unsigned calls;			/* trials of both */
+	int64_t latest;			/* ns of this rank in the latest trial */
+	int64_t ns[2][1 + GLUE_TRIALS]; /* of the slowest rank; the first sets up connections */
 };
 
 /* Shared with the daemon, for packed elements. */

@@ -4,11 +4,12 @@
  * MPI itself, as the program's own calls show.
  *
  * For each operation and power of two of its block's bytes, the first calls of a team are trials,
- * by collnet and by MPI in turns. The first of each is not timed: it sets up connections and
- * memory. The others begin together, after a small reduction. The time of a trial is that of its
- * slowest rank, and the medians decide, after the first timed trial of each if one took DECISIVE_NS
- * or longer and DECISIVE_RATIO times as long as the other. The ranks exchange their times, so all
- * decide alike.
+ * by collnet and by MPI in turns. Before each, a small reduction lets the ranks begin together and
+ * tells them the time of the slowest rank in the trial before, so all decide alike. The first trial
+ * of each side sets up connections and memory. The medians of the others decide after GLUE_TRIALS
+ * of them, or as soon as one side is clearly slower: the longer a call, the smaller the difference
+ * that suffices, because trials of the slower side cost more and the first trial and the scheduler
+ * disturb it less.
  *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
  * others' counts. Operations whose result depends on the order in which the ranks' data is combined
@@ -21,16 +22,21 @@
 
 #include "mpi/glue/glue.h"
 
-#define DECISIVE_NS    2000000
-#define DECISIVE_RATIO 4
+/* One side is clearly slower if a call of it takes `ns` or longer and `ratio` times as long as one
+ * of the other, after `trials` of each without the first. */
+static const struct {
+	unsigned trials;
+	int64_t ns;
+	double ratio;
+} clear[] = {
+	{ 0, 100000000, 1.25 },
+	{ 1, 100000000, 1.1 },
+	{ 1, 20000000, 1.5 },
+	{ 1, 2000000, 4 },
+};
 
 /* How much faster than collnet MPI must be. */
 #define MARGIN 1.05
-
-/* Calls before the first timed trial, before an early decision, and in all. */
-#define WARM_UP (2 * 1)
-#define EARLY	(2 * 2)
-#define CALLS	(2 * (1 + GLUE_TRIALS))
 
 static bool always;
 
@@ -61,7 +67,7 @@ static unsigned class_of(size_t bytes)
 	return class;
 }
 
-/* Of at most GLUE_TRIALS, an odd number. */
+/* Of 1 to GLUE_TRIALS numbers; of an even number of them the lower middle one. */
 static int64_t median(const int64_t *v, unsigned n)
 {
 	int64_t sorted[GLUE_TRIALS];
@@ -74,7 +80,7 @@ static int64_t median(const int64_t *v, unsigned n)
 		}
 		sorted[at] = v[i];
 	}
-	return sorted[n / 2];
+	return sorted[(n - 1) / 2];
 }
 
 static void report(const struct glue_comm *c, MPI_Comm comm, const struct glue_choice *h,
@@ -91,30 +97,44 @@ static void report(const struct glue_comm *c, MPI_Comm comm, const struct glue_c
 	glue_explain(c, comm, 2, text);
 }
 
-/* Decides if the trials so far suffice. */
-static void settle(struct glue_comm *c, MPI_Comm comm, struct glue_choice *h, const char *name,
-		   unsigned class)
+static bool is_clear(unsigned trials, int64_t longer, int64_t shorter)
 {
-	const unsigned n = h->calls == EARLY ? 1 : GLUE_TRIALS;
-	int64_t slowest[2 * GLUE_TRIALS], took[2];
+	for (size_t i = 0; i < sizeof(clear) / sizeof(clear[0]); i++) {
+		if (trials >= clear[i].trials && longer >= clear[i].ns &&
+		    (double)longer >= clear[i].ratio * (double)shorter) {
+			return true;
+		}
+	}
+	return false;
+}
 
-	for (unsigned i = 0; i < n; i++) {
-		slowest[i] = -h->ns[GLUE_BY_COLLNET][i];
-		slowest[n + i] = -h->ns[GLUE_BY_MPI][i];
+/* Both sides have had equally many trials: decides if they suffice. */
+static void settle(const struct glue_comm *c, MPI_Comm comm, struct glue_choice *h,
+		   const char *name, unsigned class)
+{
+	const unsigned trials = h->calls / 2 - 1; /* without the first */
+	int64_t took[2];
+
+	for (int by = 0; by < 2; by++) {
+		took[by] = trials > 0 ? median(h->ns[by] + 1, trials) : h->ns[by][0];
 	}
-	if (c->mpi->min(c->self, slowest, (int)(2 * n), comm) != MPI_SUCCESS) {
-		return;
-	}
-	took[GLUE_BY_COLLNET] = -median(slowest, n);
-	took[GLUE_BY_MPI] = -median(slowest + n, n);
 	h->by = (double)took[GLUE_BY_COLLNET] > MARGIN * (double)took[GLUE_BY_MPI]
 			? GLUE_BY_MPI
 			: GLUE_BY_COLLNET;
-	const int64_t longer = took[!h->by], shorter = took[h->by];
-	h->decided = h->calls == CALLS ||
-		     (longer >= DECISIVE_NS && longer >= DECISIVE_RATIO * shorter);
+	h->decided = trials == GLUE_TRIALS || is_clear(trials, took[!h->by], took[h->by]);
 	if (h->decided && c->rank == 0) {
 		report(c, comm, h, name, class, took);
+	}
+}
+
+/* All ranks come to the next trial, or to the call after the last one. */
+static void begin_together(const struct glue_comm *c, MPI_Comm comm, struct glue_choice *h)
+{
+	int64_t slowest = -h->latest;
+
+	c->mpi->min(c->self, &slowest, 1, comm);
+	if (h->calls > 0) {
+		h->ns[h->by][(h->calls - 1) / 2] = -slowest;
 	}
 }
 
@@ -123,7 +143,6 @@ bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes)
 	const unsigned class = class_of(bytes);
 	struct glue_comm *c = k->c;
 	struct glue_choice *h;
-	int64_t together = 0;
 
 	/* An operation with a count per rank may move any number of bytes. */
 	if (!glue_decide(k, bytes == 0 && op != GLUE_Barrier ? COLLNET_BLOCK_MAX : bytes)) {
@@ -136,30 +155,25 @@ bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes)
 	if (k->nonblocking) {
 		return !h->decided || h->by == GLUE_BY_COLLNET;
 	}
-	if (!h->decided && (h->calls == EARLY || h->calls == CALLS)) {
+	if (!h->decided) {
+		begin_together(c, k->comm, h);
+	}
+	if (!h->decided && h->calls > 0 && h->calls % 2 == 0) {
 		settle(c, k->comm, h, name_of(op), class);
 	}
-	if (h->decided) {
-		return h->by == GLUE_BY_COLLNET;
-	}
-	h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;
-	if (h->calls >= WARM_UP) {
-		c->mpi->min(c->self, &together, 1, k->comm);
+	if (!h->decided) {
+		h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;
+		h->calls++;
 		c->trial = h;
 		c->began = glue_now();
 	}
-	h->calls++;
 	return h->by == GLUE_BY_COLLNET;
 }
 
 void glue_end(struct glue_comm *c)
 {
-	struct glue_choice *h;
-
-	if (c == NULL || c->trial == NULL) {
-		return;
+	if (c != NULL && c->trial != NULL) {
+		c->trial->latest = glue_now() - c->began;
+		c->trial = NULL;
 	}
-	h = c->trial;
-	h->ns[h->by][(h->calls - WARM_UP - 1) / 2] = glue_now() - c->began;
-	c->trial = NULL;
 }

@@ -7,7 +7,7 @@
  * once, whose order differs between ranks
  *   nonblocking    many operations at once, in another order on the communicators of each rank,
  *                  whose communicator, type and operation are freed before they are complete
- *   repetition     the same calls often enough for a choice between collnet and MPI
+ *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *   nonblocking-error   the same with non-blocking calls
  *
@@ -295,11 +295,11 @@ static void nonblocking(void)
 	free(recv);
 }
 
-static void repetition(void)
+static void repetition(int times)
 {
 	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
 
-	for (int i = 0; i < REPETITIONS; i++) {
+	for (int i = 0; i < times; i++) {
 		double one = 1, sum = 0;
 
 		for (int to = 0; to < size; to++) {
@@ -373,7 +373,7 @@ int main(int argc, char **argv)
 	} else if (strcmp(what, "nonblocking") == 0) {
 		nonblocking();
 	} else if (strcmp(what, "repetition") == 0) {
-		repetition();
+		repetition(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "error") == 0) {
 		error(1);
 	} else if (strcmp(what, "nonblocking-error") == 0) {

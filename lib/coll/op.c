@@ -4,6 +4,7 @@
 
 #include "coll/engine_state.h"
 #include "coll/op.h"
+#include "coll/stream.h"
 
 /* Bytes that copies between ranks of this node move before frames get their turn again. */
 static const uint64_t copy_chunk = 256 * 1024;
@@ -18,14 +19,14 @@ uint32_t cn_op_locals(const struct cn_team *t)
 	return t->layout.first[t->me + 1] - t->layout.first[t->me];
 }
 
-uint8_t cn_op_signature(const struct cn_op *op)
+uint32_t cn_op_signature(const struct cn_op *op)
 {
-	uint8_t low = (uint8_t)((op->plan.permutation & 3) << 1 | op->plan.contention_aware);
+	uint32_t low = (op->plan.permutation & 3u) << 1 | op->plan.contention_aware;
 
 	if (cn_op_base(op->plan.op) >= CN_OP_BCAST) { /* these have a root instead, or a function */
 		low = (op->plan.root + op->plan.function % 7) & 7;
 	}
-	return (uint8_t)(op->plan.algorithm << 3 | low);
+	return cn_signature(op->plan.op, (uint32_t)op->plan.algorithm << 3 | low);
 }
 
 struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank)

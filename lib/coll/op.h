@@ -128,7 +128,7 @@ void cn_op_check_left(struct cn_team *t, uint32_t k);
 uint32_t cn_op_locals(const struct cn_team *t); /* ranks of this node */
 bool cn_op_busy(const struct cn_op *op);	/* posted or running */
 /* What the two ends must agree on beyond sizes, which the frames themselves show. */
-uint8_t cn_op_signature(const struct cn_op *op);
+uint32_t cn_op_signature(const struct cn_op *op);
 /* The buffers of a rank of this node. */
 struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank);
 /* The address of a buffer reference of the schedule in its rank's buffers; NULL: no buffer. */

@@ -48,7 +48,7 @@ enum cn_type {
 	CN_TYPE_HELLO = 1,   /* not reliable: discovery and the handshake */
 	CN_TYPE_ACK = 2,     /* not reliable: an acknowledgement, or a request for one */
 	CN_TYPE_CONTROL = 3, /* engine to engine */
-	CN_TYPE_COLL = 4,    /* part of a collective; stream: slot, operation, signature */
+	CN_TYPE_COLL = 4,    /* part of a collective; stream: coll/stream.h */
 	CN_TYPE_MESSAGE = 5, /* part of a message; stream: endpoints */
 };
 

@@ -21,7 +21,7 @@
  *   16     4     seq        reliable frames: number in the sequence to this peer. Acknowledgements:
  *                           number of the next one
  *   20     4     ack        cumulative: next number expected from this peer
- *   24     4     stream     collective: 0 (12), operation (12), signature (8)
+ *   24     4     stream     collective: operation (12), its number (12), algorithm and more (8)
  *                           message: endpoint to (16), endpoint from (16)
  *                           negative acknowledgement: SACK, CN_SACK_... below
  *                           MTU_PROBE: number of the try (16), 0 (16)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The algorithms, one row each. Ids go on the wire: a row may be added, never renumbered. The
- * first row of an operation is its default.
+ * The algorithms, one row each. Ids go on the wire, beside the operation: a row may be added, never
+ * renumbered. The first row of an operation is its default.
  *
  * The global window of Eq. 4 belongs to the shuffle (Algorithm 2 of Tam and Wang). Schedules that
  * keep links to one message at a time have one of their own: nothing else makes a node wait that
@@ -356,10 +356,11 @@ const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size)
 	return out;
 }
 
-const struct cn_algorithm *cn_algorithm_by_id(uint8_t id)
+const struct cn_algorithm *cn_algorithm_by_id(enum cn_op_kind op, uint8_t id)
 {
+	op = cn_op_base(op);
 	for (size_t i = 0; i < NALGORITHMS; i++) {
-		if (algorithms[i].id == id) {
+		if (algorithms[i].op == op && algorithms[i].id == id) {
 			return &algorithms[i];
 		}
 	}

@@ -83,7 +83,7 @@ unsigned cn_algorithm_guarantees(const struct cn_algorithm *a, const struct cn_l
 int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,
 		  struct cn_sched *out, struct cn_err *err)
 {
-	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
+	const struct cn_algorithm *a = cn_algorithm_by_id(p->op, p->algorithm);
 	struct cn_plan resolved = *p;
 	enum cn_permutation kind = (enum cn_permutation)p->permutation;
 	int rc;
@@ -91,7 +91,7 @@ int cn_sched_plan(const struct cn_layout *l, const struct cn_plan *p, uint32_t m
 	out->n = 0;
 	out->phases = 0;
 	out->order = CN_ORDER_IN_TURN;
-	if (!a || a->op != cn_op_base(p->op) || cn_op_is_vector(p->op) != (p->blocks != NULL)) {
+	if (!a || cn_op_is_vector(p->op) != (p->blocks != NULL)) {
 		return cn_fail(err, COLLNET_EINVAL, "no algorithm with id %u for operation %d",
 			       (unsigned)p->algorithm, (int)p->op);
 	}

@@ -272,7 +272,7 @@ struct cn_layout {
 
 struct cn_plan {
 	enum cn_op_kind op;
-	uint8_t algorithm;   /* id of a row of the registry */
+	uint8_t algorithm;   /* id of a row of the registry, one of `op` */
 	uint8_t permutation; /* enum cn_permutation; AUTO: the algorithm's own choice */
 	uint8_t contention_aware;
 	uint64_t bytes;	  /* of one block; 0 in vector operations */
@@ -308,8 +308,8 @@ enum cn_window_rule {
 struct cn_network;
 struct cn_prediction;
 
-/* A row of the registry: an algorithm of `op` and its vector variant. Ids are explicit and never
- * change: they go on the wire. */
+/* A row of the registry: an algorithm of `op` and its vector variant. Ids are explicit, unique in
+ * an operation, and never change: they go on the wire. */
 struct cn_algorithm {
 	uint8_t id; /* 1 .. 31 */
 	enum cn_op_kind op;
@@ -329,7 +329,7 @@ struct cn_algorithm {
 const struct cn_algorithm *cn_algorithms(size_t *count);
 /* By name (NULL: the default of the operation); NULL: unknown. */
 const struct cn_algorithm *cn_algorithm_find(enum cn_op_kind op, const char *name);
-const struct cn_algorithm *cn_algorithm_by_id(uint8_t id);
+const struct cn_algorithm *cn_algorithm_by_id(enum cn_op_kind op, uint8_t id);
 /* "shuffle, pairwise, ...": the names of an operation's algorithms, for messages. Returns out. */
 const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size);
 

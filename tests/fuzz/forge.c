@@ -190,15 +190,6 @@ static void put_bytes(struct forge *f, uint64_t n)
 	}
 }
 
-static uint8_t signature(const struct cn_op *op)
-{
-	uint8_t low = (uint8_t)((op->plan.permutation & 3) << 1 | op->plan.contention_aware);
-
-	low = cn_op_base(op->plan.op) >= CN_OP_BCAST ? (op->plan.root + op->plan.function % 7) & 7
-						     : low;
-	return (uint8_t)(op->plan.algorithm << 3 | low);
-}
-
 /* A node of the team from which the operation waits for a frame; UINT32_MAX: none. */
 static uint32_t node_of(struct forge *f, const struct cn_team *t, const struct cn_op *op)
 {
@@ -224,7 +215,7 @@ static void put_next(struct forge *f, const struct cn_team *t, const struct cn_o
 
 	most = frames > 1 ? (a->len + frames - 1) / frames : most;
 	to_team(f, t);
-	f->wire.stream = cn_stream(op->seq, signature(op));
+	f->wire.stream = cn_stream(op->seq, cn_op_signature(op));
 	if (left <= most && p->next == CN_NONE) {
 		f->wire.flags |= CN_FLAG_LAST;
 	}

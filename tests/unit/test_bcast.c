@@ -55,7 +55,7 @@ static struct cn_topo *row_of(const uint32_t *hosts, uint32_t n, bool star)
 static uint32_t prove(const struct bcast_team *t, const struct cn_plan *p,
 		      struct cn_check_report *report)
 {
-	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
+	const struct cn_algorithm *a = cn_algorithm_by_id(CN_OP_BCAST, p->algorithm);
 	struct cn_sched s = { 0 };
 	struct cn_err err = { 0 };
 	struct cn_check *c;
@@ -324,8 +324,9 @@ static void cn_bcast_predict__eight_by_four(void **state)
 					 COLLNET_OK);
 			time[i] = b.time;
 			printf("8x4, %7llu bytes, %-8s: %8.1f us, segments of %llu, period %u\n",
-			       (unsigned long long)sizes[z], cn_algorithm_by_id(ids[i])->name,
-			       (double)b.time / 1e3, (unsigned long long)b.segment, b.period);
+			       (unsigned long long)sizes[z],
+			       cn_algorithm_by_id(CN_OP_BCAST, ids[i])->name, (double)b.time / 1e3,
+			       (unsigned long long)b.segment, b.period);
 			cn_bcast_done(&b);
 		}
 		for (int i = 1; i < NALGS && z == 0; i++) {

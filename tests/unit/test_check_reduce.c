@@ -109,7 +109,7 @@ static bool over_what_was_sent(struct cn_action *a, uint32_t i, const struct cn_
 static int check(const struct w_team *t, const struct cn_plan *p, const struct spoilt *x, bool *had,
 		 uint32_t *actions, struct cn_err *err)
 {
-	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
+	const struct cn_algorithm *a = cn_algorithm_by_id(p->op, p->algorithm);
 	struct cn_check_report report;
 	struct cn_check *c = NULL;
 	struct cn_sched s = { 0 };

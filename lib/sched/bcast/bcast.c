@@ -233,7 +233,7 @@ int cn_bcast_predict(const struct cn_layout *l, const struct cn_plan *p, const s
 		{ cn_plan_bcast_kary, cn_bcast_kary },
 		{ cn_plan_bcast_binomial, cn_bcast_binomial },
 	};
-	const struct cn_algorithm *a = cn_algorithm_by_id(p->algorithm);
+	const struct cn_algorithm *a = cn_algorithm_by_id(CN_OP_BCAST, p->algorithm);
 
 	for (size_t i = 0; a != NULL && i < sizeof(all) / sizeof(all[0]); i++) {
 		if (all[i].plan == a->plan) {

@@ -115,7 +115,7 @@ static int extra_word(const struct cn_build *b, const struct statement *s, unsig
 	return COLLNET_OK;
 }
 
-/* switch NAME | host NAME [mac XX:XX:XX:XX:XX:XX] */
+/* switch NAME [input-buffered] | host NAME [mac XX:XX:XX:XX:XX:XX] */
 static int take_vertex(struct cn_build *b, const struct statement *s, bool is_switch,
 		       struct cn_err *err)
 {
@@ -125,6 +125,15 @@ static int take_vertex(struct cn_build *b, const struct statement *s, bool is_sw
 
 	if (s->n < 2) {
 		return cn_build_fail(b, b->line, err, "expected a name after '%s'", s->word[0]);
+	}
+	if (is_switch && s->n > 2) {
+		if (strcmp(s->word[2], "input-buffered") != 0) {
+			return cn_build_fail(b, b->line, err,
+					     "expected 'input-buffered' or the end of the line, "
+					     "found '%s'",
+					     s->word[2]);
+		}
+		n = 3;
 	}
 	if (!is_switch && s->n > 2) {
 		if (strcmp(s->word[2], "mac") != 0 || s->n < 4 || !parse_mac(s->word[3], mac)) {
@@ -138,7 +147,11 @@ static int take_vertex(struct cn_build *b, const struct statement *s, bool is_sw
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	return cn_build_vertex(b, s->word[1], is_switch, n == 4 ? mac : NULL, err);
+	rc = cn_build_vertex(b, s->word[1], is_switch, n == 4 ? mac : NULL, err);
+	if (rc == COLLNET_OK && n == 3) {
+		b->t->vertices[b->t->nvertices - 1].input_buffered = true;
+	}
+	return rc;
 }
 
 /* link A B rate RATE [buffer FRAMES] [channels N] */

@@ -131,6 +131,13 @@ int cn_topo_shape(const char *shape, uint64_t rate, uint32_t buffer, uint64_t up
 	return rc;
 }
 
+void cn_topo_input_buffered(struct cn_topo *t)
+{
+	for (uint32_t v = 0; v < t->nvertices; v++) {
+		t->vertices[v].input_buffered = t->vertices[v].is_switch;
+	}
+}
+
 bool cn_topo_in_tree(const struct cn_topo *t, uint32_t link)
 {
 	return link < t->nlinks && (t->vertices[t->links[link].a].parent_link == link ||

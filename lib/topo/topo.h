@@ -5,17 +5,18 @@
  *
  * Plain text, one statement a line, '#' begins a comment:
  *
- *   switch NAME
+ *   switch NAME [input-buffered]
  *   host NAME [mac XX:XX:XX:XX:XX:XX]
  *   link A B rate RATE [buffer FRAMES] [channels N]
  *
  * A name is declared before a link uses it. RATE is like 20mbit, 2.5gbit, or `none` when it is
  * not limited or not known. `buffer` is B_L, the frames that each switch port on that link can
- * hold. `channels` is the number of cables that work as one link (link aggregation), each with
- * that rate and buffer; it is 1 when not said. A host has exactly one link, to a switch. Between
- * switches there may be several links and cycles; Ethernet uses a spanning tree of them, and so
- * does everything here: breadth-first from the first switch of the file, until cn_topo_span()
- * (tools/plan) chooses another one. Errors carry file, line and what was expected.
+ * hold: for the link, or, if the switch is input-buffered, from it. `channels` is the number of
+ * cables that work as one link (link aggregation), each with that rate and buffer; it is 1 when not
+ * said. A host has exactly one link, to a switch. Between switches there may be several links and
+ * cycles; Ethernet uses a spanning tree of them, and so does everything here: breadth-first from
+ * the first switch of the file, until cn_topo_span() (tools/plan) chooses another one. Errors carry
+ * file, line and what was expected.
  */
 #ifndef CN_TOPO_H
 #define CN_TOPO_H
@@ -27,12 +28,14 @@
 #define CN_TOPO_BUFFER_MAX     1000000u
 #define CN_TOPO_BUFFER_ASSUMED 43u /* if no link says its own: the smallest of Tam and Wang's */
 #define CN_TOPO_CHANNELS_MAX   65536u
+#define CN_TOPO_ALL	       1024u /* unit of cn_topo_waiting(): all frames wait */
 /* Largest file, in bytes; well above what CN_TOPO_VERTICES_MAX needs. */
 #define CN_TOPO_FILE_MAX ((size_t)64 << 20)
 
 struct cn_vertex {
 	char name[COLLNET_NAME_MAX + 1];
 	bool is_switch;
+	bool input_buffered; /* a switch that queues frames at the port they came in by */
 	bool has_mac;
 	uint8_t mac[6];
 	uint32_t parent;      /* in the spanning tree, towards the root; CN_TOPO_NONE: the root */
@@ -91,15 +94,24 @@ uint64_t cn_topo_host_rate(const struct cn_topo *t, uint32_t host);
  * The global window of Tam and Wang, Eq. 3 and 4, for an exchange among `n` hosts (vertices),
  * generalised to any tree and unequal switches: for each switch port on a link that has s of the
  * n hosts on one side, nu = s (n - s) / (n - 1) frames a step cross it, twice that with control
- * frames counted (control = 2, as the paper does in section 4.2), and W_g is the floor of the
- * smallest buffer / nu, at least 1 and at most 65535. *bottleneck (may be NULL) becomes the
- * deciding link (CN_TOPO_NONE when there is none). Where no link of the file says its buffer, all
- * are taken for CN_TOPO_BUFFER_ASSUMED. Returns COLLNET_WINDOW_OFF when others do, but no port that
- * the exchange crosses, or n < 2; and 1, the safest, when there is no memory. Linear in the
- * vertices.
+ * frames counted (control = 2, as the paper does in section 4.2), of which a share waits
+ * (cn_topo_waiting()), and W_g is the floor of the smallest buffer / (nu share), at least 1 and at
+ * most 65535. *bottleneck (may be NULL) becomes the deciding link (CN_TOPO_NONE when there is
+ * none). Where no link of the file says its buffer, all are taken for CN_TOPO_BUFFER_ASSUMED.
+ * Returns COLLNET_WINDOW_OFF when others do, but no port that the exchange crosses, or n < 2; and
+ * 1, the safest, when there is no memory. Linear in the vertices.
  */
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck);
+/*
+ * The share of the frames in flight across the link from a vertex to its parent that waits in its
+ * port, [nvertices], of CN_TOPO_ALL: less than all where an output-buffered switch's link is
+ * faster than those that feed it. 0 where nothing crosses. free() it; NULL: no
+ * memory.
+ */
+uint32_t *cn_topo_waiting(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/* Declares all switches input-buffered, as those of Tam and Wang are. */
+void cn_topo_input_buffered(struct cn_topo *t);
 /* The buffer that links which do not say theirs have in these windows: CN_TOPO_BUFFER_ASSUMED where
  * none says one; 0 otherwise: they do not count. */
 uint32_t cn_topo_assumed_buffer(const struct cn_topo *t);

@@ -13,16 +13,27 @@
  * nu / c frames a step for each, or c times the buffer for all. (Evenly, in the mean: a pair of
  * hosts may well keep to one cable.) The spanning tree alone counts: other links carry nothing.
  *
+ * Eq. 4 lets all of these frames wait in one port, as they do where the link is the busiest one,
+ * and as they may in the input-buffered switches of the paper. A port of an output-buffered switch
+ * whose link has time left sends while it receives: of a burst that arrives at the rate F of all
+ * links that feed the port, and leaves at its rate R, the share 1 - R / F waits. The equation
+ * neglects that where all links have one rate r, R = r; so the share (F - R) / (F - r) counts here.
+ * At least 1/16 does: in an uplink as fast as all its hosts together no queue grows, but clocks
+ * differ, and links carry other frames.
+ *
  * A file that says no buffer at all is taken for one of small switches: a window that is a little
  * too small costs a little, none lets queues overflow.
  *
- * All arithmetic is in whole numbers: W_g = floor(buffer c (n - 1) / (control s (n - s))).
+ * W_g = floor(buffer c (n - 1) 1024 / (control s (n - s) q)) in whole numbers, where q is that
+ * share in 1024ths, rounded up.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "topo/topo.h"
 
 #define WINDOW_MAX 65535u
+#define LEAST	   (CN_TOPO_ALL / 16)
 
 /* Frames that a link carries in n - 1 steps: nu (n - 1). Zero: the exchange does not cross it. */
 static uint64_t crossings(uint64_t s, uint64_t n)
@@ -69,29 +80,121 @@ static bool is_less(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 	return a / b < c / d;
 }
 
-/* How many of the hosts are below every vertex; free() it. NULL: no memory. */
-static uint32_t *count_below(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+/* A vertex as the sender of what its parent's port, or all the rest of the tree, receives. */
+struct feed {
+	uint32_t hosts; /* at or below */
+	double rates;	/* of their links, together */
+	double up;	/* what the link to the parent can bring, bit/s; INFINITY: not known */
+	double down;	/* what the link from the parent can bring */
+	double fan_in;	/* what feeds the vertex from below */
+};
+
+static double smaller(double a, double b)
 {
-	uint32_t *below = calloc(t->nvertices, sizeof(*below));
+	return b < a ? b : a;
+}
+
+static double rate_of(const struct cn_topo_link *l)
+{
+	return l->rate != 0 ? (double)l->rate * l->channels : INFINITY;
+}
+
+static struct feed *feeds(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	struct feed *f = calloc(t->nvertices, sizeof(*f));
 	uint32_t i, v;
 
-	for (i = 0; below != NULL && i < n; i++) {
-		if (hosts[i] < t->nvertices) {
-			below[hosts[i]] = 1;
+	for (i = 0; f != NULL && i < n; i++) {
+		v = hosts[i];
+		if (v < t->nvertices && t->vertices[v].parent_link != CN_TOPO_NONE) {
+			f[v].hosts = 1;
+			f[v].rates = f[v].fan_in = rate_of(&t->links[t->vertices[v].parent_link]);
 		}
 	}
-	for (i = t->nvertices; below != NULL && i-- > 1;) {
+	for (i = t->nvertices; f != NULL && i-- > 1;) {
+		struct feed *parent = &f[t->vertices[t->order[i]].parent];
+
 		v = t->order[i];
-		below[t->vertices[v].parent] += below[v];
+		f[v].up = smaller(f[v].fan_in, rate_of(&t->links[t->vertices[v].parent_link]));
+		parent->hosts += f[v].hosts;
+		parent->rates += f[v].rates;
+		parent->fan_in += f[v].up;
 	}
-	return below;
+	for (i = 1; f != NULL && i < t->nvertices; i++) {
+		const struct feed *parent = &f[t->vertices[t->order[i]].parent];
+
+		v = t->order[i];
+		/* in this order: where a rate is not known the sum is no number */
+		f[v].down = smaller(rate_of(&t->links[t->vertices[v].parent_link]),
+				    parent->down + parent->fan_in - f[v].up);
+	}
+	return f;
+}
+
+/* The share, of CN_TOPO_ALL, of the frames of `senders` of n hosts, with links of `rates` together,
+ * that waits in a port of this rate, which they reach at the rate `fan_in`. */
+static uint32_t waiting(double rate, double fan_in, double rates, uint32_t senders, uint32_t n)
+{
+	const double each = rates / senders, load = each * (double)crossings(senders, n) / (n - 1);
+	double share;
+
+	if (!isfinite(rate) || !isfinite(rates) || !isfinite(fan_in)) {
+		return CN_TOPO_ALL;
+	}
+	if (n - senders > 1) {
+		fan_in = smaller(fan_in, each * (n - senders));
+	}
+	if (fan_in <= rate) {
+		return LEAST;
+	}
+	if (load >= rate) {
+		return CN_TOPO_ALL;
+	}
+	share = ceil(CN_TOPO_ALL * (fan_in - rate) / (fan_in - each));
+	return share < LEAST ? LEAST : (uint32_t)smaller(share, CN_TOPO_ALL);
+}
+
+/* The share of the two ports of the link from v to its parent, the greater one. */
+static uint32_t waiting_at(const struct cn_topo *t, const struct feed *f, uint32_t v, uint32_t n)
+{
+	const struct cn_vertex *at = &t->vertices[v];
+	const struct feed *parent = &f[at->parent], *all = &f[t->root];
+	const double rate = rate_of(&t->links[at->parent_link]);
+	uint32_t up = 0, down;
+
+	if (at->input_buffered || t->vertices[at->parent].input_buffered) {
+		return CN_TOPO_ALL;
+	}
+	if (at->is_switch) {
+		up = waiting(rate, f[v].fan_in, f[v].rates, f[v].hosts, n);
+	}
+	down = waiting(rate, parent->down + parent->fan_in - f[v].up, all->rates - f[v].rates,
+		       n - f[v].hosts, n);
+	return up > down ? up : down;
+}
+
+uint32_t *cn_topo_waiting(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	struct feed *f = feeds(t, hosts, n);
+	uint32_t *share = f != NULL ? calloc(t->nvertices, sizeof(*share)) : NULL;
+
+	for (uint32_t i = 1; share != NULL && i < t->nvertices; i++) {
+		uint32_t v = t->order[i];
+
+		if (crossings(f[v].hosts, n) != 0) {
+			share[v] = waiting_at(t, f, v, n);
+		}
+	}
+	free(f);
+	return share;
 }
 
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck)
 {
 	uint64_t best_room = 0, best_cross = 0, cross, room, window;
-	uint32_t *below, i, v, link, best = CN_TOPO_NONE, assumed = cn_topo_assumed_buffer(t);
+	uint32_t i, v, link, best = CN_TOPO_NONE, assumed = cn_topo_assumed_buffer(t);
+	struct feed *f;
 
 	if (bottleneck != NULL) {
 		*bottleneck = CN_TOPO_NONE;
@@ -99,15 +202,17 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	if (n < 2 || n > t->nvertices) {
 		return COLLNET_WINDOW_OFF;
 	}
-	below = count_below(t, hosts, n);
-	if (below == NULL) {
+	f = feeds(t, hosts, n);
+	if (f == NULL) {
 		return 1;
 	}
 	for (i = 1; i < t->nvertices; i++) {
 		v = t->order[i];
 		link = t->vertices[v].parent_link;
-		cross = crossings(below[v], n);
-		room = (uint64_t)buffer_of(t, link, assumed) * t->links[link].channels;
+		cross = crossings(f[v].hosts, n);
+		cross *= cross != 0 ? waiting_at(t, f, v, n) : 0;
+		room = (uint64_t)buffer_of(t, link, assumed) * t->links[link].channels *
+		       CN_TOPO_ALL;
 		if (room != 0 && cross != 0 &&
 		    (best == CN_TOPO_NONE || is_less(room, cross, best_room, best_cross))) {
 			best = link;
@@ -115,7 +220,7 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 			best_cross = cross;
 		}
 	}
-	free(below);
+	free(f);
 	if (best == CN_TOPO_NONE) {
 		return COLLNET_WINDOW_OFF;
 	}
@@ -134,19 +239,20 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 static bool smallest_buffer(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			    uint32_t *least)
 {
-	uint32_t *below = count_below(t, hosts, n), assumed = cn_topo_assumed_buffer(t);
+	struct feed *f = feeds(t, hosts, n);
+	uint32_t assumed = cn_topo_assumed_buffer(t);
 
 	*least = COLLNET_WINDOW_OFF;
-	for (uint32_t i = 1; below != NULL && i < t->nvertices; i++) {
+	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
 		uint32_t v = t->order[i],
 			 buffer = buffer_of(t, t->vertices[v].parent_link, assumed);
 
-		if (buffer != 0 && crossings(below[v], n) != 0 && buffer < *least) {
+		if (buffer != 0 && crossings(f[v].hosts, n) != 0 && buffer < *least) {
 			*least = buffer;
 		}
 	}
-	free(below);
-	return below != NULL;
+	free(f);
+	return f != NULL;
 }
 
 uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)

@@ -129,6 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct cn_topo *t = NULL;
 	struct cn_err err = { 0 };
+	uint32_t least;
 	int rc;
 
 	if (cn_topo_is_slurm((const char *)data, size)) {
@@ -146,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)cn_topo_switch_of(t, t->hosts[i]);
 		(void)cn_topo_host_rate(t, t->hosts[i]);
 	}
-	check(cn_topo_window(t, t->hosts, t->nhosts, 2, NULL) >= 1);
+	least = cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
 	check_tree(t);
 	write_and_read(t);
 	if (t->nvertices <= 5000) { /* what takes longer finds no more */
@@ -154,6 +155,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		use_team(t, size);
 		use_drawing(t);
 	}
+	cn_topo_input_buffered(t);
+	check(least >= 1 && cn_topo_window(t, t->hosts, t->nhosts, 2, NULL) <= least);
 	cn_topo_free(t);
 	return 0;
 }

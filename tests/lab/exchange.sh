@@ -67,7 +67,7 @@ for link in "e one" "a two" "g two" "b four" "c four" "d four" "f four"; do
 	echo "link $link rate 20mbit buffer 43" >>uneven
 done
 
-for net in "--shape 4x2" "--shape 6" "--topology $PWD/uneven" "--shape 2x2 --ranks-per-node 2"; do
+for net in "--shape 4x2 --uplink 40mbit" "--shape 6" "--topology $PWD/uneven" "--shape 2x2 --ranks-per-node 2"; do
 	case $net in
 	--shape*) net="$net --rate 20mbit" ;;
 	esac

@@ -155,16 +155,26 @@ topo 0 random --hosts 7 --json
 is_json
 
 # ---- window: the five networks of the paper, Table 1's buffers (6x4: 5 in the paper's text) ---
+# input_buffered SHAPE OPTION...: writes the shape as the file input-buffered.
+input_buffered() {
+	topo 0 tree --shape "$@"
+	sed 's/^switch .*/& input-buffered/' "$t/out" >"$t/input-buffered"
+}
 for case in 16x1:43:21 8x2:10:5 8x3:8:4 6x4:9:4 8x4:7:3; do
-	topo 0 window --shape "${case%%:*}" --buffer 43 --uplink-buffer 45 --json
+	input_buffered "${case%%:*}" --buffer 43 --uplink-buffer 45
+	topo 0 window "$t/input-buffered" --json
 	is_json
 	rest=${case#*:}
 	has "\"window_data\": ${rest%:*}, \"window\": ${rest#*:}, \"bottleneck\": "
 done
-topo 0 window --shape 4x4 --buffer 43 --uplink-buffer 30 # section 3.3: nu 3.2, W_g 9
-has '^switch *4 *4:12 *1 *3.200 *30 *9 *4  s1 - s0$'
+input_buffered 4x4 --buffer 43 --uplink-buffer 30 # section 3.3: nu 3.2, W_g 9
+topo 0 window "$t/input-buffered"
+has '^switch *4 *4:12 *1 *3.200 *100.0 % *30 *9 *4  s1 - s0$'
 has '^W_g: 9 frames'
 has '^bottleneck: s1 - s0$'
+topo 0 window --shape 8x2 --rate 1gbit --uplink 5gbit --buffer 43 --uplink-buffer 45
+has '^switch *2 *8:8 *1 *4.267 *42.9 % *45 *24 *12  s1 - s0$'
+has '^W_g: 24 frames'
 topo 0 window --shape 8x4 --hosts h0,h1,h31
 has 'among 3 hosts'
 has '^switch *2 *1:2 ' # two uplinks

@@ -127,7 +127,9 @@ static void parse__errors_name_the_line(void **state)
 		{ "host a mac 02:00:00:00:00-01", "net:1: expected 'mac" },
 		{ "host a mac 02:00:00:00:00:01 x",
 		  "net:1: expected the end of the line, found 'x'" },
-		{ "switch s t", "net:1: expected the end of the line, found 't'" },
+		{ "switch s t",
+		  "net:1: expected 'input-buffered' or the end of the line, found 't'" },
+		{ "switch s input-buffered t", "net:1: expected the end of the line, found 't'" },
 		{ "host a!", "net:1: expected a name of 1 to 63" },
 		{ "host a\nhost a", "net:2: expected a new name: 'a' is declared in line 1" },
 		{ "host a mac 02:00:00:00:00:01\nhost b mac 02:00:00:00:00:01",
@@ -269,6 +271,7 @@ static void same_topology(const struct cn_topo *a, const struct cn_topo *b)
 	for (i = 0; i < a->nvertices; i++) {
 		assert_string_equal(a->vertices[i].name, b->vertices[i].name);
 		assert_int_equal(a->vertices[i].is_switch, b->vertices[i].is_switch);
+		assert_int_equal(a->vertices[i].input_buffered, b->vertices[i].input_buffered);
 		assert_int_equal(a->vertices[i].has_mac, b->vertices[i].has_mac);
 		assert_memory_equal(a->vertices[i].mac, b->vertices[i].mac, 6);
 		assert_int_equal(a->vertices[i].parent, b->vertices[i].parent);
@@ -288,7 +291,7 @@ static void write__reads_back_the_same(void **state)
 		GOOD,
 		"host only mac aa:bb:cc:dd:ee:ff",
 		"switch s\nhost a\nlink s a rate 12345\n",
-		"switch s\nswitch t\nhost a\nlink s a rate none channels 2\n"
+		"switch s input-buffered\nswitch t\nhost a\nlink s a rate none channels 2\n"
 		"link s t rate 1gbit buffer 9 channels 65536\nlink t s rate 1kbit\n",
 	};
 	struct cn_topo *t, *again;
@@ -442,6 +445,8 @@ static void parse__a_long_chain(void **state)
 		fail_msg("%s", err.text);
 	}
 	assert_int_equal(t->vertices[t->root].hosts, 2);
+	assert_int_equal(cn_topo_window(t, t->hosts, 2, 2, NULL), 320); /* 16 times 40 / 2 */
+	cn_topo_input_buffered(t);
 	assert_int_equal(cn_topo_window(t, t->hosts, 2, 2, NULL), 20);
 	cn_topo_free(t);
 	free(text);

@@ -20,6 +20,7 @@ static struct cn_topo *shape(const char *text, uint32_t buffer, uint32_t uplink_
 	if (cn_topo_shape(text, 100000000, buffer, 1000000000, uplink_buffer, &t, &err) != 0) {
 		fail_msg("%s", err.text);
 	}
+	cn_topo_input_buffered(t); /* as the paper's switches: Eq. 4 as printed */
 	return t;
 }
 
@@ -175,7 +176,72 @@ static void window__unequal_switches(void **state)
 	assert_int_equal(cn_topo_window(t, t->hosts, 4, 2, NULL), 20);
 	two[0] = cn_topo_find(t, "h3");
 	two[1] = cn_topo_find(t, "h1");
-	assert_int_equal(cn_topo_window(t, two, 2, 2, NULL), 50);
+	assert_int_equal(cn_topo_window(t, two, 2, 2, NULL), 800); /* 16 times 50 */
+	cn_topo_free(t);
+}
+
+/* What a port of an output-buffered switch holds of the frames in flight; Eq. 4 with nothing else.
+ */
+static void window__output_buffered(void **state)
+{
+	/* hosts of 1 Gbit/s and 43 frames, uplinks of so many Gbit/s and 45 */
+	static const struct {
+		const char *shape;
+		uint64_t uplink;
+		uint32_t window;
+	} want[] = {
+		{ "8x2", 1, 5 },  /* 45 * 15 / (2 * 64): the busiest links hold all */
+		{ "8x2", 4, 5 },  /* nu = 4.27 is still more than 4 */
+		{ "8x2", 5, 12 }, /* 8 Gbit/s arrive, 5 leave: (8 - 5) / (8 - 1) of them wait */
+		{ "8x2", 8, 21 }, /* nothing waits; 43 / 2 of a host's port */
+		{ "8x3", 5, 4 },  /* nu = 5.57 */
+		{ "8x3", 8, 21 },
+		{ "10x3", 8, 14 }, /* 45 * 29 / (2 * 200) = 3.26, of which 2 / 9 */
+		{ "2", 1, 344 },   /* one port feeds each: 1/16 all the same, 43 * 16 / 2 */
+		{ "3", 1, 21 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct cn_topo *t = NULL;
+		uint32_t *share;
+
+		assert_int_equal(cn_topo_shape(want[i].shape, 1000000000, 43,
+					       want[i].uplink * 1000000000, 45, &t, NULL),
+				 COLLNET_OK);
+		assert_int_equal(cn_topo_window(t, t->hosts, t->nhosts, 2, NULL), want[i].window);
+		share = cn_topo_waiting(t, t->hosts, t->nhosts);
+		assert_non_null(share);
+		for (uint32_t v = 0; v < t->nvertices; v++) {
+			assert_true(share[v] <= CN_TOPO_ALL);
+			assert_true((share[v] == 0) == (v == t->root));
+		}
+		free(share);
+		cn_topo_input_buffered(t);
+		share = cn_topo_waiting(t, t->hosts, t->nhosts);
+		assert_non_null(share);
+		for (uint32_t v = 0; v < t->nvertices; v++) {
+			assert_int_equal(share[v], v == t->root ? 0 : CN_TOPO_ALL);
+		}
+		free(share);
+		cn_topo_free(t);
+	}
+}
+
+/* A rate that is not known may be any: Eq. 4 as printed. */
+static void window__unknown_rates(void **state)
+{
+	struct cn_topo *t = NULL;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("8x2", 1000000000, 43, 0, 45, &t, NULL), COLLNET_OK);
+	assert_int_equal(cn_topo_window(t, t->hosts, t->nhosts, 2, NULL), 5);
+	cn_topo_free(t);
+	assert_int_equal(cn_topo_shape("8x2", 0, 43, 10000000000, 45, &t, NULL), COLLNET_OK);
+	assert_int_equal(cn_topo_window(t, t->hosts, t->nhosts, 2, NULL), 5);
+	cn_topo_free(t);
+	assert_int_equal(cn_topo_shape("2", 0, 43, 0, 0, &t, NULL), COLLNET_OK);
+	assert_int_equal(cn_topo_window(t, t->hosts, t->nhosts, 2, NULL), 21);
 	cn_topo_free(t);
 }
 
@@ -240,6 +306,7 @@ static struct cn_topo *random_tree(uint64_t *seed, char *text, size_t size)
 	if (cn_topo_parse(text, at, "random", &t, &err) != 0) {
 		fail_msg("%s", err.text);
 	}
+	cn_topo_input_buffered(t);
 	return t;
 }
 
@@ -342,6 +409,8 @@ int main(void)
 		cmocka_unit_test(window__bounds),
 		cmocka_unit_test(window__names_the_bottleneck),
 		cmocka_unit_test(window__unequal_switches),
+		cmocka_unit_test(window__output_buffered),
+		cmocka_unit_test(window__unknown_rates),
 		cmocka_unit_test(window__random_trees),
 		cmocka_unit_test(link_window__half_of_the_smallest),
 		cmocka_unit_test(pair_window__share_of_a_port),

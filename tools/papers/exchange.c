@@ -135,6 +135,9 @@ static int run_line(const struct figure *f, const struct line *l, uint64_t seed,
 	struct cn_topo *t;
 	int rc = cn_topo_shape(f->shape, HOST_RATE, HOST_BUFFER, l->uplink, UPLINK_BUFFER, &t, err);
 
+	if (rc == COLLNET_OK) {
+		cn_topo_input_buffered(t);
+	}
 	for (size_t i = 0; i < n && rc == COLLNET_OK; i++) {
 		rc = write_row(f, l, t, size[i], seed, i + 1 == n, csv, err);
 		if (rc != COLLNET_OK) {

@@ -41,6 +41,9 @@ int cn_topo_write(const struct cn_topo *t, FILE *f)
 	for (i = 0; i < t->nvertices; i++) {
 		v = &t->vertices[i];
 		fprintf(f, "%s %s", v->is_switch ? "switch" : "host", v->name);
+		if (v->input_buffered) {
+			fprintf(f, " input-buffered");
+		}
 		if (v->has_mac) {
 			fprintf(f, " mac %02x:%02x:%02x:%02x:%02x:%02x", v->mac[0], v->mac[1],
 				v->mac[2], v->mac[3], v->mac[4], v->mac[5]);

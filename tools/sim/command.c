@@ -66,11 +66,15 @@ static int make_topology(const struct sim_options *o, struct cn_topo **out, stru
 	int rc;
 
 	if (o->shape != NULL) {
-		return cn_topo_shape(o->shape, rate, o->buffer, uplink, o->uplink_buffer, out, err);
+		rc = cn_topo_shape(o->shape, rate, o->buffer, uplink, o->uplink_buffer, out, err);
+	} else {
+		rc = cn_topo_read(o->topology, out, err);
+		if (rc == COLLNET_OK) {
+			fill_in(o, *out, rate, uplink);
+		}
 	}
-	rc = cn_topo_read(o->topology, out, err);
-	if (rc == COLLNET_OK) {
-		fill_in(o, *out, rate, uplink);
+	if (rc == COLLNET_OK && o->cluster.kind == CN_SIM_INPUT) {
+		cn_topo_input_buffered(*out);
 	}
 	return rc;
 }

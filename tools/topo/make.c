@@ -118,6 +118,7 @@ struct port {
 	bool trunk;	/* between two switches */
 	uint32_t below; /* hosts on the smaller side */
 	uint32_t channels, buffer;
+	uint32_t waiting; /* of CN_TOPO_ALL frames: cn_topo_waiting() */
 	uint32_t link;
 	uint32_t count; /* of the class */
 };
@@ -138,21 +139,29 @@ static int compare_ports(const void *pa, const void *pb)
 	if (a->buffer != b->buffer) {
 		return a->buffer < b->buffer ? -1 : 1;
 	}
+	if (a->waiting != b->waiting) {
+		return a->waiting < b->waiting ? -1 : 1;
+	}
 	return a->link < b->link ? -1 : a->link > b->link;
 }
 
 static bool alike(const struct port *a, const struct port *b)
 {
 	return a->trunk == b->trunk && a->below == b->below && a->channels == b->channels &&
-	       a->buffer == b->buffer;
+	       a->buffer == b->buffer && a->waiting == b->waiting;
 }
 
 /* The classes of the links that an exchange among the tree's hosts crosses. NULL: no memory. */
-static struct port *classify(const struct cn_tree *t, uint32_t *count)
+static struct port *classify(const struct cn_tree *t, const uint32_t *hosts, uint32_t *count)
 {
 	struct port *p = calloc(t->n, sizeof(*p));
+	uint32_t *waiting = cn_topo_waiting(t->topo, hosts, t->nhosts);
 	uint32_t n = 0, classes = 0, assumed = cn_topo_assumed_buffer(t->topo);
 
+	if (waiting == NULL) {
+		free(p);
+		return NULL;
+	}
 	for (uint32_t v = 1; p != NULL && v < t->n; v++) {
 		const struct cn_topo_link *l = &t->topo->links[t->v[v].link];
 		uint32_t below = t->v[v].hosts, above = t->nhosts - below;
@@ -163,11 +172,13 @@ static struct port *classify(const struct cn_tree *t, uint32_t *count)
 				.below = below < above ? below : above,
 				.channels = l->channels,
 				.buffer = l->buffer != 0 ? l->buffer : assumed,
+				.waiting = waiting[t->v[v].vertex],
 				.link = t->v[v].link,
 				.count = 1,
 			};
 		}
 	}
+	free(waiting);
 	if (n > 0) {
 		qsort(p, n, sizeof(*p), compare_ports);
 	}
@@ -191,8 +202,8 @@ static double nu_of(const struct port *p, uint32_t n)
 /* Eq. 4 of this class alone; `control` 2: frames that only acknowledge are counted too. */
 static uint64_t window_of(const struct port *p, uint32_t n, uint32_t control)
 {
-	uint64_t w = (uint64_t)p->buffer * p->channels * (n - 1) /
-		     (control * (uint64_t)p->below * (n - p->below));
+	uint64_t w = (uint64_t)p->buffer * p->channels * CN_TOPO_ALL * (n - 1) /
+		     (control * (uint64_t)p->below * (n - p->below) * p->waiting);
 
 	return w < 1 ? 1 : w > 65535 ? 65535 : w;
 }
@@ -215,14 +226,15 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 
 	printf("%s: an exchange among %" PRIu32 " host%s\n\n", topo_source(o), n,
 	       n == 1 ? "" : "s");
-	printf("%-6s %7s %9s %9s %9s %9s %8s %8s  %s\n", "ports", "links", "hosts", "channels",
-	       "nu", "buffer", "W", "W acks", "such as");
+	printf("%-6s %7s %9s %9s %9s %8s %9s %8s %8s  %s\n", "ports", "links", "hosts", "channels",
+	       "nu", "waiting", "buffer", "W", "W acks", "such as");
 	for (uint32_t i = 0; i < classes; i++) {
 		char sides[32];
 
 		snprintf(sides, sizeof(sides), "%" PRIu32 ":%" PRIu32, p[i].below, n - p[i].below);
-		printf("%-6s %7" PRIu32 " %9s %9" PRIu32 " %9.3f ", p[i].trunk ? "switch" : "host",
-		       p[i].count, sides, p[i].channels, nu_of(&p[i], n));
+		printf("%-6s %7" PRIu32 " %9s %9" PRIu32 " %9.3f %6.1f %% ",
+		       p[i].trunk ? "switch" : "host", p[i].count, sides, p[i].channels,
+		       nu_of(&p[i], n), 100.0 * p[i].waiting / CN_TOPO_ALL);
 		if (p[i].buffer == 0) {
 			printf("%9s %8s %8s  ", "unknown", "-", "-");
 		} else {
@@ -276,6 +288,7 @@ static int window_json(const struct topo_options *o, const struct cn_tree *t, co
 		json_uint(&j, "far", n - p[i].below);
 		json_uint(&j, "channels", p[i].channels);
 		json_double(&j, "nu", nu_of(&p[i], n), 6);
+		json_double(&j, "waiting", (double)p[i].waiting / CN_TOPO_ALL, 6);
 		if (p[i].buffer == 0) {
 			json_null(&j, "buffer");
 			json_null(&j, "window_data");
@@ -351,7 +364,7 @@ int topo_window(const struct topo_options *o)
 	rc = rc != COLLNET_OK ? rc : choose_hosts(o, t, &hosts, &n, &err);
 	rc = rc != COLLNET_OK ? rc : cn_tree_make(t, hosts, n, NONE, &tree, &err);
 	if (rc == COLLNET_OK) {
-		ports = classify(tree, &classes);
+		ports = classify(tree, hosts, &classes);
 		if (ports == NULL) {
 			rc = cn_fail(&err, COLLNET_ENOMEM, "no memory for the ports");
 		}

@@ -238,8 +238,8 @@ struct glue_team {
 	atomic_bool pending[GLUE_OUTSTANDING]; /* whether the latest ones are, by their number */
 	struct glue_choice choices[GLUE_NOPS][GLUE_CLASSES];
 	struct glue_buffer buffers[GLUE_BUFFERS];
-	bool no_buffers;	/* the daemon has no more memory for this process */
-	int64_t no_spin_before; /* others need the processor */
+	bool no_buffers; /* the daemon has no more memory for this process */
+	bool drove_mpi;	 /* the latest blocking call had to drive MPI's communication */
 	struct glue_team *next;
 };
 

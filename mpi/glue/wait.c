@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the start of a call to its end. A wait alternates between testing the operation and driving
- * MPI's own communication, because a rank that has not called yet may be waiting for a rendezvous
- * with this one. After SPINS tests it sleeps for up to SLEEP_MS per test, so that ranks that share
- * a CPU make progress.
+ * From the start of a call to its end. A wait alternates between waiting for the operation and
+ * driving MPI's own communication, because a rank that has not called yet may be waiting for a
+ * rendezvous with this one. How a wait divides into polling and sleeping, the library decides
+ * (lib/util/spin.h): on a processor that ranks and daemons share, polling by the ranks delays what
+ * they wait for.
  *
- * A turn yields the processor when there is nothing to do, and processes that compute keep it for
- * milliseconds. After a turn of MPI's progress that lasted LOST_NS or longer, waits sleep at once
- * for LOST_SHARE times as long: the library wakes up when the operation completes.
+ * A sleep that ends before the scheduler's next tick programs a timer, which on a virtual machine
+ * takes longer than all else that the glue does. So the first wait of a call is FIRST_MS at most,
+ * if that sufficed the last time, and the others NEXT_MS.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -16,14 +17,11 @@
 
 #include "mpi/glue/glue.h"
 
-#define SPINS	 64
-#define SLEEP_MS 1
+#define FIRST_MS 5u
+#define NEXT_MS	 1u
 
 /* Of a context; see COLLNET_OUTSTANDING_MAX. */
 #define ALL_OUTSTANDING_MAX 512
-
-#define LOST_NS	   500000
-#define LOST_SHARE 128
 
 struct collnet_coll_options glue_options(void)
 {
@@ -70,21 +68,6 @@ int64_t glue_now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* One turn of MPI's progress. */
-static void progress(struct glue_comm *c)
-{
-	const int64_t began = glue_now();
-	int64_t now, lost;
-
-	c->mpi->progress();
-	sched_yield(); /* the daemon may need this processor, and MPI need not yield */
-	now = glue_now();
-	lost = now - began;
-	if (lost >= LOST_NS) {
-		c->team->no_spin_before = now + LOST_SHARE * lost;
-	}
-}
-
 /* Operations of all teams, which share a context's requests. */
 static atomic_uint outstanding;
 
@@ -98,7 +81,8 @@ void glue_make_room(struct glue_comm *c)
 	const struct glue_team *t = c->team;
 
 	while (t->pending[t->started % GLUE_OUTSTANDING] || outstanding >= ALL_OUTSTANDING_MAX) {
-		progress(c); /* completes others' calls */
+		c->mpi->progress(); /* completes others' calls */
+		sched_yield();
 	}
 }
 
@@ -136,17 +120,17 @@ static void release(struct glue_call *k)
 
 int glue_finish(struct glue_call *k, int rc)
 {
-	int status = COLLNET_INPROGRESS;
+	int status;
 
-	for (unsigned i = 0; k->request != NULL && status == COLLNET_INPROGRESS; i++) {
-		const bool spins = i < SPINS && glue_now() >= k->c->team->no_spin_before;
-
-		status = spins ? collnet_test(k->request) : collnet_wait(k->request, SLEEP_MS);
-		if (status == COLLNET_INPROGRESS) {
-			progress(k->c);
-		}
-	}
 	if (k->request != NULL) {
+		struct glue_team *t = k->c->team;
+
+		status = collnet_wait(k->request, t->drove_mpi ? NEXT_MS : FIRST_MS);
+		t->drove_mpi = status == COLLNET_INPROGRESS;
+		while (status == COLLNET_INPROGRESS) {
+			k->c->mpi->progress();
+			status = collnet_wait(k->request, NEXT_MS);
+		}
 		rc = ended(k, status);
 	}
 	release(k);

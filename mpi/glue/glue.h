@@ -211,6 +211,7 @@ enum glue_by { GLUE_BY_COLLNET = 0, GLUE_BY_MPI };
 struct glue_choice {
 	bool decided;
 	enum glue_by by;		/* if not decided: the latest trial */
+	unsigned untried;		/* calls before the trials */
 	unsigned calls;			/* trials of both */
 	int64_t latest;			/* ns of this rank in the latest trial */
 	int64_t ns[2][1 + GLUE_TRIALS]; /* of the slowest rank; the first sets up connections */

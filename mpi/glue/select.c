@@ -4,7 +4,9 @@
  * MPI itself, as the program's own calls show.
  *
  * For each operation and power of two of its block's bytes, the first calls of a team are trials,
- * by collnet and by MPI in turns. Before each, a small reduction lets the ranks begin together and
+ * by collnet and by MPI in turns. If the blocks are small, trials begin only after UNTRIED calls by
+ * collnet: programs make a few small calls of many sizes when they start, and a trial costs more
+ * than such a call. Before each, a small reduction lets the ranks begin together and
  * tells them the time of the slowest rank in the trial before, so all decide alike. The first trial
  * of each side sets up connections and memory. The medians of the others decide after GLUE_TRIALS
  * of them, or as soon as one side is clearly slower: the longer a call, the smaller the difference
@@ -34,6 +36,9 @@ static const struct {
 	{ 1, 20000000, 1.5 },
 	{ 1, 2000000, 4 },
 };
+
+#define UNTRIED	      32
+#define UNTRIED_BYTES (16u << 10) /* of a block; smaller ones are small */
 
 /* How much faster than collnet MPI must be. */
 #define MARGIN 1.05
@@ -145,7 +150,8 @@ bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes)
 	struct glue_choice *h;
 
 	/* An operation with a count per rank may move any number of bytes. */
-	if (!glue_decide(k, bytes == 0 && op != GLUE_Barrier ? COLLNET_BLOCK_MAX : bytes)) {
+	bytes = bytes == 0 && op != GLUE_Barrier ? COLLNET_BLOCK_MAX : bytes;
+	if (!glue_decide(k, bytes)) {
 		return false;
 	}
 	if (always || c->nested) {
@@ -154,6 +160,10 @@ bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes)
 	h = &c->team->choices[op][class];
 	if (k->nonblocking) {
 		return !h->decided || h->by == GLUE_BY_COLLNET;
+	}
+	if (bytes < UNTRIED_BYTES && h->untried < UNTRIED) {
+		h->untried++;
+		return true;
 	}
 	if (!h->decided) {
 		begin_together(c, k->comm, h);

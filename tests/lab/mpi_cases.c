@@ -301,7 +301,12 @@ static void repetition(int times)
 
 	for (int i = 0; i < times; i++) {
 		double one = 1, sum = 0;
+		int small = rank == 0 ? i : -1;
 
+		MPI_Bcast(&small, 1, MPI_INT, 0, MPI_COMM_WORLD);
+		if (small != i) {
+			wrong("bcast");
+		}
 		for (int to = 0; to < size; to++) {
 			memset(send + (size_t)to * BLOCK, rank * 31 + to * 7 + i, BLOCK);
 		}

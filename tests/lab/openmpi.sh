@@ -94,6 +94,7 @@ mpi "a choice" --shape 2 --rate none -- ./with-collnet h0:1,h1:1 2 ./cases repet
 has '^right: repetition' out
 has 'MPI_Alltoall of 131072 bytes and more: collnet .* us, MPI .* us: by' out
 lacks 'MPI_Allreduce' out
+lacks 'MPI_Bcast' out # small, and not called often enough
 follows
 mpi "choices by threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out

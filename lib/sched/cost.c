@@ -4,6 +4,7 @@
 
 const struct cn_cost cn_cost_default = {
 	.startup = 20e-6,
+	.message = 0.5e-6,
 	.hop = 5e-6,
 	.payload = 1472,
 	.overhead = 66,

@@ -103,6 +103,15 @@ static void look(const struct cn_layout *l, const struct cn_plan *p, const struc
 	n->exchange = exchange_time(n);
 }
 
+/* Messages that a node sends, of a broadcast those to two children. */
+static uint32_t messages(const struct cn_network *n, enum cn_op_kind op)
+{
+	if (op == CN_OP_BCAST) {
+		return n->layout->nnodes > 2 ? 2 : 1;
+	}
+	return n->local * (cn_op_is_exchange(op) ? n->layout->nranks - n->local : 1);
+}
+
 /*
  * A window lets so many frames pass per round trip, or, where the peers' data is its clock, per
  * latency. It does not matter where a node sends less than a window.
@@ -110,8 +119,7 @@ static void look(const struct cn_layout *l, const struct cn_plan *p, const struc
 static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 {
 	const enum cn_op_kind op = cn_op_base(n->plan->op);
-	const double frames = (double)(1 + n->plan->bytes / n->cost->payload) * n->local *
-			      (cn_op_is_exchange(op) ? n->layout->nranks - n->local : 1);
+	const double frames = (double)(1 + n->plan->bytes / n->cost->payload) * messages(n, op);
 	const double round_trip = n->latency + n->cost->startup;
 	uint32_t window = COLLNET_WINDOW_OFF, senders = 1;
 

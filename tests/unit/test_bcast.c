@@ -234,8 +234,21 @@ static uint64_t stepped(const struct cn_bcast *b, const struct cn_tree *t)
 	return last;
 }
 
+/* Whether a segment's messages share a link, which stepping does not count. */
+static bool links_shared(const struct cn_bcast *b, const struct cn_tree *t)
+{
+	for (uint32_t d = 2; d < 2 * t->n; d++) {
+		if (b->load[d] > cn_tree_channels(t, d)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static void cn_bcast_time__is_what_stepping_gives(void **state)
 {
+	uint32_t equal = 0;
+
 	(void)state;
 	for (int i = 0; i < 200; i++) {
 		uint32_t k = (uint32_t)i % 3, root;
@@ -248,10 +261,17 @@ static void cn_bcast_time__is_what_stepping_gives(void **state)
 						 NULL),
 				 COLLNET_OK);
 		assert_int_equal(b.segments, 10);
-		assert_int_equal(b.time, stepped(&b, t.tree));
+		if (links_shared(&b, t.tree)) {
+			assert_true(b.time >= stepped(&b, t.tree));
+		} else {
+			assert_int_equal(b.time, stepped(&b, t.tree));
+			equal++;
+		}
 		cn_bcast_done(&b);
 		bcast_team_done(&t);
 	}
+	print_message("%u of 200 without a shared link\n", equal);
+	assert_true(equal >= 50);
 }
 
 /* No other segment of those that are tried is better; and a longer message takes longer. */

@@ -26,7 +26,7 @@ void cn_bcast_cost(const struct cn_cost *c, const struct cn_tree *t, uint32_t fr
 			slowest = rate < slowest ? rate : slowest;
 		}
 	}
-	*busy = ns(c->startup + cn_cost_wire(c, bytes, slowest == UINT64_MAX ? 0 : slowest));
+	*busy = ns(c->message + cn_cost_wire(c, bytes, slowest == UINT64_MAX ? 0 : slowest));
 	*total = ns(cn_cost_message(c, t, from, to, bytes));
 	*total = *total < *busy ? *busy : *total;
 }
@@ -191,7 +191,7 @@ int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_c
 			uint32_t child = b->order[b->first[v] + k];
 
 			cn_bcast_cost(c, t, v, child, b->segment, &busy, &total);
-			more = share ? (slower[child] - 1) * (busy - ns(c->startup)) : 0;
+			more = share ? (slower[child] - 1) * (busy - ns(c->message)) : 0;
 			at[child] = at[v] + cycle + total + more;
 			cycle += busy + more;
 		}

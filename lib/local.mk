@@ -93,6 +93,10 @@ lib_libcn_topo_la_SOURCES = \
 	lib/topo/window.c
 
 lib_libcn_sched_la_SOURCES = \
+	lib/sched/allgather/allgather.c \
+	lib/sched/allgather/allgather.h \
+	lib/sched/allgather/doubling.c \
+	lib/sched/allgather/doubling.h \
 	lib/sched/allgather/ring.c \
 	lib/sched/allgather/ring.h \
 	lib/sched/allgather/ring_dfs.c \
@@ -140,12 +144,15 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/choice.h \
 	lib/sched/cost.c \
 	lib/sched/cost.h \
+	lib/sched/load.c \
+	lib/sched/load.h \
 	lib/sched/numbering.c \
 	lib/sched/permutation.c \
 	lib/sched/permutation.h \
 	lib/sched/planners.h \
 	lib/sched/predict.c \
 	lib/sched/predict.h \
+	lib/sched/predict_doubling.c \
 	lib/sched/predict_reduction.c \
 	lib/sched/reduce/binomial.c \
 	lib/sched/reduce/chain.c \

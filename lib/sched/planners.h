@@ -23,6 +23,7 @@ cn_planner cn_plan_allgather_ring;
 cn_planner cn_plan_allgather_lr1;
 cn_planner cn_plan_allgather_lr2;
 cn_planner cn_plan_allgather_lr3;
+cn_planner cn_plan_allgather_doubling;
 cn_planner cn_plan_barrier_dissemination;
 cn_planner cn_plan_bcast_smp;
 cn_planner cn_plan_bcast_chain;

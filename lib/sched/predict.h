@@ -32,6 +32,7 @@ cn_predictor cn_predict_ring;
 cn_predictor cn_predict_lr1;
 cn_predictor cn_predict_lr2;
 cn_predictor cn_predict_lr3;
+cn_predictor cn_predict_doubling; /* allgather */
 cn_predictor cn_predict_dissemination;
 cn_predictor cn_predict_bcast;	    /* all of them */
 cn_predictor cn_predict_one_by_one; /* scatter, gather */

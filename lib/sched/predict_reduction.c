@@ -6,9 +6,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sched/allgather/ring.h"
+#include "sched/load.h"
 #include "sched/predict.h"
 #include "sched/reduction.h"
 
@@ -83,89 +83,97 @@ static uint32_t *nodes_of_parts(const struct cn_network *n, uint32_t parts)
 	return nodes;
 }
 
-/* Messages between the nodes of parts, on the directed links of a tree. */
-struct load {
-	const struct cn_tree *t;
-	uint32_t *nodes; /* of the parts */
-	uint32_t *messages, *path;
+/* A message of so many bytes; *way: the longest time of one of its round. */
+static void add_message(struct cn_load *x, const struct cn_cost *c, uint32_t from, uint32_t to,
+			uint64_t bytes, double *way)
+{
+	cn_load_add(x, from, to);
+	*way = longer(*way, cn_cost_message(c, x->t, x->nodes[from], x->nodes[to], bytes));
+}
+
+/* As planned by allreduce/doubling.c. Returns the seconds of the longest ways of frames of so many
+ * bytes, one of each round. */
+static double add_doubling(struct cn_load *x, const struct cn_cost *c, uint32_t parts,
+			   uint64_t bytes)
+{
+	uint32_t power = 1, pairs;
+	double ways = 0, way = 0;
+
+	while (2 * power <= parts) {
+		power *= 2;
+	}
+	pairs = parts - power;
+	for (uint32_t i = 0; i < pairs; i++) {
+		add_message(x, c, 2 * i, 2 * i + 1, bytes, &way);
+		add_message(x, c, 2 * i + 1, 2 * i, bytes, &way);
+	}
+	ways = 2 * way;
+	for (uint32_t bit = 1; bit < power; bit *= 2) {
+		way = 0;
+		for (uint32_t i = 0; i < power; i++) {
+			const uint32_t to = i ^ bit;
+
+			add_message(x, c, i < pairs ? 2 * i + 1 : i + pairs,
+				    to < pairs ? 2 * to + 1 : to + pairs, bytes, &way);
+		}
+		ways += way;
+	}
+	return ways;
+}
+
+/* The same of reduce/binomial.c with root 0, and scan/doubling.c. */
+static double add_rounds(struct cn_load *x, const struct cn_cost *c, bool scans, uint32_t parts,
+			 uint64_t bytes)
+{
+	double ways = 0;
+
+	for (uint32_t d = 1; d < parts; d *= 2) {
+		double way = 0;
+
+		for (uint32_t i = 0; i + d < parts; i += scans ? 1 : 2 * d) {
+			add_message(x, c, scans ? i : i + d, scans ? i + d : i, bytes, &way);
+		}
+		ways += way;
+	}
+	return ways;
+}
+
+struct rounds {
+	double link; /* seconds of all rounds on the link that they occupy longest */
+	double ways; /* of a frame through all rounds */
 };
 
-/* Takes the nodes. False: no memory; load_end() is due all the same. */
-static bool load_begin(struct load *x, const struct cn_tree *t, uint32_t *nodes)
-{
-	*x = (struct load){ .t = t, .nodes = nodes };
-	x->messages = calloc(2 * (size_t)t->n, sizeof(*x->messages));
-	x->path = malloc((2 * (size_t)t->height + 1) * sizeof(*x->path));
-	return x->nodes != NULL && x->messages != NULL && x->path != NULL;
-}
-
-static void load_end(struct load *x)
-{
-	free(x->nodes);
-	free(x->messages);
-	free(x->path);
-}
-
-/* Returns the links of its path, which are in x->path. */
-static uint32_t add_message(struct load *x, uint32_t from, uint32_t to)
-{
-	const uint32_t links = cn_tree_path(x->t, x->nodes[from], x->nodes[to], x->path);
-
-	for (uint32_t i = 0; i < links; i++) {
-		x->messages[x->path[i]]++;
-	}
-	return links;
-}
-
-/* Of a directed link, bit/s. */
-static uint64_t rate_of(const struct cn_tree *t, uint32_t link)
-{
-	return t->topo->links[t->v[link / 2].link].rate;
-}
-
-/* As planned by allreduce/doubling.c, reduce/binomial.c and scan/doubling.c, with root 0. */
-static void add_rounds(struct load *x, enum cn_op_kind op, uint32_t parts)
-{
-	for (uint32_t d = 1; d < parts; d *= 2) {
-		for (uint32_t i = 0; i + d < parts; i++) {
-			if (op == CN_OP_REDUCE ? i % (2 * d) == 0
-					       : op != CN_OP_ALLREDUCE || (i & d) == 0) {
-				add_message(x, op == CN_OP_SCAN || op == CN_OP_EXSCAN ? i : i + d,
-					    op == CN_OP_SCAN || op == CN_OP_EXSCAN ? i + d : i);
-			}
-			if (op == CN_OP_ALLREDUCE && (i & d) == 0) {
-				add_message(x, i, i + d);
-			}
-		}
-	}
-}
-
-/* Seconds of all rounds on the link that they occupy longest; 0: the network is not known. */
-static double busiest_link(const struct cn_network *n, uint32_t parts)
+/* `steps`: rounds with their additional messages. */
+static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, double steps)
 {
 	const struct cn_tree *t = n->layout->tree;
+	struct rounds out = { 0, steps * n->latency };
 	struct cn_cost cost = *n->cost;
-	struct load x;
-	double most = 0;
+	struct cn_load x;
 
 	if (t == NULL) {
-		return 0;
+		return out;
 	}
 	cost.pace = 0; /* that is a node's, not a link's */
-	if (load_begin(&x, t, nodes_of_parts(n, parts))) {
-		add_rounds(&x, n->plan->op, parts);
+	if (cn_load_begin(&x, t, nodes_of_parts(n, parts))) {
+		const uint64_t frame = cn_cost_frame(n->cost, n->plan->bytes);
+
+		out.ways = n->plan->op == CN_OP_ALLREDUCE
+				   ? add_doubling(&x, &cost, parts, frame)
+				   : add_rounds(&x, &cost, n->plan->op != CN_OP_REDUCE, parts,
+						frame);
 	}
 	for (uint32_t link = 2; x.messages != NULL && link < 2 * t->n; link++) {
-		const double one = cn_cost_wire(&cost, n->plan->bytes, rate_of(t, link));
+		const double one = cn_cost_wire(&cost, n->plan->bytes, cn_load_rate(&x, link));
 
-		most = longer(most, x.messages[link] * one / cn_tree_channels(t, link));
+		out.link = longer(out.link, x.messages[link] * one / cn_tree_channels(t, link));
 	}
-	load_end(&x);
-	return most;
+	cn_load_end(&x);
+	return out;
 }
 
-/* Seconds of the rounds of an operation, which the ranks combine `combined` times. */
-static double all_rounds(const struct cn_network *n, uint32_t combined, double *steps)
+/* Seconds of the rounds of an operation, each of which the ranks combine; *steps: messages. */
+static double all_rounds(const struct cn_network *n, double *steps)
 {
 	const uint32_t parts = parts_of(n), rounds = doublings(parts);
 	const uint64_t bytes = n->plan->bytes;
@@ -174,13 +182,16 @@ static double all_rounds(const struct cn_network *n, uint32_t combined, double *
 	const double combining = 2 * n->cost->startup;
 	const double whole = wire(n, (double)bytes),
 		     frame = wire(n, (double)cn_cost_frame(n->cost, bytes));
+	struct rounds r;
 	double path, link;
 
 	*steps = rounds + (more ? 1 : 0);
+	r = look_at_rounds(n, parts, *steps);
 	/* Frames are passed on as they come, combined: either the first one's way through all
-	 * rounds takes longest, and the others follow it, or the link that carries most. */
-	path = *steps * n->latency + whole - frame + combined * combining;
-	link = longer(*steps * whole, busiest_link(n, parts)) + n->latency - frame + combining;
+	 * rounds takes longest, and the others follow it, combined together if they come faster
+	 * than the first is combined, or the link that carries most. */
+	path = r.ways + longer(whole - frame, whole > frame ? combining : 0) + rounds * combining;
+	link = longer(*steps * whole, r.link) + n->latency - frame + combining;
 	return longer(path, link);
 }
 
@@ -191,118 +202,8 @@ void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_predictio
 	if (too_long(n, out)) {
 		return;
 	}
-	out->seconds = all_rounds(n, doublings(parts_of(n)), &steps);
+	out->seconds = all_rounds(n, &steps);
 	snprintf(out->why, sizeof(out->why), "%.0f rounds", steps);
-}
-
-/* ---- allreduce by allgather ------------------------------------------------------------- */
-
-/* Rounds in which nodes exchange whose places on the ring differ in one bit. */
-struct doubling {
-	const struct cn_network *n;
-	uint32_t power, pairs;
-	struct load load;
-	bool known; /* the network */
-};
-
-static void doubling_begin(struct doubling *d, const struct cn_network *n)
-{
-	const struct cn_tree *t = n->layout->tree;
-	const uint32_t parts = parts_of(n);
-	uint32_t *ring;
-
-	*d = (struct doubling){ .n = n, .power = 1 };
-	while (2 * d->power <= parts) {
-		d->power *= 2;
-	}
-	d->pairs = parts - d->power;
-	if (t != NULL && parts == n->layout->nnodes) {
-		ring = malloc(parts * sizeof(*ring));
-		if (ring != NULL) {
-			cn_ring_lr1(t, ring);
-		}
-		d->known = load_begin(&d->load, t, ring);
-	}
-}
-
-/* The place of the node that is number `i` of the power. */
-static uint32_t place(const struct doubling *d, uint32_t i)
-{
-	return i < d->pairs ? 2 * i + 1 : i + d->pairs;
-}
-
-/*
- * A round of messages of so many bytes: what the busiest link carries, and the longest way that a
- * message has besides. The window does not count: what comes is the clock of what goes.
- */
-static double exchange(struct doubling *d, uint32_t bit, double bytes)
-{
-	const struct cn_tree *t = d->n->layout->tree;
-	struct load *x = &d->load;
-	struct cn_cost c = *d->n->cost;
-	double way = 0, busiest = 0;
-
-	if (!d->known) {
-		return wire(d->n, bytes);
-	}
-	c.pace = 0;
-	memset(x->messages, 0, 2 * (size_t)t->n * sizeof(*x->messages));
-	for (uint32_t i = 0; i < d->power; i++) {
-		const uint32_t a = place(d, i), b = place(d, i ^ bit);
-		const uint32_t links = add_message(x, a, b);
-		double slowest = 0;
-
-		for (uint32_t k = 0; k < links; k++) {
-			const uint32_t link = x->path[k], channels = cn_tree_channels(t, link);
-			const uint32_t turns = (x->messages[link] + channels - 1) / channels;
-			const double one = cn_cost_wire(&c, (uint64_t)bytes, rate_of(t, link));
-
-			slowest = longer(slowest, one);
-			busiest = longer(busiest, turns * one);
-		}
-		way = longer(way,
-			     cn_cost_message(&c, t, x->nodes[a], x->nodes[b], (uint64_t)bytes) -
-				     slowest);
-	}
-	return busiest + way;
-}
-
-/* What the rounds of an allreduce take longer because their messages grow. */
-static double growth(const struct cn_network *n)
-{
-	const double bytes = (double)n->plan->bytes;
-	struct doubling d;
-	double seconds = 0;
-
-	doubling_begin(&d, n);
-	for (uint32_t bit = 1; bit < d.power; bit *= 2) {
-		/* The members that begin with a pair's blocks have twice as many. */
-		const uint32_t nodes = bit + (bit < d.pairs ? bit : d.pairs);
-
-		seconds += exchange(&d, bit, nodes * bytes * n->local) - exchange(&d, bit, bytes);
-	}
-	load_end(&d.load);
-	return seconds;
-}
-
-void cn_predict_reduction_allgather(const struct cn_network *n, struct cn_prediction *out)
-{
-	const uint64_t all = n->layout->nranks * n->plan->bytes;
-	double steps;
-
-	if (!cn_reduction_gathers(n->layout->nranks, n->plan->bytes)) {
-		snprintf(out->why, sizeof(out->why), "for blocks of up to %u bytes together",
-			 CN_REDUCTION_SMALL);
-		return;
-	}
-	if (n->window != COLLNET_WINDOW_OFF && all / n->cost->payload >= n->window) {
-		snprintf(out->why, sizeof(out->why),
-			 "for blocks that are together less than the window of %u frames",
-			 n->window);
-		return;
-	}
-	out->seconds = all_rounds(n, 1, &steps) + growth(n);
-	snprintf(out->why, sizeof(out->why), "%.0f rounds, combined once", steps);
 }
 
 /*

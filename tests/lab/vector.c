@@ -301,7 +301,7 @@ static void alltoallv_in_place(unsigned char *p)
 static void right(void)
 {
 	static const char *const exchanges[] = { NULL, "shuffle", "pairwise", "linear", "aapc" };
-	static const char *const rings[] = { NULL, "ring", "lr1", "lr3" };
+	static const char *const gathers[] = { NULL, "ring", "lr1", "lr3", "doubling" };
 	struct collnet_coll_options o, p;
 
 	collnet_coll_options_init(&o);
@@ -315,7 +315,7 @@ static void right(void)
 		draw_sizes(r % 4 * 30);
 		root = draw(ranks);
 		o.algorithm = exchanges[r % 5];
-		p.algorithm = rings[r % 4];
+		p.algorithm = gathers[r % 5];
 		one_alltoallv(a, b, &o);
 		alltoallv_in_place(a);
 		one_allgatherv(a, b, &p, in_place);

@@ -175,11 +175,19 @@ static bool has_schedule(const struct scenario *s, const struct cn_algorithm *g)
 	return ok;
 }
 
-/* The index of row i, were the row `but` not there. */
-static size_t nth_but(const struct cn_algorithm *all, size_t i, const char *but)
+/* Rows that came later take the place of others, so that seeds still mean what they meant. */
+static const struct {
+	const char *name, *instead_of;
+} later[] = { { "windowed", "nearest" }, { "doubling", "ring" } };
+#define NLATER (sizeof(later) / sizeof(later[0]))
+
+/* The index of row i, were the later ones not there. */
+static size_t nth_earlier(const struct cn_algorithm *all, size_t i)
 {
 	for (size_t k = 0; k <= i; k++) {
-		i += strcmp(all[k].name, but) == 0;
+		for (size_t x = 0; x < NLATER; x++) {
+			i += strcmp(all[k].name, later[x].name) == 0;
+		}
 	}
 	return i;
 }
@@ -195,7 +203,7 @@ static void draw_op(const struct scenario *s, struct op_plan *p, uint64_t *r)
 	while (cn_op_reduces(all[n - 1].op)) {
 		n--;
 	}
-	all += nth_but(all, cn_random(r) % (n - 1), "windowed");
+	all += nth_earlier(all, cn_random(r) % (n - NLATER));
 	p->op = all->op;
 	p->algorithm = chance(r, 85) && !(all->needs_tree && s->config.topology_unaware) &&
 				       (!all->needs_tree || has_schedule(s, all))
@@ -260,12 +268,12 @@ uint64_t scenario_size(const struct op_plan *p, uint32_t from, uint32_t to)
 	return x % 3 == 0 ? 0 : (x >> 8) % (3 * p->bytes + 1);
 }
 
-/* Rows that came later take the place of others, so that seeds still mean what they meant. */
-static void draw_windowed(struct op_plan *p, uint32_t n, uint64_t *r)
+static void draw_later(size_t x, struct op_plan *p, uint32_t n, uint64_t *r)
 {
 	for (uint32_t i = 0; i < n; i++, p++) {
-		if (p->algorithm != NULL && strcmp(p->algorithm, "nearest") == 0 && chance(r, 50)) {
-			p->algorithm = "windowed";
+		if (p->algorithm != NULL && !cn_op_reduces(p->op) &&
+		    strcmp(p->algorithm, later[x].instead_of) == 0 && chance(r, 50)) {
+			p->algorithm = later[x].name;
 		}
 	}
 }
@@ -438,8 +446,10 @@ bool scenario_draw(uint64_t seed, struct scenario *s)
 	draw_reductions(s, &random);
 	draw_vectors(s->ops, s->nops, &random);
 	draw_vectors(s->after, s->nafter, &random);
-	draw_windowed(s->ops, s->nops, &random);
-	draw_windowed(s->after, s->nafter, &random);
+	for (size_t x = 0; x < NLATER; x++) {
+		draw_later(x, s->ops, s->nops, &random);
+		draw_later(x, s->after, s->nafter, &random);
+	}
 	return true;
 }
 

@@ -271,6 +271,7 @@ static void check_node(const struct sched_fixture *w, uint32_t me, bool phases)
 			assert_int_equal(a->dep, CN_DEP_COMPLETE);
 			assert_true(a->dep_on < i);
 			assert_true(s->actions[a->dep_on].kind == CN_ACT_RECV ||
+				    s->actions[a->dep_on].kind == CN_ACT_COPY ||
 				    cn_op_reduces(w->plan.op));
 			continue;
 		}
@@ -300,6 +301,7 @@ static void check_node(const struct sched_fixture *w, uint32_t me, bool phases)
 			assert_true(a->dep_on < i);
 			/* What is waited for is something that comes, or is made here. */
 			assert_true(s->actions[a->dep_on].kind == CN_ACT_RECV ||
+				    s->actions[a->dep_on].kind == CN_ACT_COPY ||
 				    cn_op_reduces(w->plan.op));
 		}
 		if (a->dep == CN_DEP_STREAM) {

@@ -56,7 +56,8 @@ static void choice_parse__refuses(void **state)
 		  "alltoall has no algorithm ''; there are shuffle, pairwise, linear, aapc, "
 		  "fattree" },
 		{ CN_OP_ALLGATHER, "shuffle:xor",
-		  "allgather has no algorithm 'shuffle'; there are ring, lr1, lr2, lr3" },
+		  "allgather has no algorithm 'shuffle'; there are ring, lr1, lr2, lr3, "
+		  "doubling" },
 		{ CN_OP_ALLTOALL, "shuffle:fast",
 		  "'shuffle:fast': there is no modifier 'fast'; there are shift, xor, "
 		  "edge-colour and rank-order" },

@@ -446,7 +446,7 @@ static void vector__allgatherv_counts_that_disagree(void **state)
 
 		engine_join_all(w, 1 + (uint32_t)k % 2, false, "job");
 		v.op = CN_OP_ALLGATHERV;
-		v.algorithm = "ring";
+		v.algorithm = k / 2 % 2 == 0 ? "ring" : "doubling";
 		v.permutation = CN_PERM_AUTO;
 		v.in_place = false;
 		v.number++;

@@ -26,6 +26,7 @@ static void cn_algorithms__ids_and_names_are_fixed(void **state)
 		{ 9, CN_OP_ALLGATHER, "lr1", CN_WINDOW_LINK },
 		{ 10, CN_OP_ALLGATHER, "lr2", CN_WINDOW_LINK },
 		{ 11, CN_OP_ALLGATHER, "lr3", CN_WINDOW_LINK },
+		{ 12, CN_OP_ALLGATHER, "doubling", CN_WINDOW_EXCHANGE },
 		{ 12, CN_OP_BARRIER, "dissemination", CN_WINDOW_NONE },
 	};
 

@@ -287,6 +287,41 @@ static void cn_plan_allgather_ring__forwards_as_it_comes(void **state)
 	w_team_done(&t);
 }
 
+/* A message per round; where the ranks of a range of nodes do not follow one another, or the range
+ * goes beyond the last node, one per piece. */
+static void cn_plan_allgather_doubling__few_messages(void **state)
+{
+	struct cn_plan p = plan_of("doubling", CN_OP_ALLGATHER, 8);
+	struct cn_sched s = { 0 };
+
+	(void)state;
+	for (uint32_t nodes = 1; nodes <= W_NODES; nodes++) {
+		for (int where = W_ONE; where <= W_ROUND; where++) {
+			const uint32_t pieces = ((nodes & (nodes - 1)) != 0 ? 2u : 1u) *
+						(where == W_ROUND ? 3u : 1u);
+			uint32_t rounds = 0;
+			struct w_team t;
+
+			while (nodes > 1u << rounds) {
+				rounds++;
+			}
+			w_team_init(&t, nodes, (enum w_placement)where, &seed);
+			for (uint32_t me = 0; me < nodes; me++) {
+				uint32_t sends = 0;
+
+				assert_int_equal(cn_sched_plan(&t.layout, &p, me, &s, NULL), 0);
+				assert_int_equal(s.phases, rounds);
+				for (uint32_t i = 0; i < s.n; i++) {
+					sends += s.actions[i].kind == CN_ACT_SEND;
+				}
+				assert_in_range(sends, rounds, pieces * rounds);
+			}
+			w_team_done(&t);
+		}
+	}
+	cn_sched_reset(&s);
+}
+
 /* ---- the door ----------------------------------------------------------------------------- */
 
 static void cn_sched_plan__a_node_of_4096(void **state)
@@ -399,6 +434,7 @@ int main(void)
 		cmocka_unit_test(cn_plan_alltoall_pairwise__rounds_wait),
 		cmocka_unit_test(cn_plan_alltoall_linear__rank_order_at_once),
 		cmocka_unit_test(cn_plan_allgather_ring__forwards_as_it_comes),
+		cmocka_unit_test(cn_plan_allgather_doubling__few_messages),
 		cmocka_unit_test(cn_sched_plan__a_node_of_4096),
 		cmocka_unit_test(cn_sched_plan__storage_is_used_again),
 		cmocka_unit_test(cn_sched_plan__refuses),

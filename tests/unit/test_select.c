@@ -167,9 +167,11 @@ static void select__no_cliffs_in_hosts(void **state)
 				const char *name;
 				struct net n;
 				double time, grows = 1 + 3.0 / p; /* alltoall grows by 2/p */
-				/* 2^k ranks double in two messages fewer than 2^k - 1 or 2^k + 1.
-				 */
-				double falls = op == CN_OP_ALLREDUCE ? 0.65 : 0.9;
+				/* 2^k ranks double in two messages fewer than 2^k - 1 or 2^k + 1,
+				 * or in messages of fewer pieces. */
+				double falls = op == CN_OP_ALLREDUCE   ? 0.65
+					       : op == CN_OP_ALLGATHER ? 0.8
+								       : 0.9;
 
 				grows = cn_op_reduces((enum cn_op_kind)op) ? grows + 0.2 : grows;
 				if (op == CN_OP_ALLREDUCE && ((p - 1) & (p - 2)) == 0) {
@@ -290,6 +292,26 @@ static void predict__rounds_overlap(void **state)
 	net_done(&n);
 }
 
+/* Rings of P - 1 steps are for blocks that the links take longer for. */
+static void select__allgather_by_size(void **state)
+{
+	static const char *const shapes[] = { "16", "8x2", "5x3" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct cn_plan p = plan(CN_OP_ALLGATHER, 8);
+		struct net n;
+
+		net_init(&n, shapes[i], 20 * MBIT, 200 * MBIT, 43);
+		assert_string_equal(cn_select(&n.layout, &p)->name, "doubling");
+		p.op = CN_OP_ALLGATHERV; /* the mean of the blocks */
+		assert_string_equal(cn_select(&n.layout, &p)->name, "doubling");
+		p.bytes = 65536;
+		assert_string_not_equal(cn_select(&n.layout, &p)->name, "doubling");
+		net_done(&n);
+	}
+}
+
 static void select__without_a_network(void **state)
 {
 	struct net n;
@@ -318,6 +340,7 @@ int main(void)
 		cmocka_unit_test(select__exchange_by_the_window),
 		cmocka_unit_test(select__allreduce_by_steps),
 		cmocka_unit_test(predict__rounds_overlap),
+		cmocka_unit_test(select__allgather_by_size),
 		cmocka_unit_test(select__without_a_network),
 	};
 

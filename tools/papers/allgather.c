@@ -5,8 +5,8 @@
  *
  * LAM's routine is a tree's: what comes nearest here is a gather to rank 0 and a binomial broadcast
  * of all it has gathered, one after the other. MPICH's for long blocks is `ring`, in the order of
- * the numbers; for blocks below 16 or 32 KiB it was recursive doubling, which collnet does not
- * have, and the ring is run there too. Theirs were on TCP; ours run without a global window as they
+ * the numbers; for blocks below 16 or 32 KiB it was recursive doubling; the ring is run
+ * there too. Theirs were on TCP; ours run without a global window as they
  * did. In the files of examples/topologies consecutive numbers are on one switch, and the ring by
  * numbers is LR1's; the paper's MPICH was slower on (b) to (d), so its numbers were otherwise:
  * "MPICH dealt" has them dealt out over the switches in turn. The paper does not give the switches'

@@ -8,107 +8,41 @@
  * carries one node's stream in each direction. (Not by the contention-aware numbers, which put
  * neighbours behind different switches.) lr1, lr2 and lr3 go by the tree (ring.h), and are free of
  * contention whatever the numbers are: all messages on a directed link come from one node, which
- * sends them in turn. Blocks arrive at the lowest rank of a node, are forwarded from there, and are
- * copied to its other ranks.
+ * sends them in turn.
  *
  * In the vector variant every rank knows all sizes, so one digest of them precedes a node's blocks.
  */
 #include <stdlib.h>
 
-#include "sched/planners.h"
+#include "sched/allgather/allgather.h"
 #include "sched/allgather/ring.h"
 
 struct ring {
-	const struct cn_layout *l;
-	uint64_t bytes;
-	const struct cn_blocks *blocks;	 /* vector variant: of this node's ranks; else NULL */
-	const uint32_t *order;		 /* [nnodes] nodes round the ring; NULL: by their numbers */
-	uint32_t me, left, right, place; /* of me, on the ring */
-	struct cn_sched *out;
-	struct cn_err *err;
+	struct cn_allgather g;
+	const uint32_t *order;	     /* [nnodes] nodes round the ring; NULL: by their numbers */
+	uint32_t left, right, place; /* place: of this node, on the ring */
 };
 
-static uint32_t lowest_rank(const struct cn_layout *l, uint32_t node)
-{
-	return l->ranks[l->first[node]];
-}
-
-static uint64_t length(const struct ring *r, uint32_t origin)
-{
-	return r->blocks == NULL ? r->bytes : r->blocks[0].recv[origin].len;
-}
-
-/* The block of `origin` in the receive buffer of rank i of a node. */
-static struct cn_span place(const struct ring *r, uint32_t node, uint32_t i, uint32_t origin)
-{
-	const struct cn_layout *l = r->l;
-	struct cn_span s = { CN_BUF_RECV, l->ranks[l->first[node] + i], origin * r->bytes };
-
-	if (r->blocks != NULL) {
-		s.offset = node == r->me ? r->blocks[i].recv[origin].at : CN_OFFSET_UNKNOWN;
-	}
-	return s;
-}
-
-/* Adds an action for a block; in the vector variant those of no bytes are left out. */
-static int add(const struct ring *r, const struct cn_action *a)
-{
-	return r->blocks != NULL && a->len == 0 ? COLLNET_OK : cn_sched_add(r->out, a, r->err);
-}
-
-/* The sizes, which are equal on all ranks here, and for the neighbours. */
+/* In the vector variant: the sizes, which are equal on all ranks here, and for the neighbours. */
 static int digest(const struct ring *r)
 {
-	const struct cn_layout *l = r->l;
-	uint32_t n = l->first[r->me + 1] - l->first[r->me];
+	const struct cn_allgather *g = &r->g;
 	struct cn_action a = { .kind = CN_ACT_SEND, .peer = r->right };
 	struct cn_messages m;
 	int rc = COLLNET_OK;
 
-	for (uint32_t i = 1; i < n; i++) {
-		for (uint32_t origin = 0; origin < l->nranks; origin++) {
-			uint64_t first = length(r, origin), len = r->blocks[i].recv[origin].len;
-
-			if (len != first) {
-				return cn_blocks_differ(lowest_rank(l, r->me), first,
-							l->ranks[l->first[r->me] + i], len, r->err);
-			}
-		}
-	}
-	for (int k = 0; rc == COLLNET_OK && k < 2 && l->nnodes > 1; k++) {
-		rc = cn_messages_begin(&m, &a, l->nranks, r->out, r->err);
-		for (uint32_t origin = 0; rc == COLLNET_OK && origin < l->nranks; origin++) {
-			m.value = cn_digest(m.value, length(r, origin));
+	for (int k = 0; rc == COLLNET_OK && k < 2 && g->l->nnodes > 1; k++) {
+		rc = cn_messages_begin(&m, &a, g->l->nranks, g->out, g->err);
+		for (uint32_t origin = 0; rc == COLLNET_OK && origin < g->l->nranks; origin++) {
+			m.value = cn_digest(m.value, cn_allgather_length(g, origin));
 		}
 		if (rc == COLLNET_OK) {
-			rc = cn_messages_end(&m, r->err);
+			rc = cn_messages_end(&m, g->err);
 		}
 		a.kind = CN_ACT_RECV;
 		a.peer = r->left;
 	}
 	return rc;
-}
-
-/* Every rank's own block into all receive buffers of the node. */
-static int own_blocks(const struct ring *r)
-{
-	const struct cn_layout *l = r->l;
-	struct cn_action a = { .kind = CN_ACT_COPY, .peer = r->me };
-
-	for (uint32_t i = l->first[r->me]; i < l->first[r->me + 1]; i++) {
-		a.src = (struct cn_span){ CN_BUF_SEND, l->ranks[i], 0 };
-		a.len = length(r, l->ranks[i]);
-		for (uint32_t j = 0; j < l->first[r->me + 1] - l->first[r->me]; j++) {
-			int rc;
-
-			a.dst = place(r, r->me, j, l->ranks[i]);
-			rc = add(r, &a);
-			if (rc) {
-				return rc;
-			}
-		}
-	}
-	return COLLNET_OK;
 }
 
 /* A block on its way round the ring, seen from the node that has it in hand. */
@@ -117,49 +51,51 @@ static struct cn_span block_at(const struct ring *r, uint32_t node, uint32_t pha
 	if (phase == 0) {
 		return (struct cn_span){ CN_BUF_SEND, origin, 0 };
 	}
-	return place(r, node, 0, origin);
+	return cn_allgather_place(&r->g, node, 0, origin);
 }
 
 /* The blocks of node `owner` to the right; `received` is the receive of the first of them. */
 static int send_right(const struct ring *r, uint32_t owner, uint32_t phase, uint32_t received)
 {
-	const struct cn_layout *l = r->l;
+	const struct cn_allgather *g = &r->g;
+	const struct cn_layout *l = g->l;
 	struct cn_action a = { .kind = CN_ACT_SEND, .peer = r->right, .phase = phase };
 
 	for (uint32_t i = l->first[owner]; i < l->first[owner + 1]; i++) {
 		uint32_t origin = l->ranks[i];
-		uint32_t before = r->out->n;
+		uint32_t before = g->out->n;
 		int rc;
 
 		if (phase > 0) {
 			a.dep = CN_DEP_STREAM;
 			a.dep_on = received;
 		}
-		a.src = block_at(r, r->me, phase, origin);
-		a.dst = place(r, r->right, 0, origin);
-		a.len = length(r, origin);
-		rc = add(r, &a);
+		a.src = block_at(r, g->me, phase, origin);
+		a.dst = cn_allgather_place(g, r->right, 0, origin);
+		a.len = cn_allgather_length(g, origin);
+		rc = cn_allgather_add(g, &a);
 		if (rc) {
 			return rc;
 		}
-		received += r->out->n - before;
+		received += g->out->n - before;
 	}
 	return COLLNET_OK;
 }
 
 static int receive_left(const struct ring *r, uint32_t owner, uint32_t phase, uint32_t *received)
 {
-	const struct cn_layout *l = r->l;
+	const struct cn_allgather *g = &r->g;
+	const struct cn_layout *l = g->l;
 	struct cn_action a = { .kind = CN_ACT_RECV, .peer = r->left, .phase = phase };
 
-	*received = r->out->n;
+	*received = g->out->n;
 	for (uint32_t i = l->first[owner]; i < l->first[owner + 1]; i++) {
 		int rc;
 
 		a.src = block_at(r, r->left, phase, l->ranks[i]);
-		a.dst = place(r, r->me, 0, l->ranks[i]);
-		a.len = length(r, l->ranks[i]);
-		rc = add(r, &a);
+		a.dst = cn_allgather_place(g, g->me, 0, l->ranks[i]);
+		a.len = cn_allgather_length(g, l->ranks[i]);
+		rc = cn_allgather_add(g, &a);
 		if (rc) {
 			return rc;
 		}
@@ -170,35 +106,21 @@ static int receive_left(const struct ring *r, uint32_t owner, uint32_t phase, ui
 /* What came to the lowest rank, on to the node's other ranks. */
 static int share(const struct ring *r, uint32_t owner, uint32_t phase, uint32_t received)
 {
-	const struct cn_layout *l = r->l;
-	struct cn_action a = { .kind = CN_ACT_COPY, .peer = r->me, .phase = phase };
+	const struct cn_layout *l = r->g.l;
+	int rc = COLLNET_OK;
 
-	a.dep = CN_DEP_STREAM;
-	a.dep_on = received;
-	for (uint32_t i = l->first[owner]; i < l->first[owner + 1]; i++) {
-		uint32_t origin = l->ranks[i];
-
-		a.src = place(r, r->me, 0, origin);
-		a.len = length(r, origin);
-		for (uint32_t j = 1; j < l->first[r->me + 1] - l->first[r->me]; j++) {
-			int rc;
-
-			a.dst = place(r, r->me, j, origin);
-			rc = add(r, &a);
-			if (rc) {
-				return rc;
-			}
-		}
+	for (uint32_t i = l->first[owner]; rc == COLLNET_OK && i < l->first[owner + 1]; i++) {
+		rc = cn_allgather_share(&r->g, l->ranks[i], 1, phase, received);
 		/* The next block's receive: a block of no bytes has none. */
-		a.dep_on += r->blocks == NULL || a.len > 0;
+		received += r->g.blocks == NULL || cn_allgather_length(&r->g, l->ranks[i]) > 0;
 	}
-	return COLLNET_OK;
+	return rc;
 }
 
 /* The node at a place of the ring; places go round. */
 static uint32_t node_at(const struct ring *r, uint32_t place)
 {
-	place %= r->l->nnodes;
+	place %= r->g.l->nnodes;
 	return r->order == NULL ? place : r->order[place];
 }
 
@@ -206,13 +128,13 @@ static int plan_ring(const struct cn_layout *l, const struct cn_plan *p, const u
 		     uint32_t me, struct cn_sched *out, struct cn_err *err)
 {
 	uint32_t n = l->nnodes, received = 0;
-	struct ring r = { .l = l,
-			  .bytes = p->bytes,
-			  .blocks = p->blocks,
-			  .order = order,
-			  .me = me,
-			  .out = out,
-			  .err = err };
+	struct ring r = { .g = { .l = l,
+				 .bytes = p->bytes,
+				 .blocks = p->blocks,
+				 .me = me,
+				 .out = out,
+				 .err = err },
+			  .order = order };
 	int rc;
 
 	while (node_at(&r, r.place) != me) {
@@ -222,8 +144,8 @@ static int plan_ring(const struct cn_layout *l, const struct cn_plan *p, const u
 	r.right = node_at(&r, r.place + 1);
 	out->order = CN_ORDER_IN_TURN;
 	out->phases = n - 1;
-	rc = own_blocks(&r);
-	if (!rc && r.blocks != NULL) {
+	rc = cn_allgather_own(&r.g);
+	if (!rc && p->blocks != NULL) {
 		rc = digest(&r);
 	}
 	for (uint32_t phase = 0; !rc && phase + 1 < n; phase++) {

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Counts messages on directed links. */
+#include "sched/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool cn_load_begin(struct cn_load *x, const struct cn_tree *t, uint32_t *nodes)
+{
+	*x = (struct cn_load){ .t = t, .nodes = nodes };
+	x->messages = calloc(2 * (size_t)t->n, sizeof(*x->messages));
+	x->path = malloc((2 * (size_t)t->height + 1) * sizeof(*x->path));
+	return x->nodes != NULL && x->messages != NULL && x->path != NULL;
+}
+
+void cn_load_end(struct cn_load *x)
+{
+	free(x->nodes);
+	free(x->messages);
+	free(x->path);
+}
+
+uint32_t cn_load_add(struct cn_load *x, uint32_t from, uint32_t to)
+{
+	const uint32_t links = cn_tree_path(x->t, x->nodes[from], x->nodes[to], x->path);
+
+	for (uint32_t i = 0; i < links; i++) {
+		x->messages[x->path[i]]++;
+	}
+	return links;
+}
+
+void cn_load_clear(struct cn_load *x)
+{
+	memset(x->messages, 0, 2 * (size_t)x->t->n * sizeof(*x->messages));
+}
+
+uint64_t cn_load_rate(const struct cn_load *x, uint32_t link)
+{
+	return x->t->topo->links[x->t->v[link / 2].link].rate;
+}

@@ -6,6 +6,7 @@
  */
 #include "client/reduce.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,56 @@ static int settle_user(const struct collnet_user_op *given, struct cn_reduction_
 	return COLLNET_OK;
 }
 
+static const char *const type_names[] = {
+	[COLLNET_INT8] = "INT8",
+	[COLLNET_INT16] = "INT16",
+	[COLLNET_INT32] = "INT32",
+	[COLLNET_INT64] = "INT64",
+	[COLLNET_UINT8] = "UINT8",
+	[COLLNET_UINT16] = "UINT16",
+	[COLLNET_UINT32] = "UINT32",
+	[COLLNET_UINT64] = "UINT64",
+	[COLLNET_FLOAT16] = "FLOAT16",
+	[COLLNET_BFLOAT16] = "BFLOAT16",
+	[COLLNET_FLOAT32] = "FLOAT32",
+	[COLLNET_FLOAT64] = "FLOAT64",
+	[COLLNET_FLOAT32_INT32] = "FLOAT32_INT32",
+	[COLLNET_FLOAT64_INT32] = "FLOAT64_INT32",
+	[COLLNET_INT16_INT32] = "INT16_INT32",
+	[COLLNET_INT32_INT32] = "INT32_INT32",
+	[COLLNET_INT64_INT32] = "INT64_INT32",
+};
+
+static const char *const op_names[] = {
+	[COLLNET_SUM] = "SUM",	 [COLLNET_PROD] = "PROD",     [COLLNET_MIN] = "MIN",
+	[COLLNET_MAX] = "MAX",	 [COLLNET_LAND] = "LAND",     [COLLNET_LOR] = "LOR",
+	[COLLNET_LXOR] = "LXOR", [COLLNET_BAND] = "BAND",     [COLLNET_BOR] = "BOR",
+	[COLLNET_BXOR] = "BXOR", [COLLNET_MINLOC] = "MINLOC", [COLLNET_MAXLOC] = "MAXLOC",
+};
+
+#define OPS ((int)(sizeof(op_names) / sizeof(op_names[0])))
+
+/* The type is one: says which operations it has. */
+static int no_operation(enum collnet_type type, enum collnet_op op, struct cn_err *err)
+{
+	char has[160] = "";
+	size_t at = 0;
+
+	for (int i = COLLNET_SUM; i < OPS; i++) {
+		if (cn_combine_find(type, (enum collnet_op)i) != NULL) {
+			at += (size_t)snprintf(has + at, sizeof(has) - at, "%s%s",
+					       at > 0 ? ", " : "", op_names[i]);
+		}
+	}
+	if ((int)op < COLLNET_SUM || (int)op >= OPS) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "there is no operation %d; COLLNET_%s has %s, and COLLNET_USER",
+			       (int)op, type_names[type], has);
+	}
+	return cn_fail(err, COLLNET_EINVAL, "COLLNET_%s has no operation COLLNET_%s; it has %s",
+		       type_names[type], op_names[op], has);
+}
+
 int cn_reduction_settle(size_t count, enum collnet_type type, enum collnet_op op,
 			const struct collnet_coll_options *o, struct cn_reduction_call *out,
 			struct cn_err *err)
@@ -60,8 +111,7 @@ int cn_reduction_settle(size_t count, enum collnet_type type, enum collnet_op op
 			return cn_fail(err, COLLNET_EINVAL, "there is no type %d", (int)type);
 		}
 		if (out->combine == NULL) {
-			return cn_fail(err, COLLNET_EINVAL, "type %d has no operation %d",
-				       (int)type, (int)op);
+			return no_operation(type, op, err);
 		}
 	}
 	if (count > COLLNET_BLOCK_MAX / out->element) {

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "client/reduce.h"
 #include "coll/combine.h"
 
 static uint16_t one16(enum collnet_type type, enum collnet_op op, uint16_t x, uint16_t y)
@@ -199,6 +200,41 @@ static void find__what_there_is(void **state)
 	}
 }
 
+/* Every type and operation: accepted where there is a function, else an error that names both. */
+static void reduction_settle__names_what_there_is(void **state)
+{
+	const struct collnet_coll_options o = { 0 };
+	struct cn_reduction_call call;
+
+	(void)state;
+	for (int type = COLLNET_INT8; type <= COLLNET_INT64_INT32; type++) {
+		for (int op = COLLNET_SUM; op <= COLLNET_MAXLOC; op++) {
+			struct cn_err err = { 0 };
+			int rc = cn_reduction_settle(1, (enum collnet_type)type,
+						     (enum collnet_op)op, &o, &call, &err);
+
+			if (cn_combine_find((enum collnet_type)type, (enum collnet_op)op)) {
+				assert_int_equal(rc, COLLNET_OK);
+			} else {
+				assert_int_equal(rc, COLLNET_EINVAL);
+				assert_non_null(strstr(err.text, " has no operation COLLNET_"));
+				assert_null(strstr(err.text, "(null)"));
+			}
+		}
+	}
+	struct cn_err err = { 0 };
+
+	assert_int_equal(cn_reduction_settle(1, COLLNET_FLOAT32, COLLNET_BAND, &o, &call, &err),
+			 COLLNET_EINVAL);
+	assert_string_equal(err.text, "COLLNET_FLOAT32 has no operation COLLNET_BAND; it has "
+				      "SUM, PROD, MIN, MAX");
+	assert_int_equal(cn_reduction_settle(1, COLLNET_INT64_INT32, (enum collnet_op)99, &o, &call,
+					     &err),
+			 COLLNET_EINVAL);
+	assert_string_equal(err.text, "there is no operation 99; COLLNET_INT64_INT32 has MINLOC, "
+				      "MAXLOC, and COLLNET_USER");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +244,7 @@ int main(void)
 		cmocka_unit_test(combine__pairs),
 		cmocka_unit_test(combine__lengths_and_places),
 		cmocka_unit_test(find__what_there_is),
+		cmocka_unit_test(reduction_settle__names_what_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,13 +84,14 @@ static bool leaves_node(const struct cn_op *op, uint32_t i)
 /*
  * Frames whose acknowledgements need not be requested when their node's turn is over: at most a
  * quarter of the window, where acknowledgements are its clock, and half of what can be copied at
- * the end (cn_node_detach()). More would hold the operation up until their receivers acknowledge
- * them by themselves, which takes many round trips.
+ * the end (cn_node_detach()), for which a small pool has few buffers. More would hold the operation
+ * up until their receivers acknowledge them by themselves, which takes many round trips.
  */
 static uint64_t unrequested_limit(const struct cn_op *op)
 {
 	uint32_t limit = cn_node_window(op->team->transport->node)->limit;
-	uint64_t copied = cn_op_copied_max(op) / 2;
+	uint32_t pool = op->team->engine->config.node.pool_frames / 2;
+	uint64_t copied = (cn_op_copied_max(op) < pool ? cn_op_copied_max(op) : pool) / 2;
 
 	limit = op->window < limit ? op->window : limit;
 	return op->source.flight.by_acks && limit / 4 < copied ? limit / 4 : copied;

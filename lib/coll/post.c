@@ -192,8 +192,8 @@ static void rewind_cursors(struct cn_op *op)
 }
 
 /*
- * Whether acknowledgements are the clock of the operation's window: only in an exchange as much
- * comes as goes, all the time. Without a window there is nothing to be clocked.
+ * Whether acknowledgements are the clock of the operation's window: only in an exchange of equal
+ * blocks as much comes as goes, all the time. Without a window there is nothing to be clocked.
  */
 static bool by_acks(const struct cn_op *op)
 {
@@ -202,7 +202,8 @@ static bool by_acks(const struct cn_op *op)
 
 	switch (op->algorithm->window) {
 	case CN_WINDOW_EXCHANGE:
-		return op->pair_window != COLLNET_WINDOW_OFF || !cn_op_is_exchange(op->args.op);
+		return op->pair_window != COLLNET_WINDOW_OFF || cn_op_is_vector(op->args.op) ||
+		       !cn_op_is_exchange(op->args.op);
 	case CN_WINDOW_NONE:
 		return limited;
 	default:

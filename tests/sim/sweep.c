@@ -70,6 +70,11 @@ static const struct {
 	{ 9777, 50000 },
 	{ 4471, 50000 }, /* refused frames occupied the window that an earlier operation needed */
 	{ 20273574, 0 },
+	/* an operation waited for delayed acknowledgements: */
+	{ 1055, 0 }, /* of more frames than a small pool can copy */
+	{ 4270, 0 }, /* where frames of another operation had closed its window */
+	{ 4147, 0 }, /* where all data of an exchange of unequal blocks had come, so that none
+			clocked it */
 };
 
 static uint64_t run_findings(const char *program, uint32_t profiles[PROFILES])

@@ -67,6 +67,23 @@ static void flight__one_way(void **state)
 	assert_int_equal(w.in_flight, 0);
 }
 
+/* The frame that closes the window asks where only an answer opens it, whoever else filled it. */
+static void flight__others_fill_the_window(void **state)
+{
+	struct cn_window w = { .limit = COLLNET_WINDOW_OFF };
+	struct cn_flight f = { .by_acks = true }, other = { 0 };
+	bool asked = false;
+
+	(void)state;
+	cn_flight_sent(&other, &w, 4);
+	while (cn_window_open(&w, 4)) {
+		assert_int_equal(w.in_flight, 1 + f.in_flight);
+		asked = cn_flight_sent(&f, &w, 4);
+	}
+	assert_int_equal(f.in_flight, 3);
+	assert_true(asked);
+}
+
 /* After a window without an answer, every half window has an ACK request, at any limit. */
 static void flight__requests_acks_in_time(void **state)
 {
@@ -231,6 +248,7 @@ int main(void)
 		cmocka_unit_test(flight__sent_and_received),
 		cmocka_unit_test(flight__negative_counts_as_zero),
 		cmocka_unit_test(flight__one_way),
+		cmocka_unit_test(flight__others_fill_the_window),
 		cmocka_unit_test(flight__requests_acks_in_time),
 		cmocka_unit_test(flight__off),
 		cmocka_unit_test(flight__no_room_at_all),

@@ -89,8 +89,10 @@ function aapc(    f, i, t, sizes, n, key) {
 	for (f = 7; f <= 8; f++) {
 		t = "aapc-" f
 		reset()
-		for (i = 1; i <= n; i++)
-			add(off(cell(t, sizes[i] " KiB", 3), cell(t, sizes[i] " KiB", 4)))
+		for (i = 1; i <= n; i++) {
+			if (cell(t, sizes[i] " KiB", 4) > 0) # else it failed
+				add(off(cell(t, sizes[i] " KiB", 3), cell(t, sizes[i] " KiB", 4)))
+		}
 		v["lam-" f] = sprintf("%.0f", high)
 	}
 	reset()
@@ -106,7 +108,7 @@ function aapc(    f, i, t, sizes, n, key) {
 	for (f = 7; f <= 8; f++)
 		for (i = 1; i <= n; i++)
 			add((1 - cell("aapc-" f, sizes[i] " KiB", 8) / cell("aapc-" f, sizes[i] " KiB", 7)) * 100)
-	v["aapc-less"] = range(0)
+	v["aapc-less"] = sprintf("%.0f", high)
 	reset()
 	for (i = 4; i <= n; i++)
 		for (f = 3; f <= 7; f += 2)
@@ -161,7 +163,10 @@ function limits(    i, n, hosts) {
 	for (i = 1; i <= n; i++)
 		add(cell("scale", hosts[i], 2))
 	v["scale-one"] = sprintf("%.1f", high - low)
-	v["scale-one-frame"] = sprintf("%.0f", (1 - cell("scale", "128", 5) / cell("scale", "64", 5)) * 100)
+	reset()
+	for (i = 3; i <= n; i++)
+		add(cell("scale", hosts[i], 2) - cell("scale", hosts[i], 5))
+	v["scale-switches"] = sprintf("%.1f", high)
 }
 
 function fill(template,    out, name) {

@@ -136,7 +136,7 @@ static struct feed *feeds(const struct cn_topo *t, const uint32_t *hosts, uint32
 static uint32_t waiting(double rate, double fan_in, double rates, uint32_t senders, uint32_t n)
 {
 	const double each = rates / senders, load = each * (double)crossings(senders, n) / (n - 1);
-	double share;
+	uint32_t share;
 
 	if (!isfinite(rate) || !isfinite(rates) || !isfinite(fan_in)) {
 		return CN_TOPO_ALL;
@@ -150,8 +150,11 @@ static uint32_t waiting(double rate, double fan_in, double rates, uint32_t sende
 	if (load >= rate) {
 		return CN_TOPO_ALL;
 	}
-	share = ceil(CN_TOPO_ALL * (fan_in - rate) / (fan_in - each));
-	return share < LEAST ? LEAST : (uint32_t)smaller(share, CN_TOPO_ALL);
+	if (fan_in - rate >= fan_in - each) {
+		return CN_TOPO_ALL;
+	}
+	share = 1 + (uint32_t)(CN_TOPO_ALL * (fan_in - rate) / (fan_in - each));
+	return share > LEAST ? share : LEAST;
 }
 
 /* The share of the two ports of the link from v to its parent, the greater one. */

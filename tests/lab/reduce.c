@@ -465,7 +465,7 @@ static void wrong(void)
 	collnet_coll_options_init(&o);
 	REFUSED(collnet_allreduce(t, a, b, 1, (enum collnet_type)0, COLLNET_SUM, NULL), "type 0");
 	REFUSED(collnet_allreduce(t, a, b, 1, (enum collnet_type)99, COLLNET_SUM, NULL), "type 99");
-	REFUSED(collnet_allreduce(t, a, b, 1, COLLNET_FLOAT32, COLLNET_BOR, NULL), "operation 9");
+	REFUSED(collnet_allreduce(t, a, b, 1, COLLNET_FLOAT32, COLLNET_BOR, NULL), "COLLNET_BOR");
 	REFUSED(collnet_allreduce(t, a, b, 1, COLLNET_INT8, (enum collnet_op)99, NULL),
 		"operation 99");
 	REFUSED(collnet_allreduce(t, NULL, b, 1, COLLNET_INT8, COLLNET_SUM, NULL), "NULL");

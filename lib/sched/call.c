@@ -217,17 +217,6 @@ uint64_t cn_call_recv_bytes(const struct cn_call *c)
 	return recv_extent(c).end;
 }
 
-/* Rounds of an algorithm that doubles distances, and one more for ranks beyond a power of two. */
-static uint64_t doublings(uint32_t ranks)
-{
-	uint64_t rounds = 1;
-
-	while (ranks > 1u << (rounds - 1)) {
-		rounds++;
-	}
-	return rounds;
-}
-
 /* The longest block that is sent. */
 static uint64_t longest_block(const struct cn_call *c)
 {
@@ -243,7 +232,8 @@ uint64_t cn_call_scratch_bytes(const struct cn_call *c)
 {
 	const uint64_t longest = longest_block(c), slot = longest + CN_REDUCTION_ALIGN;
 	const uint64_t local = c->local;
-	const uint64_t rounds = c->bytes <= CN_REDUCTION_SMALL ? doublings(c->ranks) : 1;
+	/* of an algorithm that doubles distances, and one more for ranks beyond a power of two */
+	const uint64_t rounds = c->bytes <= CN_REDUCTION_SMALL ? cn_log2_up(c->ranks) + 1 : 1;
 	const uint64_t element = c->element > 0 ? c->element : 1,
 		       nodes = c->nodes > 0 ? c->nodes : 1;
 

@@ -20,13 +20,19 @@ struct cn_cost cn_cost_with(uint32_t headers)
 	return c;
 }
 
+static double on_link(const struct cn_cost *c, uint64_t bytes, uint64_t frames, uint64_t rate)
+{
+	const double bits = 8.0 * ((double)bytes + (double)frames * c->overhead);
+
+	return bits / (rate == 0 ? c->rate : (double)rate);
+}
+
 double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate)
 {
-	uint64_t frames = bytes == 0 ? 1 : (bytes + c->payload - 1) / c->payload;
-	double bits = 8.0 * ((double)bytes + (double)frames * c->overhead);
-	double seconds = bits / (rate == 0 ? c->rate : (double)rate);
+	const uint64_t frames = bytes == 0 ? 1 : (bytes + c->payload - 1) / c->payload;
+	const double seconds = on_link(c, bytes, frames, rate), paced = (double)frames * c->pace;
 
-	return seconds > (double)frames * c->pace ? seconds : (double)frames * c->pace;
+	return seconds > paced ? seconds : paced;
 }
 
 uint64_t cn_cost_frame(const struct cn_cost *c, uint64_t bytes)
@@ -59,7 +65,7 @@ double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_
 		for (x = ends[i]; x != top; x = t->v[x].parent) {
 			rate = link_rate(c, t, x);
 			slowest = rate < slowest ? rate : slowest;
-			one = cn_cost_wire(c, first, rate);
+			one = on_link(c, first, 1, rate);
 			frames += one;
 			longest = one > longest ? one : longest;
 			links++;

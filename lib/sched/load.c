@@ -5,6 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint32_t *cn_load_by_number(uint32_t n)
+{
+	uint32_t *nodes = malloc(n * sizeof(*nodes));
+
+	for (uint32_t i = 0; nodes != NULL && i < n; i++) {
+		nodes[i] = i;
+	}
+	return nodes;
+}
+
 bool cn_load_begin(struct cn_load *x, const struct cn_tree *t, uint32_t *nodes)
 {
 	*x = (struct cn_load){ .t = t, .nodes = nodes };
@@ -33,6 +43,13 @@ uint32_t cn_load_add(struct cn_load *x, uint32_t from, uint32_t to)
 void cn_load_clear(struct cn_load *x)
 {
 	memset(x->messages, 0, 2 * (size_t)x->t->n * sizeof(*x->messages));
+}
+
+uint32_t cn_load_turns(const struct cn_load *x, uint32_t link)
+{
+	const uint32_t channels = cn_tree_channels(x->t, link);
+
+	return (x->messages[link] + channels - 1) / channels;
 }
 
 uint64_t cn_load_rate(const struct cn_load *x, uint32_t link)

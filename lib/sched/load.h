@@ -12,6 +12,8 @@ struct cn_load {
 	uint32_t *path;
 };
 
+/* Nodes 0 .. n - 1 in this order, for cn_load_begin(). NULL: no memory. */
+uint32_t *cn_load_by_number(uint32_t n);
 /* Takes the nodes (NULL: no memory). False: no memory; cn_load_end() is due all the same. */
 bool cn_load_begin(struct cn_load *x, const struct cn_tree *t, uint32_t *nodes);
 void cn_load_end(struct cn_load *x);
@@ -19,6 +21,8 @@ void cn_load_end(struct cn_load *x);
 uint32_t cn_load_add(struct cn_load *x, uint32_t from, uint32_t to);
 /* No messages again. */
 void cn_load_clear(struct cn_load *x);
+/* Messages that go over a directed link one after another, its channels at the same time. */
+uint32_t cn_load_turns(const struct cn_load *x, uint32_t link);
 /* Of a directed link, bit/s. */
 uint64_t cn_load_rate(const struct cn_load *x, uint32_t link);
 

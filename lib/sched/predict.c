@@ -12,6 +12,7 @@
 #include "sched/alltoall/fattree.h"
 #include "sched/predict.h"
 #include "sched/allgather/ring.h"
+#include "sched/load.h"
 
 /* Seconds on the slowest link of all that one node has for another. */
 static double node_to_node(const struct cn_network *n)
@@ -100,25 +101,24 @@ void cn_predict_fattree(const struct cn_network *n, struct cn_prediction *out)
 
 /* ---- allgather ------------------------------------------------------------------------ */
 
-/* Most messages of the ring on one directed link. */
-static uint32_t ring_load(const struct cn_tree *t, const uint32_t *ring, uint32_t nnodes)
+/* Most messages on one directed link, of the ring of nodes by their numbers. */
+static uint32_t ring_load(const struct cn_tree *t, uint32_t nnodes)
 {
-	uint32_t *load = calloc(2 * (size_t)t->n, sizeof(*load)), most = 1;
-	uint32_t *path = malloc((2 * (size_t)t->height + 1) * sizeof(*path));
+	uint32_t most = 1;
+	struct cn_load x;
 
-	for (uint32_t i = 0; load != NULL && path != NULL && i < nnodes; i++) {
-		uint32_t a = ring != NULL ? ring[i] : i;
-		uint32_t b = ring != NULL ? ring[(i + 1) % nnodes] : (i + 1) % nnodes;
-		uint32_t links = cn_tree_path(t, a, b, path);
+	if (cn_load_begin(&x, t, cn_load_by_number(nnodes))) {
+		for (uint32_t i = 0; i < nnodes; i++) {
+			const uint32_t links = cn_load_add(&x, i, (i + 1) % nnodes);
 
-		for (uint32_t k = 0; k < links; k++) {
-			uint32_t sharing = (++load[path[k]] - 1) / cn_tree_channels(t, path[k]) + 1;
+			for (uint32_t k = 0; k < links; k++) {
+				const uint32_t sharing = cn_load_turns(&x, x.path[k]);
 
-			most = sharing > most ? sharing : most;
+				most = sharing > most ? sharing : most;
+			}
 		}
 	}
-	free(load);
-	free(path);
+	cn_load_end(&x);
 	return most;
 }
 
@@ -149,8 +149,8 @@ void cn_predict_ring(const struct cn_network *n, struct cn_prediction *out)
 	if (l->tree == NULL) {
 		predict_ring(n, 1, 1, out);
 	} else {
-		predict_ring(n, cn_ring_longest(l->tree, NULL, NULL),
-			     ring_load(l->tree, NULL, l->nnodes), out);
+		predict_ring(n, cn_ring_longest(l->tree, NULL, NULL), ring_load(l->tree, l->nnodes),
+			     out);
 	}
 }
 
@@ -203,12 +203,8 @@ void cn_predict_lr3(const struct cn_network *n, struct cn_prediction *out)
 static void predict_unknown_network(const struct cn_network *n, struct cn_prediction *out)
 {
 	double whole = cn_cost_wire(n->cost, n->plan->bytes, n->slowest) + n->latency;
-	uint32_t nodes = n->layout->nnodes, depth = 0;
 
-	while (nodes > 1u << depth) {
-		depth++;
-	}
-	out->seconds = depth * whole;
+	out->seconds = cn_log2_up(n->layout->nnodes) * whole;
 	snprintf(out->why, sizeof(out->why), "were all nodes on one switch");
 }
 
@@ -241,11 +237,8 @@ void cn_predict_bcast(const struct cn_network *n, struct cn_prediction *out)
 
 void cn_predict_dissemination(const struct cn_network *n, struct cn_prediction *out)
 {
-	uint32_t rounds = 0;
+	const uint32_t rounds = cn_log2_up(n->layout->nnodes);
 
-	while (n->layout->nnodes > 1u << rounds) {
-		rounds++;
-	}
 	out->seconds = rounds * n->latency;
 	snprintf(out->why, sizeof(out->why), "%u rounds", rounds);
 }

@@ -20,6 +20,11 @@ struct cn_network {
 	uint64_t slowest; /* bit/s of the slowest link */
 };
 
+static inline double cn_longer(double a, double b)
+{
+	return a > b ? a : b;
+}
+
 /* Sets seconds and why; out->algorithm and seconds = -1 are set before. */
 typedef void cn_predictor(const struct cn_network *n, struct cn_prediction *out);
 

@@ -16,36 +16,26 @@ static const double contended = 2; /* times as long */
 
 struct rounds {
 	const struct cn_network *n;
-	uint32_t *ranks; /* [nranks] of a message */
-	bool known;	 /* the network */
-	struct cn_load load;
+	uint32_t *ranks;     /* [nranks] of a message */
+	struct cn_load load; /* if the network is known */
 	double seconds;
 };
-
-static double longer(double a, double b)
-{
-	return a > b ? a : b;
-}
 
 /* `by_number`: nodes are in the order of their numbers, else on the ring of a reduction. */
 static bool begin(struct rounds *x, const struct cn_network *n, bool by_number)
 {
 	const struct cn_layout *l = n->layout;
-	uint32_t *nodes = malloc(l->nnodes * sizeof(*nodes));
+	uint32_t *nodes;
 
 	*x = (struct rounds){ .n = n, .ranks = malloc(l->nranks * sizeof(*x->ranks)) };
-	for (uint32_t k = 0; nodes != NULL && k < l->nnodes; k++) {
-		nodes[k] = k;
-	}
-	if (nodes != NULL && l->tree != NULL && !by_number) {
-		cn_ring_lr1(l->tree, nodes);
-	}
 	if (l->tree == NULL) {
-		free(nodes);
 		return x->ranks != NULL;
 	}
-	x->known = cn_load_begin(&x->load, l->tree, nodes);
-	return x->known && x->ranks != NULL;
+	nodes = cn_load_by_number(l->nnodes);
+	if (nodes != NULL && !by_number) {
+		cn_ring_lr1(l->tree, nodes);
+	}
+	return cn_load_begin(&x->load, l->tree, nodes) && x->ranks != NULL;
 }
 
 static void end(struct rounds *x)
@@ -67,7 +57,7 @@ static double exchange(struct rounds *x, uint32_t round, uint32_t pieces, uint64
 	double way = 0, busiest = 0;
 
 	c.pace = 0;
-	if (!x->known) {
+	if (t == NULL) {
 		return x->n->latency + pieces * cn_cost_wire(&c, bytes, x->n->slowest) -
 		       cn_cost_wire(&c, cn_cost_frame(&c, x->n->plan->bytes), x->n->slowest);
 	}
@@ -78,16 +68,15 @@ static double exchange(struct rounds *x, uint32_t round, uint32_t pieces, uint64
 		double slowest = 0;
 
 		for (uint32_t k = 0; k < links; k++) {
-			const uint32_t link = x->load.path[k], channels = cn_tree_channels(t, link);
-			const uint32_t turns = (x->load.messages[link] + channels - 1) / channels;
+			const uint32_t link = x->load.path[k];
 			const double one = cn_cost_wire(&c, bytes, cn_load_rate(&x->load, link));
 
-			slowest = longer(slowest, one);
-			busiest = longer(busiest, turns * pieces * one);
+			slowest = cn_longer(slowest, one);
+			busiest = cn_longer(busiest, cn_load_turns(&x->load, link) * pieces * one);
 		}
-		way = longer(way, cn_cost_message(&c, t, x->load.nodes[m.from], x->load.nodes[m.to],
-						  bytes) -
-					  slowest);
+		way = cn_longer(way, cn_cost_message(&c, t, x->load.nodes[m.from],
+						     x->load.nodes[m.to], bytes) -
+					     slowest);
 	}
 	return busiest + way;
 }
@@ -123,7 +112,7 @@ static double waiting(const struct cn_network *n, uint64_t frames)
 static void predict(struct rounds *x, bool gathers)
 {
 	const struct cn_layout *l = x->n->layout;
-	const uint32_t rounds = cn_doubling_rounds(l->nnodes);
+	const uint32_t rounds = cn_log2_up(l->nnodes);
 
 	for (uint32_t k = 0; k < rounds; k++) {
 		const struct cn_doubling m = cn_doubling_send(l->nnodes, k, l->nnodes - 1);
@@ -154,8 +143,7 @@ void cn_predict_doubling(const struct cn_network *n, struct cn_prediction *out)
 	} else {
 		predict(&x, true);
 		out->seconds = (contends(n) ? contended : 1) * x.seconds;
-		snprintf(out->why, sizeof(out->why), "%u rounds%s",
-			 cn_doubling_rounds(n->layout->nnodes),
+		snprintf(out->why, sizeof(out->why), "%u rounds%s", cn_log2_up(n->layout->nnodes),
 			 contends(n) ? ", whose messages contend" : "");
 	}
 	end(&x);
@@ -182,7 +170,7 @@ void cn_predict_reduction_allgather(const struct cn_network *n, struct cn_predic
 		predict(&x, false);
 		out->seconds = x.seconds + 2 * n->cost->startup;
 		snprintf(out->why, sizeof(out->why), "%u rounds, combined once",
-			 cn_doubling_rounds(n->layout->nnodes));
+			 cn_log2_up(n->layout->nnodes));
 	}
 	end(&x);
 }

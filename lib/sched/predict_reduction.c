@@ -17,22 +17,6 @@ static double wire(const struct cn_network *n, double bytes)
 	return cn_cost_wire(n->cost, (uint64_t)bytes, n->slowest);
 }
 
-static double longer(double a, double b)
-{
-	return a > b ? a : b;
-}
-
-/* Rounds of doubling distances over `parts`. */
-static uint32_t doublings(uint32_t parts)
-{
-	uint32_t rounds = 0;
-
-	while (parts > 1u << rounds) {
-		rounds++;
-	}
-	return rounds;
-}
-
 /* Parts of an operation that combines in the order of the ranks. */
 static uint32_t consecutive(const struct cn_layout *l)
 {
@@ -88,7 +72,7 @@ static void add_message(struct cn_load *x, const struct cn_cost *c, uint32_t fro
 			uint64_t bytes, double *way)
 {
 	cn_load_add(x, from, to);
-	*way = longer(*way, cn_cost_message(c, x->t, x->nodes[from], x->nodes[to], bytes));
+	*way = cn_longer(*way, cn_cost_message(c, x->t, x->nodes[from], x->nodes[to], bytes));
 }
 
 /* As planned by allreduce/doubling.c. Returns the seconds of the longest ways of frames of so many
@@ -166,7 +150,7 @@ static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, 
 	for (uint32_t link = 2; x.messages != NULL && link < 2 * t->n; link++) {
 		const double one = cn_cost_wire(&cost, n->plan->bytes, cn_load_rate(&x, link));
 
-		out.link = longer(out.link, x.messages[link] * one / cn_tree_channels(t, link));
+		out.link = cn_longer(out.link, x.messages[link] * one / cn_tree_channels(t, link));
 	}
 	cn_load_end(&x);
 	return out;
@@ -175,7 +159,7 @@ static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, 
 /* Seconds of the rounds of an operation, each of which the ranks combine; *steps: messages. */
 static double all_rounds(const struct cn_network *n, double *steps)
 {
-	const uint32_t parts = parts_of(n), rounds = doublings(parts);
+	const uint32_t parts = parts_of(n), rounds = cn_log2_up(parts);
 	const uint64_t bytes = n->plan->bytes;
 	/* An allreduce of parts beyond a power of two begins and ends with a message more. */
 	const bool more = n->plan->op == CN_OP_ALLREDUCE && (parts & (parts - 1)) != 0;
@@ -190,9 +174,10 @@ static double all_rounds(const struct cn_network *n, double *steps)
 	/* Frames are passed on as they come, combined: either the first one's way through all
 	 * rounds takes longest, and the others follow it, combined together if they come faster
 	 * than the first is combined, or the link that carries most. */
-	path = r.ways + longer(whole - frame, whole > frame ? combining : 0) + rounds * combining;
-	link = longer(*steps * whole, r.link) + n->latency - frame + combining;
-	return longer(path, link);
+	path = r.ways + cn_longer(whole - frame, whole > frame ? combining : 0) +
+	       rounds * combining;
+	link = cn_longer(*steps * whole, r.link) + n->latency - frame + combining;
+	return cn_longer(path, link);
 }
 
 void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_prediction *out)
@@ -240,8 +225,8 @@ void cn_predict_reduction_ring(const struct cn_network *n, struct cn_prediction 
 	/* Chunks are passed on as they come: a step takes the link's time for a chunk, or longer if
 	 * the first frame of the next one takes longer to be stored, forwarded and combined. */
 	const double first = pass(n, chunk);
-	const double gather = longer(wire(n, chunk), first);
-	const double scatter = longer(wire(n, chunk), first + 2 * n->cost->startup);
+	const double gather = cn_longer(wire(n, chunk), first);
+	const double scatter = cn_longer(wire(n, chunk), first + 2 * n->cost->startup);
 
 	if (n->plan->ordered) {
 		snprintf(out->why, sizeof(out->why), "for commutative operations");

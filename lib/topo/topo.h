@@ -110,6 +110,11 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
  * memory.
  */
 uint32_t *cn_topo_waiting(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/* Eq. 4 of one port, as it counts there: `frames` is its buffer, of all channels together; s of the
+ * n hosts are on one side of its link; share is that of cn_topo_waiting(), not 0; control is not 0.
+ */
+uint32_t cn_topo_port_window(uint64_t frames, uint32_t s, uint32_t n, uint32_t share,
+			     uint32_t control);
 /* Declares all switches input-buffered, as those of Tam and Wang are. */
 void cn_topo_input_buffered(struct cn_topo *t);
 /* The buffer that links which do not say theirs have in these windows: CN_TOPO_BUFFER_ASSUMED where

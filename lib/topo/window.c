@@ -192,11 +192,21 @@ uint32_t *cn_topo_waiting(const struct cn_topo *t, const uint32_t *hosts, uint32
 	return share;
 }
 
+uint32_t cn_topo_port_window(uint64_t frames, uint32_t s, uint32_t n, uint32_t share,
+			     uint32_t control)
+{
+	const uint64_t window = frames * CN_TOPO_ALL * (n - 1) /
+				(control * crossings(s, n) * share);
+
+	return window < 1 ? 1 : window > WINDOW_MAX ? WINDOW_MAX : (uint32_t)window;
+}
+
 uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,
 			uint32_t control, uint32_t *bottleneck)
 {
-	uint64_t best_room = 0, best_cross = 0, cross, room, window;
+	uint64_t best_room = 0, best_cross = 0, cross, room;
 	uint32_t i, v, link, best = CN_TOPO_NONE, assumed = cn_topo_assumed_buffer(t);
+	uint32_t share, least = COLLNET_WINDOW_OFF;
 	struct feed *f;
 
 	if (bottleneck != NULL) {
@@ -212,29 +222,24 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	for (i = 1; i < t->nvertices; i++) {
 		v = t->order[i];
 		link = t->vertices[v].parent_link;
-		cross = crossings(f[v].hosts, n);
-		cross *= cross != 0 ? waiting_at(t, f, v, n) : 0;
-		room = (uint64_t)buffer_of(t, link, assumed) * t->links[link].channels *
-		       CN_TOPO_ALL;
-		if (room != 0 && cross != 0 &&
-		    (best == CN_TOPO_NONE || is_less(room, cross, best_room, best_cross))) {
+		room = (uint64_t)buffer_of(t, link, assumed) * t->links[link].channels;
+		if (room == 0 || crossings(f[v].hosts, n) == 0) {
+			continue;
+		}
+		share = waiting_at(t, f, v, n);
+		cross = crossings(f[v].hosts, n) * share;
+		if (best == CN_TOPO_NONE || is_less(room, cross, best_room, best_cross)) {
 			best = link;
 			best_room = room;
 			best_cross = cross;
+			least = cn_topo_port_window(room, f[v].hosts, n, share, control);
 		}
 	}
 	free(f);
-	if (best == CN_TOPO_NONE) {
-		return COLLNET_WINDOW_OFF;
-	}
 	if (bottleneck != NULL) {
 		*bottleneck = best;
 	}
-	window = best_room * (n - 1) / ((control == 0 ? 1 : control) * best_cross);
-	if (window < 1) {
-		window = 1;
-	}
-	return window > WINDOW_MAX ? WINDOW_MAX : (uint32_t)window;
+	return least;
 }
 
 /* The smallest buffer of a port that one of the hosts needs to reach another; COLLNET_WINDOW_OFF:

@@ -49,6 +49,17 @@ static inline cn_time cn_deadline(cn_time now, uint32_t timeout_ms)
 	return timeout_ms == COLLNET_TIMEOUT_NONE ? CN_NEVER : now + timeout_ms * CN_MS;
 }
 
+/* The logarithm to base 2, rounded up: the rounds after which 2, 4, 8, .. are n; 0 for n < 2. */
+static inline uint32_t cn_log2_up(uint32_t n)
+{
+	uint32_t rounds = 0;
+
+	while (((uint64_t)1 << rounds) < n) {
+		rounds++;
+	}
+	return rounds;
+}
+
 /* splitmix64: a seeded stream, and a good mixer. */
 static inline uint64_t cn_mix64(uint64_t x)
 {

@@ -200,12 +200,10 @@ static double nu_of(const struct port *p, uint32_t n)
 }
 
 /* Eq. 4 of this class alone; `control` 2: frames that only acknowledge are counted too. */
-static uint64_t window_of(const struct port *p, uint32_t n, uint32_t control)
+static uint32_t window_of(const struct port *p, uint32_t n, uint32_t control)
 {
-	uint64_t w = (uint64_t)p->buffer * p->channels * CN_TOPO_ALL * (n - 1) /
-		     (control * (uint64_t)p->below * (n - p->below) * p->waiting);
-
-	return w < 1 ? 1 : w > 65535 ? 65535 : w;
+	return cn_topo_port_window((uint64_t)p->buffer * p->channels, p->below, n, p->waiting,
+				   control);
 }
 
 static void window_text(uint32_t window, char text[16])
@@ -238,7 +236,7 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 		if (p[i].buffer == 0) {
 			printf("%9s %8s %8s  ", "unknown", "-", "-");
 		} else {
-			printf("%9" PRIu32 " %8" PRIu64 " %8" PRIu64 "  ", p[i].buffer,
+			printf("%9" PRIu32 " %8" PRIu32 " %8" PRIu32 "  ", p[i].buffer,
 			       window_of(&p[i], n, 1), window_of(&p[i], n, 2));
 		}
 		puts(topo_link_name(t->topo, p[i].link, name));

@@ -21,16 +21,6 @@ static bool is_power_of_two(uint32_t n)
 	return (n & (n - 1)) == 0;
 }
 
-uint32_t cn_doubling_rounds(uint32_t parts)
-{
-	uint32_t rounds = 0;
-
-	while (parts > 1u << rounds) {
-		rounds++;
-	}
-	return rounds;
-}
-
 struct cn_doubling cn_doubling_send(uint32_t parts, uint32_t round, uint32_t part)
 {
 	const uint32_t d = 1u << round;
@@ -162,7 +152,7 @@ static int rounds(struct gathering *x)
 	uint32_t brought = 0;
 	int rc = COLLNET_OK;
 
-	g->out->phases = cn_doubling_rounds(nodes);
+	g->out->phases = cn_log2_up(nodes);
 	for (uint32_t k = 0; rc == COLLNET_OK && k < g->out->phases; k++) {
 		const struct cn_doubling out = cn_doubling_send(nodes, k, g->me),
 					 in = cn_doubling_receive(nodes, k, g->me);

@@ -2,7 +2,7 @@
 /*
  * Rounds of doubling, after which every one of `parts` has what each had: who sends what to whom.
  * In round k a part sends 2^k parts' data, its own and what it has received, so that there are
- * log2 rounds, rounded up. With a power of two of parts, those whose numbers differ in bit k
+ * cn_log2_up(parts) rounds. With a power of two of parts, those whose numbers differ in bit k
  * exchange what they have (recursive doubling); else a part sends to the one 2^k places before it
  * and receives from the one 2^k places behind it (Bruck and others), in the last round only what is
  * missing there.
@@ -17,7 +17,6 @@ struct cn_doubling {
 	uint32_t first, count; /* the data of parts first, first + 1, .. modulo parts */
 };
 
-uint32_t cn_doubling_rounds(uint32_t parts);
 /* The message that a part sends in a round, and the one that it receives. */
 struct cn_doubling cn_doubling_send(uint32_t parts, uint32_t round, uint32_t part);
 struct cn_doubling cn_doubling_receive(uint32_t parts, uint32_t round, uint32_t part);

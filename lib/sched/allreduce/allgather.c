@@ -88,7 +88,7 @@ static void exchange(struct gathering *g)
 {
 	const uint32_t parts = g->r.nparts;
 
-	for (uint32_t k = 0; k < cn_doubling_rounds(parts); k++) {
+	for (uint32_t k = 0; k < cn_log2_up(parts); k++) {
 		message(g, cn_doubling_send(parts, k, g->me), k);
 		message(g, cn_doubling_receive(parts, k, g->me), k);
 	}

@@ -8,20 +8,10 @@
 
 #include "sched/bcast/bcast.h"
 
-static uint32_t ceil_log2(uint32_t n)
-{
-	uint32_t rounds = 0;
-
-	while (((uint64_t)1 << rounds) < n) {
-		rounds++;
-	}
-	return rounds;
-}
-
 int cn_bcast_binomial(const struct cn_layout *l, uint32_t root, uint64_t bytes, uint64_t segment,
 		      const struct cn_cost *c, struct cn_bcast *out, struct cn_err *err)
 {
-	uint32_t n = l->nnodes, rounds = ceil_log2(n), count = 0, *seq;
+	uint32_t n = l->nnodes, rounds = cn_log2_up(n), count = 0, *seq;
 	int rc = cn_bcast_init(out, n, root, err);
 
 	if (rc) {

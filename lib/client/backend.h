@@ -151,6 +151,7 @@ struct collnet {
 	struct cn_err err;  /* of a call that is failing: cn_leave() keeps it for the thread */
 	struct cn_err gone; /* code != 0: the context is broken, and why */
 	char node[COLLNET_NAME_MAX + 1];
+	char *algorithms; /* COLLNET_ALGORITHM when it was opened; NULL: none */
 	uint32_t timeout_ms;
 	uint32_t messages; /* endpoint requests in use */
 	uint64_t ended;	   /* requests that have ended so far: a wait looks again when it moves */

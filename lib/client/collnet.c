@@ -136,8 +136,17 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 	return COLLNET_OK;
 }
 
+/* What is left when the backend is closed. */
+static void dispose(struct collnet *c)
+{
+	cn_threads_fini(c);
+	free(c->algorithms);
+	free(c);
+}
+
 int collnet_open(const struct collnet_options *o, collnet_t **out)
 {
+	const char *algorithms = cn_getenv(NULL, "COLLNET_ALGORITHM");
 	struct collnet_options options;
 	struct collnet *c;
 	int rc;
@@ -154,9 +163,14 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 		return cn_fail(&open_err, COLLNET_ENOMEM, "out of memory for a context");
 	}
 	rc = cn_threads_init(c, &open_err);
+	if (rc == COLLNET_OK && algorithms != NULL) {
+		c->algorithms = strdup(algorithms);
+		rc = c->algorithms != NULL
+			     ? COLLNET_OK
+			     : cn_fail(&open_err, COLLNET_ENOMEM, "out of memory for a context");
+	}
 	if (rc != COLLNET_OK) {
-		cn_threads_fini(c);
-		free(c);
+		dispose(c);
 		return rc;
 	}
 	c->timeout_ms = options.timeout_ms;
@@ -168,8 +182,7 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 	rc = c->backend->open(c, &options, &open_err);
 	if (rc != COLLNET_OK) {
 		c->backend->close(c);
-		cn_threads_fini(c);
-		free(c);
+		dispose(c);
 		return rc;
 	}
 	*out = c;
@@ -201,8 +214,7 @@ void collnet_close(collnet_t *c)
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		cn_request_free_memory(&c->requests[i]);
 	}
-	cn_threads_fini(c);
-	free(c);
+	dispose(c);
 }
 
 const char *collnet_node_name(const collnet_t *c)

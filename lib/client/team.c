@@ -251,15 +251,15 @@ void collnet_coll_options_init(struct collnet_coll_options *o)
 }
 
 /* The algorithm that the caller names, else the environment, else none. */
-static int choose(enum cn_op_kind op, const char *name, struct cn_choice *out, struct cn_err *err)
+static int choose(const struct collnet *c, enum cn_op_kind op, const char *name,
+		  struct cn_choice *out, struct cn_err *err)
 {
-	const char *text = cn_getenv(NULL, "COLLNET_ALGORITHM");
 	struct cn_err e;
 
-	if (name != NULL || text == NULL) {
+	if (name != NULL || c->algorithms == NULL) {
 		return cn_choice_parse(op, name, out, err);
 	}
-	if (cn_choice_override(text, op, out, &e) != COLLNET_OK) {
+	if (cn_choice_override(c->algorithms, op, out, &e) != COLLNET_OK) {
 		return cn_fail(err, COLLNET_EINVAL, "COLLNET_ALGORITHM is %s", e.text);
 	}
 	return COLLNET_OK;
@@ -278,7 +278,7 @@ static int settle_coll(struct collnet_team *t, enum cn_op_kind op,
 				     err);
 	}
 	if (rc == COLLNET_OK) {
-		rc = choose(op, out->algorithm, choice, err);
+		rc = choose(t->c, op, out->algorithm, choice, err);
 	}
 	if (rc != COLLNET_OK) {
 		return rc;

@@ -9,6 +9,7 @@
  */
 #include "coll/combine.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define STRIDE 64u
@@ -74,7 +75,7 @@ FLOATING(f64, double)
 
 /* ---- elements of 16 bits ---------------------------------------------------------------- */
 
-static float float_of(uint32_t bits)
+static inline float float_of(uint32_t bits)
 {
 	float f;
 
@@ -82,7 +83,7 @@ static float float_of(uint32_t bits)
 	return f;
 }
 
-static uint32_t bits_of(float f)
+static inline uint32_t bits_of(float f)
 {
 	uint32_t bits;
 
@@ -90,12 +91,12 @@ static uint32_t bits_of(float f)
 	return bits;
 }
 
-static float from_bf16(uint16_t h)
+static inline float from_bf16(uint16_t h)
 {
 	return float_of((uint32_t)h << 16);
 }
 
-static uint16_t to_bf16(float f)
+static inline uint16_t to_bf16(float f)
 {
 	const uint32_t bits = bits_of(f);
 
@@ -106,33 +107,41 @@ static uint16_t to_bf16(float f)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static float from_f16(uint16_t h)
+/* As `condition ? yes : no`, whose operands the compiler may move into branches, after which the
+ * loop around it is not vectorised. */
+static inline uint32_t pick(bool condition, uint32_t yes, uint32_t no)
 {
-	const uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;
+	const uint32_t mask = 0u - (uint32_t)condition;
 
-	if (rest >= 0x7c00) { /* infinity, not a number */
-		return float_of(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-	}
-	/* The exponent is 112 too low, also that of a subnormal; the product is exact. */
-	return float_of(sign | bits_of(float_of(rest << 13) * 0x1p112F));
+	return (yes & mask) | (no & ~mask);
 }
 
-static uint16_t to_f16(float f)
+/* Sizes are compared as signed numbers: SSE2 has no comparison of unsigned ones. */
+static inline float from_f16(uint16_t h)
 {
-	const uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
-	uint32_t half;
+	const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+	const int32_t rest = h & 0x7fff;
+	/* The exponent is 112 too low, also that of a subnormal; the product is exact. */
+	const uint32_t size = bits_of(float_of((uint32_t)rest << 13) * 0x1p112F);
+	const uint32_t infinite = pick(rest >= 0x7c00, 0x7f800000, 0); /* or not a number */
 
-	if (size > 0x7f800000) {
-		return (uint16_t)(sign | 0x7e00 | (size >> 13 & 0x3ff));
-	}
-	if (size >= 0x477ff000) { /* 65520 and above round to infinity */
-		return (uint16_t)(sign | 0x7c00);
-	}
-	if (size < 0x38800000) { /* a subnormal: 0.5 has its digits where they are wanted */
-		return (uint16_t)(sign | (bits_of(float_of(size) + 0.5F) - 0x3f000000));
-	}
-	half = size - 0x38000000;
-	return (uint16_t)(sign | ((half + 0xfff + (half >> 13 & 1)) >> 13));
+	return float_of(sign | size | infinite);
+}
+
+static inline uint16_t to_f16(float f)
+{
+	const uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000;
+	const int32_t size = (int32_t)(bits & 0x7fffffff);
+	/* A subnormal: 0.5 has its digits where they are wanted. */
+	const uint32_t subnormal = bits_of(float_of((uint32_t)size) + 0.5F) - 0x3f000000;
+	const uint32_t exact = (uint32_t)size - 0x38000000;
+	const uint32_t normal = (exact + 0xfff + (exact >> 13 & 1)) >> 13;
+	const uint32_t none = 0x7e00 | ((uint32_t)size >> 13 & 0x3ff); /* not a number */
+	uint32_t half = pick(size < 0x38800000, subnormal, normal);
+
+	half = pick(size >= 0x477ff000, 0x7c00, half); /* 65520 and above round to infinity */
+	half = pick(size > 0x7f800000, none, half);
+	return (uint16_t)(sign | half);
 }
 
 #define SHORT_FLOATING(prefix, from, to)                                                           \

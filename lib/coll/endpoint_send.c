@@ -227,7 +227,8 @@ static void send_frame(struct cn_flow *f, struct cn_tx *tx)
 	f->credit--;
 	token = tx->owned ? &s->copied : &r->source;
 	tx->token = token;
-	/* The frame that closes the window asks, whoever filled it: only an answer opens it. */
+	/* The frame that closes the window requests an acknowledgement, also if frames of other
+	 * flights are in it: nothing else opens it. */
 	if (cn_flight_sent(&token->flight, w, limit) || !cn_window_open(w, limit)) {
 		tx->flags |= CN_FLAG_ACKREQ;
 	}

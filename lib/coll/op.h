@@ -92,11 +92,12 @@ struct cn_op {
 	uint32_t turn;			/* frames that the next target was sent in a row */
 	uint32_t copy_first, copy_last; /* copies that can run */
 	uint32_t remaining;		/* actions not complete */
+	uint32_t held;			/* REDUCE actions that the last sends precede */
 	bool sends_more;		/* this node sends more frames of it than it receives */
 	bool reduces;			/* it has REDUCE actions */
 	uint64_t combine_max;		/* bytes of a piece; whole elements */
 	bool synchronised;		/* its sends wait for synchronisations of others */
-	bool ending;			/* all is done; to be finished at the next expiry */
+	bool ending;			/* all is sent; to be finished at the next expiry */
 	bool ending_tried;		/* that was tried: acknowledgements finish it now */
 };
 

@@ -87,6 +87,36 @@ static void advance_piece(struct cn_op *op, struct cn_post *post)
 	}
 }
 
+/*
+ * Whether a short piece, the rank's last `n` actions from `first` on, waits for the other actions
+ * that remain, all of which can go: copies and sends. After them it is the operation's end, which
+ * needs no answer from who combines it.
+ */
+static bool goes_last(const struct cn_op *op, uint32_t first, uint32_t n)
+{
+	uint32_t i = first, others = op->remaining - n;
+
+	for (uint32_t k = 0; k < n; k++) {
+		i = op->progress[i].next;
+	}
+	if (i != CN_NONE || others == 0 || n * op->sched.actions[first].len > TOGETHER_MAX) {
+		return false;
+	}
+	for (i = 0; i < op->sched.n && others > 0; i++) {
+		const struct cn_action *a = &op->sched.actions[i];
+
+		if (op->progress[i].complete || a->kind == CN_ACT_REDUCE) {
+			continue;
+		}
+		if (a->kind == CN_ACT_RECV ||
+		    (a->dep != CN_DEP_NONE && !op->progress[a->dep_on].complete)) {
+			return false;
+		}
+		others--;
+	}
+	return others == 0;
+}
+
 static void reduce_rank(struct cn_op *op, uint32_t k)
 {
 	struct cn_post *post = &op->posts[k];
@@ -105,6 +135,10 @@ static void reduce_rank(struct cn_op *op, uint32_t k)
 			n = operands(op, post->reduce);
 		}
 		if (n == 0) {
+			return;
+		}
+		op->held = up_to == a->len && goes_last(op, post->reduce, n) ? n : 0;
+		if (op->held > 0) {
 			return;
 		}
 		c = (struct cn_combine){

@@ -81,6 +81,31 @@ static bool leaves_node(const struct cn_op *op, uint32_t i)
 	return true;
 }
 
+/* Whether no other operation of the team is running. */
+static bool runs_alone(const struct cn_op *op)
+{
+	return op->team->transport->sources.n == 1;
+}
+
+/* The smallest window of the operations that are running: a node counts the frames of all of them,
+ * so those of one also close the window of another. */
+static uint32_t smallest_window(const struct cn_op *op)
+{
+	uint32_t least = op->window;
+
+	if (runs_alone(op)) {
+		return least;
+	}
+	for (int i = 0; i < CN_OPS; i++) {
+		const struct cn_op *o = op->team->ops[i];
+
+		if (o != NULL && o->state == OP_RUNNING && o->window < least) {
+			least = o->window;
+		}
+	}
+	return least;
+}
+
 /*
  * Frames whose acknowledgements need not be requested when their node's turn is over: at most a
  * quarter of the window, where acknowledgements are its clock, and half of what can be copied at
@@ -89,12 +114,17 @@ static bool leaves_node(const struct cn_op *op, uint32_t i)
  */
 static uint64_t unrequested_limit(const struct cn_op *op)
 {
-	uint32_t limit = cn_node_window(op->team->transport->node)->limit;
-	uint32_t pool = op->team->engine->config.node.pool_frames / 2;
-	uint64_t copied = (cn_op_copied_max(op) < pool ? cn_op_copied_max(op) : pool) / 2;
+	uint32_t limit = cn_node_window(op->team->transport->node)->limit, window;
+	uint32_t copied = cn_op_copied_max(op),
+		 pool = op->team->engine->config.node.pool_frames / 2;
 
-	limit = op->window < limit ? op->window : limit;
-	return op->source.flight.by_acks && limit / 4 < copied ? limit / 4 : copied;
+	copied = (pool < copied ? pool : copied) / 2;
+	if (!op->source.flight.by_acks) {
+		return copied;
+	}
+	window = smallest_window(op);
+	limit = window < limit ? window : limit;
+	return limit / 4 < copied ? limit / 4 : copied;
 }
 
 /*
@@ -106,7 +136,7 @@ static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 {
 	const struct cn_team *t = op->team;
 
-	if (t->transport->sources.n == 1) {
+	if (runs_alone(op)) {
 		return false;
 	}
 	for (int i = 0; i < CN_OPS; i++) {
@@ -260,7 +290,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 			break;
 		}
 	}
-	if (!sent && op->remaining == 0 && !op->ending_tried) {
+	if (!sent && op->remaining == op->held && !op->ending_tried) {
 		/* Not here: frames pulled before this call may still be in the poller, pointing
 		 * into buffers that the caller may change once it is notified. */
 		op->ending = op->ending_tried = true;

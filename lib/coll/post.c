@@ -145,6 +145,7 @@ static void rewind_cursors(struct cn_op *op)
 	op->ntargets = op->next = op->turn = 0;
 	op->copy_first = CN_NONE;
 	op->remaining = s->n;
+	op->held = 0;
 	op->synchronised = op->reduces = false;
 	for (uint32_t k = 0; k < op->nposts; k++) {
 		op->posts[k].reduce = CN_NONE;
@@ -202,8 +203,7 @@ static bool by_acks(const struct cn_op *op)
 
 	switch (op->algorithm->window) {
 	case CN_WINDOW_EXCHANGE:
-		return op->pair_window != COLLNET_WINDOW_OFF || cn_op_is_vector(op->args.op) ||
-		       !cn_op_is_exchange(op->args.op);
+		return cn_op_is_vector(op->args.op) || !cn_op_is_exchange(op->args.op);
 	case CN_WINDOW_NONE:
 		return limited;
 	default:

@@ -65,6 +65,7 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *c)
 
 	assert_false(x->has_piece);
 	x->pieces++;
+	x->last += c->last;
 	if (x->fixture->later) {
 		x->piece = *c;
 		x->has_piece = true;

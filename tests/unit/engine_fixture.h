@@ -32,6 +32,7 @@ struct engine_waiter {
 	struct cn_reducer reducer;
 	struct cn_combine piece;
 	uint32_t pieces; /* that were handed out */
+	uint32_t last;	 /* those that need no answer */
 	bool has_piece;	 /* to combine at the next step */
 };
 

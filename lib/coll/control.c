@@ -211,6 +211,9 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 		t = e->teams[i];
 		if (t != NULL && t->state == CN_TEAM_FORMING && t->owner == j->owner &&
 		    strcmp(t->job, j->job) == 0) {
+			if (t->wireup.derived && cn_wireup_is_announced_to(t, m->peer)) {
+				cn_peer_no_reply(m->peer);
+			}
 			cn_wireup_joined(t, now, m->peer, j, more, yours == t->id);
 		}
 	}
@@ -228,6 +231,9 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 			send_end(e, m->peer, mine);
 		}
 		return;
+	}
+	if (j->commit_sent == mine) {
+		cn_peer_no_reply(m->peer);
 	}
 	first = j->commit_received != mine;
 	j->commit_received = mine;

@@ -127,6 +127,8 @@ void cn_wireup_announce_candidates(struct cn_team *t, cn_time now);
 void cn_wireup_repeat(struct cn_team *t, cn_time now);
 /* All ranks are known: commits to all nodes, from where it stopped last. False: not to all yet. */
 bool cn_wireup_commit_all(struct cn_team *t, cn_time now);
+/* Whether the peer was sent JOIN with the present local ranks. */
+bool cn_wireup_is_announced_to(const struct cn_team *t, const struct cn_peer *p);
 /* Answers a peer that lacks this node's COMMIT, if the pace allows. */
 void cn_wireup_commit_again(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
 /* Whether the team is announced to the peer of this index. */

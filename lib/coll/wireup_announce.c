@@ -74,6 +74,12 @@ bool cn_wireup_send_join(struct cn_team *t, struct cn_peer *p)
 	return true;
 }
 
+bool cn_wireup_is_announced_to(const struct cn_team *t, const struct cn_peer *p)
+{
+	return t->wireup.version > 0 &&
+	       t->wireup.advertised[cn_peer_index(p)].version == t->wireup.version;
+}
+
 void cn_wireup_pend_joins(struct cn_team *t)
 {
 	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
@@ -214,7 +220,7 @@ void cn_wireup_announce(struct cn_team *t, cn_time now)
 /* False: it is sent later; the next one at cn_wireup_expire(). */
 static bool commit_to(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
 {
-	const bool announced = t->wireup.advertised[cn_peer_index(p)].version == t->wireup.version;
+	const bool announced = cn_wireup_is_announced_to(t, p);
 
 	if (j->commit_sent == t->id && (announced || !t->wireup.derived)) {
 		return true;

@@ -12,8 +12,8 @@ static uint64_t derive(uint64_t nonce, uint16_t port, uint32_t id)
 	return derived != 0 ? derived : 1;
 }
 
-struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, const struct cn_peer *with,
-				uint32_t id, const struct cn_port *to)
+struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, struct cn_peer *with, uint32_t id,
+				const struct cn_port *to)
 {
 	struct cn_peer *p = cn_peer_by_mac(n, with->mac);
 	uint64_t nonce_out = derive(with->nonce_out, n->config.port, id);
@@ -38,6 +38,7 @@ struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, const struct cn_
 	p->nonce_out = nonce_out;
 	p->nonce_in = nonce_in;
 	p->live.last_rx = now;
+	p->live.own = &with->live;
 	memcpy(p->name, with->name, sizeof(p->name));
 	cn_peer_up(p);
 	p->validated = true;

@@ -23,8 +23,8 @@ struct cn_port {
  * own transport that is up. Nothing happens if that session exists; another one with the node ends
  * first. `id` is this end's. NULL: no memory, or the table is full.
  */
-struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, const struct cn_peer *with,
-				uint32_t id, const struct cn_port *to);
+struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, struct cn_peer *with, uint32_t id,
+				const struct cn_port *to);
 /* The peer here that is on the same node as `with`, if their session is established; NULL: none. */
 struct cn_peer *cn_node_connected(struct cn_node *n, const struct cn_peer *with);
 /* Ends the session with the node `with`, if there is one; peer_down() is called. */

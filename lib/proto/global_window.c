@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "proto/global_window.h"
 
-static void recount(struct cn_flight *f, struct cn_window *w)
+static uint64_t count(const struct cn_flight *f)
 {
-	uint64_t sent = f->sent - f->refused, unacked = f->unacked - f->refused;
+	uint64_t sent = f->sent - f->refused - f->deferred, unacked = f->unacked - f->refused;
 	uint64_t in_flight = sent > f->received ? sent - f->received : 0;
 
-	if (f->by_acks || in_flight > unacked) {
-		in_flight = unacked;
+	return f->by_acks || in_flight > unacked ? unacked : in_flight;
+}
+
+static void recount(struct cn_flight *f, struct cn_window *w)
+{
+	const uint32_t limit = f->limit < w->limit ? f->limit : w->limit;
+	const uint32_t others = w->in_flight - f->in_flight;
+	uint64_t in_flight = count(f);
+
+	while (f->deferred > 0 && others + in_flight < limit) {
+		f->deferred--;
+		in_flight = count(f);
 	}
-	w->in_flight = w->in_flight - f->in_flight + (uint32_t)in_flight;
+	w->in_flight = others + (uint32_t)in_flight;
 	f->in_flight = (uint32_t)in_flight;
 	if (w->in_flight > w->peak) {
 		w->peak = w->in_flight;
@@ -30,7 +40,7 @@ bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit
 	f->since++;
 	f->limit = own_limit;
 	recount(f, w);
-	if (f->by_acks) { /* at half the window, and when it closes, whoever else filled it */
+	if (f->by_acks) { /* at half the window, and when it closes, be it by others' frames */
 		return f->in_flight == (limit + 1) / 2 || w->in_flight >= limit;
 	}
 	/* After a whole window without data from the peers, request one every half window. */
@@ -51,6 +61,7 @@ void cn_flight_acked(struct cn_flight *f, struct cn_window *w, uint64_t frames, 
 {
 	f->unacked -= frames;
 	f->refused -= refused;
+	f->deferred += refused;
 	recount(f, w);
 }
 

@@ -13,9 +13,12 @@
  * A frame that the receiver refused (RNR) has left the network. It does not count until it is sent
  * again, which takes the same room as a new frame. Otherwise frames of a later operation, which
  * the receiver cannot take yet, would occupy the window that an earlier operation needs, while the
- * receiver waits for that one.
+ * receiver waits for that one. If it is acknowledged without having been sent again (another copy
+ * was accepted), it counts as sent when there is room: until then no frame of the operation has
+ * come back for it, but nothing was sent now.
  *
- * Invariant: the sum over all flights is at most the limit whenever a frame is sent under it.
+ * Invariant: the sum over all flights grows only where a frame is sent, or by deferred ones where
+ * there is room; so it is at most the limit.
  */
 #ifndef CN_GLOBAL_WINDOW_H
 #define CN_GLOBAL_WINDOW_H
@@ -32,6 +35,7 @@ struct cn_window {
 struct cn_flight {
 	uint64_t sent, received, unacked;
 	uint64_t refused;   /* of `sent` and `unacked`: refused, and not sent again */
+	uint64_t deferred;  /* of `sent`: acknowledged as refused, and no room yet to count them */
 	uint32_t limit;	    /* the operation's own, of its last frame */
 	uint32_t in_flight; /* this flight's part of the sum */
 	uint32_t since;	    /* frames sent since one was received */

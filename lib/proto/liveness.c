@@ -5,11 +5,12 @@
 
 /* However much is lost, loss does not explain silence for ever: with twenty probes in dead_after,
  * six times that. */
-#define TRIES_MAX 120u
+#define TRIES_MAX  120u
+#define MISSED_MAX 8u
 
-uint32_t cn_node_min_tries(const struct cn_node *n)
+static uint32_t min_tries(uint32_t loss)
 {
-	uint64_t there = 65536 - n->loss, both = there * there >> 16, silent = 65536;
+	uint64_t there = 65536 - loss, both = there * there >> 16, silent = 65536;
 	uint32_t tries = 0;
 
 	while (silent > 1 && tries < TRIES_MAX) {
@@ -19,17 +20,59 @@ uint32_t cn_node_min_tries(const struct cn_node *n)
 	return tries > 3 ? tries : 3;
 }
 
+uint32_t cn_node_min_tries(const struct cn_node *n)
+{
+	return min_tries(n->loss);
+}
+
+uint32_t cn_peer_min_tries(const struct cn_peer *p)
+{
+	uint32_t node = p->node->loss, peer = p->live.own->loss;
+
+	return min_tries(node > peer ? node : peer);
+}
+
+void cn_liveness_note_loss(struct cn_peer *p, bool lost)
+{
+	struct cn_liveness *own = p->live.own;
+
+	own->loss -= own->loss / 16;
+	own->loss += lost ? 65536 / 16 : 0;
+}
+
+/* The last of the probes was answered, the others were not. A node that was paused misses many at
+ * once, which is no loss; so one silence counts for a few only. */
+static void note_probes(struct cn_peer *p)
+{
+	for (uint32_t i = 1; i < p->live.probes && i <= MISSED_MAX; i++) {
+		cn_liveness_note_loss(p, true);
+	}
+	if (p->live.probes > 0) {
+		cn_liveness_note_loss(p, false);
+	}
+}
+
+void cn_liveness_init(struct cn_liveness *l)
+{
+	l->own = l;
+	l->probe_at = l->ask_at = CN_NEVER;
+}
+
 void cn_liveness_note(struct cn_peer *p)
 {
-	p->live.last_rx = p->live.last_session_rx = p->node->now;
-	p->live.contested = false;
-	p->live.probes = p->live.asked = 0;
+	struct cn_liveness *l = &p->live;
+
+	l->last_rx = l->last_session_rx = p->node->now;
+	l->own->last_rx = l->own->last_node_rx = p->node->now;
+	l->contested = false;
+	note_probes(p);
+	l->probes = l->unheard = l->asked = 0;
 }
 
 static void start_probing(struct cn_peer *p, cn_time since, cn_time at)
 {
 	p->live.expect_since = since;
-	p->live.probes = 0;
+	p->live.probes = p->live.unheard = 0;
 	p->live.probe_at = at;
 }
 
@@ -77,19 +120,27 @@ void cn_liveness_reset(struct cn_peer *p)
 {
 	p->node->nexpecting -= p->live.expecting > 0;
 	p->live.expecting = 0;
-	p->live.probes = p->live.asked = 0;
+	p->live.probes = p->live.unheard = p->live.asked = 0;
 	p->live.contested = false;
-	p->live.probe_at = p->tlp.at = CN_NEVER;
+	p->live.probe_at = p->live.ask_at = p->tlp.at = CN_NEVER;
 }
 
 /*
  * One peer is silent: are others? Whether this node is cut off, or a group of nodes, shows only if
  * those are probed that nobody waits for: up to OTHERS_MAX, evenly spread over all peers. They are
- * probed in every round until the peer is given up, as they may have fallen silent after it.
+ * probed in every round until the peer is given up, as they may have fallen silent after it. Each
+ * is probed at a random time within half a round: a burst overflows the first short queue, which
+ * loses the probes of the same peers in every round.
  */
 #define SUSPECT_PROBES 3u /* without an answer begin a round */
 #define OTHERS_MAX     64u
 #define SILENT_ROUNDS  4u /* without an answer, where frames are lost; fewer where none is */
+
+/* Up to `most`, by chance. */
+cn_time cn_peer_random(const struct cn_peer *p, cn_time most)
+{
+	return cn_mix64(p->node->config.epoch + p->node->now + p->index) % (most + 1);
+}
 
 static void probe_others(struct cn_node *n, struct cn_peer *p)
 {
@@ -99,68 +150,111 @@ static void probe_others(struct cn_node *n, struct cn_peer *p)
 		uint32_t step = 1 + (uint32_t)((uint64_t)i * others / asked);
 		struct cn_peer *q = n->peers[(p->index + step) % n->npeers];
 
-		if (q->state == CN_PEER_UP &&
+		if (q->state == CN_PEER_UP && q->live.ask_at == CN_NEVER &&
 		    n->now >= q->live.asked_at + n->config.dead_after / 10) {
-			if (q->live.last_rx > q->live.asked_at) {
-				q->live.asked = 0; /* heard meanwhile, if only by a hello */
-			}
-			q->live.asked++;
-			q->live.asked_at = n->now;
-			q->ackreq_due = true;
-			cn_peer_ready(q);
+			q->live.ask_at = n->now + cn_peer_random(q, n->config.dead_after / 20);
+			cn_peer_reschedule(q);
 		}
 	}
+}
+
+static void ask(struct cn_peer *p)
+{
+	struct cn_liveness *l = &p->live;
+
+	l->ask_at = CN_NEVER;
+	if (l->own->last_rx > l->asked_at) {
+		l->asked = 0; /* heard meanwhile, if only by a hello */
+	}
+	l->asked++;
+	l->asked_at = p->node->now;
+	p->ackreq_due = true;
+	cn_peer_ready(p);
 }
 
 bool cn_peer_is_silent(const struct cn_peer *p)
 {
-	uint32_t tries = cn_node_min_tries(p->node);
+	const struct cn_node *n = p->node;
+	uint32_t tries = cn_node_min_tries(n);
+	uint32_t rounds = tries < SILENT_ROUNDS ? tries : SILENT_ROUNDS;
+	bool just_asked = n->now < p->live.asked_at + n->config.dead_after / 20;
 
-	return p->live.last_rx <= p->live.asked_at &&
-	       p->live.asked >= (tries < SILENT_ROUNDS ? tries : SILENT_ROUNDS);
+	return p->live.own->last_rx <= p->live.asked_at &&
+	       p->live.asked >= rounds + (just_asked ? 1 : 0);
 }
 
 cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait)
 {
-	const struct cn_node *n = p->node;
-
-	return wait - wait / 4 + cn_mix64(n->config.epoch + n->now + p->index) % (wait / 2 + 1);
+	return wait - wait / 4 + cn_peer_random(p, wait / 2);
 }
+
+static cn_time silence(const struct cn_peer *p, cn_time last_rx)
+{
+	cn_time since = last_rx > p->live.expect_since ? last_rx : p->live.expect_since;
+
+	return p->node->now > since ? p->node->now - since : 0;
+}
+
+/* How many times dead_after a session may be silent while its node is heard by another one. */
+#define SESSION_GRACE 4u
 
 static void probe(struct cn_node *n, struct cn_peer *p)
 {
 	struct cn_liveness *l = &p->live;
-	cn_time since = l->last_session_rx > l->expect_since ? l->last_session_rx : l->expect_since;
-	cn_time silent = n->now > since ? n->now - since : 0;
+	const cn_time dead_after = n->config.dead_after, first = dead_after / 5;
+	cn_time idle = silence(p, l->last_session_rx), silent = silence(p, l->own->last_node_rx);
 	/* One probe may be lost; the first one without an answer is followed by many. On a long
 	 * path with loss on every link most round trips fail (6 of 10 over nine links that lose 5
 	 * %), so probes are three times as frequent in the second half of the grace period. */
-	bool late = silent >= n->config.dead_after / 2;
-	cn_time interval = n->config.dead_after / (l->probes == 0 ? 5 : late ? 60 : 20);
+	bool heard = silent < first, late = silent >= dead_after / 2, due;
+	cn_time interval = first;
+	uint32_t tries = cn_peer_min_tries(p);
 
-	if (silent >= n->config.dead_after && l->probes >= cn_node_min_tries(n)) {
+	if ((silent >= dead_after && l->unheard >= tries) ||
+	    (idle >= SESSION_GRACE * dead_after && l->probes >= tries)) {
 		cn_peer_down(p, CN_PEER_SILENT);
 		return;
 	}
-	if (silent >= interval) {
-		if (l->probes++ == 0) {
-			interval = n->config.dead_after / 20;
-		}
+	l->unheard = heard ? 0 : l->unheard;
+	if (l->unheard > 0) {
+		interval = dead_after / (late ? 60 : 20);
+	}
+	due = idle >= interval;
+	if (due) {
+		l->probes++;
 		p->ackreq_due = true;
 		cn_peer_ready(p);
-		if (l->probes % (late ? 3 * SUSPECT_PROBES : SUSPECT_PROBES) == 0) {
+	} else {
+		interval = interval - idle + dead_after / 60;
+	}
+	if (due && !heard) {
+		if (l->unheard++ == 0) {
+			interval = dead_after / 20;
+		}
+		if (l->unheard >= SUSPECT_PROBES) {
 			probe_others(n, p);
 		}
 	}
 	interval = cn_peer_jitter(p, interval);
-	if (silent < n->config.dead_after && silent + interval > n->config.dead_after) {
-		interval = n->config.dead_after - silent; /* given up in time */
+	if (silent < dead_after && silent + interval > dead_after) {
+		interval = dead_after - silent; /* given up in time */
 	}
 	l->probe_at = n->now + interval;
 }
 
+cn_time cn_liveness_deadline(const struct cn_liveness *l)
+{
+	return cn_min_time(l->probe_at, l->ask_at);
+}
+
 void cn_liveness_expire(struct cn_peer *p)
 {
+	if (p->live.ask_at <= p->node->now) {
+		ask(p);
+	}
+	if (p->live.probe_at > p->node->now) {
+		return;
+	}
 	if (p->live.expecting == 0 && p->tx.queue.una == p->tx.queue.end && !p->live.contested) {
 		p->live.probe_at = CN_NEVER;
 	} else {

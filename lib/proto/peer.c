@@ -95,7 +95,8 @@ struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
 	p->index = n->npeers;
 	p->state = CN_PEER_DOWN;
 	memcpy(p->mac, mac, 6);
-	p->live.probe_at = p->tlp.at = p->hello.later_at = p->path.at = CN_NEVER;
+	cn_liveness_init(&p->live);
+	p->tlp.at = p->hello.later_at = p->path.at = CN_NEVER;
 	p->tx.rto_at = CN_NEVER;
 	p->rx.ack_at = p->rx.nak_at = CN_NEVER;
 	p->timer.at = CN_NEVER;
@@ -128,9 +129,8 @@ static cn_time peer_deadline(const struct cn_peer *p)
 
 	if (p->state == CN_PEER_UP) {
 		at = cn_min_time(at, cn_min_time(p->rx.nak_at, p->tx.rto_at));
-		at = cn_min_time(at, cn_min_time(p->rx.ack_at,
-						 cn_min_time(p->live.probe_at, p->tlp.at)));
-		at = cn_min_time(at, p->path.at);
+		at = cn_min_time(at, cn_min_time(p->rx.ack_at, p->tlp.at));
+		at = cn_min_time(at, cn_min_time(cn_liveness_deadline(&p->live), p->path.at));
 	}
 	return at;
 }

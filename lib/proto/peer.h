@@ -58,6 +58,12 @@ bool cn_peer_rnr_sent(const struct cn_peer *p);
  * would alone, or one and a half times the inter-arrival time.
  */
 void cn_peer_reply_soon(struct cn_peer *p);
+/*
+ * Nothing will be sent back to this peer for the frame that is being delivered, which ends what all
+ * nodes do together: it is acknowledged at once. After a delay the acknowledgements of all nodes
+ * would go at one time, among the frames of what follows.
+ */
+void cn_peer_no_reply(struct cn_peer *p);
 
 /*
  * Something here waits for this peer (delta 1), or no longer does (-1). A peer that is waited for

@@ -169,7 +169,7 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	n->counters.data_received++;
 	cn_interarrival_note(&r->arrivals, n->now, c->dead_after / 6);
 	r->unacked++;
-	if ((w->flags & CN_FLAG_ACKREQ) != 0 || r->unacked >= cn_ack_every(n)) {
+	if ((w->flags & CN_FLAG_ACKREQ) != 0 || r->no_reply || r->unacked >= cn_ack_every(n)) {
 		ack_now(p);
 	} else if (r->ack_at == CN_NEVER) {
 		r->ack_at = n->now +
@@ -177,7 +177,7 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 					   : c->ack_delay);
 		cn_peer_reschedule(p);
 	}
-	r->reply_soon = false;
+	r->reply_soon = r->no_reply = false;
 	return true;
 }
 
@@ -226,4 +226,9 @@ bool cn_peer_rnr_sent(const struct cn_peer *p)
 void cn_peer_reply_soon(struct cn_peer *p)
 {
 	p->rx.reply_soon = true;
+}
+
+void cn_peer_no_reply(struct cn_peer *p)
+{
+	p->rx.no_reply = true;
 }

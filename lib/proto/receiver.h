@@ -19,6 +19,7 @@ struct cn_receiver {
 	uint32_t unacked; /* frames accepted since the last one */
 	cn_time ack_at;	  /* delayed one; CN_NEVER: none */
 	bool reply_soon;  /* data will be sent back: cn_peer_reply_soon() */
+	bool no_reply;	  /* nothing will: cn_peer_no_reply() */
 	struct cn_interarrival arrivals;
 
 	/* the gap before `expected` */

@@ -92,10 +92,13 @@ uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 	return t->queue.end++;
 }
 
-static void note_loss(struct cn_node *n, bool lost)
+static void note_loss(struct cn_peer *p, bool lost)
 {
+	struct cn_node *n = p->node;
+
 	n->loss -= n->loss / 32;
 	n->loss += lost ? 65536 / 32 : 0;
+	cn_liveness_note_loss(p, lost);
 }
 
 void cn_sender_ack(struct cn_peer *p, uint32_t ack)
@@ -113,7 +116,7 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 		struct cn_rtx_frame *f = cn_rtx_at(q, seq);
 
 		sample = f->resent ? 0 : p->node->now - f->sent_at;
-		note_loss(p->node, f->resent);
+		note_loss(p, f->resent);
 		release(p, f);
 	}
 	q->una = ack;
@@ -241,7 +244,7 @@ void cn_sender_timeout(struct cn_peer *p)
 	} else if (!cn_rtx_at(&t->queue, t->queue.una)->refused) { /* else nothing is in flight */
 		p->node->counters.timeouts++;
 		suspect_path(p);
-		if (++t->backoff > max_retries && t->backoff > cn_node_min_tries(p->node)) {
+		if (++t->backoff > max_retries && t->backoff > cn_peer_min_tries(p)) {
 			cn_peer_down(p, CN_PEER_SILENT);
 			return;
 		}

@@ -72,7 +72,7 @@ static void expire_peer(struct cn_node *n, struct cn_peer *p)
 		cn_liveness_unacked(p);
 		cn_sender_timeout(p);
 	}
-	if (p->live.probe_at <= n->now) {
+	if (cn_liveness_deadline(&p->live) <= n->now) {
 		cn_liveness_expire(p);
 	}
 	if (p->tlp.at <= n->now) {

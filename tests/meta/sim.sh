@@ -88,6 +88,12 @@ has '8 ranks failed, 8 on other hosts .* 8 of these name'
 has '^  next job: right$'
 sim 1 allgather --shape 8 --sizes 64k --verify --fault "for=3s partition h0-h3|h4,h5-h7"
 has '^  next job: right$'
+# Whenever the cable of a host is cut, it says that none of its peers answers.
+for seed in $(seq 60); do
+	sim 1 alltoall --shape 4 --rate 20mbit --sizes 16k --iterations 300 --seed "$seed" \
+		--fault "t=$((300 + seed))ms cut h2"
+	has 'rank 2 on h2: .*: node h2 is cut off: none of its 3 peers answers$'
+done
 sim 0 alltoall --shape 4x2 --sizes 64k --verify --fault "for=5ms loss 5%" \
 	--fault "duplicate 1% s0-s1" --fault "t=1ms for=300ms pause h2" --fault "t=1s crash h0" \
 	--fault "t=0 restart h1"

@@ -106,6 +106,9 @@ static bool deliver(void *ctx, cn_time now, struct cn_peer *peer, const struct c
 	if (p->reply_soon) {
 		cn_peer_reply_soon(peer);
 	}
+	if (p->no_reply) {
+		cn_peer_no_reply(peer);
+	}
 	f->received++;
 	if (p->garble != 0) {
 		return true;

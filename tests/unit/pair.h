@@ -73,6 +73,7 @@ struct pair {
 	void *filter_arg;
 	uint32_t first_seq; /* of every session; 0: the transport's own */
 	bool reply_soon;    /* receivers announce that data will go back */
+	bool no_reply;	    /* ... that nothing will */
 	bool gaps_allowed;  /* streams are abandoned or sessions end: numbers may be missing */
 	struct pair_packet *queue; /* heap by (at, order) */
 	uint32_t queued, queue_cap;

@@ -67,7 +67,8 @@ static void flight__one_way(void **state)
 	assert_int_equal(w.in_flight, 0);
 }
 
-/* The frame that closes the window asks where only an answer opens it, whoever else filled it. */
+/* Where acknowledgements are the clock, the frame that closes the window requests one, also if
+ * frames of another flight are in it. */
 static void flight__others_fill_the_window(void **state)
 {
 	struct cn_window w = { .limit = COLLNET_WINDOW_OFF };
@@ -186,6 +187,39 @@ static void flight__refused(void **state)
 	}
 }
 
+/* The acknowledgement of a frame that counted as refused does not close a full window any further:
+ * it counts as sent when there is room again. */
+static void flight__refused_and_acknowledged(void **state)
+{
+	struct cn_window w = { .limit = 24 };
+	struct cn_flight f = { 0 }, other = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		cn_flight_sent(&f, &w, 24);
+	}
+	for (int i = 0; i < 12; i++) { /* in turn: more are not acknowledged than in flight */
+		cn_flight_received(&f, &w);
+		cn_flight_sent(&f, &w, 24);
+	}
+	cn_flight_refused(&f, &w);
+	cn_flight_refused(&f, &w);
+	assert_int_equal(w.in_flight, 2);
+	while (cn_window_open(&w, 24)) {
+		cn_flight_sent(&other, &w, 24);
+	}
+	cn_flight_acked(&f, &w, 2, 2);
+	assert_int_equal(w.in_flight, 24);
+	cn_flight_acked(&other, &w, 1, 0);
+	assert_int_equal(w.in_flight, 23);
+	cn_flight_received(&f, &w); /* and both count */
+	assert_int_equal(w.in_flight, 24);
+	assert_int_equal(f.in_flight, 3);
+	assert_int_equal(f.deferred, 0);
+	cn_flight_end(&f, &w);
+	assert_int_equal(w.in_flight, 21);
+}
+
 /*
  * Several operations of several nodes exchange frames over a wire that loses and repeats them.
  * Only first sendings and first arrivals are counted: the sum never passes the limit, and when
@@ -254,6 +288,7 @@ int main(void)
 		cmocka_unit_test(flight__no_room_at_all),
 		cmocka_unit_test(flight__end_gives_back),
 		cmocka_unit_test(flight__refused),
+		cmocka_unit_test(flight__refused_and_acknowledged),
 		cmocka_unit_test(flight__random_exchanges),
 	};
 

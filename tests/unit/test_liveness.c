@@ -69,15 +69,35 @@ struct probes {
 	uint32_t n[PAIR_NODES];
 };
 
+static void note(struct probes *seen, uint32_t node, cn_time at)
+{
+	if (seen->n[node] < PROBES_MAX) {
+		seen->at[node][seen->n[node]++] = at;
+	}
+}
+
 /* Frames to node 0 by their senders. */
 static bool note_probe(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
 {
-	struct probes *seen = p->filter_arg;
-
 	(void)f;
 	(void)len;
-	if (to == 0 && seen->n[from] < PROBES_MAX) {
-		seen->at[from][seen->n[from]++] = p->now;
+	if (to == 0) {
+		note(p->filter_arg, from, p->now);
+	}
+	return true;
+}
+
+static bool is_ack(const uint8_t *f)
+{
+	return (f[CN_ETH_HEADER + 2] & 7) == CN_TYPE_ACK;
+}
+
+/* Frames of node 0 by their receivers, but for hellos. */
+static bool note_asked(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	(void)len;
+	if (from == 0 && is_ack(f)) {
+		note(p->filter_arg, to, p->now);
 	}
 	return true;
 }
@@ -145,7 +165,9 @@ static void liveness__expected_and_alive(void **state)
 	p->loss = 200000;
 	pair_run(p, 120 * 1000 * CN_MS);
 	assert_int_equal(p->nodes[0].downs, 0);
-	assert_true(pair_stats(p, 0).acks_sent < 620);
+	print_message("%llu probes in 400 intervals\n",
+		      (unsigned long long)pair_stats(p, 0).acks_sent);
+	assert_true(pair_stats(p, 0).acks_sent < 400 * 2);
 	cn_peer_expect(p->nodes[0].node, p->now, pair_peer(p, 0, 1), -1);
 	p->loss = 0;
 	pair_stop(p, 1);
@@ -182,6 +204,89 @@ static void liveness__others_silent_later(void **state)
 	assert_true(is_silent_with(250 * CN_MS));
 	assert_true(is_silent_with(600 * CN_MS));
 	assert_false(is_silent_with(1400 * CN_MS));
+}
+
+/* One peer is silent. The others are probed at different times in every round: in a burst a short
+ * queue would lose the probes of the same peers each time. */
+static void liveness__others_are_not_probed_at_once(void **state)
+{
+	uint32_t all = 0, apart = 0, first = 0;
+
+	(void)state;
+	for (uint32_t k = 0; k < 5; k++) {
+		struct pair *p = up(4);
+		struct probes seen = { 0 };
+		uint32_t rounds = 0;
+
+		pair_run(p, k * 37 * CN_MS);
+		expect(p, 0, 1);
+		pair_stop(p, 1);
+		p->filter = note_asked;
+		p->filter_arg = &seen;
+		pair_poke(p);
+		pair_run_down(p, 0, 1, 5000 * CN_MS);
+		for (; rounds < seen.n[2] && rounds < seen.n[3]; rounds++) {
+			cn_time x = seen.at[2][rounds], y = seen.at[3][rounds];
+
+			apart += (x > y ? x - y : y - x) > 500 * CN_US;
+			first += x < y;
+		}
+		assert_true(rounds >= 3);
+		all += rounds;
+		pair_free(p);
+	}
+	print_message("%u of %u rounds apart, %u in one order\n", apart, all, first);
+	assert_true(apart * 10 >= all * 9 && first * 4 > all && first * 4 < all * 3);
+}
+
+/* Probes of the only idle peer, of which all but each `every`-th are lost. */
+static bool lose_probes(struct pair *p, uint32_t from, uint32_t to, const uint8_t *f, size_t len)
+{
+	const uint32_t *every = p->filter_arg;
+	static uint32_t n;
+
+	(void)to;
+	(void)len;
+	return from != 0 || !is_ack(f) || ++n % *every == 0;
+}
+
+/* The node sees no loss, but a path loses five of six probes: its peer is given more of them. */
+static void liveness__tries_follow_probes(void **state)
+{
+	struct pair *p = up(3);
+	uint32_t every = 6;
+	cn_time from;
+
+	(void)state;
+	p->filter = lose_probes;
+	p->filter_arg = &every;
+	expect(p, 0, 1);
+	pair_run(p, 30000 * CN_MS);
+	assert_int_equal(p->nodes[0].downs, 0);
+	assert_int_equal(cn_node_min_tries(p->nodes[0].node), 3);
+	assert_in_range(cn_peer_min_tries(pair_peer(p, 0, 1)), 40, 120);
+	assert_int_equal(cn_peer_min_tries(pair_peer(p, 0, 2)), 3);
+	pair_stop(p, 1);
+	from = p->now;
+	pair_run_down(p, 0, 1, 30000 * CN_MS);
+	assert_in_range((p->now - from) / CN_MS, 1500, 6000);
+	pair_free(p);
+}
+
+/* A pause is no loss: the peer that has missed dozens of probes is given hardly more of them. */
+static void liveness__a_pause_is_no_loss(void **state)
+{
+	struct pair *p = up(2);
+
+	(void)state;
+	expect(p, 0, 1);
+	p->cut[1][0] = true;
+	pair_run(p, 1450 * CN_MS);
+	p->cut[1][0] = false;
+	pair_run(p, 100 * CN_MS);
+	assert_int_equal(p->nodes[0].downs, 0);
+	assert_in_range(cn_peer_min_tries(pair_peer(p, 0, 1)), 3, 30);
+	pair_free(p);
 }
 
 /* How long a silent node is waited for: three probes where nothing is lost, more where much is. */
@@ -221,7 +326,10 @@ int main(void)
 		cmocka_unit_test(liveness__silent_with_frames),
 		cmocka_unit_test(liveness__expected_and_alive),
 		cmocka_unit_test(liveness__others_silent_later),
+		cmocka_unit_test(liveness__others_are_not_probed_at_once),
 		cmocka_unit_test(liveness__tries_follow_loss),
+		cmocka_unit_test(liveness__tries_follow_probes),
+		cmocka_unit_test(liveness__a_pause_is_no_loss),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -121,6 +121,24 @@ static void receiver__delayed_ack(void **state)
 	delayed_ack(true);
 }
 
+/* A frame for which nothing goes back is acknowledged at once, and the next one is not. */
+static void receiver__no_reply(void **state)
+{
+	struct pair *p = two();
+
+	(void)state;
+	p->no_reply = true;
+	pair_send(p, 0, 1, 1, 100);
+	pair_run(p, CN_MS);
+	assert_int_equal(p->flows[0][1].acked, 1);
+	p->no_reply = false;
+	pair_send(p, 0, 1, 1, 100);
+	pair_run(p, CN_MS);
+	assert_int_equal(p->flows[0][1].received, 2);
+	assert_int_equal(p->flows[0][1].acked, 1);
+	pair_free(p);
+}
+
 /* Sixteen frames are acknowledged at once, fifteen are not. */
 static void receiver__every_sixteenth(void **state)
 {
@@ -500,6 +518,7 @@ int main(void)
 		cmocka_unit_test(receiver__ack_share_after_loss),
 		cmocka_unit_test(receiver__data_back_acknowledges),
 		cmocka_unit_test(receiver__delayed_ack),
+		cmocka_unit_test(receiver__no_reply),
 		cmocka_unit_test(receiver__every_sixteenth),
 		cmocka_unit_test(receiver__lost_acks),
 		cmocka_unit_test(receiver__not_ready_then_ready),

@@ -189,6 +189,36 @@ static void run__one_seed_one_result(void **state)
 	cn_topo_free(t);
 }
 
+/* 32 hosts on a chain of four switches send to all at once. Of what crosses the switches more than
+ * half is lost for seconds, and some sessions are silent for that time. No node is dead. */
+static void run__overload_is_not_death(void **state)
+{
+	const char *source = getenv("COLLNET_SOURCE");
+	struct sim_outcome out;
+	struct sim_case c;
+	struct cn_topo *t;
+	char path[512];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/examples/topologies/aapc-c.topo",
+		 source != NULL ? source : ".");
+	assert_int_equal(cn_topo_read(path, &t, NULL), COLLNET_OK);
+	c = exchange(t, "linear", 65536);
+	c.cluster.kind = CN_SIM_SHARED;
+	c.cluster.rate = 100000000;
+	c.cluster.buffer = 43;
+	c.cluster.seed = 1;
+	c.iterations = 1;
+	c.warmup = 0;
+	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
+	if (out.failed > 0) {
+		fail_msg("%s", out.why);
+	}
+	assert_int_equal(out.wrong, 0);
+	assert_true(out.drops > 10000 && out.slowest_ns > 1.5e9);
+	cn_topo_free(t);
+}
+
 /* Nobody is to look for a daemon then. */
 static void run__hosts_that_do_not_meet(void **state)
 {
@@ -204,6 +234,39 @@ static void run__hosts_that_do_not_meet(void **state)
 			       "rank 0 does not join: with this rate, latency, gap or loss"));
 	assert_non_null(strstr(err.text, " 600 virtual seconds"));
 	cn_topo_free(t);
+}
+
+/*
+ * The first exchange of a new job, with Tam and Wang's processors and ports: it has the ports for
+ * itself, as the wire-up's acknowledgements have been sent. When each of them was sent 20 ms after
+ * its message, more than 200 filled ports with data behind them.
+ */
+static void run__first_exchange(void **state)
+{
+	static const char *const shapes[] = { "8x3", "6x4" };
+	struct cn_err err = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct cn_topo *t = shape(shapes[i], 1000000000, 43);
+		struct sim_case c = exchange(t, "shuffle", 16384);
+		struct sim_outcome out;
+
+		cn_topo_input_buffered(t);
+		c.iterations = 1;
+		c.warmup = 0;
+		c.cluster.kind = CN_SIM_INPUT;
+		c.cluster.o_send = 10 * CN_US;
+		c.cluster.o_recv = 20 * CN_US;
+		c.cluster.u_recv = 5 * CN_US;
+		c.cluster.delay = 5 * CN_US;
+		assert_int_equal(sim_run(&c, &out, &err), COLLNET_OK);
+		assert_int_equal(out.failed, 0);
+		assert_int_equal(out.drops, 0);
+		assert_true(out.ack_bytes < 24 * 60);
+		sim_outcome_free(&out);
+		cn_topo_free(t);
+	}
 }
 
 /* ---- traces and captures -------------------------------------------------------------- */
@@ -388,7 +451,9 @@ int main(void)
 		cmocka_unit_test(model__uplinks),
 		cmocka_unit_test(run__near_equation_2),
 		cmocka_unit_test(run__one_seed_one_result),
+		cmocka_unit_test(run__overload_is_not_death),
 		cmocka_unit_test(run__hosts_that_do_not_meet),
+		cmocka_unit_test(run__first_exchange),
 		cmocka_unit_test(trace__trace_and_capture),
 		cmocka_unit_test(trace__cannot_be_opened),
 		cmocka_unit_test(trace__cannot_be_written),

@@ -299,6 +299,40 @@ static void transport__stale_frames(void **state)
 	two_jobs_end(c);
 }
 
+/*
+ * Host 0 waits for host 1 in job x, of which nothing of host 0 arrives there any more. Until that
+ * ends, the time; job y is busy or idle.
+ */
+static cn_time one_session_silent(bool busy)
+{
+	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
+	struct cn_transport *x = engine(c, 1)->own.next->next;
+	cn_time begin = cn_sim_now(c->sim), took;
+
+	cn_node_find(x->node, "h0")->session_in ^= 1;
+	two_jobs_call(c, &c->x, 0, 0, CN_OP_ALLTOALL, 1000, 600 * SECOND);
+	for (uint32_t i = 0; c->x.calls[0][0].told == 0; i++) {
+		for (uint32_t r = 0; busy && i % 40 == 0 && r < TWO_JOBS_HOSTS; r++) {
+			two_jobs_call(c, &c->y, r, 0, CN_OP_ALLTOALL, 1000, SECOND);
+		}
+		two_jobs_run(c, 5 * CN_MS);
+		assert_true(cn_sim_now(c->sim) - begin < 30 * SECOND);
+	}
+	took = cn_sim_now(c->sim) - begin;
+	assert_int_equal(c->x.calls[0][0].status, COLLNET_EPEER);
+	assert_non_null(strstr(c->x.calls[0][0].text, "node h1 stopped answering node h0"));
+	two_jobs_end(c);
+	return took;
+}
+
+/* A node that is heard on one port lives, so a session on another port is not given up as soon. */
+static void transport__a_node_lives_on_any_port(void **state)
+{
+	(void)state;
+	assert_in_range(one_session_silent(false) / CN_MS, 1500, 1700);
+	assert_in_range(one_session_silent(true) / CN_MS, 5000, 7000);
+}
+
 /* What the transports count is the node's, while they are open and afterwards. */
 static void transport__counters(void **state)
 {
@@ -344,6 +378,7 @@ int main(void)
 		cmocka_unit_test(transport_open__ports),
 		cmocka_unit_test(transport_open__oldest_gives_way),
 		cmocka_unit_test(transport__stale_frames),
+		cmocka_unit_test(transport__a_node_lives_on_any_port),
 		cmocka_unit_test(transport__counters),
 	};
 

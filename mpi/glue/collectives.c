@@ -6,7 +6,7 @@
 #include "mpi/glue/glue.h"
 
 /* Whether the call ends here: it is declined, or complete because it moves nothing. */
-static bool ends_here(const struct glue_call *k, enum glue_op op, size_t bytes, int *rc)
+static bool ends_here(struct glue_call *k, enum glue_op op, size_t bytes, int *rc)
 {
 	*rc = MPI_SUCCESS;
 	if (bytes == 0 && glue_decide(k, 0)) {
@@ -20,14 +20,14 @@ static bool ends_here(const struct glue_call *k, enum glue_op op, size_t bytes, 
 }
 
 /* What a rank sends is its block of the result: the library accepts that it is in place. */
-static int pack_own_block(struct glue_call *k)
+static int pack_own_block(struct glue_call *k, const struct glue_blocks *received)
 {
-	struct glue_blocks own = k->received;
+	struct glue_blocks own = *received;
 
-	own.data = glue_block(&k->received, (uint32_t)k->c->rank);
+	own.data = glue_block(received, (uint32_t)k->c->rank);
 	own.n = 1;
 	if (k->out.owned != NULL) {
-		return glue_pack(k, &k->in, &own, true);
+		return glue_pack(k, &k->in, &own, GLUE_SENT);
 	}
 	k->in.bytes = own.data;
 	return MPI_SUCCESS;
@@ -35,62 +35,60 @@ static int pack_own_block(struct glue_call *k)
 
 int glue_barrier(struct glue_call *k)
 {
-	struct collnet_coll_options o = glue_options();
+	struct collnet_coll_options o = glue_options(k);
 
 	if (!glue_serves(k, GLUE_Barrier, 0)) {
 		return GLUE_DECLINED;
 	}
-	glue_make_room(k->c);
-	return glue_started(k, "Barrier", collnet_ibarrier(k->c->team->team, &o, &k->request));
+	glue_make_room(k);
+	return glue_started(k, "Barrier", collnet_ibarrier(k->team->team, &o, &k->request));
 }
 
 int glue_bcast(struct glue_call *k, void *buffer, int count, MPI_Datatype type, int root)
 {
 	const struct glue_blocks block = { buffer, 1, count, type, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options();
+	struct collnet_coll_options o = glue_options(k);
 	size_t bytes = glue_bytes(count, type);
 	int rc;
 
 	if (ends_here(k, GLUE_Bcast, bytes, &rc)) {
 		return rc;
 	}
-	rc = glue_pack(k, &k->out, &block, k->c->rank == root);
+	rc = glue_pack(k, &k->out, &block, k->c->rank == root ? GLUE_SENT : GLUE_RECEIVED);
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	if (k->c->rank != root) {
-		k->received = block;
-	}
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, "Bcast",
-			    collnet_ibcast(k->c->team->team, k->out.bytes, bytes, (uint32_t)root,
-					   &o, &k->request));
+			    collnet_ibcast(k->team->team, k->out.bytes, bytes, (uint32_t)root, &o,
+					   &k->request));
 }
 
 int glue_allgather(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
 		   int nrecv, MPI_Datatype trecv)
 {
 	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options();
+	const struct glue_blocks received = { recv, (uint32_t)k->c->size, nrecv, trecv, NULL, NULL,
+					      NULL };
+	struct collnet_coll_options o = glue_options(k);
 	size_t bytes = glue_bytes(nrecv, trecv);
 	int rc;
 
 	if (ends_here(k, GLUE_Allgather, bytes, &rc)) {
 		return rc;
 	}
-	k->received = (struct glue_blocks){ recv, (uint32_t)k->c->size, nrecv, trecv, NULL, NULL,
-					    NULL };
-	rc = glue_pack(k, &k->out, &k->received, false);
+	rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	if (rc == MPI_SUCCESS) {
-		rc = send == MPI_IN_PLACE ? pack_own_block(k) : glue_pack(k, &k->in, &sent, true);
+		rc = send == MPI_IN_PLACE ? pack_own_block(k, &received)
+					  : glue_pack(k, &k->in, &sent, GLUE_SENT);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, "Allgather",
-			    collnet_iallgather(k->c->team->team, k->in.bytes, k->out.bytes, bytes,
-					       &o, &k->request));
+			    collnet_iallgather(k->team->team, k->in.bytes, k->out.bytes, bytes, &o,
+					       &k->request));
 }
 
 int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
@@ -98,33 +96,35 @@ int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype
 {
 	const uint32_t size = (uint32_t)k->c->size;
 	const struct glue_blocks sent = { (void *)send, size, nsend, tsend, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options();
+	const struct glue_blocks received = { recv, size, nrecv, trecv, NULL, NULL, NULL };
+	struct collnet_coll_options o = glue_options(k);
 	size_t bytes = glue_bytes(nrecv, trecv);
 	int rc;
 
 	if (ends_here(k, GLUE_Alltoall, bytes, &rc)) {
 		return rc;
 	}
-	k->received = (struct glue_blocks){ recv, size, nrecv, trecv, NULL, NULL, NULL };
-	rc = glue_pack(k, &k->out, &k->received, false);
+	rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	if (rc == MPI_SUCCESS) {
 		/* In place, the library copies what it sends from its receive buffer. */
-		rc = glue_pack(k, &k->in, send == MPI_IN_PLACE ? &k->received : &sent, true);
+		rc = glue_pack(k, &k->in, send == MPI_IN_PLACE ? &received : &sent, GLUE_SENT);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, "Alltoall",
-			    collnet_ialltoall(k->c->team->team, k->in.bytes, k->out.bytes, bytes,
-					      &o, &k->request));
+			    collnet_ialltoall(k->team->team, k->in.bytes, k->out.bytes, bytes, &o,
+					      &k->request));
 }
 
 int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
 		int nrecv, MPI_Datatype trecv, int root)
 {
 	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options();
+	struct collnet_coll_options o = glue_options(k);
+	const struct glue_blocks received = { recv, (uint32_t)k->c->size, nrecv, trecv, NULL, NULL,
+					      NULL };
 	const bool is_root = k->c->rank == root;
 	size_t bytes = is_root ? glue_bytes(nrecv, trecv) : glue_bytes(nsend, tsend);
 	int rc;
@@ -133,21 +133,18 @@ int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype t
 		return rc;
 	}
 	if (is_root) {
-		k->received = (struct glue_blocks){
-			recv, (uint32_t)k->c->size, nrecv, trecv, NULL, NULL, NULL
-		};
-		rc = glue_pack(k, &k->out, &k->received, false);
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	}
 	if (rc == MPI_SUCCESS) {
-		rc = is_root && send == MPI_IN_PLACE ? pack_own_block(k)
-						     : glue_pack(k, &k->in, &sent, true);
+		rc = is_root && send == MPI_IN_PLACE ? pack_own_block(k, &received)
+						     : glue_pack(k, &k->in, &sent, GLUE_SENT);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, "Gather",
-			    collnet_igather(k->c->team->team, k->in.bytes, k->out.bytes, bytes,
+			    collnet_igather(k->team->team, k->in.bytes, k->out.bytes, bytes,
 					    (uint32_t)root, &o, &k->request));
 }
 
@@ -157,7 +154,8 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	const struct glue_blocks sent = {
 		(void *)send, (uint32_t)k->c->size, nsend, tsend, NULL, NULL, NULL
 	};
-	struct collnet_coll_options o = glue_options();
+	struct collnet_coll_options o = glue_options(k);
+	const struct glue_blocks received = { recv, 1, nrecv, trecv, NULL, NULL, NULL };
 	const bool is_root = k->c->rank == root;
 	size_t bytes = is_root ? glue_bytes(nsend, tsend) : glue_bytes(nrecv, trecv);
 	int rc;
@@ -166,19 +164,18 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 		return rc;
 	}
 	if (is_root) {
-		rc = glue_pack(k, &k->in, &sent, true);
+		rc = glue_pack(k, &k->in, &sent, GLUE_SENT);
 	}
 	if (rc == MPI_SUCCESS && is_root && recv == MPI_IN_PLACE) {
 		k->out.bytes = (char *)k->in.bytes + (size_t)root * bytes;
 	} else if (rc == MPI_SUCCESS) {
-		k->received = (struct glue_blocks){ recv, 1, nrecv, trecv, NULL, NULL, NULL };
-		rc = glue_pack(k, &k->out, &k->received, false);
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, "Scatter",
-			    collnet_iscatter(k->c->team->team, k->in.bytes, k->out.bytes, bytes,
+			    collnet_iscatter(k->team->team, k->in.bytes, k->out.bytes, bytes,
 					     (uint32_t)root, &o, &k->request));
 }

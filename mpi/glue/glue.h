@@ -42,6 +42,10 @@ struct glue_mpi {
 	/* Several threads may call MPI at once. Every communicator then has a context and a team of
 	 * its own, so that no lock is held while a collective waits. */
 	bool threads;
+	/* Keep what the program may free before a persistent operation that uses it, or no longer.
+	 * NULL if no operation is persistent. */
+	void (*hold_type)(MPI_Datatype type, bool hold);
+	void (*hold_op)(MPI_Op op, bool hold);
 };
 
 /* Defined by the component. Open MPI itself uses types that MPI_Type_get_envelope() rejects. */
@@ -56,8 +60,8 @@ struct glue_comm {
 	void *self; /* passed to the functions of mpi */
 	struct glue_team *team;
 	int rank, size;
-	bool nested;		     /* in an operation that consists of others */
 	bool wants_team, tried_team; /* of its own, for non-blocking calls */
+	bool persistent_by_mpi;	     /* a rank could not prepare one */
 	struct glue_choice *trial;   /* the call is one that is timed, from `began` */
 	int64_t began;
 };
@@ -81,7 +85,7 @@ struct glue_call;
 /*
  * The operations start a call: MPI_SUCCESS, GLUE_DECLINED, or an error code. What they do not
  * decline, glue_finish() completes, whatever the result, or for a non-blocking call that started
- * glue_test().
+ * glue_test(). A persistent call they prepare; see glue_prepare().
  */
 int glue_barrier(struct glue_call *k);
 int glue_bcast(struct glue_call *k, void *buffer, int count, MPI_Datatype type, int root);
@@ -111,7 +115,6 @@ int glue_reduce(struct glue_call *k, const void *send, void *recv, int count, MP
 		MPI_Op op, int root);
 int glue_reduce_scatter_block(struct glue_call *k, const void *send, void *recv, int count,
 			      MPI_Datatype type, MPI_Op op);
-/* Consists of others: not for non-blocking calls. */
 int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const int *counts,
 			MPI_Datatype type, MPI_Op op);
 int glue_scan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
@@ -123,24 +126,27 @@ int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MP
  * MPI_SUCCESS or an error code. A failure of collnet's has an error class of its own, whose string
  * is collnet's message, which is also a line on standard error. */
 int glue_finish(struct glue_call *k, int rc);
-/* Whether a non-blocking call is complete; then it is finished, with this result. */
+/* Whether a non-blocking call, or the start of a persistent one, is complete; then it is finished,
+ * with this result. */
 bool glue_test(struct glue_call *k, int *rc);
+
+/*
+ * A persistent call: glue_prepare() finds or creates a team for it alone, because MPI lets the
+ * ranks start their persistent operations in any order. If that succeeds, the operation prepares
+ * it. glue_prepared(), with the result of both, lets the ranks agree on MPI_SUCCESS or
+ * GLUE_DECLINED. As MPI allows, the first and the last wait for the other ranks. A prepared call
+ * without a request moves nothing; any other can be started.
+ */
+int glue_prepare(struct glue_call *k);
+int glue_prepared(struct glue_call *k, int rc);
+/* MPI_SUCCESS or an error code; a call that has failed can be started again. */
+int glue_start(struct glue_call *k);
+/* It is not started, and no longer needed. */
+void glue_unprepare(struct glue_call *k);
 
 /* The component has performed a blocking call, or passed it to MPI: every call of an operation is
  * followed by this one. c may be NULL. */
 void glue_end(struct glue_comm *c);
-
-/*
- * `count` elements of a type as contiguous bytes. A type that is contiguous in memory is used in
- * place; else the bytes are in `owned`, which glue_packed_free() frees.
- */
-struct glue_packed {
-	void *bytes;
-	void *owned;
-	struct glue_buffer *buffer; /* which the owned bytes are in; NULL: the heap */
-	/* With a count per rank: bytes; the second is part of the first's memory. Else NULL. */
-	size_t *counts, *displs;
-};
 
 /* Blocks of `count` elements each; or if these are not NULL, with their own counts, displacements
  * and types, which are the caller's until the call is complete. */
@@ -151,6 +157,27 @@ struct glue_blocks {
 	MPI_Datatype type;
 	const int *counts, *displs;
 	const MPI_Datatype *types;
+};
+
+/*
+ * Blocks as contiguous bytes. A type that is contiguous in memory is used in place; else the bytes
+ * are in `owned`, which glue_packed_free() frees.
+ */
+struct glue_packed {
+	void *bytes;
+	void *owned;
+	struct glue_blocks blocks; /* if they are packed */
+	bool filled;		   /* with what the blocks hold; else with what they receive */
+	/* The owned bytes are in this buffer, or were allocated in this context; both NULL: the
+	 * heap. */
+	struct glue_buffer *buffer;
+	collnet_t *context;
+	/* With a count per rank: bytes; the second is part of the first's memory. Else NULL. */
+	size_t *counts, *displs;
+	/* Of a persistent call: it holds the types of the blocks, and has copies of their arrays.
+	 */
+	const struct glue_mpi *holder;
+	void *arrays;
 };
 
 /* An operation that MPI applies to elements. */
@@ -164,18 +191,18 @@ struct glue_by_mpi {
 	int rc;		 /* of the first failure */
 };
 
-/* A call. The component sets the first three, and the others to 0; it does not move a call that
- * has started. */
+/* A call. The component sets the first four, and the others to 0; it does not move a call that
+ * has started or is prepared. */
 struct glue_call {
 	struct glue_comm *c;
 	MPI_Comm comm;
-	bool nonblocking;
+	bool nonblocking, persistent;
 
+	struct glue_team *team; /* that performs it */
 	const char *what;
-	collnet_request_t *request;  /* NULL: none is outstanding */
-	atomic_bool *pending;	     /* its mark in the team */
-	struct glue_packed in, out;  /* what is sent and received */
-	struct glue_blocks received; /* where `out` goes, if it is packed */
+	collnet_request_t *request; /* NULL: none is outstanding, or prepared */
+	atomic_bool *pending;	    /* its mark in the team */
+	struct glue_packed in, out; /* what is sent and received */
 	struct glue_by_mpi by_mpi;
 };
 
@@ -230,12 +257,14 @@ struct glue_buffer {
 
 struct glue_team {
 	collnet_t *context;
+	bool owns_context; /* or it is closed last */
 	collnet_team_t *team;
 	MPI_Group group;
-	int64_t id;		      /* equal on all its ranks, never 0 */
-	const struct glue_comm *user; /* the one communicator that uses it, or NULL: any may */
-	unsigned sharers;	      /* communicators that have used it since it had no user */
-	unsigned started;	      /* operations */
+	int64_t id;	     /* equal on all its ranks, never 0 */
+	const void *user;    /* the communicator or persistent call that alone uses it */
+	unsigned sharers;    /* communicators that have used it since it had no user */
+	unsigned duplicates; /* teams made of this one */
+	unsigned started;    /* operations */
 	atomic_bool pending[GLUE_OUTSTANDING]; /* whether the latest ones are, by their number */
 	struct glue_choice choices[GLUE_NOPS][GLUE_CLASSES];
 	struct glue_buffer buffers[GLUE_BUFFERS];
@@ -253,34 +282,53 @@ struct glue_team {
  * must not cost their parents a team each.
  */
 #define GLUE_SMALL 16
-bool glue_decide(const struct glue_call *k, size_t bytes);
+bool glue_decide(struct glue_call *k, size_t bytes);
 /* The same for one call. bytes: of a block, 0 for operations with a count per rank. */
-bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes);
+bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes);
+
+/* Minimum over the ranks of a served communicator, element by element, in place. */
+int glue_min(const struct glue_call *k, int64_t *values, size_t n);
+/* The team of a persistent call is free for others. */
+void glue_release_team(struct glue_call *k);
+
 /* Prints a line about a communicator if the level of verbosity is that high. */
 void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const char *text);
 
-/* How the operations run. */
-struct collnet_coll_options glue_options(void);
+/* How the operation runs. */
+struct collnet_coll_options glue_options(const struct glue_call *k);
 
 /* Nanoseconds of a monotonic clock. */
 int64_t glue_now(void);
 
 /* Before an operation starts: waits until the team has room for one more. */
-void glue_make_room(struct glue_comm *c);
-/* A call has started with this status of collnet's. MPI_SUCCESS or an error code. */
+void glue_make_room(const struct glue_call *k);
+/* Whether there is room for one more persistent operation, which is taken. */
+bool glue_reserve(void);
+void glue_unreserve(void);
+/* A call has started, or is prepared, with this status of collnet's. MPI_SUCCESS or an error code.
+ */
 int glue_started(struct glue_call *k, const char *what, int status);
 
 #define GLUE_NOT_PACKED ((struct glue_packed){ .bytes = NULL })
 
-/* MPI_SUCCESS or an error class. filled: with what the blocks hold (they are sent), else the bytes
- * are to be received. */
+enum glue_side {
+	GLUE_RECEIVED, /* into the blocks */
+	GLUE_SENT,     /* from them */
+	GLUE_COPIED,   /* likewise, and never in place: the blocks are received into, too */
+};
+
+/* MPI_SUCCESS or an error class. Of a persistent call, the bytes are filled when it starts. */
 int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glue_blocks *b,
-	      bool filled);
+	      enum glue_side side);
+/* Packs again what the blocks hold now. */
+int glue_repack(const struct glue_packed *p, MPI_Comm comm);
 /* What was received goes to its blocks; for a type that is contiguous it is there already. */
-int glue_unpack(const struct glue_packed *p, const struct glue_blocks *b, MPI_Comm comm);
+int glue_unpack(const struct glue_packed *p, MPI_Comm comm);
 void glue_packed_free(struct glue_packed *p);
 /* Bytes of `count` elements; COLLNET_BLOCK_MAX + 1 when they are too many for a block. */
 size_t glue_bytes(int count, MPI_Datatype type);
+/* Whether the elements of a type are adjacent, so that it is used in place. */
+bool glue_is_contiguous(MPI_Datatype type);
 /* Address of a block. */
 void *glue_block(const struct glue_blocks *b, uint32_t i);
 

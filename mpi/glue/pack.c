@@ -4,13 +4,13 @@
  * type is packed by MPI, in the order of its type map, which is equal on all ranks.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpi/glue/glue.h"
 
 #define SHARED_MIN ((size_t)16 << 10)
 
-/* Whether the elements of a type are adjacent, so that it is used in place. */
-static bool is_contiguous(MPI_Datatype type)
+bool glue_is_contiguous(MPI_Datatype type)
 {
 	int size;
 	MPI_Aint lower, extent;
@@ -141,21 +141,76 @@ static bool share(struct glue_team *t, struct glue_packed *p, size_t bytes)
 	return true;
 }
 
-static int allocate(struct glue_team *t, struct glue_packed *p, size_t bytes)
+/* A persistent call keeps its memory until it is freed. */
+static bool allocate_shared(struct glue_team *t, struct glue_packed *p, size_t bytes)
 {
-	if (!share(t, p, bytes)) {
+	if (bytes < SHARED_MIN) {
+		return false;
+	}
+	p->bytes = p->owned = collnet_alloc(t->context, bytes);
+	p->context = p->owned != NULL ? t->context : NULL;
+	return p->owned != NULL;
+}
+
+static int allocate(const struct glue_call *k, struct glue_packed *p, size_t bytes)
+{
+	if (!(k->persistent ? allocate_shared : share)(k->team, p, bytes)) {
 		p->bytes = p->owned = malloc(bytes + 1);
 	}
 	return p->bytes != NULL ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+/* The types of packed blocks are held, or no longer. */
+static void hold_types(const struct glue_mpi *mpi, const struct glue_blocks *b, bool hold)
+{
+	for (uint32_t i = 0; i < (b->types != NULL ? b->n : 1); i++) {
+		mpi->hold_type(b->types != NULL ? b->types[i] : b->type, hold);
+	}
+}
+
+/* A persistent call uses the blocks after the program has freed the types and changed the arrays.
+ */
+static int keep(const struct glue_mpi *mpi, struct glue_packed *p)
+{
+	struct glue_blocks *b = &p->blocks;
+	int *counts, *displs;
+	MPI_Datatype *types;
+
+	if (b->counts != NULL) {
+		types = malloc(b->n * (sizeof(*types) + 2 * sizeof(*counts)));
+		if (types == NULL) {
+			return MPI_ERR_NO_MEM;
+		}
+		p->arrays = types;
+		counts = (int *)(types + b->n);
+		displs = counts + b->n;
+		memcpy(counts, b->counts, b->n * sizeof(*counts));
+		memcpy(displs, b->displs, b->n * sizeof(*displs));
+		b->counts = counts;
+		b->displs = displs;
+		if (b->types != NULL) {
+			memcpy(types, b->types, b->n * sizeof(*types));
+			b->types = types;
+		}
+	}
+	hold_types(mpi, b, true);
+	p->holder = mpi;
+	return MPI_SUCCESS;
 }
 
 void glue_packed_free(struct glue_packed *p)
 {
 	if (p->buffer != NULL) {
 		p->buffer->busy = false;
+	} else if (p->context != NULL) {
+		collnet_free(p->context, p->owned);
 	} else {
 		free(p->owned);
 	}
+	if (p->holder != NULL) {
+		hold_types(p->holder, &p->blocks, false);
+	}
+	free(p->arrays);
 	free(p->counts);
 	*p = GLUE_NOT_PACKED;
 }
@@ -190,10 +245,27 @@ static void *packed_block(const struct glue_packed *p, const struct glue_blocks 
 	return (char *)p->bytes + i * *bytes;
 }
 
-int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glue_blocks *b,
-	      bool filled)
+int glue_repack(const struct glue_packed *p, MPI_Comm comm)
 {
-	size_t total = 0, bytes;
+	const struct glue_blocks *b = &p->blocks;
+	int rc = MPI_SUCCESS;
+	size_t bytes;
+
+	for (uint32_t i = 0; p->filled && rc == MPI_SUCCESS && i < b->n; i++) {
+		void *at = packed_block(p, b, i, &bytes);
+
+		if (bytes > 0) {
+			rc = pack_block(glue_block(b, i), count_of(b, i), type_of(b, i), at, bytes,
+					comm);
+		}
+	}
+	return rc;
+}
+
+int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glue_blocks *b,
+	      enum glue_side side)
+{
+	size_t total = 0;
 	int rc;
 
 	*p = GLUE_NOT_PACKED;
@@ -211,28 +283,26 @@ int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glu
 			total += p->counts[i];
 		}
 	}
-	if (b->types == NULL && is_contiguous(b->type)) {
+	if (side != GLUE_COPIED && b->types == NULL && glue_is_contiguous(b->type)) {
 		use_in_place(p, b);
 		return MPI_SUCCESS;
 	}
-	rc = allocate(k->c->team, p, total);
-	for (uint32_t i = 0; filled && rc == MPI_SUCCESS && i < b->n; i++) {
-		void *at = packed_block(p, b, i, &bytes);
-
-		if (bytes > 0) {
-			rc = pack_block(glue_block(b, i), count_of(b, i), type_of(b, i), at, bytes,
-					k->comm);
-		}
+	p->blocks = *b;
+	p->filled = side != GLUE_RECEIVED;
+	rc = allocate(k, p, total);
+	if (rc != MPI_SUCCESS) {
+		return rc;
 	}
-	return rc;
+	return k->persistent ? keep(k->c->mpi, p) : glue_repack(p, k->comm);
 }
 
-int glue_unpack(const struct glue_packed *p, const struct glue_blocks *b, MPI_Comm comm)
+int glue_unpack(const struct glue_packed *p, MPI_Comm comm)
 {
+	const struct glue_blocks *b = &p->blocks;
 	int rc = MPI_SUCCESS;
 	size_t bytes;
 
-	for (uint32_t i = 0; p->owned != NULL && rc == MPI_SUCCESS && i < b->n; i++) {
+	for (uint32_t i = 0; p->owned != NULL && !p->filled && rc == MPI_SUCCESS && i < b->n; i++) {
 		void *at = packed_block(p, b, i, &bytes);
 
 		if (bytes > 0) {

@@ -188,7 +188,7 @@ static bool is_exact(MPI_Datatype type, MPI_Op op)
 	return (op == MPI_SUM || op == MPI_PROD) && ours != 0 && ours < COLLNET_FLOAT16;
 }
 
-static bool serves(const struct glue_call *k, enum glue_op what, size_t bytes, MPI_Datatype type,
+static bool serves(struct glue_call *k, enum glue_op what, size_t bytes, MPI_Datatype type,
 		   MPI_Op op)
 {
 	return bytes > 0 && is_exact(type, op) ? glue_serves(k, what, bytes)
@@ -197,14 +197,16 @@ static bool serves(const struct glue_call *k, enum glue_op what, size_t bytes, M
 
 /* ---- the operations ------------------------------------------------------------------------ */
 
-enum reduction { ALLREDUCE, REDUCE, REDUCE_SCATTER, SCAN, EXSCAN };
+enum reduction { ALLREDUCE, REDUCE, REDUCE_SCATTER_BLOCK, REDUCE_SCATTER, SCAN, EXSCAN };
 
 /* An operation on elements that collnet can combine. */
 struct reduce {
 	enum reduction kind;
 	const void *send;
 	void *recv;
-	size_t count;
+	size_t count;	      /* of each block; of REDUCE_SCATTER all of them together */
+	const size_t *counts; /* of REDUCE_SCATTER: of each block */
+	bool in_place;
 	enum collnet_type type;
 	enum collnet_op op;
 	uint32_t root;
@@ -212,15 +214,15 @@ struct reduce {
 
 static int start(struct glue_call *k, const struct reduce *r, const struct collnet_user_op *user)
 {
-	static const char *const names[] = { "Allreduce", "Reduce", "Reduce_scatter_block", "Scan",
-					     "Exscan" };
-	struct collnet_coll_options o = glue_options();
-	collnet_team_t *t = k->c->team->team;
+	static const char *const names[] = { "Allreduce",      "Reduce", "Reduce_scatter_block",
+					     "Reduce_scatter", "Scan",	 "Exscan" };
+	struct collnet_coll_options o = glue_options(k);
+	collnet_team_t *t = k->team->team;
 	collnet_request_t **q = &k->request;
 	int rc = COLLNET_EINVAL;
 
 	o.user_op = user;
-	glue_make_room(k->c);
+	glue_make_room(k);
 	switch (r->kind) {
 	case ALLREDUCE:
 		rc = collnet_iallreduce(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
@@ -228,8 +230,12 @@ static int start(struct glue_call *k, const struct reduce *r, const struct colln
 	case REDUCE:
 		rc = collnet_ireduce(t, r->send, r->recv, r->count, r->type, r->op, r->root, &o, q);
 		break;
-	case REDUCE_SCATTER:
+	case REDUCE_SCATTER_BLOCK:
 		rc = collnet_ireduce_scatter(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
+		break;
+	case REDUCE_SCATTER:
+		rc = collnet_ireduce_scatterv(t, r->send, r->recv, r->counts, r->type, r->op, &o,
+					      q);
 		break;
 	case SCAN:
 		rc = collnet_iscan(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
@@ -241,28 +247,27 @@ static int start(struct glue_call *k, const struct reduce *r, const struct colln
 	return glue_started(k, names[r->kind], rc);
 }
 
-/* The elements of `blocks` blocks as bytes that must not change: a copy if they are in place. */
-static int keep(struct glue_packed *p, size_t bytes)
+static bool has_result(const struct glue_call *k, const struct reduce *r)
 {
-	void *copy;
-
-	if (p->owned != NULL) {
-		return MPI_SUCCESS;
-	}
-	copy = malloc(bytes);
-	if (copy == NULL) {
-		return MPI_ERR_NO_MEM;
-	}
-	memcpy(copy, p->bytes, bytes);
-	p->bytes = p->owned = copy;
-	return MPI_SUCCESS;
+	return r->kind == REDUCE   ? (uint32_t)k->c->rank == r->root
+	       : r->kind == EXSCAN ? k->c->rank > 0
+				   : true;
 }
 
-/* By an operation of MPI's. blocks: in the send buffer. */
-static int start_by_mpi(struct glue_call *k, struct reduce r, bool in_place, bool result,
-			uint32_t blocks, int count, MPI_Datatype type, MPI_Op op)
+/* Elements of the result. */
+static int result_count(const struct glue_call *k, const struct reduce *r)
 {
-	const struct glue_blocks sent = { (void *)r.send, blocks, count, type, NULL, NULL, NULL };
+	return (int)(r->counts != NULL ? r->counts[k->c->rank] : r->count);
+}
+
+/* By an operation of MPI's. */
+static int start_by_mpi(struct glue_call *k, struct reduce *r, const struct glue_blocks *sent,
+			enum glue_side side, MPI_Op op)
+{
+	const MPI_Datatype type = sent->type;
+	const struct glue_blocks received = {
+		r->recv, 1, result_count(k, r), type, NULL, NULL, NULL
+	};
 	struct glue_by_mpi *x = &k->by_mpi;
 	struct collnet_user_op user = { .size = sizeof(user), .combine = apply, .context = x };
 	int size, rc;
@@ -270,58 +275,77 @@ static int start_by_mpi(struct glue_call *k, struct reduce r, bool in_place, boo
 	PMPI_Type_size(type, &size);
 	PMPI_Op_commutative(op, &user.commutative);
 	*x = (struct glue_by_mpi){ .type = type, .op = op, .comm = k->comm, .used = true };
-	user.element = x->size = (size_t)size;
-	r.op = COLLNET_USER;
-	rc = glue_pack(k, &k->in, &sent, true);
-	x->contiguous = k->in.owned == NULL;
-	if (rc == MPI_SUCCESS && in_place && r.kind == REDUCE_SCATTER) {
-		rc = keep(&k->in, r.count * x->size * blocks);
+	if (k->persistent) {
+		k->c->mpi->hold_op(op, true);
 	}
-	if (rc == MPI_SUCCESS && result) {
-		k->received = (struct glue_blocks){ r.recv, 1, count, type, NULL, NULL, NULL };
-		rc = glue_pack(k, &k->out, &k->received, false);
+	user.element = x->size = (size_t)size;
+	x->contiguous = glue_is_contiguous(type);
+	r->op = COLLNET_USER;
+	rc = glue_pack(k, &k->in, sent, side);
+	if (rc == MPI_SUCCESS && has_result(k, r)) {
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	r.send = k->in.bytes;
-	r.recv = k->out.bytes;
-	return start(k, &r, &user);
+	r->send = k->in.bytes;
+	r->recv = k->out.bytes;
+	return start(k, r, &user);
 }
 
-static int reduce(struct glue_call *k, struct reduce r, int count, MPI_Datatype type, MPI_Op op)
+/* What is served. */
+static int reduce(struct glue_call *k, struct reduce *r, MPI_Datatype type, MPI_Op op)
 {
-	static const enum glue_op ops[] = { GLUE_Allreduce, GLUE_Reduce, GLUE_Reduce_scatter_block,
-					    GLUE_Scan, GLUE_Exscan };
-	const size_t bytes = glue_bytes(count, type);
-	const uint32_t blocks = r.kind == REDUCE_SCATTER ? (uint32_t)k->c->size : 1;
-	const bool in_place = r.send == MPI_IN_PLACE;
-	const bool result = r.kind == REDUCE   ? (uint32_t)k->c->rank == r.root
-			    : r.kind == EXSCAN ? k->c->rank > 0
-					       : true;
-	int size, rc = MPI_SUCCESS;
+	const bool scatters = r->kind == REDUCE_SCATTER_BLOCK || r->kind == REDUCE_SCATTER;
+	struct glue_blocks sent = { r->in_place ? r->recv : (void *)(uintptr_t)r->send,
+				    r->kind == REDUCE_SCATTER_BLOCK ? (uint32_t)k->c->size : 1,
+				    (int)r->count,
+				    type,
+				    NULL,
+				    NULL,
+				    NULL };
+	/* A reduce-scatter of collnet's is not in place. */
+	const enum glue_side side = r->in_place && scatters ? GLUE_COPIED : GLUE_SENT;
+	int rc = MPI_SUCCESS;
 
-	PMPI_Type_size(type, &size);
-	if (bytes > COLLNET_BLOCK_MAX || (size_t)size > COLLNET_ELEMENT_MAX ||
-	    !serves(k, ops[r.kind], bytes, type, op)) {
-		return GLUE_DECLINED;
-	}
-	if (bytes == 0) {
+	if (glue_bytes(sent.count, type) == 0) {
 		return MPI_SUCCESS;
 	}
-	r.send = in_place ? r.recv : r.send;
+	r->type = type_of(type);
+	r->op = op_of(r->type, op);
+	if (r->op == COLLNET_USER) {
+		return start_by_mpi(k, r, &sent, side, op);
+	}
+	r->send = sent.data;
+	if (side == GLUE_COPIED) { /* with the holes of pairs */
+		sent.count *= (int)collnet_type_size(r->type);
+		sent.type = MPI_BYTE;
+		rc = glue_pack(k, &k->in, &sent, side);
+		r->send = k->in.bytes;
+	}
+	return rc == MPI_SUCCESS ? start(k, r, NULL) : rc;
+}
+
+/* Whether elements of a type can be combined, so many in a block. */
+static bool are_short(size_t bytes, MPI_Datatype type)
+{
+	int size;
+
+	return PMPI_Type_size(type, &size) == MPI_SUCCESS && bytes <= COLLNET_BLOCK_MAX &&
+	       (size_t)size <= COLLNET_ELEMENT_MAX;
+}
+
+static int reduce_blocks(struct glue_call *k, enum glue_op what, struct reduce r, int count,
+			 MPI_Datatype type, MPI_Op op)
+{
+	const size_t bytes = glue_bytes(count, type);
+
+	if (!are_short(bytes, type) || !serves(k, what, bytes, type, op)) {
+		return GLUE_DECLINED;
+	}
+	r.in_place = r.send == MPI_IN_PLACE;
 	r.count = (size_t)count;
-	r.type = type_of(type);
-	r.op = op_of(r.type, op);
-	if (r.op == COLLNET_USER) {
-		return start_by_mpi(k, r, in_place, result, blocks, count, type, op);
-	}
-	if (in_place && r.kind == REDUCE_SCATTER) {
-		k->in.bytes = (void *)(uintptr_t)r.send;
-		rc = keep(&k->in, r.count * collnet_type_size(r.type) * blocks);
-		r.send = k->in.bytes;
-	}
-	return rc == MPI_SUCCESS ? start(k, &r, NULL) : rc;
+	return reduce(k, &r, type, op);
 }
 
 int glue_allreduce(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
@@ -329,7 +353,7 @@ int glue_allreduce(struct glue_call *k, const void *send, void *recv, int count,
 {
 	const struct reduce r = { .kind = ALLREDUCE, .send = send, .recv = recv };
 
-	return reduce(k, r, count, type, op);
+	return reduce_blocks(k, GLUE_Allreduce, r, count, type, op);
 }
 
 int glue_reduce(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
@@ -339,15 +363,15 @@ int glue_reduce(struct glue_call *k, const void *send, void *recv, int count, MP
 		.kind = REDUCE, .send = send, .recv = recv, .root = (uint32_t)root
 	};
 
-	return reduce(k, r, count, type, op);
+	return reduce_blocks(k, GLUE_Reduce, r, count, type, op);
 }
 
 int glue_reduce_scatter_block(struct glue_call *k, const void *send, void *recv, int count,
 			      MPI_Datatype type, MPI_Op op)
 {
-	const struct reduce r = { .kind = REDUCE_SCATTER, .send = send, .recv = recv };
+	const struct reduce r = { .kind = REDUCE_SCATTER_BLOCK, .send = send, .recv = recv };
 
-	return reduce(k, r, count, type, op);
+	return reduce_blocks(k, GLUE_Reduce_scatter_block, r, count, type, op);
 }
 
 int glue_scan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
@@ -355,7 +379,7 @@ int glue_scan(struct glue_call *k, const void *send, void *recv, int count, MPI_
 {
 	const struct reduce r = { .kind = SCAN, .send = send, .recv = recv };
 
-	return reduce(k, r, count, type, op);
+	return reduce_blocks(k, GLUE_Scan, r, count, type, op);
 }
 
 int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
@@ -363,96 +387,45 @@ int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MP
 {
 	const struct reduce r = { .kind = EXSCAN, .send = send, .recv = recv };
 
-	return reduce(k, r, count, type, op);
+	return reduce_blocks(k, GLUE_Exscan, r, count, type, op);
 }
 
-/* Blocks of different sizes. Where collnet does not have the operation, rank 0 reduces all and
- * scatters the result. Counts, type and operation are equal on all ranks. */
-
-static int with_counts(struct glue_call *k, const void *send, void *recv, const int *counts,
-		       size_t total, MPI_Datatype type, MPI_Op op)
-{
-	const enum collnet_type ours = type_of(type);
-	struct collnet_coll_options o = glue_options();
-	size_t *blocks = calloc((size_t)k->c->size, sizeof(*blocks));
-	int rc = blocks != NULL ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-
-	for (int i = 0; blocks != NULL && i < k->c->size; i++) {
-		blocks[i] = (size_t)counts[i];
-	}
-	if (rc == MPI_SUCCESS && send == MPI_IN_PLACE) {
-		k->in.bytes = recv;
-		rc = keep(&k->in, total * collnet_type_size(ours));
-		send = k->in.bytes;
-	}
-	if (rc == MPI_SUCCESS) {
-		glue_make_room(k->c);
-		rc = collnet_ireduce_scatterv(k->c->team->team, send, recv, blocks, ours,
-					      op_of(ours, op), &o, &k->request);
-		rc = glue_started(k, "Reduce_scatter", rc);
-	}
-	free(blocks);
-	return rc;
-}
-
-static int by_way_of_rank_0(struct glue_comm *c, const void *send, void *recv, const int *counts,
-			    size_t total, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
-	struct glue_call reduced = { .c = c, .comm = comm }, scattered = reduced;
-	int *displs = calloc((size_t)c->size, sizeof(*displs));
-	MPI_Aint lower, extent, true_lower, true_extent;
-	char *memory, *all;
-	int rc;
-
-	PMPI_Type_get_extent(type, &lower, &extent);
-	PMPI_Type_get_true_extent(type, &true_lower, &true_extent);
-	memory = malloc((size_t)(true_extent + (MPI_Aint)total * extent));
-	if (displs == NULL || memory == NULL) {
-		free(displs);
-		free(memory);
-		return MPI_ERR_NO_MEM;
-	}
-	all = memory - true_lower;
-	for (int i = 1; i < c->size; i++) {
-		displs[i] = displs[i - 1] + counts[i - 1];
-	}
-	rc = glue_finish(&reduced, glue_reduce(&reduced, send == MPI_IN_PLACE ? recv : send, all,
-					       (int)total, type, op, 0));
-	if (rc == MPI_SUCCESS) {
-		rc = glue_finish(&scattered, glue_scatterv(&scattered, all, counts, displs, type,
-							   recv, counts[c->rank], type, 0));
-	}
-	free(displs);
-	free(memory);
-	return rc;
-}
-
+/* Blocks of different sizes. Counts, type and operation are equal on all ranks. */
 int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const int *counts,
 			MPI_Datatype type, MPI_Op op)
 {
-	struct glue_comm *c = k->c;
-	size_t total = 0, longest = 0;
+	const int size = k->c->size;
+	struct reduce r = {
+		.kind = REDUCE_SCATTER, .send = send, .recv = recv, .in_place = send == MPI_IN_PLACE
+	};
+	size_t longest = 0, bytes, *blocks;
 	int rc;
 
-	for (int i = 0; i < c->size; i++) {
+	for (int i = 0; i < size; i++) {
 		if (counts[i] < 0) {
 			return GLUE_DECLINED;
 		}
-		total += (size_t)counts[i];
+		r.count += (size_t)counts[i];
 		longest = (size_t)counts[i] > longest ? (size_t)counts[i] : longest;
 	}
-	if (total > INT32_MAX || glue_bytes((int)total, type) > COLLNET_BLOCK_MAX ||
-	    !serves(k, GLUE_Reduce_scatter, glue_bytes((int)total, type), type, op)) {
+	bytes = r.count <= INT32_MAX ? glue_bytes((int)r.count, type) : COLLNET_BLOCK_MAX + 1;
+	if (!are_short(bytes, type) || !serves(k, GLUE_Reduce_scatter, bytes, type, op)) {
 		return GLUE_DECLINED;
 	}
-	c->nested = true;
-	if (longest * (size_t)c->size == total) {
-		rc = glue_reduce_scatter_block(k, send, recv, (int)longest, type, op);
-	} else if (op_of(type_of(type), op) != COLLNET_USER) {
-		rc = with_counts(k, send, recv, counts, total, type, op);
-	} else {
-		rc = by_way_of_rank_0(c, send, recv, counts, total, type, op, k->comm);
+	if (longest * (size_t)size == r.count) {
+		r.kind = REDUCE_SCATTER_BLOCK;
+		r.count = longest;
+		return reduce(k, &r, type, op);
 	}
-	c->nested = false;
+	blocks = malloc((size_t)size * sizeof(*blocks));
+	if (blocks == NULL) {
+		return MPI_ERR_NO_MEM;
+	}
+	for (int i = 0; i < size; i++) {
+		blocks[i] = (size_t)counts[i];
+	}
+	r.counts = blocks;
+	rc = reduce(k, &r, type, op);
+	free(blocks);
 	return rc;
 }

@@ -17,8 +17,8 @@
  * others' counts. Operations whose result depends on the order in which the ranks' data is combined
  * are not tried: they are always collnet's, so that a run can be repeated.
  *
- * Non-blocking calls are not timed, because their time depends on what the program does meanwhile.
- * They follow the choice of the blocking ones; without one they are collnet's.
+ * Non-blocking and persistent calls are not timed, because their time depends on what the program
+ * does meanwhile. They follow the choice of the blocking ones; without one they are collnet's.
  */
 #include <stdio.h>
 
@@ -143,7 +143,7 @@ static void begin_together(const struct glue_comm *c, MPI_Comm comm, struct glue
 	}
 }
 
-bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes)
+bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 {
 	const unsigned class = class_of(bytes);
 	struct glue_comm *c = k->c;
@@ -154,11 +154,11 @@ bool glue_serves(const struct glue_call *k, enum glue_op op, size_t bytes)
 	if (!glue_decide(k, bytes)) {
 		return false;
 	}
-	if (always || c->nested) {
+	if (always) {
 		return true;
 	}
 	h = &c->team->choices[op][class];
-	if (k->nonblocking) {
+	if (k->nonblocking || k->persistent) {
 		return !h->decided || h->by == GLUE_BY_COLLNET;
 	}
 	if (bytes < UNTRIED_BYTES && h->untried < UNTRIED) {

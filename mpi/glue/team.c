@@ -19,8 +19,11 @@
  * communicator that shares its team is given another one at its next blocking call, and what it
  * starts before is left to MPI.
  *
- * A communicator's own team serves the next congruent one when the communicator is freed. The lock
- * protects the list of teams.
+ * A persistent operation has a team to itself: MPI lets the ranks start their persistent operations
+ * in any order, and only the calls that prepare them are in the same order on all ranks.
+ *
+ * A team of a communicator or a persistent operation alone serves the next congruent one when these
+ * are freed. The lock protects the list of teams.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -54,12 +57,12 @@ void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self,
 	*c = (struct glue_comm){ .mpi = mpi, .self = self, .rank = rank, .size = size };
 }
 
-/* The communicator's own team is free for the next congruent one. */
-static void release(const struct glue_comm *c)
+/* The team of this user alone is free for the next congruent one. */
+static void release(const void *user)
 {
 	pthread_mutex_lock(&lock);
 	for (struct glue_team *t = teams; t != NULL; t = t->next) {
-		if (t->user == c) {
+		if (t->user == user) {
 			t->user = NULL;
 			t->sharers = 0;
 		}
@@ -80,7 +83,7 @@ static void destroy(struct glue_team *t)
 	for (int i = 0; i < GLUE_BUFFERS; i++) {
 		collnet_free(t->context, t->buffers[i].p);
 	}
-	if (t->context != context) {
+	if (t->owns_context) {
 		collnet_close(t->context);
 	}
 	free(t);
@@ -121,24 +124,32 @@ void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const cha
 	}
 }
 
-/* A team with the ranks of a communicator, or for this communicator alone one that is free: with
- * threads and for non-blocking calls. */
-static struct glue_team *find_congruent(const struct glue_comm *c, MPI_Group group)
+/* Who alone uses a team that is found or created for this communicator; NULL: any may. */
+static const void *user_of(const struct glue_comm *c)
+{
+	return c->mpi->threads || c->wants_team ? c : NULL;
+}
+
+/* A team of the communicator's ranks. unshared: one that nobody uses. */
+static struct glue_team *find_congruent(MPI_Comm comm, const void *user, bool unshared)
 {
 	struct glue_team *t;
+	MPI_Group group;
 
+	PMPI_Comm_group(comm, &group);
 	pthread_mutex_lock(&lock);
 	for (t = teams; t != NULL; t = t->next) {
 		int result;
 
-		if (t->user == NULL && (!c->wants_team || t->sharers == 0) &&
+		if (t->user == NULL && (!unshared || t->sharers == 0) &&
 		    PMPI_Group_compare(group, t->group, &result) == MPI_SUCCESS &&
 		    result == MPI_IDENT) {
-			t->user = c->mpi->threads || c->wants_team ? c : NULL;
+			t->user = user;
 			break;
 		}
 	}
 	pthread_mutex_unlock(&lock);
+	PMPI_Group_free(&group);
 	return t;
 }
 
@@ -170,6 +181,7 @@ static bool name_team(const struct glue_comm *c, char name[COLLNET_NAME_MAX + 1]
  */
 struct creation {
 	struct glue_team *t;
+	collnet_team_t *parent; /* whose ranks the team has, or NULL */
 	struct collnet_team_options o;
 	int status;
 	atomic_bool done;
@@ -179,7 +191,8 @@ static void *create_in_thread(void *arg)
 {
 	struct creation *n = arg;
 
-	n->status = collnet_team_create(n->t->context, &n->o, &n->t->team);
+	n->status = n->parent != NULL ? collnet_team_dup(n->parent, &n->t->team)
+				      : collnet_team_create(n->t->context, &n->o, &n->t->team);
 	atomic_store(&n->done, true);
 	return NULL;
 }
@@ -201,44 +214,73 @@ static int create_beside_progress(const struct glue_comm *c, struct creation *n)
 	return n->status;
 }
 
+/* This rank's part of a new team, or NULL. A parent is a team of the same ranks. */
 static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const char *name,
-				MPI_Group group)
+				const struct glue_team *parent, const void *user)
 {
 	struct glue_team *t = calloc(1, sizeof(*t));
-	struct creation n = { .t = t };
+	struct creation n = { .t = t, .parent = parent != NULL ? parent->team : NULL };
+	const char *why = "out of memory for a team";
 
-	if (t == NULL) {
-		glue_explain(c, comm, 1, "out of memory for a team");
-		return NULL;
-	}
-	t->context = context;
-	t->id = hash(name);
-	t->group = group;
-	t->user = c->mpi->threads ? c : NULL;
-	if (c->mpi->threads && collnet_open(NULL, &t->context) != COLLNET_OK) {
-		glue_explain(c, comm, 1, collnet_error(NULL));
-		free(t);
-		return NULL;
-	}
 	collnet_team_options_init(&n.o);
 	n.o.job = name;
 	n.o.rank = (uint32_t)c->rank;
 	n.o.ranks = (uint32_t)c->size;
 	n.o.timeout_ms = CREATE_TIMEOUT_MS;
-	if (create_beside_progress(c, &n) != COLLNET_OK) {
-		glue_explain(c, comm, 1, collnet_error(t->context));
-		destroy(t);
+	if (t != NULL) {
+		t->id = hash(name);
+		t->user = user;
+		t->sharers = 1;
+		t->context = parent != NULL ? parent->context : context;
+		if (c->mpi->threads && parent == NULL) {
+			t->owns_context = collnet_open(NULL, &t->context) == COLLNET_OK;
+			why = t->owns_context ? NULL : collnet_error(NULL);
+		} else {
+			why = NULL;
+		}
+	}
+	if (why == NULL && create_beside_progress(c, &n) != COLLNET_OK) {
+		why = collnet_error(t->context);
+	}
+	if (why != NULL) {
+		glue_explain(c, comm, 1, why);
+		if (t != NULL) {
+			destroy(t);
+		}
 		return NULL;
 	}
+	PMPI_Comm_group(comm, &t->group);
+	pthread_mutex_lock(&lock);
+	t->next = teams;
+	teams = t;
+	pthread_mutex_unlock(&lock);
 	return t;
 }
 
-/* What the ranks compare: the minimum of a value and of its negative tells whether all are equal.
- */
-enum { CAN, HOST, HOST_NEGATIVE, TEAM, TEAM_NEGATIVE, NVALUES };
+/* The new team if all ranks have it, or NULL. */
+static struct glue_team *agree(const struct glue_comm *c, MPI_Comm comm, struct glue_team *t)
+{
+	int64_t created = t != NULL;
 
-/* A new team. own: for this communicator alone. */
-static bool join(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool own, bool *group_kept)
+	if (c->mpi->min(c->self, &created, 1, comm) == MPI_SUCCESS && created != 0) {
+		return t;
+	}
+	if (t != NULL) {
+		pthread_mutex_lock(&lock);
+		for (struct glue_team **at = &teams; *at != NULL; at = &(*at)->next) {
+			if (*at == t) {
+				*at = t->next;
+				break;
+			}
+		}
+		pthread_mutex_unlock(&lock);
+		destroy(t);
+	}
+	return NULL;
+}
+
+/* A new team that has no parent. */
+static struct glue_team *join(const struct glue_comm *c, MPI_Comm comm)
 {
 	char name[COLLNET_NAME_MAX + 1] = "";
 	struct glue_team *t;
@@ -251,32 +293,30 @@ static bool join(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool own, 
 	}
 	if (c->mpi->bcast(c->self, name, sizeof(name), comm) != MPI_SUCCESS || name[0] == '\0') {
 		glue_explain(c, comm, 1, "not served: the team has no name");
-		return false;
+		return NULL;
 	}
 	name[COLLNET_NAME_MAX] = '\0';
-	t = create(c, comm, name, group);
-	int64_t created = t != NULL;
-	if (c->mpi->min(c->self, &created, 1, comm) != MPI_SUCCESS || created == 0) {
-		if (t != NULL) {
-			destroy(t);
-		}
-		if (c->rank == 0) {
-			glue_explain(c, comm, 1, "not served: a rank cannot create the team");
-		}
-		return false;
+	t = agree(c, comm, create(c, comm, name, NULL, user_of(c)));
+	if (t == NULL && c->rank == 0) {
+		glue_explain(c, comm, 1, "not served: a rank cannot create the team");
 	}
-	pthread_mutex_lock(&lock);
-	t->user = own ? c : t->user;
-	t->sharers = 1;
-	t->next = teams;
-	teams = t;
-	pthread_mutex_unlock(&lock);
-	c->team = t;
-	*group_kept = true;
-	return true;
+	return t;
 }
 
-static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *group_kept)
+/* This rank's part of another team of the ranks of a served communicator, for this user alone. */
+static struct glue_team *duplicate(struct glue_comm *c, MPI_Comm comm, const void *user)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%" PRIi64 ".%u", c->team->id, c->team->duplicates++);
+	return create(c, comm, name, c->team, user);
+}
+
+/* What the ranks compare: the minimum of a value and of its negative tells whether all are equal.
+ */
+enum { CAN, HOST, HOST_NEGATIVE, TEAM, TEAM_NEGATIVE, NVALUES };
+
+static bool decide(struct glue_comm *c, MPI_Comm comm)
 {
 	int64_t v[NVALUES];
 	char why[256] = "";
@@ -288,7 +328,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 		context = NULL;
 	}
 	pthread_mutex_unlock(&lock);
-	struct glue_team *shared = find_congruent(c, group);
+	struct glue_team *shared = find_congruent(comm, user_of(c), c->wants_team);
 	v[CAN] = context != NULL;
 	v[HOST] = context != NULL ? hash(collnet_node_name(context)) : 0;
 	v[HOST_NEGATIVE] = -v[HOST];
@@ -314,7 +354,8 @@ static bool decide(struct glue_comm *c, MPI_Comm comm, MPI_Group group, bool *gr
 		shared->sharers++;
 	} else {
 		release(c);
-		if (!join(c, comm, group, c->wants_team, group_kept)) {
+		c->team = join(c, comm);
+		if (c->team == NULL) {
 			return false;
 		}
 	}
@@ -352,52 +393,100 @@ static bool has_team_alone(struct glue_comm *c, MPI_Comm comm)
 /* Gives a communicator that shares its team one of its own, which inherits the choices. */
 static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 {
-	struct glue_team *shared = c->team;
-	bool group_kept = false;
-	MPI_Group group;
+	struct glue_team *own;
 
 	c->tried_team = true;
-	PMPI_Comm_group(comm, &group);
-	if (join(c, comm, group, true, &group_kept)) {
+	own = agree(c, comm, duplicate(c, comm, c));
+	if (own != NULL) {
 		if (c->rank == 0) {
 			glue_explain(c, comm, 2, own_team);
 		}
-		memcpy(c->team->choices, shared->choices, sizeof(shared->choices));
-	}
-	if (!group_kept) {
-		PMPI_Group_free(&group);
+		memcpy(own->choices, c->team->choices, sizeof(own->choices));
+		c->team = own;
 	}
 }
 
-bool glue_decide(const struct glue_call *k, size_t bytes)
+/* The call may wait for other ranks. */
+static bool decide_together(struct glue_comm *c, MPI_Comm comm)
 {
-	struct glue_comm *c = k->c;
-	bool group_kept = false;
-	MPI_Group group;
-
-	if (k->nonblocking && bytes <= GLUE_SMALL) {
-		return c->state == GLUE_SERVED && c->team->user == c;
-	}
-	if (k->nonblocking) {
-		c->wants_team = c->state == GLUE_UNDECIDED ||
-				(c->state == GLUE_SERVED && !has_team_alone(c, k->comm));
-		return c->state == GLUE_SERVED && !c->wants_team;
-	}
 	if (c->state == GLUE_SERVED && c->wants_team && !c->tried_team) {
-		leave_shared(c, k->comm);
+		leave_shared(c, comm);
 	}
 	if (c->state != GLUE_UNDECIDED) {
 		return c->state == GLUE_SERVED;
 	}
 	c->state = GLUE_NOT_SERVED; /* the exchange below must not come here again */
-	PMPI_Comm_group(k->comm, &group);
-	if (decide(c, k->comm, group, &group_kept)) {
+	if (decide(c, comm)) {
 		c->state = GLUE_SERVED;
 	} else {
 		release(c);
 	}
-	if (!group_kept) {
-		PMPI_Group_free(&group);
-	}
 	return c->state == GLUE_SERVED;
+}
+
+static bool decide_alone(struct glue_comm *c, MPI_Comm comm, size_t bytes)
+{
+	if (bytes <= GLUE_SMALL) {
+		return c->state == GLUE_SERVED && c->team->user == c;
+	}
+	c->wants_team = c->state == GLUE_UNDECIDED ||
+			(c->state == GLUE_SERVED && !has_team_alone(c, comm));
+	return c->state == GLUE_SERVED && !c->wants_team;
+}
+
+bool glue_decide(struct glue_call *k, size_t bytes)
+{
+	if (k->persistent) {
+		return k->team != NULL;
+	}
+	if (!(k->nonblocking ? decide_alone(k->c, k->comm, bytes)
+			     : decide_together(k->c, k->comm))) {
+		return false;
+	}
+	k->team = k->c->team;
+	return true;
+}
+
+int glue_prepare(struct glue_call *k)
+{
+	struct glue_comm *c = k->c;
+	struct glue_team *found;
+	int64_t v[3];
+	bool room;
+	int rc = GLUE_DECLINED;
+
+	if (!decide_together(c, k->comm) || c->persistent_by_mpi) {
+		return GLUE_DECLINED;
+	}
+	room = glue_reserve();
+	found = find_congruent(k->comm, k, true);
+	v[0] = room;
+	v[1] = found != NULL ? found->id : 0;
+	v[2] = -v[1];
+	if (glue_min(k, v, 3) == MPI_SUCCESS && v[0] != 0) {
+		if (v[1] == -v[2] && v[1] != 0) {
+			k->team = found;
+			rc = MPI_SUCCESS;
+		} else {
+			release(k);
+			k->team = duplicate(c, k->comm, k);
+			rc = k->team == NULL ? MPI_ERR_OTHER : MPI_SUCCESS;
+		}
+	}
+	if (k->team == NULL) {
+		release(k);
+		if (room) {
+			glue_unreserve();
+		}
+	}
+	return rc;
+}
+
+void glue_release_team(struct glue_call *k)
+{
+	if (k->team != NULL) {
+		release(k);
+		glue_unreserve();
+		k->team = NULL;
+	}
 }

@@ -15,28 +15,28 @@ static int pack_one(const struct glue_call *k, struct glue_packed *one,
 	};
 
 	if (all->owned != NULL) {
-		return glue_pack(k, one, &block, true);
+		return glue_pack(k, one, &block, GLUE_SENT);
 	}
 	one->bytes = block.data;
 	return MPI_SUCCESS;
 }
 
 static int exchange(struct glue_call *k, const char *what, const void *send,
-		    const struct glue_blocks *sent)
+		    const struct glue_blocks *sent, const struct glue_blocks *received)
 {
-	struct collnet_coll_options o = glue_options();
-	int rc = glue_pack(k, &k->out, &k->received, false);
+	struct collnet_coll_options o = glue_options(k);
+	int rc = glue_pack(k, &k->out, received, GLUE_RECEIVED);
 
 	if (rc == MPI_SUCCESS) {
 		/* In place, the library copies what it sends from its receive buffer. */
-		rc = glue_pack(k, &k->in, send == MPI_IN_PLACE ? &k->received : sent, true);
+		rc = glue_pack(k, &k->in, send == MPI_IN_PLACE ? received : sent, GLUE_SENT);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, what,
-			    collnet_ialltoallv(k->c->team->team, k->in.bytes, k->in.counts,
+			    collnet_ialltoallv(k->team->team, k->in.bytes, k->in.counts,
 					       k->in.displs, k->out.bytes, k->out.counts,
 					       k->out.displs, &o, &k->request));
 }
@@ -49,12 +49,10 @@ int glue_alltoallv(struct glue_call *k, const void *send, const int *send_counts
 	const struct glue_blocks sent = {
 		(void *)send, n, 0, tsend, send_counts, send_displs, NULL
 	};
+	const struct glue_blocks received = { recv, n, 0, trecv, recv_counts, recv_displs, NULL };
 
-	if (!glue_serves(k, GLUE_Alltoallv, 0)) {
-		return GLUE_DECLINED;
-	}
-	k->received = (struct glue_blocks){ recv, n, 0, trecv, recv_counts, recv_displs, NULL };
-	return exchange(k, "Alltoallv", send, &sent);
+	return glue_serves(k, GLUE_Alltoallv, 0) ? exchange(k, "Alltoallv", send, &sent, &received)
+						 : GLUE_DECLINED;
 }
 
 /* Blocks with a type each. */
@@ -65,39 +63,37 @@ int glue_alltoallw(struct glue_call *k, const void *send, const int *send_counts
 	const uint32_t n = (uint32_t)k->c->size;
 	const struct glue_blocks sent = { (void *)send, n,	     0,	   MPI_DATATYPE_NULL,
 					  send_counts,	send_displs, tsend };
+	const struct glue_blocks received = { recv,	   n,		0,    MPI_DATATYPE_NULL,
+					      recv_counts, recv_displs, trecv };
 
-	if (!glue_serves(k, GLUE_Alltoallw, 0)) {
-		return GLUE_DECLINED;
-	}
-	k->received = (struct glue_blocks){ recv,	 n,	      0,    MPI_DATATYPE_NULL,
-					    recv_counts, recv_displs, trecv };
-	return exchange(k, "Alltoallw", send, &sent);
+	return glue_serves(k, GLUE_Alltoallw, 0) ? exchange(k, "Alltoallw", send, &sent, &received)
+						 : GLUE_DECLINED;
 }
 
 int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend,
 		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv)
 {
 	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options();
+	struct collnet_coll_options o = glue_options(k);
+	const struct glue_blocks received = { recv, (uint32_t)k->c->size, 0, trecv, counts, displs,
+					      NULL };
 	const int rank = k->c->rank;
 	int rc;
 
 	if (!glue_serves(k, GLUE_Allgatherv, 0)) {
 		return GLUE_DECLINED;
 	}
-	k->received = (struct glue_blocks){ recv, (uint32_t)k->c->size, 0, trecv, counts, displs,
-					    NULL };
-	rc = glue_pack(k, &k->out, &k->received, false);
+	rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	if (rc == MPI_SUCCESS) {
-		rc = send == MPI_IN_PLACE ? pack_one(k, &k->in, &k->out, &k->received, rank)
-					  : glue_pack(k, &k->in, &sent, true);
+		rc = send == MPI_IN_PLACE ? pack_one(k, &k->in, &k->out, &received, rank)
+					  : glue_pack(k, &k->in, &sent, GLUE_SENT);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, "Allgatherv",
-			    collnet_iallgatherv(k->c->team->team, k->in.bytes, k->out.counts[rank],
+			    collnet_iallgatherv(k->team->team, k->in.bytes, k->out.counts[rank],
 						k->out.bytes, k->out.counts, k->out.displs, &o,
 						&k->request));
 }
@@ -106,7 +102,9 @@ int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 		 const int *counts, const int *displs, MPI_Datatype trecv, int root)
 {
 	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options();
+	struct collnet_coll_options o = glue_options(k);
+	const struct glue_blocks received = { recv, (uint32_t)k->c->size, 0, trecv, counts, displs,
+					      NULL };
 	const bool is_root = k->c->rank == root, in_place = is_root && send == MPI_IN_PLACE;
 	size_t bytes;
 	int rc = MPI_SUCCESS;
@@ -115,22 +113,19 @@ int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 		return GLUE_DECLINED;
 	}
 	if (is_root) {
-		k->received = (struct glue_blocks){
-			recv, (uint32_t)k->c->size, 0, trecv, counts, displs, NULL
-		};
-		rc = glue_pack(k, &k->out, &k->received, false);
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	}
 	if (rc == MPI_SUCCESS) {
-		rc = in_place ? pack_one(k, &k->in, &k->out, &k->received, root)
-			      : glue_pack(k, &k->in, &sent, true);
+		rc = in_place ? pack_one(k, &k->in, &k->out, &received, root)
+			      : glue_pack(k, &k->in, &sent, GLUE_SENT);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
 	bytes = in_place ? k->out.counts[root] : glue_bytes(nsend, tsend);
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, "Gatherv",
-			    collnet_igatherv(k->c->team->team, k->in.bytes, bytes, k->out.bytes,
+			    collnet_igatherv(k->team->team, k->in.bytes, bytes, k->out.bytes,
 					     k->out.counts, k->out.displs, (uint32_t)root, &o,
 					     &k->request));
 }
@@ -141,7 +136,8 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 	const struct glue_blocks sent = {
 		(void *)send, (uint32_t)k->c->size, 0, tsend, counts, displs, NULL
 	};
-	struct collnet_coll_options o = glue_options();
+	struct collnet_coll_options o = glue_options(k);
+	const struct glue_blocks received = { recv, 1, nrecv, trecv, NULL, NULL, NULL };
 	const bool is_root = k->c->rank == root, in_place = is_root && recv == MPI_IN_PLACE;
 	size_t bytes;
 	int rc = MPI_SUCCESS;
@@ -150,21 +146,20 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 		return GLUE_DECLINED;
 	}
 	if (is_root) {
-		rc = glue_pack(k, &k->in, &sent, true);
+		rc = glue_pack(k, &k->in, &sent, GLUE_SENT);
 	}
 	if (rc == MPI_SUCCESS && in_place) {
 		k->out.bytes = (char *)k->in.bytes + k->in.displs[root];
 	} else if (rc == MPI_SUCCESS) {
-		k->received = (struct glue_blocks){ recv, 1, nrecv, trecv, NULL, NULL, NULL };
-		rc = glue_pack(k, &k->out, &k->received, false);
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
 	bytes = in_place ? k->in.counts[root] : glue_bytes(nrecv, trecv);
-	glue_make_room(k->c);
+	glue_make_room(k);
 	return glue_started(k, "Scatterv",
-			    collnet_iscatterv(k->c->team->team, k->in.bytes, k->in.counts,
+			    collnet_iscatterv(k->team->team, k->in.bytes, k->in.counts,
 					      k->in.displs, k->out.bytes, bytes, (uint32_t)root, &o,
 					      &k->request));
 }

@@ -23,13 +23,17 @@
 /* Of a context; see COLLNET_OUTSTANDING_MAX. */
 #define ALL_OUTSTANDING_MAX 512
 
-struct collnet_coll_options glue_options(void)
+/* Persistent operations, which count from their preparation to their end, leave room for others. */
+#define RESERVED_MAX (ALL_OUTSTANDING_MAX / 2)
+
+struct collnet_coll_options glue_options(const struct glue_call *k)
 {
 	struct collnet_coll_options o;
 
 	collnet_coll_options_init(&o);
 	o.timeout_ms =
 		COLLNET_TIMEOUT_NONE; /* an MPI program waits for as long as its peers live */
+	o.persistent = k->persistent;
 	return o;
 }
 
@@ -38,15 +42,15 @@ struct collnet_coll_options glue_options(void)
  * There is one class per process, because MPI has no function to release one: its string is that of
  * the last failure.
  */
-static int failure(const struct glue_comm *c, const char *what)
+static int failure(const struct glue_call *k)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static int class = MPI_ERR_OTHER;
 	char text[MPI_MAX_ERROR_STRING];
 	int rc;
 
-	snprintf(text, sizeof(text), "collnet: MPI_%s, rank %d of %d: %s", what, c->rank, c->size,
-		 collnet_error(c->team->context));
+	snprintf(text, sizeof(text), "collnet: MPI_%s, rank %d of %d: %s", k->what, k->c->rank,
+		 k->c->size, collnet_error(k->team->context));
 	fprintf(stderr, "%s\n", text);
 	pthread_mutex_lock(&lock);
 	if (class == MPI_ERR_OTHER && PMPI_Add_error_class(&class) != MPI_SUCCESS) {
@@ -68,20 +72,37 @@ int64_t glue_now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Operations of all teams, which share a context's requests. */
-static atomic_uint outstanding;
+/* Operations of all teams, which share a context's requests; and persistent ones of these. */
+static atomic_uint outstanding, reserved;
+
+bool glue_reserve(void)
+{
+	if (reserved++ >= RESERVED_MAX) {
+		reserved--;
+		return false;
+	}
+	outstanding++;
+	return true;
+}
+
+void glue_unreserve(void)
+{
+	outstanding--;
+	reserved--;
+}
 
 /*
  * Operation n of a team starts when operation n - GLUE_OUTSTANDING is complete, so the ranks of a
  * node are less than COLLNET_OUTSTANDING_MAX operations apart: none completes before all of them
- * have called it.
+ * have called it. A persistent operation has a team to itself.
  */
-void glue_make_room(struct glue_comm *c)
+void glue_make_room(const struct glue_call *k)
 {
-	const struct glue_team *t = c->team;
+	const struct glue_team *t = k->team;
 
-	while (t->pending[t->started % GLUE_OUTSTANDING] || outstanding >= ALL_OUTSTANDING_MAX) {
-		c->mpi->progress(); /* completes others' calls */
+	while (!k->persistent &&
+	       (t->pending[t->started % GLUE_OUTSTANDING] || outstanding >= ALL_OUTSTANDING_MAX)) {
+		k->c->mpi->progress(); /* completes others' calls */
 		sched_yield();
 	}
 }
@@ -89,11 +110,19 @@ void glue_make_room(struct glue_comm *c)
 int glue_started(struct glue_call *k, const char *what, int status)
 {
 	k->what = what;
+	if (status != COLLNET_OK && k->persistent) {
+		k->request = NULL;
+		glue_explain(k->c, k->comm, 1, collnet_error(k->team->context));
+		return MPI_ERR_OTHER;
+	}
 	if (status != COLLNET_OK) {
 		k->request = NULL;
-		return failure(k->c, what);
+		return failure(k);
 	}
-	k->pending = &k->c->team->pending[k->c->team->started++ % GLUE_OUTSTANDING];
+	if (k->persistent) {
+		return MPI_SUCCESS;
+	}
+	k->pending = &k->team->pending[k->team->started++ % GLUE_OUTSTANDING];
 	*k->pending = true;
 	outstanding++;
 	return MPI_SUCCESS;
@@ -102,14 +131,15 @@ int glue_started(struct glue_call *k, const char *what, int status)
 /* The operation has ended with this status of collnet's. */
 static int ended(struct glue_call *k, int status)
 {
-	k->request = NULL;
-	*k->pending = false;
-	outstanding--;
-	if (status != COLLNET_OK) {
-		return failure(k->c, k->what);
+	if (!k->persistent) {
+		k->request = NULL;
+		*k->pending = false;
+		outstanding--;
 	}
-	return k->by_mpi.rc != MPI_SUCCESS ? k->by_mpi.rc
-					   : glue_unpack(&k->out, &k->received, k->comm);
+	if (status != COLLNET_OK) {
+		return failure(k);
+	}
+	return k->by_mpi.rc != MPI_SUCCESS ? k->by_mpi.rc : glue_unpack(&k->out, k->comm);
 }
 
 static void release(struct glue_call *k)
@@ -123,7 +153,7 @@ int glue_finish(struct glue_call *k, int rc)
 	int status;
 
 	if (k->request != NULL) {
-		struct glue_team *t = k->c->team;
+		struct glue_team *t = k->team;
 
 		status = collnet_wait(k->request, t->drove_mpi ? NEXT_MS : FIRST_MS);
 		t->drove_mpi = status == COLLNET_INPROGRESS;
@@ -145,6 +175,69 @@ bool glue_test(struct glue_call *k, int *rc)
 		return false;
 	}
 	*rc = ended(k, status);
-	release(k);
+	if (!k->persistent) {
+		release(k);
+	}
 	return true;
+}
+
+/* ---- persistent calls ------------------------------------------------------------------- */
+
+int glue_min(const struct glue_call *k, int64_t *values, size_t n)
+{
+	struct glue_call min = { .c = k->c, .comm = k->comm, .team = k->c->team };
+	struct collnet_coll_options o = glue_options(&min);
+	int rc;
+
+	glue_make_room(&min);
+	rc = collnet_iallreduce(min.team->team, values, values, n, COLLNET_INT64, COLLNET_MIN, &o,
+				&min.request);
+	return glue_finish(&min, glue_started(&min, "Allreduce", rc));
+}
+
+void glue_unprepare(struct glue_call *k)
+{
+	if (k->request != NULL) {
+		collnet_request_free(k->request);
+		k->request = NULL;
+	}
+	if (k->by_mpi.used) {
+		k->c->mpi->hold_op(k->by_mpi.op, false);
+		k->by_mpi.used = false;
+	}
+	release(k);
+	glue_release_team(k);
+}
+
+int glue_prepared(struct glue_call *k, int rc)
+{
+	int64_t prepared = rc == MPI_SUCCESS;
+	char text[64];
+
+	/* That a call is declined or moves nothing, all ranks know; but one may lack memory. */
+	if (rc != GLUE_DECLINED && !(rc == MPI_SUCCESS && k->request == NULL)) {
+		if (glue_min(k, &prepared, 1) != MPI_SUCCESS) {
+			prepared = 0;
+		}
+		k->c->persistent_by_mpi = prepared == 0;
+	}
+	if (prepared == 0 || k->request == NULL) {
+		glue_unprepare(k);
+	} else if (k->c->rank == 0) {
+		snprintf(text, sizeof(text), "MPI_%s: persistent, by collnet", k->what);
+		glue_explain(k->c, k->comm, 2, text);
+	}
+	return prepared != 0 ? MPI_SUCCESS : GLUE_DECLINED;
+}
+
+int glue_start(struct glue_call *k)
+{
+	int rc = glue_repack(&k->in, k->comm);
+
+	rc = rc == MPI_SUCCESS ? glue_repack(&k->out, k->comm) : rc;
+	if (rc != MPI_SUCCESS) {
+		return rc;
+	}
+	k->by_mpi.rc = MPI_SUCCESS;
+	return collnet_start(k->request) == COLLNET_OK ? MPI_SUCCESS : failure(k);
 }

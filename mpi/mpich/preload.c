@@ -53,7 +53,7 @@ bool glue_is_predefined(MPI_Datatype type)
 	       combiner == MPI_COMBINER_NAMED;
 }
 
-static struct glue_mpi mpich = { job, min_of, bcast_of, progress, false };
+static struct glue_mpi mpich = { job, min_of, bcast_of, progress, false, NULL, NULL };
 
 /* ---- communicators ------------------------------------------------------------------------- */
 

@@ -27,13 +27,20 @@ static void construct(struct module *m)
 	memset((char *)m + sizeof(m->super), 0, sizeof(*m) - sizeof(m->super));
 }
 
+static void release(mca_coll_base_module_t *previous)
+{
+	if (previous != NULL) {
+		OBJ_RELEASE(previous);
+	}
+}
+
 static void destruct(struct module *m)
 {
 	glue_comm_free(&m->comm);
-#define X(name)                                                                                    \
-	if (m->previous_##name##_module != NULL) {                                                 \
-		OBJ_RELEASE(m->previous_##name##_module);                                          \
-	}
+#define X(name, ...)                                                                               \
+	release(m->previous_##name##_module);                                                      \
+	release(m->previous_i##name##_module);                                                     \
+	release(m->previous_##name##_init_module);
 	EACH_COLLECTIVE(X)
 #undef X
 }
@@ -62,23 +69,27 @@ bool glue_is_predefined(MPI_Datatype type)
 	return ompi_datatype_is_predefined(type);
 }
 
-static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, opal_progress, false };
+static void hold_type(MPI_Datatype type, bool hold)
+{
+	if (hold) {
+		OBJ_RETAIN(type);
+	} else {
+		OBJ_RELEASE(type);
+	}
+}
 
-/* ---- the blocking collectives
- * ------------------------------------------------------------------------ */
+static struct glue_mpi open_mpi = {
+	NULL, min_of, bcast_of, opal_progress, false, hold_type, hold_op
+};
 
-/* Passes what the glue declines to the previous module. */
-#define SERVE(name, call, ...)                                                                     \
-	module_t *m = (module_t *)module;                                                          \
-	struct glue_call k = { .c = &m->comm, .comm = comm };                                      \
-	int rc = call;                                                                             \
-	if (rc == GLUE_DECLINED) {                                                                 \
-		rc = m->previous_##name(__VA_ARGS__, comm, m->previous_##name##_module);           \
-	} else {                                                                                   \
-		rc = glue_finish(&k, rc);                                                          \
-	}                                                                                          \
-	glue_end(&m->comm);                                                                        \
-	return rc
+/* ---- the blocking collectives --------------------------------------------------------------- */
+
+static int finish(struct glue_call *k, int rc)
+{
+	rc = glue_finish(k, rc);
+	glue_end(k->c);
+	return rc;
+}
 
 static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 {
@@ -86,134 +97,30 @@ static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 	struct glue_call k = { .c = &m->comm, .comm = comm };
 	int rc = glue_barrier(&k);
 
-	if (rc == GLUE_DECLINED) {
-		rc = m->previous_barrier(comm, m->previous_barrier_module);
-	} else {
-		rc = glue_finish(&k, rc);
+	if (rc != GLUE_DECLINED) {
+		return finish(&k, rc);
 	}
-	glue_end(&m->comm);
+	rc = m->previous_barrier(comm, m->previous_barrier_module);
+	glue_end(k.c);
 	return rc;
 }
 
-static int coll_bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
-		      mca_coll_base_module_t *module)
-{
-	SERVE(bcast, glue_bcast(&k, buffer, count, type, root), buffer, count, type, root);
-}
-
-static int coll_allgather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			  MPI_Datatype trecv, MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(allgather, glue_allgather(&k, send, nsend, tsend, recv, nrecv, trecv), send, nsend,
-	      tsend, recv, nrecv, trecv);
-}
-
-static int coll_alltoall(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			 MPI_Datatype trecv, MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(alltoall, glue_alltoall(&k, send, nsend, tsend, recv, nrecv, trecv), send, nsend,
-	      tsend, recv, nrecv, trecv);
-}
-
-static int coll_gather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-		       MPI_Datatype trecv, int root, MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(gather, glue_gather(&k, send, nsend, tsend, recv, nrecv, trecv, root), send, nsend,
-	      tsend, recv, nrecv, trecv, root);
-}
-
-static int coll_scatter(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			MPI_Datatype trecv, int root, MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(scatter, glue_scatter(&k, send, nsend, tsend, recv, nrecv, trecv, root), send, nsend,
-	      tsend, recv, nrecv, trecv, root);
-}
-
-static int coll_alltoallv(const void *send, const int *send_counts, const int *send_displs,
-			  MPI_Datatype tsend, void *recv, const int *recv_counts,
-			  const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm,
-			  mca_coll_base_module_t *module)
-{
-	SERVE(alltoallv,
-	      glue_alltoallv(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv),
-	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
-}
-
-static int coll_alltoallw(const void *send, const int *send_counts, const int *send_displs,
-			  MPI_Datatype const *tsend, void *recv, const int *recv_counts,
-			  const int *recv_displs, MPI_Datatype const *trecv, MPI_Comm comm,
-			  mca_coll_base_module_t *module)
-{
-	SERVE(alltoallw,
-	      glue_alltoallw(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv),
-	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
-}
-
-static int coll_allgatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
-			   const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm,
-			   mca_coll_base_module_t *module)
-{
-	SERVE(allgatherv, glue_allgatherv(&k, send, nsend, tsend, recv, counts, displs, trecv),
-	      send, nsend, tsend, recv, counts, displs, trecv);
-}
-
-static int coll_gatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
-			const int *counts, const int *displs, MPI_Datatype trecv, int root,
-			MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(gatherv, glue_gatherv(&k, send, nsend, tsend, recv, counts, displs, trecv, root),
-	      send, nsend, tsend, recv, counts, displs, trecv, root);
-}
-
-static int coll_scatterv(const void *send, const int *counts, const int *displs, MPI_Datatype tsend,
-			 void *recv, int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm,
-			 mca_coll_base_module_t *module)
-{
-	SERVE(scatterv, glue_scatterv(&k, send, counts, displs, tsend, recv, nrecv, trecv, root),
-	      send, counts, displs, tsend, recv, nrecv, trecv, root);
-}
-
-static int coll_allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-			  MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(allreduce, glue_allreduce(&k, send, recv, count, type, op), send, recv, count, type,
-	      op);
-}
-
-static int coll_reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-		       int root, MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(reduce, glue_reduce(&k, send, recv, count, type, op, root), send, recv, count, type,
-	      op, root);
-}
-
-static int coll_reduce_scatter(const void *send, void *recv, const int *counts, MPI_Datatype type,
-			       MPI_Op op, MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(reduce_scatter, glue_reduce_scatter(&k, send, recv, counts, type, op), send, recv,
-	      counts, type, op);
-}
-
-static int coll_reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,
-				     MPI_Op op, MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(reduce_scatter_block, glue_reduce_scatter_block(&k, send, recv, count, type, op),
-	      send, recv, count, type, op);
-}
-
-static int coll_scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-		     MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(scan, glue_scan(&k, send, recv, count, type, op), send, recv, count, type, op);
-}
-
-static int coll_exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-		       MPI_Comm comm, mca_coll_base_module_t *module)
-{
-	SERVE(exscan, glue_exscan(&k, send, recv, count, type, op), send, recv, count, type, op);
-}
+/* Passes what the glue declines to the previous module. */
+#define X(name, parameters, arguments)                                                             \
+	static int coll_##name(parameters, MPI_Comm comm, mca_coll_base_module_t *module)          \
+	{                                                                                          \
+		module_t *m = (module_t *)module;                                                  \
+		struct glue_call k = { .c = &m->comm, .comm = comm };                              \
+		int rc = glue_##name(&k, arguments);                                               \
+		if (rc != GLUE_DECLINED) {                                                         \
+			return finish(&k, rc);                                                     \
+		}                                                                                  \
+		rc = m->previous_##name(arguments, comm, m->previous_##name##_module);             \
+		glue_end(k.c);                                                                     \
+		return rc;                                                                         \
+	}
+EACH_WITH_DATA(X)
+#undef X
 
 /* ---- the component -------------------------------------------------------------------------- */
 
@@ -222,16 +129,18 @@ static int enable(mca_coll_base_module_t *module, MPI_Comm comm)
 	module_t *m = (module_t *)module;
 	struct mca_coll_base_comm_coll_t *c = comm->c_coll;
 
-#define X(name)                                                                                    \
-	if (c->coll_##name == NULL || c->coll_##name##_module == NULL) {                           \
+#define HAS(function) (c->coll_##function != NULL && c->coll_##function##_module != NULL)
+#define X(name, ...)                                                                               \
+	if (!HAS(name) || !HAS(i##name) || !HAS(name##_init)) {                                    \
 		return OMPI_ERR_NOT_FOUND;                                                         \
 	}
 	EACH_COLLECTIVE(X)
 #undef X
-#define X(name)                                                                                    \
-	m->previous_##name = c->coll_##name;                                                       \
-	m->previous_##name##_module = c->coll_##name##_module;                                     \
-	OBJ_RETAIN(m->previous_##name##_module);
+#define SAVE(function)                                                                             \
+	m->previous_##function = c->coll_##function;                                               \
+	m->previous_##function##_module = c->coll_##function##_module;                             \
+	OBJ_RETAIN(m->previous_##function##_module);
+#define X(name, ...) SAVE(name) SAVE(i##name) SAVE(name##_init)
 	EACH_COLLECTIVE(X)
 #undef X
 	glue_comm_init(&m->comm, &open_mpi, m, ompi_comm_rank(comm), ompi_comm_size(comm));
@@ -251,8 +160,8 @@ static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *out)
 		return NULL;
 	}
 	m->super.coll_module_enable = enable;
-#define X(name) m->super.coll_##name = coll_##name;
-	EACH_BLOCKING(X)
+#define X(name, ...) m->super.coll_##name = coll_##name;
+	EACH_COLLECTIVE(X)
 #undef X
 	nonblocking_offer(m);
 	return &m->super;

@@ -12,42 +12,64 @@
 
 #include "mpi/glue/glue.h"
 
-#define EACH_BLOCKING(X)                                                                           \
-	X(allgather)                                                                               \
-	X(allgatherv)                                                                              \
-	X(allreduce)                                                                               \
-	X(alltoall)                                                                                \
-	X(alltoallv)                                                                               \
-	X(alltoallw)                                                                               \
-	X(barrier)                                                                                 \
-	X(bcast)                                                                                   \
-	X(exscan)                                                                                  \
-	X(gather)                                                                                  \
-	X(gatherv)                                                                                 \
-	X(reduce) X(reduce_scatter) X(reduce_scatter_block) X(scan) X(scatter) X(scatterv)
+/*
+ * The collectives: X(name, parameters, arguments), without the parameters that they all have. Of
+ * each, Open MPI has a blocking, a non-blocking and a persistent function, and the glue has one.
+ */
+#define LIST(...) __VA_ARGS__
+#define SEND_RECV                                                                                  \
+	LIST(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,               \
+	     MPI_Datatype trecv)
+#define REDUCED LIST(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op)
 
-/* All but ireduce_scatter, which may consist of two operations. */
-#define EACH_NONBLOCKING(X)                                                                        \
-	X(iallgather)                                                                              \
-	X(iallgatherv)                                                                             \
-	X(iallreduce)                                                                              \
-	X(ialltoall)                                                                               \
-	X(ialltoallv)                                                                              \
-	X(ialltoallw)                                                                              \
-	X(ibarrier)                                                                                \
-	X(ibcast)                                                                                  \
-	X(iexscan)                                                                                 \
-	X(igather)                                                                                 \
-	X(igatherv) X(ireduce) X(ireduce_scatter_block) X(iscan) X(iscatter) X(iscatterv)
+#define EACH_WITH_DATA(X)                                                                          \
+	X(bcast, LIST(void *buffer, int count, MPI_Datatype type, int root),                       \
+	  LIST(buffer, count, type, root))                                                         \
+	X(allgather, SEND_RECV, LIST(send, nsend, tsend, recv, nrecv, trecv))                      \
+	X(alltoall, SEND_RECV, LIST(send, nsend, tsend, recv, nrecv, trecv))                       \
+	X(gather, LIST(SEND_RECV, int root), LIST(send, nsend, tsend, recv, nrecv, trecv, root))   \
+	X(scatter, LIST(SEND_RECV, int root), LIST(send, nsend, tsend, recv, nrecv, trecv, root))  \
+	X(alltoallv,                                                                               \
+	  LIST(const void *send, const int *nsend, const int *at_send, MPI_Datatype tsend,         \
+	       void *recv, const int *nrecv, const int *at_recv, MPI_Datatype trecv),              \
+	  LIST(send, nsend, at_send, tsend, recv, nrecv, at_recv, trecv))                          \
+	X(alltoallw,                                                                               \
+	  LIST(const void *send, const int *nsend, const int *at_send, MPI_Datatype const *tsend,  \
+	       void *recv, const int *nrecv, const int *at_recv, MPI_Datatype const *trecv),       \
+	  LIST(send, nsend, at_send, tsend, recv, nrecv, at_recv, trecv))                          \
+	X(allgatherv,                                                                              \
+	  LIST(const void *send, int nsend, MPI_Datatype tsend, void *recv, const int *nrecv,      \
+	       const int *at_recv, MPI_Datatype trecv),                                            \
+	  LIST(send, nsend, tsend, recv, nrecv, at_recv, trecv))                                   \
+	X(gatherv,                                                                                 \
+	  LIST(const void *send, int nsend, MPI_Datatype tsend, void *recv, const int *nrecv,      \
+	       const int *at_recv, MPI_Datatype trecv, int root),                                  \
+	  LIST(send, nsend, tsend, recv, nrecv, at_recv, trecv, root))                             \
+	X(scatterv,                                                                                \
+	  LIST(const void *send, const int *nsend, const int *at_send, MPI_Datatype tsend,         \
+	       void *recv, int nrecv, MPI_Datatype trecv, int root),                               \
+	  LIST(send, nsend, at_send, tsend, recv, nrecv, trecv, root))                             \
+	X(allreduce, REDUCED, LIST(send, recv, count, type, op))                                   \
+	X(reduce, LIST(REDUCED, int root), LIST(send, recv, count, type, op, root))                \
+	X(reduce_scatter,                                                                          \
+	  LIST(const void *send, void *recv, const int *counts, MPI_Datatype type, MPI_Op op),     \
+	  LIST(send, recv, counts, type, op))                                                      \
+	X(reduce_scatter_block, REDUCED, LIST(send, recv, count, type, op))                        \
+	X(scan, REDUCED, LIST(send, recv, count, type, op))                                        \
+	X(exscan, REDUCED, LIST(send, recv, count, type, op))
 
-#define EACH_COLLECTIVE(X) EACH_BLOCKING(X) EACH_NONBLOCKING(X)
+/* X(name, ...) for all of them. */
+#define EACH_COLLECTIVE(X) EACH_WITH_DATA(X) X(barrier, , )
+
+/* A module's function of that name and what it replaces. */
+#define PREVIOUS(function)                                                                         \
+	mca_coll_base_module_##function##_fn_t previous_##function;                                \
+	mca_coll_base_module_t *previous_##function##_module;
 
 struct module {
 	mca_coll_base_module_t super;
 	struct glue_comm comm;
-#define X(name)                                                                                    \
-	mca_coll_base_module_##name##_fn_t previous_##name;                                        \
-	mca_coll_base_module_t *previous_##name##_module;
+#define X(name, ...) PREVIOUS(name) PREVIOUS(i##name) PREVIOUS(name##_init)
 	EACH_COLLECTIVE(X)
 #undef X
 };
@@ -55,8 +77,10 @@ struct module {
 OBJ_CLASS_DECLARATION(module_t);
 typedef struct module module_t;
 
-/* Puts the non-blocking collectives into a module. */
+/* Puts the non-blocking and the persistent collectives into a module. */
 void nonblocking_offer(module_t *m);
+/* Keeps an operation of a program's for a persistent one, or no longer. */
+void hold_op(MPI_Op op, bool hold);
 /* MPI is finalized. */
 void nonblocking_close(void);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The non-blocking collectives of the component. A call that the glue has started is an MPI
- * request. Open MPI's progress tests the requests that are pending, in any thread, and completes
- * them.
+ * The non-blocking and the persistent collectives of the component. A call that the glue has
+ * started or prepared is an MPI request. Open MPI's progress tests the requests that are pending,
+ * in any thread, and completes them.
  *
  * The program may free the communicator, the datatypes and the operation of a call before it is
- * complete. The request holds the communicator; the others Open MPI's functions hold, in the part
- * of the request that all of its non-blocking collectives have.
+ * complete. The request holds the communicator. The others Open MPI's functions hold, in the part
+ * of the request that all of its non-blocking collectives have; but not those of persistent ones,
+ * which are complete when these functions look: the glue holds them.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -52,11 +53,16 @@ static int free_request(ompi_request_t **request)
 	if (!REQUEST_COMPLETE(r)) {
 		return MPI_ERR_REQUEST;
 	}
+	if (r->req_persistent) {
+		glue_unprepare(&((request_t *)r)->call);
+	}
 	OMPI_REQUEST_FINI(r);
 	OBJ_RELEASE(r);
 	*request = MPI_REQUEST_NULL;
 	return OMPI_SUCCESS;
 }
+
+static int start_persistent(size_t n, ompi_request_t **requests);
 
 static void construct(request_t *r)
 {
@@ -65,6 +71,7 @@ static void construct(request_t *r)
 	memset((char *)r + sizeof(r->super), 0, sizeof(*r) - sizeof(r->super));
 	q->req_type = OMPI_REQUEST_COLL;
 	q->req_status._cancelled = 0;
+	q->req_start = start_persistent;
 	q->req_free = free_request;
 	q->req_cancel = cancel;
 }
@@ -76,17 +83,19 @@ static void destruct(request_t *r)
 
 OBJ_CLASS_INSTANCE(request_t, ompi_coll_base_nbc_request_t, construct, destruct);
 
-static request_t *new_request(module_t *m, MPI_Comm comm)
+static request_t *new_request(module_t *m, MPI_Comm comm, bool persistent)
 {
 	request_t *r = OBJ_NEW(request_t);
 
 	if (r == NULL) {
 		return NULL;
 	}
-	OMPI_REQUEST_INIT(&r->super.super, false);
+	OMPI_REQUEST_INIT(&r->super.super, persistent);
 	r->super.super.req_mpi_object.comm = comm;
 	OBJ_RETAIN(comm);
-	r->call = (struct glue_call){ .c = &m->comm, .comm = comm, .nonblocking = true };
+	r->call = (struct glue_call){
+		.c = &m->comm, .comm = comm, .nonblocking = !persistent, .persistent = persistent
+	};
 	return r;
 }
 
@@ -129,7 +138,8 @@ static int progress(void)
 		request_t *next = r->next;
 
 		r->super.super.req_status.MPI_ERROR = r->rc;
-		ompi_request_complete(&r->super.super, true); /* and the program may free it */
+		r->next = NULL;
+		ompi_request_complete(&r->super.super, true); /* the program may free or start it */
 		r = next;
 		n++;
 	}
@@ -139,20 +149,8 @@ static int progress(void)
 	return n;
 }
 
-static int start(request_t *r, int rc, ompi_request_t **out)
+static void add(request_t *r)
 {
-	*out = MPI_REQUEST_NULL;
-	if (rc != MPI_SUCCESS) {
-		rc = glue_finish(&r->call, rc);
-		OBJ_RELEASE(r);
-		return rc;
-	}
-	*out = &r->super.super;
-	(*out)->req_state = OMPI_REQUEST_ACTIVE;
-	(*out)->req_status.MPI_ERROR = OMPI_SUCCESS;
-	if (r->call.request == NULL) {
-		return ompi_request_complete(*out, false); /* no bytes */
-	}
 	pthread_mutex_lock(&lock);
 	*last = r;
 	last = &r->next;
@@ -161,7 +159,84 @@ static int start(request_t *r, int rc, ompi_request_t **out)
 		opal_progress_register(progress);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+static void activate(request_t *r)
+{
+	ompi_request_t *q = &r->super.super;
+
+	q->req_complete = REQUEST_PENDING;
+	q->req_state = OMPI_REQUEST_ACTIVE;
+	q->req_status.MPI_ERROR = OMPI_SUCCESS;
+}
+
+/* A non-blocking call has started with this result. */
+static int start(request_t *r, int rc, ompi_request_t **out)
+{
+	*out = MPI_REQUEST_NULL;
+	if (r == NULL) {
+		return rc;
+	}
+	if (rc != MPI_SUCCESS) {
+		rc = rc != GLUE_DECLINED ? glue_finish(&r->call, rc) : rc;
+		OBJ_RELEASE(r);
+		return rc;
+	}
+	*out = &r->super.super;
+	activate(r);
+	if (r->call.request == NULL) {
+		return ompi_request_complete(*out, false); /* no bytes */
+	}
+	add(r);
 	return MPI_SUCCESS;
+}
+
+/* An error is that of the wait: the result of MPI_Start() has no error handler. */
+static int start_persistent(size_t n, ompi_request_t **requests)
+{
+	for (size_t i = 0; i < n; i++) {
+		request_t *r = (request_t *)requests[i];
+		int rc = MPI_SUCCESS;
+
+		activate(r);
+		if (r->call.request != NULL) {
+			rc = glue_start(&r->call);
+		}
+		if (r->call.request != NULL && rc == MPI_SUCCESS) {
+			add(r);
+			continue;
+		}
+		r->super.super.req_status.MPI_ERROR = rc;
+		ompi_request_complete(&r->super.super, false);
+	}
+	return OMPI_SUCCESS;
+}
+
+static int prepare(request_t *r)
+{
+	return r != NULL ? glue_prepare(&r->call) : MPI_ERR_NO_MEM;
+}
+
+/* A persistent call is prepared with this result. */
+static int prepared(request_t *r, int rc, ompi_request_t **out)
+{
+	*out = MPI_REQUEST_NULL;
+	rc = r != NULL ? glue_prepared(&r->call, rc) : rc;
+	if (rc == MPI_SUCCESS) {
+		*out = &r->super.super;
+	} else if (r != NULL) {
+		OBJ_RELEASE(r);
+	}
+	return rc;
+}
+
+void hold_op(MPI_Op op, bool hold)
+{
+	if (hold) {
+		OBJ_RETAIN(op);
+	} else {
+		OBJ_RELEASE(op);
+	}
 }
 
 void nonblocking_close(void)
@@ -174,157 +249,63 @@ void nonblocking_close(void)
 
 /* ---- the collectives ------------------------------------------------------------------------ */
 
-/* Passes what the glue declines to the previous module. */
-#define START(name, started, ...)                                                                  \
-	module_t *m = (module_t *)module;                                                          \
-	request_t *r = new_request(m, comm);                                                       \
-	int rc = r != NULL ? (started) : MPI_ERR_NO_MEM;                                           \
-	if (rc == GLUE_DECLINED) {                                                                 \
-		OBJ_RELEASE(r);                                                                    \
-		return m->previous_##name(__VA_ARGS__, comm, out, m->previous_##name##_module);    \
-	}                                                                                          \
-	return r != NULL ? start(r, rc, out) : rc
-
 static int coll_ibarrier(MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
 {
 	module_t *m = (module_t *)module;
-	request_t *r = new_request(m, comm);
+	request_t *r = new_request(m, comm, false);
 	int rc = r != NULL ? glue_barrier(&r->call) : MPI_ERR_NO_MEM;
 
-	if (rc == GLUE_DECLINED) {
-		OBJ_RELEASE(r);
-		return m->previous_ibarrier(comm, out, m->previous_ibarrier_module);
+	rc = start(r, rc, out);
+	return rc != GLUE_DECLINED ? rc
+				   : m->previous_ibarrier(comm, out, m->previous_ibarrier_module);
+}
+
+static int coll_barrier_init(MPI_Comm comm, ompi_info_t *info, ompi_request_t **out,
+			     mca_coll_base_module_t *module)
+{
+	module_t *m = (module_t *)module;
+	request_t *r = new_request(m, comm, true);
+	int rc = prepare(r);
+
+	rc = prepared(r, rc == MPI_SUCCESS ? glue_barrier(&r->call) : rc, out);
+	return rc != GLUE_DECLINED
+		       ? rc
+		       : m->previous_barrier_init(comm, info, out, m->previous_barrier_init_module);
+}
+
+/* Passes what the glue declines to the previous module. */
+#define X(name, parameters, arguments)                                                             \
+	static int coll_i##name(parameters, MPI_Comm comm, ompi_request_t **out,                   \
+				mca_coll_base_module_t *module)                                    \
+	{                                                                                          \
+		module_t *m = (module_t *)module;                                                  \
+		request_t *r = new_request(m, comm, false);                                        \
+		int rc = start(r, r != NULL ? glue_##name(&r->call, arguments) : MPI_ERR_NO_MEM,   \
+			       out);                                                               \
+		return rc != GLUE_DECLINED ? rc                                                    \
+					   : m->previous_i##name(arguments, comm, out,             \
+								 m->previous_i##name##_module);    \
+	}                                                                                          \
+	static int coll_##name##_init(parameters, MPI_Comm comm, ompi_info_t *info,                \
+				      ompi_request_t **out, mca_coll_base_module_t *module)        \
+	{                                                                                          \
+		module_t *m = (module_t *)module;                                                  \
+		request_t *r = new_request(m, comm, true);                                         \
+		int rc = prepare(r);                                                               \
+		rc = prepared(r, rc == MPI_SUCCESS ? glue_##name(&r->call, arguments) : rc, out);  \
+		return rc != GLUE_DECLINED                                                         \
+			       ? rc                                                                \
+			       : m->previous_##name##_init(arguments, comm, info, out,             \
+							   m->previous_##name##_init_module);      \
 	}
-	return r != NULL ? start(r, rc, out) : rc;
-}
-
-static int coll_ibcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
-		       ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(ibcast, glue_bcast(&r->call, buffer, count, type, root), buffer, count, type, root);
-}
-
-static int coll_iallgather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			   MPI_Datatype trecv, MPI_Comm comm, ompi_request_t **out,
-			   mca_coll_base_module_t *module)
-{
-	START(iallgather, glue_allgather(&r->call, send, nsend, tsend, recv, nrecv, trecv), send,
-	      nsend, tsend, recv, nrecv, trecv);
-}
-
-static int coll_ialltoall(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			  MPI_Datatype trecv, MPI_Comm comm, ompi_request_t **out,
-			  mca_coll_base_module_t *module)
-{
-	START(ialltoall, glue_alltoall(&r->call, send, nsend, tsend, recv, nrecv, trecv), send,
-	      nsend, tsend, recv, nrecv, trecv);
-}
-
-static int coll_igather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			MPI_Datatype trecv, int root, MPI_Comm comm, ompi_request_t **out,
-			mca_coll_base_module_t *module)
-{
-	START(igather, glue_gather(&r->call, send, nsend, tsend, recv, nrecv, trecv, root), send,
-	      nsend, tsend, recv, nrecv, trecv, root);
-}
-
-static int coll_iscatter(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			 MPI_Datatype trecv, int root, MPI_Comm comm, ompi_request_t **out,
-			 mca_coll_base_module_t *module)
-{
-	START(iscatter, glue_scatter(&r->call, send, nsend, tsend, recv, nrecv, trecv, root), send,
-	      nsend, tsend, recv, nrecv, trecv, root);
-}
-
-static int coll_ialltoallv(const void *send, const int *send_counts, const int *send_displs,
-			   MPI_Datatype tsend, void *recv, const int *recv_counts,
-			   const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm,
-			   ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(ialltoallv,
-	      glue_alltoallv(&r->call, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv),
-	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
-}
-
-static int coll_ialltoallw(const void *send, const int *send_counts, const int *send_displs,
-			   MPI_Datatype const *tsend, void *recv, const int *recv_counts,
-			   const int *recv_displs, MPI_Datatype const *trecv, MPI_Comm comm,
-			   ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(ialltoallw,
-	      glue_alltoallw(&r->call, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv),
-	      send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv);
-}
-
-static int coll_iallgatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
-			    const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm,
-			    ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(iallgatherv,
-	      glue_allgatherv(&r->call, send, nsend, tsend, recv, counts, displs, trecv), send,
-	      nsend, tsend, recv, counts, displs, trecv);
-}
-
-static int coll_igatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
-			 const int *counts, const int *displs, MPI_Datatype trecv, int root,
-			 MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(igatherv,
-	      glue_gatherv(&r->call, send, nsend, tsend, recv, counts, displs, trecv, root), send,
-	      nsend, tsend, recv, counts, displs, trecv, root);
-}
-
-static int coll_iscatterv(const void *send, const int *counts, const int *displs,
-			  MPI_Datatype tsend, void *recv, int nrecv, MPI_Datatype trecv, int root,
-			  MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(iscatterv,
-	      glue_scatterv(&r->call, send, counts, displs, tsend, recv, nrecv, trecv, root), send,
-	      counts, displs, tsend, recv, nrecv, trecv, root);
-}
-
-static int coll_iallreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-			   MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(iallreduce, glue_allreduce(&r->call, send, recv, count, type, op), send, recv, count,
-	      type, op);
-}
-
-static int coll_ireduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-			int root, MPI_Comm comm, ompi_request_t **out,
-			mca_coll_base_module_t *module)
-{
-	START(ireduce, glue_reduce(&r->call, send, recv, count, type, op, root), send, recv, count,
-	      type, op, root);
-}
-
-static int coll_ireduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,
-				      MPI_Op op, MPI_Comm comm, ompi_request_t **out,
-				      mca_coll_base_module_t *module)
-{
-	START(ireduce_scatter_block,
-	      glue_reduce_scatter_block(&r->call, send, recv, count, type, op), send, recv, count,
-	      type, op);
-}
-
-static int coll_iscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-		      MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(iscan, glue_scan(&r->call, send, recv, count, type, op), send, recv, count, type, op);
-}
-
-static int coll_iexscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-			MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	START(iexscan, glue_exscan(&r->call, send, recv, count, type, op), send, recv, count, type,
-	      op);
-}
+EACH_WITH_DATA(X)
+#undef X
 
 void nonblocking_offer(module_t *m)
 {
-#define X(name) m->super.coll_##name = coll_##name;
-	EACH_NONBLOCKING(X)
+#define X(name, ...)                                                                               \
+	m->super.coll_i##name = coll_i##name;                                                      \
+	m->super.coll_##name##_init = coll_##name##_init;
+	EACH_COLLECTIVE(X)
 #undef X
 }

@@ -132,13 +132,19 @@ mpi() {
 	}
 }
 
-# mpi_error CASE: the death of a daemon under ./with-collnet ./cases is the communicator's error on every rank.
+# mpi_error CASE [OPERATION]...: the death of a daemon under ./with-collnet ./cases is the communicator's error on
+# every rank, and every rank prints one of each operation.
 mpi_error() {
 	collnet lab shell --shape 3 --ip --timeout 60 -- \
 		./kill-a-daemon ./with-collnet h0:1,h1:1,h2:1 3 ./cases "$1" >out 2>&1 </dev/null
-	[ "$(grep -c '^failed: collnet: MPI_Allreduce, rank . of 3: ' out)" = 3 ] &&
+	[ "$(grep -c '^failed: collnet: MPI_All[a-z]*, rank . of 3: ' out)" = 3 ] &&
 		grep -q '^failed: .*node h1' out || { cat out; fail "no message of collnet"; }
-	echo "ok: $1: it is the communicator's, with collnet's message"
+	case=$1
+	shift
+	for what; do
+		[ "$(grep -c "^collnet: MPI_$what, rank . of 3: " out)" = 3 ] || { cat out; fail "no error of $what"; }
+	done
+	echo "ok: $case: it is the communicator's, with collnet's message"
 }
 
 # has TEXT FILE: the file has the text.

@@ -9,7 +9,7 @@
  *                  whose communicator, type and operation are freed before they are complete
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
- *   nonblocking-error   the same with non-blocking calls
+ *   nonblocking-error   the same with two non-blocking calls and a persistent one
  *
  * Rank 0 prints "right: CASE"; in the cases of errors every rank "failed: TEXT".
  */
@@ -20,6 +20,11 @@
 #include <unistd.h>
 
 #include <mpi.h>
+
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#define MPI_Alltoall_init MPIX_Alltoall_init
+#endif
 
 #define THREADS 3
 #define CALLS	60
@@ -329,31 +334,63 @@ static void repetition(int times)
 	free(recv);
 }
 
-static void error(int blocking)
+static void print_error(int rc)
 {
 	char text[MPI_MAX_ERROR_STRING];
-	int length, rc = MPI_SUCCESS, mine[SMALL] = { 0 };
+	int length;
+
+	MPI_Error_string(rc, text, &length);
+	printf("failed: %s\n", text);
+}
+
+static void error(void)
+{
+	int rc = MPI_SUCCESS, mine[SMALL] = { 0 }, sum[SMALL];
 
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Barrier(MPI_COMM_WORLD);
 	while (rc == MPI_SUCCESS) {
-		int sum[SMALL];
-
-		if (blocking) {
-			rc = MPI_Allreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-		} else {
-			MPI_Request request;
-
-			rc = MPI_Iallreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
-					    &request);
-			rc = rc == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : rc;
-		}
+		rc = MPI_Allreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 		if (rank == 0) {
 			fclose(fopen("calling", "w"));
 		}
 	}
-	MPI_Error_string(rc, text, &length);
-	printf("failed: %s\n", text);
+	print_error(rc);
+}
+
+static int wait_for(int rc, MPI_Request *request)
+{
+	return rc == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : rc;
+}
+
+static void nonblocking_error(void)
+{
+	int mine[SMALL] = { 0 }, got[SMALL], all[SMALL], counts[SMALL] = { 0, 1, 2 };
+	int reduced = MPI_SUCCESS, exchanged = MPI_SUCCESS, rc;
+	MPI_Request request, persistent;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Alltoall_init(mine, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
+			  &persistent);
+	while (reduced == MPI_SUCCESS || exchanged == MPI_SUCCESS) {
+		if (exchanged == MPI_SUCCESS) {
+			MPI_Start(&persistent);
+		}
+		if (reduced == MPI_SUCCESS) {
+			rc = MPI_Iallreduce(mine, got, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+					    &request);
+			reduced = wait_for(rc, &request);
+		}
+		exchanged = wait_for(exchanged, &persistent);
+		if (rank == 0) {
+			fclose(fopen("calling", "w"));
+		}
+	}
+	print_error(reduced);
+	rc = MPI_Ireduce_scatter(mine, got, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+	if (wait_for(rc, &request) == MPI_SUCCESS) {
+		wrong("no error");
+	}
 }
 
 int main(int argc, char **argv)
@@ -380,9 +417,9 @@ int main(int argc, char **argv)
 	} else if (strcmp(what, "repetition") == 0) {
 		repetition(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "error") == 0) {
-		error(1);
+		error();
 	} else if (strcmp(what, "nonblocking-error") == 0) {
-		error(0);
+		nonblocking_error();
 	} else {
 		wrong("there is no such case here");
 	}

@@ -70,7 +70,7 @@ lacks 'MPI_Allreduce' out
 unset SELECT
 echo "ok: the faster one performs an operation, and collnet the sums of floating-point numbers"
 
-mpi_error error
+mpi_error error Allreduce
 
 mpi "one node" --shape 2 -- ./with-collnet h0:4 4 ./program 1 30
 has '^right: 30 calls' out

@@ -23,7 +23,7 @@ static const char help_text[] =
 	"\n"
 	"  -i, --interface NAME    Ethernet interface; required if more than one is up\n"
 	"      --link KIND         packet (default), udp or pcap\n"
-	"      --peers PEERS       link udp: a multicast group or a file of hosts\n"
+	"      --peers PEERS       link udp: a multicast group, list or file of hosts\n"
 	"                          (default: 239.192.136.181)\n"
 	"      --encapsulation E   udp (default) or raw, the same on all nodes\n"
 	"      --node NAME         name of this node (default: the host name)\n"
@@ -94,7 +94,8 @@ static const char *set_link(struct cn_config *c, const char *v)
 
 static const char *set_peers(struct cn_config *c, const char *v)
 {
-	return copy(c->peers, sizeof(c->peers), v) ? NULL : "a multicast group or a file";
+	return copy(c->peers, sizeof(c->peers), v) ? NULL
+						   : "a multicast group, a list of hosts or a file";
 }
 
 static const char *set_encapsulation(struct cn_config *c, const char *v)

@@ -20,6 +20,7 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/heap.c \
 	lib/util/heap.h \
 	lib/util/owner.h \
+	lib/util/hostlist.c \
 	lib/util/parse.c \
 	lib/util/pool.c \
 	lib/util/pool.h \

@@ -266,7 +266,6 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	struct cn_runtime_config config = {
 		.interface = o->interface,
 		.link = o->link,
-		.peers = o->peers,
 		.node = o->node,
 		.topology = o->topology,
 		.cluster = o->cluster,
@@ -275,6 +274,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 		.window = COLLNET_WINDOW_AUTO,
 	};
 	struct direct *d;
+	char *peers;
 	int rc;
 
 	if (o->encapsulation != NULL &&
@@ -289,7 +289,12 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	}
 	c->impl = d;
 	d->never_sleeps = o->spin != 0;
-	rc = cn_runtime_open(&config, &d->runtime, err);
+	rc = cn_peers_from(cn_getenv, NULL, o->peers, &peers, err);
+	if (rc == COLLNET_OK) {
+		config.peers = peers;
+		rc = cn_runtime_open(&config, &d->runtime, err);
+	}
+	free(peers);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}

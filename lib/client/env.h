@@ -42,6 +42,13 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 int cn_place(struct cn_place *out, struct cn_err *err);
 
 /*
+ * What the option `peers` means: `given` unless that is "launcher", which stands for the hosts that
+ * the launcher or the batch system names: Slurm's list, or the file of PBS or LSF. *out, which the
+ * caller frees, is as cn_udp_peers_read() takes it; NULL for NULL. COLLNET_EINVAL: none does.
+ */
+int cn_peers_from(cn_getenv_fn get, void *arg, const char *given, char **out, struct cn_err *err);
+
+/*
  * A job's name: launcher, '-', a, '.', b, without those that are NULL. Characters that names cannot
  * have become '_', and what is too long is cut.
  */

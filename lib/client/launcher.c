@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* One launcher per row, in the order in which they are tried. */
@@ -172,5 +173,46 @@ int cn_place(struct cn_place *out, struct cn_err *err)
 		}
 	}
 	*out = place;
+	return COLLNET_OK;
+}
+
+int cn_peers_from(cn_getenv_fn get, void *arg, const char *given, char **out, struct cn_err *err)
+{
+	static const struct {
+		const char *name;
+		bool is_list; /* else a file */
+	} hosts[] = {
+		{ "SLURM_STEP_NODELIST", true },
+		{ "SLURM_JOB_NODELIST", true },
+		{ "PBS_NODEFILE", false },
+		{ "LSB_DJOB_HOSTFILE", false },
+	};
+	const char *v = given, *end = "";
+	size_t size;
+
+	*out = NULL;
+	if (given == NULL) {
+		return COLLNET_OK;
+	}
+	if (strcmp(given, "launcher") == 0) {
+		v = NULL;
+		for (size_t i = 0; v == NULL && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+			v = value(get, arg, hosts[i].name);
+			end = hosts[i].is_list ? "," : ""; /* one host is a list, too */
+		}
+	}
+	if (v == NULL) {
+		return cn_fail(
+			err, COLLNET_EINVAL,
+			"the launcher names no hosts: none of SLURM_STEP_NODELIST, "
+			"SLURM_JOB_NODELIST, PBS_NODEFILE and LSB_DJOB_HOSTFILE is set in "
+			"the environment; give peers as a list, a file or a multicast group");
+	}
+	size = strlen(v) + 2;
+	*out = malloc(size);
+	if (*out == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a context");
+	}
+	snprintf(*out, size, "%s%s", v, end);
 	return COLLNET_OK;
 }

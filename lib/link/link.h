@@ -22,7 +22,7 @@ struct cn_link_config {
 	const char *interface; /* NULL: the only candidate, else refused with the list of them */
 	uint16_t ethertype;    /* encapsulation udp: the number of the UDP port */
 	enum cn_encapsulation encapsulation; /* pcap: raw */
-	const char *peers; /* udp: a multicast group or a file of hosts; NULL: the default group */
+	const char *peers;     /* udp: as cn_udp_peers_read() takes it; NULL: the default group */
 	uint32_t ring_frames;  /* receive ring, frames; 0: 2,048 */
 	uint32_t queue_frames; /* full frames that may wait in the kernel's send queue; 0: 8 */
 	/*

@@ -10,9 +10,11 @@
 
 #include "util/byteorder.h"
 #include "util/file.h"
+#include "util/hostlist.h"
 #include "util/vector.h"
 
-#define FILE_MAX ((size_t)256 << 10)
+#define FILE_MAX  ((size_t)256 << 10)
+#define NAME_SIZE 272 /* of a host's name and a port, and its end */
 
 void cn_udp_address_put(uint8_t mac[6], const struct sockaddr_in *a)
 {
@@ -45,6 +47,12 @@ static int add(struct cn_udp_peers *p, uint32_t *room, const struct sockaddr_in 
 {
 	struct sockaddr_in *list;
 
+	for (uint32_t i = 0; i < p->n; i++) {
+		if (p->list[i].sin_addr.s_addr == a->sin_addr.s_addr &&
+		    p->list[i].sin_port == a->sin_port) {
+			return COLLNET_OK;
+		}
+	}
 	if (p->n == CN_UDP_PEERS_MAX) {
 		return cn_fail(err, COLLNET_ELIMIT, "more than %u nodes", CN_UDP_PEERS_MAX);
 	}
@@ -75,7 +83,7 @@ static int resolve(const char *host, struct sockaddr_in *out, struct cn_err *err
 	return COLLNET_OK;
 }
 
-/* A word of the file: HOST or HOST:PORT. */
+/* A word of a file or a list: HOST or HOST:PORT. */
 static int read_peer(char *word, uint16_t port, struct sockaddr_in *out, struct cn_err *err)
 {
 	char *colon = strchr(word, ':');
@@ -133,27 +141,49 @@ static int read_lines(char *text, const char *name, uint16_t port, struct cn_udp
 	return rc;
 }
 
-int cn_udp_peers_read(const char *text, uint16_t port, struct cn_udp_peers *out, struct cn_err *err)
+/* Whether it is a list of hosts. A name with a slash is a file's. */
+static bool is_list(const char *text)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	return strchr(text, '/') == NULL && strpbrk(text, ",[") != NULL;
+}
+
+static int read_list(const char *text, uint16_t port, struct cn_udp_peers *out, struct cn_err *err)
+{
+	size_t len = strlen(text);
+	char *copy = strndup(text, text[len - 1] == ',' ? len - 1 : len);
+	char name[NAME_SIZE];
+	struct cn_hostlist h;
 	uint32_t room = 0;
+	int more = 1, rc = COLLNET_OK;
+
+	if (copy == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for the list of nodes");
+	}
+	cn_hostlist_begin(&h, copy);
+	while (rc == COLLNET_OK && (more = cn_hostlist_next(&h, name, sizeof(name))) == 1) {
+		struct sockaddr_in a;
+
+		rc = read_peer(name, port, &a, err);
+		if (rc == COLLNET_OK) {
+			rc = add(out, &room, &a, err);
+		}
+	}
+	if (rc == COLLNET_OK && more < 0) {
+		rc = cn_fail(err, COLLNET_EINVAL,
+			     "expected a list of hosts like node[01-12],login, found '%.40s'",
+			     *h.at == '\0' ? "its end" : h.at);
+	}
+	free(copy);
+	return rc;
+}
+
+static int read_file(const char *name, uint16_t port, struct cn_udp_peers *out, struct cn_err *err)
+{
 	size_t len = 0;
 	char *all = NULL, *lines = NULL;
-	FILE *f;
+	FILE *f = fopen(name, "re");
 	int rc;
 
-	memset(out, 0, sizeof(*out));
-	if (inet_pton(AF_INET, text, &a.sin_addr) == 1) {
-		if (!IN_MULTICAST(ntohl(a.sin_addr.s_addr))) {
-			return cn_fail(err, COLLNET_EINVAL,
-				       "'%s' is not a multicast group (224.0.0.0 to "
-				       "239.255.255.255), nor the name of a file with hosts",
-				       text);
-		}
-		out->group = true;
-		return add(out, &room, &a, err);
-	}
-	f = fopen(text, "re");
 	if (f != NULL) {
 		all = cn_read_all(f, FILE_MAX, &len);
 	}
@@ -161,18 +191,40 @@ int cn_udp_peers_read(const char *text, uint16_t port, struct cn_udp_peers *out,
 		lines = strndup(all, len);
 	}
 	if (lines == NULL) {
-		rc = cn_fail(err, COLLNET_EINVAL, "the file of hosts %s: %s", text,
+		rc = cn_fail(err, COLLNET_EINVAL, "the file of hosts %s: %s", name,
 			     strerror(errno));
 	} else if (len > FILE_MAX) {
-		rc = cn_fail(err, COLLNET_ELIMIT, "the file of hosts %s is too long", text);
+		rc = cn_fail(err, COLLNET_ELIMIT, "the file of hosts %s is too long", name);
 	} else {
-		rc = read_lines(lines, text, port, out, err);
+		rc = read_lines(lines, name, port, out, err);
 	}
 	if (f != NULL) {
 		fclose(f);
 	}
 	free(all);
 	free(lines);
+	return rc;
+}
+
+int cn_udp_peers_read(const char *text, uint16_t port, struct cn_udp_peers *out, struct cn_err *err)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	uint32_t room = 0;
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	if (inet_pton(AF_INET, text, &a.sin_addr) == 1) {
+		if (!IN_MULTICAST(ntohl(a.sin_addr.s_addr))) {
+			return cn_fail(err, COLLNET_EINVAL,
+				       "'%s' is not a multicast group (224.0.0.0 to "
+				       "239.255.255.255), a list of hosts (%s,), nor the name of a "
+				       "file with hosts",
+				       text, text);
+		}
+		out->group = true;
+		return add(out, &room, &a, err);
+	}
+	rc = is_list(text) ? read_list(text, port, out, err) : read_file(text, port, out, err);
 	if (rc != COLLNET_OK) {
 		free(out->list);
 		memset(out, 0, sizeof(*out));

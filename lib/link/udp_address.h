@@ -16,7 +16,7 @@
 /* In the organisation's local scope (RFC 2365); its last bytes are the number of the EtherType. */
 #define CN_UDP_PEERS_DEFAULT "239.192.136.181"
 #define CN_UDP_PORT_MIN	     32768u
-#define CN_UDP_PEERS_MAX     1024u /* that a file may list */
+#define CN_UDP_PEERS_MAX     1024u /* that a list or a file may have */
 
 void cn_udp_address_put(uint8_t mac[6], const struct sockaddr_in *a);
 /* False: no address of this link. */
@@ -30,8 +30,10 @@ struct cn_udp_peers {
 };
 
 /*
- * Reads them: `text` is a multicast group, like 239.192.136.181, or the name of a file with an IPv4
- * address or a host's name, and optionally ":PORT", per line; the port is otherwise `port`.
+ * Reads them: `text` is a multicast group, like 239.192.136.181, a list of hosts, like
+ * node[01-16],10.0.0.7:40000 (one that has neither a comma nor a bracket ends with a comma), or the
+ * name of a file with a host per line. A host is an IPv4 address or a name, and optionally ":PORT";
+ * the port is otherwise `port`. A host that occurs again is left out.
  */
 int cn_udp_peers_read(const char *text, uint16_t port, struct cn_udp_peers *out,
 		      struct cn_err *err);

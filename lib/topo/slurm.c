@@ -20,11 +20,10 @@
 
 #include "topo/build.h"
 #include "topo/topo.h"
+#include "util/hostlist.h"
 #include "util/vector.h"
 
 #define CHILDREN_MAX (4 * CN_TOPO_VERTICES_MAX)
-#define GROUPS_MAX   8 /* brackets in one name */
-#define DIGITS_MAX   9 /* of a number in them */
 
 /* A line: values in the copied text, NULL when not said. */
 struct line {
@@ -47,155 +46,32 @@ struct slurm {
 typedef int (*take_name)(struct slurm *s, const struct line *l, const char *name,
 			 struct cn_err *err);
 
-/* One element of a list, such as r[0-1]n[01-12,20]: texts between its brackets, and places. */
-struct element {
-	unsigned int groups;
-	const char *before[GROUPS_MAX + 1]; /* text before group i, and behind the last */
-	int before_len[GROUPS_MAX + 1];
-	const char *ranges[GROUPS_MAX]; /* behind the bracket */
-	const char *at[GROUPS_MAX];	/* the present range */
-	uint32_t now[GROUPS_MAX], last[GROUPS_MAX];
-	int width[GROUPS_MAX];
-};
-
-static int list_error(const struct slurm *s, const struct line *l, const char *at,
-		      struct cn_err *err)
-{
-	return cn_build_fail(&s->b, l->number, err,
-			     "expected a list of names like node[01-12,20],sw3, found '%.40s'",
-			     *at == '\0' ? "its end" : at);
-}
-
-/* A number of at most DIGITS_MAX digits. */
-static bool take_number(const char **p, uint32_t *out, int *width)
-{
-	uint32_t n = 0;
-	int digits = 0;
-
-	for (; **p >= '0' && **p <= '9' && digits < DIGITS_MAX; (*p)++, digits++) {
-		n = n * 10 + (uint32_t)(**p - '0');
-	}
-	*out = n;
-	*width = digits;
-	return digits > 0 && !(**p >= '0' && **p <= '9');
-}
-
-/* "07" or "01-12" at p; *next is what follows. The width is the first number's. */
-static bool take_range(struct element *e, unsigned int g, const char *p, const char **next)
-{
-	int width;
-
-	e->at[g] = p;
-	if (!take_number(&p, &e->now[g], &e->width[g])) {
-		return false;
-	}
-	e->last[g] = e->now[g];
-	if (*p == '-') {
-		p++;
-		if (!take_number(&p, &e->last[g], &width) || e->last[g] < e->now[g]) {
-			return false;
-		}
-	}
-	*next = p;
-	return *p == ',' || *p == ']';
-}
-
-/* Cuts the element at *p and puts every group at its first number. False: no list. */
-static bool take_element(const char **p, struct element *e)
-{
-	const char *q = *p;
-
-	e->groups = 0;
-	for (;;) {
-		e->before[e->groups] = q;
-		q += strcspn(q, "[],");
-		e->before_len[e->groups] = (int)(q - e->before[e->groups]);
-		if (*q != '[') {
-			break;
-		}
-		if (e->groups == GROUPS_MAX) {
-			return false;
-		}
-		const char *next = e->ranges[e->groups] = ++q;
-
-		do {
-			if (!take_range(e, e->groups, next, &next)) {
-				return false;
-			}
-		} while (*next++ == ',');
-		q = next;
-		(void)take_range(e, e->groups, e->ranges[e->groups], &next);
-		e->groups++;
-	}
-	if (*q == ']' || q == *p) {
-		return false;
-	}
-	*p = q;
-	return true;
-}
-
-/* The next name: the last group counts fastest. False: that was the last one. */
-static bool advance(struct element *e)
-{
-	const char *next;
-
-	for (unsigned int g = e->groups; g-- > 0;) {
-		if (e->now[g] < e->last[g]) {
-			e->now[g]++;
-			return true;
-		}
-		next = e->at[g] + strcspn(e->at[g], ",]");
-		if (*next == ',') {
-			(void)take_range(e, g, next + 1, &next);
-			return true;
-		}
-		(void)take_range(e, g, e->ranges[g], &next);
-	}
-	return false;
-}
-
-/* Longer names than fit are cut to one that is too long for a name, and so refused. */
-static void spell(const struct element *e, char *name, size_t cap)
-{
-	size_t at = 0;
-
-	for (unsigned int g = 0; g <= e->groups && at < cap; g++) {
-		at += (size_t)snprintf(name + at, cap - at, "%.*s", e->before_len[g], e->before[g]);
-		if (g < e->groups && at < cap) {
-			at += (size_t)snprintf(name + at, cap - at, "%0*u", e->width[g], e->now[g]);
-		}
-	}
-}
-
 static int each_name(struct slurm *s, const struct line *l, const char *list, take_name take,
 		     struct cn_err *err)
 {
-	char name[COLLNET_NAME_MAX + 2];
-	const char *p = list;
-	struct element e;
-	int rc;
+	char name[COLLNET_NAME_MAX + 2]; /* a longer one is cut to this, and so refused */
+	struct cn_hostlist h;
+	int more, rc;
 
-	for (;;) {
-		if (!take_element(&p, &e)) {
-			return list_error(s, l, p, err);
+	cn_hostlist_begin(&h, list);
+	while ((more = cn_hostlist_next(&h, name, sizeof(name))) == 1) {
+		if (s->children++ == CHILDREN_MAX) {
+			return cn_build_fail(&s->b, l->number, err,
+					     "expected lists of at most %u names together",
+					     CHILDREN_MAX);
 		}
-		do {
-			if (s->children++ == CHILDREN_MAX) {
-				return cn_build_fail(&s->b, l->number, err,
-						     "expected lists of at most %u names together",
-						     CHILDREN_MAX);
-			}
-			spell(&e, name, sizeof(name));
-			rc = take(s, l, name, err);
-			if (rc != COLLNET_OK) {
-				return rc;
-			}
-		} while (advance(&e));
-		if (*p == '\0') {
-			return COLLNET_OK;
+		rc = take(s, l, name, err);
+		if (rc != COLLNET_OK) {
+			return rc;
 		}
-		p++; /* the comma */
 	}
+	if (more != 0) {
+		return cn_build_fail(
+			&s->b, l->number, err,
+			"expected a list of names like node[01-12,20],sw3, found '%.40s'",
+			*h.at == '\0' ? "its end" : h.at);
+	}
+	return COLLNET_OK;
 }
 
 /* ---- lines ------------------------------------------------------------------------------ */

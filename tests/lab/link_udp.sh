@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Link udp: collectives between daemons and between programs without any privilege, by a multicast
-# group and by a file of hosts, and across a router; a killed worker is announced.
+# group, a file, a list and what a launcher names, and across a router; a killed worker is announced.
 # timeout: 180
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -30,18 +30,28 @@ unprivileged() {
 }
 unprivileged collnet bench barrier 2>"$HERE/refused.$COLLNET_RANK" && exit 5
 grep -q "no permission for raw sockets" "$HERE/refused.$COLLNET_RANK" || exit 6
-export COLLNET_LINK=udp COLLNET_PEERS="$HERE/hosts"
+export COLLNET_LINK=udp
 unprivileged collnet bench "$@"
 EOS
 printf 'h0\nh1 # by name\nh2\nh3\n' >hosts
-what="programs without a capability, by a file of hosts"
-# shellcheck disable=SC2086
-collnet lab run --shape 4 --rate 20mbit --ip --no-daemons --timeout 60 -- \
-	sh "$PWD/rank" $again >out 2>err </dev/null || {
-	cat out err refused.*
-	fail "$what"
+unprivileged() {
+	what="programs without a capability, $1"
+	shift
+	# shellcheck disable=SC2086
+	env "$@" collnet lab run --shape 4 --rate 20mbit --ip --no-daemons --timeout 60 -- \
+		sh "$PWD/rank" $again >out 2>err </dev/null || {
+		cat out err refused.*
+		fail "$what"
+	}
+	right
 }
-right
+unprivileged "by a file of hosts" COLLNET_PEERS="$PWD/hosts"
+unprivileged "by a list of hosts" COLLNET_PEERS="h3,h[0-2]"
+unprivileged "by Slurm's list" COLLNET_PEERS=launcher SLURM_JOB_NODELIST="h[0-1,2-3]"
+unprivileged "by PBS's file" COLLNET_PEERS=launcher PBS_NODEFILE="$PWD/hosts"
+COLLNET_MODE=direct COLLNET_LINK=udp COLLNET_PEERS=launcher COLLNET_INTERFACE=lo \
+	collnet bench barrier --ranks 1 >out 2>&1 && fail "no launcher"
+has "the launcher names no hosts" out
 
 # h1 moves to a network behind h2, which forwards.
 what="across a router"

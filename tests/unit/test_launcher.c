@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -344,6 +345,38 @@ static void options_from__wrong_values_are_named(void **state)
 	}
 }
 
+static void expect_peers(const char **env, const char *given, const char *want)
+{
+	struct cn_err err;
+	char *peers;
+
+	assert_int_equal(cn_peers_from(lookup, env, given, &peers, &err), COLLNET_OK);
+	if (want == NULL) {
+		assert_null(peers);
+	} else {
+		assert_string_equal(peers, want);
+	}
+	free(peers);
+}
+
+static void peers_from__launchers(void **state)
+{
+	struct cn_err err;
+	char *peers;
+
+	(void)state;
+	expect_peers(ENV("SLURM_JOB_NODELIST=n[1-2]"), NULL, NULL);
+	expect_peers(ENV("SLURM_JOB_NODELIST=n[1-2]"), "hosts", "hosts");
+	expect_peers(ENV("SLURM_JOB_NODELIST=n[1-4]", "PBS_NODEFILE=/f"), "launcher", "n[1-4],");
+	expect_peers(ENV("SLURM_JOB_NODELIST=n[1-4]", "SLURM_STEP_NODELIST=n2"), "launcher", "n2,");
+	expect_peers(ENV("PBS_NODEFILE=/f", "SLURM_JOB_NODELIST="), "launcher", "/f");
+	expect_peers(ENV("LSB_DJOB_HOSTFILE=/g"), "launcher", "/g");
+	assert_int_equal(cn_peers_from(lookup, ENV("PMI_RANK=1"), "launcher", &peers, &err),
+			 COLLNET_EINVAL);
+	assert_null(peers);
+	assert_non_null(strstr(err.text, "SLURM_JOB_NODELIST"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +384,7 @@ int main(void)
 		cmocka_unit_test(place_from__own_variables),
 		cmocka_unit_test(place_from__own_variables_wrong),
 		cmocka_unit_test(place_from__slurm),
+		cmocka_unit_test(peers_from__launchers),
 		cmocka_unit_test(place_from__innermost_launcher),
 		cmocka_unit_test(place_from__torchrun),
 		cmocka_unit_test(place_from__open_mpi_before_pmix),

@@ -104,6 +104,40 @@ static void udp_peers_read__hosts(void **state)
 	free(p.list);
 }
 
+static void udp_peers_read__list(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "10.0.0.1,", NULL },
+		{ ",", "found 'its end'" },
+		{ "10.0.0.1,,10.0.0.2", "found ',10.0.0.2'" },
+		{ "10.0.0.[1-", "found '10.0.0.[1-'" },
+		{ "10.0.0.1:80,", "'80' is not a port from 32768" },
+		{ "10.0.0.[1-3],224.0.0.1", "'224.0.0.1' is not the address of a host" },
+		{ "10.0.[0-9].[0-200]", "more than 1024 nodes" },
+	};
+	struct cn_udp_peers p;
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(
+		cn_udp_peers_read("10.0.0.[1,9-10],localhost:40000,10.0.0.9,10.0.0.9:40000", 35001,
+				  &p, &err),
+		COLLNET_OK);
+	assert_int_equal(p.n, 5);
+	assert_true(is(&p.list[0], "10.0.0.1", 35001) && is(&p.list[2], "10.0.0.10", 35001));
+	assert_true(is(&p.list[3], "127.0.0.1", 40000) && is(&p.list[4], "10.0.0.9", 40000));
+	free(p.list);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int rc = cn_udp_peers_read(bad[i][0], 35001, &p, &err);
+
+		if ((rc == COLLNET_OK) != (bad[i][1] == NULL) ||
+		    (rc != COLLNET_OK && strstr(err.text, bad[i][1]) == NULL)) {
+			fail_msg("%s: %d, %s", bad[i][0], rc, err.text);
+		}
+		free(p.list);
+	}
+}
+
 static void udp_peers_read__refuses(void **state)
 {
 	static const struct {
@@ -136,8 +170,8 @@ static void udp_peers_read__refuses(void **state)
 	assert_non_null(strstr(err.text, "not a multicast group"));
 	many = calloc(CN_UDP_PEERS_MAX + 1, 12);
 	assert_non_null(many);
-	for (uint32_t i = 0; i <= CN_UDP_PEERS_MAX; i++) {
-		strcat(many + (size_t)i * 9, "10.0.0.1\n");
+	for (uint32_t i = 0, at = 0; i <= CN_UDP_PEERS_MAX; i++) {
+		at += (uint32_t)sprintf(many + at, "10.0.%u.%u\n", i / 256, i % 256);
 	}
 	assert_int_equal(read_text(many, &p, &err), COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, ":1025: more than 1024 nodes"));
@@ -150,6 +184,7 @@ int main(void)
 		cmocka_unit_test(udp_address__and_back),
 		cmocka_unit_test(udp_address__of_no_node),
 		cmocka_unit_test(udp_peers_read__hosts),
+		cmocka_unit_test(udp_peers_read__list),
 		cmocka_unit_test(udp_peers_read__refuses),
 	};
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A list of hosts as Slurm writes it: node[01-12,20],login. It is expanded one name at a time, as
+ * twenty characters may stand for a billion of names.
+ */
+#ifndef CN_HOSTLIST_H
+#define CN_HOSTLIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CN_HOSTLIST_GROUPS 8 /* brackets in one name */
+
+struct cn_hostlist {
+	const char *at; /* what follows the present element; where the error is */
+	bool within;	/* the present element has more names */
+	/* an element, such as r[0-1]n[01-12,20]: the texts between its brackets, and places */
+	unsigned int groups;
+	const char *before[CN_HOSTLIST_GROUPS + 1]; /* text before group i, and behind the last */
+	int before_len[CN_HOSTLIST_GROUPS + 1];
+	const char *ranges[CN_HOSTLIST_GROUPS];	 /* behind the bracket */
+	const char *present[CN_HOSTLIST_GROUPS]; /* range */
+	uint32_t now[CN_HOSTLIST_GROUPS], last[CN_HOSTLIST_GROUPS];
+	int width[CN_HOSTLIST_GROUPS];
+};
+
+/* The text must outlive the list. */
+void cn_hostlist_begin(struct cn_hostlist *h, const char *text);
+/*
+ * The next name, of which at most size - 1 bytes are written. 1: there is one; 0: that was the last
+ * one; -1: h->at is not what a list may have there. An empty text is no list.
+ */
+int cn_hostlist_next(struct cn_hostlist *h, char *name, size_t size);
+
+#endif

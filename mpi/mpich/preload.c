@@ -20,7 +20,7 @@
 
 static bool active; /* between MPI_Init() and MPI_Finalize() */
 static int keyval = MPI_KEYVAL_INVALID;
-static MPI_Comm alone = MPI_COMM_NULL; /* without messages: probing it drives progress */
+static MPI_Request never = MPI_REQUEST_NULL; /* is not complete before the end of MPI */
 static char job[COLLNET_NAME_MAX + 1];
 
 /* ---- what the glue needs of MPICH ---------------------------------------------------------- */
@@ -37,11 +37,34 @@ static int bcast_of(void *self, void *data, int bytes, MPI_Comm comm)
 	return PMPI_Bcast(data, bytes, MPI_BYTE, 0, comm);
 }
 
+/* A generalized request has no communication of its own. Asking for its status drives that of all
+ * others, also of non-blocking collectives; MPI_Iprobe() does not on a communicator of one rank. */
+static int query(void *extra, MPI_Status *status)
+{
+	(void)extra;
+	PMPI_Status_set_elements(status, MPI_BYTE, 0);
+	PMPI_Status_set_cancelled(status, 0);
+	return MPI_SUCCESS;
+}
+
+static int free_nothing(void *extra)
+{
+	(void)extra;
+	return MPI_SUCCESS;
+}
+
+static int cancel_nothing(void *extra, int complete)
+{
+	(void)extra;
+	(void)complete;
+	return MPI_SUCCESS;
+}
+
 static void progress(void)
 {
 	int flag;
 
-	PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, alone, &flag, MPI_STATUS_IGNORE);
+	PMPI_Request_get_status(never, &flag, MPI_STATUS_IGNORE);
 }
 
 bool glue_is_predefined(MPI_Datatype type)
@@ -131,7 +154,7 @@ static void begin(void)
 	int level;
 
 	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS ||
-	    PMPI_Comm_dup(MPI_COMM_SELF, &alone) != MPI_SUCCESS ||
+	    PMPI_Grequest_start(query, free_nothing, cancel_nothing, NULL, &never) != MPI_SUCCESS ||
 	    PMPI_Query_thread(&level) != MPI_SUCCESS) {
 		return;
 	}
@@ -173,7 +196,8 @@ EXPORT int MPI_Finalize(void)
 	active = false;
 	/* A team ends when nobody waits in it any more. */
 	PMPI_Barrier(MPI_COMM_WORLD);
-	PMPI_Comm_free(&alone);
+	PMPI_Grequest_complete(never);
+	PMPI_Request_free(&never);
 	int rc = PMPI_Finalize();
 
 	glue_finalize();

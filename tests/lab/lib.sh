@@ -132,6 +132,18 @@ mpi() {
 	}
 }
 
+# mpi_neighbours: after a run of ./neighbours with collnet and ./count: all right, of which collnet served only the
+# ordinary operations.
+mpi_neighbours() {
+	has '^right: 30 operations of neighbourhoods' out
+	for what in grid graph; do
+		has "communicator $what of 6 ranks: served by collnet on 3 nodes" out
+	done
+	frames=$(sed -n 's/^data_sent *\([0-9]*\).*/\1/p' out)
+	[ "${frames:-0}" -ge 100 ] && [ "$frames" -lt 5000 ] || { cat out; fail "not only ordinary operations: frames"; }
+	echo "ok: operations of neighbourhoods are left to MPI, the others are served, $frames frames"
+}
+
 # mpi_error CASE [OPERATION]...: the death of a daemon under ./with-collnet ./cases is the communicator's error on
 # every rank, and every rank prints one of each operation.
 mpi_error() {

@@ -61,6 +61,11 @@ has '^right: threads' out
 [ "$(grep -c 'without a name of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
 echo "ok: MPI_THREAD_MULTIPLE"
 
+# What of neighbourhoods went through collnet would be 20,000 frames.
+mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_neighbours.c" -o neighbours || fail "mpi_neighbours.c"
+mpi neighbourhoods --shape 3 --rate none -- ./count ./with-collnet h0:2,h1:2,h2:2 6 ./neighbours
+mpi_neighbours
+
 # The lab's MPICH uses shared memory between hosts, and collnet a slow link, so that one long call of each decides.
 export SELECT=measured
 mpi "a choice" --shape 2 --rate 5mbit -- ./with-collnet h0:1,h1:1 2 ./cases repetition 3

@@ -96,6 +96,11 @@ mpi persistent --shape 3 -- ./both
 has '^data_sent *[1-9][0-9][0-9]' out
 echo "ok: persistent operations, $(grep '^data_sent' out | awk '{ print $2 }') frames"
 
+# What of neighbourhoods went through collnet would be 20,000 frames.
+mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_neighbours.c" -o neighbours || fail "mpi_neighbours.c"
+mpi neighbourhoods --shape 3 --rate none -- ./count ./with-collnet h0:2,h1:2,h2:2 6 ./neighbours
+mpi_neighbours
+
 # Which one is faster depends on the machine's load; the choice must follow from the times.
 follows() {
 	sed -n 's/.*: collnet \([0-9.]*\) us, MPI \([0-9.]*\) us: by \(.*\)/\1 \2 \3/p' out |

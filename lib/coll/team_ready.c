@@ -128,7 +128,8 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 	int r = COLLNET_OK;
 
 	t->window[CN_WINDOW_NONE] = COLLNET_WINDOW_OFF;
-	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->engine->window;
+	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->window[CN_WINDOW_TWO_WAY] =
+		t->engine->window;
 	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(NULL, NULL, n, &senders);
 	t->pair_window = COLLNET_WINDOW_OFF;
 	if (topo == NULL) {
@@ -154,6 +155,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 
 		t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
 		t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
+		t->window[CN_WINDOW_TWO_WAY] = cn_topo_two_way_window(topo, hosts, n);
 		t->pair_window = cn_topo_pair_window(topo, hosts, n);
 	}
 	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);

@@ -253,7 +253,7 @@ static const struct cn_algorithm algorithms[] = {
 		.op = CN_OP_ALLREDUCE,
 		.name = "chain",
 		.description = "along a chain and back, byte by byte",
-		.window = CN_WINDOW_LINK,
+		.window = CN_WINDOW_TWO_WAY,
 		.plan = cn_plan_allreduce_chain,
 		.predict = cn_predict_reduction_chain,
 	},

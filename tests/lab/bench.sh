@@ -75,6 +75,11 @@ bench 0 --shape 2 --ranks-per-node 2 -- alltoall --sizes 3k --iterations 3 --ver
 [ "$(json ranks out)/$(json nodes out)/$(json verified out)" = 4/2/true ] || fail "$(cat out)"
 bench 0 --shape 2x2 -- allgather --sizes 0,1,10k --iterations 3 --verify --json
 [ "$(json verified out | uniq -c | tr -s ' ')" = " 3 true" ] || fail "$(cat out)"
+for op in reduce reduce_scatter; do
+	bench 0 --shape 2 --ranks-per-node 2 -- $op --sizes 1,10k --algorithm all --iterations 3 \
+		--verify --json
+	[ "$(json verified out | uniq -c | tr -s ' ')" = " 4 true" ] || fail "$op: $(cat out)"
+done
 bench 0 --shape 3 -- barrier --iterations 10 --json
 # shellcheck disable=SC2086
 fields $common daemon_rss_bytes slowest_rank_us
@@ -109,8 +114,8 @@ bench 0 --shape 2 -- alltoall --sizes 1k,2k --iterations 5 --algorithm shuffle,l
 [ "$(awk -F, '{ print NF }' plot.csv | sort -u)" = 13 ] || fail "$(cat plot.csv)"
 
 # What cannot be: one line each.
-bench 2 --shape 1 -- reduce
-has "unknown operation 'reduce'" err
+bench 2 --shape 1 -- reduced
+has "unknown operation 'reduced'" err
 bench 1 --shape 1 -- stream
 has "needs two ranks" err
 bench 1 --shape 2 --ranks-per-node 2 -- stream --bare

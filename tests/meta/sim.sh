@@ -128,6 +128,12 @@ sim 0 alltoall --shape 8x2 --sizes 64k --buffer 6 --uplink-buffer 6 --algorithm 
 has 'frames, which the buffers allow, limits it (--window sets another)'
 sim 0 alltoall --shape 16x8 --sizes 1k --buffer 0 --uplink-buffer 0 --algorithm shuffle
 has ', for an assumed buffer of 43 frames per port, limits it'
+# Two nodes send to each node of a chain there and back: half of the window of a link.
+sim 0 allreduce --shape 8x2 --rate 20mbit --sizes 1m --algorithm chain --iterations 3
+has 'no queue overflowed'
+sim 0 reduce --shape 3x2 --sizes 8,3k,64k --algorithm all --verify
+sim 0 reduce_scatter --shape 3x2 --sizes 8,3k,64k --algorithm all --verify --local 2
+[ "$(grep -c ' right ' "$t/out")" -eq 6 ] || fail "reduce_scatter"
 sim 0 allgather --shape 3x2 --sizes 1k,2k --algorithm all
 [ "$(wc -l <"$t/err")" -eq 1 ] || fail "left out once"
 sim 0 bcast --shape 4 --sizes 1 --delay 100ms

@@ -109,7 +109,7 @@ static void parse__refused(void **state)
 {
 	static const char *const bad[] = {
 		"bench",
-		"bench reduce",
+		"bench reduced",
 		"bench alltoall pingpong",
 		"bench alltoall --sizes",
 		"bench alltoall --sizes 1k,,2k",

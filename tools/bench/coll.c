@@ -105,7 +105,8 @@ static struct bench_pattern block(const struct coll *k, uint64_t serial, uint32_
 				  uint32_t destination)
 {
 	enum measure_op op = k->b->o->m.op;
-	bool own = op == MEASURE_ALLTOALL || op == MEASURE_ALLTOALLV || op == MEASURE_SCATTER;
+	bool own = op == MEASURE_ALLTOALL || op == MEASURE_ALLTOALLV || op == MEASURE_SCATTER ||
+		   op == MEASURE_REDUCE_SCATTER;
 
 	return bench_pattern(k->b->o->m.seed, serial, source, own ? destination : BENCH_EVERYONE);
 }
@@ -155,16 +156,16 @@ static void report_wrong(const struct coll *k, struct contest *t, uint32_t sourc
 	}
 }
 
-/* Each byte is the sum of all ranks'. */
+/* Each byte, where the rank has a result, is the sum of all ranks'. */
 static void check_sums(const struct coll *k, struct contest *t, uint64_t serial, uint32_t slot)
 {
 	const uint8_t *data = k->recv + slot * recv_bytes(k);
 
-	for (size_t at = 0; at < k->bytes; at++) {
+	for (size_t at = 0; at < recv_bytes(k); at++) {
 		uint8_t sum = 0;
 
 		for (uint32_t r = 0; r < k->b->m.place.ranks; r++) {
-			struct bench_pattern p = block(k, serial, r, 0);
+			struct bench_pattern p = block(k, serial, r, k->b->m.rank);
 
 			sum = (uint8_t)(sum + bench_pattern_byte(&p, at));
 		}
@@ -180,11 +181,10 @@ static void check(const struct coll *k, struct contest *t, uint64_t serial, uint
 	uint32_t i;
 	size_t at;
 
-	if (k->b->o->m.op == MEASURE_ALLREDUCE) {
+	if (cn_op_reduces(measure_op_kind(k->b->o->m.op))) {
 		check_sums(k, t, serial, slot);
 		return;
 	}
-
 	for (i = 0; i * room_of(k) < recv_bytes(k); i++) {
 		struct bench_pattern p = block(k, serial, source_of(k, i), k->b->m.rank);
 		const uint8_t *data = k->recv + slot * recv_bytes(k) + i * room_of(k);
@@ -217,6 +217,12 @@ static int operate(const struct coll *k, const struct contest *t, uint32_t at)
 	case MEASURE_ALLREDUCE:
 		return collnet_allreduce(k->b->team, send, recv, k->bytes, COLLNET_UINT8,
 					 COLLNET_SUM, &t->how);
+	case MEASURE_REDUCE:
+		return collnet_reduce(k->b->team, send, recv, k->bytes, COLLNET_UINT8, COLLNET_SUM,
+				      0, &t->how);
+	case MEASURE_REDUCE_SCATTER:
+		return collnet_reduce_scatter(k->b->team, send, recv, k->bytes, COLLNET_UINT8,
+					      COLLNET_SUM, &t->how);
 	default:
 		return collnet_barrier(k->b->team, &t->how);
 	}

@@ -23,6 +23,8 @@ static const char help_text[] =
 	"  scatter    rank 0 sends a block to every rank\n"
 	"  gather     every rank sends a block to rank 0\n"
 	"  allreduce  the sums of all ranks' bytes, on every rank\n"
+	"  reduce     the sums of all ranks' bytes, on rank 0\n"
+	"  reduce_scatter  the sums of all ranks' bytes, a block on every rank\n"
 	"  barrier    wait until all ranks have arrived\n"
 	"  pingpong   a message from rank 0 to rank 1 and back\n"
 	"  stream     messages from rank 0 to rank 1, two in flight\n"

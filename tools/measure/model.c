@@ -25,8 +25,10 @@ static double crossing(enum measure_op op, double r, double p, bool root)
 	case MEASURE_ALLTOALLV: /* in the mean */
 		return r * (p - r);
 	case MEASURE_ALLGATHER:
+	case MEASURE_REDUCE_SCATTER: /* each side sends the other's sums of its blocks */
 		return r > p - r ? r : p - r;
 	case MEASURE_BCAST:
+	case MEASURE_REDUCE:
 		return 1;
 	case MEASURE_SCATTER:
 	case MEASURE_GATHER:
@@ -136,8 +138,10 @@ double measure_payload(enum measure_op op, uint32_t ranks, uint64_t bytes)
 	case MEASURE_ALLTOALL:
 	case MEASURE_ALLTOALLV: /* in the mean */
 	case MEASURE_ALLGATHER:
+	case MEASURE_REDUCE_SCATTER:
 		return p * (p - 1) * (double)bytes;
 	case MEASURE_BCAST:
+	case MEASURE_REDUCE:
 	case MEASURE_SCATTER:
 	case MEASURE_GATHER:
 		return (p - 1) * (double)bytes;

@@ -285,7 +285,7 @@ static struct cn_call call_of(const struct cn_job *j, uint32_t rank)
 
 static bool own_blocks(enum cn_op_kind op)
 {
-	return op == CN_OP_ALLTOALL || op == CN_OP_SCATTER;
+	return op == CN_OP_ALLTOALL || op == CN_OP_SCATTER || op == CN_OP_REDUCE_SCATTER;
 }
 
 /* What the rank sends, and other bytes where it receives. */
@@ -340,8 +340,9 @@ static bool combine(struct cn_reducer *reducer, const struct cn_combine *p)
 			 r) != COLLNET_OK;
 }
 
-/* Bytes of an allreduce's result that are not the sums of all ranks'. */
-static uint64_t look_at_sums(const struct cn_job *j, const struct rank *r, uint64_t bytes)
+/* Bytes of a reduction's result that are not the sums of all ranks' blocks for `to`. */
+static uint64_t look_at_sums(const struct cn_job *j, const struct rank *r, uint32_t to,
+			     uint64_t bytes)
 {
 	uint64_t wrong = 0;
 
@@ -349,7 +350,7 @@ static uint64_t look_at_sums(const struct cn_job *j, const struct rank *r, uint6
 		uint8_t sum[8] = { 0 };
 
 		for (uint32_t from = 0; from < j->nranks; from++) {
-			uint64_t w = word(r->number, from, 0, i);
+			uint64_t w = word(r->number, from, to, i);
 			const uint8_t *b = (const uint8_t *)&w;
 
 			for (int k = 0; k < 8; k++) {
@@ -370,8 +371,8 @@ static uint64_t look(struct cn_job *j, uint32_t rank)
 	uint64_t in = cn_call_recv_bytes(&c), wrong = 0;
 	bool one = c.op == CN_OP_BCAST || c.op == CN_OP_SCATTER;
 
-	if (c.op == CN_OP_ALLREDUCE) {
-		return look_at_sums(j, r, c.bytes);
+	if (cn_op_reduces(c.op)) {
+		return look_at_sums(j, r, own_blocks(c.op) ? rank : 0, in);
 	}
 	for (uint64_t i = 0; i * c.bytes < in; i++) {
 		wrong += pattern(r->number, one ? c.root : (uint32_t)i, own_blocks(c.op) ? rank : 0,

@@ -163,10 +163,14 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 
 	n = n < most ? n : most;
 	if (t->nodes[k].peer == NULL || cn_peer_room(t->nodes[k].peer) == 0 ||
-	    cn_peer_in_flight(t->nodes[k].peer) >= op->pair_window ||
 	    !dep_allows(op, a, p->done + n) || must_wait_for_earlier(op, k) ||
 	    !cn_op_unexpected_allows(op, k) ||
 	    (releases_link(op, a) && op->source.flight.unacked > release_limit(op))) {
+		return false;
+	}
+	if (cn_peer_in_flight(t->nodes[k].peer) >= op->pair_window) {
+		/* by frames that an operation before left behind, perhaps */
+		cn_peer_request_ack(t->nodes[k].peer);
 		return false;
 	}
 	out->peer = t->nodes[k].peer;

@@ -128,6 +128,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 	}
 	if (p->ackreq_due) {
 		w.flags |= CN_FLAG_ACKREQ;
+		cn_sender_note_request(p, p->tx.queue.end - 1);
 	}
 	p->nak_due = p->rnr_due = p->ackreq_due = false;
 	cn_receiver_acked(p);
@@ -199,6 +200,9 @@ static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 	/* RNR and NAK take an ACK frame; all other acknowledgements are piggybacked. */
 	if (!p->rnr_due && !p->nak_due) {
 		cn_receiver_acked(p);
+	}
+	if ((f->flags & CN_FLAG_ACKREQ) != 0) {
+		cn_sender_note_request(p, seq);
 	}
 	cn_peer_reschedule(p);
 	build(n, p->mac, &w, f->payload, out);
@@ -297,6 +301,25 @@ static bool output_peer(struct cn_peer *p, struct cn_frame *out)
 	return false;
 }
 
+/* The next frame to any ready peer; false: none. */
+static bool output_ready(struct cn_node *n, struct cn_frame *out)
+{
+	while (n->ready_first != NULL) {
+		struct cn_peer *p = n->ready_first;
+
+		n->ready_first = p->ready_next;
+		if (n->ready_first == NULL) {
+			n->ready_last = NULL;
+		}
+		p->ready = false;
+		if (output_peer(p, out)) {
+			cn_peer_ready(p); /* to the end of the list, until it has nothing to send */
+			return true;
+		}
+	}
+	return false;
+}
+
 bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 {
 	struct cn_tx tx;
@@ -312,25 +335,15 @@ bool cn_node_output(struct cn_node *n, cn_time now, struct cn_frame *out)
 		p->ready = false;
 		cn_peer_ready(p);
 	}
-	while (n->ready_first != NULL) {
-		struct cn_peer *p = n->ready_first;
-
-		n->ready_first = p->ready_next;
-		if (n->ready_first == NULL) {
-			n->ready_last = NULL;
-		}
-		p->ready = false;
-		if (output_peer(p, out)) {
-			cn_peer_ready(p); /* to the end of the list, until it has nothing to send */
-			return true;
-		}
+	if (output_ready(n, out)) {
+		return true;
 	}
 	memset(&tx, 0, sizeof(tx));
 	if (n->ops->pull(n->ctx, now, &tx)) {
 		build_data(tx.peer, cn_sender_push(tx.peer, &tx, tx.owned), out);
 		return true;
 	}
-	return false;
+	return output_ready(n, out); /* an acknowledgement that pull() requested */
 }
 
 int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len)

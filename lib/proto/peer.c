@@ -234,6 +234,13 @@ uint32_t cn_peer_in_flight(const struct cn_peer *p)
 	return cn_rtx_in_flight(&p->tx.queue);
 }
 
+void cn_peer_request_ack(struct cn_peer *p)
+{
+	if (p->tx.asked == p->tx.queue.una && p->tx.queue.una != p->tx.queue.end) {
+		cn_sender_request_ack(p);
+	}
+}
+
 const char *cn_peer_name(const struct cn_peer *p)
 {
 	return p->name;

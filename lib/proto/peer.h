@@ -46,6 +46,11 @@ void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info
 uint32_t cn_peer_room(struct cn_peer *p);
 /* Frames sent and not acknowledged. */
 uint32_t cn_peer_in_flight(const struct cn_peer *p);
+/*
+ * Something waits until fewer frames are in flight to the peer: it is sent an ACK request, unless
+ * the acknowledgement of some of them was requested.
+ */
+void cn_peer_request_ack(struct cn_peer *p);
 
 /* Receiver not ready: the peer refused the last frame, because it has no buffer for it; or this
  * node refused the last frame of the peer. */

@@ -26,6 +26,7 @@ void cn_sender_init(struct cn_peer *p, uint32_t first)
 
 	p->tx = (struct cn_sender){ .queue = queue, .rto_at = CN_NEVER };
 	cn_rtx_init(&p->tx.queue, first);
+	p->tx.asked = first;
 	cn_cc_init(&p->tx.cc, c->initial_cwnd, c->window, first);
 }
 
@@ -92,6 +93,22 @@ uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned)
 	return t->queue.end++;
 }
 
+void cn_sender_note_request(struct cn_peer *p, uint32_t seq)
+{
+	if (!cn_serial_before(seq, p->tx.asked)) {
+		p->tx.asked = seq + 1;
+	}
+}
+
+/* A peer that is not ready would take the frame for the end of the RNR timeout. */
+void cn_sender_request_ack(struct cn_peer *p)
+{
+	if (p->state == CN_PEER_UP && p->tx.rnr_until == 0) {
+		p->ackreq_due = true;
+		cn_peer_ready(p);
+	}
+}
+
 static void note_loss(struct cn_peer *p, bool lost)
 {
 	struct cn_node *n = p->node;
@@ -120,6 +137,9 @@ void cn_sender_ack(struct cn_peer *p, uint32_t ack)
 		release(p, f);
 	}
 	q->una = ack;
+	if (cn_serial_before(t->asked, ack)) {
+		t->asked = ack;
+	}
 	if (cn_serial_before(q->next, ack)) {
 		q->next = ack;
 		cn_rtx_skip_sacked(q);
@@ -298,7 +318,7 @@ void cn_sender_drop_all(struct cn_peer *p)
 		release(p, cn_rtx_at(&t->queue, t->queue.una++));
 	}
 	cn_rtx_trim(&t->queue, &p->node->rings);
-	t->queue.next = t->queue.end;
+	t->queue.next = t->asked = t->queue.end;
 	t->rto_at = CN_NEVER;
 	t->rnr_until = 0;
 }

@@ -25,6 +25,8 @@ struct cn_sender {
 	 * acknowledge it; and whether such an answer came since the last one. */
 	uint32_t una_resends;
 	bool una_answered;
+	/* The end of the frames whose acknowledgement was requested last; una at least. */
+	uint32_t asked;
 	cn_time rnr_until; /* RNR timeout: nothing is sent before; 0: the receiver is ready */
 	cn_time rnr_wait;  /* the last one; doubles */
 };
@@ -34,6 +36,11 @@ void cn_sender_init(struct cn_peer *p, uint32_t first);
 /* Appends a new frame and returns its number. There is room: cn_rtx_reserve(). */
 uint32_t cn_sender_push(struct cn_peer *p, const struct cn_tx *tx, bool owned);
 void cn_sender_free(struct cn_peer *p);
+
+/* An ACK request for frame `seq` and those before it is being sent. */
+void cn_sender_note_request(struct cn_peer *p, uint32_t seq);
+/* Requests an acknowledgement of what is in flight by an ACK frame of its own. */
+void cn_sender_request_ack(struct cn_peer *p);
 
 /* A cumulative acknowledgement: all frames before `ack` were accepted. */
 void cn_sender_ack(struct cn_peer *p, uint32_t ack);

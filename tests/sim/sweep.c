@@ -72,11 +72,13 @@ static const struct {
 	{ 20273574, 0 },
 	{ 4391, 0 }, /* probes of all others in one burst: the same were lost in every round */
 	/* an operation waited for delayed acknowledgements: */
-	{ 1055, 0 }, /* of more frames than a small pool can copy */
-	{ 4270, 0 }, /* where frames of another operation had closed its window */
-	{ 4147, 0 }, /* where all data of an exchange of unequal blocks had come, so that none
-			clocked it */
-	{ 6122, 0 }, /* where frames of a later operation had closed an earlier one's window */
+	{ 1055, 0 },  /* of more frames than a small pool can copy */
+	{ 4270, 0 },  /* where frames of another operation had closed its window */
+	{ 4147, 0 },  /* where all data of an exchange of unequal blocks had come, so that none
+			 clocked it */
+	{ 6122, 0 },  /* where frames of a later operation had closed an earlier one's window */
+	{ 41143, 0 }, /* where copied frames of an earlier one had closed the window of a pair */
+	{ 60867, 0 },
 };
 
 static uint64_t run_findings(const char *program, uint32_t profiles[PROFILES])

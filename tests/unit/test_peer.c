@@ -398,6 +398,35 @@ static void peer__info(void **state)
 	pair_free(p);
 }
 
+/* Who waits until fewer frames are in flight asks for an acknowledgement, unless it was asked for,
+ * and not while the receiver is not ready. */
+static void peer_request_ack__once(void **state)
+{
+	struct pair *p = pair_up(2, SEED);
+	struct cn_peer *to = pair_peer(p, 0, 1);
+
+	(void)state;
+	p->ns_per_byte = 0;
+	pair_trace(p);
+	cn_peer_request_ack(to); /* nothing is in flight */
+	pair_poke(p);
+	pair_send(p, 0, 1, 2, 100);
+	pair_poke(p);
+	cn_peer_request_ack(to);
+	pair_poke(p);
+	cn_peer_request_ack(to);
+	pair_poke(p);
+	pair_run(p, 5 * CN_MS);
+	pair_assert_trace(p, "a: DATA 0; a: DATA 1; a: ACK 0 ACKREQ; b: ACK 2");
+	p->nodes[1].refuse = 1;
+	pair_send(p, 0, 1, 1, 100);
+	pair_run(p, 2 * CN_MS);
+	cn_peer_request_ack(to);
+	pair_run(p, 2 * CN_MS);
+	pair_assert_trace(p, "a: DATA 2; b: RNR 2");
+	pair_free(p);
+}
+
 /*
  * A hello in the name of an invented node; with `proof`, of one that receives what is sent to it.
  */
@@ -468,6 +497,7 @@ int main(void)
 		cmocka_unit_test(peer__restart_with_other_mtu),
 		cmocka_unit_test(peer__other_cluster_is_not_heard),
 		cmocka_unit_test(peer__info),
+		cmocka_unit_test(peer_request_ack__once),
 		cmocka_unit_test(peer__full_table),
 	};
 

@@ -145,6 +145,7 @@ void cn_op_try_finish(struct cn_op *op)
 	}
 	if (op->source.flight.unacked > 0 &&
 	    !cn_node_detach(node, &op->source, cn_op_copied_max(op))) {
+		cn_node_request_acks(node, &op->source); /* of all of them */
 		return;
 	}
 	op->team->operations++;

@@ -233,6 +233,30 @@ bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit)
 	return true;
 }
 
+/* Whether frames [from, to) have one of this token in flight: a refused one is not. */
+static bool in_flight(const struct cn_peer *p, const void *token, uint32_t from, uint32_t to)
+{
+	for (uint32_t seq = from; seq != to; seq++) {
+		const struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
+
+		if (f->token == token && !f->refused) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void cn_node_request_acks(struct cn_node *n, const void *token)
+{
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		struct cn_peer *p = n->peers[i];
+
+		if (in_flight(p, token, p->tx.asked, p->tx.queue.end)) {
+			cn_sender_request_ack(p);
+		}
+	}
+}
+
 void cn_node_abandon(struct cn_node *n, void *token)
 {
 	for (uint32_t i = 0; i < n->npeers; i++) {

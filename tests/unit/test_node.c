@@ -283,6 +283,32 @@ static void node_detach__nearly_all_buffers(void **state)
 	pair_free(p);
 }
 
+/* Peers with frames of this token are asked, but not for those that were asked for. */
+static void node_request_acks__of_a_token(void **state)
+{
+	struct pair *p = up(3);
+	struct cn_node *n = p->nodes[0].node;
+
+	(void)state;
+	p->ns_per_byte = 0;
+	pair_trace(p);
+	pair_send(p, 0, 1, 2, 100);
+	pair_send(p, 0, 2, 1, 100);
+	pair_poke(p);
+	pair_assert_trace(p, "a: DATA 0; a: DATA 0; a: DATA 1");
+	cn_node_request_acks(n, &p->flows[0][1].taken[0]);
+	pair_poke(p);
+	pair_assert_trace(p, "a: ACK 0 ACKREQ");
+	cn_node_request_acks(n, &p->flows[0][1].taken[1]);
+	cn_node_request_acks(n, &p->flows[0][1].taken[2]);
+	pair_poke(p);
+	pair_assert_trace(p, "");
+	pair_run(p, 5 * CN_MS);
+	pair_assert_trace(p, "b: ACK 2");
+	assert_int_equal(cn_peer_in_flight(pair_peer(p, 0, 2)), 1);
+	pair_free(p);
+}
+
 /* Tombstones: the sequence goes on, and the data that arrives is right. */
 static void node_abandon__sequence_goes_on(void **state)
 {
@@ -552,6 +578,7 @@ int main(void)
 		cmocka_unit_test(node_detach__copies),
 		cmocka_unit_test(node_detach__all_or_nothing),
 		cmocka_unit_test(node_detach__nearly_all_buffers),
+		cmocka_unit_test(node_request_acks__of_a_token),
 		cmocka_unit_test(node_abandon__sequence_goes_on),
 		cmocka_unit_test(node_owned__buffers_return),
 		cmocka_unit_test(node__no_allocation_a_frame),

@@ -345,13 +345,11 @@ bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx
 }
 
 /* The transports take turns of as many frames as fit a super-frame. */
-bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
+static bool output_in_turn(struct cn_engine *e, cn_time now, struct cn_frame *out)
 {
 	struct cn_transport *first, *x;
 
-	if (e->closing) {
-		return cn_node_output(e->own.node, now, out); /* goodbyes */
-	}
+	e->crowded_out = false;
 	first = x = e->turn != NULL ? e->turn : &e->own;
 	do {
 		if (cn_node_output(x->node, now, out)) {
@@ -367,6 +365,18 @@ bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
 		}
 		x = x->next_active != NULL ? x->next_active : &e->own;
 	} while (x != first);
+	return false;
+}
+
+bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out)
+{
+	if (e->closing) {
+		return cn_node_output(e->own.node, now, out); /* goodbyes */
+	}
+	if (output_in_turn(e, now, out) ||
+	    (e->crowded_out && cn_transport_request_acks(e) && output_in_turn(e, now, out))) {
+		return true;
+	}
 	cn_transport_rest(e);
 	return false;
 }

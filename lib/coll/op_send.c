@@ -272,16 +272,26 @@ static bool pull_in_order(struct cn_op *op, struct cn_tx *out)
 	       send_to(op, s->actions[op->next].peer, out);
 }
 
+/* Whether frames of other operations, of any team, close the window of this one, so that none of
+ * its own will open it. */
+static bool is_crowded_out(const struct cn_op *op, const struct cn_window *w)
+{
+	const struct cn_flight *f = &op->source.flight;
+
+	return op->ntargets > 0 && w->in_flight > f->in_flight && (f->by_acks || f->in_flight == 0);
+}
+
 bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 {
 	struct cn_op *op = (struct cn_op *)source;
+	struct cn_window *w = cn_node_window(op->team->transport->node);
 	bool sent = false;
 
 	(void)now;
 	if (op->copy_first != CN_NONE) {
 		cn_op_run_copies(op);
 	}
-	if (cn_window_open(cn_node_window(op->team->transport->node), op->window)) {
+	if (cn_window_open(w, op->window)) {
 		switch (op->sched.order) {
 		case CN_ORDER_INTERLEAVED:
 			sent = pull_interleaved(op, out);
@@ -293,6 +303,8 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 			sent = pull_any(op, out);
 			break;
 		}
+	} else {
+		op->team->engine->crowded_out |= is_crowded_out(op, w);
 	}
 	if (!sent && op->remaining == op->held && !op->ending_tried) {
 		/* Not here: frames pulled before this call may still be in the poller, pointing

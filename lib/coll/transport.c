@@ -57,6 +57,29 @@ bool cn_transport_resend(void *ctx, void *token, uint8_t *flags)
 	return true;
 }
 
+bool cn_transport_request_acks(struct cn_engine *e)
+{
+	bool any = false;
+
+	for (int request = 0; request < 2; request++) {
+		for (struct cn_transport *x = &e->own; x != NULL; x = x->next_active) {
+			const struct cn_source *s = x->sources.current;
+
+			for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
+				if (!s->flight.by_acks || s->flight.unacked == 0) {
+					continue;
+				}
+				if (request != 0) {
+					any |= cn_node_request_acks(x->node, s);
+				} else if (cn_node_is_acked_soon(x->node, s)) {
+					return false;
+				}
+			}
+		}
+	}
+	return any;
+}
+
 static bool on_control(struct cn_transport *x, cn_time now, struct cn_peer *p,
 		       const struct cn_rx *rx)
 {

@@ -66,6 +66,13 @@ struct cn_transport *cn_transport_of_port(struct cn_engine *e, uint16_t port);
 cn_time cn_transport_deadline(const struct cn_transport *x);
 void cn_transport_expire(struct cn_transport *x, cn_time now);
 
+/*
+ * Frames of several operations close the node's window, or the smaller one of one of them. Unless
+ * the acknowledgement of some is on its way, it is requested of all whose clock it is. True: that
+ * is to be sent.
+ */
+bool cn_transport_request_acks(struct cn_engine *e);
+
 /* Upcalls that all transports have in common (ctx: the transport). */
 bool cn_transport_pull(void *ctx, cn_time now, struct cn_tx *out);
 void cn_transport_acked(void *ctx, void *token, bool refused);

@@ -246,15 +246,31 @@ static bool in_flight(const struct cn_peer *p, const void *token, uint32_t from,
 	return false;
 }
 
-void cn_node_request_acks(struct cn_node *n, const void *token)
+bool cn_node_is_acked_soon(const struct cn_node *n, const void *token)
 {
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		const struct cn_peer *p = n->peers[i];
+
+		if (in_flight(p, token, p->tx.queue.una, p->tx.asked)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool cn_node_request_acks(struct cn_node *n, const void *token)
+{
+	bool any = false;
+
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
 		if (in_flight(p, token, p->tx.asked, p->tx.queue.end)) {
 			cn_sender_request_ack(p);
+			any = true;
 		}
 	}
+	return any;
 }
 
 void cn_node_abandon(struct cn_node *n, void *token)

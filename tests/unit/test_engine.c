@@ -182,6 +182,57 @@ static void engine__early_frames_and_many_operations(void **state)
 	}
 }
 
+static void post_as(struct engine_fixture *w, struct cn_member *m, uint32_t rank, int k,
+		    const struct cn_coll_args *a)
+{
+	struct cn_member *own = w->rank[rank].member;
+	struct cn_err err = { 0 };
+
+	w->rank[rank].member = m;
+	assert_int_equal(engine_post(w, rank, k, a, &err), COLLNET_OK);
+	w->rank[rank].member = own;
+}
+
+/* Frames of one job that wait for its other nodes do not close the smaller window of another job:
+ * their acknowledgement is requested. Clocks move by timers only, as that of a delayed one. */
+static void engine__window_closed_by_another_job(void **state)
+{
+	struct engine_fixture *w = engine_fixture(5, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(3 * PAYLOAD), b = engine_alltoall(5 * PAYLOAD);
+	struct cn_member *other[5];
+
+	(void)state;
+	a.op = CN_OP_ALLGATHER;
+	a.algorithm = "ring";
+	a.window = 64;
+	b.window = 2;
+	engine_join_all(w, 1, false, "other");
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		other[r] = w->rank[r].member;
+	}
+	engine_join_all(w, 1, false, "job");
+	for (uint32_t k = 0; k < 2; k++) {
+		for (uint32_t r = 1; r < w->ranks; r++) {
+			post_as(w, other[r], r, 1, &a);
+		}
+		engine_run(w, CN_MS);
+		assert_int_equal(cn_node_window(cn_engine_node(w->engines[1]))->in_flight, 3);
+		if (k == 1) {
+			b.op = CN_OP_BCAST;
+			b.algorithm = "binomial";
+			b.root = 1;
+		}
+		engine_collective(w, &b, 3 * CN_MS); /* a probe comes after 5 */
+		post_as(w, other[0], 0, 1, &a);
+		engine_run(w, SECOND);
+	}
+	engine_leave_all(w);
+	for (uint32_t r = 0; r < 5; r++) {
+		cn_team_leave(other[r], w->now, false);
+	}
+	engine_fixture_free(w);
+}
+
 static void engine__too_many_operations(void **state)
 {
 	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
@@ -255,6 +306,7 @@ int main(void)
 		cmocka_unit_test(engine__window_of_the_topology),
 		cmocka_unit_test(engine__window_holds_with_losses),
 		cmocka_unit_test(engine__early_frames_and_many_operations),
+		cmocka_unit_test(engine__window_closed_by_another_job),
 		cmocka_unit_test(engine__too_many_operations),
 		cmocka_unit_test(engine__quantum),
 	};

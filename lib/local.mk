@@ -19,8 +19,9 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/file.h \
 	lib/util/heap.c \
 	lib/util/heap.h \
-	lib/util/owner.h \
 	lib/util/hostlist.c \
+	lib/util/hostlist.h \
+	lib/util/owner.h \
 	lib/util/parse.c \
 	lib/util/pool.c \
 	lib/util/pool.h \

@@ -155,7 +155,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 
 		t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
 		t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
-		t->window[CN_WINDOW_TWO_WAY] = cn_topo_two_way_window(topo, hosts, n);
+		t->window[CN_WINDOW_TWO_WAY] = cn_topo_two_way_window(t->window[CN_WINDOW_LINK]);
 		t->pair_window = cn_topo_pair_window(topo, hosts, n);
 	}
 	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);

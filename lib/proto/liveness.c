@@ -132,7 +132,7 @@ void cn_liveness_reset(struct cn_peer *p)
  * is probed at a random time within half a round: a burst overflows the first short queue, which
  * loses the probes of the same peers in every round.
  */
-#define SUSPECT_PROBES 3u /* without an answer begin a round */
+#define SUSPECT_PROBES 3u /* without an answer: from here on, each may begin a round */
 #define OTHERS_MAX     64u
 #define SILENT_ROUNDS  4u /* without an answer, where frames are lost; fewer where none is */
 

@@ -12,11 +12,10 @@ struct cn_network {
 	const struct cn_layout *layout;
 	const struct cn_plan *plan;
 	const struct cn_cost *cost;
-	uint32_t local;		 /* ranks on the node that has most */
-	uint32_t window;	 /* W_g by Eq. 4; COLLNET_WINDOW_OFF: none */
-	uint32_t link_window;	 /* of CN_WINDOW_LINK */
-	uint32_t two_way_window; /* of CN_WINDOW_TWO_WAY */
-	double latency;		 /* of a block's first frame on the longest path */
+	uint32_t local;	      /* ranks on the node that has most */
+	uint32_t window;      /* W_g by Eq. 4; COLLNET_WINDOW_OFF: none */
+	uint32_t link_window; /* of CN_WINDOW_LINK */
+	double latency;	      /* of a block's first frame on the longest path */
 	double exchange;  /* seconds that the busiest link needs for an all-to-all of the plan */
 	uint64_t slowest; /* bit/s of the slowest link */
 };

@@ -76,7 +76,7 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 {
 	uint32_t *hosts;
 
-	n->window = n->link_window = n->two_way_window = COLLNET_WINDOW_OFF;
+	n->window = n->link_window = COLLNET_WINDOW_OFF;
 	hosts = l->tree != NULL ? malloc(l->nnodes * sizeof(*hosts)) : NULL;
 	if (hosts != NULL) {
 		for (uint32_t k = 0; k < l->nnodes; k++) {
@@ -84,7 +84,6 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 		}
 		n->window = cn_topo_window(l->tree->topo, hosts, l->nnodes, 2, NULL);
 		n->link_window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
-		n->two_way_window = cn_topo_two_way_window(l->tree->topo, hosts, l->nnodes);
 		free(hosts);
 	}
 }
@@ -132,7 +131,7 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 		window = n->link_window;
 		break;
 	case CN_WINDOW_TWO_WAY:
-		window = n->two_way_window;
+		window = cn_topo_two_way_window(n->link_window);
 		break;
 	case CN_WINDOW_FAN_IN:
 		if (cn_fan_in(n->layout, &senders, &window, NULL) != COLLNET_OK) {

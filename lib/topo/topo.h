@@ -127,8 +127,8 @@ uint32_t cn_topo_assumed_buffer(const struct cn_topo *t);
  * COLLNET_WINDOW_OFF and 1 as above.
  */
 uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
-/* The same where two nodes send to one at a time. */
-uint32_t cn_topo_two_way_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/* What it is where two nodes send to one at a time. */
+uint32_t cn_topo_two_way_window(uint32_t link_window);
 /*
  * The window of one host towards one other, for exchanges of blocks of any size: all hosts may send
  * to one, whose port must hold their frames. The smallest buffer of the hosts' own ports, less a

@@ -280,11 +280,10 @@ uint32_t cn_topo_link_window(const struct cn_topo *t, const uint32_t *hosts, uin
 	return least > WINDOW_MAX ? WINDOW_MAX : least;
 }
 
-uint32_t cn_topo_two_way_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+uint32_t cn_topo_two_way_window(uint32_t link_window)
 {
-	uint32_t one = cn_topo_link_window(t, hosts, n);
-
-	return one == COLLNET_WINDOW_OFF || one == 1 ? one : one / 2;
+	return link_window == COLLNET_WINDOW_OFF || link_window == 1 ? link_window
+								     : link_window / 2;
 }
 
 uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,

@@ -206,6 +206,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	}
 	e->config = *c;
 	e->window = node_window(c);
+	cn_adaptive_window_init(&e->adaptive);
 	e->burst = burst(c);
 	e->topology = cn_engine_topology_hash(c->topo);
 	e->deadline = CN_NEVER;
@@ -305,6 +306,7 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 	e->config.topo = topo;
 	e->config.window = window;
 	e->window = node_window(&e->config);
+	cn_adaptive_window_init(&e->adaptive);
 	e->burst = burst(&e->config);
 	e->topology = cn_engine_topology_hash(topo);
 	cn_node_window(e->own.node)->limit = window != COLLNET_WINDOW_AUTO ? window
@@ -451,6 +453,9 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 	}
 	cn_node_stats(e->own.node, s);
 	s->window = e->window;
+	s->adaptive_window = c->topo == NULL && c->window == COLLNET_WINDOW_AUTO
+				     ? e->adaptive.window
+				     : 0;
 	s->jobs = e->nteams;
 	s->plans = e->plans;
 	if (c->topo != NULL) {

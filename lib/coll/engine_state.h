@@ -26,7 +26,8 @@ struct cn_engine {
 	struct cn_transport *turn;		/* the one that sends; NULL: the first */
 	uint32_t sent_in_turn;			/* frames that it has sent in a row */
 	struct collnet_stats ended;		/* counters of transports that have ended */
-	uint32_t window;	/* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
+	uint32_t window; /* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
+	struct cn_adaptive_window adaptive; /* of exchanges whose network is not known */
 	uint32_t burst;		/* frames that the link carries in BURST_TIME, at least 1 */
 	struct cn_team **teams; /* [max_teams]; NULL: free */
 	uint32_t places;	/* from there on, all are free */

@@ -291,6 +291,9 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	if (op->copy_first != CN_NONE) {
 		cn_op_run_copies(op);
 	}
+	if (op->source.adaptive != NULL) {
+		op->window = op->source.adaptive->window;
+	}
 	if (cn_window_open(w, op->window)) {
 		switch (op->sched.order) {
 		case CN_ORDER_INTERLEAVED:
@@ -304,6 +307,9 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 			break;
 		}
 	} else {
+		if (op->source.adaptive != NULL) {
+			cn_adaptive_window_closed(op->source.adaptive);
+		}
 		op->team->engine->crowded_out |= is_crowded_out(op, w);
 	}
 	if (!sent && op->remaining == op->held && !op->ending_tried) {

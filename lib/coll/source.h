@@ -6,6 +6,7 @@
 #ifndef CN_SOURCE_H
 #define CN_SOURCE_H
 
+#include "proto/adaptive_window.h"
 #include "proto/node.h"
 #include "proto/global_window.h"
 
@@ -15,8 +16,9 @@ struct cn_source {
 	/* A frame of it was acknowledged, or never will be; `flight` has been updated. May end the
 	 * source. */
 	void (*acked)(struct cn_source *s);
-	struct cn_flight flight;       /* its frames in flight, for the global window */
-	struct cn_source *next, *prev; /* the ring; NULL: not active */
+	struct cn_flight flight;	     /* its frames in flight, for the global window */
+	struct cn_adaptive_window *adaptive; /* what limits them; NULL: a window that is fixed */
+	struct cn_source *next, *prev;	     /* the ring; NULL: not active */
 };
 
 struct cn_source_ring {

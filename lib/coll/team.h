@@ -73,7 +73,8 @@ struct cn_team {
 	uint64_t run;			  /* cn_member_run() */
 	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
 	uint32_t pair_window;		  /* for exchanges of blocks of any size */
-	struct cn_choice {		  /* the last algorithm that was selected, by operation */
+	bool adaptive; /* the network is not known: window[CN_WINDOW_EXCHANGE] adapts to losses */
+	struct cn_choice { /* the last algorithm that was selected, by operation */
 		const struct cn_algorithm *algorithm;
 		uint64_t bytes;
 		uint32_t root;

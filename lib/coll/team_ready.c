@@ -132,6 +132,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 		t->engine->window;
 	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(NULL, NULL, n, &senders);
 	t->pair_window = COLLNET_WINDOW_OFF;
+	t->adaptive = t->engine->config.window == COLLNET_WINDOW_AUTO;
 	if (topo == NULL) {
 		return COLLNET_OK;
 	}
@@ -149,6 +150,7 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 			goto out;
 		}
 	}
+	t->adaptive = false;
 	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(topo, hosts, n, &senders);
 	if (t->engine->config.window == COLLNET_WINDOW_AUTO) {
 		uint32_t w = cn_topo_window(topo, hosts, n, 2, NULL);

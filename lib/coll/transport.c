@@ -31,6 +31,9 @@ void cn_transport_acked(void *ctx, void *token, bool refused)
 	struct cn_source *s = token;
 
 	cn_flight_acked(&s->flight, cn_node_window(x->node), 1, refused);
+	if (s->adaptive != NULL) {
+		cn_adaptive_window_acked(s->adaptive);
+	}
 	s->acked(s);
 }
 
@@ -55,6 +58,17 @@ bool cn_transport_resend(void *ctx, void *token, uint8_t *flags)
 		*flags |= CN_FLAG_ACKREQ; /* only an acknowledgement opens it */
 	}
 	return true;
+}
+
+/* The frame of another node may have been one of an exchange: so are most. */
+void cn_transport_lost(void *ctx, void *token)
+{
+	struct cn_transport *x = ctx;
+	const struct cn_source *s = token;
+
+	if (s != NULL ? s->adaptive != NULL : x->team != NULL && x->team->adaptive) {
+		cn_adaptive_window_lost(&x->engine->adaptive);
+	}
 }
 
 bool cn_transport_request_acks(struct cn_engine *e)

@@ -78,8 +78,9 @@ bool cn_transport_pull(void *ctx, cn_time now, struct cn_tx *out);
 void cn_transport_acked(void *ctx, void *token, bool refused);
 void cn_transport_refused(void *ctx, void *token);
 bool cn_transport_resend(void *ctx, void *token, uint8_t *flags);
+void cn_transport_lost(void *ctx, void *token);
 #define CN_TRANSPORT_UPCALLS                                                                       \
 	.pull = cn_transport_pull, .acked = cn_transport_acked, .refused = cn_transport_refused,   \
-	.resend = cn_transport_resend
+	.resend = cn_transport_resend, .lost = cn_transport_lost
 
 #endif

@@ -124,6 +124,9 @@ struct cn_node_ops {
 	/* It is to be sent again. False: it may not be in flight now, and will be asked for again.
 	 * *flags: CN_FLAG_ACKREQ may be added. Both may be NULL. */
 	bool (*resend)(void *ctx, void *token, uint8_t *flags);
+	/* A frame with this token was lost, or one whose token is not known (NULL): it was copied
+	 * (cn_node_detach()), or is one that a peer sent. May be NULL. */
+	void (*lost)(void *ctx, void *token);
 	void (*peer_up)(void *ctx, cn_time now, struct cn_peer *p);
 	void (*peer_down)(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why);
 	/*

@@ -62,6 +62,9 @@ static void nak_now(struct cn_peer *p, bool repeated)
 	} else if (r->nak_wait < p->node->config.dead_after / 5) {
 		r->nak_wait *= 2;
 	}
+	if (!r->nak_sent && p->node->ops->lost != NULL) {
+		p->node->ops->lost(p->node->ctx, NULL);
+	}
 	r->nak_sent = true;
 	r->nak_at = r->reorder.count == 0 ? CN_NEVER : p->node->now + r->nak_wait;
 	p->nak_due = true;

@@ -182,12 +182,18 @@ static void suspect_path(struct cn_peer *p)
 void cn_sender_nak(struct cn_peer *p, uint32_t sack)
 {
 	struct cn_sender *t = &p->tx;
+	struct cn_node *n = p->node;
+	const struct cn_rtx_frame *lost;
 
 	if (t->queue.una == t->queue.end) {
 		return;
 	}
 	suspect_path(p);
 	t->rnr_until = 0;
+	lost = cn_rtx_at(&t->queue, t->queue.una);
+	if (lost->type == CN_TYPE_COLL && n->ops->lost != NULL) {
+		n->ops->lost(n->ctx, lost->token);
+	}
 	cn_cc_loss(&t->cc, t->queue.una, t->queue.end);
 	go_back(p, sack);
 	cn_peer_ready(p);

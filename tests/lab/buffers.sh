@@ -5,9 +5,11 @@
 . "$(dirname "$0")/lib.sh"
 need_lab
 
-# exchange ALGORITHM BENCH-OPTION...: in $drops, $resent, $peak, $window.
+# exchange ALGORITHM BENCH-OPTION...: in $drops, $resent, $peak, $window; $more: options of the lab.
+more=
 exchange() {
-	collnet lab run --shape 8x2 --rate 20mbit --buffer 12 --uplink-buffer 12 --json \
+	# shellcheck disable=SC2086 # no word when there are none
+	collnet lab run --shape 8x2 --rate 20mbit --buffer 12 --uplink-buffer 12 --json $more \
 		--timeout 60 -- collnet bench alltoall --sizes 10k --iterations 2 --warmup 0 \
 		--verify --json --algorithm "$@" >out 2>err </dev/null || {
 		status=$?
@@ -48,3 +50,13 @@ exchange linear
 # Right too, whatever gets lost.
 exchange shuffle --window off --permutation shift --contention-aware off
 exchange pairwise
+
+# Nodes that do not know the network find a window by the frames that they lose.
+more="--no-topology --uplink 20mbit"
+exchange shuffle --window off --warmup 2
+off=$resent
+exchange shuffle --warmup 2
+[ "$window" = null ] && [ "$resent" -le $((off / 2)) ] || {
+	cat out
+	fail "without a topology: $resent frames sent again, and $off without a window"
+}

@@ -50,6 +50,21 @@ has '^good$' scale.csv
 sim 0 --experiment loss --quick --output "$t"
 has '^transport,' loss.csv
 
+# ---- a network that the nodes do not know -----------------------------------------------
+# efficiency RATE OPTION...: in per cent, of exchanges whose busiest links are as fast as the others.
+efficiency() {
+	rate=$1
+	shift
+	sim 0 alltoall --shape 8x2 --rate "$rate" --uplink "$rate" --no-topology --algorithm shuffle \
+		--sizes 16k --warmup 5 --json "$@"
+	sed -n 's/.*"efficiency": 0.\(..\).*/\1/p' "$t/out"
+}
+for rate in 20mbit 1gbit 25gbit; do
+	adaptive=$(efficiency $rate) off=$(efficiency $rate --window off)
+	[ "$adaptive" -ge 85 ] && [ "$off" -le $((adaptive - 10)) ] ||
+		fail "$rate: $adaptive % with an adaptive window, $off % without one"
+done
+
 # ---- a case that fails is a row, and the others go on -----------------------------------
 sim 1 alltoall --shape 3 --sizes 1k,2k --algorithm shuffle,pairwise --permutation xor
 [ "$(grep -c ' failed ' "$t/out")" -eq 4 ] || fail "four rows"

@@ -23,15 +23,6 @@ static bool report_json(const struct bench *b, const struct measure_result *r)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
-static void window_text(const struct measure_result *r, char out[TOOL_TEXT])
-{
-	if (r->window == COLLNET_WINDOW_OFF) {
-		snprintf(out, TOOL_TEXT, "off");
-	} else {
-		snprintf(out, TOOL_TEXT, "%" PRIu64 "/%u", r->window_peak, r->window);
-	}
-}
-
 static void header(const struct bench *b, const struct measure_result *r)
 {
 	printf("%s, %u rank%s on %u node%s%s\n", measure_op_name(r->op), b->m.place.ranks,
@@ -65,7 +56,7 @@ static void row_collective(const struct measure_result *r)
 {
 	char size[TOOL_TEXT], window[TOOL_TEXT];
 
-	window_text(r, window);
+	measure_report_window(r, window);
 	printf("%8s %-9s %-11s %-3s %7s %5" PRIu64, tool_format_size(r->bytes, size), r->algorithm,
 	       r->permutation != NULL ? r->permutation : "-", *r->contention_aware ? "on" : "off",
 	       window, r->iterations);

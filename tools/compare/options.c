@@ -35,6 +35,7 @@ static const char help_text[] =
 	"  --topology FILE         a topology file, which specifies rates and buffers itself\n" SHAPE_HELP
 	"  --mtu BYTES             (1500)\n"
 	"  --loss PERCENT          frames lost at random\n"
+	"  --no-topology           nodes have no topology file, and do not know the network\n"
 	"  --daemon-arg ARG        an additional argument of every collnetd; may be repeated\n"
 	"\n"
 	"on a real network:\n"
@@ -78,6 +79,7 @@ enum {
 	OPT_TOPOLOGY,
 	OPT_MTU,
 	OPT_LOSS,
+	OPT_NO_TOPOLOGY,
 	OPT_DAEMON_ARG,
 	OPT_OWN, /* what is not the lab's */
 	OPT_HOSTS = OPT_OWN,
@@ -103,6 +105,7 @@ static const struct option options[] = {
 	{ "topology", required_argument, NULL, OPT_TOPOLOGY },
 	{ "mtu", required_argument, NULL, OPT_MTU },
 	{ "loss", required_argument, NULL, OPT_LOSS },
+	{ "no-topology", no_argument, NULL, OPT_NO_TOPOLOGY },
 	{ "daemon-arg", required_argument, NULL, OPT_DAEMON_ARG },
 	{ "hosts", required_argument, NULL, OPT_HOSTS },
 	{ "interface", required_argument, NULL, OPT_INTERFACE },
@@ -203,7 +206,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 	case OPT_PLOT:
 		o->plot = arg;
 		return COLLNET_OK;
-	default: /* --mtu, --loss, --daemon-arg: the lab's */
+	default: /* --mtu, --loss, --no-topology, --daemon-arg: the lab's */
 		return COLLNET_OK;
 	}
 }

@@ -46,6 +46,7 @@ static const char usage_text[] =
 	"the processes:\n"
 	"  --ranks-per-node N      (1)\n"
 	"  --no-daemons            no collnetd on the hosts; ranks open the interface themselves\n"
+	"  --no-topology           nodes have no topology file, and do not know the network\n"
 	"  --encapsulation raw|udp the headers of collnet's frames (COLLNET_ENCAPSULATION, or udp)\n"
 	"  --daemon-arg ARG        an additional argument of every collnetd; may be repeated\n"
 	"  --keep-logs DIR         write the daemons' logs to DIR/HOST.log\n"
@@ -69,6 +70,7 @@ enum {
 	OPT_IP,
 	OPT_RANKS,
 	OPT_NO_DAEMONS,
+	OPT_NO_TOPOLOGY,
 	OPT_ENCAPSULATION,
 	OPT_DAEMON_ARG,
 	OPT_KEEP_LOGS,
@@ -89,6 +91,7 @@ static const struct option options[] = {
 	{ "ip", no_argument, NULL, OPT_IP },
 	{ "ranks-per-node", required_argument, NULL, OPT_RANKS },
 	{ "no-daemons", no_argument, NULL, OPT_NO_DAEMONS },
+	{ "no-topology", no_argument, NULL, OPT_NO_TOPOLOGY },
 	{ "encapsulation", required_argument, NULL, OPT_ENCAPSULATION },
 	{ "daemon-arg", required_argument, NULL, OPT_DAEMON_ARG },
 	{ "keep-logs", required_argument, NULL, OPT_KEEP_LOGS },
@@ -155,6 +158,9 @@ static int take_option(void *into, int option, char *value, struct cn_err *err)
 		return COLLNET_OK;
 	case OPT_NO_DAEMONS:
 		o->no_daemons = true;
+		return COLLNET_OK;
+	case OPT_NO_TOPOLOGY:
+		o->no_topology = true;
 		return COLLNET_OK;
 	case OPT_ENCAPSULATION:
 		o->encapsulation = value;

@@ -43,7 +43,7 @@ struct lab_options {
 	uint32_t ranks_per_node;
 	uint64_t timeout_s;	   /* 0: none */
 	const char *encapsulation; /* NULL: the default */
-	bool no_daemons, ip, ports, json, tag;
+	bool no_daemons, no_topology, ip, ports, json, tag;
 	const char *keep_logs;
 	char **daemon_args; /* points into argv */
 	uint32_t ndaemon_args;

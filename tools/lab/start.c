@@ -98,9 +98,9 @@ static void daemon_script(const struct lab *lab, const char *host, FILE *f)
 		host, host, host, host);
 	quote(lab->daemon, f);
 	fprintf(f,
-		" --interface eth0 --node %s --topology " LAB_DIR "/topology"
-		" --socket " LAB_DIR "/%s.sock --cluster 1 --user none",
-		host, host);
+		" --interface eth0 --node %s%s --socket " LAB_DIR
+		"/%s.sock --cluster 1 --user none",
+		host, lab->o->no_topology ? "" : " --topology " LAB_DIR "/topology", host);
 	if (lab->o->encapsulation != NULL) {
 		fputs(" --encapsulation ", f);
 		quote(lab->o->encapsulation, f);
@@ -212,7 +212,11 @@ static void common_environment(const struct lab *lab)
 
 	setenv("COLLNET_LAB", "1", 1);
 	setenv("COLLNET_LAB_DIR", LAB_DIR, 1);
-	setenv("COLLNET_TOPOLOGY", LAB_DIR "/topology", 1);
+	if (lab->o->no_topology) {
+		unsetenv("COLLNET_TOPOLOGY");
+	} else {
+		setenv("COLLNET_TOPOLOGY", LAB_DIR "/topology", 1);
+	}
 	setenv("COLLNET_INTERFACE", "eth0", 1);
 	setenv("COLLNET_CLUSTER", "1", 1);
 	if (lab->o->encapsulation != NULL) {

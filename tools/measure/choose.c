@@ -31,6 +31,12 @@ static int by_vertex(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
+/* What the nodes know of the network; NULL: nothing. */
+static const struct cn_topo *known(const struct measure *m)
+{
+	return m->place.unaware ? NULL : m->place.topo;
+}
+
 /* The network, where all nodes are in the topology. */
 static int find_tree(const struct measure *m, const uint32_t *order, struct team *t)
 {
@@ -38,7 +44,7 @@ static int find_tree(const struct measure *m, const uint32_t *order, struct team
 	struct cn_err err;
 	int rc = COLLNET_OK;
 
-	if (m->place.topo == NULL) {
+	if (known(m) == NULL) {
 		return TOOL_OK;
 	}
 	hosts = calloc(nodes, sizeof(*hosts));
@@ -81,7 +87,7 @@ static int lay_out(const struct measure *m, struct team *t)
 	for (uint32_t i = 0; i < nodes; i++) {
 		order[i] = i;
 	}
-	if (m->place.topo != NULL) {
+	if (known(m) != NULL) {
 		sorting = m;
 		qsort(order, nodes, sizeof(*order), by_vertex);
 	}
@@ -221,7 +227,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
 			    const uint32_t *vertices, uint32_t n)
 {
-	const struct cn_topo *topo = m->place.topo;
+	const struct cn_topo *topo = known(m);
 	uint32_t i, senders;
 
 	for (i = 0; i < n && topo != NULL; i++) {
@@ -240,12 +246,13 @@ static uint32_t topo_window(const struct measure *m, enum cn_window_rule rule,
 /*
  * The global window that an algorithm ran with: its own, and under a daemon whose window was set
  * by hand also that. The node's window shows which: by hand, it differs from Eq. 4.
+ * COLLNET_WINDOW_AUTO: it adapted to losses.
  */
 uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row)
 {
 	uint32_t by_hand = COLLNET_WINDOW_OFF, own = m->o->window;
 
-	if (m->place.topo == NULL ||
+	if (known(m) == NULL ||
 	    m->node_window != topo_window(m, CN_WINDOW_EXCHANGE, m->place.topo->hosts,
 					  m->place.topo->nhosts)) {
 		by_hand = m->node_window;
@@ -255,6 +262,10 @@ uint32_t measure_window(const struct measure *m, const struct cn_algorithm *row)
 		if (row->window == CN_WINDOW_EXCHANGE) {
 			own = smaller(own, m->node_window);
 		}
+	}
+	if (own == COLLNET_WINDOW_OFF && by_hand == COLLNET_WINDOW_OFF && known(m) == NULL &&
+	    m->o->window == COLLNET_WINDOW_AUTO && row->window == CN_WINDOW_EXCHANGE) {
+		return COLLNET_WINDOW_AUTO;
 	}
 	return smaller(own, by_hand);
 }

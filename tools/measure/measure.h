@@ -58,7 +58,7 @@ struct measure_result {
 	const char *algorithm;	      /* NULL: has none */
 	const char *permutation;      /* NULL: uses none */
 	const bool *contention_aware; /* NULL: has none */
-	uint32_t window;	      /* COLLNET_WINDOW_OFF: none */
+	uint32_t window;	      /* COLLNET_WINDOW_OFF: none; _AUTO: it adapted */
 	uint64_t window_peak;
 	uint64_t bytes, iterations;
 	struct measure_times ns;
@@ -140,6 +140,8 @@ double measure_efficiency(const struct measure_result *r);
 void measure_report_keys(struct json *j, const struct measure *m, const struct measure_result *r);
 extern const char measure_report_names[];
 void measure_report_cells(FILE *f, const struct measure_result *r);
+/* The column of the window: the maximum in flight, and what was allowed. */
+void measure_report_window(const struct measure_result *r, char out[TOOL_TEXT]);
 /* A number in the CSV file, in the table: nothing, and -, for what is not known. */
 void measure_report_cell(FILE *f, double value);
 void measure_report_column(double value, int width, int decimals, const char *unit);

@@ -31,6 +31,7 @@ struct measure_place {
 	const struct cn_topo *topo; /* NULL: unknown */
 	const uint32_t *vertex;	    /* [nodes] vertex of a node; CN_TOPO_NONE: not in the topology.
 					 NULL without a topology */
+	bool unaware;		    /* the nodes do not know the topology */
 	uint64_t rate;		    /* bit/s of every node's link; replaces the topology. 0: no */
 };
 

@@ -50,6 +50,17 @@ void measure_report_bool(struct json *j, const char *key, const bool *value)
 	}
 }
 
+void measure_report_window(const struct measure_result *r, char out[TOOL_TEXT])
+{
+	if (r->window == COLLNET_WINDOW_OFF) {
+		snprintf(out, TOOL_TEXT, "off");
+	} else if (r->window == COLLNET_WINDOW_AUTO) {
+		snprintf(out, TOOL_TEXT, "%" PRIu64 "/auto", r->window_peak);
+	} else {
+		snprintf(out, TOOL_TEXT, "%" PRIu64 "/%u", r->window_peak, r->window);
+	}
+}
+
 static void count(struct json *j, const char *key, const struct measure_result *r, uint64_t value)
 {
 	if (r->failed != NULL) {
@@ -65,7 +76,7 @@ void measure_report_keys(struct json *j, const struct measure *m, const struct m
 	json_string(j, "algorithm", r->algorithm);
 	json_string(j, "permutation", r->permutation);
 	measure_report_bool(j, "contention_aware", r->contention_aware);
-	if (r->window == COLLNET_WINDOW_OFF) {
+	if (r->window == COLLNET_WINDOW_OFF || r->window == COLLNET_WINDOW_AUTO) {
 		json_null(j, "window");
 	} else {
 		json_uint(j, "window", r->window);

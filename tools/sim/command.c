@@ -108,8 +108,10 @@ static int locate(struct run *r, struct cn_err *err)
 					     .nodes = t->nhosts,
 					     .node_of = r->node_of,
 					     .topo = t,
-					     .vertex = r->vertex };
-	r->m.node_window = cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
+					     .vertex = r->vertex,
+					     .unaware = r->o->cluster.topology_unaware };
+	r->m.node_window = r->m.place.unaware ? COLLNET_WINDOW_OFF
+					      : cn_topo_window(t, t->hosts, t->nhosts, 2, NULL);
 	return COLLNET_OK;
 }
 

@@ -38,6 +38,7 @@ static const char help_text[] =
 	"  --switch KIND         where switches queue frames: output, input, shared, dynamic (output)\n"
 	"  --root-switch KIND[:FRAMES]  kind of the switch at the root, and the size of its memory\n"
 	"  --alpha PERCENT       dynamic: limit of a queue, as a share of the free memory (100)\n"
+	"  --no-topology         the nodes have no topology file\n"
 	"  --cut-through         switches forward a frame as soon as its header has arrived\n"
 	"  --lab                 links are token buckets, as in collnet lab\n"
 	"  --latency TIME        latency of a cable (500ns)\n"
@@ -89,6 +90,7 @@ enum {
 	OPT_ROOT_SWITCH,
 	OPT_ALPHA,
 	OPT_CUT_THROUGH,
+	OPT_NO_TOPOLOGY,
 	OPT_LAB,
 	OPT_LATENCY,
 	OPT_DELAY,
@@ -121,6 +123,7 @@ static const struct option options[] = {
 	{ "switch", required_argument, NULL, OPT_SWITCH },
 	{ "root-switch", required_argument, NULL, OPT_ROOT_SWITCH },
 	{ "alpha", required_argument, NULL, OPT_ALPHA },
+	{ "no-topology", no_argument, NULL, OPT_NO_TOPOLOGY },
 	{ "cut-through", no_argument, NULL, OPT_CUT_THROUGH },
 	{ "lab", no_argument, NULL, OPT_LAB },
 	{ "latency", required_argument, NULL, OPT_LATENCY },
@@ -243,6 +246,9 @@ static int take_network(struct sim_options *o, int opt, char *arg, struct cn_err
 		return take_root(arg, &o->cluster.root, err);
 	case OPT_ALPHA:
 		return tool_parse_u32(arg, 1, 1000000, &o->cluster.alpha_pct, err);
+	case OPT_NO_TOPOLOGY:
+		o->cluster.topology_unaware = true;
+		return COLLNET_OK;
 	case OPT_CUT_THROUGH:
 		o->cluster.cut_through = true;
 		return COLLNET_OK;

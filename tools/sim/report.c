@@ -141,15 +141,15 @@ static void header(const struct measure *m)
 static bool report_table(const struct measure *m, const struct sim_row *row)
 {
 	const struct measure_result *r = row->r;
-	char size[TOOL_TEXT], window[TOOL_TEXT] = "off";
+	char size[TOOL_TEXT], window[TOOL_TEXT];
 
 	if (!m->header) {
 		header(m);
 	}
 	if (r->failed != NULL) {
 		snprintf(window, sizeof(window), "-");
-	} else if (r->window != COLLNET_WINDOW_OFF) {
-		snprintf(window, sizeof(window), "%" PRIu64 "/%u", r->window_peak, r->window);
+	} else {
+		measure_report_window(r, window);
 	}
 	printf("%8s %-13s %-11s %-3s %7s", tool_format_size(r->bytes, size), r->algorithm,
 	       r->permutation != NULL ? r->permutation : "-", *r->contention_aware ? "on" : "off",

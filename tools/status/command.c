@@ -178,6 +178,11 @@ static bool show_json(const struct status *s)
 	} else {
 		json_uint(&j, "limit", st->window);
 	}
+	if (st->adaptive_window == 0) {
+		json_null(&j, "adaptive");
+	} else {
+		json_uint(&j, "adaptive", st->adaptive_window);
+	}
 	json_uint(&j, "now", st->window_now);
 	json_uint(&j, "peak", st->window_peak);
 	json_object_end(&j);
@@ -260,7 +265,10 @@ static bool show_text(const struct status *s)
 
 	printf("node %s, collnet %s, MTU %u, link %s\n", collnet_node_name(s->c), collnet_version(),
 	       st->mtu, st->link_rate > 0 ? tool_format_rate(st->link_rate, rate) : "rate unknown");
-	if (st->window == COLLNET_WINDOW_OFF) {
+	if (st->adaptive_window != 0) {
+		printf("window: adaptive, %u frames now; %u in flight, at most %u so far\n",
+		       st->adaptive_window, st->window_now, st->window_peak);
+	} else if (st->window == COLLNET_WINDOW_OFF) {
 		printf("window: off; %u frames in flight, at most %u so far\n", st->window_now,
 		       st->window_peak);
 	} else {

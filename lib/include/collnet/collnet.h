@@ -217,7 +217,7 @@ const char *collnet_team_node(const collnet_team_t *t, uint32_t rank);
 /* ---- collective operations ------------------------------------------------------------ */
 
 /** Values of the window other than a number of frames, 1 .. 65535. */
-#define COLLNET_WINDOW_AUTO 0u	       /**< Eq. 4 from the topology; none without a topology */
+#define COLLNET_WINDOW_AUTO 0u	       /**< Eq. 4 from the topology; adaptive without one */
 #define COLLNET_WINDOW_OFF  UINT32_MAX /**< no global window */
 
 /**
@@ -569,26 +569,27 @@ struct collnet_stats {
 	uint64_t data_received; /**< reliable frames accepted in order */
 	uint64_t acks_sent;	/**< frames that carry only an acknowledgement */
 	uint64_t ack_bytes_sent;
-	uint64_t naks_sent;	 /**< those of them that carry a negative acknowledgement */
-	uint64_t duplicates;	 /**< reliable frames that had been received before */
-	uint64_t gaps;		 /**< reliable frames that arrived ahead of a missing one */
-	uint64_t timeouts;	 /**< expiries of the retransmission timer */
-	uint64_t busy;		 /**< frames rejected because no buffer was free (RNR) */
-	uint64_t bad_frames;	 /**< malformed frames */
-	uint64_t foreign_frames; /**< frames of another cluster or protocol */
-	uint64_t stale_frames;	 /**< frames of an earlier incarnation or an unknown node */
-	uint64_t ring_drops;	 /**< frames that the kernel dropped: the receive ring was full */
-	uint64_t cpu_ns;	 /**< processor time of the process that runs the transport */
-	uint64_t rss_bytes;	 /**< its resident memory, without its clients' buffers */
-	uint32_t window;	 /**< global window in force; COLLNET_WINDOW_OFF for none */
-	uint32_t window_now;	 /**< frames in flight under the global window */
-	uint32_t window_peak;	 /**< their maximum since the last reset of the peak */
-	uint32_t nodes;		 /**< nodes known, this one included */
-	uint32_t jobs;		 /**< teams that have a rank here */
-	uint32_t mtu;		 /**< bytes after the Ethernet header */
-	uint64_t link_rate;	 /**< bit/s of this node's link, from the topology; 0: unknown */
-	uint64_t version_frames; /**< frames of another wire version or encapsulation */
-	uint64_t plans;		 /**< schedules planned */
+	uint64_t naks_sent;	  /**< those of them that carry a negative acknowledgement */
+	uint64_t duplicates;	  /**< reliable frames that had been received before */
+	uint64_t gaps;		  /**< reliable frames that arrived ahead of a missing one */
+	uint64_t timeouts;	  /**< expiries of the retransmission timer */
+	uint64_t busy;		  /**< frames rejected because no buffer was free (RNR) */
+	uint64_t bad_frames;	  /**< malformed frames */
+	uint64_t foreign_frames;  /**< frames of another cluster or protocol */
+	uint64_t stale_frames;	  /**< frames of an earlier incarnation or an unknown node */
+	uint64_t ring_drops;	  /**< frames that the kernel dropped: the receive ring was full */
+	uint64_t cpu_ns;	  /**< processor time of the process that runs the transport */
+	uint64_t rss_bytes;	  /**< its resident memory, without its clients' buffers */
+	uint32_t window;	  /**< global window in force; COLLNET_WINDOW_OFF for none */
+	uint32_t window_now;	  /**< frames in flight under the global window */
+	uint32_t window_peak;	  /**< their maximum since the last reset of the peak */
+	uint32_t nodes;		  /**< nodes known, this one included */
+	uint32_t jobs;		  /**< teams that have a rank here */
+	uint32_t mtu;		  /**< bytes after the Ethernet header */
+	uint64_t link_rate;	  /**< bit/s of this node's link, from the topology; 0: unknown */
+	uint64_t version_frames;  /**< frames of another wire version or encapsulation */
+	uint64_t plans;		  /**< schedules planned */
+	uint32_t adaptive_window; /**< of exchanges, without a topology; 0: not in use */
 };
 
 /** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */

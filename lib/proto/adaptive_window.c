@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "proto/adaptive_window.h"
+
+#define INITIAL	       4u
+#define LEAST	       2u
+#define MOST	       65535u
+#define TRIAL	       8u /* windows without a loss, until the size is trusted */
+#define PATIENCE_FIRST 512u
+#define PATIENCE_LEAST 32u
+#define PATIENCE_MOST  2048u
+
+void cn_adaptive_window_init(struct cn_adaptive_window *w)
+{
+	*w = (struct cn_adaptive_window){
+		.window = INITIAL,
+		.lossy = UINT32_MAX,
+		.patience = PATIENCE_FIRST,
+	};
+}
+
+void cn_adaptive_window_closed(struct cn_adaptive_window *w)
+{
+	w->full = true;
+}
+
+/* Acknowledged frames after which the window is one larger. */
+static uint64_t frames_to_grow(const struct cn_adaptive_window *w)
+{
+	uint32_t below;
+
+	if (w->lossy == UINT32_MAX) {
+		return 1; /* slow start */
+	}
+	if (w->window >= w->lossy) {
+		return (uint64_t)TRIAL * w->window;
+	}
+	below = w->lossy - w->window;
+	if (below == 1) {
+		return (uint64_t)w->patience * w->window;
+	}
+	return below < 8 ? w->window : 8 * (uint64_t)w->window / below;
+}
+
+void cn_adaptive_window_acked(struct cn_adaptive_window *w)
+{
+	w->acked++;
+	if (!w->full || w->acked < frames_to_grow(w)) {
+		return;
+	}
+	w->acked = 0;
+	if (w->window >= w->lossy) { /* no loss this time */
+		w->lossy = w->window + 1;
+		w->patience = w->patience / 2 > PATIENCE_LEAST ? w->patience / 2 : PATIENCE_LEAST;
+	} else if (w->window < MOST) {
+		w->window++;
+		w->full = w->decreased = false;
+	}
+}
+
+void cn_adaptive_window_lost(struct cn_adaptive_window *w)
+{
+	if (w->decreased && w->acked < w->lossy) {
+		return; /* of the same window of frames as the last one */
+	}
+	if (w->lossy != UINT32_MAX && w->window >= w->lossy) {
+		w->patience = w->patience * 2 < PATIENCE_MOST ? w->patience * 2 : PATIENCE_MOST;
+	}
+	w->lossy = w->window;
+	w->window = w->window / 2 > LEAST ? w->window / 2 : LEAST;
+	w->acked = 0;
+	w->full = false;
+	w->decreased = true;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The global window where the network is not known, and Eq. 4 can say nothing: it follows from the
+ * frames that are lost. Congestion control towards each peer (cc.h) cannot do this, as an exchange
+ * has few frames in flight to each of many peers, which meet in one port.
+ *
+ * Slow start up to the first loss. A loss halves the window, once per window of frames, and the
+ * window at which it happened is remembered: the window soon grows again to one less, and stays
+ * there, as the port is as small as it was. Only after many windows without a loss it tries the
+ * size that lost frames, and waits the longer for the next time if that fails again (compare the
+ * plateau of CUBIC, RFC 9438).
+ */
+#ifndef CN_ADAPTIVE_WINDOW_H
+#define CN_ADAPTIVE_WINDOW_H
+
+#include "util/util.h"
+
+struct cn_adaptive_window {
+	uint32_t window;   /* frames that may be in flight */
+	uint32_t lossy;	   /* the window that lost frames; UINT32_MAX: none did */
+	uint32_t patience; /* windows without a loss before `lossy` is tried */
+	uint64_t acked;	   /* frames since the window changed */
+	bool full;	   /* the window was closed since it changed */
+	bool decreased;	   /* and since then no window of frames was acknowledged */
+};
+
+void cn_adaptive_window_init(struct cn_adaptive_window *w);
+/* A source would have sent more. */
+void cn_adaptive_window_closed(struct cn_adaptive_window *w);
+void cn_adaptive_window_acked(struct cn_adaptive_window *w);
+/* A frame was lost that this node had sent, or that was on its way here. */
+void cn_adaptive_window_lost(struct cn_adaptive_window *w);
+
+#endif

@@ -68,6 +68,7 @@ struct cn_op {
 	struct cn_coll_args args; /* of the first call; buffers are in posts[] */
 	const struct cn_algorithm *algorithm;
 	uint32_t window;
+	bool automatic;	      /* the window changes as it runs */
 	uint32_t pair_window; /* frames in flight to one node */
 	cn_time deadline;
 	struct cn_post *posts; /* [local ranks] */

@@ -281,6 +281,55 @@ static bool is_crowded_out(const struct cn_op *op, const struct cn_window *w)
 	return op->ntargets > 0 && w->in_flight > f->in_flight && (f->by_acks || f->in_flight == 0);
 }
 
+/* The node that the next frame is for; UINT32_MAX: several. */
+static uint32_t next_node(const struct cn_op *op)
+{
+	const struct cn_sched *s = &op->sched;
+
+	return s->order == CN_ORDER_IN_TURN && op->next < s->n &&
+			       s->actions[op->next].kind == CN_ACT_SEND
+		       ? s->actions[op->next].peer
+		       : UINT32_MAX;
+}
+
+/* Frames on the way to the next node that are in cables, and not in ports. */
+static uint32_t in_cables(const struct cn_op *op)
+{
+	const struct cn_team *t = op->team;
+	const uint32_t k = next_node(op);
+	const struct cn_peer *p = k != UINT32_MAX ? t->nodes[k].peer : NULL;
+	/* that of its own transport, as this one's frames may have waited in ports from the start
+	 */
+	const cn_time rtt = p != NULL ? cn_peer_least_rtt(cn_engine_peer_of(p)->peer) : t->rtt;
+	const uint64_t frames = cn_min_time(rtt, 100 * CN_MS) * t->frames_per_ms / CN_MS;
+
+	switch (op->algorithm->window) {
+	case CN_WINDOW_LINK:
+		return (uint32_t)frames;
+	case CN_WINDOW_TWO_WAY:
+		return (uint32_t)frames / 2;
+	case CN_WINDOW_FAN_IN:
+		return (uint32_t)frames / t->senders;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * The automatic window now: what the ports hold, and frames that are in cables. These follow one
+ * by one, as others arrive: sent at once they would all meet in one port.
+ */
+static uint32_t window_now(const struct cn_op *op)
+{
+	const struct cn_flight *f = &op->source.flight;
+	const struct cn_adaptive_window *a = op->source.adaptive;
+	const uint32_t ports = op->team->window[op->algorithm->window],
+		       most = a != NULL ? a->window : ports + in_cables(op);
+	const uint64_t arrived = f->by_acks ? f->sent - f->unacked : f->received;
+
+	return ports >= most || arrived >= most - ports ? most : ports + (uint32_t)arrived;
+}
+
 bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 {
 	struct cn_op *op = (struct cn_op *)source;
@@ -291,8 +340,11 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	if (op->copy_first != CN_NONE) {
 		cn_op_run_copies(op);
 	}
-	if (op->source.adaptive != NULL) {
-		op->window = op->source.adaptive->window;
+	if (op->automatic) {
+		op->window = window_now(op);
+		if (op->algorithm->window == CN_WINDOW_FAN_IN) {
+			op->pair_window = op->window;
+		}
 	}
 	if (cn_window_open(w, op->window)) {
 		switch (op->sched.order) {

@@ -394,10 +394,14 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 	op->algorithm = c->algorithm;
 	op->window = window_of(t, a, c->algorithm);
 	op->pair_window = pair_window_of(t, a, c->algorithm);
-	op->source.adaptive = t->adaptive && a->window == COLLNET_WINDOW_AUTO &&
+	op->source.adaptive = a->window == COLLNET_WINDOW_AUTO &&
 					      c->algorithm->window == CN_WINDOW_EXCHANGE
-				      ? &t->engine->adaptive
+				      ? t->adaptive
 				      : NULL;
+	op->automatic = op->source.adaptive != NULL ||
+			(a->window == COLLNET_WINDOW_AUTO && t->frames_per_ms > 0 &&
+			 c->algorithm->window != CN_WINDOW_NONE &&
+			 op->window != COLLNET_WINDOW_OFF);
 	op->deadline = a->deadline;
 	op->combine_max = a->element > 0 ? combine_max / a->element * a->element : combine_max;
 	return COLLNET_OK;

@@ -73,7 +73,11 @@ struct cn_team {
 	uint64_t run;			  /* cn_member_run() */
 	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
 	uint32_t pair_window;		  /* for exchanges of blocks of any size */
-	bool adaptive; /* the network is not known: window[CN_WINDOW_EXCHANGE] adapts to losses */
+	uint32_t senders;		  /* at a time, that window[CN_WINDOW_FAN_IN] is for */
+	uint32_t frames_per_ms; /* of the slowest link; 0: not known, or the windows are fixed */
+	cn_time rtt;		/* to the nearest node; 0: not known */
+	struct cn_adaptive_window known;     /* window[CN_WINDOW_EXCHANGE], less after losses */
+	struct cn_adaptive_window *adaptive; /* that, or the engine's; NULL: it is fixed */
 	struct cn_choice { /* the last algorithm that was selected, by operation */
 		const struct cn_algorithm *algorithm;
 		uint64_t bytes;

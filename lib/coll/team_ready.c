@@ -119,20 +119,54 @@ static void place_ranks(struct cn_team *t, const struct ready_node *all, uint32_
 	first[0] = 0;
 }
 
+/* The round trip to the nearest node; 0: not known. */
+static cn_time least_rtt(struct cn_peer **peers, uint32_t n)
+{
+	cn_time least = CN_NEVER;
+
+	for (uint32_t i = 0; i < n; i++) {
+		least = cn_min_time(least, cn_peer_least_rtt(peers[i]));
+	}
+	return n > 0 ? least : 0;
+}
+
+/* What the ports hold, and frames besides that are in cables. */
+static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, const uint32_t *hosts,
+			      uint32_t n, cn_time rtt)
+{
+	const uint32_t mtu = t->engine->config.node.mtu,
+		       w = cn_topo_window(topo, hosts, n, 2, NULL);
+
+	t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
+	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
+	t->window[CN_WINDOW_TWO_WAY] = cn_topo_two_way_window(t->window[CN_WINDOW_LINK]);
+	t->pair_window = cn_topo_pair_window(topo, hosts, n);
+	t->rtt = rtt;
+	t->frames_per_ms = cn_topo_transit(topo, hosts, n, false, CN_MS, mtu);
+	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {
+		/* what comes is its clock: a frame is in flight for half a round trip */
+		cn_adaptive_window_init_known(&t->known,
+					      t->window[CN_WINDOW_EXCHANGE] +
+						      cn_topo_transit(topo, hosts, n, true, rtt / 2,
+								      mtu));
+		t->adaptive = &t->known;
+	}
+}
+
 /* The network's part: tree, contention-aware numbers and W_g, if the topology knows all hosts. */
-static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, struct cn_err *err)
+static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, cn_time rtt,
+			     struct cn_err *err)
 {
 	const struct cn_topo *topo = t->engine->config.topo;
 	uint32_t *hosts;
-	uint32_t senders;
 	int r = COLLNET_OK;
 
 	t->window[CN_WINDOW_NONE] = COLLNET_WINDOW_OFF;
 	t->window[CN_WINDOW_EXCHANGE] = t->window[CN_WINDOW_LINK] = t->window[CN_WINDOW_TWO_WAY] =
 		t->engine->window;
-	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(NULL, NULL, n, &senders);
+	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(NULL, NULL, n, &t->senders);
 	t->pair_window = COLLNET_WINDOW_OFF;
-	t->adaptive = t->engine->config.window == COLLNET_WINDOW_AUTO;
+	t->adaptive = t->engine->config.window == COLLNET_WINDOW_AUTO ? &t->engine->adaptive : NULL;
 	if (topo == NULL) {
 		return COLLNET_OK;
 	}
@@ -150,15 +184,10 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, s
 			goto out;
 		}
 	}
-	t->adaptive = false;
-	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(topo, hosts, n, &senders);
+	t->adaptive = NULL;
+	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(topo, hosts, n, &t->senders);
 	if (t->engine->config.window == COLLNET_WINDOW_AUTO) {
-		uint32_t w = cn_topo_window(topo, hosts, n, 2, NULL);
-
-		t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
-		t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
-		t->window[CN_WINDOW_TWO_WAY] = cn_topo_two_way_window(t->window[CN_WINDOW_LINK]);
-		t->pair_window = cn_topo_pair_window(topo, hosts, n);
+		automatic_windows(t, topo, hosts, n, rtt);
 	}
 	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
 	if (r == COLLNET_OK) {
@@ -212,7 +241,8 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	if (!keep_names(t, nodes)) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
 	}
-	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, err);
+	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, least_rtt(peers, n),
+			      err);
 	if (r != COLLNET_OK) {
 		return r;
 	}

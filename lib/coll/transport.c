@@ -66,8 +66,8 @@ void cn_transport_lost(void *ctx, void *token)
 	struct cn_transport *x = ctx;
 	const struct cn_source *s = token;
 
-	if (s != NULL ? s->adaptive != NULL : x->team != NULL && x->team->adaptive) {
-		cn_adaptive_window_lost(&x->engine->adaptive);
+	if (x->team != NULL && x->team->adaptive != NULL && (s == NULL || s->adaptive != NULL)) {
+		cn_adaptive_window_lost(x->team->adaptive);
 	}
 }
 

@@ -13,9 +13,16 @@ void cn_adaptive_window_init(struct cn_adaptive_window *w)
 {
 	*w = (struct cn_adaptive_window){
 		.window = INITIAL,
+		.most = MOST,
 		.lossy = UINT32_MAX,
 		.patience = PATIENCE_FIRST,
 	};
+}
+
+void cn_adaptive_window_init_known(struct cn_adaptive_window *w, uint32_t window)
+{
+	cn_adaptive_window_init(w);
+	w->window = w->most = window;
 }
 
 void cn_adaptive_window_closed(struct cn_adaptive_window *w)
@@ -51,7 +58,7 @@ void cn_adaptive_window_acked(struct cn_adaptive_window *w)
 	if (w->window >= w->lossy) { /* no loss this time */
 		w->lossy = w->window + 1;
 		w->patience = w->patience / 2 > PATIENCE_LEAST ? w->patience / 2 : PATIENCE_LEAST;
-	} else if (w->window < MOST) {
+	} else if (w->window < w->most) {
 		w->window++;
 		w->full = w->decreased = false;
 	}
@@ -66,7 +73,7 @@ void cn_adaptive_window_lost(struct cn_adaptive_window *w)
 		w->patience = w->patience * 2 < PATIENCE_MOST ? w->patience * 2 : PATIENCE_MOST;
 	}
 	w->lossy = w->window;
-	w->window = w->window / 2 > LEAST ? w->window / 2 : LEAST;
+	w->window = w->window / 2 > LEAST ? w->window / 2 : w->window < LEAST ? w->window : LEAST;
 	w->acked = 0;
 	w->full = false;
 	w->decreased = true;

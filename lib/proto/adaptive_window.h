@@ -17,6 +17,7 @@
 
 struct cn_adaptive_window {
 	uint32_t window;   /* frames that may be in flight */
+	uint32_t most;	   /* what it may grow to */
 	uint32_t lossy;	   /* the window that lost frames; UINT32_MAX: none did */
 	uint32_t patience; /* windows without a loss before `lossy` is tried */
 	uint64_t acked;	   /* frames since the window changed */
@@ -24,7 +25,10 @@ struct cn_adaptive_window {
 	bool decreased;	   /* and since then no window of frames was acknowledged */
 };
 
+/* For a network that is not known. */
 void cn_adaptive_window_init(struct cn_adaptive_window *w);
+/* For one whose ports hold the frames of this window, if nothing else uses them. */
+void cn_adaptive_window_init_known(struct cn_adaptive_window *w, uint32_t window);
 /* A source would have sent more. */
 void cn_adaptive_window_closed(struct cn_adaptive_window *w);
 void cn_adaptive_window_acked(struct cn_adaptive_window *w);

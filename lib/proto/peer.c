@@ -256,6 +256,11 @@ bool cn_peer_alive(const struct cn_peer *p)
 	return p->state == CN_PEER_UP;
 }
 
+cn_time cn_peer_least_rtt(const struct cn_peer *p)
+{
+	return p->tx.rtt.least;
+}
+
 void *cn_peer_user(const struct cn_peer *p)
 {
 	return p->user;

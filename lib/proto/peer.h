@@ -35,7 +35,9 @@ const char *cn_peer_name(const struct cn_peer *p);
 uint32_t cn_peer_index(const struct cn_peer *p); /* in the node table */
 bool cn_peer_alive(const struct cn_peer *p);	 /* a session is established */
 uint32_t cn_peer_mtu(const struct cn_peer *p);	 /* of its hello */
-void *cn_peer_user(const struct cn_peer *p);	 /* the engine's own; NULL at first */
+/* Its smallest round trip so far; 0: none was measured. */
+cn_time cn_peer_least_rtt(const struct cn_peer *p);
+void *cn_peer_user(const struct cn_peer *p); /* the engine's own; NULL at first */
 void cn_peer_set_user(struct cn_peer *p, void *user);
 void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out);
 

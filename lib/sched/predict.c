@@ -27,14 +27,10 @@ static double node_to_node(const struct cn_network *n)
 
 void cn_predict_shuffle(const struct cn_network *n, struct cn_prediction *out)
 {
-	uint64_t more = n->plan->bytes > 0 ? (n->plan->bytes - 1) / n->cost->payload : 0;
-	double sent = (double)n->local * (n->layout->nranks - n->local) * (double)(1 + more);
-	double windows = 0;
+	const uint64_t more = n->plan->bytes > 0 ? (n->plan->bytes - 1) / n->cost->payload : 0;
+	const double sent = (double)n->local * (n->layout->nranks - n->local) * (double)(1 + more),
+		     windows = sent * n->cost->pace;
 
-	if (n->window != COLLNET_WINDOW_OFF) {
-		/* what comes clocks what goes: a window a latency, not a round trip */
-		windows = sent / n->window * n->latency;
-	}
 	out->seconds = (windows > n->exchange ? windows : n->exchange) + n->latency;
 	if (windows > n->exchange) {
 		snprintf(out->why, sizeof(out->why),

@@ -112,6 +112,17 @@ static uint32_t messages(const struct cn_network *n, enum cn_op_kind op)
 	return n->local * (cn_op_is_exchange(op) ? n->layout->nranks - n->local : 1);
 }
 
+/* Then a window has room for what is in cables, too, and does not limit (coll/op_send.c). */
+static bool rates_are_known(const struct cn_tree *t)
+{
+	for (uint32_t x = 1; t != NULL && x < t->n; x++) {
+		if (t->topo->links[t->v[x].link].rate == 0) {
+			return false;
+		}
+	}
+	return t != NULL;
+}
+
 /*
  * A window lets so many frames pass per round trip, or, where the peers' data is its clock, per
  * latency. It does not matter where a node sends less than a window.
@@ -141,7 +152,7 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	default:
 		break;
 	}
-	if (window == COLLNET_WINDOW_OFF || frames <= window) {
+	if (window == COLLNET_WINDOW_OFF || frames <= window || rates_are_known(n->layout->tree)) {
 		return 0;
 	}
 	return (a->window == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? n->latency

@@ -121,6 +121,14 @@ void cn_topo_input_buffered(struct cn_topo *t);
  * none says one; 0 otherwise: they do not count. */
 uint32_t cn_topo_assumed_buffer(const struct cn_topo *t);
 /*
+ * The frames of `bytes` that a host has in cables and processors, and not in ports: its share of
+ * what the busiest link carries in a time of so many nanoseconds, in an exchange among n hosts, or
+ * all that the slowest one carries, where it carries one message at a time. 0 where no rate is
+ * known.
+ */
+uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange,
+			 uint64_t time, uint32_t bytes);
+/*
  * The window for schedules in which no link carries two messages at a time. What may stand at a
  * port is the end of one message and the beginning of the next one: half of the smallest buffer.
  * (Not less: acknowledgements are its clock, and they come once or twice a window.) At least 1;

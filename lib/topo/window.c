@@ -242,6 +242,29 @@ uint32_t cn_topo_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	return least;
 }
 
+uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange,
+			 uint64_t time, uint32_t bytes)
+{
+	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
+	double least = INFINITY;
+
+	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
+		const uint32_t v = t->order[i];
+		const uint64_t cross = crossings(f[v].hosts, n);
+		const double rate = rate_of(&t->links[t->vertices[v].parent_link]);
+
+		if (cross != 0) {
+			least = smaller(least, exchange ? rate * (n - 1) / (double)cross : rate);
+		}
+	}
+	free(f);
+	if (!isfinite(least)) {
+		return 0;
+	}
+	least *= (double)time / 1e9 / (8.0 * bytes);
+	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
+}
+
 /* The smallest buffer of a port that one of the hosts needs to reach another; COLLNET_WINDOW_OFF:
  * none is limited. False: no memory. */
 static bool smallest_buffer(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,

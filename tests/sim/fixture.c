@@ -43,6 +43,22 @@ static void report_wire(void *arg, const char *text)
 	fixture_report(arg, "%s", text);
 }
 
+/* What the links carry in the round trip to the node that is furthest away. */
+static uint32_t in_cables(void *arg, uint32_t host)
+{
+	struct fixture *fx = arg;
+	const struct cn_topo *t = fx->s->topo;
+	struct cn_engine *e = cn_sim_engine(fx->sim, host);
+	cn_time rtt = 0;
+
+	for (uint32_t i = 0; e != NULL && i < cn_node_peers(cn_engine_node(e)); i++) {
+		cn_time to = cn_peer_least_rtt(cn_node_peer(cn_engine_node(e), i));
+
+		rtt = to > rtt ? to : rtt;
+	}
+	return cn_topo_transit(t, t->hosts, t->nhosts, false, rtt, fx->s->config.engine.node.mtu);
+}
+
 /* ---- calls ---------------------------------------------------------------------------- */
 
 static void post(void *arg);
@@ -365,6 +381,8 @@ static bool run_ops(struct fixture *fx, const struct op_plan *ops, uint32_t nops
 	fx->open = nops * fx->s->ranks;
 	for (uint32_t i = 0; i < nops; i++) {
 		wire_oracle_limit(fx->wire, i, oracle_window(fx->s, &ops[i]),
+				  ops[i].window == COLLNET_WINDOW_AUTO &&
+					  fx->s->config.engine.window == COLLNET_WINDOW_AUTO,
 				  oracle_by_acks(fx->s, &ops[i]));
 		for (uint32_t k = 0; k < fx->s->ranks; k++) {
 			*call_of(fx, i, k) = (struct call){ .fixture = fx, .rank = k, .number = i };
@@ -441,6 +459,7 @@ bool fixture_run(struct fixture *fx, const struct scenario *s, bool verbose)
 		.topo = s->topo,
 		.window = c->engine.node.window,
 		.report = report_wire,
+		.in_cables = in_cables,
 		.arg = fx,
 	};
 	struct cn_err err = { 0 };

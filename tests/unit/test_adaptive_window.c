@@ -156,6 +156,29 @@ static void window__finds_more(void **state)
 	assert_in_range(w.window, LEAST, 6);
 }
 
+/* What the ports hold is never exceeded, and used where nothing is lost. */
+static void window__known(void **state)
+{
+	struct cn_adaptive_window w;
+
+	(void)state;
+	for (uint32_t known = 1; known < 50; known++) {
+		cn_adaptive_window_init_known(&w, known);
+		assert_int_equal(w.window, known);
+		for (int i = 0; i < 100000; i++) {
+			cn_adaptive_window_closed(&w);
+			if (i % 1000 == 0 && i < 20000) {
+				cn_adaptive_window_lost(&w);
+				assert_true(w.window < known || known <= LEAST);
+			}
+			cn_adaptive_window_acked(&w);
+			assert_in_range(w.window, 1, known);
+		}
+		run(&w, known, 4000000);
+		assert_int_equal(w.window, known);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +188,7 @@ int main(void)
 		cmocka_unit_test(window__stays_below),
 		cmocka_unit_test(window__settles),
 		cmocka_unit_test(window__finds_more),
+		cmocka_unit_test(window__known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
  *   post.c           a rank calls: checked, planned, started; deadlines
  *   op_idle.c        kept with their plans for the next call
  *   op.c             progress, copies between local ranks, completion
+ *   op_window.c      frames in flight: what ports hold, cables, losses
  *   op_send.c        which frame is next: ordering checks, window, link release
  *   op_reduce.c      what ranks of this node combine
  *   op_recv.c        frames that come in, and those that came before the start
@@ -162,6 +163,15 @@ void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint
 
 /* Hands out what can be combined; to be called when an action has got further. */
 void cn_op_reduce(struct cn_op *op);
+
+/* ---- op_window.c ------------------------------------------------------------------------ */
+
+/* Sets the windows of an operation whose arguments and algorithm are known. */
+void cn_op_window_begin(struct cn_op *op);
+/* They may have changed: to be called before it sends. */
+void cn_op_window_update(struct cn_op *op);
+/* What of its window may be in ports. */
+uint32_t cn_op_ports_window(const struct cn_op *op);
 
 /* ---- op_send.c: the source's upcalls ---------------------------------------------------- */
 

@@ -33,7 +33,7 @@ static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64
  */
 static uint64_t release_limit(const struct cn_op *op)
 {
-	return op->algorithm->window == CN_WINDOW_FAN_IN ? 0 : op->window / 2 + 2;
+	return op->algorithm->window == CN_WINDOW_FAN_IN ? 0 : cn_op_ports_window(op) / 2 + 2;
 }
 
 static bool releases_link(const struct cn_op *op, const struct cn_action *a)
@@ -227,7 +227,7 @@ static bool pull_interleaved(struct cn_op *op, struct cn_tx *out)
 	if (op->streams[k].send == CN_NONE) {
 		drop_target(op, op->next);
 		op->turn = 0;
-	} else if (++op->turn >= cn_engine_quantum(op->team->engine, op->window)) {
+	} else if (++op->turn >= cn_engine_quantum(op->team->engine, cn_op_ports_window(op))) {
 		op->next++;
 		op->turn = 0;
 	}
@@ -273,61 +273,13 @@ static bool pull_in_order(struct cn_op *op, struct cn_tx *out)
 }
 
 /* Whether frames of other operations, of any team, close the window of this one, so that none of
- * its own will open it. */
+ * its own will open it; or its own, sent when the window was larger, of which none asked. */
 static bool is_crowded_out(const struct cn_op *op, const struct cn_window *w)
 {
 	const struct cn_flight *f = &op->source.flight;
 
-	return op->ntargets > 0 && w->in_flight > f->in_flight && (f->by_acks || f->in_flight == 0);
-}
-
-/* The node that the next frame is for; UINT32_MAX: several. */
-static uint32_t next_node(const struct cn_op *op)
-{
-	const struct cn_sched *s = &op->sched;
-
-	return s->order == CN_ORDER_IN_TURN && op->next < s->n &&
-			       s->actions[op->next].kind == CN_ACT_SEND
-		       ? s->actions[op->next].peer
-		       : UINT32_MAX;
-}
-
-/* Frames on the way to the next node that are in cables, and not in ports. */
-static uint32_t in_cables(const struct cn_op *op)
-{
-	const struct cn_team *t = op->team;
-	const uint32_t k = next_node(op);
-	const struct cn_peer *p = k != UINT32_MAX ? t->nodes[k].peer : NULL;
-	/* that of its own transport, as this one's frames may have waited in ports from the start
-	 */
-	const cn_time rtt = p != NULL ? cn_peer_least_rtt(cn_engine_peer_of(p)->peer) : t->rtt;
-	const uint64_t frames = cn_min_time(rtt, 100 * CN_MS) * t->frames_per_ms / CN_MS;
-
-	switch (op->algorithm->window) {
-	case CN_WINDOW_LINK:
-		return (uint32_t)frames;
-	case CN_WINDOW_TWO_WAY:
-		return (uint32_t)frames / 2;
-	case CN_WINDOW_FAN_IN:
-		return (uint32_t)frames / t->senders;
-	default:
-		return 0;
-	}
-}
-
-/*
- * The automatic window now: what the ports hold, and frames that are in cables. These follow one
- * by one, as others arrive: sent at once they would all meet in one port.
- */
-static uint32_t window_now(const struct cn_op *op)
-{
-	const struct cn_flight *f = &op->source.flight;
-	const struct cn_adaptive_window *a = op->source.adaptive;
-	const uint32_t ports = op->team->window[op->algorithm->window],
-		       most = a != NULL ? a->window : ports + in_cables(op);
-	const uint64_t arrived = f->by_acks ? f->sent - f->unacked : f->received;
-
-	return ports >= most || arrived >= most - ports ? most : ports + (uint32_t)arrived;
+	return op->ntargets > 0 && (f->by_acks || f->in_flight == 0) &&
+	       (w->in_flight > f->in_flight || f->limit > op->window);
 }
 
 bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
@@ -340,12 +292,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	if (op->copy_first != CN_NONE) {
 		cn_op_run_copies(op);
 	}
-	if (op->automatic) {
-		op->window = window_now(op);
-		if (op->algorithm->window == CN_WINDOW_FAN_IN) {
-			op->pair_window = op->window;
-		}
-	}
+	cn_op_window_update(op);
 	if (cn_window_open(w, op->window)) {
 		switch (op->sched.order) {
 		case CN_ORDER_INTERLEAVED:

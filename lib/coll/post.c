@@ -235,33 +235,6 @@ static void start(struct cn_op *op, cn_time now)
 	cn_op_try_finish(op);
 }
 
-/* The window of an operation: what was asked for, else the algorithm's own. */
-static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
-			  const struct cn_algorithm *g)
-{
-	if (a->window != COLLNET_WINDOW_AUTO) {
-		return a->window;
-	}
-	return t->window[g->window];
-}
-
-/*
- * The automatic window of an exchange is right where all hosts have as much for each other. With
- * blocks of any size it does not keep them from filling one port, as does a window towards each.
- * Where many send to one, frames that an operation before left behind when it ended count, too.
- */
-static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_args *a,
-			       const struct cn_algorithm *g)
-{
-	if (g->window == CN_WINDOW_FAN_IN) {
-		return window_of(t, a, g);
-	}
-	return cn_op_is_vector(a->op) && cn_op_is_exchange(a->op) &&
-			       a->window == COLLNET_WINDOW_AUTO && g->window == CN_WINDOW_EXCHANGE
-		       ? t->pair_window
-		       : COLLNET_WINDOW_OFF;
-}
-
 /* The algorithm with the smallest predicted time; the last answer of an operation is kept. */
 static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_coll_args *a)
 {
@@ -392,16 +365,7 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 	op->state = OP_POSTED;
 	op->args = *a;
 	op->algorithm = c->algorithm;
-	op->window = window_of(t, a, c->algorithm);
-	op->pair_window = pair_window_of(t, a, c->algorithm);
-	op->source.adaptive = a->window == COLLNET_WINDOW_AUTO &&
-					      c->algorithm->window == CN_WINDOW_EXCHANGE
-				      ? t->adaptive
-				      : NULL;
-	op->automatic = op->source.adaptive != NULL ||
-			(a->window == COLLNET_WINDOW_AUTO && t->frames_per_ms > 0 &&
-			 c->algorithm->window != CN_WINDOW_NONE &&
-			 op->window != COLLNET_WINDOW_OFF);
+	cn_op_window_begin(op);
 	op->deadline = a->deadline;
 	op->combine_max = a->element > 0 ? combine_max / a->element * a->element : combine_max;
 	return COLLNET_OK;

@@ -75,7 +75,8 @@ struct cn_team {
 	uint32_t pair_window;		  /* for exchanges of blocks of any size */
 	uint32_t senders;		  /* at a time, that window[CN_WINDOW_FAN_IN] is for */
 	uint32_t frames_per_ms; /* of the slowest link; 0: not known, or the windows are fixed */
-	cn_time rtt;		/* to the nearest node; 0: not known */
+	cn_time serialisation;	/* of a full frame on the longest path, where it is in ports */
+	cn_time rtt;		/* the mean, as far as it is in cables; 0: not known */
 	struct cn_adaptive_window known;     /* window[CN_WINDOW_EXCHANGE], less after losses */
 	struct cn_adaptive_window *adaptive; /* that, or the engine's; NULL: it is fixed */
 	struct cn_choice { /* the last algorithm that was selected, by operation */
@@ -114,6 +115,8 @@ void cn_team_drop_unexpected(struct cn_team *t, struct cn_unexpected_queue *q);
 void cn_team_expire(struct cn_team *t, cn_time now);
 cn_time cn_team_deadline(const struct cn_team *t);
 
+/* team_ready.c: what of this round trip a frame is in cables and processors, and not in ports. */
+cn_time cn_team_in_cables(const struct cn_team *t, cn_time rtt);
 /* team_ready.c: the team becomes ready with these join records (one per peer). */
 int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **peers, uint32_t n,
 		  struct cn_err *err);

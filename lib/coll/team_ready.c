@@ -10,6 +10,9 @@
 #include "coll/engine_state.h"
 #include "coll/team.h"
 
+/* A longer round trip says that a processor was late, and nothing of cables. */
+static const cn_time rtt_most = 200 * CN_US;
+
 /* A node of the team before the nodes are put in order. */
 struct ready_node {
 	struct cn_team_node node;
@@ -119,20 +122,42 @@ static void place_ranks(struct cn_team *t, const struct ready_node *all, uint32_
 	first[0] = 0;
 }
 
-/* The round trip to the nearest node; 0: not known. */
-static cn_time least_rtt(struct cn_peer **peers, uint32_t n)
+cn_time cn_team_in_cables(const struct cn_team *t, cn_time rtt)
 {
-	cn_time least = CN_NEVER;
+	rtt = cn_min_time(rtt, rtt_most);
+	return rtt > t->serialisation ? rtt - t->serialisation : 0;
+}
+
+/* The round trip to a node, as far as it is in cables: the mean. */
+static cn_time mean_in_cables(const struct cn_team *t, struct cn_peer **peers, uint32_t n)
+{
+	cn_time sum = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		least = cn_min_time(least, cn_peer_least_rtt(peers[i]));
+		sum += cn_team_in_cables(t, cn_peer_least_rtt(peers[i]));
 	}
-	return n > 0 ? least : 0;
+	return n > 0 ? sum / n : 0;
+}
+
+/* The longest path, in links. */
+static uint32_t longest_path(const struct cn_topo *topo, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t links = 0;
+
+		for (uint32_t v = hosts[i]; v != topo->root; v = topo->vertices[v].parent) {
+			links++;
+		}
+		most = links > most ? links : most;
+	}
+	return 2 * most;
 }
 
 /* What the ports hold, and frames besides that are in cables. */
 static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, const uint32_t *hosts,
-			      uint32_t n, cn_time rtt)
+			      uint32_t n, struct cn_peer **peers)
 {
 	const uint32_t mtu = t->engine->config.node.mtu,
 		       w = cn_topo_window(topo, hosts, n, 2, NULL);
@@ -141,21 +166,24 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = cn_topo_two_way_window(t->window[CN_WINDOW_LINK]);
 	t->pair_window = cn_topo_pair_window(topo, hosts, n);
-	t->rtt = rtt;
 	t->frames_per_ms = cn_topo_transit(topo, hosts, n, false, CN_MS, mtu);
+	if (t->frames_per_ms > 0) {
+		t->serialisation = longest_path(topo, hosts, n) * CN_MS / t->frames_per_ms;
+	}
+	t->rtt = mean_in_cables(t, peers, n - 1);
 	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {
 		/* what comes is its clock: a frame is in flight for half a round trip */
 		cn_adaptive_window_init_known(&t->known,
 					      t->window[CN_WINDOW_EXCHANGE] +
-						      cn_topo_transit(topo, hosts, n, true, rtt / 2,
-								      mtu));
+						      cn_topo_transit(topo, hosts, n, true,
+								      t->rtt / 2, mtu));
 		t->adaptive = &t->known;
 	}
 }
 
 /* The network's part: tree, contention-aware numbers and W_g, if the topology knows all hosts. */
-static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, cn_time rtt,
-			     struct cn_err *err)
+static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical,
+			     struct cn_peer **peers, struct cn_err *err)
 {
 	const struct cn_topo *topo = t->engine->config.topo;
 	uint32_t *hosts;
@@ -181,13 +209,17 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical, c
 			       "node %s is not in the topology file: job %s runs "
 			       "without knowing its network",
 			       t->nodes[k].name, t->job);
+			if (t->adaptive != NULL && t->engine->window != COLLNET_WINDOW_OFF) {
+				cn_adaptive_window_init_known(&t->known, t->engine->window);
+				t->adaptive = &t->known;
+			}
 			goto out;
 		}
 	}
 	t->adaptive = NULL;
 	t->window[CN_WINDOW_FAN_IN] = cn_topo_fan_in(topo, hosts, n, &t->senders);
 	if (t->engine->config.window == COLLNET_WINDOW_AUTO) {
-		automatic_windows(t, topo, hosts, n, rtt);
+		automatic_windows(t, topo, hosts, n, peers);
 	}
 	r = cn_tree_make(topo, hosts, n, CN_TOPO_NONE, &t->tree, err);
 	if (r == COLLNET_OK) {
@@ -241,8 +273,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	if (!keep_names(t, nodes)) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
 	}
-	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, least_rtt(peers, n),
-			      err);
+	r = place_in_topology(t, nodes, s + 2 * (size_t)t->ranks + nodes + 1, peers, err);
 	if (r != COLLNET_OK) {
 		return r;
 	}

@@ -60,13 +60,26 @@ bool cn_transport_resend(void *ctx, void *token, uint8_t *flags)
 	return true;
 }
 
-/* The frame of another node may have been one of an exchange: so are most. */
+/* Whether one of the operations that are running has a window that adapts. */
+static bool any_adapts(const struct cn_transport *x)
+{
+	const struct cn_source *s = x->sources.current;
+
+	for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
+		if (s->adaptive != NULL) {
+			return true;
+		}
+	}
+	return false;
+}
+
 void cn_transport_lost(void *ctx, void *token)
 {
 	struct cn_transport *x = ctx;
 	const struct cn_source *s = token;
 
-	if (x->team != NULL && x->team->adaptive != NULL && (s == NULL || s->adaptive != NULL)) {
+	if (x->team != NULL && x->team->adaptive != NULL &&
+	    (s != NULL ? s->adaptive != NULL : any_adapts(x))) {
 		cn_adaptive_window_lost(x->team->adaptive);
 	}
 }

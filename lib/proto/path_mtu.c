@@ -243,6 +243,8 @@ void cn_path_answer(struct cn_peer *p, uint32_t stream)
 		return;
 	}
 	if (waits_for_answer(p)) {
+		/* answered at once, while what else comes now is acknowledged when it suits */
+		cn_rtt_sample(&p->tx.rtt, n->now - h->sent_at);
 		wait = 3 * (n->now - h->sent_at);
 		wait = wait > wait_least(n) ? wait : wait_least(n);
 		n->paths.wait = cn_min_time(wait, n->config.dead_after / 3);

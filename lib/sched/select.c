@@ -88,6 +88,16 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 	}
 }
 
+static bool rates_are_known(const struct cn_tree *t)
+{
+	for (uint32_t x = 1; t != NULL && x < t->n; x++) {
+		if (t->topo->links[t->v[x].link].rate == 0) {
+			return false;
+		}
+	}
+	return t != NULL;
+}
+
 static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
 		 struct cn_network *n)
 {
@@ -99,6 +109,7 @@ static void look(const struct cn_layout *l, const struct cn_plan *p, const struc
 	}
 	n->slowest = l->tree != NULL ? cn_cost_slowest(c, l->tree) : (uint64_t)c->rate;
 	windows(l, n);
+	n->rates_known = rates_are_known(l->tree);
 	n->latency = latency(n);
 	n->exchange = exchange_time(n);
 }
@@ -110,17 +121,6 @@ static uint32_t messages(const struct cn_network *n, enum cn_op_kind op)
 		return n->layout->nnodes > 2 ? 2 : 1;
 	}
 	return n->local * (cn_op_is_exchange(op) ? n->layout->nranks - n->local : 1);
-}
-
-/* Then a window has room for what is in cables, too, and does not limit (coll/op_send.c). */
-static bool rates_are_known(const struct cn_tree *t)
-{
-	for (uint32_t x = 1; t != NULL && x < t->n; x++) {
-		if (t->topo->links[t->v[x].link].rate == 0) {
-			return false;
-		}
-	}
-	return t != NULL;
 }
 
 /*
@@ -152,8 +152,11 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	default:
 		break;
 	}
-	if (window == COLLNET_WINDOW_OFF || frames <= window || rates_are_known(n->layout->tree)) {
+	if (window == COLLNET_WINDOW_OFF || frames <= window) {
 		return 0;
+	}
+	if (n->rates_known && (a->window != CN_WINDOW_EXCHANGE || op == CN_OP_ALLTOALL)) {
+		return 0; /* there is room for what is in cables */
 	}
 	return (a->window == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? n->latency
 									 : round_trip) /

@@ -123,8 +123,8 @@ uint32_t cn_topo_assumed_buffer(const struct cn_topo *t);
 /*
  * The frames of `bytes` that a host has in cables and processors, and not in ports: its share of
  * what the busiest link carries in a time of so many nanoseconds, in an exchange among n hosts, or
- * all that the slowest one carries, where it carries one message at a time. 0 where no rate is
- * known.
+ * all that a cable of the slowest one carries, where it carries one message at a time. 0 where a
+ * rate is not known.
  */
 uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange,
 			 uint64_t time, uint32_t bytes);

@@ -251,10 +251,13 @@ uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_
 	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
 		const uint32_t v = t->order[i];
 		const uint64_t cross = crossings(f[v].hosts, n);
-		const double rate = rate_of(&t->links[t->vertices[v].parent_link]);
+		const struct cn_topo_link *l = &t->links[t->vertices[v].parent_link];
+		const double rate = (double)l->rate;
 
-		if (cross != 0) {
-			least = smaller(least, exchange ? rate * (n - 1) / (double)cross : rate);
+		if (cross != 0) { /* a message takes one channel */
+			least = smaller(least,
+					exchange ? rate * l->channels * (n - 1) / (double)cross
+						 : rate);
 		}
 	}
 	free(f);

@@ -149,7 +149,8 @@ class collnet_stats(ctypes.Structure):
         ("cpu_ns", c_uint64), ("rss_bytes", c_uint64), ("window", c_uint32),
         ("window_now", c_uint32), ("window_peak", c_uint32), ("nodes", c_uint32),
         ("jobs", c_uint32), ("mtu", c_uint32), ("link_rate", c_uint64),
-        ("version_frames", c_uint64), ("plans", c_uint64), ("adaptive_window", c_uint32)]
+        ("version_frames", c_uint64), ("plans", c_uint64), ("adaptive_window", c_uint32),
+        ("zero", c_uint32)]
 
 
 class collnet_node_info(ctypes.Structure):

@@ -37,8 +37,7 @@ held() {
 	json window_peak rows | paste -d' ' - windows >pairs
 	while read -r peak window; do
 		case $window in
-		# besides what ports hold, a few may be in cables, or in processors that are late
-		[1-9]*) [ "$peak" -le $((window + 8)) ] || fail "$peak frames in flight: $what" ;;
+		[1-9]*) [ "$peak" -le "$window" ] || fail "$peak frames in flight: $what" ;;
 		*) cat rows; fail "no window: $what" ;;
 		esac
 	done <pairs

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The window of an operation: what was asked for, else the team's by the algorithm's rule
+ * (team_ready.c). That one is what ports hold. What is in cables comes on top, and losses take from
+ * it, so it changes as the operation runs.
+ */
+#include "coll/engine_state.h"
+#include "coll/op.h"
+
+/* The window of an operation: what was asked for, else the algorithm's own. */
+static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
+			  const struct cn_algorithm *g)
+{
+	if (a->window != COLLNET_WINDOW_AUTO) {
+		return a->window;
+	}
+	return t->window[g->window];
+}
+
+/*
+ * The automatic window of an exchange is right where all hosts have as much for each other. With
+ * blocks of any size it does not keep them from filling one port, as does a window towards each.
+ * Where many send to one, frames that an operation before left behind when it ended count, too.
+ */
+static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_args *a,
+			       const struct cn_algorithm *g)
+{
+	if (g->window == CN_WINDOW_FAN_IN) {
+		return window_of(t, a, g);
+	}
+	return cn_op_is_vector(a->op) && cn_op_is_exchange(a->op) &&
+			       a->window == COLLNET_WINDOW_AUTO && g->window == CN_WINDOW_EXCHANGE
+		       ? t->pair_window
+		       : COLLNET_WINDOW_OFF;
+}
+
+/* The node that the next frame is for; UINT32_MAX: several. */
+static uint32_t next_node(const struct cn_op *op)
+{
+	const struct cn_sched *s = &op->sched;
+
+	return s->order == CN_ORDER_IN_TURN && op->next < s->n &&
+			       s->actions[op->next].kind == CN_ACT_SEND
+		       ? s->actions[op->next].peer
+		       : UINT32_MAX;
+}
+
+/* Frames on the way to the next node that are in cables, and not in ports. */
+static uint32_t in_cables(const struct cn_op *op)
+{
+	const struct cn_team *t = op->team;
+	const uint32_t k = next_node(op);
+	const struct cn_peer *p = k != UINT32_MAX ? t->nodes[k].peer : NULL;
+	/* of the node's own transport: this one's frames may have waited in ports from the start */
+	const cn_time rtt = p != NULL ? cn_team_in_cables(t, cn_peer_least_rtt(cn_engine_peer_of(p)
+										       ->peer))
+				      : t->rtt;
+	const uint64_t frames = rtt * t->frames_per_ms / CN_MS;
+
+	switch (op->algorithm->window) {
+	case CN_WINDOW_LINK:
+		return (uint32_t)frames;
+	case CN_WINDOW_TWO_WAY:
+		return (uint32_t)frames / 2;
+	case CN_WINDOW_FAN_IN:
+		return (uint32_t)frames / t->senders;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * The automatic window now: what the ports hold, and frames that are in cables. These follow one
+ * by one, as others arrive: sent at once they would all meet in one port. Of the operations with
+ * the window of an exchange, only an all-to-all loads the links as evenly as that takes.
+ */
+static uint32_t window_now(const struct cn_op *op)
+{
+	const struct cn_flight *f = &op->source.flight;
+	const struct cn_adaptive_window *a = op->source.adaptive;
+	const uint32_t ports = op->team->window[op->algorithm->window],
+		       most = a != NULL ? a->window : ports + in_cables(op);
+	uint64_t arrived = f->by_acks ? f->sent - f->unacked : f->received;
+
+	if (a != NULL && op->args.op != CN_OP_ALLTOALL) {
+		arrived = 0;
+	}
+	return ports >= most || arrived >= most - ports ? most : ports + (uint32_t)arrived;
+}
+
+void cn_op_window_begin(struct cn_op *op)
+{
+	const struct cn_team *t = op->team;
+	const bool automatic = op->args.window == COLLNET_WINDOW_AUTO;
+
+	op->window = window_of(t, &op->args, op->algorithm);
+	op->pair_window = pair_window_of(t, &op->args, op->algorithm);
+	op->source.adaptive = automatic && op->algorithm->window == CN_WINDOW_EXCHANGE ? t->adaptive
+										       : NULL;
+	op->automatic = op->source.adaptive != NULL ||
+			(automatic && t->frames_per_ms > 0 && op->window != COLLNET_WINDOW_OFF);
+}
+
+void cn_op_window_update(struct cn_op *op)
+{
+	if (op->automatic) {
+		op->window = window_now(op);
+		if (op->algorithm->window == CN_WINDOW_FAN_IN) {
+			op->pair_window = op->window;
+		}
+	}
+}
+
+uint32_t cn_op_ports_window(const struct cn_op *op)
+{
+	const uint32_t ports = op->team->window[op->algorithm->window];
+
+	return op->automatic && ports < op->window ? ports : op->window;
+}

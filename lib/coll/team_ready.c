@@ -173,7 +173,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	t->rtt = mean_in_cables(t, peers, n - 1);
 	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {
 		/* what comes is its clock: a frame is in flight for half a round trip */
-		cn_adaptive_window_init_known(&t->known,
+		cn_adaptive_window_init_known(&t->known, t->window[CN_WINDOW_EXCHANGE],
 					      t->window[CN_WINDOW_EXCHANGE] +
 						      cn_topo_transit(topo, hosts, n, true,
 								      t->rtt / 2, mtu));
@@ -210,7 +210,8 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical,
 			       "without knowing its network",
 			       t->nodes[k].name, t->job);
 			if (t->adaptive != NULL && t->engine->window != COLLNET_WINDOW_OFF) {
-				cn_adaptive_window_init_known(&t->known, t->engine->window);
+				cn_adaptive_window_init_known(&t->known, t->engine->window,
+							      t->engine->window);
 				t->adaptive = &t->known;
 			}
 			goto out;

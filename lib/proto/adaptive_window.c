@@ -13,16 +13,18 @@ void cn_adaptive_window_init(struct cn_adaptive_window *w)
 {
 	*w = (struct cn_adaptive_window){
 		.window = INITIAL,
+		.least = LEAST,
 		.most = MOST,
 		.lossy = UINT32_MAX,
 		.patience = PATIENCE_FIRST,
 	};
 }
 
-void cn_adaptive_window_init_known(struct cn_adaptive_window *w, uint32_t window)
+void cn_adaptive_window_init_known(struct cn_adaptive_window *w, uint32_t ports, uint32_t most)
 {
 	cn_adaptive_window_init(w);
-	w->window = w->most = window;
+	w->least = ports / 2 + ports % 2;
+	w->window = w->most = most;
 }
 
 void cn_adaptive_window_closed(struct cn_adaptive_window *w)
@@ -73,7 +75,7 @@ void cn_adaptive_window_lost(struct cn_adaptive_window *w)
 		w->patience = w->patience * 2 < PATIENCE_MOST ? w->patience * 2 : PATIENCE_MOST;
 	}
 	w->lossy = w->window;
-	w->window = w->window / 2 > LEAST ? w->window / 2 : w->window < LEAST ? w->window : LEAST;
+	w->window = w->window / 2 > w->least ? w->window / 2 : w->least;
 	w->acked = 0;
 	w->full = false;
 	w->decreased = true;

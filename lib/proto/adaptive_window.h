@@ -16,19 +16,20 @@
 #include "util/util.h"
 
 struct cn_adaptive_window {
-	uint32_t window;   /* frames that may be in flight */
-	uint32_t most;	   /* what it may grow to */
-	uint32_t lossy;	   /* the window that lost frames; UINT32_MAX: none did */
-	uint32_t patience; /* windows without a loss before `lossy` is tried */
-	uint64_t acked;	   /* frames since the window changed */
-	bool full;	   /* the window was closed since it changed */
-	bool decreased;	   /* and since then no window of frames was acknowledged */
+	uint32_t window;      /* frames that may be in flight */
+	uint32_t least, most; /* what it may shrink and grow to */
+	uint32_t lossy;	      /* the window that lost frames; UINT32_MAX: none did */
+	uint32_t patience;    /* windows without a loss before `lossy` is tried */
+	uint64_t acked;	      /* frames since the window changed */
+	bool full;	      /* the window was closed since it changed */
+	bool decreased;	      /* and since then no window of frames was acknowledged */
 };
 
 /* For a network that is not known. */
 void cn_adaptive_window_init(struct cn_adaptive_window *w);
-/* For one whose ports hold the frames of this window, if nothing else uses them. */
-void cn_adaptive_window_init_known(struct cn_adaptive_window *w, uint32_t window);
+/* For one whose ports hold `ports` frames of each node if nothing else uses them, and half of them
+ * in any case: what is lost then is not lost in ports. In flight may be `most`. */
+void cn_adaptive_window_init_known(struct cn_adaptive_window *w, uint32_t ports, uint32_t most);
 /* A source would have sent more. */
 void cn_adaptive_window_closed(struct cn_adaptive_window *w);
 void cn_adaptive_window_acked(struct cn_adaptive_window *w);

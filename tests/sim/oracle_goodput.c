@@ -65,6 +65,16 @@ uint32_t oracle_window(const struct scenario *s, const struct op_plan *p)
 	return node != COLLNET_WINDOW_AUTO && node < own ? node : own;
 }
 
+bool oracle_has_cables(const struct scenario *s, const struct op_plan *p)
+{
+	if (p->window != COLLNET_WINDOW_AUTO || s->config.engine.window != COLLNET_WINDOW_AUTO ||
+	    s->config.topology_unaware || p->algorithm == NULL) {
+		return false;
+	}
+	return p->op == CN_OP_ALLTOALL ||
+	       cn_algorithm_find(p->op, p->algorithm)->window != CN_WINDOW_EXCHANGE;
+}
+
 bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)
 {
 	if (p->algorithm == NULL) {

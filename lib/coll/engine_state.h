@@ -40,7 +40,7 @@ struct cn_engine {
 	cn_time deadline; /* earliest of teams and operations; see cn_engine_touch() */
 	bool touched;	  /* it must be found anew */
 	bool closing;
-	bool crowded_out; /* frames of others close the window of an operation that would send */
+	bool crowded_out; /* an operation would send, and none of its frames will open the window */
 };
 
 /*

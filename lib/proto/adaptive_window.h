@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The global window where the network is not known, and Eq. 4 can say nothing: it follows from the
- * frames that are lost. Congestion control towards each peer (cc.h) cannot do this, as an exchange
- * has few frames in flight to each of many peers, which meet in one port.
+ * A global window that follows from the frames that are lost: where the network is not known, and
+ * Eq. 4 can say nothing, and below what Eq. 4 allows, where ports overflow all the same. Congestion
+ * control towards each peer (cc.h) cannot do this, as an exchange has few frames in flight to each
+ * of many peers, which meet in one port.
  *
  * Slow start up to the first loss. A loss halves the window, once per window of frames, and the
  * window at which it happened is remembered: the window soon grows again to one less, and stays

@@ -590,7 +590,7 @@ struct collnet_stats {
 	uint64_t version_frames;  /**< frames of another wire version or encapsulation */
 	uint64_t plans;		  /**< schedules planned */
 	uint32_t adaptive_window; /**< of exchanges, without a topology; 0: not in use */
-	uint32_t zero;
+	uint32_t zero;		  /**< reserved */
 };
 
 /** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */

@@ -67,6 +67,7 @@ tools_libcn_tools_la_SOURCES = \
 	tools/gnuplot.h \
 	tools/lab/command.c \
 	tools/lab/command.h \
+	tools/lab/cpus.c \
 	tools/lab/fault.c \
 	tools/lab/net.c \
 	tools/lab/plan.c \

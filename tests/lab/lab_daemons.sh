@@ -61,6 +61,8 @@ has "collnetd on h2 ended with status 9" err
 STATUS=0
 
 # Tests may kill one and start it again, from any host.
+PROCESSORS=$(nproc)
+export PROCESSORS
 run 0 '
 	[ $COLLNET_RANK = 3 ] || exit 0
 	old=$(cat "$COLLNET_LAB_DIR/h1.daemon.pid")
@@ -70,6 +72,12 @@ run 0 '
 	[ $new != $old ] && kill -0 $new || exit 5
 	# it is in its own host again
 	[ "$(lab-on h1 readlink /proc/self/ns/net)" = "$(readlink /proc/$new/ns/net)" ] || exit 6
-	[ "$(readlink /proc/self/ns/net)" != "$(readlink /proc/$new/ns/net)" ] || exit 7'
+	[ "$(readlink /proc/self/ns/net)" != "$(readlink /proc/$new/ns/net)" ] || exit 7
+	# and on the processors of its host, which are not those of the next one
+	cpus() { sed -n "s/^Cpus_allowed_list://p" /proc/$1/status; }
+	[ "$(lab-on h1 sed -n "s/^Cpus_allowed_list://p" /proc/self/status)" = "$(cpus $new)" ] || exit 8
+	[ "$(cpus "$(cat "$COLLNET_LAB_DIR/h3.daemon.pid")")" = "$(cpus $$)" ] || exit 9
+	[ "$(cpus $$)" != "$(lab-on h2 sed -n "s/^Cpus_allowed_list://p" /proc/self/status)" ] ||
+		[ $PROCESSORS = 1 ] || exit 10'
 has "collnetd on h1 was killed by signal 9" err
 echo "ok"

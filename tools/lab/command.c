@@ -293,11 +293,9 @@ static int check_tools(const struct lab *lab, struct cn_err *err)
 {
 	static const struct {
 		const char *tool, *package;
-	} tools[] = { { "ip", "iproute2" },
-		      { "bridge", "iproute2" },
-		      { "tc", "iproute2" },
-		      { "nsenter", "util-linux" },
-		      { "nft", "nftables" } };
+	} tools[] = { { "ip", "iproute2" },	   { "bridge", "iproute2" },
+		      { "tc", "iproute2" },	   { "nsenter", "util-linux" },
+		      { "taskset", "util-linux" }, { "nft", "nftables" } };
 	size_t i, n = sizeof(tools) / sizeof(tools[0]) - (lab->o->loss_ppm == 0 ? 1 : 0);
 	char path[256];
 

@@ -18,6 +18,7 @@
 #ifndef CN_LAB_H
 #define CN_LAB_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,8 +54,9 @@ struct lab_options {
 struct lab_host {
 	uint32_t vertex;
 	const char *name;
-	pid_t daemon; /* 0: not running (any more) */
-	int ready;    /* readable when the daemon is ready, until it is; else -1 */
+	cpu_set_t cpus; /* that its processes run on; none: all */
+	pid_t daemon;	/* 0: not running (any more) */
+	int ready;	/* readable when the daemon is ready, until it is; else -1 */
 };
 
 struct lab_rank {
@@ -115,6 +117,12 @@ struct lab_batch {
 int lab_batch_open(struct lab_batch *b, struct cn_err *err);
 int lab_batch_run(struct lab_batch *b, char *const argv[], struct cn_err *err);
 int lab_write_file(const char *path, mode_t mode, const char *text, struct cn_err *err);
+
+/* cpus.c: hosts and processors. lab_bind() binds this process to those of a host; lab_write_bind()
+ * writes the command that binds a shell. */
+void lab_assign_cpus(struct lab *lab);
+void lab_bind(const struct lab_host *h);
+void lab_write_bind(const struct lab_host *h, FILE *f);
 
 /* start.c: daemons and ranks come to life. */
 int lab_write_scripts(struct lab *lab, struct cn_err *err);

@@ -163,5 +163,6 @@ int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err)
 	for (i = 0; i < lab->nranks; i++) {
 		lab->ranks[i].host = i / o->ranks_per_node;
 	}
+	lab_assign_cpus(lab);
 	return COLLNET_OK;
 }

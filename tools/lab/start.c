@@ -87,15 +87,17 @@ static void quote(const char *text, FILE *f)
 	fputc('\'', f);
 }
 
-static void daemon_script(const struct lab *lab, const char *host, FILE *f)
+static void daemon_script(const struct lab *lab, const struct lab_host *h, FILE *f)
 {
+	const char *host = h->name;
 	uint32_t i;
 
 	fprintf(f,
 		"#!/bin/sh\n# starts collnetd on %s, in the foreground; more options may follow\n"
-		"echo $$ >" LAB_DIR "/%s.daemon.pid\n"
-		"exec nsenter --net=/run/netns/%s --uts=" LAB_DIR "/uts/%s -- ",
-		host, host, host, host);
+		"echo $$ >" LAB_DIR "/%s.daemon.pid\n",
+		host, host);
+	lab_write_bind(h, f);
+	fprintf(f, "exec nsenter --net=/run/netns/%s --uts=" LAB_DIR "/uts/%s -- ", host, host);
 	quote(lab->daemon, f);
 	fprintf(f,
 		" --interface eth0 --node %s%s --socket " LAB_DIR
@@ -128,8 +130,9 @@ static int finish_file(FILE *f, char **text, const char *name, mode_t mode, stru
 	return rc;
 }
 
-static int host_files(const struct lab *lab, const char *host, struct cn_err *err)
+static int host_files(const struct lab *lab, const struct lab_host *h, struct cn_err *err)
 {
+	const char *host = h->name;
 	char name[COLLNET_NAME_MAX + 20], *text = NULL;
 	int rc = COLLNET_OK;
 	size_t len;
@@ -145,6 +148,7 @@ static int host_files(const struct lab *lab, const char *host, struct cn_err *er
 		"\"\" | " LAB_DIR "/*) export COLLNET_SOCKET=" LAB_DIR "/%s.sock ;;\n"
 		"esac\n",
 		host, host);
+	lab_write_bind(h, f);
 	snprintf(name, sizeof(name), "%s.env", host);
 	rc = finish_file(f, &text, name, 0644, err);
 	if (rc != COLLNET_OK || lab->o->no_daemons) {
@@ -154,7 +158,7 @@ static int host_files(const struct lab *lab, const char *host, struct cn_err *er
 	if (f == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for the lab's scripts");
 	}
-	daemon_script(lab, host, f);
+	daemon_script(lab, h, f);
 	snprintf(name, sizeof(name), "%s.daemon.cmd", host);
 	return finish_file(f, &text, name, 0755, err);
 }
@@ -174,7 +178,7 @@ int lab_write_scripts(struct lab *lab, struct cn_err *err)
 		rc = finish_file(f, &text, "topology", 0644, err);
 	}
 	for (i = 0; rc == COLLNET_OK && i < lab->nhosts; i++) {
-		rc = host_files(lab, lab->hosts[i].name, err);
+		rc = host_files(lab, &lab->hosts[i], err);
 	}
 	if (rc == COLLNET_OK) {
 		rc = lab_write_file(LAB_DIR "/bin/lab-on", 0755, lab_on, err);
@@ -403,6 +407,7 @@ __attribute__((noreturn)) static void become_rank(struct lab *lab, uint32_t r, c
 	}
 	common_environment(lab);
 	host_environment(h);
+	lab_bind(h);
 	set_number("COLLNET_RANK", r);
 	set_number("COLLNET_SIZE", lab->nranks);
 	if (r != 0) {

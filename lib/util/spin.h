@@ -11,7 +11,7 @@
  * processor. If one that computes needs it, too, that call can last for milliseconds, whatever the
  * priority of that process is. After one that lasted CN_SPIN_LOST or longer, none is made for
  * CN_SPIN_SHARE times as long, and for twice that time if it happens again soon, up to
- * CN_SPIN_BAR_MAX.
+ * CN_SPIN_BAR_MAX: an idle machine, too, takes the processor away now and then.
  */
 #ifndef CN_SPIN_H
 #define CN_SPIN_H
@@ -21,7 +21,7 @@
 #define CN_SPIN_MAX	(50 * CN_US)
 #define CN_SPIN_PROBE	64u
 #define CN_SPIN_LOST	(500 * CN_US)
-#define CN_SPIN_SHARE	128u
+#define CN_SPIN_SHARE	8u
 #define CN_SPIN_BAR_MAX (30000 * CN_MS)
 
 struct cn_spin {

@@ -9,14 +9,17 @@
 
 #define POOL_SHARE 256u /* frames of a team at one receiver, from all other nodes together */
 #define LEAST	   4u
-#define MOST	   64u
+#define MOST	   (2 * CN_SUPER_FRAME_MAX)
 
-/* Where many nodes may send to one. */
+/* Where many nodes may send to one. A limit that is no multiple divides super-frames. */
 static uint32_t least(const struct cn_team *t)
 {
-	uint32_t peers = t->layout.nnodes - 1, n = POOL_SHARE / (peers > 0 ? peers : 1);
+	const uint32_t peers = t->layout.nnodes - 1, n = POOL_SHARE / (peers > 0 ? peers : 1);
 
-	return n < LEAST ? LEAST : n > MOST ? MOST : n;
+	if (n < CN_SUPER_FRAME_MAX / 2) {
+		return n < LEAST ? LEAST : n;
+	}
+	return n < MOST ? CN_SUPER_FRAME_MAX : MOST;
 }
 
 /* Frames of a tree or ring come from one node, or few. */

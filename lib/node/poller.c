@@ -12,10 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/super_frame.h"
+
 #define BATCH	  88	       /* two super-frames */
 #define RETRY	  (10 * CN_MS) /* event-driven: until a full link is retried without an event */
 #define LOOKS	  32	       /* for a frame, of a caller that spins: a fraction of 1 us */
 #define INPUT_MAX 1024	       /* frames per poll, so that sending is not starved */
+#define BULK	  16	       /* frames at once: more may follow that need no ACK of their own */
 
 struct cn_poller {
 	struct cn_link *link;
@@ -72,7 +75,7 @@ static uint32_t receive(struct cn_poller *p, cn_time now)
 			cn_link_release(p->link);
 		}
 		total += (uint32_t)n;
-	} while (n == BATCH && total < INPUT_MAX);
+	} while (n >= BULK && total < INPUT_MAX);
 	return total;
 }
 
@@ -91,16 +94,35 @@ static void keep(struct cn_poller *p, uint32_t from, uint32_t n)
 	}
 }
 
+/*
+ * How many of n frames to send now: a full batch may end within a super-frame, which would then be
+ * two. Its frames are sent with those that follow.
+ */
+static uint32_t whole_super_frames(const struct cn_frame *f, uint32_t n)
+{
+	uint32_t first = 0, k = 0;
+
+	if (n < BATCH) {
+		return n;
+	}
+	do {
+		first += k;
+		k = (uint32_t)cn_super_frame_length(f + first, n - first, SIZE_MAX);
+	} while (first + k < n);
+	return k < CN_SUPER_FRAME_MAX && first > 0 ? first : n;
+}
+
 static int transmit(struct cn_poller *p, cn_time now)
 {
+	uint32_t held = 0; /* frames in out whose super-frame is not complete */
 	int total = 0, gone = 0;
 
 	if (p->kept > 0 && p->event_driven && now < p->retry_at) {
 		return 0;
 	}
 	for (;;) {
-		uint32_t n = p->kept, from = p->kept_at;
-		bool fresh = n == 0;
+		const bool fresh = p->kept == 0;
+		uint32_t n = fresh ? held : p->kept, from = p->kept_at, end;
 		int taken;
 
 		while (fresh && n < BATCH && cn_engine_output(p->engine, now, &p->out[n])) {
@@ -109,15 +131,16 @@ static int transmit(struct cn_poller *p, cn_time now)
 		if (n == from) {
 			return gone < 0 ? gone : total;
 		}
-		taken = cn_link_send(p->link, p->out + from, n - from);
+		end = fresh ? whole_super_frames(p->out, n) : n;
+		taken = cn_link_send(p->link, p->out + from, end - from);
 		if (taken < 0) {
 			/* Lost, as on a cable that is cut: the transport goes on. */
 			gone = taken;
-			taken = (int)(n - from);
+			taken = (int)(end - from);
 		}
 		total += taken;
 		from += (uint32_t)taken;
-		if (from < n) {
+		if (from < end) {
 			p->retry_at = now + RETRY;
 			if (fresh) {
 				keep(p, from, n);
@@ -126,6 +149,8 @@ static int transmit(struct cn_poller *p, cn_time now)
 			}
 			return gone < 0 ? gone : total;
 		}
+		held = n - end;
+		memmove(p->out, p->out + end, held * sizeof(p->out[0]));
 		p->kept = p->kept_at = 0;
 	}
 }

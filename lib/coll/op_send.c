@@ -195,7 +195,8 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	 * long. */
 	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
 	     (op->sends_more || op->source.flight.by_acks)) ||
-	    (op->sends_more && op->source.flight.by_acks && s->send == CN_NONE) ||
+	    (op->sends_more && op->source.flight.by_acks && s->send == CN_NONE &&
+	     cn_node_window(node)->in_flight > unrequested_limit(op)) ||
 	    (p->done == a->len && op->source.flight.unacked > unrequested_limit(op) &&
 	     leaves_node(op, i)) ||
 	    last_before_release(op, a, a->len - p->done) || clocks_pair(op, out->peer)) {

@@ -3,8 +3,9 @@
 #include "sched/cost.h"
 
 const struct cn_cost cn_cost_default = {
-	.startup = 20e-6,
+	.startup = 10e-6,
 	.message = 0.5e-6,
+	.combine = 40e-6,
 	.hop = 5e-6,
 	.payload = 1472,
 	.overhead = 66,

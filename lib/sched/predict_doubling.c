@@ -168,7 +168,7 @@ void cn_predict_reduction_allgather(const struct cn_network *n, struct cn_predic
 		snprintf(out->why, sizeof(out->why), "no memory");
 	} else {
 		predict(&x, false);
-		out->seconds = x.seconds + 2 * n->cost->startup;
+		out->seconds = x.seconds + n->cost->combine;
 		snprintf(out->why, sizeof(out->why), "%u rounds, combined once",
 			 cn_log2_up(n->layout->nnodes));
 	}

@@ -163,7 +163,7 @@ static double all_rounds(const struct cn_network *n, double *steps)
 	const uint64_t bytes = n->plan->bytes;
 	/* An allreduce of parts beyond a power of two begins and ends with a message more. */
 	const bool more = n->plan->op == CN_OP_ALLREDUCE && (parts & (parts - 1)) != 0;
-	const double combining = 2 * n->cost->startup;
+	const double combining = n->cost->combine;
 	const double whole = wire(n, (double)bytes),
 		     frame = wire(n, (double)cn_cost_frame(n->cost, bytes));
 	struct rounds r;
@@ -226,7 +226,7 @@ void cn_predict_reduction_ring(const struct cn_network *n, struct cn_prediction 
 	 * the first frame of the next one takes longer to be stored, forwarded and combined. */
 	const double first = pass(n, chunk);
 	const double gather = cn_longer(wire(n, chunk), first);
-	const double scatter = cn_longer(wire(n, chunk), first + 2 * n->cost->startup);
+	const double scatter = cn_longer(wire(n, chunk), first + n->cost->combine);
 
 	if (n->plan->ordered) {
 		snprintf(out->why, sizeof(out->why), "for commutative operations");
@@ -240,7 +240,7 @@ void cn_predict_reduction_chain(const struct cn_network *n, struct cn_prediction
 {
 	const uint32_t hops = parts_of(n) - 1;
 	const uint64_t bytes = n->plan->bytes;
-	const double hop = pass(n, (double)bytes) + 2 * n->cost->startup;
+	const double hop = pass(n, (double)bytes) + n->cost->combine;
 	/* There and back, each node's link carries the block twice in either direction; on the way
 	 * to a root in the order of the ranks the root's does. */
 	const bool twice = n->plan->op == CN_OP_ALLREDUCE ||

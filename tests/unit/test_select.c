@@ -141,7 +141,7 @@ static void select__no_cliffs_in_size(void **state)
 						    strcmp(name, "binomial") == 0;
 
 				if (last > 0 &&
-				    (time < (rounds ? 0.7 : 0.93) * last || time > 2.3 * last)) {
+				    (time < (rounds ? 0.69 : 0.93) * last || time > 2.3 * last)) {
 					fail_msg(
 						"%s, operation %d, %llu bytes by %s: %g s after %g s",
 						shapes[s], op, (unsigned long long)bytes, name,

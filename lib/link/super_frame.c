@@ -26,6 +26,17 @@ size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t mos
 	return k;
 }
 
+size_t cn_super_frame_whole(const struct cn_frame *frames, size_t n)
+{
+	size_t first = 0, k = 0;
+
+	while (first + k < n) {
+		first += k;
+		k = cn_super_frame_length(frames + first, n - first, SIZE_MAX);
+	}
+	return k < CN_SUPER_FRAME_MAX && first > 0 ? first : n;
+}
+
 size_t cn_super_frame_pieces(struct iovec *out, const struct cn_frame *frames, size_t k)
 {
 	size_t n = 0;

@@ -20,6 +20,10 @@
  * than `most` bytes after the Ethernet header is no part of one: the kernel has to refuse it. */
 size_t cn_super_frame_length(const struct cn_frame *frames, size_t n, size_t most);
 
+/* How many of the n frames, from the first on, are super-frames that no frame behind them can be
+ * part of; all if they are one. */
+size_t cn_super_frame_whole(const struct cn_frame *frames, size_t n);
+
 /* Bytes of the collnet frame in a frame to send. */
 static inline size_t cn_super_frame_size(const struct cn_frame *f)
 {

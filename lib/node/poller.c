@@ -94,24 +94,6 @@ static void keep(struct cn_poller *p, uint32_t from, uint32_t n)
 	}
 }
 
-/*
- * How many of n frames to send now: a full batch may end within a super-frame, which would then be
- * two. Its frames are sent with those that follow.
- */
-static uint32_t whole_super_frames(const struct cn_frame *f, uint32_t n)
-{
-	uint32_t first = 0, k = 0;
-
-	if (n < BATCH) {
-		return n;
-	}
-	do {
-		first += k;
-		k = (uint32_t)cn_super_frame_length(f + first, n - first, SIZE_MAX);
-	} while (first + k < n);
-	return k < CN_SUPER_FRAME_MAX && first > 0 ? first : n;
-}
-
 static int transmit(struct cn_poller *p, cn_time now)
 {
 	uint32_t held = 0; /* frames in out whose super-frame is not complete */
@@ -131,7 +113,8 @@ static int transmit(struct cn_poller *p, cn_time now)
 		if (n == from) {
 			return gone < 0 ? gone : total;
 		}
-		end = fresh ? whole_super_frames(p->out, n) : n;
+		/* The frames of a super-frame that the batch ends within are sent with the next. */
+		end = fresh && n == BATCH ? (uint32_t)cn_super_frame_whole(p->out, n) : n;
 		taken = cn_link_send(p->link, p->out + from, end - from);
 		if (taken < 0) {
 			/* Lost, as on a cable that is cut: the transport goes on. */

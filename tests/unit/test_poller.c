@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/node/poller.c: frames that the link does not take, and a link that is gone. */
+/* lib/node/poller.c: frames that the link does not take, a link that is gone, batches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "link/super_frame.h"
 #include "node/poller.h"
+#include "tests/unit/hub.h"
 
 /* A link that takes `room` frames and then none, or fails. */
 static struct {
@@ -132,6 +134,141 @@ static void be_patient__asks_when_told_or_later(void **state)
 	assert_false(cn_poller_blocked(poller));
 }
 
+/* ---- batches --------------------------------------------------------------------------- */
+
+#define NODES 3u
+#define BLOCK 100000u /* 69 frames and a part of one */
+
+static uint32_t polls;
+
+/* A port of a hub. It counts the super-frames that are sent, and that the batches of a poll make
+ * two of. */
+struct port {
+	struct cn_link link; /* first: what the poller sees */
+	struct cn_link *hub;
+	struct cn_frame last; /* of the batch before */
+	size_t length;	      /* frames of the super-frame that ended it */
+	uint32_t poll;	      /* in which it was sent */
+	uint32_t divided, data;
+};
+
+static struct port *port_of(struct cn_link *l)
+{
+	return (struct port *)(void *)l;
+}
+
+static size_t port_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
+{
+	const size_t n = cn_link_recv(port_of(l)->hub, out, max);
+
+	for (size_t i = 0; i < n; i++) {
+		out[i].encapsulation = CN_ENCAPSULATION_UDP;
+	}
+	return n;
+}
+
+static void port_release(struct cn_link *l)
+{
+	cn_link_release(port_of(l)->hub);
+}
+
+static int port_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
+{
+	struct port *p = port_of(l);
+	struct cn_frame pair[2] = { p->last, frames[0] };
+
+	p->divided += p->poll == polls && p->length < CN_SUPER_FRAME_MAX &&
+		      frames[0].payload_len > 0 && cn_super_frame_length(pair, 2, SIZE_MAX) == 2;
+	for (size_t at = 0; at < n; at += p->length) {
+		p->length = cn_super_frame_length(frames + at, n - at, SIZE_MAX);
+		p->data += p->length > 1;
+	}
+	p->last = frames[n - 1];
+	p->poll = polls;
+	return cn_link_send(p->hub, frames, n);
+}
+
+static const struct cn_link_ops port_ops = {
+	.name = "port",
+	.recv = port_recv,
+	.release = port_release,
+	.send = port_send,
+};
+
+static uint32_t done;
+
+static void is_done(struct cn_done *d, int status, const char *text)
+{
+	(void)d;
+	(void)text;
+	assert_int_equal(status, COLLNET_OK);
+	done++;
+}
+
+static void batch__ends_with_a_super_frame(void **state)
+{
+	struct cn_hub *hub = cn_hub_new(NODES, 1500, 4096);
+	static uint8_t send[NODES][NODES * BLOCK], recv[NODES][NODES * BLOCK];
+	struct cn_done d[NODES] = { { is_done }, { is_done }, { is_done } };
+	struct cn_engine *e[NODES];
+	struct cn_poller *p[NODES];
+	struct cn_member *m[NODES];
+	static struct port ports[NODES];
+	cn_time now = CN_MS;
+
+	(void)state;
+	for (uint32_t i = 0; i < NODES; i++) {
+		struct cn_engine_config c;
+
+		cn_engine_config_init(&c);
+		c.node.epoch = i + 1;
+		c.node.mtu = 1500;
+		c.node.encapsulation = CN_ENCAPSULATION_UDP;
+		snprintf(c.node.name, sizeof(c.node.name), "n%u", i);
+		ports[i].hub = cn_hub_port(hub, i);
+		memcpy(c.node.mac, ports[i].hub->mac, 6);
+		ports[i].link.ops = &port_ops;
+		assert_int_equal(cn_engine_new(&c, &e[i], NULL), COLLNET_OK);
+		assert_int_equal(cn_poller_new(&ports[i].link, e[i], &p[i], NULL), COLLNET_OK);
+		assert_int_equal(cn_team_join(e[i], now, 1, "job", i, NODES, CN_NEVER, &d[i], &m[i],
+					      NULL),
+				 COLLNET_OK);
+		memset(send[i], (int)i + 1, sizeof(send[i]));
+	}
+	for (uint32_t round = 0; round < 8; round++) {
+		for (uint32_t i = 0; round > 0 && i < NODES; i++) {
+			const struct cn_coll_args a = {
+				.op = CN_OP_ALLTOALL,
+				.window = COLLNET_WINDOW_OFF,
+				.bytes = BLOCK,
+				.send = send[i],
+				.recv = recv[i],
+				.deadline = CN_NEVER,
+			};
+
+			assert_int_equal(cn_coll_post(m[i], now, &a, &d[i], NULL), COLLNET_OK);
+		}
+		for (uint32_t turn = 0; done < (round + 1) * NODES; turn++, now += 20 * CN_US) {
+			assert_true(turn < 1000000);
+			polls++;
+			assert_true(cn_poller_poll(p[turn % NODES], now) >= 0);
+		}
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
+		for (uint32_t k = 0; k < NODES; k++) {
+			assert_int_equal(recv[i][k * BLOCK], k + 1);
+			assert_int_equal(recv[i][(k + 1) * BLOCK - 1], k + 1);
+		}
+		assert_true(ports[i].data >= 7 * 2 * (NODES - 1)); /* a block is two, or more */
+		assert_int_equal(ports[i].divided, 0);
+	}
+	for (uint32_t i = 0; i < NODES; i++) {
+		cn_poller_free(p[i]);
+		cn_engine_free(e[i]);
+	}
+	cn_hub_free(hub);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +276,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(turn__a_link_that_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(be_patient__asks_when_told_or_later, setup,
 						teardown),
+		cmocka_unit_test(batch__ends_with_a_super_frame),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,6 +74,23 @@ static void length__too_long_for_the_mtu(void **state)
 	assert_int_equal(cn_super_frame_length(frames, 20, MOST), 3);
 }
 
+/* A batch that ends within a super-frame is as long as those before it. */
+static void whole__without_the_last_part(void **state)
+{
+	(void)state;
+	fill(100, MOST);
+	assert_int_equal(cn_super_frame_whole(frames, 88), 88);
+	assert_int_equal(cn_super_frame_whole(frames, 44), 44);
+	assert_int_equal(cn_super_frame_whole(frames, 100), 88);
+	assert_int_equal(cn_super_frame_whole(frames, 30), 30); /* all are one */
+	frames[3].head[0] ^= 2;
+	assert_int_equal(cn_super_frame_whole(frames, 88), 48);
+	assert_int_equal(cn_super_frame_whole(frames, 4), 3);
+	frames[3].payload_len--; /* it is the last of its super-frame */
+	assert_int_equal(cn_super_frame_whole(frames, 4), 3);
+	assert_int_equal(cn_super_frame_whole(frames, 0), 0);
+}
+
 /* Cuts `left` bytes by `size`, at most `max` at a time; checks that nothing is left out. */
 static void cut(size_t left, size_t size, size_t max)
 {
@@ -128,6 +145,7 @@ int main(void)
 		cmocka_unit_test(length__the_last_may_be_shorter),
 		cmocka_unit_test(length__one_destination),
 		cmocka_unit_test(length__too_long_for_the_mtu),
+		cmocka_unit_test(whole__without_the_last_part),
 		cmocka_unit_test(take__every_length),
 	};
 

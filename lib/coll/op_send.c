@@ -12,6 +12,10 @@
 #include "coll/stream.h"
 #include "proto/wire.h"
 
+/* Frames of operations that have ended, of which a node's last acknowledgement was not asked for.
+ */
+#define COPIES_PER_PEER 8u
+
 static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64_t up_to)
 {
 	const struct cn_progress *d;
@@ -191,12 +195,13 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	}
 	/* What comes in is the clock of an exchange's window; acknowledgements are asked for only
 	 * where less comes in than goes out, or where they are the clock; then at the end of what
-	 * goes to a node, too, or the rest would take its place in the window until it waited for
-	 * long. */
+	 * goes to a node, too, if much is in flight: the rest would take its place in the window,
+	 * or its copies those of the pool, until the receiver acknowledges by itself. */
 	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
 	     (op->sends_more || op->source.flight.by_acks)) ||
 	    (op->sends_more && op->source.flight.by_acks && s->send == CN_NONE &&
-	     cn_node_window(node)->in_flight > unrequested_limit(op)) ||
+	     (cn_node_window(node)->in_flight > unrequested_limit(op) ||
+	      cn_peer_in_flight(out->peer) >= COPIES_PER_PEER)) ||
 	    (p->done == a->len && op->source.flight.unacked > unrequested_limit(op) &&
 	     leaves_node(op, i)) ||
 	    last_before_release(op, a, a->len - p->done) || clocks_pair(op, out->peer)) {

@@ -7,11 +7,16 @@
 #include "coll/engine_state.h"
 #include "coll/op.h"
 
-#define POOL_SHARE 256u /* frames of a team at one receiver, from all other nodes together */
-#define LEAST	   4u
-#define MOST	   (2 * CN_SUPER_FRAME_MAX)
+#define POOL_SHARE                                                                                 \
+	256u /* frames of a team at one receiver, from all other nodes together; a limit           \
+	      * of whole super-frames makes them 484 at most, of a pool of 1,024 */
+#define LEAST 4u
+#define MOST  (2 * CN_SUPER_FRAME_MAX)
 
-/* Where many nodes may send to one. A limit that is no multiple divides super-frames. */
+_Static_assert(MOST <= UINT8_MAX, "the counts of struct cn_unexpected_limit");
+
+/* Where many nodes may send to one. Greater limits are multiples of a super-frame, which others
+ * would divide. */
 static uint32_t least(const struct cn_team *t)
 {
 	const uint32_t peers = t->layout.nnodes - 1, n = POOL_SHARE / (peers > 0 ? peers : 1);

@@ -32,8 +32,8 @@
 #define SEND_BATCH  64 /* messages */
 #define RECV_BATCH  16
 #define RECV_BYTES  65536
-#define RECV_BUFFER (16 << 20) /* bytes, if the system allows as many */
-#define PIECES	    (2 * SEND_BATCH)
+#define RECV_BUFFER (16 << 20)		     /* bytes, if the system allows as many */
+#define PIECES	    (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif

@@ -14,11 +14,11 @@
 
 #include "link/super_frame.h"
 
-#define BATCH	  88	       /* two super-frames */
+#define BATCH	  (2 * CN_SUPER_FRAME_MAX)
 #define RETRY	  (10 * CN_MS) /* event-driven: until a full link is retried without an event */
 #define LOOKS	  32	       /* for a frame, of a caller that spins: a fraction of 1 us */
 #define INPUT_MAX 1024	       /* frames per poll, so that sending is not starved */
-#define BULK	  16	       /* frames at once: more may follow that need no ACK of their own */
+#define BULK	  4	       /* frames at once: others may follow that one ACK is enough for */
 
 struct cn_poller {
 	struct cn_link *link;

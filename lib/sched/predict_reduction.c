@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Predicted times of the reductions: the wire's time, a start-up per message on the longest way,
- * and two for every combination that has to be waited for: it is handed to another process, and
- * reported back.
+ * and the time of every combination that has to be waited for: it is handed to another process,
+ * and reported back.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,8 @@
  * processor. If one that computes needs it, too, that call can last for milliseconds, whatever the
  * priority of that process is. After one that lasted CN_SPIN_LOST or longer, none is made for
  * CN_SPIN_SHARE times as long, and for twice that time if it happens again soon, up to
- * CN_SPIN_BAR_MAX: an idle machine, too, takes the processor away now and then.
+ * CN_SPIN_BAR_MAX. The share is small because an idle machine, too, takes the processor away now
+ * and then.
  */
 #ifndef CN_SPIN_H
 #define CN_SPIN_H

@@ -109,7 +109,7 @@ static void openmpi(const struct compare *c, const struct contender *t, struct a
 		snprintf(text, sizeof(text), "%s/agent", c->directory);
 		add_mca(a, "plm_rsh_agent", text);
 		add_mca(a, "plm_rsh_no_tree_spawn", "1");
-		/* every host of a lab has all processors */
+		/* the lab has bound its hosts to processors */
 		add_mca(a, "hwloc_base_binding_policy", "none");
 	}
 	if (cell_on_collnet(t->library)) {

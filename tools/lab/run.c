@@ -365,7 +365,7 @@ static void say_how_to_use(const struct lab *lab)
 	const char *first = lab->hosts[0].name;
 
 	printf("A cluster of %u hosts (%s .. %s) is up; it ends with this shell.\n"
-	       "  lab-on %s COMMAND          runs COMMAND on a host (ip netns exec %s works too)\n"
+	       "  lab-on %s COMMAND          runs COMMAND on a host (ip netns exec %s: on all processors)\n"
 	       "  lab-on %s collnet status   nodes, jobs and counters of its daemon\n"
 	       "  lab-daemon %s              restarts its daemon\n"
 	       "  tc -s qdisc                the switches' ports (this shell is among the switches)\n"

@@ -146,6 +146,9 @@ has ', for an assumed buffer of 43 frames per port, limits it'
 # Two nodes send to each node of a chain there and back: half of the window of a link.
 sim 0 allreduce --shape 8x2 --rate 20mbit --sizes 1m --algorithm chain --iterations 3
 has 'no queue overflowed'
+# What 63 nodes tell their root now and then does not meet in its port.
+sim 0 scatter --shape 64 --sizes 8 --iterations 300
+has 'no queue overflowed'
 sim 0 reduce --shape 3x2 --sizes 8,3k,64k --algorithm all --verify
 sim 0 reduce_scatter --shape 3x2 --sizes 8,3k,64k --algorithm all --verify --local 2
 [ "$(grep -c ' right ' "$t/out")" -eq 6 ] || fail "reduce_scatter"

@@ -12,8 +12,7 @@
 #include "coll/stream.h"
 #include "proto/wire.h"
 
-/* Frames of operations that have ended, of which a node's last acknowledgement was not asked for.
- */
+/* To a node, whose acknowledgement was not asked for. */
 #define COPIES_PER_PEER 8u
 
 static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64_t up_to)

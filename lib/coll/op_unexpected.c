@@ -7,11 +7,11 @@
 #include "coll/engine_state.h"
 #include "coll/op.h"
 
-#define POOL_SHARE                                                                                 \
-	256u /* frames of a team at one receiver, from all other nodes together; a limit           \
-	      * of whole super-frames makes them 484 at most, of a pool of 1,024 */
-#define LEAST 4u
-#define MOST  (2 * CN_SUPER_FRAME_MAX)
+/* Frames of a team at one receiver, from all other nodes together. (Limits of whole super-frames
+ * make it 484 at most, of a pool of 1,024.) */
+#define POOL_SHARE 256u
+#define LEAST	   4u
+#define MOST	   (2 * CN_SUPER_FRAME_MAX)
 
 _Static_assert(MOST <= UINT8_MAX, "the counts of struct cn_unexpected_limit");
 

@@ -11,7 +11,7 @@
  * received half of the smallest limit of its running operations since it last showed or notified:
  * the other half is under way meanwhile. Operations without frames between the two nodes may go by
  * unnoticed, so the first and the last operation of the counted frames are less than
- * CN_UNEXPECTED_OPS apart, and half of that calls for STARTED, too.
+ * CN_UNEXPECTED_OPS apart, and half of that, or less, calls for STARTED, too.
  *
  * The frames that the sender counts are among those that the receiver counts as received or will
  * receive, so a sender that waits waits for a call.

@@ -12,7 +12,7 @@
 #include "coll/stream.h"
 #include "proto/wire.h"
 
-/* To a node, whose acknowledgement was not asked for. */
+/* Frames to a node that may wait for an acknowledgement that nothing asked for. */
 #define COPIES_PER_PEER 8u
 
 static bool dep_allows(const struct cn_op *op, const struct cn_action *a, uint64_t up_to)

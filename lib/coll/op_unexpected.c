@@ -62,21 +62,22 @@ static void send_started(struct cn_team *t, uint32_t k)
 }
 
 /*
- * STARTED of many nodes to one, the root of broadcasts or scatters, would be due at the same
- * operation and meet in its port: 63 frames lost a third of them, and the root waited for their
- * timeouts. So nodes are early by different numbers of operations, as if these had started.
+ * The last operation that has started, for whether STARTED is due. That of many nodes to one, the
+ * root of broadcasts or scatters, would be due at the same operation and meet in its port: 63
+ * frames lost a third of them, and the root waited for their timeouts. So nodes are early by
+ * different numbers of operations.
  */
-static uint32_t early(const struct cn_team *t)
+static uint32_t last_started(const struct cn_team *t)
 {
-	return t->me % (CN_UNEXPECTED_OPS / 4);
+	return t->nstarted - 1 + t->me % (CN_UNEXPECTED_OPS / 4);
 }
 
 void cn_op_unexpected_received(struct cn_op *op, uint32_t k)
 {
 	struct cn_team *t = op->team;
 
-	if (cn_unexpected_limit_received(&t->nodes[k].unexpected, op->seq,
-					 t->nstarted - 1 + early(t), t->notify_after)) {
+	if (cn_unexpected_limit_received(&t->nodes[k].unexpected, op->seq, last_started(t),
+					 t->notify_after)) {
 		send_started(t, k);
 	}
 }
@@ -95,7 +96,7 @@ void cn_op_unexpected_start(struct cn_op *op)
 		}
 	}
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
-		if (cn_unexpected_limit_due(&t->nodes[k].unexpected, op->seq + early(t),
+		if (cn_unexpected_limit_due(&t->nodes[k].unexpected, last_started(t),
 					    t->notify_after)) {
 			send_started(t, k);
 		}

@@ -36,6 +36,12 @@ void tool_complain(const char *fmt, ...)
 	va_end(ap);
 }
 
+const char *tool_network_fault(bool both)
+{
+	return both ? "specify --shape or --topology, not both"
+		    : "specify --shape (e.g. 8x4) or --topology FILE";
+}
+
 int tool_usage(const char *fmt, ...)
 {
 	char tail[128];

@@ -34,6 +34,9 @@ void tool_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same, followed by where help is; returns TOOL_USAGE. */
 int tool_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* What is wrong with the options that name a network: they are both given, or neither is. */
+const char *tool_network_fault(bool both);
+
 /* ---- args.c: values of options; errors are COLLNET_EINVAL with a message ---------------- */
 
 /* "1k,64k,1m": up to max sizes, each at most `limit`. */

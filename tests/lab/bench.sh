@@ -106,7 +106,13 @@ for mode in "" --no-daemons; do
 	[ "$(json verified out | uniq -c | tr -s ' ')" = " 2 true" ] || fail "$(cat out)"
 done
 
-# The table, and the file for plotting.
+# The tables, and the file for plotting.
+for op in pingpong stream; do
+	bench 0 --shape 2 -- $op --sizes 64 --iterations 5
+	sed -n 2p out >head
+	has ' bare ' head
+	! grep -q raw head || fail "raw is an encapsulation: $(cat head)"
+done
 bench 0 --shape 2 -- alltoall --sizes 1k,2k --iterations 5 --algorithm shuffle,linear \
 	--csv "$PWD/plot.csv"
 [ "$(wc -l <out)" -eq 6 ] || fail "a title, a header and four rows: $(cat out)"

@@ -107,12 +107,15 @@ run --shape 2 --loss 101% -- true
 run --shape 2 --loss x -- true
 run --shape 2 --mtu 10 -- true
 run --shape 2 --timeout 0 -- true
+run --shape 2 --loss 100% -- true
 run --shape 2 --ranks-per-node 0 -- true
 run --shape 2000 -- true
 run --nonsense
 run --topology /nonexistent -- true
 walk
 EOF
+status 2 run --shape 2 --topology x -- true
+has "specify --shape or --topology, not both" err
 COLLNETD=/nonexistent status 1 run --shape 2 -- true
 has "COLLNETD=/nonexistent" err
 status 0 run --help

@@ -68,6 +68,53 @@ schedule 0 alltoall --shape 8x4 --explain
 has '^There are 31 phases, in which messages share links; without sharing there would be at$'
 has '^shuffle was chosen .* (+ are baselines, never chosen):$'
 has '^ + linear '
+# Without contention there are no fewer phases than the lower bound says, whatever a message carries.
+for op in alltoall allgather barrier bcast scatter gather allreduce reduce reduce_scatter scan exscan; do
+	size="--size 8"
+	[ $op != barrier ] || size=
+	for shape in 2 3 4 5x2 3x3; do
+		# shellcheck disable=SC2086 # words
+		schedule 0 $op --shape $shape $size --json
+		for a in $(sed 's/.*"predictions"//' "$t/out" | grep -o '"algorithm": "[^"]*", "seconds": [0-9]' |
+			cut -d'"' -f4); do
+			# shellcheck disable=SC2086 # words
+			schedule 0 $op --shape $shape $size --algorithm "$a"
+			phases=$(sed -n 's/^phases  *\([0-9]*\) .*/\1/p' "$t/out")
+			bound=$(sed -n 's/^phases .*(lower bound \([0-9]*\))/\1/p' "$t/out")
+			[ -n "$bound" ] || {
+				has 'lower bound without contention '
+				has '^busiest link .* messages in' # several
+				continue
+			}
+			[ "$phases" -ge "$bound" ] || fail "$op by $a: $phases phases"
+		done
+	done
+done
+schedule 0 scan --shape 4 --size 8 --explain
+has '^There are 2 phases, which is the lower bound: no schedule without contention$'
+lacks 'in which messages share links'
+schedule 0 allgather --shape 4 --algorithm ring --explain
+has '^There are 3 phases, which is the lower bound: no schedule without contention, of messages of one'
+for size in 0 8; do
+	schedule 0 allgather --shape 4 --algorithm doubling --size $size
+	has '^phases  *2 (lower bound 2)$'
+	schedule 0 allgather --shape 4 --algorithm ring --size $size
+	has '^phases  *3 (lower bound 3)$'
+done
+schedule 0 scan --shape 4 --size 0
+has '^phases  *0$'
+schedule 0 scan --shape 4 --size 0 --json
+has '"phases": 0, "bound": null'
+schedule 0 alltoall --shape 4 --algorithm linear
+has '^phases  *1 (lower bound without contention 3)$'
+for how in --json "--emit json"; do
+	# shellcheck disable=SC2086 # words
+	schedule 0 alltoall --shape 4 --algorithm aapc $how
+	has '"guarantees": \["links", "ordered", "optimal"\]'
+	# shellcheck disable=SC2086
+	schedule 0 alltoall --shape 4 --algorithm linear $how
+	has '"guarantees": \[\]'
+done
 schedule 0 bcast --shape 4 --explain
 has '^smp was chosen by its predicted time. Predicted times of all, encapsulation udp:$'
 schedule 0 alltoall --shape 8 --json
@@ -150,6 +197,12 @@ alltoall --shape 4 --emit mpi-c --name MPI_Alltoall
 alltoall --shape 4 --schedule x --algorithm aapc
 alltoall --experiment allgather-rings-11
 END
+schedule 2 alltoall
+has 'specify --shape (e.g. 8x4) or --topology FILE' err
+schedule 2 alltoall --shape 4 --topology x
+has 'specify --shape or --topology, not both' err
+schedule 2 alltoall --shape 4 --algorithm nope
+has "unknown algorithm 'nope' for alltoall; there are shuffle, " err
 schedule 1 --experiment nonsense
 schedule 1 --experiment smp-broadcast-random --output "$t/nothing"
 # nobody reads it: a failure, not a success

@@ -36,6 +36,20 @@ sim 2 alltoall --shape 4 --csv ''
 has '^collnet sim: --csv: its value is empty' err
 sim 2 --experiment loss --quick --loss 5
 has 'takes only --seed, --output and --quick, not --loss' err
+# Listed is what is taken.
+sim 2 alltoallx --shape 4
+has "unknown operation 'alltoallx'; expected one of alltoall, allgather, bcast, " err
+for op in $(sed -n 's/.*expected one of \(.*\); see.*/\1/p' "$t/err" | tr -d ,); do
+	sim 0 "$op" --shape 2 --iterations 1
+done
+sim 2 alltoallv --shape 4
+has 'alltoallv is not simulated yet' err
+sim 2 alltoall
+has 'specify --shape (e.g. 8x4) or --topology FILE' err
+sim 2 alltoall --shape 4 --topology "$t/topo"
+has 'specify --shape or --topology, not both' err
+sim 2 alltoall --shape 4 --algorithm nope
+has "unknown algorithm 'nope' for alltoall; there are shuffle, " err
 printf 'switch a\nhost h\nlink a h rate 1gbit\n' >"$t/topo"
 sim 2 alltoall --topology "$t/topo" --csv "$t/./topo"
 has 'switch a' topo

@@ -214,7 +214,13 @@ has 'aapc, phase 15 of 0 to 15'
 topo 1 draw --shape 4x2 --phase 16
 has 'aapc has phases 0 to 15 here' err
 topo 1 draw --shape 4x2 --phase 0 --algorithm nonsense
-has "unknown algorithm 'nonsense'" err
+has "unknown algorithm 'nonsense'; there are shuffle, pairwise, .*, exchange$" err
+# every name once, and whole
+sed -n 's/.*; there are //p' "$t/err" | tr -d , | tr ' ' '\n' >"$t/names"
+[ -z "$(sort "$t/names" | uniq -d)" ] || fail "twice: $(sort "$t/names" | uniq -d)"
+while read -r name; do
+	topo 0 draw --shape 4 --phase 0 --algorithm "$name"
+done <"$t/names"
 topo 1 draw --shape 4 --output /nonexistent/x
 if command -v dot >/dev/null; then
 	topo 0 draw --shape 8x4 --ring lr3 --output "$t/ring.svg"
@@ -264,6 +270,8 @@ draw --shape 4 --format dot --json
 draw --shape 4 --phase -1
 window --shape 4 --buffer 0
 END
+topo 2 show x --shape 2
+has 'specify a FILE or --shape, not both' err
 # a shape that is none is an option's error, in every part
 for part in show check tree window draw; do
 	topo 2 $part --shape 8y2

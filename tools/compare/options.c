@@ -283,8 +283,8 @@ static int finish(struct compare_options *o, struct cn_err *err)
 			"them make a lab");
 	}
 	if (o->lab_given && (o->shape.text == NULL) == (o->topology == NULL)) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "specify --shape (e.g. 8x2) or --topology FILE");
+		return cn_fail(err, COLLNET_EINVAL, "%s",
+			       tool_network_fault(o->shape.text != NULL));
 	}
 	return COLLNET_OK;
 }

@@ -137,7 +137,7 @@ static int take_number(struct lab_options *o, int option, char *value, struct cn
 	case OPT_REORDER:
 		return take_share(value, 1000000, &o->reorder_ppm, err);
 	default: /* OPT_LOSS */
-		return take_share(value, 1000000, &o->loss_ppm, err);
+		return take_share(value, 990000, &o->loss_ppm, err);
 	}
 }
 
@@ -194,7 +194,7 @@ static int check_options(const struct lab_options *o)
 	const struct shape *s = &o->shape;
 
 	if ((s->text == NULL) == (o->topology == NULL)) {
-		return tool_usage("specify --shape (e.g. 8x2) or --topology FILE");
+		return tool_usage("%s", tool_network_fault(s->text != NULL));
 	}
 	if (o->topology != NULL && shape_has_rates(s)) {
 		return tool_usage("a topology file specifies rates and buffers itself: drop "

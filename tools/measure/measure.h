@@ -78,8 +78,10 @@ struct measure_result {
 const char *measure_op_name(enum measure_op op);
 enum cn_op_kind measure_op_kind(enum measure_op op); /* 0: messages between two ranks */
 bool measure_op_find(const char *name, enum measure_op *out);
-/* "alltoall, allgather, ...": the collectives, or all operations. */
-const char *measure_op_names(bool collectives, char *out, size_t size);
+/* Whether `collnet sim` runs it. */
+bool measure_op_simulated(enum measure_op op);
+/* "alltoall, allgather, ...": those that can be simulated, or all operations. */
+const char *measure_op_names(bool simulated, char *out, size_t size);
 /* Iterations that are not counted, unless --warmup specifies them. */
 uint32_t measure_op_warmup(enum measure_op op);
 

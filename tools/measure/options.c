@@ -45,13 +45,20 @@ uint32_t measure_op_warmup(enum measure_op op)
 	return operations[op].warmup;
 }
 
-const char *measure_op_names(bool collectives, char *out, size_t size)
+bool measure_op_simulated(enum measure_op op)
+{
+	const enum cn_op_kind kind = measure_op_kind(op);
+
+	return kind != 0 && !cn_op_is_vector(kind);
+}
+
+const char *measure_op_names(bool simulated, char *out, size_t size)
 {
 	size_t used = 0;
 
 	out[0] = '\0';
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
-		if (used < size && (!collectives || operations[i].kind != 0)) {
+		if (used < size && (!simulated || measure_op_simulated((enum measure_op)i))) {
 			used += (size_t)snprintf(out + used, size - used, "%s%s",
 						 used == 0 ? "" : ", ", operations[i].name);
 		}
@@ -114,8 +121,8 @@ static int take_algorithms(struct measure_options *o, char *text, struct cn_err 
 		o->algorithms[i] = cn_algorithm_find(kind, names[i]);
 		if (o->algorithms[i] == NULL) {
 			rc = cn_fail(err, COLLNET_EINVAL,
-				     "unknown algorithm '%.40s' for %s; there are %s",
-				     operations[o->op].name, names[i],
+				     "unknown algorithm '%.40s' for %s; there are %s", names[i],
+				     operations[o->op].name,
 				     cn_algorithm_names(kind, known, sizeof(known)));
 		}
 		o->nalgorithms = i + 1;

@@ -125,7 +125,7 @@ static int open_ends(struct flows *all, uint32_t pairs, uint32_t apart, uint64_t
 	}
 	for (uint32_t i = 0; i < all->n; i++) {
 		struct end *e = &all->ends[i];
-		int rc = cn_endpoint_open(cn_sim_engine(all->sim, e->host), 0, 1, &e->ep, err);
+		int rc = cn_endpoint_open(cn_sim_engine(all->sim, e->host), 0, 0, 1, &e->ep, err);
 
 		if (rc != COLLNET_OK) {
 			return rc;

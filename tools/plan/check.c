@@ -455,7 +455,6 @@ int cn_check_run(struct cn_check *c, unsigned guarantees, struct cn_check_report
 
 	memset(out, 0, sizeof(*out));
 	out->busiest = out->bottleneck = CN_TOPO_NONE;
-	out->bound = cn_phase_bound(c->l, c->plan.op);
 	free_scratch(c);
 	rc = refuse(c, guarantees, err);
 	if (rc == COLLNET_OK) {

@@ -46,10 +46,11 @@ struct cn_check;
 struct cn_check_report {
 	uint64_t messages, syncs; /* sends of data; synchronisations */
 	uint32_t phases;	  /* that carry data: the last one's number, plus one */
-	uint64_t bound;		  /* lower bound of the phases; 0: none is known */
-	uint32_t longest_path;	  /* switches on the longest path of a data message */
-	uint32_t link_load;	  /* most uses of one directed link in one phase ... */
-	uint32_t busiest;	  /* ... that link (sched's tree), CN_TOPO_NONE without a tree */
+	uint64_t bound;	       /* lower bound of the phases without contention; 0: none is known */
+	bool one_block;	       /* it is that of messages of one block each */
+	uint32_t longest_path; /* switches on the longest path of a data message */
+	uint32_t link_load;    /* most uses of one directed link in one phase ... */
+	uint32_t busiest;      /* ... that link (sched's tree), CN_TOPO_NONE without a tree */
 	uint32_t busiest_phase;
 	uint64_t link_total; /* most data bytes on one directed link over all phases ... */
 	uint32_t bottleneck; /* ... that link */
@@ -71,11 +72,15 @@ int cn_check_run(struct cn_check *c, unsigned guarantees, struct cn_check_report
 void cn_check_free(struct cn_check *c); /* NULL is ignored */
 
 /*
- * The lower bound of the phases in which a node sends and receives one block: alltoall, the
- * largest s (n - s) / channels over all links (Faraj and Yuan), rounded up, but n - 1 at least,
- * for there is one port; allgather, scatter, gather n - 1;
- * bcast the largest distance in messages, ceil(log2 n); barrier the same. 0: no tree.
+ * The lower bound of the phases, in each of which a node sends at most one message and receives at
+ * most one, and no link carries more messages than it has channels. 0: no tree.
+ *
+ * In general, ceil(log2 n): some node needs something of each of the n nodes, or each needs
+ * something of one, and who knows of a node's data at most doubles in a phase. `one_block`, of
+ * alltoall, allgather, scatter and gather: every message has the blocks of one node only. Then n -
+ * 1, for there is one port, and of alltoall at least the largest s (n - s) / channels over all
+ * links (Faraj and Yuan), rounded up.
  */
-uint64_t cn_phase_bound(const struct cn_layout *l, enum cn_op_kind op);
+uint64_t cn_phase_bound(const struct cn_layout *l, enum cn_op_kind op, bool one_block);
 
 #endif

@@ -9,33 +9,26 @@
 
 #include "tools/plan/check_parts.h"
 
-uint64_t cn_phase_bound(const struct cn_layout *l, enum cn_op_kind op)
+uint64_t cn_phase_bound(const struct cn_layout *l, enum cn_op_kind op, bool one_block)
 {
 	const struct cn_tree *t = l->tree;
-	uint64_t bound = l->nnodes - 1; /* one message to, or from, each of the others */
+	uint64_t bound = 0;
 
 	if (t == NULL || l->nnodes < 2) {
 		return 0;
 	}
-	switch (op) {
-	case CN_OP_ALLTOALL:
-		for (uint32_t i = 1; i < t->n; i++) {
-			uint64_t below = t->v[i].hosts, channels = cn_tree_channels(t, 2 * i);
-			uint64_t load = (below * (l->nnodes - below) + channels - 1) / channels;
+	if (!one_block) { /* who knows of a node's data doubles, at best, in a phase */
+		while ((UINT64_C(1) << bound) < l->nnodes) {
+			bound++;
+		}
+		return bound;
+	}
+	bound = l->nnodes - 1; /* one message to, or from, each of the others */
+	for (uint32_t i = 1; op == CN_OP_ALLTOALL && i < t->n; i++) {
+		uint64_t below = t->v[i].hosts, channels = cn_tree_channels(t, 2 * i);
+		uint64_t load = (below * (l->nnodes - below) + channels - 1) / channels;
 
-			bound = load > bound ? load : bound;
-		}
-		break;
-	case CN_OP_BCAST:
-	case CN_OP_BARRIER: /* who knows doubles, at best, in a phase */
-		for (bound = 0; (UINT64_C(1) << bound) < l->nnodes; bound++) {
-		}
-		break;
-	case CN_OP_ALLGATHER:
-	case CN_OP_SCATTER:
-	case CN_OP_GATHER:
-	default:
-		break;
+		bound = load > bound ? load : bound;
 	}
 	return bound;
 }
@@ -146,6 +139,39 @@ static int list_uses(struct cn_check *c, struct cn_check_report *out, struct cn_
 	}
 	out->phases = c->nuses > 0 ? highest + 1 : 0;
 	return sort_uses(c, highest, err);
+}
+
+/* ---- the lower bound ------------------------------------------------------------------------ */
+
+/*
+ * Whether no message is of the blocks of several nodes: then a node, the root alone where there is
+ * one, takes part in a message for each of the others. `sends`, `receives`: [nnodes], zero.
+ */
+static bool one_block(const struct cn_check *c, struct load *sends, struct load *receives)
+{
+	const enum cn_op_kind op = c->plan.op;
+	const uint32_t n = c->l->nnodes;
+	bool one = true;
+
+	if (op != CN_OP_ALLTOALL && op != CN_OP_ALLGATHER && op != CN_OP_SCATTER &&
+	    op != CN_OP_GATHER) {
+		return false; /* a combination, and a barrier's message, stand for many */
+	}
+	for (uint32_t i = 0; i < c->nuses; i++) {
+		uint32_t g = c->uses[i], from = cn_check_sender(c, g);
+
+		sends[from].count++;
+		receives[message(c, from, g)->to].count++;
+	}
+	for (uint32_t a = 0; a < n; a++) {
+		const struct load *l = op == CN_OP_SCATTER ? &sends[a] : &receives[a];
+
+		if (!cn_op_has_root(op) || a == c->l->node_of[c->plan.root]) {
+			one = one && l->count >= n - 1;
+		}
+		sends[a].count = receives[a].count = 0;
+	}
+	return one;
 }
 
 /* ---- violations --------------------------------------------------------------------------- */
@@ -302,6 +328,8 @@ int cn_check_links(struct cn_check *c, unsigned guarantees, struct cn_check_repo
 	    w.sender == NULL || c->users == NULL) {
 		rc = cn_fail(err, COLLNET_ENOMEM, "no memory to check %zu links", nlinks / 2);
 	} else {
+		out->one_block = one_block(c, w.to, w.from);
+		out->bound = c->nuses == 0 ? 0 : cn_phase_bound(c->l, c->plan.op, out->one_block);
 		walk_uses(&w);
 	}
 	free(w.path);

@@ -55,6 +55,8 @@ const char *emit_order_name(enum cn_order order);
 /* "links ordered optimal", or "none". */
 #define EMIT_GUARANTEES_TEXT 40
 const char *emit_guarantees(unsigned guarantees, char text[EMIT_GUARANTEES_TEXT]);
+/* The same as an array, "guarantees"; empty: none. */
+void emit_json_guarantees(struct json *j, unsigned guarantees);
 
 /* They write; COLLNET_ESYSTEM when the stream failed. */
 int emit_text(const struct emit *e, FILE *f, struct cn_err *err);

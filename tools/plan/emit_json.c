@@ -56,6 +56,20 @@ static void put_node(struct json *j, const struct emit *e, uint32_t node)
 	json_object_end(j);
 }
 
+void emit_json_guarantees(struct json *j, unsigned guarantees)
+{
+	char text[EMIT_GUARANTEES_TEXT];
+
+	json_array(j, "guarantees");
+	for (unsigned guarantee = CN_GUARANTEE_LINKS; guarantee <= CN_GUARANTEE_OPTIMAL;
+	     guarantee *= 2) {
+		if (guarantees & guarantee) {
+			json_string(j, NULL, emit_guarantees(guarantee, text));
+		}
+	}
+	json_array_end(j);
+}
+
 int emit_json(const struct emit *e, FILE *f, struct cn_err *err)
 {
 	const struct cn_sched *s = &e->parts[e->only == EMIT_ALL ? 0 : e->only];
@@ -74,16 +88,7 @@ int emit_json(const struct emit *e, FILE *f, struct cn_err *err)
 	}
 	json_string(&j, "order", emit_order_name(s->order));
 	json_uint(&j, "phases", s->phases);
-	json_array(&j, "guarantees");
-	for (unsigned guarantee = CN_GUARANTEE_LINKS; guarantee <= CN_GUARANTEE_OPTIMAL;
-	     guarantee *= 2) {
-		char text[EMIT_GUARANTEES_TEXT];
-
-		if (e->guarantees & guarantee) {
-			json_string(&j, NULL, emit_guarantees(guarantee, text));
-		}
-	}
-	json_array_end(&j);
+	emit_json_guarantees(&j, e->guarantees);
 	json_array(&j, "nodes");
 	for (uint32_t b = 0; b < e->layout->nnodes; b++) {
 		if (e->only == EMIT_ALL || e->only == b) {

@@ -245,12 +245,12 @@ static int check_options(const struct schedule_options *o)
 	char known[160];
 
 	if ((o->topology == NULL) == (o->shape == NULL)) {
-		return tool_usage("specify --shape (e.g. 8x4) or --topology FILE");
+		return tool_usage("%s", tool_network_fault(o->shape != NULL));
 	}
 	if (o->algorithm != NULL && o->schedule == NULL &&
 	    cn_algorithm_find(o->op, o->algorithm) == NULL) {
-		return tool_usage("unknown algorithm '%.40s' for %s; there are %s",
-				  cn_op_name(o->op), o->algorithm,
+		return tool_usage("unknown algorithm '%.40s' for %s; there are %s", o->algorithm,
+				  cn_op_name(o->op),
 				  cn_algorithm_names(o->op, known, sizeof(known)));
 	}
 	if (o->schedule != NULL && (o->algorithm != NULL || o->hosts != NULL || o->root != NULL ||

@@ -91,7 +91,8 @@ void schedule_summary(const struct subject *s, const struct cn_check_report *r, 
 	fprintf(f, "hosts             %u\n", s->layout.nnodes);
 	fprintf(f, "phases            %u", r->phases);
 	if (r->bound > 0) {
-		fprintf(f, " (lower bound %" PRIu64 ")", r->bound);
+		fprintf(f, " (lower bound%s %" PRIu64 ")",
+			r->phases < r->bound ? " without contention" : "", r->bound);
 	}
 	fprintf(f, "\nmessages          %" PRIu64 "\n", r->messages);
 	fprintf(f, "synchronisations  %" PRIu64 "\n", r->syncs);
@@ -135,7 +136,7 @@ static void json_predictions(struct json *j, const struct subject *s)
 bool schedule_summary_json(const struct subject *s, const struct cn_check_report *r, bool checked,
 			   const char *broken, FILE *f)
 {
-	char text[LINK_TEXT], guarantees[EMIT_GUARANTEES_TEXT];
+	char text[LINK_TEXT];
 	struct json j;
 
 	json_begin(&j, f);
@@ -146,9 +147,13 @@ bool schedule_summary_json(const struct subject *s, const struct cn_check_report
 	json_uint(&j, "size", s->plan.bytes);
 	json_string(&j, "encapsulation", encapsulation(s));
 	json_string(&j, "root", cn_op_has_root(s->plan.op) ? root_name(s) : NULL);
-	json_string(&j, "guarantees", emit_guarantees(s->guarantees, guarantees));
+	emit_json_guarantees(&j, s->guarantees);
 	json_uint(&j, "phases", r->phases);
-	json_uint(&j, "bound", r->bound);
+	if (r->bound > 0) {
+		json_uint(&j, "bound", r->bound);
+	} else {
+		json_null(&j, "bound");
+	}
 	json_uint(&j, "messages", r->messages);
 	json_uint(&j, "syncs", r->syncs);
 	json_uint(&j, "longest_path", r->longest_path);
@@ -202,6 +207,28 @@ static void explain_tree(const struct subject *s, const char *source, FILE *f)
 	}
 }
 
+static void explain_phases(const struct cn_check_report *r, FILE *f)
+{
+	const char *of = r->one_block ? ", of messages of one block," : "";
+
+	if (r->bound == 0) {
+		fprintf(f, "There are %u phases.\n", r->phases);
+	} else if (r->phases < r->bound && r->link_load > 1) {
+		fprintf(f,
+			"There are %u phases, in which messages share links; without sharing there "
+			"would be at\nleast %" PRIu64 ".\n",
+			r->phases, r->bound);
+	} else if (r->phases == r->bound) {
+		fprintf(f,
+			"There are %u phases, which is the lower bound: no schedule without "
+			"contention%s\nhas fewer.\n",
+			r->phases, of);
+	} else {
+		fprintf(f, "There are %u phases; the lower bound%s is %" PRIu64 ".\n", r->phases,
+			of, r->bound);
+	}
+}
+
 static void explain_bound(const struct subject *s, const struct cn_check_report *r, FILE *f)
 {
 	char text[LINK_TEXT], time[TOOL_TEXT];
@@ -221,23 +248,7 @@ static void explain_bound(const struct subject *s, const struct cn_check_report 
 		}
 		fprintf(f, ".\n");
 	}
-	if (r->bound == 0) {
-		fprintf(f, "There are %u phases.\n", r->phases);
-	} else if (r->phases == r->bound) {
-		fprintf(f,
-			"There are %u phases, which is the lower bound: no schedule has fewer.\n",
-			r->phases);
-	} else if (r->phases < r->bound) {
-		fprintf(f,
-			"There are %u phases, in which messages share links; without sharing there "
-			"would be at\nleast %" PRIu64 ".\n",
-			r->phases, r->bound);
-	} else {
-		fprintf(f,
-			"There are %u phases; the lower bound, for messages of one block, is %" PRIu64
-			".\n",
-			r->phases, r->bound);
-	}
+	explain_phases(r, f);
 	fprintf(f, "The longest path of a message has %u switch%s. ", r->longest_path,
 		r->longest_path == 1 ? "" : "es");
 	if (r->link_load <= 1) {

@@ -406,7 +406,7 @@ static int check_files(const struct sim_options *o)
 static int check_options(const struct sim_options *o)
 {
 	if ((o->topology == NULL) == (o->shape == NULL)) {
-		return tool_usage("specify --shape (e.g. 8x4) or --topology FILE");
+		return tool_usage("%s", tool_network_fault(o->shape != NULL));
 	}
 	if ((o->pcap == NULL) != (o->port == NULL)) {
 		return tool_usage("--pcap FILE and --port SWITCH-PEER require each other");
@@ -439,7 +439,7 @@ static int take_operation(struct sim_options *o, int argc, char **argv)
 		return tool_usage("unknown operation '%.40s'; expected one of %s", argv[optind],
 				  measure_op_names(true, known, sizeof(known)));
 	}
-	if (cn_op_is_vector(measure_op_kind(o->measure.op))) {
+	if (!measure_op_simulated(o->measure.op)) {
 		return tool_usage("%s is not simulated yet: see collnet bench", argv[optind]);
 	}
 	return optind + 1 < argc ? tool_usage("unexpected argument '%.40s'", argv[optind + 1])

@@ -253,7 +253,10 @@ static int check_together(const struct topo_options *o, unsigned bit)
 {
 	const struct shape *s = &o->shape;
 
-	if ((bit & READS) && (o->file == NULL) == (s->text == NULL)) {
+	if ((bit & READS) && o->file != NULL && s->text != NULL) {
+		return tool_usage("specify a FILE or --shape, not both");
+	}
+	if ((bit & READS) && o->file == NULL && s->text == NULL) {
 		return tool_usage("%s needs a FILE (- is standard input) or --shape "
 				  "(e.g. 8x2)",
 				  o->part);

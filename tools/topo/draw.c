@@ -96,7 +96,7 @@ static int draw_ring(const struct topo_options *o, const struct subject *s, stru
 
 /* ---- a phase -------------------------------------------------------------------------- */
 
-/* An algorithm of any operation: their names are different. */
+/* The algorithm of that name; where several operations have one, that of the first. */
 static const struct cn_algorithm *find_algorithm(const char *name)
 {
 	size_t n;
@@ -112,13 +112,15 @@ static const struct cn_algorithm *find_algorithm(const char *name)
 
 static int no_algorithm(const char *name, struct cn_err *err)
 {
-	char known[200] = "";
+	char known[CN_ERR_TEXT] = "";
 	size_t n, len = 0;
 	const struct cn_algorithm *a = cn_algorithms(&n);
 
 	for (size_t i = 0; i < n && len < sizeof(known); i++) {
-		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i > 0 ? ", " : "",
-					a[i].name);
+		if (find_algorithm(a[i].name) == &a[i]) {
+			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
+						i > 0 ? ", " : "", a[i].name);
+		}
 	}
 	return cn_fail(err, COLLNET_EINVAL, "unknown algorithm '%.40s'; there are %s", name, known);
 }

@@ -244,13 +244,13 @@ static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
 static void refuse(int fd, bool guarded, int status, const char *text)
 {
 	struct cn_msg_welcome m = {
-		.head = { .type = CN_MSG_WELCOME, .tag = 1 },
+		.head = { .type = CN_MSG_WELCOME, .tag = 1 }, /* of the library's HELLO */
 		.version = CN_MSG_VERSION,
 		.status = status,
 	};
 
 	strncpy(m.text, text, sizeof(m.text) - 1);
-	/* The tag of the library's HELLO. The client may be gone. */
+	/* The client may be gone. */
 	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		cn_log(COLLNET_LOG_DEBUG, "a refused process did not wait for the reason");
 	}
@@ -379,12 +379,13 @@ void cn_client_accept(struct cn_daemon *d)
 
 /* ---- going ---------------------------------------------------------------------------- */
 
-void cn_client_detach(struct cn_client *c)
+/* Its teams are left and its endpoints closed. dead: without its doing so. */
+static void let_go(struct cn_client *c, bool dead)
 {
 	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
 		if (c->teams[i] != NULL) {
 			cn_client_release_team(c, i);
-			cn_team_leave(c->teams[i], c->daemon->now, false);
+			cn_team_leave(c->teams[i], c->daemon->now, dead);
 			c->teams[i] = NULL;
 			c->lost_teams[i / 64] |= (uint64_t)1 << i % 64;
 		}
@@ -399,23 +400,17 @@ void cn_client_detach(struct cn_client *c)
 	}
 }
 
+void cn_client_detach(struct cn_client *c)
+{
+	let_go(c, false);
+}
+
 /* A client that is still in teams has died, or might as well have. */
 static void close_client(struct cn_daemon *d, struct cn_client *c)
 {
 	c->marked = true; /* no completions are sent to it */
-	for (uint32_t i = 0; i < CN_MSG_TEAMS; i++) {
-		if (c->teams[i] != NULL) {
-			cn_client_release_team(c, i);
-			cn_team_leave(c->teams[i], d->now, true);
-		}
-	}
+	let_go(c, true);
 	cn_client_release_all(c);
-	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {
-		if (c->endpoints[i] != NULL) {
-			cn_endpoint_close(c->endpoints[i], d->now);
-			cn_quota_give(d, c->user, CN_QUOTA_ENDPOINTS, 1);
-		}
-	}
 	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
 		cn_mapping_drop(c, i);
 	}

@@ -154,30 +154,21 @@ static bool refuse_lost(struct cn_client *c, uint32_t tag)
 
 /* ---- teams ---------------------------------------------------------------------------- */
 
-/* Whether the user may take part in this job, which counts once for all of its ranks here. */
-static int check_teams(struct cn_client *c, const char *job, struct cn_err *err)
+/* Of a team or endpoint with this secret; 0: without one. */
+static uint64_t owner_of(const struct cn_client *c, uint64_t secret)
 {
-	struct cn_engine *e = c->daemon->runtime.engine;
-	struct collnet_job_info *all;
-	size_t count = 0, room;
-	int rc;
+	return secret != 0 ? secret : c->uid;
+}
 
-	cn_engine_jobs(e, c->uid, NULL, &count);
-	rc = cn_quota_check(c->daemon, c->user, CN_QUOTA_TEAMS, count, 1, err);
-	if (rc == COLLNET_OK) {
-		return rc;
-	}
-	room = count;
-	all = calloc(count + 1, sizeof(*all));
-	if (all == NULL) {
-		return rc;
-	}
-	cn_engine_jobs(e, c->uid, all, &count);
-	for (size_t i = 0; i < count && i < room; i++) {
-		rc = strcmp(all[i].name, job) == 0 ? COLLNET_OK : rc;
-	}
-	free(all);
-	return rc;
+/* Whether the user may take part in this job, which counts once for all of its ranks here. */
+static int check_teams(struct cn_client *c, uint64_t owner, const char *job, struct cn_err *err)
+{
+	bool takes_part;
+	const uint32_t count = cn_engine_teams_paid(c->daemon->runtime.engine, c->uid, owner, job,
+						    &takes_part);
+
+	return takes_part ? COLLNET_OK
+			  : cn_quota_check(c->daemon, c->user, CN_QUOTA_TEAMS, count, 1, err);
 }
 
 static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
@@ -185,6 +176,7 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	struct cn_member *member = NULL;
 	struct cn_op_slot *op;
 	struct cn_err err;
+	uint64_t owner;
 	int rc;
 
 	if (c->teams[m->team] != NULL || lost_team(c, m->team)) {
@@ -198,19 +190,21 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (op == NULL) {
 		return !c->marked;
 	}
-	if (is_down(c, &err) || check_teams(c, m->job, &err) != COLLNET_OK) {
+	owner = m->derived != 0 ? cn_member_owner(c->teams[m->parent]) : owner_of(c, m->secret);
+	if (is_down(c, &err) || check_teams(c, owner, m->job, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
 	rc = m->derived != 0
 		     ? cn_team_derive(c->teams[m->parent], c->daemon->now, m->job, m->rank,
 				      m->ranks, m->members, deadline_of(c, m->timeout_ms),
 				      &op->done, &member, &err)
-		     : cn_team_join(c->daemon->runtime.engine, c->daemon->now,
-				    m->secret != 0 ? m->secret : c->uid, m->job, m->rank, m->ranks,
-				    deadline_of(c, m->timeout_ms), &op->done, &member, &err);
+		     : cn_team_join(c->daemon->runtime.engine, c->daemon->now, owner, m->job,
+				    m->rank, m->ranks, deadline_of(c, m->timeout_ms), &op->done,
+				    &member, &err);
 	if (rc != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
+	cn_member_set_payer(member, c->uid);
 	c->teams[m->team] = member;
 	return true;
 }
@@ -427,9 +421,8 @@ static bool handle_open(struct cn_client *c, const struct cn_msg_open *m)
 	}
 	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1, &err);
 	if (rc == COLLNET_OK) {
-		rc = cn_endpoint_open(c->daemon->runtime.engine,
-				      m->secret != 0 ? m->secret : c->uid, (uint16_t)m->number, e,
-				      &err);
+		rc = cn_endpoint_open(c->daemon->runtime.engine, owner_of(c, m->secret), c->uid,
+				      (uint16_t)m->number, e, &err);
 		if (rc != COLLNET_OK) {
 			cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
 		}

@@ -231,6 +231,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/flow.h \
 	lib/coll/join.h \
 	lib/coll/op.c \
+	lib/coll/op_deadline.c \
 	lib/coll/op.h \
 	lib/coll/op_idle.c \
 	lib/coll/op_recv.c \

@@ -73,6 +73,7 @@ unit_tests = \
 	tests/unit/test_msg \
 	tests/unit/test_node \
 	tests/unit/test_numbering \
+	tests/unit/test_op_deadline \
 	tests/unit/test_op_unexpected \
 	tests/unit/test_path_mtu \
 	tests/unit/test_peer \

@@ -486,8 +486,8 @@ static int direct_endpoint_open(struct collnet_endpoint *e, uint16_t number, str
 	int rc = cn_secret(NULL, &owner, err);
 
 	if (rc == COLLNET_OK) {
-		rc = cn_endpoint_open(d->runtime.engine, owner != 0 ? owner : geteuid(), number,
-				      &e->ep, err);
+		rc = cn_endpoint_open(d->runtime.engine, owner != 0 ? owner : geteuid(), geteuid(),
+				      number, &e->ep, err);
 	}
 
 	if (rc == COLLNET_OK) {

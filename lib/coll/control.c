@@ -47,7 +47,7 @@ static void send_end(struct cn_engine *e, struct cn_peer *p, uint32_t id)
 	(void)cn_node_control(e->own.node, p, m, (size_t)(c.at - m));
 }
 
-void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
+void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted, bool dead)
 {
 	uint8_t m[16];
 	struct cn_cursor c = { m, m + sizeof(m), false };
@@ -56,6 +56,7 @@ void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted)
 	cn_put32(&c, t->id);
 	cn_put32(&c, rank);
 	cn_put32(&c, posted);
+	cn_put8(&c, dead);
 	notify_team(t, m, &c);
 }
 
@@ -73,20 +74,53 @@ void cn_control_fail(struct cn_team *t, int code, const char *text)
 {
 	uint8_t m[CN_CONTROL_MAX];
 	struct cn_cursor c = { m, m + sizeof(m), false };
-	bool forming = t->nodes == NULL;
+	const bool forming = t->nodes == NULL;
+	const unsigned flags = (forming ? CN_FAIL_FORMING : 0) |
+			       (t->wireup.contradicts ? CN_FAIL_CONTRADICTION : 0);
 
 	if (forming) {
 		cn_wireup_pend_joins(t);
 	}
 	cn_put8(&c, CN_CONTROL_FAIL);
 	cn_put32(&c, t->id);
-	cn_put8(&c, (uint8_t)(-code | (forming ? CN_FAIL_FORMING : 0)));
+	cn_put8(&c, (uint8_t)((unsigned)-code | flags));
 	cn_put_text(&c, text);
 	if (forming) {
 		notify_nodes(t, m, &c);
 	} else {
 		notify_team(t, m, &c);
 	}
+}
+
+void cn_control_called(struct cn_team *t, uint32_t k, bool ask)
+{
+	struct cn_transport *x = t->transport;
+	struct cn_peer *p = t->nodes[k].peer;
+	const struct cn_member *least = t->members;
+	uint8_t m[32];
+	struct cn_cursor c = { m, m + sizeof(m), false };
+	uint64_t late = 0;
+
+	for (const struct cn_member *i = t->members; i != NULL; i = i->next) {
+		if ((int32_t)(i->posted - least->posted) < 0) {
+			least = i;
+		}
+	}
+	if (p == NULL || least == NULL || x->pending.of_peer[cn_peer_index(p)] > 0) {
+		return; /* who left has said so; and what waits is more important */
+	}
+	for (uint32_t i = 0; i < 64 && i < cn_op_locals(t); i++) {
+		if (t->local[i] != NULL && t->local[i]->posted == least->posted) {
+			late |= (uint64_t)1 << i;
+		}
+	}
+	cn_put8(&c, CN_CONTROL_CALLED);
+	cn_put32(&c, t->id);
+	cn_put32(&c, least->posted);
+	cn_put64(&c, late);
+	cn_put8(&c, ask);
+	cn_transport_activate(x);
+	(void)cn_node_control(x->node, p, m, (size_t)(c.at - m)); /* without a buffer: not said */
 }
 
 /* ---- what comes in ---------------------------------------------------------------------- */
@@ -240,14 +274,16 @@ static void on_commit(struct cn_engine *e, cn_time now, struct cn_engine_peer *m
 	cn_wireup_committed(t, now, m->peer, j, first, ask);
 }
 
-/* The team here that has not come further than the one of this record, of the same run. */
+/* The team here that has not come further than the one of this record, of the same run; any_size:
+ * or of other ranks with its name. */
 static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
-				  const struct cn_join *j)
+				  const struct cn_join *j, bool any_size)
 {
 	for (uint32_t i = 0; i < e->places; i++) {
 		struct cn_team *t = e->teams[i];
 
-		if (t != NULL && t->state == CN_TEAM_FORMING && j->ranks == t->ranks &&
+		if (t != NULL && t->state == CN_TEAM_FORMING &&
+		    (any_size || j->ranks == t->ranks) &&
 		    cn_join_find(&m->joins, t->owner, t->job) == j &&
 		    (j->commit_received == 0 || j->commit_received == t->id)) {
 			return t;
@@ -257,12 +293,12 @@ static struct cn_team *forming_of(struct cn_engine *e, struct cn_engine_peer *m,
 }
 
 /* Reads a FAIL; false: it makes no sense. */
-static bool read_fail(struct cn_cursor *c, int *code, bool *forming, char *text, size_t cap)
+static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *text, size_t cap)
 {
-	uint8_t byte = cn_get8(c);
+	const unsigned byte = cn_get8(c);
 
-	*code = -(int)(byte & ~CN_FAIL_FORMING);
-	*forming = (byte & CN_FAIL_FORMING) != 0;
+	*flags = byte & (CN_FAIL_FORMING | CN_FAIL_CONTRADICTION);
+	*code = -(int)(byte & ~*flags);
 	if (!cn_get_text(c, text, cap) || *code == 0) {
 		return false;
 	}
@@ -278,19 +314,24 @@ static bool read_fail(struct cn_cursor *c, int *code, bool *forming, char *text,
 }
 
 /* A team failed at the peer while it formed. */
-static void on_fail(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *j,
+static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
 		    struct cn_cursor *c)
 {
-	struct cn_team *t = forming_of(e, m, j);
+	struct cn_team *t;
+	unsigned flags;
 	char text[256];
-	bool forming;
+	bool contradiction;
 	int code;
 
-	if (!read_fail(c, &code, &forming, text, sizeof(text)) || !forming) {
+	if (!read_fail(c, &code, &flags, text, sizeof(text)) || (flags & CN_FAIL_FORMING) == 0) {
 		return;
 	}
+	contradiction = (flags & CN_FAIL_CONTRADICTION) != 0;
+	t = forming_of(e, m, j, contradiction);
 	j->left = true;
-	if (t != NULL) {
+	if (t != NULL && contradiction) {
+		cn_wireup_contradicted(t, now, text);
+	} else if (t != NULL) {
 		cn_team_fail(t, false, code, "%s", text);
 	}
 }
@@ -340,7 +381,7 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 		on_end(e, now, m, j);
 		break;
 	case CN_CONTROL_FAIL:
-		on_fail(e, m, j, &c);
+		on_fail(e, now, m, j, &c);
 		break;
 	default:
 		break;
@@ -352,9 +393,10 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 
 static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn_cursor *c)
 {
-	uint32_t rank = cn_get32(c), posted = cn_get32(c);
+	const uint32_t rank = cn_get32(c), posted = cn_get32(c);
+	const bool dead = c->at < c->end && cn_get8(c) != 0;
 
-	if (c->bad) {
+	if (c->bad || (k != UINT32_MAX && (rank >= t->ranks || t->layout.node_of[rank] != k))) {
 		return;
 	}
 	if (j != NULL) {
@@ -362,26 +404,45 @@ static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn
 		if (posted < j->left_after) {
 			j->left_after = posted;
 			j->left_rank = rank;
+			j->left_dead = dead;
 		}
 	}
-	if (k != UINT32_MAX && posted < t->nodes[k].left_after) {
-		t->nodes[k].left_after = posted;
-		t->nodes[k].left_rank = rank;
-		cn_op_check_left(t, k);
+	if (k != UINT32_MAX) {
+		cn_team_rank_left(t, k, rank, posted, dead);
 	}
 }
 
 static void on_team_fail(struct cn_team *t, struct cn_join *j, struct cn_cursor *c)
 {
+	unsigned flags;
 	char text[256];
-	bool forming;
 	int code;
 
-	if (read_fail(c, &code, &forming, text, sizeof(text)) && !forming) {
+	if (read_fail(c, &code, &flags, text, sizeof(text)) && (flags & CN_FAIL_FORMING) == 0) {
 		if (j != NULL) {
 			j->left = true;
 		}
 		cn_team_fail(t, false, code, "%s", text);
+	}
+}
+
+static void on_called(struct cn_team *t, uint32_t k, struct cn_cursor *c)
+{
+	const uint32_t n = cn_get32(c);
+	const uint64_t late = cn_get64(c);
+	const bool ask = cn_get8(c) != 0;
+
+	if (c->bad || k == UINT32_MAX) {
+		return;
+	}
+	if ((int32_t)(n - t->nodes[k].called) >= 0) {
+		t->nodes[k].called = n;
+		t->nodes[k].late = late;
+		t->nodes[k].answered = t->asks;
+	}
+	if (ask) {
+		t->asked = true;
+		cn_control_called(t, k, false);
 	}
 }
 
@@ -417,6 +478,9 @@ void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t
 		if (!c.bad && k != UINT32_MAX) {
 			cn_unexpected_limit_started(&t->nodes[k].unexpected, n);
 		}
+		break;
+	case CN_CONTROL_CALLED:
+		on_called(t, k, &c);
 		break;
 	default:
 		break;

@@ -7,6 +7,7 @@
  *   COMMIT   all ranks are known, and the receiver's team by this id (wireup.h)
  *   LEAVE, END, FAIL   a rank leaves, the last one has left, the team has failed
  *   STARTED  so many operations have started here (unexpected_limit.h)
+ *   CALLED   so many operations have been called here (op_deadline.c)
  *
  * LEAVE, END and FAIL go to the nodes that announced the job. A record that another node still has
  * is found to be stale when it is used: a JOIN or COMMIT that names a team that is gone is answered
@@ -27,28 +28,33 @@ enum cn_control {
 	CN_CONTROL_JOIN = 1,	/* team id 4, port 2, ranks 4, topology 4, owner 8, the receiver's
 				 * team id 4 (0: not known), job, count 2, (first 4, n 4)... */
 	CN_CONTROL_COMMIT = 2,	/* team id 4, the receiver's team id 4, 1: its COMMIT is missing */
-	CN_CONTROL_LEAVE = 3,	/* team id 4, rank 4, operations that it has called 4 */
+	CN_CONTROL_LEAVE = 3,	/* team id 4, rank 4, n 4, dead 1: it has called n operations */
 	CN_CONTROL_END = 4,	/* team id 4: no rank of the team is left here. Through the team's
 				 * transport, without the id: its last message */
-	CN_CONTROL_FAIL = 5,	/* team id 4, code 1, text; CN_FAIL_FORMING in code: it was not
-				 * ready yet */
+	CN_CONTROL_FAIL = 5,	/* team id 4, code 1 and flags, text */
 	CN_CONTROL_STARTED = 6, /* team id 4, n 4: the first n operations have started here */
+	CN_CONTROL_CALLED = 7,	/* team id 4, n 4, late 8, ask 1: all ranks here have called the
+				 * first n operations, those in late no more; ask: CALLED is due */
 	CN_CONTROL_ENDPOINT = 16, /* from here on: of endpoints (endpoint.h) */
 };
 
-#define CN_FAIL_FORMING 0x80u
-#define CN_CONTROL_MAX	548 /* bytes of a message: the smallest MTU's payload */
+#define CN_FAIL_FORMING	      0x80u /* it was not ready yet */
+#define CN_FAIL_CONTRADICTION 0x40u /* what nodes announced of the job contradicts each other */
+#define CN_CONTROL_MAX	      548   /* bytes of a message: the smallest MTU's payload */
 
 /* Dispatches a message about a team. False: no buffer for it now; it will come again. */
 bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
 			size_t len);
-/* The same for a message that came through a team's transport: LEAVE, FAIL and STARTED. */
+/* The same for a message that came through a team's transport: LEAVE, FAIL, STARTED
+ * and CALLED. */
 void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t *data, size_t len);
 /* END came through the team's transport. */
 void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p);
 /* Notify the nodes that know the team. */
-void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted);
+void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted, bool dead);
 void cn_control_end(struct cn_team *t);
 void cn_control_fail(struct cn_team *t, int code, const char *text);
+/* Sends CALLED to node k of a team that is ready, or was, if there is a buffer. */
+void cn_control_called(struct cn_team *t, uint32_t k, bool ask);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints: how they open and close, the owners' accounts, and what the engine asks of them. See
+ * Endpoints: how they open and close, the payers' accounts, and what the engine asks of them. See
  * endpoint.h for the protocol.
  */
 #include <stdlib.h>
@@ -77,12 +77,12 @@ static uint16_t free_number(struct cn_endpoints *s)
 	return 0;
 }
 
-/* The owner's account, with one endpoint more; NULL: no memory. */
-static struct cn_ep_account *account_get(struct cn_endpoints *s, uint64_t owner)
+/* The payer's account, with one endpoint more; NULL: no memory. */
+static struct cn_ep_account *account_get(struct cn_endpoints *s, uint64_t payer)
 {
 	struct cn_ep_account *a = s->accounts;
 
-	while (a != NULL && a->owner != owner) {
+	while (a != NULL && a->payer != payer) {
 		a = a->next;
 	}
 	if (a == NULL) {
@@ -90,7 +90,7 @@ static struct cn_ep_account *account_get(struct cn_endpoints *s, uint64_t owner)
 		if (a == NULL) {
 			return NULL;
 		}
-		a->owner = owner;
+		a->payer = payer;
 		a->next = s->accounts;
 		s->accounts = a;
 	}
@@ -112,8 +112,8 @@ static void account_put(struct cn_endpoints *s, struct cn_ep_account *a)
 	free(a);
 }
 
-int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number, struct cn_endpoint **out,
-		     struct cn_err *err)
+int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint64_t payer, uint16_t number,
+		     struct cn_endpoint **out, struct cn_err *err)
 {
 	struct cn_endpoints *s = e->endpoints;
 	uint32_t most = e->config.max_endpoints != 0 ? e->config.max_endpoints : 1024;
@@ -139,7 +139,7 @@ int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number, struc
 	}
 	ep = need_pool(s) == COLLNET_OK ? calloc(1, sizeof(*ep)) : NULL;
 	if (ep != NULL) {
-		ep->account = account_get(s, owner);
+		ep->account = account_get(s, payer);
 	}
 	if (ep == NULL || ep->account == NULL) {
 		free(ep);

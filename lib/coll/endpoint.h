@@ -20,11 +20,12 @@
  * one to an endpoint that is not open. The last has LAST. Between endpoints also go control
  * messages of 9 bytes: kind (8), to (16), from (16), value (32); see enum cn_ep_control.
  *
- * Credits keep a receiver that does not receive from blocking everything else that its peers send:
- * all frames between two nodes are one sequence, which stops at a frame that finds no buffer. So
- * frames that wait have a pool of their own, of which untouched parts cost nothing, large enough
- * for all credits of all flows. An owner has at most a quarter of the flows, and so of the pool;
- * what is beyond is refused message by message (FULL), and its sender is notified.
+ * Credits keep a receiver that does not receive from blocking the other endpoints of its node: the
+ * frames of all endpoints and the control messages between two nodes are one sequence, which stops
+ * at a frame that finds no buffer. So frames that wait have a pool of their own, of which untouched
+ * parts cost nothing, large enough for all credits of all flows. A payer's endpoints have at most a
+ * quarter of the flows, and so of the pool; what is beyond is refused message by message (FULL),
+ * and its sender is notified.
  *
  * The sender may have `credit` frames more under way; it
  * begins with CN_EP_CREDIT, and the receiver grants more when frames that waited were taken, or,
@@ -106,10 +107,10 @@ struct cn_recv {
 	struct cn_received *result;
 };
 
-/* What the endpoints of one owner have together. */
+/* What the endpoints that one payer is charged for have together. */
 struct cn_ep_account {
 	struct cn_ep_account *next;
-	uint64_t owner;
+	uint64_t payer;
 	uint32_t endpoints, flows;
 };
 
@@ -135,7 +136,7 @@ struct cn_endpoint {
 struct cn_endpoints {
 	struct cn_engine *engine;
 	struct cn_endpoint *list;
-	struct cn_ep_account *accounts; /* of owners with an endpoint */
+	struct cn_ep_account *accounts; /* of payers with an endpoint */
 	uint32_t count, nflows;
 	uint32_t max_flows;
 	uint64_t born;	    /* flows so far: the first number of each is another one */

@@ -159,27 +159,6 @@ static const struct cn_node_ops node_ops = {
 
 /* ---- life ----------------------------------------------------------------------------- */
 
-uint32_t cn_engine_topology_hash(const struct cn_topo *t)
-{
-	uint64_t h = 1;
-
-	if (t == NULL) {
-		return 0;
-	}
-	for (uint32_t i = 0; i < t->nvertices; i++) {
-		for (const char *s = t->vertices[i].name; *s != '\0'; s++) {
-			h = cn_mix64(h ^ (uint8_t)*s);
-		}
-		h = cn_mix64(h ^ (t->vertices[i].is_switch ? 0x100u : 0x200u));
-	}
-	for (uint32_t i = 0; i < t->nlinks; i++) {
-		h = cn_mix64(h ^ ((uint64_t)t->links[i].a << 32 | t->links[i].b));
-		h = cn_mix64(h ^ t->links[i].rate ^ (uint64_t)t->links[i].buffer << 40);
-		h = cn_mix64(h ^ t->links[i].channels);
-	}
-	return (uint32_t)(h >> 32) | 1;
-}
-
 /* W_g of the node: what is configured, else Eq. 4 for all hosts of the topology. */
 static uint32_t node_window(const struct cn_engine_config *c)
 {
@@ -208,7 +187,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	e->window = node_window(c);
 	cn_adaptive_window_init(&e->adaptive);
 	e->burst = burst(c);
-	e->topology = cn_engine_topology_hash(c->topo);
+	e->topology = cn_topo_hash(c->topo);
 	e->deadline = CN_NEVER;
 	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
 	if (e->teams == NULL) {
@@ -308,7 +287,7 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 	e->window = node_window(&e->config);
 	cn_adaptive_window_init(&e->adaptive);
 	e->burst = burst(&e->config);
-	e->topology = cn_engine_topology_hash(topo);
+	e->topology = cn_topo_hash(topo);
 	cn_node_window(e->own.node)->limit = window != COLLNET_WINDOW_AUTO ? window
 									   : COLLNET_WINDOW_OFF;
 }
@@ -524,6 +503,28 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 			out[i].wire_version = s[k].version;
 		}
 	}
+}
+
+uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_t owner,
+			      const char *job, bool *takes_part)
+{
+	uint32_t n = 0;
+
+	*takes_part = false;
+	for (uint32_t i = 0; i < e->places; i++) {
+		const struct cn_team *t = e->teams[i];
+		const struct cn_member *m = t != NULL ? t->members : NULL;
+
+		while (m != NULL && m->payer != payer) {
+			m = m->next;
+		}
+		if (m != NULL) {
+			n++;
+			*takes_part |= t->state == CN_TEAM_FORMING && t->owner == owner &&
+				       strcmp(t->job, job) == 0;
+		}
+	}
+	return n;
 }
 
 void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, struct collnet_job_info *out,

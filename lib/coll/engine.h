@@ -98,9 +98,18 @@ int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint3
 uint64_t cn_member_run(const struct cn_member *m);
 /*
  * Leaves: outstanding work of this member is done with COLLNET_ERANK, the other members are
- * notified, and the member is gone. failed: the rank died (its process ended without leaving).
+ * notified, and the member is gone. dead: the rank died (its process ended without leaving). What
+ * it had completed, others complete, too.
  */
-void cn_team_leave(struct cn_member *m, cn_time now, bool failed);
+void cn_team_leave(struct cn_member *m, cn_time now, bool dead);
+
+/* Who is charged for the member; not known to other nodes, while the owner may be a secret's. */
+void cn_member_set_payer(struct cn_member *m, uint64_t payer);
+uint64_t cn_member_owner(const struct cn_member *m);
+/* Teams with a member that this payer is charged for. *takes_part: the forming one of this owner
+ * and name, which another rank can join, is among them. */
+uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_t owner,
+			      const char *job, bool *takes_part);
 
 uint32_t cn_member_rank(const struct cn_member *m);
 uint32_t cn_member_ranks(const struct cn_member *m);
@@ -180,9 +189,10 @@ void cn_coll_combined(struct cn_reducer *r);
 
 /* ---- endpoints ------------------------------------------------------------------------ */
 
-/* Endpoints of one owner reach each other; to others an endpoint is as one that is not open. */
-int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint16_t number, struct cn_endpoint **out,
-		     struct cn_err *err);
+/* Endpoints of one owner reach each other; to others an endpoint is as one that is not open. What a
+ * payer's endpoints hold together is bounded. */
+int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint64_t payer, uint16_t number,
+		     struct cn_endpoint **out, struct cn_err *err);
 /* Outstanding work on it is done with COLLNET_EINVAL ("endpoint closed"). */
 void cn_endpoint_close(struct cn_endpoint *ep, cn_time now);
 uint16_t cn_endpoint_number(const struct cn_endpoint *ep);

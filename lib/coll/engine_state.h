@@ -54,6 +54,5 @@ uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window);
 /* A deadline was added or removed. */
 void cn_engine_touch(struct cn_engine *e);
 struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p); /* NULL: never up */
-uint32_t cn_engine_topology_hash(const struct cn_topo *t);	   /* 0: no topology */
 
 #endif

@@ -22,6 +22,7 @@ struct cn_join {
 				   * job: no new team can be made with it */
 	/* Mutually committed, so that it may have been ready, while the team here still forms: */
 	uint32_t left_after, left_rank; /* LEAVE came; left_after: UINT32_MAX: it did not */
+	bool left_dead;			/* the rank died */
 	bool ended;			/* END came: the record is kept until the team is ready */
 	uint32_t nranges;
 	struct cn_range *ranges, one; /* one: what a single range is kept in */

@@ -2,7 +2,8 @@
 /*
  * One collective operation on one node: cursors into its schedule.
  *
- *   post.c           a rank calls: checked, planned, started; deadlines
+ *   post.c           a rank calls: checked, planned, started
+ *   op_deadline.c    the deadline, and the ranks that missed it
  *   op_idle.c        kept with their plans for the next call
  *   op.c             progress, copies between local ranks, completion
  *   op_window.c      frames in flight: what ports hold, cables, losses
@@ -72,6 +73,8 @@ struct cn_op {
 	bool automatic;	      /* the window changes as it runs */
 	uint32_t pair_window; /* frames in flight to one node */
 	cn_time deadline;
+	cn_time ask_at;	       /* when others are asked what they have called */
+	uint32_t asks;	       /* of the team, with that one */
 	struct cn_post *posts; /* [local ranks] */
 	uint32_t nposts;
 
@@ -119,10 +122,18 @@ void cn_op_put_idle(struct cn_op *op);
 /* Frees the idle operations of a team but `keep`, those that were used last. */
 void cn_op_free_idle(struct cn_team *t, uint32_t keep);
 
-/* ---- post.c ----------------------------------------------------------------------------- */
+/* ---- op_deadline.c ---------------------------------------------------------------------- */
 
+/* A rank called with this deadline; the first one of all ranks counts. */
+void cn_op_set_deadline(struct cn_op *op, cn_time now, cn_time deadline);
+/* When cn_op_expire() is to be called. */
 cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);
+/* All ranks of this node have called an operation: those that asked before are told. */
+void cn_op_called_late(struct cn_team *t);
+
+/* ---- post.c ----------------------------------------------------------------------------- */
+
 /* A rank of node k left after `posted` operations: those it will never take part in fail. */
 void cn_op_check_left(struct cn_team *t, uint32_t k);
 

@@ -153,37 +153,74 @@ static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 	return false;
 }
 
-/* The next frame of the stream to node k, if it can go. */
-static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
+/* Whether the next frame to node k can go, after which `done` bytes of action i have been sent. */
+static bool may_send(struct cn_op *op, uint32_t k, const struct cn_action *a, uint64_t done)
 {
-	struct cn_team *t = op->team;
-	struct cn_node *node = t->transport->node;
-	struct cn_streams *s = &op->streams[k];
-	uint32_t i = s->send;
-	struct cn_action *a = &op->sched.actions[i];
-	struct cn_progress *p = &op->progress[i];
-	uint64_t n = a->len - p->done, most = cn_op_frame_bytes(a->len, cn_node_payload(node));
+	struct cn_peer *peer = op->team->nodes[k].peer;
 
-	n = n < most ? n : most;
-	if (t->nodes[k].peer == NULL || cn_peer_room(t->nodes[k].peer) == 0 ||
-	    !dep_allows(op, a, p->done + n) || must_wait_for_earlier(op, k) ||
-	    !cn_op_unexpected_allows(op, k) ||
+	if (peer == NULL || cn_peer_room(peer) == 0 || !dep_allows(op, a, done) ||
+	    must_wait_for_earlier(op, k) || !cn_op_unexpected_allows(op, k) ||
 	    (releases_link(op, a) && op->source.flight.unacked > release_limit(op))) {
 		return false;
 	}
-	if (cn_peer_in_flight(t->nodes[k].peer) >= op->pair_window) {
+	if (cn_peer_in_flight(peer) >= op->pair_window) {
 		/* by frames that an operation before left behind, perhaps */
-		cn_peer_request_ack(t->nodes[k].peer);
+		cn_peer_request_ack(peer);
 		return false;
 	}
-	out->peer = t->nodes[k].peer;
+	return true;
+}
+
+/*
+ * Whether a frame of action i, after which `left` bytes remain, requests an acknowledgement.
+ * `clock`: the window's clock needs it (cn_flight_sent()).
+ */
+static bool requests_ack(struct cn_op *op, uint32_t i, uint64_t left, bool clock)
+{
+	const struct cn_action *a = &op->sched.actions[i];
+	const struct cn_flight *f = &op->source.flight;
+	struct cn_peer *peer = op->team->nodes[a->peer].peer;
+
+	/* What comes in is the clock of an exchange's window, unless more goes out. */
+	if (clock && (op->sends_more || f->by_acks)) {
+		return true;
+	}
+	/* The last frame to a node, if much is in flight: the rest would take its place in the
+	 * window, or its copies those of the pool, until the receiver acknowledges by itself. */
+	if (op->sends_more && f->by_acks && op->streams[a->peer].send == CN_NONE &&
+	    (cn_node_window(op->team->transport->node)->in_flight > unrequested_limit(op) ||
+	     cn_peer_in_flight(peer) >= COPIES_PER_PEER)) {
+		return true;
+	}
+	if (left == 0 && f->unacked > unrequested_limit(op) && leaves_node(op, i)) {
+		return true;
+	}
+	return last_before_release(op, a, left) || clocks_pair(op, peer);
+}
+
+/* The next frame of the stream to node k, if it can go. */
+static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
+{
+	struct cn_node *node = op->team->transport->node;
+	struct cn_streams *s = &op->streams[k];
+	const uint32_t i = s->send;
+	const struct cn_action *a = &op->sched.actions[i];
+	struct cn_progress *p = &op->progress[i];
+	uint64_t n = a->len - p->done, most = cn_op_frame_bytes(a->len, cn_node_payload(node));
+	bool clock;
+
+	n = n < most ? n : most;
+	if (!may_send(op, k, a, p->done + n)) {
+		return false;
+	}
+	out->peer = op->team->nodes[k].peer;
 	out->type = CN_TYPE_COLL;
 	out->flags = 0;
 	out->len = (uint16_t)n;
 	out->stream = cn_stream(op->seq, cn_op_signature(op));
 	out->payload = n > 0 ? cn_op_address(op, &a->src) + p->done : NULL;
 	out->token = &op->source;
-	cn_unexpected_limit_sent(&t->nodes[k].unexpected, op->seq);
+	cn_unexpected_limit_sent(&op->team->nodes[k].unexpected, op->seq);
 	p->done += n;
 	if (p->done == a->len) {
 		s->send = p->next;
@@ -192,18 +229,8 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 		}
 		cn_op_complete(op, i);
 	}
-	/* What comes in is the clock of an exchange's window; acknowledgements are asked for only
-	 * where less comes in than goes out, or where they are the clock; then at the end of what
-	 * goes to a node, too, if much is in flight: the rest would take its place in the window,
-	 * or its copies those of the pool, until the receiver acknowledges by itself. */
-	if ((cn_flight_sent(&op->source.flight, cn_node_window(node), op->window) &&
-	     (op->sends_more || op->source.flight.by_acks)) ||
-	    (op->sends_more && op->source.flight.by_acks && s->send == CN_NONE &&
-	     (cn_node_window(node)->in_flight > unrequested_limit(op) ||
-	      cn_peer_in_flight(out->peer) >= COPIES_PER_PEER)) ||
-	    (p->done == a->len && op->source.flight.unacked > unrequested_limit(op) &&
-	     leaves_node(op, i)) ||
-	    last_before_release(op, a, a->len - p->done) || clocks_pair(op, out->peer)) {
+	clock = cn_flight_sent(&op->source.flight, cn_node_window(node), op->window);
+	if (requests_ack(op, i, a->len - p->done, clock)) {
 		out->flags |= CN_FLAG_ACKREQ;
 	}
 	return true;

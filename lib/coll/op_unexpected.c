@@ -17,7 +17,7 @@ _Static_assert(MOST <= UINT8_MAX, "the counts of struct cn_unexpected_limit");
 
 /* Where many nodes may send to one. Greater limits are multiples of a super-frame, which others
  * would divide. */
-static uint32_t least(const struct cn_team *t)
+static uint32_t fan_in_limit(const struct cn_team *t)
 {
 	const uint32_t peers = t->layout.nnodes - 1, n = POOL_SHARE / (peers > 0 ? peers : 1);
 
@@ -28,7 +28,7 @@ static uint32_t least(const struct cn_team *t)
 }
 
 /* Frames of a tree or ring come from one node, or few. */
-static uint32_t limit(const struct cn_op *op)
+static uint32_t unexpected_limit(const struct cn_op *op)
 {
 	switch (cn_op_base(op->args.op)) {
 	case CN_OP_BCAST:
@@ -36,13 +36,14 @@ static uint32_t limit(const struct cn_op *op)
 	case CN_OP_ALLGATHER:
 		return MOST;
 	default:
-		return least(op->team);
+		return fan_in_limit(op->team);
 	}
 }
 
 bool cn_op_unexpected_allows(const struct cn_op *op, uint32_t k)
 {
-	return cn_unexpected_limit_allows(&op->team->nodes[k].unexpected, op->seq, limit(op));
+	return cn_unexpected_limit_allows(&op->team->nodes[k].unexpected, op->seq,
+					  unexpected_limit(op));
 }
 
 static void send_started(struct cn_team *t, uint32_t k)
@@ -67,7 +68,7 @@ static void send_started(struct cn_team *t, uint32_t k)
  * frames lost a third of them, and the root waited for their timeouts. So nodes are early by
  * different numbers of operations.
  */
-static uint32_t last_started(const struct cn_team *t)
+static uint32_t started_for_notification(const struct cn_team *t)
 {
 	return t->nstarted - 1 + t->me % (CN_UNEXPECTED_OPS / 4);
 }
@@ -76,8 +77,8 @@ void cn_op_unexpected_received(struct cn_op *op, uint32_t k)
 {
 	struct cn_team *t = op->team;
 
-	if (cn_unexpected_limit_received(&t->nodes[k].unexpected, op->seq, last_started(t),
-					 t->notify_after)) {
+	if (cn_unexpected_limit_received(&t->nodes[k].unexpected, op->seq,
+					 started_for_notification(t), t->notify_after)) {
 		send_started(t, k);
 	}
 }
@@ -91,12 +92,13 @@ void cn_op_unexpected_start(struct cn_op *op)
 	for (int i = 0; i < CN_OPS; i++) {
 		const struct cn_op *o = t->ops[i];
 
-		if (o != NULL && o->state == OP_RUNNING && limit(o) / 2 < t->notify_after) {
-			t->notify_after = limit(o) / 2;
+		if (o != NULL && o->state == OP_RUNNING &&
+		    unexpected_limit(o) / 2 < t->notify_after) {
+			t->notify_after = unexpected_limit(o) / 2;
 		}
 	}
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
-		if (cn_unexpected_limit_due(&t->nodes[k].unexpected, last_started(t),
+		if (cn_unexpected_limit_due(&t->nodes[k].unexpected, started_for_notification(t),
 					    t->notify_after)) {
 			send_started(t, k);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Calls of collective operations: checked, planned, started when every rank of this node has
- * called, and failed when a deadline passes or a rank that is needed has left. op.c runs them.
+ * called, and failed when a rank that is needed has left. op.c runs them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 
 #include "coll/engine_state.h"
 #include "coll/op.h"
-#include "coll/ranges.h"
 #include "sched/select.h"
 
 /* Bytes of what a rank is given to combine at a time; at least one element (COLLNET_ELEMENT_MAX).
@@ -366,7 +365,7 @@ static int begin(struct cn_team *t, uint32_t seq, const struct call *c, struct c
 	op->args = *a;
 	op->algorithm = c->algorithm;
 	cn_op_window_begin(op);
-	op->deadline = a->deadline;
+	op->deadline = op->ask_at = CN_NEVER;
 	op->combine_max = a->element > 0 ? combine_max / a->element * a->element : combine_max;
 	return COLLNET_OK;
 }
@@ -399,7 +398,7 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 			     (unsigned long long)op->args.bytes);
 		return cn_fail(err, t->status, "%s", t->text);
 	}
-	op->deadline = cn_min_time(op->deadline, a->deadline);
+	cn_op_set_deadline(op, now, a->deadline);
 	op->posts[local_index(m)] = (struct cn_post){
 		.done = done,
 		.send = a->send,
@@ -421,6 +420,7 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 	}
 	if (t->state == CN_TEAM_READY && op->state == OP_POSTED && op->nposts == cn_op_locals(t)) {
 		start(op, now);
+		cn_op_called_late(t);
 	}
 	return COLLNET_OK;
 }
@@ -486,7 +486,7 @@ void cn_prepared_release(struct cn_prepared *p)
 	free(p);
 }
 
-/* ---- deadlines, ranks that left --------------------------------------------------------- */
+/* ---- ranks that left -------------------------------------------------------------------- */
 
 void cn_op_check_left(struct cn_team *t, uint32_t k)
 {
@@ -498,73 +498,10 @@ void cn_op_check_left(struct cn_team *t, uint32_t k)
 		if (op != NULL && op->state != OP_FREE && op->seq >= n->left_after) {
 			cn_team_fail(
 				t, true, COLLNET_ERANK,
-				"rank %u on node %s left the team after %u operations, before %s "
-				"number %u",
-				n->left_rank, n->name, n->left_after, cn_op_name(op->args.op),
-				op->seq);
+				"rank %u on node %s %s after %u operations, before %s number %u",
+				n->left_rank, n->name, n->left_dead ? "died" : "left the team",
+				n->left_after, cn_op_name(op->args.op), op->seq);
 			return;
 		}
 	}
-}
-
-cn_time cn_op_deadline(const struct cn_op *op)
-{
-	if (op->state == OP_FREE) {
-		return CN_NEVER;
-	}
-	return (op->copy_first != CN_NONE || op->ending) && op->state == OP_RUNNING ? 0
-										    : op->deadline;
-}
-
-static void name_missing(const struct cn_op *op, char *text, size_t cap)
-{
-	const struct cn_team *t = op->team;
-	struct cn_rank_list l = { .text = text, .cap = cap };
-
-	for (uint32_t r = 0; r < t->ranks; r++) {
-		uint32_t k = t->layout.node_of[r];
-		bool missing = op->state == OP_RUNNING && op->streams[k].recv != CN_NONE;
-
-		if (op->state == OP_POSTED && k == t->me) {
-			for (uint32_t i = 0; i < cn_op_locals(t); i++) {
-				missing |= t->layout.ranks[t->layout.first[k] + i] == r &&
-					   op->posts[i].done == NULL;
-			}
-		}
-		if (missing) {
-			cn_rank_list_add(&l, r);
-		}
-	}
-	cn_rank_list_end(&l);
-}
-
-void cn_op_expire(struct cn_op *op, cn_time now)
-{
-	struct cn_team *t = op->team;
-	char ranks[160] = "", node[COLLNET_NAME_MAX + 16] = "", why[160];
-
-	if (op->state == OP_RUNNING && (op->copy_first != CN_NONE || op->ending)) {
-		op->ending = false;
-		cn_op_run_copies(op);
-		cn_op_try_finish(op);
-		cn_engine_touch(t->engine);
-	}
-	if (op->state == OP_FREE || op->deadline > now) {
-		return;
-	}
-	name_missing(op, ranks, sizeof(ranks));
-	cn_op_unexpected_explain(op, why, sizeof(why));
-	for (uint32_t k = 0; k < t->layout.nnodes && op->state == OP_RUNNING; k++) {
-		if (op->streams[k].recv != CN_NONE) {
-			snprintf(node, sizeof(node), " (node %s)", t->nodes[k].name);
-			break;
-		}
-	}
-	cn_team_fail(t, true, COLLNET_ETIMEOUT,
-		     "%s number %u passed its deadline on node %s, %s%s%s%s",
-		     cn_op_name(op->args.op), op->seq, t->engine->config.node.name,
-		     ranks[0] == '\0'	       ? "with data still to be sent or acknowledged"
-		     : op->state == OP_RUNNING ? "waiting for data of ranks "
-					       : "waiting for the call of ranks ",
-		     ranks, node, why);
 }

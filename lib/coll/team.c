@@ -35,6 +35,8 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 	t->owner = owner;
 	snprintf(t->job, sizeof(t->job), "%s", job);
 	t->ranks = ranks;
+	t->topo = e->config.topo;
+	t->topology = e->topology;
 	t->id = ++e->last_team_id != 0 ? e->last_team_id : ++e->last_team_id;
 	t->place = i;
 	if (cn_wireup_init(&t->wireup, ranks, e->config.node.max_peers)) {
@@ -82,6 +84,7 @@ static void team_free(struct cn_team *t, cn_time now)
 	cn_wireup_fini(&t->wireup);
 	free(t->nodes);
 	free(t->names);
+	free(t->dead);
 	free(t->storage);
 	free(t->local);
 	free(t->node_by_peer);
@@ -111,6 +114,53 @@ uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p)
 		       : UINT32_MAX;
 }
 
+/* Of a set of ranks. */
+static bool has_bit(const uint64_t *bits, uint32_t i)
+{
+	return (bits[i / 64] >> i % 64 & 1) != 0;
+}
+
+/* ---- teams whose parent failed ---------------------------------------------------------- */
+
+#define NO_RANK UINT32_MAX
+
+/*
+ * A team that is being made of one that failed, or of which a rank died that it needs, may wait for
+ * a rank that is dead. It fails, too, unless it is complete soon: its ranks may all live, and only
+ * some have left the old team, or the rank may have died after it had called.
+ */
+static void orphan(struct cn_team *t, const struct cn_team *parent, uint32_t dead)
+{
+	if (t->status != COLLNET_OK || (dead != NO_RANK && !has_bit(t->wireup.members, dead))) {
+		return;
+	}
+	t->abandon_at = 0;
+	if (dead == NO_RANK) {
+		t->status = parent->status;
+		memcpy(t->text, parent->text, sizeof(t->text));
+	} else {
+		t->status = COLLNET_ERANK;
+		snprintf(t->text, sizeof(t->text), "rank %u on node %s died", dead,
+			 parent->nodes[parent->layout.node_of[dead]].name);
+	}
+}
+
+/* Those of this parent: it failed, or this rank of it died. */
+static void orphans(const struct cn_team *parent, uint32_t dead)
+{
+	const struct cn_engine *e = parent->engine;
+
+	for (uint32_t i = 0; i < e->places; i++) {
+		struct cn_team *t = e->teams[i];
+
+		if (t != NULL && t->state == CN_TEAM_FORMING && t->wireup.derived &&
+		    t->parent == parent->id) {
+			orphan(t, parent, dead);
+			cn_engine_touch(t->engine);
+		}
+	}
+}
+
 /* ---- members -------------------------------------------------------------------------- */
 
 /* What a team is derived from; no parent: it is not. */
@@ -118,6 +168,25 @@ struct origin {
 	const struct cn_team *parent;
 	const uint64_t *members;
 };
+
+/* False: no memory. */
+static bool derive(struct cn_team *t, const struct origin *from)
+{
+	const struct cn_team *parent = from->parent;
+
+	t->parent = parent->id;
+	t->topo = parent->topo;
+	t->topology = parent->topology;
+	if (!cn_wireup_derive(t, parent, from->members)) {
+		return false;
+	}
+	for (uint32_t r = 0; parent->dead != NULL && r < parent->ranks; r++) {
+		if (has_bit(parent->dead, r)) {
+			orphan(t, parent, r);
+		}
+	}
+	return true;
+}
 
 static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
 		uint32_t ranks, const struct origin *from, cn_time deadline, struct cn_done *done,
@@ -152,9 +221,9 @@ static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *jo
 	}
 	if (t == NULL) {
 		t = team_new(e, owner, job, ranks);
-		if (t != NULL && from->parent != NULL) {
-			t->parent = from->parent->id;
-			cn_wireup_derive(t, from->parent, from->members);
+		if (t != NULL && from->parent != NULL && !derive(t, from)) {
+			team_free(t, now);
+			return cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
 		}
 		if (t != NULL) {
 			cn_wireup_begin(t, now);
@@ -221,9 +290,9 @@ int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint3
 			       : cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
 	}
 	for (uint32_t r = 0; r < t->ranks; r++) {
-		n += members[r / 64] >> r % 64 & 1;
+		n += has_bit(members, r);
 	}
-	if (n != ranks || (members[parent->rank / 64] >> parent->rank % 64 & 1) == 0) {
+	if (n != ranks || !has_bit(members, parent->rank)) {
 		return cn_fail(err, COLLNET_EINVAL, "a team of %u ranks with %u members", ranks, n);
 	}
 	return join(t->engine, now, t->owner, job, rank, ranks, &from, deadline, done, out, err);
@@ -234,16 +303,17 @@ uint64_t cn_member_run(const struct cn_member *m)
 	return m->team->run;
 }
 
-void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
+void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 {
 	struct cn_team *t = m->team;
 	struct cn_member **at = &t->members;
-	bool busy = m->joining == NULL && m->done_ops < m->posted;
+	const bool busy = m->joining == NULL && m->done_ops < m->posted;
+	const uint32_t rank = m->rank, posted = m->posted;
 
-	if (t->state == CN_TEAM_READY && (failed || busy)) {
+	if (t->state == CN_TEAM_READY && busy) {
 		cn_team_fail(t, true, COLLNET_ERANK, "rank %u on node %s %s", m->rank,
 			     t->engine->config.node.name,
-			     failed ? "died" : "left the team with operations outstanding");
+			     dead ? "died" : "left the team with operations outstanding");
 	}
 	if (m->joining != NULL) {
 		m->joining->fn(m->joining, COLLNET_ERANK,
@@ -251,11 +321,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 		m->joining = NULL;
 	}
 	if (t->state == CN_TEAM_READY) {
-		cn_control_leave(t, m->rank, m->posted);
-		if (m->posted < t->nodes[t->me].left_after) {
-			t->nodes[t->me].left_after = m->posted;
-			t->nodes[t->me].left_rank = m->rank;
-		}
+		cn_control_leave(t, rank, posted, dead);
 	}
 	while (*at != m) {
 		at = &(*at)->next;
@@ -270,15 +336,26 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool failed)
 		}
 	}
 	free(m);
+	if (t->state == CN_TEAM_READY) {
+		cn_team_rank_left(t, t->me, rank, posted, dead);
+	}
 	if (t->members == NULL) {
 		cn_control_end(t);
 		team_free(t, now);
-	} else if (t->state == CN_TEAM_READY) {
-		cn_op_check_left(t, t->me);
 	} else if (t->state == CN_TEAM_FORMING) {
 		/* Its ranks are fewer now, which no one has to act on before the next join. */
 		cn_wireup_ranks_changed(t, now);
 	}
+}
+
+void cn_member_set_payer(struct cn_member *m, uint64_t payer)
+{
+	m->payer = payer;
+}
+
+uint64_t cn_member_owner(const struct cn_member *m)
+{
+	return m->team->owner;
 }
 
 uint32_t cn_member_rank(const struct cn_member *m)
@@ -313,24 +390,23 @@ const char *cn_member_node_name(const struct cn_member *m, uint32_t rank)
 
 /* ---- failure, deadlines ----------------------------------------------------------------- */
 
-/*
- * A team that is being made of one that failed may wait for a rank that died. It fails, too, unless
- * it is complete soon: its ranks may all live, and only some have left the old team.
- */
-static void orphan(const struct cn_team *parent)
+void cn_team_rank_left(struct cn_team *t, uint32_t k, uint32_t rank, uint32_t posted, bool dead)
 {
-	const struct cn_engine *e = parent->engine;
-
-	for (uint32_t i = 0; i < e->places; i++) {
-		struct cn_team *t = e->teams[i];
-
-		if (t != NULL && t->state == CN_TEAM_FORMING && t->wireup.derived &&
-		    t->parent == parent->id && t->status == COLLNET_OK) {
-			t->status = parent->status;
-			memcpy(t->text, parent->text, sizeof(t->text));
-			t->abandon_at = 0;
-		}
+	if (posted < t->nodes[k].left_after) {
+		t->nodes[k].left_after = posted;
+		t->nodes[k].left_rank = rank;
+		t->nodes[k].left_dead = dead;
 	}
+	if (dead && rank < t->ranks) {
+		if (t->dead == NULL) {
+			t->dead = calloc((t->ranks + 63) / 64, sizeof(*t->dead));
+		}
+		if (t->dead != NULL) {
+			t->dead[rank / 64] |= (uint64_t)1 << rank % 64;
+		}
+		orphans(t, rank);
+	}
+	cn_op_check_left(t, k);
 }
 
 void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
@@ -367,7 +443,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 	cn_team_drop_unexpected(t, &t->unexpected);
 	cn_wireup_remove_ended(t);
 	t->wireup.wake_at = CN_NEVER;
-	orphan(t);
+	orphans(t, NO_RANK);
 	cn_engine_touch(t->engine);
 }
 
@@ -379,7 +455,7 @@ static uint32_t list_missing(const struct cn_team *t, const uint64_t *bits, char
 
 	text[0] = '\0';
 	for (uint32_t r = 0; r < t->ranks; r++) {
-		if ((bits[r / 64] >> (r % 64) & 1) == 0) {
+		if (!has_bit(bits, r)) {
 			cn_rank_list_add(&l, r);
 			n++;
 		}
@@ -401,6 +477,13 @@ static void join_timeout(struct cn_team *t, cn_time now)
 	cn_version_mismatch_clause(t, now, NULL, other, sizeof(other));
 	/* FAIL carries 255 bytes. */
 	n = list_missing(t, t->wireup.seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
+	if (n > 0 && t->wireup.contradiction[0] != '\0') {
+		cn_team_fail(
+			t, false, COLLNET_ETIMEOUT,
+			"job %s: %u of %u ranks missing at the deadline: %.60s; before, %.160s",
+			t->job, n, t->ranks, missing, t->wireup.contradiction);
+		return;
+	}
 	if (n > 0) {
 		/* Nodes that received no such frame are notified. */
 		cn_team_fail(

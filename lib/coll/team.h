@@ -31,7 +31,12 @@ struct cn_team_node {
 	uint16_t port;	     /* of the team's transport there */
 	uint32_t left_after; /* operations after which a rank of it left; UINT32_MAX: none did */
 	uint32_t left_rank;
-	bool failed; /* the team failed there: frames that still come have gaps between them */
+	bool left_dead; /* it died */
+	bool failed;	/* the team failed there: frames that still come have gaps between them */
+	/* What it said of its calls (CALLED): */
+	uint32_t answered; /* asks of the team until then; 0: nothing yet */
+	uint32_t called;   /* operations that all its ranks have called */
+	uint64_t late;	   /* its ranks that have called no more, by their place on the node */
 	struct cn_unexpected_limit unexpected;
 };
 
@@ -39,6 +44,7 @@ struct cn_member {
 	struct cn_team *team;
 	struct cn_member *next;
 	uint32_t rank;
+	uint64_t payer;	 /* cn_member_set_payer() */
 	uint32_t posted; /* operations posted so far */
 	uint32_t done_ops;
 	struct cn_done *joining; /* NULL: was called */
@@ -53,6 +59,8 @@ struct cn_team {
 	uint32_t id;	/* names the team in control messages; unique in its engine */
 	uint32_t place; /* in the engine's table */
 	struct cn_transport *transport;
+	const struct cn_topo *topo; /* of the node when it began, or of the parent */
+	uint32_t topology;	    /* its hash */
 	enum cn_team_state state;
 	int status; /* why it failed; of a forming team: why the team that it is made of did */
 	char text[CN_ERR_TEXT];
@@ -91,6 +99,11 @@ struct cn_team {
 	uint32_t npeers;
 	struct cn_op *ops[CN_OPS]; /* outstanding ones, by number mod CN_OPS; NULL: none */
 	uint32_t nbusy;		   /* of them */
+	bool asked;		   /* what its ranks have called, since the last call */
+	uint32_t asks;		   /* what others have called: so often, */
+	cn_time asked_at;	   /* and when last */
+	uint64_t *dead;		   /* [ranks / 64] ranks that died, with nothing outstanding;
+				    * NULL: none */
 	struct cn_op *idle;	   /* with their plans; the one that was used last is first */
 	uint32_t nidle;
 	uint32_t nstarted;     /* operations that have started here */
@@ -105,6 +118,11 @@ uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p);
 /* Ends all its work with the status and, where notify is true, notifies the other nodes. */
 void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/*
+ * A rank of node k left a ready team, after so many operations: those in which it will never take
+ * part fail. dead: teams that are made of this one fail, too, if they need it.
+ */
+void cn_team_rank_left(struct cn_team *t, uint32_t k, uint32_t rank, uint32_t posted, bool dead);
 /* A peer of the team's transport is lost: a ready team fails, unless its ranks had left before.
  * (peer_loss.c) */
 void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum cn_peer_loss why);

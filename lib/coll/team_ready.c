@@ -34,7 +34,7 @@ static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
 				      struct cn_peer **peers, uint32_t n)
 {
 	const struct cn_node_config *c = &t->engine->config.node;
-	const struct cn_topo *topo = t->engine->config.topo;
+	const struct cn_topo *topo = t->topo;
 	struct ready_node *all = calloc((size_t)n + 1, sizeof(*all));
 
 	for (uint32_t i = 0; all != NULL && i <= n; i++) {
@@ -47,6 +47,7 @@ static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
 			k->port = joins[i]->port;
 			k->left_after = joins[i]->left_after;
 			k->left_rank = joins[i]->left_rank;
+			k->left_dead = joins[i]->left_dead;
 			all[i].join = joins[i];
 			memcpy(k->mac, info.mac, 6);
 		} else {
@@ -66,7 +67,7 @@ static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
 /* A node's name outlives what the transport knows of it. */
 static bool keep_names(struct cn_team *t, uint32_t n)
 {
-	const struct cn_topo *topo = t->engine->config.topo;
+	const struct cn_topo *topo = t->topo;
 
 	for (uint32_t k = 0; k < n; k++) {
 		struct cn_team_node *node = &t->nodes[k];
@@ -185,7 +186,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical,
 			     struct cn_peer **peers, struct cn_err *err)
 {
-	const struct cn_topo *topo = t->engine->config.topo;
+	const struct cn_topo *topo = t->topo;
 	uint32_t *hosts;
 	int r = COLLNET_OK;
 
@@ -283,9 +284,14 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	cn_wireup_remove_ended(t);
 	cn_engine_touch(t->engine);
 	cn_log(COLLNET_LOG_INFO, "job %s: %u ranks on %u nodes are there", t->job, t->ranks, nodes);
-	nodes = 0;
-	for (struct cn_member *m = t->members; m != NULL; m = m->next) {
-		t->local[nodes++] = m;
+	for (struct cn_member *m = t->members, **at = t->local; m != NULL; m = m->next) {
+		*at++ = m;
+	}
+	for (uint32_t k = 0; k < nodes; k++) {
+		if (t->nodes[k].left_dead) {
+			cn_team_rank_left(t, k, t->nodes[k].left_rank, t->nodes[k].left_after,
+					  true);
+		}
 	}
 	for (struct cn_member *m = t->members; m != NULL; m = m->next) {
 		struct cn_done *d = m->joining;

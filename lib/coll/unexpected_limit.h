@@ -2,8 +2,8 @@
 /*
  * How many unexpected messages a node may send to another: frames of operations that the receiver
  * has not started, because a rank there has not called them. They wait in the receiver's pool of
- * buffers. When the pool is full, frames are refused, and with them everything between two nodes,
- * of all jobs. So the sender bounds them.
+ * buffers. When the pool is full, frames are refused, and with them everything of the team between
+ * two nodes. So the sender bounds them.
  *
  * It counts the frames that it has sent to a node, of operations that the node is not known to have
  * started. At most `limit` of them are sent. The node shows that it has started operation k, and so
@@ -41,12 +41,11 @@ bool cn_unexpected_limit_allows(const struct cn_unexpected_limit *n, uint32_t se
 void cn_unexpected_limit_sent(struct cn_unexpected_limit *n, uint32_t seq);
 /* The other node has started `started` operations. */
 void cn_unexpected_limit_started(struct cn_unexpected_limit *n, uint32_t started);
-/* A frame of the running operation `seq` was received; `last` is the last one that has started.
- * True: STARTED is due. */
+/* A frame of the running operation `seq` was received; `last` is the last one that has started, or
+ * some operations further, so that it is notified early. True: STARTED is due. */
 bool cn_unexpected_limit_received(struct cn_unexpected_limit *n, uint32_t seq, uint32_t last,
 				  uint32_t after);
-/* Whether STARTED is due, after so many frames, when `last` is the last operation that has started.
- */
+/* Whether STARTED is due, after so many frames, with `last` as above. */
 bool cn_unexpected_limit_due(const struct cn_unexpected_limit *n, uint32_t last, uint32_t after);
 /* STARTED was sent: so many operations have started here. */
 void cn_unexpected_limit_notified(struct cn_unexpected_limit *n, uint32_t nstarted);

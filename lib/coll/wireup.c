@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The state of a forming team: its candidates, and whether all ranks are known; see wireup.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ void cn_wireup_remove_ended(struct cn_team *t)
 
 bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j)
 {
-	return j->ranks == t->ranks && j->topology == t->engine->topology;
+	return j->ranks == t->ranks && j->topology == t->topology;
 }
 
 struct cn_peer *cn_wireup_candidate(const struct cn_team *t, uint32_t k)
@@ -85,6 +86,7 @@ void cn_wireup_fini(struct cn_wireup *w)
 {
 	free(w->advertised);
 	free(w->candidates);
+	free(w->members);
 	free(w->present);
 	free(w->seen);
 }
@@ -107,10 +109,16 @@ void cn_wireup_begin(struct cn_team *t, cn_time now)
 	cn_wireup_announce_begin(t, now);
 }
 
-void cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uint64_t *members)
+bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uint64_t *members)
 {
 	const struct cn_layout *l = &parent->layout;
+	const size_t bytes = (parent->ranks + 63) / 64 * sizeof(*members);
 
+	t->wireup.members = malloc(bytes);
+	if (t->wireup.members == NULL) {
+		return false;
+	}
+	memcpy(t->wireup.members, members, bytes);
 	t->wireup.derived = true;
 	for (uint32_t k = 0; k < l->nnodes; k++) {
 		const struct cn_peer *p = parent->nodes[k].peer;
@@ -126,6 +134,7 @@ void cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uin
 				.member = true;
 		}
 	}
+	return true;
 }
 
 void cn_wireup_ranks_changed(struct cn_team *t, cn_time now)
@@ -174,13 +183,14 @@ static void fail_by_contradiction(struct cn_team *t, const struct cn_join *j,
 {
 	const char *name = cn_peer_name(p), *own = t->engine->config.node.name;
 
+	t->wireup.contradicts = true;
 	if (j->ranks != t->ranks) {
-		cn_team_fail(t, false, COLLNET_EMISMATCH,
+		cn_team_fail(t, true, COLLNET_EMISMATCH,
 			     "job %s has %u ranks on node %s and %u on node %s: start all with the "
 			     "same size",
 			     t->job, j->ranks, name, t->ranks, own);
 	} else {
-		cn_team_fail(t, false, COLLNET_EMISMATCH,
+		cn_team_fail(t, true, COLLNET_EMISMATCH,
 			     "nodes %s and %s have different topology files: give all the same",
 			     name, own);
 	}
@@ -212,8 +222,9 @@ static bool count_all(struct cn_team *t, cn_time now)
 		} else if (j != NULL && !mark_join(t, j, &rank)) {
 			t->wireup.known = t->ranks; /* look again at whatever comes */
 			if (now >= t->wireup.grace_until) {
+				t->wireup.contradicts = true;
 				cn_team_fail(
-					t, false, COLLNET_EMISMATCH,
+					t, true, COLLNET_EMISMATCH,
 					"rank %u of job %s is on node %s and on another one: give "
 					"every process its own rank",
 					rank, t->job, cn_peer_name(p));
@@ -328,6 +339,19 @@ void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct 
 		cn_wireup_wake(t, t->wireup.check_at);
 	} else if (t->wireup.known >= t->ranks) {
 		cn_wireup_check(t, now);
+	}
+}
+
+/*
+ * A team of an earlier run that waits still fails as soon as it hears of this one, which may form
+ * when the other has ended. One that is as old as this team fails at the end of its grace period.
+ */
+void cn_wireup_contradicted(struct cn_team *t, cn_time now, const char *text)
+{
+	if (now + grace_period / 2 < t->wireup.grace_until) {
+		snprintf(t->wireup.contradiction, sizeof(t->wireup.contradiction), "%s", text);
+	} else {
+		cn_team_fail(t, false, COLLNET_EMISMATCH, "%s", text);
 	}
 }
 

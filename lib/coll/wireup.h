@@ -57,6 +57,7 @@ struct cn_wireup {
 	bool candidates_due; /* some of them may lack the present version */
 	bool derived;	     /* from another team: its nodes are known */
 	uint32_t expected;   /* derived: local ranks that will join */
+	uint64_t *members;   /* derived: [ranks of the parent / 64] those that take part */
 	bool scattered;	     /* the log has said that the local ranks fill no message */
 	uint64_t *present;   /* [ranks / 64] ranks that are known, and how many */
 	uint64_t *seen;	     /* [ranks / 64] those that were known at some time */
@@ -69,6 +70,8 @@ struct cn_wireup {
 	cn_time wake_at;     /* cn_wireup_expire() */
 	cn_time check_at;    /* the next check */
 	cn_time grace_until; /* until then a contradiction may be an earlier run's end */
+	bool contradicts;    /* what was announced; so the team fails */
+	char contradiction[CN_ERR_TEXT]; /* with an earlier run, perhaps; "": none */
 	/* Pacing: when all that was sent would have gone out evenly, to candidates and to all. */
 	cn_time candidates_paced, all_paced;
 	cn_time repeat_at, repeat_wait;	    /* what candidates did not confirm */
@@ -85,8 +88,9 @@ void cn_wireup_fini(struct cn_wireup *w);
 
 /* The team is new: peers that announced its job before are its first candidates. */
 void cn_wireup_begin(struct cn_team *t, cn_time now);
-/* Before cn_wireup_begin(): the team is derived from these ranks of the parent. */
-void cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uint64_t *members);
+/* Before cn_wireup_begin(): the team is derived from these ranks of the parent. False: no memory.
+ */
+bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uint64_t *members);
 /* A local rank came or went. */
 void cn_wireup_ranks_changed(struct cn_team *t, cn_time now);
 /* Looks at all candidates, and makes the team ready if nothing is missing. */
@@ -96,6 +100,8 @@ void cn_wireup_expire(struct cn_team *t, cn_time now); /* t->wireup.wake_at has 
  * this node's team. */
 void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,
 		      uint32_t more, bool confirmed);
+/* A peer's team of its job has failed, since its announcements contradict each other. */
+void cn_wireup_contradicted(struct cn_team *t, cn_time now, const char *text);
 /* A peer's team of its job has ended, or its record was stale. */
 void cn_wireup_ended(struct cn_team *t, cn_time now);
 /* A peer has committed to the team, for the first time or again; ask: it lacks this node's COMMIT.

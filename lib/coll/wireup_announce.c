@@ -48,7 +48,7 @@ static void put_join(struct cn_cursor *c, struct cn_team *t, struct cn_peer *p)
 	cn_put32(c, t->id);
 	cn_put16(c, t->transport->port);
 	cn_put32(c, t->ranks);
-	cn_put32(c, t->engine->topology);
+	cn_put32(c, t->topology);
 	cn_put64(c, t->owner);
 	cn_put32(c, j != NULL ? j->id : 0);
 	cn_put_text(c, t->job);

@@ -239,22 +239,13 @@ static void free_replaced(struct cn_runtime *s)
 	}
 }
 
-int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime *s,
-		      struct cn_err *err)
+/* Teams may still use the one that is replaced; it is freed when there are none. */
+static int replace_topology(struct cn_runtime *s, struct cn_topo *fresh, struct cn_err *err)
 {
-	struct cn_topo *fresh;
-	int rc = read_topology(config, s, &fresh, err);
-
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
 	if (s->engine == NULL || cn_engine_teams(s->engine) == 0) {
 		free_replaced(s);
 	}
 	if (s->nreplaced == CN_RUNTIME_REPLACED) {
-		if (fresh != NULL) {
-			cn_topo_free(fresh);
-		}
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "jobs still use the topologies of the last %d reloads: wait until "
 			       "they end",
@@ -264,10 +255,26 @@ int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime 
 		s->replaced[s->nreplaced++] = s->topo;
 	}
 	s->topo = fresh;
-	if (s->engine != NULL) {
+	return COLLNET_OK;
+}
+
+int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime *s,
+		      struct cn_err *err)
+{
+	struct cn_topo *fresh;
+	int rc = read_topology(config, s, &fresh, err);
+	const bool same = rc == COLLNET_OK && cn_topo_hash(s->topo) == cn_topo_hash(fresh);
+
+	if (rc == COLLNET_OK && !same) {
+		rc = replace_topology(s, fresh, err);
+	}
+	if (same || rc != COLLNET_OK) {
+		cn_topo_free(fresh);
+	}
+	if (rc == COLLNET_OK && s->engine != NULL) {
 		cn_engine_reconfigure(s->engine, s->topo, config->window);
 	}
-	return COLLNET_OK;
+	return rc;
 }
 
 void cn_runtime_detach(struct cn_runtime *s, cn_time linger)

@@ -41,20 +41,18 @@ void cn_cc_acked(struct cn_cc *c, uint32_t acked, uint32_t ack, uint32_t in_flig
 
 static uint32_t decreased(const struct cn_cc *c, uint32_t in_flight)
 {
-	uint32_t half = in_flight / 2, least = c->cwnd / 2 < 8 ? c->cwnd / 2 : 8;
+	uint32_t cwnd = c->cwnd / 2 < 8 ? c->cwnd / 2 : 8;
 
-	return half > least ? half : least;
+	cwnd = in_flight / 2 > cwnd ? in_flight / 2 : cwnd;
+	return cwnd > CWND_LEAST ? cwnd : CWND_LEAST;
 }
 
 void cn_cc_loss(struct cn_cc *c, uint32_t una, uint32_t end)
 {
-	uint32_t cwnd = decreased(c, end - una);
-
 	if (cn_serial_before(una, c->recover)) {
 		return; /* of the same window of data as the last one */
 	}
-	c->cwnd = cwnd < CWND_LEAST ? CWND_LEAST : cwnd;
-	c->ssthresh = c->cwnd;
+	c->cwnd = c->ssthresh = decreased(c, end - una);
 	c->cwnd_count = 0;
 	c->recover = end;
 }

@@ -27,6 +27,33 @@ void cn_topo_free(struct cn_topo *t)
 	free(t);
 }
 
+uint32_t cn_topo_hash(const struct cn_topo *t)
+{
+	uint64_t h = 1;
+
+	if (t == NULL) {
+		return 0;
+	}
+	for (uint32_t i = 0; i < t->nvertices; i++) {
+		const struct cn_vertex *v = &t->vertices[i];
+
+		for (const char *s = v->name; *s != '\0'; s++) {
+			h = cn_mix64(h ^ (uint8_t)*s);
+		}
+		for (int k = 0; k < 6 && v->has_mac; k++) {
+			h = cn_mix64(h ^ v->mac[k] ^ 0x800u);
+		}
+		h = cn_mix64(h ^ (v->is_switch ? 0x100u : 0x200u) ^
+			     (v->input_buffered ? 0x400u : 0));
+	}
+	for (uint32_t i = 0; i < t->nlinks; i++) {
+		h = cn_mix64(h ^ ((uint64_t)t->links[i].a << 32 | t->links[i].b));
+		h = cn_mix64(h ^ t->links[i].rate ^ (uint64_t)t->links[i].buffer << 40);
+		h = cn_mix64(h ^ t->links[i].channels);
+	}
+	return (uint32_t)(h >> 32) | 1;
+}
+
 uint32_t cn_topo_find(const struct cn_topo *t, const char *name)
 {
 	return t->index[cn_topo_slot(t, name)];

@@ -84,6 +84,8 @@ uint32_t cn_topo_unused(const struct cn_topo *t);
 /* NULL is ignored. */
 void cn_topo_free(struct cn_topo *t);
 
+/* Of all that the file says; 0: no topology. */
+uint32_t cn_topo_hash(const struct cn_topo *t);
 /* Vertex of the host or switch of that name, or CN_TOPO_NONE. */
 uint32_t cn_topo_find(const struct cn_topo *t, const char *name);
 /* The switch a host hangs on, and the rate of its link; CN_TOPO_NONE and 0 where there is none. */

@@ -123,6 +123,8 @@ class Context:
         It is freed when the last object that uses it is gone.
         """
         self._open()
+        if size < 0:
+            raise ValueError(f"size: {size} is not a number of bytes")
         return self._memory.alloc(size)
 
     def team(self, job=None, rank=None, size=None, timeout=None, secret=None):

@@ -7,6 +7,7 @@ offsets of all structures, and the arguments of all functions.
 """
 import ctypes
 import enum
+import operator
 import os
 from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint8,
                     c_uint16, c_uint32, c_uint64, c_void_p)
@@ -102,6 +103,7 @@ WINDOW_AUTO = 0
 WINDOW_OFF = 0xFFFFFFFF
 CONSTANTS = ("NAME_MAX", "RANKS_MAX", "BLOCK_MAX", "MESSAGE_MAX", "OUTSTANDING_MAX",
              "ELEMENT_MAX", "TIMEOUT_NONE", "WINDOW_AUTO", "WINDOW_OFF")
+_WINDOW_MAX = 65535  # frames; without a name in the header
 
 LOG_FN = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 COMBINE_FN = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)
@@ -287,13 +289,22 @@ def milliseconds(timeout):
     return max(1, int(timeout * 1000))
 
 
+def frames(window):
+    """A global window of the library."""
+    window = operator.index(window)
+    if window not in (WINDOW_AUTO, WINDOW_OFF) and not 1 <= window <= _WINDOW_MAX:
+        raise ValueError(f"window: {window} is not WINDOW_AUTO, WINDOW_OFF or 1 to {_WINDOW_MAX} "
+                         "frames")
+    return window
+
+
 def text(value):
     """A string, path or None, as an argument."""
     return None if value is None else os.fsencode(value)
 
 
 def values(structure):
-    """The fields of a structure as a dictionary."""
+    """The fields of a structure as a dictionary, without its size and what is reserved."""
     result = {}
     for name, kind in structure._fields_:
         value = getattr(structure, name)
@@ -303,4 +314,5 @@ def values(structure):
             value = value.decode(errors="replace")
         result[name] = value
     result.pop("size", None)
+    result.pop("zero", None)
     return result

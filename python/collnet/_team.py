@@ -10,8 +10,8 @@ import functools
 from ctypes import byref, c_uint32, c_void_p
 
 from ._buffer import Buffer, UserCall, UserOp
-from ._library import (CollnetError, Op, Status, collnet_coll_options, error, library,
-                       milliseconds, text)
+from ._library import (CollnetError, Op, Status, collnet_coll_options, error, frames,
+                       library, milliseconds, text)
 from ._request import Request
 
 
@@ -124,7 +124,7 @@ class Team:
             options.algorithm = text(algorithm)
             options.persistent = 1 if persistent else 0
             if window is not None:
-                options.window = window
+                options.window = frames(window)
             if call is not None:
                 options.user_op = ctypes.pointer(call.structure)
         request = Request(self._context, held, call, persistent, self)

@@ -118,8 +118,13 @@ static void put_team_control(struct forge *f, uint8_t kind)
 	if (kind == CN_CONTROL_LEAVE) {
 		cn_put32(&f->out, f->c);
 		cn_put32(&f->out, f->value);
+		cn_put8(&f->out, f->value % 3 == 1);
 	} else if (kind == CN_CONTROL_STARTED) {
 		cn_put32(&f->out, f->value);
+	} else if (kind == CN_CONTROL_CALLED) {
+		cn_put32(&f->out, f->value);
+		cn_put64(&f->out, f->c);
+		cn_put8(&f->out, f->value % 2);
 	} else if (kind == CN_CONTROL_FAIL) {
 		cn_put8(&f->out, f->c);
 		cn_put_text(&f->out, f->value % 4 ? "it failed" : "");
@@ -354,8 +359,11 @@ static void build(struct forge *f, uint8_t kind)
 		break;
 	default:
 		if (kind < 5) { /* the controls' numbers begin with 1 */
-			put_team_control(f, kind == 3 && f->c % 4u == 3 ? CN_CONTROL_STARTED
-									: (uint8_t)(kind + 1));
+			kind = kind != 3	? kind + 1
+			       : f->c % 4u == 3 ? CN_CONTROL_STARTED
+			       : f->c % 4u == 2 ? CN_CONTROL_CALLED
+						: CN_CONTROL_END;
+			put_team_control(f, kind);
 		} else {
 			put_endpoint_control(f, (uint8_t)(CN_EP_GRANT + kind - 5));
 		}

@@ -6,9 +6,9 @@
  *
  *   kind peer wrong at value a b c seq
  *
- * kind (modulo 16): 0 JOIN, 1 COMMIT, 2 LEAVE, 3 END or STARTED, 4 FAIL, 5 .. 9 the controls of
- * endpoints, 10 the next frame of a running operation, 11 a frame of a later operation, 12 the
- * first frame of a message, 13 a further one, 14 an emptied frame, 15 JOIN and COMMIT. wrong
+ * kind (modulo 16): 0 JOIN, 1 COMMIT, 2 LEAVE, 3 END, STARTED or CALLED, 4 FAIL, 5 .. 9 the
+ * controls of endpoints, 10 the next frame of a running operation, 11 a frame of a later operation,
+ * 12 the first frame of a message, 13 a further one, 14 an emptied frame, 15 JOIN and COMMIT. wrong
  * (modulo 8): 0 nothing, 1 the payload is cut at `at`, 2 its byte `at` has the value, 3 `at` bytes
  * follow it, 4 flags, 5 the stream, 6 the length in the header, 7 a bit. a, b, c: numbers of job,
  * team, endpoint, range; seq: a deviation of the sequence number.

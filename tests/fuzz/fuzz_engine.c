@@ -223,7 +223,7 @@ static void toggle_endpoint(struct script *s, struct fixture *w)
 	if (w->endpoints[i]) {
 		cn_endpoint_close(w->endpoints[i], s->now);
 		w->endpoints[i] = NULL;
-	} else if (cn_endpoint_open(w->engine, OWNER, number % 8u, &w->endpoints[i], &err) !=
+	} else if (cn_endpoint_open(w->engine, OWNER, OWNER, number % 8u, &w->endpoints[i], &err) !=
 		   COLLNET_OK) {
 		script_check(!w->endpoints[i] && err.text[0]);
 	}
@@ -429,7 +429,8 @@ static void post_recv(struct script *s, struct fixture *w, size_t n)
 	struct request *r = request(w, 0, n, s->now + 30000 * CN_MS);
 
 	script_check(r != NULL);
-	script_check(cn_endpoint_open(w->engine, OWNER, 7, &w->endpoints[0], NULL) == COLLNET_OK);
+	script_check(cn_endpoint_open(w->engine, OWNER, OWNER, 7, &w->endpoints[0], NULL) ==
+		     COLLNET_OK);
 	script_check(cn_endpoint_recv(w->endpoints[0], s->now, r->recv, n, r->deadline, r->received,
 				      &r->done, NULL) == COLLNET_OK);
 }
@@ -462,8 +463,8 @@ static void good_node(struct script *s, struct fixture *w)
 	good = script_of(&other_world, "\x02\0\0\0\2\1", "good");
 	script_check(script_exchange(s, &good, sees_self, both));
 	post_recv(s, w, bytes);
-	script_check(cn_endpoint_open(other_world.engine, OWNER, 7, &other_world.endpoints[0],
-				      NULL) == COLLNET_OK);
+	script_check(cn_endpoint_open(other_world.engine, OWNER, OWNER, 7,
+				      &other_world.endpoints[0], NULL) == COLLNET_OK);
 	r = request(&other_world, bytes, 0, s->now + 30000 * CN_MS);
 	script_check(r != NULL);
 	script_check(cn_endpoint_send(other_world.endpoints[0], s->now, "self", 7, r->send, bytes,

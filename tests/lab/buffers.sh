@@ -54,9 +54,9 @@ exchange pairwise
 # Nodes that do not know the network find a window by the frames that they lose.
 more="--no-topology --uplink 20mbit"
 exchange shuffle --window off --warmup 2
-off=$resent
+off=$drops
 exchange shuffle --warmup 2
-[ "$window" = null ] && [ "$resent" -le $((off / 2)) ] || {
+[ "$window" = null ] && [ "$drops" -le $((off / 2)) ] || {
 	cat out
-	fail "without a topology: $resent frames sent again, and $off without a window"
+	fail "without a topology: $drops frames lost, and $off without a window"
 }

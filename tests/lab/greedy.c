@@ -4,7 +4,8 @@
  *
  *   connections    opens connections until one is refused
  *   memory SIZE    asks for regions of SIZE bytes until one is refused
- *   teams          joins jobs until one is refused
+ *   teams          joins jobs until one is refused, every second one with a secret of its own
+ *   alone          joins jobs of one rank and one name until one is refused
  *   endpoints      opens endpoints, over as many connections as it takes, until one is refused
  *   descriptors N  sends N messages with two descriptors each
  *   stats          floods the daemon with STATS, until it is killed
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "ipc/msg.h"
+#include "util/owner.h"
 
 #define PATIENCE_MS 20000
 
@@ -137,6 +139,28 @@ static unsigned memory(uint64_t bytes)
 	return m.region;
 }
 
+/* The next one forms when the one before is ready. */
+static unsigned alone(void)
+{
+	int fd = must_dial();
+	uint32_t n = 0;
+
+	for (; n < CN_MSG_TEAMS; n++) {
+		struct cn_msg_join j = {
+			.head = { .type = CN_MSG_JOIN },
+			.team = n,
+			.ranks = 1,
+			.timeout_ms = PATIENCE_MS,
+			.job = "greedy",
+		};
+
+		if (!ask(fd, &j, sizeof(j))) {
+			break;
+		}
+	}
+	return n;
+}
+
 /* A job of two ranks is complete when both are here. */
 static unsigned teams(void)
 {
@@ -151,6 +175,7 @@ static unsigned teams(void)
 				.team = t,
 				.ranks = 2,
 				.timeout_ms = PATIENCE_MS,
+				.secret = n % 2 != 0 ? CN_OWNER_SECRET | n : 0,
 			};
 
 			snprintf(j.job, sizeof(j.job), "greedy-%u", n);
@@ -272,6 +297,8 @@ int main(int argc, char **argv)
 		printf("%u granted: %s\n", connections(), refusal);
 	} else if (strcmp(what, "teams") == 0) {
 		printf("%u granted: %s\n", teams(), refusal);
+	} else if (strcmp(what, "alone") == 0) {
+		printf("%u granted: %s\n", alone(), refusal);
 	} else if (strcmp(what, "endpoints") == 0) {
 		printf("%u granted: %s\n", endpoints(), refusal);
 	} else if (strcmp(what, "descriptors") == 0 && n > 0) {

@@ -265,6 +265,8 @@ def other_calls(context, team):
     del part
     for _ in range(200):  # more than there can be at once
         context.alloc(1 << 20)[0] = 1
+    expect([len(context.alloc(0))], [0], "no memory")
+    raises(ValueError, "size: -1 is not a number of bytes", context.alloc, -1)
     gc.collect()
 
     # Teams of a team.
@@ -321,7 +323,7 @@ def other_calls(context, team):
     data.extend(b"x")
 
     stats = context.stats()
-    if stats["data_sent"] == 0 or {x["name"] for x in context.nodes()} != set(nodes):
+    if stats["data_sent"] == 0 or "zero" in stats or "size" in stats or {x["name"] for x in context.nodes()} != set(nodes):
         sys.exit(f"{stats} {context.nodes()}")
     if [job["ranks"] for job in context.jobs()] != [n]:
         sys.exit(f"{context.jobs()}")
@@ -343,6 +345,12 @@ def wrong_calls(team):
     raises(ValueError, f"counts for {n} ranks", team.allgatherv, four, four, [1])
     raises(ValueError, "negative", team.allgatherv, four, four, [-1] * n)
     raises(ValueError, "no rank", team.bcast, four, n)
+    for window in (-3, 65536, collnet.WINDOW_OFF + 1):
+        raises(ValueError, f"window: {window} is not WINDOW_AUTO, WINDOW_OFF or 1 to 65535 frames",
+               team.alltoall, four, zeros(4 * n), window=window)
+    raises(TypeError, "integer", team.alltoall, four, zeros(4 * n), window=1.5)
+    for window in (collnet.WINDOW_AUTO, collnet.WINDOW_OFF, 1, 65535):
+        team.alltoall(four, zeros(4 * n), window=window)
     raises(TypeError, "formats of send and recv differ", team.allreduce, zeros(2, "f"), zeros(2))
     raises(ValueError, "send has 8 bytes instead of 4", team.allreduce, zeros(2), zeros(1))
     raises(ValueError, "bytes instead of", team.reduce_scatter, zeros(n + 1), zeros(1))

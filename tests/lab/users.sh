@@ -67,7 +67,10 @@ lab quotas '
 	as 65001 greedy $HERE/d.sock memory 4m >memory || exit 4
 	as 65001 greedy $HERE/d.sock memory 32g >sparse || exit 4
 	as 65001 greedy $HERE/d.sock connections >connections || exit 4
+	n=400 # until the daemon has seen the end of those
+	until as 65001 collnet status >/dev/null 2>&1; do [ $((n -= 1)) -gt 0 ] || exit 5; sleep 0.05; done
 	as 65001 greedy $HERE/d.sock teams >teams || exit 4
+	as 65001 greedy $HERE/d.sock alone >alone || exit 4
 	as 65001 greedy $HERE/d.sock endpoints >endpoints || exit 4
 	mkfifo end
 	as 65001 greedy $HERE/d.sock hold 40 <end >held &
@@ -82,6 +85,7 @@ has "^16 granted: user 65001 has 67108864 bytes of shared memory .*max-memory" m
 has "^0 granted: user 65001 has 0 bytes .*34359738368 more exceed .*max-memory" sparse
 has "^40 granted: user 65001 has 40 connections .*max-connections" connections
 has "^5 granted: user 65001 has 5 teams .*max-teams" teams
+has "^5 granted: user 65001 has 5 teams .*max-teams" alone
 has "^70 granted: user 65001 has 70 endpoints .*max-endpoints" endpoints
 has "user 65001 has 40 connections" refused
 [ "$(grep -c "user 65001" d.log)" -le 12 ] || { cat d.log; fail "a flood of lines in the log"; }

@@ -216,7 +216,7 @@ struct cn_endpoint *endpoint_open_at(struct endpoint_fixture *w, uint32_t node, 
 	struct cn_endpoint *ep = NULL;
 	struct cn_err err = { 0 };
 
-	if (cn_endpoint_open(w->engine[node], OWNER, number, &ep, &err) != COLLNET_OK) {
+	if (cn_endpoint_open(w->engine[node], OWNER, OWNER, number, &ep, &err) != COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	return ep;

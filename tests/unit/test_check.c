@@ -210,7 +210,7 @@ static void run__channels_are_counted(void **state)
 	b_expect(b, CN_GUARANTEE_LINKS,
 		 "phase 0: a -> d, c -> f and 1 more use link s0 -> s1, which has 2 channels");
 	/* The other two users of the same channels: the bound is 3 * 3 / 2, and the ports' 5. */
-	assert_int_equal(cn_phase_bound(&b->l, CN_OP_ALLTOALL), 5);
+	assert_int_equal(cn_phase_bound(&b->l, CN_OP_ALLTOALL, true), 5);
 	b_close(b);
 }
 
@@ -383,14 +383,16 @@ static void phase_bound__shapes(void **state)
 		assert_int_equal(cn_tree_make(t, t->hosts, t->nhosts, CN_TOPO_NONE, &tree, &err),
 				 COLLNET_OK);
 		l.nnodes = l.nranks = t->nhosts;
-		assert_int_equal(cn_phase_bound(&l, CN_OP_ALLTOALL), 0);
+		assert_int_equal(cn_phase_bound(&l, CN_OP_ALLTOALL, true), 0);
 		l.tree = tree;
-		assert_int_equal(cn_phase_bound(&l, CN_OP_ALLTOALL), want[i].alltoall);
-		assert_int_equal(cn_phase_bound(&l, CN_OP_ALLGATHER), want[i].others);
-		assert_int_equal(cn_phase_bound(&l, CN_OP_SCATTER), want[i].others);
-		assert_int_equal(cn_phase_bound(&l, CN_OP_GATHER), want[i].others);
-		assert_int_equal(cn_phase_bound(&l, CN_OP_BCAST), want[i].tree);
-		assert_int_equal(cn_phase_bound(&l, CN_OP_BARRIER), want[i].tree);
+		assert_int_equal(cn_phase_bound(&l, CN_OP_ALLTOALL, true), want[i].alltoall);
+		assert_int_equal(cn_phase_bound(&l, CN_OP_ALLGATHER, true), want[i].others);
+		assert_int_equal(cn_phase_bound(&l, CN_OP_SCATTER, true), want[i].others);
+		assert_int_equal(cn_phase_bound(&l, CN_OP_GATHER, true), want[i].others);
+		for (int op = CN_OP_ALLTOALL; op < CN_OP_KINDS; op++) {
+			assert_int_equal(cn_phase_bound(&l, (enum cn_op_kind)op, false),
+					 want[i].tree);
+		}
 		cn_tree_free(tree);
 		cn_topo_free(t);
 	}
@@ -414,7 +416,7 @@ static void phase_bound__channels(void **state)
 	}
 	assert_int_equal(cn_tree_make(t, t->hosts, 10, CN_TOPO_NONE, &tree, &err), COLLNET_OK);
 	l.tree = tree;
-	assert_int_equal(cn_phase_bound(&l, CN_OP_ALLTOALL), 13);
+	assert_int_equal(cn_phase_bound(&l, CN_OP_ALLTOALL, true), 13);
 	cn_tree_free(tree);
 	cn_topo_free(t);
 }

@@ -236,7 +236,7 @@ static void control__a_team_does_not_change_its_size(void **state)
 		cn_put32(&w, 7);
 		cn_put16(&w, 0);
 		cn_put32(&w, k == 0 ? 2 : 200);
-		cn_put32(&w, cn_engine_topology_hash(t));
+		cn_put32(&w, cn_topo_hash(t));
 		cn_put64(&w, CONTROL_OWNER);
 		cn_put32(&w, 0);
 		cn_put_text(&w, "job");

@@ -218,10 +218,10 @@ static void open__numbers(void **state)
 	(void)state;
 	assert_int_equal(cn_endpoint_number(a), 5);
 	assert_true(number >= 32768);
-	assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, 5, &d, &err), COLLNET_ELIMIT);
+	assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, OWNER, 5, &d, &err), COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "endpoint 5 of node a is open already"));
 	c = endpoint_open_at(w, 0, 65535);
-	assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, 6, &d, &err), COLLNET_ELIMIT);
+	assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, OWNER, 6, &d, &err), COLLNET_ELIMIT);
 	assert_non_null(strstr(err.text, "3 endpoints"));
 	cn_endpoint_close(b, w->now);
 	b = endpoint_open_at(w, 0, 0);

@@ -60,7 +60,8 @@ static struct cn_endpoint *open_at(uint32_t host, uint64_t owner, uint16_t numbe
 	struct cn_endpoint *ep = NULL;
 	struct cn_err err;
 
-	if (cn_endpoint_open(cn_sim_engine(sim, host), owner, number, &ep, &err) != COLLNET_OK) {
+	if (cn_endpoint_open(cn_sim_engine(sim, host), owner, owner, number, &ep, &err) !=
+	    COLLNET_OK) {
 		fail_msg("%s", err.text);
 	}
 	return ep;

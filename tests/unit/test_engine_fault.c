@@ -149,6 +149,69 @@ static void engine__absent_caller_is_cut_off(void **state)
 	engine_fixture_free(w);
 }
 
+/* A rank dies as soon as its last operation is complete: all others complete it, too, and fail in
+ * the next one, whether they have called it already or not. */
+static void engine__rank_dies_after_its_last_operation(void **state)
+{
+	static const enum cn_op_kind kinds[] = { CN_OP_BCAST, CN_OP_ALLTOALL, CN_OP_ALLREDUCE };
+	uint32_t earlier = 0;
+
+	(void)state;
+	for (uint32_t k = 0; k < 24; k++) {
+		struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+		const struct cn_hub_faults faults = { .seed = SEED + k, .loss = 50000 };
+		struct cn_coll_args a = engine_alltoall(5000), next = engine_alltoall(100);
+		const bool called = k % 2 == 0;
+		struct cn_err err = { 0 };
+
+		a.op = kinds[k % 3];
+		a.algorithm = NULL;
+		engine_join_all(w, 1 + k / 3 % 2, false, "job");
+		cn_hub_set_faults(w->hub, &faults);
+		for (uint32_t r = 0; r < w->ranks; r++) {
+			assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+		}
+		while (w->rank[0].op[0].calls == 0) {
+			assert_true(engine_step(w, w->now + SECOND));
+		}
+		for (uint32_t r = 1; r < w->ranks && !called; r++) {
+			earlier += w->rank[r].op[0].calls == 0;
+		}
+		if (!called) {
+			engine_leave(w, 0, true);
+		}
+		engine_wait_all(w, 0, SECOND);
+		for (uint32_t r = 1; r < w->ranks; r++) {
+			struct engine_waiter *x = &w->rank[r].op[1];
+			int rc;
+
+			if (w->rank[r].op[0].status != COLLNET_OK) {
+				fail_msg("case %u, rank %u: %s", k, r, w->rank[r].op[0].text);
+			}
+			engine_check(w, r, 0, &a);
+			rc = engine_post(w, r, 1, &next, &err);
+			if (rc != COLLNET_OK) { /* at once */
+				assert_false(called);
+				x->calls = 1;
+				x->status = rc;
+				memcpy(x->text, err.text, sizeof(x->text));
+			}
+		}
+		if (called) {
+			engine_leave(w, 0, true);
+		}
+		engine_wait_all(w, 1, SECOND);
+		for (uint32_t r = 1; r < w->ranks; r++) {
+			assert_int_equal(w->rank[r].op[1].status, COLLNET_ERANK);
+			assert_non_null(strstr(w->rank[r].op[1].text,
+					       "rank 0 on node n0 died after 1"));
+		}
+		engine_leave_all(w);
+		engine_fixture_free(w);
+	}
+	assert_true(earlier > 12); /* it was often the first one */
+}
+
 static void engine__daemon_restarts(void **state)
 {
 	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
@@ -251,6 +314,7 @@ int main(void)
 		cmocka_unit_test(engine__losses),
 		cmocka_unit_test(engine__node_is_cut_off),
 		cmocka_unit_test(engine__absent_caller_is_cut_off),
+		cmocka_unit_test(engine__rank_dies_after_its_last_operation),
 		cmocka_unit_test(engine__daemon_restarts),
 		cmocka_unit_test(engine__daemon_ends),
 		cmocka_unit_test(engine__rank_dies),

@@ -76,6 +76,28 @@ static uint32_t unacked(struct engine_fixture *w, uint32_t node)
 	return frames;
 }
 
+/* The members of the fixture's team, which makes room for those of a team that is made of it. */
+static void take_parents(struct engine_fixture *w, struct cn_member **parents)
+{
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		parents[r] = w->rank[r].member;
+		w->rank[r].member = NULL;
+	}
+}
+
+/* Rank r of the fixture becomes this one of team "child". */
+static void derive_child(struct engine_fixture *w, struct cn_member *parent, uint32_t r,
+			 uint32_t rank, uint32_t ranks, uint64_t members, cn_time deadline)
+{
+	struct cn_err err = { 0 };
+
+	if (cn_team_derive(parent, w->now, "child", rank, ranks, &members, deadline,
+			   engine_begin_wait(w, &w->rank[r].joined), &w->rank[r].member,
+			   &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+}
+
 /* A team of six of eight ranks: one message per pair of its three nodes, and none to the fourth,
  * unless a rank is late. They are acknowledged before the team's data goes. */
 static void derive(bool late)
@@ -88,9 +110,8 @@ static void derive(bool late)
 	struct cn_err err = { 0 };
 
 	engine_join_all(w, 2, false, "job");
+	take_parents(w, parents);
 	for (uint32_t r = 0; r < 8; r++) {
-		parents[r] = w->rank[r].member;
-		w->rank[r].member = NULL;
 		assert_true(cn_member_run(parents[r]) == cn_member_run(parents[0]));
 	}
 	for (uint32_t i = 0; i < 4; i++) {
@@ -107,11 +128,7 @@ static void derive(bool late)
 		if (late && r == 2) {
 			engine_run(w, 3 * SECOND);
 		}
-		if (cn_team_derive(parents[r], w->now, "child", r, 6, &members,
-				   w->now + 10 * SECOND, engine_begin_wait(w, &w->rank[r].joined),
-				   &w->rank[r].member, &err) != COLLNET_OK) {
-			fail_msg("%s", err.text);
-		}
+		derive_child(w, parents[r], r, r, 6, members, w->now + 10 * SECOND);
 	}
 	engine_wait_all(w, -1, late ? 3 * SECOND : 10 * CN_MS);
 	engine_run(w, CN_MS);
@@ -143,21 +160,13 @@ static void engine__derived_team(void **state)
 static void derive_of_failed(bool called)
 {
 	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
-	const uint64_t members = 0xff;
 	struct cn_member *parents[8];
-	struct cn_err err = { 0 };
 
 	engine_join_all(w, 2, false, "job");
+	take_parents(w, parents);
 	for (uint32_t r = 0; r < 8; r++) {
-		parents[r] = w->rank[r].member;
-		w->rank[r].member = NULL;
-	}
-	for (uint32_t r = 0; r < 8; r++) {
-		if ((called || r != 5) &&
-		    cn_team_derive(parents[r], w->now, "child", r, 8, &members, CN_NEVER,
-				   engine_begin_wait(w, &w->rank[r].joined), &w->rank[r].member,
-				   &err) != COLLNET_OK) {
-			fail_msg("%s", err.text);
+		if (called || r != 5) {
+			derive_child(w, parents[r], r, r, 8, 0xff, CN_NEVER);
 		}
 	}
 	cn_team_leave(parents[5], w->now, true);
@@ -175,6 +184,100 @@ static void derive_of_failed(bool called)
 		if (r != 5) {
 			cn_team_leave(parents[r], w->now, false);
 		}
+	}
+	engine_fixture_free(w);
+}
+
+/* A rank died before: a team that is made without it forms, one that needs it fails. */
+static void derive_after_death(bool needed)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_member *parents[8];
+
+	engine_join_all(w, 2, false, "job");
+	take_parents(w, parents);
+	cn_team_leave(parents[5], w->now, true);
+	engine_run(w, SECOND);
+	for (uint32_t r = 0; r < 8; r++) {
+		if (r != 5 && needed) {
+			derive_child(w, parents[r], r, r, 8, 0xff, CN_NEVER);
+		} else if (r != 5) {
+			derive_child(w, parents[r], r, r < 5 ? r : r - 1, 7, 0xdf, CN_NEVER);
+		}
+	}
+	engine_wait_all(w, -1, 3 * SECOND);
+	for (uint32_t r = 0; r < 8; r++) {
+		if (r != 5 && needed) {
+			assert_int_equal(w->rank[r].joined.status, COLLNET_ERANK);
+			assert_non_null(strstr(w->rank[r].joined.text, "rank 5 on node n2 died"));
+		} else if (r != 5) {
+			assert_int_equal(w->rank[r].joined.status, COLLNET_OK);
+		}
+	}
+	engine_leave_all(w);
+	for (uint32_t r = 0; r < 8; r++) {
+		if (r != 5) {
+			cn_team_leave(parents[r], w->now, false);
+		}
+	}
+	engine_fixture_free(w);
+}
+
+/* A rank dies that was the last of the parent on its node, where another rank of the new team
+ * waits for it. */
+static void engine__last_of_the_parent_dies(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_member *parents[4];
+
+	(void)state;
+	engine_join_all(w, 2, false, "job");
+	take_parents(w, parents);
+	for (uint32_t r = 1; r < 4; r++) {
+		derive_child(w, parents[r], r, r, 4, 0xf, CN_NEVER);
+	}
+	cn_team_leave(parents[1], w->now, false);
+	cn_team_leave(parents[0], w->now, true);
+	engine_wait_all(w, -1, 3 * SECOND);
+	for (uint32_t r = 1; r < 4; r++) {
+		assert_int_equal(w->rank[r].joined.status, COLLNET_ERANK);
+		assert_non_null(strstr(w->rank[r].joined.text, "rank 0 on node n0 died"));
+	}
+	engine_leave_all(w);
+	cn_team_leave(parents[2], w->now, false);
+	cn_team_leave(parents[3], w->now, false);
+	engine_fixture_free(w);
+}
+
+static void engine__parent_has_lost_a_rank(void **state)
+{
+	(void)state;
+	derive_after_death(false);
+	derive_after_death(true);
+}
+
+/* A node reloads its topology before the others do: teams of running jobs are made all the same. */
+static void engine__derived_team_keeps_the_topology(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, "2x2", NULL);
+	struct cn_member *parents[4];
+	struct cn_coll_args a = engine_alltoall(600);
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	cn_engine_reconfigure(w->engines[1], NULL, COLLNET_WINDOW_AUTO);
+	take_parents(w, parents);
+	for (uint32_t r = 0; r < 4; r++) {
+		derive_child(w, parents[r], r, r, 4, 0xf, CN_NEVER);
+	}
+	engine_wait_all(w, -1, SECOND);
+	for (uint32_t r = 0; r < 4; r++) {
+		assert_int_equal(w->rank[r].joined.status, COLLNET_OK);
+	}
+	engine_collective(w, &a, SECOND);
+	engine_leave_all(w);
+	for (uint32_t r = 0; r < 4; r++) {
+		cn_team_leave(parents[r], w->now, false);
 	}
 	engine_fixture_free(w);
 }
@@ -287,6 +390,100 @@ static void engine__join_mistakes(void **state)
 	engine_fixture_free(w);
 }
 
+/* Four ranks, one per node, that join 7 ms apart; `odd` says that it is `rank` of `ranks`. */
+static void join_four(struct engine_fixture *w, uint32_t odd, uint32_t rank, uint32_t ranks)
+{
+	struct cn_err err = { 0 };
+
+	w->ranks = 4;
+	for (uint32_t r = 0; r < 4; r++) {
+		struct engine_rank *x = &w->rank[r];
+
+		x->node = r;
+		assert_int_equal(cn_team_join(w->engines[r], w->now, OWNER, "job",
+					      r == odd ? rank : r, r == odd ? ranks : 4,
+					      w->now + 30 * SECOND,
+					      engine_begin_wait(w, &x->joined), &x->member, &err),
+				 COLLNET_OK);
+		engine_run(w, 7 * CN_MS);
+	}
+}
+
+/* The first rank to fail leaves at once, as a process does that ends. All others fail, too, with
+ * the same cause and long before the deadline. */
+static void assert_contradiction(struct engine_fixture *w, const char *text)
+{
+	const cn_time limit = w->now + SECOND;
+	uint32_t left = 4;
+
+	while (left > 0) {
+		if (!engine_step(w, limit)) {
+			fail_msg("%u ranks still wait", left);
+		}
+		for (uint32_t r = 0; r < 4; r++) {
+			const struct engine_waiter *x = &w->rank[r].joined;
+
+			if (w->rank[r].member == NULL || x->calls == 0) {
+				continue;
+			}
+			if (x->status != COLLNET_EMISMATCH || strstr(x->text, text) == NULL) {
+				fail_msg("rank %u: status %d, \"%s\"", r, x->status, x->text);
+			}
+			engine_leave(w, r, false);
+			left--;
+		}
+	}
+	engine_fixture_free(w);
+}
+
+static void engine__contradiction_ends_all(void **state)
+{
+	(void)state;
+	for (uint32_t odd = 0; odd < 4; odd++) {
+		struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+
+		join_four(w, odd, odd, 5);
+		assert_contradiction(w, "job job has ");
+		w = engine_fixture(4, NULL, NULL);
+		join_four(w, odd, (odd + 1) % 4, 4);
+		assert_contradiction(w, "give every process its own rank");
+	}
+}
+
+/* What a rank of an earlier run says, which waits still, does not end the next run. */
+static void engine__earlier_run_that_waits(void **state)
+{
+	(void)state;
+	for (uint32_t ranks = 3; ranks <= 5; ranks++) {
+		struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+		struct engine_waiter x = { .calls = 0 };
+		struct cn_member *m;
+		struct cn_err err = { 0 };
+
+		assert_int_equal(cn_team_join(w->engines[3], w->now, OWNER, "job", 1, ranks,
+					      w->now + 30 * SECOND, engine_begin_wait(w, &x), &m,
+					      &err),
+				 COLLNET_OK);
+		engine_run(w, 5 * SECOND);
+		w->ranks = 3;
+		for (uint32_t r = 0; r < 3; r++) {
+			engine_join(w, r, r, "job", 30 * SECOND);
+			if (r == 1) { /* the other is told, and ends; the last one is late */
+				engine_run(w, 100 * CN_MS);
+				assert_int_equal(x.status, COLLNET_EMISMATCH);
+				cn_team_leave(m, w->now, false);
+				engine_run(w, 2 * SECOND);
+			}
+		}
+		engine_wait_all(w, -1, SECOND);
+		for (uint32_t r = 0; r < 3; r++) {
+			assert_int_equal(w->rank[r].joined.status, COLLNET_OK);
+		}
+		engine_leave_all(w);
+		engine_fixture_free(w);
+	}
+}
+
 /* A rank that leaves after the last operation disturbs nobody, however far the others are. */
 static void engine__rank_leaves_in_order(void **state)
 {
@@ -334,10 +531,15 @@ int main(void)
 		cmocka_unit_test(engine__rank_is_missing),
 		cmocka_unit_test(engine__derived_team),
 		cmocka_unit_test(engine__parent_fails),
+		cmocka_unit_test(engine__derived_team_keeps_the_topology),
+		cmocka_unit_test(engine__parent_has_lost_a_rank),
+		cmocka_unit_test(engine__last_of_the_parent_dies),
 		cmocka_unit_test(engine__late_rank_is_in_time),
 		cmocka_unit_test(engine__mismatches),
 		cmocka_unit_test(engine__mismatch_on_one_node),
 		cmocka_unit_test(engine__join_mistakes),
+		cmocka_unit_test(engine__contradiction_ends_all),
+		cmocka_unit_test(engine__earlier_run_that_waits),
 		cmocka_unit_test(engine__rank_leaves_in_order),
 		cmocka_unit_test(engine__jobs_one_after_the_other),
 	};

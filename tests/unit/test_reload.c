@@ -32,14 +32,16 @@ static void keep__changes_what_can_change(void **state)
 
 	(void)state;
 	config(&running, "interface eth0\nwindow 3\n");
-	config(&fresh, "interface eth0\nwindow 9\ntopology /t\nlog-level debug\nsocket-mode 0600\n"
-		       "group g\n");
+	config(&fresh,
+	       "interface eth0\nwindow 9\ntopology /t\nlog-level debug\nmax-teams 7\nsocket-mode 0600\n"
+	       "group g\n");
 	cn_reload_keep(&fresh, &running, stays, sizeof(stays));
 	assert_string_equal(stays, "");
 	assert_int_equal(fresh.window, 9);
 	assert_string_equal(fresh.topology, "/t");
 	assert_int_equal(fresh.log_level, COLLNET_LOG_DEBUG);
 	assert_int_equal(fresh.socket_mode, 0600);
+	assert_int_equal(fresh.limits[CN_QUOTA_TEAMS], 7);
 	assert_string_equal(fresh.group, "g");
 }
 

@@ -287,6 +287,7 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/direct.c \
 	lib/client/endpoint.c \
 	lib/client/env.h \
+	lib/client/fork.c \
 	lib/client/launcher.c \
 	lib/client/options.c \
 	lib/client/persistent.c \

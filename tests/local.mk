@@ -155,6 +155,7 @@ lab_programs = \
 	tests/lab/api \
 	tests/lab/attacker \
 	tests/lab/calls \
+	tests/lab/forks \
 	tests/lab/frames \
 	tests/lab/greedy \
 	tests/lab/rooted \

@@ -138,12 +138,14 @@ struct cn_thread_error {
 
 struct collnet {
 	const struct cn_backend *backend;
-	void *impl; /* the backend's own */
+	void *impl;		   /* the backend's own */
+	struct collnet *next_open; /* fork.c */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a request has ended, or nobody polls */
 	uint32_t waiting;	/* threads that wait for `changed` */
 	uint32_t called;	/* of these, those that `changed` was signalled to; atomic */
 	uint32_t entering;	/* threads that wait for the lock; atomic */
+	cn_time yielded_at;	/* by a test: wait.c */
 	bool polling;		/* a thread waits for the backend, for all */
 	bool asleep;		/* it sleeps, without the lock */
 	int wake_fd;		/* an eventfd, to wake it */
@@ -171,6 +173,8 @@ struct cn_backend {
 	int (*open)(struct collnet *c, const struct collnet_options *o, struct cn_err *err);
 	/* Teams and endpoints are gone by now. Also called when open() failed half-way. */
 	void (*close)(struct collnet *c);
+	/* In a child of fork(): closes the descriptors, and nothing else. */
+	void (*forked)(struct collnet *c);
 
 	/*
 	 * Moves things on, without sleeping past `until` (0: without sleeping) and returning early
@@ -252,6 +256,12 @@ void cn_wake(struct collnet *c);
 void cn_call_waiting(struct collnet *c);
 /* Waits until something has ended or nobody polls, at most until then. */
 void cn_wait_for_poller(struct collnet *c, cn_time until);
+
+/* ---- fork.c --------------------------------------------------------------------------- */
+
+/* The context is about to be opened: children of fork() do not share it. */
+int cn_fork_watch(struct collnet *c, struct cn_err *err);
+void cn_fork_forget(struct collnet *c);
 
 /* ---- collnet.c ------------------------------------------------------------------------ */
 

@@ -179,9 +179,13 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 		c->requests[i].number = i;
 	}
 	c->backend = options.mode == COLLNET_MODE_DIRECT ? &cn_backend_direct : &cn_backend_daemon;
-	rc = c->backend->open(c, &options, &open_err);
+	rc = cn_fork_watch(c, &open_err);
+	if (rc == COLLNET_OK) {
+		rc = c->backend->open(c, &options, &open_err);
+	}
 	if (rc != COLLNET_OK) {
 		c->backend->close(c);
+		cn_fork_forget(c);
 		dispose(c);
 		return rc;
 	}
@@ -206,6 +210,7 @@ void collnet_close(collnet_t *c)
 	}
 	/* Before the buffers: the backend may still read them until it has stopped. */
 	c->backend->close(c);
+	cn_fork_forget(c);
 	for (uint32_t i = 0; i < CN_MSG_USER_REGIONS; i++) {
 		if (c->pieces[i].p != NULL) {
 			c->backend->free(c, i, &c->pieces[i]);

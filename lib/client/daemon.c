@@ -47,6 +47,16 @@ static void daemon_close(struct collnet *c)
 	c->impl = NULL;
 }
 
+static void daemon_forked(struct collnet *c)
+{
+	struct cn_daemon_side *d = c->impl;
+
+	if (d != NULL && d->fd >= 0) {
+		close(d->fd);
+		d->fd = -1;
+	}
+}
+
 static void daemon_give_up(struct collnet *c, const char *what)
 {
 	char text[120];
@@ -544,6 +554,7 @@ static int daemon_jobs(struct collnet *c, struct collnet_job_info *out, size_t *
 const struct cn_backend cn_backend_daemon = {
 	.open = daemon_open,
 	.close = daemon_close,
+	.forked = daemon_forked,
 	.progress = cn_rings_progress,
 	.give_up = daemon_give_up,
 	.alloc = daemon_alloc,

@@ -335,6 +335,19 @@ static void direct_close(struct collnet *c)
 	c->impl = NULL;
 }
 
+static void direct_forked(struct collnet *c)
+{
+	struct direct *d = c->impl;
+
+	if (d == NULL) {
+		return;
+	}
+	if (d->threaded) {
+		close(d->stop_fd);
+	}
+	cn_runtime_forked(&d->runtime);
+}
+
 static int direct_alloc(struct collnet *c, uint32_t index, uint64_t bytes, void **out,
 			struct cn_err *err)
 {
@@ -562,6 +575,7 @@ static int direct_jobs(struct collnet *c, struct collnet_job_info *out, size_t *
 const struct cn_backend cn_backend_direct = {
 	.open = direct_open,
 	.close = direct_close,
+	.forked = direct_forked,
 	.progress = direct_progress,
 	.give_up = direct_give_up,
 	.alloc = direct_alloc,

@@ -6,10 +6,15 @@
  * The result of a request is collected, and the request freed unless it is persistent, by the call
  * that reports its completion, and by no other.
  */
+#include <sched.h>
+
 #include "client/backend.h"
 
 /* How long after an operation's own deadline a wait stops believing in the backend. */
 #define BACKSTOP (2000 * CN_MS)
+
+/* A program that tests in a loop yields the processor that often, for the daemon may need it. */
+#define YIELD_EVERY (20 * CN_US)
 
 struct set {
 	collnet_request_t *const *requests;
@@ -58,6 +63,22 @@ static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 		cn_call_waiting(c);
 	}
 	return is_over(s);
+}
+
+/* Leaves, after a test that found the set not to be over. */
+static int leave_pending(struct collnet *c)
+{
+	const cn_time now = cn_now();
+	const bool yield = c->backend == &cn_backend_daemon && now >= c->yielded_at + YIELD_EVERY;
+
+	if (yield) {
+		c->yielded_at = now;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (yield) {
+		sched_yield();
+	}
+	return COLLNET_INPROGRESS;
 }
 
 static int collect(struct collnet_request *r)
@@ -152,7 +173,7 @@ int collnet_test(collnet_request_t *r)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	return cn_leave(r->c, wait_for(r->c, &s, 0) ? collect(r) : COLLNET_INPROGRESS);
+	return wait_for(r->c, &s, 0) ? cn_leave(r->c, collect(r)) : leave_pending(r->c);
 }
 
 int collnet_wait(collnet_request_t *r, uint32_t timeout_ms)
@@ -247,6 +268,15 @@ static int collect_any(size_t n, collnet_request_t **requests, size_t *index)
 	return collect(r);
 }
 
+/* All requests of a set are NULL. */
+static int none_left(size_t n, int *statuses)
+{
+	for (size_t i = 0; i < n && statuses != NULL; i++) {
+		statuses[i] = COLLNET_OK;
+	}
+	return COLLNET_OK;
+}
+
 int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms)
 {
 	const struct set s = { requests, n, false };
@@ -254,7 +284,7 @@ int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint3
 	int rc = enter_set(n, requests, &c);
 
 	if (rc != COLLNET_OK || c == NULL) {
-		return rc;
+		return rc == COLLNET_OK ? none_left(n, statuses) : rc;
 	}
 	return cn_leave(c, wait_within(c, &s, timeout_ms) ? collect_all(c, n, requests, statuses)
 							  : COLLNET_INPROGRESS);
@@ -267,10 +297,10 @@ int collnet_testall(size_t n, collnet_request_t **requests, int *statuses)
 	int rc = enter_set(n, requests, &c);
 
 	if (rc != COLLNET_OK || c == NULL) {
-		return rc;
+		return rc == COLLNET_OK ? none_left(n, statuses) : rc;
 	}
-	return cn_leave(c, wait_for(c, &s, 0) ? collect_all(c, n, requests, statuses)
-					      : COLLNET_INPROGRESS);
+	return wait_for(c, &s, 0) ? cn_leave(c, collect_all(c, n, requests, statuses))
+				  : leave_pending(c);
 }
 
 static int enter_any(size_t n, collnet_request_t **requests, size_t *index, struct collnet **c)
@@ -309,6 +339,5 @@ int collnet_testany(size_t n, collnet_request_t **requests, size_t *index)
 	if (rc != COLLNET_OK || c == NULL) {
 		return rc;
 	}
-	return cn_leave(c,
-			wait_for(c, &s, 0) ? collect_any(n, requests, index) : COLLNET_INPROGRESS);
+	return wait_for(c, &s, 0) ? cn_leave(c, collect_any(n, requests, index)) : leave_pending(c);
 }

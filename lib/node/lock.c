@@ -179,6 +179,10 @@ int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, str
 	int rc;
 
 	l->file_fd = l->name_fd = -1;
+	if (index == 0 && errno != ENODEV) {
+		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: %s", interface,
+			       strerror(errno));
+	}
 	if (index == 0) {
 		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", interface);
 	}
@@ -196,6 +200,14 @@ int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, str
 }
 
 void cn_lock_release(struct cn_lock *l)
+{
+	if (l->file_fd >= 0) {
+		flock(l->file_fd, LOCK_UN); /* a child may have inherited it */
+	}
+	cn_lock_forked(l);
+}
+
+void cn_lock_forked(struct cn_lock *l)
 {
 	if (l->file_fd >= 0) {
 		close(l->file_fd);

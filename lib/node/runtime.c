@@ -302,6 +302,18 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 	free_replaced(s);
 }
 
+void cn_runtime_forked(struct cn_runtime *s)
+{
+	if (s->link != NULL) {
+		cn_link_close(s->link);
+	}
+	if (s->locked) {
+		cn_lock_forked(&s->lock);
+	}
+	s->link = NULL;
+	s->locked = false;
+}
+
 void cn_runtime_close(struct cn_runtime *s, cn_time linger)
 {
 	cn_runtime_detach(s, linger);

@@ -65,6 +65,8 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger);
  * cn_runtime_detach(), and frees the rest. A zeroed runtime is closed already.
  */
 void cn_runtime_close(struct cn_runtime *s, cn_time linger);
+/* In a child of fork(): closes the descriptors that it shares with its parent, and nothing else. */
+void cn_runtime_forked(struct cn_runtime *s);
 /*
  * Before closing: sends and receives until all frames of this node are acknowledged and it has no
  * acknowledgement left to send, at most until `until`. True: this state was reached.

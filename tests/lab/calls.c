@@ -165,6 +165,7 @@ static void sets_of_requests(void)
 	enum { N = 6 };
 	const size_t n = 2000;
 	collnet_request_t *r[2 * N + 1] = { NULL };
+	collnet_request_t *none[2] = { NULL, NULL };
 	int statuses[2 * N + 1], rc;
 	unsigned char *s = malloc(n * ranks), *d[2 * N];
 	struct collnet_team_options to;
@@ -200,6 +201,9 @@ static void sets_of_requests(void)
 	}
 	CHECK(collnet_waitall(2 * N, r, NULL, 0) == COLLNET_OK);
 	CHECK(collnet_waitall(0, NULL, NULL, 0) == COLLNET_OK);
+	statuses[0] = statuses[1] = 9;
+	CHECK(collnet_waitall(1, none, statuses, 0) == COLLNET_OK && statuses[0] == 0);
+	CHECK(collnet_testall(2, none, statuses) == COLLNET_OK && statuses[1] == 0);
 	CHECK(collnet_waitany(2 * N, r, &index, 0) == COLLNET_OK && index == 2 * N);
 
 	/* One after the other; some by tests. The last cannot end before all have called. */

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Children of fork(). A child shares its parent's descriptors: while it lives, the other side would
+ * not see the parent die, and what the child says would be taken for the parent's. So in a child
+ * all contexts that were open are gone, and their descriptors closed. What they had in memory
+ * stays: another thread may have been changing it at that moment. A child may open contexts of its
+ * own.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "client/backend.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the list */
+static struct collnet *contexts;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int registered; /* 0, or an error number */
+
+/* ---- a backend that does nothing ------------------------------------------------------ */
+
+static void gone_close(struct collnet *c)
+{
+	c->impl = NULL;
+}
+
+static void gone_progress(struct collnet *c, cn_time until)
+{
+	(void)c;
+	(void)until;
+}
+
+static void gone_give_up(struct collnet *c, const char *what)
+{
+	(void)c;
+	(void)what;
+}
+
+static void gone_free(struct collnet *c, uint32_t index, struct cn_piece *piece)
+{
+	(void)c;
+	(void)index;
+	(void)piece;
+}
+
+static void gone_leave(struct collnet_team *t)
+{
+	(void)t;
+}
+
+static void gone_request(struct collnet_request *r)
+{
+	(void)r;
+}
+
+static void gone_endpoint_close(struct collnet_endpoint *e)
+{
+	(void)e;
+}
+
+/* All other functions are only called for a context that is not gone. */
+static const struct cn_backend backend_gone = {
+	.close = gone_close,
+	.progress = gone_progress,
+	.give_up = gone_give_up,
+	.free = gone_free,
+	.leave = gone_leave,
+	.release = gone_request,
+	.endpoint_close = gone_endpoint_close,
+	.collect = gone_request,
+};
+
+/* ---- the handlers --------------------------------------------------------------------- */
+
+static void before(void)
+{
+	pthread_mutex_lock(&mutex);
+}
+
+static void after(void)
+{
+	pthread_mutex_unlock(&mutex);
+}
+
+static void end_in_child(struct collnet *c)
+{
+	struct cn_err why;
+
+	/* Threads that held the lock or waited are not here any more. */
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	c->waiting = c->called = c->entering = 0;
+	c->polling = c->asleep = false;
+	close(c->wake_fd);
+	c->wake_fd = -1;
+	c->backend->forked(c);
+	c->backend = &backend_gone;
+	memset(&c->gone, 0, sizeof(c->gone));
+	cn_fail(&why, COLLNET_EINVAL,
+		"the context was opened before fork(): the child has to open its own");
+	cn_context_gone(c, &why);
+}
+
+static void in_child(void)
+{
+	struct collnet *next;
+
+	for (struct collnet *c = contexts; c != NULL; c = next) {
+		next = c->next_open;
+		end_in_child(c);
+	}
+	contexts = NULL;
+	pthread_mutex_init(&mutex, NULL);
+}
+
+static void register_handlers(void)
+{
+	registered = pthread_atfork(before, after, in_child);
+}
+
+int cn_fork_watch(struct collnet *c, struct cn_err *err)
+{
+	pthread_once(&once, register_handlers);
+	if (registered != 0) {
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a context");
+	}
+	pthread_mutex_lock(&mutex);
+	c->next_open = contexts;
+	contexts = c;
+	pthread_mutex_unlock(&mutex);
+	return COLLNET_OK;
+}
+
+void cn_fork_forget(struct collnet *c)
+{
+	struct collnet **at;
+
+	pthread_mutex_lock(&mutex);
+	for (at = &contexts; *at != NULL && *at != c; at = &(*at)->next_open) {
+	}
+	if (*at != NULL) { /* else it was opened before a fork */
+		*at = c->next_open;
+	}
+	pthread_mutex_unlock(&mutex);
+}

@@ -171,7 +171,7 @@ has() {
 lacks() {
 	! grep -q -e "$1" "$2" || {
 		cat "$2"
-		fail "'$1' is in the output above"
+		fail "'$1' is in the output above: $(grep -m 1 -e "$1" "$2")"
 	}
 }
 

@@ -2,6 +2,7 @@
 # collnetd: main.c over a convenience library, which tests and fuzzers link too.
 
 noinst_LTLIBRARIES += daemon/libcn_daemon.la
+daemon_libcn_daemon_la_LIBTOOLFLAGS = --tag=disable-shared
 daemon_libcn_daemon_la_SOURCES = \
 	daemon/blocks.c \
 	daemon/client.c \

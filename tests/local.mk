@@ -246,6 +246,7 @@ tests_fuzz_fuzz_topo_LDFLAGS = $(fuzz_ldflags)
 
 # What several tests share: the files of tests/unit that are not a test_*.c.
 check_LTLIBRARIES = tests/unit/libtests.la
+tests_unit_libtests_la_LIBTOOLFLAGS = --tag=disable-shared
 tests_unit_libtests_la_SOURCES = \
 	tests/unit/aapc_oracle.c \
 	tests/unit/aapc_oracle.h \

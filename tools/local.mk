@@ -3,6 +3,12 @@
 
 noinst_LTLIBRARIES += tools/libcn_shared.la tools/libcn_plan.la tools/libcn_sim.la \
 	tools/libcn_tools.la tools/libcn_compare.la
+# Programs alone link them, so that no second object of each file is compiled for a shared library.
+tools_libcn_shared_la_LIBTOOLFLAGS = --tag=disable-shared
+tools_libcn_plan_la_LIBTOOLFLAGS = --tag=disable-shared
+tools_libcn_sim_la_LIBTOOLFLAGS = --tag=disable-shared
+tools_libcn_tools_la_LIBTOOLFLAGS = --tag=disable-shared
+tools_libcn_compare_la_LIBTOOLFLAGS = --tag=disable-shared
 
 tools_libcn_shared_la_SOURCES = \
 	tools/args.c \

@@ -47,9 +47,13 @@ wait
 EOS
 chmod 755 host
 
+# A processor that the machine takes away for 1.5 s would be a lost node; the frames end jobs at once.
+patient='--daemon-arg=--peer-timeout=5000'
+
 attack() {
 	rm -rf go done logs && mkdir logs
-	collnet lab run --shape 3 --rate 100mbit --keep-logs logs -- host "$@" >lab.out 2>&1 ||
+	# shellcheck disable=SC2086 # a list of words
+	collnet lab run --shape 3 --rate 100mbit --keep-logs logs $patient -- host "$@" >lab.out 2>&1 ||
 		{ cat lab.out attacker.out; tail -n 3 logs/*; fail "$*"; }
 	cat logs/* >log
 	lacks 'node h[01] \(restarted\|stopped\|did not\)' log
@@ -66,9 +70,9 @@ attack life h0 h1 100
 attack data h0 h1 4096
 attack ack h0 h1 4096
 # A sanitized daemon takes many times as long per frame, and is not to miss what its peers send.
-many=40000
+many=16000
 [ "$VARIANT" != asan ] || many=4000
 attack sweep h0 h1 $many
 attack invent h0 h1 100
-attack invent h0 h1 $((many / 10))
+attack invent h0 h1 $((many / 4))
 attack flood h0 h1 $many

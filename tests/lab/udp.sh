@@ -53,7 +53,7 @@ for ip in "" --ip; do
 			echo 1 >/proc/sys/net/ipv4/conf/$f 2>/dev/null
 		done
 		sh $HERE/counters >$HERE/before.$COLLNET_RANK
-		collnet bench stream --sizes 100k --iterations 200 --window off >$HERE/bench.$COLLNET_RANK || exit 1
+		collnet bench stream --sizes 100k --iterations 40 --window off >$HERE/bench.$COLLNET_RANK || exit 1
 		sh $HERE/counters >$HERE/after.$COLLNET_RANK' >out 2>&1 </dev/null || {
 		cat out
 		fail "a stream, ip '$ip'"

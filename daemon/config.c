@@ -25,7 +25,7 @@ static const char help_text[] =
 	"      --link KIND         packet (default), udp or pcap\n"
 	"      --peers PEERS       link udp: a multicast group, list or file of hosts\n"
 	"                          (default: 239.192.136.181)\n"
-	"      --encapsulation E   udp (default) or raw, the same on all nodes\n"
+	"      --encapsulation E   udp (default), tcp or raw, the same on all nodes\n"
 	"      --node NAME         name of this node (default: the host name)\n"
 	"      --topology FILE     topology file: switches, links, rates, buffers\n"
 	"      --socket PATH       Unix socket for programs\n"
@@ -100,7 +100,7 @@ static const char *set_peers(struct cn_config *c, const char *v)
 
 static const char *set_encapsulation(struct cn_config *c, const char *v)
 {
-	return cn_parse_encapsulation(v, &c->encapsulation) ? NULL : "raw or udp";
+	return cn_parse_encapsulation(v, &c->encapsulation) ? NULL : "raw, udp or tcp";
 }
 
 static const char *set_node(struct cn_config *c, const char *v)

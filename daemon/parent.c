@@ -16,7 +16,7 @@
  * that a start needs, and no state of the old one.
  */
 #include "daemon/daemon.h"
-#include "link/udp.h"
+#include "link/encapsulation.h"
 #include "link/udp_address.h"
 
 #include <errno.h>
@@ -124,8 +124,7 @@ static bool send_goodbye(const struct goodbye_socket *s, const struct cn_goodbye
 			 uint32_t i)
 {
 	uint8_t frame[CN_FRAME_HEAD > CN_ETH_MIN ? CN_FRAME_HEAD : CN_ETH_MIN] = { 0 };
-	uint8_t datagram[sizeof(frame) + CN_UDP_HEADER];
-	const uint8_t *out = frame;
+	uint8_t out[sizeof(frame) + CN_TCP_HEADER] = { 0 };
 	struct sockaddr_in to;
 	size_t len = cn_goodbye_list_frame(w, i, frame);
 
@@ -137,10 +136,7 @@ static bool send_goodbye(const struct goodbye_socket *s, const struct cn_goodbye
 		       sendto(s->fd, frame + CN_ETH_HEADER, len - CN_ETH_HEADER, MSG_DONTWAIT,
 			      (const struct sockaddr *)&to, sizeof(to)) >= 0;
 	}
-	if (w->encapsulation == CN_ENCAPSULATION_UDP) {
-		len = cn_udp_encapsulate(datagram, frame, len, w->ethertype);
-		out = datagram;
-	}
+	len = cn_encapsulate(out, w->encapsulation, frame, len, w->ethertype);
 	len = len < CN_ETH_MIN ? CN_ETH_MIN : len;
 	/* The first attempt may fetch the error of an interface that was down meanwhile. */
 	if (send(s->fd, out, len, MSG_DONTWAIT) < 0 && send(s->fd, out, len, MSG_DONTWAIT) < 0) {

@@ -185,6 +185,8 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/select.h
 
 lib_libcn_link_la_SOURCES = \
+	lib/link/encapsulation.c \
+	lib/link/encapsulation.h \
 	lib/link/filter.c \
 	lib/link/filter.h \
 	lib/link/interface.c \
@@ -196,14 +198,14 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/load.h \
 	lib/link/netlink.c \
 	lib/link/netlink.h \
+	lib/link/offload.c \
+	lib/link/offload.h \
 	lib/link/packet.c \
 	lib/link/packet_impl.h \
 	lib/link/packet_recv.c \
 	lib/link/packet_send.c \
 	lib/link/super_frame.c \
 	lib/link/super_frame.h \
-	lib/link/udp.c \
-	lib/link/udp.h \
 	lib/link/udp_address.c \
 	lib/link/udp_address.h \
 	lib/link/udp_socket.c

@@ -64,7 +64,8 @@ unit_tests = \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
 	tests/unit/test_link_open \
-	tests/unit/test_link_udp \
+	tests/unit/test_offload \
+	tests/unit/test_link_encapsulated \
 	tests/unit/test_liveness \
 	tests/unit/test_load \
 	tests/unit/test_lock \
@@ -122,7 +123,7 @@ unit_tests = \
 	tests/unit/test_spin \
 	tests/unit/test_super_frame \
 	tests/unit/test_tlp \
-	tests/unit/test_udp \
+	tests/unit/test_encapsulation \
 	tests/unit/test_topo \
 	tests/unit/test_transport \
 	tests/unit/test_tree \

@@ -227,7 +227,8 @@ int tool_parse_encapsulation(const char *text, enum cn_encapsulation *out, struc
 {
 	if (!cn_parse_encapsulation(text, out)) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "'%.40s' is no encapsulation; there are raw, udp", text);
+			       "'%.40s' is no encapsulation; there are " CN_ENCAPSULATION_NAMES,
+			       text);
 	}
 	return COLLNET_OK;
 }

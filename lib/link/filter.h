@@ -10,7 +10,7 @@
 #include <linux/filter.h>
 #include <stdint.h>
 
-#define CN_LINK_FILTER 26 /* instructions */
+#define CN_LINK_FILTER 27 /* instructions */
 
 void cn_link_filter(struct sock_filter out[CN_LINK_FILTER], uint16_t ethertype,
 		    const uint8_t mac[6]);

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "link/encapsulation.h"
 #include "link/kinds.h"
-#include "link/udp.h"
 #include "link/udp_address.h"
 #include "util/byteorder.h"
 
@@ -60,6 +60,7 @@ int cn_link_send_buffer(uint32_t frames, uint32_t mtu)
 bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, bool trusted,
 			 struct cn_super_frame *out)
 {
+	enum cn_encapsulation e;
 	const uint8_t *payload;
 	size_t bytes;
 
@@ -73,11 +74,11 @@ bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, b
 						.encapsulation = CN_ENCAPSULATION_RAW };
 		return true;
 	}
-	if (!cn_udp_get(frame, len, ethertype, trusted, &payload, &bytes)) {
+	if (!cn_headers_get(frame, len, ethertype, trusted, &e, &payload, &bytes)) {
 		return false;
 	}
 	*out = (struct cn_super_frame){
-		.ether = frame, .at = payload, .left = bytes, .encapsulation = CN_ENCAPSULATION_UDP
+		.ether = frame, .at = payload, .left = bytes, .encapsulation = e
 	};
 	return true;
 }

@@ -5,7 +5,7 @@
  *
  * The receiving socket is opened deaf (protocol 0) and bound last, so that no frame passes before
  * the filter is on it and locked. It is bound to all protocols, because the filter lets frames of
- * either encapsulation pass: a node that uses the other one is reported.
+ * any encapsulation pass: a node that uses another one is reported.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,6 +18,7 @@
 
 #include "link/filter.h"
 #include "link/kinds.h"
+#include "link/offload.h"
 #include "link/packet_impl.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
@@ -127,8 +128,8 @@ static int map_ring(struct packet_link *p, uint32_t frames, struct cn_err *err)
 }
 
 /*
- * The encapsulation udp uses PACKET_VNET_HDR where the system has it, and super-frames. Those that
- * wait to be received are counted against the socket's receive buffer.
+ * The encapsulations udp and tcp use PACKET_VNET_HDR where the system has it, and super-frames.
+ * Those that wait to be received are counted against the socket's receive buffer.
  */
 static int set_offloads(struct packet_link *p, struct cn_err *err)
 {
@@ -227,12 +228,14 @@ int cn_link_open_packet(const struct cn_link_config *config, const struct cn_int
 	memcpy(p->link.mac, i->mac, sizeof(p->link.mac));
 	memcpy(p->link.interface, i->name, sizeof(i->name));
 	p->encapsulation = config->encapsulation;
+	p->head_bytes = (uint32_t)cn_head_bytes(p->encapsulation);
 	p->ethertype = config->ethertype;
 	r = open_sockets(p, config, i, err);
 	if (r < 0) {
 		packet_close(&p->link);
 		return r;
 	}
+	cn_offload_advise(i->name, p->encapsulation);
 	*out = &p->link;
 	return 0;
 }

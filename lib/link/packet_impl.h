@@ -12,7 +12,7 @@
 
 #include "link/link.h"
 #include "link/super_frame.h"
-#include "link/udp.h"
+#include "link/encapsulation.h"
 
 /* Messages per system call; a message is a frame or a super-frame. */
 #define PACKET_BATCH (2 * CN_SUPER_FRAME_MAX)
@@ -28,19 +28,20 @@ struct packet_cursor {
 	uint32_t block, slot;
 };
 
-/* What precedes the collnet frames of a message of the encapsulation udp. */
+/* What precedes the collnet frames of a message of the encapsulation udp or tcp. */
 struct packet_headers {
 	struct virtio_net_hdr vnet; /* if the link has it: describes GSO and the checksum */
-	uint8_t udp[CN_UDP_HEAD];
+	uint8_t head[CN_HEAD_MAX];
 };
 
 struct packet_link {
 	struct cn_link link;
 	enum cn_encapsulation encapsulation;
-	uint16_t ethertype; /* and UDP port */
-	bool vnet;	    /* a struct virtio_net_hdr precedes each frame, in both directions */
-	bool gso;	    /* the kernel takes super-frames */
-	bool gone;	    /* the loss of the interface is logged */
+	uint16_t ethertype;  /* and UDP or TCP port */
+	uint32_t head_bytes; /* cn_head_bytes() of the encapsulation */
+	bool vnet;	     /* a struct virtio_net_hdr precedes each frame, in both directions */
+	bool gso;	     /* the kernel takes super-frames */
+	bool gone;	     /* the loss of the interface is logged */
 	struct cn_link_counters counters;
 
 	/* receiving */
@@ -59,6 +60,7 @@ struct packet_link {
 
 	/* sending */
 	int send_buffer;
+	uint32_t sequence; /* bytes that were sent; tcp */
 	struct mmsghdr messages[PACKET_BATCH];
 	uint32_t frames[PACKET_BATCH]; /* of each message */
 	struct iovec pieces[PACKET_PIECES];

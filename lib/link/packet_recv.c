@@ -95,15 +95,15 @@ static bool find_place(const struct packet_link *p, const struct tpacket2_hdr *h
 	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
 	const struct cn_rx_frame first = {
 		.ether = frame,
-		.data = frame + CN_UDP_HEAD,
+		.data = frame + p->head_bytes,
 		.len = vnet->gso_size,
-		.encapsulation = CN_ENCAPSULATION_UDP,
+		.encapsulation = p->encapsulation,
 	};
 
-	/* The filter let it pass: it is of our EtherType, or UDP to our port. */
+	/* The filter let it pass: it is of our EtherType, or UDP or TCP to our port. */
 	return p->link.place != NULL && vnet->gso_type != VIRTIO_NET_HDR_GSO_NONE &&
-	       is_trusted(vnet, status) && cn_get_be16(frame + 12) != p->ethertype &&
-	       h->tp_snaplen >= CN_UDP_HEAD + PACKET_HEADER_MAX &&
+	       is_trusted(vnet, status) && cn_encapsulation_of(frame) == p->encapsulation &&
+	       h->tp_snaplen >= p->head_bytes + PACKET_HEADER_MAX &&
 	       p->link.place(p->link.place_ctx, &first, place) &&
 	       place->header <= PACKET_HEADER_MAX && place->header < vnet->gso_size;
 }
@@ -116,7 +116,7 @@ static size_t divide(struct packet_link *p, size_t bytes, size_t size, struct cn
 		     struct cn_super_frame *apart)
 {
 	struct iovec *v = p->parts;
-	uint8_t *head = p->heads, *rest = p->large + sizeof(struct virtio_net_hdr) + CN_UDP_HEAD;
+	uint8_t *head = p->heads, *rest = p->large + sizeof(struct virtio_net_hdr) + p->head_bytes;
 	size_t n = 0;
 
 	apart->header = place->header;
@@ -137,7 +137,7 @@ static size_t divide(struct packet_link *p, size_t bytes, size_t size, struct cn
 		apart->placed += len;
 		bytes -= len;
 	}
-	v[n++] = (struct iovec){ rest, PACKET_LARGE - CN_UDP_HEAD };
+	v[n++] = (struct iovec){ rest, PACKET_LARGE - p->head_bytes };
 	return n;
 }
 
@@ -153,8 +153,8 @@ static size_t read_large(struct packet_link *p, const struct tpacket2_hdr *h, ui
 
 	memcpy(&vnet, (const uint8_t *)h + h->tp_mac - sizeof(vnet), sizeof(vnet));
 	p->parts[0] = (struct iovec){ p->large, sizeof(vnet) + PACKET_LARGE };
-	if (h->tp_len > CN_UDP_HEAD && find_place(p, h, status, &vnet, &place)) {
-		m.msg_iovlen = divide(p, h->tp_len - CN_UDP_HEAD, vnet.gso_size, &place, apart);
+	if (h->tp_len > p->head_bytes && find_place(p, h, status, &vnet, &place)) {
+		m.msg_iovlen = divide(p, h->tp_len - p->head_bytes, vnet.gso_size, &place, apart);
 	}
 	r = recvmsg(p->link.recv_fd, &m, MSG_DONTWAIT | MSG_TRUNC);
 	return r < (ssize_t)sizeof(vnet) ? 0 : (size_t)r - sizeof(vnet);
@@ -188,7 +188,7 @@ static void take_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint3
 	}
 	s.size = vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE ? vnet.gso_size : 0;
 	if (apart.placed > 0 &&
-	    (s.encapsulation != CN_ENCAPSULATION_UDP || s.left != len - CN_UDP_HEAD)) {
+	    (s.encapsulation != p->encapsulation || s.left != len - p->head_bytes)) {
 		return; /* it was divided by another length */
 	}
 	s.placed = apart.placed;

@@ -6,9 +6,9 @@
  * Its send buffer is small: the frames that wait in the interface's queue fill it, and the kernel
  * reports that instead of dropping them. The queueing discipline is not bypassed; it is that queue.
  *
- * With the encapsulation udp, a message is a super-frame where the kernel takes them. One that it
- * refuses is sent again as single frames, and so are all that follow. Without PACKET_VNET_HDR the
- * checksum is computed here.
+ * With the encapsulations udp and tcp, a message is a super-frame where the kernel takes them. One
+ * that it refuses is sent again as single frames, and so are all that follow. Without
+ * PACKET_VNET_HDR the checksum is computed here.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -20,8 +20,6 @@
 
 #define SEND_TOGETHER	512
 #define SEND_BUFFER_MIN 2304 /* the kernel goes no lower, in the unit of SO_SNDBUF */
-#define CSUM_START	(CN_UDP_HEAD - 8)
-#define CSUM_OFFSET	6
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
@@ -49,36 +47,47 @@ static size_t put_raw(struct iovec *v, const struct cn_frame *f)
 	return n;
 }
 
-/* k frames behind one set of headers; returns how many pieces. */
-static size_t put_udp(const struct packet_link *p, struct packet_headers *h, struct iovec *v,
-		      const struct cn_frame *f, size_t k)
+/* k frames behind one set of headers, the last ones of a batch or not; returns how many pieces. */
+static size_t put_datagram(struct packet_link *p, struct packet_headers *h, struct iovec *v,
+			   const struct cn_frame *f, size_t k, bool last)
 {
-	size_t n = 1 + cn_super_frame_pieces(v + 1, f, k), bytes = 0;
+	size_t n = 1 + cn_super_frame_pieces(v + 1, f, k);
+	struct cn_headers headers = {
+		.encapsulation = p->encapsulation,
+		.addresses = f->head,
+		.port = p->ethertype,
+		.flow = f->flow,
+		.sequence = p->sequence,
+		.push = last,
+	};
 	uint64_t sum = 0;
 
 	for (size_t i = 1; i < n; i++) {
-		bytes += v[i].iov_len;
+		headers.bytes += v[i].iov_len;
 	}
-	cn_udp_put(h->udp, f->head, p->ethertype, f->flow, bytes);
+	p->sequence += (uint32_t)headers.bytes;
+	cn_headers_put(h->head, &headers);
 	if (!p->vnet) { /* then k is 1, and the head has an even length or is all of the frame */
 		for (size_t i = 1; i < n; i++) {
-			sum = cn_udp_sum(sum, v[i].iov_base, v[i].iov_len);
+			sum = cn_ip_sum(sum, v[i].iov_base, v[i].iov_len);
 		}
-		cn_udp_finish(h->udp, sum);
-		v[0] = piece(h->udp, sizeof(h->udp));
+		cn_headers_finish(h->head, p->encapsulation, sum);
+		v[0] = piece(h->head, p->head_bytes);
 		return n;
 	}
 	h->vnet = (struct virtio_net_hdr){
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-		.hdr_len = CN_UDP_HEAD,
-		.csum_start = CSUM_START,
-		.csum_offset = CSUM_OFFSET,
+		.hdr_len = (uint16_t)p->head_bytes,
+		.csum_start = CN_CHECKSUM_START,
+		.csum_offset = (uint16_t)cn_checksum_offset(p->encapsulation),
 	};
 	if (k > 1) {
-		h->vnet.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
+		h->vnet.gso_type = p->encapsulation == CN_ENCAPSULATION_TCP
+					   ? VIRTIO_NET_HDR_GSO_TCPV4
+					   : VIRTIO_NET_HDR_GSO_UDP_L4;
 		h->vnet.gso_size = (uint16_t)cn_super_frame_size(f);
 	}
-	v[0] = piece(h, sizeof(h->vnet) + sizeof(h->udp));
+	v[0] = piece(h, sizeof(h->vnet) + p->head_bytes);
 	return n;
 }
 
@@ -92,8 +101,10 @@ static size_t put_message(struct packet_link *p, size_t at, struct iovec *v,
 	if (p->encapsulation == CN_ENCAPSULATION_RAW) {
 		m->msg_iovlen = put_raw(v, f);
 	} else {
-		k = p->gso ? cn_super_frame_length(f, n, p->link.mtu - CN_UDP_HEADER) : 1;
-		m->msg_iovlen = put_udp(p, &p->headers[at], v, f, k);
+		k = p->gso ? cn_super_frame_length(f, n,
+						   p->link.mtu + CN_ETH_HEADER - p->head_bytes)
+			   : 1;
+		m->msg_iovlen = put_datagram(p, &p->headers[at], v, f, k, k == n);
 	}
 	m->msg_iov = v;
 	p->frames[at] = (uint32_t)k;
@@ -193,8 +204,8 @@ static int refused(struct packet_link *p, int e)
 	case EINVAL:
 		if (p->gso && p->frames[0] > 1) {
 			p->gso = false;
-			cn_log(COLLNET_LOG_INFO, "interface %s: no segmentation offload for UDP",
-			       p->link.interface);
+			cn_log(COLLNET_LOG_INFO, "interface %s: no segmentation offload for %s",
+			       p->link.interface, cn_encapsulation_name(p->encapsulation));
 			return 0;
 		}
 		/* fall through */

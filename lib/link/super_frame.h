@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Super-frames of the encapsulation udp: consecutive frames to one destination behind one set of
- * headers. The network card, or the kernel before the driver, cuts one into frames of the MTU
- * (GSO); a receiver gets what was merged on the way (GRO), or never cut, or single frames.
+ * Super-frames of the encapsulations udp and tcp: consecutive frames to one destination behind one
+ * set of headers. The network card, or the kernel before the driver, cuts one into frames of the
+ * MTU (GSO); a receiver gets what was merged on the way (GRO), or never cut, or single frames.
  *
  * All frames of a super-frame have one length but for the last, which may be shorter. So the length
  * of the datagram and that of a frame (gso_size) describe it.
@@ -14,7 +14,7 @@
 
 #include "proto/frame.h"
 
-#define CN_SUPER_FRAME_BYTES (65535 - CN_UDP_HEADER)
+#define CN_SUPER_FRAME_BYTES (65535 - CN_TCP_HEADER)
 
 /* How many of the n frames (1 at least), from the first on, form a super-frame. A frame of more
  * than `most` bytes after the Ethernet header is no part of one: the kernel has to refuse it. */

@@ -20,6 +20,7 @@
 
 #define CN_ETH_HEADER 14
 #define CN_UDP_HEADER 28 /* IPv4 without options, and UDP */
+#define CN_TCP_HEADER 40 /* and TCP without options */
 #define CN_ETH_MIN    60
 /* Frames that a link sends at once: of MTU 1500 in the 64 KiB of an IPv4 datagram. */
 #define CN_SUPER_FRAME_MAX 44
@@ -29,25 +30,37 @@
 enum cn_encapsulation {
 	CN_ENCAPSULATION_RAW, /* nothing: an EtherType of its own */
 	CN_ENCAPSULATION_UDP, /* an IPv4 and a UDP header */
+	CN_ENCAPSULATION_TCP, /* an IPv4 and a TCP header */
+	CN_ENCAPSULATIONS
 };
+#define CN_ENCAPSULATION_NAMES	 "raw, udp, tcp"
 #define CN_ENCAPSULATION_DEFAULT CN_ENCAPSULATION_UDP /* of links; pcap has none but raw */
 
 /* Its bytes per frame. */
 static inline uint32_t cn_encapsulation_bytes(enum cn_encapsulation e)
 {
-	return e == CN_ENCAPSULATION_UDP ? CN_UDP_HEADER : 0;
+	static const uint8_t bytes[CN_ENCAPSULATIONS] = { 0, CN_UDP_HEADER, CN_TCP_HEADER };
+
+	return bytes[e];
 }
 
 static inline const char *cn_encapsulation_name(enum cn_encapsulation e)
 {
-	return e == CN_ENCAPSULATION_UDP ? "udp" : "raw";
+	static const char *const names[CN_ENCAPSULATIONS] = { "raw", "udp", "tcp" };
+
+	return names[e];
 }
 
 /* From its name. False: there is none of this name. */
 static inline bool cn_parse_encapsulation(const char *name, enum cn_encapsulation *out)
 {
-	*out = strcmp(name, "udp") == 0 ? CN_ENCAPSULATION_UDP : CN_ENCAPSULATION_RAW;
-	return strcmp(name, cn_encapsulation_name(*out)) == 0;
+	for (int e = 0; e < CN_ENCAPSULATIONS; e++) {
+		if (strcmp(name, cn_encapsulation_name((enum cn_encapsulation)e)) == 0) {
+			*out = (enum cn_encapsulation)e;
+			return true;
+		}
+	}
+	return false;
 }
 
 struct cn_frame {

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "link/kinds.h"
-#include "link/udp.h"
+#include "link/encapsulation.h"
 #include "mutate.h"
 #include "proto/node.h"
 #include "script.h"
@@ -272,7 +272,7 @@ static void decapsulate(const uint8_t *frame, size_t len, size_t size)
 				script_check(out[i].ether == frame && out[i].len > 0 &&
 					     out[i].data >= frame + CN_ETH_HEADER &&
 					     out[i].data + out[i].len <= frame + len);
-				sum = cn_udp_sum(sum, out[i].data, out[i].len);
+				sum = cn_ip_sum(sum, out[i].data, out[i].len);
 			}
 		}
 	}
@@ -281,7 +281,7 @@ static void decapsulate(const uint8_t *frame, size_t len, size_t size)
 
 static void received_frame(const uint8_t *data, size_t size)
 {
-	uint8_t *copy = malloc(size + CN_UDP_HEADER);
+	uint8_t *copy = malloc(size + CN_TCP_HEADER);
 	struct cn_super_frame s;
 	size_t len;
 
@@ -289,7 +289,9 @@ static void received_frame(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	decapsulate(copy, size, size > 0 ? data[size - 1] : 0);
 	if (size > CN_ETH_HEADER && size < 2000) {
-		len = cn_udp_encapsulate(copy, data, size, 0x88b5);
+		len = cn_encapsulate(copy,
+				     size % 2 == 0 ? CN_ENCAPSULATION_UDP : CN_ENCAPSULATION_TCP,
+				     data, size, 0x88b5);
 		script_check(cn_link_decapsulate(copy, len, 0x88b5, false, &s) &&
 			     s.left == size - CN_ETH_HEADER &&
 			     memcmp(s.at, data + CN_ETH_HEADER, s.left) == 0);

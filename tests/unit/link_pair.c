@@ -43,9 +43,8 @@ int link_set_up(void **state)
 {
 	link_kind = *state;
 	link_encapsulation = CN_ENCAPSULATION_RAW;
-	if (strcmp(link_kind, "udp") == 0) {
+	if (cn_parse_encapsulation(*state, &link_encapsulation)) {
 		link_kind = "packet";
-		link_encapsulation = CN_ENCAPSULATION_UDP;
 	}
 	for (size_t i = 0; i < sizeof(link_bytes); i++) {
 		link_bytes[i] = (uint8_t)cn_mix64(i);

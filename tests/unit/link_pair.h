@@ -16,7 +16,7 @@ extern enum cn_encapsulation link_encapsulation;
 extern struct cn_link *link_a, *link_b;
 extern uint8_t link_bytes[70000]; /* what frames are filled with */
 
-/* Makes all; *state is the kind of link, or "udp": the packet link with that encapsulation. */
+/* Makes all; *state is the kind of link, or an encapsulation: the packet link with it. */
 int link_set_up(void **state);
 int link_tear_down(void **state);
 /* For a test that deletes or opens things itself. */

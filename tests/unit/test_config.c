@@ -86,7 +86,7 @@ static void parse__errors_name_file_and_line(void **state)
 		{ "socket-mode 7777\n", "file:1: ", "octal" },
 		{ "log-level loud\n", "file:1: ", "debug" },
 		{ "link mem\n", "file:1: ", "packet, udp or pcap" },
-		{ "encapsulation ip\n", "file:1: ", "raw or udp" },
+		{ "encapsulation ip\n", "file:1: ", "raw, udp or tcp" },
 		{ "node a b\n", "file:1: ", "node" },
 		{ "interface sixteen-letters-\n", "file:1: ", "interface" },
 		{ "foreground yes\n", "file:1: ", "unknown key" },

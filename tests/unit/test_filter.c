@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "link/filter.h"
-#include "link/udp.h"
+#include "link/encapsulation.h"
 
 #define LEN 60
 
@@ -104,53 +104,67 @@ static void filter__own_frames_do_not_pass(void **state)
 	}
 }
 
-static bool passes_udp(const uint8_t *frame)
+static bool passes_head(const uint8_t *frame, enum cn_encapsulation e)
 {
-	uint8_t got[CN_UDP_HEAD + 1];
+	const ssize_t len = (ssize_t)cn_head_bytes(e);
+	uint8_t got[CN_HEAD_MAX + 1];
 	ssize_t n;
 
-	(void)!send(sockets[0], frame, CN_UDP_HEAD, 0);
+	(void)!send(sockets[0], frame, (size_t)len, 0);
 	n = recv(sockets[1], got, sizeof(got), MSG_DONTWAIT);
-	assert_true(n < 0 || n == CN_UDP_HEAD);
-	return n == CN_UDP_HEAD;
+	assert_true(n < 0 || n == len);
+	return n == len;
 }
 
-static void make_udp(uint8_t frame[CN_UDP_HEAD], const uint8_t to[6], const uint8_t from[6])
+static void make_head(uint8_t *frame, enum cn_encapsulation e, const uint8_t to[6],
+		      const uint8_t from[6])
 {
 	uint8_t addresses[12];
 
 	memcpy(addresses, to, 6);
 	memcpy(addresses + 6, from, 6);
-	cn_udp_put(frame, addresses, 0x88b5, 0, 0);
+	cn_headers_put(frame, &(struct cn_headers){
+				      .encapsulation = e, .addresses = addresses, .port = 0x88b5 });
 }
 
 /* Each byte that is the same in all frames of ours; the others may have any value. */
-static void filter__udp(void **state)
+static void encapsulation_passes(enum cn_encapsulation e)
 {
 	static const uint8_t fixed[] = { 12, 13, 14, 21, 23, 30, 31, 32, 33, 36, 37 };
-	uint8_t frame[CN_UDP_HEAD];
+	uint8_t frame[CN_HEAD_MAX];
 
-	(void)state;
-	make_udp(frame, own, other);
-	assert_true(passes_udp(frame));
-	for (uint8_t at = 12; at < CN_UDP_HEAD; at++) {
+	make_head(frame, e, own, other);
+	assert_true(passes_head(frame, e));
+	for (uint8_t at = 12; at < cn_head_bytes(e); at++) {
 		bool counts = at == 20; /* DF may be there or not; no other bit may */
 
 		for (size_t i = 0; i < sizeof(fixed); i++) {
 			counts |= fixed[i] == at;
 		}
 		frame[at] ^= 0x20;
-		assert_int_equal(passes_udp(frame), !counts);
+		assert_int_equal(passes_head(frame, e), !counts);
 		frame[at] ^= 0x20;
 	}
 	frame[20] = 0;
-	assert_true(passes_udp(frame));
-	make_udp(frame, all, other);
-	assert_true(passes_udp(frame));
-	make_udp(frame, other, other);
-	assert_false(passes_udp(frame));
-	make_udp(frame, own, own);
-	assert_false(passes_udp(frame));
+	assert_true(passes_head(frame, e));
+	make_head(frame, e, all, other);
+	assert_true(passes_head(frame, e));
+	make_head(frame, e, other, other);
+	assert_false(passes_head(frame, e));
+	make_head(frame, e, own, own);
+	assert_false(passes_head(frame, e));
+}
+
+static void filter__udp(void **state)
+{
+	(void)state;
+	encapsulation_passes(CN_ENCAPSULATION_UDP);
+}
+
+static void filter__tcp(void **state)
+{
+	(void)state;
+	encapsulation_passes(CN_ENCAPSULATION_TCP);
 }
 
 int main(void)
@@ -160,6 +174,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(filter__destination, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(filter__own_frames_do_not_pass, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(filter__udp, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(filter__tcp, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

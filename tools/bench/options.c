@@ -55,7 +55,7 @@ static const char help_text[] =
 	"  --link packet|udp|pcap    direct: how to access it\n"
 	"  --peers HOSTS         direct, link udp: the other nodes: a multicast group, list,\n"
 	"                        file, or launcher\n"
-	"  --encapsulation raw|udp   direct: the headers of the frames\n"
+	"  --encapsulation E     direct: udp (default), tcp or raw frames\n"
 	"  --spin                direct: wait by spinning\n"
 	"  --topology FILE       switches, links, rates and buffers (COLLNET_TOPOLOGY), for direct\n"
 	"                        mode and, in both modes, for the wire's limit\n"

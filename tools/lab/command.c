@@ -47,7 +47,7 @@ static const char usage_text[] =
 	"  --ranks-per-node N      (1)\n"
 	"  --no-daemons            no collnetd on the hosts; ranks open the interface themselves\n"
 	"  --no-topology           nodes have no topology file, and do not know the network\n"
-	"  --encapsulation raw|udp the headers of collnet's frames (COLLNET_ENCAPSULATION, or udp)\n"
+	"  --encapsulation E       udp, tcp or raw frames (COLLNET_ENCAPSULATION, or udp)\n"
 	"  --daemon-arg ARG        an additional argument of every collnetd; may be repeated\n"
 	"  --keep-logs DIR         write the daemons' logs to DIR/HOST.log\n"
 	"  --timeout SECONDS       end everything after that time, with status 124\n"

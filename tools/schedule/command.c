@@ -109,6 +109,12 @@ static int choose(struct run *r)
 	return COLLNET_OK;
 }
 
+static void take_encapsulation(struct run *r)
+{
+	r->s.encapsulation = r->o->encapsulation;
+	r->s.layout.headers = cn_encapsulation_bytes(r->o->encapsulation);
+}
+
 static int make_subject(struct run *r)
 {
 	uint32_t *hosts = calloc((size_t)r->topo->nhosts + 1, sizeof(*hosts)), n = 0, root = 0;
@@ -123,7 +129,7 @@ static int make_subject(struct run *r)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	r->s.layout.headers = cn_encapsulation_bytes(r->o->encapsulation);
+	take_encapsulation(r);
 	r->s.plan.op = r->o->op;
 	r->s.plan.bytes = r->o->op == CN_OP_BARRIER ? 0 : r->o->size;
 	r->s.plan.segment = r->o->segment;
@@ -138,7 +144,7 @@ static int read_schedule(struct run *r)
 {
 	int rc = schedule_read(r->o->schedule, r->topo, &r->s, &r->parts, &r->err);
 
-	r->s.layout.headers = cn_encapsulation_bytes(r->o->encapsulation);
+	take_encapsulation(r);
 	if (rc == COLLNET_OK && r->s.plan.op != r->o->op) {
 		return cn_fail(&r->err, COLLNET_EINVAL, "%.100s is a schedule of %s, not of %s",
 			       r->o->schedule, cn_op_name(r->s.plan.op), cn_op_name(r->o->op));

@@ -16,6 +16,7 @@ struct subject {
 	const struct cn_topo *topo; /* not owned */
 	struct cn_tree *tree;
 	struct cn_layout layout;
+	enum cn_encapsulation encapsulation;
 	struct cn_plan plan;
 	const struct cn_algorithm *algorithm; /* NULL: the schedule is from a file */
 	char name[COLLNET_NAME_MAX + 1];      /* of the algorithm */

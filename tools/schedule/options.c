@@ -27,7 +27,7 @@ static const char help_text[] =
 	"  --algorithm NAME      algorithm (the predicted fastest)\n"
 	"  --size BYTES          bytes per block; of the message for bcast and reductions (64k)\n"
 	"  --root HOST           root of bcast, scatter, gather and reduce: a name or a rank (0)\n"
-	"  --encapsulation raw|udp   the headers of the frames, for predicted times (udp)\n"
+	"  --encapsulation E     udp (default), tcp or raw frames, for predicted times\n"
 	"  --segment BYTES       segment size of pipelined algorithms (by the cost model)\n"
 	"  --schedule FILE       read a schedule, as --emit text writes it, instead of planning\n"
 	"\n"

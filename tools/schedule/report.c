@@ -43,8 +43,7 @@ static const char *seconds(double t, char text[TOOL_TEXT])
 
 static const char *encapsulation(const struct subject *s)
 {
-	return cn_encapsulation_name(s->layout.headers > 0 ? CN_ENCAPSULATION_UDP
-							   : CN_ENCAPSULATION_RAW);
+	return cn_encapsulation_name(s->encapsulation);
 }
 
 /* The predictions for all algorithms of the subject's operation; returns how many. */

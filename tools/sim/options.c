@@ -48,7 +48,7 @@ static const char help_text[] =
 	"  --local RANKS         ranks per host (1)\n"
 	"  --overheads O_S,O_R,U_R   processor time per frame to send it, to receive it, and of the\n"
 	"                        receiving program (0,0,0)\n"
-	"  --encapsulation raw|udp   the headers of the frames (udp)\n"
+	"  --encapsulation E     the headers of the frames: udp (default), tcp or raw\n"
 	"  --gap TIME            minimum time between the beginnings of two frames of a host (0)\n"
 	"  --jitter TIME:PPM     wake-ups are late by up to TIME, in PPM of a million cases\n"
 	"\n"

@@ -117,10 +117,10 @@ enum collnet_mode {
 /**
  * How to open a context. collnet_options_init() fills in the defaults, which these environment
  * variables change: COLLNET_MODE (daemon, direct), COLLNET_SOCKET, COLLNET_INTERFACE,
- * COLLNET_LINK (packet, udp, pcap), COLLNET_PEERS, COLLNET_ENCAPSULATION (raw, udp), COLLNET_NODE,
- * COLLNET_TOPOLOGY, COLLNET_CLUSTER, COLLNET_ETHERTYPE, COLLNET_TIMEOUT (milliseconds, none),
- * COLLNET_SPIN (0, 1). Strings must stay valid until collnet_open() returns; NULL means not
- * specified.
+ * COLLNET_LINK (packet, udp, pcap), COLLNET_PEERS, COLLNET_ENCAPSULATION (raw, udp, tcp),
+ * COLLNET_NODE, COLLNET_TOPOLOGY, COLLNET_CLUSTER, COLLNET_ETHERTYPE, COLLNET_TIMEOUT
+ * (milliseconds, none), COLLNET_SPIN (0, 1). Strings must stay valid until collnet_open() returns;
+ * NULL means not specified.
  */
 struct collnet_options {
 	size_t size; /**< sizeof(struct collnet_options) */
@@ -134,7 +134,7 @@ struct collnet_options {
 	uint16_t ethertype;	   /**< direct: EtherType or UDP port, default 0x88B5 */
 	int spin;		   /**< direct: busy-wait instead of sleeping in poll() */
 	uint32_t timeout_ms;	   /**< deadline of calls that specify none; default 30,000 */
-	const char *encapsulation; /**< direct: "raw" or "udp", equal on all nodes */
+	const char *encapsulation; /**< direct: "raw", "udp" or "tcp", equal on all nodes */
 	const char *peers;	   /**< direct, link udp: a multicast group or a file of hosts */
 };
 

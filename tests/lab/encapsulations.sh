@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The encapsulation udp, the default: right bytes; with super-frames no frame is lost in any port, and no more are in
-# flight than the window; the kernels of the hosts neither reply to such a frame nor log it.
+# The encapsulations udp, the default, and tcp: right bytes; with super-frames no frame is lost in any port, and no more
+# are in flight than the window; the kernels of the hosts neither reply to such a frame nor log it. And raw.
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
 need_lab
@@ -23,12 +23,15 @@ exchange() {
 exchange --shape 4x2 --rate 20mbit -- alltoall --sizes 0,1,1k,10k,64k --iterations 3
 exchange --shape 2x2 --ranks-per-node 2 --rate 20mbit -- alltoall --sizes 1k,64k --iterations 3
 # Ports that hold a hundred frames: super-frames form, and the ports hold them.
-exchange --shape 4 --rate 50mbit --buffer 100 -- alltoall --sizes 256k --iterations 3
+for e in udp tcp; do
+	exchange --shape 4 --rate 50mbit --buffer 100 --encapsulation $e -- alltoall --sizes 256k --iterations 3
+done
 
 # Without a window, without and with a link that has a rate (which cuts super-frames), and through
 # direct mode; loss is repaired.
 for net in "--shape 2 --no-daemons" "--shape 2 --mtu 9000" \
-	"--shape 4 --rate 100mbit --loss 1%" "--shape 2 --mtu 604"; do
+	"--shape 4 --rate 100mbit --loss 1%" "--shape 2 --mtu 604" \
+	"--shape 4 --rate 100mbit --loss 1% --encapsulation tcp" "--shape 2 --mtu 616 --encapsulation tcp"; do
 	# shellcheck disable=SC2086
 	lab_rows --timeout 60 $net -- alltoall --sizes 1,1k,1m --iterations 2 \
 		--window off --timeout 30
@@ -44,11 +47,12 @@ export HERE
 cat >counters <<'EOS'
 awk '/^Icmp:/ { if (n++) { out = $15; in_ = $2 } } END { print "icmp", in_, out }' /proc/net/snmp
 awk '/^Udp:/ && n++ { print "udp", $2, $3, $4 }' /proc/net/snmp
+awk '/^Tcp:/ && n++ { print "tcp", $11, $12, $14, $15 }' /proc/net/snmp
 awk '/^Ip:/ && n++ { print "ip out", $11 }' /proc/net/snmp
 EOS
-for ip in "" --ip; do
+for how in "" --ip "--encapsulation tcp" "--encapsulation tcp --ip"; do
 	# shellcheck disable=SC2086
-	collnet lab run --shape 2 $ip --timeout 60 -- sh -c '
+	collnet lab run --shape 2 $how --timeout 60 -- sh -c '
 		for f in all/log_martians all/forwarding all/rp_filter default/log_martians; do
 			echo 1 >/proc/sys/net/ipv4/conf/$f 2>/dev/null
 		done
@@ -56,15 +60,15 @@ for ip in "" --ip; do
 		collnet bench stream --sizes 100k --iterations 40 --window off >$HERE/bench.$COLLNET_RANK || exit 1
 		sh $HERE/counters >$HERE/after.$COLLNET_RANK' >out 2>&1 </dev/null || {
 		cat out
-		fail "a stream, ip '$ip'"
+		fail "a stream, options '$how'"
 	}
 	for rank in 0 1; do
 		cmp before.$rank after.$rank || {
 			cat before.$rank after.$rank
-			fail "the kernel of a host took notice, ip '$ip'"
+			fail "the kernel of a host took notice, options '$how'"
 		}
 	done
-	echo "ok: no ICMP, no datagram delivered or sent by the kernel, ip '$ip'"
+	echo "ok: no ICMP, no datagram or segment delivered or sent by the kernel, options '$how'"
 done
 
 # One node of another encapsulation: named at both, in one line.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lib/link/packet_send.c and packet_recv.c with the encapsulation udp, on a pair of veth
+ * lib/link/packet_send.c and packet_recv.c with the encapsulations udp and tcp, on a pair of veth
  * interfaces: damaged frames, super-frames, offloads that are missing. Exit 77 where the system
  * refuses namespaces.
  */
@@ -38,7 +38,7 @@ static struct cn_frame datagram(uint32_t number, size_t payload, uint8_t *memory
 
 	memcpy(flat, f.head, f.head_len);
 	memcpy(flat + f.head_len, link_bytes, payload);
-	len = cn_udp_encapsulate(memory, flat, f.head_len + payload, ETHERTYPE);
+	len = cn_encapsulate(memory, link_encapsulation, flat, f.head_len + payload, ETHERTYPE);
 	memcpy(out.head, memory, CN_ETH_HEADER);
 	out.head_len = CN_ETH_HEADER;
 	out.payload = memory + CN_ETH_HEADER;
@@ -46,7 +46,7 @@ static struct cn_frame datagram(uint32_t number, size_t payload, uint8_t *memory
 	return out;
 }
 
-static void udp__damaged_frames_are_dropped(void **state)
+static void encapsulated__damaged_frames_are_dropped(void **state)
 {
 	struct cn_link *injector = open_injector();
 	uint8_t memory[2000];
@@ -61,7 +61,7 @@ static void udp__damaged_frames_are_dropped(void **state)
 		assert_int_equal(cn_link_send(injector, &f, 1), 1);
 		p[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	p[26] = p[27] = 0; /* without a checksum */
+	memset(p + 20 + cn_checksum_offset(link_encapsulation), 0, 2); /* without a checksum */
 	assert_int_equal(cn_link_send(injector, &f, 1), 1);
 	link_assert_silent(link_b);
 	f = datagram(2, 40, memory);
@@ -70,7 +70,7 @@ static void udp__damaged_frames_are_dropped(void **state)
 	cn_link_close(injector);
 }
 
-static void udp__frames_of_the_other_encapsulation_are_marked(void **state)
+static void encapsulated__frames_of_another_encapsulation_are_marked(void **state)
 {
 	struct cn_link *injector = open_injector();
 	struct cn_rx_frame f;
@@ -84,7 +84,7 @@ static void udp__frames_of_the_other_encapsulation_are_marked(void **state)
 	link_send_from(link_b, link_b->mac, link_everyone, ETHERTYPE, 4, 100);
 	assert_true(link_next(injector, &f, WAIT_MS));
 	assert_int_equal(link_number(&f), 4);
-	assert_int_equal(f.encapsulation, CN_ENCAPSULATION_UDP);
+	assert_int_equal(f.encapsulation, link_encapsulation);
 	cn_link_close(injector);
 }
 
@@ -163,24 +163,26 @@ static void mixed_batches_arrive_in_order(bool placed)
 	assert_int_equal(place.asked > 0, placed);
 }
 
-static void udp__mixed_batches_arrive_in_order(void **state)
+static void offload__mixed_batches_arrive_in_order(void **state)
 {
 	(void)state;
 	mixed_batches_arrive_in_order(false);
 }
 
-static void udp__payloads_are_received_in_their_place(void **state)
+static void offload__payloads_are_received_in_their_place(void **state)
 {
 	(void)state;
 	mixed_batches_arrive_in_order(true);
 }
 
 /* Frames of two flows share no super-frame, and no source port, by which GRO would merge them. */
-static void udp__flows_are_not_merged(void **state)
+static void offload__flows_are_not_merged(void **state)
 {
 	struct cn_frame f[12];
 	struct cn_rx_frame r;
 	uint8_t port[2][2];
+	const uint32_t head = cn_encapsulation_bytes(link_encapsulation);
+	uint32_t bytes;
 
 	(void)state;
 	for (uint32_t i = 0; i < 12; i++) {
@@ -197,16 +199,16 @@ static void udp__flows_are_not_merged(void **state)
 			memcpy(port[flow], r.ether + CN_ETH_HEADER + 20, 2);
 		}
 		assert_memory_equal(r.ether + CN_ETH_HEADER + 20, port[flow], 2);
-		/* The UDP length: two frames, merged or cut. */
-		assert_in_range(r.ether[CN_ETH_HEADER + 24] << 8 | r.ether[CN_ETH_HEADER + 25],
-				8 + r.len, 8 + 2 * r.len);
+		/* The length of the datagram: two frames, merged or cut. */
+		bytes = (uint32_t)(r.ether[CN_ETH_HEADER + 2] << 8 | r.ether[CN_ETH_HEADER + 3]);
+		assert_in_range(bytes, head + r.len, head + 2 * r.len);
 		cn_link_release(link_b);
 	}
 	assert_memory_not_equal(port[0], port[1], 2);
 }
 
 /* Older kernels have no PACKET_VNET_HDR, or take no super-frame: single frames, summed here. */
-static void udp__without_offload(void **state)
+static void offload__without_offload(void **state)
 {
 	struct packet_link *p = (struct packet_link *)link_a;
 	const int off = 0;
@@ -225,7 +227,7 @@ static void udp__without_offload(void **state)
 }
 
 /* The network card's part is done by the kernel: single frames are what arrives. */
-static void udp__cut_on_the_way(void **state)
+static void offload__cut_on_the_way(void **state)
 {
 	(void)state;
 	if (!run_command("tc qdisc add dev a0 root tbf rate 1gbit burst 3000 limit 10000000")) {
@@ -236,19 +238,21 @@ static void udp__cut_on_the_way(void **state)
 	assert_int_equal(link_count_in_order(link_b, 100), 300);
 }
 
-#define TEST(name) cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, udp)
+#define TEST(name)                                                                                 \
+	cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, udp),          \
+		cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, tcp)
 
 int main(void)
 {
-	static char udp[] = "udp";
+	static char udp[] = "udp", tcp[] = "tcp";
 	const struct CMUnitTest tests[] = {
-		TEST(udp__damaged_frames_are_dropped),
-		TEST(udp__frames_of_the_other_encapsulation_are_marked),
-		TEST(udp__mixed_batches_arrive_in_order),
-		TEST(udp__payloads_are_received_in_their_place),
-		TEST(udp__flows_are_not_merged),
-		TEST(udp__without_offload),
-		TEST(udp__cut_on_the_way),
+		TEST(encapsulated__damaged_frames_are_dropped),
+		TEST(encapsulated__frames_of_another_encapsulation_are_marked),
+		TEST(offload__mixed_batches_arrive_in_order),
+		TEST(offload__payloads_are_received_in_their_place),
+		TEST(offload__flows_are_not_merged),
+		TEST(offload__without_offload),
+		TEST(offload__cut_on_the_way),
 	};
 	const char *why = enter_namespace();
 

@@ -500,7 +500,7 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 			memcpy(out[i].mac, s[k].mac, 6);
 		}
 		if (i < cap) {
-			out[i].wire_version = s[k].version;
+			out[i].wire_version = s[k].what.version;
 		}
 	}
 }

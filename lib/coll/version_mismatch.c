@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes that speak another wire version or use another encapsulation, as errors name them. */
+/* Nodes with which no session is possible, as errors name them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,8 +56,7 @@ void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const stru
 			continue;
 		}
 		cn_version_mismatch_name(t->engine, &s[i], name);
-		cn_foreign_version_text(t->engine->own.node, s[i].version, s[i].encapsulation,
-					what);
+		cn_foreign_version_text(t->engine->own.node, &s[i].what, what);
 		snprintf(text + len, cap - len, "; %s %s", name, what);
 		len += strlen(text + len);
 		named++;

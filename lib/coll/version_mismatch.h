@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes of another wire version or encapsulation, in errors and in the node table. */
+/* Nodes with which no session is possible, in errors and in the node table. */
 #ifndef CN_VERSION_MISMATCH_H
 #define CN_VERSION_MISMATCH_H
 
@@ -9,8 +9,7 @@ struct cn_engine;
 struct cn_team;
 
 /*
- * "; h3 speaks wire version 3, this node 2" for each sender of another wire version (or
- * encapsulation), three at most; "" without one. lost: a peer that is lost by silence, then only
+ * "; h3 speaks wire version 3, this node 2" for each such node, three at most; "" without one. lost: a peer that is lost by silence, then only
  * those nodes of the team `t` that share its silence; NULL: all.
  */
 void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,

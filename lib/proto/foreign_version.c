@@ -2,7 +2,8 @@
 /*
  * Nothing of a frame of another wire version is read beyond the version, so only the address of its
  * sender is known. A frame of another encapsulation is treated alike: no session with its sender is
- * possible. The table has CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of
+ * possible. Neither is one with a node that has the name of this one: each refuses the other, so
+ * that only this tells users. The table has CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of
  * its sender came for a few seconds, so that forged addresses cannot displace a node that repeats
  * its hellos; it expires after a minute.
  */
@@ -34,21 +35,30 @@ static struct cn_foreign_version_entry *entry_of(struct cn_node *n, const uint8_
 	return !found->used || n->now >= found->last_rx + replaced_after ? found : NULL;
 }
 
-void cn_foreign_version_text(const struct cn_node *n, uint8_t version,
-			     enum cn_encapsulation encapsulation, char out[CN_FOREIGN_VERSION_TEXT])
+void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *what,
+			     char out[CN_FOREIGN_VERSION_TEXT])
 {
-	if (version != CN_WIRE_VERSION) {
+	if (what->name) {
+		snprintf(out, CN_FOREIGN_VERSION_TEXT, "is called %s, as this node",
+			 n->config.name);
+	} else if (what->version != CN_WIRE_VERSION) {
 		snprintf(out, CN_FOREIGN_VERSION_TEXT, "speaks wire version %u, this node %u",
-			 version, CN_WIRE_VERSION);
+			 what->version, CN_WIRE_VERSION);
 	} else {
 		snprintf(out, CN_FOREIGN_VERSION_TEXT, "uses encapsulation %s, this node %s",
-			 cn_encapsulation_name(encapsulation),
+			 cn_encapsulation_name(what->encapsulation),
 			 cn_encapsulation_name(n->config.encapsulation));
 	}
 }
 
-void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version,
-			     enum cn_encapsulation encapsulation)
+static bool is_alike(const struct cn_mismatch *a, const struct cn_mismatch *b)
+{
+	return a->version == b->version && a->encapsulation == b->encapsulation &&
+	       a->name == b->name;
+}
+
+void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
+			     const struct cn_mismatch *what)
 {
 	char text[CN_FOREIGN_VERSION_TEXT];
 	struct cn_foreign_version_entry *s = entry_of(n, mac);
@@ -58,11 +68,9 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t ve
 	if (s == NULL) {
 		return;
 	}
-	known = s->used && memcmp(s->mac, mac, 6) == 0 && s->version == version &&
-		s->encapsulation == encapsulation;
+	known = s->used && memcmp(s->mac, mac, 6) == 0 && is_alike(&s->what, what);
 	s->used = true;
-	s->version = version;
-	s->encapsulation = encapsulation;
+	s->what = *what;
 	s->last_rx = n->now;
 	memcpy(s->mac, mac, 6);
 	if (known) {
@@ -73,10 +81,11 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t ve
 		return;
 	}
 	p = cn_peer_by_mac(n, mac);
-	cn_foreign_version_text(n, version, encapsulation, text);
-	cn_log(COLLNET_LOG_WARNING, "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s %s", mac[0], mac[1],
+	cn_foreign_version_text(n, what, text);
+	cn_log(COLLNET_LOG_WARNING, "%02x:%02x:%02x:%02x:%02x:%02x%s%s%s %s%s", mac[0], mac[1],
 	       mac[2], mac[3], mac[4], mac[5], p != NULL ? " (" : "", p != NULL ? p->name : "",
-	       p != NULL ? ")" : "", text);
+	       p != NULL ? ")" : "", text,
+	       what->name ? ": give every node a name of its own by --node" : "");
 }
 
 uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
@@ -94,8 +103,7 @@ uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 			continue;
 		}
 		out[count].peer = p;
-		out[count].version = s->version;
-		out[count].encapsulation = s->encapsulation;
+		out[count].what = s->what;
 		memcpy(out[count++].mac, s->mac, 6);
 	}
 	return count;

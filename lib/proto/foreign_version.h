@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes of another wire version, or of the same version in another encapsulation. */
+/*
+ * Nodes with which no session is possible: of another wire version, of the same version in another
+ * encapsulation, or with the name of this node.
+ */
 #ifndef CN_FOREIGN_VERSION_H
 #define CN_FOREIGN_VERSION_H
 
@@ -11,19 +14,24 @@ struct cn_peer;
 
 #define CN_FOREIGN_VERSIONS 16u
 
+/* What its last such frame had. */
+struct cn_mismatch {
+	uint8_t version;
+	enum cn_encapsulation encapsulation;
+	bool name; /* the version and the encapsulation are right, and it has this node's name */
+};
+
 struct cn_foreign_version {
 	const struct cn_peer *peer; /* with this address, up or down; NULL: none */
 	uint8_t mac[6];
-	uint8_t version; /* of its last such frame */
-	enum cn_encapsulation encapsulation;
+	struct cn_mismatch what;
 };
 
 /* An entry of the node's table. */
 struct cn_foreign_version_entry {
 	bool used;
 	uint8_t mac[6];
-	uint8_t version;
-	enum cn_encapsulation encapsulation;
+	struct cn_mismatch what;
 	cn_time last_rx; /* of such a frame */
 };
 
@@ -32,13 +40,13 @@ struct cn_foreign_version_entry {
  */
 uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 				  struct cn_foreign_version out[CN_FOREIGN_VERSIONS]);
-/* A frame of another wire version, or else of another encapsulation, came from this address. */
-void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6], uint8_t version,
-			     enum cn_encapsulation encapsulation);
-/* "speaks wire version 3, this node 2" or "uses encapsulation udp, this node raw". */
-#define CN_FOREIGN_VERSION_TEXT 64
-void cn_foreign_version_text(const struct cn_node *n, uint8_t version,
-			     enum cn_encapsulation encapsulation,
+/* Such a frame came from this address. */
+void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
+			     const struct cn_mismatch *what);
+/* "speaks wire version 3, this node 2", "uses encapsulation udp, this node raw" or "is called n1,
+ * as this node". */
+#define CN_FOREIGN_VERSION_TEXT (COLLNET_NAME_MAX + 32)
+void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *what,
 			     char out[CN_FOREIGN_VERSION_TEXT]);
 
 #endif

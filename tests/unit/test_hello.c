@@ -340,6 +340,35 @@ static void hello__name_is_taken(void **state)
 	pair_free(p);
 }
 
+static void all_of_a_name(struct cn_node_config *c)
+{
+	strcpy(c->name, "twin");
+}
+
+/* Two nodes of one name refuse each other: each says why, once, and so can errors. */
+static void hello__name_of_this_node(void **state)
+{
+	struct pair *p = pair_new(2, SEED, all_of_a_name);
+	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
+	char text[CN_FOREIGN_VERSION_TEXT];
+
+	(void)state;
+	lines = 0;
+	collnet_set_log(count_line, NULL);
+	pair_run(p, 5000 * CN_MS);
+	collnet_set_log(NULL, NULL);
+	assert_int_equal(lines, 2);
+	assert_non_null(strstr(last_line, " is called twin, as this node: give every node a name"));
+	for (int i = 0; i < 2; i++) {
+		assert_false(pair_is_up(p, i, 1 - i));
+		assert_int_equal(cn_node_foreign_versions(p->nodes[i].node, p->now, s), 1);
+		assert_memory_equal(s[0].mac, p->nodes[1 - i].config.mac, 6);
+		cn_foreign_version_text(p->nodes[i].node, &s[0].what, text);
+		assert_string_equal(text, "is called twin, as this node");
+	}
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +380,7 @@ int main(void)
 		cmocka_unit_test(hello__invented_nodes),
 		cmocka_unit_test(hello__log_is_bounded),
 		cmocka_unit_test(hello__name_is_taken),
+		cmocka_unit_test(hello__name_of_this_node),
 	};
 
 	print_message("seed %u\n", SEED);

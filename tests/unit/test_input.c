@@ -171,7 +171,7 @@ static void input__other_version(void **state)
 	version_three(0x777);
 	assert_int_equal(pair_stats(p, 0).version_frames - before, 2);
 	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 2);
-	assert_int_equal(s[0].version, 3);
+	assert_int_equal(s[0].what.version, 3);
 	assert_ptr_equal(s[0].peer, pair_peer(p, 0, 1));
 	assert_null(s[1].peer);
 	assert_int_equal(s[1].mac[4], 7);
@@ -221,7 +221,7 @@ static void input__other_encapsulation(void **state)
 	assert_int_equal(pair_peer(p, 0, 1)->rx.expected, expected);
 	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 1);
 	assert_ptr_equal(s[0].peer, pair_peer(p, 0, 1));
-	cn_foreign_version_text(n, s[0].version, s[0].encapsulation, text);
+	cn_foreign_version_text(n, &s[0].what, text);
 	assert_string_equal(text, "uses encapsulation udp, this node raw");
 	/* Of another cluster it is nobody's business. */
 	frame[CN_ETH_HEADER + 5] = 2;

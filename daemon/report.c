@@ -23,6 +23,7 @@ void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m)
 		return;
 	}
 	cn_runtime_stats(&c->daemon->runtime, &a.stats, m->reset_peak != 0);
+	a.stats.down = c->daemon->iface.down;
 	cn_client_send(c, &a, sizeof(a));
 }
 

@@ -358,6 +358,7 @@ void cn_usage(uint64_t *cpu_ns, uint64_t *rss_bytes)
 
 void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool reset_peak)
 {
+	const struct cn_node_config *c = cn_node_config(cn_engine_node(s->engine));
 	struct cn_link_counters counters = { .ring_drops = 0 };
 
 	memset(out, 0, sizeof(*out));
@@ -366,4 +367,10 @@ void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool rese
 	cn_link_counters(s->link, &counters);
 	out->ring_drops = counters.ring_drops;
 	cn_usage(&out->cpu_ns, &out->rss_bytes);
+	snprintf(out->interface, sizeof(out->interface), "%s", s->link->interface);
+	snprintf(out->link, sizeof(out->link), "%s", s->link->ops->name);
+	snprintf(out->encapsulation, sizeof(out->encapsulation), "%s",
+		 cn_encapsulation_name(c->encapsulation));
+	out->ethertype = c->ethertype;
+	out->cluster = c->cluster;
 }

@@ -152,7 +152,9 @@ class collnet_stats(ctypes.Structure):
         ("window_now", c_uint32), ("window_peak", c_uint32), ("nodes", c_uint32),
         ("jobs", c_uint32), ("mtu", c_uint32), ("link_rate", c_uint64),
         ("version_frames", c_uint64), ("plans", c_uint64), ("adaptive_window", c_uint32),
-        ("zero", c_uint32)]
+        ("zero", c_uint32), ("interface", c_char * 32), ("link", c_char * 8),
+        ("encapsulation", c_char * 8), ("ethertype", c_uint16), ("cluster", c_uint16),
+        ("down", c_uint32)]
 
 
 class collnet_node_info(ctypes.Structure):

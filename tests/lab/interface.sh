@@ -62,6 +62,7 @@ lab "down at the start" 3 '
 		ip link set eth0 down || exit 3
 		await $COLLNET_LAB_DIR/logs/h1.log 5 "is down on node h1: waiting for it" || exit 4
 		COLLNET_SIZE=1 COLLNET_RANK=0 collnet bench barrier 2>$HERE/error.down && exit 5
+		collnet status >$HERE/status.down || exit 12
 		kill -TERM $(cat $COLLNET_LAB_DIR/h1.daemon.pid)
 		lab-daemon h1 || exit 6
 		COLLNET_SIZE=1 COLLNET_RANK=0 collnet bench barrier 2>$HERE/error.start && exit 7
@@ -76,6 +77,7 @@ lab "down at the start" 3 '
 has "interface eth0 is down on node h1" error.down
 has "interface eth0 is down on node h1" error.start
 has "interface eth0 is down on node h1" status.start
+has "^interface eth0 is DOWN, link packet, encapsulation udp, EtherType 0x88B5, cluster 1$" status.down
 has "without interface eth0.*ready" h1.log
 [ "$(json verified out | xargs)" = true ] || { cat out; fail "no job: $what"; }
 echo "ok: $what: $(cat error.start)"

@@ -591,6 +591,12 @@ struct collnet_stats {
 	uint64_t plans;		  /**< schedules planned */
 	uint32_t adaptive_window; /**< of exchanges, without a topology; 0: not in use */
 	uint32_t zero;		  /**< reserved */
+	char interface[32];	  /**< the network interface */
+	char link[8];		  /**< "packet", "udp" or "pcap" */
+	char encapsulation[8];	  /**< "raw", "udp" or "tcp" */
+	uint16_t ethertype;	  /**< or UDP or TCP port */
+	uint16_t cluster;
+	uint32_t down; /**< 1: the interface is down or missing; through a daemon only */
 };
 
 /** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */

@@ -66,7 +66,8 @@ struct cn_op {
 	struct cn_source source; /* the first member; cn_tx.token of its frames points to it */
 	struct cn_team *team;
 	enum op_state state;
-	uint32_t seq;		  /* number of the operation in its team, from 0; not of a frame */
+	uint32_t seq; /* number of the operation in its team, from 0, in messages from 1; not of a
+			 frame */
 	struct cn_coll_args args; /* of the first call; buffers are in posts[] */
 	const struct cn_algorithm *algorithm;
 	uint32_t window;

@@ -140,6 +140,7 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 			       : "with data still to be sent or acknowledged",
 			 waits ? (int)sizeof(who) : 0, who, why);
 	}
-	cn_team_fail(t, true, COLLNET_ETIMEOUT, "%s number %u passed its deadline on node %s%s",
-		     cn_op_name(op->args.op), op->seq, t->engine->config.node.name, text);
+	cn_team_fail(t, true, COLLNET_ETIMEOUT,
+		     "operation %u (%s) passed its deadline on node %s%s", op->seq + 1,
+		     cn_op_name(op->args.op), t->engine->config.node.name, text);
 }

@@ -24,7 +24,7 @@ static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, cons
 	cn_team_fail(t, true, COLLNET_EMISMATCH,
 		     "node %s does not match node %s in operation %u (%s%s on %s): %s; "
 		     "every rank must call the same operation with the same sizes and options",
-		     t->nodes[k].name, t->engine->config.node.name, op->seq,
+		     t->nodes[k].name, t->engine->config.node.name, op->seq + 1,
 		     cn_op_name(op->args.op), of, t->engine->config.node.name, what);
 }
 

@@ -128,7 +128,7 @@ void cn_op_unexpected_explain(const struct cn_op *op, char *text, size_t cap)
 				 own, n->name);
 		} else if (s->send != CN_NONE && !cn_op_unexpected_allows(op, k)) {
 			snprintf(text, cap, "; node %s has not started operation %u of job %s",
-				 n->name, n->unexpected.sent_first, t->job);
+				 n->name, n->unexpected.sent_first + 1, t->job);
 		}
 	}
 }

@@ -126,9 +126,8 @@ static bool plan_vector(struct cn_op *op)
 	}
 	free(blocks);
 	if (r != COLLNET_OK) {
-		cn_team_fail(op->team, true, r, "%s number %u on node %s: %s",
-			     cn_op_name(op->args.op), op->seq, op->team->engine->config.node.name,
-			     err.text);
+		cn_team_fail(op->team, true, r, "operation %u (%s) on node %s: %s", op->seq + 1,
+			     cn_op_name(op->args.op), op->team->engine->config.node.name, err.text);
 	}
 	return r == COLLNET_OK;
 }
@@ -498,9 +497,9 @@ void cn_op_check_left(struct cn_team *t, uint32_t k)
 		if (op != NULL && op->state != OP_FREE && op->seq >= n->left_after) {
 			cn_team_fail(
 				t, true, COLLNET_ERANK,
-				"rank %u on node %s %s after %u operations, before %s number %u",
+				"rank %u on node %s %s after %u operations, before operation %u (%s)",
 				n->left_rank, n->name, n->left_dead ? "died" : "left the team",
-				n->left_after, cn_op_name(op->args.op), op->seq);
+				n->left_after, op->seq + 1, cn_op_name(op->args.op));
 			return;
 		}
 	}

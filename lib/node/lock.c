@@ -39,7 +39,8 @@ static int taken(const char *interface, uint16_t ethertype, const struct holder 
 	return cn_fail(
 		err, COLLNET_EIFACE,
 		"interface %s is used by another collnetd or direct program%s with EtherType "
-		"0x%04x: stop it, or choose another --ethertype",
+		"0x%04x: stop it; several ranks of a node need collnetd, and another cluster on "
+		"the same interface another EtherType",
 		interface, who, ethertype);
 }
 

@@ -184,7 +184,7 @@ static void check_timeout(struct fixture *fx, const struct call *c)
 		   *call = strstr(c->text, "call of ranks ");
 	char own[40];
 
-	snprintf(own, sizeof(own), "%s number %u ", cn_op_name(p->op), c->number);
+	snprintf(own, sizeof(own), "operation %u (%s) ", c->number + 1, cn_op_name(p->op));
 
 	if (c->ended < fx->start + fx->s->deadline) {
 		fixture_report(fx, "rank %u, operation %u: too early: %s", c->rank, c->number,

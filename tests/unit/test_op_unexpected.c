@@ -108,7 +108,7 @@ static void op_unexpected__deadline_names_the_node_that_has_not_started(void **s
 	assert_int_equal(c->x.calls[0][1].told, 1);
 	assert_int_equal(c->x.calls[0][1].status, COLLNET_ETIMEOUT);
 	assert_non_null(strstr(c->x.calls[0][1].text,
-			       "node h3 has not started operation 1 of job x"));
+			       "node h3 has not started operation 2 of job x"));
 	two_jobs_end(c);
 }
 

@@ -315,12 +315,6 @@ int cn_interface_pick(const struct cn_interface *list, size_t count, const char 
 			       "use the bridge or bond instead",
 			       i->name);
 	}
-	if (i->mtu < CN_INTERFACE_MTU_MIN) {
-		return cn_fail(err, COLLNET_EIFACE,
-			       "interface %s has an MTU of %u, and at least %d is "
-			       "required: 'ip link set %s mtu 1500'",
-			       i->name, i->mtu, CN_INTERFACE_MTU_MIN, i->name);
-	}
 	*out = *i;
 	return 0;
 }

@@ -9,7 +9,6 @@
 #include "util/util.h"
 
 #define CN_INTERFACE_NAME    16 /* IFNAMSIZ */
-#define CN_INTERFACE_MTU_MIN 576
 #define CN_INTERFACES_MAX    4096
 
 struct cn_interface {

@@ -185,6 +185,19 @@ int cn_link_prepare(const char *kind, struct cn_err *err)
 	return r == COLLNET_OK && kinds[k].prepare != NULL ? kinds[k].prepare(err) : r;
 }
 
+static int check_mtu(const struct cn_interface *i, enum cn_encapsulation e, struct cn_err *err)
+{
+	const uint32_t least = CN_FRAME_MTU_MIN + cn_encapsulation_bytes(e);
+
+	if (i->mtu < least) {
+		return cn_fail(err, COLLNET_EIFACE,
+			       "interface %s has an MTU of %u, and at least %u is required with "
+			       "the encapsulation %s: 'ip link set %s mtu 1500'",
+			       i->name, i->mtu, least, cn_encapsulation_name(e), i->name);
+	}
+	return COLLNET_OK;
+}
+
 int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err)
 {
 	struct cn_link_config c = *config;
@@ -206,7 +219,10 @@ int cn_link_open(const struct cn_link_config *config, struct cn_link **out, stru
 	if (i.mtu > CN_LINK_MTU_MAX) {
 		i.mtu = CN_LINK_MTU_MAX;
 	}
-	r = complete_config(&c, i.mtu, err);
+	r = check_mtu(&i, cn_link_is_udp(c.kind) ? CN_ENCAPSULATION_UDP : c.encapsulation, err);
+	if (r == COLLNET_OK) {
+		r = complete_config(&c, i.mtu, err);
+	}
 	if (r < 0) {
 		return r;
 	}

@@ -18,10 +18,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CN_ETH_HEADER 14
-#define CN_UDP_HEADER 28 /* IPv4 without options, and UDP */
-#define CN_TCP_HEADER 40 /* and TCP without options */
-#define CN_ETH_MIN    60
+#define CN_ETH_HEADER	 14
+#define CN_UDP_HEADER	 28 /* IPv4 without options, and UDP */
+#define CN_TCP_HEADER	 40 /* and TCP without options */
+#define CN_ETH_MIN	 60
+#define CN_FRAME_MTU_MIN 576 /* of an interface, besides the headers of the encapsulation */
 /* Frames that a link sends at once: of MTU 1500 in the 64 KiB of an IPv4 datagram. */
 #define CN_SUPER_FRAME_MAX 44
 #define CN_FRAME_HEAD	   192 /* Ethernet header + wire header + largest hello */

@@ -15,7 +15,6 @@ static const uint32_t max_retries = 14;
 /* Retransmissions of one frame, each after an answer, before its size is suspected. */
 #define SUSPECT_RESENDS 4u
 /* Every path carries frames of so many bytes: smaller ones are not lost for their size. */
-#define MTU_LEAST 576u
 
 static const cn_time rnr_first = 5 * CN_MS, rnr_most = 100 * CN_MS;
 
@@ -174,7 +173,7 @@ static void suspect_path(struct cn_peer *p)
 {
 	uint32_t bytes = p->node->header + cn_rtx_at(&p->tx.queue, p->tx.queue.una)->len;
 
-	if (p->tx.una_resends >= SUSPECT_RESENDS && bytes > MTU_LEAST) {
+	if (p->tx.una_resends >= SUSPECT_RESENDS && bytes > CN_FRAME_MTU_MIN) {
 		cn_path_suspect(p, bytes);
 	}
 }

@@ -65,8 +65,8 @@ static void open__refusals_say_what_to_do(void **state)
 	assert_refused("lo", COLLNET_EIFACE, "interface lo is not Ethernet");
 	assert_true(run_command("ip link set a0 mtu 575"));
 	assert_refused("a0", COLLNET_EIFACE,
-		       "interface a0 has an MTU of 575, and at least 576 is "
-		       "required: 'ip link set a0 mtu 1500'");
+		       "interface a0 has an MTU of 575, and at least 576 is required with the "
+		       "encapsulation raw: 'ip link set a0 mtu 1500'");
 	assert_true(run_command("ip link set a0 mtu 1500 && ip link set b0 down"));
 	assert_refused("b0", COLLNET_EIFACE,
 		       "interface b0 is down: bring it up with 'ip link set "

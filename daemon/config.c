@@ -78,10 +78,11 @@ static bool copy(char *out, size_t size, const char *v)
 
 static const char *set_interface(struct cn_config *c, const char *v)
 {
-	/* As long as an interface's name can be. */
-	return strlen(v) <= 15 && copy(c->interface, sizeof(c->interface), v)
+	/* A name that no interface can have would be waited for. */
+	return strlen(v) <= 15 && v[strcspn(v, " \t,/")] == '\0' &&
+			       copy(c->interface, sizeof(c->interface), v)
 		       ? NULL
-		       : "the name of an Ethernet interface";
+		       : "the name of one Ethernet interface (of several, make a bond)";
 }
 
 static const char *set_link(struct cn_config *c, const char *v)

@@ -65,7 +65,10 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 	if (c->group[0] != '\0') {
 		gr = getgrnam(c->group);
 		if (gr == NULL) {
-			return cn_fail(err, COLLNET_EINVAL, "no such group '%s'", c->group);
+			return cn_fail(err, COLLNET_EINVAL,
+				       "no such group '%s': create it, or choose another with "
+				       "--group",
+				       c->group);
 		}
 	} else if (geteuid() == 0 && !out->keep) {
 		gr = getgrnam("collnet"); /* those who may use the socket */

@@ -98,6 +98,9 @@ static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *e
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
+	if (fresh.group[0] != '\0' && getgrnam(fresh.group) == NULL) {
+		return cn_fail(err, COLLNET_EINVAL, "no such group '%s'", fresh.group);
+	}
 	cn_reload_keep(&fresh, &d->config, stays, cap);
 	cn_iface_config(d, &sc);
 	sc.topology = fresh.topology[0] != '\0' ? fresh.topology : NULL;

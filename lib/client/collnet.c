@@ -13,6 +13,7 @@
 
 #include "client/backend.h"
 #include "client/env.h"
+#include "sched/choice.h"
 
 static _Thread_local struct cn_err open_err;
 
@@ -137,6 +138,18 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 }
 
 /* What is left when the backend is closed. */
+/* Of all operations, although it is parsed for one. */
+static int check_algorithms(const char *text, struct cn_err *err)
+{
+	struct cn_choice unused;
+	struct cn_err why;
+
+	if (cn_choice_override(text, CN_OP_ALLTOALL, &unused, &why) != COLLNET_OK) {
+		return cn_fail(err, COLLNET_EINVAL, "COLLNET_ALGORITHM is %s", why.text);
+	}
+	return COLLNET_OK;
+}
+
 static void dispose(struct collnet *c)
 {
 	cn_threads_fini(c);
@@ -155,6 +168,9 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 		return cn_complain("collnet_open: out is NULL");
 	}
 	rc = settle_options(o, &options, &open_err);
+	if (rc == COLLNET_OK && algorithms != NULL) {
+		rc = check_algorithms(algorithms, &open_err);
+	}
 	if (rc != COLLNET_OK) {
 		return rc;
 	}

@@ -254,15 +254,9 @@ void collnet_coll_options_init(struct collnet_coll_options *o)
 static int choose(const struct collnet *c, enum cn_op_kind op, const char *name,
 		  struct cn_choice *out, struct cn_err *err)
 {
-	struct cn_err e;
-
-	if (name != NULL || c->algorithms == NULL) {
-		return cn_choice_parse(op, name, out, err);
-	}
-	if (cn_choice_override(c->algorithms, op, out, &e) != COLLNET_OK) {
-		return cn_fail(err, COLLNET_EINVAL, "COLLNET_ALGORITHM is %s", e.text);
-	}
-	return COLLNET_OK;
+	return name != NULL || c->algorithms == NULL
+		       ? cn_choice_parse(op, name, out, err)
+		       : cn_choice_override(c->algorithms, op, out, err);
 }
 
 static int settle_coll(struct collnet_team *t, enum cn_op_kind op,

@@ -89,6 +89,8 @@ static void parse__errors_name_file_and_line(void **state)
 		{ "encapsulation ip\n", "file:1: ", "raw, udp or tcp" },
 		{ "node a b\n", "file:1: ", "node" },
 		{ "interface sixteen-letters-\n", "file:1: ", "interface" },
+		{ "interface eth0,eth1\n", "file:1: ", "one Ethernet interface" },
+		{ "interface eth0 eth1\n", "file:1: ", "one Ethernet interface" },
 		{ "foreground yes\n", "file:1: ", "unknown key" },
 		{ "config x\n", "file:1: ", "unknown key" },
 		{ "ready-fd 1\n", "file:1: ", "unknown key" },

@@ -9,8 +9,9 @@ struct cn_engine;
 struct cn_team;
 
 /*
- * "; h3 speaks wire version 3, this node 2" for each such node, three at most; "" without one. lost: a peer that is lost by silence, then only
- * those nodes of the team `t` that share its silence; NULL: all.
+ * "; h3 speaks wire version 3, this node 2" for each such node, three at most; "" without one.
+ * lost: a peer that is lost by silence, then only those nodes of the team `t` that share its
+ * silence; NULL: all.
  */
 void cn_version_mismatch_clause(const struct cn_team *t, cn_time now, const struct cn_peer *lost,
 				char *text, size_t cap);

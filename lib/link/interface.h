@@ -8,8 +8,8 @@
 
 #include "util/util.h"
 
-#define CN_INTERFACE_NAME    16 /* IFNAMSIZ */
-#define CN_INTERFACES_MAX    4096
+#define CN_INTERFACE_NAME 16 /* IFNAMSIZ */
+#define CN_INTERFACES_MAX 4096
 
 struct cn_interface {
 	char name[CN_INTERFACE_NAME];

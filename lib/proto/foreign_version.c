@@ -3,9 +3,9 @@
  * Nothing of a frame of another wire version is read beyond the version, so only the address of its
  * sender is known. A frame of another encapsulation is treated alike: no session with its sender is
  * possible. Neither is one with a node that has the name of this one: each refuses the other, so
- * that only this tells users. The table has CN_FOREIGN_VERSIONS entries. An entry is replaced when nothing of
- * its sender came for a few seconds, so that forged addresses cannot displace a node that repeats
- * its hellos; it expires after a minute.
+ * that only this tells users. The table has CN_FOREIGN_VERSIONS entries. An entry is replaced when
+ * nothing of its sender came for a few seconds, so that forged addresses cannot displace a node
+ * that repeats its hellos; it expires after a minute.
  */
 #include "proto/foreign_version.h"
 

@@ -278,8 +278,8 @@ void cn_hello_take(struct cn_node *n, const uint8_t mac[6], const struct cn_wire
 	if (strcmp(s.body.name, n->config.name) == 0 && (w->flags & CN_FLAG_BYE) == 0) {
 		/* Neither gives the other a nonce, so that no session begins. */
 		cn_foreign_version_note(n, mac,
-					&(struct cn_mismatch){ w->version,
-							       n->config.encapsulation, true });
+					&(struct cn_mismatch){ w->version, n->config.encapsulation,
+							       true });
 	}
 	if ((w->flags & CN_FLAG_BYE) != 0) {
 		take_bye(n, p, w, s.body.nonce);

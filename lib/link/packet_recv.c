@@ -10,9 +10,14 @@
  * the receiving process instead of the kernel's receive path. The slot has the beginning of the
  * super-frame: if that tells where its payloads belong, they are read there, and not copied again.
  *
+ * Where a super-frame belongs is known when all frames before it have been processed, and moving
+ * one that was placed wrongly relies on it: so it is the first of those that are handed out at
+ * once.
+ *
  * Slots are in order of arrival, and so are the queued frames. [tail, tail + borrowed) is with the
  * caller. A super-frame of which only a part was handed out keeps its slot and `large`.
  */
+#include <errno.h>
 #include <linux/if_packet.h>
 #include <string.h>
 
@@ -141,6 +146,31 @@ static size_t divide(struct packet_link *p, size_t bytes, size_t size, struct cn
 	return n;
 }
 
+/*
+ * The kernel reports an error of the interface once, before the frames that wait. Without a second
+ * call, the frame would be taken for that of the next slot.
+ */
+static ssize_t receive_queued(struct packet_link *p, struct msghdr *m)
+{
+	ssize_t r = recvmsg(p->link.recv_fd, m, MSG_DONTWAIT | MSG_TRUNC);
+
+	if (r < 0 && (errno == ENETDOWN || errno == ENODEV || errno == ENXIO)) {
+		cn_packet_gone(p, errno);
+		r = recvmsg(p->link.recv_fd, m, MSG_DONTWAIT | MSG_TRUNC);
+	}
+	return r;
+}
+
+/* Whether the frame that was read into `large` is not that of the slot: it was divided by another
+ * size. */
+static bool is_of_another_slot(const struct packet_link *p, const struct virtio_net_hdr *slot)
+{
+	struct virtio_net_hdr read;
+
+	memcpy(&read, p->large, sizeof(read));
+	return read.gso_type != slot->gso_type || read.gso_size != slot->gso_size;
+}
+
 /* Reads the next frame that the kernel queued, with its struct virtio_net_hdr: its length, 0 if
  * there is none; *apart says which of its frames are not in `large`. */
 static size_t read_large(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status,
@@ -156,8 +186,9 @@ static size_t read_large(struct packet_link *p, const struct tpacket2_hdr *h, ui
 	if (h->tp_len > p->head_bytes && find_place(p, h, status, &vnet, &place)) {
 		m.msg_iovlen = divide(p, h->tp_len - p->head_bytes, vnet.gso_size, &place, apart);
 	}
-	r = recvmsg(p->link.recv_fd, &m, MSG_DONTWAIT | MSG_TRUNC);
-	return r < (ssize_t)sizeof(vnet) ? 0 : (size_t)r - sizeof(vnet);
+	r = receive_queued(p, &m);
+	return r < (ssize_t)sizeof(vnet) || is_of_another_slot(p, &vnet) ? 0
+									 : (size_t)r - sizeof(vnet);
 }
 
 /* Makes the frame of a slot the rest, if it is for us. */
@@ -209,7 +240,7 @@ size_t cn_packet_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 		uint32_t status = __atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE);
 
 		if ((status & TP_STATUS_USER) == 0 ||
-		    ((status & TP_STATUS_COPY) != 0 && p->large_lent)) {
+		    ((status & TP_STATUS_COPY) != 0 && (n > 0 || p->large_lent))) {
 			break;
 		}
 		advance(p, &p->head);

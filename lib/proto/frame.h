@@ -89,8 +89,9 @@ struct cn_rx_place {
 
 /*
  * Where the payloads of a super-frame whose first frame has this header (len bytes, of which only
- * the header is readable) may be received. False: that cannot be known. Frames that turn out to
- * belong elsewhere are moved when they are processed; until then nobody may read the memory.
+ * the header is readable) may be received. False: that cannot be known. All frames that were
+ * received before it have been processed. Frames that turn out to belong elsewhere are moved when
+ * they are processed; until then nobody may read the memory.
  */
 typedef bool cn_rx_place_fn(void *ctx, const struct cn_rx_frame *first, struct cn_rx_place *out);
 

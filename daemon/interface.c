@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interface goes down, comes up, is removed and is created again.
+ * The interface goes down, comes up, is removed and is created again, and its MTU is changed.
  */
 #include "daemon/daemon.h"
 
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "link/interface.h"
+#include "link/kinds.h"
 #include "link/netlink.h"
 
 #define LOOK_AGAIN (500 * CN_MS)
@@ -166,8 +167,10 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 	if (d->runtime.engine == NULL) {
 		rc = attach(d, err);
 		if (rc == COLLNET_EIFACE) {
-			/* It went down meanwhile, or somebody else uses it. */
+			/* It went down meanwhile, somebody else uses it, or its MTU is too small.
+			 */
 			f->look_at = d->now + LOOK_AGAIN;
+			f->down = true;
 			if (strcmp(f->text, err->text) != 0) {
 				snprintf(f->text, sizeof(f->text), "%s", err->text);
 				log_change(d, COLLNET_LOG_WARNING, f->text);
@@ -189,12 +192,49 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+/*
+ * The interface refuses the frames of the link that is open. Operations fail at once; the link is
+ * replaced at the next look, when the other nodes have been notified of the reason.
+ */
+static void shrink(struct cn_daemon *d, uint32_t mtu)
+{
+	struct cn_iface *f = &d->iface;
+	char what[64];
+
+	snprintf(what, sizeof(what), "was given an MTU of %u instead of %u", mtu,
+		 d->runtime.link->mtu);
+	fail_all(d, what);
+	snprintf(f->text, sizeof(f->text), "interface %s %s on node %s", f->name, what,
+		 d->runtime.node);
+	f->down = true;
+	f->look_at = d->now + LOOK_AGAIN;
+}
+
+/* The interface is as the link that is open has it, but for an MTU that was raised: the link is
+ * replaced when nobody uses it. */
+static int grow(struct cn_daemon *d, uint32_t mtu, struct cn_err *err)
+{
+	struct cn_iface *f = &d->iface;
+
+	f->look_at = CN_NEVER;
+	if (mtu <= d->runtime.link->mtu) {
+		return COLLNET_OK;
+	}
+	if (d->nclients > 0) {
+		f->look_at = d->now + LOOK_AGAIN;
+		return COLLNET_OK;
+	}
+	detach(d);
+	return come_up(d, err);
+}
+
 int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 {
 	struct cn_iface *f = &d->iface;
 	struct cn_interface now;
 	int found = cn_interface_find(f->name, &now, err);
-	bool same;
+	uint32_t mtu;
+	bool same, shrunk;
 
 	if (found < 0) {
 		cn_log(COLLNET_LOG_WARNING, "%s", err->text);
@@ -203,18 +243,25 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 	}
 	same = found == 1 && d->runtime.engine != NULL && now.index == f->index &&
 	       memcmp(now.mac, d->runtime.link->mac, sizeof(now.mac)) == 0;
+	mtu = found == 0 ? 0 : now.mtu < CN_LINK_MTU_MAX ? now.mtu : CN_LINK_MTU_MAX;
+	shrunk = same && mtu < d->runtime.link->mtu;
+	if (shrunk && now.up && !went_down && !f->down) {
+		shrink(d, mtu);
+		return COLLNET_OK;
+	}
 	if (d->runtime.engine != NULL && !f->down && (!same || !now.up || went_down)) {
 		fail_all(d, found == 0 ? "was removed" : same ? "went down" : "was replaced");
 		went_down = true;
 	}
-	if (d->runtime.engine != NULL && !same) {
+	if (d->runtime.engine != NULL && (!same || shrunk)) {
 		detach(d);
 	}
 	if (found == 0 || !now.up) {
 		wait_for_it(d, found == 1);
 		return COLLNET_OK;
 	}
-	return f->down || went_down || d->runtime.engine == NULL ? come_up(d, err) : COLLNET_OK;
+	return f->down || went_down || d->runtime.engine == NULL ? come_up(d, err)
+								 : grow(d, mtu, err);
 }
 
 int cn_iface_readable(struct cn_daemon *d, struct cn_err *err)

@@ -178,6 +178,38 @@ done
 [ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
 echo "ok: $what: $(cat error.0)"
 
+# ---- another MTU, in the middle of an exchange, too small a one with another address, and as before ----
+what="another MTU"
+rm -f pid.* end.* error.* next
+collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
+	. "$HERE/h1"
+	log=$COLLNET_LAB_DIR/logs/h1.log
+	job=mtu
+	for r in 0 1 2; do on $r exchange & done
+	lab-on h2 running 0 1 2 || exit 4
+	lab-on h1 ip link set eth0 mtu 700 || exit 5
+	wait
+	await $log 5 "interface eth0 is up on node h1 (MTU 700)" || exit 6
+	lab-on h1 ip link set eth0 mtu 500 || exit 7
+	lab-on h1 ip link set eth0 address 02:00:00:00:77:02 || exit 8
+	await $log 5 "at least 604 is required" || exit 9
+	lab-on h1 env COLLNET_SIZE=1 COLLNET_RANK=0 collnet bench barrier 2>error.small && exit 10
+	lab-on h1 ip link set eth0 mtu 700 || exit 11
+	lab-on h1 ip link set eth0 mtu 1500 || exit 13
+	await $log 5 "(MTU 1500)" || exit 14
+	job=again
+	measure' >out 2>err </dev/null || {
+	status=$?
+	cat out err h?.log error.*
+	fail "$what: status $status"
+}
+for r in 0 1 2; do
+	has "interface eth0 was given an MTU of 700 instead of 1500 on node h1" error.$r
+done
+has "interface eth0 has an MTU of 500, and at least 604 is required" error.small
+[ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
+echo "ok: $what: $(cat error.0)"
+
 # ---- SIGHUP ------------------------------------------------------------------------------------
 cat >good.conf <<'EOS'
 window 7

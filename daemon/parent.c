@@ -136,7 +136,7 @@ static bool send_goodbye(const struct goodbye_socket *s, const struct cn_goodbye
 		       sendto(s->fd, frame + CN_ETH_HEADER, len - CN_ETH_HEADER, MSG_DONTWAIT,
 			      (const struct sockaddr *)&to, sizeof(to)) >= 0;
 	}
-	len = cn_encapsulate(out, w->encapsulation, frame, len, w->ethertype);
+	len = cn_encapsulate(out, cn_goodbye_list_encapsulation(w), frame, len, w->ethertype);
 	len = len < CN_ETH_MIN ? CN_ETH_MIN : len;
 	/* The first attempt may fetch the error of an interface that was down meanwhile. */
 	if (send(s->fd, out, len, MSG_DONTWAIT) < 0 && send(s->fd, out, len, MSG_DONTWAIT) < 0) {
@@ -245,7 +245,6 @@ static int run(const struct cn_identity *id, int signals, int fd, pid_t worker,
 		return EXIT_FAILURE;
 	}
 	wait_for_worker(signals, fd, worker, &goodbye, &status);
-	goodbyes->name[COLLNET_NAME_MAX] = '\0'; /* whatever the worker did to its memory */
 	nodes = send_goodbyes(&goodbye, goodbyes);
 	if (WIFSIGNALED(status)) {
 		cn_log(COLLNET_LOG_ERROR,

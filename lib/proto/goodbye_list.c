@@ -46,6 +46,13 @@ void cn_goodbye_list_clear(struct cn_goodbye_list *l, uint32_t i)
 	atomic_store(&l->peers[i].to, 0);
 }
 
+enum cn_encapsulation cn_goodbye_list_encapsulation(const struct cn_goodbye_list *l)
+{
+	const enum cn_encapsulation e = __atomic_load_n(&l->encapsulation, __ATOMIC_RELAXED);
+
+	return (unsigned int)e < CN_ENCAPSULATIONS ? e : CN_ENCAPSULATION_RAW;
+}
+
 size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 			     uint8_t out[CN_FRAME_HEAD])
 {
@@ -70,7 +77,7 @@ size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 	}
 	memcpy(out + 6, l->mac, 6);
 	cn_put_be16(out + 12, l->ethertype);
-	memcpy(h.name, l->name, sizeof(h.name));
+	memcpy(h.name, l->name, sizeof(h.name) - 1);
 	wire.length = (uint16_t)cn_hello_put(out + CN_HEAD, &h);
 	wire.session = (uint32_t)(session >> 32);
 	wire.seq = (uint32_t)session;

@@ -11,7 +11,8 @@
  *
  * The list has a fixed size and no pointers. A reader finds an entry whole or not at all, also when
  * the writer was killed in between; an entry that is torn all the same builds a frame of a session
- * that does not exist, which is dropped.
+ * that does not exist, which is dropped. The reader has more privileges than the writer, so it
+ * relies on nothing in the list: any contents build frames within the bounds below.
  */
 #ifndef CN_GOODBYE_LIST_H
 #define CN_GOODBYE_LIST_H
@@ -56,5 +57,7 @@ void cn_goodbye_list_clear(struct cn_goodbye_list *l, uint32_t i);
  * Returns its length, at most CN_FRAME_HEAD; 0: no such entry. */
 size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 			     uint8_t out[CN_FRAME_HEAD]);
+/* The encapsulation, or raw if there is none of that number. */
+enum cn_encapsulation cn_goodbye_list_encapsulation(const struct cn_goodbye_list *l);
 
 #endif

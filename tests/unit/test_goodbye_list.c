@@ -156,6 +156,26 @@ static void will__longest_name(void **state)
 	list = NULL;
 }
 
+/* Whatever the writer did to the memory, the reader stays within its frame. */
+static void will__any_contents(void **state)
+{
+	const size_t bytes = cn_goodbye_list_size(2);
+	uint8_t f[CN_FRAME_HEAD];
+
+	(void)state;
+	list = malloc(bytes);
+	assert_non_null(list);
+	memset(list, 'x', bytes);
+	assert_int_equal(cn_goodbye_list_frame(list, 1, f), CN_HEAD + CN_HELLO_MAX);
+	assert_int_equal(cn_goodbye_list_encapsulation(list), CN_ENCAPSULATION_RAW);
+	memset(list, 0xff, bytes);
+	assert_int_equal(cn_goodbye_list_encapsulation(list), CN_ENCAPSULATION_RAW);
+	list->encapsulation = CN_ENCAPSULATION_TCP;
+	assert_int_equal(cn_goodbye_list_encapsulation(list), CN_ENCAPSULATION_TCP);
+	free(list);
+	list = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +184,7 @@ int main(void)
 		cmocka_unit_test(will__follows_the_peers),
 		cmocka_unit_test(will__out_of_range),
 		cmocka_unit_test(will__longest_name),
+		cmocka_unit_test(will__any_contents),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -54,6 +54,33 @@ for signal in KILL TERM HUP INT; do
 	until_gone SIG$signal
 done
 
+# A signal while the network is made ends the lab, too. The tool ip waits for it there.
+mkdir early
+cat >early/ip <<EOS
+#!/bin/sh
+[ -e "$PWD/early/signalled" ] || echo >"$PWD/early/making"
+n=600
+until [ -e "$PWD/early/signalled" ] || [ \$((n -= 1)) -le 0 ]; do sleep 0.05; done
+exec $(command -v ip) "\$@"
+EOS
+chmod 755 early early/ip
+for signal in TERM HUP INT; do
+	rm -f early/making early/signalled
+	PATH=$PWD/early:$PATH collnet lab run --shape 2 --no-daemons -- sleep 2 2>err &
+	lab=$!
+	i=0
+	while [ ! -e early/making ]; do
+		i=$((i + 1))
+		[ $i -lt 200 ] || { cat err; fail "no network is made"; }
+		sleep 0.1
+	done
+	kill -$signal $lab
+	echo >early/signalled
+	wait $lab
+	got=$?
+	[ $got -eq 143 ] || fail "status $got after an early SIG$signal"
+done
+
 # The supervisor alone is killed: the lab ends too.
 start
 kill -KILL "$(pgrep -P $lab)"

@@ -390,7 +390,24 @@ static void pass_on(int sig)
 	}
 }
 
-static int wait_supervisor(const struct lab_options *o)
+/*
+ * The supervisor is PID 1 of its namespace, which gets no signal that it neither blocks nor
+ * handles. It blocks these until it reads them from a descriptor, so that none is lost meanwhile.
+ */
+static void block_signals(const struct lab_options *o, sigset_t *before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (!o->shell) {
+		sigaddset(&set, SIGINT);
+	}
+	sigprocmask(SIG_BLOCK, &set, before);
+}
+
+static int wait_supervisor(const struct lab_options *o, const sigset_t *before)
 {
 	struct sigaction act = { .sa_handler = pass_on };
 	int status;
@@ -399,6 +416,7 @@ static int wait_supervisor(const struct lab_options *o)
 	sigaction(SIGHUP, &act, NULL);
 	act.sa_handler = o->shell ? SIG_IGN : pass_on;
 	sigaction(SIGINT, &act, NULL);
+	sigprocmask(SIG_SETMASK, before, NULL);
 	while (waitpid(supervisor, &status, 0) < 0) {
 		if (errno != EINTR) {
 			return 1;
@@ -434,6 +452,7 @@ static int run_lab(struct lab *lab)
 	gid_t gid = getegid();
 	bool mapped = false;
 	int fds[2], status;
+	sigset_t before;
 	pid_t pid;
 
 	fflush(NULL);
@@ -443,6 +462,7 @@ static int run_lab(struct lab *lab)
 		return 1;
 	}
 	name_job(lab);
+	block_signals(lab->o, &before);
 	pid = uid == 0 ? fork_into(CLONE_NEWPID) : -1;
 	if (pid < 0) {
 		mapped = true;
@@ -464,7 +484,7 @@ static int run_lab(struct lab *lab)
 	}
 	supervisor = pid;
 	close(fds[0]);
-	return wait_supervisor(lab->o);
+	return wait_supervisor(lab->o, &before);
 }
 
 static void free_lab(struct lab *lab)

@@ -63,6 +63,7 @@ struct glue_comm {
 	bool wants_team, tried_team; /* of its own, for non-blocking calls */
 	bool persistent_by_mpi;	     /* a rank could not prepare one */
 	struct glue_choice *trial;   /* the call is one that is timed, from `began` */
+	atomic_uchar *found;	     /* by it, for communicators alike; or NULL */
 	int64_t began;
 };
 
@@ -239,9 +240,19 @@ struct glue_choice {
 	bool decided;
 	enum glue_by by;		/* if not decided: the latest trial */
 	unsigned untried;		/* calls before the trials */
+	unsigned deferred;		/* others while communicators alike were in trials */
 	unsigned calls;			/* trials of both */
 	int64_t latest;			/* ns of this rank in the latest trial */
 	int64_t ns[2][1 + GLUE_TRIALS]; /* of the slowest rank; the first sets up connections */
+};
+
+/* What communicators of as many ranks on as many nodes have found. */
+enum glue_found { GLUE_NOTHING = 0, GLUE_CLEARLY_COLLNET, GLUE_CLEARLY_MPI, GLUE_IN_TRIALS };
+
+struct glue_alike {
+	uint32_t ranks, nodes;
+	atomic_uchar found[GLUE_NOPS][GLUE_CLASSES]; /* enum glue_found; threads share it */
+	struct glue_alike *next;
 };
 
 /* Shared with the daemon, for packed elements. */
@@ -267,6 +278,7 @@ struct glue_team {
 	unsigned started;    /* operations */
 	atomic_bool pending[GLUE_OUTSTANDING]; /* whether the latest ones are, by their number */
 	struct glue_choice choices[GLUE_NOPS][GLUE_CLASSES];
+	struct glue_alike *alike; /* of all teams with as many ranks and nodes */
 	struct glue_buffer buffers[GLUE_BUFFERS];
 	bool no_buffers; /* the daemon has no more memory for this process */
 	bool drove_mpi;	 /* the latest blocking call had to drive MPI's communication */

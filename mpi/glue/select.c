@@ -13,6 +13,10 @@
  * that suffices, because trials of the slower side cost more and the first trial and the scheduler
  * disturb it less.
  *
+ * A choice that is clear is also that of communicators of as many ranks on as many nodes, if all
+ * their ranks have found it. One of these that comes while they still try leaves its calls to
+ * collnet. Programs that divide their ranks into rows and columns would else try as often.
+ *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
  * others' counts. Operations whose result depends on the order in which the ranks' data is combined
  * are not tried: they are always collnet's, so that a run can be repeated.
@@ -25,16 +29,14 @@
 #include "mpi/glue/glue.h"
 
 /* One side is clearly slower if a call of it takes `ns` or longer and `ratio` times as long as one
- * of the other, after `trials` of each without the first. */
+ * of the other, after `trials` of each without the first; but not yet collnet after its first. */
 static const struct {
 	unsigned trials;
 	int64_t ns;
 	double ratio;
 } clear[] = {
-	{ 0, 100000000, 1.25 },
-	{ 1, 100000000, 1.1 },
-	{ 1, 20000000, 1.5 },
-	{ 1, 2000000, 4 },
+	{ 0, 100000000, 1.25 }, { 1, 100000000, 1.1 }, { 1, 20000000, 1.5 },
+	{ 1, 2000000, 4 },	{ 2, 2000000, 1.5 },
 };
 
 #define UNTRIED	      32
@@ -42,6 +44,12 @@ static const struct {
 
 /* How much faster than collnet MPI must be. */
 #define MARGIN 1.05
+
+/* Trials of shorter calls are seldom clear. */
+#define LONG_NS 2000000
+
+/* So many calls of a communicator wait for the trials of others. */
+#define DEFERRED (2 * (1 + GLUE_TRIALS))
 
 static bool always;
 
@@ -88,18 +96,37 @@ static int64_t median(const int64_t *v, unsigned n)
 	return sorted[(n - 1) / 2];
 }
 
-static void report(const struct glue_comm *c, MPI_Comm comm, const struct glue_choice *h,
-		   const char *name, unsigned class, const int64_t took[2])
+/* What trials are of. */
+struct trial {
+	struct glue_choice *choice;
+	atomic_uchar *found; /* by communicators alike; NULL: unknown */
+	enum glue_op op;
+	unsigned class;
+};
+
+/* Why the choice is what it is. */
+static void report(const struct glue_call *k, const struct trial *t, const char *why)
 {
 	char text[160], size[64] = "";
 
-	if (class > 0) {
-		snprintf(size, sizeof(size), " of %lu bytes and more", 1ul << class);
+	if (k->c->rank != 0) {
+		return;
 	}
-	snprintf(text, sizeof(text), "MPI_%s%s: collnet %.1f us, MPI %.1f us: by %s", name, size,
-		 (double)took[GLUE_BY_COLLNET] / 1e3, (double)took[GLUE_BY_MPI] / 1e3,
-		 h->by == GLUE_BY_COLLNET ? "collnet" : "MPI");
-	glue_explain(c, comm, 2, text);
+	if (t->class > 0) {
+		snprintf(size, sizeof(size), " of %lu bytes and more", 1ul << t->class);
+	}
+	snprintf(text, sizeof(text), "MPI_%s%s: %s: by %s", name_of(t->op), size, why,
+		 t->choice->by == GLUE_BY_COLLNET ? "collnet" : "MPI");
+	glue_explain(k->c, k->comm, 2, text);
+}
+
+static void report_times(const struct glue_call *k, const struct trial *t, const int64_t took[2])
+{
+	char why[80];
+
+	snprintf(why, sizeof(why), "collnet %.1f us, MPI %.1f us",
+		 (double)took[GLUE_BY_COLLNET] / 1e3, (double)took[GLUE_BY_MPI] / 1e3);
+	report(k, t, why);
 }
 
 static bool is_clear(unsigned trials, int64_t longer, int64_t shorter)
@@ -113,12 +140,20 @@ static bool is_clear(unsigned trials, int64_t longer, int64_t shorter)
 	return false;
 }
 
-/* Both sides have had equally many trials: decides if they suffice. */
-static void settle(const struct glue_comm *c, MPI_Comm comm, struct glue_choice *h,
-		   const char *name, unsigned class)
+static void note(const struct trial *t, enum glue_found found)
 {
+	if (t->found != NULL) {
+		*t->found = (unsigned char)found;
+	}
+}
+
+/* Both sides have had equally many trials: decides if they suffice. */
+static void settle(const struct glue_call *k, const struct trial *t)
+{
+	struct glue_choice *h = t->choice;
 	const unsigned trials = h->calls / 2 - 1; /* without the first */
 	int64_t took[2];
+	bool clearly;
 
 	for (int by = 0; by < 2; by++) {
 		took[by] = trials > 0 ? median(h->ns[by] + 1, trials) : h->ns[by][0];
@@ -126,27 +161,82 @@ static void settle(const struct glue_comm *c, MPI_Comm comm, struct glue_choice 
 	h->by = (double)took[GLUE_BY_COLLNET] > MARGIN * (double)took[GLUE_BY_MPI]
 			? GLUE_BY_MPI
 			: GLUE_BY_COLLNET;
-	h->decided = trials == GLUE_TRIALS || is_clear(trials, took[!h->by], took[h->by]);
-	if (h->decided && c->rank == 0) {
-		report(c, comm, h, name, class, took);
+	/* A program's start disturbs the first one by collnet, and it sets up more than MPI's. */
+	clearly = is_clear(trials, took[!h->by], took[h->by]) &&
+		  (trials > 0 || h->by == GLUE_BY_COLLNET);
+	h->decided = clearly || trials == GLUE_TRIALS;
+	if (h->decided) {
+		note(t, !clearly		   ? GLUE_NOTHING
+			: h->by == GLUE_BY_COLLNET ? GLUE_CLEARLY_COLLNET
+						   : GLUE_CLEARLY_MPI);
+		report_times(k, t, took);
 	}
 }
 
-/* All ranks come to the next trial, or to the call after the last one. */
-static void begin_together(const struct glue_comm *c, MPI_Comm comm, struct glue_choice *h)
+/*
+ * All ranks come to the next trial, or to the call after the last one. *alike: what all of them
+ * have found in communicators alike; in trials, if one still tries.
+ */
+static void begin_together(const struct glue_call *k, const struct trial *t, enum glue_found *alike)
 {
-	int64_t slowest = -h->latest;
+	struct glue_choice *h = t->choice;
+	const int64_t found = t->found != NULL ? *t->found : GLUE_NOTHING;
+	int64_t v[] = { -h->latest, found, -found };
 
-	c->mpi->min(c->self, &slowest, 1, comm);
+	k->c->mpi->min(k->c->self, v, 3, k->comm);
 	if (h->calls > 0) {
-		h->ns[h->by][(h->calls - 1) / 2] = -slowest;
+		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
 	}
+	*alike = GLUE_NOTHING;
+	if (v[1] == -v[2] || (v[1] != GLUE_NOTHING && -v[2] == GLUE_IN_TRIALS)) {
+		*alike = (enum glue_found)(-v[2]);
+	}
+}
+
+/* No trial was made yet: decides as communicators alike. False: they still try. */
+static bool settle_alike(const struct glue_call *k, const struct trial *t, enum glue_found alike)
+{
+	struct glue_choice *h = t->choice;
+
+	if (alike == GLUE_IN_TRIALS && h->deferred < DEFERRED) {
+		h->deferred++;
+		return false;
+	}
+	if (alike == GLUE_CLEARLY_COLLNET || alike == GLUE_CLEARLY_MPI) {
+		h->decided = true;
+		h->by = alike == GLUE_CLEARLY_COLLNET ? GLUE_BY_COLLNET : GLUE_BY_MPI;
+		report(k, t, "as in a communicator alike");
+	}
+	return true;
+}
+
+/* Decides, if what is known suffices, or begins the next trial. */
+static bool try_next(const struct glue_call *k, const struct trial *t)
+{
+	struct glue_choice *h = t->choice;
+	enum glue_found alike;
+
+	begin_together(k, t, &alike);
+	if (h->calls == 0) {
+		if (!settle_alike(k, t, alike)) {
+			return true;
+		}
+	} else if (h->calls % 2 == 0) {
+		settle(k, t);
+	}
+	if (!h->decided) {
+		h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;
+		h->calls++;
+		k->c->trial = h;
+		k->c->found = t->found;
+		k->c->began = glue_now();
+	}
+	return h->by == GLUE_BY_COLLNET;
 }
 
 bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 {
 	const unsigned class = class_of(bytes);
-	struct glue_comm *c = k->c;
 	struct glue_choice *h;
 
 	/* An operation with a count per rank may move any number of bytes. */
@@ -157,7 +247,7 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 	if (always) {
 		return true;
 	}
-	h = &c->team->choices[op][class];
+	h = &k->team->choices[op][class];
 	if (k->nonblocking || k->persistent) {
 		return !h->decided || h->by == GLUE_BY_COLLNET;
 	}
@@ -165,25 +255,22 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 		h->untried++;
 		return true;
 	}
-	if (!h->decided) {
-		begin_together(c, k->comm, h);
+	if (h->decided) {
+		return h->by == GLUE_BY_COLLNET;
 	}
-	if (!h->decided && h->calls > 0 && h->calls % 2 == 0) {
-		settle(c, k->comm, h, name_of(op), class);
-	}
-	if (!h->decided) {
-		h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;
-		h->calls++;
-		c->trial = h;
-		c->began = glue_now();
-	}
-	return h->by == GLUE_BY_COLLNET;
+	const struct trial t = { h,
+				 k->team->alike != NULL ? &k->team->alike->found[op][class] : NULL,
+				 op, class };
+	return try_next(k, &t);
 }
 
 void glue_end(struct glue_comm *c)
 {
 	if (c != NULL && c->trial != NULL) {
 		c->trial->latest = glue_now() - c->began;
+		if (c->trial->latest >= LONG_NS && c->found != NULL && *c->found == GLUE_NOTHING) {
+			*c->found = GLUE_IN_TRIALS;
+		}
 		c->trial = NULL;
 	}
 }

@@ -43,6 +43,7 @@
 /* With threads, only for the name of the node. */
 static collnet_t *context;
 static struct glue_team *teams;
+static struct glue_alike *alikes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int verbose;
 static const char own_team[] = "a team of its own, for non-blocking operations";
@@ -96,6 +97,12 @@ void glue_finalize(void)
 
 		teams = t->next;
 		destroy(t);
+	}
+	while (alikes != NULL) {
+		struct glue_alike *a = alikes;
+
+		alikes = a->next;
+		free(a);
 	}
 	collnet_close(context);
 	context = NULL;
@@ -214,6 +221,28 @@ static int create_beside_progress(const struct glue_comm *c, struct creation *n)
 	return n->status;
 }
 
+/* What is known of teams like this one; NULL without memory. */
+static struct glue_alike *find_alike(const struct glue_team *t)
+{
+	const uint32_t ranks = collnet_team_size(t->team), nodes = collnet_team_nodes(t->team);
+	struct glue_alike *a;
+
+	pthread_mutex_lock(&lock);
+	for (a = alikes; a != NULL && (a->ranks != ranks || a->nodes != nodes); a = a->next) {
+	}
+	if (a == NULL) {
+		a = calloc(1, sizeof(*a));
+		if (a != NULL) {
+			a->ranks = ranks;
+			a->nodes = nodes;
+			a->next = alikes;
+			alikes = a;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return a;
+}
+
 /* This rank's part of a new team, or NULL. A parent is a team of the same ranks. */
 static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const char *name,
 				const struct glue_team *parent, const void *user)
@@ -249,6 +278,7 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 		}
 		return NULL;
 	}
+	t->alike = find_alike(t);
 	PMPI_Comm_group(comm, &t->group);
 	pthread_mutex_lock(&lock);
 	t->next = teams;

@@ -8,6 +8,7 @@
  *   nonblocking    many operations at once, in another order on the communicators of each rank,
  *                  whose communicator, type and operation are freed before they are complete
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
+ *   rows N         all-to-alls in rows and columns of a square of ranks, N times each
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *   nonblocking-error   the same with two non-blocking calls and a persistent one
  *
@@ -300,10 +301,34 @@ static void nonblocking(void)
 	free(recv);
 }
 
+/* An all-to-all in `comm`. */
+static void exchange(MPI_Comm comm, int i)
+{
+	int n, me;
+
+	MPI_Comm_size(comm, &n);
+	MPI_Comm_rank(comm, &me);
+	char *send = malloc((size_t)n * BLOCK), *recv = malloc((size_t)n * BLOCK);
+
+	for (int to = 0; to < n; to++) {
+		memset(send + (size_t)to * BLOCK, me * 31 + to * 7 + i, BLOCK);
+	}
+	MPI_Alltoall(send, BLOCK, MPI_CHAR, recv, BLOCK, MPI_CHAR, comm);
+	for (int from = 0; from < n; from++) {
+		const char *block = recv + (size_t)from * BLOCK;
+
+		for (int at = 0; at < BLOCK; at++) {
+			if (block[at] != (char)(from * 31 + me * 7 + i)) {
+				wrong("alltoall");
+			}
+		}
+	}
+	free(send);
+	free(recv);
+}
+
 static void repetition(int times)
 {
-	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
-
 	for (int i = 0; i < times; i++) {
 		double one = 1, sum = 0;
 		int small = rank == 0 ? i : -1;
@@ -312,26 +337,30 @@ static void repetition(int times)
 		if (small != i) {
 			wrong("bcast");
 		}
-		for (int to = 0; to < size; to++) {
-			memset(send + (size_t)to * BLOCK, rank * 31 + to * 7 + i, BLOCK);
-		}
-		MPI_Alltoall(send, BLOCK, MPI_CHAR, recv, BLOCK, MPI_CHAR, MPI_COMM_WORLD);
-		for (int from = 0; from < size; from++) {
-			const char *block = recv + (size_t)from * BLOCK;
-
-			for (int at = 0; at < BLOCK; at++) {
-				if (block[at] != (char)(from * 31 + rank * 7 + i)) {
-					wrong("alltoall");
-				}
-			}
-		}
+		exchange(MPI_COMM_WORLD, i);
 		MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 		if (sum != size) {
 			wrong("sum");
 		}
 	}
-	free(send);
-	free(recv);
+}
+
+static void rows(int times)
+{
+	MPI_Comm row, column;
+	int side = 1;
+
+	while (side * side < size) {
+		side++;
+	}
+	MPI_Comm_split(MPI_COMM_WORLD, rank / side, rank, &row);
+	MPI_Comm_split(MPI_COMM_WORLD, rank % side, rank, &column);
+	for (int i = 0; i < times; i++) {
+		exchange(row, i);
+		exchange(column, i);
+	}
+	MPI_Comm_free(&row);
+	MPI_Comm_free(&column);
 }
 
 static void print_error(int rc)
@@ -416,6 +445,8 @@ int main(int argc, char **argv)
 		nonblocking();
 	} else if (strcmp(what, "repetition") == 0) {
 		repetition(argc > 2 ? atoi(argv[2]) : REPETITIONS);
+	} else if (strcmp(what, "rows") == 0) {
+		rows(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "error") == 0) {
 		error();
 	} else if (strcmp(what, "nonblocking-error") == 0) {

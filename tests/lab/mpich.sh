@@ -66,12 +66,18 @@ mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_neighbours.c" -o neighbours ||
 mpi neighbourhoods --shape 3 --rate none -- ./count ./with-collnet h0:2,h1:2,h2:2 6 ./neighbours
 mpi_neighbours
 
-# The lab's MPICH uses shared memory between hosts, and collnet a slow link, so that one long call of each decides.
+# The lab's MPICH uses shared memory between hosts, and collnet a slow link, so that two long calls of each decide,
+# and of columns those of the rows.
 export SELECT=measured
-mpi "a choice" --shape 2 --rate 5mbit -- ./with-collnet h0:1,h1:1 2 ./cases repetition 3
+mpi "a choice" --shape 2 --rate 5mbit -- ./with-collnet h0:1,h1:1 2 ./cases repetition 5
 has '^right: repetition' out
 has 'MPI_Alltoall of 131072 bytes and more: collnet .* us, MPI .* us: by MPI' out
 lacks 'MPI_Allreduce' out
+mpi "choices of rows" --shape 4 --rate 5mbit -- ./with-collnet h0:1,h1:1,h2:1,h3:1 4 ./cases rows 5
+has '^right: rows' out
+for why in 'collnet .* us, MPI .* us' 'as in a communicator alike'; do
+	[ "$(grep -c "MPI_Alltoall of 131072 bytes and more: $why: by MPI" out)" = 2 ] || { cat out; fail "not twice: $why"; }
+done
 unset SELECT
 echo "ok: the faster one performs an operation, and collnet the sums of floating-point numbers"
 

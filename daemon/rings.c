@@ -13,7 +13,10 @@
  */
 #include "daemon/daemon.h"
 
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define REQUESTS_PER_POLL 32u
 #define POLLS_MAX	  4096u
@@ -113,7 +116,8 @@ bool cn_rings_poll(struct cn_daemon *d)
 		if (cn_shm_ring_front(&c->requests, &slot) != CN_SHM_RING_NONE) {
 			cn_client_rings_serve(c, REQUESTS_PER_POLL);
 			some = true;
-		} else if (++c->idle_polls > POLLS_MAX && cn_shm_ring_sleep(&c->requests)) {
+		} else if (++c->idle_polls > POLLS_MAX &&
+			   cn_shm_ring_sleep(&c->requests, CN_SHM_RING_ON_MESSAGE)) {
 			remove_polled(d, i--);
 		}
 	}
@@ -123,7 +127,7 @@ bool cn_rings_poll(struct cn_daemon *d)
 bool cn_rings_sleep(struct cn_daemon *d)
 {
 	for (uint32_t i = 0; i < d->npolled; i++) {
-		if (!cn_shm_ring_sleep(&d->polled[i]->requests)) {
+		if (!cn_shm_ring_sleep(&d->polled[i]->requests, CN_SHM_RING_ON_MESSAGE)) {
 			cn_rings_awake(d);
 			return false;
 		}
@@ -140,11 +144,26 @@ void cn_rings_awake(struct cn_daemon *d)
 
 /* ---- completions ---------------------------------------------------------------------- */
 
-/* `len` bytes of a message of `size` bytes; the rest is zero. */
-static void put(struct cn_client *c, const void *m, size_t len, size_t size)
+/* The futex is in the daemon's own mapping of the ring, which the client cannot take away. */
+static void wake(struct cn_client *c)
 {
 	static const struct cn_msg_doorbell event = { .head = { .type = CN_MSG_EVENT } };
 
+	switch (cn_shm_ring_wake(&c->completions)) {
+	case CN_SHM_RING_AWAKE:
+		break;
+	case CN_SHM_RING_ON_FUTEX:
+		syscall(SYS_futex, &c->completions.shared->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
+		break;
+	default:
+		cn_client_send(c, &event, sizeof(event));
+		break;
+	}
+}
+
+/* `len` bytes of a message of `size` bytes; the rest is zero. */
+static void put(struct cn_client *c, const void *m, size_t len, size_t size)
+{
 	if (c->completions.shared == NULL) {
 		cn_client_send(c, m, size);
 		return;
@@ -154,9 +173,7 @@ static void put(struct cn_client *c, const void *m, size_t len, size_t size)
 	}
 	switch (cn_shm_ring_put(&c->completions, m, len)) {
 	case CN_SHM_RING_OK:
-		if (cn_shm_ring_wake(&c->completions)) {
-			cn_client_send(c, &event, sizeof(event));
-		}
+		wake(c);
 		return;
 	case CN_SHM_RING_NONE:
 		cn_client_mark(c, "it does not take its completions");

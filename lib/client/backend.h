@@ -148,6 +148,7 @@ struct collnet {
 	cn_time yielded_at;	/* by a test: wait.c */
 	bool polling;		/* a thread waits for the backend, for all */
 	bool asleep;		/* it sleeps, without the lock */
+	uint32_t *futex;	/* on which it sleeps; NULL: on descriptors */
 	int wake_fd;		/* an eventfd, to wake it */
 	struct cn_thread_error errors;
 	struct cn_err err;  /* of a call that is failing: cn_leave() keeps it for the thread */
@@ -250,6 +251,8 @@ void cn_let_in(struct collnet *c);
  * more entry. True: the first descriptor is ready.
  */
 bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration);
+/* The same on a futex, which other processes may share, as long as it has that value. */
+void cn_sleep_on(struct collnet *c, uint32_t *futex, uint32_t value, cn_time duration);
 /* The thread that sleeps must look again. */
 void cn_wake(struct collnet *c);
 /* Those that wait for the thread that polls must look again. */

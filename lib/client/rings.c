@@ -2,9 +2,10 @@
 /*
  * The library's side of the rings: requests in, completions out, and waiting for them.
  *
- * A wait polls the ring of completions for as long as util/spin.h allows, and then sleeps on the
- * socket, on which the daemon wakes it. The socket is looked at only then, and every SOCKET_EVERY
- * by callers that never wait, and with it whether the daemon is there.
+ * A wait polls the ring of completions for as long as util/spin.h allows, and then sleeps: at
+ * first, for FUTEX_FOR, on a futex in the ring, and then on the socket, on which the daemon wakes
+ * it with a message. The socket is looked at only then, and every SOCKET_EVERY by callers that
+ * never wait, and with it whether the daemon is there.
  */
 #include "client/daemon.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #define SOCKET_EVERY CN_MS
+#define FUTEX_FOR    (5 * CN_MS)
 
 int cn_rings_open(struct collnet *c, struct cn_err *err)
 {
@@ -39,8 +41,9 @@ int cn_rings_request(struct collnet *c, const void *m, size_t len, struct cn_err
 		cn_socket_gone(c, COLLNET_EPROTO, "does not take requests");
 		return cn_fail(err, c->gone.code, "%s", c->gone.text);
 	}
-	return cn_shm_ring_wake(&d->requests) ? cn_socket_send(c, &doorbell, sizeof(doorbell), err)
-					      : COLLNET_OK;
+	return cn_shm_ring_wake(&d->requests) != CN_SHM_RING_AWAKE
+		       ? cn_socket_send(c, &doorbell, sizeof(doorbell), err)
+		       : COLLNET_OK;
 }
 
 static struct cn_span span_of(const struct cn_msg_span *s)
@@ -131,7 +134,8 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
 	const uint64_t ended = c->ended;
-	cn_time now = cn_now();
+	const cn_time began = cn_now();
+	cn_time now = began;
 	bool message;
 
 	/* Another thread can take our completions while this one yields or sleeps. */
@@ -146,7 +150,13 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 			cn_yield(c);
 		} else if (!cn_socket_probe(c, now)) {
 			return;
-		} else if (cn_shm_ring_sleep(&d->completions)) {
+		} else if (now - began < FUTEX_FOR) {
+			if (cn_shm_ring_sleep(&d->completions, CN_SHM_RING_ON_FUTEX)) {
+				cn_sleep_on(c, &d->completions.shared->asleep, CN_SHM_RING_ON_FUTEX,
+					    cn_min_time(until, began + FUTEX_FOR) - now);
+			}
+			cn_shm_ring_awake(&d->completions);
+		} else if (cn_shm_ring_sleep(&d->completions, CN_SHM_RING_ON_MESSAGE)) {
 			message = cn_socket_sleep(c, until);
 			cn_shm_ring_awake(&d->completions);
 			if (message && !cn_socket_look(c, now)) {

@@ -13,9 +13,11 @@
  * yields until they have had it.
  */
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/backend.h"
@@ -160,7 +162,12 @@ void cn_wake(struct collnet *c)
 {
 	const uint64_t one = 1;
 
-	if (c->asleep) {
+	if (c->asleep && c->futex != NULL) {
+		c->asleep = false;
+		/* It has another value before it is woken: a sleep that has not begun does not. */
+		__atomic_store_n(c->futex, 0, __ATOMIC_RELAXED);
+		syscall(SYS_futex, c->futex, FUTEX_WAKE, 1, NULL, NULL, 0);
+	} else if (c->asleep) {
 		c->asleep = false;
 		/* It cannot fail: the counter is 0. */
 		if (write(c->wake_fd, &one, sizeof(one)) < 0) {
@@ -185,6 +192,22 @@ bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration)
 	}
 	c->asleep = false;
 	return ready > 0 && fds[0].revents != 0;
+}
+
+void cn_sleep_on(struct collnet *c, uint32_t *futex, uint32_t value, cn_time duration)
+{
+	/* What this system call takes on all machines; a struct timespec may have wider fields. */
+	const struct {
+		long s, ns;
+	} ts = { (long)(duration / (1000 * CN_MS)), (long)(duration % (1000 * CN_MS)) };
+
+	c->asleep = true;
+	c->futex = futex;
+	pthread_mutex_unlock(&c->lock);
+	syscall(SYS_futex, futex, FUTEX_WAIT, value, &ts, NULL, 0);
+	pthread_mutex_lock(&c->lock);
+	c->asleep = false;
+	c->futex = NULL;
 }
 
 void cn_call_waiting(struct collnet *c)

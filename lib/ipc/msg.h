@@ -44,11 +44,11 @@
  * Rings. The region CN_MSG_RINGS holds two rings (ipc/shm_ring.h) of these messages: the library
  * puts COLL, START, RELEASE, SEND, RECV and COMBINED into the first, the daemon puts DONE and
  * COMBINE into the second, so that neither makes a system call while the other polls. To a daemon
- * that sleeps, the library sends DOORBELL on the socket; to a library that sleeps, the daemon sends
- * EVENT. There is room for all requests that a client can have outstanding, and a piece of each of
- * them. Before the daemon serves a message from the socket, it serves those that were in the ring
- * before; before the library uses one from the socket, it takes the completions. A client without
- * rings sends all requests on the socket and gets DONE there.
+ * that sleeps, the library sends DOORBELL on the socket; a library that sleeps is woken by a futex
+ * in the ring or by EVENT, as it has chosen. There is room for all requests that a client can have
+ * outstanding, and a piece of each of them. Before the daemon serves a message from the socket, it
+ * serves those that were in the ring before; before the library uses one from the socket, it takes
+ * the completions. A client without rings sends all requests on the socket and gets DONE there.
  *
  * A connection that ends while teams are joined is a death: the teams' other ranks are told.
  * LEAVE before the end is the proper way.
@@ -69,7 +69,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 14u
+#define CN_MSG_VERSION 15u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */

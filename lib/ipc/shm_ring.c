@@ -32,12 +32,14 @@ enum cn_shm_ring_status cn_shm_ring_put(struct cn_shm_ring *r, const void *m, si
 	return CN_SHM_RING_OK;
 }
 
-bool cn_shm_ring_wake(struct cn_shm_ring *r)
+uint32_t cn_shm_ring_wake(struct cn_shm_ring *r)
 {
 	/* The message is visible before this looks at `asleep`. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED) != 0 &&
-	       __atomic_exchange_n(&r->shared->asleep, 0, __ATOMIC_RELAXED) != 0;
+	if (__atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED) == CN_SHM_RING_AWAKE) {
+		return CN_SHM_RING_AWAKE;
+	}
+	return __atomic_exchange_n(&r->shared->asleep, CN_SHM_RING_AWAKE, __ATOMIC_RELAXED);
 }
 
 enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const void **slot)
@@ -57,9 +59,9 @@ void cn_shm_ring_pop(struct cn_shm_ring *r)
 	__atomic_store_n(&r->shared->head, ++r->at, __ATOMIC_RELEASE);
 }
 
-bool cn_shm_ring_sleep(struct cn_shm_ring *r)
+bool cn_shm_ring_sleep(struct cn_shm_ring *r, enum cn_shm_ring_sleep on)
 {
-	__atomic_store_n(&r->shared->asleep, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->shared->asleep, on, __ATOMIC_RELAXED);
 	/* `asleep` is visible before this looks for a message. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&r->shared->tail, __ATOMIC_ACQUIRE) == r->at;
@@ -67,5 +69,5 @@ bool cn_shm_ring_sleep(struct cn_shm_ring *r)
 
 void cn_shm_ring_awake(struct cn_shm_ring *r)
 {
-	__atomic_store_n(&r->shared->asleep, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->shared->asleep, CN_SHM_RING_AWAKE, __ATOMIC_RELAXED);
 }

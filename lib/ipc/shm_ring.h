@@ -12,7 +12,8 @@
  * until it is popped and after: copy it once, and use the copy.
  *
  * To sleep, the consumer announces it and looks once more; a producer puts a message in and then
- * looks whether the consumer is asleep. One of the two sees the other.
+ * looks whether the consumer is asleep. One of the two sees the other. How the consumer is woken it
+ * announces, too.
  */
 #ifndef CN_SHM_RING_H
 #define CN_SHM_RING_H
@@ -26,8 +27,15 @@
 struct cn_shm_ring_shared {
 	_Alignas(CN_SHM_RING_LINE) uint32_t tail;
 	_Alignas(CN_SHM_RING_LINE) uint32_t head;
-	uint32_t asleep; /* 1: the consumer waits to be woken */
+	uint32_t asleep; /* enum cn_shm_ring_sleep */
 	_Alignas(CN_SHM_RING_LINE) uint8_t slots[];
+};
+
+/* Whether the consumer sleeps, and on what. */
+enum cn_shm_ring_sleep {
+	CN_SHM_RING_AWAKE = 0,
+	CN_SHM_RING_ON_MESSAGE = 1, /* that comes by another way */
+	CN_SHM_RING_ON_FUTEX = 2,   /* on `asleep` itself, until it changes */
 };
 
 enum cn_shm_ring_status {
@@ -55,8 +63,9 @@ void cn_shm_ring_init(struct cn_shm_ring *r, void *memory, uint32_t slots, uint3
 
 /* Producer: puts a message of at most slot_bytes in. CN_SHM_RING_NONE: the ring is full. */
 enum cn_shm_ring_status cn_shm_ring_put(struct cn_shm_ring *r, const void *m, size_t len);
-/* Producer, after a message was put in: true, once, if the consumer sleeps and must be woken. */
-bool cn_shm_ring_wake(struct cn_shm_ring *r);
+/* Producer, after a message was put in: once, on what the consumer sleeps that must be woken. A
+ * consumer that is not trusted may have written any number. */
+uint32_t cn_shm_ring_wake(struct cn_shm_ring *r);
 
 /* Consumer: the next message, which stays until cn_shm_ring_pop(). CN_SHM_RING_NONE: the ring is
  * empty. */
@@ -66,7 +75,7 @@ void cn_shm_ring_pop(struct cn_shm_ring *r);
  * Consumer: announces that it sleeps. False: there is a message, or the ring is broken, and it must
  * not sleep.
  */
-bool cn_shm_ring_sleep(struct cn_shm_ring *r);
+bool cn_shm_ring_sleep(struct cn_shm_ring *r, enum cn_shm_ring_sleep on);
 /* Consumer: it need not be woken any more. */
 void cn_shm_ring_awake(struct cn_shm_ring *r);
 

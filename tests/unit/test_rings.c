@@ -3,6 +3,9 @@
  * daemon/rings.c: a client's requests are taken from its ring in order with its messages, and
  * whatever it writes there, it harms only itself.
  */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -214,7 +218,7 @@ static void sleep__doorbell_and_event(void **state)
 	assert_true(cn_rings_sleep(d));
 	assert_int_equal(post(&a, 1, 0), CN_SHM_RING_OK);
 	assert_true(cn_shm_ring_wake(&a.requests));
-	assert_true(cn_shm_ring_sleep(&a.completions));
+	assert_true(cn_shm_ring_sleep(&a.completions, CN_SHM_RING_ON_MESSAGE));
 	say(&a, &doorbell, sizeof(doorbell));
 	assert_int_equal(hear(&a, NULL), CN_MSG_EVENT);
 	expect_done(&a, 1, COLLNET_EIFACE);
@@ -226,6 +230,43 @@ static void sleep__doorbell_and_event(void **state)
 	assert_false(cn_shm_ring_wake(&b.requests)); /* nobody is left asleep */
 	assert_true(cn_rings_poll(d));
 	expect_done(&a, 2, COLLNET_EIFACE);
+}
+
+struct sleeper {
+	uint32_t *futex;
+	long result; /* of the system call */
+};
+
+static void *sleep_on_futex(void *arg)
+{
+	struct sleeper *s = arg;
+
+	s->result = syscall(SYS_futex, s->futex, FUTEX_WAIT, CN_SHM_RING_ON_FUTEX, NULL, NULL, 0);
+	return NULL;
+}
+
+/* A client that sleeps on the futex of its ring is woken there, without a message. */
+static void sleep__futex(void **state)
+{
+	struct sleeper s = { .futex = &a.completions.shared->asleep };
+	pthread_t thread;
+
+	(void)state;
+	alarm(60);
+	assert_true(cn_shm_ring_sleep(&a.completions, CN_SHM_RING_ON_FUTEX));
+	assert_int_equal(pthread_create(&thread, NULL, sleep_on_futex, &s), 0);
+	/* Until there is a sleeper, which could be moved, from this futex to this futex. */
+	while (syscall(SYS_futex, s.futex, FUTEX_CMP_REQUEUE, 0, (void *)1, s.futex,
+		       CN_SHM_RING_ON_FUTEX) == 0) {
+		sched_yield();
+	}
+	assert_int_equal(post(&a, 1, 0), CN_SHM_RING_OK);
+	assert_true(cn_rings_poll(d));
+	pthread_join(thread, NULL);
+	assert_int_equal(s.result, 0);
+	expect_done(&a, 1, COLLNET_EIFACE);
+	assert_int_equal(hear(&a, NULL), 0);
+	alarm(0);
 }
 
 /* A ring that nobody uses is polled no more, until there is a doorbell. */
@@ -356,6 +397,7 @@ int main(void)
 		CASE(poll__is_bounded_per_client),
 		CASE(readable__serves_the_ring_first),
 		CASE(sleep__doorbell_and_event),
+		CASE(sleep__futex),
 		CASE(poll__forgets_idle_clients),
 		CASE(hostile__counter_of_requests),
 		CASE(hostile__counter_of_completions),

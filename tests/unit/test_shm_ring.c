@@ -157,12 +157,12 @@ static void counters__hostile(void **state)
 static void sleep__is_refused_while_there_is_a_message(void **state)
 {
 	(void)state;
-	assert_true(cn_shm_ring_sleep(&consumer));
+	assert_true(cn_shm_ring_sleep(&consumer, CN_SHM_RING_ON_MESSAGE));
 	assert_int_equal(put(1), CN_SHM_RING_OK);
-	assert_true(cn_shm_ring_wake(&producer));
+	assert_int_equal(cn_shm_ring_wake(&producer), CN_SHM_RING_ON_MESSAGE);
 	assert_int_equal(put(2), CN_SHM_RING_OK);
-	assert_false(cn_shm_ring_wake(&producer)); /* once */
-	assert_false(cn_shm_ring_sleep(&consumer));
+	assert_int_equal(cn_shm_ring_wake(&producer), CN_SHM_RING_AWAKE); /* once */
+	assert_false(cn_shm_ring_sleep(&consumer, CN_SHM_RING_ON_MESSAGE));
 	cn_shm_ring_awake(&consumer);
 	assert_int_equal(put(3), CN_SHM_RING_OK);
 	assert_false(cn_shm_ring_wake(&producer));
@@ -209,7 +209,7 @@ static void sleep__no_wake_up_is_lost(void **state)
 	while (taken < MESSAGES) {
 		if (cn_shm_ring_front(&consumer, &slot) == CN_SHM_RING_OK) {
 			expect(taken++);
-		} else if (cn_shm_ring_sleep(&consumer)) {
+		} else if (cn_shm_ring_sleep(&consumer, CN_SHM_RING_ON_MESSAGE)) {
 			assert_int_equal(read(wakeups, &n, sizeof(n)), sizeof(n));
 		} else {
 			cn_shm_ring_awake(&consumer);

@@ -15,6 +15,9 @@ openmpi_LTLIBRARIES = mpi/mca_coll_collnet.la
 mpi_mca_coll_collnet_la_SOURCES = \
 	mpi/openmpi/coll_collnet.c \
 	mpi/openmpi/coll_collnet.h \
+	mpi/openmpi/missing/opal/mca/threads/pthreads/threads_pthreads_mutex.h \
+	mpi/openmpi/missing/opal/mca/threads/pthreads/threads_pthreads_threads.h \
+	mpi/openmpi/missing/opal/mca/threads/pthreads/threads_pthreads_tsd.h \
 	mpi/openmpi/nonblocking.c \
 	$(mpi_glue)
 mpi_mca_coll_collnet_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENMPI_CPPFLAGS)

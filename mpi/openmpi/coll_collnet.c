@@ -78,9 +78,12 @@ static void hold_type(MPI_Datatype type, bool hold)
 	}
 }
 
-static struct glue_mpi open_mpi = {
-	NULL, min_of, bcast_of, opal_progress, false, hold_type, hold_op
-};
+static void progress(void)
+{
+	opal_progress(); /* returns an int since Open MPI 5 */
+}
+
+static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, progress, false, hold_type, hold_op };
 
 /* ---- the blocking collectives --------------------------------------------------------------- */
 
@@ -186,9 +189,16 @@ static int component_close(void)
 
 static int component_register(void);
 
-__attribute__((visibility("default"))) mca_coll_base_component_2_0_0_t mca_coll_collnet_component = {
+/* The version of the interface, of which this component uses what all have. */
+#if OMPI_MAJOR_VERSION >= 5
+#define INTERFACE_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#else
+#define INTERFACE_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#endif
+
+__attribute__((visibility("default"))) mca_coll_base_component_t mca_coll_collnet_component = {
 	.collm_version = {
-		MCA_COLL_BASE_VERSION_2_0_0,
+		INTERFACE_VERSION,
 		.mca_component_name = "collnet",
 		MCA_BASE_MAKE_VERSION(component, COLLNET_VERSION_MAJOR, COLLNET_VERSION_MINOR,
 				      COLLNET_VERSION_PATCH),

@@ -112,7 +112,7 @@ if [ -n "$mpirun" ]; then
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 	twice "Open MPI" "$mpirun" --host h0,h1 -np 2 --map-by ppr:1:node \
 		--mca oob_tcp_if_include eth0 --mca plm_rsh_agent "$PWD/agent" \
-		--mca plm_rsh_no_tree_spawn 1 --mca hwloc_base_binding_policy none -x HERE -x PATH
+		--mca plm_rsh_no_tree_spawn 1 --bind-to none -x HERE -x PATH
 fi
 [ -n "$ran" ] || skip "neither MPICH's hydra nor Open MPI is installed"
 [ -n "$hydra" ] || skip "MPICH's hydra is not installed (the rest is right:$ran)"

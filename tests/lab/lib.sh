@@ -70,7 +70,7 @@ open_mpi() {
 		exec lab-on "\$first" mpirun --host "\$hosts" -np "\$ranks" --mca btl tcp,self \
 			--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 \
 			--mca plm_rsh_agent "$PWD/agent" --mca plm_rsh_no_tree_spawn 1 \
-			--mca hwloc_base_binding_policy none --mca mpi_yield_when_idle 1 "\$@"
+			--bind-to none --mca mpi_yield_when_idle 1 "\$@"
 	EOS
 	chmod +x lab-mpirun
 }

@@ -20,12 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <mpi.h>
-
-#ifdef OPEN_MPI
-#include <mpi-ext.h>
-#define MPI_Alltoall_init MPIX_Alltoall_init
-#endif
+#include "mpi_persistent_names.h"
 
 #define THREADS 3
 #define CALLS	60

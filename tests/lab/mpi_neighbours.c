@@ -12,16 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mpi.h>
-
-#ifdef OPEN_MPI
-#include <mpi-ext.h>
-#define MPI_Neighbor_allgather_init  MPIX_Neighbor_allgather_init
-#define MPI_Neighbor_allgatherv_init MPIX_Neighbor_allgatherv_init
-#define MPI_Neighbor_alltoall_init   MPIX_Neighbor_alltoall_init
-#define MPI_Neighbor_alltoallv_init  MPIX_Neighbor_alltoallv_init
-#define MPI_Neighbor_alltoallw_init  MPIX_Neighbor_alltoallw_init
-#endif
+#include "mpi_persistent_names.h"
 
 #define LONG	  30000 /* elements of a block: longer than a message that MPI sends at once */
 #define MAX	  16	/* neighbours */

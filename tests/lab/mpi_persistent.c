@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A plain MPI program for Open MPI's persistent collectives (MPIX_Alltoall_init() and the others).
+ * A plain MPI program for the persistent collectives (MPI_Alltoall_init() and the others).
  * Every one is initialized with several datatypes, counts and MPI_IN_PLACE, and started in several
  * rounds: one by one in another order on each rank, all by MPI_Startall(), and again with a
  * blocking collective in between. Each round has other data, and every byte is checked.
@@ -12,9 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mpi.h>
-
-#include <mpi-ext.h>
+#include "mpi_persistent_names.h"
 
 #define ROUNDS	  3
 #define MAX	  80
@@ -328,59 +326,59 @@ static void initialize(const struct operation *o, MPI_Comm comm, MPI_Request *q)
 	switch (o->kind) {
 	case BARRIER:
 	case KINDS:
-		MPIX_Barrier_init(comm, info, q);
+		MPI_Barrier_init(comm, info, q);
 		break;
 	case BCAST:
-		MPIX_Bcast_init(r, count, type, root, comm, info, q);
+		MPI_Bcast_init(r, count, type, root, comm, info, q);
 		break;
 	case ALLGATHER:
-		MPIX_Allgather_init(s, count, sent, r, count, type, comm, info, q);
+		MPI_Allgather_init(s, count, sent, r, count, type, comm, info, q);
 		break;
 	case ALLTOALL:
-		MPIX_Alltoall_init(s, count, sent, r, count, type, comm, info, q);
+		MPI_Alltoall_init(s, count, sent, r, count, type, comm, info, q);
 		break;
 	case GATHER:
-		MPIX_Gather_init(s, count, sent, r, count, type, root, comm, info, q);
+		MPI_Gather_init(s, count, sent, r, count, type, root, comm, info, q);
 		break;
 	case SCATTER:
-		MPIX_Scatter_init(o->send, count, sent, here ? MPI_IN_PLACE : r, count, type, root,
-				  comm, info, q);
+		MPI_Scatter_init(o->send, count, sent, here ? MPI_IN_PLACE : r, count, type, root,
+				 comm, info, q);
 		break;
 	case ALLGATHERV:
-		MPIX_Allgatherv_init(s, one, sent, r, a.counts, a.places, type, comm, info, q);
+		MPI_Allgatherv_init(s, one, sent, r, a.counts, a.places, type, comm, info, q);
 		break;
 	case ALLTOALLV:
-		MPIX_Alltoallv_init(s, a.counts, a.places, sent, r, a.counts, a.places, type, comm,
-				    info, q);
+		MPI_Alltoallv_init(s, a.counts, a.places, sent, r, a.counts, a.places, type, comm,
+				   info, q);
 		break;
 	case ALLTOALLW:
-		MPIX_Alltoallw_init(s, a.counts, a.send_bytes, a.send_types, r, a.counts, a.bytes,
-				    a.types, comm, info, q);
+		MPI_Alltoallw_init(s, a.counts, a.send_bytes, a.send_types, r, a.counts, a.bytes,
+				   a.types, comm, info, q);
 		break;
 	case GATHERV:
-		MPIX_Gatherv_init(s, one, sent, r, a.counts, a.places, type, root, comm, info, q);
+		MPI_Gatherv_init(s, one, sent, r, a.counts, a.places, type, root, comm, info, q);
 		break;
 	case SCATTERV:
-		MPIX_Scatterv_init(o->send, a.counts, a.places, sent, here ? MPI_IN_PLACE : r, one,
-				   type, root, comm, info, q);
+		MPI_Scatterv_init(o->send, a.counts, a.places, sent, here ? MPI_IN_PLACE : r, one,
+				  type, root, comm, info, q);
 		break;
 	case ALLREDUCE:
-		MPIX_Allreduce_init(s, r, count, type, op, comm, info, q);
+		MPI_Allreduce_init(s, r, count, type, op, comm, info, q);
 		break;
 	case REDUCE:
-		MPIX_Reduce_init(s, r, count, type, op, root, comm, info, q);
+		MPI_Reduce_init(s, r, count, type, op, root, comm, info, q);
 		break;
 	case REDUCE_SCATTER:
-		MPIX_Reduce_scatter_init(s, r, a.counts, type, op, comm, info, q);
+		MPI_Reduce_scatter_init(s, r, a.counts, type, op, comm, info, q);
 		break;
 	case REDUCE_SCATTER_BLOCK:
-		MPIX_Reduce_scatter_block_init(s, r, count, type, op, comm, info, q);
+		MPI_Reduce_scatter_block_init(s, r, count, type, op, comm, info, q);
 		break;
 	case SCAN:
-		MPIX_Scan_init(s, r, count, type, op, comm, info, q);
+		MPI_Scan_init(s, r, count, type, op, comm, info, q);
 		break;
 	case EXSCAN:
-		MPIX_Exscan_init(s, r, count, type, op, comm, info, q);
+		MPI_Exscan_init(s, r, count, type, op, comm, info, q);
 		break;
 	}
 	forget(&a);

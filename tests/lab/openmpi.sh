@@ -18,11 +18,14 @@ echo "seed $seed"
 
 mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_program.c" -o program || fail "mpi_program.c"
 open_mpi
+# Open MPI 5 passes a parameter of --mca to PMIx as well, which then looks for its own components there.
+mca=--mca
+mpirun --version | grep -q 'Open MPI) 4' || mca=--omca
 cat >with-collnet <<EOF
 #!/bin/sh
 hosts=\$1 ranks=\$2
 shift 2
-exec ./lab-mpirun "\$hosts" "\$ranks" --mca mca_base_component_path "$component:SYS_DEFAULT" \\
+exec ./lab-mpirun "\$hosts" "\$ranks" $mca mca_base_component_path "$component:SYS_DEFAULT" \\
 	--mca coll_collnet_priority 90 --mca coll_collnet_verbose 2 \\
 	--mca coll_collnet_select \${SELECT:-always} "\$@"
 EOF

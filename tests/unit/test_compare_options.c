@@ -312,7 +312,7 @@ static void argv__in_a_lab(void **state)
 	assert_line(&f, "lab-on h0 /m/mpirun --host h0:2,h1:2 -np 4 --map-by ppr:2:node "
 			"--mca pml ob1 --mca btl tcp,vader,self --mca btl_tcp_if_include eth0 "
 			"--mca oob_tcp_if_include eth0 --mca plm_rsh_agent /d/agent "
-			"--mca plm_rsh_no_tree_spawn 1 --mca hwloc_base_binding_policy none "
+			"--mca plm_rsh_no_tree_spawn 1 --bind-to none "
 			"/c/collnet compare loop");
 }
 

@@ -110,7 +110,8 @@ static void openmpi(const struct compare *c, const struct contender *t, struct a
 		add_mca(a, "plm_rsh_agent", text);
 		add_mca(a, "plm_rsh_no_tree_spawn", "1");
 		/* the lab has bound its hosts to processors */
-		add_mca(a, "hwloc_base_binding_policy", "none");
+		add(a, "--bind-to");
+		add(a, "none");
 	}
 	if (cell_on_collnet(t->library)) {
 		snprintf(text, sizeof(text), "%.*s:SYS_DEFAULT:USER_DEFAULT", COMPARE_PATH - 32,

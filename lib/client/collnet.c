@@ -137,7 +137,6 @@ static int settle_options(const struct collnet_options *o, struct collnet_option
 	return COLLNET_OK;
 }
 
-/* What is left when the backend is closed. */
 /* Of all operations, although it is parsed for one. */
 static int check_algorithms(const char *text, struct cn_err *err)
 {
@@ -150,6 +149,7 @@ static int check_algorithms(const char *text, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+/* What is left when the backend is closed. */
 static void dispose(struct collnet *c)
 {
 	cn_threads_fini(c);

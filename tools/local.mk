@@ -172,4 +172,4 @@ tools_collnet_SOURCES = tools/collnet.c
 tools_collnet_LDADD = tools/libcn_compare.la tools/libcn_tools.la tools/libcn_plan.la tools/libcn_sim.la \
 	tools/libcn_shared.la lib/libcn_all.la
 
-EXTRA_DIST += tools/build tools/deps tools/experiments tools/experiments.awk tools/link tools/quickstart
+EXTRA_DIST += tools/build tools/deps tools/experiments tools/experiments.awk tools/libtool tools/quickstart

@@ -398,6 +398,11 @@ cn_time cn_engine_deadline(const struct cn_engine *e)
 	return at;
 }
 
+bool cn_engine_has_copies(const struct cn_engine *e)
+{
+	return own_deadline((struct cn_engine *)(uintptr_t)e) == CN_AFTER_FRAMES;
+}
+
 void cn_engine_expire(struct cn_engine *e, cn_time now)
 {
 	for (struct cn_transport *x = &e->own, *next; x != NULL; x = next) {

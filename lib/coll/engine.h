@@ -49,6 +49,8 @@ void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame 
 bool cn_engine_place(void *engine, const struct cn_rx_frame *first, struct cn_rx_place *out);
 bool cn_engine_output(struct cn_engine *e, cn_time now, struct cn_frame *out);
 cn_time cn_engine_deadline(const struct cn_engine *e);
+/* Whether cn_engine_expire() would make copies within the node: frames that can go go before. */
+bool cn_engine_has_copies(const struct cn_engine *e);
 void cn_engine_expire(struct cn_engine *e, cn_time now);
 
 /* Ends everything: outstanding work is done with COLLNET_EDAEMON, the others are notified (send

@@ -6,8 +6,8 @@
 #include "coll/op.h"
 #include "coll/stream.h"
 
-/* Bytes that copies between ranks of this node move before frames get their turn again. */
-static const uint64_t copy_chunk = 256 * 1024;
+/* Bytes that copies within this node move before frames get their turn again: some microseconds. */
+static const uint64_t copy_chunk = 64 * 1024;
 
 bool cn_op_busy(const struct cn_op *op)
 {
@@ -69,11 +69,16 @@ uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s)
 	}
 }
 
-uint64_t cn_op_frame_bytes(uint64_t len, uint64_t most)
+uint64_t cn_op_frame_bytes(struct cn_op *op, uint64_t len)
 {
-	uint64_t frames = (len + most - 1) / most;
+	if (op->framed != len || len == 0) {
+		const uint64_t most = cn_node_payload(op->team->transport->node);
+		const uint64_t frames = (len + most - 1) / most;
 
-	return frames > 1 ? (len + frames - 1) / frames : most;
+		op->framed = len;
+		op->frame_bytes = frames > 1 ? (len + frames - 1) / frames : most;
+	}
+	return op->frame_bytes;
 }
 
 /* ---- the end -------------------------------------------------------------------------- */

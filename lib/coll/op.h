@@ -97,6 +97,7 @@ struct cn_op {
 	uint32_t next;			/* the next target, or (IN_TURN) the next action */
 	uint32_t turn;			/* frames that the next target was sent in a row */
 	uint32_t copy_first, copy_last; /* copies that can run */
+	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */
 	uint32_t remaining;		/* actions not complete */
 	uint32_t held;			/* REDUCE actions that the last sends precede */
 	bool sends_more;		/* this node sends more frames of it than it receives */
@@ -128,6 +129,7 @@ void cn_op_free_idle(struct cn_team *t, uint32_t keep);
 /* A rank called with this deadline; the first one of all ranks counts. */
 void cn_op_set_deadline(struct cn_op *op, cn_time now, cn_time deadline);
 /* When cn_op_expire() is to be called. */
+#define CN_AFTER_FRAMES 0 /* the deadline of copies within the node */
 cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);
 /* All ranks of this node have called an operation: those that asked before are told. */
@@ -149,11 +151,11 @@ struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank);
 /* The address of a buffer reference of the schedule in its rank's buffers; NULL: no buffer. */
 uint8_t *cn_op_address(const struct cn_op *op, const struct cn_span *s);
 /*
- * Bytes per frame of a message. It is cut into as few frames as possible, all alike. Were the last
- * one short, then in the last round of an exchange all nodes' frames would be, overtake those
- * before them, and meet at ports where these still stand.
+ * Bytes per frame of a message of `len` bytes. It is cut into as few frames as possible, all alike.
+ * Were the last one short, then in the last round of an exchange all nodes' frames would be,
+ * overtake those before them, and meet at ports where these still stand.
  */
-uint64_t cn_op_frame_bytes(uint64_t len, uint64_t most);
+uint64_t cn_op_frame_bytes(struct cn_op *op, uint64_t len);
 /* Every rank of this node is called back. The operation is free afterwards. */
 void cn_op_finish(struct cn_op *op, int status, const char *text);
 void cn_op_abort(struct cn_op *op, int status, const char *text);

@@ -29,8 +29,11 @@ cn_time cn_op_deadline(const struct cn_op *op)
 	if (op->state == OP_FREE) {
 		return CN_NEVER;
 	}
-	if ((op->copy_first != CN_NONE || op->ending) && op->state == OP_RUNNING) {
-		return 0;
+	if (op->copy_first != CN_NONE && op->state == OP_RUNNING) {
+		return CN_AFTER_FRAMES;
+	}
+	if (op->ending && op->state == OP_RUNNING) {
+		return 1; /* at once, but after input: frames acknowledged by now need no copies */
 	}
 	return cn_min_time(op->deadline, op->ask_at);
 }

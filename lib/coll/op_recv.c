@@ -50,7 +50,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	a = &op->sched.actions[i];
 	p = &op->progress[i];
 	left = a->len - p->done;
-	most = cn_op_frame_bytes(a->len, cn_node_payload(t->transport->node));
+	most = cn_op_frame_bytes(op, a->len);
 	last = left <= most && p->next == CN_NONE;
 	if (len != (left < most ? left : most) || last != ((flags & CN_FLAG_LAST) != 0)) {
 		mismatch(t, op, k, "other sizes");

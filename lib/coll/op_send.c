@@ -56,14 +56,15 @@ static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
 }
 
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
-static bool last_before_release(const struct cn_op *op, const struct cn_action *a, uint64_t left)
+static bool last_before_release(struct cn_op *op, const struct cn_action *a, uint64_t left)
 {
-	uint64_t most = cn_op_frame_bytes(a->len, cn_node_payload(op->team->transport->node));
-	uint64_t frames = (left + most - 1) / most;
+	uint64_t most, frames;
 
 	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || a->len == 0) {
 		return false;
 	}
+	most = cn_op_frame_bytes(op, a->len);
+	frames = (left + most - 1) / most;
 	return frames == release_limit(op) / 2 ||
 	       (frames == 0 && op->source.flight.unacked >= release_limit(op) / 2);
 }
@@ -206,7 +207,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	const uint32_t i = s->send;
 	const struct cn_action *a = &op->sched.actions[i];
 	struct cn_progress *p = &op->progress[i];
-	uint64_t n = a->len - p->done, most = cn_op_frame_bytes(a->len, cn_node_payload(node));
+	uint64_t n = a->len - p->done, most = cn_op_frame_bytes(op, a->len);
 	bool clock;
 
 	n = n < most ? n : most;
@@ -321,9 +322,6 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	bool sent = false;
 
 	(void)now;
-	if (op->copy_first != CN_NONE) {
-		cn_op_run_copies(op);
-	}
 	cn_op_window_update(op);
 	if (cn_window_open(w, op->window)) {
 		switch (op->sched.order) {

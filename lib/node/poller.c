@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One poll receives, expires timers, then sends. Input comes before timers, so that a process that
- * was not scheduled for a while does not take an acknowledgement that lies in the ring for a lost
- * one.
+ * One poll receives, expires timers, sends, and makes copies within the node, while the link is
+ * busy. Input comes before timers, so that a process that was not scheduled for a while does not
+ * take an acknowledgement that lies in the ring for a lost one.
  *
  * Frames that the link did not accept are kept with copies of their payloads: the transport's
  * pointers are valid only until the next call into it.
@@ -147,10 +147,15 @@ static int poll_looking(struct cn_poller *p, cn_time now, uint32_t looks)
 	do {
 		in = receive(p, now);
 	} while (in == 0 && --looks > 0);
-	if (in < INPUT_MAX && cn_engine_deadline(p->engine) <= now) {
+	if (in < INPUT_MAX && !cn_engine_has_copies(p->engine) &&
+	    cn_engine_deadline(p->engine) <= now) {
 		cn_engine_expire(p->engine, now);
 	}
 	out = transmit(p, now);
+	if (out >= 0 && in < INPUT_MAX && cn_engine_has_copies(p->engine)) {
+		cn_engine_expire(p->engine, now);
+		out++; /* actions may wait for them */
+	}
 	return out < 0 ? out : out + (int)in;
 }
 

@@ -233,6 +233,34 @@ static void engine__window_closed_by_another_job(void **state)
 	engine_fixture_free(w);
 }
 
+/* Frames do not wait for the copies within their node. */
+static void engine__frames_go_before_copies(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	const struct cn_coll_args a = engine_alltoall(PAYLOAD);
+	const uint8_t *send, *recv;
+	struct cn_frame out;
+	struct cn_err err;
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	send = w->rank[0].send[0];
+	recv = w->rank[0].recv[0];
+	do {
+		assert_true(cn_engine_output(w->engines[0], w->now, &out));
+	} while (out.payload != send + PAYLOAD);
+	assert_memory_not_equal(recv, send, PAYLOAD);
+	assert_true(cn_engine_deadline(w->engines[0]) <= w->now);
+	cn_engine_expire(w->engines[0], w->now);
+	assert_memory_equal(recv, send, PAYLOAD);
+	engine_wait_all(w, 0, SECOND); /* the frame is lost, and sent again */
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 static void engine__too_many_operations(void **state)
 {
 	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
@@ -307,6 +335,7 @@ int main(void)
 		cmocka_unit_test(engine__window_holds_with_losses),
 		cmocka_unit_test(engine__early_frames_and_many_operations),
 		cmocka_unit_test(engine__window_closed_by_another_job),
+		cmocka_unit_test(engine__frames_go_before_copies),
 		cmocka_unit_test(engine__too_many_operations),
 		cmocka_unit_test(engine__quantum),
 	};

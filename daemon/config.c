@@ -286,8 +286,9 @@ static char *trim(char *s)
 	return s + strspn(s, " \t");
 }
 
+/* line_of[]: of each key the number of its line, or 0. */
 static int parse_line(struct cn_config *c, char *line, const char *name, unsigned number,
-		      struct cn_err *err)
+		      unsigned line_of[NKEYS], struct cn_err *err)
 {
 	char *key, *v;
 	const char *expected;
@@ -316,6 +317,13 @@ static int parse_line(struct cn_config *c, char *line, const char *name, unsigne
 		if (strcmp(key, keys[i].name) != 0) {
 			continue;
 		}
+		if (line_of[i] != 0) {
+			return cn_fail(err, COLLNET_ETOPO,
+				       "%s:%u: %s is given twice, first in line %u: remove one of "
+				       "the two lines",
+				       name, number, key, line_of[i]);
+		}
+		line_of[i] = number;
 		expected = keys[i].set(c, v);
 		if (expected != NULL) {
 			return cn_fail(err, COLLNET_ETOPO, "%s:%u: %s is '%.60s': expected %s",
@@ -333,7 +341,7 @@ int cn_config_parse(struct cn_config *c, const char *text, size_t len, const cha
 {
 	const char *end = text + len;
 	char line[LINE_MAX_BYTES];
-	unsigned number = 0;
+	unsigned number = 0, line_of[NKEYS] = { 0 };
 	int rc;
 
 	while (text < end) {
@@ -351,7 +359,7 @@ int cn_config_parse(struct cn_config *c, const char *text, size_t len, const cha
 		}
 		memcpy(line, text, n);
 		line[n] = '\0';
-		rc = parse_line(c, line, name, number, err);
+		rc = parse_line(c, line, name, number, line_of, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}

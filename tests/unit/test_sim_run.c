@@ -410,11 +410,11 @@ static void trace__cannot_be_written(void **state)
 	assert_int_equal(sim_trace_open(t, NULL, "/dev/full", 0, &c.trace, NULL), COLLNET_OK);
 	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
 	assert_int_equal(sim_trace_close(c.trace, NULL, &err), COLLNET_ESYSTEM);
-	assert_non_null(strstr(err.text, "--pcap: /dev/full could not be written"));
+	assert_non_null(strstr(err.text, "--pcap: /dev/full could not be written: No space left"));
 	assert_int_equal(sim_trace_open(t, "/dev/full", NULL, 0, &c.trace, NULL), COLLNET_OK);
 	assert_int_equal(sim_run(&c, &out, NULL), COLLNET_OK);
 	assert_int_equal(sim_trace_close(c.trace, NULL, &err), COLLNET_ESYSTEM);
-	assert_non_null(strstr(err.text, "--trace: /dev/full could not be written"));
+	assert_non_null(strstr(err.text, "--trace: /dev/full could not be written: No space left"));
 	cn_topo_free(t);
 }
 

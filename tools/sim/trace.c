@@ -19,6 +19,7 @@ struct sim_trace {
 	const char *trace_path, *pcap_path;
 	FILE *trace, *pcap;
 	struct json json;
+	int trace_error, pcap_error; /* errno of the first write that failed */
 	bool measuring, cut;
 	cn_time began; /* of the counted iterations: 0 in the trace */
 	uint32_t events, link;
@@ -137,6 +138,14 @@ static void trace_frame(struct sim_trace *w, const struct cn_sim_record *record)
 
 /* ---- both ----------------------------------------------------------------------------- */
 
+/* A stream remembers that a write failed, and not why. */
+static void note_error(FILE *f, int *first)
+{
+	if (*first == 0 && ferror(f)) {
+		*first = errno != 0 ? errno : EIO;
+	}
+}
+
 static int open_trace(struct sim_trace *w, const char *path, struct cn_err *err)
 {
 	w->trace_path = path;
@@ -149,6 +158,7 @@ static int open_trace(struct sim_trace *w, const char *path, struct cn_err *err)
 	json_string(&w->json, "displayTimeUnit", "ns");
 	json_array(&w->json, "traceEvents");
 	name_all(w);
+	note_error(w->trace, &w->trace_error);
 	return COLLNET_OK;
 }
 
@@ -204,16 +214,30 @@ void sim_trace_record(void *arg, const struct cn_sim_record *record)
 	    (record->kind == CN_SIM_SENT || record->kind == CN_SIM_DROPPED)) {
 		w->began = w->began == 0 ? record->at : w->began;
 		trace_frame(w, record);
+		note_error(w->trace, &w->trace_error);
 	}
 	if (w->pcap != NULL && record->kind == CN_SIM_SENT && record->link == w->link) {
 		sim_capture_frame(w->pcap, record->until, record->frame, record->len);
+		note_error(w->pcap, &w->pcap_error);
 	}
+}
+
+/* Closes the file of an option; fails with the reason if not all of it was written. */
+static int close_file(FILE *f, int error, const char *option, const char *path, struct cn_err *err)
+{
+	fflush(f);
+	note_error(f, &error);
+	if (fclose(f) != 0 && error == 0) {
+		error = errno;
+	}
+	return error == 0 ? COLLNET_OK
+			  : cn_fail(err, COLLNET_ESYSTEM, "%s: %.250s could not be written: %s",
+				    option, path, strerror(error));
 }
 
 int sim_trace_close(struct sim_trace *w, bool *cut, struct cn_err *err)
 {
 	int rc = COLLNET_OK;
-	bool ok;
 
 	if (w == NULL) {
 		return COLLNET_OK;
@@ -221,19 +245,15 @@ int sim_trace_close(struct sim_trace *w, bool *cut, struct cn_err *err)
 	if (w->trace != NULL) {
 		json_array_end(&w->json);
 		json_object_end(&w->json);
-		ok = json_end(&w->json);
-		if (fclose(w->trace) != 0 || !ok) {
-			rc = cn_fail(err, COLLNET_ESYSTEM, "--trace: %.250s could not be written",
-				     w->trace_path);
-		}
+		json_end(&w->json);
+		note_error(w->trace, &w->trace_error);
+		rc = close_file(w->trace, w->trace_error, "--trace", w->trace_path, err);
 	}
 	if (w->pcap != NULL) {
-		/* What failed earlier is not flushed again: only the stream remembers it. */
-		ok = fflush(w->pcap) == 0 && !ferror(w->pcap);
-		if ((fclose(w->pcap) != 0 || !ok) && rc == COLLNET_OK) {
-			rc = cn_fail(err, COLLNET_ESYSTEM, "--pcap: %.250s could not be written",
-				     w->pcap_path);
-		}
+		int r = close_file(w->pcap, w->pcap_error, "--pcap", w->pcap_path,
+				   rc == COLLNET_OK ? err : NULL);
+
+		rc = rc == COLLNET_OK ? r : rc;
 	}
 	if (cut != NULL) {
 		*cut = w->cut;

@@ -39,8 +39,8 @@ static int taken(const char *interface, uint16_t ethertype, const struct holder 
 	return cn_fail(
 		err, COLLNET_EIFACE,
 		"interface %s is used by another collnetd or direct program%s with EtherType "
-		"0x%04x: stop it; several ranks of a node need collnetd, and another cluster on "
-		"the same interface another EtherType",
+		"0x%04x: stop it; several ranks of a node need collnetd, another cluster on the "
+		"same interface needs an EtherType of its own",
 		interface, who, ethertype);
 }
 

@@ -25,9 +25,8 @@
 
 #define KEEP_ALIVE_MS	 25
 #define KEEP_ALIVE_POLLS 16
-#define SPIN_ALONE	 (20 * CN_US)	/* of polling, until others are let in between polls */
-#define LINGER		 (200 * CN_MS)	/* for goodbyes at the end */
-#define DRAIN		 (2000 * CN_MS) /* for the last frames: as long as a peer may be silent */
+#define SPIN_ALONE	 (20 * CN_US)  /* of polling, until others are let in between polls */
+#define LINGER		 (200 * CN_MS) /* for goodbyes at the end */
 
 struct direct {
 	struct cn_runtime runtime;
@@ -62,14 +61,13 @@ static void broken(struct collnet *c, const struct cn_err *why)
 }
 
 /* Of a poll. False: there was nothing to do, or the context is broken. */
-static bool worked(struct collnet *c, int work)
+static bool worked(struct collnet *c, int work, cn_time now)
 {
 	struct direct *d = c->impl;
 	struct cn_err why;
 
-	if (work < 0 && c->gone.code == COLLNET_OK) {
-		cn_fail(&why, COLLNET_EIFACE, "interface %s of node %s went away",
-			d->runtime.link->interface, c->node);
+	if (c->gone.code == COLLNET_OK &&
+	    cn_runtime_check(&d->runtime, now, work, &why) != COLLNET_OK) {
 		broken(c, &why);
 	}
 	return work > 0;
@@ -148,10 +146,10 @@ static void free_reduction(struct collnet_request *r)
 /* ---- polling --------------------------------------------------------------------------- */
 
 /* After a poll. A thread that sleeps meanwhile is woken where it would sleep for too long. */
-static bool polled(struct collnet *c, int result)
+static bool polled(struct collnet *c, int result, cn_time now)
 {
 	struct direct *d = c->impl;
-	const bool work = worked(c, result);
+	const bool work = worked(c, result, now);
 
 	if (c->asleep && (cn_poller_blocked(d->runtime.poller) ||
 			  cn_poller_deadline(d->runtime.poller) < d->wake_at)) {
@@ -164,7 +162,7 @@ static bool poll_once(struct collnet *c, cn_time now)
 {
 	struct direct *d = c->impl;
 
-	return polled(c, cn_poller_poll(d->runtime.poller, now));
+	return polled(c, cn_poller_poll(d->runtime.poller, now), now);
 }
 
 /* Whether a wait polls instead of sleeping. After SPIN_ALONE it yields the processor between polls:
@@ -197,7 +195,7 @@ static void direct_progress(struct collnet *c, cn_time until)
 		cn_let_in(c);
 	}
 	combine_waiting(c);
-	if (polled(c, cn_poller_spin(poller, now)) || c->ended != ended || until <= now) {
+	if (polled(c, cn_poller_spin(poller, now), now) || c->ended != ended || until <= now) {
 		cn_spin_over(&d->spin, now);
 		return;
 	}
@@ -326,7 +324,7 @@ static void direct_close(struct collnet *c)
 	}
 	if (d->runtime.poller != NULL && c->gone.code == COLLNET_OK) {
 		/* An operation that ended here may still need our frames elsewhere. */
-		cn_runtime_drain(&d->runtime, cn_now() + DRAIN);
+		cn_runtime_drain(&d->runtime, cn_now() + CN_RUNTIME_DRAIN);
 	}
 	cn_runtime_close(&d->runtime, LINGER);
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {

@@ -369,3 +369,11 @@ uint64_t cn_interface_rate(int fd, const char *name)
 	mbit = ethtool_cmd_speed(&c);
 	return mbit != (uint32_t)SPEED_UNKNOWN ? mbit * UINT64_C(1000000) : 0;
 }
+
+uint32_t cn_interface_mtu(int fd, const char *name)
+{
+	struct ifreq r = { .ifr_mtu = 0 };
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	return ioctl(fd, SIOCGIFMTU, &r) == 0 && r.ifr_mtu > 0 ? (uint32_t)r.ifr_mtu : 0;
+}

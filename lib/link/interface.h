@@ -39,6 +39,9 @@ int cn_interface_find(const char *name, struct cn_interface *out, struct cn_err 
 /* The rate of the interface's link in bit/s, asked through any socket; 0: not known. */
 uint64_t cn_interface_rate(int fd, const char *name);
 
+/* Its MTU, asked through any socket; 0: not known. */
+uint32_t cn_interface_mtu(int fd, const char *name);
+
 /* cn_interface_list() and cn_interface_pick(). */
 int cn_interface_choose(const char *name, bool any, struct cn_interface *out, struct cn_err *err);
 

@@ -13,11 +13,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "link/interface.h"
 #include "topo/topo.h"
 #include "util/clock.h"
 
-#define MTU_MAX 65000u
-#define TEAMS	4096u /* of all users; four times as many as one of them may have */
+#define MTU_MAX	  65000u
+#define TEAMS	  4096u /* of all users; four times as many as one of them may have */
+#define MTU_EVERY (500 * CN_MS)
 
 int cn_host_name(char out[COLLNET_NAME_MAX + 1], struct cn_err *err)
 {
@@ -230,6 +232,32 @@ bool cn_runtime_flush(struct cn_runtime *s, cn_time until)
 			poll(&p, 1, (int)((until - now) / CN_MS) + 1);
 		}
 	}
+}
+
+int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err)
+{
+	const struct cn_link *l = s->link;
+	uint32_t mtu;
+
+	if (work < 0) {
+		return cn_fail(err, COLLNET_EIFACE, "interface %s of node %s went away",
+			       l->interface, s->node);
+	}
+	if (now < s->mtu_at) {
+		return COLLNET_OK;
+	}
+	s->mtu_at = now + MTU_EVERY;
+	mtu = cn_interface_mtu(l->send_fd, l->interface);
+	if (mtu == 0 || mtu >= l->mtu) {
+		return COLLNET_OK;
+	}
+	/* The kernel refuses single frames from now on and lets super-frames pass: operations would
+	 * crawl. The reason is not to be overtaken by this node's goodbyes. */
+	cn_fail(err, COLLNET_EIFACE, "interface %s was given an MTU of %u instead of %u on node %s",
+		l->interface, mtu, l->mtu, s->node);
+	cn_engine_fail(s->engine, now, err->code, err->text);
+	cn_runtime_drain(s, now + CN_RUNTIME_DRAIN);
+	return COLLNET_EIFACE;
 }
 
 static void free_replaced(struct cn_runtime *s)

@@ -39,6 +39,7 @@ struct cn_runtime {
 	uint32_t nreplaced;
 	struct cn_engine *engine;
 	struct cn_poller *poller;
+	cn_time mtu_at; /* when cn_runtime_check() asks for the MTU again */
 };
 
 /* On failure nothing stays open. COLLNET_EIFACE also for an interface that is taken. */
@@ -67,6 +68,7 @@ void cn_runtime_detach(struct cn_runtime *s, cn_time linger);
 void cn_runtime_close(struct cn_runtime *s, cn_time linger);
 /* In a child of fork(): closes the descriptors that it shares with its parent, and nothing else. */
 void cn_runtime_forked(struct cn_runtime *s);
+#define CN_RUNTIME_DRAIN (2000 * CN_MS) /* as long as a peer may be silent */
 /*
  * Before closing: sends and receives until all frames of this node are acknowledged and it has no
  * acknowledgement left to send, at most until `until`. True: this state was reached.
@@ -74,6 +76,12 @@ void cn_runtime_forked(struct cn_runtime *s);
 bool cn_runtime_drain(struct cn_runtime *s, cn_time until);
 /* Sends what is queued, at most until `until`. True: the queue is empty. */
 bool cn_runtime_flush(struct cn_runtime *s, cn_time until);
+/*
+ * For a program, after a poll that returned `work`. COLLNET_EIFACE: the interface is gone, or its
+ * MTU was lowered, of which the other nodes have been notified. Asks the kernel at most twice per
+ * second.
+ */
+int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err);
 /* The engine's counters and those of the link and the process. */
 void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool reset_peak);
 

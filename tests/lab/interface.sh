@@ -210,6 +210,40 @@ has "interface eth0 has an MTU of 500, and at least 604 is required" error.small
 [ "$(json verified out)" = true ] || { cat out err; fail "no new job: $what"; }
 echo "ok: $what: $(cat error.0)"
 
+# ---- a lower MTU in direct mode: between programs, by the encapsulations and by link udp ------------
+cat >moving <<'EOS'
+#!/bin/sh
+# Waits until this host has received this many frames.
+n=1000
+until [ "$(awk '$1 == "eth0:" { print $3 }' /proc/net/dev)" -gt "$1" ]; do
+	[ $((n -= 1)) -gt 0 ] || { echo "moving: nothing moves" >&2; exit 1; }
+	sleep 0.02
+done
+EOS
+chmod 755 moving
+for how in COLLNET_ENCAPSULATION=udp COLLNET_ENCAPSULATION=raw COLLNET_LINK=udp; do
+	what="a lower MTU in direct mode, $how"
+	rm -f pid.* end.* error.*
+	# shellcheck disable=SC2016
+	env $how collnet lab run --shape 3 --ip --rate 20mbit --no-daemons --timeout 60 -- sh -c '
+		[ $COLLNET_RANK = 1 ] || exec exchange
+		exchange & moving 2000 || exit 4
+		ip link set eth0 mtu 700 || exit 5
+		for r in 0 1 2; do await $HERE/end.$r 10 || exit 6; done
+		wait' >out 2>&1 </dev/null || {
+		status=$?
+		cat out error.*
+		fail "$what: status $status"
+	}
+	has "interface eth0 was given an MTU of 700 instead of 1500 on node h1" error.1
+	# The others have the reason, or hear of the end of a program that had it first. It can also be lost behind
+	# frames of an earlier operation, which are too long now.
+	for r in 0 2; do
+		has "interface eth0 was given an MTU of 700 instead of 1500 on node h1\|node h[012] ended" error.$r
+	done
+	echo "ok: $what: $(cat error.1)"
+done
+
 # ---- SIGHUP ------------------------------------------------------------------------------------
 cat >good.conf <<'EOS'
 window 7

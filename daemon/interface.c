@@ -204,6 +204,7 @@ static void shrink(struct cn_daemon *d, uint32_t mtu)
 	snprintf(what, sizeof(what), "was given an MTU of %u instead of %u", mtu,
 		 d->runtime.link->mtu);
 	fail_all(d, what);
+	cn_engine_abandon_longer(d->runtime.engine, mtu);
 	snprintf(f->text, sizeof(f->text), "interface %s %s on node %s", f->name, what,
 		 d->runtime.node);
 	f->down = true;

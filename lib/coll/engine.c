@@ -280,6 +280,13 @@ void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *te
 	cn_endpoints_fail(e, now, status, text);
 }
 
+void cn_engine_abandon_longer(struct cn_engine *e, uint32_t mtu)
+{
+	for (struct cn_transport *x = &e->own; x != NULL; x = x->next) {
+		cn_node_abandon_longer(x->node, mtu);
+	}
+}
+
 void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window)
 {
 	e->config.topo = topo;

@@ -63,6 +63,9 @@ void cn_engine_shutdown(struct cn_engine *e, cn_time now);
  * back.
  */
 void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *text);
+/* The interface has this MTU now, and refuses longer frames: what was copied of operations that are
+ * over and does not fit is given up, as the notice of a failure would wait behind it. */
+void cn_engine_abandon_longer(struct cn_engine *e, uint32_t mtu);
 
 /*
  * Another topology (borrowed; NULL: none) and window from now on. Teams that are ready go on with

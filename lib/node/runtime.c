@@ -256,6 +256,7 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 	cn_fail(err, COLLNET_EIFACE, "interface %s was given an MTU of %u instead of %u on node %s",
 		l->interface, mtu, l->mtu, s->node);
 	cn_engine_fail(s->engine, now, err->code, err->text);
+	cn_engine_abandon_longer(s->engine, mtu);
 	cn_runtime_drain(s, now + CN_RUNTIME_DRAIN);
 	return COLLNET_EIFACE;
 }

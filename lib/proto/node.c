@@ -275,7 +275,22 @@ bool cn_node_request_acks(struct cn_node *n, const void *token)
 	return any;
 }
 
-void cn_node_abandon(struct cn_node *n, void *token)
+static void make_tombstone(struct cn_node *n, struct cn_rtx_frame *f)
+{
+	if (f->owned) {
+		cn_node_put(n, f->payload);
+		f->owned = false;
+	}
+	f->token = NULL;
+	f->payload = NULL;
+	f->len = 0;
+	f->flags &= CN_FLAG_ACKREQ;
+	f->flags |= f->type == CN_TYPE_COLL ? CN_FLAG_LAST : 0;
+	f->type = CN_TYPE_CONTROL;
+}
+
+/* The frames with this token (NULL: copies) that are at least so long. */
+static void abandon(struct cn_node *n, const void *token, uint32_t least)
 {
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
@@ -283,20 +298,23 @@ void cn_node_abandon(struct cn_node *n, void *token)
 		for (uint32_t seq = p->tx.queue.una; seq != p->tx.queue.end; seq++) {
 			struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
 
-			if (f->token == token) {
-				if (f->owned) {
-					cn_node_put(n, f->payload);
-					f->owned = false;
-				}
-				f->token = NULL;
-				f->payload = NULL;
-				f->len = 0;
-				f->flags &= CN_FLAG_ACKREQ;
-				f->flags |= f->type == CN_TYPE_COLL ? CN_FLAG_LAST : 0;
-				f->type = CN_TYPE_CONTROL;
+			if (f->token == token && f->len >= least) {
+				make_tombstone(n, f);
 			}
 		}
 	}
+}
+
+void cn_node_abandon(struct cn_node *n, void *token)
+{
+	abandon(n, token, 0);
+}
+
+void cn_node_abandon_longer(struct cn_node *n, uint32_t mtu)
+{
+	const uint32_t headers = cn_encapsulation_bytes(n->config.encapsulation) + CN_WIRE_HEADER;
+
+	abandon(n, NULL, mtu > headers ? mtu - headers + 1 : 1);
 }
 
 void *cn_node_buffer_get(struct cn_node *n)

@@ -185,6 +185,9 @@ bool cn_node_request_acks(struct cn_node *n, const void *token);
  * tombstone keeps the stream, and CN_FLAG_LAST says that it was part of a collective: the receiver
  * reads no more of it. */
 void cn_node_abandon(struct cn_node *n, void *token);
+/* The same for frames of which there are copies, as their call is over, and that do not fit this
+ * MTU, which the interface has now: what follows them would wait for them. */
+void cn_node_abandon_longer(struct cn_node *n, uint32_t mtu);
 
 /* Buffers of the node's pool: a frame's payload, and CN_BUFFER_HEAD bytes before it for their user.
  * NULL: none. */

@@ -381,9 +381,11 @@ static void owned_acked(void *ctx, void *token, bool refused)
 static void node_owned__buffers_return(void **state)
 {
 	(void)state;
-	for (int how = 0; how < 3; how++) {
+	for (int how = 0; how < 5; how++) {
 		struct pair *p = up(2);
 		struct cn_node *n = p->nodes[0].node;
+		const uint32_t fits = cn_encapsulation_bytes(n->config.encapsulation) +
+				      CN_WIRE_HEADER + 500;
 		struct cn_node_ops ops = *n->ops;
 
 		ops.pull = owned_pull;
@@ -399,10 +401,13 @@ static void node_owned__buffers_return(void **state)
 			assert_true(cn_node_detach(n, &owned_token, 0));
 		} else if (how == 2) {
 			cn_node_abandon(n, &owned_token);
+		} else if (how >= 3) { /* those that do not fit, and only those */
+			assert_true(cn_node_detach(n, &owned_token, 0));
+			cn_node_abandon_longer(n, how == 3 ? fits - 1 : fits);
 		}
 		p->cut[0][1] = false;
 		pair_run(p, 2000 * CN_MS);
-		assert_int_equal(p->nodes[1].control_received, how == 2 ? 0 : 10);
+		assert_int_equal(p->nodes[1].control_received, how == 2 || how == 3 ? 0 : 10);
 		assert_int_equal(n->pool.free, n->pool.count);
 		pair_free(p);
 	}

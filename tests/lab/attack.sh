@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # An attacker on a third host of the segment, which sees what is broadcast and sends frames with the
 # addresses of two nodes that run a job: goodbyes, restarts, other incarnations, session frames, invented nodes,
-# floods. The jobs end well with every byte right, no node is reported lost, and no log
-# fills. On version 0.1 bye, unibye, restart and life each end the job.
+# floods, wrong headers of the encapsulations. The jobs end well with every byte right, no node is reported lost,
+# and no log fills. On version 0.1 bye, unibye, restart and life each end the job.
 # run: asan
-# timeout: 300
+# timeout: 400
 . "$(dirname "$0")/lib.sh"
 need_lab
 need attacker
@@ -76,3 +76,9 @@ attack sweep h0 h1 $many
 attack invent h0 h1 100
 attack invent h0 h1 $((many / 4))
 attack flood h0 h1 $many
+
+# Behind IPv4 and UDP or TCP headers.
+for COLLNET_ENCAPSULATION in udp tcp; do
+	attack headers h0 h1 $many
+	attack super h0 h1 $((many / 100))
+done

@@ -20,7 +20,9 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 /*
  * The automatic window of an exchange is right where all hosts have as much for each other. With
  * blocks of any size it does not keep them from filling one port, as does a window towards each.
- * Where many send to one, frames that an operation before left behind when it ended count, too.
+ * Where many send to one, frames that an operation before left behind when it ended count, too. And
+ * where a node has a message to either neighbour, each has half of the window: those of one, which
+ * wait in that neighbour's port, would leave none for the other.
  */
 static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_args *a,
 			       const struct cn_algorithm *g)
@@ -28,10 +30,31 @@ static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_arg
 	if (g->window == CN_WINDOW_FAN_IN) {
 		return window_of(t, a, g);
 	}
+	if (g->window == CN_WINDOW_TWO_WAY) {
+		return cn_topo_two_way_window(window_of(t, a, g));
+	}
 	return cn_op_is_vector(a->op) && cn_op_is_exchange(a->op) &&
 			       a->window == COLLNET_WINDOW_AUTO && g->window == CN_WINDOW_EXCHANGE
 		       ? t->pair_window
 		       : COLLNET_WINDOW_OFF;
+}
+
+/* The nearest of the nodes that this one still has frames for; UINT32_MAX: none. */
+static uint32_t nearest_target(const struct cn_op *op)
+{
+	cn_time least = CN_NEVER;
+	uint32_t nearest = UINT32_MAX;
+
+	for (uint32_t i = 0; i < op->ntargets; i++) {
+		const struct cn_peer *p = op->team->nodes[op->targets[i]].peer;
+		cn_time rtt = p != NULL ? cn_peer_least_rtt(cn_engine_peer_of(p)->peer) : CN_NEVER;
+
+		if (rtt < least) {
+			least = rtt;
+			nearest = op->targets[i];
+		}
+	}
+	return nearest;
 }
 
 /* The node that the next frame is for; UINT32_MAX: several. */
@@ -39,6 +62,9 @@ static uint32_t next_node(const struct cn_op *op)
 {
 	const struct cn_sched *s = &op->sched;
 
+	if (op->algorithm->window == CN_WINDOW_TWO_WAY) {
+		return nearest_target(op);
+	}
 	return s->order == CN_ORDER_IN_TURN && op->next < s->n &&
 			       s->actions[op->next].kind == CN_ACT_SEND
 		       ? s->actions[op->next].peer
@@ -59,9 +85,8 @@ static uint32_t in_cables(const struct cn_op *op)
 
 	switch (op->algorithm->window) {
 	case CN_WINDOW_LINK:
-		return (uint32_t)frames;
 	case CN_WINDOW_TWO_WAY:
-		return (uint32_t)frames / 2;
+		return (uint32_t)frames;
 	case CN_WINDOW_FAN_IN:
 		return (uint32_t)(frames * 3 / 4 / t->senders); /* they send in bursts */
 	default:
@@ -107,6 +132,8 @@ void cn_op_window_update(struct cn_op *op)
 		op->window = window_now(op);
 		if (op->algorithm->window == CN_WINDOW_FAN_IN) {
 			op->pair_window = op->window;
+		} else if (op->algorithm->window == CN_WINDOW_TWO_WAY) {
+			op->pair_window = cn_topo_two_way_window(op->window);
 		}
 	}
 }

@@ -165,7 +165,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 
 	t->window[CN_WINDOW_EXCHANGE] = w < t->engine->window ? w : t->engine->window;
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
-	t->window[CN_WINDOW_TWO_WAY] = cn_topo_two_way_window(t->window[CN_WINDOW_LINK]);
+	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
 	t->pair_window = cn_topo_pair_window(topo, hosts, n);
 	t->frames_per_ms = cn_topo_transit(topo, hosts, n, false, CN_MS, mtu);
 	if (t->frames_per_ms > 0) {

@@ -241,9 +241,9 @@ void cn_predict_reduction_chain(const struct cn_network *n, struct cn_prediction
 	const uint32_t hops = parts_of(n) - 1;
 	const uint64_t bytes = n->plan->bytes;
 	const double hop = pass(n, (double)bytes) + n->cost->combine;
-	/* There and back, each node's link carries the block twice in either direction; on the way
-	 * to a root in the order of the ranks the root's does. */
-	const bool twice = n->plan->op == CN_OP_ALLREDUCE ||
+	/* There and back, the link of a node between two others carries the block twice in either
+	 * direction; on the way to a root in the order of the ranks the root's does. */
+	const bool twice = (n->plan->op == CN_OP_ALLREDUCE && hops > 1) ||
 			   (n->plan->op == CN_OP_REDUCE && n->plan->ordered);
 
 	out->seconds = hops == 0 ? 0

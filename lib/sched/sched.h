@@ -302,7 +302,8 @@ enum cn_window_rule {
 	CN_WINDOW_EXCHANGE = 1, /* Eq. 4: cn_topo_window() */
 	CN_WINDOW_LINK = 2,	/* no link has two messages at a time: cn_topo_link_window() */
 	CN_WINDOW_FAN_IN = 3,	/* many nodes send to one: cn_topo_fan_in() */
-	CN_WINDOW_TWO_WAY = 4,	/* a link has one message each way, of a chain: half of LINK's */
+	CN_WINDOW_TWO_WAY = 4,	/* a link has one message each way, of a chain: LINK's, and half of
+				   it towards each node */
 	CN_WINDOW_RULES = 5,
 };
 

@@ -139,10 +139,8 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 		window = n->window;
 		break;
 	case CN_WINDOW_LINK:
-		window = n->link_window;
-		break;
 	case CN_WINDOW_TWO_WAY:
-		window = cn_topo_two_way_window(n->link_window);
+		window = n->link_window;
 		break;
 	case CN_WINDOW_FAN_IN:
 		if (cn_fan_in(n->layout, &senders, &window, NULL) != COLLNET_OK) {

@@ -23,6 +23,7 @@ struct spoilt {
 	uint32_t node, at;
 	/* Changes the action; false: it has nothing to spoil. */
 	bool (*spoil)(struct cn_action *a, uint32_t i, const struct cn_sched *s);
+	bool any_order; /* and the node sends in any order */
 };
 
 static bool twice(struct cn_action *a, uint32_t i, const struct cn_sched *s)
@@ -79,7 +80,8 @@ static bool sent_too_early(struct cn_action *a, uint32_t i, const struct cn_sche
 	if (a->kind != CN_ACT_SEND || a->dep == CN_DEP_NONE) {
 		return false;
 	}
-	for (uint32_t k = 0; k < i; k++) { /* sends go in turn: it follows one that waits */
+	/* sends in turn: it follows one that waits */
+	for (uint32_t k = 0; s->order == CN_ORDER_IN_TURN && k < i; k++) {
 		const struct cn_action *b = &s->actions[k];
 
 		if (b->kind == CN_ACT_SEND && b->dep != CN_DEP_NONE && b->dep_on >= a->dep_on) {
@@ -88,6 +90,22 @@ static bool sent_too_early(struct cn_action *a, uint32_t i, const struct cn_sche
 	}
 	a->dep = CN_DEP_NONE;
 	return true;
+}
+
+/* Likewise, but an earlier send, to another node, waits for the same: in turn it is not too early.
+ */
+static bool sent_after_another(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	bool waits = false;
+
+	for (uint32_t k = 0; a->kind == CN_ACT_SEND && a->dep != CN_DEP_NONE && k < i; k++) {
+		const struct cn_action *b = &s->actions[k];
+
+		waits = waits || (b->kind == CN_ACT_SEND && b->dep != CN_DEP_NONE &&
+				  b->dep_on == a->dep_on && b->peer != a->peer);
+	}
+	a->dep = CN_DEP_NONE;
+	return waits;
 }
 
 /* The result of a REDUCE goes to where a send before it has its data. */
@@ -128,6 +146,7 @@ static int check(const struct w_team *t, const struct cn_plan *p, const struct s
 			if (*had) {
 				s.actions[x->at] = spoilt;
 			}
+			s.order = x->any_order ? CN_ORDER_ANY : s.order;
 		}
 		if (rc == COLLNET_OK) {
 			rc = cn_check_add(c, b, &s, err);
@@ -247,7 +266,7 @@ static void spoil_all(bool (*spoil)(struct cn_action *, uint32_t, const struct c
 		assert_int_equal(check(&t, &p, NULL, &had, actions, &err), COLLNET_OK);
 		for (uint32_t b = 0; b < 5; b++) {
 			for (uint32_t i = 0; i < actions[b]; i++) {
-				const struct spoilt x = { b, i, spoil };
+				const struct spoilt x = { b, i, spoil, false };
 				int rc = check(&t, &p, &x, &had, NULL, &err);
 
 				if (had && rc != COLLNET_EINVAL) {
@@ -294,6 +313,39 @@ static void reductions__sent_too_early(void **state)
 	spoil_all(sent_too_early, 0);
 }
 
+/* Of sends in any order, none waits because an earlier one does. */
+static void reductions__sent_in_any_order(void **state)
+{
+	struct cn_plan p = plan_of(cn_algorithm_find(CN_OP_SCAN, "doubling"), 0);
+	uint32_t found = 0, actions[W_NODES];
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct cn_err err = { 0 };
+		struct w_team t;
+		bool had;
+
+		w_team_init(&t, 5, W_UNEVEN, &seed);
+		assert_int_equal(check(&t, &p, NULL, &had, actions, &err), COLLNET_OK);
+		for (uint32_t b = 0; b < 5; b++) {
+			for (uint32_t k = 0; k < actions[b]; k++) {
+				struct spoilt x = { b, k, sent_after_another, false };
+				int rc = check(&t, &p, &x, &had, NULL, &err);
+
+				if (had) {
+					assert_int_equal(rc, COLLNET_OK);
+					x.any_order = true;
+					rc = check(&t, &p, &x, &had, NULL, &err);
+					assert_int_equal(rc, COLLNET_EINVAL);
+					found++;
+				}
+			}
+		}
+		w_team_done(&t);
+	}
+	assert_true(found > 0);
+}
+
 static void reductions__changed_after_sending(void **state)
 {
 	(void)state;
@@ -310,6 +362,7 @@ int main(void)
 		cmocka_unit_test(reductions__wrong_order),
 		cmocka_unit_test(reductions__left_out),
 		cmocka_unit_test(reductions__sent_too_early),
+		cmocka_unit_test(reductions__sent_in_any_order),
 		cmocka_unit_test(reductions__changed_after_sending),
 	};
 

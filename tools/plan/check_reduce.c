@@ -32,8 +32,8 @@ struct node {
 	uint32_t ncells, cap;
 	uint32_t *send_of; /* [sends] their actions */
 	uint32_t *recv_of;
-	uint32_t *before; /* [n] REDUCE: the one before it of the same rank; SEND, WAIT: the SEND or
-			     WAIT before it; CN_CHECK_NONE */
+	uint32_t *before; /* [n] REDUCE: the one before it of the same rank; SEND, WAIT in turn: the
+			     SEND or WAIT before it; CN_CHECK_NONE */
 	uint32_t *number; /* [n] of a send or receive */
 	bool *done;
 };
@@ -66,7 +66,7 @@ static void fault(struct run *r, const char *what)
 /* ---- dependencies ----------------------------------------------------------------------- */
 
 /* Whether action i of the node waits for action w, directly or not: reductions of a rank and sends
- * follow one another, and a send begins when those before it have begun. */
+ * in turn follow one another, and a send begins when those before it have begun. */
 static bool waits_for(const struct run *r, uint32_t node, uint32_t i, uint32_t w)
 {
 	const struct cn_action *a = &r->c->nodes[node].actions[i];
@@ -378,7 +378,7 @@ static bool number_actions(const struct run *r, const struct cn_check_node *c, s
 		const struct cn_action *a = &c->actions[i];
 
 		n->before[i] = CN_CHECK_NONE;
-		if (a->kind == CN_ACT_SEND || a->kind == CN_ACT_WAIT) {
+		if (c->in_turn && (a->kind == CN_ACT_SEND || a->kind == CN_ACT_WAIT)) {
 			n->before[i] = turn;
 			turn = i;
 		}

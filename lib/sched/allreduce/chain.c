@@ -4,6 +4,10 @@
  * its own, and so on to the last; the result comes back along the chain. All byte by byte, so that
  * every link is used in both directions at once. For long blocks of operations that are not
  * commutative.
+ *
+ * A node sends in any order: the result comes back while it still sends forward. In turn, nothing
+ * would go back before the last byte has gone forward, and where both messages come in through one
+ * port that takes twice as long as the message. The result would then take as long again.
  */
 #include "sched/planners.h"
 #include "sched/reduction.h"
@@ -20,6 +24,7 @@ int cn_plan_allreduce_chain(const struct cn_layout *l, const struct cn_plan *p, 
 	if (rc != COLLNET_OK || len == 0) {
 		return rc != COLLNET_OK ? rc : cn_reduction_done(&r);
 	}
+	out->order = CN_ORDER_ANY;
 	last = r.nparts - 1;
 	for (uint32_t i = 0; i <= last; i++) {
 		const uint32_t rank = r.parts[i].ranks[0];

@@ -2,10 +2,43 @@
 /*
  * The window of an operation: what was asked for, else the team's by the algorithm's rule
  * (team_ready.c). That one is what ports hold. What is in cables comes on top, and losses take from
- * it, so it changes as the operation runs.
+ * it, so it changes as the operation runs. An exchange that is so short that ports hold all of its
+ * frames, sent at once, has a window for that.
  */
 #include "coll/engine_state.h"
 #include "coll/op.h"
+
+/* Frames that a node has for another one, at most. */
+static uint64_t frames_per_pair(const struct cn_team *t, const struct cn_coll_args *a)
+{
+	const uint64_t payload = cn_node_payload(t->transport->node);
+	const struct cn_layout *l = &t->layout;
+	uint64_t local = 0;
+
+	for (uint32_t k = 0; k < l->nnodes; k++) {
+		const uint32_t here = l->first[k + 1] - l->first[k];
+
+		local = here > local ? here : local;
+	}
+	return local * local * (a->bytes / payload + (a->bytes % payload > 0 || a->bytes == 0));
+}
+
+/* Frames of the longest exchange that a node may send at once. */
+static uint32_t at_once_window(const struct cn_team *t)
+{
+	return t->burst * (t->layout.nnodes - 1);
+}
+
+/* Whether this one is sent so, for which its window is too small; not after losses. */
+static bool goes_at_once(const struct cn_team *t, const struct cn_coll_args *a,
+			 const struct cn_algorithm *g)
+{
+	const struct cn_adaptive_window *known = &t->known;
+
+	return g->window == CN_WINDOW_EXCHANGE && a->op == CN_OP_ALLTOALL && a->contention_aware &&
+	       at_once_window(t) > t->window[g->window] && known->window == known->most &&
+	       frames_per_pair(t, a) <= t->burst;
+}
 
 /* The window of an operation: what was asked for, else the algorithm's own. */
 static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
@@ -116,14 +149,17 @@ static uint32_t window_now(const struct cn_op *op)
 void cn_op_window_begin(struct cn_op *op)
 {
 	const struct cn_team *t = op->team;
-	const bool automatic = op->args.window == COLLNET_WINDOW_AUTO;
+	const bool automatic = op->args.window == COLLNET_WINDOW_AUTO,
+		   at_once = automatic && goes_at_once(t, &op->args, op->algorithm);
 
-	op->window = window_of(t, &op->args, op->algorithm);
+	op->window = at_once ? at_once_window(t) : window_of(t, &op->args, op->algorithm);
 	op->pair_window = pair_window_of(t, &op->args, op->algorithm);
 	op->source.adaptive = automatic && op->algorithm->window == CN_WINDOW_EXCHANGE ? t->adaptive
 										       : NULL;
-	op->automatic = op->source.adaptive != NULL ||
-			(automatic && t->frames_per_ms > 0 && op->window != COLLNET_WINDOW_OFF);
+	/* losses of what goes at once give the next one another window */
+	op->automatic = !at_once &&
+			(op->source.adaptive != NULL ||
+			 (automatic && t->frames_per_ms > 0 && op->window != COLLNET_WINDOW_OFF));
 }
 
 void cn_op_window_update(struct cn_op *op)
@@ -142,5 +178,5 @@ uint32_t cn_op_ports_window(const struct cn_op *op)
 {
 	const uint32_t ports = op->team->window[op->algorithm->window];
 
-	return op->automatic && ports < op->window ? ports : op->window;
+	return op->args.window == COLLNET_WINDOW_AUTO && ports < op->window ? ports : op->window;
 }

@@ -81,6 +81,7 @@ struct cn_team {
 	uint64_t run;			  /* cn_member_run() */
 	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
 	uint32_t pair_window;		  /* for exchanges of blocks of any size */
+	uint32_t burst;			  /* frames per pair of nodes that may be sent at once */
 	uint32_t senders;		  /* at a time, that window[CN_WINDOW_FAN_IN] is for */
 	uint32_t frames_per_ms; /* of the slowest link; 0: not known, or the windows are fixed */
 	cn_time serialisation;	/* of a full frame on the longest path, where it is in ports */

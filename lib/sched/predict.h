@@ -15,6 +15,7 @@ struct cn_network {
 	uint32_t local;	      /* ranks on the node that has most */
 	uint32_t window;      /* W_g by Eq. 4; COLLNET_WINDOW_OFF: none */
 	uint32_t link_window; /* of CN_WINDOW_LINK */
+	uint32_t burst;	      /* frames per pair of an all-to-all that go at once */
 	bool rates_known;     /* then most windows have room for what is in cables, too */
 	double latency;	      /* of a block's first frame on the longest path */
 	double exchange;  /* seconds that the busiest link needs for an all-to-all of the plan */

@@ -84,6 +84,7 @@ static void windows(const struct cn_layout *l, struct cn_network *n)
 		}
 		n->window = cn_topo_window(l->tree->topo, hosts, l->nnodes, 2, NULL);
 		n->link_window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
+		n->burst = cn_topo_burst(l->tree->topo, hosts, l->nnodes);
 		free(hosts);
 	}
 }
@@ -123,6 +124,17 @@ static uint32_t messages(const struct cn_network *n, enum cn_op_kind op)
 	return n->local * (cn_op_is_exchange(op) ? n->layout->nranks - n->local : 1);
 }
 
+/* As coll/op_window.c. */
+static bool goes_at_once(const struct cn_network *n)
+{
+	const uint64_t bytes = n->plan->bytes, payload = n->cost->payload;
+
+	return n->plan->op == CN_OP_ALLTOALL && n->burst > 0 &&
+	       (uint64_t)n->local * n->local *
+			       (bytes / payload + (bytes % payload > 0 || bytes == 0)) <=
+		       n->burst;
+}
+
 /*
  * A window lets so many frames pass per round trip, or, where the peers' data is its clock, per
  * latency. It does not matter where a node sends less than a window.
@@ -136,7 +148,7 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 
 	switch (a->window) {
 	case CN_WINDOW_EXCHANGE:
-		window = n->window;
+		window = goes_at_once(n) ? COLLNET_WINDOW_OFF : n->window;
 		break;
 	case CN_WINDOW_LINK:
 	case CN_WINDOW_TWO_WAY:

@@ -131,6 +131,12 @@ uint32_t cn_topo_assumed_buffer(const struct cn_topo *t);
 uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_t n, bool exchange,
 			 uint64_t time, uint32_t bytes);
 /*
+ * How many frames each of n hosts may send each other one, all at once: in turn over the others, so
+ * that frames reach a port at the mean rate, and of what comes faster than it sends three quarters
+ * of its buffer have room. A host's port has room for all that is for it. 0: not one each.
+ */
+uint32_t cn_topo_burst(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/*
  * The window for schedules in which no link carries two messages at a time. What may stand at a
  * port is the end of one message and the beginning of the next one: half of the smallest buffer.
  * (Not less: acknowledgements are its clock, and they come once or twice a window.) At least 1;

@@ -268,6 +268,59 @@ uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_
 	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
 }
 
+/* The frames of `all` that are in a port of this rate when the last one comes, if they come at the
+ * rate `fan_in`. */
+static double left_over(double all, double rate, double fan_in)
+{
+	if (!isfinite(rate) || !isfinite(fan_in)) {
+		return all;
+	}
+	return fan_in > rate ? all * (1 - rate / fan_in) : 0;
+}
+
+/* Likewise, of the frames that one frame from each host to each other one is on the link from v to
+ * its parent: the port, of both, in which more are left. */
+static double left_over_at(const struct cn_topo *t, const struct feed *f, uint32_t v, uint32_t n)
+{
+	const struct cn_vertex *at = &t->vertices[v];
+	const struct feed *parent = &f[at->parent], *all = &f[t->root];
+	const double rate = rate_of(&t->links[at->parent_link]), s = f[v].hosts;
+	const double cross = (double)crossings(f[v].hosts, n);
+	double up, down;
+
+	if (!at->is_switch || at->input_buffered || t->vertices[at->parent].input_buffered) {
+		return cross;
+	}
+	up = left_over(cross, rate, smaller(f[v].fan_in, f[v].rates * (n - s) / (n - 1)));
+	down = left_over(cross, rate,
+			 smaller(parent->down + parent->fan_in - f[v].up,
+				 (all->rates - f[v].rates) * s / (n - 1)));
+	return up > down ? up : down;
+}
+
+uint32_t cn_topo_burst(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
+	double least = f != NULL ? WINDOW_MAX : 0;
+
+	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
+		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
+		const double room = (double)buffer_of(t, link, cn_topo_assumed_buffer(t)) *
+				    t->links[link].channels;
+		double frames;
+
+		if (room == 0 || crossings(f[v].hosts, n) == 0) {
+			continue;
+		}
+		frames = left_over_at(t, f, v, n);
+		if (frames > 0) {
+			least = smaller(least, room * 3 / 4 / frames);
+		}
+	}
+	free(f);
+	return (uint32_t)least;
+}
+
 /* The smallest buffer of a port that one of the hosts needs to reach another; COLLNET_WINDOW_OFF:
  * none is limited. False: no memory. */
 static bool smallest_buffer(const struct cn_topo *t, const uint32_t *hosts, uint32_t n,

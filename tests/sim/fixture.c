@@ -383,7 +383,7 @@ static bool run_ops(struct fixture *fx, const struct op_plan *ops, uint32_t nops
 	fx->start = fx->finish = cn_sim_now(fx->sim);
 	fx->open = nops * fx->s->ranks;
 	for (uint32_t i = 0; i < nops; i++) {
-		wire_oracle_limit(fx->wire, i, oracle_window(fx->s, &ops[i]),
+		wire_oracle_limit(fx->wire, i, oracle_in_flight(fx->s, &ops[i]),
 				  oracle_has_cables(fx->s, &ops[i]),
 				  oracle_by_acks(fx->s, &ops[i]));
 		for (uint32_t k = 0; k < fx->s->ranks; k++) {

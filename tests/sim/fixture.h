@@ -118,6 +118,8 @@ void fixture_repair(struct fixture *fx);
 
 /* The window that an operation must keep to; COLLNET_WINDOW_OFF: none, or not known here. */
 uint32_t oracle_window(const struct scenario *s, const struct op_plan *p);
+/* What an operation may have in flight: its window, or all frames of a short all-to-all. */
+uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p);
 /* Whether frames in cables add to the window of an operation. */
 bool oracle_has_cables(const struct scenario *s, const struct op_plan *p);
 bool oracle_by_acks(const struct scenario *s, const struct op_plan *p);

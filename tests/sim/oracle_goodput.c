@@ -27,6 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire.h"
+
 /* ---- windows -------------------------------------------------------------------------- */
 
 static uint32_t automatic_window(const struct scenario *s, const struct op_plan *p)
@@ -63,6 +65,25 @@ uint32_t oracle_window(const struct scenario *s, const struct op_plan *p)
 	uint32_t node = s->config.engine.window;
 
 	return node != COLLNET_WINDOW_AUTO && node < own ? node : own;
+}
+
+uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
+{
+	const struct cn_node_config *c = &s->config.engine.node;
+	const uint32_t payload = c->mtu - CN_WIRE_HEADER - cn_encapsulation_bytes(c->encapsulation);
+	const uint32_t window = oracle_window(s, p);
+	uint32_t at_once;
+
+	if (!oracle_has_cables(s, p) || p->op != CN_OP_ALLTOALL || !p->contention_aware ||
+	    cn_algorithm_find(p->op, p->algorithm)->window != CN_WINDOW_EXCHANGE) {
+		return window;
+	}
+	at_once = cn_topo_burst(s->topo, s->topo->hosts, s->topo->nhosts);
+	if ((uint64_t)s->local * s->local * (p->bytes / payload + 1) > at_once) {
+		return window;
+	}
+	at_once *= s->topo->nhosts - 1;
+	return at_once > window ? at_once : window;
 }
 
 bool oracle_has_cables(const struct scenario *s, const struct op_plan *p)

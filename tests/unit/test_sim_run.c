@@ -220,6 +220,38 @@ static void run__overload_is_not_death(void **state)
 }
 
 /*
+ * A block of one frame on fast links: the window of what a port holds by Eq. 4 would let 7 of 15
+ * frames go, and the others a round trip later. The ports hold all of them, so `shuffle` takes as
+ * long as `linear`, which has no window.
+ */
+static void run__short_exchange_at_once(void **state)
+{
+	static const uint64_t sizes[] = { 64, 1024 };
+	struct cn_err err = { 0 };
+	struct cn_topo *t;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("4x4", 25000000000, 43, 75000000000, 45, &t, &err), 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		double ns[2];
+
+		for (int k = 0; k < 2; k++) {
+			struct sim_case c = exchange(t, k == 0 ? "shuffle" : "linear", sizes[i]);
+			struct sim_outcome out;
+
+			c.cluster.latency = 5 * CN_US;
+			c.iterations = 8;
+			assert_int_equal(sim_run(&c, &out, &err), COLLNET_OK);
+			assert_int_equal(out.wrong, 0);
+			assert_int_equal(out.drops, 0);
+			ns[k] = out.slowest_ns;
+		}
+		assert_true(ns[0] < 1.05 * ns[1]);
+	}
+	cn_topo_free(t);
+}
+
+/*
  * What goes forward along the chain and what comes back share each node's link: the block twice,
  * and not three times, as when a node sent all forward first, or had no room left in its window for
  * what comes back.
@@ -482,6 +514,7 @@ int main(void)
 		cmocka_unit_test(run__near_equation_2),
 		cmocka_unit_test(run__one_seed_one_result),
 		cmocka_unit_test(run__overload_is_not_death),
+		cmocka_unit_test(run__short_exchange_at_once),
 		cmocka_unit_test(run__chain_there_and_back),
 		cmocka_unit_test(run__hosts_that_do_not_meet),
 		cmocka_unit_test(run__first_exchange),

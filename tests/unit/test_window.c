@@ -423,6 +423,45 @@ static void transit__share_of_the_busiest_link(void **state)
 	cn_topo_free(t);
 }
 
+/* All frames at once come to a port at the mean rate of those who send through it. */
+static void burst__what_ports_hold(void **state)
+{
+	/* hosts of 1 Gbit/s and 43 frames, uplinks of so many Gbit/s and 45 */
+	static const struct {
+		const char *shape;
+		uint64_t uplink;
+		uint32_t frames;
+	} want[] = {
+		{ "8x2", 2, 0 },  /* 64 frames come at 4.27 Gbit/s: 34 are left, of 33.75 */
+		{ "8x2", 3, 1 },  /* 19 */
+		{ "8x2", 4, 2 },  /* 4; and 32.25 / 15 of a host's port */
+		{ "8x2", 10, 2 }, /* none */
+		{ "4x4", 3, 2 },  /* 48 at 3.2 */
+		{ "33", 1, 1 },	  /* 32.25 / 32 */
+		{ "34", 1, 0 },	  { "2", 1, 32 }, { "1", 1, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct cn_topo *t = NULL;
+
+		assert_int_equal(cn_topo_shape(want[i].shape, 1000000000, 43,
+					       want[i].uplink * 1000000000, 45, &t, NULL),
+				 0);
+		assert_int_equal(cn_topo_burst(t, t->hosts, t->nhosts), want[i].frames);
+		for (uint32_t k = 0; k < t->nlinks; k++) {
+			t->links[k].rate = 0;
+		}
+		/* nothing is known to have left a port: 33.75 / 64, 33.75 / 48 */
+		assert_int_equal(cn_topo_burst(t, t->hosts, t->nhosts),
+				 strchr(want[i].shape, 'x') != NULL ? 0 : want[i].frames);
+		cn_topo_input_buffered(t);
+		assert_int_equal(cn_topo_burst(t, t->hosts, t->nhosts),
+				 strchr(want[i].shape, 'x') != NULL ? 0 : want[i].frames);
+		cn_topo_free(t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +481,7 @@ int main(void)
 		cmocka_unit_test(pair_window__share_of_a_port),
 		cmocka_unit_test(fan_in__share_of_a_port),
 		cmocka_unit_test(transit__share_of_the_busiest_link),
+		cmocka_unit_test(burst__what_ports_hold),
 	};
 
 	return cmocka_run_group_tests_name("window", tests, NULL, NULL);

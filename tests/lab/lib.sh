@@ -213,6 +213,22 @@ no_drops() {
 	[ "$(json drops_total ports)" = 0 ] || { cat ports; fail "frames lost in ports: $what"; }
 }
 
+# window_kept FILE: in no row more was in flight than its window, or than all frames of an all-to-all so
+# short that it is sent at once: three quarters of a host's port of 43 frames hold what is for it.
+# A frame carries at least 1,400 bytes. Rows whose window is null have none.
+window_kept() {
+	for member in op window window_peak ranks nodes bytes_per_pair; do
+		json $member "$1" >"kept.$member"
+	done
+	paste -d' ' kept.op kept.window kept.window_peak kept.ranks kept.nodes kept.bytes_per_pair >kept
+	awk '{
+		frames = int(($6 + 1399) / 1400)
+		all = (frames > 0 ? frames : 1) * ($4 / $5) ^ 2 * ($5 - 1)
+		most = $1 == "alltoall" && all <= 32 && all > $2 ? all : $2
+		if ($2 != "null" && $3 > most) exit 1
+	}' kept || { cat "$1"; fail "more in flight than the window: ${what:-}"; }
+}
+
 # host_commands NAME...: writes these commands into the test's directory and puts it into PATH, so that
 # what runs on the hosts finds them. HERE is that directory.
 #

@@ -379,8 +379,11 @@ bool cn_engine_drain(struct cn_engine *e)
 	return drained;
 }
 
-static cn_time own_deadline(struct cn_engine *e)
+/* Cached, and found anew where it was touched; nothing else changes. */
+static cn_time own_deadline(const struct cn_engine *of)
 {
+	struct cn_engine *e = (struct cn_engine *)(uintptr_t)of;
+
 	if (e->touched) {
 		e->touched = false;
 		e->deadline = CN_NEVER;
@@ -396,8 +399,7 @@ static cn_time own_deadline(struct cn_engine *e)
 
 cn_time cn_engine_deadline(const struct cn_engine *e)
 {
-	/* The cached deadline is found anew where it was touched; nothing else changes. */
-	cn_time at = own_deadline((struct cn_engine *)(uintptr_t)e);
+	cn_time at = own_deadline(e);
 
 	for (const struct cn_transport *x = &e->own; x != NULL; x = x->next_active) {
 		at = cn_min_time(at, cn_transport_deadline(x));
@@ -407,7 +409,7 @@ cn_time cn_engine_deadline(const struct cn_engine *e)
 
 bool cn_engine_has_copies(const struct cn_engine *e)
 {
-	return own_deadline((struct cn_engine *)(uintptr_t)e) == CN_AFTER_FRAMES;
+	return own_deadline(e) == CN_AFTER_FRAMES;
 }
 
 void cn_engine_expire(struct cn_engine *e, cn_time now)

@@ -128,8 +128,8 @@ void cn_op_free_idle(struct cn_team *t, uint32_t keep);
 
 /* A rank called with this deadline; the first one of all ranks counts. */
 void cn_op_set_deadline(struct cn_op *op, cn_time now, cn_time deadline);
-/* When cn_op_expire() is to be called. */
 #define CN_AFTER_FRAMES 0 /* the deadline of copies within the node */
+/* When cn_op_expire() is to be called. */
 cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);
 /* All ranks of this node have called an operation: those that asked before are told. */

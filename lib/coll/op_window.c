@@ -8,21 +8,6 @@
 #include "coll/engine_state.h"
 #include "coll/op.h"
 
-/* Frames that a node has for another one, at most. */
-static uint64_t frames_per_pair(const struct cn_team *t, const struct cn_coll_args *a)
-{
-	const uint64_t payload = cn_node_payload(t->transport->node);
-	const struct cn_layout *l = &t->layout;
-	uint64_t local = 0;
-
-	for (uint32_t k = 0; k < l->nnodes; k++) {
-		const uint32_t here = l->first[k + 1] - l->first[k];
-
-		local = here > local ? here : local;
-	}
-	return local * local * (a->bytes / payload + (a->bytes % payload > 0 || a->bytes == 0));
-}
-
 /* Frames of the longest exchange that a node may send at once. */
 static uint32_t at_once_window(const struct cn_team *t)
 {
@@ -37,7 +22,8 @@ static bool goes_at_once(const struct cn_team *t, const struct cn_coll_args *a,
 
 	return g->window == CN_WINDOW_EXCHANGE && a->op == CN_OP_ALLTOALL && a->contention_aware &&
 	       at_once_window(t) > t->window[g->window] && known->window == known->most &&
-	       frames_per_pair(t, a) <= t->burst;
+	       cn_frames_per_pair(&t->layout, a->bytes, cn_node_payload(t->transport->node)) <=
+		       t->burst;
 }
 
 /* The window of an operation: what was asked for, else the algorithm's own. */

@@ -339,6 +339,8 @@ const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size);
  * only where no link has several channels, which the paper does not know. */
 unsigned cn_algorithm_guarantees(const struct cn_algorithm *a, const struct cn_layout *l);
 
+/* Frames of an all-to-all that a node has for another one, at most; `payload`: bytes of a frame. */
+uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t payload);
 /*
  * The window of a node where many send to one, so that no port overflows; *senders:
  * how many nodes may send at a time. Where the network is not known, its ports are taken for small

@@ -99,15 +99,30 @@ static bool rates_are_known(const struct cn_tree *t)
 	return t != NULL;
 }
 
+static uint32_t most_local(const struct cn_layout *l)
+{
+	uint32_t local = 0;
+
+	for (uint32_t k = 0; k < l->nnodes; k++) {
+		const uint32_t here = l->first[k + 1] - l->first[k];
+
+		local = here > local ? here : local;
+	}
+	return local;
+}
+
+uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t payload)
+{
+	const uint64_t local = most_local(l);
+
+	return local * local * (bytes / payload + (bytes % payload > 0 || bytes == 0));
+}
+
 static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
 		 struct cn_network *n)
 {
 	*n = (struct cn_network){ .layout = l, .plan = p, .cost = c };
-	for (uint32_t k = 0; k < l->nnodes; k++) {
-		uint32_t here = l->first[k + 1] - l->first[k];
-
-		n->local = here > n->local ? here : n->local;
-	}
+	n->local = most_local(l);
 	n->slowest = l->tree != NULL ? cn_cost_slowest(c, l->tree) : (uint64_t)c->rate;
 	windows(l, n);
 	n->rates_known = rates_are_known(l->tree);
@@ -127,12 +142,8 @@ static uint32_t messages(const struct cn_network *n, enum cn_op_kind op)
 /* As coll/op_window.c. */
 static bool goes_at_once(const struct cn_network *n)
 {
-	const uint64_t bytes = n->plan->bytes, payload = n->cost->payload;
-
-	return n->plan->op == CN_OP_ALLTOALL && n->burst > 0 &&
-	       (uint64_t)n->local * n->local *
-			       (bytes / payload + (bytes % payload > 0 || bytes == 0)) <=
-		       n->burst;
+	return n->plan->op == CN_OP_ALLTOALL &&
+	       cn_frames_per_pair(n->layout, n->plan->bytes, n->cost->payload) <= n->burst;
 }
 
 /*

@@ -246,7 +246,6 @@ int sim_trace_close(struct sim_trace *w, bool *cut, struct cn_err *err)
 		json_array_end(&w->json);
 		json_object_end(&w->json);
 		json_end(&w->json);
-		note_error(w->trace, &w->trace_error);
 		rc = close_file(w->trace, w->trace_error, "--trace", w->trace_path, err);
 	}
 	if (w->pcap != NULL) {

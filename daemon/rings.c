@@ -14,6 +14,7 @@
 #include "daemon/daemon.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -96,6 +97,7 @@ uint32_t cn_client_rings_serve(struct cn_client *c, uint32_t max)
 		return 0;
 	}
 	poll_client(c);
+	cn_shm_ring_set_processor(&c->requests, sched_getcpu());
 	while (n < max && serve_one(c)) {
 		n++;
 	}

@@ -2,15 +2,16 @@
 /*
  * The library's side of the rings: requests in, completions out, and waiting for them.
  *
- * A wait polls the ring of completions for as long as util/spin.h allows, and then sleeps: at
- * first, for FUTEX_FOR, on a futex in the ring, and then on the socket, on which the daemon wakes
- * it with a message. The socket is looked at only then, and every SOCKET_EVERY by callers that
- * never wait, and with it whether the daemon is there.
+ * A wait polls the ring of completions for as long as util/spin.h allows, unless the daemon runs on
+ * the same processor, and then sleeps: at first, for FUTEX_FOR, on a futex in the ring, and then on
+ * the socket, on which the daemon wakes it with a message. The socket is looked at only then, and
+ * every SOCKET_EVERY by callers that never wait, and with it whether the daemon is there.
  */
 #include "client/daemon.h"
 
 #include "client/reduce.h"
 
+#include <sched.h>
 #include <string.h>
 
 #define SOCKET_EVERY CN_MS
@@ -130,6 +131,16 @@ int cn_rings_completions(struct collnet *c)
 	return n;
 }
 
+/*
+ * Whether to yield and poll again rather than sleep. On the processor of the daemon, each time that
+ * the daemon yields would be a switch to this process and back, and to sleep is one.
+ */
+static bool polls(struct cn_daemon_side *d, cn_time now)
+{
+	return !cn_shm_ring_shares_processor(&d->requests, sched_getcpu()) &&
+	       cn_spin_wait(&d->spin, now);
+}
+
 void cn_rings_progress(struct collnet *c, cn_time until)
 {
 	struct cn_daemon_side *d = c->impl;
@@ -146,7 +157,7 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 			}
 			return;
 		}
-		if (cn_spin_wait(&d->spin, now)) {
+		if (polls(d, now)) {
 			cn_yield(c);
 		} else if (!cn_socket_probe(c, now)) {
 			return;

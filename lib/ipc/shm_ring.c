@@ -42,6 +42,12 @@ uint32_t cn_shm_ring_wake(struct cn_shm_ring *r)
 	return __atomic_exchange_n(&r->shared->asleep, CN_SHM_RING_AWAKE, __ATOMIC_RELAXED);
 }
 
+bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor)
+{
+	return processor >= 0 &&
+	       __atomic_load_n(&r->shared->processor, __ATOMIC_RELAXED) == (uint32_t)processor + 1;
+}
+
 enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const void **slot)
 {
 	const uint32_t used = __atomic_load_n(&r->shared->tail, __ATOMIC_ACQUIRE) - r->at;
@@ -57,6 +63,12 @@ void cn_shm_ring_pop(struct cn_shm_ring *r)
 {
 	/* What was copied from the slot was read before this. */
 	__atomic_store_n(&r->shared->head, ++r->at, __ATOMIC_RELEASE);
+}
+
+void cn_shm_ring_set_processor(struct cn_shm_ring *r, int processor)
+{
+	__atomic_store_n(&r->shared->processor, processor < 0 ? 0 : (uint32_t)processor + 1,
+			 __ATOMIC_RELAXED);
 }
 
 bool cn_shm_ring_sleep(struct cn_shm_ring *r, enum cn_shm_ring_sleep on)

@@ -4,8 +4,9 @@
  *
  * Shared are the slots and two counters, each in a cache line that only one side writes: `tail`,
  * the messages ever put in, is the producer's; `head`, those ever taken out, is the consumer's, and
- * so is `asleep`, except that a producer clears it. They wrap around at 2^32. A side works with a
- * copy of its own counter, so that nothing it has written is read back.
+ * so are `processor` and `asleep`, except that a producer clears `asleep`. The counters wrap around
+ * at 2^32. A side works with a copy of its own counter, so that nothing it has written is read
+ * back.
  *
  * The other side is not trusted. A counter that it cannot have makes the ring broken, which the
  * caller ends; a slot's index is masked. A slot that the consumer looks at can change at any time
@@ -14,6 +15,9 @@
  * To sleep, the consumer announces it and looks once more; a producer puts a message in and then
  * looks whether the consumer is asleep. One of the two sees the other. How the consumer is woken it
  * announces, too.
+ *
+ * A consumer says on which processor it runs. For a producer on the same one, to poll for what the
+ * consumer will do is in vain: the consumer runs only while the producer does not.
  */
 #ifndef CN_SHM_RING_H
 #define CN_SHM_RING_H
@@ -27,7 +31,8 @@
 struct cn_shm_ring_shared {
 	_Alignas(CN_SHM_RING_LINE) uint32_t tail;
 	_Alignas(CN_SHM_RING_LINE) uint32_t head;
-	uint32_t asleep; /* enum cn_shm_ring_sleep */
+	uint32_t asleep;    /* enum cn_shm_ring_sleep */
+	uint32_t processor; /* of the consumer, when it said so last, + 1; 0: not known */
 	_Alignas(CN_SHM_RING_LINE) uint8_t slots[];
 };
 
@@ -66,11 +71,15 @@ enum cn_shm_ring_status cn_shm_ring_put(struct cn_shm_ring *r, const void *m, si
 /* Producer, after a message was put in: once, on what the consumer sleeps that must be woken. A
  * consumer that is not trusted may have written any number. */
 uint32_t cn_shm_ring_wake(struct cn_shm_ring *r);
+/* Producer: whether the consumer runs on this processor (-1: not known), by what it said last. */
+bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor);
 
 /* Consumer: the next message, which stays until cn_shm_ring_pop(). CN_SHM_RING_NONE: the ring is
  * empty. */
 enum cn_shm_ring_status cn_shm_ring_front(const struct cn_shm_ring *r, const void **slot);
 void cn_shm_ring_pop(struct cn_shm_ring *r);
+/* Consumer: runs on this processor, as sched_getcpu() numbers them (-1: not known). */
+void cn_shm_ring_set_processor(struct cn_shm_ring *r, int processor);
 /*
  * Consumer: announces that it sleeps. False: there is a message, or the ring is broken, and it must
  * not sleep.

@@ -168,6 +168,21 @@ static void sleep__is_refused_while_there_is_a_message(void **state)
 	assert_false(cn_shm_ring_wake(&producer));
 }
 
+static void processor__is_the_consumers(void **state)
+{
+	(void)state;
+	assert_false(cn_shm_ring_shares_processor(&producer, 0));
+	assert_false(cn_shm_ring_shares_processor(&producer, -1));
+	cn_shm_ring_set_processor(&consumer, 0);
+	assert_true(cn_shm_ring_shares_processor(&producer, 0));
+	assert_false(cn_shm_ring_shares_processor(&producer, 1));
+	cn_shm_ring_set_processor(&consumer, 3);
+	assert_true(cn_shm_ring_shares_processor(&producer, 3));
+	cn_shm_ring_set_processor(&consumer, -1);
+	assert_false(cn_shm_ring_shares_processor(&producer, 3));
+	assert_false(cn_shm_ring_shares_processor(&producer, -1));
+}
+
 /* ---- two threads ---------------------------------------------------------------------- */
 
 #define MESSAGES 20000u
@@ -228,6 +243,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(put__a_full_ring_keeps_what_it_has, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(counters__wrap_around, setup, teardown),
+		cmocka_unit_test_setup_teardown(processor__is_the_consumers, setup, teardown),
 		cmocka_unit_test_setup_teardown(counters__hostile, setup, teardown),
 		cmocka_unit_test_setup_teardown(sleep__is_refused_while_there_is_a_message, setup,
 						teardown),

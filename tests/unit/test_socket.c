@@ -3,6 +3,8 @@
  * lib/client/socket.c, rings.c and daemon.c, through the public functions, against a daemon that is
  * this test: a child process that speaks lib/ipc/msg.h and misbehaves.
  */
+#include <linux/futex.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,10 +24,19 @@
 
 #include "ipc/msg.h"
 #include "util/clock.h"
+#include "util/spin.h"
 
 static char directory[] = "/tmp/test_socket.XXXXXX";
 static struct sockaddr_un name = { .sun_family = AF_UNIX };
 static pid_t child;
+static uint32_t yields;
+
+/* The library's calls come here, too. */
+int sched_yield(void)
+{
+	yields++;
+	return (int)syscall(SYS_sched_yield);
+}
 
 /* ---- the daemon ----------------------------------------------------------------------- */
 
@@ -35,7 +47,9 @@ enum behaviour {
 	WRONG_DONE, /* responds to PING, and completes a request that is not pending */
 	WRONG_RING, /* responds to PING, and writes an impossible counter */
 	DYING,	    /* completes what a client has outstanding, and ends */
-	ENDS,	    /* closes the connection after the handshake */
+	BESIDE, /* completes all requests after a while, and says that it runs on this processor */
+	ELSEWHERE, /* the same, but does not say where it runs */
+	ENDS,	   /* closes the connection after the handshake */
 	REFUSES,
 };
 
@@ -49,6 +63,28 @@ static void respond(int fd, uint32_t type, uint32_t tag)
 	if (send(fd, &m, cn_msg_size(type), MSG_NOSIGNAL) < 0) {
 		_exit(1);
 	}
+}
+
+/* Completes every JOIN, with an error, when the client waits for it. */
+static void complete_joins(int fd, struct cn_shm_ring *completions, const struct cn_msg_done *how)
+{
+	struct cn_msg_done done = *how;
+	union cn_msg m;
+
+	while (recv(fd, &m, sizeof(m), 0) > 0) {
+		if (m.head.type == CN_MSG_LEAVE) {
+			respond(fd, CN_MSG_REPLY, m.head.tag);
+		} else if (m.head.type == CN_MSG_JOIN) {
+			usleep(200);
+			done.head.tag = m.head.tag;
+			cn_shm_ring_put(completions, &done, sizeof(done));
+			if (cn_shm_ring_wake(completions) == CN_SHM_RING_ON_FUTEX) {
+				syscall(SYS_futex, &completions->shared->asleep, FUTEX_WAKE, 1,
+					NULL, NULL, 0);
+			}
+		}
+	}
+	_exit(0);
 }
 
 /* Makes the rings, and does to them what the client is to find there. */
@@ -84,9 +120,12 @@ static void hand_out_rings(int fd, const struct cn_msg_region *request, enum beh
 		cn_shm_ring_put(&completions, &done, sizeof(done));
 	} else if (b == WRONG_RING) {
 		completions.shared->tail = CN_MSG_RING_SLOTS + 1;
-	} else if (b == DYING) {
+	} else {
 		done.status = COLLNET_EIFACE;
 		strcpy(done.text, "the daemon had its reasons");
+	}
+	if (b == BESIDE) {
+		cn_shm_ring_set_processor(&requests, sched_getcpu());
 	}
 	memset(&control, 0, sizeof(control));
 	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
@@ -95,6 +134,9 @@ static void hand_out_rings(int fd, const struct cn_msg_region *request, enum beh
 	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &memory, sizeof(memory));
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL) != (ssize_t)sizeof(r)) {
 		_exit(1);
+	}
+	if (b == BESIDE || b == ELSEWHERE) {
+		complete_joins(fd, &completions, &done);
 	}
 	if (b == DYING) {
 		union cn_msg m;
@@ -264,6 +306,34 @@ static void rings__completions_of_a_daemon_that_ended(void **state)
 	end(c);
 }
 
+/* The yields of a context whose waits are long, so that one in CN_SPIN_PROBE polls. */
+static uint32_t yields_beside(enum behaviour b)
+{
+	collnet_t *c = open_context(b, 1500);
+	const uint32_t before = yields;
+
+	for (uint32_t i = 0; i < 3 * CN_SPIN_PROBE; i++) {
+		join_fails(c, 1000, COLLNET_EIFACE);
+	}
+	end(c);
+	return yields - before;
+}
+
+/* To poll for a daemon that has no other processor than this one is in vain. */
+static void rings__a_daemon_on_the_same_processor_is_not_polled_for(void **state)
+{
+	cpu_set_t all, one;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(yields_beside(BESIDE), 0);
+	assert_int_not_equal(yields_beside(ELSEWHERE), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
 static void request__a_closed_connection(void **state)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
@@ -301,6 +371,7 @@ int main(void)
 		cmocka_unit_test(request__unexpected_responses_end_the_context),
 		cmocka_unit_test(rings__what_no_daemon_writes_ends_the_context),
 		cmocka_unit_test(rings__completions_of_a_daemon_that_ended),
+		cmocka_unit_test(rings__a_daemon_on_the_same_processor_is_not_polled_for),
 		cmocka_unit_test(request__a_closed_connection),
 		cmocka_unit_test(open__refusals_and_missing_daemons),
 	};

@@ -363,7 +363,7 @@ static struct script script_of(struct fixture *w, const char *mac, const char *n
 	c.node.max_peers = SCRIPT_PEERS;
 	c.node.window = 8;
 	c.node.reorder = 8; /* as the daemon has it */
-	c.node.pool_frames = 32;
+	c.node.pool_frames = 16;
 	c.max_teams = 2;
 	c.max_endpoints = 2;
 	script_check(cn_engine_new(&c, &w->engine, NULL) == COLLNET_OK);

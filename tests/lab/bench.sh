@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The benchmark: every operation and algorithm checked, the fields of its JSON, its statuses; and
 # that --verify sees a wrong byte.
-# run: user asan
+# run: user asan-long
 # timeout: 240
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -2,7 +2,7 @@
 # How soon everybody knows of a death, and whether they can say whose it was: daemons, ranks and
 # cables, in the middle of an exchange and of a silent wait. The bound is two seconds; as the
 # machine may be busy, this looks for 3.5, and prints what it found.
-# run: asan
+# run: asan-long
 # timeout: 240
 . "$(dirname "$0")/lib.sh"
 need_lab

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Frames that come twice, or late: right bytes all the same.
-# run: asan
+# run: asan-long
 # timeout: 180
 . "$(dirname "$0")/lib.sh"
 need_lab

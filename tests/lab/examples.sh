@@ -2,7 +2,7 @@
 # The programs of examples/: each checks its own result.
 # timeout: 180
 # beside: others
-# run: asan
+# run: asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab
 need cg exchange fft2d train

@@ -2,7 +2,7 @@
 # The interface of a daemon goes down, is missing at the start, is removed and created again; and
 # the daemon reads its configuration again.
 # timeout: 240
-# run: root asan
+# run: root asan-long
 . "$(dirname "$0")/lib.sh"
 need_lab
 

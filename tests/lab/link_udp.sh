@@ -2,6 +2,7 @@
 # Link udp: collectives between daemons and between programs without any privilege, by a multicast
 # group, a file, a list and what a launcher names, and across a router; a killed worker is announced.
 # timeout: 180
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need setpriv

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Frames that get lost at random: right bytes all the same, in reasonable time, and the losses are
 # made good by sending again.
-# run: asan
+# run: asan-long
 # timeout: 180
 # beside: others
 . "$(dirname "$0")/lib.sh"

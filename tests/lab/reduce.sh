@@ -2,7 +2,7 @@
 # Reductions through the library: one rank per node and two, daemons and direct mode; every type and
 # operation, every function and algorithm, a product that is not commutative, wrong arguments; and
 # sums of floats with the same bits by every run, with frames lost too.
-# run: asan
+# run: asan-long
 # timeout: 240
 # beside: others
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Broadcast, scatter and gather through the library: every root, in place and outstanding, with one
 # rank a node and with two; wrong roots; and ranks that disagree, of which none hangs.
-# run: asan
+# run: asan-long
 # timeout: 240
 # beside: others
 . "$(dirname "$0")/lib.sh"

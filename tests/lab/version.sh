@@ -2,6 +2,7 @@
 # A host that speaks another wire version: the ranks that miss its rank name it, and so does status.
 # run: asan
 # timeout: 120
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need frames

@@ -34,6 +34,7 @@
 
 #include <sys/types.h>
 
+#include "coll/combine.h"
 #include "ipc/msg.h"
 #include "node/runtime.h"
 #include "util/spin.h"
@@ -128,6 +129,10 @@ struct cn_op_slot {
 	struct cn_block *blocks; /* of a vector operation; NULL: none */
 	struct cn_received received;
 	struct cn_reducer reducer;
+	/* Of a reduction of short blocks: how and where the daemon combines them. */
+	cn_combine_function *arithmetic;
+	enum collnet_type type;
+	struct cn_combine_buffers buffers;
 	uint32_t piece; /* number of the last one that the client was given to combine */
 	bool combining; /* it has it still */
 };
@@ -315,8 +320,10 @@ int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_m
 
 /* ---- combine.c ------------------------------------------------------------------------ */
 
-/* The client of the request combines its pieces. */
-struct cn_reducer *cn_combine_by(struct cn_op_slot *op);
+/* Combines the pieces of the request, of which `call` has the sizes: the client, or, if they are
+ * short, the daemon. */
+struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_args *a,
+				 const struct cn_call *call);
 /* A COMBINED; ignored where its piece is not outstanding any more. */
 void cn_combined(struct cn_client *c, const struct cn_msg_combined *m);
 

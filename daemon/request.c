@@ -329,7 +329,7 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	a.recv = cn_mapping_resolve(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
 	a.scratch = cn_mapping_resolve(c, &m->scratch, cn_call_scratch_bytes(&call), &op->scratch,
 				       &scratch_ok);
-	a.reducer = cn_op_reduces(a.op) ? cn_combine_by(op) : NULL;
+	a.reducer = cn_op_reduces(a.op) ? cn_combine_by(op, &a, &call) : NULL;
 	if (!send_ok || !recv_ok || !scratch_ok ||
 	    cn_call_check_buffers(&call, a.send, a.recv, NULL) != COLLNET_OK ||
 	    cn_call_swaps(&call, a.send, a.recv)) {

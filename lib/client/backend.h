@@ -43,15 +43,10 @@ struct cn_reduction_call {
 	struct collnet_user_op user;
 };
 
-struct cn_memory {
-	uint8_t *p;
-	uint64_t bytes;
-};
-
 /* Of a request: where its pieces are in this process. */
 struct cn_request_reduction {
 	struct cn_reduction_call call;
-	struct cn_memory send, recv, scratch;
+	struct cn_combine_buffers buffers;
 	struct cn_reducer reducer; /* direct */
 	struct cn_combine piece;   /* direct: for the caller's thread, if `waiting` */
 	bool waiting;

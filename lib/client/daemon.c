@@ -375,9 +375,9 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	m.recv = mem.out_place;
 	m.blocks = mem.blocks_place;
 	m.scratch = mem.scratch_place;
-	r->reduction.send = memory_at(d, &m.send, in_len);
-	r->reduction.recv = memory_at(d, &m.recv, mem.out_len);
-	r->reduction.scratch = memory_at(d, &m.scratch, mem.scratch_len);
+	r->reduction.buffers.send = memory_at(d, &m.send, in_len);
+	r->reduction.buffers.recv = memory_at(d, &m.recv, mem.out_len);
+	r->reduction.buffers.scratch = memory_at(d, &m.scratch, mem.scratch_len);
 	if (in_place) {
 		m.send = m.recv;
 		m.send.offset += own;

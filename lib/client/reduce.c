@@ -149,49 +149,19 @@ int cn_reduction_check(const struct cn_reduction_call *k, const void *send, cons
 	return COLLNET_OK;
 }
 
-/* The address of a place of n times `bytes`; NULL: it is not within the buffer. */
-static uint8_t *address(const struct cn_request_reduction *x, const struct cn_span *s,
-			uint64_t bytes, uint32_t n)
-{
-	const struct cn_memory *m;
-
-	switch (s->buffer) {
-	case CN_BUF_SEND:
-		m = &x->send;
-		break;
-	case CN_BUF_RECV:
-		m = &x->recv;
-		break;
-	case CN_BUF_SCRATCH:
-		m = &x->scratch;
-		break;
-	default:
-		return NULL;
-	}
-	return n > 0 && s->offset <= m->bytes && bytes <= (m->bytes - s->offset) / n
-		       ? m->p + s->offset
-		       : NULL;
-}
-
 bool cn_request_combine(struct collnet_request *r, const struct cn_combine *piece)
 {
-	const struct cn_request_reduction *x = &r->reduction;
-	const struct cn_reduction_call *k = &x->call;
-	const uint8_t *left = address(x, &piece->left, piece->bytes, 1);
-	const uint8_t *right = address(x, &piece->right, piece->bytes, piece->operands);
-	uint8_t *out = address(x, &piece->out, piece->bytes, 1);
-	size_t count;
+	const struct cn_reduction_call *k = &r->reduction.call;
+	struct cn_operands o;
 
-	if (left == NULL || right == NULL || out == NULL || k->element == 0 ||
-	    piece->bytes % k->element != 0) {
+	if (!cn_combine_operands(&r->reduction.buffers, piece, k->element, &o)) {
 		return false;
 	}
-	count = piece->bytes / k->element;
-	for (uint32_t i = 0; i < piece->operands; i++, left = out, right += piece->bytes) {
+	for (uint32_t i = 0; i < piece->operands; i++, o.left = o.out, o.right += piece->bytes) {
 		if (k->combine != NULL) {
-			k->combine(left, right, out, count);
+			k->combine(o.left, o.right, o.out, o.count);
 		} else {
-			k->user.combine(left, right, out, count, k->user.context);
+			k->user.combine(o.left, o.right, o.out, o.count, k->user.context);
 		}
 	}
 	return true;

@@ -257,3 +257,46 @@ uint16_t cn_combine_id(enum collnet_type type, enum collnet_op op)
 {
 	return (uint16_t)((unsigned)op << 8 | (op == COLLNET_USER ? 0 : (unsigned)type));
 }
+
+cn_combine_function *cn_combine_of_id(uint16_t id, enum collnet_type *type)
+{
+	*type = (enum collnet_type)(id & 0xff);
+	return cn_combine_find(*type, (enum collnet_op)(id >> 8));
+}
+
+/* ---- pieces --------------------------------------------------------------------------- */
+
+/* The address of a place of n times `bytes`; NULL: it is not within the buffer. */
+static uint8_t *address(const struct cn_combine_buffers *b, const struct cn_span *s, uint64_t bytes,
+			uint32_t n)
+{
+	const struct cn_memory *m;
+
+	switch (s->buffer) {
+	case CN_BUF_SEND:
+		m = &b->send;
+		break;
+	case CN_BUF_RECV:
+		m = &b->recv;
+		break;
+	case CN_BUF_SCRATCH:
+		m = &b->scratch;
+		break;
+	default:
+		return NULL;
+	}
+	return n > 0 && s->offset <= m->bytes && bytes <= (m->bytes - s->offset) / n
+		       ? m->p + s->offset
+		       : NULL;
+}
+
+bool cn_combine_operands(const struct cn_combine_buffers *b, const struct cn_combine *piece,
+			 size_t element, struct cn_operands *out)
+{
+	out->left = address(b, &piece->left, piece->bytes, 1);
+	out->right = address(b, &piece->right, piece->bytes, piece->operands);
+	out->out = address(b, &piece->out, piece->bytes, 1);
+	out->count = element > 0 ? piece->bytes / element : 0;
+	return out->left != NULL && out->right != NULL && out->out != NULL && element > 0 &&
+	       piece->bytes % element == 0;
+}

@@ -6,6 +6,7 @@
 #ifndef CN_COMBINE_H
 #define CN_COMBINE_H
 
+#include "coll/engine.h"
 #include "collnet/collnet.h"
 #include "util/util.h"
 
@@ -19,5 +20,29 @@ size_t cn_type_bytes(enum collnet_type type);
 size_t cn_type_alignment(enum collnet_type type);
 /* The operation as the ranks must agree on it, for struct cn_plan. */
 uint16_t cn_combine_id(enum collnet_type type, enum collnet_op op);
+/* The type of such a number, and its arithmetic; NULL: it is user-defined, or of no such operation.
+ */
+cn_combine_function *cn_combine_of_id(uint16_t id, enum collnet_type *type);
+
+struct cn_memory {
+	uint8_t *p;
+	uint64_t bytes;
+};
+
+/* A rank's buffers, where this process has them. */
+struct cn_combine_buffers {
+	struct cn_memory send, recv, scratch;
+};
+
+/* A piece's first operands, of `count` elements each; the others follow the right one. */
+struct cn_operands {
+	const uint8_t *left, *right;
+	uint8_t *out;
+	size_t count;
+};
+
+/* False: the piece is not within the buffers, or not of whole elements of so many bytes. */
+bool cn_combine_operands(const struct cn_combine_buffers *b, const struct cn_combine *piece,
+			 size_t element, struct cn_operands *out);
 
 #endif

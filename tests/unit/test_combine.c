@@ -242,6 +242,60 @@ static void reduction_settle__names_what_there_is(void **state)
 				      "MAXLOC, and COLLNET_USER");
 }
 
+static void of_id__is_the_inverse(void **state)
+{
+	enum collnet_type type;
+
+	(void)state;
+	for (int t = 0; t < 64; t++) {
+		for (int op = 0; op < 64; op++) {
+			const uint16_t id = cn_combine_id((enum collnet_type)t,
+							  (enum collnet_op)op);
+			cn_combine_function *f = cn_combine_find((enum collnet_type)t,
+								 (enum collnet_op)op);
+
+			assert_ptr_equal(cn_combine_of_id(id, &type), f);
+			assert_true(f == NULL || (int)type == t);
+		}
+	}
+}
+
+static void operands__are_within_the_buffers(void **state)
+{
+	uint8_t memory[3][64];
+	const struct cn_combine_buffers b = { { memory[0], 16 },
+					      { memory[1], 32 },
+					      { memory[2], 64 } };
+	struct cn_combine piece = {
+		.left = { .buffer = CN_BUF_SEND, .offset = 8 },
+		.right = { .buffer = CN_BUF_SCRATCH, .offset = 40 },
+		.out = { .buffer = CN_BUF_RECV, .offset = 24 },
+		.bytes = 8,
+		.operands = 3,
+	};
+	struct cn_operands o;
+
+	(void)state;
+	assert_true(cn_combine_operands(&b, &piece, 4, &o));
+	assert_ptr_equal(o.left, memory[0] + 8);
+	assert_ptr_equal(o.right, memory[2] + 40);
+	assert_ptr_equal(o.out, memory[1] + 24);
+	assert_int_equal(o.count, 2);
+	assert_false(cn_combine_operands(&b, &piece, 3, &o));
+	assert_false(cn_combine_operands(&b, &piece, 0, &o));
+	piece.operands = 4; /* one behind the end */
+	assert_false(cn_combine_operands(&b, &piece, 4, &o));
+	piece.operands = 0;
+	assert_false(cn_combine_operands(&b, &piece, 4, &o));
+	piece.operands = 1;
+	piece.left.offset = UINT64_MAX - 3;
+	assert_false(cn_combine_operands(&b, &piece, 4, &o));
+	piece.left.offset = 12;
+	assert_false(cn_combine_operands(&b, &piece, 4, &o));
+	piece.left = (struct cn_span){ .buffer = CN_BUF_DIGEST };
+	assert_false(cn_combine_operands(&b, &piece, 4, &o));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +306,8 @@ int main(void)
 		cmocka_unit_test(combine__lengths_and_places),
 		cmocka_unit_test(find__what_there_is),
 		cmocka_unit_test(reduction_settle__names_what_there_is),
+		cmocka_unit_test(of_id__is_the_inverse),
+		cmocka_unit_test(operands__are_within_the_buffers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,13 +171,29 @@ static int check_teams(struct cn_client *c, uint64_t owner, const char *job, str
 			  : cn_quota_check(c->daemon, c->user, CN_QUOTA_TEAMS, count, 1, err);
 }
 
+static int join(struct cn_client *c, const struct cn_msg_join *m, struct cn_done *done,
+		struct cn_member **out, struct cn_err *err)
+{
+	const struct cn_split_call call = { m->job, m->making, m->color, m->key };
+	const cn_time now = c->daemon->now, deadline = deadline_of(c, m->timeout_ms);
+
+	if (m->derived == 0) {
+		return cn_team_join(c->daemon->runtime.engine, now, owner_of(c, m->secret), m->job,
+				    m->rank, m->ranks, deadline, done, out, err);
+	}
+	return m->making != CN_MAKING_NONE
+		       ? cn_team_split(c->teams[m->parent], now, &call, deadline, done, out, err)
+		       : cn_team_derive(c->teams[m->parent], now, m->job, m->rank, m->ranks,
+					m->members, deadline, done, out, err);
+}
+
 static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 {
+	const bool outside = m->derived != 0 && m->making != CN_MAKING_NONE && m->color < 0;
 	struct cn_member *member = NULL;
 	struct cn_op_slot *op;
 	struct cn_err err;
 	uint64_t owner;
-	int rc;
 
 	if (c->teams[m->team] != NULL || lost_team(c, m->team)) {
 		return violation(c, "team number in use");
@@ -191,21 +207,14 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 		return !c->marked;
 	}
 	owner = m->derived != 0 ? cn_member_owner(c->teams[m->parent]) : owner_of(c, m->secret);
-	if (is_down(c, &err) || check_teams(c, owner, m->job, &err) != COLLNET_OK) {
+	if (is_down(c, &err) || (!outside && check_teams(c, owner, m->job, &err) != COLLNET_OK) ||
+	    join(c, m, &op->done, &member, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
-	rc = m->derived != 0
-		     ? cn_team_derive(c->teams[m->parent], c->daemon->now, m->job, m->rank,
-				      m->ranks, m->members, deadline_of(c, m->timeout_ms),
-				      &op->done, &member, &err)
-		     : cn_team_join(c->daemon->runtime.engine, c->daemon->now, owner, m->job,
-				    m->rank, m->ranks, deadline_of(c, m->timeout_ms), &op->done,
-				    &member, &err);
-	if (rc != COLLNET_OK) {
-		return op_refused(op, &err);
+	if (member != NULL) {
+		cn_member_set_payer(member, c->uid);
+		c->teams[m->team] = member;
 	}
-	cn_member_set_payer(member, c->uid);
-	c->teams[m->team] = member;
 	return true;
 }
 
@@ -240,6 +249,8 @@ static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 		return violation(c, "team number not in use");
 	}
 	ranks = cn_member_ranks(member);
+	a.rank = cn_member_rank(member);
+	a.ranks = ranks;
 	a.nodes = cn_member_nodes(member);
 	a.run = cn_member_run(member);
 	while (a.count < CN_MSG_PAGE && m->first + a.count < ranks) {

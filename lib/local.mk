@@ -250,6 +250,8 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/source.c \
 	lib/coll/source.h \
 	lib/coll/stream.h \
+	lib/coll/split.c \
+	lib/coll/split.h \
 	lib/coll/team.c \
 	lib/coll/team.h \
 	lib/coll/team_ready.c \

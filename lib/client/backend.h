@@ -160,6 +160,13 @@ struct collnet {
 	struct collnet_request requests[CN_MSG_REQUESTS];
 };
 
+/* What a team is made of; no parent: of nothing. */
+struct cn_origin {
+	const struct collnet_team *parent;
+	const uint64_t *members; /* it is derived from these, a bit for each; or NULL, and */
+	const struct cn_split_call *split; /* the parent is divided */
+};
+
 /*
  * What a backend does. Functions that post a request return an error, and then the request is
  * the caller's again; or COLLNET_OK, and then cn_request_done() is called on it exactly once,
@@ -185,11 +192,11 @@ struct cn_backend {
 		     struct cn_err *err);
 	void (*free)(struct collnet *c, uint32_t index, struct cn_piece *piece);
 
-	/* A derived team if there is a parent, of which `members` has a bit per rank. */
-	int (*join)(struct collnet_team *t, const struct collnet_team *parent,
-		    const uint64_t *members, struct collnet_request *r, uint32_t timeout_ms,
-		    struct cn_err *err);
-	/* Fills in t->nodes, t->run and t->names of a team that is ready. */
+	/* With a split, of which the job is t's. Its color less than 0: there is nothing to leave.
+	 */
+	int (*join)(struct collnet_team *t, const struct cn_origin *from, struct collnet_request *r,
+		    uint32_t timeout_ms, struct cn_err *err);
+	/* Fills in t->rank, t->ranks, t->nodes, t->run and t->names of a team that is ready. */
 	int (*ranks)(struct collnet_team *t, struct cn_err *err);
 	/* After a join that was posted, however it ended. */
 	void (*leave)(struct collnet_team *t);
@@ -291,12 +298,11 @@ struct cn_coll_call {
 };
 
 /*
- * Joins the team with these options, which are complete, and waits for the others. With a parent
- * and a bit for each of its ranks that takes part, the team is derived from it.
+ * Joins the team with these options, which are complete, and waits for the others. Where a parent
+ * is divided, rank and size are its own. NULL is the team of a color that is less than 0.
  */
 int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64_t secret,
-		 const struct collnet_team *parent, const uint64_t *members,
-		 struct collnet_team **out);
+		 const struct cn_origin *from, struct collnet_team **out);
 
 int cn_coll_run(collnet_team_t *t, const struct cn_coll_call *call,
 		const struct collnet_coll_options *o);

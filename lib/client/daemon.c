@@ -85,9 +85,8 @@ static void daemon_free(struct collnet *c, uint32_t index, struct cn_piece *piec
 
 /* ---- teams ---------------------------------------------------------------------------- */
 
-static int daemon_join(struct collnet_team *t, const struct collnet_team *parent,
-		       const uint64_t *members, struct collnet_request *r, uint32_t timeout_ms,
-		       struct cn_err *err)
+static int daemon_join(struct collnet_team *t, const struct cn_origin *from,
+		       struct collnet_request *r, uint32_t timeout_ms, struct cn_err *err)
 {
 	struct cn_msg_join m = {
 		.head = { .type = CN_MSG_JOIN, .tag = r->number },
@@ -99,10 +98,18 @@ static int daemon_join(struct collnet_team *t, const struct collnet_team *parent
 	};
 	int rc = cn_rings_open(t->c, err);
 
-	if (parent != NULL) {
+	if (from->parent != NULL) {
 		m.derived = 1;
-		m.parent = parent->number;
-		memcpy(m.members, members, ((size_t)parent->ranks + 63) / 64 * sizeof(*members));
+		m.parent = from->parent->number;
+	}
+	if (from->members != NULL) {
+		memcpy(m.members, from->members,
+		       ((size_t)from->parent->ranks + 63) / 64 * sizeof(*m.members));
+	}
+	if (from->split != NULL) {
+		m.making = from->split->making;
+		m.color = from->split->color;
+		m.key = from->split->key;
 	}
 	memcpy(m.job, t->job, sizeof(m.job));
 	return rc == COLLNET_OK ? cn_socket_send(t->c, &m, sizeof(m), err) : rc;
@@ -115,20 +122,23 @@ static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
 	struct cn_msg_ranks m = { .head = { .type = CN_MSG_RANKS }, .team = t->number };
 	int rc;
 
-	while (m.first < t->ranks) {
+	do {
 		rc = cn_socket_request(t->c, &m, sizeof(m), CN_MSG_RANK_NAMES, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
-		if (response->count == 0 || response->count > t->ranks - m.first) {
+		if (response->count == 0 || response->ranks > t->ranks ||
+		    m.first >= response->ranks || response->count > response->ranks - m.first) {
 			cn_socket_gone(t->c, COLLNET_EPROTO, "does not know the ranks of a team");
 			return cn_fail(err, t->c->gone.code, "%s", t->c->gone.text);
 		}
 		memcpy(t->names[m.first], response->names, response->count * sizeof(t->names[0]));
+		t->rank = response->rank;
+		t->ranks = response->ranks;
 		t->nodes = response->nodes;
 		t->run = response->run;
 		m.first += response->count;
-	}
+	} while (m.first < t->ranks);
 	return COLLNET_OK;
 }
 

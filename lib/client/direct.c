@@ -371,24 +371,28 @@ static void direct_free(struct collnet *c, uint32_t index, struct cn_piece *piec
 	munmap(piece->p, piece->bytes);
 }
 
-static int direct_join(struct collnet_team *t, const struct collnet_team *parent,
-		       const uint64_t *members, struct collnet_request *r, uint32_t timeout_ms,
-		       struct cn_err *err)
+static int direct_join(struct collnet_team *t, const struct cn_origin *from,
+		       struct collnet_request *r, uint32_t timeout_ms, struct cn_err *err)
 {
-	struct direct *d = t->c->impl;
-
 	(void)timeout_ms;
 	r->done.fn = direct_done;
-	if (parent != NULL) {
-		return cn_team_derive(parent->member, cn_now(), t->job, t->rank, t->ranks, members,
-				      r->deadline, &r->done, &t->member, err);
+	if (from->split != NULL) {
+		return cn_team_split(from->parent->member, cn_now(), from->split, r->deadline,
+				     &r->done, &t->member, err);
 	}
-	return cn_team_join(d->runtime.engine, cn_now(), t->secret != 0 ? t->secret : geteuid(),
-			    t->job, t->rank, t->ranks, r->deadline, &r->done, &t->member, err);
+	if (from->parent != NULL) {
+		return cn_team_derive(from->parent->member, cn_now(), t->job, t->rank, t->ranks,
+				      from->members, r->deadline, &r->done, &t->member, err);
+	}
+	return cn_team_join(((struct direct *)t->c->impl)->runtime.engine, cn_now(),
+			    t->secret != 0 ? t->secret : geteuid(), t->job, t->rank, t->ranks,
+			    r->deadline, &r->done, &t->member, err);
 }
 
 static int direct_ranks(struct collnet_team *t, struct cn_err *err)
 {
+	t->rank = cn_member_rank(t->member);
+	t->ranks = cn_member_ranks(t->member);
 	t->nodes = cn_member_nodes(t->member);
 	t->run = cn_member_run(t->member);
 	for (uint32_t i = 0; i < t->ranks; i++) {

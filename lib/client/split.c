@@ -12,12 +12,7 @@
 #include "client/env.h"
 #include "util/vector.h"
 
-/* What a rank says of itself. */
-struct claim {
-	int32_t color, key;
-};
-
-/* The ranks of a new team. */
+/* The ranks of a new team, of a list. */
 struct group {
 	uint64_t members[COLLNET_RANKS_MAX / 64]; /* a bit per rank of the parent */
 	uint32_t n, rank;
@@ -55,8 +50,32 @@ static int create(struct collnet_team *parent, uint64_t what, const struct group
 		.timeout_ms = c->timeout_ms,
 	};
 
+	const struct cn_origin from = { parent, g->members, NULL };
+
 	derive_name(parent, what, job, sizeof(job));
-	return cn_team_open(c, &o, parent->secret, parent, g->members, out);
+	return cn_team_open(c, &o, parent->secret, &from, out);
+}
+
+/* All ranks of the parent call. With the lock held. */
+static int divide(struct collnet_team *parent, enum cn_making making, int32_t color, int32_t key,
+		  collnet_team_t **out)
+{
+	struct collnet *c = parent->c;
+	/* No color is UINT32_MAX. */
+	const uint32_t low = making == CN_MAKING_DUP ? UINT32_MAX : (uint32_t)color;
+	char job[COLLNET_NAME_MAX + 1];
+	const struct cn_split_call call = { job, making, color, key };
+	const struct cn_origin from = { parent, NULL, &call };
+	const struct collnet_team_options o = {
+		.size = sizeof(o),
+		.job = job,
+		.rank = parent->rank,
+		.ranks = parent->ranks,
+		.timeout_ms = c->timeout_ms,
+	};
+
+	derive_name(parent, (uint64_t)++parent->children << 32 | low, job, sizeof(job));
+	return cn_team_open(c, &o, parent->secret, &from, out);
 }
 
 /* Takes the lock. */
@@ -74,64 +93,18 @@ static int enter_team(struct collnet_team *t, collnet_team_t **out, const char *
 	return rc;
 }
 
-/* Whether rank a comes before rank b in their new team. */
-static bool before(const struct claim *all, uint32_t a, uint32_t b)
-{
-	return all[a].key != all[b].key ? all[a].key < all[b].key : a < b;
-}
-
 int collnet_team_split(collnet_team_t *t, int32_t color, int32_t key, collnet_team_t **out)
 {
-	const struct claim own = { color, key };
-	struct group g = { { 0 }, 0, 0 };
-	struct claim *all;
-	uint32_t child;
 	int rc = enter_team(t, out, "collnet_team_split");
 
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	child = ++t->children;
-	all = calloc(t->ranks, sizeof(*all));
-	if (all == NULL) {
-		return cn_leave(t->c,
-				cn_fail(&t->c->err, COLLNET_ENOMEM, "out of memory for a team"));
-	}
-	cn_leave(t->c, COLLNET_OK);
-	rc = collnet_allgather(t, &own, all, sizeof(own), NULL);
-	for (uint32_t r = 0; rc == COLLNET_OK && r < t->ranks; r++) {
-		if (all[r].color == color) {
-			add_member(&g, r);
-			g.rank += r != t->rank && before(all, r, t->rank);
-		}
-	}
-	free(all);
-	if (rc == COLLNET_OK && color < 0) {
-		*out = NULL;
-		return rc;
-	}
-	if (rc == COLLNET_OK) {
-		rc = cn_enter(t->c);
-	}
-	return rc != COLLNET_OK ? rc
-				: cn_leave(t->c, create(t, (uint64_t)child << 32 | (uint32_t)color,
-							&g, out));
+	return rc != COLLNET_OK ? rc : cn_leave(t->c, divide(t, CN_MAKING_SPLIT, color, key, out));
 }
 
 int collnet_team_dup(collnet_team_t *t, collnet_team_t **out)
 {
-	struct group g = { { 0 }, 0, 0 };
 	int rc = enter_team(t, out, "collnet_team_dup");
 
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	/* All ranks know all that it takes. */
-	for (uint32_t r = 0; r < t->ranks; r++) {
-		add_member(&g, r);
-	}
-	g.rank = t->rank;
-	return cn_leave(t->c, create(t, (uint64_t)++t->children << 32 | UINT32_MAX, &g, out));
+	return rc != COLLNET_OK ? rc : cn_leave(t->c, divide(t, CN_MAKING_DUP, 0, 0, out));
 }
 
 /* How many teams of this list this rank has made of the parent, this one included. */

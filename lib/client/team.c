@@ -132,9 +132,9 @@ static int new_team(struct collnet *c, const struct collnet_team_options *o, con
 }
 
 int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64_t secret,
-		 const struct collnet_team *parent, const uint64_t *members,
-		 struct collnet_team **out)
+		 const struct cn_origin *from, struct collnet_team **out)
 {
+	const bool outside = from->split != NULL && from->split->color < 0;
 	struct collnet_request *r;
 	struct collnet_team *t = NULL;
 	int rc = new_team(c, o, o->job, &t);
@@ -148,13 +148,20 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 		free_team(t);
 		return COLLNET_ELIMIT;
 	}
-	rc = c->backend->join(t, parent, members, r, o->timeout_ms, &c->err);
+	rc = c->backend->join(t, from, r, o->timeout_ms, &c->err);
 	if (rc != COLLNET_OK) {
 		cn_request_put(r);
 		free_team(t);
 		return rc;
 	}
 	rc = cn_request_finish(r);
+	if (outside) {
+		free_team(t);
+		if (rc == COLLNET_OK) {
+			*out = NULL;
+		}
+		return rc;
+	}
 	if (rc == COLLNET_OK) {
 		rc = c->backend->ranks(t, &c->err);
 	}
@@ -176,13 +183,14 @@ static int create_team(struct collnet *c, const struct collnet_team_options *giv
 	struct collnet_team_options o;
 	char job[COLLNET_NAME_MAX + 1];
 	int rc = settle_team(c, given, &o, job, sizeof(job));
+	const struct cn_origin none = { NULL, NULL, NULL };
 	uint64_t secret = 0;
 
 	if (rc == COLLNET_OK) {
 		rc = cn_secret(o.secret, &secret, &c->err);
 	}
 	o.job = job;
-	return rc != COLLNET_OK ? rc : cn_team_open(c, &o, secret, NULL, NULL, out);
+	return rc != COLLNET_OK ? rc : cn_team_open(c, &o, secret, &none, out);
 }
 
 int collnet_team_create(collnet_t *c, const struct collnet_team_options *o, collnet_team_t **out)

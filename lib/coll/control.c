@@ -6,6 +6,7 @@
 #include "coll/control.h"
 #include "coll/engine_state.h"
 #include "coll/op.h"
+#include "coll/split.h"
 
 /* ---- sending -------------------------------------------------------------------------- */
 
@@ -180,9 +181,8 @@ static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t
 	       in->ranks <= COLLNET_RANKS_MAX && cn_join_read(c, in);
 }
 
-/* The record, as it is now; NULL: it is not kept. *more: ranks that it has more than before. */
-static struct cn_join *keep_join(struct cn_engine *e, struct cn_engine_peer *m, struct cn_join *in,
-				 const char *job, uint32_t *more)
+struct cn_join *cn_control_keep_join(struct cn_engine *e, struct cn_engine_peer *m,
+				     struct cn_join *in, const char *job, uint32_t *more)
 {
 	struct cn_join *j = cn_join_by_id(&m->joins, in->id);
 	uint32_t before = 0, now;
@@ -228,7 +228,7 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 		}
 		return;
 	}
-	j = keep_join(e, m, &in, job, &more);
+	j = cn_control_keep_join(e, m, &in, job, &more);
 	if (j == NULL) {
 		cn_join_forget(&in);
 		return;
@@ -245,6 +245,10 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 		t = e->teams[i];
 		if (t != NULL && t->state == CN_TEAM_FORMING && t->owner == j->owner &&
 		    strcmp(t->job, j->job) == 0) {
+			if (t->division != NULL) {
+				cn_division_joined(t, m->peer);
+				continue;
+			}
 			if (t->wireup.derived && cn_wireup_is_announced_to(t, m->peer)) {
 				cn_peer_no_reply(m->peer);
 			}
@@ -341,8 +345,8 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 	for (uint32_t i = 0; i < e->places; i++) {
 		struct cn_team *t = e->teams[i];
 
-		if (t == NULL || t->state != CN_TEAM_FORMING || t->owner != j->owner ||
-		    strcmp(t->job, j->job) != 0) {
+		if (t == NULL || t->state != CN_TEAM_FORMING || t->division != NULL ||
+		    t->owner != j->owner || strcmp(t->job, j->job) != 0) {
 			continue;
 		}
 		if (cn_join_committed(&m->joins, t->id) == j) {

@@ -13,6 +13,8 @@
  * is found to be stale when it is used: a JOIN or COMMIT that names a team that is gone is answered
  * by END. So what a node announces is a hint, kept in a bounded table.
  *
+ * The claims of a split (split.c) say what JOIN says.
+ *
  * A team id names one team of one engine.
  */
 #ifndef CN_CONTROL_H
@@ -21,6 +23,8 @@
 #include "proto/node.h"
 
 struct cn_engine;
+struct cn_engine_peer;
+struct cn_join;
 struct cn_team;
 
 /* The first byte of a message; the fields after it with their bytes. */
@@ -48,6 +52,10 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 /* The same for a message that came through a team's transport: LEAVE, FAIL, STARTED
  * and CALLED. */
 void cn_control_deliver_team(struct cn_team *t, struct cn_peer *p, const uint8_t *data, size_t len);
+/* The record of a peer's JOIN, which takes its ranges; NULL: it is not kept. *more: ranks that it
+ * has more than before. */
+struct cn_join *cn_control_keep_join(struct cn_engine *e, struct cn_engine_peer *m,
+				     struct cn_join *in, const char *job, uint32_t *more);
 /* END came through the team's transport. */
 void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p);
 /* Notify the nodes that know the team. */

@@ -7,6 +7,7 @@
 #include "coll/endpoint.h"
 #include "coll/engine_state.h"
 #include "coll/op.h"
+#include "coll/split.h"
 #include "proto/wire.h"
 #include "coll/version_mismatch.h"
 
@@ -321,6 +322,9 @@ void cn_engine_input(struct cn_engine *e, cn_time now, const struct cn_rx_frame 
 	struct cn_transport *x = cn_transport_of_port(e, cn_wire_port(f->data, f->len));
 
 	cn_transport_activate(x);
+	if (x->team != NULL && x->team->division != NULL && cn_division_keep(x->team, f)) {
+		return;
+	}
 	cn_node_input(x->node, now, f);
 }
 

@@ -99,6 +99,20 @@ int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *j
 int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint32_t rank,
 		   uint32_t ranks, const uint64_t *members, cn_time deadline, struct cn_done *done,
 		   struct cn_member **out, struct cn_err *err);
+/* How a rank takes part in the division of its team. */
+struct cn_split_call {
+	const char *job; /* of its new team: as for cn_team_derive(), another one for each color */
+	enum cn_making making; /* NONE is not one */
+	int32_t color, key;    /* color < 0: it has no part in a new team */
+};
+/*
+ * As cn_team_derive(), called by all ranks of the parent: those of one color form a team, ordered
+ * by key, then by their ranks in the parent. It is an operation of the parent. *out is NULL where
+ * the color is less than 0; the new rank and size are known when it is done.
+ */
+int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_call *call,
+		  cn_time deadline, struct cn_done *done, struct cn_member **out,
+		  struct cn_err *err);
 /* A number that is the same for all ranks of a team that is ready, and for no other team. */
 uint64_t cn_member_run(const struct cn_member *m);
 /*
@@ -164,6 +178,7 @@ struct cn_coll_args {
 	const void *send; /* NULL where the rank has no such buffer */
 	void *recv;
 	cn_time deadline;
+	enum cn_making making;	 /* the caller's: NONE */
 	struct cn_blocks blocks; /* vector operations: checked, and valid until they are done */
 	/* Reductions; the first three as in struct cn_plan. */
 	uint32_t element;

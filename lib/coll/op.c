@@ -19,6 +19,18 @@ uint32_t cn_op_locals(const struct cn_team *t)
 	return t->layout.first[t->me + 1] - t->layout.first[t->me];
 }
 
+const char *cn_op_called(const struct cn_coll_args *a)
+{
+	switch (a->making) {
+	case CN_MAKING_SPLIT:
+		return "split";
+	case CN_MAKING_DUP:
+		return "dup";
+	default:
+		return cn_op_name(a->op);
+	}
+}
+
 uint32_t cn_op_signature(const struct cn_op *op)
 {
 	uint32_t low = (op->plan.permutation & 3u) << 1 | op->plan.contention_aware;
@@ -26,7 +38,8 @@ uint32_t cn_op_signature(const struct cn_op *op)
 	if (cn_op_base(op->plan.op) >= CN_OP_BCAST) { /* these have a root instead, or a function */
 		low = (op->plan.root + op->plan.function % 7) & 7;
 	}
-	return cn_signature(op->plan.op, (uint32_t)op->plan.algorithm << 3 | low);
+	return cn_signature((uint32_t)op->plan.making << 8 | op->plan.op,
+			    (uint32_t)op->plan.algorithm << 3 | low);
 }
 
 struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank)

@@ -144,6 +144,8 @@ void cn_op_check_left(struct cn_team *t, uint32_t k);
 
 uint32_t cn_op_locals(const struct cn_team *t); /* ranks of this node */
 bool cn_op_busy(const struct cn_op *op);	/* posted or running */
+/* What was called, for messages: "allgather", "split", ... */
+const char *cn_op_called(const struct cn_coll_args *a);
 /* What the two ends must agree on beyond sizes, which the frames themselves show. */
 uint32_t cn_op_signature(const struct cn_op *op);
 /* The buffers of a rank of this node. */

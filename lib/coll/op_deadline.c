@@ -145,5 +145,5 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 	}
 	cn_team_fail(t, true, COLLNET_ETIMEOUT,
 		     "operation %u (%s) passed its deadline on node %s%s", op->seq + 1,
-		     cn_op_name(op->args.op), t->engine->config.node.name, text);
+		     cn_op_called(&op->args), t->engine->config.node.name, text);
 }

@@ -25,7 +25,7 @@ static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, cons
 		     "node %s does not match node %s in operation %u (%s%s on %s): %s; "
 		     "every rank must call the same operation with the same sizes and options",
 		     t->nodes[k].name, t->engine->config.node.name, op->seq + 1,
-		     cn_op_name(op->args.op), of, t->engine->config.node.name, what);
+		     cn_op_called(&op->args), of, t->engine->config.node.name, what);
 }
 
 static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, const uint8_t *data,

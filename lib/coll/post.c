@@ -277,6 +277,7 @@ static int make_plan(struct cn_team *t, const struct cn_coll_args *a, const stru
 	}
 	memset(p, 0, sizeof(*p));
 	p->op = a->op;
+	p->making = a->making;
 	p->algorithm = (*g)->id;
 	p->permutation = (uint8_t)perm;
 	p->contention_aware = a->contention_aware && t->layout.logical != NULL;
@@ -392,8 +393,8 @@ static int post(struct cn_member *m, cn_time now, const struct call *c, struct c
 		cn_team_fail(t, true, COLLNET_EMISMATCH,
 			     "rank %u on node %s called %s of %llu bytes where another rank of the "
 			     "node called %s of %llu bytes, or with other options",
-			     m->rank, t->engine->config.node.name, cn_op_name(a->op),
-			     (unsigned long long)a->bytes, cn_op_name(op->args.op),
+			     m->rank, t->engine->config.node.name, cn_op_called(a),
+			     (unsigned long long)a->bytes, cn_op_called(&op->args),
 			     (unsigned long long)op->args.bytes);
 		return cn_fail(err, t->status, "%s", t->text);
 	}
@@ -499,7 +500,7 @@ void cn_op_check_left(struct cn_team *t, uint32_t k)
 				t, true, COLLNET_ERANK,
 				"rank %u on node %s %s after %u operations, before operation %u (%s)",
 				n->left_rank, n->name, n->left_dead ? "died" : "left the team",
-				n->left_after, op->seq + 1, cn_op_name(op->args.op));
+				n->left_after, op->seq + 1, cn_op_called(&op->args));
 			return;
 		}
 	}

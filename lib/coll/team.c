@@ -9,14 +9,15 @@
 #include "coll/engine_state.h"
 #include "coll/op.h"
 #include "coll/ranges.h"
+#include "coll/split.h"
 #include "coll/version_mismatch.h"
 
 #define ORPHAN_GRACE (2000 * CN_MS) /* of a forming team whose parent failed */
 
 /* ---- life ----------------------------------------------------------------------------- */
 
-static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char *job,
-				uint32_t ranks)
+struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job, uint32_t ranks,
+			    struct cn_err *err)
 {
 	struct cn_team *t;
 	uint32_t i = 0;
@@ -25,10 +26,13 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 		i++;
 	}
 	if (i == e->config.max_teams) {
+		cn_fail(err, COLLNET_ELIMIT, "too many teams on node %s (%u)", e->config.node.name,
+			e->config.max_teams);
 		return NULL;
 	}
 	t = calloc(1, sizeof(*t));
 	if (t == NULL) {
+		cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", ranks);
 		return NULL;
 	}
 	t->engine = e;
@@ -45,6 +49,7 @@ static struct cn_team *team_new(struct cn_engine *e, uint64_t owner, const char 
 	if (t->transport == NULL) {
 		cn_wireup_fini(&t->wireup);
 		free(t);
+		cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", ranks);
 		return NULL;
 	}
 	e->teams[i] = t;
@@ -65,16 +70,19 @@ void cn_team_drop_unexpected(struct cn_team *t, struct cn_unexpected_queue *q)
 	}
 }
 
-static void team_free(struct cn_team *t, cn_time now)
+void cn_team_free(struct cn_team *t, cn_time now)
 {
 	struct cn_engine *e = t->engine;
 
 	cn_team_drop_unexpected(t, &t->unexpected);
+	cn_division_free(t->division);
 	for (int i = 0; i < CN_OPS; i++) {
 		cn_op_free_storage(t->ops[i]);
 	}
 	cn_op_free_idle(t, 0);
-	cn_wireup_remove_ended(t);
+	/* What a split made may be over at the peer before there is a record that its END removes.
+	 */
+	cn_wireup_remove(t, t->divided);
 	cn_transport_close(t->transport, now);
 	e->teams[t->place] = NULL;
 	while (e->places > 0 && e->teams[e->places - 1] == NULL) {
@@ -154,7 +162,7 @@ static void orphans(const struct cn_team *parent, uint32_t dead)
 		struct cn_team *t = e->teams[i];
 
 		if (t != NULL && t->state == CN_TEAM_FORMING && t->wireup.derived &&
-		    t->parent == parent->id) {
+		    t->parent == parent->id && t->division == NULL) {
 			orphan(t, parent, dead);
 			cn_engine_touch(t->engine);
 		}
@@ -188,55 +196,36 @@ static bool derive(struct cn_team *t, const struct origin *from)
 	return true;
 }
 
-static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
-		uint32_t ranks, const struct origin *from, cn_time deadline, struct cn_done *done,
-		struct cn_member **out, struct cn_err *err)
+int cn_team_check_new(const struct cn_engine *e, const char *job, struct cn_err *err)
 {
-	struct cn_team *t = NULL;
-	struct cn_member *m, **at;
-
 	if (e->closing) {
 		return cn_fail(err, COLLNET_EDAEMON, "the daemon is ending");
 	}
-	if (!cn_valid_name(job)) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "not a name for a job (1 .. %d of letters, digits "
-			       "and ._:@/-)",
-			       COLLNET_NAME_MAX);
-	}
-	if (ranks < 1 || ranks > COLLNET_RANKS_MAX || rank >= ranks) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "rank %u of %u: must be 0 .. size - 1, size 1 .. %d", rank, ranks,
-			       COLLNET_RANKS_MAX);
-	}
+	return cn_valid_name(job) ? COLLNET_OK
+				  : cn_fail(err, COLLNET_EINVAL,
+					    "not a name for a job (1 .. %d of letters, digits "
+					    "and ._:@/-)",
+					    COLLNET_NAME_MAX);
+}
+
+struct cn_team *cn_team_forming(const struct cn_engine *e, uint64_t owner, const char *job)
+{
+	struct cn_team *t = NULL;
+
 	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL && e->teams[i]->state == CN_TEAM_FORMING &&
 		    e->teams[i]->owner == owner && strcmp(e->teams[i]->job, job) == 0) {
 			t = e->teams[i];
 		}
 	}
-	if (t != NULL && t->ranks != ranks) {
-		return cn_fail(err, COLLNET_EMISMATCH, "job %s has %u ranks, not %u", job, t->ranks,
-			       ranks);
-	}
-	if (t == NULL) {
-		t = team_new(e, owner, job, ranks);
-		if (t != NULL && from->parent != NULL && !derive(t, from)) {
-			team_free(t, now);
-			return cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
-		}
-		if (t != NULL) {
-			cn_wireup_begin(t, now);
-		}
-	}
-	if (t == NULL && e->nteams < e->config.max_teams) {
-		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", ranks);
-	}
-	if (t == NULL) {
-		return cn_fail(err, COLLNET_ELIMIT, "too many teams on node %s (%u)",
-			       e->config.node.name, e->config.max_teams);
-	}
-	at = &t->members;
+	return t;
+}
+
+int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time deadline,
+		       struct cn_done *done, struct cn_member **out, struct cn_err *err)
+{
+	struct cn_member *m, **at = &t->members;
+
 	while (*at != NULL && (*at)->rank < rank) {
 		at = &(*at)->next;
 	}
@@ -244,12 +233,12 @@ static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *jo
 		return cn_fail(err, COLLNET_EMISMATCH,
 			       "rank %u of job %s is here already: give every "
 			       "process its own rank, every run its own job name",
-			       rank, job);
+			       rank, t->job);
 	}
 	m = calloc(1, sizeof(*m));
 	if (m == NULL) {
 		if (t->members == NULL) {
-			team_free(t, now);
+			cn_team_free(t, now);
 		}
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a rank");
 	}
@@ -260,11 +249,48 @@ static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *jo
 	m->next = *at;
 	*at = m;
 	t->nlocal++;
-	cn_engine_touch(e);
+	cn_engine_touch(t->engine);
 	*out = m;
-	cn_wireup_ranks_changed(t, now);
-	cn_wireup_check(t, now);
 	return COLLNET_OK;
+}
+
+static int join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
+		uint32_t ranks, const struct origin *from, cn_time deadline, struct cn_done *done,
+		struct cn_member **out, struct cn_err *err)
+{
+	struct cn_team *t;
+	int r = cn_team_check_new(e, job, err);
+
+	if (r != COLLNET_OK) {
+		return r;
+	}
+	if (ranks < 1 || ranks > COLLNET_RANKS_MAX || rank >= ranks) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "rank %u of %u: must be 0 .. size - 1, size 1 .. %d", rank, ranks,
+			       COLLNET_RANKS_MAX);
+	}
+	t = cn_team_forming(e, owner, job);
+	if (t != NULL && (t->ranks != ranks || t->division != NULL)) {
+		return cn_fail(err, COLLNET_EMISMATCH, "job %s has %u ranks, not %u", job, t->ranks,
+			       ranks);
+	}
+	if (t == NULL) {
+		t = cn_team_new(e, owner, job, ranks, err);
+		if (t == NULL) {
+			return err->code;
+		}
+		if (from->parent != NULL && !derive(t, from)) {
+			cn_team_free(t, now);
+			return cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
+		}
+		cn_wireup_begin(t, now);
+	}
+	r = cn_team_add_member(t, now, rank, deadline, done, out, err);
+	if (r == COLLNET_OK) {
+		cn_wireup_ranks_changed(t, now);
+		cn_wireup_check(t, now);
+	}
+	return r;
 }
 
 int cn_team_join(struct cn_engine *e, cn_time now, uint64_t owner, const char *job, uint32_t rank,
@@ -327,6 +353,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 		at = &(*at)->next;
 	}
 	*at = m->next;
+	cn_split_forget(m);
 	t->nlocal--;
 	for (uint32_t i = 0; t->local != NULL && t->layout.first != NULL &&
 			     i < t->layout.first[t->me + 1] - t->layout.first[t->me];
@@ -341,8 +368,8 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 	}
 	if (t->members == NULL) {
 		cn_control_end(t);
-		team_free(t, now);
-	} else if (t->state == CN_TEAM_FORMING) {
+		cn_team_free(t, now);
+	} else if (t->state == CN_TEAM_FORMING && t->division == NULL) {
 		/* Its ranks are fewer now, which no one has to act on before the next join. */
 		cn_wireup_ranks_changed(t, now);
 	}
@@ -441,7 +468,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 		}
 	}
 	cn_team_drop_unexpected(t, &t->unexpected);
-	cn_wireup_remove_ended(t);
+	cn_wireup_remove(t, false);
 	t->wireup.wake_at = CN_NEVER;
 	orphans(t, NO_RANK);
 	cn_engine_touch(t->engine);
@@ -523,12 +550,18 @@ static bool expire_orphan(struct cn_team *t, cn_time now)
 	return true;
 }
 
+/* Of the members whose deadlines count: those of a division are the parent's operation's. */
+static const struct cn_member *first_joining(const struct cn_team *t)
+{
+	return t->division == NULL ? t->members : NULL;
+}
+
 cn_time cn_team_deadline(const struct cn_team *t)
 {
 	cn_time at = t->wireup.wake_at;
 
 	if (t->state == CN_TEAM_FORMING) {
-		for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
+		for (const struct cn_member *m = first_joining(t); m != NULL; m = m->next) {
 			at = cn_min_time(at, m->join_deadline);
 		}
 		at = t->status != COLLNET_OK ? cn_min_time(at, t->abandon_at) : at;
@@ -547,13 +580,15 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 		return;
 	}
 	if (t->state == CN_TEAM_FORMING) {
-		for (const struct cn_member *m = t->members; m != NULL; m = m->next) {
+		for (const struct cn_member *m = first_joining(t); m != NULL; m = m->next) {
 			if (m->join_deadline <= now) {
 				join_timeout(t, now);
 				return;
 			}
 		}
-		if (t->wireup.wake_at <= now) {
+		if (t->wireup.wake_at <= now && t->division != NULL) {
+			cn_division_expire(t, now);
+		} else if (t->wireup.wake_at <= now) {
 			cn_wireup_expire(t, now);
 		}
 	}

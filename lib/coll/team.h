@@ -14,7 +14,9 @@
 
 #define CN_OPS COLLNET_OUTSTANDING_MAX
 
+struct cn_division;
 struct cn_op;
+struct cn_split;
 
 enum cn_team_state {
 	CN_TEAM_FORMING,
@@ -47,6 +49,7 @@ struct cn_member {
 	uint64_t payer;	 /* cn_member_set_payer() */
 	uint32_t posted; /* operations posted so far */
 	uint32_t done_ops;
+	struct cn_split *split;	 /* its call divides a team (split.h); NULL: no */
 	struct cn_done *joining; /* NULL: was called */
 	cn_time join_deadline;
 };
@@ -64,9 +67,11 @@ struct cn_team {
 	enum cn_team_state state;
 	int status; /* why it failed; of a forming team: why the team that it is made of did */
 	char text[CN_ERR_TEXT];
-	uint32_t parent;	   /* id of the team that it is made of, if wireup.derived */
-	cn_time abandon_at;	   /* forming, status not 0: when it fails; 0: not decided yet */
-	struct cn_member *members; /* ascending by rank */
+	uint32_t parent;	      /* id of the team that it is made of, if wireup.derived */
+	bool divided;		      /* ... by cn_team_split(): others are not sent JOIN */
+	struct cn_division *division; /* it waits for what the others say (split.h); NULL: no */
+	cn_time abandon_at;	      /* forming, status not 0: when it fails; 0: not decided yet */
+	struct cn_member *members;    /* ascending by rank */
 	uint32_t nlocal;
 	uint64_t operations;
 	struct cn_wireup wireup;
@@ -112,6 +117,17 @@ struct cn_team {
 	struct cn_unexpected_queue unexpected;
 };
 
+/* A team without members. NULL: err says why. */
+struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job, uint32_t ranks,
+			    struct cn_err *err);
+void cn_team_free(struct cn_team *t, cn_time now);
+/* Whether a team of this name may be made now. */
+int cn_team_check_new(const struct cn_engine *e, const char *job, struct cn_err *err);
+/* The owner's team of this name that forms; NULL: none. */
+struct cn_team *cn_team_forming(const struct cn_engine *e, uint64_t owner, const char *job);
+/* A rank of this node. On an error, a team that has no members is freed. */
+int cn_team_add_member(struct cn_team *t, cn_time now, uint32_t rank, cn_time deadline,
+		       struct cn_done *done, struct cn_member **out, struct cn_err *err);
 struct cn_team *cn_team_by_id(struct cn_engine *e, uint32_t id);
 /* The node of a ready team whose peer this is, of the node's own transport or the team's, also one
  * that is gone; UINT32_MAX: none. */

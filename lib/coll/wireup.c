@@ -33,13 +33,13 @@ struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p)
 	return j != NULL ? j : cn_join_find(&m->joins, t->owner, t->job);
 }
 
-void cn_wireup_remove_ended(struct cn_team *t)
+void cn_wireup_remove(struct cn_team *t, bool all)
 {
 	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
 		struct cn_engine_peer *m = cn_engine_peer_of(cn_wireup_candidate(t, k));
 		struct cn_join *j = m != NULL ? cn_join_committed(&m->joins, t->id) : NULL;
 
-		if (j != NULL && j->ended) {
+		if (j != NULL && (all || j->ended)) {
 			cn_join_remove(&m->joins, j);
 		}
 	}
@@ -135,6 +135,18 @@ bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uin
 		}
 	}
 	return true;
+}
+
+bool cn_wireup_learn(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j)
+{
+	struct cn_advertised *a = &t->wireup.advertised[cn_peer_index(p)];
+
+	if (!add_candidate(&t->wireup, p)) {
+		return false;
+	}
+	a->member = a->confirmed = true;
+	a->version = t->wireup.version;
+	return cn_wireup_adopt(t, now, p, j);
 }
 
 void cn_wireup_ranks_changed(struct cn_team *t, cn_time now)

@@ -19,7 +19,8 @@
  *
  * A derived team (cn_team_derive()) knows its nodes, which have validated the paths to each other,
  * and has a name that no team had before, so that there are no records of an earlier run. Its JOINs
- * go to its nodes only, and a JOIN is also the peer's COMMIT: one message per pair of nodes.
+ * go to its nodes only, and a JOIN is also the peer's COMMIT: one message per pair of nodes. A team
+ * that is divided (split.h) needs none of them: an operation of the parent says the same.
  *
  * Both messages are idempotent. A JOIN to a candidate names the candidate's team id, which confirms
  * that this node knows it; a COMMIT is never sent before the JOIN that it refers to. What is not
@@ -114,8 +115,11 @@ void cn_wireup_peer_down(struct cn_team *t, const struct cn_peer *p);
 bool cn_wireup_agrees(const struct cn_team *t, const struct cn_join *j);
 /* The k-th candidate, and the peer's record of the team's job; NULL: none, or the peer is gone. */
 struct cn_peer *cn_wireup_candidate(const struct cn_team *t, uint32_t k);
-/* Removes the records of teams that have ended while the team formed, as it does not any more. */
-void cn_wireup_remove_ended(struct cn_team *t);
+/* Removes the records of peers' teams that have ended while the team formed, as it does not any
+ * more, or all. */
+void cn_wireup_remove(struct cn_team *t, bool all);
+/* A derived team: the peer and this node know of each other what JOINs say. False: no memory. */
+bool cn_wireup_learn(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j);
 struct cn_join *cn_wireup_join_of(const struct cn_team *t, struct cn_peer *p);
 /* The team wants cn_wireup_expire() not later than `at`. */
 void cn_wireup_wake(struct cn_team *t, cn_time at);

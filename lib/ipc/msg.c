@@ -97,6 +97,9 @@ static const char *check_join(const union cn_msg *m)
 	    (j->derived != 0 && j->parent >= CN_MSG_TEAMS)) {
 		return "team number";
 	}
+	if (j->making > CN_MAKING_DUP || j->zero != 0) {
+		return "kind of team";
+	}
 	if (!secret_ok(j->secret)) {
 		return "secret";
 	}
@@ -320,7 +323,8 @@ static const char *check_rank_names(const union cn_msg *m)
 {
 	const struct cn_msg_rank_names *n = &m->rank_names;
 
-	if (n->count > CN_MSG_PAGE || n->nodes > COLLNET_RANKS_MAX) {
+	if (n->count > CN_MSG_PAGE || n->nodes > COLLNET_RANKS_MAX ||
+	    n->ranks > COLLNET_RANKS_MAX || n->rank >= n->ranks) {
 		return "count";
 	}
 	for (uint32_t i = 0; i < n->count; i++) {

@@ -69,7 +69,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 15u
+#define CN_MSG_VERSION 16u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -183,6 +183,12 @@ struct cn_msg_join {
 	/* A team of ranks of a team that is ready: a bit for each of them (cn_team_derive()). */
 	uint32_t derived; /* 0, 1; 0: the rest is ignored */
 	uint32_t parent;
+	/* Not CN_MAKING_NONE: the parent is divided instead (cn_team_split()). Rank and size are
+	 * the parent's, members are ignored, and with a color less than 0 the number stays free. */
+	uint32_t making;
+	int32_t color;
+	int32_t key;
+	uint32_t zero;
 	uint64_t members[COLLNET_RANKS_MAX / 64];
 };
 
@@ -359,7 +365,9 @@ struct cn_msg_combine {
 
 struct cn_msg_rank_names {
 	struct cn_msg_head head;
-	uint64_t run;	/* cn_member_run() */
+	uint64_t run;  /* cn_member_run() */
+	uint32_t rank; /* the client's own */
+	uint32_t ranks;
 	uint32_t nodes; /* of the team */
 	uint32_t count; /* names that follow, of ranks first .. first + count - 1 */
 	char names[CN_MSG_PAGE][CN_MSG_NAME];

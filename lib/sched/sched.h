@@ -96,6 +96,13 @@ static inline bool cn_op_reduces(enum cn_op_kind op)
 const char *cn_op_name(enum cn_op_kind op);
 bool cn_op_find(const char *name, enum cn_op_kind *out);
 
+/* An allgather that makes teams is not one that a user called. On the wire. */
+enum cn_making {
+	CN_MAKING_NONE = 0,
+	CN_MAKING_SPLIT = 1,
+	CN_MAKING_DUP = 2,
+};
+
 /* A block of a vector operation, in a buffer. */
 struct cn_block {
 	uint64_t at, len; /* bytes */
@@ -272,8 +279,9 @@ struct cn_layout {
 
 struct cn_plan {
 	enum cn_op_kind op;
-	uint8_t algorithm;   /* id of a row of the registry, one of `op` */
-	uint8_t permutation; /* enum cn_permutation; AUTO: the algorithm's own choice */
+	enum cn_making making; /* no schedule depends on it */
+	uint8_t algorithm;     /* id of a row of the registry, one of `op` */
+	uint8_t permutation;   /* enum cn_permutation; AUTO: the algorithm's own choice */
 	uint8_t contention_aware;
 	uint64_t bytes;	  /* of one block; 0 in vector operations */
 	uint32_t root;	  /* rank; bcast, scatter, gather, reduce */

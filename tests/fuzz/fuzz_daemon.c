@@ -147,7 +147,13 @@ static void build(struct fixture *w, int i, union cn_msg *m)
 		m->join.ranks = 1 + byte(w) % 3u;
 		m->join.rank = byte(w) % m->join.ranks;
 		m->join.timeout_ms = 1 + byte(w);
-		snprintf(m->join.job, sizeof(m->join.job), "j%u", byte(w) % 3u);
+		op = byte(w);
+		snprintf(m->join.job, sizeof(m->join.job), "j%u", op % 3u);
+		m->join.derived = op >= 128; /* a team of another one, most of them divisions */
+		m->join.parent = op / 3 % 4u;
+		m->join.making = op % 7u % 3u;
+		m->join.color = op % 5 - 1;
+		m->join.members[0] = op % 8u;
 		break;
 	case CN_MSG_LEAVE:
 		m->leave.team = byte(w) % 16u;

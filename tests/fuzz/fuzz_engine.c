@@ -6,7 +6,7 @@
  *
  * Steps of its own:
  *   6 job rank ranks time          a rank of this node joins a team
- *   7 member op bytes algorithm time   posts a collective
+ *   7 member op bytes algorithm time   posts a collective; op from 240 on: divides its team
  *   8 member failed                leaves
  *   9 number                       opens an endpoint; a second time closes it
  *  10 endpoint node to n time      sends n * 64 bytes
@@ -160,17 +160,49 @@ static void make_blocks(struct cn_block *b, struct cn_call *c, uint64_t seed)
 	};
 }
 
+static void divide(struct script *s, struct fixture *w, struct cn_member *m, uint8_t op)
+{
+	char job[8];
+	struct cn_split_call call = { job, 1 + op % 2u, script_byte(s) % 3 - 1,
+				      script_byte(s) % 3 - 1 };
+	cn_time deadline = deadline_from(s);
+	struct cn_err err = { 0 };
+	struct request *r = m ? request(w, 0, 0, deadline) : NULL;
+	uint32_t i = 0;
+
+	while (i < MEMBERS && w->members[i]) {
+		i++;
+	}
+	snprintf(job, sizeof(job), "d%d", call.color & 1);
+	if (!r || i == MEMBERS) {
+		if (r) {
+			done(&r->done, COLLNET_OK, "");
+		}
+		return;
+	}
+	if (cn_team_split(m, s->now, &call, deadline, &r->done, &w->members[i], &err) !=
+	    COLLNET_OK) {
+		script_check(!w->members[i]);
+		refused(r, &err);
+	}
+}
+
 static void post(struct script *s, struct fixture *w)
 {
 	static const char *const names[] = { NULL,   "shuffle", "pairwise", "linear",	"ring",
 					     "none", "chain",	"binomial", "furthest", "nearest" };
 	struct cn_member *m = w->members[script_byte(s) % MEMBERS];
-	struct cn_coll_args a = { .op = 1 + script_byte(s) % 10u, .contention_aware = true };
+	const uint8_t op = script_byte(s);
+	struct cn_coll_args a = { .op = 1 + op % 10u, .contention_aware = true };
 	struct cn_err err = { 0 };
 	struct cn_block *blocks = NULL;
 	struct cn_call c;
 	struct request *r;
 
+	if (op >= 240) {
+		divide(s, w, m, op);
+		return;
+	}
 	a.bytes = script_byte(s) * 37u;
 	a.algorithm = names[script_byte(s) % (sizeof(names) / sizeof(names[0]))];
 	a.deadline = deadline_from(s);

@@ -55,6 +55,9 @@ static void make(union cn_msg *m, uint32_t type)
 		m->combine.out.buffer = CN_BUF_SCRATCH;
 		m->combine.operands = 1;
 		break;
+	case CN_MSG_RANK_NAMES:
+		m->rank_names.ranks = 1;
+		break;
 	case CN_MSG_WELCOME:
 		strcpy(m->welcome.node, "node");
 		m->welcome.peer_timeout_ms = 1500;
@@ -202,6 +205,10 @@ static void check__join_within_bounds(void **state)
 	VERDICT(CN_MSG_JOIN, join.timeout_ms, 0, false);
 	VERDICT(CN_MSG_JOIN, join.timeout_ms, CN_MSG_TIMEOUT_MAX + 1, false);
 	VERDICT(CN_MSG_JOIN, join.timeout_ms, COLLNET_TIMEOUT_NONE, true);
+	VERDICT(CN_MSG_JOIN, join.making, CN_MAKING_DUP, true);
+	VERDICT(CN_MSG_JOIN, join.making, CN_MAKING_DUP + 1, false);
+	VERDICT(CN_MSG_JOIN, join.color, INT32_MIN, true);
+	VERDICT(CN_MSG_JOIN, join.zero, 1, false);
 	VERDICT(CN_MSG_JOIN, join.job[0], '\0', false);
 	VERDICT(CN_MSG_JOIN, join.job[0], ' ', false);
 	make(&m, CN_MSG_JOIN);
@@ -346,6 +353,10 @@ static void check__responses_within_bounds(void **state)
 	VERDICT(CN_MSG_DONE, done.from_endpoint, 65536, false);
 	VERDICT(CN_MSG_DONE, done.bytes, UINT64_MAX, false);
 	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, CN_MSG_PAGE + 1, false);
+	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, 0, true);
+	VERDICT(CN_MSG_RANK_NAMES, rank_names.rank, 1, false);
+	VERDICT(CN_MSG_RANK_NAMES, rank_names.ranks, 0, false);
+	VERDICT(CN_MSG_RANK_NAMES, rank_names.ranks, COLLNET_RANKS_MAX + 1, false);
 	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, 1, false); /* its name is empty */
 	VERDICT(CN_MSG_NODE_TABLE, node_table.count, 1, false); /* more than in all */
 	make(&m, CN_MSG_NODE_TABLE);

@@ -60,6 +60,9 @@ static void respond(int fd, uint32_t type, uint32_t tag)
 	memset(&m, 0, sizeof(m));
 	m.head.type = type;
 	m.head.tag = tag;
+	if (type == CN_MSG_RANK_NAMES) {
+		m.rank_names.ranks = 1;
+	}
 	if (send(fd, &m, cn_msg_size(type), MSG_NOSIGNAL) < 0) {
 		_exit(1);
 	}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Division of a team (cn_team_split()): one allgather of the parent carries what each node must
+ * know of every other one, so that no message per pair of nodes is needed.
+ *
+ * When a rank calls, its node makes the team of its color, which has an id and a port and waits (a
+ * division). The rank's claim in the allgather is color, key, id and port. A node that has all
+ * claims knows all that JOINs say (wireup.h), and that each node has this team: it keeps the
+ * records that JOINs would have made, connects, and the team is ready.
+ *
+ * A node that is late has no session yet when the first frames of the new team come. They are kept
+ * (cn_division_keep()) and processed when it has one; only then are they checked, and so believed.
+ *
+ * A claim travels through other nodes of the parent, in the sessions of the parent. One that is
+ * false leads to no session: its nonces follow from those of the two nodes (proto/connect.h).
+ */
+#ifndef CN_SPLIT_H
+#define CN_SPLIT_H
+
+#include "coll/engine.h"
+
+struct cn_division;
+struct cn_member;
+struct cn_team;
+
+/* t->wireup.wake_at of a division has come: if all claims are there, the team goes on with them. */
+void cn_division_expire(struct cn_team *t, cn_time now);
+/* A peer sent JOIN for the team, as nodes of the parent did before there were claims: it fails. */
+void cn_division_joined(struct cn_team *t, const struct cn_peer *p);
+/* A frame for a division: true, and it is kept until there is a session. */
+bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f);
+/* NULL is ignored. */
+void cn_division_free(struct cn_division *d);
+/* The member has left its team; its call may still be outstanding in the parent. */
+void cn_split_forget(const struct cn_member *m);
+
+#endif

@@ -76,6 +76,23 @@ double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_
 	       (links - 1) * c->hop;
 }
 
+/* An acknowledgement is asked for when half of the window has been sent. Each frame that it
+ * acknowledges is one more that may be on its way: their number doubles per round trip until the
+ * link is busy all the time. */
+double cn_cost_waits(const struct cn_cost *c, uint64_t frames, double interval, double way)
+{
+	const double round_trip = 2 * way - c->startup; /* no message's start-up back */
+	uint64_t burst = c->at_once, sent = burst;
+	double waits = 0;
+
+	while (burst > 0 && sent < frames && (double)burst * interval / 2 < round_trip) {
+		waits += round_trip - (double)burst * interval / 2;
+		burst *= 2;
+		sent += burst;
+	}
+	return waits;
+}
+
 uint64_t cn_cost_slowest(const struct cn_cost *c, const struct cn_tree *t)
 {
 	uint64_t slowest = UINT64_MAX;

@@ -24,6 +24,8 @@ struct cn_cost {
 	uint32_t overhead; /* bytes on the wire a frame besides */
 	double rate;	   /* bit/s of links whose rate is not known */
 	double pace;	   /* seconds a frame at least, by a window; 0: no window */
+	uint32_t at_once;  /* frames that a window lets go before the first is acknowledged, after
+			      which it has room for what is in cables; 0: all */
 };
 
 /* Ordinary machines on Gigabit Ethernet: 10, 0.5, 40, 5 us, 1472 of 1538 bytes; encapsulation raw.
@@ -39,6 +41,9 @@ uint64_t cn_cost_frame(const struct cn_cost *c, uint64_t bytes);
 /* Seconds of a message from node a to node b of the tree. */
 double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_t a, uint32_t b,
 		       uint64_t bytes);
+/* Seconds that a node waits for acknowledgements, with so many frames to send, one in each
+ * `interval`; `way`: of a frame to the node that it sends to. */
+double cn_cost_waits(const struct cn_cost *c, uint64_t frames, double interval, double way);
 /* The slowest link of the tree, bit/s a channel; the model's rate where none is known. */
 uint64_t cn_cost_slowest(const struct cn_cost *c, const struct cn_tree *t);
 

@@ -72,16 +72,23 @@ static double latency(const struct cn_network *n)
 	return n->cost->startup + (links - 1) * n->cost->hop + 2 * most;
 }
 
+/* The vertices of the nodes; NULL: no memory, or no tree. */
+static uint32_t *hosts_of(const struct cn_layout *l)
+{
+	uint32_t *hosts = l->tree != NULL ? malloc(l->nnodes * sizeof(*hosts)) : NULL;
+
+	for (uint32_t k = 0; hosts != NULL && k < l->nnodes; k++) {
+		hosts[k] = l->tree->v[l->tree->host[k]].vertex;
+	}
+	return hosts;
+}
+
 static void windows(const struct cn_layout *l, struct cn_network *n)
 {
-	uint32_t *hosts;
+	uint32_t *hosts = hosts_of(l);
 
 	n->window = n->link_window = COLLNET_WINDOW_OFF;
-	hosts = l->tree != NULL ? malloc(l->nnodes * sizeof(*hosts)) : NULL;
 	if (hosts != NULL) {
-		for (uint32_t k = 0; k < l->nnodes; k++) {
-			hosts[k] = l->tree->v[l->tree->host[k]].vertex;
-		}
 		n->window = cn_topo_window(l->tree->topo, hosts, l->nnodes, 2, NULL);
 		n->link_window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
 		n->burst = cn_topo_burst(l->tree->topo, hosts, l->nnodes);
@@ -97,6 +104,17 @@ static bool rates_are_known(const struct cn_tree *t)
 		}
 	}
 	return t != NULL;
+}
+
+uint32_t cn_sent_at_once(const struct cn_layout *l)
+{
+	uint32_t *hosts = rates_are_known(l->tree) ? hosts_of(l) : NULL, window = 0;
+
+	if (hosts != NULL) {
+		window = cn_topo_link_window(l->tree->topo, hosts, l->nnodes);
+		free(hosts);
+	}
+	return window == COLLNET_WINDOW_OFF ? 0 : window;
 }
 
 static uint32_t most_local(const struct cn_layout *l)
@@ -190,6 +208,7 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 	struct cn_network n;
 	size_t rows, count = 0;
 	const struct cn_algorithm *a = cn_algorithms(&rows);
+	const uint32_t at_once = cn_sent_at_once(l);
 
 	look(l, p, c, &n);
 	for (size_t i = 0; i < rows && count < max; i++) {
@@ -205,6 +224,7 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 			struct cn_cost paced = *c;
 
 			paced.pace = pace(&n, &a[i]);
+			paced.at_once = a[i].window == CN_WINDOW_LINK ? at_once : 0;
 			n.cost = &paced;
 			a[i].predict(&n, x);
 			n.cost = c;

@@ -27,6 +27,12 @@ struct cn_prediction {
  */
 size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
 		  struct cn_prediction *out, size_t max);
+/*
+ * Frames that a node sends, where no link has two messages at a time, before the first is
+ * acknowledged, after which the window has room for what is in cables; 0: all of them, or the rates
+ * are not known and the window stays as it is.
+ */
+uint32_t cn_sent_at_once(const struct cn_layout *l);
 /* The row to run; never NULL for an operation that exists. */
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p);
 

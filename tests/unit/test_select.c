@@ -312,6 +312,69 @@ static void select__allgather_by_size(void **state)
 	}
 }
 
+struct cell {
+	const char *shape;
+	uint64_t rate, uplink; /* Mbit/s */
+	enum cn_op_kind op;
+	uint64_t bytes;
+	const char *algorithm;
+	double us; /* in the simulator, as of tests/sim/choice */
+};
+
+/* What decides how long an algorithm takes: a window that begins with what ports hold. */
+static void predict__as_simulated(void **state)
+{
+	static const struct cell cells[] = {
+		/* more frames than go at once */
+		{ "4x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 130 },
+		{ "8x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 143 },
+	};
+	struct cn_prediction all[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+		const struct cell *c = &cells[i];
+		struct cn_plan p = plan(c->op, c->bytes);
+		struct net n;
+		size_t rows, k = 0;
+		double us;
+
+		net_init(&n, c->shape, c->rate * MBIT, c->uplink * MBIT, 43);
+		rows = cn_predict(&n.layout, &p, &cn_cost_default, all, 16);
+		while (k < rows && strcmp(all[k].algorithm->name, c->algorithm) != 0) {
+			k++;
+		}
+		assert_true(k < rows);
+		us = all[k].seconds * 1e6;
+		if (us < 0.8 * c->us || us > 1.2 * c->us) {
+			fail_msg("%s, %llu Mbit/s, operation %d, %llu bytes by %s: %g us, not %g",
+				 c->shape, (unsigned long long)c->rate, (int)c->op,
+				 (unsigned long long)c->bytes, c->algorithm, us, c->us);
+		}
+		net_done(&n);
+	}
+}
+
+/* The fastest in the simulator, where others take 1.16 and 1.24 times as long. */
+static void select__as_simulated(void **state)
+{
+	static const struct cell cells[] = {
+		{ "4x4", 25000, 75000, CN_OP_BCAST, 16384, "kary", 112 },
+		{ "3x4", 25000, 25000, CN_OP_BCAST, 16384, "kary", 106 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+		const struct cell *c = &cells[i];
+		struct cn_plan p = plan(c->op, c->bytes);
+		struct net n;
+
+		net_init(&n, c->shape, c->rate * MBIT, c->uplink * MBIT, 43);
+		assert_string_equal(cn_select(&n.layout, &p)->name, c->algorithm);
+		net_done(&n);
+	}
+}
+
 static void select__without_a_network(void **state)
 {
 	struct net n;
@@ -341,6 +404,8 @@ int main(void)
 		cmocka_unit_test(select__allreduce_by_steps),
 		cmocka_unit_test(predict__rounds_overlap),
 		cmocka_unit_test(select__allgather_by_size),
+		cmocka_unit_test(predict__as_simulated),
+		cmocka_unit_test(select__as_simulated),
 		cmocka_unit_test(select__without_a_network),
 	};
 

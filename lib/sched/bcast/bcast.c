@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sched/bcast/bcast.h"
+#include "sched/select.h"
 
 #define NONE CN_TOPO_NONE
 
@@ -208,10 +209,12 @@ int cn_bcast_emit(const struct cn_bcast *b, const struct cn_layout *l, const str
 int cn_bcast_plan(cn_bcast_builder *build, const struct cn_layout *l, const struct cn_plan *p,
 		  uint32_t me, struct cn_sched *out, struct cn_err *err)
 {
-	const struct cn_cost cost = cn_cost_with(l->headers);
+	struct cn_cost cost = cn_cost_with(l->headers);
 	struct cn_bcast b;
-	int rc = build(l, l->node_of[p->root], p->bytes, p->segment, &cost, &b, err);
+	int rc;
 
+	cost.at_once = cn_sent_at_once(l);
+	rc = build(l, l->node_of[p->root], p->bytes, p->segment, &cost, &b, err);
 	if (rc) {
 		return rc;
 	}

@@ -163,10 +163,22 @@ static int crowds(const struct cn_bcast *b, const struct cn_tree *t, uint32_t *o
 	return COLLNET_OK;
 }
 
+/* What a node of so many children, which it serves once in `cycle`, has waited for acknowledgements
+ * when it has sent everything to child k; `way`: there, in the mean of those. */
+static uint64_t waits_for(const struct cn_bcast *b, const struct cn_cost *c, uint32_t children,
+			  uint32_t k, uint64_t cycle, uint64_t way)
+{
+	const uint64_t frames = b->segment > 0 ? (b->segment - 1) / c->payload + 1 : 1,
+		       sent = ((b->segments - 1) * (uint64_t)children + k + 1) * frames;
+
+	return ns(cn_cost_waits(c, sent, (double)cycle * 1e-9 / (double)(children * frames),
+				1e-9 * (double)way));
+}
+
 int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_cost *c,
 		  struct cn_err *err)
 {
-	uint64_t *at = calloc((size_t)b->n * 2, sizeof(*at)), links, finish = 0;
+	uint64_t *at = calloc((size_t)b->n * 3, sizeof(*at)), links, finish = 0;
 	uint32_t *slower = calloc(b->n, sizeof(*slower));
 	bool share = b->segments == 1 && b->phased;
 	int rc = count_load(b, t, err);
@@ -185,7 +197,8 @@ int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_c
 	links = b->segments > 1 ? link_cycle(b, t, c) : 0;
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint32_t v = b->order[i];
-		uint64_t *interval = at + b->n, cycle = 0, end, busy, total, more;
+		uint64_t *interval = at + b->n, *waits = interval + b->n, cycle = 0, end, busy,
+			 total, more, way = 0;
 
 		for (uint32_t k = 0; k < b->nchildren[v]; k++) {
 			uint32_t child = b->order[b->first[v] + k];
@@ -193,13 +206,20 @@ int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_c
 			cn_bcast_cost(c, t, v, child, b->segment, &busy, &total);
 			more = share ? (slower[child] - 1) * (busy - ns(c->message)) : 0;
 			at[child] = at[v] + cycle + total + more;
+			way += total - busy;
+			waits[child] = way / (k + 1);
 			cycle += busy + more;
 		}
 		cycle = cycle > interval[v] ? cycle : interval[v];
 		for (uint32_t k = 0; k < b->nchildren[v]; k++) {
-			interval[b->order[b->first[v] + k]] = cycle;
+			uint32_t child = b->order[b->first[v] + k];
+
+			interval[child] = cycle;
+			waits[child] = waits_for(b, c, b->nchildren[v], k, cycle, waits[child]);
+			waits[child] = waits[child] > waits[v] ? waits[child] : waits[v];
 		}
-		end = at[v] + (b->segments - 1) * (interval[v] > links ? interval[v] : links);
+		end = at[v] + waits[v] +
+		      (b->segments - 1) * (interval[v] > links ? interval[v] : links);
 		finish = v != b->root && end > finish ? end : finish;
 	}
 	free(at);

@@ -97,41 +97,68 @@ void cn_predict_fattree(const struct cn_network *n, struct cn_prediction *out)
 
 /* ---- allgather ------------------------------------------------------------------------ */
 
-/* Most messages on one directed link, of the ring of nodes by their numbers. */
-static uint32_t ring_load(const struct cn_tree *t, uint32_t nnodes)
+struct cn_ways cn_ways(const struct cn_network *n, const uint32_t *nodes, uint32_t count, bool ring,
+		       uint64_t frame)
 {
-	uint32_t most = 1;
-	struct cn_load x;
+	const struct cn_tree *t = n->layout->tree;
+	const uint32_t paths = ring ? count : count - 1;
+	struct cn_ways w = { .sharing = 1, .load = 1 };
+	struct cn_load x = { 0 };
+	double one = n->cost->startup + n->cost->hop + 2 * cn_cost_wire(n->cost, frame, n->slowest);
+	const bool known = t != NULL && cn_load_begin(&x, t, cn_load_by_number(n->layout->nnodes));
 
-	if (cn_load_begin(&x, t, cn_load_by_number(nnodes))) {
-		for (uint32_t i = 0; i < nnodes; i++) {
-			const uint32_t links = cn_load_add(&x, i, (i + 1) % nnodes);
+	for (uint32_t i = 0; i < paths && count > 1; i++) {
+		const uint32_t next = (i + 1) % count,
+			       from = nodes != NULL ? nodes[i] : i % n->layout->nnodes,
+			       to = nodes != NULL ? nodes[next] : next % n->layout->nnodes;
+		const uint32_t links = known ? cn_load_add(&x, from, to) : 0;
 
-			for (uint32_t k = 0; k < links; k++) {
-				const uint32_t sharing = cn_load_turns(&x, x.path[k]);
+		for (uint32_t k = 0; k < links; k++) {
+			const uint32_t sharing = cn_load_turns(&x, x.path[k]);
+			const uint64_t rate = cn_load_rate(&x, x.path[k]);
 
-				most = sharing > most ? sharing : most;
-			}
+			w.sharing = sharing > w.sharing ? sharing : w.sharing;
+			w.load = cn_longer(w.load,
+					   sharing * (double)n->slowest /
+						   (rate > 0 ? (double)rate : n->cost->rate));
 		}
+		one = known ? cn_cost_message(n->cost, t, from, to, frame) : one;
+		w.sum += one;
+		w.shortest = i == 0 || one < w.shortest ? one : w.shortest;
+		w.longest = cn_longer(w.longest, one);
 	}
 	cn_load_end(&x);
-	return most;
+	return w;
 }
 
-/* Faraj, Patarasuk and Yuan, section 3.2: (P - 1) (message + (d - 1) frames) for d switches. */
-static void predict_ring(const struct cn_network *n, uint32_t hops, uint32_t load,
+/*
+ * Blocks are passed on as they come: a link carries one block in every step, and a block passes all
+ * paths of the ring but one, each as long as its first frame takes to be stored and forwarded. The
+ * step of Faraj, Patarasuk and Yuan, section 3.2, is the sum of both.
+ */
+static void predict_ring(const struct cn_network *n, const uint32_t *ring,
 			 struct cn_prediction *out)
 {
-	uint64_t frame = n->plan->bytes < n->cost->payload ? n->plan->bytes : n->cost->payload;
-	double passed = hops * (cn_cost_wire(n->cost, frame, n->slowest) + n->cost->hop);
-	uint32_t steps = n->layout->nnodes - 1;
+	const struct cn_layout *l = n->layout;
+	const uint32_t steps = l->nnodes - 1,
+		       hops = l->tree != NULL ? cn_ring_longest(l->tree, ring, NULL) : 1;
+	const uint64_t bytes = n->plan->bytes, frame = cn_cost_frame(n->cost, bytes),
+		       sent = (uint64_t)steps * n->local *
+			      (bytes > 0 ? 1 + (bytes - 1) / n->cost->payload : 1);
+	const double block = node_to_node(n), first = cn_cost_wire(n->cost, frame, n->slowest);
+	const struct cn_ways w = cn_ways(n, ring, l->nnodes, true, frame);
+	const double links = steps * w.load * block + w.shortest - first,
+		     lap = w.sum - w.shortest + block - first;
 
-	out->seconds = steps * (load * node_to_node(n) + passed + n->cost->startup);
-	if (load > 1) {
+	out->seconds = steps == 0 ? 0 : cn_longer(links, lap);
+	if (steps > 0) {
+		out->seconds += cn_cost_waits(n->cost, sent, out->seconds / sent, w.longest);
+	}
+	if (w.sharing > 1) {
 		snprintf(out->why, sizeof(out->why),
 			 "%u steps, paths of up to %u switches, a link "
 			 "shared by %u",
-			 steps, hops, load);
+			 steps, hops, w.sharing);
 	} else {
 		snprintf(out->why, sizeof(out->why), "%u steps, paths of up to %u switches", steps,
 			 hops);
@@ -140,14 +167,7 @@ static void predict_ring(const struct cn_network *n, uint32_t hops, uint32_t loa
 
 void cn_predict_ring(const struct cn_network *n, struct cn_prediction *out)
 {
-	const struct cn_layout *l = n->layout;
-
-	if (l->tree == NULL) {
-		predict_ring(n, 1, 1, out);
-	} else {
-		predict_ring(n, cn_ring_longest(l->tree, NULL, NULL), ring_load(l->tree, l->nnodes),
-			     out);
-	}
+	predict_ring(n, NULL, out);
 }
 
 static void predict_tree_ring(const struct cn_network *n, struct cn_prediction *out,
@@ -161,7 +181,7 @@ static void predict_tree_ring(const struct cn_network *n, struct cn_prediction *
 	if (ring == NULL) {
 		snprintf(out->why, sizeof(out->why), "no memory");
 	} else if (make(l->tree, ring, &err) == COLLNET_OK) {
-		predict_ring(n, cn_ring_longest(l->tree, ring, NULL), 1, out);
+		predict_ring(n, ring, out);
 	} else {
 		snprintf(out->why, sizeof(out->why), "%.150s", err.text);
 	}

@@ -27,6 +27,18 @@ static inline double cn_longer(double a, double b)
 	return a > b ? a : b;
 }
 
+/* The paths from a node to the next one, of several in a row or round a ring. */
+struct cn_ways {
+	double sum, shortest, longest; /* seconds that a frame takes on all, and on one of them */
+	uint32_t sharing; /* most messages on one directed link, were all sent at once */
+	double load; /* how many of one message's times at the slowest rate the busiest link takes
+		      */
+};
+
+/* Of `count` nodes (NULL: 0, 1, 2, ...); of a ring, from the last to the first as well. */
+struct cn_ways cn_ways(const struct cn_network *n, const uint32_t *nodes, uint32_t count, bool ring,
+		       uint64_t frame);
+
 /* Sets seconds and why; out->algorithm and seconds = -1 are set before. */
 typedef void cn_predictor(const struct cn_network *n, struct cn_prediction *out);
 

@@ -12,12 +12,11 @@
 #include "sched/predict.h"
 #include "sched/reduction.h"
 
-static const double contended = 2; /* times as long */
-
 struct rounds {
 	const struct cn_network *n;
 	uint32_t *ranks;     /* [nranks] of a message */
 	struct cn_load load; /* if the network is known */
+	uint64_t before;     /* frames of the round before, or as many as the window lets go */
 	double seconds;
 };
 
@@ -44,41 +43,83 @@ static void end(struct rounds *x)
 	cn_load_end(&x->load);
 }
 
+/* A round: what the busiest link carries, and the longest way that a message has besides, there
+ * and, of an acknowledgement, back. */
+struct round {
+	double busiest, way, back;
+};
+
 /*
- * Messages of a round, of so many pieces of so many bytes: what the busiest link carries, and the
- * longest way that a message has besides. The window does not count: what comes is the clock of
- * what goes.
+ * A message of a round, of so many pieces of so many bytes, besides what they take on the link.
+ */
+static void add_message(struct rounds *x, const struct cn_cost *c, const struct cn_doubling *m,
+			uint32_t pieces, uint64_t bytes, struct round *r)
+{
+	const struct cn_load *load = &x->load;
+	const uint32_t links = cn_load_add(&x->load, m->from, m->to);
+	double slowest = 0;
+
+	for (uint32_t k = 0; k < links; k++) {
+		const uint32_t link = load->path[k];
+		const double one = cn_cost_wire(c, bytes, cn_load_rate(load, link));
+
+		slowest = cn_longer(slowest, one);
+		r->busiest = cn_longer(r->busiest, cn_load_turns(load, link) * pieces * one);
+	}
+	r->way = cn_longer(r->way, cn_cost_message(c, load->t, load->nodes[m->from],
+						   load->nodes[m->to], bytes) -
+					   slowest);
+	r->back = cn_longer(r->back, (links - 1) * c->hop);
+}
+
+/*
+ * Seconds that a window makes so many frames wait, one of which takes `one`, with those that the
+ * last one takes. The window lets a window of frames go per round trip, its second half while the
+ * first is acknowledged. The last frames of the round before are acknowledged in this one.
+ */
+static double waiting(struct rounds *x, uint64_t frames, double one, const struct round *r)
+{
+	const uint64_t window = x->n->window, last = (frames - 1) % window,
+		       turns = (frames - 1) / window;
+	const double turn = r->way + r->back + (1 + (double)window / 2) * one;
+	const bool behind = last + x->before >= window;
+
+	if (window == COLLNET_WINDOW_OFF) {
+		return 0;
+	}
+	x->before = frames < window ? frames : window;
+	return (double)turns * turn + (behind ? r->back : 0) + (double)(1 + last) * one;
+}
+
+/*
+ * Seconds of a round. A node sends so many frames, of which a window lets only so many go per round
+ * trip; what the links carry passes meanwhile.
  */
 static double exchange(struct rounds *x, uint32_t round, uint32_t pieces, uint64_t bytes)
 {
-	const struct cn_layout *l = x->n->layout;
-	const struct cn_tree *t = l->tree;
-	struct cn_cost c = *x->n->cost;
-	double way = 0, busiest = 0;
+	const struct cn_network *n = x->n;
+	const struct cn_layout *l = n->layout;
+	const uint64_t frames = pieces * (1 + bytes / n->cost->payload);
+	struct cn_cost c = *n->cost;
+	struct round r = { 0 };
+	double one;
 
-	c.pace = 0;
-	if (t == NULL) {
-		return x->n->latency + pieces * cn_cost_wire(&c, bytes, x->n->slowest) -
-		       cn_cost_wire(&c, cn_cost_frame(&c, x->n->plan->bytes), x->n->slowest);
+	c.pace = 0; /* what comes is the clock of what goes */
+	one = cn_cost_wire(&c, cn_cost_frame(&c, bytes), n->slowest);
+	if (l->tree == NULL) {
+		r.busiest = pieces * cn_cost_wire(&c, bytes, n->slowest);
+		r.way = n->latency -
+			cn_cost_wire(&c, cn_cost_frame(&c, n->plan->bytes), n->slowest);
+		r.back = c.hop;
+	} else {
+		cn_load_clear(&x->load);
 	}
-	cn_load_clear(&x->load);
-	for (uint32_t part = 0; part < l->nnodes; part++) {
+	for (uint32_t part = 0; l->tree != NULL && part < l->nnodes; part++) {
 		const struct cn_doubling m = cn_doubling_send(l->nnodes, round, part);
-		const uint32_t links = cn_load_add(&x->load, m.from, m.to);
-		double slowest = 0;
 
-		for (uint32_t k = 0; k < links; k++) {
-			const uint32_t link = x->load.path[k];
-			const double one = cn_cost_wire(&c, bytes, cn_load_rate(&x->load, link));
-
-			slowest = cn_longer(slowest, one);
-			busiest = cn_longer(busiest, cn_load_turns(&x->load, link) * pieces * one);
-		}
-		way = cn_longer(way, cn_cost_message(&c, t, x->load.nodes[m.from],
-						     x->load.nodes[m.to], bytes) -
-					     slowest);
+		add_message(x, &c, &m, pieces, bytes, &r);
 	}
-	return busiest + way;
+	return r.way + cn_longer(r.busiest, waiting(x, frames, one, &r));
 }
 
 /* Pieces of a message of an allgather: ranks that follow one another, or, of blocks of any size,
@@ -97,16 +138,6 @@ static uint32_t pieces_of(struct rounds *x, const struct cn_doubling *m)
 	return pieces;
 }
 
-/* What a window makes the frames of a round wait. */
-static double waiting(const struct cn_network *n, uint64_t frames)
-{
-	const double round_trip = n->latency + n->cost->startup;
-
-	return n->window == COLLNET_WINDOW_OFF || frames <= n->window
-		       ? 0
-		       : (double)((frames - 1) / n->window) * round_trip;
-}
-
 /* All rounds. A node's range of parts may go beyond the end, and be two: about half of them do, so
  * a second piece counts half a start-up. */
 static void predict(struct rounds *x, bool gathers)
@@ -119,11 +150,9 @@ static void predict(struct rounds *x, bool gathers)
 		const uint64_t bytes = m.count * x->n->local * x->n->plan->bytes;
 		const uint32_t pieces = gathers ? pieces_of(x, &m)
 						: 1 + (m.first + m.count > l->nnodes);
-		const uint64_t piece = bytes / pieces,
-			       frames = pieces * (1 + piece / x->n->cost->payload);
 
-		x->seconds += exchange(x, k, pieces, piece) +
-			      (pieces - 1) * x->n->cost->startup / 2 + waiting(x->n, frames);
+		x->seconds += exchange(x, k, pieces, bytes / pieces) +
+			      (pieces - 1) * x->n->cost->startup / 2;
 	}
 }
 
@@ -142,9 +171,8 @@ void cn_predict_doubling(const struct cn_network *n, struct cn_prediction *out)
 		snprintf(out->why, sizeof(out->why), "no memory");
 	} else {
 		predict(&x, true);
-		out->seconds = (contends(n) ? contended : 1) * x.seconds;
-		snprintf(out->why, sizeof(out->why), "%u rounds%s", cn_log2_up(n->layout->nnodes),
-			 contends(n) ? ", whose messages contend" : "");
+		out->seconds = x.seconds;
+		snprintf(out->why, sizeof(out->why), "%u rounds", cn_log2_up(n->layout->nnodes));
 	}
 	end(&x);
 }

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sched/allgather/ring.h"
 #include "sched/load.h"
@@ -156,6 +157,28 @@ static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, 
 	return out;
 }
 
+/* Frames of a block. */
+static uint64_t frames_of(const struct cn_network *n, uint64_t bytes)
+{
+	return bytes > 0 ? 1 + (bytes - 1) / n->cost->payload : 1;
+}
+
+/*
+ * Seconds from the first frame of a block at a node until the node has combined all of it, of which
+ * the links take `whole`, after as many hops. What comes while a piece is combined is the next
+ * piece. So the first frame is a piece, and what follows it closely another; that is passed on
+ * together, its first frame comes to the next node when the piece before is done there, and is a
+ * piece again. Each hop makes one piece more, until pieces are frames.
+ */
+static double rest(const struct cn_network *n, uint64_t frames, double frame, double whole,
+		   double hops)
+{
+	const double combine = n->cost->combine, pieces = whole - frame + (hops + 1) * combine,
+		     most = (double)frames * combine;
+
+	return cn_longer(whole - frame + combine, pieces < most ? pieces : most);
+}
+
 /* Seconds of the rounds of an operation, each of which the ranks combine; *steps: messages. */
 static double all_rounds(const struct cn_network *n, double *steps)
 {
@@ -172,10 +195,9 @@ static double all_rounds(const struct cn_network *n, double *steps)
 	*steps = rounds + (more ? 1 : 0);
 	r = look_at_rounds(n, parts, *steps);
 	/* Frames are passed on as they come, combined: either the first one's way through all
-	 * rounds takes longest, and the others follow it, combined together if they come faster
-	 * than the first is combined, or the link that carries most. */
-	path = r.ways + cn_longer(whole - frame, whole > frame ? combining : 0) +
-	       rounds * combining;
+	 * rounds takes longest, and the others follow it, or the link that carries most. */
+	path = r.ways + (rounds > 0 ? (rounds - 1) * combining : 0) +
+	       rest(n, frames_of(n, bytes), frame, whole, rounds);
 	link = cn_longer(*steps * whole, r.link) + n->latency - frame + combining;
 	return cn_longer(path, link);
 }
@@ -191,64 +213,112 @@ void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_predictio
 	snprintf(out->why, sizeof(out->why), "%.0f rounds", steps);
 }
 
-/*
- * Seconds from a node to the next one on the ring of the parts, of the first frame of so many
- * bytes: the mean over the ring, since what goes round it passes all of its paths. Each switch
- * stores the frame before it forwards it.
- */
-static double pass(const struct cn_network *n, double bytes)
+/* The ring of the nodes, of a reduction whose parts they are. NULL: no memory, or no tree. */
+static uint32_t *ring_of_nodes(const struct cn_network *n)
 {
-	const struct cn_tree *t = n->layout->tree;
-	const uint32_t nodes = n->layout->nnodes;
-	const uint64_t frame = bytes < n->cost->payload ? (uint64_t)bytes : n->cost->payload;
-	uint32_t *ring = t != NULL ? malloc(nodes * sizeof(*ring)) : NULL;
-	double lap = 0;
+	const struct cn_layout *l = n->layout;
+	uint32_t *ring = l->tree != NULL ? malloc(l->nnodes * sizeof(*ring)) : NULL;
 
-	if (ring == NULL || nodes < 2) {
-		free(ring);
-		return n->cost->startup + n->cost->hop + 2 * wire(n, (double)frame);
+	if (ring != NULL) {
+		cn_ring_lr1(l->tree, ring);
 	}
-	cn_ring_lr1(t, ring);
-	for (uint32_t i = 0; i < nodes; i++) {
-		lap += cn_cost_message(n->cost, t, ring[i], ring[(i + 1) % nodes], frame);
-	}
-	free(ring);
-	return lap / nodes;
+	return ring;
+}
+
+/*
+ * Seconds of a reduce-scatter of chunks that are passed on as they come: a link carries one in
+ * every step; a node combines one in every step, of several frames in two pieces at least, the
+ * first frame and the others; and the first frame of a chunk passes all paths of the ring but one,
+ * and is combined after each.
+ */
+static double scatter(const struct cn_network *n, const struct cn_ways *w, uint64_t frames,
+		      double frame, double chunk)
+{
+	const uint32_t steps = n->layout->nnodes - 1;
+	const double combine = n->cost->combine, pieces = frames > 1 ? 2 : 1,
+		     links = steps * chunk + w->shortest - frame + pieces * combine,
+		     ranks = steps * pieces * combine + w->shortest + chunk - frame,
+		     lap = w->sum - w->shortest + (steps + pieces - 1) * combine + chunk - frame;
+
+	return cn_longer(links, cn_longer(ranks, lap));
 }
 
 void cn_predict_reduction_ring(const struct cn_network *n, struct cn_prediction *out)
 {
 	const uint32_t nodes = n->layout->nnodes, steps = nodes - 1;
 	const bool all = n->plan->op == CN_OP_ALLREDUCE;
-	const double chunk = all ? (double)n->plan->bytes / nodes
-				 : (double)n->plan->bytes * n->local;
-	/* Chunks are passed on as they come: a step takes the link's time for a chunk, or longer if
-	 * the first frame of the next one takes longer to be stored, forwarded and combined. */
-	const double first = pass(n, chunk);
-	const double gather = cn_longer(wire(n, chunk), first);
-	const double scatter = cn_longer(wire(n, chunk), first + n->cost->combine);
+	const uint64_t block = all ? (n->plan->bytes + nodes - 1) / nodes : n->plan->bytes,
+		       bytes = cn_cost_frame(n->cost, block);
+	const uint64_t frames = frames_of(n, block) * (all ? 1 : n->local),
+		       sent = (all ? 2 : 1) * steps * frames;
+	const double frame = wire(n, (double)bytes),
+		     chunk = (all ? 1 : n->local) * wire(n, (double)block);
+	uint32_t *ring = ring_of_nodes(n);
+	const struct cn_ways w = cn_ways(n, ring, nodes, true, bytes);
 
+	free(ring);
 	if (n->plan->ordered) {
 		snprintf(out->why, sizeof(out->why), "for commutative operations");
 		return;
 	}
-	out->seconds = steps * (scatter + (all ? gather : 0));
+	out->seconds = 0;
+	if (steps > 0) {
+		out->seconds = scatter(n, &w, frames, frame, chunk) +
+			       (all ? cn_longer(steps * chunk, w.sum - w.shortest) : 0);
+		out->seconds += cn_cost_waits(n->cost, sent, out->seconds / (double)sent,
+					      w.longest);
+	}
 	snprintf(out->why, sizeof(out->why), "%u steps", all ? 2 * steps : steps);
+}
+
+/* The paths of a chain of the parts, to the root of a reduction. */
+static struct cn_ways chain_ways(const struct cn_network *n, uint32_t parts, uint64_t frame)
+{
+	const struct cn_layout *l = n->layout;
+	const uint32_t root = n->plan->op == CN_OP_REDUCE ? l->node_of[n->plan->root] : 0;
+	uint32_t *nodes = l->tree != NULL ? nodes_of_parts(n, parts) : NULL, *chain, at = 0;
+	struct cn_ways w;
+
+	chain = nodes != NULL ? malloc((parts + 1) * sizeof(*chain)) : NULL;
+	if (chain == NULL || n->plan->op != CN_OP_REDUCE) {
+		w = cn_ways(n, nodes, parts, false, frame);
+	} else if (n->plan->ordered) { /* from the last one to the root */
+		memcpy(chain, nodes, parts * sizeof(*chain));
+		chain[parts] = root;
+		w = cn_ways(n, chain, parts + (nodes[parts - 1] != root), false, frame);
+	} else {
+		while (nodes[at] != root) {
+			at++;
+		}
+		for (uint32_t i = 0; i < parts; i++) {
+			chain[i] = nodes[(at + 1 + i) % parts];
+		}
+		w = cn_ways(n, chain, parts, false, frame);
+	}
+	free(nodes);
+	free(chain);
+	return w;
 }
 
 void cn_predict_reduction_chain(const struct cn_network *n, struct cn_prediction *out)
 {
-	const uint32_t hops = parts_of(n) - 1;
-	const uint64_t bytes = n->plan->bytes;
-	const double hop = pass(n, (double)bytes) + n->cost->combine;
+	const uint32_t parts = parts_of(n), hops = parts - 1;
+	const uint64_t bytes = n->plan->bytes, frames = frames_of(n, bytes),
+		       first = cn_cost_frame(n->cost, bytes);
+	const bool all = n->plan->op == CN_OP_ALLREDUCE;
 	/* There and back, the link of a node between two others carries the block twice in either
 	 * direction; on the way to a root in the order of the ranks the root's does. */
-	const bool twice = (n->plan->op == CN_OP_ALLREDUCE && hops > 1) ||
-			   (n->plan->op == CN_OP_REDUCE && n->plan->ordered);
+	const bool twice = (all && hops > 1) || (n->plan->op == CN_OP_REDUCE && n->plan->ordered);
+	const struct cn_ways w = chain_ways(n, parts, first);
+	const double frame = wire(n, (double)first),
+		     whole = (twice ? 2 : 1) * w.load * wire(n, (double)bytes);
 
-	out->seconds = hops == 0 ? 0
-				 : (twice ? 2 : 1) * wire(n, (double)bytes) +
-					   (n->plan->op == CN_OP_ALLREDUCE ? 2 : 1) * hops * hop;
+	out->seconds = 0;
+	if (hops > 0) {
+		out->seconds = (all ? 2 : 1) * w.sum + (hops - 1) * n->cost->combine +
+			       rest(n, frames, frame, whole, hops) +
+			       cn_cost_waits(n->cost, frames, frame, w.longest);
+	}
 	snprintf(out->why, sizeof(out->why), "the block %s, and %u hops", twice ? "twice" : "once",
 		 hops);
 }

@@ -324,8 +324,10 @@ struct cell {
 	double us; /* in the simulator, as of tests/sim/choice */
 };
 
-/* What decides how long an algorithm takes: frames that are passed on as they come; a window that
- * begins with what ports hold, or stays so. */
+/*
+ * What decides how long an algorithm takes: frames that are passed on as they come; a window that
+ * begins with what ports hold, or stays so; pieces that are combined one after the other.
+ */
 static void predict__as_simulated(void **state)
 {
 	static const struct cell cells[] = {
@@ -337,6 +339,12 @@ static void predict__as_simulated(void **state)
 		{ "31", 100, 0, CN_OP_ALLGATHER, 1024, "doubling", 3200 },
 		{ "8x2", 25000, 50000, CN_OP_ALLGATHER, 16384, "doubling", 1375 },
 		{ "15x2", 25000, 50000, CN_OP_ALLGATHER, 1024, "doubling", 601 },
+		/* two pieces in each step */
+		{ "1x4", 2500, 25000, CN_OP_REDUCE_SCATTER, 16384, "ring", 396 },
+		{ "2x2", 25000, 200000, CN_OP_REDUCE_SCATTER, 131072, "ring", 427 },
+		/* a piece more after each hop */
+		{ "8x4", 10000, 60000, CN_OP_SCAN, 131072, "chain", 3092 },
+		{ "8x4", 10000, 60000, CN_OP_REDUCE, 131072, "chain", 3106 },
 		/* more frames than go at once */
 		{ "4x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 130 },
 		{ "8x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 143 },
@@ -372,6 +380,7 @@ static void select__as_simulated(void **state)
 {
 	static const struct cell cells[] = {
 		{ "31", 100, 0, CN_OP_ALLGATHER, 1024, "doubling", 3200 },
+		{ "1x4", 2500, 25000, CN_OP_REDUCE_SCATTER, 16384, "exchange", 237 },
 		{ "4x4", 25000, 75000, CN_OP_BCAST, 16384, "kary", 112 },
 		{ "3x4", 25000, 25000, CN_OP_BCAST, 16384, "kary", 106 },
 	};

@@ -60,6 +60,38 @@ static void plan__in_the_order_of_the_ranks(void **state)
 	}
 }
 
+/* On 3x2, a node's messages go to the one switch and the other in turn. */
+static void plan__exchange_goes_by_the_numbers(void **state)
+{
+	static const uint32_t logical[] = { 0, 2, 4, 1, 3, 5 };
+	struct cn_plan p = { .op = CN_OP_REDUCE_SCATTER,
+			     .algorithm = cn_algorithm_find(CN_OP_REDUCE_SCATTER, "exchange")->id,
+			     .contention_aware = 1,
+			     .bytes = 8 };
+	struct cn_sched s = { 0 };
+	struct cn_err err = { 0 };
+	struct w_team t;
+
+	(void)state;
+	w_team_init(&t, 6, W_ONE, &seed);
+	t.layout.logical = logical;
+	for (uint32_t me = 0; me < 6; me++) {
+		uint32_t last = me, sends = 0;
+
+		assert_int_equal(cn_sched_plan(&t.layout, &p, me, &s, &err), COLLNET_OK);
+		for (uint32_t i = 0; i < s.n; i++) {
+			if (s.actions[i].kind == CN_ACT_SEND) {
+				assert_int_not_equal(s.actions[i].peer / 3, last / 3);
+				last = s.actions[i].peer;
+				sends++;
+			}
+		}
+		assert_int_equal(sends, 5);
+	}
+	cn_sched_reset(&s);
+	w_team_done(&t);
+}
+
 static void plan__refused(void **state)
 {
 	struct cn_plan p = { .op = CN_OP_ALLREDUCE, .bytes = 8, .element = 2, .ordered = 1 };
@@ -287,6 +319,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plan__in_the_order_of_the_ranks),
+		cmocka_unit_test(plan__exchange_goes_by_the_numbers),
 		cmocka_unit_test(plan__refused),
 		cmocka_unit_test(engine__every_team),
 		cmocka_unit_test(engine__two_ranks_per_node),

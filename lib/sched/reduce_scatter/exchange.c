@@ -3,7 +3,9 @@
  * Reduce-scatter by an exchange: at step i each part sends its contribution to the blocks of the
  * part i places ahead, and each rank combines all that has come for its block, in the order of the
  * parts. One message per pair of parts and block, and no message waits for another: for short
- * blocks, and for operations that are not commutative.
+ * blocks, and for operations that are not commutative. The places are those of the contention-aware
+ * numbers, as in an all-to-all, whose window it has: the frames that a node has in flight are for
+ * nodes behind different switches.
  */
 #include <stdlib.h>
 
@@ -13,6 +15,8 @@
 struct exchange {
 	struct cn_reduction r;
 	uint32_t *local; /* [nranks] which of this node's ranks it is */
+	uint32_t *place; /* [nparts] of a part */
+	uint32_t *at;	 /* [nparts] the part at a place */
 	struct cn_value
 		*from; /* [local ranks][nparts] the parts' contributions to a rank's block */
 };
@@ -69,6 +73,19 @@ static void combine_block(struct exchange *e, uint32_t own, uint32_t rank)
 	}
 }
 
+/* Places by number; by part where one node has several. */
+static void place_parts(struct exchange *e)
+{
+	const struct cn_reduction *r = &e->r;
+	const bool spread = r->p->contention_aware && r->l->logical != NULL &&
+			    r->nparts == r->l->nnodes;
+
+	for (uint32_t x = 0; x < r->nparts; x++) {
+		e->place[x] = spread ? r->l->logical[r->parts[x].node] : x;
+		e->at[e->place[x]] = x;
+	}
+}
+
 static void run(struct exchange *e)
 {
 	struct cn_reduction *r = &e->r;
@@ -79,7 +96,7 @@ static void run(struct exchange *e)
 	}
 	for (uint32_t step = 1; step < n; step++) {
 		for (uint32_t x = 0; x < n; x++) {
-			send_blocks(e, x, (x + step) % n, step);
+			send_blocks(e, x, e->at[(e->place[x] + step) % n], step);
 		}
 	}
 	for (uint32_t own = 0; own < n; own++) {
@@ -101,15 +118,20 @@ int cn_plan_reduce_scatter_exchange(const struct cn_layout *l, const struct cn_p
 	}
 	e.local = calloc(l->nranks, sizeof(*e.local));
 	e.from = calloc((size_t)here * e.r.nparts, sizeof(*e.from));
-	if (e.local == NULL || e.from == NULL) {
+	e.place = calloc(e.r.nparts, sizeof(*e.place));
+	e.at = calloc(e.r.nparts, sizeof(*e.at));
+	if (e.local == NULL || e.from == NULL || e.place == NULL || e.at == NULL) {
 		e.r.rc = cn_fail(err, COLLNET_ENOMEM, "no memory to plan for %u ranks", l->nranks);
 	} else {
 		for (uint32_t k = 0; k < here; k++) {
 			e.local[l->ranks[l->first[me] + k]] = k;
 		}
+		place_parts(&e);
 		run(&e);
 	}
 	free(e.local);
 	free(e.from);
+	free(e.place);
+	free(e.at);
 	return cn_reduction_done(&e.r);
 }

@@ -69,11 +69,7 @@ struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_arg
 	op->arithmetic = cn_combine_of_id(a->function, &op->type);
 	if (op->arithmetic != NULL && cn_type_bytes(op->type) == a->element &&
 	    !cn_op_is_vector(a->op) && a->bytes <= SHORT_MAX) {
-		op->buffers = (struct cn_combine_buffers){
-			.send = { (uint8_t *)(uintptr_t)a->send, cn_call_send_bytes(call) },
-			.recv = { a->recv, cn_call_recv_bytes(call) },
-			.scratch = { a->scratch, cn_call_scratch_bytes(call) },
-		};
+		op->buffers = cn_combine_buffers_of(a, call);
 		op->reducer.combine = combine;
 	} else {
 		op->reducer.combine = pass_on;

@@ -124,11 +124,8 @@ static int reduction_memory(struct collnet_request *r, struct cn_coll_args *a,
 		return cn_fail(err, COLLNET_ENOMEM, "no memory to combine %llu bytes",
 			       (unsigned long long)a->bytes);
 	}
-	x->buffers.scratch = (struct cn_memory){ x->owned, scratch };
-	x->buffers.send = (struct cn_memory){ (uint8_t *)(uintptr_t)a->send,
-					      cn_call_send_bytes(call) };
-	x->buffers.recv = (struct cn_memory){ a->recv, cn_call_recv_bytes(call) };
-	a->scratch = x->buffers.scratch.p;
+	a->scratch = x->owned;
+	x->buffers = cn_combine_buffers_of(a, call);
 	x->reducer.combine = direct_combine;
 	a->reducer = &x->reducer;
 	return COLLNET_OK;

@@ -266,6 +266,16 @@ cn_combine_function *cn_combine_of_id(uint16_t id, enum collnet_type *type)
 
 /* ---- pieces --------------------------------------------------------------------------- */
 
+struct cn_combine_buffers cn_combine_buffers_of(const struct cn_coll_args *a,
+						const struct cn_call *call)
+{
+	return (struct cn_combine_buffers){
+		.send = { (uint8_t *)(uintptr_t)a->send, cn_call_send_bytes(call) },
+		.recv = { a->recv, cn_call_recv_bytes(call) },
+		.scratch = { a->scratch, cn_call_scratch_bytes(call) },
+	};
+}
+
 /* The address of a place of n times `bytes`; NULL: it is not within the buffer. */
 static uint8_t *address(const struct cn_combine_buffers *b, const struct cn_span *s, uint64_t bytes,
 			uint32_t n)

@@ -34,6 +34,10 @@ struct cn_combine_buffers {
 	struct cn_memory send, recv, scratch;
 };
 
+/* Those of a call. */
+struct cn_combine_buffers cn_combine_buffers_of(const struct cn_coll_args *a,
+						const struct cn_call *call);
+
 /* A piece's first operands, of `count` elements each; the others follow the right one. */
 struct cn_operands {
 	const uint8_t *left, *right;

@@ -28,9 +28,14 @@ static double on_link(const struct cn_cost *c, uint64_t bytes, uint64_t frames, 
 	return bits / (rate == 0 ? c->rate : (double)rate);
 }
 
+uint64_t cn_cost_frames(const struct cn_cost *c, uint64_t bytes)
+{
+	return bytes == 0 ? 1 : (bytes - 1) / c->payload + 1;
+}
+
 double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate)
 {
-	const uint64_t frames = bytes == 0 ? 1 : (bytes + c->payload - 1) / c->payload;
+	const uint64_t frames = cn_cost_frames(c, bytes);
 	const double seconds = on_link(c, bytes, frames, rate), paced = (double)frames * c->pace;
 
 	return seconds > paced ? seconds : paced;
@@ -38,9 +43,9 @@ double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate)
 
 uint64_t cn_cost_frame(const struct cn_cost *c, uint64_t bytes)
 {
-	uint64_t frames = (bytes + c->payload - 1) / c->payload;
+	const uint64_t frames = cn_cost_frames(c, bytes);
 
-	return frames > 1 ? (bytes + frames - 1) / frames : bytes;
+	return (bytes + frames - 1) / frames;
 }
 
 static uint64_t link_rate(const struct cn_cost *c, const struct cn_tree *t, uint32_t x)

@@ -36,6 +36,8 @@ struct cn_cost cn_cost_with(uint32_t headers);
 
 /* Seconds on the wire of n bytes in frames, at bits per second (0: the model's rate). */
 double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate);
+/* Frames of a message; an empty one has one. */
+uint64_t cn_cost_frames(const struct cn_cost *c, uint64_t bytes);
 /* Bytes in the longest frame of n bytes, which are divided evenly (as by cn_op_frame_bytes()). */
 uint64_t cn_cost_frame(const struct cn_cost *c, uint64_t bytes);
 /* Seconds of a message from node a to node b of the tree. */

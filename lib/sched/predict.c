@@ -27,8 +27,8 @@ static double node_to_node(const struct cn_network *n)
 
 void cn_predict_shuffle(const struct cn_network *n, struct cn_prediction *out)
 {
-	const uint64_t more = n->plan->bytes > 0 ? (n->plan->bytes - 1) / n->cost->payload : 0;
-	const double sent = (double)n->local * (n->layout->nranks - n->local) * (double)(1 + more),
+	const uint64_t frames = cn_cost_frames(n->cost, n->plan->bytes);
+	const double sent = (double)n->local * (n->layout->nranks - n->local) * (double)frames,
 		     windows = sent * n->cost->pace;
 
 	out->seconds = (windows > n->exchange ? windows : n->exchange) + n->latency;
@@ -143,8 +143,7 @@ static void predict_ring(const struct cn_network *n, const uint32_t *ring,
 	const uint32_t steps = l->nnodes - 1,
 		       hops = l->tree != NULL ? cn_ring_longest(l->tree, ring, NULL) : 1;
 	const uint64_t bytes = n->plan->bytes, frame = cn_cost_frame(n->cost, bytes),
-		       sent = (uint64_t)steps * n->local *
-			      (bytes > 0 ? 1 + (bytes - 1) / n->cost->payload : 1);
+		       sent = (uint64_t)steps * n->local * cn_cost_frames(n->cost, bytes);
 	const double block = node_to_node(n), first = cn_cost_wire(n->cost, frame, n->slowest);
 	const struct cn_ways w = cn_ways(n, ring, l->nnodes, true, frame);
 	const double links = steps * w.load * block + w.shortest - first,

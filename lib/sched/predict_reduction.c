@@ -157,12 +157,6 @@ static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, 
 	return out;
 }
 
-/* Frames of a block. */
-static uint64_t frames_of(const struct cn_network *n, uint64_t bytes)
-{
-	return bytes > 0 ? 1 + (bytes - 1) / n->cost->payload : 1;
-}
-
 /*
  * Seconds from the first frame of a block at a node until the node has combined all of it, of which
  * the links take `whole`, after as many hops. What comes while a piece is combined is the next
@@ -197,7 +191,7 @@ static double all_rounds(const struct cn_network *n, double *steps)
 	/* Frames are passed on as they come, combined: either the first one's way through all
 	 * rounds takes longest, and the others follow it, or the link that carries most. */
 	path = r.ways + (rounds > 0 ? (rounds - 1) * combining : 0) +
-	       rest(n, frames_of(n, bytes), frame, whole, rounds);
+	       rest(n, cn_cost_frames(n->cost, bytes), frame, whole, rounds);
 	link = cn_longer(*steps * whole, r.link) + n->latency - frame + combining;
 	return cn_longer(path, link);
 }
@@ -249,7 +243,7 @@ void cn_predict_reduction_ring(const struct cn_network *n, struct cn_prediction 
 	const bool all = n->plan->op == CN_OP_ALLREDUCE;
 	const uint64_t block = all ? (n->plan->bytes + nodes - 1) / nodes : n->plan->bytes,
 		       bytes = cn_cost_frame(n->cost, block);
-	const uint64_t frames = frames_of(n, block) * (all ? 1 : n->local),
+	const uint64_t frames = cn_cost_frames(n->cost, block) * (all ? 1 : n->local),
 		       sent = (all ? 2 : 1) * steps * frames;
 	const double frame = wire(n, (double)bytes),
 		     chunk = (all ? 1 : n->local) * wire(n, (double)block);
@@ -303,7 +297,7 @@ static struct cn_ways chain_ways(const struct cn_network *n, uint32_t parts, uin
 void cn_predict_reduction_chain(const struct cn_network *n, struct cn_prediction *out)
 {
 	const uint32_t parts = parts_of(n), hops = parts - 1;
-	const uint64_t bytes = n->plan->bytes, frames = frames_of(n, bytes),
+	const uint64_t bytes = n->plan->bytes, frames = cn_cost_frames(n->cost, bytes),
 		       first = cn_cost_frame(n->cost, bytes);
 	const bool all = n->plan->op == CN_OP_ALLREDUCE;
 	/* There and back, the link of a node between two others carries the block twice in either

@@ -168,7 +168,7 @@ static int crowds(const struct cn_bcast *b, const struct cn_tree *t, uint32_t *o
 static uint64_t waits_for(const struct cn_bcast *b, const struct cn_cost *c, uint32_t children,
 			  uint32_t k, uint64_t cycle, uint64_t way)
 {
-	const uint64_t frames = b->segment > 0 ? (b->segment - 1) / c->payload + 1 : 1,
+	const uint64_t frames = cn_cost_frames(c, b->segment),
 		       sent = ((b->segments - 1) * (uint64_t)children + k + 1) * frames;
 
 	return ns(cn_cost_waits(c, sent, (double)cycle * 1e-9 / (double)(children * frames),

@@ -36,46 +36,43 @@ static void derive_name(const struct collnet_team *parent, uint64_t what, char *
 		 (unsigned long long)cn_mix64(cn_mix64(what) ^ parent->run));
 }
 
+static int open_child(struct collnet_team *parent, const char *job, uint32_t rank, uint32_t ranks,
+		      const struct cn_origin *from, collnet_team_t **out)
+{
+	const struct collnet_team_options o = {
+		.size = sizeof(o),
+		.job = job,
+		.rank = rank,
+		.ranks = ranks,
+		.timeout_ms = parent->c->timeout_ms,
+	};
+
+	return cn_team_open(parent->c, &o, parent->secret, from, out);
+}
+
 /* With the lock held. */
 static int create(struct collnet_team *parent, uint64_t what, const struct group *g,
 		  collnet_team_t **out)
 {
-	struct collnet *c = parent->c;
-	char job[COLLNET_NAME_MAX + 1];
-	const struct collnet_team_options o = {
-		.size = sizeof(o),
-		.job = job,
-		.rank = g->rank,
-		.ranks = g->n,
-		.timeout_ms = c->timeout_ms,
-	};
-
 	const struct cn_origin from = { parent, g->members, NULL };
+	char job[COLLNET_NAME_MAX + 1];
 
 	derive_name(parent, what, job, sizeof(job));
-	return cn_team_open(c, &o, parent->secret, &from, out);
+	return open_child(parent, job, g->rank, g->n, &from, out);
 }
 
 /* All ranks of the parent call. With the lock held. */
 static int divide(struct collnet_team *parent, enum cn_making making, int32_t color, int32_t key,
 		  collnet_team_t **out)
 {
-	struct collnet *c = parent->c;
 	/* No color is UINT32_MAX. */
 	const uint32_t low = making == CN_MAKING_DUP ? UINT32_MAX : (uint32_t)color;
 	char job[COLLNET_NAME_MAX + 1];
 	const struct cn_split_call call = { job, making, color, key };
 	const struct cn_origin from = { parent, NULL, &call };
-	const struct collnet_team_options o = {
-		.size = sizeof(o),
-		.job = job,
-		.rank = parent->rank,
-		.ranks = parent->ranks,
-		.timeout_ms = c->timeout_ms,
-	};
 
 	derive_name(parent, (uint64_t)++parent->children << 32 | low, job, sizeof(job));
-	return cn_team_open(c, &o, parent->secret, &from, out);
+	return open_child(parent, job, parent->rank, parent->ranks, &from, out);
 }
 
 /* Takes the lock. */

@@ -4,7 +4,8 @@
  *
  * A datagram is a collnet frame. The transport's addresses are made of port and IPv4 address
  * (udp_address.h), so a received frame gets an Ethernet header that never was on a wire. A
- * broadcast goes to a multicast group, or to each node of a list.
+ * broadcast goes to a multicast group, or to each node of a list. With a list, what comes from
+ * others is dropped: the list says who takes part, and no discovery can add to it.
  *
  * Super-frames go out by UDP_SEGMENT and come in by UDP_GRO, where the kernel has them. The
  * socket's send buffer is small, as that of the packet link: what waits in the interface's queue
@@ -34,6 +35,7 @@
 #define RECV_BYTES  65536
 #define RECV_BUFFER (16 << 20)		     /* bytes, if the system allows as many */
 #define PIECES	    (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
+#define STRANGERS   4u /* lines of the log about senders that are not listed */
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -60,7 +62,9 @@ struct udp_link {
 	struct sockaddr_in self;
 	struct cn_udp_peers peers;
 	bool gso;
-	bool gone; /* the loss of the interface is logged */
+	bool gone;		     /* the loss of the interface is logged */
+	struct sockaddr_in stranger; /* the last one that was logged */
+	uint32_t strangers;	     /* that were */
 	struct cn_link_counters counters;
 
 	uint8_t *buffers; /* RECV_BATCH of RECV_BYTES */
@@ -86,6 +90,16 @@ static void report_gone(struct udp_link *u, int e)
 
 /* ---- receiving ------------------------------------------------------------------------ */
 
+/* The order of the list of peers, as it is searched. */
+static int by_address(const void *a, const void *b)
+{
+	const struct sockaddr_in *x = a, *y = b;
+
+	return x->sin_addr.s_addr != y->sin_addr.s_addr
+		       ? (x->sin_addr.s_addr < y->sin_addr.s_addr ? -1 : 1)
+		       : (int)x->sin_port - (int)y->sin_port;
+}
+
 /* The size of a segment of a message, or 0. */
 static size_t segment_of(struct msghdr *m)
 {
@@ -100,15 +114,46 @@ static size_t segment_of(struct msghdr *m)
 	return 0;
 }
 
-/* Message `at` as a super-frame. What is none, or our own by the group, has no frames. */
+/* Sources can be forged: they are few lines, whoever sends. */
+static void report_stranger(struct udp_link *u, const struct sockaddr_in *from)
+{
+	char text[INET_ADDRSTRLEN];
+
+	if (u->strangers == STRANGERS ||
+	    (u->strangers > 0 && by_address(from, &u->stranger) == 0)) {
+		return;
+	}
+	u->stranger = *from;
+	u->strangers++;
+	cn_log(COLLNET_LOG_WARNING,
+	       "interface %s: %s:%u is not in the list of peers, so its frames are dropped%s",
+	       u->link.interface, inet_ntop(AF_INET, &from->sin_addr, text, sizeof(text)),
+	       ntohs(from->sin_port), u->strangers == STRANGERS ? "; others are not logged" : "");
+}
+
+/* Whether a node may be there: in a list it is, and in a group anyone is. */
+static bool admits(struct udp_link *u, const struct sockaddr_in *from)
+{
+	if (ntohs(from->sin_port) < CN_UDP_PORT_MIN) {
+		return false;
+	}
+	if (u->peers.group ||
+	    bsearch(from, u->peers.list, u->peers.n, sizeof(*from), by_address) != NULL) {
+		return true;
+	}
+	report_stranger(u, from);
+	return false;
+}
+
+/* Message `at` as a super-frame. What is none, of no node, or our own by the group, has no frames.
+ */
 static void begin_message(struct udp_link *u)
 {
 	struct mmsghdr *m = &u->in[u->at];
 	struct received *r = &u->received[u->at];
 
 	memset(&u->rest, 0, sizeof(u->rest));
-	if ((m->msg_hdr.msg_flags & MSG_TRUNC) != 0 || m->msg_len == 0 ||
-	    ntohs(r->from.sin_port) < CN_UDP_PORT_MIN) {
+	if ((m->msg_hdr.msg_flags & MSG_TRUNC) != 0 || m->msg_len == 0 || !admits(u, &r->from)) {
 		return;
 	}
 	memcpy(r->ether, u->link.mac, 6);
@@ -470,6 +515,7 @@ int cn_link_open_udp(const struct cn_link_config *c, const struct cn_interface *
 				       c->ethertype, &u->peers, err);
 	}
 	if (rc == COLLNET_OK) {
+		qsort(u->peers.list, u->peers.n, sizeof(*u->peers.list), by_address);
 		rc = set_options(u, c, i, err);
 	}
 	if (rc == COLLNET_OK) {

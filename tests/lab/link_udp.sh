@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Link udp: collectives between daemons and between programs without any privilege, by a multicast
-# group, a file, a list and what a launcher names, and across a router; a killed worker is announced.
+# group, a file, a list and what a launcher names, and across a router; a node that is not listed
+# takes no part; a killed worker is announced.
 # timeout: 180
 # beside: others
 . "$(dirname "$0")/lib.sh"
@@ -83,6 +84,26 @@ collnet lab shell --shape 3 --rate 20mbit --ip --no-daemons --timeout 60 -- \
 }
 right
 
+# h2 lists h0, which does not list h2: it is not there before h1 comes, and takes no rank of its.
+what="a node that is not listed"
+cat >stranger <<'EOS'
+export COLLNET_LINK=udp COLLNET_MODE=direct COLLNET_SIZE=2 COLLNET_JOB=stranger COLLNET_TIMEOUT=60000
+unset COLLNET_TOPOLOGY
+lab-on h0 env COLLNET_PEERS=h0,h1 COLLNET_RANK=0 collnet bench barrier >"$HERE/out" 2>&1 &
+job=$!
+lab-on h2 env COLLNET_PEERS=h0,h2 COLLNET_RANK=1 COLLNET_TIMEOUT=1500 \
+	collnet bench barrier >"$HERE/out.2" 2>&1 && exit 4
+lab-on h1 env COLLNET_PEERS=h0,h1 COLLNET_RANK=1 collnet bench barrier >"$HERE/out.1" 2>&1 &&
+	wait $job
+EOS
+collnet lab shell --shape 3 --rate 20mbit --ip --no-daemons --timeout 60 -- \
+	sh "$PWD/stranger" >lab.out 2>&1 </dev/null || {
+	cat lab.out out out.1 out.2
+	fail "$what"
+}
+has "1 of 2 ranks missing" out.2
+echo "ok: $what"
+
 # Its parent announces a killed worker, from the worker's address and port.
 what="a killed worker"
 cat >killed <<'EOS'
@@ -90,7 +111,7 @@ for r in 0 1 2; do
 	lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=3 COLLNET_JOB=killed collnet bench alltoall \
 		--sizes 1k --iterations 1000000 >"$HERE/out.$r" 2>"$HERE/err.$r" &
 done
-until lab-on h1 collnet status | grep -q killed; do sleep 0.05; done
+until lab-on h1 collnet status | grep -q "killed.*running"; do sleep 0.05; done
 kill -KILL "$(ps -o pid= --ppid "$(cat "$COLLNET_LAB_DIR/h0.daemon.pid")" | xargs)"
 wait
 EOS

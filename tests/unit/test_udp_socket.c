@@ -168,6 +168,59 @@ static void udp_link__broadcast(void **state)
 	assert_silent(a);
 }
 
+static char logged[2048];
+static uint32_t lines;
+
+static void take_line(void *ctx, enum collnet_log_level level, const char *line)
+{
+	const size_t n = strlen(logged);
+
+	(void)ctx;
+	(void)level;
+	snprintf(logged + n, sizeof(logged) - n, "%s\n", line);
+	lines++;
+}
+
+/* A socket on a port of the loopback interface that no node of the list has sends to b. */
+static void send_as_stranger(uint16_t port)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_port = htons(port) }, to;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	assert_true(cn_udp_address_get(b->mac, &to));
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(sendto(fd, "stranger", 8, 0, (struct sockaddr *)&to, sizeof(to)), 8);
+	close(fd);
+}
+
+/* A list says who takes part: frames of others are dropped, and few lines say so. */
+static void udp_link__not_in_the_list(void **state)
+{
+	struct cn_frame f = make(b->mac, 9, 10);
+
+	(void)state;
+	logged[0] = '\0';
+	lines = 0;
+	collnet_set_log(take_line, NULL);
+	send_as_stranger(PORT_B + 1);
+	send_as_stranger(PORT_B + 1);
+	assert_silent(b);
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(logged,
+			       "interface lo: 127.0.0.1:40002 is not in the list of peers"));
+	for (uint16_t i = 1; i < 100; i++) {
+		send_as_stranger(PORT_B + 1 + i);
+	}
+	assert_silent(b);
+	assert_int_equal(lines, 4);
+	assert_non_null(strstr(logged, "127.0.0.1:40005"));
+	assert_non_null(strstr(logged, "others are not logged"));
+	assert_int_equal(cn_link_send(a, &f, 1), 1);
+	assert_next(b, &f);
+	assert_silent(b);
+	collnet_set_log(NULL, NULL);
+}
+
 /* A datagram from a port that no node has, and one without a byte. */
 static void udp_link__strangers(void **state)
 {
@@ -213,11 +266,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(udp_link__every_size, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__order_of_batches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__broadcast, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__not_in_the_list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__strangers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__refuses, set_up, tear_down),
 	};
 	const char *why = enter_namespace();
-	static const char text[] = "127.0.0.1:40000\n127.0.0.1:40001\n";
+	static const char text[] = "127.0.0.9:40000\n127.0.0.1:40001\n127.0.0.1:40000\n";
 	int fd, failed;
 
 	if (why == NULL && !run_command("ip link set lo up")) {

@@ -377,7 +377,7 @@ int cn_config_read(struct cn_config *c, const char *path, struct cn_err *err)
 
 	if (text == NULL) {
 		rc = cn_fail(err, COLLNET_ETOPO, "cannot read the configuration %s: %s", path,
-			     strerror(errno));
+			     cn_strerror(errno));
 	} else if (n > FILE_MAX) {
 		rc = cn_fail(err, COLLNET_ETOPO, "%s: longer than %zu bytes", path, FILE_MAX);
 	} else {

@@ -54,7 +54,7 @@ int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
 	if (rc == COLLNET_OK && l->send_fd != l->recv_fd) {
 		rc = watch(d, EPOLL_CTL_ADD, l->send_fd, 0, &send_mark);
 	}
-	return rc == COLLNET_OK ? rc : cn_fail(err, rc, "the event loop: %s", strerror(errno));
+	return rc == COLLNET_OK ? rc : cn_fail(err, rc, "the event loop: %s", cn_strerror(errno));
 }
 
 void cn_event_remove_link(struct cn_daemon *d)
@@ -81,7 +81,7 @@ int cn_event_open(struct cn_daemon *d, struct cn_err *err)
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	d->now = cn_now();
 	if (d->signal_fd < 0 || d->epoll_fd < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", cn_strerror(errno));
 	}
 	rc = watch(d, EPOLL_CTL_ADD, d->iface.netlink_fd, EPOLLIN, &netlink_mark);
 	if (rc == COLLNET_OK) {
@@ -91,7 +91,7 @@ int cn_event_open(struct cn_daemon *d, struct cn_err *err)
 		rc = watch(d, EPOLL_CTL_ADD, d->signal_fd, EPOLLIN, &signal_mark);
 	}
 	if (rc != COLLNET_OK) {
-		return cn_fail(err, rc, "the event loop: %s", strerror(errno));
+		return cn_fail(err, rc, "the event loop: %s", cn_strerror(errno));
 	}
 	return d->runtime.link != NULL ? cn_event_add_link(d, err) : COLLNET_OK;
 }
@@ -219,7 +219,7 @@ static int look_at_descriptors(struct cn_daemon *d, cn_time until, struct cn_err
 	const int n = sleep_until(d, events, d->now, until);
 
 	if (n < 0 && errno != EINTR) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", cn_strerror(errno));
 	}
 	d->sockets_at = d->now = cn_now();
 	if (n > 0) {

@@ -44,7 +44,7 @@ static int make_directory(const char *path, struct cn_err *err)
 		/* Whatever the umask is: others are to find the socket there. */
 		if (chmod(dir, 0755) != 0) {
 			return cn_fail(err, COLLNET_ESYSTEM, "directory %s: %s", dir,
-				       strerror(errno));
+				       cn_strerror(errno));
 		}
 		return COLLNET_OK;
 	}
@@ -52,7 +52,7 @@ static int make_directory(const char *path, struct cn_err *err)
 		return cn_fail(
 			err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
 			"cannot make directory %s for the socket: %s; choose another path with --socket",
-			dir, strerror(errno));
+			dir, cn_strerror(errno));
 	}
 	return COLLNET_OK;
 }
@@ -82,7 +82,7 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 	if (errno != EADDRINUSE) {
 		return cn_fail(err, errno == EACCES ? COLLNET_EPERM : COLLNET_ESYSTEM,
 			       "socket %s: %s; choose another path with --socket", path,
-			       strerror(errno));
+			       cn_strerror(errno));
 	}
 	if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
 		return cn_fail(
@@ -99,7 +99,7 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 	if ((unlink(path) != 0 && errno != ENOENT) ||
 	    bind(d->listen_fd, (const struct sockaddr *)sun, sizeof(*sun)) != 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot replace the stale socket %s: %s", path,
-			       strerror(errno));
+			       cn_strerror(errno));
 	}
 	return COLLNET_OK;
 }
@@ -118,7 +118,7 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	d->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (d->listen_fd < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
-			       strerror(errno));
+			       cn_strerror(errno));
 	}
 	d->guarded = cn_receive_guard(d->listen_fd);
 	mask = umask(0177); /* nobody else until group and mode are right */
@@ -135,10 +135,10 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 			err, COLLNET_EPERM,
 			"cannot give socket %s to group %lu: %s; choose another group with --group, "
 			"or keep user and group with --user none",
-			path, (unsigned long)d->group, strerror(errno));
+			path, (unsigned long)d->group, cn_strerror(errno));
 	}
 	if (chmod(path, d->config.socket_mode) != 0 || listen(d->listen_fd, BACKLOG) != 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "socket %s: %s", path, cn_strerror(errno));
 	}
 	return COLLNET_OK;
 }
@@ -148,7 +148,7 @@ void cn_listen_close(struct cn_daemon *d)
 	if (d->unlink_socket && unlink(d->config.socket) != 0) {
 		/* In a directory of root's: the next start replaces it. */
 		cn_log(COLLNET_LOG_DEBUG, "socket %s stays behind: %s", d->config.socket,
-		       strerror(errno));
+		       cn_strerror(errno));
 	}
 	d->unlink_socket = false;
 	if (d->reserve_fd >= 0) {

@@ -189,7 +189,7 @@ static int keep_net_raw(const struct cn_identity *id, struct cn_err *err)
 	if (rc != 0 || syscall(SYS_capset, &head, caps) != 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
 		return cn_fail(err, COLLNET_EPERM, "the parent process cannot drop privileges: %s",
-			       strerror(errno));
+			       cn_strerror(errno));
 	}
 	return cn_seccomp_install(err);
 }
@@ -280,7 +280,7 @@ int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent
 	pid_t worker;
 
 	if (signals < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "the parent process: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "the parent process: %s", cn_strerror(errno));
 	}
 	p->goodbyes = mmap(NULL, cn_goodbye_list_size(CN_PARENT_NODES), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -290,7 +290,7 @@ int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent
 	p->pid = getpid();
 	worker = fork();
 	if (worker < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "fork: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "fork: %s", cn_strerror(errno));
 	}
 	if (worker > 0) {
 		close(pair[1]);
@@ -344,7 +344,8 @@ static int request(const struct cn_parent *p, uint32_t what)
 	if (h != NULL && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS) {
 		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
 	}
-	errno = m.error != 0 ? m.error : EPROTO;
+	/* A descriptor that had no room here was left out. */
+	errno = m.error != 0 ? m.error : (msg.msg_flags & MSG_CTRUNC) != 0 ? EMFILE : EPROTO;
 	return fd;
 }
 
@@ -400,13 +401,13 @@ int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *
 	fd = request(p, REQUEST_GOODBYE);
 	if (fd < 0) {
 		return cn_fail(err, errno == EPERM ? COLLNET_EPERM : COLLNET_ESYSTEM,
-			       "a packet socket for the parent process: %s", strerror(errno));
+			       "a packet socket for the parent process: %s", cn_strerror(errno));
 	}
 	/* The socket is shared, and so is what it is bound to. */
 	rc = bind_to(fd, interface);
 	if (rc != 0) {
 		rc = cn_fail(err, COLLNET_ESYSTEM, "a packet socket for the parent process: %s",
-			     strerror(errno));
+			     cn_strerror(errno));
 	}
 	close(fd);
 	return rc;

@@ -243,7 +243,8 @@ static int start_thread(struct collnet *c, struct cn_err *err)
 
 	d->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (d->stop_fd < 0) {
-		return cn_fail(err, COLLNET_ESYSTEM, "cannot open an eventfd: %s", strerror(errno));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot open an eventfd: %s",
+			       cn_strerror(errno));
 	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -251,7 +252,7 @@ static int start_thread(struct collnet *c, struct cn_err *err)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (e != 0) {
 		close(d->stop_fd);
-		return cn_fail(err, COLLNET_ESYSTEM, "cannot start a thread: %s", strerror(e));
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot start a thread: %s", cn_strerror(e));
 	}
 	d->threaded = true;
 	return COLLNET_OK;
@@ -355,7 +356,7 @@ static int direct_alloc(struct collnet *c, uint32_t index, uint64_t bytes, void 
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED) {
 		return cn_fail(err, COLLNET_ENOMEM, "collnet_alloc of %llu bytes: %s",
-			       (unsigned long long)bytes, strerror(errno));
+			       (unsigned long long)bytes, cn_strerror(errno));
 	}
 	*out = p;
 	return COLLNET_OK;

@@ -293,7 +293,7 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 	d->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (d->fd < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
-			       strerror(errno));
+			       cn_strerror(errno));
 	}
 	setsockopt(d->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	while (connect(d->fd, (const struct sockaddr *)&sun, sizeof(sun)) != 0) {

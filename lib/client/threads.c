@@ -38,7 +38,7 @@ int cn_threads_init(struct collnet *c, struct cn_err *err)
 	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return c->wake_fd >= 0 ? COLLNET_OK
 			       : cn_fail(err, COLLNET_ESYSTEM, "cannot open an eventfd: %s",
-					 strerror(errno));
+					 cn_strerror(errno));
 }
 
 void cn_threads_fini(struct collnet *c)
@@ -171,7 +171,7 @@ void cn_wake(struct collnet *c)
 		c->asleep = false;
 		/* It cannot fail: the counter is 0. */
 		if (write(c->wake_fd, &one, sizeof(one)) < 0) {
-			cn_log(COLLNET_LOG_ERROR, "an eventfd: %s", strerror(errno));
+			cn_log(COLLNET_LOG_ERROR, "an eventfd: %s", cn_strerror(errno));
 		}
 	}
 }
@@ -188,7 +188,7 @@ bool cn_sleep(struct collnet *c, struct pollfd *fds, nfds_t n, cn_time duration)
 	ready = ppoll(fds, n + 1, &ts, NULL);
 	pthread_mutex_lock(&c->lock);
 	if (!c->asleep && read(c->wake_fd, &count, sizeof(count)) < 0) {
-		cn_log(COLLNET_LOG_ERROR, "an eventfd: %s", strerror(errno));
+		cn_log(COLLNET_LOG_ERROR, "an eventfd: %s", cn_strerror(errno));
 	}
 	c->asleep = false;
 	return ready > 0 && fds[0].revents != 0;

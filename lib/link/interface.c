@@ -131,7 +131,7 @@ static int open_dump(struct cn_err *err)
 			close(fd);
 		}
 		return cn_fail(err, COLLNET_ESYSTEM,
-			       "cannot request the list of network interfaces: %s", strerror(e));
+			       "cannot request the list of network interfaces: %s", cn_strerror(e));
 	}
 	return fd;
 }
@@ -152,7 +152,7 @@ static int read_dump(int fd, char *buf, struct list *l, struct cn_err *err)
 		if (n <= 0 || n > DUMP_BUFFER) {
 			return cn_fail(err, COLLNET_ESYSTEM,
 				       "cannot read the list of network interfaces: %s",
-				       n < 0 ? strerror(errno) : "response of a wrong size");
+				       n < 0 ? cn_strerror(errno) : "response of a wrong size");
 		}
 		left = (unsigned int)n;
 		for (; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {

@@ -28,7 +28,7 @@ int cn_netlink_open(int *out, struct cn_err *err)
 			close(fd);
 		}
 		return cn_fail(err, COLLNET_ESYSTEM, "notifications of network interfaces: %s",
-			       strerror(e));
+			       cn_strerror(e));
 	}
 	*out = fd;
 	return COLLNET_OK;

@@ -84,7 +84,7 @@ static void report_gone(struct udp_link *u, int e)
 {
 	if (!u->gone) {
 		u->gone = true;
-		cn_log(COLLNET_LOG_ERROR, "interface %s: %s", u->link.interface, strerror(e));
+		cn_log(COLLNET_LOG_ERROR, "interface %s: %s", u->link.interface, cn_strerror(e));
 	}
 }
 
@@ -287,7 +287,7 @@ static int refused(struct udp_link *u, int e)
 	}
 	if (u->counters.send_errors == 0) {
 		cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s", u->link.interface,
-		       strerror(e));
+		       cn_strerror(e));
 	}
 	u->counters.send_errors += u->frames[0];
 	return 1;
@@ -418,7 +418,7 @@ static int own_address(int fd, const char *interface, struct sockaddr_in *out, s
 	if (ioctl(fd, SIOCGIFADDR, &r) < 0) {
 		return cn_fail(err, COLLNET_EIFACE,
 			       "interface %s has no IPv4 address, which link udp needs: %s",
-			       interface, strerror(errno));
+			       interface, cn_strerror(errno));
 	}
 	memcpy(out, &r.ifr_addr, sizeof(*out));
 	return COLLNET_OK;
@@ -444,7 +444,7 @@ static int set_options(struct udp_link *u, const struct cn_link_config *c,
 		if (setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &group, sizeof(group)) < 0 ||
 		    setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof(group)) < 0) {
 			return cn_fail(err, COLLNET_ESYSTEM, "interface %s: multicast group: %s",
-				       u->link.interface, strerror(errno));
+				       u->link.interface, cn_strerror(errno));
 		}
 	}
 	return COLLNET_OK;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -101,7 +102,7 @@ static int lock_file(const char *dir, unsigned int index, uint16_t ethertype, in
 	}
 	n = snprintf(text, sizeof(text), "%ld %ld\n", (long)getpid(), (long)geteuid());
 	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) {
-		cn_log(COLLNET_LOG_DEBUG, "lock %s: %s", path, strerror(errno));
+		cn_log(COLLNET_LOG_DEBUG, "lock %s: %s", path, cn_strerror(errno));
 	}
 	*out = fd;
 	return COLLNET_OK;
@@ -150,7 +151,7 @@ static int lock_name(const char *dir, unsigned int index, uint16_t ethertype, in
 	*out = -1;
 	if (fd < 0) {
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
-			       strerror(errno));
+			       cn_strerror(errno));
 	}
 	if (bind(fd, (struct sockaddr *)&name, len) == 0 && listen(fd, 8) == 0) {
 		*out = fd;
@@ -160,7 +161,7 @@ static int lock_name(const char *dir, unsigned int index, uint16_t ethertype, in
 	close(fd);
 	if (n != EADDRINUSE) {
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot bind the lock's name: %s",
-			       strerror(n));
+			       cn_strerror(n));
 	}
 	name_holder(&name, len, h);
 	if (is_trusted(h, dir)) {
@@ -172,17 +173,37 @@ static int lock_name(const char *dir, unsigned int index, uint16_t ethertype, in
 	return COLLNET_OK;
 }
 
+/* As if_nametoindex(), which says that there is no such file where it cannot open a socket. */
+static unsigned int index_of(const char *interface)
+{
+	struct ifreq r = { .ifr_ifindex = 0 };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int n = fd < 0 ? -1 : 0;
+
+	if (n == 0) {
+		snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", interface);
+		n = ioctl(fd, SIOCGIFINDEX, &r);
+	}
+	if (fd >= 0) {
+		int e = errno;
+
+		close(fd);
+		errno = e;
+	}
+	return n == 0 ? (unsigned int)r.ifr_ifindex : 0;
+}
+
 int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, struct cn_lock *l,
 		 struct cn_err *err)
 {
-	const unsigned int index = if_nametoindex(interface);
+	const unsigned int index = index_of(interface);
 	struct holder h = { .pid = 0 };
 	int rc;
 
 	l->file_fd = l->name_fd = -1;
 	if (index == 0 && errno != ENODEV) {
 		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: %s", interface,
-			       strerror(errno));
+			       cn_strerror(errno));
 	}
 	if (index == 0) {
 		return cn_fail(err, COLLNET_EIFACE, "interface %s went away", interface);

@@ -271,7 +271,7 @@ int cn_topo_read(const char *path, struct cn_topo **out, struct cn_err *err)
 	}
 	if (text == NULL) {
 		rc = cn_fail(err, COLLNET_ETOPO, "cannot read the topology file %.160s: %s", path,
-			     strerror(errno));
+			     cn_strerror(errno));
 	} else {
 		rc = cn_topo_is_slurm(text, len) ? cn_topo_parse_slurm(text, len, path, out, err)
 						 : cn_topo_parse(text, len, path, out, err);

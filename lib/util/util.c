@@ -8,8 +8,10 @@
  */
 #include "util/util.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #define STRING(x)	      #x
 #define VERSION_TEXT(a, b, c) STRING(a) "." STRING(b) "." STRING(c)
@@ -41,6 +43,12 @@ int cn_fail(struct cn_err *err, int code, const char *fmt, ...)
 		va_end(ap);
 	}
 	return code;
+}
+
+const char *cn_strerror(int e)
+{
+	return e == EMFILE ? "too many open files: raise the limit of descriptors (ulimit -n)"
+			   : strerror(e);
 }
 
 void collnet_set_log(collnet_log_fn fn, void *arg)

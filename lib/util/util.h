@@ -28,6 +28,9 @@ struct cn_err {
 int cn_fail(struct cn_err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* strerror(), and what to raise where a limit of the process is the reason. */
+const char *cn_strerror(int e);
+
 /* A line to the process's log callback (collnet_set_log()); no newline. */
 void cn_log(enum collnet_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A daemon whose limit of descriptors is below what it has open sleeps, although clients wait at its
-# socket, and serves clients when the limit is raised.
+# socket, and serves clients when the limit is raised. One below what they need ends a program in direct
+# mode and collnetd with its name.
 . "$(dirname "$0")/lib.sh"
 need_lab
 need ps prlimit
@@ -29,3 +30,25 @@ collnet lab shell --shape 1 --keep-logs "$PWD" -- sh -c '
 }
 [ "$(grep -c "no descriptor is left" h0.log)" -eq 1 ] || { cat h0.log; fail "not one line"; }
 echo "ok: $(grep "no descriptor is left" h0.log)"
+
+# A program in direct mode says what to raise, whichever descriptor is one too many, and so does collnetd.
+cat >few <<'EOS'
+for how in packet udp collnetd; do
+	set -- collnet bench barrier --iterations 1
+	[ $how != collnetd ] || set -- timeout --preserve-status -s INT 1 \
+		collnetd --interface eth0 --user none --socket "$HERE/few.sock"
+	n=4
+	until lab-on h0 env COLLNET_MODE=direct COLLNET_LINK=$how COLLNET_SIZE=1 COLLNET_RANK=0 \
+		sh -c "ulimit -n $n && exec \"\$@\"" - "$@" >out.few 2>&1; do
+		grep -q "ulimit -n" out.few && [ $((n += 1)) -lt 40 ] || {
+			echo "$how with $n descriptors:"
+			cat out.few
+			exit 1
+		}
+	done
+	[ $n -gt 6 ] || exit 2
+	echo "ok: $how takes $n descriptors and says so if there are fewer"
+done
+EOS
+export HERE="$PWD"
+COLLNET_PEERS=h0, collnet lab shell --shape 1 --ip --no-daemons -- sh ./few || fail "no word of the limit"

@@ -50,6 +50,17 @@ static int open_child(struct collnet_team *parent, const char *job, uint32_t ran
 	return cn_team_open(parent->c, &o, parent->secret, from, out);
 }
 
+/*
+ * A call that is refused, before others are told of it, does not count: it can be repeated, and
+ * must then make the same name as those of the other ranks, which were not refused.
+ */
+static void count_no_refused(int rc, uint32_t *count, uint32_t number)
+{
+	if ((rc == COLLNET_ELIMIT || rc == COLLNET_ENOMEM) && *count == number) {
+		--*count;
+	}
+}
+
 /* With the lock held. */
 static int create(struct collnet_team *parent, uint64_t what, const struct group *g,
 		  collnet_team_t **out)
@@ -70,9 +81,13 @@ static int divide(struct collnet_team *parent, enum cn_making making, int32_t co
 	char job[COLLNET_NAME_MAX + 1];
 	const struct cn_split_call call = { job, making, color, key };
 	const struct cn_origin from = { parent, NULL, &call };
+	const uint32_t number = ++parent->children;
+	int rc;
 
-	derive_name(parent, (uint64_t)++parent->children << 32 | low, job, sizeof(job));
-	return open_child(parent, job, parent->rank, parent->ranks, &from, out);
+	derive_name(parent, (uint64_t)number << 32 | low, job, sizeof(job));
+	rc = open_child(parent, job, parent->rank, parent->ranks, &from, out);
+	count_no_refused(rc, &parent->children, number);
+	return rc;
 }
 
 /* Takes the lock. */
@@ -104,14 +119,15 @@ int collnet_team_dup(collnet_team_t *t, collnet_team_t **out)
 	return rc != COLLNET_OK ? rc : cn_leave(t->c, divide(t, CN_MAKING_DUP, 0, 0, out));
 }
 
-/* How many teams of this list this rank has made of the parent, this one included. */
+/* The index of the list in those of the parent, of which this rank has made another team. */
 static int count_list(struct collnet_team *t, uint64_t hash, uint32_t *out)
 {
 	struct cn_list *more;
 
 	for (uint32_t i = 0; i < t->nlists; i++) {
 		if (t->lists[i].hash == hash) {
-			*out = ++t->lists[i].n;
+			t->lists[i].n++;
+			*out = i;
 			return COLLNET_OK;
 		}
 	}
@@ -120,8 +136,8 @@ static int count_list(struct collnet_team *t, uint64_t hash, uint32_t *out)
 		return cn_fail(&t->c->err, COLLNET_ENOMEM, "out of memory for a team");
 	}
 	t->lists = more;
-	t->lists[t->nlists++] = (struct cn_list){ hash, 1 };
-	*out = 1;
+	t->lists[t->nlists] = (struct cn_list){ hash, 1 };
+	*out = t->nlists++;
 	return COLLNET_OK;
 }
 
@@ -160,7 +176,7 @@ int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks
 {
 	struct group g = { { 0 }, 0, 0 };
 	uint64_t hash = 0;
-	uint32_t times = 0;
+	uint32_t list = 0, times;
 	int rc = enter_team(t, out, "collnet_team_from_ranks");
 
 	if (rc != COLLNET_OK) {
@@ -168,10 +184,12 @@ int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks
 	}
 	rc = read_list(t, n, ranks, &g, &hash);
 	if (rc == COLLNET_OK) {
-		rc = count_list(t, hash, &times);
+		rc = count_list(t, hash, &list);
 	}
 	if (rc == COLLNET_OK) {
+		times = t->lists[list].n;
 		rc = create(t, cn_mix64(hash) ^ times, &g, out);
+		count_no_refused(rc, &t->lists[list].n, times);
 	}
 	return cn_leave(t->c, rc);
 }

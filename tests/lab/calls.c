@@ -509,6 +509,43 @@ static void split_teams(void)
 	CHECK(collnet_team_dup(NULL, &none) == COLLNET_EINVAL);
 }
 
+/*
+ * Rank 0 has 64 operations outstanding, which the others begin only then, when it divides the team:
+ * it is refused, and calls again. A team of a list of ranks of the new one needs its name on all
+ * ranks.
+ */
+static void split_again(void)
+{
+	collnet_request_t *r[COLLNET_OUTSTANDING_MAX];
+	const uint32_t list[2] = { 0, ranks - 1 };
+	collnet_team_t *gate, *a, *b;
+
+	CHECK(collnet_team_dup(t, &gate) == COLLNET_OK);
+	for (int k = 0; k < 2; k++) {
+		if (k == (rank == 0)) {
+			CHECK(collnet_barrier(gate, NULL) == COLLNET_OK);
+			continue;
+		}
+		for (int i = 0; i < COLLNET_OUTSTANDING_MAX; i++) {
+			CHECK(collnet_ibarrier(t, NULL, &r[i]) == COLLNET_OK);
+		}
+		if (rank == 0) {
+			REFUSED(COLLNET_ELIMIT, "outstanding", collnet_team_split(t, 0, 0, &a));
+			REFUSED(COLLNET_ELIMIT, "outstanding", collnet_team_dup(t, &a));
+		}
+	}
+	CHECK(collnet_waitall(COLLNET_OUTSTANDING_MAX, r, NULL, 0) == COLLNET_OK);
+	CHECK(collnet_team_split(t, 0, 0, &a) == COLLNET_OK);
+	CHECK(sum_of_ranks(a) == (uint64_t)ranks * (ranks - 1) / 2);
+	if (rank == 0 || rank == ranks - 1) {
+		CHECK(collnet_team_from_ranks(a, 2, list, &b) == COLLNET_OK);
+		CHECK(sum_of_ranks(b) == ranks - 1);
+		collnet_team_destroy(b);
+	}
+	collnet_team_destroy(a);
+	collnet_team_destroy(gate);
+}
+
 /* One rank computes for longer than a silent node lives; the others wait for it. */
 static void away(void)
 {
@@ -543,6 +580,7 @@ int main(int argc, char **argv)
 	wrong_arguments();
 	teams_of_their_own();
 	split_teams();
+	split_again();
 	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 	collnet_close(c); /* leaves the team */
 	printf("rank %u of %u: all calls answer as they should\n", rank, ranks);

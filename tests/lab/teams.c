@@ -95,6 +95,10 @@ int main(void)
 	memory = resident() - memory;
 	CHECK(collnet_team_dup(t[0], &more) == COLLNET_ELIMIT && more == NULL);
 	CHECK(strstr(collnet_error(c), "1024") != NULL);
+	if (rank == 0) { /* what only one rank was refused can be repeated all the same */
+		CHECK(collnet_team_split(t[0], 0, 0, &more) == COLLNET_ELIMIT);
+		CHECK(collnet_team_from_ranks(t[0], ranks, all, &more) == COLLNET_ELIMIT);
+	}
 	for (uint32_t i = 0; i < TEAMS; i += 100) {
 		use(t[i]);
 	}
@@ -111,6 +115,15 @@ int main(void)
 	}
 	CHECK(collnet_team_dup(t[TEAMS / 2], &more) == COLLNET_OK);
 	use(more);
+	for (uint32_t i = 1; i < 4; i++) {
+		CHECK(i < 3 ? collnet_team_split(t[0], 0, 0, &t[i]) == COLLNET_OK
+			    : collnet_team_from_ranks(t[0], ranks, all, &t[i]) == COLLNET_OK);
+		use(t[i]);
+	}
+	for (uint32_t i = 1; i < 4; i++) {
+		CHECK(collnet_team_from_ranks(t[i], ranks, all, &t[3 + i]) == COLLNET_OK);
+		use(t[3 + i]);
+	}
 	use(t[TEAMS - 1]);
 	CHECK(collnet_barrier(t[0], NULL) == COLLNET_OK);
 	collnet_close(c);

@@ -24,6 +24,22 @@ static void notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cu
 	}
 }
 
+/* Through the node's own transport, to all nodes of the team that is divided: some may have the new
+ * team already, and with it a record of this node's. */
+static void notify_parent(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
+{
+	const struct cn_team *parent = cn_team_by_id(t->engine, t->parent);
+
+	for (uint32_t k = 0; parent != NULL && k < parent->layout.nnodes && !c->bad; k++) {
+		const struct cn_peer *p = parent->nodes[k].peer;
+		struct cn_engine_peer *of = p != NULL ? cn_engine_peer_of(p) : NULL;
+
+		if (of != NULL && cn_peer_alive(of->peer)) {
+			cn_pending_send(&t->engine->own.pending, of->peer, m, (size_t)(c->at - m));
+		}
+	}
+}
+
 /* Through the team's transport, behind all its data. */
 static void notify_team(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
@@ -79,14 +95,16 @@ void cn_control_fail(struct cn_team *t, int code, const char *text)
 	const unsigned flags = (forming ? CN_FAIL_FORMING : 0) |
 			       (t->wireup.contradicts ? CN_FAIL_CONTRADICTION : 0);
 
-	if (forming) {
+	if (forming && t->division == NULL) {
 		cn_wireup_pend_joins(t);
 	}
 	cn_put8(&c, CN_CONTROL_FAIL);
 	cn_put32(&c, t->id);
 	cn_put8(&c, (uint8_t)((unsigned)-code | flags));
 	cn_put_text(&c, text);
-	if (forming) {
+	if (t->division != NULL) {
+		notify_parent(t, m, &c);
+	} else if (forming) {
 		notify_nodes(t, m, &c);
 	} else {
 		notify_team(t, m, &c);
@@ -325,6 +343,7 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 	unsigned flags;
 	char text[256];
 	bool contradiction;
+	uint32_t k;
 	int code;
 
 	if (!read_fail(c, &code, &flags, text, sizeof(text)) || (flags & CN_FAIL_FORMING) == 0) {
@@ -332,6 +351,9 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 	}
 	contradiction = (flags & CN_FAIL_CONTRADICTION) != 0;
 	t = forming_of(e, m, j, contradiction);
+	if (t == NULL && (t = team_of(e, m, j, &k)) != NULL && !t->divided) {
+		t = NULL; /* the peer had committed to it */
+	}
 	j->left = true;
 	if (t != NULL && contradiction) {
 		cn_wireup_contradicted(t, now, text);

@@ -100,7 +100,7 @@ static void on_claims(struct cn_done *done, int status, const char *text)
 		s->child->split = NULL;
 	}
 	if (t != NULL && status != COLLNET_OK) {
-		cn_team_fail(t, false, status, "%s", text);
+		cn_team_fail(t, true, status, "%s", text);
 	} else if (t != NULL && t->division != NULL && t->division->result == NULL) {
 		t->division->result = s;
 		cn_wireup_wake(t, 1);
@@ -407,12 +407,13 @@ void cn_division_expire(struct cn_team *t, cn_time now)
 		return;
 	}
 	r = learn(t, now, &err);
+	if (r != COLLNET_OK) {
+		cn_team_fail(t, true, r, "%s", err.text); /* a division still: all are told */
+	}
 	t->division = NULL;
 	if (r == COLLNET_OK) {
 		cn_wireup_announce_begin(t, now);
 		cn_wireup_check(t, now);
-	} else {
-		cn_team_fail(t, true, r, "%s", err.text);
 	}
 	for (const struct early_frame *f = d->first; f != NULL; f = f->next) {
 		const struct cn_rx_frame frame = { f->header, f->header + CN_ETH_HEADER, f->len,

@@ -333,7 +333,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 {
 	struct cn_team *t = m->team;
 	struct cn_member **at = &t->members;
-	const bool busy = m->joining == NULL && m->done_ops < m->posted;
+	const bool busy = m->joining == NULL && m->done_ops < m->posted, waits = m->joining != NULL;
 	const uint32_t rank = m->rank, posted = m->posted;
 
 	if (t->state == CN_TEAM_READY && busy) {
@@ -365,6 +365,11 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 	free(m);
 	if (t->state == CN_TEAM_READY) {
 		cn_team_rank_left(t, t->me, rank, posted, dead);
+	}
+	if (t->members == NULL && t->division != NULL && waits) {
+		cn_team_fail(t, true, COLLNET_ERANK, "rank %u on node %s %s", rank,
+			     t->engine->config.node.name,
+			     dead ? "died" : "left the team before it was ready");
 	}
 	if (t->members == NULL) {
 		cn_control_end(t);

@@ -255,34 +255,43 @@ static void split__early_frames_are_kept(void **state)
 	end(w, parents);
 }
 
-/* A rank of node 3 dies when only node 0 has its team: an operation there fails within four peer
- * timeouts. */
-static void split__rank_dies_when_others_are_ready(void **state)
+/* Both ranks of node 3 die when only node 0 has its team, which fails at once: the new team or the
+ * one that is divided is the first to hear of it. */
+static void split__ranks_die_when_others_are_ready(void **state)
 {
 	struct cn_coll_args a = { .op = CN_OP_BARRIER,
 				  .window = COLLNET_WINDOW_AUTO,
 				  .deadline = CN_NEVER };
 	struct cn_member *parents[PARENTS];
-	struct engine_fixture *w = parents_of(parents, false);
 	struct cn_err err;
 
 	(void)state;
-	split_at_node_0(w, parents);
-	w->ranks = PARENTS;
-	engine_leave(w, 6, true);
-	cn_team_leave(parents[6], w->now, true);
-	parents[6] = NULL;
-	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
-	assert_int_equal(engine_post(w, 1, 0, &a, &err), COLLNET_OK);
-	wait_split(w, SECOND);
-	assert_int_equal(w->rank[7].joined.status, COLLNET_ERANK);
-	engine_run(w, 7 * SECOND);
-	for (uint32_t r = 0; r < 2; r++) {
-		assert_int_equal(w->rank[r].op[0].calls, 1);
-		assert_int_equal(w->rank[r].op[0].status, COLLNET_EPEER);
-		assert_non_null(strstr(w->rank[r].op[0].text, "node n3"));
+	for (int k = 0; k < 2; k++) {
+		struct engine_fixture *w = parents_of(parents, false);
+
+		split_at_node_0(w, parents);
+		w->ranks = PARENTS;
+		assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+		assert_int_equal(engine_post(w, 1, 0, &a, &err), COLLNET_OK);
+		for (uint32_t r = 6; r < PARENTS; r++) {
+			if (k == 0) {
+				engine_leave(w, r, true);
+			}
+			cn_team_leave(parents[r], w->now, true);
+			if (k == 1) {
+				engine_leave(w, r, true);
+			}
+			parents[r] = NULL;
+		}
+		wait_split(w, SECOND);
+		engine_run(w, 10 * CN_MS);
+		for (uint32_t r = 0; r < 2; r++) {
+			assert_int_equal(w->rank[r].op[0].calls, 1);
+			assert_int_equal(w->rank[r].op[0].status, COLLNET_ERANK);
+			assert_non_null(strstr(w->rank[r].op[0].text, "on node n3 died"));
+		}
+		end(w, parents);
 	}
-	end(w, parents);
 }
 
 /* Each fails at once, and is told why. */
@@ -496,7 +505,7 @@ int main(void)
 		cmocka_unit_test(split__is_one_allgather),
 		cmocka_unit_test(split__by_color),
 		cmocka_unit_test(split__early_frames_are_kept),
-		cmocka_unit_test(split__rank_dies_when_others_are_ready),
+		cmocka_unit_test(split__ranks_die_when_others_are_ready),
 		cmocka_unit_test(split__other_calls_do_not_match),
 		cmocka_unit_test(split__contradiction_names_the_node),
 		cmocka_unit_test(split__rank_dies),

@@ -76,6 +76,24 @@ static void timing__padding_and_rounding(void **state)
 	}
 }
 
+/* Frames in a row pass at the link's rate, though each ends with a whole nanosecond: 25 of 26.88 ns
+ * at 25 Gbit/s. */
+static void timing__frames_in_a_row(void **state)
+{
+	struct sim_net *n = sim_net("switch s\nhost a\nhost b\nlink a s rate 25gbit\n"
+				    "link b s rate 25gbit buffer 30\n",
+				    NULL);
+
+	(void)state;
+	for (uint32_t i = 1; i <= 25; i++) {
+		sim_net_send(n, 0, A, B, SMALL, i);
+	}
+	sim_net_run(n);
+	assert_int_equal(sim_net_when(n, CN_SIM_SENT, "a", "s", 2), 27);
+	assert_int_equal(sim_net_arrival(n, "s", "b", 25), 27 + 25 * 2688 / 100);
+	sim_net_end(n);
+}
+
 /* Four cables are one pipe of four times the rate, with four buffers. */
 static void timing__channels(void **state)
 {
@@ -208,6 +226,7 @@ int main(void)
 		cmocka_unit_test(timing__one_switch),
 		cmocka_unit_test(timing__three_links_of_unequal_rates),
 		cmocka_unit_test(timing__padding_and_rounding),
+		cmocka_unit_test(timing__frames_in_a_row),
 		cmocka_unit_test(timing__channels),
 		cmocka_unit_test(timing__rates_not_said),
 		cmocka_unit_test(timing__gap_of_a_host),

@@ -93,6 +93,18 @@ static cn_time head_time(const struct dlink *l)
 	return wire_time(l, 64 - WIRE_OVERHEAD);
 }
 
+/* The time until the last bit of the next frame has left, in whole nanoseconds: what one frame is
+ * rounded up by the next ones are shorter, so that frames in a row pass at the link's rate. */
+static cn_time next_time(struct dlink *l, uint32_t len)
+{
+	const cn_time ns = wire_time(l, len);
+	const uint64_t bits = (uint64_t)(len + WIRE_OVERHEAD) * 8 * 1000000000u,
+		       over = l->over + ns * l->rate - bits;
+
+	l->over = over % l->rate;
+	return ns > over / l->rate ? ns - over / l->rate : 0;
+}
+
 /* A token bucket: how long the port waits after this frame. */
 static cn_time bucket_time(const struct cn_sim *s, struct dlink *l, uint32_t len)
 {
@@ -107,7 +119,7 @@ void sim_start(struct cn_sim *s, uint32_t d, struct frame *f)
 {
 	struct dlink *l = &s->links[d];
 	const uint32_t len = wire_bytes(s, f);
-	cn_time takes = s->config.buckets ? bucket_time(s, l, len) : wire_time(l, len);
+	cn_time takes = s->config.buckets ? bucket_time(s, l, len) : next_time(l, len);
 	cn_time passes = s->config.buckets ? 0 : takes, there, extra;
 	bool to_switch = is_switch(s, l->to), head = to_switch && s->config.cut_through;
 	enum fault_outcome outcome = sim_fault_outcome(s, l, len, &extra);

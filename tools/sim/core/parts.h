@@ -73,6 +73,7 @@ struct dlink {
 	uint32_t buffer;   /* frames that its queue holds; 0: not limited */
 	bool sending;
 	cn_time next_start;  /* host: not before (gap) */
+	uint64_t over;	     /* below `rate`: ns * rate by which its frames were rounded up */
 	cn_time spent;	     /* buckets: when all that was sent would have passed the wire */
 	struct frame *frame; /* being sent, the first of queue or of spread */
 	struct queue queue;  /* at the sending end: a switch's output queue, a host's card */

@@ -268,34 +268,53 @@ uint32_t cn_topo_transit(const struct cn_topo *t, const uint32_t *hosts, uint32_
 	return least < WINDOW_MAX ? (uint32_t)least : WINDOW_MAX;
 }
 
-/* The frames of `all` that are in a port of this rate when the last one comes, if they come at the
- * rate `fan_in`. */
-static double left_over(double all, double rate, double fan_in)
+/* What a port holds of frames that hosts send at once. */
+struct burst {
+	double left; /* of each frame per pair, when the last one comes */
+	double turn; /* at most besides, of those that all hosts send at a time */
+};
+
+/* `all` frames come from so many hosts, with links of `rates` together, at the rate `most` for a
+ * moment, and in the mean as they send to the other hosts. */
+static struct burst burst(double all, double rate, double most, double rates, double senders,
+			  double share)
 {
-	if (!isfinite(rate) || !isfinite(fan_in)) {
-		return all;
+	const double each = rates / senders, mean = smaller(most, rates * share);
+	struct burst b = { all, 0 };
+
+	if (!isfinite(rate) || !isfinite(mean)) {
+		return b;
 	}
-	return fan_in > rate ? all * (1 - rate / fan_in) : 0;
+	b.left = mean > rate ? all * (1 - rate / mean) : 0;
+	b.turn = (smaller(most, rates) - rate) / each;
+	b.turn = b.turn > 0 ? b.turn : 0;
+	return b;
 }
 
-/* Likewise, of the frames that one frame from each host to each other one is on the link from v to
- * its parent: the port, of both, in which more are left. */
-static double left_over_at(const struct cn_topo *t, const struct feed *f, uint32_t v, uint32_t n)
+/* How many frames for each other host all hosts may send at once, by the port of this room. */
+static double burst_by(const struct burst *b, double room)
+{
+	room = room * 3 / 4 - b->turn;
+	return room <= 0 ? 0 : b->left > 0 ? room / b->left : WINDOW_MAX;
+}
+
+/* Likewise, by both ports of the link from v to its parent. */
+static double burst_at(const struct cn_topo *t, const struct feed *f, uint32_t v, uint32_t n,
+		       double room)
 {
 	const struct cn_vertex *at = &t->vertices[v];
 	const struct feed *parent = &f[at->parent], *all = &f[t->root];
 	const double rate = rate_of(&t->links[at->parent_link]), s = f[v].hosts;
 	const double cross = (double)crossings(f[v].hosts, n);
-	double up, down;
+	struct burst up = { cross, 0 }, down;
 
 	if (!at->is_switch || at->input_buffered || t->vertices[at->parent].input_buffered) {
-		return cross;
+		return burst_by(&up, room);
 	}
-	up = left_over(cross, rate, smaller(f[v].fan_in, f[v].rates * (n - s) / (n - 1)));
-	down = left_over(cross, rate,
-			 smaller(parent->down + parent->fan_in - f[v].up,
-				 (all->rates - f[v].rates) * s / (n - 1)));
-	return up > down ? up : down;
+	up = burst(cross, rate, f[v].fan_in, f[v].rates, s, (n - s) / (n - 1));
+	down = burst(cross, rate, parent->down + parent->fan_in - f[v].up, all->rates - f[v].rates,
+		     n - s, s / (n - 1));
+	return smaller(burst_by(&up, room), burst_by(&down, room));
 }
 
 uint32_t cn_topo_burst(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
@@ -307,14 +326,9 @@ uint32_t cn_topo_burst(const struct cn_topo *t, const uint32_t *hosts, uint32_t 
 		const uint32_t v = t->order[i], link = t->vertices[v].parent_link;
 		const double room = (double)buffer_of(t, link, cn_topo_assumed_buffer(t)) *
 				    t->links[link].channels;
-		double frames;
 
-		if (room == 0 || crossings(f[v].hosts, n) == 0) {
-			continue;
-		}
-		frames = left_over_at(t, f, v, n);
-		if (frames > 0) {
-			least = smaller(least, room * 3 / 4 / frames);
+		if (room != 0 && crossings(f[v].hosts, n) != 0) {
+			least = smaller(least, burst_at(t, f, v, n, room));
 		}
 	}
 	free(f);

@@ -437,6 +437,8 @@ static void burst__what_ports_hold(void **state)
 		{ "8x2", 4, 2 },  /* 4; and 32.25 / 15 of a host's port */
 		{ "8x2", 10, 2 }, /* none */
 		{ "4x4", 3, 2 },  /* 48 at 3.2 */
+		{ "12x2", 5, 0 }, /* 144 at 6.26: 29, and 7 more when all hosts send across */
+		{ "12x2", 6, 1 }, /* 6, and 6 */
 		{ "33", 1, 1 },	  /* 32.25 / 32 */
 		{ "34", 1, 0 },	  { "2", 1, 32 }, { "1", 1, 0 },
 	};

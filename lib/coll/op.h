@@ -72,6 +72,8 @@ struct cn_op {
 	const struct cn_algorithm *algorithm;
 	uint32_t window;
 	bool automatic;	      /* the window changes as it runs */
+	cn_time begun;	      /* when it asked for its first frame; 0: not yet */
+	cn_time opens_at;     /* when the window is larger without a frame that comes */
 	uint32_t pair_window; /* frames in flight to one node */
 	cn_time deadline;
 	cn_time ask_at;	       /* when others are asked what they have called */
@@ -185,7 +187,7 @@ void cn_op_reduce(struct cn_op *op);
 /* Sets the windows of an operation whose arguments and algorithm are known. */
 void cn_op_window_begin(struct cn_op *op);
 /* They may have changed: to be called before it sends. */
-void cn_op_window_update(struct cn_op *op);
+void cn_op_window_update(struct cn_op *op, cn_time now);
 /* What of its window may be in ports. */
 uint32_t cn_op_ports_window(const struct cn_op *op);
 

@@ -35,7 +35,7 @@ cn_time cn_op_deadline(const struct cn_op *op)
 	if (op->ending && op->state == OP_RUNNING) {
 		return 1; /* at once, but after input: frames acknowledged by now need no copies */
 	}
-	return cn_min_time(op->deadline, op->ask_at);
+	return cn_min_time(cn_min_time(op->deadline, op->ask_at), op->opens_at);
 }
 
 /* The place of rank r among the ranks of its node. */
@@ -125,6 +125,9 @@ void cn_op_expire(struct cn_op *op, cn_time now)
 		cn_op_run_copies(op);
 		cn_op_try_finish(op);
 		cn_engine_touch(t->engine);
+	}
+	if (op->opens_at <= now) {
+		op->opens_at = CN_NEVER; /* its next frame is asked for now */
 	}
 	if (op->state != OP_FREE && op->ask_at <= now) {
 		ask(op, now);

@@ -321,8 +321,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	struct cn_window *w = cn_node_window(op->team->transport->node);
 	bool sent = false;
 
-	(void)now;
-	cn_op_window_update(op);
+	cn_op_window_update(op, now);
 	if (cn_window_open(w, op->window)) {
 		switch (op->sched.order) {
 		case CN_ORDER_INTERLEAVED:
@@ -340,6 +339,11 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 			cn_adaptive_window_closed(op->source.adaptive);
 		}
 		op->team->engine->crowded_out |= is_crowded_out(op, w);
+	}
+	if (sent || op->ntargets == 0) {
+		op->opens_at = CN_NEVER;
+	} else if (op->opens_at != CN_NEVER) {
+		cn_engine_touch(op->team->engine);
 	}
 	if (!sent && op->remaining == op->held && !op->ending_tried) {
 		/* Not here: frames pulled before this call may still be in the poller, pointing

@@ -7,6 +7,7 @@
  */
 #include "coll/engine_state.h"
 #include "coll/op.h"
+#include "sched/cost.h"
 
 /* Frames of the longest exchange that a node may send at once. */
 static uint32_t at_once_window(const struct cn_team *t)
@@ -114,11 +115,56 @@ static uint32_t in_cables(const struct cn_op *op)
 }
 
 /*
+ * Whether the links' rates say how many frames of it are in cables, and when; not after losses. Of
+ * full frames few are, and all of them would go at once where a processor is late.
+ */
+static bool goes_by_rates(const struct cn_op *op)
+{
+	const struct cn_team *t = op->team;
+
+	return op->args.op == CN_OP_ALLTOALL &&
+	       op->args.bytes < cn_node_payload(t->transport->node) &&
+	       op->source.adaptive == &t->known && t->known.window == t->known.most &&
+	       t->exchanged_per_ms > 0;
+}
+
+/* Nanoseconds in which the busiest link carries a node's share of the exchange, a frame each. */
+static double interval(const struct cn_op *op)
+{
+	const struct cn_team *t = op->team;
+	const double overhead = cn_cost_default.overhead,
+		     full = cn_node_payload(t->transport->node);
+
+	return (double)CN_MS / t->exchanged_per_ms * ((double)op->args.bytes + overhead) /
+	       (full + overhead);
+}
+
+/*
+ * Frames of an exchange that are in cables follow what the ports hold as the busiest link can carry
+ * them, or as others arrive.
+ */
+static uint32_t window_by_rates(struct cn_op *op, cn_time now)
+{
+	const struct cn_flight *f = &op->source.flight;
+	const double one = interval(op), cables = (double)op->team->rtt / 2 / one;
+	const uint32_t ports = op->team->window[op->algorithm->window];
+	uint64_t more = f->by_acks ? f->sent - f->unacked : f->received, passed;
+
+	op->begun = op->begun == 0 ? now : op->begun;
+	passed = (uint64_t)((double)(now - op->begun) / one);
+	op->opens_at = (double)passed < cables
+			       ? op->begun + (cn_time)((double)(passed + 1) * one) + 1
+			       : CN_NEVER;
+	more = passed > more ? passed : more;
+	return (double)more < cables ? ports + (uint32_t)more : ports + (uint32_t)cables;
+}
+
+/*
  * The automatic window now: what the ports hold, and frames that are in cables. These follow one
  * by one, as others arrive: sent at once they would all meet in one port. Of the operations with
  * the window of an exchange, only an all-to-all loads the links as evenly as that takes.
  */
-static uint32_t window_now(const struct cn_op *op)
+static uint32_t window_now(struct cn_op *op, cn_time now)
 {
 	const struct cn_flight *f = &op->source.flight;
 	const struct cn_adaptive_window *a = op->source.adaptive;
@@ -126,6 +172,10 @@ static uint32_t window_now(const struct cn_op *op)
 		       most = a != NULL ? a->window : ports + in_cables(op);
 	uint64_t arrived = f->by_acks ? f->sent - f->unacked : f->received;
 
+	op->opens_at = CN_NEVER;
+	if (goes_by_rates(op)) {
+		return window_by_rates(op, now);
+	}
 	if (a != NULL && op->args.op != CN_OP_ALLTOALL) {
 		arrived = 0;
 	}
@@ -138,6 +188,8 @@ void cn_op_window_begin(struct cn_op *op)
 	const bool automatic = op->args.window == COLLNET_WINDOW_AUTO,
 		   at_once = automatic && goes_at_once(t, &op->args, op->algorithm);
 
+	op->begun = 0;
+	op->opens_at = CN_NEVER;
 	op->window = at_once ? at_once_window(t) : window_of(t, &op->args, op->algorithm);
 	op->pair_window = pair_window_of(t, &op->args, op->algorithm);
 	op->source.adaptive = automatic && op->algorithm->window == CN_WINDOW_EXCHANGE ? t->adaptive
@@ -148,10 +200,10 @@ void cn_op_window_begin(struct cn_op *op)
 			 (automatic && t->frames_per_ms > 0 && op->window != COLLNET_WINDOW_OFF));
 }
 
-void cn_op_window_update(struct cn_op *op)
+void cn_op_window_update(struct cn_op *op, cn_time now)
 {
 	if (op->automatic) {
-		op->window = window_now(op);
+		op->window = window_now(op, now);
 		if (op->algorithm->window == CN_WINDOW_FAN_IN) {
 			op->pair_window = op->window;
 		} else if (op->algorithm->window == CN_WINDOW_TWO_WAY) {

@@ -88,9 +88,10 @@ struct cn_team {
 	uint32_t pair_window;		  /* for exchanges of blocks of any size */
 	uint32_t burst;			  /* frames per pair of nodes that may be sent at once */
 	uint32_t senders;		  /* at a time, that window[CN_WINDOW_FAN_IN] is for */
-	uint32_t frames_per_ms; /* of the slowest link; 0: not known, or the windows are fixed */
-	cn_time serialisation;	/* of a full frame on the longest path, where it is in ports */
-	cn_time rtt;		/* the mean, as far as it is in cables; 0: not known */
+	uint32_t frames_per_ms;	   /* of the slowest link; 0: not known, or the windows are fixed */
+	uint32_t exchanged_per_ms; /* full frames of a node in an exchange; 0: likewise */
+	cn_time serialisation;	   /* of a full frame on the longest path, where it is in ports */
+	cn_time rtt;		   /* the mean, as far as it is in cables; 0: not known */
 	struct cn_adaptive_window known;     /* window[CN_WINDOW_EXCHANGE], less after losses */
 	struct cn_adaptive_window *adaptive; /* that, or the engine's; NULL: it is fixed */
 	struct cn_choice { /* the last algorithm that was selected, by operation */

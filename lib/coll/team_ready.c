@@ -170,6 +170,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	/* where all hosts of the file have a smaller window, others use the ports, too */
 	t->burst = w <= t->engine->window ? cn_topo_burst(topo, hosts, n) : 0;
 	t->frames_per_ms = cn_topo_transit(topo, hosts, n, false, CN_MS, mtu);
+	t->exchanged_per_ms = cn_topo_transit(topo, hosts, n, true, CN_MS, mtu);
 	if (t->frames_per_ms > 0) {
 		t->serialisation = longest_path(topo, hosts, n) * CN_MS / t->frames_per_ms;
 	}

@@ -12,8 +12,6 @@
  */
 #include "daemon/daemon.h"
 
-#define SHORT_MAX 1024u /* bytes of a block */
-
 static struct cn_msg_span span_of(const struct cn_span *s)
 {
 	return (struct cn_msg_span){ .buffer = s->buffer, .offset = s->offset };
@@ -68,7 +66,7 @@ struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_arg
 {
 	op->arithmetic = cn_combine_of_id(a->function, &op->type);
 	if (op->arithmetic != NULL && cn_type_bytes(op->type) == a->element &&
-	    !cn_op_is_vector(a->op) && a->bytes <= SHORT_MAX) {
+	    !cn_op_is_vector(a->op) && a->bytes <= CN_COMBINE_SHORT) {
 		op->buffers = cn_combine_buffers_of(a, call);
 		op->reducer.combine = combine;
 	} else {

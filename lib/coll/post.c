@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/combine.h"
 #include "coll/engine_state.h"
 #include "coll/op.h"
 #include "sched/select.h"
@@ -237,6 +238,8 @@ static void start(struct cn_op *op, cn_time now)
 static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_coll_args *a)
 {
 	struct cn_choice *c = &t->choice[a->op];
+	const bool user_defined = cn_op_reduces(a->op) &&
+				  a->function == cn_combine_id(COLLNET_INT8, COLLNET_USER);
 	uint64_t bytes = a->bytes;
 
 	if (a->op == CN_OP_ALLGATHERV) { /* all ranks know all blocks: the mean */
@@ -245,12 +248,15 @@ static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_co
 		bytes = cn_blocks_bytes(a->blocks.send, t->ranks) / t->ranks;
 	}
 	if (c->algorithm == NULL || c->bytes != bytes || c->root != a->root ||
-	    c->ordered != a->ordered) {
-		const struct cn_plan p = {
-			.op = a->op, .bytes = bytes, .root = a->root, .ordered = a->ordered
-		};
+	    c->ordered != a->ordered || c->user_defined != user_defined) {
+		const struct cn_plan p = { .op = a->op,
+					   .bytes = bytes,
+					   .root = a->root,
+					   .user_defined = user_defined,
+					   .ordered = a->ordered };
 
-		*c = (struct cn_choice){ cn_select(&t->layout, &p), bytes, a->root, a->ordered };
+		*c = (struct cn_choice){ cn_select(&t->layout, &p), bytes, a->root, a->ordered,
+					 user_defined };
 	}
 	return c->algorithm;
 }

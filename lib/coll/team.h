@@ -99,6 +99,7 @@ struct cn_team {
 		uint64_t bytes;
 		uint32_t root;
 		bool ordered;
+		bool user_defined;
 	} choice[CN_OP_KINDS];
 	struct cn_member **local; /* [nlocal] by rank, as layout.ranks[first[me] ...] */
 	uint16_t *node_by_peer;	  /* [npeers] node of a peer of the node's own transport;

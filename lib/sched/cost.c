@@ -6,6 +6,7 @@ const struct cn_cost cn_cost_default = {
 	.startup = 10e-6,
 	.message = 0.5e-6,
 	.combine = 40e-6,
+	.combine_short = 1e-6,
 	.hop = 5e-6,
 	.payload = 1472,
 	.overhead = 66,

@@ -16,19 +16,21 @@
 #include "topo/tree.h"
 
 struct cn_cost {
-	double startup;	   /* seconds: processing of a message at its ends, while others are sent */
-	double message;	   /* seconds of that in which a node's port sends nothing else */
-	double combine;	   /* seconds until a rank has combined a piece of a reduction */
-	double hop;	   /* seconds a switch needs besides storing the frame */
-	uint32_t payload;  /* bytes of the user's in a full frame */
-	uint32_t overhead; /* bytes on the wire a frame besides */
-	double rate;	   /* bit/s of links whose rate is not known */
-	double pace;	   /* seconds a frame at least, by a window; 0: no window */
-	uint32_t at_once;  /* frames that a window lets go before the first is acknowledged, after
-			      which it has room for what is in cables; 0: all */
+	double startup; /* seconds: processing of a message at its ends, while others are sent */
+	double message; /* seconds of that in which a node's port sends nothing else */
+	double combine; /* seconds until a rank has combined a piece of a reduction */
+	double combine_short; /* the same of short blocks, which the daemon combines */
+	double hop;	      /* seconds a switch needs besides storing the frame */
+	uint32_t payload;     /* bytes of the user's in a full frame */
+	uint32_t overhead;    /* bytes on the wire a frame besides */
+	double rate;	      /* bit/s of links whose rate is not known */
+	double pace;	      /* seconds a frame at least, by a window; 0: no window */
+	uint32_t at_once; /* frames that a window lets go before the first is acknowledged, after
+			     which it has room for what is in cables; 0: all */
 };
 
-/* Ordinary machines on Gigabit Ethernet: 10, 0.5, 40, 5 us, 1472 of 1538 bytes; encapsulation raw.
+/* Ordinary machines on Gigabit Ethernet: 10, 0.5, 40, 1, 5 us, 1472 of 1538 bytes; encapsulation
+ * raw.
  */
 extern const struct cn_cost cn_cost_default;
 /* The same with an encapsulation of so many bytes per frame (cn_encapsulation_bytes()). */

@@ -138,8 +138,9 @@ static uint32_t pieces_of(struct rounds *x, const struct cn_doubling *m)
 	return pieces;
 }
 
-/* All rounds. A node's range of parts may go beyond the end, and be two: about half of them do, so
- * a second piece counts half a start-up. */
+/* All rounds. A node's range of parts may go beyond the end, and be two pieces: about half of
+ * them do, so a second one of several frames counts half a start-up, as simulated. That of one
+ * frame passes while the first is on its way. */
 static void predict(struct rounds *x, bool gathers)
 {
 	const struct cn_layout *l = x->n->layout;
@@ -150,9 +151,10 @@ static void predict(struct rounds *x, bool gathers)
 		const uint64_t bytes = m.count * x->n->local * x->n->plan->bytes;
 		const uint32_t pieces = gathers ? pieces_of(x, &m)
 						: 1 + (m.first + m.count > l->nnodes);
+		const struct cn_cost *c = x->n->cost;
+		const double more = bytes > c->payload ? c->startup / 2 : c->message;
 
-		x->seconds += exchange(x, k, pieces, bytes / pieces) +
-			      (pieces - 1) * x->n->cost->startup / 2;
+		x->seconds += exchange(x, k, pieces, bytes / pieces) + (pieces - 1) * more;
 	}
 }
 

@@ -68,63 +68,127 @@ static uint32_t *nodes_of_parts(const struct cn_network *n, uint32_t parts)
 	return nodes;
 }
 
-/* A message of so many bytes; *way: the longest time of one of its round. */
-static void add_message(struct cn_load *x, const struct cn_cost *c, uint32_t from, uint32_t to,
-			uint64_t bytes, double *way)
+/*
+ * What rounds carry. A node sends the frames of earlier rounds first, so a link that only later
+ * rounds take is idle until nodes have sent the rounds before, or, after a round that keeps them
+ * waiting on a shared link, have time left.
+ */
+struct look {
+	struct cn_load load;
+	const struct cn_cost *cost; /* without a pace, which is a node's, not a link's */
+	uint64_t bytes, frame;	    /* of a block, and of its first frame */
+	bool in_turn;		    /* every node sends in every round */
+	double whole;		    /* seconds of a block on a node's link */
+	double from;		    /* when nodes have time for the round, at the earliest */
+	bool late;		    /* a round before kept them waiting */
+	uint32_t *before;	    /* [2 * t->n] messages of earlier rounds */
+	double *first;		    /* [2 * t->n] `from` of the first round on a link */
+	uint32_t parts;
+	double *at;   /* [parts] when a first frame has what the rounds before bring a part */
+	double *next; /* [parts] the same after this round */
+	double way;   /* the longest of this round */
+	double ways;  /* of all rounds */
+};
+
+static bool begin_look(struct look *x, const struct cn_tree *t, uint32_t *nodes)
 {
-	cn_load_add(x, from, to);
-	*way = cn_longer(*way, cn_cost_message(c, x->t, x->nodes[from], x->nodes[to], bytes));
+	x->before = calloc(2 * (size_t)t->n, sizeof(*x->before));
+	x->first = calloc(2 * (size_t)t->n, sizeof(*x->first));
+	x->at = calloc(x->parts, sizeof(*x->at));
+	x->next = calloc(x->parts, sizeof(*x->next));
+	return cn_load_begin(&x->load, t, nodes) && x->before != NULL && x->first != NULL &&
+	       x->at != NULL && x->next != NULL;
 }
 
-/* As planned by allreduce/doubling.c. Returns the seconds of the longest ways of frames of so many
- * bytes, one of each round. */
-static double add_doubling(struct cn_load *x, const struct cn_cost *c, uint32_t parts,
-			   uint64_t bytes)
+static void end_look(struct look *x)
+{
+	cn_load_end(&x->load);
+	free(x->before);
+	free(x->first);
+	free(x->at);
+	free(x->next);
+}
+
+static void add_message(struct look *x, uint32_t from, uint32_t to)
+{
+	const struct cn_load *l = &x->load;
+
+	const double way = cn_cost_message(x->cost, l->t, l->nodes[from], l->nodes[to], x->frame);
+
+	x->next[to] = cn_longer(x->next[to], x->at[from] + way);
+	x->way = cn_longer(x->way, way);
+	cn_load_add(&x->load, from, to);
+}
+
+/* Seconds of so many blocks on a directed link. */
+static double carried(const struct look *x, uint32_t link, uint32_t messages)
+{
+	return messages * cn_cost_wire(x->cost, x->bytes, cn_load_rate(&x->load, link)) /
+	       cn_tree_channels(x->load.t, link);
+}
+
+static void end_round(struct look *x)
+{
+	for (uint32_t link = 2; link < 2 * x->load.t->n; link++) {
+		const uint32_t all = x->load.messages[link], more = all - x->before[link];
+
+		if (more > 0 && x->before[link] == 0) {
+			x->first[link] = x->from;
+		}
+		x->late = x->late || carried(x, link, more) > x->whole;
+		x->before[link] = all;
+	}
+	x->from += x->in_turn && !x->late ? x->whole : 0;
+	x->ways += x->way;
+	x->way = 0;
+	memcpy(x->at, x->next, x->parts * sizeof(*x->at));
+}
+
+/* As planned by allreduce/doubling.c. */
+static void add_doubling(struct look *x, uint32_t parts)
 {
 	uint32_t power = 1, pairs;
-	double ways = 0, way = 0;
 
 	while (2 * power <= parts) {
 		power *= 2;
 	}
 	pairs = parts - power;
 	for (uint32_t i = 0; i < pairs; i++) {
-		add_message(x, c, 2 * i, 2 * i + 1, bytes, &way);
-		add_message(x, c, 2 * i + 1, 2 * i, bytes, &way);
+		add_message(x, 2 * i, 2 * i + 1);
 	}
-	ways = 2 * way;
+	if (pairs > 0) {
+		end_round(x);
+	}
 	for (uint32_t bit = 1; bit < power; bit *= 2) {
-		way = 0;
 		for (uint32_t i = 0; i < power; i++) {
 			const uint32_t to = i ^ bit;
 
-			add_message(x, c, i < pairs ? 2 * i + 1 : i + pairs,
-				    to < pairs ? 2 * to + 1 : to + pairs, bytes, &way);
+			add_message(x, i < pairs ? 2 * i + 1 : i + pairs,
+				    to < pairs ? 2 * to + 1 : to + pairs);
 		}
-		ways += way;
+		end_round(x);
 	}
-	return ways;
+	for (uint32_t i = 0; i < pairs; i++) {
+		add_message(x, 2 * i + 1, 2 * i);
+	}
+	if (pairs > 0) {
+		end_round(x);
+	}
 }
 
-/* The same of reduce/binomial.c with root 0, and scan/doubling.c. */
-static double add_rounds(struct cn_load *x, const struct cn_cost *c, bool scans, uint32_t parts,
-			 uint64_t bytes)
+/* As planned by reduce/binomial.c with root 0, and scan/doubling.c. */
+static void add_rounds(struct look *x, bool scans, uint32_t parts)
 {
-	double ways = 0;
-
 	for (uint32_t d = 1; d < parts; d *= 2) {
-		double way = 0;
-
 		for (uint32_t i = 0; i + d < parts; i += scans ? 1 : 2 * d) {
-			add_message(x, c, scans ? i : i + d, scans ? i + d : i, bytes, &way);
+			add_message(x, scans ? i : i + d, scans ? i + d : i);
 		}
-		ways += way;
+		end_round(x);
 	}
-	return ways;
 }
 
 struct rounds {
-	double link; /* seconds of all rounds on the link that they occupy longest */
+	double link; /* seconds until the link that is busy last has carried all rounds */
 	double ways; /* of a frame through all rounds */
 };
 
@@ -134,26 +198,34 @@ static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, 
 	const struct cn_tree *t = n->layout->tree;
 	struct rounds out = { 0, steps * n->latency };
 	struct cn_cost cost = *n->cost;
-	struct cn_load x;
+	struct look x = { .cost = &cost,
+			  .bytes = n->plan->bytes,
+			  .frame = cn_cost_frame(n->cost, n->plan->bytes),
+			  .parts = parts,
+			  .in_turn = n->plan->op != CN_OP_REDUCE };
 
 	if (t == NULL) {
 		return out;
 	}
-	cost.pace = 0; /* that is a node's, not a link's */
-	if (cn_load_begin(&x, t, nodes_of_parts(n, parts))) {
-		const uint64_t frame = cn_cost_frame(n->cost, n->plan->bytes);
-
-		out.ways = n->plan->op == CN_OP_ALLREDUCE
-				   ? add_doubling(&x, &cost, parts, frame)
-				   : add_rounds(&x, &cost, n->plan->op != CN_OP_REDUCE, parts,
-						frame);
+	cost.pace = 0;
+	x.whole = cn_cost_wire(&cost, n->plan->bytes, n->slowest);
+	if (begin_look(&x, t, nodes_of_parts(n, parts))) {
+		if (n->plan->op == CN_OP_ALLREDUCE) {
+			add_doubling(&x, parts);
+		} else {
+			add_rounds(&x, n->plan->op != CN_OP_REDUCE, parts);
+		}
+		/* who needs something of everyone waits for the longest way in each round */
+		out.ways = n->plan->op == CN_OP_ALLREDUCE ? x.ways : 0;
+		for (uint32_t i = 0; i < parts; i++) {
+			out.ways = cn_longer(out.ways, x.at[i]);
+		}
+		for (uint32_t link = 2; link < 2 * t->n; link++) {
+			out.link = cn_longer(out.link,
+					     x.first[link] + carried(&x, link, x.before[link]));
+		}
 	}
-	for (uint32_t link = 2; x.messages != NULL && link < 2 * t->n; link++) {
-		const double one = cn_cost_wire(&cost, n->plan->bytes, cn_load_rate(&x, link));
-
-		out.link = cn_longer(out.link, x.messages[link] * one / cn_tree_channels(t, link));
-	}
-	cn_load_end(&x);
+	end_look(&x);
 	return out;
 }
 
@@ -317,15 +389,25 @@ void cn_predict_reduction_chain(const struct cn_network *n, struct cn_prediction
 		 hops);
 }
 
+/* Blocks that are short together are combined once, else one by one, as they come: about three
+ * quarters of them after the last frame. */
+static double combining_blocks(const struct cn_network *n, uint32_t others)
+{
+	return others <= CN_REDUCTION_SMALL / (n->plan->bytes > 0 ? n->plan->bytes : 1)
+		       ? n->cost->combine
+		       : n->cost->combine * (1 + others * 3 / 4);
+}
+
 void cn_predict_reduction_exchange(const struct cn_network *n, struct cn_prediction *out)
 {
 	const uint32_t others = parts_of(n) - 1;
+	const double combine = combining_blocks(n, others);
 
 	out->seconds = others * ((double)n->local * wire(n, (double)n->plan->bytes) +
-				 n->cost->startup) +
-		       n->latency;
+				 n->cost->message) +
+		       n->latency + combine;
 	if (n->exchange / (n->local > 0 ? n->local : 1) > out->seconds) {
-		out->seconds = n->exchange / n->local + n->latency;
+		out->seconds = n->exchange / n->local + n->latency + combine;
 	}
 	snprintf(out->why, sizeof(out->why), "%u messages from and to every node", others);
 }

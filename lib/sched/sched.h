@@ -277,6 +277,9 @@ struct cn_layout {
 	uint32_t headers; /* bytes of the encapsulation per frame, the same on all nodes */
 };
 
+/* Bytes of a block at most that a daemon combines itself, if the function is predefined. */
+#define CN_COMBINE_SHORT 1024u
+
 struct cn_plan {
 	enum cn_op_kind op;
 	enum cn_making making; /* no schedule depends on it */
@@ -286,10 +289,11 @@ struct cn_plan {
 	uint64_t bytes;	  /* of one block; 0 in vector operations */
 	uint32_t root;	  /* rank; bcast, scatter, gather, reduce */
 	uint32_t element; /* reductions: bytes of an element, which is never divided; 0: one byte */
-	uint16_t function; /* reductions: what combines two elements; the same on all ranks */
-	uint8_t ordered;   /* reductions: 1: only neighbours in the order of the ranks may be
-			      combined; 0: any two (the operation is commutative) */
-	uint64_t segment;  /* bytes, for pipelined algorithms; 0: chosen by the cost model */
+	uint16_t function;    /* reductions: what combines two elements; the same on all ranks */
+	uint8_t user_defined; /* reductions: the function; only the choice depends on it */
+	uint8_t ordered;      /* reductions: 1: only neighbours in the order of the ranks may be
+				 combined; 0: any two (the operation is commutative) */
+	uint64_t segment;     /* bytes, for pipelined algorithms; 0: chosen by the cost model */
 	/* Vector operations: what the planned node's ranks know, in the order of the layout. */
 	const struct cn_blocks *blocks;
 };

@@ -72,6 +72,27 @@ static double latency(const struct cn_network *n)
 	return n->cost->startup + (links - 1) * n->cost->hop + 2 * most;
 }
 
+/* Of a frame from a host to another one, in the mean. */
+static double mean_latency(const struct cn_network *n)
+{
+	const struct cn_tree *t = n->layout->tree;
+	const uint64_t bytes = cn_cost_frame(n->cost, n->plan->bytes);
+	const double nodes = n->layout->nnodes;
+	double links = 0, seconds = 0;
+
+	if (t == NULL || n->layout->nnodes < 2) {
+		return n->latency;
+	}
+	for (uint32_t x = 1; x < t->n; x++) {
+		const double hosts = t->v[x].hosts,
+			     share = 2 * hosts * (nodes - hosts) / (nodes * (nodes - 1));
+
+		links += share;
+		seconds += share * cn_cost_wire(n->cost, bytes, t->topo->links[t->v[x].link].rate);
+	}
+	return n->cost->startup + (links - 1) * n->cost->hop + seconds;
+}
+
 /* The vertices of the nodes; NULL: no memory, or no tree. */
 static uint32_t *hosts_of(const struct cn_layout *l)
 {
@@ -166,7 +187,8 @@ static bool goes_at_once(const struct cn_network *n)
 
 /*
  * A window lets so many frames pass per round trip, or, where the peers' data is its clock, per
- * latency. It does not matter where a node sends less than a window.
+ * latency: that of near and far ones, in the mean. It does not matter where a node sends less than
+ * a window.
  */
 static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 {
@@ -197,9 +219,17 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	if (n->rates_known && (a->window != CN_WINDOW_EXCHANGE || op == CN_OP_ALLTOALL)) {
 		return 0; /* there is room for what is in cables */
 	}
-	return (a->window == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? n->latency
+	return (a->window == CN_WINDOW_EXCHANGE && cn_op_is_exchange(op) ? mean_latency(n)
 									 : round_trip) /
 	       ((double)window * senders);
+}
+
+/* As daemon/combine.c. */
+static double combine_time(const struct cn_cost *c, const struct cn_plan *p)
+{
+	return p->bytes <= CN_COMBINE_SHORT && !p->user_defined && !cn_op_is_vector(p->op)
+		       ? c->combine_short
+		       : c->combine;
 }
 
 size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,
@@ -223,6 +253,7 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 		} else {
 			struct cn_cost paced = *c;
 
+			paced.combine = combine_time(c, p);
 			paced.pace = pace(&n, &a[i]);
 			paced.at_once = a[i].window == CN_WINDOW_LINK ? at_once : 0;
 			n.cost = &paced;

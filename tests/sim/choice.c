@@ -26,6 +26,7 @@
  * message at its ends, in the cables, and of a piece of a reduction. */
 #define LATENCY	  (5 * CN_US)
 #define COMBINING (40 * CN_US)
+#define SHORT	  (1 * CN_US) /* the daemon combines it */
 #define MISS	  1.1
 
 struct options {
@@ -161,7 +162,10 @@ static uint64_t frames_of(enum cn_op_kind op, uint64_t n, uint64_t bytes)
 /* Nanoseconds; 0: it cannot run here. */
 static double simulate(const struct network *n, const struct cn_algorithm *g, uint64_t bytes)
 {
-	struct sim_case c = { .local = 1, .iterations = 1, .warmup = 1, .combining = COMBINING };
+	struct sim_case c = { .local = 1,
+			      .iterations = 1,
+			      .warmup = 1,
+			      .combining = bytes <= CN_COMBINE_SHORT ? SHORT : COMBINING };
 	struct sim_outcome out;
 	struct cn_err err = { 0 };
 	double ns = 0;

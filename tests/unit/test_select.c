@@ -250,7 +250,10 @@ static void select__allreduce_by_steps(void **state)
 
 	(void)state;
 	net_init(&n, "16", 20 * MBIT, 0, 43);
+	assert_string_equal(cn_select(&n.layout, &p)->name, "doubling");
+	p.user_defined = 1; /* the ranks combine it, once */
 	assert_string_equal(cn_select(&n.layout, &p)->name, "allgather");
+	p.user_defined = 0;
 	p.bytes = 1024;
 	assert_string_equal(cn_select(&n.layout, &p)->name, "doubling");
 	p.bytes = 65536;
@@ -289,8 +292,7 @@ static void predict__rounds_overlap(void **state)
 	for (uint64_t bytes = 8; bytes <= 4096; bytes *= 2) {
 		struct cn_plan p = plan(CN_OP_ALLREDUCE, bytes);
 
-		assert_string_equal(cn_select(&n.layout, &p)->name,
-				    bytes == 8 ? "allgather" : "doubling");
+		assert_string_equal(cn_select(&n.layout, &p)->name, "doubling");
 	}
 	net_done(&n);
 }
@@ -345,6 +347,10 @@ static void predict__as_simulated(void **state)
 		/* a piece more after each hop */
 		{ "8x4", 10000, 60000, CN_OP_SCAN, 131072, "chain", 3092 },
 		{ "8x4", 10000, 60000, CN_OP_REDUCE, 131072, "chain", 3106 },
+		/* the daemon combines short blocks */
+		{ "22", 10000, 0, CN_OP_ALLREDUCE, 1024, "ring", 560 },
+		/* an uplink that the last rounds share, and is idle before */
+		{ "4x4", 100, 200, CN_OP_ALLREDUCE, 16384, "doubling", 8965 },
 		/* more frames than go at once */
 		{ "4x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 130 },
 		{ "8x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 143 },
@@ -383,6 +389,9 @@ static void select__as_simulated(void **state)
 		{ "1x4", 2500, 25000, CN_OP_REDUCE_SCATTER, 16384, "exchange", 237 },
 		{ "4x4", 25000, 75000, CN_OP_BCAST, 16384, "kary", 112 },
 		{ "3x4", 25000, 25000, CN_OP_BCAST, 16384, "kary", 106 },
+		{ "4x4", 100, 200, CN_OP_ALLREDUCE, 16384, "ring", 7008 },
+		{ "9x2", 10000, 20000, CN_OP_REDUCE_SCATTER, 64, "exchange", 93 },
+		{ "22", 10000, 0, CN_OP_ALLREDUCE, 64, "allgather", 51 },
 	};
 
 	(void)state;

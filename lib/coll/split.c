@@ -79,10 +79,17 @@ void cn_division_free(struct cn_division *d)
 	free(d);
 }
 
-void cn_split_forget(const struct cn_member *m)
+void cn_split_leave(const struct cn_member *m, bool waited, bool dead)
 {
+	struct cn_team *t = m->team;
+
 	if (m->split != NULL) {
 		m->split->child = NULL;
+	}
+	if (t->members == NULL && t->division != NULL && waited) {
+		cn_team_fail(t, true, COLLNET_ERANK, "rank %u on node %s %s", m->rank,
+			     t->engine->config.node.name,
+			     dead ? "died" : "left the team before it was ready");
 	}
 }
 

@@ -31,7 +31,10 @@ void cn_division_joined(struct cn_team *t, const struct cn_peer *p);
 bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f);
 /* NULL is ignored. */
 void cn_division_free(struct cn_division *d);
-/* The member has left its team; its call may still be outstanding in the parent. */
-void cn_split_forget(const struct cn_member *m);
+/*
+ * The member has been taken from its team; its call may still be outstanding in the parent. If it
+ * was the last one, and waited for the team, other nodes are told that the split failed.
+ */
+void cn_split_leave(const struct cn_member *m, bool waited, bool dead);
 
 #endif

@@ -353,7 +353,7 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 		at = &(*at)->next;
 	}
 	*at = m->next;
-	cn_split_forget(m);
+	cn_split_leave(m, waits, dead);
 	t->nlocal--;
 	for (uint32_t i = 0; t->local != NULL && t->layout.first != NULL &&
 			     i < t->layout.first[t->me + 1] - t->layout.first[t->me];
@@ -365,11 +365,6 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 	free(m);
 	if (t->state == CN_TEAM_READY) {
 		cn_team_rank_left(t, t->me, rank, posted, dead);
-	}
-	if (t->members == NULL && t->division != NULL && waits) {
-		cn_team_fail(t, true, COLLNET_ERANK, "rank %u on node %s %s", rank,
-			     t->engine->config.node.name,
-			     dead ? "died" : "left the team before it was ready");
 	}
 	if (t->members == NULL) {
 		cn_control_end(t);

@@ -101,7 +101,8 @@ layer() {
 
 everything="util proto topo sched coll link node ipc client sim plan shared daemon"
 
-pure util "" $text $sort fread ferror # of a stream that the caller opened
+# util: of a stream that the caller opened, and of an error number
+pure util "" $text $sort fread ferror strerror
 pure proto "util" $text
 pure topo "util" $text $sort $files
 pure sched "topo util" $text $sort

@@ -17,6 +17,8 @@ struct cn_engine_peer {
 	uint32_t complaints;	   /* lines of the log about it */
 };
 
+#define CN_EARLY_FRAMES 1024u
+
 struct cn_engine {
 	struct cn_engine_config config;
 	struct cn_transport own; /* the node's own, and the list of all */
@@ -41,6 +43,7 @@ struct cn_engine {
 	bool touched;	  /* it must be found anew */
 	bool closing;
 	bool crowded_out; /* an operation would send, and none of its frames will open the window */
+	uint32_t early_frames; /* kept for teams that are divided, at most CN_EARLY_FRAMES */
 };
 
 /*

@@ -10,8 +10,7 @@
 #include "proto/wire.h"
 #include "util/byteorder.h"
 
-/* Frames kept, for a division and for all; others are retransmitted, as lost ones are. */
-#define EARLY_MAX 64u
+#define EARLY_MAX 64u /* frames kept; others are retransmitted, as lost ones are */
 
 /* What a rank says of itself. 16 bytes on the wire: color 4, key 4, id 4, port 2, 0 2. */
 struct claim {
@@ -38,7 +37,6 @@ struct early_frame {
 };
 
 struct cn_division {
-	struct cn_engine *engine;
 	int32_t color;
 	struct cn_split *result; /* all claims; NULL: not there yet */
 	uint64_t *members;	 /* [ranks of the parent / 64] for the wire-up */
@@ -65,7 +63,7 @@ static struct claim claim_of(const struct cn_division *d, uint32_t rank)
 
 /* ---- the call --------------------------------------------------------------------------- */
 
-void cn_division_free(struct cn_division *d)
+void cn_division_free(struct cn_engine *e, struct cn_division *d)
 {
 	if (d == NULL) {
 		return;
@@ -76,7 +74,7 @@ void cn_division_free(struct cn_division *d)
 		d->first = f->next;
 		free(f);
 	}
-	d->engine->early_frames -= d->nearly;
+	e->early_frames -= d->nearly;
 	free(d->result);
 	free(d->members);
 	free(d);
@@ -137,7 +135,6 @@ static struct cn_team *begin(const struct cn_team *parent, const struct cn_split
 	t->wireup.version = 1;
 	t->division = d = calloc(1, sizeof(*d));
 	if (d != NULL) {
-		d->engine = parent->engine;
 		d->color = call->color;
 		d->last = &d->first;
 		d->members = calloc((parent->ranks + 63) / 64, sizeof(*d->members));
@@ -432,7 +429,7 @@ void cn_division_expire(struct cn_team *t, cn_time now)
 
 		cn_node_input(t->transport->node, now, &frame);
 	}
-	cn_division_free(d);
+	cn_division_free(t->engine, d);
 }
 
 void cn_division_joined(struct cn_team *t, const struct cn_peer *p)
@@ -468,7 +465,7 @@ bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f)
 	struct early_frame *e;
 	struct cn_wire w;
 
-	if (d->nearly >= EARLY_MAX || d->engine->early_frames >= CN_EARLY_FRAMES ||
+	if (d->nearly >= EARLY_MAX || t->engine->early_frames >= CN_EARLY_FRAMES ||
 	    cn_wire_get(f->data, f->len, c->cluster, &w) != CN_WIRE_OK ||
 	    w.length > cn_node_payload(t->transport->node) ||
 	    (w.type != CN_TYPE_COLL && w.type != CN_TYPE_CONTROL) || !of_parent(t, f->ether + 6)) {
@@ -488,6 +485,6 @@ bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f)
 	*d->last = e;
 	d->last = &e->next;
 	d->nearly++;
-	d->engine->early_frames++;
+	t->engine->early_frames++;
 	return true;
 }

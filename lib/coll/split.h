@@ -30,7 +30,7 @@ void cn_division_joined(struct cn_team *t, const struct cn_peer *p);
 /* A frame for a division: true, and it is kept until there is a session. */
 bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f);
 /* NULL is ignored. */
-void cn_division_free(struct cn_division *d);
+void cn_division_free(struct cn_engine *e, struct cn_division *d);
 /*
  * The member has been taken from its team; its call may still be outstanding in the parent. If it
  * was the last one, and waited for the team, other nodes are told that the split failed.

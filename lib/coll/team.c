@@ -75,7 +75,7 @@ void cn_team_free(struct cn_team *t, cn_time now)
 	struct cn_engine *e = t->engine;
 
 	cn_team_drop_unexpected(t, &t->unexpected);
-	cn_division_free(t->division);
+	cn_division_free(e, t->division);
 	for (int i = 0; i < CN_OPS; i++) {
 		cn_op_free_storage(t->ops[i]);
 	}

@@ -112,7 +112,6 @@ static void end_look(struct look *x)
 static void add_message(struct look *x, uint32_t from, uint32_t to)
 {
 	const struct cn_load *l = &x->load;
-
 	const double way = cn_cost_message(x->cost, l->t, l->nodes[from], l->nodes[to], x->frame);
 
 	x->next[to] = cn_longer(x->next[to], x->at[from] + way);

@@ -326,6 +326,13 @@ struct cell {
 	double us; /* in the simulator, as of tests/sim/choice */
 };
 
+/* Its network, which net_done() frees, and plan. */
+static struct cn_plan cell_plan(const struct cell *c, struct net *n)
+{
+	net_init(n, c->shape, c->rate * MBIT, c->uplink * MBIT, 43);
+	return plan(c->op, c->bytes);
+}
+
 /*
  * What decides how long an algorithm takes: frames that are passed on as they come; a window that
  * begins with what ports hold, or stays so; pieces that are combined one after the other.
@@ -360,12 +367,11 @@ static void predict__as_simulated(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
 		const struct cell *c = &cells[i];
-		struct cn_plan p = plan(c->op, c->bytes);
 		struct net n;
+		struct cn_plan p = cell_plan(c, &n);
 		size_t rows, k = 0;
 		double us;
 
-		net_init(&n, c->shape, c->rate * MBIT, c->uplink * MBIT, 43);
 		rows = cn_predict(&n.layout, &p, &cn_cost_default, all, 16);
 		while (k < rows && strcmp(all[k].algorithm->name, c->algorithm) != 0) {
 			k++;
@@ -397,10 +403,9 @@ static void select__as_simulated(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
 		const struct cell *c = &cells[i];
-		struct cn_plan p = plan(c->op, c->bytes);
 		struct net n;
+		struct cn_plan p = cell_plan(c, &n);
 
-		net_init(&n, c->shape, c->rate * MBIT, c->uplink * MBIT, 43);
 		assert_string_equal(cn_select(&n.layout, &p)->name, c->algorithm);
 		net_done(&n);
 	}

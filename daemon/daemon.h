@@ -123,7 +123,9 @@ struct cn_op_slot {
 	bool busy;
 	bool kept;		      /* persistent: its number is taken until RELEASE */
 	struct cn_prepared *prepared; /* if kept; NULL: its team has ended */
-	uint32_t team;		      /* likewise */
+	uint32_t team;		      /* likewise; or the one that it joins */
+	bool joins;
+	uint32_t parent; /* of the team that it joins; CN_MSG_TEAMS: none */
 	bool receives;
 	struct cn_mapping *send, *recv, *scratch;
 	struct cn_block *blocks; /* of a vector operation; NULL: none */
@@ -343,6 +345,8 @@ void cn_rings_awake(struct cn_daemon *d);
 void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m);
 /* Likewise a COMBINE. */
 void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m);
+/* The client's team with this number is ready; its parent's number, or CN_MSG_TEAMS. */
+void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t parent);
 
 /* ---- mapping.c ------------------------------------------------------------------------ */
 

@@ -61,7 +61,11 @@ static void op_done(struct cn_done *done, int status, const char *text)
 	} else {
 		op_free(op);
 	}
-	cn_client_complete(c, &m);
+	if (op->joins && status == COLLNET_OK && c->teams[op->team] != NULL) {
+		cn_client_joined(c, m.head.tag, op->team, op->parent);
+	} else {
+		cn_client_complete(c, &m);
+	}
 }
 
 /* A request that is refused before it has a slot. */
@@ -190,7 +194,7 @@ static int join(struct cn_client *c, const struct cn_msg_join *m, struct cn_done
 static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 {
 	const bool outside = m->derived != 0 && m->making != CN_MAKING_NONE && m->color < 0;
-	struct cn_member *member = NULL;
+	struct cn_member **member = &c->teams[m->team]; /* it may be ready before join() returns */
 	struct cn_op_slot *op;
 	struct cn_err err;
 	uint64_t owner;
@@ -206,14 +210,16 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (op == NULL) {
 		return !c->marked;
 	}
+	op->joins = true;
+	op->team = m->team;
+	op->parent = m->derived != 0 ? m->parent : CN_MSG_TEAMS;
 	owner = m->derived != 0 ? cn_member_owner(c->teams[m->parent]) : owner_of(c, m->secret);
 	if (is_down(c, &err) || (!outside && check_teams(c, owner, m->job, &err) != COLLNET_OK) ||
-	    join(c, m, &op->done, &member, &err) != COLLNET_OK) {
+	    join(c, m, &op->done, member, &err) != COLLNET_OK) {
 		return op_refused(op, &err);
 	}
-	if (member != NULL) {
-		cn_member_set_payer(member, c->uid);
-		c->teams[m->team] = member;
+	if (*member != NULL) {
+		cn_member_set_payer(*member, c->uid);
 	}
 	return true;
 }
@@ -249,10 +255,7 @@ static bool handle_ranks(struct cn_client *c, const struct cn_msg_ranks *m)
 		return violation(c, "team number not in use");
 	}
 	ranks = cn_member_ranks(member);
-	a.rank = cn_member_rank(member);
 	a.ranks = ranks;
-	a.nodes = cn_member_nodes(member);
-	a.run = cn_member_run(member);
 	while (a.count < CN_MSG_PAGE && m->first + a.count < ranks) {
 		const char *name = cn_member_node_name(member, m->first + a.count);
 

@@ -196,3 +196,22 @@ void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m)
 {
 	put(c, m, sizeof(*m), sizeof(*m));
 }
+
+void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t parent)
+{
+	const struct cn_member *member = c->teams[team],
+			       *p = parent < CN_MSG_TEAMS ? c->teams[parent] : NULL;
+	struct cn_msg_joined m = {
+		.head = { .type = CN_MSG_JOINED, .tag = tag },
+		.run = cn_member_run(member),
+		.rank = cn_member_rank(member),
+		.ranks = cn_member_ranks(member),
+		.nodes = cn_member_nodes(member),
+	};
+
+	if (p != NULL && m.ranks <= CN_MSG_MAPPED && cn_member_in_parent(member, p, m.in_parent)) {
+		m.mapped = m.ranks;
+	}
+	put(c, &m, offsetof(struct cn_msg_joined, in_parent) + m.mapped * sizeof(*m.in_parent),
+	    sizeof(m));
+}

@@ -107,6 +107,8 @@ struct collnet_team {
 	char job[COLLNET_NAME_MAX + 1];
 	uint64_t secret;		     /* cn_secret(); 0: the user is the owner */
 	char (*names)[COLLNET_NAME_MAX + 1]; /* [ranks] node of each */
+	uint32_t named;			     /* of them, the first ones that are known: daemon */
+	const struct collnet_team *parent;   /* that it is made of, while it is joined */
 	struct cn_member *member;	     /* direct */
 };
 
@@ -196,7 +198,8 @@ struct cn_backend {
 	 */
 	int (*join)(struct collnet_team *t, const struct cn_origin *from, struct collnet_request *r,
 		    uint32_t timeout_ms, struct cn_err *err);
-	/* Fills in t->rank, t->ranks, t->nodes, t->run and t->names of a team that is ready. */
+	/* Fills in what t->rank, t->ranks, t->nodes, t->run and t->names of a team that is ready
+	 * are. */
 	int (*ranks)(struct collnet_team *t, struct cn_err *err);
 	/* After a join that was posted, however it ended. */
 	void (*leave)(struct collnet_team *t);

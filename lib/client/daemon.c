@@ -122,23 +122,20 @@ static int daemon_ranks(struct collnet_team *t, struct cn_err *err)
 	struct cn_msg_ranks m = { .head = { .type = CN_MSG_RANKS }, .team = t->number };
 	int rc;
 
-	do {
+	while (t->named < t->ranks) {
+		m.first = t->named;
 		rc = cn_socket_request(t->c, &m, sizeof(m), CN_MSG_RANK_NAMES, err);
 		if (rc != COLLNET_OK) {
 			return rc;
 		}
-		if (response->count == 0 || response->ranks > t->ranks ||
-		    m.first >= response->ranks || response->count > response->ranks - m.first) {
+		if (response->count == 0 || response->ranks != t->ranks ||
+		    response->count > t->ranks - t->named) {
 			cn_socket_gone(t->c, COLLNET_EPROTO, "does not know the ranks of a team");
 			return cn_fail(err, t->c->gone.code, "%s", t->c->gone.text);
 		}
-		memcpy(t->names[m.first], response->names, response->count * sizeof(t->names[0]));
-		t->rank = response->rank;
-		t->ranks = response->ranks;
-		t->nodes = response->nodes;
-		t->run = response->run;
-		m.first += response->count;
-	} while (m.first < t->ranks);
+		memcpy(t->names[t->named], response->names, response->count * sizeof(t->names[0]));
+		t->named += response->count;
+	}
 	return COLLNET_OK;
 }
 

@@ -75,31 +75,58 @@ static bool combine(struct collnet *c, const struct cn_msg_combine *m)
 	return m->last != 0 || cn_rings_request(c, &done, sizeof(done), NULL) == COLLNET_OK;
 }
 
+/*
+ * A team is ready: what it is, and the names of its nodes, if they are the parent's. False: it is
+ * none that is joined.
+ */
+static bool joined(struct collnet_team *t, const struct cn_msg_joined *m)
+{
+	if (t == NULL || t->named > 0 || m->ranks > t->ranks) {
+		return false;
+	}
+	for (uint32_t i = 0; i < m->mapped; i++) {
+		if (t->parent == NULL || m->in_parent[i] >= t->parent->ranks) {
+			return false;
+		}
+		memcpy(t->names[i], t->parent->names[m->in_parent[i]], sizeof(t->names[i]));
+	}
+	t->named = m->mapped;
+	t->rank = m->rank;
+	t->ranks = m->ranks;
+	t->nodes = m->nodes;
+	t->run = m->run;
+	return true;
+}
+
 /* A completion, or a piece to combine. False: there is no such request, and the context is gone. */
-static bool take(struct collnet *c, const struct cn_msg_done *m)
+static bool take(struct collnet *c, const union cn_msg *m)
 {
 	struct collnet_request *r;
 
-	if (m->head.type == CN_MSG_COMBINE &&
-	    cn_msg_check((const union cn_msg *)m, sizeof(struct cn_msg_combine), true) == NULL) {
-		const struct cn_msg_combine piece = ((const union cn_msg *)m)->combine;
+	if (m->head.type == CN_MSG_COMBINE && cn_msg_check(m, sizeof(m->combine), true) == NULL) {
+		const struct cn_msg_combine piece = m->combine;
 
 		return combine(c, &piece);
 	}
-	if (m->head.type != CN_MSG_DONE ||
-	    cn_msg_check((const union cn_msg *)m, sizeof(*m), true) != NULL) {
+	if ((m->head.type != CN_MSG_DONE || cn_msg_check(m, sizeof(m->done), true) != NULL) &&
+	    (m->head.type != CN_MSG_JOINED || cn_msg_check(m, sizeof(m->joined), true) != NULL)) {
 		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid completion");
 		return false;
 	}
 	r = &c->requests[m->head.tag];
-	if (r->state != CN_REQUEST_PENDING) {
+	if (r->state != CN_REQUEST_PENDING ||
+	    (m->head.type == CN_MSG_JOINED && !joined(r->team, &m->joined))) {
 		cn_socket_gone(c, COLLNET_EPROTO, "completed a request that was not pending");
 		return false;
 	}
-	memcpy(r->received.from.node, m->from_node, sizeof(r->received.from.node));
-	r->received.from.endpoint = (uint16_t)m->from_endpoint;
-	r->received.bytes = m->bytes;
-	cn_request_done(r, m->status, m->text);
+	if (m->head.type == CN_MSG_JOINED) {
+		cn_request_done(r, COLLNET_OK, "");
+		return true;
+	}
+	memcpy(r->received.from.node, m->done.from_node, sizeof(r->received.from.node));
+	r->received.from.endpoint = (uint16_t)m->done.from_endpoint;
+	r->received.bytes = m->done.bytes;
+	cn_request_done(r, m->done.status, m->done.text);
 	return true;
 }
 

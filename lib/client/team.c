@@ -143,6 +143,7 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 		return rc;
 	}
 	t->secret = secret;
+	t->parent = from->parent;
 	r = cn_request_get(c, t, NULL, o->timeout_ms, &c->err);
 	if (r == NULL) {
 		free_team(t);

@@ -136,6 +136,12 @@ uint32_t cn_member_nodes(const struct cn_member *m);
 uint32_t cn_member_local(const struct cn_member *m); /* ranks of this node */
 /* Name of the node of a rank, of a team that is ready; NULL otherwise. */
 const char *cn_member_node_name(const struct cn_member *m, uint32_t rank);
+/*
+ * Of a team of ranks of another one, of which parent is a member: a rank of the parent on the same
+ * node for each rank, in out[cn_member_ranks()]. False: it is no such team, or the parent is not
+ * ready.
+ */
+bool cn_member_in_parent(const struct cn_member *m, const struct cn_member *parent, uint16_t *out);
 
 /* ---- collectives ---------------------------------------------------------------------- */
 

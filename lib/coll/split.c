@@ -488,3 +488,22 @@ bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f)
 	t->engine->early_frames++;
 	return true;
 }
+
+bool cn_member_in_parent(const struct cn_member *m, const struct cn_member *parent, uint16_t *out)
+{
+	const struct cn_team *t = m->team, *p = parent->team;
+
+	if (!t->wireup.derived || t->parent != p->id || p->state != CN_TEAM_READY) {
+		return false;
+	}
+	for (uint32_t r = 0; r < t->ranks; r++) {
+		const struct cn_peer *peer = t->nodes[t->layout.node_of[r]].peer;
+		const uint32_t k = peer == NULL ? p->me : cn_team_node_of(p, peer);
+
+		if (k == UINT32_MAX) {
+			return false;
+		}
+		out[r] = (uint16_t)p->layout.ranks[p->layout.first[k]];
+	}
+	return true;
+}

@@ -319,12 +319,33 @@ static const char *check_done(const union cn_msg *m)
 	return ends(d->from_node, sizeof(d->from_node)) ? NULL : "node name";
 }
 
+static const char *check_joined(const union cn_msg *m)
+{
+	const struct cn_msg_joined *j = &m->joined;
+
+	if (j->head.tag >= CN_MSG_REQUESTS) {
+		return "request number";
+	}
+	if (j->ranks > COLLNET_RANKS_MAX || j->rank >= j->ranks || j->nodes == 0 ||
+	    j->nodes > j->ranks) {
+		return "count";
+	}
+	if (j->mapped != 0 && (j->mapped > CN_MSG_MAPPED || j->mapped != j->ranks)) {
+		return "map";
+	}
+	for (uint32_t i = 0; i < j->mapped; i++) {
+		if (j->in_parent[i] >= COLLNET_RANKS_MAX) {
+			return "map";
+		}
+	}
+	return NULL;
+}
+
 static const char *check_rank_names(const union cn_msg *m)
 {
 	const struct cn_msg_rank_names *n = &m->rank_names;
 
-	if (n->count > CN_MSG_PAGE || n->nodes > COLLNET_RANKS_MAX ||
-	    n->ranks > COLLNET_RANKS_MAX || n->rank >= n->ranks) {
+	if (n->count > CN_MSG_PAGE || n->count > n->ranks || n->ranks > COLLNET_RANKS_MAX) {
 		return "count";
 	}
 	for (uint32_t i = 0; i < n->count; i++) {
@@ -398,6 +419,7 @@ static const struct {
 	[CN_MSG_PONG] = { sizeof(struct cn_msg_ping), NULL },
 	[CN_MSG_EVENT] = { sizeof(struct cn_msg_doorbell), NULL },
 	[CN_MSG_COMBINE] = { sizeof(struct cn_msg_combine), check_combine },
+	[CN_MSG_JOINED] = { sizeof(struct cn_msg_joined), check_joined },
 };
 
 void cn_msg_rings_init(void *memory, struct cn_shm_ring *requests, struct cn_shm_ring *completions)

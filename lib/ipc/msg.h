@@ -19,8 +19,8 @@
  *   REGION(number, bytes) ->                               shared memory
  *                         <-    REPLY + its descriptor
  *   JOIN(team, job...)    ->
- *                         <-    DONE, when all ranks are there
- *   RANKS(team, first)    ->
+ *                         <-    JOINED, when all ranks are there
+ *   RANKS(team, first)    ->                               unless JOINED says where they are
  *                         <-    RANK_NAMES
  *   COLL(team, places)    ->
  *                         <-    DONE
@@ -35,20 +35,21 @@
  *    buffers of the request, which the library combines while the caller is inside it; then it
  *    sends COMBINED. The daemon reads nothing in it but which piece it is.
  *  - Asynchronous requests (JOIN, COLL, SEND, RECV) carry a free request number as their tag and
- * are completed once, at any time, by DONE with that tag; then the number is free again.
+ * are completed once, at any time, by DONE or JOINED with that tag; then the number is free again.
  *  - A COLL that is persistent keeps its number until RELEASE; DONE means that START can start it.
  *    LEAVE ends its team: then START ends with an error, and RELEASE is still due.
  *  - Synchronous requests (all others but UNREGION, which has no response) get their responses at
  *    once and in order, with the tag of the request, which means nothing to the daemon.
  *
  * Rings. The region CN_MSG_RINGS holds two rings (ipc/shm_ring.h) of these messages: the library
- * puts COLL, START, RELEASE, SEND, RECV and COMBINED into the first, the daemon puts DONE and
- * COMBINE into the second, so that neither makes a system call while the other polls. To a daemon
- * that sleeps, the library sends DOORBELL on the socket; a library that sleeps is woken by a futex
- * in the ring or by EVENT, as it has chosen. There is room for all requests that a client can have
- * outstanding, and a piece of each of them. Before the daemon serves a message from the socket, it
- * serves those that were in the ring before; before the library uses one from the socket, it takes
- * the completions. A client without rings sends all requests on the socket and gets DONE there.
+ * puts COLL, START, RELEASE, SEND, RECV and COMBINED into the first, the daemon puts DONE, JOINED
+ * and COMBINE into the second, so that neither makes a system call while the other polls. To a
+ * daemon that sleeps, the library sends DOORBELL on the socket; a library that sleeps is woken by a
+ * futex in the ring or by EVENT, as it has chosen. There is room for all requests that a client can
+ * have outstanding, and a piece of each of them. Before the daemon serves a message from the
+ * socket, it serves those that were in the ring before; before the library uses one from the
+ * socket, it takes the completions. A client without rings sends all requests on the socket and
+ * gets DONE and JOINED there.
  *
  * A connection that ends while teams are joined is a death: the teams' other ranks are told.
  * LEAVE before the end is the proper way.
@@ -69,7 +70,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 16u
+#define CN_MSG_VERSION 17u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -92,6 +93,7 @@
 #define CN_MSG_ALGORITHM	16u /* bytes of an algorithm's name with its zero; "": the default */
 #define CN_MSG_NAME		(COLLNET_NAME_MAX + 1)
 #define CN_MSG_PAGE		64u	  /* entries of one table message */
+#define CN_MSG_MAPPED		128u	  /* ranks of the largest team that JOINED maps */
 #define CN_MSG_TIMEOUT_MAX	86400000u /* milliseconds: a day; or COLLNET_TIMEOUT_NONE */
 #define CN_MSG_PEER_TIMEOUT_MIN 300u	  /* milliseconds */
 #define CN_MSG_PEER_TIMEOUT_MAX 60000u
@@ -129,7 +131,8 @@ enum cn_msg_type {
 	CN_MSG_PONG,
 	CN_MSG_EVENT,
 	CN_MSG_COMBINE,
-	CN_MSG_LAST_RESPONSE = CN_MSG_COMBINE,
+	CN_MSG_JOINED,
+	CN_MSG_LAST_RESPONSE = CN_MSG_JOINED,
 };
 
 /* Every message begins so. */
@@ -171,7 +174,10 @@ struct cn_msg_unregion {
 	uint32_t zero;
 };
 
-/* Rank `rank` is here. The team number is taken until LEAVE, however this ends. -> DONE */
+/*
+ * Rank `rank` is here. The team number is taken until LEAVE, however this ends. -> JOINED, or DONE
+ * if it failed or no team was made.
+ */
 struct cn_msg_join {
 	struct cn_msg_head head;
 	uint32_t team; /* a free number */
@@ -363,12 +369,21 @@ struct cn_msg_combine {
 	uint64_t bytes;
 };
 
-struct cn_msg_rank_names {
+/* The end of a JOIN of a team that is ready. */
+struct cn_msg_joined {
 	struct cn_msg_head head;
 	uint64_t run;  /* cn_member_run() */
 	uint32_t rank; /* the client's own */
 	uint32_t ranks;
-	uint32_t nodes; /* of the team */
+	uint32_t nodes;	 /* of the team */
+	uint32_t mapped; /* ranks; or 0, and RANKS requests their nodes */
+	/* Of a team of ranks of another one: for each a rank of the parent on the same node. */
+	uint16_t in_parent[CN_MSG_MAPPED];
+};
+
+struct cn_msg_rank_names {
+	struct cn_msg_head head;
+	uint32_t ranks; /* of the team */
 	uint32_t count; /* names that follow, of ranks first .. first + count - 1 */
 	char names[CN_MSG_PAGE][CN_MSG_NAME];
 };
@@ -414,6 +429,7 @@ union cn_msg {
 	struct cn_msg_start start;
 	struct cn_msg_release release;
 	struct cn_msg_combine combine;
+	struct cn_msg_joined joined;
 	struct cn_msg_welcome welcome;
 	struct cn_msg_reply reply;
 	struct cn_msg_done done;

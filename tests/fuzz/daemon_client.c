@@ -39,10 +39,10 @@ void connect_client(struct fixture *w, int i)
 	check(w->end[i].client != NULL);
 }
 
-/* A DONE. Requests may have been anything where the client wrote into its ring. */
-static void check_done(struct fixture *w, int i, const struct cn_msg_done *m)
+/* A DONE or JOINED. Requests may have been anything where the client wrote into its ring. */
+static void check_end(struct fixture *w, int i, const union cn_msg *m)
 {
-	check(cn_msg_check((const union cn_msg *)(const void *)m, sizeof(*m), true) == NULL);
+	check(cn_msg_check(m, cn_msg_size(m->head.type), true) == NULL);
 	check(w->end[i].broken || w->end[i].busy[m->head.tag] > 0);
 	w->end[i].busy[m->head.tag] -= w->end[i].busy[m->head.tag] > 0;
 }
@@ -63,7 +63,7 @@ static void check_completion(struct fixture *w, int i, const union cn_msg *m)
 	if (m->head.type == CN_MSG_COMBINE) {
 		check_combine(w, i, &m->combine);
 	} else {
-		check_done(w, i, &m->done);
+		check_end(w, i, m);
 	}
 }
 
@@ -90,7 +90,8 @@ void read_answers(struct fixture *w)
 		while (w->end[i].client != NULL && !w->end[i].deaf &&
 		       (n = recv(w->end[i].fd, &m, sizeof(m), MSG_DONTWAIT)) > 0) {
 			check(cn_msg_check(&m, (size_t)n, true) == NULL);
-			if (m.head.type == CN_MSG_DONE || m.head.type == CN_MSG_COMBINE) {
+			if (m.head.type == CN_MSG_DONE || m.head.type == CN_MSG_JOINED ||
+			    m.head.type == CN_MSG_COMBINE) {
 				check_completion(w, i, &m);
 			}
 		}

@@ -32,11 +32,19 @@ static double now(void)
 	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
+/* The team adds up, and knows the node of each of its ranks. */
 static void use(collnet_team_t *t)
 {
+	static char names[16][COLLNET_NAME_MAX + 1];
 	uint64_t own = collnet_team_rank(t) + 1, sum = 0;
 	const uint64_t n = collnet_team_size(t);
+	char name[COLLNET_NAME_MAX + 1] = "";
 
+	snprintf(name, sizeof(name), "%s", collnet_node_name(c));
+	CHECK(n <= 16 && collnet_allgather(t, name, names, sizeof(name), NULL) == COLLNET_OK);
+	for (uint32_t r = 0; r < n; r++) {
+		CHECK(strcmp(collnet_team_node(t, r), names[r]) == 0);
+	}
 	CHECK(collnet_allreduce(t, &own, &sum, 1, COLLNET_UINT64, COLLNET_SUM, NULL) == COLLNET_OK);
 	CHECK(sum == n * (n + 1) / 2);
 }

@@ -55,6 +55,9 @@ static void make(union cn_msg *m, uint32_t type)
 		m->combine.out.buffer = CN_BUF_SCRATCH;
 		m->combine.operands = 1;
 		break;
+	case CN_MSG_JOINED:
+		m->joined.ranks = m->joined.nodes = 1;
+		break;
 	case CN_MSG_RANK_NAMES:
 		m->rank_names.ranks = 1;
 		break;
@@ -354,10 +357,25 @@ static void check__responses_within_bounds(void **state)
 	VERDICT(CN_MSG_DONE, done.bytes, UINT64_MAX, false);
 	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, CN_MSG_PAGE + 1, false);
 	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, 0, true);
-	VERDICT(CN_MSG_RANK_NAMES, rank_names.rank, 1, false);
-	VERDICT(CN_MSG_RANK_NAMES, rank_names.ranks, 0, false);
+	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, 2, false); /* more than there are */
 	VERDICT(CN_MSG_RANK_NAMES, rank_names.ranks, COLLNET_RANKS_MAX + 1, false);
 	VERDICT(CN_MSG_RANK_NAMES, rank_names.count, 1, false); /* its name is empty */
+	VERDICT(CN_MSG_JOINED, joined.head.tag, CN_MSG_REQUESTS, false);
+	VERDICT(CN_MSG_JOINED, joined.rank, 1, false);
+	VERDICT(CN_MSG_JOINED, joined.ranks, 0, false);
+	VERDICT(CN_MSG_JOINED, joined.ranks, COLLNET_RANKS_MAX, true);
+	VERDICT(CN_MSG_JOINED, joined.ranks, COLLNET_RANKS_MAX + 1, false);
+	VERDICT(CN_MSG_JOINED, joined.nodes, 0, false);
+	VERDICT(CN_MSG_JOINED, joined.nodes, 2, false);
+	VERDICT(CN_MSG_JOINED, joined.mapped, 1, true);
+	VERDICT(CN_MSG_JOINED, joined.mapped, 2, false); /* of one rank */
+	make(&m, CN_MSG_JOINED);
+	m.joined.ranks = m.joined.mapped = CN_MSG_MAPPED;
+	assert_true(ok(&m));
+	m.joined.in_parent[CN_MSG_MAPPED - 1] = COLLNET_RANKS_MAX;
+	assert_false(ok(&m));
+	m.joined.ranks = m.joined.mapped = CN_MSG_MAPPED + 1;
+	assert_false(ok(&m));
 	VERDICT(CN_MSG_NODE_TABLE, node_table.count, 1, false); /* more than in all */
 	make(&m, CN_MSG_NODE_TABLE);
 	m.node_table.total = m.node_table.count = CN_MSG_PAGE;

@@ -116,6 +116,20 @@ static void reorder(struct engine_fixture *w, const uint32_t *new, uint32_t n)
 	w->ranks = n;
 }
 
+/* Where the ranks of a new team are, by ranks of the parent; not by those of another team. */
+static void assert_in_parent(const struct cn_member *m, const struct cn_member *parent)
+{
+	uint16_t in_parent[PARENTS];
+
+	assert_true(cn_member_in_parent(m, parent, in_parent));
+	for (uint32_t r = 0; r < cn_member_ranks(m); r++) {
+		assert_string_equal(cn_member_node_name(parent, in_parent[r]),
+				    cn_member_node_name(m, r));
+	}
+	assert_false(cn_member_in_parent(m, m, in_parent));
+	assert_false(cn_member_in_parent(parent, m, in_parent));
+}
+
 /* One color, descending keys: as many frames as an allgather has, and the new ranks work. */
 static void split__is_one_allgather(void **state)
 {
@@ -178,6 +192,7 @@ static void split__by_color(void **state)
 			assert_int_equal(cn_member_rank(m), rank[r]);
 			assert_int_equal(cn_member_ranks(m), color[r] == 0 ? 4 : 2);
 			assert_int_equal(cn_member_nodes(m), color[r] == 0 ? 3 : 2);
+			assert_in_parent(m, parents[r]);
 		}
 	}
 	engine_leave(w, 2, false);

@@ -47,13 +47,9 @@ wait
 EOS
 chmod 755 host
 
-# A processor that the machine takes away for 1.5 s would be a lost node; the frames end jobs at once.
-patient='--daemon-arg=--peer-timeout=5000'
-
 attack() {
 	rm -rf go done logs && mkdir logs
-	# shellcheck disable=SC2086 # a list of words
-	collnet lab run --shape 3 --rate 100mbit --keep-logs logs $patient -- host "$@" >lab.out 2>&1 ||
+	collnet lab run --shape 3 --rate 100mbit --keep-logs logs "$patient" -- host "$@" >lab.out 2>&1 ||
 		{ cat lab.out attacker.out; tail -n 3 logs/*; fail "$*"; }
 	cat logs/* >log
 	lacks 'node h[01] \(restarted\|stopped\|did not\)' log

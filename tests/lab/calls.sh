@@ -11,7 +11,7 @@ need calls
 try() {
 	want=$1
 	shift
-	collnet lab run --timeout 60 "$@" -- calls >out 2>&1 || { cat out; fail "$*"; }
+	collnet lab run --timeout 60 "$patient" "$@" -- calls >out 2>&1 || { cat out; fail "$*"; }
 	[ "$(grep -c 'all calls answer as they should' out)" -eq "$want" ] || {
 		cat out
 		fail "not $want ranks: $*"

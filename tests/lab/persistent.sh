@@ -11,7 +11,7 @@ need persistent
 try() {
 	want=$1
 	shift
-	collnet lab run --timeout 60 --rate none "$@" -- persistent >out 2>&1 || { cat out; fail "$*"; }
+	collnet lab run --timeout 60 --rate none "$patient" "$@" -- persistent >out 2>&1 || { cat out; fail "$*"; }
 	[ "$(grep -c ': done$' out)" -eq "$want" ] || { cat out; fail "not $want ranks: $*"; }
 	echo "ok: $*"
 }

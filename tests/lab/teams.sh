@@ -10,7 +10,7 @@ need teams
 try() {
 	want=$1
 	shift
-	collnet lab run --timeout 60 --rate none "$@" -- teams >out 2>&1 || { cat out; fail "$*"; }
+	collnet lab run --timeout 60 --rate none "$patient" "$@" -- teams >out 2>&1 || { cat out; fail "$*"; }
 	[ "$(grep -c ': done$' out)" -eq "$want" ] || { cat out; fail "not $want ranks: $*"; }
 	echo "ok: $*: $(grep 'per team' out)"
 }

@@ -11,7 +11,7 @@ need threads
 try() {
 	want=$1 program=$2
 	shift 2
-	collnet lab run --timeout 60 "$@" -- $program >out 2>&1 || { cat out; fail "$program: $*"; }
+	collnet lab run --timeout 60 "$patient" "$@" -- $program >out 2>&1 || { cat out; fail "$program: $*"; }
 	[ "$(grep -c ': done$' out)" -eq "$want" ] || { cat out; fail "not $want ranks: $*"; }
 	! grep -q 'ThreadSanitizer' out || { cat out; fail "a data race: $*"; }
 	echo "ok: $program: $*"

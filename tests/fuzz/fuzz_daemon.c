@@ -399,7 +399,8 @@ static void check_nothing_left(const struct cn_daemon *d)
 	      e->own.node->window->in_flight == 0);
 }
 
-/* The answer to a question, or the end of the request, of this type and without an error. */
+/* The answer to a question, or the end of the request, of this type and without an error: its
+ * status, or what else is at that place, is 0. */
 static void expect_answer(struct fixture *w, int i, uint32_t type, size_t status_at)
 {
 	static union cn_msg m;
@@ -451,7 +452,7 @@ static void good_client(struct fixture *w)
 	say(w, 0, &hello, sizeof(hello));
 	expect_answer(w, 0, CN_MSG_WELCOME, offsetof(struct cn_msg_welcome, status));
 	say(w, 0, &join, sizeof(join));
-	expect_answer(w, 0, CN_MSG_DONE, offsetof(struct cn_msg_done, status));
+	expect_answer(w, 0, CN_MSG_JOINED, offsetof(struct cn_msg_joined, rank));
 	say(w, 0, &coll, sizeof(coll));
 	expect_answer(w, 0, CN_MSG_DONE, offsetof(struct cn_msg_done, status));
 	say(w, 0, &leave, sizeof(leave));

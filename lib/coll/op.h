@@ -42,6 +42,7 @@ struct cn_progress {
 struct cn_streams {
 	uint32_t send, recv; /* current action; CN_NONE: all done */
 	bool expected;	     /* cn_peer_expect() is in force */
+	bool begun;	     /* a frame was sent */
 };
 
 struct cn_post {
@@ -75,6 +76,8 @@ struct cn_op {
 	cn_time begun;	      /* when it asked for its first frame; 0: not yet */
 	cn_time opens_at;     /* when the window is larger without a frame that comes */
 	uint32_t pair_window; /* frames in flight to one node */
+	uint32_t before; /* the exchange of blocks of any size before this one, from 1; 0: none */
+	bool has_room;	 /* CN_FLAG_ROOM, while no other operation is running */
 	cn_time deadline;
 	cn_time ask_at;	       /* when others are asked what they have called */
 	uint32_t asks;	       /* of the team, with that one */
@@ -102,12 +105,13 @@ struct cn_op {
 	uint64_t framed, frame_bytes;	/* the last answer of cn_op_frame_bytes() */
 	uint32_t remaining;		/* actions not complete */
 	uint32_t held;			/* REDUCE actions that the last sends precede */
-	bool sends_more;		/* this node sends more frames of it than it receives */
-	bool reduces;			/* it has REDUCE actions */
-	uint64_t combine_max;		/* bytes of a piece; whole elements */
-	bool synchronised;		/* its sends wait for synchronisations of others */
-	bool ending;			/* all is sent; to be finished at the next expiry */
-	bool ending_tried;		/* that was tried: acknowledgements finish it now */
+	uint64_t frames_out, frames_in; /* to and from other nodes */
+	uint64_t bytes_in;
+	bool reduces;	      /* it has REDUCE actions */
+	uint64_t combine_max; /* bytes of a piece; whole elements */
+	bool synchronised;    /* its sends wait for synchronisations of others */
+	bool ending;	      /* all is sent; to be finished at the next expiry */
+	bool ending_tried;    /* that was tried: acknowledgements finish it now */
 };
 
 /* ---- op_idle.c -------------------------------------------------------------------------- */
@@ -186,6 +190,10 @@ void cn_op_reduce(struct cn_op *op);
 
 /* Sets the windows of an operation whose arguments and algorithm are known. */
 void cn_op_window_begin(struct cn_op *op);
+/* It starts. */
+void cn_op_window_start(struct cn_op *op);
+/* Whether the port to node k has room for its next frame, however many are in flight there. */
+bool cn_op_port_has_room(const struct cn_op *op, uint32_t k);
 /* They may have changed: to be called before it sends. */
 void cn_op_window_update(struct cn_op *op, cn_time now);
 /* What of its window may be in ports. */

@@ -62,6 +62,9 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	}
 	cn_flight_received(&op->source.flight, cn_node_window(t->transport->node));
 	cn_op_unexpected_received(op, k);
+	if ((flags & CN_FLAG_ROOM) != 0) {
+		t->nodes[k].has_room = op->seq + 1;
+	}
 	if (len > 0 && a->dst.buffer != CN_BUF_DIGEST) {
 		uint8_t *to = cn_op_address(op, &a->dst) + p->done;
 

@@ -164,7 +164,7 @@ static bool may_send(struct cn_op *op, uint32_t k, const struct cn_action *a, ui
 	    (releases_link(op, a) && op->source.flight.unacked > release_limit(op))) {
 		return false;
 	}
-	if (cn_peer_in_flight(peer) >= op->pair_window) {
+	if (cn_peer_in_flight(peer) >= op->pair_window && !cn_op_port_has_room(op, k)) {
 		/* by frames that an operation before left behind, perhaps */
 		cn_peer_request_ack(peer);
 		return false;
@@ -174,27 +174,30 @@ static bool may_send(struct cn_op *op, uint32_t k, const struct cn_action *a, ui
 
 /*
  * Whether a frame of action i, after which `left` bytes remain, requests an acknowledgement.
- * `clock`: the window's clock needs it (cn_flight_sent()).
+ * `clock`: the window's clock needs it (cn_flight_sent()). `room`: the port had room for it.
  */
-static bool requests_ack(struct cn_op *op, uint32_t i, uint64_t left, bool clock)
+static bool requests_ack(struct cn_op *op, uint32_t i, uint64_t left, bool clock, bool room)
 {
 	const struct cn_action *a = &op->sched.actions[i];
 	const struct cn_flight *f = &op->source.flight;
 	struct cn_peer *peer = op->team->nodes[a->peer].peer;
 
 	/* What comes in is the clock of an exchange's window, unless more goes out. */
-	if (clock && (op->sends_more || f->by_acks)) {
+	if (clock && (op->frames_out > op->frames_in || f->by_acks)) {
 		return true;
 	}
 	/* The last frame to a node, if much is in flight: the rest would take its place in the
 	 * window, or its copies those of the pool, until the receiver acknowledges by itself. */
-	if (op->sends_more && f->by_acks && op->streams[a->peer].send == CN_NONE &&
+	if (op->frames_out > op->frames_in && f->by_acks && op->streams[a->peer].send == CN_NONE &&
 	    (cn_node_window(op->team->transport->node)->in_flight > unrequested_limit(op) ||
 	     cn_peer_in_flight(peer) >= COPIES_PER_PEER)) {
 		return true;
 	}
 	if (left == 0 && f->unacked > unrequested_limit(op) && leaves_node(op, i)) {
 		return true;
+	}
+	if (room && (op->streams[a->peer].send == CN_NONE || cn_op_port_has_room(op, a->peer))) {
+		return last_before_release(op, a, left);
 	}
 	return last_before_release(op, a, left) || clocks_pair(op, peer);
 }
@@ -208,7 +211,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	const struct cn_action *a = &op->sched.actions[i];
 	struct cn_progress *p = &op->progress[i];
 	uint64_t n = a->len - p->done, most = cn_op_frame_bytes(op, a->len);
-	bool clock;
+	bool clock, room;
 
 	n = n < most ? n : most;
 	if (!may_send(op, k, a, p->done + n)) {
@@ -216,12 +219,14 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	}
 	out->peer = op->team->nodes[k].peer;
 	out->type = CN_TYPE_COLL;
-	out->flags = 0;
+	out->flags = op->has_room && runs_alone(op) ? CN_FLAG_ROOM : 0;
 	out->len = (uint16_t)n;
 	out->stream = cn_stream(op->seq, cn_op_signature(op));
 	out->payload = n > 0 ? cn_op_address(op, &a->src) + p->done : NULL;
 	out->token = &op->source;
 	cn_unexpected_limit_sent(&op->team->nodes[k].unexpected, op->seq);
+	room = cn_op_port_has_room(op, k);
+	s->begun = true;
 	p->done += n;
 	if (p->done == a->len) {
 		s->send = p->next;
@@ -231,7 +236,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 		cn_op_complete(op, i);
 	}
 	clock = cn_flight_sent(&op->source.flight, cn_node_window(node), op->window);
-	if (requests_ack(op, i, a->len - p->done, clock)) {
+	if (requests_ack(op, i, a->len - p->done, clock, room)) {
 		out->flags |= CN_FLAG_ACKREQ;
 	}
 	return true;

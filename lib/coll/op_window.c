@@ -37,6 +37,13 @@ static uint32_t window_of(const struct cn_team *t, const struct cn_coll_args *a,
 	return t->window[g->window];
 }
 
+/* Whether it is an exchange of blocks of any size, with the automatic window. */
+static bool is_uneven(const struct cn_coll_args *a, const struct cn_algorithm *g)
+{
+	return cn_op_is_vector(a->op) && cn_op_is_exchange(a->op) &&
+	       a->window == COLLNET_WINDOW_AUTO && g->window == CN_WINDOW_EXCHANGE;
+}
+
 /*
  * The automatic window of an exchange is right where all hosts have as much for each other. With
  * blocks of any size it does not keep them from filling one port, as does a window towards each.
@@ -53,10 +60,7 @@ static uint32_t pair_window_of(const struct cn_team *t, const struct cn_coll_arg
 	if (g->window == CN_WINDOW_TWO_WAY) {
 		return cn_topo_two_way_window(window_of(t, a, g));
 	}
-	return cn_op_is_vector(a->op) && cn_op_is_exchange(a->op) &&
-			       a->window == COLLNET_WINDOW_AUTO && g->window == CN_WINDOW_EXCHANGE
-		       ? t->pair_window
-		       : COLLNET_WINDOW_OFF;
+	return is_uneven(a, g) ? t->pair_window : COLLNET_WINDOW_OFF;
 }
 
 /* The nearest of the nodes that this one still has frames for; UINT32_MAX: none. */
@@ -198,6 +202,44 @@ void cn_op_window_begin(struct cn_op *op)
 	op->automatic = !at_once &&
 			(op->source.adaptive != NULL ||
 			 (automatic && t->frames_per_ms > 0 && op->window != COLLNET_WINDOW_OFF));
+}
+
+/*
+ * Whether the port to this node holds all frames for it, and is rid of them before others, which
+ * wait for an acknowledgement, probe this node for one. As many go, which need no acknowledgements
+ * then.
+ */
+static bool is_few(const struct cn_op *op)
+{
+	const struct cn_team *t = op->team;
+
+	return op->frames_in <= t->port_holds && op->frames_out <= t->few &&
+	       op->bytes_in + op->frames_in * cn_cost_default.overhead <= t->port_carries;
+}
+
+void cn_op_window_start(struct cn_op *op)
+{
+	struct cn_team *t = op->team;
+	const bool uneven = is_uneven(&op->args, op->algorithm);
+
+	op->before = uneven ? t->uneven : 0;
+	op->has_room = uneven && is_few(op) && t->transport->sources.n == 1;
+	if (uneven) {
+		t->uneven = op->seq + 1;
+	}
+}
+
+/*
+ * A node that says of an operation that there is room in the port to it has received all that was
+ * sent to it in the one before. So that port holds all frames of this operation and of the next
+ * one. If it has said so of the operation before only, it may have no room for all of this one:
+ * then a frame from each of the others is what the port holds besides.
+ */
+bool cn_op_port_has_room(const struct cn_op *op, uint32_t k)
+{
+	const uint32_t last = op->team->nodes[k].has_room;
+
+	return last != 0 && (last == op->seq + 1 || (last == op->before && !op->streams[k].begun));
 }
 
 void cn_op_window_update(struct cn_op *op, cn_time now)

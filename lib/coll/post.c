@@ -133,18 +133,24 @@ static bool plan_vector(struct cn_op *op)
 	return r == COLLNET_OK;
 }
 
+static uint64_t frames_of(uint64_t len, uint64_t payload)
+{
+	return len > 0 ? (len + payload - 1) / payload : 1;
+}
+
 /*
  * Cursors to the beginning: streams by node, targets in order of appearance, copies that can run.
  */
 static void rewind_cursors(struct cn_op *op)
 {
 	const struct cn_sched *s = &op->sched;
-	uint64_t most = cn_node_payload(op->team->transport->node), out = 0, in = 0;
+	uint64_t most = cn_node_payload(op->team->transport->node);
 
 	op->ntargets = op->next = op->turn = 0;
 	op->copy_first = CN_NONE;
 	op->remaining = s->n;
 	op->held = 0;
+	op->frames_out = op->frames_in = op->bytes_in = 0;
 	op->synchronised = op->reduces = false;
 	for (uint32_t k = 0; k < op->nposts; k++) {
 		op->posts[k].reduce = CN_NONE;
@@ -160,14 +166,15 @@ static void rewind_cursors(struct cn_op *op)
 
 		*p = (struct cn_progress){ .next = CN_NONE, .copies = CN_NONE, .sibling = CN_NONE };
 		op->synchronised |= a->kind == CN_ACT_WAIT;
-		out += a->kind == CN_ACT_SEND ? a->len / most + 1 : 0;
-		in += a->kind == CN_ACT_RECV ? a->len / most + 1 : 0;
 		if (a->kind == CN_ACT_SEND) {
 			p->next = st->send;
 			st->send = i;
+			op->frames_out += frames_of(a->len, most);
 		} else if (a->kind == CN_ACT_RECV) {
 			p->next = st->recv;
 			st->recv = i;
+			op->frames_in += frames_of(a->len, most);
+			op->bytes_in += a->len;
 		} else if (a->kind == CN_ACT_REDUCE) {
 			struct cn_post *post = cn_op_post(op, a->dst.rank);
 
@@ -176,7 +183,6 @@ static void rewind_cursors(struct cn_op *op)
 			op->reduces = true;
 		}
 	}
-	op->sends_more = out > in;
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct cn_action *a = &s->actions[i];
 
@@ -193,7 +199,8 @@ static void rewind_cursors(struct cn_op *op)
 
 /*
  * Whether acknowledgements are the clock of the operation's window: only in an exchange of equal
- * blocks as much comes as goes, all the time. Without a window there is nothing to be clocked.
+ * blocks, or of so few that ports hold them, as much comes as goes, all the time. Without a window
+ * there is nothing to be clocked.
  */
 static bool by_acks(const struct cn_op *op)
 {
@@ -202,7 +209,8 @@ static bool by_acks(const struct cn_op *op)
 
 	switch (op->algorithm->window) {
 	case CN_WINDOW_EXCHANGE:
-		return cn_op_is_vector(op->args.op) || !cn_op_is_exchange(op->args.op);
+		return !op->has_room &&
+		       (cn_op_is_vector(op->args.op) || !cn_op_is_exchange(op->args.op));
 	case CN_WINDOW_NONE:
 		return limited;
 	default:
@@ -221,6 +229,7 @@ static void start(struct cn_op *op, cn_time now)
 	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
 	cn_source_start(&t->transport->sources, &op->source);
+	cn_op_window_start(op);
 	op->source.flight.by_acks = by_acks(op);
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
 		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {

@@ -39,6 +39,7 @@ struct cn_team_node {
 	uint32_t answered; /* asks of the team until then; 0: nothing yet */
 	uint32_t called;   /* operations that all its ranks have called */
 	uint64_t late;	   /* its ranks that have called no more, by their place on the node */
+	uint32_t has_room; /* it said so (CN_FLAG_ROOM) of this operation, from 1; 0: of none */
 	struct cn_unexpected_limit unexpected;
 };
 
@@ -86,8 +87,12 @@ struct cn_team {
 	uint64_t run;			  /* cn_member_run() */
 	uint32_t window[CN_WINDOW_RULES]; /* automatic ones, for its hosts */
 	uint32_t pair_window;		  /* for exchanges of blocks of any size */
-	uint32_t burst;			  /* frames per pair of nodes that may be sent at once */
-	uint32_t senders;		  /* at a time, that window[CN_WINDOW_FAN_IN] is for */
+	uint32_t few;			  /* frames of one of them that a node may send at once */
+	uint32_t port_holds;		  /* ... and receive: ports to nodes hold them twice */
+	uint32_t port_carries;	   /* bytes of one of them, that such a port is soon rid of */
+	uint32_t uneven;	   /* the last of them that has started, from 1; 0: none */
+	uint32_t burst;		   /* frames per pair of nodes that may be sent at once */
+	uint32_t senders;	   /* at a time, that window[CN_WINDOW_FAN_IN] is for */
 	uint32_t frames_per_ms;	   /* of the slowest link; 0: not known, or the windows are fixed */
 	uint32_t exchanged_per_ms; /* full frames of a node in an exchange; 0: likewise */
 	cn_time serialisation;	   /* of a full frame on the longest path, where it is in ports */

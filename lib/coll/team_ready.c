@@ -167,8 +167,12 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	t->window[CN_WINDOW_LINK] = cn_topo_link_window(topo, hosts, n);
 	t->window[CN_WINDOW_TWO_WAY] = t->window[CN_WINDOW_LINK];
 	t->pair_window = cn_topo_pair_window(topo, hosts, n);
+	t->port_holds = cn_topo_port_holds(topo, hosts, n);
+	t->port_carries = cn_topo_transit(topo, hosts, n, false, t->engine->config.node.pto_min / 4,
+					  1);
 	/* where all hosts of the file have a smaller window, others use the ports, too */
 	t->burst = w <= t->engine->window ? cn_topo_burst(topo, hosts, n) : 0;
+	t->few = w <= t->engine->window ? cn_topo_few(topo, hosts, n) : 0;
 	t->frames_per_ms = cn_topo_transit(topo, hosts, n, false, CN_MS, mtu);
 	t->exchanged_per_ms = cn_topo_transit(topo, hosts, n, true, CN_MS, mtu);
 	if (t->frames_per_ms > 0) {

@@ -54,7 +54,9 @@ enum cn_type {
 
 /* Flags of reliable frames that the engine uses. */
 #define CN_FLAG_FIRST 0x10 /* first frame of a message */
-#define CN_FLAG_LAST  0x20 /* last frame of a message, or of a stream of a collective */
+/* of a collective: the port to the sender holds all frames that the others have for it, twice */
+#define CN_FLAG_ROOM 0x10
+#define CN_FLAG_LAST 0x20 /* last frame of a message, or of a stream of a collective */
 
 struct cn_node_config {
 	uint8_t mac[6];

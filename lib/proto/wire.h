@@ -75,7 +75,7 @@
 #define CN_FLAG_BYE 0x40
 /* HELLO: for this receiver alone; nonce and echo are valid. */
 #define CN_FLAG_UNICAST 0x80
-/* CN_FLAG_FIRST 0x10 and CN_FLAG_LAST 0x20: proto/node.h */
+/* CN_FLAG_FIRST 0x10, CN_FLAG_ROOM 0x10 and CN_FLAG_LAST 0x20: proto/node.h */
 /* ACK: a probe of the path MTU, whose padding follows the header; the answer to one. */
 #define CN_FLAG_MTU_PROBE 0x10
 #define CN_FLAG_MTU_REPLY 0x20

@@ -153,6 +153,18 @@ uint32_t cn_topo_two_way_window(uint32_t link_window);
  */
 uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
 /*
+ * Frames of such an exchange for one host, that its port holds besides as many of the one before,
+ * or a frame from each other host: half of the smallest buffer of the hosts' own ports, or what n
+ * frames leave of it. 0: none.
+ */
+uint32_t cn_topo_port_holds(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/*
+ * Frames of such an exchange that each host may send at once, whoever they are for, if no host is
+ * sent more than its port holds: on no link more than where all hosts send each other
+ * cn_topo_burst().
+ */
+uint32_t cn_topo_few(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
+/*
  * The window of one host where all others send to it: at most `*senders` of them at a time, so that
  * the frames of all fit into the smallest buffer on the way, less an eighth and one frame. At least
  * 1; COLLNET_WINDOW_OFF where no buffer is limited. Without a topology, or memory, a port has

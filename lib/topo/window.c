@@ -397,13 +397,11 @@ uint32_t cn_topo_fan_in(const struct cn_topo *t, const uint32_t *hosts, uint32_t
 	return least / *senders;
 }
 
-uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+/* The smallest buffer of a port to one of the hosts; COLLNET_WINDOW_OFF: none is limited. */
+static uint32_t smallest_host_buffer(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
 {
-	uint32_t least = COLLNET_WINDOW_OFF, room, assumed = cn_topo_assumed_buffer(t);
+	uint32_t least = COLLNET_WINDOW_OFF, assumed = cn_topo_assumed_buffer(t);
 
-	if (n < 2 || n > t->nvertices) {
-		return COLLNET_WINDOW_OFF;
-	}
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t buffer = hosts[i] < t->nvertices
 					  ? buffer_of(t, t->vertices[hosts[i]].parent_link, assumed)
@@ -413,10 +411,46 @@ uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uin
 			least = buffer;
 		}
 	}
+	return least;
+}
+
+uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t least, room;
+
+	if (n < 2 || n > t->nvertices) {
+		return COLLNET_WINDOW_OFF;
+	}
+	least = smallest_host_buffer(t, hosts, n);
 	if (least == COLLNET_WINDOW_OFF) {
 		return least;
 	}
 	room = least / 4 > n - 1 ? least / 4 : n - 1;
 	least = least > room ? (least - room) / (n - 1) : 0;
 	return least < 1 ? 1 : least > WINDOW_MAX ? WINDOW_MAX : least;
+}
+
+uint32_t cn_topo_port_holds(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t least = smallest_host_buffer(t, hosts, n), rest;
+
+	rest = least > n ? least - n : 0;
+	return rest < least / 2 ? rest : least / 2;
+}
+
+uint32_t cn_topo_few(const struct cn_topo *t, const uint32_t *hosts, uint32_t n)
+{
+	struct feed *f = n > 1 && n <= t->nvertices ? feeds(t, hosts, n) : NULL;
+	uint32_t across = f != NULL ? n - 1 : 0;
+
+	for (uint32_t i = 1; f != NULL && i < t->nvertices; i++) {
+		const uint32_t below = f[t->order[i]].hosts,
+			       few = below < n - below ? below : n - below;
+
+		if (few > 1 && few < across) {
+			across = few;
+		}
+	}
+	free(f);
+	return across * cn_topo_burst(t, hosts, n);
 }

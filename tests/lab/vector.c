@@ -7,6 +7,7 @@
  *              program, in place, blocking and not: every byte, those of the gaps, too
  *   uneven     sizes that differ by much: no frame is lost
  *   hot        much for few ranks, and nothing for the others: no frame is lost
+ *   fan        a frame from all for one, operation after operation: likewise
  *   wrong      arguments that no rank may give: refused at once, and the team lives on
  *   disagree   a pair with two sizes: an error, in time
  *
@@ -359,6 +360,33 @@ static void hot(void)
 	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 }
 
+/*
+ * Again and again, at once, a frame from every rank for one of them: those of one operation are
+ * still in the port when those of the next come.
+ */
+static void fan(void)
+{
+	for (uint32_t r = 0; r < 2; r++) {
+		memset(size, 0, sizeof(size));
+		for (uint32_t s = 0; s < ranks; s++) {
+			size[s][r] = 1400;
+		}
+		round_number++;
+		one_alltoallv(shared[0], shared[1], NULL);
+		for (uint32_t i = 0; i < ranks; i++) {
+			sends[i] = size[rank][i];
+			recvs[i] = size[i][rank];
+		}
+		place(recvs, recv_displs);
+		place(sends, send_displs);
+		for (int i = 0; i < 40; i++) {
+			CHECK(collnet_alltoallv(t, shared[0], sends, send_displs, shared[1], recvs,
+						recv_displs, NULL) == COLLNET_OK);
+		}
+	}
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+}
+
 /* Refused at once, with a message; nothing was sent, so that the team lives on. */
 #define REFUSED(call, words)                                                                       \
 	do {                                                                                       \
@@ -479,6 +507,8 @@ int main(int argc, char **argv)
 			uneven();
 		} else if (strcmp(argv[i], "hot") == 0) {
 			hot();
+		} else if (strcmp(argv[i], "fan") == 0) {
+			fan();
 		} else if (strcmp(argv[i], "wrong") == 0) {
 			wrong();
 		} else if (strcmp(argv[i], "disagree") == 0) {

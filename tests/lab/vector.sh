@@ -37,9 +37,9 @@ has "bytes sent, .* expected: rank .*does not match" out
 # their limits.
 for net in "--shape 4x2" "--shape 16" "--shape 8x2" "--shape 3x2 --ranks-per-node 2"; do
 	# shellcheck disable=SC2086
-	vector "uneven hot" --json --rate 20mbit $net
+	vector "uneven hot fan" --json --rate 20mbit $net
 	grep '"ports"' out >ports
 	[ -s ports ] || { cat out; fail "no ports: $net"; }
-	what="$net: vector uneven hot"
+	what="$net: vector uneven hot fan"
 	no_drops
 done

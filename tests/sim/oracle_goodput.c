@@ -74,6 +74,11 @@ uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
 	const uint32_t window = oracle_window(s, p);
 	uint32_t at_once;
 
+	if (oracle_by_acks(s, p) &&
+	    p->op == CN_OP_ALLTOALLV) { /* these are not counted if they are few */
+		at_once = cn_topo_few(s->topo, s->topo->hosts, s->topo->nhosts);
+		return at_once > window ? at_once : window;
+	}
 	if (!oracle_has_cables(s, p) || p->op != CN_OP_ALLTOALL || !p->contention_aware ||
 	    cn_algorithm_find(p->op, p->algorithm)->window != CN_WINDOW_EXCHANGE) {
 		return window;

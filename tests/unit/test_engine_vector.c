@@ -334,6 +334,54 @@ static void vector__with_losses(void **state)
 	free_all(w);
 }
 
+/* Acknowledgements of the whole cluster, without data, in ten exchanges of such blocks after one.
+ */
+static uint64_t acks_in_exchanges(struct engine_fixture *w, uint64_t len, uint64_t len_for_one)
+{
+	uint64_t before = 0, after = 0;
+
+	v.op = CN_OP_ALLTOALLV;
+	v.algorithm = NULL;
+	v.permutation = CN_PERM_AUTO;
+	v.in_place = false;
+	for (uint32_t s = 0; s < w->ranks; s++) {
+		for (uint32_t d = 0; d < w->ranks; d++) {
+			v.len[s][d] = v.expected_len[s][d] = d == 0 ? len_for_one : len;
+		}
+	}
+	for (int i = 0; i <= 10; i++) {
+		before = i == 1 ? after : before;
+		run(w, SECOND);
+		after = 0;
+		for (uint32_t k = 0; k < w->nodes; k++) {
+			struct collnet_stats s = { .size = sizeof(s) };
+
+			cn_engine_stats(w->engines[k], &s, false);
+			assert_true(s.data_resent == 0);
+			after += s.acks_sent;
+		}
+	}
+	return after - before;
+}
+
+/*
+ * A port of 43 frames holds two exchanges of a frame from each of 15 nodes, and nobody waits for
+ * acknowledgements. Of two frames from each it does not, and each is acknowledged.
+ */
+static void vector__short_blocks_need_no_acknowledgements(void **state)
+{
+	struct engine_fixture *w = engine_fixture(16, "16", NULL);
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	assert_int_equal(acks_in_exchanges(w, 8, 8), 0);
+	assert_int_equal(acks_in_exchanges(w, PAYLOAD, PAYLOAD), 0);
+	assert_true(acks_in_exchanges(w, 8, PAYLOAD + 1) >= 10 * 15);
+	assert_int_equal(acks_in_exchanges(w, 8, 8), 0);
+	assert_true(acks_in_exchanges(w, PAYLOAD + 1, PAYLOAD + 1) >= 10 * 15 * 15);
+	free_all(w);
+}
+
 /* ---- ranks that disagree ------------------------------------------------------------------ */
 
 /*
@@ -501,6 +549,7 @@ int main(void)
 		cmocka_unit_test(vector__several_ranks_per_node),
 		cmocka_unit_test(vector__on_a_tree),
 		cmocka_unit_test(vector__with_losses),
+		cmocka_unit_test(vector__short_blocks_need_no_acknowledgements),
 		cmocka_unit_test(vector__sizes_that_disagree),
 		cmocka_unit_test(vector__sizes_that_are_exchanged),
 		cmocka_unit_test(vector__allgatherv_counts_that_disagree),

@@ -375,6 +375,28 @@ static void pair_window__share_of_a_port(void **state)
 	cn_topo_free(t);
 }
 
+/* Two exchanges, or one and a frame from each, fit into a port; an uplink has what an even one
+ * brings. */
+static void few__of_an_exchange_at_once(void **state)
+{
+	struct cn_topo *t = NULL;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("4x2", 1000000000, 43, 10000000000, 45, &t, NULL), 0);
+	assert_int_equal(cn_topo_port_holds(t, t->hosts, 8), 21);
+	assert_int_equal(cn_topo_few(t, t->hosts, 8), 4 * cn_topo_burst(t, t->hosts, 8));
+	assert_int_equal(cn_topo_few(t, t->hosts, 5), 4 * cn_topo_burst(t, t->hosts, 5));
+	assert_int_equal(cn_topo_few(t, t->hosts, 4), 3 * cn_topo_burst(t, t->hosts, 4));
+	assert_true(cn_topo_burst(t, t->hosts, 8) > 0);
+	assert_int_equal(cn_topo_few(t, t->hosts, 1), 0);
+	t->links[t->vertices[t->hosts[3]].parent_link].buffer = 8;
+	assert_int_equal(cn_topo_port_holds(t, t->hosts, 3), 21);
+	assert_int_equal(cn_topo_port_holds(t, t->hosts, 4), 4);
+	assert_int_equal(cn_topo_port_holds(t, t->hosts, 6), 2);
+	assert_int_equal(cn_topo_port_holds(t, t->hosts, 8), 0);
+	cn_topo_free(t);
+}
+
 /* The frames of all that send fit into the smallest buffer, less an eighth and one. */
 static void fan_in__share_of_a_port(void **state)
 {
@@ -481,6 +503,7 @@ int main(void)
 		cmocka_unit_test(window__random_trees),
 		cmocka_unit_test(link_window__half_of_the_smallest),
 		cmocka_unit_test(pair_window__share_of_a_port),
+		cmocka_unit_test(few__of_an_exchange_at_once),
 		cmocka_unit_test(fan_in__share_of_a_port),
 		cmocka_unit_test(transit__share_of_the_busiest_link),
 		cmocka_unit_test(burst__what_ports_hold),

@@ -7,15 +7,17 @@
  *   op_idle.c        kept with their plans for the next call
  *   op.c             progress, copies between local ranks, completion
  *   op_window.c      frames in flight: what ports hold, cables, losses
+ *   op_frames.c      messages that share a frame
  *   op_send.c        which frame is next: ordering checks, window, link release
  *   op_reduce.c      what ranks of this node combine
  *   op_recv.c        frames that come in, and those that came before the start
  *   op_unexpected.c  how many frames go to a node that has not started it
  *
  * It starts when every rank of this node has called it. From node a to node b runs one stream: the
- * messages of the schedule from a to b, in list order, cut into frames that never span two
- * messages. So the order of the frames gives their position, and the wire carries no offsets.
- * Frames that come before the start wait in the node's pool (unexpected_queue.h).
+ * messages of the schedule from a to b, in list order, cut into frames, of which one holds a part
+ * of a message or several whole ones (op_frames.c). So the order of the frames gives their
+ * position, and the wire carries no offsets. Frames that come before the start wait in the node's
+ * pool (unexpected_queue.h).
  *
  * It is complete when every action is, and its frames are acknowledged, or the last few of them
  * copied (cn_node_detach()), so that the user's buffers are free.
@@ -35,6 +37,9 @@ struct cn_progress {
 			     REDUCE: of the same rank */
 	uint32_t copies;  /* first copy that depends on this action */
 	uint32_t sibling; /* COPY: next one that depends on the same action */
+	uint32_t shared; /* SEND, RECV: bytes of a frame that begins with it, and with the next ones
+			    whole; 0: its frames are its own */
+	uint64_t packed; /* SEND, shared: where in the operation's memory for these frames */
 	bool complete;
 };
 
@@ -107,6 +112,8 @@ struct cn_op {
 	uint32_t held;			/* REDUCE actions that the last sends precede */
 	uint64_t frames_out, frames_in; /* to and from other nodes */
 	uint64_t bytes_in;
+	uint8_t *packed; /* what frames carry that messages share */
+	uint64_t packed_cap;
 	bool reduces;	      /* it has REDUCE actions */
 	uint64_t combine_max; /* bytes of a piece; whole elements */
 	bool synchronised;    /* its sends wait for synchronisations of others */
@@ -198,6 +205,14 @@ bool cn_op_port_has_room(const struct cn_op *op, uint32_t k);
 void cn_op_window_update(struct cn_op *op, cn_time now);
 /* What of its window may be in ports. */
 uint32_t cn_op_ports_window(const struct cn_op *op);
+
+/* ---- op_frames.c ------------------------------------------------------------------------ */
+
+/* Which messages share frames, and how many frames there are; of rewound streams. False: no memory.
+ */
+bool cn_op_share_frames(struct cn_op *op);
+/* The payload of the shared frame that message i begins. */
+const uint8_t *cn_op_pack(const struct cn_op *op, uint32_t i);
 
 /* ---- op_send.c: the source's upcalls ---------------------------------------------------- */
 

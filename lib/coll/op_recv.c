@@ -28,54 +28,44 @@ static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, cons
 		     cn_op_called(&op->args), of, t->engine->config.node.name, what);
 }
 
-static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, const uint8_t *data,
-		 uint32_t len)
+/* Whether `len` bytes, the last ones of the stream or not, are the next frame of it by this
+ * schedule. */
+static bool is_next_frame(struct cn_op *op, uint32_t i, uint32_t len, bool last)
 {
-	struct cn_team *t = op->team;
-	struct cn_streams *s = &op->streams[k];
-	uint32_t i = s->recv;
-	struct cn_action *a;
-	struct cn_progress *p;
-	uint64_t left, most;
-	bool last;
+	const struct cn_progress *p = &op->progress[i];
+	const uint64_t left = op->sched.actions[i].len - p->done,
+		       most = cn_op_frame_bytes(op, op->sched.actions[i].len);
+	uint64_t at = 0;
 
-	if (cn_stream_signature(stream) != cn_op_signature(op)) {
-		mismatch(t, op, k, "another operation or algorithm");
-		return;
+	if (p->shared == 0) {
+		return len == (left < most ? left : most) &&
+		       last == (left <= most && p->next == CN_NONE);
 	}
-	if (i == CN_NONE) {
-		mismatch(t, op, k, "it sends more");
-		return;
+	while (at < p->shared) {
+		at += op->sched.actions[i].len;
+		i = op->progress[i].next;
 	}
-	a = &op->sched.actions[i];
-	p = &op->progress[i];
-	left = a->len - p->done;
-	most = cn_op_frame_bytes(op, a->len);
-	last = left <= most && p->next == CN_NONE;
-	if (len != (left < most ? left : most) || last != ((flags & CN_FLAG_LAST) != 0)) {
-		mismatch(t, op, k, "other sizes");
-		return;
-	}
-	if (a->dst.buffer == CN_BUF_DIGEST && memcmp(&a->dst.offset, data, len) != 0) {
-		mismatch(t, op, k, "other sizes");
-		return;
-	}
-	cn_flight_received(&op->source.flight, cn_node_window(t->transport->node));
-	cn_op_unexpected_received(op, k);
-	if ((flags & CN_FLAG_ROOM) != 0) {
-		t->nodes[k].has_room = op->seq + 1;
-	}
-	if (len > 0 && a->dst.buffer != CN_BUF_DIGEST) {
+	return len == p->shared && last == (i == CN_NONE);
+}
+
+/* Bytes of the current message from node k. False: it is a digest, of other sizes. */
+static bool take_part(struct cn_op *op, uint32_t k, const uint8_t *data, uint32_t len)
+{
+	struct cn_streams *s = &op->streams[k];
+	const uint32_t i = s->recv;
+	struct cn_action *a = &op->sched.actions[i];
+	struct cn_progress *p = &op->progress[i];
+
+	if (a->dst.buffer == CN_BUF_DIGEST) {
+		if (memcmp(&a->dst.offset, data, len) != 0) {
+			return false;
+		}
+	} else if (len > 0) {
 		uint8_t *to = cn_op_address(op, &a->dst) + p->done;
 
 		if (data != to) { /* a frame that was placed wrongly lies behind it */
 			memmove(to, data, len);
 		}
-	}
-	/* Data may go back; and while there is any to send to anyone, acknowledgements would only
-	 * be in its way: those of the last round all come at once. */
-	if (op->ntargets > 0) {
-		cn_peer_reply_soon(t->nodes[k].peer);
 	}
 	p->done += len;
 	cn_op_stream_copies(op, i, data, p->done - len, len);
@@ -86,6 +76,50 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 		}
 		cn_op_complete(op, i);
 	}
+	return true;
+}
+
+static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, const uint8_t *data,
+		 uint32_t len)
+{
+	struct cn_team *t = op->team;
+	const uint32_t i = op->streams[k].recv;
+	uint64_t left;
+	uint32_t part;
+
+	if (cn_stream_signature(stream) != cn_op_signature(op)) {
+		mismatch(t, op, k, "another operation or algorithm");
+		return;
+	}
+	if (i == CN_NONE) {
+		mismatch(t, op, k, "it sends more");
+		return;
+	}
+	if (!is_next_frame(op, i, len, (flags & CN_FLAG_LAST) != 0)) {
+		mismatch(t, op, k, "other sizes");
+		return;
+	}
+	cn_flight_received(&op->source.flight, cn_node_window(t->transport->node));
+	cn_op_unexpected_received(op, k);
+	if ((flags & CN_FLAG_ROOM) != 0) {
+		t->nodes[k].has_room = op->seq + 1;
+	}
+	/* Data may go back; and while there is any to send to anyone, acknowledgements would only
+	 * be in its way: those of the last round all come at once. */
+	if (op->ntargets > 0) {
+		cn_peer_reply_soon(t->nodes[k].peer);
+	}
+	do {
+		left = op->sched.actions[op->streams[k].recv].len -
+		       op->progress[op->streams[k].recv].done;
+		part = left < len ? (uint32_t)left : len;
+		if (!take_part(op, k, data, part)) {
+			mismatch(t, op, k, "other sizes");
+			return;
+		}
+		data += part;
+		len -= part;
+	} while (len > 0);
 	cn_op_reduce(op);
 	if (op->remaining == 0) {
 		cn_op_try_finish(op);
@@ -203,7 +237,7 @@ bool cn_op_place(struct cn_team *t, const struct cn_peer *p, const struct cn_rx 
 
 	if (op == NULL || t->nodes[k].peer != p || t->nodes[k].failed ||
 	    cn_stream_signature(rx->stream) != cn_op_signature(op) ||
-	    op->streams[k].recv == CN_NONE) {
+	    op->streams[k].recv == CN_NONE || op->progress[op->streams[k].recv].shared > 0) {
 		return false;
 	}
 	i = op->streams[k].recv;

@@ -154,12 +154,32 @@ static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 	return false;
 }
 
-/* Whether the next frame to node k can go, after which `done` bytes of action i have been sent. */
-static bool may_send(struct cn_op *op, uint32_t k, const struct cn_action *a, uint64_t done)
+/* Whether the next `n` bytes of the stream that has come to action i are there. */
+static bool is_there(const struct cn_op *op, uint32_t i, uint64_t n)
 {
+	const struct cn_progress *p = &op->progress[i];
+
+	if (p->shared == 0) {
+		return dep_allows(op, &op->sched.actions[i], p->done + n);
+	}
+	for (uint64_t at = 0; at < n; i = op->progress[i].next) {
+		const struct cn_action *a = &op->sched.actions[i];
+
+		if (!dep_allows(op, a, a->len)) {
+			return false;
+		}
+		at += a->len;
+	}
+	return true;
+}
+
+/* Whether the next frame to node k can go, of n bytes from action i on. */
+static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
+{
+	const struct cn_action *a = &op->sched.actions[i];
 	struct cn_peer *peer = op->team->nodes[k].peer;
 
-	if (peer == NULL || cn_peer_room(peer) == 0 || !dep_allows(op, a, done) ||
+	if (peer == NULL || cn_peer_room(peer) == 0 || !is_there(op, i, n) ||
 	    must_wait_for_earlier(op, k) || !cn_op_unexpected_allows(op, k) ||
 	    (releases_link(op, a) && op->source.flight.unacked > release_limit(op))) {
 		return false;
@@ -202,19 +222,40 @@ static bool requests_ack(struct cn_op *op, uint32_t i, uint64_t left, bool clock
 	return last_before_release(op, a, left) || clocks_pair(op, peer);
 }
 
+/* So many bytes of a stream are sent. Returns the last message that they are of. */
+static uint32_t advance(struct cn_op *op, struct cn_streams *s, uint64_t n)
+{
+	uint32_t i;
+
+	do {
+		const struct cn_action *a = &op->sched.actions[s->send];
+		struct cn_progress *p = &op->progress[s->send];
+		const uint64_t left = a->len - p->done, part = left < n ? left : n;
+
+		i = s->send;
+		n -= part;
+		p->done += part;
+		if (p->done == a->len) {
+			s->send = p->next;
+			cn_op_complete(op, i);
+		}
+	} while (n > 0);
+	return i;
+}
+
 /* The next frame of the stream to node k, if it can go. */
 static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 {
 	struct cn_node *node = op->team->transport->node;
 	struct cn_streams *s = &op->streams[k];
-	const uint32_t i = s->send;
+	uint32_t i = s->send;
 	const struct cn_action *a = &op->sched.actions[i];
-	struct cn_progress *p = &op->progress[i];
+	const struct cn_progress *p = &op->progress[i];
 	uint64_t n = a->len - p->done, most = cn_op_frame_bytes(op, a->len);
 	bool clock, room;
 
-	n = n < most ? n : most;
-	if (!may_send(op, k, a, p->done + n)) {
+	n = p->shared > 0 ? p->shared : n < most ? n : most;
+	if (!may_send(op, k, i, n)) {
 		return false;
 	}
 	out->peer = op->team->nodes[k].peer;
@@ -222,21 +263,19 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	out->flags = op->has_room && runs_alone(op) ? CN_FLAG_ROOM : 0;
 	out->len = (uint16_t)n;
 	out->stream = cn_stream(op->seq, cn_op_signature(op));
-	out->payload = n > 0 ? cn_op_address(op, &a->src) + p->done : NULL;
+	out->payload = n == 0	       ? NULL
+		       : p->shared > 0 ? cn_op_pack(op, i)
+				       : cn_op_address(op, &a->src) + p->done;
 	out->token = &op->source;
 	cn_unexpected_limit_sent(&op->team->nodes[k].unexpected, op->seq);
 	room = cn_op_port_has_room(op, k);
 	s->begun = true;
-	p->done += n;
-	if (p->done == a->len) {
-		s->send = p->next;
-		if (s->send == CN_NONE) {
-			out->flags |= CN_FLAG_LAST;
-		}
-		cn_op_complete(op, i);
+	i = advance(op, s, n);
+	if (s->send == CN_NONE) {
+		out->flags |= CN_FLAG_LAST;
 	}
 	clock = cn_flight_sent(&op->source.flight, cn_node_window(node), op->window);
-	if (requests_ack(op, i, a->len - p->done, clock, room)) {
+	if (requests_ack(op, i, op->sched.actions[i].len - op->progress[i].done, clock, room)) {
 		out->flags |= CN_FLAG_ACKREQ;
 	}
 	return true;

@@ -133,24 +133,18 @@ static bool plan_vector(struct cn_op *op)
 	return r == COLLNET_OK;
 }
 
-static uint64_t frames_of(uint64_t len, uint64_t payload)
-{
-	return len > 0 ? (len + payload - 1) / payload : 1;
-}
-
 /*
  * Cursors to the beginning: streams by node, targets in order of appearance, copies that can run.
  */
 static void rewind_cursors(struct cn_op *op)
 {
 	const struct cn_sched *s = &op->sched;
-	uint64_t most = cn_node_payload(op->team->transport->node);
 
 	op->ntargets = op->next = op->turn = 0;
 	op->copy_first = CN_NONE;
 	op->remaining = s->n;
 	op->held = 0;
-	op->frames_out = op->frames_in = op->bytes_in = 0;
+	op->bytes_in = 0;
 	op->synchronised = op->reduces = false;
 	for (uint32_t k = 0; k < op->nposts; k++) {
 		op->posts[k].reduce = CN_NONE;
@@ -169,11 +163,9 @@ static void rewind_cursors(struct cn_op *op)
 		if (a->kind == CN_ACT_SEND) {
 			p->next = st->send;
 			st->send = i;
-			op->frames_out += frames_of(a->len, most);
 		} else if (a->kind == CN_ACT_RECV) {
 			p->next = st->recv;
 			st->recv = i;
-			op->frames_in += frames_of(a->len, most);
 			op->bytes_in += a->len;
 		} else if (a->kind == CN_ACT_REDUCE) {
 			struct cn_post *post = cn_op_post(op, a->dst.rank);
@@ -226,6 +218,11 @@ static void start(struct cn_op *op, cn_time now)
 		return;
 	}
 	rewind_cursors(op);
+	if (!cn_op_share_frames(op)) {
+		cn_team_fail(t, true, COLLNET_ENOMEM, "operation %u (%s) on node %s: no memory",
+			     op->seq + 1, cn_op_name(op->args.op), t->engine->config.node.name);
+		return;
+	}
 	op->ending = op->ending_tried = false;
 	op->state = OP_RUNNING;
 	cn_source_start(&t->transport->sources, &op->source);

@@ -152,9 +152,11 @@ static uint32_t most_local(const struct cn_layout *l)
 
 uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t payload)
 {
-	const uint64_t local = most_local(l);
+	const uint64_t local = most_local(l), messages = local * local,
+		       shared = bytes > 0 ? payload / bytes : 0; /* coll/op_frames.c */
 
-	return local * local * (bytes / payload + (bytes % payload > 0 || bytes == 0));
+	return shared > 1 ? (messages + shared - 1) / shared
+			  : messages * (bytes / payload + (bytes % payload > 0 || bytes == 0));
 }
 
 static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,

@@ -74,10 +74,9 @@ uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
 	const uint32_t window = oracle_window(s, p);
 	uint32_t at_once;
 
-	if (oracle_by_acks(s, p) &&
-	    p->op == CN_OP_ALLTOALLV) { /* these are not counted if they are few */
-		at_once = cn_topo_few(s->topo, s->topo->hosts, s->topo->nhosts);
-		return at_once > window ? at_once : window;
+	if (oracle_by_acks(s, p) && p->op == CN_OP_ALLTOALLV && window != COLLNET_WINDOW_OFF) {
+		/* a node's frames, if they are few, have what comes as their clock */
+		return window + cn_topo_few(s->topo, s->topo->hosts, s->topo->nhosts);
 	}
 	if (!oracle_has_cables(s, p) || p->op != CN_OP_ALLTOALL || !p->contention_aware ||
 	    cn_algorithm_find(p->op, p->algorithm)->window != CN_WINDOW_EXCHANGE) {

@@ -76,6 +76,7 @@ unit_tests = \
 	tests/unit/test_node \
 	tests/unit/test_numbering \
 	tests/unit/test_op_deadline \
+	tests/unit/test_op_frames \
 	tests/unit/test_op_unexpected \
 	tests/unit/test_path_mtu \
 	tests/unit/test_peer \

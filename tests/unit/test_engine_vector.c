@@ -334,31 +334,50 @@ static void vector__with_losses(void **state)
 	free_all(w);
 }
 
+static void choose(const struct engine_fixture *w, enum cn_op_kind op, const char *algorithm)
+{
+	v.op = op;
+	v.algorithm = algorithm;
+	v.permutation = CN_PERM_AUTO;
+	v.root = w->ranks - 1;
+	v.in_place = false;
+}
+
+static void draw_equal(uint32_t ranks, uint64_t len)
+{
+	for (uint32_t s = 0; s < ranks; s++) {
+		for (uint32_t d = 0; d < ranks; d++) {
+			v.len[s][d] = v.expected_len[s][d] = len;
+		}
+	}
+}
+
+static struct collnet_stats stats_of(const struct engine_fixture *w, uint32_t node)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+
+	cn_engine_stats(w->engines[node], &s, false);
+	return s;
+}
+
 /* Acknowledgements of the whole cluster, without data, in ten exchanges of such blocks after one.
  */
 static uint64_t acks_in_exchanges(struct engine_fixture *w, uint64_t len, uint64_t len_for_one)
 {
 	uint64_t before = 0, after = 0;
 
-	v.op = CN_OP_ALLTOALLV;
-	v.algorithm = NULL;
-	v.permutation = CN_PERM_AUTO;
-	v.in_place = false;
+	choose(w, CN_OP_ALLTOALLV, NULL);
+	draw_equal(w->ranks, len);
 	for (uint32_t s = 0; s < w->ranks; s++) {
-		for (uint32_t d = 0; d < w->ranks; d++) {
-			v.len[s][d] = v.expected_len[s][d] = d == 0 ? len_for_one : len;
-		}
+		v.len[s][0] = v.expected_len[s][0] = len_for_one;
 	}
 	for (int i = 0; i <= 10; i++) {
 		before = i == 1 ? after : before;
 		run(w, SECOND);
 		after = 0;
 		for (uint32_t k = 0; k < w->nodes; k++) {
-			struct collnet_stats s = { .size = sizeof(s) };
-
-			cn_engine_stats(w->engines[k], &s, false);
-			assert_true(s.data_resent == 0);
-			after += s.acks_sent;
+			assert_true(stats_of(w, k).data_resent == 0);
+			after += stats_of(w, k).acks_sent;
 		}
 	}
 	return after - before;
@@ -379,56 +398,6 @@ static void vector__short_blocks_need_no_acknowledgements(void **state)
 	assert_true(acks_in_exchanges(w, 8, PAYLOAD + 1) >= 10 * 15);
 	assert_int_equal(acks_in_exchanges(w, 8, 8), 0);
 	assert_true(acks_in_exchanges(w, PAYLOAD + 1, PAYLOAD + 1) >= 10 * 15 * 15);
-	free_all(w);
-}
-
-/* Data frames of the first node in one operation. */
-static uint64_t frames_of(struct engine_fixture *w, enum cn_op_kind op, const char *algorithm)
-{
-	struct collnet_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
-
-	v.op = op;
-	v.algorithm = algorithm;
-	v.permutation = CN_PERM_AUTO;
-	v.root = w->ranks - 1;
-	v.in_place = false;
-	run(w, SECOND);
-	cn_engine_stats(w->engines[0], &before, false);
-	run(w, SECOND);
-	cn_engine_stats(w->engines[0], &after, false);
-	return after.data_sent - before.data_sent;
-}
-
-static void draw_equal(uint32_t ranks, uint64_t len)
-{
-	for (uint32_t s = 0; s < ranks; s++) {
-		for (uint32_t d = 0; d < ranks; d++) {
-			v.len[s][d] = v.expected_len[s][d] = len;
-		}
-	}
-}
-
-/* Messages that follow one another to one node share frames, as many as fit whole. */
-static void vector__messages_share_frames(void **state)
-{
-	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
-
-	(void)state;
-	engine_join_all(w, 3, false, "job");
-	draw_equal(12, 8);
-	assert_int_equal(frames_of(w, CN_OP_ALLTOALLV, "shuffle"), 3);
-	assert_int_equal(frames_of(w, CN_OP_ALLGATHERV, "doubling"), 2);
-	assert_int_equal(frames_of(w, CN_OP_ALLGATHERV, "ring"), 3);
-	assert_int_equal(frames_of(w, CN_OP_GATHERV, "windowed"), 1);
-	/* a digest of 8 bytes comes first; then nine blocks */
-	draw_equal(12, (PAYLOAD - 8) / 3);
-	assert_int_equal(frames_of(w, CN_OP_ALLTOALLV, "shuffle"), 3 * 3);
-	draw_equal(12, PAYLOAD / 3);
-	assert_int_equal(frames_of(w, CN_OP_ALLTOALLV, "shuffle"), 3 * (PAYLOAD % 3 < 8 ? 4 : 3));
-	draw_equal(12, PAYLOAD / 2 + 1);
-	assert_int_equal(frames_of(w, CN_OP_ALLTOALLV, "shuffle"), 3 * 9);
-	draw_equal(12, PAYLOAD + 1);
-	assert_int_equal(frames_of(w, CN_OP_ALLTOALLV, "shuffle"), 3 * (1 + 9 * 2));
 	free_all(w);
 }
 
@@ -599,7 +568,6 @@ int main(void)
 		cmocka_unit_test(vector__several_ranks_per_node),
 		cmocka_unit_test(vector__on_a_tree),
 		cmocka_unit_test(vector__with_losses),
-		cmocka_unit_test(vector__messages_share_frames),
 		cmocka_unit_test(vector__short_blocks_need_no_acknowledgements),
 		cmocka_unit_test(vector__sizes_that_disagree),
 		cmocka_unit_test(vector__sizes_that_are_exchanged),

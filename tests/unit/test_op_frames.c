@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/coll/op_frames.c: how many frames operations of several ranks per node take. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "engine_fixture.h"
+
+/* Data frames of the first node in one operation. */
+static uint64_t frames_of(struct engine_fixture *w, enum cn_op_kind op, const char *algorithm,
+			  uint64_t bytes)
+{
+	struct collnet_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	struct cn_coll_args a = engine_alltoall(bytes);
+
+	a.op = op;
+	a.algorithm = algorithm;
+	a.root = cn_op_has_root(op) ? w->ranks - 1 : 0;
+	engine_collective(w, &a, SECOND);
+	cn_engine_stats(w->engines[0], &before, false);
+	engine_collective(w, &a, SECOND);
+	cn_engine_stats(w->engines[0], &after, false);
+	return after.data_sent - before.data_sent;
+}
+
+/* From each node nine blocks to each of three others, which share frames as many as fit whole. */
+static void share__blocks_of_a_pair_of_nodes(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+
+	(void)state;
+	engine_join_all(w, 3, false, "job");
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", 1), 3);
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "linear", PAYLOAD / 9), 3);
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "pairwise", PAYLOAD / 9 + 1), 3 * 2);
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD / 3), 3 * 3);
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD / 2), 3 * 5);
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD / 2 + 1), 3 * 9);
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD + 1), 3 * 9 * 2);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
+/* Three blocks of a node, or of two nodes; on a ring those of one node at a time. */
+static void share__blocks_of_a_node(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+
+	(void)state;
+	engine_join_all(w, 3, false, "job");
+	assert_int_equal(frames_of(w, CN_OP_ALLGATHER, "ring", 8), 3);
+	assert_int_equal(frames_of(w, CN_OP_ALLGATHER, "doubling", 8), 2);
+	assert_int_equal(frames_of(w, CN_OP_GATHER, "windowed", PAYLOAD / 3), 1);
+	assert_int_equal(frames_of(w, CN_OP_GATHER, "windowed", PAYLOAD / 3 + 1), 2);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
+/* One message per round and pair of nodes. */
+static void share__nothing_with_one_rank_a_node(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", 8), 3);
+	assert_int_equal(frames_of(w, CN_OP_ALLGATHER, "ring", 8), 3);
+	assert_int_equal(frames_of(w, CN_OP_BARRIER, NULL, 0), 2); /* empty frames */
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(share__blocks_of_a_pair_of_nodes),
+		cmocka_unit_test(share__blocks_of_a_node),
+		cmocka_unit_test(share__nothing_with_one_rank_a_node),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -37,7 +37,8 @@ struct cell {
 	uint64_t bytes;
 	uint32_t rounds, contenders;
 	enum cell_library library[CELL_CONTENDERS_MAX];
-	uint32_t iterations[CELL_CONTENDERS_MAX];	 /* per turn */
+	uint32_t iterations[CELL_CONTENDERS_MAX]; /* per turn */
+	uint32_t hold; /* microseconds, as in the loop's command; the same for all */
 	double us[CELL_CONTENDERS_MAX][CELL_ROUNDS_MAX]; /* NAN: none, the contender failed */
 	double min_us[CELL_CONTENDERS_MAX]; /* the fastest iteration of all rounds; NAN */
 	bool wrong[CELL_CONTENDERS_MAX];    /* it delivered wrong bytes */
@@ -73,5 +74,9 @@ double cell_fastest_ratio(const struct cell *c);
 /* Iterations per turn of a contender that needs so long for one, so that a turn takes about a tenth
  * of a second: 3 .. 200. */
 uint32_t cell_iterations(double us);
+
+/* How long ranks wait for a common moment, where the slowest contender needs so long for an
+ * iteration: 2 to 5 milliseconds; 0: not at all, since waking up would be much of a short one. */
+uint32_t cell_hold(double us);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The measuring loop. Commands on rank 0's standard input:
  *
- *   measure OP BYTES ITERATIONS WARMUP SEED SERIAL
+ *   measure OP BYTES ITERATIONS WARMUP SEED SERIAL HOLD
  *   quit
  *
  * and its replies, each behind LOOP_MARK:
@@ -14,9 +14,15 @@
  * Before an iteration every rank fills its buffers, with bytes that no other iteration has, and a
  * barrier ends; then comes the timed call; then every rank checks all bytes that it received. The
  * times stay on their ranks until the last iteration is over.
+ *
+ * Ranks leave a barrier one after another. Those that are first call before the last one, and what
+ * they send is on its way, or done, when the last one calls; it may even fill the ports so that the
+ * barrier's own messages to the others wait. So with HOLD, in microseconds, rank 0 broadcasts a
+ * moment so far ahead, at which all call, and from which on the time counts: that takes one clock.
  */
 #include "tools/compare/loop.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -31,8 +37,8 @@
 
 /* What rank 0 announces. */
 struct command {
-	enum loop_op op; /* LOOP_OPS: the end */
-	uint32_t iterations, warmup;
+	enum loop_op op;		   /* LOOP_OPS: the end */
+	uint32_t iterations, warmup, hold; /* microseconds; 0: none */
 	uint64_t bytes, seed, serial;
 };
 
@@ -251,8 +257,27 @@ static int grow(const struct loop *l, uint8_t **buffer, size_t *size, uint64_t b
 	return *buffer == NULL ? failed(l, "a buffer") : 0;
 }
 
+/* The ranks go on together. *moment: memory of the library. */
+static int hold(const struct loop *l, uint32_t us, uint64_t *moment)
+{
+	const struct loop_call call = { moment, moment, sizeof(*moment), NULL, NULL };
+	struct timespec t;
+	int rc;
+
+	*moment = now() + (uint64_t)us * 1000;
+	rc = l->lib->ops[LOOP_BCAST](&call);
+	if (rc != 0) {
+		return failed(l, "broadcast");
+	}
+	t.tv_sec = (time_t)(*moment / 1000000000u);
+	t.tv_nsec = (long)(*moment % 1000000000u);
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
+	}
+	return 0;
+}
+
 /* All iterations; times[2 i] and times[2 i + 1] are call and return of the counted one i. */
-static int iterate(const struct loop *l, const struct command *c, uint64_t *times,
+static int iterate(const struct loop *l, const struct command *c, uint64_t *times, uint64_t *moment,
 		   struct findings *found)
 {
 	const struct loop_call call = { l->send, l->recv, c->bytes, &l->to, &l->from };
@@ -264,7 +289,10 @@ static int iterate(const struct loop *l, const struct command *c, uint64_t *time
 		if (l->lib->ops[LOOP_BARRIER](&call) != 0) {
 			return failed(l, "barrier");
 		}
-		from = now();
+		if (c->hold > 0 && hold(l, c->hold, moment) != 0) {
+			return 1;
+		}
+		from = c->hold > 0 ? *moment : now();
 		if (op(&call) != 0) {
 			return failed(l, loop_op_name(c->op));
 		}
@@ -329,11 +357,12 @@ static void report(const struct loop *l, const struct command *c, const uint64_t
 static int measure(struct loop *l, const struct command *c)
 {
 	size_t n = FINDINGS + 2 * (size_t)c->iterations;
-	uint64_t *mine = calloc(n, sizeof(*mine)), *all = NULL;
+	uint64_t *mine = calloc(n, sizeof(*mine)), *all = NULL,
+		 *moment = l->lib->alloc(sizeof(*moment));
 	struct findings found = { 0 };
 	int rc;
 
-	if (mine == NULL) {
+	if (mine == NULL || moment == NULL) {
 		fprintf(stderr, "rank %" PRIu32 ": no memory for times\n", l->rank);
 		return 1;
 	}
@@ -345,12 +374,13 @@ static int measure(struct loop *l, const struct command *c)
 	}
 	rc = grow(l, &l->send, &l->send_size, l->to.total);
 	rc = rc != 0 ? rc : grow(l, &l->recv, &l->recv_size, l->from.total);
-	rc = rc != 0 ? rc : iterate(l, c, mine + FINDINGS, &found);
+	rc = rc != 0 ? rc : iterate(l, c, mine + FINDINGS, moment, &found);
 	memcpy(mine, &found, sizeof(found));
 	rc = rc != 0 ? rc : gather(l, mine, n, &all);
 	if (rc == 0 && l->rank == 0) {
 		report(l, c, all);
 	}
+	l->lib->free(moment);
 	free(all);
 	free(mine);
 	return rc;
@@ -366,8 +396,11 @@ static void read_command(const struct loop *l, struct command *c)
 	memset(c, 0, sizeof(*c));
 	c->op = LOOP_OPS;
 	if (fgets(line, sizeof(line), l->in) == NULL ||
-	    sscanf(line, "measure %15s %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64,
-		   op, &c->bytes, &c->iterations, &c->warmup, &c->seed, &c->serial) != 6) {
+	    sscanf(line,
+		   "measure %15s %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64
+		   " %" SCNu32,
+		   op, &c->bytes, &c->iterations, &c->warmup, &c->seed, &c->serial,
+		   &c->hold) != 7) {
 		return;
 	}
 	c->op = loop_op_find(op);

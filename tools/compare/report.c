@@ -139,7 +139,7 @@ static bool table_end(const struct compare *c)
 	}
 	printf("\n%s\n",
 	       c->one_clock
-		       ? "time: from the last call that the result needs to the last return, by one clock"
+		       ? "time: from the common moment or the last call that the result needs to the last return, by one clock"
 		       : "time: of the slowest rank, from its call to its return");
 	return fflush(stdout) == 0 && !ferror(stdout);
 }

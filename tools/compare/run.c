@@ -63,8 +63,10 @@ static double turn(struct compare *c, struct cell *cell, size_t contender, uint3
 		return NAN;
 	}
 	snprintf(line, sizeof(line),
-		 "measure %s %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 "\n",
-		 loop_op_name(cell->op), cell->bytes, iterations, warmup, m->seed, c->serial);
+		 "measure %s %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu32
+		 "\n",
+		 loop_op_name(cell->op), cell->bytes, iterations, warmup, m->seed, c->serial,
+		 cell->hold);
 	c->serial += (uint64_t)iterations + warmup;
 	if (!contender_tell(t, line)) {
 		return NAN;
@@ -87,27 +89,29 @@ static double turn(struct compare *c, struct cell *cell, size_t contender, uint3
 }
 
 /*
- * How many iterations the turns have, from a first turn of every contender, which is not counted. A
- * slow library must not leave a fast one so few that waking up is most of its time.
+ * How many iterations the turns have, and whether ranks wait for one moment, from a first turn of
+ * every contender, which is not counted. A slow library must not leave a fast one so few that
+ * waking up is most of its time.
  */
-static void choose_iterations(struct compare *c, struct cell *cell)
+static void prepare(struct compare *c, struct cell *cell)
 {
-	double min;
+	double min, us, longest = 0;
 
 	for (size_t i = 0; i < c->ncontenders; i++) {
-		cell->iterations[i] = c->o->m.iterations;
-		if (c->o->m.iterations == MEASURE_DEFAULT) {
-			progress(c, cell, "trial of %s", c->contenders[i].key);
-			cell->iterations[i] = cell_iterations(turn(c, cell, i, TRIAL, &min));
-		}
+		progress(c, cell, "trial of %s", c->contenders[i].key);
+		us = turn(c, cell, i, TRIAL, &min);
+		longest = fmax(longest, us); /* which passes over NAN */
+		cell->iterations[i] = c->o->m.iterations == MEASURE_DEFAULT ? cell_iterations(us)
+									    : c->o->m.iterations;
 	}
+	cell->hold = c->one_clock ? cell_hold(longest) : 0;
 }
 
 static int measure(struct compare *c, struct cell *cell)
 {
 	double min;
 
-	choose_iterations(c, cell);
+	prepare(c, cell);
 	for (uint32_t round = 0; round < cell->rounds; round++) {
 		for (size_t k = 0; k < c->ncontenders; k++) {
 			size_t i = (k + round) % c->ncontenders;

@@ -7,7 +7,7 @@
  *   op_idle.c        kept with their plans for the next call
  *   op.c             progress, copies between local ranks, completion
  *   op_window.c      frames in flight: what ports hold, cables, losses
- *   op_frames.c      messages that share a frame
+ *   op_frames.c      streams cut into frames
  *   op_send.c        which frame is next: ordering checks, window, link release
  *   op_reduce.c      what ranks of this node combine
  *   op_recv.c        frames that come in, and those that came before the start
@@ -37,17 +37,25 @@ struct cn_progress {
 			     REDUCE: of the same rank */
 	uint32_t copies;  /* first copy that depends on this action */
 	uint32_t sibling; /* COPY: next one that depends on the same action */
-	uint32_t shared; /* SEND, RECV: bytes of a frame that begins with it, and with the next ones
-			    whole; 0: its frames are its own */
-	uint64_t packed; /* SEND, shared: where in the operation's memory for these frames */
+	/* SEND, RECV that begin a run (op_frames.c): its bytes, and the message after it */
+	uint64_t run;
+	uint32_t after;
 	bool complete;
+};
+
+/* How far a stream has come in its current run. */
+struct cn_cut {
+	uint64_t run,
+		left;	/* bytes: all, and those of the frames to come; 0: another run is next */
+	uint32_t after; /* the message after it */
 };
 
 /* The two streams between this node and another one. */
 struct cn_streams {
 	uint32_t send, recv; /* current action; CN_NONE: all done */
-	bool expected;	     /* cn_peer_expect() is in force */
-	bool begun;	     /* a frame was sent */
+	struct cn_cut out, in;
+	bool expected; /* cn_peer_expect() is in force */
+	bool begun;    /* a frame was sent */
 };
 
 struct cn_post {
@@ -112,8 +120,8 @@ struct cn_op {
 	uint32_t held;			/* REDUCE actions that the last sends precede */
 	uint64_t frames_out, frames_in; /* to and from other nodes */
 	uint64_t bytes_in;
-	uint8_t *packed; /* what frames carry that messages share */
-	uint64_t packed_cap;
+	uint8_t *mixed; /* frames of several messages */
+	uint64_t mixed_used, mixed_cap;
 	bool reduces;	      /* it has REDUCE actions */
 	uint64_t combine_max; /* bytes of a piece; whole elements */
 	bool synchronised;    /* its sends wait for synchronisations of others */
@@ -208,11 +216,12 @@ uint32_t cn_op_ports_window(const struct cn_op *op);
 
 /* ---- op_frames.c ------------------------------------------------------------------------ */
 
-/* Which messages share frames, and how many frames there are; of rewound streams. False: no memory.
- */
-bool cn_op_share_frames(struct cn_op *op);
-/* The payload of the shared frame that message i begins. */
-const uint8_t *cn_op_pack(const struct cn_op *op, uint32_t i);
+/* Finds the runs of rewound streams, and counts their frames. False: no memory. */
+bool cn_op_cut_frames(struct cn_op *op);
+/* Bytes of the next frame of a stream whose current message is i. */
+uint64_t cn_op_next_frame(struct cn_op *op, struct cn_cut *c, uint32_t i);
+/* The next n bytes of the stream to a node, whose current message is i; NULL if n is 0. */
+const uint8_t *cn_op_frame_data(struct cn_op *op, uint32_t i, uint64_t n);
 
 /* ---- op_send.c: the source's upcalls ---------------------------------------------------- */
 

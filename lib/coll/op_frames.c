@@ -1,84 +1,130 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of more than one message. Messages that follow one another in the stream to a node, in one
- * phase, share a frame as far as they fit whole: blocks of several ranks, or of unequal sizes. Both
- * ends derive that from the schedule. The sender copies them, where they stay until the operation's
- * frames are acknowledged.
+ * Frames of a stream. Messages that follow one another in it, in one phase, are a run, which is cut
+ * into frames as if it were one message: blocks of several ranks, or of unequal sizes, would else
+ * have frames of their own. Both ends derive the runs from the schedule. The sender copies a frame
+ * that more than one message is part of, to where it stays until the operation's frames are
+ * acknowledged. In a long stream (CN_STREAM_SHORT), where frames that are not full matter less,
+ * every message is a run of its own, so that this memory has a bound.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "coll/op.h"
 
-/* Not an empty frame, whose coming is all that it says. */
-static bool can_share(const struct cn_action *a)
-{
-	return a->len > 0;
-}
-
+/* An empty message is one frame, whose coming is all that it says. */
 static uint64_t frames_of(uint64_t len, uint64_t payload)
 {
 	return len > 0 ? (len + payload - 1) / payload : 1;
 }
 
-/* The stream that begins with action i: its frames; *bytes: of those that are shared. */
-static uint64_t share(struct cn_op *op, uint32_t i, uint64_t *bytes)
+static bool is_short(const struct cn_op *op, uint32_t i)
 {
-	const struct cn_action *actions = op->sched.actions;
-	const uint64_t payload = cn_node_payload(op->team->transport->node);
-	uint64_t frames = 0;
+	uint64_t bytes = 0;
 
-	while (i != CN_NONE) {
-		const struct cn_action *a = &actions[i];
-		struct cn_progress *p = &op->progress[i];
-		uint64_t sum = a->len;
-		uint32_t next = p->next;
-
-		while (next != CN_NONE && can_share(a) && can_share(&actions[next]) &&
-		       actions[next].phase == a->phase && sum + actions[next].len <= payload) {
-			sum += actions[next].len;
-			next = op->progress[next].next;
-		}
-		p->shared = next != p->next ? (uint32_t)sum : 0;
-		p->packed = *bytes;
-		*bytes += p->shared;
-		frames += p->shared > 0 ? 1 : frames_of(a->len, payload);
-		i = next;
+	for (; i != CN_NONE && bytes <= CN_STREAM_SHORT; i = op->progress[i].next) {
+		bytes += op->sched.actions[i].len;
 	}
-	return frames;
+	return bytes <= CN_STREAM_SHORT;
 }
 
-bool cn_op_share_frames(struct cn_op *op)
+/* The run that message i begins, in a short stream or another: its bytes. Returns the message after
+ * it. */
+static uint32_t find_run(struct cn_op *op, uint32_t i, bool in_short)
 {
-	uint64_t out = 0, in = 0;
-	uint8_t *packed;
+	const struct cn_action *actions = op->sched.actions;
+	struct cn_progress *first = &op->progress[i];
+	uint32_t next = first->next;
 
-	op->frames_out = op->frames_in = 0;
-	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
-		op->frames_out += share(op, op->streams[k].send, &out);
-		op->frames_in += share(op, op->streams[k].recv, &in);
+	first->run = actions[i].len;
+	while (in_short && next != CN_NONE && actions[i].len > 0 && actions[next].len > 0 &&
+	       actions[next].phase == actions[i].phase) {
+		first->run += actions[next].len;
+		next = op->progress[next].next;
 	}
-	if (out > op->packed_cap) {
-		packed = realloc(op->packed, out);
-		if (packed == NULL) {
+	first->after = next;
+	return next;
+}
+
+/* Bytes of the frames of a run that more than one of its messages is part of. */
+static uint64_t mixed_bytes(struct cn_op *op, uint32_t i)
+{
+	const uint64_t frame = cn_op_frame_bytes(op, op->progress[i].run);
+	const uint32_t after = op->progress[i].after;
+	uint64_t at = 0, bytes = 0, counted = UINT64_MAX;
+
+	for (; op->progress[i].next != after; i = op->progress[i].next) {
+		at += op->sched.actions[i].len;
+		if (at % frame != 0 && at / frame != counted) {
+			counted = at / frame;
+			bytes += frame;
+		}
+	}
+	return bytes;
+}
+
+bool cn_op_cut_frames(struct cn_op *op)
+{
+	const uint64_t payload = cn_node_payload(op->team->transport->node);
+	uint64_t bytes = 0;
+	uint8_t *mixed;
+
+	op->frames_out = op->frames_in = op->mixed_used = 0;
+	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
+		const struct cn_streams *st = &op->streams[k];
+		bool in_short = is_short(op, st->send);
+
+		for (uint32_t i = st->send, next; i != CN_NONE; i = next) {
+			next = find_run(op, i, in_short);
+			op->frames_out += frames_of(op->progress[i].run, payload);
+			bytes += op->progress[i].next != next ? mixed_bytes(op, i) : 0;
+		}
+		in_short = is_short(op, st->recv);
+		for (uint32_t i = st->recv, next; i != CN_NONE; i = next) {
+			next = find_run(op, i, in_short);
+			op->frames_in += frames_of(op->progress[i].run, payload);
+		}
+	}
+	if (bytes > op->mixed_cap) {
+		mixed = realloc(op->mixed, bytes);
+		if (mixed == NULL) {
 			return false;
 		}
-		op->packed = packed;
-		op->packed_cap = out;
+		op->mixed = mixed;
+		op->mixed_cap = bytes;
 	}
 	return true;
 }
 
-const uint8_t *cn_op_pack(const struct cn_op *op, uint32_t i)
+uint64_t cn_op_next_frame(struct cn_op *op, struct cn_cut *c, uint32_t i)
 {
-	const struct cn_progress *p = &op->progress[i];
-	uint8_t *const packed = op->packed + p->packed;
+	uint64_t most;
 
-	for (uint64_t at = 0; at < p->shared; i = op->progress[i].next) {
-		const struct cn_action *a = &op->sched.actions[i];
-
-		memcpy(packed + at, cn_op_address(op, &a->src), a->len);
-		at += a->len;
+	if (c->left == 0) {
+		c->run = c->left = op->progress[i].run;
+		c->after = op->progress[i].after;
 	}
-	return packed;
+	most = cn_op_frame_bytes(op, c->run);
+	return c->left < most ? c->left : most;
+}
+
+const uint8_t *cn_op_frame_data(struct cn_op *op, uint32_t i, uint64_t n)
+{
+	const struct cn_action *a = &op->sched.actions[i];
+	uint64_t done = op->progress[i].done, part;
+	uint8_t *mixed;
+
+	if (n <= a->len - done) {
+		return n > 0 ? cn_op_address(op, &a->src) + done : NULL;
+	}
+	mixed = op->mixed + op->mixed_used;
+	op->mixed_used += n;
+	for (uint64_t at = 0; at < n; at += part) {
+		a = &op->sched.actions[i];
+		done = op->progress[i].done;
+		part = a->len - done < n - at ? a->len - done : n - at;
+		memcpy(mixed + at, cn_op_address(op, &a->src) + done, part);
+		i = op->progress[i].next;
+	}
+	return mixed;
 }

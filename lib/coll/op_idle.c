@@ -94,7 +94,7 @@ void cn_op_free_storage(struct cn_op *op)
 		free(op->posts);
 		free(op->streams);
 		free(op->targets);
-		free(op->packed);
+		free(op->mixed);
 		free(op->progress);
 		free(op->planned_for);
 		free(op);

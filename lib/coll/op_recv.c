@@ -30,22 +30,10 @@ static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, cons
 
 /* Whether `len` bytes, the last ones of the stream or not, are the next frame of it by this
  * schedule. */
-static bool is_next_frame(struct cn_op *op, uint32_t i, uint32_t len, bool last)
+static bool is_next_frame(struct cn_op *op, struct cn_streams *s, uint32_t len, bool last)
 {
-	const struct cn_progress *p = &op->progress[i];
-	const uint64_t left = op->sched.actions[i].len - p->done,
-		       most = cn_op_frame_bytes(op, op->sched.actions[i].len);
-	uint64_t at = 0;
-
-	if (p->shared == 0) {
-		return len == (left < most ? left : most) &&
-		       last == (left <= most && p->next == CN_NONE);
-	}
-	while (at < p->shared) {
-		at += op->sched.actions[i].len;
-		i = op->progress[i].next;
-	}
-	return len == p->shared && last == (i == CN_NONE);
+	return len == cn_op_next_frame(op, &s->in, s->recv) &&
+	       last == (len == s->in.left && s->in.after == CN_NONE);
 }
 
 /* Bytes of the current message from node k. False: it is a digest, of other sizes. */
@@ -57,7 +45,7 @@ static bool take_part(struct cn_op *op, uint32_t k, const uint8_t *data, uint32_
 	struct cn_progress *p = &op->progress[i];
 
 	if (a->dst.buffer == CN_BUF_DIGEST) {
-		if (memcmp(&a->dst.offset, data, len) != 0) {
+		if (memcmp((const uint8_t *)&a->dst.offset + p->done, data, len) != 0) {
 			return false;
 		}
 	} else if (len > 0) {
@@ -83,7 +71,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 		 uint32_t len)
 {
 	struct cn_team *t = op->team;
-	const uint32_t i = op->streams[k].recv;
+	struct cn_streams *s = &op->streams[k];
 	uint64_t left;
 	uint32_t part;
 
@@ -91,11 +79,11 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 		mismatch(t, op, k, "another operation or algorithm");
 		return;
 	}
-	if (i == CN_NONE) {
+	if (s->recv == CN_NONE) {
 		mismatch(t, op, k, "it sends more");
 		return;
 	}
-	if (!is_next_frame(op, i, len, (flags & CN_FLAG_LAST) != 0)) {
+	if (!is_next_frame(op, s, len, (flags & CN_FLAG_LAST) != 0)) {
 		mismatch(t, op, k, "other sizes");
 		return;
 	}
@@ -109,9 +97,9 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	if (op->ntargets > 0) {
 		cn_peer_reply_soon(t->nodes[k].peer);
 	}
+	s->in.left -= len;
 	do {
-		left = op->sched.actions[op->streams[k].recv].len -
-		       op->progress[op->streams[k].recv].done;
+		left = op->sched.actions[s->recv].len - op->progress[s->recv].done;
 		part = left < len ? (uint32_t)left : len;
 		if (!take_part(op, k, data, part)) {
 			mismatch(t, op, k, "other sizes");
@@ -234,10 +222,11 @@ bool cn_op_place(struct cn_team *t, const struct cn_peer *p, const struct cn_rx 
 	uint32_t k = t->state == CN_TEAM_READY ? cn_team_node_of(t, p) : UINT32_MAX, i;
 	struct cn_op *op = k != UINT32_MAX ? running(t, rx->stream) : NULL;
 	const struct cn_action *a;
+	uint64_t done, next;
 
 	if (op == NULL || t->nodes[k].peer != p || t->nodes[k].failed ||
 	    cn_stream_signature(rx->stream) != cn_op_signature(op) ||
-	    op->streams[k].recv == CN_NONE || op->progress[op->streams[k].recv].shared > 0) {
+	    op->streams[k].recv == CN_NONE) {
 		return false;
 	}
 	i = op->streams[k].recv;
@@ -245,9 +234,14 @@ bool cn_op_place(struct cn_team *t, const struct cn_peer *p, const struct cn_rx 
 	if (a->dst.buffer == CN_BUF_DIGEST || a->dst.buffer == CN_BUF_NONE) {
 		return false;
 	}
-	out->at = cn_op_address(op, &a->dst) + op->progress[i].done;
-	out->room = a->len - op->progress[i].done;
-	return true;
+	done = op->progress[i].done;
+	next = cn_op_next_frame(op, &op->streams[k].in, i);
+	out->at = cn_op_address(op, &a->dst) + done;
+	out->room = a->len - done;
+	if (op->streams[k].in.left > out->room) { /* the frames of this message alone */
+		out->room -= next > 0 ? out->room % next : 0;
+	}
+	return out->room >= next;
 }
 
 void cn_op_tombstone(struct cn_team *t, const struct cn_peer *p)

@@ -56,15 +56,15 @@ static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
 }
 
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
-static bool last_before_release(struct cn_op *op, const struct cn_action *a, uint64_t left)
+static bool last_before_release(struct cn_op *op, const struct cn_action *a, const struct cn_cut *c)
 {
 	uint64_t most, frames;
 
 	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || a->len == 0) {
 		return false;
 	}
-	most = cn_op_frame_bytes(op, a->len);
-	frames = (left + most - 1) / most;
+	most = cn_op_frame_bytes(op, c->run);
+	frames = (c->left + most - 1) / most;
 	return frames == release_limit(op) / 2 ||
 	       (frames == 0 && op->source.flight.unacked >= release_limit(op) / 2);
 }
@@ -154,22 +154,22 @@ static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 	return false;
 }
 
-/* Whether the next `n` bytes of the stream that has come to action i are there. */
+/* Whether the next n bytes of a stream, whose current message is i, are there. */
 static bool is_there(const struct cn_op *op, uint32_t i, uint64_t n)
 {
-	const struct cn_progress *p = &op->progress[i];
+	uint64_t part;
 
-	if (p->shared == 0) {
-		return dep_allows(op, &op->sched.actions[i], p->done + n);
-	}
-	for (uint64_t at = 0; at < n; i = op->progress[i].next) {
+	do {
 		const struct cn_action *a = &op->sched.actions[i];
+		const uint64_t done = op->progress[i].done;
 
-		if (!dep_allows(op, a, a->len)) {
+		part = a->len - done < n ? a->len - done : n;
+		if (!dep_allows(op, a, done + part)) {
 			return false;
 		}
-		at += a->len;
-	}
+		n -= part;
+		i = op->progress[i].next;
+	} while (n > 0);
 	return true;
 }
 
@@ -193,14 +193,15 @@ static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 }
 
 /*
- * Whether a frame of action i, after which `left` bytes remain, requests an acknowledgement.
+ * Whether a frame that ends with action i requests an acknowledgement.
  * `clock`: the window's clock needs it (cn_flight_sent()). `room`: the port had room for it.
  */
-static bool requests_ack(struct cn_op *op, uint32_t i, uint64_t left, bool clock, bool room)
+static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 {
 	const struct cn_action *a = &op->sched.actions[i];
 	const struct cn_flight *f = &op->source.flight;
 	struct cn_peer *peer = op->team->nodes[a->peer].peer;
+	const struct cn_cut *c = &op->streams[a->peer].out;
 
 	/* What comes in is the clock of an exchange's window, unless more goes out. */
 	if (clock && (op->frames_out > op->frames_in || f->by_acks)) {
@@ -213,13 +214,13 @@ static bool requests_ack(struct cn_op *op, uint32_t i, uint64_t left, bool clock
 	     cn_peer_in_flight(peer) >= COPIES_PER_PEER)) {
 		return true;
 	}
-	if (left == 0 && f->unacked > unrequested_limit(op) && leaves_node(op, i)) {
+	if (c->left == 0 && f->unacked > unrequested_limit(op) && leaves_node(op, i)) {
 		return true;
 	}
 	if (room && (op->streams[a->peer].send == CN_NONE || cn_op_port_has_room(op, a->peer))) {
-		return last_before_release(op, a, left);
+		return last_before_release(op, a, c);
 	}
-	return last_before_release(op, a, left) || clocks_pair(op, peer);
+	return last_before_release(op, a, c) || clocks_pair(op, peer);
 }
 
 /* So many bytes of a stream are sent. Returns the last message that they are of. */
@@ -249,12 +250,9 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	struct cn_node *node = op->team->transport->node;
 	struct cn_streams *s = &op->streams[k];
 	uint32_t i = s->send;
-	const struct cn_action *a = &op->sched.actions[i];
-	const struct cn_progress *p = &op->progress[i];
-	uint64_t n = a->len - p->done, most = cn_op_frame_bytes(op, a->len);
+	const uint64_t n = cn_op_next_frame(op, &s->out, i);
 	bool clock, room;
 
-	n = p->shared > 0 ? p->shared : n < most ? n : most;
 	if (!may_send(op, k, i, n)) {
 		return false;
 	}
@@ -263,19 +261,18 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	out->flags = op->has_room && runs_alone(op) ? CN_FLAG_ROOM : 0;
 	out->len = (uint16_t)n;
 	out->stream = cn_stream(op->seq, cn_op_signature(op));
-	out->payload = n == 0	       ? NULL
-		       : p->shared > 0 ? cn_op_pack(op, i)
-				       : cn_op_address(op, &a->src) + p->done;
+	out->payload = cn_op_frame_data(op, i, n);
 	out->token = &op->source;
 	cn_unexpected_limit_sent(&op->team->nodes[k].unexpected, op->seq);
 	room = cn_op_port_has_room(op, k);
 	s->begun = true;
 	i = advance(op, s, n);
+	s->out.left -= n;
 	if (s->send == CN_NONE) {
 		out->flags |= CN_FLAG_LAST;
 	}
 	clock = cn_flight_sent(&op->source.flight, cn_node_window(node), op->window);
-	if (requests_ack(op, i, op->sched.actions[i].len - op->progress[i].done, clock, room)) {
+	if (requests_ack(op, i, clock, room)) {
 		out->flags |= CN_FLAG_ACKREQ;
 	}
 	return true;

@@ -218,7 +218,7 @@ static void start(struct cn_op *op, cn_time now)
 		return;
 	}
 	rewind_cursors(op);
-	if (!cn_op_share_frames(op)) {
+	if (!cn_op_cut_frames(op)) {
 		cn_team_fail(t, true, COLLNET_ENOMEM, "operation %u (%s) on node %s: no memory",
 			     op->seq + 1, cn_op_name(op->args.op), t->engine->config.node.name);
 		return;

@@ -178,7 +178,7 @@ enum cn_order {
 
 /*
  * INTERLEAVED takes turns over destinations, not over messages. All messages to one node, in list
- * order, are one stream of frames (every message begins a new frame). Round r sends frame r of the
+ * order, are one stream of frames (coll/op_frames.c cuts it). Round r sends frame r of the
  * stream to the node that appears first in the list, then frame r of the stream to the node that
  * appears second, and so on; then round r + 1. A destination whose stream has ended is left out;
  * a destination whose next frame cannot go now is waited for, not passed over. So the messages
@@ -351,6 +351,9 @@ const char *cn_algorithm_names(enum cn_op_kind op, char *out, size_t size);
  * only where no link has several channels, which the paper does not know. */
 unsigned cn_algorithm_guarantees(const struct cn_algorithm *a, const struct cn_layout *l);
 
+/* Bytes of the messages from one node to another that are cut into frames together
+ * (coll/op_frames.c), where all of them are not more. On the wire. */
+#define CN_STREAM_SHORT 65536u
 /* Frames of an all-to-all that a node has for another one, at most; `payload`: bytes of a frame. */
 uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t payload);
 /*

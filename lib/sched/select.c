@@ -152,11 +152,12 @@ static uint32_t most_local(const struct cn_layout *l)
 
 uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t payload)
 {
-	const uint64_t local = most_local(l), messages = local * local,
-		       shared = bytes > 0 ? payload / bytes : 0; /* coll/op_frames.c */
+	const uint64_t local = most_local(l), messages = local * local;
 
-	return shared > 1 ? (messages + shared - 1) / shared
-			  : messages * (bytes / payload + (bytes % payload > 0 || bytes == 0));
+	if (bytes == 0 || messages * bytes <= CN_STREAM_SHORT) {
+		return bytes > 0 ? (messages * bytes + payload - 1) / payload : messages;
+	}
+	return messages * ((bytes + payload - 1) / payload);
 }
 
 static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,

@@ -74,10 +74,6 @@ uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
 	const uint32_t window = oracle_window(s, p);
 	uint32_t at_once;
 
-	if (oracle_by_acks(s, p) && p->op == CN_OP_ALLTOALLV && window != COLLNET_WINDOW_OFF) {
-		/* a node's frames, if they are few, have what comes as their clock */
-		return window + cn_topo_few(s->topo, s->topo->hosts, s->topo->nhosts);
-	}
 	if (!oracle_has_cables(s, p) || p->op != CN_OP_ALLTOALL || !p->contention_aware ||
 	    cn_algorithm_find(p->op, p->algorithm)->window != CN_WINDOW_EXCHANGE) {
 		return window;
@@ -107,10 +103,12 @@ bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)
 	}
 	switch (cn_algorithm_find(p->op, p->algorithm)->window) {
 	case CN_WINDOW_EXCHANGE:
+		/* an alltoallv has what comes as its clock where a node has few frames of it */
 		return !cn_op_is_exchange(p->op) ||
 		       (p->op == CN_OP_ALLTOALLV && p->window == COLLNET_WINDOW_AUTO &&
 			s->config.engine.window == COLLNET_WINDOW_AUTO &&
-			!s->config.topology_unaware);
+			!s->config.topology_unaware &&
+			cn_topo_few(s->topo, s->topo->hosts, s->topo->nhosts) == 0);
 	case CN_WINDOW_NONE:
 		return oracle_window(s, p) != COLLNET_WINDOW_OFF;
 	default:

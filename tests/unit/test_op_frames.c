@@ -26,7 +26,7 @@ static uint64_t frames_of(struct engine_fixture *w, enum cn_op_kind op, const ch
 	return after.data_sent - before.data_sent;
 }
 
-/* From each node nine blocks to each of three others, which share frames as many as fit whole. */
+/* From each node nine blocks to each of three others, which are cut into frames as one message. */
 static void share__blocks_of_a_pair_of_nodes(void **state)
 {
 	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
@@ -38,8 +38,13 @@ static void share__blocks_of_a_pair_of_nodes(void **state)
 	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "pairwise", PAYLOAD / 9 + 1), 3 * 2);
 	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD / 3), 3 * 3);
 	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD / 2), 3 * 5);
-	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD / 2 + 1), 3 * 9);
-	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD + 1), 3 * 9 * 2);
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD / 2 + 1), 3 * 5);
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", PAYLOAD + 1), 3 * 10);
+	/* as long as a stream that is cut so can be, and longer: message by message */
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", CN_STREAM_SHORT / 9),
+			 3 * ((CN_STREAM_SHORT / 9 * 9 + PAYLOAD - 1) / PAYLOAD));
+	assert_int_equal(frames_of(w, CN_OP_ALLTOALL, "shuffle", CN_STREAM_SHORT / 9 + 1),
+			 3 * 9 * ((CN_STREAM_SHORT / 9 + PAYLOAD) / PAYLOAD));
 	engine_leave_all(w);
 	engine_fixture_free(w);
 }

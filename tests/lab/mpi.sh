@@ -5,7 +5,6 @@
 # Mbit/s, where 32 hosts take about 25 seconds, most of them for starting; the others on a small
 # tree, with roots that are not rank 0.
 # timeout: 180
-# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need mpicc mpirun

@@ -3,7 +3,6 @@
 # component, with the same results, and the node's counters show that its data went through collnet.
 # Where collnet cannot serve, the program runs as without it, and one line says why.
 # timeout: 240
-# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need mpicc mpirun

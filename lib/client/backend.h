@@ -198,8 +198,8 @@ struct cn_backend {
 	 */
 	int (*join)(struct collnet_team *t, const struct cn_origin *from, struct collnet_request *r,
 		    uint32_t timeout_ms, struct cn_err *err);
-	/* Fills in what t->rank, t->ranks, t->nodes, t->run and t->names of a team that is ready
-	 * are. */
+	/* Fills in t->rank, t->ranks, t->nodes, t->run and t->names of a team that is ready, as far
+	 * as they are not known yet. */
 	int (*ranks)(struct collnet_team *t, struct cn_err *err);
 	/* After a join that was posted, however it ended. */
 	void (*leave)(struct collnet_team *t);

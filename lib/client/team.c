@@ -156,6 +156,7 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 		return rc;
 	}
 	rc = cn_request_finish(r);
+	t->parent = NULL;
 	if (outside) {
 		free_team(t);
 		if (rc == COLLNET_OK) {

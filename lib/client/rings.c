@@ -101,25 +101,26 @@ static bool joined(struct collnet_team *t, const struct cn_msg_joined *m)
 /* A completion, or a piece to combine. False: there is no such request, and the context is gone. */
 static bool take(struct collnet *c, const union cn_msg *m)
 {
+	const uint32_t type = m->head.type;
 	struct collnet_request *r;
 
-	if (m->head.type == CN_MSG_COMBINE && cn_msg_check(m, sizeof(m->combine), true) == NULL) {
+	if ((type != CN_MSG_DONE && type != CN_MSG_JOINED && type != CN_MSG_COMBINE) ||
+	    cn_msg_check(m, cn_msg_size(type), true) != NULL) {
+		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid completion");
+		return false;
+	}
+	if (type == CN_MSG_COMBINE) {
 		const struct cn_msg_combine piece = m->combine;
 
 		return combine(c, &piece);
 	}
-	if ((m->head.type != CN_MSG_DONE || cn_msg_check(m, sizeof(m->done), true) != NULL) &&
-	    (m->head.type != CN_MSG_JOINED || cn_msg_check(m, sizeof(m->joined), true) != NULL)) {
-		cn_socket_gone(c, COLLNET_EPROTO, "sent an invalid completion");
-		return false;
-	}
 	r = &c->requests[m->head.tag];
 	if (r->state != CN_REQUEST_PENDING ||
-	    (m->head.type == CN_MSG_JOINED && !joined(r->team, &m->joined))) {
+	    (type == CN_MSG_JOINED && !joined(r->team, &m->joined))) {
 		cn_socket_gone(c, COLLNET_EPROTO, "completed a request that was not pending");
 		return false;
 	}
-	if (m->head.type == CN_MSG_JOINED) {
+	if (type == CN_MSG_JOINED) {
 		cn_request_done(r, COLLNET_OK, "");
 		return true;
 	}

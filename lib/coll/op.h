@@ -14,10 +14,9 @@
  *   op_unexpected.c  how many frames go to a node that has not started it
  *
  * It starts when every rank of this node has called it. From node a to node b runs one stream: the
- * messages of the schedule from a to b, in list order, cut into frames, of which one holds a part
- * of a message or several whole ones (op_frames.c). So the order of the frames gives their
- * position, and the wire carries no offsets. Frames that come before the start wait in the node's
- * pool (unexpected_queue.h).
+ * messages of the schedule from a to b, in list order, cut into frames (op_frames.c). So the order
+ * of the frames gives their position, and the wire carries no offsets. Frames that come before the
+ * start wait in the node's pool (unexpected_queue.h).
  *
  * It is complete when every action is, and its frames are acknowledged, or the last few of them
  * copied (cn_node_detach()), so that the user's buffers are free.

@@ -63,27 +63,31 @@ static uint64_t mixed_bytes(struct cn_op *op, uint32_t i)
 	return bytes;
 }
 
-bool cn_op_cut_frames(struct cn_op *op)
+/* Finds the runs of the stream that begins with message i. Returns its frames; *mixed grows by the
+ * bytes of those that several messages are part of. */
+static uint64_t cut(struct cn_op *op, uint32_t i, uint64_t *mixed)
 {
 	const uint64_t payload = cn_node_payload(op->team->transport->node);
-	uint64_t bytes = 0;
+	const bool in_short = is_short(op, i);
+	uint64_t frames = 0;
+
+	for (uint32_t next; i != CN_NONE; i = next) {
+		next = find_run(op, i, in_short);
+		frames += frames_of(op->progress[i].run, payload);
+		*mixed += op->progress[i].next != next ? mixed_bytes(op, i) : 0;
+	}
+	return frames;
+}
+
+bool cn_op_cut_frames(struct cn_op *op)
+{
+	uint64_t bytes = 0, received = 0;
 	uint8_t *mixed;
 
 	op->frames_out = op->frames_in = op->mixed_used = 0;
 	for (uint32_t k = 0; k < op->team->layout.nnodes; k++) {
-		const struct cn_streams *st = &op->streams[k];
-		bool in_short = is_short(op, st->send);
-
-		for (uint32_t i = st->send, next; i != CN_NONE; i = next) {
-			next = find_run(op, i, in_short);
-			op->frames_out += frames_of(op->progress[i].run, payload);
-			bytes += op->progress[i].next != next ? mixed_bytes(op, i) : 0;
-		}
-		in_short = is_short(op, st->recv);
-		for (uint32_t i = st->recv, next; i != CN_NONE; i = next) {
-			next = find_run(op, i, in_short);
-			op->frames_in += frames_of(op->progress[i].run, payload);
-		}
+		op->frames_out += cut(op, op->streams[k].send, &bytes);
+		op->frames_in += cut(op, op->streams[k].recv, &received);
 	}
 	if (bytes > op->mixed_cap) {
 		mixed = realloc(op->mixed, bytes);

@@ -217,10 +217,9 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 	if (c->left == 0 && f->unacked > unrequested_limit(op) && leaves_node(op, i)) {
 		return true;
 	}
-	if (room && (op->streams[a->peer].send == CN_NONE || cn_op_port_has_room(op, a->peer))) {
-		return last_before_release(op, a, c);
-	}
-	return last_before_release(op, a, c) || clocks_pair(op, peer);
+	/* What the port has room for needs no window towards its node. */
+	room = room && (op->streams[a->peer].send == CN_NONE || cn_op_port_has_room(op, a->peer));
+	return last_before_release(op, a, c) || (!room && clocks_pair(op, peer));
 }
 
 /* So many bytes of a stream are sent. Returns the last message that they are of. */

@@ -114,7 +114,7 @@ static size_t segment_of(struct msghdr *m)
 	return 0;
 }
 
-/* A source address can be forged, so the number of lines has a limit, whoever sends. */
+/* A source address can be forged, so the lines have a limit for all senders together. */
 static void report_stranger(struct udp_link *u, const struct sockaddr_in *from)
 {
 	char text[INET_ADDRSTRLEN];

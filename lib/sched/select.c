@@ -152,12 +152,14 @@ static uint32_t most_local(const struct cn_layout *l)
 
 uint64_t cn_frames_per_pair(const struct cn_layout *l, uint64_t bytes, uint64_t payload)
 {
-	const uint64_t local = most_local(l), messages = local * local;
+	const uint64_t local = most_local(l);
+	uint64_t messages = local * local;
 
-	if (bytes == 0 || messages * bytes <= CN_STREAM_SHORT) {
-		return bytes > 0 ? (messages * bytes + payload - 1) / payload : messages;
+	if (bytes > 0 && messages * bytes <= CN_STREAM_SHORT) { /* cut as one */
+		bytes *= messages;
+		messages = 1;
 	}
-	return messages * ((bytes + payload - 1) / payload);
+	return messages * (bytes / payload + (bytes % payload > 0 || bytes == 0));
 }
 
 static void look(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,

@@ -159,8 +159,8 @@ uint32_t cn_topo_pair_window(const struct cn_topo *t, const uint32_t *hosts, uin
  */
 uint32_t cn_topo_port_holds(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);
 /*
- * Frames of such an exchange that each host may send at once, whoever they are for, if no host is
- * sent more than its port holds: on no link more than where all hosts send each other
+ * Frames of such an exchange that each host may send at once, to any of them, if no host is sent
+ * more than its port holds: on no link more than where all hosts send each other
  * cn_topo_burst().
  */
 uint32_t cn_topo_few(const struct cn_topo *t, const uint32_t *hosts, uint32_t n);

@@ -56,6 +56,7 @@ struct loop {
 	uint8_t *send, *recv;
 	size_t send_size, recv_size;
 	struct loop_layout to, from; /* of the operation that is measured */
+	uint64_t *moment;	     /* of the common call; memory of the library */
 };
 
 static int by_value(const void *a, const void *b)
@@ -257,27 +258,27 @@ static int grow(const struct loop *l, uint8_t **buffer, size_t *size, uint64_t b
 	return *buffer == NULL ? failed(l, "a buffer") : 0;
 }
 
-/* The ranks go on together. *moment: memory of the library. */
-static int hold(const struct loop *l, uint32_t us, uint64_t *moment)
+/* The ranks go on together. */
+static int hold(const struct loop *l, uint32_t us)
 {
-	const struct loop_call call = { moment, moment, sizeof(*moment), NULL, NULL };
+	const struct loop_call call = { l->moment, l->moment, sizeof(*l->moment), NULL, NULL };
 	struct timespec t;
 	int rc;
 
-	*moment = now() + (uint64_t)us * 1000;
+	*l->moment = now() + (uint64_t)us * 1000;
 	rc = l->lib->ops[LOOP_BCAST](&call);
 	if (rc != 0) {
 		return failed(l, "broadcast");
 	}
-	t.tv_sec = (time_t)(*moment / 1000000000u);
-	t.tv_nsec = (long)(*moment % 1000000000u);
+	t.tv_sec = (time_t)(*l->moment / 1000000000u);
+	t.tv_nsec = (long)(*l->moment % 1000000000u);
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
 	}
 	return 0;
 }
 
 /* All iterations; times[2 i] and times[2 i + 1] are call and return of the counted one i. */
-static int iterate(const struct loop *l, const struct command *c, uint64_t *times, uint64_t *moment,
+static int iterate(const struct loop *l, const struct command *c, uint64_t *times,
 		   struct findings *found)
 {
 	const struct loop_call call = { l->send, l->recv, c->bytes, &l->to, &l->from };
@@ -289,10 +290,10 @@ static int iterate(const struct loop *l, const struct command *c, uint64_t *time
 		if (l->lib->ops[LOOP_BARRIER](&call) != 0) {
 			return failed(l, "barrier");
 		}
-		if (c->hold > 0 && hold(l, c->hold, moment) != 0) {
+		if (c->hold > 0 && hold(l, c->hold) != 0) {
 			return 1;
 		}
-		from = c->hold > 0 ? *moment : now();
+		from = c->hold > 0 ? *l->moment : now();
 		if (op(&call) != 0) {
 			return failed(l, loop_op_name(c->op));
 		}
@@ -357,12 +358,11 @@ static void report(const struct loop *l, const struct command *c, const uint64_t
 static int measure(struct loop *l, const struct command *c)
 {
 	size_t n = FINDINGS + 2 * (size_t)c->iterations;
-	uint64_t *mine = calloc(n, sizeof(*mine)), *all = NULL,
-		 *moment = l->lib->alloc(sizeof(*moment));
+	uint64_t *mine = calloc(n, sizeof(*mine)), *all = NULL;
 	struct findings found = { 0 };
 	int rc;
 
-	if (mine == NULL || moment == NULL) {
+	if (mine == NULL) {
 		fprintf(stderr, "rank %" PRIu32 ": no memory for times\n", l->rank);
 		return 1;
 	}
@@ -374,13 +374,12 @@ static int measure(struct loop *l, const struct command *c)
 	}
 	rc = grow(l, &l->send, &l->send_size, l->to.total);
 	rc = rc != 0 ? rc : grow(l, &l->recv, &l->recv_size, l->from.total);
-	rc = rc != 0 ? rc : iterate(l, c, mine + FINDINGS, moment, &found);
+	rc = rc != 0 ? rc : iterate(l, c, mine + FINDINGS, &found);
 	memcpy(mine, &found, sizeof(found));
 	rc = rc != 0 ? rc : gather(l, mine, n, &all);
 	if (rc == 0 && l->rank == 0) {
 		report(l, c, all);
 	}
-	l->lib->free(moment);
 	free(all);
 	free(mine);
 	return rc;
@@ -416,7 +415,8 @@ int loop_run(const struct loop_library *lib, FILE *in, FILE *out)
 		fprintf(stderr, "%s\n", lib->error());
 		return 1;
 	}
-	rc = greet(&l);
+	l.moment = lib->alloc(sizeof(*l.moment));
+	rc = l.moment == NULL ? failed(&l, "a buffer") : greet(&l);
 	while (rc == 0) {
 		if (l.rank == 0) {
 			read_command(&l, &c);
@@ -435,6 +435,9 @@ int loop_run(const struct loop_library *lib, FILE *in, FILE *out)
 	}
 	if (l.recv != NULL) {
 		lib->free(l.recv);
+	}
+	if (l.moment != NULL) {
+		lib->free(l.moment);
 	}
 	loop_layout_free(&l.to);
 	loop_layout_free(&l.from);

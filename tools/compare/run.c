@@ -95,14 +95,20 @@ static double turn(struct compare *c, struct cell *cell, size_t contender, uint3
  */
 static void prepare(struct compare *c, struct cell *cell)
 {
+	const bool given = c->o->m.iterations != MEASURE_DEFAULT;
 	double min, us, longest = 0;
 
 	for (size_t i = 0; i < c->ncontenders; i++) {
+		cell->iterations[i] = c->o->m.iterations;
+		if (given && !c->one_clock) {
+			continue;
+		}
 		progress(c, cell, "trial of %s", c->contenders[i].key);
 		us = turn(c, cell, i, TRIAL, &min);
 		longest = fmax(longest, us); /* which passes over NAN */
-		cell->iterations[i] = c->o->m.iterations == MEASURE_DEFAULT ? cell_iterations(us)
-									    : c->o->m.iterations;
+		if (!given) {
+			cell->iterations[i] = cell_iterations(us);
+		}
 	}
 	cell->hold = c->one_clock ? cell_hold(longest) : 0;
 }

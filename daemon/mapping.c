@@ -39,8 +39,8 @@ static int sealed_memory(uint64_t bytes)
 	return fd;
 }
 
-/* Maps new memory; the descriptor for the client, or -1. */
-static int make(struct cn_mapping *s, uint64_t bytes)
+/* Maps new memory, with `flags` besides; the descriptor for the client, or -1. */
+static int make(struct cn_mapping *s, uint64_t bytes, int flags)
 {
 	const int fd = sealed_memory(bytes);
 	int e;
@@ -48,7 +48,7 @@ static int make(struct cn_mapping *s, uint64_t bytes)
 	if (fd < 0) {
 		return -1;
 	}
-	s->p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	s->p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | flags, fd, 0);
 	if (s->p == MAP_FAILED) {
 		e = errno;
 		close(fd);
@@ -80,7 +80,7 @@ bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
 	}
 	s = calloc(1, sizeof(*s));
 	if (s != NULL) {
-		fd = make(s, m->bytes);
+		fd = make(s, m->bytes, m->region == CN_MSG_RINGS ? MAP_POPULATE : 0);
 	}
 	if (fd < 0) {
 		cn_fail(&err, COLLNET_ENOMEM,

@@ -21,8 +21,11 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/* Maps what the daemon handed out. NULL: it is not what was asked for. */
-static void *map_memory(int fd, uint64_t bytes)
+/*
+ * Maps what the daemon handed out. NULL: it is not what was asked for. The rings get their pages
+ * now, because a slot is used again only after all others have been.
+ */
+static void *map_memory(int fd, uint32_t number, uint64_t bytes)
 {
 	struct stat st;
 	void *p;
@@ -30,7 +33,8 @@ static void *map_memory(int fd, uint64_t bytes)
 	if (fd < 0 || fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes) {
 		return NULL;
 	}
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | (number == CN_MSG_RINGS ? MAP_POPULATE : 0), fd, 0);
 	return p == MAP_FAILED ? NULL : p;
 }
 
@@ -54,7 +58,7 @@ int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct 
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	p = map_memory(fd, m.bytes);
+	p = map_memory(fd, number, m.bytes);
 	if (fd >= 0) {
 		close(fd);
 	}

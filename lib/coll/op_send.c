@@ -193,6 +193,16 @@ static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 }
 
 /*
+ * Whether this frame is all that the node sends in the operation, and leaves the windows open: what
+ * comes from there in the next one acknowledges it, or what goes there requests that.
+ */
+static bool acked_later(const struct cn_op *op, const struct cn_peer *p)
+{
+	return op->source.flight.by_acks && op->frames_out == 1 && !clocks_pair(op, p) &&
+	       cn_window_open(cn_node_window(op->team->transport->node), op->window);
+}
+
+/*
  * Whether a frame that ends with action i requests an acknowledgement.
  * `clock`: the window's clock needs it (cn_flight_sent()). `room`: the port had room for it.
  */
@@ -203,6 +213,9 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 	struct cn_peer *peer = op->team->nodes[a->peer].peer;
 	const struct cn_cut *c = &op->streams[a->peer].out;
 
+	if (acked_later(op, peer)) {
+		return false;
+	}
 	/* What comes in is the clock of an exchange's window, unless more goes out. */
 	if (clock && (op->frames_out > op->frames_in || f->by_acks)) {
 		return true;

@@ -7,6 +7,7 @@ const struct cn_cost cn_cost_default = {
 	.message = 0.5e-6,
 	.combine = 40e-6,
 	.combine_short = 1e-6,
+	.loss = 5e-3,
 	.hop = 5e-6,
 	.payload = 1472,
 	.overhead = 66,

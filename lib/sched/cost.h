@@ -20,6 +20,7 @@ struct cn_cost {
 	double message; /* seconds of that in which a node's port sends nothing else */
 	double combine; /* seconds until a rank has combined a piece of a reduction */
 	double combine_short; /* the same of short blocks, which the daemon combines */
+	double loss;	      /* seconds until frames that a port lost are sent again */
 	double hop;	      /* seconds a switch needs besides storing the frame */
 	uint32_t payload;     /* bytes of the user's in a full frame */
 	uint32_t overhead;    /* bytes on the wire a frame besides */
@@ -29,8 +30,8 @@ struct cn_cost {
 			     which it has room for what is in cables; 0: all */
 };
 
-/* Ordinary machines on Gigabit Ethernet: 10, 0.5, 40, 1, 5 us, 1472 of 1538 bytes; encapsulation
- * raw.
+/* Ordinary machines on Gigabit Ethernet: 10, 0.5, 40, 1, 5000, 5 us, 1472 of 1538 bytes;
+ * encapsulation raw.
  */
 extern const struct cn_cost cn_cost_default;
 /* The same with an encapsulation of so many bytes per frame (cn_encapsulation_bytes()). */

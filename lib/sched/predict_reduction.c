@@ -84,10 +84,13 @@ struct look {
 	uint32_t *before;	    /* [2 * t->n] messages of earlier rounds */
 	double *first;		    /* [2 * t->n] `from` of the first round on a link */
 	uint32_t parts;
-	double *at;   /* [parts] when a first frame has what the rounds before bring a part */
-	double *next; /* [parts] the same after this round */
-	double way;   /* the longest of this round */
-	double ways;  /* of all rounds */
+	double *at;	 /* [parts] when a first frame has what the rounds before bring a part */
+	double *next;	 /* [parts] the same after this round */
+	double way;	 /* the longest of this round */
+	double ways;	 /* of all rounds */
+	uint64_t frames; /* of a block */
+	uint32_t window;
+	bool lossy; /* a port does not hold what a round leaves in it */
 };
 
 static bool begin_look(struct look *x, const struct cn_tree *t, uint32_t *nodes)
@@ -126,6 +129,23 @@ static double carried(const struct look *x, uint32_t link, uint32_t messages)
 	       cn_tree_channels(x->load.t, link);
 }
 
+/*
+ * Whether nodes leave more in a port than it holds: what comes while they send their blocks and the
+ * link has not carried, but no more than their windows let go.
+ */
+static bool overflows(const struct look *x, uint32_t link, uint32_t messages)
+{
+	const struct cn_topo *topo = x->load.t->topo;
+	const struct cn_topo_link *l = &topo->links[x->load.t->v[link / 2].link];
+	const double room = (double)(l->buffer != 0 ? l->buffer : cn_topo_assumed_buffer(topo)) *
+			    l->channels,
+		     busy = carried(x, link, messages),
+		     left = messages * (double)x->frames * (1 - x->whole / busy),
+		     sent = messages * (double)x->window;
+
+	return room > 0 && busy > x->whole && (left < sent ? left : sent) > room;
+}
+
 static void end_round(struct look *x)
 {
 	for (uint32_t link = 2; link < 2 * x->load.t->n; link++) {
@@ -135,6 +155,7 @@ static void end_round(struct look *x)
 			x->first[link] = x->from;
 		}
 		x->late = x->late || carried(x, link, more) > x->whole;
+		x->lossy = x->lossy || overflows(x, link, more);
 		x->before[link] = all;
 	}
 	x->from += x->in_turn && !x->late ? x->whole : 0;
@@ -189,17 +210,20 @@ static void add_rounds(struct look *x, bool scans, uint32_t parts)
 struct rounds {
 	double link; /* seconds until the link that is busy last has carried all rounds */
 	double ways; /* of a frame through all rounds */
+	bool lossy;
 };
 
 /* `steps`: rounds with their additional messages. */
 static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, double steps)
 {
 	const struct cn_tree *t = n->layout->tree;
-	struct rounds out = { 0, steps * n->latency };
+	struct rounds out = { 0, steps * n->latency, false };
 	struct cn_cost cost = *n->cost;
 	struct look x = { .cost = &cost,
 			  .bytes = n->plan->bytes,
 			  .frame = cn_cost_frame(n->cost, n->plan->bytes),
+			  .frames = cn_cost_frames(n->cost, n->plan->bytes),
+			  .window = n->window,
 			  .parts = parts,
 			  .in_turn = n->plan->op != CN_OP_REDUCE };
 
@@ -214,6 +238,7 @@ static struct rounds look_at_rounds(const struct cn_network *n, uint32_t parts, 
 		} else {
 			add_rounds(&x, n->plan->op != CN_OP_REDUCE, parts);
 		}
+		out.lossy = x.lossy;
 		/* who needs something of everyone waits for the longest way in each round */
 		out.ways = n->plan->op == CN_OP_ALLREDUCE ? x.ways : 0;
 		for (uint32_t i = 0; i < parts; i++) {
@@ -264,7 +289,7 @@ static double all_rounds(const struct cn_network *n, double *steps)
 	path = r.ways + (rounds > 0 ? (rounds - 1) * combining : 0) +
 	       rest(n, cn_cost_frames(n->cost, bytes), frame, whole, rounds);
 	link = cn_longer(*steps * whole, r.link) + n->latency - frame + combining;
-	return cn_longer(path, link);
+	return cn_longer(path, link) + (r.lossy ? n->cost->loss : 0);
 }
 
 void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_prediction *out)

@@ -358,6 +358,8 @@ static void predict__as_simulated(void **state)
 		{ "22", 10000, 0, CN_OP_ALLREDUCE, 1024, "ring", 560 },
 		/* an uplink that the last rounds share, and is idle before */
 		{ "4x4", 100, 200, CN_OP_ALLREDUCE, 16384, "doubling", 8965 },
+		/* more than the uplink's port holds in the last round: 26 frames are lost */
+		{ "16x2", 100, 1000, CN_OP_ALLREDUCE, 16384, "doubling", 11735 },
 		/* more frames than go at once */
 		{ "4x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 130 },
 		{ "8x4", 25000, 75000, CN_OP_BCAST, 16384, "smp", 143 },
@@ -398,6 +400,7 @@ static void select__as_simulated(void **state)
 		{ "4x4", 100, 200, CN_OP_ALLREDUCE, 16384, "ring", 7008 },
 		{ "9x2", 10000, 20000, CN_OP_REDUCE_SCATTER, 64, "exchange", 93 },
 		{ "22", 10000, 0, CN_OP_ALLREDUCE, 64, "allgather", 51 },
+		{ "16x2", 100, 1000, CN_OP_ALLREDUCE, 16384, "ring", 6893 },
 	};
 
 	(void)state;

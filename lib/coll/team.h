@@ -97,6 +97,7 @@ struct cn_team {
 	uint32_t exchanged_per_ms; /* full frames of a node in an exchange; 0: likewise */
 	cn_time serialisation;	   /* of a full frame on the longest path, where it is in ports */
 	cn_time rtt;		   /* the mean, as far as it is in cables; 0: not known */
+	cn_time rtt_short;	   /* the mean, of short frames */
 	struct cn_adaptive_window known;     /* window[CN_WINDOW_EXCHANGE], less after losses */
 	struct cn_adaptive_window *adaptive; /* that, or the engine's; NULL: it is fixed */
 	struct cn_choice { /* the last algorithm that was selected, by operation */

@@ -129,15 +129,20 @@ cn_time cn_team_in_cables(const struct cn_team *t, cn_time rtt)
 	return rtt > t->serialisation ? rtt - t->serialisation : 0;
 }
 
-/* The round trip to a node, as far as it is in cables: the mean. */
-static cn_time mean_in_cables(const struct cn_team *t, struct cn_peer **peers, uint32_t n)
+/* The round trip to a node in the mean: of short frames, as those of the wire-up were, and as far
+ * as full ones are in cables. */
+static void mean_round_trips(struct cn_team *t, struct cn_peer **peers, uint32_t n)
 {
-	cn_time sum = 0;
+	cn_time all = 0, in_cables = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		sum += cn_team_in_cables(t, cn_peer_least_rtt(peers[i]));
+		const cn_time rtt = cn_peer_least_rtt(peers[i]);
+
+		all += cn_min_time(rtt, rtt_most);
+		in_cables += cn_team_in_cables(t, rtt);
 	}
-	return n > 0 ? sum / n : 0;
+	t->rtt = n > 0 ? in_cables / n : 0;
+	t->rtt_short = n > 0 ? all / n : 0;
 }
 
 /* The longest path, in links. */
@@ -178,7 +183,7 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	if (t->frames_per_ms > 0) {
 		t->serialisation = longest_path(topo, hosts, n) * CN_MS / t->frames_per_ms;
 	}
-	t->rtt = mean_in_cables(t, peers, n - 1);
+	mean_round_trips(t, peers, n - 1);
 	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {
 		/* what comes is its clock: a frame is in flight for half a round trip */
 		cn_adaptive_window_init_known(&t->known, t->window[CN_WINDOW_EXCHANGE],

@@ -350,8 +350,8 @@ static uint64_t acks_in_gathers(struct engine_fixture *w, uint64_t bytes)
 }
 
 /*
- * The root's port of 43 frames has room for two from each of 15 nodes. The only frame of a gather is
- * acknowledged with that of the next one; of two frames, they are in each gather.
+ * The root's port of 43 frames has room for two from each of 15 nodes. The only frame of a gather
+ * is acknowledged with that of the next one; of two frames, they are in each gather.
  */
 static void engine__one_frame_is_acknowledged_later(void **state)
 {

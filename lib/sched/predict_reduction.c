@@ -83,6 +83,7 @@ struct look {
 	bool late;		    /* a round before kept them waiting */
 	uint32_t *before;	    /* [2 * t->n] messages of earlier rounds */
 	double *first;		    /* [2 * t->n] `from` of the first round on a link */
+	double *left;		    /* [2 * t->n] frames that rounds leave in the port to a link */
 	uint32_t parts;
 	double *at;	 /* [parts] when a first frame has what the rounds before bring a part */
 	double *next;	 /* [parts] the same after this round */
@@ -90,17 +91,18 @@ struct look {
 	double ways;	 /* of all rounds */
 	uint64_t frames; /* of a block */
 	uint32_t window;
-	bool lossy; /* a port does not hold what a round leaves in it */
+	bool lossy; /* a port overflows */
 };
 
 static bool begin_look(struct look *x, const struct cn_tree *t, uint32_t *nodes)
 {
 	x->before = calloc(2 * (size_t)t->n, sizeof(*x->before));
 	x->first = calloc(2 * (size_t)t->n, sizeof(*x->first));
+	x->left = calloc(2 * (size_t)t->n, sizeof(*x->left));
 	x->at = calloc(x->parts, sizeof(*x->at));
 	x->next = calloc(x->parts, sizeof(*x->next));
 	return cn_load_begin(&x->load, t, nodes) && x->before != NULL && x->first != NULL &&
-	       x->at != NULL && x->next != NULL;
+	       x->left != NULL && x->at != NULL && x->next != NULL;
 }
 
 static void end_look(struct look *x)
@@ -108,6 +110,7 @@ static void end_look(struct look *x)
 	cn_load_end(&x->load);
 	free(x->before);
 	free(x->first);
+	free(x->left);
 	free(x->at);
 	free(x->next);
 }
@@ -129,21 +132,32 @@ static double carried(const struct look *x, uint32_t link, uint32_t messages)
 	       cn_tree_channels(x->load.t, link);
 }
 
+/* Of so many messages, each over one of a link's channels, those on the fullest one, as drawn. */
+static double on_a_channel(double messages, double channels)
+{
+	return messages / channels * (channels > 1 ? 1.5 : 1);
+}
+
 /*
- * Whether nodes leave more in a port than it holds: what comes while they send their blocks and the
- * link has not carried, but no more than their windows let go.
+ * Whether a port to the link hardly holds what nodes leave in it: two frames each, and what came
+ * in this round and those before while the link had not carried it; no more than their windows let
+ * go. Nodes that are busy combining, for a time that matters, do not send at once.
  */
-static bool overflows(const struct look *x, uint32_t link, uint32_t messages)
+static bool overflows(struct look *x, uint32_t link, uint32_t messages)
 {
 	const struct cn_topo *topo = x->load.t->topo;
 	const struct cn_topo_link *l = &topo->links[x->load.t->v[link / 2].link];
-	const double room = (double)(l->buffer != 0 ? l->buffer : cn_topo_assumed_buffer(topo)) *
-			    l->channels,
-		     busy = carried(x, link, messages),
-		     left = messages * (double)x->frames * (1 - x->whole / busy),
-		     sent = messages * (double)x->window;
+	const double room = l->buffer != 0 ? l->buffer : cn_topo_assumed_buffer(topo),
+		     senders = on_a_channel(messages, l->channels), most = senders * x->window,
+		     busy = senders * cn_cost_wire(x->cost, x->bytes, cn_load_rate(&x->load, link));
+	double left;
 
-	return room > 0 && busy > x->whole && (left < sent ? left : sent) > room;
+	if (busy <= x->whole || x->frames < 2 || x->whole < 10 * x->cost->combine) {
+		return false;
+	}
+	x->left[link] += senders * (double)x->frames * (1 - x->whole / busy);
+	left = 2 * senders + x->left[link];
+	return room > 0 && (left < most ? left : most) > 0.8 * room;
 }
 
 static void end_round(struct look *x)
@@ -155,7 +169,7 @@ static void end_round(struct look *x)
 			x->first[link] = x->from;
 		}
 		x->late = x->late || carried(x, link, more) > x->whole;
-		x->lossy = x->lossy || overflows(x, link, more);
+		x->lossy = overflows(x, link, more) || x->lossy;
 		x->before[link] = all;
 	}
 	x->from += x->in_turn && !x->late ? x->whole : 0;

@@ -43,9 +43,9 @@ static void report_wire(void *arg, const char *text)
 	fixture_report(arg, "%s", text);
 }
 
-/* What the links carry in the round trip to the node that is furthest away, of which so much counts
- * at most. */
-static uint32_t in_cables(void *arg, uint32_t host)
+/* Frames of so many bytes that the links carry in the round trip to the node that is furthest away,
+ * of which so much counts at most. */
+static uint32_t in_cables(void *arg, uint32_t host, uint32_t bytes)
 {
 	struct fixture *fx = arg;
 	const struct cn_topo *t = fx->s->topo;
@@ -59,7 +59,7 @@ static uint32_t in_cables(void *arg, uint32_t host)
 		rtt = to > rtt ? to : rtt;
 	}
 	rtt = rtt < most ? rtt : most;
-	return cn_topo_transit(t, t->hosts, t->nhosts, false, rtt, fx->s->config.engine.node.mtu);
+	return cn_topo_transit(t, t->hosts, t->nhosts, false, rtt, bytes);
 }
 
 /* ---- calls ---------------------------------------------------------------------------- */
@@ -384,7 +384,7 @@ static bool run_ops(struct fixture *fx, const struct op_plan *ops, uint32_t nops
 	fx->open = nops * fx->s->ranks;
 	for (uint32_t i = 0; i < nops; i++) {
 		wire_oracle_limit(fx->wire, i, oracle_in_flight(fx->s, &ops[i]),
-				  oracle_has_cables(fx->s, &ops[i]),
+				  oracle_cable_frame(fx->s, &ops[i]),
 				  oracle_by_acks(fx->s, &ops[i]));
 		for (uint32_t k = 0; k < fx->s->ranks; k++) {
 			*call_of(fx, i, k) = (struct call){ .fixture = fx, .rank = k, .number = i };

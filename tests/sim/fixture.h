@@ -122,6 +122,8 @@ uint32_t oracle_window(const struct scenario *s, const struct op_plan *p);
 uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p);
 /* Whether frames in cables add to the window of an operation. */
 bool oracle_has_cables(const struct scenario *s, const struct op_plan *p);
+/* The bytes of each such frame, which are fewer in a short all-to-all; 0: there are none. */
+uint32_t oracle_cable_frame(const struct scenario *s, const struct op_plan *p);
 bool oracle_by_acks(const struct scenario *s, const struct op_plan *p);
 void oracle_check_call(struct fixture *fx, const struct call *c);
 /* No frame is in flight that must arrive. */

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "proto/wire.h"
+#include "sched/cost.h"
 
 /* ---- windows -------------------------------------------------------------------------- */
 
@@ -94,6 +95,20 @@ bool oracle_has_cables(const struct scenario *s, const struct op_plan *p)
 	}
 	return p->op == CN_OP_ALLTOALL ||
 	       cn_algorithm_find(p->op, p->algorithm)->window != CN_WINDOW_EXCHANGE;
+}
+
+uint32_t oracle_cable_frame(const struct scenario *s, const struct op_plan *p)
+{
+	const struct cn_node_config *c = &s->config.engine.node;
+	const uint64_t payload = c->mtu - CN_WIRE_HEADER - cn_encapsulation_bytes(c->encapsulation),
+		       overhead = cn_cost_default.overhead;
+
+	if (!oracle_has_cables(s, p)) {
+		return 0;
+	}
+	return p->op == CN_OP_ALLTOALL && p->bytes < payload
+		       ? (uint32_t)(c->mtu * (p->bytes + overhead) / (payload + overhead))
+		       : c->mtu;
 }
 
 bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)

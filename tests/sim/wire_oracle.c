@@ -47,7 +47,7 @@ struct wire_oracle {
 	struct host *hosts;
 	uint32_t *host_at; /* [nvertices] */
 	uint32_t limits[NUMBERS];
-	bool automatic[NUMBERS];
+	uint32_t cables[NUMBERS];
 	bool by_acks[NUMBERS];
 	uint64_t *loads;  /* [WIRE_ORACLE_OPS * n * n] bytes on the wire, first sendings */
 	uint64_t *frames; /* ... frames */
@@ -151,10 +151,10 @@ void wire_oracle_team(struct wire_oracle *o)
 	memset(o->frames, 0, (size_t)WIRE_ORACLE_OPS * o->n * o->n * sizeof(*o->frames));
 }
 
-void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit, bool automatic,
+void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit, uint32_t cables,
 		       bool by_acks)
 {
-	o->automatic[number % NUMBERS] = automatic;
+	o->cables[number % NUMBERS] = cables;
 	o->by_acks[number % NUMBERS] = by_acks;
 	o->limits[number % NUMBERS] = limit;
 }
@@ -216,7 +216,9 @@ static void check_window(struct wire_oracle *o, uint32_t host, uint32_t number)
 	if (!h->count || f->over || in_flight(o, h) <= limit) {
 		return;
 	}
-	limit += o->automatic[number] ? o->config.in_cables(o->config.arg, host) : 0;
+	if (o->cables[number] > 0) {
+		limit += o->config.in_cables(o->config.arg, host, o->cables[number]);
+	}
 	if (in_flight(o, h) > limit) {
 		report(o, "W_g: host %u has %llu frames in flight where operation %u may have %llu",
 		       host, (unsigned long long)in_flight(o, h), number,

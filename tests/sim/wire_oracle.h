@@ -25,8 +25,9 @@ struct wire_oracle_config {
 	const struct cn_topo *topo;
 	uint32_t window; /* of the transport */
 	void (*report)(void *arg, const char *text);
-	/* Frames that an automatic window of this host may have in cables besides. */
-	uint32_t (*in_cables)(void *arg, uint32_t host);
+	/* Frames of so many bytes that an automatic window of this host may have in cables besides.
+	 */
+	uint32_t (*in_cables)(void *arg, uint32_t host, uint32_t bytes);
 	void *arg;
 };
 
@@ -38,9 +39,9 @@ void wire_oracle_record(void *oracle, const struct cn_sim_record *record);
 /* A new team: operations are numbered from 0 again. */
 void wire_oracle_team(struct wire_oracle *o);
 /* W_g of operation `number` (mod 256) as it must be; COLLNET_WINDOW_OFF: not bounded, or not known.
- * automatic: frames in cables are allowed besides; by_acks: what counts is what is not
- * acknowledged, whatever has come. */
-void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit, bool automatic,
+ * cables: frames of so many bytes are allowed in cables besides, 0: none; by_acks: what counts is
+ * what is not acknowledged, whatever has come. */
+void wire_oracle_limit(struct wire_oracle *o, uint32_t number, uint32_t limit, uint32_t cables,
 		       bool by_acks);
 /* The operation is over on this host: its frames in flight leave the sum. */
 void wire_oracle_over(struct wire_oracle *o, uint32_t host, uint32_t number);

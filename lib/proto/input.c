@@ -35,7 +35,7 @@ static void take_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 		cn_sender_nak(p, w->stream);
 	} else if (p->tx.rnr_until != 0) {
 		cn_sender_ready(p);
-	} else if ((w->flags & CN_FLAG_ACKREQ) != 0) {
+	} else if ((w->flags & CN_FLAG_ACKREQ) != 0 || cn_tlp_answered(p)) {
 		cn_sender_tlp(p);
 	}
 }

@@ -63,6 +63,31 @@ static void tlp__finds_a_lost_tail(void **state)
 	pair_free(p);
 }
 
+/* The receiver does not wait for the lost frame, but the sender for what it causes: the response to
+ * its probe tells. */
+static void tlp__finds_a_lost_frame_of_its_own(void **state)
+{
+	struct pair *p = two();
+	cn_time from;
+
+	(void)state;
+	pair_send(p, 0, 1, 50, 1000);
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	cn_peer_expect(p->nodes[0].node, p->now, pair_peer(p, 0, 1), 1);
+	p->filter = drop_tail;
+	tail = pair_peer(p, 0, 1)->tx.queue.end;
+	pair_send(p, 0, 1, 1, 1000);
+	from = p->now;
+	while (pair_stats(p, 0).data_resent == 0 && p->now < from + 1000 * CN_MS) {
+		pair_run(p, CN_MS);
+	}
+	assert_int_equal(tail, 0);
+	assert_int_equal(pair_stats(p, 0).timeouts, 0);
+	assert_int_equal(pair_stats(p, 0).data_resent, 1);
+	assert_true(p->now - from < 20 * CN_MS);
+	pair_free(p);
+}
+
 /* Messages of so many bytes, which come up to `jitter` late, while the receiver waits for them.
  * Returns how many of 1,000 frames were sent again. */
 static uint64_t resent_when_late(cn_time jitter, uint32_t bytes)
@@ -145,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tlp__finds_a_lost_tail),
+		cmocka_unit_test(tlp__finds_a_lost_frame_of_its_own),
 		cmocka_unit_test(tlp__on_the_wire),
 		cmocka_unit_test(tlp__without_harm),
 		cmocka_unit_test(tlp__while_the_sender_goes_back),

@@ -133,7 +133,7 @@ static bool goes_by_rates(const struct cn_op *op)
 }
 
 /* What a frame of the exchange takes on a link, of what a full one does. */
-static double length(const struct cn_op *op)
+static double length_of(const struct cn_op *op)
 {
 	const double overhead = cn_cost_default.overhead,
 		     full = cn_node_payload(op->team->transport->node);
@@ -141,24 +141,17 @@ static double length(const struct cn_op *op)
 	return ((double)op->args.bytes + overhead) / (full + overhead);
 }
 
-/* Nanoseconds in which the busiest link carries a node's share of the exchange, a frame each. */
-static double interval(const struct cn_op *op)
-{
-	return (double)CN_MS / op->team->exchanged_per_ms * length(op);
-}
-
 /*
- * Frames of the exchange, one in each interval, that are in cables on the way to a node. By the
- * round trips of short frames more are, but all of these would not leave the ports room for late
- * ones.
+ * Frames of the exchange of this length, one in each interval, that are in cables on the way to a
+ * node. By the round trips of short frames more are, but all of these would not leave the ports
+ * room for late ones.
  */
-static double frames_in_cables(const struct cn_op *op, double one)
+static double frames_in_cables(const struct cn_team *t, double length, double interval)
 {
-	const struct cn_team *t = op->team;
-	const double of_full = (double)t->rtt, ports = (double)t->serialisation * length(op),
+	const double of_full = (double)t->rtt, ports = (double)t->serialisation * length,
 		     of_short = 0.7 * ((double)t->rtt_short - ports);
 
-	return (of_short > of_full ? of_short : of_full) / 2 / one;
+	return (of_short > of_full ? of_short : of_full) / 2 / interval;
 }
 
 /*
@@ -168,7 +161,10 @@ static double frames_in_cables(const struct cn_op *op, double one)
 static uint32_t window_by_rates(struct cn_op *op, cn_time now)
 {
 	const struct cn_flight *f = &op->source.flight;
-	const double one = interval(op), cables = frames_in_cables(op, one);
+	/* in one interval the busiest link carries a node's share, a frame for each other one */
+	const double length = length_of(op),
+		     one = (double)CN_MS / op->team->exchanged_per_ms * length,
+		     cables = frames_in_cables(op->team, length, one);
 	const uint32_t ports = op->team->window[op->algorithm->window];
 	uint64_t more = f->by_acks ? f->sent - f->unacked : f->received, passed;
 

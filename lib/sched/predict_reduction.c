@@ -132,24 +132,20 @@ static double carried(const struct look *x, uint32_t link, uint32_t messages)
 	       cn_tree_channels(x->load.t, link);
 }
 
-/* Of so many messages, each over one of a link's channels, those on the fullest one, as drawn. */
-static double on_a_channel(double messages, double channels)
-{
-	return messages / channels * (channels > 1 ? 1.5 : 1);
-}
-
 /*
  * Whether a port to the link hardly holds what nodes leave in it: two frames each, and what came
  * in this round and those before while the link had not carried it; no more than their windows let
- * go. Nodes that are busy combining, for a time that matters, do not send at once.
+ * go. Of several channels, it is the fullest one, as messages are drawn for them. Nodes that are
+ * busy combining, for a time that matters, do not send at once.
  */
 static bool overflows(struct look *x, uint32_t link, uint32_t messages)
 {
 	const struct cn_topo *topo = x->load.t->topo;
 	const struct cn_topo_link *l = &topo->links[x->load.t->v[link / 2].link];
 	const double room = l->buffer != 0 ? l->buffer : cn_topo_assumed_buffer(topo),
-		     senders = on_a_channel(messages, l->channels), most = senders * x->window,
-		     busy = senders * cn_cost_wire(x->cost, x->bytes, cn_load_rate(&x->load, link));
+		     fullest = l->channels > 1 ? 1.5 : 1,
+		     busy = fullest * carried(x, link, messages),
+		     senders = fullest * messages / l->channels, most = senders * x->window;
 	double left;
 
 	if (busy <= x->whole || x->frames < 2 || x->whole < 10 * x->cost->combine) {

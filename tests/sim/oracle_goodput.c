@@ -68,10 +68,16 @@ uint32_t oracle_window(const struct scenario *s, const struct op_plan *p)
 	return node != COLLNET_WINDOW_AUTO && node < own ? node : own;
 }
 
-uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
+static uint32_t payload_of(const struct scenario *s)
 {
 	const struct cn_node_config *c = &s->config.engine.node;
-	const uint32_t payload = c->mtu - CN_WIRE_HEADER - cn_encapsulation_bytes(c->encapsulation);
+
+	return c->mtu - CN_WIRE_HEADER - cn_encapsulation_bytes(c->encapsulation);
+}
+
+uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
+{
+	const uint32_t payload = payload_of(s);
 	const uint32_t window = oracle_window(s, p);
 	uint32_t at_once;
 
@@ -99,16 +105,15 @@ bool oracle_has_cables(const struct scenario *s, const struct op_plan *p)
 
 uint32_t oracle_cable_frame(const struct scenario *s, const struct op_plan *p)
 {
-	const struct cn_node_config *c = &s->config.engine.node;
-	const uint64_t payload = c->mtu - CN_WIRE_HEADER - cn_encapsulation_bytes(c->encapsulation),
-		       overhead = cn_cost_default.overhead;
+	const uint32_t mtu = s->config.engine.node.mtu;
+	const uint64_t payload = payload_of(s), overhead = cn_cost_default.overhead;
 
 	if (!oracle_has_cables(s, p)) {
 		return 0;
 	}
 	return p->op == CN_OP_ALLTOALL && p->bytes < payload
-		       ? (uint32_t)(c->mtu * (p->bytes + overhead) / (payload + overhead))
-		       : c->mtu;
+		       ? (uint32_t)(mtu * (p->bytes + overhead) / (payload + overhead))
+		       : mtu;
 }
 
 bool oracle_by_acks(const struct scenario *s, const struct op_plan *p)

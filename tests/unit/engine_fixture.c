@@ -284,6 +284,20 @@ void engine_leave(struct engine_fixture *w, uint32_t rank, bool failed)
 	w->rank[rank].member = NULL;
 }
 
+uint64_t engine_acks(const struct engine_fixture *w)
+{
+	uint64_t acks = 0;
+
+	for (uint32_t k = 0; k < w->nodes; k++) {
+		struct collnet_stats s = { .size = sizeof(s) };
+
+		cn_engine_stats(w->engines[k], &s, false);
+		assert_true(s.data_resent == 0);
+		acks += s.acks_sent;
+	}
+	return acks;
+}
+
 void engine_leave_all(struct engine_fixture *w)
 {
 	for (uint32_t r = 0; r < w->ranks; r++) {

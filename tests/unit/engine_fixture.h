@@ -75,6 +75,9 @@ void engine_join(struct engine_fixture *w, uint32_t rank, uint32_t node, const c
 void engine_join_all(struct engine_fixture *w, uint32_t a_node, bool in_turn, const char *job);
 void engine_leave(struct engine_fixture *w, uint32_t rank, bool failed);
 void engine_leave_all(struct engine_fixture *w);
+/* Acknowledgements of the whole cluster, without data. The test fails where a frame was sent again.
+ */
+uint64_t engine_acks(const struct engine_fixture *w);
 int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *like,
 		struct cn_err *err);
 void engine_check(const struct engine_fixture *w, uint32_t rank, int k,

@@ -40,21 +40,28 @@ static bool drop_tail(struct pair *p, uint32_t from, uint32_t to, const uint8_t 
 	return true;
 }
 
+/* Node 0 sends so many frames, of which the last is lost, while a node waits for the other one. */
+static struct pair *lost_tail(uint32_t frames, uint32_t waiting)
+{
+	struct pair *p = two();
+
+	pair_send(p, 0, 1, 50, 1000);
+	assert_true(pair_run_flows(p, 1000 * CN_MS));
+	cn_peer_expect(p->nodes[waiting].node, p->now, pair_peer(p, waiting, 1 - waiting), 1);
+	p->filter = drop_tail;
+	tail = pair_peer(p, 0, 1)->tx.queue.end + frames - 1;
+	pair_send(p, 0, 1, frames, 1000);
+	return p;
+}
+
 /* The last frame is lost while the receiver waits for it: a probe finds it long before the
  * retransmission timeout. */
 static void tlp__finds_a_lost_tail(void **state)
 {
-	struct pair *p = two();
-	cn_time from;
+	struct pair *p = lost_tail(10, 1);
+	const cn_time from = p->now;
 
 	(void)state;
-	pair_send(p, 0, 1, 50, 1000);
-	assert_true(pair_run_flows(p, 1000 * CN_MS));
-	cn_peer_expect(p->nodes[1].node, p->now, pair_peer(p, 1, 0), 1);
-	p->filter = drop_tail;
-	tail = pair_peer(p, 0, 1)->tx.queue.end + 9;
-	pair_send(p, 0, 1, 10, 1000);
-	from = p->now;
 	assert_true(pair_run_flows(p, 1000 * CN_MS));
 	assert_int_equal(tail, 0);
 	assert_int_equal(pair_stats(p, 0).timeouts, 0);
@@ -67,17 +74,10 @@ static void tlp__finds_a_lost_tail(void **state)
  * its probe tells. */
 static void tlp__finds_a_lost_frame_of_its_own(void **state)
 {
-	struct pair *p = two();
-	cn_time from;
+	struct pair *p = lost_tail(1, 0);
+	const cn_time from = p->now;
 
 	(void)state;
-	pair_send(p, 0, 1, 50, 1000);
-	assert_true(pair_run_flows(p, 1000 * CN_MS));
-	cn_peer_expect(p->nodes[0].node, p->now, pair_peer(p, 0, 1), 1);
-	p->filter = drop_tail;
-	tail = pair_peer(p, 0, 1)->tx.queue.end;
-	pair_send(p, 0, 1, 1, 1000);
-	from = p->now;
 	while (pair_stats(p, 0).data_resent == 0 && p->now < from + 1000 * CN_MS) {
 		pair_run(p, CN_MS);
 	}

@@ -240,10 +240,10 @@ static void start(struct cn_op *op, cn_time now)
 	cn_op_try_finish(op);
 }
 
-/* The algorithm with the smallest predicted time; the last answer of an operation is kept. */
+/* The algorithm with the smallest predicted time; what was selected is kept for calls alike. */
 static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_coll_args *a)
 {
-	struct cn_choice *c = &t->choice[a->op];
+	struct cn_selected *c;
 	const bool user_defined = cn_op_reduces(a->op) &&
 				  a->function == cn_combine_id(COLLNET_INT8, COLLNET_USER);
 	uint64_t bytes = a->bytes;
@@ -253,7 +253,9 @@ static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_co
 	} else if (a->op == CN_OP_REDUCE_SCATTERV) {
 		bytes = cn_blocks_bytes(a->blocks.send, t->ranks) / t->ranks;
 	}
-	if (c->algorithm == NULL || c->bytes != bytes || c->root != a->root ||
+	c = &t->selected[cn_mix64(bytes ^ (uint64_t)a->root << 32 ^ (uint64_t)a->op << 56) %
+			 CN_SELECTED];
+	if (c->algorithm == NULL || c->op != a->op || c->bytes != bytes || c->root != a->root ||
 	    c->ordered != a->ordered || c->user_defined != user_defined) {
 		const struct cn_plan p = { .op = a->op,
 					   .bytes = bytes,
@@ -261,8 +263,13 @@ static const struct cn_algorithm *selected(struct cn_team *t, const struct cn_co
 					   .user_defined = user_defined,
 					   .ordered = a->ordered };
 
-		*c = (struct cn_choice){ cn_select(&t->layout, &p), bytes, a->root, a->ordered,
-					 user_defined };
+		t->engine->selections++;
+		*c = (struct cn_selected){ .algorithm = cn_select(&t->layout, &p),
+					   .bytes = bytes,
+					   .root = a->root,
+					   .op = (uint8_t)a->op,
+					   .ordered = a->ordered,
+					   .user_defined = user_defined };
 	}
 	return c->algorithm;
 }

@@ -12,7 +12,8 @@
 #include "coll/unexpected_queue.h"
 #include "coll/wireup.h"
 
-#define CN_OPS COLLNET_OUTSTANDING_MAX
+#define CN_OPS	    COLLNET_OUTSTANDING_MAX
+#define CN_SELECTED 32u
 
 struct cn_division;
 struct cn_op;
@@ -100,13 +101,14 @@ struct cn_team {
 	cn_time rtt_short;	   /* the mean, of short frames */
 	struct cn_adaptive_window known;     /* window[CN_WINDOW_EXCHANGE], less after losses */
 	struct cn_adaptive_window *adaptive; /* that, or the engine's; NULL: it is fixed */
-	struct cn_choice { /* the last algorithm that was selected, by operation */
-		const struct cn_algorithm *algorithm;
+	struct cn_selected { /* algorithms that were selected, by a hash of what they are for */
+		const struct cn_algorithm *algorithm; /* NULL: none */
 		uint64_t bytes;
 		uint32_t root;
+		uint8_t op;
 		bool ordered;
 		bool user_defined;
-	} choice[CN_OP_KINDS];
+	} selected[CN_SELECTED];
 	struct cn_member **local; /* [nlocal] by rank, as layout.ranks[first[me] ...] */
 	uint16_t *node_by_peer;	  /* [npeers] node of a peer of the node's own transport;
 				   * UINT16_MAX: not in the team */

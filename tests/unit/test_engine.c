@@ -112,6 +112,31 @@ static void engine__window_of_the_topology(void **state)
 	engine_fixture_free(w);
 }
 
+/* A program that has calls of two sizes in turn: for each the algorithm is selected once. */
+static void engine__selects_once_for_calls_alike(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		uint32_t root;
+	} calls[] = { { 8, 0 }, { 4096, 0 }, { 8, 1 } };
+	const size_t n = sizeof(calls) / sizeof(calls[0]);
+	struct engine_fixture *w = engine_fixture(4, "4", NULL);
+	struct cn_coll_args a = engine_alltoall(0);
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	a.op = CN_OP_BCAST;
+	a.algorithm = NULL;
+	for (size_t i = 0; i < 5 * n; i++) {
+		a.bytes = calls[i % n].bytes;
+		a.root = calls[i % n].root;
+		engine_collective(w, &a, SECOND);
+	}
+	assert_int_equal(w->engines[0]->selections, n);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 static void window_of_three(struct cn_engine_config *c)
 {
 	c->window = 3;
@@ -365,6 +390,7 @@ int main(void)
 		cmocka_unit_test(engine__every_algorithm_many_ranks_a_node),
 		cmocka_unit_test(engine__every_size),
 		cmocka_unit_test(engine__window_of_the_topology),
+		cmocka_unit_test(engine__selects_once_for_calls_alike),
 		cmocka_unit_test(engine__window_holds_with_losses),
 		cmocka_unit_test(engine__early_frames_and_many_operations),
 		cmocka_unit_test(engine__window_closed_by_another_job),

@@ -65,8 +65,8 @@ struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_arg
 				 const struct cn_call *call)
 {
 	op->arithmetic = cn_combine_of_id(a->function, &op->type);
-	if (op->arithmetic != NULL && cn_type_bytes(op->type) == a->element &&
-	    !cn_op_is_vector(a->op) && a->bytes <= CN_COMBINE_SHORT) {
+	if (cn_op_is_combined_by_daemon(a->op, a->bytes, op->arithmetic == NULL) &&
+	    cn_type_bytes(op->type) == a->element) {
 		op->buffers = cn_combine_buffers_of(a, call);
 		op->reducer.combine = combine;
 	} else {

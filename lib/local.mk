@@ -305,6 +305,8 @@ lib_libcn_client_la_SOURCES = \
 	lib/client/secret.c \
 	lib/client/socket.c \
 	lib/client/split.c \
+	lib/client/staging.c \
+	lib/client/staging.h \
 	lib/client/team.c \
 	lib/client/threads.c \
 	lib/client/vector.c \

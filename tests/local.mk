@@ -95,6 +95,7 @@ unit_tests = \
 	tests/unit/test_reload \
 	tests/unit/test_reorder \
 	tests/unit/test_replay \
+	tests/unit/test_request \
 	tests/unit/test_residue \
 	tests/unit/test_ring \
 	tests/unit/test_ring_lr3 \
@@ -157,6 +158,7 @@ lab_programs = \
 	examples/train \
 	tests/lab/api \
 	tests/lab/attacker \
+	tests/lab/buffered \
 	tests/lab/calls \
 	tests/lab/forks \
 	tests/lab/frames \

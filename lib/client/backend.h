@@ -30,6 +30,7 @@ enum cn_request_state {
 	CN_REQUEST_PENDING,
 	CN_REQUEST_DONE,
 	CN_REQUEST_INACTIVE, /* persistent, and not outstanding */
+	CN_REQUEST_DETACHED, /* collected, and the backend has not ended it: `buffered` */
 };
 
 /* A reduction as it was called. */
@@ -61,10 +62,11 @@ struct collnet_request {
 	struct collnet_endpoint *endpoint; /* likewise */
 	bool message;			   /* a send or receive: counts for the endpoints' bound */
 	bool persistent;		   /* it is INACTIVE after its completion */
-	bool preparing;			   /* if persistent: this completion ends its preparation */
-	uint32_t timeout_ms;		   /* if persistent: of each start */
-	struct cn_prepared *prepared;	   /* likewise; direct */
-	cn_time deadline;		   /* the operation's own */
+	bool buffered;	     /* DONE or DETACHED before its end: what it reads was copied */
+	bool preparing;	     /* if persistent: this completion ends its preparation */
+	uint32_t timeout_ms; /* if persistent: of each start */
+	struct cn_prepared *prepared; /* likewise; direct */
+	cn_time deadline;	      /* the operation's own */
 	int status;
 	char text[CN_ERR_TEXT];
 	struct collnet_address *from; /* the caller's, of a receive; may be NULL */
@@ -97,9 +99,11 @@ struct collnet_team {
 	uint32_t rank, ranks, nodes;
 	uint32_t local; /* ranks on this node */
 	uint32_t outstanding;
-	uint64_t run;	   /* the same on all ranks, and of no other team */
-	uint32_t children; /* teams that all its ranks made of it: split.c */
-	struct cn_list {   /* lists of ranks that teams were made of, by a hash, and how often */
+	uint32_t buffered;     /* of them */
+	struct cn_err delayed; /* the first error of one that was buffered: of the next call */
+	uint64_t run;	       /* the same on all ranks, and of no other team */
+	uint32_t children;     /* teams that all its ranks made of it: split.c */
+	struct cn_list { /* lists of ranks that teams were made of, by a hash, and how often */
 		uint64_t hash;
 		uint32_t n;
 	} * lists;
@@ -327,20 +331,33 @@ int cn_coll_blocks(const struct cn_coll_call *call, struct cn_call *shape, struc
 
 /* Replaces 0 by the context's default; COLLNET_EINVAL: the timeout is too long. */
 int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_err *err);
-/* A free request, of a team or an endpoint (message). NULL: err says which bound. */
+/* A free request, of a team or an endpoint (message). NULL: err says which bound, or it is an error
+ * of an earlier call. */
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err);
 void cn_request_put(struct collnet_request *r);
-/* A persistent request is outstanding again. COLLNET_ELIMIT: its team has too many. */
+/* A persistent request is outstanding again. COLLNET_ELIMIT: its team has too many. Or an error of
+ * an earlier call. */
 int cn_request_restart(struct collnet_request *r, struct cn_err *err);
 /* Of a request that nothing uses any more. */
 void cn_request_free_memory(struct collnet_request *r);
+/*
+ * By backends, of an operation of a team that writes nothing, when what it reads has been copied:
+ * its caller may go on, as after a buffered send of MPI. It ends by cn_request_done() all the same,
+ * and the error of an end that its caller does not see is that of the team's next call. Does
+ * nothing where many have not ended, so that a caller is never far ahead.
+ */
+void cn_request_buffered(struct collnet_request *r);
+/* Posted, and not ended by the backend. */
+bool cn_request_is_posted(const struct collnet_request *r);
 /* By backends: the request has ended. */
 void cn_request_done(struct collnet_request *r, int status, const char *text);
 
 /* ---- wait.c --------------------------------------------------------------------------- */
 
+/* Until the backend has ended all requests of the team that are buffered. */
+void cn_wait_for_buffered(struct collnet_team *t);
 /* Waits to the end of the operation, collects and frees. */
 int cn_request_finish(struct collnet_request *r);
 /* Takes the lock. COLLNET_EINVAL: NULL, or it was collected; then the lock is not held. Also of a

@@ -71,9 +71,7 @@ void cn_context_gone(struct collnet *c, const struct cn_err *why)
 		c->gone = *why;
 	}
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		if (c->requests[i].state == CN_REQUEST_PENDING) {
-			cn_request_done(&c->requests[i], c->gone.code, c->gone.text);
-		}
+		cn_request_done(&c->requests[i], c->gone.code, c->gone.text);
 	}
 }
 

@@ -6,13 +6,15 @@
  */
 #include "client/env.h"
 #include "client/daemon.h"
+#include "client/staging.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(CN_MSG_REGIONS - CN_MSG_USER_REGIONS >= CN_MSG_REQUESTS, "a region a request");
+/* What an operation may read for its caller not to wait for its end. */
+#define BUFFERED_BYTES 4096u
 
 static int daemon_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
 {
@@ -148,144 +150,14 @@ static void daemon_leave(struct collnet_team *t)
 	}
 }
 
-/* ---- memory for requests -------------------------------------------------------------- */
-
-/*
- * Places for what a request reads and what it writes. Memory that the daemon does not see is
- * replaced by a region of the library: `in` is copied there before the request is started, `out` is
- * copied back after its end.
- */
-struct memory {
-	const void *in;
-	void *out;
-	uint64_t in_len, out_len, scratch_len;
-	bool swaps; /* what is written replaces what is read: the latter must be copied */
-	/* Of a vector operation; copies of blocks follow one another. */
-	const struct cn_blocks *blocks;
-	uint32_t ranks;
-	struct cn_msg_place in_place, out_place, blocks_place, scratch_place;
-};
-
-static const struct cn_msg_place nowhere = { .region = CN_MSG_NO_REGION };
-
-/* The blocks as the daemon is to see them, at `to`. */
-static void place_blocks(const struct memory *m, bool copy_in, bool copy_out, struct cn_block *to)
-{
-	const struct cn_blocks *b = m->blocks;
-
-	if (b->send != NULL) {
-		memcpy(to, b->send, m->ranks * sizeof(*to));
-		if (copy_in) {
-			cn_blocks_follow(to, m->ranks);
-		}
-		to += m->ranks;
-	}
-	if (b->recv != NULL) {
-		memcpy(to, b->recv, m->ranks * sizeof(*to));
-		if (copy_out) {
-			cn_blocks_follow(to, m->ranks);
-		}
-	}
-}
-
-/* The parts of a region begin on lines of their own. */
-static uint64_t whole_lines(uint64_t bytes)
-{
-	return (bytes + 63) / 64 * 64;
-}
-
-static int place_memory(struct collnet_request *r, struct memory *m, struct cn_err *err)
-{
-	struct collnet *c = r->c;
-	const struct cn_daemon_side *d = c->impl;
-	const struct cn_block *sends = m->blocks != NULL ? m->blocks->send : NULL;
-	const struct cn_block *recvs = m->blocks != NULL ? m->blocks->recv : NULL;
-	uint64_t entries = (sends != NULL ? m->ranks : 0) + (recvs != NULL ? m->ranks : 0);
-	uint64_t in_size, out_at, out_size, blocks_at;
-	bool copy_in, copy_out;
-	uint64_t scratch_at;
-	uint32_t region;
-	char *p;
-	int rc;
-
-	m->in_place = m->out_place = m->blocks_place = m->scratch_place = nowhere;
-	copy_in = m->in_len > 0 && (m->swaps || !cn_region_find(c, m->in, m->in_len, &m->in_place));
-	copy_out = m->out_len > 0 && !cn_region_find(c, m->out, m->out_len, &m->out_place);
-	if (!copy_in && !copy_out && entries == 0 && m->scratch_len == 0) {
-		return COLLNET_OK;
-	}
-	in_size = !copy_in ? 0 : sends != NULL ? cn_blocks_bytes(sends, m->ranks) : m->in_len;
-	out_size = !copy_out ? 0 : recvs != NULL ? cn_blocks_bytes(recvs, m->ranks) : m->out_len;
-	out_at = whole_lines(in_size);
-	blocks_at = out_at + whole_lines(out_size);
-	scratch_at = blocks_at + whole_lines(entries * sizeof(struct cn_block));
-	rc = cn_region_acquire(c, scratch_at + m->scratch_len, &region, err);
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
-	r->staging.region = region;
-	p = d->regions[region].p;
-	if (copy_in) {
-		m->in_place = (struct cn_msg_place){ .region = region };
-		r->staging.in = m->in;
-		r->staging.in_offset = 0;
-		r->staging.in_len = m->in_len;
-		r->staging.in_blocks = sends;
-		r->staging.nblocks = m->ranks;
-	}
-	if (m->scratch_len > 0) {
-		m->scratch_place.region = region;
-		m->scratch_place.offset = scratch_at;
-	}
-	if (copy_out) {
-		m->out_place = (struct cn_msg_place){ .region = region, .offset = out_at };
-		r->staging.back = m->out;
-		r->staging.offset = out_at;
-		r->staging.len = m->out_len;
-		r->staging.blocks = recvs;
-		r->staging.nblocks = m->ranks;
-	}
-	if (entries > 0) {
-		m->blocks_place = (struct cn_msg_place){ .region = region, .offset = blocks_at };
-		place_blocks(m, copy_in, copy_out, (struct cn_block *)(void *)(p + blocks_at));
-	}
-	return COLLNET_OK;
-}
-
-/* Copies what the daemon does not see. */
-static void copy_in(const struct collnet_request *r)
-{
-	const struct cn_daemon_side *d = r->c->impl;
-	char *to;
-
-	if (r->staging.in == NULL) {
-		return;
-	}
-	to = (char *)d->regions[r->staging.region].p + r->staging.in_offset;
-	if (r->staging.in_blocks != NULL) {
-		cn_blocks_pack(r->staging.in_blocks, r->staging.nblocks, r->staging.in, to);
-	} else {
-		memcpy(to, r->staging.in, r->staging.in_len);
-	}
-}
-
-static void forget_memory(struct collnet_request *r)
-{
-	if (r->staging.region != CN_MSG_NO_REGION) {
-		cn_region_release(r->c, r->staging.region);
-		r->staging.region = CN_MSG_NO_REGION;
-		r->staging.in = NULL;
-		r->staging.back = NULL;
-		r->staging.blocks = NULL;
-	}
-}
+/* ---- requests ------------------------------------------------------------------------- */
 
 static void daemon_collect(struct collnet_request *r)
 {
 	struct cn_daemon_side *d = r->c->impl;
 	uint64_t len = r->staging.len;
 
-	if (r->preparing) {
+	if (r->preparing || r->buffered) {
 		return;
 	}
 	if (r->staging.blocks != NULL) {
@@ -304,11 +176,9 @@ static void daemon_collect(struct collnet_request *r)
 		       len);
 	}
 	if (!r->persistent) {
-		forget_memory(r);
+		cn_staging_release(r);
 	}
 }
-
-/* ---- requests ------------------------------------------------------------------------- */
 
 /* Sends the message of a request whose memory is placed. */
 static int post(struct collnet_request *r, const void *m, size_t len, struct cn_err *err)
@@ -316,11 +186,11 @@ static int post(struct collnet_request *r, const void *m, size_t len, struct cn_
 	int rc;
 
 	if (!r->preparing) {
-		copy_in(r);
+		cn_staging_copy_in(r);
 	}
 	rc = cn_rings_request(r->c, m, len, err);
 	if (rc != COLLNET_OK) {
-		forget_memory(r);
+		cn_staging_release(r);
 	}
 	return rc;
 }
@@ -334,6 +204,18 @@ static struct cn_memory memory_at(const struct cn_daemon_side *d, const struct c
 	return (struct cn_memory){ (uint8_t *)d->regions[p->region].p + p->offset, bytes };
 }
 
+/*
+ * Whether the caller may go on when what the operation reads has been copied: it gets nothing, and
+ * the daemon combines by itself what this rank is to combine.
+ */
+static bool can_be_buffered(const struct collnet_request *r, const struct cn_coll_args *a,
+			    const struct cn_staging *m)
+{
+	return m->in_len > 0 && m->in_len <= BUFFERED_BYTES && m->out_len == 0 && !r->persistent &&
+	       (!cn_op_reduces(a->op) ||
+		cn_op_is_combined_by_daemon(a->op, a->bytes, r->reduction.call.combine == NULL));
+}
+
 static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		       const struct cn_coll_args *a, uint32_t timeout_ms, struct cn_err *err)
 {
@@ -344,12 +226,11 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	const bool swaps = cn_call_swaps(&call, a->send, a->recv);
 	const bool in_place = !swaps && !vector && own != UINT64_MAX && in_len > 0 &&
 			      a->send == (const char *)a->recv + own;
-	struct memory mem = {
+	struct cn_staging mem = {
 		.in = a->send,
 		.out = a->recv,
 		.in_len = in_place ? 0 : in_len,
 		.out_len = cn_call_recv_bytes(&call),
-		.swaps = swaps,
 		.blocks = vector ? &a->blocks : NULL,
 		.ranks = t->ranks,
 		.scratch_len = cn_call_scratch_bytes(&call),
@@ -370,8 +251,11 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 		/* of one block; of the others, one is 0 */
 		.bytes = a->bytes + a->blocks.send_len + a->blocks.recv_len,
 	};
-	int rc = place_memory(r, &mem, err);
+	const bool buffered = can_be_buffered(r, a, &mem);
+	int rc;
 
+	mem.copy_in = swaps || buffered;
+	rc = cn_staging_place(r, &mem, err);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
@@ -395,7 +279,11 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 			r->staging.in_blocks = NULL;
 		}
 	}
-	return post(r, &m, sizeof(m), err);
+	rc = post(r, &m, sizeof(m), err);
+	if (rc == COLLNET_OK && buffered) {
+		cn_request_buffered(r);
+	}
+	return rc;
 }
 
 static int daemon_start(struct collnet_request *r, struct cn_err *err)
@@ -405,7 +293,7 @@ static int daemon_start(struct collnet_request *r, struct cn_err *err)
 		.timeout_ms = r->timeout_ms,
 	};
 
-	copy_in(r);
+	cn_staging_copy_in(r);
 	return cn_rings_request(r->c, &m, sizeof(m), err);
 }
 
@@ -418,7 +306,7 @@ static void daemon_release(struct collnet_request *r)
 	if (r->c->gone.code == COLLNET_OK) {
 		cn_rings_request(r->c, &m, sizeof(m), NULL);
 	}
-	forget_memory(r);
+	cn_staging_release(r);
 }
 
 static int daemon_endpoint_open(struct collnet_endpoint *e, uint16_t number, struct cn_err *err)
@@ -458,7 +346,7 @@ static int daemon_send(struct collnet_endpoint *e, struct collnet_request *r,
 		       const struct collnet_address *to, const void *data, uint64_t bytes,
 		       uint32_t timeout_ms, struct cn_err *err)
 {
-	struct memory mem = { .in = data, .in_len = bytes };
+	struct cn_staging mem = { .in = data, .in_len = bytes };
 	struct cn_msg_send m = {
 		.head = { .type = CN_MSG_SEND, .tag = r->number },
 		.endpoint = e->number,
@@ -466,7 +354,7 @@ static int daemon_send(struct collnet_endpoint *e, struct collnet_request *r,
 		.bytes = bytes,
 		.timeout_ms = timeout_ms,
 	};
-	int rc = place_memory(r, &mem, err);
+	int rc = cn_staging_place(r, &mem, err);
 
 	if (rc != COLLNET_OK) {
 		return rc;
@@ -479,14 +367,14 @@ static int daemon_send(struct collnet_endpoint *e, struct collnet_request *r,
 static int daemon_recv(struct collnet_endpoint *e, struct collnet_request *r, void *data,
 		       uint64_t capacity, uint32_t timeout_ms, struct cn_err *err)
 {
-	struct memory mem = { .out = data, .out_len = capacity };
+	struct cn_staging mem = { .out = data, .out_len = capacity };
 	struct cn_msg_recv m = {
 		.head = { .type = CN_MSG_RECV, .tag = r->number },
 		.endpoint = e->number,
 		.timeout_ms = timeout_ms,
 		.capacity = capacity,
 	};
-	int rc = place_memory(r, &mem, err);
+	int rc = cn_staging_place(r, &mem, err);
 
 	if (rc != COLLNET_OK) {
 		return rc;

@@ -3,8 +3,9 @@
  * Requests: the table of a context.
  *
  * A request is FREE, PENDING from its posting until the backend reports its end, and DONE until
- * the caller collects it (wait.c). A persistent one is INACTIVE then (persistent.c). The caller's
- * memory is written only while he is in the library.
+ * the caller collects it (wait.c). A persistent one is INACTIVE then (persistent.c). One that is
+ * buffered is DONE before its end, and DETACHED when it is collected before. The caller's memory is
+ * written only while he is in the library.
  */
 #include "client/backend.h"
 
@@ -23,8 +24,21 @@ int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_e
 				 *timeout_ms, CN_MSG_TIMEOUT_MAX);
 }
 
-static int check_outstanding(const struct collnet_team *t, struct cn_err *err)
+/* Requests of a team that may be buffered. Nodes are early by up to seven operations (coll/op.h).
+ */
+#define BUFFERED_MAX 8u
+
+/* Whether one more may be posted on the team. */
+static int check_team(struct collnet_team *t, struct cn_err *err)
 {
+	if (t->outstanding >= COLLNET_OUTSTANDING_MAX && t->buffered > 0) {
+		cn_wait_for_buffered(t);
+	}
+	if (t->delayed.code != COLLNET_OK) {
+		*err = t->delayed;
+		t->delayed.code = COLLNET_OK;
+		return err->code;
+	}
 	return t->outstanding < COLLNET_OUTSTANDING_MAX
 		       ? COLLNET_OK
 		       : cn_fail(err, COLLNET_ELIMIT,
@@ -33,13 +47,31 @@ static int check_outstanding(const struct collnet_team *t, struct cn_err *err)
 				 COLLNET_OUTSTANDING_MAX, t->job);
 }
 
+static struct collnet_request *find_free(struct collnet *c)
+{
+	struct collnet_request *r = NULL;
+
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS && r == NULL; i++) {
+		if (c->requests[i].state == CN_REQUEST_FREE) {
+			r = &c->requests[i];
+		}
+	}
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS && r == NULL; i++) {
+		if (c->requests[i].state == CN_REQUEST_DETACHED) {
+			r = &c->requests[i];
+			cn_wait_for_buffered(r->team);
+		}
+	}
+	return r;
+}
+
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err)
 {
-	struct collnet_request *r = NULL;
+	struct collnet_request *r;
 
-	if (t != NULL && check_outstanding(t, err) != COLLNET_OK) {
+	if (t != NULL && check_team(t, err) != COLLNET_OK) {
 		return NULL;
 	}
 	if (e != NULL && c->messages >= CN_MSG_ENDPOINT_REQUESTS) {
@@ -50,11 +82,7 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 			CN_MSG_ENDPOINT_REQUESTS);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < CN_MSG_REQUESTS && r == NULL; i++) {
-		if (c->requests[i].state == CN_REQUEST_FREE) {
-			r = &c->requests[i];
-		}
-	}
+	r = find_free(c);
 	if (r == NULL) {
 		cn_fail(err, COLLNET_ELIMIT,
 			"all %u requests of this context are in use: collnet_wait() for those of "
@@ -67,7 +95,7 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->team = t;
 	r->endpoint = e;
 	r->message = e != NULL;
-	r->persistent = r->preparing = false;
+	r->persistent = r->preparing = r->buffered = false;
 	r->prepared = NULL;
 	r->deadline = cn_deadline(cn_now(), timeout_ms);
 	r->from = NULL;
@@ -100,6 +128,10 @@ void cn_request_free_memory(struct collnet_request *r)
 
 void cn_request_put(struct collnet_request *r)
 {
+	if (r->buffered) {
+		r->state = CN_REQUEST_DETACHED;
+		return;
+	}
 	if (r->team != NULL) {
 		r->team->outstanding--;
 	}
@@ -116,7 +148,7 @@ void cn_request_put(struct collnet_request *r)
 
 int cn_request_restart(struct collnet_request *r, struct cn_err *err)
 {
-	int rc = check_outstanding(r->team, err);
+	int rc = check_team(r->team, err);
 
 	if (rc == COLLNET_OK) {
 		r->team->outstanding++;
@@ -126,17 +158,51 @@ int cn_request_restart(struct collnet_request *r, struct cn_err *err)
 	return rc;
 }
 
+void cn_request_buffered(struct collnet_request *r)
+{
+	if (r->team->buffered < BUFFERED_MAX) {
+		cn_request_done(r, COLLNET_OK, "");
+		r->buffered = true;
+		r->team->buffered++;
+	}
+}
+
+bool cn_request_is_posted(const struct collnet_request *r)
+{
+	return r->state == CN_REQUEST_PENDING || r->buffered;
+}
+
+/* The backend has ended it, whose caller went on before. */
+static void end_buffered(struct collnet_request *r, int status, const char *text)
+{
+	struct cn_err *delayed = &r->team->delayed;
+
+	r->buffered = false;
+	r->team->buffered--;
+	if (status != COLLNET_OK && delayed->code == COLLNET_OK) {
+		cn_fail(delayed, status, "%s", text);
+	}
+	if (r->state == CN_REQUEST_DETACHED) {
+		r->c->backend->collect(r);
+		cn_request_put(r);
+	}
+}
+
 void cn_request_done(struct collnet_request *r, int status, const char *text)
 {
-	if (r->state != CN_REQUEST_PENDING) {
+	if (!cn_request_is_posted(r)) {
 		return;
 	}
 	r->c->ended++;
-	r->status = status;
-	if (status != COLLNET_OK) {
-		snprintf(r->text, sizeof(r->text), "%s", text);
+	if (r->buffered) {
+		end_buffered(r, status, text);
+	} else {
+		r->status = status;
+		if (status != COLLNET_OK) {
+			snprintf(r->text, sizeof(r->text), "%s", text);
+		}
+		r->state = CN_REQUEST_DONE;
 	}
-	r->state = CN_REQUEST_DONE;
 	cn_wake(r->c);
 	cn_call_waiting(r->c);
 }

@@ -115,8 +115,7 @@ static bool take(struct collnet *c, const union cn_msg *m)
 		return combine(c, &piece);
 	}
 	r = &c->requests[m->head.tag];
-	if (r->state != CN_REQUEST_PENDING ||
-	    (type == CN_MSG_JOINED && !joined(r->team, &m->joined))) {
+	if (!cn_request_is_posted(r) || (type == CN_MSG_JOINED && !joined(r->team, &m->joined))) {
 		cn_socket_gone(c, COLLNET_EPROTO, "completed a request that was not pending");
 		return false;
 	}

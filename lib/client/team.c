@@ -218,6 +218,7 @@ void collnet_team_destroy(collnet_team_t *t)
 	}
 	c = t->c;
 	cn_lock(c); /* also of a broken context */
+	cn_wait_for_buffered(t);
 	c->backend->leave(t);
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		if (c->requests[i].team == t) {
@@ -356,7 +357,7 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	}
 	if (rc == COLLNET_OK) {
 		r = cn_request_get(c, t, NULL, o.timeout_ms, &c->err);
-		rc = r == NULL ? COLLNET_ELIMIT : COLLNET_OK;
+		rc = r == NULL ? c->err.code : COLLNET_OK;
 	}
 	if (rc != COLLNET_OK) {
 		free(blocks);

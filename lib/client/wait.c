@@ -19,13 +19,17 @@
 struct set {
 	collnet_request_t *const *requests;
 	size_t n;
-	bool any; /* one that has ended is enough */
+	bool any;			     /* one that has ended is enough */
+	const struct collnet_team *buffered; /* instead of these: those of the team that are */
 };
 
 static bool is_over(const struct set *s)
 {
 	bool pending = false;
 
+	if (s->buffered != NULL) {
+		return s->buffered->buffered == 0;
+	}
 	for (size_t i = 0; i < s->n; i++) {
 		const struct collnet_request *r = s->requests[i];
 
@@ -110,19 +114,22 @@ static int collect(struct collnet_request *r)
 	return status;
 }
 
+/* The later of a moment and of that when the backend must have ended the request. */
+static cn_time later(cn_time at, const struct collnet_request *r)
+{
+	const cn_time end = r->deadline == CN_NEVER ? CN_NEVER : r->deadline + BACKSTOP;
+
+	return at > end ? at : end;
+}
+
 /* When the backend must have ended all that is pending. */
 static cn_time backstop(const struct set *s)
 {
 	cn_time at = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
-		const struct collnet_request *r = s->requests[i];
-
-		if (r != NULL && r->state == CN_REQUEST_PENDING) {
-			const cn_time end = r->deadline == CN_NEVER ? CN_NEVER
-								    : r->deadline + BACKSTOP;
-
-			at = at > end ? at : end;
+		if (s->requests[i] != NULL && s->requests[i]->state == CN_REQUEST_PENDING) {
+			at = later(at, s->requests[i]);
 		}
 	}
 	return at;
@@ -142,9 +149,25 @@ static bool wait_within(struct collnet *c, const struct set *s, uint32_t timeout
 	return true;
 }
 
+void cn_wait_for_buffered(struct collnet_team *t)
+{
+	struct collnet *c = t->c;
+	const struct set s = { NULL, 0, false, t };
+	cn_time end = 0;
+
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		if (c->requests[i].team == t && c->requests[i].buffered) {
+			end = later(end, &c->requests[i]);
+		}
+	}
+	if (!wait_for(c, &s, end)) {
+		c->backend->give_up(c, "an operation did not end");
+	}
+}
+
 int cn_request_finish(struct collnet_request *r)
 {
-	const struct set s = { &r, 1, false };
+	const struct set s = { &r, 1, false, NULL };
 
 	wait_within(r->c, &s, 0);
 	return collect(r);
@@ -167,7 +190,7 @@ int cn_request_enter(struct collnet_request *r)
 
 int collnet_test(collnet_request_t *r)
 {
-	const struct set s = { &r, 1, false };
+	const struct set s = { &r, 1, false, NULL };
 	int rc = cn_request_enter(r);
 
 	if (rc != COLLNET_OK) {
@@ -178,7 +201,7 @@ int collnet_test(collnet_request_t *r)
 
 int collnet_wait(collnet_request_t *r, uint32_t timeout_ms)
 {
-	const struct set s = { &r, 1, false };
+	const struct set s = { &r, 1, false, NULL };
 	int rc = cn_request_enter(r);
 
 	if (rc != COLLNET_OK) {
@@ -279,7 +302,7 @@ static int none_left(size_t n, int *statuses)
 
 int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms)
 {
-	const struct set s = { requests, n, false };
+	const struct set s = { requests, n, false, NULL };
 	struct collnet *c = NULL;
 	int rc = enter_set(n, requests, &c);
 
@@ -292,7 +315,7 @@ int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint3
 
 int collnet_testall(size_t n, collnet_request_t **requests, int *statuses)
 {
-	const struct set s = { requests, n, false };
+	const struct set s = { requests, n, false, NULL };
 	struct collnet *c = NULL;
 	int rc = enter_set(n, requests, &c);
 
@@ -319,7 +342,7 @@ static int enter_any(size_t n, collnet_request_t **requests, size_t *index, stru
 
 int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint32_t timeout_ms)
 {
-	const struct set s = { requests, n, true };
+	const struct set s = { requests, n, true, NULL };
 	struct collnet *c = NULL;
 	int rc = enter_any(n, requests, index, &c);
 
@@ -332,7 +355,7 @@ int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint3
 
 int collnet_testany(size_t n, collnet_request_t **requests, size_t *index)
 {
-	const struct set s = { requests, n, true };
+	const struct set s = { requests, n, true, NULL };
 	struct collnet *c = NULL;
 	int rc = enter_any(n, requests, index, &c);
 

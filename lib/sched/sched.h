@@ -92,6 +92,13 @@ static inline bool cn_op_reduces(enum cn_op_kind op)
 	return op >= CN_OP_ALLREDUCE && op <= CN_OP_REDUCE_SCATTERV;
 }
 
+/* A reduction of blocks so short that a daemon combines them itself: daemon/combine.c. */
+static inline bool cn_op_is_combined_by_daemon(enum cn_op_kind op, uint64_t bytes,
+					       bool user_defined)
+{
+	return bytes <= 1024 && !user_defined && !cn_op_is_vector(op);
+}
+
 /* "alltoall", "bcast", ... */
 const char *cn_op_name(enum cn_op_kind op);
 bool cn_op_find(const char *name, enum cn_op_kind *out);
@@ -276,9 +283,6 @@ struct cn_layout {
 	const struct cn_tree *tree; /* the network of the nodes, node for node; NULL: not known */
 	uint32_t headers; /* bytes of the encapsulation per frame, the same on all nodes */
 };
-
-/* Bytes of a block at most that a daemon combines itself, if the function is predefined. */
-#define CN_COMBINE_SHORT 1024u
 
 struct cn_plan {
 	enum cn_op_kind op;

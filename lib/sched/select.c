@@ -229,12 +229,10 @@ static double pace(const struct cn_network *n, const struct cn_algorithm *a)
 	       ((double)window * senders);
 }
 
-/* As daemon/combine.c. */
 static double combine_time(const struct cn_cost *c, const struct cn_plan *p)
 {
-	return p->bytes <= CN_COMBINE_SHORT && !p->user_defined && !cn_op_is_vector(p->op)
-		       ? c->combine_short
-		       : c->combine;
+	return cn_op_is_combined_by_daemon(p->op, p->bytes, p->user_defined != 0) ? c->combine_short
+										  : c->combine;
 }
 
 size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const struct cn_cost *c,

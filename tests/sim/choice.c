@@ -162,10 +162,7 @@ static uint64_t frames_of(enum cn_op_kind op, uint64_t n, uint64_t bytes)
 /* Nanoseconds; 0: it cannot run here. */
 static double simulate(const struct network *n, const struct cn_algorithm *g, uint64_t bytes)
 {
-	struct sim_case c = { .local = 1,
-			      .iterations = 1,
-			      .warmup = 1,
-			      .combining = bytes <= CN_COMBINE_SHORT ? SHORT : COMBINING };
+	struct sim_case c = { .local = 1, .iterations = 1, .warmup = 1 };
 	struct sim_outcome out;
 	struct cn_err err = { 0 };
 	double ns = 0;
@@ -173,6 +170,7 @@ static double simulate(const struct network *n, const struct cn_algorithm *g, ui
 	cn_sim_config_init(&c.cluster);
 	c.cluster.topo = n->topo;
 	c.cluster.latency = LATENCY;
+	c.combining = cn_op_is_combined_by_daemon(g->op, bytes, false) ? SHORT : COMBINING;
 	c.args = (struct cn_coll_args){
 		.op = g->op, .algorithm = g->name, .contention_aware = true, .bytes = bytes
 	};

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls that return before their operation has ended, since what they send was copied: a root's
+ * broadcast and the other ranks' gather and reduce, of short blocks, through the daemon. Runs as
+ * every rank of a team of two or more.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collnet/collnet.h"
+
+#define ROUNDS	  300
+#define AT_ONCE	  8 /* of one team, that return before they have ended */
+#define BYTES_MAX 4097u
+
+static collnet_t *c;
+static collnet_team_t *t;
+static uint32_t rank, ranks;
+static unsigned char *mine, *all;
+
+#define CHECK(what)                                                                                \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			fprintf(stderr, "buffered: rank %u, line %d: %s (last error: %s)\n", rank, \
+				__LINE__, #what, collnet_error(c));                                \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static unsigned char pattern(uint32_t from, size_t k, unsigned r)
+{
+	return (unsigned char)(from * 59 + k * 13 + k / 253 + r * 7 + 1);
+}
+
+static void fill(unsigned char *p, size_t bytes, unsigned r)
+{
+	for (size_t k = 0; k < bytes; k++) {
+		p[k] = pattern(rank, k, r);
+	}
+}
+
+static void check_gathered(uint32_t root, size_t bytes, unsigned r)
+{
+	for (uint32_t i = 0; i < ranks && rank == root; i++) {
+		for (size_t k = 0; k < bytes; k++) {
+			CHECK(all[i * bytes + k] == pattern(i, k, r));
+		}
+	}
+}
+
+static collnet_team_t *duplicate(void)
+{
+	collnet_team_t *out = NULL;
+
+	CHECK(collnet_team_dup(t, &out) == COLLNET_OK);
+	return out;
+}
+
+/* Rank 0 calls last. The first test of the others' requests finds them complete. */
+static void complete_at_once(void)
+{
+	collnet_team_t *team = duplicate();
+	collnet_request_t *q;
+
+	for (unsigned r = 0; r < AT_ONCE && rank != 0; r++) {
+		fill(mine, 100, r);
+		CHECK(collnet_igather(team, mine, NULL, 100, 0, NULL, &q) == COLLNET_OK);
+		CHECK(collnet_test(q) == COLLNET_OK);
+		memset(mine, 0xff, 100); /* before the daemon runs, as a rule */
+	}
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	for (unsigned r = 0; r < AT_ONCE && rank == 0; r++) {
+		fill(mine, 100, r);
+		CHECK(collnet_gather(team, mine, all, 100, 0, NULL) == COLLNET_OK);
+		check_gathered(0, 100, r);
+	}
+	collnet_team_destroy(team);
+}
+
+/* Operations of every kind back to back, of blocks around the longest that is copied. */
+static void back_to_back(void)
+{
+	static const size_t sizes[] = { 1, 100, 1024, 1025, 4096, BYTES_MAX };
+
+	for (unsigned r = 0; r < ROUNDS; r++) {
+		const size_t bytes = sizes[r % 6];
+		const uint32_t root = r / 6 % ranks;
+		unsigned char *sum = all;
+
+		fill(mine, bytes, r);
+		CHECK(collnet_gather(t, mine, all, bytes, root, NULL) == COLLNET_OK);
+		check_gathered(root, bytes, r);
+		CHECK(collnet_reduce(t, mine, sum, bytes, COLLNET_UINT8, COLLNET_SUM, root, NULL) ==
+		      COLLNET_OK);
+		for (size_t k = 0; k < bytes && rank == root; k++) {
+			unsigned char want = 0;
+
+			for (uint32_t i = 0; i < ranks; i++) {
+				want = (unsigned char)(want + pattern(i, k, r));
+			}
+			CHECK(sum[k] == want);
+		}
+		CHECK(collnet_bcast(t, mine, bytes, root, NULL) == COLLNET_OK);
+		for (size_t k = 0; k < bytes; k++) {
+			CHECK(mine[k] == pattern(root, k, r));
+		}
+		memset(mine, 0xff, bytes);
+	}
+}
+
+/* A team that is destroyed at once loses nothing. */
+static void destroyed_at_once(void)
+{
+	for (unsigned r = 0; r < 5; r++) {
+		collnet_team_t *team = duplicate();
+
+		fill(mine, 1000, r);
+		CHECK(collnet_gather(team, mine, all, 1000, 0, NULL) == COLLNET_OK);
+		check_gathered(0, 1000, r);
+		collnet_team_destroy(team);
+	}
+}
+
+/* Rank 1 gathers a byte more. What its call does not know, its next one says. */
+static void told_later(void)
+{
+	collnet_team_t *team = duplicate();
+	struct collnet_coll_options o;
+	int rc;
+
+	collnet_coll_options_init(&o);
+	o.timeout_ms = 5000;
+	rc = collnet_gather(team, mine, all, rank == 1 ? 101 : 100, 0, &o);
+	CHECK(rank == 1 ? rc == COLLNET_OK : rank != 0 || rc == COLLNET_EMISMATCH);
+	if (rank == 1) {
+		CHECK(collnet_barrier(team, &o) == COLLNET_EMISMATCH);
+		CHECK(strstr(collnet_error(c), "gather") != NULL);
+	}
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	collnet_team_destroy(team);
+}
+
+int main(void)
+{
+	if (collnet_open(NULL, &c) != COLLNET_OK ||
+	    collnet_team_create(c, NULL, &t) != COLLNET_OK) {
+		fprintf(stderr, "buffered: %s\n", collnet_error(c));
+		return 1;
+	}
+	rank = collnet_team_rank(t);
+	ranks = collnet_team_size(t);
+	mine = malloc(BYTES_MAX);
+	/* Also memory that the daemon sees is copied. */
+	all = collnet_alloc(c, (size_t)ranks * BYTES_MAX);
+	CHECK(ranks >= 2 && mine != NULL && all != NULL);
+	complete_at_once();
+	back_to_back();
+	free(mine);
+	mine = collnet_alloc(c, BYTES_MAX);
+	CHECK(mine != NULL);
+	complete_at_once();
+	back_to_back();
+	destroyed_at_once();
+	told_later();
+	collnet_free(c, mine);
+	collnet_free(c, all);
+	collnet_close(c);
+	printf("rank %u of %u: done\n", rank, ranks);
+	return 0;
+}

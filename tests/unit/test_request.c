@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests that are buffered: complete before the backend has ended them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/backend.h"
+
+static struct collnet *c;
+static struct collnet_team team;
+static uint32_t collected, progressed;
+
+static void collect(struct collnet_request *r)
+{
+	collected += !r->buffered;
+}
+
+/* Ends the oldest that is buffered. */
+static void progress(struct collnet *context, cn_time until)
+{
+	uint32_t i = 0;
+
+	assert_true(until > 0);
+	while (!context->requests[i].buffered) {
+		assert_true(++i < CN_MSG_REQUESTS);
+	}
+	progressed++;
+	cn_request_done(&context->requests[i], COLLNET_OK, "");
+}
+
+static const struct cn_backend backend = { .collect = collect, .progress = progress };
+
+static int setup(void **state)
+{
+	(void)state;
+	c = calloc(1, sizeof(*c));
+	assert_non_null(c);
+	c->backend = &backend;
+	assert_int_equal(cn_threads_init(c, &c->err), COLLNET_OK);
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		c->requests[i].c = c;
+		c->requests[i].number = i;
+	}
+	team = (struct collnet_team){ .c = c, .job = "job" };
+	collected = progressed = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	cn_threads_fini(c);
+	free(c);
+	return 0;
+}
+
+static struct collnet_request *post(void)
+{
+	struct collnet_request *r = cn_request_get(c, &team, NULL, 1000, &c->err);
+
+	assert_non_null(r);
+	return r;
+}
+
+/* Of a call that is buffered, and has returned. */
+static struct collnet_request *post_detached(void)
+{
+	struct collnet_request *r = post();
+
+	cn_request_buffered(r);
+	assert_int_equal(cn_request_finish(r), COLLNET_OK);
+	return r;
+}
+
+static void cn_request_buffered__is_free_after_its_end(void **state)
+{
+	struct collnet_request *r = post_detached();
+
+	(void)state;
+	assert_true(cn_request_is_posted(r));
+	assert_ptr_not_equal(post(), r);
+	assert_int_equal(team.outstanding, 2);
+	assert_int_equal(collected, 0);
+	cn_request_done(r, COLLNET_OK, "");
+	assert_false(cn_request_is_posted(r));
+	assert_int_equal(team.outstanding, 1);
+	assert_int_equal(collected, 1);
+	assert_ptr_equal(post(), r);
+}
+
+static void cn_request_buffered__ends_before_it_is_collected(void **state)
+{
+	struct collnet_request *r = post();
+
+	(void)state;
+	cn_request_buffered(r);
+	cn_request_done(r, COLLNET_OK, "");
+	assert_int_equal(team.outstanding, 1);
+	assert_int_equal(cn_request_finish(r), COLLNET_OK);
+	assert_int_equal(team.outstanding, 0);
+	assert_int_equal(collected, 1);
+}
+
+static void cn_request_buffered__its_error_is_of_the_next_call(void **state)
+{
+	struct collnet_request *r = post_detached(), *s = post_detached();
+
+	(void)state;
+	cn_request_done(r, COLLNET_ELIMIT, "too much");
+	cn_request_done(s, COLLNET_ERANK, "and more");
+	assert_null(cn_request_get(c, &team, NULL, 1000, &c->err));
+	assert_int_equal(c->err.code, COLLNET_ELIMIT);
+	assert_string_equal(c->err.text, "too much");
+	post();
+}
+
+static void cn_request_buffered__is_bounded(void **state)
+{
+	struct collnet_request *r;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		post_detached();
+	}
+	r = post();
+	cn_request_buffered(r);
+	assert_false(r->buffered);
+	assert_int_equal(r->state, CN_REQUEST_PENDING);
+}
+
+static void cn_request_get__waits_for_what_its_caller_does_not_know(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		post_detached();
+	}
+	for (int i = 3; i < COLLNET_OUTSTANDING_MAX; i++) {
+		post();
+	}
+	post();
+	assert_int_equal(progressed, 3);
+	assert_int_equal(team.outstanding, COLLNET_OUTSTANDING_MAX - 2);
+	post();
+	post();
+	assert_null(cn_request_get(c, &team, NULL, 1000, &c->err));
+	assert_int_equal(c->err.code, COLLNET_ELIMIT);
+}
+
+static void cn_request_get__waits_for_a_place_in_the_table(void **state)
+{
+	struct collnet_team others[CN_MSG_REQUESTS / COLLNET_OUTSTANDING_MAX];
+
+	(void)state;
+	post_detached();
+	for (uint32_t i = 1; i < CN_MSG_REQUESTS; i++) {
+		struct collnet_team *t = &others[i / COLLNET_OUTSTANDING_MAX];
+
+		if (i == 1 || i % COLLNET_OUTSTANDING_MAX == 0) {
+			*t = (struct collnet_team){ .c = c, .job = "other" };
+		}
+		assert_non_null(cn_request_get(c, t, NULL, 1000, &c->err));
+	}
+	post();
+	assert_int_equal(progressed, 1);
+	assert_null(cn_request_get(c, &team, NULL, 1000, &c->err));
+	assert_non_null(strstr(c->err.text, "all 512 requests"));
+}
+
+static void cn_context_gone__ends_what_is_buffered(void **state)
+{
+	const struct cn_err why = { .code = COLLNET_EDAEMON, .text = "gone" };
+
+	(void)state;
+	post_detached();
+	cn_context_gone(c, &why);
+	assert_int_equal(team.buffered, 0);
+	assert_int_equal(team.outstanding, 0);
+	assert_int_equal(collected, 1);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(cn_request_buffered__is_free_after_its_end),
+		TEST(cn_request_buffered__ends_before_it_is_collected),
+		TEST(cn_request_buffered__its_error_is_of_the_next_call),
+		TEST(cn_request_buffered__is_bounded),
+		TEST(cn_request_get__waits_for_what_its_caller_does_not_know),
+		TEST(cn_request_get__waits_for_a_place_in_the_table),
+		TEST(cn_context_gone__ends_what_is_buffered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* What an operation may read for its caller not to wait for its end. */
-#define BUFFERED_BYTES 4096u
+#define BUFFERED_BYTES 1024u
 
 static int daemon_open(struct collnet *c, const struct collnet_options *o, struct cn_err *err)
 {
@@ -206,12 +206,14 @@ static struct cn_memory memory_at(const struct cn_daemon_side *d, const struct c
 
 /*
  * Whether the caller may go on when what the operation reads has been copied: it gets nothing, and
- * the daemon combines by itself what this rank is to combine.
+ * the daemon combines by itself what this rank is to combine. Not in an exchange, of which the
+ * windows are for one at a time.
  */
 static bool can_be_buffered(const struct collnet_request *r, const struct cn_coll_args *a,
 			    const struct cn_staging *m)
 {
-	return m->in_len > 0 && m->in_len <= BUFFERED_BYTES && m->out_len == 0 && !r->persistent &&
+	return cn_op_has_root(a->op) && m->in_len > 0 && m->in_len <= BUFFERED_BYTES &&
+	       m->out_len == 0 && !r->persistent &&
 	       (!cn_op_reduces(a->op) ||
 		cn_op_is_combined_by_daemon(a->op, a->bytes, r->reduction.call.combine == NULL));
 }

@@ -245,7 +245,7 @@ void collnet_coll_options_init(struct collnet_coll_options *o);
  * other way they must not overlap.
  *
  * A rank that receives nothing, such as the root of a broadcast or another rank of a gather, can
- * return before the operation has ended: through the daemon, when up to 4 KiB have been copied. An
+ * return before the operation has ended: through the daemon, when up to 1 KiB has been copied. An
  * error that it does not see then is returned by a later call on the team.
  */
 

@@ -21,7 +21,8 @@ bool cn_transport_pull(void *ctx, cn_time now, struct cn_tx *out)
 {
 	struct cn_transport *x = ctx;
 
-	return cn_source_pull(&x->sources, now, cn_engine_quantum(x->engine, x->engine->window),
+	return x->sources.n > 0 &&
+	       cn_source_pull(&x->sources, now, cn_engine_quantum(x->engine, x->engine->window),
 			      out);
 }
 

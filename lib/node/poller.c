@@ -138,15 +138,11 @@ static int transmit(struct cn_poller *p, cn_time now)
 	}
 }
 
-/* Looks for frames up to this many times. */
-static int poll_looking(struct cn_poller *p, cn_time now, uint32_t looks)
+/* What follows the receipt of so many frames. */
+static int go_on(struct cn_poller *p, cn_time now, uint32_t in)
 {
-	uint32_t in;
 	int out;
 
-	do {
-		in = receive(p, now);
-	} while (in == 0 && --looks > 0);
 	if (in < INPUT_MAX && !cn_engine_has_copies(p->engine) &&
 	    cn_engine_deadline(p->engine) <= now) {
 		cn_engine_expire(p->engine, now);
@@ -161,12 +157,19 @@ static int poll_looking(struct cn_poller *p, cn_time now, uint32_t looks)
 
 int cn_poller_poll(struct cn_poller *p, cn_time now)
 {
-	return poll_looking(p, now, 1);
+	return go_on(p, now, receive(p, now));
 }
 
 int cn_poller_spin(struct cn_poller *p, cn_time now)
 {
-	return poll_looking(p, now, LOOKS);
+	int work = cn_poller_poll(p, now);
+	uint32_t in;
+
+	for (int i = 1; i < LOOKS && work == 0; i++) {
+		in = receive(p, now);
+		work = in > 0 ? go_on(p, now, in) : 0;
+	}
+	return work;
 }
 
 void cn_poller_set_event_driven(struct cn_poller *p)

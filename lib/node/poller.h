@@ -23,8 +23,8 @@ void cn_poller_free(struct cn_poller *p);
  */
 int cn_poller_poll(struct cn_poller *p, cn_time now);
 /*
- * The same, for a caller that has just polled and spins: looks for frames several times before it
- * does the rest, which takes no longer than reading the clock again.
+ * The same, for a caller that spins: where there was no work, looks for frames several times more,
+ * which takes no longer than reading the clock again.
  */
 int cn_poller_spin(struct cn_poller *p, cn_time now);
 /*

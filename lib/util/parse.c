@@ -151,13 +151,20 @@ bool cn_parse_size(const char *text, uint64_t *bytes)
 	return true;
 }
 
+static bool is_of_name(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '-' && c <= ':') ||
+	       c == '@' || c == '_';
+}
+
 bool cn_valid_name(const char *name)
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789._:@/-";
-	size_t len = strnlen(name, COLLNET_NAME_MAX + 1);
+	size_t len = 0;
 
-	return len >= 1 && len <= COLLNET_NAME_MAX && strspn(name, allowed) == len;
+	while (len <= COLLNET_NAME_MAX && is_of_name(name[len])) {
+		len++;
+	}
+	return len >= 1 && len <= COLLNET_NAME_MAX && name[len] == '\0';
 }
 
 bool cn_parse_ethertype(const char *text, uint64_t *out)

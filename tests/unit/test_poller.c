@@ -13,21 +13,29 @@
 #include "node/poller.h"
 #include "tests/unit/hub.h"
 
-/* A link that takes `room` frames and then none, or fails. */
+/* A link that takes `room` frames and then none, or fails; a frame comes at a call of recv. */
 static struct {
 	struct cn_link link; /* first: what the poller sees */
 	uint32_t room;
-	uint32_t asked, taken; /* calls of send, frames taken */
-	int fail;	       /* what send returns instead; 0: nothing */
+	uint32_t asked, taken;	   /* calls of send, frames taken */
+	int fail;		   /* what send returns instead; 0: nothing */
+	uint32_t looked, comes_at; /* calls of recv; by number, from 1 on */
 	uint8_t last[CN_FRAME_HEAD];
 } fake;
 
 static size_t fake_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 {
+	static const uint8_t zeros[CN_ETH_MIN];
+
 	(void)l;
-	(void)out;
-	(void)max;
-	return 0;
+	assert_true(max > 0);
+	if (++fake.looked != fake.comes_at) {
+		return 0;
+	}
+	*out = (struct cn_rx_frame){ .ether = zeros,
+				     .data = zeros + CN_ETH_HEADER,
+				     .len = CN_ETH_MIN - CN_ETH_HEADER };
+	return 1;
 }
 
 static void fake_release(struct cn_link *l)
@@ -132,6 +140,28 @@ static void be_patient__asks_when_told_or_later(void **state)
 	assert_true(cn_poller_poll(poller, 119 * CN_MS) > 0);
 	assert_int_equal(fake.asked, 3);
 	assert_false(cn_poller_blocked(poller));
+}
+
+static void spin__sends_before_it_looks_again(void **state)
+{
+	(void)state;
+	fake.room = 10;
+	assert_true(cn_poller_spin(poller, CN_MS) > 0);
+	assert_int_equal(fake.taken, 1);
+	assert_int_equal(fake.looked, 1);
+}
+
+static void spin__looks_until_a_frame_comes(void **state)
+{
+	(void)state;
+	fake.room = 10;
+	cn_poller_poll(poller, CN_MS);
+	fake.looked = 0;
+	fake.comes_at = 5;
+	assert_int_equal(cn_poller_spin(poller, CN_MS), 1);
+	assert_int_equal(fake.looked, 5);
+	assert_int_equal(cn_poller_spin(poller, CN_MS), 0);
+	assert_true(fake.looked > 10 && fake.looked < 1000);
 }
 
 /* ---- batches --------------------------------------------------------------------------- */
@@ -276,6 +306,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(turn__a_link_that_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(be_patient__asks_when_told_or_later, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(spin__sends_before_it_looks_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(spin__looks_until_a_frame_comes, setup, teardown),
 		cmocka_unit_test(batch__ends_with_a_super_frame),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lib/util: parsing of numbers, rates, sizes and names; errors; the log callback. */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,6 +131,11 @@ static void valid_name__length_and_letters(void **state)
 	assert_false(cn_valid_name("two words"));
 	assert_false(cn_valid_name("new\nline"));
 	assert_false(cn_valid_name("\xc3\xa4"));
+	for (int i = 1; i < 256; i++) {
+		const char name[] = { (char)i, '\0' };
+
+		assert_int_equal(cn_valid_name(name), isalnum(i) || strchr("._:@/-", i) != NULL);
+	}
 }
 
 static void fail__writes_code_and_message(void **state)

@@ -24,19 +24,23 @@ void cn_engine_config_init(struct cn_engine_config *c)
 
 uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window)
 {
-	uint32_t limit = cn_node_window(e->own.node)->limit;
+	uint32_t limit = cn_node_window(e->own.node)->limit, quantum;
 
 	limit = window < limit ? window : limit;
 	if (e->config.node.encapsulation == CN_ENCAPSULATION_RAW || limit < 16) {
 		return 1;
 	}
-	return limit / 8 < e->burst ? limit / 8 : e->burst;
+	quantum = limit < e->brief ? limit : e->brief;
+	quantum = limit / 8 > quantum ? limit / 8 : quantum;
+	return quantum < e->burst ? quantum : e->burst;
 }
 
+#define BRIEF_TIME     (100 * CN_US)
 #define BURST_TIME     (500 * CN_US)
 #define FRAME_OVERHEAD 38 /* bytes of a link's time besides the MTU: headers, preamble, gap */
 
-static uint32_t burst(const struct cn_engine_config *c)
+/* Frames that the link carries in this time: 1 to CN_SUPER_FRAME_MAX. */
+static uint32_t frames_in(const struct cn_engine_config *c, cn_time time)
 {
 	uint64_t rate = c->rate, frames;
 
@@ -45,7 +49,7 @@ static uint32_t burst(const struct cn_engine_config *c)
 
 		rate = known != 0 ? known : rate;
 	}
-	frames = rate / 8 * BURST_TIME / (1000 * CN_MS) / (c->node.mtu + FRAME_OVERHEAD);
+	frames = rate / 8 * time / (1000 * CN_MS) / (c->node.mtu + FRAME_OVERHEAD);
 	return rate == 0 || frames > CN_SUPER_FRAME_MAX ? CN_SUPER_FRAME_MAX
 	       : frames > 0				? (uint32_t)frames
 							: 1;
@@ -187,7 +191,8 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	e->config = *c;
 	e->window = node_window(c);
 	cn_adaptive_window_init(&e->adaptive);
-	e->burst = burst(c);
+	e->brief = frames_in(c, BRIEF_TIME);
+	e->burst = frames_in(c, BURST_TIME);
 	e->topology = cn_topo_hash(c->topo);
 	e->deadline = CN_NEVER;
 	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
@@ -294,7 +299,8 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 	e->config.window = window;
 	e->window = node_window(&e->config);
 	cn_adaptive_window_init(&e->adaptive);
-	e->burst = burst(&e->config);
+	e->brief = frames_in(&e->config, BRIEF_TIME);
+	e->burst = frames_in(&e->config, BURST_TIME);
 	e->topology = cn_topo_hash(topo);
 	cn_node_window(e->own.node)->limit = window != COLLNET_WINDOW_AUTO ? window
 									   : COLLNET_WINDOW_OFF;

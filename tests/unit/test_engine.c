@@ -317,17 +317,20 @@ static void engine__quantum(void **state)
 		{ COLLNET_WINDOW_OFF, 5, 1 },
 		{ 5, COLLNET_WINDOW_OFF, 1 },
 		{ COLLNET_WINDOW_OFF, 15, 1 },
-		{ COLLNET_WINDOW_OFF, 21, 2 },
-		{ 176, 400, 22 },
+		{ COLLNET_WINDOW_OFF, 21, 21 },
+		{ 176, 400, CN_SUPER_FRAME_MAX },
 		{ 500, COLLNET_WINDOW_OFF, CN_SUPER_FRAME_MAX },
 	};
 	static const struct {
 		uint64_t rate;
-		uint32_t quantum;
+		uint32_t quantum, of_21; /* without a window, and with one of 21 frames */
 	} bursts[] = {
-		{ 10000000, 1 },	   { 100000000, 4 },
-		{ 1000000000, 40 },	   { 2500000000, CN_SUPER_FRAME_MAX },
-		{ 0, CN_SUPER_FRAME_MAX },
+		{ 10000000, 1, 1 },
+		{ 100000000, 4, 2 },
+		{ 1000000000, 40, 8 },
+		{ 2500000000, CN_SUPER_FRAME_MAX, 20 },
+		{ 10000000000, CN_SUPER_FRAME_MAX, 21 },
+		{ 0, CN_SUPER_FRAME_MAX, 21 },
 	};
 	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
 	struct cn_engine *e = w->engines[0];
@@ -345,6 +348,7 @@ static void engine__quantum(void **state)
 		e->config.rate = bursts[i].rate;
 		cn_engine_reconfigure(e, NULL, COLLNET_WINDOW_OFF);
 		assert_int_equal(cn_engine_quantum(e, COLLNET_WINDOW_OFF), bursts[i].quantum);
+		assert_int_equal(cn_engine_quantum(e, 21), bursts[i].of_21);
 	}
 	engine_fixture_free(w);
 }

@@ -49,20 +49,22 @@ static int check_team(struct collnet_team *t, struct cn_err *err)
 
 static struct collnet_request *find_free(struct collnet *c)
 {
-	struct collnet_request *r = NULL;
-
-	for (uint32_t i = 0; i < CN_MSG_REQUESTS && r == NULL; i++) {
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		if (c->requests[i].state == CN_REQUEST_FREE) {
-			r = &c->requests[i];
+			return &c->requests[i];
 		}
 	}
-	for (uint32_t i = 0; i < CN_MSG_REQUESTS && r == NULL; i++) {
-		if (c->requests[i].state == CN_REQUEST_DETACHED) {
-			r = &c->requests[i];
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		struct collnet_request *r = &c->requests[i];
+
+		if (r->state == CN_REQUEST_DETACHED) {
 			cn_wait_for_buffered(r->team);
+			if (r->state == CN_REQUEST_FREE) { /* no other thread was faster */
+				return r;
+			}
 		}
 	}
-	return r;
+	return NULL;
 }
 
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,

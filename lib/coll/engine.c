@@ -55,6 +55,12 @@ static uint32_t frames_in(const struct cn_engine_config *c, cn_time time)
 							: 1;
 }
 
+static void measure_link(struct cn_engine *e)
+{
+	e->brief = e->config.topo != NULL ? frames_in(&e->config, BRIEF_TIME) : 0;
+	e->burst = frames_in(&e->config, BURST_TIME);
+}
+
 static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
 	if (rx->len == 0) {
@@ -191,8 +197,7 @@ int cn_engine_new(const struct cn_engine_config *c, struct cn_engine **out, stru
 	e->config = *c;
 	e->window = node_window(c);
 	cn_adaptive_window_init(&e->adaptive);
-	e->brief = frames_in(c, BRIEF_TIME);
-	e->burst = frames_in(c, BURST_TIME);
+	measure_link(e);
 	e->topology = cn_topo_hash(c->topo);
 	e->deadline = CN_NEVER;
 	e->teams = calloc(c->max_teams, sizeof(struct cn_team *));
@@ -299,8 +304,7 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 	e->config.window = window;
 	e->window = node_window(&e->config);
 	cn_adaptive_window_init(&e->adaptive);
-	e->brief = frames_in(&e->config, BRIEF_TIME);
-	e->burst = frames_in(&e->config, BURST_TIME);
+	measure_link(e);
 	e->topology = cn_topo_hash(topo);
 	cn_node_window(e->own.node)->limit = window != COLLNET_WINDOW_AUTO ? window
 									   : COLLNET_WINDOW_OFF;

@@ -30,7 +30,8 @@ struct cn_engine {
 	struct collnet_stats ended;		/* counters of transports that have ended */
 	uint32_t window; /* W_g: by Eq. 4, or as configured; COLLNET_WINDOW_OFF */
 	struct cn_adaptive_window adaptive; /* of exchanges whose network is not known */
-	uint32_t brief, burst;	/* frames that the link carries in BRIEF_TIME and BURST_TIME */
+	uint32_t brief, burst;	/* frames that the link carries in BRIEF_TIME, if the network is
+				 * known, and in BURST_TIME */
 	struct cn_team **teams; /* [max_teams]; NULL: free */
 	uint32_t places;	/* from there on, all are free */
 	uint32_t nteams;
@@ -51,9 +52,9 @@ struct cn_engine {
  * How many frames in a row go to one node before the next one has its turn, so that the link can
  * send them as a super-frame: an eighth of this window and of W_g, since what a port receives in a
  * burst is the smaller the smaller the ports' buffers are, from which W_g follows, or what the link
- * carries in a tenth of a millisecond, up to the window; and no more than it carries in half a
- * millisecond, as the bursts of two nodes keep each other waiting at a port (TCP sizes its
- * super-frames by time, too). 1 where the link sends single frames.
+ * carries in a tenth of a millisecond, up to the window, if the network is known; and no more than
+ * it carries in half a millisecond, as the bursts of two nodes keep each other waiting at a port
+ * (TCP sizes its super-frames by time, too). 1 where the link sends single frames.
  */
 uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window);
 /* A deadline was added or removed. */

@@ -317,13 +317,13 @@ static void engine__quantum(void **state)
 		{ COLLNET_WINDOW_OFF, 5, 1 },
 		{ 5, COLLNET_WINDOW_OFF, 1 },
 		{ COLLNET_WINDOW_OFF, 15, 1 },
-		{ COLLNET_WINDOW_OFF, 21, 21 },
-		{ 176, 400, CN_SUPER_FRAME_MAX },
+		{ COLLNET_WINDOW_OFF, 21, 2 },
+		{ 176, 400, 22 },
 		{ 500, COLLNET_WINDOW_OFF, CN_SUPER_FRAME_MAX },
 	};
 	static const struct {
 		uint64_t rate;
-		uint32_t quantum, of_21; /* without a window, and with one of 21 frames */
+		uint32_t quantum, of_21; /* without a window; with one of 21, on a known network */
 	} bursts[] = {
 		{ 10000000, 1, 1 },
 		{ 100000000, 4, 2 },
@@ -334,8 +334,10 @@ static void engine__quantum(void **state)
 	};
 	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
 	struct cn_engine *e = w->engines[0];
+	struct cn_topo *known;
 
 	(void)state;
+	assert_int_equal(cn_topo_shape("2", 0, 43, 0, 45, &known, NULL), COLLNET_OK);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		cn_node_window(e->own.node)->limit = rows[i].limit;
 		e->config.node.encapsulation = CN_ENCAPSULATION_RAW;
@@ -348,9 +350,12 @@ static void engine__quantum(void **state)
 		e->config.rate = bursts[i].rate;
 		cn_engine_reconfigure(e, NULL, COLLNET_WINDOW_OFF);
 		assert_int_equal(cn_engine_quantum(e, COLLNET_WINDOW_OFF), bursts[i].quantum);
+		assert_int_equal(cn_engine_quantum(e, 21), bursts[i].quantum < 2 ? 1 : 2);
+		cn_engine_reconfigure(e, known, COLLNET_WINDOW_OFF);
 		assert_int_equal(cn_engine_quantum(e, 21), bursts[i].of_21);
 	}
 	engine_fixture_free(w);
+	cn_topo_free(known);
 }
 
 /* Acknowledgements in ten gathers after one. */

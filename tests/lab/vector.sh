@@ -40,13 +40,6 @@ for net in "--shape 4x2" "--shape 16" "--shape 8x2" "--shape 3x2 --ranks-per-nod
 	vector "uneven hot fan" --json --rate 20mbit $net
 	grep '"ports"' out >ports
 	[ -s ports ] || { cat out; fail "no ports: $net"; }
-	# Known: one in twenty runs loses a few frames where nodes have two ranks, on a busy machine.
-	grep -q '"drops_total":0' ports || {
-		echo "again: frames were lost in ports: $net"
-		# shellcheck disable=SC2086
-		vector "uneven hot fan" --json --rate 20mbit $net
-		grep '"ports"' out >ports
-	}
 	what="$net: vector uneven hot fan"
 	no_drops
 done

@@ -8,15 +8,6 @@
 need_lab
 need buffered
 
-# try RANKS OPTION...
-try() {
-	want=$1
-	shift
-	collnet lab run --timeout 60 "$patient" "$@" -- buffered >out 2>&1 || { cat out; fail "$*"; }
-	[ "$(grep -c ': done$' out)" -eq "$want" ] || { cat out; fail "not $want ranks: $*"; }
-	echo "ok: $*"
-}
-
-try 4 --shape 2x2 --rate 100mbit
-try 6 --shape 3 --ranks-per-node 2 --rate none
-try 2 --shape 2 --rate 100mbit --loss 2%
+every_rank 4 buffered --shape 2x2 --rate 100mbit
+every_rank 6 buffered --shape 3 --ranks-per-node 2 --rate none
+every_rank 2 buffered --shape 2 --rate 100mbit --loss 2%

@@ -38,6 +38,17 @@ need_lab() {
 # shellcheck disable=SC2034 # by those that read this file
 patient=--daemon-arg=--peer-timeout=5000
 
+# every_rank RANKS PROGRAM OPTION...: in the lab, the program ends well, and each of so many ranks says
+# that it is done. What they print is in `out`. PROGRAM may have arguments.
+every_rank() {
+	want=$1 program=$2
+	shift 2
+	# shellcheck disable=SC2086 # a list of words
+	collnet lab run --timeout 60 "$patient" "$@" -- $program >out 2>&1 || { cat out; fail "$program: $*"; }
+	[ "$(grep -c ': done$' out)" -eq "$want" ] || { cat out; fail "$program: not $want ranks: $*"; }
+	echo "ok: $program: $*"
+}
+
 # Python finds the installed package.
 python_package() {
 	for PYTHONPATH in "$(dirname "$(command -v collnet)")"/../lib/python3*/*-packages; do

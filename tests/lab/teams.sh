@@ -8,11 +8,10 @@ need teams
 
 # try RANKS OPTION...
 try() {
-	want=$1
+	ranks=$1
 	shift
-	collnet lab run --timeout 60 --rate none "$patient" "$@" -- teams >out 2>&1 || { cat out; fail "$*"; }
-	[ "$(grep -c ': done$' out)" -eq "$want" ] || { cat out; fail "not $want ranks: $*"; }
-	echo "ok: $*: $(grep 'per team' out)"
+	every_rank "$ranks" teams --rate none "$@"
+	grep 'per team' out
 }
 
 try 3 --shape 3

@@ -9,12 +9,8 @@ need threads
 
 # try RANKS PROGRAM OPTION...
 try() {
-	want=$1 program=$2
-	shift 2
-	collnet lab run --timeout 60 "$patient" "$@" -- $program >out 2>&1 || { cat out; fail "$program: $*"; }
-	[ "$(grep -c ': done$' out)" -eq "$want" ] || { cat out; fail "not $want ranks: $*"; }
+	every_rank "$@"
 	! grep -q 'ThreadSanitizer' out || { cat out; fail "a data race: $*"; }
-	echo "ok: $program: $*"
 }
 
 try 3 threads --shape 3 --rate none

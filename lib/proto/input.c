@@ -11,6 +11,7 @@ static void take_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 		p->ack_due = true;
 		cn_peer_ready(p);
 	}
+	cn_receiver_announced(p, w->seq);
 	if ((w->flags & CN_FLAG_MTU_PROBE) != 0) {
 		cn_path_probed(p, w->stream,
 			       cn_encapsulation_bytes(p->node->config.encapsulation) +
@@ -35,8 +36,6 @@ static void take_ack(struct cn_peer *p, const struct cn_wire *w, size_t len)
 		cn_sender_nak(p, w->stream);
 	} else if (p->tx.rnr_until != 0) {
 		cn_sender_ready(p);
-	} else if ((w->flags & CN_FLAG_ACKREQ) != 0 || cn_tlp_answered(p)) {
-		cn_sender_tlp(p);
 	}
 }
 

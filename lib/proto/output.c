@@ -116,7 +116,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 			     .port_to = p->port,
 			     .port_from = n->config.port,
 			     .session = p->session_out,
-			     .seq = p->tx.queue.end,
+			     .seq = p->tx.queue.next,
 			     .ack = p->rx.expected };
 
 	if (p->rnr_due) {
@@ -149,7 +149,7 @@ static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 			     .port_to = p->port,
 			     .port_from = n->config.port,
 			     .session = p->session_out,
-			     .seq = p->tx.queue.end,
+			     .seq = p->tx.queue.next,
 			     .ack = p->rx.expected,
 			     .stream = stream };
 

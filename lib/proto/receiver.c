@@ -5,7 +5,8 @@
  * cn_ack_every() frames, after ack_delay, or at once where a frame requests it.
  *
  * A gap is a loss when the reordering threshold or the reordering timeout is reached, or a frame
- * comes that cannot be buffered; then it sends one negative acknowledgement with the SACK bitmap.
+ * comes that cannot be buffered; then it sends one negative acknowledgement with the SACK bitmap. A
+ * later frame shows the gap, or the number of an acknowledgement.
  */
 #include "proto/receiver.h"
 
@@ -25,6 +26,7 @@ void cn_receiver_init(struct cn_peer *p, uint32_t first)
 
 	p->rx = (struct cn_receiver){
 		.expected = first,
+		.announced = first,
 		.reorder = reorder,
 		.ack_at = CN_NEVER,
 		.nak_at = CN_NEVER,
@@ -132,10 +134,29 @@ static void take_early(struct cn_peer *p, const struct cn_wire *w, const uint8_t
 	r->last_early = w->seq;
 }
 
+/* Whether a frame before one that was sent has not come. */
+static bool is_missing(const struct cn_receiver *r)
+{
+	return r->reorder.count > 0 || cn_serial_before(r->expected, r->announced);
+}
+
+/* What was lost at the end of a stream no later frame shows. Once a NAK was sent, this may be from
+ * before it came; and what was sent then may be lost once more. */
+void cn_receiver_announced(struct cn_peer *p, uint32_t next)
+{
+	struct cn_receiver *r = &p->rx;
+
+	r->announced = next;
+	if (is_missing(r) && !r->rnr && r->nak_at == CN_NEVER) {
+		r->nak_at = p->node->now + (r->nak_sent ? r->nak_wait : reordering_timeout);
+		cn_peer_reschedule(p);
+	}
+}
+
 void cn_receiver_nak_timeout(struct cn_peer *p)
 {
 	p->rx.nak_at = CN_NEVER;
-	if (!p->rx.rnr) {
+	if (!p->rx.rnr && is_missing(&p->rx)) {
 		nak_now(p, p->rx.nak_sent);
 	}
 }

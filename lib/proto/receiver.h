@@ -26,8 +26,9 @@ struct cn_receiver {
 	bool nak_sent;	     /* for it */
 	bool overflow;	     /* a frame beyond it was not buffered: no SACK, all must come again */
 	uint32_t last_early; /* number of the last frame that came beyond it */
-	/* The reordering timeout or, once a NAK was sent, its repetition. CN_NEVER: the reorder
-	 * buffer is empty. */
+	uint32_t announced;  /* all before it were sent, by the last acknowledgement of the peer */
+	/* The reordering timeout or, once a NAK was sent, its repetition. CN_NEVER: no frame is
+	 * known to be missing. */
 	cn_time nak_at;
 	cn_time nak_wait; /* until the repetition; doubles */
 
@@ -39,6 +40,8 @@ void cn_receiver_init(struct cn_peer *p, uint32_t first);
 void cn_receiver_free(struct cn_peer *p);
 /* A reliable frame of the session came. */
 void cn_receiver_data(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload);
+/* An acknowledgement of the peer came: it has sent all frames before number `next`. */
+void cn_receiver_announced(struct cn_peer *p, uint32_t next);
 void cn_receiver_nak_timeout(struct cn_peer *p); /* nak_at has come */
 void cn_receiver_acked(struct cn_peer *p);	 /* an acknowledgement is being sent */
 /* The CN_SACK_... field of a negative acknowledgement. */

@@ -200,19 +200,6 @@ void cn_sender_nak(struct cn_peer *p, uint32_t sack)
 	cn_peer_reschedule(p);
 }
 
-/* Frames that should have arrived long ago, by the round trip and the probe timeout, are lost;
- * retransmitted ones, too, where the window admits no more of them. */
-void cn_sender_tlp(struct cn_peer *p)
-{
-	const struct cn_rtx_queue *q = &p->tx.queue;
-	cn_time due = 3 * p->tx.rtt.least, least = cn_node_pto(p->node);
-
-	if (q->una != q->end && !cn_sender_retransmits(p) &&
-	    p->node->now - cn_rtx_at(q, q->una)->sent_at > (due > least ? due : least)) {
-		cn_sender_nak(p, 0);
-	}
-}
-
 /* Nothing is lost, and nothing is said of the path. The receiver emptied its reorder buffer. */
 void cn_sender_rnr(struct cn_peer *p)
 {

@@ -50,8 +50,6 @@ void cn_sender_nak(struct cn_peer *p, uint32_t sack);
 void cn_sender_rnr(struct cn_peer *p);
 /* The receiver is ready again. */
 void cn_sender_ready(struct cn_peer *p);
-/* A tail-loss probe came: the receiver waits for data and has nothing beyond `una`. */
-void cn_sender_tlp(struct cn_peer *p);
 /* rto_at has come: the retransmission timeout, or the end of the RNR timeout. */
 void cn_sender_timeout(struct cn_peer *p);
 

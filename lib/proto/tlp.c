@@ -41,18 +41,9 @@ void cn_tlp_expire(struct cn_peer *p)
 		return;
 	}
 	p->ackreq_due = true;
-	p->tlp.asked = true;
 	cn_peer_ready(p);
 	p->tlp.wait = cn_min_time(2 * p->tlp.wait, n->config.dead_after / 5);
 	p->tlp.at = n->now + cn_peer_jitter(p, p->tlp.wait);
-}
-
-bool cn_tlp_answered(struct cn_peer *p)
-{
-	const bool asked = p->tlp.asked;
-
-	p->tlp.asked = false;
-	return asked;
 }
 
 /* While data comes, nobody is probed and no timer per peer runs for it: in an exchange of a

@@ -4,10 +4,9 @@
  *
  * When the last frames of a stream are lost, no later frame shows it. A receiver that waits for
  * data of a peer, while no data has come from anyone for the probe timeout (PTO), sends that peer
- * an acknowledgement that requests one. The sender takes frames that should have arrived for lost
- * and goes back (cn_sender_tlp()). So a lost tail is found much earlier than by the sender's
- * retransmission timeout, which must allow for delayed acknowledgements. The response shows the
- * receiver likewise what it has sent itself, and the peer, which may wait for that, has not got.
+ * an acknowledgement that requests one. The number of each tells the other side what was sent
+ * before it (cn_receiver_announced()). So a lost tail, of either, is found much earlier than by the
+ * sender's retransmission timeout, which must allow for delayed acknowledgements.
  */
 #ifndef CN_TLP_H
 #define CN_TLP_H
@@ -21,7 +20,6 @@ struct cn_peer;
 struct cn_tlp {
 	cn_time at; /* the next probe; CN_NEVER: nobody waits for data, or data comes from others */
 	cn_time wait; /* until it; doubles while nothing comes */
-	bool asked;   /* there was one, and no acknowledgement since */
 };
 
 /* Per node: how long no data has come from anyone. */
@@ -33,10 +31,8 @@ struct cn_idle {
 
 /* The probe timeout. On slow links eight inter-arrival times, for queues are some frames long. */
 cn_time cn_node_pto(const struct cn_node *n);
-void cn_tlp_note_data(struct cn_node *n); /* a reliable frame was accepted */
-void cn_tlp_expire(struct cn_peer *p);	  /* tlp.at has come */
-/* An acknowledgement came. True: the first one since a probe. */
-bool cn_tlp_answered(struct cn_peer *p);
+void cn_tlp_note_data(struct cn_node *n);    /* a reliable frame was accepted */
+void cn_tlp_expire(struct cn_peer *p);	     /* tlp.at has come */
 void cn_tlp_idle_timeout(struct cn_node *n); /* the timer of struct cn_idle has expired */
 
 #endif

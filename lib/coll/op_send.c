@@ -45,14 +45,12 @@ static bool releases_link(const struct cn_op *op, const struct cn_action *a)
 	       a->src.buffer == CN_BUF_NONE;
 }
 
-/* Whether this frame's acknowledgement is to open the window towards its node: at half of it, and
- * when it closes. */
+/* Whether this frame's acknowledgement is to open the window towards its node: twice per window, so
+ * that acknowledgements do not fill the ports that they go back through. */
 static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
 {
-	uint32_t in_flight = cn_peer_in_flight(p) + 1;
-
-	return in_flight >= op->pair_window ||
-	       (op->pair_window >= 4 && in_flight == op->pair_window / 2);
+	return op->pair_window < 4 ? cn_peer_in_flight(p) + 1 >= op->pair_window
+				   : cn_peer_unrequested(p) + 1 >= op->pair_window / 2;
 }
 
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */

@@ -234,6 +234,11 @@ uint32_t cn_peer_in_flight(const struct cn_peer *p)
 	return cn_rtx_in_flight(&p->tx.queue);
 }
 
+uint32_t cn_peer_unrequested(const struct cn_peer *p)
+{
+	return p->tx.queue.end - p->tx.asked;
+}
+
 void cn_peer_request_ack(struct cn_peer *p)
 {
 	if (p->tx.asked == p->tx.queue.una && p->tx.queue.una != p->tx.queue.end) {

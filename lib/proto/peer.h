@@ -48,6 +48,8 @@ void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info
 uint32_t cn_peer_room(struct cn_peer *p);
 /* Frames sent and not acknowledged. */
 uint32_t cn_peer_in_flight(const struct cn_peer *p);
+/* Of these, those sent since the last request of an acknowledgement. */
+uint32_t cn_peer_unrequested(const struct cn_peer *p);
 /*
  * Something waits until fewer frames are in flight to the peer: it is sent an ACK request, unless
  * the acknowledgement of some of them was requested.

@@ -210,7 +210,7 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 	if (op == NULL) {
 		return !c->marked;
 	}
-	op->joins = true;
+	op->joins = !outside; /* whose team number stays free */
 	op->team = m->team;
 	op->parent = m->derived != 0 ? m->parent : CN_MSG_TEAMS;
 	owner = m->derived != 0 ? cn_member_owner(c->teams[m->parent]) : owner_of(c, m->secret);

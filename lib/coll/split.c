@@ -211,6 +211,11 @@ int cn_team_split(struct cn_member *parent, cn_time now, const struct cn_split_c
 	a.send = s->own;
 	a.recv = s->all;
 	r = cn_coll_post(parent, now, &a, &s->done, err);
+	if (r != COLLNET_OK && m != NULL && m->joining == NULL) {
+		m->split = NULL; /* the parent failed, and the new team with it: done was called */
+		free(s);
+		return COLLNET_OK;
+	}
 	if (r != COLLNET_OK) {
 		*out = NULL;
 		if (m != NULL) {
@@ -493,7 +498,8 @@ bool cn_member_in_parent(const struct cn_member *m, const struct cn_member *pare
 {
 	const struct cn_team *t = m->team, *p = parent->team;
 
-	if (!t->wireup.derived || t->parent != p->id || p->state != CN_TEAM_READY) {
+	if (!t->wireup.derived || t->parent != p->id || t->state != CN_TEAM_READY ||
+	    p->state != CN_TEAM_READY) {
 		return false;
 	}
 	for (uint32_t r = 0; r < t->ranks; r++) {

@@ -144,7 +144,10 @@ static void build(struct fixture *w, int i, union cn_msg *m)
 		break;
 	case CN_MSG_JOIN:
 		m->join.team = byte(w) % 16u;
-		m->join.ranks = 1 + byte(w) % 3u;
+		op = byte(w);
+		m->join.ranks = 1 + op % 3u;
+		/* the two are different users: most jobs belong to both */
+		m->join.secret = op < 192 ? CN_OWNER_SECRET | 1 : 0;
 		m->join.rank = byte(w) % m->join.ranks;
 		m->join.timeout_ms = 1 + byte(w);
 		op = byte(w);

@@ -166,11 +166,13 @@ uint16_t cn_endpoint_number(const struct cn_endpoint *ep)
 	return ep->number;
 }
 
-static void end_requests(struct cn_endpoint *ep, cn_time now, int status, const char *text)
+/* notify: the other ends, of messages that are cut off. */
+static void end_requests(struct cn_endpoint *ep, cn_time now, bool notify, int status,
+			 const char *text)
 {
 	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
 		if (ep->sends[i].done != NULL) {
-			cn_send_fail(&ep->sends[i], now, false, status, text);
+			cn_send_fail(&ep->sends[i], now, notify, status, text);
 		}
 	}
 	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
@@ -186,7 +188,7 @@ void cn_endpoint_close(struct cn_endpoint *ep, cn_time now)
 	struct cn_err err;
 
 	cn_fail(&err, COLLNET_EINVAL, "endpoint %u was closed", ep->number);
-	end_requests(ep, now, err.code, err.text);
+	end_requests(ep, now, false, err.code, err.text); /* cn_flow_close() does */
 	cn_ep_unexpected_drop(ep);
 	while (ep->flows != NULL) {
 		cn_flow_close(ep->flows, now);
@@ -209,14 +211,14 @@ void cn_endpoint_close(struct cn_endpoint *ep, cn_time now)
 void cn_endpoints_abort(struct cn_engine *e, int status, const char *text)
 {
 	for (struct cn_endpoint *ep = e->endpoints->list; ep != NULL; ep = ep->next) {
-		end_requests(ep, 0, status, text);
+		end_requests(ep, 0, false, status, text);
 	}
 }
 
 void cn_endpoints_fail(struct cn_engine *e, cn_time now, int status, const char *text)
 {
 	for (struct cn_endpoint *ep = e->endpoints->list; ep != NULL; ep = ep->next) {
-		end_requests(ep, now, status, text);
+		end_requests(ep, now, true, status, text);
 	}
 }
 

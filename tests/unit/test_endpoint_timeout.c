@@ -232,6 +232,39 @@ static void peer__ends(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* The sender's interface goes down in the middle of a message. Once it is up, the receive is told
+ * that the rest does not come, and gets the next message, of another node. */
+static void interface__down(void **state)
+{
+	static const struct cn_hub_faults deaf = { .seed = 1, .loss = 1000000 }, none = { 0 };
+	struct endpoint_fixture *w = endpoint_fixture(3, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7),
+			   *c = endpoint_open_at(w, 2, 9);
+	struct endpoint_request *in = endpoint_recv_at(w, b, 1 << 20, 60 * SECOND), *out, *next;
+
+	(void)state;
+	out = endpoint_send_to(w, a, "b", 7, 1 << 20, 1, 60 * SECOND);
+	for (int i = 0; i < 4; i++) {
+		endpoint_step(w);
+	}
+	cn_hub_set_faults(w->hub, &deaf);
+	cn_engine_fail(w->engine[0], w->now, COLLNET_EIFACE, "interface eth0 is down");
+	endpoint_run(w, 200 * CN_MS);
+	cn_hub_set_faults(w->hub, &none);
+	assert_int_equal(out->status, COLLNET_EIFACE);
+	assert_int_equal(in->ended, 0);
+	next = endpoint_send_to(w, c, "b", 7, 100, 2, 5 * SECOND);
+	endpoint_assert_ok(w, next);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "c", 9, 100, 2);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	endpoint_drop(next);
+	endpoint_one_message(w, a, b, 200000, true);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +274,7 @@ int main(void)
 		cmocka_unit_test(timeout__of_a_receive),
 		cmocka_unit_test(peer__down),
 		cmocka_unit_test(peer__ends),
+		cmocka_unit_test(interface__down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,21 @@ void cn_op_unexpected_received(struct cn_op *op, uint32_t k)
 	}
 }
 
+/* As many nodes in each operation as it takes to come to all of them in CN_UNEXPECTED_RENEW. */
+static void renew_notifications(struct cn_team *t)
+{
+	const uint32_t nodes = t->layout.nnodes,
+		       each = (nodes + CN_UNEXPECTED_RENEW - 1) / CN_UNEXPECTED_RENEW;
+
+	for (uint32_t i = 0; i < each; i++) {
+		const uint32_t k = (t->me + t->nstarted * each + i) % nodes;
+
+		if (k != t->me && cn_unexpected_limit_stale(&t->nodes[k].unexpected, t->nstarted)) {
+			send_started(t, k);
+		}
+	}
+}
+
 void cn_op_unexpected_start(struct cn_op *op)
 {
 	struct cn_team *t = op->team;
@@ -103,6 +118,7 @@ void cn_op_unexpected_start(struct cn_op *op)
 			send_started(t, k);
 		}
 	}
+	renew_notifications(t);
 }
 
 void cn_op_unexpected_explain(const struct cn_op *op, char *text, size_t cap)
@@ -127,8 +143,10 @@ void cn_op_unexpected_explain(const struct cn_op *op, char *text, size_t cap)
 				 "of operations that were not called there",
 				 own, n->name);
 		} else if (s->send != CN_NONE && !cn_op_unexpected_allows(op, k)) {
+			const struct cn_unexpected_limit *u = &n->unexpected;
+
 			snprintf(text, cap, "; node %s has not started operation %u of job %s",
-				 n->name, n->unexpected.sent_first + 1, t->job);
+				 n->name, (u->nsent > 0 ? u->sent_first : u->started) + 1, t->job);
 		}
 	}
 }

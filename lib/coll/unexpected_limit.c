@@ -9,8 +9,11 @@ static bool before(uint32_t a, uint32_t b)
 
 bool cn_unexpected_limit_allows(const struct cn_unexpected_limit *n, uint32_t seq, uint32_t limit)
 {
-	return before(seq, n->started) || n->nsent == 0 ||
-	       (n->nsent < limit && seq - n->sent_first < CN_UNEXPECTED_OPS);
+	if (before(seq, n->started)) {
+		return true;
+	}
+	return seq - n->started < CN_UNEXPECTED_APART &&
+	       (n->nsent == 0 || (n->nsent < limit && seq - n->sent_first < CN_UNEXPECTED_OPS));
 }
 
 void cn_unexpected_limit_sent(struct cn_unexpected_limit *n, uint32_t seq)
@@ -64,6 +67,11 @@ bool cn_unexpected_limit_due(const struct cn_unexpected_limit *n, uint32_t last,
 {
 	return n->nreceived >= after ||
 	       (n->nreceived > 0 && last - n->received_first >= CN_UNEXPECTED_OPS / 2);
+}
+
+bool cn_unexpected_limit_stale(const struct cn_unexpected_limit *n, uint32_t nstarted)
+{
+	return nstarted - n->notified >= CN_UNEXPECTED_RENEW;
 }
 
 void cn_unexpected_limit_notified(struct cn_unexpected_limit *n, uint32_t nstarted)

@@ -16,6 +16,12 @@
  * The frames that the sender counts are among those that the receiver counts as received or will
  * receive, so a sender that waits waits for a call.
  *
+ * Nodes without frames for each other, or operations without frames, are not limited by that, and a
+ * frame has the low bits of its operation's number alone. So no frame is sent of an operation that
+ * is CN_UNEXPECTED_APART or more ahead of those that the receiver is known to have started, and a
+ * node sends STARTED to all others that it has not notified for CN_UNEXPECTED_RENEW operations, to
+ * a few of them in each operation, so that all have their turn within as many.
+ *
  * Numbers of operations are those of cn_member.posted, and wrap.
  */
 #ifndef CN_UNEXPECTED_LIMIT_H
@@ -23,7 +29,9 @@
 
 #include "util/util.h"
 
-#define CN_UNEXPECTED_OPS 32u
+#define CN_UNEXPECTED_OPS   32u
+#define CN_UNEXPECTED_APART 1536u
+#define CN_UNEXPECTED_RENEW 512u
 
 /* Between this node and another one, in both directions. */
 struct cn_unexpected_limit {
@@ -47,6 +55,8 @@ bool cn_unexpected_limit_received(struct cn_unexpected_limit *n, uint32_t seq, u
 				  uint32_t after);
 /* Whether STARTED is due, after so many frames, with `last` as above. */
 bool cn_unexpected_limit_due(const struct cn_unexpected_limit *n, uint32_t last, uint32_t after);
+/* Whether STARTED is due for the numbers' sake, when so many operations have started here. */
+bool cn_unexpected_limit_stale(const struct cn_unexpected_limit *n, uint32_t nstarted);
 /* STARTED was sent: so many operations have started here. */
 void cn_unexpected_limit_notified(struct cn_unexpected_limit *n, uint32_t nstarted);
 

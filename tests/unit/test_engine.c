@@ -391,6 +391,54 @@ static void engine__one_frame_is_acknowledged_later(void **state)
 	engine_fixture_free(w);
 }
 
+/* A rank alone calls, and it ends. */
+static void call_alone(struct engine_fixture *w, uint32_t rank, const struct cn_coll_args *a)
+{
+	struct cn_err err = { 0 };
+
+	if (engine_post(w, rank, 0, a, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	while (w->rank[rank].op[0].calls == 0 && engine_step(w, w->now + SECOND)) {
+	}
+	if (w->rank[rank].op[0].calls == 0 || w->rank[rank].op[0].status != COLLNET_OK) {
+		fail_msg("rank %u: %s", rank, w->rank[rank].op[0].text);
+	}
+}
+
+/* Operations without frames end on one node, so many that numbers on the wire wrap, before the
+ * other one calls. */
+static void engine__ranks_far_apart(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_coll_args empty = { .op = CN_OP_ALLREDUCE,
+				      .window = COLLNET_WINDOW_AUTO,
+				      .deadline = CN_NEVER },
+			    bcast = { .op = CN_OP_BCAST,
+				      .window = COLLNET_WINDOW_AUTO,
+				      .bytes = 100,
+				      .deadline = CN_NEVER };
+	struct cn_err err = { 0 };
+
+	(void)state;
+	engine_join_all(w, 1, false, "apart");
+	w->number++;
+	for (uint32_t r = 0; r < 2; r++) {
+		for (uint32_t i = 0; i < 5000; i++) {
+			call_alone(w, r, &empty);
+		}
+		assert_int_equal(engine_post(w, r, 0, &bcast, &err), COLLNET_OK);
+		engine_run(w, SECOND);
+	}
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(w->rank[r].op[0].calls, 1);
+		engine_check(w, r, 0, &bcast);
+	}
+	engine_collective(w, &bcast, SECOND);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +455,7 @@ int main(void)
 		cmocka_unit_test(engine__too_many_operations),
 		cmocka_unit_test(engine__quantum),
 		cmocka_unit_test(engine__one_frame_is_acknowledged_later),
+		cmocka_unit_test(engine__ranks_far_apart),
 	};
 
 	print_message("seed %u\n", SEED);

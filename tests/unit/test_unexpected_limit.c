@@ -59,6 +59,22 @@ static void unexpected_limit__bounds_operations(void **state)
 }
 
 /* STARTED is due after so many frames, unless a frame to the other node showed it. */
+/* Of an operation that the receiver might take for an earlier one no frame is sent. */
+static void unexpected_limit__bounds_numbers(void **state)
+{
+	struct cn_unexpected_limit n = { 0 };
+
+	(void)state;
+	assert_true(cn_unexpected_limit_allows(&n, CN_UNEXPECTED_APART - 1, LIMIT));
+	assert_false(cn_unexpected_limit_allows(&n, CN_UNEXPECTED_APART, LIMIT));
+	cn_unexpected_limit_started(&n, 1);
+	assert_true(cn_unexpected_limit_allows(&n, CN_UNEXPECTED_APART, LIMIT));
+	assert_false(cn_unexpected_limit_stale(&n, CN_UNEXPECTED_RENEW - 1));
+	assert_true(cn_unexpected_limit_stale(&n, CN_UNEXPECTED_RENEW));
+	cn_unexpected_limit_notified(&n, CN_UNEXPECTED_RENEW);
+	assert_false(cn_unexpected_limit_stale(&n, CN_UNEXPECTED_RENEW));
+}
+
 static void unexpected_limit__started_is_due(void **state)
 {
 	struct cn_unexpected_limit n = { 0 };
@@ -124,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unexpected_limit__bounds_frames),
 		cmocka_unit_test(unexpected_limit__bounds_operations),
+		cmocka_unit_test(unexpected_limit__bounds_numbers),
 		cmocka_unit_test(unexpected_limit__started_is_due),
 		cmocka_unit_test(unexpected_limit_due__by_operations),
 		cmocka_unit_test(unexpected_limit_received__by_operations),

@@ -305,6 +305,7 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	struct cn_err err;
 	struct cn_call call;
 	bool send_ok, recv_ok, scratch_ok;
+	void *send;
 	int rc = COLLNET_OK;
 
 	if (member == NULL && lost_team(c, m->team)) {
@@ -339,8 +340,12 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		op_free(op);
 		return violation(c, "blocks outside its regions");
 	}
-	a.send = cn_mapping_resolve(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
-	a.recv = cn_mapping_resolve(c, &m->recv, cn_call_recv_bytes(&call), &op->recv, &recv_ok);
+	send = cn_mapping_resolve(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
+	a.send = send;
+	recv_ok = cn_call_only_sends(&call);
+	a.recv = recv_ok ? send
+			 : cn_mapping_resolve(c, &m->recv, cn_call_recv_bytes(&call), &op->recv,
+					      &recv_ok);
 	a.scratch = cn_mapping_resolve(c, &m->scratch, cn_call_scratch_bytes(&call), &op->scratch,
 				       &scratch_ok);
 	a.reducer = cn_op_reduces(a.op) ? cn_combine_by(op, &a, &call) : NULL;

@@ -224,15 +224,15 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	struct cn_daemon_side *d = t->c->impl;
 	const struct cn_call call = cn_coll_shape(t, a);
 	const uint64_t own = cn_call_in_place(&call), in_len = cn_call_send_bytes(&call);
-	const bool vector = cn_op_is_vector(a->op);
+	const bool vector = cn_op_is_vector(a->op), only_sends = cn_call_only_sends(&call);
 	const bool swaps = cn_call_swaps(&call, a->send, a->recv);
-	const bool in_place = !swaps && !vector && own != UINT64_MAX && in_len > 0 &&
+	const bool in_place = !swaps && !vector && !only_sends && own != UINT64_MAX && in_len > 0 &&
 			      a->send == (const char *)a->recv + own;
 	struct cn_staging mem = {
 		.in = a->send,
-		.out = a->recv,
+		.out = only_sends ? NULL : a->recv,
 		.in_len = in_place ? 0 : in_len,
-		.out_len = cn_call_recv_bytes(&call),
+		.out_len = only_sends ? 0 : cn_call_recv_bytes(&call),
 		.blocks = vector ? &a->blocks : NULL,
 		.ranks = t->ranks,
 		.scratch_len = cn_call_scratch_bytes(&call),

@@ -152,6 +152,11 @@ uint64_t cn_call_scratch_bytes(const struct cn_call *c);
 /* Whether the rank needs blocks.send, blocks.recv: [ranks]. */
 bool cn_call_send_blocks(const struct cn_call *c);
 bool cn_call_recv_blocks(const struct cn_call *c);
+/* Whether nothing is written to the rank's recv, which is its send: the root of a broadcast. */
+static inline bool cn_call_only_sends(const struct cn_call *c)
+{
+	return c->op == CN_OP_BCAST && c->rank == c->root;
+}
 /* The offset in recv at which send may be the same memory; UINT64_MAX: there is none. */
 uint64_t cn_call_in_place(const struct cn_call *c);
 /*

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "collnet/collnet.h"
 
 #define ROUNDS	  300
 #define AT_ONCE	  8 /* of one team, that return before they have ended */
 #define BYTES_MAX 4097u
+#define CONSTANT  300000u
 
 static collnet_t *c;
 static collnet_team_t *t;
@@ -60,7 +62,7 @@ static collnet_team_t *duplicate(void)
 /* Rank 0 calls last. The first test of the others' requests finds them complete. */
 static void complete_at_once(void)
 {
-	collnet_team_t *team = duplicate();
+	collnet_team_t *team = duplicate(), *other = duplicate();
 	collnet_request_t *q;
 
 	for (unsigned r = 0; r < AT_ONCE && rank != 0; r++) {
@@ -69,13 +71,50 @@ static void complete_at_once(void)
 		CHECK(collnet_test(q) == COLLNET_OK);
 		memset(mine, 0xff, 100); /* before the daemon runs, as a rule */
 	}
+	/* Rank 0's part of a broadcast is complete, too, though no other rank has called. */
+	for (unsigned r = 0; r < AT_ONCE && rank == 0; r++) {
+		fill(mine, 100, r);
+		CHECK(collnet_ibcast(other, mine, 100, 0, NULL, &q) == COLLNET_OK);
+		CHECK(collnet_test(q) == COLLNET_OK);
+		memset(mine, 0xff, 100);
+	}
 	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 	for (unsigned r = 0; r < AT_ONCE && rank == 0; r++) {
 		fill(mine, 100, r);
 		CHECK(collnet_gather(team, mine, all, 100, 0, NULL) == COLLNET_OK);
 		check_gathered(0, 100, r);
 	}
+	for (unsigned r = 0; r < AT_ONCE && rank != 0; r++) {
+		CHECK(collnet_bcast(other, mine, 100, 0, NULL) == COLLNET_OK);
+		for (size_t k = 0; k < 100; k++) {
+			CHECK(mine[k] == pattern(0, k, r));
+		}
+	}
+	collnet_team_destroy(other);
 	collnet_team_destroy(team);
+}
+
+/* A root only reads what it broadcasts: the memory may be read-only. */
+static void broadcast_of_a_constant(void)
+{
+	static const size_t sizes[] = { 1, 1024, 1025, CONSTANT };
+	const size_t length = CONSTANT;
+	unsigned char *constant = mmap(NULL, length, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(constant != MAP_FAILED);
+	fill(constant, length, 3);
+	if (rank == 0) {
+		CHECK(mprotect(constant, length, PROT_READ) == 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		CHECK(collnet_bcast(t, constant, sizes[i], 0, NULL) == COLLNET_OK);
+		for (size_t k = 0; k < sizes[i]; k++) {
+			CHECK(constant[k] == pattern(0, k, 3));
+		}
+	}
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
+	munmap(constant, length);
 }
 
 /* Operations of every kind back to back, of blocks around the longest that is copied. */
@@ -156,6 +195,7 @@ int main(void)
 	CHECK(ranks >= 2 && mine != NULL && all != NULL);
 	complete_at_once();
 	back_to_back();
+	broadcast_of_a_constant();
 	free(mine);
 	mine = collnet_alloc(c, BYTES_MAX);
 	CHECK(mine != NULL);

@@ -358,6 +358,9 @@ void cn_request_done(struct collnet_request *r, int status, const char *text);
 
 /* Until the backend has ended all requests of the team that are buffered. */
 void cn_wait_for_buffered(struct collnet_team *t);
+/* Until a request is free, or none is buffered that was collected. Of any team: it may be
+ * destroyed meanwhile. */
+void cn_wait_for_free(struct collnet *c);
 /* Waits to the end of the operation, collects and frees. */
 int cn_request_finish(struct collnet_request *r);
 /* Takes the lock. COLLNET_EINVAL: NULL, or it was collected; then the lock is not held. Also of a

@@ -33,6 +33,10 @@ static int check_team(struct collnet_team *t, struct cn_err *err)
 {
 	if (t->outstanding >= COLLNET_OUTSTANDING_MAX && t->buffered > 0) {
 		cn_wait_for_buffered(t);
+		if (t->c->gone.code != COLLNET_OK) {
+			*err = t->c->gone;
+			return err->code;
+		}
 	}
 	if (t->delayed.code != COLLNET_OK) {
 		*err = t->delayed;
@@ -52,16 +56,6 @@ static struct collnet_request *find_free(struct collnet *c)
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		if (c->requests[i].state == CN_REQUEST_FREE) {
 			return &c->requests[i];
-		}
-	}
-	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		struct collnet_request *r = &c->requests[i];
-
-		if (r->state == CN_REQUEST_DETACHED) {
-			cn_wait_for_buffered(r->team);
-			if (r->state == CN_REQUEST_FREE) { /* no other thread was faster */
-				return r;
-			}
 		}
 	}
 	return NULL;
@@ -85,6 +79,14 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 		return NULL;
 	}
 	r = find_free(c);
+	if (r == NULL) {
+		cn_wait_for_free(c);
+		if (c->gone.code != COLLNET_OK) {
+			*err = c->gone;
+			return NULL;
+		}
+		r = find_free(c);
+	}
 	if (r == NULL) {
 		cn_fail(err, COLLNET_ELIMIT,
 			"all %u requests of this context are in use: collnet_wait() for those of "

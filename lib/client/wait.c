@@ -21,7 +21,22 @@ struct set {
 	size_t n;
 	bool any;			     /* one that has ended is enough */
 	const struct collnet_team *buffered; /* instead of these: those of the team that are */
+	const struct collnet *full; /* instead: one of them that is buffered and was collected */
 };
+
+/* Whether a request is free, or none will be by itself. */
+static bool has_free(const struct collnet *c)
+{
+	bool detached = false;
+
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		if (c->requests[i].state == CN_REQUEST_FREE) {
+			return true;
+		}
+		detached |= c->requests[i].state == CN_REQUEST_DETACHED;
+	}
+	return !detached;
+}
 
 static bool is_over(const struct set *s)
 {
@@ -29,6 +44,9 @@ static bool is_over(const struct set *s)
 
 	if (s->buffered != NULL) {
 		return s->buffered->buffered == 0;
+	}
+	if (s->full != NULL) {
+		return has_free(s->full);
 	}
 	for (size_t i = 0; i < s->n; i++) {
 		const struct collnet_request *r = s->requests[i];
@@ -149,25 +167,38 @@ static bool wait_within(struct collnet *c, const struct set *s, uint32_t timeout
 	return true;
 }
 
-void cn_wait_for_buffered(struct collnet_team *t)
+/* Until the set is over that is made of buffered requests: of team t, or of all (NULL). */
+static void wait_for_ends(struct collnet *c, const struct set *s, const struct collnet_team *t)
 {
-	struct collnet *c = t->c;
-	const struct set s = { NULL, 0, false, t };
 	cn_time end = 0;
 
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		if (c->requests[i].team == t && c->requests[i].buffered) {
+		if (c->requests[i].buffered && (t == NULL || c->requests[i].team == t)) {
 			end = later(end, &c->requests[i]);
 		}
 	}
-	if (!wait_for(c, &s, end)) {
+	if (!wait_for(c, s, end)) {
 		c->backend->give_up(c, "an operation did not end");
 	}
 }
 
+void cn_wait_for_buffered(struct collnet_team *t)
+{
+	const struct set s = { .buffered = t };
+
+	wait_for_ends(t->c, &s, t);
+}
+
+void cn_wait_for_free(struct collnet *c)
+{
+	const struct set s = { .full = c };
+
+	wait_for_ends(c, &s, NULL);
+}
+
 int cn_request_finish(struct collnet_request *r)
 {
-	const struct set s = { &r, 1, false, NULL };
+	const struct set s = { .requests = &r, .n = 1 };
 
 	wait_within(r->c, &s, 0);
 	return collect(r);
@@ -190,7 +221,7 @@ int cn_request_enter(struct collnet_request *r)
 
 int collnet_test(collnet_request_t *r)
 {
-	const struct set s = { &r, 1, false, NULL };
+	const struct set s = { .requests = &r, .n = 1 };
 	int rc = cn_request_enter(r);
 
 	if (rc != COLLNET_OK) {
@@ -201,7 +232,7 @@ int collnet_test(collnet_request_t *r)
 
 int collnet_wait(collnet_request_t *r, uint32_t timeout_ms)
 {
-	const struct set s = { &r, 1, false, NULL };
+	const struct set s = { .requests = &r, .n = 1 };
 	int rc = cn_request_enter(r);
 
 	if (rc != COLLNET_OK) {
@@ -302,7 +333,7 @@ static int none_left(size_t n, int *statuses)
 
 int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint32_t timeout_ms)
 {
-	const struct set s = { requests, n, false, NULL };
+	const struct set s = { .requests = requests, .n = n };
 	struct collnet *c = NULL;
 	int rc = enter_set(n, requests, &c);
 
@@ -315,7 +346,7 @@ int collnet_waitall(size_t n, collnet_request_t **requests, int *statuses, uint3
 
 int collnet_testall(size_t n, collnet_request_t **requests, int *statuses)
 {
-	const struct set s = { requests, n, false, NULL };
+	const struct set s = { .requests = requests, .n = n };
 	struct collnet *c = NULL;
 	int rc = enter_set(n, requests, &c);
 
@@ -342,7 +373,7 @@ static int enter_any(size_t n, collnet_request_t **requests, size_t *index, stru
 
 int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint32_t timeout_ms)
 {
-	const struct set s = { requests, n, true, NULL };
+	const struct set s = { .requests = requests, .n = n, .any = true };
 	struct collnet *c = NULL;
 	int rc = enter_any(n, requests, index, &c);
 
@@ -355,7 +386,7 @@ int collnet_waitany(size_t n, collnet_request_t **requests, size_t *index, uint3
 
 int collnet_testany(size_t n, collnet_request_t **requests, size_t *index)
 {
-	const struct set s = { requests, n, true, NULL };
+	const struct set s = { .requests = requests, .n = n, .any = true };
 	struct collnet *c = NULL;
 	int rc = enter_any(n, requests, index, &c);
 

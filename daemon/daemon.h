@@ -17,6 +17,7 @@
  *   blocks.c   blocks of vector operations
  *   combine.c  clients' reductions: pieces to combine
  *   rings.c    clients' rings: requests out, completions in
+ *   keeper.c   drops last references in a process of its own
  *   mapping.c  maps the memory that clients share
  *   reload.c   reloads the configuration
  *   seccomp.c  filters system calls
@@ -347,6 +348,13 @@ void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m);
 void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m);
 /* The client's team with this number is ready; its parent's number, or CN_MSG_TEAMS. */
 void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t parent);
+
+/* ---- keeper.c ------------------------------------------------------------------------- */
+
+/* A child process that keeps this descriptor (-1: none) and all memory. -1: it cannot be made. */
+int cn_keeper_begin(int fd);
+/* The caller has let go of what it keeps: it exits. -1 is ignored. */
+void cn_keeper_end(int keeper);
 
 /* ---- mapping.c ------------------------------------------------------------------------ */
 

@@ -12,6 +12,7 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/event.c \
 	daemon/interface.c \
 	daemon/interface.h \
+	daemon/keeper.c \
 	daemon/listen.c \
 	daemon/log.c \
 	daemon/notify.c \

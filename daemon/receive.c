@@ -11,14 +11,11 @@
  *    sender. The listening socket's setting is inherited by connections before they are accepted.
  *  - not guarded: every message is looked at first (MSG_PEEK without control space duplicates
  *    nothing and sets MSG_CTRUNC), and one with descriptors stays in its socket. The socket's last
- *    reference is dropped by a child process in its exit, where the kernel does not linger.
+ *    reference is dropped by a keeper (keeper.c) in its exit, where the kernel does not linger.
  */
 #include "daemon/daemon.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef SO_PASSRIGHTS
@@ -46,47 +43,21 @@ ssize_t cn_receive(int fd, bool guarded, void *m, size_t size, bool *descriptors
 	return n;
 }
 
-/* The child keeps the socket until the pipe says that its parent has closed it. */
-static void hold_and_exit(int fd, int pipe_fd)
-{
-	char none;
-
-	if (dup2(pipe_fd, 0) == 0 && dup2(fd, 1) == 1) {
-#ifdef SYS_close_range
-		syscall(SYS_close_range, 2u, ~0u, 0u); /* Linux 5.9; else they end with it */
-#endif
-		while (read(0, &none, 1) < 0 && errno == EINTR) {
-		}
-	}
-	_exit(0);
-}
-
 void cn_receive_close(int fd, bool guarded)
 {
-	int ends[2];
-	pid_t pid;
+	int keeper;
 
 	if (guarded) {
 		close(fd);
 		return;
 	}
-	shutdown(fd, SHUT_RDWR);  /* nothing more is queued */
-	signal(SIGCHLD, SIG_IGN); /* nobody waits for the children */
-	if (pipe(ends) != 0) {
-		cn_log(COLLNET_LOG_WARNING, "a client's socket stays open: pipe() failed");
-		return;
-	}
-	pid = fork();
-	if (pid == 0) {
-		close(ends[1]);
-		hold_and_exit(fd, ends[0]);
-	}
-	if (pid > 0) {
+	shutdown(fd, SHUT_RDWR); /* nothing more is queued */
+	keeper = cn_keeper_begin(fd);
+	if (keeper >= 0) {
 		close(fd);
 	} else {
 		cn_log(COLLNET_LOG_WARNING,
 		       "a client's socket stays open: no process can be made to close it");
 	}
-	close(ends[0]);
-	close(ends[1]);
+	cn_keeper_end(keeper);
 }

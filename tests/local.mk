@@ -69,6 +69,7 @@ unit_tests = \
 	tests/unit/test_link_encapsulated \
 	tests/unit/test_liveness \
 	tests/unit/test_load \
+	tests/unit/test_keeper \
 	tests/unit/test_lock \
 	tests/unit/test_log \
 	tests/unit/test_measure_model \

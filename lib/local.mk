@@ -267,6 +267,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/wireup.c \
 	lib/coll/wireup.h \
 	lib/coll/wireup_announce.c \
+	lib/coll/wireup_deadline.c \
 	lib/coll/wireup_join.c \
 	lib/coll/wireup_path.c
 

@@ -7,9 +7,16 @@
 
 #define CN_TEAMS_MAX 4096 /* of a node */
 
+/* Ranks first, first + 1 + gap, ...; n of them. */
 struct cn_range {
-	uint32_t first, n;
+	uint32_t first;
+	uint16_t gap, n;
 };
+
+static inline uint32_t cn_range_rank(const struct cn_range *r, uint32_t i)
+{
+	return r->first + i * (1u + r->gap);
+}
 
 struct cn_join {
 	struct cn_join *next;

@@ -330,7 +330,7 @@ static bool make_ranges(struct cn_join *j, const uint32_t *ranks, uint32_t n)
 	j->ranges = j->nranges == 1 ? &j->one : calloc(j->nranges, sizeof(*j->ranges));
 	for (uint32_t i = 0; j->ranges != NULL && i < n; i++) {
 		if (i == 0 || ranks[i] != ranks[i - 1] + 1) {
-			j->ranges[k++] = (struct cn_range){ ranks[i], 0 };
+			j->ranges[k++] = (struct cn_range){ .first = ranks[i] };
 		}
 		j->ranges[k - 1].n++;
 	}

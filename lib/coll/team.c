@@ -8,9 +8,7 @@
 #include "coll/control.h"
 #include "coll/engine_state.h"
 #include "coll/op.h"
-#include "coll/ranges.h"
 #include "coll/split.h"
-#include "coll/version_mismatch.h"
 
 #define ORPHAN_GRACE (2000 * CN_MS) /* of a forming team whose parent failed */
 
@@ -474,66 +472,6 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 	cn_engine_touch(t->engine);
 }
 
-/* Ranks whose bit is not set; returns how many. */
-static uint32_t list_missing(const struct cn_team *t, const uint64_t *bits, char *text, size_t cap)
-{
-	struct cn_rank_list l = { .text = text, .cap = cap };
-	uint32_t n = 0;
-
-	text[0] = '\0';
-	for (uint32_t r = 0; r < t->ranks; r++) {
-		if (!has_bit(bits, r)) {
-			cn_rank_list_add(&l, r);
-			n++;
-		}
-	}
-	cn_rank_list_end(&l);
-	return n;
-}
-
-/* Others may have given up before us: those that never came are to blame, not those that left. */
-static void join_timeout(struct cn_team *t, cn_time now)
-{
-	char missing[200], other[256];
-	uint32_t n;
-
-	cn_wireup_check(t, now);
-	if (t->state != CN_TEAM_FORMING) {
-		return;
-	}
-	cn_version_mismatch_clause(t, now, NULL, other, sizeof(other));
-	/* FAIL carries 255 bytes. */
-	n = list_missing(t, t->wireup.seen, missing, other[0] == '\0' ? sizeof(missing) : 60);
-	if (n > 0 && t->wireup.contradiction[0] != '\0') {
-		cn_team_fail(
-			t, false, COLLNET_ETIMEOUT,
-			"job %s: %u of %u ranks missing at the deadline: %.60s; before, %.160s",
-			t->job, n, t->ranks, missing, t->wireup.contradiction);
-		return;
-	}
-	if (n > 0) {
-		/* Nodes that received no such frame are notified. */
-		cn_team_fail(
-			t, other[0] != '\0', COLLNET_ETIMEOUT,
-			"job %s: %u of %u ranks missing at the deadline: %s%s; start them, or see "
-			"whether collnet status shows their nodes",
-			t->job, n, t->ranks, missing, other);
-		return;
-	}
-	n = list_missing(t, t->wireup.present, missing, sizeof(missing));
-	if (n > 0) {
-		cn_team_fail(
-			t, false, COLLNET_ETIMEOUT,
-			"job %s: %u of %u ranks came and left again before the team was ready: %s",
-			t->job, n, t->ranks, missing);
-		return;
-	}
-	cn_team_fail(t, false, COLLNET_ETIMEOUT,
-		     "job %s: all %u ranks are there, but not every "
-		     "node confirmed it in time",
-		     t->job, t->ranks);
-}
-
 /* The team that it is made of has failed. True: and so has it. */
 static bool expire_orphan(struct cn_team *t, cn_time now)
 {
@@ -582,7 +520,7 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 	if (t->state == CN_TEAM_FORMING) {
 		for (const struct cn_member *m = first_joining(t); m != NULL; m = m->next) {
 			if (m->join_deadline <= now) {
-				join_timeout(t, now);
+				cn_wireup_timeout(t, now);
 				return;
 			}
 		}

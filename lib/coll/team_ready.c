@@ -103,7 +103,7 @@ static void place_ranks(struct cn_team *t, const struct ready_node *all, uint32_
 		}
 		for (uint32_t r = 0; r < j->nranges; r++) {
 			for (uint32_t i = 0; i < j->ranges[r].n; i++) {
-				node_of[j->ranges[r].first + i] = k;
+				node_of[cn_range_rank(&j->ranges[r], i)] = k;
 			}
 		}
 	}

@@ -181,7 +181,7 @@ static bool mark_join(struct cn_team *t, const struct cn_join *j, uint32_t *rank
 {
 	for (uint32_t i = 0; i < j->nranges; i++) {
 		for (uint32_t k = 0; k < j->ranges[i].n; k++) {
-			*rank = j->ranges[i].first + k;
+			*rank = cn_range_rank(&j->ranges[i], k);
 			if (!mark_present(t, *rank)) {
 				return false;
 			}

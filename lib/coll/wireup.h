@@ -59,7 +59,7 @@ struct cn_wireup {
 	bool derived;	     /* from another team: its nodes are known */
 	uint32_t expected;   /* derived: local ranks that will join */
 	uint64_t *members;   /* derived: [ranks of the parent / 64] those that take part */
-	bool scattered;	     /* the log has said that the local ranks fill no message */
+	bool scattered;	     /* the local ranks are too many ranges for a message, so far */
 	uint64_t *present;   /* [ranks / 64] ranks that are known, and how many */
 	uint64_t *seen;	     /* [ranks / 64] those that were known at some time */
 	uint32_t npresent;
@@ -97,6 +97,8 @@ void cn_wireup_ranks_changed(struct cn_team *t, cn_time now);
 /* Looks at all candidates, and makes the team ready if nothing is missing. */
 void cn_wireup_check(struct cn_team *t, cn_time now);
 void cn_wireup_expire(struct cn_team *t, cn_time now); /* t->wireup.wake_at has come */
+/* The deadline of a rank has come: the team fails, unless all that was missing is there. */
+void cn_wireup_timeout(struct cn_team *t, cn_time now);
 /* A peer announced the job of a forming team, with `more` ranks than before. confirmed: it knows
  * this node's team. */
 void cn_wireup_joined(struct cn_team *t, cn_time now, struct cn_peer *p, struct cn_join *j,

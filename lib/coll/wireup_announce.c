@@ -17,7 +17,8 @@ static bool send(struct cn_engine *e, struct cn_peer *p, const uint8_t *m,
 	return cn_node_control(e->own.node, p, m, (size_t)(c->at - m)) == COLLNET_OK;
 }
 
-/* The team's local ranks as ranges. Members are kept in ascending order of rank. */
+/* The team's local ranks as ranges, of ranks one after the other or, where every rank is on another
+ * node than the one before it, as far apart. Members are kept in ascending order of rank. */
 static void put_ranges(struct cn_cursor *c, const struct cn_team *t)
 {
 	uint8_t *count_at = c->at;
@@ -25,14 +26,16 @@ static void put_ranges(struct cn_cursor *c, const struct cn_team *t)
 
 	cn_put16(c, 0);
 	for (const struct cn_member *m = t->members; m != NULL;) {
-		uint32_t first = m->rank, n = 0;
+		const uint32_t first = m->rank, step = m->next != NULL ? m->next->rank - first : 1;
+		uint32_t n = 0;
 
-		while (m != NULL && m->rank == first + n) {
+		while (m != NULL && m->rank == first + n * step) {
 			n++;
 			m = m->next;
 		}
 		cn_put32(c, first);
-		cn_put32(c, n);
+		cn_put16(c, (uint16_t)(step - 1));
+		cn_put16(c, (uint16_t)n);
 		count++;
 	}
 	if (!c->bad) {
@@ -53,11 +56,7 @@ static void put_join(struct cn_cursor *c, struct cn_team *t, struct cn_peer *p)
 	cn_put32(c, j != NULL ? j->id : 0);
 	cn_put_text(c, t->job);
 	put_ranges(c, t);
-	if (c->bad && !t->wireup.scattered) {
-		t->wireup.scattered = true;
-		cn_log(COLLNET_LOG_ERROR, "job %s: the ranks of this node are too scattered",
-		       t->job);
-	}
+	t->wireup.scattered = c->bad;
 }
 
 /* False: no buffer. */

@@ -154,8 +154,10 @@ bool cn_join_read(struct cn_cursor *c, struct cn_join *j)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		r[i].first = cn_get32(c);
-		r[i].n = cn_get32(c);
-		c->bad |= r[i].first >= j->ranks || r[i].n == 0 || r[i].n > j->ranks - r[i].first;
+		r[i].gap = cn_get16(c);
+		r[i].n = cn_get16(c);
+		c->bad |= r[i].first >= j->ranks || r[i].n == 0 ||
+			  (uint64_t)(r[i].n - 1) * (1u + r[i].gap) >= j->ranks - r[i].first;
 	}
 	j->ranges = r;
 	j->nranges = n;

@@ -232,6 +232,67 @@ static void wireup__beside_silent_peers(void **state)
 	destroy(&c);
 }
 
+/* A job of n ranks on two hosts, each on its host by a bit of `placed`; all get the same status. */
+static int run_two(struct cluster *c, const uint8_t *placed, uint32_t n, const char *words)
+{
+	const cn_time until = cn_sim_now(c->sim) + 2000 * CN_MS;
+	struct rank *r = calloc(n, sizeof(*r));
+	struct cn_err err;
+	int status;
+
+	assert_non_null(r);
+	for (uint32_t i = 0; i < n; i++) {
+		r[i].host = placed[i];
+		r[i].done.fn = joined;
+		r[i].sim = c->sim;
+		assert_int_equal(cn_team_join(cn_sim_engine(c->sim, r[i].host), cn_sim_now(c->sim),
+					      OWNER, "placed", i, n, until, &r[i].done,
+					      &r[i].member, &err),
+				 COLLNET_OK);
+		cn_sim_kick(c->sim, r[i].host);
+	}
+	cn_sim_run(c->sim, until + 100 * CN_MS);
+	status = r[0].status;
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(r[i].told, 1);
+		assert_int_equal(r[i].status, status);
+		if (strstr(r[i].text, words) == NULL) {
+			fail_msg("rank %u: %s", i, r[i].text);
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		leave(c, &r[i]);
+	}
+	cn_sim_run(c->sim, cn_sim_now(c->sim) + 500 * CN_MS);
+	free(r);
+	return status;
+}
+
+/* However many ranks a node has in turn with the others, they fit a JOIN; where they do not, the
+ * error says so on both nodes. */
+static void wireup__placements(void **state)
+{
+	const uint32_t n = 600;
+	uint8_t placed[600];
+	struct cluster c;
+
+	(void)state;
+	build(&c, 2, 0, SEED + 8);
+	for (uint32_t i = 0; i < n; i++) {
+		placed[i] = i % 2;
+	}
+	assert_int_equal(run_two(&c, placed, n, ""), COLLNET_OK);
+	for (uint32_t i = 0; i < n; i++) {
+		placed[i] = i >= n / 3;
+	}
+	assert_int_equal(run_two(&c, placed, n, ""), COLLNET_OK);
+	for (uint32_t i = 0; i < n; i++) {
+		placed[i] = (uint8_t)draw(&c, 2);
+	}
+	assert_int_equal(run_two(&c, placed, n, "are too scattered"), COLLNET_ELIMIT);
+	destroy(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +300,7 @@ int main(void)
 		cmocka_unit_test(wireup__subsets_with_loss),
 		cmocka_unit_test(wireup__leave_at_once),
 		cmocka_unit_test(wireup__beside_silent_peers),
+		cmocka_unit_test(wireup__placements),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

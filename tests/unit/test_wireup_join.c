@@ -128,6 +128,10 @@ static void join_read__ranges(void **state)
 	cn_join_take(j, &in);
 	assert_int_equal(cn_join_ranks(j), 6);
 	assert_int_equal(j->ranges[1].first, 5);
+	assert_true(read((uint32_t[]){ 1, 3u << 16 | 3 }, 1, 2, &in)); /* 1, 5, 9 */
+	cn_join_take(j, &in);
+	assert_int_equal(cn_join_ranks(j), 3);
+	assert_int_equal(cn_range_rank(j->ranges, 2), 9);
 	cn_join_remove_all(&l);
 }
 
@@ -141,6 +145,8 @@ static void join_read__refuses(void **state)
 	assert_false(read((uint32_t[]){ 10, 1 }, 1, 2, &in)); /* beyond the ranks */
 	assert_false(read((uint32_t[]){ 9, 2 }, 1, 2, &in));
 	assert_false(read((uint32_t[]){ 1, UINT32_MAX }, 1, 2, &in));
+	assert_false(read((uint32_t[]){ 2, 3u << 16 | 3 }, 1, 2, &in)); /* 2, 6, 10 */
+	assert_false(read((uint32_t[]){ 0, UINT32_MAX }, 1, 2, &in));
 	assert_false(read((uint32_t[]){ 0, 1, 2, 1 }, 3, 4, &in)); /* cut off */
 	assert_false(read((uint32_t[]){ 0, 1 }, 70, 2, &in));	   /* more than a message has */
 	assert_int_equal(in.nranges, 0);

@@ -361,6 +361,8 @@ void cn_wait_for_buffered(struct collnet_team *t);
 /* Until a request is free, or none is buffered that was collected. Of any team: it may be
  * destroyed meanwhile. */
 void cn_wait_for_free(struct collnet *c);
+/* Until those of all teams have ended, and not for longer. */
+void cn_wait_at_exit(struct collnet *c, cn_time until);
 /* Waits to the end of the operation, collects and frees. */
 int cn_request_finish(struct collnet_request *r);
 /* Takes the lock. COLLNET_EINVAL: NULL, or it was collected; then the lock is not held. Also of a

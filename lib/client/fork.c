@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
+ * The open contexts of the process: at a fork(), and at its end.
+ *
  * Children of fork(). A child shares its parent's descriptors: while it lives, the other side would
  * not see the parent die, and what the child says would be taken for the parent's. So in a child
  * all contexts that were open are gone, and their descriptors closed. What they had in memory
@@ -10,6 +12,9 @@
 #include <unistd.h>
 
 #include "client/backend.h"
+#include "util/clock.h"
+
+#define AT_EXIT (5000 * CN_MS)
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the list */
 static struct collnet *contexts;
@@ -115,6 +120,26 @@ static void in_child(void)
 static void register_handlers(void)
 {
 	registered = pthread_atfork(before, after, in_child);
+}
+
+/*
+ * A process that ends: operations that it was told to be complete, since what they send was copied,
+ * have to reach the others. Not from within the library, as a user-defined operation may do.
+ */
+static void __attribute__((destructor)) at_exit(void)
+{
+	const cn_time until = cn_now() + AT_EXIT;
+
+	if (pthread_mutex_trylock(&mutex) != 0) {
+		return;
+	}
+	for (struct collnet *c = contexts; c != NULL; c = c->next_open) {
+		if (pthread_mutex_trylock(&c->lock) == 0) {
+			cn_wait_at_exit(c, until);
+			pthread_mutex_unlock(&c->lock);
+		}
+	}
+	pthread_mutex_unlock(&mutex);
 }
 
 int cn_fork_watch(struct collnet *c, struct cn_err *err)

@@ -196,6 +196,18 @@ void cn_wait_for_free(struct collnet *c)
 	wait_for_ends(c, &s, NULL);
 }
 
+void cn_wait_at_exit(struct collnet *c, cn_time until)
+{
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
+		const struct collnet_request *r = &c->requests[i];
+		const struct set s = { .buffered = r->team };
+
+		if (r->buffered) {
+			wait_for(c, &s, cn_min_time(until, later(0, r)));
+		}
+	}
+}
+
 int cn_request_finish(struct collnet_request *r)
 {
 	const struct set s = { .requests = &r, .n = 1 };

@@ -14,6 +14,8 @@
 #include "link/netlink.h"
 
 #define LOOK_AGAIN (500 * CN_MS)
+/* Bytes of the schedules of a user's operations. To plan one takes up to half a second then. */
+#define SCHEDULES_MAX ((uint64_t)512 << 20)
 /* Log lines about an interface that flaps, per LOG_WHILE; more go to the debug level. */
 #define LOG_LINES 8
 #define LOG_WHILE (10000 * CN_MS)
@@ -26,6 +28,7 @@ static const char *or_null(const char *s)
 void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 {
 	const struct cn_config *c = &d->config;
+	const uint64_t memory = cn_quota_limit(d, CN_QUOTA_MEMORY) / 4;
 
 	*out = (struct cn_runtime_config){
 		.interface = or_null(d->iface.name),
@@ -37,6 +40,7 @@ void cn_iface_config(struct cn_daemon *d, struct cn_runtime_config *out)
 		.cluster = c->cluster,
 		.ethertype = c->ethertype,
 		.window = c->window,
+		.max_schedules = memory < SCHEDULES_MAX ? memory : SCHEDULES_MAX,
 		.peer_timeout = c->peer_timeout_ms * CN_MS,
 		.open_socket = d->parent.fd >= 0 ? cn_parent_socket : NULL,
 		.open_arg = &d->parent,

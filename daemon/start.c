@@ -52,12 +52,12 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 	d->group = id->gid;
 	d->owner = id->keep ? geteuid() : id->uid;
 	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->config.interface);
+	cn_quota_open(d);
 	cn_iface_config(d, &sc);
 	rc = cn_runtime_prepare(&sc, &d->runtime, err);
 	if (rc == COLLNET_OK) {
 		rc = cn_iface_open(d, err);
 	}
-	cn_quota_open(d);
 	if (rc == COLLNET_OK) {
 		rc = cn_listen_open(d, err);
 	}

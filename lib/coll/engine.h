@@ -36,6 +36,7 @@ struct cn_engine_config {
 	uint32_t window;	    /* node-wide: COLLNET_WINDOW_AUTO, _OFF, or frames */
 	uint32_t max_teams;	    /* 1 .. CN_TEAMS_MAX */
 	uint32_t max_endpoints;	    /* 0: 1,024 */
+	uint64_t max_schedules;	    /* bytes, of the operations of a payer; 0: not limited */
 };
 
 void cn_engine_config_init(struct cn_engine_config *c);

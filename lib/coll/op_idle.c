@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Operations that are not outstanding. A team keeps a few with their plans, the one that was used
- * last first, for calls that are alike.
+ * last first, for calls that are alike. And what the schedules of all operations take.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/engine_state.h"
 #include "coll/op.h"
 
 struct cn_op *cn_op_new(struct cn_team *t)
@@ -87,9 +88,62 @@ void cn_op_free_idle(struct cn_team *t, uint32_t keep)
 	}
 }
 
+static void count(struct cn_op *op, uint64_t bytes)
+{
+	op->team->scheduled += bytes - op->scheduled;
+	op->team->engine->scheduled += bytes - op->scheduled;
+	op->scheduled = bytes;
+}
+
+static uint64_t payer_of(const struct cn_team *t)
+{
+	return t->members != NULL ? t->members->payer : 0;
+}
+
+/* Whether all teams of this one's payer have too much. */
+static bool is_beyond(const struct cn_team *t, uint64_t most)
+{
+	const struct cn_engine *e = t->engine;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; e->scheduled > most && i < e->places; i++) {
+		if (e->teams[i] != NULL && payer_of(e->teams[i]) == payer_of(t)) {
+			bytes += e->teams[i]->scheduled;
+		}
+	}
+	return bytes > most;
+}
+
+void cn_op_drop_schedule(struct cn_op *op)
+{
+	cn_sched_reset(&op->sched);
+	count(op, (uint64_t)op->progress_cap * sizeof(*op->progress));
+}
+
+int cn_op_count_schedule(struct cn_op *op, struct cn_err *err)
+{
+	struct cn_team *t = op->team;
+	const uint64_t most = t->engine->config.max_schedules;
+
+	count(op, (uint64_t)op->sched.cap * sizeof(*op->sched.actions) +
+			  (uint64_t)op->progress_cap * sizeof(*op->progress));
+	if (most == 0 || !is_beyond(t, most)) {
+		return COLLNET_OK;
+	}
+	cn_op_free_idle(t, 0);
+	if (!is_beyond(t, most)) {
+		return COLLNET_OK;
+	}
+	return cn_fail(err, COLLNET_ELIMIT,
+		       "the schedules of this user's operations on node %s would take more than "
+		       "%llu MiB: wait for operations first",
+		       t->engine->config.node.name, (unsigned long long)(most >> 20));
+}
+
 void cn_op_free_storage(struct cn_op *op)
 {
 	if (op != NULL) {
+		count(op, 0);
 		cn_sched_reset(&op->sched);
 		free(op->posts);
 		free(op->streams);

@@ -32,23 +32,37 @@ static int make_room(struct cn_op *op, struct cn_err *err)
 		op->progress = p;
 		op->progress_cap = n;
 	}
-	return COLLNET_OK;
+	return cn_op_count_schedule(op, err);
+}
+
+/* The schedule of this node, and room to run it. */
+static int make_schedule(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
+{
+	struct cn_team *t = op->team;
+	const uint64_t most = t->engine->config.max_schedules / sizeof(struct cn_action);
+	int r;
+
+	t->engine->plans++;
+	op->sched.most = most < UINT32_MAX ? (uint32_t)most : 0;
+	r = cn_sched_plan(&t->layout, p, t->me, &op->sched, err);
+	if (r == COLLNET_OK) {
+		r = make_room(op, err);
+	}
+	if (r != COLLNET_OK) {
+		cn_op_drop_schedule(op);
+	}
+	return r;
 }
 
 static int plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
 {
-	struct cn_team *t = op->team;
 	int r = COLLNET_OK;
 
 	if (cn_op_is_vector(p->op)) {
 		op->plan = *p;
 	} else if (memcmp(&op->plan, p, sizeof(*p)) != 0) {
 		memset(&op->plan, 0, sizeof(op->plan));
-		t->engine->plans++;
-		r = cn_sched_plan(&t->layout, p, t->me, &op->sched, err);
-		if (r == COLLNET_OK) {
-			r = make_room(op, err);
-		}
+		r = make_schedule(op, p, err);
 		if (r == COLLNET_OK) {
 			op->plan = *p;
 		}
@@ -80,6 +94,7 @@ static bool find_planned(struct cn_op *op)
 	struct cn_progress *const progress = op->progress;
 	uint64_t *const planned_for = op->planned_for;
 	const uint32_t cap = op->progress_cap;
+	const uint64_t scheduled = op->scheduled;
 
 	if (is_planned(op, op)) {
 		return true;
@@ -92,6 +107,8 @@ static bool find_planned(struct cn_op *op)
 			op->progress = o->progress;
 			op->progress_cap = o->progress_cap;
 			op->planned_for = o->planned_for;
+			op->scheduled = o->scheduled;
+			o->scheduled = scheduled;
 			o->sched = sched;
 			o->progress = progress;
 			o->progress_cap = cap;
@@ -118,13 +135,9 @@ static bool plan_vector(struct cn_op *op)
 		blocks[i] = op->posts[i].blocks;
 		op->planned_for[i] = id_of(op, i);
 	}
-	op->team->engine->plans++;
 	p.blocks = blocks;
-	r = blocks != NULL ? cn_sched_plan(&op->team->layout, &p, op->team->me, &op->sched, &err)
+	r = blocks != NULL ? make_schedule(op, &p, &err)
 			   : cn_fail(&err, COLLNET_ENOMEM, "no memory for a schedule");
-	if (r == COLLNET_OK) {
-		r = make_room(op, &err);
-	}
 	free(blocks);
 	if (r != COLLNET_OK) {
 		cn_team_fail(op->team, true, r, "operation %u (%s) on node %s: %s", op->seq + 1,

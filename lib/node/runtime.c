@@ -111,6 +111,7 @@ static int make_engine(const struct cn_runtime_config *config, struct cn_runtime
 	ec.rate = s->link->rate;
 	ec.window = config->window;
 	ec.max_teams = TEAMS;
+	ec.max_schedules = config->max_schedules;
 	rc = new_identity(&ec.node, err);
 	if (rc == COLLNET_OK) {
 		rc = cn_engine_new(&ec, &s->engine, err);

@@ -20,6 +20,7 @@ struct cn_runtime_config {
 	const char *topology; /* file; NULL: none */
 	uint16_t cluster, ethertype;
 	uint32_t window;	       /* COLLNET_WINDOW_AUTO, _OFF, or frames */
+	uint64_t max_schedules;	       /* as in struct cn_engine_config */
 	cn_time peer_timeout;	       /* dead_after of struct cn_node_config; 0: its default */
 	int (*open_socket)(void *arg); /* as in struct cn_link_config */
 	void *open_arg;
@@ -78,8 +79,8 @@ bool cn_runtime_drain(struct cn_runtime *s, cn_time until);
 bool cn_runtime_flush(struct cn_runtime *s, cn_time until);
 /*
  * For a program, after a poll that returned `work`. COLLNET_EIFACE: the interface is gone, or its
- * MTU was lowered, of which the other nodes have been notified. Asks the kernel at most twice per
- * second.
+ * MTU was lowered, of which the other nodes have been notified. Asks the kernel at most ten times
+ * per second.
  */
 int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err *err);
 /* The engine's counters and those of the link and the process. */

@@ -15,7 +15,7 @@ int cn_sched_add(struct cn_sched *s, const struct cn_action *a, struct cn_err *e
 {
 	struct cn_action *actions;
 
-	if (s->n >= CN_SCHED_MAX) {
+	if (s->n >= (s->most > 0 && s->most < CN_SCHED_MAX ? s->most : CN_SCHED_MAX)) {
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "a schedule of more than %u actions is too long", s->n);
 	}

@@ -271,6 +271,7 @@ struct cn_sched {
 	enum cn_order order;
 	uint32_t phases;
 	uint32_t n, cap;
+	uint32_t most; /* actions that a planner may add; 0: as many as any team needs */
 	struct cn_action *actions;
 };
 

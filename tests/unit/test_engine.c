@@ -391,6 +391,42 @@ static void engine__one_frame_is_acknowledged_later(void **state)
 	engine_fixture_free(w);
 }
 
+static void little_for_schedules(struct cn_engine_config *c)
+{
+	c->max_schedules =
+		300000; /* bytes; an all-to-all of 3 ranks on 17 nodes each takes 13,000 */
+}
+
+/* Operations whose schedules would be too much together are refused, one by one they are not; and
+ * so are those of other sizes, whose schedules are kept for calls alike. */
+static void engine__bounds_schedules(void **state)
+{
+	struct engine_fixture *w = engine_fixture(17, NULL, little_for_schedules);
+	struct cn_coll_args a = engine_alltoall(1);
+	struct cn_err err = { 0 };
+	int k = 0;
+
+	(void)state;
+	engine_join_all(w, 3, false, "job");
+	while (k < COLLNET_OUTSTANDING_MAX && engine_post(w, 0, k, &a, &err) == COLLNET_OK) {
+		a = engine_alltoall((uint64_t)++k + 1);
+	}
+	assert_in_range(k, 2, COLLNET_OUTSTANDING_MAX - 1);
+	assert_int_equal(err.code, COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text, "schedules"));
+	assert_true(w->engines[0]->scheduled <= 300000);
+	engine_leave_all(w);
+	assert_int_equal(w->engines[0]->scheduled, 0);
+	engine_join_all(w, 3, false, "next");
+	for (k = 0; k < 2 * COLLNET_OUTSTANDING_MAX; k++) {
+		a = engine_alltoall((uint64_t)k + 1);
+		engine_collective(w, &a, SECOND);
+	}
+	assert_true(w->engines[0]->scheduled <= 300000);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 /* A rank alone calls, and it ends. */
 static void call_alone(struct engine_fixture *w, uint32_t rank, const struct cn_coll_args *a)
 {
@@ -455,6 +491,7 @@ int main(void)
 		cmocka_unit_test(engine__too_many_operations),
 		cmocka_unit_test(engine__quantum),
 		cmocka_unit_test(engine__one_frame_is_acknowledged_later),
+		cmocka_unit_test(engine__bounds_schedules),
 		cmocka_unit_test(engine__ranks_far_apart),
 	};
 

@@ -7,9 +7,10 @@ complete.
 """
 import ctypes
 import sys
-from ctypes import POINTER, byref, c_char_p, c_int, c_ssize_t, c_void_p, py_object, pythonapi
+from ctypes import (POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object,
+                    pythonapi)
 
-from ._library import COMBINE_FN, Op, Type, collnet_user_op, library
+from ._library import COMBINE_FN, Op, Type, collnet_user_op, integers, library
 
 
 class _PyBuffer(ctypes.Structure):
@@ -91,8 +92,8 @@ class Buffer:
         if max(ends, default=0) > self.bytes:
             raise ValueError(
                 f"{self.name} has {self.bytes} bytes, and the blocks end at {max(ends)}")
-        array = ctypes.c_size_t * ranks
-        return array(*counts), None if displs is None else array(*displs)
+        return (integers("counts", c_size_t, counts),
+                None if displs is None else integers("displacements", c_size_t, displs))
 
     def elements(self, op, chosen):
         """The number of elements and their type, for a reduction."""

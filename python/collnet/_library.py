@@ -9,6 +9,7 @@ import ctypes
 import enum
 import operator
 import os
+import types
 from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint8,
                     c_uint16, c_uint32, c_uint64, c_void_p)
 
@@ -109,8 +110,35 @@ LOG_FN = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 COMBINE_FN = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)
 
 
+_INTEGERS = {c_int, c_int32, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64}
+
+
+def integer(name, kind, value):
+    """An integer of this type of C. ctypes alone would drop the bits for which it has no room."""
+    value = operator.index(value)
+    if kind(value).value != value:
+        bits, sign = 8 * ctypes.sizeof(kind), kind(-1).value < 0
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign else (0, (1 << bits) - 1)
+        raise ValueError(f"{name}: {value} is not an integer from {low} to {high}")
+    return value
+
+
+def integers(name, kind, values):
+    """An array of integers of this type of C."""
+    values = [integer(name, kind, value) for value in values]
+    return (kind * len(values))(*values)
+
+
+class _Structure(ctypes.Structure):
+    """A structure whose integers are checked when they are set."""
+
+    def __setattr__(self, name, value):
+        kind = dict(self._fields_).get(name)
+        super().__setattr__(name, integer(name, kind, value) if kind in _INTEGERS else value)
+
+
 # The classes have the names of the C structures.
-class collnet_options(ctypes.Structure):
+class collnet_options(_Structure):
     _fields_ = [
         ("size", c_size_t), ("mode", c_int), ("socket", c_char_p), ("interface", c_char_p),
         ("link", c_char_p), ("node", c_char_p), ("topology", c_char_p), ("cluster", c_uint16),
@@ -118,29 +146,29 @@ class collnet_options(ctypes.Structure):
         ("encapsulation", c_char_p), ("peers", c_char_p)]
 
 
-class collnet_team_options(ctypes.Structure):
+class collnet_team_options(_Structure):
     _fields_ = [
         ("size", c_size_t), ("job", c_char_p), ("rank", c_uint32), ("ranks", c_uint32),
         ("timeout_ms", c_uint32), ("secret", c_char_p)]
 
 
-class collnet_user_op(ctypes.Structure):
+class collnet_user_op(_Structure):
     _fields_ = [
         ("size", c_size_t), ("element", c_size_t), ("commutative", c_int),
         ("combine", COMBINE_FN), ("context", c_void_p)]
 
 
-class collnet_coll_options(ctypes.Structure):
+class collnet_coll_options(_Structure):
     _fields_ = [
         ("size", c_size_t), ("algorithm", c_char_p), ("window", c_uint32),
         ("timeout_ms", c_uint32), ("user_op", POINTER(collnet_user_op)), ("persistent", c_int)]
 
 
-class collnet_address(ctypes.Structure):
+class collnet_address(_Structure):
     _fields_ = [("node", c_char * (NAME_MAX + 1)), ("endpoint", c_uint16)]
 
 
-class collnet_stats(ctypes.Structure):
+class collnet_stats(_Structure):
     _fields_ = [
         ("size", c_size_t), ("frames_sent", c_uint64), ("frames_received", c_uint64),
         ("bytes_sent", c_uint64), ("bytes_received", c_uint64), ("data_sent", c_uint64),
@@ -157,7 +185,7 @@ class collnet_stats(ctypes.Structure):
         ("down", c_uint32)]
 
 
-class collnet_node_info(ctypes.Structure):
+class collnet_node_info(_Structure):
     _fields_ = [
         ("name", c_char * (NAME_MAX + 1)), ("mac", c_uint8 * 6), ("alive", c_uint8),
         ("self", c_uint8), ("mtu", c_uint32), ("wire_version", c_uint32),
@@ -165,7 +193,7 @@ class collnet_node_info(ctypes.Structure):
         ("data_resent", c_uint64), ("data_received", c_uint64)]
 
 
-class collnet_job_info(ctypes.Structure):
+class collnet_job_info(_Structure):
     _fields_ = [
         ("name", c_char * (NAME_MAX + 1)), ("ranks", c_uint32), ("local", c_uint32),
         ("present", c_uint32), ("ready", c_uint32), ("operations", c_uint64)]
@@ -243,6 +271,19 @@ FUNCTIONS.update(("collnet_i" + name, (c_int, [_pointer] + arguments + [_options
                  for name, arguments in _collectives.items())
 
 
+def _checked(name, function):
+    """The function, which is called with integers of its arguments' types."""
+    places = [(i, kind) for i, kind in enumerate(function.argtypes) if kind in _INTEGERS]
+
+    def call(*arguments):
+        arguments = list(arguments)
+        for i, kind in places:
+            arguments[i] = integer(name, kind, arguments[i])
+        return function(*arguments)
+
+    return call if places else function
+
+
 def _load():
     try:
         library = ctypes.CDLL(SONAME)
@@ -253,11 +294,13 @@ def _load():
             library = ctypes.CDLL(os.path.normpath(beside))
         except OSError:
             raise ImportError(str(error)) from None
+    functions = types.SimpleNamespace()
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
-    return library
+        setattr(functions, name, _checked(name, function))
+    return functions
 
 
 library = _load()

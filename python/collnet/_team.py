@@ -10,7 +10,7 @@ import functools
 from ctypes import byref, c_uint32, c_void_p
 
 from ._buffer import Buffer, UserCall, UserOp
-from ._library import (CollnetError, Op, Status, collnet_coll_options, error, frames,
+from ._library import (CollnetError, Op, Status, collnet_coll_options, error, frames, integers,
                        library, milliseconds, text)
 from ._request import Request
 
@@ -96,9 +96,8 @@ class Team:
 
     def from_ranks(self, ranks):
         """The team of these ranks of this team, which alone call it."""
-        ranks = list(ranks)
-        return self._derive(library.collnet_team_from_ranks, len(ranks),
-                            (c_uint32 * len(ranks))(*ranks))
+        ranks = integers("ranks", c_uint32, ranks)
+        return self._derive(library.collnet_team_from_ranks, len(ranks), ranks)
 
     # ---- what the operations have in common --------------------------------------------------
 

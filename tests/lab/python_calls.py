@@ -373,6 +373,41 @@ def wrong_calls(team):
            collnet.UserOp(divide))
 
 
+def wide_integers(context, team):
+    """Integers for which the C interface has no room, whose lower bits alone would be right."""
+    me, n = team.rank, team.size
+    for number in (-1, 65536 + 701, 99999):
+        raises(ValueError, f"{number} is not an integer from 0 to 65535", context.endpoint, number)
+    with context.endpoint(701) as endpoint:
+        raises(ValueError, f"endpoint: {65536 + 701} is not an integer from 0 to 65535",
+               endpoint.send, (context.node_name, 65536 + 701), b"lost")
+        raises(collnet.CollnetError, "", endpoint.recv, bytearray(4), timeout=0.01)
+        raises(TypeError, "integer", endpoint.send, (context.node_name, 701.0), b"")
+    wide = 1 << 32
+    raises(ValueError, f"{wide + 1} is not an integer from -2147483648 to 2147483647", team.split,
+           wide + 1)
+    raises(ValueError, "2147483648 is not an integer", team.split, 1 << 31)
+    raises(ValueError, "-2147483649 is not an integer", team.split, 0, -(1 << 31) - 1)
+    raises(TypeError, "integer", team.split, 1.5)
+    raises(ValueError, f"ranks: {wide} is not an integer from 0 to 4294967295", team.from_ranks,
+           [wide] + list(range(1, n)))
+    raises(ValueError, f"rank: {wide + me} is not", context.team, "x", wide + me, n)
+    raises(ValueError, f"ranks: {wide + n} is not", context.team, "x", me, wide + n)
+    raises(ValueError, "rank: -1 is not", context.team, "x", -1, n)
+    raises(ValueError, "cluster: 65536 is not", collnet.Context, cluster=1 << 16)
+    raises(ValueError, "ethertype: -1 is not", collnet.Context, ethertype=-1)
+    raises(ValueError, "mode: 4294967297 is not", collnet.Context, mode=wide + 1)
+    raises(ValueError, "spin: 4294967296 is not", collnet.Context, spin=wide)
+    four = zeros(4)
+    raises(ValueError, f"{wide + 1} is not", team.allreduce, four, zeros(4), wide + 1)
+    raises(ValueError, f"{wide + 3} is not", team.allreduce, four, zeros(4), type=wide + 3)
+    raises(ValueError, "element: -4 is not", team.allreduce, four, zeros(4),
+           collnet.UserOp(print, element=-4))
+    raises(ValueError, f"displacements: {1 << 66} is not", team.allgatherv, b"", bytearray(4),
+           [0] * n, [1 << 66] * n)
+    raises(ValueError, f"{1 << 64} is not", context.alloc, 1 << 64)
+
+
 def with_numpy(team):
     global next_call
     next_call = next(count)
@@ -443,6 +478,7 @@ with collnet.Context() as context, context.team() as team:
         all_operations(team)
         kept = other_calls(context, team)
         wrong_calls(team)
+        wide_integers(context, team)
         threads(team)
         if numpy is not None:
             with_numpy(team)

@@ -195,6 +195,11 @@ class Endpoint:
         self.address = (context.node_name, self.number)
         context.children.add(self)
 
+    def _open(self):
+        if self._pointer is None:
+            raise api.CollnetError(Status.EINVAL, "the endpoint is closed")
+        return self._pointer
+
     def __enter__(self):
         return self
 
@@ -213,18 +218,21 @@ class Endpoint:
 
     def isend(self, to, data, timeout=None):
         """Sends one message to the endpoint `to`, a pair of node and number."""
-        address = api.collnet_address(node=api.text(to[0]), endpoint=to[1])
+        try:
+            node, number = to
+        except (TypeError, ValueError):
+            raise ValueError(f"to: {to!r} is not a pair of node and number") from None
+        address = api.collnet_address(node=api.text(node), endpoint=number)
         data = Buffer("data", data)
         return Request(self._context, (data,), owner=self)._post(
-            library.collnet_isend, self._pointer, byref(address), data.address, data.bytes,
-            milliseconds(timeout))
+            library.collnet_isend, byref(address), data.address, data.bytes, milliseconds(timeout))
 
     def irecv(self, data, timeout=None):
         """Receives the next message into `data`: the request has its `bytes` and `source`."""
         request = Receive(self._context, (Buffer("data", data, True),), self, api.collnet_address())
         return request._post(
-            library.collnet_irecv, self._pointer, byref(request._address),
-            request._held[0].address, byref(request._length), milliseconds(timeout))
+            library.collnet_irecv, byref(request._address), request._held[0].address,
+            byref(request._length), milliseconds(timeout))
 
     def send(self, to, data, timeout=None):
         """Sends one message, and returns when `data` can be reused."""

@@ -32,13 +32,16 @@ class Request:
         self._lock = threading.Lock()
 
     def _post(self, function, *arguments):
-        """Calls the function that makes the request."""
-        code = function(*arguments, byref(self._pointer))
-        if code != Status.OK:
-            failure = error(code, self._context.pointer)
-            self._release()
-            raise failure
-        self._context.requests.add(self)
+        """Calls the function of the team or endpoint that makes the request."""
+        try:
+            code = function(self._owner._open(), *arguments, byref(self._pointer))
+            if code != Status.OK:
+                raise error(code, self._context.pointer)
+        finally:
+            if self._pointer:  # made, also if a signal has interrupted this
+                self._context.requests.add(self)
+            else:
+                self._release()
         return self
 
     def _release(self):
@@ -100,6 +103,11 @@ class Request:
 
     def start(self):
         """Starts a persistent operation."""
+        if not self._persistent:
+            raise CollnetError(Status.EINVAL, "the request is not persistent")
+        self._owner._open()
+        if self._pointer is None:
+            raise CollnetError(Status.EINVAL, "the request has been freed")
         code = library.collnet_start(self._pointer)
         if code != Status.OK:
             raise error(code, self._context.pointer)

@@ -55,6 +55,11 @@ class Team:
         self._names = [library.collnet_team_node(pointer, r).decode() for r in range(self.size)]
         context.children.add(self)
 
+    def _open(self):
+        if self._pointer is None:
+            raise CollnetError(Status.EINVAL, "this rank has left the team")
+        return self._pointer
+
     def __enter__(self):
         return self
 
@@ -81,7 +86,7 @@ class Team:
 
     def _derive(self, function, *arguments):
         out = c_void_p()
-        code = function(self._pointer, *arguments, byref(out))
+        code = function(self._open(), *arguments, byref(out))
         if code != Status.OK:
             raise error(code, self._context.pointer)
         return Team(self._context, out) if out.value else None
@@ -127,10 +132,7 @@ class Team:
             if call is not None:
                 options.user_op = ctypes.pointer(call.structure)
         request = Request(self._context, held, call, persistent, self)
-        if self._pointer is None:
-            request._release()
-            raise CollnetError(Status.EINVAL, "this rank has left the team")
-        return request._post(function, self._pointer, *arguments, options)
+        return request._post(function, *arguments, options)
 
     # ---- blocks of one size ------------------------------------------------------------------
 

@@ -255,6 +255,12 @@ def other_calls(context, team):
         request.start().wait()
         expect(recv, [100 * i + 10 * r + me for r in range(n)], "a persistent operation")
     request.free()
+    error = raises(collnet.CollnetError, "the request has been freed", request.start)
+    expect([error.code], [collnet.EINVAL], "the code of a freed request")
+    request = team.ibarrier()
+    for _ in range(2):  # outstanding, and completed
+        raises(collnet.CollnetError, "the request is not persistent", request.start)
+        request.wait()
 
     # Memory of the context, which outlives its names, the context's included.
     memory = context.alloc(8 * n)
@@ -276,8 +282,10 @@ def other_calls(context, team):
     recv = zeros(odd.size)
     odd.allgather(array.array("i", [me]), recv)
     expect(recv, range(n)[me % 2::2][::-1], "allgather of a split team")
+    left = odd.ibarrier(persistent=True)
     odd.destroy()
-    raises(collnet.CollnetError, "left the team", odd.barrier)
+    for call in (odd.barrier, odd.dup, left.start):
+        raises(collnet.CollnetError, "left the team", call)
     if team.split(-1) is not None:
         sys.exit("a team without a color")
     with team.dup() as twin:
@@ -289,6 +297,8 @@ def other_calls(context, team):
 
     # Endpoints, and a receive that has not completed.
     with context.endpoint(700) as endpoint:
+        for to in ("x", 700, (nodes[me], 700, 0)):
+            raises(ValueError, "is not a pair of node and number", endpoint.send, to, b"")
         team.barrier()
         data = bytearray(100)
         receive = endpoint.irecv(data)
@@ -320,6 +330,8 @@ def other_calls(context, team):
         team.barrier()
     gc.collect()
     expect([len(context.requests)], [0], "requests of a closed endpoint")
+    raises(collnet.CollnetError, "the endpoint is closed", endpoint.send, endpoint.address, data)
+    raises(collnet.CollnetError, "the endpoint is closed", endpoint.recv, data)
     data.extend(b"x")
 
     stats = context.stats()

@@ -33,8 +33,8 @@ sbin_PROGRAMS += daemon/collnetd
 daemon_collnetd_SOURCES = daemon/main.c
 daemon_collnetd_LDADD = daemon/libcn_daemon.la lib/libcn_all.la
 
-# The unit, with the paths of this build.
-daemon/collnetd.service: daemon/collnetd.service.in Makefile
+# The unit, with the paths of the installation.
+daemon/collnetd.service: daemon/collnetd.service.in stamp-directories
 	$(AM_V_GEN)$(MKDIR_P) daemon && $(SED) -e 's|@sbindir[@]|$(sbindir)|g' \
 		-e 's|@sysconfdir[@]|$(sysconfdir)|g' $(top_srcdir)/daemon/collnetd.service.in >$@.tmp && \
 		mv -f $@.tmp $@

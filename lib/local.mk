@@ -5,6 +5,12 @@
 pkginclude_HEADERS = lib/include/collnet/collnet.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = lib/collnet.pc
+lib/collnet.pc: lib/collnet.pc.in stamp-directories
+	$(AM_V_GEN)$(MKDIR_P) lib && $(SED) -e 's|@prefix[@]|$(prefix)|' -e 's|@libdir[@]|$(libdir)|' \
+		-e 's|@includedir[@]|$(includedir)|' -e 's|@PACKAGE_VERSION[@]|$(PACKAGE_VERSION)|' \
+		-e 's|@LIBS[@]|$(LIBS)|' $(top_srcdir)/lib/collnet.pc.in >$@.tmp && mv -f $@.tmp $@
+EXTRA_DIST += lib/collnet.pc.in
+CLEANFILES += lib/collnet.pc
 
 noinst_LTLIBRARIES += \
 	lib/libcn_util.la lib/libcn_proto.la lib/libcn_topo.la lib/libcn_sched.la \
@@ -324,5 +330,5 @@ lib_libcollnet_la_SOURCES =
 lib_libcollnet_la_LIBADD = lib/libcn_all.la
 lib_libcollnet_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-Wl,--version-script=$(top_srcdir)/lib/collnet.map
-EXTRA_lib_libcollnet_la_DEPENDENCIES = lib/collnet.map
+EXTRA_lib_libcollnet_la_DEPENDENCIES = lib/collnet.map stamp-directories
 EXTRA_DIST += lib/collnet.map

@@ -23,6 +23,7 @@ mpi_mca_coll_collnet_la_SOURCES = \
 mpi_mca_coll_collnet_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENMPI_CPPFLAGS)
 mpi_mca_coll_collnet_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 mpi_mca_coll_collnet_la_LIBADD = lib/libcollnet.la $(OPENMPI_LIBS)
+EXTRA_mpi_mca_coll_collnet_la_DEPENDENCIES = stamp-directories
 endif
 
 if HAVE_MPICH
@@ -31,4 +32,5 @@ mpi_libcollnet_mpich_la_SOURCES = mpi/mpich/preload.c $(mpi_glue)
 mpi_libcollnet_mpich_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS)
 mpi_libcollnet_mpich_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy
 mpi_libcollnet_mpich_la_LIBADD = lib/libcollnet.la
+EXTRA_mpi_libcollnet_mpich_la_DEPENDENCIES = stamp-directories
 endif

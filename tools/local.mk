@@ -142,6 +142,7 @@ tools_libcn_tools_la_LIBADD = -lm
 comparedir = $(pkgdatadir)/compare
 tools_libcn_compare_la_CPPFLAGS = $(AM_CPPFLAGS) -DCN_COMPARE_DIR='"$(comparedir)"' \
 	-DCN_OPENMPI_DIR='"$(openmpidir)"' -DCN_LIB_DIR='"$(libdir)"'
+$(tools_libcn_compare_la_OBJECTS): stamp-directories
 tools_libcn_compare_la_SOURCES = \
 	tools/compare/cell.c \
 	tools/compare/cell.h \

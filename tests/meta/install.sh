@@ -1,21 +1,35 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What make install gives: the example compiles with what pkg-config says, shared and static, the
-# commands run, and everything is where it belongs.
+# commands run, and everything is where it belongs, also below another prefix than the configured
+# one.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
 export PKG_CONFIG_PATH="$PREFIX/lib/pkgconfig"
+# In a copy of the build, whose libraries are linked again for the other prefix.
+mkdir "$t/build"
+tar cf - -C "$BUILD" --exclude=./prefix --exclude='./collnet-*' . | tar xf - -C "$t/build"
+make -C "$t/build" install prefix="$t/other" >"$t/log" 2>&1 || {
+	tail -n 20 "$t/log"
+	exit 1
+}
 for f in include/collnet/collnet.h lib/libcollnet.so lib/libcollnet.a lib/pkgconfig/collnet.pc \
 	bin/collnet sbin/collnetd lib/systemd/system/collnetd.service \
 	lib/sysusers.d/collnet.conf share/man/man1/collnet.1 \
 	share/collnet/compare/tools/compare/loop_mpi.c share/man/man8/collnetd.8 \
 	share/doc/collnet/examples/topologies/aapc-c.topo; do
-	[ -e "$PREFIX/$f" ] || {
-		echo "make install does not install $f"
-		exit 1
-	}
+	for prefix in "$PREFIX" "$t/other"; do
+		[ -e "$prefix/$f" ] || {
+			echo "make install does not install $prefix/$f"
+			exit 1
+		}
+	done
 done
+if grep -rl "$PREFIX" "$t/other"; then
+	echo "make install prefix=... installs files with the configured prefix"
+	exit 1
+fi
 set -ex
 # shellcheck disable=SC2046 # a list of flags
 for example in examples/*.c; do

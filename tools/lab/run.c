@@ -10,10 +10,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -53,94 +55,27 @@ static uint64_t now_ms(void)
 	return cn_now() / CN_MS;
 }
 
+/* For poll(); 0: no limit. */
+static int ms_until(uint64_t until)
+{
+	uint64_t now = now_ms();
+
+	if (until == 0) {
+		return -1;
+	}
+	return until <= now ? 0 : until - now > 3600000 ? 3600000 : (int)(until - now);
+}
+
+static void die_alone(const struct pollfd *lifeline)
+{
+	if (lifeline->revents != 0) {
+		_exit(128 + SIGKILL); /* `collnet lab` is gone */
+	}
+}
+
 static int shell_status(int status)
 {
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-/* ---- output --------------------------------------------------------------------------- */
-
-static void put(int fd, const char *p, size_t len)
-{
-	ssize_t n;
-
-	while (len > 0) {
-		n = write(fd, p, len);
-		if (n < 0 && errno != EINTR && errno != EAGAIN) {
-			return; /* it has no reader any more */
-		}
-		p += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-}
-
-static void put_lines(struct run *run, struct stream *s, bool all)
-{
-	const struct lab *lab = run->lab;
-	char tag[COLLNET_NAME_MAX + 20] = "", *end;
-	size_t start = 0, n;
-
-	if (lab->o->tag) {
-		snprintf(tag, sizeof(tag), "[%s:%u] ", lab->hosts[lab->ranks[s->rank].host].name,
-			 s->rank);
-	}
-	while (start < s->len) {
-		end = memchr(s->line + start, '\n', s->len - start);
-		if (end == NULL && !all && (start > 0 || s->len < LINE_MAX_BYTES)) {
-			break;
-		}
-		n = end == NULL ? s->len - start : (size_t)(end - (s->line + start)) + 1;
-		put(s->to, tag, strlen(tag));
-		put(s->to, s->line + start, n);
-		if (end == NULL) {
-			put(s->to, "\n", all ? 1 : 0);
-		}
-		start += n;
-	}
-	memmove(s->line, s->line + start, s->len - start);
-	s->len -= start;
-}
-
-/* Takes what is there. The pipes do not block. */
-static void read_stream(struct run *run, struct stream *s)
-{
-	ssize_t n;
-
-	for (;;) {
-		n = read(s->from, s->line + s->len, LINE_MAX_BYTES - s->len);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n <= 0) {
-			break;
-		}
-		s->len += (size_t)n;
-		put_lines(run, s, false);
-	}
-	if (n == 0 || (n < 0 && errno != EAGAIN)) {
-		put_lines(run, s, true);
-		close(s->from);
-		s->from = -1;
-	}
-}
-
-static int add_stream(struct run *run, int from, int to, uint32_t rank)
-{
-	struct stream *s = &run->streams[run->nstreams];
-
-	if (from < 0) {
-		return 0;
-	}
-	s->line = malloc(LINE_MAX_BYTES);
-	if (s->line == NULL || fcntl(from, F_SETFL, O_NONBLOCK) < 0) {
-		return -1;
-	}
-	s->from = from;
-	s->to = to;
-	s->rank = rank;
-	s->len = 0;
-	run->nstreams++;
-	return 0;
 }
 
 /* ---- ends of processes ---------------------------------------------------------------- */
@@ -207,16 +142,128 @@ static void read_signals(struct run *run)
 	reap(run);
 }
 
+/* ---- output --------------------------------------------------------------------------- */
+
+/* Waits until `fd` takes a page. False: it does not, and the lab ends. */
+static bool wait_writable(struct run *run, int fd)
+{
+	struct pollfd p[] = { { .fd = fd, .events = POLLOUT },
+			      { .fd = run->lab->signals, .events = POLLIN },
+			      { .fd = run->lab->lifeline, .events = POLLIN } };
+	bool ending;
+
+	do {
+		ending = run->stopping || run->stopped_by != 0;
+		if (poll(p, 3, ending ? 0 : ms_until(run->deadline)) == 0) {
+			return false;
+		}
+		die_alone(&p[2]);
+		if (p[1].revents != 0) {
+			read_signals(run);
+		}
+	} while (p[0].revents == 0);
+	return true;
+}
+
+/* A reader may be slow: the time and signals do not wait for it. Without one the lab ends. */
+static void put(struct run *run, int fd, const char *p, size_t len)
+{
+	ssize_t n;
+
+	while (len > 0 && wait_writable(run, fd)) {
+		n = write(fd, p, len < PIPE_BUF ? len : PIPE_BUF);
+		if (n < 0 && errno == EPIPE && run->stopped_by == 0) {
+			run->stopped_by = SIGPIPE;
+		}
+		if (n < 0 && errno != EINTR && errno != EAGAIN) {
+			return;
+		}
+		p += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+}
+
+static void put_lines(struct run *run, struct stream *s, bool all)
+{
+	const struct lab *lab = run->lab;
+	char tag[COLLNET_NAME_MAX + 20] = "", *end;
+	size_t start = 0, n;
+
+	if (lab->o->tag) {
+		snprintf(tag, sizeof(tag), "[%s:%u] ", lab->hosts[lab->ranks[s->rank].host].name,
+			 s->rank);
+	}
+	while (start < s->len) {
+		end = memchr(s->line + start, '\n', s->len - start);
+		if (end == NULL && !all && (start > 0 || s->len < LINE_MAX_BYTES)) {
+			break;
+		}
+		n = end == NULL ? s->len - start : (size_t)(end - (s->line + start)) + 1;
+		put(run, s->to, tag, strlen(tag));
+		put(run, s->to, s->line + start, n);
+		if (end == NULL) {
+			put(run, s->to, "\n", all ? 1 : 0);
+		}
+		start += n;
+	}
+	memmove(s->line, s->line + start, s->len - start);
+	s->len -= start;
+}
+
+/* Takes what one read() gives, so that nothing else waits for a busy stream: its bytes, if any. */
+static ssize_t read_stream(struct run *run, struct stream *s)
+{
+	ssize_t n = read(s->from, s->line + s->len, LINE_MAX_BYTES - s->len);
+
+	if (n > 0) {
+		s->len += (size_t)n;
+		put_lines(run, s, false);
+	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		put_lines(run, s, true);
+		close(s->from);
+		s->from = -1;
+	}
+	return n;
+}
+
+/* Takes what is there now, and ends the last line. */
+static void drain_stream(struct run *run, struct stream *s)
+{
+	int left = 0;
+	ssize_t n = 1;
+
+	(void)ioctl(s->from, FIONREAD, &left);
+	for (; left > 0 && n > 0; left -= (int)n) {
+		n = read_stream(run, s);
+	}
+	put_lines(run, s, true);
+}
+
+static int add_stream(struct run *run, int from, int to, uint32_t rank)
+{
+	struct stream *s = &run->streams[run->nstreams];
+
+	if (from < 0) {
+		return 0;
+	}
+	s->line = malloc(LINE_MAX_BYTES);
+	if (s->line == NULL || fcntl(from, F_SETFL, O_NONBLOCK) < 0) {
+		return -1;
+	}
+	s->from = from;
+	s->to = to;
+	s->rank = rank;
+	s->len = 0;
+	run->nstreams++;
+	return 0;
+}
+
 /* Waits for the next event, at most until `until` (0: no limit). False: `until` has passed. */
 static bool wait_event(struct run *run, uint64_t until)
 {
-	uint64_t now = now_ms();
 	uint32_t i;
-	int n, ms = -1;
+	int n;
 
-	if (until != 0) {
-		ms = until <= now ? 0 : until - now > 3600000 ? 3600000 : (int)(until - now);
-	}
 	for (i = 0; i < run->nstreams; i++) {
 		run->polls[i].fd = run->streams[i].from;
 		run->polls[i].events = POLLIN;
@@ -225,9 +272,9 @@ static bool wait_event(struct run *run, uint64_t until)
 	run->polls[i].events = POLLIN;
 	run->polls[i + 1].fd = run->lab->lifeline;
 	run->polls[i + 1].events = POLLIN;
-	n = poll(run->polls, run->nstreams + 2, ms);
-	if (n > 0 && run->polls[run->nstreams + 1].revents != 0) {
-		_exit(128 + SIGKILL); /* `collnet lab` is gone */
+	n = poll(run->polls, run->nstreams + 2, ms_until(until));
+	if (n > 0) {
+		die_alone(&run->polls[run->nstreams + 1]);
 	}
 	for (i = 0; n > 0 && i < run->nstreams; i++) {
 		if (run->polls[i].revents != 0) {
@@ -291,8 +338,7 @@ static int run_command(struct run *run)
 	}
 	for (i = 0; i < run->nstreams; i++) {
 		if (run->streams[i].from >= 0) {
-			read_stream(run, &run->streams[i]);
-			put_lines(run, &run->streams[i], true);
+			drain_stream(run, &run->streams[i]);
 		}
 	}
 	if (run->stopped_by != 0) {

@@ -54,6 +54,27 @@ printf '%s\n' '[h0:0] from outside' '[h0:0] no newline' '[h1:1] no newline' \
 printf '[h%d:%d] error %d\n' 0 0 0 1 1 1 2 2 2 >expected
 sort err | cmp - expected || { cat err; fail "standard error"; }
 
+# Rank 0's lines are whole, too, and in order. JSON begins on a new line, also behind long ones.
+collnet lab run --shape 3 --no-daemons -- sh -c '
+	if [ $COLLNET_RANK = 0 ]; then
+		printf "result of rank 0 "
+		until [ -e said.1 ] && [ -e said.2 ]; do sleep 0.05; done
+		echo is 42
+		for i in 1 2 3; do echo "out $i"; echo "error $i" >&2; done
+	else
+		echo "rank $COLLNET_RANK"
+		until grep -q "rank $COLLNET_RANK" out; do sleep 0.05; done
+		echo >said.$COLLNET_RANK
+	fi' >out 2>&1 || { cat out; fail "status $?"; }
+[ "$(grep ' 42' out)" = "result of rank 0 is 42" ] || { cat out; fail "rank 0's line is not whole"; }
+[ "$(grep -E '^(out|error)' out | paste -sd, -)" = "out 1,error 1,out 2,error 2,out 3,error 3" ] ||
+	{ cat out; fail "rank 0's lines are not in order"; }
+for size in 5 65536; do
+	status 0 run --shape 1 --json --no-daemons -- sh -c "head -c $size /dev/zero | tr '\0' x"
+	[ "$(wc -l <out)" -eq 2 ] && tail -n 1 out | grep -q '^{"ports"' ||
+		{ cat out; fail "JSON is not on a line of its own behind $size bytes"; }
+done
+
 # Ranks that never stop writing: the time, signals and the end of the reader end the lab all the same,
 # also if the reader is slow.
 for slow in : "sleep 3"; do

@@ -5,8 +5,8 @@
  * It is PID 1 of its process namespace: it reaps everything, and when it returns everything that
  * is left is killed by the kernel. So it ends daemons politely, and need not be complete.
  *
- * Output of the ranks (but of rank 0, which writes to the user's terminal itself) is passed on
- * in whole lines, so that lines of different ranks do not mix.
+ * Output of the ranks (but of rank 0, if it goes to a terminal) is passed on in whole lines, so
+ * that lines of different ranks do not mix.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +33,7 @@ struct stream {
 	int from; /* -1: at its end */
 	int to;
 	uint32_t rank;
+	bool within; /* a line of which LINE_MAX_BYTES or more were passed on */
 	size_t len;
 	char *line;
 };
@@ -199,12 +200,14 @@ static void put_lines(struct run *run, struct stream *s, bool all)
 			break;
 		}
 		n = end == NULL ? s->len - start : (size_t)(end - (s->line + start)) + 1;
-		put(run, s->to, tag, strlen(tag));
+		put(run, s->to, tag, s->within ? 0 : strlen(tag));
 		put(run, s->to, s->line + start, n);
-		if (end == NULL) {
-			put(run, s->to, "\n", all ? 1 : 0);
-		}
+		s->within = end == NULL;
 		start += n;
+	}
+	if (all && s->within) {
+		put(run, s->to, "\n", 1);
+		s->within = false;
 	}
 	memmove(s->line, s->line + start, s->len - start);
 	s->len -= start;

@@ -393,8 +393,7 @@ int lab_start_daemons(struct lab *lab, struct cn_err *err)
 
 /* ---- ranks and the shell -------------------------------------------------------------- */
 
-__attribute__((noreturn)) static void become_rank(struct lab *lab, uint32_t r, const int *out,
-						  const int *errs)
+__attribute__((noreturn)) static void become_rank(struct lab *lab, uint32_t r, int out, int errs)
 {
 	const struct lab_host *h = &lab->hosts[lab->ranks[r].host];
 	struct cn_err err;
@@ -416,27 +415,46 @@ __attribute__((noreturn)) static void become_rank(struct lab *lab, uint32_t r, c
 			child_failed("/dev/null", 126);
 		}
 	}
-	if ((out != NULL && dup2(out[1], 1) < 0) || (errs != NULL && dup2(errs[1], 2) < 0)) {
+	if ((out >= 0 && dup2(out, 1) < 0) || (errs >= 0 && dup2(errs, 2) < 0)) {
 		child_failed("dup2", 126);
 	}
 	become(lab->o->command);
 }
 
+/* Rank 0 writes to a terminal itself, as it reads standard input itself. */
+static bool is_piped(const struct lab *lab, uint32_t r, int fd)
+{
+	return r != 0 || lab->o->tag || (lab->o->json && fd == 1) || !isatty(fd);
+}
+
+static bool same_file(int a, int b)
+{
+	struct stat sa, sb;
+
+	return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
 int lab_start_rank(struct lab *lab, uint32_t r, int *out, int *errs, struct cn_err *err)
 {
 	int op[2] = { -1, -1 }, ep[2] = { -1, -1 };
-	bool piped = r != 0 || lab->o->tag;
+	bool out_piped = is_piped(lab, r, 1), errs_piped = is_piped(lab, r, 2);
+	/* One pipe for both keeps a rank's lines in order. */
+	bool shared = out_piped && errs_piped && same_file(1, 2);
 	pid_t pid;
 
-	if (piped && (pipe2(op, O_CLOEXEC) < 0 || pipe2(ep, O_CLOEXEC) < 0)) {
+	if ((out_piped && pipe2(op, O_CLOEXEC) < 0) ||
+	    (errs_piped && !shared && pipe2(ep, O_CLOEXEC) < 0)) {
 		return cn_fail(err, COLLNET_ESYSTEM, "rank %u: pipe: %s", r, strerror(errno));
 	}
 	pid = fork();
 	if (pid == 0) {
-		become_rank(lab, r, piped ? op : NULL, piped ? ep : NULL);
+		become_rank(lab, r, op[1], shared ? op[1] : ep[1]);
 	}
-	if (piped) {
+	if (op[1] >= 0) {
 		close(op[1]);
+	}
+	if (ep[1] >= 0) {
 		close(ep[1]);
 	}
 	*out = op[0];

@@ -384,9 +384,8 @@ static volatile pid_t supervisor;
 
 static void pass_on(int sig)
 {
-	(void)sig;
 	if (supervisor > 0) {
-		kill(supervisor, passed_on++ == 0 ? SIGTERM : SIGKILL);
+		kill(supervisor, passed_on++ == 0 ? sig : SIGKILL);
 	}
 }
 

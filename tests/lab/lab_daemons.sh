@@ -39,7 +39,8 @@ run() {
 }
 
 HOW=well
-run 0 'test "$COLLNET_SOCKET" = "$COLLNET_LAB_DIR/$COLLNET_NODE.sock"'
+COLLNET_MODE=direct run 0 '
+	[ "$COLLNET_SOCKET" = "$COLLNET_LAB_DIR/$COLLNET_NODE.sock" ] && [ "$COLLNET_MODE" = daemon ]'
 [ ! -s err ] || { cat err; fail "complaints about good daemons"; }
 for h in h0 h1 h2 h3; do
 	has "--interface eth0 --node $h --topology .*/topology --socket .*/$h.sock" $h.log

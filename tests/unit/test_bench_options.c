@@ -140,6 +140,27 @@ static void parse__refused(void **state)
 	}
 }
 
+static void parse__options_of_direct_mode(void **state)
+{
+	static const char *const its[] = { "--interface eth0", "--link udp", "--peers launcher",
+					   "--encapsulation raw", "--spin" };
+	struct bench_options o;
+	char line[80];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(its) / sizeof(its[0]); i++) {
+		snprintf(line, sizeof(line), "bench alltoall %s", its[i]);
+		assert_int_equal(parse(&o, line), TOOL_USAGE);
+		setenv("COLLNET_MODE", "direct", 1);
+		assert_int_equal(parse(&o, line), TOOL_OK);
+		snprintf(line, sizeof(line), "bench alltoall %s --mode daemon", its[i]);
+		assert_int_equal(parse(&o, line), TOOL_USAGE);
+		unsetenv("COLLNET_MODE");
+		snprintf(line, sizeof(line), "bench alltoall %s --mode direct", its[i]);
+		assert_int_equal(parse(&o, line), TOOL_OK);
+	}
+}
+
 static void check_ranks__one_has_to_be_asked_for(void **state)
 {
 	struct bench_options o;
@@ -170,6 +191,7 @@ int main(void)
 		cmocka_unit_test(parse__several_algorithms),
 		cmocka_unit_test(parse__rate_from_environment),
 		cmocka_unit_test(parse__refused),
+		cmocka_unit_test(parse__options_of_direct_mode),
 		cmocka_unit_test(check_ranks__one_has_to_be_asked_for),
 	};
 

@@ -133,18 +133,23 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		o->open.socket = arg;
 		return COLLNET_OK;
 	case OPT_INTERFACE:
+		o->direct_only = "--interface";
 		o->open.interface = arg;
 		return COLLNET_OK;
 	case OPT_LINK:
+		o->direct_only = "--link";
 		o->open.link = arg;
 		return COLLNET_OK;
 	case OPT_PEERS:
+		o->direct_only = "--peers";
 		o->open.peers = arg;
 		return COLLNET_OK;
 	case OPT_ENCAPSULATION:
+		o->direct_only = "--encapsulation";
 		o->open.encapsulation = arg;
 		return COLLNET_OK;
 	case OPT_SPIN:
+		o->direct_only = "--spin";
 		o->open.spin = 1;
 		return COLLNET_OK;
 	case OPT_TOPOLOGY:
@@ -171,6 +176,9 @@ static int finish(struct bench_options *o, struct cn_err *err)
 
 	if (rc != COLLNET_OK) {
 		return rc;
+	}
+	if (o->direct_only != NULL && o->open.mode != COLLNET_MODE_DIRECT) {
+		return cn_fail(err, COLLNET_EINVAL, "%s goes with --mode direct", o->direct_only);
 	}
 	if (o->baseline && o->m.op != MEASURE_PINGPONG && o->m.op != MEASURE_STREAM) {
 		return cn_fail(err, COLLNET_EINVAL, "--bare goes with pingpong and stream");

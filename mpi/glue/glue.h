@@ -70,8 +70,9 @@ struct glue_comm {
 /* 1: prints one line per communicator to standard error: whether it is served, and if not, why.
  * 2: and one per choice between collnet and MPI. */
 void glue_set_verbose(int verbose);
-/* "measured" (or NULL): the faster one performs an operation; "always": collnet does. */
-void glue_set_select(const char *how);
+/* "measured" (or NULL): the faster one performs an operation; "always": collnet does. Another one
+ * is "measured", and is reported by the parameter's name on the rank where that is not NULL. */
+void glue_set_select(const char *how, const char *name);
 
 /* A communicator for which nothing is decided yet. */
 void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self, int rank,

@@ -25,6 +25,7 @@
  * does meanwhile. They follow the choice of the blocking ones; without one they are collnet's.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "mpi/glue/glue.h"
 
@@ -53,9 +54,15 @@ static const struct {
 
 static bool always;
 
-void glue_set_select(const char *how)
+void glue_set_select(const char *how, const char *name)
 {
-	always = how != NULL && how[0] == 'a';
+	always = how != NULL && strcmp(how, "always") == 0;
+	if (how != NULL && how[0] != '\0' && !always && strcmp(how, "measured") != 0 &&
+	    name != NULL) {
+		fprintf(stderr,
+			"collnet: %s is '%.40s': expected measured or always; measured is used\n",
+			name, how);
+	}
 }
 
 static const char *name_of(enum glue_op op)

@@ -151,15 +151,16 @@ static void begin(void)
 {
 	struct collnet_team_options o;
 	const char *verbose = getenv("COLLNET_MPI_VERBOSE");
-	int level;
+	int level, rank;
 
 	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS ||
 	    PMPI_Grequest_start(query, free_nothing, cancel_nothing, NULL, &never) != MPI_SUCCESS ||
-	    PMPI_Query_thread(&level) != MPI_SUCCESS) {
+	    PMPI_Query_thread(&level) != MPI_SUCCESS ||
+	    PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS) {
 		return;
 	}
 	glue_set_verbose(verbose != NULL ? (int)strtol(verbose, NULL, 10) : 0);
-	glue_set_select(getenv("COLLNET_MPI_SELECT"));
+	glue_set_select(getenv("COLLNET_MPI_SELECT"), rank == 0 ? "COLLNET_MPI_SELECT" : NULL);
 	collnet_team_options_init(&o);
 	snprintf(job, sizeof(job), "%s", o.job != NULL ? o.job : "");
 	mpich.threads = level == MPI_THREAD_MULTIPLE;

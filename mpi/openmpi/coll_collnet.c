@@ -155,6 +155,10 @@ static mca_coll_base_module_t *comm_query(MPI_Comm comm, int *out)
 	module_t *m;
 
 	*out = priority;
+	if (priority >= 0 && comm == MPI_COMM_WORLD) {
+		glue_set_select(how_to_select,
+				ompi_comm_rank(comm) == 0 ? "coll_collnet_select" : NULL);
+	}
 	if (priority < 0 || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) {
 		return NULL;
 	}
@@ -175,7 +179,6 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	(void)progress_threads;
 	open_mpi.threads = mpi_threads;
 	glue_set_verbose(verbose);
-	glue_set_select(how_to_select);
 	open_mpi.job = getenv("PMIX_NAMESPACE");
 	return OMPI_SUCCESS;
 }

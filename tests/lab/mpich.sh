@@ -66,6 +66,12 @@ mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_neighbours.c" -o neighbours ||
 mpi neighbourhoods --shape 3 --rate none -- ./count ./with-collnet h0:2,h1:2,h2:2 6 ./neighbours
 mpi_neighbours
 
+export SELECT=alwyas
+mpi "a choice that does not exist" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases rendezvous
+has '^right: rendezvous' out
+[ "$(grep "alwyas" out)" = "collnet: COLLNET_MPI_SELECT is 'alwyas': expected measured or always; measured is used" ] ||
+	{ cat out; fail "not one line about a choice that does not exist"; }
+
 # The lab's MPICH uses shared memory between hosts, and collnet a slow link, so that two long calls of each decide,
 # and of columns those of the rows.
 export SELECT=measured

@@ -110,6 +110,11 @@ follows() {
 		awk '{ n++; bad += $3 == "MPI" ? $1 < 1.04 * $2 : $1 > 1.06 * $2 } END { exit !n || bad }' ||
 		{ cat out; fail "a choice does not follow from the times"; }
 }
+export SELECT=alwyas
+mpi "a choice that does not exist" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases rendezvous
+has '^right: rendezvous' out
+[ "$(grep "alwyas" out)" = "collnet: coll_collnet_select is 'alwyas': expected measured or always; measured is used" ] ||
+	{ cat out; fail "not one line about a choice that does not exist"; }
 export SELECT=measured
 mpi "a choice" --shape 2 --rate none -- ./with-collnet h0:1,h1:1 2 ./cases repetition
 has '^right: repetition' out

@@ -190,14 +190,6 @@ static int take_share(struct parser *p, struct sim_fault *f)
 	return COLLNET_OK;
 }
 
-/* "2.5ms", "0": a unit belongs to every time but 0. */
-static bool take_time(const char *text, cn_time *out)
-{
-	size_t n = strlen(text);
-
-	return sim_parse_time(text, out, NULL) == COLLNET_OK && (*out == 0 || text[n - 1] == 's');
-}
-
 static int take_times(struct parser *p, struct sim_fault *f)
 {
 	bool at = false, lasts = false;
@@ -212,7 +204,7 @@ static int take_times(struct parser *p, struct sim_fault *f)
 		if (given == NULL) {
 			return COLLNET_OK;
 		}
-		if (*given || !take_time(strchr(p->word, '=') + 1, into) ||
+		if (*given || sim_parse_time(strchr(p->word, '=') + 1, into, NULL) != COLLNET_OK ||
 		    (given == &lasts && f->lasts == 0)) {
 			return expected(
 				p, "one t= and one for= with a time of at most a minute and its "

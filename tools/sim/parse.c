@@ -19,12 +19,19 @@ int sim_parse_time(const char *text, cn_time *out, struct cn_err *err)
 		const char *name;
 		uint64_t ns;
 	} units[] = {
-		{ "", 1 }, { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 },
+		{ "ns", 1 },
+		{ "us", 1000 },
+		{ "ms", 1000000 },
+		{ "s", 1000000000 },
 	};
 	size_t digits = strspn(text, "0123456789"), more = 0, u = 0;
 	const char *unit = text + digits;
 	uint64_t whole = 0, scale, ns;
 
+	if (strcmp(text, "0") == 0) {
+		*out = 0;
+		return COLLNET_OK;
+	}
 	if (*unit == '.') {
 		more = strspn(unit + 1, "0123456789");
 		unit += 1 + more;

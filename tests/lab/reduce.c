@@ -480,6 +480,10 @@ static void wrong(void)
 	op.element = 0;
 	REFUSED(collnet_allreduce(t, a, b, 1, COLLNET_INT32, COLLNET_USER, &o), "elements");
 	op.element = 16;
+	op.size = 0;
+	REFUSED(collnet_allreduce(t, a, b, 1, COLLNET_INT32, COLLNET_USER, &o),
+		"user_op is 0: expected its sizeof");
+	op.size = sizeof(op);
 	op.combine = NULL;
 	REFUSED(collnet_allreduce(t, a, b, 1, COLLNET_INT32, COLLNET_USER, &o), "function");
 	op.combine = multiply;

@@ -60,7 +60,7 @@ int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err);
 int tool_parse_rate_or_none(const char *text, uint64_t *out, struct cn_err *err);
 /* "2", "0.125": times a thousand, at most three decimals. COLLNET_EINVAL without a message. */
 int tool_parse_thousandths(const char *text, uint64_t *out);
-/* "raw" or "udp". */
+/* A name of CN_ENCAPSULATION_NAMES. */
 int tool_parse_encapsulation(const char *text, enum cn_encapsulation *out, struct cn_err *err);
 /* "auto", "shift", "xor", "edge-colour". */
 int tool_parse_permutation(const char *text, enum cn_permutation *out, struct cn_err *err);

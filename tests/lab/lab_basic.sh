@@ -149,6 +149,7 @@ run --shape 2 --mtu 10 -- true
 run --shape 2 --timeout 0 -- true
 run --shape 2 --loss 100% -- true
 run --shape 2 --ranks-per-node 0 -- true
+run --shape 2 --encapsulation foo -- true
 run --shape 2000 -- true
 run --nonsense
 run --topology /nonexistent -- true
@@ -156,6 +157,12 @@ walk
 EOF
 status 2 run --shape 2 --topology x -- true
 has "specify --shape or --topology, not both" err
+status 2 run --shape 2 --encapsulation foo -- true
+has "'foo' is no encapsulation; there are .*tcp" err
+[ "$(id -u)" -eq 0 ] || { # who may write everywhere
+	status 1 run --shape 1 --keep-logs / -- true
+	has "collnet lab: --keep-logs /: Permission denied" err
+}
 COLLNETD=/nonexistent status 1 run --shape 2 -- true
 has "COLLNETD=/nonexistent" err
 status 0 run --help

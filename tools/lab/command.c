@@ -164,10 +164,7 @@ static int take_option(void *into, int option, char *value, struct cn_err *err)
 		return COLLNET_OK;
 	case OPT_ENCAPSULATION:
 		o->encapsulation = value;
-		return cn_parse_encapsulation(value, &encapsulation)
-			       ? COLLNET_OK
-			       : cn_fail(err, COLLNET_EINVAL, "'%.40s' is neither raw nor udp",
-					 value);
+		return tool_parse_encapsulation(value, &encapsulation, err);
 	case OPT_DAEMON_ARG:
 		o->daemon_args[o->ndaemon_args++] = value;
 		return COLLNET_OK;

@@ -135,7 +135,7 @@ int lab_private_files(struct lab *lab, struct cn_err *err)
 	}
 	if (lab->o->keep_logs != NULL) {
 		logs = open(lab->o->keep_logs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (logs < 0) {
+		if (logs < 0 || faccessat(logs, ".", W_OK | X_OK, 0) < 0) {
 			return cn_fail(err, COLLNET_ESYSTEM, "--keep-logs %s: %s",
 				       lab->o->keep_logs, strerror(errno));
 		}

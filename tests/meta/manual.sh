@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# mandoc finds nothing wrong with the manual pages; every .Xr to a page of collnet leads to one, and
+# mandoc finds nothing wrong with the manual pages, no word of a heading is a macro; every .Xr to a page of collnet leads to one, and
 # every file that HACKING.md names exists.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -13,6 +13,9 @@ status=0
 out=$(mandoc -T lint -W warning $pages) || status=1
 [ -z "$out" ] || echo "$out"
 for page in $pages; do
+	mandoc -T tree "$page" | awk -v page="$page" '
+		/S[hs] \((head|body)\)/ { head = /head/; next }
+		head && /\(elem\)/ { print page ": a word of a heading is the macro " $1 }'
 	sed -n 's/^\.Xr \(collnet[a-z_]*\) \([1-9]\).*/\1.\2/p' "$page" | sort -u | while read -r to; do
 		[ -f "man/$to" ] || [ -f "$PREFIX/share/man/man${to##*.}/$to" ] ||
 			echo "$page refers to $to, which is not there"

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "tools/compare/command.h"
@@ -282,6 +283,23 @@ static void compare_csv_row__columns(void **state)
 	free(text);
 }
 
+static void compare_can_plot__where_the_file_can_be_written(void **state)
+{
+	char path[] = "/tmp/test_compare_cell.XXXXXX", text[8];
+	int fd = mkstemp(path);
+	struct cn_err err;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "before", 6), 6);
+	assert_true(compare_can_plot(path, &err));
+	assert_int_equal(pread(fd, text, sizeof(text), 0), 6);
+	close(fd);
+	unlink(path);
+	assert_false(compare_can_plot("/nonexistent/ratios.gp", &err));
+	assert_string_equal(err.text, "/nonexistent/ratios.gp: No such file or directory");
+}
+
 static void compare_plot_script__has_its_data(void **state)
 {
 	struct compare_options o;
@@ -321,6 +339,7 @@ int main(void)
 		cmocka_unit_test(loop_blocks__of_every_operation),
 		cmocka_unit_test(loop_layout__of_both_sides),
 		cmocka_unit_test(compare_csv_row__columns),
+		cmocka_unit_test(compare_can_plot__where_the_file_can_be_written),
 		cmocka_unit_test(compare_plot_script__has_its_data),
 	};
 

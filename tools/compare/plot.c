@@ -23,6 +23,7 @@ static bool is_svg(const char *path)
 bool compare_can_plot(const char *path, struct cn_err *err)
 {
 	char gnuplot[COMPARE_PATH];
+	FILE *f;
 
 	if (is_svg(path) && !lab_find_tool("gnuplot", gnuplot, sizeof(gnuplot))) {
 		cn_fail(err, COLLNET_ESYSTEM,
@@ -30,6 +31,12 @@ bool compare_can_plot(const char *path, struct cn_err *err)
 			"write a script, to a file that does not end in .svg");
 		return false;
 	}
+	f = fopen(path, "ae");
+	if (f == NULL) {
+		cn_fail(err, COLLNET_ESYSTEM, "%s: %s", path, strerror(errno));
+		return false;
+	}
+	fclose(f);
 	return true;
 }
 

@@ -37,6 +37,8 @@ has 'all-to-all *192 phases at least: s1 - s0 parts the hosts 8 to 24, 192 messa
 has 'unused links *none'
 has '^  s4: 100 Mbit/s, 45 frames$'
 has '^    8 hosts h24 h25 h26 h27 .. h31: 10 Mbit/s, 43 frames$'
+topo 0 show --shape 1
+has '^hosts *1, at 20 Mbit/s$'
 topo 0 show --shape 8x4 --all
 has '^    8 hosts h24 h25 h26 h27 h28 h29 h30 h31:'
 topo 0 show "$t/cycle"

@@ -88,12 +88,14 @@ static void count_link(const struct cn_topo *t, uint32_t v, struct topo_facts *f
 	uint64_t below = t->vertices[v].hosts, messages = below * (t->nhosts - below), bound;
 	bool trunk = t->vertices[v].is_switch;
 
+	if (messages > 0 || !trunk) {
+		range(l->rate, trunk ? f->trunk_rate : f->host_rate);
+		range32(l->buffer, trunk ? f->trunk_buffer : f->host_buffer);
+	}
 	if (messages == 0) {
 		return; /* no host sends over it */
 	}
 	f->used++;
-	range(l->rate, trunk ? f->trunk_rate : f->host_rate);
-	range32(l->buffer, trunk ? f->trunk_buffer : f->host_buffer);
 	f->no_rate += l->rate == 0;
 	f->no_buffer += l->buffer == 0;
 	bound = (messages + l->channels - 1) / l->channels;

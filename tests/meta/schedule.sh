@@ -203,7 +203,8 @@ schedule 2 alltoall --shape 4 --topology x
 has 'specify --shape or --topology, not both' err
 schedule 2 alltoall --shape 4 --algorithm nope
 has "unknown algorithm 'nope' for alltoall; there are shuffle, " err
-schedule 1 --experiment nonsense
+schedule 2 --experiment nonsense
+has "unknown experiment 'nonsense'" err
 schedule 1 --experiment smp-broadcast-random --output "$t/nothing"
 # nobody reads it: a failure, not a success
 [ ! -e /dev/full ] || for how in "" --json --explain --check "--emit text" "--emit json" \

@@ -280,8 +280,9 @@ int collnet_cmd_schedule(int argc, char **argv)
 		return rc < 0 ? TOOL_OK : rc;
 	}
 	if (o.experiment != NULL) {
-		return status_of(&r, experiment_run(o.experiment, o.seed, false, o.output, stdout,
-						    &r.err));
+		rc = status_of(&r, experiment_run(o.experiment, o.seed, false, o.output, stdout,
+						  &r.err));
+		return r.err.code == COLLNET_EINVAL ? TOOL_USAGE : rc;
 	}
 	rc = run(&r);
 	subject_free_parts(&r.s, r.parts);

@@ -78,6 +78,10 @@ has 'and 19985 more levels'
 # ---- check ------------------------------------------------------------------------------
 topo 0 check --shape 8x2
 [ "$(cat "$t/out")" = "8x2: OK, 3 switches, 16 hosts, 18 links, height 2" ] || fail "check"
+topo 0 check - <<'END'
+host alone
+END
+has 'OK, 0 switches, 1 host, 0 links, height 0$'
 topo 0 check "$t/cycle"
 has 'warning: 2 links are not in the spanning tree (such as b - c)'
 has 'warning: 1 switch leads to no host (such as empty)'

@@ -20,6 +20,7 @@ done
 case $HOW:$node in
 refuse:h1) echo "eth0 is made of wood" >&2; exit 1 ;;
 silent:h1) exec >&- ; eval "exec $fd>&-"; exit 0 ;;
+slow:h1) [ -n "$fd" ] && echo >"$STARTED" && exec sleep 1000 ;;
 esac
 trap 'exit ${STATUS:-0}' TERM
 [ -z "$fd" ] || eval "echo READY >&$fd; exec $fd>&-"
@@ -54,6 +55,28 @@ for HOW in refuse silent; do
 	lacks ran out
 	[ $HOW = silent ] || has "^\[h1\] eth0 is made of wood" err
 done
+
+# Daemons that take long to start do not keep the lab from its timeout, or from signals.
+HOW=slow STARTED=$PWD/started
+export STARTED
+collnet lab run --shape 2x2 --timeout 1 -- echo ran >out 2>err
+got=$?
+[ $got -eq 124 ] || { cat out err; fail "status $got instead of 124 while a daemon starts"; }
+has "timed out after 1 s; daemons not ready: [1-4] of 4" err
+lacks ran out
+rm started
+timeout -k 1 60 collnet lab run --shape 2x2 -- true 2>err &
+lab=$!
+i=0
+until [ -e started ]; do
+	i=$((i + 1))
+	[ $i -lt 200 ] || { cat err; fail "no daemon is started"; }
+	sleep 0.1
+done
+kill -TERM $lab
+wait $lab
+[ $? -eq 143 ] || { cat err; fail "SIGTERM does not end the lab while a daemon starts"; }
+[ ! -s err ] || { cat err; fail "a message after SIGTERM"; }
 
 # One that ends badly makes the lab's status bad.
 HOW=well STATUS=9

@@ -74,10 +74,12 @@ struct lab {
 	uint32_t nranks;
 	bool plain_names; /* interfaces of the fabric are called as switches and hosts are */
 	char job[COLLNET_NAME_MAX + 1];
-	char *daemon;	 /* path of collnetd */
-	int lifeline;	 /* at its end when `collnet lab` is gone */
-	int signals;	 /* signalfd */
-	bool daemon_bad; /* a daemon ended that was not killed */
+	char *daemon;	   /* path of collnetd */
+	int lifeline;	   /* at its end when `collnet lab` is gone */
+	int signals;	   /* signalfd */
+	int stopped_by;	   /* signal, or 0 */
+	uint64_t deadline; /* ms of the monotonic clock; 0: none */
+	bool daemon_bad;   /* a daemon ended that was not killed */
 };
 
 struct lab_port_count {
@@ -134,6 +136,10 @@ int lab_start_shell(struct lab *lab, pid_t *pid, struct cn_err *err);
 
 /* run.c: the supervisor's life from the first process to the last. */
 int lab_supervise(struct lab *lab);
+/* For poll(): milliseconds until then; of 0, no limit. */
+int lab_ms_until(uint64_t until);
+/* Notes the first signal that came, but for SIGCHLD, in lab->stopped_by. */
+void lab_read_signals(struct lab *lab);
 
 /* ports.c: what the ports counted. */
 int lab_report_ports(struct lab *lab, int status, struct cn_err *err);

@@ -46,9 +46,7 @@ struct run {
 	uint32_t running;     /* ranks, or the shell */
 	pid_t shell;
 	int shell_status;
-	uint64_t deadline; /* ms of the monotonic clock; 0: none */
-	int stopped_by;	   /* signal, or 0 */
-	bool stopping;	   /* daemons are being ended: their end is no accident */
+	bool stopping; /* daemons are being ended: their end is no accident */
 };
 
 static uint64_t now_ms(void)
@@ -56,8 +54,7 @@ static uint64_t now_ms(void)
 	return cn_now() / CN_MS;
 }
 
-/* For poll(); 0: no limit. */
-static int ms_until(uint64_t until)
+int lab_ms_until(uint64_t until)
 {
 	uint64_t now = now_ms();
 
@@ -131,15 +128,20 @@ static void reap(struct run *run)
 	}
 }
 
-static void read_signals(struct run *run)
+void lab_read_signals(struct lab *lab)
 {
 	struct signalfd_siginfo info;
 
-	while (read(run->lab->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo != SIGCHLD && run->stopped_by == 0) {
-			run->stopped_by = (int)info.ssi_signo;
+	while (read(lab->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo != SIGCHLD && lab->stopped_by == 0) {
+			lab->stopped_by = (int)info.ssi_signo;
 		}
 	}
+}
+
+static void read_signals(struct run *run)
+{
+	lab_read_signals(run->lab);
 	reap(run);
 }
 
@@ -154,8 +156,8 @@ static bool wait_writable(struct run *run, int fd)
 	bool ending;
 
 	do {
-		ending = run->stopping || run->stopped_by != 0;
-		if (poll(p, 3, ending ? 0 : ms_until(run->deadline)) == 0) {
+		ending = run->stopping || run->lab->stopped_by != 0;
+		if (poll(p, 3, ending ? 0 : lab_ms_until(run->lab->deadline)) == 0) {
 			return false;
 		}
 		die_alone(&p[2]);
@@ -173,8 +175,8 @@ static void put(struct run *run, int fd, const char *p, size_t len)
 
 	while (len > 0 && wait_writable(run, fd)) {
 		n = write(fd, p, len < PIPE_BUF ? len : PIPE_BUF);
-		if (n < 0 && errno == EPIPE && run->stopped_by == 0) {
-			run->stopped_by = SIGPIPE;
+		if (n < 0 && errno == EPIPE && run->lab->stopped_by == 0) {
+			run->lab->stopped_by = SIGPIPE;
 		}
 		if (n < 0 && errno != EINTR && errno != EAGAIN) {
 			return;
@@ -275,7 +277,7 @@ static bool wait_event(struct run *run, uint64_t until)
 	run->polls[i].events = POLLIN;
 	run->polls[i + 1].fd = run->lab->lifeline;
 	run->polls[i + 1].events = POLLIN;
-	n = poll(run->polls, run->nstreams + 2, ms_until(until));
+	n = poll(run->polls, run->nstreams + 2, lab_ms_until(until));
 	if (n > 0) {
 		die_alone(&run->polls[run->nstreams + 1]);
 	}
@@ -336,16 +338,16 @@ static int run_command(struct run *run)
 	uint32_t i;
 	int worst;
 
-	while (in_time && run->running > 0 && run->stopped_by == 0) {
-		in_time = wait_event(run, run->deadline) || run->running == 0;
+	while (in_time && run->running > 0 && run->lab->stopped_by == 0) {
+		in_time = wait_event(run, run->lab->deadline) || run->running == 0;
 	}
 	for (i = 0; i < run->nstreams; i++) {
 		if (run->streams[i].from >= 0) {
 			drain_stream(run, &run->streams[i]);
 		}
 	}
-	if (run->stopped_by != 0) {
-		return 128 + run->stopped_by;
+	if (run->lab->stopped_by != 0) {
+		return 128 + run->lab->stopped_by;
 	}
 	if (!in_time) {
 		print_remaining(run);
@@ -461,6 +463,9 @@ static int bring_to_life(struct run *run, struct cn_err *err)
 	if (rc == COLLNET_OK) {
 		rc = take_signals(lab, err);
 	}
+	if (lab->o->timeout_s != 0) {
+		lab->deadline = now_ms() + lab->o->timeout_s * 1000;
+	}
 	if (rc == COLLNET_OK && !lab->o->no_daemons) {
 		rc = lab_start_daemons(lab, err);
 	}
@@ -480,9 +485,6 @@ static int bring_to_life(struct run *run, struct cn_err *err)
 		rc = lab_start_shell(lab, &run->shell, err);
 		run->running = rc == COLLNET_OK ? 1 : 0;
 	}
-	if (lab->o->timeout_s != 0) {
-		run->deadline = now_ms() + lab->o->timeout_s * 1000;
-	}
 	return rc;
 }
 
@@ -492,12 +494,17 @@ int lab_supervise(struct lab *lab)
 	struct cn_err err = { 0 };
 	int rc = bring_to_life(&run, &err), status;
 
+	if (rc != COLLNET_OK && lab->stopped_by != 0) {
+		return 128 + lab->stopped_by;
+	}
 	if (rc != COLLNET_OK) {
 		tool_complain("%s", err.text);
-		return rc == COLLNET_EPERM ? LAB_EXIT_SKIP : 1;
+		return rc == COLLNET_EPERM	? LAB_EXIT_SKIP
+		       : rc == COLLNET_ETIMEOUT ? LAB_EXIT_TIMEOUT
+						: 1;
 	}
 	status = run_command(&run);
-	if (run.stopped_by != 0) {
+	if (lab->stopped_by != 0) {
 		stop_all(&run);
 		return status;
 	}

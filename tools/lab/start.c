@@ -335,9 +335,9 @@ static int hear_daemon(struct lab_host *h)
 
 static int wait_ready(struct lab *lab, struct cn_err *err)
 {
-	struct pollfd *p = calloc((size_t)lab->nhosts + 1, sizeof(*p));
+	struct pollfd *p = calloc((size_t)lab->nhosts + 2, sizeof(*p));
 	uint32_t i, left = lab->nhosts;
-	int rc = p == NULL ? cn_fail(err, COLLNET_ENOMEM, "no memory") : COLLNET_OK, n;
+	int rc = p == NULL ? cn_fail(err, COLLNET_ENOMEM, "no memory") : COLLNET_OK, n, ms;
 
 	while (rc == COLLNET_OK && left > 0) {
 		for (i = 0; i < lab->nhosts; i++) {
@@ -346,7 +346,11 @@ static int wait_ready(struct lab *lab, struct cn_err *err)
 		}
 		p[i].fd = lab->lifeline;
 		p[i].events = POLLIN;
-		n = poll(p, lab->nhosts + 1, DAEMON_READY_MS);
+		p[i + 1].fd = lab->signals;
+		p[i + 1].events = POLLIN;
+		ms = lab_ms_until(lab->deadline);
+		n = poll(p, lab->nhosts + 2, ms < 0 || ms > DAEMON_READY_MS ? DAEMON_READY_MS : ms);
+		lab_read_signals(lab);
 		for (i = 0; rc == COLLNET_OK && n > 0 && i < lab->nhosts; i++) {
 			if (p[i].revents == 0) {
 				continue;
@@ -360,15 +364,22 @@ static int wait_ready(struct lab *lab, struct cn_err *err)
 			}
 			n = 1;
 		}
-		if (n == 0) {
+		if (rc != COLLNET_OK || left == 0) {
+			break;
+		}
+		if (lab->stopped_by != 0 || (n > 0 && p[lab->nhosts].revents != 0)) {
+			rc = cn_fail(err, COLLNET_ESYSTEM, "interrupted");
+		} else if (lab_ms_until(lab->deadline) == 0) {
+			rc = cn_fail(err, COLLNET_ETIMEOUT,
+				     "timed out after %llu s; daemons not ready: %u of %u",
+				     (unsigned long long)lab->o->timeout_s, left, lab->nhosts);
+		} else if (n == 0) {
 			for (i = 0; lab->hosts[i].ready < 0; i++) {
 				/* the first that is not ready */
 			}
 			lab_print_log_tail(&lab->hosts[i]);
 			rc = cn_fail(err, COLLNET_EDAEMON, "collnetd on %s was not ready in %d s",
 				     lab->hosts[i].name, DAEMON_READY_MS / 1000);
-		} else if (n > 0 && p[lab->nhosts].revents != 0) {
-			rc = cn_fail(err, COLLNET_ESYSTEM, "interrupted");
 		}
 	}
 	free(p);

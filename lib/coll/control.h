@@ -30,7 +30,8 @@ struct cn_team;
 /* The first byte of a message; the fields after it with their bytes. */
 enum cn_control {
 	CN_CONTROL_JOIN = 1,	/* team id 4, port 2, ranks 4, topology 4, owner 8, the receiver's
-				 * team id 4 (0: not known), job, count 2, (first 4, gap 2, n 2)... */
+				 * team id 4 (0: not known), job, count 2, and as often first 4,
+				 * gap 2, n 2 */
 	CN_CONTROL_COMMIT = 2,	/* team id 4, the receiver's team id 4, 1: its COMMIT is missing */
 	CN_CONTROL_LEAVE = 3,	/* team id 4, rank 4, n 4, dead 1: it has called n operations */
 	CN_CONTROL_END = 4,	/* team id 4: no rank of the team is left here. Through the team's

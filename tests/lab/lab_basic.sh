@@ -81,17 +81,17 @@ for slow in : "sleep 3"; do
 	mkfifo pipe
 	sh -c "$slow; exec cat >/dev/null" <pipe &
 	reader=$!
-	timeout -k 1 20 collnet lab run --shape 2 --tag --no-daemons --timeout 1 -- yes >pipe 2>err
+	timeout 60 collnet lab run --shape 2 --tag --no-daemons --timeout 1 -- yes >pipe 2>err
 	got=$?
 	wait $reader
 	rm pipe
 	[ $got -eq 124 ] || { cat err; fail "status $got instead of 124 of ranks that write ($slow)"; }
 	has "still running: rank 0, 1" err
 done
-timeout -k 10 2 collnet lab run --shape 2 --tag --no-daemons -- yes >/dev/null 2>err
+timeout -k 60 2 collnet lab run --shape 2 --tag --no-daemons -- yes >/dev/null 2>err
 got=$?
 [ $got -eq 124 ] || { cat err; fail "the first signal does not end ranks that write: status $got"; }
-{ timeout -k 1 20 collnet lab run --shape 2 --no-daemons -- yes 2>err; echo $? >status; } | head -n 1 >out
+{ timeout 60 collnet lab run --shape 2 --no-daemons -- yes 2>err; echo $? >status; } | head -n 1 >out
 [ "$(cat out status | paste -sd' ' -)" = "y 141" ] || { cat out err status; fail "the end of the reader"; }
 
 # Hosts have their cable and nothing else: no addresses, no other interfaces.

@@ -65,7 +65,7 @@ got=$?
 has "timed out after 1 s; daemons not ready: [1-4] of 4" err
 lacks ran out
 rm started
-timeout -k 1 60 collnet lab run --shape 2x2 -- true 2>err &
+collnet lab run --shape 2x2 --timeout 60 -- true 2>err &
 lab=$!
 i=0
 until [ -e started ]; do

@@ -7,7 +7,14 @@ cd "$(dirname "$0")/../.." || exit 1
 t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
 export PKG_CONFIG_PATH="$PREFIX/lib/pkgconfig"
-# In a copy of the build, whose libraries are linked again for the other prefix.
+# In a copy of the build, whose libraries are linked again for the other prefix. Its objects may depend
+# on files by relative names.
+for f in *; do
+	case $f in
+	build*) ;;
+	*) ln -s "$PWD/$f" "$t/$f" ;;
+	esac
+done
 mkdir "$t/build"
 tar cf - -C "$BUILD" --exclude=./prefix --exclude='./collnet-*' . | tar xf - -C "$t/build"
 make -C "$t/build" install prefix="$t/other" >"$t/log" 2>&1 || {

@@ -103,6 +103,14 @@ static void end_in_child(struct collnet *c)
 	cn_fail(&why, COLLNET_EINVAL,
 		"the context was opened before fork(): the child has to open its own");
 	cn_context_gone(c, &why);
+	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) { /* the parent's, if they have ended, too */
+		struct collnet_request *r = &c->requests[i];
+
+		if (r->state == CN_REQUEST_DONE && r->status == COLLNET_OK) {
+			r->status = why.code;
+			memcpy(r->text, why.text, sizeof(r->text));
+		}
+	}
 }
 
 static void in_child(void)

@@ -59,7 +59,7 @@ static int exchange(void)
 	return rc;
 }
 
-static void end_in_child(collnet_request_t *request)
+static void end_in_child(collnet_request_t *ended, collnet_request_t *request)
 {
 	collnet_t *own;
 	struct collnet_stats s = { .size = sizeof(s) };
@@ -67,6 +67,7 @@ static void end_in_child(collnet_request_t *request)
 	CHECK(collnet_barrier(t, NULL) == COLLNET_EINVAL);
 	CHECK(strstr(collnet_error(c), "fork()") != NULL);
 	CHECK(collnet_wait(request, 0) == COLLNET_EINVAL);
+	CHECK(collnet_wait(ended, 0) == COLLNET_EINVAL);
 	CHECK(collnet_alloc(c, 100) == NULL);
 	collnet_team_destroy(t);
 	collnet_close(c);
@@ -80,19 +81,22 @@ static void end_in_child(collnet_request_t *request)
 
 static void tidy(void)
 {
-	collnet_request_t *request;
+	collnet_request_t *ended, *request;
 	int status = 1;
 	pid_t child;
 
+	CHECK(collnet_ibarrier(t, NULL, &ended) == COLLNET_OK);
+	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);
 	CHECK(collnet_ibarrier(t, NULL, &request) == COLLNET_OK);
 	if (rank == 1) {
 		child = fork();
 		if (child == 0) {
-			end_in_child(request);
+			end_in_child(ended, request);
 		}
 		CHECK(waitpid(child, &status, 0) == child && status == 0);
 	}
 	CHECK(collnet_wait(request, COLLNET_TIMEOUT_NONE) == COLLNET_OK);
+	CHECK(collnet_wait(ended, 0) == COLLNET_OK);
 	for (int i = 0; i < 5; i++) {
 		CHECK(exchange() == COLLNET_OK);
 	}

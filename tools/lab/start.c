@@ -227,7 +227,11 @@ static void common_environment(const struct lab *lab)
 		setenv("COLLNET_ENCAPSULATION", lab->o->encapsulation, 1);
 	}
 	setenv("COLLNET_JOB", lab->job, 0);
-	setenv("COLLNET_MODE", lab->o->no_daemons ? "direct" : "daemon", 1);
+	if (lab->o->no_daemons) {
+		setenv("COLLNET_MODE", "direct", 1);
+	} else {
+		unsetenv("COLLNET_MODE"); /* the caller's; daemons are the default */
+	}
 	if (asprintf(&longer, "%s:/usr/sbin:/sbin:" LAB_DIR "/bin",
 		     path == NULL ? "/usr/local/bin:/usr/bin:/bin" : path) >= 0) {
 		setenv("PATH", longer, 1);

@@ -108,7 +108,6 @@ struct cn_op {
 	struct cn_sched sched;
 	struct cn_progress *progress; /* [sched.n] */
 	uint32_t progress_cap;
-	uint64_t scheduled;	    /* bytes of the two that are counted for the team */
 	struct cn_streams *streams; /* [nodes] */
 	uint32_t *targets;	    /* nodes with something left to send, in order of appearance */
 	uint32_t ntargets;
@@ -144,8 +143,11 @@ struct cn_op *cn_op_take_idle(struct cn_team *t, const struct cn_plan *p);
 void cn_op_put_idle(struct cn_op *op);
 /* Frees the idle operations of a team but `keep`, those that were used last. */
 void cn_op_free_idle(struct cn_team *t, uint32_t keep);
-/* Its schedule has changed. COLLNET_ELIMIT: it and the payer's others are too much. */
-int cn_op_count_schedule(struct cn_op *op, struct cn_err *err);
+/* What its schedule takes, which the team counts: after a change, with the bytes before. */
+uint64_t cn_op_schedule_bytes(const struct cn_op *op);
+void cn_op_count_schedule(struct cn_op *op, uint64_t before);
+/* COLLNET_ELIMIT: the schedules of the payer's operations are too much. */
+int cn_op_check_schedules(struct cn_team *t, struct cn_err *err);
 void cn_op_drop_schedule(struct cn_op *op);
 
 /* ---- op_deadline.c ---------------------------------------------------------------------- */

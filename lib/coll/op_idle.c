@@ -88,11 +88,18 @@ void cn_op_free_idle(struct cn_team *t, uint32_t keep)
 	}
 }
 
-static void count(struct cn_op *op, uint64_t bytes)
+uint64_t cn_op_schedule_bytes(const struct cn_op *op)
 {
-	op->team->scheduled += bytes - op->scheduled;
-	op->team->engine->scheduled += bytes - op->scheduled;
-	op->scheduled = bytes;
+	return (uint64_t)op->sched.cap * sizeof(*op->sched.actions) +
+	       (uint64_t)op->progress_cap * sizeof(*op->progress);
+}
+
+void cn_op_count_schedule(struct cn_op *op, uint64_t before)
+{
+	const uint64_t more = cn_op_schedule_bytes(op) - before;
+
+	op->team->scheduled += more;
+	op->team->engine->scheduled += more;
 }
 
 static uint64_t payer_of(const struct cn_team *t)
@@ -116,17 +123,19 @@ static bool is_beyond(const struct cn_team *t, uint64_t most)
 
 void cn_op_drop_schedule(struct cn_op *op)
 {
+	const uint64_t before = cn_op_schedule_bytes(op);
+
 	cn_sched_reset(&op->sched);
-	count(op, (uint64_t)op->progress_cap * sizeof(*op->progress));
+	free(op->progress);
+	op->progress = NULL;
+	op->progress_cap = 0;
+	cn_op_count_schedule(op, before);
 }
 
-int cn_op_count_schedule(struct cn_op *op, struct cn_err *err)
+int cn_op_check_schedules(struct cn_team *t, struct cn_err *err)
 {
-	struct cn_team *t = op->team;
 	const uint64_t most = t->engine->config.max_schedules;
 
-	count(op, (uint64_t)op->sched.cap * sizeof(*op->sched.actions) +
-			  (uint64_t)op->progress_cap * sizeof(*op->progress));
 	if (most == 0 || !is_beyond(t, most)) {
 		return COLLNET_OK;
 	}
@@ -143,13 +152,11 @@ int cn_op_count_schedule(struct cn_op *op, struct cn_err *err)
 void cn_op_free_storage(struct cn_op *op)
 {
 	if (op != NULL) {
-		count(op, 0);
-		cn_sched_reset(&op->sched);
+		cn_op_drop_schedule(op);
 		free(op->posts);
 		free(op->streams);
 		free(op->targets);
 		free(op->mixed);
-		free(op->progress);
 		free(op->planned_for);
 		free(op);
 	}

@@ -32,7 +32,7 @@ static int make_room(struct cn_op *op, struct cn_err *err)
 		op->progress = p;
 		op->progress_cap = n;
 	}
-	return cn_op_count_schedule(op, err);
+	return COLLNET_OK;
 }
 
 /* The schedule of this node, and room to run it. */
@@ -40,6 +40,7 @@ static int make_schedule(struct cn_op *op, const struct cn_plan *p, struct cn_er
 {
 	struct cn_team *t = op->team;
 	const uint64_t most = t->engine->config.max_schedules / sizeof(struct cn_action);
+	const uint64_t before = cn_op_schedule_bytes(op);
 	int r;
 
 	t->engine->plans++;
@@ -47,6 +48,10 @@ static int make_schedule(struct cn_op *op, const struct cn_plan *p, struct cn_er
 	r = cn_sched_plan(&t->layout, p, t->me, &op->sched, err);
 	if (r == COLLNET_OK) {
 		r = make_room(op, err);
+	}
+	cn_op_count_schedule(op, before);
+	if (r == COLLNET_OK) {
+		r = cn_op_check_schedules(t, err);
 	}
 	if (r != COLLNET_OK) {
 		cn_op_drop_schedule(op);
@@ -94,7 +99,6 @@ static bool find_planned(struct cn_op *op)
 	struct cn_progress *const progress = op->progress;
 	uint64_t *const planned_for = op->planned_for;
 	const uint32_t cap = op->progress_cap;
-	const uint64_t scheduled = op->scheduled;
 
 	if (is_planned(op, op)) {
 		return true;
@@ -107,8 +111,6 @@ static bool find_planned(struct cn_op *op)
 			op->progress = o->progress;
 			op->progress_cap = o->progress_cap;
 			op->planned_for = o->planned_for;
-			op->scheduled = o->scheduled;
-			o->scheduled = scheduled;
 			o->sched = sched;
 			o->progress = progress;
 			o->progress_cap = cap;

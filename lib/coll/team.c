@@ -120,12 +120,6 @@ uint32_t cn_team_node_of(const struct cn_team *t, const struct cn_peer *p)
 		       : UINT32_MAX;
 }
 
-/* Of a set of ranks. */
-static bool has_bit(const uint64_t *bits, uint32_t i)
-{
-	return (bits[i / 64] >> i % 64 & 1) != 0;
-}
-
 /* ---- teams whose parent failed ---------------------------------------------------------- */
 
 #define NO_RANK UINT32_MAX
@@ -137,7 +131,7 @@ static bool has_bit(const uint64_t *bits, uint32_t i)
  */
 static void orphan(struct cn_team *t, const struct cn_team *parent, uint32_t dead)
 {
-	if (t->status != COLLNET_OK || (dead != NO_RANK && !has_bit(t->wireup.members, dead))) {
+	if (t->status != COLLNET_OK || (dead != NO_RANK && !cn_has_rank(t->wireup.members, dead))) {
 		return;
 	}
 	t->abandon_at = 0;
@@ -187,7 +181,7 @@ static bool derive(struct cn_team *t, const struct origin *from)
 		return false;
 	}
 	for (uint32_t r = 0; parent->dead != NULL && r < parent->ranks; r++) {
-		if (has_bit(parent->dead, r)) {
+		if (cn_has_rank(parent->dead, r)) {
 			orphan(t, parent, r);
 		}
 	}
@@ -314,9 +308,9 @@ int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint3
 			       : cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
 	}
 	for (uint32_t r = 0; r < t->ranks; r++) {
-		n += has_bit(members, r);
+		n += cn_has_rank(members, r);
 	}
-	if (n != ranks || !has_bit(members, parent->rank)) {
+	if (n != ranks || !cn_has_rank(members, parent->rank)) {
 		return cn_fail(err, COLLNET_EINVAL, "a team of %u ranks with %u members", ranks, n);
 	}
 	return join(t->engine, now, t->owner, job, rank, ranks, &from, deadline, done, out, err);

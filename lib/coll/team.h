@@ -128,6 +128,12 @@ struct cn_team {
 	struct cn_unexpected_queue unexpected;
 };
 
+/* Of a set of ranks, [ranks / 64]. */
+static inline bool cn_has_rank(const uint64_t *set, uint32_t rank)
+{
+	return (set[rank / 64] >> rank % 64 & 1) != 0;
+}
+
 /* A team without members. NULL: err says why. */
 struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job, uint32_t ranks,
 			    struct cn_err *err);

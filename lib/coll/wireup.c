@@ -125,7 +125,7 @@ bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uin
 		uint32_t n = 0;
 
 		for (uint32_t i = l->first[k]; i < l->first[k + 1]; i++) {
-			n += members[l->ranks[i] / 64] >> l->ranks[i] % 64 & 1;
+			n += cn_has_rank(members, l->ranks[i]);
 		}
 		if (k == parent->me) {
 			t->wireup.expected = n;

@@ -214,8 +214,12 @@ static bool requests_ack(struct cn_op *op, uint32_t i, bool clock, bool room)
 	if (acked_later(op, peer)) {
 		return false;
 	}
-	/* What comes in is the clock of an exchange's window, unless more goes out. */
-	if (clock && (op->frames_out > op->frames_in || f->by_acks)) {
+	/* What comes in is the clock of an exchange's window, unless more goes out. With a window
+	 * towards each node, one request on its way is enough: where all send to this node, too,
+	 * acknowledgements fill the port to it. */
+	if (clock && (op->frames_out > op->frames_in || f->by_acks) &&
+	    (op->algorithm->window != CN_WINDOW_EXCHANGE || op->pair_window == COLLNET_WINDOW_OFF ||
+	     !cn_peer_ack_requested(peer))) {
 		return true;
 	}
 	/* The last frame to a node, if much is in flight: the rest would take its place in the

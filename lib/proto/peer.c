@@ -239,9 +239,14 @@ uint32_t cn_peer_unrequested(const struct cn_peer *p)
 	return p->tx.queue.end - p->tx.asked;
 }
 
+bool cn_peer_ack_requested(const struct cn_peer *p)
+{
+	return p->tx.asked != p->tx.queue.una;
+}
+
 void cn_peer_request_ack(struct cn_peer *p)
 {
-	if (p->tx.asked == p->tx.queue.una && p->tx.queue.una != p->tx.queue.end) {
+	if (!cn_peer_ack_requested(p) && p->tx.queue.una != p->tx.queue.end) {
 		cn_sender_request_ack(p);
 	}
 }

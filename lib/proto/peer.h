@@ -50,6 +50,8 @@ uint32_t cn_peer_room(struct cn_peer *p);
 uint32_t cn_peer_in_flight(const struct cn_peer *p);
 /* Of these, those sent since the last request of an acknowledgement. */
 uint32_t cn_peer_unrequested(const struct cn_peer *p);
+/* Whether the acknowledgement of some of them was requested. */
+bool cn_peer_ack_requested(const struct cn_peer *p);
 /*
  * Something waits until fewer frames are in flight to the peer: it is sent an ACK request, unless
  * the acknowledgement of some of them was requested.

@@ -412,11 +412,14 @@ static void peer_request_ack__once(void **state)
 	pair_poke(p);
 	pair_send(p, 0, 1, 2, 100);
 	pair_poke(p);
+	assert_false(cn_peer_ack_requested(to));
 	cn_peer_request_ack(to);
 	pair_poke(p);
+	assert_true(cn_peer_ack_requested(to));
 	cn_peer_request_ack(to);
 	pair_poke(p);
 	pair_run(p, 5 * CN_MS);
+	assert_false(cn_peer_ack_requested(to));
 	pair_assert_trace(p, "a: DATA 0; a: DATA 1; a: ACK 0 ACKREQ; b: ACK 2");
 	p->nodes[1].refuse = 1;
 	pair_send(p, 0, 1, 1, 100);

@@ -179,8 +179,10 @@ static uint32_t window_by_rates(struct cn_op *op, cn_time now)
 
 /*
  * The automatic window now: what the ports hold, and frames that are in cables. These follow one
- * by one, as others arrive: sent at once they would all meet in one port. Of the operations with
- * the window of an exchange, only an all-to-all loads the links as evenly as that takes.
+ * by one, as others arrive: sent at once they would all meet in one port. Where many send to one,
+ * they follow each third one: all senders have their acknowledgements at about the same time, and
+ * what these let go meets in the port. Of the operations with the window of an exchange, only an
+ * all-to-all loads the links as evenly as that takes.
  */
 static uint32_t window_now(struct cn_op *op, cn_time now)
 {
@@ -196,6 +198,9 @@ static uint32_t window_now(struct cn_op *op, cn_time now)
 	}
 	if (a != NULL && op->args.op != CN_OP_ALLTOALL) {
 		arrived = 0;
+	}
+	if (op->algorithm->window == CN_WINDOW_FAN_IN) {
+		arrived /= 3;
 	}
 	return ports >= most || arrived >= most - ports ? most : ports + (uint32_t)arrived;
 }

@@ -65,6 +65,13 @@ sim 0 --experiment loss --quick --output "$t"
 has '^transport,' loss.csv
 
 # ---- a network that the nodes do not know -----------------------------------------------
+# ---- where many send to one over long cables, no frame is lost ---------------------------
+for hosts in 11 13 24 32; do
+	sim 0 gather --shape $hosts --rate 25gbit --sizes 14k,64k --latency 5us --iterations 6 --json
+	! grep -q '"drops": [1-9]' "$t/out" || { cat "$t/out"; fail "a gather on $hosts hosts loses frames"; }
+	[ "$(grep -c '"drops": 0' "$t/out")" -eq 2 ] || fail "a gather on $hosts hosts"
+done
+
 # efficiency RATE OPTION...: in per cent, of exchanges whose busiest links are as fast as the others.
 efficiency() {
 	rate=$1

@@ -79,6 +79,8 @@ uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
 {
 	const uint32_t payload = payload_of(s);
 	const uint32_t window = oracle_window(s, p);
+	/* the blocks of a pair of hosts are cut as one */
+	const uint64_t frames = ((uint64_t)s->local * s->local * p->bytes + payload - 1) / payload;
 	uint32_t at_once;
 
 	if (!oracle_has_cables(s, p) || p->op != CN_OP_ALLTOALL || !p->contention_aware ||
@@ -86,7 +88,7 @@ uint32_t oracle_in_flight(const struct scenario *s, const struct op_plan *p)
 		return window;
 	}
 	at_once = cn_topo_burst(s->topo, s->topo->hosts, s->topo->nhosts);
-	if ((uint64_t)s->local * s->local * (p->bytes / payload + 1) > at_once) {
+	if ((frames > 0 ? frames : 1) > at_once) {
 		return window;
 	}
 	at_once *= s->topo->nhosts - 1;

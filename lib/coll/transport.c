@@ -94,8 +94,10 @@ bool cn_transport_request_acks(struct cn_engine *e)
 			const struct cn_source *s = x->sources.current;
 
 			for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
-				if (!s->flight.by_acks || s->flight.unacked == 0) {
-					continue;
+				const struct cn_flight *f = &s->flight;
+
+				if (f->unacked == 0 || (!f->by_acks && f->in_flight == 0)) {
+					continue; /* no acknowledgement opens a window */
 				}
 				if (request != 0) {
 					any |= cn_node_request_acks(x->node, s);

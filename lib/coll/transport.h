@@ -68,8 +68,9 @@ void cn_transport_expire(struct cn_transport *x, cn_time now);
 
 /*
  * Frames of several operations close the node's window, or the smaller one of one of them. Unless
- * the acknowledgement of some is on its way, it is requested of all whose clock it is. True: that
- * is to be sent.
+ * the acknowledgement of some is on its way, it is requested of all whose clock it is, and of those
+ * that wait for data: nodes that are still in an earlier operation send none. True: that is to be
+ * sent.
  */
 bool cn_transport_request_acks(struct cn_engine *e);
 

@@ -77,6 +77,7 @@ static const struct {
 	{ 4147, 0 },  /* where all data of an exchange of unequal blocks had come, so that none
 			 clocked it */
 	{ 6122, 0 },  /* where frames of a later operation had closed an earlier one's window */
+	{ 94370, 0 }, /* where a frame of a later exchange had, which waited for data */
 	{ 41143, 0 }, /* where copied frames of an earlier one had closed the window of a pair */
 	{ 60867, 0 },
 	{ 41766, 0 }, /* of its last frames, for which a small pool had no buffer */

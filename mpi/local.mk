@@ -24,7 +24,17 @@ mpi_mca_coll_collnet_la_CPPFLAGS = $(AM_CPPFLAGS) $(OPENMPI_CPPFLAGS)
 mpi_mca_coll_collnet_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 mpi_mca_coll_collnet_la_LIBADD = lib/libcollnet.la $(OPENMPI_LIBS)
 EXTRA_mpi_mca_coll_collnet_la_DEPENDENCIES = stamp-directories
+
+# What mpirun --tune takes.
+parametersdir = $(libdir)/collnet
+parameters_DATA = mpi/openmpi.conf
+mpi/openmpi.conf: mpi/openmpi/openmpi.conf.in stamp-directories
+	$(AM_V_GEN)$(MKDIR_P) mpi && $(SED) -e 's|@libdir[@]|$(libdir)|g' \
+		-e 's|@openmpidir[@]|$(openmpidir)|g' \
+		$(top_srcdir)/mpi/openmpi/openmpi.conf.in >$@.tmp && mv -f $@.tmp $@
+CLEANFILES += mpi/openmpi.conf
 endif
+EXTRA_DIST += mpi/openmpi/openmpi.conf.in
 
 if HAVE_MPICH
 lib_LTLIBRARIES += mpi/libcollnet_mpich.la

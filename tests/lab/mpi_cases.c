@@ -10,11 +10,13 @@
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   rows N         all-to-alls in rows and columns of a square of ranks, N times each
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
- *   nonblocking-error   the same with two non-blocking calls and a persistent one
+ *   fatal          the same with the handler of every program, which aborts it
+ *   nonblocking-error   as `error`, with two non-blocking calls and a persistent one
  *
  * Rank 0 prints "right: CASE"; in the cases of errors every rank "failed: TEXT".
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,11 +369,13 @@ static void print_error(int rc)
 	printf("failed: %s\n", text);
 }
 
-static void error(void)
+static void error(bool fatal)
 {
 	int rc = MPI_SUCCESS, mine[SMALL] = { 0 }, sum[SMALL];
 
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (!fatal) {
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	while (rc == MPI_SUCCESS) {
 		rc = MPI_Allreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -442,8 +446,8 @@ int main(int argc, char **argv)
 		repetition(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "rows") == 0) {
 		rows(argc > 2 ? atoi(argv[2]) : REPETITIONS);
-	} else if (strcmp(what, "error") == 0) {
-		error();
+	} else if (strcmp(what, "error") == 0 || strcmp(what, "fatal") == 0) {
+		error(strcmp(what, "fatal") == 0);
 	} else if (strcmp(what, "nonblocking-error") == 0) {
 		nonblocking_error();
 	} else {

@@ -131,3 +131,27 @@ echo "ok: the faster one performs an operation, and collnet the sums of floating
 
 mpi_error error Allreduce
 mpi_error nonblocking-error Allreduce Alltoall Reduce_scatter
+
+# The installed parameters: one option, and mpirun does not wait for ranks that are to be killed.
+if [ "$mca" = --mca ]; then
+	# This is a copy of the installation, perhaps.
+	sed "s|= .*/openmpi:SYS|= $component:SYS|" "${component%/*}/openmpi.conf" >openmpi.conf
+	has "^mca_base_component_path = $component:SYS_DEFAULT" openmpi.conf
+	cat >tuned <<-EOF
+		#!/bin/sh
+		hosts=\$1 ranks=\$2
+		shift 2
+		exec ./lab-mpirun "\$hosts" "\$ranks" --tune "$PWD/openmpi.conf" \\
+			--mca coll_collnet_verbose 1 --mca coll_collnet_select always "\$@"
+	EOF
+	chmod +x tuned
+	mpi "openmpi.conf" --shape 2x2 -- ./count ./tuned $hosts 8 ./program "$seed" 150
+	has '^right: 150 calls' out
+	has 'MPI_COMM_WORLD of 8 ranks: served by collnet on 4 nodes' out
+	collnet lab shell --shape 3 --ip --timeout 60 -- \
+		./kill-a-daemon ./tuned h0:1,h1:1,h2:1 3 ./cases fatal >out 2>&1 </dev/null &&
+		fail "a program whose daemon was killed succeeds"
+	has '^collnet: MPI_Allreduce, rank . of 3: .*node h1' out
+	lacks '^right' out
+	echo "ok: openmpi.conf"
+fi

@@ -58,7 +58,7 @@ static bool last_before_release(struct cn_op *op, const struct cn_action *a, con
 {
 	uint64_t most, frames;
 
-	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || a->len == 0) {
+	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || releases_link(op, a)) {
 		return false;
 	}
 	most = cn_op_frame_bytes(op, c->run);

@@ -72,13 +72,14 @@ static const struct {
 	{ 20273574, 0 },
 	{ 4391, 0 }, /* probes of all others in one burst: the same were lost in every round */
 	/* an operation waited for delayed acknowledgements: */
-	{ 1055, 0 },  /* of more frames than a small pool can copy */
-	{ 4270, 0 },  /* where frames of another operation had closed its window */
-	{ 4147, 0 },  /* where all data of an exchange of unequal blocks had come, so that none
-			 clocked it */
-	{ 6122, 0 },  /* where frames of a later operation had closed an earlier one's window */
-	{ 94370, 0 }, /* where a frame of a later exchange had, which waited for data */
-	{ 41143, 0 }, /* where copied frames of an earlier one had closed the window of a pair */
+	{ 1055, 0 },   /* of more frames than a small pool can copy */
+	{ 4270, 0 },   /* where frames of another operation had closed its window */
+	{ 4147, 0 },   /* where all data of an exchange of unequal blocks had come, so that none
+			  clocked it */
+	{ 6122, 0 },   /* where frames of a later operation had closed an earlier one's window */
+	{ 94370, 0 },  /* where a frame of a later exchange had, which waited for data */
+	{ 902438, 0 }, /* of an empty message that a synchronisation follows */
+	{ 41143, 0 },  /* where copied frames of an earlier one had closed the window of a pair */
 	{ 60867, 0 },
 	{ 41766, 0 }, /* of its last frames, for which a small pool had no buffer */
 };

@@ -56,15 +56,18 @@ static bool clocks_pair(const struct cn_op *op, const struct cn_peer *p)
 /* Whether a synchronisation will soon wait for the acknowledgement of this frame of action a. */
 static bool last_before_release(struct cn_op *op, const struct cn_action *a, const struct cn_cut *c)
 {
+	const uint64_t limit = release_limit(op), unacked = op->source.flight.unacked;
 	uint64_t most, frames;
 
-	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF || releases_link(op, a)) {
+	if (!op->synchronised || op->window == COLLNET_WINDOW_OFF) {
 		return false;
+	}
+	if (releases_link(op, a)) { /* others have as few frames to each node, and none asked */
+		return limit > 0 && unacked > limit;
 	}
 	most = cn_op_frame_bytes(op, c->run);
 	frames = (c->left + most - 1) / most;
-	return frames == release_limit(op) / 2 ||
-	       (frames == 0 && op->source.flight.unacked >= release_limit(op) / 2);
+	return frames == limit / 2 || (frames == 0 && unacked >= limit / 2);
 }
 
 /* Whether action i was the last one for its node before sends to others. */

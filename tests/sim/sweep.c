@@ -79,6 +79,7 @@ static const struct {
 	{ 6122, 0 },   /* where frames of a later operation had closed an earlier one's window */
 	{ 94370, 0 },  /* where a frame of a later exchange had, which waited for data */
 	{ 902438, 0 }, /* of an empty message that a synchronisation follows */
+	{ 5163, 0 },   /* of synchronisations to one node after another */
 	{ 41143, 0 },  /* where copied frames of an earlier one had closed the window of a pair */
 	{ 60867, 0 },
 	{ 41766, 0 }, /* of its last frames, for which a small pool had no buffer */

@@ -38,6 +38,12 @@ static bool has_free(const struct collnet *c)
 	return !detached;
 }
 
+/* Its result was reported. A buffered one may not have ended; it is no longer the caller's. */
+static bool is_collected(const struct collnet_request *r)
+{
+	return r->state == CN_REQUEST_FREE || r->state == CN_REQUEST_DETACHED;
+}
+
 static bool is_over(const struct set *s)
 {
 	bool pending = false;
@@ -224,7 +230,7 @@ int cn_request_enter(struct collnet_request *r)
 		return cn_complain("the request is NULL");
 	}
 	cn_lock(r->c);
-	if (r->state == CN_REQUEST_FREE) {
+	if (is_collected(r)) {
 		return cn_leave(r->c, cn_fail(&r->c->err, COLLNET_EINVAL,
 					      "the request has been collected already"));
 	}
@@ -277,7 +283,7 @@ static int enter_set(size_t n, collnet_request_t *const *requests, struct collne
 			return cn_leave(*c, cn_fail(&(*c)->err, COLLNET_EINVAL,
 						    "request %zu is of another context", i));
 		}
-		if (r->state == CN_REQUEST_FREE) {
+		if (is_collected(r)) {
 			return cn_leave(*c, cn_fail(&(*c)->err, COLLNET_EINVAL,
 						    "request %zu has been collected already", i));
 		}
@@ -294,7 +300,7 @@ static int collect_all(struct collnet *c, size_t n, collnet_request_t **requests
 		struct collnet_request *r = requests[i];
 		int status = COLLNET_OK;
 
-		if (r != NULL && r->state == CN_REQUEST_FREE) {
+		if (r != NULL && is_collected(r)) {
 			status = cn_fail(&c->err, COLLNET_EINVAL, "request %zu is listed twice", i);
 		} else if (r != NULL) {
 			status = collect(r);

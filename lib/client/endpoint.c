@@ -111,7 +111,7 @@ static int post_send(struct collnet_endpoint *e, const struct collnet_address *t
 	}
 	r = cn_request_get(c, NULL, e, timeout_ms, &c->err);
 	if (r == NULL) {
-		return COLLNET_ELIMIT;
+		return c->err.code;
 	}
 	rc = c->backend->send(e, r, to, data, bytes, timeout_ms, &c->err);
 	if (rc != COLLNET_OK) {
@@ -140,7 +140,7 @@ static int post_recv(struct collnet_endpoint *e, struct collnet_address *from, v
 	}
 	r = cn_request_get(c, NULL, e, timeout_ms, &c->err);
 	if (r == NULL) {
-		return COLLNET_ELIMIT;
+		return c->err.code;
 	}
 	r->from = from;
 	r->bytes = bytes;

@@ -147,7 +147,7 @@ int cn_team_open(struct collnet *c, const struct collnet_team_options *o, uint64
 	r = cn_request_get(c, t, NULL, o->timeout_ms, &c->err);
 	if (r == NULL) {
 		free_team(t);
-		return COLLNET_ELIMIT;
+		return c->err.code;
 	}
 	rc = c->backend->join(t, from, r, o->timeout_ms, &c->err);
 	if (rc != COLLNET_OK) {

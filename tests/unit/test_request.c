@@ -4,6 +4,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@
 static struct collnet *c;
 static struct collnet_team team;
 static uint32_t collected, progressed;
+static bool breaks; /* the next time that the backend is to make progress */
+static const struct cn_err why_gone = { .code = COLLNET_EDAEMON, .text = "gone" };
 
 static void collect(struct collnet_request *r)
 {
@@ -27,6 +30,10 @@ static void progress(struct collnet *context, cn_time until)
 {
 	uint32_t i = 0;
 
+	if (breaks) {
+		cn_context_gone(context, &why_gone);
+		return;
+	}
 	assert_true(until > 0);
 	while (!context->requests[i].buffered) {
 		assert_true(++i < CN_MSG_REQUESTS);
@@ -50,6 +57,7 @@ static int setup(void **state)
 	}
 	team = (struct collnet_team){ .c = c, .job = "job" };
 	collected = progressed = 0;
+	breaks = false;
 	return 0;
 }
 
@@ -153,12 +161,11 @@ static void cn_request_get__waits_for_what_its_caller_does_not_know(void **state
 	assert_int_equal(c->err.code, COLLNET_ELIMIT);
 }
 
-static void cn_request_get__waits_for_a_place_in_the_table(void **state)
+/* All requests but the first are of other teams. */
+static void fill_table(void)
 {
-	struct collnet_team others[CN_MSG_REQUESTS / COLLNET_OUTSTANDING_MAX];
+	static struct collnet_team others[CN_MSG_REQUESTS / COLLNET_OUTSTANDING_MAX];
 
-	(void)state;
-	post_detached();
 	for (uint32_t i = 1; i < CN_MSG_REQUESTS; i++) {
 		struct collnet_team *t = &others[i / COLLNET_OUTSTANDING_MAX];
 
@@ -167,6 +174,13 @@ static void cn_request_get__waits_for_a_place_in_the_table(void **state)
 		}
 		assert_non_null(cn_request_get(c, t, NULL, 1000, &c->err));
 	}
+}
+
+static void cn_request_get__waits_for_a_place_in_the_table(void **state)
+{
+	(void)state;
+	post_detached();
+	fill_table();
 	post();
 	assert_int_equal(progressed, 1);
 	assert_null(cn_request_get(c, &team, NULL, 1000, &c->err));
@@ -175,14 +189,44 @@ static void cn_request_get__waits_for_a_place_in_the_table(void **state)
 
 static void cn_context_gone__ends_what_is_buffered(void **state)
 {
-	const struct cn_err why = { .code = COLLNET_EDAEMON, .text = "gone" };
-
 	(void)state;
 	post_detached();
-	cn_context_gone(c, &why);
+	cn_context_gone(c, &why_gone);
 	assert_int_equal(team.buffered, 0);
 	assert_int_equal(team.outstanding, 0);
 	assert_int_equal(collected, 1);
+}
+
+/* The context as before it was gone. */
+static void post_again(void)
+{
+	c->gone.code = team.delayed.code = COLLNET_OK;
+	post_detached();
+}
+
+/* Calls that wait for a free request, while the daemon ends. */
+static void cn_context_gone__is_the_error_of_calls_that_wait(void **state)
+{
+	struct collnet_endpoint e = { .c = c, .endpoint = 1 };
+	const struct collnet_address to = { .node = "h1", .endpoint = 1 };
+	const struct collnet_team_options o = {
+		.size = sizeof(o), .job = "new", .ranks = 2, .timeout_ms = 1000
+	};
+	const struct cn_origin from = { .parent = NULL };
+	collnet_request_t *r;
+	collnet_team_t *t;
+	size_t bytes = 0;
+
+	(void)state;
+	c->timeout_ms = 1000;
+	post_detached();
+	fill_table();
+	breaks = true;
+	assert_int_equal(collnet_isend(&e, &to, NULL, 0, 0, &r), COLLNET_EDAEMON);
+	post_again();
+	assert_int_equal(collnet_irecv(&e, NULL, NULL, &bytes, 0, &r), COLLNET_EDAEMON);
+	post_again();
+	assert_int_equal(cn_team_open(c, &o, 0, &from, &t), COLLNET_EDAEMON);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -197,6 +241,7 @@ int main(void)
 		TEST(cn_request_get__waits_for_what_its_caller_does_not_know),
 		TEST(cn_request_get__waits_for_a_place_in_the_table),
 		TEST(cn_context_gone__ends_what_is_buffered),
+		TEST(cn_context_gone__is_the_error_of_calls_that_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

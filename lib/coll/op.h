@@ -231,6 +231,8 @@ const uint8_t *cn_op_frame_data(struct cn_op *op, uint32_t i, uint64_t n);
 /* ---- op_send.c: the source's upcalls ---------------------------------------------------- */
 
 bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out);
+/* Whether an operation that is running still has frames for node k. */
+bool cn_op_sends_to(const struct cn_team *t, uint32_t k);
 void cn_op_acked(struct cn_source *source);
 
 /* ---- op_recv.c -------------------------------------------------------------------------- */

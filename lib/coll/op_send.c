@@ -155,6 +155,18 @@ static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 	return false;
 }
 
+bool cn_op_sends_to(const struct cn_team *t, uint32_t k)
+{
+	for (int i = 0; i < CN_OPS; i++) {
+		const struct cn_op *o = t->ops[i];
+
+		if (o != NULL && o->state == OP_RUNNING && o->streams[k].send != CN_NONE) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Whether the next n bytes of a stream, whose current message is i, are there. */
 static bool is_there(const struct cn_op *op, uint32_t i, uint64_t n)
 {

@@ -138,9 +138,9 @@ static uint32_t pieces_of(struct rounds *x, const struct cn_doubling *m)
 	return pieces;
 }
 
-/* All rounds. A node's range of parts may go beyond the end, and be two pieces: about half of
- * them do, so a second one of several frames counts half a start-up, as simulated. That of one
- * frame passes while the first is on its way. */
+/* All rounds. A second piece of several frames counts half a start-up, as simulated; one of one
+ * frame passes while the first is on its way. Where blocks are combined a message is one piece, as
+ * its parts are cut into frames as one. */
 static void predict(struct rounds *x, bool gathers)
 {
 	const struct cn_layout *l = x->n->layout;
@@ -149,8 +149,7 @@ static void predict(struct rounds *x, bool gathers)
 	for (uint32_t k = 0; k < rounds; k++) {
 		const struct cn_doubling m = cn_doubling_send(l->nnodes, k, l->nnodes - 1);
 		const uint64_t bytes = m.count * x->n->local * x->n->plan->bytes;
-		const uint32_t pieces = gathers ? pieces_of(x, &m)
-						: 1 + (m.first + m.count > l->nnodes);
+		const uint32_t pieces = gathers ? pieces_of(x, &m) : 1;
 		const struct cn_cost *c = x->n->cost;
 		const double more = bytes > c->payload ? c->startup / 2 : c->message;
 

@@ -65,7 +65,7 @@ function exchange(    i, n, shapes, s) {
 	# The paper counts payload, and a frame of 1,538 bytes carries 1,476 of it.
 	reset()
 	for (i = 1; i <= n; i++)
-		add(best(shapes[i], "sync+GW+CA@412mbit") * 1472 / 1538 - paper[shapes[i]])
+		add(best(shapes[i], "sync+GW+CA@412mbit") * 1476 / 1538 - paper[shapes[i]])
 	v["nearer"] = range(0)
 	for (i = 2; i <= n; i++)
 		v["root-" shapes[i]] = sprintf("%.1f", best(shapes[i], "sync+GW+CA@412mbit root 45"))

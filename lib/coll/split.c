@@ -465,13 +465,12 @@ static bool of_parent(const struct cn_team *t, const uint8_t *mac)
 
 bool cn_division_keep(struct cn_team *t, const struct cn_rx_frame *f)
 {
-	const struct cn_node_config *c = cn_node_config(t->transport->node);
 	struct cn_division *d = t->division;
 	struct early_frame *e;
 	struct cn_wire w;
 
 	if (d->nearly >= EARLY_MAX || t->engine->early_frames >= CN_EARLY_FRAMES ||
-	    cn_wire_get(f->data, f->len, c->cluster, &w) != CN_WIRE_OK ||
+	    cn_wire_get(f->data, f->len, &w) != CN_WIRE_OK ||
 	    w.length > cn_node_payload(t->transport->node) ||
 	    (w.type != CN_TYPE_COLL && w.type != CN_TYPE_CONTROL) || !of_parent(t, f->ether + 6)) {
 		return false;

@@ -9,7 +9,7 @@ struct cn_engine;
 struct cn_team;
 
 /*
- * "; h3 speaks wire version 3, this node 2" for each such node, three at most; "" without one.
+ * "; h3 speaks wire version 2, this node 3" for each such node, three at most; "" without one.
  * lost: a peer that is lost by silence, then only those nodes of the team `t` that share its
  * silence; NULL: all.
  */

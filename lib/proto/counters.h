@@ -16,7 +16,7 @@ struct cn_counters {
 	uint64_t timeouts;	 /* of the retransmission timer */
 	uint64_t rnr;		 /* reliable frames refused: no buffer */
 	uint64_t bad_frames;	 /* malformed */
-	uint64_t foreign_frames; /* of another protocol, cluster or receiver */
+	uint64_t foreign_frames; /* of another protocol or receiver; hellos of another cluster */
 	uint64_t stale_frames;	 /* of no session that is established */
 	uint64_t version_frames; /* of another wire version or encapsulation */
 };

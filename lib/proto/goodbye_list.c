@@ -56,11 +56,12 @@ enum cn_encapsulation cn_goodbye_list_encapsulation(const struct cn_goodbye_list
 size_t cn_goodbye_list_frame(const struct cn_goodbye_list *l, uint32_t i,
 			     uint8_t out[CN_FRAME_HEAD])
 {
-	struct cn_hello h = { .epoch = l->epoch, .mtu = l->mtu, .nonce = l->reason };
+	struct cn_hello h = {
+		.epoch = l->epoch, .nonce = l->reason, .mtu = l->mtu, .cluster = l->cluster
+	};
 	struct cn_wire wire = {
 		.type = CN_TYPE_HELLO,
 		.flags = CN_FLAG_BYE | CN_FLAG_UNICAST,
-		.cluster = l->cluster,
 	};
 	uint64_t to, session;
 

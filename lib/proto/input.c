@@ -51,11 +51,14 @@ static bool in_window(const struct cn_peer *p, const struct cn_wire *w)
 	       cn_serial_within(p->tx.queue.una - CN_WINDOW_MAX, w->ack, p->tx.queue.end);
 }
 
-/* Whether a frame from p (NULL: a stranger) is one of the session. */
+/*
+ * Whether a frame from p (NULL: a stranger) is one of the session. The id is that of one
+ * incarnation of either end, of its cluster and of its port (cn_node_connect()).
+ */
 static bool in_session(const struct cn_node *n, const struct cn_peer *p, const struct cn_wire *w)
 {
 	return p != NULL && p->state == CN_PEER_UP && w->session == p->session_in &&
-	       w->port_to == n->config.port && w->port_from == p->port;
+	       w->port_to == n->config.port;
 }
 
 /*
@@ -68,6 +71,22 @@ static void stray(struct cn_node *n, const uint8_t mac[6], struct cn_peer *p,
 	if (n->config.port == 0 && (w->port_to == 0 || p == NULL || p->state != CN_PEER_UP)) {
 		cn_hello_stray(n, mac, p);
 	}
+}
+
+/* What is wrong with a frame whatever its addresses are. */
+static enum cn_wire_fault check(const struct cn_node *n, const struct cn_rx_frame *f,
+				const uint8_t *payload, struct cn_wire *w)
+{
+	enum cn_wire_fault fault = cn_wire_get(f->data, f->len, w);
+
+	if (fault != CN_WIRE_OK) {
+		return fault;
+	}
+	if (w->type == CN_TYPE_HELLO) {
+		return cn_hello_is_foreign(payload, w->length, n->config.cluster) ? CN_WIRE_FOREIGN
+										  : CN_WIRE_OK;
+	}
+	return w->length > n->payload ? CN_WIRE_BAD : CN_WIRE_OK;
 }
 
 void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
@@ -83,10 +102,7 @@ void cn_node_input(struct cn_node *n, cn_time now, const struct cn_rx_frame *f)
 	if (n->leaving) {
 		return;
 	}
-	fault = cn_wire_get(f->data, f->len, n->config.cluster, &w);
-	if (fault == CN_WIRE_OK && w.length > n->payload && w.type != CN_TYPE_HELLO) {
-		fault = CN_WIRE_BAD;
-	}
+	fault = check(n, f, payload, &w);
 	if (fault != CN_WIRE_OK && fault != CN_WIRE_FOREIGN_VERSION) {
 		*(fault == CN_WIRE_FOREIGN ? &n->counters.foreign_frames
 					   : &n->counters.bad_frames) += 1;
@@ -144,7 +160,7 @@ bool cn_node_place(struct cn_node *n, const struct cn_rx_frame *f, struct cn_rx_
 
 	if (n->ops->place == NULL || n->leaving || f->encapsulation != n->config.encapsulation ||
 	    memcmp(f->ether, n->config.mac, 6) != 0 ||
-	    cn_wire_get(f->data, f->len, n->config.cluster, &w) != CN_WIRE_OK) {
+	    cn_wire_get(f->data, f->len, &w) != CN_WIRE_OK) {
 		return false;
 	}
 	p = cn_peer_by_mac(n, f->ether + 6);

@@ -32,11 +32,15 @@ static void build(struct cn_node *n, const uint8_t mac[6], const struct cn_wire 
 static void finish_hello(struct cn_node *n, const uint8_t mac[6], struct cn_wire *w, uint32_t nonce,
 			 struct cn_frame *out)
 {
-	struct cn_hello h = { .epoch = n->config.epoch, .mtu = n->config.mtu, .nonce = nonce };
+	struct cn_hello h = {
+		.epoch = n->config.epoch,
+		.nonce = nonce,
+		.mtu = n->config.mtu,
+		.cluster = n->config.cluster,
+	};
 	size_t len;
 
 	w->type = CN_TYPE_HELLO;
-	w->cluster = n->config.cluster;
 	memcpy(h.name, n->config.name, sizeof(h.name));
 	len = cn_hello_put(out->head + CN_HEAD, &h);
 	w->length = (uint16_t)len;
@@ -112,9 +116,7 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 {
 	struct cn_node *n = p->node;
 	struct cn_wire w = { .type = CN_TYPE_ACK,
-			     .cluster = n->config.cluster,
 			     .port_to = p->port,
-			     .port_from = n->config.port,
 			     .session = p->session_out,
 			     .seq = p->tx.queue.next,
 			     .ack = p->rx.expected };
@@ -145,9 +147,7 @@ static void build_path(struct cn_peer *p, uint8_t flag, uint32_t stream, uint32_
 	struct cn_node *n = p->node;
 	struct cn_wire w = { .type = CN_TYPE_ACK,
 			     .flags = flag,
-			     .cluster = n->config.cluster,
 			     .port_to = p->port,
-			     .port_from = n->config.port,
 			     .session = p->session_out,
 			     .seq = p->tx.queue.next,
 			     .ack = p->rx.expected,
@@ -188,10 +188,8 @@ static void build_data(struct cn_peer *p, uint32_t seq, struct cn_frame *out)
 	const struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
 	struct cn_wire w = { .type = f->type,
 			     .flags = f->flags,
-			     .cluster = n->config.cluster,
 			     .length = f->len,
 			     .port_to = p->port,
-			     .port_from = n->config.port,
 			     .session = p->session_out,
 			     .seq = seq,
 			     .ack = p->rx.expected,

@@ -11,17 +11,15 @@ void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w)
 	cn_put_be16(out, CN_WIRE_MAGIC);
 	out[2] = (uint8_t)(CN_WIRE_VERSION << 4 | (w->type & 0x07));
 	out[3] = w->flags;
-	cn_put_be16(out + 4, w->cluster);
-	cn_put_be16(out + 6, w->length);
-	cn_put_be16(out + 8, w->port_to);
-	cn_put_be16(out + 10, w->port_from);
-	cn_put_be32(out + 12, w->session);
-	cn_put_be32(out + 16, w->seq);
-	cn_put_be32(out + 20, w->ack);
-	cn_put_be32(out + 24, w->stream);
+	cn_put_be16(out + 4, w->length);
+	cn_put_be16(out + 6, w->port_to);
+	cn_put_be32(out + 8, w->session);
+	cn_put_be32(out + 12, w->seq);
+	cn_put_be32(out + 16, w->ack);
+	cn_put_be32(out + 20, w->stream);
 }
 
-enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, struct cn_wire *w)
+enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, struct cn_wire *w)
 {
 	if (len < 2 || cn_get_be16(in) != CN_WIRE_MAGIC) {
 		return CN_WIRE_FOREIGN;
@@ -36,22 +34,17 @@ enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, 
 	if (len < CN_WIRE_HEADER) {
 		return CN_WIRE_BAD;
 	}
-	if (cn_get_be16(in + 4) != cluster) {
-		return CN_WIRE_FOREIGN;
-	}
 	w->type = in[2] & 0x0f;
 	w->flags = in[3];
-	w->cluster = cluster;
-	w->length = cn_get_be16(in + 6);
-	w->port_to = cn_get_be16(in + 8);
-	w->port_from = cn_get_be16(in + 10);
-	w->session = cn_get_be32(in + 12);
-	w->seq = cn_get_be32(in + 16);
-	w->ack = cn_get_be32(in + 20);
-	w->stream = cn_get_be32(in + 24);
+	w->length = cn_get_be16(in + 4);
+	w->port_to = cn_get_be16(in + 6);
+	w->session = cn_get_be32(in + 8);
+	w->seq = cn_get_be32(in + 12);
+	w->ack = cn_get_be32(in + 16);
+	w->stream = cn_get_be32(in + 20);
 	if (w->length > len - CN_WIRE_HEADER || w->type < CN_TYPE_HELLO ||
 	    w->type > CN_TYPE_MESSAGE || (w->type == CN_TYPE_ACK && w->length != 0) ||
-	    (w->type == CN_TYPE_HELLO && (w->port_to != 0 || w->port_from != 0))) {
+	    (w->type == CN_TYPE_HELLO && w->port_to != 0)) {
 		return CN_WIRE_BAD;
 	}
 	return CN_WIRE_OK;
@@ -61,7 +54,7 @@ uint16_t cn_wire_port(const uint8_t *in, size_t len)
 {
 	return len >= CN_WIRE_HEADER && cn_get_be16(in) == CN_WIRE_MAGIC &&
 			       in[2] >> 4 == CN_WIRE_VERSION
-		       ? cn_get_be16(in + 8)
+		       ? cn_get_be16(in + 6)
 		       : 0;
 }
 
@@ -72,7 +65,8 @@ size_t cn_hello_put(uint8_t out[CN_HELLO_MAX], const struct cn_hello *h)
 	cn_put_be64(out, h->epoch);
 	cn_put_be32(out + 8, h->nonce);
 	cn_put_be32(out + 12, h->mtu);
-	out[16] = (uint8_t)n;
+	cn_put_be16(out + 16, h->cluster);
+	out[18] = (uint8_t)n;
 	memcpy(out + CN_HELLO_FIXED, h->name, n);
 	return CN_HELLO_FIXED + n;
 }
@@ -84,16 +78,22 @@ bool cn_hello_get(const uint8_t *in, size_t len, struct cn_hello *h)
 	if (len < CN_HELLO_FIXED) {
 		return false;
 	}
-	n = in[16];
+	n = in[18];
 	if (n > COLLNET_NAME_MAX || len != CN_HELLO_FIXED + n) {
 		return false;
 	}
 	h->epoch = cn_get_be64(in);
 	h->nonce = cn_get_be32(in + 8);
 	h->mtu = cn_get_be32(in + 12);
+	h->cluster = cn_get_be16(in + 16);
 	memcpy(h->name, in + CN_HELLO_FIXED, n);
 	h->name[n] = '\0';
 	return h->epoch != 0 && strlen(h->name) == n && cn_valid_name(h->name);
+}
+
+bool cn_hello_is_foreign(const uint8_t *in, size_t len, uint16_t cluster)
+{
+	return len >= 18 && cn_get_be16(in + 16) != cluster;
 }
 
 /* Public: only the nonces are secret. */

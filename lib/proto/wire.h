@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The wire format. Every frame begins, after the 14 bytes of the Ethernet header, with 28 bytes
+ * The wire format. Every frame begins, after the 14 bytes of the Ethernet header, with 24 bytes
  * in network byte order:
  *
  *  offset bytes  field
  *    0     2     magic      0xC011; a frame with another one is dropped unread
- *    2     1     version    high four bits, 2. Of a frame of another version nothing else is
+ *    2     1     version    high four bits, 3. Of a frame of another version nothing else is
  *                           read. The next bit is 1 if the frame is authenticated: a counter
  *                           (8 bytes) and a tag (16) then follow the header. No version of
  *                           collnet sends such frames yet, and they are dropped. The low three
  *                           bits are the type (enum cn_type)
  *    3     1     flags      CN_FLAG_..., below
- *    4     2     cluster    id of the cluster; another one is dropped
- *    6     2     length     bytes that follow this header (Ethernet pads short frames to 60)
- *    8     2     port to    the receiver's transport: 0 is the node's own, which all hellos are
+ *    4     2     length     bytes that follow this header (Ethernet pads short frames to 60)
+ *    6     2     port to    the receiver's transport: 0 is the node's own, which all hellos are
  *                           for; every team has another one
- *   10     2     port from  the sender's transport
- *   12     4     session    a hash of both nodes' epochs and nonces; 0 in a hello, except a
- *                           goodbye. A frame of another session is dropped
- *   16     4     seq        reliable frames: number in the sequence to this peer. Acknowledgements:
+ *    8     4     session    a hash of both ends' epochs and nonces, which says what the sender's
+ *                           transport and cluster are; 0 in a hello, except a goodbye. A frame of
+ *                           another session is dropped
+ *   12     4     seq        reliable frames: number in the sequence to this peer. Acknowledgements:
  *                           number of the next one
- *   20     4     ack        cumulative: next number expected from this peer
- *   24     4     stream     collective: operation (12), its number (12), algorithm and more (8)
+ *   16     4     ack        cumulative: next number expected from this peer
+ *   20     4     stream     collective: operation (12), its number (12), algorithm and more (8)
  *                           message: endpoint to (16), endpoint from (16)
  *                           negative acknowledgement: SACK, CN_SACK_... below
  *                           MTU_PROBE: number of the try (16), 0 (16)
@@ -35,13 +34,14 @@
  *    0     8     epoch      of the sender's transport, random, new at every start, never 0
  *    8     4     nonce      its low half
  *   12     4     mtu        of the sender
- *   16     1     length of the name
- *   17     n     name       1 .. 63 bytes
+ *   16     2     cluster    id of the cluster; a hello of another one is dropped
+ *   18     1     length of the name
+ *   19     n     name       1 .. 63 bytes
  *
  * and use the fields of the header otherwise, where UNICAST is set (else they are 0):
  *
- *   16     8     seq, ack   echo: the nonce that the receiver sent last; 0: unknown
- *   24     4     stream     nonce: its high half. The sender's for this receiver, never 0
+ *   12     8     seq, ack   echo: the nonce that the receiver sent last; 0: unknown
+ *   20     4     stream     nonce: its high half. The sender's for this receiver, never 0
  *
  * or, with BYE as well: the session, and in seq the session's goodbye token.
  *
@@ -57,10 +57,10 @@
 #include "util/siphash.h"
 
 #define CN_WIRE_MAGIC	0xC011u
-#define CN_WIRE_VERSION 2u
-#define CN_WIRE_HEADER	28
+#define CN_WIRE_VERSION 3u
+#define CN_WIRE_HEADER	24
 #define CN_HEAD		(CN_ETH_HEADER + CN_WIRE_HEADER)
-#define CN_HELLO_FIXED	17
+#define CN_HELLO_FIXED	19
 #define CN_HELLO_MAX	(CN_HELLO_FIXED + COLLNET_NAME_MAX)
 
 /* ACK request: acknowledge this frame at once. HELLO: a challenge, reply in any case. */
@@ -87,29 +87,29 @@
 struct cn_wire {
 	uint8_t version; /* as read; cn_wire_put() writes CN_WIRE_VERSION */
 	uint8_t type, flags;
-	uint16_t cluster, length;
-	uint16_t port_to, port_from;
+	uint16_t length, port_to;
 	uint32_t session, seq, ack, stream;
 };
 
 struct cn_hello {
 	uint64_t epoch;
 	uint32_t nonce, mtu;
+	uint16_t cluster;
 	char name[COLLNET_NAME_MAX + 1];
 };
 
 enum cn_wire_fault {
 	CN_WIRE_OK = 0,
-	CN_WIRE_FOREIGN,	 /* not ours: magic, or another cluster */
+	CN_WIRE_FOREIGN,	 /* not ours: magic */
 	CN_WIRE_BAD,		 /* ours, but short or inconsistent */
 	CN_WIRE_FOREIGN_VERSION, /* our magic, another version; of w only version is valid
 				  */
 };
 
-/* Writes the 28 bytes. */
+/* Writes the 24 bytes. */
 void cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
 /* Reads and checks header and length; `len` is what came after the Ethernet header. */
-enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, uint16_t cluster, struct cn_wire *w);
+enum cn_wire_fault cn_wire_get(const uint8_t *in, size_t len, struct cn_wire *w);
 
 /*
  * The flow of a frame. The frames of a team have one flow, the messages to an endpoint another. No
@@ -129,6 +129,8 @@ uint16_t cn_wire_port(const uint8_t *in, size_t len);
 /* Writes the body and returns its length; reads a body of exactly `len` bytes. */
 size_t cn_hello_put(uint8_t out[CN_HELLO_MAX], const struct cn_hello *h);
 bool cn_hello_get(const uint8_t *in, size_t len, struct cn_hello *h);
+/* Whether the body is that of another cluster; false where it is too short to say so. */
+bool cn_hello_is_foreign(const uint8_t *in, size_t len, uint16_t cluster);
 
 /* One end of a session, and what both ends derive from the two: of the frames from one to other. */
 struct cn_end {

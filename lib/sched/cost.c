@@ -9,8 +9,8 @@ const struct cn_cost cn_cost_default = {
 	.combine_short = 1e-6,
 	.loss = 5e-3,
 	.hop = 5e-6,
-	.payload = 1472,
-	.overhead = 66,
+	.payload = 1476,
+	.overhead = 62,
 	.rate = 1e9,
 };
 

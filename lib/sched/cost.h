@@ -30,7 +30,7 @@ struct cn_cost {
 			     which it has room for what is in cables; 0: all */
 };
 
-/* Ordinary machines on Gigabit Ethernet: 10, 0.5, 40, 1, 5000, 5 us, 1472 of 1538 bytes;
+/* Ordinary machines on Gigabit Ethernet: 10, 0.5, 40, 1, 5000, 5 us, 1476 of 1538 bytes;
  * encapsulation raw.
  */
 extern const struct cn_cost cn_cost_default;

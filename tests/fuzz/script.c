@@ -70,10 +70,8 @@ void script_session_frame(struct script *s, struct cn_node *node, uint8_t peer,
 	script_check(len <= sizeof(frame) - CN_HEAD);
 	script_ethernet(s, peer, frame);
 	p = cn_peer_by_mac(node, frame + 6);
-	w.cluster = cn_node_config(node)->cluster;
 	w.port_to = cn_node_config(node)->port;
 	if (p) {
-		w.port_from = p->port;
 		w.session = p->session_in;
 		w.seq += p->rx.expected;
 		w.ack += p->tx.queue.una;
@@ -135,11 +133,10 @@ static void nonces(const struct script *s, const uint8_t *frame, uint8_t how, st
 static void greet(struct script *s, uint8_t peer)
 {
 	uint8_t frame[FRAME_MAX];
-	struct cn_wire w = { .type = CN_TYPE_HELLO,
-			     .flags = CN_FLAG_UNICAST,
-			     .cluster = cn_node_config(s->node)->cluster };
+	struct cn_wire w = { .type = CN_TYPE_HELLO, .flags = CN_FLAG_UNICAST };
 	struct cn_hello h = { .epoch = 100u + peer % SCRIPT_PEERS,
-			      .mtu = cn_node_config(s->node)->mtu };
+			      .mtu = cn_node_config(s->node)->mtu,
+			      .cluster = cn_node_config(s->node)->cluster };
 
 	script_ethernet(s, peer, frame);
 	nonces(s, frame, 0, &w, &h);
@@ -152,8 +149,9 @@ static void greet(struct script *s, uint8_t peer)
 static void hello_frame(struct script *s)
 {
 	uint8_t frame[FRAME_MAX];
-	struct cn_wire w = { .type = CN_TYPE_HELLO, .cluster = cn_node_config(s->node)->cluster };
-	struct cn_hello h = { .mtu = cn_node_config(s->node)->mtu };
+	struct cn_wire w = { .type = CN_TYPE_HELLO };
+	struct cn_hello h = { .mtu = cn_node_config(s->node)->mtu,
+			      .cluster = cn_node_config(s->node)->cluster };
 	uint8_t peer = script_byte(s), n;
 
 	script_ethernet(s, peer, frame);
@@ -181,8 +179,7 @@ static void check_frame(const struct script *s, const struct cn_frame *f)
 	if (f->payload_len) {
 		memcpy(flat + f->head_len, f->payload, f->payload_len);
 	}
-	script_check(cn_wire_get(flat + CN_ETH_HEADER, len - CN_ETH_HEADER,
-				 cn_node_config(s->node)->cluster, &w) == CN_WIRE_OK);
+	script_check(cn_wire_get(flat + CN_ETH_HEADER, len - CN_ETH_HEADER, &w) == CN_WIRE_OK);
 	/* Only a probe of the path MTU is padded. */
 	script_check(w.length == len - CN_HEAD ||
 		     (w.type == CN_TYPE_ACK && (w.flags & CN_FLAG_MTU_PROBE) != 0));
@@ -195,8 +192,7 @@ static void note_probe(struct script *s, const struct cn_frame *f)
 	uint32_t *probe;
 	struct cn_wire w;
 
-	if (cn_wire_get(f->head + CN_ETH_HEADER, f->head_len - CN_ETH_HEADER,
-			cn_node_config(s->node)->cluster, &w) != CN_WIRE_OK ||
+	if (cn_wire_get(f->head + CN_ETH_HEADER, f->head_len - CN_ETH_HEADER, &w) != CN_WIRE_OK ||
 	    w.type != CN_TYPE_ACK || (w.flags & CN_FLAG_MTU_PROBE) == 0 ||
 	    f->head[5] >= SCRIPT_PEERS || f->head[4] != 1) {
 		return;

@@ -93,9 +93,9 @@ static bool listen_for(int s, enum cn_encapsulation e, const char *const names[2
 		}
 		n = recv(s, f, sizeof(f), 0);
 		if (n < (ssize_t)head || f[0] != 0xff ||
-		    cn_wire_get(f + head, (size_t)n - head, 1, &w) != CN_WIRE_OK ||
+		    cn_wire_get(f + head, (size_t)n - head, &w) != CN_WIRE_OK ||
 		    w.type != CN_TYPE_HELLO ||
-		    !cn_hello_get(f + head + CN_WIRE_HEADER, w.length, &h)) {
+		    !cn_hello_get(f + head + CN_WIRE_HEADER, w.length, &h) || h.cluster != 1) {
 			continue;
 		}
 		for (int i = 0; i < 2; i++) {
@@ -123,8 +123,8 @@ static size_t build(const char *kind, const struct node *to, const struct node *
 		    const char *name, uint32_t i, uint8_t *f)
 {
 	bool hello = true, unicast = true;
-	struct cn_wire w = { .type = CN_TYPE_HELLO, .cluster = 1 };
-	struct cn_hello h = { .epoch = as->epoch, .mtu = as->mtu };
+	struct cn_wire w = { .type = CN_TYPE_HELLO };
+	struct cn_hello h = { .epoch = as->epoch, .mtu = as->mtu, .cluster = 1 };
 	uint64_t random = i;
 
 	memset(f, 0, CN_FRAME_HEAD);
@@ -202,7 +202,7 @@ static size_t damage(uint8_t *f, size_t len, uint64_t *random)
  * the length of both. */
 static size_t put_super(uint8_t *out, const uint8_t *frame, size_t len, uint64_t *random)
 {
-	static const uint16_t sizes[] = { 1, 27, 28, 29, 46, 60, 100, 1000, 1432, 1444 };
+	static const uint16_t sizes[] = { 1, 23, 24, 25, 46, 60, 100, 1000, 1436, 1448 };
 	const bool tcp = pick(random, 2) == 0;
 	struct cn_headers h = {
 		.encapsulation = tcp ? CN_ENCAPSULATION_TCP : CN_ENCAPSULATION_UDP,

@@ -34,7 +34,7 @@ common="op algorithm permutation contention_aware window window_peak ranks nodes
 	ack_bytes_share cpu_s_per_gib verified bandwidth_mbit_per_node ring_drops"
 
 # Blocks of different sizes: all algorithms, in one block per batch and in many.
-bench 0 --shape 2x2 --ranks-per-node 2 -- alltoallv --sizes 0,1,1472,20k --algorithm all \
+bench 0 --shape 2x2 --ranks-per-node 2 -- alltoallv --sizes 0,1,1476,20k --algorithm all \
 	--iterations 4 --verify --json
 [ "$(json verified out | sort -u)" = true ] || { cat out; fail "alltoallv: wrong bytes"; }
 [ "$(json algorithm out | sort -u | xargs)" = "aapc fattree linear pairwise shuffle" ] || {
@@ -43,7 +43,7 @@ bench 0 --shape 2x2 --ranks-per-node 2 -- alltoallv --sizes 0,1,1472,20k --algor
 }
 
 # Exchange: all algorithms in one run, right at sizes around a frame.
-bench 0 --shape 2x2 -- alltoall --sizes 0,1,1472,1473,5k --algorithm all --iterations 4 --verify \
+bench 0 --shape 2x2 -- alltoall --sizes 0,1,1476,1477,5k --algorithm all --iterations 4 --verify \
 	--json
 # shellcheck disable=SC2086
 fields $common daemon_rss_bytes slowest_rank_us
@@ -133,7 +133,7 @@ if command -v nft >/dev/null; then
 [ "$COLLNET_RANK" = 1 ] || {
 	nft add table netdev t &&
 	nft add chain netdev t c '{ type filter hook egress device eth0 priority 0; }' &&
-	nft add rule netdev t c meta length gt 1000 numgen inc mod 40 == 7 @nh,4000,8 set 0xaa
+	nft add rule netdev t c meta length gt 1000 numgen inc mod 40 == 7 @nh,3968,8 set 0xaa
 } || exit 99
 exec collnet bench "$@" --mode direct --verify --json
 EOS

@@ -9,9 +9,9 @@ need frames
 
 HERE=$PWD
 export HERE
-text='h2 speaks wire version 3, this node 2'
+text='h2 speaks wire version 2, this node 3'
 
-# job LAB-OPTIONS BEFORE PREPARE: PREPARE on rank 2, whose host then sends hellos of version 3 alone;
+# job LAB-OPTIONS BEFORE PREPARE: PREPARE on rank 2, whose host then sends hellos of version 2 alone;
 # the others run BEFORE, and a job of three ranks. Output in ./N.out.
 job() {
 	rm -f ./*.out ./*.end
@@ -19,7 +19,7 @@ job() {
 	collnet lab run --shape 3 --rate 100mbit --timeout 60 $1 --tag -- sh -c '
 		if [ $COLLNET_RANK = 2 ]; then
 			{ '"$3"'; } || exit 3
-			exec frames hello 3 end
+			exec frames hello 2 end
 		fi
 		( '"$2"'
 		! collnet bench alltoall --sizes 1k --iterations 3 --timeout 3 ) >$HERE/$COLLNET_RANK.out 2>&1
@@ -49,7 +49,7 @@ job "" '
 	kill $pid && timeout 10 tail --pid=$pid -s 0.02 -f /dev/null'
 for rank in 0 1; do
 	has "^$text" status.$rank
-	[ "$(json wire_version json.$rank | sort | tr '\n' ' ')" = "2 2 3 " ] ||
+	[ "$(json wire_version json.$rank | sort | tr '\n' ' ')" = "2 3 3 " ] ||
 		{ cat json.$rank; fail "wire_version of three nodes"; }
 	[ "$(json version_frames json.$rank)" -gt 0 ] || { cat json.$rank; fail "version_frames"; }
 done

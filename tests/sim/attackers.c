@@ -62,7 +62,6 @@ static void send_frame(struct attackers *a, uint32_t to, const uint8_t mac[6], s
 	memcpy(frame + 6, mac, 6);
 	frame[12] = (uint8_t)(c->ethertype >> 8);
 	frame[13] = (uint8_t)c->ethertype;
-	w->cluster = c->cluster;
 	w->length = h != NULL ? (uint16_t)cn_hello_put(frame + CN_HEAD, h) : 0;
 	cn_wire_put(frame + CN_ETH_HEADER, w);
 	inject(a, to, frame, CN_HEAD + (size_t)w->length);
@@ -96,13 +95,14 @@ static void forge(struct attackers *a)
 	struct cn_hello h = { .nonce = (uint32_t)cn_random(&a->random) };
 
 	if (w.type != CN_TYPE_HELLO && draw(a, 2) == 0) { /* the first port of a team */
-		w.port_to = w.port_from = 1u << 8;
+		w.port_to = 1u << 12 | 1;
 	}
 	if (c == NULL || to == as) {
 		return;
 	}
 	h.epoch = c->epoch + draw(a, 2);
 	h.mtu = c->mtu;
+	h.cluster = c->cluster;
 	memcpy(h.name, c->name, sizeof(h.name));
 	if (draw(a, 4) == 0) {
 		h.name[0] ^= 1; /* of another, or nobody */
@@ -143,6 +143,7 @@ static void invent(struct attackers *a, uint32_t addresses)
 		return;
 	}
 	h.mtu = c->mtu;
+	h.cluster = c->cluster;
 	snprintf(h.name, sizeof(h.name), "x%u", number);
 	w.flags = draw(a, 2) == 0 ? CN_FLAG_SOLICIT : CN_FLAG_UNICAST | CN_FLAG_SOLICIT;
 	if (draw(a, 4) == 0) {

@@ -145,7 +145,7 @@ static bool network_draw(uint64_t seed, struct network *n, struct cn_err *err)
 /* Frames that hosts send for data, about. */
 static uint64_t frames_of(enum cn_op_kind op, uint64_t n, uint64_t bytes)
 {
-	uint64_t frames = (bytes + 1471) / 1472 + (bytes == 0);
+	uint64_t frames = (bytes + 1475) / 1476 + (bytes == 0);
 
 	switch (op) {
 	case CN_OP_ALLTOALL:

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/engine_state.h"
 #include "proto/global_window.h"
+#include "proto/node_impl.h"
 
 void fixture_report(struct fixture *fx, const char *fmt, ...)
 {
@@ -41,6 +43,22 @@ static void see(void *arg, const struct cn_sim_record *record)
 static void report_wire(void *arg, const char *text)
 {
 	fixture_report(arg, "%s", text);
+}
+
+static bool port_of(void *arg, uint32_t host, const uint8_t to[6], uint32_t session, uint16_t *out)
+{
+	const struct fixture *fx = arg;
+	const struct cn_engine *e = cn_sim_engine(fx->sim, host);
+
+	for (const struct cn_transport *x = e != NULL ? &e->own : NULL; x != NULL; x = x->next) {
+		const struct cn_peer *p = cn_peer_by_mac(x->node, to);
+
+		if (p != NULL && p->session_out == session) {
+			*out = x->port;
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Frames of so many bytes that the links carry in the round trip to the node that is furthest away,
@@ -462,6 +480,7 @@ bool fixture_run(struct fixture *fx, const struct scenario *s, bool verbose)
 		.window = c->engine.node.window,
 		.report = report_wire,
 		.in_cables = in_cables,
+		.port_of = port_of,
 		.arg = fx,
 	};
 	struct cn_err err = { 0 };

@@ -69,7 +69,7 @@ void oracle_idle_record(struct fixture *fx, const struct cn_sim_record *record)
 	struct cn_wire w;
 
 	if (record->kind == CN_SIM_DROPPED || record->len < CN_ETH_HEADER ||
-	    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, 0, &w) !=
+	    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, &w) !=
 		    CN_WIRE_OK ||
 	    w.type == CN_TYPE_HELLO) {
 		return;

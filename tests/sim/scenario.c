@@ -194,7 +194,7 @@ static size_t nth_earlier(const struct cn_algorithm *all, size_t i)
 
 static void draw_op(const struct scenario *s, struct op_plan *p, uint64_t *r)
 {
-	static const uint64_t sizes[] = { 0, 1, 7, 64, 500, 1472, 1473, 4096, 10001, 16384, 65536 };
+	static const uint64_t sizes[] = { 0, 1, 7, 64, 500, 1476, 1477, 4096, 10001, 16384, 65536 };
 	const struct cn_algorithm *all;
 	uint64_t copies;
 	size_t n;

@@ -257,7 +257,7 @@ static uint64_t hash(const struct cn_wire *w, const uint8_t *body)
 	return cn_mix64(h) | 1;
 }
 
-/* NULL: there is none. */
+/* Between two ports. NULL: there is none. */
 static struct flow *flow_of(const struct wire_oracle *o, uint32_t from, uint32_t to,
 			    uint16_t port_from, uint16_t port_to)
 {
@@ -269,9 +269,27 @@ static struct flow *flow_of(const struct wire_oracle *o, uint32_t from, uint32_t
 	return f;
 }
 
-/* The flow of a frame; new: it is the first one between these ports. NULL: no memory. */
-static struct flow *flow_new(struct wire_oracle *o, uint32_t from, uint32_t to,
-			     const struct cn_wire *w)
+/* With this session, which is its latest one. NULL: there is none. */
+static struct flow *flow_with(const struct wire_oracle *o, uint32_t from, uint32_t to,
+			      uint32_t session)
+{
+	struct flow *f = o->flows[from * o->n + to];
+
+	while (f != NULL && f->session != session) {
+		f = f->next;
+	}
+	return f;
+}
+
+/* In the other direction. NULL: there is none. */
+static struct flow *flow_back(const struct wire_oracle *o, const struct flow *f)
+{
+	return flow_of(o, f->to, f->from, f->port_to, f->port_from);
+}
+
+/* NULL: no memory. */
+static struct flow *flow_new(struct wire_oracle *o, uint32_t from, uint32_t to, uint16_t port_from,
+			     uint16_t port_to)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 
@@ -284,8 +302,8 @@ static struct flow *flow_new(struct wire_oracle *o, uint32_t from, uint32_t to,
 	f->refused = calloc(RING, sizeof(*f->refused));
 	f->from = from;
 	f->to = to;
-	f->port_from = w->port_from;
-	f->port_to = w->port_to;
+	f->port_from = port_from;
+	f->port_to = port_to;
 	if (f->content == NULL || f->op == NULL || f->arrived == NULL || f->refused == NULL) {
 		free(f->content);
 		free(f->op);
@@ -319,16 +337,16 @@ static bool is_reliable(const struct cn_wire *w)
 }
 
 /* The frame carries an acknowledgement of the other direction: of nothing that has not come. */
-static void check_ack(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w)
+static void check_ack(struct wire_oracle *o, const struct flow *f, const struct cn_wire *w)
 {
-	const struct flow *back = flow_of(o, to, from, w->port_to, w->port_from);
+	const struct flow *back = flow_back(o, f);
 
 	if (back != NULL && cn_serial_before(back->prefix, w->ack) &&
 	    cn_serial_within(back->prefix, w->ack, back->end)) {
 		report(o,
 		       "acknowledgement of a gap: host %u tells host %u that all before %u came, "
 		       "and %u has not",
-		       from, to, w->ack, back->prefix);
+		       f->from, f->to, w->ack, back->prefix);
 	}
 }
 
@@ -381,21 +399,40 @@ static void count_resent(struct wire_oracle *o, uint32_t host, struct flow *f, u
 	}
 }
 
-static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w,
-		    const uint8_t *body)
+/* The flow of a frame that is sent, which may be the first of its session. NULL: no memory. */
+static struct flow *flow_sent(struct wire_oracle *o, uint32_t from, uint32_t to,
+			      const struct cn_sim_record *record, const struct cn_wire *w)
 {
-	struct flow *f = flow_of(o, from, to, w->port_from, w->port_to);
+	struct flow *f = flow_with(o, from, to, w->session);
+	uint16_t port = 0;
 
-	if (f == NULL) {
-		f = flow_new(o, from, to, w);
+	if (f != NULL && f->port_to == w->port_to) {
+		return f;
 	}
+	if (!o->config.port_of(o->config.arg, from, record->frame, w->session, &port)) {
+		report(o, "host %u sends host %u a frame of session %08x, which it has not", from,
+		       to, w->session);
+	}
+	f = flow_of(o, from, to, port, w->port_to);
+	if (f == NULL) {
+		f = flow_new(o, from, to, port, w->port_to);
+	}
+	if (f != NULL) {
+		begin(o, f, w->session, w->seq);
+	}
+	return f;
+}
+
+static void on_sent(struct wire_oracle *o, uint32_t from, uint32_t to,
+		    const struct cn_sim_record *record, const struct cn_wire *w)
+{
+	const uint8_t *body = record->frame + CN_HEAD;
+	struct flow *f = flow_sent(o, from, to, record, w);
+
 	if (f == NULL) {
 		return;
 	}
-	if (!f->begun || w->session != f->session) {
-		begin(o, f, w->session, w->seq);
-	}
-	check_ack(o, from, to, w);
+	check_ack(o, f, w);
 	if (!is_reliable(w)) {
 		return;
 	}
@@ -448,12 +485,12 @@ static void take_rnr(struct wire_oracle *o, uint32_t host, struct flow *mine, ui
 
 static void on_received(struct wire_oracle *o, uint32_t from, uint32_t to, const struct cn_wire *w)
 {
-	struct flow *f = flow_of(o, from, to, w->port_from, w->port_to);
-	struct flow *mine = flow_of(o, to, from, w->port_to, w->port_from);
+	struct flow *f = flow_with(o, from, to, w->session), *mine;
 
-	if (f == NULL || w->session != f->session) {
+	if (f == NULL || f->port_to != w->port_to) {
 		return;
 	}
+	mine = flow_back(o, f);
 	take_ack(o, to, mine, w->ack);
 	if (w->type == CN_TYPE_ACK && (w->flags & CN_FLAG_RNR) != 0) {
 		take_rnr(o, to, mine, w->ack);
@@ -489,7 +526,7 @@ void wire_oracle_record(void *oracle, const struct cn_sim_record *record)
 	if (record->kind == CN_SIM_DROPPED || record->kind == CN_SIM_SENT ||
 	    record->len < CN_HEAD || !host_of(o, record->frame, &to) ||
 	    !host_of(o, record->frame + 6, &from) ||
-	    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, 0, &w) !=
+	    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, &w) !=
 		    CN_WIRE_OK ||
 	    w.type == CN_TYPE_HELLO) {
 		return;
@@ -497,6 +534,6 @@ void wire_oracle_record(void *oracle, const struct cn_sim_record *record)
 	if (record->kind == CN_SIM_RECEIVED) {
 		on_received(o, from, to, &w);
 	} else if (record->kind == CN_SIM_TAKEN) {
-		on_sent(o, from, to, &w, record->frame + CN_HEAD);
+		on_sent(o, from, to, record, &w);
 	}
 }

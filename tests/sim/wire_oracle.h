@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The oracle of frames: it reads the simulated wire by the wire format alone (proto/wire.h) and
- * does not use the state of the transport.
+ * does not use the state of the transport, except to learn which port a session begins at.
  *
  *   - no acknowledgement covers a frame that was sent and has not come
  *   - numbers of new frames follow one another, and a frame that is sent again is the same frame
@@ -28,6 +28,10 @@ struct wire_oracle_config {
 	/* Frames of so many bytes that an automatic window of this host may have in cables besides.
 	 */
 	uint32_t (*in_cables)(void *arg, uint32_t host, uint32_t bytes);
+	/* The port of the host's transport that has this session with the node at an address, and
+	 * sends frames of it. False: there is none. */
+	bool (*port_of)(void *arg, uint32_t host, const uint8_t to[6], uint32_t session,
+			uint16_t *out);
 	void *arg;
 };
 

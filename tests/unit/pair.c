@@ -423,11 +423,12 @@ size_t pair_hello(struct pair *p, uint32_t to, const uint8_t mac[6], const struc
 	struct cn_wire w = {
 		.type = CN_TYPE_HELLO,
 		.flags = flags,
-		.cluster = n->config.cluster,
 		.seq = proof ? (uint32_t)(echo >> 32) : 0,
 		.ack = proof ? (uint32_t)echo : 0,
 	};
+	struct cn_hello body = *h;
 
+	body.cluster = n->config.cluster;
 	memset(frame, 0, CN_FRAME_HEAD);
 	memset(frame, 0xff, 6);
 	if ((flags & CN_FLAG_UNICAST) != 0) {
@@ -436,7 +437,7 @@ size_t pair_hello(struct pair *p, uint32_t to, const uint8_t mac[6], const struc
 	memcpy(frame + 6, mac, 6);
 	frame[12] = 0x88;
 	frame[13] = 0xb5;
-	w.length = (uint16_t)cn_hello_put(frame + CN_HEAD, h);
+	w.length = (uint16_t)cn_hello_put(frame + CN_HEAD, &body);
 	cn_wire_put(frame + CN_ETH_HEADER, &w);
 	return CN_HEAD + (size_t)w.length;
 }

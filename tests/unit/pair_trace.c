@@ -72,9 +72,7 @@ void pair_trace_frame(struct pair *p, uint32_t from, const uint8_t *f, size_t le
 	uint32_t to = f[5] - 1u, number;
 	struct cn_wire w;
 
-	assert_int_equal(cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER,
-				     p->nodes[from].config.cluster, &w),
-			 CN_WIRE_OK);
+	assert_int_equal(cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, &w), CN_WIRE_OK);
 	if (w.type == CN_TYPE_HELLO && (w.flags & CN_FLAG_UNICAST) == 0) {
 		return;
 	}

@@ -257,7 +257,7 @@ static void cn_bcast_time__is_what_stepping_gives(void **state)
 
 		bcast_team(&t, bcast_random_topo(8, 30), 1);
 		root = bcast_below(t.l.nnodes);
-		assert_int_equal(builders[1 + k](&t.l, root, 10 * 1472, 1472, &cn_cost_default, &b,
+		assert_int_equal(builders[1 + k](&t.l, root, 10 * 1476, 1476, &cn_cost_default, &b,
 						 NULL),
 				 COLLNET_OK);
 		assert_int_equal(b.segments, 10);
@@ -287,7 +287,7 @@ static void cn_bcast_choose__the_best(void **state)
 
 		assert_int_equal(cn_bcast_binary(&t.l, 0, bytes, 0, &cn_cost_default, &b, NULL),
 				 COLLNET_OK);
-		for (uint64_t segment = 1472; segment < bytes; segment *= 2) {
+		for (uint64_t segment = 1476; segment < bytes; segment *= 2) {
 			struct cn_bcast other;
 
 			assert_int_equal(cn_bcast_binary(&t.l, 0, bytes, segment, &cn_cost_default,

@@ -69,7 +69,7 @@ static void check__names_first_wrong_byte(void **state)
 /* The right block at a wrong place: shifted by a byte, a word, a frame's payload. */
 static void check__wrong_offset(void **state)
 {
-	static const size_t shifts[] = { 1, 3, 7, 8, 16, 64, 256, 1024, 1472, 2048, 8192 };
+	static const size_t shifts[] = { 1, 3, 7, 8, 16, 64, 256, 1024, 1476, 2048, 8192 };
 	struct bench_pattern p = bench_pattern(SEED, 2, 3, 4);
 	size_t i, at;
 

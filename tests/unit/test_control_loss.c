@@ -14,10 +14,10 @@
 #include "coll/engine_state.h"
 #include "control_team.h"
 
-/* A hello of wire version 3 from an address comes to a host. */
-static void version_three(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
+/* A hello of wire version 2 from an address comes to a host. */
+static void version_two(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
 {
-	uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5, [14] = 0xc0, [15] = 0x11, [16] = 0x31 };
+	uint8_t frame[60] = { [12] = 0x88, [13] = 0xb5, [14] = 0xc0, [15] = 0x11, [16] = 0x21 };
 	const struct cn_rx_frame f = cn_rx_frame_raw(frame, sizeof(frame));
 
 	memset(frame, 0xff, 6);
@@ -27,7 +27,7 @@ static void version_three(struct cn_sim *s, uint32_t host, const uint8_t mac[6])
 }
 
 /* A ready team of 8 on 4x2 runs a barrier while the link is cut; every rank's error. upgraded: what
- * comes from the host then is of wire version 3. */
+ * comes from the host then is of wire version 2. */
 static void cut_under_barrier(uint32_t host, bool upgraded, struct control_rank *op)
 {
 	struct control_mtu_team m;
@@ -69,7 +69,7 @@ static void cut_under_barrier(uint32_t host, bool upgraded, struct control_rank 
 
 			upgraded = false;
 			for (uint32_t i = 0; i < CONTROL_NODES; i++) {
-				version_three(m.sim, i, cn_node_config(node)->mac);
+				version_two(m.sim, i, cn_node_config(node)->mac);
 			}
 		}
 	}
@@ -105,7 +105,7 @@ static void control__silent_node_of_other_version(void **state)
 		if (i != 5) {
 			assert_non_null(strstr(op[i].text, "node h5 stopped answering node h"));
 			assert_non_null(strstr(op[i].text,
-					       "; h5 speaks wire version 3, this node 2"));
+					       "; h5 speaks wire version 2, this node 3"));
 		}
 	}
 }
@@ -133,7 +133,7 @@ static void control__missing_node_of_other_version(void **state)
 				 COLLNET_OK);
 		cn_sim_kick(m.sim, i);
 	}
-	version_three(m.sim, 0, mac);
+	version_two(m.sim, 0, mac);
 	while (n < CONTROL_NODES && cn_sim_step(m.sim, m.begin + 3000 * CN_MS)) {
 		n = 0;
 		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
@@ -145,13 +145,13 @@ static void control__missing_node_of_other_version(void **state)
 		assert_int_equal(m.rank[i].status, COLLNET_ETIMEOUT);
 		assert_non_null(strstr(m.rank[i].text,
 				       "1 of 9 ranks missing at the deadline: 8; "
-				       "02:00:00:00:09:09 speaks wire version 3, this node 2"));
+				       "02:00:00:00:09:09 speaks wire version 2, this node 3"));
 	}
 	cn_engine_nodes(cn_sim_engine(m.sim, 0), cn_sim_now(m.sim), info, &count);
 	assert_int_equal(count, CONTROL_NODES + 1);
 	assert_string_equal(info[CONTROL_NODES].name, "02:00:00:00:09:09");
 	for (uint32_t i = 0; i <= CONTROL_NODES; i++) {
-		assert_int_equal(info[i].wire_version, i < CONTROL_NODES ? 2 : 3);
+		assert_int_equal(info[i].wire_version, i < CONTROL_NODES ? 3 : 2);
 		assert_int_equal(info[i].alive, i < CONTROL_NODES);
 	}
 	control_mtu_end(&m);

@@ -81,9 +81,9 @@ static struct run run(const char *shape, uint32_t buffer, const char *algorithm,
 /* What the root's link needs for the frames of `times` gathers, over what they took. */
 static double efficiency(const struct run *r, uint32_t others, uint64_t bytes, uint32_t times)
 {
-	const uint64_t frames = (bytes + 1471) / 1472;
+	const uint64_t frames = (bytes + 1475) / 1476;
 
-	return others * times * (double)(bytes + frames * 66) * 8 / RATE / r->seconds;
+	return others * times * (double)(bytes + frames * 62) * 8 / RATE / r->seconds;
 }
 
 static void gather_windowed__back_to_back(void **state)

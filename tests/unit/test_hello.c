@@ -46,7 +46,7 @@ static bool note_hello(struct pair *p, uint32_t from, uint32_t to, const uint8_t
 	struct cn_hello h;
 	uint64_t nonce, echo;
 
-	assert_int_equal(cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w), CN_WIRE_OK);
+	assert_int_equal(cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, &w), CN_WIRE_OK);
 	if (w.type != CN_TYPE_HELLO) {
 		return true;
 	}

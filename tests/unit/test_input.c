@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "pair.h"
+#include "util/byteorder.h"
 
 #define SEED 11u
 
@@ -42,7 +43,6 @@ static void from_b(uint8_t type, uint8_t flags, uint32_t seq, uint32_t ack, uint
 	struct cn_wire w = {
 		.type = type,
 		.flags = flags,
-		.cluster = 1,
 		.length = len,
 		.session = b->session_out,
 		.seq = seq,
@@ -56,6 +56,22 @@ static void from_b(uint8_t type, uint8_t flags, uint32_t seq, uint32_t ack, uint
 	frame[13] = 0xb5;
 	cn_wire_put(frame + CN_ETH_HEADER, &w);
 	frame_len = CN_HEAD + len < CN_ETH_MIN ? CN_ETH_MIN : CN_HEAD + (size_t)len;
+}
+
+/* A hello from b to a with b's epoch and name, in the name of this cluster. */
+static void hello_of_b(uint8_t flags, uint32_t seq, uint16_t cluster)
+{
+	struct cn_hello h = {
+		.epoch = pair_peer(p, 0, 1)->epoch, .mtu = 1500, .cluster = cluster, .name = "b"
+	};
+	uint8_t body[CN_HELLO_MAX];
+	size_t len = cn_hello_put(body, &h);
+
+	from_b(CN_TYPE_HELLO, flags, seq, 0, (uint16_t)len);
+	memcpy(frame + CN_HEAD, body, len);
+	if ((flags & CN_FLAG_UNICAST) == 0) {
+		memset(frame, 0xff, 6);
+	}
 }
 
 static struct counts taken(void)
@@ -106,7 +122,7 @@ static void input__lengths(void **state)
 static void input__too_long(void **state)
 {
 	(void)state;
-	from_b(CN_TYPE_CONTROL, 0, pair_peer(p, 0, 1)->rx.expected, 0, 1473);
+	from_b(CN_TYPE_CONTROL, 0, pair_peer(p, 0, 1)->rx.expected, 0, 1477);
 	assert_counts(1, 0, 0, 0);
 }
 
@@ -117,13 +133,10 @@ static void input__foreign_frames(void **state)
 	frame[CN_ETH_HEADER] = 0x45;
 	assert_counts(0, 1, 0, 0);
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
-	frame[CN_ETH_HEADER + 5] = 2;
-	assert_counts(0, 1, 0, 0);
-	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
 	frame[5] = 77; /* for another machine */
 	assert_counts(0, 1, 0, 0);
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
-	frame[CN_ETH_HEADER + 2] = 0x32;
+	frame[CN_ETH_HEADER + 2] = 0x22;
 	assert_counts(0, 0, 0, 0); /* input__other_version */
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
 	frame[6] |= 1; /* from a group */
@@ -137,12 +150,40 @@ static void input__foreign_frames(void **state)
 	assert_int_equal(cn_node_peers(p->nodes[0].node), 1);
 }
 
-/* A frame of version 3 comes from 02:00:00:00:hi:lo. */
-static void version_three(uint16_t from)
+/* A hello of another cluster is counted as foreign, whatever else is right in it, and one of this
+ * cluster is not. A body that ends before its cluster is bad. */
+static void input__other_cluster(void **state)
+{
+	static const uint8_t flags[] = { 0, CN_FLAG_SOLICIT, CN_FLAG_UNICAST | CN_FLAG_SOLICIT,
+					 CN_FLAG_UNICAST | CN_FLAG_BYE };
+	const uint32_t token = pair_peer(p, 0, 1)->bye_in;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flags); i++) {
+		hello_of_b(flags[i], token, 2);
+		assert_counts(0, 1, 0, 0);
+		hello_of_b(flags[i], token, 0x101);
+		assert_counts(0, 1, 0, 0);
+		assert_true(pair_is_up(p, 0, 1));
+	}
+	for (uint16_t len = 0; len < 18; len++) {
+		hello_of_b(0, 0, 2);
+		cn_put_be16(frame + CN_ETH_HEADER + 4, len);
+		assert_counts(1, 0, 0, 1);
+	}
+	hello_of_b(0, 0, 1);
+	assert_counts(0, 0, 0, 1);
+	hello_of_b(CN_FLAG_UNICAST | CN_FLAG_BYE, token, 1);
+	assert_counts(0, 0, 0, 1);
+	assert_false(pair_is_up(p, 0, 1));
+}
+
+/* A frame of version 2 comes from 02:00:00:00:hi:lo. */
+static void version_two(uint16_t from)
 {
 	from_b(CN_TYPE_HELLO, 0, 0, 0, 0);
 	memset(frame + CN_HEAD - 12, 0xff, 12);
-	frame[CN_ETH_HEADER + 2] = 0x31;
+	frame[CN_ETH_HEADER + 2] = 0x21;
 	frame[10] = (uint8_t)(from >> 8);
 	frame[11] = (uint8_t)from;
 	assert_counts(0, 0, 0, 0);
@@ -154,7 +195,7 @@ static void count_line(void *ctx, enum collnet_log_level level, const char *line
 {
 	(void)ctx;
 	(void)level;
-	lines += strstr(line, "speaks wire version 3, this node 2") != NULL;
+	lines += strstr(line, "speaks wire version 2, this node 3") != NULL;
 }
 
 /* Counted, and the sender is known until a frame of its session comes, or a minute has passed. */
@@ -167,11 +208,11 @@ static void input__other_version(void **state)
 	(void)state;
 	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 0);
 	p->now += CN_MS;
-	version_three(2);
-	version_three(0x777);
+	version_two(2);
+	version_two(0x777);
 	assert_int_equal(pair_stats(p, 0).version_frames - before, 2);
 	assert_int_equal(cn_node_foreign_versions(n, p->now, s), 2);
-	assert_int_equal(s[0].what.version, 3);
+	assert_int_equal(s[0].what.version, 2);
 	assert_ptr_equal(s[0].peer, pair_peer(p, 0, 1));
 	assert_null(s[1].peer);
 	assert_int_equal(s[1].mac[4], 7);
@@ -189,11 +230,11 @@ static void input__other_version(void **state)
 	/* From ourselves, from a group, to another one. */
 	before = pair_stats(p, 0).version_frames;
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
-	frame[CN_ETH_HEADER + 2] = 0x32;
+	frame[CN_ETH_HEADER + 2] = 0x22;
 	frame[5] = 77;
 	assert_counts(0, 1, 0, 0);
 	from_b(CN_TYPE_ACK, 0, 0, 0, 0);
-	frame[CN_ETH_HEADER + 2] = 0x32;
+	frame[CN_ETH_HEADER + 2] = 0x22;
 	frame[6] |= 1;
 	assert_counts(1, 0, 0, 0);
 	assert_int_equal(pair_stats(p, 0).version_frames, before);
@@ -223,10 +264,14 @@ static void input__other_encapsulation(void **state)
 	assert_ptr_equal(s[0].peer, pair_peer(p, 0, 1));
 	cn_foreign_version_text(n, &s[0].what, text);
 	assert_string_equal(text, "uses encapsulation udp, this node raw");
-	/* Of another cluster it is nobody's business. */
-	frame[CN_ETH_HEADER + 5] = 2;
-	cn_node_input(n, p->now, &f);
-	assert_int_equal(pair_stats(p, 0).version_frames, version + 1);
+	/* Of another cluster a hello is nobody's business. */
+	for (uint16_t cluster = 2; cluster > 0; cluster--) {
+		hello_of_b(0, 0, cluster);
+		f = cn_rx_frame_raw(frame, frame_len);
+		f.encapsulation = CN_ENCAPSULATION_UDP;
+		cn_node_input(n, p->now, &f);
+		assert_int_equal(pair_stats(p, 0).version_frames, version + (cluster == 1 ? 2 : 1));
+	}
 	from_b(CN_TYPE_CONTROL, 0, expected, pair_peer(p, 0, 1)->tx.queue.una, 30);
 	p->now += CN_MS;
 	assert_counts(0, 0, 0, 1);
@@ -246,9 +291,9 @@ static void input__other_version_forged(void **state)
 	for (uint32_t i = 0; i < 20000; i++) {
 		p->now += CN_MS;
 		if (i % 500 == 0) {
-			version_three(0x777);
+			version_two(0x777);
 		}
-		version_three((uint16_t)(0x1000 + i));
+		version_two((uint16_t)(0x1000 + i));
 	}
 	collnet_set_log(NULL, NULL);
 	count = cn_node_foreign_versions(n, p->now, s);
@@ -268,7 +313,7 @@ static void input__other_session(void **state)
 
 	(void)state;
 	from_b(CN_TYPE_CONTROL, 0, expected, a->tx.queue.una, 5);
-	frame[CN_ETH_HEADER + 15] ^= 1;
+	frame[CN_ETH_HEADER + 11] ^= 1;
 	assert_counts(0, 0, 1, 0);
 	assert_int_equal(a->rx.expected, expected);
 }
@@ -283,7 +328,7 @@ static void input__stale_storm(void **state)
 	before = p->frames;
 	for (int i = 0; i < 1000; i++) {
 		from_b(CN_TYPE_CONTROL, 0, 0, 0, 5);
-		frame[CN_ETH_HEADER + 15] ^= 1;
+		frame[CN_ETH_HEADER + 11] ^= 1;
 		(void)taken();
 		pair_run(p, 10 * CN_US);
 	}
@@ -362,10 +407,12 @@ static void input__bad_hellos(void **state)
 {
 	(void)state;
 	from_b(CN_TYPE_HELLO, CN_FLAG_UNICAST, 0, 0, 20);
+	frame[CN_HEAD + 17] = 1;
 	assert_counts(1, 0, 0, 1); /* counted as a frame, and as a bad one */
 	from_b(CN_TYPE_HELLO, CN_FLAG_BYE, 0, 0, 0);
 	assert_counts(1, 0, 0, 1);
 	from_b(CN_TYPE_HELLO, CN_FLAG_BYE, 0, 0, 1400);
+	frame[CN_HEAD + 17] = 1;
 	assert_counts(1, 0, 0, 1);
 	assert_true(pair_is_up(p, 0, 1));
 }
@@ -374,7 +421,7 @@ static void input__bad_hellos(void **state)
 static void input__forged_goodbye(void **state)
 {
 	struct cn_peer *a = pair_peer(p, 0, 1);
-	struct cn_hello h = { .epoch = a->epoch, .mtu = 1500, .name = "b" };
+	struct cn_hello h = { .epoch = a->epoch, .mtu = 1500, .cluster = 1, .name = "b" };
 	uint8_t body[CN_HELLO_MAX];
 	size_t len = cn_hello_put(body, &h);
 
@@ -384,10 +431,10 @@ static void input__forged_goodbye(void **state)
 		       (uint16_t)len);
 		memcpy(frame + CN_HEAD, body, len);
 		if (wrong == 1) {
-			frame[CN_ETH_HEADER + 15] ^= 1; /* another session */
+			frame[CN_ETH_HEADER + 11] ^= 1; /* another session */
 		} else if (wrong == 2) {
 			memset(frame, 0xff, 6); /* broadcast, with epoch and name alone */
-			memset(frame + CN_ETH_HEADER + 12, 0, 8);
+			memset(frame + CN_ETH_HEADER + 8, 0, 8);
 		} else if (wrong == 3) {
 			frame[11] = 98; /* of an unknown address: nothing is kept */
 		}
@@ -405,7 +452,7 @@ static void input__forged_goodbye(void **state)
 static void input__broadcast_hello_that_wants(void **state)
 {
 	struct cn_peer *a = pair_peer(p, 0, 1);
-	struct cn_hello h = { .mtu = 1500, .name = "b" };
+	struct cn_hello h = { .mtu = 1500, .cluster = 1, .name = "b" };
 	uint8_t body[CN_HELLO_MAX];
 	struct cn_frame out;
 	size_t len;
@@ -457,6 +504,7 @@ int main(void)
 		TEST(input__lengths),
 		TEST(input__too_long),
 		TEST(input__foreign_frames),
+		TEST(input__other_cluster),
 		TEST(input__other_version),
 		TEST(input__other_encapsulation),
 		TEST(input__other_version_forged),

@@ -167,7 +167,7 @@ static void node_control__many(void **state)
 
 static void node_control__bounds(void **state)
 {
-	static uint8_t big[1473];
+	static uint8_t big[1477];
 	struct pair *p = up(2);
 	struct cn_node *n = p->nodes[0].node;
 	struct cn_peer *peer = pair_peer(p, 0, 1);
@@ -175,10 +175,10 @@ static void node_control__bounds(void **state)
 	int r;
 
 	(void)state;
-	assert_int_equal(cn_node_payload(n), 1472);
+	assert_int_equal(cn_node_payload(n), 1476);
 	assert_int_equal(cn_node_control(n, peer, big, 0), COLLNET_EINVAL);
-	assert_int_equal(cn_node_control(n, peer, big, 1473), COLLNET_EINVAL);
-	while ((r = cn_node_control(n, peer, big, 1472)) == COLLNET_OK) {
+	assert_int_equal(cn_node_control(n, peer, big, 1477), COLLNET_EINVAL);
+	while ((r = cn_node_control(n, peer, big, 1476)) == COLLNET_OK) {
 		sent++;
 	}
 	assert_int_equal(r, COLLNET_ELIMIT);
@@ -189,7 +189,7 @@ static void node_control__bounds(void **state)
 	/* what waits when the peer dies is given back, too */
 	p->cut[0][1] = p->cut[1][0] = true;
 	for (int i = 0; i < 300; i++) {
-		assert_int_equal(cn_node_control(n, peer, big, 1472), COLLNET_OK);
+		assert_int_equal(cn_node_control(n, peer, big, 1476), COLLNET_OK);
 	}
 	pair_run(p, 3000 * CN_MS);
 	assert_int_equal(n->pool.free, n->pool.count);
@@ -213,7 +213,7 @@ static void node_detach__copies(void **state)
 	for (int i = 0; i < 6; i++) {
 		assert_true(cn_node_detach(p->nodes[0].node, &f->taken[i], 1));
 	}
-	memset(f->slots, 0xee, 6 * 1472);
+	memset(f->slots, 0xee, 6 * 1476);
 	assert_int_equal(p->nodes[0].node->pool.free, p->nodes[0].node->pool.count - 6);
 	p->cut[0][1] = false;
 	pair_run(p, 1000 * CN_MS); /* every byte is compared where it arrives */
@@ -326,7 +326,7 @@ static void node_abandon__sequence_goes_on(void **state)
 		for (uint32_t i = 10; i < f->sent && i < 60; i++) {
 			if (f->taken[i]) {
 				cn_node_abandon(p->nodes[0].node, &f->taken[i]);
-				memset(f->slots + i * 1472, 0xee, 1472);
+				memset(f->slots + i * 1476, 0xee, 1476);
 				f->taken[i] = 0;
 				f->acked++;
 			}

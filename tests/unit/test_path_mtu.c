@@ -82,13 +82,13 @@ static void path__encapsulated(void **state)
 	assert_true(pair_run_up(p, 2000 * CN_MS));
 	pair_run(p, 100 * CN_MS);
 	pair_log_clear(p);
-	assert_int_equal(cn_node_payload(p->nodes[0].node), 1444);
+	assert_int_equal(cn_node_payload(p->nodes[0].node), 1448);
 	bytes = pair_stats(p, 0).bytes_sent;
 	validate(p, 0, 1);
 	pair_run(p, CN_MS);
 	assert_string_equal(p->log, "a: path b valid\n");
 	assert_int_equal(pair_stats(p, 0).bytes_sent - bytes, CN_ETH_HEADER + 1500);
-	pair_send(p, 0, 1, 10, 1444);
+	pair_send(p, 0, 1, 10, 1448);
 	assert_true(pair_run_flows(p, 100 * CN_MS));
 	assert_int_equal(pair_stats(p, 0).bytes_sent - bytes, 11 * (CN_ETH_HEADER + 1500));
 	pair_free(p);
@@ -194,7 +194,7 @@ static void path__narrows_under_requests(void **state)
 	p->gaps_allowed = true;
 	pair_send(p, 0, 1, 100, 1400);
 	pair_run(p, 3000 * CN_MS);
-	assert_non_null(strstr(p->log, "a: path b drops 1428\na: down b path\n"));
+	assert_non_null(strstr(p->log, "a: path b drops 1424\na: down b path\n"));
 	s = pair_stats(p, 0);
 	print_message("%llu frames sent again, %llu timeouts\n", (unsigned long long)s.data_resent,
 		      (unsigned long long)s.timeouts);

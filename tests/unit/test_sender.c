@@ -258,7 +258,7 @@ static bool drop_one_number(struct pair *p, uint32_t from, uint32_t to, const ui
 	(void)p;
 	(void)to;
 	if (from == 0 && is_data(f) && drop_times > 0 &&
-	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w) == CN_WIRE_OK &&
+	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, &w) == CN_WIRE_OK &&
 	    w.seq == drop_seq) {
 		drop_times--;
 		return false;
@@ -293,7 +293,7 @@ static bool drop_first_and_second(struct pair *p, uint32_t from, uint32_t to, co
 	(void)p;
 	(void)to;
 	if (from != 0 || !is_data(f) ||
-	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w) != CN_WIRE_OK) {
+	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, &w) != CN_WIRE_OK) {
 		return true;
 	}
 	if (w.seq == first_loss) {

@@ -32,7 +32,7 @@ static bool drop_tail(struct pair *p, uint32_t from, uint32_t to, const uint8_t 
 	(void)p;
 	(void)to;
 	if (from == 0 && tail != 0 && (f[CN_ETH_HEADER + 2] & 15) == CN_TYPE_MESSAGE &&
-	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, 1, &w) == CN_WIRE_OK &&
+	    cn_wire_get(f + CN_ETH_HEADER, len - CN_ETH_HEADER, &w) == CN_WIRE_OK &&
 	    w.seq == tail) {
 		tail = 0;
 		return false;

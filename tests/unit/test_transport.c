@@ -238,15 +238,11 @@ static void transport_open__oldest_gives_way(void **state)
 /* ---- frames ------------------------------------------------------------------------------ */
 
 /* A frame from host 1 to a port of host 0. */
-static void inject(struct two_jobs *c, uint16_t to, uint16_t from, uint32_t session)
+static void inject(struct two_jobs *c, uint16_t to, uint32_t session)
 {
 	const struct cn_node_config *a = cn_node_config(cn_engine_node(engine(c, 0)));
 	const struct cn_node_config *b = cn_node_config(cn_engine_node(engine(c, 1)));
-	struct cn_wire w = { .type = CN_TYPE_ACK,
-			     .cluster = a->cluster,
-			     .port_to = to,
-			     .port_from = from,
-			     .session = session };
+	struct cn_wire w = { .type = CN_TYPE_ACK, .port_to = to, .session = session };
 	uint8_t frame[CN_ETH_MIN] = { 0 };
 	const struct cn_rx_frame f = cn_rx_frame_raw(frame, sizeof(frame));
 
@@ -258,6 +254,51 @@ static void inject(struct two_jobs *c, uint16_t to, uint16_t from, uint32_t sess
 	cn_engine_input(engine(c, 0), cn_sim_now(c->sim), &f);
 }
 
+static void no_change(void *ctx, cn_time now, struct cn_peer *p)
+{
+	(void)ctx;
+	(void)now;
+	(void)p;
+}
+
+static void no_loss(void *ctx, cn_time now, struct cn_peer *p, enum cn_peer_loss why)
+{
+	(void)why;
+	no_change(ctx, now, p);
+}
+
+/* Each port of either end, and each number with which it is used again, has a session of its own:
+ * a frame says no more about its sender. */
+static void connect__session_of_each_port(void **state)
+{
+	static const struct cn_node_ops ops = { .peer_up = no_change, .peer_down = no_loss };
+	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
+	struct cn_peer *with = cn_node_find(cn_engine_node(engine(c, 0)), "h1"), *p;
+	uint32_t in[16], out[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < 16; i++) {
+		struct cn_node_config config = *cn_node_config(cn_engine_node(engine(c, 0)));
+		const struct cn_port to = { .port = i & 1 ? 0x1001 : 0x2001,
+					    .id = 1 + (i >> 1 & 1) };
+		struct cn_node *n;
+
+		config.port = i & 4 ? 0x1001 : 0x2001;
+		config.goodbyes = NULL;
+		assert_int_equal(cn_node_new(&config, &ops, NULL, &n, NULL), COLLNET_OK);
+		p = cn_node_connect(n, cn_sim_now(c->sim), with, 1 + (i >> 3), &to);
+		assert_non_null(p);
+		in[i] = p->session_in;
+		out[i] = p->session_out;
+		assert_true(in[i] != with->session_in && out[i] != with->session_out);
+		for (uint32_t k = 0; k < i; k++) {
+			assert_true(in[k] != in[i] && out[k] != out[i]);
+		}
+		cn_node_free(n);
+	}
+	two_jobs_end(c);
+}
+
 static uint64_t stale(struct two_jobs *c)
 {
 	struct collnet_stats s = { .size = sizeof(s) };
@@ -266,30 +307,36 @@ static uint64_t stale(struct two_jobs *c)
 	return s.stale_frames;
 }
 
-/* Frames for a port that is closed, or of another session or port of the sender, are counted. They
- * change nothing and are not replied to: the nodes' own session is up. */
+/* Frames for a port that is closed, or of another session of the sender, are counted. They change
+ * nothing and are not replied to: the nodes' own session is up. */
 static void transport__stale_frames(void **state)
 {
 	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
 	struct cn_transport *x = engine(c, 0)->own.next;
-	struct cn_peer *p = cn_node_find(x->node, "h1");
+	struct cn_peer *p = cn_node_find(x->node, "h1"), *other, *own;
 	uint64_t before = stale(c), frames, received;
 	struct collnet_stats s = { .size = sizeof(s) };
 
 	(void)state;
 	assert_non_null(p);
+	other = cn_node_find(x->next->node, "h1");
+	own = cn_node_find(cn_engine_node(engine(c, 0)), "h1");
+	assert_non_null(other);
 	frames = x->node->counters.frames_received;
-	inject(c, x->port, p->port, p->session_in ^ 1);
-	inject(c, x->port, (uint16_t)(p->port ^ 1), p->session_in);
-	inject(c, (uint16_t)(x->port ^ 0x200), p->port, p->session_in);
-	inject(c, 0, p->port, p->session_in);
-	inject(c, 255, 0, 1);
-	assert_int_equal(stale(c) - before, 5);
+	inject(c, x->port, p->session_in ^ 1);
+	inject(c, x->port, other->session_in);
+	inject(c, x->port, own->session_in);
+	inject(c, x->port, p->session_out);
+	inject(c, (uint16_t)(x->port ^ 0x200), p->session_in);
+	inject(c, x->next->port, p->session_in);
+	inject(c, 0, p->session_in);
+	inject(c, 255, 1);
+	assert_int_equal(stale(c) - before, 8);
 	assert_int_equal(x->node->counters.frames_received, frames);
 	cn_engine_stats(engine(c, 1), &s, false);
 	received = s.frames_received;
 	for (int i = 0; i < 100; i++) {
-		inject(c, 255, 0, 1);
+		inject(c, 255, 1);
 	}
 	two_jobs_run(c, CN_MS);
 	cn_engine_stats(engine(c, 1), &s, false);
@@ -377,6 +424,7 @@ int main(void)
 		cmocka_unit_test(transport_close__without_an_answer),
 		cmocka_unit_test(transport_open__ports),
 		cmocka_unit_test(transport_open__oldest_gives_way),
+		cmocka_unit_test(connect__session_of_each_port),
 		cmocka_unit_test(transport__stale_frames),
 		cmocka_unit_test(transport__a_node_lives_on_any_port),
 		cmocka_unit_test(transport__counters),

@@ -106,8 +106,8 @@ static void trace_frame(struct sim_trace *w, const struct cn_sim_record *record)
 	char name[2 * COLLNET_NAME_MAX + 40];
 	struct cn_wire f;
 	bool ours = record->len >= CN_HEAD &&
-		    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER,
-				cn_get_be16(record->frame + CN_ETH_HEADER + 4), &f) == CN_WIRE_OK;
+		    cn_wire_get(record->frame + CN_ETH_HEADER, record->len - CN_ETH_HEADER, &f) ==
+			    CN_WIRE_OK;
 
 	if (w->events++ >= SIM_TRACE_MAX) {
 		w->cut = true;

@@ -579,7 +579,7 @@ struct collnet_stats {
 	uint64_t timeouts;	  /**< expiries of the retransmission timer */
 	uint64_t busy;		  /**< frames rejected because no buffer was free (RNR) */
 	uint64_t bad_frames;	  /**< malformed frames */
-	uint64_t foreign_frames;  /**< frames of another cluster or protocol */
+	uint64_t foreign_frames;  /**< frames of another protocol, hellos of another cluster */
 	uint64_t stale_frames;	  /**< frames of an earlier incarnation or an unknown node */
 	uint64_t ring_drops;	  /**< frames that the kernel dropped: the receive ring was full */
 	uint64_t cpu_ns;	  /**< processor time of the process that runs the transport */

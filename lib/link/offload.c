@@ -51,10 +51,14 @@ static uint32_t count_features(int fd, const char *interface)
 	return n;
 }
 
-/* The number of the feature of that name, or n. */
+/*
+ * The number of the feature of that name, or n. The kernel writes the names of all features, also
+ * where the request has room for fewer.
+ */
 static uint32_t find_feature(int fd, const char *interface, uint32_t n, const char *name)
 {
-	struct ethtool_gstrings *s = calloc(1, sizeof(*s) + (size_t)n * ETH_GSTRING_LEN);
+	struct ethtool_gstrings *s = n > 0 ? calloc(1, sizeof(*s) + (size_t)n * ETH_GSTRING_LEN)
+					   : NULL;
 	uint32_t i = n;
 
 	if (s == NULL) {

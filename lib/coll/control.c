@@ -351,13 +351,15 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 	}
 	contradiction = (flags & CN_FAIL_CONTRADICTION) != 0;
 	t = forming_of(e, m, j, contradiction);
-	if (t == NULL && (t = team_of(e, m, j, &k)) != NULL && !t->divided) {
-		t = NULL; /* the peer had committed to it */
-	}
 	j->left = true;
 	if (t != NULL && contradiction) {
 		cn_wireup_contradicted(t, now, text);
-	} else if (t != NULL) {
+		return;
+	}
+	if (t == NULL) {
+		t = team_of(e, m, j, &k); /* the peer had committed to it */
+	}
+	if (t != NULL) {
 		cn_team_fail(t, false, code, "%s", text);
 	}
 }

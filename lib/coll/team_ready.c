@@ -263,6 +263,8 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	if (all == NULL || t->nodes == NULL || s == NULL || t->local == NULL ||
 	    t->node_by_peer == NULL) {
 		free(all);
+		free(t->nodes);
+		t->nodes = NULL; /* nothing was placed: others are told as by a team that forms */
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
 	}
 	t->layout = (struct cn_layout){

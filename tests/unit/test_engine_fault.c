@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "coll/team.h"
 #include "engine_fixture.h"
 
 static void engine__losses(void **state)
@@ -308,6 +309,40 @@ static void engine__deadline_of_an_operation(void **state)
 	engine_fixture_free(w);
 }
 
+/* Both nodes have committed, and only one has its team when the other fails. That one has no
+ * record of the team's nodes yet. */
+static void engine__fails_when_another_is_ready(void **state)
+{
+	const struct cn_coll_args a = { .op = CN_OP_BARRIER,
+					.window = COLLNET_WINDOW_AUTO,
+					.deadline = CN_NEVER };
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_err err = { 0 };
+	uint32_t ready = 0;
+
+	(void)state;
+	w->ranks = 2;
+	engine_join(w, 0, 0, "job", 60 * SECOND);
+	engine_join(w, 1, 1, "job", 60 * SECOND);
+	for (uint32_t i = 0; w->rank[0].joined.calls + w->rank[1].joined.calls == 0; i++) {
+		ready = i % 2;
+		assert_true(i < 10000);
+		assert_true(cn_poller_poll(w->pollers[ready], w->now) >= 0);
+		w->now += 100 * CN_US;
+	}
+	cn_team_fail(w->rank[1 - ready].member->team, true, COLLNET_ENOMEM, "no memory for it");
+	assert_int_equal(w->rank[ready].joined.status, COLLNET_OK);
+	assert_int_equal(w->rank[1 - ready].joined.status, COLLNET_ENOMEM);
+	w->number++;
+	assert_int_equal(engine_post(w, ready, 0, &a, &err), COLLNET_OK);
+	engine_run(w, 100 * CN_MS);
+	assert_int_equal(w->rank[ready].op[0].calls, 1);
+	assert_int_equal(w->rank[ready].op[0].status, COLLNET_ENOMEM);
+	assert_string_equal(w->rank[ready].op[0].text, "no memory for it");
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +354,7 @@ int main(void)
 		cmocka_unit_test(engine__daemon_ends),
 		cmocka_unit_test(engine__rank_dies),
 		cmocka_unit_test(engine__deadline_of_an_operation),
+		cmocka_unit_test(engine__fails_when_another_is_ready),
 	};
 
 	print_message("seed %u\n", SEED);

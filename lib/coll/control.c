@@ -390,9 +390,6 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 	struct cn_join *j;
 	uint8_t kind = cn_get8(&c);
 
-	if (m == NULL) {
-		return true;
-	}
 	if (kind == CN_CONTROL_JOIN) {
 		on_join(e, now, m, &c);
 		return true;

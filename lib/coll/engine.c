@@ -61,10 +61,35 @@ static void measure_link(struct cn_engine *e)
 	e->burst = frames_in(&e->config, BURST_TIME);
 }
 
+struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p)
+{
+	return cn_peer_user(p);
+}
+
+/* The record of the node behind the peer; NULL: no memory. */
+static struct cn_engine_peer *remember(struct cn_peer *p)
+{
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
+
+	if (m == NULL) {
+		m = calloc(1, sizeof(*m));
+		if (m == NULL) {
+			cn_log(COLLNET_LOG_ERROR, "no memory for node %s", cn_peer_name(p));
+			return NULL;
+		}
+		m->peer = p;
+		cn_peer_set_user(p, m);
+	}
+	return m;
+}
+
 static bool on_control(struct cn_engine *e, cn_time now, struct cn_peer *p, const struct cn_rx *rx)
 {
 	if (rx->len == 0) {
 		return true; /* a tombstone */
+	}
+	if (remember(p) == NULL) {
+		return false; /* the node sends it again */
 	}
 	if (rx->payload[0] >= CN_CONTROL_ENDPOINT) {
 		return cn_endpoints_control(e, now, p, rx->payload, rx->len);
@@ -93,28 +118,16 @@ static bool on_place(void *ctx, struct cn_peer *p, const struct cn_rx *rx, struc
 	return rx->type == CN_TYPE_MESSAGE && cn_endpoints_place(e, p, rx, out);
 }
 
-struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p)
-{
-	return cn_peer_user(p);
-}
-
 static void on_peer_up(void *ctx, cn_time now, struct cn_peer *p)
 {
 	struct cn_engine *e = ((struct cn_transport *)ctx)->engine;
-	struct cn_engine_peer *m = cn_engine_peer_of(p);
+	struct cn_engine_peer *m = remember(p);
 
 	(void)now;
-	if (m == NULL) {
-		m = calloc(1, sizeof(*m));
-		if (m == NULL) {
-			cn_log(COLLNET_LOG_ERROR, "no memory for node %s", cn_peer_name(p));
-			return;
-		}
-		m->peer = p;
-		cn_peer_set_user(p, m);
-	}
 	cn_peer_log(p, COLLNET_LOG_INFO, "node %s is there", cn_peer_name(p));
-	m->complaints = 0;
+	if (m != NULL) { /* else its first message is refused until there is memory */
+		m->complaints = 0;
+	}
 	for (uint32_t i = 0; i < e->places; i++) {
 		if (e->teams[i] != NULL) {
 			cn_wireup_peer_up(e->teams[i], p);

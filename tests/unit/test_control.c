@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -169,6 +170,42 @@ static void control__owners_do_not_meet(void **state)
 	cn_topo_free(t);
 }
 
+/* There was no memory for the records of nodes when they were discovered: a team forms as soon as
+ * there is. */
+static void control__nodes_without_records(void **state)
+{
+	struct control_rank rank[CONTROL_HOSTS];
+	struct cn_sim_config c;
+	struct cn_topo *t;
+	struct cn_sim *s;
+	struct cn_err err;
+
+	(void)state;
+	assert_int_equal(cn_topo_shape("24", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
+	cn_sim_config_init(&c);
+	c.topo = t;
+	c.engine.node.max_peers = CONTROL_HOSTS;
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
+	cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct cn_node *n = cn_engine_node(cn_sim_engine(s, i));
+
+		for (uint32_t k = 0; k < cn_node_peers(n); k++) {
+			free(cn_engine_peer_of(cn_node_peer(n, k)));
+			cn_peer_set_user(cn_node_peer(n, k), NULL);
+		}
+	}
+	join_all(s, rank);
+	cn_sim_run(s, cn_sim_now(s) + 1000 * CN_MS);
+	for (uint32_t i = 0; i < CONTROL_HOSTS; i++) {
+		assert_int_equal(rank[i].told, 1);
+		assert_int_equal(rank[i].status, COLLNET_OK);
+		cn_team_leave(rank[i].member, cn_sim_now(s), false);
+	}
+	cn_sim_free(s);
+	cn_topo_free(t);
+}
+
 /*
  * A rank leaves before the job is complete, and another one comes in its place, before all nodes
  * were told: they were told of as many ranks, but not of these.
@@ -263,6 +300,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(control__a_node_is_lost_and_found),
 		cmocka_unit_test(control__owners_do_not_meet),
+		cmocka_unit_test(control__nodes_without_records),
 		cmocka_unit_test(control__another_rank_in_its_place),
 		cmocka_unit_test(control__a_team_does_not_change_its_size),
 	};

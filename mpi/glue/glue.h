@@ -62,9 +62,7 @@ struct glue_comm {
 	int rank, size;
 	bool wants_team, tried_team; /* of its own, for non-blocking calls */
 	bool persistent_by_mpi;	     /* a rank could not prepare one */
-	struct glue_choice *trial;   /* the call is one that is timed, from `began` */
-	atomic_uchar *found;	     /* by it, for communicators alike; or NULL */
-	int64_t began;
+	bool asking;		     /* the glue calls MPI: what that calls itself, is MPI's */
 };
 
 /* 1: prints one line per communicator to standard error: whether it is served, and if not, why.
@@ -147,8 +145,8 @@ int glue_start(struct glue_call *k);
 void glue_unprepare(struct glue_call *k);
 
 /* The component has performed a blocking call, or passed it to MPI: every call of an operation is
- * followed by this one. c may be NULL. */
-void glue_end(struct glue_comm *c);
+ * followed by this one. */
+void glue_end(struct glue_call *k);
 
 /* Blocks of `count` elements each; or if these are not NULL, with their own counts, displacements
  * and types, which are the caller's until the call is complete. */
@@ -206,6 +204,9 @@ struct glue_call {
 	atomic_bool *pending;	    /* its mark in the team */
 	struct glue_packed in, out; /* what is sent and received */
 	struct glue_by_mpi by_mpi;
+	struct glue_choice *trial; /* the call is one that is timed, from `began` */
+	atomic_uchar *found;	   /* by it, for communicators alike; or NULL */
+	int64_t began;
 };
 
 /* ---- between the files of the glue ------------------------------------------------------- */
@@ -299,7 +300,10 @@ bool glue_decide(struct glue_call *k, size_t bytes);
 /* The same for one call. bytes: of a block, 0 for operations with a count per rank. */
 bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes);
 
-/* Minimum over the ranks of a served communicator, element by element, in place. */
+/* Minimum over the ranks by MPI, element by element, in place. MPI's reduction may consist of other
+ * operations of the communicator, which come to the glue: it declines them. */
+int glue_min_by_mpi(struct glue_comm *c, int64_t *values, int n, MPI_Comm comm);
+/* The same of a served communicator by collnet. */
 int glue_min(const struct glue_call *k, int64_t *values, size_t n);
 /* The team of a persistent call is free for others. */
 void glue_release_team(struct glue_call *k);

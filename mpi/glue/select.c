@@ -184,13 +184,13 @@ static void settle(const struct glue_call *k, const struct trial *t)
  * All ranks come to the next trial, or to the call after the last one. *alike: what all of them
  * have found in communicators alike; in trials, if one still tries.
  */
-static void begin_together(const struct glue_call *k, const struct trial *t, enum glue_found *alike)
+static void begin_together(struct glue_call *k, const struct trial *t, enum glue_found *alike)
 {
 	struct glue_choice *h = t->choice;
 	const int64_t found = t->found != NULL ? *t->found : GLUE_NOTHING;
 	int64_t v[] = { -h->latest, found, -found };
 
-	k->c->mpi->min(k->c->self, v, 3, k->comm);
+	glue_min_by_mpi(k->c, v, 3, k->comm);
 	if (h->calls > 0) {
 		h->ns[h->by][(h->calls - 1) / 2] = -v[0];
 	}
@@ -218,7 +218,7 @@ static bool settle_alike(const struct glue_call *k, const struct trial *t, enum 
 }
 
 /* Decides, if what is known suffices, or begins the next trial. */
-static bool try_next(const struct glue_call *k, const struct trial *t)
+static bool try_next(struct glue_call *k, const struct trial *t)
 {
 	struct glue_choice *h = t->choice;
 	enum glue_found alike;
@@ -234,9 +234,9 @@ static bool try_next(const struct glue_call *k, const struct trial *t)
 	if (!h->decided) {
 		h->by = h->calls % 2 == 0 ? GLUE_BY_COLLNET : GLUE_BY_MPI;
 		h->calls++;
-		k->c->trial = h;
-		k->c->found = t->found;
-		k->c->began = glue_now();
+		k->trial = h;
+		k->found = t->found;
+		k->began = glue_now();
 	}
 	return h->by == GLUE_BY_COLLNET;
 }
@@ -271,13 +271,12 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 	return try_next(k, &t);
 }
 
-void glue_end(struct glue_comm *c)
+void glue_end(struct glue_call *k)
 {
-	if (c != NULL && c->trial != NULL) {
-		c->trial->latest = glue_now() - c->began;
-		if (c->trial->latest >= LONG_NS && c->found != NULL && *c->found == GLUE_NOTHING) {
-			*c->found = GLUE_IN_TRIALS;
+	if (k->trial != NULL) {
+		k->trial->latest = glue_now() - k->began;
+		if (k->trial->latest >= LONG_NS && k->found != NULL && *k->found == GLUE_NOTHING) {
+			*k->found = GLUE_IN_TRIALS;
 		}
-		c->trial = NULL;
 	}
 }

@@ -287,12 +287,22 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 	return t;
 }
 
+int glue_min_by_mpi(struct glue_comm *c, int64_t *values, int n, MPI_Comm comm)
+{
+	int rc;
+
+	c->asking = true;
+	rc = c->mpi->min(c->self, values, n, comm);
+	c->asking = false;
+	return rc;
+}
+
 /* The new team if all ranks have it, or NULL. */
-static struct glue_team *agree(const struct glue_comm *c, MPI_Comm comm, struct glue_team *t)
+static struct glue_team *agree(struct glue_comm *c, MPI_Comm comm, struct glue_team *t)
 {
 	int64_t created = t != NULL;
 
-	if (c->mpi->min(c->self, &created, 1, comm) == MPI_SUCCESS && created != 0) {
+	if (glue_min_by_mpi(c, &created, 1, comm) == MPI_SUCCESS && created != 0) {
 		return t;
 	}
 	if (t != NULL) {
@@ -310,7 +320,7 @@ static struct glue_team *agree(const struct glue_comm *c, MPI_Comm comm, struct 
 }
 
 /* A new team that has no parent. */
-static struct glue_team *join(const struct glue_comm *c, MPI_Comm comm)
+static struct glue_team *join(struct glue_comm *c, MPI_Comm comm)
 {
 	char name[COLLNET_NAME_MAX + 1] = "";
 	struct glue_team *t;
@@ -364,7 +374,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	v[HOST_NEGATIVE] = -v[HOST];
 	v[TEAM] = shared != NULL ? shared->id : 0;
 	v[TEAM_NEGATIVE] = -v[TEAM];
-	if (c->mpi->min(c->self, v, NVALUES, comm) != MPI_SUCCESS) {
+	if (glue_min_by_mpi(c, v, NVALUES, comm) != MPI_SUCCESS) {
 		return false;
 	}
 	if (v[CAN] == 0) {
@@ -468,6 +478,9 @@ bool glue_decide(struct glue_call *k, size_t bytes)
 {
 	if (k->persistent) {
 		return k->team != NULL;
+	}
+	if (k->c->asking) {
+		return false;
 	}
 	if (!(k->nonblocking ? decide_alone(k->c, k->comm, bytes)
 			     : decide_together(k->c, k->comm))) {

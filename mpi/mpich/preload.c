@@ -212,7 +212,7 @@ EXPORT int MPI_Finalize(void)
 	struct glue_call k = { .c = (c), .comm = comm };                                           \
 	int rc = (c) != NULL ? (call) : GLUE_DECLINED;                                             \
 	rc = rc == GLUE_DECLINED ? (passed) : result(comm, glue_finish(&k, rc));                   \
-	glue_end(c);                                                                               \
+	glue_end(&k);                                                                              \
 	return rc
 
 EXPORT int MPI_Barrier(MPI_Comm comm)

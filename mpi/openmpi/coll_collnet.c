@@ -90,7 +90,7 @@ static struct glue_mpi open_mpi = { NULL, min_of, bcast_of, progress, false, hol
 static int finish(struct glue_call *k, int rc)
 {
 	rc = glue_finish(k, rc);
-	glue_end(k->c);
+	glue_end(k);
 	return rc;
 }
 
@@ -104,7 +104,7 @@ static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 		return finish(&k, rc);
 	}
 	rc = m->previous_barrier(comm, m->previous_barrier_module);
-	glue_end(k.c);
+	glue_end(&k);
 	return rc;
 }
 
@@ -119,7 +119,7 @@ static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 			return finish(&k, rc);                                                     \
 		}                                                                                  \
 		rc = m->previous_##name(arguments, comm, m->previous_##name##_module);             \
-		glue_end(k.c);                                                                     \
+		glue_end(&k);                                                                      \
 		return rc;                                                                         \
 	}
 EACH_WITH_DATA(X)

@@ -8,6 +8,7 @@
  *   nonblocking    many operations at once, in another order on the communicators of each rank,
  *                  whose communicator, type and operation are freed before they are complete
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
+ *   reductions     short reductions, often enough for a choice
  *   rows N         all-to-alls in rows and columns of a square of ranks, N times each
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *   fatal          the same with the handler of every program, which aborts it
@@ -342,6 +343,30 @@ static void repetition(int times)
 	}
 }
 
+/* Reductions as long as what the glue itself lets MPI reduce, and longer ones. */
+static void reductions(void)
+{
+	int *in = malloc(BLOCK), *out = malloc(BLOCK), counts[] = { 4, BLOCK / (int)sizeof(int) };
+
+	for (int i = 0; i < 60; i++) {
+		for (int k = 0; k < 2; k++) {
+			for (int at = 0; at < counts[k]; at++) {
+				in[at] = rank + i + at;
+			}
+			MPI_Reduce(in, out, counts[k], MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
+			if (rank == 0 && out[3] != size - 1 + i + 3) {
+				wrong("reduce");
+			}
+			MPI_Allreduce(in, out, counts[k], MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+			if (out[3] != i + 3) {
+				wrong("allreduce");
+			}
+		}
+	}
+	free(in);
+	free(out);
+}
+
 static void rows(int times)
 {
 	MPI_Comm row, column;
@@ -444,6 +469,8 @@ int main(int argc, char **argv)
 		nonblocking();
 	} else if (strcmp(what, "repetition") == 0) {
 		repetition(argc > 2 ? atoi(argv[2]) : REPETITIONS);
+	} else if (strcmp(what, "reductions") == 0) {
+		reductions();
 	} else if (strcmp(what, "rows") == 0) {
 		rows(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "error") == 0 || strcmp(what, "fatal") == 0) {

@@ -126,6 +126,11 @@ mpi "choices by threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out
 has 'MPI_Bcast of 4 bytes and more: collnet .* us, MPI .* us: by' out
 follows
+# Open MPI's own reductions consist of other operations of the communicator here.
+mpi "reductions of reductions" --shape 2 --rate none -- ./with-collnet h0:1,h1:1 2 --mca coll ^tuned ./cases reductions
+has '^right: reductions' out
+has 'MPI_Reduce of 16 bytes and more: collnet .* us, MPI .* us: by' out
+follows
 unset SELECT
 echo "ok: the faster one performs an operation, and collnet the sums of floating-point numbers"
 

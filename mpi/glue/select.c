@@ -254,7 +254,7 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 	if (always) {
 		return true;
 	}
-	h = &k->team->choices[op][class];
+	h = &k->c->team->choices[op][class]; /* a persistent call's team has none */
 	if (k->nonblocking || k->persistent) {
 		return !h->decided || h->by == GLUE_BY_COLLNET;
 	}

@@ -9,6 +9,7 @@
  *                  whose communicator, type and operation are freed before they are complete
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
+ *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
  *   rows N         all-to-alls in rows and columns of a square of ranks, N times each
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *   fatal          the same with the handler of every program, which aborts it
@@ -367,6 +368,29 @@ static void reductions(void)
 	free(out);
 }
 
+static void persistent_choice(void)
+{
+	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
+	MPI_Request request;
+
+	for (int i = 0; i < REPETITIONS; i++) {
+		exchange(MPI_COMM_WORLD, i);
+	}
+	memset(send, rank + 1, (size_t)size * BLOCK);
+	MPI_Alltoall_init(send, BLOCK, MPI_CHAR, recv, BLOCK, MPI_CHAR, MPI_COMM_WORLD,
+			  MPI_INFO_NULL, &request);
+	MPI_Start(&request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	for (int from = 0; from < size; from++) {
+		if (recv[from * BLOCK] != from + 1) {
+			wrong("a persistent alltoall");
+		}
+	}
+	MPI_Request_free(&request);
+	free(send);
+	free(recv);
+}
+
 static void rows(int times)
 {
 	MPI_Comm row, column;
@@ -471,6 +495,8 @@ int main(int argc, char **argv)
 		repetition(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "reductions") == 0) {
 		reductions();
+	} else if (strcmp(what, "persistent-choice") == 0) {
+		persistent_choice();
 	} else if (strcmp(what, "rows") == 0) {
 		rows(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "error") == 0 || strcmp(what, "fatal") == 0) {

@@ -131,6 +131,12 @@ mpi "reductions of reductions" --shape 2 --rate none -- ./with-collnet h0:1,h1:1
 has '^right: reductions' out
 has 'MPI_Reduce of 16 bytes and more: collnet .* us, MPI .* us: by' out
 follows
+# One frame at a time, so that collnet is the slower one.
+mpi "a persistent operation's choice" --shape 2 --rate none --daemon-arg=--window=1 -- \
+	./with-collnet h0:1,h1:1 2 ./cases persistent-choice
+has '^right: persistent-choice' out
+has 'MPI_Alltoall of 131072 bytes and more: collnet .* us, MPI .* us: by MPI' out
+lacks 'persistent, by collnet' out
 unset SELECT
 echo "ok: the faster one performs an operation, and collnet the sums of floating-point numbers"
 

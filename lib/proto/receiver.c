@@ -161,17 +161,6 @@ void cn_receiver_nak_timeout(struct cn_peer *p)
 	}
 }
 
-/* How long an acknowledgement is delayed. Nodes that have a frame from one at the same time would
- * else acknowledge it at the same time, in the middle of what they all send it next. */
-static cn_time ack_delay(const struct cn_peer *p)
-{
-	const cn_time delay = p->node->config.ack_delay,
-		      earlier = cn_node_jitter(p->node, p->mac) % (delay / 4 + 1);
-
-	return (p->rx.reply_soon ? cn_interarrival_ack_delay(&p->rx.arrivals, delay) : delay) -
-	       earlier;
-}
-
 /* The expected frame, to the engine. False: it is refused, or the peer is gone. */
 static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *payload)
 {
@@ -207,7 +196,9 @@ static bool accept(struct cn_peer *p, const struct cn_wire *w, const uint8_t *pa
 	if ((w->flags & CN_FLAG_ACKREQ) != 0 || r->no_reply || r->unacked >= cn_ack_every(n)) {
 		ack_now(p);
 	} else if (r->ack_at == CN_NEVER) {
-		r->ack_at = n->now + ack_delay(p);
+		r->ack_at = n->now +
+			    (r->reply_soon ? cn_interarrival_ack_delay(&r->arrivals, c->ack_delay)
+					   : c->ack_delay);
 		cn_peer_reschedule(p);
 	}
 	r->reply_soon = r->no_reply = false;

@@ -42,7 +42,7 @@
  */
 #define BURST	10u
 #define PORT	0x88b5
-#define MOST	65536
+#define MOST	(CN_ETH_HEADER + 65535)
 #define GSO_UDP 5 /* VIRTIO_NET_HDR_GSO_UDP_L4, which is younger than some headers */
 #define HEADERS (CN_HEAD_MAX + CN_WIRE_HEADER)
 

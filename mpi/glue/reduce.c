@@ -326,13 +326,15 @@ static int reduce(struct glue_call *k, struct reduce *r, MPI_Datatype type, MPI_
 	return rc == MPI_SUCCESS ? start(k, r, NULL) : rc;
 }
 
-/* Whether elements of a type can be combined, so many in a block. */
-static bool are_short(size_t bytes, MPI_Datatype type)
+/* Whether elements of a type can be combined, so many in a block; collnet counts the holes of
+ * pairs, and MPI does not. */
+static bool are_short(size_t count, MPI_Datatype type)
 {
+	const size_t ours = collnet_type_size(type_of(type));
 	int size;
 
-	return PMPI_Type_size(type, &size) == MPI_SUCCESS && bytes <= COLLNET_BLOCK_MAX &&
-	       (size_t)size <= COLLNET_ELEMENT_MAX;
+	return PMPI_Type_size(type, &size) == MPI_SUCCESS && (size_t)size <= COLLNET_ELEMENT_MAX &&
+	       count * ((size_t)size > ours ? (size_t)size : ours) <= COLLNET_BLOCK_MAX;
 }
 
 static int reduce_blocks(struct glue_call *k, enum glue_op what, struct reduce r, int count,
@@ -340,7 +342,7 @@ static int reduce_blocks(struct glue_call *k, enum glue_op what, struct reduce r
 {
 	const size_t bytes = glue_bytes(count, type);
 
-	if (!are_short(bytes, type) || !serves(k, what, bytes, type, op)) {
+	if (count < 0 || !are_short((size_t)count, type) || !serves(k, what, bytes, type, op)) {
 		return GLUE_DECLINED;
 	}
 	r.in_place = r.send == MPI_IN_PLACE;
@@ -408,8 +410,11 @@ int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const
 		r.count += (size_t)counts[i];
 		longest = (size_t)counts[i] > longest ? (size_t)counts[i] : longest;
 	}
-	bytes = r.count <= INT32_MAX ? glue_bytes((int)r.count, type) : COLLNET_BLOCK_MAX + 1;
-	if (!are_short(bytes, type) || !serves(k, GLUE_Reduce_scatter, bytes, type, op)) {
+	if (r.count > INT32_MAX || !are_short(r.count, type)) {
+		return GLUE_DECLINED;
+	}
+	bytes = glue_bytes((int)r.count, type);
+	if (!serves(k, GLUE_Reduce_scatter, bytes, type, op)) {
 		return GLUE_DECLINED;
 	}
 	if (longest * (size_t)size == r.count) {

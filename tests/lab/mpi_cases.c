@@ -10,6 +10,7 @@
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
+ *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
  *   rows N         all-to-alls in rows and columns of a square of ranks, N times each
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *   fatal          the same with the handler of every program, which aborts it
@@ -391,6 +392,24 @@ static void persistent_choice(void)
 	free(recv);
 }
 
+/* It is not started, so that its memory is never used. The barrier is collnet's after it as before.
+ */
+static void long_pairs(void)
+{
+	const int count = 68000000; /* of 12 bytes, and 16 in memory */
+	void *pairs = malloc((size_t)count * 16);
+	MPI_Request requests[2];
+
+	MPI_Allreduce_init(MPI_IN_PLACE, pairs, count, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD,
+			   MPI_INFO_NULL, &requests[0]);
+	MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+	MPI_Start(&requests[1]);
+	MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+	MPI_Request_free(&requests[0]);
+	MPI_Request_free(&requests[1]);
+	free(pairs);
+}
+
 static void rows(int times)
 {
 	MPI_Comm row, column;
@@ -497,6 +516,8 @@ int main(int argc, char **argv)
 		reductions();
 	} else if (strcmp(what, "persistent-choice") == 0) {
 		persistent_choice();
+	} else if (strcmp(what, "long-pairs") == 0) {
+		long_pairs();
 	} else if (strcmp(what, "rows") == 0) {
 		rows(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "error") == 0 || strcmp(what, "fatal") == 0) {

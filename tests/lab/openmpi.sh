@@ -98,6 +98,10 @@ mpi persistent --shape 3 -- ./both
 [ "$(grep -c ': persistent, by collnet' out)" = 64 ] || { cat out; fail "not all by collnet"; }
 has '^data_sent *[1-9][0-9][0-9]' out
 echo "ok: persistent operations, $(grep '^data_sent' out | awk '{ print $2 }') frames"
+mpi "pairs with holes" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases long-pairs
+has '^right: long-pairs' out
+has 'MPI_Barrier: persistent, by collnet' out
+lacks 'are more than' out
 
 # What of neighbourhoods went through collnet would be 20,000 frames.
 mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_neighbours.c" -o neighbours || fail "mpi_neighbours.c"

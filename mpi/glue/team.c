@@ -46,6 +46,7 @@ static struct glue_team *teams;
 static struct glue_alike *alikes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int verbose;
+static atomic_bool full; /* this process has as many teams as it can have */
 static const char own_team[] = "a team of its own, for non-blocking operations";
 
 void glue_set_verbose(int level)
@@ -191,6 +192,7 @@ struct creation {
 	collnet_team_t *parent; /* whose ranks the team has, or NULL */
 	struct collnet_team_options o;
 	int status;
+	char why[256]; /* of a failure; collnet_error() has it in the same thread only */
 	atomic_bool done;
 };
 
@@ -200,6 +202,9 @@ static void *create_in_thread(void *arg)
 
 	n->status = n->parent != NULL ? collnet_team_dup(n->parent, &n->t->team)
 				      : collnet_team_create(n->t->context, &n->o, &n->t->team);
+	if (n->status != COLLNET_OK) {
+		snprintf(n->why, sizeof(n->why), "%s", collnet_error(n->t->context));
+	}
 	atomic_store(&n->done, true);
 	return NULL;
 }
@@ -250,6 +255,7 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 	struct glue_team *t = calloc(1, sizeof(*t));
 	struct creation n = { .t = t, .parent = parent != NULL ? parent->team : NULL };
 	const char *why = "out of memory for a team";
+	int status = COLLNET_OK;
 
 	collnet_team_options_init(&n.o);
 	n.o.job = name;
@@ -262,16 +268,20 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 		t->sharers = 1;
 		t->context = parent != NULL ? parent->context : context;
 		if (c->mpi->threads && parent == NULL) {
-			t->owns_context = collnet_open(NULL, &t->context) == COLLNET_OK;
+			status = collnet_open(NULL, &t->context);
+			t->owns_context = status == COLLNET_OK;
 			why = t->owns_context ? NULL : collnet_error(NULL);
 		} else {
 			why = NULL;
 		}
 	}
-	if (why == NULL && create_beside_progress(c, &n) != COLLNET_OK) {
-		why = collnet_error(t->context);
+	if (why == NULL) {
+		status = create_beside_progress(c, &n);
+		why = status == COLLNET_OK ? NULL : n.why;
 	}
 	if (why != NULL) {
+		full = full || status == COLLNET_ELIMIT || status == COLLNET_ENOMEM ||
+		       status == COLLNET_ESYSTEM;
 		glue_explain(c, comm, 1, why);
 		if (t != NULL) {
 			destroy(t);
@@ -314,9 +324,18 @@ static struct glue_team *agree(struct glue_comm *c, MPI_Comm comm, struct glue_t
 			}
 		}
 		pthread_mutex_unlock(&lock);
+		PMPI_Group_free(&t->group);
 		destroy(t);
 	}
 	return NULL;
+}
+
+/* Whether each rank can have another team. One that cannot would let the others wait for it. */
+static bool have_room(struct glue_comm *c, MPI_Comm comm)
+{
+	int64_t room = !full;
+
+	return glue_min_by_mpi(c, &room, 1, comm) == MPI_SUCCESS && room != 0;
 }
 
 /* A new team that has no parent. */
@@ -354,7 +373,7 @@ static struct glue_team *duplicate(struct glue_comm *c, MPI_Comm comm, const voi
 
 /* What the ranks compare: the minimum of a value and of its negative tells whether all are equal.
  */
-enum { CAN, HOST, HOST_NEGATIVE, TEAM, TEAM_NEGATIVE, NVALUES };
+enum { CAN, HOST, HOST_NEGATIVE, TEAM, TEAM_NEGATIVE, ROOM, NVALUES };
 
 static bool decide(struct glue_comm *c, MPI_Comm comm)
 {
@@ -374,6 +393,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	v[HOST_NEGATIVE] = -v[HOST];
 	v[TEAM] = shared != NULL ? shared->id : 0;
 	v[TEAM_NEGATIVE] = -v[TEAM];
+	v[ROOM] = !full;
 	if (glue_min_by_mpi(c, v, NVALUES, comm) != MPI_SUCCESS) {
 		return false;
 	}
@@ -394,6 +414,12 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 		shared->sharers++;
 	} else {
 		release(c);
+		if (v[ROOM] == 0) {
+			if (c->rank == 0) {
+				glue_explain(c, comm, 1, "not served: a rank has too many teams");
+			}
+			return false;
+		}
 		c->team = join(c, comm);
 		if (c->team == NULL) {
 			return false;
@@ -436,7 +462,7 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 	struct glue_team *own;
 
 	c->tried_team = true;
-	own = agree(c, comm, duplicate(c, comm, c));
+	own = have_room(c, comm) ? agree(c, comm, duplicate(c, comm, c)) : NULL;
 	if (own != NULL) {
 		if (c->rank == 0) {
 			glue_explain(c, comm, 2, own_team);
@@ -494,7 +520,7 @@ int glue_prepare(struct glue_call *k)
 {
 	struct glue_comm *c = k->c;
 	struct glue_team *found;
-	int64_t v[3];
+	int64_t v[4];
 	bool room;
 	int rc = GLUE_DECLINED;
 
@@ -506,11 +532,12 @@ int glue_prepare(struct glue_call *k)
 	v[0] = room;
 	v[1] = found != NULL ? found->id : 0;
 	v[2] = -v[1];
-	if (glue_min(k, v, 3) == MPI_SUCCESS && v[0] != 0) {
+	v[3] = !full;
+	if (glue_min(k, v, 4) == MPI_SUCCESS && v[0] != 0) {
 		if (v[1] == -v[2] && v[1] != 0) {
 			k->team = found;
 			rc = MPI_SUCCESS;
-		} else {
+		} else if (v[3] != 0) {
 			release(k);
 			k->team = duplicate(c, k->comm, k);
 			rc = k->team == NULL ? MPI_ERR_OTHER : MPI_SUCCESS;

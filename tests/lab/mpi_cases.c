@@ -11,6 +11,8 @@
  *   reductions     short reductions, often enough for a choice
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
  *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
+ *   limit          more communicators of the first two of three ranks than a process can have teams,
+ *                  then of the last two
  *   rows N         all-to-alls in rows and columns of a square of ranks, N times each
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *   fatal          the same with the handler of every program, which aborts it
@@ -31,6 +33,7 @@
 #define CALLS	60
 #define LONG	(1 << 20)
 #define BLOCK	(1 << 17)
+#define LIMIT	1024 /* teams of a process */
 
 #define REPETITIONS 14
 #define OUTSTANDING 150
@@ -410,6 +413,42 @@ static void long_pairs(void)
 	free(pairs);
 }
 
+/* A communicator of two neighbours, with a team of its own if collnet has one. It is not freed. */
+static void pair_of(int first)
+{
+	int mine[SMALL] = { 1 }, sum[SMALL] = { 2 };
+	MPI_Request request;
+	MPI_Comm comm;
+
+	MPI_Comm_split(MPI_COMM_WORLD, rank == first || rank == first + 1 ? 0 : MPI_UNDEFINED, rank,
+		       &comm);
+	if (comm != MPI_COMM_NULL) {
+		check_sum(comm, "a pair");
+		MPI_Iallreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, comm, &request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+	}
+	if (sum[0] != 2) {
+		wrong("a sum of a pair");
+	}
+}
+
+/* Only the first rank that cannot have another team may keep the others waiting. */
+static void limit(void)
+{
+	double began = 0;
+
+	for (int i = 0; i < LIMIT + 8; i++) {
+		pair_of(0);
+	}
+	for (int i = 0; i < 8; i++) {
+		began = i == 1 ? MPI_Wtime() : began;
+		pair_of(1);
+	}
+	if (MPI_Wtime() - began > 15) {
+		wrong("time for pairs without a team");
+	}
+}
+
 static void rows(int times)
 {
 	MPI_Comm row, column;
@@ -518,6 +557,8 @@ int main(int argc, char **argv)
 		persistent_choice();
 	} else if (strcmp(what, "long-pairs") == 0) {
 		long_pairs();
+	} else if (strcmp(what, "limit") == 0) {
+		limit();
 	} else if (strcmp(what, "rows") == 0) {
 		rows(argc > 2 ? atoi(argv[2]) : REPETITIONS);
 	} else if (strcmp(what, "error") == 0 || strcmp(what, "fatal") == 0) {

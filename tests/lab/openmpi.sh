@@ -86,6 +86,12 @@ lacks 'not served' out
 has '^data_sent *[1-9]*[4-9][0-9][0-9] ' out
 echo "ok: non-blocking operations, $(grep '^data_sent' out | awk '{ print $2 }') frames"
 
+mpi "more communicators than teams" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./cases limit
+has '^right: limit' out
+has 'this context has 1024 teams already' out
+has 'not served: a rank has too many teams' out
+echo "ok: communicators beyond the teams of a process are left to Open MPI"
+
 # The second run shows that the program is right. Of 57 operations, 7 are initialized twice.
 mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_persistent.c" -o persistent || fail "mpi_persistent.c"
 cat >both <<'EOF'

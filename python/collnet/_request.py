@@ -165,7 +165,7 @@ def waitany(requests, timeout=None):
     if not indices:
         return None
     array = (c_void_p * len(indices))(*[requests[i]._pointer.value for i in indices])
-    index = c_size_t()
+    index = c_size_t(-1)  # if the call itself fails
     end = None if timeout is None else time.monotonic() + timeout
     while True:
         left = SLICE if end is None else int((end - time.monotonic()) * 1000)
@@ -179,6 +179,8 @@ def waitany(requests, timeout=None):
             return None
     if index.value == len(indices):
         return None
+    if index.value > len(indices):
+        raise error(code, requests[indices[0]]._context.pointer)
     request = requests[indices[index.value]]
     request._collected(code)
     request._result()

@@ -342,6 +342,18 @@ def other_calls(context, team):
     return memory
 
 
+def waits(team):
+    """A waitany() that is refused collects no request."""
+    recv = zeros(8)
+    request = team.iallreduce(zeros(8), recv)
+    with collnet.Context() as other, other.endpoint() as endpoint:
+        message = endpoint.irecv(bytearray(1))
+        raises(collnet.CollnetError, "another context", collnet.waitany, [request, message])
+        expect([request._active], [True], "a request in a call that was refused")
+    request.wait()
+    expect(recv, [77 * team.size] * 8, "its result")
+
+
 def wrong_calls(team):
     """Arguments that are refused before the library sees them, and an operation that raises."""
     n = team.size
@@ -489,6 +501,7 @@ with collnet.Context() as context, context.team() as team:
     else:
         all_operations(team)
         kept = other_calls(context, team)
+        waits(team)
         wrong_calls(team)
         wide_integers(context, team)
         threads(team)

@@ -6,6 +6,7 @@ A Buffer holds its object's memory in place until it is released; requests relea
 complete.
 """
 import ctypes
+import struct
 import sys
 from ctypes import (POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object,
                     pythonapi)
@@ -111,12 +112,25 @@ class Buffer:
             return self.bytes // size, chosen
         return self._by_format(op)
 
-    def _by_format(self, op):
+    def _code(self):
+        """The format without its byte order, and whether that is this machine's."""
         order, code = "@", self.format
         if code[:1] in "@=<>!":
             order, code = code[0], code[1:]
+        return code, order in "@=" or (order == "<") == (sys.byteorder == "little")
+
+    def native(self):
+        """The format as memoryview.cast() has it, or that of bytes if it has none."""
+        code, native = self._code()
+        if native or self.itemsize == 1:
+            for known, codes in _NATIVE.items():
+                if len(code) == 1 and code in known:
+                    return next((c for c in codes if struct.calcsize(c) == self.itemsize), "B")
+        return "B"
+
+    def _by_format(self, op):
+        code, native = self._code()
         count = self.bytes // max(self.itemsize, 1)
-        native = order in "@=" or (order == "<") == (sys.byteorder == "little")
         kind = None
         if code in ("Zf", "Zd") and op == Op.SUM:  # the sums of both parts
             count, kind = 2 * count, _FLOATS[self.itemsize // 2]
@@ -133,6 +147,8 @@ class Buffer:
         return count, kind
 
 
+# Codes, and those among them of each size; the size of an 'l' depends on who wrote it.
+_NATIVE = {"bhilqn": "bhiq", "BHILQN": "BHIQ", "fd": "fd", "?": "?", "c": "c"}
 _FLOATS = {2: Type.FLOAT16, 4: Type.FLOAT32, 8: Type.FLOAT64}
 _SIGNED = {1: Type.INT8, 2: Type.INT16, 4: Type.INT32, 8: Type.INT64}
 _UNSIGNED = {1: Type.UINT8, 2: Type.UINT16, 4: Type.UINT32, 8: Type.UINT64}
@@ -144,8 +160,9 @@ class UserOp:
 
     `function(left, right, out)` is called with memoryviews of as many elements each and sets
     out[i] = left[i] op right[i]. `out` may be the memory of `left` or `right`. The views have the
-    format of the call's buffers and are invalid when the function has returned. It must not call
-    this library. If it raises an exception, so does the call, on this rank.
+    format of the call's buffers, or consist of bytes if memoryview has no such format: complex and
+    half numbers, structures, and another byte order. They are invalid when the function has returned.
+    It must not call this library. If it raises an exception, so does the call, on this rank.
 
     commutative: False combines the contributions in the order of the ranks.
     element: bytes of an element; by default the item size of the buffer.
@@ -162,16 +179,12 @@ class UserCall:
 
     def __init__(self, op, buffer):
         element = op.element or buffer.itemsize
-        code = buffer.format if op.element in (None, buffer.itemsize) else "B"
+        code = buffer.native() if op.element in (None, buffer.itemsize) else "B"
         self.failure = None
 
         def view(address, count):
             memory = (ctypes.c_ubyte * (count * element)).from_address(address)
-            plain = memoryview(memory).cast("B")
-            try:
-                return plain.cast(code)
-            except ValueError:  # of a structured format
-                return plain
+            return memoryview(memory).cast("B").cast(code)
 
         def combine(left, right, out, count, _):
             try:

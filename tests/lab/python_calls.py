@@ -6,6 +6,7 @@ calls compares every operation with a model in plain Python. death: rank 1 ends 
 the others get an exception that names its node.
 """
 import array
+import ctypes
 import gc
 import itertools
 import operator
@@ -393,6 +394,14 @@ def wrong_calls(team):
     def divide(left, right, out):
         raise ZeroDivisionError("in an operation")
 
+    def largest(left, right, out):
+        for i in range(len(out)):
+            out[i] = max(left[i], right[i])
+
+    for kind in (ctypes.c_int, ctypes.c_long, ctypes.c_uint16, ctypes.c_double):  # '<i' and others
+        out = (kind * 2)()
+        team.allreduce((kind * 2)(255 * team.rank, 9), out, collnet.UserOp(largest))
+        expect(out, [255 * (n - 1), 9], f"an operation on {kind}")
     raises(ZeroDivisionError, "in an operation", team.allreduce, zeros(8), zeros(8),
            collnet.UserOp(divide))
 

@@ -6,6 +6,7 @@ A Buffer holds its object's memory in place until it is released; requests relea
 complete.
 """
 import ctypes
+import operator
 import struct
 import sys
 from ctypes import (POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object,
@@ -81,7 +82,7 @@ class Buffer:
             if given is None:
                 arrays.append(None)
                 continue
-            given = [int(n) for n in given]
+            given = [operator.index(n) for n in given]
             if len(given) != ranks:
                 raise ValueError(f"{self.name}: {len(given)} {what} for {ranks} ranks")
             if min(given) < 0:

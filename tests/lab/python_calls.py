@@ -368,6 +368,7 @@ def wrong_calls(team):
     raises(ValueError, f"the blocks end at {32 * n}", team.alltoallv, four, [4] * n,
            [8 * i + 4 for i in range(n)], four, [4] * n, None)
     raises(ValueError, f"counts for {n} ranks", team.allgatherv, four, four, [1])
+    raises(TypeError, "integer", team.allgatherv, four, four, [1.5] * n)
     raises(ValueError, "negative", team.allgatherv, four, four, [-1] * n)
     raises(ValueError, "no rank", team.bcast, four, n)
     for window in (-3, 65536, collnet.WINDOW_OFF + 1):

@@ -148,7 +148,9 @@ def waitall(requests, timeout=None):
         try:
             if not request.wait(None if end is None else max(0, end - time.monotonic())):
                 return False
-        except CollnetError as why:
+        except Exception as why:
+            if why is not request._failure:  # of a signal
+                raise
             failure = failure or why
     if failure is not None:
         raise failure

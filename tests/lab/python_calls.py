@@ -344,7 +344,7 @@ def other_calls(context, team):
 
 
 def waits(team):
-    """A waitany() that is refused collects no request."""
+    """A waitany() that is refused collects no request, and waitall() waits for all."""
     recv = zeros(8)
     request = team.iallreduce(zeros(8), recv)
     with collnet.Context() as other, other.endpoint() as endpoint:
@@ -353,6 +353,10 @@ def waits(team):
         expect([request._active], [True], "a request in a call that was refused")
     request.wait()
     expect(recv, [77 * team.size] * 8, "its result")
+    two = [team.iallreduce(zeros(1), zeros(1), collnet.UserOp(lambda left, right, out: 1 / 0)),
+           team.iallreduce(zeros(8), recv)]
+    raises(ZeroDivisionError, "", collnet.waitall, two)
+    expect([request._active for request in two], [False] * 2, "requests after waitall()")
 
 
 def wrong_calls(team):

@@ -61,6 +61,23 @@ def _only(tensors):
     return tensors[0]
 
 
+def _same_type(*dtypes):
+    if len(set(dtypes)) > 1:
+        raise ValueError(f"collnet does not convert between {dtypes[0]} and {dtypes[1]}")
+
+
+def _each(tensors, ranks, dtype, elements=None):
+    """A tensor for each rank, of one type, and of as many elements if they are specified."""
+    if len(tensors) != ranks:
+        raise ValueError(f"the list has {len(tensors)} tensors for {ranks} ranks")
+    for tensor in tensors:
+        _same_type(tensor.dtype, dtype)
+        if elements is not None and tensor.numel() != elements:
+            raise ValueError(f"a tensor of the list has {tensor.numel()} elements instead of "
+                             f"{elements}")
+    return tensors
+
+
 def _flat(tensors):
     """One tensor of the elements of all."""
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -195,6 +212,10 @@ class ProcessGroup(dist.ProcessGroup):
             self._works.pop(works[0], None)
         return self._team
 
+    def _list(self, tensors, like):
+        """A list of a tensor like this one for each rank."""
+        return _each(_only(tensors), self._team.size, like.dtype, like.numel())
+
     def _work(self, request, tensors, finish=None):
         return Work(self, request, tensors, finish)
 
@@ -220,6 +241,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _between(self, start, send, recv, *arguments, tensors=None, finish=None, **options):
         """An operation on two contiguous tensors."""
+        _same_type(send.dtype, recv.dtype)
         request = start(_memory(send)[0], _memory(recv)[0], *arguments, timeout=self._timeout,
                         **options)
         return self._work(request, [recv] if tensors is None else tensors, finish)
@@ -243,7 +265,8 @@ class ProcessGroup(dist.ProcessGroup):
             _only(tensors), reduces=True, after=self._average(opts.reduceOp) if root else None)
 
     def allgather(self, outputs, inputs, opts=None):
-        outputs, tensor = _only(outputs), _only(inputs).detach().contiguous()
+        tensor = _only(inputs).detach().contiguous()
+        outputs = self._list(outputs, tensor)
         flat = torch.empty(self._team.size * tensor.numel(), dtype=tensor.dtype)
         return self._between(self._ready.iallgather, tensor, flat, tensors=outputs,
                              finish=lambda: _spread(flat, outputs))
@@ -257,7 +280,7 @@ class ProcessGroup(dist.ProcessGroup):
             request = self._ready.igather(_memory(tensor)[0], None, opts.rootRank,
                                          timeout=self._timeout)
             return self._work(request, [])
-        outputs = _only(outputs)
+        outputs = self._list(outputs, tensor)
         flat = torch.empty(self._team.size * tensor.numel(), dtype=tensor.dtype)
         return self._between(self._ready.igather, tensor, flat, opts.rootRank, tensors=outputs,
                              finish=lambda: _spread(flat, outputs))
@@ -265,13 +288,15 @@ class ProcessGroup(dist.ProcessGroup):
     def scatter(self, outputs, inputs, opts):
         output = _only(outputs)
         whole = output.detach().contiguous()
-        send = (_memory(_flat(_only(inputs)))[0] if opts.rootRank == self._team.rank else None)
+        send = (_memory(_flat(self._list(inputs, output)))[0]
+                if opts.rootRank == self._team.rank else None)
         request = self._ready.iscatter(send, _memory(whole)[0], opts.rootRank,
                                       timeout=self._timeout)
         return self._work(request, [output], lambda: _spread(whole.view(-1), [output]))
 
     def reduce_scatter(self, outputs, inputs, opts):
-        return self._reduce_scatter(_only(outputs), _flat(_only(inputs)), opts)
+        output = _only(outputs)
+        return self._reduce_scatter(output, _flat(self._list(inputs, output)), opts)
 
     def _reduce_scatter_base(self, output, tensor, opts):
         return self._reduce_scatter(output, tensor.detach().contiguous(), opts)
@@ -289,6 +314,8 @@ class ProcessGroup(dist.ProcessGroup):
                              tensors=[output], finish=finish, type=_memory(whole)[1])
 
     def alltoall(self, outputs, inputs, opts=None):
+        for tensors in (inputs, outputs):
+            _each(tensors, self._team.size, inputs[0].dtype)
         send = _flat(inputs)
         flat = torch.empty(sum(tensor.numel() for tensor in outputs), dtype=send.dtype)
         request = self._ready.ialltoallv(
@@ -303,10 +330,13 @@ class ProcessGroup(dist.ProcessGroup):
             return self._between(self._ready.ialltoall, tensor, output)
 
         def counts(sizes, of):
-            row = of[0].numel() if of.dim() > 0 and of.size(0) > 0 else 0
-            sizes = sizes or [of.size(0) // self._team.size] * self._team.size
-            return [n * row for n in sizes]
+            rows = of.size(0) if of.dim() > 0 else 0
+            sizes = sizes or [rows // self._team.size] * self._team.size
+            if sum(sizes) != rows:
+                raise ValueError(f"a tensor of {rows} rows is divided into {sum(sizes)}")
+            return [n * (of.numel() // max(rows, 1)) for n in sizes]
 
+        _same_type(tensor.dtype, output.dtype)
         request = self._ready.ialltoallv(
             _memory(tensor)[0], counts(input_sizes, tensor), None, _memory(output)[0],
             counts(output_sizes, output), None, timeout=self._timeout)

@@ -150,19 +150,39 @@ def asynchronous():
         dist.barrier(async_op=True)  # dropped
 
 
+def refuses(text, call):
+    try:
+        call()
+    except Exception as error:
+        if text not in str(error):
+            print(f"rank {rank}: {text}: {error!r}", flush=True)
+            sys.exit(1)
+    else:
+        sys.exit(f"rank {rank}: not refused: {text}")
+
+
 def refused():
+    two, lists = torch.zeros(2), [[torch.zeros(2)] * (size - 1), [torch.zeros(1)] * size]
+    uneven = [torch.zeros(1 + 2 * (r % 2)) for r in ranks]  # together as long as `two` of each rank
+    for text, call in (
+            (f"{size - 1} tensors for {size}", lambda: dist.all_gather(lists[0], two)),
+            ("has 1 elements instead of 2", lambda: dist.all_gather(lists[1], two)),
+            (f"{size - 1} tensors for {size}", lambda: dist.gather(two, lists[0], rank)),
+            ("has 1 elements instead of 2", lambda: dist.reduce_scatter(two, uneven)),
+            ("has 1 elements instead of 2", lambda: dist.scatter(two, uneven, rank)),
+            ("tensors for", lambda: dist.all_to_all(lists[1], lists[0])),
+            (f"{size + 1} rows is divided into {size}", lambda: dist.all_to_all_single(
+                torch.zeros(size), torch.zeros(size + 1), [1] * size)),
+            (f"{size + 1} rows is divided into {size}", lambda: dist.all_to_all_single(
+                torch.zeros(size), torch.zeros(size + 1), [1] * size, [1] * size)),
+            ("does not convert", lambda: dist.all_gather_into_tensor(
+                torch.zeros(size), torch.zeros(1, dtype=torch.int32)))):
+        refuses(text, call)
     for text, call in (("dense tensors", lambda: dist.all_reduce(torch.zeros(2).to_sparse())),
                        ("no reduction", lambda: dist.all_reduce(torch.zeros(2, dtype=torch.bool))),
                        ("no operation", lambda: dist.all_reduce(torch.zeros(2),
                                                                dist.ReduceOp.BAND))):
-        try:
-            call()
-        except Exception as error:
-            if text not in str(error):
-                print(f"rank {rank}: {text}: {error!r}", flush=True)
-                sys.exit(1)
-        else:
-            sys.exit(f"rank {rank}: not refused: {text}")
+        refuses(text, call)
 
 
 def death():

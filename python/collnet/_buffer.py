@@ -162,8 +162,9 @@ class UserOp:
     `function(left, right, out)` is called with memoryviews of as many elements each and sets
     out[i] = left[i] op right[i]. `out` may be the memory of `left` or `right`. The views have the
     format of the call's buffers, or consist of bytes if memoryview has no such format: complex and
-    half numbers, structures, and another byte order. They are invalid when the function has returned.
-    It must not call this library. If it raises an exception, so does the call, on this rank.
+    half numbers, structures, and another byte order. They are invalid when the function has
+    returned. It must not call this library. If it raises an exception, so does the call, on this
+    rank.
 
     commutative: False combines the contributions in the order of the ranks.
     element: bytes of an element; by default the item size of the buffer.

@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 
 from ._context import Context
-from ._library import OUTSTANDING_MAX, Op, Type
+from ._library import OUTSTANDING_MAX, CollnetError, Op, Status, Type
 from ._team import IN_PLACE
 
 _OPS = {
@@ -105,18 +105,22 @@ class Work(dist._Work):
         self._future = None
         self._works[self] = None
 
-    def _collect(self):
-        self._request.wait()
+    def _collect(self, seconds=None):
+        if not self._request.wait(seconds):
+            raise CollnetError(Status.ETIMEOUT, f"the work has not completed within {seconds} s")
         with self._lock:
             finish, self._finish = self._finish, None
             if finish is not None:
                 finish()
 
     def wait(self, timeout=None):
+        """What has not completed within a timeout remains outstanding; 0: none, as torch's own."""
+        seconds = timeout.total_seconds() if timeout is not None else 0
         try:
-            self._collect()
+            self._collect(seconds if seconds > 0 else None)
         finally:
-            self._works.pop(self, None)
+            if not self._request._active:
+                self._works.pop(self, None)
         return True
 
     def is_completed(self):

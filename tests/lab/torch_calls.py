@@ -146,6 +146,14 @@ def asynchronous():
     for i in range(200):
         works[i].wait()
         expect(tensors[i], total + i * size, "much asynchronous work")
+    if rank == 0:
+        time.sleep(1)
+    x = data(rank, 1000)
+    work = dist.all_reduce(x, async_op=True)
+    if rank == 1:
+        refuses("has not completed within 0.1 s", lambda: work.wait(timedelta(seconds=0.1)))
+    work.wait(timedelta(0))
+    expect(x, total, "work after a wait that was too short")
     for _ in range(300):
         dist.barrier(async_op=True)  # dropped
 

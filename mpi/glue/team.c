@@ -138,27 +138,33 @@ static const void *user_of(const struct glue_comm *c)
 	return c->mpi->threads || c->wants_team ? c : NULL;
 }
 
-/* A team of the communicator's ranks. unshared: one that nobody uses. */
+/* A team of the communicator's ranks: one that others share, rather than one that nobody uses,
+ * which the next communicator with non-blocking calls needs. unshared: one that nobody uses. */
 static struct glue_team *find_congruent(MPI_Comm comm, const void *user, bool unshared)
 {
-	struct glue_team *t;
+	struct glue_team *found = NULL;
 	MPI_Group group;
 
 	PMPI_Comm_group(comm, &group);
 	pthread_mutex_lock(&lock);
-	for (t = teams; t != NULL; t = t->next) {
+	for (struct glue_team *t = teams; t != NULL; t = t->next) {
 		int result;
 
-		if (t->user == NULL && (!unshared || t->sharers == 0) &&
+		if (t->user == NULL && (t->sharers == 0 ? found == NULL : !unshared) &&
 		    PMPI_Group_compare(group, t->group, &result) == MPI_SUCCESS &&
 		    result == MPI_IDENT) {
-			t->user = user;
-			break;
+			found = t;
+			if (unshared || t->sharers > 0) {
+				break;
+			}
 		}
+	}
+	if (found != NULL) {
+		found->user = user;
 	}
 	pthread_mutex_unlock(&lock);
 	PMPI_Group_free(&group);
-	return t;
+	return found;
 }
 
 /*
@@ -330,14 +336,6 @@ static struct glue_team *agree(struct glue_comm *c, MPI_Comm comm, struct glue_t
 	return NULL;
 }
 
-/* Whether each rank can have another team. One that cannot would let the others wait for it. */
-static bool have_room(struct glue_comm *c, MPI_Comm comm)
-{
-	int64_t room = !full;
-
-	return glue_min_by_mpi(c, &room, 1, comm) == MPI_SUCCESS && room != 0;
-}
-
 /* A new team that has no parent. */
 static struct glue_team *join(struct glue_comm *c, MPI_Comm comm)
 {
@@ -456,14 +454,21 @@ static bool has_team_alone(struct glue_comm *c, MPI_Comm comm)
 	return t->user == c;
 }
 
-/* Gives a communicator that shares its team one of its own, which inherits the choices. */
+/* Gives a communicator that shares its team one of its own, which inherits the choices: one that
+ * nobody uses on all ranks, or a new one. */
 static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 {
-	struct glue_team *own;
+	struct glue_team *own = find_congruent(comm, c, true);
+	int64_t v[3] = { !full, own != NULL ? own->id : 0 };
 
 	c->tried_team = true;
-	own = have_room(c, comm) ? agree(c, comm, duplicate(c, comm, c)) : NULL;
+	v[2] = -v[1];
+	if (glue_min_by_mpi(c, v, 3, comm) != MPI_SUCCESS || v[1] != -v[2] || v[1] == 0) {
+		release(c);
+		own = v[0] != 0 ? agree(c, comm, duplicate(c, comm, c)) : NULL;
+	}
 	if (own != NULL) {
+		own->sharers = 1;
 		if (c->rank == 0) {
 			glue_explain(c, comm, 2, own_team);
 		}

@@ -4,15 +4,17 @@
  *
  *   rendezvous     a rank waits in a collective while another one needs a long message of it first
  *   threads        MPI_THREAD_MULTIPLE: threads call collectives on communicators of their own at
- * once, whose order differs between ranks
+ *                  once, whose order differs between ranks
+ *   communicators  communicators of all kinds
  *   nonblocking    many operations at once, in another order on the communicators of each rank,
  *                  whose communicator, type and operation are freed before they are complete
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
  *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
- *   limit          more communicators of the first two of three ranks than a process can have teams,
- *                  then of the last two
+ *   recurring      duplicates with and without non-blocking calls, one after another, and how many
+ *                  teams there are then
+ *   limit          more communicators of two ranks than a process can have teams, then others
  *   rows N         all-to-alls in rows and columns of a square of ranks, N times each
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
  *   fatal          the same with the handler of every program, which aborts it
@@ -413,6 +415,39 @@ static void long_pairs(void)
 	free(pairs);
 }
 
+/* A communicator of all ranks, alone or beside another one. */
+static void duplicate(int beside, int starts)
+{
+	int mine[SMALL] = { 1 }, sum[SMALL];
+	MPI_Request request;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	check_sum(comm, "a duplicate");
+	if (beside) {
+		duplicate(0, 0);
+	}
+	if (starts) {
+		MPI_Iallreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, comm, &request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		check_sum(comm, "a duplicate with non-blocking calls");
+	}
+	MPI_Comm_free(&comm);
+}
+
+static void recurring(void)
+{
+	check_sum(MPI_COMM_WORLD, "all");
+	for (int i = 0; i < 20; i++) {
+		duplicate(i % 2, 0);
+		duplicate(0, 1);
+	}
+	if (rank == 0 && system("echo teams: `collnet status | grep -c '^mpi-'`") != 0) {
+		wrong("collnet status");
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* A communicator of two neighbours, with a team of its own if collnet has one. It is not freed. */
 static void pair_of(int first)
 {
@@ -557,6 +592,8 @@ int main(int argc, char **argv)
 		persistent_choice();
 	} else if (strcmp(what, "long-pairs") == 0) {
 		long_pairs();
+	} else if (strcmp(what, "recurring") == 0) {
+		recurring();
 	} else if (strcmp(what, "limit") == 0) {
 		limit();
 	} else if (strcmp(what, "rows") == 0) {

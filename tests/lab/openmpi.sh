@@ -86,6 +86,10 @@ lacks 'not served' out
 has '^data_sent *[1-9]*[4-9][0-9][0-9] ' out
 echo "ok: non-blocking operations, $(grep '^data_sent' out | awk '{ print $2 }') frames"
 
+# Two, unless a rank makes a duplicate before another one has freed the last one.
+mpi "recurring communicators" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases recurring
+has '^right: recurring' out
+has '^teams: [2-4]$' out
 mpi "more communicators than teams" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./cases limit
 has '^right: limit' out
 has 'this context has 1024 teams already' out

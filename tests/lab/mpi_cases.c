@@ -23,7 +23,6 @@
  * Rank 0 prints "right: CASE"; in the cases of errors every rank "failed: TEXT".
  */
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +40,7 @@
 #define OUTSTANDING 150
 #define SMALL	    8 /* integers, which collnet serves; a single one it may leave to MPI */
 
-static int rank, size;
+static int rank, size, times; /* times: N */
 
 static void wrong(const char *what)
 {
@@ -332,7 +331,7 @@ static void exchange(MPI_Comm comm, int i)
 	free(recv);
 }
 
-static void repetition(int times)
+static void repetition(void)
 {
 	for (int i = 0; i < times; i++) {
 		double one = 1, sum = 0;
@@ -484,7 +483,7 @@ static void limit(void)
 	}
 }
 
-static void rows(int times)
+static void rows(void)
 {
 	MPI_Comm row, column;
 	int side = 1;
@@ -502,109 +501,48 @@ static void rows(int times)
 	MPI_Comm_free(&column);
 }
 
-static void print_error(int rc)
-{
-	char text[MPI_MAX_ERROR_STRING];
-	int length;
-
-	MPI_Error_string(rc, text, &length);
-	printf("failed: %s\n", text);
-}
-
-static void error(bool fatal)
-{
-	int rc = MPI_SUCCESS, mine[SMALL] = { 0 }, sum[SMALL];
-
-	if (!fatal) {
-		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	}
-	MPI_Barrier(MPI_COMM_WORLD);
-	while (rc == MPI_SUCCESS) {
-		rc = MPI_Allreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-		if (rank == 0) {
-			fclose(fopen("calling", "w"));
-		}
-	}
-	print_error(rc);
-}
-
-static int wait_for(int rc, MPI_Request *request)
-{
-	return rc == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : rc;
-}
-
-static void nonblocking_error(void)
-{
-	int mine[SMALL] = { 0 }, got[SMALL], all[SMALL], counts[SMALL] = { 0, 1, 2 };
-	int reduced = MPI_SUCCESS, exchanged = MPI_SUCCESS, rc;
-	MPI_Request request, persistent;
-
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	MPI_Alltoall_init(mine, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
-			  &persistent);
-	while (reduced == MPI_SUCCESS || exchanged == MPI_SUCCESS) {
-		if (exchanged == MPI_SUCCESS) {
-			MPI_Start(&persistent);
-		}
-		if (reduced == MPI_SUCCESS) {
-			rc = MPI_Iallreduce(mine, got, SMALL, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
-					    &request);
-			reduced = wait_for(rc, &request);
-		}
-		exchanged = wait_for(exchanged, &persistent);
-		if (rank == 0) {
-			fclose(fopen("calling", "w"));
-		}
-	}
-	print_error(reduced);
-	rc = MPI_Ireduce_scatter(mine, got, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
-	if (wait_for(rc, &request) == MPI_SUCCESS) {
-		wrong("no error");
-	}
-}
+#include "mpi_errors.h"
 
 int main(int argc, char **argv)
 {
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = {
+		{ "rendezvous", rendezvous },
+		{ "threads", threads },
+		{ "communicators", communicators },
+		{ "nonblocking", nonblocking },
+		{ "repetition", repetition },
+		{ "reductions", reductions },
+		{ "persistent-choice", persistent_choice },
+		{ "long-pairs", long_pairs },
+		{ "recurring", recurring },
+		{ "limit", limit },
+		{ "rows", rows },
+		{ "error", error },
+		{ "fatal", fatal },
+		{ "nonblocking-error", nonblocking_error },
+	};
 	const char *what = argc > 1 ? argv[1] : "";
-	int level;
+	size_t k = 0;
+	int level = MPI_THREAD_MULTIPLE;
 
 	if (strcmp(what, "threads") == 0) {
 		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	} else {
 		MPI_Init(&argc, &argv);
-		level = MPI_THREAD_SINGLE;
 	}
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (strcmp(what, "rendezvous") == 0) {
-		rendezvous();
-	} else if (strcmp(what, "threads") == 0 && level == MPI_THREAD_MULTIPLE) {
-		threads();
-	} else if (strcmp(what, "communicators") == 0) {
-		communicators();
-	} else if (strcmp(what, "nonblocking") == 0) {
-		nonblocking();
-	} else if (strcmp(what, "repetition") == 0) {
-		repetition(argc > 2 ? atoi(argv[2]) : REPETITIONS);
-	} else if (strcmp(what, "reductions") == 0) {
-		reductions();
-	} else if (strcmp(what, "persistent-choice") == 0) {
-		persistent_choice();
-	} else if (strcmp(what, "long-pairs") == 0) {
-		long_pairs();
-	} else if (strcmp(what, "recurring") == 0) {
-		recurring();
-	} else if (strcmp(what, "limit") == 0) {
-		limit();
-	} else if (strcmp(what, "rows") == 0) {
-		rows(argc > 2 ? atoi(argv[2]) : REPETITIONS);
-	} else if (strcmp(what, "error") == 0 || strcmp(what, "fatal") == 0) {
-		error(strcmp(what, "fatal") == 0);
-	} else if (strcmp(what, "nonblocking-error") == 0) {
-		nonblocking_error();
-	} else {
+	while (k < sizeof(cases) / sizeof(cases[0]) && strcmp(what, cases[k].name) != 0) {
+		k++;
+	}
+	if (k == sizeof(cases) / sizeof(cases[0]) || level != MPI_THREAD_MULTIPLE) {
 		wrong("there is no such case here");
 	}
+	times = argc > 2 ? atoi(argv[2]) : REPETITIONS;
+	cases[k].run();
 	if (rank == 0) {
 		printf("right: %s\n", what);
 	}

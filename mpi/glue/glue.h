@@ -60,6 +60,8 @@ struct glue_comm {
 	void *self; /* passed to the functions of mpi */
 	struct glue_team *team;
 	int rank, size;
+	bool threads;		     /* of a rank call MPI at once: its team is its own */
+	bool always;		     /* collnet performs all operations: each rank says so */
 	bool wants_team, tried_team; /* of its own, for non-blocking calls */
 	bool persistent_by_mpi;	     /* a rank could not prepare one */
 	bool asking;		     /* the glue calls MPI: what that calls itself, is MPI's */
@@ -297,6 +299,8 @@ struct glue_team {
  */
 #define GLUE_SMALL 16
 bool glue_decide(struct glue_call *k, size_t bytes);
+/* Whether the user wants collnet to perform all operations, on this rank. */
+bool glue_is_always(void);
 /* The same for one call. bytes: of a block, 0 for operations with a count per rank. */
 bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes);
 

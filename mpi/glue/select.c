@@ -65,6 +65,11 @@ void glue_set_select(const char *how, const char *name)
 	}
 }
 
+bool glue_is_always(void)
+{
+	return always;
+}
+
 static const char *name_of(enum glue_op op)
 {
 	static const char *const names[] = {
@@ -251,7 +256,7 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 	if (!glue_decide(k, bytes)) {
 		return false;
 	}
-	if (always) {
+	if (k->c->always) {
 		return true;
 	}
 	h = &k->c->team->choices[op][class]; /* a persistent call's team has none */

@@ -135,7 +135,7 @@ void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const cha
 /* Who alone uses a team that is found or created for this communicator; NULL: any may. */
 static const void *user_of(const struct glue_comm *c)
 {
-	return c->mpi->threads || c->wants_team ? c : NULL;
+	return c->threads || c->wants_team ? c : NULL;
 }
 
 /* A team of the communicator's ranks: one that others share, rather than one that nobody uses,
@@ -370,8 +370,8 @@ static struct glue_team *duplicate(struct glue_comm *c, MPI_Comm comm, const voi
 }
 
 /* What the ranks compare: the minimum of a value and of its negative tells whether all are equal.
- */
-enum { CAN, HOST, HOST_NEGATIVE, TEAM, TEAM_NEGATIVE, ROOM, NVALUES };
+ * Threads and selection may be those of one rank: all must come to the same decisions. */
+enum { CAN, HOST, HOST_NEGATIVE, TEAM, TEAM_NEGATIVE, ROOM, NO_THREADS, ALWAYS, NVALUES };
 
 static bool decide(struct glue_comm *c, MPI_Comm comm)
 {
@@ -385,6 +385,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 		context = NULL;
 	}
 	pthread_mutex_unlock(&lock);
+	c->threads = c->mpi->threads;
 	struct glue_team *shared = find_congruent(comm, user_of(c), c->wants_team);
 	v[CAN] = context != NULL;
 	v[HOST] = context != NULL ? hash(collnet_node_name(context)) : 0;
@@ -392,9 +393,13 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	v[TEAM] = shared != NULL ? shared->id : 0;
 	v[TEAM_NEGATIVE] = -v[TEAM];
 	v[ROOM] = !full;
+	v[NO_THREADS] = !c->threads;
+	v[ALWAYS] = glue_is_always();
 	if (glue_min_by_mpi(c, v, NVALUES, comm) != MPI_SUCCESS) {
 		return false;
 	}
+	c->threads = v[NO_THREADS] == 0;
+	c->always = v[ALWAYS] != 0;
 	if (v[CAN] == 0) {
 		if (c->rank == 0 && why[0] == '\0') {
 			glue_explain(c, comm, 1, "not served: a rank has no access to collnetd");
@@ -409,6 +414,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	}
 	if (v[TEAM] == -v[TEAM_NEGATIVE] && v[TEAM] != 0) {
 		c->team = shared;
+		shared->user = user_of(c);
 		shared->sharers++;
 	} else {
 		release(c);

@@ -14,6 +14,7 @@
  *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
  *   recurring      duplicates with and without non-blocking calls, one after another, and how many
  *                  teams there are then
+ *   mixed          the first rank alone has MPI_THREAD_MULTIPLE, and lets collnet do all
  *   limit          more communicators of two ranks than a process can have teams, then others
  *   rows N         all-to-alls in rows and columns of a square of ranks, N times each
  *   error          calls until one fails, and prints the error's string; MPI_ERRORS_RETURN
@@ -424,7 +425,7 @@ static void duplicate(int beside, int starts)
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	check_sum(comm, "a duplicate");
 	if (beside) {
-		duplicate(0, 0);
+		duplicate(0, starts);
 	}
 	if (starts) {
 		MPI_Iallreduce(mine, sum, SMALL, MPI_INT, MPI_SUM, comm, &request);
@@ -445,6 +446,29 @@ static void recurring(void)
 		wrong("collnet status");
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void mixed(void)
+{
+	for (int i = 0; i < 40; i++) { /* often enough for trials */
+		check_sum(MPI_COMM_WORLD, "all");
+		duplicate(1, 1);
+	}
+}
+
+/* Before MPI_Init(): whether this rank has threads in the mixed case. It makes its selection, too.
+ */
+static int is_threaded(void)
+{
+	const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *mpich = getenv("PMI_RANK");
+	const int first = strcmp(open_mpi != NULL ? open_mpi
+				 : mpich != NULL  ? mpich
+						  : "",
+				 "0") == 0;
+
+	setenv("OMPI_MCA_coll_collnet_select", first ? "always" : "measured", 1);
+	setenv("COLLNET_MPI_SELECT", first ? "always" : "measured", 1);
+	return first;
 }
 
 /* A communicator of two neighbours, with a team of its own if collnet has one. It is not freed. */
@@ -518,6 +542,7 @@ int main(int argc, char **argv)
 		{ "persistent-choice", persistent_choice },
 		{ "long-pairs", long_pairs },
 		{ "recurring", recurring },
+		{ "mixed", mixed },
 		{ "limit", limit },
 		{ "rows", rows },
 		{ "error", error },
@@ -528,7 +553,7 @@ int main(int argc, char **argv)
 	size_t k = 0;
 	int level = MPI_THREAD_MULTIPLE;
 
-	if (strcmp(what, "threads") == 0) {
+	if (strcmp(what, "threads") == 0 || (strcmp(what, "mixed") == 0 && is_threaded())) {
 		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	} else {
 		MPI_Init(&argc, &argv);

@@ -59,6 +59,8 @@ has '^right: communicators' out
 mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out
 [ "$(grep -c 'without a name of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
+mpi "mixed" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases mixed
+has '^right: mixed' out
 echo "ok: MPI_THREAD_MULTIPLE"
 
 # What of neighbourhoods went through collnet would be 20,000 frames.

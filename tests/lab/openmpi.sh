@@ -72,6 +72,8 @@ has '^right: communicators' out
 mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out
 [ "$(grep -c 'of 4 ranks: served' out)" = 6 ] || { cat out; fail "not all served"; }
+mpi "mixed" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases mixed
+has '^right: mixed' out
 echo "ok: MPI_THREAD_MULTIPLE"
 
 mpicc -std=c99 -O1 -Wall -Wextra -include "$here/mpi_nonblocking.h" "$here/mpi_program.c" -o nonblocking ||

@@ -7,6 +7,7 @@ context holds the request: a request that the program has dropped, or whose wait
 interrupted, keeps its memory.
 """
 import ctypes
+import math
 import threading
 import time
 from ctypes import byref, c_size_t, c_void_p
@@ -15,6 +16,11 @@ from ._library import CollnetError, Status, error, library
 
 # Milliseconds after which a wait lets Python look at signals.
 SLICE = 200
+
+
+def _end(timeout):
+    """When a wait ends; None: never."""
+    return None if timeout in (None, math.inf) else time.monotonic() + timeout
 
 
 class Request:
@@ -84,7 +90,7 @@ class Request:
         Waits until the operation completes, for at most `timeout` seconds, and returns whether it
         has; raises its exception. The operation's own deadline counts in any case.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        end = _end(timeout)
         while self._active:
             left = SLICE if end is None else int((end - time.monotonic()) * 1000)
             if left <= 0:
@@ -142,7 +148,7 @@ def waitall(requests, timeout=None):
     whether they have; raises the first exception of the list. None is ignored.
     """
     requests = [request for request in requests if request is not None]
-    end = None if timeout is None else time.monotonic() + timeout
+    end = _end(timeout)
     failure = None
     for request in requests:
         try:
@@ -168,7 +174,7 @@ def waitany(requests, timeout=None):
         return None
     array = (c_void_p * len(indices))(*[requests[i]._pointer.value for i in indices])
     index = c_size_t(-1)  # if the call itself fails
-    end = None if timeout is None else time.monotonic() + timeout
+    end = _end(timeout)
     while True:
         left = SLICE if end is None else int((end - time.monotonic()) * 1000)
         if left <= 0:

@@ -9,6 +9,7 @@ import array
 import ctypes
 import gc
 import itertools
+import math
 import operator
 import os
 import random
@@ -357,6 +358,10 @@ def waits(team):
            team.iallreduce(zeros(8), recv)]
     raises(ZeroDivisionError, "", collnet.waitall, two)
     expect([request._active for request in two], [False] * 2, "requests after waitall()")
+    for wait in (lambda request: request.wait(math.inf),
+                 lambda request: collnet.waitall([request], math.inf),
+                 lambda request: collnet.waitany([request], math.inf) == 0):
+        expect([wait(team.iallreduce(zeros(8), recv))], [True], "a wait without an end")
 
 
 def wrong_calls(team):

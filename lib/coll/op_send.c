@@ -132,23 +132,15 @@ static uint64_t unrequested_limit(const struct cn_op *op)
 	return limit / 4 < copied ? limit / 4 : copied;
 }
 
-/*
- * The ordering check: whether an operation that was called before this one still has frames for
- * node k. They go first: a node calls in order, so what it cannot take yet (unexpected messages
- * have filled the pool) must never precede what it needs to call again.
- */
-static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
+/* Whether an operation that is running still has frames for node k; before: one that was called
+ * before this one, or NULL. */
+static bool has_frames_for(const struct cn_team *t, uint32_t k, const struct cn_op *before)
 {
-	const struct cn_team *t = op->team;
-
-	if (runs_alone(op)) {
-		return false;
-	}
 	for (int i = 0; i < CN_OPS; i++) {
 		const struct cn_op *o = t->ops[i];
 
-		if (o != NULL && o->state == OP_RUNNING && (int32_t)(op->seq - o->seq) > 0 &&
-		    o->streams[k].send != CN_NONE) {
+		if (o != NULL && o->state == OP_RUNNING && o->streams[k].send != CN_NONE &&
+		    (before == NULL || (int32_t)(before->seq - o->seq) > 0)) {
 			return true;
 		}
 	}
@@ -157,14 +149,17 @@ static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
 
 bool cn_op_sends_to(const struct cn_team *t, uint32_t k)
 {
-	for (int i = 0; i < CN_OPS; i++) {
-		const struct cn_op *o = t->ops[i];
+	return has_frames_for(t, k, NULL);
+}
 
-		if (o != NULL && o->state == OP_RUNNING && o->streams[k].send != CN_NONE) {
-			return true;
-		}
-	}
-	return false;
+/*
+ * The ordering check: whether an operation that was called before this one still has frames for
+ * node k. They go first: a node calls in order, so what it cannot take yet (unexpected messages
+ * have filled the pool) must never precede what it needs to call again.
+ */
+static bool must_wait_for_earlier(const struct cn_op *op, uint32_t k)
+{
+	return !runs_alone(op) && has_frames_for(op->team, k, op);
 }
 
 /* Whether the next n bytes of a stream, whose current message is i, are there. */

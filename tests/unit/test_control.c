@@ -170,23 +170,31 @@ static void control__owners_do_not_meet(void **state)
 	cn_topo_free(t);
 }
 
+/* As many hosts as there are ranks, which have found each other. */
+static struct cn_sim *all_hosts(struct cn_topo **t)
+{
+	struct cn_sim_config c;
+	struct cn_sim *s;
+	struct cn_err err;
+
+	assert_int_equal(cn_topo_shape("24", 10000000, 0, 10000000, 0, t, &err), COLLNET_OK);
+	cn_sim_config_init(&c);
+	c.topo = *t;
+	c.engine.node.max_peers = CONTROL_HOSTS;
+	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
+	cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS);
+	return s;
+}
+
 /* There was no memory for the records of nodes when they were discovered: a team forms as soon as
  * there is. */
 static void control__nodes_without_records(void **state)
 {
 	struct control_rank rank[CONTROL_HOSTS];
-	struct cn_sim_config c;
 	struct cn_topo *t;
-	struct cn_sim *s;
-	struct cn_err err;
+	struct cn_sim *s = all_hosts(&t);
 
 	(void)state;
-	assert_int_equal(cn_topo_shape("24", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
-	cn_sim_config_init(&c);
-	c.topo = t;
-	c.engine.node.max_peers = CONTROL_HOSTS;
-	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
-	cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct cn_node *n = cn_engine_node(cn_sim_engine(s, i));
 
@@ -213,18 +221,10 @@ static void control__nodes_without_records(void **state)
 static void control__another_rank_in_its_place(void **state)
 {
 	struct control_rank rank[CONTROL_HOSTS + 1], first;
-	struct cn_sim_config c;
 	struct cn_topo *t;
-	struct cn_sim *s;
-	struct cn_err err;
+	struct cn_sim *s = all_hosts(&t);
 
 	(void)state;
-	assert_int_equal(cn_topo_shape("24", 10000000, 0, 10000000, 0, &t, &err), COLLNET_OK);
-	cn_sim_config_init(&c);
-	c.topo = t;
-	c.engine.node.max_peers = CONTROL_HOSTS;
-	assert_int_equal(cn_sim_new(&c, &s, &err), COLLNET_OK);
-	cn_sim_run(s, cn_sim_now(s) + 2000 * CN_MS);
 	join(s, 0, 0, CONTROL_HOSTS + 1, &rank[0]);
 	join(s, 0, 1, CONTROL_HOSTS + 1, &first);
 	cn_sim_run(s, cn_sim_now(s) + 10 * CN_MS);

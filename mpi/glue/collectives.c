@@ -5,6 +5,44 @@
  */
 #include "mpi/glue/glue.h"
 
+/* ---- collnet's operations, of calls whose blocks are packed ------------------------------- */
+
+static int barrier(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_ibarrier(k->team->team, o, &k->request);
+}
+
+static int bcast(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_ibcast(k->team->team, k->out.bytes, k->bytes, k->root, o, &k->request);
+}
+
+static int allgather(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_iallgather(k->team->team, k->in.bytes, k->out.bytes, k->bytes, o,
+				  &k->request);
+}
+
+static int alltoall(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_ialltoall(k->team->team, k->in.bytes, k->out.bytes, k->bytes, o,
+				 &k->request);
+}
+
+static int gather(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_igather(k->team->team, k->in.bytes, k->out.bytes, k->bytes, k->root, o,
+			       &k->request);
+}
+
+static int scatter(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_iscatter(k->team->team, k->in.bytes, k->out.bytes, k->bytes, k->root, o,
+				&k->request);
+}
+
+/* ---- MPI's ---------------------------------------------------------------------------------- */
+
 /* Whether the call ends here: it is declined, or complete because it moves nothing. */
 static bool ends_here(struct glue_call *k, enum glue_op op, size_t bytes, int *rc)
 {
@@ -35,19 +73,15 @@ static int pack_own_block(struct glue_call *k, const struct glue_blocks *receive
 
 int glue_barrier(struct glue_call *k)
 {
-	struct collnet_coll_options o = glue_options(k);
-
 	if (!glue_serves(k, GLUE_Barrier, 0)) {
 		return GLUE_DECLINED;
 	}
-	glue_make_room(k);
-	return glue_started(k, "Barrier", collnet_ibarrier(k->team->team, &o, &k->request));
+	return glue_post(k, "Barrier", barrier);
 }
 
 int glue_bcast(struct glue_call *k, void *buffer, int count, MPI_Datatype type, int root)
 {
 	const struct glue_blocks block = { buffer, 1, count, type, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options(k);
 	size_t bytes = glue_bytes(count, type);
 	int rc;
 
@@ -58,10 +92,9 @@ int glue_bcast(struct glue_call *k, void *buffer, int count, MPI_Datatype type, 
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k);
-	return glue_started(k, "Bcast",
-			    collnet_ibcast(k->team->team, k->out.bytes, bytes, (uint32_t)root, &o,
-					   &k->request));
+	k->bytes = bytes;
+	k->root = (uint32_t)root;
+	return glue_post(k, "Bcast", bcast);
 }
 
 int glue_allgather(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
@@ -70,7 +103,6 @@ int glue_allgather(struct glue_call *k, const void *send, int nsend, MPI_Datatyp
 	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
 	const struct glue_blocks received = { recv, (uint32_t)k->c->size, nrecv, trecv, NULL, NULL,
 					      NULL };
-	struct collnet_coll_options o = glue_options(k);
 	size_t bytes = glue_bytes(nrecv, trecv);
 	int rc;
 
@@ -85,10 +117,8 @@ int glue_allgather(struct glue_call *k, const void *send, int nsend, MPI_Datatyp
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k);
-	return glue_started(k, "Allgather",
-			    collnet_iallgather(k->team->team, k->in.bytes, k->out.bytes, bytes, &o,
-					       &k->request));
+	k->bytes = bytes;
+	return glue_post(k, "Allgather", allgather);
 }
 
 int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
@@ -97,7 +127,6 @@ int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype
 	const uint32_t size = (uint32_t)k->c->size;
 	const struct glue_blocks sent = { (void *)send, size, nsend, tsend, NULL, NULL, NULL };
 	const struct glue_blocks received = { recv, size, nrecv, trecv, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options(k);
 	size_t bytes = glue_bytes(nrecv, trecv);
 	int rc;
 
@@ -112,17 +141,14 @@ int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k);
-	return glue_started(k, "Alltoall",
-			    collnet_ialltoall(k->team->team, k->in.bytes, k->out.bytes, bytes, &o,
-					      &k->request));
+	k->bytes = bytes;
+	return glue_post(k, "Alltoall", alltoall);
 }
 
 int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
 		int nrecv, MPI_Datatype trecv, int root)
 {
 	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options(k);
 	const struct glue_blocks received = { recv, (uint32_t)k->c->size, nrecv, trecv, NULL, NULL,
 					      NULL };
 	const bool is_root = k->c->rank == root;
@@ -142,10 +168,9 @@ int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype t
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k);
-	return glue_started(k, "Gather",
-			    collnet_igather(k->team->team, k->in.bytes, k->out.bytes, bytes,
-					    (uint32_t)root, &o, &k->request));
+	k->bytes = bytes;
+	k->root = (uint32_t)root;
+	return glue_post(k, "Gather", gather);
 }
 
 int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
@@ -154,7 +179,6 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	const struct glue_blocks sent = {
 		(void *)send, (uint32_t)k->c->size, nsend, tsend, NULL, NULL, NULL
 	};
-	struct collnet_coll_options o = glue_options(k);
 	const struct glue_blocks received = { recv, 1, nrecv, trecv, NULL, NULL, NULL };
 	const bool is_root = k->c->rank == root;
 	size_t bytes = is_root ? glue_bytes(nsend, tsend) : glue_bytes(nrecv, trecv);
@@ -174,8 +198,7 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k);
-	return glue_started(k, "Scatter",
-			    collnet_iscatter(k->team->team, k->in.bytes, k->out.bytes, bytes,
-					     (uint32_t)root, &o, &k->request));
+	k->bytes = bytes;
+	k->root = (uint32_t)root;
+	return glue_post(k, "Scatter", scatter);
 }

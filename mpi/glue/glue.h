@@ -18,6 +18,7 @@
 #ifndef COLLNET_MPI_GLUE_H
 #define COLLNET_MPI_GLUE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -128,6 +129,8 @@ int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MP
  * MPI_SUCCESS or an error code. A failure of collnet's has an error class of its own, whose string
  * is collnet's message, which is also a line on standard error. */
 int glue_finish(struct glue_call *k, int rc);
+/* Whether a call that has been posted, or started, will be complete only after a test of it. */
+bool glue_is_outstanding(const struct glue_call *k);
 /* Whether a non-blocking call, or the start of a persistent one, is complete; then it is finished,
  * with this result. */
 bool glue_test(struct glue_call *k, int *rc);
@@ -193,6 +196,20 @@ struct glue_by_mpi {
 	int rc;		 /* of the first failure */
 };
 
+/* Elements that collnet combines. */
+struct glue_reduction {
+	const void *send;
+	void *recv;
+	size_t count;	      /* of each block; with counts: of all of them together */
+	const size_t *counts; /* of each block, or NULL */
+	enum collnet_type type;
+	enum collnet_op op;
+	struct collnet_user_op user; /* if that is COLLNET_USER */
+};
+
+/* Starts the operation of collnet's that performs a call, or prepares it. */
+typedef int glue_start_function(struct glue_call *k, const struct collnet_coll_options *o);
+
 /* A call. The component sets the first four, and the others to 0; it does not move a call that
  * has started or is prepared. */
 struct glue_call {
@@ -202,9 +219,18 @@ struct glue_call {
 
 	struct glue_team *team; /* that performs it */
 	const char *what;
+	/* The operation: in what order it starts, and with what. */
+	glue_start_function *start;
+	unsigned number;	    /* of the team's, from 0 */
+	struct glue_packed in, out; /* what is sent and received */
+	size_t bytes;		    /* of a block, or of this rank's */
+	uint32_t root;
+	struct glue_reduction reduction;
+	size_t *counts; /* that the reduction needs, until the call is complete; or NULL */
+
+	bool waits;		    /* it is not started yet */
 	collnet_request_t *request; /* NULL: none is outstanding, or prepared */
 	atomic_bool *pending;	    /* its mark in the team */
-	struct glue_packed in, out; /* what is sent and received */
 	struct glue_by_mpi by_mpi;
 	struct glue_choice *trial; /* the call is one that is timed, from `began` */
 	atomic_uchar *found;	   /* by it, for communicators alike; or NULL */
@@ -275,11 +301,13 @@ struct glue_team {
 	bool owns_context; /* or it is closed last */
 	collnet_team_t *team;
 	MPI_Group group;
-	int64_t id;	     /* equal on all its ranks, never 0 */
-	const void *user;    /* the communicator or persistent call that alone uses it */
-	unsigned sharers;    /* communicators that have used it since it had no user */
-	unsigned duplicates; /* teams made of this one */
-	unsigned started;    /* operations */
+	int64_t id;		  /* equal on all its ranks, never 0 */
+	const void *user;	  /* the communicator or persistent call that alone uses it */
+	unsigned sharers;	  /* communicators that have used it since it had no user */
+	unsigned duplicates;	  /* teams made of this one */
+	pthread_mutex_t starting; /* protects: */
+	unsigned called, started; /* operations; those between wait for room */
+	atomic_uint outstanding;  /* of those that have started */
 	atomic_bool pending[GLUE_OUTSTANDING]; /* whether the latest ones are, by their number */
 	struct glue_choice choices[GLUE_NOPS][GLUE_CLASSES];
 	struct glue_alike *alike; /* of all teams with as many ranks and nodes */
@@ -321,14 +349,14 @@ struct collnet_coll_options glue_options(const struct glue_call *k);
 /* Nanoseconds of a monotonic clock. */
 int64_t glue_now(void);
 
-/* Before an operation starts: waits until the team has room for one more. */
-void glue_make_room(const struct glue_call *k);
 /* Whether there is room for one more persistent operation, which is taken. */
 bool glue_reserve(void);
 void glue_unreserve(void);
-/* A call has started, or is prepared, with this status of collnet's. MPI_SUCCESS or an error code.
+/*
+ * Starts a call, or prepares it. What is not blocking, and finds no room, starts later, when it is
+ * tested. MPI_SUCCESS or an error code.
  */
-int glue_started(struct glue_call *k, const char *what, int status);
+int glue_post(struct glue_call *k, const char *what, glue_start_function *start);
 
 #define GLUE_NOT_PACKED ((struct glue_packed){ .bytes = NULL })
 

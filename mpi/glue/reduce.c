@@ -202,49 +202,76 @@ enum reduction { ALLREDUCE, REDUCE, REDUCE_SCATTER_BLOCK, REDUCE_SCATTER, SCAN, 
 /* An operation on elements that collnet can combine. */
 struct reduce {
 	enum reduction kind;
-	const void *send;
-	void *recv;
-	size_t count;	      /* of each block; of REDUCE_SCATTER all of them together */
-	const size_t *counts; /* of REDUCE_SCATTER: of each block */
+	struct glue_reduction of;
 	bool in_place;
-	enum collnet_type type;
-	enum collnet_op op;
 	uint32_t root;
 };
 
-static int start(struct glue_call *k, const struct reduce *r, const struct collnet_user_op *user)
+static int allreduce(struct glue_call *k, const struct collnet_coll_options *o)
 {
-	static const char *const names[] = { "Allreduce",      "Reduce", "Reduce_scatter_block",
-					     "Reduce_scatter", "Scan",	 "Exscan" };
-	struct collnet_coll_options o = glue_options(k);
-	collnet_team_t *t = k->team->team;
-	collnet_request_t **q = &k->request;
-	int rc = COLLNET_EINVAL;
+	const struct glue_reduction *r = &k->reduction;
 
-	o.user_op = user;
-	glue_make_room(k);
-	switch (r->kind) {
-	case ALLREDUCE:
-		rc = collnet_iallreduce(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
-		break;
-	case REDUCE:
-		rc = collnet_ireduce(t, r->send, r->recv, r->count, r->type, r->op, r->root, &o, q);
-		break;
-	case REDUCE_SCATTER_BLOCK:
-		rc = collnet_ireduce_scatter(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
-		break;
-	case REDUCE_SCATTER:
-		rc = collnet_ireduce_scatterv(t, r->send, r->recv, r->counts, r->type, r->op, &o,
-					      q);
-		break;
-	case SCAN:
-		rc = collnet_iscan(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
-		break;
-	case EXSCAN:
-		rc = collnet_iexscan(t, r->send, r->recv, r->count, r->type, r->op, &o, q);
-		break;
-	}
-	return glue_started(k, names[r->kind], rc);
+	return collnet_iallreduce(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
+				  &k->request);
+}
+
+static int reduce_to_root(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	const struct glue_reduction *r = &k->reduction;
+
+	return collnet_ireduce(k->team->team, r->send, r->recv, r->count, r->type, r->op, k->root,
+			       o, &k->request);
+}
+
+static int reduce_scatter_block(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	const struct glue_reduction *r = &k->reduction;
+
+	return collnet_ireduce_scatter(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
+				       &k->request);
+}
+
+static int reduce_scatter(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	const struct glue_reduction *r = &k->reduction;
+
+	return collnet_ireduce_scatterv(k->team->team, r->send, r->recv, r->counts, r->type, r->op,
+					o, &k->request);
+}
+
+static int scan(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	const struct glue_reduction *r = &k->reduction;
+
+	return collnet_iscan(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
+			     &k->request);
+}
+
+static int exscan(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	const struct glue_reduction *r = &k->reduction;
+
+	return collnet_iexscan(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
+			       &k->request);
+}
+
+static int post(struct glue_call *k, const struct reduce *r)
+{
+	static const struct {
+		const char *name;
+		glue_start_function *start;
+	} kinds[] = {
+		[ALLREDUCE] = { "Allreduce", allreduce },
+		[REDUCE] = { "Reduce", reduce_to_root },
+		[REDUCE_SCATTER_BLOCK] = { "Reduce_scatter_block", reduce_scatter_block },
+		[REDUCE_SCATTER] = { "Reduce_scatter", reduce_scatter },
+		[SCAN] = { "Scan", scan },
+		[EXSCAN] = { "Exscan", exscan },
+	};
+
+	k->reduction = r->of;
+	k->root = r->root;
+	return glue_post(k, kinds[r->kind].name, kinds[r->kind].start);
 }
 
 static bool has_result(const struct glue_call *k, const struct reduce *r)
@@ -257,7 +284,7 @@ static bool has_result(const struct glue_call *k, const struct reduce *r)
 /* Elements of the result. */
 static int result_count(const struct glue_call *k, const struct reduce *r)
 {
-	return (int)(r->counts != NULL ? r->counts[k->c->rank] : r->count);
+	return (int)(r->of.counts != NULL ? r->of.counts[k->c->rank] : r->of.count);
 }
 
 /* By an operation of MPI's. */
@@ -265,22 +292,22 @@ static int start_by_mpi(struct glue_call *k, struct reduce *r, const struct glue
 			enum glue_side side, MPI_Op op)
 {
 	const MPI_Datatype type = sent->type;
-	const struct glue_blocks received = {
-		r->recv, 1, result_count(k, r), type, NULL, NULL, NULL
-	};
+	const struct glue_blocks received = { r->of.recv, 1,   result_count(k, r), type, NULL,
+					      NULL,	  NULL };
 	struct glue_by_mpi *x = &k->by_mpi;
-	struct collnet_user_op user = { .size = sizeof(user), .combine = apply, .context = x };
+	struct collnet_user_op *user = &r->of.user;
 	int size, rc;
 
 	PMPI_Type_size(type, &size);
-	PMPI_Op_commutative(op, &user.commutative);
+	*user = (struct collnet_user_op){ .size = sizeof(*user), .combine = apply, .context = x };
+	PMPI_Op_commutative(op, &user->commutative);
 	*x = (struct glue_by_mpi){ .type = type, .op = op, .comm = k->comm, .used = true };
 	if (k->persistent) {
 		k->c->mpi->hold_op(op, true);
 	}
-	user.element = x->size = (size_t)size;
+	user->element = x->size = (size_t)size;
 	x->contiguous = glue_is_contiguous(type);
-	r->op = COLLNET_USER;
+	r->of.op = COLLNET_USER;
 	rc = glue_pack(k, &k->in, sent, side);
 	if (rc == MPI_SUCCESS && has_result(k, r)) {
 		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
@@ -288,18 +315,18 @@ static int start_by_mpi(struct glue_call *k, struct reduce *r, const struct glue
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	r->send = k->in.bytes;
-	r->recv = k->out.bytes;
-	return start(k, r, &user);
+	r->of.send = k->in.bytes;
+	r->of.recv = k->out.bytes;
+	return post(k, r);
 }
 
 /* What is served. */
 static int reduce(struct glue_call *k, struct reduce *r, MPI_Datatype type, MPI_Op op)
 {
 	const bool scatters = r->kind == REDUCE_SCATTER_BLOCK || r->kind == REDUCE_SCATTER;
-	struct glue_blocks sent = { r->in_place ? r->recv : (void *)(uintptr_t)r->send,
+	struct glue_blocks sent = { r->in_place ? r->of.recv : (void *)(uintptr_t)r->of.send,
 				    r->kind == REDUCE_SCATTER_BLOCK ? (uint32_t)k->c->size : 1,
-				    (int)r->count,
+				    (int)r->of.count,
 				    type,
 				    NULL,
 				    NULL,
@@ -311,19 +338,19 @@ static int reduce(struct glue_call *k, struct reduce *r, MPI_Datatype type, MPI_
 	if (glue_bytes(sent.count, type) == 0) {
 		return MPI_SUCCESS;
 	}
-	r->type = type_of(type);
-	r->op = op_of(r->type, op);
-	if (r->op == COLLNET_USER) {
+	r->of.type = type_of(type);
+	r->of.op = op_of(r->of.type, op);
+	if (r->of.op == COLLNET_USER) {
 		return start_by_mpi(k, r, &sent, side, op);
 	}
-	r->send = sent.data;
+	r->of.send = sent.data;
 	if (side == GLUE_COPIED) { /* with the holes of pairs */
-		sent.count *= (int)collnet_type_size(r->type);
+		sent.count *= (int)collnet_type_size(r->of.type);
 		sent.type = MPI_BYTE;
 		rc = glue_pack(k, &k->in, &sent, side);
-		r->send = k->in.bytes;
+		r->of.send = k->in.bytes;
 	}
-	return rc == MPI_SUCCESS ? start(k, r, NULL) : rc;
+	return rc == MPI_SUCCESS ? post(k, r) : rc;
 }
 
 /* Whether elements of a type can be combined, so many in a block; collnet counts the holes of
@@ -345,15 +372,15 @@ static int reduce_blocks(struct glue_call *k, enum glue_op what, struct reduce r
 	if (count < 0 || !are_short((size_t)count, type) || !serves(k, what, bytes, type, op)) {
 		return GLUE_DECLINED;
 	}
-	r.in_place = r.send == MPI_IN_PLACE;
-	r.count = (size_t)count;
+	r.in_place = r.of.send == MPI_IN_PLACE;
+	r.of.count = (size_t)count;
 	return reduce(k, &r, type, op);
 }
 
 int glue_allreduce(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
 		   MPI_Op op)
 {
-	const struct reduce r = { .kind = ALLREDUCE, .send = send, .recv = recv };
+	const struct reduce r = { .kind = ALLREDUCE, .of = { .send = send, .recv = recv } };
 
 	return reduce_blocks(k, GLUE_Allreduce, r, count, type, op);
 }
@@ -361,9 +388,9 @@ int glue_allreduce(struct glue_call *k, const void *send, void *recv, int count,
 int glue_reduce(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
 		MPI_Op op, int root)
 {
-	const struct reduce r = {
-		.kind = REDUCE, .send = send, .recv = recv, .root = (uint32_t)root
-	};
+	const struct reduce r = { .kind = REDUCE,
+				  .of = { .send = send, .recv = recv },
+				  .root = (uint32_t)root };
 
 	return reduce_blocks(k, GLUE_Reduce, r, count, type, op);
 }
@@ -371,7 +398,8 @@ int glue_reduce(struct glue_call *k, const void *send, void *recv, int count, MP
 int glue_reduce_scatter_block(struct glue_call *k, const void *send, void *recv, int count,
 			      MPI_Datatype type, MPI_Op op)
 {
-	const struct reduce r = { .kind = REDUCE_SCATTER_BLOCK, .send = send, .recv = recv };
+	const struct reduce r = { .kind = REDUCE_SCATTER_BLOCK,
+				  .of = { .send = send, .recv = recv } };
 
 	return reduce_blocks(k, GLUE_Reduce_scatter_block, r, count, type, op);
 }
@@ -379,7 +407,7 @@ int glue_reduce_scatter_block(struct glue_call *k, const void *send, void *recv,
 int glue_scan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
 	      MPI_Op op)
 {
-	const struct reduce r = { .kind = SCAN, .send = send, .recv = recv };
+	const struct reduce r = { .kind = SCAN, .of = { .send = send, .recv = recv } };
 
 	return reduce_blocks(k, GLUE_Scan, r, count, type, op);
 }
@@ -387,7 +415,7 @@ int glue_scan(struct glue_call *k, const void *send, void *recv, int count, MPI_
 int glue_exscan(struct glue_call *k, const void *send, void *recv, int count, MPI_Datatype type,
 		MPI_Op op)
 {
-	const struct reduce r = { .kind = EXSCAN, .send = send, .recv = recv };
+	const struct reduce r = { .kind = EXSCAN, .of = { .send = send, .recv = recv } };
 
 	return reduce_blocks(k, GLUE_Exscan, r, count, type, op);
 }
@@ -398,28 +426,29 @@ int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const
 {
 	const int size = k->c->size;
 	struct reduce r = {
-		.kind = REDUCE_SCATTER, .send = send, .recv = recv, .in_place = send == MPI_IN_PLACE
+		.kind = REDUCE_SCATTER,
+		.of = { .send = send, .recv = recv },
+		.in_place = send == MPI_IN_PLACE,
 	};
 	size_t longest = 0, bytes, *blocks;
-	int rc;
 
 	for (int i = 0; i < size; i++) {
 		if (counts[i] < 0) {
 			return GLUE_DECLINED;
 		}
-		r.count += (size_t)counts[i];
+		r.of.count += (size_t)counts[i];
 		longest = (size_t)counts[i] > longest ? (size_t)counts[i] : longest;
 	}
-	if (r.count > INT32_MAX || !are_short(r.count, type)) {
+	if (r.of.count > INT32_MAX || !are_short(r.of.count, type)) {
 		return GLUE_DECLINED;
 	}
-	bytes = glue_bytes((int)r.count, type);
+	bytes = glue_bytes((int)r.of.count, type);
 	if (!serves(k, GLUE_Reduce_scatter, bytes, type, op)) {
 		return GLUE_DECLINED;
 	}
-	if (longest * (size_t)size == r.count) {
+	if (longest * (size_t)size == r.of.count) {
 		r.kind = REDUCE_SCATTER_BLOCK;
-		r.count = longest;
+		r.of.count = longest;
 		return reduce(k, &r, type, op);
 	}
 	blocks = malloc((size_t)size * sizeof(*blocks));
@@ -429,8 +458,6 @@ int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const
 	for (int i = 0; i < size; i++) {
 		blocks[i] = (size_t)counts[i];
 	}
-	r.counts = blocks;
-	rc = reduce(k, &r, type, op);
-	free(blocks);
-	return rc;
+	r.of.counts = k->counts = blocks;
+	return reduce(k, &r, type, op);
 }

@@ -82,6 +82,7 @@ void glue_comm_free(struct glue_comm *c)
 static void destroy(struct glue_team *t)
 {
 	collnet_team_destroy(t->team);
+	pthread_mutex_destroy(&t->starting);
 	for (int i = 0; i < GLUE_BUFFERS; i++) {
 		collnet_free(t->context, t->buffers[i].p);
 	}
@@ -269,6 +270,7 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 	n.o.ranks = (uint32_t)c->size;
 	n.o.timeout_ms = CREATE_TIMEOUT_MS;
 	if (t != NULL) {
+		pthread_mutex_init(&t->starting, NULL);
 		t->id = hash(name);
 		t->user = user;
 		t->sharers = 1;

@@ -5,6 +5,34 @@
  */
 #include "mpi/glue/glue.h"
 
+/* ---- collnet's operations, of calls whose blocks are packed ------------------------------- */
+
+static int alltoallv(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_ialltoallv(k->team->team, k->in.bytes, k->in.counts, k->in.displs,
+				  k->out.bytes, k->out.counts, k->out.displs, o, &k->request);
+}
+
+static int allgatherv(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_iallgatherv(k->team->team, k->in.bytes, k->out.counts[k->c->rank],
+				   k->out.bytes, k->out.counts, k->out.displs, o, &k->request);
+}
+
+static int gatherv(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_igatherv(k->team->team, k->in.bytes, k->bytes, k->out.bytes, k->out.counts,
+				k->out.displs, k->root, o, &k->request);
+}
+
+static int scatterv(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	return collnet_iscatterv(k->team->team, k->in.bytes, k->in.counts, k->in.displs,
+				 k->out.bytes, k->bytes, k->root, o, &k->request);
+}
+
+/* ---- MPI's ---------------------------------------------------------------------------------- */
+
 /* What a rank sends is one of the blocks of the other side: the library accepts that it is in
  * place. */
 static int pack_one(const struct glue_call *k, struct glue_packed *one,
@@ -24,7 +52,6 @@ static int pack_one(const struct glue_call *k, struct glue_packed *one,
 static int exchange(struct glue_call *k, const char *what, const void *send,
 		    const struct glue_blocks *sent, const struct glue_blocks *received)
 {
-	struct collnet_coll_options o = glue_options(k);
 	int rc = glue_pack(k, &k->out, received, GLUE_RECEIVED);
 
 	if (rc == MPI_SUCCESS) {
@@ -34,11 +61,7 @@ static int exchange(struct glue_call *k, const char *what, const void *send,
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k);
-	return glue_started(k, what,
-			    collnet_ialltoallv(k->team->team, k->in.bytes, k->in.counts,
-					       k->in.displs, k->out.bytes, k->out.counts,
-					       k->out.displs, &o, &k->request));
+	return glue_post(k, what, alltoallv);
 }
 
 int glue_alltoallv(struct glue_call *k, const void *send, const int *send_counts,
@@ -74,7 +97,6 @@ int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Dataty
 		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv)
 {
 	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options(k);
 	const struct glue_blocks received = { recv, (uint32_t)k->c->size, 0, trecv, counts, displs,
 					      NULL };
 	const int rank = k->c->rank;
@@ -91,22 +113,16 @@ int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Dataty
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	glue_make_room(k);
-	return glue_started(k, "Allgatherv",
-			    collnet_iallgatherv(k->team->team, k->in.bytes, k->out.counts[rank],
-						k->out.bytes, k->out.counts, k->out.displs, &o,
-						&k->request));
+	return glue_post(k, "Allgatherv", allgatherv);
 }
 
 int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
 		 const int *counts, const int *displs, MPI_Datatype trecv, int root)
 {
 	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	struct collnet_coll_options o = glue_options(k);
 	const struct glue_blocks received = { recv, (uint32_t)k->c->size, 0, trecv, counts, displs,
 					      NULL };
 	const bool is_root = k->c->rank == root, in_place = is_root && send == MPI_IN_PLACE;
-	size_t bytes;
 	int rc = MPI_SUCCESS;
 
 	if (!glue_serves(k, GLUE_Gatherv, 0)) {
@@ -122,12 +138,9 @@ int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	bytes = in_place ? k->out.counts[root] : glue_bytes(nsend, tsend);
-	glue_make_room(k);
-	return glue_started(k, "Gatherv",
-			    collnet_igatherv(k->team->team, k->in.bytes, bytes, k->out.bytes,
-					     k->out.counts, k->out.displs, (uint32_t)root, &o,
-					     &k->request));
+	k->bytes = in_place ? k->out.counts[root] : glue_bytes(nsend, tsend);
+	k->root = (uint32_t)root;
+	return glue_post(k, "Gatherv", gatherv);
 }
 
 int glue_scatterv(struct glue_call *k, const void *send, const int *counts, const int *displs,
@@ -136,10 +149,8 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 	const struct glue_blocks sent = {
 		(void *)send, (uint32_t)k->c->size, 0, tsend, counts, displs, NULL
 	};
-	struct collnet_coll_options o = glue_options(k);
 	const struct glue_blocks received = { recv, 1, nrecv, trecv, NULL, NULL, NULL };
 	const bool is_root = k->c->rank == root, in_place = is_root && recv == MPI_IN_PLACE;
-	size_t bytes;
 	int rc = MPI_SUCCESS;
 
 	if (!glue_serves(k, GLUE_Scatterv, 0)) {
@@ -156,10 +167,7 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
-	bytes = in_place ? k->in.counts[root] : glue_bytes(nrecv, trecv);
-	glue_make_room(k);
-	return glue_started(k, "Scatterv",
-			    collnet_iscatterv(k->team->team, k->in.bytes, k->in.counts,
-					      k->in.displs, k->out.bytes, bytes, (uint32_t)root, &o,
-					      &k->request));
+	k->bytes = in_place ? k->in.counts[root] : glue_bytes(nrecv, trecv);
+	k->root = (uint32_t)root;
+	return glue_post(k, "Scatterv", scatterv);
 }

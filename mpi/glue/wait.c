@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "mpi/glue/glue.h"
@@ -22,6 +23,10 @@
 
 /* Of a context; see COLLNET_OUTSTANDING_MAX. */
 #define ALL_OUTSTANDING_MAX 512
+
+/* Of those, non-blocking calls: the oldest of each team, and others. */
+#define OLDEST_MAX (ALL_OUTSTANDING_MAX - 64)
+#define OTHERS_MAX (ALL_OUTSTANDING_MAX / 2)
 
 /* Persistent operations, which count from their preparation to their end, leave room for others. */
 #define RESERVED_MAX (ALL_OUTSTANDING_MAX / 2)
@@ -34,6 +39,7 @@ struct collnet_coll_options glue_options(const struct glue_call *k)
 	o.timeout_ms =
 		COLLNET_TIMEOUT_NONE; /* an MPI program waits for as long as its peers live */
 	o.persistent = k->persistent;
+	o.user_op = k->reduction.op == COLLNET_USER ? &k->reduction.user : NULL;
 	return o;
 }
 
@@ -95,37 +101,87 @@ void glue_unreserve(void)
  * Operation n of a team starts when operation n - GLUE_OUTSTANDING is complete, so the ranks of a
  * node are less than COLLNET_OUTSTANDING_MAX operations apart: none completes before all of them
  * have called it. A persistent operation has a team to itself.
+ *
+ * MPI does not order the non-blocking calls of several communicators. If each rank used up what a
+ * context can have outstanding with others, they would wait for one another. So the oldest call of
+ * a team always finds room, up to OLDEST_MAX, before which the others leave some; and a blocking
+ * one finds some after these.
  */
-void glue_make_room(const struct glue_call *k)
+static bool has_room(const struct glue_call *k)
 {
 	const struct glue_team *t = k->team;
 
-	while (!k->persistent &&
-	       (t->pending[t->started % GLUE_OUTSTANDING] || outstanding >= ALL_OUTSTANDING_MAX)) {
-		k->c->mpi->progress(); /* completes others' calls */
-		sched_yield();
-	}
+	return !t->pending[t->started % GLUE_OUTSTANDING] &&
+	       outstanding < (!k->nonblocking	    ? ALL_OUTSTANDING_MAX
+			      : t->outstanding == 0 ? OLDEST_MAX
+						    : OTHERS_MAX);
 }
 
-int glue_started(struct glue_call *k, const char *what, int status)
+/* With this status of collnet's. */
+static int started(struct glue_call *k, int status)
 {
-	k->what = what;
-	if (status != COLLNET_OK && k->persistent) {
-		k->request = NULL;
-		glue_explain(k->c, k->comm, 1, collnet_error(k->team->context));
-		return MPI_ERR_OTHER;
-	}
 	if (status != COLLNET_OK) {
 		k->request = NULL;
 		return failure(k);
 	}
-	if (k->persistent) {
-		return MPI_SUCCESS;
-	}
-	k->pending = &k->team->pending[k->team->started++ % GLUE_OUTSTANDING];
+	k->pending = &k->team->pending[k->number % GLUE_OUTSTANDING];
 	*k->pending = true;
+	k->team->outstanding++;
 	outstanding++;
 	return MPI_SUCCESS;
+}
+
+/* Starts a call if that is its turn, and there is room. */
+static bool start(struct glue_call *k, int *rc)
+{
+	struct collnet_coll_options o = glue_options(k);
+	struct glue_team *t = k->team;
+
+	pthread_mutex_lock(&t->starting);
+	if (k->number == t->started && has_room(k)) {
+		k->waits = false;
+		*rc = started(k, k->start(k, &o));
+		t->started++;
+	}
+	pthread_mutex_unlock(&t->starting);
+	return !k->waits;
+}
+
+static int prepare(struct glue_call *k)
+{
+	struct collnet_coll_options o = glue_options(k);
+
+	if (k->start(k, &o) == COLLNET_OK) {
+		return MPI_SUCCESS;
+	}
+	k->request = NULL;
+	glue_explain(k->c, k->comm, 1, collnet_error(k->team->context));
+	return MPI_ERR_OTHER;
+}
+
+int glue_post(struct glue_call *k, const char *what, glue_start_function *function)
+{
+	int rc = MPI_SUCCESS;
+
+	k->what = what;
+	k->start = function;
+	if (k->persistent) {
+		return prepare(k);
+	}
+	pthread_mutex_lock(&k->team->starting);
+	k->number = k->team->called++;
+	pthread_mutex_unlock(&k->team->starting);
+	k->waits = true;
+	while (!start(k, &rc) && !k->nonblocking) {
+		k->c->mpi->progress(); /* completes others' calls, and starts those before */
+		sched_yield();
+	}
+	return rc;
+}
+
+bool glue_is_outstanding(const struct glue_call *k)
+{
+	return k->waits || k->request != NULL;
 }
 
 /* The operation has ended with this status of collnet's. */
@@ -134,6 +190,7 @@ static int ended(struct glue_call *k, int status)
 	if (!k->persistent) {
 		k->request = NULL;
 		*k->pending = false;
+		k->team->outstanding--;
 		outstanding--;
 	}
 	if (status != COLLNET_OK) {
@@ -146,6 +203,8 @@ static void release(struct glue_call *k)
 {
 	glue_packed_free(&k->in);
 	glue_packed_free(&k->out);
+	free(k->counts);
+	k->counts = NULL;
 }
 
 int glue_finish(struct glue_call *k, int rc)
@@ -169,12 +228,19 @@ int glue_finish(struct glue_call *k, int rc)
 
 bool glue_test(struct glue_call *k, int *rc)
 {
-	const int status = collnet_test(k->request);
+	int status;
 
-	if (status == COLLNET_INPROGRESS) {
+	*rc = MPI_SUCCESS;
+	if (k->waits && !start(k, rc)) {
 		return false;
 	}
-	*rc = ended(k, status);
+	if (*rc == MPI_SUCCESS) {
+		status = collnet_test(k->request);
+		if (status == COLLNET_INPROGRESS) {
+			return false;
+		}
+		*rc = ended(k, status);
+	}
 	if (!k->persistent) {
 		release(k);
 	}
@@ -183,16 +249,20 @@ bool glue_test(struct glue_call *k, int *rc)
 
 /* ---- persistent calls ------------------------------------------------------------------- */
 
+static int minimum(struct glue_call *k, const struct collnet_coll_options *o)
+{
+	const struct glue_reduction *r = &k->reduction;
+
+	return collnet_iallreduce(k->team->team, r->send, r->recv, r->count, COLLNET_INT64,
+				  COLLNET_MIN, o, &k->request);
+}
+
 int glue_min(const struct glue_call *k, int64_t *values, size_t n)
 {
 	struct glue_call min = { .c = k->c, .comm = k->comm, .team = k->c->team };
-	struct collnet_coll_options o = glue_options(&min);
-	int rc;
 
-	glue_make_room(&min);
-	rc = collnet_iallreduce(min.team->team, values, values, n, COLLNET_INT64, COLLNET_MIN, &o,
-				&min.request);
-	return glue_finish(&min, glue_started(&min, "Allreduce", rc));
+	min.reduction = (struct glue_reduction){ .send = values, .recv = values, .count = n };
+	return glue_finish(&min, glue_post(&min, "Allreduce", minimum));
 }
 
 void glue_unprepare(struct glue_call *k)

@@ -184,7 +184,7 @@ static int start(request_t *r, int rc, ompi_request_t **out)
 	}
 	*out = &r->super.super;
 	activate(r);
-	if (r->call.request == NULL) {
+	if (!glue_is_outstanding(&r->call)) {
 		return ompi_request_complete(*out, false); /* no bytes */
 	}
 	add(r);

@@ -87,6 +87,10 @@ lacks 'not served' out
 [ "$(grep -c ': a team of its own' out)" = 5 ] || { cat out; fail "not five teams of a communicator's own"; }
 has '^data_sent *[1-9]*[4-9][0-9][0-9] ' out
 echo "ok: non-blocking operations, $(grep '^data_sent' out | awk '{ print $2 }') frames"
+mpi "outstanding" --shape 3 -- ./with-collnet h0:1,h1:1,h2:1 3 ./cases outstanding
+has '^right: outstanding' out
+[ "$(grep -c ': a team of its own' out)" = 20 ] || { cat out; fail "not a team for each of 20 communicators"; }
+echo "ok: more non-blocking operations than collnet has at once, in any order"
 
 # Two, unless a rank makes a duplicate before another one has freed the last one.
 mpi "recurring communicators" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases recurring

@@ -366,8 +366,21 @@ static bool pull_in_order(struct cn_op *op, struct cn_tx *out)
 	while (op->next < s->n && passable(op, op->next)) {
 		op->next++;
 	}
-	return op->next < s->n && s->actions[op->next].kind == CN_ACT_SEND &&
-	       send_to(op, s->actions[op->next].peer, out);
+	if (op->next == s->n || s->actions[op->next].kind != CN_ACT_SEND) {
+		return false;
+	}
+	const uint32_t k = s->actions[op->next].peer;
+
+	if (!send_to(op, k, out)) {
+		return false;
+	}
+	for (uint32_t i = 0; op->streams[k].send == CN_NONE && i < op->ntargets; i++) {
+		if (op->targets[i] == k) {
+			drop_target(op, i);
+			break;
+		}
+	}
+	return true;
 }
 
 /* Whether frames of other operations, of any team, close the window of this one, so that none of

@@ -391,6 +391,39 @@ static void engine__one_frame_is_acknowledged_later(void **state)
 	engine_fixture_free(w);
 }
 
+/* The frame of a barrier beside a gather closes the small window of the gather, which has no frame
+ * left for it: neither requests an acknowledgement. The root calls last. */
+static void engine__what_has_no_frames_left_requests_nothing(void **state)
+{
+	struct engine_fixture *w = engine_fixture(16, "16", NULL);
+	const struct cn_coll_args gather = { .op = CN_OP_GATHER,
+					     .contention_aware = true,
+					     .window = COLLNET_WINDOW_AUTO,
+					     .bytes = 8,
+					     .deadline = CN_NEVER };
+	struct cn_coll_args barrier = gather;
+	uint64_t before;
+
+	(void)state;
+	barrier.op = CN_OP_BARRIER;
+	barrier.bytes = 0;
+	engine_join_all(w, 1, false, "job");
+	engine_collective(w, &barrier, SECOND);
+	before = engine_acks(w);
+	for (uint32_t r = w->ranks; r-- > 0;) {
+		assert_int_equal(engine_post(w, r, 0, &gather, NULL), COLLNET_OK);
+		assert_int_equal(engine_post(w, r, 1, &barrier, NULL), COLLNET_OK);
+		if (r == 1) {
+			engine_run(w, CN_US);
+			assert_int_equal(engine_acks(w), before);
+		}
+	}
+	engine_wait_all(w, 0, SECOND);
+	engine_wait_all(w, 1, SECOND);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 static void little_for_schedules(struct cn_engine_config *c)
 {
 	c->max_schedules =
@@ -491,6 +524,7 @@ int main(void)
 		cmocka_unit_test(engine__too_many_operations),
 		cmocka_unit_test(engine__quantum),
 		cmocka_unit_test(engine__one_frame_is_acknowledged_later),
+		cmocka_unit_test(engine__what_has_no_frames_left_requests_nothing),
 		cmocka_unit_test(engine__bounds_schedules),
 		cmocka_unit_test(engine__ranks_far_apart),
 	};

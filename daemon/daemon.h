@@ -128,6 +128,7 @@ struct cn_op_slot {
 	bool joins;
 	uint32_t parent; /* of the team that it joins; CN_MSG_TEAMS: none */
 	bool receives;
+	bool buffered; /* the client does not wait for it */
 	struct cn_mapping *send, *recv, *scratch;
 	struct cn_block *blocks; /* of a vector operation; NULL: none */
 	struct cn_received received;
@@ -343,7 +344,7 @@ bool cn_rings_poll(struct cn_daemon *d);
 bool cn_rings_sleep(struct cn_daemon *d);
 void cn_rings_awake(struct cn_daemon *d);
 /* A DONE, into the client's ring, or onto the socket of a client without rings. Never blocks. */
-void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m);
+void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m, bool urgent);
 /* Likewise a COMBINE. */
 void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m);
 /* The client's team with this number is ready; its parent's number, or CN_MSG_TEAMS. */

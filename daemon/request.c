@@ -48,6 +48,8 @@ static void op_done(struct cn_done *done, int status, const char *text)
 		.status = status,
 	};
 
+	const bool urgent = !op->buffered || status != COLLNET_OK;
+
 	if (op->receives && (status == COLLNET_OK || status == COLLNET_ETRUNC)) {
 		memcpy(m.from_node, op->received.from.node, sizeof(m.from_node));
 		m.from_endpoint = op->received.from.endpoint;
@@ -64,7 +66,7 @@ static void op_done(struct cn_done *done, int status, const char *text)
 	if (op->joins && status == COLLNET_OK && c->teams[op->team] != NULL) {
 		cn_client_joined(c, m.head.tag, op->team, op->parent);
 	} else {
-		cn_client_complete(c, &m);
+		cn_client_complete(c, &m, urgent);
 	}
 }
 
@@ -77,7 +79,7 @@ static void refuse(struct cn_client *c, uint32_t tag, const struct cn_err *err)
 	};
 
 	memcpy(m.text, err->text, sizeof(m.text));
-	cn_client_complete(c, &m);
+	cn_client_complete(c, &m, true);
 }
 
 /* A free slot, initialised; NULL: the client is marked for close, or was sent the reason. */
@@ -355,6 +357,7 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		op_free(op);
 		return violation(c, "buffer outside its regions");
 	}
+	op->buffered = m->buffered != 0;
 	if (m->persistent != 0) {
 		return prepare(op, m->team, member, &a);
 	}

@@ -163,8 +163,9 @@ static void wake(struct cn_client *c)
 	}
 }
 
-/* `len` bytes of a message of `size` bytes; the rest is zero. */
-static void put(struct cn_client *c, const void *m, size_t len, size_t size)
+/* `len` bytes of a message of `size` bytes; the rest is zero. What is not urgent wakes nobody who
+ * waits for something else: a rank that went on in its next operation. */
+static void put(struct cn_client *c, const void *m, size_t len, size_t size, bool urgent)
 {
 	if (c->completions.shared == NULL) {
 		cn_client_send(c, m, size);
@@ -175,7 +176,9 @@ static void put(struct cn_client *c, const void *m, size_t len, size_t size)
 	}
 	switch (cn_shm_ring_put(&c->completions, m, len)) {
 	case CN_SHM_RING_OK:
-		wake(c);
+		if (urgent || cn_shm_ring_wants_all(&c->completions)) {
+			wake(c);
+		}
 		return;
 	case CN_SHM_RING_NONE:
 		cn_client_mark(c, "it does not take its completions");
@@ -186,15 +189,15 @@ static void put(struct cn_client *c, const void *m, size_t len, size_t size)
 	}
 }
 
-void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m)
+void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m, bool urgent)
 {
 	put(c, m, m->status == COLLNET_OK ? offsetof(struct cn_msg_done, text) + 1 : sizeof(*m),
-	    sizeof(*m));
+	    sizeof(*m), urgent);
 }
 
 void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m)
 {
-	put(c, m, sizeof(*m), sizeof(*m));
+	put(c, m, sizeof(*m), sizeof(*m), true);
 }
 
 void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t parent)
@@ -213,5 +216,5 @@ void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t
 		m.mapped = m.ranks;
 	}
 	put(c, &m, offsetof(struct cn_msg_joined, in_parent) + m.mapped * sizeof(*m.in_parent),
-	    sizeof(m));
+	    sizeof(m), true);
 }

@@ -157,8 +157,9 @@ struct collnet {
 	char node[COLLNET_NAME_MAX + 1];
 	char *algorithms; /* COLLNET_ALGORITHM when it was opened; NULL: none */
 	uint32_t timeout_ms;
-	uint32_t messages; /* endpoint requests in use */
-	uint64_t ended;	   /* requests that have ended so far: a wait looks again when it moves */
+	uint32_t messages;	  /* endpoint requests in use */
+	uint32_t awaits_buffered; /* waits for the end of requests that are buffered */
+	uint64_t ended; /* requests that have ended so far: a wait looks again when it moves */
 	uint64_t piece_bytes;
 	struct collnet_team *teams[CN_MSG_TEAMS];
 	struct collnet_endpoint *endpoints[CN_MSG_ENDPOINTS];
@@ -345,10 +346,12 @@ void cn_request_free_memory(struct collnet_request *r);
 /*
  * By backends, of an operation of a team that writes nothing, when what it reads has been copied:
  * its caller may go on, as after a buffered send of MPI. It ends by cn_request_done() all the same,
- * and the error of an end that its caller does not see is that of the team's next call. Does
- * nothing where many have not ended, so that a caller is never far ahead.
+ * and the error of an end that its caller does not see is that of the team's next call.
  */
 void cn_request_buffered(struct collnet_request *r);
+/* Whether another one may be: not where many have not ended, so that a caller is never far ahead.
+ */
+bool cn_request_can_be_buffered(const struct collnet_team *t);
 /* Posted, and not ended by the backend. */
 bool cn_request_is_posted(const struct collnet_request *r);
 /* By backends: the request has ended. */

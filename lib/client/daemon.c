@@ -212,10 +212,16 @@ static struct cn_memory memory_at(const struct cn_daemon_side *d, const struct c
 static bool can_be_buffered(const struct collnet_request *r, const struct cn_coll_args *a,
 			    const struct cn_staging *m)
 {
-	return cn_op_has_root(a->op) && m->in_len > 0 && m->in_len <= BUFFERED_BYTES &&
-	       m->out_len == 0 && !r->persistent &&
-	       (!cn_op_reduces(a->op) ||
-		cn_op_is_combined_by_daemon(a->op, a->bytes, r->reduction.call.combine == NULL));
+	if (!cn_op_has_root(a->op) || m->in_len == 0 || m->in_len > BUFFERED_BYTES ||
+	    m->out_len > 0 || r->persistent ||
+	    (cn_op_reduces(a->op) &&
+	     !cn_op_is_combined_by_daemon(a->op, a->bytes, r->reduction.call.combine == NULL))) {
+		return false;
+	}
+	if (!cn_request_can_be_buffered(r->team)) {
+		cn_rings_completions(r->c); /* some may have ended */
+	}
+	return cn_request_can_be_buffered(r->team);
 }
 
 static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
@@ -256,6 +262,7 @@ static int daemon_coll(struct collnet_team *t, struct collnet_request *r,
 	const bool buffered = can_be_buffered(r, a, &mem);
 	int rc;
 
+	m.buffered = buffered;
 	mem.copy_in = swaps || buffered;
 	rc = cn_staging_place(r, &mem, err);
 	if (rc != COLLNET_OK) {

@@ -164,11 +164,14 @@ int cn_request_restart(struct collnet_request *r, struct cn_err *err)
 
 void cn_request_buffered(struct collnet_request *r)
 {
-	if (r->team->buffered < BUFFERED_MAX) {
-		cn_request_done(r, COLLNET_OK, "");
-		r->buffered = true;
-		r->team->buffered++;
-	}
+	cn_request_done(r, COLLNET_OK, "");
+	r->buffered = true;
+	r->team->buffered++;
+}
+
+bool cn_request_can_be_buffered(const struct collnet_team *t)
+{
+	return t->buffered < BUFFERED_MAX;
 }
 
 bool cn_request_is_posted(const struct collnet_request *r)

@@ -174,6 +174,7 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 	const uint64_t ended = c->ended;
 	const cn_time began = cn_now();
 	cn_time now = began;
+	uint32_t all, futex;
 	bool message;
 
 	/* Another thread can take our completions while this one yields or sleeps. */
@@ -184,17 +185,19 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 			}
 			return;
 		}
+		all = c->awaits_buffered > 0 ? CN_SHM_RING_FOR_ALL : 0;
+		futex = CN_SHM_RING_ON_FUTEX | all;
 		if (polls(d, now)) {
 			cn_yield(c);
 		} else if (!cn_socket_probe(c, now)) {
 			return;
 		} else if (now - began < FUTEX_FOR) {
-			if (cn_shm_ring_sleep(&d->completions, CN_SHM_RING_ON_FUTEX)) {
-				cn_sleep_on(c, &d->completions.shared->asleep, CN_SHM_RING_ON_FUTEX,
+			if (cn_shm_ring_sleep(&d->completions, futex)) {
+				cn_sleep_on(c, &d->completions.shared->asleep, futex,
 					    cn_min_time(until, began + FUTEX_FOR) - now);
 			}
 			cn_shm_ring_awake(&d->completions);
-		} else if (cn_shm_ring_sleep(&d->completions, CN_SHM_RING_ON_MESSAGE)) {
+		} else if (cn_shm_ring_sleep(&d->completions, CN_SHM_RING_ON_MESSAGE | all)) {
 			message = cn_socket_sleep(c, until);
 			cn_shm_ring_awake(&d->completions);
 			if (message && !cn_socket_look(c, now)) {

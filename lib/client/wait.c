@@ -72,8 +72,14 @@ static bool is_over(const struct set *s)
 /* Until the set is over, or until then (0: only looks). */
 static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 {
+	const bool buffered = s->buffered != NULL || s->full != NULL;
+
 	if (is_over(s)) {
 		return true;
+	}
+	if (buffered) {
+		c->awaits_buffered++;
+		cn_wake(c); /* a thread that sleeps for what is urgent must announce that */
 	}
 	if (until == 0 || c->polling) {
 		c->backend->progress(c, 0); /* what was posted moves at once */
@@ -90,6 +96,7 @@ static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 		c->polling = false;
 		cn_call_waiting(c);
 	}
+	c->awaits_buffered -= buffered;
 	return is_over(s);
 }
 

@@ -144,7 +144,7 @@ static const char *check_coll(const union cn_msg *m)
 	if (c->permutation > CN_PERM_EDGE_COLOUR || c->contention_aware > 1) {
 		return "permutation";
 	}
-	if (c->root >= COLLNET_RANKS_MAX || c->persistent > 1) {
+	if (c->root >= COLLNET_RANKS_MAX || c->persistent > 1 || c->buffered > 1) {
 		return "root";
 	}
 	if (c->window > 65535 && c->window != COLLNET_WINDOW_OFF) {

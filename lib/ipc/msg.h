@@ -70,7 +70,7 @@
 #include "sched/sched.h"
 
 #define CN_MSG_MAGIC   0x6e6c6f63u /* first field of a HELLO */
-#define CN_MSG_VERSION 18u
+#define CN_MSG_VERSION 19u
 #define CN_MSG_SOCKET  "/run/collnet/collnetd.sock"
 
 /* Bounds per client. */
@@ -233,8 +233,9 @@ struct cn_msg_coll {
 	uint32_t element; /* the last fields but the places: reductions, as in struct cn_plan */
 	uint16_t function;
 	uint16_t ordered;    /* 0, 1 */
-	uint32_t persistent; /* 0, 1: DONE means that it is prepared; the tag is taken until RELEASE
+	uint16_t persistent; /* 0, 1: DONE means that it is prepared; the tag is taken until RELEASE
 			      */
+	uint16_t buffered;   /* 0, 1: its caller does not wait for DONE, which is not urgent */
 	uint64_t bytes;	     /* of one block */
 	struct cn_msg_place send, recv, blocks, scratch;
 };

@@ -39,7 +39,15 @@ uint32_t cn_shm_ring_wake(struct cn_shm_ring *r)
 	if (__atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED) == CN_SHM_RING_AWAKE) {
 		return CN_SHM_RING_AWAKE;
 	}
-	return __atomic_exchange_n(&r->shared->asleep, CN_SHM_RING_AWAKE, __ATOMIC_RELAXED);
+	return __atomic_exchange_n(&r->shared->asleep, CN_SHM_RING_AWAKE, __ATOMIC_RELAXED) &
+	       ~(uint32_t)CN_SHM_RING_FOR_ALL;
+}
+
+bool cn_shm_ring_wants_all(const struct cn_shm_ring *r)
+{
+	/* The message is visible before this looks at `asleep`. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return (__atomic_load_n(&r->shared->asleep, __ATOMIC_RELAXED) & CN_SHM_RING_FOR_ALL) != 0;
 }
 
 bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor)
@@ -71,7 +79,7 @@ void cn_shm_ring_set_processor(struct cn_shm_ring *r, int processor)
 			 __ATOMIC_RELAXED);
 }
 
-bool cn_shm_ring_sleep(struct cn_shm_ring *r, enum cn_shm_ring_sleep on)
+bool cn_shm_ring_sleep(struct cn_shm_ring *r, uint32_t on)
 {
 	__atomic_store_n(&r->shared->asleep, on, __ATOMIC_RELAXED);
 	/* `asleep` is visible before this looks for a message. */

@@ -41,6 +41,7 @@ enum cn_shm_ring_sleep {
 	CN_SHM_RING_AWAKE = 0,
 	CN_SHM_RING_ON_MESSAGE = 1, /* that comes by another way */
 	CN_SHM_RING_ON_FUTEX = 2,   /* on `asleep` itself, until it changes */
+	CN_SHM_RING_FOR_ALL = 4,    /* besides: what is not urgent wakes it, too */
 };
 
 enum cn_shm_ring_status {
@@ -71,6 +72,9 @@ enum cn_shm_ring_status cn_shm_ring_put(struct cn_shm_ring *r, const void *m, si
 /* Producer, after a message was put in: once, on what the consumer sleeps that must be woken. A
  * consumer that is not trusted may have written any number. */
 uint32_t cn_shm_ring_wake(struct cn_shm_ring *r);
+/* Producer, after a message was put in that is not urgent: whether to wake the consumer for it. One
+ * that sleeps for others finds it when it is woken for them. */
+bool cn_shm_ring_wants_all(const struct cn_shm_ring *r);
 /* Producer: whether the consumer runs on this processor (-1: not known), by what it said last. */
 bool cn_shm_ring_shares_processor(const struct cn_shm_ring *r, int processor);
 
@@ -84,7 +88,7 @@ void cn_shm_ring_set_processor(struct cn_shm_ring *r, int processor);
  * Consumer: announces that it sleeps. False: there is a message, or the ring is broken, and it must
  * not sleep.
  */
-bool cn_shm_ring_sleep(struct cn_shm_ring *r, enum cn_shm_ring_sleep on);
+bool cn_shm_ring_sleep(struct cn_shm_ring *r, uint32_t on);
 /* Consumer: it need not be woken any more. */
 void cn_shm_ring_awake(struct cn_shm_ring *r);
 

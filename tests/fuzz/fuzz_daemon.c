@@ -177,6 +177,7 @@ static void build(struct fixture *w, int i, union cn_msg *m)
 		m->coll.permutation = byte(w) % 4u;
 		m->coll.contention_aware = 1;
 		m->coll.persistent = op / 32 % 2;
+		m->coll.buffered = op / 64 % 2;
 		m->coll.timeout_ms = 1 + byte(w);
 		m->coll.send = place(w);
 		m->coll.recv = place(w);

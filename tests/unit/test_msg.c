@@ -235,6 +235,8 @@ static void check__coll_within_bounds(void **state)
 	VERDICT(CN_MSG_COLL, coll.root, COLLNET_RANKS_MAX, false);
 	VERDICT(CN_MSG_COLL, coll.persistent, 1, true);
 	VERDICT(CN_MSG_COLL, coll.persistent, 2, false);
+	VERDICT(CN_MSG_COLL, coll.buffered, 1, true);
+	VERDICT(CN_MSG_COLL, coll.buffered, 2, false);
 	VERDICT(CN_MSG_START, start.head.tag, CN_MSG_REQUESTS, false);
 	VERDICT(CN_MSG_START, start.timeout_ms, 0, false);
 	VERDICT(CN_MSG_START, start.zero, 1, false);

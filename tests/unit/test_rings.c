@@ -270,6 +270,26 @@ static void sleep__futex(void **state)
 	alarm(0);
 }
 
+/* The end of an operation whose caller went on wakes him only if he waits for such ends. */
+static void sleep__what_is_not_urgent_wakes_nobody(void **state)
+{
+	const struct cn_msg_done done = { .head = { .type = CN_MSG_DONE, .tag = 1 } };
+
+	(void)state;
+	assert_true(cn_shm_ring_sleep(&a.completions, CN_SHM_RING_ON_MESSAGE));
+	cn_client_complete(a.client, &done, false);
+	assert_int_equal(hear(&a, NULL), 0);
+	cn_client_complete(a.client, &done, true);
+	assert_int_equal(hear(&a, NULL), CN_MSG_EVENT);
+	expect_done(&a, 1, COLLNET_OK);
+	expect_done(&a, 1, COLLNET_OK);
+	assert_true(cn_shm_ring_sleep(&a.completions,
+				      CN_SHM_RING_ON_MESSAGE | CN_SHM_RING_FOR_ALL));
+	cn_client_complete(a.client, &done, false);
+	assert_int_equal(hear(&a, NULL), CN_MSG_EVENT);
+	expect_done(&a, 1, COLLNET_OK);
+}
+
 /* A ring that nobody uses is polled no more, until there is a doorbell. */
 static void poll__forgets_idle_clients(void **state)
 {
@@ -492,6 +512,7 @@ int main(void)
 		CASE(readable__serves_the_ring_first),
 		CASE(sleep__doorbell_and_event),
 		CASE(sleep__futex),
+		CASE(sleep__what_is_not_urgent_wakes_nobody),
 		CASE(poll__forgets_idle_clients),
 		CASE(hostile__counter_of_requests),
 		CASE(hostile__counter_of_completions),

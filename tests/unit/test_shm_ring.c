@@ -168,6 +168,18 @@ static void sleep__is_refused_while_there_is_a_message(void **state)
 	assert_false(cn_shm_ring_wake(&producer));
 }
 
+static void wants_all__only_of_one_that_sleeps_for_all(void **state)
+{
+	(void)state;
+	assert_false(cn_shm_ring_wants_all(&producer));
+	assert_true(cn_shm_ring_sleep(&consumer, CN_SHM_RING_ON_MESSAGE));
+	assert_false(cn_shm_ring_wants_all(&producer));
+	assert_true(cn_shm_ring_sleep(&consumer, CN_SHM_RING_ON_FUTEX | CN_SHM_RING_FOR_ALL));
+	assert_true(cn_shm_ring_wants_all(&producer));
+	assert_int_equal(cn_shm_ring_wake(&producer), CN_SHM_RING_ON_FUTEX);
+	assert_false(cn_shm_ring_wants_all(&producer));
+}
+
 static void processor__is_the_consumers(void **state)
 {
 	(void)state;
@@ -246,6 +258,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(processor__is_the_consumers, setup, teardown),
 		cmocka_unit_test_setup_teardown(counters__hostile, setup, teardown),
 		cmocka_unit_test_setup_teardown(sleep__is_refused_while_there_is_a_message, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(wants_all__only_of_one_that_sleeps_for_all, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(sleep__no_wake_up_is_lost, setup, teardown),
 	};

@@ -53,8 +53,10 @@ struct cn_cut {
 struct cn_streams {
 	uint32_t send, recv; /* current action; CN_NONE: all done */
 	struct cn_cut out, in;
-	bool expected; /* cn_peer_expect() is in force */
-	bool begun;    /* a frame was sent */
+	bool expected;	  /* cn_peer_expect() is in force */
+	uint32_t sent;	  /* frames */
+	cn_time begun;	  /* sent > 0: when the first one was */
+	uint32_t carried; /* frames in cables, as measured */
 };
 
 struct cn_post {
@@ -86,6 +88,7 @@ struct cn_op {
 	uint32_t window;
 	bool automatic;	      /* the window changes as it runs */
 	cn_time begun;	      /* when it asked for its first frame; 0: not yet */
+	cn_time pulled;	      /* when it was asked for a frame last */
 	cn_time opens_at;     /* when the window is larger without a frame that comes */
 	uint32_t pair_window; /* frames in flight to one node */
 	uint32_t before; /* the exchange of blocks of any size before this one, from 1; 0: none */

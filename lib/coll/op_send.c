@@ -289,7 +289,7 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	out->token = &op->source;
 	cn_unexpected_limit_sent(&op->team->nodes[k].unexpected, op->seq);
 	room = cn_op_port_has_room(op, k);
-	s->begun = true;
+	s->begun = s->sent++ == 0 ? op->pulled : s->begun;
 	i = advance(op, s, n);
 	s->out.left -= n;
 	if (s->send == CN_NONE) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The window of an operation: what was asked for, else the team's by the algorithm's rule
- * (team_ready.c). That one is what ports hold. What is in cables comes on top, and losses take from
- * it, so it changes as the operation runs. An exchange that is so short that ports hold all of its
- * frames, sent at once, has a window for that.
+ * (team_ready.c). That one is what ports hold. What is in cables comes on top, by the links' rates
+ * or as measured, and losses take from it, so it changes as the operation runs. An exchange that is
+ * so short that ports hold all of its frames, sent at once, has a window for that.
  */
 #include "coll/engine_state.h"
 #include "coll/op.h"
@@ -95,8 +95,35 @@ static uint32_t next_node(const struct cn_op *op)
 		       : UINT32_MAX;
 }
 
+/*
+ * Frames in cables on the way to node k (UINT32_MAX: several) where the links' rates are not known:
+ * as many as it has acknowledged in this time, once that is a whole window, less one on each link,
+ * which is in the port before it. The most that was seen counts: a window that comes and goes by a
+ * few frames would be a bad clock.
+ */
+static uint32_t measured(struct cn_op *op, uint32_t k, cn_time rtt)
+{
+	const struct cn_team *t = op->team;
+	struct cn_streams *s = k != UINT32_MAX ? &op->streams[k] : NULL;
+	uint32_t in_flight, acked;
+	uint64_t frames;
+
+	if (s == NULL || t->nodes[k].peer == NULL || t->path_links == 0) {
+		return 0;
+	}
+	in_flight = cn_peer_in_flight(t->nodes[k].peer);
+	acked = s->sent > in_flight ? s->sent - in_flight : 0;
+	if (acked >= t->window[op->algorithm->window] && op->pulled > s->begun) {
+		frames = acked * rtt / (op->pulled - s->begun);
+		if (frames > s->carried + t->path_links) {
+			s->carried = (uint32_t)(frames - t->path_links);
+		}
+	}
+	return s->carried;
+}
+
 /* Frames on the way to the next node that are in cables, and not in ports. */
-static uint32_t in_cables(const struct cn_op *op)
+static uint32_t in_cables(struct cn_op *op)
 {
 	const struct cn_team *t = op->team;
 	const uint32_t k = next_node(op);
@@ -105,7 +132,8 @@ static uint32_t in_cables(const struct cn_op *op)
 	const cn_time rtt = p != NULL ? cn_team_in_cables(t, cn_peer_least_rtt(cn_engine_peer_of(p)
 										       ->peer))
 				      : t->rtt;
-	const uint64_t frames = rtt * t->frames_per_ms / CN_MS;
+	const uint64_t frames = t->frames_per_ms > 0 ? rtt * t->frames_per_ms / CN_MS
+						     : measured(op, k, rtt);
 
 	switch (op->algorithm->window) {
 	case CN_WINDOW_LINK:
@@ -218,9 +246,8 @@ void cn_op_window_begin(struct cn_op *op)
 	op->source.adaptive = automatic && op->algorithm->window == CN_WINDOW_EXCHANGE ? t->adaptive
 										       : NULL;
 	/* losses of what goes at once give the next one another window */
-	op->automatic = !at_once &&
-			(op->source.adaptive != NULL ||
-			 (automatic && t->frames_per_ms > 0 && op->window != COLLNET_WINDOW_OFF));
+	op->automatic = !at_once && (op->source.adaptive != NULL ||
+				     (automatic && op->window != COLLNET_WINDOW_OFF));
 }
 
 /*
@@ -258,11 +285,13 @@ bool cn_op_port_has_room(const struct cn_op *op, uint32_t k)
 {
 	const uint32_t last = op->team->nodes[k].has_room;
 
-	return last != 0 && (last == op->seq + 1 || (last == op->before && !op->streams[k].begun));
+	return last != 0 &&
+	       (last == op->seq + 1 || (last == op->before && op->streams[k].sent == 0));
 }
 
 void cn_op_window_update(struct cn_op *op, cn_time now)
 {
+	op->pulled = now;
 	if (op->automatic) {
 		op->window = window_now(op, now);
 		if (op->algorithm->window == CN_WINDOW_FAN_IN) {

@@ -96,9 +96,10 @@ struct cn_team {
 	uint32_t senders;	   /* at a time, that window[CN_WINDOW_FAN_IN] is for */
 	uint32_t frames_per_ms;	   /* of the slowest link; 0: not known, or the windows are fixed */
 	uint32_t exchanged_per_ms; /* full frames of a node in an exchange; 0: likewise */
-	cn_time serialisation;	   /* of a full frame on the longest path, where it is in ports */
-	cn_time rtt;		   /* the mean, as far as it is in cables; 0: not known */
-	cn_time rtt_short;	   /* the mean, of short frames */
+	uint32_t path_links;   /* there and back on the longest path; 0: the windows are fixed */
+	cn_time serialisation; /* of a full frame on it, where it is in ports; 0: not known */
+	cn_time rtt;	       /* the mean, as far as it is in cables; 0: not known */
+	cn_time rtt_short;     /* the mean, of short frames */
 	struct cn_adaptive_window known;     /* window[CN_WINDOW_EXCHANGE], less after losses */
 	struct cn_adaptive_window *adaptive; /* that, or the engine's; NULL: it is fixed */
 	struct cn_selected { /* algorithms that were selected, by a hash of what they are for */

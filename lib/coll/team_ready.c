@@ -180,8 +180,9 @@ static void automatic_windows(struct cn_team *t, const struct cn_topo *topo, con
 	t->few = w <= t->engine->window ? cn_topo_few(topo, hosts, n) : 0;
 	t->frames_per_ms = cn_topo_transit(topo, hosts, n, false, CN_MS, mtu);
 	t->exchanged_per_ms = cn_topo_transit(topo, hosts, n, true, CN_MS, mtu);
+	t->path_links = longest_path(topo, hosts, n);
 	if (t->frames_per_ms > 0) {
-		t->serialisation = longest_path(topo, hosts, n) * CN_MS / t->frames_per_ms;
+		t->serialisation = t->path_links * CN_MS / t->frames_per_ms;
 	}
 	mean_round_trips(t, peers, n - 1);
 	if (t->window[CN_WINDOW_EXCHANGE] != COLLNET_WINDOW_OFF) {

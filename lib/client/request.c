@@ -164,6 +164,9 @@ int cn_request_restart(struct collnet_request *r, struct cn_err *err)
 
 void cn_request_buffered(struct collnet_request *r)
 {
+	if (!cn_request_is_posted(r)) {
+		return; /* the context is gone since it was begun: nothing will end it again */
+	}
 	cn_request_done(r, COLLNET_OK, "");
 	r->buffered = true;
 	r->team->buffered++;

@@ -129,6 +129,20 @@ static void cn_request_buffered__its_error_is_of_the_next_call(void **state)
 	post();
 }
 
+/* The daemon is gone, as the completions that were taken on the way have shown. */
+static void cn_request_buffered__not_after_its_end(void **state)
+{
+	struct collnet_request *r = post();
+
+	(void)state;
+	cn_request_done(r, COLLNET_EDAEMON, "gone");
+	cn_request_buffered(r);
+	assert_int_equal(team.buffered, 0);
+	assert_int_equal(cn_request_finish(r), COLLNET_EDAEMON);
+	assert_int_equal(r->state, CN_REQUEST_FREE);
+	assert_int_equal(team.outstanding, 0);
+}
+
 static void cn_request_buffered__is_bounded(void **state)
 {
 	(void)state;
@@ -233,6 +247,7 @@ int main(void)
 		TEST(cn_request_buffered__is_free_after_its_end),
 		TEST(cn_request_buffered__ends_before_it_is_collected),
 		TEST(cn_request_buffered__its_error_is_of_the_next_call),
+		TEST(cn_request_buffered__not_after_its_end),
 		TEST(cn_request_buffered__is_bounded),
 		TEST(cn_request_get__waits_for_what_its_caller_does_not_know),
 		TEST(cn_request_get__waits_for_a_place_in_the_table),

@@ -103,6 +103,56 @@ static void freed_handles(void)
 	}
 }
 
+static void ignore(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	(void)in;
+	(void)inout;
+	(void)n;
+	(void)type;
+}
+
+static long resident_pages(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages = 0;
+
+	if (f == NULL || fscanf(f, "%*d %ld", &pages) != 1) {
+		wrong("statm");
+	}
+	fclose(f);
+	return pages;
+}
+
+/* Operations that move nothing keep no memory. */
+static void of_no_bytes(MPI_Comm comm)
+{
+	int *counts = malloc((size_t)size * sizeof(*counts)), in = 0, out = 0;
+	long before = 0;
+	MPI_Request request;
+	MPI_Datatype type;
+	MPI_Op op;
+
+	MPI_Type_contiguous(0, MPI_INT, &type);
+	MPI_Type_commit(&type);
+	MPI_Op_create(ignore, 1, &op);
+	for (int i = 0; i < size; i++) {
+		counts[i] = i + 1;
+	}
+	for (int i = 0; i < 100000; i++) {
+		if (i == 1000) {
+			before = resident_pages();
+		}
+		MPI_Ireduce_scatter(&in, &out, counts, type, op, comm, &request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+	}
+	if (resident_pages() > before + 256) {
+		wrong("memory of operations without bytes");
+	}
+	MPI_Op_free(&op);
+	MPI_Type_free(&type);
+	free(counts);
+}
+
 /* Duplicates of duplicates, which Open MPI makes by non-blocking calls on the one before. */
 static void duplicates(void)
 {
@@ -138,6 +188,7 @@ static void nonblocking(void)
 	for (int i = 0; i < 3; i++) {
 		freed_handles();
 	}
+	of_no_bytes(comms[0]);
 	memset(send, rank + 1, (size_t)size * BLOCK);
 	MPI_Ialltoall(send, BLOCK, MPI_CHAR, recv, BLOCK, MPI_CHAR, comms[0], &request);
 	while (!done) {

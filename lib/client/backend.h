@@ -158,6 +158,7 @@ struct collnet {
 	char *algorithms; /* COLLNET_ALGORITHM when it was opened; NULL: none */
 	uint32_t timeout_ms;
 	uint32_t messages;	  /* endpoint requests in use */
+	uint32_t buffered;	  /* requests that are */
 	uint32_t awaits_buffered; /* waits for the end of requests that are buffered */
 	uint64_t ended; /* requests that have ended so far: a wait looks again when it moves */
 	uint64_t piece_bytes;

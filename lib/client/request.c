@@ -28,6 +28,10 @@ int cn_settle_timeout(const struct collnet *c, uint32_t *timeout_ms, struct cn_e
  */
 #define BUFFERED_MAX 8u
 
+/* And of all teams: few of a context's, for a caller does not know that these are in use, and would
+ * wait for one where it counts on a free one (mpi/glue/wait.c). */
+#define BUFFERED_ALL_MAX 32u
+
 /* Whether one more may be posted on the team. */
 static int check_team(struct collnet_team *t, struct cn_err *err)
 {
@@ -170,11 +174,12 @@ void cn_request_buffered(struct collnet_request *r)
 	cn_request_done(r, COLLNET_OK, "");
 	r->buffered = true;
 	r->team->buffered++;
+	r->c->buffered++;
 }
 
 bool cn_request_can_be_buffered(const struct collnet_team *t)
 {
-	return t->buffered < BUFFERED_MAX;
+	return t->buffered < BUFFERED_MAX && t->c->buffered < BUFFERED_ALL_MAX;
 }
 
 bool cn_request_is_posted(const struct collnet_request *r)
@@ -189,6 +194,7 @@ static void end_buffered(struct collnet_request *r, int status, const char *text
 
 	r->buffered = false;
 	r->team->buffered--;
+	r->c->buffered--;
 	if (status != COLLNET_OK && delayed->code == COLLNET_OK) {
 		cn_fail(delayed, status, "%s", text);
 	}

@@ -8,6 +8,7 @@
  *   communicators  communicators of all kinds
  *   nonblocking    many operations at once, in another order on the communicators of each rank,
  *                  whose communicator, type and operation are freed before they are complete
+ *   ahead          broadcasts of a root that does not wait, on many communicators
  *   outstanding    more non-blocking operations than collnet has at once, on many communicators, in
  *                  another order on each rank
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
@@ -390,6 +391,7 @@ int main(int argc, char **argv)
 		{ "communicators", communicators },
 		{ "nonblocking", nonblocking },
 		{ "outstanding", outstanding },
+		{ "ahead", ahead },
 		{ "repetition", repetition },
 		{ "reductions", reductions },
 		{ "persistent-choice", persistent_choice },

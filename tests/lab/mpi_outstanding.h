@@ -243,3 +243,47 @@ static void outstanding(void)
 		MPI_Comm_free(&comms[i]);
 	}
 }
+
+/*
+ * The root of broadcasts is ahead of the others as far as it can be, on many communicators: they
+ * begin with a message that it sends after all of its calls.
+ */
+static void ahead(void)
+{
+	enum { COMMS = 36 };
+	static int got[COMMS][OUTSTANDING][SMALL];
+	static MPI_Request requests[COMMS][OUTSTANDING];
+	MPI_Comm comms[COMMS];
+	int flag, go = 0;
+
+	for (int i = 0; i < COMMS; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+		MPI_Iallreduce(got[i][0], got[i][1], SMALL, MPI_INT, MPI_SUM, comms[i],
+			       &requests[i][0]); /* asks for a team */
+		MPI_Wait(&requests[i][0], MPI_STATUS_IGNORE);
+		check_sum(comms[i], "a communicator");
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank != 0) {
+		MPI_Recv(&go, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	for (int i = 0; i < COMMS; i++) {
+		for (int n = 0; n < OUTSTANDING; n++) {
+			got[i][n][SMALL - 1] = rank == 0 ? i + n : -1;
+			MPI_Ibcast(got[i][n], SMALL, MPI_INT, 0, comms[i], &requests[i][n]);
+			MPI_Iprobe(MPI_ANY_SOURCE, 8, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+		}
+	}
+	for (int i = 1; i < size && rank == 0; i++) {
+		MPI_Send(&go, 1, MPI_INT, i, 7, MPI_COMM_WORLD);
+	}
+	MPI_Waitall(COMMS * OUTSTANDING, requests[0], MPI_STATUSES_IGNORE);
+	for (int i = 0; i < COMMS; i++) {
+		for (int n = 0; n < OUTSTANDING; n++) {
+			if (got[i][n][SMALL - 1] != i + n) {
+				wrong("a broadcast of a root that is ahead");
+			}
+		}
+		MPI_Comm_free(&comms[i]);
+	}
+}

@@ -90,6 +90,8 @@ echo "ok: non-blocking operations, $(grep '^data_sent' out | awk '{ print $2 }')
 mpi "outstanding" --shape 3 -- ./with-collnet h0:1,h1:1,h2:1 3 ./cases outstanding
 has '^right: outstanding' out
 [ "$(grep -c ': a team of its own' out)" = 20 ] || { cat out; fail "not a team for each of 20 communicators"; }
+mpi "a root that is ahead" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases ahead
+has '^right: ahead' out
 echo "ok: more non-blocking operations than collnet has at once, in any order"
 
 # Two, unless a rank makes a duplicate before another one has freed the last one.

@@ -153,6 +153,24 @@ static void cn_request_buffered__is_bounded(void **state)
 	assert_false(cn_request_can_be_buffered(&team));
 }
 
+static void cn_request_buffered__leaves_room_for_other_teams(void **state)
+{
+	struct collnet_team others[5] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 32; i++) {
+		struct collnet_team *t = &others[i / 8];
+
+		t->c = c;
+		assert_true(cn_request_can_be_buffered(t));
+		cn_request_buffered(cn_request_get(c, t, NULL, 1000, &c->err));
+	}
+	others[4].c = c;
+	assert_false(cn_request_can_be_buffered(&others[4]));
+	cn_request_done(&c->requests[0], COLLNET_OK, "");
+	assert_true(cn_request_can_be_buffered(&others[4]));
+}
+
 static void cn_request_get__waits_for_what_its_caller_does_not_know(void **state)
 {
 	(void)state;
@@ -249,6 +267,7 @@ int main(void)
 		TEST(cn_request_buffered__its_error_is_of_the_next_call),
 		TEST(cn_request_buffered__not_after_its_end),
 		TEST(cn_request_buffered__is_bounded),
+		TEST(cn_request_buffered__leaves_room_for_other_teams),
 		TEST(cn_request_get__waits_for_what_its_caller_does_not_know),
 		TEST(cn_request_get__waits_for_a_place_in_the_table),
 		TEST(cn_context_gone__ends_what_is_buffered),

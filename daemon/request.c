@@ -47,7 +47,6 @@ static void op_done(struct cn_done *done, int status, const char *text)
 		.head = { .type = CN_MSG_DONE, .tag = (uint32_t)(op - c->ops) },
 		.status = status,
 	};
-
 	const bool urgent = !op->buffered || status != COLLNET_OK;
 
 	if (op->receives && (status == COLLNET_OK || status == COLLNET_ETRUNC)) {

@@ -196,8 +196,14 @@ struct glue_by_mpi {
 	int rc;		 /* of the first failure */
 };
 
+/* collnet_iallreduce() and the others with its arguments. */
+typedef int glue_reduce_function(collnet_team_t *t, const void *send, void *recv, size_t count,
+				 enum collnet_type type, enum collnet_op op,
+				 const struct collnet_coll_options *o, collnet_request_t **out);
+
 /* Elements that collnet combines. */
 struct glue_reduction {
+	glue_reduce_function *function; /* that glue_start_reduction() calls */
 	const void *send;
 	void *recv;
 	size_t count;	      /* of each block; with counts: of all of them together */
@@ -357,6 +363,9 @@ void glue_unreserve(void);
  * tested. MPI_SUCCESS or an error code.
  */
 int glue_post(struct glue_call *k, const char *what, glue_start_function *start);
+
+/* Starts the call's reduction by its function. */
+glue_start_function glue_start_reduction;
 
 #define GLUE_NOT_PACKED ((struct glue_packed){ .bytes = NULL })
 

@@ -207,12 +207,12 @@ struct reduce {
 	uint32_t root;
 };
 
-static int allreduce(struct glue_call *k, const struct collnet_coll_options *o)
+int glue_start_reduction(struct glue_call *k, const struct collnet_coll_options *o)
 {
 	const struct glue_reduction *r = &k->reduction;
 
-	return collnet_iallreduce(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
-				  &k->request);
+	return r->function(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
+			   &k->request);
 }
 
 static int reduce_to_root(struct glue_call *k, const struct collnet_coll_options *o)
@@ -223,14 +223,6 @@ static int reduce_to_root(struct glue_call *k, const struct collnet_coll_options
 			       o, &k->request);
 }
 
-static int reduce_scatter_block(struct glue_call *k, const struct collnet_coll_options *o)
-{
-	const struct glue_reduction *r = &k->reduction;
-
-	return collnet_ireduce_scatter(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
-				       &k->request);
-}
-
 static int reduce_scatter(struct glue_call *k, const struct collnet_coll_options *o)
 {
 	const struct glue_reduction *r = &k->reduction;
@@ -239,37 +231,24 @@ static int reduce_scatter(struct glue_call *k, const struct collnet_coll_options
 					o, &k->request);
 }
 
-static int scan(struct glue_call *k, const struct collnet_coll_options *o)
-{
-	const struct glue_reduction *r = &k->reduction;
-
-	return collnet_iscan(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
-			     &k->request);
-}
-
-static int exscan(struct glue_call *k, const struct collnet_coll_options *o)
-{
-	const struct glue_reduction *r = &k->reduction;
-
-	return collnet_iexscan(k->team->team, r->send, r->recv, r->count, r->type, r->op, o,
-			       &k->request);
-}
-
 static int post(struct glue_call *k, const struct reduce *r)
 {
 	static const struct {
 		const char *name;
 		glue_start_function *start;
+		glue_reduce_function *function;
 	} kinds[] = {
-		[ALLREDUCE] = { "Allreduce", allreduce },
-		[REDUCE] = { "Reduce", reduce_to_root },
-		[REDUCE_SCATTER_BLOCK] = { "Reduce_scatter_block", reduce_scatter_block },
-		[REDUCE_SCATTER] = { "Reduce_scatter", reduce_scatter },
-		[SCAN] = { "Scan", scan },
-		[EXSCAN] = { "Exscan", exscan },
+		[ALLREDUCE] = { "Allreduce", glue_start_reduction, collnet_iallreduce },
+		[REDUCE] = { "Reduce", reduce_to_root, NULL },
+		[REDUCE_SCATTER_BLOCK] = { "Reduce_scatter_block", glue_start_reduction,
+					   collnet_ireduce_scatter },
+		[REDUCE_SCATTER] = { "Reduce_scatter", reduce_scatter, NULL },
+		[SCAN] = { "Scan", glue_start_reduction, collnet_iscan },
+		[EXSCAN] = { "Exscan", glue_start_reduction, collnet_iexscan },
 	};
 
 	k->reduction = r->of;
+	k->reduction.function = kinds[r->kind].function;
 	k->root = r->root;
 	return glue_post(k, kinds[r->kind].name, kinds[r->kind].start);
 }

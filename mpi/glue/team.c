@@ -371,9 +371,29 @@ static struct glue_team *duplicate(struct glue_comm *c, MPI_Comm comm, const voi
 	return create(c, comm, name, c->team, user);
 }
 
-/* What the ranks compare: the minimum of a value and of its negative tells whether all are equal.
- * Threads and selection may be those of one rank: all must come to the same decisions. */
-enum { CAN, HOST, HOST_NEGATIVE, TEAM, TEAM_NEGATIVE, ROOM, NO_THREADS, ALWAYS, NVALUES };
+/* A value of each rank, for minima over the ranks, and whether all had the same. */
+enum { PAIR = 2 };
+
+static void pair(int64_t v[PAIR], int64_t value)
+{
+	v[0] = value;
+	v[1] = -value;
+}
+
+static bool are_equal(const int64_t v[PAIR])
+{
+	return v[0] == -v[1];
+}
+
+/* All ranks have found this team; 0 stands for none. */
+static bool is_common(const int64_t v[PAIR])
+{
+	return are_equal(v) && v[0] != 0;
+}
+
+/* What the ranks compare. Threads and selection may be those of one rank: all must come to the same
+ * decisions. */
+enum { CAN, HOST, TEAM = HOST + PAIR, ROOM = TEAM + PAIR, NO_THREADS, ALWAYS, NVALUES };
 
 static bool decide(struct glue_comm *c, MPI_Comm comm)
 {
@@ -390,10 +410,8 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	c->threads = c->mpi->threads;
 	struct glue_team *shared = find_congruent(comm, user_of(c), c->wants_team);
 	v[CAN] = context != NULL;
-	v[HOST] = context != NULL ? hash(collnet_node_name(context)) : 0;
-	v[HOST_NEGATIVE] = -v[HOST];
-	v[TEAM] = shared != NULL ? shared->id : 0;
-	v[TEAM_NEGATIVE] = -v[TEAM];
+	pair(v + HOST, context != NULL ? hash(collnet_node_name(context)) : 0);
+	pair(v + TEAM, shared != NULL ? shared->id : 0);
 	v[ROOM] = !full;
 	v[NO_THREADS] = !c->threads;
 	v[ALWAYS] = glue_is_always();
@@ -408,13 +426,13 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 		}
 		return false;
 	}
-	if (v[HOST] == -v[HOST_NEGATIVE]) {
+	if (are_equal(v + HOST)) {
 		if (c->rank == 0) {
 			glue_explain(c, comm, 1, "not served: all ranks run on one node");
 		}
 		return false;
 	}
-	if (v[TEAM] == -v[TEAM_NEGATIVE] && v[TEAM] != 0) {
+	if (is_common(v + TEAM)) {
 		c->team = shared;
 		shared->user = user_of(c);
 		shared->sharers++;
@@ -467,11 +485,11 @@ static bool has_team_alone(struct glue_comm *c, MPI_Comm comm)
 static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 {
 	struct glue_team *own = find_congruent(comm, c, true);
-	int64_t v[3] = { !full, own != NULL ? own->id : 0 };
+	int64_t v[1 + PAIR] = { !full };
 
 	c->tried_team = true;
-	v[2] = -v[1];
-	if (glue_min_by_mpi(c, v, 3, comm) != MPI_SUCCESS || v[1] != -v[2] || v[1] == 0) {
+	pair(v + 1, own != NULL ? own->id : 0);
+	if (glue_min_by_mpi(c, v, 1 + PAIR, comm) != MPI_SUCCESS || !is_common(v + 1)) {
 		release(c);
 		own = v[0] != 0 ? agree(c, comm, duplicate(c, comm, c)) : NULL;
 	}
@@ -533,7 +551,7 @@ int glue_prepare(struct glue_call *k)
 {
 	struct glue_comm *c = k->c;
 	struct glue_team *found;
-	int64_t v[4];
+	int64_t v[2 + PAIR];
 	bool room;
 	int rc = GLUE_DECLINED;
 
@@ -543,14 +561,13 @@ int glue_prepare(struct glue_call *k)
 	room = glue_reserve();
 	found = find_congruent(k->comm, k, true);
 	v[0] = room;
-	v[1] = found != NULL ? found->id : 0;
-	v[2] = -v[1];
-	v[3] = !full;
-	if (glue_min(k, v, 4) == MPI_SUCCESS && v[0] != 0) {
-		if (v[1] == -v[2] && v[1] != 0) {
+	v[1] = !full;
+	pair(v + 2, found != NULL ? found->id : 0);
+	if (glue_min(k, v, 2 + PAIR) == MPI_SUCCESS && v[0] != 0) {
+		if (is_common(v + 2)) {
 			k->team = found;
 			rc = MPI_SUCCESS;
-		} else if (v[3] != 0) {
+		} else if (v[1] != 0) {
 			release(k);
 			k->team = duplicate(c, k->comm, k);
 			rc = k->team == NULL ? MPI_ERR_OTHER : MPI_SUCCESS;

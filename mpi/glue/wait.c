@@ -249,20 +249,17 @@ bool glue_test(struct glue_call *k, int *rc)
 
 /* ---- persistent calls ------------------------------------------------------------------- */
 
-static int minimum(struct glue_call *k, const struct collnet_coll_options *o)
-{
-	const struct glue_reduction *r = &k->reduction;
-
-	return collnet_iallreduce(k->team->team, r->send, r->recv, r->count, COLLNET_INT64,
-				  COLLNET_MIN, o, &k->request);
-}
-
 int glue_min(const struct glue_call *k, int64_t *values, size_t n)
 {
 	struct glue_call min = { .c = k->c, .comm = k->comm, .team = k->c->team };
 
-	min.reduction = (struct glue_reduction){ .send = values, .recv = values, .count = n };
-	return glue_finish(&min, glue_post(&min, "Allreduce", minimum));
+	min.reduction = (struct glue_reduction){ .function = collnet_iallreduce,
+						 .send = values,
+						 .recv = values,
+						 .count = n,
+						 .type = COLLNET_INT64,
+						 .op = COLLNET_MIN };
+	return glue_finish(&min, glue_post(&min, "Allreduce", glue_start_reduction));
 }
 
 void glue_unprepare(struct glue_call *k)

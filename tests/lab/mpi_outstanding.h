@@ -204,6 +204,20 @@ static void nonblocking(void)
 	free(recv);
 }
 
+/* A communicator with a team of its own. */
+static MPI_Comm with_a_team(void)
+{
+	int zeros[SMALL] = { 0 }, sums[SMALL];
+	MPI_Request request;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Iallreduce(zeros, sums, SMALL, MPI_INT, MPI_SUM, comm, &request); /* asks for it */
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	check_sum(comm, "a communicator");
+	return comm;
+}
+
 /*
  * Each rank starts all operations of one communicator, then those of the next one, and begins with
  * another one than the other ranks. A blocking call on one of them comes after its operations.
@@ -217,11 +231,7 @@ static void outstanding(void)
 	MPI_Comm comms[COMMS];
 
 	for (int i = 0; i < COMMS; i++) {
-		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
-		MPI_Iallreduce(in[i][0], sums[i][0], SMALL, MPI_INT, MPI_SUM, comms[i],
-			       &requests[i][0]); /* asks for a team */
-		MPI_Wait(&requests[i][0], MPI_STATUS_IGNORE);
-		check_sum(comms[i], "a communicator");
+		comms[i] = with_a_team();
 	}
 	for (int k = 0; k < COMMS; k++) {
 		const int i = (rank * (COMMS / 2) + k) % COMMS;
@@ -257,11 +267,7 @@ static void ahead(void)
 	int flag, go = 0;
 
 	for (int i = 0; i < COMMS; i++) {
-		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
-		MPI_Iallreduce(got[i][0], got[i][1], SMALL, MPI_INT, MPI_SUM, comms[i],
-			       &requests[i][0]); /* asks for a team */
-		MPI_Wait(&requests[i][0], MPI_STATUS_IGNORE);
-		check_sum(comms[i], "a communicator");
+		comms[i] = with_a_team();
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank != 0) {

@@ -22,7 +22,7 @@
 
 #define EVENTS	      64
 #define POLLS	      8 /* of the link before clients are served, while there are frames */
-#define SOCKETS_EVERY (50 * CN_US)
+#define SOCKETS_EVERY (500 * CN_US)
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;

@@ -93,6 +93,10 @@ got=$?
 [ $got -eq 124 ] || { cat err; fail "the first signal does not end ranks that write: status $got"; }
 { timeout 60 collnet lab run --shape 2 --no-daemons -- yes 2>err; echo $? >status; } | head -n 1 >out
 [ "$(cat out status | paste -sd' ' -)" = "y 141" ] || { cat out err status; fail "the end of the reader"; }
+collnet lab run --shape 2 --no-daemons -- echo here >/dev/full 2>err
+got=$?
+[ $got -eq 1 ] || { cat err; fail "status $got instead of 1 on a full device"; }
+has "the ranks' output could not be written" err
 
 # Hosts have their cable and nothing else: no addresses, no other interfaces.
 status 0 run --shape 2 --no-daemons --mtu 4000 -- ip -o addr show dev eth0

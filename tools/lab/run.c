@@ -47,6 +47,7 @@ struct run {
 	pid_t shell;
 	int shell_status;
 	bool stopping; /* daemons are being ended: their end is no accident */
+	int unwritten; /* why output was lost: errno; or 0 */
 };
 
 static uint64_t now_ms(void)
@@ -179,6 +180,7 @@ static void put(struct run *run, int fd, const char *p, size_t len)
 			run->lab->stopped_by = SIGPIPE;
 		}
 		if (n < 0 && errno != EINTR && errno != EAGAIN) {
+			run->unwritten = errno;
 			return;
 		}
 		p += n > 0 ? n : 0;
@@ -510,6 +512,11 @@ int lab_supervise(struct lab *lab)
 	}
 	stop_daemons(&run);
 	status = status == 0 && lab->daemon_bad ? 1 : status;
+	if (run.unwritten != 0) {
+		tool_complain("the ranks' output could not be written: %s",
+			      strerror(run.unwritten));
+		status = status == 0 ? 1 : status;
+	}
 	if (lab_report_ports(lab, status, &err) != COLLNET_OK) {
 		tool_complain("%s", err.text);
 		status = status == 0 ? 1 : status;

@@ -11,7 +11,7 @@ export PKG_CONFIG_PATH="$PREFIX/lib/pkgconfig"
 # on files by relative names.
 for f in *; do
 	case $f in
-	build*) ;;
+	build | build-asan) ;;
 	*) ln -s "$PWD/$f" "$t/$f" ;;
 	esac
 done

@@ -238,7 +238,8 @@ static void send_step(struct script *s)
 }
 
 /* The deadline passes, and then lies ahead, or the machine would spin. What is sent may be the last
- * of an operation, which then ends at once: a deadline that has come again, but not for ever. */
+ * of an operation, which then ends at once, and lets the next one go on: a deadline that has come
+ * again, but for no more operations than a client has. */
 bool script_pass_deadline(struct script *s, cn_time until)
 {
 	cn_time at = s->deadline(s->machine);
@@ -247,7 +248,7 @@ bool script_pass_deadline(struct script *s, cn_time until)
 		return false;
 	}
 	s->now = at > s->now ? at : s->now;
-	for (int turns = 0; turns < 4; turns++) {
+	for (int turns = 0; turns < COLLNET_OUTSTANDING_MAX; turns++) {
 		s->expire(s->machine, s->now);
 		send_some(s, 100000, true);
 		if (s->deadline(s->machine) > s->now) {

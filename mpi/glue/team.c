@@ -371,7 +371,7 @@ static struct glue_team *duplicate(struct glue_comm *c, MPI_Comm comm, const voi
 	return create(c, comm, name, c->team, user);
 }
 
-/* A value of each rank, for minima over the ranks, and whether all had the same. */
+/* A value and its negative: their minima over the ranks tell whether it is the same on all. */
 enum { PAIR = 2 };
 
 static void pair(int64_t v[PAIR], int64_t value)

@@ -63,21 +63,31 @@ static void before_a_message(MPI_Comm comm)
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* A communicator with a team of its own. */
+static MPI_Comm with_a_team(void)
+{
+	int zeros[SMALL] = { 0 }, sums[SMALL];
+	MPI_Request request;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Iallreduce(zeros, sums, SMALL, MPI_INT, MPI_SUM, comm, &request); /* asks for it */
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	check_sum(comm, "a communicator");
+	return comm;
+}
+
 /* Handles that the program frees while the operations that use them are not complete. */
 static void freed_handles(void)
 {
 	int in[BLOCK / 64], out[2 * (BLOCK / 64)], n = BLOCK / 64, expected = 1, mine = rank + 2;
-	int all, zeros[SMALL] = { 0 }, sums[SMALL];
+	int all;
 	MPI_Request requests[2];
 	MPI_Datatype spread;
 	MPI_Comm comm;
 	MPI_Op op;
 
-	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-	MPI_Iallreduce(zeros, sums, SMALL, MPI_INT, MPI_SUM, comm,
-		       &requests[0]); /* asks for a team */
-	MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-	MPI_Barrier(comm);
+	comm = with_a_team();
 	MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &spread);
 	MPI_Type_commit(&spread);
 	MPI_Op_create(product, 1, &op);
@@ -202,20 +212,6 @@ static void nonblocking(void)
 	MPI_Comm_free(&comms[1]);
 	free(send);
 	free(recv);
-}
-
-/* A communicator with a team of its own. */
-static MPI_Comm with_a_team(void)
-{
-	int zeros[SMALL] = { 0 }, sums[SMALL];
-	MPI_Request request;
-	MPI_Comm comm;
-
-	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-	MPI_Iallreduce(zeros, sums, SMALL, MPI_INT, MPI_SUM, comm, &request); /* asks for it */
-	MPI_Wait(&request, MPI_STATUS_IGNORE);
-	check_sum(comm, "a communicator");
-	return comm;
 }
 
 /*

@@ -23,8 +23,10 @@ struct spoilt {
 	uint32_t node, at;
 	/* Changes the action; false: it has nothing to spoil. */
 	bool (*spoil)(struct cn_action *a, uint32_t i, const struct cn_sched *s);
-	bool any_order; /* and the node sends in any order */
+	const enum cn_order *order; /* the node sends in this order; NULL: its own */
 };
+
+static const enum cn_order any = CN_ORDER_ANY, interleaved = CN_ORDER_INTERLEAVED;
 
 static bool twice(struct cn_action *a, uint32_t i, const struct cn_sched *s)
 {
@@ -146,7 +148,7 @@ static int check(const struct w_team *t, const struct cn_plan *p, const struct s
 			if (*had) {
 				s.actions[x->at] = spoilt;
 			}
-			s.order = x->any_order ? CN_ORDER_ANY : s.order;
+			s.order = x->order != NULL ? *x->order : s.order;
 		}
 		if (rc == COLLNET_OK) {
 			rc = cn_check_add(c, b, &s, err);
@@ -266,7 +268,7 @@ static void spoil_all(bool (*spoil)(struct cn_action *, uint32_t, const struct c
 		assert_int_equal(check(&t, &p, NULL, &had, actions, &err), COLLNET_OK);
 		for (uint32_t b = 0; b < 5; b++) {
 			for (uint32_t i = 0; i < actions[b]; i++) {
-				const struct spoilt x = { b, i, spoil, false };
+				const struct spoilt x = { b, i, spoil, NULL };
 				int rc = check(&t, &p, &x, &had, NULL, &err);
 
 				if (had && rc != COLLNET_EINVAL) {
@@ -329,12 +331,12 @@ static void reductions__sent_in_any_order(void **state)
 		assert_int_equal(check(&t, &p, NULL, &had, actions, &err), COLLNET_OK);
 		for (uint32_t b = 0; b < 5; b++) {
 			for (uint32_t k = 0; k < actions[b]; k++) {
-				struct spoilt x = { b, k, sent_after_another, false };
+				struct spoilt x = { b, k, sent_after_another, NULL };
 				int rc = check(&t, &p, &x, &had, NULL, &err);
 
 				if (had) {
 					assert_int_equal(rc, COLLNET_OK);
-					x.any_order = true;
+					x.order = &any;
 					rc = check(&t, &p, &x, &had, NULL, &err);
 					assert_int_equal(rc, COLLNET_EINVAL);
 					found++;
@@ -344,6 +346,35 @@ static void reductions__sent_in_any_order(void **state)
 		w_team_done(&t);
 	}
 	assert_true(found > 0);
+}
+
+static bool as_it_is(struct cn_action *a, uint32_t i, const struct cn_sched *s)
+{
+	(void)a;
+	(void)i;
+	(void)s;
+	return true;
+}
+
+/* A node that takes turns over nodes must not wait for a message. */
+static void reductions__sent_frame_by_frame(void **state)
+{
+	const struct cn_plan waits = plan_of(cn_algorithm_find(CN_OP_SCAN, "doubling"), 0),
+			     waits_not = plan_of(cn_algorithm_find(CN_OP_REDUCE_SCATTER,
+								   "exchange"),
+						 0);
+	const struct spoilt x = { 1, 0, as_it_is, &interleaved };
+	struct cn_err err = { 0 };
+	struct w_team t;
+	bool had;
+
+	(void)state;
+	w_team_init(&t, 5, W_UNEVEN, &seed);
+	assert_int_equal(check(&t, &waits_not, &x, &had, NULL, &err), COLLNET_OK);
+	assert_true(had);
+	assert_int_equal(check(&t, &waits, &x, &had, NULL, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "waits in between: nothing proves that it proceeds"));
+	w_team_done(&t);
 }
 
 static void reductions__changed_after_sending(void **state)
@@ -363,6 +394,7 @@ int main(void)
 		cmocka_unit_test(reductions__left_out),
 		cmocka_unit_test(reductions__sent_too_early),
 		cmocka_unit_test(reductions__sent_in_any_order),
+		cmocka_unit_test(reductions__sent_frame_by_frame),
 		cmocka_unit_test(reductions__changed_after_sending),
 	};
 

@@ -361,7 +361,6 @@ int cn_check_add(struct cn_check *c, uint32_t node, const struct cn_sched *s, st
 	int rc;
 
 	if (node >= c->l->nnodes || c->nodes[node].added || s->order > CN_ORDER_ANY ||
-	    (cn_op_reduces(c->plan.op) && s->order == CN_ORDER_INTERLEAVED) ||
 	    s->n > CN_CHECK_INDEX / 2) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "node %u's schedule was given before, or cannot be checked", node);

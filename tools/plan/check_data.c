@@ -373,6 +373,18 @@ static bool has_before(const struct reading *r, uint32_t i)
 
 /* ---- the steps of a node ------------------------------------------------------------------ */
 
+void cn_check_waits(struct cn_check *c, uint32_t node, const struct cn_sched *s)
+{
+	char name[CN_CHECK_NAME];
+
+	if (s->order == CN_ORDER_INTERLEAVED && c->stuck.code == 0) {
+		cn_fail(&c->stuck, COLLNET_EINVAL,
+			"%s sends frame by frame in turn over nodes, and waits in between: nothing "
+			"proves that it proceeds",
+			cn_check_name(c, node, name));
+	}
+}
+
 /* A step that waits for what action i needs, unless earlier steps did. */
 static void add_wait(const struct reading *r, uint32_t i)
 {
@@ -389,14 +401,7 @@ static void add_wait(const struct reading *r, uint32_t i)
 		return;
 	}
 	recv = &r->n->recv[ready->recv];
-	if (r->s->order == CN_ORDER_INTERLEAVED && c->stuck.code == 0) {
-		char name[CN_CHECK_NAME];
-
-		cn_fail(&c->stuck, COLLNET_EINVAL,
-			"%s sends frame by frame in turn over nodes, and waits in between: nothing "
-			"proves that it proceeds",
-			cn_check_name(c, r->node, name));
-	}
+	cn_check_waits(c, r->node, r->s);
 	if (r->n->in_turn) {
 		if (c->known[recv->from] >= c->ordinal[ready->recv]) {
 			return;

@@ -405,6 +405,7 @@ struct waits {
 	const struct cn_sched *s;
 	const uint32_t *before, *number;
 	bool *seen;
+	bool some; /* sends wait for what comes */
 };
 
 static void add_waits(struct waits *w, uint32_t i)
@@ -416,6 +417,7 @@ static void add_waits(struct waits *w, uint32_t i)
 	}
 	w->seen[i] = true;
 	if (a->kind == CN_ACT_RECV) {
+		w->some = true;
 		w->n->recv[w->number[i]].after = 1;
 		w->n->steps[w->n->nsteps++] = (uint32_t)CN_CHECK_WAIT << CN_CHECK_SHIFT |
 					      w->number[i];
@@ -464,6 +466,9 @@ int cn_check_reduce_steps(struct cn_check *c, uint32_t node, const struct cn_sch
 		if (a->kind == CN_ACT_SEND) {
 			n->steps[n->nsteps++] = CN_CHECK_SEND;
 		}
+	}
+	if (w.some) {
+		cn_check_waits(c, node, s);
 	}
 	free(w.seen);
 	free_numbers(&numbers);

@@ -3,9 +3,9 @@
  * Reduce-scatter by an exchange: at step i each part sends its contribution to the blocks of the
  * part i places ahead, and each rank combines all that has come for its block, in the order of the
  * parts. One message per pair of parts and block, and no message waits for another: for short
- * blocks, and for operations that are not commutative. The places are those of the contention-aware
- * numbers, as in an all-to-all, whose window it has: the frames that a node has in flight are for
- * nodes behind different switches.
+ * blocks, and for operations that are not commutative. Places, order and window are those of the
+ * synchronous shuffle exchange: contention-aware numbers, and frame by frame over the destinations,
+ * so that the frames that a node has in flight are for nodes behind different switches.
  */
 #include <stdlib.h>
 
@@ -116,6 +116,7 @@ int cn_plan_reduce_scatter_exchange(const struct cn_layout *l, const struct cn_p
 	if (rc != COLLNET_OK || (p->bytes == 0 && p->blocks == NULL)) {
 		return rc != COLLNET_OK ? rc : cn_reduction_done(&e.r);
 	}
+	out->order = CN_ORDER_INTERLEAVED;
 	e.local = calloc(l->nranks, sizeof(*e.local));
 	e.from = calloc((size_t)here * e.r.nparts, sizeof(*e.from));
 	e.place = calloc(e.r.nparts, sizeof(*e.place));

@@ -5,12 +5,16 @@
  * response but which piece it is.
  *
  * Of short blocks of a predefined operation the daemon combines the pieces itself. To switch to the
- * client and back takes a hundred times as long as the arithmetic, and for every round of an
- * allreduce. Only the length of the blocks decides, which is the same on all ranks and in every
- * run, and not that of a piece: in a process that has another rounding mode the last bits would
- * differ.
+ * client and back takes longer than the arithmetic, and for every round of an allreduce. Only the
+ * length of the blocks decides, which is the same on all ranks and in every run, and not that of a
+ * piece: in a process that has another rounding mode the last bits would differ.
+ *
+ * A node may have many ranks. In a turn of the loop the daemon combines PER_TURN bytes, and the
+ * piece that exceeds them; the others wait for the next turn, in the order in which they came.
  */
 #include "daemon/daemon.h"
+
+#define PER_TURN (64u << 10)
 
 static struct cn_msg_span span_of(const struct cn_span *s)
 {
@@ -43,22 +47,83 @@ static bool pass_on(struct cn_reducer *r, const struct cn_combine *piece)
 	return piece->last; /* the client combines it before it takes the DONE that follows */
 }
 
-/* Called by the engine: combined here, if it can be. The client chose where the buffers begin. */
-static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
+/* Whether it can be combined here: the client chose where the buffers begin. */
+static bool find_operands(const struct cn_op_slot *op, const struct cn_combine *piece,
+			  struct cn_operands *o)
 {
-	const struct cn_op_slot *op = slot_of(r);
 	const uintptr_t alignment = cn_type_alignment(op->type);
-	struct cn_operands o;
 
-	if (!cn_combine_operands(&op->buffers, piece, cn_type_bytes(op->type), &o) ||
-	    (uintptr_t)o.left % alignment != 0 || (uintptr_t)o.right % alignment != 0 ||
-	    (uintptr_t)o.out % alignment != 0) {
-		return pass_on(r, piece);
-	}
+	return cn_combine_operands(&op->buffers, piece, cn_type_bytes(op->type), o) &&
+	       (uintptr_t)o->left % alignment == 0 && (uintptr_t)o->right % alignment == 0 &&
+	       (uintptr_t)o->out % alignment == 0;
+}
+
+static void compute(const struct cn_op_slot *op, const struct cn_combine *piece,
+		    struct cn_operands o)
+{
 	for (uint32_t i = 0; i < piece->operands; i++, o.left = o.out, o.right += piece->bytes) {
 		op->arithmetic(o.left, o.right, o.out, o.count);
 	}
-	return true;
+	op->client->daemon->combining.bytes += piece->operands * piece->bytes;
+}
+
+/* Called by the engine: combined here, now or in another turn, if it can be. */
+static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
+{
+	struct cn_op_slot *op = slot_of(r);
+	struct cn_daemon *d = op->client->daemon;
+	struct cn_operands o;
+
+	if (!find_operands(op, piece, &o)) {
+		return pass_on(r, piece);
+	}
+	if (d->combining.bytes < PER_TURN) {
+		compute(op, piece, o);
+		return true;
+	}
+	op->rest = *piece;
+	op->waits = true;
+	op->next = NULL;
+	*(d->combining.first != NULL ? &d->combining.last->next : &d->combining.first) = op;
+	d->combining.last = op;
+	return false;
+}
+
+bool cn_combine_rest(struct cn_daemon *d)
+{
+	bool some = false;
+
+	d->combining.bytes = 0;
+	while (d->combining.first != NULL && d->combining.bytes < PER_TURN) {
+		struct cn_op_slot *op = d->combining.first;
+		struct cn_operands o;
+
+		cn_combine_drop(op);
+		if (find_operands(op, &op->rest, &o)) { /* as it could when it came */
+			compute(op, &op->rest, o);
+		}
+		cn_coll_combined(&op->reducer);
+		some = true;
+	}
+	return some;
+}
+
+void cn_combine_drop(struct cn_op_slot *op)
+{
+	struct cn_daemon *d = op->client->daemon;
+	struct cn_op_slot *before = NULL;
+
+	if (!op->waits) {
+		return;
+	}
+	for (struct cn_op_slot *o = d->combining.first; o != op; o = o->next) {
+		before = o;
+	}
+	*(before != NULL ? &before->next : &d->combining.first) = op->next;
+	if (d->combining.last == op) {
+		d->combining.last = before;
+	}
+	op->waits = false;
 }
 
 struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_args *a,

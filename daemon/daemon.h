@@ -137,8 +137,11 @@ struct cn_op_slot {
 	cn_combine_function *arithmetic;
 	enum collnet_type type;
 	struct cn_combine_buffers buffers;
-	uint32_t piece; /* number of the last one that the client was given to combine */
-	bool combining; /* it has it still */
+	struct cn_combine rest;	 /* the piece that waits for the daemon's next turn */
+	bool waits;		 /* there is one */
+	struct cn_op_slot *next; /* that waits */
+	uint32_t piece;		 /* number of the last one that the client was given to combine */
+	bool combining;		 /* it has it still */
 };
 
 struct cn_client {
@@ -177,9 +180,13 @@ struct cn_daemon {
 	bool stop;
 	cn_time now;		  /* of this iteration of the loop */
 	struct cn_mapping *unmap; /* nobody uses these any more */
-	uid_t owner;		  /* of the socket: the worker's user */
-	gid_t group;		  /* of the socket */
-	int reserve_fd;		  /* closed to accept and refuse one more client; -1: none */
+	struct {
+		uint64_t bytes; /* in this turn */
+		struct cn_op_slot *first, *last;
+	} combining;	   /* by the daemon itself; requests with a piece that waits */
+	uid_t owner;	   /* of the socket: the worker's user */
+	gid_t group;	   /* of the socket */
+	int reserve_fd;	   /* closed to accept and refuse one more client; -1: none */
 	cn_time accept_at; /* no descriptor is left: no client is accepted before; CN_NEVER: there
 			      are */
 	bool starved;	   /* that was logged */
@@ -330,6 +337,11 @@ struct cn_reducer *cn_combine_by(struct cn_op_slot *op, const struct cn_coll_arg
 				 const struct cn_call *call);
 /* A COMBINED; ignored where its piece is not outstanding any more. */
 void cn_combined(struct cn_client *c, const struct cn_msg_combined *m);
+/* A turn of the loop: the daemon combines pieces that wait, up to a bound. True: there were some.
+ */
+bool cn_combine_rest(struct cn_daemon *d);
+/* The request ends: none of its pieces waits any more. */
+void cn_combine_drop(struct cn_op_slot *op);
 
 /* ---- rings.c --------------------------------------------------------------------------- */
 

@@ -3,10 +3,11 @@
  * The event loop, and the only file that knows epoll.
  *
  * One iteration: the poller moves frames (input before timers, so that a late wake-up is not taken
- * for lost frames) until there are none, at most POLLS times; then requests in clients' rings are
- * served, and the next iteration sends what they requested. When there was nothing to do, the loop
- * polls again for a while (util/spin.h), and then sleeps until a descriptor is ready or the
- * poller's deadline. Descriptors are looked at every SOCKETS_EVERY at the latest.
+ * for lost frames) until there are none, at most POLLS times; then the daemon combines what waits
+ * for that, requests in clients' rings are served, and the next iteration sends what they
+ * requested. When there was nothing to do, the loop polls again for a while (util/spin.h), and then
+ * sleeps until a descriptor is ready or the poller's deadline. Descriptors are looked at every
+ * SOCKETS_EVERY at the latest.
  */
 #include "daemon/daemon.h"
 
@@ -274,6 +275,9 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 		}
 		if (cn_client_reap(d)) {
 			work = 1; /* their ends are to be told */
+		}
+		if (cn_combine_rest(d)) {
+			work = 1; /* the results are to be sent */
 		}
 		watch_link(d);
 		if (rc != COLLNET_OK) {

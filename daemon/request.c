@@ -57,6 +57,7 @@ static void op_done(struct cn_done *done, int status, const char *text)
 	if (status != COLLNET_OK) {
 		strncpy(m.text, text, sizeof(m.text) - 1);
 	}
+	cn_combine_drop(op);
 	if (op->kept) {
 		op->busy = false;
 	} else {

@@ -13,6 +13,8 @@
 #include "sched/predict.h"
 #include "sched/reduction.h"
 
+#define AT_ONCE 400e-6 /* seconds of a block on a link */
+
 static double wire(const struct cn_network *n, double bytes)
 {
 	return cn_cost_wire(n->cost, (uint64_t)bytes, n->slowest);
@@ -135,8 +137,8 @@ static double carried(const struct look *x, uint32_t link, uint32_t messages)
 /*
  * Whether a port to the link hardly holds what nodes leave in it: two frames each, and what came
  * in this round and those before while the link had not carried it; no more than their windows let
- * go. Of several channels, it is the fullest one, as messages are drawn for them. Nodes that are
- * busy combining, for a time that matters, do not send at once.
+ * go. Of several channels, it is the fullest one, as messages are drawn for them. Blocks that a
+ * link carries in less than AT_ONCE are not all sent at once: what nodes do besides takes as long.
  */
 static bool overflows(struct look *x, uint32_t link, uint32_t messages)
 {
@@ -148,7 +150,7 @@ static bool overflows(struct look *x, uint32_t link, uint32_t messages)
 		     senders = fullest * messages / l->channels, most = senders * x->window;
 	double left;
 
-	if (busy <= x->whole || x->frames < 2 || x->whole < 10 * x->cost->combine) {
+	if (busy <= x->whole || x->frames < 2 || x->whole < AT_ONCE) {
 		return false;
 	}
 	x->left[link] += senders * (double)x->frames * (1 - x->whole / busy);

@@ -92,11 +92,14 @@ static inline bool cn_op_reduces(enum cn_op_kind op)
 	return op >= CN_OP_ALLREDUCE && op <= CN_OP_REDUCE_SCATTERV;
 }
 
-/* A reduction of blocks so short that a daemon combines them itself: daemon/combine.c. */
+/* Blocks of a reduction that a daemon combines itself have so many bytes at most. */
+#define CN_COMBINED_BY_DAEMON (64u << 10)
+
+/* A reduction of such blocks: daemon/combine.c. */
 static inline bool cn_op_is_combined_by_daemon(enum cn_op_kind op, uint64_t bytes,
 					       bool user_defined)
 {
-	return bytes <= 1024 && !user_defined && !cn_op_is_vector(op);
+	return bytes <= CN_COMBINED_BY_DAEMON && !user_defined && !cn_op_is_vector(op);
 }
 
 /* "alltoall", "bcast", ... */

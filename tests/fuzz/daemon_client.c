@@ -118,6 +118,7 @@ void reap(struct fixture *w)
 		}
 	}
 	cn_client_reap(w->daemon);
+	cn_combine_rest(w->daemon);
 }
 
 void say(struct fixture *w, int i, const void *m, size_t len)

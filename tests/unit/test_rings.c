@@ -490,7 +490,7 @@ static void combine__the_rest_by_the_client(void **state)
 	const uint16_t wide = cn_combine_id(COLLNET_INT64, COLLNET_SUM);
 
 	(void)state;
-	assert_false(combined_here(sum, 1028, 0));
+	assert_false(combined_here(sum, CN_COMBINED_BY_DAEMON + 4, 0));
 	expect_passed_on();
 	assert_false(combined_here(sum, 1024, 2));
 	expect_passed_on();

@@ -66,6 +66,7 @@ struct glue_comm {
 	bool wants_team, tried_team; /* of its own, for non-blocking calls */
 	bool persistent_by_mpi;	     /* a rank could not prepare one */
 	bool asking;		     /* the glue calls MPI: what that calls itself, is MPI's */
+	bool told_short;	     /* that MPI performs short ones of glue_serves_untried() */
 };
 
 /* 1: prints one line per communicator to standard error: whether it is served, and if not, why.
@@ -337,6 +338,8 @@ bool glue_decide(struct glue_call *k, size_t bytes);
 bool glue_is_always(void);
 /* The same for one call. bytes: of a block, 0 for operations with a count per rank. */
 bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes);
+/* The same for one whose result depends on who performs it. */
+bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes);
 
 /* Minimum over the ranks by MPI, element by element, in place. MPI's reduction may consist of other
  * operations of the communicator, which come to the glue: it declines them. */

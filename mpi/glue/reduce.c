@@ -171,8 +171,8 @@ static enum collnet_op op_of(enum collnet_type type, MPI_Op op)
 
 /*
  * Whether the result is the same in whatever order the ranks' data is combined. If it is not, or
- * cannot be known, collnet always serves the operation, so that the same calls have the same
- * result.
+ * cannot be known, no measurement decides who performs the operation, so that the same calls have
+ * the same result.
  */
 static bool is_exact(MPI_Datatype type, MPI_Op op)
 {
@@ -192,7 +192,7 @@ static bool serves(struct glue_call *k, enum glue_op what, size_t bytes, MPI_Dat
 		   MPI_Op op)
 {
 	return bytes > 0 && is_exact(type, op) ? glue_serves(k, what, bytes)
-					       : glue_decide(k, bytes);
+					       : glue_serves_untried(k, what, bytes);
 }
 
 /* ---- the operations ------------------------------------------------------------------------ */

@@ -18,8 +18,12 @@
  * collnet. Programs that divide their ranks into rows and columns would else try as often.
  *
  * Operations with a count per rank have one choice for all sizes, because a rank does not know the
- * others' counts. Operations whose result depends on the order in which the ranks' data is combined
- * are not tried: they are always collnet's, so that a run can be repeated.
+ * others' counts.
+ *
+ * Operations whose result depends on the order in which the ranks' data is combined are not tried,
+ * so that a run can be repeated: they are collnet's. Only short allreduces of ranks that have a
+ * node each are MPI's: two switches of processes, to a daemon and back, take longer than what
+ * collnet saves on the link.
  *
  * Non-blocking and persistent calls are not timed, because their time depends on what the program
  * does meanwhile. They follow the choice of the blocking ones; without one they are collnet's.
@@ -48,6 +52,9 @@ static const struct {
 
 /* Trials of shorter calls are seldom clear. */
 #define LONG_NS 2000000
+
+/* Bytes of an allreduce that is MPI's without a trial, at most. */
+#define SHORT 1024
 
 /* So many calls of a communicator wait for the trials of others. */
 #define DEFERRED (2 * (1 + GLUE_TRIALS))
@@ -274,6 +281,24 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 				 k->team->alike != NULL ? &k->team->alike->found[op][class] : NULL,
 				 op, class };
 	return try_next(k, &t);
+}
+
+bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes)
+{
+	if (!glue_decide(k, bytes)) {
+		return false;
+	}
+	if (k->c->always || k->nonblocking || k->persistent || op != GLUE_Allreduce || bytes == 0 ||
+	    bytes > SHORT || collnet_team_nodes(k->team->team) < (uint32_t)k->c->size) {
+		return true;
+	}
+	if (!k->c->told_short && k->c->rank == 0) {
+		glue_explain(
+			k->c, k->comm, 2,
+			"MPI_Allreduce: floating-point or user-defined, of up to 1024 bytes: by MPI");
+	}
+	k->c->told_short = true;
+	return false;
 }
 
 void glue_end(struct glue_call *k)

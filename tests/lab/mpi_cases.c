@@ -13,6 +13,7 @@
  *                  another order on each rank
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
+ *   sums           100 sums of a floating-point number, and of 200 that need two frames
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
  *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
  *   recurring      duplicates with and without non-blocking calls, one after another, and how many
@@ -227,6 +228,22 @@ static void reductions(void)
 	free(out);
 }
 
+static void sums(void)
+{
+	double in[200], out[200];
+
+	for (int i = 0; i < 200; i++) {
+		in[i] = i + rank;
+	}
+	for (int i = 0; i < 200; i++) {
+		MPI_Allreduce(in, out, i % 2 == 0 ? 1 : 200, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		if (out[0] != size * (size - 1) / 2 ||
+		    (i > 0 && out[199] != 199 * size + size * (size - 1) / 2)) {
+			wrong("sum");
+		}
+	}
+}
+
 static void persistent_choice(void)
 {
 	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
@@ -397,6 +414,7 @@ int main(int argc, char **argv)
 		{ "persistent-choice", persistent_choice },
 		{ "long-pairs", long_pairs },
 		{ "recurring", recurring },
+		{ "sums", sums },
 		{ "mixed", mixed },
 		{ "limit", limit },
 		{ "rows", rows },

@@ -141,9 +141,19 @@ export SELECT=measured
 mpi "a choice" --shape 2 --rate none -- ./with-collnet h0:1,h1:1 2 ./cases repetition
 has '^right: repetition' out
 has 'MPI_Alltoall of 131072 bytes and more: collnet .* us, MPI .* us: by' out
-lacks 'MPI_Allreduce' out
+lacks 'MPI_Allreduce of' out
 lacks 'MPI_Bcast' out # small, and not called often enough
 follows
+# Of each sum of 200 numbers two frames, and of a single number's none.
+mpi "sums that no measurement decides" --shape 2 -- ./count ./with-collnet h0:1,h1:1 2 ./cases sums
+has '^right: sums' out
+[ "$(grep -c 'MPI_Allreduce: floating-point or user-defined, of up to 1024 bytes: by MPI' out)" = 1 ] ||
+	{ cat out; fail "not said once"; }
+frames=$(sed -n 's/^data_sent *\([0-9]*\).*/\1/p' out)
+[ "$frames" -ge 200 ] && [ "$frames" -lt 300 ] || { cat out; fail "not the long sums alone by collnet"; }
+mpi "sums of ranks that share nodes" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases sums
+has '^right: sums' out
+lacks 'by MPI' out
 mpi "choices by threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads
 has '^right: threads' out
 has 'MPI_Bcast of 4 bytes and more: collnet .* us, MPI .* us: by' out
@@ -160,7 +170,7 @@ has '^right: persistent-choice' out
 has 'MPI_Alltoall of 131072 bytes and more: collnet .* us, MPI .* us: by MPI' out
 lacks 'persistent, by collnet' out
 unset SELECT
-echo "ok: the faster one performs an operation, and collnet the sums of floating-point numbers"
+echo "ok: the faster one performs an operation, and always the same one the sums of floating-point numbers"
 
 mpi_error error Allreduce
 mpi_error nonblocking-error Allreduce Alltoall Reduce_scatter

@@ -7,14 +7,17 @@
  * Of short blocks of a predefined operation the daemon combines the pieces itself. To switch to the
  * client and back takes longer than the arithmetic, and for every round of an allreduce. Only the
  * length of the blocks decides, which is the same on all ranks and in every run, and not that of a
- * piece: in a process that has another rounding mode the last bits would differ.
+ * piece: in a process that has another rounding mode the last bits would differ. (Buffers that are
+ * not aligned, which the library does not let a caller have, are the client's.)
  *
  * A node may have many ranks. In a turn of the loop the daemon combines PER_TURN bytes, and the
- * piece that exceeds them; the others wait for the next turn, in the order in which they came.
+ * piece that exceeds them; the others wait for the next turn, in the order in which they came. A
+ * piece of SHORT bytes does not wait: others' long ones may be many.
  */
 #include "daemon/daemon.h"
 
 #define PER_TURN (64u << 10)
+#define SHORT	 1024u
 
 static struct cn_msg_span span_of(const struct cn_span *s)
 {
@@ -77,11 +80,12 @@ static bool combine(struct cn_reducer *r, const struct cn_combine *piece)
 	if (!find_operands(op, piece, &o)) {
 		return pass_on(r, piece);
 	}
-	if (d->combining.bytes < PER_TURN) {
+	if (d->combining.bytes < PER_TURN || piece->operands * piece->bytes <= SHORT) {
 		compute(op, piece, o);
 		return true;
 	}
 	op->rest = *piece;
+	op->operands = o;
 	op->waits = true;
 	op->next = NULL;
 	*(d->combining.first != NULL ? &d->combining.last->next : &d->combining.first) = op;
@@ -96,12 +100,9 @@ bool cn_combine_rest(struct cn_daemon *d)
 	d->combining.bytes = 0;
 	while (d->combining.first != NULL && d->combining.bytes < PER_TURN) {
 		struct cn_op_slot *op = d->combining.first;
-		struct cn_operands o;
 
 		cn_combine_drop(op);
-		if (find_operands(op, &op->rest, &o)) { /* as it could when it came */
-			compute(op, &op->rest, o);
-		}
+		compute(op, &op->rest, op->operands);
 		cn_coll_combined(&op->reducer);
 		some = true;
 	}

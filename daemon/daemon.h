@@ -137,11 +137,12 @@ struct cn_op_slot {
 	cn_combine_function *arithmetic;
 	enum collnet_type type;
 	struct cn_combine_buffers buffers;
-	struct cn_combine rest;	 /* the piece that waits for the daemon's next turn */
-	bool waits;		 /* there is one */
-	struct cn_op_slot *next; /* that waits */
-	uint32_t piece;		 /* number of the last one that the client was given to combine */
-	bool combining;		 /* it has it still */
+	struct cn_combine rest;	     /* the piece that waits for the daemon's next turn */
+	struct cn_operands operands; /* of that */
+	bool waits;		     /* there is one */
+	struct cn_op_slot *next;     /* that waits */
+	uint32_t piece; /* number of the last one that the client was given to combine */
+	bool combining; /* it has it still */
 };
 
 struct cn_client {

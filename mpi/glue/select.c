@@ -21,9 +21,9 @@
  * others' counts.
  *
  * Operations whose result depends on the order in which the ranks' data is combined are not tried,
- * so that a run can be repeated: they are collnet's. Only short allreduces of ranks that have a
- * node each are MPI's: two switches of processes, to a daemon and back, take longer than what
- * collnet saves on the link.
+ * so that a run can be repeated: they are collnet's. Only short blocking allreduces of ranks that
+ * have a node each are MPI's: two switches of processes, to a daemon and back, take longer than
+ * what collnet saves on the link.
  *
  * Non-blocking and persistent calls are not timed, because their time depends on what the program
  * does meanwhile. They follow the choice of the blocking ones; without one they are collnet's.

@@ -13,7 +13,7 @@
  *                  another order on each rank
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
- *   sums           100 sums of a floating-point number, and of 200 that need two frames
+ *   sums           100 sums of a floating-point number, and 100 of 200 numbers, of two frames
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
  *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
  *   recurring      duplicates with and without non-blocking calls, one after another, and how many

@@ -101,8 +101,10 @@ static void combine__short_pieces_of_a_turn(void **state)
 	for (uint32_t i = 0; i < 16; i++) {
 		assert_true(combine(w, 0, BYTES / 16));
 	}
-	assert_false(combine(w, 0, 1));
+	assert_false(combine(w, 0, 1025));
 	assert_int_equal(w->recv[0][0], 32);
+	assert_true(combine(w, 1, 1024)); /* so short that it does not wait */
+	assert_int_equal(w->recv[1][0], 3);
 	assert_true(cn_combine_rest(&w->daemon));
 	assert_int_equal(w->recv[0][0], 34);
 	assert_false(cn_combine_rest(&w->daemon));

@@ -364,7 +364,7 @@ static void predict__as_simulated(void **state)
 		/* two pieces in each step */
 		{ "1x4", 2500, 25000, CN_OP_REDUCE_SCATTER, 16384, "ring", 220 },
 		{ "2x2", 25000, 200000, CN_OP_REDUCE_SCATTER, 131072, "ring", 427 },
-		/* a frame of each message in turn */
+		/* a frame to each node in turn */
 		{ "16", 1000, 0, CN_OP_REDUCE_SCATTER, 16384, "exchange", 2091 },
 		{ "8x2", 1000, 2000, CN_OP_REDUCE_SCATTER, 16384, "exchange", 4451 },
 		/* a piece more after each hop */

@@ -112,7 +112,7 @@ uint64_t cn_check_recv_size(const struct cn_check *c, uint32_t rank);
 
 /* Reads what a node's actions move; fills in c->wrong_data and the node's steps. check_data.c */
 int cn_check_data(struct cn_check *c, uint32_t node, const struct cn_sched *s, struct cn_err *err);
-/* The node sends something only after what it waits for: c->stuck, if it takes turns over nodes. */
+/* A send of the node waits for a receive: c->stuck takes that if the order is INTERLEAVED. */
 void cn_check_waits(struct cn_check *c, uint32_t node, const struct cn_sched *s);
 /* The same for a reduction: the steps, and a copy of the actions. check_reduce.c */
 int cn_check_reduce_steps(struct cn_check *c, uint32_t node, const struct cn_sched *s,

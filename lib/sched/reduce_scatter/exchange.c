@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reduce-scatter by an exchange: at step i each part sends its contribution to the blocks of the
- * part i places ahead, and each rank combines all that has come for its block, in the order of the
+ * Reduce-scatter by an exchange: each part sends its contributions to the blocks of the parts 1, 2,
+ * ... places ahead, and each rank combines all that has come for its block, in the order of the
  * parts. One message per pair of parts and block, and no message waits for another: for short
  * blocks, and for operations that are not commutative. Places, order and window are those of the
  * synchronous shuffle exchange: contention-aware numbers, and frame by frame over the destinations,

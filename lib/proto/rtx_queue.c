@@ -63,7 +63,7 @@ void cn_rtx_sack(struct cn_rtx_queue *q, uint32_t sack, uint32_t reorder)
 	for (uint32_t seq = q->una; seq != q->end; seq++, i++) {
 		struct cn_rtx_frame *f = cn_rtx_at(q, seq);
 
-		if (i == 0 || (sack & CN_SACK_VALID) == 0) {
+		if (i == 0 || f->refused || (sack & CN_SACK_VALID) == 0) {
 			f->sacked = false;
 		} else if (i <= CN_REORDER_MAX && bitmap >> (i - 1) != 0) {
 			f->sacked = (bitmap >> (i - 1) & 1) != 0;

@@ -49,7 +49,8 @@ void cn_rtx_free(struct cn_rtx_queue *q, struct cn_pool *small);
  * Marks the frames that need no retransmission by `sack`, as in proto/wire.h (0: none): the sacked
  * ones, and those after the last sacked one that were sent and that the receiver's reorder buffer,
  * of `reorder` frames, can hold when they arrive. Frames further ahead arrive before the missing
- * one and are dropped; frames that waited for their retransmission are not on their way.
+ * one and are dropped; frames that waited for their retransmission are not on their way. Nor are
+ * refused ones: later frames would take the room in the window that they need.
  */
 void cn_rtx_sack(struct cn_rtx_queue *q, uint32_t sack, uint32_t reorder);
 /* Moves `next` over sacked frames. */

@@ -141,6 +141,20 @@ static void rtx_queue__sack_is_withdrawn(void **state)
 	cn_rtx_free(&q, &small);
 }
 
+/* An old SACK, or one of a copy that came late: a refused frame is retransmitted all the same. */
+static void rtx_queue__refused_is_not_sacked(void **state)
+{
+	struct cn_rtx_queue q = sent(4);
+
+	(void)state;
+	cn_rtx_at(&q, FIRST + 1)->refused = cn_rtx_at(&q, FIRST + 3)->refused = true;
+	cn_rtx_sack(&q, CN_SACK_VALID | 0x03, 8);
+	assert_false(cn_rtx_at(&q, FIRST + 1)->sacked);
+	assert_true(cn_rtx_at(&q, FIRST + 2)->sacked);
+	assert_false(cn_rtx_at(&q, FIRST + 3)->sacked);
+	cn_rtx_free(&q, &small);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -151,6 +165,7 @@ int main(void)
 		TEST(rtx_queue__pool_is_empty),
 		TEST(rtx_queue__sack),
 		TEST(rtx_queue__sack_is_withdrawn),
+		TEST(rtx_queue__refused_is_not_sacked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,18 +9,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MESSAGES_PER_ITERATION 32u
-#define GROUPS_MAX	       64
+#define ACCEPTS_PER_ITERATION 32u
+#define GROUPS_MAX	      64
 /* Without a descriptor, the time until another try to accept clients. */
 #define ACCEPT_AGAIN (100 * CN_MS)
 #define DESCRIPTORS  64u       /* besides the clients' */
 #define SEND_BUFFER  (1 << 20) /* as much of it as the system allows */
+/* The kernel counts the descriptors that this process has sent and nobody has received yet, and
+ * refuses to send more than it may open. */
+#define HANDED_OUT_MAX 2u
 
 /* ---- out ------------------------------------------------------------------------------ */
 
@@ -74,6 +79,17 @@ void cn_client_reply(struct cn_client *c, uint32_t tag, int status, uint64_t val
 	cn_client_send(c, &m, sizeof(m));
 }
 
+/* Whether the client has received most of the descriptors that were sent to it. */
+static bool takes_descriptors(struct cn_client *c)
+{
+	int unread;
+
+	if (ioctl(c->fd, SIOCOUTQ, &unread) == 0 && unread == 0) {
+		c->handed_out = 0;
+	}
+	return c->handed_out < HANDED_OUT_MAX;
+}
+
 void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd)
 {
 	struct cn_msg_reply m = { .head = { .type = CN_MSG_REPLY, .tag = tag } };
@@ -89,6 +105,11 @@ void cn_client_hand_out(struct cn_client *c, uint32_t tag, int fd)
 		.msg_controllen = sizeof(control.space),
 	};
 
+	if (!takes_descriptors(c)) {
+		cn_client_mark(c, "it does not read its messages");
+		return;
+	}
+	c->handed_out++;
 	memset(&control, 0, sizeof(control));
 	CMSG_FIRSTHDR(&msg)->cmsg_level = SOL_SOCKET;
 	CMSG_FIRSTHDR(&msg)->cmsg_type = SCM_RIGHTS;
@@ -141,53 +162,30 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 }
 
 /*
- * Of the requests that are responded to at once, one per client and iteration is served: the
- * library sends one at a time, and a flood of them takes no more than its share.
+ * One message per iteration: the library waits for the response to nearly all it sends here, and a
+ * flood takes no more than its share. The requests that were in the client's ring when it sent the
+ * message are served first. If the turn ends before that, the message stays in the socket.
  */
-static bool is_synchronous(uint32_t type)
-{
-	return type == CN_MSG_REGION || type == CN_MSG_RANKS || type == CN_MSG_STATS ||
-	       type == CN_MSG_NODES || type == CN_MSG_JOBS;
-}
-
-/*
- * One message; false: there is none, or the client is marked for close. Requests that were in the
- * client's ring when it sent the message are served first, and counted in *served. *last: no other
- * message is served in this iteration; after a doorbell there hardly is one.
- */
-static bool receive(struct cn_client *c, bool *last, uint32_t *served)
+void cn_client_readable(struct cn_client *c)
 {
 	static union cn_msg m;
 	bool descriptors;
-	ssize_t n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);
+	ssize_t n;
 
+	cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
+	if (c->marked || cn_event_turn_is_over(c->daemon)) {
+		return;
+	}
+	n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-		return false;
+		return;
 	}
 	if (n >= 0 && descriptors) {
 		cn_client_mark(c, "it sent a descriptor");
-		return false;
-	}
-	if (n <= 0) {
+	} else if (n <= 0) {
 		cn_client_mark(c, NULL); /* end of file; an empty message looks the same */
-		return false;
-	}
-	*served += 1 + cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
-	*last = (size_t)n >= sizeof(m.head) &&
-		(is_synchronous(m.head.type) || m.head.type == CN_MSG_DOORBELL);
-	cn_client_message(c, &m, (size_t)n);
-	return !c->marked;
-}
-
-void cn_client_readable(struct cn_client *c)
-{
-	bool last = false;
-	uint32_t served = 0;
-
-	while (served < MESSAGES_PER_ITERATION && !c->marked && !last) {
-		if (!receive(c, &last, &served)) {
-			return;
-		}
+	} else {
+		cn_client_message(c, &m, (size_t)n);
 	}
 }
 
@@ -308,13 +306,12 @@ static void admit(struct cn_daemon *d, int fd)
 
 void cn_client_open(struct cn_daemon *d)
 {
+	const rlim_t want = CN_CLIENTS_MAX * (1 + HANDED_OUT_MAX) + DESCRIPTORS;
 	struct rlimit r;
 
-	/* A client has one descriptor; the default limit of 1,024 is too near. */
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < CN_CLIENTS_MAX + DESCRIPTORS) {
-		r.rlim_cur = r.rlim_max < CN_CLIENTS_MAX + DESCRIPTORS
-				     ? r.rlim_max
-				     : CN_CLIENTS_MAX + DESCRIPTORS;
+	/* A client's socket, and what is sent to it; the default limit of 1,024 is too near. */
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < want) {
+		r.rlim_cur = r.rlim_max < want ? r.rlim_max : want;
 		setrlimit(RLIMIT_NOFILE, &r);
 	}
 	d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);
@@ -360,7 +357,7 @@ static void accept_later(struct cn_daemon *d)
 
 void cn_client_accept(struct cn_daemon *d)
 {
-	for (uint32_t i = 0; i < MESSAGES_PER_ITERATION; i++) {
+	for (uint32_t i = 0; i < ACCEPTS_PER_ITERATION; i++) {
 		int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
@@ -414,7 +411,9 @@ static void close_client(struct cn_daemon *d, struct cn_client *c)
 	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
 		cn_mapping_drop(c, i);
 	}
-	cn_receive_close(c->fd, d->guarded); /* and so out of epoll */
+	/* A keeper may hold the socket for a while, and so would epoll. */
+	cn_event_remove_client(d, c);
+	cn_receive_close(c->fd, d->guarded);
 	cn_quota_give(d, c->user, CN_QUOTA_CONNECTIONS, 1);
 	free(c);
 	d->nclients--;

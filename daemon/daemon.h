@@ -152,8 +152,9 @@ struct cn_client {
 	pid_t pid;
 	struct cn_user *user;
 	bool greeted;
-	bool marked;	/* for close by the loop; nothing is sent any more */
-	uint64_t bytes; /* of its regions */
+	bool marked;	     /* for close by the loop; nothing is sent any more */
+	uint64_t bytes;	     /* of its regions */
+	uint32_t handed_out; /* descriptors, since it has received all messages */
 	struct cn_member *teams[CN_MSG_TEAMS];
 	struct cn_endpoint *endpoints[CN_MSG_ENDPOINTS];
 	/* Numbers that are taken, of what went with the interface: a bit each. */
@@ -204,6 +205,8 @@ struct cn_daemon {
 	uint32_t npolled;
 	struct cn_spin spin;
 	cn_time sockets_at; /* when the loop looked at descriptors last */
+	cn_time turn_ends;  /* clients are served until then, and frames move again; 0: no end */
+	uint32_t first;	    /* of the events, by turns */
 	struct cn_user users[CN_USERS_MAX];
 };
 
@@ -233,6 +236,9 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err);
 /* Whether clients that wait at the socket wake the loop. */
 void cn_event_listen(struct cn_daemon *d, bool on);
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c);
+void cn_event_remove_client(struct cn_daemon *d, struct cn_client *c);
+/* Clients have been served for long enough; requests can be costly. */
+bool cn_event_turn_is_over(const struct cn_daemon *d);
 /* The runtime was attached; it is about to be detached. */
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err);
 void cn_event_remove_link(struct cn_daemon *d);

@@ -7,7 +7,8 @@
  * for that, requests in clients' rings are served, and the next iteration sends what they
  * requested. When there was nothing to do, the loop polls again for a while (util/spin.h), and then
  * sleeps until a descriptor is ready or the poller's deadline. Descriptors are looked at every
- * SOCKETS_EVERY at the latest.
+ * SOCKETS_EVERY at the latest. Clients are served for TURN, in rings and at sockets each, and no
+ * request begins after that: a request that plans a large operation takes a third of a second.
  */
 #include "daemon/daemon.h"
 
@@ -24,6 +25,7 @@
 #define EVENTS	      64
 #define POLLS	      8 /* of the link before clients are served, while there are frames */
 #define SOCKETS_EVERY (500 * CN_US)
+#define TURN	      CN_MS /* for which clients are served before frames move again */
 
 /* What an event is about: a client's pointer, or one of these. */
 static char link_mark, send_mark, listen_mark, signal_mark, netlink_mark;
@@ -43,6 +45,16 @@ void cn_event_listen(struct cn_daemon *d, bool on)
 int cn_event_add_client(struct cn_daemon *d, struct cn_client *c)
 {
 	return watch(d, EPOLL_CTL_ADD, c->fd, EPOLLIN, c);
+}
+
+void cn_event_remove_client(struct cn_daemon *d, struct cn_client *c)
+{
+	watch(d, EPOLL_CTL_DEL, c->fd, 0, NULL);
+}
+
+bool cn_event_turn_is_over(const struct cn_daemon *d)
+{
+	return d->turn_ends != 0 && cn_now() >= d->turn_ends;
 }
 
 int cn_event_add_link(struct cn_daemon *d, struct cn_err *err)
@@ -173,8 +185,10 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 {
 	int rc = COLLNET_OK;
 
+	d->first++; /* the turn may end before the last event */
 	for (int i = 0; i < n; i++) {
-		void *about = events[i].data.ptr;
+		const struct epoll_event *event = &events[(d->first + (uint32_t)i) % (uint32_t)n];
+		void *about = event->data.ptr;
 
 		if (about == &listen_mark) {
 			cn_client_accept(d);
@@ -184,7 +198,7 @@ static int serve(struct cn_daemon *d, const struct epoll_event *events, int n, s
 			rc = cn_iface_readable(d, err);
 		} else if (about != &link_mark && about != &send_mark) {
 			cn_client_readable(about);
-		} else if ((events[i].events & EPOLLOUT) != 0 && d->runtime.poller != NULL) {
+		} else if ((event->events & EPOLLOUT) != 0 && d->runtime.poller != NULL) {
 			cn_poller_writable(d->runtime.poller);
 		}
 	}
@@ -223,6 +237,7 @@ static int look_at_descriptors(struct cn_daemon *d, cn_time until, struct cn_err
 		return cn_fail(err, COLLNET_ESYSTEM, "the event loop: %s", cn_strerror(errno));
 	}
 	d->sockets_at = d->now = cn_now();
+	d->turn_ends = d->now + TURN;
 	if (n > 0) {
 		cn_spin_over(&d->spin, d->now);
 		return serve(d, events, n, err);
@@ -283,6 +298,7 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 		if (rc != COLLNET_OK) {
 			break;
 		}
+		d->turn_ends = cn_now() + TURN;
 		if (cn_rings_poll(d) || work > 0) {
 			cn_spin_over(&d->spin, d->now);
 			rc = go_on(d, false, err);

@@ -44,6 +44,15 @@ static void remove_polled(struct cn_daemon *d, uint32_t i)
 	memmove(&d->polled[i], &d->polled[i + 1], (d->npolled - i) * sizeof(d->polled[0]));
 }
 
+/* It has ended a turn, and the others are served before it in the next one. */
+static void go_last(struct cn_daemon *d, uint32_t i)
+{
+	struct cn_client *c = d->polled[i];
+
+	memmove(&d->polled[i], &d->polled[i + 1], (d->npolled - 1 - i) * sizeof(d->polled[0]));
+	d->polled[d->npolled - 1] = c;
+}
+
 void cn_client_rings_open(struct cn_client *c, void *memory)
 {
 	cn_msg_rings_init(memory, &c->requests, &c->completions);
@@ -98,7 +107,7 @@ uint32_t cn_client_rings_serve(struct cn_client *c, uint32_t max)
 	}
 	poll_client(c);
 	cn_shm_ring_set_processor(&c->requests, sched_getcpu());
-	while (n < max && serve_one(c)) {
+	while (n < max && !cn_event_turn_is_over(c->daemon) && serve_one(c)) {
 		n++;
 	}
 	return n;
@@ -118,6 +127,10 @@ bool cn_rings_poll(struct cn_daemon *d)
 		if (cn_shm_ring_front(&c->requests, &slot) != CN_SHM_RING_NONE) {
 			cn_client_rings_serve(c, REQUESTS_PER_POLL);
 			some = true;
+			if (cn_event_turn_is_over(d)) {
+				go_last(d, i);
+				break;
+			}
 		} else if (++c->idle_polls > POLLS_MAX &&
 			   cn_shm_ring_sleep(&c->requests, CN_SHM_RING_ON_MESSAGE)) {
 			remove_polled(d, i--);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -211,6 +212,32 @@ static void readable__serves_the_ring_first(void **state)
 	assert_true(a.client->marked); /* the team is gone now */
 }
 
+/* Costly requests have used up the turn: what is left waits for the next one, and another client
+ * comes first then. */
+static void turn__ends(void **state)
+{
+	const struct cn_msg_leave leave = { .head = { .type = CN_MSG_LEAVE } };
+	const void *slot;
+
+	(void)state;
+	assert_int_equal(post(&a, 1, 0), CN_SHM_RING_OK);
+	assert_int_equal(post(&b, 2, 0), CN_SHM_RING_OK);
+	assert_ptr_equal(d->polled[0], a.client);
+	d->turn_ends = 1;
+	assert_true(cn_rings_poll(d));
+	assert_ptr_equal(d->polled[0], b.client);
+	say(&a, &leave, sizeof(leave));
+	assert_int_equal(hear(&a, NULL), 0);
+	assert_int_equal(cn_shm_ring_front(&a.completions, &slot), CN_SHM_RING_NONE);
+	assert_int_equal(cn_shm_ring_front(&b.completions, &slot), CN_SHM_RING_NONE);
+	d->turn_ends = 0;
+	cn_client_readable(a.client);
+	assert_int_equal(hear(&a, NULL), CN_MSG_REPLY);
+	expect_done(&a, 1, COLLNET_EIFACE);
+	assert_true(cn_rings_poll(d));
+	expect_done(&b, 2, COLLNET_EIFACE);
+}
+
 static void sleep__doorbell_and_event(void **state)
 {
 	const struct cn_msg_doorbell doorbell = { .head = { .type = CN_MSG_DOORBELL } };
@@ -307,6 +334,58 @@ static void poll__forgets_idle_clients(void **state)
 	expect_done(&a, 1, COLLNET_EIFACE);
 	assert_int_equal(d->npolled, 2);
 	expect_served(&a);
+}
+
+/* ---- descriptors ------------------------------------------------------------------------ */
+
+static void ask_for_region(uint32_t number)
+{
+	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 1 },
+					 .region = number,
+					 .bytes = 4096 };
+
+	say(&a, &m, sizeof(m));
+}
+
+/* A client that takes none of its descriptors cannot use up what the daemon can send. */
+static void hand_out__unread(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++) {
+		int fd = -1;
+
+		ask_for_region(i);
+		assert_int_equal(hear(&a, &fd), CN_MSG_REPLY);
+		assert_true(fd >= 0);
+		close(fd);
+	}
+	ask_for_region(8);
+	ask_for_region(9);
+	assert_false(a.client->marked);
+	ask_for_region(10);
+	assert_true(a.client->marked);
+}
+
+/* Another process can hold a closed client's socket for a while; see receive.c. */
+static void close__leaves_the_loop(void **state)
+{
+	struct epoll_event event;
+	int held;
+
+	(void)state;
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(d->epoll_fd >= 0);
+	assert_int_equal(cn_event_add_client(d, a.client), COLLNET_OK);
+	held = dup(a.client->fd);
+	assert_true(held >= 0);
+	cn_client_mark(a.client, NULL);
+	assert_true(cn_client_reap(d));
+	a.client = NULL;
+	assert_int_equal(shutdown(held, SHUT_RDWR), 0);
+	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 0);
+	close(held);
+	close(d->epoll_fd);
+	d->epoll_fd = -1;
 }
 
 /* ---- what a client can write ------------------------------------------------------------ */
@@ -510,10 +589,13 @@ int main(void)
 		CASE(poll__requests_become_completions),
 		CASE(poll__is_bounded_per_client),
 		CASE(readable__serves_the_ring_first),
+		CASE(turn__ends),
 		CASE(sleep__doorbell_and_event),
 		CASE(sleep__futex),
 		CASE(sleep__what_is_not_urgent_wakes_nobody),
 		CASE(poll__forgets_idle_clients),
+		CASE(hand_out__unread),
+		CASE(close__leaves_the_loop),
 		CASE(hostile__counter_of_requests),
 		CASE(hostile__counter_of_completions),
 		CASE(hostile__the_daemons_counters),

@@ -180,8 +180,7 @@ struct glue_packed {
 	collnet_t *context;
 	/* With a count per rank: bytes; the second is part of the first's memory. Else NULL. */
 	size_t *counts, *displs;
-	/* Of a persistent call: it holds the types of the blocks, and has copies of their arrays.
-	 */
+	/* It holds the types of the blocks, and has copies of their arrays. */
 	const struct glue_mpi *holder;
 	void *arrays;
 };
@@ -375,7 +374,9 @@ glue_start_function glue_start_reduction;
 enum glue_side {
 	GLUE_RECEIVED, /* into the blocks */
 	GLUE_SENT,     /* from them */
-	GLUE_COPIED,   /* likewise, and never in place: the blocks are received into, too */
+	/* Likewise, and never in place. */
+	GLUE_RECEIVED_COPIED,
+	GLUE_COPIED,
 };
 
 /* MPI_SUCCESS or an error class. Of a persistent call, the bytes are filled when it starts. */

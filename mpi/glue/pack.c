@@ -168,7 +168,10 @@ static void hold_types(const struct glue_mpi *mpi, const struct glue_blocks *b, 
 	}
 }
 
-/* A persistent call uses the blocks after the program has freed the types and changed the arrays.
+/*
+ * A persistent call uses the blocks after the program has freed the types and changed the arrays.
+ * So does a non-blocking one with a type per block: Open MPI's binding for Fortran converts the
+ * types in an array, which it frees before the operation is complete.
  */
 static int keep(const struct glue_mpi *mpi, struct glue_packed *p)
 {
@@ -283,17 +286,18 @@ int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glu
 			total += p->counts[i];
 		}
 	}
-	if (side != GLUE_COPIED && b->types == NULL && glue_is_contiguous(b->type)) {
+	if ((side == GLUE_RECEIVED || side == GLUE_SENT) && b->types == NULL &&
+	    glue_is_contiguous(b->type)) {
 		use_in_place(p, b);
 		return MPI_SUCCESS;
 	}
 	p->blocks = *b;
-	p->filled = side != GLUE_RECEIVED;
+	p->filled = side == GLUE_SENT || side == GLUE_COPIED;
 	rc = allocate(k, p, total);
-	if (rc != MPI_SUCCESS) {
-		return rc;
+	if (rc == MPI_SUCCESS && (k->persistent || (k->nonblocking && b->types != NULL))) {
+		rc = keep(k->c->mpi, p);
 	}
-	return k->persistent ? keep(k->c->mpi, p) : glue_repack(p, k->comm);
+	return rc == MPI_SUCCESS && !k->persistent ? glue_repack(p, k->comm) : rc;
 }
 
 int glue_unpack(const struct glue_packed *p, MPI_Comm comm)

@@ -299,17 +299,36 @@ static int start_by_mpi(struct glue_call *k, struct reduce *r, const struct glue
 	return post(k, r);
 }
 
+/* Whether collnet can use elements there. MPI programs may have them at any address that the
+ * processor allows, such as in COMMON blocks of Fortran. */
+static bool is_aligned(const void *p, enum collnet_type type)
+{
+	const size_t size = collnet_type_size(type);
+
+	return (uintptr_t)p % (size < 8 ? size : 8) == 0;
+}
+
+/* As bytes, with the holes of pairs, in memory of the call's own. */
+static int copy(struct glue_call *k, struct glue_packed *p, struct glue_blocks b, size_t size,
+		enum glue_side side)
+{
+	b.count *= (int)size;
+	b.type = MPI_BYTE;
+	return glue_pack(k, p, &b, side);
+}
+
 /* What is served. */
 static int reduce(struct glue_call *k, struct reduce *r, MPI_Datatype type, MPI_Op op)
 {
 	const bool scatters = r->kind == REDUCE_SCATTER_BLOCK || r->kind == REDUCE_SCATTER;
-	struct glue_blocks sent = { r->in_place ? r->of.recv : (void *)(uintptr_t)r->of.send,
-				    r->kind == REDUCE_SCATTER_BLOCK ? (uint32_t)k->c->size : 1,
-				    (int)r->of.count,
-				    type,
-				    NULL,
-				    NULL,
-				    NULL };
+	const struct glue_blocks sent = { r->in_place ? r->of.recv : (void *)(uintptr_t)r->of.send,
+					  r->kind == REDUCE_SCATTER_BLOCK ? (uint32_t)k->c->size
+									  : 1,
+					  (int)r->of.count,
+					  type,
+					  NULL,
+					  NULL,
+					  NULL };
 	/* A reduce-scatter of collnet's is not in place. */
 	const enum glue_side side = r->in_place && scatters ? GLUE_COPIED : GLUE_SENT;
 	int rc = MPI_SUCCESS;
@@ -323,11 +342,21 @@ static int reduce(struct glue_call *k, struct reduce *r, MPI_Datatype type, MPI_
 		return start_by_mpi(k, r, &sent, side, op);
 	}
 	r->of.send = sent.data;
-	if (side == GLUE_COPIED) { /* with the holes of pairs */
-		sent.count *= (int)collnet_type_size(r->of.type);
-		sent.type = MPI_BYTE;
-		rc = glue_pack(k, &k->in, &sent, side);
+	if (side == GLUE_COPIED || !is_aligned(sent.data, r->of.type)) {
+		rc = copy(k, &k->in, sent, collnet_type_size(r->of.type), GLUE_COPIED);
 		r->of.send = k->in.bytes;
+	}
+	if (rc == MPI_SUCCESS && !is_aligned(r->of.recv, r->of.type)) {
+		const struct glue_blocks received = { r->of.recv, 1,	result_count(k, r),
+						      type,	  NULL, NULL,
+						      NULL };
+
+		rc = copy(k, &k->out, received, collnet_type_size(r->of.type),
+			  GLUE_RECEIVED_COPIED);
+		r->of.recv = k->out.bytes;
+		if (!has_result(k, r)) {
+			k->out.blocks.n = 0; /* it stays as it is */
+		}
 	}
 	return rc == MPI_SUCCESS ? post(k, r) : rc;
 }

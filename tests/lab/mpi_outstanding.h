@@ -113,6 +113,35 @@ static void freed_handles(void)
 	}
 }
 
+/* As Open MPI's binding for Fortran, which converts an array of types and then frees it. */
+static void freed_arrays(MPI_Comm comm)
+{
+	MPI_Datatype *types = malloc((size_t)size * sizeof(MPI_Datatype));
+	int *in = calloc(3 * (size_t)size, sizeof(int)), *out = in + size, *displs = out + size;
+	int *ones = malloc((size_t)size * sizeof(int));
+	MPI_Request request;
+
+	for (int r = 0; r < size; r++) {
+		types[r] = MPI_INT;
+		ones[r] = 1;
+		displs[r] = r * (int)sizeof(int);
+		in[r] = 100 * rank + r;
+	}
+	MPI_Ialltoallw(in, ones, displs, types, out, ones, displs, types, comm, &request);
+	for (int r = 0; r < size; r++) {
+		types[r] = MPI_DATATYPE_NULL;
+	}
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	for (int r = 0; r < size; r++) {
+		if (out[r] != 100 * r + rank) {
+			wrong("an array of types that was freed");
+		}
+	}
+	free(types);
+	free(ones);
+	free(in);
+}
+
 static void ignore(void *in, void *inout, int *n, MPI_Datatype *type)
 {
 	(void)in;
@@ -197,6 +226,7 @@ static void nonblocking(void)
 	}
 	for (int i = 0; i < 3; i++) {
 		freed_handles();
+		freed_arrays(comms[i % 2]);
 	}
 	of_no_bytes(comms[0]);
 	memset(send, rank + 1, (size_t)size * BLOCK);

@@ -367,6 +367,58 @@ static void reductions(MPI_Comm comm, int call, int count, int in_place)
 	}
 }
 
+static void set(void *at, int i, double v)
+{
+	memcpy((char *)at + (size_t)i * sizeof(v), &v, sizeof(v));
+}
+
+static double get(const void *at, int i)
+{
+	double v;
+
+	memcpy(&v, (const char *)at + (size_t)i * sizeof(v), sizeof(v));
+	return v;
+}
+
+/* Elements at addresses that are no multiples of their size, and a result where there is none. */
+static void misaligned(MPI_Comm comm, int call)
+{
+	enum { MOST = 300 };
+	static double space[2][MOST + 1];
+	void *in = (char *)space[0] + 4, *out = (char *)space[1] + 4;
+	int rank, size, count = 1 + call % MOST, root;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	root = call % size;
+	for (int i = 0; i < count; i++) {
+		set(in, i, value(call, rank, 0, i) % 1000);
+		set(out, i, rank == root ? 0 : -7);
+	}
+	MPI_Reduce(in, rank == root ? out : (char *)1, count, MPI_DOUBLE, MPI_SUM, root, comm);
+	for (int i = 0; i < count; i++) {
+		double sum = 0;
+
+		for (int r = 0; r < size; r++) {
+			sum += value(call, r, 0, i) % 1000;
+		}
+		if (get(out, i) != (rank == root ? sum : -7)) {
+			wrong("reduce at such addresses", count);
+		}
+	}
+	MPI_Exscan(MPI_IN_PLACE, in, count, MPI_DOUBLE, MPI_SUM, comm);
+	for (int i = 0; i < count && rank > 0; i++) {
+		double sum = 0;
+
+		for (int r = 0; r < rank; r++) {
+			sum += value(call, r, 0, i) % 1000;
+		}
+		if (get(in, i) != sum) {
+			wrong("exscan at such addresses", count);
+		}
+	}
+}
+
 static void one(MPI_Comm comm, int call)
 {
 	static const int counts[] = { 0, 1, 2, 17, 300, 2500 };
@@ -466,6 +518,7 @@ static void one(MPI_Comm comm, int call)
 		break;
 	default:
 		reductions(comm, call, count, in_place);
+		misaligned(comm, call);
 		break;
 	}
 	if (r != recv) {

@@ -31,7 +31,7 @@ static const char help_text[] =
 	"  plan       processor time of planning, without a network; see collnet bench plan --help\n"
 	"\n"
 	"what to measure:\n"
-	"  --sizes LIST          bytes per block or message: 1k,64k,1m\n"
+	"  --sizes LIST          bytes per block or message, like 1k,64k,1m\n"
 	"  --algorithm LIST      algorithms to measure alternately, or all (the predicted fastest)\n"
 	"  --permutation NAME    auto, shift, xor, edge-colour (auto)\n"
 	"  --contention-aware on|off   number the nodes by the topology (on)\n"

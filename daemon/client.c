@@ -23,9 +23,12 @@
 #define ACCEPT_AGAIN (100 * CN_MS)
 #define DESCRIPTORS  64u       /* besides the clients' */
 #define SEND_BUFFER  (1 << 20) /* as much of it as the system allows */
-/* The kernel counts the descriptors that this process has sent and nobody has received yet, and
- * refuses to send more than it may open. */
-#define HANDED_OUT_MAX 2u
+/*
+ * The kernel counts the descriptors that this process has sent and nobody has received yet, and
+ * refuses to send more than it may open. A client asks for one at a time, but a message to another
+ * of its threads may be unread then.
+ */
+#define HANDED_OUT_MAX 8u
 
 /* ---- out ------------------------------------------------------------------------------ */
 

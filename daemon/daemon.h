@@ -253,7 +253,7 @@ void cn_client_accept(struct cn_daemon *d);
  * A client of this user on this descriptor, which becomes its own; NULL: no room, and it is closed.
  */
 struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid);
-/* Receives what the client has sent, up to a bound. */
+/* Serves the requests in its ring, and then one message. */
 void cn_client_readable(struct cn_client *c);
 /* One message. */
 void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len);

@@ -338,32 +338,22 @@ static void poll__forgets_idle_clients(void **state)
 
 /* ---- descriptors ------------------------------------------------------------------------ */
 
-static void ask_for_region(uint32_t number)
-{
-	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 1 },
-					 .region = number,
-					 .bytes = 4096 };
-
-	say(&a, &m, sizeof(m));
-}
-
 /* A client that takes none of its descriptors cannot use up what the daemon can send. */
 static void hand_out__unread(void **state)
 {
+	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 1 }, .bytes = 4096 };
+
 	(void)state;
-	for (uint32_t i = 0; i < 8; i++) {
+	for (; m.region < 17; m.region++) {
 		int fd = -1;
 
-		ask_for_region(i);
-		assert_int_equal(hear(&a, &fd), CN_MSG_REPLY);
-		assert_true(fd >= 0);
-		close(fd);
-	}
-	for (uint32_t i = 8; i < 16; i++) {
-		ask_for_region(i);
 		assert_false(a.client->marked);
+		say(&a, &m, sizeof(m));
+		if (m.region < 8) {
+			assert_int_equal(hear(&a, &fd), CN_MSG_REPLY);
+			assert_int_equal(close(fd), 0);
+		}
 	}
-	ask_for_region(16);
 	assert_true(a.client->marked);
 }
 
@@ -378,7 +368,6 @@ static void close__leaves_the_loop(void **state)
 	assert_true(d->epoll_fd >= 0);
 	assert_int_equal(cn_event_add_client(d, a.client), COLLNET_OK);
 	held = dup(a.client->fd);
-	assert_true(held >= 0);
 	cn_client_mark(a.client, NULL);
 	assert_true(cn_client_reap(d));
 	a.client = NULL;

@@ -44,15 +44,6 @@ static void remove_polled(struct cn_daemon *d, uint32_t i)
 	memmove(&d->polled[i], &d->polled[i + 1], (d->npolled - i) * sizeof(d->polled[0]));
 }
 
-/* It has ended a turn, and the others are served before it in the next one. */
-static void go_last(struct cn_daemon *d, uint32_t i)
-{
-	struct cn_client *c = d->polled[i];
-
-	memmove(&d->polled[i], &d->polled[i + 1], (d->npolled - 1 - i) * sizeof(d->polled[0]));
-	d->polled[d->npolled - 1] = c;
-}
-
 void cn_client_rings_open(struct cn_client *c, void *memory)
 {
 	cn_msg_rings_init(memory, &c->requests, &c->completions);
@@ -128,7 +119,9 @@ bool cn_rings_poll(struct cn_daemon *d)
 			cn_client_rings_serve(c, REQUESTS_PER_POLL);
 			some = true;
 			if (cn_event_turn_is_over(d)) {
-				go_last(d, i);
+				/* The others are served before it in the next one. */
+				remove_polled(d, i);
+				poll_client(c);
 				break;
 			}
 		} else if (++c->idle_polls > POLLS_MAX &&

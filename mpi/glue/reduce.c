@@ -260,10 +260,14 @@ static bool has_result(const struct glue_call *k, const struct reduce *r)
 				   : true;
 }
 
-/* Elements of the result. */
-static int result_count(const struct glue_call *k, const struct reduce *r)
+static struct glue_blocks result(const struct glue_call *k, const struct reduce *r,
+				 MPI_Datatype type)
 {
-	return (int)(r->of.counts != NULL ? r->of.counts[k->c->rank] : r->of.count);
+	const size_t count = r->of.counts != NULL ? r->of.counts[k->c->rank] : r->of.count;
+
+	return (struct glue_blocks){
+		.data = r->of.recv, .n = 1, .count = (int)count, .type = type
+	};
 }
 
 /* By an operation of MPI's. */
@@ -271,8 +275,7 @@ static int start_by_mpi(struct glue_call *k, struct reduce *r, const struct glue
 			enum glue_side side, MPI_Op op)
 {
 	const MPI_Datatype type = sent->type;
-	const struct glue_blocks received = { r->of.recv, 1,   result_count(k, r), type, NULL,
-					      NULL,	  NULL };
+	const struct glue_blocks received = result(k, r, type);
 	struct glue_by_mpi *x = &k->by_mpi;
 	struct collnet_user_op *user = &r->of.user;
 	int size, rc;
@@ -347,11 +350,7 @@ static int reduce(struct glue_call *k, struct reduce *r, MPI_Datatype type, MPI_
 		r->of.send = k->in.bytes;
 	}
 	if (rc == MPI_SUCCESS && !is_aligned(r->of.recv, r->of.type)) {
-		const struct glue_blocks received = { r->of.recv, 1,	result_count(k, r),
-						      type,	  NULL, NULL,
-						      NULL };
-
-		rc = copy(k, &k->out, received, collnet_type_size(r->of.type),
+		rc = copy(k, &k->out, result(k, r, type), collnet_type_size(r->of.type),
 			  GLUE_RECEIVED_COPIED);
 		r->of.recv = k->out.bytes;
 		if (!has_result(k, r)) {

@@ -380,6 +380,16 @@ static double get(const void *at, int i)
 	return v;
 }
 
+static double sum_of_first(int ranks, int call, int i)
+{
+	double sum = 0;
+
+	for (int r = 0; r < ranks; r++) {
+		sum += value(call, r, 0, i) % 1000;
+	}
+	return sum;
+}
+
 /* Elements at addresses that are no multiples of their size, and a result where there is none. */
 static void misaligned(MPI_Comm comm, int call)
 {
@@ -397,23 +407,13 @@ static void misaligned(MPI_Comm comm, int call)
 	}
 	MPI_Reduce(in, rank == root ? out : (char *)1, count, MPI_DOUBLE, MPI_SUM, root, comm);
 	for (int i = 0; i < count; i++) {
-		double sum = 0;
-
-		for (int r = 0; r < size; r++) {
-			sum += value(call, r, 0, i) % 1000;
-		}
-		if (get(out, i) != (rank == root ? sum : -7)) {
+		if (get(out, i) != (rank == root ? sum_of_first(size, call, i) : -7)) {
 			wrong("reduce at such addresses", count);
 		}
 	}
 	MPI_Exscan(MPI_IN_PLACE, in, count, MPI_DOUBLE, MPI_SUM, comm);
 	for (int i = 0; i < count && rank > 0; i++) {
-		double sum = 0;
-
-		for (int r = 0; r < rank; r++) {
-			sum += value(call, r, 0, i) % 1000;
-		}
-		if (get(in, i) != sum) {
+		if (get(in, i) != sum_of_first(rank, call, i)) {
 			wrong("exscan at such addresses", count);
 		}
 	}

@@ -3,9 +3,9 @@
  * A main() for fuzz harnesses where libFuzzer is not at hand: runs the harness on the files that
  * are named, or on every file of $COLLNET_CORPUS/<name>, for a program called fuzz_<name>. Then on
  * mutations of each of them, from a printed seed, so that the neighbourhood of the corpus is
- * tried too: REPLAY_SEED and REPLAY_MUTATIONS (per file) in the environment. A harness that has a
- * mutator of its own (mutate.h) makes three quarters of them. REPLAY_SAVE names a file that every
- * input is written to before it is run.
+ * tried too: REPLAY_SEED and REPLAY_MUTATIONS (per file; by default 2,000 over all files) in the
+ * environment. A harness that has a mutator of its own (mutate.h) makes three quarters of them.
+ * REPLAY_SAVE names a file that every input is written to before it is run.
  *
  * Exit status 1: a file could not be read, or there was none. Findings crash.
  */
@@ -19,6 +19,7 @@
 #include "util/util.h"
 
 #define INPUT_MAX (1u << 20)
+#define MUTATIONS 2000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
@@ -26,7 +27,7 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 	__attribute__((weak));
 
-static uint64_t seed = 1, mutations = 200, inputs;
+static uint64_t seed, mutations, inputs;
 
 /* REPLAY_SAVE names a file that holds the input in progress: after a crash, the finding. */
 static void save(const uint8_t *data, size_t size)
@@ -127,6 +128,22 @@ static int run_file(const char *path)
 	return 0;
 }
 
+static uint64_t number(const char *variable, uint64_t fallback)
+{
+	const char *text = getenv(variable);
+	uint64_t n;
+
+	return text && cn_parse_uint(text, 0, UINT64_MAX, &n) ? n : fallback;
+}
+
+static void read_environment(int files)
+{
+	seed = number("REPLAY_SEED", 1);
+	mutations = number("REPLAY_MUTATIONS", (uint64_t)(MUTATIONS / files));
+	printf("seed %llu\n", (unsigned long long)seed);
+	fflush(stdout);
+}
+
 static int run_corpus(const char *corpus, const char *program)
 {
 	const char *name = strstr(program, "fuzz_");
@@ -144,6 +161,7 @@ static int run_corpus(const char *corpus, const char *program)
 	}
 	snprintf(dir, sizeof(dir), "%s/%s", corpus, name + strlen("fuzz_"));
 	n = scandir(dir, &entries, NULL, alphasort);
+	read_environment(n > 0 ? n : 1);
 	for (int i = 0; i < n; i++) {
 		if (entries[i]->d_name[0] != '.') {
 			snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
@@ -163,25 +181,14 @@ static int run_corpus(const char *corpus, const char *program)
 	return status;
 }
 
-static uint64_t number(const char *variable, uint64_t fallback)
-{
-	const char *text = getenv(variable);
-	uint64_t n;
-
-	return text && cn_parse_uint(text, 0, UINT64_MAX, &n) ? n : fallback;
-}
-
 int main(int argc, char **argv)
 {
 	int status = 0;
 
-	seed = number("REPLAY_SEED", seed);
-	mutations = number("REPLAY_MUTATIONS", mutations);
-	printf("seed %llu\n", (unsigned long long)seed);
-	fflush(stdout);
 	if (argc < 2) {
 		return run_corpus(getenv("COLLNET_CORPUS"), argv[0]);
 	}
+	read_environment(argc - 1);
 	for (int i = 1; i < argc; i++) {
 		status |= run_file(argv[i]);
 	}

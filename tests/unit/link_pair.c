@@ -49,8 +49,7 @@ int link_set_up(void **state)
 	for (size_t i = 0; i < sizeof(link_bytes); i++) {
 		link_bytes[i] = (uint8_t)cn_mix64(i);
 	}
-	if (!run_command("ip link add a0 type veth peer name b0 && ip link set a0 up && "
-			 "ip link set b0 up")) {
+	if (!add_pair()) {
 		return -1;
 	}
 	link_a = link_open("a0", 0);

@@ -40,6 +40,16 @@ bool run_command(const char *fmt, ...)
 	return status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool add_pair(void)
+{
+	return run_command("ip link add a0 type veth peer name b0 && ip link set a0 up && "
+			   "ip link set b0 up") &&
+	       run_command("for i in $(seq 1000); do "
+			   "ip link show a0 | grep -q 'state UP' && "
+			   "ip link show b0 | grep -q 'state UP' && exit 0; "
+			   "sleep 0.01; done; exit 1");
+}
+
 const char *enter_namespace(void)
 {
 	static char why[128];

@@ -14,4 +14,10 @@ const char *enter_namespace(void);
 /* Runs a command in the shell, silently; true when it succeeds. */
 bool run_command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * Makes the pair of interfaces a0 and b0; true when frames pass. Until a kernel thread has seen
+ * that the other end is up, the kernel drops what is sent, silently.
+ */
+bool add_pair(void);
+
 #endif

@@ -33,9 +33,7 @@ static int set_up(void **state)
 	struct baseline *b;
 
 	(void)state;
-	if (!run_command("ip link add a0 type veth peer name b0 && ip link set a0 up && "
-			 "ip link set b0 up") ||
-	    baseline_open("a0", BASELINE_ETHERTYPE, &a, &err) != 0 ||
+	if (!add_pair() || baseline_open("a0", BASELINE_ETHERTYPE, &a, &err) != 0 ||
 	    baseline_open("b0", BASELINE_ETHERTYPE, &b, &err) != 0) {
 		print_message("%s\n", err.text);
 		return -1;

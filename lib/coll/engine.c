@@ -39,17 +39,21 @@ uint32_t cn_engine_quantum(const struct cn_engine *e, uint32_t window)
 #define BURST_TIME     (500 * CN_US)
 #define FRAME_OVERHEAD 38 /* bytes of a link's time besides the MTU: headers, preamble, gap */
 
+/* bit/s of this node's link, from the topology or else from the interface; 0: unknown. */
+static uint64_t link_rate(const struct cn_engine_config *c)
+{
+	const struct cn_topo *t = c->topo;
+	uint64_t rate = t != NULL ? cn_topo_host_rate(t, cn_topo_find(t, c->node.name)) : 0;
+
+	return rate != 0 ? rate : c->rate;
+}
+
 /* Frames that the link carries in this time: 1 to CN_SUPER_FRAME_MAX. */
 static uint32_t frames_in(const struct cn_engine_config *c, cn_time time)
 {
-	uint64_t rate = c->rate, frames;
+	const uint64_t rate = link_rate(c);
+	uint64_t frames = rate / 8 * time / (1000 * CN_MS) / (c->node.mtu + FRAME_OVERHEAD);
 
-	if (c->topo != NULL) {
-		uint64_t known = cn_topo_host_rate(c->topo, cn_topo_find(c->topo, c->node.name));
-
-		rate = known != 0 ? known : rate;
-	}
-	frames = rate / 8 * time / (1000 * CN_MS) / (c->node.mtu + FRAME_OVERHEAD);
 	return rate == 0 || frames > CN_SUPER_FRAME_MAX ? CN_SUPER_FRAME_MAX
 	       : frames > 0				? (uint32_t)frames
 							: 1;
@@ -478,11 +482,7 @@ void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_pe
 				     : 0;
 	s->jobs = e->nteams;
 	s->plans = e->plans;
-	if (c->topo != NULL) {
-		uint32_t v = cn_topo_find(c->topo, c->node.name);
-
-		s->link_rate = v != CN_TOPO_NONE ? cn_topo_host_rate(c->topo, v) : 0;
-	}
+	s->link_rate = link_rate(c);
 	if (reset_peak) {
 		cn_node_window(e->own.node)->peak = cn_node_window(e->own.node)->in_flight;
 	}

@@ -66,7 +66,8 @@ struct glue_comm {
 	bool wants_team, tried_team; /* of its own, for non-blocking calls */
 	bool persistent_by_mpi;	     /* a rank could not prepare one */
 	bool asking;		     /* the glue calls MPI: what that calls itself, is MPI's */
-	bool told_short;	     /* that MPI performs short ones of glue_serves_untried() */
+	int64_t short_bytes;	     /* at most: calls of glue_serves_untried() that MPI performs */
+	bool told_short;	     /* that it does */
 };
 
 /* 1: prints one line per communicator to standard error: whether it is served, and if not, why.
@@ -339,6 +340,8 @@ bool glue_is_always(void);
 bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes);
 /* The same for one whose result depends on who performs it. */
 bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes);
+/* How many bytes are short for that on this node's link. */
+int64_t glue_short_bytes(collnet_t *context);
 
 /* Minimum over the ranks by MPI, element by element, in place. MPI's reduction may consist of other
  * operations of the communicator, which come to the glue: it declines them. */

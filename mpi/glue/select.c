@@ -23,7 +23,7 @@
  * Operations whose result depends on the order in which the ranks' data is combined are not tried,
  * so that a run can be repeated: they are collnet's. Only short blocking allreduces of ranks that
  * have a node each are MPI's: two switches of processes, to a daemon and back, take longer than
- * what collnet saves on the link.
+ * what collnet saves on the link. What is short depends on the link's rate.
  *
  * Non-blocking and persistent calls are not timed, because their time depends on what the program
  * does meanwhile. They follow the choice of the blocking ones; without one they are collnet's.
@@ -53,8 +53,10 @@ static const struct {
 /* Trials of shorter calls are seldom clear. */
 #define LONG_NS 2000000
 
-/* Bytes of an allreduce that is MPI's without a trial, at most. */
-#define SHORT 1024
+/* An allreduce that is MPI's without a trial has at most so many bytes, or what the link carries in
+ * this time. */
+#define SHORT_BYTES 1024
+#define SHORT_US    50
 
 /* So many calls of a communicator wait for the trials of others. */
 #define DEFERRED (2 * (1 + GLUE_TRIALS))
@@ -283,19 +285,34 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 	return try_next(k, &t);
 }
 
+int64_t glue_short_bytes(collnet_t *context)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	int64_t bytes = collnet_get_stats(context, &s, 0) == COLLNET_OK
+				? (int64_t)(s.link_rate / 8 / 1000000 * SHORT_US)
+				: 0;
+
+	return bytes > SHORT_BYTES ? bytes : SHORT_BYTES;
+}
+
 bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes)
 {
 	if (!glue_decide(k, bytes)) {
 		return false;
 	}
 	if (k->c->always || k->nonblocking || k->persistent || op != GLUE_Allreduce || bytes == 0 ||
-	    bytes > SHORT || collnet_team_nodes(k->team->team) < (uint32_t)k->c->size) {
+	    bytes > (uint64_t)k->c->short_bytes ||
+	    collnet_team_nodes(k->team->team) < (uint32_t)k->c->size) {
 		return true;
 	}
 	if (!k->c->told_short && k->c->rank == 0) {
-		glue_explain(
-			k->c, k->comm, 2,
-			"MPI_Allreduce: floating-point or user-defined, of up to 1024 bytes: by MPI");
+		char text[160];
+
+		snprintf(text, sizeof(text),
+			 "MPI_Allreduce: floating-point or user-defined, of up to %lld bytes: by "
+			 "MPI",
+			 (long long)k->c->short_bytes);
+		glue_explain(k->c, k->comm, 2, text);
 	}
 	k->c->told_short = true;
 	return false;

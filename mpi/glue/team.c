@@ -391,9 +391,9 @@ static bool is_common(const int64_t v[PAIR])
 	return are_equal(v) && v[0] != 0;
 }
 
-/* What the ranks compare. Threads and selection may be those of one rank: all must come to the same
- * decisions. */
-enum { CAN, HOST, TEAM = HOST + PAIR, ROOM = TEAM + PAIR, NO_THREADS, ALWAYS, NVALUES };
+/* What the ranks compare. Threads, selection and the rate of the link may be those of one rank: all
+ * must come to the same decisions. */
+enum { CAN, HOST, TEAM = HOST + PAIR, ROOM = TEAM + PAIR, NO_THREADS, ALWAYS, SHORT, NVALUES };
 
 static bool decide(struct glue_comm *c, MPI_Comm comm)
 {
@@ -415,11 +415,13 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	v[ROOM] = !full;
 	v[NO_THREADS] = !c->threads;
 	v[ALWAYS] = glue_is_always();
+	v[SHORT] = context != NULL ? glue_short_bytes(context) : 0;
 	if (glue_min_by_mpi(c, v, NVALUES, comm) != MPI_SUCCESS) {
 		return false;
 	}
 	c->threads = v[NO_THREADS] == 0;
 	c->always = v[ALWAYS] != 0;
+	c->short_bytes = v[SHORT];
 	if (v[CAN] == 0) {
 		if (c->rank == 0 && why[0] == '\0') {
 			glue_explain(c, comm, 1, "not served: a rank has no access to collnetd");

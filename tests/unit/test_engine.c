@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -307,6 +308,31 @@ static void engine__too_many_operations(void **state)
 	engine_fixture_free(w);
 }
 
+/* The topology's rate counts, and where it has none that of the interface. */
+static void engine__link_rate(void **state)
+{
+	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
+	struct cn_engine *e = w->engines[0];
+	struct collnet_stats s = { .size = sizeof(s) };
+
+	(void)state;
+	snprintf(e->config.node.name, sizeof(e->config.node.name), "h0");
+	e->config.rate = 10000000000;
+	for (uint64_t rate = 0; rate <= 20000000; rate += 20000000) {
+		struct cn_topo *t;
+
+		assert_int_equal(cn_topo_shape("2", rate, 43, rate, 45, &t, NULL), COLLNET_OK);
+		cn_engine_reconfigure(e, t, COLLNET_WINDOW_OFF);
+		cn_engine_stats(e, &s, false);
+		assert_int_equal(s.link_rate, rate != 0 ? rate : e->config.rate);
+		cn_engine_reconfigure(e, NULL, COLLNET_WINDOW_OFF);
+		cn_engine_stats(e, &s, false);
+		assert_int_equal(s.link_rate, e->config.rate);
+		cn_topo_free(t);
+	}
+	engine_fixture_free(w);
+}
+
 /* Frames to one node in a row: one where the link sends single frames or W_g is small. */
 static void engine__quantum(void **state)
 {
@@ -522,6 +548,7 @@ int main(void)
 		cmocka_unit_test(engine__window_closed_by_another_job),
 		cmocka_unit_test(engine__frames_go_before_copies),
 		cmocka_unit_test(engine__too_many_operations),
+		cmocka_unit_test(engine__link_rate),
 		cmocka_unit_test(engine__quantum),
 		cmocka_unit_test(engine__one_frame_is_acknowledged_later),
 		cmocka_unit_test(engine__what_has_no_frames_left_requests_nothing),

@@ -590,7 +590,7 @@ struct collnet_stats {
 	uint32_t nodes;		  /**< nodes known, this one included */
 	uint32_t jobs;		  /**< teams that have a rank here */
 	uint32_t mtu;		  /**< bytes after the Ethernet header */
-	uint64_t link_rate;	  /**< bit/s of this node's link, from the topology; 0: unknown */
+	uint64_t link_rate;	  /**< bit/s of this node's link; 0: unknown */
 	uint64_t version_frames;  /**< frames of another wire version or encapsulation */
 	uint64_t plans;		  /**< schedules planned */
 	uint32_t adaptive_window; /**< of exchanges, without a topology; 0: not in use */

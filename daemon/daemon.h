@@ -163,8 +163,11 @@ struct cn_client {
 	struct cn_mapping *regions[CN_MSG_REGIONS + 1]; /* the last: of the rings */
 	struct cn_shm_ring requests, completions;	/* once there is the region */
 	bool polled;					/* the loop polls `requests` */
-	uint32_t idle_polls;				/* of `requests`, in a row */
-	uint32_t pieces; /* that it was given to combine, over all requests */
+	bool to_wake;					/* once frames are sent */
+	cn_time done_at;     /* it was told of a completion; 0: and has made a request since */
+	uint32_t prompt;     /* requests in a row that followed a completion at once */
+	uint32_t idle_polls; /* of `requests`, in a row */
+	uint32_t pieces;     /* that it was given to combine, over all requests */
 	struct cn_op_slot ops[CN_MSG_REQUESTS];
 };
 
@@ -203,6 +206,8 @@ struct cn_daemon {
 	struct cn_client *clients[CN_CLIENTS_MAX];
 	struct cn_client *polled[CN_CLIENTS_MAX]; /* whose rings the loop polls */
 	uint32_t npolled;
+	struct cn_client *to_wake[CN_CLIENTS_MAX]; /* once frames are sent */
+	uint32_t nto_wake;
 	struct cn_spin spin;
 	cn_time sockets_at; /* when the loop looked at descriptors last */
 	cn_time turn_ends;  /* clients are served until then, and frames move again; 0: no end */
@@ -359,6 +364,8 @@ void cn_client_rings_close(struct cn_client *c);
 uint32_t cn_client_rings_serve(struct cn_client *c, uint32_t max);
 /* Serves the requests in polled rings, up to a bound per client. True: there were some. */
 bool cn_rings_poll(struct cn_daemon *d);
+/* Frames are sent: wakes the clients that waited for it. */
+void cn_rings_wake(struct cn_daemon *d);
 /* Before the loop sleeps, clients must ring. False: there are requests, and it must not sleep. */
 bool cn_rings_sleep(struct cn_daemon *d);
 void cn_rings_awake(struct cn_daemon *d);

@@ -219,6 +219,7 @@ static int move_frames(struct cn_daemon *d, struct cn_err *err)
 	for (int i = 0; i < POLLS && work > 0; i++) {
 		d->now = cn_now();
 		work = cn_poller_poll(d->runtime.poller, d->now);
+		cn_rings_wake(d);
 	}
 	if (work < 0) {
 		/* The notification may be on its way still. */
@@ -264,6 +265,7 @@ static int sleep_and_serve(struct cn_daemon *d, struct cn_err *err)
 					     d->accept_at);
 	int rc;
 
+	cn_rings_wake(d);
 	if (!cn_rings_sleep(d)) {
 		return COLLNET_OK;
 	}

@@ -21,6 +21,8 @@
 
 #define REQUESTS_PER_POLL 32u
 #define POLLS_MAX	  4096u
+#define PROMPT		  (50 * CN_US) /* so soon the next request follows a completion */
+#define PROMPT_MIN	  16u	       /* times in a row */
 
 /* ---- requests ------------------------------------------------------------------------- */
 
@@ -54,6 +56,7 @@ void cn_client_rings_close(struct cn_client *c)
 {
 	struct cn_daemon *d = c->daemon;
 
+	cn_rings_wake(d);
 	for (uint32_t i = 0; c->polled && i < d->npolled; i++) {
 		if (d->polled[i] == c) {
 			remove_polled(d, i);
@@ -79,6 +82,10 @@ static bool serve_one(struct cn_client *c)
 	}
 	memcpy(&m, slot, CN_MSG_REQUEST_SLOT);
 	cn_shm_ring_pop(&c->requests); /* the copy is complete before this */
+	if (c->done_at != 0 && m.head.type != CN_MSG_COMBINED) {
+		c->prompt = c->daemon->now - c->done_at < PROMPT ? c->prompt + 1 : 0;
+		c->done_at = 0;
+	}
 	if (m.head.type != CN_MSG_COLL && m.head.type != CN_MSG_SEND &&
 	    m.head.type != CN_MSG_RECV && m.head.type != CN_MSG_COMBINED &&
 	    m.head.type != CN_MSG_START && m.head.type != CN_MSG_RELEASE) {
@@ -169,9 +176,41 @@ static void wake(struct cn_client *c)
 	}
 }
 
+/*
+ * One that sleeps on this processor may run as soon as it is woken, and this process only when that
+ * one sleeps again: the frames that acknowledge what it waited for, and those that other nodes wait
+ * for, are sent before. One that has come back soon after all of its last operations need not wait
+ * for that.
+ */
+static void wake_in_turn(struct cn_client *c, bool done)
+{
+	struct cn_daemon *d = c->daemon;
+
+	if (done) {
+		c->done_at = d->now;
+	}
+	if ((done && c->prompt >= PROMPT_MIN) ||
+	    !cn_shm_ring_shares_processor(&c->completions, sched_getcpu())) {
+		wake(c);
+	} else if (!c->to_wake) {
+		c->to_wake = true;
+		d->to_wake[d->nto_wake++] = c;
+	}
+}
+
+void cn_rings_wake(struct cn_daemon *d)
+{
+	for (uint32_t i = 0; i < d->nto_wake; i++) {
+		d->to_wake[i]->to_wake = false;
+		wake(d->to_wake[i]);
+	}
+	d->nto_wake = 0;
+}
+
 /* `len` bytes of a message of `size` bytes; the rest is zero. What is not urgent wakes nobody who
  * waits for something else: a rank that went on in its next operation. */
-static void put(struct cn_client *c, const void *m, size_t len, size_t size, bool urgent)
+static void put(struct cn_client *c, const struct cn_msg_head *m, size_t len, size_t size,
+		bool urgent)
 {
 	if (c->completions.shared == NULL) {
 		cn_client_send(c, m, size);
@@ -183,7 +222,7 @@ static void put(struct cn_client *c, const void *m, size_t len, size_t size, boo
 	switch (cn_shm_ring_put(&c->completions, m, len)) {
 	case CN_SHM_RING_OK:
 		if (urgent || cn_shm_ring_wants_all(&c->completions)) {
-			wake(c);
+			wake_in_turn(c, m->type != CN_MSG_COMBINE);
 		}
 		return;
 	case CN_SHM_RING_NONE:
@@ -197,13 +236,14 @@ static void put(struct cn_client *c, const void *m, size_t len, size_t size, boo
 
 void cn_client_complete(struct cn_client *c, const struct cn_msg_done *m, bool urgent)
 {
-	put(c, m, m->status == COLLNET_OK ? offsetof(struct cn_msg_done, text) + 1 : sizeof(*m),
+	put(c, &m->head,
+	    m->status == COLLNET_OK ? offsetof(struct cn_msg_done, text) + 1 : sizeof(*m),
 	    sizeof(*m), urgent);
 }
 
 void cn_client_combine(struct cn_client *c, const struct cn_msg_combine *m)
 {
-	put(c, m, sizeof(*m), sizeof(*m), true);
+	put(c, &m->head, sizeof(*m), sizeof(*m), true);
 }
 
 void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t parent)
@@ -221,6 +261,6 @@ void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t
 	if (p != NULL && m.ranks <= CN_MSG_MAPPED && cn_member_in_parent(member, p, m.in_parent)) {
 		m.mapped = m.ranks;
 	}
-	put(c, &m, offsetof(struct cn_msg_joined, in_parent) + m.mapped * sizeof(*m.in_parent),
+	put(c, &m.head, offsetof(struct cn_msg_joined, in_parent) + m.mapped * sizeof(*m.in_parent),
 	    sizeof(m), true);
 }

@@ -192,6 +192,7 @@ void cn_rings_progress(struct collnet *c, cn_time until)
 		} else if (!cn_socket_probe(c, now)) {
 			return;
 		} else if (now - began < FUTEX_FOR) {
+			cn_shm_ring_set_processor(&d->completions, sched_getcpu());
 			if (cn_shm_ring_sleep(&d->completions, futex)) {
 				cn_sleep_on(c, &d->completions.shared->asleep, futex,
 					    cn_min_time(until, began + FUTEX_FOR) - now);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The pieces that the daemon combines itself: so many bytes in a turn, the others in later ones.
+ * The pieces that the daemon combines itself, so many bytes in a turn, the others in later ones;
+ * and those that go to the client by its ring.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -136,12 +137,118 @@ static void combine_drop__first_middle_last(void **state)
 	}
 }
 
+/* ---- which pieces are the daemon's ------------------------------------------------------ */
+
+static struct {
+	_Alignas(8) int32_t send[512], recv[512], scratch[4096];
+} sums;
+static _Alignas(CN_SHM_RING_LINE) uint8_t rings[CN_MSG_RINGS_BYTES];
+static struct cn_shm_ring completions; /* the client's side */
+
+static struct fixture *with_rings(struct fixture *w)
+{
+	struct cn_shm_ring requests;
+
+	memset(rings, 0, sizeof(rings));
+	cn_msg_rings_init(rings, &w->client.requests, &w->client.completions);
+	cn_msg_rings_init(rings, &requests, &completions);
+	return w;
+}
+
+/* Has sums.send and sums.recv combined to sums.recv, in blocks of so many bytes that begin so many
+ * bytes behind them. True: the daemon did it. */
+static bool combined_here(struct fixture *w, uint16_t function, uint64_t bytes, size_t shift)
+{
+	struct cn_op_slot *op = &w->client.ops[3];
+	const struct cn_call call = {
+		.op = CN_OP_ALLREDUCE,
+		.bytes = bytes,
+		.ranks = 2,
+		.nodes = 2,
+		.local = 1,
+		.element = 4,
+	};
+	const struct cn_coll_args args = {
+		.op = CN_OP_ALLREDUCE,
+		.bytes = bytes,
+		.send = (uint8_t *)sums.send + shift,
+		.recv = (uint8_t *)sums.recv + shift,
+		.scratch = sums.scratch,
+		.element = 4,
+		.function = function,
+	};
+	const struct cn_combine piece = {
+		.left = { .buffer = CN_BUF_SEND },
+		.right = { .buffer = CN_BUF_RECV },
+		.out = { .buffer = CN_BUF_RECV },
+		.bytes = bytes,
+		.operands = 1,
+	};
+	struct cn_reducer *r;
+
+	for (int32_t i = 0; i < 512; i++) {
+		sums.send[i] = i;
+		sums.recv[i] = 1000 * i;
+	}
+	r = cn_combine_by(op, &args, &call);
+	return r->combine(r, &piece);
+}
+
+static void expect_passed_on(void)
+{
+	const struct cn_msg_combine *m;
+	const void *slot;
+
+	assert_int_equal(cn_shm_ring_front(&completions, &slot), CN_SHM_RING_OK);
+	m = slot;
+	assert_int_equal(m->head.type, CN_MSG_COMBINE);
+	assert_int_equal(m->head.tag, 3);
+	cn_shm_ring_pop(&completions);
+	assert_int_equal(sums.recv[1], 1000);
+}
+
+static void combine__short_blocks_here(void **state)
+{
+	const uint16_t sum = cn_combine_id(COLLNET_INT32, COLLNET_SUM);
+	struct fixture *w = with_rings(*state);
+	const void *slot;
+
+	assert_true(combined_here(w, sum, 1024, 0));
+	for (int32_t i = 0; i < 512; i++) {
+		assert_int_equal(sums.recv[i], i < 256 ? 1001 * i : 1000 * i);
+	}
+	assert_int_equal(cn_shm_ring_front(&completions, &slot), CN_SHM_RING_NONE);
+}
+
+/* What the client asks for that the daemon does not do, or cannot. */
+static void combine__the_rest_by_the_client(void **state)
+{
+	static const uint16_t others[] = { COLLNET_USER << 8, 0, 0xffff, COLLNET_SUM << 8 | 0xff };
+	const uint16_t sum = cn_combine_id(COLLNET_INT32, COLLNET_SUM);
+	/* Another size of an element than the client says. */
+	const uint16_t wide = cn_combine_id(COLLNET_INT64, COLLNET_SUM);
+	struct fixture *w = with_rings(*state);
+
+	assert_false(combined_here(w, sum, CN_COMBINED_BY_DAEMON + 4, 0));
+	expect_passed_on();
+	assert_false(combined_here(w, sum, 1024, 2));
+	expect_passed_on();
+	assert_false(combined_here(w, wide, 1024, 0));
+	expect_passed_on();
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_false(combined_here(w, others[i], 1024, 0));
+		expect_passed_on();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(combine__in_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(combine__short_pieces_of_a_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(combine_drop__first_middle_last, setup, teardown),
+		cmocka_unit_test_setup_teardown(combine__short_blocks_here, setup, teardown),
+		cmocka_unit_test_setup_teardown(combine__the_rest_by_the_client, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

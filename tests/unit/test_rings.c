@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * daemon/rings.c: a client's requests are taken from its ring in order with its messages, and
- * whatever it writes there, it harms only itself. daemon/combine.c: which pieces of reductions go
- * to the client by its ring.
+ * whatever it writes there, it harms only itself.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -297,6 +296,57 @@ static void sleep__futex(void **state)
 	alarm(0);
 }
 
+/* A client that sleeps on this processor or another one is woken at once, or after frames. */
+static void assert_woken(int processor, bool at_once)
+{
+	const struct cn_msg_done done = { .head = { .type = CN_MSG_DONE, .tag = 1 } };
+
+	cn_shm_ring_set_processor(&a.completions, processor);
+	assert_true(cn_shm_ring_sleep(&a.completions, CN_SHM_RING_ON_MESSAGE));
+	for (int i = 0; i < 2; i++) {
+		cn_client_complete(a.client, &done, true);
+	}
+	assert_int_equal(hear(&a, NULL), at_once ? CN_MSG_EVENT : 0);
+	cn_rings_wake(d);
+	assert_int_equal(hear(&a, NULL), at_once ? 0 : CN_MSG_EVENT);
+	cn_rings_wake(d);
+	assert_int_equal(hear(&a, NULL), 0);
+	expect_done(&a, 1, COLLNET_OK);
+	expect_done(&a, 1, COLLNET_OK);
+}
+
+static void sleep__on_the_daemons_processor(void **state)
+{
+	const struct cn_msg_done done = { .head = { .type = CN_MSG_DONE, .tag = 1 } };
+	const int here = sched_getcpu();
+	cpu_set_t all, one;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET(here, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_woken(here, false);
+	assert_woken(here + 1, true);
+	assert_woken(-1, true);
+	/* It makes requests at once after each completion, for a while. */
+	for (int i = 0; i < 16; i++) {
+		assert_woken(here, false);
+		expect_served(&a);
+	}
+	assert_woken(here, true);
+	d->now += CN_MS;
+	expect_served(&a);
+	assert_woken(here, false);
+	/* Its connection is closed before. */
+	assert_true(cn_shm_ring_sleep(&a.completions, CN_SHM_RING_ON_MESSAGE));
+	cn_client_complete(a.client, &done, true);
+	cn_client_mark(a.client, NULL);
+	cn_client_reap(d);
+	cn_rings_wake(d);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
 /* The end of an operation whose caller went on wakes him only if he waits for such ends. */
 static void sleep__what_is_not_urgent_wakes_nobody(void **state)
 {
@@ -478,99 +528,6 @@ static void hostile__the_region_of_the_rings(void **state)
 	expect_end_of_a();
 }
 
-/* ---- reductions: daemon/combine.c ------------------------------------------------------- */
-
-static struct {
-	_Alignas(8) int32_t send[512], recv[512], scratch[4096];
-} sums;
-
-/* Has sums.send and sums.recv combined to sums.recv, in blocks of so many bytes that begin so many
- * bytes behind them. True: the daemon did it. */
-static bool combined_here(uint16_t function, uint64_t bytes, size_t shift)
-{
-	struct cn_op_slot *op = &a.client->ops[3];
-	const struct cn_call call = {
-		.op = CN_OP_ALLREDUCE,
-		.bytes = bytes,
-		.ranks = 2,
-		.nodes = 2,
-		.local = 1,
-		.element = 4,
-	};
-	const struct cn_coll_args args = {
-		.op = CN_OP_ALLREDUCE,
-		.bytes = bytes,
-		.send = (uint8_t *)sums.send + shift,
-		.recv = (uint8_t *)sums.recv + shift,
-		.scratch = sums.scratch,
-		.element = 4,
-		.function = function,
-	};
-	const struct cn_combine piece = {
-		.left = { .buffer = CN_BUF_SEND },
-		.right = { .buffer = CN_BUF_RECV },
-		.out = { .buffer = CN_BUF_RECV },
-		.bytes = bytes,
-		.operands = 1,
-	};
-	struct cn_reducer *r;
-
-	for (int32_t i = 0; i < 512; i++) {
-		sums.send[i] = i;
-		sums.recv[i] = 1000 * i;
-	}
-	op->client = a.client;
-	r = cn_combine_by(op, &args, &call);
-	return r->combine(r, &piece);
-}
-
-static void expect_passed_on(void)
-{
-	const struct cn_msg_combine *m;
-	const void *slot;
-
-	assert_int_equal(cn_shm_ring_front(&a.completions, &slot), CN_SHM_RING_OK);
-	m = slot;
-	assert_int_equal(m->head.type, CN_MSG_COMBINE);
-	assert_int_equal(m->head.tag, 3);
-	cn_shm_ring_pop(&a.completions);
-	assert_int_equal(sums.recv[1], 1000);
-}
-
-static void combine__short_blocks_here(void **state)
-{
-	const uint16_t sum = cn_combine_id(COLLNET_INT32, COLLNET_SUM);
-	const void *slot;
-
-	(void)state;
-	assert_true(combined_here(sum, 1024, 0));
-	for (int32_t i = 0; i < 512; i++) {
-		assert_int_equal(sums.recv[i], i < 256 ? 1001 * i : 1000 * i);
-	}
-	assert_int_equal(cn_shm_ring_front(&a.completions, &slot), CN_SHM_RING_NONE);
-}
-
-/* What the client asks for that the daemon does not do, or cannot. */
-static void combine__the_rest_by_the_client(void **state)
-{
-	static const uint16_t others[] = { COLLNET_USER << 8, 0, 0xffff, COLLNET_SUM << 8 | 0xff };
-	const uint16_t sum = cn_combine_id(COLLNET_INT32, COLLNET_SUM);
-	/* Another size of an element than the client says. */
-	const uint16_t wide = cn_combine_id(COLLNET_INT64, COLLNET_SUM);
-
-	(void)state;
-	assert_false(combined_here(sum, CN_COMBINED_BY_DAEMON + 4, 0));
-	expect_passed_on();
-	assert_false(combined_here(sum, 1024, 2));
-	expect_passed_on();
-	assert_false(combined_here(wide, 1024, 0));
-	expect_passed_on();
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		assert_false(combined_here(others[i], 1024, 0));
-		expect_passed_on();
-	}
-}
-
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -582,6 +539,7 @@ int main(void)
 		CASE(turn__ends),
 		CASE(sleep__doorbell_and_event),
 		CASE(sleep__futex),
+		CASE(sleep__on_the_daemons_processor),
 		CASE(sleep__what_is_not_urgent_wakes_nobody),
 		CASE(poll__forgets_idle_clients),
 		CASE(hand_out__unread),
@@ -592,8 +550,6 @@ int main(void)
 		CASE(hostile__types_that_do_not_belong_there),
 		CASE(hostile__a_ring_of_completions_that_is_full),
 		CASE(hostile__the_region_of_the_rings),
-		CASE(combine__short_blocks_here),
-		CASE(combine__the_rest_by_the_client),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,17 +64,40 @@ static void send_end(struct cn_engine *e, struct cn_peer *p, uint32_t id)
 	(void)cn_node_control(e->own.node, p, m, (size_t)(c.at - m));
 }
 
-void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted, bool dead)
+static struct cn_cursor put_leave(uint8_t m[16], const struct cn_team *t, uint32_t rank,
+				  uint32_t posted, bool dead)
 {
-	uint8_t m[16];
-	struct cn_cursor c = { m, m + sizeof(m), false };
+	struct cn_cursor c = { m, m + 16, false };
 
 	cn_put8(&c, CN_CONTROL_LEAVE);
 	cn_put32(&c, t->id);
 	cn_put32(&c, rank);
 	cn_put32(&c, posted);
 	cn_put8(&c, dead);
+	return c;
+}
+
+void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted, bool dead)
+{
+	uint8_t m[16];
+	const struct cn_cursor c = put_leave(m, t, rank, posted, dead);
+
 	notify_team(t, m, &c);
+}
+
+void cn_control_died_forming(struct cn_team *t, uint32_t rank)
+{
+	uint8_t m[16];
+	const struct cn_cursor c = put_leave(m, t, rank, 0, true);
+
+	for (uint32_t k = 0; k < t->wireup.ncandidates; k++) {
+		struct cn_peer *p = cn_wireup_candidate(t, k);
+		const struct cn_join *j = cn_wireup_join_of(t, p);
+
+		if (j != NULL && j->commit_sent == t->id) {
+			cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c.at - m));
+		}
+	}
 }
 
 void cn_control_end(struct cn_team *t)
@@ -382,40 +405,6 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 	cn_join_remove(&m->joins, j);
 }
 
-bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
-			size_t len)
-{
-	struct cn_cursor c = cn_cursor_of(data, len);
-	struct cn_engine_peer *m = cn_engine_peer_of(p);
-	struct cn_join *j;
-	uint8_t kind = cn_get8(&c);
-
-	if (kind == CN_CONTROL_JOIN) {
-		on_join(e, now, m, &c);
-		return true;
-	}
-	j = cn_join_by_id(&m->joins, cn_get32(&c));
-	if (j == NULL) {
-		return true; /* of a team that it never advertised, or has ended */
-	}
-	switch (kind) {
-	case CN_CONTROL_COMMIT:
-		on_commit(e, now, m, j, &c);
-		break;
-	case CN_CONTROL_END:
-		on_end(e, now, m, j);
-		break;
-	case CN_CONTROL_FAIL:
-		on_fail(e, now, m, j, &c);
-		break;
-	default:
-		break;
-	}
-	return true;
-}
-
-/* ---- what comes in through a team's transport -------------------------------------------- */
-
 static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn_cursor *c)
 {
 	const uint32_t rank = cn_get32(c), posted = cn_get32(c);
@@ -436,6 +425,58 @@ static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn
 		cn_team_rank_left(t, k, rank, posted, dead);
 	}
 }
+
+/* A rank died before the peer's team was ready. Here it may be ready; if not, it cannot become so
+ * by what the peer has committed to. */
+static void on_died_forming(struct cn_engine *e, const struct cn_engine_peer *m, struct cn_join *j,
+			    struct cn_cursor *c)
+{
+	uint32_t k;
+	struct cn_team *t = team_of(e, m, j, &k);
+
+	if (t != NULL) {
+		on_leave(t, k, j, c);
+	} else {
+		j->commit_received = 0;
+	}
+}
+
+bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, const uint8_t *data,
+			size_t len)
+{
+	struct cn_cursor c = cn_cursor_of(data, len);
+	struct cn_engine_peer *m = cn_engine_peer_of(p);
+	struct cn_join *j;
+	uint8_t kind = cn_get8(&c);
+
+	if (kind == CN_CONTROL_JOIN) {
+		on_join(e, now, m, &c);
+		return true;
+	}
+	j = cn_join_by_id(&m->joins, cn_get32(&c));
+	if (j == NULL) {
+		return true; /* of a team that it never advertised, or has ended */
+	}
+	switch (kind) {
+	case CN_CONTROL_COMMIT:
+		on_commit(e, now, m, j, &c);
+		break;
+	case CN_CONTROL_LEAVE:
+		on_died_forming(e, m, j, &c);
+		break;
+	case CN_CONTROL_END:
+		on_end(e, now, m, j);
+		break;
+	case CN_CONTROL_FAIL:
+		on_fail(e, now, m, j, &c);
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+/* ---- what comes in through a team's transport -------------------------------------------- */
 
 static void on_team_fail(struct cn_team *t, struct cn_join *j, struct cn_cursor *c)
 {

@@ -33,7 +33,9 @@ enum cn_control {
 				 * team id 4 (0: not known), job, count 2, and as often first 4,
 				 * gap 2, n 2 */
 	CN_CONTROL_COMMIT = 2,	/* team id 4, the receiver's team id 4, 1: its COMMIT is missing */
-	CN_CONTROL_LEAVE = 3,	/* team id 4, rank 4, n 4, dead 1: it has called n operations */
+	CN_CONTROL_LEAVE = 3,	/* team id 4, rank 4, n 4, dead 1: it has called n operations. Not
+				 * through the team's transport: it died before the team was
+				 * ready on its node */
 	CN_CONTROL_END = 4,	/* team id 4: no rank of the team is left here. Through the team's
 				 * transport, without the id: its last message */
 	CN_CONTROL_FAIL = 5,	/* team id 4, code 1 and flags, text */
@@ -61,6 +63,9 @@ struct cn_join *cn_control_keep_join(struct cn_engine *e, struct cn_engine_peer 
 void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p);
 /* Notify the nodes that know the team. */
 void cn_control_leave(struct cn_team *t, uint32_t rank, uint32_t posted, bool dead);
+/* A rank died while the team forms: notifies the nodes to which it has committed, where it may be
+ * ready. */
+void cn_control_died_forming(struct cn_team *t, uint32_t rank);
 void cn_control_end(struct cn_team *t);
 void cn_control_fail(struct cn_team *t, int code, const char *text);
 /* Sends CALLED to node k of a team that is ready, or was, if there is a buffer. */

@@ -340,6 +340,8 @@ void cn_team_leave(struct cn_member *m, cn_time now, bool dead)
 	}
 	if (t->state == CN_TEAM_READY) {
 		cn_control_leave(t, rank, posted, dead);
+	} else if (t->state == CN_TEAM_FORMING && dead) {
+		cn_control_died_forming(t, rank);
 	}
 	while (*at != m) {
 		at = &(*at)->next;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -94,6 +95,78 @@ static void control__cut_off_node_says_so(void **state)
 	}
 }
 
+/*
+ * A rank dies when others have their team and its own node has not yet: they name it at once, by
+ * the node's own words, not when the node is silent for too long.
+ */
+static void dies_before_it_is_ready(uint32_t others)
+{
+	struct control_rank op[CONTROL_NODES] = { 0 };
+	struct control_mtu_team m;
+	uint32_t ready = 0, dead = CONTROL_NODES;
+	cn_time died;
+
+	control_mtu_team(&m, NULL, 9, 0, 3);
+	while (ready < others && cn_sim_step(m.sim, m.begin + 40000 * CN_MS)) {
+		ready = 0;
+		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+			ready += m.rank[i].told;
+			dead = m.rank[i].told == 0 ? i : dead;
+		}
+	}
+	assert_in_range(ready, others, CONTROL_NODES - 1);
+	died = cn_sim_now(m.sim);
+	cn_team_leave(m.rank[dead].member, died, true);
+	cn_sim_kick(m.sim, dead);
+	for (uint32_t told = 0; told < CONTROL_NODES - 1;) {
+		assert_true(cn_sim_step(m.sim, died + 50 * CN_MS));
+		told = 0;
+		for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+			if (i != dead && m.rank[i].told == 1 && op[i].done.fn == NULL) {
+				const struct cn_coll_args a = { .op = CN_OP_ALLTOALL,
+								.algorithm = "linear",
+								.deadline = CN_NEVER,
+								.send = op,
+								.recv = op };
+				struct cn_err err;
+
+				op[i].done.fn = control_joined;
+				op[i].told = m.rank[i].status != COLLNET_OK;
+				memcpy(op[i].text, m.rank[i].text, sizeof(op[i].text));
+				if (op[i].told == 0 &&
+				    cn_coll_post(m.rank[i].member, cn_sim_now(m.sim), &a,
+						 &op[i].done, &err) != COLLNET_OK) {
+					op[i].told = 1;
+					memcpy(op[i].text, err.text, sizeof(op[i].text));
+				}
+				cn_sim_kick(m.sim, i);
+			}
+			told += i != dead && op[i].told == 1;
+		}
+	}
+	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
+		if (i != dead) {
+			char want[64];
+
+			snprintf(want, sizeof(want), "rank %u on node h%u died", dead, dead);
+			assert_non_null(strstr(op[i].text, want));
+			cn_team_leave(m.rank[i].member, cn_sim_now(m.sim), false);
+		}
+	}
+	print_message("%u ready, %llu us: %s\n", ready,
+		      (unsigned long long)((cn_sim_now(m.sim) - died) / 1000), op[!dead].text);
+	cn_sim_free(m.sim);
+	cn_topo_free(m.topo);
+}
+
+static void control__rank_dies_before_it_is_ready(void **state)
+{
+	(void)state;
+	for (uint32_t others = 1; others < CONTROL_NODES; others++) {
+		dies_before_it_is_ready(others);
+	}
+}
+
 static void control__silent_node_of_other_version(void **state)
 {
 	struct control_rank op[CONTROL_NODES];
@@ -175,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(control__cut_off_node_says_so),
 		cmocka_unit_test(control__silent_group_is_named),
+		cmocka_unit_test(control__rank_dies_before_it_is_ready),
 		cmocka_unit_test(control__silent_node_of_other_version),
 		cmocka_unit_test(control__missing_node_of_other_version),
 	};

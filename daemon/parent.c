@@ -18,6 +18,7 @@
 #include "daemon/daemon.h"
 #include "link/encapsulation.h"
 #include "link/udp_address.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -33,20 +34,23 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define RESPONSE_SECONDS 2
+#define RESPONSE_TIMEOUT (2000 * CN_MS)
 #define GOODBYE_ROUNDS	 3	 /* a frame may be lost */
 #define GOODBYE_BURST	 16	 /* frames per millisecond: 0.5 ms of a link of 20 Mbit/s */
 #define PAUSE		 1000000 /* nanoseconds */
 
-/* A request, and its response; the response to a successful one carries the descriptor. */
+/*
+ * A request, and its response, which repeats it: one that comes too late is not taken for that to
+ * the next request. The response to a successful one carries the descriptor.
+ */
 enum { REQUEST_LINK = 1, REQUEST_GOODBYE, REQUEST_UDP };
 struct message {
 	uint32_t what;
+	uint32_t number;
 	int32_t error; /* 0 or an errno */
 };
 
@@ -63,9 +67,9 @@ struct goodbye_socket {
 	bool udp; /* of link udp, else a packet socket */
 };
 
-static void respond(int fd, int error, int opened)
+static void respond(int fd, const struct message *request, int error, int opened)
 {
-	struct message m = { .error = error };
+	struct message m = { .what = request->what, .number = request->number, .error = error };
 	union control control;
 	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -100,7 +104,7 @@ static bool serve(int fd, struct goodbye_socket *goodbye)
 	}
 	opened = m.what == REQUEST_UDP ? socket(AF_INET, SOCK_DGRAM | flags, 0)
 				       : socket(AF_PACKET, SOCK_RAW | flags, 0);
-	respond(fd, opened < 0 ? errno : 0, opened);
+	respond(fd, &m, opened < 0 ? errno : 0, opened);
 	if (m.what != REQUEST_LINK) {
 		int old = goodbye->fd;
 
@@ -275,7 +279,6 @@ static int block_signals(void)
 int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent *p, int *status,
 		    struct cn_err *err)
 {
-	const struct timeval limit = { .tv_sec = RESPONSE_SECONDS };
 	int signals = block_signals(), pair[2];
 	pid_t worker;
 
@@ -303,7 +306,6 @@ int cn_parent_split(const struct cn_identity *id, int ready_fd, struct cn_parent
 	close(signals);
 	close(pair[0]);
 	p->fd = pair[1];
-	setsockopt(p->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	return cn_parent_watch(p, err);
 }
 
@@ -322,11 +324,27 @@ int cn_parent_watch(const struct cn_parent *p, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-static int request(const struct cn_parent *p, uint32_t what)
+/* False: no response has come by then. */
+static bool wait_for_response(int fd, cn_time until)
 {
-	struct message m = { .what = what };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timespec ts;
+	cn_time now;
+	int n;
+
+	do {
+		now = cn_now();
+		ts = cn_timespec(now < until ? until - now : 0);
+		n = ppoll(&p, 1, &ts, NULL);
+	} while (n < 0 && errno == EINTR);
+	return n > 0;
+}
+
+/* A response, and its descriptor; -1: none. */
+static bool receive_response(int fd, struct message *m, int *opened)
+{
 	union control control;
-	struct iovec iov = { .iov_base = &m, .iov_len = sizeof(m) };
+	struct iovec iov = { .iov_base = m, .iov_len = sizeof(*m) };
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
@@ -334,19 +352,48 @@ static int request(const struct cn_parent *p, uint32_t what)
 		.msg_controllen = sizeof(control.space),
 	};
 	const struct cmsghdr *h;
-	int fd = -1;
 
-	if (send(p->fd, &m, sizeof(m), MSG_NOSIGNAL) != (ssize_t)sizeof(m) ||
-	    recvmsg(p->fd, &msg, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(m)) {
-		return -1;
+	*opened = -1;
+	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(*m)) {
+		return false;
 	}
 	h = CMSG_FIRSTHDR(&msg);
 	if (h != NULL && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS) {
-		memcpy(&fd, CMSG_DATA(h), sizeof(fd));
+		memcpy(opened, CMSG_DATA(h), sizeof(*opened));
 	}
 	/* A descriptor that had no room here was left out. */
-	errno = m.error != 0 ? m.error : (msg.msg_flags & MSG_CTRUNC) != 0 ? EMFILE : EPROTO;
-	return fd;
+	if (m->error == 0 && (msg.msg_flags & MSG_CTRUNC) != 0) {
+		m->error = EMFILE;
+	}
+	return true;
+}
+
+/* The descriptor that the parent responds with, or -1 with errno. */
+static int request(const struct cn_parent *p, uint32_t what)
+{
+	static uint32_t number;
+	const struct message m = { .what = what, .number = ++number };
+	const cn_time until = cn_now() + RESPONSE_TIMEOUT;
+	struct message response;
+	int opened;
+
+	if (send(p->fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(m)) {
+		return -1;
+	}
+	while (wait_for_response(p->fd, until)) {
+		if (!receive_response(p->fd, &response, &opened)) {
+			return -1;
+		}
+		if (response.number == m.number) {
+			errno = response.error != 0 ? response.error : EPROTO;
+			return opened;
+		}
+		if (opened >= 0) {
+			close(opened); /* for a request that was given up */
+		}
+	}
+	errno = ETIMEDOUT;
+	return -1;
 }
 
 int cn_parent_socket(void *arg)

@@ -14,7 +14,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define PATIENCE_MS 5000
+#include "util/clock.h"
+
+#define PATIENCE (5000 * CN_MS)
 
 /*
  * Launchers connect the descriptor to their server by a socketpair. In a process whose parent
@@ -34,11 +36,14 @@ static bool is_pmi_socket(int fd)
 /* Reads one line, without what may come behind it. */
 static bool read_line(int fd, char *out, size_t size)
 {
+	const cn_time until = cn_now() + PATIENCE;
 	size_t n = 0;
 
 	while (n + 1 < size) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
-		int ready = poll(&p, 1, PATIENCE_MS);
+		const cn_time now = cn_now();
+		const struct timespec ts = cn_timespec(now < until ? until - now : 0);
+		int ready = ppoll(&p, 1, &ts, NULL);
 		ssize_t got;
 
 		if (ready < 0 && errno == EINTR) {

@@ -276,11 +276,33 @@ int cn_socket_request_descriptor(struct collnet *c, void *m, size_t len, int *fd
 	return rc;
 }
 
+/* A full backlog makes connect() wait, but not for ever, also where signals interrupt it. 0, or an
+ * errno. */
+static int connect_until(int fd, const struct sockaddr_un *sun, cn_time until)
+{
+	struct timeval limit;
+	cn_time now, us;
+
+	do {
+		now = cn_now();
+		if (now >= until) {
+			return EAGAIN;
+		}
+		us = (until - now + 999) / 1000; /* a limit of 0 is none */
+		limit.tv_sec = (time_t)(us / 1000000);
+		limit.tv_usec = (suseconds_t)(us % 1000000);
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+		if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0) {
+			return 0;
+		}
+	} while (errno == EINTR);
+	return errno;
+}
+
 static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err *err)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	/* A full backlog makes connect() wait, but not for ever. */
-	const struct timeval limit = { .tv_sec = RESPONSE_TIMEOUT / (1000 * CN_MS) };
+	const cn_time until = cn_now() + RESPONSE_TIMEOUT;
 	int e;
 
 	if (strlen(path) >= sizeof(sun.sun_path)) {
@@ -295,29 +317,23 @@ static int connect_to(struct cn_daemon_side *d, const char *path, struct cn_err 
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot open a Unix socket: %s",
 			       cn_strerror(errno));
 	}
-	setsockopt(d->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	while (connect(d->fd, (const struct sockaddr *)&sun, sizeof(sun)) != 0) {
-		e = errno;
-		if (e == EINTR) {
-			continue;
-		}
-		if (e == EACCES || e == EPERM) {
-			return cn_fail(
-				err, COLLNET_EPERM,
-				"no permission to use collnetd's socket %s: join the group that "
-				"it belongs to, or see socket-mode in collnetd.conf(5)",
-				path);
-		}
-		if (e == EAGAIN) {
-			return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not respond",
-				       path);
-		}
-		return cn_fail(err, COLLNET_EDAEMON,
-			       "no collnetd at %s: start it with 'collnetd -i IFACE', or set "
-			       "COLLNET_SOCKET",
+	e = connect_until(d->fd, &sun, until);
+	if (e == 0) {
+		return COLLNET_OK;
+	}
+	if (e == EACCES || e == EPERM) {
+		return cn_fail(err, COLLNET_EPERM,
+			       "no permission to use collnetd's socket %s: join the group that "
+			       "it belongs to, or see socket-mode in collnetd.conf(5)",
 			       path);
 	}
-	return COLLNET_OK;
+	if (e == EAGAIN) {
+		return cn_fail(err, COLLNET_EDAEMON, "collnetd at %s does not respond", path);
+	}
+	return cn_fail(err, COLLNET_EDAEMON,
+		       "no collnetd at %s: start it with 'collnetd -i IFACE', or set "
+		       "COLLNET_SOCKET",
+		       path);
 }
 
 int cn_socket_open(struct collnet *c, const char *path, struct cn_err *err)

@@ -2,18 +2,21 @@
 /* lib/client/launcher.c, pmi.c and options.c: what the environment says. */
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "client/env.h"
+#include "util/clock.h"
 
 /* An environment: "NAME=value" strings, ended by NULL. */
 static const char *lookup(void *arg, const char *name)
@@ -260,6 +263,47 @@ static void pmi_job__strange_descriptors_get_no_bytes(void **state)
 	close(server);
 }
 
+static int answers_to;
+static volatile sig_atomic_t answered;
+
+/* One more byte of an answer without an end, 20 of them. */
+static void answer_a_bit(int signal)
+{
+	const struct itimerval none = { .it_value = { 0 } };
+
+	(void)signal;
+	if (write(answers_to, "c", 1) != 1 || ++answered == 20) {
+		setitimer(ITIMER_REAL, &none, NULL);
+	}
+}
+
+/* Neither its bytes nor the signals prolong the wait for the line. */
+static void pmi_job__a_slow_server_and_signals(void **state)
+{
+	const struct itimerval every_second = { .it_interval = { .tv_sec = 1 },
+						.it_value = { .tv_sec = 1 } };
+	const struct itimerval none = { .it_value = { 0 } };
+	const struct sigaction act = { .sa_handler = answer_a_bit };
+	char name[16];
+	int pair[2];
+	cn_time ms;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	answers_to = pair[1];
+	assert_int_equal(sigaction(SIGALRM, &act, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &every_second, NULL), 0);
+	ms = cn_now() / CN_MS;
+	assert_false(cn_pmi_job(pair[0], name, sizeof(name)));
+	ms = cn_now() / CN_MS - ms;
+	setitimer(ITIMER_REAL, &none, NULL);
+	signal(SIGALRM, SIG_DFL);
+	assert_true(answered > 0);
+	assert_true(ms >= 5000 && ms < 15000);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static void place_from__long_names_are_cut(void **state)
 {
 	struct cn_place p;
@@ -392,6 +436,7 @@ int main(void)
 		cmocka_unit_test(place_from__names_the_variable_of_the_size),
 		cmocka_unit_test(pmi_job__answers),
 		cmocka_unit_test(pmi_job__strange_descriptors_get_no_bytes),
+		cmocka_unit_test(pmi_job__a_slow_server_and_signals),
 		cmocka_unit_test(place_from__long_names_are_cut),
 		cmocka_unit_test(options_from__defaults),
 		cmocka_unit_test(options_from__everything),

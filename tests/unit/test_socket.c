@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -366,6 +367,56 @@ static void open__refusals_and_missing_daemons(void **state)
 	assert_null(c);
 }
 
+/* ---- a daemon that accepts nobody ------------------------------------------------------ */
+
+static volatile sig_atomic_t interruptions;
+
+/* After 20 s there are no more: whoever begins his wait again with every signal ends it, too late.
+ */
+static void interrupt(int signal)
+{
+	const struct itimerval none = { .it_value = { 0 } };
+
+	(void)signal;
+	if (++interruptions == 20) {
+		setitimer(ITIMER_REAL, &none, NULL);
+	}
+}
+
+static void open__a_full_backlog_and_signals(void **state)
+{
+	const struct itimerval every_second = { .it_interval = { .tv_sec = 1 },
+						.it_value = { .tv_sec = 1 } };
+	const struct itimerval none = { .it_value = { 0 } };
+	const struct sigaction act = { .sa_handler = interrupt };
+	struct collnet_options o;
+	collnet_t *c = NULL;
+	int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int waiting = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	cn_time ms;
+
+	(void)state;
+	unlink(name.sun_path);
+	assert_int_equal(bind(listening, (struct sockaddr *)&name, sizeof(name)), 0);
+	assert_int_equal(listen(listening, 0), 0);
+	assert_int_equal(connect(waiting, (struct sockaddr *)&name, sizeof(name)), 0);
+	collnet_options_init(&o);
+	o.mode = COLLNET_MODE_DAEMON;
+	o.socket = name.sun_path;
+	assert_int_equal(sigaction(SIGALRM, &act, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &every_second, NULL), 0);
+	ms = cn_now() / CN_MS;
+	assert_int_equal(collnet_open(&o, &c), COLLNET_EDAEMON);
+	ms = cn_now() / CN_MS - ms;
+	setitimer(ITIMER_REAL, &none, NULL);
+	signal(SIGALRM, SIG_DFL);
+	assert_non_null(strstr(collnet_error(NULL), "does not respond"));
+	assert_true(interruptions > 0);
+	assert_true(ms >= 5000 && ms < 15000);
+	close(waiting);
+	close(listening);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +428,7 @@ int main(void)
 		cmocka_unit_test(rings__a_daemon_on_the_same_processor_is_not_polled_for),
 		cmocka_unit_test(request__a_closed_connection),
 		cmocka_unit_test(open__refusals_and_missing_daemons),
+		cmocka_unit_test(open__a_full_backlog_and_signals),
 	};
 	int status;
 

@@ -426,7 +426,7 @@ bool cn_seccomp_available(void);
 /* Filters the system calls of this process, for good. */
 int cn_seccomp_install(struct cn_err *err);
 
-/* "READY=1", "STOPPING=1" to the service manager, if there is one. */
+/* "READY=1", "STOPPING=1" to the service manager, if there is one. Waits for 100 ms at most. */
 void cn_notify(const char *state);
 
 void cn_log_open(void);

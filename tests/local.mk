@@ -76,6 +76,7 @@ unit_tests = \
 	tests/unit/test_measure_model \
 	tests/unit/test_msg \
 	tests/unit/test_node \
+	tests/unit/test_notify \
 	tests/unit/test_numbering \
 	tests/unit/test_op_deadline \
 	tests/unit/test_op_frames \

@@ -3,11 +3,13 @@
  * SIGHUP: the command line and the configuration file are read again, and the topology file. All of
  * it is checked before any of it counts; an error leaves everything as it was. What needs another
  * start is named and stays as it was. Teams that are ready keep the topology that they began with.
+ *
+ * Users and groups do not change: to look up a name may mean to wait for a server, and the loop
+ * must not.
  */
 #include "daemon/daemon.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,6 +55,7 @@ void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, ch
 	keep_text(fresh->node, running->node, sizeof(fresh->node), "node", stays, cap);
 	keep_text(fresh->socket, running->socket, sizeof(fresh->socket), "socket", stays, cap);
 	keep_text(fresh->user, running->user, sizeof(fresh->user), "user", stays, cap);
+	keep_text(fresh->group, running->group, sizeof(fresh->group), "group", stays, cap);
 	fresh->cluster = keep_number(fresh->cluster, running->cluster, "cluster", stays, cap);
 	fresh->ethertype = keep_number(fresh->ethertype, running->ethertype, "ethertype", stays,
 				       cap);
@@ -61,29 +64,15 @@ void cn_reload_keep(struct cn_config *fresh, const struct cn_config *running, ch
 	fresh->ready_fd = running->ready_fd;
 }
 
-/* Mode and group of the socket; a group that this process may not give stays. */
-static int set_access(struct cn_daemon *d, struct cn_config *fresh, char *stays, size_t cap)
+/* Of the socket; a mode that this process may not give stays as it was. */
+static void set_mode(struct cn_config *fresh, const struct cn_config *running, char *stays,
+		     size_t cap)
 {
-	const struct group *gr;
-	gid_t group = d->group;
-
-	if (strcmp(fresh->group, d->config.group) != 0) {
-		gr = fresh->group[0] != '\0' ? getgrnam(fresh->group) : NULL;
-		group = gr != NULL ? gr->gr_gid : (gid_t)-1;
-	}
-	if (group != d->group &&
-	    (group == (gid_t)-1 || chown(d->config.socket, (uid_t)-1, group) != 0)) {
-		add_name(stays, cap, "group");
-		memcpy(fresh->group, d->config.group, sizeof(fresh->group));
-		group = d->group;
-	}
-	if (fresh->socket_mode != d->config.socket_mode &&
-	    chmod(d->config.socket, fresh->socket_mode) != 0) {
+	if (fresh->socket_mode != running->socket_mode &&
+	    chmod(running->socket, fresh->socket_mode) != 0) {
 		add_name(stays, cap, "socket-mode");
-		fresh->socket_mode = d->config.socket_mode;
+		fresh->socket_mode = running->socket_mode;
 	}
-	d->group = group;
-	return COLLNET_OK;
 }
 
 static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *err)
@@ -98,16 +87,13 @@ static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *e
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	if (fresh.group[0] != '\0' && getgrnam(fresh.group) == NULL) {
-		return cn_fail(err, COLLNET_EINVAL, "no such group '%s'", fresh.group);
-	}
 	cn_reload_keep(&fresh, &d->config, stays, cap);
 	cn_iface_config(d, &sc);
 	sc.topology = fresh.topology[0] != '\0' ? fresh.topology : NULL;
 	sc.window = fresh.window;
 	rc = cn_runtime_reload(&sc, &d->runtime, err);
 	if (rc == COLLNET_OK) {
-		rc = set_access(d, &fresh, stays, cap);
+		set_mode(&fresh, &d->config, stays, cap);
 		d->config = fresh;
 		cn_log_set_level(fresh.log_level);
 	}

@@ -32,9 +32,8 @@ static void keep__changes_what_can_change(void **state)
 
 	(void)state;
 	config(&running, "interface eth0\nwindow 3\n");
-	config(&fresh,
-	       "interface eth0\nwindow 9\ntopology /t\nlog-level debug\nmax-teams 7\nsocket-mode 0600\n"
-	       "group g\n");
+	config(&fresh, "interface eth0\nwindow 9\ntopology /t\nlog-level debug\nmax-teams 7\n"
+		       "socket-mode 0600\n");
 	cn_reload_keep(&fresh, &running, stays, sizeof(stays));
 	assert_string_equal(stays, "");
 	assert_int_equal(fresh.window, 9);
@@ -42,7 +41,6 @@ static void keep__changes_what_can_change(void **state)
 	assert_int_equal(fresh.log_level, COLLNET_LOG_DEBUG);
 	assert_int_equal(fresh.socket_mode, 0600);
 	assert_int_equal(fresh.limits[CN_QUOTA_TEAMS], 7);
-	assert_string_equal(fresh.group, "g");
 }
 
 static void keep__names_what_cannot(void **state)
@@ -53,18 +51,19 @@ static void keep__names_what_cannot(void **state)
 	(void)state;
 	config(&running, "interface eth0\nnode a\n");
 	config(&fresh,
-	       "interface eth1\nlink pcap\nencapsulation raw\nnode b\nsocket /s\nuser u\ncluster 4\n"
-	       "ethertype 0x88B6\nwindow 5\npeer-timeout 700\n");
+	       "interface eth1\nlink pcap\nencapsulation raw\nnode b\nsocket /s\nuser u\ngroup g\n"
+	       "cluster 4\nethertype 0x88B6\nwindow 5\npeer-timeout 700\n");
 	running.ready_fd = 7;
 	cn_reload_keep(&fresh, &running, stays, sizeof(stays));
-	assert_string_equal(stays, "interface, link, encapsulation, node, socket, user, cluster, "
-				   "ethertype, peer-timeout");
+	assert_string_equal(stays, "interface, link, encapsulation, node, socket, user, group, "
+				   "cluster, ethertype, peer-timeout");
 	assert_string_equal(fresh.interface, "eth0");
 	assert_string_equal(fresh.link, "");
 	assert_int_equal(fresh.encapsulation, CN_ENCAPSULATION_UDP);
 	assert_string_equal(fresh.node, "a");
 	assert_string_equal(fresh.socket, CN_MSG_SOCKET);
 	assert_string_equal(fresh.user, "");
+	assert_string_equal(fresh.group, "");
 	assert_int_equal(fresh.cluster, 0);
 	assert_int_equal(fresh.ethertype, 0x88B5);
 	assert_int_equal(fresh.ready_fd, 7);

@@ -211,7 +211,6 @@ struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid)
 		}
 	}
 	if (c == NULL) {
-		cn_receive_close(fd, d->guarded);
 		return NULL;
 	}
 	c->daemon = d;
@@ -274,8 +273,8 @@ static void admit(struct cn_daemon *d, int fd)
 {
 	struct ucred cred = { .pid = 0 };
 	const int size = SEND_BUFFER;
+	struct cn_client *c = NULL;
 	struct cn_user *user;
-	struct cn_client *c;
 	struct cn_err err;
 	int rc;
 
@@ -288,6 +287,11 @@ static void admit(struct cn_daemon *d, int fd)
 		user = cn_user_find(d, cred.uid);
 		rc = check_room(d, user, &err);
 	}
+	if (rc == COLLNET_OK) {
+		c = cn_client_new(d, fd, cred.uid);
+		rc = c != NULL ? COLLNET_OK
+			       : cn_fail(&err, COLLNET_ENOMEM, "collnetd is out of memory");
+	}
 	if (rc != COLLNET_OK) {
 		if (user != NULL && cn_user_may_log(d, user)) {
 			cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu is refused: %s",
@@ -297,10 +301,6 @@ static void admit(struct cn_daemon *d, int fd)
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	c = cn_client_new(d, fd, cred.uid);
-	if (c == NULL) {
-		return;
-	}
 	c->pid = cred.pid;
 	if (cn_event_add_client(d, c) != COLLNET_OK) {
 		cn_client_mark(c, "epoll failed");

@@ -254,9 +254,7 @@ void cn_event_remove_link(struct cn_daemon *d);
 void cn_client_open(struct cn_daemon *d);
 /* Accepts the connections that wait on the listening socket. */
 void cn_client_accept(struct cn_daemon *d);
-/*
- * A client of this user on this descriptor, which becomes its own; NULL: no room, and it is closed.
- */
+/* A client of this user on this descriptor, which becomes its own; NULL: no room, or no memory. */
 struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid);
 /* Serves the requests in its ring, and then one message. */
 void cn_client_readable(struct cn_client *c);

@@ -22,6 +22,7 @@ unit_tests = \
 	tests/unit/test_check_order \
 	tests/unit/test_check_reduce \
 	tests/unit/test_choice \
+	tests/unit/test_client \
 	tests/unit/test_compare_cell \
 	tests/unit/test_compare_options \
 	tests/unit/test_combine \
@@ -146,6 +147,9 @@ unit_tests = \
 	tests/unit/test_wire \
 	tests/unit/test_wireup \
 	tests/unit/test_wireup_join
+
+# Its allocations fail.
+tests_unit_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 
 # The transport is a fake: what it is given is the log.
 tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \

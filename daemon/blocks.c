@@ -13,6 +13,7 @@ int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_m
 	struct cn_mapping *ref;
 	const void *shared;
 	bool ok;
+	int rc;
 
 	call->bytes = 0;
 	call->blocks.send_len = call->op == CN_OP_GATHERV ? m->bytes : 0;
@@ -24,15 +25,29 @@ int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_m
 	if (!ok) {
 		return COLLNET_EINVAL;
 	}
-	op->blocks = malloc(n * sizeof(*op->blocks));
-	if (op->blocks != NULL) {
-		memcpy(op->blocks, shared, n * sizeof(*op->blocks));
+	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_MEMORY, n * sizeof(*op->blocks), err);
+	if (rc == COLLNET_OK) {
+		op->block_bytes = n * sizeof(*op->blocks);
+		op->blocks = malloc(op->block_bytes);
+		rc = op->blocks != NULL ? COLLNET_OK
+					: cn_fail(err, COLLNET_ENOMEM, "collnetd is out of memory");
+	}
+	if (rc == COLLNET_OK) {
+		memcpy(op->blocks, shared, op->block_bytes);
 	}
 	cn_mapping_put(c->daemon, ref);
-	if (op->blocks == NULL) {
-		return cn_fail(err, COLLNET_ENOMEM, "collnetd is out of memory");
+	if (rc != COLLNET_OK) {
+		return rc;
 	}
 	call->blocks.send = sends > 0 ? op->blocks : NULL;
 	call->blocks.recv = n > sends ? op->blocks + sends : NULL;
 	return COLLNET_OK;
+}
+
+void cn_blocks_drop(struct cn_op_slot *op)
+{
+	cn_quota_give(op->client->daemon, op->client->user, CN_QUOTA_MEMORY, op->block_bytes);
+	free(op->blocks);
+	op->blocks = NULL;
+	op->block_bytes = 0;
 }

@@ -131,6 +131,7 @@ struct cn_op_slot {
 	bool buffered; /* the client does not wait for it */
 	struct cn_mapping *send, *recv, *scratch;
 	struct cn_block *blocks; /* of a vector operation; NULL: none */
+	uint64_t block_bytes;	 /* of these, charged to the user */
 	struct cn_received received;
 	struct cn_reducer reducer;
 	/* Of a reduction of short blocks: how and where the daemon combines them. */
@@ -334,10 +335,11 @@ void cn_report_alive(struct cn_client *c, const struct cn_msg_ping *m);
 /*
  * Copies the blocks of a vector operation, which the client may change at any time, and fills in
  * call->blocks. Nothing of what they say has been checked. COLLNET_EINVAL: they are outside the
- * client's regions.
+ * client's regions. COLLNET_ELIMIT, COLLNET_ENOMEM: with a text.
  */
 int cn_blocks_take(struct cn_client *c, struct cn_op_slot *op, const struct cn_msg_coll *m,
 		   struct cn_call *call, struct cn_err *err);
+void cn_blocks_drop(struct cn_op_slot *op);
 
 /* ---- combine.c ------------------------------------------------------------------------ */
 

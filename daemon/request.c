@@ -33,9 +33,8 @@ static void op_free(struct cn_op_slot *op)
 	cn_mapping_put(c->daemon, op->send);
 	cn_mapping_put(c->daemon, op->recv);
 	cn_mapping_put(c->daemon, op->scratch);
-	free(op->blocks);
+	cn_blocks_drop(op);
 	op->send = op->recv = op->scratch = NULL;
-	op->blocks = NULL;
 }
 
 /* Called by the engine, from wherever it is: sends, marks, and no more. */
@@ -335,12 +334,12 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 		a.bytes = call.bytes;
 		a.blocks = call.blocks;
 	}
-	if (rc == COLLNET_ENOMEM) {
-		return op_refused(op, &err);
-	}
-	if (rc != COLLNET_OK) {
+	if (rc == COLLNET_EINVAL) {
 		op_free(op);
 		return violation(c, "blocks outside its regions");
+	}
+	if (rc != COLLNET_OK) {
+		return op_refused(op, &err);
 	}
 	send = cn_mapping_resolve(c, &m->send, cn_call_send_bytes(&call), &op->send, &send_ok);
 	a.send = send;

@@ -38,7 +38,7 @@ struct cn_engine {
 	uint32_t topology;     /* hash of the topology, which all nodes of a job must share */
 	uint32_t last_team_id; /* the last one given to a team */
 	uint64_t plans;	       /* schedules planned */
-	uint64_t scheduled;    /* bytes of all teams' schedules */
+	uint64_t scheduled;    /* bytes of all teams' operations, with their schedules */
 	uint64_t selections;   /* algorithms selected */
 	uint64_t prepared;     /* id of the last persistent operation */
 	struct cn_endpoints *endpoints;

@@ -146,9 +146,9 @@ struct cn_op *cn_op_take_idle(struct cn_team *t, const struct cn_plan *p);
 void cn_op_put_idle(struct cn_op *op);
 /* Frees the idle operations of a team but `keep`, those that were used last. */
 void cn_op_free_idle(struct cn_team *t, uint32_t keep);
-/* What its schedule takes, which the team counts: after a change, with the bytes before. */
-uint64_t cn_op_schedule_bytes(const struct cn_op *op);
-void cn_op_count_schedule(struct cn_op *op, uint64_t before);
+/* What it takes with its schedule, which the team counts: after a change, with the bytes before. */
+uint64_t cn_op_bytes(const struct cn_op *op);
+void cn_op_count(struct cn_op *op, uint64_t before);
 /* COLLNET_ELIMIT: the schedules of the payer's operations are too much. */
 int cn_op_check_schedules(struct cn_team *t, struct cn_err *err);
 void cn_op_drop_schedule(struct cn_op *op);

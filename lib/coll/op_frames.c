@@ -82,6 +82,7 @@ static uint64_t cut(struct cn_op *op, uint32_t i, uint64_t *mixed)
 bool cn_op_cut_frames(struct cn_op *op)
 {
 	uint64_t bytes = 0, received = 0;
+	const uint64_t before = cn_op_bytes(op);
 	uint8_t *mixed;
 
 	op->frames_out = op->frames_in = op->mixed_used = 0;
@@ -96,6 +97,7 @@ bool cn_op_cut_frames(struct cn_op *op)
 		}
 		op->mixed = mixed;
 		op->mixed_cap = bytes;
+		cn_op_count(op, before);
 	}
 	return true;
 }

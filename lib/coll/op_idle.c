@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Operations that are not outstanding. A team keeps a few with their plans, the one that was used
- * last first, for calls that are alike. And what the schedules of all operations take.
+ * last first, for calls that are alike. And what all operations take, with their schedules.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@ struct cn_op *cn_op_new(struct cn_team *t)
 		return NULL;
 	}
 	op->team = t;
+	cn_op_count(op, 0);
 	op->copy_first = CN_NONE;
 	op->posts = calloc(cn_op_locals(t), sizeof(*op->posts));
 	op->streams = calloc(t->layout.nnodes, sizeof(*op->streams));
@@ -88,15 +89,19 @@ void cn_op_free_idle(struct cn_team *t, uint32_t keep)
 	}
 }
 
-uint64_t cn_op_schedule_bytes(const struct cn_op *op)
+uint64_t cn_op_bytes(const struct cn_op *op)
 {
-	return (uint64_t)op->sched.cap * sizeof(*op->sched.actions) +
-	       (uint64_t)op->progress_cap * sizeof(*op->progress);
+	const uint64_t local = sizeof(*op->posts) + sizeof(*op->planned_for),
+		       node = sizeof(*op->streams) + sizeof(*op->targets);
+
+	return sizeof(*op) + cn_op_locals(op->team) * local + op->team->layout.nnodes * node +
+	       (uint64_t)op->sched.cap * sizeof(*op->sched.actions) +
+	       (uint64_t)op->progress_cap * sizeof(*op->progress) + op->mixed_cap;
 }
 
-void cn_op_count_schedule(struct cn_op *op, uint64_t before)
+void cn_op_count(struct cn_op *op, uint64_t before)
 {
-	const uint64_t more = cn_op_schedule_bytes(op) - before;
+	const uint64_t more = cn_op_bytes(op) - before;
 
 	op->team->scheduled += more;
 	op->team->engine->scheduled += more;
@@ -123,13 +128,13 @@ static bool is_beyond(const struct cn_team *t, uint64_t most)
 
 void cn_op_drop_schedule(struct cn_op *op)
 {
-	const uint64_t before = cn_op_schedule_bytes(op);
+	const uint64_t before = cn_op_bytes(op);
 
 	cn_sched_reset(&op->sched);
 	free(op->progress);
 	op->progress = NULL;
 	op->progress_cap = 0;
-	cn_op_count_schedule(op, before);
+	cn_op_count(op, before);
 }
 
 int cn_op_check_schedules(struct cn_team *t, struct cn_err *err)
@@ -153,6 +158,8 @@ void cn_op_free_storage(struct cn_op *op)
 {
 	if (op != NULL) {
 		cn_op_drop_schedule(op);
+		op->team->scheduled -= cn_op_bytes(op);
+		op->team->engine->scheduled -= cn_op_bytes(op);
 		free(op->posts);
 		free(op->streams);
 		free(op->targets);

@@ -40,7 +40,7 @@ static int make_schedule(struct cn_op *op, const struct cn_plan *p, struct cn_er
 {
 	struct cn_team *t = op->team;
 	const uint64_t most = t->engine->config.max_schedules / sizeof(struct cn_action);
-	const uint64_t before = cn_op_schedule_bytes(op);
+	const uint64_t before = cn_op_bytes(op);
 	int r;
 
 	t->engine->plans++;
@@ -49,7 +49,7 @@ static int make_schedule(struct cn_op *op, const struct cn_plan *p, struct cn_er
 	if (r == COLLNET_OK) {
 		r = make_room(op, err);
 	}
-	cn_op_count_schedule(op, before);
+	cn_op_count(op, before);
 	if (r == COLLNET_OK) {
 		r = cn_op_check_schedules(t, err);
 	}
@@ -65,6 +65,7 @@ static int plan(struct cn_op *op, const struct cn_plan *p, struct cn_err *err)
 
 	if (cn_op_is_vector(p->op)) {
 		op->plan = *p;
+		r = cn_op_check_schedules(op->team, err);
 	} else if (memcmp(&op->plan, p, sizeof(*p)) != 0) {
 		memset(&op->plan, 0, sizeof(op->plan));
 		r = make_schedule(op, p, err);

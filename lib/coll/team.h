@@ -123,7 +123,7 @@ struct cn_team {
 				    * NULL: none */
 	struct cn_op *idle;	   /* with their plans; the one that was used last is first */
 	uint32_t nidle;
-	uint64_t scheduled;    /* bytes of the schedules of all its operations */
+	uint64_t scheduled;    /* bytes of all its operations, with their schedules */
 	uint32_t nstarted;     /* operations that have started here */
 	uint32_t notify_after; /* frames of a node, until it is sent STARTED */
 	struct cn_unexpected_queue unexpected;

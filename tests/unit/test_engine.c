@@ -486,6 +486,41 @@ static void engine__bounds_schedules(void **state)
 	engine_fixture_free(w);
 }
 
+/* So are persistent operations whose schedules are made later, but which take memory already. */
+static void engine__bounds_persistent_operations(void **state)
+{
+	struct engine_fixture *w = engine_fixture(17, NULL, little_for_schedules);
+	struct cn_block blocks[RANKS] = { { .at = 0 } };
+	const struct cn_coll_args a = { .op = CN_OP_ALLTOALLV,
+					.blocks = { .send = blocks, .recv = blocks } };
+	struct cn_prepared *p[1000];
+	struct cn_err err = { 0 };
+	uint64_t one, full;
+	uint32_t n = 0;
+
+	(void)state;
+	engine_join_all(w, 3, false, "job");
+	while (n < 1000 && cn_coll_prepare(w->rank[0].member, &a, &p[n], &err) == COLLNET_OK) {
+		n++;
+	}
+	assert_in_range(n, 2, 999);
+	assert_int_equal(err.code, COLLNET_ELIMIT);
+	full = w->engines[0]->scheduled;
+	assert_true(full <= 300000);
+	/* What is released is free for others. */
+	cn_prepared_release(p[--n]);
+	one = full - w->engines[0]->scheduled;
+	assert_true(one > 0 && full + one > 300000);
+	assert_int_equal(cn_coll_prepare(w->rank[0].member, &a, &p[n], &err), COLLNET_OK);
+	assert_int_equal(w->engines[0]->scheduled, full);
+	for (uint32_t i = 0; i <= n; i++) {
+		cn_prepared_release(p[i]);
+	}
+	assert_int_equal(w->engines[0]->scheduled, 0);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 /* A rank alone calls, and it ends. */
 static void call_alone(struct engine_fixture *w, uint32_t rank, const struct cn_coll_args *a)
 {
@@ -553,6 +588,7 @@ int main(void)
 		cmocka_unit_test(engine__one_frame_is_acknowledged_later),
 		cmocka_unit_test(engine__what_has_no_frames_left_requests_nothing),
 		cmocka_unit_test(engine__bounds_schedules),
+		cmocka_unit_test(engine__bounds_persistent_operations),
 		cmocka_unit_test(engine__ranks_far_apart),
 	};
 

@@ -238,6 +238,49 @@ static void region__is_given_back_when_memory_is_short(void **state)
 	free(d);
 }
 
+/* ---- blocks ---------------------------------------------------------------------------- */
+
+/* Copies of blocks are the user's memory as his regions are, until the request has ended. */
+static void blocks__are_charged(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	struct cn_call call = { .op = CN_OP_ALLTOALLV, .ranks = 4096 };
+	const uint64_t bytes = 2 * 4096 * sizeof(struct cn_block);
+	const struct cn_msg_coll m = { .op = CN_OP_ALLTOALLV };
+	static struct cn_op_slot ops[16];
+	struct cn_err err = { 0 };
+	char text[CN_ERR_TEXT];
+	struct cn_client *c;
+	int fd, memory, n = 0;
+
+	(void)state;
+	c = new_client(d, &fd);
+	memory = ask(c, fd, MIB, text);
+	d->config.limits[CN_QUOTA_MEMORY] = MIB + 3 * bytes;
+	while (n < 16) {
+		ops[n].client = c;
+		if (cn_blocks_take(c, &ops[n], &m, &call, &err) != COLLNET_OK) {
+			break;
+		}
+		n++;
+	}
+	assert_int_equal(n, 3);
+	assert_int_equal(err.code, COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text, "max-memory"));
+	cn_blocks_drop(&ops[3]); /* the one that was refused */
+	assert_int_equal(d->memory.used, MIB + 3 * bytes);
+	cn_blocks_drop(&ops[0]);
+	assert_int_equal(cn_blocks_take(c, &ops[0], &m, &call, &err), COLLNET_OK);
+	for (int i = 0; i < 3; i++) {
+		cn_blocks_drop(&ops[i]);
+	}
+	assert_int_equal(d->memory.used, MIB);
+	close(memory);
+	cn_client_end(d);
+	close(fd);
+	free(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +290,7 @@ int main(void)
 		cmocka_unit_test(may_log__a_burst_and_one_a_second),
 		cmocka_unit_test(region__is_made_sealed_and_charged),
 		cmocka_unit_test(region__is_given_back_when_memory_is_short),
+		cmocka_unit_test(blocks__are_charged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,23 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 	}
 }
 
+/* Its message asks for memory, and there is not enough until what is unused has been unmapped. */
+static bool waits_for_memory(const struct cn_client *c)
+{
+	struct cn_msg_region m;
+
+	if (c->daemon->unmap == NULL ||
+	    recv(c->fd, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(m) ||
+	    m.head.type != CN_MSG_REGION) {
+		return false;
+	}
+	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_MEMORY, m.bytes, NULL) != COLLNET_OK) {
+		return true;
+	}
+	cn_quota_give(c->daemon, c->user, CN_QUOTA_MEMORY, m.bytes);
+	return false;
+}
+
 /*
  * One message per iteration: the library waits for the response to nearly all it sends here, and a
  * flood takes no more than its share. The requests that were in the client's ring when it sent the
@@ -176,7 +193,7 @@ void cn_client_readable(struct cn_client *c)
 	ssize_t n;
 
 	cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
-	if (c->marked || cn_event_turn_is_over(c->daemon)) {
+	if (c->marked || cn_event_turn_is_over(c->daemon) || waits_for_memory(c)) {
 		return;
 	}
 	n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);

@@ -111,7 +111,8 @@ struct cn_user {
 struct cn_mapping {
 	uint8_t *p;
 	uint64_t bytes;
-	uint64_t freed; /* of these, given back to the system before it is unmapped */
+	uint64_t gone;	/* of these, let go of before it is unmapped */
+	uint64_t freed; /* of those, given back to the system */
 	uint32_t refs;
 	struct cn_user *user;	 /* who is charged for it */
 	struct cn_mapping *next; /* in the daemon's list of those to unmap */

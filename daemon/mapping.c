@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FREE_PER_ITERATION ((uint64_t)64 << 20)
+#define PER_ITERATION ((uint64_t)64 << 20) /* bytes that are let go of */
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -148,23 +148,38 @@ void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s)
 }
 
 /*
- * Pages are charged to the control group of the process that touches them first, and remain while
- * another process maps them. Where our group has a limit and they are many, they are given back
- * before the mapping is; a part at a time, because it takes a while. True: there is more of them.
+ * The pages of a part are let go of, which takes 50 ms for a GiB. They are charged to the control
+ * group of the process that touched them first, and remain while another process maps them. Where
+ * our group has a limit and they are many, they are given back to the system. Returns the bytes.
  */
-static bool give_back(struct cn_daemon *d, struct cn_mapping *s)
+static uint64_t let_go(struct cn_daemon *d, struct cn_mapping *s, uint64_t most)
 {
-	const uint64_t left = s->bytes - s->freed,
-		       n = left < FREE_PER_ITERATION ? left : FREE_PER_ITERATION;
+	const uint64_t left = s->bytes - s->gone, n = left < most ? left : most;
 
-	if (n == 0 || !cn_quota_short(d)) {
-		return false;
+	if (n == 0) {
+		return 0;
 	}
-	if (madvise(s->p + s->freed, n, MADV_REMOVE) != 0) {
-		return false;
+	if (cn_quota_short(d) && madvise(s->p + s->gone, n, MADV_REMOVE) == 0) {
+		s->freed += n;
+	} else {
+		(void)madvise(s->p + s->gone, n, MADV_DONTNEED); /* or munmap() does it */
 	}
-	s->freed += n;
-	return s->freed < s->bytes;
+	s->gone += n;
+	return n;
+}
+
+/* A part of what waits to be unmapped, so that the loop goes on. True: there is more of it. */
+static bool let_some_go(struct cn_daemon *d)
+{
+	uint64_t most = PER_ITERATION;
+
+	for (struct cn_mapping *s = d->unmap; s != NULL; s = s->next) {
+		most -= let_go(d, s, most);
+		if (s->gone < s->bytes) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Whether these are so many bytes that to free their pages could take long. */
@@ -175,7 +190,7 @@ static bool are_many(const struct cn_mapping *s)
 	for (; s != NULL; s = s->next) {
 		bytes += s->bytes - s->freed;
 	}
-	return bytes > FREE_PER_ITERATION;
+	return bytes > PER_ITERATION;
 }
 
 /*
@@ -184,18 +199,15 @@ static bool are_many(const struct cn_mapping *s)
  */
 bool cn_mapping_unmap(struct cn_daemon *d)
 {
-	int keeper = -1;
+	int keeper;
 
+	if (let_some_go(d)) {
+		return true;
+	}
+	keeper = are_many(d->unmap) ? cn_keeper_begin(-1) : -1;
 	while (d->unmap != NULL) {
 		struct cn_mapping *s = d->unmap;
 
-		if (give_back(d, s)) {
-			cn_keeper_end(keeper);
-			return true;
-		}
-		if (keeper < 0 && are_many(s)) {
-			keeper = cn_keeper_begin(-1);
-		}
 		d->unmap = s->next;
 		munmap(s->p, s->bytes);
 		cn_quota_give(d, s->user, CN_QUOTA_MEMORY, s->bytes);

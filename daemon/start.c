@@ -98,7 +98,8 @@ static void end(struct cn_daemon *d)
 	cn_runtime_close(&d->runtime, LINGER);
 	cn_quota_close(d);		   /* what is mapped need not be given back */
 	d->parent.goodbyes->max_peers = 0; /* the goodbyes are sent */
-	cn_mapping_unmap(d);
+	while (cn_mapping_unmap(d)) {
+	}
 	cn_event_close(d);
 	cn_iface_close(d);
 }

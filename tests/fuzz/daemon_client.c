@@ -125,6 +125,11 @@ void say(struct fixture *w, int i, const void *m, size_t len)
 {
 	check(send(w->end[i].fd, m, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len);
 	cn_client_readable(w->end[i].client);
+	if (w->daemon->unmap != NULL) { /* which it may wait for */
+		while (cn_mapping_unmap(w->daemon)) {
+		}
+		cn_client_readable(w->end[i].client);
+	}
 }
 
 /* A message with descriptors, which must not come in. */

@@ -125,11 +125,9 @@ static void may_log__a_burst_and_one_a_second(void **state)
 
 /* ---- regions --------------------------------------------------------------------------- */
 
-/* Asks for a region; its descriptor, or -1 and the text of the refusal. */
-static int ask(struct cn_client *c, int fd, uint64_t bytes, char text[CN_ERR_TEXT])
+/* The answer about a region: its descriptor, or -1 and the text of the refusal. */
+static int answer(int fd, char text[CN_ERR_TEXT])
 {
-	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 },
-					 .bytes = bytes };
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(sizeof(int))];
@@ -144,7 +142,6 @@ static int ask(struct cn_client *c, int fd, uint64_t bytes, char text[CN_ERR_TEX
 	};
 	int memory;
 
-	assert_true(cn_mapping_create(c, &m));
 	assert_int_equal(recvmsg(fd, &msg, MSG_DONTWAIT), sizeof(r));
 	assert_int_equal(r.head.tag, 9);
 	memcpy(text, r.text, CN_ERR_TEXT);
@@ -155,6 +152,16 @@ static int ask(struct cn_client *c, int fd, uint64_t bytes, char text[CN_ERR_TEX
 	assert_non_null(CMSG_FIRSTHDR(&msg));
 	memcpy(&memory, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(memory));
 	return memory;
+}
+
+/* Asks for a region. */
+static int ask(struct cn_client *c, int fd, uint64_t bytes, char text[CN_ERR_TEXT])
+{
+	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 },
+					 .bytes = bytes };
+
+	assert_true(cn_mapping_create(c, &m));
+	return answer(fd, text);
 }
 
 static struct cn_client *new_client(struct cn_daemon *d, int *fd)
@@ -200,7 +207,10 @@ static void region__is_made_sealed_and_charged(void **state)
 	free(d);
 }
 
-/* Pages that the daemon may have been charged for: kept, and cleared when memory is short. */
+/*
+ * It is let go of in parts. Pages that the daemon may have been charged for: kept, and cleared when
+ * memory is short.
+ */
 static void region__is_given_back_when_memory_is_short(void **state)
 {
 	char text[CN_ERR_TEXT], path[] = "/tmp/test_quota.XXXXXX";
@@ -225,7 +235,7 @@ static void region__is_given_back_when_memory_is_short(void **state)
 		assert_true(cn_mapping_drop(c, 0));
 		for (parts = 1; cn_mapping_unmap(d); parts++) {
 		}
-		assert_int_equal(parts, is_short ? 3 : 1);
+		assert_int_equal(parts, 3);
 		assert_int_equal(p[0], is_short ? 0 : 7);
 		assert_int_equal(p[160 * MIB - 1], is_short ? 0 : 7);
 		assert_int_equal(d->memory.used, 0);
@@ -234,6 +244,53 @@ static void region__is_given_back_when_memory_is_short(void **state)
 	}
 	cn_client_end(d);
 	cn_quota_close(d);
+	close(fd);
+	free(d);
+}
+
+static void region__waits_for_what_is_unmapped(void **state)
+{
+	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 } };
+	struct cn_daemon *d = new_daemon();
+	char text[CN_ERR_TEXT];
+	struct cn_client *c;
+	int fd, memory;
+
+	(void)state;
+	d->config.limits[CN_QUOTA_MEMORY] = 200 * MIB;
+	d->memory.total = 1024 * MIB;
+	c = new_client(d, &fd);
+	c->greeted = true;
+	close(ask(c, fd, 160 * MIB, text));
+	assert_true(cn_mapping_drop(c, 0));
+	m.bytes = 100 * MIB;
+	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+	for (int turns = 0; turns < 2; turns++) {
+		cn_client_readable(c);
+		assert_int_equal(recv(fd, text, 1, MSG_DONTWAIT | MSG_PEEK), -1);
+		assert_true(cn_mapping_unmap(d));
+	}
+	assert_false(cn_mapping_unmap(d));
+	cn_client_readable(c);
+	memory = answer(fd, text);
+	assert_true(memory >= 0);
+	close(memory);
+	/* What is not enough then is refused, and what is enough already does not wait. */
+	assert_true(cn_mapping_drop(c, 0));
+	m.bytes = 40 * MIB;
+	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+	cn_client_readable(c);
+	memory = answer(fd, text);
+	assert_true(memory >= 0);
+	close(memory);
+	while (cn_mapping_unmap(d)) {
+	}
+	m.region = 1;
+	m.bytes = 200 * MIB;
+	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+	cn_client_readable(c);
+	assert_int_equal(answer(fd, text), -1);
+	cn_client_end(d);
 	close(fd);
 	free(d);
 }
@@ -290,6 +347,7 @@ int main(void)
 		cmocka_unit_test(may_log__a_burst_and_one_a_second),
 		cmocka_unit_test(region__is_made_sealed_and_charged),
 		cmocka_unit_test(region__is_given_back_when_memory_is_short),
+		cmocka_unit_test(region__waits_for_what_is_unmapped),
 		cmocka_unit_test(blocks__are_charged),
 	};
 

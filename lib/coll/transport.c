@@ -87,10 +87,12 @@ void cn_transport_lost(void *ctx, void *token)
 
 bool cn_transport_request_acks(struct cn_engine *e)
 {
-	bool any = false;
+	struct cn_node *own = e->own.node;
+	/* Frames of messages: their flights are in no ring, and no others have tokens there. */
+	bool any = !cn_node_is_acked_soon(own, NULL) && cn_node_request_acks(own, NULL);
 
 	for (int request = 0; request < 2; request++) {
-		for (struct cn_transport *x = &e->own; x != NULL; x = x->next_active) {
+		for (struct cn_transport *x = e->own.next_active; x != NULL; x = x->next_active) {
 			const struct cn_source *s = x->sources.current;
 
 			for (uint32_t n = x->sources.n; n > 0; n--, s = s->next) {
@@ -102,7 +104,7 @@ bool cn_transport_request_acks(struct cn_engine *e)
 				if (request != 0) {
 					any |= cn_node_request_acks(x->node, s);
 				} else if (cn_node_is_acked_soon(x->node, s)) {
-					return false;
+					return any;
 				}
 			}
 		}

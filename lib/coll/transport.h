@@ -67,10 +67,10 @@ cn_time cn_transport_deadline(const struct cn_transport *x);
 void cn_transport_expire(struct cn_transport *x, cn_time now);
 
 /*
- * Frames of several operations close the node's window, or the smaller one of one of them. Unless
- * the acknowledgement of some is on its way, it is requested of all whose clock it is, and of those
- * that wait for data: nodes that are still in an earlier operation send none. True: that is to be
- * sent.
+ * Frames of several operations, or of messages, close the node's window, or the smaller one of one
+ * of the operations. Unless the acknowledgement of some is on its way, it is requested of all whose
+ * clock it is, and of those that wait for data: nodes that are still in an earlier operation send
+ * none. True: that is to be sent.
  */
 bool cn_transport_request_acks(struct cn_engine *e);
 

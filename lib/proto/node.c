@@ -235,13 +235,13 @@ bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit)
 	return true;
 }
 
-/* Whether frames [from, to) have one of this token in flight: a refused one is not. */
+/* Whether frames [from, to) have one of this token (NULL: any) in flight: a refused one is not. */
 static bool in_flight(const struct cn_peer *p, const void *token, uint32_t from, uint32_t to)
 {
 	for (uint32_t seq = from; seq != to; seq++) {
 		const struct cn_rtx_frame *f = cn_rtx_at(&p->tx.queue, seq);
 
-		if (f->token == token && !f->refused) {
+		if (f->token != NULL && (f->token == token || token == NULL) && !f->refused) {
 			return true;
 		}
 	}

@@ -177,10 +177,10 @@ void cn_node_ready(struct cn_node *n);
  * buffers).
  */
 bool cn_node_detach(struct cn_node *n, void *token, uint32_t limit);
-/* Whether the acknowledgement of frames of this token was requested, and has not come. */
+/* Whether an acknowledgement of frames of this token (NULL: any) was requested and has not come. */
 bool cn_node_is_acked_soon(const struct cn_node *n, const void *token);
-/* Something waits until the frames of this token are acknowledged: peers that have some whose
- * acknowledgement was not requested are sent an ACK request. True: there are such peers. */
+/* Something waits until the frames of this token (NULL: any) are acknowledged: peers that have some
+ * whose acknowledgement was not requested are sent an ACK request. True: there are such peers. */
 bool cn_node_request_acks(struct cn_node *n, const void *token);
 /* Turns the unacknowledged frames of this token into tombstones: empty control frames that keep the
  * sequence going, for a stream that has failed. Frames of it may be in flight as they were, so a

@@ -89,58 +89,89 @@ static void credit__of_one_that_does_not_receive(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A job of one rank on each of the two nodes. */
+struct job {
+	struct endpoint_request *member[2], *op[2];
+	struct cn_member *m[2];
+	uint8_t *send[2], *recv[2];
+};
+
+static void job_join(struct endpoint_fixture *w, struct job *j)
+{
+	struct cn_err err = { 0 };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		j->member[i] = endpoint_request(0);
+		assert_int_equal(cn_team_join(w->engine[i], w->now, OWNER, "job", i, 2,
+					      w->now + SECOND, &j->member[i]->done, &j->m[i], &err),
+				 COLLNET_OK);
+	}
+	endpoint_assert_ok(w, j->member[0]);
+	endpoint_assert_ok(w, j->member[1]);
+}
+
+static void job_leave(struct endpoint_fixture *w, struct job *j)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		cn_team_leave(j->m[i], w->now, false);
+		endpoint_drop(j->member[i]);
+	}
+}
+
+/* An all-to-all of so many bytes; returns its time. */
+static cn_time job_exchange(struct endpoint_fixture *w, struct job *j, uint64_t bytes,
+			    uint32_t window)
+{
+	const cn_time begin = w->now;
+	struct cn_err err = { 0 };
+	cn_time time;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct cn_coll_args args = { .op = CN_OP_ALLTOALL,
+					     .bytes = bytes,
+					     .window = window,
+					     .deadline = w->now + SECOND };
+
+		args.send = j->send[i] = malloc(2 * bytes);
+		args.recv = j->recv[i] = malloc(2 * bytes);
+		endpoint_fill(j->send[i], bytes, 10 * i);
+		endpoint_fill(j->send[i] + bytes, bytes, 10 * i + 1);
+		j->op[i] = endpoint_request(0);
+		assert_int_equal(cn_coll_post(j->m[i], w->now, &args, &j->op[i]->done, &err),
+				 COLLNET_OK);
+	}
+	w->next = 0;
+	endpoint_assert_ok(w, j->op[0]);
+	endpoint_assert_ok(w, j->op[1]);
+	time = w->now - begin;
+	for (uint32_t i = 0; i < 2; i++) {
+		endpoint_assert_filled(j->recv[i], bytes, i);
+		endpoint_assert_filled(j->recv[i] + bytes, bytes, 10 + i);
+		endpoint_drop(j->op[i]);
+		free(j->send[i]);
+		free(j->recv[i]);
+	}
+	return time;
+}
+
 /* Many that do not receive hold up no collective of the same nodes. */
 static void credit__lets_collectives_pass(void **state)
 {
-	enum { FLOWS = 40, BYTES = 100000 };
+	enum { FLOWS = 40 };
 	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
 	struct cn_endpoint *a[FLOWS], *b = endpoint_open_at(w, 1, 7);
-	struct endpoint_request *out[FLOWS], *member[2], *op[2];
-	struct cn_member *m[2];
-	uint8_t *send[2], *recv[2];
-	struct cn_err err = { 0 };
+	struct endpoint_request *out[FLOWS];
+	struct job j;
 
 	(void)state;
-	for (uint32_t i = 0; i < 2; i++) {
-		member[i] = endpoint_request(0);
-		assert_int_equal(cn_team_join(w->engine[i], w->now, OWNER, "job", i, 2,
-					      w->now + SECOND, &member[i]->done, &m[i], &err),
-				 COLLNET_OK);
-	}
-	endpoint_assert_ok(w, member[0]);
-	endpoint_assert_ok(w, member[1]);
+	job_join(w, &j);
 	for (uint32_t i = 0; i < FLOWS; i++) {
 		a[i] = endpoint_open_at(w, 0, (uint16_t)(i + 1));
 		out[i] = endpoint_send_to(w, a[i], "b", 7, 1 << 20, i, 100 * SECOND);
 	}
 	endpoint_run(w, 100 * CN_MS);
-	for (uint32_t i = 0; i < 2; i++) {
-		struct cn_coll_args args = { .op = CN_OP_ALLTOALL,
-					     .bytes = BYTES,
-					     .window = COLLNET_WINDOW_AUTO,
-					     .deadline = w->now + SECOND };
-
-		send[i] = malloc(2 * BYTES);
-		recv[i] = malloc(2 * BYTES);
-		endpoint_fill(send[i], BYTES, 10 * i);
-		endpoint_fill(send[i] + BYTES, BYTES, 10 * i + 1);
-		args.send = send[i];
-		args.recv = recv[i];
-		op[i] = endpoint_request(0);
-		assert_int_equal(cn_coll_post(m[i], w->now, &args, &op[i]->done, &err), COLLNET_OK);
-	}
-	for (uint32_t i = 0; i < 2; i++) {
-		endpoint_assert_ok(w, op[i]);
-		endpoint_drop(op[i]);
-	}
-	for (uint32_t i = 0; i < 2; i++) {
-		endpoint_assert_filled(recv[i], BYTES, i);
-		endpoint_assert_filled(recv[i] + BYTES, BYTES, 10 + i);
-		free(send[i]);
-		free(recv[i]);
-		cn_team_leave(m[i], w->now, false);
-		endpoint_drop(member[i]);
-	}
+	job_exchange(w, &j, 100000, COLLNET_WINDOW_AUTO);
+	job_leave(w, &j);
 	assert_int_equal(endpoint_stats(w, 1).busy, 0);
 	assert_int_equal(w->engine[1]->endpoints->pool.count - w->engine[1]->endpoints->pool.free,
 			 FLOWS * CN_EP_CREDIT);
@@ -152,6 +183,51 @@ static void credit__lets_collectives_pass(void **state)
 	}
 	endpoint_assert_clean(w);
 	endpoint_fixture_free(w);
+}
+
+/* Frames of messages fill the window of an exchange, and none of them requests an acknowledgement:
+ * the exchange does, instead of waiting for a delayed one. */
+static void exchange__in_a_window_of(uint32_t messages, uint64_t bytes)
+{
+	enum { FRAMES = 6, WINDOW = 4 };
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *out[CN_EP_CREDIT], *in;
+	const uint32_t unread = CN_EP_CREDIT - FRAMES;
+	const struct cn_window *window = cn_node_window(cn_engine_node(w->engine[0]));
+	struct job j;
+
+	job_join(w, &j);
+	for (uint32_t n = 0; n < unread; n++) {
+		out[n] = endpoint_send_to(w, a, "b", 7, 100, n, SECOND);
+	}
+	endpoint_run(w, 100 * CN_MS);
+	assert_int_equal(window->in_flight, 0);
+	for (uint32_t n = unread; n < unread + messages; n++) {
+		out[n] = endpoint_send_to(w, a, "b", 7, bytes, n, SECOND);
+	}
+	while (window->in_flight < FRAMES) { /* all that there is credit for */
+		endpoint_step(w);
+	}
+	assert_in_range(job_exchange(w, &j, 5000, WINDOW), 1, CN_MS);
+	for (uint32_t n = 0; n < unread + messages; n++) {
+		in = endpoint_recv_at(w, b, bytes, SECOND);
+		endpoint_assert_ok(w, in);
+		endpoint_assert_got(in, "a", 5, n < unread ? 100 : bytes, n);
+		endpoint_assert_ok(w, out[n]);
+		endpoint_drop(in);
+		endpoint_drop(out[n]);
+	}
+	job_leave(w, &j);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+static void exchange__in_a_window_of_messages(void **state)
+{
+	(void)state;
+	exchange__in_a_window_of(6, 100);	   /* copied, and complete */
+	exchange__in_a_window_of(1, 20 * PAYLOAD); /* in the middle of one */
 }
 
 /* A stream of small messages costs no more grants than one for half the credits. */
@@ -305,6 +381,7 @@ int main(void)
 		cmocka_unit_test(recv__many_unread),
 		cmocka_unit_test(credit__of_one_that_does_not_receive),
 		cmocka_unit_test(credit__lets_collectives_pass),
+		cmocka_unit_test(exchange__in_a_window_of_messages),
 		cmocka_unit_test(credit__costs_few_frames),
 		cmocka_unit_test(send__answers_at_once),
 		cmocka_unit_test(open__numbers),

@@ -159,11 +159,6 @@ static inline struct cn_node *cn_ep_node(const struct cn_endpoints *s)
 	return s->engine->own.node;
 }
 
-static inline const char *cn_ep_name(const struct cn_flow *f)
-{
-	return f->peer != NULL ? cn_peer_name(f->peer) : f->ep->all->engine->config.node.name;
-}
-
 /* Frames that carry the rest of a message. */
 static inline uint32_t cn_ep_frames(const struct cn_endpoints *s, uint64_t bytes)
 {

@@ -84,10 +84,9 @@ static void end(struct cn_recv *r, int status, const char *text)
 
 void cn_recv_complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes)
 {
-	const char *name = cn_ep_name(f);
 	struct cn_err err;
 
-	memcpy(r->result->from.node, name, strlen(name) + 1); /* both are COLLNET_NAME_MAX long */
+	memcpy(r->result->from.node, f->name, strlen(f->name) + 1);
 	r->result->from.endpoint = f->remote;
 	r->result->bytes = bytes;
 	if (bytes <= r->capacity) {
@@ -97,7 +96,7 @@ void cn_recv_complete(struct cn_recv *r, const struct cn_flow *f, uint32_t bytes
 	cn_fail(&err, COLLNET_ETRUNC,
 		"a message of %u bytes from endpoint %u of node %s is longer than the buffer of "
 		"%" PRIu64,
-		bytes, f->remote, name, r->capacity);
+		bytes, f->remote, f->name, r->capacity);
 	end(r, err.code, err.text);
 }
 
@@ -356,7 +355,7 @@ void cn_flow_lost(struct cn_flow *f)
 		cn_fail(&err, COLLNET_EPEER,
 			"node %s is gone: of a message of %u bytes from its endpoint %u, %u are "
 			"missing",
-			cn_ep_name(f), f->bytes, f->remote, f->left);
+			f->name, f->bytes, f->remote, f->left);
 		f->into = NULL;
 		end(r, err.code, err.text);
 	}
@@ -390,7 +389,7 @@ void cn_recv_expire(struct cn_recv *r, cn_time now)
 		cn_fail(&err, COLLNET_ETIMEOUT,
 			"a message of %u bytes from endpoint %u of node %s did not come in time: "
 			"%u bytes are missing",
-			f->bytes, f->remote, cn_ep_name(f), f->left);
+			f->bytes, f->remote, f->name, f->left);
 	}
 	cn_recv_fail(r, now, err.code, err.text);
 }

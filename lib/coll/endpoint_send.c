@@ -319,10 +319,10 @@ void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 		cn_fail(&err, COLLNET_ELIMIT,
 			"node %s has no room for more senders to endpoint %u: messages that nobody "
 			"receives there take it",
-			cn_ep_name(f), f->remote);
+			f->name, f->remote);
 	} else {
 		cn_fail(&err, COLLNET_ENOENT, "no endpoint %u is open on node %s", f->remote,
-			cn_ep_name(f));
+			f->name);
 	}
 	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
 		struct cn_send *r = &ep->sends[i];
@@ -431,6 +431,6 @@ void cn_send_expire(struct cn_send *r, cn_time now)
 		"a message of %" PRIu64 " bytes from endpoint %u to endpoint %u of node %s was not "
 		"sent in time: %" PRIu64 " bytes went, %s",
 		r->bytes, r->ep->number, r->flow->peer != NULL ? r->flow->remote : r->flow->local,
-		cn_ep_name(r->flow), r->offset, phase(r));
+		r->flow->name, r->offset, phase(r));
 	cn_send_fail(r, now, true, err.code, err.text);
 }

@@ -7,6 +7,7 @@
  * NULL).
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "coll/endpoint.h"
 
@@ -157,6 +158,7 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	f->peer = p;
 	f->local = ep->number;
 	f->remote = remote;
+	memcpy(f->name, p != NULL ? cn_peer_name(p) : s->engine->config.node.name, sizeof(f->name));
 	f->credit = f->avail = CN_EP_CREDIT;
 	f->number = (uint32_t)cn_mix64(++s->born);
 	f->next = ep->flows;
@@ -238,8 +240,7 @@ static void on_closed(struct cn_flow *f, cn_time now)
 {
 	struct cn_err err;
 
-	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", f->remote,
-		cn_ep_name(f));
+	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", f->remote, f->name);
 	/* It may be open again, and have the beginning of a message. */
 	cn_send_fail_flow(f, now, true, err.code, err.text);
 	cn_flow_discard(f, now);
@@ -307,7 +308,7 @@ static void flow_down(struct cn_endpoints *s, struct cn_flow *f, cn_time now)
 	/* The transport has forgotten what was expected of the peer. */
 	f->expecting = f->awaiting = false;
 	cn_fail(&err, COLLNET_EPEER, "node %s is gone, and with it a message to its endpoint %u",
-		cn_ep_name(f), f->remote);
+		f->name, f->remote);
 	cn_send_fail_flow(f, now, false, err.code, err.text);
 	cn_flow_lost(f);
 	f->abort_due = f->answer = false;

@@ -58,6 +58,9 @@ struct cn_flow {
 	struct cn_recv *into;		 /* receives it, or */
 	struct cn_ep_buffered *buffered; /* keeps it, or (both NULL) it is discarded */
 	struct cn_ep_fragment **tail;	 /* where the next fragment of `buffered` goes */
+
+	/* of the other node; once that is gone, its peer may have another one */
+	char name[COLLNET_NAME_MAX + 1];
 };
 
 struct cn_flow *cn_flow_find(struct cn_endpoints *s, const struct cn_peer *p, uint16_t local,

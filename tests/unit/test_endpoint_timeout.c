@@ -232,6 +232,43 @@ static void peer__ends(void **state)
 	endpoint_fixture_free(w);
 }
 
+static void renamed(struct cn_engine_config *c)
+{
+	memcpy(c->node.name, "z", 2);
+}
+
+/* A message is of the node that sent it, also when the node behind that address has restarted under
+ * another name. */
+static void peer__another_name(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *out[2], *in;
+
+	(void)state;
+	out[0] = endpoint_send_to(w, a, "b", 7, 3000, 1, SECOND);
+	endpoint_assert_ok(w, out[0]);
+	endpoint_run(w, 10 * CN_MS);
+	endpoint_stop_node(w, 0);
+	endpoint_start_node(w, 0, 555, renamed);
+	while (cn_node_find(cn_engine_node(w->engine[1]), "z") == NULL) {
+		endpoint_step(w);
+		assert_true(w->now < 10 * SECOND);
+	}
+	a = endpoint_open_at(w, 0, 5);
+	out[1] = endpoint_send_to(w, a, "b", 7, 100, 2, SECOND);
+	endpoint_assert_ok(w, out[1]);
+	for (int i = 0; i < 2; i++) {
+		in = endpoint_recv_at(w, b, 3000, SECOND);
+		endpoint_assert_ok(w, in);
+		endpoint_assert_got(in, i == 0 ? "a" : "z", 5, i == 0 ? 3000 : 100, i + 1);
+		endpoint_drop(in);
+		endpoint_drop(out[i]);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 /* The sender's interface goes down in the middle of a message. Once it is up, the receive is told
  * that the rest does not come, and gets the next message, of another node. */
 static void interface__down(void **state)
@@ -274,6 +311,7 @@ int main(void)
 		cmocka_unit_test(timeout__of_a_receive),
 		cmocka_unit_test(peer__down),
 		cmocka_unit_test(peer__ends),
+		cmocka_unit_test(peer__another_name),
 		cmocka_unit_test(interface__down),
 	};
 

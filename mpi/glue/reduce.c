@@ -4,6 +4,7 @@
  * own; all others become a user-defined operation that MPI applies to a piece at a time. Elements
  * are packed if they are not contiguous, so that a layout that differs between ranks does no harm.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,22 +37,26 @@ static int apply_contiguous(const struct glue_by_mpi *x, const void *left, const
 	return rc;
 }
 
-/* The same on packed elements. */
+/* The same on packed elements. Unpacked they begin where those of any C type can, as the program's
+ * function expects. */
 static int apply_packed(const struct glue_by_mpi *x, const void *left, const void *right, void *out,
 			size_t count)
 {
 	MPI_Aint lower, extent, true_lower, true_extent;
+	const size_t alignment = _Alignof(max_align_t);
 	const int bytes = (int)(count * x->size);
 	int at = 0, rc;
 
 	PMPI_Type_get_extent(x->type, &lower, &extent);
 	PMPI_Type_get_true_extent(x->type, &true_lower, &true_extent);
-	const size_t span = (size_t)(true_extent + (MPI_Aint)(count - 1) * extent);
+	const size_t before = (size_t)true_lower % alignment;
+	const size_t end = before + (size_t)(true_extent + (MPI_Aint)(count - 1) * extent);
+	const size_t span = (end + alignment - 1) / alignment * alignment;
 	char *memory = malloc(2 * span);
 	if (memory == NULL) {
 		return MPI_ERR_NO_MEM;
 	}
-	char *a = memory - true_lower, *b = memory + span - true_lower;
+	char *a = memory + before - true_lower, *b = a + span;
 	rc = PMPI_Unpack(left, bytes, &at, a, (int)count, x->type, x->comm);
 	at = 0;
 	if (rc == MPI_SUCCESS) {

@@ -13,6 +13,7 @@
  *                  another order on each rank
  *   repetition N   the same calls N times (14), often enough for a choice between collnet and MPI
  *   reductions     short reductions, often enough for a choice
+ *   operands       reductions by a function of the program, of elements whose alignment is 16
  *   sums           100 sums of a floating-point number, and 100 of 200 numbers, of two frames
  *   persistent-choice   an all-to-all often enough for a choice, and a persistent one
  *   long-pairs     a persistent reduction of pairs that are more than 1 GiB only with their holes
@@ -28,6 +29,8 @@
  * Rank 0 prints "right: CASE"; in the cases of errors every rank "failed: TEXT".
  */
 #include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +247,80 @@ static void sums(void)
 	}
 }
 
+/* The type of it has no `before`, and so begins in the middle of what is aligned. */
+struct record {
+	int before, low;
+	long double value;
+	int high[2];
+};
+
+static void add_records(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	struct record *a = in, *b = inout;
+
+	(void)type;
+	if ((uintptr_t)a % _Alignof(struct record) != 0 ||
+	    (uintptr_t)b % _Alignof(struct record) != 0) {
+		wrong("operands that are not aligned");
+	}
+	for (int i = 0; i < *n; i++) {
+		b[i].low = a[i].low < b[i].low ? a[i].low : b[i].low;
+		b[i].value += a[i].value;
+		b[i].high[1] = a[i].high[1] > b[i].high[1] ? a[i].high[1] : b[i].high[1];
+	}
+}
+
+static void add_values(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	long double *a = in, *b = inout;
+
+	(void)type;
+	if ((uintptr_t)a % _Alignof(long double) != 0 ||
+	    (uintptr_t)b % _Alignof(long double) != 0) {
+		wrong("values that are not aligned");
+	}
+	for (int i = 0; i < *n; i++) {
+		b[i] += a[i];
+	}
+}
+
+static void operands(void)
+{
+	enum { MOST = 1001 };
+	static struct record in[MOST], out[MOST];
+	static long double value[MOST], sum[MOST];
+	int lengths[] = { 1, 1, 2 }, all = size * (size - 1) / 2;
+	MPI_Aint at[] = { offsetof(struct record, low), offsetof(struct record, value),
+			  offsetof(struct record, high) };
+	MPI_Datatype types[] = { MPI_INT, MPI_LONG_DOUBLE, MPI_INT }, parts, type;
+	MPI_Op op, add;
+
+	MPI_Type_create_struct(3, lengths, at, types, &parts);
+	MPI_Type_create_resized(parts, 0, sizeof(struct record), &type);
+	MPI_Type_commit(&type);
+	MPI_Op_create(add_records, 1, &op);
+	MPI_Op_create(add_values, 1, &add);
+	for (int i = 0; i < MOST; i++) {
+		in[i] = (struct record){ -1, rank + i, rank + i, { i, rank } };
+		value[i] = rank + i;
+	}
+	for (int n = 1; n <= MOST; n += 100) {
+		MPI_Allreduce(in, out, n, type, op, MPI_COMM_WORLD);
+		MPI_Allreduce(value, sum, n, MPI_LONG_DOUBLE, add, MPI_COMM_WORLD);
+		for (int i = 0; i < n; i++) {
+			if (out[i].before != 0 || out[i].low != i || out[i].high[0] != i ||
+			    out[i].value != all + size * i || out[i].high[1] != size - 1 ||
+			    sum[i] != all + size * i) {
+				wrong("a sum of records");
+			}
+		}
+	}
+	MPI_Op_free(&op);
+	MPI_Op_free(&add);
+	MPI_Type_free(&parts);
+	MPI_Type_free(&type);
+}
+
 static void persistent_choice(void)
 {
 	char *send = malloc((size_t)size * BLOCK), *recv = malloc((size_t)size * BLOCK);
@@ -414,6 +491,7 @@ int main(int argc, char **argv)
 		{ "persistent-choice", persistent_choice },
 		{ "long-pairs", long_pairs },
 		{ "recurring", recurring },
+		{ "operands", operands },
 		{ "sums", sums },
 		{ "mixed", mixed },
 		{ "limit", limit },

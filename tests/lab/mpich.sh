@@ -54,6 +54,11 @@ has '^right: rendezvous' out
 has 'served by collnet on 2 nodes' out
 echo "ok: MPI's messages move while a rank waits in a collective"
 
+mpi "aligned operands" --shape 2 -- ./count ./with-collnet h0:2,h1:2 4 ./cases operands
+has '^right: operands' out
+has '^data_sent *[1-9][0-9]' out
+echo "ok: operands of a function are aligned"
+
 mpi "communicators" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases communicators
 has '^right: communicators' out
 mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads

@@ -67,6 +67,11 @@ fi
 mpicc -std=gnu99 -O1 -Wall -Wextra "$here/mpi_cases.c" -o cases -pthread || fail "mpi_cases.c"
 mpi "a rendezvous" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases rendezvous
 has '^right: rendezvous' out
+mpi "aligned operands" --shape 2 -- ./count ./with-collnet h0:2,h1:2 4 ./cases operands
+has '^right: operands' out
+has '^data_sent *[1-9][0-9]' out
+echo "ok: operands of a function are aligned"
+
 mpi "communicators" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases communicators
 has '^right: communicators' out
 mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads

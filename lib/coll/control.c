@@ -10,16 +10,20 @@
 
 /* ---- sending -------------------------------------------------------------------------- */
 
+/* The k-th candidate has had a JOIN. */
+static bool was_sent_join(const struct cn_team *t, uint32_t k)
+{
+	return cn_peer_alive(cn_wireup_candidate(t, k)) &&
+	       t->wireup.advertised[t->wireup.candidates[k]].version != 0;
+}
+
 /* Through the node's own transport, to all nodes that were sent JOIN. */
 static void notify_nodes(struct cn_team *t, const uint8_t *m, const struct cn_cursor *c)
 {
-	struct cn_wireup *w = &t->wireup;
-
-	for (uint32_t k = 0; k < w->ncandidates; k++) {
-		struct cn_peer *p = cn_wireup_candidate(t, k);
-
-		if (cn_peer_alive(p) && w->advertised[w->candidates[k]].version != 0 && !c->bad) {
-			cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c->at - m));
+	for (uint32_t k = 0; k < t->wireup.ncandidates && !c->bad; k++) {
+		if (was_sent_join(t, k)) {
+			cn_pending_send(&t->engine->own.pending, cn_wireup_candidate(t, k), m,
+					(size_t)(c->at - m));
 		}
 	}
 }
@@ -94,7 +98,9 @@ void cn_control_died_forming(struct cn_team *t, uint32_t rank)
 		struct cn_peer *p = cn_wireup_candidate(t, k);
 		const struct cn_join *j = cn_wireup_join_of(t, p);
 
-		if (j != NULL && j->commit_sent == t->id) {
+		/* A derived team's JOIN commits, whether or not the peer's has come. */
+		if (t->wireup.derived ? was_sent_join(t, k)
+				      : j != NULL && j->commit_sent == t->id) {
 			cn_pending_send(&t->engine->own.pending, p, m, (size_t)(c.at - m));
 		}
 	}

@@ -130,8 +130,12 @@ bool cn_wireup_derive(struct cn_team *t, const struct cn_team *parent, const uin
 		if (k == parent->me) {
 			t->wireup.expected = n;
 		} else if (n > 0 && p != NULL) {
-			t->wireup.advertised[cn_peer_index(cn_engine_peer_of(p)->peer)]
-				.member = true;
+			const struct cn_peer *own = cn_engine_peer_of(p)->peer;
+
+			t->wireup.advertised[cn_peer_index(own)].member = true;
+			if (!add_candidate(&t->wireup, own)) {
+				return false;
+			}
 		}
 	}
 	return true;

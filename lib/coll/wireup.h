@@ -19,8 +19,9 @@
  *
  * A derived team (cn_team_derive()) knows its nodes, which have validated the paths to each other,
  * and has a name that no team had before, so that there are no records of an earlier run. Its JOINs
- * go to its nodes only, and a JOIN is also the peer's COMMIT: one message per pair of nodes. A team
- * that is divided (split.h) needs none of them: an operation of the parent says the same.
+ * go to its nodes only, which are its candidates from the beginning, and a JOIN is also the peer's
+ * COMMIT: one message per pair of nodes. A team that is divided (split.h) needs none of them: an
+ * operation of the parent says the same.
  *
  * Both messages are idempotent. A JOIN to a candidate names the candidate's team id, which confirms
  * that this node knows it; a COMMIT is never sent before the JOIN that it refers to. What is not

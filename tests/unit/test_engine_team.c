@@ -249,6 +249,55 @@ static void engine__last_of_the_parent_dies(void **state)
 	engine_fixture_free(w);
 }
 
+/* Rank 2 dies when so many ranks have called, itself first, and its node has not the new team yet.
+ * Those that have the team are told at once, and others after the grace period. */
+static void dies_while_it_is_made(uint32_t called)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(100);
+	struct cn_member *parents[3];
+	struct cn_err err;
+
+	engine_join_all(w, 1, false, "job");
+	take_parents(w, parents);
+	for (uint32_t r = 3; r-- > 0;) {
+		if (r + called == 2) {
+			engine_run(w, CN_MS);
+			engine_leave(w, 2, true);
+			cn_team_leave(parents[2], w->now, true);
+			engine_run(w, CN_MS);
+		}
+		derive_child(w, parents[r], r, r, 3, 0x7, CN_NEVER);
+	}
+	if (called == 3) { /* what the nodes say of the team is under way */
+		engine_leave(w, 2, true);
+		cn_team_leave(parents[2], w->now, true);
+	}
+	engine_wait_all(w, -1, called == 3 ? CN_MS : 3 * SECOND);
+	for (uint32_t r = 0; r < 2 && called == 3; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	engine_run(w, CN_MS);
+	for (uint32_t r = 0; r < 2; r++) {
+		const struct engine_rank *x = &w->rank[r];
+
+		assert_non_null(strstr(called == 3 ? x->op[0].text : x->joined.text,
+				       "rank 2 on node n2 died"));
+	}
+	engine_leave_all(w);
+	cn_team_leave(parents[0], w->now, false);
+	cn_team_leave(parents[1], w->now, false);
+	engine_fixture_free(w);
+}
+
+static void engine__rank_dies_while_a_team_is_made(void **state)
+{
+	(void)state;
+	for (uint32_t called = 1; called <= 3; called++) {
+		dies_while_it_is_made(called);
+	}
+}
+
 static void engine__parent_has_lost_a_rank(void **state)
 {
 	(void)state;
@@ -534,6 +583,7 @@ int main(void)
 		cmocka_unit_test(engine__derived_team_keeps_the_topology),
 		cmocka_unit_test(engine__parent_has_lost_a_rank),
 		cmocka_unit_test(engine__last_of_the_parent_dies),
+		cmocka_unit_test(engine__rank_dies_while_a_team_is_made),
 		cmocka_unit_test(engine__late_rank_is_in_time),
 		cmocka_unit_test(engine__mismatches),
 		cmocka_unit_test(engine__mismatch_on_one_node),

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
 unset PREFIX COLLNET_CORPUS COLLNET_SOURCE CMOCKA_MESSAGE_OUTPUT
-export REPLAY_MUTATIONS=0
+export REPLAY_MUTATIONS=0 CONFIG_SHELL=/bin/sh
 # It is the tarball that is tested: compiled the fastest way, where the compiler guesses worse what is
 # a mistake, with those tests that read the source's files. The files of the corpora suffice.
 tests='$(fuzz_tests) tests/unit/test_topo'

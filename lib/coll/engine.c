@@ -542,6 +542,7 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 		}
 		if (i < cap) {
 			out[i].wire_version = s[k].what.version;
+			cn_foreign_version_text(e->own.node, &s[k].what, out[i].mismatch);
 		}
 	}
 }

@@ -190,7 +190,8 @@ class collnet_node_info(_Structure):
         ("name", c_char * (NAME_MAX + 1)), ("mac", c_uint8 * 6), ("alive", c_uint8),
         ("self", c_uint8), ("mtu", c_uint32), ("wire_version", c_uint32),
         ("heard_ns", c_uint64), ("rtt_ns", c_uint64), ("data_sent", c_uint64),
-        ("data_resent", c_uint64), ("data_received", c_uint64)]
+        ("data_resent", c_uint64), ("data_received", c_uint64),
+        ("mismatch", c_char * (NAME_MAX + 33))]
 
 
 class collnet_job_info(_Structure):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# A host that speaks another wire version: the ranks that miss its rank name it, and so does status.
+# A host that speaks another wire version: the ranks that miss its rank name it, and so does status. Status also
+# names one of another encapsulation, and one with the name of the node.
 # run: asan
 # timeout: 120
 # beside: others
@@ -51,6 +52,36 @@ for rank in 0 1; do
 	has "^$text" status.$rank
 	[ "$(json wire_version json.$rank | sort | tr '\n' ' ')" = "2 3 3 " ] ||
 		{ cat json.$rank; fail "wire_version of three nodes"; }
+	[ "$(json mismatch json.$rank | sort -u)" = "null
+speaks wire version 2" ] || { cat json.$rank; fail "mismatch of three nodes"; }
 	[ "$(json version_frames json.$rank)" -gt 0 ] || { cat json.$rank; fail "version_frames"; }
 done
 echo "ok: a node that was known, named at every rank and in status"
+
+# The daemon of h1 ends, and processes on the host take part in the cluster until h0 has seen it.
+for odd in COLLNET_ENCAPSULATION=raw COLLNET_NODE=h0; do
+	export odd
+	collnet lab run --shape 2 --timeout 60 --tag -- sh -c '
+		if [ $COLLNET_RANK = 1 ]; then
+			pid=$(cat $COLLNET_LAB_DIR/h1.daemon.pid)
+			kill $pid && timeout 10 tail --pid=$pid -s 0.02 -f /dev/null || exit 3
+			while [ ! -e $COLLNET_LAB_DIR/ready-seen ]; do
+				env COLLNET_MODE=direct $odd collnet bench barrier --timeout 1
+			done
+			exit 0
+		fi
+		n=200
+		while ! collnet status >$HERE/status || ! grep -q "^h1 [ui]" $HERE/status; do
+			[ $((n -= 1)) -gt 0 ] || exit 4
+			sleep 0.05
+		done
+		collnet status --json >$HERE/json
+		touch $COLLNET_LAB_DIR/ready-seen' >out 2>&1 || { cat out status; fail "$odd"; }
+	case $odd in
+	*raw) text='uses encapsulation raw' ;;
+	*) text='is called h0' ;;
+	esac
+	has "^h1 $text, [at]" status
+	[ "$(json mismatch json | xargs)" = "null $text" ] || { cat json; fail "mismatch, $odd"; }
+done
+echo "ok: a node of another encapsulation, and one of the same name, in status"

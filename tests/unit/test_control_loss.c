@@ -226,8 +226,44 @@ static void control__missing_node_of_other_version(void **state)
 	for (uint32_t i = 0; i <= CONTROL_NODES; i++) {
 		assert_int_equal(info[i].wire_version, i < CONTROL_NODES ? 3 : 2);
 		assert_int_equal(info[i].alive, i < CONTROL_NODES);
+		assert_string_equal(info[i].mismatch,
+				    i < CONTROL_NODES ? "" : "speaks wire version 2, this node 3");
 	}
 	control_mtu_end(&m);
+}
+
+/* The node table says why there is no session: with nodes that it knew, and with others. */
+static void control__mismatches_are_listed(void **state)
+{
+	static const uint8_t mac[6] = { 2, 0, 0, 0, 9, 9 };
+	const struct cn_mismatch udp = { 3, CN_ENCAPSULATION_UDP, false };
+	const struct cn_mismatch twin = { 3, CN_ENCAPSULATION_RAW, true };
+	struct collnet_node_info info[CONTROL_NODES + 2];
+	struct control_mtu_team m;
+	struct cn_engine *e;
+	size_t count = CONTROL_NODES + 2;
+
+	(void)state;
+	control_mtu_sim(&m, NULL, 4, 0, 3);
+	e = cn_sim_engine(m.sim, 0);
+	cn_engine_nodes(e, m.begin, info, &count);
+	assert_int_equal(count, CONTROL_NODES);
+	cn_sim_cut(m.sim, control_link_of(m.topo, 0), 2, true);
+	cn_sim_run(m.sim, m.begin + CN_MS); /* what was under way */
+	cn_foreign_version_note(cn_engine_node(e), info[5].mac, &udp);
+	cn_foreign_version_note(cn_engine_node(e), mac, &twin);
+	count = CONTROL_NODES + 2;
+	cn_engine_nodes(e, m.begin + 3000 * CN_MS, info, &count);
+	assert_int_equal(count, CONTROL_NODES + 1);
+	for (uint32_t i = 0; i < count; i++) {
+		const char *const why = i == 5 ? "uses encapsulation udp, this node raw"
+					: i == CONTROL_NODES ? "is called h0, as this node"
+							     : "";
+
+		assert_string_equal(info[i].mismatch, why);
+	}
+	cn_sim_free(m.sim);
+	cn_topo_free(m.topo);
 }
 
 static void control__silent_group_is_named(void **state)
@@ -251,6 +287,7 @@ int main(void)
 		cmocka_unit_test(control__rank_dies_before_it_is_ready),
 		cmocka_unit_test(control__silent_node_of_other_version),
 		cmocka_unit_test(control__missing_node_of_other_version),
+		cmocka_unit_test(control__mismatches_are_listed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,11 @@ static void json_nodes(struct json *j, const struct status *s)
 		json_bool(j, "alive", n->alive != 0);
 		json_uint(j, "mtu", n->mtu);
 		json_uint(j, "wire_version", n->wire_version);
+		if (n->mismatch[0] != '\0') {
+			json_string(j, "mismatch", n->mismatch);
+		} else {
+			json_null(j, "mismatch");
+		}
 		json_double(j, "heard_us", n->self || n->mtu == 0 ? NAN : (double)n->heard_ns / 1e3,
 			    0);
 		json_double(j, "rtt_us", n->rtt_ns > 0 ? (double)n->rtt_ns / 1e3 : NAN, 1);
@@ -233,13 +238,11 @@ static void show_nodes(const struct status *s)
 	}
 }
 
-/* The first entry is this node. */
-static void show_versions(const struct status *s)
+static void show_mismatches(const struct status *s)
 {
-	for (size_t i = 1; i < s->nnodes; i++) {
-		if (s->nodes[i].wire_version != s->nodes[0].wire_version) {
-			printf("%s speaks wire version %u, this node %u\n", s->nodes[i].name,
-			       s->nodes[i].wire_version, s->nodes[0].wire_version);
+	for (size_t i = 0; i < s->nnodes; i++) {
+		if (s->nodes[i].mismatch[0] != '\0') {
+			printf("%s %s\n", s->nodes[i].name, s->nodes[i].mismatch);
 		}
 	}
 }
@@ -287,7 +290,7 @@ static bool show_text(const struct status *s)
 	printf("daemon: %.1f MiB resident, %.2f s of processor time\n",
 	       (double)st->rss_bytes / 0x1p20, (double)st->cpu_ns / 1e9);
 	show_nodes(s);
-	show_versions(s);
+	show_mismatches(s);
 	show_jobs(s);
 	puts("");
 	for (i = 0; i < NCOUNTERS; i++) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# A host that speaks another wire version: the ranks that miss its rank name it, and so does status. Status also
-# names one of another encapsulation, and one with the name of the node.
+# A host that speaks another wire version: the ranks that miss its rank name it, and so does status.
+# Status also names one of another encapsulation, and one with the name of the node.
 # run: asan
 # timeout: 120
 # beside: others

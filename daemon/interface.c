@@ -100,6 +100,9 @@ static int attach(struct cn_daemon *d, struct cn_err *err)
 	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->runtime.link->interface);
 	rc = cn_interface_find(d->iface.name, &now, err);
 	d->iface.index = rc == 1 ? now.index : 0;
+	if (rc == 1) {
+		memcpy(d->iface.mac, now.mac, sizeof(d->iface.mac));
+	}
 	if (left != NULL && left->max_peers > 0 && rc == 1) {
 		(void)cn_parent_farewell(&d->parent, now.index, left);
 	}
@@ -246,8 +249,8 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 		f->look_at = d->now + LOOK_AGAIN;
 		return COLLNET_OK;
 	}
-	same = found == 1 && d->runtime.engine != NULL && now.index == f->index &&
-	       memcmp(now.mac, d->runtime.link->mac, sizeof(now.mac)) == 0;
+	same = found == 1 && d->runtime.engine != NULL && !d->runtime.link->moved &&
+	       now.index == f->index && memcmp(now.mac, f->mac, sizeof(now.mac)) == 0;
 	mtu = found == 0 ? 0 : now.mtu < CN_LINK_MTU_MAX ? now.mtu : CN_LINK_MTU_MAX;
 	shrunk = same && mtu < d->runtime.link->mtu;
 	if (shrunk && now.up && !went_down && !f->down) {

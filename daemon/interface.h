@@ -4,7 +4,8 @@
  * runs. While it is down, requests that need the network are refused with COLLNET_EIFACE.
  *
  * An interface that only went down keeps its link, engine and peers: to the transport it is a cable
- * that was cut. One that was removed, or has another address, is opened again, with a new engine.
+ * that was cut. One that was removed, or has another address (with link udp: another IPv4 address),
+ * is opened again, with a new engine.
  */
 #ifndef CN_DAEMON_INTERFACE_H
 #define CN_DAEMON_INTERFACE_H
@@ -18,7 +19,8 @@ struct cn_iface {
 	int netlink_fd; /* -1: none */
 	bool down;	/* `text` has the reason */
 	char name[32];
-	int index;	   /* of the link that is open */
+	int index;	   /* of the link that is open, */
+	uint8_t mac[6];	   /* and the address that the interface had then */
 	cn_time look_at;   /* while it is down: notifications are not relied on alone */
 	cn_time log_until; /* lines are counted until then */
 	uint32_t logged;

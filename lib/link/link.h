@@ -17,13 +17,15 @@
 #include "proto/frame.h"
 #include "util/util.h"
 
+struct cn_udp_peers;
+
 struct cn_link_config {
 	const char *kind;      /* "packet" (NULL too), "udp" or "pcap" */
 	const char *interface; /* NULL: the only candidate, else refused with the list of them */
 	uint16_t ethertype;    /* encapsulation udp: the number of the UDP port */
 	enum cn_encapsulation encapsulation; /* pcap: raw */
-	const char *peers;     /* udp: as cn_udp_peers_read() takes it; NULL: the default group */
-	uint32_t ring_frames;  /* receive ring, frames; 0: 2,048 */
+	const struct cn_udp_peers *peers;    /* udp: is copied; NULL: the default group */
+	uint32_t ring_frames;		     /* receive ring, frames; 0: 2,048 */
 	uint32_t queue_frames; /* full frames that may wait in the kernel's send queue; 0: 8 */
 	/*
 	 * Opens a packet socket (SOCK_RAW, protocol 0) for a process without CAP_NET_RAW, or a UDP
@@ -61,6 +63,7 @@ struct cn_link {
 	int send_fd;   /* writable when the queue has room again; may equal recv_fd; -1: none */
 	uint64_t rate; /* bit/s, when it was opened; 0: not known */
 	char interface[32];
+	bool moved;	       /* `mac` is the interface's no more: the link is to be replaced */
 	cn_rx_place_fn *place; /* NULL: all frames lie in the link's memory */
 	void *place_ctx;
 };

@@ -3,10 +3,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "util/byteorder.h"
 #include "util/file.h"
@@ -40,6 +42,20 @@ bool cn_udp_address_get(const uint8_t mac[6], struct sockaddr_in *out)
 		.sin_addr.s_addr = htonl(address),
 	};
 	return true;
+}
+
+int cn_udp_own_address(int fd, const char *interface, struct sockaddr_in *out, struct cn_err *err)
+{
+	struct ifreq r = { .ifr_addr.sa_family = AF_INET };
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", interface);
+	if (ioctl(fd, SIOCGIFADDR, &r) < 0) {
+		return cn_fail(err, COLLNET_EIFACE,
+			       "interface %s has no IPv4 address, which link udp needs: %s",
+			       interface, cn_strerror(errno));
+	}
+	memcpy(out, &r.ifr_addr, sizeof(*out));
+	return COLLNET_OK;
 }
 
 static int add(struct cn_udp_peers *p, uint32_t *room, const struct sockaddr_in *a,

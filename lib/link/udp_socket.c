@@ -5,7 +5,9 @@
  * A datagram is a collnet frame. The transport's addresses are made of port and IPv4 address
  * (udp_address.h), so a received frame gets an Ethernet header that never was on a wire. A
  * broadcast goes to a multicast group, or to each node of a list. With a list, what comes from
- * others is dropped: the list says who takes part, and no discovery can add to it.
+ * others is dropped: the list says who takes part, and no discovery can add to it. What is sent to
+ * a host that is switched off stays in the kernel for seconds and fills the socket's send buffer:
+ * so nodes that are silent are greeted in turns, and a part of the buffer is enough for them.
  *
  * Super-frames go out by UDP_SEGMENT and come in by UDP_GRO, where the kernel has them. The
  * socket's send buffer is small, as that of the packet link: what waits in the interface's queue
@@ -18,6 +20,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/udp.h>
 #include <stdio.h>
@@ -35,6 +38,8 @@
 #define RECV_BYTES  65536
 #define RECV_BUFFER (16 << 20)		     /* bytes, if the system allows as many */
 #define PIECES	    (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
+#define LOOKS_MAX   4  /* at the socket in a row, while none of the frames is of a node */
+#define SILENCE	    16 /* broadcasts */
 #define STRANGERS   4u /* lines of the log about senders that are not listed */
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -61,6 +66,10 @@ struct udp_link {
 	struct cn_link link;
 	struct sockaddr_in self;
 	struct cn_udp_peers peers;
+	uint64_t *heard;     /* of each listed one: `broadcasts` when it was heard; 0: never */
+	uint64_t broadcasts; /* begun, and SILENCE */
+	uint32_t first;	     /* whom the next one begins with */
+	int send_buffer;     /* bytes, as the kernel accounts for them */
 	bool gso;
 	bool gone;		     /* the loss of the interface is logged */
 	struct sockaddr_in stranger; /* the last one that was logged */
@@ -134,11 +143,17 @@ static void report_stranger(struct udp_link *u, const struct sockaddr_in *from)
 /* Whether a node may be there: in a list it is, and in a group anyone is. */
 static bool admits(struct udp_link *u, const struct sockaddr_in *from)
 {
+	const struct sockaddr_in *listed;
+
 	if (ntohs(from->sin_port) < CN_UDP_PORT_MIN) {
 		return false;
 	}
-	if (u->peers.group ||
-	    bsearch(from, u->peers.list, u->peers.n, sizeof(*from), by_address) != NULL) {
+	if (u->peers.group) {
+		return true;
+	}
+	listed = bsearch(from, u->peers.list, u->peers.n, sizeof(*from), by_address);
+	if (listed != NULL) {
+		u->heard[listed - u->peers.list] = u->broadcasts;
 		return true;
 	}
 	report_stranger(u, from);
@@ -191,9 +206,10 @@ static size_t udp_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 {
 	struct udp_link *u = (struct udp_link *)l;
 	size_t n = 0;
+	int looks = 0;
 
 	while (n < max) {
-		if (u->at == u->nin && (n > 0 || !receive_messages(u))) {
+		if (u->at == u->nin && (n > 0 || looks++ == LOOKS_MAX || !receive_messages(u))) {
 			break;
 		}
 		n += cn_super_frame_take(&u->rest, out + n, max - n);
@@ -252,12 +268,31 @@ static size_t put_message(struct udp_link *u, uint32_t at, struct iovec *v,
 	return n;
 }
 
+/* Whether the interface has lost the address that the link was opened with. */
+static bool has_moved(struct udp_link *u)
+{
+	struct sockaddr_in now;
+	struct cn_err err;
+
+	u->link.moved = cn_udp_own_address(u->link.send_fd, u->link.interface, &now, &err) !=
+				COLLNET_OK ||
+			now.sin_addr.s_addr != u->self.sin_addr.s_addr;
+	return u->link.moved;
+}
+
 /*
  * The first message was refused. 0: it stays, the queue is full; 1: it is lost, or to be sent in
  * another way; negative: the interface is gone.
  */
 static int refused(struct udp_link *u, int e)
 {
+	char text[INET_ADDRSTRLEN];
+
+	if ((e == EINVAL || e == EADDRNOTAVAIL || e == ENETUNREACH) && has_moved(u)) {
+		report_gone(u, EADDRNOTAVAIL);
+		u->counters.send_errors++;
+		return COLLNET_EIFACE;
+	}
 	switch (e) {
 	case EAGAIN:
 	case ENOMEM:
@@ -286,36 +321,55 @@ static int refused(struct udp_link *u, int e)
 		break;
 	}
 	if (u->counters.send_errors == 0) {
-		cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s", u->link.interface,
-		       cn_strerror(e));
+		cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame for %s: %s",
+		       u->link.interface,
+		       inet_ntop(AF_INET, &u->to[0].sin_addr, text, sizeof(text)), cn_strerror(e));
 	}
 	u->counters.send_errors += u->frames[0];
 	return 1;
 }
 
-/* A broadcast, to each node of the list. What cannot go is lost: hellos are repeated. */
-static void send_broadcast(struct udp_link *u, const struct cn_frame *f)
+/* Whether a message for a node that may never take it leaves room in the send buffer for others:
+ * the kernel calls a socket writable up to half of it. */
+static bool has_room(const struct udp_link *u)
 {
-	size_t pieces = 0;
-	uint32_t n = 0;
+	int held;
 
-	for (uint32_t i = 0; i < u->peers.n; i++) {
-		const struct sockaddr_in *to = &u->peers.list[i];
+	return ioctl(u->link.send_fd, SIOCOUTQ, &held) < 0 || held < u->send_buffer / 4;
+}
 
-		if (to->sin_port != u->self.sin_port ||
-		    to->sin_addr.s_addr != u->self.sin_addr.s_addr) {
-			u->to[n] = *to;
-			pieces += put_message(u, n, u->pieces + pieces, f, 1);
-			n++;
+/* A broadcast, to each node of the list. What cannot go is lost: hellos are repeated, and the next
+ * one begins where this one had no room. COLLNET_OK, or COLLNET_EIFACE. */
+static int send_broadcast(struct udp_link *u, const struct cn_frame *f)
+{
+	uint32_t at = u->first;
+	bool full = false;
+	int r;
+
+	u->broadcasts++;
+	for (uint32_t i = 0; i < u->peers.n; i++, at = (at + 1) % u->peers.n) {
+		const bool silent = !u->peers.group && u->broadcasts - u->heard[at] > SILENCE;
+
+		if (by_address(&u->peers.list[at], &u->self) == 0 || (silent && full)) {
+			continue;
 		}
-		if (n == SEND_BATCH || (i + 1 == u->peers.n && n > 0)) {
-			int r = sendmmsg(u->link.send_fd, u->out, n, MSG_DONTWAIT);
-
-			u->counters.send_errors += n - (r > 0 ? (uint32_t)r : 0);
-			n = 0;
-			pieces = 0;
+		if (silent && !has_room(u)) {
+			full = true;
+			u->first = at;
+			continue;
+		}
+		u->to[0] = u->peers.list[at];
+		put_message(u, 0, u->pieces, f, 1);
+		do {
+			r = (int)sendmsg(u->link.send_fd, &u->out[0].msg_hdr, MSG_DONTWAIT);
+		} while (r < 0 && errno == EINTR);
+		r = r < 0 ? refused(u, errno) : 1;
+		if (r <= 0) {
+			u->first = full ? u->first : at;
+			return r;
 		}
 	}
+	return COLLNET_OK;
 }
 
 /* As many messages as fit, up to the next broadcast. Returns their number. */
@@ -353,8 +407,10 @@ static int udp_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 		int r;
 
 		if (messages == 0) { /* a broadcast, or an address that no node can have */
-			if ((frames[done].head[0] & 1) != 0) {
-				send_broadcast(u, &frames[done]);
+			r = (frames[done].head[0] & 1) != 0 ? send_broadcast(u, &frames[done])
+							    : COLLNET_OK;
+			if (r < 0) {
+				return done > 0 ? (int)done : r;
 			}
 			done++;
 			continue;
@@ -396,6 +452,7 @@ static void udp_close(struct cn_link *l)
 		close(l->recv_fd);
 	}
 	free(u->peers.list);
+	free(u->heard);
 	free(u->buffers);
 	free(u);
 }
@@ -409,21 +466,6 @@ static const struct cn_link_ops udp_ops = {
 	.close = udp_close,
 };
 
-/* The first IPv4 address of the interface. */
-static int own_address(int fd, const char *interface, struct sockaddr_in *out, struct cn_err *err)
-{
-	struct ifreq r = { .ifr_addr.sa_family = AF_INET };
-
-	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", interface);
-	if (ioctl(fd, SIOCGIFADDR, &r) < 0) {
-		return cn_fail(err, COLLNET_EIFACE,
-			       "interface %s has no IPv4 address, which link udp needs: %s",
-			       interface, cn_strerror(errno));
-	}
-	memcpy(out, &r.ifr_addr, sizeof(*out));
-	return COLLNET_OK;
-}
-
 static int set_options(struct udp_link *u, const struct cn_link_config *c,
 		       const struct cn_interface *i, struct cn_err *err)
 {
@@ -432,11 +474,15 @@ static int set_options(struct udp_link *u, const struct cn_link_config *c,
 	const int send = cn_link_send_buffer(c->queue_frames, i->mtu);
 	const int fd = u->link.recv_fd;
 	struct ip_mreqn group = { .imr_ifindex = i->index };
+	socklen_t len = sizeof(u->send_buffer);
 
 	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive, sizeof(receive)) < 0) {
 		return cn_link_refused(u->link.interface, "setsockopt", errno, err);
+	}
+	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &u->send_buffer, &len) < 0) {
+		return cn_link_refused(u->link.interface, "getsockopt", errno, err);
 	}
 	u->gso = setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) == 0;
 	if (u->peers.group) {
@@ -467,6 +513,24 @@ static int bind_socket(struct udp_link *u, uint16_t port, struct cn_err *err)
 			       : cn_link_refused(u->link.interface, "bind", errno, err);
 	}
 	cn_udp_address_put(u->link.mac, &u->self);
+	return COLLNET_OK;
+}
+
+static int take_peers(struct udp_link *u, const struct cn_link_config *c, struct cn_err *err)
+{
+	if (c->peers == NULL) {
+		return cn_udp_peers_read(CN_UDP_PEERS_DEFAULT, c->ethertype, &u->peers, err);
+	}
+	u->peers = *c->peers;
+	u->peers.list = malloc(c->peers->n * sizeof(*u->peers.list));
+	u->heard = calloc(c->peers->n, sizeof(*u->heard));
+	if (u->peers.list == NULL || u->heard == NULL) {
+		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
+	}
+	memcpy(u->peers.list, c->peers->list, c->peers->n * sizeof(*u->peers.list));
+	qsort(u->peers.list, u->peers.n, sizeof(*u->peers.list), by_address);
+	u->first = ntohl(u->self.sin_addr.s_addr) %
+		   u->peers.n; /* not all begin with the same one */
 	return COLLNET_OK;
 }
 
@@ -505,17 +569,16 @@ int cn_link_open_udp(const struct cn_link_config *c, const struct cn_interface *
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
 	}
 	u->link.ops = &udp_ops;
+	u->broadcasts = SILENCE;
 	u->link.mtu = i->mtu;
 	memcpy(u->link.interface, i->name, sizeof(i->name));
 	u->link.recv_fd = u->link.send_fd = open_socket(c);
 	rc = u->link.recv_fd < 0 ? cn_link_refused(i->name, "UDP socket", errno, err)
-				 : own_address(u->link.recv_fd, i->name, &u->self, err);
+				 : cn_udp_own_address(u->link.recv_fd, i->name, &u->self, err);
 	if (rc == COLLNET_OK) {
-		rc = cn_udp_peers_read(c->peers != NULL ? c->peers : CN_UDP_PEERS_DEFAULT,
-				       c->ethertype, &u->peers, err);
+		rc = take_peers(u, c, err);
 	}
 	if (rc == COLLNET_OK) {
-		qsort(u->peers.list, u->peers.n, sizeof(*u->peers.list), by_address);
 		rc = set_options(u, c, i, err);
 	}
 	if (rc == COLLNET_OK) {

@@ -141,6 +141,9 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 	if (rc == COLLNET_OK) {
 		rc = cn_link_prepare(config->link, err);
 	}
+	if (rc == COLLNET_OK && config->peers != NULL && cn_link_is_udp(config->link)) {
+		rc = cn_udp_peers_read(config->peers, config->ethertype, &s->peers, err);
+	}
 	if (rc == COLLNET_OK) {
 		rc = read_topology(config, s, &s->topo, err);
 	}
@@ -157,7 +160,7 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 		.kind = config->link,
 		.interface = config->interface,
 		.ethertype = config->ethertype,
-		.peers = config->peers,
+		.peers = config->peers != NULL ? &s->peers : NULL,
 		.encapsulation = config->encapsulation,
 		.open_socket = config->open_socket,
 		.open_arg = config->open_arg,
@@ -352,6 +355,7 @@ void cn_runtime_close(struct cn_runtime *s, cn_time linger)
 	if (s->topo != NULL) {
 		cn_topo_free(s->topo);
 	}
+	free(s->peers.list);
 	memset(s, 0, sizeof(*s));
 }
 

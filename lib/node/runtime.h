@@ -8,13 +8,14 @@
 #ifndef CN_RUNTIME_H
 #define CN_RUNTIME_H
 
+#include "link/udp_address.h"
 #include "node/lock.h"
 #include "node/poller.h"
 
 struct cn_runtime_config {
 	const char *interface; /* NULL: the only one */
 	const char *link;      /* NULL: packet */
-	const char *peers;     /* as in struct cn_link_config */
+	const char *peers;     /* as cn_udp_peers_read() takes it; NULL: the default group */
 	enum cn_encapsulation encapsulation;
 	const char *node;     /* NULL: the host name */
 	const char *topology; /* file; NULL: none */
@@ -34,6 +35,8 @@ struct cn_runtime {
 	char node[COLLNET_NAME_MAX + 1];
 	bool locked;
 	struct cn_lock lock; /* if locked */
+	struct cn_udp_peers
+		peers; /* a host's name is looked up once, and never in a loop of events */
 	struct cn_link *link;
 	struct cn_topo *topo;
 	struct cn_topo *replaced[CN_RUNTIME_REPLACED]; /* by reloads; teams may still use them */
@@ -47,9 +50,9 @@ struct cn_runtime {
 int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s,
 		    struct cn_err *err);
 /*
- * Its two halves, for a node whose interface comes and goes: the name, the link's libraries and the
- * topology; and what needs the interface. A runtime that is not attached has no link, engine or
- * poller. A failed cn_runtime_attach() leaves it so.
+ * Its two halves, for a node whose interface comes and goes: the name, the link's libraries and
+ * peers, and the topology; and what needs the interface. A runtime that is not attached has no
+ * link, engine or poller. A failed cn_runtime_attach() leaves it so.
  */
 int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime *s,
 		       struct cn_err *err);

@@ -122,6 +122,27 @@ for r in 1 2; do
 done
 echo "ok: $what: $(tail -n 1 err.1)"
 
+# What tcpdump does to an interface changes nothing for the link.
+what="promiscuous mode"
+cat >promisc <<'EOS'
+for r in 0 1; do
+	lab-on h$r env COLLNET_RANK=$r COLLNET_SIZE=2 COLLNET_JOB=promisc collnet bench alltoall \
+		--sizes 1k --iterations 3000 >"$HERE/out.$r" 2>"$HERE/err.$r" &
+	eval pid$r=$!
+done
+until lab-on h0 collnet status | grep -q "promisc.*running"; do sleep 0.05; done
+lab-on h0 ip link set eth0 promisc on
+lab-on h0 ip link set eth0 promisc off
+lab-on h0 collnet status | grep -q "promisc.*running" || echo "the job ended before" >"$HERE/err.0"
+wait $pid0 && wait $pid1
+EOS
+collnet lab shell --shape 2 --rate 20mbit --ip --daemon-arg=--link=udp --timeout 60 -- \
+	sh "$PWD/promisc" >out 2>err </dev/null && [ ! -s err.0 ] || {
+	cat out err err.0 err.1
+	fail "$what"
+}
+echo "ok: $what"
+
 # What is wrong is said.
 collnetd --link udp -i lo --ethertype 0x7000 --socket "$PWD/s" >out 2>&1 && fail "port 0x7000"
 has "too low a port: choose an EtherType from 0x8000 up" out

@@ -31,13 +31,24 @@ static char hosts[] = "/tmp/collnet-hosts.XXXXXX";
 static struct cn_link *a, *b;
 static uint8_t bytes[65536];
 
+static int open_with(const char *peers, uint16_t port, struct cn_link **out, struct cn_err *err)
+{
+	struct cn_udp_peers list = { 0 };
+	struct cn_link_config c = {
+		.kind = "udp", .interface = "lo", .ethertype = port, .peers = &list
+	};
+	int rc = cn_udp_peers_read(peers, port, &list, err);
+
+	if (rc == COLLNET_OK) {
+		rc = cn_link_open(&c, out, err);
+	}
+	free(list.list);
+	return rc;
+}
+
 static int try_open(uint16_t port, struct cn_link **out, struct cn_err *err)
 {
-	struct cn_link_config c = {
-		.kind = "udp", .interface = "lo", .ethertype = port, .peers = hosts
-	};
-
-	return cn_link_open(&c, out, err);
+	return open_with(hosts, port, out, err);
 }
 
 static int set_up(void **state)
@@ -168,6 +179,95 @@ static void udp_link__broadcast(void **state)
 	assert_silent(a);
 }
 
+/* A host that nothing can be sent to does not hide those after it in the list. */
+static void udp_link__broadcast_past_a_host_without_route(void **state)
+{
+	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	struct cn_frame f = make(everyone, 2, 100);
+	struct cn_link *l;
+	struct cn_err err;
+
+	(void)state;
+	cn_link_close(a);
+	a = NULL;
+	assert_int_equal(open_with("10.9.9.[0-3],127.0.0.1:40001", PORT_A, &a, &err), COLLNET_OK);
+	l = a;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(cn_link_send(l, &f, 1), 1);
+		assert_next(b, &f);
+	}
+}
+
+/* Hosts that do not answer leave room in the send buffer for those that do. */
+static void udp_link__silent_hosts_leave_room(void **state)
+{
+	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	struct cn_frame hello = make(everyone, 2, 100), f = make(b->mac, 3, 1400);
+
+	(void)state;
+	cn_link_close(a);
+	a = NULL;
+	assert_true(run_command("ip link add dummy7 type veth peer name dummy6 && "
+				"ip link set dummy6 up && ip link set dummy7 up && "
+				"ip addr add 10.8.0.1/24 dev dummy7"));
+	{
+		struct cn_err err;
+
+		assert_int_equal(open_with("10.8.0.[2-60],127.0.0.1:40001", PORT_A, &a, &err),
+				 COLLNET_OK);
+	}
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(cn_link_send(a, &hello, 1), 1);
+	}
+	assert_int_equal(cn_link_send(a, &f, 1), 1);
+	for (struct cn_rx_frame got;;) {
+		assert_true(next(b, &got, WAIT_MS));
+		if (got.len == 1404) {
+			break;
+		}
+	}
+	assert_true(run_command("ip link del dummy7"));
+}
+
+/* The loss of the address is an error of the interface, also of a broadcast. */
+static void udp_link__moves(void **state)
+{
+	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	struct cn_frame f[2] = { make(b->mac, 1, 100), make(everyone, 2, 100) };
+
+	(void)state;
+	assert_true(run_command("ip addr del 127.0.0.1/8 dev lo && "
+				"ip addr add 10.7.0.1/32 dev lo"));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cn_link_send(a, &f[i], 1), COLLNET_EIFACE);
+		assert_true(a->moved);
+	}
+	assert_true(run_command("ip addr del 10.7.0.1/32 dev lo && "
+				"ip addr add 127.0.0.1/8 dev lo"));
+}
+
+/* What is dropped does not keep the caller. */
+static void udp_link__drops_in_parts(void **state)
+{
+	struct cn_frame f = make(b->mac, 9, 10);
+	struct sockaddr_in to;
+	struct cn_rx_frame got;
+	uint32_t empty = 0;
+
+	(void)state;
+	assert_true(cn_udp_address_get(b->mac, &to));
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(sendto(a->send_fd, "", 0, 0, (struct sockaddr *)&to, sizeof(to)),
+				 0);
+	}
+	assert_int_equal(cn_link_send(a, &f, 1), 1);
+	while (cn_link_recv(b, &got, 1) == 0) {
+		assert_true(++empty < 100);
+	}
+	assert_true(empty > 0);
+	assert_silent(b);
+}
+
 static char logged[2048];
 static uint32_t lines;
 
@@ -266,6 +366,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(udp_link__every_size, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__order_of_batches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__broadcast, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__broadcast_past_a_host_without_route,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__silent_hosts_leave_room, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__moves, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__drops_in_parts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__not_in_the_list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__strangers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__refuses, set_up, tear_down),

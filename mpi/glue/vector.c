@@ -49,6 +49,51 @@ static int pack_one(const struct glue_call *k, struct glue_packed *one,
 	return MPI_SUCCESS;
 }
 
+/* From the first to the last byte of a side's blocks, or of its block of `len` bytes. */
+struct hull {
+	uintptr_t begin, end; /* equal: there is no byte */
+};
+
+static struct hull hull_of(const struct glue_call *k, const struct glue_packed *p, size_t len)
+{
+	const uint32_t n = p->counts != NULL ? (uint32_t)k->c->size : 1;
+	struct hull h = { 0, 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uintptr_t at = (uintptr_t)p->bytes + (p->counts != NULL ? p->displs[i] : 0);
+		const size_t bytes = p->counts != NULL ? p->counts[i] : len;
+
+		if (bytes > 0) {
+			h.begin = h.begin == h.end || at < h.begin ? at : h.begin;
+			h.end = at + bytes > h.end ? at + bytes : h.end;
+		}
+	}
+	return h;
+}
+
+/*
+ * MPI permits that blocks of one side lie between those of the other, as in an array that has the
+ * sent rows beside the received ones. The library does not: what is sent is copied.
+ */
+static int separate(struct glue_call *k, const struct glue_blocks *sent, size_t sent_len,
+		    size_t received_len)
+{
+	struct hull in, out;
+
+	if (k->in.bytes == NULL || k->out.bytes == NULL || k->in.owned != NULL ||
+	    k->out.owned != NULL) {
+		return MPI_SUCCESS;
+	}
+	in = hull_of(k, &k->in, sent_len);
+	out = hull_of(k, &k->out, received_len);
+	if (in.begin == in.end || out.begin == out.end || in.end <= out.begin ||
+	    out.end <= in.begin) {
+		return MPI_SUCCESS;
+	}
+	glue_packed_free(&k->in);
+	return glue_pack(k, &k->in, sent, GLUE_COPIED);
+}
+
 static int exchange(struct glue_call *k, const char *what, const void *send,
 		    const struct glue_blocks *sent, const struct glue_blocks *received)
 {
@@ -57,6 +102,9 @@ static int exchange(struct glue_call *k, const char *what, const void *send,
 	if (rc == MPI_SUCCESS) {
 		/* In place, the library copies what it sends from its receive buffer. */
 		rc = glue_pack(k, &k->in, send == MPI_IN_PLACE ? received : sent, GLUE_SENT);
+	}
+	if (rc == MPI_SUCCESS && send != MPI_IN_PLACE) {
+		rc = separate(k, sent, 0, 0);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
@@ -110,6 +158,9 @@ int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Dataty
 		rc = send == MPI_IN_PLACE ? pack_one(k, &k->in, &k->out, &received, rank)
 					  : glue_pack(k, &k->in, &sent, GLUE_SENT);
 	}
+	if (rc == MPI_SUCCESS && send != MPI_IN_PLACE) {
+		rc = separate(k, &sent, k->out.counts[rank], 0);
+	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
 	}
@@ -134,6 +185,9 @@ int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	if (rc == MPI_SUCCESS) {
 		rc = in_place ? pack_one(k, &k->in, &k->out, &received, root)
 			      : glue_pack(k, &k->in, &sent, GLUE_SENT);
+	}
+	if (rc == MPI_SUCCESS && is_root && !in_place) {
+		rc = separate(k, &sent, k->out.counts[root], 0);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
@@ -163,6 +217,9 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 		k->out.bytes = (char *)k->in.bytes + k->in.displs[root];
 	} else if (rc == MPI_SUCCESS) {
 		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
+	}
+	if (rc == MPI_SUCCESS && is_root && !in_place) {
+		rc = separate(k, &sent, 0, k->in.counts[root]);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;

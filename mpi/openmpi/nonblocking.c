@@ -24,6 +24,8 @@ typedef struct ompi_op_t ompi_op_t;
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "opal/runtime/opal_progress.h"
 
+#define IDUP_MOST 4 /* integers of a reduction by MPI_Comm_idup() */
+
 struct request {
 	ompi_coll_base_nbc_request_t super;
 	struct glue_call call;
@@ -301,6 +303,21 @@ static int coll_barrier_init(MPI_Comm comm, ompi_info_t *info, ompi_request_t **
 EACH_WITH_DATA(X)
 #undef X
 
+/*
+ * MPI_Comm_idup() makes a communicator by reductions of a few integers, which Open MPI starts from
+ * its progress: on each rank at another place among the program's own calls, while a team's
+ * operations have one order on all ranks.
+ */
+static int iallreduce(REDUCED, MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
+{
+	module_t *m = (module_t *)module;
+
+	return type == MPI_INT && count <= IDUP_MOST
+		       ? m->previous_iallreduce(send, recv, count, type, op, comm, out,
+						m->previous_iallreduce_module)
+		       : coll_iallreduce(send, recv, count, type, op, comm, out, module);
+}
+
 void nonblocking_offer(module_t *m)
 {
 #define X(name, ...)                                                                               \
@@ -308,4 +325,5 @@ void nonblocking_offer(module_t *m)
 	m->super.coll_##name##_init = coll_##name##_init;
 	EACH_COLLECTIVE(X)
 #undef X
+	m->super.coll_iallreduce = iallreduce;
 }

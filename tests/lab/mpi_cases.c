@@ -284,6 +284,76 @@ static void add_values(void *in, void *inout, int *n, MPI_Datatype *type)
 	}
 }
 
+/* Blocks that are sent lie between those that are received. */
+static void between(void)
+{
+	enum { MOST = 16 };
+	int g[2 * MOST], counts[MOST], at[MOST], root = 1;
+	MPI_Comm all = MPI_COMM_WORLD;
+	MPI_Request request;
+
+	for (int call = 0; call < 5 * 8; call++) {
+		for (int i = 0; i < size; i++) {
+			g[2 * i] = 100 * rank + i;
+			g[2 * i + 1] = -1;
+			counts[i] = 1;
+			at[i] = 2 * i;
+		}
+		switch (call % 5) {
+		case 0:
+			MPI_Alltoallv(g, counts, at, MPI_INT, g + 1, counts, at, MPI_INT, all);
+			break;
+		case 1:
+			MPI_Ialltoallv(g, counts, at, MPI_INT, g + 1, counts, at, MPI_INT, all,
+				       &request);
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+			break;
+		case 2:
+			MPI_Allgatherv(g + 2, 1, MPI_INT, g + 1, counts, at, MPI_INT, all);
+			break;
+		case 3:
+			MPI_Gatherv(g + 2, 1, MPI_INT, g + 1, counts, at, MPI_INT, root, all);
+			break;
+		default:
+			MPI_Scatterv(g, counts, at, MPI_INT, g + 3, 1, MPI_INT, root, all);
+			break;
+		}
+		for (int i = 0; i < size; i++) {
+			int from = 100 * i + (call % 5 < 2 ? rank : 1);
+
+			if (call % 5 == 3 && rank != root) {
+				from = -1;
+			} else if (call % 5 == 4) {
+				from = i == 1 ? 100 * root + rank : -1;
+			}
+			if (g[2 * i] != 100 * rank + i || g[2 * i + 1] != from) {
+				wrong("a block between others");
+			}
+		}
+	}
+}
+
+/* The steps of a non-blocking duplication run at other places among each rank's own calls. */
+static void idup(void)
+{
+	int in[64] = { 0 }, out[64];
+	MPI_Request request;
+	MPI_Comm copy;
+
+	MPI_Iallreduce(in, out, 64, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; i < 50; i++) {
+		MPI_Comm_idup(MPI_COMM_WORLD, &copy, &request);
+		for (int k = 0, is_over = rank == 0; k < 2000 && !is_over; k++) {
+			MPI_Test(&request, &is_over, MPI_STATUS_IGNORE);
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		MPI_Comm_free(&copy);
+	}
+}
+
 static void operands(void)
 {
 	enum { MOST = 1001 };
@@ -492,6 +562,8 @@ int main(int argc, char **argv)
 		{ "long-pairs", long_pairs },
 		{ "recurring", recurring },
 		{ "operands", operands },
+		{ "between", between },
+		{ "idup", idup },
 		{ "sums", sums },
 		{ "mixed", mixed },
 		{ "limit", limit },

@@ -59,6 +59,11 @@ has '^right: operands' out
 has '^data_sent *[1-9][0-9]' out
 echo "ok: operands of a function are aligned"
 
+mpi "blocks between others" --shape 2 -- ./count ./with-collnet h0:2,h1:2 4 ./cases between
+has '^right: between' out
+has '^data_sent *[1-9][0-9]' out
+echo "ok: blocks that are sent lie between those that are received"
+
 mpi "communicators" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases communicators
 has '^right: communicators' out
 mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads

@@ -97,7 +97,6 @@ int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, v
 	n->peers = calloc(c->max_peers, sizeof(struct cn_peer *));
 	n->hash = calloc(slots, sizeof(*n->hash));
 	n->zeros = calloc(1, n->payload);
-	/* a buffer: room for its list's link and length, and a frame's payload */
 	n->names = calloc(c->max_peers, sizeof(*n->names));
 	n->unvalidated = calloc(unvalidated, sizeof(*n->unvalidated));
 	if (n->peers == NULL || n->hash == NULL || n->zeros == NULL || n->names == NULL ||

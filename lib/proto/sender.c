@@ -14,7 +14,6 @@
 static const uint32_t max_retries = 14;
 /* Retransmissions of one frame, each after an answer, before its size is suspected. */
 #define SUSPECT_RESENDS 4u
-/* Every path carries frames of so many bytes: smaller ones are not lost for their size. */
 
 static const cn_time rnr_first = 5 * CN_MS, rnr_most = 100 * CN_MS;
 

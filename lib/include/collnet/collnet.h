@@ -83,7 +83,8 @@ const char *collnet_strerror(int status);
 /**
  * The message of the calling thread's last failed call on this context, which names the node, rank,
  * interface and phase. Valid until the thread's next call on the context. With NULL: the message of
- * the thread's last failed collnet_open().
+ * the thread's last failed collnet_open(), or call with NULL for a context, team, endpoint or
+ * request.
  */
 const char *collnet_error(const collnet_t *c);
 
@@ -108,7 +109,7 @@ void collnet_set_log(collnet_log_fn fn, void *arg);
 enum collnet_mode {
 	COLLNET_MODE_AUTO = 0,	 /**< COLLNET_MODE in the environment, or daemon mode */
 	COLLNET_MODE_DAEMON = 1, /**< through collnetd */
-	COLLNET_MODE_DIRECT = 2, /**< the transport runs in this process; needs CAP_NET_RAW */
+	COLLNET_MODE_DIRECT = 2, /**< the transport runs in this process */
 };
 
 /** No deadline. When a peer, its node or this node's daemon dies, the call fails all the same. */
@@ -135,7 +136,7 @@ struct collnet_options {
 	int spin;		   /**< direct: busy-wait instead of sleeping in poll() */
 	uint32_t timeout_ms;	   /**< deadline of calls that specify none; default 30,000 */
 	const char *encapsulation; /**< direct: "raw", "udp" or "tcp", equal on all nodes */
-	const char *peers;	   /**< direct, link udp: a multicast group or a file of hosts */
+	const char *peers;	   /**< direct, link udp: as COLLNET_PEERS in collnet(7) */
 };
 
 void collnet_options_init(struct collnet_options *o);

@@ -295,12 +295,13 @@ def _load():
             library = ctypes.CDLL(os.path.normpath(beside))
         except OSError:
             raise ImportError(str(error)) from None
-    functions = types.SimpleNamespace()
+    functions = types.SimpleNamespace(raw=types.SimpleNamespace())
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
         setattr(functions, name, _checked(name, function))
+        setattr(functions.raw, name, function)
     return functions
 
 

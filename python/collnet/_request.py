@@ -23,6 +23,21 @@ def _end(timeout):
     return None if timeout in (None, math.inf) else time.monotonic() + timeout
 
 
+def _collect(collected, function, *arguments):
+    """
+    Calls a function of the library that collects an operation, and then collected(code). The
+    library has freed the request by then, so that is done, too, if the handler of a signal that
+    came meanwhile raises an exception: it runs when extend() returns, with the code in the list.
+    """
+    codes = []
+    try:
+        codes.extend(map(function, *[(argument,) for argument in arguments]))
+    finally:
+        if codes and codes[0] != Status.INPROGRESS:
+            collected(codes[0])
+    return codes[0]
+
+
 class Request:
     """An outstanding operation. Once it has completed, tests and waits give the same result."""
 
@@ -77,10 +92,9 @@ class Request:
         if self._active and self._lock.acquire(blocking=False):
             try:
                 if self._active:
-                    code = library.collnet_test(self._pointer)
+                    code = _collect(self._collected, library.raw.collnet_test, self._pointer)
                     if code == Status.INPROGRESS:
                         return False
-                    self._collected(code)
             finally:
                 self._lock.release()
         return not self._active and self._result()
@@ -100,9 +114,7 @@ class Request:
                 continue
             try:
                 if self._active:
-                    code = library.collnet_wait(self._pointer, left)
-                    if code != Status.INPROGRESS:
-                        self._collected(code)
+                    _collect(self._collected, library.raw.collnet_wait, self._pointer, left)
             finally:
                 self._lock.release()
         return self._result()
@@ -175,12 +187,19 @@ def waitany(requests, timeout=None):
     array = (c_void_p * len(indices))(*[requests[i]._pointer.value for i in indices])
     index = c_size_t(-1)  # if the call itself fails
     end = _end(timeout)
+
+    def collected(code):
+        if index.value < len(indices):
+            requests[indices[index.value]]._collected(code)
+
     while True:
         left = SLICE if end is None else int((end - time.monotonic()) * 1000)
         if left <= 0:
-            code = library.collnet_testany(len(indices), array, byref(index))
+            code = _collect(collected, library.raw.collnet_testany, len(indices), array,
+                            byref(index))
         else:
-            code = library.collnet_waitany(len(indices), array, byref(index), min(left, SLICE))
+            code = _collect(collected, library.raw.collnet_waitany, len(indices), array,
+                            byref(index), min(left, SLICE))
         if code != Status.INPROGRESS:
             break
         if left <= 0:
@@ -189,9 +208,7 @@ def waitany(requests, timeout=None):
         return None
     if index.value > len(indices):
         raise error(code, requests[indices[0]]._context.pointer)
-    request = requests[indices[index.value]]
-    request._collected(code)
-    request._result()
+    requests[indices[index.value]]._result()
     return indices[index.value]
 
 

@@ -364,6 +364,27 @@ def waits(team):
         expect([wait(team.iallreduce(zeros(8), recv))], [True], "a wait without an end")
 
 
+def interrupted(team):
+    """A signal that comes before a wait collects the operation: its request is not another's."""
+    def stop(*_):
+        raise InterruptedError("by a signal")
+
+    other, copy = team.dup(), team.dup()
+    team.barrier()
+    if team.rank == 0:
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        raises(InterruptedError, "by a signal", copy.barrier)
+    else:
+        time.sleep(0.1)  # within the slice of the wait that the signal came in
+        copy.barrier()
+    request = other.ibarrier()
+    time.sleep(0.3)
+    copy.destroy()
+    request.wait()
+    other.destroy()
+
+
 def wrong_calls(team):
     """Arguments that are refused before the library sees them, and an operation that raises."""
     n = team.size
@@ -521,6 +542,7 @@ with collnet.Context() as context, context.team() as team:
         all_operations(team)
         kept = other_calls(context, team)
         waits(team)
+        interrupted(team)
         wrong_calls(team)
         wide_integers(context, team)
         threads(team)

@@ -109,3 +109,14 @@ for i in 1 2; do
 	has "received 35" out.$i
 done
 echo "ok"
+
+# The terminal belongs to the caller's shell again, after a command and after a shell.
+if command -v script >/dev/null && command -v bash >/dev/null; then
+	for command in '-- true' '</dev/tty'; do
+		echo "SHELL=/bin/true collnet lab shell --shape 2 --no-daemons $command
+			read -r line && echo \"read \$line\"" >after
+		echo LINE | timeout 30 script -qec "bash --norc -ic 'sh $PWD/after'" /dev/null >out 2>&1
+		has '^read LINE' out
+	done
+	echo "ok: the terminal is given back"
+fi

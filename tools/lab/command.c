@@ -418,6 +418,10 @@ static int wait_supervisor(const struct lab_options *o, const sigset_t *before)
 			return 1;
 		}
 	}
+	if (o->shell && o->command == NULL && isatty(0)) { /* which the shell took */
+		signal(SIGTTOU, SIG_IGN);
+		(void)tcsetpgrp(0, getpgrp());
+	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

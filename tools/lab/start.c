@@ -490,7 +490,9 @@ int lab_start_shell(struct lab *lab, pid_t *pid, struct cn_err *err)
 		return cn_fail(err, COLLNET_ESYSTEM, "fork: %s", strerror(errno));
 	}
 	if (*pid == 0) {
-		if (isatty(0)) { /* a job of its own, so that the shell can have jobs */
+		/* A shell is a job of its own, so that it can have jobs; a command is one of the
+		 * caller's shell, which Ctrl-C and Ctrl-Z are for. */
+		if (lab->o->command == NULL && isatty(0)) {
 			setpgid(0, 0);
 			signal(SIGTTOU, SIG_IGN);
 			(void)tcsetpgrp(0, getpid());

@@ -390,6 +390,9 @@ int glue_repack(const struct glue_packed *p, MPI_Comm comm);
 /* What was received goes to its blocks; for a type that is contiguous it is there already. */
 int glue_unpack(const struct glue_packed *p, MPI_Comm comm);
 void glue_packed_free(struct glue_packed *p);
+/* Where the bytes of block i of `b` are, and how many they are. */
+void *glue_packed_block(const struct glue_packed *p, const struct glue_blocks *b, uint32_t i,
+			size_t *bytes);
 /* Bytes of `count` elements; COLLNET_BLOCK_MAX + 1 when they are too many for a block. */
 size_t glue_bytes(int count, MPI_Datatype type);
 /* Whether the elements of a type are adjacent, so that it is used in place. */

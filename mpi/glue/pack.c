@@ -236,9 +236,8 @@ static void use_in_place(struct glue_packed *p, const struct glue_blocks *b)
 	}
 }
 
-/* The packed bytes of block i, and how many they are. */
-static void *packed_block(const struct glue_packed *p, const struct glue_blocks *b, uint32_t i,
-			  size_t *bytes)
+void *glue_packed_block(const struct glue_packed *p, const struct glue_blocks *b, uint32_t i,
+			size_t *bytes)
 {
 	if (p->counts != NULL) {
 		*bytes = p->counts[i];
@@ -255,7 +254,7 @@ int glue_repack(const struct glue_packed *p, MPI_Comm comm)
 	size_t bytes;
 
 	for (uint32_t i = 0; p->filled && rc == MPI_SUCCESS && i < b->n; i++) {
-		void *at = packed_block(p, b, i, &bytes);
+		void *at = glue_packed_block(p, b, i, &bytes);
 
 		if (bytes > 0) {
 			rc = pack_block(glue_block(b, i), count_of(b, i), type_of(b, i), at, bytes,
@@ -307,7 +306,7 @@ int glue_unpack(const struct glue_packed *p, MPI_Comm comm)
 	size_t bytes;
 
 	for (uint32_t i = 0; p->owned != NULL && !p->filled && rc == MPI_SUCCESS && i < b->n; i++) {
-		void *at = packed_block(p, b, i, &bytes);
+		void *at = glue_packed_block(p, b, i, &bytes);
 
 		if (bytes > 0) {
 			rc = unpack_block(at, bytes, glue_block(b, i), count_of(b, i),

@@ -49,19 +49,18 @@ static int pack_one(const struct glue_call *k, struct glue_packed *one,
 	return MPI_SUCCESS;
 }
 
-/* From the first to the last byte of a side's blocks, or of its block of `len` bytes. */
+/* From the first to the last byte of a side's blocks. */
 struct hull {
 	uintptr_t begin, end; /* equal: there is no byte */
 };
 
-static struct hull hull_of(const struct glue_call *k, const struct glue_packed *p, size_t len)
+static struct hull hull_of(const struct glue_packed *p, const struct glue_blocks *b)
 {
-	const uint32_t n = p->counts != NULL ? (uint32_t)k->c->size : 1;
 	struct hull h = { 0, 0 };
+	size_t bytes;
 
-	for (uint32_t i = 0; i < n; i++) {
-		const uintptr_t at = (uintptr_t)p->bytes + (p->counts != NULL ? p->displs[i] : 0);
-		const size_t bytes = p->counts != NULL ? p->counts[i] : len;
+	for (uint32_t i = 0; i < b->n; i++) {
+		const uintptr_t at = (uintptr_t)glue_packed_block(p, b, i, &bytes);
 
 		if (bytes > 0) {
 			h.begin = h.begin == h.end || at < h.begin ? at : h.begin;
@@ -72,20 +71,22 @@ static struct hull hull_of(const struct glue_call *k, const struct glue_packed *
 }
 
 /*
- * MPI permits that blocks of one side lie between those of the other, as in an array that has the
- * sent rows beside the received ones. The library does not: what is sent is copied.
+ * Packs what is sent, after what is received. MPI permits that blocks of one side lie between those
+ * of the other, as in an array that has the sent rows beside the received ones. The library does
+ * not: what is sent is copied.
  */
-static int separate(struct glue_call *k, const struct glue_blocks *sent, size_t sent_len,
-		    size_t received_len)
+static int pack_sent(struct glue_call *k, const struct glue_blocks *sent,
+		     const struct glue_blocks *received)
 {
+	int rc = glue_pack(k, &k->in, sent, GLUE_SENT);
 	struct hull in, out;
 
-	if (k->in.bytes == NULL || k->out.bytes == NULL || k->in.owned != NULL ||
+	if (rc != MPI_SUCCESS || k->out.bytes == NULL || k->in.owned != NULL ||
 	    k->out.owned != NULL) {
-		return MPI_SUCCESS;
+		return rc;
 	}
-	in = hull_of(k, &k->in, sent_len);
-	out = hull_of(k, &k->out, received_len);
+	in = hull_of(&k->in, sent);
+	out = hull_of(&k->out, received);
 	if (in.begin == in.end || out.begin == out.end || in.end <= out.begin ||
 	    out.end <= in.begin) {
 		return MPI_SUCCESS;
@@ -101,10 +102,8 @@ static int exchange(struct glue_call *k, const char *what, const void *send,
 
 	if (rc == MPI_SUCCESS) {
 		/* In place, the library copies what it sends from its receive buffer. */
-		rc = glue_pack(k, &k->in, send == MPI_IN_PLACE ? received : sent, GLUE_SENT);
-	}
-	if (rc == MPI_SUCCESS && send != MPI_IN_PLACE) {
-		rc = separate(k, sent, 0, 0);
+		rc = send == MPI_IN_PLACE ? glue_pack(k, &k->in, received, GLUE_SENT)
+					  : pack_sent(k, sent, received);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
@@ -156,10 +155,7 @@ int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Dataty
 	rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
 	if (rc == MPI_SUCCESS) {
 		rc = send == MPI_IN_PLACE ? pack_one(k, &k->in, &k->out, &received, rank)
-					  : glue_pack(k, &k->in, &sent, GLUE_SENT);
-	}
-	if (rc == MPI_SUCCESS && send != MPI_IN_PLACE) {
-		rc = separate(k, &sent, k->out.counts[rank], 0);
+					  : pack_sent(k, &sent, &received);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
@@ -184,10 +180,7 @@ int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	}
 	if (rc == MPI_SUCCESS) {
 		rc = in_place ? pack_one(k, &k->in, &k->out, &received, root)
-			      : glue_pack(k, &k->in, &sent, GLUE_SENT);
-	}
-	if (rc == MPI_SUCCESS && is_root && !in_place) {
-		rc = separate(k, &sent, k->out.counts[root], 0);
+			      : pack_sent(k, &sent, &received);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;
@@ -210,16 +203,15 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 	if (!glue_serves(k, GLUE_Scatterv, 0)) {
 		return GLUE_DECLINED;
 	}
-	if (is_root) {
-		rc = glue_pack(k, &k->in, &sent, GLUE_SENT);
+	if (!in_place) {
+		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
+	}
+	if (rc == MPI_SUCCESS && is_root) {
+		rc = in_place ? glue_pack(k, &k->in, &sent, GLUE_SENT)
+			      : pack_sent(k, &sent, &received);
 	}
 	if (rc == MPI_SUCCESS && in_place) {
 		k->out.bytes = (char *)k->in.bytes + k->in.displs[root];
-	} else if (rc == MPI_SUCCESS) {
-		rc = glue_pack(k, &k->out, &received, GLUE_RECEIVED);
-	}
-	if (rc == MPI_SUCCESS && is_root && !in_place) {
-		rc = separate(k, &sent, 0, k->in.counts[root]);
 	}
 	if (rc != MPI_SUCCESS) {
 		return rc;

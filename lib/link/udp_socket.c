@@ -21,7 +21,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/sockios.h>
-#include <net/if.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>

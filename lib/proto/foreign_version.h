@@ -45,7 +45,7 @@ void cn_foreign_version_note(struct cn_node *n, const uint8_t mac[6],
 			     const struct cn_mismatch *what);
 /* "speaks wire version 2, this node 3", "uses encapsulation udp, this node raw" or "is called n1,
  * as this node". */
-#define CN_FOREIGN_VERSION_TEXT (COLLNET_NAME_MAX + 33)
+#define CN_FOREIGN_VERSION_TEXT sizeof(((struct collnet_node_info *)NULL)->mismatch)
 void cn_foreign_version_text(const struct cn_node *n, const struct cn_mismatch *what,
 			     char out[CN_FOREIGN_VERSION_TEXT]);
 

@@ -30,6 +30,7 @@
 static char hosts[] = "/tmp/collnet-hosts.XXXXXX";
 static struct cn_link *a, *b;
 static uint8_t bytes[65536];
+static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 
 static int open_with(const char *peers, uint16_t port, struct cn_link **out, struct cn_err *err)
 {
@@ -167,7 +168,6 @@ static void udp_link__order_of_batches(void **state)
 /* To all nodes of the list, but not back; among frames to one of them. */
 static void udp_link__broadcast(void **state)
 {
-	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	struct cn_frame f[3] = { make(b->mac, 1, 100), make(everyone, 2, 100),
 				 make(b->mac, 3, 100) };
 
@@ -179,21 +179,27 @@ static void udp_link__broadcast(void **state)
 	assert_silent(a);
 }
 
+/* Opens a with another list. */
+static void open_again(const char *peers)
+{
+	struct cn_err err = { 0 };
+
+	cn_link_close(a);
+	a = NULL;
+	if (open_with(peers, PORT_A, &a, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+}
+
 /* A host that nothing can be sent to does not hide those after it in the list. */
 static void udp_link__broadcast_past_a_host_without_route(void **state)
 {
-	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	struct cn_frame f = make(everyone, 2, 100);
-	struct cn_link *l;
-	struct cn_err err;
 
 	(void)state;
-	cn_link_close(a);
-	a = NULL;
-	assert_int_equal(open_with("10.9.9.[0-3],127.0.0.1:40001", PORT_A, &a, &err), COLLNET_OK);
-	l = a;
+	open_again("10.9.9.[0-3],127.0.0.1:40001");
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(cn_link_send(l, &f, 1), 1);
+		assert_int_equal(cn_link_send(a, &f, 1), 1);
 		assert_next(b, &f);
 	}
 }
@@ -201,21 +207,13 @@ static void udp_link__broadcast_past_a_host_without_route(void **state)
 /* Hosts that do not answer leave room in the send buffer for those that do. */
 static void udp_link__silent_hosts_leave_room(void **state)
 {
-	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	struct cn_frame hello = make(everyone, 2, 100), f = make(b->mac, 3, 1400);
 
 	(void)state;
-	cn_link_close(a);
-	a = NULL;
 	assert_true(run_command("ip link add dummy7 type veth peer name dummy6 && "
 				"ip link set dummy6 up && ip link set dummy7 up && "
 				"ip addr add 10.8.0.1/24 dev dummy7"));
-	{
-		struct cn_err err;
-
-		assert_int_equal(open_with("10.8.0.[2-60],127.0.0.1:40001", PORT_A, &a, &err),
-				 COLLNET_OK);
-	}
+	open_again("10.8.0.[2-60],127.0.0.1:40001");
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(cn_link_send(a, &hello, 1), 1);
 	}
@@ -232,7 +230,6 @@ static void udp_link__silent_hosts_leave_room(void **state)
 /* The loss of the address is an error of the interface, also of a broadcast. */
 static void udp_link__moves(void **state)
 {
-	static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	struct cn_frame f[2] = { make(b->mac, 1, 100), make(everyone, 2, 100) };
 
 	(void)state;

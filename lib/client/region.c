@@ -3,7 +3,7 @@
  * Memory shared with the daemon: collnet_alloc()'s, and regions for copies of the caller's other
  * memory. The latter are kept when a request is done with them; a new one is made only when no
  * free one is big enough, in place of the biggest of these, so that there are never more of them
- * than requests at a time.
+ * than requests at a time. Where memory is short, all free ones make room.
  */
 #include "client/daemon.h"
 
@@ -38,7 +38,7 @@ static void *map_memory(int fd, uint32_t number, uint64_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_err *err)
+static int create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_err *err)
 {
 	struct cn_daemon_side *d = c->impl;
 	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .region = number };
@@ -92,6 +92,31 @@ void cn_region_destroy(struct collnet *c, uint32_t number)
 	munmap(r->p, r->bytes);
 	d->bytes -= r->bytes;
 	r->p = NULL;
+}
+
+/* Whether there was memory for copies that no request uses, which is given back. */
+static bool drop_copies(struct collnet *c)
+{
+	struct cn_daemon_side *d = c->impl;
+	bool any = false;
+
+	for (uint32_t i = CN_MSG_USER_REGIONS; i < CN_MSG_USER_REGIONS + d->copies; i++) {
+		if (d->regions[i].p != NULL && !d->regions[i].busy) {
+			cn_region_destroy(c, i);
+			any = true;
+		}
+	}
+	return any;
+}
+
+int cn_region_create(struct collnet *c, uint32_t number, uint64_t bytes, struct cn_err *err)
+{
+	int rc = create(c, number, bytes, err);
+
+	if ((rc == COLLNET_ELIMIT || rc == COLLNET_ENOMEM) && drop_copies(c)) {
+		rc = create(c, number, bytes, err);
+	}
+	return rc;
 }
 
 bool cn_region_find(struct collnet *c, const void *p, uint64_t len, struct cn_msg_place *out)

@@ -155,6 +155,7 @@ int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype t
 	size_t bytes = is_root ? glue_bytes(nrecv, trecv) : glue_bytes(nsend, tsend);
 	int rc;
 
+	k->root = (uint32_t)root;
 	if (ends_here(k, GLUE_Gather, bytes, &rc)) {
 		return rc;
 	}
@@ -169,7 +170,6 @@ int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype t
 		return rc;
 	}
 	k->bytes = bytes;
-	k->root = (uint32_t)root;
 	return glue_post(k, "Gather", gather);
 }
 
@@ -184,6 +184,7 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 	size_t bytes = is_root ? glue_bytes(nsend, tsend) : glue_bytes(nrecv, trecv);
 	int rc;
 
+	k->root = (uint32_t)root;
 	if (ends_here(k, GLUE_Scatter, bytes, &rc)) {
 		return rc;
 	}
@@ -199,6 +200,5 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 		return rc;
 	}
 	k->bytes = bytes;
-	k->root = (uint32_t)root;
 	return glue_post(k, "Scatter", scatter);
 }

@@ -320,7 +320,9 @@ struct glue_team {
 	struct glue_alike *alike; /* of all teams with as many ranks and nodes */
 	struct glue_buffer buffers[GLUE_BUFFERS];
 	bool no_buffers; /* the daemon has no more memory for this process */
-	bool drove_mpi;	 /* the latest blocking call had to drive MPI's communication */
+	/* Bytes that all ranks had for a call, and that one had not; 0: not known. Alike on all. */
+	uint64_t had, lacked;
+	bool drove_mpi; /* the latest blocking call had to drive MPI's communication */
 	struct glue_team *next;
 };
 
@@ -340,6 +342,11 @@ bool glue_is_always(void);
 bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes);
 /* The same for one whose result depends on who performs it. */
 bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes);
+/* Whether collnet performs a call as far as memory goes. The answer is the same on all ranks. The
+ * call has its root, or of a reduce-scatter with counts the bytes of the longest block. */
+bool glue_has_memory(struct glue_call *k, enum glue_op op, size_t bytes);
+/* The name without MPI_. */
+const char *glue_op_name(enum glue_op op);
 /* How many bytes are short for that on this node's link. */
 int64_t glue_short_bytes(collnet_t *context);
 

@@ -455,6 +455,7 @@ int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const
 		return GLUE_DECLINED;
 	}
 	bytes = glue_bytes((int)r.of.count, type);
+	k->bytes = glue_bytes((int)longest, type);
 	if (!serves(k, GLUE_Reduce_scatter, bytes, type, op)) {
 		return GLUE_DECLINED;
 	}

@@ -79,7 +79,7 @@ bool glue_is_always(void)
 	return always;
 }
 
-static const char *name_of(enum glue_op op)
+const char *glue_op_name(enum glue_op op)
 {
 	static const char *const names[] = {
 #define X(name) #name,
@@ -136,7 +136,7 @@ static void report(const struct glue_call *k, const struct trial *t, const char 
 	if (t->class > 0) {
 		snprintf(size, sizeof(size), " of %lu bytes and more", 1ul << t->class);
 	}
-	snprintf(text, sizeof(text), "MPI_%s%s: %s: by %s", name_of(t->op), size, why,
+	snprintf(text, sizeof(text), "MPI_%s%s: %s: by %s", glue_op_name(t->op), size, why,
 		 t->choice->by == GLUE_BY_COLLNET ? "collnet" : "MPI");
 	glue_explain(k->c, k->comm, 2, text);
 }
@@ -265,19 +265,17 @@ bool glue_serves(struct glue_call *k, enum glue_op op, size_t bytes)
 	if (!glue_decide(k, bytes)) {
 		return false;
 	}
-	if (k->c->always) {
-		return true;
-	}
 	h = &k->c->team->choices[op][class]; /* a persistent call's team has none */
-	if (k->nonblocking || k->persistent) {
-		return !h->decided || h->by == GLUE_BY_COLLNET;
+	if ((!k->c->always && h->decided && h->by == GLUE_BY_MPI) ||
+	    !glue_has_memory(k, op, bytes)) {
+		return false;
+	}
+	if (k->c->always || h->decided || k->nonblocking || k->persistent) {
+		return true;
 	}
 	if (bytes < UNTRIED_BYTES && h->untried < UNTRIED) {
 		h->untried++;
 		return true;
-	}
-	if (h->decided) {
-		return h->by == GLUE_BY_COLLNET;
 	}
 	const struct trial t = { h,
 				 k->team->alike != NULL ? &k->team->alike->found[op][class] : NULL,
@@ -303,7 +301,7 @@ bool glue_serves_untried(struct glue_call *k, enum glue_op op, size_t bytes)
 	if (k->c->always || k->nonblocking || k->persistent || op != GLUE_Allreduce || bytes == 0 ||
 	    bytes > (uint64_t)k->c->short_bytes ||
 	    collnet_team_nodes(k->team->team) < (uint32_t)k->c->size) {
-		return true;
+		return glue_has_memory(k, op, bytes);
 	}
 	if (!k->c->told_short && k->c->rank == 0) {
 		char text[160];

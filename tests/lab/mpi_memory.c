@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Long calls where rank 1's address space ends soon: too small for what collnet would take, and
+ * large enough for MPI. Every element is checked.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define MIB (1 << 20)
+#define MAX (32 * MIB / (int)sizeof(int))
+
+static int rank, size;
+static int *sent, *received;
+
+static void wrong(const char *what)
+{
+	fprintf(stderr, "wrong: rank %d, %s\n", rank, what);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* So many bytes more can be mapped by rank 1. */
+static void leave(rlim_t bytes)
+{
+	unsigned long pages = 0;
+	struct rlimit l;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (f == NULL || fscanf(f, "%lu", &pages) != 1 || getrlimit(RLIMIT_AS, &l) != 0) {
+		wrong("statm");
+	}
+	fclose(f);
+	l.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
+	if (rank == 1 && setrlimit(RLIMIT_AS, &l) != 0) {
+		wrong("setrlimit");
+	}
+}
+
+static void fill(int count, int seed)
+{
+	for (int i = 0; i < count; i++) {
+		sent[i] = i + rank * seed;
+		received[i] = -1;
+	}
+}
+
+static void check_sums(int count, int seed, const char *what)
+{
+	for (int i = 0; i < count; i++) {
+		if (received[i] != size * i + size * (size - 1) / 2 * seed) {
+			wrong(what);
+		}
+	}
+}
+
+static void allreduce(int count)
+{
+	fill(count, 3);
+	MPI_Allreduce(sent, received, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	check_sums(count, 3, "Allreduce");
+}
+
+static void iallreduce(int count)
+{
+	MPI_Request request;
+
+	fill(count, 5);
+	MPI_Iallreduce(sent, received, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	check_sums(count, 5, "Iallreduce");
+}
+
+static void bcast(int count)
+{
+	fill(count, 7);
+	MPI_Bcast(sent, count, MPI_INT, size - 1, MPI_COMM_WORLD);
+	for (int i = 0; i < count; i++) {
+		if (sent[i] != i + (size - 1) * 7) {
+			wrong("Bcast");
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	sent = malloc(MAX * sizeof(*sent));
+	received = malloc(MAX * sizeof(*received));
+	if (sent == NULL || received == NULL) {
+		wrong("memory");
+	}
+	iallreduce(1000); /* from the next blocking call on the communicator has its own team */
+	allreduce(MAX / 4);
+	leave(20 * MIB);
+	bcast(MAX / 4 * 3); /* fits where the copies of the one before were */
+	leave(100 * MIB);
+	allreduce(MAX);
+	iallreduce(MAX);
+	allreduce(MAX);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 0) {
+		printf("right: memory\n");
+	}
+	free(sent);
+	free(received);
+	MPI_Finalize();
+	return 0;
+}

@@ -137,6 +137,29 @@ static int result(MPI_Comm comm, int rc)
 
 /* ---- initialization ------------------------------------------------------------------------ */
 
+/*
+ * A program such as Python may have loaded MPICH for a module alone, which called. This library's
+ * functions are bound in the global scope: MPICH becomes part of that.
+ */
+static void find_library(void *caller)
+{
+	Dl_info at;
+	void *module, *init;
+
+	if (dlsym(RTLD_DEFAULT, "PMPI_Init") != NULL || dladdr(caller, &at) == 0) {
+		return;
+	}
+	module = dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	if (module == NULL) {
+		return;
+	}
+	init = dlsym(module, "PMPI_Init");
+	if (init != NULL && dladdr(init, &at) != 0) {
+		dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
+	}
+	dlclose(module);
+}
+
 static void refuse_other_libraries(void)
 {
 	if (dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world") != NULL) {
@@ -169,6 +192,7 @@ static void begin(void)
 
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
+	find_library(__builtin_return_address(0));
 	refuse_other_libraries();
 	int rc = PMPI_Init(argc, argv);
 
@@ -180,6 +204,7 @@ EXPORT int MPI_Init(int *argc, char ***argv)
 
 EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
+	find_library(__builtin_return_address(0));
 	refuse_other_libraries();
 	int rc = PMPI_Init_thread(argc, argv, required, provided);
 

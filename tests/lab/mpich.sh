@@ -73,6 +73,35 @@ mpi "mixed" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases mixed
 has '^right: mixed' out
 echo "ok: MPI_THREAD_MULTIPLE"
 
+cat >loader.c <<'EOF'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+	void *module = dlopen("./module.so", RTLD_NOW | RTLD_LOCAL);
+	int (*run)(int, char **) = module != NULL ? (int (*)(int, char **))dlsym(module, "run") : NULL;
+
+	if (run == NULL) {
+		fprintf(stderr, "%s\n", dlerror());
+	}
+	return run != NULL ? run(argc, argv) : 1;
+}
+EOF
+mpicc.mpich -std=c99 -O1 -fPIC -shared -Dmain=run "$here/mpi_program.c" -o module.so || fail "module.so"
+gcc loader.c -o loader -ldl || fail "loader.c"
+mpi "a module" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./loader "$seed" 30
+has '^right: 30 calls' out
+has 'MPI_COMM_WORLD of 2 ranks: served by collnet on 2 nodes' out
+echo "ok: a program that loads MPICH with a module, as Python does"
+
+# The first long call fits, a broadcast takes its place, and an allreduce of 32 MiB does not fit.
+mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_memory.c" -o memory || fail "mpi_memory.c"
+mpi memory --shape 2 --rate none -- ./with-collnet h0:1,h1:1 2 ./memory
+has '^right: memory' out
+[ "$(grep -c 'a rank cannot have' out)" = 1 ] || { cat out; fail "not one call for which memory was short"; }
+has 'MPI_Allreduce: a rank cannot have' out
+echo "ok: long calls for which memory is short are left to MPI"
+
 # What of neighbourhoods went through collnet would be 20,000 frames.
 mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_neighbours.c" -o neighbours || fail "mpi_neighbours.c"
 mpi neighbourhoods --shape 3 --rate none -- ./count ./with-collnet h0:2,h1:2,h2:2 6 ./neighbours

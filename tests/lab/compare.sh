@@ -234,6 +234,23 @@ for real in "$openmpi" "$mpich"; do
 	echo "ok: a wrong byte and a broken barrier of $name"
 done
 
+# ---- a signal ends it ------------------------------------------------------------------------
+
+mkdir empty
+collnet lab shell --shape 2 --rate none --ip --timeout 60 -- sh -c '
+	export TMPDIR=$1
+	collnet compare barrier --iterations 1000000 --timeout 100000 >out 2>err </dev/null &
+	until ls "$1"/collnet-compare.*/*.log >log 2>/dev/null && [ $(wc -l <log) -ge 2 ]; do
+		kill -0 $! || exit 3
+		sleep 0.05
+	done
+	kill -TERM $!
+	wait $!
+	[ $? -eq 143 ] || exit 4
+	ls -A "$1" >left' sh "$PWD/empty" || { cat out err; fail "a signal does not end it"; }
+[ ! -s left ] || { cat left; fail "a signal leaves files"; }
+echo "ok: a signal ends it, and nothing stays"
+
 # ---- what cannot be is said ------------------------------------------------------------------
 
 compare 1 barrier --shape 2 --rounds 1 --mpicc "$PWD/mpicc.nowhere"

@@ -7,12 +7,39 @@
  */
 #include <errno.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/compare/command.h"
+
+static volatile sig_atomic_t signalled; /* by this signal; 0: not yet */
+
+static void note_signal(int number)
+{
+	signalled = number;
+}
+
+/* Signals that the caller ignores, as nohup does, stay ignored. */
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	const struct sigaction act = { .sa_handler = note_signal };
+	struct sigaction old;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
+			sigaction(signals[i], &act, NULL);
+		}
+	}
+}
+
+bool compare_interrupted(void)
+{
+	return signalled != 0;
+}
 
 static int find_self(char self[COMPARE_PATH])
 {
@@ -173,6 +200,7 @@ static int run(struct compare *c)
 {
 	int rc = find_hosts(c);
 
+	catch_signals();
 	rc = rc == TOOL_OK ? make_directory(c) : rc;
 	rc = rc == TOOL_OK ? compare_find(c) : rc;
 	rc = rc == TOOL_OK ? compare_start(c) : rc;
@@ -181,7 +209,7 @@ static int run(struct compare *c)
 	if (c->csv != NULL && !measure_report_written(fclose(c->csv) == 0, c->o->m.csv)) {
 		rc = TOOL_FAILED;
 	}
-	if (rc == TOOL_OK && c->o->plot != NULL) {
+	if (rc == TOOL_OK && c->o->plot != NULL && !compare_interrupted()) {
 		rc = compare_plot(c);
 	}
 	return rc == TOOL_OK && c->bad ? TOOL_FAILED : rc;
@@ -211,5 +239,9 @@ int collnet_cmd_compare(int argc, char **argv)
 	}
 	compare_options_free(&o);
 	free(c);
+	if (compare_interrupted()) {
+		signal(signalled, SIG_DFL);
+		raise(signalled);
+	}
 	return rc < 0 ? TOOL_OK : rc;
 }

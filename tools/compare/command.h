@@ -90,6 +90,9 @@ struct compare {
 
 /* Functions that return int give an exit status after a complaint, 0 for success. */
 
+/* command.c: whether a signal ends the comparison. */
+bool compare_interrupted(void);
+
 /* options.c: TOOL_OK, TOOL_USAGE, or -1: help was asked for and given. */
 int compare_options_parse(struct compare_options *o, int argc, char **argv);
 void compare_options_free(struct compare_options *o);

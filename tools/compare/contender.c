@@ -19,8 +19,9 @@
 #include "tools/compare/command.h"
 #include "tools/lab/command.h"
 
-#define ARGS	48
-#define STOP_MS 5000
+#define ARGS	  48
+#define STOP_MS	  5000
+#define INTERRUPT (200 * CN_MS) /* a signal is noticed within this time */
 
 /* What a launcher calls in the place of ssh: options, HOST, COMMAND... */
 static const char agent[] = "#!/bin/sh\n"
@@ -358,7 +359,7 @@ int compare_start(struct compare *c)
 	}
 	c->one_clock = true;
 	/* One after the other: each start takes processor time, and an error is one library's. */
-	for (size_t i = 0; i < c->ncontenders && rc == TOOL_OK; i++) {
+	for (size_t i = 0; i < c->ncontenders && rc == TOOL_OK && !compare_interrupted(); i++) {
 		rc = start(c, &c->contenders[i]);
 		if (rc == TOOL_OK && !greet(c, &c->contenders[i])) {
 			c->bad = true;
@@ -474,11 +475,16 @@ bool contender_hear(struct contender *t, uint32_t within, char *line, size_t siz
 			}
 			keep_line(t, text);
 		}
+		if (compare_interrupted()) {
+			t->failed = true;
+			return false;
+		}
 		now = cn_now();
 		if (now >= until) {
 			return lost(t, "does not answer");
 		}
-		if (poll(&p, 1, (int)((until - now) / CN_MS) + 1) <= 0) {
+		now = until - now < INTERRUPT ? until - now : INTERRUPT;
+		if (poll(&p, 1, (int)(now / CN_MS) + 1) <= 0) {
 			continue;
 		}
 		n = read(t->from, t->line + t->len, sizeof(t->line) - t->len);
@@ -523,7 +529,7 @@ void compare_stop(struct compare *c)
 	for (size_t i = 0; i < c->ncontenders; i++) {
 		struct contender *t = &c->contenders[i];
 
-		for (size_t s = t->failed; s < 3 && t->pid > 0; s++) {
+		for (size_t s = t->failed || compare_interrupted(); s < 3 && t->pid > 0; s++) {
 			if (signals[s] != 0) {
 				kill(-t->pid, signals[s]);
 			}

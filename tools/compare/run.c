@@ -130,7 +130,7 @@ static int measure(struct compare *c, struct cell *cell)
 				c->bad = true;
 			}
 		}
-		if (c->contenders[0].failed) {
+		if (c->contenders[0].failed || compare_interrupted()) {
 			return TOOL_FAILED;
 		}
 	}

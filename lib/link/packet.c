@@ -191,6 +191,7 @@ static int open_sockets(struct packet_link *p, const struct cn_link_config *conf
 		return cn_link_refused(i->name, "packet socket", errno, err);
 	}
 	p->send_buffer = cn_link_send_buffer(config->queue_frames, i->mtu);
+	p->full_send_buffer = p->send_buffer;
 	if (setsockopt(p->link.send_fd, SOL_SOCKET, SO_SNDBUF, &p->send_buffer,
 		       sizeof(p->send_buffer)) < 0 ||
 	    setsockopt(p->link.recv_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) < 0) {

@@ -13,6 +13,7 @@
 #include "link/link.h"
 #include "link/super_frame.h"
 #include "link/encapsulation.h"
+#include "util/clock.h"
 
 /* Messages per system call; a message is a frame or a super-frame. */
 #define PACKET_BATCH (2 * CN_SUPER_FRAME_MAX)
@@ -59,8 +60,9 @@ struct packet_link {
 	struct cn_super_frame rest; /* received, and not yet handed out */
 
 	/* sending */
-	int send_buffer;
-	uint32_t sequence; /* bytes that were sent; tcp */
+	int send_buffer, full_send_buffer; /* now, and where the interface's queue is long enough */
+	cn_time grow_at;		   /* if the first is the smaller */
+	uint32_t sequence;		   /* bytes that were sent; tcp */
 	struct mmsghdr messages[PACKET_BATCH];
 	uint32_t frames[PACKET_BATCH]; /* of each message */
 	struct iovec pieces[PACKET_PIECES];

@@ -19,6 +19,7 @@
 #include "link/packet_impl.h"
 
 #define SEND_TOGETHER	512
+#define GROW_AFTER	(100 * CN_MS)
 #define SEND_BUFFER_MIN 2304 /* the kernel goes no lower, in the unit of SO_SNDBUF */
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
@@ -151,6 +152,13 @@ static int send_alone(struct packet_link *p, const struct cn_frame *f)
 	return send(p->link.send_fd, together, len, MSG_DONTWAIT) < 0 ? -1 : 1;
 }
 
+static bool set_send_buffer(struct packet_link *p, int bytes)
+{
+	p->send_buffer = bytes;
+	p->grow_at = cn_now() + GROW_AFTER;
+	return setsockopt(p->link.send_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) == 0;
+}
+
 /*
  * The queueing discipline dropped a frame: its queue is shorter than our send buffer, or others
  * fill it. Make the buffer as small as what it holds now, so that waiting for room is a wait.
@@ -168,14 +176,25 @@ static bool shrink_send_buffer(struct packet_link *p)
 		return false;
 	}
 	if (half < p->send_buffer) {
-		p->send_buffer = half;
-		if (setsockopt(p->link.send_fd, SOL_SOCKET, SO_SNDBUF, &half, sizeof(half)) < 0) {
-			return false;
+		if (p->grow_at == 0) {
+			cn_log(COLLNET_LOG_INFO,
+			       "the queue of %s is short: %d bytes of memory in it",
+			       p->link.interface, waiting);
 		}
-		cn_log(COLLNET_LOG_INFO, "the queue of %s is short: %d bytes of memory in it",
-		       p->link.interface, waiting);
+		return set_send_buffer(p, half);
 	}
+	p->grow_at = cn_now() + GROW_AFTER;
 	return true;
+}
+
+/* What filled the queue may be gone. If it is not, a frame is refused once more, and not lost. */
+static void grow_send_buffer(struct packet_link *p)
+{
+	if (cn_now() >= p->grow_at) {
+		(void)set_send_buffer(p, p->send_buffer > p->full_send_buffer / 2
+						 ? p->full_send_buffer
+						 : 2 * p->send_buffer);
+	}
 }
 
 /*
@@ -225,6 +244,9 @@ int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 	struct packet_link *p = (struct packet_link *)l;
 	size_t done = 0;
 
+	if (p->send_buffer < p->full_send_buffer) {
+		grow_send_buffer(p);
+	}
 	while (done < n) {
 		size_t batch = n - done < PACKET_BATCH ? n - done : PACKET_BATCH;
 		bool gso = p->gso;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -216,9 +217,20 @@ static void queue__full_is_said_and_nothing_is_lost(void **state)
 	assert_int_equal(n.send_errors, 0);
 }
 
-/* A queue shorter than ours drops; the packet link notices and lives with less. */
+static int send_buffer_of(const struct cn_link *l)
+{
+	int bytes = 0;
+	socklen_t len = sizeof(bytes);
+
+	assert_int_equal(getsockopt(l->send_fd, SOL_SOCKET, SO_SNDBUF, &bytes, &len), 0);
+	return bytes;
+}
+
+/* A queue shorter than ours drops; the packet link notices and lives with less, until the queue is
+ * long enough again. */
 static void queue__shorter_than_asked_for(void **state)
 {
+	const int full = send_buffer_of(link_a);
 	struct cn_link_counters n;
 
 	(void)state;
@@ -226,11 +238,21 @@ static void queue__shorter_than_asked_for(void **state)
 		print_message("skipped: no tbf here\n");
 		skip();
 	}
+	link_send_burst(link_a, link_b->mac, 10);
+	assert_true(send_buffer_of(link_a) < full);
+	assert_int_equal(link_count_in_order(link_b, 500), 10);
 	link_send_burst(link_a, link_b->mac, 60);
 	assert_int_equal(link_count_in_order(link_b, 500), 60);
 	cn_link_counters(link_a, &n);
 	assert_int_equal(n.send_errors, 0);
 	assert_true(n.send_full > 0);
+	assert_true(run_command("tc qdisc del dev a0 root"));
+	for (uint32_t i = 0; i < WAIT_MS / 10 && send_buffer_of(link_a) < full; i++) {
+		link_send_from(link_a, link_a->mac, link_b->mac, ETHERTYPE, i, 100);
+		link_expect(link_b, i);
+		link_assert_silent(link_b);
+	}
+	assert_int_equal(send_buffer_of(link_a), full);
 }
 
 /* Sends until it arrives: the kernel takes its time to see that the carrier is back. */

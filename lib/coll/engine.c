@@ -327,9 +327,14 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 									   : COLLNET_WINDOW_OFF;
 }
 
-uint32_t cn_engine_teams(const struct cn_engine *e)
+bool cn_engine_uses(const struct cn_engine *e, const struct cn_topo *topo)
 {
-	return e->nteams;
+	for (uint32_t i = 0; i < e->places; i++) {
+		if (e->teams[i] != NULL && e->teams[i]->topo == topo) {
+			return true;
+		}
+	}
+	return e->config.topo == topo;
 }
 
 struct cn_node *cn_engine_node(struct cn_engine *e)

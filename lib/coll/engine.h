@@ -70,10 +70,10 @@ void cn_engine_abandon_longer(struct cn_engine *e, uint32_t mtu);
 
 /*
  * Another topology (borrowed; NULL: none) and window from now on. Teams that are ready go on with
- * the old topology, which must stay until there are none: cn_engine_teams() is 0.
+ * the old topology, which must stay until none of them uses it.
  */
 void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window);
-uint32_t cn_engine_teams(const struct cn_engine *e);
+bool cn_engine_uses(const struct cn_engine *e, const struct cn_topo *topo);
 
 /* The node's own transport; those of teams are the engine's alone. */
 struct cn_node *cn_engine_node(struct cn_engine *e);

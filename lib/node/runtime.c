@@ -267,19 +267,25 @@ int cn_runtime_check(struct cn_runtime *s, cn_time now, int work, struct cn_err 
 	return COLLNET_EIFACE;
 }
 
+/* Those that no team uses. */
 static void free_replaced(struct cn_runtime *s)
 {
-	while (s->nreplaced > 0) {
-		cn_topo_free(s->replaced[--s->nreplaced]);
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < s->nreplaced; i++) {
+		if (s->engine != NULL && cn_engine_uses(s->engine, s->replaced[i])) {
+			s->replaced[used++] = s->replaced[i];
+		} else {
+			cn_topo_free(s->replaced[i]);
+		}
 	}
+	s->nreplaced = used;
 }
 
-/* Teams may still use the one that is replaced; it is freed when there are none. */
+/* Teams may still use the one that is replaced; it is freed at a reload after they end. */
 static int replace_topology(struct cn_runtime *s, struct cn_topo *fresh, struct cn_err *err)
 {
-	if (s->engine == NULL || cn_engine_teams(s->engine) == 0) {
-		free_replaced(s);
-	}
+	free_replaced(s);
 	if (s->nreplaced == CN_RUNTIME_REPLACED) {
 		return cn_fail(err, COLLNET_ELIMIT,
 			       "jobs still use the topologies of the last %d reloads: wait until "

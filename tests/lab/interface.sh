@@ -266,7 +266,8 @@ lab "SIGHUP" 2 '
 	await $log 5 "configuration reloaded" || exit 6
 	[ "$(window)" = 9 ] || { window; exit 7; }
 	reloads() { grep -c "configuration reloaded" $log; }
-	for i in 2 3 4 5 6 7 8 9 10 11 12; do # the topology that the job uses is not replaced
+	for i in 2 3 4 5 6 7 8 9 10 11 12; do # of the topologies, the job uses the first
+		sed -i "s/buffer [0-9]*/buffer $((50 + i))/" $COLLNET_LAB_DIR/topology
 		kill -HUP $pid
 		tries=200
 		until [ "$(reloads)" -eq $i ]; do

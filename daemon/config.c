@@ -95,8 +95,9 @@ static const char *set_link(struct cn_config *c, const char *v)
 
 static const char *set_peers(struct cn_config *c, const char *v)
 {
-	return copy(c->peers, sizeof(c->peers), v) ? NULL
-						   : "a multicast group, a list of hosts or a file";
+	return copy(c->peers, sizeof(c->peers), v)
+		       ? NULL
+		       : "a multicast group, a list of hosts of at most 255 bytes, or a file";
 }
 
 static const char *set_encapsulation(struct cn_config *c, const char *v)
@@ -113,7 +114,9 @@ static const char *set_node(struct cn_config *c, const char *v)
 
 static const char *set_topology(struct cn_config *c, const char *v)
 {
-	return copy(c->topology, sizeof(c->topology), v) ? NULL : "the path of a file";
+	return copy(c->topology, sizeof(c->topology), v)
+		       ? NULL
+		       : "the path of a file, of at most 255 bytes";
 }
 
 static const char *set_socket(struct cn_config *c, const char *v)
@@ -190,12 +193,15 @@ static const char *set_window(struct cn_config *c, const char *v)
 
 static const char *set_user(struct cn_config *c, const char *v)
 {
-	return copy(c->user, sizeof(c->user), v) ? NULL : "the name of a user, or none";
+	return copy(c->user, sizeof(c->user), v)
+		       ? NULL
+		       : "the name of a user, of at most 63 bytes, or none";
 }
 
 static const char *set_group(struct cn_config *c, const char *v)
 {
-	return copy(c->group, sizeof(c->group), v) ? NULL : "the name of a group";
+	return copy(c->group, sizeof(c->group), v) ? NULL
+						   : "the name of a group, of at most 63 bytes";
 }
 
 static const char *set_limit(struct cn_config *c, enum cn_quota q, const char *v, uint64_t max,

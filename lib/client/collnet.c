@@ -21,26 +21,26 @@ const char *collnet_strerror(int status)
 {
 	static const char *const texts[] = {
 		[-COLLNET_OK] = "success",
-		[-COLLNET_EINVAL] = "invalid argument",
-		[-COLLNET_ENOMEM] = "out of memory",
+		[-COLLNET_EINVAL] = "an argument is invalid",
+		[-COLLNET_ENOMEM] = "there is not enough memory",
 		[-COLLNET_ETIMEOUT] = "the deadline passed",
 		[-COLLNET_EPEER] = "a node stopped answering or restarted",
 		[-COLLNET_ERANK] = "a rank left the team or died",
-		[-COLLNET_EMISMATCH] = "ranks called with different operations or sizes",
-		[-COLLNET_EPERM] = "no permission",
-		[-COLLNET_EIFACE] = "the interface cannot be used",
-		[-COLLNET_EDAEMON] = "the daemon is not there or went away",
-		[-COLLNET_ELIMIT] = "a bound is reached",
-		[-COLLNET_EPROTO] = "the other side broke the protocol",
+		[-COLLNET_EMISMATCH] = "ranks called different operations, or with other sizes",
+		[-COLLNET_EPERM] = "permission denied",
+		[-COLLNET_EIFACE] = "there is no such interface, or it cannot be used",
+		[-COLLNET_EDAEMON] = "the daemon is not running, or has terminated",
+		[-COLLNET_ELIMIT] = "a documented limit has been reached",
+		[-COLLNET_EPROTO] = "the other side violated the protocol",
 		[-COLLNET_ETRUNC] = "the message is longer than the buffer",
-		[-COLLNET_ENOENT] = "no such node or endpoint",
-		[-COLLNET_ESYSTEM] = "the operating system refused",
-		[-COLLNET_ETOPO] = "the topology or configuration is wrong",
+		[-COLLNET_ENOENT] = "there is no such node or endpoint",
+		[-COLLNET_ESYSTEM] = "the operating system reported an error",
+		[-COLLNET_ETOPO] = "the topology or configuration file has an error",
 		[-COLLNET_EUNSUPPORTED] = "not supported in this mode or build",
 	};
 
 	if (status == COLLNET_INPROGRESS) {
-		return "in progress";
+		return "the operation has not completed";
 	}
 	if (status > 0 || status < COLLNET_EUNSUPPORTED) {
 		return "unknown status";

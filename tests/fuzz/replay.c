@@ -3,7 +3,7 @@
  * A main() for fuzz harnesses where libFuzzer is not at hand: runs the harness on the files that
  * are named, or on every file of $COLLNET_CORPUS/<name>, for a program called fuzz_<name>. Then on
  * mutations of each of them, from a printed seed, so that the neighbourhood of the corpus is
- * tried too: REPLAY_SEED and REPLAY_MUTATIONS (per file; by default 2,000 over all files) in the
+ * tried too: REPLAY_SEED and REPLAY_MUTATIONS (per file; by default 1,000 over all files) in the
  * environment. A harness that has a mutator of its own (mutate.h) makes three quarters of them.
  * REPLAY_SAVE names a file that every input is written to before it is run.
  *
@@ -19,7 +19,7 @@
 #include "util/util.h"
 
 #define INPUT_MAX (1u << 20)
-#define MUTATIONS 2000
+#define MUTATIONS 1000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

@@ -2,6 +2,7 @@
 # Frames that come twice, or late: right bytes all the same.
 # run: asan-long
 # timeout: 180
+# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need nft

@@ -183,6 +183,9 @@ void engine_fixture_free(struct engine_fixture *w)
 	for (uint32_t r = 0; r < RANKS; r++) {
 		free_buffers(&w->rank[r]);
 	}
+	for (uint32_t r = 0; r < RANKS; r++) {
+		free(w->reduced.send[r]);
+	}
 	cn_hub_free(w->hub);
 	cn_topo_free(w->topo);
 	free(w);
@@ -325,12 +328,16 @@ static uint8_t byte_of(uint32_t number, uint32_t from, uint32_t to, uint64_t at)
 static void fill(const struct engine_fixture *w, uint32_t rank, const struct cn_coll_args *a,
 		 uint8_t *send, uint64_t n)
 {
-	for (uint64_t i = 0; i < n; i++) {
-		uint32_t to = n > a->bytes ? (uint32_t)(i / a->bytes) : 0;
+	const bool odd = cn_op_reduces(a->op) && w->ordered;
+	uint32_t to = 0;
 
+	for (uint64_t i = 0, at = 0; i < n; i++, at++) {
+		if (at == a->bytes) {
+			at = 0;
+			to++;
+		}
 		/* Maps x -> a x + b of which a is odd can be told apart (reduction.h). */
-		send[i] = byte_of(w->number, rank, to, i % a->bytes) |
-			  (cn_op_reduces(a->op) && w->ordered && i % 2 == 0);
+		send[i] = byte_of(w->number, rank, to, at) | (odd && i % 2 == 0);
 	}
 }
 
@@ -350,27 +357,39 @@ static struct cn_call call_of(const struct engine_fixture *w, uint32_t rank,
 	};
 }
 
-static void check_reduction(const struct engine_fixture *w, uint32_t rank, int k,
-			    const struct cn_coll_args *a, uint64_t n)
+static void fill_all(struct engine_fixture *w, const struct cn_coll_args *a)
 {
-	uint8_t *send[RANKS], *want = block(n, 0);
 	const struct cn_call c = call_of(w, 0, a);
 	const uint64_t sent = cn_call_send_bytes(&c);
 
-	for (uint32_t r = 0; r < w->ranks; r++) {
-		send[r] = block(sent, 0);
-		fill(w, r, a, send[r], sent);
+	if (w->reduced.number == w->number && w->reduced.bytes == a->bytes &&
+	    w->reduced.sent == sent) {
+		return;
 	}
+	w->reduced.number = w->number;
+	w->reduced.bytes = a->bytes;
+	w->reduced.sent = sent;
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		free(w->reduced.send[r]);
+		w->reduced.send[r] = block(sent, 0);
+		fill(w, r, a, w->reduced.send[r], sent);
+	}
+}
+
+static void check_reduction(struct engine_fixture *w, uint32_t rank, int k,
+			    const struct cn_coll_args *a, uint64_t n)
+{
+	uint8_t *want = block(n, 0);
+
+	fill_all(w, a);
 	if (n > 0) {
-		reduction_expect(a->op, w->ordered, rank, w->ranks, a->bytes, send, want);
+		reduction_expect(a->op, w->ordered, rank, w->ranks, a->bytes, w->reduced.send,
+				 want);
 	}
 	if (memcmp(w->rank[rank].op[k].got, want, n) != 0) {
 		fail_msg("%s by %s of %llu bytes, %u ranks on %u nodes: rank %u has a wrong result",
 			 cn_op_name(a->op), a->algorithm, (unsigned long long)a->bytes, w->ranks,
 			 w->nodes, rank);
-	}
-	for (uint32_t r = 0; r < w->ranks; r++) {
-		free(send[r]);
 	}
 	free(want);
 }
@@ -408,8 +427,7 @@ int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_
 	return cn_coll_post(r->member, w->now, &a, &r->op[k].done, err);
 }
 
-void engine_check(const struct engine_fixture *w, uint32_t rank, int k,
-		  const struct cn_coll_args *a)
+void engine_check(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *a)
 {
 	const struct engine_rank *r = &w->rank[rank];
 	const struct cn_call c = call_of(w, rank, a);

@@ -55,6 +55,11 @@ struct engine_fixture {
 	struct engine_rank rank[RANKS];
 	bool later; /* pieces of reductions are combined at the next step, not at once */
 	bool ordered;
+	struct { /* what the ranks send in a reduction, as long as these are the same */
+		uint32_t number;
+		uint64_t bytes, sent;
+		uint8_t *send[RANKS];
+	} reduced;
 };
 
 struct cn_done *engine_begin_wait(struct engine_fixture *w, struct engine_waiter *x);
@@ -80,8 +85,7 @@ void engine_leave_all(struct engine_fixture *w);
 uint64_t engine_acks(const struct engine_fixture *w);
 int engine_post(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *like,
 		struct cn_err *err);
-void engine_check(const struct engine_fixture *w, uint32_t rank, int k,
-		  const struct cn_coll_args *a);
+void engine_check(struct engine_fixture *w, uint32_t rank, int k, const struct cn_coll_args *a);
 
 /* All ranks call, complete, and have the right bytes. */
 void engine_collective(struct engine_fixture *w, const struct cn_coll_args *a, cn_time within);

@@ -327,16 +327,6 @@ void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint
 									   : COLLNET_WINDOW_OFF;
 }
 
-bool cn_engine_uses(const struct cn_engine *e, const struct cn_topo *topo)
-{
-	for (uint32_t i = 0; i < e->places; i++) {
-		if (e->teams[i] != NULL && e->teams[i]->topo == topo) {
-			return true;
-		}
-	}
-	return e->config.topo == topo;
-}
-
 struct cn_node *cn_engine_node(struct cn_engine *e)
 {
 	return e->own.node;

@@ -532,3 +532,13 @@ void cn_team_expire(struct cn_team *t, cn_time now)
 		}
 	}
 }
+
+bool cn_engine_uses(const struct cn_engine *e, const struct cn_topo *topo)
+{
+	for (uint32_t i = 0; i < e->places; i++) {
+		if (e->teams[i] != NULL && e->teams[i]->topo == topo) {
+			return true;
+		}
+	}
+	return e->config.topo == topo;
+}

@@ -23,10 +23,13 @@ class _PyBuffer(ctypes.Structure):
         ("strides", c_void_p), ("suboffsets", c_void_p), ("internal", c_void_p)]
 
 
-pythonapi.PyObject_GetBuffer.argtypes = [py_object, POINTER(_PyBuffer), c_int]
-pythonapi.PyObject_GetBuffer.restype = c_int
-pythonapi.PyBuffer_Release.argtypes = [POINTER(_PyBuffer)]
-pythonapi.PyBuffer_Release.restype = None
+# By index, pythonapi makes functions of this module's own: others may declare other types for them.
+_get_buffer = pythonapi["PyObject_GetBuffer"]
+_get_buffer.argtypes = [py_object, POINTER(_PyBuffer), c_int]
+_get_buffer.restype = c_int
+_release_buffer = pythonapi["PyBuffer_Release"]
+_release_buffer.argtypes = [POINTER(_PyBuffer)]
+_release_buffer.restype = None
 
 _WRITABLE, _FORMAT, _C_CONTIGUOUS = 0x1, 0x4, 0x38
 
@@ -39,7 +42,7 @@ class Buffer:
         flags = _FORMAT | _C_CONTIGUOUS | (_WRITABLE if writable else 0)
         self._held = False
         try:
-            pythonapi.PyObject_GetBuffer(owner, byref(self._view), flags)
+            _get_buffer(owner, byref(self._view), flags)
         except TypeError:
             raise TypeError(f"{name}: {type(owner).__name__!r} has no buffer") from None
         except (BufferError, ValueError) as error:
@@ -57,7 +60,7 @@ class Buffer:
     def release(self):
         if self._held:
             self._held = False
-            pythonapi.PyBuffer_Release(byref(self._view))
+            _release_buffer(byref(self._view))
 
     __del__ = release
 

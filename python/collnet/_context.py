@@ -4,7 +4,8 @@ Contexts, their memory, and endpoints.
 
 Memory of alloc() belongs to the objects that use it. The garbage collector may find the last one of
 them gone anywhere, also in a callback of the library; it only notes the address, and the memory is
-freed in the next alloc() or close(). A context whose memory is in use is closed later.
+freed in the next alloc() or close(). A context whose memory is in use, or in which a thread waits,
+is closed later.
 """
 import collections
 import ctypes
@@ -17,7 +18,7 @@ from ._library import LogLevel, Status, error, library, milliseconds
 from ._request import Receive, Request
 from ._team import Team
 
-# Closed contexts whose memory is in use: their states.
+# Closed contexts that are in use: their states.
 _lingering = []
 
 
@@ -27,6 +28,7 @@ class _Memory:
     def __init__(self, pointer):
         self.pointer = pointer
         self.used = 0
+        self.requests = []  # of a closed context: in which a thread may wait
         self.unused = collections.deque()
 
     def alloc(self, size):
@@ -45,11 +47,13 @@ class _Memory:
             self.used -= 1
 
     def close(self):
-        """Closes the context unless its memory is in use; returns whether it has."""
+        """Closes the context unless it is in use; returns whether it has."""
         self.reap()
-        if self.used == 0:
-            library.collnet_close(self.pointer)
-        return self.used == 0
+        self.requests = [request for request in self.requests if not request._abandon()]
+        if self.used > 0 or self.requests:
+            return False
+        library.collnet_close(self.pointer)
+        return True
 
 
 def _close_lingering():
@@ -111,8 +115,8 @@ class Context:
             return
         for child in list(self.children):
             child.close()
-        for request in list(self.requests):
-            request._abandon()
+        self._memory.requests += [request for request in list(self.requests)
+                                  if not request._abandon()]
         _lingering.append(self._memory)
         self._memory = None
         _close_lingering()

@@ -144,14 +144,20 @@ class Request:
         self._release()
 
     def _abandon(self):
-        """Of a team or endpoint that is gone: collects the result, for a later wait."""
-        if self._pointer is not None:
-            try:
-                self.test()
-            except Exception:  # the result, which a later wait raises
-                pass
-            if self._persistent and not self._active:
-                self.free()
+        """
+        Of a team or endpoint that is gone: collects the result, for a later wait. Returns whether no
+        thread waits in the library any more.
+        """
+        if not self._lock.acquire(timeout=5 * SLICE / 1000):
+            return False
+        try:
+            if self._active and self._pointer is not None:
+                _collect(self._collected, library.raw.collnet_test, self._pointer)
+        finally:
+            self._lock.release()
+        if self._persistent and not self._active:
+            self.free()
+        return True
 
 
 def waitall(requests, timeout=None):

@@ -87,7 +87,7 @@ def _spread(flat, tensors):
     """The reverse: copies the elements to the tensors."""
     at = 0
     for tensor in tensors:
-        tensor.copy_(flat[at:at + tensor.numel()].view(tensor.shape))
+        tensor.detach().copy_(flat[at:at + tensor.numel()].view(tensor.shape))
         at += tensor.numel()
 
 
@@ -99,6 +99,7 @@ class Work(dist._Work):
         self._request = request
         self._tensors = tensors
         self._finish = finish
+        self._failure = None  # of `finish`
         self._works = group._works
         self._waiter = group._waiter
         self._lock = threading.Lock()
@@ -110,8 +111,13 @@ class Work(dist._Work):
             raise CollnetError(Status.ETIMEOUT, f"the work has not completed within {seconds} s")
         with self._lock:
             finish, self._finish = self._finish, None
-            if finish is not None:
-                finish()
+            try:
+                if finish is not None:
+                    finish()
+            except Exception as error:
+                self._failure = error
+            if self._failure is not None:
+                raise self._failure
 
     def wait(self, timeout=None):
         """What has not completed within a timeout remains outstanding; 0: none, as torch's own."""
@@ -133,10 +139,10 @@ class Work(dist._Work):
         return True
 
     def is_success(self):
-        return self.is_completed() and self._request._failure is None
+        return self.is_completed() and self.exception() is None
 
     def exception(self):
-        return self._request._failure
+        return self._request._failure or self._failure
 
     def result(self):
         return self._tensors
@@ -159,18 +165,32 @@ class Work(dist._Work):
 
 
 class _Waiter:
-    """A thread that waits for works whose futures are used, one after another."""
+    """
+    A thread that waits for works whose futures are used, one after another. It also runs the futures'
+    callbacks; what these wait for has a thread of its own.
+    """
 
     def __init__(self):
         self._queue = queue.SimpleQueue()
         self._thread = None
 
     def add(self, work, future):
+        if threading.current_thread() in _waiting:
+            self._start(lambda: _Waiter._complete(work, future))
+            return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, args=(self._queue,), daemon=True,
-                                            name="collnet")
-            self._thread.start()
+            self._thread = self._start(lambda works=self._queue: _Waiter._run(works))
         self._queue.put((work, future))
+
+    @staticmethod
+    def _start(run):
+        def waiting():
+            _waiting.add(threading.current_thread())
+            run()
+
+        thread = threading.Thread(target=waiting, daemon=True, name="collnet")
+        thread.start()
+        return thread
 
     def end(self):
         self._queue.put(None)
@@ -181,13 +201,19 @@ class _Waiter:
             item = works.get()
             if item is None:
                 return
-            work, future = item
-            try:
-                work._request.wait()
-            except Exception:  # the future's callback raises it
-                pass
-            future.set_result(None)
-            del item, work, future
+            _Waiter._complete(*item)
+            del item
+
+    @staticmethod
+    def _complete(work, future):
+        try:
+            work._request.wait()
+        except Exception:  # the future's callback raises it
+            pass
+        future.set_result(None)
+
+
+_waiting = weakref.WeakSet()  # the threads of all waiters
 
 
 class ProcessGroup(dist.ProcessGroup):
@@ -239,9 +265,13 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._work(request, [tensor], finish if copied or after is not None else None)
 
-    def _average(self, op):
+    def _average(self, op, tensor):
         """What follows a sum."""
-        return (lambda tensor: tensor.div_(self._team.size)) if op == dist.ReduceOp.AVG else None
+        if op != dist.ReduceOp.AVG:
+            return None
+        if not (tensor.is_floating_point() or tensor.is_complex()):
+            raise ValueError(f"collnet has no average of {tensor.dtype}")
+        return lambda sums: sums.div_(self._team.size)
 
     def _between(self, start, send, recv, *arguments, tensors=None, finish=None, **options):
         """An operation on two contiguous tensors."""
@@ -255,18 +285,19 @@ class ProcessGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors, opts=None):
         op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
-        ours = _operation(op)
+        ours, tensor = _operation(op), _only(tensors)
         return self._in_place(
             lambda memory, **options: self._ready.iallreduce(IN_PLACE, memory, ours, **options),
-            _only(tensors), reduces=True, after=self._average(op))
+            tensor, reduces=True, after=self._average(op, tensor))
 
     def reduce(self, tensors, opts):
-        ours = _operation(opts.reduceOp)
+        ours, tensor = _operation(opts.reduceOp), _only(tensors)
+        average = self._average(opts.reduceOp, tensor)
         root = opts.rootRank == self._team.rank
         return self._in_place(
             lambda memory, **options: self._ready.ireduce(
                 IN_PLACE if root else memory, memory, ours, opts.rootRank, **options),
-            _only(tensors), reduces=True, after=self._average(opts.reduceOp) if root else None)
+            tensor, reduces=True, after=average if root else None)
 
     def allgather(self, outputs, inputs, opts=None):
         tensor = _only(inputs).detach().contiguous()
@@ -307,7 +338,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _reduce_scatter(self, output, flat, opts):
         whole = output.detach().contiguous()
-        after = self._average(opts.reduceOp)
+        after = self._average(opts.reduceOp, output)
 
         def finish():
             if after is not None:

@@ -437,6 +437,13 @@ def wrong_calls(team):
            collnet.UserOp(divide))
 
 
+def others_declarations():
+    """Functions of Python that other modules declare their own way."""
+    function = ctypes.pythonapi.PyObject_GetBuffer
+    expect(function.argtypes, None, "the declaration of a function of Python")
+    function.argtypes = [ctypes.py_object, ctypes.c_char_p, ctypes.c_int]
+
+
 def wide_integers(context, team):
     """Integers for which the C interface has no room, whose lower bits alone would be right."""
     me, n = team.rank, team.size
@@ -520,6 +527,30 @@ def threads(team):
     expect(failures, [], "threads")
 
 
+def closed(team):
+    """A context is closed while a thread waits in it."""
+    for i in range(10):
+        context = collnet.Context()
+        own = context.team(job=f"closed-{seed}-{i}", rank=team.rank, size=team.size)
+        if team.rank == 0:
+            request, ends = own.ibarrier(), []
+
+            def wait():
+                try:
+                    request.wait()
+                except collnet.CollnetError as error:
+                    ends.append(error.code)
+
+            thread = threading.Thread(target=wait)
+            thread.start()
+            time.sleep(0.002 * i)
+            context.close()
+            thread.join(10)
+            expect(ends, [collnet.Status.ERANK], "the end of a wait in a closed context")
+        team.barrier()
+        context.close()
+
+
 def death(team):
     memory = zeros(1000)
     try:
@@ -539,6 +570,7 @@ with collnet.Context() as context, context.team() as team:
     if sys.argv[2] == "death":
         death(team)
     else:
+        others_declarations()
         all_operations(team)
         kept = other_calls(context, team)
         waits(team)
@@ -546,6 +578,7 @@ with collnet.Context() as context, context.team() as team:
         wrong_calls(team)
         wide_integers(context, team)
         threads(team)
+        closed(team)
         if numpy is not None:
             with_numpy(team)
         team.barrier()

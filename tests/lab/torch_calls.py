@@ -102,6 +102,9 @@ def movements(group, members):
         out = torch.zeros(4)
         dist.scatter(out, [data(r, 4) for r in members] if rank == 1 else None, 1)
         expect(out, data(rank, 4), "scatter")
+        weight = torch.nn.Parameter(torch.zeros(4))
+        dist.scatter(weight, [data(r, 4) for r in members] if rank == 1 else None, 1)
+        expect(weight.detach(), data(rank, 4), "scatter to a parameter")
 
     # Rank i sends i + j rows to rank j.
     def rows(i, j):
@@ -146,6 +149,15 @@ def asynchronous():
     for i in range(200):
         works[i].wait()
         expect(tensors[i], total + i * size, "much asynchronous work")
+    def again(future):  # before the first work has completed, and called in its thread
+        inner = dist.all_reduce(future.value()[0], async_op=True).get_future()
+        return inner.wait()[0]
+
+    if rank == 0:
+        time.sleep(0.5)
+    x = data(rank, 1000)
+    outer = dist.all_reduce(x, async_op=True).get_future().then(again)
+    expect(outer.wait(), total * size, "a future that a callback of another waits for")
     if rank == 0:
         time.sleep(1)
     x = data(rank, 1000)
@@ -189,7 +201,9 @@ def refused():
     for text, call in (("dense tensors", lambda: dist.all_reduce(torch.zeros(2).to_sparse())),
                        ("no reduction", lambda: dist.all_reduce(torch.zeros(2, dtype=torch.bool))),
                        ("no operation", lambda: dist.all_reduce(torch.zeros(2),
-                                                               dist.ReduceOp.BAND))):
+                                                               dist.ReduceOp.BAND)),
+                       ("no average", lambda: dist.all_reduce(torch.zeros(2, dtype=torch.int64),
+                                                              dist.ReduceOp.AVG))):
         refuses(text, call)
 
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #define LINGER (200 * CN_MS) /* for the last frames and goodbyes at shutdown */
@@ -142,6 +143,9 @@ int cn_daemon_run(int argc, char **argv)
 	if (rc == COLLNET_INPROGRESS) {
 		free(d);
 		return fputs(text, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	}
+	if (rc != COLLNET_OK) {
+		status = EX_CONFIG; /* another start would fail, too */
 	}
 	cn_log_set_level(d->config.log_level);
 	signal(SIGPIPE, SIG_IGN);

@@ -257,6 +257,8 @@ compare 1 barrier --shape 2 --rounds 1 --mpicc "$PWD/mpicc.nowhere"
 has "there is no program $PWD/mpicc.nowhere" err
 compare 2 barrier
 has "specify --shape" err
+compare 2 barrier --shape 2 --interface eth0
+has "interface goes with --hosts" err
 if [ -n "$openmpi" ] && [ -n "$mpich" ]; then
 	# One library that does not start is left out, and says why.
 	library broken "$openmpi"

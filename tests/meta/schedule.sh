@@ -189,6 +189,10 @@ alltoall --shape 4 --emit xml
 alltoall --shape 4 --emit text --json
 alltoall --shape 4 --phase 1
 alltoall --shape 4 --rank 0 --check
+alltoall --shape 4 --rank 0 --json
+alltoall --shape 4 --json --explain
+--experiment allgather-rings-11 --shape 4
+--experiment allgather-rings-11 --json
 alltoall --shape 4 --name f
 alltoall --shape 4 --emit mpi-c --name 9
 alltoall --shape 4 --emit mpi-c --name int

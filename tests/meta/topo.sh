@@ -154,6 +154,12 @@ cmp "$t/out" "$t/one" || fail "the same seed gives another cluster"
 topo 0 show --json "$t/one"
 has '"nhosts": 50, "nswitches": 10, "nlinks": 70, "unused_links": 11'
 has '"rate": 1000000000, "buffer": 12'
+# The first line is a command that makes the file again.
+topo 0 random --hosts 50 --switches 10 --degree 12.345 --rate 1gbit --buffer 12
+cp "$t/out" "$t/random"
+# shellcheck disable=SC2046 # a list of words
+topo 0 $(sed -n '1s/.*: collnet topo //p' "$t/random")
+cmp -s "$t/out" "$t/random" || fail "the command in the file makes another one"
 topo 0 random --hosts 50 --switches 10 --degree 4 --seed 6 --rate 1gbit --buffer 12
 ! cmp -s "$t/out" "$t/one" || fail "another seed gives the same cluster"
 topo 0 random --hosts 1

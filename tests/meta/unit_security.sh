@@ -12,6 +12,13 @@ has "^User=collnet$"
 [ "$(sed -n 's/^AmbientCapabilities=//p' "$unit")" = CAP_NET_RAW ] || fail "capabilities of the unit"
 grep -q '^u collnet ' "$PREFIX/lib/sysusers.d/collnet.conf" || fail "no user in sysusers.d"
 
+# A mistake in the configuration is not tried again and again.
+printf 'windoes 3\n' >"$t/conf"
+"$PREFIX/sbin/collnetd" --config "$t/conf" >"$t/out" 2>"$t/err"
+status=$?
+has "unknown key 'windoes'" err
+grep -q "^RestartPreventExitStatus=$status$" "$unit" || fail "the unit starts it again after status $status"
+
 command -v systemd-analyze >/dev/null || {
 	echo "skip: systemd-analyze is not installed"
 	exit 77

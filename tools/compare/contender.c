@@ -171,6 +171,8 @@ static void program(const struct compare *c, const struct contender *t, struct a
 	add(a, c->self);
 	add(a, "compare");
 	add(a, "loop");
+	snprintf(text, sizeof(text), "--timeout=%.3f", o->timeout_ms / 1e3);
+	add(a, text);
 	if (o->direct) {
 		add(a, "--mode=direct");
 	}

@@ -31,12 +31,14 @@ static int open_team(uint32_t *rank, uint32_t *ranks)
 		return rc;
 	}
 	collnet_team_options_init(&team);
+	team.timeout_ms = self.o->timeout_ms;
 	rc = collnet_team_create(self.c, &team, &self.team);
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
 	collnet_coll_options_init(&self.how);
 	self.how.window = self.o->m.window;
+	self.how.timeout_ms = self.o->timeout_ms;
 	*rank = collnet_team_rank(self.team);
 	*ranks = collnet_team_size(self.team);
 	return COLLNET_OK;

@@ -282,6 +282,10 @@ static int finish(struct compare_options *o, struct cn_err *err)
 			"--hosts names real machines; --shape, --topology and what goes with "
 			"them make a lab");
 	}
+	if (o->interface != NULL && o->hosts == NULL) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "--interface goes with --hosts: a host of a lab has one interface");
+	}
 	if (o->lab_given && (o->shape.text == NULL) == (o->topology == NULL)) {
 		return cn_fail(err, COLLNET_EINVAL, "%s",
 			       tool_network_fault(o->shape.text != NULL));

@@ -276,9 +276,12 @@ static int check_options(const struct schedule_options *o)
 				  o->schedule != NULL ? "--schedule" : "--emit mpi-c",
 				  cn_op_name(o->op));
 	}
-	if (o->rank != NULL && (o->check || o->explain || o->emit == EMIT_MPI)) {
-		return tool_usage("--rank shows the part of one rank; --check, --explain and "
-				  "--emit mpi-c need all parts");
+	if (o->rank != NULL && (o->check || o->explain || o->json || o->emit == EMIT_MPI)) {
+		return tool_usage("--rank shows the part of one rank, with --emit json as JSON; "
+				  "--check, --explain, --json and --emit mpi-c need all parts");
+	}
+	if (o->json && o->explain) {
+		return tool_usage("--explain is text: drop --json");
 	}
 	if (o->phase_given && o->emit != EMIT_DOT) {
 		return tool_usage("--phase goes with --emit dot");
@@ -288,6 +291,21 @@ static int check_options(const struct schedule_options *o)
 	}
 	if (o->emit != EMIT_SUMMARY && (o->json || o->explain)) {
 		return tool_usage("--emit excludes --json and --explain");
+	}
+	return TOOL_OK;
+}
+
+/* An experiment specifies all but its seed and where its files go. */
+static int check_experiment(const struct schedule_options *o, bool has_operation)
+{
+	if (has_operation) {
+		return tool_usage("--experiment takes no operation");
+	}
+	if (o->topology != NULL || o->shape != NULL || o->algorithm != NULL || o->schedule != NULL ||
+	    o->hosts != NULL || o->root != NULL || o->rank != NULL || o->name != NULL ||
+	    o->size_given || o->segment != 0 || o->phase_given || o->emit != EMIT_SUMMARY ||
+	    o->check || o->json || o->explain) {
+		return tool_usage("--experiment goes with --seed and --output alone");
 	}
 	return TOOL_OK;
 }
@@ -341,7 +359,7 @@ int schedule_options_parse(struct schedule_options *o, int argc, char **argv)
 		return rc;
 	}
 	if (o->experiment != NULL) {
-		return optind < argc ? tool_usage("--experiment takes no operation") : TOOL_OK;
+		return check_experiment(o, optind < argc);
 	}
 	rc = take_operation(o, argc, argv);
 	return rc == TOOL_OK ? check_options(o) : rc;

@@ -60,8 +60,15 @@ int topo_random(const struct topo_options *o)
 	}
 	if (!o->json) {
 		printf("# a random cluster: collnet topo random --hosts %" PRIu32
-		       " --switches %" PRIu32 " --degree %.4g --seed %" PRIu64 "\n",
+		       " --switches %" PRIu32 " --degree %.9g --seed %" PRIu64,
 		       r.hosts, r.switches, r.degree, r.seed);
+		if (r.rate != 0) {
+			printf(" --rate %" PRIu64, r.rate);
+		}
+		if (r.buffer != 0) {
+			printf(" --buffer %" PRIu32, r.buffer);
+		}
+		printf("\n");
 	}
 	rc = put_topology(o, t);
 	cn_topo_free(t);

@@ -301,10 +301,10 @@ static int check_experiment(const struct schedule_options *o, bool has_operation
 	if (has_operation) {
 		return tool_usage("--experiment takes no operation");
 	}
-	if (o->topology != NULL || o->shape != NULL || o->algorithm != NULL || o->schedule != NULL ||
-	    o->hosts != NULL || o->root != NULL || o->rank != NULL || o->name != NULL ||
-	    o->size_given || o->segment != 0 || o->phase_given || o->emit != EMIT_SUMMARY ||
-	    o->check || o->json || o->explain) {
+	if (o->topology != NULL || o->shape != NULL || o->algorithm != NULL ||
+	    o->schedule != NULL || o->hosts != NULL || o->root != NULL || o->rank != NULL ||
+	    o->name != NULL || o->size_given || o->segment != 0 || o->phase_given ||
+	    o->emit != EMIT_SUMMARY || o->check || o->json || o->explain) {
 		return tool_usage("--experiment goes with --seed and --output alone");
 	}
 	return TOOL_OK;

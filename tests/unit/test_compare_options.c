@@ -233,14 +233,17 @@ static void argv__of_collnet(void **state)
 
 	(void)state;
 	set_up(&f, CELL_MPICH, CELL_COLLNET, -1);
-	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 /c/collnet compare loop");
+	f.o.timeout_ms = 90500;
+	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 /c/collnet compare loop "
+			"--timeout=90.500");
 	f.o.direct = f.o.spin = true;
 	f.o.m.window = COLLNET_WINDOW_OFF;
-	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 /c/collnet compare loop --mode=direct "
-			"--spin --window=off");
+	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 /c/collnet compare loop "
+			"--timeout=90.500 --mode=direct --spin --window=off");
 	f.o.direct = f.o.spin = false;
 	f.o.m.window = 5;
-	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 /c/collnet compare loop --window=5");
+	assert_line(&f, "/m/mpirun -hosts h0,h1 -n 4 -ppn 2 /c/collnet compare loop "
+			"--timeout=90.500 --window=5");
 }
 
 static void argv__of_mpi_on_collnet(void **state)

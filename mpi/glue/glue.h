@@ -397,6 +397,8 @@ int glue_repack(const struct glue_packed *p, MPI_Comm comm);
 /* What was received goes to its blocks; for a type that is contiguous it is there already. */
 int glue_unpack(const struct glue_packed *p, MPI_Comm comm);
 void glue_packed_free(struct glue_packed *p);
+/* Memory of a struct glue_buffer. */
+void glue_free_shared(collnet_t *context, void *p);
 /* Where the bytes of block i of `b` are, and how many they are. */
 void *glue_packed_block(const struct glue_packed *p, const struct glue_blocks *b, uint32_t i,
 			size_t *bytes);

@@ -10,6 +10,11 @@
 
 #define SHARED_MIN ((size_t)16 << 10)
 
+/* A context has 64 allocations. Those of packed elements leave some for glue_has_memory(). */
+#define SHARED_MAX 60
+
+static atomic_uint shared; /* allocations of the process */
+
 bool glue_is_contiguous(MPI_Datatype type)
 {
 	int size;
@@ -104,6 +109,20 @@ static int unpack_block(const void *bytes, size_t size, void *data, int count, M
 	return rc;
 }
 
+static void *alloc_shared(collnet_t *context, size_t bytes)
+{
+	void *p = shared < SHARED_MAX ? collnet_alloc(context, bytes) : NULL;
+
+	shared += p != NULL;
+	return p;
+}
+
+void glue_free_shared(collnet_t *context, void *p)
+{
+	shared -= p != NULL;
+	collnet_free(context, p);
+}
+
 /*
  * Long ones are in memory that the daemon sees, so that the library does not copy them again. A
  * team keeps it for its next operations. If there is none, any memory will do.
@@ -126,9 +145,9 @@ static bool share(struct glue_team *t, struct glue_packed *p, size_t bytes)
 		b++;
 	}
 	if (b->bytes < bytes) {
-		collnet_free(t->context, b->p);
+		glue_free_shared(t->context, b->p);
 		b->bytes = bytes + bytes / 4;
-		b->p = collnet_alloc(t->context, b->bytes);
+		b->p = alloc_shared(t->context, b->bytes);
 	}
 	if (b->p == NULL) {
 		b->bytes = 0;
@@ -147,7 +166,7 @@ static bool allocate_shared(struct glue_team *t, struct glue_packed *p, size_t b
 	if (bytes < SHARED_MIN) {
 		return false;
 	}
-	p->bytes = p->owned = collnet_alloc(t->context, bytes);
+	p->bytes = p->owned = alloc_shared(t->context, bytes);
 	p->context = p->owned != NULL ? t->context : NULL;
 	return p->owned != NULL;
 }
@@ -206,7 +225,7 @@ void glue_packed_free(struct glue_packed *p)
 	if (p->buffer != NULL) {
 		p->buffer->busy = false;
 	} else if (p->context != NULL) {
-		collnet_free(p->context, p->owned);
+		glue_free_shared(p->context, p->owned);
 	} else {
 		free(p->owned);
 	}

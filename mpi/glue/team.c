@@ -84,7 +84,7 @@ static void destroy(struct glue_team *t)
 	collnet_team_destroy(t->team);
 	pthread_mutex_destroy(&t->starting);
 	for (int i = 0; i < GLUE_BUFFERS; i++) {
-		collnet_free(t->context, t->buffers[i].p);
+		glue_free_shared(t->context, t->buffers[i].p);
 	}
 	if (t->owns_context) {
 		collnet_close(t->context);

@@ -93,8 +93,9 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 		t->nodes[k].has_room = op->seq + 1;
 	}
 	/* Data may go back; and while there is any to send to anyone, acknowledgements would only
-	 * be in its way: those of the last round all come at once. */
-	if (op->ntargets > 0) {
+	 * be in its way: those of the last round all come at once. A node whose data waited here
+	 * may have ended meanwhile. */
+	if (op->ntargets > 0 && t->nodes[k].peer != NULL) {
 		cn_peer_reply_soon(t->nodes[k].peer);
 	}
 	s->in.left -= len;

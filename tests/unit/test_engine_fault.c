@@ -152,6 +152,38 @@ static void engine__absent_caller_is_cut_off(void **state)
 
 /* A rank dies as soon as its last operation is complete: all others complete it, too, and fail in
  * the next one, whether they have called it already or not. */
+/* The root's node ends after the root's last operation, which the others have not called yet: its
+ * data is there. */
+static void engine__node_ends_before_its_data_is_taken(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(5000);
+	struct cn_err err = { 0 };
+
+	(void)state;
+	a.op = CN_OP_BCAST;
+	a.algorithm = "binomial"; /* rank 2 passes on what it receives */
+	engine_join_all(w, 1, false, "job");
+	assert_int_equal(engine_post(w, 0, 0, &a, &err), COLLNET_OK);
+	while (w->rank[0].op[0].calls == 0) {
+		assert_true(engine_step(w, w->now + SECOND));
+	}
+	engine_leave(w, 0, false);
+	engine_run(w, 10 * CN_MS);
+	cn_engine_shutdown(w->engines[0], w->now);
+	engine_run(w, 10 * CN_MS);
+	for (uint32_t r = 1; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	for (uint32_t r = 1; r < w->ranks; r++) {
+		while (w->rank[r].op[0].calls == 0) {
+			assert_true(engine_step(w, w->now + SECOND));
+		}
+		engine_check(w, r, 0, &a);
+	}
+	engine_fixture_free(w);
+}
+
 static void engine__rank_dies_after_its_last_operation(void **state)
 {
 	static const enum cn_op_kind kinds[] = { CN_OP_BCAST, CN_OP_ALLTOALL, CN_OP_ALLREDUCE };
@@ -350,6 +382,7 @@ int main(void)
 		cmocka_unit_test(engine__node_is_cut_off),
 		cmocka_unit_test(engine__absent_caller_is_cut_off),
 		cmocka_unit_test(engine__rank_dies_after_its_last_operation),
+		cmocka_unit_test(engine__node_ends_before_its_data_is_taken),
 		cmocka_unit_test(engine__daemon_restarts),
 		cmocka_unit_test(engine__daemon_ends),
 		cmocka_unit_test(engine__rank_dies),

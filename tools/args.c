@@ -316,6 +316,14 @@ int tool_options_of_command(int argc, char **argv, const struct option *options,
 	return take_options(argc, argv, "+:h", options, take, into);
 }
 
+const char *tool_option_name(const struct option *options, int opt)
+{
+	while (options->val != opt) {
+		options++;
+	}
+	return options->name;
+}
+
 const char *tool_format_size(uint64_t bytes, char buf[TOOL_TEXT])
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB" };

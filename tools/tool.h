@@ -73,7 +73,10 @@ int tool_parse_permutation(const char *text, enum cn_permutation *out, struct cn
 typedef int tool_take_fn(void *into, int opt, char *arg, struct cn_err *err);
 int tool_options(int argc, char **argv, const struct option *options, tool_take_fn *take,
 		 void *into);
-/* The same, up to the first argument that is not an option: what follows is another command's. */
+/* The name of the option with this val, which is there. */
+const char *tool_option_name(const struct option *options, int opt);
+/* The same as tool_options(), up to the first argument that is not an option: what follows is
+ * another command's. */
 int tool_options_of_command(int argc, char **argv, const struct option *options, tool_take_fn *take,
 			    void *into);
 

@@ -61,7 +61,7 @@ struct packet_link {
 
 	/* sending */
 	int send_buffer, full_send_buffer; /* now, and where the interface's queue is long enough */
-	cn_time grow_at;		   /* if the first is the smaller */
+	cn_time grow_at;		   /* if the first is the smaller; 0: it never was */
 	uint32_t sequence;		   /* bytes that were sent; tcp */
 	struct mmsghdr messages[PACKET_BATCH];
 	uint32_t frames[PACKET_BATCH]; /* of each message */

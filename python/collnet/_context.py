@@ -49,7 +49,7 @@ class _Memory:
     def close(self):
         """Closes the context unless it is in use; returns whether it has."""
         self.reap()
-        self.requests = [request for request in self.requests if not request._abandon()]
+        self.requests = [request for request in self.requests if not request._abandon(0)]
         if self.used > 0 or self.requests:
             return False
         library.collnet_close(self.pointer)

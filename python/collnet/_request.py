@@ -143,12 +143,12 @@ class Request:
         self._pointer = None
         self._release()
 
-    def _abandon(self):
+    def _abandon(self, seconds=5 * SLICE / 1000):
         """
         Of a team or endpoint that is gone: collects the result, for a later wait. Returns whether no
-        thread waits in the library any more.
+        thread waits in the library any more, after so long.
         """
-        if not self._lock.acquire(timeout=5 * SLICE / 1000):
+        if not self._lock.acquire(timeout=seconds):
             return False
         try:
             if self._active and self._pointer is not None:

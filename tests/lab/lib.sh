@@ -160,6 +160,15 @@ mpi_neighbours() {
 	echo "ok: operations of neighbourhoods are left to MPI, the others are served, $frames frames"
 }
 
+# mpi_memory: after a run of ./memory with collnet: all right. Its first long call fits, a broadcast takes that one's
+# place, and an allreduce of 32 MiB does not fit.
+mpi_memory() {
+	has '^right: memory' out
+	[ "$(grep -c 'a rank cannot have' out)" = 1 ] || { cat out; fail "not one call for which memory was short"; }
+	has 'MPI_Allreduce: a rank cannot have' out
+	echo "ok: long calls for which memory is short are left to MPI"
+}
+
 # mpi_error CASE [OPERATION]...: the death of a daemon under ./with-collnet ./cases is the communicator's error on
 # every rank, and every rank prints one of each operation.
 mpi_error() {

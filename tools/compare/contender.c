@@ -463,7 +463,7 @@ static bool next_line(struct contender *t, char *line, size_t size)
 
 bool contender_hear(struct contender *t, uint32_t within, char *line, size_t size)
 {
-	cn_time until = cn_now() + within * CN_MS, now;
+	cn_time until = cn_now() + within * CN_MS, now, left;
 	struct pollfd p = { .fd = t->from, .events = POLLIN };
 	char text[sizeof(t->line)], *mark;
 	ssize_t n;
@@ -485,8 +485,8 @@ bool contender_hear(struct contender *t, uint32_t within, char *line, size_t siz
 		if (now >= until) {
 			return lost(t, "does not answer");
 		}
-		now = until - now < INTERRUPT ? until - now : INTERRUPT;
-		if (poll(&p, 1, (int)(now / CN_MS) + 1) <= 0) {
+		left = until - now < INTERRUPT ? until - now : INTERRUPT;
+		if (poll(&p, 1, (int)(left / CN_MS) + 1) <= 0) {
 			continue;
 		}
 		n = read(t->from, t->line + t->len, sizeof(t->line) - t->len);

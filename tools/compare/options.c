@@ -132,14 +132,10 @@ static const struct option options[] = {
 static int note(struct compare_options *o, int opt, const char *arg, struct cn_err *err)
 {
 	bool lab = opt >= OPT_SHAPE && opt < OPT_OWN;
-	const struct option *row = options;
 	char *text;
 
-	while (row->val != opt) {
-		row++;
-	}
-	if (asprintf(&text, "--%s%s%s", row->name, arg != NULL ? "=" : "", arg != NULL ? arg : "") <
-	    0) {
+	if (asprintf(&text, "--%s%s%s", tool_option_name(options, opt), arg != NULL ? "=" : "",
+		     arg != NULL ? arg : "") < 0) {
 		return cn_fail(err, COLLNET_ENOMEM, "no memory");
 	}
 	if (lab) {

@@ -67,6 +67,7 @@ struct schedule_options {
 	enum schedule_emit emit;
 	const char *name; /* of the routine */
 	const char *experiment, *output;
+	const char *not_of_experiment; /* the first such option that was given, or NULL */
 	uint64_t seed;
 };
 

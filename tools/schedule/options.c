@@ -62,7 +62,7 @@ enum {
 	OPT_RANK,
 	OPT_PHASE,
 	OPT_JSON,
-	OPT_EXPERIMENT,
+	OPT_EXPERIMENT, /* from here on: options that an experiment takes */
 	OPT_SEED,
 	OPT_OUTPUT,
 };
@@ -188,6 +188,9 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct schedule_options *o = into;
 
+	if (o->not_of_experiment == NULL && opt < OPT_EXPERIMENT) {
+		o->not_of_experiment = tool_option_name(options, opt);
+	}
 	switch (opt) {
 	case OPT_TOPOLOGY:
 		o->topology = arg;
@@ -295,21 +298,6 @@ static int check_options(const struct schedule_options *o)
 	return TOOL_OK;
 }
 
-/* An experiment specifies all but its seed and where its files go. */
-static int check_experiment(const struct schedule_options *o, bool has_operation)
-{
-	if (has_operation) {
-		return tool_usage("--experiment takes no operation");
-	}
-	if (o->topology != NULL || o->shape != NULL || o->algorithm != NULL ||
-	    o->schedule != NULL || o->hosts != NULL || o->root != NULL || o->rank != NULL ||
-	    o->name != NULL || o->size_given || o->segment != 0 || o->phase_given ||
-	    o->emit != EMIT_SUMMARY || o->check || o->json || o->explain) {
-		return tool_usage("--experiment goes with --seed and --output alone");
-	}
-	return TOOL_OK;
-}
-
 /* "alltoall, allgather, ..." */
 static const char *operations(char *out, size_t size)
 {
@@ -359,7 +347,15 @@ int schedule_options_parse(struct schedule_options *o, int argc, char **argv)
 		return rc;
 	}
 	if (o->experiment != NULL) {
-		return check_experiment(o, optind < argc);
+		if (optind < argc) {
+			return tool_usage("--experiment takes no operation");
+		}
+		return o->not_of_experiment == NULL
+			       ? TOOL_OK
+			       : tool_usage(
+					 "--experiment has its own networks, sizes and algorithms "
+					 "and takes only --seed and --output, not --%s",
+					 o->not_of_experiment);
 	}
 	rc = take_operation(o, argc, argv);
 	return rc == TOOL_OK ? check_options(o) : rc;

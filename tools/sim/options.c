@@ -293,16 +293,6 @@ static bool of_experiment(int opt)
 	       opt == MEASURE_OPT_SEED;
 }
 
-static const char *name_of(int opt)
-{
-	size_t i = 0;
-
-	while (options[i].name != NULL && options[i].val != opt) {
-		i++;
-	}
-	return options[i].name;
-}
-
 static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 {
 	struct sim_options *o = into;
@@ -311,7 +301,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 		return cn_fail(err, COLLNET_EINVAL, "its value is empty");
 	}
 	if (o->not_of_experiment == NULL && !of_experiment(opt)) {
-		o->not_of_experiment = name_of(opt);
+		o->not_of_experiment = tool_option_name(options, opt);
 	}
 	if (opt < MEASURE_OPT_OWN) {
 		return measure_options_take(&o->measure, opt, arg, err);

@@ -121,8 +121,8 @@ static void build_ack(struct cn_peer *p, struct cn_frame *out)
 			     .seq = p->tx.queue.next,
 			     .ack = p->rx.expected };
 
-	if (p->rnr_due) {
-		w.flags |= CN_FLAG_RNR;
+	if (p->rnr_due || p->rx.rnr) {
+		w.flags |= CN_FLAG_RNR; /* also in a probe: without it, frames would come again */
 	} else if (p->nak_due) {
 		w.flags |= CN_FLAG_NAK;
 		w.stream = cn_receiver_sack(p);

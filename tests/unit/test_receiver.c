@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "pair.h"
+#include "proto/sender.h"
 
 #define SEED 77u
 
@@ -214,6 +215,9 @@ static void receiver__rnr_on_the_wire(void **state)
 	pair_assert_trace(p, "a: DATA 0; b: RNR 0");
 	pair_run(p, 2 * CN_MS);
 	pair_assert_trace(p, "a: RESEND 0 ACKREQ; b: RNR 0");
+	cn_sender_request_ack(pair_peer(p, 1, 0));
+	pair_run(p, CN_MS);
+	pair_assert_trace(p, "b: RNR 0 ACKREQ; a: ACK 0");
 	p->nodes[1].refuse = 0;
 	cn_node_ready(p->nodes[1].node);
 	pair_run(p, CN_MS);

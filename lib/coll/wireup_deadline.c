@@ -66,7 +66,8 @@ void cn_wireup_timeout(struct cn_team *t, cn_time now)
 			t->job, n, t->ranks, missing);
 		return;
 	}
-	cn_team_fail(t, false, COLLNET_ETIMEOUT,
+	/* Others may have their team. */
+	cn_team_fail(t, true, COLLNET_ETIMEOUT,
 		     "job %s: all %u ranks are there, but not every "
 		     "node confirmed it in time",
 		     t->job, t->ranks);

@@ -13,6 +13,8 @@
 #include <cmocka.h>
 
 #include "coll/engine_state.h"
+#include "coll/team.h"
+#include "coll/wireup.h"
 #include "control_team.h"
 
 /* A hello of wire version 2 from an address comes to a host. */
@@ -96,10 +98,10 @@ static void control__cut_off_node_says_so(void **state)
 }
 
 /*
- * A rank dies when others have their team and its own node has not yet: they name it at once, by
- * the node's own words, not when the node is silent for too long.
+ * A rank dies, or late: its deadline passes, when others have their team and its own node has not
+ * yet: they say so at once, by the node's own words, not when the node is silent for too long.
  */
-static void dies_before_it_is_ready(uint32_t others)
+static void ends_before_it_is_ready(uint32_t others, bool late)
 {
 	struct control_rank op[CONTROL_NODES] = { 0 };
 	struct control_mtu_team m;
@@ -116,7 +118,11 @@ static void dies_before_it_is_ready(uint32_t others)
 	}
 	assert_in_range(ready, others, CONTROL_NODES - 1);
 	died = cn_sim_now(m.sim);
-	cn_team_leave(m.rank[dead].member, died, true);
+	if (late) {
+		cn_wireup_timeout(m.rank[dead].member->team, died);
+	} else {
+		cn_team_leave(m.rank[dead].member, died, true);
+	}
 	cn_sim_kick(m.sim, dead);
 	for (uint32_t told = 0; told < CONTROL_NODES - 1;) {
 		assert_true(cn_sim_step(m.sim, died + 50 * CN_MS));
@@ -146,9 +152,12 @@ static void dies_before_it_is_ready(uint32_t others)
 	}
 	for (uint32_t i = 0; i < CONTROL_NODES; i++) {
 		if (i != dead) {
-			char want[64];
+			char want[64] = "not every node confirmed it in time";
 
-			snprintf(want, sizeof(want), "rank %u on node h%u died", dead, dead);
+			if (!late) {
+				snprintf(want, sizeof(want), "rank %u on node h%u died", dead,
+					 dead);
+			}
 			assert_non_null(strstr(op[i].text, want));
 			cn_team_leave(m.rank[i].member, cn_sim_now(m.sim), false);
 		}
@@ -163,7 +172,15 @@ static void control__rank_dies_before_it_is_ready(void **state)
 {
 	(void)state;
 	for (uint32_t others = 1; others < CONTROL_NODES; others++) {
-		dies_before_it_is_ready(others);
+		ends_before_it_is_ready(others, false);
+	}
+}
+
+static void control__deadline_passes_before_it_is_ready(void **state)
+{
+	(void)state;
+	for (uint32_t others = 1; others < CONTROL_NODES; others++) {
+		ends_before_it_is_ready(others, true);
 	}
 }
 
@@ -285,6 +302,7 @@ int main(void)
 		cmocka_unit_test(control__cut_off_node_says_so),
 		cmocka_unit_test(control__silent_group_is_named),
 		cmocka_unit_test(control__rank_dies_before_it_is_ready),
+		cmocka_unit_test(control__deadline_passes_before_it_is_ready),
 		cmocka_unit_test(control__silent_node_of_other_version),
 		cmocka_unit_test(control__missing_node_of_other_version),
 		cmocka_unit_test(control__mismatches_are_listed),

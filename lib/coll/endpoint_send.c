@@ -192,6 +192,13 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 	return true;
 }
 
+static bool is_copied(const struct cn_send *r)
+{
+	const struct cn_endpoints *s = r->ep->all;
+
+	return r->bytes + CN_EP_HEAD <= (uint64_t)CN_EP_COPIED * s->payload;
+}
+
 static bool further_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 {
 	struct cn_endpoints *s = f->ep->all;
@@ -201,7 +208,7 @@ static bool further_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx
 	n = n < s->payload ? n : s->payload;
 	tx->payload = r->data + r->offset;
 	tx->len = (uint16_t)n;
-	if (r->bytes + CN_EP_HEAD <= (uint64_t)CN_EP_COPIED * s->payload) {
+	if (is_copied(r)) {
 		b = cn_node_buffer_get(cn_ep_node(s));
 	}
 	if (b != NULL) {
@@ -210,6 +217,12 @@ static bool further_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx
 	}
 	r->offset += n;
 	return b != NULL;
+}
+
+/* What counts the frames of a message, if there are buffers. */
+static const struct cn_flight *flight_of(const struct cn_send *r)
+{
+	return is_copied(r) ? &r->ep->all->copied.flight : &r->source.flight;
 }
 
 static void send_frame(struct cn_flow *f, struct cn_tx *tx)
@@ -229,7 +242,7 @@ static void send_frame(struct cn_flow *f, struct cn_tx *tx)
 	tx->token = token;
 	/* The frame that closes the window requests an acknowledgement, also if frames of other
 	 * flights are in it: nothing else opens it. */
-	if (cn_flight_sent(&token->flight, w, limit) || !cn_window_open(w, limit)) {
+	if (cn_flight_sent(&token->flight, w, limit) || !cn_window_open(w, &token->flight, limit)) {
 		tx->flags |= CN_FLAG_ACKREQ;
 	}
 	if (r->offset == r->bytes) {
@@ -250,7 +263,8 @@ static bool on_pull(struct cn_source *source, cn_time now, struct cn_tx *tx)
 	struct cn_flow *f = ep->current;
 
 	(void)now;
-	if (f == NULL || !cn_window_open(cn_node_window(e->own.node), e->window)) {
+	if (f == NULL ||
+	    !cn_window_open(cn_node_window(e->own.node), flight_of(f->first), e->window)) {
 		return false;
 	}
 	do {

@@ -96,6 +96,16 @@ uint64_t cn_op_frame_bytes(struct cn_op *op, uint64_t len)
 
 /* ---- the end -------------------------------------------------------------------------- */
 
+void cn_op_expect(struct cn_op *op, cn_time now, uint32_t k)
+{
+	struct cn_streams *s = &op->streams[k];
+
+	if (!s->expected && op->team->nodes[k].peer != NULL) {
+		s->expected = true;
+		cn_peer_expect(op->team->transport->node, now, op->team->nodes[k].peer, 1);
+	}
+}
+
 void cn_op_unexpect(struct cn_op *op, uint32_t k)
 {
 	struct cn_streams *s = &op->streams[k];

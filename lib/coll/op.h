@@ -195,7 +195,9 @@ void cn_op_abort(struct cn_op *op, int status, const char *text);
 uint32_t cn_op_copied_max(const struct cn_op *op);
 /* Finishes if nothing is left to do and the buffers are free. */
 void cn_op_try_finish(struct cn_op *op);
-/* No data is expected from node k any more. */
+/* The operation waits for node k, which is probed when it is silent. */
+void cn_op_expect(struct cn_op *op, cn_time now, uint32_t k);
+/* It does not any more. */
 void cn_op_unexpect(struct cn_op *op, uint32_t k);
 void cn_op_queue_copy(struct cn_op *op, uint32_t action);
 void cn_op_run_copies(struct cn_op *op);

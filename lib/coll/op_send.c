@@ -181,6 +181,18 @@ static bool is_there(const struct cn_op *op, uint32_t i, uint64_t n)
 	return true;
 }
 
+/* Whether the limit of unexpected messages allows a frame to node k. When it does not, and all
+ * frames are acknowledged, only liveness shows that the node will not start the operation any more.
+ */
+static bool is_allowed(struct cn_op *op, uint32_t k)
+{
+	if (cn_op_unexpected_allows(op, k)) {
+		return true;
+	}
+	cn_op_expect(op, op->pulled, k);
+	return false;
+}
+
 /* Whether the next frame to node k can go, of n bytes from action i on. */
 static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 {
@@ -188,7 +200,7 @@ static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 	struct cn_peer *peer = op->team->nodes[k].peer;
 
 	if (peer == NULL || cn_peer_room(peer) == 0 || !is_there(op, i, n) ||
-	    must_wait_for_earlier(op, k) || !cn_op_unexpected_allows(op, k) ||
+	    must_wait_for_earlier(op, k) || !is_allowed(op, k) ||
 	    (releases_link(op, a) && op->source.flight.unacked > release_limit(op))) {
 		return false;
 	}
@@ -207,7 +219,8 @@ static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 static bool acked_later(const struct cn_op *op, const struct cn_peer *p)
 {
 	return op->source.flight.by_acks && op->frames_out == 1 && !clocks_pair(op, p) &&
-	       cn_window_open(cn_node_window(op->team->transport->node), op->window);
+	       cn_window_open(cn_node_window(op->team->transport->node), &op->source.flight,
+			      op->window);
 }
 
 /*
@@ -294,6 +307,9 @@ static bool send_to(struct cn_op *op, uint32_t k, struct cn_tx *out)
 	s->out.left -= n;
 	if (s->send == CN_NONE) {
 		out->flags |= CN_FLAG_LAST;
+		if (s->recv == CN_NONE) {
+			cn_op_unexpect(op, k);
+		}
 	}
 	clock = cn_flight_sent(&op->source.flight, cn_node_window(node), op->window);
 	if (requests_ack(op, i, clock, room)) {
@@ -400,7 +416,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	bool sent = false;
 
 	cn_op_window_update(op, now);
-	if (cn_window_open(w, op->window)) {
+	if (cn_window_open(w, &op->source.flight, op->window)) {
 		switch (op->sched.order) {
 		case CN_ORDER_INTERLEAVED:
 			sent = pull_interleaved(op, out);

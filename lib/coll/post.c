@@ -245,9 +245,8 @@ static void start(struct cn_op *op, cn_time now)
 	cn_op_window_start(op);
 	op->source.flight.by_acks = by_acks(op);
 	for (uint32_t k = 0; k < t->layout.nnodes; k++) {
-		if (op->streams[k].recv != CN_NONE && t->nodes[k].peer != NULL) {
-			op->streams[k].expected = true;
-			cn_peer_expect(t->transport->node, now, t->nodes[k].peer, 1);
+		if (op->streams[k].recv != CN_NONE) {
+			cn_op_expect(op, now, k);
 		}
 	}
 	cn_op_unexpected_start(op);

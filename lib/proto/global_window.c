@@ -26,8 +26,11 @@ static void recount(struct cn_flight *f, struct cn_window *w)
 	}
 }
 
-bool cn_window_open(const struct cn_window *w, uint32_t own_limit)
+bool cn_window_open(const struct cn_window *w, const struct cn_flight *f, uint32_t own_limit)
 {
+	if (f->in_flight == 0 && own_limit < w->last) {
+		own_limit = w->last;
+	}
 	return w->in_flight < w->limit && w->in_flight < own_limit;
 }
 
@@ -38,7 +41,7 @@ bool cn_flight_sent(struct cn_flight *f, struct cn_window *w, uint32_t own_limit
 	f->sent++;
 	f->unacked++;
 	f->since++;
-	f->limit = own_limit;
+	f->limit = w->last = own_limit;
 	recount(f, w);
 	if (f->by_acks) { /* at half the window, and when it closes, be it by others' frames */
 		return f->in_flight == (limit + 1) / 2 || w->in_flight >= limit;
@@ -73,7 +76,7 @@ void cn_flight_refused(struct cn_flight *f, struct cn_window *w)
 
 bool cn_flight_resend(struct cn_flight *f, struct cn_window *w)
 {
-	if (!cn_window_open(w, f->limit)) {
+	if (!cn_window_open(w, f, f->limit)) {
 		return false;
 	}
 	f->refused--;

@@ -17,6 +17,10 @@
  * was accepted), it counts as sent when there is room: until then no frame of the operation has
  * come back for it, but nothing was sent now.
  *
+ * The sum counts for every operation, so one of a small limit might never send beside one of a
+ * larger limit, which keeps more in flight. After a frame of a larger limit, a flight with nothing
+ * in flight may send one under that.
+ *
  * Invariant: the sum over all flights grows only where a frame is sent, or by deferred ones where
  * there is room; so it is at most the limit.
  */
@@ -29,6 +33,7 @@ struct cn_window {
 	uint32_t limit;	    /* W_g; COLLNET_WINDOW_OFF: none */
 	uint32_t in_flight; /* sum over the flights */
 	uint32_t peak;	    /* largest in_flight */
+	uint32_t last;	    /* the own limit of the frame that was sent last */
 };
 
 /* A flight: the frames of one operation, or message, that count towards the global window. */
@@ -42,8 +47,9 @@ struct cn_flight {
 	bool by_acks;	    /* in_flight is `unacked`: received data does not clock this flight */
 };
 
-/* Whether one more frame may be sent under the node's limit and the operation's own. */
-bool cn_window_open(const struct cn_window *w, uint32_t own_limit);
+/* Whether one more frame of this flight may be sent under the node's limit and the operation's own.
+ */
+bool cn_window_open(const struct cn_window *w, const struct cn_flight *f, uint32_t own_limit);
 /*
  * A frame was sent for the first time. True: the frame should request an acknowledgement, because
  * nothing was received for a whole window; acknowledgements are the only clock of a one-way flight.

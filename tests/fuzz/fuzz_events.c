@@ -110,7 +110,7 @@ static bool pull(void *ctx, cn_time now, struct cn_tx *out)
 		struct cn_peer *p = to != n->id ? cn_node_find(n->node, name) : NULL;
 
 		if (p == NULL || f->sent == f->wanted || cn_peer_room(p) == 0 ||
-		    !cn_window_open(cn_node_window(n->node), w->limit)) {
+		    !cn_window_open(cn_node_window(n->node), &n->flight, w->limit)) {
 			continue;
 		}
 		out->peer = p;

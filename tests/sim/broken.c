@@ -18,18 +18,20 @@
 /* 0: none */
 static enum { WINDOW_PLUS_ONE = 1, ACK_OF_A_GAP, IN_FLIGHT_LEAKS, NO_ACK_REQUESTS } broken;
 
-bool __real_cn_window_open(const struct cn_window *w, uint32_t own_limit);
+bool __real_cn_window_open(const struct cn_window *w, const struct cn_flight *f,
+			   uint32_t own_limit);
 void __real_cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
 void __real_cn_flight_end(struct cn_flight *f, struct cn_window *w);
-bool __wrap_cn_window_open(const struct cn_window *w, uint32_t own_limit);
+bool __wrap_cn_window_open(const struct cn_window *w, const struct cn_flight *f,
+			   uint32_t own_limit);
 void __wrap_cn_wire_put(uint8_t out[CN_WIRE_HEADER], const struct cn_wire *w);
 void __wrap_cn_flight_end(struct cn_flight *f, struct cn_window *w);
 
 /* One frame more than W_g. */
-bool __wrap_cn_window_open(const struct cn_window *w, uint32_t own_limit)
+bool __wrap_cn_window_open(const struct cn_window *w, const struct cn_flight *f, uint32_t own_limit)
 {
 	own_limit += broken == WINDOW_PLUS_ONE && own_limit != COLLNET_WINDOW_OFF;
-	return __real_cn_window_open(w, own_limit);
+	return __real_cn_window_open(w, f, own_limit);
 }
 
 /* Acknowledges the frames of the reorder buffer beyond a gap; or requests no acknowledgement. */

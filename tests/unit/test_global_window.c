@@ -18,15 +18,15 @@ static void flight__sent_and_received(void **state)
 
 	(void)state;
 	for (uint32_t i = 1; i <= 4; i++) {
-		assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+		assert_true(cn_window_open(&w, &f, COLLNET_WINDOW_OFF));
 		cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
 		assert_int_equal(w.in_flight, i);
 	}
-	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
+	assert_false(cn_window_open(&w, &f, COLLNET_WINDOW_OFF));
 	cn_flight_received(&f, &w);
 	assert_int_equal(w.in_flight, 3);
-	assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
-	assert_false(cn_window_open(&w, 3));
+	assert_true(cn_window_open(&w, &f, COLLNET_WINDOW_OFF));
+	assert_false(cn_window_open(&w, &f, 3));
 	assert_int_equal(w.peak, 4);
 }
 
@@ -58,10 +58,10 @@ static void flight__one_way(void **state)
 
 	(void)state;
 	for (int i = 0; i < 8; i++) {
-		assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+		assert_true(cn_window_open(&w, &f, COLLNET_WINDOW_OFF));
 		asked += cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
 	}
-	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
+	assert_false(cn_window_open(&w, &f, COLLNET_WINDOW_OFF));
 	assert_int_equal(asked, 1); /* by the last one: else no acknowledgement would come */
 	cn_flight_acked(&f, &w, 8, 0);
 	assert_int_equal(w.in_flight, 0);
@@ -77,12 +77,38 @@ static void flight__others_fill_the_window(void **state)
 
 	(void)state;
 	cn_flight_sent(&other, &w, 4);
-	while (cn_window_open(&w, 4)) {
+	while (cn_window_open(&w, &f, 4)) {
 		assert_int_equal(w.in_flight, 1 + f.in_flight);
 		asked = cn_flight_sent(&f, &w, 4);
 	}
 	assert_int_equal(f.in_flight, 3);
 	assert_true(asked);
+}
+
+/* One of a small limit beside one of a larger limit, which has more in flight: a frame at a time,
+ * each after a frame of the other, and never beyond the larger limit. */
+static void flight__beside_a_larger_limit(void **state)
+{
+	struct cn_window w = { .limit = COLLNET_WINDOW_OFF };
+	struct cn_flight small = { 0 }, large = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 16; i++) {
+		assert_true(cn_window_open(&w, &large, 16));
+		cn_flight_sent(&large, &w, 16);
+	}
+	assert_false(cn_window_open(&w, &small, 4));
+	cn_flight_acked(&large, &w, 8, 0);
+	assert_true(cn_window_open(&w, &small, 4));
+	cn_flight_sent(&small, &w, 4);
+	assert_false(cn_window_open(&w, &small, 4)); /* one of its own is in flight */
+	cn_flight_acked(&small, &w, 1, 0);
+	assert_false(cn_window_open(&w, &small, 4)); /* the last one was its own */
+	cn_flight_sent(&large, &w, 16);
+	assert_true(cn_window_open(&w, &small, 4));
+	w.limit = 9; /* the node's own is kept */
+	assert_int_equal(w.in_flight, 9);
+	assert_false(cn_window_open(&w, &small, 4));
 }
 
 /* After a window without an answer, every half window has an ACK request, at any limit. */
@@ -97,7 +123,7 @@ static void flight__requests_acks_in_time(void **state)
 		for (int i = 0; i < 1000; i++) {
 			bool ask;
 
-			assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+			assert_true(cn_window_open(&w, &f, COLLNET_WINDOW_OFF));
 			ask = cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF);
 			unanswered++;
 			if (ask) {
@@ -115,7 +141,7 @@ static void flight__off(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100000; i++) {
-		assert_true(cn_window_open(&w, COLLNET_WINDOW_OFF));
+		assert_true(cn_window_open(&w, &f, COLLNET_WINDOW_OFF));
 		assert_false(cn_flight_sent(&f, &w, COLLNET_WINDOW_OFF));
 	}
 	assert_int_equal(w.in_flight, 100000);
@@ -127,7 +153,7 @@ static void flight__no_room_at_all(void **state)
 	struct cn_flight f = { 0 };
 
 	(void)state;
-	assert_false(cn_window_open(&w, COLLNET_WINDOW_OFF));
+	assert_false(cn_window_open(&w, &f, COLLNET_WINDOW_OFF));
 	(void)cn_flight_sent(&f, &w, 0);
 }
 
@@ -162,13 +188,13 @@ static void flight__refused(void **state)
 		for (int i = 0; i < 13; i++) {
 			cn_flight_sent(&later, &w, 13);
 		}
-		assert_false(cn_window_open(&w, 9));
+		assert_false(cn_window_open(&w, &later, 9));
 		for (int i = 0; i < 13; i++) {
 			cn_flight_refused(&later, &w);
 		}
 		assert_int_equal(w.in_flight, 0);
 		for (int i = 0; i < 9; i++) {
-			assert_true(cn_window_open(&w, 9));
+			assert_true(cn_window_open(&w, &earlier, 9));
 			cn_flight_sent(&earlier, &w, 9);
 		}
 		for (int i = 0; i < 4; i++) {
@@ -205,7 +231,7 @@ static void flight__refused_and_acknowledged(void **state)
 	cn_flight_refused(&f, &w);
 	cn_flight_refused(&f, &w);
 	assert_int_equal(w.in_flight, 2);
-	while (cn_window_open(&w, 24)) {
+	while (cn_window_open(&w, &other, 24)) {
 		cn_flight_sent(&other, &w, 24);
 	}
 	cn_flight_acked(&f, &w, 2, 2);
@@ -243,7 +269,8 @@ static void flight__random_exchanges(void **state)
 		for (uint64_t step = 0; left > 0 && step < 1000000; step++) {
 			int k = (int)(cn_random(&random) % 4);
 
-			if (cn_random(&random) % 2 && to_send[k] && cn_window_open(&w, 1000)) {
+			if (cn_random(&random) % 2 && to_send[k] &&
+			    cn_window_open(&w, &f[k], 1000)) {
 				cn_flight_sent(&f[k], &w, 1000);
 				to_send[k]--;
 				left--;
@@ -283,6 +310,7 @@ int main(void)
 		cmocka_unit_test(flight__negative_counts_as_zero),
 		cmocka_unit_test(flight__one_way),
 		cmocka_unit_test(flight__others_fill_the_window),
+		cmocka_unit_test(flight__beside_a_larger_limit),
 		cmocka_unit_test(flight__requests_acks_in_time),
 		cmocka_unit_test(flight__off),
 		cmocka_unit_test(flight__no_room_at_all),

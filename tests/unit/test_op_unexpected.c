@@ -177,6 +177,53 @@ static void op_unexpected__many_operations_end(void **state)
 	two_jobs_end(c);
 }
 
+/* Rank 3 has not called when its host loses power, and all that was sent to it is acknowledged.
+ * Rank 0 has no deadline and receives nothing from there. */
+static void op_unexpected__the_host_of_a_rank_that_has_not_called_dies(void **state)
+{
+	struct two_jobs *c = two_jobs_begin(COLLNET_WINDOW_AUTO);
+
+	(void)state;
+	for (uint32_t r = 0; r < 3; r++) {
+		two_jobs_call(c, &c->x, r, 0, CN_OP_SCATTER, 1000000, CN_NEVER);
+	}
+	two_jobs_run(c, 2 * SECOND);
+	assert_int_equal(c->x.calls[0][0].told, 0);
+	cn_sim_cut(c->sim, 3, 2, true);
+	two_jobs_run(c, 3 * SECOND);
+	assert_int_equal(c->x.calls[0][0].told, 1);
+	assert_int_equal(c->x.calls[0][0].status, COLLNET_EPEER);
+	assert_non_null(strstr(c->x.calls[0][0].text, "h3"));
+	two_jobs_end(c);
+}
+
+/* An exchange whose window is a quarter of that of broadcasts beside it, which keep more frames in
+ * flight than it may have, all the time. */
+static void op_window__a_small_one_beside_a_stream_of_a_larger_one(void **state)
+{
+	struct two_jobs *c = two_jobs_begin(16);
+
+	(void)state;
+	c->x.window = 16;
+	c->y.window = 4;
+	for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
+		for (uint32_t r = 0; r < TWO_JOBS_HOSTS; r++) {
+			two_jobs_call(c, &c->x, r, k, CN_OP_BCAST, 1 << 20, 60 * SECOND);
+		}
+	}
+	two_jobs_run(c, 5 * CN_MS);
+	for (uint32_t r = 0; r < TWO_JOBS_HOSTS; r++) {
+		two_jobs_call(c, &c->y, r, 0, CN_OP_ALLTOALL, 1000, 60 * SECOND);
+	}
+	two_jobs_run(c, 5 * CN_MS);
+	two_jobs_assert_done(&c->y, 0);
+	two_jobs_run(c, 10 * SECOND);
+	for (uint32_t k = 0; k < TWO_JOBS_CALLS; k++) {
+		two_jobs_assert_done(&c->x, k);
+	}
+	two_jobs_end(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +232,8 @@ int main(void)
 		cmocka_unit_test(op_unexpected__deadline_names_the_node_that_has_not_started),
 		cmocka_unit_test(op_deadline__none),
 		cmocka_unit_test(op_unexpected__many_operations_end),
+		cmocka_unit_test(op_unexpected__the_host_of_a_rank_that_has_not_called_dies),
+		cmocka_unit_test(op_window__a_small_one_beside_a_stream_of_a_larger_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Control messages about teams: sent to the nodes that know a team, and dispatched. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "coll/control.h"
@@ -364,6 +365,21 @@ static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *tex
 	return true;
 }
 
+/* A team failed at the peer before it was known here: a split, whose claims are under way. Without
+ * memory, the peer's silence tells. */
+static void keep_failure(struct cn_engine_peer *m, uint32_t id, struct cn_cursor *c)
+{
+	struct cn_join_failure *f = m->joins.failure;
+	unsigned flags;
+
+	if (f == NULL) {
+		f = m->joins.failure = calloc(1, sizeof(*f));
+	}
+	if (f != NULL) {
+		f->id = read_fail(c, &f->code, &flags, f->text, sizeof(f->text)) ? id : 0;
+	}
+}
+
 /* A team failed at the peer while it formed. */
 static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
 		    struct cn_cursor *c)
@@ -454,14 +470,19 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 	struct cn_join *j;
 	uint8_t kind = cn_get8(&c);
+	uint32_t id;
 
 	if (kind == CN_CONTROL_JOIN) {
 		on_join(e, now, m, &c);
 		return true;
 	}
-	j = cn_join_by_id(&m->joins, cn_get32(&c));
-	if (j == NULL) {
-		return true; /* of a team that it never advertised, or has ended */
+	id = cn_get32(&c);
+	j = cn_join_by_id(&m->joins, id);
+	if (j == NULL) { /* of a team that it has not advertised yet, or has ended */
+		if (kind == CN_CONTROL_FAIL) {
+			keep_failure(m, id, &c);
+		}
+		return true;
 	}
 	switch (kind) {
 	case CN_CONTROL_COMMIT:

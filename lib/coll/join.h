@@ -36,9 +36,17 @@ struct cn_join {
 	char job[];		      /* there are as many records as nodes: no longer than it is */
 };
 
+/* A team that failed at the peer before it was known here. */
+struct cn_join_failure {
+	uint32_t id;
+	int code;
+	char text[256];
+};
+
 struct cn_join_list {
 	struct cn_join *first;
 	uint32_t n;
+	struct cn_join_failure *failure; /* the last one; NULL: none */
 };
 
 /* The record for an owner's job with which a team can be made; NULL: none. */
@@ -57,7 +65,7 @@ typedef bool cn_join_in_use(const void *ctx, const struct cn_join *j);
 struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, const char *job,
 			    cn_join_in_use *in_use, const void *ctx);
 void cn_join_remove(struct cn_join_list *l, struct cn_join *j);
-void cn_join_remove_all(struct cn_join_list *l);
+void cn_join_remove_all(struct cn_join_list *l); /* and the failure */
 
 /* The ranges of ranks from a message; false: not sound, and none are kept. */
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j);

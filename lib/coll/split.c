@@ -373,6 +373,11 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 				       t->job)
 			     : cn_fail(err, COLLNET_EPEER, "node %s is gone", node->name);
 	}
+	if (m->joins.failure != NULL && m->joins.failure->id == in.id) {
+		free(ranks);
+		cn_team_fail(t, false, m->joins.failure->code, "%s", m->joins.failure->text);
+		return cn_fail(err, t->status, "%s", t->text);
+	}
 	j = make_ranges(&in, ranks, n) ? cn_control_keep_join(t->engine, m, &in, t->job, &more)
 				       : NULL;
 	free(ranks);

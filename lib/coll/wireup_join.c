@@ -138,6 +138,8 @@ void cn_join_remove_all(struct cn_join_list *l)
 	while (l->first != NULL) {
 		cn_join_remove(l, l->first);
 	}
+	free(l->failure);
+	l->failure = NULL;
 }
 
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j)

@@ -434,6 +434,37 @@ static void split__rank_dies(void **state)
 	}
 }
 
+/* All ranks of a node leave the new team before others have called. They stay in the parent, whose
+ * allgather ends: the others are told all the same. */
+static void split__a_node_leaves_before_others_call(void **state)
+{
+	struct cn_member *parents[PARENTS];
+	struct engine_fixture *w = parents_of(parents, false);
+
+	(void)state;
+	for (uint32_t r = 4; r < 6; r++) {
+		split(w, parents[r], r, 0, 0);
+	}
+	for (uint32_t r = 4; r < 6; r++) {
+		engine_leave(w, r, false);
+	}
+	engine_run(w, 10 * CN_MS);
+	for (uint32_t r = 0; r < PARENTS; r++) {
+		if (r < 4 || r >= 6) {
+			split(w, parents[r], r, 0, 0);
+		}
+	}
+	wait_split(w, 50 * CN_MS);
+	for (uint32_t r = 0; r < PARENTS; r++) {
+		if (r < 4 || r >= 6) {
+			assert_int_equal(w->rank[r].joined.status, COLLNET_ERANK);
+			assert_string_equal(w->rank[r].joined.text,
+					    "rank 5 on node n2 left the team before it was ready");
+		}
+	}
+	end(w, parents);
+}
+
 /* The names of a node's teams that form are one another's; the claims of a rank that left do not
  * count. */
 static void split__refuses(void **state)
@@ -538,6 +569,7 @@ int main(void)
 		cmocka_unit_test(split__other_calls_do_not_match),
 		cmocka_unit_test(split__contradiction_names_the_node),
 		cmocka_unit_test(split__rank_dies),
+		cmocka_unit_test(split__a_node_leaves_before_others_call),
 		cmocka_unit_test(split__refuses),
 		cmocka_unit_test(split__other_version_is_named),
 		cmocka_unit_test(split__survives_loss),

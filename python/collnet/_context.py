@@ -15,7 +15,7 @@ from ctypes import byref, c_size_t, c_void_p
 from . import _library as api
 from ._buffer import Buffer
 from ._library import LogLevel, Status, error, library, milliseconds
-from ._request import Receive, Request
+from ._request import Receive, Request, make_team
 from ._team import Team
 
 # Closed contexts that are in use: their states.
@@ -145,11 +145,7 @@ class Context:
         options.timeout_ms = milliseconds(timeout)
         if secret is not None:
             options.secret = api.text(secret)
-        out = c_void_p()
-        code = library.collnet_team_create(pointer, byref(options), byref(out))
-        if code != Status.OK:
-            raise error(code, pointer)
-        return Team(self, out)
+        return Team(self, make_team(self, library.collnet_team_create, pointer, byref(options)))
 
     def endpoint(self, number=0):
         """Opens an endpoint of this node; 0 selects a free number."""

@@ -385,6 +385,26 @@ def interrupted(team):
     other.destroy()
 
 
+def interrupted_join(team):
+    """A signal interrupts a rank that joins a team. When the others come, it leaves."""
+    def stop(*_):
+        raise InterruptedError("by a signal")
+
+    with collnet.Context() as other:
+        if team.rank == 0:
+            signal.signal(signal.SIGALRM, stop)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            began = time.monotonic()
+            raises(InterruptedError, "by a signal", other.team, "late", 0, 2)
+            expect([time.monotonic() - began < 10], [True], "an interrupted join")
+        team.barrier()
+        if team.rank == 1:
+            late = other.team("late", 1, 2)
+            raises(collnet.CollnetError, "rank 0 on node h0 left the team", late.barrier)
+        team.barrier()
+        expect([len(other.requests)], [0], "of a join that has ended")
+
+
 def wrong_calls(team):
     """Arguments that are refused before the library sees them, and an operation that raises."""
     n = team.size
@@ -576,6 +596,7 @@ with collnet.Context() as context, context.team() as team:
         kept = other_calls(context, team)
         waits(team)
         interrupted(team)
+        interrupted_join(team)
         wrong_calls(team)
         wide_integers(context, team)
         threads(team)

@@ -36,7 +36,7 @@ static struct cn_join *add(struct cn_join_list *l, uint32_t id, uint64_t owner, 
 
 static void join__the_newest_is_found(void **state)
 {
-	struct cn_join_list l = { NULL, 0 };
+	struct cn_join_list l = { 0 };
 
 	(void)state;
 	assert_null(cn_join_find(&l, 1, "job"));
@@ -61,7 +61,7 @@ static void join__the_newest_is_found(void **state)
 /* 64 records of a peer that are not in use, 48 of an owner: the oldest makes room. */
 static void join__is_bounded(void **state)
 {
-	struct cn_join_list l = { NULL, 0 };
+	struct cn_join_list l = { 0 };
 	char job[16];
 	uint32_t id;
 
@@ -115,7 +115,7 @@ static bool read(const uint32_t *field, uint16_t count, size_t fields, struct cn
 
 static void join_read__ranges(void **state)
 {
-	struct cn_join_list l = { NULL, 0 };
+	struct cn_join_list l = { 0 };
 	struct cn_join in = { .ranks = 10 }, *j;
 
 	(void)state;

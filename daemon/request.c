@@ -319,6 +319,9 @@ static bool handle_coll(struct cn_client *c, const struct cn_msg_coll *m)
 	if (op == NULL) {
 		return !c->marked;
 	}
+	if (cn_member_check(member, &err) != COLLNET_OK) { /* its numbers say how much is read */
+		return op_refused(op, &err);
+	}
 	call = (struct cn_call){
 		.op = a.op,
 		.bytes = a.bytes,

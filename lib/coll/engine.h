@@ -131,6 +131,9 @@ uint64_t cn_member_owner(const struct cn_member *m);
 uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_t owner,
 			      const char *job, bool *takes_part);
 
+/* COLLNET_OK: the team is ready; or why it is not. */
+int cn_member_check(const struct cn_member *m, struct cn_err *err);
+/* Of a team that is not ready they may change. */
 uint32_t cn_member_rank(const struct cn_member *m);
 uint32_t cn_member_ranks(const struct cn_member *m);
 uint32_t cn_member_nodes(const struct cn_member *m);

@@ -350,11 +350,10 @@ static int check(struct cn_member *m, const struct cn_coll_args *a, struct call 
 		 struct cn_err *err)
 {
 	struct cn_team *t = m->team;
+	int r = cn_member_check(m, err);
 
-	if (t->state != CN_TEAM_READY) {
-		return t->state == CN_TEAM_FAILED
-			       ? cn_fail(err, t->status, "%s", t->text)
-			       : cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
+	if (r != COLLNET_OK) {
+		return r;
 	}
 	if (a->root >= t->ranks) {
 		return cn_fail(err, COLLNET_EINVAL, "root %u of %u ranks: 0 .. %u is possible",

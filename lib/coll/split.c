@@ -251,10 +251,12 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The ranks of this color: new[r] is the new rank of r, and the set of them becomes the wire-up's.
+/*
+ * The ranks of this color, *ranks of them: new[r] is the new rank of r, and the set of them becomes
+ * the wire-up's.
  */
 static int number_ranks(struct cn_team *t, const struct cn_team *parent, uint32_t *new,
-			struct cn_err *err)
+			uint32_t *ranks, struct cn_err *err)
 {
 	struct cn_division *d = t->division;
 	struct place *places = calloc(parent->ranks, sizeof(*places));
@@ -276,15 +278,15 @@ static int number_ranks(struct cn_team *t, const struct cn_team *parent, uint32_
 		new[places[i].rank] = i;
 	}
 	free(places);
-	t->ranks = n;
+	*ranks = n;
 	t->wireup.members = d->members;
 	d->members = NULL;
 	return COLLNET_OK;
 }
 
-/* The members here get their new ranks. */
+/* The members here get their new ranks, and the team its size: both, or neither of them. */
 static int number_members(struct cn_team *t, const struct cn_team *parent, const uint32_t *new,
-			  struct cn_err *err)
+			  uint32_t ranks, struct cn_err *err)
 {
 	const struct cn_layout *l = &parent->layout;
 	struct cn_member *left = t->members;
@@ -304,6 +306,7 @@ static int number_members(struct cn_team *t, const struct cn_team *parent, const
 	if (n != t->nlocal) {
 		return cn_fail(err, COLLNET_ERANK, "a rank left the team before it was ready");
 	}
+	t->ranks = ranks;
 	t->members = NULL;
 	while (left != NULL) {
 		struct cn_member *m = left, **at = &t->members;
@@ -393,17 +396,17 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 static int learn(struct cn_team *t, cn_time now, struct cn_err *err)
 {
 	const struct cn_team *parent = cn_team_by_id(t->engine, t->parent);
-	uint32_t *new;
+	uint32_t *new, ranks = 0;
 	int r;
 
 	if (parent == NULL) {
 		return cn_fail(err, COLLNET_ERANK, "the rank left the team that it divides");
 	}
 	new = calloc(parent->ranks, sizeof(*new));
-	r = new != NULL ? number_ranks(t, parent, new, err)
+	r = new != NULL ? number_ranks(t, parent, new, &ranks, err)
 			: cn_fail(err, COLLNET_ENOMEM, "no memory for a team");
 	if (r == COLLNET_OK) {
-		r = number_members(t, parent, new, err);
+		r = number_members(t, parent, new, ranks, err);
 	}
 	for (uint32_t k = 0; r == COLLNET_OK && k < parent->layout.nnodes; k++) {
 		if (k != parent->me) {

@@ -301,14 +301,13 @@ int cn_team_derive(struct cn_member *parent, cn_time now, const char *job, uint3
 	const struct cn_team *t = parent->team;
 	const struct origin from = { t, members };
 	uint32_t n = 0;
+	int r = cn_member_check(parent, err);
 
-	if (t->state != CN_TEAM_READY) {
-		return t->state == CN_TEAM_FAILED
-			       ? cn_fail(err, t->status, "%s", t->text)
-			       : cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
+	if (r != COLLNET_OK) {
+		return r;
 	}
-	for (uint32_t r = 0; r < t->ranks; r++) {
-		n += cn_has_rank(members, r);
+	for (uint32_t i = 0; i < t->ranks; i++) {
+		n += cn_has_rank(members, i);
 	}
 	if (n != ranks || !cn_has_rank(members, parent->rank)) {
 		return cn_fail(err, COLLNET_EINVAL, "a team of %u ranks with %u members", ranks, n);
@@ -377,6 +376,20 @@ void cn_member_set_payer(struct cn_member *m, uint64_t payer)
 uint64_t cn_member_owner(const struct cn_member *m)
 {
 	return m->team->owner;
+}
+
+int cn_member_check(const struct cn_member *m, struct cn_err *err)
+{
+	const struct cn_team *t = m->team;
+
+	switch (t->state) {
+	case CN_TEAM_READY:
+		return COLLNET_OK;
+	case CN_TEAM_FAILED:
+		return cn_fail(err, t->status, "%s", t->text);
+	default:
+		return cn_fail(err, COLLNET_EINVAL, "the team is not ready yet");
+	}
 }
 
 uint32_t cn_member_rank(const struct cn_member *m)

@@ -497,6 +497,24 @@ static void split__refuses(void **state)
 	end(w, parents);
 }
 
+/* A rank leaves before its node knows all claims: of those that stay none has a rank that a team of
+ * their number does not have. */
+static void split__failed_team_has_its_ranks(void **state)
+{
+	struct cn_member *parents[PARENTS];
+	struct engine_fixture *w = parents_of(parents, false);
+
+	(void)state;
+	for (uint32_t r = 0; r < PARENTS; r++) {
+		split(w, parents[r], r, r < 6 ? 1 : 0, 0);
+	}
+	engine_leave(w, 6, false);
+	wait_split(w, 10 * CN_MS);
+	assert_int_equal(w->rank[7].joined.status, COLLNET_ERANK);
+	assert_true(cn_member_rank(w->rank[7].member) < cn_member_ranks(w->rank[7].member));
+	end(w, parents);
+}
+
 /* Another version of collnet duplicates teams by JOINs. */
 static void split__other_version_is_named(void **state)
 {
@@ -571,6 +589,7 @@ int main(void)
 		cmocka_unit_test(split__rank_dies),
 		cmocka_unit_test(split__a_node_leaves_before_others_call),
 		cmocka_unit_test(split__refuses),
+		cmocka_unit_test(split__failed_team_has_its_ranks),
 		cmocka_unit_test(split__other_version_is_named),
 		cmocka_unit_test(split__survives_loss),
 	};

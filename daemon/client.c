@@ -164,7 +164,8 @@ void cn_client_message(struct cn_client *c, const union cn_msg *m, size_t len)
 	}
 }
 
-/* Its message asks for memory, and there is not enough until what is unused has been unmapped. */
+/* Its message asks for a region, which would be too many or too much until what is unused has been
+ * unmapped. */
 static bool waits_for_memory(const struct cn_client *c)
 {
 	struct cn_msg_region m;
@@ -174,10 +175,10 @@ static bool waits_for_memory(const struct cn_client *c)
 	    m.head.type != CN_MSG_REGION) {
 		return false;
 	}
-	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_MEMORY, m.bytes, NULL) != COLLNET_OK) {
+	if (cn_mapping_charge(c->daemon, c->user, m.bytes, NULL) != COLLNET_OK) {
 		return true;
 	}
-	cn_quota_give(c->daemon, c->user, CN_QUOTA_MEMORY, m.bytes);
+	cn_mapping_discharge(c->daemon, c->user, m.bytes);
 	return false;
 }
 

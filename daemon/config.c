@@ -42,8 +42,9 @@ static const char help_text[] =
 	"      --group NAME        group of the process and the socket (default: collnet if it\n"
 	"                          exists, else the group of the user)\n"
 	"      --max-connections N, --max-teams N, --max-endpoints N, --max-requests N,\n"
-	"      --max-memory SIZE   limits per user (defaults: 256, 1024, 128, 16384, half of the\n"
-	"                          memory)\n"
+	"      --max-regions N, --max-memory SIZE\n"
+	"                          limits per user (defaults: 256, 1024, 128, 16384, 16384, half of\n"
+	"                          the memory)\n"
 	"      --config FILE       read options from a file, one 'key value' per line\n"
 	"      --log-level LEVEL   error, warning, info (default) or debug\n"
 	"      --ready-fd FD       write READY to this descriptor when ready\n"
@@ -230,6 +231,11 @@ static const char *set_max_requests(struct cn_config *c, const char *v)
 	return set_limit(c, CN_QUOTA_REQUESTS, v, 1000000, "a number from 1 to 1000000");
 }
 
+static const char *set_max_regions(struct cn_config *c, const char *v)
+{
+	return set_limit(c, CN_QUOTA_REGIONS, v, CN_REGIONS_MAX, "a number from 1 to 49152");
+}
+
 static const char *set_max_memory(struct cn_config *c, const char *v)
 {
 	return cn_parse_size(v, &c->limits[CN_QUOTA_MEMORY]) && c->limits[CN_QUOTA_MEMORY] > 0
@@ -272,6 +278,7 @@ static const struct key {
 	{ "max-teams", set_max_teams },
 	{ "max-endpoints", set_max_endpoints },
 	{ "max-requests", set_max_requests },
+	{ "max-regions", set_max_regions },
 	{ "max-memory", set_max_memory },
 	{ "log-level", set_log_level },
 };

@@ -45,6 +45,7 @@
 #define CN_CLIENTS_MAX	   1024u
 #define CN_CLIENTS_RESERVE 32u			  /* of these, for root */
 #define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* those that were here last included */
+#define CN_REGIONS_MAX	   49152u /* of all clients: a process may have 65,530 mappings */
 #define CN_PATH_MAX	   256u
 
 /* ---- config.c ------------------------------------------------------------------------- */
@@ -55,6 +56,7 @@ enum cn_quota {
 	CN_QUOTA_TEAMS,
 	CN_QUOTA_ENDPOINTS,
 	CN_QUOTA_REQUESTS,
+	CN_QUOTA_REGIONS,
 	CN_QUOTA_MEMORY, /* bytes */
 	CN_QUOTAS
 };
@@ -201,7 +203,8 @@ struct cn_daemon {
 		uint64_t base;	/* of the machine, or of our control group */
 		uint64_t total; /* for all users */
 		uint64_t used;	/* by them */
-		int usage_fd;	/* memory.current of our control group; -1: it has no limit */
+		uint64_t regions;
+		int usage_fd; /* memory.current of our control group; -1: it has no limit */
 	} memory;
 	bool unlink_socket;
 	bool guarded; /* the kernel refuses clients' descriptors; see receive.c */
@@ -386,6 +389,9 @@ void cn_keeper_end(int keeper);
 
 /* ---- mapping.c ------------------------------------------------------------------------ */
 
+/* Charges a region of this size to the user, or COLLNET_ELIMIT. */
+int cn_mapping_charge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes, struct cn_err *err);
+void cn_mapping_discharge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes);
 /* Makes and maps a region, and replies with its descriptor. False: the client is marked for close.
  */
 bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m);

@@ -60,6 +60,25 @@ static int make(struct cn_mapping *s, uint64_t bytes, int flags)
 	return fd;
 }
 
+int cn_mapping_charge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes, struct cn_err *err)
+{
+	int rc = cn_quota_take(d, u, CN_QUOTA_REGIONS, 1, err);
+
+	if (rc == COLLNET_OK) {
+		rc = cn_quota_take(d, u, CN_QUOTA_MEMORY, bytes, err);
+		if (rc != COLLNET_OK) {
+			cn_quota_give(d, u, CN_QUOTA_REGIONS, 1);
+		}
+	}
+	return rc;
+}
+
+void cn_mapping_discharge(struct cn_daemon *d, struct cn_user *u, uint64_t bytes)
+{
+	cn_quota_give(d, u, CN_QUOTA_REGIONS, 1);
+	cn_quota_give(d, u, CN_QUOTA_MEMORY, bytes);
+}
+
 bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
 {
 	struct cn_mapping *s;
@@ -74,7 +93,7 @@ bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
 		cn_client_mark(c, "its regions exceed the limit");
 		return false;
 	}
-	if (cn_quota_take(c->daemon, c->user, CN_QUOTA_MEMORY, m->bytes, &err) != COLLNET_OK) {
+	if (cn_mapping_charge(c->daemon, c->user, m->bytes, &err) != COLLNET_OK) {
 		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
 		return true;
 	}
@@ -86,7 +105,7 @@ bool cn_mapping_create(struct cn_client *c, const struct cn_msg_region *m)
 		cn_fail(&err, COLLNET_ENOMEM,
 			"collnetd cannot make %llu bytes of shared memory: %s",
 			(unsigned long long)m->bytes, strerror(errno));
-		cn_quota_give(c->daemon, c->user, CN_QUOTA_MEMORY, m->bytes);
+		cn_mapping_discharge(c->daemon, c->user, m->bytes);
 		free(s);
 		cn_client_reply(c, m->head.tag, err.code, 0, err.text);
 		return true;
@@ -210,7 +229,7 @@ bool cn_mapping_unmap(struct cn_daemon *d)
 
 		d->unmap = s->next;
 		munmap(s->p, s->bytes);
-		cn_quota_give(d, s->user, CN_QUOTA_MEMORY, s->bytes);
+		cn_mapping_discharge(d, s->user, s->bytes);
 		free(s);
 	}
 	cn_keeper_end(keeper);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Limits per user: connections, teams, endpoints, requests and memory, so that something is left
- * for other users; and the rate of log lines about a user.
+ * Limits per user: connections, teams, endpoints, requests, regions and memory, so that something
+ * is left for other users; and the rate of log lines about a user.
  *
  * Root has no limits of its own, but those of the tables. Memory counts by the size that is mapped:
- * which pages are there is the client's to change at any moment, by punching holes.
+ * which pages are there is the client's to change at any moment, by punching holes. Regions count,
+ * too, as small ones: the kernel limits the mappings of a process, which is this one for all.
  */
 #include "daemon/daemon.h"
 
@@ -28,6 +29,7 @@ static const struct {
 	[CN_QUOTA_TEAMS] = { "teams", "max-teams", 1024 },
 	[CN_QUOTA_ENDPOINTS] = { "endpoints", "max-endpoints", 128 },
 	[CN_QUOTA_REQUESTS] = { "outstanding requests", "max-requests", 16384 },
+	[CN_QUOTA_REGIONS] = { "regions of shared memory", "max-regions", CN_REGIONS_MAX / 3 },
 	[CN_QUOTA_MEMORY] = { "bytes of shared memory", "max-memory", 0 },
 };
 
@@ -59,21 +61,37 @@ int cn_quota_check(const struct cn_daemon *d, const struct cn_user *u, enum cn_q
 		       (unsigned long)u->uid, used, kinds[q].things, n, limit, kinds[q].key);
 }
 
+/* What there is for all users, root among them, and does not have a table. */
+static int check_all(const struct cn_daemon *d, enum cn_quota q, uint64_t n, struct cn_err *err)
+{
+	if (q == CN_QUOTA_MEMORY && n > d->memory.total - d->memory.used) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "all users together have %" PRIu64
+			       " bytes of shared memory on this node; "
+			       "%" PRIu64 " more exceed three quarters of its memory (%" PRIu64 ")",
+			       d->memory.used, n, d->memory.total);
+	}
+	if (q == CN_QUOTA_REGIONS && n > CN_REGIONS_MAX - d->memory.regions) {
+		return cn_fail(err, COLLNET_ELIMIT,
+			       "all users together have %" PRIu64
+			       " regions of shared memory on this node, of %u",
+			       d->memory.regions, CN_REGIONS_MAX);
+	}
+	return COLLNET_OK;
+}
+
 int cn_quota_take(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n,
 		  struct cn_err *err)
 {
 	int rc = cn_quota_check(d, u, q, u->used[q], n, err);
 
-	if (rc == COLLNET_OK && q == CN_QUOTA_MEMORY && n > d->memory.total - d->memory.used) {
-		rc = cn_fail(err, COLLNET_ELIMIT,
-			     "all users together have %" PRIu64
-			     " bytes of shared memory on this node; "
-			     "%" PRIu64 " more exceed three quarters of its memory (%" PRIu64 ")",
-			     d->memory.used, n, d->memory.total);
+	if (rc == COLLNET_OK) {
+		rc = check_all(d, q, n, err);
 	}
 	if (rc == COLLNET_OK) {
 		u->used[q] += n;
 		d->memory.used += q == CN_QUOTA_MEMORY ? n : 0;
+		d->memory.regions += q == CN_QUOTA_REGIONS ? n : 0;
 	}
 	return rc;
 }
@@ -82,6 +100,7 @@ void cn_quota_give(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint
 {
 	u->used[q] -= n;
 	d->memory.used -= q == CN_QUOTA_MEMORY ? n : 0;
+	d->memory.regions -= q == CN_QUOTA_REGIONS ? n : 0;
 }
 
 /* ---- users ---------------------------------------------------------------------------- */

@@ -510,7 +510,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	check_nothing_left(w.daemon);
 	cn_engine_free(w.daemon->runtime.engine);
-	check(w.daemon->unmap == NULL && w.daemon->memory.used == 0);
+	check(w.daemon->unmap == NULL && w.daemon->memory.used == 0 &&
+	      w.daemon->memory.regions == 0);
 	for (int i = 0; i < CLIENTS; i++) {
 		const struct cn_user *u = cn_user_find(w.daemon, 1000 + (uid_t)i);
 

@@ -63,7 +63,8 @@ echo "ok: the socket is for its group, and the daemon's system calls are filtere
 # ---- quotas -------------------------------------------------------------------------------
 lab quotas '
 	daemon --socket-mode 0666 --max-memory 64m --max-connections 40 --max-teams 5 \
-		--max-endpoints 70 || exit 1
+		--max-endpoints 70 --max-regions 100 || exit 1
+	as 65001 greedy $HERE/d.sock memory 4k >regions || exit 4
 	as 65001 greedy $HERE/d.sock memory 4m >memory || exit 4
 	as 65001 greedy $HERE/d.sock memory 32g >sparse || exit 4
 	as 65001 greedy $HERE/d.sock connections >connections || exit 4
@@ -83,6 +84,7 @@ lab quotas '
 	greedy $HERE/d.sock memory 1g >root'
 has "^16 granted: user 65001 has 67108864 bytes of shared memory .*max-memory" memory
 has "^0 granted: user 65001 has 0 bytes .*34359738368 more exceed .*max-memory" sparse
+has "^100 granted: user 65001 has 100 regions of shared memory .*max-regions" regions
 has "^40 granted: user 65001 has 40 connections .*max-connections" connections
 has "^5 granted: user 65001 has 5 teams .*max-teams" teams
 has "^5 granted: user 65001 has 5 teams .*max-teams" alone

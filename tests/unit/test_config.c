@@ -40,6 +40,7 @@ static void parse__every_key(void **state)
 				   "max-teams 6\n"
 				   "max-endpoints 7\n"
 				   "max-requests 8\n"
+				   "max-regions 9\n"
 				   "max-memory 9m\n"
 				   "log-level debug"; /* and no newline at the end */
 	struct cn_config c;
@@ -63,6 +64,7 @@ static void parse__every_key(void **state)
 	assert_int_equal(c.limits[CN_QUOTA_TEAMS], 6);
 	assert_int_equal(c.limits[CN_QUOTA_ENDPOINTS], 7);
 	assert_int_equal(c.limits[CN_QUOTA_REQUESTS], 8);
+	assert_int_equal(c.limits[CN_QUOTA_REGIONS], 9);
 	assert_int_equal(c.limits[CN_QUOTA_MEMORY], 9 << 20);
 	assert_int_equal(c.log_level, COLLNET_LOG_DEBUG);
 }

@@ -78,6 +78,29 @@ static void take__memory_of_all(void **state)
 	free(d);
 }
 
+static void take__regions_of_all(void **state)
+{
+	const uint64_t most = CN_REGIONS_MAX / 3;
+	struct cn_daemon *d = new_daemon();
+	struct cn_err err;
+
+	(void)state;
+	for (uid_t uid = 1; uid <= 3; uid++) {
+		struct cn_user *u = cn_user_find(d, uid);
+
+		assert_int_equal(cn_quota_take(d, u, CN_QUOTA_REGIONS, most, &err), COLLNET_OK);
+		assert_int_equal(cn_quota_take(d, u, CN_QUOTA_REGIONS, 1, &err), COLLNET_ELIMIT);
+		assert_non_null(strstr(err.text, "max-regions"));
+	}
+	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 1, &err),
+			 COLLNET_ELIMIT);
+	assert_non_null(strstr(err.text, "all users together have 49152 regions"));
+	cn_quota_give(d, cn_user_find(d, 2), CN_QUOTA_REGIONS, 1);
+	assert_int_equal(cn_quota_take(d, cn_user_find(d, 0), CN_QUOTA_REGIONS, 1, &err),
+			 COLLNET_OK);
+	free(d);
+}
+
 static void find__forgets_idle_users_only(void **state)
 {
 	struct cn_daemon *d = new_daemon();
@@ -295,6 +318,54 @@ static void region__waits_for_what_is_unmapped(void **state)
 	free(d);
 }
 
+/* Many small ones are not much memory, but many mappings of the daemon. */
+static void region__is_one_of_a_number(void **state)
+{
+	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION, .tag = 9 }, .bytes = 4096 };
+	struct cn_daemon *d = new_daemon();
+	char text[CN_ERR_TEXT];
+	struct cn_client *c;
+	int fd, memory;
+
+	(void)state;
+	d->config.limits[CN_QUOTA_REGIONS] = 3;
+	c = new_client(d, &fd);
+	c->greeted = true;
+	for (m.region = 0; m.region < 3; m.region++) {
+		assert_true(cn_mapping_create(c, &m));
+		close(answer(fd, text));
+	}
+	assert_true(cn_mapping_create(c, &m));
+	assert_int_equal(answer(fd, text), -1);
+	assert_non_null(strstr(text, "user 1000 has 3 regions of shared memory"));
+	assert_non_null(strstr(text, "max-regions"));
+	/* What is refused for another reason is not one. */
+	assert_true(cn_mapping_drop(c, 2));
+	assert_int_equal(c->user->used[CN_QUOTA_REGIONS], 3);
+	assert_false(cn_mapping_unmap(d));
+	m.bytes = 40 * MIB;
+	assert_true(cn_mapping_create(c, &m));
+	assert_int_equal(answer(fd, text), -1);
+	assert_non_null(strstr(text, "max-memory"));
+	m.bytes = 4096;
+	assert_true(cn_mapping_create(c, &m));
+	close(answer(fd, text));
+	/* One that is to be unmapped is waited for. */
+	assert_true(cn_mapping_drop(c, 3));
+	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+	cn_client_readable(c);
+	assert_int_equal(recv(fd, text, 1, MSG_DONTWAIT | MSG_PEEK), -1);
+	assert_false(cn_mapping_unmap(d));
+	cn_client_readable(c);
+	memory = answer(fd, text);
+	assert_true(memory >= 0);
+	close(memory);
+	cn_client_end(d);
+	assert_int_equal(d->memory.regions, 0);
+	close(fd);
+	free(d);
+}
+
 /* ---- blocks ---------------------------------------------------------------------------- */
 
 /* Copies of blocks are the user's memory as his regions are, until the request has ended. */
@@ -343,11 +414,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(take__up_to_the_limit),
 		cmocka_unit_test(take__memory_of_all),
+		cmocka_unit_test(take__regions_of_all),
 		cmocka_unit_test(find__forgets_idle_users_only),
 		cmocka_unit_test(may_log__a_burst_and_one_a_second),
 		cmocka_unit_test(region__is_made_sealed_and_charged),
 		cmocka_unit_test(region__is_given_back_when_memory_is_short),
 		cmocka_unit_test(region__waits_for_what_is_unmapped),
+		cmocka_unit_test(region__is_one_of_a_number),
 		cmocka_unit_test(blocks__are_charged),
 	};
 

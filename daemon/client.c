@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,6 @@
 #include <unistd.h>
 
 #define ACCEPTS_PER_ITERATION 32u
-#define GROUPS_MAX	      64
 /* Without a descriptor, the time until another try to accept clients. */
 #define ACCEPT_AGAIN (100 * CN_MS)
 #define DESCRIPTORS  64u       /* besides the clients' */
@@ -243,8 +243,8 @@ struct cn_client *cn_client_new(struct cn_daemon *d, int fd, uid_t uid)
 /* Asks for what the kernel knows of the peer. */
 static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
 {
-	gid_t groups[GROUPS_MAX + 1];
-	socklen_t len = sizeof(*cred), glen = GROUPS_MAX * sizeof(gid_t);
+	static gid_t groups[NGROUPS_MAX + 1]; /* as many as a process can have, and cred->gid */
+	socklen_t len = sizeof(*cred), glen = NGROUPS_MAX * sizeof(gid_t);
 	size_t n = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &len) != 0) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon/client.c: who cannot be admitted is told why. */
+/* daemon/client.c: who is admitted, and who cannot be is told why. */
+#include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,14 +19,43 @@
 
 static struct cn_daemon *d;
 static bool out_of_memory;
+static uint32_t ngroups; /* of the client, the last of them the daemon's; 0: as they are */
 
 /* Linked with --wrap. */
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 
 void *__wrap_calloc(size_t n, size_t size)
 {
 	return out_of_memory ? NULL : __real_calloc(n, size);
+}
+
+/* A client of another user with many groups, as only root could make one. */
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	struct ucred *cred = value;
+	gid_t *groups = value;
+	const socklen_t need = (socklen_t)(ngroups * sizeof(*groups));
+	int rc = 0;
+
+	if (ngroups == 0 || level != SOL_SOCKET || name != SO_PEERGROUPS) {
+		rc = __real_getsockopt(fd, level, name, value, len);
+		if (ngroups > 0 && name == SO_PEERCRED) {
+			cred->uid = cred->gid = 65001;
+		}
+		return rc;
+	}
+	if (*len < need) {
+		errno = ERANGE;
+		rc = -1;
+	}
+	for (uint32_t i = 0; rc == 0 && i < ngroups; i++) {
+		groups[i] = i + 1 < ngroups ? 70000 + i : d->group;
+	}
+	*len = need;
+	return rc;
 }
 
 static int setup(void **state)
@@ -93,10 +124,32 @@ static void accept__without_memory(void **state)
 	close(refused);
 }
 
+/* The client is refused if it is in none of the daemon's groups; a user has up to 65,536. */
+static void accept__of_a_group(void **state)
+{
+	static const uint32_t sizes[] = { 1, 64, 65, NGROUPS_MAX };
+	struct cn_msg_welcome m;
+
+	(void)state;
+	d->config.socket_mode = 0660;
+	d->group = 60000;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		const int fd = connect_client();
+
+		ngroups = sizes[i];
+		cn_client_accept(d);
+		ngroups = 0;
+		assert_int_equal(recv(fd, &m, sizeof(m), MSG_DONTWAIT), -1);
+		assert_int_equal(d->nclients, i + 1);
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(accept__without_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(accept__of_a_group, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# mandoc finds nothing wrong with the manual pages, no word of a heading is a macro; every .Xr to a page of collnet leads to one, and
-# every file that HACKING.md names exists.
+# mandoc finds nothing wrong with the manual pages, no word of a heading is a macro; every .Xr to a page of collnet leads to one;
+# every file that HACKING.md names exists; and collnet.h, collnet_strerror() and its page describe each status alike.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 command -v mandoc >/dev/null || {
@@ -26,6 +26,17 @@ grep -oE '(lib|daemon|tools|tests|man|mpi|examples)/[a-z0-9_./-]*(\.[ch]|\.sh|\.
 	sort -u | grep -v '/\(test_\)\{0,1\}x\.' | while read -r path; do
 	[ -e "$path" ] || echo "HACKING.md names $path, which does not exist"
 done >>"${TMPDIR:-/tmp}/manual.$$"
+# Lines "COLLNET_EINVAL an argument is invalid".
+header() {
+	sed -n 's,^.(COLLNET_E[A-Z]*) = -[0-9]*.[[:space:]]*/\*\*< (.*) \*/$,\1 \2,p' -E lib/include/collnet/collnet.h
+}
+{
+	[ "$(header | wc -l)" -gt 10 ] || echo "collnet.h has no descriptions of status codes"
+	for other in "strerror $(sed -nE 's/^.*\[-(COLLNET_E[A-Z]*)\] = "(.*)",$/\1 \2/p' lib/client/collnet.c)" \
+		"manual $(sed -nE '/^\.It Dv COLLNET_E/{N;s/^.It Dv (COLLNET_E[A-Z]*)\n-[0-9]+: (.*)$/\1 \2/p}' man/collnet_error.3)"; do
+		[ "$(header)" = "${other#* }" ] || echo "collnet.h and collnet_error(3), ${other%% *}, describe a status differently"
+	done
+} >>"${TMPDIR:-/tmp}/manual.$$"
 [ ! -s "${TMPDIR:-/tmp}/manual.$$" ] || status=1
 cat "${TMPDIR:-/tmp}/manual.$$"
 rm -f "${TMPDIR:-/tmp}/manual.$$"

@@ -140,6 +140,17 @@ static void hosts__from_a_list(void **state)
 	free_hosts(hosts, n);
 	assert_int_equal(compare_hosts("n1", &hosts, &n, &err), COLLNET_EINVAL);
 	free_hosts(hosts, n);
+	assert_int_equal(compare_hosts("a[09-11,2]:8,n", &hosts, &n, &err), COLLNET_OK);
+	assert_int_equal(n, 5);
+	assert_string_equal(hosts[0], "a09");
+	assert_string_equal(hosts[3], "a2");
+	assert_string_equal(hosts[4], "n");
+	free_hosts(hosts, n);
+	assert_int_equal(compare_hosts("n[1-5000]", &hosts, &n, &err), COLLNET_ELIMIT);
+	free_hosts(hosts, n);
+	assert_int_equal(compare_hosts("n[1-2", &hosts, &n, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "found 'n[1-2'"));
+	free_hosts(hosts, n);
 	assert_int_equal(compare_hosts("/nonexistent/hosts", &hosts, &n, &err), COLLNET_EINVAL);
 }
 

@@ -96,7 +96,8 @@ bool compare_interrupted(void);
 /* options.c: TOOL_OK, TOOL_USAGE, or -1: help was asked for and given. */
 int compare_options_parse(struct compare_options *o, int argc, char **argv);
 void compare_options_free(struct compare_options *o);
-/* The names in a list "a,b" or in a file, of which the first word of a line counts; up to ':'. */
+/* The names in a list "a,n[1-8]" or in a file, of which the first word of a line counts; up to ":".
+ */
 int compare_hosts(const char *arg, char ***hosts, uint32_t *n, struct cn_err *err);
 
 /* find.c: c->mpi, with their programs compiled. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tools/compare/command.h"
+#include "util/hostlist.h"
 
 #define SIZES_DEFAULT	"8,1k,64k,1m"
 #define ROUNDS_DEFAULT	5
@@ -39,7 +40,7 @@ static const char help_text[] =
 	"  --daemon-arg ARG        an additional argument of every collnetd; may be repeated\n"
 	"\n"
 	"on a real network:\n"
-	"  --hosts LIST            host names, a,b,c, or a file with one per line\n"
+	"  --hosts LIST            host names, a,b,n[1-8], or a file with one per line\n"
 	"  --interface NAME        let the MPI libraries use TCP on this interface alone\n"
 	"\n"
 	"what to measure:\n"
@@ -357,6 +358,24 @@ static int add_host(const char *name, size_t len, char ***hosts, uint32_t *n, st
 			       : cn_fail(err, COLLNET_ELIMIT, "more than %u hosts", HOSTS_MAX);
 }
 
+/* A list as Slurm writes it; a number of slots behind a name is ignored. */
+static int add_list(const char *list, char ***hosts, uint32_t *n, struct cn_err *err)
+{
+	struct cn_hostlist h;
+	char name[256];
+	int more = 1, rc = COLLNET_OK;
+
+	cn_hostlist_begin(&h, list);
+	while (rc == COLLNET_OK && (more = cn_hostlist_next(&h, name, sizeof(name))) == 1) {
+		rc = add_host(name, strcspn(name, ":"), hosts, n, err);
+	}
+	return rc != COLLNET_OK || more == 0
+		       ? rc
+		       : cn_fail(err, COLLNET_EINVAL,
+				 "--hosts: expected names like node[01-12],login, found '%.40s'",
+				 *h.at == '\0' ? "the end of the list" : h.at);
+}
+
 static int read_hosts(FILE *f, char ***hosts, uint32_t *n, struct cn_err *err)
 {
 	char *line = NULL;
@@ -364,11 +383,11 @@ static int read_hosts(FILE *f, char ***hosts, uint32_t *n, struct cn_err *err)
 	int rc = COLLNET_OK;
 
 	while (rc == COLLNET_OK && getline(&line, &size, f) >= 0) {
-		const char *p = line + strspn(line, " \t");
-		size_t len = strcspn(p, " \t\r\n#:");
+		char *p = line + strspn(line, " \t");
 
-		if (len > 0) {
-			rc = add_host(p, len, hosts, n, err);
+		p[strcspn(p, " \t\r\n#")] = '\0';
+		if (*p != '\0') {
+			rc = add_list(p, hosts, n, err);
 		}
 	}
 	free(line);
@@ -388,12 +407,7 @@ int compare_hosts(const char *arg, char ***hosts, uint32_t *n, struct cn_err *er
 	} else if (strchr(arg, '/') != NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "--hosts %.200s: %s", arg, strerror(errno));
 	} else {
-		while (rc == COLLNET_OK && *arg != '\0') {
-			size_t len = strcspn(arg, ",");
-
-			rc = len > 0 ? add_host(arg, strcspn(arg, ",:"), hosts, n, err) : rc;
-			arg += len + (arg[len] == ',');
-		}
+		rc = add_list(arg, hosts, n, err);
 	}
 	if (rc == COLLNET_OK && *n < 2) {
 		rc = cn_fail(err, COLLNET_EINVAL, "--hosts: %s; two are needed at least",

@@ -242,7 +242,7 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 
 /* ---- what the node knows -------------------------------------------------------------- */
 
-/* Everything but cpu_ns, rss_bytes and ring_drops, which the caller knows. */
+/* Everything but what the caller knows: of the process and of the link. */
 void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_peak);
 /* As collnet_get_nodes() and collnet_get_jobs(). */
 void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out,

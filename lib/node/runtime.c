@@ -408,6 +408,8 @@ void cn_runtime_stats(struct cn_runtime *s, struct collnet_stats *out, bool rese
 	cn_engine_stats(s->engine, out, reset_peak);
 	cn_link_counters(s->link, &counters);
 	out->ring_drops = counters.ring_drops;
+	out->send_full = counters.send_full;
+	out->send_errors = counters.send_errors;
 	cn_usage(&out->cpu_ns, &out->rss_bytes);
 	snprintf(out->interface, sizeof(out->interface), "%s", s->link->interface);
 	snprintf(out->link, sizeof(out->link), "%s", s->link->ops->name);

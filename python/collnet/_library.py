@@ -182,7 +182,7 @@ class collnet_stats(_Structure):
         ("version_frames", c_uint64), ("plans", c_uint64), ("adaptive_window", c_uint32),
         ("zero", c_uint32), ("interface", c_char * 32), ("link", c_char * 8),
         ("encapsulation", c_char * 8), ("ethertype", c_uint16), ("cluster", c_uint16),
-        ("down", c_uint32)]
+        ("down", c_uint32), ("send_full", c_uint64), ("send_errors", c_uint64)]
 
 
 class collnet_node_info(_Structure):

@@ -77,6 +77,8 @@ static void check_stats(struct collnet_stats *last)
 	GROWS(timeouts);
 	GROWS(busy);
 	GROWS(ring_drops);
+	GROWS(send_full);
+	GROWS(send_errors);
 	GROWS(cpu_ns);
 	GROWS(window_peak);
 #undef GROWS

@@ -601,7 +601,9 @@ struct collnet_stats {
 	char encapsulation[8];	  /**< "raw", "udp" or "tcp" */
 	uint16_t ethertype;	  /**< or UDP or TCP port */
 	uint16_t cluster;
-	uint32_t down; /**< 1: the interface is down or missing; through a daemon only */
+	uint32_t down;	      /**< 1: the interface is down or missing; through a daemon only */
+	uint64_t send_full;   /**< times that the interface's queue had no room */
+	uint64_t send_errors; /**< frames that the interface refused: too long, or it was down */
 };
 
 /** Reads the counters; reset_peak != 0 then sets window_peak to window_now. */

@@ -11,12 +11,18 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434 /* on all architectures */
+#endif
 
 #define ACCEPTS_PER_ITERATION 32u
 /* Without a descriptor, the time until another try to accept clients. */
@@ -193,12 +199,17 @@ void cn_client_readable(struct cn_client *c)
 	bool descriptors;
 	ssize_t n;
 
+	if (c->left) { /* its process has ended */
+		c->daemon->marked_clients = true;
+		return;
+	}
 	cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
 	if (c->marked || cn_event_turn_is_over(c->daemon) || waits_for_memory(c)) {
 		return;
 	}
 	n = cn_receive(c->fd, c->daemon->guarded, &m, sizeof(m), &descriptors);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+	/* ECONNRESET: it has ended with messages unread. What it sent before comes next. */
+	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) {
 		return;
 	}
 	if (n >= 0 && descriptors) {
@@ -423,18 +434,52 @@ void cn_client_detach(struct cn_client *c)
 	let_go(c, false);
 }
 
+/* What tells of the end of a process; -1: it has ended, or this kernel cannot. */
+static int watch_process(struct cn_daemon *d, struct cn_client *c)
+{
+	const int fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+
+	c->fd = fd;
+	if (fd >= 0 && cn_event_add_client(d, c) != COLLNET_OK) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 /* A client that is still in teams has died, or might as well have. */
-static void close_client(struct cn_daemon *d, struct cn_client *c)
+static void disconnect(struct cn_daemon *d, struct cn_client *c)
 {
 	c->marked = true; /* no completions are sent to it */
 	let_go(c, true);
 	cn_client_release_all(c);
-	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
-		cn_mapping_drop(c, i);
-	}
+	cn_client_rings_close(c);
 	/* A keeper may hold the socket for a while, and so would epoll. */
 	cn_event_remove_client(d, c);
 	cn_receive_close(c->fd, d->guarded);
+	c->left = true;
+	c->fd = c->bytes > 0 && d->memory.usage_fd >= 0 ? watch_process(d, c) : -1;
+}
+
+/*
+ * A process that lost its connection, or gave it up, may still read what it received. Where memory
+ * is taken from whoever has it (mapping.c), it stays until the process ends, and is charged.
+ */
+static bool still_reads(const struct cn_client *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+	return c->fd >= 0 && c->daemon->memory.usage_fd >= 0 && poll(&p, 1, 0) == 0;
+}
+
+static void forget(struct cn_daemon *d, struct cn_client *c)
+{
+	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
+		cn_mapping_drop(c, i);
+	}
+	if (c->fd >= 0) {
+		close(c->fd);
+	}
 	cn_quota_give(d, c->user, CN_QUOTA_CONNECTIONS, 1);
 	free(c);
 	d->nclients--;
@@ -449,9 +494,15 @@ bool cn_client_reap(struct cn_daemon *d)
 		for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
 			struct cn_client *c = d->clients[i];
 
-			if (c != NULL && c->marked) {
+			if (c == NULL || !c->marked) {
+				continue;
+			}
+			if (!c->left) {
+				disconnect(d, c);
+			}
+			if (!still_reads(c)) {
 				d->clients[i] = NULL;
-				close_client(d, c);
+				forget(d, c);
 			}
 		}
 	}
@@ -463,6 +514,7 @@ void cn_client_end(struct cn_daemon *d)
 	for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
 		if (d->clients[i] != NULL) {
 			cn_client_mark(d->clients[i], NULL);
+			d->marked_clients = true;
 		}
 	}
 	cn_client_reap(d);

@@ -157,6 +157,7 @@ struct cn_client {
 	struct cn_user *user;
 	bool greeted;
 	bool marked;	     /* for close by the loop; nothing is sent any more */
+	bool left;	     /* closed; `fd` tells of the end of its process, -1: not waited for */
 	uint64_t bytes;	     /* of its regions */
 	uint32_t handed_out; /* descriptors, since it has received all messages */
 	struct cn_member *teams[CN_MSG_TEAMS];

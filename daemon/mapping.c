@@ -169,7 +169,8 @@ void cn_mapping_put(struct cn_daemon *d, struct cn_mapping *s)
 /*
  * The pages of a part are let go of, which takes 50 ms for a GiB. They are charged to the control
  * group of the process that touched them first, and remain while another process maps them. Where
- * our group has a limit and they are many, they are given back to the system. Returns the bytes.
+ * our group has a limit and they are many, they are given back to the system: nobody has them but
+ * children of fork(), and those who want to have more than their quota. Returns the bytes.
  */
 static uint64_t let_go(struct cn_daemon *d, struct cn_mapping *s, uint64_t most)
 {

@@ -100,6 +100,9 @@ static const int allowed[] = {
 	SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid,
 	SYS_getgroups, SYS_capget, SYS_prctl, SYS_prlimit64, SYS_getrusage, SYS_sysinfo, SYS_uname,
 	SYS_times,
+#ifdef SYS_pidfd_open
+	SYS_pidfd_open,
+#endif
 #ifdef SYS_fork
 	SYS_fork, SYS_pipe, SYS_dup2,
 #endif

@@ -95,9 +95,9 @@ static void end(struct cn_daemon *d)
 		cn_engine_shutdown(d->runtime.engine, d->now);
 	}
 	cn_listen_close(d);
+	cn_quota_close(d); /* no memory is taken from those who live on */
 	cn_client_end(d);
 	cn_runtime_close(&d->runtime, LINGER);
-	cn_quota_close(d);		   /* what is mapped need not be given back */
 	d->parent.goodbyes->max_peers = 0; /* the goodbyes are sent */
 	while (cn_mapping_unmap(d)) {
 	}

@@ -172,6 +172,7 @@ lab_programs = \
 	tests/lab/forks \
 	tests/lab/frames \
 	tests/lab/greedy \
+	tests/lab/kept \
 	tests/lab/rooted \
 	tests/lab/stress \
 	tests/lab/persistent \

@@ -35,15 +35,15 @@ static void daemon_close(struct collnet *c)
 	if (d == NULL) {
 		return;
 	}
-	if (d->fd >= 0) {
-		close(d->fd);
-		d->fd = -1;
-	}
 	for (uint32_t i = 0; i <= CN_MSG_RINGS; i++) {
 		cn_region_destroy(c, i);
 		if (i < CN_MSG_USER_REGIONS) {
 			c->pieces[i].p = NULL;
 		}
+	}
+	if (d->fd >= 0) {
+		close(d->fd);
+		d->fd = -1;
 	}
 	free(d);
 	c->impl = NULL;

@@ -61,7 +61,8 @@
  * seals, and hands out, so that neither side's mapping can fault; it is charged to the client's
  * user. Operations refer to buffers in regions. Its memory is read and
  * written by the daemon until DONE. UNREGION gives the number back at once; the daemon unmaps the
- * region when no request uses it.
+ * region when no request uses it. A connection that ends with regions says nothing about who reads
+ * them: where memory is limited, they stay charged until its process has ended.
  */
 #ifndef CN_MSG_H
 #define CN_MSG_H

@@ -3,7 +3,7 @@
 # run: root
 . "$(dirname "$0")/lib.sh"
 need_lab
-need greedy
+need greedy kept
 [ "$(id -u)" -eq 0 ] || skip "control groups need root"
 
 # The group of this process; the new ones are below it.
@@ -23,7 +23,7 @@ COLLNETD_REAL=$(command -v collnetd)
 export COLLNETD_REAL LIMIT group
 cat >limited <<'EOS'
 #!/bin/sh
-mkdir "$group/$$" && echo 160m >"$group/$$/$LIMIT" && echo $$ >"$group/$$/cgroup.procs" || exit 1
+mkdir -p "$group/$$" && echo 160m >"$group/$$/$LIMIT" && echo $$ >"$group/$$/cgroup.procs" || exit 1
 exec "$COLLNETD_REAL" "$@"
 EOS
 chmod 755 limited
@@ -42,3 +42,14 @@ has "of shared memory on this node; .* exceed three quarters of its memory (1258
 granted=$(sed -n 's/^\([0-9]*\) granted: .*/\1/p' out.granted)
 [ "$granted" -ge 13 ] && [ "$granted" -le 15 ] || { cat out.granted; fail "not 13 to 15 regions"; }
 echo "ok: of 160 MiB clients have $((granted * 8)): $(cat out.over.0)"
+
+# A daemon that ends takes nothing from the programs that live on.
+COLLNETD=$PWD/limited collnet lab run --timeout 100 --shape 2 --keep-logs "$PWD" -- sh -c '
+	kept "pid=\$(cat $COLLNET_LAB_DIR/h$COLLNET_RANK.daemon.pid); kill -TERM \$pid
+		while kill -0 \$pid 2>/dev/null; do sleep 0.02; done"' >out 2>&1 </dev/null || {
+	status=$?
+	cat out h?.log
+	fail "kept: status $status"
+}
+[ "$(grep -c "kept$" out)" -eq 2 ] || { cat out; fail "not two ranks"; }
+echo "ok: what was received outlives a daemon that has little memory"

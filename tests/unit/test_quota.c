@@ -7,12 +7,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -230,14 +233,24 @@ static void region__is_made_sealed_and_charged(void **state)
 	free(d);
 }
 
+/* A control group that has more than an eighth of its limit. */
+static void make_short(struct cn_daemon *d)
+{
+	char path[] = "/tmp/test_quota.XXXXXX";
+
+	d->memory.usage_fd = mkstemp(path);
+	unlink(path);
+	assert_int_equal(write(d->memory.usage_fd, "60000000\n", 9), 9);
+}
+
 /*
  * It is let go of in parts. Pages that the daemon may have been charged for: kept, and cleared when
  * memory is short.
  */
 static void region__is_given_back_when_memory_is_short(void **state)
 {
-	char text[CN_ERR_TEXT], path[] = "/tmp/test_quota.XXXXXX";
 	struct cn_daemon *d = new_daemon();
+	char text[CN_ERR_TEXT];
 	struct cn_client *c;
 	int fd, memory, parts;
 	uint8_t *p;
@@ -251,9 +264,7 @@ static void region__is_given_back_when_memory_is_short(void **state)
 		assert_ptr_not_equal(p, MAP_FAILED);
 		p[0] = p[160 * MIB - 1] = 7;
 		if (is_short) {
-			d->memory.usage_fd = mkstemp(path);
-			unlink(path);
-			assert_int_equal(write(d->memory.usage_fd, "60000000\n", 9), 9);
+			make_short(d);
 		}
 		assert_true(cn_mapping_drop(c, 0));
 		for (parts = 1; cn_mapping_unmap(d); parts++) {
@@ -268,6 +279,142 @@ static void region__is_given_back_when_memory_is_short(void **state)
 	cn_client_end(d);
 	cn_quota_close(d);
 	close(fd);
+	free(d);
+}
+
+/* A region that the client has written to, as its process sees it. */
+static uint8_t *written_region(struct cn_client *c, int fd)
+{
+	char text[CN_ERR_TEXT];
+	const int memory = ask(c, fd, MIB, text);
+	uint8_t *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	close(memory);
+	memset(p, 7, MIB);
+	return p;
+}
+
+static pid_t new_process(void)
+{
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* The connection has ended, the process has not: what it received stays, and is charged. */
+static void region__stays_with_its_process(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	const pid_t pid = new_process(); /* without the descriptors that follow */
+	struct epoll_event event;
+	struct cn_user *user;
+	struct cn_client *c;
+	uint8_t *p;
+	int fd;
+
+	(void)state;
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	c = new_client(d, &fd);
+	user = c->user;
+	c->pid = pid;
+	p = written_region(c, fd);
+	make_short(d);
+	cn_client_mark(c, NULL);
+	cn_client_reap(d);
+	assert_int_equal(recv(fd, &event, 1, MSG_DONTWAIT), 0);
+	for (int turns = 0; turns < 2; turns++) { /* others that end change nothing */
+		assert_int_equal(p[0], 7);
+		assert_int_equal(d->memory.used, MIB);
+		assert_int_equal(user->used[CN_QUOTA_CONNECTIONS], 1);
+		assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 0);
+		d->marked_clients = true;
+		cn_client_reap(d);
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 20000), 1);
+	assert_ptr_equal(event.data.ptr, c);
+	cn_client_readable(c);
+	cn_client_reap(d);
+	assert_int_equal(p[0], 0);
+	assert_int_equal(d->memory.used, 0);
+	assert_int_equal(user->used[CN_QUOTA_CONNECTIONS], 0);
+	assert_int_equal(d->nclients, 0);
+	assert_int_equal(epoll_wait(d->epoll_fd, &event, 1, 0), 0);
+	munmap(p, MIB);
+	cn_quota_close(d);
+	close(d->epoll_fd);
+	close(fd);
+	free(d);
+}
+
+/* At the daemon's end nothing is taken, neither from clients nor from those that left. */
+static void region__stays_at_the_end(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	const pid_t pid = new_process();
+	struct cn_client *c;
+	uint8_t *p[2];
+	int fd[2];
+
+	(void)state;
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	make_short(d);
+	for (int i = 0; i < 2; i++) {
+		c = new_client(d, &fd[i]);
+		c->pid = pid;
+		p[i] = written_region(c, fd[i]);
+		if (i == 0) {
+			cn_client_mark(c, NULL);
+			cn_client_reap(d);
+		}
+	}
+	cn_quota_close(d);
+	cn_client_end(d);
+	assert_int_equal(d->nclients, 0);
+	assert_int_equal(d->memory.used, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(p[i][0], 7);
+		munmap(p[i], MIB);
+		close(fd[i]);
+	}
+	kill(pid, SIGKILL);
+	close(d->epoll_fd);
+	free(d);
+}
+
+/* What it gave back as it ended is served, also if it left messages unread. */
+static void region__given_back_at_the_end(void **state)
+{
+	const struct cn_msg_unregion m = { .head = { .type = CN_MSG_UNREGION } };
+	struct cn_daemon *d = new_daemon();
+	struct cn_client *c;
+	int fd;
+
+	(void)state;
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	c = new_client(d, &fd);
+	c->greeted = true;
+	c->pid = getpid();
+	munmap(written_region(c, fd), MIB);
+	make_short(d);
+	cn_client_reply(c, 1, COLLNET_OK, 0, "");
+	assert_int_equal(send(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+	close(fd);
+	for (int turns = 0; turns < 3 && d->nclients > 0; turns++) {
+		cn_client_readable(c);
+		cn_client_reap(d);
+	}
+	assert_int_equal(d->nclients, 0);
+	assert_int_equal(d->memory.used, 0);
+	cn_quota_close(d);
+	close(d->epoll_fd);
 	free(d);
 }
 
@@ -419,6 +566,9 @@ int main(void)
 		cmocka_unit_test(may_log__a_burst_and_one_a_second),
 		cmocka_unit_test(region__is_made_sealed_and_charged),
 		cmocka_unit_test(region__is_given_back_when_memory_is_short),
+		cmocka_unit_test(region__stays_with_its_process),
+		cmocka_unit_test(region__stays_at_the_end),
+		cmocka_unit_test(region__given_back_at_the_end),
 		cmocka_unit_test(region__waits_for_what_is_unmapped),
 		cmocka_unit_test(region__is_one_of_a_number),
 		cmocka_unit_test(blocks__are_charged),

@@ -24,8 +24,7 @@
 #define SYS_pidfd_open 434 /* on all architectures */
 #endif
 
-#define ACCEPTS_PER_ITERATION 32u
-/* Without a descriptor, the time until another try to accept clients. */
+/* Without a descriptor or a process, the time until another try to accept clients. */
 #define ACCEPT_AGAIN (100 * CN_MS)
 #define DESCRIPTORS  64u       /* besides the clients' */
 #define SEND_BUFFER  (1 << 20) /* as much of it as the system allows */
@@ -270,7 +269,8 @@ static bool peer_allowed(struct cn_daemon *d, int fd, struct ucred *cred)
 	return cn_listen_allowed(d->config.socket_mode, geteuid(), d->group, cred->uid, groups, n);
 }
 
-static void refuse(int fd, bool guarded, int status, const char *text)
+/* Its HELLO gets this answer. */
+static void tell_refused(int fd, int status, const char *text)
 {
 	struct cn_msg_welcome m = {
 		.head = { .type = CN_MSG_WELCOME, .tag = 1 }, /* of the library's HELLO */
@@ -283,7 +283,12 @@ static void refuse(int fd, bool guarded, int status, const char *text)
 	if (send(fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		cn_log(COLLNET_LOG_DEBUG, "a refused process did not wait for the reason");
 	}
-	cn_receive_close(fd, guarded);
+}
+
+static void refuse(struct cn_daemon *d, int fd, int status, const char *text)
+{
+	tell_refused(fd, status, text);
+	cn_receive_close(d, fd);
 }
 
 /* Whether there is room for one more of this user: COLLNET_OK, or why not. */
@@ -326,7 +331,7 @@ static void admit(struct cn_daemon *d, int fd)
 			cn_log(COLLNET_LOG_WARNING, "process %ld of user %lu is refused: %s",
 			       (long)cred.pid, (unsigned long)cred.uid, err.text);
 		}
-		refuse(fd, d->guarded, rc, err.text);
+		refuse(d, fd, rc, err.text);
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -367,29 +372,36 @@ static bool refuse_one(struct cn_daemon *d)
 	close(d->reserve_fd);
 	fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
-		refuse(fd, d->guarded, COLLNET_ELIMIT,
+		refuse(d, fd, COLLNET_ELIMIT,
 		       "collnetd has no descriptor left: raise its limit (LimitNOFILE= of the "
 		       "service, ulimit -n)");
+		cn_receive_close_rest(d);
 	}
 	d->reserve_fd = fcntl(d->listen_fd, F_DUPFD_CLOEXEC, 0);
 	return fd >= 0;
 }
 
 /* Those who wait would wake the loop again and again. */
-static void accept_later(struct cn_daemon *d)
+static void accept_later(struct cn_daemon *d, const char *why)
 {
 	if (!d->starved) {
-		cn_log(COLLNET_LOG_WARNING,
-		       "no descriptor is left, not even to refuse a client: new clients wait");
+		cn_log(COLLNET_LOG_WARNING, "%s: new clients wait", why);
 	}
 	d->starved = true;
 	d->accept_at = d->now + ACCEPT_AGAIN;
 	cn_event_listen(d, false);
 }
 
+static void close_rest(struct cn_daemon *d)
+{
+	if (!cn_receive_close_rest(d)) {
+		accept_later(d, "no process can be made to close clients' sockets");
+	}
+}
+
 void cn_client_accept(struct cn_daemon *d)
 {
-	for (uint32_t i = 0; i < ACCEPTS_PER_ITERATION; i++) {
+	for (uint32_t i = 0; i < CN_ACCEPTS && !cn_event_turn_is_over(d); i++) {
 		int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
@@ -397,13 +409,15 @@ void cn_client_accept(struct cn_daemon *d)
 			admit(d, fd);
 		} else if (errno == EMFILE || errno == ENFILE) {
 			if (!refuse_one(d)) {
-				accept_later(d);
-				return;
+				accept_later(d,
+					     "no descriptor is left, not even to refuse a client");
+				break;
 			}
 		} else if (errno != EINTR && errno != ECONNABORTED) {
-			return;
+			break;
 		}
 	}
+	close_rest(d);
 }
 
 /* ---- going ---------------------------------------------------------------------------- */
@@ -456,7 +470,7 @@ static void disconnect(struct cn_daemon *d, struct cn_client *c)
 	cn_client_rings_close(c);
 	/* A keeper may hold the socket for a while, and so would epoll. */
 	cn_event_remove_client(d, c);
-	cn_receive_close(c->fd, d->guarded);
+	cn_receive_close(d, c->fd);
 	c->left = true;
 	c->fd = c->bytes > 0 && d->memory.usage_fd >= 0 ? watch_process(d, c) : -1;
 }
@@ -489,6 +503,10 @@ bool cn_client_reap(struct cn_daemon *d)
 {
 	const bool some = d->marked_clients;
 
+	if (d->accept_at <= d->now) {
+		d->accept_at = CN_NEVER;
+		cn_event_listen(d, true);
+	}
 	while (d->marked_clients) {
 		d->marked_clients = false; /* closing one can mark another */
 		for (uint32_t i = 0; i < CN_CLIENTS_MAX; i++) {
@@ -505,6 +523,9 @@ bool cn_client_reap(struct cn_daemon *d)
 				forget(d, c);
 			}
 		}
+	}
+	if (d->accept_at == CN_NEVER) {
+		close_rest(d);
 	}
 	return cn_mapping_unmap(d) || some;
 }

@@ -43,6 +43,7 @@
 #include "daemon/parent.h"
 
 #define CN_CLIENTS_MAX	   1024u
+#define CN_ACCEPTS	   32u			  /* connections per iteration */
 #define CN_CLIENTS_RESERVE 32u			  /* of these, for root */
 #define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* those that were here last included */
 #define CN_REGIONS_MAX	   49152u /* of all clients: a process may have 65,530 mappings */
@@ -197,9 +198,10 @@ struct cn_daemon {
 	uid_t owner;	   /* of the socket: the worker's user */
 	gid_t group;	   /* of the socket */
 	int reserve_fd;	   /* closed to accept and refuse one more client; -1: none */
-	cn_time accept_at; /* no descriptor is left: no client is accepted before; CN_NEVER: there
-			      are */
-	bool starved;	   /* that was logged */
+	cn_time accept_at; /* no client is accepted before; CN_NEVER: they are now */
+	bool starved;	   /* why was logged */
+	int closing[CN_CLIENTS_MAX + CN_ACCEPTS]; /* sockets that wait for a keeper */
+	uint32_t nclosing;
 	struct {
 		uint64_t base;	/* of the machine, or of our control group */
 		uint64_t total; /* for all users */
@@ -314,8 +316,12 @@ bool cn_receive_guard(int fd);
  * *descriptors: it brought some; they have not come in, and the socket is of no further use.
  */
 ssize_t cn_receive(int fd, bool guarded, void *m, size_t size, bool *descriptors);
-/* Closes a client's socket, which may hold descriptors that nobody received. */
-void cn_receive_close(int fd, bool guarded);
+/*
+ * Closes a client's socket, which may hold descriptors that nobody received: at once, or with the
+ * rest of them. That is false: no process can be made now to do it.
+ */
+void cn_receive_close(struct cn_daemon *d, int fd);
+bool cn_receive_close_rest(struct cn_daemon *d);
 
 /* ---- request.c ------------------------------------------------------------------------ */
 
@@ -383,10 +389,10 @@ void cn_client_joined(struct cn_client *c, uint32_t tag, uint32_t team, uint32_t
 
 /* ---- keeper.c ------------------------------------------------------------------------- */
 
-/* A child process that keeps this descriptor (-1: none) and all memory. -1: it cannot be made. */
-int cn_keeper_begin(int fd);
+/* A child process that keeps these descriptors and all memory. -1: it cannot be made. */
+pid_t cn_keeper_begin(int *fds, uint32_t n);
 /* The caller has let go of what it keeps: it exits. -1 is ignored. */
-void cn_keeper_end(int keeper);
+void cn_keeper_end(pid_t keeper);
 
 /* ---- mapping.c ------------------------------------------------------------------------ */
 

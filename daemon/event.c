@@ -286,10 +286,6 @@ int cn_event_loop(struct cn_daemon *d, struct cn_err *err)
 		if (d->iface.look_at <= d->now) {
 			rc = cn_iface_look(d, false, err);
 		}
-		if (d->accept_at <= d->now) {
-			d->accept_at = CN_NEVER;
-			cn_event_listen(d, true);
-		}
 		if (cn_client_reap(d)) {
 			work = 1; /* their ends are to be told */
 		}

@@ -3,56 +3,63 @@
  * A keeper: a child process that drops the last reference to something in its exit, where that can
  * take long or block, so that its parent does not. It has what the parent had when it was made, and
  * exits when the parent has let go of it. Nobody waits for keepers.
+ *
+ * It is told by a signal: a pipe needs descriptors, and there may be none until it has closed some.
  */
 #include "daemon/daemon.h"
 
-#include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void keep(int fd, int pipe_fd)
+static int ascending(const void *a, const void *b)
 {
-	const unsigned kept = fd >= 0 ? 2 : 1;
-	char none;
+	const int x = *(const int *)a, y = *(const int *)b;
 
-	if (dup2(pipe_fd, 0) == 0 && (fd < 0 || dup2(fd, 1) == 1)) {
+	return (x > y) - (x < y);
+}
+
+/* The descriptors become the first ones, and the others are closed. */
+static void keep(int *fds, uint32_t n, const sigset_t *told)
+{
+	qsort(fds, n, sizeof(*fds), ascending);
+	for (uint32_t i = 0; i < n; i++) {
+		dup2(fds[i], (int)i); /* at most fds[i] */
+	}
 #ifdef SYS_close_range
-		syscall(SYS_close_range, kept, ~0u, 0u); /* Linux 5.9; else they end with it */
-#else
-		(void)kept;
+	syscall(SYS_close_range, n, ~0u, 0u); /* Linux 5.9; else they end with it */
 #endif
-		while (read(0, &none, 1) < 0 && errno == EINTR) {
-		}
+	while (sigwaitinfo(told, NULL) < 0) {
 	}
 	_exit(0);
 }
 
-int cn_keeper_begin(int fd)
+pid_t cn_keeper_begin(int *fds, uint32_t n)
 {
-	int ends[2];
+	const pid_t parent = getpid();
+	sigset_t told, before;
 	pid_t pid;
 
 	signal(SIGCHLD, SIG_IGN);
-	if (pipe(ends) != 0) {
-		return -1;
-	}
+	sigemptyset(&told);
+	sigaddset(&told, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &told, &before);
 	pid = fork();
 	if (pid == 0) {
-		close(ends[1]);
-		keep(fd, ends[0]);
+		if (prctl(PR_SET_PDEATHSIG, SIGUSR1) != 0 || getppid() != parent) {
+			_exit(0);
+		}
+		keep(fds, n, &told);
 	}
-	close(ends[0]);
-	if (pid < 0) {
-		close(ends[1]);
-		return -1;
-	}
-	return ends[1];
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
 }
 
-void cn_keeper_end(int keeper)
+void cn_keeper_end(pid_t keeper)
 {
-	if (keeper >= 0) {
-		close(keeper);
+	if (keeper > 0) {
+		kill(keeper, SIGUSR1);
 	}
 }

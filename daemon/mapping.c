@@ -219,12 +219,12 @@ static bool are_many(const struct cn_mapping *s)
  */
 bool cn_mapping_unmap(struct cn_daemon *d)
 {
-	int keeper;
+	pid_t keeper;
 
 	if (let_some_go(d)) {
 		return true;
 	}
-	keeper = are_many(d->unmap) ? cn_keeper_begin(-1) : -1;
+	keeper = are_many(d->unmap) ? cn_keeper_begin(NULL, 0) : -1;
 	while (d->unmap != NULL) {
 		struct cn_mapping *s = d->unmap;
 

@@ -10,8 +10,9 @@
  *  - guarded: SO_PASSRIGHTS is off (Linux 6.16), so that sendmsg() with descriptors fails at the
  *    sender. The listening socket's setting is inherited by connections before they are accepted.
  *  - not guarded: every message is looked at first (MSG_PEEK without control space duplicates
- *    nothing and sets MSG_CTRUNC), and one with descriptors stays in its socket. The socket's last
- *    reference is dropped by a keeper (keeper.c) in its exit, where the kernel does not linger.
+ *    nothing and sets MSG_CTRUNC), and one with descriptors stays in its socket. The sockets' last
+ *    references are dropped by a keeper (keeper.c) in its exit, where the kernel does not linger:
+ *    one for all that are to be closed. While none can be made, they wait.
  */
 #include "daemon/daemon.h"
 
@@ -43,21 +44,30 @@ ssize_t cn_receive(int fd, bool guarded, void *m, size_t size, bool *descriptors
 	return n;
 }
 
-void cn_receive_close(int fd, bool guarded)
+void cn_receive_close(struct cn_daemon *d, int fd)
 {
-	int keeper;
-
-	if (guarded) {
+	if (d->guarded) {
 		close(fd);
 		return;
 	}
 	shutdown(fd, SHUT_RDWR); /* nothing more is queued */
-	keeper = cn_keeper_begin(fd);
-	if (keeper >= 0) {
-		close(fd);
-	} else {
-		cn_log(COLLNET_LOG_WARNING,
-		       "a client's socket stays open: no process can be made to close it");
+	d->closing[d->nclosing++] = fd;
+}
+
+bool cn_receive_close_rest(struct cn_daemon *d)
+{
+	pid_t keeper;
+
+	if (d->nclosing == 0) {
+		return true;
+	}
+	keeper = cn_keeper_begin(d->closing, d->nclosing);
+	if (keeper < 0) {
+		return false;
+	}
+	while (d->nclosing > 0) {
+		close(d->closing[--d->nclosing]);
 	}
 	cn_keeper_end(keeper);
+	return true;
 }

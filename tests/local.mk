@@ -148,8 +148,9 @@ unit_tests = \
 	tests/unit/test_wireup \
 	tests/unit/test_wireup_join
 
-# Its allocations fail, and its clients have the groups that it says.
-tests_unit_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=getsockopt
+# Its allocations and forks fail, and its clients have the groups that it says.
+tests_unit_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=fork \
+	-Wl,--wrap=getsockopt
 
 # The transport is a fake: what it is given is the log.
 tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon/client.c: who is admitted, and who cannot be is told why. */
+/* daemon/client.c: who is admitted, who cannot be is told why, and what is closed is closed. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,8 @@
 #include "daemon/daemon.h"
 
 static struct cn_daemon *d;
-static bool out_of_memory;
+static bool out_of_memory, no_process;
+static unsigned forks;
 static uint32_t ngroups; /* of the client, the last of them the daemon's; 0: as they are */
 
 /* Linked with --wrap. */
@@ -58,6 +60,16 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	return rc;
 }
 
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+pid_t __wrap_fork(void)
+{
+	forks++;
+	errno = EAGAIN;
+	return no_process ? -1 : __real_fork();
+}
+
 static int setup(void **state)
 {
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
@@ -73,7 +85,7 @@ static int setup(void **state)
 	d->guarded = cn_receive_guard(d->listen_fd);
 	cn_client_open(d);
 	return bind(d->listen_fd, (const struct sockaddr *)&any, sizeof(sa_family_t)) != 0 ||
-	       listen(d->listen_fd, 1) != 0;
+	       listen(d->listen_fd, 64) != 0;
 }
 
 static int teardown(void **state)
@@ -145,11 +157,93 @@ static void accept__of_a_group(void **state)
 	}
 }
 
+static void must_be_told(int fd, int status, const char *text)
+{
+	struct cn_msg_welcome m;
+
+	assert_int_equal(recv(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m));
+	assert_int_equal(m.head.type, CN_MSG_WELCOME);
+	assert_int_equal(m.status, status);
+	assert_non_null(strstr(m.text, text));
+	assert_int_equal(recv(fd, &m, sizeof(m), MSG_DONTWAIT), 0);
+	close(fd);
+}
+
+/* What kernels before 6.16 need: one process closes all sockets of a round. */
+static void accept__refuses_many_with_one_process(void **state)
+{
+	int fds[32];
+
+	(void)state;
+	d->guarded = false;
+	for (int i = 0; i < 32; i++) {
+		fds[i] = connect_client();
+	}
+	forks = 0;
+	out_of_memory = true;
+	cn_client_accept(d);
+	out_of_memory = false;
+	assert_int_equal(forks, 1);
+	for (int i = 0; i < 32; i++) {
+		must_be_told(fds[i], COLLNET_ENOMEM, "out of memory");
+	}
+}
+
+/* Its turn may be over after the first one. */
+static void accept__ends_with_the_turn(void **state)
+{
+	const int fd = connect_client();
+
+	(void)state;
+	d->turn_ends = 1;
+	cn_client_accept(d);
+	assert_int_equal(d->nclients, 0);
+	d->turn_ends = 0;
+	cn_client_accept(d);
+	assert_int_equal(d->nclients, 1);
+	close(fd);
+}
+
+/* A socket that no process can be made to close is closed as soon as one can. */
+static void reap__without_a_process(void **state)
+{
+	const int fd = connect_client();
+	int ours;
+
+	(void)state;
+	d->guarded = false;
+	cn_client_accept(d);
+	assert_int_equal(d->nclients, 1);
+	ours = d->clients[0]->fd;
+	no_process = true;
+	cn_client_mark(d->clients[0], NULL);
+	cn_client_reap(d);
+	assert_int_equal(d->nclients, 0);
+	assert_true(fcntl(ours, F_GETFD) >= 0);
+	/* It is not tried again and again. */
+	forks = 0;
+	cn_client_reap(d);
+	assert_int_equal(forks, 0);
+	d->now += 1000 * CN_MS;
+	cn_client_reap(d);
+	assert_int_equal(forks, 1);
+	assert_true(fcntl(ours, F_GETFD) >= 0);
+	no_process = false;
+	d->now += 1000 * CN_MS;
+	cn_client_reap(d);
+	assert_int_equal(fcntl(ours, F_GETFD), -1);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(accept__without_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__of_a_group, setup, teardown),
+		cmocka_unit_test_setup_teardown(accept__refuses_many_with_one_process, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(accept__ends_with_the_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(reap__without_a_process, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

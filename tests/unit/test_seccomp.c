@@ -89,13 +89,14 @@ static int mounts(void)
 
 static int closes_by_child(void)
 {
+	static struct cn_daemon d;
 	int p[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p) != 0) {
 		return 1;
 	}
-	cn_receive_close(p[0], false);
-	return fcntl(p[0], F_GETFD) < 0 && errno == EBADF ? 0 : 2;
+	cn_receive_close(&d, p[0]);
+	return cn_receive_close_rest(&d) && fcntl(p[0], F_GETFD) < 0 && errno == EBADF ? 0 : 2;
 }
 
 static int runs_program(void)

@@ -337,7 +337,10 @@ static void admit(struct cn_daemon *d, int fd)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	c->pid = cred.pid;
 	if (cn_event_add_client(d, c) != COLLNET_OK) {
-		cn_client_mark(c, "epoll failed");
+		cn_fail(&err, COLLNET_ENOMEM, "collnetd cannot watch another connection: %s",
+			cn_strerror(errno));
+		tell_refused(fd, err.code, err.text);
+		cn_client_mark(c, err.text);
 	}
 }
 

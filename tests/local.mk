@@ -150,7 +150,7 @@ unit_tests = \
 
 # Its allocations and forks fail, and its clients have the groups that it says.
 tests_unit_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=fork \
-	-Wl,--wrap=getsockopt
+	-Wl,--wrap=getsockopt -Wl,--wrap=epoll_ctl
 
 # The transport is a fake: what it is given is the log.
 tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \

@@ -19,7 +19,7 @@
 #include "daemon/daemon.h"
 
 static struct cn_daemon *d;
-static bool out_of_memory, no_process;
+static bool out_of_memory, no_process, no_epoll;
 static unsigned forks;
 static uint32_t ngroups; /* of the client, the last of them the daemon's; 0: as they are */
 
@@ -68,6 +68,15 @@ pid_t __wrap_fork(void)
 	forks++;
 	errno = EAGAIN;
 	return no_process ? -1 : __real_fork();
+}
+
+int __real_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event);
+
+int __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event)
+{
+	errno = ENOSPC;
+	return no_epoll ? -1 : __real_epoll_ctl(epoll_fd, how, fd, event);
 }
 
 static int setup(void **state)
@@ -204,6 +213,19 @@ static void accept__ends_with_the_turn(void **state)
 	close(fd);
 }
 
+static void accept__without_epoll(void **state)
+{
+	const int fd = connect_client();
+
+	(void)state;
+	no_epoll = true;
+	cn_client_accept(d);
+	cn_client_reap(d);
+	no_epoll = false;
+	must_be_told(fd, COLLNET_ENOMEM, "No space left on device");
+	assert_int_equal(d->nclients, 0);
+}
+
 /* A socket that no process can be made to close is closed as soon as one can. */
 static void reap__without_a_process(void **state)
 {
@@ -243,6 +265,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(accept__refuses_many_with_one_process, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(accept__ends_with_the_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(accept__without_epoll, setup, teardown),
 		cmocka_unit_test_setup_teardown(reap__without_a_process, setup, teardown),
 	};
 

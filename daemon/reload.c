@@ -77,6 +77,7 @@ static void set_mode(struct cn_config *fresh, const struct cn_config *running, c
 
 static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *err)
 {
+	const struct cn_config running = d->config;
 	struct cn_config fresh;
 	struct cn_runtime_config sc;
 	const char *text = NULL;
@@ -87,17 +88,17 @@ static int reload(struct cn_daemon *d, char *stays, size_t cap, struct cn_err *e
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	cn_reload_keep(&fresh, &d->config, stays, cap);
+	cn_reload_keep(&fresh, &running, stays, cap);
+	d->config = fresh;
 	cn_iface_config(d, &sc);
-	sc.topology = fresh.topology[0] != '\0' ? fresh.topology : NULL;
-	sc.window = fresh.window;
 	rc = cn_runtime_reload(&sc, &d->runtime, err);
-	if (rc == COLLNET_OK) {
-		set_mode(&fresh, &d->config, stays, cap);
-		d->config = fresh;
-		cn_log_set_level(fresh.log_level);
+	if (rc != COLLNET_OK) {
+		d->config = running;
+		return rc;
 	}
-	return rc;
+	set_mode(&d->config, &running, stays, cap);
+	cn_log_set_level(d->config.log_level);
+	return COLLNET_OK;
 }
 
 void cn_reload(struct cn_daemon *d)

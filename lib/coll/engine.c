@@ -315,10 +315,12 @@ void cn_engine_abandon_longer(struct cn_engine *e, uint32_t mtu)
 	}
 }
 
-void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window)
+void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window,
+			   uint64_t max_schedules)
 {
 	e->config.topo = topo;
 	e->config.window = window;
+	e->config.max_schedules = max_schedules;
 	e->window = node_window(&e->config);
 	cn_adaptive_window_init(&e->adaptive);
 	measure_link(e);

@@ -69,10 +69,12 @@ void cn_engine_fail(struct cn_engine *e, cn_time now, int status, const char *te
 void cn_engine_abandon_longer(struct cn_engine *e, uint32_t mtu);
 
 /*
- * Another topology (borrowed; NULL: none) and window from now on. Teams that are ready go on with
- * the old topology, which must stay until none of them uses it.
+ * Another topology (borrowed; NULL: none), window and max_schedules from now on. Teams that are
+ * ready go on with the old topology, which must stay until none of them uses it. Schedules that are
+ * there already stay.
  */
-void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window);
+void cn_engine_reconfigure(struct cn_engine *e, const struct cn_topo *topo, uint32_t window,
+			   uint64_t max_schedules);
 bool cn_engine_uses(const struct cn_engine *e, const struct cn_topo *topo);
 
 /* The node's own transport; those of teams are the engine's alone. */

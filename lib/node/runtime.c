@@ -313,7 +313,7 @@ int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime 
 		cn_topo_free(fresh);
 	}
 	if (rc == COLLNET_OK && s->engine != NULL) {
-		cn_engine_reconfigure(s->engine, s->topo, config->window);
+		cn_engine_reconfigure(s->engine, s->topo, config->window, config->max_schedules);
 	}
 	return rc;
 }

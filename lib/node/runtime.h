@@ -59,8 +59,8 @@ int cn_runtime_prepare(const struct cn_runtime_config *config, struct cn_runtime
 int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime *s,
 		      struct cn_err *err);
 /*
- * Reads the topology again and sets the window; teams that are ready keep theirs. An error changes
- * nothing.
+ * Reads the topology again, and sets the window and max_schedules; teams that are ready keep their
+ * topology. An error changes nothing.
  */
 int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime *s,
 		      struct cn_err *err);

@@ -322,10 +322,10 @@ static void engine__link_rate(void **state)
 		struct cn_topo *t;
 
 		assert_int_equal(cn_topo_shape("2", rate, 43, rate, 45, &t, NULL), COLLNET_OK);
-		cn_engine_reconfigure(e, t, COLLNET_WINDOW_OFF);
+		cn_engine_reconfigure(e, t, COLLNET_WINDOW_OFF, 0);
 		cn_engine_stats(e, &s, false);
 		assert_int_equal(s.link_rate, rate != 0 ? rate : e->config.rate);
-		cn_engine_reconfigure(e, NULL, COLLNET_WINDOW_OFF);
+		cn_engine_reconfigure(e, NULL, COLLNET_WINDOW_OFF, 0);
 		cn_engine_stats(e, &s, false);
 		assert_int_equal(s.link_rate, e->config.rate);
 		cn_topo_free(t);
@@ -374,10 +374,10 @@ static void engine__quantum(void **state)
 	for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
 		e->config.node.mtu = 1500;
 		e->config.rate = bursts[i].rate;
-		cn_engine_reconfigure(e, NULL, COLLNET_WINDOW_OFF);
+		cn_engine_reconfigure(e, NULL, COLLNET_WINDOW_OFF, 0);
 		assert_int_equal(cn_engine_quantum(e, COLLNET_WINDOW_OFF), bursts[i].quantum);
 		assert_int_equal(cn_engine_quantum(e, 21), bursts[i].quantum < 2 ? 1 : 2);
-		cn_engine_reconfigure(e, known, COLLNET_WINDOW_OFF);
+		cn_engine_reconfigure(e, known, COLLNET_WINDOW_OFF, 0);
 		assert_int_equal(cn_engine_quantum(e, 21), bursts[i].of_21);
 	}
 	engine_fixture_free(w);

@@ -314,7 +314,7 @@ static void engine__derived_team_keeps_the_topology(void **state)
 
 	(void)state;
 	engine_join_all(w, 1, false, "job");
-	cn_engine_reconfigure(w->engines[1], NULL, COLLNET_WINDOW_AUTO);
+	cn_engine_reconfigure(w->engines[1], NULL, COLLNET_WINDOW_AUTO, 0);
 	take_parents(w, parents);
 	for (uint32_t r = 0; r < 4; r++) {
 		derive_child(w, parents[r], r, r, 4, 0xf, CN_NEVER);

@@ -14,6 +14,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include "coll/engine_state.h"
 #include "daemon/daemon.h"
 #include "link/netlink.h"
 
@@ -72,6 +73,61 @@ static void keep__names_what_cannot(void **state)
 	config(&fresh, "interface eth1\nlink pcap\nnode b\n");
 	cn_reload_keep(&fresh, &running, few, sizeof(few));
 	assert_string_equal(few, "interface, ");
+}
+
+/* A daemon with an engine, and no more. */
+static struct cn_daemon *new_daemon(void)
+{
+	struct cn_daemon *d = calloc(1, sizeof(*d));
+	struct cn_engine_config c;
+	struct cn_err err = { 0 };
+
+	assert_non_null(d);
+	cn_config_init(&d->config);
+	d->memory.base = 64 << 20;
+	cn_engine_config_init(&c);
+	c.node.epoch = 1;
+	c.node.mtu = 1500;
+	memcpy(c.node.mac, "\2\0\0\0\0\1", 6);
+	memcpy(c.node.name, "a", 2);
+	if (cn_engine_new(&c, &d->runtime.engine, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	return d;
+}
+
+static void reload(struct cn_daemon *d, char *option, char *value)
+{
+	char *argv[] = { (char[]){ "collnetd" }, option, value, NULL };
+
+	d->argc = option != NULL ? 3 : 1;
+	d->argv = argv;
+	cn_reload(d);
+}
+
+/* What the engine may keep for a user's operations follows from max-memory. */
+static void reload__changes_what_follows_from_a_limit(void **state)
+{
+	struct cn_daemon *d = new_daemon();
+	const struct cn_engine_config *engine = &d->runtime.engine->config;
+	char memory[] = "--max-memory", few[] = "8m", many[] = "64g", topology[] = "--topology",
+	     none[] = "/nonexistent/topology";
+
+	(void)state;
+	reload(d, memory, few);
+	assert_int_equal(d->config.limits[CN_QUOTA_MEMORY], 8 << 20);
+	assert_int_equal(engine->max_schedules, 2 << 20);
+	reload(d, memory, many);
+	assert_int_equal(engine->max_schedules, 512 << 20);
+	/* An error changes nothing: without the option it would be a quarter of 32 MiB. */
+	reload(d, topology, none);
+	assert_string_equal(d->config.topology, "");
+	assert_int_equal(d->config.limits[CN_QUOTA_MEMORY], (uint64_t)64 << 30);
+	assert_int_equal(engine->max_schedules, 512 << 20);
+	reload(d, NULL, NULL);
+	assert_int_equal(engine->max_schedules, 8 << 20);
+	cn_engine_free(d->runtime.engine);
+	free(d);
 }
 
 /* ---- notifications -------------------------------------------------------------------- */
@@ -152,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keep__changes_what_can_change),
 		cmocka_unit_test(keep__names_what_cannot),
+		cmocka_unit_test(reload__changes_what_follows_from_a_limit),
 		cmocka_unit_test(parse__what_happened),
 		cmocka_unit_test(parse__a_port_leaves_a_bridge),
 		cmocka_unit_test(parse__a_short_message),

@@ -2,8 +2,6 @@
 /* What clients ask about the node: counters, nodes, jobs, and whether the daemon runs. */
 #include "daemon/daemon.h"
 
-#include <stdlib.h>
-
 /* Without an interface there is no engine: the client is sent the reason. */
 static bool attached(struct cn_client *c, uint32_t tag)
 {
@@ -27,58 +25,39 @@ void cn_report_stats(struct cn_client *c, const struct cn_msg_stats *m)
 	cn_client_send(c, &a, sizeof(a));
 }
 
-/* A page of a table: the engine gives all entries up to the end of the page. */
+/* Entries of a table's part from `first` on. */
+static uint32_t part(size_t total, uint32_t first)
+{
+	const size_t rest = total > first ? total - first : 0;
+
+	return (uint32_t)(rest < CN_MSG_PAGE ? rest : CN_MSG_PAGE);
+}
+
 void cn_report_nodes(struct cn_client *c, const struct cn_msg_table *m)
 {
 	struct cn_msg_node_table a = { .head = { .type = CN_MSG_NODE_TABLE, .tag = m->head.tag } };
-	struct collnet_node_info *all;
-	size_t count = 0, room;
+	size_t count = CN_MSG_PAGE;
 
 	if (!attached(c, m->head.tag)) {
 		return;
 	}
-	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, NULL, &count);
-	room = count;
-	all = calloc(count + 1, sizeof(*all));
-	if (all == NULL) {
-		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd is out of memory");
-		return;
-	}
-	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, all, &count);
-	count = count < room ? count : room;
+	cn_engine_nodes(c->daemon->runtime.engine, c->daemon->now, m->first, a.nodes, &count);
 	a.total = (uint32_t)count;
-	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
-		a.nodes[a.count] = all[m->first + a.count];
-		a.count++;
-	}
-	free(all);
+	a.count = part(count, m->first);
 	cn_client_send(c, &a, sizeof(a));
 }
 
 void cn_report_jobs(struct cn_client *c, const struct cn_msg_table *m)
 {
 	struct cn_msg_job_table a = { .head = { .type = CN_MSG_JOB_TABLE, .tag = m->head.tag } };
-	struct collnet_job_info *all;
-	size_t count = 0, room;
+	size_t count = CN_MSG_PAGE;
 
 	if (!attached(c, m->head.tag)) {
 		return;
 	}
-	cn_engine_jobs(c->daemon->runtime.engine, c->uid, NULL, &count);
-	room = count;
-	all = calloc(count + 1, sizeof(*all));
-	if (all == NULL) {
-		cn_client_reply(c, m->head.tag, COLLNET_ENOMEM, 0, "collnetd is out of memory");
-		return;
-	}
-	cn_engine_jobs(c->daemon->runtime.engine, c->uid, all, &count);
-	count = count < room ? count : room;
+	cn_engine_jobs(c->daemon->runtime.engine, c->uid, m->first, a.jobs, &count);
 	a.total = (uint32_t)count;
-	while (a.count < CN_MSG_PAGE && m->first < count && a.count < count - m->first) {
-		a.jobs[a.count] = all[m->first + a.count];
-		a.count++;
-	}
-	free(all);
+	a.count = part(count, m->first);
 	cn_client_send(c, &a, sizeof(a));
 }
 

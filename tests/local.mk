@@ -101,6 +101,7 @@ unit_tests = \
 	tests/unit/test_reload \
 	tests/unit/test_reorder \
 	tests/unit/test_replay \
+	tests/unit/test_report \
 	tests/unit/test_request \
 	tests/unit/test_residue \
 	tests/unit/test_ring \
@@ -155,6 +156,9 @@ tests_unit_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=fork
 # The transport is a fake: what it is given is the log.
 tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
 	-Wl,--wrap=cn_peer_index -Wl,--wrap=cn_peer_name
+
+# It counts the sessions that are looked at.
+tests_unit_test_report_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_peer_info
 
 # It counts what is allocated.
 tests_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \

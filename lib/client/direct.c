@@ -560,7 +560,7 @@ static int direct_nodes(struct collnet *c, struct collnet_node_info *out, size_t
 
 	(void)err;
 	poll_once(c, cn_now());
-	cn_engine_nodes(d->runtime.engine, cn_now(), out, count);
+	cn_engine_nodes(d->runtime.engine, cn_now(), 0, out, count);
 	return COLLNET_OK;
 }
 
@@ -570,7 +570,7 @@ static int direct_jobs(struct collnet *c, struct collnet_job_info *out, size_t *
 	struct direct *d = c->impl;
 
 	(void)err;
-	cn_engine_jobs(d->runtime.engine, geteuid(), out, count);
+	cn_engine_jobs(d->runtime.engine, geteuid(), 0, out, count);
 	return COLLNET_OK;
 }
 

@@ -509,17 +509,19 @@ static void peer_info(const struct cn_engine *e, cn_time now, const struct cn_pe
 	}
 }
 
-void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out, size_t *count)
+void cn_engine_nodes(struct cn_engine *e, cn_time now, size_t first, struct collnet_node_info *out,
+		     size_t *count)
 {
 	const struct cn_node_config *c = cn_node_config(e->own.node);
-	size_t cap = *count;
+	const size_t cap = *count;
 	struct cn_foreign_version s[CN_FOREIGN_VERSIONS];
 	uint32_t n = cn_node_foreign_versions(e->own.node, now, s);
 
 	*count = (size_t)cn_node_peers(e->own.node) + 1;
-	for (size_t i = 0; i < *count && i < cap; i++) {
+	for (size_t i = first; i < *count && i - first < cap; i++) {
 		if (i > 0) {
-			peer_info(e, now, cn_node_peer(e->own.node, (uint32_t)i - 1), &out[i]);
+			peer_info(e, now, cn_node_peer(e->own.node, (uint32_t)i - 1),
+				  &out[i - first]);
 			continue;
 		}
 		memset(&out[0], 0, sizeof(out[0]));
@@ -532,6 +534,7 @@ void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info 
 	for (uint32_t k = 0; k < n; k++) {
 		size_t i = s[k].peer != NULL ? (size_t)cn_peer_index(s[k].peer) + 1 : (*count)++;
 
+		i -= first; /* of one before it: too large */
 		if (i < cap && s[k].peer == NULL) {
 			memset(&out[i], 0, sizeof(out[i]));
 			cn_version_mismatch_name(e, &s[k], out[i].name);
@@ -566,10 +569,11 @@ uint32_t cn_engine_teams_paid(const struct cn_engine *e, uint64_t payer, uint64_
 	return n;
 }
 
-void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, struct collnet_job_info *out,
-		    size_t *count)
+void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, size_t first,
+		    struct collnet_job_info *out, size_t *count)
 {
-	size_t cap = *count, n = 0;
+	const size_t cap = *count;
+	size_t n = 0;
 
 	for (uint32_t i = 0; i < e->places; i++) {
 		const struct cn_team *t = e->teams[i];
@@ -577,8 +581,8 @@ void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, struct collnet_job_inf
 		if (t == NULL || (viewer != CN_OWNER_ROOT && t->owner != viewer)) {
 			continue;
 		}
-		if (n < cap) {
-			struct collnet_job_info *j = &out[n];
+		if (n >= first && n - first < cap) {
+			struct collnet_job_info *j = &out[n - first];
 
 			memset(j, 0, sizeof(*j));
 			memcpy(j->name, t->job, sizeof(j->name));

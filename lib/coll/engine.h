@@ -246,11 +246,12 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 
 /* Everything but what the caller knows: of the process and of the link. */
 void cn_engine_stats(struct cn_engine *e, struct collnet_stats *s, bool reset_peak);
-/* As collnet_get_nodes() and collnet_get_jobs(). */
-void cn_engine_nodes(struct cn_engine *e, cn_time now, struct collnet_node_info *out,
+/* As collnet_get_nodes() and collnet_get_jobs(), for the entries of the table from `first` on:
+ * *count is the room in `out`, and then the entries of the whole table. */
+void cn_engine_nodes(struct cn_engine *e, cn_time now, size_t first, struct collnet_node_info *out,
 		     size_t *count);
 /* Only jobs of the viewer, or, for CN_OWNER_ROOT, of all owners. */
-void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, struct collnet_job_info *out,
-		    size_t *count);
+void cn_engine_jobs(struct cn_engine *e, uint64_t viewer, size_t first,
+		    struct collnet_job_info *out, size_t *count);
 
 #endif

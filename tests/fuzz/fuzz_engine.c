@@ -299,10 +299,10 @@ static void read_tables(struct script *s, struct fixture *w)
 	size_t n = 2;
 
 	cn_engine_stats(w->engine, &stats, true);
-	cn_engine_nodes(w->engine, s->now, nodes, &n);
+	cn_engine_nodes(w->engine, s->now, 0, nodes, &n);
 	script_check(n <= SCRIPT_PEERS + 1);
 	n = 2;
-	cn_engine_jobs(w->engine, OWNER, jobs, &n);
+	cn_engine_jobs(w->engine, OWNER, 0, jobs, &n);
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		if (w->members[i]) {
 			(void)cn_member_node_name(w->members[i], 0);

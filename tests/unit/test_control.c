@@ -151,14 +151,14 @@ static void control__owners_do_not_meet(void **state)
 			assert_int_equal(cn_member_nodes(mine[i].member), 3);
 		}
 	}
-	cn_engine_jobs(cn_sim_engine(s, 0), CONTROL_OWNER, jobs, &n);
+	cn_engine_jobs(cn_sim_engine(s, 0), CONTROL_OWNER, 0, jobs, &n);
 	assert_int_equal(n, 1);
 	assert_int_equal(jobs[0].ranks, 3);
 	n = 4;
-	cn_engine_jobs(cn_sim_engine(s, 0), CONTROL_OWNER + 2, jobs, &n);
+	cn_engine_jobs(cn_sim_engine(s, 0), CONTROL_OWNER + 2, 0, jobs, &n);
 	assert_int_equal(n, 0);
 	n = 4;
-	cn_engine_jobs(cn_sim_engine(s, 0), CN_OWNER_ROOT, jobs, &n);
+	cn_engine_jobs(cn_sim_engine(s, 0), CN_OWNER_ROOT, 0, jobs, &n);
 	assert_int_equal(n, 2);
 	for (uint32_t i = 0; i < 4; i++) {
 		cn_team_leave(other[i].member, cn_sim_now(s), false);

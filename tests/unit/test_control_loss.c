@@ -237,7 +237,7 @@ static void control__missing_node_of_other_version(void **state)
 				       "1 of 9 ranks missing at the deadline: 8; "
 				       "02:00:00:00:09:09 speaks wire version 2, this node 3"));
 	}
-	cn_engine_nodes(cn_sim_engine(m.sim, 0), cn_sim_now(m.sim), info, &count);
+	cn_engine_nodes(cn_sim_engine(m.sim, 0), cn_sim_now(m.sim), 0, info, &count);
 	assert_int_equal(count, CONTROL_NODES + 1);
 	assert_string_equal(info[CONTROL_NODES].name, "02:00:00:00:09:09");
 	for (uint32_t i = 0; i <= CONTROL_NODES; i++) {
@@ -263,14 +263,14 @@ static void control__mismatches_are_listed(void **state)
 	(void)state;
 	control_mtu_sim(&m, NULL, 4, 0, 3);
 	e = cn_sim_engine(m.sim, 0);
-	cn_engine_nodes(e, m.begin, info, &count);
+	cn_engine_nodes(e, m.begin, 0, info, &count);
 	assert_int_equal(count, CONTROL_NODES);
 	cn_sim_cut(m.sim, control_link_of(m.topo, 0), 2, true);
 	cn_sim_run(m.sim, m.begin + CN_MS); /* what was under way */
 	cn_foreign_version_note(cn_engine_node(e), info[5].mac, &udp);
 	cn_foreign_version_note(cn_engine_node(e), mac, &twin);
 	count = CONTROL_NODES + 2;
-	cn_engine_nodes(e, m.begin + 3000 * CN_MS, info, &count);
+	cn_engine_nodes(e, m.begin + 3000 * CN_MS, 0, info, &count);
 	assert_int_equal(count, CONTROL_NODES + 1);
 	for (uint32_t i = 0; i < count; i++) {
 		const char *const why = i == 5 ? "uses encapsulation udp, this node raw"
@@ -278,6 +278,21 @@ static void control__mismatches_are_listed(void **state)
 							     : "";
 
 		assert_string_equal(info[i].mismatch, why);
+	}
+	/* So does each part of it, and of the others nothing. */
+	for (uint32_t i = 0; i <= count; i++) {
+		struct collnet_node_info part[2] = { { .mtu = 1 }, { .mtu = 2 } };
+		const size_t all = count;
+
+		count = 1;
+		cn_engine_nodes(e, m.begin + 3000 * CN_MS, i, part, &count);
+		assert_int_equal(count, all);
+		assert_int_equal(part[1].mtu, 2);
+		if (i < count) {
+			assert_memory_equal(&part[0], &info[i], sizeof(info[i]));
+		} else {
+			assert_int_equal(part[0].mtu, 1);
+		}
 	}
 	cn_sim_free(m.sim);
 	cn_topo_free(m.topo);

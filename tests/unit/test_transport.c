@@ -393,7 +393,7 @@ static void transport__counters(void **state)
 	exchanges(c);
 	cn_engine_stats(engine(c, 0), &open, false);
 	assert_true(open.data_sent >= 20 * 3 * 68);
-	cn_engine_nodes(engine(c, 0), cn_sim_now(c->sim), info, &n);
+	cn_engine_nodes(engine(c, 0), cn_sim_now(c->sim), 0, info, &n);
 	for (size_t i = 1; i < n; i++) {
 		sent += info[i].data_sent;
 		assert_true(info[i].rtt_ns > 0);
@@ -407,7 +407,7 @@ static void transport__counters(void **state)
 	assert_true(closed.data_sent >= open.data_sent && closed.data_sent < open.data_sent + 20);
 	n = TWO_JOBS_HOSTS + 1;
 	sent = 0;
-	cn_engine_nodes(engine(c, 0), cn_sim_now(c->sim), info, &n);
+	cn_engine_nodes(engine(c, 0), cn_sim_now(c->sim), 0, info, &n);
 	for (size_t i = 1; i < n; i++) {
 		sent += info[i].data_sent;
 	}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* daemon/report.c: a message about a part of a table costs that part. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/daemon.h"
+#include "engine_fixture.h"
+
+#define JOBS 3u
+
+static uint32_t looked; /* sessions whose state was read */
+
+/* Linked with --wrap. */
+void __real_cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out);
+void __wrap_cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out);
+
+void __wrap_cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out)
+{
+	looked++;
+	__real_cn_peer_info(p, now, out);
+}
+
+static struct cn_daemon *d;
+static struct cn_client *client;
+static struct engine_fixture *w;
+static int fd;
+
+/* The daemon of the first of 17 nodes, which all share some jobs. */
+static int setup(void **state)
+{
+	int p[2];
+
+	(void)state;
+	w = engine_fixture(NODES, NULL, NULL);
+	for (uint32_t i = 0; i < JOBS; i++) {
+		engine_join_all(w, 1, false, (const char *const[]){ "a", "b", "c" }[i]);
+	}
+	d = calloc(1, sizeof(*d));
+	assert_non_null(d);
+	cn_config_init(&d->config);
+	d->now = w->now;
+	d->memory.usage_fd = -1;
+	d->runtime.engine = w->engines[0];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p), 0);
+	client = cn_client_new(d, p[0], OWNER);
+	assert_non_null(client);
+	fd = p[1];
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	cn_client_end(d);
+	close(fd);
+	free(d);
+	engine_fixture_free(w);
+	return 0;
+}
+
+/* The entries from `first` on; counts the sessions that were looked at. */
+static const struct cn_msg_node_table *nodes_from(uint32_t first)
+{
+	static union cn_msg m;
+	const struct cn_msg_table request = { .head = { .type = CN_MSG_NODES }, .first = first };
+
+	looked = 0;
+	cn_report_nodes(client, &request);
+	assert_int_equal(recv(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(m.node_table));
+	assert_int_equal(m.head.type, CN_MSG_NODE_TABLE);
+	assert_int_equal(m.node_table.total, NODES);
+	return &m.node_table;
+}
+
+/* Each entry but the node itself is read from its own session and from those of all jobs. */
+static void nodes__a_part_costs_its_own(void **state)
+{
+	const struct cn_msg_node_table all = *nodes_from(0), *part;
+
+	(void)state;
+	assert_int_equal(all.count, NODES);
+	assert_int_equal(looked, (NODES - 1) * (1 + JOBS));
+	assert_true(all.nodes[0].self);
+	for (uint32_t first = 1; first < NODES + 2; first++) {
+		const uint32_t n = first < NODES ? NODES - first : 0;
+
+		part = nodes_from(first);
+		assert_int_equal(part->count, n);
+		assert_memory_equal(part->nodes, &all.nodes[first], n * sizeof(all.nodes[0]));
+		assert_int_equal(looked, n * (1 + JOBS));
+	}
+	assert_int_equal(nodes_from(UINT32_MAX)->count, 0);
+}
+
+static void jobs__a_part(void **state)
+{
+	static union cn_msg m;
+
+	(void)state;
+	for (uint32_t first = 0; first < JOBS + 2; first++) {
+		const struct cn_msg_table request = { .head = { .type = CN_MSG_JOBS },
+						      .first = first };
+		const struct cn_msg_job_table *t = &m.job_table;
+
+		cn_report_jobs(client, &request);
+		assert_int_equal(recv(fd, &m, sizeof(m), MSG_DONTWAIT), sizeof(*t));
+		assert_int_equal(t->total, JOBS);
+		assert_int_equal(t->count, first < JOBS ? JOBS - first : 0);
+		for (uint32_t i = 0; i < t->count; i++) {
+			assert_string_equal(t->jobs[i].name,
+					    ((const char *const[]){ "a", "b", "c" })[first + i]);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nodes__a_part_costs_its_own),
+		cmocka_unit_test(jobs__a_part),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -228,6 +228,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/cursor.h \
 	lib/coll/endpoint.c \
 	lib/coll/endpoint.h \
+	lib/coll/endpoint_local.c \
 	lib/coll/endpoint_post.c \
 	lib/coll/endpoint_recv.c \
 	lib/coll/endpoint_send.c \

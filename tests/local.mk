@@ -38,6 +38,7 @@ unit_tests = \
 	tests/unit/test_endpoint \
 	tests/unit/test_endpoint_close \
 	tests/unit/test_endpoint_flow \
+	tests/unit/test_endpoint_local \
 	tests/unit/test_endpoint_order \
 	tests/unit/test_endpoint_owner \
 	tests/unit/test_endpoint_timeout \

@@ -270,7 +270,9 @@ void cn_ep_deadline(struct cn_endpoints *s, cn_time deadline)
 
 cn_time cn_endpoints_deadline(const struct cn_engine *e)
 {
-	return cn_min_time(e->endpoints->deadline, e->endpoints->retry_at);
+	const struct cn_endpoints *s = e->endpoints;
+
+	return s->copying != NULL ? CN_AFTER_FRAMES : cn_min_time(s->deadline, s->retry_at);
 }
 
 /* The kept deadline may be that of a request that ended; here the next one is found. */
@@ -278,6 +280,7 @@ void cn_endpoints_expire(struct cn_engine *e, cn_time now)
 {
 	struct cn_endpoints *s = e->endpoints;
 
+	cn_local_copy(s, now);
 	if (s->retry_at <= now) {
 		cn_flow_retry_all(s, now);
 	}

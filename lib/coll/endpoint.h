@@ -3,7 +3,8 @@
  * Endpoints: what their files share (private to them). The engine's interface is in engine.h.
  *
  *   endpoint.c             endpoints open and close; the engine's calls
- *   endpoint_post.c        calls to send and to receive; messages within this node
+ *   endpoint_post.c        calls to send and to receive
+ *   endpoint_local.c       messages within this node
  *   endpoint_send.c        requests to send, and their frames
  *   endpoint_recv.c        requests to receive, matching, credits
  *   endpoint_unexpected.c  the unexpected message queue: messages without a receive
@@ -62,6 +63,7 @@
 /* A message that nobody has received yet, in the order in which first frames came. */
 struct cn_ep_message {
 	struct cn_ep_message *next;
+	struct cn_ep_queue *queue; /* that it is in */
 	struct cn_flow *flow;
 	uint32_t bytes; /* of the message */
 	uint16_t len;	/* bytes of its first fragment */
@@ -87,7 +89,7 @@ struct cn_send {
 	struct cn_flow *flow;
 	struct cn_done *done; /* NULL: the request is free */
 	const uint8_t *data;
-	uint64_t bytes, offset; /* all, and those that were sent */
+	uint64_t bytes, offset; /* all, and those that were sent, or copied within this node */
 	uint32_t number;
 	bool begun, sent; /* the first frame went, the last did */
 	bool queued;	  /* it is in its flow's queue */
@@ -126,7 +128,7 @@ struct cn_endpoint {
 	uint32_t turn;		 /* frames that it has sent in a row */
 	struct cn_flow *last;	 /* the flow of the last send: most go where the last went */
 	struct cn_recv *recv_first, *recv_last;
-	struct cn_ep_message *unexpected_first, *unexpected_last;
+	struct cn_ep_queue unexpected;
 	struct cn_send *free_send;
 	struct cn_recv *free_recv;
 	struct cn_send sends[CN_EP_REQUESTS];
@@ -145,7 +147,8 @@ struct cn_endpoints {
 	uint16_t next_free; /* where the search for a free number goes on */
 	cn_time deadline;   /* of requests: the earliest or earlier */
 	cn_time retry_at;
-	struct cn_flow *retry;	       /* flows with a control message that found no buffer */
+	struct cn_flow *retry;	 /* flows with a control message that found no buffer */
+	struct cn_flow *copying; /* ring of flows of this node; whose message is copied next */
 	struct cn_flow *last_received; /* most frames come from where the last one came */
 	struct cn_source copied;       /* token of frames whose bytes were copied */
 	bool refused;		       /* a frame found no buffer */
@@ -206,10 +209,26 @@ void cn_flow_confirmed(struct cn_flow *f);
 void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full);
 void cn_flow_send_abort(struct cn_flow *f, cn_time now);
 
+/* ---- endpoint_local.c --------------------------------------------------------------------- */
+
+/* A short message from an endpoint of this node is received or kept. False: it must wait. */
+bool cn_local_take(struct cn_flow *f, cn_time now, const void *data, uint64_t bytes);
+/* Then its request waits, in order with the other messages. */
+void cn_local_wait(struct cn_send *out, cn_time now);
+/* It is received now. */
+void cn_local_match(struct cn_send *out, struct cn_recv *in);
+/* Copies, for a turn, to the receives. */
+void cn_local_copy(struct cn_endpoints *s, cn_time now);
+/* A request to send ends early: its receive gets the next message. */
+void cn_local_send_ends(struct cn_send *out, cn_time now);
+/* A receive with a message of this node ends early: the next one gets the message. */
+void cn_local_recv_ends(struct cn_recv *in, cn_time now);
+
 /* ---- endpoint_recv.c ---------------------------------------------------------------------- */
 
 void cn_recv_init(struct cn_endpoint *ep);
 void cn_recv_append(struct cn_endpoint *ep, struct cn_recv *r);
+void cn_recv_prepend(struct cn_endpoint *ep, struct cn_recv *r);
 struct cn_recv *cn_recv_take(struct cn_endpoint *ep); /* the first that waits; NULL: none */
 /* Matches receives and messages that wait. */
 void cn_recv_match(struct cn_endpoint *ep, cn_time now);
@@ -241,8 +260,11 @@ bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head); /* false: not 
 
 /* ---- endpoint_unexpected.c ---------------------------------------------------------------- */
 
-void cn_ep_unexpected_append(struct cn_endpoint *ep, struct cn_ep_message *m);
-void cn_ep_unexpected_remove(struct cn_endpoint *ep, struct cn_ep_message *m);
+void cn_ep_unexpected_append(struct cn_ep_queue *q, struct cn_ep_message *m);
+void cn_ep_unexpected_prepend(struct cn_ep_queue *q, struct cn_ep_message *m);
+void cn_ep_unexpected_remove(struct cn_ep_message *m);
+/* What a flow held is the first of the endpoint's queue. */
+void cn_ep_unexpected_return(struct cn_endpoint *ep, struct cn_ep_queue *held);
 /* Keeps the first frame of a message of `bytes`; NULL: no buffer. */
 struct cn_ep_buffered *cn_ep_unexpected_keep(struct cn_flow *f, uint32_t bytes, const void *data,
 					     uint32_t n);

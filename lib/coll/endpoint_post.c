@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls to send and to receive a message, and messages between endpoints of this node. */
+/* Calls to send and to receive a message. */
 #include <string.h>
 
 #include "coll/endpoint.h"
@@ -34,30 +34,8 @@ static int no_flow(struct cn_endpoint *ep, struct cn_err *err)
 		       ep->all->max_flows / CN_EP_SHARES);
 }
 
-/* A message from an endpoint of this node: received or kept; false: neither is possible now. */
-static bool recv_local(struct cn_endpoint *to, struct cn_flow *f, const void *data, uint32_t bytes)
-{
-	struct cn_recv *r = cn_recv_take(to);
-
-	if (r != NULL) {
-		cn_recv_copy(r, 0, data, bytes);
-		cn_recv_complete(r, f, bytes);
-		return true;
-	}
-	return bytes <= to->all->payload - CN_EP_HEAD && f->pooled < CN_EP_CREDIT &&
-	       cn_ep_unexpected_keep(f, bytes, data, bytes) != NULL;
-}
-
-/* Then the request waits, in order with the other messages. */
-static void recv_wait(struct cn_endpoint *to, struct cn_send *r)
-{
-	r->message.flow = r->flow;
-	r->message.local = true;
-	cn_ep_unexpected_append(to, &r->message);
-}
-
-static int send_local(struct cn_endpoint *ep, uint16_t to, const void *data, uint64_t bytes,
-		      cn_time deadline, struct cn_done *done, struct cn_err *err)
+static int send_local(struct cn_endpoint *ep, cn_time now, uint16_t to, const void *data,
+		      uint64_t bytes, cn_time deadline, struct cn_done *done, struct cn_err *err)
 {
 	struct cn_endpoint *dst = ep->all->by_number[to];
 	struct cn_flow *f;
@@ -70,11 +48,11 @@ static int send_local(struct cn_endpoint *ep, uint16_t to, const void *data, uin
 	if (f == NULL) {
 		return no_flow(ep, err);
 	}
-	if (recv_local(dst, f, data, (uint32_t)bytes)) {
+	if (cn_local_take(f, now, data, bytes)) {
 		done->fn(done, COLLNET_OK, "");
-		return COLLNET_OK;
+	} else {
+		cn_local_wait(request(ep, f, data, bytes, deadline, done), now);
 	}
-	recv_wait(dst, request(ep, f, data, bytes, deadline, done));
 	return COLLNET_OK;
 }
 
@@ -125,7 +103,7 @@ int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint
 			       ep->number, CN_EP_REQUESTS);
 	}
 	if (strcmp(node, e->config.node.name) == 0) {
-		return send_local(ep, to, data, bytes, deadline, done, err);
+		return send_local(ep, now, to, data, bytes, deadline, done, err);
 	}
 	f = flow_to(ep, node, to, err);
 	if (f == NULL) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Receiving messages. Receives match messages in the order in which first frames came, from
- * anyone; so whenever both receives and messages wait, they are matched, and never do both wait.
+ * anyone; so whenever both receives and messages wait, they are matched, and never do both wait,
+ * but for messages of this node that are held for a longer one before them (endpoint_local.c).
  *
  * Frames of a message that has its receive go from the link's ring into the user's memory. All
  * others wait in buffers of the endpoints' pool, as many as there are credits, in the order of
@@ -25,7 +26,7 @@ void cn_recv_append(struct cn_endpoint *ep, struct cn_recv *r)
 	ep->recv_last = r;
 }
 
-static void recv_prepend(struct cn_endpoint *ep, struct cn_recv *r)
+void cn_recv_prepend(struct cn_endpoint *ep, struct cn_recv *r)
 {
 	r->next = ep->recv_first;
 	ep->recv_first = r;
@@ -178,24 +179,18 @@ static void match_buffered(struct cn_ep_buffered *m, struct cn_recv *r, cn_time 
 	cn_flow_settle_gone(f);
 }
 
-static void match_local(struct cn_send *out, struct cn_recv *in)
-{
-	cn_recv_copy(in, 0, out->data, (uint32_t)out->bytes);
-	cn_recv_complete(in, out->flow, (uint32_t)out->bytes);
-	cn_send_end(out, COLLNET_OK, "");
-}
-
 void cn_recv_match(struct cn_endpoint *ep, cn_time now)
 {
-	while (ep->recv_first != NULL && ep->unexpected_first != NULL) {
-		struct cn_ep_message *a = ep->unexpected_first;
-		struct cn_recv *r = cn_recv_take(ep);
+	while (ep->recv_first != NULL && ep->unexpected.first != NULL) {
+		struct cn_ep_message *a = ep->unexpected.first;
 
-		cn_ep_unexpected_remove(ep, a);
-		if (a->local) {
-			match_local(cn_ep_unexpected_send(a), r);
+		cn_ep_unexpected_remove(a);
+		if (a->flow->from != NULL) {
+			cn_ep_unexpected_append(&a->flow->held, a);
+		} else if (a->local) {
+			cn_local_match(cn_ep_unexpected_send(a), cn_recv_take(ep));
 		} else {
-			match_buffered((struct cn_ep_buffered *)a, r, now);
+			match_buffered((struct cn_ep_buffered *)a, cn_recv_take(ep), now);
 		}
 	}
 	cn_recv_resume(ep->all);
@@ -335,13 +330,13 @@ void cn_flow_discard(struct cn_flow *f, cn_time now)
 	}
 	update_expect(f, now);
 	if (m != NULL) {
-		cn_ep_unexpected_remove(f->ep, &m->message);
+		cn_ep_unexpected_remove(&m->message);
 		cn_ep_unexpected_take(m, NULL);
 		cn_recv_resume(f->ep->all);
 	}
 	if (r != NULL) {
 		r->flow = NULL;
-		recv_prepend(f->ep, r);
+		cn_recv_prepend(f->ep, r);
 		cn_recv_match(f->ep, now);
 	}
 }
@@ -370,6 +365,8 @@ void cn_recv_fail(struct cn_recv *r, cn_time now, int status, const char *text)
 
 	if (f == NULL) {
 		recv_remove(r->ep, r);
+	} else if (f->from != NULL) {
+		cn_local_recv_ends(r, now);
 	} else {
 		f->into = NULL; /* the rest of the message is thrown away as it comes */
 		update_expect(f, now);

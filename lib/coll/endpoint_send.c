@@ -27,36 +27,24 @@ static void enter(struct cn_flow *f)
 {
 	struct cn_endpoint *ep = f->ep;
 
-	if (ep->current == NULL) {
-		ep->current = f->active_next = f->active_prev = f;
-		if (ep->source.next == NULL) {
-			cn_source_start(&ep->all->engine->own.sources, &ep->source);
-		}
-		return;
+	if (ep->current == NULL && ep->source.next == NULL) {
+		cn_source_start(&ep->all->engine->own.sources, &ep->source);
 	}
-	f->active_next = ep->current;
-	f->active_prev = ep->current->active_prev;
-	f->active_prev->active_next = f;
-	f->active_next->active_prev = f;
+	cn_flow_ring_enter(&ep->current, f);
 }
 
 static void leave(struct cn_flow *f)
 {
 	struct cn_endpoint *ep = f->ep;
 
-	if (f->active_next == f) {
-		ep->current = NULL;
+	if (ep->current == f) {
+		ep->turn = 0;
+	}
+	cn_flow_ring_leave(&ep->current, f);
+	if (ep->current == NULL) {
 		cn_source_stop(&ep->all->engine->own.sources, &ep->source,
 			       cn_node_window(ep->all->engine->own.node));
-	} else {
-		if (ep->current == f) {
-			ep->turn = 0;
-			ep->current = f->active_next;
-		}
-		f->active_next->active_prev = f->active_prev;
-		f->active_prev->active_next = f->active_next;
 	}
-	f->active_next = f->active_prev = NULL;
 }
 
 void cn_flow_activate(struct cn_flow *f)
@@ -390,7 +378,7 @@ void cn_send_fail(struct cn_send *r, cn_time now, bool notify, int status, const
 	struct cn_flow *f = r->flow;
 
 	if (f->peer == NULL) {
-		cn_ep_unexpected_remove(f->ep, &r->message);
+		cn_local_send_ends(r, now);
 		cn_send_end(r, status, text);
 		return;
 	}
@@ -422,13 +410,16 @@ static const char *phase(const struct cn_send *r)
 {
 	const struct cn_flow *f = r->flow;
 
-	if (f->peer == NULL) {
+	if (f->from == r) {
+		return "the node is slow";
+	}
+	if (f->peer == NULL && f->from == NULL) {
 		return "nobody there received it";
 	}
 	if (r->sent) {
 		return r->queued ? "the node did not answer" : "the last were not acknowledged";
 	}
-	if (f->first != r) {
+	if (f->peer == NULL || f->first != r) {
 		return "it waited for those before it";
 	}
 	if (f->credit == 0) {

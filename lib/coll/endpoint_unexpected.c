@@ -8,33 +8,62 @@
 
 #include "coll/endpoint.h"
 
-void cn_ep_unexpected_append(struct cn_endpoint *ep, struct cn_ep_message *a)
+void cn_ep_unexpected_append(struct cn_ep_queue *q, struct cn_ep_message *a)
 {
+	a->queue = q;
 	a->next = NULL;
-	if (ep->unexpected_first != NULL) {
-		ep->unexpected_last->next = a;
+	if (q->first != NULL) {
+		q->last->next = a;
 	} else {
-		ep->unexpected_first = a;
+		q->first = a;
 	}
-	ep->unexpected_last = a;
+	q->last = a;
 	a->flow->waiting++;
 }
 
-void cn_ep_unexpected_remove(struct cn_endpoint *ep, struct cn_ep_message *a)
+void cn_ep_unexpected_prepend(struct cn_ep_queue *q, struct cn_ep_message *a)
 {
+	a->queue = q;
+	a->next = q->first;
+	if (q->first == NULL) {
+		q->last = a;
+	}
+	q->first = a;
+	a->flow->waiting++;
+}
+
+void cn_ep_unexpected_remove(struct cn_ep_message *a)
+{
+	struct cn_ep_queue *q = a->queue;
 	struct cn_ep_message *before = NULL;
 
-	if (ep->unexpected_first == a) {
-		ep->unexpected_first = a->next;
+	if (q->first == a) {
+		q->first = a->next;
 	} else {
-		for (before = ep->unexpected_first; before->next != a; before = before->next) {
+		for (before = q->first; before->next != a; before = before->next) {
 		}
 		before->next = a->next;
 	}
-	if (ep->unexpected_last == a) {
-		ep->unexpected_last = before;
+	if (q->last == a) {
+		q->last = before;
 	}
 	a->flow->waiting--;
+}
+
+void cn_ep_unexpected_return(struct cn_endpoint *ep, struct cn_ep_queue *held)
+{
+	if (held->first == NULL) {
+		return;
+	}
+	for (struct cn_ep_message *a = held->first; a != NULL; a = a->next) {
+		a->queue = &ep->unexpected;
+	}
+	held->last->next = ep->unexpected.first;
+	if (ep->unexpected.first == NULL) {
+		ep->unexpected.last = held->last;
+	}
+	ep->unexpected.first = held->first;
+	held->first = held->last = NULL;
 }
 
 struct cn_send *cn_ep_unexpected_send(struct cn_ep_message *a)
@@ -59,7 +88,7 @@ struct cn_ep_buffered *cn_ep_unexpected_keep(struct cn_flow *f, uint32_t bytes, 
 		memcpy(m + 1, data, n);
 	}
 	f->pooled++;
-	cn_ep_unexpected_append(f->ep, &m->message);
+	cn_ep_unexpected_append(&f->ep->unexpected, &m->message);
 	return m;
 }
 
@@ -112,10 +141,10 @@ void cn_ep_unexpected_drop(struct cn_endpoint *ep)
 
 	cn_fail(&err, COLLNET_ENOENT, "endpoint %u of node %s was closed", ep->number,
 		ep->all->engine->config.node.name);
-	while (ep->unexpected_first != NULL) {
-		struct cn_ep_message *a = ep->unexpected_first;
+	while (ep->unexpected.first != NULL) {
+		struct cn_ep_message *a = ep->unexpected.first;
 
-		cn_ep_unexpected_remove(ep, a);
+		cn_ep_unexpected_remove(a);
 		if (a->local) {
 			cn_send_end(cn_ep_unexpected_send(a), err.code, err.text);
 		} else {

@@ -19,6 +19,10 @@ struct cn_engine_peer {
 
 #define CN_EARLY_FRAMES 1024u
 
+/* Bytes that copies within this node move before frames get their turn again: some microseconds. */
+#define CN_COPY_CHUNK	(64u * 1024)
+#define CN_AFTER_FRAMES 0 /* the deadline of these copies */
+
 struct cn_engine {
 	struct cn_engine_config config;
 	struct cn_transport own; /* the node's own, and the list of all */

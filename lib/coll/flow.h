@@ -13,6 +13,7 @@ struct cn_endpoint;
 struct cn_endpoints;
 struct cn_ep_buffered;
 struct cn_ep_fragment;
+struct cn_ep_message;
 struct cn_recv;
 struct cn_send;
 
@@ -22,6 +23,11 @@ enum cn_ep_control {
 	CN_EP_FULL,   /* value: number of a message that found no room for its flow */
 	CN_EP_ABORT,  /* value: number of a message whose rest will not come */
 	CN_EP_CLOSED, /* value 0: the endpoint `from` was closed */
+};
+
+/* Messages that wait. */
+struct cn_ep_queue {
+	struct cn_ep_message *first, *last;
 };
 
 struct cn_flow {
@@ -38,8 +44,8 @@ struct cn_flow {
 
 	/* sending */
 	struct cn_send *first, *last;
-	struct cn_flow *active_next,
-		*active_prev; /* ring of flows that could send; NULL: not in it */
+	struct cn_flow *active_next, *active_prev; /* ring of flows that could send, or of this node
+						      whose messages are copied; NULL: not in it */
 	uint32_t credit;
 	uint32_t number; /* of the next message */
 	uint32_t abort;	 /* number to send, if abort_due */
@@ -58,6 +64,8 @@ struct cn_flow {
 	struct cn_recv *into;		 /* receives it, or */
 	struct cn_ep_buffered *buffered; /* keeps it, or (both NULL) it is discarded */
 	struct cn_ep_fragment **tail;	 /* where the next fragment of `buffered` goes */
+	struct cn_send *from;		 /* of this node: its request is copied; NULL: none */
+	struct cn_ep_queue held;	 /* messages that came to a receive meanwhile */
 
 	/* of the other node; once that is gone, its peer may have another one */
 	char name[COLLNET_NAME_MAX + 1];
@@ -67,6 +75,10 @@ struct cn_flow *cn_flow_find(struct cn_endpoints *s, const struct cn_peer *p, ui
 			     uint16_t remote);
 /* Finds or makes. NULL: no room. */
 struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t remote);
+/* A ring of flows that take turns, of which *at is next (NULL: it is empty); f enters as the last.
+ */
+void cn_flow_ring_enter(struct cn_flow **at, struct cn_flow *f);
+void cn_flow_ring_leave(struct cn_flow **at, struct cn_flow *f);
 /* Frees a flow without requests and messages. */
 void cn_flow_free(struct cn_flow *f);
 /* The endpoint closes: the other end is notified, now or when there is a buffer. */

@@ -6,9 +6,6 @@
 #include "coll/op.h"
 #include "coll/stream.h"
 
-/* Bytes that copies within this node move before frames get their turn again: some microseconds. */
-static const uint64_t copy_chunk = 64 * 1024;
-
 bool cn_op_busy(const struct cn_op *op)
 {
 	return op->state != OP_FREE;
@@ -224,7 +221,7 @@ void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint
 
 void cn_op_run_copies(struct cn_op *op)
 {
-	uint64_t budget = copy_chunk;
+	uint64_t budget = CN_COPY_CHUNK;
 
 	while (op->copy_first != CN_NONE && budget > 0) {
 		uint32_t i = op->copy_first;

@@ -157,7 +157,6 @@ void cn_op_drop_schedule(struct cn_op *op);
 
 /* A rank called with this deadline; the first one of all ranks counts. */
 void cn_op_set_deadline(struct cn_op *op, cn_time now, cn_time deadline);
-#define CN_AFTER_FRAMES 0 /* the deadline of copies within the node */
 /* When cn_op_expire() is to be called. */
 cn_time cn_op_deadline(const struct cn_op *op);
 void cn_op_expire(struct cn_op *op, cn_time now);

@@ -147,6 +147,7 @@ void endpoint_assert_clean(struct endpoint_fixture *w)
 		}
 		assert_int_equal(cn_node_window(node)->in_flight, 0);
 		assert_null(s->retry);
+		assert_null(s->copying);
 		assert_int_equal(s->pool.free, s->pool.count);
 		for (struct cn_endpoint *ep = s->list; ep != NULL; ep = ep->next) {
 			assert_null(ep->current);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages between endpoints of this node. One that fits a frame is copied at once, as a frame is;
+ * a longer one in turns of CN_COPY_CHUNK bytes, between which frames have theirs. It is a message
+ * that is coming, whose bytes lie in its sender's memory: `from` of the flow is its request, `into`
+ * its receive. The flows that have one take turns.
+ *
+ * Messages of a flow come one after the other, as those from another node do: what comes to a
+ * receive meanwhile is held until the one before it has ended. Whichever request of the two ends
+ * early, the other one waits again, and nothing is copied any more.
+ */
+#include "coll/endpoint.h"
+
+static bool is_short(const struct cn_flow *f, uint64_t bytes)
+{
+	return bytes <= f->ep->all->payload - CN_EP_HEAD;
+}
+
+/* The copy ends, complete or not. */
+static void stop(struct cn_flow *f)
+{
+	cn_flow_ring_leave(&f->ep->all->copying, f);
+	f->coming = false;
+	f->from = NULL;
+	f->into = NULL;
+}
+
+/* What waited for its end comes, before all that came later. */
+static void go_on(struct cn_flow *f, cn_time now)
+{
+	cn_ep_unexpected_return(f->ep, &f->held);
+	cn_recv_match(f->ep, now);
+}
+
+/* A message has come, the last in the endpoint's queue. */
+static void arrived(struct cn_endpoint *to, cn_time now)
+{
+	if (to->recv_first != NULL) {
+		cn_recv_match(to, now);
+	}
+}
+
+static void finish(struct cn_flow *f, cn_time now)
+{
+	struct cn_send *out = f->from;
+	struct cn_recv *in = f->into;
+
+	stop(f);
+	cn_recv_complete(in, f, f->bytes);
+	cn_send_end(out, COLLNET_OK, "");
+	go_on(f, now);
+}
+
+bool cn_local_take(struct cn_flow *f, cn_time now, const void *data, uint64_t bytes)
+{
+	struct cn_endpoint *to = f->ep;
+	struct cn_recv *r;
+
+	if (!is_short(f, bytes)) {
+		return false;
+	}
+	if (f->from == NULL && to->recv_first != NULL) {
+		r = cn_recv_take(to);
+		cn_recv_copy(r, 0, data, (uint32_t)bytes);
+		cn_recv_complete(r, f, (uint32_t)bytes);
+		return true;
+	}
+	if (f->pooled >= CN_EP_CREDIT ||
+	    cn_ep_unexpected_keep(f, (uint32_t)bytes, data, (uint32_t)bytes) == NULL) {
+		return false;
+	}
+	arrived(to, now);
+	return true;
+}
+
+void cn_local_wait(struct cn_send *out, cn_time now)
+{
+	struct cn_endpoint *to = out->flow->ep;
+
+	out->message.flow = out->flow;
+	out->message.local = true;
+	cn_ep_unexpected_append(&to->unexpected, &out->message);
+	arrived(to, now);
+}
+
+void cn_local_match(struct cn_send *out, struct cn_recv *in)
+{
+	struct cn_flow *f = out->flow;
+
+	if (is_short(f, out->bytes)) {
+		cn_recv_copy(in, 0, out->data, (uint32_t)out->bytes);
+		cn_recv_complete(in, f, (uint32_t)out->bytes);
+		cn_send_end(out, COLLNET_OK, "");
+		return;
+	}
+	in->flow = f;
+	f->from = out;
+	f->into = in;
+	f->coming = true;
+	f->bytes = f->left = (uint32_t)out->bytes;
+	cn_flow_ring_enter(&f->ep->all->copying, f);
+}
+
+/* At most `most` bytes of a message, as far as its receive has room. Returns how many. */
+static uint32_t copy_some(struct cn_flow *f, uint32_t most)
+{
+	struct cn_send *out = f->from;
+	const uint64_t room = f->into->capacity < out->bytes ? f->into->capacity : out->bytes;
+	const uint64_t left = room - out->offset;
+	const uint32_t n = left < most ? (uint32_t)left : most;
+
+	cn_recv_copy(f->into, (uint32_t)out->offset, out->data + out->offset, n);
+	out->offset += n;
+	f->left -= out->offset == room ? f->left : n;
+	return n;
+}
+
+void cn_local_copy(struct cn_endpoints *s, cn_time now)
+{
+	uint32_t budget = CN_COPY_CHUNK;
+
+	while (s->copying != NULL && budget > 0) {
+		struct cn_flow *f = s->copying;
+
+		budget -= copy_some(f, budget);
+		s->copying = f->active_next;
+		if (f->left == 0) {
+			finish(f, now);
+		}
+	}
+}
+
+void cn_local_send_ends(struct cn_send *out, cn_time now)
+{
+	struct cn_flow *f = out->flow;
+	struct cn_recv *in = f->into;
+
+	if (f->from != out) {
+		cn_ep_unexpected_remove(&out->message);
+		return;
+	}
+	stop(f);
+	in->flow = NULL;
+	cn_recv_prepend(f->ep, in);
+	go_on(f, now);
+}
+
+void cn_local_recv_ends(struct cn_recv *in, cn_time now)
+{
+	struct cn_flow *f = in->flow;
+	struct cn_send *out = f->from;
+
+	stop(f);
+	out->offset = 0;
+	cn_ep_unexpected_prepend(&f->held, &out->message);
+	go_on(f, now);
+}

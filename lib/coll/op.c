@@ -181,6 +181,10 @@ void cn_op_try_finish(struct cn_op *op)
 
 void cn_op_queue_copy(struct cn_op *op, uint32_t i)
 {
+	if (op->progress[i].queued) {
+		return;
+	}
+	op->progress[i].queued = true;
 	op->progress[i].next = CN_NONE;
 	if (op->copy_first == CN_NONE) {
 		op->copy_first = i;
@@ -208,7 +212,12 @@ void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint
 	for (uint32_t c = op->progress[i].copies; c != CN_NONE; c = op->progress[c].sibling) {
 		struct cn_action *a = &op->sched.actions[c];
 
-		if (a->dep == CN_DEP_STREAM && op->progress[c].done == offset && len > 0) {
+		if (a->dep != CN_DEP_STREAM || op->progress[c].done != offset || len == 0) {
+			continue;
+		}
+		if (len > cn_node_payload(op->team->transport->node)) {
+			cn_op_queue_copy(op, c);
+		} else {
 			/* A process may give two of its ranks the same memory: memmove(). */
 			memmove(cn_op_address(op, &a->dst) + offset, from, len);
 			op->progress[c].done += len;
@@ -219,6 +228,17 @@ void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint
 	}
 }
 
+/* Bytes that a copy can have by now. */
+static uint64_t available(const struct cn_op *op, const struct cn_action *a)
+{
+	const struct cn_progress *d = &op->progress[a->dep_on];
+
+	if (a->dep == CN_DEP_NONE || d->complete) {
+		return a->len;
+	}
+	return a->dep == CN_DEP_STREAM ? d->done : 0;
+}
+
 void cn_op_run_copies(struct cn_op *op)
 {
 	uint64_t budget = CN_COPY_CHUNK;
@@ -227,11 +247,9 @@ void cn_op_run_copies(struct cn_op *op)
 		uint32_t i = op->copy_first;
 		struct cn_action *a = &op->sched.actions[i];
 		struct cn_progress *p = &op->progress[i];
-		uint64_t n = a->len - p->done;
+		const uint64_t left = available(op, a) - p->done;
+		const uint64_t n = left < budget ? left : budget;
 
-		if (n > budget) {
-			n = budget;
-		}
 		if (n > 0) {
 			uint8_t *to = cn_op_address(op, &a->dst) + p->done;
 			const uint8_t *from = cn_op_address(op, &a->src) + p->done;
@@ -242,11 +260,14 @@ void cn_op_run_copies(struct cn_op *op)
 		}
 		p->done += n;
 		budget -= n;
-		if (p->done < a->len) {
+		if (n < left) {
 			break;
 		}
 		op->copy_first = p->next;
-		cn_op_complete(op, i);
+		p->queued = false;
+		if (p->done == a->len) { /* else its source goes on */
+			cn_op_complete(op, i);
+		}
 	}
 	cn_op_reduce(op);
 }

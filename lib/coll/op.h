@@ -40,6 +40,7 @@ struct cn_progress {
 	uint64_t run;
 	uint32_t after;
 	bool complete;
+	bool queued; /* COPY */
 };
 
 /* How far a stream has come in its current run. */
@@ -201,7 +202,8 @@ void cn_op_unexpect(struct cn_op *op, uint32_t k);
 void cn_op_queue_copy(struct cn_op *op, uint32_t action);
 void cn_op_run_copies(struct cn_op *op);
 void cn_op_complete(struct cn_op *op, uint32_t action);
-/* `len` bytes of action i are there now, at `from`: copies follow that depend on it by byte. */
+/* `len` bytes of action i are there now, at `from`: copies follow that depend on it by byte, at
+ * once if that is no more than a frame. */
 void cn_op_stream_copies(struct cn_op *op, uint32_t i, const uint8_t *from, uint64_t offset,
 			 uint32_t len);
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine_fixture.h"
@@ -299,6 +300,83 @@ static void engine__one_piece(void **state)
 	}
 }
 
+/* Bytes that have come to the ranks that another one combines for. Their memory was spoilt. */
+static uint64_t came(const struct engine_fixture *w, uint8_t *const *want, uint64_t bytes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t r = 1; r < w->ranks; r++) {
+		const struct engine_waiter *x = &w->rank[r].op[0];
+		const uint8_t *recv = x->calls > 0 ? x->got : x->recv;
+		uint64_t n = 0;
+
+		while (n < bytes && recv[n] == want[r][n]) {
+			n++;
+		}
+		sum += n;
+	}
+	return sum;
+}
+
+/* What a rank combines in one piece is copied to the other ranks in turns. */
+static void copies_in_turns(const struct cn_algorithm *by, bool ordered)
+{
+	const uint64_t bytes = 500000, turn = 65536;
+	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(bytes);
+	uint64_t before = 0, now = 0;
+	struct cn_err err = { 0 };
+	uint8_t *want[4], *send[4];
+
+	a.op = by->op;
+	a.algorithm = by->name;
+	w->later = true;
+	w->ordered = ordered;
+	engine_join_all(w, 4, false, "job");
+	for (uint32_t r = 0; r < 4; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+		send[r] = w->rank[r].send[0];
+	}
+	for (uint32_t r = 0; r < 4; r++) {
+		want[r] = malloc(bytes);
+		assert_non_null(want[r]);
+		reduction_expect(a.op, ordered, r, 4, bytes, send, want[r]);
+		for (uint64_t i = 0; r > 0 && i < bytes; i++) {
+			w->rank[r].recv[0][i] = (uint8_t)~want[r][i];
+		}
+	}
+	for (uint32_t turns = 0; now < 3 * bytes; turns++, before = now) {
+		engine_step(w, w->now + SECOND);
+		now = came(w, want, bytes);
+		assert_in_range(now - before, 0, turn);
+		assert_in_range(turns, 0, 100);
+	}
+	engine_wait_all(w, 0, SECOND);
+	for (uint32_t r = 0; r < 4; r++) {
+		engine_check(w, r, 0, &a);
+		free(want[r]);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
+static void engine__copies_results_in_turns(void **state)
+{
+	size_t rows;
+	const struct cn_algorithm *a = cn_algorithms(&rows);
+
+	(void)state;
+	for (size_t k = 0; k < rows; k++) {
+		for (int ordered = 0; ordered < 2; ordered++) {
+			/* Of others each rank combines its own result, or the root does. */
+			if ((a[k].op == CN_OP_ALLREDUCE || a[k].op == CN_OP_SCAN) &&
+			    reduction_takes(&a[k], ordered != 0, 500000, 4)) {
+				copies_in_turns(&a[k], ordered != 0);
+			}
+		}
+	}
+}
+
 static void post__nobody_to_combine(void **state)
 {
 	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
@@ -326,6 +404,7 @@ int main(void)
 		cmocka_unit_test(engine__lost_frames),
 		cmocka_unit_test(engine__outstanding),
 		cmocka_unit_test(engine__one_piece),
+		cmocka_unit_test(engine__copies_results_in_turns),
 		cmocka_unit_test(post__nobody_to_combine),
 	};
 

@@ -8,6 +8,7 @@
  */
 #include "daemon/daemon.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -24,14 +25,16 @@ static int ascending(const void *a, const void *b)
 /* The descriptors become the first ones, and the others are closed. */
 static void keep(int *fds, uint32_t n, const sigset_t *told)
 {
-	qsort(fds, n, sizeof(*fds), ascending);
+	if (n > 0) {
+		qsort(fds, n, sizeof(*fds), ascending);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		dup2(fds[i], (int)i); /* at most fds[i] */
 	}
 #ifdef SYS_close_range
 	syscall(SYS_close_range, n, ~0u, 0u); /* Linux 5.9; else they end with it */
 #endif
-	while (sigwaitinfo(told, NULL) < 0) {
+	while (sigwaitinfo(told, NULL) < 0 && errno == EINTR) {
 	}
 	_exit(0);
 }

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +101,35 @@ static int closes_by_child(void)
 	return cn_receive_close_rest(&d) && fcntl(p[0], F_GETFD) < 0 && errno == EBADF ? 0 : 2;
 }
 
+/* A keeper sleeps and ends under the filter, too. */
+static int keeps_in_child(void)
+{
+	struct pollfd in = { .events = POLLIN };
+	pid_t keeper;
+	int p[2];
+
+	if (pipe(p) != 0) {
+		return 1;
+	}
+	keeper = cn_keeper_begin(&p[1], 1);
+	close(p[1]);
+	in.fd = p[0];
+	if (keeper < 0 || poll(&in, 1, 50) != 0) {
+		return 2;
+	}
+	cn_keeper_end(keeper);
+	return poll(&in, 1, 20000) == 1 && in.revents == POLLHUP ? 0 : 3;
+}
+
+static int watches_process(void)
+{
+#ifdef SYS_pidfd_open
+	return syscall(SYS_pidfd_open, getpid(), 0) >= 0 || errno == ENOSYS ? 0 : 1;
+#else
+	return 0;
+#endif
+}
+
 static int runs_program(void)
 {
 	execl("/bin/true", "true", (char *)NULL);
@@ -117,6 +148,8 @@ static void install__what_the_daemon_does(void **state)
 	assert_int_equal(under_filter(daemons_work), 0);
 	assert_int_equal(under_filter(reads_file), 0);
 	assert_int_equal(under_filter(closes_by_child), 0);
+	assert_int_equal(under_filter(keeps_in_child), 0);
+	assert_int_equal(under_filter(watches_process), 0);
 }
 
 static void install__refuses_files_and_mounts(void **state)

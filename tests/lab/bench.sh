@@ -103,6 +103,14 @@ for mode in "" --no-daemons; do
 	[ "$(json verified out | uniq -c | tr -s ' ')" = " 2 true" ] || fail "$(cat out)"
 done
 
+# As many as were asked for, in rounds that differ.
+for op in pingpong stream; do
+	for n in 1 7 23; do
+		bench 0 --shape 2 -- $op --sizes 64 --iterations $n --warmup 0 --verify --bare --json
+		[ "$(json iterations out)/$(json verified out)" = $n/true ] || fail "$op, $n: $(cat out)"
+	done
+done
+
 # The tables, and the file for plotting.
 for op in pingpong stream; do
 	bench 0 --shape 2 -- $op --sizes 64 --iterations 5

@@ -121,6 +121,8 @@ static void parse__refused(void **state)
 		"bench alltoall --window -1",
 		"bench alltoall --iterations 0",
 		"bench alltoall --bare",
+		"bench pingpong --warmup 0",
+		"bench stream --warmup 0",
 		"bench alltoall --wrong",
 		"bench alltoall --mode fast",
 		"bench alltoall --timeout 0",

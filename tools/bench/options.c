@@ -183,6 +183,12 @@ static int finish(struct bench_options *o, struct cn_err *err)
 	if (o->baseline && o->m.op != MEASURE_PINGPONG && o->m.op != MEASURE_STREAM) {
 		return cn_fail(err, COLLNET_EINVAL, "--bare goes with pingpong and stream");
 	}
+	if (o->m.warmup == 0 && o->m.iterations == MEASURE_DEFAULT &&
+	    (o->m.op == MEASURE_PINGPONG || o->m.op == MEASURE_STREAM)) {
+		return cn_fail(err, COLLNET_EINVAL,
+			       "--warmup 0 goes with --iterations: the number of iterations is "
+			       "chosen by what the first ones take");
+	}
 	if (o->rate == 0 && rate != NULL && tool_parse_rate(rate, &o->rate, err) != COLLNET_OK) {
 		return measure_options_blame(err, "COLLNET_LINK_RATE");
 	}

@@ -3,10 +3,11 @@
  * Messages from rank 0 to rank 1: pingpong and stream, and the same frames on raw sockets, the
  * baseline.
  *
- * A size is measured in ten rounds. With --bare each round has its share of both, so that they
- * are measured under the same conditions; medians are compared. The other ranks wait in the barrier
- * before a round. While the baseline is measured nothing drives the transport of a direct context,
- * so that these rounds stay well below the time after which a silent node counts as dead.
+ * A size is measured in ten rounds, or fewer of one iteration. With --bare each round has its share
+ * of both, so that they are measured under the same conditions; medians are compared. The other
+ * ranks wait in the barrier before a round. While the baseline is measured nothing drives the
+ * transport of a direct context, so that these rounds stay well below the time after which a silent
+ * node counts as dead.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,9 +27,16 @@ static bool comparable(const struct pair *q)
 	       (q->b->o->m.op == MEASURE_STREAM || q->bytes + PAIR_HEADER <= q->mtu);
 }
 
+/* The number of iterations before a round. */
+static uint32_t begin(const struct pair *q, uint32_t round)
+{
+	return (uint32_t)((uint64_t)q->iterations * round / q->rounds);
+}
+
 static int run_round(struct pair *q, uint32_t round)
 {
 	struct bench *b = q->b;
+	const uint32_t from = begin(q, round), n = begin(q, round + 1) - from;
 	struct collnet_stats before;
 	int rc = bench_barrier(b);
 
@@ -36,9 +44,8 @@ static int run_round(struct pair *q, uint32_t round)
 		rc = bench_count_begin(b, &before);
 	}
 	if (rc == TOOL_OK && q->active) {
-		rc = b->o->m.op == MEASURE_PINGPONG
-			     ? pingpong(q, q->share, q->ns + (size_t)round * q->share)
-			     : stream_round(q, round);
+		rc = b->o->m.op == MEASURE_PINGPONG ? pingpong(q, n, q->ns + from)
+						    : stream_round(q, round, n);
 	}
 	if (rc == TOOL_OK) {
 		rc = bench_count_end(b, &before, q->counters);
@@ -48,25 +55,25 @@ static int run_round(struct pair *q, uint32_t round)
 	}
 	rc = bench_barrier(b);
 	if (rc == TOOL_OK && q->active) {
-		rc = b->o->m.op == MEASURE_PINGPONG ? pingpong_baseline(q, q->share)
+		rc = b->o->m.op == MEASURE_PINGPONG ? pingpong_baseline(q, n)
 						    : stream_baseline(q, round);
 	}
 	return rc;
 }
 
-/* Warms up, and chooses the share of a round by what that took. */
+/* Warms up, and chooses the number of iterations by what that took, if the user has not. */
 static int warm_up(struct pair *q)
 {
 	struct bench *b = q->b;
-	uint32_t n = b->o->m.warmup > 0 ? b->o->m.warmup : 1, i;
-	uint32_t most = b->o->m.op == MEASURE_PINGPONG ? PINGPONG_MAX : STREAM_MAX;
-	uint64_t share = 0, ns = 0, wrong;
+	const uint32_t n = b->o->m.warmup;
+	uint32_t most = b->o->m.op == MEASURE_PINGPONG ? PINGPONG_MAX : STREAM_MAX, i;
+	uint64_t iterations = b->o->m.iterations, ns = 0, wrong;
 	int rc = bench_barrier(b);
 
 	for (i = 0; i < n && rc == TOOL_OK && q->active && b->o->m.op == MEASURE_PINGPONG; i++) {
 		rc = pingpong(q, 1, &ns);
 	}
-	if (rc == TOOL_OK && q->active && b->o->m.op == MEASURE_STREAM) {
+	if (rc == TOOL_OK && n > 0 && q->active && b->o->m.op == MEASURE_STREAM) {
 		rc = stream(q, n, &ns);
 		ns /= n;
 	}
@@ -76,18 +83,17 @@ static int warm_up(struct pair *q)
 	wrong = q->counters[BENCH_WRONG];
 	memset(q->counters, 0, sizeof(q->counters));
 	q->counters[BENCH_WRONG] = wrong;
-	if (b->o->m.iterations != MEASURE_DEFAULT) {
-		share = (b->o->m.iterations + ROUNDS - 1) / ROUNDS;
-	} else if (b->m.rank == 0) {
-		share = ROUND_NS / (ns > 0 ? ns : 1);
-		share = share < 1 ? 1 : share > most ? most : share;
+	if (b->o->m.iterations == MEASURE_DEFAULT) {
+		iterations = ROUND_NS / (ns > 0 ? ns : 1);
+		iterations = ROUNDS * (iterations < 1 ? 1 : iterations > most ? most : iterations);
 	}
-	rc = bench_agree(b, &share);
-	if (rc == TOOL_OK && (share < 1 || share > MEASURE_ITERATIONS_MAX)) {
+	rc = bench_agree(b, &iterations);
+	if (rc == TOOL_OK && (iterations < 1 || iterations > MEASURE_ITERATIONS_MAX)) {
 		return bench_fail(b, COLLNET_EPROTO, "rank 0 wants %llu iterations",
-				  (unsigned long long)share);
+				  (unsigned long long)iterations);
 	}
-	q->share = (uint32_t)share;
+	q->iterations = (uint32_t)iterations;
+	q->rounds = q->iterations < ROUNDS ? q->iterations : ROUNDS;
 	return rc;
 }
 
@@ -136,22 +142,22 @@ static int finish(struct pair *q)
 	}
 	measure_result_init(&r, &b->m, q->bytes);
 	r.window = s.window;
-	r.iterations = (uint64_t)ROUNDS * q->share;
+	r.iterations = q->iterations;
 	r.verified = b->o->m.verify ? &verified : NULL;
 	bench_count_report(total,
 			   measure_payload(b->o->m.op, b->m.place.ranks, q->bytes) *
 				   (double)r.iterations,
 			   &r);
 	if (b->o->m.op == MEASURE_PINGPONG) {
-		r.ns = measure_summary(q->ns, (size_t)ROUNDS * q->share);
+		r.ns = measure_summary(q->ns, q->iterations);
 		r.baseline_ns = measure_summary(q->baseline_ns, q->nbaseline);
 		r.baseline_ratio = r.ns.median / r.baseline_ns.median;
 		each = r.ns.median / 2;
 	} else {
-		r.ns = measure_summary(q->ns, ROUNDS);
-		r.frames_per_s = measure_median(q->frames_per_s, ROUNDS);
+		r.ns = measure_summary(q->ns, q->rounds);
+		r.frames_per_s = measure_median(q->frames_per_s, q->rounds);
 		if (comparable(q)) {
-			r.baseline_frames_per_s = measure_median(q->baseline_per_s, ROUNDS);
+			r.baseline_frames_per_s = measure_median(q->baseline_per_s, q->rounds);
 		}
 		r.baseline_ratio = r.frames_per_s / r.baseline_frames_per_s;
 		each = r.ns.median;
@@ -176,15 +182,15 @@ static int run_size(struct pair *q)
 	if (rc != TOOL_OK) {
 		return rc;
 	}
-	b->expected_us *= q->share;
-	q->ns = calloc((size_t)ROUNDS * q->share, sizeof(*q->ns));
-	q->baseline_ns = calloc((size_t)ROUNDS * q->share, sizeof(*q->baseline_ns));
+	b->expected_us *= (q->iterations + q->rounds - 1) / q->rounds;
+	q->ns = calloc(q->iterations, sizeof(*q->ns));
+	q->baseline_ns = calloc(q->iterations, sizeof(*q->baseline_ns));
 	if (q->ns == NULL || q->baseline_ns == NULL) {
 		return bench_fail(b, COLLNET_ENOMEM, "no memory for times");
 	}
-	for (round = 0; round < ROUNDS && rc == TOOL_OK; round++) {
+	for (round = 0; round < q->rounds && rc == TOOL_OK; round++) {
 		bench_progress(b, "%s: round %u of %u", tool_format_size(q->bytes, size), round + 1,
-			       ROUNDS);
+			       q->rounds);
 		rc = run_round(q, round);
 	}
 	return rc == TOOL_OK ? finish(q) : rc;

@@ -9,8 +9,8 @@
 #include "tools/bench/baseline.h"
 #include "tools/bench/command.h"
 
-#define ROUNDS	  10u
-#define IN_FLIGHT 2u /* messages of a stream */
+#define ROUNDS	  10u /* at most */
+#define IN_FLIGHT 2u  /* messages of a stream */
 
 struct pair {
 	struct bench *b;
@@ -21,8 +21,8 @@ struct pair {
 	struct baseline *baseline;
 	uint8_t *data[IN_FLIGHT];
 	uint64_t bytes;
-	uint32_t share;		    /* round trips or messages in a round */
-	uint64_t *ns, *baseline_ns; /* [ROUNDS * share] of pingpong, [ROUNDS] of stream */
+	uint32_t iterations, rounds; /* round trips or messages, and what they are cut into */
+	uint64_t *ns, *baseline_ns;  /* [iterations] of pingpong, [rounds] of stream */
 	size_t nbaseline;
 	double frames_per_s[ROUNDS], baseline_per_s[ROUNDS];
 	uint64_t counters[BENCH_COUNTERS];
@@ -49,8 +49,8 @@ int pingpong(struct pair *q, uint32_t n, uint64_t *ns);
 int pingpong_baseline(struct pair *q, uint32_t n);
 /* n messages; on rank 0 *ns is the time until rank 1 has confirmed all of them. */
 int stream(struct pair *q, uint32_t n, uint64_t *ns);
-/* One round; rank 0 knows its own frames per second. */
-int stream_round(struct pair *q, uint32_t round);
+/* One round, of n messages; rank 0 knows its own frames per second. */
+int stream_round(struct pair *q, uint32_t round, uint32_t n);
 int stream_baseline(struct pair *q, uint32_t round);
 
 #endif

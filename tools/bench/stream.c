@@ -98,7 +98,7 @@ int stream(struct pair *q, uint32_t n, uint64_t *ns)
 	return rc;
 }
 
-int stream_round(struct pair *q, uint32_t round)
+int stream_round(struct pair *q, uint32_t round, uint32_t n)
 {
 	struct collnet_stats before = { .size = sizeof(before) }, after = before;
 	uint64_t ns;
@@ -110,7 +110,7 @@ int stream_round(struct pair *q, uint32_t round)
 	if (status != COLLNET_OK) {
 		return bench_fail(q->b, status, "reading the counters");
 	}
-	rc = stream(q, q->share, &ns);
+	rc = stream(q, n, &ns);
 	if (rc != TOOL_OK || q->b->m.rank != 0) {
 		return rc;
 	}
@@ -118,7 +118,7 @@ int stream_round(struct pair *q, uint32_t round)
 	if (status != COLLNET_OK) {
 		return bench_fail(q->b, status, "reading the counters");
 	}
-	q->ns[round] = ns / q->share;
+	q->ns[round] = ns / n;
 	q->frames_per_s[round] = (double)(after.data_sent - before.data_sent) / ((double)ns / 1e9);
 	return TOOL_OK;
 }

@@ -150,6 +150,7 @@ run --shape 2 --rate fast -- true
 run --shape 2 --loss 101% -- true
 run --shape 2 --loss x -- true
 run --shape 2 --mtu 10 -- true
+run --shape 2 --mtu 575 -- true
 run --shape 2 --timeout 0 -- true
 run --shape 2 --loss 100% -- true
 run --shape 2 --ranks-per-node 0 -- true

@@ -127,7 +127,7 @@ static int take_number(struct lab_options *o, int option, char *value, struct cn
 {
 	switch (option) {
 	case OPT_MTU:
-		return tool_parse_u32(value, 68, 65521, &o->mtu, err);
+		return tool_parse_u32(value, CN_FRAME_MTU_MIN, 65521, &o->mtu, err);
 	case OPT_RANKS:
 		return tool_parse_u32(value, 1, LAB_RANKS_MAX, &o->ranks_per_node, err);
 	case OPT_TIMEOUT:

@@ -53,6 +53,23 @@ for signal in KILL TERM HUP INT; do
 	until_gone SIG$signal
 done
 
+# Under nohup, SIGHUP ends neither the lab nor what runs in it.
+rm -f up go
+nohup collnet lab run --shape 2 --no-daemons -- sh -c '
+	[ $COLLNET_RANK != 1 ] || echo >up
+	n=400
+	until [ -e go ] || [ $((n -= 1)) -le 0 ]; do sleep 0.05; done' >out 2>err </dev/null &
+lab=$!
+i=0
+while [ ! -e up ]; do
+	i=$((i + 1))
+	[ $i -lt 200 ] || { cat err; fail "the lab did not come up"; }
+	sleep 0.1
+done
+kill -HUP $lab "$(pgrep -P $lab)"
+echo >go
+wait $lab || fail "status $? after SIGHUP under nohup"
+
 # A signal while the network is made ends the lab, too. The tool ip waits for it there.
 mkdir early
 cat >early/ip <<EOS

@@ -2,8 +2,9 @@
 /*
  * `collnet lab`: its options, and the process that the user sees.
  *
- * This process makes the supervisor and waits for it. It passes SIGINT, SIGTERM and SIGHUP on;
- * if it dies otherwise, the kernel sends SIGKILL to the supervisor.
+ * This process makes the supervisor and waits for it. It passes SIGINT, SIGTERM and SIGHUP on, but
+ * SIGHUP stays ignored under nohup. If it dies otherwise, the kernel sends SIGKILL to the
+ * supervisor.
  */
 #include "proto/frame.h"
 #include "tools/lab/command.h"
@@ -386,30 +387,40 @@ static void pass_on(int sig)
 	}
 }
 
+void lab_signals(const struct lab *lab, sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	if (!lab->nohup) {
+		sigaddset(set, SIGHUP);
+	}
+	if (!lab->o->shell) {
+		sigaddset(set, SIGINT);
+	}
+}
+
 /*
  * The supervisor is PID 1 of its namespace, which gets no signal that it neither blocks nor
  * handles. It blocks these until it reads them from a descriptor, so that none is lost meanwhile.
  */
-static void block_signals(const struct lab_options *o, sigset_t *before)
+static void block_signals(const struct lab *lab, sigset_t *before)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	if (!o->shell) {
-		sigaddset(&set, SIGINT);
-	}
+	lab_signals(lab, &set);
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-static int wait_supervisor(const struct lab_options *o, const sigset_t *before)
+static int wait_supervisor(const struct lab *lab, const sigset_t *before)
 {
+	const struct lab_options *o = lab->o;
 	struct sigaction act = { .sa_handler = pass_on };
 	int status;
 
 	sigaction(SIGTERM, &act, NULL);
-	sigaction(SIGHUP, &act, NULL);
+	if (!lab->nohup) {
+		sigaction(SIGHUP, &act, NULL);
+	}
 	act.sa_handler = o->shell ? SIG_IGN : pass_on;
 	sigaction(SIGINT, &act, NULL);
 	sigprocmask(SIG_SETMASK, before, NULL);
@@ -452,9 +463,11 @@ static int run_lab(struct lab *lab)
 	gid_t gid = getegid();
 	bool mapped = false;
 	int fds[2], status;
+	struct sigaction hangup;
 	sigset_t before;
 	pid_t pid;
 
+	lab->nohup = sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
 	fflush(NULL);
 	many_descriptors();
 	if (pipe2(fds, O_CLOEXEC) < 0) {
@@ -462,7 +475,7 @@ static int run_lab(struct lab *lab)
 		return 1;
 	}
 	name_job(lab);
-	block_signals(lab->o, &before);
+	block_signals(lab, &before);
 	pid = uid == 0 ? fork_into(CLONE_NEWPID) : -1;
 	if (pid < 0) {
 		mapped = true;
@@ -484,7 +497,7 @@ static int run_lab(struct lab *lab)
 	}
 	supervisor = pid;
 	close(fds[0]);
-	return wait_supervisor(lab->o, &before);
+	return wait_supervisor(lab, &before);
 }
 
 static void free_lab(struct lab *lab)

@@ -19,6 +19,7 @@
 #define CN_LAB_H
 
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ struct lab {
 	uint32_t nhosts;
 	struct lab_rank *ranks;
 	uint32_t nranks;
+	bool nohup;	  /* SIGHUP is ignored, and stays so */
 	bool plain_names; /* interfaces of the fabric are called as switches and hosts are */
 	char job[COLLNET_NAME_MAX + 1];
 	char *daemon;	   /* path of collnetd */
@@ -85,6 +87,9 @@ struct lab {
 struct lab_port_count {
 	uint64_t frames, bytes, drops;
 };
+
+/* command.c: the signals that end the lab. */
+void lab_signals(const struct lab *lab, sigset_t *set);
 
 /* plan.c: what is to be made. Fills in the options that were not specified. */
 int lab_plan(struct lab *lab, struct lab_options *o, struct cn_err *err);

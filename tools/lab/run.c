@@ -432,13 +432,8 @@ static int take_signals(struct lab *lab, struct cn_err *err)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
+	lab_signals(lab, &set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	if (!lab->o->shell) {
-		sigaddset(&set, SIGINT);
-	}
 	signal(SIGPIPE, SIG_IGN);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) == 0) {
 		lab->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -13,6 +13,8 @@ typedef const char *(*cn_getenv_fn)(void *arg, const char *name);
 
 /* The process's own environment. */
 const char *cn_getenv(void *arg, const char *name);
+/* The value of a variable; NULL where it is unset or empty, and of NULL. */
+const char *cn_env_value(cn_getenv_fn get, void *arg, const char *name);
 
 /*
  * Fills *o with the defaults and the values of the variables. COLLNET_EINVAL names the first

@@ -45,13 +45,6 @@ static const struct launcher {
 	  .job = { "SLURM_JOB_ID", "SLURM_STEP_ID" } },
 };
 
-static const char *value(cn_getenv_fn get, void *arg, const char *name)
-{
-	const char *v = name == NULL ? NULL : get(arg, name);
-
-	return v == NULL || v[0] == '\0' ? NULL : v;
-}
-
 void cn_job_name(char *out, size_t size, const char *launcher, const char *a, const char *b)
 {
 	snprintf(out, size, "%s%s%s%s%s", launcher, a != NULL ? "-" : "", a != NULL ? a : "",
@@ -66,12 +59,12 @@ void cn_job_name(char *out, size_t size, const char *launcher, const char *a, co
 /* The job's name; or, where only a PMI server knows it, its descriptor in place->pmi_fd. */
 static void name_job(const struct launcher *l, cn_getenv_fn get, void *arg, struct cn_place *place)
 {
-	const char *a = value(get, arg, l->job[0]), *b = value(get, arg, l->job[1]);
-	const char *fd = value(get, arg, l->pmi_fd);
+	const char *a = cn_env_value(get, arg, l->job[0]), *b = cn_env_value(get, arg, l->job[1]);
+	const char *fd = cn_env_value(get, arg, l->pmi_fd);
 	uint64_t n;
 
 	if (a == NULL && b == NULL) {
-		a = value(get, arg, l->job_otherwise);
+		a = cn_env_value(get, arg, l->job_otherwise);
 	}
 	cn_job_name(place->job, sizeof(place->job), l->name, a, b);
 	if (a == NULL && fd != NULL) {
@@ -102,13 +95,14 @@ static int read_place(const struct launcher *l, const char *rank, const char *ra
 
 int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_err *err)
 {
-	const char *job = value(get, arg, "COLLNET_JOB");
+	const char *job = cn_env_value(get, arg, "COLLNET_JOB");
 	struct cn_place place = { .rank = 0, .ranks = 1, .pmi_fd = -1 };
 	int rc;
 
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
 		const struct launcher *l = &launchers[i];
-		const char *rank = value(get, arg, l->rank), *ranks = value(get, arg, l->ranks);
+		const char *rank = cn_env_value(get, arg, l->rank),
+			   *ranks = cn_env_value(get, arg, l->ranks);
 
 		if (l->both && (rank == NULL) != (ranks == NULL)) {
 			return cn_fail(err, COLLNET_EINVAL,
@@ -117,7 +111,7 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 				       rank != NULL ? l->ranks : l->rank);
 		}
 		if (rank == NULL || ranks == NULL ||
-		    (l->needs != NULL && value(get, arg, l->needs) == NULL)) {
+		    (l->needs != NULL && cn_env_value(get, arg, l->needs) == NULL)) {
 			continue;
 		}
 		rc = read_place(l, rank, ranks, &place, err);
@@ -128,7 +122,7 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 		name_job(l, get, arg, &place);
 		break;
 	}
-	if (place.specified_by == NULL && value(get, arg, "PMI_PORT") != NULL) {
+	if (place.specified_by == NULL && cn_env_value(get, arg, "PMI_PORT") != NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "PMI_PORT is set in the environment, and PMI_RANK is not: start "
 			       "mpiexec without -pmi-port, or set COLLNET_RANK and COLLNET_SIZE");
@@ -197,7 +191,7 @@ int cn_peers_from(cn_getenv_fn get, void *arg, const char *given, char **out, st
 	if (strcmp(given, "launcher") == 0) {
 		v = NULL;
 		for (size_t i = 0; v == NULL && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
-			v = value(get, arg, hosts[i].name);
+			v = cn_env_value(get, arg, hosts[i].name);
 			end = hosts[i].is_list ? "," : ""; /* one host is a list, too */
 		}
 	}

@@ -18,10 +18,9 @@ const char *cn_getenv(void *arg, const char *name)
 	return getenv(name);
 }
 
-/* An empty variable counts as unset. */
-static const char *value(cn_getenv_fn get, void *arg, const char *name)
+const char *cn_env_value(cn_getenv_fn get, void *arg, const char *name)
 {
-	const char *v = get(arg, name);
+	const char *v = name == NULL ? NULL : get(arg, name);
 
 	return v == NULL || v[0] == '\0' ? NULL : v;
 }
@@ -50,15 +49,15 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	o->size = sizeof(*o);
 	o->ethertype = DEFAULT_ETHERTYPE;
 	o->timeout_ms = DEFAULT_TIMEOUT;
-	o->socket = value(get, arg, "COLLNET_SOCKET");
-	o->interface = value(get, arg, "COLLNET_INTERFACE");
-	o->link = value(get, arg, "COLLNET_LINK");
-	o->encapsulation = value(get, arg, "COLLNET_ENCAPSULATION");
-	o->peers = value(get, arg, "COLLNET_PEERS");
-	o->node = value(get, arg, "COLLNET_NODE");
-	o->topology = value(get, arg, "COLLNET_TOPOLOGY");
+	o->socket = cn_env_value(get, arg, "COLLNET_SOCKET");
+	o->interface = cn_env_value(get, arg, "COLLNET_INTERFACE");
+	o->link = cn_env_value(get, arg, "COLLNET_LINK");
+	o->encapsulation = cn_env_value(get, arg, "COLLNET_ENCAPSULATION");
+	o->peers = cn_env_value(get, arg, "COLLNET_PEERS");
+	o->node = cn_env_value(get, arg, "COLLNET_NODE");
+	o->topology = cn_env_value(get, arg, "COLLNET_TOPOLOGY");
 
-	v = value(get, arg, "COLLNET_MODE");
+	v = cn_env_value(get, arg, "COLLNET_MODE");
 	if (v != NULL && strcmp(v, "daemon") == 0) {
 		o->mode = COLLNET_MODE_DAEMON;
 	} else if (v != NULL && strcmp(v, "direct") == 0) {
@@ -66,19 +65,19 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	} else if (v != NULL) {
 		note(&rc, err, "COLLNET_MODE", v, "'daemon' or 'direct'");
 	}
-	v = value(get, arg, "COLLNET_CLUSTER");
+	v = cn_env_value(get, arg, "COLLNET_CLUSTER");
 	if (v != NULL && cn_parse_uint(v, 0, 65535, &n)) {
 		o->cluster = (uint16_t)n;
 	} else if (v != NULL) {
 		note(&rc, err, "COLLNET_CLUSTER", v, "a number from 0 to 65535");
 	}
-	v = value(get, arg, "COLLNET_ETHERTYPE");
+	v = cn_env_value(get, arg, "COLLNET_ETHERTYPE");
 	if (v != NULL && cn_parse_ethertype(v, &n)) {
 		o->ethertype = (uint16_t)n;
 	} else if (v != NULL) {
 		note(&rc, err, "COLLNET_ETHERTYPE", v, "a number from 0x0600 to 0xFFFF");
 	}
-	v = value(get, arg, "COLLNET_TIMEOUT");
+	v = cn_env_value(get, arg, "COLLNET_TIMEOUT");
 	if (v != NULL && strcmp(v, "none") == 0) {
 		o->timeout_ms = COLLNET_TIMEOUT_NONE;
 	} else if (v != NULL && cn_parse_uint(v, 1, CN_MSG_TIMEOUT_MAX, &n)) {
@@ -86,7 +85,7 @@ int cn_options_from(cn_getenv_fn get, void *arg, struct collnet_options *o, stru
 	} else if (v != NULL) {
 		note(&rc, err, "COLLNET_TIMEOUT", v, "milliseconds from 1 to 86400000, or 'none'");
 	}
-	v = value(get, arg, "COLLNET_SPIN");
+	v = cn_env_value(get, arg, "COLLNET_SPIN");
 	if (v != NULL && cn_parse_uint(v, 0, 1, &n)) {
 		o->spin = (int)n;
 	} else if (v != NULL) {

@@ -3,7 +3,8 @@
  * Clients: accepted by their credentials, served message by message, and closed.
  *
  * Only the loop closes a client. Until then one that is marked for close is neither read nor
- * written, and its state stays as it is.
+ * written, and its state stays as it is. One that was closed may be kept with its memory, as long
+ * as its process lives (still_reads()): it is not connected any more.
  */
 #include "daemon/daemon.h"
 
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 #ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434 /* on all architectures */
+#define SYS_pidfd_open 434 /* of headers before Linux 5.3 */
 #endif
 
 /* Without a descriptor or a process, the time until another try to accept clients. */
@@ -198,8 +199,8 @@ void cn_client_readable(struct cn_client *c)
 	bool descriptors;
 	ssize_t n;
 
-	if (c->left) { /* its process has ended */
-		c->daemon->marked_clients = true;
+	if (c->left) {
+		c->ended = c->daemon->marked_clients = true;
 		return;
 	}
 	cn_client_rings_serve(c, CN_MSG_RING_SLOTS);
@@ -294,10 +295,11 @@ static void refuse(struct cn_daemon *d, int fd, int status, const char *text)
 /* Whether there is room for one more of this user: COLLNET_OK, or why not. */
 static int check_room(struct cn_daemon *d, struct cn_user *user, struct cn_err *err)
 {
-	if (user == NULL ||
-	    d->nclients >= CN_CLIENTS_MAX - (user->uid != 0 ? CN_CLIENTS_RESERVE : 0)) {
+	const uint32_t n = d->nclients + d->nleft;
+
+	if (user == NULL || n >= CN_CLIENTS_MAX - (user->uid != 0 ? CN_CLIENTS_RESERVE : 0)) {
 		return cn_fail(err, COLLNET_ELIMIT, "collnetd is at its limit of %u connections",
-			       d->nclients);
+			       n);
 	}
 	return cn_quota_check(d, user, CN_QUOTA_CONNECTIONS, user->used[CN_QUOTA_CONNECTIONS], 1,
 			      err);
@@ -451,17 +453,24 @@ void cn_client_detach(struct cn_client *c)
 	let_go(c, false);
 }
 
-/* What tells of the end of a process; -1: it has ended, or this kernel cannot. */
-static int watch_process(struct cn_daemon *d, struct cn_client *c)
+/* From here on, c->fd tells of the end of its process; -1: that has ended, or nothing can tell. */
+static void watch_process(struct cn_daemon *d, struct cn_client *c)
 {
-	const int fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	struct pollfd p = { .events = POLLIN };
 
-	c->fd = fd;
-	if (fd >= 0 && cn_event_add_client(d, c) != COLLNET_OK) {
-		close(fd);
-		return -1;
+	c->fd = p.fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	if (c->fd >= 0 && cn_event_add_client(d, c) != COLLNET_OK) {
+		close(c->fd);
+		c->fd = -1;
 	}
-	return fd;
+	c->ended = c->fd < 0 || poll(&p, 1, 0) != 0;
+	if (c->fd < 0 && c->pid > 0 && errno != ESRCH && errno != ENOSYS &&
+	    cn_user_may_log(d, c->user)) {
+		cn_log(COLLNET_LOG_WARNING,
+		       "process %ld cannot be watched: it loses the memory that it shares with "
+		       "collnetd: %s",
+		       (long)c->pid, cn_strerror(errno));
+	}
 }
 
 /* A client that is still in teams has died, or might as well have. */
@@ -474,8 +483,13 @@ static void disconnect(struct cn_daemon *d, struct cn_client *c)
 	/* A keeper may hold the socket for a while, and so would epoll. */
 	cn_event_remove_client(d, c);
 	cn_receive_close(d, c->fd);
-	c->left = true;
-	c->fd = c->bytes > 0 && d->memory.usage_fd >= 0 ? watch_process(d, c) : -1;
+	c->fd = -1;
+	c->left = c->ended = true;
+	d->nclients--;
+	d->nleft++;
+	if (c->bytes > 0 && d->memory.usage_fd >= 0) {
+		watch_process(d, c);
+	}
 }
 
 /*
@@ -484,9 +498,7 @@ static void disconnect(struct cn_daemon *d, struct cn_client *c)
  */
 static bool still_reads(const struct cn_client *c)
 {
-	struct pollfd p = { .fd = c->fd, .events = POLLIN };
-
-	return c->fd >= 0 && c->daemon->memory.usage_fd >= 0 && poll(&p, 1, 0) == 0;
+	return !c->ended && c->daemon->memory.usage_fd >= 0;
 }
 
 static void forget(struct cn_daemon *d, struct cn_client *c)
@@ -495,11 +507,12 @@ static void forget(struct cn_daemon *d, struct cn_client *c)
 		cn_mapping_drop(c, i);
 	}
 	if (c->fd >= 0) {
+		cn_event_remove_client(d, c); /* a keeper may hold this one, too */
 		close(c->fd);
 	}
 	cn_quota_give(d, c->user, CN_QUOTA_CONNECTIONS, 1);
 	free(c);
-	d->nclients--;
+	d->nleft--;
 }
 
 bool cn_client_reap(struct cn_daemon *d)

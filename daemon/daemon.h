@@ -159,6 +159,7 @@ struct cn_client {
 	bool greeted;
 	bool marked;	     /* for close by the loop; nothing is sent any more */
 	bool left;	     /* closed; `fd` tells of the end of its process, -1: not waited for */
+	bool ended;	     /* and that has ended, or is not waited for */
 	uint64_t bytes;	     /* of its regions */
 	uint32_t handed_out; /* descriptors, since it has received all messages */
 	struct cn_member *teams[CN_MSG_TEAMS];
@@ -187,6 +188,7 @@ struct cn_daemon {
 	int listen_fd, signal_fd, epoll_fd; /* -1: none */
 	uint32_t link_events;		    /* what epoll watches of the link */
 	uint32_t nclients;
+	uint32_t nleft;	     /* closed, but their processes still read */
 	bool marked_clients; /* some are marked */
 	bool stop;
 	cn_time now;		  /* of this iteration of the loop */
@@ -318,7 +320,7 @@ bool cn_receive_guard(int fd);
 ssize_t cn_receive(int fd, bool guarded, void *m, size_t size, bool *descriptors);
 /*
  * Closes a client's socket, which may hold descriptors that nobody received: at once, or with the
- * rest of them. That is false: no process can be made now to do it.
+ * rest of them. cn_receive_close_rest() returns false when no process can be made for that now.
  */
 void cn_receive_close(struct cn_daemon *d, int fd);
 bool cn_receive_close_rest(struct cn_daemon *d);

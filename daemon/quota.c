@@ -5,7 +5,7 @@
  *
  * Root has no limits of its own, but those of the tables. Memory counts by the size that is mapped:
  * which pages are there is the client's to change at any moment, by punching holes. Regions count,
- * too, as small ones: the kernel limits the mappings of a process, which is this one for all.
+ * too, however small: the kernel limits the mappings of a process, and this one has those of all.
  */
 #include "daemon/daemon.h"
 

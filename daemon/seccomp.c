@@ -94,7 +94,7 @@ static const int allowed[] = {
 #ifdef SYS_stat
 	SYS_stat, SYS_lstat, SYS_readlink, SYS_access, SYS_chmod, SYS_chown, SYS_unlink,
 #endif
-	/* this process, its child that closes a socket, and its parent */
+	/* this process, its child that closes sockets, and its parent */
 	SYS_clone, SYS_clone3, SYS_wait4, SYS_waitid, SYS_pipe2, SYS_dup, SYS_dup3, SYS_close_range,
 	SYS_exit, SYS_exit_group, SYS_kill, SYS_tgkill, SYS_getpid, SYS_getppid, SYS_gettid,
 	SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getresuid, SYS_getresgid,

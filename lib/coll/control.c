@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Control messages about teams: sent to the nodes that know a team, and dispatched. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "coll/control.h"
@@ -369,14 +368,15 @@ static bool read_fail(struct cn_cursor *c, int *code, unsigned *flags, char *tex
  * memory, the peer's silence tells. */
 static void keep_failure(struct cn_engine_peer *m, uint32_t id, struct cn_cursor *c)
 {
-	struct cn_join_failure *f = m->joins.failure;
+	struct cn_join_failure in = { .id = id }, *f;
 	unsigned flags;
 
-	if (f == NULL) {
-		f = m->joins.failure = calloc(1, sizeof(*f));
-	}
-	if (f != NULL) {
-		f->id = read_fail(c, &f->code, &flags, f->text, sizeof(f->text)) ? id : 0;
+	if (read_fail(c, &in.code, &flags, in.text, sizeof(in.text)) &&
+	    (flags & CN_FAIL_FORMING) != 0) {
+		f = cn_join_fail(&m->joins);
+		if (f != NULL) {
+			*f = in;
+		}
 	}
 }
 

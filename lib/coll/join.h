@@ -38,15 +38,18 @@ struct cn_join {
 
 /* A team that failed at the peer before it was known here. */
 struct cn_join_failure {
-	uint32_t id;
+	uint32_t id; /* 0: none */
 	int code;
 	char text[256];
 };
+#define CN_JOIN_FAILURES                                                                           \
+	8u /* kept, the last ones: ranks of a node split in several colors at once */
 
 struct cn_join_list {
 	struct cn_join *first;
 	uint32_t n;
-	struct cn_join_failure *failure; /* the last one; NULL: none */
+	struct cn_join_failure *failures; /* [CN_JOIN_FAILURES], a ring; NULL: there was none */
+	uint32_t nfailures;		  /* that there were */
 };
 
 /* The record for an owner's job with which a team can be made; NULL: none. */
@@ -65,7 +68,12 @@ typedef bool cn_join_in_use(const void *ctx, const struct cn_join *j);
 struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, const char *job,
 			    cn_join_in_use *in_use, const void *ctx);
 void cn_join_remove(struct cn_join_list *l, struct cn_join *j);
-void cn_join_remove_all(struct cn_join_list *l); /* and the failure */
+void cn_join_remove_all(struct cn_join_list *l); /* and the failures */
+
+/* Where the next failure is kept; NULL: no memory. */
+struct cn_join_failure *cn_join_fail(struct cn_join_list *l);
+/* Of this team; NULL: none is known. */
+const struct cn_join_failure *cn_join_failure(const struct cn_join_list *l, uint32_t id);
 
 /* The ranges of ranks from a message; false: not sound, and none are kept. */
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j);

@@ -349,6 +349,7 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 	struct cn_engine_peer *m = node->peer != NULL ? cn_engine_peer_of(node->peer) : NULL;
 	struct cn_join in = { .ranks = t->ranks, .topology = t->topology, .owner = t->owner }, *j;
 	uint32_t *ranks = calloc(l->first[k + 1] - l->first[k], sizeof(*ranks)), n = 0, more;
+	const struct cn_join_failure *failure;
 	bool same = true;
 
 	for (uint32_t i = l->first[k]; ranks != NULL && i < l->first[k + 1]; i++) {
@@ -376,9 +377,10 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 				       t->job)
 			     : cn_fail(err, COLLNET_EPEER, "node %s is gone", node->name);
 	}
-	if (m->joins.failure != NULL && m->joins.failure->id == in.id) {
+	failure = cn_join_failure(&m->joins, in.id);
+	if (failure != NULL) {
 		free(ranks);
-		cn_team_fail(t, false, m->joins.failure->code, "%s", m->joins.failure->text);
+		cn_team_fail(t, false, failure->code, "%s", failure->text);
 		return cn_fail(err, t->status, "%s", t->text);
 	}
 	j = make_ranges(&in, ranks, n) ? cn_control_keep_join(t->engine, m, &in, t->job, &more)

@@ -138,8 +138,26 @@ void cn_join_remove_all(struct cn_join_list *l)
 	while (l->first != NULL) {
 		cn_join_remove(l, l->first);
 	}
-	free(l->failure);
-	l->failure = NULL;
+	free(l->failures);
+	l->failures = NULL;
+}
+
+struct cn_join_failure *cn_join_fail(struct cn_join_list *l)
+{
+	if (l->failures == NULL) {
+		l->failures = calloc(CN_JOIN_FAILURES, sizeof(*l->failures));
+	}
+	return l->failures != NULL ? &l->failures[l->nfailures++ % CN_JOIN_FAILURES] : NULL;
+}
+
+const struct cn_join_failure *cn_join_failure(const struct cn_join_list *l, uint32_t id)
+{
+	for (uint32_t i = 0; l->failures != NULL && i < CN_JOIN_FAILURES; i++) {
+		if (l->failures[i].id == id) {
+			return &l->failures[i];
+		}
+	}
+	return NULL;
 }
 
 bool cn_join_read(struct cn_cursor *c, struct cn_join *j)

@@ -15,7 +15,7 @@ from ctypes import byref, c_size_t, c_void_p
 from . import _library as api
 from ._buffer import Buffer
 from ._library import LogLevel, Status, error, library, milliseconds
-from ._request import Receive, Request, make_team
+from ._request import Receive, Request, join_team
 from ._team import Team
 
 # Closed contexts that are in use: their states.
@@ -133,7 +133,7 @@ class Context:
 
     def team(self, job=None, rank=None, size=None, timeout=None, secret=None):
         """Joins a team, by default that of the launcher, and waits until all ranks have."""
-        pointer = self._open()
+        self._open()
         options = api.collnet_team_options()
         library.collnet_team_options_init(byref(options))
         if job is not None:
@@ -145,7 +145,7 @@ class Context:
         options.timeout_ms = milliseconds(timeout)
         if secret is not None:
             options.secret = api.text(secret)
-        return Team(self, make_team(self, library.collnet_team_create, pointer, byref(options)))
+        return Team(self, join_team(self, byref(options)))
 
     def endpoint(self, number=0):
         """Opens an endpoint of this node; 0 selects a free number."""

@@ -218,75 +218,69 @@ def waitany(requests, timeout=None):
     return indices[index.value]
 
 
-class _Making:
+class _Join:
     """
-    A team that is being made, by a thread: the call has no slices in which Python could look at
-    signals, and may wait for as long as other ranks do not come. If a signal's handler raises an
-    exception, the thread leaves the team when it is there. Until then, it keeps the context.
+    A team that is joined, by a thread: the call has no slices in which Python could look at signals,
+    and waits for as long as other ranks do not come. If a signal's handler raises an exception, the
+    thread leaves the team when it is there. Until then, it keeps the context, as a request does.
     """
 
-    _owner = None  # as of a request
+    _owner = None
 
-    def __init__(self, context, function, arguments):
+    def __init__(self, context, arguments):
         self._context = context
         self._pointer = context.pointer
-        self._out = c_void_p()
+        self._teams = []  # the team, until it is taken or left
         self._failure = None
-        self._done = self._interrupted = False
-        self._lock = threading.Lock()  # whether the team is taken or left
-        self._thread = threading.Thread(target=self._run, args=(function, arguments), daemon=True)
+        self._interrupted = False
+        self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
 
-    def _make(self, function, arguments):
-        code = function(*arguments, byref(self._out))
-        if code != Status.OK:
-            raise error(code, self._pointer)
-
-    def _run(self, function, arguments):
-        try:
-            self._make(function, arguments)
-        except Exception as failure:
-            self._failure = failure
-        with self._lock:
-            self._done = True
-            if self._interrupted:
-                self._leave()
-
-    def _leave(self):
-        if self._out:
-            library.collnet_team_destroy(self._out)
+    def _run(self, *arguments):
+        out = c_void_p()
+        code = library.collnet_team_create(self._pointer, *arguments, byref(out))
+        if code == Status.OK:
+            self._teams.append(out)
+        else:
+            self._failure = error(code, self._pointer)
+        if self._interrupted:
+            self._leave()
         self._context.requests.discard(self)
 
+    def _leave(self):
+        try:
+            library.collnet_team_destroy(self._teams.pop())
+        except IndexError:  # it is not there yet, or was left
+            pass
+
     def _abandon(self, seconds=0):
-        self._thread.join(seconds)
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def wait(self):
-        """The team; None: this rank is in none."""
-        self._thread.start()
+        """Returns the team."""
+        self._context.requests.add(self)
         try:
+            self._thread.start()
             self._thread.join()
         except BaseException:
-            with self._lock:
-                self._interrupted = True
-                self._context.requests.add(self)
-                if self._done:
-                    self._leave()
+            self._interrupted = True
+            self._leave()
             raise
-        return self._result()
-
-    def _result(self):
         if self._failure is not None:
             raise self._failure
-        return self._out if self._out else None
+        return self._teams.pop()
 
 
-def make_team(context, function, *arguments):
-    """Calls a function that makes a team; returns that, or None: this rank is in none."""
-    making = _Making(context, function, arguments)
+def join_team(context, *arguments):
+    """Calls collnet_team_create(), which a signal interrupts, and returns the team."""
+    join = _Join(context, arguments)
     if threading.current_thread() is threading.main_thread():
-        return making.wait()
-    making._make(function, arguments)
-    return making._result()
+        return join.wait()
+    join._run(*arguments)
+    if join._failure is not None:
+        raise join._failure
+    return join._teams.pop()
 
 
 class Receive(Request):

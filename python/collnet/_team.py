@@ -7,12 +7,12 @@ counts and displacements are in elements of it.
 """
 import ctypes
 import functools
-from ctypes import byref, c_uint32
+from ctypes import byref, c_uint32, c_void_p
 
 from ._buffer import Buffer, UserCall, UserOp
 from ._library import (CollnetError, Op, Status, collnet_coll_options, error, frames, integers,
                        library, milliseconds, text)
-from ._request import Request, make_team
+from ._request import Request
 
 
 class _InPlace:
@@ -85,8 +85,11 @@ class Team:
     # ---- other teams ------------------------------------------------------------------------
 
     def _derive(self, function, *arguments):
-        team = make_team(self._context, function, self._open(), *arguments)
-        return Team(self._context, team) if team is not None else None
+        out = c_void_p()
+        code = function(self._open(), *arguments, byref(out))
+        if code != Status.OK:
+            raise error(code, self._context.pointer)
+        return Team(self._context, out) if out.value else None
 
     def split(self, color, key=0):
         """The team of the ranks with the same color; None for a color less than 0."""

@@ -403,6 +403,19 @@ def interrupted_join(team):
             raises(collnet.CollnetError, "rank 0 on node h0 left the team", late.barrier)
         team.barrier()
         expect([len(other.requests)], [0], "of a join that has ended")
+    # Interrupted before it waits, and its context closed before the join has ended.
+    start = threading.Thread.start
+
+    def start_and_stop(thread):
+        start(thread)
+        raise InterruptedError("by a signal")
+
+    with collnet.Context() as other:
+        threading.Thread.start = start_and_stop
+        try:
+            raises(InterruptedError, "by a signal", other.team, f"nobody{team.rank}", 0, 2, 1)
+        finally:
+            threading.Thread.start = start
 
 
 def wrong_calls(team):

@@ -434,8 +434,8 @@ static void split__rank_dies(void **state)
 	}
 }
 
-/* All ranks of a node leave the new team before others have called. They stay in the parent, whose
- * allgather ends: the others are told all the same. */
+/* All ranks of a node leave its new teams, of two colors, before others have called. They stay in
+ * the parent, whose allgather ends: the others are told all the same. */
 static void split__a_node_leaves_before_others_call(void **state)
 {
 	struct cn_member *parents[PARENTS];
@@ -443,7 +443,7 @@ static void split__a_node_leaves_before_others_call(void **state)
 
 	(void)state;
 	for (uint32_t r = 4; r < 6; r++) {
-		split(w, parents[r], r, 0, 0);
+		split(w, parents[r], r, (int32_t)r % 2, 0);
 	}
 	for (uint32_t r = 4; r < 6; r++) {
 		engine_leave(w, r, false);
@@ -451,15 +451,17 @@ static void split__a_node_leaves_before_others_call(void **state)
 	engine_run(w, 10 * CN_MS);
 	for (uint32_t r = 0; r < PARENTS; r++) {
 		if (r < 4 || r >= 6) {
-			split(w, parents[r], r, 0, 0);
+			split(w, parents[r], r, (int32_t)r % 2, 0);
 		}
 	}
 	wait_split(w, 50 * CN_MS);
 	for (uint32_t r = 0; r < PARENTS; r++) {
 		if (r < 4 || r >= 6) {
 			assert_int_equal(w->rank[r].joined.status, COLLNET_ERANK);
-			assert_string_equal(w->rank[r].joined.text,
-					    "rank 5 on node n2 left the team before it was ready");
+			assert_string_equal(
+				w->rank[r].joined.text,
+				r % 2 == 0 ? "rank 4 on node n2 left the team before it was ready"
+					   : "rank 5 on node n2 left the team before it was ready");
 		}
 	}
 	end(w, parents);

@@ -93,8 +93,8 @@ static uint64_t recv_bytes(const struct coll *k)
 }
 
 /*
- * The largest batch for blocks of this size. What is not checked has the same buffers every time, as
- * programs have: in others, most iterations would touch memory for the first time.
+ * The largest batch for blocks of this size. What is not checked has the same buffers every time,
+ * as programs have: in others, most iterations would touch memory for the first time.
  */
 static uint32_t batch_of(const struct coll *k)
 {

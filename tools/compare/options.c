@@ -367,7 +367,10 @@ static int add_list(const char *list, char ***hosts, uint32_t *n, struct cn_err 
 
 	cn_hostlist_begin(&h, list);
 	while (rc == COLLNET_OK && (more = cn_hostlist_next(&h, name, sizeof(name))) == 1) {
-		rc = add_host(name, strcspn(name, ":"), hosts, n, err);
+		const size_t len = strcspn(name, ":");
+
+		rc = len > 0 ? add_host(name, len, hosts, n, err)
+			     : cn_fail(err, COLLNET_EINVAL, "--hosts: '%.40s' names no host", name);
 	}
 	return rc != COLLNET_OK || more == 0
 		       ? rc

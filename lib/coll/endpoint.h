@@ -106,6 +106,7 @@ struct cn_recv {
 	uint8_t *data;
 	uint64_t capacity;
 	cn_time deadline;
+	uint32_t number; /* of the endpoint's receives */
 	struct cn_received *result;
 };
 
@@ -127,7 +128,8 @@ struct cn_endpoint {
 	struct cn_flow *current; /* the flow of the next frame */
 	uint32_t turn;		 /* frames that it has sent in a row */
 	struct cn_flow *last;	 /* the flow of the last send: most go where the last went */
-	struct cn_recv *recv_first, *recv_last;
+	struct cn_recv *recv_first, *recv_last; /* those that wait, in the order of the calls */
+	uint32_t posted;			/* receives */
 	struct cn_ep_queue unexpected;
 	struct cn_send *free_send;
 	struct cn_recv *free_recv;
@@ -228,7 +230,8 @@ void cn_local_recv_ends(struct cn_recv *in, cn_time now);
 
 void cn_recv_init(struct cn_endpoint *ep);
 void cn_recv_append(struct cn_endpoint *ep, struct cn_recv *r);
-void cn_recv_prepend(struct cn_endpoint *ep, struct cn_recv *r);
+/* Its message has ended: it waits again, where it was. */
+void cn_recv_return(struct cn_endpoint *ep, struct cn_recv *r);
 struct cn_recv *cn_recv_take(struct cn_endpoint *ep); /* the first that waits; NULL: none */
 /* Matches receives and messages that wait. */
 void cn_recv_match(struct cn_endpoint *ep, cn_time now);

@@ -141,7 +141,7 @@ void cn_local_send_ends(struct cn_send *out, cn_time now)
 	}
 	stop(f);
 	in->flow = NULL;
-	cn_recv_prepend(f->ep, in);
+	cn_recv_return(f->ep, in);
 	go_on(f, now);
 }
 

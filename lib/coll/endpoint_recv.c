@@ -18,6 +18,7 @@
 void cn_recv_append(struct cn_endpoint *ep, struct cn_recv *r)
 {
 	r->next = NULL;
+	r->number = ep->posted++;
 	if (ep->recv_first != NULL) {
 		ep->recv_last->next = r;
 	} else {
@@ -26,10 +27,15 @@ void cn_recv_append(struct cn_endpoint *ep, struct cn_recv *r)
 	ep->recv_last = r;
 }
 
-void cn_recv_prepend(struct cn_endpoint *ep, struct cn_recv *r)
+void cn_recv_return(struct cn_endpoint *ep, struct cn_recv *r)
 {
-	r->next = ep->recv_first;
-	ep->recv_first = r;
+	struct cn_recv **at = &ep->recv_first;
+
+	while (*at != NULL && (int32_t)((*at)->number - r->number) < 0) {
+		at = &(*at)->next;
+	}
+	r->next = *at;
+	*at = r;
 	if (r->next == NULL) {
 		ep->recv_last = r;
 	}
@@ -336,7 +342,7 @@ void cn_flow_discard(struct cn_flow *f, cn_time now)
 	}
 	if (r != NULL) {
 		r->flow = NULL;
-		cn_recv_prepend(f->ep, r);
+		cn_recv_return(f->ep, r);
 		cn_recv_match(f->ep, now);
 	}
 }

@@ -255,6 +255,35 @@ static void local__send_ends(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* Two receives lose their messages, the first one first: it gets the next message all the same. */
+static void local__receives_keep_their_order(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(1, NULL);
+	struct cn_endpoint *b = endpoint_open_at(w, 0, 7), *from[2];
+	struct endpoint_request *in[3], *out[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		from[i] = endpoint_open_at(w, 0, (uint16_t)(10 + i));
+		in[i] = endpoint_recv_at(w, b, LONG, SECOND);
+		out[i] = endpoint_send_to(w, from[i], "a", 7, LONG, i, SECOND);
+	}
+	in[2] = endpoint_recv_at(w, b, LONG, SECOND);
+	endpoint_step(w);
+	for (uint32_t i = 0; i < 2; i++) {
+		cn_endpoint_close(from[i], w->now);
+		assert_int_equal(out[i]->status, COLLNET_EINVAL);
+		endpoint_drop(out[i]);
+	}
+	from[0] = endpoint_open_at(w, 0, 12);
+	for (uint32_t i = 0; i < 3; i++) {
+		out[0] = endpoint_send_to(w, from[0], "a", 7, 100, 20 + i, SECOND);
+		assert_both(w, in[i], out[0], 12, 100, 20 + i);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 /* The receive's time is up: the message is whole for the next one, before those that came later. */
 static void local__receive_ends(void **state)
 {
@@ -360,6 +389,7 @@ int main(void)
 		cmocka_unit_test(local__copies_what_there_is_room_for),
 		cmocka_unit_test(local__in_order),
 		cmocka_unit_test(local__send_ends),
+		cmocka_unit_test(local__receives_keep_their_order),
 		cmocka_unit_test(local__receive_ends),
 		cmocka_unit_test(local__all_ends),
 	};

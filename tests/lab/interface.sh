@@ -180,7 +180,7 @@ echo "ok: $what: $(cat error.0)"
 
 # ---- another MTU, in the middle of an exchange, too small a one with another address, and as before ----
 what="another MTU"
-rm -f pid.* end.* error.* next
+rm -f pid.* end.* error.* next h?.log # a log goes on where one of the same name ended
 collnet lab shell --shape 3 --rate 20mbit --keep-logs "$PWD" -- sh -c '
 	. "$HERE/h1"
 	log=$COLLNET_LAB_DIR/logs/h1.log

@@ -219,8 +219,7 @@ static bool may_send(struct cn_op *op, uint32_t k, uint32_t i, uint64_t n)
 static bool acked_later(const struct cn_op *op, const struct cn_peer *p)
 {
 	return op->source.flight.by_acks && op->frames_out == 1 && !clocks_pair(op, p) &&
-	       cn_window_open(cn_node_window(op->team->transport->node), &op->source.flight,
-			      op->window);
+	       cn_window_open(cn_node_window(op->team->transport->node), NULL, op->window);
 }
 
 /*
@@ -416,7 +415,7 @@ bool cn_op_pull(struct cn_source *source, cn_time now, struct cn_tx *out)
 	bool sent = false;
 
 	cn_op_window_update(op, now);
-	if (cn_window_open(w, &op->source.flight, op->window)) {
+	if (cn_window_open(w, runs_alone(op) ? &op->source.flight : NULL, op->window)) {
 		switch (op->sched.order) {
 		case CN_ORDER_INTERLEAVED:
 			sent = pull_interleaved(op, out);

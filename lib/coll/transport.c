@@ -55,7 +55,7 @@ bool cn_transport_resend(void *ctx, void *token, uint8_t *flags)
 	if (!cn_flight_resend(&s->flight, w)) {
 		return false;
 	}
-	if (!cn_window_open(w, &s->flight, s->flight.limit)) {
+	if (!cn_window_open(w, NULL, s->flight.limit)) {
 		*flags |= CN_FLAG_ACKREQ; /* only an acknowledgement opens it */
 	}
 	return true;

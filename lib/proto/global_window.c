@@ -26,9 +26,9 @@ static void recount(struct cn_flight *f, struct cn_window *w)
 	}
 }
 
-bool cn_window_open(const struct cn_window *w, const struct cn_flight *f, uint32_t own_limit)
+bool cn_window_open(const struct cn_window *w, const struct cn_flight *beside, uint32_t own_limit)
 {
-	if (f->in_flight == 0 && own_limit < w->last) {
+	if (beside != NULL && beside->in_flight == 0 && own_limit < w->last) {
 		own_limit = w->last;
 	}
 	return w->in_flight < w->limit && w->in_flight < own_limit;
@@ -76,7 +76,7 @@ void cn_flight_refused(struct cn_flight *f, struct cn_window *w)
 
 bool cn_flight_resend(struct cn_flight *f, struct cn_window *w)
 {
-	if (!cn_window_open(w, f, f->limit)) {
+	if (!cn_window_open(w, NULL, f->limit)) {
 		return false;
 	}
 	f->refused--;

@@ -17,9 +17,9 @@
  * was accepted), it counts as sent when there is room: until then no frame of the operation has
  * come back for it, but nothing was sent now.
  *
- * The sum counts for every operation, so one of a small limit might never send beside one of a
- * larger limit, which keeps more in flight. After a frame of a larger limit, a flight with nothing
- * in flight may send one under that.
+ * The sum counts for every operation, so one of a small limit might never send beside those of
+ * another job with a larger limit, which keep more in flight. After a frame of a larger limit, a
+ * flight with nothing in flight may send one under that. Operations of one job end in turn.
  *
  * Invariant: the sum over all flights grows only where a frame is sent, or by deferred ones where
  * there is room; so it is at most the limit.
@@ -47,9 +47,11 @@ struct cn_flight {
 	bool by_acks;	    /* in_flight is `unacked`: received data does not clock this flight */
 };
 
-/* Whether one more frame of this flight may be sent under the node's limit and the operation's own.
+/*
+ * Whether one more frame may be sent under the node's limit and the operation's own. beside: its
+ * flight, if frames of other jobs may be those that fill the window; or NULL.
  */
-bool cn_window_open(const struct cn_window *w, const struct cn_flight *f, uint32_t own_limit);
+bool cn_window_open(const struct cn_window *w, const struct cn_flight *beside, uint32_t own_limit);
 /*
  * A frame was sent for the first time. True: the frame should request an acknowledgement, because
  * nothing was received for a whole window; acknowledgements are the only clock of a one-way flight.

@@ -3,7 +3,6 @@
 # daemons and direct mode; wrong arguments; pairs that disagree about a size, of which none hangs;
 # and no frame is lost where many send to one.
 # timeout: 240
-# beside: others
 . "$(dirname "$0")/lib.sh"
 need_lab
 need vector

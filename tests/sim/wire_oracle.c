@@ -37,7 +37,6 @@ struct flight {
 struct host {
 	struct flight *flights; /* [NUMBERS] */
 	uint32_t first, last;	/* of its operations: first .. last - 1 may be in flight */
-	uint32_t sent;		/* the operation of its last frame, of those that are no resends */
 	bool count;		/* no session changed since the team began */
 };
 
@@ -191,48 +190,34 @@ static struct flight *flight_of(struct host *h, uint32_t number)
 	return &h->flights[number];
 }
 
-static uint64_t in_flight_of(const struct wire_oracle *o, const struct host *h, uint32_t number)
-{
-	const struct flight *f = &h->flights[number];
-	const uint64_t sent = f->sent - f->refused, unacked = f->unacked - f->refused;
-	const uint64_t e = sent > f->received ? sent - f->received : 0;
-
-	return e < unacked && !o->by_acks[number] ? e : unacked;
-}
-
 static uint64_t in_flight(const struct wire_oracle *o, const struct host *h)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = h->first; i < h->last; i++) {
-		sum += h->flights[i].over ? 0 : in_flight_of(o, h, i);
+		const struct flight *f = &h->flights[i];
+		uint64_t sent = f->sent - f->refused, unacked = f->unacked - f->refused;
+		uint64_t e = sent > f->received ? sent - f->received : 0;
+
+		if (!f->over) {
+			sum += e < unacked && !o->by_acks[i] ? e : unacked;
+		}
 	}
 	return sum;
 }
 
-static uint64_t limit_of(const struct wire_oracle *o, uint32_t host, uint32_t number)
-{
-	uint64_t limit = o->limits[number];
-
-	if (o->cables[number] > 0) {
-		limit += o->config.in_cables(o->config.arg, host, o->cables[number]);
-	}
-	return limit;
-}
-
-/* A frame was sent; before it, one of operation `before`. An operation's only frame in flight may
- * go where that one could. */
-static void check_window(struct wire_oracle *o, uint32_t host, uint32_t number, uint32_t before)
+static void check_window(struct wire_oracle *o, uint32_t host, uint32_t number)
 {
 	struct host *h = &o->hosts[host];
-	uint64_t limit;
+	const struct flight *f = flight_of(h, number);
 
-	if (!h->count || flight_of(h, number)->over || in_flight(o, h) <= o->limits[number]) {
+	uint64_t limit = o->limits[number];
+
+	if (!h->count || f->over || in_flight(o, h) <= limit) {
 		return;
 	}
-	limit = limit_of(o, host, number);
-	if (in_flight_of(o, h, number) <= 1 && limit < limit_of(o, host, before)) {
-		limit = limit_of(o, host, before);
+	if (o->cables[number] > 0) {
+		limit += o->config.in_cables(o->config.arg, host, o->cables[number]);
 	}
 	if (in_flight(o, h) > limit) {
 		report(o, "W_g: host %u has %llu frames in flight where operation %u may have %llu",
@@ -244,13 +229,11 @@ static void check_window(struct wire_oracle *o, uint32_t host, uint32_t number, 
 
 static void count_sent(struct wire_oracle *o, uint32_t host, uint32_t number)
 {
-	struct host *h = &o->hosts[host];
-	struct flight *f = flight_of(h, number);
+	struct flight *f = flight_of(&o->hosts[host], number);
 
 	f->sent++;
 	f->unacked++;
-	check_window(o, host, number, h->sent);
-	h->sent = number;
+	check_window(o, host, number);
 }
 
 /* ---- frames --------------------------------------------------------------------------- */
@@ -412,7 +395,7 @@ static void count_resent(struct wire_oracle *o, uint32_t host, struct flow *f, u
 	if (f->refused[seq % RING] && number != NO_OP) {
 		f->refused[seq % RING] = false;
 		o->hosts[host].flights[number].refused--;
-		check_window(o, host, number, o->hosts[host].sent);
+		check_window(o, host, number);
 	}
 }
 

@@ -493,8 +493,9 @@ static void disconnect(struct cn_daemon *d, struct cn_client *c)
 }
 
 /*
- * A process that lost its connection, or gave it up, may still read what it received. Where memory
- * is taken from whoever has it (mapping.c), it stays until the process ends, and is charged.
+ * A process that lost its connection, or gave it up, may still read what it received. Where the
+ * daemon clears memory that it lets go of (mapping.c), that of such a process stays until the
+ * process ends, and its user is charged for it.
  */
 static bool still_reads(const struct cn_client *c)
 {

@@ -22,6 +22,16 @@ until_gone() {
 	! ip netns list 2>/dev/null | grep -q '^h[0-9]' || fail "namespaces are left after $1"
 }
 
+# until_up: the lab in the background is up and running.
+until_up() {
+	i=0
+	while [ ! -e up ]; do
+		i=$((i + 1))
+		[ $i -lt 200 ] || { cat err; fail "the lab did not come up"; }
+		sleep 0.1
+	done
+}
+
 # start: a lab in the background, up and running; its process in $lab.
 start() {
 	rm -f up
@@ -30,12 +40,7 @@ start() {
 		(trap '' TERM INT HUP; exec setsid sleep $marker) &
 		exec sleep $marker" 2>err &
 	lab=$!
-	i=0
-	while [ ! -e up ]; do
-		i=$((i + 1))
-		[ $i -lt 200 ] || { cat err; fail "the lab did not come up"; }
-		sleep 0.1
-	done
+	until_up
 }
 
 # ended_by SIGNAL STATUS: that is the status of a process that the signal ended.
@@ -60,12 +65,7 @@ nohup collnet lab run --shape 2 --no-daemons -- sh -c '
 	n=400
 	until [ -e go ] || [ $((n -= 1)) -le 0 ]; do sleep 0.05; done' >out 2>err </dev/null &
 lab=$!
-i=0
-while [ ! -e up ]; do
-	i=$((i + 1))
-	[ $i -lt 200 ] || { cat err; fail "the lab did not come up"; }
-	sleep 0.1
-done
+until_up
 kill -HUP $lab "$(pgrep -P $lab)"
 echo >go
 wait $lab || fail "status $? after SIGHUP under nohup"

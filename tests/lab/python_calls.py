@@ -322,11 +322,7 @@ def other_calls(context, team):
                "a deadline")
 
         # A signal interrupts a call, whose buffer is held until its request has ended.
-        def stop(*_):
-            raise InterruptedError("by a signal")
-
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        alarm()
         raises(InterruptedError, "by a signal", endpoint.recv, data)
         raises(BufferError, "", data.extend, b"x")
         team.barrier()
@@ -342,6 +338,15 @@ def other_calls(context, team):
     if [job["ranks"] for job in context.jobs()] != [n]:
         sys.exit(f"{context.jobs()}")
     return memory
+
+
+def alarm():
+    """A signal comes soon, whose handler raises an exception."""
+    def stop(*_):
+        raise InterruptedError("by a signal")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
 
 
 def waits(team):
@@ -366,14 +371,10 @@ def waits(team):
 
 def interrupted(team):
     """A signal that comes before a wait collects the operation: its request is not another's."""
-    def stop(*_):
-        raise InterruptedError("by a signal")
-
     other, copy = team.dup(), team.dup()
     team.barrier()
     if team.rank == 0:
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        alarm()
         raises(InterruptedError, "by a signal", copy.barrier)
     else:
         time.sleep(0.1)  # within the slice of the wait that the signal came in
@@ -387,13 +388,9 @@ def interrupted(team):
 
 def interrupted_join(team):
     """A signal interrupts a rank that joins a team. When the others come, it leaves."""
-    def stop(*_):
-        raise InterruptedError("by a signal")
-
     with collnet.Context() as other:
         if team.rank == 0:
-            signal.signal(signal.SIGALRM, stop)
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            alarm()
             began = time.monotonic()
             raises(InterruptedError, "by a signal", other.team, "late", 0, 2)
             expect([time.monotonic() - began < 10], [True], "an interrupted join")

@@ -168,7 +168,7 @@ static int read_list(const char *text, uint16_t port, struct cn_udp_peers *out, 
 {
 	size_t len = strlen(text);
 	char *copy = strndup(text, text[len - 1] == ',' ? len - 1 : len);
-	char name[NAME_SIZE];
+	char name[NAME_SIZE], found[CN_HOSTLIST_FOUND];
 	struct cn_hostlist h;
 	uint32_t room = 0;
 	int more = 1, rc = COLLNET_OK;
@@ -187,8 +187,8 @@ static int read_list(const char *text, uint16_t port, struct cn_udp_peers *out, 
 	}
 	if (rc == COLLNET_OK && more < 0) {
 		rc = cn_fail(err, COLLNET_EINVAL,
-			     "expected a list of hosts like node[01-12],login, found '%.40s'",
-			     *h.at == '\0' ? "its end" : h.at);
+			     "expected a list of hosts like node[01-12],login, found %s",
+			     cn_hostlist_found(&h, found));
 	}
 	free(copy);
 	return rc;

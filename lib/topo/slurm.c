@@ -50,6 +50,7 @@ static int each_name(struct slurm *s, const struct line *l, const char *list, ta
 		     struct cn_err *err)
 {
 	char name[COLLNET_NAME_MAX + 2]; /* a longer one is cut to this, and so refused */
+	char found[CN_HOSTLIST_FOUND];
 	struct cn_hostlist h;
 	int more, rc;
 
@@ -66,10 +67,9 @@ static int each_name(struct slurm *s, const struct line *l, const char *list, ta
 		}
 	}
 	if (more != 0) {
-		return cn_build_fail(
-			&s->b, l->number, err,
-			"expected a list of names like node[01-12,20],sw3, found '%.40s'",
-			*h.at == '\0' ? "its end" : h.at);
+		return cn_build_fail(&s->b, l->number, err,
+				     "expected a list of names like node[01-12,20],sw3, found %s",
+				     cn_hostlist_found(&h, found));
 	}
 	return COLLNET_OK;
 }

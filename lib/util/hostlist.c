@@ -134,3 +134,9 @@ int cn_hostlist_next(struct cn_hostlist *h, char *name, size_t size)
 	spell(h, name, size);
 	return 1;
 }
+
+const char *cn_hostlist_found(const struct cn_hostlist *h, char text[CN_HOSTLIST_FOUND])
+{
+	snprintf(text, CN_HOSTLIST_FOUND, *h->at == '\0' ? "its end" : "'%.40s'", h->at);
+	return text;
+}

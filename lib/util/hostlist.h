@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CN_HOSTLIST_GROUPS 8 /* brackets in one name */
+#define CN_HOSTLIST_GROUPS 8  /* brackets in one name */
+#define CN_HOSTLIST_FOUND  48 /* text of cn_hostlist_found() */
 
 struct cn_hostlist {
 	const char *at; /* what follows the present element; where the error is */
@@ -32,5 +33,7 @@ void cn_hostlist_begin(struct cn_hostlist *h, const char *text);
  * one; -1: h->at is not what a list may have there. An empty text is no list.
  */
 int cn_hostlist_next(struct cn_hostlist *h, char *name, size_t size);
+/* What stands at h->at, for a message: its beginning in quotes, or "its end". Returns text. */
+const char *cn_hostlist_found(const struct cn_hostlist *h, char text[CN_HOSTLIST_FOUND]);
 
 #endif

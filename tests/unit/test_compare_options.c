@@ -151,6 +151,9 @@ static void hosts__from_a_list(void **state)
 	assert_int_equal(compare_hosts("n[1-2", &hosts, &n, &err), COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "found 'n[1-2'"));
 	free_hosts(hosts, n);
+	assert_int_equal(compare_hosts("n[1-2],", &hosts, &n, &err), COLLNET_EINVAL);
+	assert_non_null(strstr(err.text, "found its end"));
+	free_hosts(hosts, n);
 	assert_int_equal(compare_hosts("a,:2", &hosts, &n, &err), COLLNET_EINVAL);
 	assert_non_null(strstr(err.text, "':2' names no host"));
 	free_hosts(hosts, n);

@@ -107,7 +107,7 @@ static void parse__errors_name_the_line(void **state)
 		{ "SwitchName=s Nodes=,", "conf:1: expected a list of names like "
 					  "node[01-12,20],sw3, found ','" },
 		{ "SwitchName=s Nodes=a,", "conf:1: expected a list of names like "
-					   "node[01-12,20],sw3, found 'its end'" },
+					   "node[01-12,20],sw3, found its end" },
 		{ "SwitchName=s Nodes=a,,b", "conf:1: expected a list of names" },
 		{ "SwitchName=s Nodes=a[", "conf:1: expected a list of names" },
 		{ "SwitchName=s Nodes=a[]", "conf:1: expected a list of names" },

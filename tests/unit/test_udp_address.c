@@ -108,7 +108,7 @@ static void udp_peers_read__list(void **state)
 {
 	static const char *const bad[][2] = {
 		{ "10.0.0.1,", NULL },
-		{ ",", "found 'its end'" },
+		{ ",", "found its end" },
 		{ "10.0.0.1,,10.0.0.2", "found ',10.0.0.2'" },
 		{ "10.0.0.[1-", "found '10.0.0.[1-'" },
 		{ "10.0.0.1:80,", "'80' is not a port from 32768" },

@@ -362,7 +362,7 @@ static int add_host(const char *name, size_t len, char ***hosts, uint32_t *n, st
 static int add_list(const char *list, char ***hosts, uint32_t *n, struct cn_err *err)
 {
 	struct cn_hostlist h;
-	char name[256];
+	char name[256], found[CN_HOSTLIST_FOUND];
 	int more = 1, rc = COLLNET_OK;
 
 	cn_hostlist_begin(&h, list);
@@ -375,8 +375,8 @@ static int add_list(const char *list, char ***hosts, uint32_t *n, struct cn_err 
 	return rc != COLLNET_OK || more == 0
 		       ? rc
 		       : cn_fail(err, COLLNET_EINVAL,
-				 "--hosts: expected names like node[01-12],login, found '%.40s'",
-				 *h.at == '\0' ? "the end of the list" : h.at);
+				 "--hosts: expected a list of hosts like node[01-12],login, found %s",
+				 cn_hostlist_found(&h, found));
 }
 
 static int read_hosts(FILE *f, char ***hosts, uint32_t *n, struct cn_err *err)

@@ -224,8 +224,12 @@ static bool read_join(struct cn_cursor *c, struct cn_join *in, char *job, size_t
 	in->topology = cn_get32(c);
 	in->owner = cn_get64(c);
 	*yours = cn_get32(c);
-	return cn_get_text(c, job, cap) && cn_valid_name(job) && in->id != 0 && in->ranks != 0 &&
-	       in->ranks <= COLLNET_RANKS_MAX && cn_join_read(c, in);
+	if (!cn_get_text(c, job, cap) || !cn_valid_name(job) || in->id == 0 || in->ranks == 0 ||
+	    in->ranks > COLLNET_RANKS_MAX || !cn_join_read(c, in)) {
+		return false;
+	}
+	in->link_mbit = c->at < c->end ? cn_get32(c) : 0;
+	return true;
 }
 
 struct cn_join *cn_control_keep_join(struct cn_engine *e, struct cn_engine_peer *m,

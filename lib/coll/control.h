@@ -31,7 +31,7 @@ struct cn_team;
 enum cn_control {
 	CN_CONTROL_JOIN = 1,	/* team id 4, port 2, ranks 4, topology 4, owner 8, the receiver's
 				 * team id 4 (0: not known), job, count 2, and as often first 4,
-				 * gap 2, n 2 */
+				 * gap 2, n 2; Mbit/s of the link 4 (0: not known) */
 	CN_CONTROL_COMMIT = 2,	/* team id 4, the receiver's team id 4, 1: its COMMIT is missing */
 	CN_CONTROL_LEAVE = 3,	/* team id 4, rank 4, n 4, dead 1: it has called n operations. Not
 				 * through the team's transport: it died before the team was

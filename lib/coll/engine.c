@@ -63,6 +63,7 @@ static void measure_link(struct cn_engine *e)
 {
 	e->brief = e->config.topo != NULL ? frames_in(&e->config, BRIEF_TIME) : 0;
 	e->burst = frames_in(&e->config, BURST_TIME);
+	e->link_mbit = (uint32_t)((link_rate(&e->config) + 999999) / 1000000);
 }
 
 struct cn_engine_peer *cn_engine_peer_of(const struct cn_peer *p)

@@ -40,6 +40,7 @@ struct cn_engine {
 	uint32_t places;	/* from there on, all are free */
 	uint32_t nteams;
 	uint32_t topology;     /* hash of the topology, which all nodes of a job must share */
+	uint32_t link_mbit;    /* Mbit/s of this node's link; 0: not known */
 	uint32_t last_team_id; /* the last one given to a team */
 	uint64_t plans;	       /* schedules planned */
 	uint64_t scheduled;    /* bytes of all teams' operations, with their schedules */

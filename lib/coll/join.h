@@ -22,6 +22,7 @@ struct cn_join {
 	struct cn_join *next;
 	uint32_t id, ranks, topology; /* of the peer's team */
 	uint64_t owner;
+	uint32_t link_mbit;	  /* Mbit/s of its link; 0: not known */
 	uint16_t port;		  /* of its transport */
 	uint32_t commit_received; /* id of the team here to which it has committed; 0: none */
 	uint32_t commit_sent;	  /* id of the team here that has committed to it; 0: none */

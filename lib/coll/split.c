@@ -131,6 +131,7 @@ static struct cn_team *begin(const struct cn_team *parent, const struct cn_split
 	t->parent = parent->id;
 	t->topo = parent->topo;
 	t->topology = parent->topology;
+	t->link_mbit = parent->link_mbit;
 	t->wireup.derived = t->divided = true;
 	t->wireup.version = 1;
 	t->division = d = calloc(1, sizeof(*d));
@@ -347,7 +348,11 @@ static int learn_node(struct cn_team *t, const struct cn_team *parent, uint32_t 
 	const struct cn_layout *l = &parent->layout;
 	const struct cn_team_node *node = &parent->nodes[k];
 	struct cn_engine_peer *m = node->peer != NULL ? cn_engine_peer_of(node->peer) : NULL;
-	struct cn_join in = { .ranks = t->ranks, .topology = t->topology, .owner = t->owner }, *j;
+	struct cn_join in = { .ranks = t->ranks,
+			      .topology = t->topology,
+			      .owner = t->owner,
+			      .link_mbit = t->link_mbit },
+		       *j;
 	uint32_t *ranks = calloc(l->first[k + 1] - l->first[k], sizeof(*ranks)), n = 0, more;
 	const struct cn_join_failure *failure;
 	bool same = true;

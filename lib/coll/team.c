@@ -39,6 +39,7 @@ struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job
 	t->ranks = ranks;
 	t->topo = e->config.topo;
 	t->topology = e->topology;
+	t->link_mbit = e->link_mbit;
 	t->id = ++e->last_team_id != 0 ? e->last_team_id : ++e->last_team_id;
 	t->place = i;
 	if (cn_wireup_init(&t->wireup, ranks, e->config.node.max_peers)) {
@@ -177,6 +178,7 @@ static bool derive(struct cn_team *t, const struct origin *from)
 	t->parent = parent->id;
 	t->topo = parent->topo;
 	t->topology = parent->topology;
+	t->link_mbit = parent->link_mbit;
 	if (!cn_wireup_derive(t, parent, from->members)) {
 		return false;
 	}

@@ -66,6 +66,8 @@ struct cn_team {
 	struct cn_transport *transport;
 	const struct cn_topo *topo; /* of the node when it began, or of the parent */
 	uint32_t topology;	    /* its hash */
+	uint32_t
+		link_mbit; /* Mbit/s of the node's link, then of the slowest node's; 0: not known */
 	enum cn_team_state state;
 	int status; /* why it failed; of a forming team: why the team that it is made of did */
 	char text[CN_ERR_TEXT];

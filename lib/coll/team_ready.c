@@ -249,6 +249,12 @@ out:
 	return r;
 }
 
+/* Of two rates, of which 0 is not known. */
+static uint32_t slower(uint32_t a, uint32_t b)
+{
+	return b == 0 || (a != 0 && a < b) ? a : b;
+}
+
 int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **peers, uint32_t n,
 		  struct cn_err *err)
 {
@@ -268,6 +274,9 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 		t->nodes = NULL; /* nothing was placed: others are told as by a team that forms */
 		return cn_fail(err, COLLNET_ENOMEM, "no memory for a team of %u ranks", t->ranks);
 	}
+	for (uint32_t i = 0; i < n; i++) {
+		t->link_mbit = slower(t->link_mbit, joins[i]->link_mbit);
+	}
 	t->layout = (struct cn_layout){
 		.nranks = t->ranks,
 		.nnodes = nodes,
@@ -275,6 +284,7 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 		.ranks = s + t->ranks,
 		.first = s + 2 * (size_t)t->ranks,
 		.headers = cn_encapsulation_bytes(t->engine->config.node.encapsulation),
+		.rate = UINT64_C(1000000) * t->link_mbit,
 	};
 	place_ranks(t, all, nodes, s, s + 2 * (size_t)t->ranks, s + t->ranks);
 	memset(t->node_by_peer, 0xff, ((size_t)t->npeers + 1) * sizeof(*t->node_by_peer));

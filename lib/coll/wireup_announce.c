@@ -56,6 +56,7 @@ static void put_join(struct cn_cursor *c, struct cn_team *t, struct cn_peer *p)
 	cn_put32(c, j != NULL ? j->id : 0);
 	cn_put_text(c, t->job);
 	put_ranges(c, t);
+	cn_put32(c, t->link_mbit);
 	t->wireup.scattered = c->bad;
 }
 

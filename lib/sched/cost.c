@@ -2,6 +2,8 @@
 /* The cost model of cost.h. */
 #include "sched/cost.h"
 
+#include "sched/sched.h"
+
 const struct cn_cost cn_cost_default = {
 	.startup = 10e-6,
 	.message = 0.5e-6,
@@ -14,12 +16,15 @@ const struct cn_cost cn_cost_default = {
 	.rate = 1e9,
 };
 
-struct cn_cost cn_cost_with(uint32_t headers)
+struct cn_cost cn_cost_of(const struct cn_layout *l)
 {
 	struct cn_cost c = cn_cost_default;
 
-	c.payload -= headers;
-	c.overhead += headers;
+	c.payload -= l->headers;
+	c.overhead += l->headers;
+	if (l->rate != 0) {
+		c.rate = (double)l->rate;
+	}
 	return c;
 }
 

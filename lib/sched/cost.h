@@ -24,7 +24,7 @@ struct cn_cost {
 	double hop;	      /* seconds a switch needs besides storing the frame */
 	uint32_t payload;     /* bytes of the user's in a full frame */
 	uint32_t overhead;    /* bytes on the wire a frame besides */
-	double rate;	      /* bit/s of links whose rate is not known */
+	double rate;	      /* bit/s of links whose rate the tree does not know */
 	double pace;	      /* seconds a frame at least, by a window; 0: no window */
 	uint32_t at_once; /* frames that a window lets go before the first is acknowledged, after
 			     which it has room for what is in cables; 0: all */
@@ -34,8 +34,9 @@ struct cn_cost {
  * encapsulation raw.
  */
 extern const struct cn_cost cn_cost_default;
-/* The same with an encapsulation of so many bytes per frame (cn_encapsulation_bytes()). */
-struct cn_cost cn_cost_with(uint32_t headers);
+struct cn_layout;
+/* The same with the encapsulation and the links of these nodes. */
+struct cn_cost cn_cost_of(const struct cn_layout *l);
 
 /* Seconds on the wire of n bytes in frames, at bits per second (0: the model's rate). */
 double cn_cost_wire(const struct cn_cost *c, uint64_t bytes, uint64_t rate);

@@ -291,6 +291,7 @@ struct cn_layout {
 				    0 .. nnodes - 1), or NULL: the node's own number */
 	const struct cn_tree *tree; /* the network of the nodes, node for node; NULL: not known */
 	uint32_t headers; /* bytes of the encapsulation per frame, the same on all nodes */
+	uint64_t rate;	  /* bit/s of links whose rate the tree does not know; 0: not known */
 };
 
 struct cn_plan {

@@ -270,7 +270,7 @@ size_t cn_predict(const struct cn_layout *l, const struct cn_plan *p, const stru
 
 const struct cn_algorithm *cn_select(const struct cn_layout *l, const struct cn_plan *p)
 {
-	const struct cn_cost cost = cn_cost_with(l->headers);
+	const struct cn_cost cost = cn_cost_of(l);
 	struct cn_prediction all[CANDIDATES];
 	size_t n, best = CANDIDATES;
 

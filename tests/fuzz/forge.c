@@ -96,6 +96,7 @@ static void put_join(struct forge *f)
 	cn_put32(&f->out, t && f->value % 2 ? t->id : f->value / 2);
 	cn_put_text(&f->out, name);
 	put_ranges(f, t, ranks);
+	cn_put32(&f->out, f->value % 3 == 0 ? f->value : 10000);
 }
 
 static void put_commit(struct forge *f)

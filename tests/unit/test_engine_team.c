@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "coll/engine_state.h"
+#include "coll/team.h"
 #include "engine_fixture.h"
 
 static void engine__rank_is_missing(void **state)
@@ -331,6 +333,38 @@ static void engine__derived_team_keeps_the_topology(void **state)
 	engine_fixture_free(w);
 }
 
+/* What is predicted for links of which the topology does not know the rate goes by the slowest
+ * node's interface, on all nodes, also for teams made of a team. */
+static void engine__slowest_link_is_the_teams(void **state)
+{
+	static const uint32_t mbit[4] = { 40000, 0, 10000, 25000 };
+	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+	struct cn_member *parents[4];
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		w->engines[i]->link_mbit = mbit[i];
+	}
+	engine_join_all(w, 1, false, "job");
+	take_parents(w, parents);
+	for (uint32_t r = 0; r < 4; r++) {
+		assert_int_equal(parents[r]->team->layout.rate, UINT64_C(10000000000));
+	}
+	w->ranks = 2; /* on the nodes 0 and 1 */
+	for (uint32_t r = 0; r < 2; r++) {
+		derive_child(w, parents[r], r, r, 2, 0x3, CN_NEVER);
+	}
+	engine_wait_all(w, -1, SECOND);
+	for (uint32_t r = 0; r < 2; r++) {
+		assert_int_equal(w->rank[r].member->team->layout.rate, UINT64_C(10000000000));
+	}
+	engine_leave_all(w);
+	for (uint32_t r = 0; r < 4; r++) {
+		cn_team_leave(parents[r], w->now, false);
+	}
+	engine_fixture_free(w);
+}
+
 static void engine__parent_fails(void **state)
 {
 	(void)state;
@@ -581,6 +615,7 @@ int main(void)
 		cmocka_unit_test(engine__derived_team),
 		cmocka_unit_test(engine__parent_fails),
 		cmocka_unit_test(engine__derived_team_keeps_the_topology),
+		cmocka_unit_test(engine__slowest_link_is_the_teams),
 		cmocka_unit_test(engine__parent_has_lost_a_rank),
 		cmocka_unit_test(engine__last_of_the_parent_dies),
 		cmocka_unit_test(engine__rank_dies_while_a_team_is_made),

@@ -114,6 +114,29 @@ static void predict__all_rows_speak(void **state)
 	}
 }
 
+/* Links of which only the nodes' interfaces know the rate count as if the topology knew it. */
+static void predict__rate_of_the_interfaces(void **state)
+{
+	static const uint64_t rates[] = { 100 * MBIT, 1000 * MBIT, UINT64_C(25000) * MBIT };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		struct net known, unknown;
+
+		net_init(&known, "4x2", rates[i], rates[i], 43);
+		net_init(&unknown, "4x2", 0, 0, 43);
+		unknown.layout.rate = rates[i];
+		for (uint64_t bytes = 1024; bytes <= 1 << 20; bytes *= 4) {
+			const struct cn_plan p = plan(CN_OP_ALLREDUCE, bytes);
+
+			assert_ptr_equal(cn_select(&unknown.layout, &p),
+					 cn_select(&known.layout, &p));
+		}
+		net_done(&known);
+		net_done(&unknown);
+	}
+}
+
 /* A larger block never takes much less time, nor jumps. */
 static void select__no_cliffs_in_size(void **state)
 {
@@ -454,6 +477,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(predict__all_rows_speak),
+		cmocka_unit_test(predict__rate_of_the_interfaces),
 		cmocka_unit_test(select__no_cliffs_in_size),
 		cmocka_unit_test(select__no_cliffs_in_hosts),
 		cmocka_unit_test(select__ring_by_the_network),

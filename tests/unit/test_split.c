@@ -20,6 +20,9 @@ static struct engine_fixture *parents_of(struct cn_member **parents, bool in_tur
 {
 	struct engine_fixture *w = engine_fixture(4, NULL, NULL);
 
+	for (uint32_t i = 0; i < 4; i++) {
+		w->engines[i]->link_mbit = 10000 * (4 - i);
+	}
 	engine_join_all(w, 2, in_turn, "job");
 	for (uint32_t r = 0; r < PARENTS; r++) {
 		parents[r] = w->rank[r].member;
@@ -193,6 +196,7 @@ static void split__by_color(void **state)
 			assert_int_equal(cn_member_ranks(m), color[r] == 0 ? 4 : 2);
 			assert_int_equal(cn_member_nodes(m), color[r] == 0 ? 3 : 2);
 			assert_in_parent(m, parents[r]);
+			assert_int_equal(m->team->layout.rate, UINT64_C(10000000000));
 		}
 	}
 	engine_leave(w, 2, false);

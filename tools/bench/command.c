@@ -290,6 +290,32 @@ static int locate(struct bench *b)
 	return TOOL_OK;
 }
 
+/* The rate by which all ranks choose: of the slowest node's link. */
+static int compare_links(struct bench *b)
+{
+	struct collnet_stats s = { .size = sizeof(s) };
+	uint64_t *all = malloc(b->m.place.ranks * sizeof(*all)), mine;
+	int rc;
+
+	if (all == NULL) {
+		return bench_fail(b, COLLNET_ENOMEM, "comparing the links");
+	}
+	rc = collnet_get_stats(b->c, &s, 0);
+	if (rc != COLLNET_OK) {
+		free(all);
+		return bench_fail(b, rc, "comparing the links");
+	}
+	mine = s.link_rate;
+	rc = bench_gather(b, &mine, 1, all);
+	for (uint32_t i = 0; rc == TOOL_OK && i < b->m.place.ranks; i++) {
+		if (all[i] != 0 && (b->m.link_rate == 0 || all[i] < b->m.link_rate)) {
+			b->m.link_rate = all[i];
+		}
+	}
+	free(all);
+	return rc;
+}
+
 static int start(struct bench *b)
 {
 	const struct bench_options *o = b->o;
@@ -323,6 +349,9 @@ static int start(struct bench *b)
 	b->m.rank = collnet_team_rank(b->team);
 	b->m.place.ranks = collnet_team_size(b->team);
 	rc = locate(b);
+	if (rc == TOOL_OK && o->m.nalgorithms == 0) {
+		rc = compare_links(b);
+	}
 	if (rc != TOOL_OK || b->m.rank != 0) {
 		return rc;
 	}

@@ -115,6 +115,7 @@ static int lay_out(const struct measure *m, struct team *t)
 		.first = first,
 		.ranks = list,
 		.headers = m->headers,
+		.rate = m->link_rate,
 	};
 	rc = find_tree(m, order, t);
 	return rc;
@@ -124,7 +125,7 @@ int measure_choose(struct measure *m, uint64_t bytes,
 		   const struct cn_algorithm *rows[MEASURE_ALGORITHMS_MAX], size_t *count)
 {
 	const struct cn_plan p = { .op = measure_op_kind(m->o->op), .bytes = bytes };
-	const struct cn_cost cost = cn_cost_with(m->headers);
+	struct cn_cost cost;
 	const char *text = getenv("COLLNET_ALGORITHM");
 	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
 	struct cn_choice named;
@@ -150,6 +151,7 @@ int measure_choose(struct measure *m, uint64_t bytes,
 	m->modifiers.contention_aware &= named.contention_aware;
 	rc = lay_out(m, &t);
 	if (rc == TOOL_OK && m->o->all) {
+		cost = cn_cost_of(&t.layout);
 		n = cn_predict(&t.layout, &p, &cost, all, MEASURE_ALGORITHMS_MAX);
 		for (size_t i = 0; i < n; i++) {
 			if (all[i].seconds >= 0) {
@@ -174,7 +176,7 @@ int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm
 	const struct cn_plan p = { .op = row->op,
 				   .bytes = bytes,
 				   .contention_aware = m->modifiers.contention_aware };
-	const struct cn_cost cost = cn_cost_with(m->headers);
+	struct cn_cost cost;
 	struct cn_prediction all[MEASURE_ALGORITHMS_MAX];
 	struct team t;
 	size_t n;
@@ -182,6 +184,7 @@ int measure_predict(struct measure *m, uint64_t bytes, const struct cn_algorithm
 
 	*us = NAN;
 	if (rc == TOOL_OK) {
+		cost = cn_cost_of(&t.layout);
 		n = cn_predict(&t.layout, &p, &cost, all, MEASURE_ALGORITHMS_MAX);
 		for (size_t i = 0; i < n; i++) {
 			if (all[i].algorithm == row && all[i].seconds >= 0) {

@@ -45,6 +45,7 @@ struct measure {
 	uint32_t node_window; /* W_g of the node; of leaders only */
 	bool direct;	      /* the transport runs in this process */
 	uint32_t headers;     /* bytes of the encapsulation per frame */
+	uint64_t link_rate;   /* bit/s of the slowest node's link; 0: not known */
 	FILE *csv;
 	bool header;	  /* the table's header is out */
 	uint32_t omitted; /* ids of algorithms that were reported as not applicable, as bits */

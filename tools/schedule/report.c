@@ -26,7 +26,7 @@ static const char *link_name(const struct subject *s, uint32_t dlink, char text[
 /* Seconds that the data on the bottleneck link needs there; 0: its rate is not known. */
 static double bottleneck_time(const struct subject *s, const struct cn_check_report *r)
 {
-	const struct cn_cost cost = cn_cost_with(s->layout.headers);
+	const struct cn_cost cost = cn_cost_of(&s->layout);
 	const struct cn_topo_link *l;
 
 	if (r->bottleneck == CN_TOPO_NONE || s->tree->n < 2) {
@@ -49,7 +49,7 @@ static const char *encapsulation(const struct subject *s)
 /* The predictions for all algorithms of the subject's operation; returns how many. */
 static size_t predict(const struct subject *s, struct cn_prediction all[PREDICTIONS_MAX])
 {
-	const struct cn_cost cost = cn_cost_with(s->layout.headers);
+	const struct cn_cost cost = cn_cost_of(&s->layout);
 
 	return cn_predict(&s->layout, &s->plan, &cost, all, PREDICTIONS_MAX);
 }

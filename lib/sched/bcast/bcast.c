@@ -209,7 +209,7 @@ int cn_bcast_emit(const struct cn_bcast *b, const struct cn_layout *l, const str
 int cn_bcast_plan(cn_bcast_builder *build, const struct cn_layout *l, const struct cn_plan *p,
 		  uint32_t me, struct cn_sched *out, struct cn_err *err)
 {
-	struct cn_cost cost = cn_cost_with(l->headers);
+	struct cn_cost cost = cn_cost_of(l);
 	struct cn_bcast b;
 	int rc;
 

@@ -32,7 +32,9 @@ size_t glue_bytes(int count, MPI_Datatype type)
 	if (count == 0) {
 		return 0; /* some programs pass no type with it */
 	}
-	if (count < 0 || PMPI_Type_size(type, &size) != MPI_SUCCESS || size < 0) {
+	/* MPI would report an error of PMPI_Type_size() to the handler of MPI_COMM_WORLD. */
+	if (count < 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS ||
+	    size < 0) {
 		return COLLNET_BLOCK_MAX + 1;
 	}
 	return (size_t)count * (size_t)size;

@@ -196,8 +196,9 @@ static bool is_exact(MPI_Datatype type, MPI_Op op)
 static bool serves(struct glue_call *k, enum glue_op what, size_t bytes, MPI_Datatype type,
 		   MPI_Op op)
 {
-	return bytes > 0 && is_exact(type, op) ? glue_serves(k, what, bytes)
-					       : glue_serves_untried(k, what, bytes);
+	return op != MPI_OP_NULL &&
+	       (bytes > 0 && is_exact(type, op) ? glue_serves(k, what, bytes)
+						: glue_serves_untried(k, what, bytes));
 }
 
 /* ---- the operations ------------------------------------------------------------------------ */
@@ -372,7 +373,8 @@ static bool are_short(size_t count, MPI_Datatype type)
 	const size_t ours = collnet_type_size(type_of(type));
 	int size;
 
-	return PMPI_Type_size(type, &size) == MPI_SUCCESS && (size_t)size <= COLLNET_ELEMENT_MAX &&
+	return type != MPI_DATATYPE_NULL && PMPI_Type_size(type, &size) == MPI_SUCCESS &&
+	       (size_t)size <= COLLNET_ELEMENT_MAX &&
 	       count * ((size_t)size > ours ? (size_t)size : ours) <= COLLNET_BLOCK_MAX;
 }
 

@@ -571,8 +571,8 @@ int glue_prepare(struct glue_call *k)
 			rc = MPI_SUCCESS;
 		} else if (v[1] != 0) {
 			release(k);
-			k->team = duplicate(c, k->comm, k);
-			rc = k->team == NULL ? MPI_ERR_OTHER : MPI_SUCCESS;
+			k->team = agree(c, k->comm, duplicate(c, k->comm, k));
+			rc = k->team != NULL ? MPI_SUCCESS : GLUE_DECLINED;
 		}
 	}
 	if (k->team == NULL) {

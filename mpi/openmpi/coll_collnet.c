@@ -98,7 +98,7 @@ static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 {
 	module_t *m = (module_t *)module;
 	struct glue_call k = { .c = &m->comm, .comm = comm };
-	int rc = glue_barrier(&k);
+	int rc = is_initialized() ? glue_barrier(&k) : GLUE_DECLINED;
 
 	if (rc != GLUE_DECLINED) {
 		return finish(&k, rc);
@@ -114,7 +114,7 @@ static int coll_barrier(MPI_Comm comm, mca_coll_base_module_t *module)
 	{                                                                                          \
 		module_t *m = (module_t *)module;                                                  \
 		struct glue_call k = { .c = &m->comm, .comm = comm };                              \
-		int rc = glue_##name(&k, arguments);                                               \
+		int rc = is_initialized() ? glue_##name(&k, arguments) : GLUE_DECLINED;            \
 		if (rc != GLUE_DECLINED) {                                                         \
 			return finish(&k, rc);                                                     \
 		}                                                                                  \

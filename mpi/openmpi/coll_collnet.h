@@ -9,6 +9,7 @@
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/mca/coll/coll.h"
+#include "ompi/runtime/mpiruntime.h"
 
 #include "mpi/glue/glue.h"
 
@@ -76,6 +77,15 @@ struct module {
 
 OBJ_CLASS_DECLARATION(module_t);
 typedef struct module module_t;
+
+/*
+ * In MPI_Init() of a spawned process, Open MPI performs collectives on its MPI_COMM_WORLD, on all
+ * ranks alike, when its functions do not work yet.
+ */
+static inline bool is_initialized(void)
+{
+	return ompi_mpi_state >= OMPI_MPI_STATE_INIT_COMPLETED;
+}
 
 /* Puts the non-blocking and the persistent collectives into a module. */
 void nonblocking_offer(module_t *m);

@@ -24,7 +24,7 @@ typedef struct ompi_op_t ompi_op_t;
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "opal/runtime/opal_progress.h"
 
-#define IDUP_MOST 4 /* integers of a reduction by MPI_Comm_idup() */
+#define IDUP_MOST 4 /* integers of an operation by MPI_Comm_idup() */
 
 struct request {
 	ompi_coll_base_nbc_request_t super;
@@ -251,13 +251,15 @@ void nonblocking_close(void)
 
 /* ---- the collectives ------------------------------------------------------------------------ */
 
+#define START(r, call, out)                                                                        \
+	start(r, (r) == NULL ? MPI_ERR_NO_MEM : is_initialized() ? (call) : GLUE_DECLINED, out)
+
 static int coll_ibarrier(MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
 {
 	module_t *m = (module_t *)module;
 	request_t *r = new_request(m, comm, false);
-	int rc = r != NULL ? glue_barrier(&r->call) : MPI_ERR_NO_MEM;
+	int rc = START(r, glue_barrier(&r->call), out);
 
-	rc = start(r, rc, out);
 	return rc != GLUE_DECLINED ? rc
 				   : m->previous_ibarrier(comm, out, m->previous_ibarrier_module);
 }
@@ -282,8 +284,7 @@ static int coll_barrier_init(MPI_Comm comm, ompi_info_t *info, ompi_request_t **
 	{                                                                                          \
 		module_t *m = (module_t *)module;                                                  \
 		request_t *r = new_request(m, comm, false);                                        \
-		int rc = start(r, r != NULL ? glue_##name(&r->call, arguments) : MPI_ERR_NO_MEM,   \
-			       out);                                                               \
+		int rc = START(r, glue_##name(&r->call, arguments), out);                          \
 		return rc != GLUE_DECLINED ? rc                                                    \
 					   : m->previous_i##name(arguments, comm, out,             \
 								 m->previous_i##name##_module);    \
@@ -304,19 +305,26 @@ EACH_WITH_DATA(X)
 #undef X
 
 /*
- * MPI_Comm_idup() makes a communicator by reductions of a few integers, which Open MPI starts from
+ * MPI_Comm_idup() makes a communicator by operations on a few integers, which Open MPI starts from
  * its progress: on each rank at another place among the program's own calls, while a team's
- * operations have one order on all ranks.
+ * operations have one order on all ranks. Of an inter-communicator, they are reductions and
+ * broadcasts on the communicator of its local group.
  */
-static int iallreduce(REDUCED, MPI_Comm comm, ompi_request_t **out, mca_coll_base_module_t *module)
-{
-	module_t *m = (module_t *)module;
-
-	return type == MPI_INT && count <= IDUP_MOST
-		       ? m->previous_iallreduce(send, recv, count, type, op, comm, out,
-						m->previous_iallreduce_module)
-		       : coll_iallreduce(send, recv, count, type, op, comm, out, module);
-}
+#define X(name, parameters, arguments)                                                             \
+	static int i##name(parameters, MPI_Comm comm, ompi_request_t **out,                        \
+			   mca_coll_base_module_t *module)                                         \
+	{                                                                                          \
+		module_t *m = (module_t *)module;                                                  \
+		return type == MPI_INT && count <= IDUP_MOST                                       \
+			       ? m->previous_i##name(arguments, comm, out,                         \
+						     m->previous_i##name##_module)                 \
+			       : coll_i##name(arguments, comm, out, module);                       \
+	}
+X(allreduce, REDUCED, LIST(send, recv, count, type, op))
+X(reduce, LIST(REDUCED, int root), LIST(send, recv, count, type, op, root))
+X(bcast, LIST(void *buffer, int count, MPI_Datatype type, int root),
+  LIST(buffer, count, type, root))
+#undef X
 
 void nonblocking_offer(module_t *m)
 {
@@ -326,4 +334,6 @@ void nonblocking_offer(module_t *m)
 	EACH_COLLECTIVE(X)
 #undef X
 	m->super.coll_iallreduce = iallreduce;
+	m->super.coll_ireduce = ireduce;
+	m->super.coll_ibcast = ibcast;
 }

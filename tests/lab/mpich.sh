@@ -94,6 +94,11 @@ has '^right: 30 calls' out
 has 'MPI_COMM_WORLD of 2 ranks: served by collnet on 2 nodes' out
 echo "ok: a program that loads MPICH with a module, as Python does"
 
+mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_arguments.c" -o arguments || fail "mpi_arguments.c"
+mpi "wrong arguments" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./arguments
+has '^right: arguments' out
+echo "ok: wrong arguments"
+
 mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_memory.c" -o memory || fail "mpi_memory.c"
 mpi memory --shape 2 --rate none -- ./with-collnet h0:1,h1:1 2 ./memory
 mpi_memory

@@ -81,6 +81,19 @@ mpi "duplication" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases idup
 has '^right: idup' out
 echo "ok: MPI_Comm_idup beside other calls"
 
+mpicc -std=gnu99 -O1 -Wall -Wextra "$here/mpi_inter.c" -o inter || fail "mpi_inter.c"
+mpi "inter-communicators" --shape 2 -- ./with-collnet h0:2,h1:4 6 ./inter idup
+has '^right: idup' out
+mpi "spawned processes" --shape 2 -- ./with-collnet h0:2,h1:2 2 ./inter spawn h0,h1
+has '^right: spawn' out
+has 'of 4 ranks: served by collnet on 2 nodes' out
+echo "ok: inter-communicators"
+
+mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_arguments.c" -o arguments || fail "mpi_arguments.c"
+mpi "wrong arguments" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./arguments
+has '^right: arguments' out
+echo "ok: wrong arguments"
+
 mpi "communicators" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases communicators
 has '^right: communicators' out
 mpi "threads" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./cases threads

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Wrong arguments are reported to the handler of the communicator that was called, once, and the
+ * program goes on: the handler of MPI_COMM_WORLD aborts it. Rank 0 prints "right: arguments".
+ */
+#include <mpi.h>
+#include <stdio.h>
+
+static int errors;
+
+static void count(MPI_Comm *comm, int *code, ...)
+{
+	(void)comm;
+	(void)code;
+	errors++;
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Comm comm;
+	MPI_Errhandler handler;
+	int rank, mine = 1, sum = 0, calls = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_create_errhandler(count, &handler);
+	MPI_Comm_set_errhandler(comm, handler);
+	MPI_Comm_rank(comm, &rank);
+	MPI_Barrier(comm);
+#define WRONG(call) calls++, (call)
+	WRONG(MPI_Bcast(&mine, 1, MPI_DATATYPE_NULL, 0, comm));
+	WRONG(MPI_Bcast(&mine, -1, MPI_INT, 0, comm));
+	WRONG(MPI_Allreduce(&mine, &sum, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
+	WRONG(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_OP_NULL, comm));
+	WRONG(MPI_Allgather(&mine, 1, MPI_DATATYPE_NULL, &sum, 1, MPI_DATATYPE_NULL, comm));
+	WRONG(MPI_Reduce_scatter_block(&mine, &sum, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
+	WRONG(MPI_Scan(&mine, &sum, 1, MPI_INT, MPI_OP_NULL, comm));
+	if (errors != calls) {
+		fprintf(stderr, "wrong: rank %d, %d errors of %d calls\n", rank, errors, calls);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+	MPI_Errhandler_free(&handler);
+	MPI_Comm_free(&comm);
+	if (rank == 0) {
+		puts("right: arguments");
+	}
+	MPI_Finalize();
+	return 0;
+}

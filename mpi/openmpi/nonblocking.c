@@ -308,21 +308,27 @@ EACH_WITH_DATA(X)
  * MPI_Comm_idup() makes a communicator by operations on a few integers, which Open MPI starts from
  * its progress: on each rank at another place among the program's own calls, while a team's
  * operations have one order on all ranks. Of an inter-communicator, they are reductions and
- * broadcasts on the communicator of its local group.
+ * broadcasts on the communicator of its local group. The type of a broadcast need not be the same
+ * on all ranks, but its bytes are.
  */
-#define X(name, parameters, arguments)                                                             \
+static bool are_few(int count, MPI_Datatype type)
+{
+	return is_initialized() && glue_bytes(count, type) <= IDUP_MOST * sizeof(int);
+}
+
+#define X(name, few, parameters, arguments)                                                        \
 	static int i##name(parameters, MPI_Comm comm, ompi_request_t **out,                        \
 			   mca_coll_base_module_t *module)                                         \
 	{                                                                                          \
 		module_t *m = (module_t *)module;                                                  \
-		return type == MPI_INT && count <= IDUP_MOST                                       \
-			       ? m->previous_i##name(arguments, comm, out,                         \
-						     m->previous_i##name##_module)                 \
-			       : coll_i##name(arguments, comm, out, module);                       \
+		return (few) ? m->previous_i##name(arguments, comm, out,                           \
+						   m->previous_i##name##_module)                   \
+			     : coll_i##name(arguments, comm, out, module);                         \
 	}
-X(allreduce, REDUCED, LIST(send, recv, count, type, op))
-X(reduce, LIST(REDUCED, int root), LIST(send, recv, count, type, op, root))
-X(bcast, LIST(void *buffer, int count, MPI_Datatype type, int root),
+X(allreduce, type == MPI_INT && count <= IDUP_MOST, REDUCED, LIST(send, recv, count, type, op))
+X(reduce, type == MPI_INT && count <= IDUP_MOST, LIST(REDUCED, int root),
+  LIST(send, recv, count, type, op, root))
+X(bcast, are_few(count, type), LIST(void *buffer, int count, MPI_Datatype type, int root),
   LIST(buffer, count, type, root))
 #undef X
 

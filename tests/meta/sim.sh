@@ -77,7 +77,7 @@ efficiency() {
 	rate=$1
 	shift
 	sim 0 alltoall --shape 8x2 --rate "$rate" --uplink "$rate" --no-topology --algorithm shuffle \
-		--sizes 16k --warmup 5 --json "$@"
+		--sizes 16k --warmup 5 --iterations 20 --json "$@"
 	sed -n 's/.*"efficiency": 0.\(..\).*/\1/p' "$t/out"
 }
 for rate in 20mbit 1gbit 25gbit; do

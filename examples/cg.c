@@ -105,11 +105,12 @@ static int solve(double *x, double *b, double *r, double *p, double *ap, double 
 int main(int argc, char **argv)
 {
 	double *v[7], error = 0, worst;
+	char *end = "";
 	int iterations;
 
-	n = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+	n = argc > 1 ? strtoul(argv[1], &end, 10) : 100;
 	start();
-	if (n < ranks || n > 100000) {
+	if (*end != '\0' || n < ranks || n > 100000) {
 		fprintf(stderr, "usage: cg [N], %u to 100000\n", ranks);
 		return 2;
 	}

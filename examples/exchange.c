@@ -84,13 +84,14 @@ out:
 
 int main(int argc, char **argv)
 {
-	size_t bytes = argc > 1 ? strtoul(argv[1], NULL, 10) : 65536;
+	char *end = "";
+	size_t bytes = argc > 1 ? strtoul(argv[1], &end, 10) : 65536;
 	struct collnet_team_options options;
 	collnet_t *c = NULL;
 	collnet_team_t *team = NULL;
 	int status, failed;
 
-	if (bytes == 0 || bytes > COLLNET_BLOCK_MAX) {
+	if (*end != '\0' || bytes == 0 || bytes > COLLNET_BLOCK_MAX) {
 		fprintf(stderr, "usage: exchange [BYTES], 1 to %zu\n", COLLNET_BLOCK_MAX);
 		return 2;
 	}

@@ -91,10 +91,11 @@ int main(int argc, char **argv)
 	number *m, *packed;
 	size_t first, a, b;
 	double error = 0, worst;
+	char *end = "";
 
-	n = argc > 1 ? strtoul(argv[1], NULL, 10) : 256;
+	n = argc > 1 ? strtoul(argv[1], &end, 10) : 256;
 	start();
-	if (n < ranks || n < 2 || n > 65536 || (n & (n - 1)) != 0) {
+	if (*end != '\0' || n < ranks || n < 2 || n > 65536 || (n & (n - 1)) != 0) {
 		fprintf(stderr, "usage: fft2d [N], a power of two of at least %u\n", ranks);
 		return 2;
 	}

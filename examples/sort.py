@@ -16,9 +16,8 @@ import collnet
 SAMPLES = 32
 
 
-def main():
+def main(per_rank):
     with collnet.Context() as context, context.team() as team:
-        per_rank = int(sys.argv[1]) if len(sys.argv) > 1 else 10000
         draw = random.Random(team.rank)
         own = array("d", sorted(draw.random() for _ in range(per_rank)))
 
@@ -48,4 +47,7 @@ def main():
         return 0 if right else 1
 
 
-sys.exit(main())
+numbers = sys.argv[1] if len(sys.argv) > 1 else "10000"
+if not numbers.isdecimal() or int(numbers) == 0:
+    sys.exit("usage: sort.py [NUMBERS-PER-RANK], 1 at least")
+sys.exit(main(int(numbers)))

@@ -78,14 +78,15 @@ static uint64_t digest(const union model *m)
 
 int main(int argc, char **argv)
 {
-	long steps = argc > 1 ? strtol(argv[1], NULL, 10) : 300;
+	char *end = "";
+	long steps = argc > 1 ? strtol(argv[1], &end, 10) : 300;
 	float samples[SAMPLES][2], first_loss = 0, loss[2] = { 0, 0 };
 	union model m, *gradient, *sum;
 	uint64_t own, least, most;
 	uint32_t seed = 1;
 	int right;
 
-	if (steps < 1 || steps > 1000000) {
+	if (*end != '\0' || steps < 1 || steps > 1000000) {
 		fprintf(stderr, "usage: train [STEPS], 1 to 1000000\n");
 		return 2;
 	}

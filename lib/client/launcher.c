@@ -105,10 +105,12 @@ int cn_place_from(cn_getenv_fn get, void *arg, struct cn_place *out, struct cn_e
 			   *ranks = cn_env_value(get, arg, l->ranks);
 
 		if (l->both && (rank == NULL) != (ranks == NULL)) {
-			return cn_fail(err, COLLNET_EINVAL,
-				       "%s is set in the environment, and %s is not: set both",
-				       rank != NULL ? l->rank : l->ranks,
-				       rank != NULL ? l->ranks : l->rank);
+			return cn_fail(
+				err, COLLNET_EINVAL,
+				"%s is set in the environment, and %s is not: set both, or unset "
+				"it where a launcher starts the ranks",
+				rank != NULL ? l->rank : l->ranks,
+				rank != NULL ? l->ranks : l->rank);
 		}
 		if (rank == NULL || ranks == NULL ||
 		    (l->needs != NULL && cn_env_value(get, arg, l->needs) == NULL)) {

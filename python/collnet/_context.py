@@ -15,7 +15,7 @@ from ctypes import byref, c_size_t, c_void_p
 from . import _library as api
 from ._buffer import Buffer
 from ._library import LogLevel, Status, error, library, milliseconds
-from ._request import Receive, Request, join_team
+from ._request import MANY, Receive, Request, join_team
 from ._team import Team
 
 # Closed contexts that are in use: their states.
@@ -91,6 +91,7 @@ class Context:
             raise error(code)
         self._memory = _Memory(out)
         self.requests = set()  # outstanding
+        self.many = MANY  # of them, at which completed ones are collected
         self.children = set()  # teams and endpoints
         self.node_name = library.collnet_node_name(out).decode()
 

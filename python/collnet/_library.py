@@ -115,7 +115,10 @@ _INTEGERS = {c_int, c_int32, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64}
 
 def integer(name, kind, value):
     """An integer of this type of C. ctypes alone would drop the bits for which it has no room."""
-    value = operator.index(value)
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {value!r} is not an integer") from None
     if kind(value).value != value:
         bits, sign = 8 * ctypes.sizeof(kind), kind(-1).value < 0
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign else (0, (1 << bits) - 1)
@@ -332,7 +335,8 @@ def milliseconds(timeout):
     if timeout == float("inf"):
         return TIMEOUT_NONE
     if not 0 < timeout < TIMEOUT_NONE / 1000:
-        raise ValueError(f"timeout: {timeout!r} is not a positive number of seconds")
+        raise ValueError(f"timeout: {timeout!r} is not a positive number of seconds of at most "
+                         f"{TIMEOUT_NONE // 1000}; math.inf is none")
     return max(1, int(timeout * 1000))
 
 
@@ -347,7 +351,12 @@ def frames(window):
 
 def text(value):
     """A string, path or None, as an argument."""
-    return None if value is None else os.fsencode(value)
+    if value is None:
+        return None
+    value = os.fsencode(value)
+    if b"\0" in value:
+        raise ValueError(f"{value!r} has a NUL")
+    return value
 
 
 def values(structure):

@@ -17,6 +17,9 @@ from ._library import CollnetError, Status, error, library
 # Milliseconds after which a wait lets Python look at signals.
 SLICE = 200
 
+# Requests of a context that are outstanding before completed ones that nobody waits for are looked for.
+MANY = 16
+
 
 def _end(timeout):
     """When a wait ends; None: never."""
@@ -38,6 +41,17 @@ def _collect(collected, function, *arguments):
     return codes[0]
 
 
+def _collect_completed(context):
+    """
+    Collects operations that have completed, for later waits: the program may have dropped their
+    requests. Returns whether there were any.
+    """
+    requests = list(context.requests)
+    for request in requests:
+        request._look()
+    return len(context.requests) < len(requests)
+
+
 class Request:
     """An outstanding operation. Once it has completed, tests and waits give the same result."""
 
@@ -54,8 +68,14 @@ class Request:
 
     def _post(self, function, *arguments):
         """Calls the function of the team or endpoint that makes the request."""
+        context = self._context
+        if len(context.requests) >= context.many:
+            _collect_completed(context)
+            context.many = max(MANY, 2 * len(context.requests))
         try:
             code = function(self._owner._open(), *arguments, byref(self._pointer))
+            if code == Status.ELIMIT and _collect_completed(context):
+                code = function(self._owner._open(), *arguments, byref(self._pointer))
             if code != Status.OK:
                 raise error(code, self._context.pointer)
         finally:
@@ -87,16 +107,18 @@ class Request:
             raise self._failure.with_traceback(None)
         return True
 
-    def test(self):
-        """Returns whether the operation has completed; raises its exception."""
+    def _look(self):
+        """Collects the result if the operation has completed, and no thread waits for it."""
         if self._active and self._lock.acquire(blocking=False):
             try:
                 if self._active:
-                    code = _collect(self._collected, library.raw.collnet_test, self._pointer)
-                    if code == Status.INPROGRESS:
-                        return False
+                    _collect(self._collected, library.raw.collnet_test, self._pointer)
             finally:
                 self._lock.release()
+
+    def test(self):
+        """Returns whether the operation has completed; raises its exception."""
+        self._look()
         return not self._active and self._result()
 
     def wait(self, timeout=None):
@@ -251,6 +273,9 @@ class _Join:
             library.collnet_team_destroy(self._teams.pop())
         except IndexError:  # it is not there yet, or was left
             pass
+
+    def _look(self):
+        pass
 
     def _abandon(self, seconds=0):
         if self._thread.ident is not None:

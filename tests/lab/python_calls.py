@@ -367,6 +367,13 @@ def waits(team):
                  lambda request: collnet.waitall([request], math.inf),
                  lambda request: collnet.waitany([request], math.inf) == 0):
         expect([wait(team.iallreduce(zeros(8), recv))], [True], "a wait without an end")
+    for _ in range(200):  # more than a team may have outstanding, dropped
+        team.ibarrier()
+        team.barrier()
+    expect([len(team._context.requests) <= 32], [True], "requests that were dropped")
+    raises(TypeError, "mode: 'direct' is not an integer", collnet.Context, mode="direct")
+    raises(ValueError, "has a NUL", collnet.Context, socket="a\0b")
+    raises(ValueError, "of at most 4294967", collnet.Context, timeout=5e6)
 
 
 def interrupted(team):

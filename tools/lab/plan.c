@@ -114,7 +114,7 @@ static bool check_names(struct lab *lab, struct cn_err *err)
 		if (strpbrk(name, "/:@") != NULL || name[0] == '.' || name[0] == '-') {
 			cn_fail(err, COLLNET_ETOPO,
 				"the lab cannot have a host or switch '%s': "
-				"use letters, digits, '_', '.' and '-'",
+				"use letters, digits, '_', '.' and '-', the last two not first",
 				name);
 			return false;
 		}

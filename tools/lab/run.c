@@ -322,11 +322,11 @@ static void print_remaining(const struct run *run)
 	const struct lab *lab = run->lab;
 	uint32_t r, n = 0;
 
-	fprintf(stderr, "collnet lab: timed out after %llu s;",
+	fprintf(stderr, "collnet lab: timed out after %llu s",
 		(unsigned long long)lab->o->timeout_s);
 	for (r = 0; r < lab->nranks; r++) {
 		if (lab->ranks[r].pid != 0 && n++ < 16) {
-			fprintf(stderr, "%s %u", n == 1 ? " still running: rank" : ",", r);
+			fprintf(stderr, "%s %u", n == 1 ? "; still running: rank" : ",", r);
 		}
 	}
 	fputs(n > 16 ? ", ...\n" : "\n", stderr);

@@ -119,7 +119,12 @@ static int take_algorithms(struct measure_options *o, char *text, struct cn_err 
 	rc = tool_split(text, names, MEASURE_ALGORITHMS_MAX, &n, err);
 	for (i = 0; rc == COLLNET_OK && i < n; i++) {
 		o->algorithms[i] = cn_algorithm_find(kind, names[i]);
-		if (o->algorithms[i] == NULL) {
+		if (o->algorithms[i] == NULL && strchr(names[i], ':') != NULL) {
+			rc = cn_fail(err, COLLNET_EINVAL,
+				     "'%.40s' has modifiers, which are options here: --permutation "
+				     "and --contention-aware",
+				     names[i]);
+		} else if (o->algorithms[i] == NULL) {
 			rc = cn_fail(err, COLLNET_EINVAL,
 				     "unknown algorithm '%.40s' for %s; there are %s", names[i],
 				     operations[o->op].name,

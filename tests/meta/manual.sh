@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# mandoc finds nothing wrong with the manual pages, no word of a heading is a macro; every .Xr to a page of collnet leads to one;
+# mandoc finds nothing wrong with the manual pages, no word of a heading is a macro; where groff is installed, tables fit
+# 80 columns; every .Xr to a page of collnet leads to one;
 # every file that HACKING.md names exists; and collnet.h, collnet_strerror() and its page describe each status alike.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -16,6 +17,8 @@ for page in $pages; do
 	mandoc -T tree "$page" | awk -v page="$page" '
 		/S[hs] \((head|body)\)/ { head = /head/; next }
 		head && /\(elem\)/ { print page ": a word of a heading is the macro " $1 }'
+	groff -mandoc -Tutf8 -rLL=78n -ww "$page" 2>&1 >/dev/null | grep "can't break line" |
+		sed "s,^,$page: ,"
 	sed -n 's/^\.Xr \(collnet[a-z_]*\) \([1-9]\).*/\1.\2/p' "$page" | sort -u | while read -r to; do
 		[ -f "man/$to" ] || [ -f "$PREFIX/share/man/man${to##*.}/$to" ] ||
 			echo "$page refers to $to, which is not there"

@@ -187,12 +187,13 @@ static void direct_progress(struct collnet *c, cn_time until)
 		{ .fd = d->runtime.link->send_fd, .events = POLLOUT },
 	};
 	const uint64_t ended = c->ended;
-	cn_time now = cn_now(), wake;
+	cn_time now, wake;
 
 	if (until != 0) {
 		cn_let_in(c);
 	}
 	combine_waiting(c);
+	now = cn_now(); /* another thread may have polled meanwhile */
 	if (polled(c, cn_poller_spin(poller, now), now) || c->ended != ended || until <= now) {
 		cn_spin_over(&d->spin, now);
 		return;

@@ -99,7 +99,7 @@ uint32_t cn_node_foreign_versions(struct cn_node *n, cn_time now,
 
 		/* A frame of the session proves the peer's version; other frames can be forged. */
 		if (!s->used || now >= s->last_rx + expires_after ||
-		    (p != NULL && p->live.last_session_rx >= s->last_rx)) {
+		    (p != NULL && p->live.last_node_rx >= s->last_rx)) {
 			continue;
 		}
 		out[count].peer = p;

@@ -220,7 +220,7 @@ static void take_buffered(struct cn_peer *p)
 			return;
 		}
 	}
-	r->nak_at = r->reorder.count > 0 ? p->node->now + reordering_timeout : CN_NEVER;
+	r->nak_at = is_missing(r) ? p->node->now + reordering_timeout : CN_NEVER;
 	cn_peer_reschedule(p);
 }
 

@@ -105,6 +105,13 @@ double cn_cost_waits(const struct cn_cost *c, uint64_t frames, double interval, 
 	return waits;
 }
 
+uint64_t cn_cost_ns(double seconds)
+{
+	const double most = 0x1p44;
+
+	return seconds * 1e9 < most ? (uint64_t)(seconds * 1e9 + 0.5) : (uint64_t)most;
+}
+
 uint64_t cn_cost_slowest(const struct cn_cost *c, const struct cn_tree *t)
 {
 	uint64_t slowest = UINT64_MAX;

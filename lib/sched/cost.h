@@ -50,6 +50,8 @@ double cn_cost_message(const struct cn_cost *c, const struct cn_tree *t, uint32_
 /* Seconds that a node waits for acknowledgements, with so many frames to send, one in each
  * `interval`; `way`: of a frame to the node that it sends to. */
 double cn_cost_waits(const struct cn_cost *c, uint64_t frames, double interval, double way);
+/* Nanoseconds, at most 2^44 (five hours), so that those of all links of a network can be added. */
+uint64_t cn_cost_ns(double seconds);
 /* The slowest link of the tree, bit/s a channel; the model's rate where none is known. */
 uint64_t cn_cost_slowest(const struct cn_cost *c, const struct cn_tree *t);
 

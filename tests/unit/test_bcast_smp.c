@@ -17,6 +17,7 @@
 #include "sched/bcast/bcast.h"
 #include "sched/bcast/relay.h"
 #include "sched/bcast/switch.h"
+#include "sched/select.h"
 #include "tools/papers/papers.h"
 #include "tools/papers/bcast.h"
 
@@ -482,6 +483,32 @@ static void experiment_bcast__a_line_a_network(void **state)
 	free(again);
 }
 
+/* A chain of switches by which a message takes longer than 2^64 nanoseconds: the paths stay paths.
+ */
+static void cn_bcast_smp__hardly_any_rate(void **state)
+{
+	static const char text[] = "switch s0\nswitch s1\nswitch s2\nswitch s3\n"
+				   "link s0 s1 rate 1\nlink s1 s2 rate 1\nlink s2 s3 rate 1\n"
+				   "host a\nlink a s0 rate 1\nhost b\nlink b s1 rate 1\n"
+				   "host c\nlink c s2 rate 1\nhost d\nlink d s3 rate 1\n";
+	const uint32_t numbers[] = { 0, 1, 2, 3, 4 };
+	const struct cn_plan p = { .op = CN_OP_BCAST, .bytes = COLLNET_BLOCK_MAX };
+	struct cn_layout l = {
+		.nranks = 4, .nnodes = 4, .node_of = numbers, .first = numbers, .ranks = numbers
+	};
+	struct cn_topo *topo;
+	struct cn_tree *tree;
+	struct cn_err err = { 0 };
+
+	(void)state;
+	assert_int_equal(cn_topo_parse(text, sizeof(text) - 1, "slow", &topo, &err), COLLNET_OK);
+	assert_int_equal(cn_tree_make(topo, topo->hosts, 4, CN_TOPO_NONE, &tree, &err), COLLNET_OK);
+	l.tree = tree;
+	assert_non_null(cn_select(&l, &p));
+	cn_tree_free(tree);
+	cn_topo_free(topo);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +517,7 @@ int main(void)
 		cmocka_unit_test(cn_relay_up_down__never_worse),
 		cmocka_unit_test(cn_relay_conflicts__counts_channels),
 		cmocka_unit_test(cn_bcast_smp__a_star_is_served_in_parallel),
+		cmocka_unit_test(cn_bcast_smp__hardly_any_rate),
 		cmocka_unit_test(smp_broadcast__1000_random_networks_never_worse),
 		cmocka_unit_test(experiment_bcast__a_line_a_network),
 	};

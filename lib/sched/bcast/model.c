@@ -6,11 +6,6 @@
 
 #define NONE CN_TOPO_NONE
 
-static uint64_t ns(double seconds)
-{
-	return (uint64_t)(seconds * 1e9 + 0.5);
-}
-
 void cn_bcast_cost(const struct cn_cost *c, const struct cn_tree *t, uint32_t from, uint32_t to,
 		   uint64_t bytes, uint64_t *busy, uint64_t *total)
 {
@@ -26,8 +21,9 @@ void cn_bcast_cost(const struct cn_cost *c, const struct cn_tree *t, uint32_t fr
 			slowest = rate < slowest ? rate : slowest;
 		}
 	}
-	*busy = ns(c->message + cn_cost_wire(c, bytes, slowest == UINT64_MAX ? 0 : slowest));
-	*total = ns(cn_cost_message(c, t, from, to, bytes));
+	*busy = cn_cost_ns(c->message +
+			   cn_cost_wire(c, bytes, slowest == UINT64_MAX ? 0 : slowest));
+	*total = cn_cost_ns(cn_cost_message(c, t, from, to, bytes));
 	*total = *total < *busy ? *busy : *total;
 }
 
@@ -89,7 +85,8 @@ static uint64_t link_cycle(const struct cn_bcast *b, const struct cn_tree *t,
 		const struct cn_topo_link *l = &t->topo->links[t->v[d / 2].link];
 
 		if (b->load[d] > l->channels) {
-			time = ns(cn_cost_wire(c, b->segment, l->rate) * b->load[d] / l->channels);
+			time = cn_cost_ns(cn_cost_wire(c, b->segment, l->rate) * b->load[d] /
+					  l->channels);
 			most = time > most ? time : most;
 		}
 	}
@@ -171,8 +168,8 @@ static uint64_t waits_for(const struct cn_bcast *b, const struct cn_cost *c, uin
 	const uint64_t frames = cn_cost_frames(c, b->segment),
 		       sent = ((b->segments - 1) * (uint64_t)children + k + 1) * frames;
 
-	return ns(cn_cost_waits(c, sent, (double)cycle * 1e-9 / (double)(children * frames),
-				1e-9 * (double)way));
+	return cn_cost_ns(cn_cost_waits(c, sent, (double)cycle * 1e-9 / (double)(children * frames),
+					1e-9 * (double)way));
 }
 
 int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_cost *c,
@@ -204,7 +201,7 @@ int cn_bcast_time(struct cn_bcast *b, const struct cn_tree *t, const struct cn_c
 			uint32_t child = b->order[b->first[v] + k];
 
 			cn_bcast_cost(c, t, v, child, b->segment, &busy, &total);
-			more = share ? (slower[child] - 1) * (busy - ns(c->message)) : 0;
+			more = share ? (slower[child] - 1) * (busy - cn_cost_ns(c->message)) : 0;
 			at[child] = at[v] + cycle + total + more;
 			way += total - busy;
 			waits[child] = way / (k + 1);

@@ -86,7 +86,7 @@ static int find_switches(struct smp *s, struct cn_err *err)
 	for (uint32_t i = 0; i < topo->nlinks; i++) {
 		double seconds = cn_cost_wire(s->c, s->bytes, topo->links[i].rate) + s->c->hop;
 
-		weight[i] = (uint64_t)(seconds * 1e9 + 0.5);
+		weight[i] = cn_cost_ns(seconds);
 	}
 	for (uint32_t v = 0; v < topo->nvertices; v++) {
 		s->leader[v] = NONE;

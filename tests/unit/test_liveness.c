@@ -140,7 +140,6 @@ static void liveness__probes_do_not_coincide(void **state)
 	pair_free(p);
 }
 
-/* Frames that wait to be acknowledged are a reason to wait, too. */
 /* A peer that died has its name contested by its new card, also when what waited for it ended
  * before it was given up. */
 static void liveness__a_contested_name(void **state)
@@ -164,6 +163,7 @@ static void liveness__a_contested_name(void **state)
 	pair_free(p);
 }
 
+/* Frames that wait to be acknowledged are a reason to wait, too. */
 static void liveness__silent_with_frames(void **state)
 {
 	struct pair *p = up(2);

@@ -219,10 +219,12 @@ void cn_quota_open(struct cn_daemon *d)
 					     : (uint64_t)1 << 30;
 	f = fopen("/proc/self/cgroup", "re");
 	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-		char *path = strrchr(line, ':');
+		/* ID:controllers:path; the path may have colons. */
+		char *path = strchr(line, ':');
 
+		path = path != NULL ? strchr(path + 1, ':') : NULL;
 		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "0::", 3) == 0) {
+		if (path != NULL && strncmp(line, "0::", 3) == 0) {
 			look_at_group(d, "/sys/fs/cgroup", path + 1, "memory.max",
 				      "memory.current");
 		} else if (path != NULL && strstr(line, ":memory:") != NULL) {

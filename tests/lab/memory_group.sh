@@ -13,7 +13,7 @@ if own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup) && [ -n "$own" ]; then
 else
 	GROUPS_OF=/sys/fs/cgroup LIMIT=memory.max
 fi
-group=$GROUPS_OF/collnet-test-$$
+group=$GROUPS_OF/collnet:test-$$
 mkdir "$group" 2>/dev/null || skip "no control group can be made"
 trap 'for g in "$group"/*/; do [ -d "$g" ] && rmdir "$g"; done; rmdir "$group"' EXIT
 mkdir "$group/probe"

@@ -128,10 +128,7 @@ static struct cn_team *begin(const struct cn_team *parent, const struct cn_split
 	if (t == NULL) {
 		return NULL;
 	}
-	t->parent = parent->id;
-	t->topo = parent->topo;
-	t->topology = parent->topology;
-	t->link_mbit = parent->link_mbit;
+	cn_team_inherit(t, parent);
 	t->wireup.derived = t->divided = true;
 	t->wireup.version = 1;
 	t->division = d = calloc(1, sizeof(*d));

@@ -164,6 +164,14 @@ static void orphans(const struct cn_team *parent, uint32_t dead)
 
 /* ---- members -------------------------------------------------------------------------- */
 
+void cn_team_inherit(struct cn_team *t, const struct cn_team *parent)
+{
+	t->parent = parent->id;
+	t->topo = parent->topo;
+	t->topology = parent->topology;
+	t->link_mbit = parent->link_mbit;
+}
+
 /* What a team is derived from; no parent: it is not. */
 struct origin {
 	const struct cn_team *parent;
@@ -175,10 +183,7 @@ static bool derive(struct cn_team *t, const struct origin *from)
 {
 	const struct cn_team *parent = from->parent;
 
-	t->parent = parent->id;
-	t->topo = parent->topo;
-	t->topology = parent->topology;
-	t->link_mbit = parent->link_mbit;
+	cn_team_inherit(t, parent);
 	if (!cn_wireup_derive(t, parent, from->members)) {
 		return false;
 	}

@@ -66,8 +66,7 @@ struct cn_team {
 	struct cn_transport *transport;
 	const struct cn_topo *topo; /* of the node when it began, or of the parent */
 	uint32_t topology;	    /* its hash */
-	uint32_t
-		link_mbit; /* Mbit/s of the node's link, then of the slowest node's; 0: not known */
+	uint32_t link_mbit;	    /* Mbit/s: this node's link, then the slowest; 0: not known */
 	enum cn_team_state state;
 	int status; /* why it failed; of a forming team: why the team that it is made of did */
 	char text[CN_ERR_TEXT];
@@ -141,6 +140,8 @@ static inline bool cn_has_rank(const uint64_t *set, uint32_t rank)
 struct cn_team *cn_team_new(struct cn_engine *e, uint64_t owner, const char *job, uint32_t ranks,
 			    struct cn_err *err);
 void cn_team_free(struct cn_team *t, cn_time now);
+/* A new team that is made of another one has from it what its nodes agreed on. */
+void cn_team_inherit(struct cn_team *t, const struct cn_team *parent);
 /* Whether a team of this name may be made now. */
 int cn_team_check_new(const struct cn_engine *e, const char *job, struct cn_err *err);
 /* The owner's team of this name that forms; NULL: none. */

@@ -54,6 +54,25 @@ static void derive_child(struct engine_fixture *w, struct cn_member *parent, uin
 	}
 }
 
+/* The new team ends, and its parent, whose ranks that have left are NULL. */
+static void end(struct engine_fixture *w, struct cn_member **parents, uint32_t n)
+{
+	engine_leave_all(w);
+	for (uint32_t r = 0; r < n; r++) {
+		if (parents[r] != NULL) {
+			cn_team_leave(parents[r], w->now, false);
+		}
+	}
+	engine_fixture_free(w);
+}
+
+/* A rank of the parent leaves, or dies. */
+static void leave_parent(struct engine_fixture *w, struct cn_member **parent, bool dead)
+{
+	cn_team_leave(*parent, w->now, dead);
+	*parent = NULL;
+}
+
 /* A team of six of eight ranks: one message per pair of its three nodes, and none to the fourth,
  * unless a rank is late. They are acknowledged before the team's data goes. */
 static void derive(bool late)
@@ -97,11 +116,7 @@ static void derive(bool late)
 		assert_int_equal(unacked(w, i), 0);
 	}
 	engine_collective(w, &a, SECOND);
-	engine_leave_all(w);
-	for (uint32_t r = 0; r < 8; r++) {
-		cn_team_leave(parents[r], w->now, false);
-	}
-	engine_fixture_free(w);
+	end(w, parents, 8);
 }
 
 static void derive__messages(void **state)
@@ -125,7 +140,7 @@ static void derive_of_failed(bool called)
 			derive_child(w, parents[r], r, r, 8, 0xff, CN_NEVER);
 		}
 	}
-	cn_team_leave(parents[5], w->now, true);
+	leave_parent(w, &parents[5], true);
 	engine_wait_all(w, -1, 3 * SECOND);
 	for (uint32_t r = 0; r < 8; r++) {
 		if (called) {
@@ -135,13 +150,7 @@ static void derive_of_failed(bool called)
 			assert_non_null(strstr(w->rank[r].joined.text, "rank 5 on node"));
 		}
 	}
-	engine_leave_all(w);
-	for (uint32_t r = 0; r < 8; r++) {
-		if (r != 5) {
-			cn_team_leave(parents[r], w->now, false);
-		}
-	}
-	engine_fixture_free(w);
+	end(w, parents, 8);
 }
 
 /* A rank died before: a team that is made without it forms, one that needs it fails. */
@@ -152,7 +161,7 @@ static void derive_after_death(bool needed)
 
 	engine_join_all(w, 2, false, "job");
 	take_parents(w, parents);
-	cn_team_leave(parents[5], w->now, true);
+	leave_parent(w, &parents[5], true);
 	engine_run(w, SECOND);
 	for (uint32_t r = 0; r < 8; r++) {
 		if (r != 5 && needed) {
@@ -170,13 +179,7 @@ static void derive_after_death(bool needed)
 			assert_int_equal(w->rank[r].joined.status, COLLNET_OK);
 		}
 	}
-	engine_leave_all(w);
-	for (uint32_t r = 0; r < 8; r++) {
-		if (r != 5) {
-			cn_team_leave(parents[r], w->now, false);
-		}
-	}
-	engine_fixture_free(w);
+	end(w, parents, 8);
 }
 
 /* A rank dies that was the last of the parent on its node, where another rank of the new team
@@ -192,17 +195,14 @@ static void derive__last_of_the_parent_dies(void **state)
 	for (uint32_t r = 1; r < 4; r++) {
 		derive_child(w, parents[r], r, r, 4, 0xf, CN_NEVER);
 	}
-	cn_team_leave(parents[1], w->now, false);
-	cn_team_leave(parents[0], w->now, true);
+	leave_parent(w, &parents[1], false);
+	leave_parent(w, &parents[0], true);
 	engine_wait_all(w, -1, 3 * SECOND);
 	for (uint32_t r = 1; r < 4; r++) {
 		assert_int_equal(w->rank[r].joined.status, COLLNET_ERANK);
 		assert_non_null(strstr(w->rank[r].joined.text, "rank 0 on node n0 died"));
 	}
-	engine_leave_all(w);
-	cn_team_leave(parents[2], w->now, false);
-	cn_team_leave(parents[3], w->now, false);
-	engine_fixture_free(w);
+	end(w, parents, 4);
 }
 
 /* Rank 2 dies when so many ranks have called, itself first, and its node has not the new team yet.
@@ -220,14 +220,14 @@ static void dies_while_it_is_made(uint32_t called)
 		if (r + called == 2) {
 			engine_run(w, CN_MS);
 			engine_leave(w, 2, true);
-			cn_team_leave(parents[2], w->now, true);
+			leave_parent(w, &parents[2], true);
 			engine_run(w, CN_MS);
 		}
 		derive_child(w, parents[r], r, r, 3, 0x7, CN_NEVER);
 	}
 	if (called == 3) { /* what the nodes say of the team is under way */
 		engine_leave(w, 2, true);
-		cn_team_leave(parents[2], w->now, true);
+		leave_parent(w, &parents[2], true);
 	}
 	engine_wait_all(w, -1, called == 3 ? CN_MS : 3 * SECOND);
 	for (uint32_t r = 0; r < 2 && called == 3; r++) {
@@ -240,10 +240,7 @@ static void dies_while_it_is_made(uint32_t called)
 		assert_non_null(strstr(called == 3 ? x->op[0].text : x->joined.text,
 				       "rank 2 on node n2 died"));
 	}
-	engine_leave_all(w);
-	cn_team_leave(parents[0], w->now, false);
-	cn_team_leave(parents[1], w->now, false);
-	engine_fixture_free(w);
+	end(w, parents, 3);
 }
 
 static void derive__rank_dies(void **state)
@@ -280,11 +277,7 @@ static void derive__keeps_the_topology(void **state)
 		assert_int_equal(w->rank[r].joined.status, COLLNET_OK);
 	}
 	engine_collective(w, &a, SECOND);
-	engine_leave_all(w);
-	for (uint32_t r = 0; r < 4; r++) {
-		cn_team_leave(parents[r], w->now, false);
-	}
-	engine_fixture_free(w);
+	end(w, parents, 4);
 }
 
 /* What is predicted for links of which the topology does not know the rate goes by the slowest
@@ -312,11 +305,7 @@ static void derive__keeps_the_slowest_link(void **state)
 	for (uint32_t r = 0; r < 2; r++) {
 		assert_int_equal(w->rank[r].member->team->layout.rate, UINT64_C(10000000000));
 	}
-	engine_leave_all(w);
-	for (uint32_t r = 0; r < 4; r++) {
-		cn_team_leave(parents[r], w->now, false);
-	}
-	engine_fixture_free(w);
+	end(w, parents, 4);
 }
 
 static void derive__parent_fails(void **state)

@@ -189,7 +189,11 @@ int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks
 	if (rc == COLLNET_OK) {
 		times = t->lists[list].n;
 		rc = create(t, cn_mix64(hash) ^ times, &g, out);
-		count_no_refused(rc, &t->lists[list].n, times);
+		/* Ranks that never called have not counted either: a call after a timeout meets
+		 * theirs. */
+		if (rc != COLLNET_OK && t->lists[list].n == times) {
+			t->lists[list].n--;
+		}
 	}
 	return cn_leave(t->c, rc);
 }

@@ -68,15 +68,36 @@ static double barriers(collnet_team_t *t)
 	return (now() - begin) / 200;
 }
 
+/* A call for which the others do not come in time can be repeated when they do. */
+static void too_early(collnet_team_t *t, const uint32_t *all)
+{
+	collnet_team_t *more = NULL;
+	struct collnet_coll_options patient;
+
+	collnet_coll_options_init(&patient);
+	patient.timeout_ms = COLLNET_TIMEOUT_NONE;
+	if (rank == 0) {
+		CHECK(collnet_team_from_ranks(t, ranks, all, &more) == COLLNET_ETIMEOUT);
+		CHECK(more == NULL);
+	}
+	CHECK(collnet_barrier(t, &patient) == COLLNET_OK);
+	CHECK(collnet_team_from_ranks(t, ranks, all, &more) == COLLNET_OK);
+	use(more);
+	collnet_team_destroy(more);
+}
+
 int main(void)
 {
 	static collnet_team_t *t[TEAMS];
+	struct collnet_options options;
 	collnet_team_t *more = NULL;
 	uint32_t all[16];
 	double before, after, begin, each;
 	uint64_t memory;
 
-	if (collnet_open(NULL, &c) != COLLNET_OK ||
+	collnet_options_init(&options);
+	options.timeout_ms = 5000;
+	if (collnet_open(&options, &c) != COLLNET_OK ||
 	    collnet_team_create(c, NULL, &t[0]) != COLLNET_OK) {
 		fprintf(stderr, "teams: %s\n", collnet_error(c));
 		return 1;
@@ -87,6 +108,7 @@ int main(void)
 		all[i] = ranks - 1 - i;
 	}
 	use(t[0]);
+	too_early(t[0], all);
 	before = barriers(t[0]);
 	memory = resident();
 	begin = now();

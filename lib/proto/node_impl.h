@@ -30,6 +30,7 @@ struct cn_node {
 	uint32_t *names;  /* [max_peers] hash of the name while it is up; 0: it is not */
 	uint64_t evicted; /* entries that were given to other addresses */
 	cn_time evict_at; /* no eviction is tried before */
+	bool full_logged;
 
 	struct cn_heap timers;
 	struct cn_idle idle;

@@ -38,9 +38,30 @@ static void enter(struct cn_node *n, const struct cn_peer *p)
 	n->hash[s] = p->index + 1;
 }
 
+/* After so many times the silence of a node that is alive, it has been switched off. */
+#define GONE_AFTER 20u
+
+/* Nodes are silent for so long at most while they are alive: some hellos may be lost. */
+static cn_time longest_silence(const struct cn_node *n)
+{
+	return n->config.dead_after + 3 * cn_hello_interval(n);
+}
+
+static bool is_replaceable(const struct cn_peer *p)
+{
+	const struct cn_node *n = p->node;
+	const bool established = p->state != CN_PEER_DOWN && p->validated;
+
+	return !p->ready && p->live.expecting == 0 && p->tx.queue.una == p->tx.queue.end &&
+	       p->live.last_rx + (established ? GONE_AFTER * longest_silence(n)
+					      : n->config.dead_after) <
+		       n->now;
+}
+
 /*
- * The table is full: the entry of a peer without a session that is established at both ends is
- * given to the new address, the least recently heard one. Not often, since it looks at all of them.
+ * The table is full: the entry of a peer without a session that is established at both ends, or of
+ * one that has been silent for long, is given to the new address; the least recently heard one. Not
+ * often, since it looks at all of them.
  */
 static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 {
@@ -53,16 +74,22 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		if ((p->state == CN_PEER_DOWN || !p->validated) && !p->ready &&
-		    p->live.expecting == 0 && p->tx.queue.una == p->tx.queue.end &&
-		    p->live.last_rx + n->config.dead_after < n->now &&
+		if (is_replaceable(p) &&
 		    (oldest == NULL || p->live.last_rx < oldest->live.last_rx)) {
 			oldest = p;
 		}
 	}
 	if (oldest == NULL) {
+		if (!n->full_logged) {
+			n->full_logged = true;
+			cn_log(COLLNET_LOG_WARNING,
+			       "the table of nodes is full: another one than the %u in it is "
+			       "ignored until one of them is gone",
+			       n->npeers);
+		}
 		return NULL;
 	}
+	n->full_logged = false;
 	cn_peer_down(oldest, CN_PEER_SILENT);
 	memcpy(oldest->mac, mac, 6);
 	n->evicted++;
@@ -288,15 +315,13 @@ uint32_t cn_peer_mtu(const struct cn_peer *p)
 
 void cn_peer_info(const struct cn_peer *p, cn_time now, struct collnet_node_info *out)
 {
-	cn_time most = p->node->config.dead_after + 3 * cn_hello_interval(p->node);
-
 	memset(out, 0, sizeof(*out));
 	memcpy(out->name, p->name, sizeof(out->name));
 	memcpy(out->mac, p->mac, 6);
 	out->mtu = p->mtu;
 	out->wire_version = CN_WIRE_VERSION;
 	out->heard_ns = now > p->live.last_rx ? now - p->live.last_rx : 0;
-	out->alive = p->state == CN_PEER_UP && out->heard_ns < most;
+	out->alive = p->state == CN_PEER_UP && out->heard_ns < longest_silence(p->node);
 	out->rtt_ns = p->tx.rtt.srtt;
 	out->data_sent = p->data_sent;
 	out->data_resent = p->data_resent;

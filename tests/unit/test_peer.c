@@ -479,6 +479,24 @@ static void peer__full_table(void **state)
 	pair_free(p);
 }
 
+/* A node that was switched off, while nobody waited for it, keeps its place for a while only. */
+static void peer__place_of_one_that_is_gone(void **state)
+{
+	struct pair *p = pair_new(3, SEED, one_peer);
+
+	(void)state;
+	pair_stop(p, 2);
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	pair_talk(p, 0, 1);
+	pair_stop(p, 1);
+	pair_start(p, 2);
+	pair_run(p, 5000 * CN_MS);
+	assert_false(pair_is_up(p, 0, 2));
+	pair_run(p, 300 * 1000 * CN_MS);
+	assert_true(pair_is_up(p, 0, 2));
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +520,7 @@ int main(void)
 		cmocka_unit_test(peer__info),
 		cmocka_unit_test(peer_request_ack__once),
 		cmocka_unit_test(peer__full_table),
+		cmocka_unit_test(peer__place_of_one_that_is_gone),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -83,14 +83,19 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 	}
 	if (delta > 0) {
 		if (p->live.expecting++ == 0) {
-			start_probing(p, now, now + n->config.dead_after / 5);
+			if (!p->live.contested || p->live.probe_at == CN_NEVER) {
+				start_probing(p, now, now + n->config.dead_after / 5);
+			}
 			p->tlp = (struct cn_tlp){ .at = CN_NEVER };
 			if (n->nexpecting++ == 0) {
 				cn_heap_set(&n->timers, &n->idle.timer, now + cn_node_pto(n));
 			}
 		}
 	} else if (p->live.expecting > 0 && --p->live.expecting == 0) {
-		p->live.probe_at = p->tlp.at = CN_NEVER;
+		if (!p->live.contested) {
+			p->live.probe_at = CN_NEVER;
+		}
+		p->tlp.at = CN_NEVER;
 		n->nexpecting--; /* the idle timer finds it so */
 	}
 	cn_peer_reschedule(p);

@@ -140,6 +140,29 @@ static void liveness__probes_do_not_coincide(void **state)
 	pair_free(p);
 }
 
+/* A peer that died has its name contested by its new card, also when what waited for it ended
+ * before it was given up. */
+static void liveness__a_contested_name(void **state)
+{
+	struct pair *p = up(3);
+	struct cn_peer *b = pair_peer(p, 0, 1);
+	const cn_time died = p->now + 1000 * CN_MS;
+
+	(void)state;
+	pair_stop(p, 2);
+	pair_run(p, 1000 * CN_MS);
+	pair_stop(p, 1);
+	expect(p, 0, 1);
+	memcpy(p->nodes[2].config.name, p->nodes[1].config.name, sizeof(p->nodes[2].config.name));
+	pair_start(p, 2);
+	pair_run(p, 800 * CN_MS);
+	cn_peer_expect(p->nodes[0].node, p->now, b, -1);
+	while (!pair_is_up(p, 0, 2) && pair_step(p, died + 10000 * CN_MS)) {
+	}
+	assert_true(pair_is_up(p, 0, 2));
+	pair_free(p);
+}
+
 /* Frames that wait to be acknowledged are a reason to wait, too. */
 static void liveness__silent_with_frames(void **state)
 {
@@ -323,6 +346,7 @@ int main(void)
 		cmocka_unit_test(liveness__silent_and_not_needed),
 		cmocka_unit_test(liveness__silent_and_expected),
 		cmocka_unit_test(liveness__probes_do_not_coincide),
+		cmocka_unit_test(liveness__a_contested_name),
 		cmocka_unit_test(liveness__silent_with_frames),
 		cmocka_unit_test(liveness__expected_and_alive),
 		cmocka_unit_test(liveness__others_silent_later),

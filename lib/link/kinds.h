@@ -11,6 +11,7 @@
 #include "link/super_frame.h"
 
 #define CN_LINK_MTU_MAX 65000
+#define CN_VLAN_ID	0x0fff /* in the two bytes of a VLAN tag; 0: the tag is for a priority */
 
 typedef int (*cn_link_opener)(const struct cn_link_config *config, const struct cn_interface *i,
 			      struct cn_link **out, struct cn_err *err);

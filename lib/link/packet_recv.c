@@ -25,7 +25,6 @@
 #include "link/packet_impl.h"
 #include "util/byteorder.h"
 
-#define VLAN_ID	    0x0fff
 #define ERROR_EVERY 512 /* empty looks at the ring between looks at the socket's error */
 
 static struct tpacket2_hdr *slot_at(const struct packet_link *p, const struct packet_cursor *c)
@@ -68,7 +67,7 @@ static bool is_tagged(const struct tpacket2_hdr *h, uint32_t status)
 	const struct sockaddr_ll *from = (const void *)((const uint8_t *)h +
 							TPACKET_ALIGN(sizeof(*h)));
 
-	return ((status & TP_STATUS_VLAN_VALID) != 0 && (h->tp_vlan_tci & VLAN_ID) != 0) ||
+	return ((status & TP_STATUS_VLAN_VALID) != 0 && (h->tp_vlan_tci & CN_VLAN_ID) != 0) ||
 	       from->sll_pkttype == PACKET_OTHERHOST;
 }
 

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libnet.h>
+#include <linux/if_ether.h>
 #include <pcap/pcap.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,6 +27,8 @@
 #include "util/byteorder.h"
 
 #define RECEIVE_BATCH 64
+#define ETH_ADDRESSES 12u
+#define VLAN_TAG      4u
 
 /* ---- the libraries -------------------------------------------------------------------- */
 
@@ -114,18 +117,34 @@ static void report_gone(struct pcap_link *p, const char *why)
 	}
 }
 
+/*
+ * libpcap puts VLAN tags back into the frame. One that has only a priority (VLAN 0) is taken out;
+ * with another one, the frame is of another network, and not of our type.
+ */
+static bool has_priority_tag(const u_char *data, uint32_t len)
+{
+	return len > CN_ETH_HEADER + VLAN_TAG && cn_get_be16(data + ETH_ADDRESSES) == ETH_P_8021Q &&
+	       (cn_get_be16(data + ETH_ADDRESSES + 2) & CN_VLAN_ID) == 0;
+}
+
 static void take_frame(u_char *user, const struct pcap_pkthdr *h, const u_char *data)
 {
 	struct pcap_link *p = (struct pcap_link *)(void *)user;
 	struct slot *s = &p->slots[p->taken];
+	const uint32_t tag = has_priority_tag(data, h->caplen) ? VLAN_TAG : 0;
+	const uint32_t len = h->caplen - tag;
 
-	if (h->caplen < h->len || h->caplen > p->frame_max) {
+	if (h->caplen < h->len || len > p->frame_max) {
 		p->counters.ring_drops++;
 		return;
 	}
-	memcpy(s->data, data, h->caplen);
-	/* libpcap puts VLAN tags back into the frame: then it is not of our type. */
-	if (cn_link_decapsulate(s->data, h->caplen, p->ethertype, false, &s->frame)) {
+	if (tag > 0) {
+		memcpy(s->data, data, ETH_ADDRESSES);
+		memcpy(s->data + ETH_ADDRESSES, data + ETH_ADDRESSES + tag, len - ETH_ADDRESSES);
+	} else {
+		memcpy(s->data, data, len);
+	}
+	if (cn_link_decapsulate(s->data, len, p->ethertype, false, &s->frame)) {
 		p->taken++;
 	}
 }
@@ -299,7 +318,7 @@ static int open_receiver(struct pcap_link *p, const struct cn_link_config *confi
 		return cn_fail(err, COLLNET_ESYSTEM, "interface %s: libpcap: %s", p->link.interface,
 			       why);
 	}
-	lib.pcap_set_snaplen(p->pcap, (int)p->frame_max);
+	lib.pcap_set_snaplen(p->pcap, (int)(p->frame_max + VLAN_TAG));
 	lib.pcap_set_promisc(p->pcap, 0);
 	lib.pcap_set_immediate_mode(p->pcap, 1);
 	/* What libpcap puts around a frame is some tens of bytes. */

@@ -4,6 +4,10 @@
  * the same battery over both links, and over the packet link with the encapsulations udp and tcp
  * (more of which is in test_link_encapsulated). Exit 77 where the system refuses namespaces.
  */
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -134,6 +139,33 @@ static void filter__own_foreign_and_tagged_frames_are_not_seen(void **state)
 	link_assert_silent(link_a);
 	cn_link_counters(link_b, &n);
 	assert_int_equal(n.ring_drops, 0);
+}
+
+/* A full frame with a tag of VLAN 0, as a switch or a card sends it, is a frame of this network. */
+static void priority_tag__is_taken_out(void **state)
+{
+	struct sockaddr_ll to = { .sll_family = AF_PACKET,
+				  .sll_protocol = htons(ETH_P_8021Q),
+				  .sll_ifindex = (int)if_nametoindex("a0") };
+	const struct cn_frame tagged = link_frame(link_a->mac, link_b->mac, ETH_P_8021Q,
+						  5u << 29 | ETHERTYPE, 0);
+	const uint32_t len = link_frame_max(link_b), number = htonl(9);
+	const int fd = socket(AF_PACKET, SOCK_RAW, 0);
+	static uint8_t bytes[sizeof(link_bytes)];
+	struct cn_rx_frame f;
+
+	(void)state;
+	memcpy(bytes, tagged.head, CN_ETH_HEADER + 4);
+	memcpy(bytes + CN_ETH_HEADER + 4, &number, 4);
+	memcpy(bytes + CN_ETH_HEADER + 8, link_bytes, len - 4);
+	assert_int_equal(sendto(fd, bytes, CN_ETH_HEADER + 4 + len, 0, (void *)&to, sizeof(to)),
+			 CN_ETH_HEADER + 4 + len);
+	close(fd);
+	assert_true(link_next(link_b, &f, WAIT_MS));
+	assert_int_equal(f.len, len);
+	assert_int_equal(link_number(&f), 9);
+	assert_memory_equal(f.data + 4, link_bytes, len - 4);
+	cn_link_release(link_b);
 }
 
 static void ring__drops_are_counted(void **state)
@@ -359,7 +391,7 @@ static void jumbo__queue_holds_what_was_asked_for(void **state)
 
 #define BATTERY(k)                                                                                 \
 	COMMON(k), TEST(filter__own_foreign_and_tagged_frames_are_not_seen, k),                    \
-		TEST(ring__drops_are_counted, k)
+		TEST(priority_tag__is_taken_out, k), TEST(ring__drops_are_counted, k)
 
 #define TEST(name, k) cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, k)
 

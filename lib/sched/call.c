@@ -228,6 +228,25 @@ static uint64_t longest_block(const struct cn_call *c)
 	return most;
 }
 
+/*
+ * Places of a reduce-scatter. A rank combines at most all blocks, those of its node's ranks each in
+ * a place; and into its own block what each part and each rank of its node contributes.
+ */
+static uint64_t reduce_scatter_places(const struct cn_call *c, uint64_t slot)
+{
+	const uint64_t local = c->local, equal = (2 * (uint64_t)c->ranks + 2 * local) * slot;
+	uint64_t all = 0, unequal;
+
+	if (c->op != CN_OP_REDUCE_SCATTERV) {
+		return equal;
+	}
+	for (uint32_t i = 0; i < c->ranks; i++) {
+		all += cn_reduction_room(c->blocks.send[i].len);
+	}
+	unequal = local * all + (c->ranks + local) * cn_reduction_room(c->blocks.send[c->rank].len);
+	return unequal < equal ? unequal : equal;
+}
+
 uint64_t cn_call_scratch_bytes(const struct cn_call *c)
 {
 	const uint64_t longest = longest_block(c), slot = longest + CN_REDUCTION_ALIGN;
@@ -256,7 +275,7 @@ uint64_t cn_call_scratch_bytes(const struct cn_call *c)
 		return (local + rounds) * slot;
 	case CN_OP_REDUCE_SCATTER:
 	case CN_OP_REDUCE_SCATTERV:
-		return (2 * (uint64_t)c->ranks + 2 * local) * slot;
+		return reduce_scatter_places(c, slot);
 	case CN_OP_SCAN:
 	case CN_OP_EXSCAN:
 		return 2 * (local + rounds) * slot;

@@ -179,7 +179,7 @@ struct cn_span cn_reduction_slot(struct cn_reduction *r, uint32_t rank, uint64_t
 {
 	const struct cn_span s = { CN_BUF_SCRATCH, rank, r->used[rank] };
 
-	r->used[rank] += (len + CN_REDUCTION_ALIGN - 1) / CN_REDUCTION_ALIGN * CN_REDUCTION_ALIGN;
+	r->used[rank] += cn_reduction_room(len);
 	return s;
 }
 
@@ -299,6 +299,15 @@ struct cn_value cn_reduction_fold(struct cn_reduction *r, const struct cn_part *
 	struct cn_value v = cn_reduction_own(handler, offset);
 	uint32_t h = 0, left = part->n - 1;
 
+	/* Another node's copies and combinations are not in this plan: their places are. */
+	if (part->node != r->me && left > 0) {
+		r->used[handler] += (left - 1) * cn_reduction_room(len);
+		v.at = cn_reduction_slot(r, handler, len);
+		if (to != NULL) {
+			v.at = *to;
+		}
+		return v;
+	}
 	while (part->ranks[h] != handler) {
 		h++;
 	}

@@ -63,6 +63,12 @@ uint32_t cn_reduction_handler(const struct cn_reduction *r, const struct cn_part
 int cn_reduction_small(const struct cn_plan *p, const char *algorithm, struct cn_err *err);
 int cn_reduction_unordered(const struct cn_plan *p, const char *algorithm, struct cn_err *err);
 
+/* The bytes that a place of `len` takes in the scratch buffer. */
+static inline uint64_t cn_reduction_room(uint64_t len)
+{
+	return (len + CN_REDUCTION_ALIGN - 1) / CN_REDUCTION_ALIGN * CN_REDUCTION_ALIGN;
+}
+
 /* Whether an algorithm can be used that needs a place per rank. */
 static inline bool cn_reduction_gathers(uint32_t ranks, uint64_t bytes)
 {

@@ -29,9 +29,10 @@ void reduction_combine_all(bool ordered, const uint8_t *left, const uint8_t *rig
 
 bool reduction_takes(const struct cn_algorithm *a, bool ordered, uint64_t bytes, uint32_t ranks)
 {
-	const bool small = strcmp(a->name, "doubling") == 0 || strcmp(a->name, "binomial") == 0;
+	const bool small = strcmp(a->name, "doubling") == 0 || strcmp(a->name, "halving") == 0 ||
+			   strcmp(a->name, "binomial") == 0;
 
-	return !(strcmp(a->name, "ring") == 0 && ordered) &&
+	return !((strcmp(a->name, "ring") == 0 || strcmp(a->name, "halving") == 0) && ordered) &&
 	       !(small && bytes > CN_REDUCTION_SMALL) &&
 	       !(strcmp(a->name, "allgather") == 0 && !cn_reduction_gathers(ranks, bytes));
 }

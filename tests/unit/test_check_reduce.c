@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reduction.h"
 #include "sched_fixture.h"
 #include "tools/plan/check.h"
 
@@ -185,7 +186,7 @@ static void reductions__are_right(void **state)
 			struct w_team t;
 			bool had;
 
-			if (p.ordered && strcmp(a[k].name, "ring") == 0) {
+			if (!reduction_takes(&a[k], p.ordered, p.bytes, 1)) {
 				continue;
 			}
 			w_team_init(&t, 1 + i / 2, (enum w_placement)(i / 2 % W_PLACEMENTS), &seed);
@@ -199,7 +200,48 @@ static void reductions__are_right(void **state)
 	}
 }
 
-/* Blocks of sizes of their own, some of no bytes, on every team; and what does not fit together. */
+static bool fits(const struct cn_span *at, uint64_t len, const uint64_t *room)
+{
+	return at->buffer != CN_BUF_SCRATCH || at->offset + len <= room[at->rank];
+}
+
+/* No place is beyond the scratch buffer of its rank. */
+static void check_scratch(const struct w_team *t, const struct cn_plan *p)
+{
+	uint64_t room[W_RANKS];
+	struct cn_sched s = { 0 };
+	struct cn_err err = { 0 };
+
+	for (uint32_t r = 0; r < t->layout.nranks; r++) {
+		const uint32_t node = t->node_of[r];
+		const struct cn_call c = {
+			.op = p->op,
+			.rank = r,
+			.ranks = t->layout.nranks,
+			.nodes = t->layout.nnodes,
+			.local = t->first[node + 1] - t->first[node],
+			.element = p->element,
+			.blocks = p->blocks[r],
+		};
+
+		room[r] = cn_call_scratch_bytes(&c);
+	}
+	for (uint32_t b = 0; b < t->layout.nnodes; b++) {
+		assert_int_equal(cn_sched_plan(&t->layout, p, b, &s, &err), COLLNET_OK);
+		for (uint32_t i = 0; i < s.n; i++) {
+			const struct cn_action *a = &s.actions[i];
+
+			if (!fits(&a->src, a->len, room) || !fits(&a->right, a->len, room) ||
+			    !fits(&a->dst, a->len, room)) {
+				fail_msg("action %u of node %u is beyond a scratch buffer", i, b);
+			}
+		}
+	}
+	cn_sched_reset(&s);
+}
+
+/* Blocks of sizes of their own, some of no bytes, one of them long, on every team; and what does
+ * not fit together. */
 static void reduce_scatterv__is_right(void **state)
 {
 	static const char *const names[] = { "ring", "exchange" };
@@ -219,7 +261,9 @@ static void reduce_scatterv__is_right(void **state)
 
 		w_team_init(&t, 1 + i / 4, (enum w_placement)(i / 4 % W_PLACEMENTS), &seed);
 		for (uint32_t r = 0; r < t.layout.nranks; r++) {
-			blocks[0][r] = (struct cn_block){ at, cn_random(&seed) % 4 * 10 };
+			blocks[0][r] = (struct cn_block){
+				at, cn_random(&seed) % 4 * (r == t.layout.nranks / 2 ? 500 : 10)
+			};
 			at += blocks[0][r].len;
 			all[r] = (struct cn_blocks){ .send = blocks[0] };
 		}
@@ -231,6 +275,7 @@ static void reduce_scatterv__is_right(void **state)
 			fail_msg("reduce_scatterv by %s on %u nodes: %s", a->name, t.layout.nnodes,
 				 err.text);
 		}
+		check_scratch(&t, &p);
 		memcpy(blocks[1], blocks[0], sizeof(blocks[1]));
 		blocks[1][t.layout.nranks - 1].len += 2;
 		if (t.first[1] > 1) { /* two ranks of a node that do not agree */
@@ -261,7 +306,7 @@ static void spoil_all(bool (*spoil)(struct cn_action *, uint32_t, const struct c
 		struct w_team t;
 		bool had;
 
-		if (!cn_op_reduces(a[k].op) || (ordered && strcmp(a[k].name, "ring") == 0)) {
+		if (!cn_op_reduces(a[k].op) || !reduction_takes(&a[k], ordered, p.bytes, 1)) {
 			continue;
 		}
 		w_team_init(&t, 5, W_UNEVEN, &seed);

@@ -135,6 +135,9 @@ lib_libcn_sched_la_SOURCES = \
 	lib/sched/allreduce/chain.c \
 	lib/sched/allreduce/allgather.c \
 	lib/sched/allreduce/doubling.c \
+	lib/sched/allreduce/halving.c \
+	lib/sched/allreduce/power.c \
+	lib/sched/allreduce/power.h \
 	lib/sched/allreduce/ring.c \
 	lib/sched/bcast/bcast.c \
 	lib/sched/bcast/bcast.h \

@@ -58,6 +58,7 @@ cn_predictor cn_predict_one_by_one; /* scatter, gather */
 cn_predictor cn_predict_nearest;
 cn_predictor cn_predict_reduction_rounds;
 cn_predictor cn_predict_reduction_allgather;
+cn_predictor cn_predict_reduction_halving;
 cn_predictor cn_predict_reduction_ring;
 cn_predictor cn_predict_reduction_chain;
 cn_predictor cn_predict_reduction_exchange;

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Predicted times of rounds of doubling (allgather/doubling.h), in which messages grow: an
- * allgather, and an allreduce that gathers all blocks and combines them once.
+ * Predicted times of rounds in which messages grow or shrink: an allgather by doubling
+ * (allgather/doubling.h), an allreduce that gathers all blocks so and combines them once, and an
+ * allreduce by halving and doubling.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sched/allgather/doubling.h"
 #include "sched/allgather/ring.h"
+#include "sched/allreduce/power.h"
 #include "sched/load.h"
 #include "sched/predict.h"
 #include "sched/reduction.h"
 
 struct rounds {
 	const struct cn_network *n;
-	uint32_t *ranks;     /* [nranks] of a message */
-	struct cn_load load; /* if the network is known */
-	uint64_t before;     /* frames of the round before, or as many as the window lets go */
+	uint32_t *ranks;	      /* [nranks] of a message */
+	struct cn_doubling *messages; /* [nnodes] of a round */
+	struct cn_load load;	      /* if the network is known */
+	uint64_t before; /* frames of the round before, or as many as the window lets go */
 	double seconds;
 };
 
@@ -26,20 +29,23 @@ static bool begin(struct rounds *x, const struct cn_network *n, bool by_number)
 	const struct cn_layout *l = n->layout;
 	uint32_t *nodes;
 
-	*x = (struct rounds){ .n = n, .ranks = malloc(l->nranks * sizeof(*x->ranks)) };
+	*x = (struct rounds){ .n = n,
+			      .ranks = malloc(l->nranks * sizeof(*x->ranks)),
+			      .messages = malloc(l->nnodes * sizeof(*x->messages)) };
 	if (l->tree == NULL) {
-		return x->ranks != NULL;
+		return x->ranks != NULL && x->messages != NULL;
 	}
 	nodes = cn_load_by_number(l->nnodes);
 	if (nodes != NULL && !by_number) {
 		cn_ring_lr1(l->tree, nodes);
 	}
-	return cn_load_begin(&x->load, l->tree, nodes) && x->ranks != NULL;
+	return cn_load_begin(&x->load, l->tree, nodes) && x->ranks != NULL && x->messages != NULL;
 }
 
 static void end(struct rounds *x)
 {
 	free(x->ranks);
+	free(x->messages);
 	cn_load_end(&x->load);
 }
 
@@ -91,11 +97,23 @@ static double waiting(struct rounds *x, uint64_t frames, double one, const struc
 	return (double)turns * turn + (behind ? r->back : 0) + (double)(1 + last) * one;
 }
 
+/* Seconds of a round: of a first frame on its way, and in which the busiest link carries all. */
+struct exchange {
+	double way, link;
+	double frame; /* of `link`, the first frame */
+};
+
+static double seconds_of(struct exchange e)
+{
+	return e.way + e.link;
+}
+
 /*
- * Seconds of a round. A node sends so many frames, of which a window lets only so many go per round
- * trip; what the links carry passes meanwhile.
+ * A round of so many messages. A node sends so many frames, of which a window lets only so many go
+ * per round trip; what the links carry passes meanwhile.
  */
-static double exchange(struct rounds *x, uint32_t round, uint32_t pieces, uint64_t bytes)
+static struct exchange exchange(struct rounds *x, uint32_t messages, uint32_t pieces,
+				uint64_t bytes)
 {
 	const struct cn_network *n = x->n;
 	const struct cn_layout *l = n->layout;
@@ -114,12 +132,10 @@ static double exchange(struct rounds *x, uint32_t round, uint32_t pieces, uint64
 	} else {
 		cn_load_clear(&x->load);
 	}
-	for (uint32_t part = 0; l->tree != NULL && part < l->nnodes; part++) {
-		const struct cn_doubling m = cn_doubling_send(l->nnodes, round, part);
-
-		add_message(x, &c, &m, pieces, bytes, &r);
+	for (uint32_t i = 0; l->tree != NULL && i < messages; i++) {
+		add_message(x, &c, &x->messages[i], pieces, bytes, &r);
 	}
-	return r.way + cn_longer(r.busiest, waiting(x, frames, one, &r));
+	return (struct exchange){ r.way, cn_longer(r.busiest, waiting(x, frames, one, &r)), one };
 }
 
 /* Pieces of a message of an allgather: ranks that follow one another, or, of blocks of any size,
@@ -153,7 +169,11 @@ static void predict(struct rounds *x, bool gathers)
 		const struct cn_cost *c = x->n->cost;
 		const double more = bytes > c->payload ? c->startup / 2 : c->message;
 
-		x->seconds += exchange(x, k, pieces, bytes / pieces) + (pieces - 1) * more;
+		for (uint32_t part = 0; part < l->nnodes; part++) {
+			x->messages[part] = cn_doubling_send(l->nnodes, k, part);
+		}
+		x->seconds += seconds_of(exchange(x, l->nnodes, pieces, bytes / pieces)) +
+			      (pieces - 1) * more;
 	}
 }
 
@@ -199,6 +219,113 @@ void cn_predict_reduction_allgather(const struct cn_network *n, struct cn_predic
 		predict(&x, false);
 		out->seconds = x.seconds + n->cost->combine;
 		snprintf(out->why, sizeof(out->why), "%u rounds, combined once",
+			 cn_log2_up(n->layout->nnodes));
+	}
+	end(&x);
+}
+
+/* The messages of a round of an allreduce. */
+static uint32_t between_members(struct rounds *x, const struct cn_power *w, uint32_t bit)
+{
+	for (uint32_t i = 0; i < w->members; i++) {
+		x->messages[i] = (struct cn_doubling){ .from = cn_power_part(w, i),
+						       .to = cn_power_part(w, i ^ bit) };
+	}
+	return w->members;
+}
+
+/*
+ * Seconds in which the other parts of pairs send all of the block in one message per chunk, and
+ * members their share of it besides what they send while they halve: there, and the result back.
+ */
+static double with_others(struct rounds *x, const struct cn_power *w, uint32_t chunks)
+{
+	const uint64_t bytes = x->n->plan->bytes / chunks;
+	const uint32_t taken = w->pairs < chunks ? w->pairs : chunks; /* chunks, by a member */
+	const double members = seconds_of(exchange(x, between_members(x, w, 1), chunks - 1 + taken,
+						   bytes));
+
+	for (uint32_t i = 0; i < w->pairs; i++) {
+		x->messages[i] = (struct cn_doubling){ .from = cn_power_other(i),
+						       .to = cn_power_part(w, i) };
+	}
+	return cn_longer(members, seconds_of(exchange(x, w->pairs, chunks, bytes)));
+}
+
+/* Rounds in which frames are passed on as they come. */
+struct stream {
+	double ways;  /* of a first frame through all */
+	double links; /* the busiest ones of all rounds */
+	struct exchange last;
+};
+
+static void add_round(struct stream *s, struct exchange e)
+{
+	s->ways += e.way + e.frame;
+	s->links += e.link;
+	s->last = e;
+}
+
+static double seconds_of_stream(const struct stream *s)
+{
+	return cn_longer(s->ways + s->last.link - s->last.frame, s->links + s->last.way);
+}
+
+/* As planned by allreduce/halving.c. The last range that is halved passes through all rounds that
+ * do not, and back to the one that had the other half. */
+static double predict_halving(struct rounds *x)
+{
+	const struct cn_power w = cn_power_of(x->n->layout->nnodes);
+	const uint32_t chunks = cn_power_chunks(x->n->layout, w.members, x->n->plan->bytes);
+	const double combine = x->n->cost->combine;
+	struct stream stream = { 0 };
+	uint64_t bytes = x->n->plan->bytes;
+	double combining = 0, halve = 0, gather = 0, aside = 0;
+
+	for (uint32_t bit = 1; bit < w.members; bit *= 2) {
+		struct exchange e;
+
+		bytes = bit < chunks ? (bytes + 1) / 2 : bytes;
+		e = exchange(x, between_members(x, &w, bit), 1, bytes);
+		combining += combine;
+		if (bit < chunks && (2 * bit < chunks || w.pairs > 0)) {
+			halve += seconds_of(e);
+			gather += seconds_of(e);
+		} else {
+			add_round(&stream, e);
+		}
+		if (2 * bit == chunks && w.pairs == 0) {
+			add_round(&stream, e); /* and back */
+		}
+	}
+	if (w.pairs > 0) {
+		aside = with_others(x, &w, chunks);
+		combining += combine;
+	}
+	return cn_longer(halve, aside) + seconds_of_stream(&stream) + combining +
+	       cn_longer(gather, aside);
+}
+
+void cn_predict_reduction_halving(const struct cn_network *n, struct cn_prediction *out)
+{
+	struct rounds x;
+
+	if (n->plan->ordered || n->plan->bytes > CN_REDUCTION_SMALL) {
+		snprintf(out->why, sizeof(out->why),
+			 "for commutative operations, and blocks of up to %u bytes",
+			 CN_REDUCTION_SMALL);
+		return;
+	}
+	if (cn_power_chunks(n->layout, cn_power_of(n->layout->nnodes).members, n->plan->bytes) ==
+	    1) {
+		cn_predict_reduction_rounds(n, out); /* the same messages */
+		return;
+	}
+	if (!begin(&x, n, false)) {
+		snprintf(out->why, sizeof(out->why), "no memory");
+	} else {
+		out->seconds = predict_halving(&x);
+		snprintf(out->why, sizeof(out->why), "2 times %u rounds",
 			 cn_log2_up(n->layout->nnodes));
 	}
 	end(&x);

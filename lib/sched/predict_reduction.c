@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sched/allgather/ring.h"
+#include "sched/allreduce/power.h"
 #include "sched/load.h"
 #include "sched/predict.h"
 #include "sched/reduction.h"
@@ -179,31 +180,24 @@ static void end_round(struct look *x)
 /* As planned by allreduce/doubling.c. */
 static void add_doubling(struct look *x, uint32_t parts)
 {
-	uint32_t power = 1, pairs;
+	const struct cn_power w = cn_power_of(parts);
 
-	while (2 * power <= parts) {
-		power *= 2;
+	for (uint32_t i = 0; i < w.pairs; i++) {
+		add_message(x, cn_power_other(i), cn_power_part(&w, i));
 	}
-	pairs = parts - power;
-	for (uint32_t i = 0; i < pairs; i++) {
-		add_message(x, 2 * i, 2 * i + 1);
-	}
-	if (pairs > 0) {
+	if (w.pairs > 0) {
 		end_round(x);
 	}
-	for (uint32_t bit = 1; bit < power; bit *= 2) {
-		for (uint32_t i = 0; i < power; i++) {
-			const uint32_t to = i ^ bit;
-
-			add_message(x, i < pairs ? 2 * i + 1 : i + pairs,
-				    to < pairs ? 2 * to + 1 : to + pairs);
+	for (uint32_t bit = 1; bit < w.members; bit *= 2) {
+		for (uint32_t i = 0; i < w.members; i++) {
+			add_message(x, cn_power_part(&w, i), cn_power_part(&w, i ^ bit));
 		}
 		end_round(x);
 	}
-	for (uint32_t i = 0; i < pairs; i++) {
-		add_message(x, 2 * i + 1, 2 * i);
+	for (uint32_t i = 0; i < w.pairs; i++) {
+		add_message(x, cn_power_part(&w, i), cn_power_other(i));
 	}
-	if (pairs > 0) {
+	if (w.pairs > 0) {
 		end_round(x);
 	}
 }

@@ -230,6 +230,15 @@ static const struct cn_algorithm algorithms[] = {
 		.predict = cn_predict_reduction_rounds,
 	},
 	{
+		.id = 31,
+		.op = CN_OP_ALLREDUCE,
+		.name = "halving",
+		.description = "recursive halving and doubling: a reduce-scatter and an allgather",
+		.window = CN_WINDOW_EXCHANGE,
+		.plan = cn_plan_allreduce_halving,
+		.predict = cn_predict_reduction_halving,
+	},
+	{
 		.id = 7,
 		.op = CN_OP_ALLREDUCE,
 		.name = "allgather",

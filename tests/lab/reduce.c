@@ -367,6 +367,7 @@ static void every(void)
 	} rows[] = {
 		{ ALLREDUCE, NULL, 0, 5000 },
 		{ ALLREDUCE, "doubling", 0, 4096 },
+		{ ALLREDUCE, "halving", 1, 4096 },
 		{ ALLREDUCE, "allgather", 0, 200 },
 		{ ALLREDUCE, "ring", 1, 10000 },
 		{ ALLREDUCE, "chain", 0, 5000 },
@@ -417,13 +418,14 @@ static uint64_t hash(const void *p, size_t bytes)
 /* Sums of numbers of very different size: prints a hash that must be the same for all ranks. */
 static void floats(void)
 {
-	static const char *const algorithms[] = { NULL, "doubling", "ring", "chain", "allgather" };
+	static const char *const algorithms[] = { NULL,	  "doubling", "halving",
+						  "ring", "chain",    "allgather" };
 	static const size_t counts[] = { 1, 7, 1000, 8192 };
 	uint64_t total = 0, hashes[RANKS];
 
-	for (int k = 0; k < 20; k++) {
+	for (int k = 0; k < 24; k++) {
 		double *send = (double *)(void *)memory[2], *recv = (double *)(void *)memory[3];
-		const size_t n = k < 16 ? counts[k % 4] : counts[k % 4] % 199; /* small blocks */
+		const size_t n = k < 20 ? counts[k % 4] : counts[k % 4] % 199; /* small blocks */
 		struct collnet_coll_options o;
 		uint64_t h;
 

@@ -6,9 +6,9 @@
  *
  * Contributions are combined once each, and only with the same bytes of others; neighbours in the
  * order of the ranks where the operation asks for it. An action reads what the action wrote that it
- * depends on, and nothing that was read by a send or a copy is written again. A message has one
- * value, or several that follow one another. At the end every byte
- * of a result has the contributions that belong to it, and no others.
+ * depends on, and nothing that was read by a send or a copy is written again. A message or a copy
+ * has one value, a part of one, or several that follow one another. At the end every byte of a
+ * result has the contributions that belong to it, and no others.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +100,8 @@ static struct cell *find(const struct run *r, uint32_t node, const struct cn_spa
 	return NULL;
 }
 
-/* The value at a place of this node: its ranks into `set`. False: there is none. */
+/* The value at a place of this node, or a part of it: its ranks into `set`. False: there is none.
+ */
 static bool read_value(struct run *r, const struct cn_span *s, uint64_t len, bool keeps,
 		       uint64_t *set, uint64_t *origin)
 {
@@ -113,7 +114,7 @@ static bool read_value(struct run *r, const struct cn_span *s, uint64_t len, boo
 		return true;
 	}
 	x = find(r, r->node, s, len);
-	if (x == NULL || x->at.offset != s->offset || x->len != len) {
+	if (x == NULL || x->at.offset > s->offset || x->at.offset + x->len < s->offset + len) {
 		fault(r, "it uses what is nowhere made");
 		return false;
 	}
@@ -123,7 +124,7 @@ static bool read_value(struct run *r, const struct cn_span *s, uint64_t len, boo
 	}
 	x->read = x->read || keeps;
 	memcpy(set, x->ranks, r->words * sizeof(*set));
-	*origin = x->origin;
+	*origin = x->origin + (s->offset - x->at.offset);
 	return true;
 }
 
@@ -192,15 +193,17 @@ static void unite(struct run *r, uint64_t *left, const uint64_t *right)
 
 /* ---- actions ---------------------------------------------------------------------------- */
 
-/* Bytes of the value at a place, of the `len` that are wanted: a cell's, or all. */
+/* Bytes of the value at a place, of the `len` that are wanted: to the end of a cell, or all. */
 static uint64_t one_value(const struct run *r, const struct cn_span *s, uint64_t len)
 {
 	const struct cell *x = s->buffer == CN_BUF_SEND ? NULL : find(r, r->node, s, 1);
 
-	return x != NULL && x->at.offset == s->offset && x->len < len ? x->len : len;
+	const uint64_t left = x != NULL ? x->at.offset + x->len - s->offset : len;
+
+	return left < len ? left : len;
 }
 
-/* The values that the sender of a message has there, and does not change. */
+/* The values that the sender of a message has there, or that a copy takes, which do not change. */
 static int receive(struct run *r, const struct cn_action *a, uint32_t from, uint32_t send,
 		   struct cn_err *err)
 {
@@ -244,18 +247,17 @@ static int carry_out(struct run *r, const struct cn_action *a, struct cn_err *er
 	if (a->kind == CN_ACT_SEND || a->kind == CN_ACT_WAIT) {
 		return COLLNET_OK; /* read when it is received */
 	}
-	if (!read_value(r, &a->src, a->len, a->kind == CN_ACT_COPY, left, &origin)) {
+	if (a->kind == CN_ACT_COPY) {
+		return receive(r, a, r->node, r->action, err);
+	}
+	if (!read_value(r, &a->src, a->len, false, left, &origin) ||
+	    !read_value(r, &a->right, a->len, false, right, &other)) {
 		return COLLNET_OK;
 	}
-	if (a->kind == CN_ACT_REDUCE) {
-		if (!read_value(r, &a->right, a->len, false, right, &other)) {
-			return COLLNET_OK;
-		}
-		if (origin != other) {
-			fault(r, "it combines different bytes");
-		}
-		unite(r, left, right);
+	if (origin != other) {
+		fault(r, "it combines different bytes");
 	}
+	unite(r, left, right);
 	return write_value(r, &a->dst, a->len, origin, left, err);
 }
 

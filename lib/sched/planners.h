@@ -35,7 +35,7 @@ cn_planner cn_plan_gather_nearest;
 cn_planner cn_plan_gather_windowed;
 cn_planner cn_plan_allreduce_allgather;
 cn_planner cn_plan_allreduce_doubling;
-cn_planner cn_plan_allreduce_halving;
+cn_planner cn_plan_halving; /* allreduce, reduce */
 cn_planner cn_plan_allreduce_ring;
 cn_planner cn_plan_allreduce_chain;
 cn_planner cn_plan_reduce_binomial;

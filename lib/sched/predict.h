@@ -39,6 +39,9 @@ struct cn_ways {
 struct cn_ways cn_ways(const struct cn_network *n, const uint32_t *nodes, uint32_t count, bool ring,
 		       uint64_t frame);
 
+/* Of an allreduce by doubling, a reduce by binomial, a scan by doubling. */
+double cn_rounds_seconds(const struct cn_network *n);
+
 /* Sets seconds and why; out->algorithm and seconds = -1 are set before. */
 typedef void cn_predictor(const struct cn_network *n, struct cn_prediction *out);
 

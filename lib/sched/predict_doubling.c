@@ -224,14 +224,22 @@ void cn_predict_reduction_allgather(const struct cn_network *n, struct cn_predic
 	end(&x);
 }
 
-/* The messages of a round of an allreduce. */
-static uint32_t between_members(struct rounds *x, const struct cn_power *w, uint32_t bit)
+/* The messages of a round. Once ranges are not halved, those of a reduce go in one direction. */
+static uint32_t between_members(struct rounds *x, const struct cn_power *w, uint32_t chunks,
+				uint32_t bit)
 {
+	const bool all = bit < chunks || x->n->plan->op == CN_OP_ALLREDUCE;
+	const uint32_t done = (bit - 1) & ~(chunks - 1);
+	uint32_t n = 0;
+
 	for (uint32_t i = 0; i < w->members; i++) {
-		x->messages[i] = (struct cn_doubling){ .from = cn_power_part(w, i),
-						       .to = cn_power_part(w, i ^ bit) };
+		if (!all && ((i & done) != 0 || (i & bit) == 0)) {
+			continue;
+		}
+		x->messages[n++] = (struct cn_doubling){ .from = cn_power_part(w, i),
+							 .to = cn_power_part(w, i ^ bit) };
 	}
-	return w->members;
+	return n;
 }
 
 /*
@@ -242,11 +250,11 @@ static double with_others(struct rounds *x, const struct cn_power *w, uint32_t c
 {
 	const uint64_t bytes = x->n->plan->bytes / chunks;
 	const uint32_t taken = w->pairs < chunks ? w->pairs : chunks; /* chunks, by a member */
-	const double members = seconds_of(exchange(x, between_members(x, w, 1), chunks - 1 + taken,
-						   bytes));
+	const double members = seconds_of(exchange(x, between_members(x, w, chunks, 1),
+						   chunks - 1 + taken, bytes));
 
 	for (uint32_t i = 0; i < w->pairs; i++) {
-		x->messages[i] = (struct cn_doubling){ .from = cn_power_other(i),
+		x->messages[i] = (struct cn_doubling){ .from = cn_power_other(w, i),
 						       .to = cn_power_part(w, i) };
 	}
 	return cn_longer(members, seconds_of(exchange(x, w->pairs, chunks, bytes)));
@@ -275,9 +283,10 @@ static double seconds_of_stream(const struct stream *s)
  * do not, and back to the one that had the other half. */
 static double predict_halving(struct rounds *x)
 {
-	const struct cn_power w = cn_power_of(x->n->layout->nnodes);
-	const uint32_t chunks = cn_power_chunks(x->n->layout, w.members, x->n->plan->bytes);
+	const struct cn_power w = cn_power_of(x->n->layout->nnodes, UINT32_MAX);
+	const uint32_t chunks = cn_power_chunks(x->n->layout, x->n->plan, w.members);
 	const double combine = x->n->cost->combine;
+	const bool all = x->n->plan->op == CN_OP_ALLREDUCE;
 	struct stream stream = { 0 };
 	uint64_t bytes = x->n->plan->bytes;
 	double combining = 0, halve = 0, gather = 0, aside = 0;
@@ -286,7 +295,7 @@ static double predict_halving(struct rounds *x)
 		struct exchange e;
 
 		bytes = bit < chunks ? (bytes + 1) / 2 : bytes;
-		e = exchange(x, between_members(x, &w, bit), 1, bytes);
+		e = exchange(x, between_members(x, &w, chunks, bit), 1, bytes);
 		combining += combine;
 		if (bit < chunks && (2 * bit < chunks || w.pairs > 0)) {
 			halve += seconds_of(e);
@@ -294,7 +303,7 @@ static double predict_halving(struct rounds *x)
 		} else {
 			add_round(&stream, e);
 		}
-		if (2 * bit == chunks && w.pairs == 0) {
+		if (2 * bit == chunks && w.pairs == 0 && all) {
 			add_round(&stream, e); /* and back */
 		}
 	}
@@ -302,9 +311,18 @@ static double predict_halving(struct rounds *x)
 		aside = with_others(x, &w, chunks);
 		combining += combine;
 	}
-	return cn_longer(halve, aside) + seconds_of_stream(&stream) + combining +
-	       cn_longer(gather, aside);
+	halve = cn_longer(halve, aside);
+	gather = cn_longer(gather, aside);
+	if (!all) { /* through one port */
+		x->messages[0] = (struct cn_doubling){ .from = w.pairs + 1, .to = w.pairs };
+		gather = seconds_of(exchange(x, 1, chunks - 1, bytes));
+	}
+	return halve + seconds_of_stream(&stream) + combining + gather;
 }
+
+/* Rounds that do not halve exchange the same blocks. With the same window, they take longer where
+ * halving them saves time, however the two are predicted. */
+#define LESS_THAN_ROUNDS 0.99
 
 void cn_predict_reduction_halving(const struct cn_network *n, struct cn_prediction *out)
 {
@@ -316,15 +334,18 @@ void cn_predict_reduction_halving(const struct cn_network *n, struct cn_predicti
 			 CN_REDUCTION_SMALL);
 		return;
 	}
-	if (cn_power_chunks(n->layout, cn_power_of(n->layout->nnodes).members, n->plan->bytes) ==
-	    1) {
-		cn_predict_reduction_rounds(n, out); /* the same messages */
+	if (cn_power_chunks(n->layout, n->plan,
+			    cn_power_of(n->layout->nnodes, UINT32_MAX).members) == 1) {
+		snprintf(out->why, sizeof(out->why), "halving saves no time");
 		return;
 	}
 	if (!begin(&x, n, false)) {
 		snprintf(out->why, sizeof(out->why), "no memory");
 	} else {
-		out->seconds = predict_halving(&x);
+		const double seconds = predict_halving(&x),
+			     rounds = LESS_THAN_ROUNDS * cn_rounds_seconds(n);
+
+		out->seconds = seconds < rounds ? seconds : rounds;
 		snprintf(out->why, sizeof(out->why), "2 times %u rounds",
 			 cn_log2_up(n->layout->nnodes));
 	}

@@ -180,10 +180,10 @@ static void end_round(struct look *x)
 /* As planned by allreduce/doubling.c. */
 static void add_doubling(struct look *x, uint32_t parts)
 {
-	const struct cn_power w = cn_power_of(parts);
+	const struct cn_power w = cn_power_of(parts, UINT32_MAX);
 
 	for (uint32_t i = 0; i < w.pairs; i++) {
-		add_message(x, cn_power_other(i), cn_power_part(&w, i));
+		add_message(x, cn_power_other(&w, i), cn_power_part(&w, i));
 	}
 	if (w.pairs > 0) {
 		end_round(x);
@@ -195,7 +195,7 @@ static void add_doubling(struct look *x, uint32_t parts)
 		end_round(x);
 	}
 	for (uint32_t i = 0; i < w.pairs; i++) {
-		add_message(x, cn_power_part(&w, i), cn_power_other(i));
+		add_message(x, cn_power_part(&w, i), cn_power_other(&w, i));
 	}
 	if (w.pairs > 0) {
 		end_round(x);
@@ -296,6 +296,13 @@ static double all_rounds(const struct cn_network *n, double *steps)
 	       rest(n, cn_cost_frames(n->cost, bytes), frame, whole, rounds);
 	link = cn_longer(*steps * whole, r.link) + n->latency - frame + combining;
 	return cn_longer(path, link) + (r.lossy ? n->cost->loss : 0);
+}
+
+double cn_rounds_seconds(const struct cn_network *n)
+{
+	double steps;
+
+	return all_rounds(n, &steps);
 }
 
 void cn_predict_reduction_rounds(const struct cn_network *n, struct cn_prediction *out)

@@ -235,7 +235,7 @@ static const struct cn_algorithm algorithms[] = {
 		.name = "halving",
 		.description = "recursive halving and doubling: a reduce-scatter and an allgather",
 		.window = CN_WINDOW_EXCHANGE,
-		.plan = cn_plan_allreduce_halving,
+		.plan = cn_plan_halving,
 		.predict = cn_predict_reduction_halving,
 	},
 	{
@@ -273,6 +273,15 @@ static const struct cn_algorithm algorithms[] = {
 		.description = "binomial tree of neighbours",
 		.plan = cn_plan_reduce_binomial,
 		.predict = cn_predict_reduction_rounds,
+	},
+	{
+		.id = 31,
+		.op = CN_OP_REDUCE,
+		.name = "halving",
+		.description = "recursive halving: a reduce-scatter, and a gather at the root",
+		.window = CN_WINDOW_EXCHANGE,
+		.plan = cn_plan_halving,
+		.predict = cn_predict_reduction_halving,
 	},
 	{
 		.id = 22,

@@ -373,6 +373,7 @@ static void every(void)
 		{ ALLREDUCE, "chain", 0, 5000 },
 		{ REDUCE, NULL, 0, 5000 },
 		{ REDUCE, "binomial", 0, 4096 },
+		{ REDUCE, "halving", 1, 4096 },
 		{ REDUCE, "chain", 0, 5000 },
 		{ REDUCE_SCATTER, NULL, 0, 200 },
 		{ REDUCE_SCATTER, "ring", 1, 300 },

@@ -27,7 +27,7 @@ static uint32_t begin(struct cn_reduction *r, const struct cn_power *w)
 	for (uint32_t i = 0; i < w->pairs; i++) {
 		const uint32_t to = cn_power_part(w, i), rank = cn_power_handler(r, to);
 
-		r->in[to] = cn_reduction_move(r, r->value[cn_power_other(i)],
+		r->in[to] = cn_reduction_move(r, r->value[cn_power_other(w, i)],
 					      cn_reduction_slot(r, rank, len), len, 0);
 	}
 	for (uint32_t i = 0; i < w->pairs; i++) {
@@ -64,7 +64,7 @@ static void rounds(struct cn_reduction *r, const struct cn_power *w, uint32_t *p
 static void end(struct cn_reduction *r, const struct cn_power *w, uint32_t phase)
 {
 	for (uint32_t i = 0; i < w->pairs; i++) {
-		const uint32_t to = cn_power_other(i);
+		const uint32_t to = cn_power_other(w, i);
 
 		r->value[to] = cn_reduction_move(r, r->value[cn_power_part(w, i)],
 						 cn_reduction_result(cn_power_handler(r, to), 0),
@@ -89,7 +89,7 @@ int cn_plan_allreduce_doubling(const struct cn_layout *l, const struct cn_plan *
 	if (rc != COLLNET_OK || p->bytes == 0) {
 		return rc != COLLNET_OK ? rc : cn_reduction_done(&r);
 	}
-	w = cn_power_of(r.nparts);
+	w = cn_power_of(r.nparts, UINT32_MAX);
 	phase = begin(&r, &w);
 	rounds(&r, &w, &phase);
 	end(&r, &w, phase);

@@ -4,12 +4,14 @@
 
 #include "sched/cost.h"
 
-/* What one more round of halving must save: it wakes all nodes once more. */
-#define WORTH_A_ROUND 0.95
+/* What one more round of halving must save: it wakes all nodes once more. More in a reduce, which
+ * needs no window if it does not halve. */
+#define WORTH_A_ROUND	     0.95
+#define WORTH_A_ROUND_TO_ONE 0.85
 
-struct cn_power cn_power_of(uint32_t parts)
+struct cn_power cn_power_of(uint32_t parts, uint32_t root)
 {
-	struct cn_power w = { 1, 0 };
+	struct cn_power w = { 1, 0, root };
 
 	while (2 * w.members <= parts) {
 		w.members *= 2;
@@ -20,7 +22,20 @@ struct cn_power cn_power_of(uint32_t parts)
 
 uint32_t cn_power_part(const struct cn_power *w, uint32_t i)
 {
-	return i < w->pairs ? 2 * i + 1 : i + w->pairs;
+	if (i >= w->pairs) {
+		return i + w->pairs;
+	}
+	return w->root == 2 * i ? 2 * i : 2 * i + 1;
+}
+
+uint32_t cn_power_other(const struct cn_power *w, uint32_t pair)
+{
+	return w->root == 2 * pair ? 2 * pair + 1 : 2 * pair;
+}
+
+uint32_t cn_power_root(const struct cn_power *w)
+{
+	return w->root < 2 * w->pairs ? w->root / 2 : w->root - w->pairs;
 }
 
 /* Seconds of a round whose messages have so many bytes, through one switch. */
@@ -30,21 +45,31 @@ static double round_of(const struct cn_cost *c, uint64_t slowest, uint64_t bytes
 	       cn_cost_wire(c, cn_cost_frame(c, bytes), slowest);
 }
 
-uint32_t cn_power_chunks(const struct cn_layout *l, uint32_t members, uint64_t bytes)
+/* What fits in a frame is not halved: frames cost processor time at both ends, of which the model
+ * knows nothing where many nodes' processors are shared.
+ *
+ * A chunk comes back in one more round of an allreduce; those of a reduce come to the root in a
+ * round of their own, one behind the other. */
+uint32_t cn_power_chunks(const struct cn_layout *l, const struct cn_plan *p, uint32_t members)
 {
 	const struct cn_cost cost = cn_cost_of(l);
 	const uint64_t slowest = l->tree != NULL ? cn_cost_slowest(&cost, l->tree) : 0;
 	const uint32_t rounds = cn_log2_up(members);
+	const bool back = p->op == CN_OP_ALLREDUCE;
+	const double worth = back ? WORTH_A_ROUND : WORTH_A_ROUND_TO_ONE;
+	uint64_t bytes = p->bytes;
 	double halved = 0, best = rounds * round_of(&cost, slowest, bytes);
 	uint32_t chunks = 1;
 
-	for (uint32_t k = 1; k < rounds; k++) {
-		double all;
+	for (uint32_t k = 1; k < rounds && cn_cost_frames(&cost, bytes) > 1; k++) {
+		double one, all;
 
 		bytes = (bytes + 1) / 2;
-		halved += 2 * round_of(&cost, slowest, bytes);
-		all = halved + (rounds - k) * round_of(&cost, slowest, bytes);
-		if (all < WORTH_A_ROUND * best) {
+		one = round_of(&cost, slowest, bytes);
+		halved += (back ? 2 : 1) * one;
+		all = halved + (rounds - k) * one +
+		      (back ? 0 : round_of(&cost, slowest, p->bytes - bytes));
+		if (all < worth * best) {
 			best = all;
 			chunks = 1u << k;
 		}
@@ -54,7 +79,7 @@ uint32_t cn_power_chunks(const struct cn_layout *l, uint32_t members, uint64_t b
 
 uint32_t cn_power_handler(const struct cn_reduction *r, uint32_t part)
 {
-	return r->parts[part].ranks[0];
+	return cn_reduction_handler(r, &r->parts[part]);
 }
 
 void cn_power_combine(struct cn_reduction *r, uint32_t part, bool from_below, struct cn_value own,

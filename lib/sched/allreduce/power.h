@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/sched: an allreduce in rounds, in which as many parts take part as the largest power
- * of two: the members. Of parts beyond it, as many pairs of neighbours as there are too many have
- * their upper one as a member.
+ * Inside lib/sched: a reduction in rounds, in which as many parts take part as the largest power of
+ * two: the members. Of parts beyond it, as many pairs of neighbours as there are too many have
+ * their upper one as a member, or the root's.
  */
 #ifndef CN_POWER_H
 #define CN_POWER_H
@@ -12,20 +12,20 @@
 struct cn_power {
 	uint32_t members; /* a power of two */
 	uint32_t pairs;
+	uint32_t root; /* a part that is a member */
 };
 
 /* The largest power of two of so many parts, and the rest. */
-struct cn_power cn_power_of(uint32_t parts);
+struct cn_power cn_power_of(uint32_t parts, uint32_t root);
 /* The part of member i. */
 uint32_t cn_power_part(const struct cn_power *w, uint32_t i);
 /* The part of a pair that is no member. */
-static inline uint32_t cn_power_other(uint32_t pair)
-{
-	return 2 * pair;
-}
+uint32_t cn_power_other(const struct cn_power *w, uint32_t pair);
+/* The member whose part is the root's. */
+uint32_t cn_power_root(const struct cn_power *w);
 /* Into how many chunks recursive halving cuts a block, by the cost model: a power of two, less than
  * the members unless there is one. */
-uint32_t cn_power_chunks(const struct cn_layout *l, uint32_t members, uint64_t bytes);
+uint32_t cn_power_chunks(const struct cn_layout *l, const struct cn_plan *p, uint32_t members);
 /* The rank that combines for a part. */
 uint32_t cn_power_handler(const struct cn_reduction *r, uint32_t part);
 /* What has arrived for a part, in r->in, and its own: its value. NULL: in the place of the first.

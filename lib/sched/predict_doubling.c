@@ -279,8 +279,8 @@ static double seconds_of_stream(const struct stream *s)
 	return cn_longer(s->ways + s->last.link - s->last.frame, s->links + s->last.way);
 }
 
-/* As planned by allreduce/halving.c. The last range that is halved passes through all rounds that
- * do not, and back to the one that had the other half. */
+/* As planned by allreduce/halving.c. Chunks are passed on as they come, in all rounds, unless other
+ * parts contribute in between. */
 static double predict_halving(struct rounds *x)
 {
 	const struct cn_power w = cn_power_of(x->n->layout->nnodes, UINT32_MAX);
@@ -288,7 +288,9 @@ static double predict_halving(struct rounds *x)
 	const double combine = x->n->cost->combine;
 	const bool all = x->n->plan->op == CN_OP_ALLREDUCE;
 	struct stream stream = { 0 };
+	struct exchange halved[32];
 	uint64_t bytes = x->n->plan->bytes;
+	uint32_t n = 0;
 	double combining = 0, halve = 0, gather = 0, aside = 0;
 
 	for (uint32_t bit = 1; bit < w.members; bit *= 2) {
@@ -297,15 +299,18 @@ static double predict_halving(struct rounds *x)
 		bytes = bit < chunks ? (bytes + 1) / 2 : bytes;
 		e = exchange(x, between_members(x, &w, chunks, bit), 1, bytes);
 		combining += combine;
-		if (bit < chunks && (2 * bit < chunks || w.pairs > 0)) {
+		if (bit < chunks && w.pairs > 0) {
 			halve += seconds_of(e);
 			gather += seconds_of(e);
 		} else {
 			add_round(&stream, e);
 		}
-		if (2 * bit == chunks && w.pairs == 0 && all) {
-			add_round(&stream, e); /* and back */
+		if (bit < chunks && w.pairs == 0 && all) {
+			halved[n++] = e;
 		}
+	}
+	while (n-- > 0) {
+		add_round(&stream, halved[n]); /* and back */
 	}
 	if (w.pairs > 0) {
 		aside = with_others(x, &w, chunks);

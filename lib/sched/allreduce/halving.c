@@ -17,9 +17,12 @@
  * of half a range cost one message more than one of a range: the last round, and those of short
  * ranges, do not halve.
  *
- * Only for commutative operations: each part is then a node, all of whose messages are sends, in
- * turn.
+ * Messages are one per chunk, and chunks pass through the rounds as they come.
+ *
+ * Only for commutative operations: each part is then a node.
  */
+#include <stdlib.h>
+
 #include "sched/allreduce/power.h"
 #include "sched/planners.h"
 
@@ -29,6 +32,8 @@ struct halving {
 	uint32_t chunks; /* ranges of the block at the end of the rounds: a power of two */
 	uint32_t phase;	 /* the next */
 	bool all;	 /* the result goes to all ranks */
+	uint32_t me;	 /* the part of this node */
+	uint32_t *made;	 /* [chunks] what made a chunk of its value, or its result */
 };
 
 /* The number of one of power.h's members, and the other way round. */
@@ -67,6 +72,35 @@ static struct range range_of(const struct halving *h, uint32_t i, uint32_t bit)
 	return (struct range){ cut(h, first), cut(h, first + count) - cut(h, first) };
 }
 
+/*
+ * Chunk t of those that member i has before the round of `bit`, as the number of the member whose
+ * last range it is: 0 is its own, and the later it is halved away, or comes back, the higher. So
+ * the chunks that are passed on first are sent first.
+ */
+static uint32_t chunk_of(const struct halving *h, uint32_t i, uint32_t t)
+{
+	for (uint32_t b = h->chunks / 2; t > 0; t /= 2, b /= 2) {
+		i ^= (t & 1) != 0 ? b : 0;
+	}
+	return i;
+}
+
+/* Chunks that a member has before the round of `bit`. */
+static uint32_t chunks_before(const struct halving *h, uint32_t bit)
+{
+	return bit < h->chunks ? h->chunks / bit : 1;
+}
+
+static struct range whole(const struct halving *h, uint32_t i)
+{
+	return range_of(h, i, h->chunks);
+}
+
+static uint32_t *made_of(struct halving *h, uint32_t i)
+{
+	return &h->made[i & (h->chunks - 1)];
+}
+
 static struct cn_span result_of(const struct halving *h, uint32_t part, struct range x)
 {
 	return cn_reduction_result(cn_power_handler(&h->r, part), x.at);
@@ -101,31 +135,72 @@ static bool sends(const struct halving *h, uint32_t i, uint32_t bit)
 	return h->all || bit < h->chunks || ((i & done) == 0 && (i & bit) != 0);
 }
 
-static void round_of(struct halving *h, uint32_t bit)
+/* The chunks of a member's message in a round, which go to the member i ^ bit. */
+static void send_chunks(struct halving *h, uint32_t i, uint32_t bit)
 {
 	struct cn_reduction *r = &h->r;
+	const uint32_t part = part_of(h, i), to = part_of(h, i ^ bit);
+	const struct range all = range_of(h, i, bit), kept = range_of(h, i ^ bit, 2 * bit);
 
+	r->in[to].at = cn_reduction_slot(r, cn_power_handler(r, to), kept.len);
+	for (uint32_t t = chunks_before(h, 2 * bit); t-- > 0;) {
+		const uint32_t chunk = chunk_of(h, i ^ bit, t);
+		const struct range x = whole(h, chunk);
+		struct cn_value v = part_of_value(r->value[part], all, x);
+		struct cn_span place = r->in[to].at;
+
+		if (x.len == 0) {
+			continue;
+		}
+		if (part == h->me) {
+			v.made = *made_of(h, chunk);
+		}
+		place.offset += x.at - kept.at;
+		v = cn_reduction_move(r, v, place, x.len, h->phase);
+		if (to == h->me) {
+			h->made[h->chunks + (chunk & (h->chunks - 1))] = v.made;
+		}
+	}
+}
+
+static void combine_chunks(struct halving *h, uint32_t i, uint32_t bit)
+{
+	struct cn_reduction *r = &h->r;
+	const uint32_t part = part_of(h, i);
+	const struct range all = range_of(h, i, bit), kept = range_of(h, i, 2 * bit);
+	const bool last = 2 * bit == h->w.members && (h->all || i == 0);
+	const struct cn_span to = last ? result_of(h, part, kept) : r->in[part].at;
+
+	for (uint32_t t = chunks_before(h, 2 * bit); part == h->me && t-- > 0;) {
+		const uint32_t chunk = chunk_of(h, i, t);
+		const struct range x = whole(h, chunk);
+		struct cn_value own = part_of_value(r->value[part], all, x), in = r->in[part];
+		struct cn_span place = to;
+
+		if (x.len == 0) {
+			continue;
+		}
+		own.made = *made_of(h, chunk);
+		in.made = h->made[h->chunks + (chunk & (h->chunks - 1))];
+		in.at.offset += x.at - kept.at;
+		place.offset += x.at - kept.at;
+		*made_of(h, chunk) = cn_reduction_combine(r, (i & bit) != 0 ? in : own,
+							  (i & bit) != 0 ? own : in, place, x.len)
+					     .made;
+	}
+	r->value[part].at = to;
+}
+
+static void round_of(struct halving *h, uint32_t bit)
+{
 	for (uint32_t i = 0; i < h->w.members; i++) {
-		const uint32_t part = part_of(h, i), to = part_of(h, i ^ bit);
-		const struct range all = range_of(h, i, bit), x = range_of(h, i ^ bit, 2 * bit);
-
-		if (x.len > 0 && sends(h, i, bit)) {
-			r->in[to] = cn_reduction_move(r, part_of_value(r->value[part], all, x),
-						      cn_reduction_slot(r, cn_power_handler(r, to),
-									x.len),
-						      x.len, h->phase);
+		if (sends(h, i, bit)) {
+			send_chunks(h, i, bit);
 		}
 	}
 	for (uint32_t i = 0; i < h->w.members; i++) {
-		const uint32_t part = part_of(h, i);
-		const struct range all = range_of(h, i, bit), x = range_of(h, i, 2 * bit);
-		const struct cn_span result = result_of(h, part, x);
-		const bool last = 2 * bit == h->w.members && (h->all || i == 0);
-
-		if (x.len > 0 && sends(h, i ^ bit, bit)) {
-			cn_power_combine(r, part, (i & bit) != 0,
-					 part_of_value(r->value[part], all, x),
-					 last ? &result : NULL, x.len);
+		if (sends(h, i ^ bit, bit)) {
+			combine_chunks(h, i, bit);
 		}
 	}
 	h->phase++;
@@ -155,10 +230,21 @@ static void take_others(struct halving *h)
 									  cn_power_handler(r, part),
 									  x.len),
 							x.len, h->phase + turn);
+			r->value[part].made = part == h->me ? *made_of(h, k) : CN_REDUCTION_NONE;
 			cn_power_combine(r, part, true, r->value[part], NULL, x.len);
+			if (part == h->me) {
+				*made_of(h, k) = r->value[part].made;
+			}
 		}
 	}
 	h->phase += h->w.pairs > 0 ? h->chunks : 0;
+}
+
+/* A chunk of the result. */
+static struct cn_value value_of(struct halving *h, uint32_t part, uint32_t chunk)
+{
+	return (struct cn_value){ result_of(h, part, whole(h, chunk)),
+				  part == h->me ? *made_of(h, chunk) : CN_REDUCTION_NONE };
 }
 
 /* And the result to them. */
@@ -174,7 +260,7 @@ static void give_others(struct halving *h)
 
 		if (x.len > 0) {
 			cn_reduction_share(r, &r->parts[other],
-					   cn_reduction_move(r, r->value[part],
+					   cn_reduction_move(r, value_of(h, part, k),
 							     result_of(h, other, x), x.len,
 							     h->phase + turn),
 					   x.len);
@@ -183,41 +269,37 @@ static void give_others(struct halving *h)
 	h->phase += h->w.pairs > 0 ? h->chunks : 0;
 }
 
-/*
- * Ranges that are complete, to all members, and the ranks of their parts. A send waits for the last
- * receive of what it sends; sends go in turn, so by then those before have been waited for.
- */
+/* Chunks that are complete, to all members, and the ranks of their parts. */
 static void gather(struct halving *h)
 {
 	struct cn_reduction *r = &h->r;
-	const struct cn_power *w = &h->w;
 
-	for (uint32_t i = 0; i < w->members; i++) {
+	for (uint32_t i = 0; i < h->w.members; i++) {
 		const uint32_t part = part_of(h, i);
-		const struct range x = range_of(h, i, w->members);
 
-		if (x.len > 0) {
-			cn_reduction_share(r, &r->parts[part], r->value[part], x.len);
+		if (whole(h, i).len > 0) {
+			cn_reduction_share(r, &r->parts[part], value_of(h, part, i),
+					   whole(h, i).len);
 		}
 	}
 	for (uint32_t bit = h->chunks / 2; bit > 0; bit /= 2, h->phase++) {
-		for (uint32_t i = 0; i < w->members; i++) {
+		for (uint32_t i = 0; i < h->w.members; i++) {
 			const uint32_t part = part_of(h, i), to = part_of(h, i ^ bit);
-			const struct range x = range_of(h, i, 2 * bit);
-			const struct cn_value v = { result_of(h, part, x), r->value[part].made };
 
-			if (x.len > 0) {
-				r->in[to] = cn_reduction_move(r, v, result_of(h, to, x), x.len,
-							      h->phase);
-			}
-		}
-		for (uint32_t i = 0; i < w->members; i++) {
-			const uint32_t part = part_of(h, i);
-			const struct range x = range_of(h, i ^ bit, 2 * bit);
+			for (uint32_t t = 0; t < chunks_before(h, 2 * bit); t++) {
+				const uint32_t chunk = chunk_of(h, i, t);
+				const struct range x = whole(h, chunk);
+				struct cn_value v;
 
-			if (x.len > 0) {
-				r->value[part] = r->in[part];
-				cn_reduction_share(r, &r->parts[part], r->value[part], x.len);
+				if (x.len == 0) {
+					continue;
+				}
+				v = cn_reduction_move(r, value_of(h, part, chunk),
+						      result_of(h, to, x), x.len, h->phase);
+				if (to == h->me) {
+					*made_of(h, chunk) = v.made;
+				}
+				cn_reduction_share(r, &r->parts[to], v, x.len);
 			}
 		}
 	}
@@ -233,8 +315,10 @@ static void gather_at_root(struct halving *h)
 		const struct range x = range_of(h, i, h->chunks);
 
 		if (x.len > 0) {
-			cn_reduction_move(r, r->value[part_of(h, i)], result_of(h, root, x), x.len,
-					  h->phase + i - 1);
+			struct cn_value v = r->value[part_of(h, i)];
+
+			v.made = part_of(h, i) == h->me ? *made_of(h, i) : CN_REDUCTION_NONE;
+			cn_reduction_move(r, v, result_of(h, root, x), x.len, h->phase + i - 1);
 		}
 	}
 }
@@ -244,12 +328,31 @@ static uint32_t part_of_root(const struct cn_reduction *r)
 	return r->p->op == CN_OP_REDUCE ? cn_reduction_part_of(r, r->p->root) : UINT32_MAX;
 }
 
+static void begin(struct halving *h)
+{
+	const struct cn_reduction *r = &h->r;
+
+	while (r->parts[h->me].node != r->me) {
+		h->me++;
+	}
+	for (uint32_t k = 0; k < h->chunks; k++) {
+		h->made[k] = r->value[h->me].made;
+	}
+}
+
 static void run(struct halving *h)
 {
 	h->all = h->r.p->op == CN_OP_ALLREDUCE;
 	h->w = cn_power_of(h->r.nparts, part_of_root(&h->r));
 	h->chunks = cn_power_chunks(h->r.l, h->r.p, h->w.members);
+	h->made = malloc(2 * (size_t)h->chunks * sizeof(*h->made));
+	if (h->made == NULL) {
+		h->r.rc = cn_fail(h->r.err, COLLNET_ENOMEM,
+				  "no memory to plan a reduction of %u ranks", h->r.l->nranks);
+		return;
+	}
 	fold(h);
+	begin(h);
 	for (uint32_t bit = 1; bit < h->chunks; bit *= 2) {
 		round_of(h, bit);
 	}
@@ -263,6 +366,7 @@ static void run(struct halving *h)
 	} else {
 		gather_at_root(h);
 	}
+	free(h->made);
 }
 
 int cn_plan_halving(const struct cn_layout *l, const struct cn_plan *p, uint32_t me,

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "reduction.h"
+#include "sched/allreduce/power.h"
 #include "sched_fixture.h"
 #include "tools/plan/check.h"
 
@@ -214,16 +215,20 @@ static void check_scratch(const struct w_team *t, const struct cn_plan *p)
 
 	for (uint32_t r = 0; r < t->layout.nranks; r++) {
 		const uint32_t node = t->node_of[r];
-		const struct cn_call c = {
+		struct cn_call c = {
 			.op = p->op,
 			.rank = r,
 			.ranks = t->layout.nranks,
 			.nodes = t->layout.nnodes,
 			.local = t->first[node + 1] - t->first[node],
 			.element = p->element,
-			.blocks = p->blocks[r],
+			.bytes = p->bytes,
+			.root = p->root,
 		};
 
+		if (p->blocks != NULL) {
+			c.blocks = p->blocks[r];
+		}
 		room[r] = cn_call_scratch_bytes(&c);
 	}
 	for (uint32_t b = 0; b < t->layout.nnodes; b++) {
@@ -290,6 +295,44 @@ static void reduce_scatterv__is_right(void **state)
 		assert_int_equal(cn_sched_plan(&t.layout, &p, 0, &s, &err), COLLNET_EINVAL);
 		cn_sched_reset(&s);
 		w_team_done(&t);
+	}
+}
+
+/* Long blocks, of elements down to one that is the whole block. */
+static void reductions__stay_in_their_scratch(void **state)
+{
+	size_t rows;
+	const struct cn_algorithm *a = cn_algorithms(&rows);
+
+	(void)state;
+	for (size_t k = 0; k < rows; k++) {
+		for (uint32_t i = 0; cn_op_reduces(a[k].op) && i < 3 * W_NODES; i++) {
+			struct cn_plan p = plan_of(&a[k], 0);
+			struct w_team t;
+
+			w_team_init(&t, 1 + i / 3, (enum w_placement)(i % W_PLACEMENTS), &seed);
+			p.bytes = CN_REDUCTION_SMALL;
+			p.element = CN_REDUCTION_SMALL >> i % 3;
+			p.root %= t.layout.nranks;
+			if (reduction_takes(&a[k], false, p.bytes, t.layout.nranks)) {
+				check_scratch(&t, &p);
+			}
+			w_team_done(&t);
+		}
+	}
+}
+
+/* No more chunks than elements: 63 nodes would need more than the scratch buffer has. */
+static void cn_power_chunks__elements(void **state)
+{
+	const struct cn_layout l = { .nnodes = 63, .nranks = 63 };
+	struct cn_plan p = { .op = CN_OP_REDUCE, .bytes = CN_REDUCTION_SMALL, .element = 4 };
+
+	(void)state;
+	assert_true(cn_power_chunks(&l, &p, 32) > 2);
+	for (uint32_t elements = 1; elements <= 2; elements++) {
+		p.element = CN_REDUCTION_SMALL / elements;
+		assert_int_equal(cn_power_chunks(&l, &p, 32), elements);
 	}
 }
 
@@ -433,6 +476,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reductions__are_right),
 		cmocka_unit_test(reduce_scatterv__is_right),
+		cmocka_unit_test(reductions__stay_in_their_scratch),
+		cmocka_unit_test(cn_power_chunks__elements),
 		cmocka_unit_test(reductions__twice),
 		cmocka_unit_test(reductions__other_bytes),
 		cmocka_unit_test(reductions__wrong_order),

@@ -45,8 +45,8 @@ static double round_of(const struct cn_cost *c, uint64_t slowest, uint64_t bytes
 	       cn_cost_wire(c, cn_cost_frame(c, bytes), slowest);
 }
 
-/* What fits in a frame is not halved: frames cost processor time at both ends, of which the model
- * knows nothing where many nodes' processors are shared.
+/* No chunk is empty, and what fits in a frame is not halved: frames cost processor time at both
+ * ends, of which the model knows nothing where many nodes' processors are shared.
  *
  * A chunk comes back in one more round of an allreduce; those of a reduce come to the root in a
  * round of their own, one behind the other. */
@@ -55,6 +55,7 @@ uint32_t cn_power_chunks(const struct cn_layout *l, const struct cn_plan *p, uin
 	const struct cn_cost cost = cn_cost_of(l);
 	const uint64_t slowest = l->tree != NULL ? cn_cost_slowest(&cost, l->tree) : 0;
 	const uint32_t rounds = cn_log2_up(members);
+	const uint64_t elements = p->bytes / (p->element > 0 ? p->element : 1);
 	const bool back = p->op == CN_OP_ALLREDUCE;
 	const double worth = back ? WORTH_A_ROUND : WORTH_A_ROUND_TO_ONE;
 	uint64_t bytes = p->bytes;
@@ -69,7 +70,7 @@ uint32_t cn_power_chunks(const struct cn_layout *l, const struct cn_plan *p, uin
 		halved += (back ? 2 : 1) * one;
 		all = halved + (rounds - k) * one +
 		      (back ? 0 : round_of(&cost, slowest, p->bytes - bytes));
-		if (all < worth * best) {
+		if (all < worth * best && elements >> k > 0) {
 			best = all;
 			chunks = 1u << k;
 		}

@@ -50,13 +50,10 @@ static int open_child(struct collnet_team *parent, const char *job, uint32_t ran
 	return cn_team_open(parent->c, &o, parent->secret, from, out);
 }
 
-/*
- * A call that is refused, before others are told of it, does not count: it can be repeated, and
- * must then make the same name as those of the other ranks, which were not refused.
- */
-static void count_no_refused(int rc, uint32_t *count, uint32_t number)
+/* A call that does not count can be repeated, and makes the same name then. */
+static void take_back(uint32_t *count, uint32_t number)
 {
-	if ((rc == COLLNET_ELIMIT || rc == COLLNET_ENOMEM) && *count == number) {
+	if (*count == number) {
 		--*count;
 	}
 }
@@ -86,7 +83,10 @@ static int divide(struct collnet_team *parent, enum cn_making making, int32_t co
 
 	derive_name(parent, (uint64_t)number << 32 | low, job, sizeof(job));
 	rc = open_child(parent, job, parent->rank, parent->ranks, &from, out);
-	count_no_refused(rc, &parent->children, number);
+	/* Refused before others were told of it: theirs, which were not, have the same number. */
+	if (rc == COLLNET_ELIMIT || rc == COLLNET_ENOMEM) {
+		take_back(&parent->children, number);
+	}
 	return rc;
 }
 
@@ -191,8 +191,8 @@ int collnet_team_from_ranks(collnet_team_t *t, uint32_t n, const uint32_t *ranks
 		rc = create(t, cn_mix64(hash) ^ times, &g, out);
 		/* Ranks that never called have not counted either: a call after a timeout meets
 		 * theirs. */
-		if (rc != COLLNET_OK && t->lists[list].n == times) {
-			t->lists[list].n--;
+		if (rc != COLLNET_OK) {
+			take_back(&t->lists[list].n, times);
 		}
 	}
 	return cn_leave(t->c, rc);

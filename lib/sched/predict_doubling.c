@@ -224,20 +224,17 @@ void cn_predict_reduction_allgather(const struct cn_network *n, struct cn_predic
 	end(&x);
 }
 
-/* The messages of a round. Once ranges are not halved, those of a reduce go in one direction. */
+/* The messages of a round. */
 static uint32_t between_members(struct rounds *x, const struct cn_power *w, uint32_t chunks,
 				uint32_t bit)
 {
-	const bool all = bit < chunks || x->n->plan->op == CN_OP_ALLREDUCE;
-	const uint32_t done = (bit - 1) & ~(chunks - 1);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < w->members; i++) {
-		if (!all && ((i & done) != 0 || (i & bit) == 0)) {
-			continue;
+		if (cn_power_sends(x->n->plan, chunks, i, bit)) {
+			x->messages[n++] = (struct cn_doubling){ .from = cn_power_part(w, i),
+								 .to = cn_power_part(w, i ^ bit) };
 		}
-		x->messages[n++] = (struct cn_doubling){ .from = cn_power_part(w, i),
-							 .to = cn_power_part(w, i ^ bit) };
 	}
 	return n;
 }
@@ -279,50 +276,47 @@ static double seconds_of_stream(const struct stream *s)
 	return cn_longer(s->ways + s->last.link - s->last.frame, s->links + s->last.way);
 }
 
-/* As planned by allreduce/halving.c. Chunks are passed on as they come, in all rounds, unless other
- * parts contribute in between. */
-static double predict_halving(struct rounds *x)
+/* The last messages of a reduce, through the root's port. */
+static double to_root(struct rounds *x, const struct cn_power *w, uint32_t chunks, uint64_t bytes)
 {
-	const struct cn_power w = cn_power_of(x->n->layout->nnodes, UINT32_MAX);
-	const uint32_t chunks = cn_power_chunks(x->n->layout, x->n->plan, w.members);
-	const double combine = x->n->cost->combine;
+	x->messages[0] = (struct cn_doubling){ .from = w->pairs + 1, .to = w->pairs };
+	return seconds_of(exchange(x, 1, chunks - 1, bytes));
+}
+
+/* As planned by allreduce/halving.c, in several chunks, which are passed on as they come in all
+ * rounds, unless other parts contribute in between. */
+static double predict_halving(struct rounds *x, const struct cn_power *w, uint32_t chunks)
+{
 	const bool all = x->n->plan->op == CN_OP_ALLREDUCE;
 	struct stream stream = { 0 };
-	struct exchange halved[32];
+	struct exchange first = { 0 };
 	uint64_t bytes = x->n->plan->bytes;
-	uint32_t n = 0;
-	double combining = 0, halve = 0, gather = 0, aside = 0;
+	uint32_t combinations = w->pairs > 0;
+	double halve = 0;
 
-	for (uint32_t bit = 1; bit < w.members; bit *= 2) {
+	for (uint32_t bit = 1; bit < w->members; bit *= 2, combinations++) {
+		const bool halves = bit < chunks;
 		struct exchange e;
 
-		bytes = bit < chunks ? (bytes + 1) / 2 : bytes;
-		e = exchange(x, between_members(x, &w, chunks, bit), 1, bytes);
-		combining += combine;
-		if (bit < chunks && w.pairs > 0) {
+		bytes = halves ? (bytes + 1) / 2 : bytes;
+		e = exchange(x, between_members(x, w, chunks, bit), 1, bytes);
+		first = bit == 1 ? e : first;
+		if (halves && w->pairs > 0) {
 			halve += seconds_of(e);
-			gather += seconds_of(e);
-		} else {
-			add_round(&stream, e);
+			continue;
 		}
-		if (bit < chunks && w.pairs == 0 && all) {
-			halved[n++] = e;
+		add_round(&stream, e);
+		if (halves && all) {
+			add_round(&stream, e); /* and back */
 		}
 	}
-	while (n-- > 0) {
-		add_round(&stream, halved[n]); /* and back */
+	if (w->pairs > 0) {
+		halve = cn_longer(halve, with_others(x, w, chunks));
+	} else if (all) {
+		stream.last = first;
 	}
-	if (w.pairs > 0) {
-		aside = with_others(x, &w, chunks);
-		combining += combine;
-	}
-	halve = cn_longer(halve, aside);
-	gather = cn_longer(gather, aside);
-	if (!all) { /* through one port */
-		x->messages[0] = (struct cn_doubling){ .from = w.pairs + 1, .to = w.pairs };
-		gather = seconds_of(exchange(x, 1, chunks - 1, bytes));
-	}
-	return halve + seconds_of_stream(&stream) + combining + gather;
+	return halve + seconds_of_stream(&stream) + combinations * x->n->cost->combine +
+	       (all ? halve : to_root(x, w, chunks, bytes));
 }
 
 /* Rounds that do not halve exchange the same blocks. With the same window, they take longer where
@@ -331,6 +325,8 @@ static double predict_halving(struct rounds *x)
 
 void cn_predict_reduction_halving(const struct cn_network *n, struct cn_prediction *out)
 {
+	const struct cn_power w = cn_power_of(n->layout->nnodes, CN_POWER_NO_ROOT);
+	uint32_t chunks;
 	struct rounds x;
 
 	if (n->plan->ordered || n->plan->bytes > CN_REDUCTION_SMALL) {
@@ -339,15 +335,15 @@ void cn_predict_reduction_halving(const struct cn_network *n, struct cn_predicti
 			 CN_REDUCTION_SMALL);
 		return;
 	}
-	if (cn_power_chunks(n->layout, n->plan,
-			    cn_power_of(n->layout->nnodes, UINT32_MAX).members) == 1) {
+	chunks = cn_power_chunks(n->layout, n->plan, w.members);
+	if (chunks == 1) {
 		snprintf(out->why, sizeof(out->why), "halving saves no time");
 		return;
 	}
 	if (!begin(&x, n, false)) {
 		snprintf(out->why, sizeof(out->why), "no memory");
 	} else {
-		const double seconds = predict_halving(&x),
+		const double seconds = predict_halving(&x, &w, chunks),
 			     rounds = LESS_THAN_ROUNDS * cn_rounds_seconds(n);
 
 		out->seconds = seconds < rounds ? seconds : rounds;

@@ -180,7 +180,7 @@ static void end_round(struct look *x)
 /* As planned by allreduce/doubling.c. */
 static void add_doubling(struct look *x, uint32_t parts)
 {
-	const struct cn_power w = cn_power_of(parts, UINT32_MAX);
+	const struct cn_power w = cn_power_of(parts, CN_POWER_NO_ROOT);
 
 	for (uint32_t i = 0; i < w.pairs; i++) {
 		add_message(x, cn_power_other(&w, i), cn_power_part(&w, i));

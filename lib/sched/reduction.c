@@ -334,7 +334,7 @@ struct cn_value cn_reduction_fold(struct cn_reduction *r, const struct cn_part *
 void cn_reduction_share(struct cn_reduction *r, const struct cn_part *part, struct cn_value v,
 			uint64_t len)
 {
-	for (uint32_t i = 0; i < part->n; i++) {
+	for (uint32_t i = 0; part->node == r->me && i < part->n; i++) {
 		if (part->ranks[i] != v.at.rank) {
 			cn_reduction_move(r, v, cn_reduction_result(part->ranks[i], v.at.offset),
 					  len, 0);

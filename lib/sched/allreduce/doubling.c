@@ -11,19 +11,13 @@
 #include "sched/allreduce/power.h"
 #include "sched/planners.h"
 
-/* Members' values are those of their part, and of the other one in a pair. Where there is one part,
- * it is the result. Returns the next phase. */
+/* Members' values are those of their part, and of the other one in a pair. Returns the next phase.
+ */
 static uint32_t begin(struct cn_reduction *r, const struct cn_power *w)
 {
 	const uint64_t len = r->p->bytes;
 
-	for (uint32_t part = 0; part < r->nparts; part++) {
-		const uint32_t rank = cn_power_handler(r, part);
-		const struct cn_span result = cn_reduction_result(rank, 0);
-
-		r->value[part] = cn_reduction_fold(r, &r->parts[part], rank, 0, len,
-						   r->nparts == 1 ? &result : NULL);
-	}
+	cn_power_fold(r);
 	for (uint32_t i = 0; i < w->pairs; i++) {
 		const uint32_t to = cn_power_part(w, i), rank = cn_power_handler(r, to);
 
@@ -31,9 +25,7 @@ static uint32_t begin(struct cn_reduction *r, const struct cn_power *w)
 					      cn_reduction_slot(r, rank, len), len, 0);
 	}
 	for (uint32_t i = 0; i < w->pairs; i++) {
-		const uint32_t part = cn_power_part(w, i);
-
-		cn_power_combine(r, part, true, r->value[part], NULL, len);
+		cn_power_combine(r, cn_power_part(w, i), true, NULL, len);
 	}
 	return w->pairs > 0;
 }
@@ -55,7 +47,7 @@ static void rounds(struct cn_reduction *r, const struct cn_power *w, uint32_t *p
 			const struct cn_span result = cn_reduction_result(cn_power_handler(r, part),
 									  0);
 
-			cn_power_combine(r, part, (i & bit) != 0, r->value[part],
+			cn_power_combine(r, part, (i & bit) != 0,
 					 2 * bit == w->members ? &result : NULL, len);
 		}
 	}
@@ -89,7 +81,7 @@ int cn_plan_allreduce_doubling(const struct cn_layout *l, const struct cn_plan *
 	if (rc != COLLNET_OK || p->bytes == 0) {
 		return rc != COLLNET_OK ? rc : cn_reduction_done(&r);
 	}
-	w = cn_power_of(r.nparts, UINT32_MAX);
+	w = cn_power_of(r.nparts, CN_POWER_NO_ROOT);
 	phase = begin(&r, &w);
 	rounds(&r, &w, &phase);
 	end(&r, &w, phase);

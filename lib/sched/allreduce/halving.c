@@ -34,6 +34,7 @@ struct halving {
 	bool all;	 /* the result goes to all ranks */
 	uint32_t me;	 /* the part of this node */
 	uint32_t *made;	 /* [chunks] what made a chunk of its value, or its result */
+	uint32_t *came;	 /* [chunks] what brought a chunk to combine */
 };
 
 /* The number of one of power.h's members, and the other way round. */
@@ -47,7 +48,7 @@ static uint32_t part_of(const struct halving *h, uint32_t i)
 	return cn_power_part(&h->w, number(h, i));
 }
 
-/* Of the block. */
+/* Of the block; never empty, as there are no more chunks than elements. */
 struct range {
 	uint64_t at, len; /* bytes */
 };
@@ -91,14 +92,22 @@ static uint32_t chunks_before(const struct halving *h, uint32_t bit)
 	return bit < h->chunks ? h->chunks / bit : 1;
 }
 
-static struct range whole(const struct halving *h, uint32_t i)
+/* The chunk of member i. */
+static struct range chunk(const struct halving *h, uint32_t i)
 {
 	return range_of(h, i, h->chunks);
 }
 
-static uint32_t *made_of(struct halving *h, uint32_t i)
+/* An entry of made or came. */
+static uint32_t *entry(const struct halving *h, uint32_t *of, uint32_t i)
 {
-	return &h->made[i & (h->chunks - 1)];
+	return &of[i & (h->chunks - 1)];
+}
+
+/* What made the chunk of member i in the value of a part, or in its result. */
+static uint32_t made(const struct halving *h, uint32_t part, uint32_t i)
+{
+	return part == h->me ? *entry(h, h->made, i) : CN_REDUCTION_NONE;
 }
 
 static struct cn_span result_of(const struct halving *h, uint32_t part, struct range x)
@@ -106,33 +115,11 @@ static struct cn_span result_of(const struct halving *h, uint32_t part, struct r
 	return cn_reduction_result(cn_power_handler(&h->r, part), x.at);
 }
 
-/* A range of a value that has all of another one. */
-static struct cn_value part_of_value(struct cn_value v, struct range all, struct range x)
+/* The place of a range in that of another one. */
+static struct cn_span within(struct cn_span s, struct range all, struct range x)
 {
-	v.at.offset += x.at - all.at;
-	return v;
-}
-
-static void fold(struct halving *h)
-{
-	struct cn_reduction *r = &h->r;
-
-	for (uint32_t part = 0; part < r->nparts; part++) {
-		const uint32_t rank = cn_power_handler(r, part);
-		const struct cn_span result = cn_reduction_result(rank, 0);
-
-		r->value[part] = cn_reduction_fold(r, &r->parts[part], rank, 0, r->p->bytes,
-						   r->nparts == 1 ? &result : NULL);
-	}
-}
-
-/* Whether a member sends in a round, or combines. Of those that have one range, in a reduce, half
- * do either in the first round that does not halve, and only the others go on. */
-static bool sends(const struct halving *h, uint32_t i, uint32_t bit)
-{
-	const uint32_t done = (bit - 1) & ~(h->chunks - 1);
-
-	return h->all || bit < h->chunks || ((i & done) == 0 && (i & bit) != 0);
+	s.offset += x.at - all.at;
+	return s;
 }
 
 /* The chunks of a member's message in a round, which go to the member i ^ bit. */
@@ -144,21 +131,14 @@ static void send_chunks(struct halving *h, uint32_t i, uint32_t bit)
 
 	r->in[to].at = cn_reduction_slot(r, cn_power_handler(r, to), kept.len);
 	for (uint32_t t = chunks_before(h, 2 * bit); t-- > 0;) {
-		const uint32_t chunk = chunk_of(h, i ^ bit, t);
-		const struct range x = whole(h, chunk);
-		struct cn_value v = part_of_value(r->value[part], all, x);
-		struct cn_span place = r->in[to].at;
+		const uint32_t c = chunk_of(h, i ^ bit, t);
+		const struct range x = chunk(h, c);
+		const struct cn_value v = { within(r->value[part].at, all, x), made(h, part, c) };
+		const struct cn_span place = within(r->in[to].at, kept, x);
+		const struct cn_value in = cn_reduction_move(r, v, place, x.len, h->phase);
 
-		if (x.len == 0) {
-			continue;
-		}
-		if (part == h->me) {
-			v.made = *made_of(h, chunk);
-		}
-		place.offset += x.at - kept.at;
-		v = cn_reduction_move(r, v, place, x.len, h->phase);
 		if (to == h->me) {
-			h->made[h->chunks + (chunk & (h->chunks - 1))] = v.made;
+			*entry(h, h->came, c) = in.made;
 		}
 	}
 }
@@ -168,25 +148,19 @@ static void combine_chunks(struct halving *h, uint32_t i, uint32_t bit)
 	struct cn_reduction *r = &h->r;
 	const uint32_t part = part_of(h, i);
 	const struct range all = range_of(h, i, bit), kept = range_of(h, i, 2 * bit);
-	const bool last = 2 * bit == h->w.members && (h->all || i == 0);
+	const bool last = 2 * bit == h->w.members && (h->all || i == 0), below = (i & bit) != 0;
 	const struct cn_span to = last ? result_of(h, part, kept) : r->in[part].at;
 
 	for (uint32_t t = chunks_before(h, 2 * bit); part == h->me && t-- > 0;) {
-		const uint32_t chunk = chunk_of(h, i, t);
-		const struct range x = whole(h, chunk);
-		struct cn_value own = part_of_value(r->value[part], all, x), in = r->in[part];
-		struct cn_span place = to;
+		const uint32_t c = chunk_of(h, i, t);
+		const struct range x = chunk(h, c);
+		const struct cn_value own = { within(r->value[part].at, all, x), made(h, part, c) };
+		const struct cn_value in = { within(r->in[part].at, kept, x),
+					     *entry(h, h->came, c) };
 
-		if (x.len == 0) {
-			continue;
-		}
-		own.made = *made_of(h, chunk);
-		in.made = h->made[h->chunks + (chunk & (h->chunks - 1))];
-		in.at.offset += x.at - kept.at;
-		place.offset += x.at - kept.at;
-		*made_of(h, chunk) = cn_reduction_combine(r, (i & bit) != 0 ? in : own,
-							  (i & bit) != 0 ? own : in, place, x.len)
-					     .made;
+		*entry(h, h->made, c) = cn_reduction_combine(r, below ? in : own, below ? own : in,
+							     within(to, kept, x), x.len)
+						.made;
 	}
 	r->value[part].at = to;
 }
@@ -194,77 +168,87 @@ static void combine_chunks(struct halving *h, uint32_t i, uint32_t bit)
 static void round_of(struct halving *h, uint32_t bit)
 {
 	for (uint32_t i = 0; i < h->w.members; i++) {
-		if (sends(h, i, bit)) {
+		if (cn_power_sends(h->r.p, h->chunks, i, bit)) {
 			send_chunks(h, i, bit);
 		}
 	}
 	for (uint32_t i = 0; i < h->w.members; i++) {
-		if (sends(h, i ^ bit, bit)) {
+		if (cn_power_sends(h->r.p, h->chunks, i ^ bit, bit)) {
 			combine_chunks(h, i, bit);
 		}
 	}
 	h->phase++;
 }
 
-/* The member to which the part of a pair that is none sends its range k: one near by. */
-static uint32_t taker(const struct halving *h, uint32_t pair, uint32_t k)
+/*
+ * A part of a pair that is no member, and a member that has chunk k when ranges are not halved any
+ * more: one near by. Message n of one per pair and chunk: in each phase a part has one, and a
+ * member one.
+ */
+struct aside {
+	uint32_t other, part, k, phase;
+};
+
+static struct aside aside_of(const struct halving *h, uint32_t n)
 {
-	return number(h, pair) / h->chunks * h->chunks + k;
+	const uint32_t pair = n % h->w.pairs, turn = n / h->w.pairs, k = (pair + turn) % h->chunks,
+		       taker = number(h, pair) / h->chunks * h->chunks + k;
+
+	return (struct aside){ cn_power_other(&h->w, pair), part_of(h, taker), k, h->phase + turn };
 }
 
-/* What the other parts of pairs contribute, to members whose ranges are not halved any more: in
- * each phase to another one, and each member takes one. */
+/* What the other parts of pairs contribute. */
 static void take_others(struct halving *h)
 {
 	struct cn_reduction *r = &h->r;
+	const struct range all = { 0, r->p->bytes };
 
 	for (uint32_t n = 0; n < h->w.pairs * h->chunks; n++) {
-		const uint32_t pair = n % h->w.pairs, turn = n / h->w.pairs,
-			       k = (pair + turn) % h->chunks, other = cn_power_other(&h->w, pair),
-			       part = part_of(h, taker(h, pair, k));
-		const struct range x = range_of(h, k, h->chunks), all = { 0, 0 };
+		const struct aside a = aside_of(h, n);
+		const struct range x = chunk(h, a.k);
+		const struct cn_value v = { within(r->value[a.other].at, all, x),
+					    r->value[a.other].made };
 
-		if (x.len > 0) {
-			r->in[part] = cn_reduction_move(r, part_of_value(r->value[other], all, x),
-							cn_reduction_slot(r,
-									  cn_power_handler(r, part),
-									  x.len),
-							x.len, h->phase + turn);
-			r->value[part].made = part == h->me ? *made_of(h, k) : CN_REDUCTION_NONE;
-			cn_power_combine(r, part, true, r->value[part], NULL, x.len);
-			if (part == h->me) {
-				*made_of(h, k) = r->value[part].made;
-			}
+		r->in[a.part] = cn_reduction_move(r, v,
+						  cn_reduction_slot(r, cn_power_handler(r, a.part),
+								    x.len),
+						  x.len, a.phase);
+		r->value[a.part].made = made(h, a.part, a.k);
+		cn_power_combine(r, a.part, true, NULL, x.len);
+		if (a.part == h->me) {
+			*entry(h, h->made, a.k) = r->value[a.part].made;
 		}
 	}
 	h->phase += h->w.pairs > 0 ? h->chunks : 0;
 }
 
 /* A chunk of the result. */
-static struct cn_value value_of(struct halving *h, uint32_t part, uint32_t chunk)
+static struct cn_value value_of(const struct halving *h, uint32_t part, uint32_t i)
 {
-	return (struct cn_value){ result_of(h, part, whole(h, chunk)),
-				  part == h->me ? *made_of(h, chunk) : CN_REDUCTION_NONE };
+	return (struct cn_value){ result_of(h, part, chunk(h, i)), made(h, part, i) };
+}
+
+/* A chunk of the result to another part, and its ranks. */
+static void give(struct halving *h, uint32_t part, uint32_t to, uint32_t i, uint32_t phase)
+{
+	struct cn_reduction *r = &h->r;
+	const struct range x = chunk(h, i);
+	const struct cn_value v = cn_reduction_move(r, value_of(h, part, i), result_of(h, to, x),
+						    x.len, phase);
+
+	if (to == h->me) {
+		*entry(h, h->made, i) = v.made;
+	}
+	cn_reduction_share(r, &r->parts[to], v, x.len);
 }
 
 /* And the result to them. */
 static void give_others(struct halving *h)
 {
-	struct cn_reduction *r = &h->r;
-
 	for (uint32_t n = 0; n < h->w.pairs * h->chunks; n++) {
-		const uint32_t pair = n % h->w.pairs, turn = n / h->w.pairs,
-			       k = (pair + turn) % h->chunks, other = cn_power_other(&h->w, pair),
-			       part = part_of(h, taker(h, pair, k));
-		const struct range x = range_of(h, k, h->chunks);
+		const struct aside a = aside_of(h, n);
 
-		if (x.len > 0) {
-			cn_reduction_share(r, &r->parts[other],
-					   cn_reduction_move(r, value_of(h, part, k),
-							     result_of(h, other, x), x.len,
-							     h->phase + turn),
-					   x.len);
-		}
+		give(h, a.part, a.other, a.k, a.phase);
 	}
 	h->phase += h->w.pairs > 0 ? h->chunks : 0;
 }
@@ -277,29 +261,13 @@ static void gather(struct halving *h)
 	for (uint32_t i = 0; i < h->w.members; i++) {
 		const uint32_t part = part_of(h, i);
 
-		if (whole(h, i).len > 0) {
-			cn_reduction_share(r, &r->parts[part], value_of(h, part, i),
-					   whole(h, i).len);
-		}
+		cn_reduction_share(r, &r->parts[part], value_of(h, part, i), chunk(h, i).len);
 	}
 	for (uint32_t bit = h->chunks / 2; bit > 0; bit /= 2, h->phase++) {
 		for (uint32_t i = 0; i < h->w.members; i++) {
-			const uint32_t part = part_of(h, i), to = part_of(h, i ^ bit);
-
 			for (uint32_t t = 0; t < chunks_before(h, 2 * bit); t++) {
-				const uint32_t chunk = chunk_of(h, i, t);
-				const struct range x = whole(h, chunk);
-				struct cn_value v;
-
-				if (x.len == 0) {
-					continue;
-				}
-				v = cn_reduction_move(r, value_of(h, part, chunk),
-						      result_of(h, to, x), x.len, h->phase);
-				if (to == h->me) {
-					*made_of(h, chunk) = v.made;
-				}
-				cn_reduction_share(r, &r->parts[to], v, x.len);
+				give(h, part_of(h, i), part_of(h, i ^ bit), chunk_of(h, i, t),
+				     h->phase);
 			}
 		}
 	}
@@ -309,50 +277,18 @@ static void gather(struct halving *h)
 static void gather_at_root(struct halving *h)
 {
 	struct cn_reduction *r = &h->r;
-	const uint32_t root = part_of(h, 0);
 
 	for (uint32_t i = 1; i < h->chunks; i++) {
-		const struct range x = range_of(h, i, h->chunks);
+		const uint32_t part = part_of(h, i);
+		const struct cn_value v = { r->value[part].at, made(h, part, i) };
+		const struct range x = chunk(h, i);
 
-		if (x.len > 0) {
-			struct cn_value v = r->value[part_of(h, i)];
-
-			v.made = part_of(h, i) == h->me ? *made_of(h, i) : CN_REDUCTION_NONE;
-			cn_reduction_move(r, v, result_of(h, root, x), x.len, h->phase + i - 1);
-		}
+		cn_reduction_move(r, v, result_of(h, part_of(h, 0), x), x.len, h->phase + i - 1);
 	}
 }
 
-static uint32_t part_of_root(const struct cn_reduction *r)
+static void rounds(struct halving *h)
 {
-	return r->p->op == CN_OP_REDUCE ? cn_reduction_part_of(r, r->p->root) : UINT32_MAX;
-}
-
-static void begin(struct halving *h)
-{
-	const struct cn_reduction *r = &h->r;
-
-	while (r->parts[h->me].node != r->me) {
-		h->me++;
-	}
-	for (uint32_t k = 0; k < h->chunks; k++) {
-		h->made[k] = r->value[h->me].made;
-	}
-}
-
-static void run(struct halving *h)
-{
-	h->all = h->r.p->op == CN_OP_ALLREDUCE;
-	h->w = cn_power_of(h->r.nparts, part_of_root(&h->r));
-	h->chunks = cn_power_chunks(h->r.l, h->r.p, h->w.members);
-	h->made = malloc(2 * (size_t)h->chunks * sizeof(*h->made));
-	if (h->made == NULL) {
-		h->r.rc = cn_fail(h->r.err, COLLNET_ENOMEM,
-				  "no memory to plan a reduction of %u ranks", h->r.l->nranks);
-		return;
-	}
-	fold(h);
-	begin(h);
 	for (uint32_t bit = 1; bit < h->chunks; bit *= 2) {
 		round_of(h, bit);
 	}
@@ -366,6 +302,31 @@ static void run(struct halving *h)
 	} else {
 		gather_at_root(h);
 	}
+}
+
+static void run(struct halving *h)
+{
+	struct cn_reduction *r = &h->r;
+
+	h->all = r->p->op == CN_OP_ALLREDUCE;
+	h->w = cn_power_of(r->nparts,
+			   h->all ? CN_POWER_NO_ROOT : cn_reduction_part_of(r, r->p->root));
+	h->chunks = cn_power_chunks(r->l, r->p, h->w.members);
+	h->made = malloc(2 * (size_t)h->chunks * sizeof(*h->made));
+	if (h->made == NULL) {
+		r->rc = cn_fail(r->err, COLLNET_ENOMEM, "no memory to plan a reduction of %u ranks",
+				r->l->nranks);
+		return;
+	}
+	h->came = h->made + h->chunks;
+	cn_power_fold(r);
+	while (r->parts[h->me].node != r->me) {
+		h->me++;
+	}
+	for (uint32_t k = 0; k < h->chunks; k++) {
+		h->made[k] = r->value[h->me].made;
+	}
+	rounds(h);
 	free(h->made);
 }
 

@@ -78,15 +78,33 @@ uint32_t cn_power_chunks(const struct cn_layout *l, const struct cn_plan *p, uin
 	return chunks;
 }
 
+bool cn_power_sends(const struct cn_plan *p, uint32_t chunks, uint32_t i, uint32_t bit)
+{
+	const uint32_t done = (bit - 1) & ~(chunks - 1);
+
+	return p->op == CN_OP_ALLREDUCE || bit < chunks || ((i & done) == 0 && (i & bit) != 0);
+}
+
 uint32_t cn_power_handler(const struct cn_reduction *r, uint32_t part)
 {
 	return cn_reduction_handler(r, &r->parts[part]);
 }
 
-void cn_power_combine(struct cn_reduction *r, uint32_t part, bool from_below, struct cn_value own,
+void cn_power_fold(struct cn_reduction *r)
+{
+	for (uint32_t part = 0; part < r->nparts; part++) {
+		const uint32_t rank = cn_power_handler(r, part);
+		const struct cn_span result = cn_reduction_result(rank, 0);
+
+		r->value[part] = cn_reduction_fold(r, &r->parts[part], rank, 0, r->p->bytes,
+						   r->nparts == 1 ? &result : NULL);
+	}
+}
+
+void cn_power_combine(struct cn_reduction *r, uint32_t part, bool from_below,
 		      const struct cn_span *to, uint64_t len)
 {
-	const struct cn_value in = r->in[part];
+	const struct cn_value in = r->in[part], own = r->value[part];
 
 	r->value[part] = cn_reduction_combine(r, from_below ? in : own, from_below ? own : in,
 					      to != NULL ? *to : in.at, len);

@@ -347,8 +347,8 @@ void cn_predict_reduction_halving(const struct cn_network *n, struct cn_predicti
 			     rounds = LESS_THAN_ROUNDS * cn_rounds_seconds(n);
 
 		out->seconds = seconds < rounds ? seconds : rounds;
-		snprintf(out->why, sizeof(out->why), "2 times %u rounds",
-			 cn_log2_up(n->layout->nnodes));
+		snprintf(out->why, sizeof(out->why), "%u rounds, in %u chunks",
+			 cn_log2_up(n->layout->nnodes), chunks);
 	}
 	end(&x);
 }

@@ -257,7 +257,7 @@ tests_fuzz_fuzz_daemon_SOURCES = tests/fuzz/fuzz_daemon.c tests/fuzz/daemon_clie
 	tests/fuzz/daemon_client.h $(fuzz_mutate)
 tests_fuzz_fuzz_daemon_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_engine_SOURCES = tests/fuzz/fuzz_engine.c tests/fuzz/forge.c tests/fuzz/forge.h \
-	$(fuzz_script)
+	tests/fuzz/reducer.c tests/fuzz/reducer.h $(fuzz_script)
 tests_fuzz_fuzz_engine_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_events_SOURCES = tests/fuzz/fuzz_events.c $(fuzz_script)
 tests_fuzz_fuzz_events_LDFLAGS = $(fuzz_ldflags)

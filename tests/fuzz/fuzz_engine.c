@@ -6,7 +6,8 @@
  *
  * Steps of its own:
  *   6 job rank ranks time          a rank of this node joins a team
- *   7 member op bytes algorithm time   posts a collective; op from 240 on: divides its team
+ *   7 member op bytes algorithm time   posts a collective; op from 240 on: divides its team;
+ *                                      of a reduction, its upper half says how
  *   8 member failed                leaves
  *   9 number                       opens an endpoint; a second time closes it
  *  10 endpoint node to n time      sends n * 64 bytes
@@ -20,6 +21,7 @@
 #include "coll/endpoint.h"
 #include "forge.h"
 #include "mutate.h"
+#include "reducer.h"
 #include "script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -55,6 +57,7 @@ struct request {
 	void *send, *recv;
 	struct cn_block *blocks; /* of a vector operation */
 	struct cn_received *received;
+	struct reducer reducer;
 };
 
 struct fixture {
@@ -76,7 +79,15 @@ static void done(struct cn_done *d, int status, const char *text)
 	free(r->recv);
 	free(r->blocks);
 	free(r->received);
+	reducer_end(&r->reducer);
 	*r = (struct request){ 0 };
+}
+
+static void combine_pending(struct fixture *w)
+{
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		reducer_work(&w->requests[i].reducer);
+	}
 }
 
 /* A free request with memory of its own; NULL: none. */
@@ -147,6 +158,8 @@ static void make_blocks(struct cn_block *b, struct cn_call *c, uint64_t seed)
 		b[c->ranks + i].len = (seed >> (c->rank + i) & 1) * (i + 2 * c->rank) * 97u;
 		if (c->op == CN_OP_ALLGATHERV) {
 			b[c->ranks + i].len = (seed >> i & 1) * i * 997u;
+		} else if (c->op == CN_OP_REDUCE_SCATTERV) {
+			b[i].len = (seed >> i & 1) * i * 998u;
 		}
 	}
 	cn_blocks_follow(b, c->ranks);
@@ -189,11 +202,13 @@ static void divide(struct script *s, struct fixture *w, struct cn_member *m, uin
 
 static void post(struct script *s, struct fixture *w)
 {
-	static const char *const names[] = { NULL,   "shuffle", "pairwise", "linear",	"ring",
-					     "none", "chain",	"binomial", "furthest", "nearest" };
+	static const char *const names[] = { NULL,	 "shuffle", "pairwise", "linear",
+					     "ring",	 "none",    "chain",	"binomial",
+					     "furthest", "nearest", "doubling", "halving",
+					     "exchange" };
 	struct cn_member *m = w->members[script_byte(s) % MEMBERS];
 	const uint8_t op = script_byte(s);
-	struct cn_coll_args a = { .op = 1 + op % 10u, .contention_aware = true };
+	struct cn_coll_args a = { .op = 1 + op % 16u, .contention_aware = true };
 	struct cn_err err = { 0 };
 	struct cn_block *blocks = NULL;
 	struct cn_call c;
@@ -216,6 +231,9 @@ static void post(struct script *s, struct fixture *w)
 		.ranks = cn_member_ranks(m),
 		.root = a.root,
 		.blocks = a.blocks,
+		.nodes = cn_member_nodes(m),
+		.local = cn_member_local(m),
+		.element = 1 + (op >> 6 & 1),
 	};
 	if (cn_op_is_vector(a.op)) {
 		blocks = calloc(8, sizeof(*blocks));
@@ -232,6 +250,9 @@ static void post(struct script *s, struct fixture *w)
 	r->blocks = blocks;
 	a.send = a.op == CN_OP_BARRIER ? NULL : r->send;
 	a.recv = a.op == CN_OP_BARRIER ? NULL : r->recv;
+	if (cn_op_reduces(a.op)) {
+		reducer_begin(&r->reducer, &a, &c, op >> 4);
+	}
 	if (cn_coll_post(m, s->now, &a, &r->done, &err) != COLLNET_OK) {
 		refused(r, &err);
 	}
@@ -371,6 +392,7 @@ static void input(void *machine, cn_time now, const uint8_t *frame, size_t len)
 
 static bool output(void *machine, cn_time now, struct cn_frame *out)
 {
+	combine_pending(machine);
 	return cn_engine_output(((struct fixture *)machine)->engine, now, out);
 }
 

@@ -180,6 +180,7 @@ lab_programs = \
 	tests/lab/frames \
 	tests/lab/greedy \
 	tests/lab/kept \
+	tests/lab/late \
 	tests/lab/rooted \
 	tests/lab/stress \
 	tests/lab/persistent \

@@ -64,7 +64,7 @@ struct collnet_request {
 	bool persistent;		   /* it is INACTIVE after its completion */
 	bool buffered;	     /* DONE or DETACHED before its end: what it reads was copied */
 	bool preparing;	     /* if persistent: this completion ends its preparation */
-	uint32_t timeout_ms; /* if persistent: of each start */
+	uint32_t timeout_ms; /* of the operation; if persistent, of each start */
 	struct cn_prepared *prepared; /* likewise; direct */
 	cn_time deadline;	      /* the operation's own */
 	int status;
@@ -133,6 +133,7 @@ struct cn_piece {
 struct cn_thread_error {
 	bool used;
 	pthread_t thread;
+	uint64_t serial; /* of the thread, among all that there were */
 	struct cn_err err;
 	struct cn_thread_error *next;
 };

@@ -32,12 +32,11 @@ struct direct {
 	struct cn_runtime runtime;
 	bool never_sleeps;
 	struct cn_spin spin;
-	bool threaded;
 	bool alone;	  /* the thread below polls, not a caller */
 	cn_time wake_at;  /* of a caller that sleeps */
 	uint32_t waiting; /* pieces of reductions for the caller's thread */
 	pthread_t thread;
-	int stop_fd; /* an eventfd: readable when the thread is to end; if threaded */
+	int stop_fd; /* an eventfd: readable when the thread is to end; -1: there is none */
 };
 
 static struct collnet_request *request_of(struct cn_done *done)
@@ -253,9 +252,9 @@ static int start_thread(struct collnet *c, struct cn_err *err)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (e != 0) {
 		close(d->stop_fd);
+		d->stop_fd = -1;
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot start a thread: %s", cn_strerror(e));
 	}
-	d->threaded = true;
 	return COLLNET_OK;
 }
 
@@ -286,6 +285,7 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 	if (d == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a context");
 	}
+	d->stop_fd = -1;
 	c->impl = d;
 	d->never_sleeps = o->spin != 0;
 	rc = cn_peers_from(cn_getenv, NULL, o->peers, &peers, err);
@@ -311,16 +311,16 @@ static int direct_open(struct collnet *c, const struct collnet_options *o, struc
 static void direct_close(struct collnet *c)
 {
 	struct direct *d = c->impl;
-	uint64_t one = 1;
+	const int stop_fd = d != NULL ? d->stop_fd : -1;
 
 	if (d == NULL) {
 		return;
 	}
-	if (d->threaded) {
-		while (write(d->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
-		}
+	if (stop_fd >= 0) {
+		(void)eventfd_write(stop_fd, 1); /* it never blocks */
 		pthread_join(d->thread, NULL);
-		close(d->stop_fd);
+		d->stop_fd = -1; /* so that a child of fork() does not close it, too */
+		close(stop_fd);
 	}
 	if (d->runtime.poller != NULL && c->gone.code == COLLNET_OK) {
 		/* An operation that ended here may still need our frames elsewhere. */
@@ -341,7 +341,7 @@ static void direct_forked(struct collnet *c)
 	if (d == NULL) {
 		return;
 	}
-	if (d->threaded) {
+	if (d->stop_fd >= 0) {
 		close(d->stop_fd);
 	}
 	cn_runtime_forked(&d->runtime);

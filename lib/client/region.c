@@ -7,6 +7,7 @@
  */
 #include "client/daemon.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -22,15 +23,18 @@ static uint64_t whole_pages(uint64_t bytes)
 }
 
 /*
- * Maps what the daemon handed out. NULL: it is not what was asked for. The rings get their pages
+ * Maps what the daemon handed out. NULL: it is not what was asked for, or could be cut short, which
+ * would be a SIGBUS here. The rings get their pages
  * now, because a slot is used again only after all others have been.
  */
 static void *map_memory(int fd, uint32_t number, uint64_t bytes)
 {
 	struct stat st;
+	int seals;
 	void *p;
 
-	if (fd < 0 || fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes) {
+	if (fd < 0 || (seals = fcntl(fd, F_GET_SEALS)) < 0 || (seals & F_SEAL_SHRINK) == 0 ||
+	    fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes) {
 		return NULL;
 	}
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

@@ -105,6 +105,7 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->message = e != NULL;
 	r->persistent = r->preparing = r->buffered = false;
 	r->prepared = NULL;
+	r->timeout_ms = timeout_ms;
 	r->deadline = cn_deadline(cn_now(), timeout_ms);
 	r->from = NULL;
 	r->bytes = NULL;

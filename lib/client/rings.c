@@ -98,7 +98,10 @@ static bool joined(struct collnet_team *t, const struct cn_msg_joined *m)
 	return true;
 }
 
-/* A completion, or a piece to combine. False: there is no such request, and the context is gone. */
+/*
+ * A completion, or a piece to combine, which is not in the ring any more. False: there is no such
+ * request, and the context is gone.
+ */
 static bool take(struct collnet *c, const union cn_msg *m)
 {
 	const uint32_t type = m->head.type;
@@ -110,9 +113,7 @@ static bool take(struct collnet *c, const union cn_msg *m)
 		return false;
 	}
 	if (type == CN_MSG_COMBINE) {
-		const struct cn_msg_combine piece = m->combine;
-
-		return combine(c, &piece);
+		return combine(c, &m->combine);
 	}
 	r = &c->requests[m->head.tag];
 	if (!cn_request_is_posted(r) || (type == CN_MSG_JOINED && !joined(r->team, &m->joined))) {
@@ -134,6 +135,7 @@ int cn_rings_completions(struct collnet *c)
 {
 	struct cn_daemon_side *d = c->impl;
 	enum cn_shm_ring_status status;
+	union cn_msg m;
 	const void *slot;
 	int n = 0;
 
@@ -141,10 +143,11 @@ int cn_rings_completions(struct collnet *c)
 		return 0;
 	}
 	while ((status = cn_shm_ring_front(&d->completions, &slot)) == CN_SHM_RING_OK) {
-		if (!take(c, slot)) {
+		memcpy(&m, slot, CN_MSG_DONE_SLOT); /* the daemon could write there meanwhile */
+		cn_shm_ring_pop(&d->completions);
+		if (!take(c, &m)) {
 			return -1;
 		}
-		cn_shm_ring_pop(&d->completions);
 		n++;
 	}
 	if (status == CN_SHM_RING_BROKEN) {

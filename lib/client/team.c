@@ -14,21 +14,25 @@
 #include "client/reduce.h"
 #include "sched/choice.h"
 
-void collnet_team_options_init(struct collnet_team_options *o)
+/* What o->job points to is in *place. */
+static void init_options(struct collnet_team_options *o, struct cn_place *place)
 {
-	/* What o->job points to: of the thread, until the next call. */
-	static _Thread_local struct cn_place place;
-
-	if (o == NULL) {
-		return;
-	}
 	memset(o, 0, sizeof(*o));
 	o->size = sizeof(*o);
 	/* On an error ranks stays 0, and collnet_team_create() says what is wrong. */
-	if (cn_place(&place, NULL) == COLLNET_OK) {
-		o->job = place.job[0] != '\0' ? place.job : NULL;
-		o->rank = place.rank;
-		o->ranks = place.ranks;
+	if (cn_place(place, NULL) == COLLNET_OK) {
+		o->job = place->job[0] != '\0' ? place->job : NULL;
+		o->rank = place->rank;
+		o->ranks = place->ranks;
+	}
+}
+
+void collnet_team_options_init(struct collnet_team_options *o)
+{
+	static _Thread_local struct cn_place place; /* of the thread, until the next call */
+
+	if (o != NULL) {
+		init_options(o, &place);
 	}
 }
 
@@ -52,8 +56,10 @@ static int settle_team(struct collnet *c, const struct collnet_team_options *o,
 	struct cn_place place;
 	int rc;
 
-	collnet_team_options_init(out);
-	if (o != NULL) {
+	memset(out, 0, sizeof(*out));
+	if (o == NULL) {
+		init_options(out, &place);
+	} else {
 		rc = cn_options_copy(out, sizeof(*out), o, o->size, "struct collnet_team_options",
 				     &c->err);
 		if (rc != COLLNET_OK) {
@@ -365,7 +371,6 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	}
 	r->blocks = blocks;
 	r->persistent = r->preparing = o.persistent != 0;
-	r->timeout_ms = o.timeout_ms;
 	a.bytes = shape.bytes;
 	a.blocks = shape.blocks;
 	a.algorithm = choice.algorithm != NULL ? choice.algorithm->name : NULL;

@@ -58,6 +58,19 @@ void cn_threads_fini(struct collnet *c)
 
 /* ---- errors --------------------------------------------------------------------------- */
 
+/* Of this thread; that of one that has ended is not used again, as its pthread_t is. */
+static uint64_t serial(void)
+{
+	static _Thread_local uint64_t mine;
+	static uint64_t last;
+
+	if (mine == 0) {
+		mine = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+	}
+	return mine;
+}
+
+/* The entry of this thread, or of one that has ended, whose place it takes. */
 static struct cn_thread_error *find_error(struct collnet *c)
 {
 	const pthread_t self = pthread_self();
@@ -86,6 +99,7 @@ static void keep_error(struct collnet *c)
 	}
 	e->used = true;
 	e->thread = pthread_self();
+	e->serial = serial();
 	e->err = c->err;
 }
 
@@ -96,7 +110,7 @@ const char *cn_thread_error(struct collnet *c)
 	cn_lock(c);
 	e = find_error(c);
 	pthread_mutex_unlock(&c->lock);
-	return e != NULL ? e->err.text : "";
+	return e != NULL && e->serial == serial() ? e->err.text : "";
 }
 
 /* ---- the lock ------------------------------------------------------------------------- */

@@ -145,22 +145,29 @@ static int collect(struct collnet_request *r)
 	return status;
 }
 
-/* The later of a moment and of that when the backend must have ended the request. */
-static cn_time later(cn_time at, const struct collnet_request *r)
+/*
+ * The later of a moment and of that when the backend must have ended the request, for a wait that
+ * begins now. What ended long ago is not seen before a wait looks: the caller may have computed
+ * until after the deadline.
+ */
+static cn_time later(cn_time at, cn_time now, const struct collnet_request *r)
 {
-	const cn_time end = r->deadline == CN_NEVER ? CN_NEVER : r->deadline + BACKSTOP;
+	cn_time end = CN_NEVER;
 
+	if (r->deadline != CN_NEVER) {
+		end = (r->deadline > now ? r->deadline : now) + BACKSTOP;
+	}
 	return at > end ? at : end;
 }
 
-/* When the backend must have ended all that is pending. */
-static cn_time backstop(const struct set *s)
+/* When the backend must have ended all that is pending, for a wait that begins now. */
+static cn_time backstop(const struct set *s, cn_time now)
 {
 	cn_time at = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->requests[i] != NULL && s->requests[i]->state == CN_REQUEST_PENDING) {
-			at = later(at, s->requests[i]);
+			at = later(at, now, s->requests[i]);
 		}
 	}
 	return at;
@@ -169,7 +176,7 @@ static cn_time backstop(const struct set *s)
 /* The same, for at most timeout_ms (0: until the operations' own deadlines). */
 static bool wait_within(struct collnet *c, const struct set *s, uint32_t timeout_ms)
 {
-	const cn_time until = cn_deadline(cn_now(), timeout_ms), end = backstop(s);
+	const cn_time now = cn_now(), until = cn_deadline(now, timeout_ms), end = backstop(s, now);
 
 	if (timeout_ms != 0 && until < end) {
 		return wait_for(c, s, until);
@@ -183,11 +190,12 @@ static bool wait_within(struct collnet *c, const struct set *s, uint32_t timeout
 /* Until the set is over that is made of buffered requests: of team t, or of all (NULL). */
 static void wait_for_ends(struct collnet *c, const struct set *s, const struct collnet_team *t)
 {
+	const cn_time now = cn_now();
 	cn_time end = 0;
 
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
 		if (c->requests[i].buffered && (t == NULL || c->requests[i].team == t)) {
-			end = later(end, &c->requests[i]);
+			end = later(end, now, &c->requests[i]);
 		}
 	}
 	if (!wait_for(c, s, end)) {
@@ -216,7 +224,7 @@ void cn_wait_at_exit(struct collnet *c, cn_time until)
 		const struct set s = { .buffered = r->team };
 
 		if (r->buffered) {
-			wait_for(c, &s, cn_min_time(until, later(0, r)));
+			wait_for(c, &s, cn_min_time(until, later(0, cn_now(), r)));
 		}
 	}
 }

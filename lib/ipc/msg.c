@@ -356,6 +356,16 @@ static const char *check_rank_names(const union cn_msg *m)
 	return NULL;
 }
 
+static const char *check_stats_reply(const union cn_msg *m)
+{
+	const struct collnet_stats *s = &m->stats_reply.stats;
+
+	return ends(s->interface, sizeof(s->interface)) && ends(s->link, sizeof(s->link)) &&
+			       ends(s->encapsulation, sizeof(s->encapsulation))
+		       ? NULL
+		       : "name";
+}
+
 static const char *check_node_table(const union cn_msg *m)
 {
 	const struct cn_msg_node_table *t = &m->node_table;
@@ -366,6 +376,9 @@ static const char *check_node_table(const union cn_msg *m)
 	for (uint32_t i = 0; i < t->count; i++) {
 		if (!ends(t->nodes[i].name, sizeof(t->nodes[i].name))) {
 			return "node name";
+		}
+		if (!ends(t->nodes[i].mismatch, sizeof(t->nodes[i].mismatch))) {
+			return "mismatch";
 		}
 	}
 	return NULL;
@@ -413,7 +426,7 @@ static const struct {
 	[CN_MSG_REPLY] = { sizeof(struct cn_msg_reply), check_reply },
 	[CN_MSG_DONE] = { sizeof(struct cn_msg_done), check_done },
 	[CN_MSG_RANK_NAMES] = { sizeof(struct cn_msg_rank_names), check_rank_names },
-	[CN_MSG_STATS_REPLY] = { sizeof(struct cn_msg_stats_reply), NULL },
+	[CN_MSG_STATS_REPLY] = { sizeof(struct cn_msg_stats_reply), check_stats_reply },
 	[CN_MSG_NODE_TABLE] = { sizeof(struct cn_msg_node_table), check_node_table },
 	[CN_MSG_JOB_TABLE] = { sizeof(struct cn_msg_job_table), check_job_table },
 	[CN_MSG_PONG] = { sizeof(struct cn_msg_ping), NULL },

@@ -110,23 +110,30 @@ static int lock_file(const char *dir, unsigned int index, uint16_t ethertype, in
 
 /* ---- the name ------------------------------------------------------------------------- */
 
-/* The process that listens on the name, by asking it for its credentials. */
-static void name_holder(const struct sockaddr_un *name, socklen_t len, struct holder *h)
+/*
+ * The process that listens on the name, by asking it for its credentials. False: its queue is full
+ * of those who asked, which it never accepts.
+ */
+static bool name_holder(const struct sockaddr_un *name, socklen_t len, struct holder *h)
 {
 	struct ucred cred = { .pid = 0 };
 	socklen_t size = sizeof(cred);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	h->pid = 0;
+	bool answers = true;
+
 	if (fd < 0) {
-		return;
+		return true;
 	}
-	if (connect(fd, (const struct sockaddr *)name, len) == 0 &&
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0) {
+	if (connect(fd, (const struct sockaddr *)name, len) != 0) {
+		answers = errno != EAGAIN;
+	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0) {
 		h->pid = cred.pid;
 		h->uid = (long)cred.uid;
 	}
 	close(fd);
+	return answers;
 }
 
 static bool is_trusted(const struct holder *h, const char *dir)
@@ -138,9 +145,12 @@ static bool is_trusted(const struct holder *h, const char *dir)
 		(lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && h->uid == (long)st.st_uid));
 }
 
-/* COLLNET_OK with *out, -1 where another user has the name; COLLNET_EIFACE: *h has it by right. */
-static int lock_name(const char *dir, unsigned int index, uint16_t ethertype, int *out,
-		     struct holder *h, struct cn_err *err)
+/*
+ * COLLNET_OK with *out, -1 where another user has the name; COLLNET_EIFACE: *h has it by right. Who
+ * does not tell who he is has it by right where there is no file.
+ */
+static int lock_name(const char *dir, bool is_only_lock, unsigned int index, uint16_t ethertype,
+		     int *out, struct holder *h, struct cn_err *err)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "collnet/%u/%04x", index,
@@ -163,8 +173,7 @@ static int lock_name(const char *dir, unsigned int index, uint16_t ethertype, in
 		return cn_fail(err, COLLNET_ESYSTEM, "cannot bind the lock's name: %s",
 			       cn_strerror(n));
 	}
-	name_holder(&name, len, h);
-	if (is_trusted(h, dir)) {
+	if ((!name_holder(&name, len, h) && is_only_lock) || is_trusted(h, dir)) {
 		return COLLNET_EIFACE;
 	}
 	cn_log(COLLNET_LOG_WARNING,
@@ -211,7 +220,7 @@ int cn_lock_take(const char *dir, const char *interface, uint16_t ethertype, str
 	if (lock_file(dir, index, ethertype, &l->file_fd, &h) != COLLNET_OK) {
 		return taken(interface, ethertype, &h, err);
 	}
-	rc = lock_name(dir, index, ethertype, &l->name_fd, &h, err);
+	rc = lock_name(dir, l->file_fd < 0, index, ethertype, &l->name_fd, &h, err);
 	if (rc == COLLNET_EIFACE) {
 		rc = taken(interface, ethertype, &h, err);
 	}

@@ -318,28 +318,33 @@ int cn_runtime_reload(const struct cn_runtime_config *config, struct cn_runtime 
 	return rc;
 }
 
+/* Another thread can fork() at any time: what is freed is not seen by the child. */
 void cn_runtime_detach(struct cn_runtime *s, cn_time linger)
 {
-	if (s->poller != NULL) {
+	struct cn_poller *poller = s->poller;
+	struct cn_engine *engine = s->engine;
+	struct cn_link *link = s->link;
+
+	if (poller != NULL) {
 		cn_time now = cn_now();
 
-		cn_engine_shutdown(s->engine, now);
+		cn_engine_shutdown(engine, now);
 		cn_runtime_flush(s, now + linger);
-		cn_poller_free(s->poller);
+		s->poller = NULL;
+		cn_poller_free(poller);
 	}
-	if (s->engine != NULL) {
-		cn_engine_free(s->engine);
+	s->engine = NULL;
+	if (engine != NULL) {
+		cn_engine_free(engine);
 	}
-	if (s->link != NULL) {
-		cn_link_close(s->link);
+	s->link = NULL;
+	if (link != NULL) {
+		cn_link_close(link);
 	}
 	if (s->locked) {
+		s->locked = false;
 		cn_lock_release(&s->lock);
 	}
-	s->poller = NULL;
-	s->engine = NULL;
-	s->link = NULL;
-	s->locked = false;
 	free_replaced(s);
 }
 

@@ -75,6 +75,20 @@ static void take__either_part_is_enough(void **state)
 	cn_lock_release(&one);
 }
 
+/* Those who ask leave something in the queue of the one who has the name. */
+static void take__asked_again_and_again(void **state)
+{
+	struct cn_lock one, two;
+
+	(void)state;
+	assert_int_equal(cn_lock_take("/nonexistent/x", "lo", ethertype, &one, NULL), COLLNET_OK);
+	for (int i = 0; i < 30; i++) {
+		assert_int_equal(cn_lock_take("/nonexistent/x", "lo", ethertype, &two, NULL),
+				 COLLNET_EIFACE);
+	}
+	cn_lock_release(&one);
+}
+
 static void take__no_directory_of_others(void **state)
 {
 	struct cn_lock l;
@@ -125,9 +139,11 @@ static void take__name_of_another_user_counts_nothing(void **state)
 	}
 	close(ready[1]);
 	assert_int_equal(read(ready[0], &c, 1), 1);
-	assert_int_equal(cn_lock_take(dir, "lo", ethertype, &l, NULL), COLLNET_OK);
-	assert_true(l.file_fd >= 0 && l.name_fd == -1);
-	cn_lock_release(&l);
+	for (int i = 0; i < 9; i++) { /* and then its queue is full */
+		assert_int_equal(cn_lock_take(dir, "lo", ethertype, &l, NULL), COLLNET_OK);
+		assert_true(l.file_fd >= 0 && l.name_fd == -1);
+		cn_lock_release(&l);
+	}
 	close(end[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -166,6 +182,7 @@ int main(void)
 		cmocka_unit_test(take__one_holder),
 		cmocka_unit_test(take__either_part_is_enough),
 		cmocka_unit_test(take__no_directory_of_others),
+		cmocka_unit_test(take__asked_again_and_again),
 		cmocka_unit_test(take__name_of_another_user_counts_nothing),
 		cmocka_unit_test(take__each_network_namespace_has_its_own),
 	};

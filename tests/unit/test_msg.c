@@ -384,6 +384,14 @@ static void check__responses_within_bounds(void **state)
 	assert_true(ok(&m));
 	memset(m.node_table.nodes[CN_MSG_PAGE - 1].name, 'x', CN_MSG_NAME);
 	assert_false(ok(&m));
+	make(&m, CN_MSG_NODE_TABLE);
+	m.node_table.total = m.node_table.count = CN_MSG_PAGE;
+	memset(m.node_table.nodes[0].mismatch, 'x', sizeof(m.node_table.nodes[0].mismatch));
+	assert_false(ok(&m));
+	make(&m, CN_MSG_STATS_REPLY);
+	assert_true(ok(&m));
+	memset(m.stats_reply.stats.link, 'x', sizeof(m.stats_reply.stats.link));
+	assert_false(ok(&m));
 	make(&m, CN_MSG_JOB_TABLE);
 	m.job_table.total = UINT32_MAX;
 	m.job_table.count = CN_MSG_PAGE + 1;

@@ -3,7 +3,9 @@
  * lib/client/socket.c, rings.c and daemon.c, through the public functions, against a daemon that is
  * this test: a child process that speaks lib/ipc/msg.h and misbehaves.
  */
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,6 +52,7 @@ enum behaviour {
 	DYING,	    /* completes what a client has outstanding, and ends */
 	BESIDE, /* completes all requests after a while, and says that it runs on this processor */
 	ELSEWHERE, /* the same, but does not say where it runs */
+	UNSEALED,  /* hands out memory that it can cut short */
 	ENDS,	   /* closes the connection after the handshake */
 	REFUSES,
 };
@@ -96,7 +99,7 @@ static void hand_out_rings(int fd, const struct cn_msg_region *request, enum beh
 {
 	struct cn_msg_reply r = { .head = { .type = CN_MSG_REPLY, .tag = request->head.tag } };
 	struct cn_msg_done done = { .head = { .type = CN_MSG_DONE } };
-	const int memory = memfd_create("rings", MFD_CLOEXEC);
+	const int memory = memfd_create("rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct cn_shm_ring requests, completions;
 	union {
 		struct cmsghdr align;
@@ -111,7 +114,8 @@ static void hand_out_rings(int fd, const struct cn_msg_region *request, enum beh
 	};
 	void *p;
 
-	if (request->region != CN_MSG_RINGS || ftruncate(memory, (off_t)request->bytes) != 0) {
+	if (request->region != CN_MSG_RINGS || ftruncate(memory, (off_t)request->bytes) != 0 ||
+	    (b != UNSEALED && fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) != 0)) {
 		_exit(1);
 	}
 	p = mmap(NULL, request->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
@@ -285,6 +289,39 @@ static void request__unexpected_responses_end_the_context(void **state)
 	end(c);
 }
 
+static void *fails(void *c)
+{
+	collnet_team_t *t;
+	struct collnet_team_options o = { .size = sizeof(o), .job = "j", .rank = 1, .ranks = 1 };
+
+	return collnet_team_create(c, &o, &t) == COLLNET_EINVAL && collnet_error(c)[0] != '\0'
+		       ? c
+		       : NULL;
+}
+
+static void *has_no_error(void *c)
+{
+	return collnet_error(c)[0] == '\0' ? c : NULL;
+}
+
+/* The system gives the number of a thread that has ended to the next one. */
+static void error__of_a_thread_that_has_ended(void **state)
+{
+	collnet_t *c = open_context(RESPONSIVE, 1500);
+	pthread_t thread;
+	void *out;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, i % 2 == 0 ? fails : has_no_error,
+						c),
+				 0);
+		assert_int_equal(pthread_join(thread, &out), 0);
+		assert_ptr_equal(out, c);
+	}
+	end(c);
+}
+
 static void rings__what_no_daemon_writes_ends_the_context(void **state)
 {
 	collnet_t *c = open_context(WRONG_DONE, 1500);
@@ -292,6 +329,9 @@ static void rings__what_no_daemon_writes_ends_the_context(void **state)
 	(void)state;
 	join_fails(c, 1000, COLLNET_EPROTO);
 	assert_non_null(strstr(collnet_error(c), "not pending"));
+	end(c);
+	c = open_context(UNSEALED, 1500);
+	join_fails(c, 1000, COLLNET_ENOMEM);
 	end(c);
 	c = open_context(WRONG_RING, 1500);
 	join_fails(c, 1000, COLLNET_EPROTO);
@@ -423,6 +463,7 @@ int main(void)
 		cmocka_unit_test(probe__gives_up_after_the_daemons_peer_timeout),
 		cmocka_unit_test(probe__a_daemon_that_responds_is_not_given_up),
 		cmocka_unit_test(request__unexpected_responses_end_the_context),
+		cmocka_unit_test(error__of_a_thread_that_has_ended),
 		cmocka_unit_test(rings__what_no_daemon_writes_ends_the_context),
 		cmocka_unit_test(rings__completions_of_a_daemon_that_ended),
 		cmocka_unit_test(rings__a_daemon_on_the_same_processor_is_not_polled_for),

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Waits that begin after the deadline, and memory that takes long to copy: the context survives.
+# timeout: 120
+# beside: others
+. "$(dirname "$0")/lib.sh"
+need_lab
+need late
+
+every_rank 2 late --shape 2 --rate 100mbit
+every_rank 2 late --shape 1 --ranks-per-node 2
+COLLNET_MODE=direct every_rank 2 "late direct" --shape 2 --rate 100mbit --no-daemons

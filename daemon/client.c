@@ -418,7 +418,10 @@ void cn_client_accept(struct cn_daemon *d)
 					     "no descriptor is left, not even to refuse a client");
 				break;
 			}
+		} else if (errno == EAGAIN) {
+			break;
 		} else if (errno != EINTR && errno != ECONNABORTED) {
+			accept_later(d, cn_strerror(errno));
 			break;
 		}
 	}

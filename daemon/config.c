@@ -80,7 +80,7 @@ static bool copy(char *out, size_t size, const char *v)
 static const char *set_interface(struct cn_config *c, const char *v)
 {
 	/* A name that no interface can have would be waited for. */
-	return strlen(v) <= 15 && v[strcspn(v, " \t,/")] == '\0' &&
+	return strlen(v) <= 15 && v[strcspn(v, " \t\n\v\f\r,/:\"")] == '\0' &&
 			       copy(c->interface, sizeof(c->interface), v)
 		       ? NULL
 		       : "the name of one Ethernet interface (of several, make a bond)";
@@ -462,6 +462,18 @@ static void long_options(struct option *out)
 	}
 }
 
+/* In a word of several letters getopt_long() has not gone beyond the word when it meets one that is
+ * unknown. -h and -V are known: then a value was given to their long names. */
+static int wrong_option(int opt, const char *word, struct cn_err *err)
+{
+	const char letter[] = { '-', (char)optopt, '\0' };
+	const bool is_letter = optopt > ' ' && optopt < 0x7f && optopt != 'h' && optopt != 'V';
+
+	return cn_fail(err, COLLNET_EINVAL, "%s '%.60s': see collnetd --help",
+		       opt == ':' ? "missing value for option" : "unknown or ambiguous option",
+		       is_letter ? letter : word);
+}
+
 int cn_config_args(struct cn_config *c, int argc, char **argv, const char **print,
 		   struct cn_err *err)
 {
@@ -477,11 +489,7 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 		opterr = 0;
 		while ((opt = getopt_long(argc, argv, ":i:hV", options, NULL)) != -1) {
 			if (opt == '?' || opt == ':') {
-				return cn_fail(err, COLLNET_EINVAL,
-					       "%s '%.60s': see collnetd --help",
-					       opt == ':' ? "missing value for option"
-							  : "unknown or ambiguous option",
-					       argv[optind - 1]);
+				return wrong_option(opt, argv[optind - 1], err);
 			}
 			if (pass == 0 && opt == OPT_CONFIG) {
 				file = optarg;

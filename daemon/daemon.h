@@ -212,7 +212,8 @@ struct cn_daemon {
 		int usage_fd; /* memory.current of our control group; -1: it has no limit */
 	} memory;
 	bool unlink_socket;
-	bool guarded; /* the kernel refuses clients' descriptors; see receive.c */
+	ino_t socket_inode; /* of the listening socket's path */
+	bool guarded;	    /* the kernel refuses clients' descriptors; see receive.c */
 	struct cn_client *clients[CN_CLIENTS_MAX];
 	struct cn_client *polled[CN_CLIENTS_MAX]; /* whose rings the loop polls */
 	uint32_t npolled;

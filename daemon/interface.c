@@ -4,9 +4,11 @@
  */
 #include "daemon/daemon.h"
 
+#include <netpacket/packet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "link/interface.h"
@@ -107,7 +109,13 @@ static int attach(struct cn_daemon *d, struct cn_err *err)
 		(void)cn_parent_farewell(&d->parent, now.index, left);
 	}
 	free(left);
-	return rc == 1 ? cn_parent_announce(&d->parent, now.index, err) : rc;
+	if (rc == 1) {
+		rc = cn_parent_announce(&d->parent, now.index, err);
+	}
+	if (rc != COLLNET_OK) {
+		cn_runtime_detach(&d->runtime, 0);
+	}
+	return rc;
 }
 
 int cn_iface_open(struct cn_daemon *d, struct cn_err *err)
@@ -131,7 +139,13 @@ int cn_iface_open(struct cn_daemon *d, struct cn_err *err)
 			return COLLNET_OK;
 		}
 	}
-	return attach(d, err);
+	rc = attach(d, err);
+	if (rc == COLLNET_EIFACE && f->name[0] != '\0' &&
+	    cn_interface_find(f->name, &now, NULL) == 0) {
+		wait_for_it(d, false); /* it went away meanwhile */
+		return COLLNET_OK;
+	}
+	return rc;
 }
 
 void cn_iface_close(struct cn_daemon *d)
@@ -236,6 +250,17 @@ static int grow(struct cn_daemon *d, uint32_t mtu, struct cn_err *err)
 	return come_up(d, err);
 }
 
+/* A packet socket is bound to an interface until that is removed, also if it comes back as it was.
+ */
+static bool is_bound(const struct cn_link *l, int index)
+{
+	struct sockaddr_ll a;
+	socklen_t len = sizeof(a);
+
+	return getsockname(l->recv_fd, (struct sockaddr *)&a, &len) != 0 ||
+	       a.sll_family != AF_PACKET || a.sll_ifindex == index;
+}
+
 int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 {
 	struct cn_iface *f = &d->iface;
@@ -250,7 +275,8 @@ int cn_iface_look(struct cn_daemon *d, bool went_down, struct cn_err *err)
 		return COLLNET_OK;
 	}
 	same = found == 1 && d->runtime.engine != NULL && !d->runtime.link->moved &&
-	       now.index == f->index && memcmp(now.mac, f->mac, sizeof(now.mac)) == 0;
+	       is_bound(d->runtime.link, f->index) && now.index == f->index &&
+	       memcmp(now.mac, f->mac, sizeof(now.mac)) == 0;
 	mtu = found == 0 ? 0 : now.mtu < CN_LINK_MTU_MAX ? now.mtu : CN_LINK_MTU_MAX;
 	shrunk = same && mtu < d->runtime.link->mtu;
 	if (shrunk && now.up && !went_down && !f->down) {

@@ -5,14 +5,18 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-#define BACKLOG 128
+#define BACKLOG	   128
+#define LOCK_TRIES 100 /* 10 ms apart */
 
 bool cn_listen_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const gid_t *groups,
 		       size_t ngroups)
@@ -57,7 +61,7 @@ static int make_directory(const char *path, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* Whether a daemon listens there. */
+/* Whether somebody listens there. Only a socket that nobody has is refused. */
 static bool is_served(const struct sockaddr_un *sun)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -66,7 +70,8 @@ static bool is_served(const struct sockaddr_un *sun)
 	if (fd < 0) {
 		return true; /* not known, so not to be removed */
 	}
-	yes = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0 || errno == EAGAIN;
+	yes = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0 ||
+	      (errno != ECONNREFUSED && errno != ENOENT);
 	close(fd);
 	return yes;
 }
@@ -93,7 +98,8 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 	if (is_served(sun)) {
 		return cn_fail(
 			err, COLLNET_EDAEMON,
-			"another collnetd listens on %s: stop it, or choose another path with --socket",
+			"another collnetd, or another program, listens on %s: stop it, or choose "
+			"another path with --socket",
 			path);
 	}
 	if ((unlink(path) != 0 && errno != ENOENT) ||
@@ -104,16 +110,44 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 	return COLLNET_OK;
 }
 
-int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
+/*
+ * Daemons that start at once replace a stale socket one after the other, and the second one finds
+ * that of the first. The descriptor to close, or -1: the directory is not there to be locked, or
+ * somebody has locked it for as long as this waits.
+ */
+static int lock_directory(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	char dir[sizeof(((struct cn_config *)NULL)->socket)];
+	char *slash;
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (slash != NULL) {
+		slash[slash == dir] = '\0';
+	}
+	fd = open(slash != NULL ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < LOCK_TRIES && fd >= 0; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+			return fd;
+		}
+		nanosleep(&pause, NULL);
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	return -1;
+}
+
+static int listen_at(struct cn_daemon *d, struct cn_err *err)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	const char *path = d->config.socket;
+	struct stat st;
 	mode_t mask;
-	int rc = make_directory(path, err);
+	int rc;
 
-	if (rc != COLLNET_OK) {
-		return rc;
-	}
 	memcpy(sun.sun_path, path, strlen(path) + 1);
 	d->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (d->listen_fd < 0) {
@@ -127,7 +161,8 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	if (rc != COLLNET_OK) {
 		return rc;
 	}
-	d->unlink_socket = true;
+	d->unlink_socket = lstat(path, &st) == 0;
+	d->socket_inode = st.st_ino;
 	/* Owned by the worker's user, who can change its mode at a reload. */
 	if ((d->group != getegid() || d->owner != geteuid()) &&
 	    chown(path, d->owner, d->group) != 0) {
@@ -143,9 +178,27 @@ int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 	return COLLNET_OK;
 }
 
+int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
+{
+	int rc = make_directory(d->config.socket, err), lock;
+
+	if (rc == COLLNET_OK) {
+		lock = lock_directory(d->config.socket);
+		rc = listen_at(d, err);
+		if (lock >= 0) {
+			close(lock);
+		}
+	}
+	return rc;
+}
+
 void cn_listen_close(struct cn_daemon *d)
 {
-	if (d->unlink_socket && unlink(d->config.socket) != 0) {
+	struct stat st;
+
+	/* Another program's may be there by now. */
+	if (d->unlink_socket && lstat(d->config.socket, &st) == 0 && st.st_ino == d->socket_inode &&
+	    unlink(d->config.socket) != 0) {
 		/* In a directory of root's: the next start replaces it. */
 		cn_log(COLLNET_LOG_DEBUG, "socket %s stays behind: %s", d->config.socket,
 		       cn_strerror(errno));

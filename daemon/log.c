@@ -5,18 +5,28 @@
  */
 #include "daemon/daemon.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 static struct {
 	enum collnet_log_level level;
 	bool journal;
+	uint64_t lost; /* lines, since one was written */
 } log_state = { .level = COLLNET_LOG_INFO };
 
-static void write_line(void *arg, enum collnet_log_level level, const char *line)
+static bool has_room(void)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void write_out(enum collnet_log_level level, const char *line)
 {
 	static const char *const prefix[2][4] = {
 		{ "collnetd: error: ", "collnetd: warning: ", "collnetd: ", "collnetd: debug: " },
@@ -24,10 +34,6 @@ static void write_line(void *arg, enum collnet_log_level level, const char *line
 	};
 	struct iovec iov[3];
 
-	(void)arg;
-	if (level > log_state.level) {
-		return;
-	}
 	iov[0].iov_base = (void *)(uintptr_t)prefix[log_state.journal][level];
 	iov[0].iov_len = strlen(iov[0].iov_base);
 	iov[1].iov_base = (void *)(uintptr_t)line;
@@ -39,9 +45,42 @@ static void write_line(void *arg, enum collnet_log_level level, const char *line
 	}
 }
 
+/* Whoever does not read the log does not stop the daemon. */
+static void write_line(void *arg, enum collnet_log_level level, const char *line)
+{
+	char text[64];
+
+	(void)arg;
+	if (level > log_state.level) {
+		return;
+	}
+	if (!has_room()) {
+		log_state.lost++;
+		return;
+	}
+	if (log_state.lost > 0) {
+		snprintf(text, sizeof(text), "%llu lines of the log are lost",
+			 (unsigned long long)log_state.lost);
+		log_state.lost = 0;
+		write_out(COLLNET_LOG_WARNING, text);
+	}
+	write_out(level, line);
+}
+
+/* Whether standard error goes to the journal, and not elsewhere since; see systemd.exec(5). */
+static bool goes_to_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+
+	return stream != NULL && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
 void cn_log_open(void)
 {
-	log_state.journal = getenv("JOURNAL_STREAM") != NULL;
+	log_state.journal = goes_to_journal();
 	collnet_set_log(write_line, NULL);
 }
 

@@ -42,6 +42,7 @@
 #define GOODBYE_ROUNDS	 3	 /* a frame may be lost */
 #define GOODBYE_BURST	 16	 /* frames per millisecond: 0.5 ms of a link of 20 Mbit/s */
 #define PAUSE		 1000000 /* nanoseconds */
+#define PASS_ON_AGAIN	 10	 /* milliseconds */
 
 /*
  * A request, and its response, which repeats it: one that comes too late is not taken for that to
@@ -102,16 +103,16 @@ static bool serve(int fd, struct goodbye_socket *goodbye)
 	if (n != (ssize_t)sizeof(m) || m.what < REQUEST_LINK || m.what > REQUEST_UDP) {
 		return false;
 	}
+	if (m.what != REQUEST_LINK && goodbye->fd >= 0) {
+		close(goodbye->fd); /* first, since it has the port that the new one is to have */
+		goodbye->fd = -1;
+	}
 	opened = m.what == REQUEST_UDP ? socket(AF_INET, SOCK_DGRAM | flags, 0)
 				       : socket(AF_PACKET, SOCK_RAW | flags, 0);
 	respond(fd, &m, opened < 0 ? errno : 0, opened);
 	if (m.what != REQUEST_LINK) {
-		int old = goodbye->fd;
-
 		*goodbye = (struct goodbye_socket){ opened, m.what == REQUEST_UDP };
-		opened = old;
-	}
-	if (opened >= 0) {
+	} else if (opened >= 0) {
 		close(opened);
 	}
 	return true;
@@ -198,8 +199,22 @@ static int keep_net_raw(const struct cn_identity *id, struct cn_err *err)
 	return cn_seccomp_install(err);
 }
 
-/* Passes a signal on, or learns that the worker ended: then its wait status, and true. */
-static bool take_signal(int signals, pid_t worker, int *status)
+/* Signals to pass on. Not allowed while the worker starts: it still is root. */
+static void pass_on(pid_t worker, sigset_t *waiting)
+{
+	static const int all[] = { SIGHUP, SIGINT, SIGTERM };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (sigismember(waiting, all[i]) == 1 &&
+		    (kill(worker, all[i]) == 0 || errno != EPERM)) {
+			sigdelset(waiting, all[i]);
+		}
+	}
+}
+
+/* Adds a signal to those to pass on, or learns that the worker ended: then its wait status, and
+ * true. */
+static bool take_signal(int signals, pid_t worker, sigset_t *waiting, int *status)
 {
 	struct signalfd_siginfo info;
 
@@ -209,7 +224,7 @@ static bool take_signal(int signals, pid_t worker, int *status)
 	if (info.ssi_signo == SIGCHLD) {
 		return waitpid(worker, status, WNOHANG) == worker;
 	}
-	kill(worker, (int)info.ssi_signo);
+	sigaddset(waiting, (int)info.ssi_signo);
 	return false;
 }
 
@@ -221,13 +236,17 @@ static void wait_for_worker(int signals, int fd, pid_t worker, struct goodbye_so
 		{ .fd = fd, .events = POLLIN },
 	};
 
+	sigset_t waiting;
+
+	sigemptyset(&waiting);
 	for (;;) {
-		if (poll(p, 2, -1) < 0) {
+		if (poll(p, 2, sigisemptyset(&waiting) ? -1 : PASS_ON_AGAIN) < 0) {
 			continue; /* EINTR */
 		}
-		if (p[0].revents != 0 && take_signal(signals, worker, status)) {
+		if (p[0].revents != 0 && take_signal(signals, worker, &waiting, status)) {
 			return;
 		}
+		pass_on(worker, &waiting);
 		if (p[1].revents != 0 && !serve(fd, goodbye)) {
 			p[1].fd = -1; /* it is about to end */
 		}
@@ -453,8 +472,9 @@ int cn_parent_announce(const struct cn_parent *p, int interface, struct cn_err *
 	/* The socket is shared, and so is what it is bound to. */
 	rc = bind_to(fd, interface);
 	if (rc != 0) {
-		rc = cn_fail(err, COLLNET_ESYSTEM, "a packet socket for the parent process: %s",
-			     cn_strerror(errno));
+		rc = cn_fail(err,
+			     errno == ENODEV || errno == ENXIO ? COLLNET_EIFACE : COLLNET_ESYSTEM,
+			     "a packet socket for the parent process: %s", cn_strerror(errno));
 	}
 	close(fd);
 	return rc;

@@ -15,12 +15,32 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Whether a look-up that found nothing means that there is nothing; see getpwnam(3). */
+static bool is_missing(int e)
+{
+	return e == 0 || e == ENOENT || e == ESRCH || e == EBADF || e == EPERM;
+}
+
+static int find_group(const char *name, const struct group **out, struct cn_err *err)
+{
+	errno = 0;
+	*out = getgrnam(name);
+	return *out != NULL || is_missing(errno)
+		       ? COLLNET_OK
+		       : cn_fail(err, COLLNET_ESYSTEM, "cannot look up group '%s': %s", name,
+				 cn_strerror(errno));
+}
+
 static int find_user(const char *name, struct cn_identity *out, struct cn_err *err)
 {
 	const struct passwd *pw;
 
 	errno = 0;
 	pw = getpwnam(name);
+	if (pw == NULL && !is_missing(errno)) {
+		return cn_fail(err, COLLNET_ESYSTEM, "cannot look up user '%s': %s", name,
+			       cn_strerror(errno));
+	}
 	if (pw == NULL) {
 		return cn_fail(err, COLLNET_EINVAL,
 			       "no such user '%s': create it, or choose another with --user "
@@ -44,11 +64,8 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 	if (strcmp(c->user, "none") == 0 || (c->user[0] == '\0' && geteuid() != 0)) {
 		out->keep = strcmp(c->user, "none") == 0;
 	} else {
-		if (c->user[0] != '\0') {
-			rc = find_user(c->user, out, err);
-		} else if (find_user("collnet", out, NULL) == COLLNET_OK) {
-			rc = COLLNET_OK;
-		} else {
+		rc = find_user(c->user[0] != '\0' ? c->user : "collnet", out, err);
+		if (rc == COLLNET_EINVAL && c->user[0] == '\0') {
 			rc = find_user("nobody", out, err);
 		}
 		if (rc != COLLNET_OK) {
@@ -63,7 +80,10 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 		}
 	}
 	if (c->group[0] != '\0') {
-		gr = getgrnam(c->group);
+		rc = find_group(c->group, &gr, err);
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
 		if (gr == NULL) {
 			return cn_fail(err, COLLNET_EINVAL,
 				       "no such group '%s': create it, or choose another with "
@@ -71,7 +91,10 @@ int cn_priv_find(const struct cn_config *c, struct cn_identity *out, struct cn_e
 				       c->group);
 		}
 	} else if (geteuid() == 0 && !out->keep) {
-		gr = getgrnam("collnet"); /* those who may use the socket */
+		rc = find_group("collnet", &gr, err); /* those who may use the socket */
+		if (rc != COLLNET_OK) {
+			return rc;
+		}
 	}
 	if (gr != NULL) {
 		out->gid = gr->gr_gid;

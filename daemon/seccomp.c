@@ -75,6 +75,12 @@ static const int allowed[] = {
 	SYS_sendto, SYS_sendmmsg, SYS_recvmmsg, SYS_read, SYS_write, SYS_readv, SYS_writev,
 	SYS_pread64, SYS_ppoll, SYS_accept4, SYS_close, SYS_clock_gettime, SYS_getsockopt,
 	SYS_setsockopt, SYS_shutdown, SYS_ioctl, SYS_fcntl, SYS_signalfd4, SYS_epoll_create1,
+#ifdef SYS_send /* of some C libraries on ppc64 and s390 */
+	SYS_send, SYS_recv,
+#endif
+#ifdef SYS_socketcall
+	SYS_socketcall,
+#endif
 #ifdef SYS_epoll_wait
 	SYS_epoll_wait,
 #endif

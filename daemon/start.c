@@ -7,6 +7,7 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,25 @@
 #include <unistd.h>
 
 #define LINGER (200 * CN_MS) /* for the last frames and goodbyes at shutdown */
+
+/* Standard descriptors that are closed would become the daemon's own. */
+static void open_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0) {
+		close(fd);
+	}
+}
+
+/* Of a start that failed: another one would fail, too. */
+static bool is_misconfigured(int rc)
+{
+	return rc == COLLNET_EINVAL || rc == COLLNET_EUNSUPPORTED;
+}
 
 static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 {
@@ -108,7 +128,7 @@ static void end(struct cn_daemon *d)
 static int run_worker(struct cn_daemon *d, const struct cn_identity *id)
 {
 	struct cn_err err;
-	int rc = start(d, id, &err);
+	int rc = start(d, id, &err), status = is_misconfigured(rc) ? EX_CONFIG : EXIT_FAILURE;
 
 	if (rc == COLLNET_OK) {
 		rc = cn_event_loop(d, &err);
@@ -117,7 +137,7 @@ static int run_worker(struct cn_daemon *d, const struct cn_identity *id)
 		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
 	}
 	end(d);
-	return rc == COLLNET_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rc == COLLNET_OK ? EXIT_SUCCESS : status;
 }
 
 int cn_daemon_run(int argc, char **argv)
@@ -128,6 +148,7 @@ int cn_daemon_run(int argc, char **argv)
 	const char *text = NULL;
 	struct cn_err err;
 
+	open_standard_descriptors();
 	cn_log_open();
 	if (d == NULL) {
 		cn_log(COLLNET_LOG_ERROR, "out of memory");
@@ -144,14 +165,16 @@ int cn_daemon_run(int argc, char **argv)
 		free(d);
 		return fputs(text, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
-	if (rc != COLLNET_OK) {
-		status = EX_CONFIG; /* another start would fail, too */
+	if (rc == COLLNET_OK && d->config.ready_fd >= 0 && fcntl(d->config.ready_fd, F_GETFD) < 0) {
+		rc = cn_fail(&err, COLLNET_EINVAL, "--ready-fd %d: it is not open",
+			     d->config.ready_fd);
 	}
 	cn_log_set_level(d->config.log_level);
 	signal(SIGPIPE, SIG_IGN);
 	if (rc == COLLNET_OK) {
 		rc = cn_priv_find(&d->config, &id, &err);
 	}
+	status = is_misconfigured(rc) ? EX_CONFIG : EXIT_FAILURE;
 	if (rc == COLLNET_OK) {
 		d->parent.udp = cn_link_is_udp(d->config.link);
 		rc = cn_parent_split(&id, d->config.ready_fd, &d->parent, &status, &err);

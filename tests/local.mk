@@ -74,6 +74,7 @@ unit_tests = \
 	tests/unit/test_liveness \
 	tests/unit/test_load \
 	tests/unit/test_keeper \
+	tests/unit/test_listen \
 	tests/unit/test_lock \
 	tests/unit/test_log \
 	tests/unit/test_measure_model \

@@ -259,10 +259,11 @@ static int pick_only(const struct cn_interface *list, size_t count, const struct
 	}
 	if (found == 0) {
 		write_names(list, count, false, names, sizeof(names));
-		return cn_fail(err, COLLNET_EIFACE,
-			       "no Ethernet interface is up (available: %s): bring one up with 'ip "
-			       "link set NAME up'",
-			       names);
+		return cn_fail(
+			err, COLLNET_EIFACE,
+			"no Ethernet interface is up and has a carrier (available: %s): bring "
+			"one up with 'ip link set NAME up', or look at its cable",
+			names);
 	}
 	if (found > 1) {
 		write_names(list, count, true, names, sizeof(names));

@@ -91,8 +91,8 @@ int cn_link_refused(const char *interface, const char *what, int e, struct cn_er
 			       "root, or setcap cap_net_raw+ep), or use collnetd",
 			       interface);
 	}
-	return cn_fail(err, COLLNET_ESYSTEM, "interface %s: %s: %s", interface, what,
-		       cn_strerror(e));
+	return cn_fail(err, e == ENODEV || e == ENXIO ? COLLNET_EIFACE : COLLNET_ESYSTEM,
+		       "interface %s: %s: %s", interface, what, cn_strerror(e));
 }
 
 bool cn_link_is_udp(const char *kind)

@@ -184,7 +184,7 @@ lab 1 '
 	refused() {
 		expected=$1
 		shift
-		if collnetd "$@" >refused 2>&1 || [ "$(wc -l <refused)" -ne 1 ] ||
+		if collnetd "$@" >refused 2>&1 || ! echo $? >refused-status || [ "$(wc -l <refused)" -ne 1 ] ||
 			! grep -q -e "$expected" refused; then
 			echo "collnetd $*: not refused with \"$expected\":"
 			cat refused
@@ -196,11 +196,14 @@ lab 1 '
 		-i eth0 --socket $HERE/other.sock --user none
 	refused "bad.conf:3: .*windows" --config bad.conf
 	refused "no-such.conf: No such file" --config no-such.conf
-	refused "another collnetd listens on" -i eth0 --ethertype 0x88B6 --user none \
+	refused "another collnetd, or another program, listens on" -i eth0 --ethertype 0x88B6 --user none \
 		--socket $COLLNET_SOCKET
 	refused "no such user .nobody-at-all" -i eth0 --ethertype 0x88B6 --user nobody-at-all
 	refused "--cluster is .x.: expected a number" -i eth0 --cluster x
 	refused "unknown or ambiguous option .--nonsense" --nonsense
+	refused "unknown or ambiguous option .-x" -xV
+	refused "--ready-fd 77: it is not open" -i eth0 --ready-fd 77
+	[ "$(cat refused-status)" -eq 78 ]
 	printf "switch s\nhost other\nlink s other rate 1mbit\n" >strange
 	refused "strange: no host .h0" -i eth0 --ethertype 0x88B6 --user none \
 		--topology strange --node h0 --socket $HERE/other.sock

@@ -74,12 +74,12 @@ static void pick__none_says_what_there_is(void **state)
 
 	(void)state;
 	assert_refused(list, 4, NULL,
-		       "no Ethernet interface is up (available: lo, eth2 (down), "
+		       "no Ethernet interface is up and has a carrier (available: lo, eth2 (down), "
 		       "eth3 (no carrier), veth7 (enslaved)): bring one up with "
-		       "'ip link set NAME up'");
+		       "'ip link set NAME up', or look at its cable");
 	assert_refused(list, 0, NULL,
-		       "no Ethernet interface is up (available: none): "
-		       "bring one up with 'ip link set NAME up'");
+		       "no Ethernet interface is up and has a carrier (available: none): "
+		       "bring one up with 'ip link set NAME up', or look at its cable");
 }
 
 static void pick__named(void **state)

@@ -72,9 +72,9 @@ static void open__refusals_say_what_to_do(void **state)
 		       "interface b0 is down: bring it up with 'ip link set "
 		       "b0 up'");
 	assert_refused(NULL, COLLNET_EIFACE,
-		       "no Ethernet interface is up (available: lo, b0 "
+		       "no Ethernet interface is up and has a carrier (available: lo, b0 "
 		       "(down), a0 (no carrier)): bring one up with 'ip "
-		       "link set NAME up'");
+		       "link set NAME up', or look at its cable");
 	assert_true(run_command("ip link set b0 up"));
 	if (run_command("ip link add br0 type bridge && ip link set b0 master br0")) {
 		assert_refused("b0", COLLNET_EIFACE,

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What collnetd meets at its start and what its interface can do to it: a signal before it is ready, closed
+# standard descriptors, an interface that comes back as it was while nobody looked.
+# timeout: 60
+# run: root
+. "$(dirname "$0")/lib.sh"
+need_lab
+need ip unshare nsenter
+
+host_commands await
+# host WHAT SCRIPT: on a host that has no daemon.
+host() {
+	echo "$2" >script
+	collnet lab run --no-daemons --shape 1 --timeout 50 --tag -- sh -eu -c '
+		cd $HERE
+		tries() { # COMMAND...: until it succeeds, or for 20 s
+			for i in $(seq 400); do "$@" && return 0; sleep 0.05; done
+			return 1
+		}
+		child() { tr -d " " <"/proc/$1/task/$1/children"; }
+		ends() { timeout 20 tail --pid="$1" -s 0.02 -f /dev/null; }
+		. $HERE/script' >out 2>&1 </dev/null || {
+		cat out log 2>/dev/null
+		fail "$1"
+	}
+	echo "ok: $1"
+}
+
+# The worker waits for its topology and is root still, its parent is not.
+if [ "$(id -u)" -ne 0 ] || [ "$(wc -l </proc/self/uid_map)" -ne 1 ] || ! grep -q ' 4294967295$' /proc/self/uid_map; then
+	echo "skipped: a daemon that changes its user needs root and all users"
+else
+	host "a signal before it is ready" '
+		rm -f topology; mkfifo topology
+		collnetd -i eth0 --node h0 --topology topology --socket $HERE/start.sock --user nobody 2>log &
+		pid=$!
+		changed() { ! grep -q "^Uid:.0.0" /proc/$pid/status; }
+		tries changed
+		kill -TERM $pid
+		printf "switch s\nhost h0\nlink h0 s rate 1gbit\n" >topology
+		ends $pid
+		wait $pid
+		grep -q "shutting down (SIGTERM)" log'
+fi
+
+host "closed standard descriptors" '
+	rm -f ready; mkfifo ready
+	collnetd -i eth0 --node h0 --socket $HERE/closed.sock --user none --ready-fd 3 3>ready 0<&- 1>&- 2>&- &
+	pid=$!
+	read -r line <ready
+	[ "$line" = READY ]
+	for fd in 0 1 2; do
+		[ "$(readlink /proc/$(child $pid)/fd/$fd)" = /dev/null ]
+	done
+	kill $pid
+	wait $pid'
+
+host "an interface that comes back as it was" '
+	ip link add vx type veth peer name pvx
+	ip link set vx up; ip link set pvx up
+	rm -f ready; mkfifo ready
+	collnetd -i vx --node h0 --socket $HERE/back.sock --user none --ready-fd 3 3>ready 2>log &
+	pid=$!
+	read -r line <ready
+	worker=$(child $pid)
+	index=$(cat /sys/class/net/vx/ifindex 2>/dev/null || ip -o link show vx | cut -d: -f1)
+	unshare -n sleep 40 &
+	other=$!
+	elsewhere() { [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; }
+	tries elsewhere
+	kill -STOP $worker
+	ip link set vx netns $other
+	nsenter -t $other -n ip link set vx netns $$
+	ip link set vx up
+	kill -CONT $worker
+	tries grep -q "interface vx is up" log
+	# Sockets of an interface that was removed have no index.
+	! awk "NR > 1 && \$5 + 0 != $index { found = 1 } END { exit !found }" /proc/net/packet
+	[ "$(awk "NR > 1 && \$5 + 0 == $index" /proc/net/packet | wc -l)" -ge 2 ]
+	kill $other
+	kill $pid
+	ends $pid'

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a start meets: the listening socket's path, and a standard error that nobody reads. */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "namespace.h"
+
+#define STARTS	40
+#define AT_ONCE 4
+
+static char dir[64];
+static struct cn_daemon *d;
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/test_listen.XXXXXX");
+	d = calloc(1, sizeof(*d));
+	if (d == NULL || mkdtemp(dir) == NULL) {
+		return -1;
+	}
+	cn_config_init(&d->config);
+	snprintf(d->config.socket, sizeof(d->config.socket), "%s/sock", dir);
+	d->listen_fd = d->reserve_fd = -1;
+	d->owner = geteuid();
+	d->group = getegid();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(d);
+	return run_command("rm -rf %s", dir) ? 0 : -1;
+}
+
+/* A socket at the path, of this type; nobody listens. */
+static int bound(int type)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	strcpy(sun.sun_path, d->config.socket);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&sun, sizeof(sun)), 0);
+	return fd;
+}
+
+/* When `go` ends. Status 0: it listens, and does so until `end` ends; 1: somebody else does. */
+static pid_t start_one(const int go[2], const int ready[2], const int end[2])
+{
+	const pid_t pid = fork();
+	struct cn_err err;
+	char c;
+	int rc;
+
+	if (pid != 0) {
+		return pid;
+	}
+	close(go[1]);
+	close(ready[0]);
+	close(end[1]);
+	if (read(go[0], &c, 1) != 0) {
+		_exit(3);
+	}
+	rc = cn_listen_open(d, &err);
+	if (write(ready[1], "x", 1) != 1 || read(end[0], &c, 1) != 0) {
+		_exit(3);
+	}
+	_exit(rc == COLLNET_OK ? 0 : rc == COLLNET_EDAEMON ? 1 : 2);
+}
+
+/* Daemons replace one stale socket: one of them listens, the others are told. */
+static void open__many_at_once(void **state)
+{
+	(void)state;
+	for (int i = 0; i < STARTS; i++) {
+		int go[2], ready[2], end[2], status, listening = 0;
+		pid_t pid[AT_ONCE];
+		char c;
+
+		close(bound(SOCK_SEQPACKET));
+		assert_int_equal(pipe(go) | pipe(ready) | pipe(end), 0);
+		for (int k = 0; k < AT_ONCE; k++) {
+			pid[k] = start_one(go, ready, end);
+		}
+		close(go[1]);
+		for (int k = 0; k < AT_ONCE; k++) {
+			assert_int_equal(read(ready[0], &c, 1), 1);
+		}
+		close(end[1]);
+		for (int k = 0; k < AT_ONCE; k++) {
+			assert_int_equal(waitpid(pid[k], &status, 0), pid[k]);
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+			listening += WEXITSTATUS(status) == 0;
+		}
+		assert_int_equal(listening, 1);
+		close(go[0]);
+		close(end[0]);
+		close(ready[0]);
+		close(ready[1]);
+		assert_int_equal(unlink(d->config.socket), 0);
+	}
+}
+
+/* A socket that is in use is not replaced, whatever its type. */
+static void open__of_another_program(void **state)
+{
+	static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const int fd = bound(types[i]);
+		struct stat before, after;
+		struct cn_err err;
+
+		assert_int_equal(listen(fd, 4), 0);
+		assert_int_equal(stat(d->config.socket, &before), 0);
+		assert_int_equal(cn_listen_open(d, &err), COLLNET_EDAEMON);
+		assert_non_null(strstr(err.text, "another program"));
+		close(d->listen_fd);
+		assert_int_equal(stat(d->config.socket, &after), 0);
+		assert_int_equal(before.st_ino, after.st_ino);
+		assert_int_equal(unlink(d->config.socket), 0);
+		close(fd);
+	}
+}
+
+/* The path is removed at the end, unless another socket is there by then. */
+static void close__removes_its_own(void **state)
+{
+	struct cn_err err;
+	int fd, old;
+
+	(void)state;
+	assert_int_equal(cn_listen_open(d, &err), COLLNET_OK);
+	cn_listen_close(d);
+	assert_int_equal(access(d->config.socket, F_OK), -1);
+	assert_int_equal(cn_listen_open(d, &err), COLLNET_OK);
+	old = dup(d->listen_fd); /* its inode is not used again */
+	assert_int_equal(unlink(d->config.socket), 0);
+	fd = bound(SOCK_STREAM);
+	cn_listen_close(d);
+	assert_int_equal(access(d->config.socket, F_OK), 0);
+	close(fd);
+	close(old);
+}
+
+/* ---- the log ---------------------------------------------------------------------------- */
+
+static void log__nobody_reads_it(void **state)
+{
+	static char text[1 << 20];
+	int p[2], before = dup(STDERR_FILENO);
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(pipe(p), 0);
+	assert_int_equal(dup2(p[1], STDERR_FILENO), STDERR_FILENO);
+	cn_log_open();
+	alarm(20);
+	for (int i = 0; i < 10000; i++) {
+		cn_log(COLLNET_LOG_WARNING, "line %d is written, or lost", i);
+	}
+	n = read(p[0], text, sizeof(text) - 1);
+	assert_true(n > 1000);
+	cn_log(COLLNET_LOG_WARNING, "read again");
+	n = read(p[0], text, sizeof(text) - 1);
+	alarm(0);
+	collnet_set_log(NULL, NULL);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	close(p[0]);
+	close(p[1]);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, " lines of the log are lost\n"));
+	assert_non_null(strstr(text, "read again\n"));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(open__many_at_once),
+		CASE(open__of_another_program),
+		CASE(close__removes_its_own),
+		CASE(log__nobody_reads_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

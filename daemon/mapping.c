@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define PER_ITERATION ((uint64_t)64 << 20) /* bytes that are let go of */
+#define AT_ONCE	      512u		   /* regions; 7 ms, if each has pages */
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -192,8 +193,9 @@ static uint64_t let_go(struct cn_daemon *d, struct cn_mapping *s, uint64_t most)
 static bool let_some_go(struct cn_daemon *d)
 {
 	uint64_t most = PER_ITERATION;
+	uint32_t n = 0;
 
-	for (struct cn_mapping *s = d->unmap; s != NULL; s = s->next) {
+	for (struct cn_mapping *s = d->unmap; s != NULL && n < AT_ONCE; s = s->next, n++) {
 		most -= let_go(d, s, most);
 		if (s->gone < s->bytes) {
 			return true;
@@ -202,12 +204,12 @@ static bool let_some_go(struct cn_daemon *d)
 	return false;
 }
 
-/* Whether these are so many bytes that to free their pages could take long. */
+/* Whether the next ones are so many bytes that to free their pages could take long. */
 static bool are_many(const struct cn_mapping *s)
 {
 	uint64_t bytes = 0;
 
-	for (; s != NULL; s = s->next) {
+	for (uint32_t n = 0; s != NULL && n < AT_ONCE; s = s->next, n++) {
 		bytes += s->bytes - s->freed;
 	}
 	return bytes > PER_ITERATION;
@@ -225,7 +227,7 @@ bool cn_mapping_unmap(struct cn_daemon *d)
 		return true;
 	}
 	keeper = are_many(d->unmap) ? cn_keeper_begin(NULL, 0) : -1;
-	while (d->unmap != NULL) {
+	for (uint32_t n = 0; d->unmap != NULL && n < AT_ONCE; n++) {
 		struct cn_mapping *s = d->unmap;
 
 		d->unmap = s->next;
@@ -234,5 +236,5 @@ bool cn_mapping_unmap(struct cn_daemon *d)
 		free(s);
 	}
 	cn_keeper_end(keeper);
-	return false;
+	return d->unmap != NULL;
 }

@@ -62,7 +62,7 @@
 
 /* A message that nobody has received yet, in the order in which first frames came. */
 struct cn_ep_message {
-	struct cn_ep_message *next;
+	struct cn_ep_message *next, *prev;
 	struct cn_ep_queue *queue; /* that it is in */
 	struct cn_flow *flow;
 	uint32_t bytes; /* of the message */

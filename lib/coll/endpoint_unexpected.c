@@ -12,11 +12,8 @@ void cn_ep_unexpected_append(struct cn_ep_queue *q, struct cn_ep_message *a)
 {
 	a->queue = q;
 	a->next = NULL;
-	if (q->first != NULL) {
-		q->last->next = a;
-	} else {
-		q->first = a;
-	}
+	a->prev = q->first != NULL ? q->last : NULL;
+	*(q->first != NULL ? &q->last->next : &q->first) = a;
 	q->last = a;
 	a->flow->waiting++;
 }
@@ -25,9 +22,8 @@ void cn_ep_unexpected_prepend(struct cn_ep_queue *q, struct cn_ep_message *a)
 {
 	a->queue = q;
 	a->next = q->first;
-	if (q->first == NULL) {
-		q->last = a;
-	}
+	a->prev = NULL;
+	*(q->first != NULL ? &q->first->prev : &q->last) = a;
 	q->first = a;
 	a->flow->waiting++;
 }
@@ -35,18 +31,9 @@ void cn_ep_unexpected_prepend(struct cn_ep_queue *q, struct cn_ep_message *a)
 void cn_ep_unexpected_remove(struct cn_ep_message *a)
 {
 	struct cn_ep_queue *q = a->queue;
-	struct cn_ep_message *before = NULL;
 
-	if (q->first == a) {
-		q->first = a->next;
-	} else {
-		for (before = q->first; before->next != a; before = before->next) {
-		}
-		before->next = a->next;
-	}
-	if (q->last == a) {
-		q->last = before;
-	}
+	*(a->prev != NULL ? &a->prev->next : &q->first) = a->next;
+	*(a->next != NULL ? &a->next->prev : &q->last) = a->prev;
 	a->flow->waiting--;
 }
 
@@ -59,9 +46,8 @@ void cn_ep_unexpected_return(struct cn_endpoint *ep, struct cn_ep_queue *held)
 		a->queue = &ep->unexpected;
 	}
 	held->last->next = ep->unexpected.first;
-	if (ep->unexpected.first == NULL) {
-		ep->unexpected.last = held->last;
-	}
+	*(ep->unexpected.first != NULL ? &ep->unexpected.first->prev
+				       : &ep->unexpected.last) = held->last;
 	ep->unexpected.first = held->first;
 	held->first = held->last = NULL;
 }

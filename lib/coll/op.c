@@ -6,6 +6,8 @@
 #include "coll/op.h"
 #include "coll/stream.h"
 
+#define COPY_MIN 64u /* bytes that a copy counts as, however short: it takes time, too */
+
 bool cn_op_busy(const struct cn_op *op)
 {
 	return op->state != OP_FREE;
@@ -259,10 +261,10 @@ void cn_op_run_copies(struct cn_op *op)
 			}
 		}
 		p->done += n;
-		budget -= n;
 		if (n < left) {
 			break;
 		}
+		budget -= n > COPY_MIN ? n : budget < COPY_MIN ? budget : COPY_MIN;
 		op->copy_first = p->next;
 		p->queued = false;
 		if (p->done == a->len) { /* else its source goes on */

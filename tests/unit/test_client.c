@@ -257,6 +257,37 @@ static void reap__without_a_process(void **state)
 	close(fd);
 }
 
+/* Regions that hardly have a byte take time, too: many are unmapped in turns. */
+static void reap__unmaps_in_turns(void **state)
+{
+	const uint32_t many = 300;
+	struct cn_msg_region m = { .head = { .type = CN_MSG_REGION }, .bytes = 4096 };
+	struct cn_msg_reply reply;
+	int fd[2];
+
+	(void)state;
+	d->memory.base = d->memory.total = (uint64_t)64 << 20;
+	for (int i = 0; i < 2; i++) {
+		fd[i] = connect_client();
+		cn_client_accept(d);
+		for (m.region = 0; m.region < many; m.region++) {
+			assert_true(cn_mapping_create(d->clients[i], &m));
+			assert_true(recv(fd[i], &reply, sizeof(reply), 0) > 0);
+			assert_int_equal(reply.status, COLLNET_OK);
+		}
+	}
+	assert_int_equal(d->memory.used, 2 * many * m.bytes);
+	cn_client_mark(d->clients[0], NULL);
+	cn_client_mark(d->clients[1], NULL);
+	assert_true(cn_client_reap(d));
+	assert_in_range(d->memory.used, m.bytes, (2 * many - 1) * m.bytes);
+	while (cn_client_reap(d)) {
+	}
+	assert_int_equal(d->memory.used, 0);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +298,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(accept__ends_with_the_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(accept__without_epoll, setup, teardown),
 		cmocka_unit_test_setup_teardown(reap__without_a_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(reap__unmaps_in_turns, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

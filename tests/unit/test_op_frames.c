@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/coll/op_frames.c: how many frames operations of several ranks per node take. */
+/* lib/coll: how many frames operations of several ranks per node take, and turns of copies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,12 +78,35 @@ static void share__nothing_with_one_rank_a_node(void **state)
 	engine_fixture_free(w);
 }
 
+/* Copies within a node take turns, also if they have no bytes. */
+static void copies__of_nothing_take_turns(void **state)
+{
+	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
+	const struct cn_coll_args a = engine_alltoall(0);
+	struct cn_err err = { 0 };
+	uint32_t turns = 0;
+
+	(void)state;
+	engine_join_all(w, 51, false, "job"); /* 51 ranks: 2,601 copies */
+	for (uint32_t r = 0; r < w->ranks; r++) {
+		assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+	}
+	for (; cn_engine_has_copies(w->engines[0]); turns++) {
+		cn_engine_expire(w->engines[0], w->now);
+	}
+	assert_in_range(turns, 2, 10);
+	engine_wait_all(w, 0, SECOND);
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(share__blocks_of_a_pair_of_nodes),
 		cmocka_unit_test(share__blocks_of_a_node),
 		cmocka_unit_test(share__nothing_with_one_rank_a_node),
+		cmocka_unit_test(copies__of_nothing_take_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,6 +165,9 @@ int cn_daemon_run(int argc, char **argv)
 		free(d);
 		return fputs(text, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
+	if (rc != COLLNET_OK) {
+		status = EX_CONFIG; /* another start would fail, too */
+	}
 	if (rc == COLLNET_OK && d->config.ready_fd >= 0 && fcntl(d->config.ready_fd, F_GETFD) < 0) {
 		rc = cn_fail(&err, COLLNET_EINVAL, "--ready-fd %d: it is not open",
 			     d->config.ready_fd);
@@ -174,7 +177,9 @@ int cn_daemon_run(int argc, char **argv)
 	if (rc == COLLNET_OK) {
 		rc = cn_priv_find(&d->config, &id, &err);
 	}
-	status = is_misconfigured(rc) ? EX_CONFIG : EXIT_FAILURE;
+	if (is_misconfigured(rc)) {
+		status = EX_CONFIG;
+	}
 	if (rc == COLLNET_OK) {
 		d->parent.udp = cn_link_is_udp(d->config.link);
 		rc = cn_parent_split(&id, d->config.ready_fd, &d->parent, &status, &err);

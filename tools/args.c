@@ -55,6 +55,13 @@ int tool_usage(const char *fmt, ...)
 	return TOOL_USAGE;
 }
 
+const char *tool_env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
 int tool_split(char *text, const char **out, size_t max, size_t *count, struct cn_err *err)
 {
 	size_t n = 0;

@@ -251,12 +251,36 @@ collnet lab shell --shape 2 --rate none --ip --timeout 60 -- sh -c '
 [ ! -s left ] || { cat left; fail "a signal leaves files"; }
 echo "ok: a signal ends it, and nothing stays"
 
+# A compiler that takes its time. The signal is for compare alone, and not for the script that called it.
+if [ -n "$openmpi" ]; then
+	library slow "$openmpi"
+	printf '#!/bin/sh\ntouch %s/compiles\nexec sleep 3\n' "$PWD" >mpicc.slow
+	cat >caller <<-'EOS'
+		#!/bin/sh
+		collnet compare barrier --hosts n1,n2 --mpicc "$PWD/mpicc.slow" >out 2>err &
+		for i in $(seq 400); do [ -e compiles ] && break; sleep 0.05; done
+		kill -TERM $!
+		wait $!
+		echo $? >survived
+	EOS
+	setsid -w sh caller || fail "a signal for compare ends its caller"
+	[ "$(cat survived)" = 143 ] || { cat out err; fail "status $(cat survived) after a signal"; }
+	! grep -e "does not compile" -e "has ended" err || fail "libraries are accused"
+	echo "ok: a signal while a loop is compiled"
+fi
+
 # ---- what cannot be is said ------------------------------------------------------------------
 
 compare 1 barrier --shape 2 --rounds 1 --mpicc "$PWD/mpicc.nowhere"
 has "there is no program $PWD/mpicc.nowhere" err
 compare 2 barrier
 has "specify --shape" err
+compare 2 barrier --shape 2 --csv same --plot same
+has "name the same file" err
+compare 2 barrier --hosts /
+has "Is a directory" err
+compare 1 barrier --shape 2 --directory /dev/null
+has "/dev/null: Not a directory" err
 compare 2 barrier --shape 2 --interface eth0
 has "interface goes with --hosts" err
 if [ -n "$openmpi" ] && [ -n "$mpich" ]; then

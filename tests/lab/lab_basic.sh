@@ -180,3 +180,18 @@ unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces &&
 [ $? -eq 77 ] || { cat err; fail "no status 77 without namespaces"; }
 has "sysctl user.max_user_namespaces" err
 echo "ok"
+
+# Descriptors that are closed are nobody's.
+status 1 run --shape 1 --no-daemons --timeout 20 -- sh -c 'exec collnet lab run --shape 1 --no-daemons -- echo hi >&-'
+has "output could not be written: Bad file descriptor" err
+
+# What the environment says about a rank outside is nothing for a shell inside; what is empty is not set.
+COLLNET_RANK=3 COLLNET_SOCKET=/nonexistent/socket COLLNET_ENCAPSULATION= COLLNETD= \
+	collnet lab shell --shape 2 -- sh -c '[ -z "${COLLNET_RANK-}" ] && lab-on h1 collnet status' >out 2>err </dev/null ||
+	{ cat out err; fail "the environment"; }
+export COLLNET_ENCAPSULATION=foo
+status 2 run --shape 1 -- true
+unset COLLNET_ENCAPSULATION
+status 2 run --shape 1 --rate 1 -- true
+has "from 1kbit" err
+echo "ok: the environment"

@@ -171,7 +171,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 /* What depends on the operation. */
 static int finish(struct bench_options *o, struct cn_err *err)
 {
-	const char *rate = getenv("COLLNET_LINK_RATE");
+	const char *rate = tool_env("COLLNET_LINK_RATE");
 	int rc = measure_options_finish(&o->m, err);
 
 	if (rc != COLLNET_OK) {

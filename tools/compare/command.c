@@ -132,6 +132,18 @@ static int find_hosts(struct compare *c)
 
 /* ---- the directory -------------------------------------------------------------------- */
 
+/* Else errno says why. */
+static bool is_writable(const char *directory)
+{
+	struct stat st;
+
+	if (stat(directory, &st) == 0 && !S_ISDIR(st.st_mode)) {
+		errno = ENOTDIR;
+		return false;
+	}
+	return access(directory, W_OK | X_OK) == 0;
+}
+
 /* A lab sees what this machine sees; on a network all hosts see the current directory, usually. */
 static int make_directory(struct compare *c)
 {
@@ -141,8 +153,8 @@ static int make_directory(struct compare *c)
 	if (c->o->directory != NULL) {
 		c->keep = true;
 		snprintf(path, sizeof(path), "%s", c->o->directory);
-		if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-			tool_complain("%s: %s", path, strerror(errno));
+		if ((mkdir(path, 0777) != 0 && errno != EEXIST) || !is_writable(path)) {
+			tool_complain("--directory %s: %s", path, strerror(errno));
 			return TOOL_FAILED;
 		}
 	} else {

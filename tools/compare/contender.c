@@ -368,7 +368,7 @@ int compare_start(struct compare *c)
 			rc = i == 0 ? TOOL_FAILED : TOOL_OK; /* without collnet it is pointless */
 		}
 	}
-	return rc;
+	return compare_interrupted() ? TOOL_FAILED : rc;
 }
 
 /* ---- lines ---------------------------------------------------------------------------- */
@@ -422,7 +422,9 @@ static bool lost(struct contender *t, const char *why)
 	tool_complain("%s (%s) %s", compare_library_name(t->library), t->key, why);
 	print_log(t);
 	t->failed = true;
-	kill(-t->pid, SIGTERM); /* its ranks may be spinning */
+	if (t->pid > 0) {
+		kill(-t->pid, SIGTERM); /* its ranks may be spinning */
+	}
 	return false;
 }
 

@@ -194,6 +194,9 @@ static int compile(const struct compare *c, struct compare_mpi *mpi)
 		}
 	}
 	if (run_into(log, argv) != 0) {
+		if (compare_interrupted()) {
+			return TOOL_FAILED;
+		}
 		find_line(log, words, line, sizeof(line));
 		tool_complain("%s does not compile the loop: %s", mpi->mpicc,
 			      line[0] != '\0' ? line : "no reason given");
@@ -288,7 +291,10 @@ int compare_find(struct compare *c)
 		return tool_usage("--mpicc: %s", err.text);
 	}
 	for (size_t i = 0; i < n && rc == TOOL_OK && c->nmpi < CELL_LIBRARIES - 1; i++) {
-		rc = add(c, names[i], c->o->mpicc != NULL);
+		rc = compare_interrupted() ? TOOL_FAILED : add(c, names[i], c->o->mpicc != NULL);
+	}
+	if (compare_interrupted()) {
+		return TOOL_FAILED;
 	}
 	if (rc == TOOL_OK && c->nmpi == 0) {
 		tool_complain(

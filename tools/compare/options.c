@@ -262,6 +262,10 @@ static int finish(struct compare_options *o, struct cn_err *err)
 		memcpy(o->ops, usual, sizeof(usual));
 		o->nops = sizeof(usual) / sizeof(usual[0]);
 	}
+	if (o->m.csv != NULL && o->plot != NULL && strcmp(o->m.csv, o->plot) == 0) {
+		return cn_fail(err, COLLNET_EINVAL, "--csv and --plot name the same file, '%.80s'",
+			       o->plot);
+	}
 	if (o->spin && !o->direct) {
 		return cn_fail(err, COLLNET_EINVAL, "--spin goes with --mode direct");
 	}
@@ -406,6 +410,10 @@ int compare_hosts(const char *arg, char ***hosts, uint32_t *n, struct cn_err *er
 	*n = 0;
 	if (f != NULL) {
 		rc = read_hosts(f, hosts, n, err);
+		if (ferror(f)) {
+			rc = cn_fail(err, COLLNET_EINVAL, "--hosts %.200s: %s", arg,
+				     strerror(errno));
+		}
 		fclose(f);
 	} else if (strchr(arg, '/') != NULL) {
 		return cn_fail(err, COLLNET_EINVAL, "--hosts %.200s: %s", arg, strerror(errno));

@@ -119,7 +119,7 @@ static int measure(struct compare *c, struct cell *cell)
 
 	prepare(c, cell);
 	for (uint32_t round = 0; round < cell->rounds; round++) {
-		for (size_t k = 0; k < c->ncontenders; k++) {
+		for (size_t k = 0; k < c->ncontenders && !compare_interrupted(); k++) {
 			size_t i = (k + round) % c->ncontenders;
 
 			progress(c, cell, "round %u of %u: %s", round + 1, cell->rounds,

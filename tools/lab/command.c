@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define RATE_MIN   1000u /* tc takes no less than 8; a unit was forgotten */
 #define RATE_MAX   1000000000000u
 #define BUFFER_MAX 100000u
 
@@ -201,6 +202,9 @@ static int check_options(const struct lab_options *o)
 	if (s->rate > RATE_MAX || s->uplink > RATE_MAX) {
 		return tool_usage("the lab's links have rates up to 1tbit");
 	}
+	if ((s->rate != 0 && s->rate < RATE_MIN) || (s->uplink != 0 && s->uplink < RATE_MIN)) {
+		return tool_usage("the lab's links have rates from 1kbit, such as 20mbit");
+	}
 	if (s->buffer > BUFFER_MAX || s->uplink_buffer > BUFFER_MAX) {
 		return tool_usage("the lab's ports have buffers up to %u frames", BUFFER_MAX);
 	}
@@ -254,7 +258,7 @@ static int find_daemon(struct lab *lab, struct cn_err *err)
 {
 	static const char *const places[] = { "collnetd", "../daemon/collnetd",
 					      "../../daemon/collnetd", "../sbin/collnetd" };
-	const char *env = getenv("COLLNETD");
+	const char *env = tool_env("COLLNETD");
 	char dir[4096], path[4200];
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 	size_t i;
@@ -512,7 +516,8 @@ int collnet_cmd_lab(int argc, char **argv)
 {
 	struct lab_options o = { .mtu = 1500,
 				 .ranks_per_node = 1,
-				 .encapsulation = getenv("COLLNET_ENCAPSULATION") };
+				 .encapsulation = tool_env("COLLNET_ENCAPSULATION") };
+	enum cn_encapsulation encapsulation;
 	struct lab lab = { .lifeline = -1, .signals = -1 };
 	struct cn_err err = { 0 };
 	int rc;
@@ -523,6 +528,10 @@ int collnet_cmd_lab(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	rc = parse_options(&o, argc, argv);
+	if (rc == TOOL_OK && o.encapsulation != NULL &&
+	    tool_parse_encapsulation(o.encapsulation, &encapsulation, &err) != COLLNET_OK) {
+		rc = tool_usage("COLLNET_ENCAPSULATION: %s", err.text);
+	}
 	if (rc == TOOL_OK) {
 		rc = lab_plan(&lab, &o, &err);
 		if (rc != COLLNET_OK) {

@@ -500,6 +500,8 @@ int lab_start_shell(struct lab *lab, pid_t *pid, struct cn_err *err)
 		default_signals();
 		common_environment(lab);
 		set_number("COLLNET_SIZE", lab->nranks);
+		unsetenv("COLLNET_RANK"); /* of a program outside */
+		unsetenv("COLLNET_SOCKET");
 		become(lab->o->command != NULL ? lab->o->command : shell);
 	}
 	return COLLNET_OK;

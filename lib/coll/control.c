@@ -284,6 +284,9 @@ static void on_join(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 		cn_join_forget(&in);
 		return;
 	}
+	if (j->ended) {
+		return; /* nobody joins again after END, and the record goes with the next team */
+	}
 	if (yours == 0 && (t = team_of(e, m, j, &k)) != NULL && t->wireup.derived) {
 		cn_wireup_send_join(t, m->peer); /* it did not keep this node's */
 	}

@@ -37,7 +37,8 @@ uint32_t cn_op_signature(const struct cn_op *op)
 	if (cn_op_base(op->plan.op) >= CN_OP_BCAST) { /* these have a root instead, or a function */
 		low = (op->plan.root + op->plan.function % 7) & 7;
 	}
-	return cn_signature((uint32_t)op->plan.making << 8 | op->plan.op,
+	return cn_signature((uint32_t)op->plan.ordered << 10 | (uint32_t)op->plan.making << 8 |
+				    op->plan.op,
 			    (uint32_t)op->plan.algorithm << 3 | low);
 }
 

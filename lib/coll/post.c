@@ -506,11 +506,28 @@ int cn_prepared_start(struct cn_prepared *p, cn_time now, cn_time deadline, stru
 	return post(p->member, now, &p->call, p->op, done, err);
 }
 
+/* Ranks of this node that have started it with others: the schedule is made again. */
+static void forget_own(const struct cn_op *own)
+{
+	const struct cn_team *t = own->team;
+
+	for (int i = 0; i < CN_OPS; i++) {
+		struct cn_op *op = t->ops[i];
+
+		for (uint32_t k = 0; op != NULL && op->state == OP_POSTED && k < t->nlocal; k++) {
+			if (op->posts[k].own == own) {
+				op->posts[k].own = NULL;
+			}
+		}
+	}
+}
+
 void cn_prepared_release(struct cn_prepared *p)
 {
 	if (p == NULL) {
 		return;
 	}
+	forget_own(p->op);
 	p->op->kept = false;
 	p->op->id = 0;
 	if (p->op->state == OP_FREE) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lib/coll: how many frames operations of several ranks per node take, and turns of copies. */
+/* lib/coll: several ranks per node: how many frames their operations take, turns of copies,
+ * persistent operations of some of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -100,6 +102,50 @@ static void copies__of_nothing_take_turns(void **state)
 	engine_fixture_free(w);
 }
 
+/* A persistent operation is released when others have still to start what it takes part in. */
+static void persistent__released_while_others_start(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	static uint8_t send[6][64], recv[6][64];
+	struct cn_block blocks[6];
+	struct cn_prepared *p[6];
+	struct cn_err err = { 0 };
+
+	(void)state;
+	engine_join_all(w, 3, false, "job");
+	for (uint32_t i = 0; i < 6; i++) {
+		blocks[i] = (struct cn_block){ .at = i * 8, .len = 8 };
+		memset(send[i], (int)i, sizeof(send[i]));
+	}
+	for (uint32_t i = 0; i < 6; i++) {
+		const struct cn_coll_args a = { .op = CN_OP_ALLTOALLV,
+						.window = COLLNET_WINDOW_AUTO,
+						.send = send[i],
+						.recv = recv[i],
+						.blocks = { .send = blocks, .recv = blocks } };
+
+		assert_int_equal(cn_coll_prepare(w->rank[i].member, &a, &p[i], &err), COLLNET_OK);
+	}
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_int_equal(cn_prepared_start(p[i], w->now, w->now + SECOND,
+						   engine_begin_wait(w, &w->rank[i].op[0]), &err),
+				 COLLNET_OK);
+		if (i == 1) {
+			cn_prepared_release(p[i]);
+		}
+	}
+	engine_wait_all(w, 0, SECOND);
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_int_equal(w->rank[i].op[0].status, COLLNET_OK);
+		assert_int_equal(recv[i][8 * 5], 5);
+		if (i != 1) {
+			cn_prepared_release(p[i]);
+		}
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,6 +153,7 @@ int main(void)
 		cmocka_unit_test(share__blocks_of_a_node),
 		cmocka_unit_test(share__nothing_with_one_rank_a_node),
 		cmocka_unit_test(copies__of_nothing_take_turns),
+		cmocka_unit_test(persistent__released_while_others_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

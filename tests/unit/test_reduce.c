@@ -393,6 +393,34 @@ static void post__nobody_to_combine(void **state)
 	engine_fixture_free(w);
 }
 
+/* One rank says that its function is not commutative: schedules differ, so nobody gets a result. */
+static void engine__different_orders_are_a_mismatch(void **state)
+{
+	struct cn_coll_args a = { .op = CN_OP_ALLREDUCE,
+				  .bytes = 32,
+				  .window = COLLNET_WINDOW_AUTO };
+
+	(void)state;
+	for (uint32_t odd = 0; odd < 4; odd++) {
+		struct engine_fixture *w = engine_fixture(4, NULL, NULL);
+		struct cn_err err = { 0 };
+
+		a.algorithm = "doubling";
+		a.deadline = w->now + 5 * SECOND;
+		engine_join_all(w, 1, false, "job");
+		for (uint32_t r = 0; r < 4; r++) {
+			w->ordered = r == odd;
+			assert_int_equal(engine_post(w, r, 0, &a, &err), COLLNET_OK);
+		}
+		engine_wait_all(w, 0, SECOND);
+		for (uint32_t r = 0; r < 4; r++) {
+			assert_int_equal(w->rank[r].op[0].status, COLLNET_EMISMATCH);
+		}
+		engine_leave_all(w);
+		engine_fixture_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +433,7 @@ int main(void)
 		cmocka_unit_test(engine__outstanding),
 		cmocka_unit_test(engine__one_piece),
 		cmocka_unit_test(engine__copies_results_in_turns),
+		cmocka_unit_test(engine__different_orders_are_a_mismatch),
 		cmocka_unit_test(post__nobody_to_combine),
 	};
 

@@ -113,6 +113,7 @@ void cn_control_end(struct cn_team *t)
 
 	cn_put8(&c, CN_CONTROL_END);
 	cn_put32(&c, t->id);
+	cn_put8(&c, t->nodes == NULL);
 	notify_nodes(t, m, &c);
 }
 
@@ -416,8 +417,16 @@ static void on_fail(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, 
 	}
 }
 
-static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j)
+static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, struct cn_join *j,
+		   struct cn_cursor *c)
 {
+	uint32_t k;
+	struct cn_team *r = c->at < c->end && cn_get8(c) != 0 ? team_of(e, m, j, &k) : NULL;
+
+	if (r != NULL && r->state == CN_TEAM_READY && r->nodes[k].left_after == UINT32_MAX) {
+		cn_team_fail(r, true, COLLNET_ERANK, "node %s gave up job %s before it was ready",
+			     r->nodes[k].name, r->job);
+	}
 	for (uint32_t i = 0; i < e->places; i++) {
 		struct cn_team *t = e->teams[i];
 
@@ -499,7 +508,7 @@ bool cn_control_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p, con
 		on_died_forming(e, m, j, &c);
 		break;
 	case CN_CONTROL_END:
-		on_end(e, now, m, j);
+		on_end(e, now, m, j, &c);
 		break;
 	case CN_CONTROL_FAIL:
 		on_fail(e, now, m, j, &c);

@@ -36,8 +36,9 @@ enum cn_control {
 	CN_CONTROL_LEAVE = 3,	/* team id 4, rank 4, n 4, dead 1: it has called n operations. Not
 				 * through the team's transport: it died before the team was
 				 * ready on its node */
-	CN_CONTROL_END = 4,	/* team id 4: no rank of the team is left here. Through the team's
-				 * transport, without the id: its last message */
+	CN_CONTROL_END = 4,	/* team id 4, 1: it never was ready here: no rank of the team is
+				 * left here. Through the team's transport, without id and flag:
+				 * its last message */
 	CN_CONTROL_FAIL = 5,	/* team id 4, code 1 and flags, text */
 	CN_CONTROL_STARTED = 6, /* team id 4, n 4: the first n operations have started here */
 	CN_CONTROL_CALLED = 7,	/* team id 4, n 4, late 8, ask 1: all ranks here have called the

@@ -315,9 +315,41 @@ static void derive__parent_fails(void **state)
 	derive_of_failed(true);
 }
 
+/*
+ * A rank gives up when the others' JOINs are on their way: theirs are ready, since it was there
+ * before, and are told.
+ */
+static void derive__given_up_when_others_are_ready(void **state)
+{
+	struct engine_fixture *w = engine_fixture(2, NULL, NULL);
+	struct cn_member *parents[2];
+	struct cn_err err = { 0 };
+	cn_time deadline;
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	take_parents(w, parents);
+	deadline = w->now + SECOND;
+	derive_child(w, parents[1], 1, 1, 2, 3, deadline);
+	while (engine_step(w, deadline - 1)) {
+	}
+	w->now = deadline - 1;
+	derive_child(w, parents[0], 0, 0, 2, 3, w->now + 10 * SECOND);
+	w->now = deadline;
+	cn_engine_expire(w->engines[1], w->now);
+	assert_int_equal(w->rank[0].joined.status, COLLNET_OK);
+	assert_int_equal(w->rank[1].joined.status, COLLNET_ETIMEOUT);
+	engine_leave(w, 1, false);
+	engine_run(w, 100 * CN_MS);
+	assert_int_equal(cn_member_check(w->rank[0].member, &err), COLLNET_ERANK);
+	assert_non_null(strstr(err.text, "gave up job child before it was ready"));
+	end(w, parents, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(derive__given_up_when_others_are_ready),
 		cmocka_unit_test(derive__messages),
 		cmocka_unit_test(derive__parent_fails),
 		cmocka_unit_test(derive__keeps_the_topology),

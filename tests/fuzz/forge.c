@@ -126,6 +126,8 @@ static void put_team_control(struct forge *f, uint8_t kind)
 		cn_put32(&f->out, f->value);
 		cn_put64(&f->out, f->c);
 		cn_put8(&f->out, f->value % 2);
+	} else if (kind == CN_CONTROL_END) {
+		cn_put8(&f->out, f->c / 4u % 2u); /* it never was ready */
 	} else if (kind == CN_CONTROL_FAIL) {
 		cn_put8(&f->out, f->c);
 		cn_put_text(&f->out, f->value % 4 ? "it failed" : "");

@@ -30,16 +30,31 @@ const char *cn_op_called(const struct cn_coll_args *a)
 	}
 }
 
+_Static_assert(CN_OP_KINDS <= 32, "an operation has five bits of a signature");
+
+/* Four bits of a reduction: its type; of a user's function, which has none, the size of its
+ * elements. */
+static uint32_t elements(const struct cn_plan *p)
+{
+	const uint32_t type = p->function & 0xffu;
+
+	return (type != 0 ? type : p->element % 15) & 15u;
+}
+
 uint32_t cn_op_signature(const struct cn_op *op)
 {
-	uint32_t low = (op->plan.permutation & 3u) << 1 | op->plan.contention_aware;
+	const struct cn_plan *p = &op->plan;
+	uint32_t kind = (uint32_t)p->making << 8 | p->op;
+	uint32_t low = (p->permutation & 3u) << 1 | p->contention_aware;
 
-	if (cn_op_base(op->plan.op) >= CN_OP_BCAST) { /* these have a root instead, or a function */
-		low = (op->plan.root + op->plan.function % 7) & 7;
+	if (cn_op_reduces(p->op)) {
+		kind |= (elements(p) & 7u) << 5 | (uint32_t)p->ordered << 10 |
+			(elements(p) & 8u) << 8;
 	}
-	return cn_signature((uint32_t)op->plan.ordered << 10 | (uint32_t)op->plan.making << 8 |
-				    op->plan.op,
-			    (uint32_t)op->plan.algorithm << 3 | low);
+	if (cn_op_base(p->op) >= CN_OP_BCAST) { /* these have a root instead, or a function */
+		low = (p->root + (p->function >> 8)) & 7;
+	}
+	return cn_signature(kind, (uint32_t)p->algorithm << 3 | low);
 }
 
 struct cn_post *cn_op_post(const struct cn_op *op, uint32_t rank)

@@ -61,25 +61,30 @@ static int make_directory(const char *path, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* Whether somebody listens there. Only a socket that nobody has is refused. */
-static bool is_served(const struct sockaddr_un *sun)
+/* 0: nobody listens there; EADDRINUSE: somebody does; else an errno: that is not known. */
+static int is_served(const struct sockaddr_un *sun)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool yes;
+	int e = 0;
 
 	if (fd < 0) {
-		return true; /* not known, so not to be removed */
+		return errno;
 	}
-	yes = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0 ||
-	      (errno != ECONNREFUSED && errno != ENOENT);
+	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) != 0) {
+		e = errno;
+	}
 	close(fd);
-	return yes;
+	/* A socket of another type is in use if it says so. */
+	return e == ECONNREFUSED || e == ENOENT		  ? 0
+	       : e == 0 || e == EAGAIN || e == EPROTOTYPE ? EADDRINUSE
+							  : e;
 }
 
 static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct cn_err *err)
 {
 	const char *path = sun->sun_path;
 	struct stat st;
+	int e;
 
 	if (bind(d->listen_fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0) {
 		return COLLNET_OK;
@@ -95,7 +100,14 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 			"%s exists and is not a socket: remove it, or choose another path with --socket",
 			path);
 	}
-	if (is_served(sun)) {
+	e = is_served(sun);
+	if (e != 0 && e != EADDRINUSE) {
+		return cn_fail(err, COLLNET_EPERM,
+			       "socket %s exists, and whether somebody listens on it is not known: "
+			       "%s: remove it, or choose another path with --socket",
+			       path, cn_strerror(e));
+	}
+	if (e != 0) {
 		return cn_fail(
 			err, COLLNET_EDAEMON,
 			"another collnetd, or another program, listens on %s: stop it, or choose "
@@ -131,6 +143,9 @@ static int lock_directory(const char *path)
 	for (int i = 0; i < LOCK_TRIES && fd >= 0; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
 			return fd;
+		}
+		if (errno != EWOULDBLOCK && errno != EINTR) {
+			break;
 		}
 		nanosleep(&pause, NULL);
 	}

@@ -30,12 +30,6 @@ static void open_standard_descriptors(void)
 	}
 }
 
-/* Of a start that failed: another one would fail, too. */
-static bool is_misconfigured(int rc)
-{
-	return rc == COLLNET_EINVAL || rc == COLLNET_EUNSUPPORTED;
-}
-
 static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 {
 	static const char line[] = "READY\n";
@@ -128,7 +122,7 @@ static void end(struct cn_daemon *d)
 static int run_worker(struct cn_daemon *d, const struct cn_identity *id)
 {
 	struct cn_err err;
-	int rc = start(d, id, &err), status = is_misconfigured(rc) ? EX_CONFIG : EXIT_FAILURE;
+	int rc = start(d, id, &err);
 
 	if (rc == COLLNET_OK) {
 		rc = cn_event_loop(d, &err);
@@ -137,7 +131,7 @@ static int run_worker(struct cn_daemon *d, const struct cn_identity *id)
 		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
 	}
 	end(d);
-	return rc == COLLNET_OK ? EXIT_SUCCESS : status;
+	return rc == COLLNET_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int cn_daemon_run(int argc, char **argv)
@@ -177,7 +171,7 @@ int cn_daemon_run(int argc, char **argv)
 	if (rc == COLLNET_OK) {
 		rc = cn_priv_find(&d->config, &id, &err);
 	}
-	if (is_misconfigured(rc)) {
+	if (rc == COLLNET_EINVAL) { /* of the command line, of a user or group */
 		status = EX_CONFIG;
 	}
 	if (rc == COLLNET_OK) {

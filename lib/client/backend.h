@@ -67,6 +67,7 @@ struct collnet_request {
 	uint32_t timeout_ms; /* of the operation; if persistent, of each start */
 	struct cn_prepared *prepared; /* likewise; direct */
 	cn_time deadline;	      /* the operation's own */
+	cn_time late_since;	      /* the first wait that began after it; 0: none */
 	int status;
 	char text[CN_ERR_TEXT];
 	struct collnet_address *from; /* the caller's, of a receive; may be NULL */
@@ -133,7 +134,7 @@ struct cn_piece {
 struct cn_thread_error {
 	bool used;
 	pthread_t thread;
-	uint64_t serial; /* of the thread, among all that there were */
+	unsigned long serial; /* of the thread, among all that there were */
 	struct cn_err err;
 	struct cn_thread_error *next;
 };

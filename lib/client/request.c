@@ -107,6 +107,7 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->prepared = NULL;
 	r->timeout_ms = timeout_ms;
 	r->deadline = cn_deadline(cn_now(), timeout_ms);
+	r->late_since = 0;
 	r->from = NULL;
 	r->bytes = NULL;
 	r->staging.region = CN_MSG_NO_REGION;
@@ -163,6 +164,7 @@ int cn_request_restart(struct collnet_request *r, struct cn_err *err)
 		r->team->outstanding++;
 		r->state = CN_REQUEST_PENDING;
 		r->deadline = cn_deadline(cn_now(), r->timeout_ms);
+		r->late_since = 0;
 	}
 	return rc;
 }

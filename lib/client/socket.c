@@ -215,7 +215,10 @@ int cn_socket_send(struct collnet *c, const void *m, size_t len, struct cn_err *
 		} else if (n < 0 && errno == EPIPE && head->type == CN_MSG_HELLO) {
 			return COLLNET_OK; /* refused already: the WELCOME says why */
 		} else if (n >= 0 || errno != EINTR) {
-			cn_rings_completions(c); /* what it completed at its end */
+			/* Closed before its last completions are taken, which may want to send. */
+			close(d->fd);
+			d->fd = -1;
+			cn_rings_completions(c);
 			cn_socket_gone(c, COLLNET_EDAEMON, "went away");
 		}
 	}

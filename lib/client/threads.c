@@ -59,10 +59,10 @@ void cn_threads_fini(struct collnet *c)
 /* ---- errors --------------------------------------------------------------------------- */
 
 /* Of this thread; that of one that has ended is not used again, as its pthread_t is. */
-static uint64_t serial(void)
+static unsigned long serial(void)
 {
-	static _Thread_local uint64_t mine;
-	static uint64_t last;
+	static _Thread_local unsigned long mine;
+	static unsigned long last;
 
 	if (mine == 0) {
 		mine = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);

@@ -81,8 +81,8 @@ static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 		c->awaits_buffered++;
 		cn_wake(c); /* a thread that sleeps for what is urgent must announce that */
 	}
-	if (until == 0 || c->polling) {
-		c->backend->progress(c, 0); /* what was posted moves at once */
+	if (until == 0 || c->polling || cn_now() >= until) {
+		c->backend->progress(c, 0); /* what was posted moves at once; what ended is seen */
 	}
 	while (!is_over(s) && cn_now() < until) {
 		if (c->polling) {
@@ -147,15 +147,18 @@ static int collect(struct collnet_request *r)
 
 /*
  * The later of a moment and of that when the backend must have ended the request, for a wait that
- * begins now. What ended long ago is not seen before a wait looks: the caller may have computed
- * until after the deadline.
+ * begins now. The caller may have computed until after the deadline: then the time counts from the
+ * first wait after it.
  */
-static cn_time later(cn_time at, cn_time now, const struct collnet_request *r)
+static cn_time later(cn_time at, cn_time now, struct collnet_request *r)
 {
 	cn_time end = CN_NEVER;
 
+	if (r->deadline != CN_NEVER && r->deadline < now && r->late_since == 0) {
+		r->late_since = now;
+	}
 	if (r->deadline != CN_NEVER) {
-		end = (r->deadline > now ? r->deadline : now) + BACKSTOP;
+		end = (r->late_since != 0 ? r->late_since : r->deadline) + BACKSTOP;
 	}
 	return at > end ? at : end;
 }
@@ -220,7 +223,7 @@ void cn_wait_for_free(struct collnet *c)
 void cn_wait_at_exit(struct collnet *c, cn_time until)
 {
 	for (uint32_t i = 0; i < CN_MSG_REQUESTS; i++) {
-		const struct collnet_request *r = &c->requests[i];
+		struct collnet_request *r = &c->requests[i];
 		const struct set s = { .buffered = r->team };
 
 		if (r->buffered) {

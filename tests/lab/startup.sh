@@ -75,7 +75,10 @@ host "an interface that comes back as it was" '
 	kill -CONT $worker
 	tries grep -q "interface vx is up" log
 	# Sockets of an interface that was removed have no index.
-	! awk "NR > 1 && \$5 + 0 != $index { found = 1 } END { exit !found }" /proc/net/packet
+	if awk "NR > 1 && \$5 + 0 != $index { found = 1 } END { exit !found }" /proc/net/packet; then
+		cat /proc/net/packet
+		exit 1
+	fi
 	[ "$(awk "NR > 1 && \$5 + 0 == $index" /proc/net/packet | wc -l)" -ge 2 ]
 	kill $other
 	kill $pid

@@ -32,18 +32,22 @@ bool cn_listen_allowed(uint32_t mode, uid_t owner, gid_t group, uid_t uid, const
 	return (mode & 0002) != 0;
 }
 
-/* The directory of the path, if it is the last one that is missing. */
-static int make_directory(const char *path, struct cn_err *err)
+static void directory_of(const char *path, char *dir, size_t size)
 {
-	char dir[sizeof(((struct cn_config *)NULL)->socket)];
 	char *slash;
 
-	snprintf(dir, sizeof(dir), "%s", path);
+	snprintf(dir, size, "%s", path);
 	slash = strrchr(dir, '/');
-	if (slash == NULL || slash == dir) {
-		return COLLNET_OK;
+	if (slash == NULL) {
+		snprintf(dir, size, ".");
+	} else {
+		slash[slash == dir] = '\0'; /* "/" stays */
 	}
-	*slash = '\0';
+}
+
+/* Makes it, if it is the last one that is missing. */
+static int make_directory(const char *dir, struct cn_err *err)
+{
 	if (mkdir(dir, 0755) == 0) {
 		/* Whatever the umask is: others are to find the socket there. */
 		if (chmod(dir, 0755) != 0) {
@@ -61,8 +65,8 @@ static int make_directory(const char *path, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* 0: nobody listens there; EADDRINUSE: somebody does; else an errno: that is not known. */
-static int is_served(const struct sockaddr_un *sun)
+/* Who listens there: 0: nobody; EADDRINUSE: somebody; else an errno: that is not known. */
+static int find_listener(const struct sockaddr_un *sun)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int e = 0;
@@ -100,7 +104,7 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
 			"%s exists and is not a socket: remove it, or choose another path with --socket",
 			path);
 	}
-	e = is_served(sun);
+	e = find_listener(sun);
 	if (e != 0 && e != EADDRINUSE) {
 		return cn_fail(err, COLLNET_EPERM,
 			       "socket %s exists, and whether somebody listens on it is not known: "
@@ -127,19 +131,11 @@ static int bind_path(struct cn_daemon *d, const struct sockaddr_un *sun, struct 
  * that of the first. The descriptor to close, or -1: the directory is not there to be locked, or
  * somebody has locked it for as long as this waits.
  */
-static int lock_directory(const char *path)
+static int lock_directory(const char *dir)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
-	char dir[sizeof(((struct cn_config *)NULL)->socket)];
-	char *slash;
-	int fd;
+	const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	snprintf(dir, sizeof(dir), "%s", path);
-	slash = strrchr(dir, '/');
-	if (slash != NULL) {
-		slash[slash == dir] = '\0';
-	}
-	fd = open(slash != NULL ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; i < LOCK_TRIES && fd >= 0; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
 			return fd;
@@ -195,10 +191,13 @@ static int listen_at(struct cn_daemon *d, struct cn_err *err)
 
 int cn_listen_open(struct cn_daemon *d, struct cn_err *err)
 {
-	int rc = make_directory(d->config.socket, err), lock;
+	char dir[sizeof(d->config.socket)];
+	int rc, lock;
 
+	directory_of(d->config.socket, dir, sizeof(dir));
+	rc = make_directory(dir, err);
 	if (rc == COLLNET_OK) {
-		lock = lock_directory(d->config.socket);
+		lock = lock_directory(dir);
 		rc = listen_at(d, err);
 		if (lock >= 0) {
 			close(lock);

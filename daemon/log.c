@@ -45,7 +45,7 @@ static void write_out(enum collnet_log_level level, const char *line)
 	}
 }
 
-/* Whoever does not read the log does not stop the daemon. */
+/* A log that nobody reads does not stop the daemon: lines for which it has no room are lost. */
 static void write_line(void *arg, enum collnet_log_level level, const char *line)
 {
 	char text[64];

@@ -15,20 +15,9 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "util/descriptors.h"
+
 #define LINGER (200 * CN_MS) /* for the last frames and goodbyes at shutdown */
-
-/* Standard descriptors that are closed would become the daemon's own. */
-static void open_standard_descriptors(void)
-{
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDWR);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0) {
-		close(fd);
-	}
-}
 
 static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 {
@@ -142,7 +131,7 @@ int cn_daemon_run(int argc, char **argv)
 	const char *text = NULL;
 	struct cn_err err;
 
-	open_standard_descriptors();
+	cn_open_standard_descriptors(O_RDWR);
 	cn_log_open();
 	if (d == NULL) {
 		cn_log(COLLNET_LOG_ERROR, "out of memory");
@@ -159,20 +148,18 @@ int cn_daemon_run(int argc, char **argv)
 		free(d);
 		return fputs(text, stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	}
-	if (rc != COLLNET_OK) {
-		status = EX_CONFIG; /* another start would fail, too */
-	}
 	if (rc == COLLNET_OK && d->config.ready_fd >= 0 && fcntl(d->config.ready_fd, F_GETFD) < 0) {
 		rc = cn_fail(&err, COLLNET_EINVAL, "--ready-fd %d: it is not open",
 			     d->config.ready_fd);
+	}
+	if (rc != COLLNET_OK) {
+		status = EX_CONFIG; /* another start would fail, too */
 	}
 	cn_log_set_level(d->config.log_level);
 	signal(SIGPIPE, SIG_IGN);
 	if (rc == COLLNET_OK) {
 		rc = cn_priv_find(&d->config, &id, &err);
-	}
-	if (rc == COLLNET_EINVAL) { /* of the command line, of a user or group */
-		status = EX_CONFIG;
+		status = rc == COLLNET_EINVAL ? EX_CONFIG : EXIT_FAILURE;
 	}
 	if (rc == COLLNET_OK) {
 		d->parent.udp = cn_link_is_udp(d->config.link);

@@ -21,6 +21,7 @@ lib_libcn_util_la_SOURCES = \
 	lib/util/bucket.h \
 	lib/util/byteorder.h \
 	lib/util/clock.h \
+	lib/util/descriptors.h \
 	lib/util/file.c \
 	lib/util/file.h \
 	lib/util/heap.c \

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *subcommand = "";
 
@@ -55,11 +56,14 @@ int tool_usage(const char *fmt, ...)
 	return TOOL_USAGE;
 }
 
-const char *tool_env(const char *name)
+bool tool_same_file(const char *a, const char *b)
 {
-	const char *value = getenv(name);
+	struct stat sa, sb;
 
-	return value != NULL && value[0] != '\0' ? value : NULL;
+	if (stat(a, &sa) != 0 || stat(b, &sb) != 0) {
+		return strcmp(a, b) == 0;
+	}
+	return S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
 int tool_split(char *text, const char **out, size_t max, size_t *count, struct cn_err *err)

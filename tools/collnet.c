@@ -3,12 +3,11 @@
  * collnet: a table of subcommands, each in a folder of its own.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/tool.h"
+#include "util/descriptors.h"
 
 static const struct subcommand {
 	const char *name;
@@ -83,22 +82,8 @@ static int run(int argc, char **argv)
 	return tool_usage("unknown subcommand '%.40s'; there are " NAMES, argv[1]);
 }
 
-/* A standard descriptor that is closed would become a file or pipe of a subcommand's. What is
- * written to it fails as it would have. */
-static void open_standard_descriptors(void)
-{
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDONLY);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0) {
-		close(fd);
-	}
-}
-
 int main(int argc, char **argv)
 {
-	open_standard_descriptors();
+	cn_open_standard_descriptors(O_RDONLY);
 	return written(run(argc, argv));
 }

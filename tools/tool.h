@@ -42,8 +42,8 @@ const char *tool_network_fault(bool both);
 /* "1k,64k,1m": up to max sizes, each at most `limit`. */
 int tool_parse_sizes(const char *text, uint64_t limit, uint64_t *out, size_t max, size_t *count,
 		     struct cn_err *err);
-/* A variable of the environment; NULL: it is not set, or empty. */
-const char *tool_env(const char *name);
+/* Two names of one file; devices may be named twice. */
+bool tool_same_file(const char *a, const char *b);
 /* "a,b,c": cuts `text` in place; out[] points into it. Empty items are an error. */
 int tool_split(char *text, const char **out, size_t max, size_t *count, struct cn_err *err);
 /* "on" or "off". */

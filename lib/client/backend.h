@@ -344,6 +344,8 @@ void cn_request_put(struct collnet_request *r);
 /* A persistent request is outstanding again. COLLNET_ELIMIT: its team has too many. Or an error of
  * an earlier call. */
 int cn_request_restart(struct collnet_request *r, struct cn_err *err);
+/* Its deadline counts from now. */
+void cn_request_begins(struct collnet_request *r);
 /* Of a request that nothing uses any more. */
 void cn_request_free_memory(struct collnet_request *r);
 /*

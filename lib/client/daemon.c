@@ -188,7 +188,7 @@ static int post(struct collnet_request *r, const void *m, size_t len, struct cn_
 	if (!r->preparing) {
 		cn_staging_copy_in(r);
 	}
-	r->deadline = cn_deadline(cn_now(), r->timeout_ms); /* to copy takes time; the daemon's */
+	cn_request_begins(r); /* when the daemon gets it: to copy took time */
 	rc = cn_rings_request(r->c, m, len, err);
 	if (rc != COLLNET_OK) {
 		cn_staging_release(r);
@@ -304,7 +304,7 @@ static int daemon_start(struct collnet_request *r, struct cn_err *err)
 	};
 
 	cn_staging_copy_in(r);
-	r->deadline = cn_deadline(cn_now(), r->timeout_ms);
+	cn_request_begins(r);
 	return cn_rings_request(r->c, &m, sizeof(m), err);
 }
 

@@ -24,8 +24,8 @@ static uint64_t whole_pages(uint64_t bytes)
 
 /*
  * Maps what the daemon handed out. NULL: it is not what was asked for, or could be cut short, which
- * would be a SIGBUS here. The rings get their pages
- * now, because a slot is used again only after all others have been.
+ * would be a SIGBUS here. The rings get their pages now, because a slot is used again only after
+ * all others have been.
  */
 static void *map_memory(int fd, uint32_t number, uint64_t bytes)
 {

@@ -65,6 +65,12 @@ static struct collnet_request *find_free(struct collnet *c)
 	return NULL;
 }
 
+void cn_request_begins(struct collnet_request *r)
+{
+	r->deadline = cn_deadline(cn_now(), r->timeout_ms);
+	r->late_since = 0;
+}
+
 struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t,
 				       struct collnet_endpoint *e, uint32_t timeout_ms,
 				       struct cn_err *err)
@@ -106,8 +112,7 @@ struct collnet_request *cn_request_get(struct collnet *c, struct collnet_team *t
 	r->persistent = r->preparing = r->buffered = false;
 	r->prepared = NULL;
 	r->timeout_ms = timeout_ms;
-	r->deadline = cn_deadline(cn_now(), timeout_ms);
-	r->late_since = 0;
+	cn_request_begins(r);
 	r->from = NULL;
 	r->bytes = NULL;
 	r->staging.region = CN_MSG_NO_REGION;
@@ -163,8 +168,7 @@ int cn_request_restart(struct collnet_request *r, struct cn_err *err)
 	if (rc == COLLNET_OK) {
 		r->team->outstanding++;
 		r->state = CN_REQUEST_PENDING;
-		r->deadline = cn_deadline(cn_now(), r->timeout_ms);
-		r->late_since = 0;
+		cn_request_begins(r);
 	}
 	return rc;
 }

@@ -81,8 +81,8 @@ static bool wait_for(struct collnet *c, const struct set *s, cn_time until)
 		c->awaits_buffered++;
 		cn_wake(c); /* a thread that sleeps for what is urgent must announce that */
 	}
-	if (until == 0 || c->polling || cn_now() >= until) {
-		c->backend->progress(c, 0); /* what was posted moves at once; what ended is seen */
+	if (until == 0 || c->polling) {
+		c->backend->progress(c, 0); /* what was posted moves at once */
 	}
 	while (!is_over(s) && cn_now() < until) {
 		if (c->polling) {
@@ -176,6 +176,20 @@ static cn_time backstop(const struct set *s, cn_time now)
 	return at;
 }
 
+/* For wait_for(): of a moment that has passed, only to look. */
+static cn_time or_look(cn_time until, cn_time now)
+{
+	return until > now ? until : 0;
+}
+
+/* Until the backend must have ended the set. */
+static void wait_or_give_up(struct collnet *c, const struct set *s, cn_time now, cn_time end)
+{
+	if (!wait_for(c, s, or_look(end, now))) {
+		c->backend->give_up(c, "an operation did not end");
+	}
+}
+
 /* The same, for at most timeout_ms (0: until the operations' own deadlines). */
 static bool wait_within(struct collnet *c, const struct set *s, uint32_t timeout_ms)
 {
@@ -184,9 +198,7 @@ static bool wait_within(struct collnet *c, const struct set *s, uint32_t timeout
 	if (timeout_ms != 0 && until < end) {
 		return wait_for(c, s, until);
 	}
-	if (!wait_for(c, s, end)) {
-		c->backend->give_up(c, "an operation did not end");
-	}
+	wait_or_give_up(c, s, now, end);
 	return true;
 }
 
@@ -201,9 +213,7 @@ static void wait_for_ends(struct collnet *c, const struct set *s, const struct c
 			end = later(end, now, &c->requests[i]);
 		}
 	}
-	if (!wait_for(c, s, end)) {
-		c->backend->give_up(c, "an operation did not end");
-	}
+	wait_or_give_up(c, s, now, end);
 }
 
 void cn_wait_for_buffered(struct collnet_team *t)
@@ -227,7 +237,9 @@ void cn_wait_at_exit(struct collnet *c, cn_time until)
 		const struct set s = { .buffered = r->team };
 
 		if (r->buffered) {
-			wait_for(c, &s, cn_min_time(until, later(0, cn_now(), r)));
+			const cn_time now = cn_now();
+
+			wait_for(c, &s, or_look(cn_min_time(until, later(0, now, r)), now));
 		}
 	}
 }

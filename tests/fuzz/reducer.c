@@ -5,20 +5,13 @@
 #include <stdlib.h>
 
 #include "script.h"
+#include "tests/unit/reduction.h"
 
-static void combine_piece(struct reducer *r)
+static void combine_piece(const struct reducer *r)
 {
 	const struct cn_operands *o = &r->piece;
-	const size_t n = o->count * r->element;
 
-	for (size_t i = 0; i < n; i++) {
-		uint8_t value = o->left[i];
-
-		for (uint32_t k = 0; k < r->operands; k++) {
-			value = (uint8_t)(value + o->right[k * n + i]);
-		}
-		o->out[i] = value;
-	}
+	reduction_combine_all(false, o->left, o->right, o->out, o->count * r->element, r->operands);
 }
 
 static bool combine(struct cn_reducer *engine, const struct cn_combine *piece)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/env.h"
 #include "tools/bench/command.h"
 
 static const char help_text[] =
@@ -171,7 +172,7 @@ static int take_option(void *into, int opt, char *arg, struct cn_err *err)
 /* What depends on the operation. */
 static int finish(struct bench_options *o, struct cn_err *err)
 {
-	const char *rate = tool_env("COLLNET_LINK_RATE");
+	const char *rate = cn_env_value(cn_getenv, NULL, "COLLNET_LINK_RATE");
 	int rc = measure_options_finish(&o->m, err);
 
 	if (rc != COLLNET_OK) {

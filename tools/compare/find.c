@@ -290,8 +290,10 @@ int compare_find(struct compare *c)
 	    tool_split(c->o->mpicc, names, CANDIDATES, &n, &err) != COLLNET_OK) {
 		return tool_usage("--mpicc: %s", err.text);
 	}
-	for (size_t i = 0; i < n && rc == TOOL_OK && c->nmpi < CELL_LIBRARIES - 1; i++) {
-		rc = compare_interrupted() ? TOOL_FAILED : add(c, names[i], c->o->mpicc != NULL);
+	for (size_t i = 0;
+	     i < n && rc == TOOL_OK && c->nmpi < CELL_LIBRARIES - 1 && !compare_interrupted();
+	     i++) {
+		rc = add(c, names[i], c->o->mpicc != NULL);
 	}
 	if (compare_interrupted()) {
 		return TOOL_FAILED;

@@ -262,7 +262,7 @@ static int finish(struct compare_options *o, struct cn_err *err)
 		memcpy(o->ops, usual, sizeof(usual));
 		o->nops = sizeof(usual) / sizeof(usual[0]);
 	}
-	if (o->m.csv != NULL && o->plot != NULL && strcmp(o->m.csv, o->plot) == 0) {
+	if (o->m.csv != NULL && o->plot != NULL && tool_same_file(o->m.csv, o->plot)) {
 		return cn_fail(err, COLLNET_EINVAL, "--csv and --plot name the same file, '%.80s'",
 			       o->plot);
 	}

@@ -6,6 +6,7 @@
  * SIGHUP stays ignored under nohup. If it dies otherwise, the kernel sends SIGKILL to the
  * supervisor.
  */
+#include "client/env.h"
 #include "proto/frame.h"
 #include "tools/lab/command.h"
 
@@ -258,7 +259,7 @@ static int find_daemon(struct lab *lab, struct cn_err *err)
 {
 	static const char *const places[] = { "collnetd", "../daemon/collnetd",
 					      "../../daemon/collnetd", "../sbin/collnetd" };
-	const char *env = tool_env("COLLNETD");
+	const char *env = cn_env_value(cn_getenv, NULL, "COLLNETD");
 	char dir[4096], path[4200];
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 	size_t i;
@@ -512,12 +513,23 @@ static void free_lab(struct lab *lab)
 	free(lab->daemon);
 }
 
+/* From the environment. */
+static int take_encapsulation(struct lab_options *o)
+{
+	enum cn_encapsulation encapsulation;
+	struct cn_err err;
+
+	o->encapsulation = cn_env_value(cn_getenv, NULL, "COLLNET_ENCAPSULATION");
+	return o->encapsulation == NULL ||
+			       tool_parse_encapsulation(o->encapsulation, &encapsulation, &err) ==
+				       COLLNET_OK
+		       ? TOOL_OK
+		       : tool_usage("COLLNET_ENCAPSULATION: %s", err.text);
+}
+
 int collnet_cmd_lab(int argc, char **argv)
 {
-	struct lab_options o = { .mtu = 1500,
-				 .ranks_per_node = 1,
-				 .encapsulation = tool_env("COLLNET_ENCAPSULATION") };
-	enum cn_encapsulation encapsulation;
+	struct lab_options o = { .mtu = 1500, .ranks_per_node = 1 };
 	struct lab lab = { .lifeline = -1, .signals = -1 };
 	struct cn_err err = { 0 };
 	int rc;
@@ -528,9 +540,8 @@ int collnet_cmd_lab(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	rc = parse_options(&o, argc, argv);
-	if (rc == TOOL_OK && o.encapsulation != NULL &&
-	    tool_parse_encapsulation(o.encapsulation, &encapsulation, &err) != COLLNET_OK) {
-		rc = tool_usage("COLLNET_ENCAPSULATION: %s", err.text);
+	if (rc == TOOL_OK && o.encapsulation == NULL) {
+		rc = take_encapsulation(&o);
 	}
 	if (rc == TOOL_OK) {
 		rc = lab_plan(&lab, &o, &err);

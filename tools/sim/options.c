@@ -5,7 +5,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tools/papers/papers.h"
 #include "tools/sim/command.h"
@@ -356,17 +355,6 @@ static int finish(struct sim_options *o, struct cn_err *err)
 	return COLLNET_OK;
 }
 
-/* Two names of one file; devices may be named twice. */
-static bool same_file(const char *a, const char *b)
-{
-	struct stat sa, sb;
-
-	if (stat(a, &sa) != 0 || stat(b, &sb) != 0) {
-		return strcmp(a, b) == 0;
-	}
-	return S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
 /* Outputs must not share a file or overwrite the topology. */
 static int check_files(const struct sim_options *o)
 {
@@ -383,7 +371,7 @@ static int check_files(const struct sim_options *o)
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = i + 1; k < n; k++) {
 			if (files[i].path != NULL && files[k].path != NULL &&
-			    same_file(files[i].path, files[k].path)) {
+			    tool_same_file(files[i].path, files[k].path)) {
 				return tool_usage("%s and %s name the same file, '%.80s'",
 						  files[i].option, files[k].option, files[k].path);
 			}

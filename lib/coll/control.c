@@ -423,7 +423,7 @@ static void on_end(struct cn_engine *e, cn_time now, struct cn_engine_peer *m, s
 	uint32_t k;
 	struct cn_team *r = c->at < c->end && cn_get8(c) != 0 ? team_of(e, m, j, &k) : NULL;
 
-	if (r != NULL && r->state == CN_TEAM_READY && r->nodes[k].left_after == UINT32_MAX) {
+	if (r != NULL && r->state == CN_TEAM_READY && !r->nodes[k].left.any) {
 		cn_team_fail(r, true, COLLNET_ERANK, "node %s gave up job %s before it was ready",
 			     r->nodes[k].name, r->job);
 	}
@@ -453,11 +453,7 @@ static void on_leave(struct cn_team *t, uint32_t k, struct cn_join *j, struct cn
 	}
 	if (j != NULL) {
 		j->left = true;
-		if (posted < j->left_after) {
-			j->left_after = posted;
-			j->left_rank = rank;
-			j->left_dead = dead;
-		}
+		cn_left_note(&j->first_left, rank, posted, dead);
 	}
 	if (k != UINT32_MAX) {
 		cn_team_rank_left(t, k, rank, posted, dead);
@@ -561,7 +557,7 @@ void cn_control_team_ended(struct cn_team *t, cn_time now, struct cn_peer *p)
 	struct cn_engine_peer *m = cn_engine_peer_of(p);
 	struct cn_join *j = m != NULL ? cn_join_committed(&m->joins, t->id) : NULL;
 
-	if (t->state == CN_TEAM_FORMING && j != NULL && j->left_after == UINT32_MAX) {
+	if (t->state == CN_TEAM_FORMING && j != NULL && !j->first_left.any) {
 		cn_join_remove(&m->joins, j);
 		cn_wireup_ended(t, now);
 	}

@@ -18,6 +18,14 @@ static inline uint32_t cn_range_rank(const struct cn_range *r, uint32_t i)
 	return r->first + i * (1u + r->gap);
 }
 
+/* The rank of a node that left first: LEAVE. */
+struct cn_left {
+	uint32_t after; /* so many operations; their number wraps */
+	uint32_t rank;
+	bool any;  /* one left */
+	bool dead; /* it died */
+};
+
 struct cn_join {
 	struct cn_join *next;
 	uint32_t id, ranks, topology; /* of the peer's team */
@@ -29,9 +37,8 @@ struct cn_join {
 	bool left;		  /* a rank of it is gone, or the peer forms the next team of the
 				   * job: no new team can be made with it */
 	/* Mutually committed, so that it may have been ready, while the team here still forms: */
-	uint32_t left_after, left_rank; /* LEAVE came; left_after: UINT32_MAX: it did not */
-	bool left_dead;			/* the rank died */
-	bool ended;			/* END came: the record is kept until the team is ready */
+	struct cn_left first_left;
+	bool ended; /* END came: the record is kept until the team is ready */
 	uint32_t nranges;
 	struct cn_range *ranges, one; /* one: what a single range is kept in */
 	char job[];		      /* there are as many records as nodes: no longer than it is */
@@ -52,6 +59,9 @@ struct cn_join_list {
 	struct cn_join_failure *failures; /* [CN_JOIN_FAILURES], a ring; NULL: there was none */
 	uint32_t nfailures;		  /* that there were */
 };
+
+/* LEAVE of a rank of the node, after `posted` operations. */
+void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead);
 
 /* The record for an owner's job with which a team can be made; NULL: none. */
 struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job);

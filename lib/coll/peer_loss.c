@@ -72,7 +72,7 @@ void cn_team_peer_down(struct cn_team *t, cn_time now, struct cn_peer *p, enum c
 		return;
 	}
 	t->nodes[k].peer = NULL;
-	if (t->nodes[k].left_after == UINT32_MAX) { /* else its ranks had left before */
+	if (!t->nodes[k].left.any) { /* else its ranks had left before */
 		fail_by_loss(t, now, p, k, why);
 	}
 }

@@ -540,17 +540,17 @@ void cn_prepared_release(struct cn_prepared *p)
 
 void cn_op_check_left(struct cn_team *t, uint32_t k)
 {
-	const struct cn_team_node *n = &t->nodes[k];
+	const struct cn_left *l = &t->nodes[k].left;
 
-	for (int i = 0; i < CN_OPS && n->left_after != UINT32_MAX; i++) {
+	for (int i = 0; i < CN_OPS && l->any; i++) {
 		const struct cn_op *op = t->ops[i];
 
-		if (op != NULL && op->state != OP_FREE && op->seq >= n->left_after) {
+		if (op != NULL && op->state != OP_FREE && (int32_t)(op->seq - l->after) >= 0) {
 			cn_team_fail(
 				t, true, COLLNET_ERANK,
 				"rank %u on node %s %s after %u operations, before operation %u (%s)",
-				n->left_rank, n->name, n->left_dead ? "died" : "left the team",
-				n->left_after, op->seq + 1, cn_op_called(&op->args));
+				l->rank, t->nodes[k].name, l->dead ? "died" : "left the team",
+				l->after, op->seq + 1, cn_op_called(&op->args));
 			return;
 		}
 	}

@@ -433,11 +433,7 @@ const char *cn_member_node_name(const struct cn_member *m, uint32_t rank)
 
 void cn_team_rank_left(struct cn_team *t, uint32_t k, uint32_t rank, uint32_t posted, bool dead)
 {
-	if (posted < t->nodes[k].left_after) {
-		t->nodes[k].left_after = posted;
-		t->nodes[k].left_rank = rank;
-		t->nodes[k].left_dead = dead;
-	}
+	cn_left_note(&t->nodes[k].left, rank, posted, dead);
 	if (dead && rank < t->ranks) {
 		if (t->dead == NULL) {
 			t->dead = calloc((t->ranks + 63) / 64, sizeof(*t->dead));

@@ -7,6 +7,7 @@
 #define CN_TEAM_H
 
 #include "coll/engine.h"
+#include "coll/join.h"
 #include "coll/transport.h"
 #include "coll/unexpected_limit.h"
 #include "coll/unexpected_queue.h"
@@ -30,12 +31,10 @@ struct cn_team_node {
 	struct cn_peer *peer; /* of the team's transport; NULL: this node, or one that is gone */
 	const char *name;     /* the topology's, or of the team's `names` */
 	uint8_t mac[6];
-	uint32_t vertex;     /* in the topology, or CN_TOPO_NONE */
-	uint16_t port;	     /* of the team's transport there */
-	uint32_t left_after; /* operations after which a rank of it left; UINT32_MAX: none did */
-	uint32_t left_rank;
-	bool left_dead; /* it died */
-	bool failed;	/* the team failed there: frames that still come have gaps between them */
+	uint32_t vertex; /* in the topology, or CN_TOPO_NONE */
+	uint16_t port;	 /* of the team's transport there */
+	struct cn_left left;
+	bool failed; /* the team failed there: frames that still come have gaps between them */
 	/* What it said of its calls (CALLED): */
 	uint32_t answered; /* asks of the team until then; 0: nothing yet */
 	uint32_t called;   /* operations that all its ranks have called */

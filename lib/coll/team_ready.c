@@ -45,14 +45,11 @@ static struct ready_node *ready_nodes(struct cn_team *t, struct cn_join **joins,
 			cn_peer_info(peers[i], 0, &info);
 			k->peer = cn_node_connected(t->transport->node, peers[i]);
 			k->port = joins[i]->port;
-			k->left_after = joins[i]->left_after;
-			k->left_rank = joins[i]->left_rank;
-			k->left_dead = joins[i]->left_dead;
+			k->left = joins[i]->first_left;
 			all[i].join = joins[i];
 			memcpy(k->mac, info.mac, 6);
 		} else {
 			k->port = t->transport->port;
-			k->left_after = UINT32_MAX;
 			memcpy(k->mac, c->mac, 6);
 		}
 		k->name = i < n ? cn_peer_name(peers[i]) : c->name;
@@ -313,9 +310,10 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 		*at++ = m;
 	}
 	for (uint32_t k = 0; k < nodes; k++) {
-		if (t->nodes[k].left_dead) {
-			cn_team_rank_left(t, k, t->nodes[k].left_rank, t->nodes[k].left_after,
-					  true);
+		const struct cn_left *l = &t->nodes[k].left;
+
+		if (l->dead) {
+			cn_team_rank_left(t, k, l->rank, l->after, true);
 		}
 	}
 	for (struct cn_member *m = t->members; m != NULL; m = m->next) {

@@ -11,6 +11,13 @@
 #define CN_JOINS_PEER  64u
 #define CN_JOINS_OWNER 48u
 
+void cn_left_note(struct cn_left *l, uint32_t rank, uint32_t posted, bool dead)
+{
+	if (!l->any || (int32_t)(posted - l->after) < 0) {
+		*l = (struct cn_left){ posted, rank, true, dead };
+	}
+}
+
 struct cn_join *cn_join_find(const struct cn_join_list *l, uint64_t owner, const char *job)
 {
 	struct cn_join *j = l->first; /* the newest */
@@ -110,7 +117,7 @@ struct cn_join *cn_join_new(struct cn_join_list *l, const struct cn_join *in, co
 		return NULL;
 	}
 	*j = *in;
-	j->left_after = UINT32_MAX;
+	j->first_left = (struct cn_left){ 0 };
 	memcpy(j->job, job, strlen(job) + 1);
 	j->ranges = NULL;
 	j->nranges = 0;

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "coll/engine_state.h"
+#include "coll/team.h"
 #include "engine_fixture.h"
 
 static void engine__rank_is_missing(void **state)
@@ -292,6 +294,97 @@ static void engine__jobs_one_after_the_other(void **state)
 	engine_fixture_free(w);
 }
 
+/* All ranks have called so many operations, and all of them have ended. */
+static void set_numbers(struct engine_fixture *w, uint32_t calls)
+{
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		for (uint32_t p = 0; p < w->engines[i]->places; p++) {
+			struct cn_team *t = w->engines[i]->teams[p];
+
+			if (t == NULL) {
+				continue;
+			}
+			t->nstarted = calls;
+			for (uint32_t k = 0; k < t->layout.nnodes; k++) {
+				t->nodes[k].called = calls;
+				t->nodes[k].unexpected.started = calls;
+				t->nodes[k].unexpected.notified = calls;
+			}
+			for (struct cn_member *m = t->members; m != NULL; m = m->next) {
+				m->posted = m->done_ops = calls;
+			}
+		}
+	}
+}
+
+/* Rank 2 leaves after `calls` of three operations, whose numbers wrap, while rank 1 has not
+ * called. */
+static void leave_at_the_wrap(uint32_t calls)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	struct cn_coll_args a = { .op = CN_OP_GATHER,
+				  .window = COLLNET_WINDOW_AUTO,
+				  .bytes = 100,
+				  .deadline = 10 * SECOND };
+	struct cn_err err = { 0 };
+
+	engine_join_all(w, 1, false, "job");
+	set_numbers(w, UINT32_MAX - 1);
+	w->number++;
+	for (uint32_t r = 0; r <= 2; r += 2) {
+		for (uint32_t k = 0; k < (r == 0 ? 3 : calls); k++) {
+			assert_int_equal(engine_post(w, r, (int)k, &a, &err), COLLNET_OK);
+		}
+	}
+	engine_run(w, SECOND);
+	for (uint32_t k = 0; k < calls; k++) {
+		assert_int_equal(w->rank[2].op[k].calls, 1);
+		assert_int_equal(w->rank[2].op[k].status, COLLNET_OK);
+	}
+	engine_leave(w, 2, false);
+	engine_run(w, SECOND);
+	if (calls < 3) {
+		assert_int_equal(w->rank[0].op[calls].calls, 1);
+		assert_int_equal(w->rank[0].op[calls].status, COLLNET_ERANK);
+	} else {
+		for (int k = 0; k < 3; k++) {
+			assert_int_equal(w->rank[0].op[k].calls, 0);
+			assert_int_equal(engine_post(w, 1, k, &a, &err), COLLNET_OK);
+		}
+		engine_run(w, SECOND);
+		for (int k = 0; k < 3; k++) {
+			assert_int_equal(w->rank[0].op[k].calls, 1);
+			engine_check(w, 0, k, &a);
+		}
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+}
+
+/* Numbers of operations wrap, after twelve hours of a barrier every 10 us. */
+static void engine__numbers_wrap(void **state)
+{
+	struct engine_fixture *w = engine_fixture(3, NULL, NULL);
+	const struct cn_coll_args a = engine_alltoall(100), bcast = { .op = CN_OP_BCAST,
+								      .window = COLLNET_WINDOW_AUTO,
+								      .bytes = 5000,
+								      .root = 1,
+								      .deadline = CN_NEVER };
+
+	(void)state;
+	engine_join_all(w, 2, false, "job");
+	set_numbers(w, UINT32_MAX - 20);
+	for (int i = 0; i < 20; i++) {
+		engine_collective(w, &a, SECOND);
+		engine_collective(w, &bcast, SECOND);
+	}
+	engine_leave_all(w);
+	engine_fixture_free(w);
+	for (uint32_t calls = 1; calls <= 3; calls++) {
+		leave_at_the_wrap(calls);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +396,7 @@ int main(void)
 		cmocka_unit_test(engine__contradiction_ends_all),
 		cmocka_unit_test(engine__earlier_run_that_waits),
 		cmocka_unit_test(engine__rank_leaves_in_order),
+		cmocka_unit_test(engine__numbers_wrap),
 		cmocka_unit_test(engine__jobs_one_after_the_other),
 	};
 

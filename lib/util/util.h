@@ -80,6 +80,8 @@ static inline uint64_t cn_random(uint64_t *state)
 	return r;
 }
 
+/* The least rate of a link: below, a unit was forgotten. */
+#define CN_RATE_MIN 1000u
 /* "20mbit", "1gbit", "9600" (bit/s) -> bit/s. False: not a rate, or zero. */
 bool cn_parse_rate(const char *text, uint64_t *bits_per_second);
 /* "64k", "1m", "512" -> bytes (k, m, g are powers of 1024). False: not a size. */

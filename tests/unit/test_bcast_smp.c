@@ -487,10 +487,11 @@ static void experiment_bcast__a_line_a_network(void **state)
  */
 static void cn_bcast_smp__hardly_any_rate(void **state)
 {
-	static const char text[] = "switch s0\nswitch s1\nswitch s2\nswitch s3\n"
-				   "link s0 s1 rate 1\nlink s1 s2 rate 1\nlink s2 s3 rate 1\n"
-				   "host a\nlink a s0 rate 1\nhost b\nlink b s1 rate 1\n"
-				   "host c\nlink c s2 rate 1\nhost d\nlink d s3 rate 1\n";
+	static const char text[] =
+		"switch s0\nswitch s1\nswitch s2\nswitch s3\n"
+		"link s0 s1 rate 1kbit\nlink s1 s2 rate 1kbit\nlink s2 s3 rate 1kbit\n"
+		"host a\nlink a s0 rate 1kbit\nhost b\nlink b s1 rate 1kbit\n"
+		"host c\nlink c s2 rate 1kbit\nhost d\nlink d s3 rate 1kbit\n";
 	const uint32_t numbers[] = { 0, 1, 2, 3, 4 };
 	const struct cn_plan p = { .op = CN_OP_BCAST, .bytes = COLLNET_BLOCK_MAX };
 	struct cn_layout l = {

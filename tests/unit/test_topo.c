@@ -138,6 +138,8 @@ static void parse__errors_name_the_line(void **state)
 		{ "switch s\nhost a\nlink s a", "net:3: expected 'rate RATE'" },
 		{ "switch s\nhost a\nlink s a rate", "net:3: expected 'rate RATE'" },
 		{ "switch s\nhost a\nlink s a rate 0", "net:3: expected 'rate RATE'" },
+		{ "switch s\nhost a\nlink s a rate 20",
+		  "net:3: expected 'rate RATE' with bits a second, like 20mbit and from 1kbit" },
 		{ "switch s\nhost a\nlink s a speed 1mbit", "net:3: expected 'rate RATE'" },
 		{ "switch s\nhost a\nlink s a rate 1mbit buffer",
 		  "net:3: expected 'buffer FRAMES'" },
@@ -167,11 +169,11 @@ static void parse__errors_name_the_line(void **state)
 		{ "switch s\nlink s s rate 1mbit\nhost a",
 		  "net:2: expected two names: 's' is linked to itself" },
 		{ "host a\nlink a a rate 1mbit", "net:2: expected a switch at one end" },
-		{ "switch s\nswitch t\nhost a\nhost b\nlink a s rate 1\nlink b t rate 1\n"
-		  "link a s rate 1\n",
+		{ "switch s\nswitch t\nhost a\nhost b\nlink a s rate 1kbit\nlink b t rate 1kbit\n"
+		  "link a s rate 1kbit\n",
 		  "net:7: expected one link for host 'a'" },
-		{ "switch s\nswitch t\nswitch u\nhost a\nlink a s rate 1\nlink t u rate 1\n"
-		  "link t u rate 1\n",
+		{ "switch s\nswitch t\nswitch u\nhost a\nlink a s rate 1kbit\nlink t u rate 1kbit\n"
+		  "link t u rate 1kbit\n",
 		  "net:2: expected links that join 't' to 's'" },
 		{ "switch s\n\nhost a\n", "net:3: expected links that join 'a' to 's'" },
 		{ "host a\nhost b\n", "net:2: expected links that join 'b' to 'a'" },

@@ -25,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RATE_MIN   1000u /* tc takes no less than 8; a unit was forgotten */
 #define RATE_MAX   1000000000000u
 #define BUFFER_MAX 100000u
 
@@ -202,9 +201,6 @@ static int check_options(const struct lab_options *o)
 	}
 	if (s->rate > RATE_MAX || s->uplink > RATE_MAX) {
 		return tool_usage("the lab's links have rates up to 1tbit");
-	}
-	if ((s->rate != 0 && s->rate < RATE_MIN) || (s->uplink != 0 && s->uplink < RATE_MIN)) {
-		return tool_usage("the lab's links have rates from 1kbit, such as 20mbit");
 	}
 	if (s->buffer > BUFFER_MAX || s->uplink_buffer > BUFFER_MAX) {
 		return tool_usage("the lab's ports have buffers up to %u frames", BUFFER_MAX);

@@ -19,6 +19,7 @@
 #define LOOKS	  32	       /* for a frame, of a caller that spins: a fraction of 1 us */
 #define INPUT_MAX 1024	       /* frames per poll, so that sending is not starved */
 #define BULK	  4	       /* frames at once: others may follow that one ACK is enough for */
+#define FULL_MAX  8	       /* polls in a row with INPUT_MAX frames before timers expire */
 
 struct cn_poller {
 	struct cn_link *link;
@@ -27,6 +28,7 @@ struct cn_poller {
 	uint32_t kept, kept_at; /* out[kept_at .. kept) wait for the link */
 	uint8_t *copies;	/* [BATCH][payload] of kept frames */
 	size_t payload;
+	uint32_t full; /* polls in a row with INPUT_MAX frames */
 	bool event_driven;
 	cn_time retry_at; /* if event_driven: when to retry a full link */
 };
@@ -138,17 +140,37 @@ static int transmit(struct cn_poller *p, cn_time now)
 	}
 }
 
+/* Receives all that is there, after `in` frames. The link can have more though it returned few: it
+ * ends a batch before a super-frame, and skips frames of others. Returns the sum. */
+static uint32_t receive_rest(struct cn_poller *p, cn_time now, uint32_t in)
+{
+	for (uint32_t n = in; n > 0 && in < INPUT_MAX; in += n) {
+		n = receive(p, now);
+	}
+	return in;
+}
+
+/* Whether timers may expire: all that is there was received, or there is no end to it. */
+static bool may_expire(struct cn_poller *p, uint32_t in)
+{
+	p->full = in < INPUT_MAX ? 0 : p->full + 1;
+	return p->full % FULL_MAX == 0;
+}
+
 /* What follows the receipt of so many frames. */
 static int go_on(struct cn_poller *p, cn_time now, uint32_t in)
 {
+	const bool due = cn_engine_deadline(p->engine) <= now && !cn_engine_has_copies(p->engine);
+	bool may;
 	int out;
 
-	if (in < INPUT_MAX && !cn_engine_has_copies(p->engine) &&
-	    cn_engine_deadline(p->engine) <= now) {
+	in = due ? receive_rest(p, now, in) : in;
+	may = may_expire(p, in);
+	if (due && may) {
 		cn_engine_expire(p->engine, now);
 	}
 	out = transmit(p, now);
-	if (out >= 0 && in < INPUT_MAX && cn_engine_has_copies(p->engine)) {
+	if (out >= 0 && may && cn_engine_has_copies(p->engine)) {
 		cn_engine_expire(p->engine, now);
 		out++; /* actions may wait for them */
 	}

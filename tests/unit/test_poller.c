@@ -13,13 +13,16 @@
 #include "node/poller.h"
 #include "tests/unit/hub.h"
 
-/* A link that takes `room` frames and then none, or fails; a frame comes at a call of recv. */
+/* A link that takes `room` frames and then none, or fails; a frame comes at calls of recv, or as
+ * many as there is room for at all of them. */
 static struct {
 	struct cn_link link; /* first: what the poller sees */
 	uint32_t room;
 	uint32_t asked, taken;	   /* calls of send, frames taken */
 	int fail;		   /* what send returns instead; 0: nothing */
 	uint32_t looked, comes_at; /* calls of recv; by number, from 1 on */
+	uint32_t comes_until;	   /* the last of them; 0: there is one */
+	bool floods;
 	uint8_t last[CN_FRAME_HEAD];
 } fake;
 
@@ -29,13 +32,18 @@ static size_t fake_recv(struct cn_link *l, struct cn_rx_frame *out, size_t max)
 
 	(void)l;
 	assert_true(max > 0);
-	if (++fake.looked != fake.comes_at) {
+	fake.looked++;
+	if (!fake.floods && fake.looked != fake.comes_at &&
+	    (fake.looked < fake.comes_at || fake.looked > fake.comes_until)) {
 		return 0;
 	}
-	*out = (struct cn_rx_frame){ .ether = zeros,
-				     .data = zeros + CN_ETH_HEADER,
-				     .len = CN_ETH_MIN - CN_ETH_HEADER };
-	return 1;
+	max = fake.floods ? max : 1;
+	for (size_t i = 0; i < max; i++) {
+		out[i] = (struct cn_rx_frame){ .ether = zeros,
+					       .data = zeros + CN_ETH_HEADER,
+					       .len = CN_ETH_MIN - CN_ETH_HEADER };
+	}
+	return max;
 }
 
 static void fake_release(struct cn_link *l)
@@ -162,6 +170,33 @@ static void spin__looks_until_a_frame_comes(void **state)
 	assert_int_equal(fake.looked, 5);
 	assert_int_equal(cn_poller_spin(poller, CN_MS), 0);
 	assert_true(fake.looked > 10 && fake.looked < 1000);
+}
+
+/* A batch of few frames does not mean that no others wait; the acknowledgement that a timer waits
+ * for can be among them. */
+static void expire__after_all_that_is_there(void **state)
+{
+	(void)state;
+	fake.room = 10;
+	fake.comes_at = 1;
+	fake.comes_until = 5;
+	assert_true(cn_poller_poll(poller, CN_MS) > 5); /* and the hello */
+	assert_int_equal(fake.looked, 6);
+	fake.looked = 0;
+	assert_int_equal(cn_poller_poll(poller, CN_MS), 1); /* no timer is due */
+	assert_int_equal(fake.looked, 1);
+}
+
+/* A link that always has frames does not hold the timers up. */
+static void expire__beside_a_flood(void **state)
+{
+	(void)state;
+	fake.room = 10;
+	fake.floods = true;
+	for (int i = 0; i < 20; i++) {
+		assert_true(cn_poller_poll(poller, CN_MS) >= 1024);
+	}
+	assert_int_equal(fake.taken, 1);
 }
 
 /* ---- batches --------------------------------------------------------------------------- */
@@ -308,6 +343,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(spin__sends_before_it_looks_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(spin__looks_until_a_frame_comes, setup, teardown),
+		cmocka_unit_test_setup_teardown(expire__after_all_that_is_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(expire__beside_a_flood, setup, teardown),
 		cmocka_unit_test(batch__ends_with_a_super_frame),
 	};
 

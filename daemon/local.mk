@@ -38,21 +38,23 @@ daemon/collnetd.service: daemon/collnetd.service.in stamp-directories
 	$(AM_V_GEN)$(MKDIR_P) daemon && $(SED) -e 's|@sbindir[@]|$(sbindir)|g' \
 		-e 's|@sysconfdir[@]|$(sysconfdir)|g' $(top_srcdir)/daemon/collnetd.service.in >$@.tmp && \
 		mv -f $@.tmp $@
-EXTRA_DIST += daemon/collnetd.service.in daemon/collnet.sysusers
+EXTRA_DIST += daemon/collnetd.service.in daemon/collnet.sysusers daemon/collnet.sysctl
 dist_doc_DATA += daemon/collnetd.conf
 CLEANFILES += daemon/collnetd.service
 if HAVE_SYSTEMD
 systemdsystemunit_DATA = daemon/collnetd.service
 endif
 
-# The user and the group, which systemd-sysusers creates.
+# The user and the group, which systemd-sysusers creates, and what systemd-sysctl sets.
 if HAVE_SYSUSERS
 install-data-hook: install-sysusers
 install-sysusers:
-	$(MKDIR_P) $(DESTDIR)$(sysusersdir)
+	$(MKDIR_P) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(sysctldir)
 	$(INSTALL_DATA) $(top_srcdir)/daemon/collnet.sysusers \
 		$(DESTDIR)$(sysusersdir)/collnet.conf
+	$(INSTALL_DATA) $(top_srcdir)/daemon/collnet.sysctl \
+		$(DESTDIR)$(sysctldir)/50-collnet.conf
 uninstall-hook: uninstall-sysusers
 uninstall-sysusers:
-	rm -f $(DESTDIR)$(sysusersdir)/collnet.conf
+	rm -f $(DESTDIR)$(sysusersdir)/collnet.conf $(DESTDIR)$(sysctldir)/50-collnet.conf
 endif

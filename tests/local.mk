@@ -160,6 +160,9 @@ tests_unit_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=fork
 tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
 	-Wl,--wrap=cn_peer_index -Wl,--wrap=cn_peer_name
 
+# The system refuses options of sockets.
+tests_unit_test_link_open_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt
+
 # It counts the sessions that are looked at.
 tests_unit_test_report_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_peer_info
 

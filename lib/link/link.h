@@ -37,7 +37,7 @@ struct cn_link_config {
 };
 
 struct cn_link_counters {
-	uint64_t ring_drops;  /* dropped by the kernel because the ring was full */
+	uint64_t ring_drops;  /* dropped by the kernel because the ring or buffer was full */
 	uint64_t send_full;   /* sends refused because the queue was full */
 	uint64_t send_errors; /* frames lost because the interface refused them (down, too long) */
 };

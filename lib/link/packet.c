@@ -26,9 +26,6 @@
 #endif
 
 #define BLOCK_MIN 65536
-#define LARGE_BUFFER                                                                               \
-	(16 << 20) /* bytes of super-frames that wait, if the system allows as many                \
-		    */
 
 void cn_packet_gone(struct packet_link *p, int e)
 {
@@ -133,7 +130,7 @@ static int map_ring(struct packet_link *p, uint32_t frames, struct cn_err *err)
  */
 static int set_offloads(struct packet_link *p, struct cn_err *err)
 {
-	const int on = 1, bytes = LARGE_BUFFER;
+	const int on = 1;
 	const int fd = p->link.recv_fd;
 
 	if (p->encapsulation == CN_ENCAPSULATION_RAW ||
@@ -146,10 +143,8 @@ static int set_offloads(struct packet_link *p, struct cn_err *err)
 	if (p->large == NULL) {
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
 	}
-	/* Beyond net.core.rmem_max only with CAP_NET_ADMIN. */
 	if (setsockopt(fd, SOL_PACKET, PACKET_COPY_THRESH, &on, sizeof(on)) < 0 ||
-	    (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0 &&
-	     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)) {
+	    !cn_link_set_receive_buffer(fd, p->link.interface)) {
 		return cn_link_refused(p->link.interface, "receive buffer", errno, err);
 	}
 	return 0;
@@ -192,9 +187,11 @@ static int open_sockets(struct packet_link *p, const struct cn_link_config *conf
 	}
 	p->send_buffer = cn_link_send_buffer(config->queue_frames, i->mtu);
 	p->full_send_buffer = p->send_buffer;
+	/* Before Linux 4.20 the filter alone drops what this node sends. */
 	if (setsockopt(p->link.send_fd, SOL_SOCKET, SO_SNDBUF, &p->send_buffer,
 		       sizeof(p->send_buffer)) < 0 ||
-	    setsockopt(p->link.recv_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) < 0) {
+	    (setsockopt(p->link.recv_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) < 0 &&
+	     errno != ENOPROTOOPT)) {
 		return cn_link_refused(i->name, "packet socket", errno, err);
 	}
 	r = bind_socket(p->link.send_fd, i, 0, err);

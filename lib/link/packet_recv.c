@@ -190,6 +190,26 @@ static size_t read_large(struct packet_link *p, const struct tpacket2_hdr *h, ui
 									 : (size_t)r - sizeof(vnet);
 }
 
+/* Collnet frames of a slot whose super-frame did not fit the receive buffer; none of one of the
+ * encapsulation that this link does not use. */
+static uint32_t frames_lost(const struct packet_link *p, const struct tpacket2_hdr *h)
+{
+	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
+	struct virtio_net_hdr vnet = { 0 };
+
+	if (cn_encapsulation_of(frame) != p->encapsulation) {
+		return 0;
+	}
+	if (p->vnet) {
+		memcpy(&vnet, frame - sizeof(vnet), sizeof(vnet));
+	}
+	if (vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE || vnet.gso_size == 0 ||
+	    h->tp_len <= p->head_bytes) {
+		return 1;
+	}
+	return (h->tp_len - p->head_bytes + vnet.gso_size - 1) / vnet.gso_size;
+}
+
 /* Makes the frame of a slot the rest, if it is for us. */
 static void take_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint32_t status)
 {
@@ -207,7 +227,7 @@ static void take_slot(struct packet_link *p, const struct tpacket2_hdr *h, uint3
 		return;
 	}
 	if (len > PACKET_LARGE || (large ? len != h->tp_len : len < h->tp_len)) {
-		p->counters.ring_drops++;
+		p->counters.ring_drops += frames_lost(p, h);
 		return;
 	}
 	if (p->vnet) {

@@ -20,6 +20,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <netinet/udp.h>
 #include <stdio.h>
@@ -32,14 +33,13 @@
 
 #include "link/kinds.h"
 
-#define SEND_BATCH  64 /* messages */
-#define RECV_BATCH  16
-#define RECV_BYTES  65536
-#define RECV_BUFFER (16 << 20)		     /* bytes, if the system allows as many */
-#define PIECES	    (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
-#define LOOKS_MAX   4  /* at the socket in a row, while none of the frames is of a node */
-#define SILENCE	    16 /* broadcasts */
-#define STRANGERS   4u /* lines of the log about senders that are not listed */
+#define SEND_BATCH 64 /* messages */
+#define RECV_BATCH 16
+#define RECV_BYTES 65536
+#define PIECES	   (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
+#define LOOKS_MAX  4  /* at the socket in a row, while none of the frames is of a node */
+#define SILENCE	   16 /* broadcasts */
+#define STRANGERS  4u /* lines of the log about senders that are not listed */
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -440,7 +440,12 @@ static int udp_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 
 static void udp_counters(struct cn_link *l, struct cn_link_counters *out)
 {
+	uint32_t memory[SK_MEMINFO_DROPS + 1] = { 0 };
+	socklen_t len = sizeof(memory);
+
 	*out = ((struct udp_link *)l)->counters;
+	(void)getsockopt(l->recv_fd, SOL_SOCKET, SO_MEMINFO, memory, &len); /* Linux 4.12 */
+	out->ring_drops += memory[SK_MEMINFO_DROPS];
 }
 
 static void udp_close(struct cn_link *l)
@@ -469,7 +474,7 @@ static int set_options(struct udp_link *u, const struct cn_link_config *c,
 		       const struct cn_interface *i, struct cn_err *err)
 {
 	/* Frames are never fragmented: a longer one than the path takes is found by probes. */
-	const int on = 1, probe = IP_PMTUDISC_PROBE, receive = RECV_BUFFER;
+	const int on = 1, probe = IP_PMTUDISC_PROBE;
 	const int send = cn_link_send_buffer(c->queue_frames, i->mtu);
 	const int fd = u->link.recv_fd;
 	struct ip_mreqn group = { .imr_ifindex = i->index };
@@ -477,7 +482,7 @@ static int set_options(struct udp_link *u, const struct cn_link_config *c,
 
 	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive, sizeof(receive)) < 0) {
+	    !cn_link_set_receive_buffer(fd, u->link.interface)) {
 		return cn_link_refused(u->link.interface, "setsockopt", errno, err);
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &u->send_buffer, &len) < 0) {

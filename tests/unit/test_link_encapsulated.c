@@ -249,6 +249,37 @@ static void offload__cut_on_the_way(void **state)
 	assert_int_equal(link_count_in_order(link_b, 100), 300);
 }
 
+/* Super-frames that the receive buffer has no room for are counted by the frames in them; those of
+ * the encapsulation that the link does not use are not. */
+static void offload__super_frames_without_room(void **state)
+{
+	const int least = 1;
+	struct cn_link_counters n;
+	uint32_t seen = 0;
+	struct cn_rx_frame f[BATCH];
+	size_t k;
+
+	(void)state;
+	assert_int_equal(setsockopt(link_b->recv_fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)),
+			 0);
+	link_send_burst(link_a, link_b->mac, 300);
+	while ((k = cn_link_recv(link_b, f, BATCH)) > 0 || link_readable(link_b, SILENCE_MS)) {
+		seen += (uint32_t)k;
+		cn_link_release(link_b);
+	}
+	assert_in_range(seen, 0, 250);
+	cn_link_counters(link_b, &n);
+	assert_int_equal(n.ring_drops, 300 - seen);
+	((struct packet_link *)link_b)->encapsulation = CN_ENCAPSULATION_RAW;
+	link_send_burst(link_a, link_b->mac, 300);
+	while (cn_link_recv(link_b, f, BATCH) > 0 || link_readable(link_b, SILENCE_MS)) {
+		cn_link_release(link_b);
+	}
+	cn_link_counters(link_b, &n);
+	assert_int_equal(n.ring_drops, 300 - seen);
+	((struct packet_link *)link_b)->encapsulation = link_encapsulation;
+}
+
 #define TEST(name)                                                                                 \
 	cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, udp),          \
 		cmocka_unit_test_prestate_setup_teardown(name, link_set_up, link_tear_down, tcp)
@@ -265,6 +296,7 @@ int main(void)
 		TEST(offload__flows_are_not_merged),
 		TEST(offload__without_offload),
 		TEST(offload__cut_on_the_way),
+		TEST(offload__super_frames_without_room),
 	};
 	const char *why = enter_namespace();
 

@@ -7,9 +7,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
+#include <linux/if_packet.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +26,21 @@
 #define ETHERTYPE 0x88b5
 
 static const char *kind;
+
+/* An option of sockets that the system refuses, with this errno; 0: none. */
+static int refused, refusal;
+
+int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	if (refusal != 0 && name == refused) {
+		errno = refusal;
+		return -1;
+	}
+	return __real_setsockopt(fd, level, name, value, len);
+}
 
 /* A pair of interfaces. */
 static int set_up(void **state)
@@ -151,6 +169,65 @@ static void open__bad_configuration(void **state)
 	assert_null(l);
 }
 
+/* Without CAP_NET_ADMIN the receive buffer ends at net.core.rmem_max, which is logged. */
+static char logged[512];
+
+static void take_line(void *ctx, enum collnet_log_level level, const char *line)
+{
+	(void)ctx;
+	(void)level;
+	snprintf(logged, sizeof(logged), "%s", line);
+}
+
+static void open__small_receive_buffer(void **state)
+{
+	struct cn_link_config c = { .kind = kind,
+				    .interface = "a0",
+				    .ethertype = ETHERTYPE,
+				    .encapsulation = CN_ENCAPSULATION_UDP };
+	struct cn_link *l = NULL;
+	struct cn_err err;
+	FILE *f = fopen("/proc/sys/net/core/rmem_max", "r");
+	int most = 0;
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &most), 1);
+	fclose(f);
+	refused = SO_RCVBUFFORCE;
+	refusal = EPERM;
+	logged[0] = '\0';
+	collnet_set_log(take_line, NULL);
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_OK);
+	collnet_set_log(NULL, NULL);
+	refusal = 0;
+	cn_link_close(l);
+	if (most < 16 << 20) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "the receive buffer is %d KiB", most / 1024);
+		assert_non_null(strstr(logged, text));
+		assert_non_null(strstr(logged, "set net.core.rmem_max to 16777216"));
+	} else {
+		assert_string_equal(logged, "");
+	}
+}
+
+/* Before Linux 4.20. */
+static void open__without_ignore_outgoing(void **state)
+{
+	struct cn_link_config c = { .kind = kind, .interface = "a0", .ethertype = ETHERTYPE };
+	struct cn_link *l = NULL;
+	struct cn_err err;
+
+	(void)state;
+	refused = PACKET_IGNORE_OUTGOING;
+	refusal = ENOPROTOOPT;
+	assert_int_equal(cn_link_open(&c, &l, &err), COLLNET_OK);
+	refusal = 0;
+	cn_link_close(l);
+}
+
 static void prepare__unknown_and_missing(void **state)
 {
 	struct cn_err err;
@@ -180,6 +257,8 @@ int main(void)
 #endif
 	const struct CMUnitTest tests[] = {
 		BATTERY(packet),
+		TEST(open__small_receive_buffer, packet),
+		TEST(open__without_ignore_outgoing, packet),
 		cmocka_unit_test(prepare__unknown_and_missing),
 #ifdef HAVE_PCAP
 		BATTERY(pcap),

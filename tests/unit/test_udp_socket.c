@@ -265,6 +265,31 @@ static void udp_link__drops_in_parts(void **state)
 	assert_silent(b);
 }
 
+/* What the kernel drops because nobody reads is counted. */
+static void udp_link__counts_what_the_kernel_drops(void **state)
+{
+	const int least = 1;
+	struct cn_frame f;
+	struct cn_link_counters n;
+	struct cn_rx_frame got[16];
+	uint32_t seen = 0;
+	size_t k;
+
+	(void)state;
+	assert_int_equal(setsockopt(b->recv_fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)), 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		f = make(b->mac, i, 1000);
+		assert_int_equal(cn_link_send(a, &f, 1), 1);
+	}
+	while ((k = cn_link_recv(b, got, 16)) > 0) {
+		seen += (uint32_t)k;
+		cn_link_release(b);
+	}
+	assert_in_range(seen, 1, 50);
+	cn_link_counters(b, &n);
+	assert_int_equal(n.ring_drops, 100 - seen);
+}
+
 static char logged[2048];
 static uint32_t lines;
 
@@ -369,6 +394,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__moves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__drops_in_parts, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__counts_what_the_kernel_drops, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__not_in_the_list, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__strangers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__refuses, set_up, tear_down),

@@ -50,7 +50,7 @@ static const struct counter {
 	C(plans, "schedules planned"),
 	C(foreign_frames, "frames of another cluster or protocol"),
 	C(stale_frames, "frames of an old epoch or an unknown node"),
-	C(ring_drops, "frames dropped by the kernel: receive ring full"),
+	C(ring_drops, "frames dropped by the kernel: receive buffer full"),
 	C(send_full, "times that the interface's queue was full"),
 	C(send_errors, "frames refused by the interface"),
 #undef C

@@ -582,7 +582,7 @@ struct collnet_stats {
 	uint64_t bad_frames;	  /**< malformed frames */
 	uint64_t foreign_frames;  /**< frames of another protocol, hellos of another cluster */
 	uint64_t stale_frames;	  /**< frames of an earlier incarnation or an unknown node */
-	uint64_t ring_drops;	  /**< frames that the kernel dropped: the receive ring was full */
+	uint64_t ring_drops;	  /**< frames that the kernel dropped: no room to receive */
 	uint64_t cpu_ns;	  /**< processor time of the process that runs the transport */
 	uint64_t rss_bytes;	  /**< its resident memory, without its clients' buffers */
 	uint32_t window;	  /**< global window in force; COLLNET_WINDOW_OFF for none */

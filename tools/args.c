@@ -227,9 +227,10 @@ int tool_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out, 
 
 int tool_parse_rate(const char *text, uint64_t *out, struct cn_err *err)
 {
-	if (!cn_parse_rate(text, out) || *out < CN_RATE_MIN) {
+	if (!cn_parse_rate(text, out) || *out < CN_RATE_MIN || *out > CN_RATE_MAX) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "'%.40s' is not a rate from 1kbit; write 20mbit, 1gbit", text);
+			       "'%.40s' is not a rate from 1kbit to 100tbit; write 20mbit, 1gbit",
+			       text);
 	}
 	return COLLNET_OK;
 }
@@ -250,12 +251,7 @@ int tool_parse_rate_or_none(const char *text, uint64_t *out, struct cn_err *err)
 		*out = 0;
 		return COLLNET_OK;
 	}
-	if (!cn_parse_rate(text, out) || *out < CN_RATE_MIN) {
-		return cn_fail(err, COLLNET_EINVAL,
-			       "'%.40s' is not a rate from 1kbit; write 20mbit, 1gbit, or none",
-			       text);
-	}
-	return COLLNET_OK;
+	return tool_parse_rate(text, out, err);
 }
 
 /* As kbit, a fraction of up to three digits comes out whole. */

@@ -56,7 +56,7 @@ static double latency(const struct cn_network *n)
 {
 	const struct cn_tree *t = n->layout->tree;
 	uint64_t bytes = cn_cost_frame(n->cost, n->plan->bytes);
-	uint32_t links = t != NULL ? 2 * t->height : 2;
+	uint32_t links = t != NULL && t->height > 0 ? 2 * t->height : 2;
 	double *up = t != NULL ? calloc(t->n, sizeof(*up)) : NULL;
 	double most = 0;
 

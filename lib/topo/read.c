@@ -169,11 +169,11 @@ static int take_link(struct cn_build *b, const struct statement *s, struct cn_er
 				     "expected 'rate RATE' after the names, like 'rate 20mbit'");
 	}
 	if (strcmp(s->word[4], "none") != 0 &&
-	    (!cn_parse_rate(s->word[4], &rate) || rate < CN_RATE_MIN)) {
+	    (!cn_parse_rate(s->word[4], &rate) || rate < CN_RATE_MIN || rate > CN_RATE_MAX)) {
 		return cn_build_fail(
 			b, b->line, err,
-			"expected 'rate RATE' with bits a second, like 20mbit and from 1kbit, "
-			"or none, found '%s'",
+			"expected 'rate RATE' with bits a second, like 20mbit, from 1kbit to "
+			"100tbit, or none, found '%s'",
 			s->word[4]);
 	}
 	if (s->n > at && strcmp(s->word[at], "buffer") == 0) {

@@ -43,6 +43,14 @@ struct cn_vertex {
 	uint32_t hosts;	      /* hosts in the subtree below (a host: 1) */
 };
 
+/* Frames of the ports of so many channels. */
+static inline uint32_t cn_topo_port_frames(uint32_t buffer, uint32_t channels)
+{
+	const uint64_t frames = (uint64_t)buffer * channels;
+
+	return frames < UINT32_MAX ? (uint32_t)frames : UINT32_MAX;
+}
+
 struct cn_topo_link {
 	uint32_t a, b;	   /* vertices */
 	uint64_t rate;	   /* bit/s a channel; 0: not limited, or not known */

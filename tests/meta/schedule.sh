@@ -134,9 +134,15 @@ schedule 0 alltoall --topology - --algorithm aapc --check <"$t/net"
 cmp "$t/out" "$t/from-file" || fail "standard input gives something else"
 schedule 0 alltoall --topology - --explain <"$t/net"
 has 'etwork.* standard input'
+# A name cannot end the comment that it is in.
+cp "$t/net" "$t/net
+switch x"
+schedule 0 alltoall --topology "$t/net
+switch x" --algorithm aapc --emit text
+grep -q '^switch x' "$t/out" && fail "a newline in a file's name"
 printf 'switch s\nhost a\nlink a s rate 0gbit\n' >"$t/zero"
 schedule 1 alltoall --topology "$t/zero"
-has "zero:3: expected 'rate RATE' with .* more than 0, or none, found '0gbit'" err
+has "zero:3: expected 'rate RATE' with .* from 1kbit to 100tbit, or none, found '0gbit'" err
 schedule 1 alltoall --topology - <"$t/zero"
 has 'standard input:3: ' err
 schedule 1 alltoall --topology "$t/nothing"

@@ -178,6 +178,15 @@ sim 0 allgather --shape 3x2 --sizes 1k,2k --algorithm all
 sim 0 bcast --shape 4 --sizes 1 --delay 100ms
 has ', <1 % of the best time that these links allow'
 
+# ---- channels without number ----------------------------------------------------------------
+printf '%s\n' "switch s" "switch t" "host a" "host b" "link a s rate 1gbit" "link b t rate 1gbit" \
+	"link s t rate 10kbit buffer 65536 channels 65536" >"$t/wide"
+sim 0 alltoall --topology "$t/wide" --sizes 16k
+has ' of 4294967295 frames'
+sed 's/10kbit/281474976710656/' "$t/wide" >"$t/wider"
+sim 1 alltoall --topology "$t/wider" --sizes 1k
+has "wider:7: expected 'rate RATE'" err
+
 # ---- clusters that cannot be --------------------------------------------------------------
 sim 1 barrier --shape 4x2 --rate 1kbit
 has 'rank 0 does not join: with this rate, latency, gap or loss the hosts did not all find' err

@@ -204,6 +204,42 @@ static void cn_bcast_kary_tree__large(void **state)
 	bcast_team_done(&t);
 }
 
+/* On a long row of switches, with a host each, the search ends early. */
+static void cn_bcast_kary_tree__row_of_switches(void **state)
+{
+	const uint32_t n = 500;
+	const size_t size = n * 80;
+	char *text = malloc(size);
+	size_t len = 0;
+	struct cn_topo *topo;
+	struct bcast_team t;
+	struct cn_bcast b;
+
+	(void)state;
+	assert_non_null(text);
+	for (uint32_t i = 0; i < n; i++) {
+		len += (size_t)snprintf(text + len, size - len,
+					"switch s%u\nhost h%u\nlink h%u s%u rate 1gbit\n", i, i, i,
+					i);
+	}
+	for (uint32_t i = 1; i < n; i++) {
+		len += (size_t)snprintf(text + len, size - len, "link s%u s%u rate 1gbit\n", i - 1,
+					i);
+	}
+	assert_int_equal(cn_topo_parse(text, len, "row", &topo, NULL), COLLNET_OK);
+	bcast_team(&t, topo, 1);
+	for (uint32_t kids = 2; kids <= 8; kids++) {
+		one_sender(&t, 100, kids);
+		assert_int_equal(cn_bcast_kary_tree(&t.l, 100, kids, &b, NULL), COLLNET_OK);
+		for (uint32_t v = 0; v < n; v++) {
+			assert_in_range(b.nchildren[v], 0, 1); /* a chain */
+		}
+		cn_bcast_done(&b);
+	}
+	bcast_team_done(&t);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +247,7 @@ int main(void)
 		cmocka_unit_test(cn_bcast_kary_tree__one_switch_is_optimal),
 		cmocka_unit_test(cn_bcast_kary_tree__against_all_trees),
 		cmocka_unit_test(cn_bcast_kary_tree__large),
+		cmocka_unit_test(cn_bcast_kary_tree__row_of_switches),
 	};
 
 	printf("seed %llu\n", (unsigned long long)bcast_seed);

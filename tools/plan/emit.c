@@ -28,6 +28,15 @@ const char *emit_guarantees(unsigned guarantees, char text[EMIT_GUARANTEES_TEXT]
 	return text;
 }
 
+void emit_plain(const char *text, FILE *f)
+{
+	for (; *text != '\0'; text++) {
+		bool plain = *text >= ' ' && *text <= '~' && *text != '*';
+
+		putc(plain ? *text : '?', f);
+	}
+}
+
 bool emit_is_sync(const struct cn_action *a)
 {
 	return a->len == 0 && a->src.buffer == CN_BUF_NONE && a->dst.buffer == CN_BUF_NONE;

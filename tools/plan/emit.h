@@ -49,6 +49,8 @@ struct emit_order {
 int emit_order_make(const struct emit *e, struct emit_order *out, struct cn_err *err);
 void emit_order_free(struct emit_order *o);
 
+/* Writes a text into a comment; nothing in it can end that. */
+void emit_plain(const char *text, FILE *f);
 /* An empty message: a synchronisation. */
 bool emit_is_sync(const struct cn_action *a);
 const char *emit_order_name(enum cn_order order);

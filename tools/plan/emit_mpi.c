@@ -273,16 +273,6 @@ static int make_steps(struct mpi *m, struct cn_err *err)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* A text in a comment: nothing in it can end that. */
-static void put_plain(const char *text, FILE *f)
-{
-	for (; *text != '\0'; text++) {
-		bool plain = *text >= ' ' && *text <= '~' && *text != '*';
-
-		putc(plain ? *text : '?', f);
-	}
-}
-
 static void put_ranks(const struct mpi *m, FILE *f)
 {
 	uint32_t n = m->e->layout->nnodes;
@@ -309,7 +299,7 @@ static void put_comment(const struct mpi *m, const char *name, const char *mpi_n
 		"/*\n * %s(): %s for one network, made of point-to-point messages.\n *\n"
 		" * Written by collnet schedule %s --emit mpi-c; do not edit.\n * Network:    ",
 		name, mpi_name, cn_op_name(p->op));
-	put_plain(m->e->source != NULL ? m->e->source : "?", f);
+	emit_plain(m->e->source != NULL ? m->e->source : "?", f);
 	fprintf(f,
 		"\n * Algorithm:  %s, %u phases, %" PRIu64 " messages, %" PRIu64
 		" synchronisations\n",

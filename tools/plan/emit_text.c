@@ -46,7 +46,9 @@ static void put_head(const struct text *t)
 
 	fprintf(t->f, "# A schedule of collnet; collnet-schedule(1) explains the format.\n");
 	if (t->e->source != NULL) {
-		fprintf(t->f, "# Network: %s.\n", t->e->source);
+		fputs("# Network: ", t->f);
+		emit_plain(t->e->source, t->f);
+		fputs(".\n", t->f);
 	}
 	fprintf(t->f, "schedule %s\nalgorithm %s\n", cn_op_name(p->op), t->e->algorithm);
 	put_names(t);

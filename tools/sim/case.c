@@ -68,7 +68,7 @@ static void spot(const struct cn_sim *s, const struct cn_topo *t, uint32_t d, bo
 		.at = at, .peer = input ? near : far, .count = count, .input = input
 	};
 	worst->shared = kind == CN_SIM_SHARED || kind == CN_SIM_DYNAMIC;
-	worst->room = worst->shared ? memory : l->buffer * l->channels;
+	worst->room = worst->shared ? memory : cn_topo_port_frames(l->buffer, l->channels);
 }
 
 /* The counters of a host that a fault took begin again. */

@@ -19,6 +19,8 @@
  * phases after i has its own. The parts are cut from left to right, each where the next one
  * reaches farthest, among the last TRIED places that are allowed. Children are served in the order
  * of the parts or, mostly better, in the reverse order: the last part is the longest.
+ *
+ * The time grows with the height, that is, with long rows of switches, where a chain is as good.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +28,8 @@
 #include "sched/bcast/bcast.h"
 
 #define NONE  CN_TOPO_NONE
-#define TRIED 16u		/* places that a part may begin at, for each part */
-#define CELLS ((size_t)1 << 20) /* of reach[][]: more is a chain instead */
+#define TRIED 16u		  /* places that a part may begin at, for each part */
+#define LOOKS ((uint64_t)1 << 22) /* at places, some 20 ms: beyond, a chain instead */
 #define K_MAX 8u
 
 /* What lies beyond a link, seen from the root. */
@@ -46,6 +48,7 @@ struct kary {
 	uint32_t *enter;  /* [n] first place of the smallest one that begins before it; 0: none */
 	uint32_t **reach; /* [rows] of [n] */
 	uint32_t rows;
+	uint64_t looks; /* at places, by begin_part() */
 };
 
 /* The parts of the interval that a node serves. */
@@ -171,12 +174,12 @@ static bool may_enter(const struct kary *k, uint32_t i, const struct parts *p, u
 }
 
 /* The best place, from `most` downwards to behind `least`, to begin the next part at. */
-static uint32_t begin_part(const struct kary *k, uint32_t i, const struct parts *p, uint32_t most,
+static uint32_t begin_part(struct kary *k, uint32_t i, const struct parts *p, uint32_t most,
 			   uint32_t least, const uint32_t *reach)
 {
 	uint32_t best = NONE, tried = 0;
 
-	for (uint32_t m = most; m > least && tried < TRIED; m--) {
+	for (uint32_t m = most; m > least && tried < TRIED; m--, k->looks++) {
 		if (may_enter(k, i, p, m)) {
 			tried++;
 			if (best == NONE || reach[m] > reach[best]) {
@@ -188,7 +191,7 @@ static uint32_t begin_part(const struct kary *k, uint32_t i, const struct parts 
 }
 
 /* `count` parts for the node at i with D phases. */
-static void cut(const struct kary *k, uint32_t i, uint32_t d, uint32_t count, bool reverse,
+static void cut(struct kary *k, uint32_t i, uint32_t d, uint32_t count, bool reverse,
 		struct parts *p)
 {
 	uint32_t up = k->inner[i];
@@ -216,7 +219,7 @@ static void cut(const struct kary *k, uint32_t i, uint32_t d, uint32_t count, bo
 	}
 }
 
-static void best_cut(const struct kary *k, uint32_t i, uint32_t d, struct parts *best)
+static void best_cut(struct kary *k, uint32_t i, uint32_t d, struct parts *best)
 {
 	uint32_t most = d < k->k ? d : k->k;
 	struct parts p;
@@ -234,14 +237,13 @@ static void best_cut(const struct kary *k, uint32_t i, uint32_t d, struct parts 
 	}
 }
 
-/* Rows until the root reaches everyone. False: too many. */
+/* Rows until the root reaches everyone; not done: that takes too long. */
 static int fill_rows(struct kary *k, bool *done, struct cn_err *err)
 {
-	size_t most = CELLS / k->n < 64 ? 64 : CELLS / k->n;
 	struct parts p;
 
 	*done = false;
-	for (uint32_t d = 0; d < k->n && d < most && !*done; d++) {
+	for (uint32_t d = 0; d < k->n && k->looks < LOOKS && !*done; d++) {
 		uint32_t *row = malloc((size_t)k->n * sizeof(*row));
 
 		if (row == NULL) {
@@ -249,14 +251,14 @@ static int fill_rows(struct kary *k, bool *done, struct cn_err *err)
 				       k->n);
 		}
 		k->reach[k->rows++] = row;
-		for (uint32_t i = 0; i < k->n; i++) {
+		for (uint32_t i = 0; i < k->n && k->looks < LOOKS; i++) {
 			row[i] = d == 0 ? i : k->reach[d - 1][i];
 			if (row[i] + 1 < k->n && d > 0) {
 				best_cut(k, i, d, &p);
 				row[i] = p.reach > row[i] ? p.reach : row[i];
 			}
 		}
-		*done = row[0] == k->n - 1;
+		*done = k->looks < LOOKS && row[0] == k->n - 1;
 	}
 	return COLLNET_OK;
 }
@@ -267,7 +269,7 @@ struct job {
 	uint32_t i, j, d; /* the node at i serves up to j in d phases */
 };
 
-static uint32_t hand_out(const struct kary *k, struct job *stack, struct cn_bcast *b, uint32_t *seq)
+static uint32_t hand_out(struct kary *k, struct job *stack, struct cn_bcast *b, uint32_t *seq)
 {
 	uint32_t depth = 1, count = 0;
 

@@ -444,7 +444,7 @@ static void init_link(struct cn_sim *s, uint32_t link)
 		l->from = end == 0 ? t->a : t->b;
 		l->to = end == 0 ? t->b : t->a;
 		l->rate = rate * t->channels;
-		l->buffer = buffer * t->channels;
+		l->buffer = cn_topo_port_frames(buffer, t->channels);
 	}
 }
 

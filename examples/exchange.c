@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	collnet_team_t *team = NULL;
 	int status, failed;
 
-	if (*end != '\0' || bytes == 0 || bytes > COLLNET_BLOCK_MAX) {
+	if (argc > 2 || *end != '\0' || bytes == 0 || bytes > COLLNET_BLOCK_MAX) {
 		fprintf(stderr, "usage: exchange [BYTES], 1 to %zu\n", COLLNET_BLOCK_MAX);
 		return 2;
 	}

@@ -244,6 +244,10 @@ extern const struct cn_backend cn_backend_daemon, cn_backend_direct;
 /* Fills in what threads share; cn_threads_fini() also after a failure. */
 int cn_threads_init(struct collnet *c, struct cn_err *err);
 void cn_threads_fini(struct collnet *c);
+/* This thread runs a user's function with the lock of c held; NULL: no more. */
+void cn_set_combining(const struct collnet *c);
+/* COLLNET_EINVAL while it does: the lock is not for it. */
+int cn_may_enter(const struct collnet *c);
 /* Takes the lock, also of a broken context. */
 void cn_lock(struct collnet *c);
 /*

@@ -83,8 +83,8 @@ int cn_options_copy(void *ours, size_t have, const void *theirs, size_t size, co
 	/* Nothing smaller was ever published, and nothing will be a hundred times as large. */
 	if (size < 2 * sizeof(size_t) || size > 100 * have) {
 		return cn_fail(err, COLLNET_EINVAL,
-			       "the size of %s is %zu: expected its sizeof, which the init "
-			       "functions of options set",
+			       "the size of %s is %zu: expected its sizeof, which its init "
+			       "function sets if it has one",
 			       name, size);
 	}
 	for (size_t i = have; i < size; i++) {

@@ -333,6 +333,10 @@ static int post_coll(struct collnet_team *t, const struct cn_coll_call *call,
 	struct collnet_request *r = NULL;
 	int rc = settle_coll(t, call->op, given, &o, &choice);
 
+	if (rc == COLLNET_OK && (o.persistent < 0 || o.persistent > 1)) {
+		rc = cn_fail(&c->err, COLLNET_EINVAL, "persistent is %d: expected 0 or 1",
+			     o.persistent);
+	}
 	if (rc == COLLNET_OK && blocking && o.persistent != 0) {
 		rc = cn_fail(&c->err, COLLNET_EINVAL,
 			     "persistent operations are prepared by the non-blocking functions");

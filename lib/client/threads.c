@@ -107,6 +107,9 @@ const char *cn_thread_error(struct collnet *c)
 {
 	struct cn_thread_error *e;
 
+	if (cn_may_enter(c) != COLLNET_OK) {
+		return collnet_error(NULL);
+	}
 	cn_lock(c);
 	e = find_error(c);
 	pthread_mutex_unlock(&c->lock);
@@ -114,6 +117,21 @@ const char *cn_thread_error(struct collnet *c)
 }
 
 /* ---- the lock ------------------------------------------------------------------------- */
+
+/* The context whose lock this thread holds while it runs a user's function; NULL: none. */
+static _Thread_local const struct collnet *combining;
+
+void cn_set_combining(const struct collnet *c)
+{
+	combining = c;
+}
+
+int cn_may_enter(const struct collnet *c)
+{
+	return combining != c ? COLLNET_OK
+			      : cn_complain("a function that combines must not call the library "
+					    "with the same context");
+}
 
 void cn_lock(struct collnet *c)
 {
@@ -128,6 +146,9 @@ int cn_enter(struct collnet *c)
 {
 	if (c == NULL) {
 		return cn_complain("the context is NULL");
+	}
+	if (cn_may_enter(c) != COLLNET_OK) {
+		return COLLNET_EINVAL;
 	}
 	cn_lock(c);
 	if (c->gone.code != COLLNET_OK) {

@@ -259,6 +259,9 @@ int cn_request_enter(struct collnet_request *r)
 	if (r == NULL) {
 		return cn_complain("the request is NULL");
 	}
+	if (cn_may_enter(r->c) != COLLNET_OK) {
+		return COLLNET_EINVAL;
+	}
 	cn_lock(r->c);
 	if (is_collected(r)) {
 		return cn_leave(r->c, cn_fail(&r->c->err, COLLNET_EINVAL,
@@ -304,6 +307,9 @@ static int enter_set(size_t n, collnet_request_t *const *requests, struct collne
 
 		if (r == NULL) {
 			continue;
+		}
+		if (*c == NULL && cn_may_enter(r->c) != COLLNET_OK) {
+			return COLLNET_EINVAL;
 		}
 		if (*c == NULL) {
 			*c = r->c;

@@ -13,9 +13,12 @@
 #include "coll/stream.h"
 #include "proto/wire.h"
 
+static const char other_sizes[] = "other sizes";
+
 /* The calls of the two nodes do not match. */
 static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, const char *what)
 {
+	const bool blocks = what == other_sizes && cn_op_is_vector(op->args.op);
 	char of[40] = "";
 
 	if (!cn_op_is_vector(op->args.op)) {
@@ -23,9 +26,12 @@ static void mismatch(struct cn_team *t, const struct cn_op *op, uint32_t k, cons
 	}
 	cn_team_fail(t, true, COLLNET_EMISMATCH,
 		     "node %s does not match node %s in operation %u (%s%s on %s): %s; "
-		     "every rank must call the same operation with the same sizes and options",
+		     "%s",
 		     t->nodes[k].name, t->engine->config.node.name, op->seq + 1,
-		     cn_op_called(&op->args), of, t->engine->config.node.name, what);
+		     cn_op_called(&op->args), of, t->engine->config.node.name, what,
+		     blocks ? "the two ranks of a block must pass the same size for it"
+			    : "every rank must call the same operation with the same sizes, types "
+			      "and options");
 }
 
 /* Whether `len` bytes, the last ones of the stream or not, are the next frame of it by this
@@ -76,7 +82,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 	uint32_t part;
 
 	if (cn_stream_signature(stream) != cn_op_signature(op)) {
-		mismatch(t, op, k, "another operation or algorithm");
+		mismatch(t, op, k, "another operation, type or algorithm");
 		return;
 	}
 	if (s->recv == CN_NONE) {
@@ -84,7 +90,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 		return;
 	}
 	if (!is_next_frame(op, s, len, (flags & CN_FLAG_LAST) != 0)) {
-		mismatch(t, op, k, "other sizes");
+		mismatch(t, op, k, other_sizes);
 		return;
 	}
 	cn_flight_received(&op->source.flight, cn_node_window(t->transport->node));
@@ -103,7 +109,7 @@ static void take(struct cn_op *op, uint32_t k, uint32_t stream, uint8_t flags, c
 		left = op->sched.actions[s->recv].len - op->progress[s->recv].done;
 		part = left < len ? (uint32_t)left : len;
 		if (!take_part(op, k, data, part)) {
-			mismatch(t, op, k, "other sizes");
+			mismatch(t, op, k, other_sizes);
 			return;
 		}
 		data += part;

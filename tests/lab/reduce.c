@@ -459,6 +459,24 @@ static void floats(void)
 		CHECK(strstr(collnet_error(c), text) != NULL);                                     \
 	} while (0)
 
+static collnet_request_t *combined;
+static uint32_t refusals;
+
+/* Calls the library, which it must not. */
+static void calls_back(const void *left, const void *right, void *out, size_t count, void *context)
+{
+	(void)left;
+	(void)right;
+	(void)context;
+	memset(out, 0, count * 16);
+	REFUSED(collnet_barrier(t, NULL), "must not call the library");
+	if (combined != NULL) {
+		REFUSED(collnet_test(combined), "must not call the library");
+		REFUSED(collnet_waitall(1, &combined, NULL, 0), "must not call the library");
+	}
+	refusals++;
+}
+
 static void wrong(void)
 {
 	struct collnet_user_op op = { sizeof(op), 16, 0, multiply, &calls };
@@ -492,6 +510,16 @@ static void wrong(void)
 	op.combine = multiply;
 	o.algorithm = "ring";
 	REFUSED(collnet_allreduce(t, a, b, 1, COLLNET_INT32, COLLNET_USER, &o), "commutative");
+	o.algorithm = NULL;
+	o.persistent = 2;
+	REFUSED(collnet_iallreduce(t, a, b, 1, COLLNET_INT32, COLLNET_USER, &o, &combined),
+		"persistent is 2");
+	o.persistent = 0;
+	op.combine = calls_back;
+	CHECK(collnet_iallreduce(t, a, b, 1, COLLNET_INT32, COLLNET_USER, &o, &combined) ==
+	      COLLNET_OK);
+	CHECK(collnet_wait(combined, 10000) == COLLNET_OK);
+	CHECK(ranks == 1 || refusals > 0);
 	CHECK(collnet_type_size(COLLNET_FLOAT64_INT32) == 16);
 	CHECK(collnet_type_size((enum collnet_type)0) == 0);
 	CHECK(collnet_barrier(t, NULL) == COLLNET_OK);

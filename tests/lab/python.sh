@@ -14,10 +14,20 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "python3 is
 seed=${SEED:-$(date +%s)}
 echo "seed $seed"
 
-collnet lab run --shape 4 --rate none --timeout 40 -- \
-	python3 "$here/python_calls.py" "$seed" calls >out 2>&1 || { cat out; fail "calls"; }
-[ "$(grep -o 'right: rank .' out | sort -u | wc -l)" = 4 ] || { cat out; fail "not every rank says that it is right"; }
-echo "ok: $(grep 'right: rank 0' out)"
+# right PROGRAM ARGUMENT...: each of four ranks says that it is right.
+right() {
+	program=$1
+	shift
+	collnet lab run --shape 4 --rate none --timeout 40 -- python3 "$here/$program.py" "$@" \
+		>out 2>&1 || { cat out; fail "$program"; }
+	[ "$(grep -o 'right: rank .' out | sort -u | wc -l)" = 4 ] ||
+		{ cat out; fail "$program: not every rank says that it is right"; }
+	echo "ok: $program: $(grep 'right: rank 0' out)"
+}
+export PYTHONDONTWRITEBYTECODE=1 # the source may be read-only
+right python_calls "$seed" calls
+right python_arguments
+right python_requests
 
 collnet lab run --shape 4 --timeout 40 -- \
 	python3 "$here/python_calls.py" "$seed" death >out 2>&1

@@ -9,16 +9,15 @@ import array
 import ctypes
 import gc
 import itertools
-import math
 import operator
 import os
 import random
-import signal
 import sys
 import threading
 import time
 
 import collnet
+from python_checks import alarm, expect, raises, zeros
 
 try:
     import numpy
@@ -33,26 +32,6 @@ def values(rank, n, code="i"):
     """What a rank sends in the operation of this number."""
     draw = random.Random(f"{seed}.{next_call}.{rank}")
     return array.array(code, [draw.randrange(100) for _ in range(n)])
-
-
-def zeros(n, code="i"):
-    return array.array(code, [77] * n)
-
-
-def expect(got, wanted, what):
-    got, wanted = list(got), list(wanted)
-    if got != wanted:
-        sys.exit(f"rank {rank}: {what}: {got} instead of {wanted}")
-
-
-def raises(kind, text, function, *arguments, **options):
-    try:
-        function(*arguments, **options)
-    except kind as error:
-        if text not in str(error):
-            sys.exit(f"rank {rank}: '{error}' does not have '{text}'")
-        return error
-    sys.exit(f"rank {rank}: no exception with '{text}'")
 
 
 def operations(team):
@@ -340,181 +319,12 @@ def other_calls(context, team):
     return memory
 
 
-def alarm():
-    """A signal comes soon, whose handler raises an exception."""
-    def stop(*_):
-        raise InterruptedError("by a signal")
-
-    signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-
-
-def waits(team):
-    """A waitany() that is refused collects no request, and waitall() waits for all."""
-    recv = zeros(8)
-    request = team.iallreduce(zeros(8), recv)
-    with collnet.Context() as other, other.endpoint() as endpoint:
-        message = endpoint.irecv(bytearray(1))
-        raises(collnet.CollnetError, "another context", collnet.waitany, [request, message])
-        expect([request._active], [True], "a request in a call that was refused")
-    request.wait()
-    expect(recv, [77 * team.size] * 8, "its result")
-    two = [team.iallreduce(zeros(1), zeros(1), collnet.UserOp(lambda left, right, out: 1 / 0)),
-           team.iallreduce(zeros(8), recv)]
-    raises(ZeroDivisionError, "", collnet.waitall, two)
-    expect([request._active for request in two], [False] * 2, "requests after waitall()")
-    for wait in (lambda request: request.wait(math.inf),
-                 lambda request: collnet.waitall([request], math.inf),
-                 lambda request: collnet.waitany([request], math.inf) == 0):
-        expect([wait(team.iallreduce(zeros(8), recv))], [True], "a wait without an end")
-    for _ in range(200):  # more than a team may have outstanding, dropped
-        team.ibarrier()
-        team.barrier()
-    expect([len(team._context.requests) <= 32], [True], "requests that were dropped")
-    raises(TypeError, "mode: 'direct' is not an integer", collnet.Context, mode="direct")
-    raises(ValueError, "has a NUL", collnet.Context, socket="a\0b")
-    raises(ValueError, "of at most 4294967", collnet.Context, timeout=5e6)
-
-
-def interrupted(team):
-    """A signal that comes before a wait collects the operation: its request is not another's."""
-    other, copy = team.dup(), team.dup()
-    team.barrier()
-    if team.rank == 0:
-        alarm()
-        raises(InterruptedError, "by a signal", copy.barrier)
-    else:
-        time.sleep(0.1)  # within the slice of the wait that the signal came in
-        copy.barrier()
-    request = other.ibarrier()
-    time.sleep(0.3)
-    copy.destroy()
-    request.wait()
-    other.destroy()
-
-
-def interrupted_join(team):
-    """A signal interrupts a rank that joins a team. When the others come, it leaves."""
-    with collnet.Context() as other:
-        if team.rank == 0:
-            alarm()
-            began = time.monotonic()
-            raises(InterruptedError, "by a signal", other.team, "late", 0, 2)
-            expect([time.monotonic() - began < 10], [True], "an interrupted join")
-        team.barrier()
-        if team.rank == 1:
-            late = other.team("late", 1, 2)
-            raises(collnet.CollnetError, "rank 0 on node h0 left the team", late.barrier)
-        team.barrier()
-        expect([len(other.requests)], [0], "of a join that has ended")
-    # Interrupted before it waits, and its context closed before the join has ended.
-    start = threading.Thread.start
-
-    def start_and_stop(thread):
-        start(thread)
-        raise InterruptedError("by a signal")
-
-    with collnet.Context() as other:
-        threading.Thread.start = start_and_stop
-        try:
-            raises(InterruptedError, "by a signal", other.team, f"nobody{team.rank}", 0, 2, 1)
-        finally:
-            threading.Thread.start = start
-
-
-def wrong_calls(team):
-    """Arguments that are refused before the library sees them, and an operation that raises."""
-    n = team.size
-    four = zeros(4 * n)
-    raises(TypeError, "recv: 'list' has no buffer", team.alltoall, four, [])
-    raises(BufferError, "recv: the buffer is read-only", team.alltoall, four, bytes(16 * n))
-    raises(BufferError, "send: the buffer is not contiguous", team.alltoall,
-           memoryview(zeros(8 * n))[::2], four)
-    raises(ValueError, "bytes instead of", team.alltoall, zeros(n), four)
-    raises(ValueError, "cannot be divided by", team.alltoall, b"x", bytearray(n + 1))
-    raises(ValueError, f"the blocks end at {32 * n}", team.alltoallv, four, [4] * n,
-           [8 * i + 4 for i in range(n)], four, [4] * n, None)
-    raises(ValueError, f"counts for {n} ranks", team.allgatherv, four, four, [1])
-    raises(TypeError, "integer", team.allgatherv, four, four, [1.5] * n)
-    raises(ValueError, "negative", team.allgatherv, four, four, [-1] * n)
-    raises(ValueError, "no rank", team.bcast, four, n)
-    for window in (-3, 65536, collnet.WINDOW_OFF + 1):
-        raises(ValueError, f"window: {window} is not WINDOW_AUTO, WINDOW_OFF or 1 to 65535 frames",
-               team.alltoall, four, zeros(4 * n), window=window)
-    raises(TypeError, "integer", team.alltoall, four, zeros(4 * n), window=1.5)
-    for window in (collnet.WINDOW_AUTO, collnet.WINDOW_OFF, 1, 65535):
-        team.alltoall(four, zeros(4 * n), window=window)
-    raises(TypeError, "formats of send and recv differ", team.allreduce, zeros(2, "f"), zeros(2))
-    raises(ValueError, "send has 8 bytes instead of 4", team.allreduce, zeros(2), zeros(1))
-    raises(ValueError, "bytes instead of", team.reduce_scatter, zeros(n + 1), zeros(1))
-    raises(ValueError, "elements of 8", team.reduce_scatterv, zeros(2 * n),
-           zeros(1 if team.rank == 0 else 3 if team.rank == 1 else 2), [1, 3] + [2] * (n - 2),
-           type=collnet.INT32_INT32, op=collnet.MINLOC)
-    raises(ValueError, "send has 16 bytes instead of 8", team.allreduce, zeros(2, "q"), zeros(2),
-           collnet.UserOp(print))
-    raises(TypeError, "no reduction of the format 'w'", team.allreduce, array.array("u", "x"),
-           array.array("u", "y"))
-    raises(TypeError, "persistent", team.barrier, persistent=True)
-    raises(TypeError, "deadline", team.barrier, deadline=1)
-    raises(ValueError, "timeout", team.barrier, timeout=0)
-    raises(collnet.CollnetError, "no algorithm 'x'", team.barrier, algorithm="x")
-
-    def divide(left, right, out):
-        raise ZeroDivisionError("in an operation")
-
-    def largest(left, right, out):
-        for i in range(len(out)):
-            out[i] = max(left[i], right[i])
-
-    for kind in (ctypes.c_int, ctypes.c_long, ctypes.c_uint16, ctypes.c_double):  # '<i' and others
-        out = (kind * 2)()
-        team.allreduce((kind * 2)(255 * team.rank, 9), out, collnet.UserOp(largest))
-        expect(out, [255 * (n - 1), 9], f"an operation on {kind}")
-    raises(ZeroDivisionError, "in an operation", team.allreduce, zeros(8), zeros(8),
-           collnet.UserOp(divide))
-
-
 def others_declarations():
     """Functions of Python that other modules declare their own way."""
     function = ctypes.pythonapi.PyObject_GetBuffer
     if function.argtypes is not None:
         sys.exit("the package declares a function of Python for others, too")
     function.argtypes = [ctypes.py_object, ctypes.c_char_p, ctypes.c_int]
-
-
-def wide_integers(context, team):
-    """Integers for which the C interface has no room, whose lower bits alone would be right."""
-    me, n = team.rank, team.size
-    for number in (-1, 65536 + 701, 99999):
-        raises(ValueError, f"{number} is not an integer from 0 to 65535", context.endpoint, number)
-    with context.endpoint(701) as endpoint:
-        raises(ValueError, f"endpoint: {65536 + 701} is not an integer from 0 to 65535",
-               endpoint.send, (context.node_name, 65536 + 701), b"lost")
-        raises(collnet.CollnetError, "", endpoint.recv, bytearray(4), timeout=0.01)
-        raises(TypeError, "integer", endpoint.send, (context.node_name, 701.0), b"")
-    wide = 1 << 32
-    raises(ValueError, f"{wide + 1} is not an integer from -2147483648 to 2147483647", team.split,
-           wide + 1)
-    raises(ValueError, "2147483648 is not an integer", team.split, 1 << 31)
-    raises(ValueError, "-2147483649 is not an integer", team.split, 0, -(1 << 31) - 1)
-    raises(TypeError, "integer", team.split, 1.5)
-    raises(ValueError, f"ranks: {wide} is not an integer from 0 to 4294967295", team.from_ranks,
-           [wide] + list(range(1, n)))
-    raises(ValueError, f"rank: {wide + me} is not", context.team, "x", wide + me, n)
-    raises(ValueError, f"ranks: {wide + n} is not", context.team, "x", me, wide + n)
-    raises(ValueError, "rank: -1 is not", context.team, "x", -1, n)
-    raises(ValueError, "cluster: 65536 is not", collnet.Context, cluster=1 << 16)
-    raises(ValueError, "ethertype: -1 is not", collnet.Context, ethertype=-1)
-    raises(ValueError, "mode: 4294967297 is not", collnet.Context, mode=wide + 1)
-    raises(ValueError, "spin: 4294967296 is not", collnet.Context, spin=wide)
-    four = zeros(4)
-    raises(ValueError, f"{wide + 1} is not", team.allreduce, four, zeros(4), wide + 1)
-    raises(ValueError, f"{wide + 3} is not", team.allreduce, four, zeros(4), type=wide + 3)
-    raises(ValueError, "element: -4 is not", team.allreduce, four, zeros(4),
-           collnet.UserOp(print, element=-4))
-    raises(ValueError, f"displacements: {1 << 66} is not", team.allgatherv, b"", bytearray(4),
-           [0] * n, [1 << 66] * n)
-    raises(ValueError, f"{1 << 64} is not", context.alloc, 1 << 64)
 
 
 def with_numpy(team):
@@ -565,30 +375,6 @@ def threads(team):
     expect(failures, [], "threads")
 
 
-def closed(team):
-    """A context is closed while a thread waits in it."""
-    for i in range(10):
-        context = collnet.Context()
-        own = context.team(job=f"closed-{seed}-{i}", rank=team.rank, size=team.size)
-        if team.rank == 0:
-            request, ends = own.ibarrier(), []
-
-            def wait():
-                try:
-                    request.wait()
-                except collnet.CollnetError as error:
-                    ends.append(error.code)
-
-            thread = threading.Thread(target=wait)
-            thread.start()
-            time.sleep(0.002 * i)
-            context.close()
-            thread.join(10)
-            expect(ends, [collnet.Status.ERANK], "the end of a wait in a closed context")
-        team.barrier()
-        context.close()
-
-
 def death(team):
     memory = zeros(1000)
     try:
@@ -611,13 +397,7 @@ with collnet.Context() as context, context.team() as team:
         others_declarations()
         all_operations(team)
         kept = other_calls(context, team)
-        waits(team)
-        interrupted(team)
-        interrupted_join(team)
-        wrong_calls(team)
-        wide_integers(context, team)
         threads(team)
-        closed(team)
         if numpy is not None:
             with_numpy(team)
         team.barrier()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Arguments of the Python package that are refused, on every rank of a job."""
+import array
+import ctypes
+
+import collnet
+from python_checks import expect, raises, zeros
+
+
+def wrong_calls(team):
+    """Arguments that are refused before the library sees them, and an operation that raises."""
+    n = team.size
+    four = zeros(4 * n)
+    raises(TypeError, "recv: 'list' has no buffer", team.alltoall, four, [])
+    raises(BufferError, "recv: the buffer is read-only", team.alltoall, four, bytes(16 * n))
+    raises(BufferError, "send: the buffer is not contiguous", team.alltoall,
+           memoryview(zeros(8 * n))[::2], four)
+    raises(ValueError, "bytes instead of", team.alltoall, zeros(n), four)
+    raises(ValueError, "cannot be divided by", team.alltoall, b"x", bytearray(n + 1))
+    raises(ValueError, f"the blocks end at {32 * n}", team.alltoallv, four, [4] * n,
+           [8 * i + 4 for i in range(n)], four, [4] * n, None)
+    raises(ValueError, f"counts for {n} ranks", team.allgatherv, four, four, [1])
+    raises(TypeError, "integer", team.allgatherv, four, four, [1.5] * n)
+    raises(ValueError, "negative", team.allgatherv, four, four, [-1] * n)
+    raises(ValueError, "no rank", team.bcast, four, n)
+    for window in (-3, 65536, collnet.WINDOW_OFF + 1):
+        raises(ValueError, f"window: {window} is not WINDOW_AUTO, WINDOW_OFF or 1 to 65535 frames",
+               team.alltoall, four, zeros(4 * n), window=window)
+    raises(TypeError, "integer", team.alltoall, four, zeros(4 * n), window=1.5)
+    for window in (collnet.WINDOW_AUTO, collnet.WINDOW_OFF, 1, 65535):
+        team.alltoall(four, zeros(4 * n), window=window)
+    raises(TypeError, "formats of send and recv differ", team.allreduce, zeros(2, "f"), zeros(2))
+    raises(ValueError, "send has 8 bytes instead of 4", team.allreduce, zeros(2), zeros(1))
+    raises(ValueError, "bytes instead of", team.reduce_scatter, zeros(n + 1), zeros(1))
+    raises(ValueError, "elements of 8", team.reduce_scatterv, zeros(2 * n),
+           zeros(1 if team.rank == 0 else 3 if team.rank == 1 else 2), [1, 3] + [2] * (n - 2),
+           type=collnet.INT32_INT32, op=collnet.MINLOC)
+    raises(ValueError, "send has 16 bytes instead of 8", team.allreduce, zeros(2, "q"), zeros(2),
+           collnet.UserOp(print))
+    raises(TypeError, "no reduction of the format 'w'", team.allreduce, array.array("u", "x"),
+           array.array("u", "y"))
+    raises(TypeError, "persistent", team.barrier, persistent=True)
+    raises(TypeError, "deadline", team.barrier, deadline=1)
+    raises(ValueError, "timeout", team.barrier, timeout=0)
+    raises(collnet.CollnetError, "no algorithm 'x'", team.barrier, algorithm="x")
+
+    def divide(left, right, out):
+        raise ZeroDivisionError("in an operation")
+
+    def largest(left, right, out):
+        for i in range(len(out)):
+            out[i] = max(left[i], right[i])
+
+    for kind in (ctypes.c_int, ctypes.c_long, ctypes.c_uint16, ctypes.c_double):  # '<i' and others
+        out = (kind * 2)()
+        team.allreduce((kind * 2)(255 * team.rank, 9), out, collnet.UserOp(largest))
+        expect(out, [255 * (n - 1), 9], f"an operation on {kind}")
+    raises(ZeroDivisionError, "in an operation", team.allreduce, zeros(8), zeros(8),
+           collnet.UserOp(divide))
+
+
+def wide_integers(context, team):
+    """Integers for which the C interface has no room, whose lower bits alone would be right."""
+    me, n = team.rank, team.size
+    for number in (-1, 65536 + 701, 99999):
+        raises(ValueError, f"{number} is not an integer from 0 to 65535", context.endpoint, number)
+    with context.endpoint(701) as endpoint:
+        raises(ValueError, f"endpoint: {65536 + 701} is not an integer from 0 to 65535",
+               endpoint.send, (context.node_name, 65536 + 701), b"lost")
+        raises(collnet.CollnetError, "", endpoint.recv, bytearray(4), timeout=0.01)
+        raises(TypeError, "integer", endpoint.send, (context.node_name, 701.0), b"")
+    wide = 1 << 32
+    raises(ValueError, f"{wide + 1} is not an integer from -2147483648 to 2147483647", team.split,
+           wide + 1)
+    raises(ValueError, "2147483648 is not an integer", team.split, 1 << 31)
+    raises(ValueError, "-2147483649 is not an integer", team.split, 0, -(1 << 31) - 1)
+    raises(TypeError, "integer", team.split, 1.5)
+    raises(ValueError, f"ranks: {wide} is not an integer from 0 to 4294967295", team.from_ranks,
+           [wide] + list(range(1, n)))
+    raises(ValueError, f"rank: {wide + me} is not", context.team, "x", wide + me, n)
+    raises(ValueError, f"ranks: {wide + n} is not", context.team, "x", me, wide + n)
+    raises(ValueError, "rank: -1 is not", context.team, "x", -1, n)
+    raises(ValueError, "cluster: 65536 is not", collnet.Context, cluster=1 << 16)
+    raises(ValueError, "ethertype: -1 is not", collnet.Context, ethertype=-1)
+    raises(ValueError, "mode: 4294967297 is not", collnet.Context, mode=wide + 1)
+    raises(ValueError, "spin: 4294967296 is not", collnet.Context, spin=wide)
+    four = zeros(4)
+    raises(ValueError, f"{wide + 1} is not", team.allreduce, four, zeros(4), wide + 1)
+    raises(ValueError, f"{wide + 3} is not", team.allreduce, four, zeros(4), type=wide + 3)
+    raises(ValueError, "element: -4 is not", team.allreduce, four, zeros(4),
+           collnet.UserOp(print, element=-4))
+    raises(ValueError, f"displacements: {1 << 66} is not", team.allgatherv, b"", bytearray(4),
+           [0] * n, [1 << 66] * n)
+    raises(ValueError, f"{1 << 64} is not", context.alloc, 1 << 64)
+
+
+with collnet.Context() as context, context.team() as team:
+    wrong_calls(team)
+    wide_integers(context, team)
+    team.barrier()
+    print(f"right: rank {team.rank}", flush=True)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Requests, signals, threads and closed contexts of the Python package, on every rank of a job."""
+import array
+import math
+import threading
+import time
+
+import collnet
+from python_checks import alarm, expect, raises, zeros
+
+
+def waits(team):
+    """A waitany() that is refused collects no request, and waitall() waits for all."""
+    recv = zeros(8)
+    request = team.iallreduce(zeros(8), recv)
+    with collnet.Context() as other, other.endpoint() as endpoint:
+        message = endpoint.irecv(bytearray(1))
+        raises(collnet.CollnetError, "another context", collnet.waitany, [request, message])
+        expect([request._active], [True], "a request in a call that was refused")
+    request.wait()
+    expect(recv, [77 * team.size] * 8, "its result")
+    two = [team.iallreduce(zeros(1), zeros(1), collnet.UserOp(lambda left, right, out: 1 / 0)),
+           team.iallreduce(zeros(8), recv)]
+    raises(ZeroDivisionError, "", collnet.waitall, two)
+    expect([request._active for request in two], [False] * 2, "requests after waitall()")
+    for wait in (lambda request: request.wait(math.inf),
+                 lambda request: collnet.waitall([request], math.inf),
+                 lambda request: collnet.waitany([request], math.inf) == 0):
+        expect([wait(team.iallreduce(zeros(8), recv))], [True], "a wait without an end")
+    for _ in range(200):  # more than a team may have outstanding, dropped
+        team.ibarrier()
+        team.barrier()
+    expect([len(team._context.requests) <= 32], [True], "requests that were dropped")
+    raises(TypeError, "mode: 'direct' is not an integer", collnet.Context, mode="direct")
+    raises(ValueError, "has a NUL", collnet.Context, socket="a\0b")
+    raises(ValueError, "of at most 4294967", collnet.Context, timeout=5e6)
+
+
+def interrupted(team):
+    """A signal that comes before a wait collects the operation: its request is not another's."""
+    other, copy = team.dup(), team.dup()
+    team.barrier()
+    if team.rank == 0:
+        alarm()
+        raises(InterruptedError, "by a signal", copy.barrier)
+    else:
+        time.sleep(0.1)  # within the slice of the wait that the signal came in
+        copy.barrier()
+    request = other.ibarrier()
+    time.sleep(0.3)
+    copy.destroy()
+    request.wait()
+    other.destroy()
+
+
+def interrupted_join(team):
+    """A signal interrupts a rank that joins a team. When the others come, it leaves."""
+    with collnet.Context() as other:
+        if team.rank == 0:
+            alarm()
+            began = time.monotonic()
+            raises(InterruptedError, "by a signal", other.team, "late", 0, 2)
+            expect([time.monotonic() - began < 10], [True], "an interrupted join")
+        team.barrier()
+        if team.rank == 1:
+            late = other.team("late", 1, 2)
+            raises(collnet.CollnetError, "rank 0 on node h0 left the team", late.barrier)
+        team.barrier()
+        expect([len(other.requests)], [0], "of a join that has ended")
+    # Interrupted before it waits, and its context closed before the join has ended.
+    start = threading.Thread.start
+
+    def start_and_stop(thread):
+        start(thread)
+        raise InterruptedError("by a signal")
+
+    with collnet.Context() as other:
+        threading.Thread.start = start_and_stop
+        try:
+            raises(InterruptedError, "by a signal", other.team, f"nobody{team.rank}", 0, 2, 1)
+        finally:
+            threading.Thread.start = start
+
+
+def closed(team):
+    """A context is closed while a thread waits in it."""
+    for i in range(10):
+        context = collnet.Context()
+        own = context.team(job=f"closed-{i}", rank=team.rank, size=team.size)
+        if team.rank == 0:
+            request, ends = own.ibarrier(), []
+
+            def wait():
+                try:
+                    request.wait()
+                except collnet.CollnetError as error:
+                    ends.append(error.code)
+
+            thread = threading.Thread(target=wait)
+            thread.start()
+            time.sleep(0.002 * i)
+            context.close()
+            thread.join(10)
+            expect(ends, [collnet.Status.ERANK], "the end of a wait in a closed context")
+        team.barrier()
+        context.close()
+
+
+with collnet.Context() as context, context.team() as team:
+    waits(team)
+    interrupted(team)
+    interrupted_join(team)
+    closed(team)
+    team.barrier()
+    print(f"right: rank {team.rank}", flush=True)

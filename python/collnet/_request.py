@@ -255,9 +255,26 @@ class _Join:
         self._teams = []  # the team, until it is taken or left
         self._failure = None
         self._interrupted = False
+        self._turns = [self]  # who takes it decides whether the library is called
+        # A join() of the thread that a signal interrupts would make is_alive() false.
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
 
     def _run(self, *arguments):
+        try:
+            if self._take_turn():
+                self._call(*arguments)
+        finally:
+            self._context.requests.discard(self)
+            self._ended.set()
+
+    def _take_turn(self):
+        try:
+            return self._turns.pop()
+        except IndexError:
+            return None
+
+    def _call(self, *arguments):
         out = c_void_p()
         code = library.collnet_team_create(self._pointer, *arguments, byref(out))
         if code == Status.OK:
@@ -266,7 +283,6 @@ class _Join:
             self._failure = error(code, self._pointer)
         if self._interrupted:
             self._leave()
-        self._context.requests.discard(self)
 
     def _leave(self):
         try:
@@ -278,18 +294,18 @@ class _Join:
         pass
 
     def _abandon(self, seconds=0):
-        if self._thread.ident is not None:
-            self._thread.join(seconds)
-        return not self._thread.is_alive()
+        return self._ended.wait(seconds)
 
     def wait(self):
         """Returns the team."""
         self._context.requests.add(self)
         try:
             self._thread.start()
-            self._thread.join()
+            self._ended.wait()
         except BaseException:
             self._interrupted = True
+            if self._take_turn():  # without a call: the thread may never run
+                self._run()
             self._leave()
             raise
         if self._failure is not None:

@@ -6,6 +6,7 @@ import threading
 import time
 
 import collnet
+from collnet import _context
 from python_checks import alarm, expect, raises, zeros
 
 
@@ -80,6 +81,20 @@ def interrupted_join(team):
             raises(InterruptedError, "by a signal", other.team, f"nobody{team.rank}", 0, 2, 1)
         finally:
             threading.Thread.start = start
+    # Interrupted while it waits.
+    with collnet.Context() as other:
+        alarm()
+        raises(InterruptedError, "by a signal", other.team, f"noone{team.rank}", 0, 2, 1)
+    none_lingers(5)
+
+
+def none_lingers(seconds):
+    """Closed contexts that were in use are gone within so many seconds."""
+    end = time.monotonic() + seconds
+    while _context._lingering and time.monotonic() < end:
+        time.sleep(0.1)
+        collnet.Context().close()
+    expect(_context._lingering, [], "closed contexts that are in use")
 
 
 def closed(team):

@@ -7,7 +7,9 @@ context holds the request: a request that the program has dropped, or whose wait
 interrupted, keeps its memory.
 """
 import ctypes
+import itertools
 import math
+import operator
 import threading
 import time
 from ctypes import byref, c_size_t, c_void_p
@@ -19,6 +21,8 @@ SLICE = 200
 
 # Requests of a context that are outstanding before completed ones that nobody waits for are looked for.
 MANY = 16
+
+_TRY = operator.methodcaller("acquire", False)
 
 
 def _end(timeout):
@@ -64,6 +68,7 @@ class Request:
         self._pointer = c_void_p()
         self._active = not persistent
         self._failure = None
+        self._told = persistent  # the program knows the result
         self._lock = threading.Lock()
 
     def _post(self, function, *arguments):
@@ -103,6 +108,7 @@ class Request:
             self._failure = self._failure or failure
 
     def _result(self):
+        self._told = True
         if self._failure is not None:
             raise self._failure.with_traceback(None)
         return True
@@ -152,6 +158,7 @@ class Request:
         if code != Status.OK:
             raise error(code, self._context.pointer)
         self._failure = None
+        self._told = False
         self._active = True
         return self
 
@@ -206,38 +213,64 @@ def waitall(requests, timeout=None):
 def waitany(requests, timeout=None):
     """
     Waits until one of the requests has completed, for at most `timeout` seconds (0: looks), and
-    returns its index; raises its exception. Returns None if none has completed, or none was
-    outstanding. Completed requests of the list are ignored, as is None.
+    returns its index; raises its exception. Returns None if none has completed, or none is left.
+    Requests whose result the program knows from another call are ignored, as is None.
     """
-    indices = [i for i, request in enumerate(requests) if request is not None and request._active]
-    if not indices:
-        return None
-    array = (c_void_p * len(indices))(*[requests[i]._pointer.value for i in indices])
-    index = c_size_t(-1)  # if the call itself fails
+    requests = list(requests)
     end = _end(timeout)
+    while True:
+        for i, request in enumerate(requests):
+            if request is not None and not request._active and not request._told:
+                request._result()
+                return i
+        active = [request for request in requests if request is not None and request._active]
+        if not active:
+            return None
+        left = SLICE if end is None else min(SLICE, int((end - time.monotonic()) * 1000))
+        if not _collect_any(active, left) and left <= 0:
+            return None
+
+
+def _collect_any(requests, left):
+    """
+    Waits so many milliseconds for one of these requests and collects it; returns whether another
+    look can find more. Locks keep other threads from collecting them meanwhile; what another thread
+    waits for is left to that one.
+    """
+    locks = [request._lock for request in requests]
+    got = []
+    try:
+        got.extend(map(_TRY, locks))  # no signal's handler runs before `got` has all
+        ours = [request for request in itertools.compress(requests, got) if request._active]
+        if ours:
+            return _collect_one(ours, left)
+    finally:
+        for lock in itertools.compress(locks, got):
+            lock.release()
+    if any(got):
+        return True
+    if not locks[0].acquire(timeout=max(left, 0) / 1000):
+        return False
+    locks[0].release()
+    return True
+
+
+def _collect_one(requests, left):
+    array = (c_void_p * len(requests))(*[request._pointer.value for request in requests])
+    index = c_size_t(-1)  # if the call itself fails
 
     def collected(code):
-        if index.value < len(indices):
-            requests[indices[index.value]]._collected(code)
+        if index.value < len(requests):
+            requests[index.value]._collected(code)
 
-    while True:
-        left = SLICE if end is None else int((end - time.monotonic()) * 1000)
-        if left <= 0:
-            code = _collect(collected, library.raw.collnet_testany, len(indices), array,
-                            byref(index))
-        else:
-            code = _collect(collected, library.raw.collnet_waitany, len(indices), array,
-                            byref(index), min(left, SLICE))
-        if code != Status.INPROGRESS:
-            break
-        if left <= 0:
-            return None
-    if index.value == len(indices):
-        return None
-    if index.value > len(indices):
-        raise error(code, requests[indices[0]]._context.pointer)
-    requests[indices[index.value]]._result()
-    return indices[index.value]
+    arguments = [len(requests), array, byref(index)]
+    if left <= 0:
+        code = _collect(collected, library.raw.collnet_testany, *arguments)
+    else:
+        code = _collect(collected, library.raw.collnet_waitany, *arguments, left)
+    if index.value > len(requests) and code != Status.INPROGRESS:
+        raise error(code, requests[0]._context.pointer)
+    return code != Status.INPROGRESS
 
 
 class _Join:

@@ -6,7 +6,7 @@ import threading
 import time
 
 import collnet
-from collnet import _context
+from collnet import _context, _request
 from python_checks import alarm, expect, raises, zeros
 
 
@@ -35,6 +35,68 @@ def waits(team):
     raises(TypeError, "mode: 'direct' is not an integer", collnet.Context, mode="direct")
     raises(ValueError, "has a NUL", collnet.Context, socket="a\0b")
     raises(ValueError, "of at most 4294967", collnet.Context, timeout=5e6)
+
+
+def each_once(team):
+    """Requests that other calls collect are reported by waitany() once, with their exceptions."""
+    def divide(left, right, out):
+        return 1 / (team.rank - team.rank)
+
+    def reported(requests):
+        got, failed = [], 0
+        while True:
+            try:
+                index = collnet.waitany(requests, 20)
+            except ZeroDivisionError:
+                failed += 1
+                continue
+            if index is None:
+                return sorted(got), failed
+            got.append(index)
+
+    many = 40  # more than there are before completed ones are collected
+    requests = [team.ibarrier() for _ in range(many)]
+    team.barrier()
+    requests += [team.ibarrier() for _ in range(many // 2)]
+    expect(reported(requests), (list(range(many + many // 2)), 0), "waitany() of barriers")
+    expect([collnet.waitany(requests), collnet.waitall(requests)], [None, True], "and then")
+
+    requests = [team.iallreduce(zeros(1), zeros(1), collnet.UserOp(divide)) for _ in range(many)]
+    expect(reported(requests), ([], many), "waitany() of failures")
+    raises(ZeroDivisionError, "", collnet.waitall, requests)
+
+    # What the program knows from other calls is not reported; each start of a persistent one is.
+    known = [team.ibarrier() for _ in range(2)]
+    known[0].wait()
+    while not known[1].test():
+        pass
+    again = team.ibarrier(persistent=True)
+    expect([collnet.waitany(known + [again])], [None], "waitany() of none")
+    for collects in (False, True):
+        again.start()
+        while collects and again._active:
+            _request._collect_completed(team._context)
+        expect([collnet.waitany(known + [again]) for _ in range(2)], [2, None], "a persistent one")
+    again.free()
+
+    # Collected by another thread while this one waits for the same requests and one that is late.
+    with team._context.endpoint() as endpoint:
+        late = endpoint.irecv(bytearray(1))
+        requests = [late] + [team.ibarrier() for _ in range(30)]
+        ends = threading.Event()
+
+        def collect():
+            while not ends.is_set():
+                _request._collect_completed(team._context)
+
+        thread = threading.Thread(target=collect, daemon=True)
+        thread.start()
+        got = sorted(collnet.waitany(requests) for _ in range(30))
+        endpoint.send(endpoint.address, b"x")
+        got.append(collnet.waitany(requests))
+        ends.set()
+        thread.join()
+        expect(got, list(range(1, 31)) + [0], "with another thread")
 
 
 def interrupted(team):
@@ -123,6 +185,7 @@ def closed(team):
 
 with collnet.Context() as context, context.team() as team:
     waits(team)
+    each_once(team)
     interrupted(team)
     interrupted_join(team)
     closed(team)

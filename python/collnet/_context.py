@@ -89,6 +89,7 @@ class Context:
         code = library.collnet_open(byref(options), byref(out))
         if code != Status.OK:
             raise error(code)
+        self._closed = False
         self._memory = _Memory(out)
         self.requests = set()  # outstanding
         self.many = MANY  # of them, at which completed ones are collected
@@ -100,7 +101,7 @@ class Context:
         return self._memory.pointer if self._memory is not None else None
 
     def _open(self):
-        if self._memory is None:
+        if self._closed:
             raise api.CollnetError(Status.EINVAL, "the context is closed")
         return self._memory.pointer
 
@@ -114,6 +115,7 @@ class Context:
         """Leaves the teams, closes the endpoints, and frees the memory that is not in use."""
         if self._memory is None:
             return
+        self._closed = True  # before it looks for calls: what comes later is refused
         for child in list(self.children):
             child.close()
         self._memory.requests += [request for request in list(self.requests)
@@ -146,7 +148,7 @@ class Context:
         options.timeout_ms = milliseconds(timeout)
         if secret is not None:
             options.secret = api.text(secret)
-        return Team(self, join_team(self, byref(options)))
+        return join_team(Team, self, library.collnet_team_create, byref(options))
 
     def endpoint(self, number=0):
         """Opens an endpoint of this node; 0 selects a free number."""

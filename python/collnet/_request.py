@@ -59,6 +59,8 @@ def _collect_completed(context):
 class Request:
     """An outstanding operation. Once it has completed, tests and waits give the same result."""
 
+    divides = False  # its team, to make another
+
     def __init__(self, context, held, callback=None, persistent=False, owner=None):
         self._context = context
         self._held = held
@@ -273,31 +275,34 @@ def _collect_one(requests, left):
     return code != Status.INPROGRESS
 
 
-class _Join:
+class _Making:
     """
-    A team that is joined, by a thread: the call has no slices in which Python could look at signals,
-    and waits for as long as other ranks do not come. If a signal's handler raises an exception, the
-    thread leaves the team when it is there. Until then, it keeps the context, as a request does.
+    A call that makes a team. It has no slices in which Python could look at signals, and waits for
+    as long as other ranks do not come. Until it ends, it keeps the context, as a request does, and
+    the team that it divides.
     """
 
-    _owner = None
-
-    def __init__(self, context, arguments):
+    def __init__(self, context, owner, make):
         self._context = context
-        self._pointer = context.pointer
-        self._teams = []  # the team, until it is taken or left
+        self._owner = owner  # the team that is divided; None: it is made of nothing
+        self._make = make  # the class Team
+        self._teams = []  # the new team, until it is taken or left
         self._failure = None
         self._interrupted = False
         self._turns = [self]  # who takes it decides whether the library is called
+        self.divides = owner is not None
         # A join() of the thread that a signal interrupts would make is_alive() false.
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
 
-    def _run(self, *arguments):
+    def run(self, *call):
         try:
+            self._context.requests.add(self)
             if self._take_turn():
-                self._call(*arguments)
+                self._call(*call)
         finally:
+            self.divides = False
+            if self._owner is not None:
+                self._owner.leave()
             self._context.requests.discard(self)
             self._ended.set()
 
@@ -307,21 +312,28 @@ class _Join:
         except IndexError:
             return None
 
-    def _call(self, *arguments):
+    def _call(self, function, *arguments):
         out = c_void_p()
-        code = library.collnet_team_create(self._pointer, *arguments, byref(out))
-        if code == Status.OK:
-            self._teams.append(out)
-        else:
-            self._failure = error(code, self._pointer)
-        if self._interrupted:
+        try:
+            pointer = self._context._open()
+            place = pointer if self._owner is None else self._owner._open()
+            code = function(place, *arguments, byref(out))
+            if code != Status.OK:
+                raise error(code, pointer)
+            self._teams.append(self._make(self._context, out) if out else None)
+            self._context._open()  # nobody has closed it meanwhile
+        except BaseException as why:
+            self._failure = why
+        if self._failure is not None or self._interrupted:
             self._leave()
 
     def _leave(self):
         try:
-            library.collnet_team_destroy(self._teams.pop())
+            team = self._teams.pop()
         except IndexError:  # it is not there yet, or was left
-            pass
+            return
+        if team is not None:
+            team.destroy()
 
     def _look(self):
         pass
@@ -329,32 +341,44 @@ class _Join:
     def _abandon(self, seconds=0):
         return self._ended.wait(seconds)
 
-    def wait(self):
-        """Returns the team."""
-        self._context.requests.add(self)
-        try:
-            self._thread.start()
-            self._ended.wait()
-        except BaseException:
-            self._interrupted = True
-            if self._take_turn():  # without a call: the thread may never run
-                self._run()
-            self._leave()
-            raise
+    def result(self):
+        """The team; None for a rank that is in none."""
         if self._failure is not None:
             raise self._failure
         return self._teams.pop()
 
+    def run_in_thread(self, *call):
+        """
+        The same by a thread. If a signal's handler raises an exception, the thread leaves the team
+        when it is there.
+        """
+        self._context.requests.add(self)
+        try:
+            threading.Thread(target=self.run, args=call, daemon=True).start()
+            self._ended.wait()
+        except BaseException:
+            self._interrupted = True
+            if self._take_turn():  # without a call: the thread may never run
+                self.run()
+            self._leave()
+            raise
 
-def join_team(context, *arguments):
-    """Calls collnet_team_create(), which a signal interrupts, and returns the team."""
-    join = _Join(context, arguments)
+
+def join_team(make, context, *call):
+    """Calls collnet_team_create(), which a signal interrupts."""
+    making = _Making(context, None, make)
     if threading.current_thread() is threading.main_thread():
-        return join.wait()
-    join._run(*arguments)
-    if join._failure is not None:
-        raise join._failure
-    return join._teams.pop()
+        making.run_in_thread(*call)
+    else:
+        making.run(*call)
+    return making.result()
+
+
+def divide_team(make, context, team, *call):
+    """Calls a function that makes a team of another one."""
+    making = _Making(context, team, make)
+    making.run(*call)
+    return making.result()
 
 
 class Receive(Request):

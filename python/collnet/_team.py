@@ -7,12 +7,12 @@ counts and displacements are in elements of it.
 """
 import ctypes
 import functools
-from ctypes import byref, c_uint32, c_void_p
+from ctypes import byref, c_uint32
 
 from ._buffer import Buffer, UserCall, UserOp
-from ._library import (CollnetError, Op, Status, collnet_coll_options, error, frames, integers,
-                       library, milliseconds, text)
-from ._request import Request
+from ._library import (CollnetError, Op, Status, collnet_coll_options, frames, integers, library,
+                       milliseconds, text)
+from ._request import Request, divide_team
 
 
 class _InPlace:
@@ -49,6 +49,7 @@ class Team:
     def __init__(self, context, pointer):
         self._context = context
         self._pointer = pointer
+        self._unleft = [pointer]
         self.rank = library.collnet_team_rank(pointer)
         self.size = library.collnet_team_size(pointer)
         self.nodes = library.collnet_team_nodes(pointer)
@@ -67,10 +68,13 @@ class Team:
         self.destroy()
 
     def destroy(self):
-        """Leaves the team. Outstanding requests end with ERANK."""
+        """
+        Leaves the team. Outstanding requests end with ERANK. While another thread makes a team of
+        it, that thread leaves it at the end of its call.
+        """
         if self._pointer is not None:
-            library.collnet_team_destroy(self._pointer)
             self._pointer = None
+            self.leave()
             self._context.children.discard(self)
             for request in list(self._context.requests):
                 if request._owner is self:
@@ -78,18 +82,23 @@ class Team:
 
     close = destroy
 
+    def leave(self):
+        """What remains of destroy(), unless a call divides the team."""
+        calls = [call for call in list(self._context.requests) if call._owner is self]
+        if self._pointer is None and not any(call.divides for call in calls):
+            try:
+                library.collnet_team_destroy(self._unleft.pop())
+            except IndexError:  # another thread was faster
+                pass
+
     def node(self, rank):
         """The name of a rank's node."""
         return self._names[rank]
 
     # ---- other teams ------------------------------------------------------------------------
 
-    def _derive(self, function, *arguments):
-        out = c_void_p()
-        code = function(self._open(), *arguments, byref(out))
-        if code != Status.OK:
-            raise error(code, self._context.pointer)
-        return Team(self._context, out) if out.value else None
+    def _derive(self, *call):
+        return divide_team(Team, self._context, self, *call)
 
     def split(self, color, key=0):
         """The team of the ranks with the same color; None for a color less than 0."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Requests, signals, threads and closed contexts of the Python package, on every rank of a job."""
 import array
+import itertools
 import math
 import threading
 import time
@@ -183,11 +184,71 @@ def closed(team):
         context.close()
 
 
+def closed_while_made(team):
+    """A context is closed while a thread makes a team in it. The others come later, or never."""
+    makes = {"team": lambda own, context: context.team("made", team.rank, team.size),
+             "split": lambda own, _: own.split(0), "dup": lambda own, _: own.dup(),
+             "from_ranks": lambda own, _: own.from_ranks(range(team.size))}
+    for (name, make), come in itertools.product(makes.items(), (True, False)):
+        context = collnet.Context(timeout=20 if come else 0.5)
+        own = context.team(f"{name}-{come}", team.rank, team.size, 20)
+        ends = []
+
+        def run():
+            try:
+                ends.append(make(own, context))
+            except collnet.CollnetError as error:
+                ends.append(error)
+
+        if team.rank == 0:
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            time.sleep(0.1)
+            began = time.monotonic()
+            context.close()
+            expect([time.monotonic() - began < 5], [True], f"a close() during {name}()")
+        team.barrier()
+        if team.rank == 0:
+            thread.join(10)
+            expect([type(end) for end in ends], [collnet.CollnetError], f"the end of {name}()")
+            if come:
+                expect([str(ends[0])], ["the context is closed"], f"the end of {name}()")
+        elif come:
+            raises(collnet.CollnetError, "left", lambda: make(own, context).barrier())
+        team.barrier()
+        context.close()
+    none_lingers(5)
+
+
+def left_while_made(team):
+    """A team is destroyed while a thread divides it: this rank leaves it when that call ends."""
+    own = team.dup()
+    if team.rank == 0:
+        made = []
+        thread = threading.Thread(target=lambda: made.append(own.split(0)), daemon=True)
+        thread.start()
+        while not any(call.divides for call in list(team._context.requests)):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        own.destroy()
+        raises(collnet.CollnetError, "left the team", own.barrier)
+        team.barrier()
+        thread.join(10)
+    else:
+        team.barrier()
+        made = [own.split(0)]
+        raises(collnet.CollnetError, "rank 0 on node h0 left", own.barrier)
+    made[0].barrier()
+    made[0].destroy()
+
+
 with collnet.Context() as context, context.team() as team:
     waits(team)
     each_once(team)
     interrupted(team)
     interrupted_join(team)
     closed(team)
+    closed_while_made(team)
+    left_while_made(team)
     team.barrier()
     print(f"right: rank {team.rank}", flush=True)

@@ -165,9 +165,9 @@ class UserOp:
     `function(left, right, out)` is called with memoryviews of as many elements each and sets
     out[i] = left[i] op right[i]. `out` may be the memory of `left` or `right`. The views have the
     format of the call's buffers, or consist of bytes if memoryview has no such format: complex and
-    half numbers, structures, and another byte order. They are invalid when the function has
-    returned. It must not call this library. If it raises an exception, so does the call, on this
-    rank.
+    half numbers, structures, and another byte order. They are released when the function returns;
+    what is made of them, such as slices and arrays, is then invalid. It must not call this library.
+    If it raises an exception, so does the call, on this rank.
 
     commutative: False combines the contributions in the order of the ranks.
     element: bytes of an element; by default the item size of the buffer.
@@ -192,11 +192,18 @@ class UserCall:
             return memoryview(memory).cast("B").cast(code)
 
         def combine(left, right, out, count, _):
+            views = []
             try:
-                op.function(view(left, count).toreadonly(), view(right, count).toreadonly(),
-                            view(out, count))
+                views += [view(left, count).toreadonly(), view(right, count).toreadonly(),
+                          view(out, count)]
+                op.function(*views)
             except BaseException as error:  # it must not unwind into the library
                 self.failure = self.failure or error
+            for kept in views:
+                try:
+                    kept.release()
+                except BufferError:  # an array holds it
+                    pass
 
         self.structure = collnet_user_op(
             size=ctypes.sizeof(collnet_user_op), element=element,

@@ -319,6 +319,29 @@ def other_calls(context, team):
     return memory
 
 
+def views(team):
+    """What a user-defined operation keeps of its arguments is not the library's memory."""
+    kept, arrays = [], []
+
+    def least(left, right, out):
+        kept.extend((left, right, out))
+        for i in range(len(out)):
+            out[i] = min(left[i], right[i])
+
+    def least_of_arrays(left, right, out):  # which hold the views
+        arrays.extend(numpy.frombuffer(view, "i") for view in (left, right, out))
+        numpy.minimum(arrays[-3], arrays[-2], arrays[-1])
+
+    recv = zeros(3)
+    team.allreduce(array.array("i", [team.rank, 5, -team.rank]), recv, collnet.UserOp(least))
+    expect(recv, [0, 5, 1 - team.size], "an operation that keeps its views")
+    expect([len(kept) >= 3], [True], "views")
+    for view in kept:
+        raises(ValueError, "released", view.tolist)
+    if numpy is not None:
+        team.allreduce(recv, zeros(3), collnet.UserOp(least_of_arrays))
+
+
 def others_declarations():
     """Functions of Python that other modules declare their own way."""
     function = ctypes.pythonapi.PyObject_GetBuffer
@@ -395,6 +418,7 @@ with collnet.Context() as context, context.team() as team:
         death(team)
     else:
         others_declarations()
+        views(team)
         all_operations(team)
         kept = other_calls(context, team)
         threads(team)

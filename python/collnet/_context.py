@@ -14,7 +14,7 @@ from ctypes import byref, c_size_t, c_void_p
 
 from . import _library as api
 from ._buffer import Buffer
-from ._library import LogLevel, Status, error, library, milliseconds
+from ._library import Handle, LogLevel, Status, error, library, milliseconds
 from ._request import MANY, Receive, Request, join_team
 from ._team import Team
 
@@ -60,7 +60,7 @@ def _close_lingering():
     _lingering[:] = [memory for memory in _lingering if not memory.close()]
 
 
-class Context:
+class Context(Handle):
     """
     A context: what the process has with this node's transport.
 
@@ -184,7 +184,7 @@ class Context:
         return self._list(library.collnet_get_jobs, api.collnet_job_info)
 
 
-class Endpoint:
+class Endpoint(Handle):
     """Sends and receives messages under a number of its node. Context.endpoint() opens one."""
 
     def __init__(self, context, number):

@@ -311,6 +311,13 @@ def _load():
 library = _load()
 
 
+class Handle:
+    """Base of what has one owner in Python: a copy would free the object of the library twice."""
+
+    def __reduce_ex__(self, _):
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled")
+
+
 class CollnetError(Exception):
     """A call failed. `code` is a Status; the message names the node, rank and phase."""
 

@@ -14,7 +14,7 @@ import threading
 import time
 from ctypes import byref, c_size_t, c_void_p
 
-from ._library import CollnetError, Status, error, library
+from ._library import CollnetError, Handle, Status, error, library
 
 # Milliseconds after which a wait lets Python look at signals.
 SLICE = 200
@@ -56,7 +56,7 @@ def _collect_completed(context):
     return len(context.requests) < len(requests)
 
 
-class Request:
+class Request(Handle):
     """An outstanding operation. Once it has completed, tests and waits give the same result."""
 
     divides = False  # its team, to make another

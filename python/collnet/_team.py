@@ -10,8 +10,8 @@ import functools
 from ctypes import byref, c_uint32
 
 from ._buffer import Buffer, UserCall, UserOp
-from ._library import (CollnetError, Op, Status, collnet_coll_options, frames, integers, library,
-                       milliseconds, text)
+from ._library import (CollnetError, Handle, Op, Status, collnet_coll_options, frames, integers,
+                       library, milliseconds, text)
 from ._request import Request, divide_team
 
 
@@ -38,7 +38,7 @@ def _blocking(start):
     return run
 
 
-class Team:
+class Team(Handle):
     """
     Ranks that call collective operations together. Context.team() makes one.
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Arguments of the Python package that are refused, on every rank of a job."""
 import array
+import copy
 import ctypes
+import pickle
 
 import collnet
 from python_checks import expect, raises, zeros
@@ -94,8 +96,19 @@ def wide_integers(context, team):
     raises(ValueError, f"{1 << 64} is not", context.alloc, 1 << 64)
 
 
+def copies(context, team):
+    """What belongs to the library has one owner."""
+    with context.endpoint() as endpoint:
+        request = endpoint.irecv(bytearray(1))
+        for owner in (context, team, endpoint, request, team.ibarrier()):
+            for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+                raises(TypeError, f"a {type(owner).__name__} cannot be copied or pickled", copier,
+                       owner)
+
+
 with collnet.Context() as context, context.team() as team:
     wrong_calls(team)
     wide_integers(context, team)
+    copies(context, team)
     team.barrier()
     print(f"right: rank {team.rank}", flush=True)

@@ -12,7 +12,7 @@ import sys
 from ctypes import (POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object,
                     pythonapi)
 
-from ._library import COMBINE_FN, Op, Type, collnet_user_op, integers, library
+from ._library import COMBINE_FN, Op, Type, collnet_user_op, integers, library, thread
 
 
 class _PyBuffer(ctypes.Structure):
@@ -193,12 +193,14 @@ class UserCall:
 
         def combine(left, right, out, count, _):
             views = []
+            thread.combines = True
             try:
                 views += [view(left, count).toreadonly(), view(right, count).toreadonly(),
                           view(out, count)]
                 op.function(*views)
             except BaseException as error:  # it must not unwind into the library
                 self.failure = self.failure or error
+            thread.combines = False
             for kept in views:
                 try:
                     kept.release()

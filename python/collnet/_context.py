@@ -14,7 +14,8 @@ from ctypes import byref, c_size_t, c_void_p
 
 from . import _library as api
 from ._buffer import Buffer
-from ._library import Handle, LogLevel, Status, error, library, milliseconds
+from ._library import (Handle, LogLevel, Status, check_caller, error, library,
+                       milliseconds)
 from ._request import MANY, Receive, Request, join_team
 from ._team import Team
 
@@ -71,6 +72,7 @@ class Context(Handle):
     def __init__(self, *, mode=None, socket=None, interface=None, link=None, node=None,
                  topology=None, cluster=None, ethertype=None, spin=None, timeout=None,
                  encapsulation=None, peers=None):
+        check_caller()
         _close_lingering()
         options = api.collnet_options()
         library.collnet_options_init(byref(options))
@@ -101,6 +103,7 @@ class Context(Handle):
         return self._memory.pointer if self._memory is not None else None
 
     def _open(self):
+        check_caller()
         if self._closed:
             raise api.CollnetError(Status.EINVAL, "the context is closed")
         return self._memory.pointer
@@ -113,6 +116,7 @@ class Context(Handle):
 
     def close(self):
         """Leaves the teams, closes the endpoints, and frees the memory that is not in use."""
+        check_caller()
         if self._memory is None:
             return
         self._closed = True  # before it looks for calls: what comes later is refused
@@ -199,6 +203,7 @@ class Endpoint(Handle):
         context.children.add(self)
 
     def _open(self):
+        check_caller()
         if self._pointer is None:
             raise api.CollnetError(Status.EINVAL, "the endpoint is closed")
         return self._pointer
@@ -211,6 +216,7 @@ class Endpoint(Handle):
 
     def close(self):
         """Closes the endpoint. Outstanding requests end with EINVAL."""
+        check_caller()
         if self._pointer is not None:
             library.collnet_endpoint_close(self._pointer)
             self._pointer = None
@@ -254,6 +260,7 @@ _log = None
 def set_log(function):
     """Passes the lines of the library's log to function(level, line); None: discards them."""
     global _log
+    check_caller()
 
     def line(_, level, message):
         function(LogLevel(level), message.decode(errors="replace"))

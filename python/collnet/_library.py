@@ -9,6 +9,7 @@ import ctypes
 import enum
 import operator
 import os
+import threading
 import types
 from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint8,
                     c_uint16, c_uint32, c_uint64, c_void_p)
@@ -333,6 +334,23 @@ def error(code, context=None):
     """The exception for what a function has just returned to this thread."""
     text = library.collnet_error(context) or library.collnet_strerror(code)
     return CollnetError(code, text.decode(errors="replace"))
+
+
+class _Thread(threading.local):
+    combines = False  # a user-defined operation
+
+
+thread = _Thread()
+
+
+def check_caller():
+    """
+    The library calls a user-defined operation with its lock held. A call of the library would wait
+    for that for ever. Whatever calls the library, or takes a lock that is held during its calls,
+    checks this first.
+    """
+    if thread.combines:
+        raise CollnetError(Status.EINVAL, "a reduction's function must not call collnet")
 
 
 def milliseconds(timeout):

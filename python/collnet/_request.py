@@ -14,7 +14,7 @@ import threading
 import time
 from ctypes import byref, c_size_t, c_void_p
 
-from ._library import CollnetError, Handle, Status, error, library
+from ._library import CollnetError, Handle, Status, check_caller, error, library
 
 # Milliseconds after which a wait lets Python look at signals.
 SLICE = 200
@@ -75,6 +75,7 @@ class Request(Handle):
 
     def _post(self, function, *arguments):
         """Calls the function of the team or endpoint that makes the request."""
+        check_caller()
         context = self._context
         if len(context.requests) >= context.many:
             _collect_completed(context)
@@ -126,6 +127,7 @@ class Request(Handle):
 
     def test(self):
         """Returns whether the operation has completed; raises its exception."""
+        check_caller()
         self._look()
         return not self._active and self._result()
 
@@ -134,6 +136,7 @@ class Request(Handle):
         Waits until the operation completes, for at most `timeout` seconds, and returns whether it
         has; raises its exception. The operation's own deadline counts in any case.
         """
+        check_caller()
         end = _end(timeout)
         while self._active:
             left = SLICE if end is None else int((end - time.monotonic()) * 1000)
@@ -166,6 +169,7 @@ class Request(Handle):
 
     def free(self):
         """Frees a persistent request, which must be inactive."""
+        check_caller()
         if self._pointer is None:
             return
         code = library.collnet_request_free(self._pointer)
@@ -218,6 +222,7 @@ def waitany(requests, timeout=None):
     returns its index; raises its exception. Returns None if none has completed, or none is left.
     Requests whose result the program knows from another call are ignored, as is None.
     """
+    check_caller()
     requests = list(requests)
     end = _end(timeout)
     while True:

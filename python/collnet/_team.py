@@ -10,8 +10,8 @@ import functools
 from ctypes import byref, c_uint32
 
 from ._buffer import Buffer, UserCall, UserOp
-from ._library import (CollnetError, Handle, Op, Status, collnet_coll_options, frames, integers,
-                       library, milliseconds, text)
+from ._library import (CollnetError, Handle, Op, Status, check_caller, collnet_coll_options,
+                       frames, integers, library, milliseconds, text)
 from ._request import Request, divide_team
 
 
@@ -57,6 +57,7 @@ class Team(Handle):
         context.children.add(self)
 
     def _open(self):
+        check_caller()
         if self._pointer is None:
             raise CollnetError(Status.EINVAL, "this rank has left the team")
         return self._pointer
@@ -72,6 +73,7 @@ class Team(Handle):
         Leaves the team. Outstanding requests end with ERANK. While another thread makes a team of
         it, that thread leaves it at the end of its call.
         """
+        check_caller()
         if self._pointer is not None:
             self._pointer = None
             self.leave()

@@ -342,6 +342,37 @@ def views(team):
         team.allreduce(recv, zeros(3), collnet.UserOp(least_of_arrays))
 
 
+def calls_of_operations(context, team):
+    """A user-defined operation must not call the library, which would wait for itself."""
+    error = raises(collnet.CollnetError, "a reduction's function must not call collnet",
+                   team.allreduce, zeros(1), zeros(1), collnet.UserOp(lambda *_: team.barrier()))
+    expect([error.code], [collnet.EINVAL], "the code of a call in an operation")
+    endpoint, request = context.endpoint(), team.ibarrier()
+    prepared = team.ibarrier(persistent=True)
+    calls = [collnet.Context, context.close, context.stats, context.nodes, context.endpoint,
+             team.barrier, team.dup, team.destroy, endpoint.close, request.test, request.wait, prepared.start,
+             prepared.free, lambda: context.alloc(1), lambda: context.team("x", 0, 2),
+             lambda: collnet.waitall([request]), lambda: collnet.waitany([request]),
+             lambda: endpoint.send(endpoint.address, b""), lambda: endpoint.recv(bytearray(1)),
+             lambda: collnet.set_log(None)]
+    called = []
+
+    def function(left, right, out):
+        context.many = 0  # the next request looks for completed ones
+        called.append(0)
+        for call in calls:
+            raises(collnet.CollnetError, "a reduction's function must not call collnet", call)
+        out[0] = left[0] + right[0]
+
+    recv = zeros(1)
+    team.allreduce(array.array("i", [1]), recv, collnet.UserOp(function))
+    expect([recv[0], len(called) > 0], [team.size, True], "an operation that calls the library")
+    request.wait()
+    prepared.start().wait()
+    prepared.free()
+    endpoint.close()
+
+
 def others_declarations():
     """Functions of Python that other modules declare their own way."""
     function = ctypes.pythonapi.PyObject_GetBuffer
@@ -419,6 +450,7 @@ with collnet.Context() as context, context.team() as team:
     else:
         others_declarations()
         views(team)
+        calls_of_operations(context, team)
         all_operations(team)
         kept = other_calls(context, team)
         threads(team)

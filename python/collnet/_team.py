@@ -95,7 +95,7 @@ class Team(Handle):
 
     def node(self, rank):
         """The name of a rank's node."""
-        return self._names[rank]
+        return self._names[self._there("rank", rank)]
 
     # ---- other teams ------------------------------------------------------------------------
 
@@ -124,10 +124,13 @@ class Team(Handle):
             return recv, recv
         return Buffer("send", send), Buffer("recv", recv, True)
 
+    def _there(self, name, rank):
+        if not 0 <= rank < self.size:
+            raise ValueError(f"{name}: there is no rank {rank} in a team of {self.size}")
+        return rank
+
     def _root(self, root):
-        if not 0 <= root < self.size:
-            raise ValueError(f"root: there is no rank {root} in a team of {self.size}")
-        return root == self.rank
+        return self._there("root", root) == self.rank
 
     def _start(self, function, held, *arguments, call=None, timeout=None, algorithm=None,
                window=None, persistent=False):

@@ -24,7 +24,10 @@ def wrong_calls(team):
     raises(ValueError, f"counts for {n} ranks", team.allgatherv, four, four, [1])
     raises(TypeError, "integer", team.allgatherv, four, four, [1.5] * n)
     raises(ValueError, "negative", team.allgatherv, four, four, [-1] * n)
-    raises(ValueError, "no rank", team.bcast, four, n)
+    for rank in (-1, n):
+        why = f"there is no rank {rank} in a team of {n}"
+        raises(ValueError, f"root: {why}", team.bcast, four, rank)
+        raises(ValueError, f"rank: {why}", team.node, rank)
     for window in (-3, 65536, collnet.WINDOW_OFF + 1):
         raises(ValueError, f"window: {window} is not WINDOW_AUTO, WINDOW_OFF or 1 to 65535 frames",
                team.alltoall, four, zeros(4 * n), window=window)

@@ -12,7 +12,8 @@ import sys
 from ctypes import (POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object,
                     pythonapi)
 
-from ._library import COMBINE_FN, Op, Type, collnet_user_op, integers, library, thread
+from ._library import (COMBINE_FN, ELEMENT_MAX, Op, Type, check_callable, collnet_user_op,
+                       integers, library, thread, whole)
 
 
 class _PyBuffer(ctypes.Structure):
@@ -174,6 +175,12 @@ class UserOp:
     """
 
     def __init__(self, function, commutative=True, element=None):
+        check_callable("function", function)
+        if element is not None:
+            element = whole("element", element)
+            if not 1 <= element <= ELEMENT_MAX:
+                raise ValueError(
+                    f"element: {element} is not a number of bytes from 1 to {ELEMENT_MAX}")
         self.function = function
         self.commutative = commutative
         self.element = element

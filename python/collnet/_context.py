@@ -261,6 +261,8 @@ def set_log(function):
     """Passes the lines of the library's log to function(level, line); None: discards them."""
     global _log
     check_caller()
+    if function is not None:
+        api.check_callable("function", function)
 
     def line(_, level, message):
         function(LogLevel(level), message.decode(errors="replace"))

@@ -114,12 +114,22 @@ COMBINE_FN = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)
 _INTEGERS = {c_int, c_int32, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64}
 
 
-def integer(name, kind, value):
-    """An integer of this type of C. ctypes alone would drop the bits for which it has no room."""
+def whole(name, value, what="an integer"):
+    """An integer of any size."""
     try:
-        value = operator.index(value)
+        return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name}: {value!r} is not an integer") from None
+        raise TypeError(f"{name}: {value!r} is not {what}") from None
+
+
+def check_callable(name, value):
+    if not callable(value):
+        raise TypeError(f"{name}: {value!r} is not callable")
+
+
+def integer(name, kind, value, what="an integer"):
+    """An integer of this type of C. ctypes alone would drop the bits for which it has no room."""
+    value = whole(name, value, what)
     if kind(value).value != value:
         bits, sign = 8 * ctypes.sizeof(kind), kind(-1).value < 0
         low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign else (0, (1 << bits) - 1)

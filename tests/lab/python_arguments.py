@@ -92,8 +92,14 @@ def wide_integers(context, team):
     four = zeros(4)
     raises(ValueError, f"{wide + 1} is not", team.allreduce, four, zeros(4), wide + 1)
     raises(ValueError, f"{wide + 3} is not", team.allreduce, four, zeros(4), type=wide + 3)
-    raises(ValueError, "element: -4 is not", team.allreduce, four, zeros(4),
-           collnet.UserOp(print, element=-4))
+    for element in (-4, 0, collnet.ELEMENT_MAX + 1):
+        raises(ValueError, f"element: {element} is not a number of bytes from 1 to 1048576",
+               collnet.UserOp, print, element=element)
+    for element in (1.5, "8"):
+        raises(TypeError, f"element: {element!r} is not an integer", collnet.UserOp, print,
+               element=element)
+    raises(TypeError, "function: None is not callable", collnet.UserOp, None)
+    raises(TypeError, "function: 3 is not callable", collnet.set_log, 3)
     raises(ValueError, f"displacements: {1 << 66} is not", team.allgatherv, b"", bytearray(4),
            [0] * n, [1 << 66] * n)
     raises(ValueError, f"{1 << 64} is not", context.alloc, 1 << 64)

@@ -6,14 +6,13 @@ A Buffer holds its object's memory in place until it is released; requests relea
 complete.
 """
 import ctypes
-import operator
 import struct
 import sys
 from ctypes import (POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object,
                     pythonapi)
 
 from ._library import (COMBINE_FN, ELEMENT_MAX, Op, Type, check_callable, collnet_user_op,
-                       integers, library, thread, whole)
+                       integer, integers, library, sequence, thread, whole)
 
 
 class _PyBuffer(ctypes.Structure):
@@ -86,7 +85,8 @@ class Buffer:
             if given is None:
                 arrays.append(None)
                 continue
-            given = [operator.index(n) for n in given]
+            name = f"the {what} of {self.name}"
+            given = [whole(name, n) for n in sequence(name, given, "integers")]
             if len(given) != ranks:
                 raise ValueError(f"{self.name}: {len(given)} {what} for {ranks} ranks")
             if min(given) < 0:
@@ -109,6 +109,7 @@ class Buffer:
                 raise ValueError(f"{self.name} has {self.bytes} bytes, not elements of {size}")
             return self.bytes // size, 0
         if chosen is not None:
+            chosen = integer("type", c_int, chosen, "a type such as FLOAT64")
             size = library.collnet_type_size(chosen)
             if size == 0:
                 raise ValueError(f"there is no type {chosen!r}")

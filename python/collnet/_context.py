@@ -10,11 +10,11 @@ is closed later.
 import collections
 import ctypes
 import weakref
-from ctypes import byref, c_size_t, c_void_p
+from ctypes import byref, c_size_t, c_uint16, c_uint32, c_void_p
 
 from . import _library as api
 from ._buffer import Buffer
-from ._library import (Handle, LogLevel, Status, check_caller, error, library,
+from ._library import (NAME_MAX, Handle, LogLevel, Status, check_caller, error, library,
                        milliseconds)
 from ._request import MANY, Receive, Request, join_team
 from ._team import Team
@@ -84,7 +84,7 @@ class Context(Handle):
                             ("node", node), ("topology", topology),
                             ("encapsulation", encapsulation), ("peers", peers)):
             if value is not None:
-                setattr(options, name, api.text(value))
+                setattr(options, name, api.text(name, value))
         if timeout is not None:
             options.timeout_ms = milliseconds(timeout)
         out = c_void_p()
@@ -134,6 +134,7 @@ class Context(Handle):
         It is freed when the last object that uses it is gone.
         """
         self._open()
+        size = api.whole("size", size)
         if size < 0:
             raise ValueError(f"size: {size} is not a number of bytes")
         return self._memory.alloc(size)
@@ -144,14 +145,14 @@ class Context(Handle):
         options = api.collnet_team_options()
         library.collnet_team_options_init(byref(options))
         if job is not None:
-            options.job = api.text(job)
+            options.job = api.text("job", job)
         if rank is not None:
             options.rank = rank
         if size is not None:
-            options.ranks = size
+            options.ranks = api.integer("size", c_uint32, size)
         options.timeout_ms = milliseconds(timeout)
         if secret is not None:
-            options.secret = api.text(secret)
+            options.secret = api.text("secret", secret)
         return join_team(Team, self, library.collnet_team_create, byref(options))
 
     def endpoint(self, number=0):
@@ -194,6 +195,7 @@ class Endpoint(Handle):
     def __init__(self, context, number):
         self._context = context
         out = c_void_p()
+        number = api.integer("number", c_uint16, number)
         code = library.collnet_endpoint_open(context._open(), number, byref(out))
         if code != Status.OK:
             raise error(code, context.pointer)
@@ -231,7 +233,10 @@ class Endpoint(Handle):
             node, number = to
         except (TypeError, ValueError):
             raise ValueError(f"to: {to!r} is not a pair of node and number") from None
-        address = api.collnet_address(node=api.text(node), endpoint=number)
+        node = api.text("to", node)
+        if len(node) > NAME_MAX:
+            raise ValueError(f"to: a name of {len(node)} bytes; {NAME_MAX} are the most")
+        address = api.collnet_address(node=node, endpoint=number)
         data = Buffer("data", data)
         return Request(self._context, (data,), owner=self)._post(
             library.collnet_isend, byref(address), data.address, data.bytes, milliseconds(timeout))

@@ -7,6 +7,7 @@ offsets of all structures, and the arguments of all functions.
 """
 import ctypes
 import enum
+import math
 import operator
 import os
 import threading
@@ -137,9 +138,17 @@ def integer(name, kind, value, what="an integer"):
     return value
 
 
+def sequence(name, values, what):
+    """A list of what can be iterated over."""
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"{name}: {values!r} is not a sequence of {what}") from None
+
+
 def integers(name, kind, values):
     """An array of integers of this type of C."""
-    values = [integer(name, kind, value) for value in values]
+    values = [integer(name, kind, value) for value in sequence(name, values, "integers")]
     return (kind * len(values))(*values)
 
 
@@ -296,6 +305,7 @@ def _checked(name, function):
             arguments[i] = integer(name, kind, arguments[i])
         return function(*arguments)
 
+    call.__name__ = name
     return call if places else function
 
 
@@ -363,35 +373,48 @@ def check_caller():
         raise CollnetError(Status.EINVAL, "a reduction's function must not call collnet")
 
 
+def seconds(timeout):
+    """A timeout as a number."""
+    try:
+        unknown = math.isnan(timeout)  # float() takes strings, too
+    except (TypeError, OverflowError):
+        raise TypeError(f"timeout: {timeout!r} is not a number of seconds") from None
+    if unknown:
+        raise ValueError(f"timeout: {timeout!r} is not a number of seconds")
+    return float(timeout)
+
+
 def milliseconds(timeout):
     """A timeout of the library from seconds; None: the default, infinity: no deadline."""
     if timeout is None:
         return 0
-    if timeout == float("inf"):
+    value = seconds(timeout)
+    if value == math.inf:
         return TIMEOUT_NONE
-    if not 0 < timeout < TIMEOUT_NONE / 1000:
+    if not 0 < value < TIMEOUT_NONE / 1000:
         raise ValueError(f"timeout: {timeout!r} is not a positive number of seconds of at most "
                          f"{TIMEOUT_NONE // 1000}; math.inf is none")
-    return max(1, int(timeout * 1000))
+    return max(1, int(value * 1000))
 
 
 def frames(window):
     """A global window of the library."""
-    window = operator.index(window)
+    window = whole("window", window)
     if window not in (WINDOW_AUTO, WINDOW_OFF) and not 1 <= window <= _WINDOW_MAX:
         raise ValueError(f"window: {window} is not WINDOW_AUTO, WINDOW_OFF or 1 to {_WINDOW_MAX} "
                          "frames")
     return window
 
 
-def text(value):
-    """A string, path or None, as an argument."""
-    if value is None:
-        return None
-    value = os.fsencode(value)
-    if b"\0" in value:
-        raise ValueError(f"{value!r} has a NUL")
-    return value
+def text(name, value):
+    """A string or path as an argument."""
+    try:
+        encoded = os.fsencode(value)
+    except TypeError:
+        raise TypeError(f"{name}: {value!r} is not a string") from None
+    if b"\0" in encoded:
+        raise ValueError(f"{name}: {value!r} has a NUL")
+    return encoded
 
 
 def values(structure):

@@ -14,7 +14,8 @@ import threading
 import time
 from ctypes import byref, c_size_t, c_void_p
 
-from ._library import CollnetError, Handle, Status, check_caller, error, library
+from ._library import (CollnetError, Handle, Status, check_caller, error, library, seconds,
+                       sequence)
 
 # Milliseconds after which a wait lets Python look at signals.
 SLICE = 200
@@ -27,7 +28,13 @@ _TRY = operator.methodcaller("acquire", False)
 
 def _end(timeout):
     """When a wait ends; None: never."""
-    return None if timeout in (None, math.inf) else time.monotonic() + timeout
+    value = math.inf if timeout is None else seconds(timeout)
+    return None if value == math.inf else time.monotonic() + max(value, 0)
+
+
+def _left(end):
+    """The milliseconds of a wait's next slice."""
+    return SLICE if end is None else int(min((end - time.monotonic()) * 1000, SLICE))
 
 
 def _collect(collected, function, *arguments):
@@ -139,10 +146,9 @@ class Request(Handle):
         check_caller()
         end = _end(timeout)
         while self._active:
-            left = SLICE if end is None else int((end - time.monotonic()) * 1000)
+            left = _left(end)
             if left <= 0:
                 return self.test()
-            left = min(left, SLICE)
             if not self._lock.acquire(timeout=left / 1000):
                 continue
             try:
@@ -195,12 +201,21 @@ class Request(Handle):
         return True
 
 
+def _listed(requests):
+    """A list of requests, some of which may be None."""
+    requests = sequence("requests", requests, "requests")
+    for request in requests:
+        if request is not None and not isinstance(request, Request):
+            raise TypeError(f"requests: {request!r} is not a request")
+    return requests
+
+
 def waitall(requests, timeout=None):
     """
     Waits until all of the requests have completed, for at most `timeout` seconds, and returns
     whether they have; raises the first exception of the list. None is ignored.
     """
-    requests = [request for request in requests if request is not None]
+    requests = [request for request in _listed(requests) if request is not None]
     end = _end(timeout)
     failure = None
     for request in requests:
@@ -223,7 +238,7 @@ def waitany(requests, timeout=None):
     Requests whose result the program knows from another call are ignored, as is None.
     """
     check_caller()
-    requests = list(requests)
+    requests = _listed(requests)
     end = _end(timeout)
     while True:
         for i, request in enumerate(requests):
@@ -233,7 +248,7 @@ def waitany(requests, timeout=None):
         active = [request for request in requests if request is not None and request._active]
         if not active:
             return None
-        left = SLICE if end is None else min(SLICE, int((end - time.monotonic()) * 1000))
+        left = _left(end)
         if not _collect_any(active, left) and left <= 0:
             return None
 

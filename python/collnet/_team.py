@@ -7,11 +7,11 @@ counts and displacements are in elements of it.
 """
 import ctypes
 import functools
-from ctypes import byref, c_uint32
+from ctypes import byref, c_int, c_int32, c_uint32
 
 from ._buffer import Buffer, UserCall, UserOp
 from ._library import (CollnetError, Handle, Op, Status, check_caller, collnet_coll_options,
-                       frames, integers, library, milliseconds, text)
+                       frames, integer, integers, library, milliseconds, text, whole)
 from ._request import Request, divide_team
 
 
@@ -104,7 +104,8 @@ class Team(Handle):
 
     def split(self, color, key=0):
         """The team of the ranks with the same color; None for a color less than 0."""
-        return self._derive(library.collnet_team_split, color, key)
+        return self._derive(library.collnet_team_split, integer("color", c_int32, color),
+                            integer("key", c_int32, key))
 
     def dup(self):
         """Another team of the same ranks."""
@@ -125,6 +126,7 @@ class Team(Handle):
         return Buffer("send", send), Buffer("recv", recv, True)
 
     def _there(self, name, rank):
+        rank = whole(name, rank)
         if not 0 <= rank < self.size:
             raise ValueError(f"{name}: there is no rank {rank} in a team of {self.size}")
         return rank
@@ -133,13 +135,17 @@ class Team(Handle):
         return self._there("root", root) == self.rank
 
     def _start(self, function, held, *arguments, call=None, timeout=None, algorithm=None,
-               window=None, persistent=False):
+               window=None, persistent=False, **unknown):
+        if unknown:
+            name = function.__name__[len("collnet_i"):]
+            raise TypeError(f"{name}() has no argument {next(iter(unknown))!r}")
         options = None  # the defaults
         if persistent or (timeout, algorithm, window, call) != (None, None, None, None):
             options = collnet_coll_options()
             library.collnet_coll_options_init(byref(options))
             options.timeout_ms = milliseconds(timeout)
-            options.algorithm = text(algorithm)
+            if algorithm is not None:
+                options.algorithm = text("algorithm", algorithm)
             options.persistent = 1 if persistent else 0
             if window is not None:
                 options.window = frames(window)
@@ -263,6 +269,12 @@ class Team(Handle):
     # ---- reductions --------------------------------------------------------------------------
 
     @staticmethod
+    def _operation(op):
+        if isinstance(op, UserOp):
+            return op
+        return integer("op", c_int, op, "an operation such as SUM, or a UserOp")
+
+    @staticmethod
     def _same_type(send, recv, op, type):
         """The elements of `send`, and their type, which must be that of `recv`."""
         count, kind = send.elements(op, type)
@@ -273,6 +285,7 @@ class Team(Handle):
 
     def _reduce(self, function, send, recv, op, type, tail, options, blocks=1):
         """`send` has as many blocks as `recv` is long; a `recv` of None is ignored."""
+        op = self._operation(op)
         send, recv = (Buffer("send", send), None) if recv is None else self._buffers(send, recv)
         count, kind = send.elements(op, type)
         if recv is None:
@@ -304,6 +317,7 @@ class Team(Handle):
 
     def ireduce_scatterv(self, send, recv, counts, op=Op.SUM, type=None, **options):
         """The same with blocks of counts[r] elements for rank r."""
+        op = self._operation(op)
         send, recv = Buffer("send", send), Buffer("recv", recv, True)
         count, kind = self._same_type(send, recv, op, type)
         lengths, _ = send.blocks(self.size, counts, None)

@@ -3,6 +3,8 @@
 import array
 import copy
 import ctypes
+import fractions
+import math
 import pickle
 
 import collnet
@@ -83,7 +85,7 @@ def wide_integers(context, team):
     raises(ValueError, f"ranks: {wide} is not an integer from 0 to 4294967295", team.from_ranks,
            [wide] + list(range(1, n)))
     raises(ValueError, f"rank: {wide + me} is not", context.team, "x", wide + me, n)
-    raises(ValueError, f"ranks: {wide + n} is not", context.team, "x", me, wide + n)
+    raises(ValueError, f"size: {wide + n} is not", context.team, "x", me, wide + n)
     raises(ValueError, "rank: -1 is not", context.team, "x", -1, n)
     raises(ValueError, "cluster: 65536 is not", collnet.Context, cluster=1 << 16)
     raises(ValueError, "ethertype: -1 is not", collnet.Context, ethertype=-1)
@@ -105,6 +107,74 @@ def wide_integers(context, team):
     raises(ValueError, f"{1 << 64} is not", context.alloc, 1 << 64)
 
 
+def wrong_types(context, team):
+    """The message names the argument and what is expected of it."""
+    n, four = team.size, zeros(4 * team.size)
+
+    def wrong(text, function, *arguments, kind=TypeError, **options):
+        raises(kind, text, function, *arguments, **options)
+
+    for root in ("a", None, 0.0):
+        wrong(f"root: {root!r} is not an integer", team.bcast, four, root)
+        wrong(f"rank: {root!r} is not an integer", team.node, root)
+        wrong(f"color: {root!r} is not an integer", team.split, root)
+    wrong("key: 'a' is not an integer", team.split, 0, "a")
+    wrong("number: 'a' is not an integer", context.endpoint, "a")
+    wrong("size: 1.5 is not an integer", context.alloc, 1.5)
+    wrong("size: '1' is not an integer", context.alloc, "1")
+    for op in ("sum", max, None):
+        wrong(f"op: {op!r} is not an operation such as SUM, or a UserOp", team.allreduce, four,
+              zeros(4 * n), op)
+        wrong("op: ", team.reduce_scatterv, four, zeros(4), [4] * n, op)
+    wrong("type: 'f8' is not a type such as FLOAT64", team.allreduce, four, zeros(4 * n),
+          collnet.SUM, "f8")
+    wrong("window: '4' is not an integer", team.alltoall, four, zeros(4 * n), window="4")
+    wrong("barrier() has no argument 'foo'", team.barrier, foo=1)
+    wrong("bcast() has no argument 'foo'", team.ibcast, four, foo=1)
+
+    # Times.
+    done = team.ibarrier()
+    done.wait()
+    for call in (team.barrier, lambda timeout: collnet.Context(timeout=timeout), done.wait,
+                 lambda timeout: collnet.waitall([done], timeout),
+                 lambda timeout: collnet.waitany([done], timeout)):
+        for timeout in ("1", b"1", [1]):
+            wrong(f"timeout: {timeout!r} is not a number of seconds", call, timeout=timeout)
+        wrong("timeout: nan is not a number of seconds", call, kind=ValueError, timeout=math.nan)
+    for timeout in (-1, -math.inf, 1e308, fractions.Fraction(1, 2), True):
+        expect([done.wait(timeout), team.ibarrier().wait(timeout) in (True, False)], [True] * 2,
+               f"a wait of {timeout}")
+
+    # Text.
+    wrong("algorithm: 3 is not a string", team.barrier, algorithm=3)
+    wrong("job: 3 is not a string", context.team, job=3)
+    wrong("secret: 3 is not a string", context.team, secret=3)
+    for option in ("socket", "interface", "link", "node", "topology", "encapsulation", "peers"):
+        wrong(f"{option}: 3 is not a string", collnet.Context, **{option: 3})
+    wrong("job: 'a\\x00b' has a NUL", context.team, kind=ValueError, job="a\0b")
+    with context.endpoint() as endpoint:
+        for name in (3, None):
+            wrong(f"to: {name!r} is not a string", endpoint.send, (name, 1), b"")
+        for length in (64, 300):
+            wrong(f"to: a name of {length} bytes; 63 are the most", endpoint.send,
+                  ("h" * length, 1), b"", kind=ValueError)
+
+    # Sequences.
+    wrong("the counts of send: 1 is not a sequence of integers", team.alltoallv, four, 1, None,
+          four, [4] * n, None)
+    wrong("the counts of recv: 1.5 is not an integer", team.alltoallv, four, [4] * n, None, four,
+          [1.5] * n, None)
+    wrong("the counts of send: [4] is not an integer", team.alltoallv, four, [[4]] * n, None, four,
+          [4] * n, None)
+    wrong("the displacements of recv: 'a' is not an integer", team.allgatherv, four, four, [4] * n,
+          "a" * n)
+    wrong("ranks: 3 is not a sequence of integers", team.from_ranks, 3)
+    wrong("ranks: 'a' is not an integer", team.from_ranks, "ab")
+    for call in (collnet.waitall, collnet.waitany):
+        wrong("requests: 3 is not a sequence of requests", call, 3)
+        wrong("requests: 1 is not a request", call, [None, 1])
+
+
 def copies(context, team):
     """What belongs to the library has one owner."""
     with context.endpoint() as endpoint:
@@ -118,6 +188,7 @@ def copies(context, team):
 with collnet.Context() as context, context.team() as team:
     wrong_calls(team)
     wide_integers(context, team)
+    wrong_types(context, team)
     copies(context, team)
     team.barrier()
     print(f"right: rank {team.rank}", flush=True)

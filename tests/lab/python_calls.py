@@ -399,6 +399,11 @@ def with_numpy(team):
     raises(TypeError, "no reduction of the format '>i'", team.allreduce, numpy.zeros(1, ">i4"),
            numpy.zeros(1, ">i4"))
     raises(BufferError, "not contiguous", team.allreduce, x.T, y.T)
+    raises(TypeError, "the counts of send: array([1]) is not an integer", team.alltoallv, x,
+           numpy.ones((n, 1), int), None, y, [1] * n, None)
+    raises(TypeError, "the counts of send: 1.0 is not an integer", team.alltoallv, x,
+           numpy.ones(n), None, y, [1] * n, None)
+    team.barrier(timeout=numpy.float32(5))
     pairs = numpy.array([(5, team.rank), (team.rank, 7)], "i4,i4")
     out = numpy.empty_like(pairs)
     team.allreduce(pairs, out, collnet.MAXLOC, type=collnet.INT32_INT32)

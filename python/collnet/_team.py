@@ -191,7 +191,7 @@ class Team(Handle):
         send = Buffer("send", send, recv is IN_PLACE)
         block = send.block(self.size)
         if recv is IN_PLACE:
-            recv, address = send, send.address + root * block
+            recv, address = send, send.address + self.rank * block
         else:
             recv = Buffer("recv", recv, True)
             recv.has(block)
@@ -208,7 +208,7 @@ class Team(Handle):
         send, recv = self._buffers(send, recv)
         block = recv.block(self.size)
         if send is recv:
-            address = recv.address + root * block
+            address = recv.address + self.rank * block
         else:
             send.has(block)
             address = send.address

@@ -404,6 +404,13 @@ def with_numpy(team):
     raises(TypeError, "the counts of send: 1.0 is not an integer", team.alltoallv, x,
            numpy.ones(n), None, y, [1] * n, None)
     team.barrier(timeout=numpy.float32(5))
+    root = numpy.uint8(n - 1)
+    if team.rank == root:
+        blocks = numpy.full((n, 30000), team.rank, "u1")
+        team.gather(collnet.IN_PLACE, blocks, root)
+        expect(blocks[:, -1], range(n), "a gather")
+    else:
+        team.gather(numpy.full(30000, team.rank, "u1"), None, root)
     pairs = numpy.array([(5, team.rank), (team.rank, 7)], "i4,i4")
     out = numpy.empty_like(pairs)
     team.allreduce(pairs, out, collnet.MAXLOC, type=collnet.INT32_INT32)

@@ -3,6 +3,7 @@
 mpi_glue = \
 	mpi/glue/collectives.c \
 	mpi/glue/glue.h \
+	mpi/glue/list.c \
 	mpi/glue/memory.c \
 	mpi/glue/pack.c \
 	mpi/glue/reduce.c \

@@ -308,7 +308,7 @@ struct glue_team {
 	bool owns_context; /* or it is closed last */
 	collnet_team_t *team;
 	MPI_Group group;
-	int64_t id;		  /* equal on all its ranks, never 0 */
+	int64_t id;		  /* equal on all its ranks, between 0 and GLUE_UNUSED */
 	const void *user;	  /* the communicator or persistent call that alone uses it */
 	unsigned sharers;	  /* communicators that have used it since it had no user */
 	unsigned duplicates;	  /* teams made of this one */
@@ -325,6 +325,22 @@ struct glue_team {
 	bool drove_mpi; /* the latest blocking call had to drive MPI's communication */
 	struct glue_team *next;
 };
+
+/* Teams are in the list of all teams of the process, from their creation to their end. */
+void glue_add_team(struct glue_team *t);
+void glue_remove_team(struct glue_team *t);
+void glue_destroy_team(struct glue_team *t);
+void glue_destroy_teams(void);
+/* What ranks compare of a team that is free: teams that communicators share come first. */
+#define GLUE_UNUSED (INT64_C(1) << 62)
+int64_t glue_offer_of(const struct glue_team *t);
+/* The first free team of the communicator's ranks whose offer is at least this, for this user.
+ * unshared: among those that nobody uses. */
+struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared, int64_t least);
+/* Whether the only communicator that uses a team has it for itself from now on. */
+bool glue_take_team(struct glue_team *t, const void *user);
+/* The team of this user alone is free for the next congruent one. NULL has none. */
+void glue_free_team_of(const void *user);
 
 /*
  * Whether a call's communicator is served. The first blocking call decides, together with the other

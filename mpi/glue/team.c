@@ -23,7 +23,8 @@
  * in any order, and only the calls that prepare them are in the same order on all ranks.
  *
  * A team of a communicator or a persistent operation alone serves the next congruent one when these
- * are freed. The lock protects the list of teams.
+ * are freed. Ranks free and create in orders of their own, so each may have other free teams. They
+ * take the first one that is free on all.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -42,9 +43,7 @@
 
 /* With threads, only for the name of the node. */
 static collnet_t *context;
-static struct glue_team *teams;
-static struct glue_alike *alikes;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects it */
 static int verbose;
 static atomic_bool full; /* this process has as many teams as it can have */
 static const char own_team[] = "a team of its own, for non-blocking operations";
@@ -59,58 +58,21 @@ void glue_comm_init(struct glue_comm *c, const struct glue_mpi *mpi, void *self,
 	*c = (struct glue_comm){ .mpi = mpi, .self = self, .rank = rank, .size = size };
 }
 
-/* The team of this user alone is free for the next congruent one. */
-static void release(const void *user)
-{
-	pthread_mutex_lock(&lock);
-	for (struct glue_team *t = teams; t != NULL; t = t->next) {
-		if (t->user == user) {
-			t->user = NULL;
-			t->sharers = 0;
-		}
-	}
-	pthread_mutex_unlock(&lock);
-}
-
 void glue_comm_free(struct glue_comm *c)
 {
-	release(c);
+	glue_free_team_of(c);
 	c->state = GLUE_NOT_SERVED;
 	c->team = NULL;
 }
 
-static void destroy(struct glue_team *t)
-{
-	collnet_team_destroy(t->team);
-	pthread_mutex_destroy(&t->starting);
-	for (int i = 0; i < GLUE_BUFFERS; i++) {
-		glue_free_shared(t->context, t->buffers[i].p);
-	}
-	if (t->owns_context) {
-		collnet_close(t->context);
-	}
-	free(t);
-}
-
 void glue_finalize(void)
 {
-	while (teams != NULL) {
-		struct glue_team *t = teams;
-
-		teams = t->next;
-		destroy(t);
-	}
-	while (alikes != NULL) {
-		struct glue_alike *a = alikes;
-
-		alikes = a->next;
-		free(a);
-	}
+	glue_destroy_teams();
 	collnet_close(context);
 	context = NULL;
 }
 
-/* FNV-1a; positive. */
+/* FNV-1a; positive, and less than GLUE_UNUSED. */
 static int64_t hash(const char *s)
 {
 	uint64_t h = 14695981039346656037u;
@@ -118,7 +80,7 @@ static int64_t hash(const char *s)
 	while (*s != '\0') {
 		h = (h ^ (unsigned char)*s++) * 1099511628211u;
 	}
-	return (int64_t)(h >> 1) | 1;
+	return (int64_t)(h >> 2) | 1;
 }
 
 void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const char *text)
@@ -137,35 +99,6 @@ void glue_explain(const struct glue_comm *c, MPI_Comm comm, int level, const cha
 static const void *user_of(const struct glue_comm *c)
 {
 	return c->threads || c->wants_team ? c : NULL;
-}
-
-/* A team of the communicator's ranks: one that others share, rather than one that nobody uses,
- * which the next communicator with non-blocking calls needs. unshared: one that nobody uses. */
-static struct glue_team *find_congruent(MPI_Comm comm, const void *user, bool unshared)
-{
-	struct glue_team *found = NULL;
-	MPI_Group group;
-
-	PMPI_Comm_group(comm, &group);
-	pthread_mutex_lock(&lock);
-	for (struct glue_team *t = teams; t != NULL; t = t->next) {
-		int result;
-
-		if (t->user == NULL && (t->sharers == 0 ? found == NULL : !unshared) &&
-		    PMPI_Group_compare(group, t->group, &result) == MPI_SUCCESS &&
-		    result == MPI_IDENT) {
-			found = t;
-			if (unshared || t->sharers > 0) {
-				break;
-			}
-		}
-	}
-	if (found != NULL) {
-		found->user = user;
-	}
-	pthread_mutex_unlock(&lock);
-	PMPI_Group_free(&group);
-	return found;
 }
 
 /*
@@ -233,28 +166,6 @@ static int create_beside_progress(const struct glue_comm *c, struct creation *n)
 	return n->status;
 }
 
-/* What is known of teams like this one; NULL without memory. */
-static struct glue_alike *find_alike(const struct glue_team *t)
-{
-	const uint32_t ranks = collnet_team_size(t->team), nodes = collnet_team_nodes(t->team);
-	struct glue_alike *a;
-
-	pthread_mutex_lock(&lock);
-	for (a = alikes; a != NULL && (a->ranks != ranks || a->nodes != nodes); a = a->next) {
-	}
-	if (a == NULL) {
-		a = calloc(1, sizeof(*a));
-		if (a != NULL) {
-			a->ranks = ranks;
-			a->nodes = nodes;
-			a->next = alikes;
-			alikes = a;
-		}
-	}
-	pthread_mutex_unlock(&lock);
-	return a;
-}
-
 /* This rank's part of a new team, or NULL. A parent is a team of the same ranks. */
 static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const char *name,
 				const struct glue_team *parent, const void *user)
@@ -292,16 +203,12 @@ static struct glue_team *create(const struct glue_comm *c, MPI_Comm comm, const 
 		       status == COLLNET_ESYSTEM;
 		glue_explain(c, comm, 1, why);
 		if (t != NULL) {
-			destroy(t);
+			glue_destroy_team(t);
 		}
 		return NULL;
 	}
-	t->alike = find_alike(t);
 	PMPI_Comm_group(comm, &t->group);
-	pthread_mutex_lock(&lock);
-	t->next = teams;
-	teams = t;
-	pthread_mutex_unlock(&lock);
+	glue_add_team(t);
 	return t;
 }
 
@@ -324,16 +231,9 @@ static struct glue_team *agree(struct glue_comm *c, MPI_Comm comm, struct glue_t
 		return t;
 	}
 	if (t != NULL) {
-		pthread_mutex_lock(&lock);
-		for (struct glue_team **at = &teams; *at != NULL; at = &(*at)->next) {
-			if (*at == t) {
-				*at = t->next;
-				break;
-			}
-		}
-		pthread_mutex_unlock(&lock);
+		glue_remove_team(t);
 		PMPI_Group_free(&t->group);
-		destroy(t);
+		glue_destroy_team(t);
 	}
 	return NULL;
 }
@@ -385,10 +285,36 @@ static bool are_equal(const int64_t v[PAIR])
 	return v[0] == -v[1];
 }
 
-/* All ranks have found this team; 0 stands for none. */
-static bool is_common(const int64_t v[PAIR])
+/* This rank's offer of a team; 0 stands for none. */
+static void offer(int64_t v[PAIR], const struct glue_team *t)
 {
-	return are_equal(v) && v[0] != 0;
+	pair(v, t != NULL ? glue_offer_of(t) : 0);
+}
+
+/*
+ * The first team that is free on all ranks, or NULL. mine: what this rank has offered; v: what came
+ * of it. While the offers differ, each rank goes on to its first free team from the last of them
+ * on. A persistent call k exchanges by collnet.
+ */
+static struct glue_team *find_common(struct glue_comm *c, MPI_Comm comm, const struct glue_call *k,
+				     const void *user, bool unshared, struct glue_team *mine,
+				     int64_t v[PAIR])
+{
+	int rc = MPI_SUCCESS;
+
+	while (rc == MPI_SUCCESS && v[0] != 0 && !are_equal(v)) {
+		const int64_t last = -v[1];
+
+		glue_free_team_of(user);
+		mine = glue_find_free(comm, user, unshared, last);
+		offer(v, mine);
+		rc = k != NULL ? glue_min(k, v, PAIR) : glue_min_by_mpi(c, v, PAIR, comm);
+	}
+	if (rc == MPI_SUCCESS && v[0] != 0) {
+		return mine;
+	}
+	glue_free_team_of(user);
+	return NULL;
 }
 
 /* What the ranks compare. Threads, selection and the rate of the link may be those of one rank: all
@@ -408,10 +334,10 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	}
 	pthread_mutex_unlock(&lock);
 	c->threads = c->mpi->threads;
-	struct glue_team *shared = find_congruent(comm, user_of(c), c->wants_team);
+	struct glue_team *free_one = glue_find_free(comm, user_of(c), c->wants_team, 1);
 	v[CAN] = context != NULL;
 	pair(v + HOST, context != NULL ? hash(collnet_node_name(context)) : 0);
-	pair(v + TEAM, shared != NULL ? shared->id : 0);
+	offer(v + TEAM, free_one);
 	v[ROOM] = !full;
 	v[NO_THREADS] = !c->threads;
 	v[ALWAYS] = glue_is_always();
@@ -434,12 +360,11 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 		}
 		return false;
 	}
-	if (is_common(v + TEAM)) {
-		c->team = shared;
-		shared->user = user_of(c);
-		shared->sharers++;
+	c->team = find_common(c, comm, NULL, user_of(c), c->wants_team, free_one, v + TEAM);
+	if (c->team != NULL) {
+		c->team->user = user_of(c);
+		c->team->sharers++;
 	} else {
-		release(c);
 		if (v[ROOM] == 0) {
 			if (c->rank == 0) {
 				glue_explain(c, comm, 1, "not served: a rank has too many teams");
@@ -469,31 +394,28 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
  */
 static bool has_team_alone(struct glue_comm *c, MPI_Comm comm)
 {
-	struct glue_team *t = c->team;
-	bool taken;
-
-	pthread_mutex_lock(&lock);
-	taken = t->user == NULL && t->sharers == 1;
-	t->user = taken ? c : t->user;
-	pthread_mutex_unlock(&lock);
-	if (taken && c->rank == 0) {
+	if (glue_take_team(c->team, c) && c->rank == 0) {
 		glue_explain(c, comm, 2, own_team);
 	}
-	return t->user == c;
+	return c->team->user == c;
 }
 
 /* Gives a communicator that shares its team one of its own, which inherits the choices: one that
  * nobody uses on all ranks, or a new one. */
 static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 {
-	struct glue_team *own = find_congruent(comm, c, true);
+	struct glue_team *own = glue_find_free(comm, c, true, 1);
 	int64_t v[1 + PAIR] = { !full };
 
 	c->tried_team = true;
-	pair(v + 1, own != NULL ? own->id : 0);
-	if (glue_min_by_mpi(c, v, 1 + PAIR, comm) != MPI_SUCCESS || !is_common(v + 1)) {
-		release(c);
-		own = v[0] != 0 ? agree(c, comm, duplicate(c, comm, c)) : NULL;
+	offer(v + 1, own);
+	if (glue_min_by_mpi(c, v, 1 + PAIR, comm) != MPI_SUCCESS) {
+		glue_free_team_of(c);
+		return;
+	}
+	own = find_common(c, comm, NULL, c, true, own, v + 1);
+	if (own == NULL && v[0] != 0) {
+		own = agree(c, comm, duplicate(c, comm, c));
 	}
 	if (own != NULL) {
 		own->sharers = 1;
@@ -518,7 +440,7 @@ static bool decide_together(struct glue_comm *c, MPI_Comm comm)
 	if (decide(c, comm)) {
 		c->state = GLUE_SERVED;
 	} else {
-		release(c);
+		glue_free_team_of(c);
 	}
 	return c->state == GLUE_SERVED;
 }
@@ -555,39 +477,34 @@ int glue_prepare(struct glue_call *k)
 	struct glue_team *found;
 	int64_t v[2 + PAIR];
 	bool room;
-	int rc = GLUE_DECLINED;
 
 	if (!decide_together(c, k->comm) || c->persistent_by_mpi) {
 		return GLUE_DECLINED;
 	}
 	room = glue_reserve();
-	found = find_congruent(k->comm, k, true);
+	found = glue_find_free(k->comm, k, true, 1);
 	v[0] = room;
 	v[1] = !full;
-	pair(v + 2, found != NULL ? found->id : 0);
+	offer(v + 2, found);
 	if (glue_min(k, v, 2 + PAIR) == MPI_SUCCESS && v[0] != 0) {
-		if (is_common(v + 2)) {
-			k->team = found;
-			rc = MPI_SUCCESS;
-		} else if (v[1] != 0) {
-			release(k);
+		k->team = find_common(c, k->comm, k, k, true, found, v + 2);
+		if (k->team == NULL && v[1] != 0) {
 			k->team = agree(c, k->comm, duplicate(c, k->comm, k));
-			rc = k->team != NULL ? MPI_SUCCESS : GLUE_DECLINED;
 		}
 	}
 	if (k->team == NULL) {
-		release(k);
+		glue_free_team_of(k);
 		if (room) {
 			glue_unreserve();
 		}
 	}
-	return rc;
+	return k->team != NULL ? MPI_SUCCESS : GLUE_DECLINED;
 }
 
 void glue_release_team(struct glue_call *k)
 {
 	if (k->team != NULL) {
-		release(k);
+		glue_free_team_of(k);
 		glue_unreserve();
 		k->team = NULL;
 	}

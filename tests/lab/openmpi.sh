@@ -125,6 +125,14 @@ echo "ok: more non-blocking operations than collnet has at once, in any order"
 mpi "recurring communicators" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases recurring
 has '^right: recurring' out
 has '^teams: [2-4]$' out
+# Each rank frees three while it has three others.
+mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_teams.c" -o teams || fail "mpi_teams.c"
+for case in orders persistent; do
+	mpi "teams: $case" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./teams $case
+	has "^right: $case" out
+	has '^teams: [1-9]$' out
+done
+echo "ok: teams that ranks free and take in orders of their own"
 mpi "more communicators than teams" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./cases limit
 has '^right: limit' out
 has 'this context has 1024 teams already' out

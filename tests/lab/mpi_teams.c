@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A plain MPI program for the teams of communicators and persistent operations, which come and go.
+ * The argument names a case:
+ *
+ *   orders        communicators with non-blocking calls, which each rank frees and creates in an
+ *                 order of its own
+ *   persistent    persistent operations likewise
+ *
+ * Rank 0 prints how many teams there are then, and "right: CASE".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_persistent_names.h"
+
+#define ROUNDS 40
+#define SMALL  8 /* integers, which collnet serves; a single one it may leave to MPI */
+#define MANY   3 /* alive at once */
+
+static int rank, size;
+
+static void wrong(const char *what)
+{
+	printf("wrong: rank %d, %s\n", rank, what);
+	fflush(stdout);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void exchange(MPI_Comm comm)
+{
+	int *sent = malloc((size_t)size * SMALL * sizeof(int)),
+	    *got = calloc((size_t)size, SMALL * sizeof(int));
+	MPI_Request request;
+
+	for (int i = 0; i < size * SMALL; i++) {
+		sent[i] = rank;
+	}
+	MPI_Ialltoall(sent, SMALL, MPI_INT, got, SMALL, MPI_INT, comm, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	if (got[size * SMALL - 1] != size - 1) {
+		wrong("an exchange");
+	}
+	free(sent);
+	free(got);
+}
+
+/* Each rank frees the former ones in another order, rank 0 before it creates another one. */
+static void orders(void)
+{
+	MPI_Comm old[MANY] = { MPI_COMM_NULL }, comm[MANY];
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (rank == 0 && i > 0) {
+			for (int k = 0; k < MANY; k++) {
+				MPI_Comm_free(&old[k]);
+			}
+		}
+		for (int k = 0; k < MANY; k++) {
+			MPI_Comm_dup(MPI_COMM_WORLD, &comm[k]);
+			exchange(comm[k]);
+			MPI_Barrier(comm[k]); /* it has a team of its own from now on */
+			exchange(comm[k]);
+		}
+		if (rank != 0 && i > 0) {
+			for (int k = 0; k < MANY; k++) {
+				MPI_Comm_free(&old[(k + rank) % MANY]);
+			}
+		}
+		memcpy(old, comm, sizeof(old));
+	}
+	for (int k = 0; k < MANY; k++) {
+		MPI_Comm_free(&old[k]);
+	}
+}
+
+static void persistent(void)
+{
+	MPI_Request old[MANY], request[MANY];
+	int *sent = calloc((size_t)size, SMALL * sizeof(int)),
+	    *got = calloc((size_t)size, SMALL * sizeof(int));
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (rank == 0 && i > 0) {
+			for (int k = 0; k < MANY; k++) {
+				MPI_Request_free(&old[k]);
+			}
+		}
+		for (int k = 0; k < MANY; k++) {
+			MPI_Alltoall_init(sent, SMALL, MPI_INT, got, SMALL, MPI_INT, MPI_COMM_WORLD,
+					  MPI_INFO_NULL, &request[k]);
+			MPI_Start(&request[k]);
+			MPI_Wait(&request[k], MPI_STATUS_IGNORE);
+		}
+		if (rank != 0 && i > 0) {
+			for (int k = 0; k < MANY; k++) {
+				MPI_Request_free(&old[(k + rank) % MANY]);
+			}
+		}
+		memcpy(old, request, sizeof(old));
+	}
+	for (int k = 0; k < MANY; k++) {
+		MPI_Request_free(&old[k]);
+	}
+	free(sent);
+	free(got);
+}
+
+static void print_teams(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 0 && system("echo teams: `collnet status | grep -c '^mpi-'`") != 0) {
+		wrong("collnet status");
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = {
+		{ "orders", orders },
+		{ "persistent", persistent },
+	};
+	const size_t n = sizeof(cases) / sizeof(cases[0]);
+	const char *what = argc > 1 ? argv[1] : "";
+	size_t k = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	while (k < n && strcmp(what, cases[k].name) != 0) {
+		k++;
+	}
+	if (k == n) {
+		wrong("there is no such case");
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	cases[k].run();
+	print_teams();
+	if (rank == 0) {
+		printf("right: %s\n", what);
+	}
+	MPI_Finalize();
+	return 0;
+}

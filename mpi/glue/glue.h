@@ -331,6 +331,8 @@ void glue_add_team(struct glue_team *t);
 void glue_remove_team(struct glue_team *t);
 void glue_destroy_team(struct glue_team *t);
 void glue_destroy_teams(void);
+/* Contexts that teams own. */
+unsigned glue_count_contexts(void);
 /* What ranks compare of a team that is free: teams that communicators share come first. */
 #define GLUE_UNUSED (INT64_C(1) << 62)
 int64_t glue_offer_of(const struct glue_team *t);

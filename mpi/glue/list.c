@@ -79,6 +79,18 @@ void glue_destroy_teams(void)
 	}
 }
 
+unsigned glue_count_contexts(void)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (const struct glue_team *t = teams; t != NULL; t = t->next) {
+		n += t->owns_context;
+	}
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 int64_t glue_offer_of(const struct glue_team *t)
 {
 	return t->sharers > 0 ? t->id : t->id | GLUE_UNUSED;

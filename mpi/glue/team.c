@@ -34,12 +34,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "mpi/glue/glue.h"
 
 /* All ranks are running: a reduction among them has just completed. */
 #define CREATE_TIMEOUT_MS 10000u
+
+/* A context has two descriptors. Those of communicators are at most a quarter of the process's. */
+#define DESCRIPTORS_PER_CONTEXT 8
 
 /* With threads, only for the name of the node. */
 static collnet_t *context;
@@ -321,6 +325,15 @@ static struct glue_team *find_common(struct glue_comm *c, MPI_Comm comm, const s
  * must come to the same decisions. */
 enum { CAN, HOST, TEAM = HOST + PAIR, ROOM = TEAM + PAIR, NO_THREADS, ALWAYS, SHORT, NVALUES };
 
+/* Whether this process can have another team without a parent. */
+static bool has_room(const struct glue_comm *c)
+{
+	struct rlimit l;
+
+	return !full && (!c->mpi->threads || getrlimit(RLIMIT_NOFILE, &l) != 0 ||
+			 glue_count_contexts() < l.rlim_cur / DESCRIPTORS_PER_CONTEXT);
+}
+
 static bool decide(struct glue_comm *c, MPI_Comm comm)
 {
 	int64_t v[NVALUES];
@@ -338,7 +351,7 @@ static bool decide(struct glue_comm *c, MPI_Comm comm)
 	v[CAN] = context != NULL;
 	pair(v + HOST, context != NULL ? hash(collnet_node_name(context)) : 0);
 	offer(v + TEAM, free_one);
-	v[ROOM] = !full;
+	v[ROOM] = has_room(c);
 	v[NO_THREADS] = !c->threads;
 	v[ALWAYS] = glue_is_always();
 	v[SHORT] = context != NULL ? glue_short_bytes(context) : 0;

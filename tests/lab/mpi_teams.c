@@ -6,18 +6,23 @@
  *   orders        communicators with non-blocking calls, which each rank frees and creates in an
  *                 order of its own
  *   persistent    persistent operations likewise
+ *   descriptors   MPI_THREAD_MULTIPLE: more communicators than half of the descriptors suffice for
  *
  * Rank 0 prints how many teams there are then, and "right: CASE".
  */
+#include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "mpi_persistent_names.h"
 
-#define ROUNDS 40
-#define SMALL  8 /* integers, which collnet serves; a single one it may leave to MPI */
-#define MANY   3 /* alive at once */
+#define ROUNDS	    40
+#define SMALL	    8 /* integers, which collnet serves; a single one it may leave to MPI */
+#define DESCRIPTORS 256
+#define MANY	    3 /* alive at once */
 
 static int rank, size;
 
@@ -107,6 +112,36 @@ static void persistent(void)
 	free(got);
 }
 
+static int count_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d) != NULL) {
+		n++;
+	}
+	closedir(d);
+	return n;
+}
+
+/* Those of a communicator are at most two. */
+static void descriptors(void)
+{
+	const int n = DESCRIPTORS / 4, before = count_descriptors();
+	MPI_Comm comm[DESCRIPTORS / 4];
+
+	for (int i = 0; i < n; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+		MPI_Barrier(comm[i]);
+	}
+	if (count_descriptors() - before > DESCRIPTORS / 4) {
+		wrong("more than a quarter of the descriptors");
+	}
+	for (int i = 0; i < n; i++) {
+		MPI_Comm_free(&comm[i]);
+	}
+}
+
 static void print_teams(void)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -124,19 +159,28 @@ int main(int argc, char **argv)
 	} cases[] = {
 		{ "orders", orders },
 		{ "persistent", persistent },
+		{ "descriptors", descriptors },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 	const char *what = argc > 1 ? argv[1] : "";
+	const struct rlimit few = { DESCRIPTORS, DESCRIPTORS };
+	const bool threads = strcmp(what, "descriptors") == 0;
 	size_t k = 0;
+	int level = MPI_THREAD_MULTIPLE;
 
-	MPI_Init(&argc, &argv);
+	if (threads) {
+		setrlimit(RLIMIT_NOFILE, &few);
+		MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+	} else {
+		MPI_Init(&argc, &argv);
+	}
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	while (k < n && strcmp(what, cases[k].name) != 0) {
 		k++;
 	}
-	if (k == n) {
-		wrong("there is no such case");
+	if (k == n || level != MPI_THREAD_MULTIPLE) {
+		wrong("there is no such case here");
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	cases[k].run();

@@ -126,13 +126,17 @@ mpi "recurring communicators" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases re
 has '^right: recurring' out
 has '^teams: [2-4]$' out
 # Each rank frees three while it has three others.
-mpicc -std=c99 -O1 -Wall -Wextra "$here/mpi_teams.c" -o teams || fail "mpi_teams.c"
+mpicc -std=gnu99 -O1 -Wall -Wextra "$here/mpi_teams.c" -o teams || fail "mpi_teams.c"
 for case in orders persistent; do
 	mpi "teams: $case" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./teams $case
 	has "^right: $case" out
 	has '^teams: [1-9]$' out
 done
 echo "ok: teams that ranks free and take in orders of their own"
+mpi descriptors --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams descriptors
+has '^right: descriptors' out
+has 'not served: a rank has too many teams' out
+echo "ok: contexts of communicators leave descriptors to the program"
 mpi "more communicators than teams" --shape 3 --rate none -- ./with-collnet h0:1,h1:1,h2:1 3 ./cases limit
 has '^right: limit' out
 has 'this context has 1024 teams already' out

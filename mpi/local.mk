@@ -40,7 +40,11 @@ EXTRA_DIST += mpi/openmpi/openmpi.conf.in
 
 if HAVE_MPICH
 lib_LTLIBRARIES += mpi/libcollnet_mpich.la
-mpi_libcollnet_mpich_la_SOURCES = mpi/mpich/preload.c $(mpi_glue)
+mpi_libcollnet_mpich_la_SOURCES = \
+	mpi/mpich/arguments.c \
+	mpi/mpich/preload.c \
+	mpi/mpich/preload.h \
+	$(mpi_glue)
 mpi_libcollnet_mpich_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS)
 mpi_libcollnet_mpich_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy
 mpi_libcollnet_mpich_la_LIBADD = lib/libcollnet.la

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "mpi/glue/glue.h"
+#include "mpi/mpich/preload.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -124,6 +125,12 @@ static struct glue_comm *rooted_comm_of(MPI_Comm comm, int root)
 	struct glue_comm *c = comm_of(comm);
 
 	return c != NULL && root >= 0 && root < c->size ? c : NULL;
+}
+
+/* NULL also for a reduction that MPI does not define. */
+static struct glue_comm *reducible(struct glue_comm *c, MPI_Datatype type, MPI_Op op)
+{
+	return c != NULL && mpich_is_reduction(type, op) ? c : NULL;
 }
 
 /* The glue's result to the communicator's error handler. */
@@ -348,7 +355,7 @@ EXPORT int MPI_Scatterv(const void *send, const int *counts, const int *displs, 
 EXPORT int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
 			 MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
 	SERVE(c, glue_allreduce(&k, send, recv, count, type, op),
 	      PMPI_Allreduce(send, recv, count, type, op, comm));
@@ -357,7 +364,7 @@ EXPORT int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype t
 EXPORT int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
 		      int root, MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_comm_of(comm, root);
+	struct glue_comm *c = reducible(rooted_comm_of(comm, root), type, op);
 
 	SERVE(c, glue_reduce(&k, send, recv, count, type, op, root),
 	      PMPI_Reduce(send, recv, count, type, op, root, comm));
@@ -366,7 +373,7 @@ EXPORT int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type
 EXPORT int MPI_Reduce_scatter(const void *send, void *recv, const int *counts, MPI_Datatype type,
 			      MPI_Op op, MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
 	SERVE(c, glue_reduce_scatter(&k, send, recv, counts, type, op),
 	      PMPI_Reduce_scatter(send, recv, counts, type, op, comm));
@@ -375,7 +382,7 @@ EXPORT int MPI_Reduce_scatter(const void *send, void *recv, const int *counts, M
 EXPORT int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,
 				    MPI_Op op, MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
 	SERVE(c, glue_reduce_scatter_block(&k, send, recv, count, type, op),
 	      PMPI_Reduce_scatter_block(send, recv, count, type, op, comm));
@@ -384,7 +391,7 @@ EXPORT int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI
 EXPORT int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
 		    MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
 	SERVE(c, glue_scan(&k, send, recv, count, type, op),
 	      PMPI_Scan(send, recv, count, type, op, comm));
@@ -393,7 +400,7 @@ EXPORT int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, 
 EXPORT int MPI_Exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
 		      MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
 	SERVE(c, glue_exscan(&k, send, recv, count, type, op),
 	      PMPI_Exscan(send, recv, count, type, op, comm));

@@ -19,7 +19,9 @@ int main(int argc, char **argv)
 {
 	MPI_Comm comm;
 	MPI_Errhandler handler;
-	int rank, mine = 1, sum = 0, calls = 0;
+	MPI_Datatype two;
+	int rank, mine = 1, sum = 0, calls = 0, mine_two[2] = { 1, 1 }, sum_two[2];
+	double real = 1, real_sum;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -35,6 +37,14 @@ int main(int argc, char **argv)
 	WRONG(MPI_Allgather(&mine, 1, MPI_DATATYPE_NULL, &sum, 1, MPI_DATATYPE_NULL, comm));
 	WRONG(MPI_Reduce_scatter_block(&mine, &sum, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
 	WRONG(MPI_Scan(&mine, &sum, 1, MPI_INT, MPI_OP_NULL, comm));
+	/* Reductions that MPI does not define. */
+	MPI_Type_contiguous(2, MPI_INT, &two);
+	MPI_Type_commit(&two);
+	WRONG(MPI_Allreduce(&real, &real_sum, 1, MPI_DOUBLE, MPI_BAND, comm));
+	WRONG(MPI_Reduce(&real, &real_sum, 1, MPI_DOUBLE, MPI_MAXLOC, 0, comm));
+	WRONG(MPI_Allreduce(&mine, &sum, 1, MPI_WCHAR, MPI_SUM, comm));
+	WRONG(MPI_Allreduce(mine_two, sum_two, 1, two, MPI_SUM, comm));
+	MPI_Type_free(&two);
 	if (errors != calls) {
 		fprintf(stderr, "wrong: rank %d, %d errors of %d calls\n", rank, errors, calls);
 		MPI_Abort(MPI_COMM_WORLD, 1);

@@ -21,8 +21,7 @@ enum {
 };
 
 /* 0: none of these, or MPICH has no operation for it, as for MPI_COMPLEX32. Types of
- * MPI_Type_create_f90_real() and the others stand for predefined ones.
- */
+ * MPI_Type_create_f90_real() and the others stand for predefined ones. */
 static unsigned kind_of(MPI_Datatype type)
 {
 	static const struct {
@@ -135,4 +134,28 @@ bool mpich_is_reduction(MPI_Datatype type, MPI_Op op)
 		}
 	}
 	return true;
+}
+
+/* A communicator of this rank alone, whose errors are returned. */
+static MPI_Comm quiet = MPI_COMM_NULL;
+
+bool mpich_begin_arguments(void)
+{
+	return PMPI_Comm_dup(MPI_COMM_SELF, &quiet) == MPI_SUCCESS &&
+	       PMPI_Comm_set_errhandler(quiet, MPI_ERRORS_RETURN) == MPI_SUCCESS;
+}
+
+void mpich_end_arguments(void)
+{
+	PMPI_Comm_free(&quiet);
+}
+
+/* MPI cannot be asked, but packing fails. */
+bool mpich_is_committed(MPI_Datatype type)
+{
+	char nothing;
+	int at = 0;
+
+	return type == MPI_DATATYPE_NULL || glue_is_predefined(type) ||
+	       PMPI_Pack(&nothing, 0, type, &nothing, 0, &at, quiet) == MPI_SUCCESS;
 }

@@ -127,10 +127,44 @@ static struct glue_comm *rooted_comm_of(MPI_Comm comm, int root)
 	return c != NULL && root >= 0 && root < c->size ? c : NULL;
 }
 
-/* NULL also for a reduction that MPI does not define. */
+/*
+ * The same for the arguments that an operation has besides. What MPICH rejects on this rank it is
+ * to report: the glue would find it when other ranks already wait.
+ */
+static struct glue_comm *one_typed(struct glue_comm *c, MPI_Datatype type)
+{
+	return c != NULL && mpich_is_committed(type) ? c : NULL;
+}
+
+static struct glue_comm *typed(struct glue_comm *c, const void *send, MPI_Datatype tsend,
+			       MPI_Datatype trecv)
+{
+	return one_typed(send == MPI_IN_PLACE ? c : one_typed(c, tsend), trecv);
+}
+
+/* all: type of the root's blocks; own: of each rank's buffer. */
+static struct glue_comm *rooted_typed(MPI_Comm comm, int root, MPI_Datatype all, const void *buffer,
+				      MPI_Datatype own)
+{
+	struct glue_comm *c = rooted_comm_of(comm, root);
+
+	return c != NULL && c->rank == root ? typed(c, buffer, own, all) : one_typed(c, own);
+}
+
+/* Those of no elements may be anything. */
+static struct glue_comm *all_typed(struct glue_comm *c, const int *counts,
+				   const MPI_Datatype *types)
+{
+	for (int i = 0, n = c != NULL ? c->size : 0; i < n; i++) {
+		c = counts[i] > 0 ? one_typed(c, types[i]) : c;
+	}
+	return c;
+}
+
+/* Type and operation are equal on all ranks. */
 static struct glue_comm *reducible(struct glue_comm *c, MPI_Datatype type, MPI_Op op)
 {
-	return c != NULL && mpich_is_reduction(type, op) ? c : NULL;
+	return c != NULL && mpich_is_reduction(type, op) ? one_typed(c, type) : NULL;
 }
 
 /* The glue's result to the communicator's error handler. */
@@ -183,7 +217,8 @@ static void begin(void)
 	const char *verbose = getenv("COLLNET_MPI_VERBOSE");
 	int level, rank;
 
-	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS ||
+	if (!mpich_begin_arguments() ||
+	    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS ||
 	    PMPI_Grequest_start(query, free_nothing, cancel_nothing, NULL, &never) != MPI_SUCCESS ||
 	    PMPI_Query_thread(&level) != MPI_SUCCESS ||
 	    PMPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS) {
@@ -231,6 +266,7 @@ EXPORT int MPI_Finalize(void)
 	PMPI_Barrier(MPI_COMM_WORLD);
 	PMPI_Grequest_complete(never);
 	PMPI_Request_free(&never);
+	mpich_end_arguments();
 	int rc = PMPI_Finalize();
 
 	glue_finalize();
@@ -256,7 +292,7 @@ EXPORT int MPI_Barrier(MPI_Comm comm)
 
 EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_comm_of(comm, root);
+	struct glue_comm *c = one_typed(rooted_comm_of(comm, root), type);
 
 	SERVE(c, glue_bcast(&k, buffer, count, type, root),
 	      PMPI_Bcast(buffer, count, type, root, comm));
@@ -265,7 +301,7 @@ EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_C
 EXPORT int MPI_Allgather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
 			 MPI_Datatype trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
 
 	SERVE(c, glue_allgather(&k, send, nsend, tsend, recv, nrecv, trecv),
 	      PMPI_Allgather(send, nsend, tsend, recv, nrecv, trecv, comm));
@@ -274,7 +310,7 @@ EXPORT int MPI_Allgather(const void *send, int nsend, MPI_Datatype tsend, void *
 EXPORT int MPI_Alltoall(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
 			MPI_Datatype trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
 
 	SERVE(c, glue_alltoall(&k, send, nsend, tsend, recv, nrecv, trecv),
 	      PMPI_Alltoall(send, nsend, tsend, recv, nrecv, trecv, comm));
@@ -283,7 +319,7 @@ EXPORT int MPI_Alltoall(const void *send, int nsend, MPI_Datatype tsend, void *r
 EXPORT int MPI_Gather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
 		      MPI_Datatype trecv, int root, MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_comm_of(comm, root);
+	struct glue_comm *c = rooted_typed(comm, root, trecv, send, tsend);
 
 	SERVE(c, glue_gather(&k, send, nsend, tsend, recv, nrecv, trecv, root),
 	      PMPI_Gather(send, nsend, tsend, recv, nrecv, trecv, root, comm));
@@ -292,7 +328,7 @@ EXPORT int MPI_Gather(const void *send, int nsend, MPI_Datatype tsend, void *rec
 EXPORT int MPI_Scatter(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
 		       MPI_Datatype trecv, int root, MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_comm_of(comm, root);
+	struct glue_comm *c = rooted_typed(comm, root, tsend, recv, trecv);
 
 	SERVE(c, glue_scatter(&k, send, nsend, tsend, recv, nrecv, trecv, root),
 	      PMPI_Scatter(send, nsend, tsend, recv, nrecv, trecv, root, comm));
@@ -302,7 +338,7 @@ EXPORT int MPI_Alltoallv(const void *send, const int *send_counts, const int *se
 			 MPI_Datatype tsend, void *recv, const int *recv_counts,
 			 const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
 
 	SERVE(c,
 	      glue_alltoallv(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
@@ -315,7 +351,9 @@ EXPORT int MPI_Alltoallw(const void *send, const int *send_counts, const int *se
 			 const MPI_Datatype *tsend, void *recv, const int *recv_counts,
 			 const int *recv_displs, const MPI_Datatype *trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = all_typed(comm_of(comm), recv_counts, trecv);
+
+	c = send == MPI_IN_PLACE ? c : all_typed(c, send_counts, tsend);
 
 	SERVE(c,
 	      glue_alltoallw(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
@@ -327,7 +365,7 @@ EXPORT int MPI_Alltoallw(const void *send, const int *send_counts, const int *se
 EXPORT int MPI_Allgatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
 			  const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = comm_of(comm);
+	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
 
 	SERVE(c, glue_allgatherv(&k, send, nsend, tsend, recv, counts, displs, trecv),
 	      PMPI_Allgatherv(send, nsend, tsend, recv, counts, displs, trecv, comm));
@@ -337,7 +375,7 @@ EXPORT int MPI_Gatherv(const void *send, int nsend, MPI_Datatype tsend, void *re
 		       const int *counts, const int *displs, MPI_Datatype trecv, int root,
 		       MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_comm_of(comm, root);
+	struct glue_comm *c = rooted_typed(comm, root, trecv, send, tsend);
 
 	SERVE(c, glue_gatherv(&k, send, nsend, tsend, recv, counts, displs, trecv, root),
 	      PMPI_Gatherv(send, nsend, tsend, recv, counts, displs, trecv, root, comm));
@@ -346,7 +384,7 @@ EXPORT int MPI_Gatherv(const void *send, int nsend, MPI_Datatype tsend, void *re
 EXPORT int MPI_Scatterv(const void *send, const int *counts, const int *displs, MPI_Datatype tsend,
 			void *recv, int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_comm_of(comm, root);
+	struct glue_comm *c = rooted_typed(comm, root, tsend, recv, trecv);
 
 	SERVE(c, glue_scatterv(&k, send, counts, displs, tsend, recv, nrecv, trecv, root),
 	      PMPI_Scatterv(send, counts, displs, tsend, recv, nrecv, trecv, root, comm));

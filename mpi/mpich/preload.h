@@ -10,4 +10,10 @@
 /* Whether MPI defines a reduction of elements of this type. The operation may be the program's. */
 bool mpich_is_reduction(MPI_Datatype type, MPI_Op op);
 
+/* Between these, whether MPICH accepts a type in a call: the program has committed it. No type is
+ * left to the glue. */
+bool mpich_begin_arguments(void);
+bool mpich_is_committed(MPI_Datatype type);
+void mpich_end_arguments(void);
+
 #endif

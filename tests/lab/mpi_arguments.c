@@ -6,6 +6,8 @@
 #include <mpi.h>
 #include <stdio.h>
 
+#define MOST_RANKS 8
+
 static int errors;
 
 static void count(MPI_Comm *comm, int *code, ...)
@@ -15,11 +17,22 @@ static void count(MPI_Comm *comm, int *code, ...)
 	errors++;
 }
 
+static void keep(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	(void)in;
+	(void)inout;
+	(void)n;
+	(void)type;
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Comm comm;
 	MPI_Errhandler handler;
-	MPI_Datatype two;
+	MPI_Datatype two, types[MOST_RANKS];
+	MPI_Op op;
+	int counts[MOST_RANKS], displs[MOST_RANKS], all[2 * MOST_RANKS] = { 0 };
+	int all_too[2 * MOST_RANKS];
 	int rank, mine = 1, sum = 0, calls = 0, mine_two[2] = { 1, 1 }, sum_two[2];
 	double real = 1, real_sum;
 
@@ -44,6 +57,26 @@ int main(int argc, char **argv)
 	WRONG(MPI_Reduce(&real, &real_sum, 1, MPI_DOUBLE, MPI_MAXLOC, 0, comm));
 	WRONG(MPI_Allreduce(&mine, &sum, 1, MPI_WCHAR, MPI_SUM, comm));
 	WRONG(MPI_Allreduce(mine_two, sum_two, 1, two, MPI_SUM, comm));
+	MPI_Type_free(&two);
+	/* Types that are not committed. */
+	MPI_Type_contiguous(2, MPI_INT, &two);
+	for (int i = 0; i < MOST_RANKS; i++) {
+		counts[i] = 1;
+		displs[i] = i;
+		types[i] = two;
+	}
+	WRONG(MPI_Bcast(mine_two, 1, two, 0, comm));
+	WRONG(MPI_Allgather(mine_two, 1, two, all, 1, two, comm));
+	WRONG(MPI_Allgather(mine_two, 1, two, all, 2, MPI_INT, comm));
+#ifndef OPEN_MPI /* it does not look there */
+	WRONG(MPI_Scatter(all, 1, two, mine_two, 1, two, 0, comm));
+#endif
+	WRONG(MPI_Alltoallv(all, counts, displs, two, all_too, counts, displs, two, comm));
+	WRONG(MPI_Alltoallw(all, counts, displs, types, all_too, counts, displs, types, comm));
+	WRONG(MPI_Gatherv(mine_two, 1, two, all, counts, displs, two, 0, comm));
+	MPI_Op_create(keep, 1, &op);
+	WRONG(MPI_Allreduce(mine_two, sum_two, 1, two, op, comm));
+	MPI_Op_free(&op);
 	MPI_Type_free(&two);
 	if (errors != calls) {
 		fprintf(stderr, "wrong: rank %d, %d errors of %d calls\n", rank, errors, calls);

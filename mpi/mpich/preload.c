@@ -81,6 +81,46 @@ static struct glue_mpi mpich = { job, min_of, bcast_of, progress, false, NULL, N
 
 /* ---- communicators ------------------------------------------------------------------------- */
 
+/* The communicators that this thread is freeing: the program's functions for its attributes may
+ * free others. */
+struct freeing {
+	MPI_Comm comm;
+	struct freeing *outer;
+};
+
+static _Thread_local struct freeing *freeing;
+
+static bool is_freed(MPI_Comm comm)
+{
+	const struct freeing *f = freeing;
+
+	while (f != NULL && f->comm != comm) {
+		f = f->outer;
+	}
+	return f != NULL;
+}
+
+static int free_by(int (*function)(MPI_Comm *comm), MPI_Comm *comm)
+{
+	struct freeing f = { comm != NULL ? *comm : MPI_COMM_NULL, freeing };
+	int rc;
+
+	freeing = &f;
+	rc = function(comm);
+	freeing = f.outer;
+	return rc;
+}
+
+EXPORT int MPI_Comm_free(MPI_Comm *comm)
+{
+	return free_by(PMPI_Comm_free, comm);
+}
+
+EXPORT int MPI_Comm_disconnect(MPI_Comm *comm)
+{
+	return free_by(PMPI_Comm_disconnect, comm);
+}
+
 static int forget(MPI_Comm comm, int key, void *value, void *extra)
 {
 	(void)comm;
@@ -91,13 +131,14 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
 	return MPI_SUCCESS;
 }
 
-/* NULL: left to MPICH, which also reports errors of arguments. */
+/* NULL: left to MPICH, which also reports errors of arguments. A communicator that is being freed
+ * has lost its attribute, perhaps. */
 static struct glue_comm *comm_of(MPI_Comm comm)
 {
 	struct glue_comm *c;
 	int found, inter, rank, size;
 
-	if (!active || comm == MPI_COMM_NULL ||
+	if (!active || comm == MPI_COMM_NULL || is_freed(comm) ||
 	    PMPI_Comm_get_attr(comm, keyval, &c, &found) != MPI_SUCCESS) {
 		return NULL;
 	}

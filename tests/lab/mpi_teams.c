@@ -7,6 +7,7 @@
  *                 order of its own
  *   persistent    persistent operations likewise
  *   descriptors   MPI_THREAD_MULTIPLE: more communicators than half of the descriptors suffice for
+ *   attributes    functions that MPI calls while a communicator is freed, and that use it
  *
  * Rank 0 prints how many teams there are then, and "right: CASE".
  */
@@ -142,6 +143,51 @@ static void descriptors(void)
 	}
 }
 
+static void check_sum(MPI_Comm comm)
+{
+	int one = 1, sum;
+
+	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+	if (sum != size) {
+		wrong("a sum");
+	}
+}
+
+/* The attribute is another communicator, or NULL. */
+static int delete_function(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)key;
+	(void)extra;
+	check_sum(comm);
+	if (value != NULL) {
+		MPI_Comm_free(value);
+	}
+	check_sum(comm);
+	return MPI_SUCCESS;
+}
+
+static void attributes(void)
+{
+	MPI_Comm comm, other;
+	int first, second;
+
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_function, &first, NULL);
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_function, &second, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		MPI_Comm_dup(MPI_COMM_WORLD, &other);
+		MPI_Comm_set_attr(other, first, NULL);
+		check_sum(other);
+		MPI_Comm_set_attr(comm, first, NULL);
+		check_sum(comm);
+		MPI_Comm_set_attr(comm, second, &other);
+		(i % 2 == 0 ? MPI_Comm_free : MPI_Comm_disconnect)(&comm);
+	}
+	MPI_Comm_free_keyval(&first);
+	MPI_Comm_free_keyval(&second);
+	check_sum(MPI_COMM_WORLD);
+}
+
 static void print_teams(void)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -160,6 +206,7 @@ int main(int argc, char **argv)
 		{ "orders", orders },
 		{ "persistent", persistent },
 		{ "descriptors", descriptors },
+		{ "attributes", attributes },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 	const char *what = argc > 1 ? argv[1] : "";

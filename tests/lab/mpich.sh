@@ -99,6 +99,14 @@ mpi "wrong arguments" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./arguments
 has '^right: arguments' out
 echo "ok: wrong arguments"
 
+mpicc.mpich -std=gnu99 -O1 -Wall -Wextra "$here/mpi_teams.c" -o teams || fail "mpi_teams.c"
+for case in attributes descriptors; do
+	mpi "$case" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./teams $case
+	has "^right: $case" out
+done
+has 'not served: a rank has too many teams' out
+echo "ok: functions of attributes; contexts leave descriptors to the program"
+
 mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_memory.c" -o memory || fail "mpi_memory.c"
 mpi memory --shape 2 --rate none -- ./with-collnet h0:1,h1:1 2 ./memory
 mpi_memory

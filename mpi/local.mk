@@ -42,6 +42,7 @@ if HAVE_MPICH
 lib_LTLIBRARIES += mpi/libcollnet_mpich.la
 mpi_libcollnet_mpich_la_SOURCES = \
 	mpi/mpich/arguments.c \
+	mpi/mpich/collectives.h \
 	mpi/mpich/preload.c \
 	mpi/mpich/preload.h \
 	$(mpi_glue)

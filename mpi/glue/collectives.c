@@ -81,7 +81,7 @@ int glue_barrier(struct glue_call *k)
 
 int glue_bcast(struct glue_call *k, void *buffer, int count, MPI_Datatype type, int root)
 {
-	const struct glue_blocks block = { buffer, 1, count, type, NULL, NULL, NULL };
+	const struct glue_blocks block = { .data = buffer, .n = 1, .count = count, .type = type };
 	size_t bytes = glue_bytes(count, type);
 	int rc;
 
@@ -100,9 +100,12 @@ int glue_bcast(struct glue_call *k, void *buffer, int count, MPI_Datatype type, 
 int glue_allgather(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
 		   int nrecv, MPI_Datatype trecv)
 {
-	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	const struct glue_blocks received = { recv, (uint32_t)k->c->size, nrecv, trecv, NULL, NULL,
-					      NULL };
+	const struct glue_blocks sent = {
+		.data = (void *)send, .n = 1, .count = nsend, .type = tsend
+	};
+	const struct glue_blocks received = {
+		.data = recv, .n = (uint32_t)k->c->size, .count = nrecv, .type = trecv
+	};
 	size_t bytes = glue_bytes(nrecv, trecv);
 	int rc;
 
@@ -125,8 +128,12 @@ int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype
 		  int nrecv, MPI_Datatype trecv)
 {
 	const uint32_t size = (uint32_t)k->c->size;
-	const struct glue_blocks sent = { (void *)send, size, nsend, tsend, NULL, NULL, NULL };
-	const struct glue_blocks received = { recv, size, nrecv, trecv, NULL, NULL, NULL };
+	const struct glue_blocks sent = {
+		.data = (void *)send, .n = size, .count = nsend, .type = tsend
+	};
+	const struct glue_blocks received = {
+		.data = recv, .n = size, .count = nrecv, .type = trecv
+	};
 	size_t bytes = glue_bytes(nrecv, trecv);
 	int rc;
 
@@ -148,9 +155,12 @@ int glue_alltoall(struct glue_call *k, const void *send, int nsend, MPI_Datatype
 int glue_gather(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
 		int nrecv, MPI_Datatype trecv, int root)
 {
-	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
-	const struct glue_blocks received = { recv, (uint32_t)k->c->size, nrecv, trecv, NULL, NULL,
-					      NULL };
+	const struct glue_blocks sent = {
+		.data = (void *)send, .n = 1, .count = nsend, .type = tsend
+	};
+	const struct glue_blocks received = {
+		.data = recv, .n = (uint32_t)k->c->size, .count = nrecv, .type = trecv
+	};
 	const bool is_root = k->c->rank == root;
 	size_t bytes = is_root ? glue_bytes(nrecv, trecv) : glue_bytes(nsend, tsend);
 	int rc;
@@ -177,9 +187,9 @@ int glue_scatter(struct glue_call *k, const void *send, int nsend, MPI_Datatype 
 		 int nrecv, MPI_Datatype trecv, int root)
 {
 	const struct glue_blocks sent = {
-		(void *)send, (uint32_t)k->c->size, nsend, tsend, NULL, NULL, NULL
+		.data = (void *)send, .n = (uint32_t)k->c->size, .count = nsend, .type = tsend
 	};
-	const struct glue_blocks received = { recv, 1, nrecv, trecv, NULL, NULL, NULL };
+	const struct glue_blocks received = { .data = recv, .n = 1, .count = nrecv, .type = trecv };
 	const bool is_root = k->c->rank == root;
 	size_t bytes = is_root ? glue_bytes(nsend, tsend) : glue_bytes(nrecv, trecv);
 	int rc;

@@ -155,6 +155,18 @@ void glue_unprepare(struct glue_call *k);
  * followed by this one. */
 void glue_end(struct glue_call *k);
 
+/* Counts and displacements of MPI's functions with large ones. */
+struct glue_large {
+	const MPI_Count *counts;
+	const MPI_Aint *displs;
+};
+
+/* A count as an int. If that cannot hold it, it is another one that is also too large for a block,
+ * unless the elements have no bytes. */
+int glue_narrow(MPI_Count count);
+/* Count i of either array: that of the large ones if these are not NULL. */
+int glue_count_in(const int *counts, const struct glue_large *large, uint32_t i);
+
 /* Blocks of `count` elements each; or if these are not NULL, with their own counts, displacements
  * and types, which are the caller's until the call is complete. */
 struct glue_blocks {
@@ -164,6 +176,7 @@ struct glue_blocks {
 	MPI_Datatype type;
 	const int *counts, *displs;
 	const MPI_Datatype *types;
+	const struct glue_large *large; /* instead of counts and displacements, or NULL */
 };
 
 /*
@@ -217,12 +230,14 @@ struct glue_reduction {
 /* Starts the operation of collnet's that performs a call, or prepares it. */
 typedef int glue_start_function(struct glue_call *k, const struct collnet_coll_options *o);
 
-/* A call. The component sets the first four, and the others to 0; it does not move a call that
+/* A call. The component sets the first six, and the others to 0; it does not move a call that
  * has started or is prepared. */
 struct glue_call {
 	struct glue_comm *c;
 	MPI_Comm comm;
 	bool nonblocking, persistent;
+	/* Of a blocking call: instead of the arguments for what is sent and received; or NULL. */
+	const struct glue_large *sends, *receives;
 
 	struct glue_team *team; /* that performs it */
 	const char *what;

@@ -40,22 +40,43 @@ size_t glue_bytes(int count, MPI_Datatype type)
 	return (size_t)count * (size_t)size;
 }
 
+int glue_narrow(MPI_Count count)
+{
+	return count < 0 ? -1 : count > INT32_MAX ? INT32_MAX : (int)count;
+}
+
+int glue_count_in(const int *counts, const struct glue_large *large, uint32_t i)
+{
+	return large != NULL ? glue_narrow(large->counts[i]) : counts[i];
+}
+
+static bool has_counts(const struct glue_blocks *b)
+{
+	return b->counts != NULL || b->large != NULL;
+}
+
+static MPI_Aint displacement(const struct glue_blocks *b, uint32_t i)
+{
+	return b->large != NULL	   ? b->large->displs[i]
+	       : b->displs != NULL ? b->displs[i]
+				   : (MPI_Aint)i * b->count;
+}
+
 /* Block i of `data`, whose displacements are in elements if all have one type, else in bytes. */
 void *glue_block(const struct glue_blocks *b, uint32_t i)
 {
 	MPI_Aint lower, extent;
 
 	if (b->types != NULL) {
-		return (char *)b->data + b->displs[i];
+		return (char *)b->data + displacement(b, i);
 	}
 	PMPI_Type_get_extent(b->type, &lower, &extent);
-	return (char *)b->data +
-	       (b->displs != NULL ? (MPI_Aint)b->displs[i] : (MPI_Aint)i * b->count) * extent;
+	return (char *)b->data + displacement(b, i) * extent;
 }
 
 static int count_of(const struct glue_blocks *b, uint32_t i)
 {
-	return b->counts != NULL ? b->counts[i] : b->count;
+	return has_counts(b) ? glue_count_in(b->counts, b->large, i) : b->count;
 }
 
 static MPI_Datatype type_of(const struct glue_blocks *b, uint32_t i)
@@ -244,12 +265,12 @@ static void use_in_place(struct glue_packed *p, const struct glue_blocks *b)
 {
 	uint32_t lowest = 0;
 
-	if (b->counts == NULL) {
+	if (!has_counts(b)) {
 		p->bytes = b->data;
 		return;
 	}
 	for (uint32_t i = 1; i < b->n; i++) {
-		lowest = b->displs[i] < b->displs[lowest] ? i : lowest;
+		lowest = displacement(b, i) < displacement(b, lowest) ? i : lowest;
 	}
 	p->bytes = glue_block(b, lowest);
 	for (uint32_t i = 0; i < b->n; i++) {
@@ -292,7 +313,7 @@ int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glu
 	int rc;
 
 	*p = GLUE_NOT_PACKED;
-	if (b->counts == NULL) {
+	if (!has_counts(b)) {
 		total = b->n * glue_bytes(b->count, b->type);
 	} else {
 		p->counts = calloc(2 * (size_t)b->n, sizeof(*p->counts));
@@ -301,7 +322,7 @@ int glue_pack(const struct glue_call *k, struct glue_packed *p, const struct glu
 		}
 		p->displs = p->counts + b->n;
 		for (uint32_t i = 0; i < b->n; i++) {
-			p->counts[i] = glue_bytes(b->counts[i], type_of(b, i));
+			p->counts[i] = glue_bytes(count_of(b, i), type_of(b, i));
 			p->displs[i] = total;
 			total += p->counts[i];
 		}

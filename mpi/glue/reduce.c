@@ -330,14 +330,12 @@ static int copy(struct glue_call *k, struct glue_packed *p, struct glue_blocks b
 static int reduce(struct glue_call *k, struct reduce *r, MPI_Datatype type, MPI_Op op)
 {
 	const bool scatters = r->kind == REDUCE_SCATTER_BLOCK || r->kind == REDUCE_SCATTER;
-	const struct glue_blocks sent = { r->in_place ? r->of.recv : (void *)(uintptr_t)r->of.send,
-					  r->kind == REDUCE_SCATTER_BLOCK ? (uint32_t)k->c->size
-									  : 1,
-					  (int)r->of.count,
-					  type,
-					  NULL,
-					  NULL,
-					  NULL };
+	const struct glue_blocks sent = {
+		.data = r->in_place ? r->of.recv : (void *)(uintptr_t)r->of.send,
+		.n = r->kind == REDUCE_SCATTER_BLOCK ? (uint32_t)k->c->size : 1,
+		.count = (int)r->of.count,
+		.type = type,
+	};
 	/* A reduce-scatter of collnet's is not in place. */
 	const enum glue_side side = r->in_place && scatters ? GLUE_COPIED : GLUE_SENT;
 	int rc = MPI_SUCCESS;
@@ -447,11 +445,13 @@ int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const
 	size_t longest = 0, bytes, *blocks;
 
 	for (int i = 0; i < size; i++) {
-		if (counts[i] < 0) {
+		const int count = glue_count_in(counts, k->receives, (uint32_t)i);
+
+		if (count < 0) {
 			return GLUE_DECLINED;
 		}
-		r.of.count += (size_t)counts[i];
-		longest = (size_t)counts[i] > longest ? (size_t)counts[i] : longest;
+		r.of.count += (size_t)count;
+		longest = (size_t)count > longest ? (size_t)count : longest;
 	}
 	if (r.of.count > INT32_MAX || !are_short(r.of.count, type)) {
 		return GLUE_DECLINED;
@@ -474,7 +474,7 @@ int glue_reduce_scatter(struct glue_call *k, const void *send, void *recv, const
 		return MPI_ERR_NO_MEM;
 	}
 	for (int i = 0; i < size; i++) {
-		blocks[i] = (size_t)counts[i];
+		blocks[i] = (size_t)glue_count_in(counts, k->receives, (uint32_t)i);
 	}
 	r.of.counts = k->counts = blocks;
 	return reduce(k, &r, type, op);

@@ -38,9 +38,11 @@ static int scatterv(struct glue_call *k, const struct collnet_coll_options *o)
 static int pack_one(const struct glue_call *k, struct glue_packed *one,
 		    const struct glue_packed *all, const struct glue_blocks *b, int rank)
 {
-	const struct glue_blocks block = {
-		glue_block(b, (uint32_t)rank), 1, b->counts[rank], b->type, NULL, NULL, NULL
-	};
+	const struct glue_blocks block = { .data = glue_block(b, (uint32_t)rank),
+					   .n = 1,
+					   .count = glue_count_in(b->counts, b->large,
+								  (uint32_t)rank),
+					   .type = b->type };
 
 	if (all->owned != NULL) {
 		return glue_pack(k, one, &block, GLUE_SENT);
@@ -116,10 +118,10 @@ int glue_alltoallv(struct glue_call *k, const void *send, const int *send_counts
 		   const int *recv_displs, MPI_Datatype trecv)
 {
 	const uint32_t n = (uint32_t)k->c->size;
-	const struct glue_blocks sent = {
-		(void *)send, n, 0, tsend, send_counts, send_displs, NULL
-	};
-	const struct glue_blocks received = { recv, n, 0, trecv, recv_counts, recv_displs, NULL };
+	const struct glue_blocks sent = { (void *)send, n,	     0,	   tsend,
+					  send_counts,	send_displs, NULL, k->sends };
+	const struct glue_blocks received = { recv,	   n,		0,    trecv,
+					      recv_counts, recv_displs, NULL, k->receives };
 
 	return glue_serves(k, GLUE_Alltoallv, 0) ? exchange(k, "Alltoallv", send, &sent, &received)
 						 : GLUE_DECLINED;
@@ -131,10 +133,10 @@ int glue_alltoallw(struct glue_call *k, const void *send, const int *send_counts
 		   const int *recv_counts, const int *recv_displs, const MPI_Datatype *trecv)
 {
 	const uint32_t n = (uint32_t)k->c->size;
-	const struct glue_blocks sent = { (void *)send, n,	     0,	   MPI_DATATYPE_NULL,
-					  send_counts,	send_displs, tsend };
-	const struct glue_blocks received = { recv,	   n,		0,    MPI_DATATYPE_NULL,
-					      recv_counts, recv_displs, trecv };
+	const struct glue_blocks sent = { (void *)send, n,	     0,	    MPI_DATATYPE_NULL,
+					  send_counts,	send_displs, tsend, k->sends };
+	const struct glue_blocks received = { recv,	   n,		0,     MPI_DATATYPE_NULL,
+					      recv_counts, recv_displs, trecv, k->receives };
 
 	return glue_serves(k, GLUE_Alltoallw, 0) ? exchange(k, "Alltoallw", send, &sent, &received)
 						 : GLUE_DECLINED;
@@ -143,9 +145,11 @@ int glue_alltoallw(struct glue_call *k, const void *send, const int *send_counts
 int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend,
 		    void *recv, const int *counts, const int *displs, MPI_Datatype trecv)
 {
-	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
+	const struct glue_blocks sent = {
+		.data = (void *)send, .n = 1, .count = nsend, .type = tsend
+	};
 	const struct glue_blocks received = { recv, (uint32_t)k->c->size, 0, trecv, counts, displs,
-					      NULL };
+					      NULL, k->receives };
 	const int rank = k->c->rank;
 	int rc;
 
@@ -166,9 +170,11 @@ int glue_allgatherv(struct glue_call *k, const void *send, int nsend, MPI_Dataty
 int glue_gatherv(struct glue_call *k, const void *send, int nsend, MPI_Datatype tsend, void *recv,
 		 const int *counts, const int *displs, MPI_Datatype trecv, int root)
 {
-	const struct glue_blocks sent = { (void *)send, 1, nsend, tsend, NULL, NULL, NULL };
+	const struct glue_blocks sent = {
+		.data = (void *)send, .n = 1, .count = nsend, .type = tsend
+	};
 	const struct glue_blocks received = { recv, (uint32_t)k->c->size, 0, trecv, counts, displs,
-					      NULL };
+					      NULL, k->receives };
 	const bool is_root = k->c->rank == root, in_place = is_root && send == MPI_IN_PLACE;
 	int rc = MPI_SUCCESS;
 
@@ -194,9 +200,9 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 		  MPI_Datatype tsend, void *recv, int nrecv, MPI_Datatype trecv, int root)
 {
 	const struct glue_blocks sent = {
-		(void *)send, (uint32_t)k->c->size, 0, tsend, counts, displs, NULL
+		(void *)send, (uint32_t)k->c->size, 0, tsend, counts, displs, NULL, k->sends
 	};
-	const struct glue_blocks received = { recv, 1, nrecv, trecv, NULL, NULL, NULL };
+	const struct glue_blocks received = { .data = recv, .n = 1, .count = nrecv, .type = trecv };
 	const bool is_root = k->c->rank == root, in_place = is_root && recv == MPI_IN_PLACE;
 	int rc = MPI_SUCCESS;
 

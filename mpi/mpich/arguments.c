@@ -20,6 +20,21 @@ enum {
 	PAIR = 1 << 6,
 };
 
+/* Types with large counts have one only by the function with large counts. */
+int mpich_combiner_of(MPI_Datatype type)
+{
+	int combiner;
+#if MPI_VERSION >= 4
+	MPI_Count integers, addresses, counts, types;
+	const int rc = PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types,
+						&combiner);
+#else
+	int integers, addresses, types;
+	const int rc = PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+#endif
+	return rc == MPI_SUCCESS ? combiner : MPI_UNDEFINED;
+}
+
 /* 0: none of these, or MPICH has no operation for it, as for MPI_COMPLEX32. Types of
  * MPI_Type_create_f90_real() and the others stand for predefined ones. */
 static unsigned kind_of(MPI_Datatype type)
@@ -87,7 +102,7 @@ static unsigned kind_of(MPI_Datatype type)
 		{ MPI_2REAL, PAIR },
 		{ MPI_2DOUBLE_PRECISION, PAIR },
 	};
-	int integers, addresses, types, combiner;
+	int combiner;
 
 	if (type == MPI_DATATYPE_NULL) {
 		return 0;
@@ -97,9 +112,7 @@ static unsigned kind_of(MPI_Datatype type)
 			return kinds[i].kind;
 		}
 	}
-	if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) {
-		return 0;
-	}
+	combiner = mpich_combiner_of(type);
 	return combiner == MPI_COMBINER_F90_INTEGER   ? FORTRAN_INTEGER
 	       : combiner == MPI_COMBINER_F90_REAL    ? REAL
 	       : combiner == MPI_COMBINER_F90_COMPLEX ? COMPLEX

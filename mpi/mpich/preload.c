@@ -70,11 +70,7 @@ static void progress(void)
 
 bool glue_is_predefined(MPI_Datatype type)
 {
-	int integers, addresses, types, combiner;
-
-	return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) ==
-		       MPI_SUCCESS &&
-	       combiner == MPI_COMBINER_NAMED;
+	return mpich_combiner_of(type) == MPI_COMBINER_NAMED;
 }
 
 static struct glue_mpi mpich = { job, min_of, bcast_of, progress, false, NULL, NULL };
@@ -194,10 +190,10 @@ static struct glue_comm *rooted_typed(MPI_Comm comm, int root, MPI_Datatype all,
 
 /* Those of no elements may be anything. */
 static struct glue_comm *all_typed(struct glue_comm *c, const int *counts,
-				   const MPI_Datatype *types)
+				   const struct glue_large *large, const MPI_Datatype *types)
 {
-	for (int i = 0, n = c != NULL ? c->size : 0; i < n; i++) {
-		c = counts[i] > 0 ? one_typed(c, types[i]) : c;
+	for (uint32_t i = 0, n = c != NULL ? (uint32_t)c->size : 0; i < n; i++) {
+		c = glue_count_in(counts, large, i) > 0 ? one_typed(c, types[i]) : c;
 	}
 	return c;
 }
@@ -331,156 +327,34 @@ EXPORT int MPI_Barrier(MPI_Comm comm)
 	SERVE(c, glue_barrier(&k), PMPI_Barrier(comm));
 }
 
-EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
-{
-	struct glue_comm *c = one_typed(rooted_comm_of(comm, root), type);
+#define NAME(operation)		 MPI_##operation
+#define PNAME(operation)	 PMPI_##operation
+#define COUNT			 int
+#define DISPL			 int
+#define COUNTS(counts)		 counts, NULL
+#define BLOCKS(counts)		 counts
+#define SENDS(counts, displs)	 counts, displs
+#define RECEIVES(counts, displs) counts, displs
+#include "mpi/mpich/collectives.h"
 
-	SERVE(c, glue_bcast(&k, buffer, count, type, root),
-	      PMPI_Bcast(buffer, count, type, root, comm));
-}
-
-EXPORT int MPI_Allgather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			 MPI_Datatype trecv, MPI_Comm comm)
-{
-	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
-
-	SERVE(c, glue_allgather(&k, send, nsend, tsend, recv, nrecv, trecv),
-	      PMPI_Allgather(send, nsend, tsend, recv, nrecv, trecv, comm));
-}
-
-EXPORT int MPI_Alltoall(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-			MPI_Datatype trecv, MPI_Comm comm)
-{
-	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
-
-	SERVE(c, glue_alltoall(&k, send, nsend, tsend, recv, nrecv, trecv),
-	      PMPI_Alltoall(send, nsend, tsend, recv, nrecv, trecv, comm));
-}
-
-EXPORT int MPI_Gather(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-		      MPI_Datatype trecv, int root, MPI_Comm comm)
-{
-	struct glue_comm *c = rooted_typed(comm, root, trecv, send, tsend);
-
-	SERVE(c, glue_gather(&k, send, nsend, tsend, recv, nrecv, trecv, root),
-	      PMPI_Gather(send, nsend, tsend, recv, nrecv, trecv, root, comm));
-}
-
-EXPORT int MPI_Scatter(const void *send, int nsend, MPI_Datatype tsend, void *recv, int nrecv,
-		       MPI_Datatype trecv, int root, MPI_Comm comm)
-{
-	struct glue_comm *c = rooted_typed(comm, root, tsend, recv, trecv);
-
-	SERVE(c, glue_scatter(&k, send, nsend, tsend, recv, nrecv, trecv, root),
-	      PMPI_Scatter(send, nsend, tsend, recv, nrecv, trecv, root, comm));
-}
-
-EXPORT int MPI_Alltoallv(const void *send, const int *send_counts, const int *send_displs,
-			 MPI_Datatype tsend, void *recv, const int *recv_counts,
-			 const int *recv_displs, MPI_Datatype trecv, MPI_Comm comm)
-{
-	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
-
-	SERVE(c,
-	      glue_alltoallv(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv),
-	      PMPI_Alltoallv(send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs,
-			     trecv, comm));
-}
-
-EXPORT int MPI_Alltoallw(const void *send, const int *send_counts, const int *send_displs,
-			 const MPI_Datatype *tsend, void *recv, const int *recv_counts,
-			 const int *recv_displs, const MPI_Datatype *trecv, MPI_Comm comm)
-{
-	struct glue_comm *c = all_typed(comm_of(comm), recv_counts, trecv);
-
-	c = send == MPI_IN_PLACE ? c : all_typed(c, send_counts, tsend);
-
-	SERVE(c,
-	      glue_alltoallw(&k, send, send_counts, send_displs, tsend, recv, recv_counts,
-			     recv_displs, trecv),
-	      PMPI_Alltoallw(send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs,
-			     trecv, comm));
-}
-
-EXPORT int MPI_Allgatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
-			  const int *counts, const int *displs, MPI_Datatype trecv, MPI_Comm comm)
-{
-	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
-
-	SERVE(c, glue_allgatherv(&k, send, nsend, tsend, recv, counts, displs, trecv),
-	      PMPI_Allgatherv(send, nsend, tsend, recv, counts, displs, trecv, comm));
-}
-
-EXPORT int MPI_Gatherv(const void *send, int nsend, MPI_Datatype tsend, void *recv,
-		       const int *counts, const int *displs, MPI_Datatype trecv, int root,
-		       MPI_Comm comm)
-{
-	struct glue_comm *c = rooted_typed(comm, root, trecv, send, tsend);
-
-	SERVE(c, glue_gatherv(&k, send, nsend, tsend, recv, counts, displs, trecv, root),
-	      PMPI_Gatherv(send, nsend, tsend, recv, counts, displs, trecv, root, comm));
-}
-
-EXPORT int MPI_Scatterv(const void *send, const int *counts, const int *displs, MPI_Datatype tsend,
-			void *recv, int nrecv, MPI_Datatype trecv, int root, MPI_Comm comm)
-{
-	struct glue_comm *c = rooted_typed(comm, root, tsend, recv, trecv);
-
-	SERVE(c, glue_scatterv(&k, send, counts, displs, tsend, recv, nrecv, trecv, root),
-	      PMPI_Scatterv(send, counts, displs, tsend, recv, nrecv, trecv, root, comm));
-}
-
-EXPORT int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-			 MPI_Comm comm)
-{
-	struct glue_comm *c = reducible(comm_of(comm), type, op);
-
-	SERVE(c, glue_allreduce(&k, send, recv, count, type, op),
-	      PMPI_Allreduce(send, recv, count, type, op, comm));
-}
-
-EXPORT int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-		      int root, MPI_Comm comm)
-{
-	struct glue_comm *c = reducible(rooted_comm_of(comm, root), type, op);
-
-	SERVE(c, glue_reduce(&k, send, recv, count, type, op, root),
-	      PMPI_Reduce(send, recv, count, type, op, root, comm));
-}
-
-EXPORT int MPI_Reduce_scatter(const void *send, void *recv, const int *counts, MPI_Datatype type,
-			      MPI_Op op, MPI_Comm comm)
-{
-	struct glue_comm *c = reducible(comm_of(comm), type, op);
-
-	SERVE(c, glue_reduce_scatter(&k, send, recv, counts, type, op),
-	      PMPI_Reduce_scatter(send, recv, counts, type, op, comm));
-}
-
-EXPORT int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type,
-				    MPI_Op op, MPI_Comm comm)
-{
-	struct glue_comm *c = reducible(comm_of(comm), type, op);
-
-	SERVE(c, glue_reduce_scatter_block(&k, send, recv, count, type, op),
-	      PMPI_Reduce_scatter_block(send, recv, count, type, op, comm));
-}
-
-EXPORT int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-		    MPI_Comm comm)
-{
-	struct glue_comm *c = reducible(comm_of(comm), type, op);
-
-	SERVE(c, glue_scan(&k, send, recv, count, type, op),
-	      PMPI_Scan(send, recv, count, type, op, comm));
-}
-
-EXPORT int MPI_Exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
-		      MPI_Comm comm)
-{
-	struct glue_comm *c = reducible(comm_of(comm), type, op);
-
-	SERVE(c, glue_exscan(&k, send, recv, count, type, op),
-	      PMPI_Exscan(send, recv, count, type, op, comm));
-}
+/* Large counts. */
+#if MPI_VERSION >= 4
+#undef NAME
+#undef PNAME
+#undef COUNT
+#undef DISPL
+#undef COUNTS
+#undef BLOCKS
+#undef SENDS
+#undef RECEIVES
+#define NAME(operation)		 MPI_##operation##_c
+#define PNAME(operation)	 PMPI_##operation##_c
+#define COUNT			 MPI_Count
+#define DISPL			 MPI_Aint
+#define LARGE(...)		 (&(struct glue_large){ __VA_ARGS__ })
+#define COUNTS(counts)		 NULL, LARGE(counts, NULL)
+#define BLOCKS(counts)		 (k.receives = LARGE(counts, NULL), NULL)
+#define SENDS(counts, displs)	 (k.sends = LARGE(counts, displs), NULL), NULL
+#define RECEIVES(counts, displs) (k.receives = LARGE(counts, displs), NULL), NULL
+#include "mpi/mpich/collectives.h"
+#endif

@@ -7,6 +7,8 @@
 
 #include <mpi.h>
 
+/* How a type was made, or MPI_UNDEFINED. */
+int mpich_combiner_of(MPI_Datatype type);
 /* Whether MPI defines a reduction of elements of this type. The operation may be the program's. */
 bool mpich_is_reduction(MPI_Datatype type, MPI_Op op);
 

@@ -107,6 +107,12 @@ done
 has 'not served: a rank has too many teams' out
 echo "ok: functions of attributes; contexts leave descriptors to the program"
 
+mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_large.c" -o large || fail "mpi_large.c"
+mpi "large counts" --shape 2 -- ./count ./with-collnet h0:2,h1:2 4 ./large
+has '^right: large' out
+has '^data_sent *[1-9][0-9]' out
+echo "ok: large counts, $(grep '^data_sent' out | awk '{ print $2 }') frames"
+
 mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_memory.c" -o memory || fail "mpi_memory.c"
 mpi memory --shape 2 --rate none -- ./with-collnet h0:1,h1:1 2 ./memory
 mpi_memory

@@ -45,8 +45,9 @@ mpi_libcollnet_mpich_la_SOURCES = \
 	mpi/mpich/collectives.h \
 	mpi/mpich/preload.c \
 	mpi/mpich/preload.h \
+	mpi/mpich/weak.h \
 	$(mpi_glue)
-mpi_libcollnet_mpich_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS)
+mpi_libcollnet_mpich_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPICH_CPPFLAGS) -include $(top_srcdir)/mpi/mpich/weak.h
 mpi_libcollnet_mpich_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy
 mpi_libcollnet_mpich_la_LIBADD = lib/libcollnet.la
 EXTRA_mpi_libcollnet_mpich_la_DEPENDENCIES = stamp-directories

@@ -6,8 +6,8 @@
  *
  * A communicator's struct glue_comm is an attribute of it, made at its first collective call.
  *
- * The library is not linked with MPICH, and its functions are bound when they are called (-z lazy):
- * it may be preloaded into programs without MPI, such as mpiexec.
+ * The library is not linked with MPICH, and its references to it are weak and bound when they are
+ * called (-z lazy): it may be preloaded into programs without MPI, such as mpiexec.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -221,11 +221,17 @@ static int result(MPI_Comm comm, int rc)
  */
 static void find_library(void *caller)
 {
+	const char *now = getenv("LD_BIND_NOW");
 	Dl_info at;
 	void *module, *init;
 
 	if (dlsym(RTLD_DEFAULT, "PMPI_Init") != NULL || dladdr(caller, &at) == 0) {
 		return;
+	}
+	if (now != NULL && now[0] != '\0') {
+		fprintf(stderr, "collnet: LD_BIND_NOW is set, and the program has loaded MPICH "
+				"later: unset it\n");
+		exit(1);
 	}
 	module = dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (module == NULL) {

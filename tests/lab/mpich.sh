@@ -94,6 +94,16 @@ has '^right: 30 calls' out
 has 'MPI_COMM_WORLD of 2 ranks: served by collnet on 2 nodes' out
 echo "ok: a program that loads MPICH with a module, as Python does"
 
+export LD_BIND_NOW=1
+mpi "LD_BIND_NOW" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./program "$seed" 30
+has '^right: 30 calls' out
+has 'MPI_COMM_WORLD of 2 ranks: served by collnet on 2 nodes' out
+LD_PRELOAD=$library ./loader >out 2>&1 && { cat out; fail "functions that are not bound are called"; }
+has 'LD_BIND_NOW is set' out
+unset LD_BIND_NOW
+! nm -D --undefined-only "$library" | grep -E ' U P?MPI_' || fail "references to MPICH that are not weak"
+echo "ok: LD_BIND_NOW"
+
 mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_arguments.c" -o arguments || fail "mpi_arguments.c"
 mpi "wrong arguments" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./arguments
 has '^right: arguments' out

@@ -13,8 +13,8 @@ EXPORT int NAME(Bcast)(void *buffer, COUNT count, MPI_Datatype type, int root, M
 {
 	struct glue_comm *c = one_typed(rooted_comm_of(comm, root), type);
 
-	SERVE(c, glue_bcast(&k, buffer, glue_narrow(count), type, root),
-	      PNAME(Bcast)(buffer, count, type, root, comm));
+	SERVE(c, glue_bcast(&k, buffer, glue_narrow(count), type, root), PNAME(Bcast),
+	      (buffer, count, type, root, comm));
 }
 
 EXPORT int NAME(Allgather)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv,
@@ -24,7 +24,7 @@ EXPORT int NAME(Allgather)(const void *send, COUNT nsend, MPI_Datatype tsend, vo
 
 	SERVE(c,
 	      glue_allgather(&k, send, glue_narrow(nsend), tsend, recv, glue_narrow(nrecv), trecv),
-	      PNAME(Allgather)(send, nsend, tsend, recv, nrecv, trecv, comm));
+	      PNAME(Allgather), (send, nsend, tsend, recv, nrecv, trecv, comm));
 }
 
 EXPORT int NAME(Alltoall)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv,
@@ -34,7 +34,7 @@ EXPORT int NAME(Alltoall)(const void *send, COUNT nsend, MPI_Datatype tsend, voi
 
 	SERVE(c,
 	      glue_alltoall(&k, send, glue_narrow(nsend), tsend, recv, glue_narrow(nrecv), trecv),
-	      PNAME(Alltoall)(send, nsend, tsend, recv, nrecv, trecv, comm));
+	      PNAME(Alltoall), (send, nsend, tsend, recv, nrecv, trecv, comm));
 }
 
 EXPORT int NAME(Gather)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv, COUNT nrecv,
@@ -45,7 +45,7 @@ EXPORT int NAME(Gather)(const void *send, COUNT nsend, MPI_Datatype tsend, void 
 	SERVE(c,
 	      glue_gather(&k, send, glue_narrow(nsend), tsend, recv, glue_narrow(nrecv), trecv,
 			  root),
-	      PNAME(Gather)(send, nsend, tsend, recv, nrecv, trecv, root, comm));
+	      PNAME(Gather), (send, nsend, tsend, recv, nrecv, trecv, root, comm));
 }
 
 EXPORT int NAME(Scatter)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv, COUNT nrecv,
@@ -56,7 +56,7 @@ EXPORT int NAME(Scatter)(const void *send, COUNT nsend, MPI_Datatype tsend, void
 	SERVE(c,
 	      glue_scatter(&k, send, glue_narrow(nsend), tsend, recv, glue_narrow(nrecv), trecv,
 			   root),
-	      PNAME(Scatter)(send, nsend, tsend, recv, nrecv, trecv, root, comm));
+	      PNAME(Scatter), (send, nsend, tsend, recv, nrecv, trecv, root, comm));
 }
 
 EXPORT int NAME(Alltoallv)(const void *send, const COUNT *send_counts, const DISPL *send_displs,
@@ -68,8 +68,8 @@ EXPORT int NAME(Alltoallv)(const void *send, const COUNT *send_counts, const DIS
 	SERVE(c,
 	      glue_alltoallv(&k, send, SENDS(send_counts, send_displs), tsend, recv,
 			     RECEIVES(recv_counts, recv_displs), trecv),
-	      PNAME(Alltoallv)(send, send_counts, send_displs, tsend, recv, recv_counts,
-			       recv_displs, trecv, comm));
+	      PNAME(Alltoallv),
+	      (send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv, comm));
 }
 
 EXPORT int NAME(Alltoallw)(const void *send, const COUNT *send_counts, const DISPL *send_displs,
@@ -82,8 +82,8 @@ EXPORT int NAME(Alltoallw)(const void *send, const COUNT *send_counts, const DIS
 	SERVE(c,
 	      glue_alltoallw(&k, send, SENDS(send_counts, send_displs), tsend, recv,
 			     RECEIVES(recv_counts, recv_displs), trecv),
-	      PNAME(Alltoallw)(send, send_counts, send_displs, tsend, recv, recv_counts,
-			       recv_displs, trecv, comm));
+	      PNAME(Alltoallw),
+	      (send, send_counts, send_displs, tsend, recv, recv_counts, recv_displs, trecv, comm));
 }
 
 EXPORT int NAME(Allgatherv)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv,
@@ -95,7 +95,7 @@ EXPORT int NAME(Allgatherv)(const void *send, COUNT nsend, MPI_Datatype tsend, v
 	SERVE(c,
 	      glue_allgatherv(&k, send, glue_narrow(nsend), tsend, recv, RECEIVES(counts, displs),
 			      trecv),
-	      PNAME(Allgatherv)(send, nsend, tsend, recv, counts, displs, trecv, comm));
+	      PNAME(Allgatherv), (send, nsend, tsend, recv, counts, displs, trecv, comm));
 }
 
 EXPORT int NAME(Gatherv)(const void *send, COUNT nsend, MPI_Datatype tsend, void *recv,
@@ -107,7 +107,7 @@ EXPORT int NAME(Gatherv)(const void *send, COUNT nsend, MPI_Datatype tsend, void
 	SERVE(c,
 	      glue_gatherv(&k, send, glue_narrow(nsend), tsend, recv, RECEIVES(counts, displs),
 			   trecv, root),
-	      PNAME(Gatherv)(send, nsend, tsend, recv, counts, displs, trecv, root, comm));
+	      PNAME(Gatherv), (send, nsend, tsend, recv, counts, displs, trecv, root, comm));
 }
 
 EXPORT int NAME(Scatterv)(const void *send, const COUNT *counts, const DISPL *displs,
@@ -119,7 +119,7 @@ EXPORT int NAME(Scatterv)(const void *send, const COUNT *counts, const DISPL *di
 	SERVE(c,
 	      glue_scatterv(&k, send, SENDS(counts, displs), tsend, recv, glue_narrow(nrecv), trecv,
 			    root),
-	      PNAME(Scatterv)(send, counts, displs, tsend, recv, nrecv, trecv, root, comm));
+	      PNAME(Scatterv), (send, counts, displs, tsend, recv, nrecv, trecv, root, comm));
 }
 
 EXPORT int NAME(Allreduce)(const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
@@ -127,8 +127,8 @@ EXPORT int NAME(Allreduce)(const void *send, void *recv, COUNT count, MPI_Dataty
 {
 	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
-	SERVE(c, glue_allreduce(&k, send, recv, glue_narrow(count), type, op),
-	      PNAME(Allreduce)(send, recv, count, type, op, comm));
+	SERVE(c, glue_allreduce(&k, send, recv, glue_narrow(count), type, op), PNAME(Allreduce),
+	      (send, recv, count, type, op, comm));
 }
 
 EXPORT int NAME(Reduce)(const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
@@ -136,8 +136,8 @@ EXPORT int NAME(Reduce)(const void *send, void *recv, COUNT count, MPI_Datatype 
 {
 	struct glue_comm *c = reducible(rooted_comm_of(comm, root), type, op);
 
-	SERVE(c, glue_reduce(&k, send, recv, glue_narrow(count), type, op, root),
-	      PNAME(Reduce)(send, recv, count, type, op, root, comm));
+	SERVE(c, glue_reduce(&k, send, recv, glue_narrow(count), type, op, root), PNAME(Reduce),
+	      (send, recv, count, type, op, root, comm));
 }
 
 EXPORT int NAME(Reduce_scatter)(const void *send, void *recv, const COUNT *counts,
@@ -146,7 +146,7 @@ EXPORT int NAME(Reduce_scatter)(const void *send, void *recv, const COUNT *count
 	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
 	SERVE(c, glue_reduce_scatter(&k, send, recv, BLOCKS(counts), type, op),
-	      PNAME(Reduce_scatter)(send, recv, counts, type, op, comm));
+	      PNAME(Reduce_scatter), (send, recv, counts, type, op, comm));
 }
 
 EXPORT int NAME(Reduce_scatter_block)(const void *send, void *recv, COUNT count, MPI_Datatype type,
@@ -155,7 +155,7 @@ EXPORT int NAME(Reduce_scatter_block)(const void *send, void *recv, COUNT count,
 	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
 	SERVE(c, glue_reduce_scatter_block(&k, send, recv, glue_narrow(count), type, op),
-	      PNAME(Reduce_scatter_block)(send, recv, count, type, op, comm));
+	      PNAME(Reduce_scatter_block), (send, recv, count, type, op, comm));
 }
 
 EXPORT int NAME(Scan)(const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
@@ -163,8 +163,8 @@ EXPORT int NAME(Scan)(const void *send, void *recv, COUNT count, MPI_Datatype ty
 {
 	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
-	SERVE(c, glue_scan(&k, send, recv, glue_narrow(count), type, op),
-	      PNAME(Scan)(send, recv, count, type, op, comm));
+	SERVE(c, glue_scan(&k, send, recv, glue_narrow(count), type, op), PNAME(Scan),
+	      (send, recv, count, type, op, comm));
 }
 
 EXPORT int NAME(Exscan)(const void *send, void *recv, COUNT count, MPI_Datatype type, MPI_Op op,
@@ -172,6 +172,6 @@ EXPORT int NAME(Exscan)(const void *send, void *recv, COUNT count, MPI_Datatype 
 {
 	struct glue_comm *c = reducible(comm_of(comm), type, op);
 
-	SERVE(c, glue_exscan(&k, send, recv, glue_narrow(count), type, op),
-	      PNAME(Exscan)(send, recv, count, type, op, comm));
+	SERVE(c, glue_exscan(&k, send, recv, glue_narrow(count), type, op), PNAME(Exscan),
+	      (send, recv, count, type, op, comm));
 }

@@ -75,6 +75,27 @@ bool glue_is_predefined(MPI_Datatype type)
 
 static struct glue_mpi mpich = { job, min_of, bcast_of, progress, false, NULL, NULL };
 
+/* ---- functions of other libraries ---------------------------------------------------------- */
+
+/* A tool may define MPI's functions, too. Its functions, or else MPICH's, come after this
+ * library's. MPICH's that are not in that order are those of a module. */
+static void *find_next(const char *pmpi)
+{
+	void *next = dlsym(RTLD_NEXT, pmpi + 1);
+
+	return next != NULL ? next : dlsym(RTLD_DEFAULT, pmpi);
+}
+
+/* Calls the next function with the name of this one without P. */
+#define PASS(rc, function, arguments)                                                              \
+	do {                                                                                       \
+		static _Atomic(__typeof__(&function)) next;                                        \
+		if (next == NULL) {                                                                \
+			next = (__typeof__(&function))find_next(#function);                        \
+		}                                                                                  \
+		(rc) = next arguments;                                                             \
+	} while (0)
+
 /* ---- communicators ------------------------------------------------------------------------- */
 
 /* The communicators that this thread is freeing: the program's functions for its attributes may
@@ -96,25 +117,22 @@ static bool is_freed(MPI_Comm comm)
 	return f != NULL;
 }
 
-static int free_by(int (*function)(MPI_Comm *comm), MPI_Comm *comm)
-{
-	struct freeing f = { comm != NULL ? *comm : MPI_COMM_NULL, freeing };
-	int rc;
-
-	freeing = &f;
-	rc = function(comm);
-	freeing = f.outer;
-	return rc;
-}
+#define FREE_BY(function)                                                                          \
+	struct freeing f = { comm != NULL ? *comm : MPI_COMM_NULL, freeing };                      \
+	int rc;                                                                                    \
+	freeing = &f;                                                                              \
+	PASS(rc, function, (comm));                                                                \
+	freeing = f.outer;                                                                         \
+	return rc
 
 EXPORT int MPI_Comm_free(MPI_Comm *comm)
 {
-	return free_by(PMPI_Comm_free, comm);
+	FREE_BY(PMPI_Comm_free);
 }
 
 EXPORT int MPI_Comm_disconnect(MPI_Comm *comm)
 {
-	return free_by(PMPI_Comm_disconnect, comm);
+	FREE_BY(PMPI_Comm_disconnect);
 }
 
 static int forget(MPI_Comm comm, int key, void *value, void *extra)
@@ -275,13 +293,23 @@ static void begin(void)
 	active = true;
 }
 
+static void end(void)
+{
+	/* A team ends when nobody waits in it any more. */
+	PMPI_Barrier(MPI_COMM_WORLD);
+	PMPI_Grequest_complete(never);
+	PMPI_Request_free(&never);
+	mpich_end_arguments();
+}
+
 EXPORT int MPI_Init(int *argc, char ***argv)
 {
+	int rc;
+
 	find_library(__builtin_return_address(0));
 	refuse_other_libraries();
-	int rc = PMPI_Init(argc, argv);
-
-	if (rc == MPI_SUCCESS) {
+	PASS(rc, PMPI_Init, (argc, argv));
+	if (rc == MPI_SUCCESS && !active) {
 		begin();
 	}
 	return rc;
@@ -289,11 +317,12 @@ EXPORT int MPI_Init(int *argc, char ***argv)
 
 EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
+	int rc;
+
 	find_library(__builtin_return_address(0));
 	refuse_other_libraries();
-	int rc = PMPI_Init_thread(argc, argv, required, provided);
-
-	if (rc == MPI_SUCCESS) {
+	PASS(rc, PMPI_Init_thread, (argc, argv, required, provided));
+	if (rc == MPI_SUCCESS && !active) {
 		begin();
 	}
 	return rc;
@@ -301,28 +330,31 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 
 EXPORT int MPI_Finalize(void)
 {
-	if (!active) {
-		return PMPI_Finalize();
-	}
-	active = false;
-	/* A team ends when nobody waits in it any more. */
-	PMPI_Barrier(MPI_COMM_WORLD);
-	PMPI_Grequest_complete(never);
-	PMPI_Request_free(&never);
-	mpich_end_arguments();
-	int rc = PMPI_Finalize();
+	const bool was_active = active;
+	int rc;
 
-	glue_finalize();
+	active = false;
+	if (was_active) {
+		end();
+	}
+	PASS(rc, PMPI_Finalize, ());
+	if (was_active) {
+		glue_finalize();
+	}
 	return rc;
 }
 
 /* ---- the collectives ----------------------------------------------------------------------- */
 
 /* Passes what the glue declines, or is not asked for, to MPICH. */
-#define SERVE(c, call, passed)                                                                     \
+#define SERVE(c, call, function, arguments)                                                        \
 	struct glue_call k = { .c = (c), .comm = comm };                                           \
 	int rc = (c) != NULL ? (call) : GLUE_DECLINED;                                             \
-	rc = rc == GLUE_DECLINED ? (passed) : result(comm, glue_finish(&k, rc));                   \
+	if (rc == GLUE_DECLINED) {                                                                 \
+		PASS(rc, function, arguments);                                                     \
+	} else {                                                                                   \
+		rc = result(comm, glue_finish(&k, rc));                                            \
+	}                                                                                          \
 	glue_end(&k);                                                                              \
 	return rc
 
@@ -330,7 +362,7 @@ EXPORT int MPI_Barrier(MPI_Comm comm)
 {
 	struct glue_comm *c = comm_of(comm);
 
-	SERVE(c, glue_barrier(&k), PMPI_Barrier(comm));
+	SERVE(c, glue_barrier(&k), PMPI_Barrier, (comm));
 }
 
 #define NAME(operation)		 MPI_##operation

@@ -132,6 +132,43 @@ mpicc.mpich -std=c99 -O1 -Wall -Wextra "$here/mpi_neighbours.c" -o neighbours ||
 mpi neighbourhoods --shape 3 --rate none -- ./count ./with-collnet h0:2,h1:2,h2:2 6 ./neighbours
 mpi_neighbours
 
+# A tool sees what MPICH performs, here one of two allreduces.
+cat >tool.c <<'EOF'
+#include <mpi.h>
+#include <stdio.h>
+static int initialized, reduced, freed;
+int MPI_Init(int *argc, char ***argv)
+{
+	initialized++;
+	return PMPI_Init(argc, argv);
+}
+int MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+	reduced++;
+	return PMPI_Allreduce(in, out, n, type, op, comm);
+}
+int MPI_Comm_free(MPI_Comm *comm)
+{
+	freed++;
+	return PMPI_Comm_free(comm);
+}
+int MPI_Finalize(void)
+{
+	printf("tool: %d of MPI_Init, %d of MPI_Allreduce, %d of MPI_Comm_free\n", initialized, reduced, freed);
+	return PMPI_Finalize();
+}
+EOF
+mpicc.mpich -O1 -fPIC -shared tool.c -o libtool.so || fail "libtool.so"
+mpicc.mpich -std=gnu99 -O1 -w "$here/mpi_cases.c" -o profiled -pthread -L. -Wl,--no-as-needed -ltool -Wl,-rpath,"$PWD" ||
+	fail "a program with a tool"
+export SELECT=measured
+mpi "a tool" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./profiled sums
+has 'served by collnet on 2 nodes' out
+[ "$(grep -c '^tool: 1 of MPI_Init, 100 of MPI_Allreduce, 0 of' out)" = 2 ] || { cat out; fail "a tool's calls"; }
+mpi "communicators of a tool" --shape 2 -- ./with-collnet h0:2,h1:2 4 ./profiled communicators
+[ "$(grep -c '^tool: 1 of MPI_Init, .* 6 of MPI_Comm_free' out)" = 4 ] || { cat out; fail "a tool's calls"; }
+echo "ok: a tool of MPI's profiling interface"
+
 export SELECT=alwyas
 mpi "a choice that does not exist" --shape 2 -- ./with-collnet h0:1,h1:1 2 ./cases rendezvous
 has '^right: rendezvous' out

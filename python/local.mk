@@ -13,5 +13,3 @@ collnetpy_PYTHON = \
 	python/collnet/torch.py
 endif
 
-# What tests/lab/python.sh runs besides python_calls.py.
-EXTRA_DIST += tests/lab/python_arguments.py tests/lab/python_checks.py tests/lab/python_requests.py

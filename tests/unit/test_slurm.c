@@ -59,11 +59,12 @@ static void parse__switches_and_nodes(void **state)
 	cn_topo_free(t);
 }
 
-/* Three levels, hosts beside switches, a switch with two ways up; a speed of an unknown unit. */
+/* Three levels, hosts beside switches, a switch with two ways up; speeds of unknown units and
+ * beyond those of links. */
 static void parse__a_graph(void **state)
 {
-	struct cn_topo *t = parse("SwitchName=leaf Nodes=a,b\n"
-				  "SwitchName=m1 Switches=leaf\n"
+	struct cn_topo *t = parse("SwitchName=leaf Nodes=a,b LinkSpeed=200tbit\n"
+				  "SwitchName=m1 Switches=leaf LinkSpeed=0.5kbit\n"
 				  "SwitchName=m2 Switches=leaf Nodes=c LinkSpeed=100\n"
 				  "SwitchName=top Switches=m[1-2] Nodes=d LinkSpeed=fast\n");
 

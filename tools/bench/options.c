@@ -61,7 +61,7 @@ static const char help_text[] =
 	"  --topology FILE       switches, links, rates and buffers (COLLNET_TOPOLOGY), for direct\n"
 	"                        mode and, in both modes, for the wire's limit\n"
 	"  --job NAME, --rank N, --ranks N   instead of the launcher's\n"
-	"  --timeout SECONDS     deadline of every call (30 seconds plus the time that the wire needs)\n"
+	"  --timeout SECONDS     deadline of every call (30 seconds plus 20 times what the wire needs)\n"
 	"  --seed N              seed of the bytes that are checked (1)\n"
 	"  --help                print this text\n"
 	"\n"

@@ -255,8 +255,9 @@ static void print_window(const struct topo_options *o, const struct cn_tree *t,
 	window_text(window[0], w1);
 	window_text(window[1], w2);
 	printf("\nW_g: %s frames in flight per host; %s if pure acknowledgements are counted, "
-	       "which is the limit that collnet uses\nbottleneck: %s\n",
-	       w1, w2, topo_link_name(t->topo, bottleneck, name));
+	       "which is the limit that collnet uses%s\nbottleneck: %s\n",
+	       w1, w2, n < t->topo->nhosts ? " if that of all hosts is no smaller" : "",
+	       topo_link_name(t->topo, bottleneck, name));
 	if (cn_topo_assumed_buffer(t->topo) != 0) {
 		printf("no link has a known buffer; %u frames per port are assumed\n",
 		       cn_topo_assumed_buffer(t->topo));

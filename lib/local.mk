@@ -253,6 +253,7 @@ lib_libcn_coll_la_SOURCES = \
 	lib/coll/op_window.c \
 	lib/coll/op_frames.c \
 	lib/coll/op_unexpected.c \
+	lib/coll/job_log.c \
 	lib/coll/peer_loss.c \
 	lib/coll/pending.c \
 	lib/coll/pending.h \

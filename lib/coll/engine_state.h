@@ -6,6 +6,7 @@
 #include "coll/engine.h"
 #include "coll/join.h"
 #include "coll/transport.h"
+#include "util/bucket.h"
 
 struct cn_team;
 struct cn_endpoints;
@@ -18,6 +19,7 @@ struct cn_engine_peer {
 };
 
 #define CN_EARLY_FRAMES 1024u
+#define CN_JOB_LOGS	64u
 
 /* Bytes that copies within this node move before frames get their turn again: some microseconds. */
 #define CN_COPY_CHUNK	(64u * 1024)
@@ -51,6 +53,8 @@ struct cn_engine {
 	bool touched;	  /* it must be found anew */
 	bool closing;
 	bool crowded_out; /* an operation would send, and none of its frames will open the window */
+	struct cn_bucket job_log[CN_JOB_LOGS]; /* lines of the log, by owner: several share one */
+	uint32_t job_log_suppressed;
 	uint32_t early_frames; /* kept for teams that are divided, at most CN_EARLY_FRAMES */
 };
 

@@ -459,7 +459,7 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 	va_start(ap, fmt);
 	vsnprintf(t->text, sizeof(t->text), fmt, ap);
 	va_end(ap);
-	cn_log(COLLNET_LOG_WARNING, "job %s failed: %s", t->job, t->text);
+	cn_job_log(t, COLLNET_LOG_WARNING, "job %s failed: %s", t->job, t->text);
 	if (notify) {
 		cn_control_fail(t, status, t->text);
 	}

@@ -216,10 +216,10 @@ static int place_in_topology(struct cn_team *t, uint32_t n, uint32_t *logical,
 	for (uint32_t k = 0; k < n; k++) {
 		hosts[k] = t->nodes[k].vertex;
 		if (hosts[k] == CN_TOPO_NONE) {
-			cn_log(COLLNET_LOG_WARNING,
-			       "node %s is not in the topology file: job %s runs "
-			       "without knowing its network",
-			       t->nodes[k].name, t->job);
+			cn_job_log(t, COLLNET_LOG_WARNING,
+				   "node %s is not in the topology file: job %s runs "
+				   "without knowing its network",
+				   t->nodes[k].name, t->job);
 			if (t->adaptive != NULL && t->engine->window != COLLNET_WINDOW_OFF) {
 				cn_adaptive_window_init_known(&t->known, t->engine->window,
 							      t->engine->window);
@@ -305,7 +305,8 @@ int cn_team_ready(struct cn_team *t, struct cn_join **joins, struct cn_peer **pe
 	t->wireup.wake_at = CN_NEVER;
 	cn_wireup_remove(t, false);
 	cn_engine_touch(t->engine);
-	cn_log(COLLNET_LOG_INFO, "job %s: %u ranks on %u nodes are there", t->job, t->ranks, nodes);
+	cn_job_log(t, COLLNET_LOG_INFO, "job %s: %u ranks on %u nodes are there", t->job, t->ranks,
+		   nodes);
 	for (struct cn_member *m = t->members, **at = t->local; m != NULL; m = m->next) {
 		*at++ = m;
 	}

@@ -179,6 +179,11 @@ bool cn_node_drain(struct cn_node *n)
 	return drained;
 }
 
+cn_time cn_node_now(const struct cn_node *n)
+{
+	return n->now;
+}
+
 uint32_t cn_node_payload(const struct cn_node *n)
 {
 	return n->payload;

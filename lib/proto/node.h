@@ -162,6 +162,7 @@ void cn_node_bye(struct cn_node *n);
 bool cn_node_drain(struct cn_node *n);
 
 /* Payload bytes that one frame carries. */
+cn_time cn_node_now(const struct cn_node *n); /* of the last call that said it */
 uint32_t cn_node_payload(const struct cn_node *n);
 
 /* A control message (at most cn_node_payload() bytes, copied), reliable and in order with all

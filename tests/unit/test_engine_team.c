@@ -385,6 +385,56 @@ static void engine__numbers_wrap(void **state)
 	}
 }
 
+static uint32_t lines[2], suppressed; /* of the log, about the jobs of two owners */
+
+static void count_line(void *ctx, enum collnet_log_level level, const char *line)
+{
+	(void)ctx;
+	(void)level;
+	lines[0] += strstr(line, "job first") != NULL;
+	lines[1] += strstr(line, "job second") != NULL;
+	suppressed += strstr(line, "more lines about jobs were suppressed") != NULL;
+}
+
+/* A job of one rank, which is ready at once, and ends. */
+static void one_job(struct engine_fixture *w, uint64_t owner, const char *job)
+{
+	struct engine_waiter x = { 0 };
+	struct cn_member *m;
+	struct cn_err err = { 0 };
+
+	assert_int_equal(cn_team_join(w->engines[0], w->now, owner, job, 0, 1, CN_NEVER,
+				      engine_begin_wait(w, &x), &m, &err),
+			 COLLNET_OK);
+	while (x.calls == 0) {
+		assert_true(engine_step(w, w->now + SECOND));
+	}
+	assert_int_equal(x.status, COLLNET_OK);
+	cn_team_leave(m, w->now, false);
+}
+
+/* A user's jobs do not fill the log, or keep those of others out of it. */
+static void engine__lines_about_jobs(void **state)
+{
+	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
+
+	(void)state;
+	collnet_set_log(count_line, NULL);
+	for (int i = 0; i < 1000; i++) {
+		one_job(w, OWNER, "first");
+	}
+	one_job(w, OWNER + 1, "second");
+	assert_in_range(lines[0], 50, 200);
+	assert_int_equal(lines[1], 1);
+	assert_int_equal(suppressed, 1);
+	engine_run(w, 10 * SECOND);
+	lines[0] = 0;
+	one_job(w, OWNER, "first");
+	assert_int_equal(lines[0], 1);
+	collnet_set_log(NULL, NULL);
+	engine_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +448,7 @@ int main(void)
 		cmocka_unit_test(engine__rank_leaves_in_order),
 		cmocka_unit_test(engine__numbers_wrap),
 		cmocka_unit_test(engine__jobs_one_after_the_other),
+		cmocka_unit_test(engine__lines_about_jobs),
 	};
 
 	print_message("seed %u\n", SEED);

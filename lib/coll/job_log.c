@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines of the log about jobs. They are limited per owner, so that a user cannot fill the log of a
+ * node by jobs that fail. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "coll/engine_state.h"
+#include "coll/team.h"
+
+#define BURST 100u
+static const cn_time each = 1000 * CN_MS;
+
+void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const char *fmt, ...)
+{
+	struct cn_engine *e = t->engine;
+	struct cn_bucket *b = &e->job_log[cn_mix64(t->owner) % CN_JOB_LOGS];
+	char line[CN_ERR_TEXT];
+	va_list ap;
+
+	if (!cn_bucket_take(b, cn_node_now(e->own.node), BURST, each)) {
+		e->job_log_suppressed++;
+		return;
+	}
+	if (e->job_log_suppressed > 0) {
+		cn_log(COLLNET_LOG_WARNING, "%u more lines about jobs were suppressed",
+		       e->job_log_suppressed);
+		e->job_log_suppressed = 0;
+	}
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	cn_log(level, "%s", line);
+}

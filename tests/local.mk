@@ -163,6 +163,9 @@ tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
 # The system refuses options of sockets.
 tests_unit_test_link_open_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt
 
+# The system refuses a large pool.
+tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_pool_init
+
 # It counts the sessions that are looked at.
 tests_unit_test_report_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_peer_info
 

@@ -55,11 +55,19 @@ static int need_pool(struct cn_endpoints *s)
 {
 	/* The head of a message is not kept, so that there is room for the lists. */
 	size_t item = sizeof(struct cn_ep_buffered) + s->payload;
+	int rc;
 
 	if (s->pool.memory != NULL) {
 		return COLLNET_OK;
 	}
-	return cn_pool_init(&s->pool, item, CN_EP_CREDIT * s->max_flows);
+	/* The system refuses what is more than its memory, though most of it is never used: a small
+	 * machine with long frames has fewer pairs. */
+	rc = cn_pool_init(&s->pool, item, CN_EP_CREDIT * s->max_flows);
+	while (rc != COLLNET_OK && s->max_flows / 2 >= CN_EP_FLOWS_LEAST) {
+		s->max_flows /= 2;
+		rc = cn_pool_init(&s->pool, item, CN_EP_CREDIT * s->max_flows);
+	}
+	return rc;
 }
 
 static uint16_t free_number(struct cn_endpoints *s)

@@ -10,7 +10,19 @@
 
 #include <cmocka.h>
 
+#include "coll/engine_state.h"
 #include "endpoint_fixture.h"
+
+/* The items that the system has memory for in a pool. */
+static uint32_t most_items = UINT32_MAX;
+
+int __real_cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
+int __wrap_cn_pool_init(struct cn_pool *p, size_t item, uint32_t count);
+
+int __wrap_cn_pool_init(struct cn_pool *p, size_t item, uint32_t count)
+{
+	return count > most_items ? COLLNET_ENOMEM : __real_cn_pool_init(p, item, count);
+}
 
 /* ---- sizes and order -------------------------------------------------------------------- */
 
@@ -47,6 +59,24 @@ static void send__sizes(void **state)
 	}
 	assert_int_equal(endpoint_stats(w, 0).data_resent, 0);
 	assert_int_equal(endpoint_stats(w, 1).busy, 0);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+/* A machine with little memory has fewer pairs of endpoints. */
+static void open__little_memory(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b;
+
+	(void)state;
+	assert_true(w->engine[1]->endpoints->max_flows > 2 * CN_EP_FLOWS_LEAST);
+	most_items = CN_EP_CREDIT * (CN_EP_FLOWS_LEAST + 1);
+	b = endpoint_open_at(w, 1, 7);
+	most_items = UINT32_MAX;
+	assert_int_equal(w->engine[1]->endpoints->max_flows, CN_EP_FLOWS_LEAST);
+	endpoint_one_message(w, a, b, 100000, 0);
+	endpoint_one_message(w, a, b, 100000, 1);
 	endpoint_assert_clean(w);
 	endpoint_fixture_free(w);
 }
@@ -200,7 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send__sizes),	   cmocka_unit_test(send__without_buffers),
 		cmocka_unit_test(recv__truncates), cmocka_unit_test(local__messages),
-		cmocka_unit_test(local__failures),
+		cmocka_unit_test(local__failures), cmocka_unit_test(open__little_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

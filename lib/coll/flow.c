@@ -2,7 +2,7 @@
 /*
  * Flows: how they begin and end, and the control messages between their endpoints.
  *
- * A flow is in the hash table as long as its endpoint is open and its peer is up. After that it
+ * A flow is in the hash table as long as both endpoints are open and its peer is up. After that it
  * lives on only for complete messages that wait (gone), or until its CLOSED could be sent (ep is
  * NULL).
  */
@@ -255,6 +255,22 @@ void cn_flow_retry_all(struct cn_endpoints *s, cn_time now)
 	}
 }
 
+/* Only the complete messages that wait are left of it. They stay charged. */
+static void make_gone(struct cn_flow *f)
+{
+	struct cn_endpoints *s = f->ep->all;
+
+	unhash(s, f);
+	f->gone = true;
+	if (s->last_received == f) {
+		s->last_received = NULL;
+	}
+	if (f->ep->last == f) {
+		f->ep->last = NULL;
+	}
+	cn_flow_settle_gone(f);
+}
+
 /* The endpoint at the other end was closed. What it sent before stays, if it is whole. */
 static void on_closed(struct cn_flow *f, cn_time now)
 {
@@ -266,8 +282,8 @@ static void on_closed(struct cn_flow *f, cn_time now)
 	cn_flow_discard(f, now);
 	f->confirmed = f->answer = false;
 	f->credit = f->avail = CN_EP_CREDIT;
-	if (f->waiting == 0 && !f->abort_due) {
-		cn_flow_free(f);
+	if (!f->abort_due) {
+		make_gone(f);
 	}
 }
 
@@ -321,7 +337,7 @@ void cn_flow_close(struct cn_flow *f, cn_time now)
 	retry(s, f, now);
 }
 
-static void flow_down(struct cn_endpoints *s, struct cn_flow *f, cn_time now)
+static void flow_down(struct cn_flow *f, cn_time now)
 {
 	struct cn_err err;
 
@@ -332,15 +348,7 @@ static void flow_down(struct cn_endpoints *s, struct cn_flow *f, cn_time now)
 	cn_send_fail_flow(f, now, false, err.code, err.text);
 	cn_flow_lost(f);
 	f->abort_due = f->answer = false;
-	unhash(s, f);
-	f->gone = true;
-	if (s->last_received == f) {
-		s->last_received = NULL;
-	}
-	if (f->ep->last == f) {
-		f->ep->last = NULL;
-	}
-	cn_flow_settle_gone(f);
+	make_gone(f);
 }
 
 void cn_endpoints_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p)
@@ -355,7 +363,7 @@ void cn_endpoints_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p)
 		for (f = s->hash[i]; f != NULL; f = next) {
 			next = f->hash_next;
 			if (f->peer == p) {
-				flow_down(s, f, now);
+				flow_down(f, now);
 			}
 		}
 	}

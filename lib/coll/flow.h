@@ -37,7 +37,8 @@ struct cn_flow {
 	struct cn_endpoint *ep; /* NULL: closed, only its CLOSED is still to be sent */
 	struct cn_peer *peer;	/* NULL: this node */
 	uint16_t local, remote; /* numbers of the endpoints */
-	bool gone;		/* the peer is down: only complete messages are left of it */
+	bool gone;		/* the peer is down, or the other endpoint closed: only complete
+				   messages are left of it */
 	bool retry;		/* in the list of flows with a control message to send */
 	bool expecting;		/* cn_peer_expect() for its sends is in force */
 	bool awaiting;		/* likewise for the message that is being received */
@@ -83,7 +84,7 @@ void cn_flow_ring_leave(struct cn_flow **at, struct cn_flow *f);
 void cn_flow_free(struct cn_flow *f);
 /* The endpoint closes: the other end is notified, now or when there is a buffer. */
 void cn_flow_close(struct cn_flow *f, cn_time now);
-/* Frees it if its peer is gone and nothing of it waits any more. */
+/* Frees it if it is gone and nothing of it waits any more. */
 void cn_flow_settle_gone(struct cn_flow *f);
 
 /* Sends a control message. False: no buffer for it. */

@@ -24,7 +24,7 @@
  * Credits keep a receiver that does not receive from blocking the other endpoints of its node: the
  * frames of all endpoints and the control messages between two nodes are one sequence, which stops
  * at a frame that finds no buffer. So frames that wait have a pool of their own, of which untouched
- * parts cost nothing, large enough for all credits of all flows. A payer's endpoints have at most a
+ * parts cost nothing, large enough for all frames of all flows. A payer's endpoints have at most a
  * quarter of the flows, and so of the pool; what is beyond is refused message by message (FULL),
  * and its sender is notified.
  *
@@ -35,6 +35,9 @@
  *  - what the sender believes to have is never less than what the receiver believes that it has;
  *    where frames may have got lost to the count (abort, endpoint not there) the sender adds;
  *  - it is never more than CN_EP_CREDIT plus the rest of the message that is being sent.
+ * So the sender may believe to have more than it has: what was added may have been counted, and a
+ * grant for the rest of a message that was aborted comes during the next one. A flow keeps
+ * CN_EP_UNREAD frames at most; a message beyond is refused (FULL).
  *
  * A flow is confirmed once the other endpoint is known to be there (it granted, or sent). Before,
  * one message at a time is sent, and is complete only when confirmed: so that a send to an endpoint
@@ -49,7 +52,8 @@
 #include "proto/wire.h"
 #include "util/pool.h"
 
-#define CN_EP_CREDIT	  32u	/* frames that may wait unread, a flow; part of the protocol */
+#define CN_EP_CREDIT	  32u /* frames that may wait unread, a flow; part of the protocol */
+#define CN_EP_UNREAD	  (2 * CN_EP_CREDIT) /* likewise, whatever the sender believes */
 #define CN_EP_REQUESTS	  64u	/* sends, and as many receives, outstanding on an endpoint */
 #define CN_EP_FLOWS	  4096u /* of a node, at most, and at least */
 #define CN_EP_FLOWS_LEAST 256u

@@ -219,6 +219,17 @@ bool cn_ep_head(const struct cn_rx *rx, struct cn_ep_head *head)
 	return head->bytes <= COLLNET_MESSAGE_MAX && rx->len - CN_EP_HEAD <= head->bytes;
 }
 
+/* More waits than its sender can have had credit for: it is notified, and the rest is discarded.
+ * False: no buffer. */
+static bool refuse(struct cn_flow *f, cn_time now, uint32_t number)
+{
+	if (!cn_flow_control(f, CN_EP_FULL, number)) {
+		return false;
+	}
+	cn_flow_discard(f, now);
+	return true;
+}
+
 /* False: no buffer. */
 static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 			const struct cn_ep_head *head)
@@ -231,6 +242,9 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 	r = f->ep->recv_first;
 	f->buffered = NULL;
 	if (r == NULL) {
+		if (f->pooled >= CN_EP_UNREAD) {
+			return refuse(f, now, head->number);
+		}
 		f->buffered = cn_ep_unexpected_keep(f, head->bytes, data, n);
 		if (f->buffered == NULL) {
 			return false;
@@ -250,10 +264,12 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 	return true;
 }
 
-static bool further_frame(struct cn_flow *f, const struct cn_rx *rx)
+static bool further_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 {
 	if (f->into != NULL) {
 		cn_recv_copy(f->into, f->bytes - f->left, rx->payload, rx->len);
+	} else if (f->buffered != NULL && f->pooled >= CN_EP_UNREAD) {
+		return refuse(f, now, f->in_number);
 	} else if (f->buffered != NULL && !cn_ep_unexpected_add(f, rx->payload, rx->len)) {
 		return false;
 	}
@@ -287,7 +303,7 @@ bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 		cn_flow_confirmed(f); /* who sends is there */
 	} else if (!f->coming || (rx->flags & CN_FLAG_FIRST) != 0 || rx->len > f->left) {
 		cn_flow_discard(f, now); /* nothing that it could belong to */
-	} else if (!further_frame(f, rx)) {
+	} else if (!further_frame(f, now, rx)) {
 		return false;
 	}
 	f->avail -= f->avail > 0;

@@ -71,7 +71,7 @@ static void open__little_memory(void **state)
 
 	(void)state;
 	assert_true(w->engine[1]->endpoints->max_flows > 2 * CN_EP_FLOWS_LEAST);
-	most_items = CN_EP_CREDIT * (CN_EP_FLOWS_LEAST + 1);
+	most_items = CN_EP_UNREAD * (CN_EP_FLOWS_LEAST + 1);
 	b = endpoint_open_at(w, 1, 7);
 	most_items = UINT32_MAX;
 	assert_int_equal(w->engine[1]->endpoints->max_flows, CN_EP_FLOWS_LEAST);

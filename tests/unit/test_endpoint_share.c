@@ -76,10 +76,84 @@ static void share__of_one_that_opens_again(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A sender that times out before it hears of what arrived counts it as if it had not. */
+static void share__of_one_that_times_out(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *out;
+	uint32_t timeouts = 0;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	for (uint32_t n = 0; n < 60; n++) {
+		out = endpoint_send_to(w, a, "b", 7, 8000, n, 50 * CN_US);
+		for (uint32_t i = 0; i < 3; i++) {
+			w->now += 5 * CN_US;
+			cn_poller_poll(w->poller[0], w->now);
+		}
+		w->now += 100 * CN_US;
+		cn_endpoints_expire(w->engine[0], w->now);
+		timeouts += out->status == COLLNET_ETIMEOUT;
+		endpoint_run(w, 5 * CN_MS);
+		endpoint_drop(out);
+		assert_true(unread(w, 1) <= CN_EP_UNREAD);
+	}
+	assert_true(timeouts > 10);
+	assert_int_equal(endpoint_stats(w, 1).busy, 0);
+	cn_endpoint_close(b, w->now);
+	b = endpoint_open_at(w, 1, 7);
+	endpoint_run(w, SECOND);
+	endpoint_one_message(w, a, b, 100000, true);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+/* A grant for the rest of a message that was aborted comes during the next one, which nobody
+ * receives. */
+static void share__of_one_with_a_late_grant(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *in, *aborted, *next;
+
+	(void)state;
+	for (uint32_t n = 0; n < 6; n++) { /* until the congestion window is large */
+		endpoint_one_message(w, a, b, 1 << 20, false);
+	}
+	endpoint_run(w, SECOND);
+	aborted = endpoint_send_to(w, a, "b", 7, 8 << 20, 1, CN_MS);
+	for (uint32_t n = 0; n < 4; n++) {
+		w->now += 5 * CN_US;
+		cn_poller_poll(w->poller[0], w->now);
+	}
+	cn_poller_poll(w->poller[1], w->now);
+	in = endpoint_recv_at(w, b, 8 << 20, 10 * CN_US);
+	w->now += 2 * CN_MS;
+	cn_endpoints_expire(w->engine[1], w->now);
+	cn_endpoints_expire(w->engine[0], w->now);
+	assert_int_equal(in->status, COLLNET_ETIMEOUT);
+	assert_int_equal(aborted->status, COLLNET_ETIMEOUT);
+	next = endpoint_send_to(w, a, "b", 7, 32 << 20, 2, 30 * SECOND);
+	for (cn_time end = w->now + SECOND; w->now < end; endpoint_step(w)) {
+		assert_true(unread(w, 1) <= CN_EP_UNREAD);
+	}
+	endpoint_assert_status(w, next, COLLNET_ELIMIT, "endpoint 7");
+	assert_int_equal(endpoint_stats(w, 1).busy, 0);
+	endpoint_drop(in);
+	endpoint_drop(aborted);
+	endpoint_drop(next);
+	endpoint_one_message(w, a, b, 100000, true);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(share__of_one_that_opens_again),
+		cmocka_unit_test(share__of_one_that_times_out),
+		cmocka_unit_test(share__of_one_with_a_late_grant),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,13 @@ static void start_probing(struct cn_peer *p, cn_time since, cn_time at)
 	p->live.probe_at = at;
 }
 
+/* The node was heard since something began to wait for the peer. Until it is, the peer is probed,
+ * also if what waits has ended at its deadline: what waits next does not begin anew. */
+static bool heard_since(const struct cn_liveness *l)
+{
+	return l->own->last_node_rx >= l->expect_since;
+}
+
 void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta)
 {
 	if (p->state != CN_PEER_UP) {
@@ -83,7 +90,7 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 	}
 	if (delta > 0) {
 		if (p->live.expecting++ == 0) {
-			if (!p->live.contested || p->live.probe_at == CN_NEVER) {
+			if (p->live.probe_at == CN_NEVER) {
 				start_probing(p, now, now + n->config.dead_after / 5);
 			}
 			p->tlp = (struct cn_tlp){ .at = CN_NEVER };
@@ -92,7 +99,7 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 			}
 		}
 	} else if (p->live.expecting > 0 && --p->live.expecting == 0) {
-		if (!p->live.contested) {
+		if (!p->live.contested && heard_since(&p->live)) {
 			p->live.probe_at = CN_NEVER;
 		}
 		p->tlp.at = CN_NEVER;
@@ -260,7 +267,8 @@ void cn_liveness_expire(struct cn_peer *p)
 	if (p->live.probe_at > p->node->now) {
 		return;
 	}
-	if (p->live.expecting == 0 && p->tx.queue.una == p->tx.queue.end && !p->live.contested) {
+	if (p->live.expecting == 0 && p->tx.queue.una == p->tx.queue.end && !p->live.contested &&
+	    heard_since(&p->live)) {
 		p->live.probe_at = CN_NEVER;
 	} else {
 		probe(p->node, p);

@@ -24,7 +24,7 @@ struct cn_liveness {
 	cn_time last_session_rx; /* a frame of this session: the peer receives ours, too */
 	uint32_t expecting;	 /* cn_peer_expect() */
 	cn_time expect_since;
-	cn_time probe_at; /* CN_NEVER: nobody waits for the peer */
+	cn_time probe_at; /* CN_NEVER: it is not probed, as nobody waits for it */
 	uint32_t loss;	  /* in `own`: share of frames to the node that were retransmitted, and of
 			   * probes without an answer, of 65,536; the mean of some sixteen */
 	uint32_t probes;  /* without an answer */

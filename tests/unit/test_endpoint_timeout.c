@@ -198,6 +198,37 @@ static void peer__down(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* Sends to a node that is gone, each with a deadline below the time after which it is lost. */
+static void peer__down_behind_short_deadlines(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5);
+	struct endpoint_request *out;
+	int status = COLLNET_OK;
+	cn_time from;
+
+	(void)state;
+	endpoint_open_at(w, 1, 7);
+	for (uint32_t n = 0; n < CN_EP_CREDIT; n++) {
+		out = endpoint_send_to(w, a, "b", 7, 100, n, SECOND);
+		endpoint_assert_ok(w, out);
+		endpoint_drop(out);
+	}
+	endpoint_run(w, SECOND);
+	cn_hub_cut(w->hub, 1, true);
+	from = w->now;
+	while (status != COLLNET_EPEER && w->now < from + 10 * SECOND) {
+		out = endpoint_send_to(w, a, "b", 7, 100, 1, SECOND);
+		status = endpoint_wait_for(w, out, 2 * SECOND);
+		endpoint_drop(out);
+	}
+	assert_int_equal(status, COLLNET_EPEER);
+	assert_true(w->now < from + 3 * SECOND);
+	cn_hub_cut(w->hub, 1, false);
+	endpoint_meet(w);
+	endpoint_fixture_free(w);
+}
+
 /* A node that ends takes with it what is unfinished; what has come whole stays. */
 static void peer__ends(void **state)
 {
@@ -310,6 +341,7 @@ int main(void)
 		cmocka_unit_test(timeout__of_a_send_never_heard),
 		cmocka_unit_test(timeout__of_a_receive),
 		cmocka_unit_test(peer__down),
+		cmocka_unit_test(peer__down_behind_short_deadlines),
 		cmocka_unit_test(peer__ends),
 		cmocka_unit_test(peer__another_name),
 		cmocka_unit_test(interface__down),

@@ -62,6 +62,35 @@ static void liveness__silent_and_expected(void **state)
 	}
 }
 
+/* What waits ends at a short deadline, over and over, with pauses: the peer is lost all the same,
+ * and as soon. One that answers is not. */
+static void liveness__short_waits(void **state)
+{
+	static const cn_time waits[] = { 10, 100, 400, 1000 }, pauses[] = { 0, 30, 500 };
+
+	(void)state;
+	for (uint32_t k = 0; k < 2 * 4 * 3; k++) {
+		struct pair *p = up(2);
+		struct cn_peer *b = pair_peer(p, 0, 1);
+		cn_time from = p->now, silent;
+
+		if (k % 2 == 1) {
+			pair_stop(p, 1);
+		}
+		while (p->nodes[0].downs == 0 && p->now < from + 10000 * CN_MS) {
+			cn_peer_expect(p->nodes[0].node, p->now, b, 1);
+			pair_run(p, waits[k / 2 % 4] * CN_MS);
+			cn_peer_expect(p->nodes[0].node, p->now, b, -1);
+			pair_run(p, pauses[k / 8] * CN_MS);
+		}
+		silent = (p->now - from) / CN_MS;
+		if (k % 2 == 0 ? silent < 10000 : silent < 1400 || silent > 3000) {
+			fail_msg("case %u: %llu ms", k, (unsigned long long)silent);
+		}
+		pair_free(p);
+	}
+}
+
 #define PROBES_MAX 64
 
 struct probes {
@@ -345,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(liveness__silent_and_not_needed),
 		cmocka_unit_test(liveness__silent_and_expected),
+		cmocka_unit_test(liveness__short_waits),
 		cmocka_unit_test(liveness__probes_do_not_coincide),
 		cmocka_unit_test(liveness__a_contested_name),
 		cmocka_unit_test(liveness__silent_with_frames),

@@ -256,7 +256,7 @@ static bool first_frame(struct cn_flow *f, cn_time now, const struct cn_rx *rx,
 		cn_recv_copy(r, 0, data, n);
 	}
 	f->into = r;
-	f->coming = true;
+	f->coming = f->known = true;
 	f->in_number = head->number;
 	f->bytes = head->bytes;
 	f->left = head->bytes - n;

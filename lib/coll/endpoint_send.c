@@ -158,7 +158,7 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 	if (f->credit > CN_EP_CREDIT) {
 		f->credit = CN_EP_CREDIT;
 	}
-	r->begun = true;
+	r->begun = f->known = true;
 	r->number = f->number++;
 	cn_put32(&c, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
 	cn_put32(&c, r->number);

@@ -328,7 +328,7 @@ void cn_flow_close(struct cn_flow *f, cn_time now)
 {
 	struct cn_endpoints *s = f->ep->all;
 
-	if (f->peer == NULL || f->gone || cn_flow_control(f, CN_EP_CLOSED, 0)) {
+	if (f->peer == NULL || f->gone || !f->known || cn_flow_control(f, CN_EP_CLOSED, 0)) {
 		cn_flow_free(f);
 		return;
 	}

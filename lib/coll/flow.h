@@ -39,6 +39,7 @@ struct cn_flow {
 	uint16_t local, remote; /* numbers of the endpoints */
 	bool gone;		/* the peer is down, or the other endpoint closed: only complete
 				   messages are left of it */
+	bool known;		/* a first frame went or came: the other end may have it, too */
 	bool retry;		/* in the list of flows with a control message to send */
 	bool expecting;		/* cn_peer_expect() for its sends is in force */
 	bool awaiting;		/* likewise for the message that is being received */

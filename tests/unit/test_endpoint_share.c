@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "endpoint_fixture.h"
+#include "proto/node_impl.h"
 
 /* Frames that wait unread at a node. */
 static uint32_t unread(const struct endpoint_fixture *w, uint32_t node)
@@ -148,12 +149,41 @@ static void share__of_one_with_a_late_grant(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* Of pairs that have sent nothing the other end knows nothing: their end takes no buffers. */
+static void close__of_pairs_that_sent_nothing(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	const struct cn_node *n = cn_engine_node(w->engine[0]);
+	const uint32_t small = n->small.free, all = n->pool.free;
+	struct endpoint_request *out[CN_EP_REQUESTS];
+	struct cn_endpoint *a;
+
+	(void)state;
+	for (uint32_t k = 0; k < 100; k++) {
+		a = endpoint_open_at(w, 0, 5);
+		for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
+			out[i] = endpoint_send_to(w, a, "b", (uint16_t)(100 + i), 1, 1, SECOND);
+		}
+		cn_endpoint_close(a, w->now);
+		for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
+			assert_int_equal(out[i]->status, COLLNET_EINVAL);
+			endpoint_drop(out[i]);
+		}
+	}
+	assert_int_equal(n->small.free, small);
+	assert_int_equal(n->pool.free, all);
+	assert_int_equal(w->engine[0]->endpoints->nflows, 0);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(share__of_one_that_opens_again),
 		cmocka_unit_test(share__of_one_that_times_out),
 		cmocka_unit_test(share__of_one_with_a_late_grant),
+		cmocka_unit_test(close__of_pairs_that_sent_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,11 +105,12 @@ void cn_flow_settle_gone(struct cn_flow *f)
 	}
 }
 
-/* Neither side would notice if it were forgotten. */
+/* It is idle: all it has sent was received, but for what is too little for a grant. That may be
+ * sent again, which the receiver's bound allows for. */
 static bool forget(struct cn_flow *f)
 {
-	if (f->sends > 0 || f->waiting > 0 || f->coming || f->retry || f->credit < CN_EP_CREDIT ||
-	    f->answer) {
+	if (f->sends > 0 || f->waiting > 0 || f->coming || f->retry || f->answer ||
+	    f->credit <= CN_EP_CREDIT / 2) {
 		return false;
 	}
 	if (f->peer != NULL && f->avail < CN_EP_CREDIT &&

@@ -177,6 +177,32 @@ static void close__of_pairs_that_sent_nothing(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* One sends to more endpoints than it may have pairs, and all is received: those before make room,
+ * though their receivers have granted nothing. */
+static void flow__idle_at_the_sender(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, few_flows);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b;
+	const uint32_t share = w->engine[0]->endpoints->max_flows / CN_EP_SHARES;
+	struct endpoint_request *in, *out;
+
+	(void)state;
+	for (uint32_t n = 1; n <= 2 * share; n++) {
+		b = endpoint_open_at(w, 1, (uint16_t)(100 + n));
+		for (uint32_t k = 0; k < 2 + n % 14; k++) {
+			in = endpoint_recv_at(w, b, 100, SECOND);
+			out = endpoint_send_to(w, a, "b", (uint16_t)(100 + n), 100, k, SECOND);
+			endpoint_assert_ok(w, in);
+			endpoint_assert_ok(w, out);
+			endpoint_assert_got(in, "a", 5, 100, k);
+			endpoint_drop(in);
+			endpoint_drop(out);
+		}
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +210,7 @@ int main(void)
 		cmocka_unit_test(share__of_one_that_times_out),
 		cmocka_unit_test(share__of_one_with_a_late_grant),
 		cmocka_unit_test(close__of_pairs_that_sent_nothing),
+		cmocka_unit_test(flow__idle_at_the_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

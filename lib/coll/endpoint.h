@@ -41,7 +41,9 @@
  *
  * A flow is confirmed once the other endpoint is known to be there (it granted, or sent). Before,
  * one message at a time is sent, and is complete only when confirmed: so that a send to an endpoint
- * that is not there fails, although small messages are complete as soon as they are sent.
+ * that is not there fails, although small messages are complete as soon as they are sent. The
+ * receiver may have forgotten the flow since, and refuse such a message: then the endpoint's next
+ * send fails instead.
  */
 #ifndef CN_ENDPOINT_H
 #define CN_ENDPOINT_H
@@ -132,6 +134,7 @@ struct cn_endpoint {
 	struct cn_flow *current; /* the flow of the next frame */
 	uint32_t turn;		 /* frames that it has sent in a row */
 	struct cn_flow *last;	 /* the flow of the last send: most go where the last went */
+	struct cn_err lost;	 /* a message was refused that was complete; code 0: none was */
 	struct cn_recv *recv_first, *recv_last; /* those that wait, in the order of the calls */
 	uint32_t posted;			/* receives */
 	struct cn_ep_queue unexpected;

@@ -98,6 +98,11 @@ int cn_endpoint_send(struct cn_endpoint *ep, cn_time now, const char *node, uint
 			       "a message needs an endpoint, 1 .. 65535, and at most %zu bytes",
 			       COLLNET_MESSAGE_MAX);
 	}
+	if (ep->lost.code != COLLNET_OK) {
+		*err = ep->lost;
+		ep->lost.code = COLLNET_OK;
+		return err->code;
+	}
 	if (ep->free_send == NULL) {
 		return cn_fail(err, COLLNET_ELIMIT, "endpoint %u has %u sends outstanding already",
 			       ep->number, CN_EP_REQUESTS);

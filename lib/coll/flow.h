@@ -50,6 +50,7 @@ struct cn_flow {
 						      whose messages are copied; NULL: not in it */
 	uint32_t credit;
 	uint32_t number; /* of the next message */
+	uint32_t failed; /* number of the last one that failed here, or lower than of any */
 	uint32_t abort;	 /* number to send, if abort_due */
 	bool abort_due;
 	bool confirmed;

@@ -203,6 +203,72 @@ static void flow__idle_at_the_sender(void **state)
 	endpoint_fixture_free(w);
 }
 
+static void assert_next_send_fails(struct endpoint_fixture *w, struct cn_endpoint *ep, int status)
+{
+	struct cn_done unused = { 0 };
+	struct cn_err err = { 0 };
+
+	assert_int_equal(cn_endpoint_send(ep, w->now, "b", 9, "x", 1, CN_NEVER, &unused, &err),
+			 status);
+	assert_non_null(strstr(err.text, "sent already is lost"));
+	assert_non_null(strstr(err.text, "endpoint 7"));
+}
+
+/* A receiver that has forgotten an idle pair refuses its next message, which is complete: the send
+ * after it fails, once. */
+static void flow__forgotten_by_the_receiver(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(3, few_flows);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	const uint32_t share = w->engine[1]->endpoints->max_flows / CN_EP_SHARES;
+	struct endpoint_request *out, *in;
+	const struct cn_peer *peer;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	endpoint_run(w, SECOND);
+	for (uint32_t n = 0; n < share; n++) {
+		assert_int_equal(send_one(w, endpoint_open_at(w, 2, (uint16_t)(100 + n)), 7, 100,
+					  SECOND),
+				 COLLNET_OK);
+	}
+	assert_int_equal(b->account->flows, share);
+	assert_int_equal(send_one(w, a, 7, 100, SECOND), COLLNET_OK);
+	endpoint_run(w, SECOND);
+	assert_next_send_fails(w, a, COLLNET_ELIMIT);
+	out = endpoint_send_to(w, a, "b", 7, 100, 2, SECOND);
+	endpoint_assert_status(w, out, COLLNET_ELIMIT, "no room");
+	endpoint_drop(out);
+	for (uint32_t n = 0; n < share; n++) {
+		in = endpoint_recv_at(w, b, 100, SECOND);
+		endpoint_assert_ok(w, in);
+		endpoint_assert_got(in, "c", (uint16_t)(100 + n), 100, 1);
+		endpoint_drop(in);
+	}
+	endpoint_one_message(w, a, b, 100, false);
+	/* Forgotten again, and closed since. */
+	peer = cn_node_find(cn_engine_node(w->engine[1]), "a");
+	for (uint32_t n = 0; cn_flow_find(w->engine[1]->endpoints, peer, 7, 5) != NULL; n++) {
+		out = endpoint_send_to(w, endpoint_open_at(w, 2, (uint16_t)(1000 + n)), "b", 7, 1,
+				       1, SECOND);
+		in = endpoint_recv_at(w, b, 100, SECOND);
+		endpoint_assert_ok(w, in);
+		endpoint_assert_ok(w, out);
+		endpoint_drop(in);
+		endpoint_drop(out);
+	}
+	cn_endpoint_close(b, w->now);
+	w->next = 0;
+	endpoint_run(w, SECOND);
+	out = endpoint_send_to(w, a, "b", 7, 100, 2, SECOND);
+	endpoint_assert_ok(w, out);
+	endpoint_run(w, SECOND);
+	assert_next_send_fails(w, a, COLLNET_ENOENT);
+	endpoint_drop(out);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +277,7 @@ int main(void)
 		cmocka_unit_test(share__of_one_with_a_late_grant),
 		cmocka_unit_test(close__of_pairs_that_sent_nothing),
 		cmocka_unit_test(flow__idle_at_the_sender),
+		cmocka_unit_test(flow__forgotten_by_the_receiver),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,8 @@
 
 static bool could_send(const struct cn_flow *f)
 {
-	return f->first != NULL && !f->first->sent && f->credit > 0 && !f->abort_due && !f->gone;
+	return f->first != NULL && !f->first->sent && f->credit > 0 && !f->closed_due &&
+	       !f->abort_due && !f->gone;
 }
 
 static void enter(struct cn_flow *f)

@@ -139,6 +139,25 @@ static bool make_room(struct cn_endpoints *s, const struct cn_ep_account *of)
 	return false;
 }
 
+/* The CLOSED of an endpoint that had this number before may wait: this flow sends it instead,
+ * before all else. */
+static void take_over_closed(struct cn_endpoints *s, struct cn_flow *f)
+{
+	struct cn_flow **at = &s->retry, *old;
+
+	while ((old = *at) != NULL && (old->ep != NULL || old->peer != f->peer ||
+				       old->local != f->local || old->remote != f->remote)) {
+		at = &old->retry_next;
+	}
+	if (old != NULL) {
+		*at = f;
+		f->retry_next = old->retry_next;
+		f->retry = f->closed_due = f->known = true;
+		s->nflows--;
+		free(old);
+	}
+}
+
 struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t remote)
 {
 	struct cn_endpoints *s = ep->all;
@@ -171,6 +190,7 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	at = bucket(s, p, ep->number, remote);
 	f->hash_next = *at;
 	*at = f;
+	take_over_closed(s, f);
 	return f;
 }
 
@@ -245,15 +265,21 @@ void cn_flow_retry_all(struct cn_endpoints *s, cn_time now)
 	for (; f != NULL; f = next) {
 		next = f->retry_next;
 		f->retry = false;
-		if (f->ep != NULL) {
-			cn_flow_send_abort(f, now);
-			cn_flow_credit(f, now);
-		} else if (cn_flow_notify(s, f->peer, CN_EP_CLOSED, f->remote, f->local, 0)) {
-			s->nflows--;
-			free(f);
-		} else {
-			retry(s, f, now);
+		if (f->ep == NULL || f->closed_due) {
+			if (!cn_flow_notify(s, f->peer, CN_EP_CLOSED, f->remote, f->local, 0)) {
+				retry(s, f, now);
+				continue;
+			}
+			if (f->ep == NULL) {
+				s->nflows--;
+				free(f);
+				continue;
+			}
+			f->closed_due = false;
+			cn_flow_activate(f);
 		}
+		cn_flow_send_abort(f, now);
+		cn_flow_credit(f, now);
 	}
 }
 
@@ -264,6 +290,7 @@ static void make_gone(struct cn_flow *f)
 
 	unhash(s, f);
 	f->gone = true;
+	f->closed_due = false;
 	if (s->last_received == f) {
 		s->last_received = NULL;
 	}

@@ -40,6 +40,8 @@ struct cn_flow {
 	bool gone;		/* the peer is down, or the other endpoint closed: only complete
 				   messages are left of it */
 	bool known;		/* a first frame went or came: the other end may have it, too */
+	bool closed_due;	/* CLOSED of the endpoint that had its number before is to be sent,
+				   before all that is sent for this one */
 	bool retry;		/* in the list of flows with a control message to send */
 	bool expecting;		/* cn_peer_expect() for its sends is in force */
 	bool awaiting;		/* likewise for the message that is being received */

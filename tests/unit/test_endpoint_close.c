@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "endpoint_fixture.h"
+#include "proto/node_impl.h"
 
 static void send__to_nobody(void **state)
 {
@@ -250,6 +251,76 @@ static void close__of_the_sender(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* All buffers of a pool, in a list through their first bytes. */
+static void *take_all(struct cn_pool *pool)
+{
+	void *first = NULL, *b;
+
+	while ((b = cn_pool_get(pool)) != NULL) {
+		memcpy(b, &first, sizeof(first));
+		first = b;
+	}
+	return first;
+}
+
+static void put_all(struct cn_pool *pool, void *first)
+{
+	void *next;
+
+	for (; first != NULL; first = next) {
+		memcpy(&next, first, sizeof(next));
+		cn_pool_put(pool, first);
+	}
+}
+
+/* There is no buffer to notify the other end. The endpoint, open again under its number, sends
+ * nothing before that, also if it closes again or the other end sends to it meanwhile. */
+static void close__without_a_buffer(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct cn_node *n = cn_engine_node(w->engine[0]);
+	struct endpoint_request *out, *in;
+	void *small, *large;
+
+	(void)state;
+	for (uint32_t round = 0; round < 6; round++) {
+		endpoint_one_message(w, a, b, 100, false);
+		large = take_all(&n->pool);
+		small = take_all(&n->small);
+		for (uint32_t k = 0; k <= round % 3; k++) {
+			cn_endpoint_close(a, w->now);
+			a = endpoint_open_at(w, 0, 5);
+			if (k < round % 3) {
+				out = endpoint_send_to(w, a, "b", 7, 10, 1, 10 * CN_MS);
+				endpoint_assert_status(w, out, COLLNET_ETIMEOUT, "0 bytes went");
+				endpoint_drop(out);
+			}
+		}
+		if (round >= 3) { /* the other end has not heard of it */
+			out = endpoint_send_to(w, b, "a", 5, 100, 2, SECOND);
+			in = endpoint_recv_at(w, a, 100, SECOND);
+			endpoint_assert_ok(w, out);
+			endpoint_assert_ok(w, in);
+			endpoint_drop(out);
+			endpoint_drop(in);
+		}
+		put_all(&n->pool, large);
+		put_all(&n->small, small);
+		out = endpoint_send_to(w, a, "b", 7, 1 << 20, 3, 5 * SECOND);
+		endpoint_run(w, 10 * CN_MS);
+		in = endpoint_recv_at(w, b, 1 << 20, 5 * SECOND);
+		endpoint_assert_ok(w, in);
+		endpoint_assert_ok(w, out);
+		endpoint_assert_got(in, "a", 5, 1 << 20, 3);
+		endpoint_drop(in);
+		endpoint_drop(out);
+		assert_null(w->engine[0]->endpoints->retry);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +329,7 @@ int main(void)
 		cmocka_unit_test(close__and_open_unnoticed),
 		cmocka_unit_test(close__and_open_under_fire),
 		cmocka_unit_test(close__of_the_sender),
+		cmocka_unit_test(close__without_a_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

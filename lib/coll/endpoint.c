@@ -156,6 +156,7 @@ int cn_endpoint_open(struct cn_engine *e, uint64_t owner, uint64_t payer, uint16
 	ep->all = s;
 	ep->owner = owner;
 	ep->number = number;
+	ep->deadline = CN_NEVER;
 	cn_send_init(ep);
 	cn_recv_init(ep);
 	ep->next = s->list;
@@ -271,9 +272,10 @@ bool cn_endpoints_deliver(struct cn_engine *e, cn_time now, struct cn_peer *p,
 	return true;
 }
 
-void cn_ep_deadline(struct cn_endpoints *s, cn_time deadline)
+void cn_ep_deadline(struct cn_endpoint *ep, cn_time deadline)
 {
-	s->deadline = cn_min_time(s->deadline, deadline);
+	ep->deadline = cn_min_time(ep->deadline, deadline);
+	ep->all->deadline = cn_min_time(ep->all->deadline, deadline);
 }
 
 cn_time cn_endpoints_deadline(const struct cn_engine *e)
@@ -284,6 +286,28 @@ cn_time cn_endpoints_deadline(const struct cn_engine *e)
 }
 
 /* The kept deadline may be that of a request that ended; here the next one is found. */
+static void expire_requests(struct cn_endpoint *ep, cn_time now)
+{
+	ep->deadline = CN_NEVER;
+	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
+		struct cn_send *out = &ep->sends[i];
+		struct cn_recv *in = &ep->recvs[i];
+
+		if (out->done != NULL && out->deadline <= now) {
+			cn_send_expire(out, now);
+		}
+		if (in->done != NULL && in->deadline <= now) {
+			cn_recv_expire(in, now);
+		}
+		if (out->done != NULL) {
+			cn_ep_deadline(ep, out->deadline);
+		}
+		if (in->done != NULL) {
+			cn_ep_deadline(ep, in->deadline);
+		}
+	}
+}
+
 void cn_endpoints_expire(struct cn_engine *e, cn_time now)
 {
 	struct cn_endpoints *s = e->endpoints;
@@ -297,23 +321,10 @@ void cn_endpoints_expire(struct cn_engine *e, cn_time now)
 	}
 	s->deadline = CN_NEVER;
 	for (struct cn_endpoint *ep = s->list; ep != NULL; ep = ep->next) {
-		for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
-			struct cn_send *out = &ep->sends[i];
-			struct cn_recv *in = &ep->recvs[i];
-
-			if (out->done != NULL && out->deadline <= now) {
-				cn_send_expire(out, now);
-			}
-			if (in->done != NULL && in->deadline <= now) {
-				cn_recv_expire(in, now);
-			}
-			if (out->done != NULL) {
-				cn_ep_deadline(s, out->deadline);
-			}
-			if (in->done != NULL) {
-				cn_ep_deadline(s, in->deadline);
-			}
+		if (ep->deadline <= now) {
+			expire_requests(ep, now);
 		}
+		s->deadline = cn_min_time(s->deadline, ep->deadline);
 	}
 }
 

@@ -137,6 +137,7 @@ struct cn_endpoint {
 	struct cn_err lost;	 /* a message was refused that was complete; code 0: none was */
 	struct cn_recv *recv_first, *recv_last; /* those that wait, in the order of the calls */
 	uint32_t posted;			/* receives */
+	cn_time deadline;			/* of requests: the earliest or earlier */
 	struct cn_ep_queue unexpected;
 	struct cn_send *free_send;
 	struct cn_recv *free_recv;
@@ -154,7 +155,7 @@ struct cn_endpoints {
 	uint32_t hand;	    /* bucket where the search for an idle flow goes on */
 	uint32_t payload;   /* bytes of a frame */
 	uint16_t next_free; /* where the search for a free number goes on */
-	cn_time deadline;   /* of requests: the earliest or earlier */
+	cn_time deadline;   /* of the endpoints: the earliest or earlier */
 	cn_time retry_at;
 	struct cn_flow *retry;	 /* flows with a control message that found no buffer */
 	struct cn_flow *copying; /* ring of flows of this node; whose message is copied next */
@@ -196,7 +197,7 @@ bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, c
 void cn_endpoints_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p); /* flow.c */
 cn_time cn_endpoints_deadline(const struct cn_engine *e);
 void cn_endpoints_expire(struct cn_engine *e, cn_time now);
-void cn_ep_deadline(struct cn_endpoints *s, cn_time deadline); /* a request was added */
+void cn_ep_deadline(struct cn_endpoint *ep, cn_time deadline); /* a request was added */
 
 /* ---- endpoint_send.c ---------------------------------------------------------------------- */
 

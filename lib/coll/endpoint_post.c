@@ -22,7 +22,7 @@ static struct cn_send *request(struct cn_endpoint *ep, struct cn_flow *f, const 
 	r->begun = r->sent = r->queued = false;
 	r->deadline = deadline;
 	f->sends++;
-	cn_ep_deadline(ep->all, deadline);
+	cn_ep_deadline(ep, deadline);
 	return r;
 }
 
@@ -152,7 +152,7 @@ int cn_endpoint_recv(struct cn_endpoint *ep, cn_time now, void *data, uint64_t c
 		.deadline = deadline,
 		.result = result,
 	};
-	cn_ep_deadline(ep->all, deadline);
+	cn_ep_deadline(ep, deadline);
 	cn_recv_append(ep, r);
 	cn_recv_match(ep, now);
 	cn_recv_resume(ep->all);

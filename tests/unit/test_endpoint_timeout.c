@@ -147,6 +147,35 @@ static void timeout__of_a_receive(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* At a deadline only requests of endpoints that have one due are looked at: one that is changed
+ * behind the endpoint's back shows which. */
+static void timeout__looks_at_few(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(1, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *other = endpoint_open_at(w, 0, 6);
+	struct endpoint_request *in[3];
+
+	(void)state;
+	in[0] = endpoint_recv_at(w, other, 1, 10 * SECOND);
+	in[1] = endpoint_recv_at(w, a, 1, SECOND);
+	in[2] = endpoint_recv_at(w, a, 1, 3 * SECOND);
+	other->recv_first->deadline = w->now + SECOND;
+	endpoint_run(w, 2 * SECOND);
+	assert_int_equal(in[0]->ended, 0);
+	assert_int_equal(in[1]->status, COLLNET_ETIMEOUT);
+	assert_int_equal(in[2]->ended, 0);
+	endpoint_run(w, 2 * SECOND);
+	assert_int_equal(in[2]->status, COLLNET_ETIMEOUT);
+	assert_int_equal(in[0]->ended, 0);
+	endpoint_run(w, 7 * SECOND);
+	assert_int_equal(in[0]->status, COLLNET_ETIMEOUT);
+	for (uint32_t i = 0; i < 3; i++) {
+		endpoint_drop(in[i]);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 static void peer__down(void **state)
 {
 	struct endpoint_fixture *w = endpoint_fixture(3, NULL);
@@ -340,6 +369,7 @@ int main(void)
 		cmocka_unit_test(timeout__of_a_send_half_received),
 		cmocka_unit_test(timeout__of_a_send_never_heard),
 		cmocka_unit_test(timeout__of_a_receive),
+		cmocka_unit_test(timeout__looks_at_few),
 		cmocka_unit_test(peer__down),
 		cmocka_unit_test(peer__down_behind_short_deadlines),
 		cmocka_unit_test(peer__ends),

@@ -43,9 +43,15 @@ static int sealed_memory(uint64_t bytes)
 /* Maps new memory, with `flags` besides; the descriptor for the client, or -1. */
 static int make(struct cn_mapping *s, uint64_t bytes, int flags)
 {
-	const int fd = sealed_memory(bytes);
-	int e;
+	int fd, e;
 
+	/* A client may ask for more than our address space has, of which mmap() would map a part.
+	 */
+	if (bytes > SIZE_MAX) {
+		errno = ENOMEM;
+		return -1;
+	}
+	fd = sealed_memory(bytes);
 	if (fd < 0) {
 		return -1;
 	}

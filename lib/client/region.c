@@ -34,7 +34,7 @@ static void *map_memory(int fd, uint32_t number, uint64_t bytes)
 	void *p;
 
 	if (fd < 0 || (seals = fcntl(fd, F_GET_SEALS)) < 0 || (seals & F_SEAL_SHRINK) == 0 ||
-	    fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes) {
+	    fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes || bytes > SIZE_MAX) {
 		return NULL;
 	}
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

@@ -288,6 +288,39 @@ static void reap__unmaps_in_turns(void **state)
 	close(fd[1]);
 }
 
+/* Memory that no address space of 32 bits has is refused there, and not mapped in part. */
+static void region__of_more_than_4_gib(void **state)
+{
+	const struct cn_msg_region m = { .head = { .type = CN_MSG_REGION },
+					 .bytes = ((uint64_t)1 << 32) + 4096 };
+	const bool fits = m.bytes <= SIZE_MAX;
+	struct cn_msg_place end = { .offset = m.bytes - 1 };
+	struct cn_mapping *ref;
+	struct cn_msg_reply reply;
+	int fd = connect_client();
+	uint8_t *p;
+	bool ok;
+
+	(void)state;
+	d->memory.base = d->memory.total = (uint64_t)1 << 40;
+	cn_client_accept(d);
+	assert_true(cn_mapping_create(d->clients[0], &m));
+	assert_true(recv(fd, &reply, sizeof(reply), 0) > 0);
+	assert_int_equal(reply.status, fits ? COLLNET_OK : COLLNET_ENOMEM);
+	assert_int_equal(d->memory.used, fits ? m.bytes : 0);
+	p = cn_mapping_resolve(d->clients[0], &end, 1, &ref, &ok);
+	assert_int_equal(ok, fits);
+	if (fits) {
+		*p = 1;
+		cn_mapping_put(d, ref);
+	}
+	cn_client_mark(d->clients[0], NULL);
+	while (cn_client_reap(d)) {
+	}
+	assert_int_equal(d->memory.used, 0);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +332,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(accept__without_epoll, setup, teardown),
 		cmocka_unit_test_setup_teardown(reap__without_a_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(reap__unmaps_in_turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(region__of_more_than_4_gib, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,14 +155,15 @@ unit_tests = \
 
 # Its allocations and forks fail, and its clients have the groups that it says.
 tests_unit_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=fork \
-	-Wl,--wrap=getsockopt -Wl,--wrap=epoll_ctl
+	-Wl,--wrap=getsockopt -Wl,--wrap=__getsockopt64 -Wl,--wrap=epoll_ctl
 
 # The transport is a fake: what it is given is the log.
 tests_unit_test_pending_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_node_control \
 	-Wl,--wrap=cn_peer_index -Wl,--wrap=cn_peer_name
 
 # The system refuses options of sockets.
-tests_unit_test_link_open_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt
+tests_unit_test_link_open_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=setsockopt \
+	-Wl,--wrap=__setsockopt64
 
 # The system refuses a large pool.
 tests_unit_test_endpoint_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cn_pool_init

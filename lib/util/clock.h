@@ -18,11 +18,13 @@ static inline cn_time cn_now(void)
 	return (cn_time)ts.tv_sec * 1000000000u + (cn_time)ts.tv_nsec;
 }
 
-/* For ppoll() and the like. */
+/* For ppoll() and the like; 68 years at most, since a time_t may have 32 bits. */
 static inline struct timespec cn_timespec(cn_time t)
 {
+	const cn_time s = t / 1000000000u;
+
 	return (struct timespec){
-		.tv_sec = (time_t)(t / 1000000000u),
+		.tv_sec = (time_t)(s < INT32_MAX ? s : INT32_MAX),
 		.tv_nsec = (long)(t % 1000000000u),
 	};
 }

@@ -60,6 +60,14 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	return rc;
 }
 
+/* Its name in the C library where a long has 32 bits, and times 64. */
+int __wrap___getsockopt64(int fd, int level, int name, void *value, socklen_t *len);
+
+int __wrap___getsockopt64(int fd, int level, int name, void *value, socklen_t *len)
+{
+	return __wrap_getsockopt(fd, level, name, value, len);
+}
+
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
 

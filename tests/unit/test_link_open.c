@@ -42,6 +42,14 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 	return __real_setsockopt(fd, level, name, value, len);
 }
 
+/* Its name in the C library where a long has 32 bits, and times 64. */
+int __wrap___setsockopt64(int fd, int level, int name, const void *value, socklen_t len);
+
+int __wrap___setsockopt64(int fd, int level, int name, const void *value, socklen_t len)
+{
+	return __wrap_setsockopt(fd, level, name, value, len);
+}
+
 /* A pair of interfaces. */
 static int set_up(void **state)
 {

@@ -38,6 +38,10 @@
 #define ARCH AUDIT_ARCH_PPC64LE
 #elif defined(__s390x__)
 #define ARCH AUDIT_ARCH_S390X
+#elif defined(__arm__) && defined(__ARM_EABI__) && defined(__ARMEL__)
+#define ARCH AUDIT_ARCH_ARM
+#elif defined(__i386__)
+#define ARCH AUDIT_ARCH_I386
 #endif
 
 #if !defined(ARCH) || defined(SANITIZED)
@@ -75,7 +79,7 @@ static const int allowed[] = {
 	SYS_sendto, SYS_sendmmsg, SYS_recvmmsg, SYS_read, SYS_write, SYS_readv, SYS_writev,
 	SYS_pread64, SYS_ppoll, SYS_accept4, SYS_close, SYS_clock_gettime, SYS_getsockopt,
 	SYS_setsockopt, SYS_shutdown, SYS_ioctl, SYS_fcntl, SYS_signalfd4, SYS_epoll_create1,
-#ifdef SYS_send /* of some C libraries on ppc64 and s390 */
+#ifdef SYS_send /* of some C libraries on ppc64, s390 and ARM */
 	SYS_send, SYS_recv,
 #endif
 #ifdef SYS_socketcall
@@ -88,13 +92,19 @@ static const int allowed[] = {
 	SYS_poll,
 #endif
 	/* memory */
-	SYS_memfd_create, SYS_ftruncate, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect,
+#ifdef SYS_mmap
+	SYS_mmap,
+#endif
+	SYS_memfd_create, SYS_ftruncate, SYS_munmap, SYS_mremap, SYS_mprotect,
 	SYS_madvise, SYS_brk, SYS_mlock, SYS_munlock,
 	/* sockets that are opened again, and the service manager's */
 	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_getsockname,
 	SYS_getpeername,
 	/* files: the configuration at a reload, the socket's mode and end */
-	SYS_fstat, SYS_newfstatat, SYS_statx, SYS_fstatfs, SYS_lseek, SYS_readlinkat, SYS_faccessat,
+#ifdef SYS_newfstatat
+	SYS_newfstatat,
+#endif
+	SYS_fstat, SYS_statx, SYS_fstatfs, SYS_lseek, SYS_readlinkat, SYS_faccessat,
 	SYS_faccessat2, SYS_fchmodat, SYS_fchmod, SYS_fchownat, SYS_fchown, SYS_unlinkat,
 	SYS_getdents64, SYS_flock, SYS_getcwd, SYS_umask,
 #ifdef SYS_stat
@@ -123,6 +133,20 @@ static const int allowed[] = {
 	SYS_sched_yield, SYS_sched_getaffinity, SYS_getcpu, SYS_membarrier,
 #ifdef SYS_time
 	SYS_time,
+#endif
+	/* the same on 32 bits: wider files, users and times, and older ways to do it */
+#ifdef SYS_mmap2
+	SYS_mmap2, SYS_fcntl64, SYS__llseek, SYS_ftruncate64, SYS_fstat64, SYS_stat64, SYS_lstat64,
+	SYS_fstatat64, SYS_fstatfs64, SYS_chown32, SYS_fchown32, SYS_getuid32, SYS_geteuid32,
+	SYS_getgid32, SYS_getegid32, SYS_getresuid32, SYS_getresgid32, SYS_getgroups32,
+	SYS_ugetrlimit, SYS_sigreturn,
+#endif
+#ifdef SYS_clock_gettime64
+	SYS_clock_gettime64, SYS_clock_getres_time64, SYS_clock_nanosleep_time64,
+	SYS_futex_time64, SYS_ppoll_time64, SYS_recvmmsg_time64, SYS_rt_sigtimedwait_time64,
+#endif
+#ifdef SYS_waitpid
+	SYS_waitpid,
 #endif
 };
 /* clang-format on */

@@ -10,9 +10,36 @@
 #include "sched/sched.h"
 #include "util/owner.h"
 
-_Static_assert(sizeof(struct cn_msg_coll) == 136, "no padding");
-_Static_assert(sizeof(struct cn_msg_send) == 8 + 8 + 64 + 16 + 8 + 8, "no padding");
-_Static_assert(sizeof(struct cn_msg_done) == 8 + 8 + 8 + 64 + CN_ERR_TEXT, "no padding");
+/* The same on every machine: a uint64_t is aligned to 4 bytes on some, and a size_t has 4. */
+#define SIZE(of, bytes) _Static_assert(sizeof(struct cn_msg_##of) == (bytes), "no padding")
+
+SIZE(hello, 16);
+SIZE(region, 24);
+SIZE(unregion, 16);
+SIZE(join, 8 + 16 + 64 + 8 + 24 + COLLNET_RANKS_MAX / 8);
+SIZE(leave, 16);
+SIZE(ranks, 16);
+SIZE(coll, 136);
+SIZE(combined, 16);
+SIZE(start, 16);
+SIZE(release, 8);
+SIZE(open, 24);
+SIZE(close, 16);
+SIZE(send, 8 + 8 + 64 + 16 + 8 + 8);
+SIZE(recv, 8 + 8 + 16 + 8);
+SIZE(stats, 16);
+SIZE(table, 16);
+SIZE(welcome, 8 + 16 + 64 + CN_ERR_TEXT);
+SIZE(reply, 8 + 8 + 8 + CN_ERR_TEXT);
+SIZE(done, 8 + 8 + 8 + 64 + CN_ERR_TEXT);
+SIZE(combine, 8 + 16 + 3 * 16 + 8);
+SIZE(joined, 8 + 24 + 2 * CN_MSG_MAPPED);
+SIZE(rank_names, 16 + CN_MSG_PAGE * 64);
+SIZE(stats_reply, 304);
+SIZE(node_table, 16 + CN_MSG_PAGE * 216);
+SIZE(job_table, 16 + CN_MSG_PAGE * 88);
+_Static_assert(offsetof(struct cn_msg_stats_reply, stats.frames_sent) == 16, "after stats.size");
+_Static_assert(sizeof(struct cn_block) == 16, "shared, too");
 
 _Static_assert(sizeof(struct cn_msg_coll) <= CN_MSG_REQUEST_SLOT, "a slot per request");
 _Static_assert(sizeof(struct cn_msg_send) <= CN_MSG_REQUEST_SLOT, "a slot per request");

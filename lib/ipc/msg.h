@@ -4,7 +4,8 @@
  *
  * A SOCK_SEQPACKET socket keeps the boundaries of messages, so a message is one C structure, in
  * the byte order of the machine that both run on, and its length on the socket is exactly its
- * size. Fields are of fixed width and laid out without padding; `zero` fields are 0; strings end
+ * size. Fields are of fixed width and laid out without padding, so that a library of 32 bits and a
+ * daemon of 64 understand each other; `zero` fields are 0; strings end
  * with a zero inside their array, and everything after it is ignored. cn_msg_check() checks all
  * that and every bound that does not depend on the receiver's state; a message that fails it ends
  * the connection.
@@ -392,6 +393,8 @@ struct cn_msg_rank_names {
 
 struct cn_msg_stats_reply {
 	struct cn_msg_head head;
+	/* The counters begin at 16, whatever the width of stats.size, which nobody reads. */
+	uint8_t fill[8 - offsetof(struct collnet_stats, frames_sent)];
 	struct collnet_stats stats;
 };
 

@@ -495,7 +495,7 @@ static void wrong(void)
 	REFUSED(collnet_reduce_scatterv(t, a, b, NULL, COLLNET_INT32, COLLNET_SUM, NULL), "counts");
 	REFUSED(collnet_allreduce(t, a + 1, b, 1, COLLNET_INT32, COLLNET_SUM, NULL), "aligned");
 	REFUSED(collnet_reduce(t, a, b, 1, COLLNET_INT32, COLLNET_SUM, ranks, NULL), "root");
-	REFUSED(collnet_scan(t, a, b, (size_t)1 << 40, COLLNET_INT32, COLLNET_SUM, NULL), "more");
+	REFUSED(collnet_scan(t, a, b, COLLNET_BLOCK_MAX, COLLNET_INT32, COLLNET_SUM, NULL), "more");
 	REFUSED(collnet_allreduce(t, a, b, 1, COLLNET_INT32, COLLNET_USER, &o), "user_op");
 	o.user_op = &op;
 	op.element = 0;

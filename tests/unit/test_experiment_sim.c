@@ -141,6 +141,12 @@ static struct table table;
 #define EVERY 1
 #endif
 
+/* Each endpoint of a simulated node has room for messages of 200 MiB, of which no page is used. */
+static bool has_room(const char *name)
+{
+	return SIZE_MAX > UINT32_MAX || strcmp(name, "exchange-6") != 0;
+}
+
 /* Every experiment: rows, no failed rank, times that are times, fractions that can be. */
 static void experiments__every_one(void **state)
 {
@@ -164,7 +170,7 @@ static void experiments__every_one(void **state)
 	for (; experiment_name(EXPERIMENT_SIMULATED, n) != NULL; n++) {
 		assert_true(n < sizeof(want) / sizeof(want[0]));
 		assert_string_equal(experiment_name(EXPERIMENT_SIMULATED, n), want[n].name);
-		if (n % EVERY != 0) {
+		if (n % EVERY != 0 || !has_room(want[n].name)) {
 			continue;
 		}
 		run(want[n].name, &table);

@@ -29,9 +29,9 @@ int cn_link_prepare_pcap(struct cn_err *err);
 
 /* The value for SO_SNDBUF with which `frames` frames of this MTU wait in the kernel. */
 int cn_link_send_buffer(uint32_t frames, uint32_t mtu);
-/* A receive buffer for many super-frames, or as much as the system allows; it is logged if that is
- * less. False: refused, with errno. */
-bool cn_link_set_receive_buffer(int fd, const char *interface);
+/* A receive buffer for many super-frames, or as much as the system allows. False: refused, with
+ * errno. */
+bool cn_link_set_receive_buffer(struct cn_link *l);
 
 /*
  * The collnet frames behind the headers of a received frame of either encapsulation; `size` of *out

@@ -59,9 +59,11 @@ int cn_link_send_buffer(uint32_t frames, uint32_t mtu)
 
 /* The kernel counts super-frames by the pages that hold them. Without CAP_NET_ADMIN it gives no
  * more than net.core.rmem_max, which is 208 KiB by default. It doubles the value it is given. */
-bool cn_link_set_receive_buffer(int fd, const char *interface)
+static const int receive_buffer = 16 << 20;
+
+bool cn_link_set_receive_buffer(struct cn_link *l)
 {
-	const int want = 16 << 20;
+	const int want = receive_buffer, fd = l->recv_fd;
 	int have = 0;
 	socklen_t len = sizeof(have);
 
@@ -70,13 +72,18 @@ bool cn_link_set_receive_buffer(int fd, const char *interface)
 	    getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &have, &len) < 0) {
 		return false;
 	}
-	if (have / 2 < want) {
+	l->receive_buffer = have / 2;
+	return true;
+}
+
+void cn_link_advise(const struct cn_link *l)
+{
+	if (l->receive_buffer > 0 && l->receive_buffer < receive_buffer) {
 		cn_log(COLLNET_LOG_INFO,
 		       "interface %s: the receive buffer is %d KiB, and frames are lost where more "
 		       "wait: set net.core.rmem_max to %d",
-		       interface, have / 2 / 1024, want);
+		       l->interface, l->receive_buffer / 1024, receive_buffer);
 	}
-	return true;
 }
 
 bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, bool trusted,

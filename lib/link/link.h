@@ -63,6 +63,7 @@ struct cn_link {
 	int send_fd;   /* writable when the queue has room again; may equal recv_fd; -1: none */
 	uint64_t rate; /* bit/s, when it was opened; 0: not known */
 	char interface[32];
+	int receive_buffer;    /* bytes of super-frames that can wait; 0: it has none */
 	bool moved;	       /* `mac` is the interface's no more: the link is to be replaced */
 	cn_rx_place_fn *place; /* NULL: all frames lie in the link's memory */
 	void *place_ctx;
@@ -85,6 +86,8 @@ bool cn_link_is_udp(const char *kind);
  */
 int cn_link_open(const struct cn_link_config *config, struct cn_link **out, struct cn_err *err);
 void cn_link_close(struct cn_link *l);
+/* Logs what the system could do better for a link that is going to be used. */
+void cn_link_advise(const struct cn_link *l);
 
 /* Lets the link receive payloads where `place` says. The packet link does, for super-frames. */
 void cn_link_set_place(struct cn_link *l, cn_rx_place_fn *place, void *ctx);

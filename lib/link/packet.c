@@ -144,7 +144,7 @@ static int set_offloads(struct packet_link *p, struct cn_err *err)
 		return cn_fail(err, COLLNET_ENOMEM, "out of memory for a link");
 	}
 	if (setsockopt(fd, SOL_PACKET, PACKET_COPY_THRESH, &on, sizeof(on)) < 0 ||
-	    !cn_link_set_receive_buffer(fd, p->link.interface)) {
+	    !cn_link_set_receive_buffer(&p->link)) {
 		return cn_link_refused(p->link.interface, "receive buffer", errno, err);
 	}
 	return 0;

@@ -482,7 +482,7 @@ static int set_options(struct udp_link *u, const struct cn_link_config *c,
 
 	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send)) < 0 ||
-	    !cn_link_set_receive_buffer(fd, u->link.interface)) {
+	    !cn_link_set_receive_buffer(&u->link)) {
 		return cn_link_refused(u->link.interface, "setsockopt", errno, err);
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &u->send_buffer, &len) < 0) {

@@ -175,7 +175,9 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 	if (rc == COLLNET_OK) {
 		rc = make_engine(config, s, err);
 	}
-	if (rc != COLLNET_OK) {
+	if (rc == COLLNET_OK) {
+		cn_link_advise(s->link);
+	} else {
 		cn_runtime_detach(s, 0);
 	}
 	return rc;

@@ -98,6 +98,7 @@ struct cn_send {
 	uint64_t bytes, offset; /* all, and those that were sent, or copied within this node */
 	uint32_t number;
 	bool begun, sent; /* the first frame went, the last did */
+	bool asked;	  /* the first frame requested a confirmation */
 	bool queued;	  /* it is in its flow's queue */
 	cn_time deadline;
 	struct cn_ep_message message; /* to an endpoint of this node */

@@ -116,7 +116,7 @@ static void settle(struct cn_flow *f)
 {
 	struct cn_send *r = f->first;
 
-	if (r == NULL || !r->sent || !f->confirmed) {
+	if (r == NULL || !r->sent || (r->asked && !f->confirmed)) {
 		return;
 	}
 	dequeue(r);
@@ -160,6 +160,7 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 		f->credit = CN_EP_CREDIT;
 	}
 	r->begun = f->known = true;
+	r->asked = !f->confirmed;
 	r->number = f->number++;
 	cn_put32(&c, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
 	cn_put32(&c, r->number);

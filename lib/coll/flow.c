@@ -311,7 +311,7 @@ static void on_closed(struct cn_flow *f, cn_time now)
 	cn_flow_discard(f, now);
 	f->confirmed = f->answer = false;
 	f->credit = f->avail = CN_EP_CREDIT;
-	if (!f->abort_due) {
+	if (!f->abort_due && !f->closed_due) {
 		make_gone(f);
 	}
 }

@@ -14,7 +14,7 @@ void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const cha
 {
 	struct cn_engine *e = t->engine;
 	struct cn_bucket *b = &e->job_log[cn_mix64(t->owner) % CN_JOB_LOGS];
-	char line[CN_ERR_TEXT];
+	char line[2 * CN_ERR_TEXT];
 	va_list ap;
 
 	if (!cn_bucket_take(b, cn_node_now(e->own.node), BURST, each)) {

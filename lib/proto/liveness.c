@@ -83,6 +83,27 @@ static bool heard_since(const struct cn_liveness *l)
 	return l->own->last_node_rx >= l->expect_since;
 }
 
+/* Time since the last frame, or since something waits for the peer. */
+static cn_time silence(const struct cn_peer *p, cn_time last_rx)
+{
+	cn_time since = last_rx > p->live.expect_since ? last_rx : p->live.expect_since;
+
+	return p->node->now > since ? p->node->now - since : 0;
+}
+
+/* The node has been silent for too long, and answers no probes. */
+static bool is_silent(const struct cn_peer *p)
+{
+	return silence(p, p->live.own->last_node_rx) >= p->node->config.dead_after &&
+	       p->live.unheard >= cn_peer_min_tries(p);
+}
+
+/* Something waits for the peer. */
+static bool is_needed(const struct cn_peer *p)
+{
+	return p->live.expecting > 0 || p->tx.queue.una != p->tx.queue.end || p->live.contested;
+}
+
 void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta)
 {
 	if (p->state != CN_PEER_UP) {
@@ -92,6 +113,8 @@ void cn_peer_expect(struct cn_node *n, cn_time now, struct cn_peer *p, int delta
 		if (p->live.expecting++ == 0) {
 			if (p->live.probe_at == CN_NEVER) {
 				start_probing(p, now, now + n->config.dead_after / 5);
+			} else if (is_silent(p)) {
+				p->live.probe_at = now;
 			}
 			p->tlp = (struct cn_tlp){ .at = CN_NEVER };
 			if (n->nexpecting++ == 0) {
@@ -200,13 +223,6 @@ cn_time cn_peer_jitter(const struct cn_peer *p, cn_time wait)
 	return wait - wait / 4 + cn_peer_random(p, wait / 2);
 }
 
-static cn_time silence(const struct cn_peer *p, cn_time last_rx)
-{
-	cn_time since = last_rx > p->live.expect_since ? last_rx : p->live.expect_since;
-
-	return p->node->now > since ? p->node->now - since : 0;
-}
-
 /* How many times dead_after a session may be silent while its node is heard by another one. */
 #define SESSION_GRACE 4u
 
@@ -222,9 +238,15 @@ static void probe(struct cn_node *n, struct cn_peer *p)
 	cn_time interval = first;
 	uint32_t tries = cn_peer_min_tries(p);
 
-	if ((silent >= dead_after && l->unheard >= tries) ||
-	    (idle >= SESSION_GRACE * dead_after && l->probes >= tries)) {
-		cn_peer_down(p, CN_PEER_SILENT);
+	if (is_silent(p) || (idle >= SESSION_GRACE * dead_after && l->probes >= tries)) {
+		if (is_needed(p)) {
+			cn_peer_down(p, CN_PEER_SILENT);
+			return;
+		}
+		/* It may be paused, and nobody waits for it; the next wait finds whether it is. */
+		p->ackreq_due = true;
+		cn_peer_ready(p);
+		l->probe_at = n->now + cn_peer_jitter(p, first);
 		return;
 	}
 	l->unheard = heard ? 0 : l->unheard;
@@ -267,8 +289,11 @@ void cn_liveness_expire(struct cn_peer *p)
 	if (p->live.probe_at > p->node->now) {
 		return;
 	}
-	if (p->live.expecting == 0 && p->tx.queue.una == p->tx.queue.end && !p->live.contested &&
-	    heard_since(&p->live)) {
+	if (p->node->now - p->live.probe_at > p->node->config.dead_after / 5 &&
+	    p->live.unheard == 0) {
+		p->live.expect_since = p->node->now; /* this node was paused */
+	}
+	if (!is_needed(p) && heard_since(&p->live)) {
 		p->live.probe_at = CN_NEVER;
 	} else {
 		probe(p->node, p);

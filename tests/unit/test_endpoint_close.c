@@ -321,11 +321,96 @@ static void close__without_a_buffer(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* Frames that are sent now arrive at the other node's next step. */
+static void step_of(struct endpoint_fixture *w, uint32_t node)
+{
+	w->now += 5 * CN_US;
+	cn_poller_poll(w->poller[node], w->now);
+}
+
+/* Both ends close at the same time. The CLOSED that waits for a buffer goes all the same: the other
+ * end receives the beginning of a message of which the rest never comes. */
+static void close__of_both_ends(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct cn_endpoint *other = endpoint_open_at(w, 0, 6);
+	struct cn_node *n = cn_engine_node(w->engine[0]);
+	struct endpoint_request *large, *in, *next, *last;
+	void *pool, *small;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	endpoint_run(w, 100 * CN_MS);
+	large = endpoint_send_to(w, a, "b", 7, 1 << 20, 3, 100 * SECOND);
+	step_of(w, 0);
+	cn_endpoint_close(b, w->now);
+	b = endpoint_open_at(w, 1, 7);
+	in = endpoint_recv_at(w, b, 1 << 20, 20 * SECOND);
+	step_of(w, 1);
+	pool = take_all(&n->pool);
+	small = take_all(&n->small);
+	cn_endpoint_close(a, w->now);
+	a = endpoint_open_at(w, 0, 5);
+	next = endpoint_send_to(w, a, "b", 7, 10, 1, 10 * SECOND);
+	step_of(w, 0);
+	put_all(&n->pool, pool);
+	put_all(&n->small, small);
+	endpoint_run(w, 3 * SECOND);
+	last = endpoint_send_to(w, other, "b", 7, 70, 3, 5 * SECOND);
+	endpoint_assert_ok(w, last);
+	endpoint_assert_ok(w, in);
+	endpoint_run(w, 10 * SECOND);
+	assert_int_equal(large->ended, 1);
+	assert_int_equal(next->ended, 1);
+	endpoint_drop(large);
+	endpoint_drop(in);
+	endpoint_drop(next);
+	endpoint_drop(last);
+	endpoint_fixture_free(w);
+}
+
+/* The message before is refused while this one is sent, which needs no confirmation then. */
+static void send__behind_a_refused_message(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *lost, *out, *in;
+	struct cn_frame f;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	endpoint_run(w, 100 * CN_MS);
+	/* The receiver forgets the idle pair, so that the close is not notified. */
+	cn_flow_control(b->flows, CN_EP_GRANT, CN_EP_CREDIT - b->flows->avail);
+	cn_flow_free(b->flows);
+	endpoint_run(w, 100 * CN_MS);
+	cn_endpoint_close(b, w->now);
+	lost = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
+	step_of(w, 0);
+	step_of(w, 1);
+	b = endpoint_open_at(w, 1, 7);
+	in = endpoint_recv_at(w, b, 20000, 20 * SECOND);
+	out = endpoint_send_to(w, a, "b", 7, 14000, 2, 50 * SECOND);
+	for (int i = 0; i < 3; i++) {
+		assert_true(cn_engine_output(w->engine[0], w->now, &f));
+		assert_int_equal(cn_link_send(cn_hub_port(w->hub, 0), &f, 1), 1);
+	}
+	endpoint_assert_ok(w, in);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(lost);
+	endpoint_drop(out);
+	endpoint_drop(in);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send__to_nobody),
 		cmocka_unit_test(close__of_the_receiver),
+		cmocka_unit_test(close__of_both_ends),
+		cmocka_unit_test(send__behind_a_refused_message),
 		cmocka_unit_test(close__and_open_unnoticed),
 		cmocka_unit_test(close__and_open_under_fire),
 		cmocka_unit_test(close__of_the_sender),

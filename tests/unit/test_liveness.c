@@ -91,6 +91,48 @@ static void liveness__short_waits(void **state)
 	}
 }
 
+/* A wait that is over at once, since what it waited for had come before it. */
+static struct cn_peer *short_wait(struct pair *p)
+{
+	struct cn_peer *b = pair_peer(p, 0, 1);
+
+	b->live.last_node_rx = b->live.last_rx = b->live.last_session_rx = p->now - 20 * CN_US;
+	cn_peer_expect(p->nodes[0].node, p->now, b, 1);
+	cn_peer_expect(p->nodes[0].node, p->now, b, -1);
+	return b;
+}
+
+/* Behind such a wait the peer is paused, and nobody waits for it: it is not lost. Or this node is
+ * paused, and waits then: the peer has as long as otherwise. */
+static void liveness__pauses(void **state)
+{
+	struct pair *p = up(2);
+	struct cn_peer *b = short_wait(p);
+	cn_time from;
+
+	(void)state;
+	pair_run(p, 200 * CN_MS);
+	p->cut[1][0] = p->cut[0][1] = true;
+	pair_run(p, 2500 * CN_MS);
+	p->cut[1][0] = p->cut[0][1] = false;
+	pair_run(p, 2500 * CN_MS);
+	cn_peer_expect(p->nodes[0].node, p->now, b, 1);
+	pair_run(p, 2500 * CN_MS);
+	assert_int_equal(p->nodes[0].downs, 0);
+	pair_free(p);
+	p = up(2);
+	b = short_wait(p);
+	p->now += 10000 * CN_MS;
+	p->cut[1][0] = p->cut[0][1] = true;
+	from = p->now;
+	cn_peer_expect(p->nodes[0].node, p->now, b, 1);
+	while (p->nodes[0].downs == 0 && p->now < from + 5000 * CN_MS) {
+		pair_run(p, 5 * CN_MS);
+	}
+	assert_in_range((p->now - from) / CN_MS, 1400, 2000);
+	pair_free(p);
+}
+
 #define PROBES_MAX 64
 
 struct probes {
@@ -375,6 +417,7 @@ int main(void)
 		cmocka_unit_test(liveness__silent_and_not_needed),
 		cmocka_unit_test(liveness__silent_and_expected),
 		cmocka_unit_test(liveness__short_waits),
+		cmocka_unit_test(liveness__pauses),
 		cmocka_unit_test(liveness__probes_do_not_coincide),
 		cmocka_unit_test(liveness__a_contested_name),
 		cmocka_unit_test(liveness__silent_with_frames),

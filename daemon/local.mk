@@ -53,8 +53,8 @@ install-sysusers:
 	$(INSTALL_DATA) $(top_srcdir)/daemon/collnet.sysusers \
 		$(DESTDIR)$(sysusersdir)/collnet.conf
 	$(INSTALL_DATA) $(top_srcdir)/daemon/collnet.sysctl \
-		$(DESTDIR)$(sysctldir)/50-collnet.conf
+		$(DESTDIR)$(sysctldir)/10-collnet.conf
 uninstall-hook: uninstall-sysusers
 uninstall-sysusers:
-	rm -f $(DESTDIR)$(sysusersdir)/collnet.conf $(DESTDIR)$(sysctldir)/50-collnet.conf
+	rm -f $(DESTDIR)$(sysusersdir)/collnet.conf $(DESTDIR)$(sysctldir)/10-collnet.conf
 endif

@@ -147,6 +147,7 @@ struct collnet {
 	pthread_cond_t changed; /* a request has ended, or nobody polls */
 	uint32_t waiting;	/* threads that wait for `changed` */
 	uint32_t called;	/* of these, those that `changed` was signalled to; atomic */
+	unsigned long combiner; /* thread that runs a user's function with the lock; atomic */
 	uint32_t entering;	/* threads that wait for the lock; atomic */
 	cn_time yielded_at;	/* by a test: wait.c */
 	bool polling;		/* a thread waits for the backend, for all */
@@ -244,8 +245,8 @@ extern const struct cn_backend cn_backend_daemon, cn_backend_direct;
 /* Fills in what threads share; cn_threads_fini() also after a failure. */
 int cn_threads_init(struct collnet *c, struct cn_err *err);
 void cn_threads_fini(struct collnet *c);
-/* This thread runs a user's function with the lock of c held; NULL: no more. */
-void cn_set_combining(const struct collnet *c);
+/* This thread runs a user's function with the lock of c held, or not any more. */
+void cn_set_combining(struct collnet *c, bool on);
 /* COLLNET_EINVAL while it does: the lock is not for it. */
 int cn_may_enter(const struct collnet *c);
 /* Takes the lock, also of a broken context. */

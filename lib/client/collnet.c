@@ -211,7 +211,7 @@ int collnet_open(const struct collnet_options *o, collnet_t **out)
 
 void collnet_close(collnet_t *c)
 {
-	if (c == NULL) {
+	if (c == NULL || cn_may_enter(c) != COLLNET_OK) {
 		return;
 	}
 	for (uint32_t i = 0; i < CN_MSG_ENDPOINTS; i++) {
@@ -287,7 +287,7 @@ void *collnet_alloc(collnet_t *c, size_t bytes)
 
 void collnet_free(collnet_t *c, void *p)
 {
-	if (c == NULL || p == NULL) {
+	if (c == NULL || p == NULL || cn_may_enter(c) != COLLNET_OK) {
 		return;
 	}
 	cn_lock(c); /* also of a broken context */

@@ -56,7 +56,7 @@ void collnet_endpoint_close(collnet_endpoint_t *e)
 {
 	struct collnet *c;
 
-	if (e == NULL) {
+	if (e == NULL || cn_may_enter(e->c) != COLLNET_OK) {
 		return;
 	}
 	c = e->c;

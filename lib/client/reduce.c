@@ -161,9 +161,9 @@ bool cn_request_combine(struct collnet_request *r, const struct cn_combine *piec
 		if (k->combine != NULL) {
 			k->combine(o.left, o.right, o.out, o.count);
 		} else {
-			cn_set_combining(r->c);
+			cn_set_combining(r->c, true);
 			k->user.combine(o.left, o.right, o.out, o.count, k->user.context);
-			cn_set_combining(NULL);
+			cn_set_combining(r->c, false);
 		}
 	}
 	return true;

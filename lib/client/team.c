@@ -219,7 +219,7 @@ void collnet_team_destroy(collnet_team_t *t)
 {
 	struct collnet *c;
 
-	if (t == NULL) {
+	if (t == NULL || cn_may_enter(t->c) != COLLNET_OK) {
 		return;
 	}
 	c = t->c;

@@ -118,19 +118,17 @@ const char *cn_thread_error(struct collnet *c)
 
 /* ---- the lock ------------------------------------------------------------------------- */
 
-/* The context whose lock this thread holds while it runs a user's function; NULL: none. */
-static _Thread_local const struct collnet *combining;
-
-void cn_set_combining(const struct collnet *c)
+void cn_set_combining(struct collnet *c, bool on)
 {
-	combining = c;
+	__atomic_store_n(&c->combiner, on ? serial() : 0, __ATOMIC_RELAXED);
 }
 
 int cn_may_enter(const struct collnet *c)
 {
-	return combining != c ? COLLNET_OK
-			      : cn_complain("a function that combines must not call the library "
-					    "with the same context");
+	return __atomic_load_n(&c->combiner, __ATOMIC_RELAXED) != serial()
+		       ? COLLNET_OK
+		       : cn_complain("a function that combines must not call the library with the "
+				     "same context");
 }
 
 void cn_lock(struct collnet *c)

@@ -337,7 +337,8 @@ void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 		}
 	}
 	/* One that was sent and has not failed here was complete. */
-	if ((int32_t)(number - f->failed) > 0 && (int32_t)(f->number - number) > 0) {
+	if (((int32_t)(number - f->failed_from) < 0 || (int32_t)(number - f->failed) > 0) &&
+	    (int32_t)(f->number - number) > 0) {
 		cn_fail(&ep->lost, err.code, "a message that was sent already is lost: %s",
 			err.text);
 		cn_log(COLLNET_LOG_WARNING, "%s", ep->lost.text);
@@ -392,6 +393,7 @@ void cn_send_fail(struct cn_send *r, cn_time now, bool notify, int status, const
 	dequeue(r);
 	if (r->begun) {
 		if ((int32_t)(r->number - f->failed) > 0) {
+			f->failed_from = r->number == f->failed + 1 ? f->failed_from : r->number;
 			f->failed = r->number;
 		}
 		take_back(r, now, notify);

@@ -181,7 +181,8 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	memcpy(f->name, p != NULL ? cn_peer_name(p) : s->engine->config.node.name, sizeof(f->name));
 	f->credit = f->avail = CN_EP_CREDIT;
 	f->number = (uint32_t)cn_mix64(++s->born);
-	f->failed = f->number - 1;
+	f->failed_from = f->number;
+	f->failed = f->number - 1; /* none */
 	f->next = ep->flows;
 	if (f->next != NULL) {
 		f->next->prev = f;

@@ -51,9 +51,9 @@ struct cn_flow {
 	struct cn_flow *active_next, *active_prev; /* ring of flows that could send, or of this node
 						      whose messages are copied; NULL: not in it */
 	uint32_t credit;
-	uint32_t number; /* of the next message */
-	uint32_t failed; /* number of the last one that failed here, or lower than of any */
-	uint32_t abort;	 /* number to send, if abort_due */
+	uint32_t number;	      /* of the next message */
+	uint32_t failed_from, failed; /* numbers of the last ones in a row that failed here */
+	uint32_t abort;		      /* number to send, if abort_due */
 	bool abort_due;
 	bool confirmed;
 	uint32_t sends; /* requests that are not complete */

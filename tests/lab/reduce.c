@@ -488,6 +488,9 @@ static void calls_back(const void *left, const void *right, void *out, size_t co
 	(void)context;
 	memset(out, 0, count * 16);
 	REFUSED(collnet_barrier(t, NULL), "must not call the library");
+	collnet_free(c, memory[0]);
+	collnet_team_destroy(t);
+	collnet_close(c);
 	if (combined != NULL) {
 		REFUSED(collnet_test(combined), "must not call the library");
 		REFUSED(collnet_waitall(1, &combined, NULL, 0), "must not call the library");

@@ -404,6 +404,41 @@ static void send__behind_a_refused_message(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A message that was sent is lost, also if the next one has failed before that is known. */
+static void send__lost_before_one_that_failed(void **state)
+{
+	(void)state;
+	for (int fails = 0; fails < 2; fails++) {
+		struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+		struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+		struct endpoint_request *lost, *next = NULL;
+
+		endpoint_one_message(w, a, b, 100, false);
+		endpoint_run(w, 100 * CN_MS);
+		cn_flow_control(b->flows, CN_EP_GRANT, CN_EP_CREDIT - b->flows->avail);
+		cn_flow_free(b->flows);
+		endpoint_run(w, 100 * CN_MS);
+		cn_endpoint_close(b, w->now);
+		lost = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
+		step_of(w, 0);
+		assert_int_equal(lost->status, COLLNET_OK);
+		if (fails) {
+			next = endpoint_send_to(w, a, "b", 7, 1 << 20, 1, 10 * CN_US);
+			step_of(w, 0);
+			w->now += 20 * CN_US;
+			cn_endpoints_expire(w->engine[0], w->now);
+			assert_int_equal(next->status, COLLNET_ETIMEOUT);
+		}
+		endpoint_run(w, SECOND);
+		assert_int_equal(a->lost.code, COLLNET_ENOENT);
+		endpoint_drop(lost);
+		if (next != NULL) {
+			endpoint_drop(next);
+		}
+		endpoint_fixture_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +446,7 @@ int main(void)
 		cmocka_unit_test(close__of_the_receiver),
 		cmocka_unit_test(close__of_both_ends),
 		cmocka_unit_test(send__behind_a_refused_message),
+		cmocka_unit_test(send__lost_before_one_that_failed),
 		cmocka_unit_test(close__and_open_unnoticed),
 		cmocka_unit_test(close__and_open_under_fire),
 		cmocka_unit_test(close__of_the_sender),

@@ -210,6 +210,7 @@ static int come_up(struct cn_daemon *d, struct cn_err *err)
 	snprintf(text, sizeof(text), "interface %s is up on node %s (MTU %u)", f->name,
 		 d->runtime.node, d->runtime.link->mtu);
 	log_change(d, COLLNET_LOG_INFO, text);
+	cn_link_advise(d->runtime.link);
 	return COLLNET_OK;
 }
 

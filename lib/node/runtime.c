@@ -175,9 +175,7 @@ int cn_runtime_attach(const struct cn_runtime_config *config, struct cn_runtime 
 	if (rc == COLLNET_OK) {
 		rc = make_engine(config, s, err);
 	}
-	if (rc == COLLNET_OK) {
-		cn_link_advise(s->link);
-	} else {
+	if (rc != COLLNET_OK) {
 		cn_runtime_detach(s, 0);
 	}
 	return rc;
@@ -190,7 +188,9 @@ int cn_runtime_open(const struct cn_runtime_config *config, struct cn_runtime *s
 
 	if (rc == COLLNET_OK) {
 		rc = cn_runtime_attach(config, s, err);
-		if (rc != COLLNET_OK) {
+		if (rc == COLLNET_OK) {
+			cn_link_advise(s->link);
+		} else {
 			cn_runtime_close(s, 0);
 		}
 	}

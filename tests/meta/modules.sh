@@ -44,8 +44,10 @@ defined() {
 		nm --defined-only -g "$(archive "$m")" 2>/dev/null
 	done | awk 'NF == 3 { print $3 }' | sort -u
 }
+# fopen64() is fopen() for files of any size.
 undefined() {
-	nm -u "$(archive "$1")" 2>/dev/null | awk '$1 == "U" { print $2 }' | sort -u
+	nm -u "$(archive "$1")" 2>/dev/null |
+		awk '$1 == "U" { sub(/^fopen64$/, "fopen", $2); print $2 }' | sort -u
 }
 wrong() {
 	[ -s "$t/wrong" ] || return 0

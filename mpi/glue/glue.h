@@ -230,14 +230,14 @@ struct glue_reduction {
 /* Starts the operation of collnet's that performs a call, or prepares it. */
 typedef int glue_start_function(struct glue_call *k, const struct collnet_coll_options *o);
 
-/* A call. The component sets the first six, and the others to 0; it does not move a call that
+/* A call. The component sets the first five, and the others to 0; it does not move a call that
  * has started or is prepared. */
 struct glue_call {
 	struct glue_comm *c;
 	MPI_Comm comm;
 	bool nonblocking, persistent;
-	/* Of a blocking call: instead of the arguments for what is sent and received; or NULL. */
-	const struct glue_large *sends, *receives;
+	const struct glue_large
+		*receives; /* instead of the arguments for what is received; or NULL */
 
 	struct glue_team *team; /* that performs it */
 	const char *what;
@@ -354,6 +354,8 @@ int64_t glue_offer_of(const struct glue_team *t);
 /* The first free team of the communicator's ranks whose offer is at least this, for this user.
  * unshared: among those that nobody uses. */
 struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared, int64_t least);
+/* A team that was found free for the user is so again. NULL is none. */
+void glue_give_back(struct glue_team *t, const void *user);
 /* Whether the only communicator that uses a team has it for itself from now on. */
 bool glue_take_team(struct glue_team *t, const void *user);
 /* The team of this user alone is free for the next congruent one. NULL has none. */

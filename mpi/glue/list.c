@@ -113,10 +113,8 @@ struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared,
 	PMPI_Comm_group(comm, &group);
 	pthread_mutex_lock(&lock);
 	for (struct glue_team *t = teams; t != NULL; t = t->next) {
-		const int64_t offer = glue_offer_of(t);
-
-		if (t->user == NULL && !(unshared && t->sharers > 0) && offer >= least &&
-		    (found == NULL || offer < glue_offer_of(found)) && is_of(t, group)) {
+		if (t->user == NULL && !(unshared && t->sharers > 0) && glue_offer_of(t) >= least &&
+		    (found == NULL || glue_offer_of(t) < glue_offer_of(found)) && is_of(t, group)) {
 			found = t;
 		}
 	}
@@ -126,6 +124,15 @@ struct glue_team *glue_find_free(MPI_Comm comm, const void *user, bool unshared,
 	pthread_mutex_unlock(&lock);
 	PMPI_Group_free(&group);
 	return found;
+}
+
+void glue_give_back(struct glue_team *t, const void *user)
+{
+	pthread_mutex_lock(&lock);
+	if (t != NULL && user != NULL && t->user == user) {
+		t->user = NULL;
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 bool glue_take_team(struct glue_team *t, const void *user)

@@ -309,7 +309,7 @@ static struct glue_team *find_common(struct glue_comm *c, MPI_Comm comm, const s
 	while (rc == MPI_SUCCESS && v[0] != 0 && !are_equal(v)) {
 		const int64_t last = -v[1];
 
-		glue_free_team_of(user);
+		glue_give_back(mine, user);
 		mine = glue_find_free(comm, user, unshared, last);
 		offer(v, mine);
 		rc = k != NULL ? glue_min(k, v, PAIR) : glue_min_by_mpi(c, v, PAIR, comm);
@@ -317,7 +317,7 @@ static struct glue_team *find_common(struct glue_comm *c, MPI_Comm comm, const s
 	if (rc == MPI_SUCCESS && v[0] != 0) {
 		return mine;
 	}
-	glue_free_team_of(user);
+	glue_give_back(mine, user);
 	return NULL;
 }
 
@@ -423,7 +423,7 @@ static void leave_shared(struct glue_comm *c, MPI_Comm comm)
 	c->tried_team = true;
 	offer(v + 1, own);
 	if (glue_min_by_mpi(c, v, 1 + PAIR, comm) != MPI_SUCCESS) {
-		glue_free_team_of(c);
+		glue_give_back(own, c);
 		return;
 	}
 	own = find_common(c, comm, NULL, c, true, own, v + 1);
@@ -452,6 +452,7 @@ static bool decide_together(struct glue_comm *c, MPI_Comm comm)
 	c->state = GLUE_NOT_SERVED; /* the exchange below must not come here again */
 	if (decide(c, comm)) {
 		c->state = GLUE_SERVED;
+		c->tried_team = c->wants_team;
 	} else {
 		glue_free_team_of(c);
 	}

@@ -119,7 +119,7 @@ int glue_alltoallv(struct glue_call *k, const void *send, const int *send_counts
 {
 	const uint32_t n = (uint32_t)k->c->size;
 	const struct glue_blocks sent = { (void *)send, n,	     0,	   tsend,
-					  send_counts,	send_displs, NULL, k->sends };
+					  send_counts,	send_displs, NULL, NULL };
 	const struct glue_blocks received = { recv,	   n,		0,    trecv,
 					      recv_counts, recv_displs, NULL, k->receives };
 
@@ -134,7 +134,7 @@ int glue_alltoallw(struct glue_call *k, const void *send, const int *send_counts
 {
 	const uint32_t n = (uint32_t)k->c->size;
 	const struct glue_blocks sent = { (void *)send, n,	     0,	    MPI_DATATYPE_NULL,
-					  send_counts,	send_displs, tsend, k->sends };
+					  send_counts,	send_displs, tsend, NULL };
 	const struct glue_blocks received = { recv,	   n,		0,     MPI_DATATYPE_NULL,
 					      recv_counts, recv_displs, trecv, k->receives };
 
@@ -200,7 +200,7 @@ int glue_scatterv(struct glue_call *k, const void *send, const int *counts, cons
 		  MPI_Datatype tsend, void *recv, int nrecv, MPI_Datatype trecv, int root)
 {
 	const struct glue_blocks sent = {
-		(void *)send, (uint32_t)k->c->size, 0, tsend, counts, displs, NULL, k->sends
+		(void *)send, (uint32_t)k->c->size, 0, tsend, counts, displs, NULL, NULL
 	};
 	const struct glue_blocks received = { .data = recv, .n = 1, .count = nrecv, .type = trecv };
 	const bool is_root = k->c->rank == root, in_place = is_root && recv == MPI_IN_PLACE;

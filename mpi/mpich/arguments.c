@@ -23,16 +23,20 @@ enum {
 /* Types with large counts have one only by the function with large counts. */
 int mpich_combiner_of(MPI_Datatype type)
 {
-	int combiner;
+	int combiner, n[3];
 #if MPI_VERSION >= 4
-	MPI_Count integers, addresses, counts, types;
-	const int rc = PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types,
-						&combiner);
-#else
-	int integers, addresses, types;
-	const int rc = PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+	MPI_Count large[4];
+
+	if (PMPI_Type_get_envelope_c != NULL) {
+		return PMPI_Type_get_envelope_c(type, &large[0], &large[1], &large[2], &large[3],
+						&combiner) == MPI_SUCCESS
+			       ? combiner
+			       : MPI_UNDEFINED;
+	}
 #endif
-	return rc == MPI_SUCCESS ? combiner : MPI_UNDEFINED;
+	return PMPI_Type_get_envelope(type, &n[0], &n[1], &n[2], &combiner) == MPI_SUCCESS
+		       ? combiner
+		       : MPI_UNDEFINED;
 }
 
 /* 0: none of these, or MPICH has no operation for it, as for MPI_COMPLEX32. Types of
@@ -166,9 +170,9 @@ void mpich_end_arguments(void)
 /* MPI cannot be asked, but packing fails. */
 bool mpich_is_committed(MPI_Datatype type)
 {
-	char nothing;
+	char nothing = 0;
 	int at = 0;
 
-	return type == MPI_DATATYPE_NULL || glue_is_predefined(type) ||
+	return type != MPI_DATATYPE_NULL &&
 	       PMPI_Pack(&nothing, 0, type, &nothing, 0, &at, quiet) == MPI_SUCCESS;
 }

@@ -2,9 +2,9 @@
 /*
  * The collectives with data. This file is included once for each type of counts, with macros for
  *
+ *   OWN              the communicator of a call whose counts are those of one rank
  *   NAME, PNAME      the names of MPI's functions
  *   COUNT, DISPL     the types of counts and displacements
- *   COUNTS           counts as arguments of all_typed()
  *   BLOCKS           as the argument of glue_reduce_scatter()
  *   SENDS, RECEIVES  counts and displacements as the glue's arguments
  */
@@ -63,7 +63,7 @@ EXPORT int NAME(Alltoallv)(const void *send, const COUNT *send_counts, const DIS
 			   MPI_Datatype tsend, void *recv, const COUNT *recv_counts,
 			   const DISPL *recv_displs, MPI_Datatype trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = typed(comm_of(comm), send, tsend, trecv);
+	struct glue_comm *c = OWN(typed(comm_of(comm), send, tsend, trecv));
 
 	SERVE(c,
 	      glue_alltoallv(&k, send, SENDS(send_counts, send_displs), tsend, recv,
@@ -76,9 +76,9 @@ EXPORT int NAME(Alltoallw)(const void *send, const COUNT *send_counts, const DIS
 			   const MPI_Datatype *tsend, void *recv, const COUNT *recv_counts,
 			   const DISPL *recv_displs, const MPI_Datatype *trecv, MPI_Comm comm)
 {
-	struct glue_comm *c = all_typed(comm_of(comm), COUNTS(recv_counts), trecv);
+	struct glue_comm *c = OWN(all_typed(comm_of(comm), recv_counts, trecv));
 
-	c = send == MPI_IN_PLACE ? c : all_typed(c, COUNTS(send_counts), tsend);
+	c = send == MPI_IN_PLACE ? c : OWN(all_typed(c, send_counts, tsend));
 	SERVE(c,
 	      glue_alltoallw(&k, send, SENDS(send_counts, send_displs), tsend, recv,
 			     RECEIVES(recv_counts, recv_displs), trecv),
@@ -102,7 +102,7 @@ EXPORT int NAME(Gatherv)(const void *send, COUNT nsend, MPI_Datatype tsend, void
 			 const COUNT *counts, const DISPL *displs, MPI_Datatype trecv, int root,
 			 MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_typed(comm, root, trecv, send, tsend);
+	struct glue_comm *c = OWN(rooted_typed(comm, root, trecv, send, tsend));
 
 	SERVE(c,
 	      glue_gatherv(&k, send, glue_narrow(nsend), tsend, recv, RECEIVES(counts, displs),
@@ -114,7 +114,7 @@ EXPORT int NAME(Scatterv)(const void *send, const COUNT *counts, const DISPL *di
 			  MPI_Datatype tsend, void *recv, COUNT nrecv, MPI_Datatype trecv, int root,
 			  MPI_Comm comm)
 {
-	struct glue_comm *c = rooted_typed(comm, root, tsend, recv, trecv);
+	struct glue_comm *c = OWN(rooted_typed(comm, root, tsend, recv, trecv));
 
 	SERVE(c,
 	      glue_scatterv(&k, send, SENDS(counts, displs), tsend, recv, glue_narrow(nrecv), trecv,

@@ -208,10 +208,10 @@ static struct glue_comm *rooted_typed(MPI_Comm comm, int root, MPI_Datatype all,
 
 /* Those of no elements may be anything. */
 static struct glue_comm *all_typed(struct glue_comm *c, const int *counts,
-				   const struct glue_large *large, const MPI_Datatype *types)
+				   const MPI_Datatype *types)
 {
 	for (uint32_t i = 0, n = c != NULL ? (uint32_t)c->size : 0; i < n; i++) {
-		c = glue_count_in(counts, large, i) > 0 ? one_typed(c, types[i]) : c;
+		c = counts[i] > 0 ? one_typed(c, types[i]) : c;
 	}
 	return c;
 }
@@ -219,7 +219,8 @@ static struct glue_comm *all_typed(struct glue_comm *c, const int *counts,
 /* Type and operation are equal on all ranks. */
 static struct glue_comm *reducible(struct glue_comm *c, MPI_Datatype type, MPI_Op op)
 {
-	return c != NULL && mpich_is_reduction(type, op) ? one_typed(c, type) : NULL;
+	c = one_typed(c, type);
+	return c != NULL && mpich_is_reduction(type, op) ? c : NULL;
 }
 
 /* The glue's result to the communicator's error handler. */
@@ -365,34 +366,35 @@ EXPORT int MPI_Barrier(MPI_Comm comm)
 	SERVE(c, glue_barrier(&k), PMPI_Barrier, (comm));
 }
 
+#define OWN(c)			 (c)
 #define NAME(operation)		 MPI_##operation
 #define PNAME(operation)	 PMPI_##operation
 #define COUNT			 int
 #define DISPL			 int
-#define COUNTS(counts)		 counts, NULL
 #define BLOCKS(counts)		 counts
 #define SENDS(counts, displs)	 counts, displs
 #define RECEIVES(counts, displs) counts, displs
 #include "mpi/mpich/collectives.h"
 
-/* Large counts. */
+/* Large counts. Where no rank knows the others' counts, a block may be longer than collnet takes,
+ * and the others would have started: MPICH performs these. */
 #if MPI_VERSION >= 4
+#undef OWN
 #undef NAME
 #undef PNAME
 #undef COUNT
 #undef DISPL
-#undef COUNTS
 #undef BLOCKS
 #undef SENDS
 #undef RECEIVES
+#define OWN(c)			 NULL
 #define NAME(operation)		 MPI_##operation##_c
 #define PNAME(operation)	 PMPI_##operation##_c
 #define COUNT			 MPI_Count
 #define DISPL			 MPI_Aint
 #define LARGE(...)		 (&(struct glue_large){ __VA_ARGS__ })
-#define COUNTS(counts)		 NULL, LARGE(counts, NULL)
 #define BLOCKS(counts)		 (k.receives = LARGE(counts, NULL), NULL)
-#define SENDS(counts, displs)	 (k.sends = LARGE(counts, displs), NULL), NULL
+#define SENDS(counts, displs)	 NULL, NULL
 #define RECEIVES(counts, displs) (k.receives = LARGE(counts, displs), NULL), NULL
 #include "mpi/mpich/collectives.h"
 #endif

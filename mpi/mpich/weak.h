@@ -39,6 +39,7 @@
 #pragma weak PMPI_Type_commit
 #pragma weak PMPI_Type_create_hindexed
 #pragma weak PMPI_Type_free
+#pragma weak PMPI_Type_get_envelope
 #pragma weak PMPI_Type_get_envelope_c
 #pragma weak PMPI_Type_get_extent
 #pragma weak PMPI_Type_get_true_extent

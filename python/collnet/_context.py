@@ -16,7 +16,7 @@ from . import _library as api
 from ._buffer import Buffer
 from ._library import (NAME_MAX, Handle, LogLevel, Status, check_caller, error, library,
                        milliseconds)
-from ._request import MANY, Receive, Request, join_team
+from ._request import MANY, Receive, Request, make_team
 from ._team import Team
 
 # Closed contexts that are in use: their states.
@@ -153,7 +153,7 @@ class Context(Handle):
         options.timeout_ms = milliseconds(timeout)
         if secret is not None:
             options.secret = api.text("secret", secret)
-        return join_team(Team, self, library.collnet_team_create, byref(options))
+        return make_team(Team, self, None, library.collnet_team_create, byref(options))
 
     def endpoint(self, number=0):
         """Opens an endpoint of this node; 0 selects a free number."""

@@ -384,20 +384,17 @@ class _Making:
             raise
 
 
-def join_team(make, context, *call):
-    """Calls collnet_team_create(), which a signal interrupts."""
-    making = _Making(context, None, make)
+def make_team(make, context, team, *call):
+    """
+    Calls a function that makes a team, of `team` unless that is None. A signal interrupts it: its
+    handler runs in the main thread, which only waits.
+    """
+    check_caller()
+    making = _Making(context, team, make)
     if threading.current_thread() is threading.main_thread():
         making.run_in_thread(*call)
     else:
         making.run(*call)
-    return making.result()
-
-
-def divide_team(make, context, team, *call):
-    """Calls a function that makes a team of another one."""
-    making = _Making(context, team, make)
-    making.run(*call)
     return making.result()
 
 

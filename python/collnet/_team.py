@@ -12,7 +12,7 @@ from ctypes import byref, c_int, c_int32, c_uint32
 from ._buffer import Buffer, UserCall, UserOp
 from ._library import (CollnetError, Handle, Op, Status, check_caller, collnet_coll_options,
                        frames, integer, integers, library, milliseconds, text, whole)
-from ._request import Request, divide_team
+from ._request import Request, make_team
 
 
 class _InPlace:
@@ -100,7 +100,7 @@ class Team(Handle):
     # ---- other teams ------------------------------------------------------------------------
 
     def _derive(self, *call):
-        return divide_team(Team, self._context, self, *call)
+        return make_team(Team, self._context, self, *call)
 
     def split(self, color, key=0):
         """The team of the ranks with the same color; None for a color less than 0."""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MPI's functions with large counts: each is called by the odd ranks, and the one with counts of
+ * MPI's functions with large counts: most are called by the odd ranks, and those with counts of
  * type int by the others. Also a displacement that an int cannot hold, and types with large counts.
  * Rank 0 prints "right: large"; also where MPI has no such functions.
  */
@@ -112,15 +112,10 @@ static void reductions(MPI_Comm comm)
 	}
 }
 
-/* The arguments before the counts, these, displacements and what follows. */
-#define VECTOR(operation, before, counts, displs, ...)                                             \
-	(rank % 2 != 0 ? MPI_##operation##_c(before, large_##counts, large_##displs, __VA_ARGS__)  \
-		       : MPI_##operation(before, counts, displs, __VA_ARGS__))
-#define LIST(...) __VA_ARGS__
-
+/* Where counts are those of a rank alone, all ranks call the same function. */
 static void vectors(MPI_Comm comm)
 {
-	int counts[MOST_RANKS], displs[MOST_RANKS], bytes[MOST_RANKS];
+	int counts[MOST_RANKS], displs[MOST_RANKS];
 	MPI_Count large_counts[MOST_RANKS];
 	MPI_Aint large_displs[MOST_RANKS], large_bytes[MOST_RANKS];
 	MPI_Datatype types[MOST_RANKS];
@@ -130,39 +125,35 @@ static void vectors(MPI_Comm comm)
 	for (int i = 0; i < size; i++) {
 		large_counts[i] = counts[i] = N;
 		large_displs[i] = displs[i] = i * N;
-		large_bytes[i] = bytes[i] = i * N * (int)sizeof(int);
+		large_bytes[i] = i * N * (int)sizeof(int);
 		types[i] = MPI_INT;
 	}
 	fill();
-	VECTOR(Allgatherv, LIST(sent, N, MPI_INT, got), counts, displs, MPI_INT, comm);
+	if (rank % 2 != 0) {
+		MPI_Allgatherv_c(sent, N, MPI_INT, got, large_counts, large_displs, MPI_INT, comm);
+	} else {
+		MPI_Allgatherv(sent, N, MPI_INT, got, counts, displs, MPI_INT, comm);
+	}
 	for (int k = 0; k < size; k++) {
 		check("allgatherv", k, k, 0);
 	}
 	fill();
-	VECTOR(Gatherv, LIST(sent, N, MPI_INT, got), counts, displs, MPI_INT, 1, comm);
+	MPI_Gatherv_c(sent, N, MPI_INT, got, large_counts, large_displs, MPI_INT, 1, comm);
 	for (int k = 0; k < size && rank == 1; k++) {
 		check("gatherv", k, k, 0);
 	}
 	fill();
-	VECTOR(Scatterv, sent, counts, displs, MPI_INT, got, N, MPI_INT, 1, comm);
+	MPI_Scatterv_c(sent, large_counts, large_displs, MPI_INT, got, N, MPI_INT, 1, comm);
 	check("scatterv", 0, 1, rank);
 	fill();
-	if (rank % 2 != 0) {
-		MPI_Alltoallv_c(sent, large_counts, large_displs, MPI_INT, got, large_counts,
-				large_displs, MPI_INT, comm);
-	} else {
-		MPI_Alltoallv(sent, counts, displs, MPI_INT, got, counts, displs, MPI_INT, comm);
-	}
+	MPI_Alltoallv_c(sent, large_counts, large_displs, MPI_INT, got, large_counts, large_displs,
+			MPI_INT, comm);
 	for (int k = 0; k < size; k++) {
 		check("alltoallv", k, k, rank);
 	}
 	fill();
-	if (rank % 2 != 0) {
-		MPI_Alltoallw_c(sent, large_counts, large_bytes, types, got, large_counts,
-				large_bytes, types, comm);
-	} else {
-		MPI_Alltoallw(sent, counts, bytes, types, got, counts, bytes, types, comm);
-	}
+	MPI_Alltoallw_c(sent, large_counts, large_bytes, types, got, large_counts, large_bytes,
+			types, comm);
 	for (int k = 0; k < size; k++) {
 		check("alltoallw", k, k, rank);
 	}

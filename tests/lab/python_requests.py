@@ -151,6 +151,21 @@ def interrupted_join(team):
     none_lingers(5)
 
 
+def interrupted_split(team):
+    """A signal interrupts a rank that divides a team. When the others come, it leaves the new one."""
+    other = team.dup()
+    if team.rank == 0:
+        alarm()
+        raises(InterruptedError, "by a signal", team.split, 0)
+        other.barrier()
+    else:
+        other.barrier()
+        new = team.split(0)
+        raises(collnet.CollnetError, "rank 0 on node h0 left the team", new.barrier)
+    team.barrier()
+    other.destroy()
+
+
 def none_lingers(seconds):
     """Closed contexts that were in use are gone within so many seconds."""
     end = time.monotonic() + seconds
@@ -247,6 +262,7 @@ with collnet.Context() as context, context.team() as team:
     each_once(team)
     interrupted(team)
     interrupted_join(team)
+    interrupted_split(team)
     closed(team)
     closed_while_made(team)
     left_while_made(team)

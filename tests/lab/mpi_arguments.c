@@ -65,6 +65,10 @@ int main(int argc, char **argv)
 		displs[i] = i;
 		types[i] = two;
 	}
+	WRONG(MPI_Alltoallv(all, counts, displs, MPI_DATATYPE_NULL, all_too, counts, displs,
+			    MPI_DATATYPE_NULL, comm));
+	WRONG(MPI_Allgatherv(&mine, 1, MPI_DATATYPE_NULL, all, counts, displs, MPI_DATATYPE_NULL,
+			     comm));
 	WRONG(MPI_Bcast(mine_two, 1, two, 0, comm));
 	WRONG(MPI_Allgather(mine_two, 1, two, all, 1, two, comm));
 	WRONG(MPI_Allgather(mine_two, 1, two, all, 2, MPI_INT, comm));

@@ -182,10 +182,23 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return 0;
 }
 
+/* A launcher's processes in other process groups end a little later, and may write until then. */
+static void remove_directory(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	const cn_time until = cn_now() + 2000 * CN_MS;
+
+	(void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	while (access(path, F_OK) == 0 && cn_now() < until) {
+		nanosleep(&pause, NULL);
+		(void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	}
+}
+
 static void clean_up(struct compare *c)
 {
 	if (c->directory[0] != '\0' && !c->keep) {
-		(void)nftw(c->directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		remove_directory(c->directory);
 	}
 	for (uint32_t i = 0; c->hosts != NULL && i < c->nhosts; i++) {
 		free(c->hosts[i]);

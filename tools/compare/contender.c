@@ -274,6 +274,9 @@ static int start(const struct compare *c, struct contender *t)
 	if (t->pid == 0) {
 		become(c, t, to[0], from[1]);
 	}
+	if (t->pid > 0) {
+		setpgid(t->pid, t->pid); /* so that it has its group before it can be stopped */
+	}
 	close(to[0]);
 	close(from[1]);
 	t->to = to[1];

@@ -45,8 +45,7 @@ static int make(struct cn_mapping *s, uint64_t bytes, int flags)
 {
 	int fd, e;
 
-	/* A client may ask for more than our address space has, of which mmap() would map a part.
-	 */
+	/* Of more than the address space has, mmap() would map a part. */
 	if (bytes > SIZE_MAX) {
 		errno = ENOMEM;
 		return -1;

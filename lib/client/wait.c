@@ -308,10 +308,10 @@ static int enter_set(size_t n, collnet_request_t *const *requests, struct collne
 		if (r == NULL) {
 			continue;
 		}
-		if (*c == NULL && cn_may_enter(r->c) != COLLNET_OK) {
-			return COLLNET_EINVAL;
-		}
 		if (*c == NULL) {
+			if (cn_may_enter(r->c) != COLLNET_OK) {
+				return COLLNET_EINVAL;
+			}
 			*c = r->c;
 			cn_lock(r->c);
 		}

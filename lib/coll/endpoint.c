@@ -62,10 +62,9 @@ static int need_pool(struct cn_endpoints *s)
 	}
 	/* The system refuses what is more than its memory, though most of it is never used: a small
 	 * machine with long frames has fewer pairs. */
-	rc = cn_pool_init(&s->pool, item, CN_EP_UNREAD * s->max_flows);
-	while (rc != COLLNET_OK && s->max_flows / 2 >= CN_EP_FLOWS_LEAST) {
+	while ((rc = cn_pool_init(&s->pool, item, CN_EP_UNREAD * s->max_flows)) != COLLNET_OK &&
+	       s->max_flows / 2 >= CN_EP_FLOWS_LEAST) {
 		s->max_flows /= 2;
-		rc = cn_pool_init(&s->pool, item, CN_EP_UNREAD * s->max_flows);
 	}
 	return rc;
 }

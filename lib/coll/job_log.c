@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines of the log about jobs. They are limited per owner, so that a user cannot fill the log of a
  * node by jobs that fail. */
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "coll/engine_state.h"
 #include "coll/team.h"
 
@@ -14,7 +11,6 @@ void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const cha
 {
 	struct cn_engine *e = t->engine;
 	struct cn_bucket *b = &e->job_log[cn_mix64(t->owner) % CN_JOB_LOGS];
-	char line[2 * CN_ERR_TEXT];
 	va_list ap;
 
 	if (!cn_bucket_take(b, cn_node_now(e->own.node), BURST, each)) {
@@ -27,7 +23,6 @@ void cn_job_log(const struct cn_team *t, enum collnet_log_level level, const cha
 		e->job_log_suppressed = 0;
 	}
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	cn_vlog(level, fmt, ap);
 	va_end(ap);
-	cn_log(level, "%s", line);
 }

@@ -63,12 +63,12 @@ static const int receive_buffer = 16 << 20;
 
 bool cn_link_set_receive_buffer(struct cn_link *l)
 {
-	const int want = receive_buffer, fd = l->recv_fd;
+	const int *want = &receive_buffer, fd = l->recv_fd;
 	int have = 0;
 	socklen_t len = sizeof(have);
 
-	if ((setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof(want)) < 0 &&
-	     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want)) < 0) ||
+	if ((setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, want, sizeof(*want)) < 0 &&
+	     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, want, sizeof(*want)) < 0) ||
 	    getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &have, &len) < 0) {
 		return false;
 	}

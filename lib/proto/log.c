@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines of the log about peers. They are limited per peer and for all, so that frames cannot fill
  * the log of a node. */
-#include <stdio.h>
 
 #include "proto/node_impl.h"
 
@@ -13,7 +12,6 @@ static const cn_time all_each = 1000 * CN_MS;
 void cn_peer_log(struct cn_peer *p, enum collnet_log_level level, const char *fmt, ...)
 {
 	struct cn_node *n = p->node;
-	char line[CN_ERR_TEXT];
 	va_list ap;
 
 	if (!cn_bucket_take(&p->log, n->now, PEER_BURST, peer_each) ||
@@ -27,7 +25,6 @@ void cn_peer_log(struct cn_peer *p, enum collnet_log_level level, const char *fm
 		n->log_suppressed = 0;
 	}
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	cn_vlog(level, fmt, ap);
 	va_end(ap);
-	cn_log(level, "%s", line);
 }

@@ -59,12 +59,11 @@ void collnet_set_log(collnet_log_fn fn, void *arg)
 	unlock_log();
 }
 
-void cn_log(enum collnet_log_level level, const char *fmt, ...)
+void cn_vlog(enum collnet_log_level level, const char *fmt, va_list ap)
 {
 	char line[CN_ERR_TEXT * 2];
 	collnet_log_fn fn;
 	void *arg;
-	va_list ap;
 
 	lock_log();
 	fn = log_fn;
@@ -73,10 +72,17 @@ void cn_log(enum collnet_log_level level, const char *fmt, ...)
 	if (fn == NULL) {
 		return;
 	}
-	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
 	fn(arg, level, line);
+}
+
+void cn_log(enum collnet_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	cn_vlog(level, fmt, ap);
+	va_end(ap);
 }
 
 const char *collnet_version(void)

@@ -34,6 +34,8 @@ const char *cn_strerror(int e);
 /* A line to the process's log callback (collnet_set_log()); no newline. */
 void cn_log(enum collnet_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+void cn_vlog(enum collnet_log_level level, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 
 /* Nanoseconds of a monotonic clock; always passed in, never read by the pure modules. */
 typedef uint64_t cn_time;

@@ -236,8 +236,7 @@ struct glue_call {
 	struct glue_comm *c;
 	MPI_Comm comm;
 	bool nonblocking, persistent;
-	const struct glue_large
-		*receives; /* instead of the arguments for what is received; or NULL */
+	const struct glue_large *receives; /* in place of these arguments; or NULL */
 
 	struct glue_team *team; /* that performs it */
 	const char *what;

@@ -108,9 +108,6 @@ static unsigned kind_of(MPI_Datatype type)
 	};
 	int combiner;
 
-	if (type == MPI_DATATYPE_NULL) {
-		return 0;
-	}
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (kinds[i].type == type) {
 			return kinds[i].kind;

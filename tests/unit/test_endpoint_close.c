@@ -370,6 +370,18 @@ static void close__of_both_ends(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* b, which a has sent to, closes after its node has forgotten the idle pair: a is not notified. */
+static void close_unnoticed(struct endpoint_fixture *w, struct cn_endpoint *a,
+			    struct cn_endpoint *b)
+{
+	endpoint_one_message(w, a, b, 100, false);
+	endpoint_run(w, 100 * CN_MS);
+	cn_flow_control(b->flows, CN_EP_GRANT, CN_EP_CREDIT - b->flows->avail);
+	cn_flow_free(b->flows);
+	endpoint_run(w, 100 * CN_MS);
+	cn_endpoint_close(b, w->now);
+}
+
 /* The message before is refused while this one is sent, which needs no confirmation then. */
 static void send__behind_a_refused_message(void **state)
 {
@@ -379,13 +391,7 @@ static void send__behind_a_refused_message(void **state)
 	struct cn_frame f;
 
 	(void)state;
-	endpoint_one_message(w, a, b, 100, false);
-	endpoint_run(w, 100 * CN_MS);
-	/* The receiver forgets the idle pair, so that the close is not notified. */
-	cn_flow_control(b->flows, CN_EP_GRANT, CN_EP_CREDIT - b->flows->avail);
-	cn_flow_free(b->flows);
-	endpoint_run(w, 100 * CN_MS);
-	cn_endpoint_close(b, w->now);
+	close_unnoticed(w, a, b);
 	lost = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
 	step_of(w, 0);
 	step_of(w, 1);
@@ -413,12 +419,7 @@ static void send__lost_before_one_that_failed(void **state)
 		struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
 		struct endpoint_request *lost, *next = NULL;
 
-		endpoint_one_message(w, a, b, 100, false);
-		endpoint_run(w, 100 * CN_MS);
-		cn_flow_control(b->flows, CN_EP_GRANT, CN_EP_CREDIT - b->flows->avail);
-		cn_flow_free(b->flows);
-		endpoint_run(w, 100 * CN_MS);
-		cn_endpoint_close(b, w->now);
+		close_unnoticed(w, a, b);
 		lost = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
 		step_of(w, 0);
 		assert_int_equal(lost->status, COLLNET_OK);

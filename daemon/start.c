@@ -38,7 +38,7 @@ static int tell_ready(struct cn_daemon *d, struct cn_err *err)
 	cn_notify("READY=1");
 	if (fd >= 0) {
 		if (write(fd, line, sizeof(line) - 1) != (ssize_t)sizeof(line) - 1) {
-			return cn_fail(err, COLLNET_EINVAL, "--ready-fd %d: %s", fd,
+			return cn_fail(err, COLLNET_ESYSTEM, "--ready-fd %d: %s", fd,
 				       strerror(errno));
 		}
 		if (fd > STDERR_FILENO) {
@@ -109,19 +109,28 @@ static void end(struct cn_daemon *d)
 	cn_iface_close(d);
 }
 
+/* Another start would fail, too. A topology can be mounted, or fetched, after the first one. */
+static int start_status(int rc)
+{
+	return rc == COLLNET_EINVAL || rc == COLLNET_EUNSUPPORTED ? EX_CONFIG : EXIT_FAILURE;
+}
+
 static int run_worker(struct cn_daemon *d, const struct cn_identity *id)
 {
 	struct cn_err err;
-	int rc = start(d, id, &err);
+	int rc = start(d, id, &err), status = EXIT_SUCCESS;
 
-	if (rc == COLLNET_OK) {
+	if (rc != COLLNET_OK) {
+		status = start_status(rc);
+	} else {
 		rc = cn_event_loop(d, &err);
+		status = rc == COLLNET_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 	}
 	if (rc != COLLNET_OK) {
 		cn_log(COLLNET_LOG_ERROR, "%s", err.text);
 	}
 	end(d);
-	return rc == COLLNET_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+	return status;
 }
 
 int cn_daemon_run(int argc, char **argv)
@@ -154,13 +163,13 @@ int cn_daemon_run(int argc, char **argv)
 			     d->config.ready_fd);
 	}
 	if (rc != COLLNET_OK) {
-		status = EX_CONFIG; /* another start would fail, too */
+		status = EX_CONFIG;
 	}
 	cn_log_set_level(d->config.log_level);
 	signal(SIGPIPE, SIG_IGN);
 	if (rc == COLLNET_OK) {
 		rc = cn_priv_find(&d->config, &id, &err);
-		status = rc == COLLNET_EINVAL ? EX_CONFIG : EXIT_FAILURE;
+		status = start_status(rc);
 	}
 	if (rc == COLLNET_OK) {
 		d->parent.udp = cn_link_is_udp(d->config.link);

@@ -92,7 +92,8 @@ static int resolve(const char *host, struct sockaddr_in *out, struct cn_err *err
 	}
 	e = getaddrinfo(host, NULL, &hints, &found);
 	if (e != 0) {
-		return cn_fail(err, COLLNET_EINVAL, "host '%.80s': %s", host,
+		/* Not EINVAL: the name service may be up later. */
+		return cn_fail(err, COLLNET_ESYSTEM, "host '%.80s': %s", host,
 			       e == EAI_SYSTEM ? cn_strerror(errno) : gai_strerror(e));
 	}
 	out->sin_addr = ((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr;
@@ -208,7 +209,7 @@ static int read_file(const char *name, uint16_t port, struct cn_udp_peers *out, 
 		lines = strndup(all, len);
 	}
 	if (lines == NULL) {
-		rc = cn_fail(err, COLLNET_EINVAL, "the file of hosts %s: %s", name,
+		rc = cn_fail(err, COLLNET_ESYSTEM, "the file of hosts %s: %s", name,
 			     cn_strerror(errno));
 	} else if (len > FILE_MAX) {
 		rc = cn_fail(err, COLLNET_ELIMIT, "the file of hosts %s is too long", name);

@@ -191,19 +191,29 @@ lab 1 '
 			exit 1
 		fi
 	}
+	configuration() { # the unit does not start it again
+		refused "$@"
+		[ "$(cat refused-status)" -eq 78 ] || {
+			echo "collnetd $*: status $(cat refused-status), expected 78"
+			exit 1
+		}
+	}
 	pid=$(worker h0)
 	refused "interface eth0 is used by another collnetd .*(process $pid " \
 		-i eth0 --socket $HERE/other.sock --user none
-	refused "bad.conf:3: .*windows" --config bad.conf
-	refused "no-such.conf: No such file" --config no-such.conf
+	configuration "bad.conf:3: .*windows" --config bad.conf
+	configuration "no-such.conf: No such file" --config no-such.conf
 	refused "another collnetd, or another program, listens on" -i eth0 --ethertype 0x88B6 --user none \
 		--socket $COLLNET_SOCKET
-	refused "no such user .nobody-at-all" -i eth0 --ethertype 0x88B6 --user nobody-at-all
-	refused "--cluster is .x.: expected a number" -i eth0 --cluster x
-	refused "unknown or ambiguous option .--nonsense" --nonsense
-	refused "unknown or ambiguous option .-x" -xV
-	refused "--ready-fd 77: it is not open" -i eth0 --ready-fd 77
-	[ "$(cat refused-status)" -eq 78 ]
+	configuration "no such user .nobody-at-all" -i eth0 --ethertype 0x88B6 --user nobody-at-all
+	configuration "--cluster is .x.: expected a number" -i eth0 --cluster x
+	configuration "unknown or ambiguous option .--nonsense" --nonsense
+	configuration "unknown or ambiguous option .-x" -xV
+	configuration "link pcap " -i eth0 --ethertype 0x88B6 --user none --node h0 --link pcap \
+		--encapsulation udp --socket $HERE/other.sock
+	configuration "EtherType 0x0806 belongs to ARP" -i eth0 --ethertype 0x0806 --user none --node h0 \
+		--socket $HERE/other.sock
+	configuration "--ready-fd 77: it is not open" -i eth0 --ready-fd 77
 	printf "switch s\nhost other\nlink s other rate 1mbit\n" >strange
 	refused "strange: no host .h0" -i eth0 --ethertype 0x88B6 --user none \
 		--topology strange --node h0 --socket $HERE/other.sock

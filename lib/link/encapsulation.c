@@ -14,7 +14,7 @@
 #define UDP	    17
 #define TCP	    6
 #define DF	    0x4000
-#define LINK_LOCAL  0xa9fe0000u /* 169.254.0.0 */
+#define SOURCE	    0xefff0000u /* 239.255.0.0 */
 #define SOURCE_PORT 0xc000	/* and 14 bits, the dynamic ports */
 
 /* Of the TCP header: its length in words of 32 bits, flags, and a window that nobody reads. */
@@ -73,7 +73,7 @@ static void put_ip(uint8_t *ip, const struct cn_headers *h)
 	cn_put_be16(ip + 6, DF);
 	ip[8] = 1;
 	ip[9] = h->encapsulation == CN_ENCAPSULATION_TCP ? TCP : UDP;
-	cn_put_be32(ip + 12, LINK_LOCAL | (uint32_t)from[4] << 8 | from[5]);
+	cn_put_be32(ip + 12, SOURCE | (uint32_t)from[4] << 8 | from[5]);
 	cn_put_be32(ip + 16, CN_IP_GROUP);
 	fold(cn_ip_sum(0, ip, IP_HEADER), ip + 10);
 	complement(ip + 10);

@@ -6,9 +6,11 @@
  * No address is configured, and no host replies to such a frame or reports it. The destination is
  * the multicast group 224.0.0.254, which RFC 4727 reserves for experiments: hosts never send ICMP
  * about a datagram to a group (RFC 1122, 3.2.2), Linux drops one to a group that it has not joined
- * before it looks at the source, and routers never forward 224.0.0.0/24. The source is link-local,
- * 169.254 and the last two bytes of the sender's MAC address, so that network cards distribute the
- * senders over their receive queues. The destination port is the number of the EtherType.
+ * before it looks at the source, and routers never forward 224.0.0.0/24. The source is a group,
+ * too, so that no socket receives the frame, although any user may join the destination: a host
+ * silently discards a datagram from a group (RFC 1122, 3.2.1.3). It is 239.255 and the last two
+ * bytes of the sender's MAC address, so that network cards distribute the senders over their
+ * receive queues. The destination port is the number of the EtherType.
  *
  * Each datagram has DF set, the identification 0 (RFC 6864), a TTL of 1 and a checksum.
  *

@@ -4,6 +4,7 @@
 # timeout: 400
 . "$(dirname "$0")/lib.sh"
 need_lab
+need frames
 
 # The networks and windows of lab/exchange and lab/buffers.
 exchange() {
@@ -67,6 +68,18 @@ for how in "" --ip "--encapsulation tcp" "--encapsulation tcp --ip"; do
 	done
 	echo "ok: no ICMP, no datagram or segment delivered or sent by the kernel, options '$how'"
 done
+
+# Programs without privileges that join the group receive what they send to it, and no frame.
+collnet lab run --shape 2 --ip --timeout 60 -- sh -c '
+	for f in all eth0; do
+		echo 0 >/proc/sys/net/ipv4/conf/$f/rp_filter
+	done
+	frames joined 224.0.0.254 34997 collnet bench stream --sizes 100k --iterations 4' >out 2>&1 </dev/null || {
+	cat out
+	fail "a group that was joined"
+}
+[ "$(grep -c "^joined [12]$" out)" -eq 2 ] || { cat out; fail "a socket received frames"; }
+echo "ok: no frame for a socket that joined the group"
 
 # One node of another encapsulation: named at both, in one line.
 collnet lab run --shape 2 --no-daemons --timeout 60 --tag -- sh -c '

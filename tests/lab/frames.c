@@ -9,11 +9,15 @@
  *   frames hello VERSION NAME            sends a hello of this wire version ten times a second
  * until NAME is ready
  *
+ *   frames joined GROUP PORT COMMAND...  joins the group on eth0, sends one datagram to it, runs
+ * the command, prints "joined N", the datagrams that came
+ *
  *   frames tcp-send HOST                 sends to port 5001 of HOST until that closes the stream
  *   frames tcp-receive NAME              receives until NAME is ready, prints "N Mbit/s"
  *
  * "Ready" is a file in the lab's private directory, so nobody needs to guess how long to wait.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_packet.h>
@@ -26,6 +30,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -237,6 +242,43 @@ static int tcp_receive(const char *name)
 	return n < 0 ? fail("recv") : 0;
 }
 
+/* Any user may receive what is sent to a group. The first datagram shows that this socket does. */
+static int joined(const char *group, uint16_t port, char **command)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct ip_mreqn m = { .imr_ifindex = (int)if_nametoindex("eth0") };
+	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	unsigned char data[65536];
+	pid_t child;
+	int n = 0, status;
+
+	if (inet_pton(AF_INET, group, &m.imr_multiaddr) != 1) {
+		return fail(group);
+	}
+	if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    setsockopt(s, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof(m)) < 0 ||
+	    setsockopt(s, IPPROTO_IP, IP_MULTICAST_IF, &m, sizeof(m)) < 0) {
+		return fail("joining");
+	}
+	a.sin_addr = m.imr_multiaddr;
+	if (sendto(s, "", 1, 0, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		return fail("sending to the group");
+	}
+	child = fork();
+	if (child == 0) {
+		execvp(command[0], command);
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child) {
+		return fail(command[0]);
+	}
+	while (recv(s, data, sizeof(data), MSG_DONTWAIT) >= 0) {
+		n++;
+	}
+	printf("joined %d\n", n);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t count, bytes;
@@ -253,6 +295,10 @@ int main(int argc, char **argv)
 	if (argc == 4 && strcmp(argv[1], "hello") == 0 && cn_parse_uint(argv[2], 0, 15, &count)) {
 		return send_hellos((uint8_t)count, argv[3]);
 	}
+	if (argc > 4 && strcmp(argv[1], "joined") == 0 &&
+	    cn_parse_uint(argv[3], 1, UINT16_MAX, &count)) {
+		return joined(argv[2], (uint16_t)count, argv + 4);
+	}
 	if (argc == 3 && strcmp(argv[1], "tcp-send") == 0) {
 		return tcp_send(argv[2]);
 	}
@@ -260,7 +306,8 @@ int main(int argc, char **argv)
 		return tcp_receive(argv[2]);
 	}
 	fputs("usage: frames send NAME MAC COUNT BYTES | frames receive NAME SILENCE | "
-	      "frames hello VERSION NAME | frames tcp-send HOST | frames tcp-receive NAME\n",
+	      "frames hello VERSION NAME | frames joined GROUP PORT COMMAND... | "
+	      "frames tcp-send HOST | frames tcp-receive NAME\n",
 	      stderr);
 	return 2;
 }

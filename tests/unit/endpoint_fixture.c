@@ -136,7 +136,7 @@ void endpoint_assert_clean(struct endpoint_fixture *w)
 		struct cn_endpoints *s = w->engine[i]->endpoints;
 		struct cn_node *node = cn_engine_node(w->engine[i]);
 		void *b[4096];
-		uint32_t n = 0, all = w->engine[i]->config.node.pool_frames;
+		uint32_t n = 0, flows = 0, all = w->engine[i]->config.node.pool_frames;
 
 		while (n < 4096 && (b[n] = cn_node_buffer_get(node)) != NULL) {
 			n++;
@@ -157,8 +157,10 @@ void endpoint_assert_clean(struct endpoint_fixture *w)
 				assert_false(f->coming);
 				assert_false(f->expecting);
 				assert_false(f->awaiting);
+				flows++;
 			}
 		}
+		assert_int_equal(s->nflows, flows);
 	}
 }
 

@@ -30,6 +30,11 @@ static void send__to_nobody(void **state)
 	assert_true(w->now < 2 * SECOND);
 	endpoint_drop(small);
 	endpoint_drop(large);
+	for (uint32_t n = 0; n < 2 * CN_EP_CREDIT; n++) { /* which take no credit for good */
+		small = endpoint_send_to(w, a, "b", 7, 10, 1, SECOND);
+		endpoint_assert_status(w, small, COLLNET_ENOENT, "no endpoint 7");
+		endpoint_drop(small);
+	}
 	b = endpoint_open_at(w, 1, 7);
 	endpoint_one_message(w, a, b, 10, false);
 	endpoint_one_message(w, a, b, 200000, true);
@@ -370,6 +375,39 @@ static void close__of_both_ends(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* The other end closes while the CLOSED of this one waits for a buffer: nobody is known to be there
+ * any more. */
+static void close__of_both_ends_without_a_buffer(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct cn_node *n = cn_engine_node(w->engine[0]);
+	struct endpoint_request *out, *in;
+	void *pool, *small;
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	pool = take_all(&n->pool);
+	small = take_all(&n->small);
+	cn_endpoint_close(a, w->now);
+	a = endpoint_open_at(w, 0, 5);
+	in = endpoint_recv_at(w, a, 10, SECOND);
+	out = endpoint_send_to(w, b, "a", 5, 10, 1, SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	cn_endpoint_close(b, w->now);
+	endpoint_run(w, 10 * CN_MS);
+	put_all(&n->pool, pool);
+	put_all(&n->small, small);
+	out = endpoint_send_to(w, a, "b", 7, 10, 1, SECOND);
+	endpoint_assert_status(w, out, COLLNET_ENOENT, "no endpoint 7");
+	endpoint_drop(out);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 /* b, which a has sent to, closes after its node has forgotten the idle pair: a is not notified. */
 static void close_unnoticed(struct endpoint_fixture *w, struct cn_endpoint *a,
 			    struct cn_endpoint *b)
@@ -410,34 +448,122 @@ static void send__behind_a_refused_message(void **state)
 	endpoint_fixture_free(w);
 }
 
-/* A message that was sent is lost, also if the next one has failed before that is known. */
+/* A send whose time is up while its frames are under way. */
+static void send_too_late(struct endpoint_fixture *w, struct cn_endpoint *a)
+{
+	struct endpoint_request *r = endpoint_send_to(w, a, "b", 7, 8000, 1, 10 * CN_US);
+
+	step_of(w, 0);
+	w->now += 20 * CN_US;
+	cn_endpoints_expire(w->engine[0], w->now);
+	assert_int_equal(r->status, COLLNET_ETIMEOUT);
+	endpoint_drop(r);
+}
+
+/* A message that was sent is lost, also if the next one has failed before that is known. Those that
+ * failed are not. */
 static void send__lost_before_one_that_failed(void **state)
 {
 	(void)state;
-	for (int fails = 0; fails < 2; fails++) {
+	for (uint32_t n = 0; n < 6; n++) {
 		struct endpoint_fixture *w = endpoint_fixture(2, NULL);
 		struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
-		struct endpoint_request *lost, *next = NULL;
+		struct endpoint_request *lost = NULL;
+		const bool one_is_lost = n % 2 == 0;
 
 		close_unnoticed(w, a, b);
-		lost = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
-		step_of(w, 0);
-		assert_int_equal(lost->status, COLLNET_OK);
-		if (fails) {
-			next = endpoint_send_to(w, a, "b", 7, 1 << 20, 1, 10 * CN_US);
+		if (one_is_lost) {
+			lost = endpoint_send_to(w, a, "b", 7, 10, 1, 100 * SECOND);
 			step_of(w, 0);
-			w->now += 20 * CN_US;
-			cn_endpoints_expire(w->engine[0], w->now);
-			assert_int_equal(next->status, COLLNET_ETIMEOUT);
+			assert_int_equal(lost->status, COLLNET_OK);
+			endpoint_drop(lost);
+		}
+		for (uint32_t fails = 0; fails < n / 2; fails++) {
+			send_too_late(w, a);
 		}
 		endpoint_run(w, SECOND);
-		assert_int_equal(a->lost.code, COLLNET_ENOENT);
-		endpoint_drop(lost);
-		if (next != NULL) {
-			endpoint_drop(next);
-		}
+		assert_int_equal(a->lost.code, one_is_lost ? COLLNET_ENOENT : COLLNET_OK);
 		endpoint_fixture_free(w);
 	}
+}
+
+/* The first message to an endpoint from which one has come, which is closed since. */
+static void send__lost_as_the_first(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *out, *in;
+
+	(void)state;
+	in = endpoint_recv_at(w, a, 10, SECOND);
+	out = endpoint_send_to(w, b, "a", 5, 10, 1, SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	endpoint_run(w, 100 * CN_MS);
+	cn_flow_free(b->flows);
+	cn_endpoint_close(b, w->now);
+	out = endpoint_send_to(w, a, "b", 7, 10, 1, SECOND);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(out);
+	endpoint_run(w, SECOND);
+	assert_int_equal(a->lost.code, COLLNET_ENOENT);
+	endpoint_fixture_free(w);
+}
+
+/* A message of the endpoint that closed waits here. What is sent goes to the one that opens under
+ * its number. */
+static void close__with_a_message_unread(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *out, *in;
+
+	(void)state;
+	out = endpoint_send_to(w, b, "a", 5, 10, 1, SECOND);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(out);
+	endpoint_one_message(w, a, b, 100, false);
+	cn_endpoint_close(b, w->now);
+	b = endpoint_open_at(w, 1, 7);
+	endpoint_run(w, 10 * CN_MS);
+	endpoint_one_message(w, a, b, 100, false);
+	in = endpoint_recv_at(w, a, 10, SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "b", 7, 10, 1);
+	endpoint_drop(in);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+/* The CLOSED to one node waits for a buffer while another node is lost. */
+static void close__while_another_node_is_lost(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(3, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7),
+			   *other = endpoint_open_at(w, 0, 6);
+	struct cn_node *n = cn_engine_node(w->engine[0]);
+	struct endpoint_request *out;
+	void *pool, *small;
+
+	(void)state;
+	endpoint_open_at(w, 2, 9);
+	endpoint_one_message(w, a, b, 100, false);
+	endpoint_run(w, 100 * CN_MS);
+	pool = take_all(&n->pool);
+	small = take_all(&n->small);
+	cn_endpoint_close(a, w->now);
+	cn_hub_cut(w->hub, 2, true);
+	out = endpoint_send_to(w, other, "c", 9, 100, 1, 60 * SECOND);
+	endpoint_assert_status(w, out, COLLNET_EPEER, "node c is gone");
+	endpoint_drop(out);
+	assert_int_equal(w->engine[1]->endpoints->nflows, 1);
+	put_all(&n->pool, pool);
+	put_all(&n->small, small);
+	endpoint_run(w, 100 * CN_MS);
+	assert_int_equal(w->engine[1]->endpoints->nflows, 0);
+	endpoint_fixture_free(w);
 }
 
 int main(void)
@@ -446,8 +572,12 @@ int main(void)
 		cmocka_unit_test(send__to_nobody),
 		cmocka_unit_test(close__of_the_receiver),
 		cmocka_unit_test(close__of_both_ends),
+		cmocka_unit_test(close__of_both_ends_without_a_buffer),
 		cmocka_unit_test(send__behind_a_refused_message),
 		cmocka_unit_test(send__lost_before_one_that_failed),
+		cmocka_unit_test(send__lost_as_the_first),
+		cmocka_unit_test(close__with_a_message_unread),
+		cmocka_unit_test(close__while_another_node_is_lost),
 		cmocka_unit_test(close__and_open_unnoticed),
 		cmocka_unit_test(close__and_open_under_fire),
 		cmocka_unit_test(close__of_the_sender),

@@ -250,6 +250,12 @@ static void local__send_ends(void **state)
 		}
 		out = endpoint_send_to(w, a, "a", 7, 70000, 3, SECOND);
 		assert_both(w, in, out, 5, 70000, 3);
+		/* Without a next message the receive's time comes. */
+		in = endpoint_recv_at(w, b, LONG, CN_MS);
+		out = endpoint_send_to(w, a, "a", 7, LONG, 1, CN_US);
+		endpoint_assert_status(w, in, COLLNET_ETIMEOUT, "no message came");
+		endpoint_drop(in);
+		endpoint_drop(out);
 	}
 	endpoint_assert_clean(w);
 	endpoint_fixture_free(w);

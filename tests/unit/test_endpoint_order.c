@@ -202,6 +202,49 @@ static void order__in_a_window(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* Two messages are being received, and the first is cut off: its receive is the next one again, and
+ * a later call comes behind it. */
+static void recv__that_waits_again(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *other = endpoint_open_at(w, 0, 6),
+			   *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *in[3], *out[3];
+
+	(void)state;
+	in[0] = endpoint_recv_at(w, b, 1 << 20, 10 * SECOND);
+	in[1] = endpoint_recv_at(w, b, 1 << 20, 10 * SECOND);
+	out[0] = endpoint_send_to(w, a, "b", 7, 1 << 20, 0, 10 * SECOND);
+	while (b->recv_first->next != NULL) {
+		endpoint_step(w);
+	}
+	out[1] = endpoint_send_to(w, other, "b", 7, 1 << 20, 1, 10 * SECOND);
+	while (b->recv_first != NULL) {
+		endpoint_step(w);
+	}
+	cn_endpoint_close(a, w->now);
+	assert_int_equal(out[0]->status, COLLNET_EINVAL);
+	endpoint_drop(out[0]);
+	while (b->recv_first == NULL) {
+		endpoint_step(w);
+	}
+	in[2] = endpoint_recv_at(w, b, 100, 10 * SECOND);
+	endpoint_assert_ok(w, in[1]);
+	endpoint_assert_got(in[1], "a", 6, 1 << 20, 1);
+	for (uint32_t i = 0; i < 3; i += 2) {
+		out[i] = endpoint_send_to(w, other, "b", 7, 100, i, 10 * SECOND);
+		endpoint_assert_ok(w, in[i]);
+		endpoint_assert_got(in[i], "a", 6, 100, i);
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		endpoint_assert_ok(w, out[i]);
+		endpoint_drop(out[i]);
+		endpoint_drop(in[i]);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +252,7 @@ int main(void)
 		cmocka_unit_test(order__with_a_small_pool),
 		cmocka_unit_test(order__with_loss),
 		cmocka_unit_test(order__in_a_window),
+		cmocka_unit_test(recv__that_waits_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,111 @@ static void share__of_one_with_a_late_grant(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A frame for endpoint 7 of b as if it came from endpoint 5 of a: the first one of a message of so
+ * many bytes, or (NOT_FIRST) a further one. */
+#define NOT_FIRST UINT32_MAX
+
+static struct cn_rx frame_of(uint64_t owner, uint32_t bytes, uint16_t len, bool last)
+{
+	static uint8_t payload[PAYLOAD];
+	struct cn_cursor c = { payload, payload + sizeof(payload), false };
+
+	cn_put32(&c, bytes);
+	cn_put32(&c, 1);
+	cn_put64(&c, owner);
+	return (struct cn_rx){
+		.type = CN_TYPE_MESSAGE,
+		.flags = (uint8_t)((bytes != NOT_FIRST ? CN_FLAG_FIRST : 0) |
+				   (last ? CN_FLAG_LAST : 0)),
+		.len = (uint16_t)(len + (bytes != NOT_FIRST ? CN_EP_HEAD : 0)),
+		.stream = 7u << 16 | 5,
+		.payload = payload,
+	};
+}
+
+static void deliver_frame(struct endpoint_fixture *w, struct cn_rx rx)
+{
+	assert_true(cn_endpoints_deliver(w->engine[1], w->now,
+					 cn_node_find(cn_engine_node(w->engine[1]), "a"), &rx));
+	endpoint_run(w, CN_MS);
+}
+
+static void deliver(struct endpoint_fixture *w, uint32_t bytes, uint16_t len, bool last)
+{
+	deliver_frame(w, frame_of(OWNER, bytes, len, last));
+}
+
+/* One that sends what it has no credit for: messages of a frame, or further frames. */
+static void share__of_one_that_ignores_credit(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *b = endpoint_open_at(w, 1, 7);
+
+	(void)state;
+	for (uint32_t n = 1; n < CN_EP_UNREAD + 8; n++) {
+		deliver(w, 0, 0, true);
+		assert_int_equal(unread(w, 1), n < CN_EP_UNREAD ? n : CN_EP_UNREAD);
+	}
+	cn_endpoint_close(b, w->now);
+	endpoint_open_at(w, 1, 7);
+	deliver(w, 1 << 20, 100, false);
+	for (uint32_t n = 2; n < CN_EP_UNREAD + 8; n++) {
+		deliver(w, NOT_FIRST, 100, false);
+		assert_int_equal(unread(w, 1), n <= CN_EP_UNREAD ? n : 0);
+	}
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+/* The sender's number is another owner's now, which this node has not heard of. */
+static void recv__of_another_owner(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+
+	(void)state;
+	endpoint_one_message(w, a, b, 100, false);
+	deliver_frame(w, frame_of(OWNER + 1, 10, 10, true));
+	assert_int_equal(unread(w, 1), 0);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+/* Frames that are longer than what their message has left, and a last one that leaves some. */
+static void recv__of_wrong_lengths(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
+	struct endpoint_request *in = endpoint_recv_at(w, b, 1000, 60 * SECOND), *out;
+	const struct cn_peer *peer = cn_node_find(cn_engine_node(w->engine[1]), "a");
+	const struct cn_rx next = frame_of(OWNER, NOT_FIRST, 60, false);
+	struct cn_rx_place place;
+
+	(void)state;
+	deliver(w, 50, 100, false);
+	assert_non_null(b->recv_first);
+	deliver(w, 150, 100, false);
+	assert_null(b->recv_first);
+	assert_true(cn_endpoints_place(w->engine[1], peer, &next, &place));
+	assert_ptr_equal(place.at, in->data + 100);
+	assert_int_equal(place.room, 50); /* what follows is of another message */
+	deliver(w, NOT_FIRST, 60, false);
+	assert_non_null(b->recv_first);
+	deliver(w, 150, 100, false);
+	assert_null(b->recv_first);
+	deliver(w, NOT_FIRST, 40, true);
+	assert_non_null(b->recv_first);
+	assert_int_equal(in->ended, 0);
+	out = endpoint_send_to(w, a, "b", 7, 1000, 3, SECOND);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "a", 5, 1000, 3);
+	endpoint_assert_ok(w, out);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 /* Of pairs that have sent nothing the other end knows nothing: their end takes no buffers. */
 static void close__of_pairs_that_sent_nothing(void **state)
 {
@@ -178,15 +283,22 @@ static void close__of_pairs_that_sent_nothing(void **state)
 }
 
 /* One sends to more endpoints than it may have pairs, and all is received: those before make room,
- * though their receivers have granted nothing. */
+ * though their receivers have granted nothing, and another payer's do not. */
 static void flow__idle_at_the_sender(void **state)
 {
 	struct endpoint_fixture *w = endpoint_fixture(2, few_flows);
-	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b;
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b, *other = NULL;
 	const uint32_t share = w->engine[0]->endpoints->max_flows / CN_EP_SHARES;
 	struct endpoint_request *in, *out;
+	struct cn_err err;
 
 	(void)state;
+	assert_int_equal(cn_endpoint_open(w->engine[0], OWNER, OWNER + 1, 6, &other, &err),
+			 COLLNET_OK);
+	for (uint32_t n = 1; n <= share; n++) {
+		assert_int_equal(send_one(w, other, (uint16_t)(1000 + n), 1, SECOND),
+				 COLLNET_ENOENT);
+	}
 	for (uint32_t n = 1; n <= 2 * share; n++) {
 		b = endpoint_open_at(w, 1, (uint16_t)(100 + n));
 		for (uint32_t k = 0; k < 2 + n % 14; k++) {
@@ -198,6 +310,8 @@ static void flow__idle_at_the_sender(void **state)
 			endpoint_drop(in);
 			endpoint_drop(out);
 		}
+		assert_true(a->account->flows <= share);
+		assert_int_equal(other->account->flows, share);
 	}
 	endpoint_assert_clean(w);
 	endpoint_fixture_free(w);
@@ -275,6 +389,9 @@ int main(void)
 		cmocka_unit_test(share__of_one_that_opens_again),
 		cmocka_unit_test(share__of_one_that_times_out),
 		cmocka_unit_test(share__of_one_with_a_late_grant),
+		cmocka_unit_test(share__of_one_that_ignores_credit),
+		cmocka_unit_test(recv__of_another_owner),
+		cmocka_unit_test(recv__of_wrong_lengths),
 		cmocka_unit_test(close__of_pairs_that_sent_nothing),
 		cmocka_unit_test(flow__idle_at_the_sender),
 		cmocka_unit_test(flow__forgotten_by_the_receiver),

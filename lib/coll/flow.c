@@ -371,8 +371,6 @@ static void flow_down(struct cn_flow *f, cn_time now)
 {
 	struct cn_err err;
 
-	/* The transport has forgotten what was expected of the peer. */
-	f->expecting = f->awaiting = false;
 	cn_fail(&err, COLLNET_EPEER, "node %s is gone, and with it a message to its endpoint %u",
 		f->name, f->remote);
 	cn_send_fail_flow(f, now, false, err.code, err.text);

@@ -529,7 +529,6 @@ void cn_prepared_release(struct cn_prepared *p)
 	}
 	forget_own(p->op);
 	p->op->kept = false;
-	p->op->id = 0;
 	if (p->op->state == OP_FREE) {
 		cn_op_free_storage(p->op);
 	}

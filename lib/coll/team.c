@@ -135,7 +135,6 @@ static void orphan(struct cn_team *t, const struct cn_team *parent, uint32_t dea
 	if (t->status != COLLNET_OK || (dead != NO_RANK && !cn_has_rank(t->wireup.members, dead))) {
 		return;
 	}
-	t->abandon_at = 0;
 	if (dead == NO_RANK) {
 		t->status = parent->status;
 		memcpy(t->text, parent->text, sizeof(t->text));
@@ -472,7 +471,6 @@ void cn_team_fail(struct cn_team *t, bool notify, int status, const char *fmt, .
 		struct cn_done *d = m->joining;
 
 		m->joining = NULL;
-		m->done_ops = m->posted;
 		if (d != NULL) {
 			d->fn(d, status, t->text);
 		}

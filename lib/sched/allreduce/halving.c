@@ -148,7 +148,7 @@ static void combine_chunks(struct halving *h, uint32_t i, uint32_t bit)
 	struct cn_reduction *r = &h->r;
 	const uint32_t part = part_of(h, i);
 	const struct range all = range_of(h, i, bit), kept = range_of(h, i, 2 * bit);
-	const bool last = 2 * bit == h->w.members && (h->all || i == 0), below = (i & bit) != 0;
+	const bool last = 2 * bit == h->w.members && (h->all || i == 0);
 	const struct cn_span to = last ? result_of(h, part, kept) : r->in[part].at;
 
 	for (uint32_t t = chunks_before(h, 2 * bit); part == h->me && t-- > 0;) {
@@ -158,9 +158,8 @@ static void combine_chunks(struct halving *h, uint32_t i, uint32_t bit)
 		const struct cn_value in = { within(r->in[part].at, kept, x),
 					     *entry(h, h->came, c) };
 
-		*entry(h, h->made, c) = cn_reduction_combine(r, below ? in : own, below ? own : in,
-							     within(to, kept, x), x.len)
-						.made;
+		*entry(h, h->made,
+		       c) = cn_reduction_combine(r, own, in, within(to, kept, x), x.len).made;
 	}
 	r->value[part].at = to;
 }

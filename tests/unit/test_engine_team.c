@@ -156,6 +156,10 @@ static void engine__join_mistakes(void **state)
 	assert_int_equal(x.status, COLLNET_EMISMATCH);
 	assert_int_equal(w->rank[0].joined.status, COLLNET_EMISMATCH);
 	assert_int_equal(w->rank[1].joined.status, COLLNET_EMISMATCH);
+	cn_engine_shutdown(w->engines[0], w->now);
+	assert_int_equal(cn_team_join(w->engines[0], w->now, OWNER, "new", 0, 3, CN_NEVER,
+				      engine_begin_wait(w, &x), &m, &err),
+			 COLLNET_EDAEMON);
 	engine_fixture_free(w);
 }
 
@@ -372,7 +376,9 @@ static void engine__numbers_wrap(void **state)
 								      .deadline = CN_NEVER };
 
 	(void)state;
+	w->engines[0]->last_team_id = UINT32_MAX;
 	engine_join_all(w, 2, false, "job");
+	assert_int_equal(w->engines[0]->last_team_id, 1); /* 0 is none */
 	set_numbers(w, UINT32_MAX - 20);
 	for (int i = 0; i < 20; i++) {
 		engine_collective(w, &a, SECOND);

@@ -212,6 +212,13 @@ static void check__join_within_bounds(void **state)
 	VERDICT(CN_MSG_JOIN, join.making, CN_MAKING_DUP + 1, false);
 	VERDICT(CN_MSG_JOIN, join.color, INT32_MIN, true);
 	VERDICT(CN_MSG_JOIN, join.zero, 1, false);
+	VERDICT(CN_MSG_JOIN, join.parent, CN_MSG_TEAMS, true); /* it is derived from none */
+	make(&m, CN_MSG_JOIN);
+	m.join.derived = 1;
+	m.join.parent = CN_MSG_TEAMS - 1;
+	assert_true(ok(&m));
+	m.join.parent = CN_MSG_TEAMS;
+	assert_false(ok(&m));
 	VERDICT(CN_MSG_JOIN, join.job[0], '\0', false);
 	VERDICT(CN_MSG_JOIN, join.job[0], ' ', false);
 	make(&m, CN_MSG_JOIN);
@@ -396,6 +403,7 @@ static void check__responses_within_bounds(void **state)
 	m.job_table.total = UINT32_MAX;
 	m.job_table.count = CN_MSG_PAGE + 1;
 	assert_false(ok(&m));
+	VERDICT(CN_MSG_JOB_TABLE, job_table.count, 1, false); /* more than in all */
 	make(&m, CN_MSG_DONE);
 	memset(m.done.text, 'x', sizeof(m.done.text));
 	assert_false(ok(&m));

@@ -199,12 +199,26 @@ static void expire__beside_a_flood(void **state)
 	assert_int_equal(fake.taken, 1);
 }
 
+/* Once it has no more, they expire at once. */
+static void expire__after_a_flood(void **state)
+{
+	(void)state;
+	fake.room = 10;
+	fake.floods = true;
+	assert_true(cn_poller_poll(poller, CN_MS) >= 1024);
+	assert_int_equal(fake.taken, 0);
+	fake.floods = false;
+	assert_int_equal(cn_poller_poll(poller, CN_MS), 1);
+	assert_int_equal(fake.taken, 1);
+}
+
 /* ---- batches --------------------------------------------------------------------------- */
 
 #define NODES 3u
 #define BLOCK 100000u /* 69 frames and a part of one */
 
 static uint32_t polls;
+static uint32_t most; /* frames that a port takes at once; 0: all */
 
 /* A port of a hub. It counts the super-frames that are sent, and that the batches of a poll make
  * two of. */
@@ -242,7 +256,8 @@ static int port_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 	struct port *p = port_of(l);
 	struct cn_frame pair[2] = { p->last, frames[0] };
 
-	p->divided += p->poll == polls && p->length < CN_SUPER_FRAME_MAX &&
+	n = most == 0 || n < most ? n : most;
+	p->divided += most == 0 && p->poll == polls && p->length < CN_SUPER_FRAME_MAX &&
 		      frames[0].payload_len > 0 && cn_super_frame_length(pair, 2, SIZE_MAX) == 2;
 	for (size_t at = 0; at < n; at += p->length) {
 		p->length = cn_super_frame_length(frames + at, n - at, SIZE_MAX);
@@ -301,6 +316,7 @@ static void batch__ends_with_a_super_frame(void **state)
 		memset(send[i], (int)i + 1, sizeof(send[i]));
 	}
 	for (uint32_t round = 0; round < 8; round++) {
+		most = round == 7 ? 5 : 0; /* the rest is kept again and again */
 		for (uint32_t i = 0; round > 0 && i < NODES; i++) {
 			const struct cn_coll_args a = {
 				.op = CN_OP_ALLTOALL,
@@ -345,6 +361,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spin__looks_until_a_frame_comes, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire__after_all_that_is_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire__beside_a_flood, setup, teardown),
+		cmocka_unit_test_setup_teardown(expire__after_a_flood, setup, teardown),
 		cmocka_unit_test(batch__ends_with_a_super_frame),
 	};
 

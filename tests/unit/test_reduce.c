@@ -16,6 +16,7 @@
 
 #include "coll/combine.h"
 #include "coll/op.h"
+#include "coll/engine_state.h"
 #include "engine_fixture.h"
 #include "reduction.h"
 #include "sched/reduction.h"
@@ -395,6 +396,30 @@ static void post__nobody_to_combine(void **state)
 	engine_fixture_free(w);
 }
 
+/* A piece of a long block has whole elements. */
+static void post__pieces_are_whole_elements(void **state)
+{
+	struct engine_fixture *w = engine_fixture(1, NULL, NULL);
+	struct cn_coll_args a = engine_alltoall(12);
+	struct cn_reducer reducer = { .combine = NULL };
+	struct cn_err err = { 0 };
+	struct engine_waiter x = { 0 };
+	uint8_t memory[12];
+
+	(void)state;
+	engine_join_all(w, 2, false, "job");
+	a.op = CN_OP_ALLREDUCE;
+	a.algorithm = NULL;
+	a.element = 12;
+	a.send = a.recv = memory;
+	a.reducer = &reducer;
+	assert_int_equal(cn_coll_post(w->rank[0].member, w->now, &a, engine_begin_wait(w, &x),
+				      &err),
+			 COLLNET_OK);
+	assert_int_equal(reducer.op->combine_max % 12, 0);
+	engine_fixture_free(w);
+}
+
 /* One rank says that its function is not commutative: schedules differ, so nobody gets a result. */
 static void engine__different_orders_are_a_mismatch(void **state)
 {
@@ -423,6 +448,25 @@ static void engine__different_orders_are_a_mismatch(void **state)
 		engine_leave_all(w);
 		engine_fixture_free(w);
 	}
+}
+
+/* What was selected for a call is not for one whose function is not commutative. */
+static void engine__selects_by_order(void **state)
+{
+	struct engine_fixture *w = engine_fixture(4, "4", NULL);
+	struct cn_coll_args a = engine_alltoall(120000);
+
+	(void)state;
+	engine_join_all(w, 1, false, "job");
+	a.op = CN_OP_ALLREDUCE;
+	a.algorithm = NULL;
+	for (uint32_t i = 0; i < 6; i++) {
+		w->ordered = i % 2 != 0;
+		engine_collective(w, &a, SECOND);
+	}
+	assert_true(w->engines[0]->selections > 1);
+	engine_leave_all(w);
+	engine_fixture_free(w);
 }
 
 /* Ranks that name different types or operations get no result: their signatures differ, unless the
@@ -475,8 +519,10 @@ int main(void)
 		cmocka_unit_test(engine__one_piece),
 		cmocka_unit_test(engine__copies_results_in_turns),
 		cmocka_unit_test(engine__different_orders_are_a_mismatch),
+		cmocka_unit_test(engine__selects_by_order),
 		cmocka_unit_test(engine__signatures_of_types_and_operations),
 		cmocka_unit_test(post__nobody_to_combine),
+		cmocka_unit_test(post__pieces_are_whole_elements),
 	};
 
 	print_message("seed %u\n", SEED);

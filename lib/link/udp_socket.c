@@ -190,7 +190,7 @@ static bool receive_messages(struct udp_link *u)
 		u->in[i].msg_hdr.msg_controllen = sizeof(u->received[i].control);
 	}
 	n = recvmmsg(u->link.recv_fd, u->in, RECV_BATCH, MSG_DONTWAIT, NULL);
-	if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNREFUSED) {
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		report_gone(u, errno);
 	}
 	u->at = 0;
@@ -313,9 +313,6 @@ static int refused(struct udp_link *u, int e)
 			return 1;
 		}
 		break;
-	case ECONNREFUSED: /* by ICMP, about a frame before: no process there listens now */
-		u->frames[0] = 0;
-		return 1;
 	default: /* no route to one node, a full queue of the interface: as lost as on a wire */
 		break;
 	}

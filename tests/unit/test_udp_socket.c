@@ -165,6 +165,27 @@ static void udp_link__order_of_batches(void **state)
 	assert_silent(b);
 }
 
+/* Frames to a port on which nobody listens are lost, and no errors of the link. */
+static void udp_link__nobody_listens(void **state)
+{
+	struct cn_link_counters counters;
+	struct sockaddr_in to;
+	struct cn_frame f;
+	uint8_t mac[6];
+
+	(void)state;
+	assert_true(cn_udp_address_get(b->mac, &to));
+	to.sin_port = htons(PORT_B + 7);
+	cn_udp_address_put(mac, &to);
+	f = make(mac, 1, 100);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(cn_link_send(a, &f, 1), 1);
+		assert_silent(a);
+	}
+	cn_link_counters(a, &counters);
+	assert_int_equal(counters.send_errors, 0);
+}
+
 /* To all nodes of the list, but not back; among frames to one of them. */
 static void udp_link__broadcast(void **state)
 {
@@ -387,6 +408,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(udp_link__every_size, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__order_of_batches, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__nobody_listens, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__broadcast, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__broadcast_past_a_host_without_route,
 						set_up, tear_down),

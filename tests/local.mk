@@ -78,6 +78,7 @@ unit_tests = \
 	tests/unit/test_listen \
 	tests/unit/test_lock \
 	tests/unit/test_log \
+	tests/unit/test_mapping \
 	tests/unit/test_measure_model \
 	tests/unit/test_msg \
 	tests/unit/test_node \

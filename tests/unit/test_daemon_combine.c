@@ -59,18 +59,23 @@ static int teardown(void **state)
 }
 
 /* The engine has a piece of the first bytes for request i: its result is 2 more. */
-static bool combine(struct fixture *w, int i, uint32_t bytes)
+static bool combine_operands(struct fixture *w, int i, uint32_t bytes, uint32_t operands)
 {
 	const struct cn_combine piece = {
 		.left = { .buffer = CN_BUF_RECV },
 		.right = { .buffer = CN_BUF_SEND },
 		.out = { .buffer = CN_BUF_RECV },
 		.bytes = bytes,
-		.operands = 1,
+		.operands = operands,
 	};
 	struct cn_reducer *r = &w->client.ops[i].reducer;
 
 	return r->combine(r, &piece);
+}
+
+static bool combine(struct fixture *w, int i, uint32_t bytes)
+{
+	return combine_operands(w, i, bytes, 1);
 }
 
 static bool has_result(const struct fixture *w, int i)
@@ -103,6 +108,7 @@ static void combine__short_pieces_of_a_turn(void **state)
 		assert_true(combine(w, 0, BYTES / 16));
 	}
 	assert_false(combine(w, 0, 1025));
+	assert_false(combine_operands(w, 2, 1024, 2));
 	assert_int_equal(w->recv[0][0], 32);
 	assert_true(combine(w, 1, 1024)); /* so short that it does not wait */
 	assert_int_equal(w->recv[1][0], 3);
@@ -241,6 +247,27 @@ static void combine__the_rest_by_the_client(void **state)
 	}
 }
 
+/* The client's answer is to the piece that it has, and to no other; a last one needs none. */
+static void combined__by_the_client(void **state)
+{
+	struct fixture *w = with_rings(*state);
+	struct cn_op_slot *op = &w->client.ops[3];
+	struct cn_msg_combined m = { .head = { .type = CN_MSG_COMBINED, .tag = 3 } };
+	struct cn_combine piece = { .bytes = 8, .operands = 1 };
+
+	op->busy = true;
+	assert_false(combined_here(w, 0, 1024, 0));
+	m.piece = op->piece + 1;
+	cn_combined(&w->client, &m);
+	assert_true(op->combining);
+	m.piece = op->piece;
+	cn_combined(&w->client, &m);
+	assert_false(op->combining);
+	piece.last = true;
+	assert_true(op->reducer.combine(&op->reducer, &piece));
+	assert_false(op->combining);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +276,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(combine_drop__first_middle_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(combine__short_blocks_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(combine__the_rest_by_the_client, setup, teardown),
+		cmocka_unit_test_setup_teardown(combined__by_the_client, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "pair.h"
+#include "proto/node_impl.h"
 
 #define SEED 4242u
 
@@ -234,6 +235,22 @@ static void liveness__a_contested_name(void **state)
 	pair_free(p);
 }
 
+/* One whose name another node claims answers, and keeps it: nobody waits for it any more. */
+static void liveness__a_contested_name_is_kept(void **state)
+{
+	struct pair *p = up(2);
+	struct cn_peer *b = pair_peer(p, 0, 1);
+
+	(void)state;
+	cn_liveness_contest(b);
+	pair_run(p, 1000 * CN_MS);
+	assert_false(b->live.contested);
+	pair_stop(p, 1);
+	pair_run(p, 10 * 1000 * CN_MS);
+	assert_int_equal(p->nodes[0].downs, 0);
+	pair_free(p);
+}
+
 /* Frames that wait to be acknowledged are a reason to wait, too. */
 static void liveness__silent_with_frames(void **state)
 {
@@ -283,6 +300,7 @@ static bool is_silent_with(cn_time later)
 	pair_stop(p, 2);
 	assert_int_equal(p->nodes[0].downs, 0);
 	pair_run_down(p, 0, 1, 5000 * CN_MS);
+	assert_int_equal(p->nodes[0].node->nexpecting, 0);
 	silent = cn_peer_is_silent(pair_peer(p, 0, 2));
 	assert_false(cn_peer_is_silent(pair_peer(p, 0, 3)));
 	assert_true(pair_is_up(p, 0, 2) && pair_is_up(p, 0, 3));
@@ -420,6 +438,7 @@ int main(void)
 		cmocka_unit_test(liveness__pauses),
 		cmocka_unit_test(liveness__probes_do_not_coincide),
 		cmocka_unit_test(liveness__a_contested_name),
+		cmocka_unit_test(liveness__a_contested_name_is_kept),
 		cmocka_unit_test(liveness__silent_with_frames),
 		cmocka_unit_test(liveness__expected_and_alive),
 		cmocka_unit_test(liveness__others_silent_later),

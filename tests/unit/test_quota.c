@@ -52,6 +52,9 @@ static void take__up_to_the_limit(void **state)
 	assert_non_null(strstr(err.text, "max-endpoints"));
 	cn_quota_give(d, u, CN_QUOTA_ENDPOINTS, 1);
 	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_OK);
+	d->config.limits[CN_QUOTA_ENDPOINTS] = 2; /* by a reload */
+	assert_int_equal(cn_quota_take(d, u, CN_QUOTA_ENDPOINTS, 1, &err), COLLNET_ELIMIT);
+	d->config.limits[CN_QUOTA_ENDPOINTS] = 3;
 	/* Nobody else has less for that, and root has no limit. */
 	assert_int_equal(cn_quota_take(d, cn_user_find(d, 1001), CN_QUOTA_ENDPOINTS, 3, &err),
 			 COLLNET_OK);
@@ -115,6 +118,10 @@ static void find__forgets_idle_users_only(void **state)
 		d->now++;
 		assert_non_null(cn_user_find(d, uid));
 	}
+	cn_user_find(d, 5001)->log_lines = 3;
+	d->now++;
+	cn_user_find(d, 5002); /* in the place of one that is idle for longer */
+	assert_int_equal(cn_user_find(d, 5001)->log_lines, 3);
 	assert_ptr_equal(cn_user_find(d, 7), busy);
 	assert_int_equal(busy->used[CN_QUOTA_CONNECTIONS], 1);
 	/* When all have something there is no room for another. */
@@ -146,6 +153,7 @@ static void may_log__a_burst_and_one_a_second(void **state)
 		lines += cn_user_may_log(d, u);
 	}
 	assert_int_equal(lines, 25);
+	assert_int_equal(u->log_left_out, 990); /* since the last one that said so */
 	free(d);
 }
 

@@ -344,6 +344,9 @@ static void link_window__half_of_the_smallest(void **state)
 	assert_int_equal(cn_topo_link_window(t, t->hosts, 8), 10); /* over the uplinks */
 	assert_int_equal(cn_topo_link_window(t, t->hosts, 4), 21); /* within a switch */
 	assert_true(cn_topo_link_window(t, t->hosts, 1) == COLLNET_WINDOW_OFF);
+	assert_int_equal(cn_topo_two_way_window(10), 5);
+	assert_int_equal(cn_topo_two_way_window(1), 1);
+	assert_true(cn_topo_two_way_window(COLLNET_WINDOW_OFF) == COLLNET_WINDOW_OFF);
 	cn_topo_free(t);
 	assert_int_equal(cn_topo_shape("3", 1000, 1, 0, 0, &t, NULL), COLLNET_OK);
 	assert_int_equal(cn_topo_link_window(t, t->hosts, 3), 1);

@@ -377,8 +377,10 @@ static void engine__numbers_wrap(void **state)
 
 	(void)state;
 	w->engines[0]->last_team_id = UINT32_MAX;
+	memset(w->engines[0]->generations, 15, sizeof(w->engines[0]->generations));
 	engine_join_all(w, 2, false, "job");
 	assert_int_equal(w->engines[0]->last_team_id, 1); /* 0 is none */
+	assert_int_equal(w->engines[0]->own.next->port >> 12, 1);
 	set_numbers(w, UINT32_MAX - 20);
 	for (int i = 0; i < 20; i++) {
 		engine_collective(w, &a, SECOND);

@@ -421,10 +421,12 @@ static void receiver__the_missing_frame_is_lost_again(void **state)
 	pair_free(p);
 }
 
-/* More frames than the reorder buffer has came behind a loss: all are retransmitted. */
+/* More frames than the reorder buffer has came behind a loss: all are retransmitted. Behind the
+ * next loss are few, and they are sacked again. */
 static void receiver__beyond_the_reorder_buffer(void **state)
 {
 	struct pair *p = two_that_reorder();
+	uint64_t before;
 
 	(void)state;
 	pair_send(p, 0, 1, 10, 1000);
@@ -437,6 +439,12 @@ static void receiver__beyond_the_reorder_buffer(void **state)
 	assert_true(pair_run_flows(p, 200 * CN_MS));
 	assert_true(pair_stats(p, 0).data_resent > 20);
 	assert_int_equal(buffered(p), 0);
+	before = pair_stats(p, 0).data_resent;
+	lost_seq = pair_peer(p, 0, 1)->tx.queue.end;
+	lost_times = 1;
+	pair_send(p, 0, 1, 4, 1000);
+	assert_true(pair_run_flows(p, 200 * CN_MS));
+	assert_in_range(pair_stats(p, 0).data_resent - before, 1, 3);
 	pair_free(p);
 }
 

@@ -152,13 +152,26 @@ static void join_read__refuses(void **state)
 	assert_int_equal(in.nranges, 0);
 }
 
+/* The first rank that leaves counts, also where the numbers of operations wrap around. */
+static void left_note__the_first(void **state)
+{
+	struct cn_left l = { 0 };
+
+	(void)state;
+	cn_left_note(&l, 1, 1, false);
+	cn_left_note(&l, 2, UINT32_MAX, true);
+	assert_true(l.any && l.dead);
+	assert_int_equal(l.rank, 2);
+	cn_left_note(&l, 3, 0, false);
+	assert_int_equal(l.rank, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(join__the_newest_is_found),
-		cmocka_unit_test(join__is_bounded),
-		cmocka_unit_test(join_read__ranges),
-		cmocka_unit_test(join_read__refuses),
+		cmocka_unit_test(join__the_newest_is_found), cmocka_unit_test(join__is_bounded),
+		cmocka_unit_test(join_read__ranges),	     cmocka_unit_test(join_read__refuses),
+		cmocka_unit_test(left_note__the_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,6 +218,8 @@ lib_libcn_link_la_SOURCES = \
 	lib/link/super_frame.h \
 	lib/link/udp_address.c \
 	lib/link/udp_address.h \
+	lib/link/udp_impl.h \
+	lib/link/udp_send.c \
 	lib/link/udp_socket.c
 if HAVE_PCAP
 lib_libcn_link_la_SOURCES += lib/link/pcap.c

@@ -44,6 +44,15 @@ bool cn_udp_address_get(const uint8_t mac[6], struct sockaddr_in *out)
 	return true;
 }
 
+int cn_udp_address_order(const void *a, const void *b)
+{
+	const struct sockaddr_in *x = a, *y = b;
+
+	return x->sin_addr.s_addr != y->sin_addr.s_addr
+		       ? (x->sin_addr.s_addr < y->sin_addr.s_addr ? -1 : 1)
+		       : (int)x->sin_port - (int)y->sin_port;
+}
+
 int cn_udp_own_address(int fd, const char *interface, struct sockaddr_in *out, struct cn_err *err)
 {
 	struct ifreq r = { .ifr_addr.sa_family = AF_INET };

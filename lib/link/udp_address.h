@@ -21,6 +21,8 @@
 void cn_udp_address_put(uint8_t mac[6], const struct sockaddr_in *a);
 /* False: no address of this link. */
 bool cn_udp_address_get(const uint8_t mac[6], struct sockaddr_in *out);
+/* The order of two struct sockaddr_in, for qsort() and bsearch(). */
+int cn_udp_address_order(const void *a, const void *b);
 
 /* The first IPv4 address of an interface, asked for with any socket `fd`. COLLNET_EIFACE: none. */
 int cn_udp_own_address(int fd, const char *interface, struct sockaddr_in *out, struct cn_err *err);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * struct udp_link, for the files of link udp: udp_socket.c opens it and receives, udp_send.c sends.
+ */
+#ifndef CN_UDP_IMPL_H
+#define CN_UDP_IMPL_H
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "link/link.h"
+#include "link/super_frame.h"
+#include "link/udp_address.h"
+
+#define UDP_SEND_BATCH 64 /* messages */
+#define UDP_RECV_BATCH 16
+#define UDP_PIECES     (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
+#define UDP_SILENCE    16			/* broadcasts */
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+/* Ancillary data of a message: the source address to use and the size of a segment, or the size of
+ * a merged one. */
+union udp_control {
+	struct cmsghdr align;
+	uint8_t bytes[CMSG_SPACE(sizeof(struct in_pktinfo)) + CMSG_SPACE(sizeof(int))];
+};
+
+struct udp_received {
+	uint8_t ether[CN_ETH_HEADER];
+	struct sockaddr_in from;
+	union udp_control control;
+	struct iovec piece;
+};
+
+struct udp_link {
+	struct cn_link link;
+	struct sockaddr_in self;
+	struct cn_udp_peers peers;
+	uint64_t *heard;     /* of each listed one: `broadcasts` when it was heard; 0: never */
+	uint64_t broadcasts; /* begun, and UDP_SILENCE */
+	uint32_t first;	     /* whom the next one begins with */
+	int send_buffer;     /* bytes, as the kernel accounts for them */
+	bool gso;
+	bool gone;		     /* the loss of the interface is logged */
+	struct sockaddr_in stranger; /* the last one that was logged */
+	uint32_t strangers;	     /* that were */
+	struct cn_link_counters counters;
+
+	uint8_t *buffers; /* UDP_RECV_BATCH of RECV_BYTES */
+	struct mmsghdr in[UDP_RECV_BATCH];
+	struct udp_received received[UDP_RECV_BATCH];
+	uint32_t nin, at; /* messages received; the first of which not all frames were taken */
+	struct cn_super_frame rest; /* of message `at` */
+
+	struct mmsghdr out[UDP_SEND_BATCH];
+	uint32_t frames[UDP_SEND_BATCH]; /* of each message */
+	struct sockaddr_in to[UDP_SEND_BATCH];
+	union udp_control control[UDP_SEND_BATCH];
+	struct iovec pieces[UDP_PIECES];
+};
+
+void cn_udp_gone(struct udp_link *u, int e);
+int cn_udp_send(struct cn_link *l, const struct cn_frame *frames, size_t n);
+
+#endif

@@ -70,6 +70,7 @@ unit_tests = \
 	tests/unit/test_launcher \
 	tests/unit/test_link \
 	tests/unit/test_link_open \
+	tests/unit/test_link_refusals \
 	tests/unit/test_offload \
 	tests/unit/test_link_encapsulated \
 	tests/unit/test_liveness \

@@ -378,3 +378,11 @@ uint32_t cn_interface_mtu(int fd, const char *name)
 	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
 	return ioctl(fd, SIOCGIFMTU, &r) == 0 && r.ifr_mtu > 0 ? (uint32_t)r.ifr_mtu : 0;
 }
+
+bool cn_interface_is_up(int fd, const char *name)
+{
+	struct ifreq r = { .ifr_flags = 0 };
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	return ioctl(fd, SIOCGIFFLAGS, &r) == 0 && (r.ifr_flags & IFF_UP) != 0;
+}

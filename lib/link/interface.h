@@ -42,6 +42,8 @@ uint64_t cn_interface_rate(int fd, const char *name);
 /* Its MTU, asked through any socket; 0: not known. */
 uint32_t cn_interface_mtu(int fd, const char *name);
 
+bool cn_interface_is_up(int fd, const char *name);
+
 /* cn_interface_list() and cn_interface_pick(). */
 int cn_interface_choose(const char *name, bool any, struct cn_interface *out, struct cn_err *err);
 

@@ -13,6 +13,9 @@
 #define CN_LINK_MTU_MAX 65000
 #define CN_VLAN_ID	0x0fff /* in the two bytes of a VLAN tag; 0: the tag is for a priority */
 
+/* Single frames are sent for this time after a refused super-frame: its reason may be gone then. */
+#define CN_SUPER_FRAME_RETRY (1000 * CN_MS)
+
 typedef int (*cn_link_opener)(const struct cn_link_config *config, const struct cn_interface *i,
 			      struct cn_link **out, struct cn_err *err);
 
@@ -39,6 +42,10 @@ bool cn_link_set_receive_buffer(struct cn_link *l);
  */
 bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, bool trusted,
 			 struct cn_super_frame *out);
+
+/* Whether a frame was refused with this errno for the first time, so that the log has a line about
+ * it. The first CN_REFUSALS errors have one. */
+bool cn_link_is_new_refusal(struct cn_link *l, int e);
 
 /* The message for a refusal by the kernel, `e` being its errno. */
 int cn_link_refused(const char *interface, const char *what, int e, struct cn_err *err);

@@ -112,6 +112,17 @@ bool cn_link_decapsulate(const uint8_t *frame, size_t len, uint16_t ethertype, b
 	return true;
 }
 
+bool cn_link_is_new_refusal(struct cn_link *l, int e)
+{
+	for (int i = 0; i < CN_REFUSALS && l->refusals[i] != e; i++) {
+		if (l->refusals[i] == 0) {
+			l->refusals[i] = e;
+			return true;
+		}
+	}
+	return false;
+}
+
 int cn_link_refused(const char *interface, const char *what, int e, struct cn_err *err)
 {
 	if (e == EPERM || e == EACCES) {

@@ -54,6 +54,8 @@ struct cn_link_ops {
 	void (*close)(struct cn_link *l);
 };
 
+#define CN_REFUSALS 4
+
 /* The common beginning of every link. */
 struct cn_link {
 	const struct cn_link_ops *ops;
@@ -63,7 +65,8 @@ struct cn_link {
 	int send_fd;   /* writable when the queue has room again; may equal recv_fd; -1: none */
 	uint64_t rate; /* bit/s, when it was opened; 0: not known */
 	char interface[32];
-	int receive_buffer;    /* bytes of super-frames that can wait; 0: it has none */
+	int receive_buffer;	   /* bytes of super-frames that can wait; 0: it has none */
+	int refusals[CN_REFUSALS]; /* errors of frames that the log has a line about; 0: none */
 	bool moved;	       /* `mac` is the interface's no more: the link is to be replaced */
 	cn_rx_place_fn *place; /* NULL: all frames lie in the link's memory */
 	void *place_ctx;

@@ -41,7 +41,7 @@ struct packet_link {
 	uint16_t ethertype;  /* and UDP or TCP port */
 	uint32_t head_bytes; /* cn_head_bytes() of the encapsulation */
 	bool vnet;	     /* a struct virtio_net_hdr precedes each frame, in both directions */
-	bool gso;	     /* the kernel takes super-frames */
+	bool gso;	     /* the kernel can take super-frames */
 	bool gone;	     /* the loss of the interface is logged */
 	struct cn_link_counters counters;
 
@@ -62,7 +62,9 @@ struct packet_link {
 	/* sending */
 	int send_buffer, full_send_buffer; /* now, and where the interface's queue is long enough */
 	cn_time grow_at;		   /* if the first is the smaller; 0: it never was */
-	uint32_t sequence;		   /* bytes that were sent; tcp */
+	cn_time single_until;		   /* single frames only; 0: super-frames, too */
+	bool single_logged;
+	uint32_t sequence; /* bytes that were sent; tcp */
 	struct mmsghdr messages[PACKET_BATCH];
 	uint32_t frames[PACKET_BATCH]; /* of each message */
 	struct iovec pieces[PACKET_PIECES];

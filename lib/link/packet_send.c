@@ -7,7 +7,7 @@
  * reports that instead of dropping them. The queueing discipline is not bypassed; it is that queue.
  *
  * With the encapsulations udp and tcp, a message is a super-frame where the kernel takes them. One
- * that it refuses is sent again as single frames, and so are all that follow. Without
+ * that it refuses is sent again as single frames, and so is what follows for a while. Without
  * PACKET_VNET_HDR the checksum is computed here.
  */
 #include <errno.h>
@@ -102,9 +102,10 @@ static size_t put_message(struct packet_link *p, size_t at, struct iovec *v,
 	if (p->encapsulation == CN_ENCAPSULATION_RAW) {
 		m->msg_iovlen = put_raw(v, f);
 	} else {
-		k = p->gso ? cn_super_frame_length(f, n,
-						   p->link.mtu + CN_ETH_HEADER - p->head_bytes)
-			   : 1;
+		k = p->gso && p->single_until == 0
+			    ? cn_super_frame_length(f, n,
+						    p->link.mtu + CN_ETH_HEADER - p->head_bytes)
+			    : 1;
 		m->msg_iovlen = put_datagram(p, &p->headers[at], v, f, k, k == n);
 	}
 	m->msg_iov = v;
@@ -197,15 +198,27 @@ static void grow_send_buffer(struct packet_link *p)
 	}
 }
 
+static int lose(struct packet_link *p, int e)
+{
+	if (cn_link_is_new_refusal(&p->link, e)) {
+		cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s", p->link.interface,
+		       cn_strerror(e));
+	}
+	p->counters.send_errors += p->frames[0];
+	return 1;
+}
+
 /*
- * The first frame of a batch was refused. 0: it stays, the queue is full; 1: it is lost, go on
- * with the next; negative: the interface is gone.
+ * The first message of a batch was refused. 0: it stays, the queue is full; 1: it is lost, or to be
+ * sent in another way; negative: the interface is gone.
+ *
+ * Only what fills the send buffer lets the socket become writable: to wait after ENOMEM, say, would
+ * be a loop without a pause. The transport sends again what is lost, at its intervals.
  */
 static int refused(struct packet_link *p, int e)
 {
 	switch (e) {
 	case EAGAIN:
-	case ENOMEM:
 		p->counters.send_full++;
 		return 0;
 	case ENOBUFS:
@@ -220,22 +233,22 @@ static int refused(struct packet_link *p, int e)
 		cn_packet_gone(p, e);
 		p->counters.send_errors++;
 		return COLLNET_EIFACE;
-	case EINVAL:
-		if (p->gso && p->frames[0] > 1) {
-			p->gso = false;
-			cn_log(COLLNET_LOG_INFO, "interface %s: no segmentation offload for %s",
-			       p->link.interface, cn_encapsulation_name(p->encapsulation));
-			return 0;
-		}
-		/* fall through */
 	default:
-		if (p->counters.send_errors == 0) {
-			cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s",
-			       p->link.interface, strerror(e));
-		}
 		break;
 	}
-	p->counters.send_errors += p->frames[0];
+	if (p->frames[0] == 1) {
+		return lose(p, e);
+	}
+	/* A queue that others fill may have room for a part of it, and soon for all. */
+	p->single_until = cn_now() + (e == ENOBUFS ? 0 : CN_SUPER_FRAME_RETRY);
+	if (!p->single_logged) {
+		p->single_logged = true;
+		cn_log(COLLNET_LOG_INFO,
+		       "interface %s refused a super-frame of the encapsulation %s: %s; single "
+		       "frames are sent",
+		       p->link.interface, cn_encapsulation_name(p->encapsulation), cn_strerror(e));
+	}
+	p->frames[0] = 0;
 	return 1;
 }
 
@@ -247,9 +260,11 @@ int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 	if (p->send_buffer < p->full_send_buffer) {
 		grow_send_buffer(p);
 	}
+	if (p->single_until != 0 && cn_now() >= p->single_until) {
+		p->single_until = 0;
+	}
 	while (done < n) {
 		size_t batch = n - done < PACKET_BATCH ? n - done : PACKET_BATCH;
-		bool gso = p->gso;
 		int r = batch == 1 ? send_alone(p, &frames[done])
 				   : send_batch(p, &frames[done], batch);
 
@@ -262,9 +277,6 @@ int cn_packet_send(struct cn_link *l, const struct cn_frame *frames, size_t n)
 			continue;
 		}
 		r = refused(p, r < 0 ? errno : EAGAIN);
-		if (gso && !p->gso) {
-			continue;
-		}
 		if (r <= 0) {
 			return done > 0 ? (int)done : r;
 		}

@@ -226,7 +226,6 @@ static int pcap_link_send(struct cn_link *l, const struct cn_frame *frames, size
 			i--;
 			break;
 		case EAGAIN:
-		case ENOMEM:
 			p->counters.send_full++;
 			return (int)i;
 		case ENETDOWN:
@@ -236,9 +235,10 @@ static int pcap_link_send(struct cn_link *l, const struct cn_frame *frames, size
 			p->counters.send_errors++;
 			return i > 0 ? (int)i : COLLNET_EIFACE;
 		default:
-			/* Also ENOBUFS: the queueing discipline dropped it, and does not report
-			 * when to retry. It is lost, as on the wire. */
-			if (p->counters.send_errors++ == 0) {
+			/* Also ENOMEM, and ENOBUFS: the queueing discipline dropped it, and does
+			 * not report when to retry. It is lost, as on the wire. */
+			p->counters.send_errors++;
+			if (cn_link_is_new_refusal(l, e)) {
 				cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame: %s",
 				       l->interface, strerror(e));
 			}

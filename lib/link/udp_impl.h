@@ -13,11 +13,13 @@
 #include "link/link.h"
 #include "link/super_frame.h"
 #include "link/udp_address.h"
+#include "util/clock.h"
 
 #define UDP_SEND_BATCH 64 /* messages */
 #define UDP_RECV_BATCH 16
 #define UDP_PIECES     (4 * CN_SUPER_FRAME_MAX) /* of two super-frames */
 #define UDP_SILENCE    16			/* broadcasts */
+#define UDP_SINGLES    512u
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -39,6 +41,12 @@ struct udp_received {
 	struct iovec piece;
 };
 
+/* A host that gets single frames until then, because a super-frame for it was refused. */
+struct udp_single {
+	in_addr_t host;
+	cn_time until;
+};
+
 struct udp_link {
 	struct cn_link link;
 	struct sockaddr_in self;
@@ -47,7 +55,9 @@ struct udp_link {
 	uint64_t broadcasts; /* begun, and UDP_SILENCE */
 	uint32_t first;	     /* whom the next one begins with */
 	int send_buffer;     /* bytes, as the kernel accounts for them */
-	bool gso;
+	bool gso;	     /* the kernel has UDP_SEGMENT */
+	bool single_logged;
+	struct udp_single single[UDP_SINGLES];
 	bool gone;		     /* the loss of the interface is logged */
 	struct sockaddr_in stranger; /* the last one that was logged */
 	uint32_t strangers;	     /* that were */

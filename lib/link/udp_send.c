@@ -57,8 +57,46 @@ static size_t put_message(struct udp_link *u, uint32_t at, struct iovec *v,
 	return n;
 }
 
-/* Whether the interface has lost the address that the link was opened with. */
-static bool has_moved(struct udp_link *u)
+/* Where the table has the host. Another one with the same place takes it: that costs a refusal. */
+static struct udp_single *single_of(struct udp_link *u, const struct sockaddr_in *to)
+{
+	return &u->single[cn_mix64(to->sin_addr.s_addr) % UDP_SINGLES];
+}
+
+static bool takes_super_frames(struct udp_link *u, const struct sockaddr_in *to)
+{
+	struct udp_single *s = single_of(u, to);
+
+	if (u->gso && s->host == to->sin_addr.s_addr && cn_now() >= s->until) {
+		s->host = 0;
+	}
+	return u->gso && s->host != to->sin_addr.s_addr;
+}
+
+/*
+ * A super-frame was refused: the device of its route computes no checksums (EIO), or has an MTU
+ * that is smaller than this link's (EINVAL, EMSGSIZE), or there is no memory for so much. Other
+ * routes may take them.
+ */
+static void send_single(struct udp_link *u, const struct sockaddr_in *to, int e)
+{
+	char text[INET_ADDRSTRLEN];
+
+	*single_of(u, to) = (struct udp_single){ to->sin_addr.s_addr,
+						 cn_now() + CN_SUPER_FRAME_RETRY };
+	if (!u->single_logged) {
+		u->single_logged = true;
+		cn_log(COLLNET_LOG_INFO,
+		       "interface %s refused a super-frame for %s: %s; hosts that it refuses them "
+		       "for get single frames",
+		       u->link.interface, inet_ntop(AF_INET, &to->sin_addr, text, sizeof(text)),
+		       cn_strerror(e));
+	}
+}
+
+/* Whether the interface is down, or has lost the address that the link was opened with: an errno,
+ * or 0. */
+static int look_at_interface(struct udp_link *u)
 {
 	struct sockaddr_in now;
 	struct cn_err err;
@@ -66,56 +104,65 @@ static bool has_moved(struct udp_link *u)
 	u->link.moved = cn_udp_own_address(u->link.send_fd, u->link.interface, &now, &err) !=
 				COLLNET_OK ||
 			now.sin_addr.s_addr != u->self.sin_addr.s_addr;
-	return u->link.moved;
+	return u->link.moved						? EADDRNOTAVAIL
+	       : cn_interface_is_up(u->link.send_fd, u->link.interface) ? 0
+									: ENETDOWN;
 }
 
-/*
- * The first message was refused. 0: it stays, the queue is full; 1: it is lost, or to be sent in
- * another way; negative: the interface is gone.
- */
-static int refused(struct udp_link *u, int e)
+/* The frames of the first message are as lost as on a wire. */
+static int lose(struct udp_link *u, int e)
 {
 	char text[INET_ADDRSTRLEN];
 
-	if ((e == EINVAL || e == EADDRNOTAVAIL || e == ENETUNREACH) && has_moved(u)) {
-		cn_udp_gone(u, EADDRNOTAVAIL);
-		u->counters.send_errors++;
-		return COLLNET_EIFACE;
-	}
-	switch (e) {
-	case EAGAIN:
-	case ENOMEM:
-		u->counters.send_full++;
-		return 0;
-	case ENETDOWN:
-	case ENODEV:
-	case ENXIO:
-		cn_udp_gone(u, e);
-		u->counters.send_errors++;
-		return COLLNET_EIFACE;
-	case EIO: /* no offload of the checksum */
-	case EINVAL:
-		if (u->gso && u->frames[0] > 1) {
-			u->gso = false;
-			cn_log(COLLNET_LOG_INFO, "interface %s: no segmentation offload for UDP",
-			       u->link.interface);
-			u->frames[0] = 0;
-			return 1;
-		}
-		break;
-	case ECONNREFUSED: /* by ICMP, about a frame before: no process there listens now */
-		u->frames[0] = 0;
-		return 1;
-	default: /* no route to one node, a full queue of the interface: as lost as on a wire */
-		break;
-	}
-	if (u->counters.send_errors == 0) {
+	if (cn_link_is_new_refusal(&u->link, e)) {
 		cn_log(COLLNET_LOG_WARNING, "interface %s refused a frame for %s: %s",
 		       u->link.interface,
 		       inet_ntop(AF_INET, &u->to[0].sin_addr, text, sizeof(text)), cn_strerror(e));
 	}
 	u->counters.send_errors += u->frames[0];
 	return 1;
+}
+
+/*
+ * The first message was refused. 0: it stays, the queue is full; 1: it is lost, or to be sent in
+ * another way; negative: the interface is gone.
+ *
+ * Only EAGAIN means that the socket will be writable: to wait after any other error would be a loop
+ * without a pause. The transport sends again what is lost, at its intervals.
+ */
+static int refused(struct udp_link *u, int e)
+{
+	int gone;
+
+	switch (e) {
+	case EAGAIN:
+		u->counters.send_full++;
+		return 0;
+	case ECONNREFUSED: /* by ICMP, about a frame before: no process there listens now */
+		u->frames[0] = 0;
+		return 1;
+	case EADDRNOTAVAIL:
+	case EINVAL:
+	case ENETDOWN:
+	case ENETUNREACH:
+	case ENODEV:
+	case ENXIO: /* of the route to this node, or of all */
+		gone = look_at_interface(u);
+		if (gone != 0) {
+			cn_udp_gone(u, gone);
+			u->counters.send_errors++;
+			return COLLNET_EIFACE;
+		}
+		break;
+	default: /* a firewall, no memory */
+		break;
+	}
+	if (u->frames[0] > 1) {
+		send_single(u, &u->to[0], e);
+		u->frames[0] = 0;
+		return 1;
+	}
+	return lose(u, e);
 }
 
 /* Whether a message for a node that may never take it leaves room in the send buffer for others:
@@ -174,10 +221,10 @@ static uint32_t put_messages(struct udp_link *u, const struct cn_frame *f, size_
 		if (k == 0) {
 			break;
 		}
-		k = u->gso ? cn_super_frame_length(f, k, most) : 1;
 		if (!cn_udp_address_get(f->head, &u->to[messages])) {
 			break;
 		}
+		k = takes_super_frames(u, &u->to[messages]) ? cn_super_frame_length(f, k, most) : 1;
 		pieces += put_message(u, messages, u->pieces + pieces, f, (uint32_t)k);
 		messages++;
 		f += k;

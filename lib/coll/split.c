@@ -462,7 +462,8 @@ void cn_division_joined(struct cn_team *t, const struct cn_peer *p)
 
 /* ---- frames that are early -------------------------------------------------------------- */
 
-/* Whether the sender is a node of the team that is divided. */
+/* Whether the sender has the address of a node of the team that is divided. Its session, which
+ * tells a process from the one before it, is checked when the frame is processed. */
 static bool of_parent(const struct cn_team *t, const uint8_t *mac)
 {
 	const struct cn_team *parent = cn_team_by_id(t->engine, t->parent);

@@ -138,9 +138,6 @@ static int refused(struct udp_link *u, int e)
 	case EAGAIN:
 		u->counters.send_full++;
 		return 0;
-	case ECONNREFUSED: /* by ICMP, about a frame before: no process there listens now */
-		u->frames[0] = 0;
-		return 1;
 	case EADDRNOTAVAIL:
 	case EINVAL:
 	case ENETDOWN:

@@ -5,7 +5,7 @@
 
 #include "coll/pending.h"
 
-#define PENDING_MAX 65536u /* messages; what is beyond is lost, and the log says so */
+#define PENDING_MAX 65536u /* messages to all peers */
 
 static const cn_time retry_every = 5 * CN_MS;
 
@@ -39,7 +39,12 @@ void cn_pending_fini(struct cn_pending_queue *q)
 
 static void append(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len)
 {
-	struct cn_pending *o = q->n < PENDING_MAX ? malloc(sizeof(*o) + len) : NULL;
+	const uint32_t i = cn_peer_index(p);
+	struct cn_pending *o = NULL;
+
+	if (q->n < PENDING_MAX && q->of_peer[i] < CN_PENDING_OF_PEER) {
+		o = malloc(sizeof(*o) + len);
+	}
 
 	if (o == NULL) {
 		cn_log(COLLNET_LOG_ERROR,
@@ -57,7 +62,7 @@ static void append(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t 
 	}
 	q->last = o;
 	q->n++;
-	q->of_peer[cn_peer_index(p)]++;
+	q->of_peer[i]++;
 }
 
 void cn_pending_send(struct cn_pending_queue *q, struct cn_peer *p, const uint8_t *m, size_t len)

@@ -3,12 +3,16 @@
  * The pending control queue: control messages that found no buffer, in order for each node, which
  * are retried until they are sent. Messages of wire-up are repeated anyway; but that a rank left, a
  * team ended or has failed is sent once, by a node that then forgets the team. Many ranks that
- * leave at once in a large cluster are more messages than there are buffers.
+ * leave at once in a large cluster are more messages than there are buffers. They are bounded, for
+ * all peers and for each, so that one that takes nothing does not cost the others theirs; what is
+ * beyond is lost, and the log says so.
  */
 #ifndef CN_PENDING_H
 #define CN_PENDING_H
 
 #include "proto/node.h"
+
+#define CN_PENDING_OF_PEER 4096u /* messages that wait for one peer */
 
 struct cn_pending;
 

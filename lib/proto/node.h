@@ -166,7 +166,10 @@ cn_time cn_node_now(const struct cn_node *n); /* of the last call that said it *
 uint32_t cn_node_payload(const struct cn_node *n);
 
 /* A control message (at most cn_node_payload() bytes, copied), reliable and in order with all
- * else that goes to the peer. COLLNET_ELIMIT: no buffer. */
+ * else that goes to the peer. COLLNET_ELIMIT: no buffer, or CN_CONTROL_WAITING of them wait until
+ * the peer takes more: what a node causes by its frames, and does not take, leaves the others'
+ * buffers alone. */
+#define CN_CONTROL_WAITING 256u
 int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size_t len);
 
 /* A buffer is free again: peers whose frames were refused are notified. */

@@ -249,6 +249,7 @@ static void build_control(struct cn_peer *p, struct cn_frame *out)
 
 	memcpy(&c, b, sizeof(c));
 	p->control_first = c.next;
+	p->controls--;
 	if (c.next == NULL) {
 		p->control_last = NULL;
 	}
@@ -355,6 +356,9 @@ int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size
 	if (len == 0 || len > n->payload || len + CONTROL_HEAD > n->pool.item) {
 		return COLLNET_EINVAL;
 	}
+	if (p->controls >= CN_CONTROL_WAITING) {
+		return COLLNET_ELIMIT;
+	}
 	b = len + CONTROL_HEAD <= n->small.item ? cn_pool_get(&n->small) : NULL;
 	if (b == NULL) {
 		b = cn_pool_get(&n->pool);
@@ -370,6 +374,7 @@ int cn_node_control(struct cn_node *n, struct cn_peer *p, const void *data, size
 		p->control_first = b;
 	}
 	p->control_last = b;
+	p->controls++;
 	cn_peer_ready(p);
 	return COLLNET_OK;
 }

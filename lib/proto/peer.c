@@ -241,6 +241,7 @@ void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why)
 		cn_node_put(n, b);
 	}
 	p->control_last = NULL;
+	p->controls = 0;
 	cn_liveness_reset(p);
 	p->rx.ack_at = CN_NEVER;
 	cn_peer_reschedule(p);

@@ -35,8 +35,9 @@ struct cn_peer {
 	void *user;
 	/* to be sent in an ACK frame */
 	bool ack_due, nak_due, rnr_due, ackreq_due;
-	/* control messages that wait for room, a list through their buffers */
+	/* control messages that wait for room, a list through their buffers; how many */
 	uint8_t *control_first, *control_last;
+	uint32_t controls;
 	struct cn_timer timer; /* the earliest deadline of all objects */
 	struct cn_receiver rx;
 	struct cn_sender tx;

@@ -383,6 +383,53 @@ static void flow__forgotten_by_the_receiver(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A node sends to endpoints that are not open, and takes no answer: what waits for it is bounded.
+ * Then its frames are refused, and other nodes have their answers and this node its early frames.
+ */
+static void control__of_one_that_takes_no_answers(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(3, NULL);
+	struct cn_endpoint *b = endpoint_open_at(w, 1, 7), *c = endpoint_open_at(w, 2, 9);
+	struct cn_node *node = cn_engine_node(w->engine[1]);
+	struct cn_peer *a = cn_node_find(node, "a");
+	const uint8_t head[CN_EP_HEAD] = { 0 };
+	const struct cn_rx rx = { .type = CN_TYPE_MESSAGE,
+				  .flags = CN_FLAG_FIRST | CN_FLAG_LAST,
+				  .stream = 8u << 16 | 5,
+				  .payload = head,
+				  .len = sizeof(head) };
+	const uint32_t buffers = node->small.free + node->pool.free;
+	uint32_t answers = 0;
+	struct endpoint_request *in, *out;
+	bool room;
+
+	(void)state;
+	while (cn_endpoints_deliver(w->engine[1], w->now, a, &rx)) {
+		answers++;
+	}
+	assert_int_equal(answers, CN_CONTROL_WAITING);
+	assert_int_equal(node->small.free + node->pool.free, buffers - answers);
+	in = endpoint_recv_at(w, b, 100, SECOND);
+	out = endpoint_send_to(w, c, "b", 7, 100, 1, SECOND);
+	while (out->ended == 0) {
+		w->now += 5 * CN_US;
+		cn_poller_poll(w->poller[2], w->now);
+		cn_poller_poll(w->poller[1], w->now);
+		room = a->controls < CN_CONTROL_WAITING;
+		assert_true(cn_endpoints_deliver(w->engine[1], w->now, a, &rx) == room);
+		assert_true(buffers - node->small.free - node->pool.free <=
+			    CN_CONTROL_WAITING + node->config.window);
+		assert_true(w->now < 60 * SECOND);
+	}
+	endpoint_assert_ok(w, out);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "c", 9, 100, 1);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +442,7 @@ int main(void)
 		cmocka_unit_test(close__of_pairs_that_sent_nothing),
 		cmocka_unit_test(flow__idle_at_the_sender),
 		cmocka_unit_test(flow__forgotten_by_the_receiver),
+		cmocka_unit_test(control__of_one_that_takes_no_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

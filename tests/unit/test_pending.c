@@ -124,6 +124,28 @@ static void pending_drop__one_peer(void **state)
 	cn_pending_fini(&q);
 }
 
+/* A peer that takes nothing has its share of the queue; those to others wait as before. */
+static void pending__bounds_of_one_peer(void **state)
+{
+	struct cn_pending_queue q = { 0 };
+
+	(void)state;
+	assert_true(cn_pending_init(&q, NULL, PEERS));
+	buffers = 0;
+	for (uint32_t i = 0; i < 20 * CN_PENDING_OF_PEER; i++) {
+		send_to(&q, 0, "a");
+	}
+	assert_int_equal(q.of_peer[0], CN_PENDING_OF_PEER);
+	send_to(&q, 1, "b");
+	cn_pending_drop(&q, peer(0));
+	sent[0] = '\0';
+	buffers = 1;
+	cn_pending_expire(&q, 0);
+	assert_string_equal(sent, "1:b ");
+	assert_int_equal(q.n, 0);
+	cn_pending_fini(&q);
+}
+
 /* Messages that still wait are freed; the sanitizer would see them. */
 static void pending_fini__frees(void **state)
 {
@@ -143,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pending__order_and_retry),
 		cmocka_unit_test(pending_drop__one_peer),
+		cmocka_unit_test(pending__bounds_of_one_peer),
 		cmocka_unit_test(pending_fini__frees),
 	};
 

@@ -311,7 +311,8 @@ bool cn_flow_deliver(struct cn_flow *f, cn_time now, const struct cn_rx *rx)
 		finish(f, now);
 	} else if (f->coming && (rx->flags & CN_FLAG_LAST) != 0) {
 		cn_flow_discard(f, now);
-	} else if (!first && f->into != NULL) {
+	} else if (!first && f->into != NULL &&
+		   (uint64_t)f->avail * f->ep->all->payload >= f->left) {
 		return true; /* in the middle of a message that has all its credits */
 	}
 	if (first) {

@@ -375,6 +375,29 @@ static void flow__bounds(void **state)
 	endpoint_fixture_free(w);
 }
 
+static void shorter(struct cn_engine_config *c)
+{
+	c->node.mtu = 700;
+}
+
+/* The sender's frames are shorter than the receiver's would be: a message needs more than the
+ * receiver grants at its beginning. */
+static void credit__of_shorter_frames(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
+	struct cn_endpoint *a, *b = endpoint_open_at(w, 1, 7);
+
+	(void)state;
+	endpoint_stop_node(w, 0);
+	endpoint_start_node(w, 0, 555, shorter);
+	endpoint_meet(w);
+	a = endpoint_open_at(w, 0, 5);
+	endpoint_one_message(w, a, b, 1 << 20, false);
+	endpoint_one_message(w, a, b, 1 << 20, true);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +406,7 @@ int main(void)
 		cmocka_unit_test(credit__lets_collectives_pass),
 		cmocka_unit_test(exchange__in_a_window_of_messages),
 		cmocka_unit_test(credit__costs_few_frames),
+		cmocka_unit_test(credit__of_shorter_frames),
 		cmocka_unit_test(send__answers_at_once),
 		cmocka_unit_test(open__numbers),
 		cmocka_unit_test(request__bounds),

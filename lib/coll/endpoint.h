@@ -19,7 +19,9 @@
  * highest one, CN_EP_ASK, wants a grant as an answer), its number in the flow (32 bits), and the
  * owner of the sending endpoint (64 bits). A message to an endpoint of another owner is answered as
  * one to an endpoint that is not open. The last has LAST. Between endpoints also go control
- * messages of 9 bytes: kind (8), to (16), from (16), value (32); see enum cn_ep_control.
+ * messages of 9 bytes: kind (8), to (16), from (16), value (32); see enum cn_ep_control. A grant
+ * has 4 more, the number of the last message that came, which earlier builds neither send nor
+ * read.
  *
  * Credits keep a receiver that does not receive from blocking the other endpoints of its node: the
  * frames of all endpoints and the control messages between two nodes are one sequence, which stops
@@ -35,9 +37,12 @@
  *  - what the sender believes to have is never less than what the receiver believes that it has;
  *    where frames may have got lost to the count (abort, endpoint not there) the sender adds;
  *  - it is never more than CN_EP_CREDIT plus the rest of the message that is being sent.
- * So the sender may believe to have more than it has: what was added may have been counted, and a
- * grant for the rest of a message that was aborted comes during the next one. A flow keeps
- * CN_EP_UNREAD frames at most; a message beyond is refused (FULL).
+ * At the end of a message, whole or aborted, the receiver believes that its sender has CN_EP_CREDIT
+ * at most. So of a grant that was made before an abort was known there, which its number tells, no
+ * more counts than CN_EP_CREDIT less what was sent since the abort: else the rest of the aborted
+ * message would be credit of the next one. The sender may still believe to have more than it has:
+ * what was added may have been counted. A flow keeps CN_EP_UNREAD frames at most; a message beyond
+ * is refused (FULL).
  *
  * A flow is confirmed once the other endpoint is known to be there (it granted, or sent). Before,
  * one message at a time is sent, and is complete only when confirmed: so that a send to an endpoint
@@ -214,7 +219,8 @@ void cn_send_fail_flow(struct cn_flow *f, cn_time now, bool notify, int status, 
 void cn_send_expire(struct cn_send *r, cn_time now);
 /* Enters or leaves the ring of flows that could send. */
 void cn_flow_activate(struct cn_flow *f);
-void cn_flow_grant(struct cn_flow *f, uint32_t frames);
+/* number: of the last message that had come over there. */
+void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number);
 void cn_flow_confirmed(struct cn_flow *f);
 /* A message found no endpoint, or no room there. */
 void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full);

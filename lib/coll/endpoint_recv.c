@@ -138,7 +138,7 @@ void cn_flow_credit(struct cn_flow *f, cn_time now)
 	if (!f->answer && more < CN_EP_CREDIT / 2) {
 		return;
 	}
-	if (f->closed_due || !cn_flow_control(f, CN_EP_GRANT, more)) {
+	if (f->closed_due || !cn_flow_control_grant(f, more)) {
 		cn_flow_retry(f, now);
 		return;
 	}

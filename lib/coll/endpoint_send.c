@@ -228,6 +228,7 @@ static void send_frame(struct cn_flow *f, struct cn_tx *tx)
 	tx->stream = (uint32_t)f->remote << 16 | f->local;
 	tx->owned = r->begun ? further_frame(f, r, tx) : first_frame(f, r, tx);
 	f->credit--;
+	f->since++;
 	token = tx->owned ? &s->copied : &r->source;
 	tx->token = token;
 	/* The frame that closes the window requests an acknowledgement, also if frames of other
@@ -296,12 +297,15 @@ void cn_flow_confirmed(struct cn_flow *f)
 	}
 }
 
-void cn_flow_grant(struct cn_flow *f, uint32_t frames)
+void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number)
 {
 	const struct cn_send *r = f->first;
 	uint64_t most = CN_EP_CREDIT, credit = (uint64_t)f->credit + frames;
 
-	if (r != NULL && r->begun && !r->sent) {
+	if (f->number - 1 - number >= f->number - 1 - f->abort) {
+		/* It was granted before the other end knew that the message was cut off. */
+		most = f->since < CN_EP_CREDIT ? CN_EP_CREDIT - f->since : 0;
+	} else if (r != NULL && r->begun && !r->sent && r->number == number) {
 		most += cn_ep_frames(f->ep->all, r->bytes - r->offset);
 	}
 	f->credit = (uint32_t)(credit < most ? credit : most);
@@ -374,8 +378,9 @@ static void take_back(struct cn_send *r, cn_time now, bool notify)
 	if (!notify || (r->sent && unacked == 0)) {
 		return;
 	}
-	if (!f->abort_due || (int32_t)(r->number - f->abort) > 0) {
+	if ((int32_t)(r->number - f->abort) > 0) {
 		f->abort = r->number;
+		f->since = 0;
 	}
 	f->abort_due = true;
 	cn_flow_send_abort(f, now);

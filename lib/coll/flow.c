@@ -114,7 +114,7 @@ static bool forget(struct cn_flow *f)
 		return false;
 	}
 	if (f->peer != NULL && f->avail < CN_EP_CREDIT &&
-	    !cn_flow_control(f, CN_EP_GRANT, CN_EP_CREDIT - f->avail)) {
+	    !cn_flow_control_grant(f, CN_EP_CREDIT - f->avail)) {
 		return false;
 	}
 	cn_flow_free(f);
@@ -182,7 +182,7 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	f->credit = f->avail = CN_EP_CREDIT;
 	f->number = (uint32_t)cn_mix64(++s->born);
 	f->failed_from = f->number;
-	f->failed = f->number - 1; /* none */
+	f->failed = f->abort = f->number - 1; /* none */
 	f->next = ep->flows;
 	if (f->next != NULL) {
 		f->next->prev = f;
@@ -217,23 +217,46 @@ void cn_flow_ring_leave(struct cn_flow **at, struct cn_flow *f)
 
 /* ---- control messages ------------------------------------------------------------------------ */
 
-bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
-		    uint16_t from, uint32_t value)
+static struct cn_cursor put(uint8_t m[13], enum cn_ep_control kind, uint16_t to, uint16_t from,
+			    uint32_t value)
 {
-	uint8_t m[9];
-	struct cn_cursor c = { m, m + sizeof(m), false };
+	struct cn_cursor c = { m, m + 13, false };
 
 	cn_put8(&c, (uint8_t)kind);
 	cn_put16(&c, to);
 	cn_put16(&c, from);
 	cn_put32(&c, value);
+	return c;
+}
+
+static bool notify(struct cn_endpoints *s, struct cn_peer *p, const uint8_t *m,
+		   const struct cn_cursor *c)
+{
 	/* A peer that is not up needs no notice. */
-	return cn_node_control(cn_ep_node(s), p, m, sizeof(m)) != COLLNET_ELIMIT;
+	return cn_node_control(cn_ep_node(s), p, m, (size_t)(c->at - m)) != COLLNET_ELIMIT;
+}
+
+bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
+		    uint16_t from, uint32_t value)
+{
+	uint8_t m[13];
+	const struct cn_cursor c = put(m, kind, to, from, value);
+
+	return notify(s, p, m, &c);
 }
 
 bool cn_flow_control(const struct cn_flow *f, enum cn_ep_control kind, uint32_t value)
 {
 	return cn_flow_notify(f->ep->all, f->peer, kind, f->remote, f->local, value);
+}
+
+bool cn_flow_control_grant(const struct cn_flow *f, uint32_t frames)
+{
+	uint8_t m[13];
+	struct cn_cursor c = put(m, CN_EP_GRANT, f->remote, f->local, frames);
+
+	cn_put32(&c, f->in_number);
+	return notify(f->ep->all, f->peer, m, &c);
 }
 
 static void retry(struct cn_endpoints *s, struct cn_flow *f, cn_time now)
@@ -331,7 +354,8 @@ bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, c
 	}
 	switch (kind) {
 	case CN_EP_GRANT:
-		cn_flow_grant(f, value);
+		/* Without a number, from an earlier build: for the last message. */
+		cn_flow_grant(f, value, c.at < c.end ? cn_get32(&c) : f->number - 1);
 		break;
 	case CN_EP_NOENT:
 	case CN_EP_FULL:

@@ -18,7 +18,8 @@ struct cn_recv;
 struct cn_send;
 
 enum cn_ep_control {
-	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: so many more frames; 0: I am there */
+	CN_EP_GRANT = CN_CONTROL_ENDPOINT, /* value: so many more frames; 0: I am there. After it
+					    * the number of the last message that came */
 	CN_EP_NOENT,			   /* value: number of a message that found no endpoint */
 	CN_EP_FULL,   /* value: number of a message that found no room for its flow */
 	CN_EP_ABORT,  /* value: number of a message whose rest will not come */
@@ -53,7 +54,8 @@ struct cn_flow {
 	uint32_t credit;
 	uint32_t number;	      /* of the next message */
 	uint32_t failed_from, failed; /* numbers of the last ones in a row that failed here */
-	uint32_t abort;		      /* number to send, if abort_due */
+	uint32_t abort;		      /* number of the last one cut off; to be sent, if abort_due */
+	uint32_t since;		      /* frames sent since then */
 	bool abort_due;
 	bool confirmed;
 	uint32_t sends; /* requests that are not complete */
@@ -93,6 +95,7 @@ void cn_flow_settle_gone(struct cn_flow *f);
 
 /* Sends a control message. False: no buffer for it. */
 bool cn_flow_control(const struct cn_flow *f, enum cn_ep_control kind, uint32_t value);
+bool cn_flow_control_grant(const struct cn_flow *f, uint32_t frames);
 bool cn_flow_notify(struct cn_endpoints *s, struct cn_peer *p, enum cn_ep_control kind, uint16_t to,
 		    uint16_t from, uint32_t value);
 /* A control message of it found no buffer: it is retried soon. */

@@ -414,7 +414,7 @@ static void close_unnoticed(struct endpoint_fixture *w, struct cn_endpoint *a,
 {
 	endpoint_one_message(w, a, b, 100, false);
 	endpoint_run(w, 100 * CN_MS);
-	cn_flow_control(b->flows, CN_EP_GRANT, CN_EP_CREDIT - b->flows->avail);
+	cn_flow_control_grant(b->flows, CN_EP_CREDIT - b->flows->avail);
 	cn_flow_free(b->flows);
 	endpoint_run(w, 100 * CN_MS);
 	cn_endpoint_close(b, w->now);

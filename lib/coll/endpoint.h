@@ -48,7 +48,8 @@
  * one message at a time is sent, and is complete only when confirmed: so that a send to an endpoint
  * that is not there fails, although small messages are complete as soon as they are sent. The
  * receiver may have forgotten the flow since, and refuse such a message: then the endpoint's next
- * send fails instead.
+ * send fails instead, also if the sender has forgotten the flow, unless it has forgotten
+ * CN_EP_FORGOTTEN others of this endpoint since.
  */
 #ifndef CN_ENDPOINT_H
 #define CN_ENDPOINT_H
@@ -68,7 +69,8 @@
 #define CN_EP_BUCKETS	  1024u /* of their hash table, a power of two */
 #define CN_EP_HEAD	  16u	/* bytes before the user's in a first frame */
 #define CN_EP_ASK	  0x80000000u
-#define CN_EP_COPIED	  4u /* messages of up to so many frames are copied, larger ones are not */
+#define CN_EP_COPIED	  4u  /* messages of up to so many frames are copied, larger ones are not */
+#define CN_EP_FORGOTTEN	  16u /* flows of an endpoint that made room, and are remembered */
 #define CN_EP_RETRY	  CN_MS /* after a control message found no buffer */
 
 /* A message that nobody has received yet, in the order in which first frames came. */
@@ -122,6 +124,13 @@ struct cn_recv {
 	struct cn_received *result;
 };
 
+/* A flow that made room for another: what it sent may still be refused. */
+struct cn_ep_forgotten {
+	const struct cn_peer *peer; /* NULL: none */
+	uint16_t remote;
+	struct cn_ep_numbers numbers;
+};
+
 /* What the endpoints that one payer is charged for have together. */
 struct cn_ep_account {
 	struct cn_ep_account *next;
@@ -141,6 +150,8 @@ struct cn_endpoint {
 	uint32_t turn;		 /* frames that it has sent in a row */
 	struct cn_flow *last;	 /* the flow of the last send: most go where the last went */
 	struct cn_err lost;	 /* a message was refused that was complete; code 0: none was */
+	struct cn_ep_forgotten forgotten[CN_EP_FORGOTTEN]; /* the last ones, a ring */
+	uint32_t nforgotten;
 	struct cn_recv *recv_first, *recv_last; /* those that wait, in the order of the calls */
 	uint32_t posted;			/* receives */
 	cn_time deadline;			/* of requests: the earliest or earlier */
@@ -222,6 +233,10 @@ void cn_flow_activate(struct cn_flow *f);
 /* number: of the last message that had come over there. */
 void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number);
 void cn_flow_confirmed(struct cn_flow *f);
+/* A message of a flow that made room is refused after that: it was complete. */
+void cn_flow_remember(const struct cn_flow *f); /* it makes room */
+void cn_endpoint_refused(struct cn_endpoint *ep, const struct cn_peer *p, uint16_t to,
+			 uint32_t number, bool full);
 /* A message found no endpoint, or no room there. */
 void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full);
 void cn_flow_send_abort(struct cn_flow *f, cn_time now);

@@ -161,7 +161,7 @@ static bool first_frame(struct cn_flow *f, struct cn_send *r, struct cn_tx *tx)
 	}
 	r->begun = f->known = true;
 	r->asked = !f->confirmed;
-	r->number = f->number++;
+	r->number = f->numbers.next++;
 	cn_put32(&c, (uint32_t)r->bytes | (f->confirmed ? 0 : CN_EP_ASK));
 	cn_put32(&c, r->number);
 	cn_put64(&c, r->ep->owner);
@@ -302,7 +302,7 @@ void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number)
 	const struct cn_send *r = f->first;
 	uint64_t most = CN_EP_CREDIT, credit = (uint64_t)f->credit + frames;
 
-	if (f->number - 1 - number >= f->number - 1 - f->abort) {
+	if (f->numbers.next - 1 - number >= f->numbers.next - 1 - f->abort) {
 		/* It was granted before the other end knew that the message was cut off. */
 		most = f->since < CN_EP_CREDIT ? CN_EP_CREDIT - f->since : 0;
 	} else if (r != NULL && r->begun && !r->sent && r->number == number) {
@@ -313,25 +313,77 @@ void cn_flow_grant(struct cn_flow *f, uint32_t frames, uint32_t number)
 	cn_flow_activate(f);
 }
 
+static void refusal(struct cn_err *err, const char *node, uint16_t to, bool full)
+{
+	if (full) {
+		cn_fail(err, COLLNET_ELIMIT,
+			"node %s has no room for more senders to endpoint %u: messages that nobody "
+			"receives there take it",
+			node, to);
+	} else {
+		cn_fail(err, COLLNET_ENOENT, "no endpoint %u is open on node %s", to, node);
+	}
+}
+
+static bool has(const struct cn_ep_numbers *n, uint32_t number)
+{
+	return number - n->first < n->next - n->first;
+}
+
+/* One that was sent and has not failed here was complete: the endpoint's next send says so. */
+static void report_lost(struct cn_endpoint *ep, struct cn_ep_numbers *n, uint32_t number,
+			const struct cn_err *err)
+{
+	n->first = number + 1; /* refusals come in order; each is news once */
+	if ((int32_t)(number - n->failed_from) < 0 || (int32_t)(number - n->failed) > 0) {
+		cn_fail(&ep->lost, err->code, "a message that was sent already is lost: %s",
+			err->text);
+		cn_log(COLLNET_LOG_WARNING, "%s", ep->lost.text);
+	}
+}
+
+void cn_flow_remember(const struct cn_flow *f)
+{
+	struct cn_endpoint *ep = f->ep;
+	struct cn_ep_forgotten *g = &ep->forgotten[ep->nforgotten % CN_EP_FORGOTTEN];
+
+	if (f->peer != NULL && f->numbers.first != f->numbers.next) {
+		*g = (struct cn_ep_forgotten){ f->peer, f->remote, f->numbers };
+		ep->nforgotten++;
+	}
+}
+
+void cn_endpoint_refused(struct cn_endpoint *ep, const struct cn_peer *p, uint16_t to,
+			 uint32_t number, bool full)
+{
+	struct cn_err err;
+
+	refusal(&err, cn_peer_name(p), to, full);
+	for (uint32_t i = 0; i < CN_EP_FORGOTTEN; i++) {
+		struct cn_ep_forgotten *g = &ep->forgotten[i];
+
+		if (g->peer == p && g->remote == to && has(&g->numbers, number)) {
+			report_lost(ep, &g->numbers, number, &err);
+			return;
+		}
+	}
+}
+
 void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 {
 	struct cn_endpoint *ep = f->ep;
 	struct cn_err err;
 
+	if (!has(&f->numbers, number)) {
+		cn_endpoint_refused(ep, f->peer, f->remote, number, full);
+		return;
+	}
 	/* What was sent there did not count. */
 	f->confirmed = false;
 	if (f->credit < CN_EP_CREDIT) {
 		f->credit = CN_EP_CREDIT;
 	}
-	if (full) {
-		cn_fail(&err, COLLNET_ELIMIT,
-			"node %s has no room for more senders to endpoint %u: messages that nobody "
-			"receives there take it",
-			f->name, f->remote);
-	} else {
-		cn_fail(&err, COLLNET_ENOENT, "no endpoint %u is open on node %s", f->remote,
-			f->name);
-	}
+	refusal(&err, f->name, f->remote, full);
 	for (uint32_t i = 0; i < CN_EP_REQUESTS; i++) {
 		struct cn_send *r = &ep->sends[i];
 
@@ -340,13 +392,7 @@ void cn_flow_refused(struct cn_flow *f, cn_time now, uint32_t number, bool full)
 			return;
 		}
 	}
-	/* One that was sent and has not failed here was complete. */
-	if (((int32_t)(number - f->failed_from) < 0 || (int32_t)(number - f->failed) > 0) &&
-	    (int32_t)(f->number - number) > 0) {
-		cn_fail(&ep->lost, err.code, "a message that was sent already is lost: %s",
-			err.text);
-		cn_log(COLLNET_LOG_WARNING, "%s", ep->lost.text);
-	}
+	report_lost(ep, &f->numbers, number, &err);
 	cn_flow_activate(f);
 }
 
@@ -386,6 +432,14 @@ static void take_back(struct cn_send *r, cn_time now, bool notify)
 	cn_flow_send_abort(f, now);
 }
 
+static void note_failed(struct cn_ep_numbers *n, uint32_t number)
+{
+	if ((int32_t)(number - n->failed) > 0) {
+		n->failed_from = number == n->failed + 1 ? n->failed_from : number;
+		n->failed = number;
+	}
+}
+
 void cn_send_fail(struct cn_send *r, cn_time now, bool notify, int status, const char *text)
 {
 	struct cn_flow *f = r->flow;
@@ -397,10 +451,7 @@ void cn_send_fail(struct cn_send *r, cn_time now, bool notify, int status, const
 	}
 	dequeue(r);
 	if (r->begun) {
-		if ((int32_t)(r->number - f->failed) > 0) {
-			f->failed_from = r->number == f->failed + 1 ? f->failed_from : r->number;
-			f->failed = r->number;
-		}
+		note_failed(&f->numbers, r->number);
 		take_back(r, now, notify);
 	}
 	cn_send_end(r, status, text);

@@ -117,6 +117,7 @@ static bool forget(struct cn_flow *f)
 	    !cn_flow_control_grant(f, CN_EP_CREDIT - f->avail)) {
 		return false;
 	}
+	cn_flow_remember(f);
 	cn_flow_free(f);
 	return true;
 }
@@ -180,9 +181,8 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	f->remote = remote;
 	memcpy(f->name, p != NULL ? cn_peer_name(p) : s->engine->config.node.name, sizeof(f->name));
 	f->credit = f->avail = CN_EP_CREDIT;
-	f->number = (uint32_t)cn_mix64(++s->born);
-	f->failed_from = f->number;
-	f->failed = f->abort = f->number - 1; /* none */
+	f->numbers.first = f->numbers.next = f->numbers.failed_from = (uint32_t)cn_mix64(++s->born);
+	f->numbers.failed = f->abort = f->numbers.next - 1; /* none */
 	f->next = ep->flows;
 	if (f->next != NULL) {
 		f->next->prev = f;
@@ -347,15 +347,19 @@ bool cn_endpoints_control(struct cn_engine *e, cn_time now, struct cn_peer *p, c
 	uint8_t kind = cn_get8(&c);
 	uint16_t local = cn_get16(&c), remote = cn_get16(&c);
 	uint32_t value = cn_get32(&c);
+	struct cn_endpoint *ep = e->endpoints->by_number[local];
 	struct cn_flow *f = c.bad ? NULL : cn_flow_find(e->endpoints, p, local, remote);
 
-	if (f == NULL) {
-		return true; /* closed since it was sent */
+	if (f == NULL) { /* closed or forgotten since it was sent */
+		if (!c.bad && ep != NULL && (kind == CN_EP_NOENT || kind == CN_EP_FULL)) {
+			cn_endpoint_refused(ep, p, remote, value, kind == CN_EP_FULL);
+		}
+		return true;
 	}
 	switch (kind) {
 	case CN_EP_GRANT:
 		/* Without a number, from an earlier build: for the last message. */
-		cn_flow_grant(f, value, c.at < c.end ? cn_get32(&c) : f->number - 1);
+		cn_flow_grant(f, value, c.at < c.end ? cn_get32(&c) : f->numbers.next - 1);
 		break;
 	case CN_EP_NOENT:
 	case CN_EP_FULL:

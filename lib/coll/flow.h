@@ -31,6 +31,13 @@ struct cn_ep_queue {
 	struct cn_ep_message *first, *last;
 };
 
+/* Of the messages that were sent. */
+struct cn_ep_numbers {
+	uint32_t first;		      /* of which a refusal would be news */
+	uint32_t next;		      /* message to be sent */
+	uint32_t failed_from, failed; /* the last ones in a row that failed here */
+};
+
 struct cn_flow {
 	struct cn_flow *hash_next;   /* NULL too when it is gone */
 	struct cn_flow *next, *prev; /* of the endpoint */
@@ -52,10 +59,9 @@ struct cn_flow {
 	struct cn_flow *active_next, *active_prev; /* ring of flows that could send, or of this node
 						      whose messages are copied; NULL: not in it */
 	uint32_t credit;
-	uint32_t number;	      /* of the next message */
-	uint32_t failed_from, failed; /* numbers of the last ones in a row that failed here */
-	uint32_t abort;		      /* number of the last one cut off; to be sent, if abort_due */
-	uint32_t since;		      /* frames sent since then */
+	struct cn_ep_numbers numbers;
+	uint32_t abort; /* number of the last one cut off; to be sent, if abort_due */
+	uint32_t since; /* frames sent since then */
 	bool abort_due;
 	bool confirmed;
 	uint32_t sends; /* requests that are not complete */

@@ -186,7 +186,7 @@ static void put_endpoint_control(struct forge *f, uint8_t kind)
 	cn_put16(&f->out, f->b % 8u);
 	cn_put32(&f->out, value);
 	if (kind == CN_EP_GRANT && f->value % 4u != 1) {
-		cn_put32(&f->out, w ? w->number - 1 - f->value / 4u % 4u : value);
+		cn_put32(&f->out, w ? w->numbers.next - 1 - f->value / 4u % 4u : value);
 	}
 }
 

@@ -192,18 +192,18 @@ static void grant__by_its_message(void **state)
 	(void)state;
 	warm_up(w, a, b);
 	f = a->flows;
-	grant(w, 1000, f->number - 1, 13);
+	grant(w, 1000, f->numbers.next - 1, 13);
 	assert_int_equal(f->credit, CN_EP_CREDIT); /* nothing is being sent */
 	aborted = endpoint_send_to(w, a, "b", 7, frames * PAYLOAD, 1, CN_MS);
 	poll_only(w, 0, 4);
-	grant(w, 10, f->number - 2, 13); /* of one before, which was not aborted */
+	grant(w, 10, f->numbers.next - 2, 13); /* of one before, which was not aborted */
 	assert_int_equal(f->credit, 10);
-	grant(w, 1000, f->number - 1, 13);
+	grant(w, 1000, f->numbers.next - 1, 13);
 	assert_int_equal(f->credit, CN_EP_CREDIT + frames + 1 - CN_EP_CREDIT);
 	w->now += 2 * CN_MS;
 	cn_endpoints_expire(w->engine[0], w->now);
 	assert_int_equal(aborted->status, COLLNET_ETIMEOUT);
-	grant(w, 1000, f->number - 1, 13);
+	grant(w, 1000, f->numbers.next - 1, 13);
 	assert_int_equal(f->credit, CN_EP_CREDIT);
 	next = endpoint_send_to(w, a, "b", 7, frames * PAYLOAD, 2, 30 * SECOND);
 	while (f->since < 10) {
@@ -212,15 +212,15 @@ static void grant__by_its_message(void **state)
 		assert_true(cn_engine_output(w->engine[0], w->now, &out));
 	}
 	assert_int_equal(f->credit, CN_EP_CREDIT - 10);
-	grant(w, 1000, f->number - 2, 13);
+	grant(w, 1000, f->numbers.next - 2, 13);
 	assert_int_equal(f->credit, CN_EP_CREDIT - 10); /* all that was sent since counts */
 	poll_only(w, 0, 4);
 	assert_int_equal(f->credit, 0);
-	grant(w, 1000, f->number - 2, 13);
-	grant(w, 1000, f->number - 100, 13);
-	grant(w, 1000, f->number + 100, 13);
+	grant(w, 1000, f->numbers.next - 2, 13);
+	grant(w, 1000, f->numbers.next - 100, 13);
+	grant(w, 1000, f->numbers.next + 100, 13);
 	assert_int_equal(f->credit, 0);
-	grant(w, 8, f->number - 1, 13);
+	grant(w, 8, f->numbers.next - 1, 13);
 	assert_int_equal(f->credit, 8);
 	grant(w, 8, 0, 9);
 	assert_int_equal(f->credit, 16);
@@ -469,6 +469,69 @@ static void flow__forgotten_by_the_receiver(void **state)
 	endpoint_fixture_free(w);
 }
 
+/* A message is refused by a receiver that has forgotten its pair, after its sender has, too: the
+ * next send of its endpoint fails, once, and not one of an endpoint that has its number since. */
+static void forgotten_by_both(bool reopens)
+{
+	enum { BUSY = CN_EP_FLOWS_LEAST / CN_EP_SHARES };
+	struct endpoint_fixture *w = endpoint_fixture(3, few_flows);
+	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7), *busy[2];
+	struct endpoint_request *out, *sends[BUSY];
+	const struct cn_peer *peer = cn_node_find(cn_engine_node(w->engine[0]), "b");
+	uint32_t number;
+
+	assert_int_equal(w->engine[0]->endpoints->max_flows, CN_EP_FLOWS_LEAST);
+	endpoint_one_message(w, a, b, 100, false);
+	endpoint_run(w, SECOND);
+	for (uint32_t n = 0; n < BUSY; n++) {
+		assert_int_equal(send_one(w, endpoint_open_at(w, 2, (uint16_t)(100 + n)), 7, 100,
+					  SECOND),
+				 COLLNET_OK);
+	}
+	out = endpoint_send_to(w, a, "b", 7, 100, 2, SECOND);
+	number = a->flows->numbers.next;
+	poll_only(w, 0, 2);
+	assert_int_equal(out->status, COLLNET_OK);
+	endpoint_drop(out);
+	busy[0] = endpoint_open_at(w, 0, 50);
+	busy[1] = endpoint_open_at(w, 0, 51);
+	for (uint32_t n = 0; n < BUSY; n++) {
+		sends[n] = endpoint_send_to(w, busy[n % 2], "c", (uint16_t)(1000 + n), 1, 1,
+					    SECOND);
+	}
+	assert_null(a->flows);
+	if (reopens) {
+		cn_endpoint_close(a, w->now);
+		a = endpoint_open_at(w, 0, 5);
+	}
+	for (uint32_t n = 0; n < BUSY; n++) {
+		endpoint_assert_status(w, sends[n], COLLNET_ENOENT, "no endpoint");
+		endpoint_drop(sends[n]);
+	}
+	endpoint_run(w, SECOND);
+	if (!reopens) {
+		cn_endpoint_refused(a, peer, 7, number - 1, true); /* twice, and others */
+		cn_endpoint_refused(a, peer, 8, number, true);
+		assert_next_send_fails(w, a, COLLNET_ELIMIT);
+	}
+	cn_endpoint_refused(a, peer, 7, number, true);
+	cn_endpoint_refused(a, peer, 7, number + 1, true);
+	cn_endpoint_refused(a, peer, 7, number - 1, true);
+	out = endpoint_send_to(w, a, "b", 9, 1, 1, SECOND);
+	endpoint_assert_status(w, out, COLLNET_ENOENT, "no endpoint 9");
+	endpoint_drop(out);
+	cn_endpoint_close(b, w->now);
+	endpoint_assert_clean(w);
+	endpoint_fixture_free(w);
+}
+
+static void flow__forgotten_by_both(void **state)
+{
+	(void)state;
+	forgotten_by_both(false);
+	forgotten_by_both(true);
+}
+
 /* A node sends to endpoints that are not open, and takes no answer: what waits for it is bounded.
  * Then its frames are refused, and other nodes have their answers and this node its early frames.
  */
@@ -529,6 +592,7 @@ int main(void)
 		cmocka_unit_test(close__of_pairs_that_sent_nothing),
 		cmocka_unit_test(flow__idle_at_the_sender),
 		cmocka_unit_test(flow__forgotten_by_the_receiver),
+		cmocka_unit_test(flow__forgotten_by_both),
 		cmocka_unit_test(control__of_one_that_takes_no_answers),
 	};
 

@@ -44,7 +44,7 @@ void cn_endpoints_free(struct cn_engine *e)
 		struct cn_flow *f = s->retry;
 
 		s->retry = f->retry_next;
-		free(f);
+		cn_flow_free(f);
 	}
 	cn_pool_fini(&s->pool);
 	free(s);
@@ -105,11 +105,11 @@ static struct cn_ep_account *account_get(struct cn_endpoints *s, uint64_t payer)
 	return a;
 }
 
-static void account_put(struct cn_endpoints *s, struct cn_ep_account *a)
+void cn_ep_account_settle(struct cn_endpoints *s, struct cn_ep_account *a)
 {
 	struct cn_ep_account **at = &s->accounts;
 
-	if (--a->endpoints > 0) {
+	if (a->endpoints > 0 || a->flows > 0) {
 		return;
 	}
 	while (*at != a) {
@@ -212,7 +212,8 @@ void cn_endpoint_close(struct cn_endpoint *ep, cn_time now)
 	if (ep->next != NULL) {
 		ep->next->prev = ep->prev;
 	}
-	account_put(s, ep->account);
+	ep->account->endpoints--;
+	cn_ep_account_settle(s, ep->account);
 	free(ep);
 }
 

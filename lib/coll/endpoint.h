@@ -27,7 +27,8 @@
  * frames of all endpoints and the control messages between two nodes are one sequence, which stops
  * at a frame that finds no buffer. So frames that wait have a pool of their own, of which untouched
  * parts cost nothing, large enough for all frames of all flows. A payer's endpoints have at most a
- * quarter of the flows, and so of the pool; what is beyond is refused message by message (FULL),
+ * quarter of the flows, and so of the pool, those of closed ones whose CLOSED still waits included;
+ * what is beyond is refused message by message (FULL),
  * and its sender is notified.
  *
  * The sender may have `credit` frames more under way; it
@@ -215,6 +216,8 @@ void cn_endpoints_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p)
 cn_time cn_endpoints_deadline(const struct cn_engine *e);
 void cn_endpoints_expire(struct cn_engine *e, cn_time now);
 void cn_ep_deadline(struct cn_endpoint *ep, cn_time deadline); /* a request was added */
+/* Frees it if nothing of it is left. */
+void cn_ep_account_settle(struct cn_endpoints *s, struct cn_ep_account *a);
 
 /* ---- endpoint_send.c ---------------------------------------------------------------------- */
 

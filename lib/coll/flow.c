@@ -83,7 +83,6 @@ static void detach(struct cn_flow *f)
 		f->next->prev = f->prev;
 	}
 	f->next = f->prev = NULL;
-	ep->account->flows--;
 	if (f->retry) {
 		unretry(s, f);
 	}
@@ -91,10 +90,14 @@ static void detach(struct cn_flow *f)
 
 void cn_flow_free(struct cn_flow *f)
 {
-	struct cn_endpoints *s = f->ep->all;
+	struct cn_endpoints *s = f->all;
 
-	detach(f);
+	if (f->ep != NULL) {
+		detach(f);
+	}
 	s->nflows--;
+	f->account->flows--;
+	cn_ep_account_settle(s, f->account);
 	free(f);
 }
 
@@ -154,8 +157,7 @@ static void take_over_closed(struct cn_endpoints *s, struct cn_flow *f)
 		*at = f;
 		f->retry_next = old->retry_next;
 		f->retry = f->closed_due = f->known = true;
-		s->nflows--;
-		free(old);
+		cn_flow_free(old);
 	}
 }
 
@@ -175,6 +177,8 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
 	}
 	s->nflows++;
 	ep->account->flows++;
+	f->all = s;
+	f->account = ep->account;
 	f->ep = ep;
 	f->peer = p;
 	f->local = ep->number;
@@ -295,8 +299,7 @@ void cn_flow_retry_all(struct cn_endpoints *s, cn_time now)
 				continue;
 			}
 			if (f->ep == NULL) {
-				s->nflows--;
-				free(f);
+				cn_flow_free(f);
 				continue;
 			}
 			f->closed_due = false;
@@ -427,8 +430,7 @@ void cn_endpoints_peer_down(struct cn_engine *e, cn_time now, struct cn_peer *p)
 		next = f->retry_next;
 		if (f->ep == NULL && f->peer == p) {
 			unretry(s, f);
-			s->nflows--;
-			free(f);
+			cn_flow_free(f);
 		}
 	}
 }

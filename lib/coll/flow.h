@@ -11,6 +11,7 @@
 
 struct cn_endpoint;
 struct cn_endpoints;
+struct cn_ep_account;
 struct cn_ep_buffered;
 struct cn_ep_fragment;
 struct cn_ep_message;
@@ -42,17 +43,19 @@ struct cn_flow {
 	struct cn_flow *hash_next;   /* NULL too when it is gone */
 	struct cn_flow *next, *prev; /* of the endpoint */
 	struct cn_flow *retry_next;
-	struct cn_endpoint *ep; /* NULL: closed, only its CLOSED is still to be sent */
-	struct cn_peer *peer;	/* NULL: this node */
-	uint16_t local, remote; /* numbers of the endpoints */
-	bool gone;		/* the peer is down, or the other endpoint closed: only complete
-				   messages are left of it */
-	bool known;		/* a first frame went or came: the other end may have it, too */
-	bool closed_due;	/* CLOSED of the endpoint that had its number before is to be sent,
-				   before all that is sent for this one */
-	bool retry;		/* in the list of flows with a control message to send */
-	bool expecting;		/* cn_peer_expect() for its sends is in force */
-	bool awaiting;		/* likewise for the message that is being received */
+	struct cn_endpoints *all;
+	struct cn_ep_account *account; /* that is charged for it to its end */
+	struct cn_endpoint *ep;	       /* NULL: closed, only its CLOSED is still to be sent */
+	struct cn_peer *peer;	       /* NULL: this node */
+	uint16_t local, remote;	       /* numbers of the endpoints */
+	bool gone;	 /* the peer is down, or the other endpoint closed: only complete
+			    messages are left of it */
+	bool known;	 /* a first frame went or came: the other end may have it, too */
+	bool closed_due; /* CLOSED of the endpoint that had its number before is to be sent,
+			    before all that is sent for this one */
+	bool retry;	 /* in the list of flows with a control message to send */
+	bool expecting;	 /* cn_peer_expect() for its sends is in force */
+	bool awaiting;	 /* likewise for the message that is being received */
 
 	/* sending */
 	struct cn_send *first, *last;
@@ -92,7 +95,7 @@ struct cn_flow *cn_flow_get(struct cn_endpoint *ep, struct cn_peer *p, uint16_t 
  */
 void cn_flow_ring_enter(struct cn_flow **at, struct cn_flow *f);
 void cn_flow_ring_leave(struct cn_flow **at, struct cn_flow *f);
-/* Frees a flow without requests and messages. */
+/* Frees a flow without requests and messages, which is in no list if it is closed. */
 void cn_flow_free(struct cn_flow *f);
 /* The endpoint closes: the other end is notified, now or when there is a buffer. */
 void cn_flow_close(struct cn_flow *f, cn_time now);

@@ -532,6 +532,52 @@ static void flow__forgotten_by_both(void **state)
 	forgotten_by_both(true);
 }
 
+/* Endpoints open, get messages of a node that takes nothing, and close: the pairs of which that
+ * node is not notified yet stay charged, and other users have theirs. */
+static void share__of_pairs_that_are_closing(void **state)
+{
+	struct endpoint_fixture *w = endpoint_fixture(3, few_flows);
+	struct cn_endpoint *b, *c = endpoint_open_at(w, 2, 9), *other = NULL;
+	struct cn_endpoints *s = w->engine[1]->endpoints;
+	struct cn_peer *a = cn_node_find(cn_engine_node(w->engine[1]), "a");
+	uint8_t head[CN_EP_HEAD] = { 0 };
+	struct cn_cursor owner = { head + 8, head + sizeof(head), false };
+	struct cn_rx rx = { .type = CN_TYPE_MESSAGE,
+			    .flags = CN_FLAG_FIRST | CN_FLAG_LAST,
+			    .payload = head,
+			    .len = sizeof(head) };
+	struct endpoint_request *in, *out;
+	uint16_t from = 1000;
+	struct cn_err err;
+
+	(void)state;
+	cn_put64(&owner, OWNER);
+	for (uint32_t round = 0; round < 12; round++) {
+		b = endpoint_open_at(w, 1, 7);
+		for (uint32_t i = 0; i < s->max_flows / CN_EP_SHARES; i++) {
+			rx.stream = 7u << 16 | from++;
+			(void)cn_endpoints_deliver(w->engine[1], w->now, a, &rx);
+		}
+		cn_endpoint_close(b, w->now);
+	}
+	assert_int_equal(s->nflows, s->max_flows / CN_EP_SHARES);
+	assert_int_equal(cn_endpoint_open(w->engine[1], OWNER, OWNER + 1, 8, &other, &err),
+			 COLLNET_OK);
+	in = endpoint_recv_at(w, other, 100, SECOND);
+	out = endpoint_send_to(w, c, "b", 8, 100, 1, SECOND);
+	endpoint_assert_ok(w, out);
+	endpoint_assert_ok(w, in);
+	endpoint_assert_got(in, "c", 9, 100, 1);
+	endpoint_drop(in);
+	endpoint_drop(out);
+	cn_endpoint_close(other, w->now);
+	w->next = 0;
+	endpoint_assert_clean(w);
+	assert_int_equal(s->nflows, 0);
+	assert_null(s->accounts);
+	endpoint_fixture_free(w);
+}
+
 /* A node sends to endpoints that are not open, and takes no answer: what waits for it is bounded.
  * Then its frames are refused, and other nodes have their answers and this node its early frames.
  */
@@ -593,6 +639,7 @@ int main(void)
 		cmocka_unit_test(flow__idle_at_the_sender),
 		cmocka_unit_test(flow__forgotten_by_the_receiver),
 		cmocka_unit_test(flow__forgotten_by_both),
+		cmocka_unit_test(share__of_pairs_that_are_closing),
 		cmocka_unit_test(control__of_one_that_takes_no_answers),
 	};
 

@@ -42,6 +42,7 @@ unit_tests = \
 	tests/unit/test_endpoint_local \
 	tests/unit/test_endpoint_order \
 	tests/unit/test_endpoint_owner \
+	tests/unit/test_endpoint_credit \
 	tests/unit/test_endpoint_share \
 	tests/unit/test_endpoint_timeout \
 	tests/unit/test_engine \

@@ -315,3 +315,18 @@ void endpoint_small_pool(struct cn_engine_config *c)
 {
 	c->node.pool_frames = 16;
 }
+
+uint32_t endpoint_unread(const struct endpoint_fixture *w, uint32_t node)
+{
+	const struct cn_pool *pool = &w->engine[node]->endpoints->pool;
+
+	return pool->count - pool->free;
+}
+
+void endpoint_poll_only(struct endpoint_fixture *w, uint32_t node, uint32_t times)
+{
+	for (uint32_t n = 0; n < times; n++) {
+		w->now += 5 * CN_US;
+		cn_poller_poll(w->poller[node], w->now);
+	}
+}

@@ -70,5 +70,9 @@ void endpoint_assert_status(struct endpoint_fixture *w, struct endpoint_request 
 void endpoint_one_message(struct endpoint_fixture *w, struct cn_endpoint *from,
 			  struct cn_endpoint *to, uint64_t bytes, bool early);
 void endpoint_small_pool(struct cn_engine_config *c);
+/* Frames that wait unread at a node. */
+uint32_t endpoint_unread(const struct endpoint_fixture *w, uint32_t node);
+/* One node runs, so many times, the others do not. */
+void endpoint_poll_only(struct endpoint_fixture *w, uint32_t node, uint32_t times);
 
 #endif

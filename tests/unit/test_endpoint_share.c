@@ -15,14 +15,6 @@
 #include "endpoint_fixture.h"
 #include "proto/node_impl.h"
 
-/* Frames that wait unread at a node. */
-static uint32_t unread(const struct endpoint_fixture *w, uint32_t node)
-{
-	const struct cn_pool *pool = &w->engine[node]->endpoints->pool;
-
-	return pool->count - pool->free;
-}
-
 static int send_one(struct endpoint_fixture *w, struct cn_endpoint *ep, uint16_t to, uint64_t bytes,
 		    cn_time timeout)
 {
@@ -63,7 +55,7 @@ static void share__of_one_that_opens_again(void **state)
 		endpoint_run(w, CN_MS);
 	}
 	assert_int_equal(endpoint_stats(w, 1).busy, 0);
-	assert_int_equal(unread(w, 1), share * CN_EP_CREDIT);
+	assert_int_equal(endpoint_unread(w, 1), share * CN_EP_CREDIT);
 	assert_int_equal(b->account->flows, share);
 	for (uint32_t n = 0; n < whole; n++) {
 		in = endpoint_recv_at(w, b, 100, SECOND);
@@ -98,7 +90,7 @@ static void share__of_one_that_times_out(void **state)
 		timeouts += out->status == COLLNET_ETIMEOUT;
 		endpoint_run(w, 5 * CN_MS);
 		endpoint_drop(out);
-		assert_true(unread(w, 1) <= CN_EP_UNREAD);
+		assert_true(endpoint_unread(w, 1) <= CN_EP_UNREAD);
 	}
 	assert_true(timeouts > 10);
 	assert_int_equal(endpoint_stats(w, 1).busy, 0);
@@ -106,236 +98,6 @@ static void share__of_one_that_times_out(void **state)
 	b = endpoint_open_at(w, 1, 7);
 	endpoint_run(w, SECOND);
 	endpoint_one_message(w, a, b, 100000, true);
-	endpoint_assert_clean(w);
-	endpoint_fixture_free(w);
-}
-
-/* Until the congestion window is large. */
-static void warm_up(struct endpoint_fixture *w, struct cn_endpoint *from, struct cn_endpoint *to)
-{
-	for (uint32_t n = 0; n < 6; n++) {
-		endpoint_one_message(w, from, to, 1 << 20, false);
-	}
-	endpoint_run(w, SECOND);
-}
-
-static void poll_only(struct endpoint_fixture *w, uint32_t node, uint32_t times)
-{
-	for (uint32_t n = 0; n < times; n++) {
-		w->now += 5 * CN_US;
-		cn_poller_poll(w->poller[node], w->now);
-	}
-}
-
-/* A grant for the rest of a message that was aborted comes during the next one, which nobody
- * receives: it is no credit for that one, which waits, and is received whole in the end. */
-static void share__of_one_with_a_late_grant(void **state)
-{
-	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
-	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
-	struct endpoint_request *in, *aborted, *next;
-
-	(void)state;
-	warm_up(w, a, b);
-	aborted = endpoint_send_to(w, a, "b", 7, 8 << 20, 1, CN_MS);
-	poll_only(w, 0, 4);
-	cn_poller_poll(w->poller[1], w->now);
-	in = endpoint_recv_at(w, b, 8 << 20, 10 * CN_US);
-	w->now += 2 * CN_MS;
-	cn_endpoints_expire(w->engine[1], w->now);
-	cn_endpoints_expire(w->engine[0], w->now);
-	assert_int_equal(in->status, COLLNET_ETIMEOUT);
-	assert_int_equal(aborted->status, COLLNET_ETIMEOUT);
-	endpoint_drop(in);
-	endpoint_drop(aborted);
-	next = endpoint_send_to(w, a, "b", 7, 32 << 20, 2, 30 * SECOND);
-	for (cn_time end = w->now + SECOND; w->now < end; endpoint_step(w)) {
-		assert_true(unread(w, 1) <= CN_EP_CREDIT);
-	}
-	assert_int_equal(next->ended, 0);
-	in = endpoint_recv_at(w, b, 32 << 20, 30 * SECOND);
-	endpoint_assert_ok(w, in);
-	endpoint_assert_got(in, "a", 5, 32 << 20, 2);
-	endpoint_assert_ok(w, next);
-	assert_int_equal(endpoint_stats(w, 1).busy, 0);
-	endpoint_drop(in);
-	endpoint_drop(next);
-	endpoint_one_message(w, a, b, 100000, true);
-	endpoint_assert_clean(w);
-	endpoint_fixture_free(w);
-}
-
-/* A grant as it comes from node b; without its number, as of earlier builds, if bytes is 9. */
-static void grant(struct endpoint_fixture *w, uint32_t frames, uint32_t number, uint32_t bytes)
-{
-	uint8_t m[13];
-	struct cn_cursor c = { m, m + sizeof(m), false };
-	struct cn_peer *b = cn_node_find(cn_engine_node(w->engine[0]), "b");
-
-	cn_put8(&c, CN_EP_GRANT);
-	cn_put16(&c, 5);
-	cn_put16(&c, 7);
-	cn_put32(&c, frames);
-	cn_put32(&c, number);
-	assert_true(cn_endpoints_control(w->engine[0], w->now, b, m, bytes));
-}
-
-/* What a grant counts, by the message that it was made for. */
-static void grant__by_its_message(void **state)
-{
-	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
-	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
-	const uint32_t frames = 100;
-	struct endpoint_request *in, *aborted, *next;
-	const struct cn_flow *f;
-
-	(void)state;
-	warm_up(w, a, b);
-	f = a->flows;
-	grant(w, 1000, f->numbers.next - 1, 13);
-	assert_int_equal(f->credit, CN_EP_CREDIT); /* nothing is being sent */
-	aborted = endpoint_send_to(w, a, "b", 7, frames * PAYLOAD, 1, CN_MS);
-	poll_only(w, 0, 4);
-	grant(w, 10, f->numbers.next - 2, 13); /* of one before, which was not aborted */
-	assert_int_equal(f->credit, 10);
-	grant(w, 1000, f->numbers.next - 1, 13);
-	assert_int_equal(f->credit, CN_EP_CREDIT + frames + 1 - CN_EP_CREDIT);
-	w->now += 2 * CN_MS;
-	cn_endpoints_expire(w->engine[0], w->now);
-	assert_int_equal(aborted->status, COLLNET_ETIMEOUT);
-	grant(w, 1000, f->numbers.next - 1, 13);
-	assert_int_equal(f->credit, CN_EP_CREDIT);
-	next = endpoint_send_to(w, a, "b", 7, frames * PAYLOAD, 2, 30 * SECOND);
-	while (f->since < 10) {
-		struct cn_frame out;
-
-		assert_true(cn_engine_output(w->engine[0], w->now, &out));
-	}
-	assert_int_equal(f->credit, CN_EP_CREDIT - 10);
-	grant(w, 1000, f->numbers.next - 2, 13);
-	assert_int_equal(f->credit, CN_EP_CREDIT - 10); /* all that was sent since counts */
-	poll_only(w, 0, 4);
-	assert_int_equal(f->credit, 0);
-	grant(w, 1000, f->numbers.next - 2, 13);
-	grant(w, 1000, f->numbers.next - 100, 13);
-	grant(w, 1000, f->numbers.next + 100, 13);
-	assert_int_equal(f->credit, 0);
-	grant(w, 8, f->numbers.next - 1, 13);
-	assert_int_equal(f->credit, 8);
-	grant(w, 8, 0, 9);
-	assert_int_equal(f->credit, 16);
-	in = endpoint_recv_at(w, b, frames * PAYLOAD, 30 * SECOND);
-	endpoint_assert_ok(w, in);
-	endpoint_assert_got(in, "a", 5, frames * PAYLOAD, 2);
-	endpoint_assert_ok(w, next);
-	endpoint_drop(in);
-	endpoint_drop(aborted);
-	endpoint_drop(next);
-	endpoint_assert_clean(w);
-	endpoint_fixture_free(w);
-}
-
-/* A frame for endpoint 7 of b as if it came from endpoint 5 of a: the first one of a message of so
- * many bytes, or (NOT_FIRST) a further one. */
-#define NOT_FIRST UINT32_MAX
-
-static struct cn_rx frame_of(uint64_t owner, uint32_t bytes, uint16_t len, bool last)
-{
-	static uint8_t payload[PAYLOAD];
-	struct cn_cursor c = { payload, payload + sizeof(payload), false };
-
-	cn_put32(&c, bytes);
-	cn_put32(&c, 1);
-	cn_put64(&c, owner);
-	return (struct cn_rx){
-		.type = CN_TYPE_MESSAGE,
-		.flags = (uint8_t)((bytes != NOT_FIRST ? CN_FLAG_FIRST : 0) |
-				   (last ? CN_FLAG_LAST : 0)),
-		.len = (uint16_t)(len + (bytes != NOT_FIRST ? CN_EP_HEAD : 0)),
-		.stream = 7u << 16 | 5,
-		.payload = payload,
-	};
-}
-
-static void deliver_frame(struct endpoint_fixture *w, struct cn_rx rx)
-{
-	assert_true(cn_endpoints_deliver(w->engine[1], w->now,
-					 cn_node_find(cn_engine_node(w->engine[1]), "a"), &rx));
-	endpoint_run(w, CN_MS);
-}
-
-static void deliver(struct endpoint_fixture *w, uint32_t bytes, uint16_t len, bool last)
-{
-	deliver_frame(w, frame_of(OWNER, bytes, len, last));
-}
-
-/* One that sends what it has no credit for: messages of a frame, or further frames. */
-static void share__of_one_that_ignores_credit(void **state)
-{
-	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
-	struct cn_endpoint *b = endpoint_open_at(w, 1, 7);
-
-	(void)state;
-	for (uint32_t n = 1; n < CN_EP_UNREAD + 8; n++) {
-		deliver(w, 0, 0, true);
-		assert_int_equal(unread(w, 1), n < CN_EP_UNREAD ? n : CN_EP_UNREAD);
-	}
-	cn_endpoint_close(b, w->now);
-	endpoint_open_at(w, 1, 7);
-	deliver(w, 1 << 20, 100, false);
-	for (uint32_t n = 2; n < CN_EP_UNREAD + 8; n++) {
-		deliver(w, NOT_FIRST, 100, false);
-		assert_int_equal(unread(w, 1), n <= CN_EP_UNREAD ? n : 0);
-	}
-	endpoint_assert_clean(w);
-	endpoint_fixture_free(w);
-}
-
-/* The sender's number is another owner's now, which this node has not heard of. */
-static void recv__of_another_owner(void **state)
-{
-	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
-	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
-
-	(void)state;
-	endpoint_one_message(w, a, b, 100, false);
-	deliver_frame(w, frame_of(OWNER + 1, 10, 10, true));
-	assert_int_equal(unread(w, 1), 0);
-	endpoint_assert_clean(w);
-	endpoint_fixture_free(w);
-}
-
-/* Frames that are longer than what their message has left, and a last one that leaves some. */
-static void recv__of_wrong_lengths(void **state)
-{
-	struct endpoint_fixture *w = endpoint_fixture(2, NULL);
-	struct cn_endpoint *a = endpoint_open_at(w, 0, 5), *b = endpoint_open_at(w, 1, 7);
-	struct endpoint_request *in = endpoint_recv_at(w, b, 1000, 60 * SECOND), *out;
-	const struct cn_peer *peer = cn_node_find(cn_engine_node(w->engine[1]), "a");
-	const struct cn_rx next = frame_of(OWNER, NOT_FIRST, 60, false);
-	struct cn_rx_place place;
-
-	(void)state;
-	deliver(w, 50, 100, false);
-	assert_non_null(b->recv_first);
-	deliver(w, 150, 100, false);
-	assert_null(b->recv_first);
-	assert_true(cn_endpoints_place(w->engine[1], peer, &next, &place));
-	assert_ptr_equal(place.at, in->data + 100);
-	assert_int_equal(place.room, 50); /* what follows is of another message */
-	deliver(w, NOT_FIRST, 60, false);
-	assert_non_null(b->recv_first);
-	deliver(w, 150, 100, false);
-	assert_null(b->recv_first);
-	deliver(w, NOT_FIRST, 40, true);
-	assert_non_null(b->recv_first);
-	assert_int_equal(in->ended, 0);
-	out = endpoint_send_to(w, a, "b", 7, 1000, 3, SECOND);
-	endpoint_assert_ok(w, in);
-	endpoint_assert_got(in, "a", 5, 1000, 3);
-	endpoint_assert_ok(w, out);
-	endpoint_drop(in);
-	endpoint_drop(out);
 	endpoint_assert_clean(w);
 	endpoint_fixture_free(w);
 }
@@ -490,7 +252,7 @@ static void forgotten_by_both(bool reopens)
 	}
 	out = endpoint_send_to(w, a, "b", 7, 100, 2, SECOND);
 	number = a->flows->numbers.next;
-	poll_only(w, 0, 2);
+	endpoint_poll_only(w, 0, 2);
 	assert_int_equal(out->status, COLLNET_OK);
 	endpoint_drop(out);
 	busy[0] = endpoint_open_at(w, 0, 50);
@@ -630,11 +392,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(share__of_one_that_opens_again),
 		cmocka_unit_test(share__of_one_that_times_out),
-		cmocka_unit_test(share__of_one_with_a_late_grant),
-		cmocka_unit_test(share__of_one_that_ignores_credit),
-		cmocka_unit_test(recv__of_another_owner),
-		cmocka_unit_test(recv__of_wrong_lengths),
-		cmocka_unit_test(grant__by_its_message),
 		cmocka_unit_test(close__of_pairs_that_sent_nothing),
 		cmocka_unit_test(flow__idle_at_the_sender),
 		cmocka_unit_test(flow__forgotten_by_the_receiver),

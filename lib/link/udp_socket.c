@@ -5,7 +5,8 @@
  * A datagram is a collnet frame. The transport's addresses are made of port and IPv4 address
  * (udp_address.h), so a received frame gets an Ethernet header that never was on a wire. A
  * broadcast goes to a multicast group, or to each node of a list. With a list, what comes from
- * others is dropped: the list says who takes part, and no discovery can add to it.
+ * others is dropped: the list says who takes part, and no discovery can add to it. With a group,
+ * what comes from another port is dropped: its nodes have one port, which is taken on each of them.
  *
  * Super-frames go out by UDP_SEGMENT (udp_send.c) and come in by UDP_GRO, where the kernel has
  * them.
@@ -62,24 +63,25 @@ static void report_stranger(struct udp_link *u, const struct sockaddr_in *from)
 	}
 	u->stranger = *from;
 	u->strangers++;
-	cn_log(COLLNET_LOG_WARNING,
-	       "interface %s: %s:%u is not in the list of peers, so its frames are dropped%s",
+	cn_log(COLLNET_LOG_WARNING, "interface %s: %s:%u %s, so its frames are dropped%s",
 	       u->link.interface, inet_ntop(AF_INET, &from->sin_addr, text, sizeof(text)),
-	       ntohs(from->sin_port), u->strangers == STRANGERS ? "; others are not logged" : "");
+	       ntohs(from->sin_port),
+	       u->peers.group ? "has another port than this node" : "is not in the list of peers",
+	       u->strangers == STRANGERS ? "; others are not logged" : "");
 }
 
-/* Whether a node may be there: in a list it is, and in a group anyone is. */
+/* Whether a node may be there: in a list it is, and in a group it has our port. */
 static bool admits(struct udp_link *u, const struct sockaddr_in *from)
 {
-	const struct sockaddr_in *listed;
+	const struct sockaddr_in *listed = NULL;
 
-	if (ntohs(from->sin_port) < CN_UDP_PORT_MIN) {
-		return false;
-	}
-	if (u->peers.group) {
+	if (u->peers.group && from->sin_port == u->self.sin_port) {
 		return true;
 	}
-	listed = bsearch(from, u->peers.list, u->peers.n, sizeof(*from), cn_udp_address_order);
+	if (!u->peers.group) {
+		listed = bsearch(from, u->peers.list, u->peers.n, sizeof(*from),
+				 cn_udp_address_order);
+	}
 	if (listed != NULL) {
 		u->heard[listed - u->peers.list] = u->broadcasts;
 		return true;

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
 #include <cmocka.h>
 
 #include "link/link.h"
@@ -332,13 +333,22 @@ static void take_line(void *ctx, enum collnet_log_level level, const char *line)
 	lines++;
 }
 
-/* A socket on a port of the loopback interface that no node of the list has sends to b. */
-static void send_as_stranger(uint16_t port)
+static void share_port(int fd)
+{
+	const int on = 1;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+}
+
+/* A socket on this address sends to a link. */
+static void send_from(const char *address, uint16_t port, const struct cn_link *l)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET, .sin_port = htons(port) }, to;
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
-	assert_true(cn_udp_address_get(b->mac, &to));
+	share_port(fd);
+	assert_int_equal(inet_pton(AF_INET, address, &from.sin_addr), 1);
+	assert_true(cn_udp_address_get(l->mac, &to));
 	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
 	assert_int_equal(sendto(fd, "stranger", 8, 0, (struct sockaddr *)&to, sizeof(to)), 8);
 	close(fd);
@@ -353,14 +363,14 @@ static void udp_link__not_in_the_list(void **state)
 	logged[0] = '\0';
 	lines = 0;
 	collnet_set_log(take_line, NULL);
-	send_as_stranger(PORT_B + 1);
-	send_as_stranger(PORT_B + 1);
+	send_from("127.0.0.1", PORT_B + 1, b);
+	send_from("127.0.0.1", PORT_B + 1, b);
 	assert_silent(b);
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(logged,
 			       "interface lo: 127.0.0.1:40002 is not in the list of peers"));
 	for (uint16_t i = 1; i < 100; i++) {
-		send_as_stranger(PORT_B + 1 + i);
+		send_from("127.0.0.1", PORT_B + 1 + i, b);
 	}
 	assert_silent(b);
 	assert_int_equal(lines, 4);
@@ -370,6 +380,35 @@ static void udp_link__not_in_the_list(void **state)
 	assert_next(b, &f);
 	assert_silent(b);
 	collnet_set_log(NULL, NULL);
+}
+
+/* Nodes that find each other by a group have the same port, which no other program can have. */
+static void udp_link__other_port_in_a_group(void **state)
+{
+	struct cn_link *l = NULL;
+	struct cn_err err = { 0 };
+	struct cn_rx_frame got;
+
+	(void)state;
+	logged[0] = '\0';
+	lines = 0;
+	collnet_set_log(take_line, NULL);
+	if (open_with("239.1.2.3", PORT_B + 1, &l, &err) != COLLNET_OK) {
+		fail_msg("%s", err.text);
+	}
+	send_from("127.0.0.1", PORT_B + 2, l);
+	send_from("127.0.0.9", PORT_B + 3, l);
+	send_from("127.0.0.9", 2000, l);
+	assert_silent(l);
+	assert_non_null(strstr(logged, "127.0.0.1:40003 has another port than this node"));
+	assert_int_equal(lines, 3);
+	share_port(l->recv_fd);
+	send_from("127.0.0.9", PORT_B + 1, l);
+	assert_true(next(l, &got, WAIT_MS));
+	assert_int_equal(got.len, 8);
+	assert_silent(l);
+	collnet_set_log(NULL, NULL);
+	cn_link_close(l);
 }
 
 /* A datagram from a port that no node has, and one without a byte. */
@@ -427,6 +466,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(udp_link__counts_what_the_kernel_drops, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__not_in_the_list, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(udp_link__other_port_in_a_group, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__strangers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(udp_link__refuses, set_up, tear_down),
 	};

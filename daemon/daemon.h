@@ -43,8 +43,9 @@
 #include "daemon/parent.h"
 
 #define CN_CLIENTS_MAX	   1024u
-#define CN_ACCEPTS	   32u			  /* connections per iteration */
-#define CN_CLIENTS_RESERVE 32u			  /* of these, for root */
+#define CN_ACCEPTS	   32u /* connections per iteration */
+#define CN_CLIENTS_RESERVE 32u /* of these, for root */
+#define CN_SUBUIDS_MAX	   4096u
 #define CN_USERS_MAX	   (CN_CLIENTS_MAX + 64u) /* those that were here last included */
 #define CN_REGIONS_MAX	   49152u /* of all clients: a process may have 65,530 mappings */
 #define CN_PATH_MAX	   256u
@@ -98,6 +99,18 @@ int cn_config_args(struct cn_config *c, int argc, char **argv, const char **prin
 
 struct cn_daemon;
 struct cn_client;
+
+/* Subordinate user IDs: first .. first + count - 1. */
+struct cn_subuid {
+	uid_t first;
+	uint32_t count;
+	uid_t owner; /* never root */
+};
+
+struct cn_subuids {
+	struct cn_subuid ranges[CN_SUBUIDS_MAX];
+	uint32_t n;
+};
 
 /* A user, from the first connection until the entry is needed for another. */
 struct cn_user {
@@ -223,6 +236,7 @@ struct cn_daemon {
 	cn_time sockets_at; /* when the loop looked at descriptors last */
 	cn_time turn_ends;  /* clients are served until then, and frames move again; 0: no end */
 	uint32_t first;	    /* of the events, by turns */
+	struct cn_subuids subuids;
 	struct cn_user users[CN_USERS_MAX];
 };
 
@@ -304,10 +318,18 @@ int cn_quota_take(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint6
 void cn_quota_give(struct cn_daemon *d, struct cn_user *u, enum cn_quota q, uint64_t n);
 /* Whether the control group's memory is so short that clients' pages must not outlive us. */
 bool cn_quota_short(const struct cn_daemon *d);
-/* NULL: there are too many users with something. */
+/* Who is charged for this user ID; NULL: there are too many users with something. */
 struct cn_user *cn_user_find(struct cn_daemon *d, uid_t uid);
 /* Whether a line about the user may be written now; a flood of them is counted instead. */
 bool cn_user_may_log(struct cn_daemon *d, struct cn_user *u);
+
+/* ---- subuid.c ------------------------------------------------------------------------- */
+
+#define CN_SUBUID_FILE "/etc/subuid"
+/* Reads the file; there are no ranges if it cannot be read. */
+void cn_subuid_read(struct cn_subuids *s, const char *path);
+/* The owner of the range that the ID is in; the ID itself if it is in none. */
+uid_t cn_subuid_owner(const struct cn_subuids *s, uid_t uid);
 
 /* ---- receive.c ------------------------------------------------------------------------ */
 

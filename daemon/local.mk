@@ -27,7 +27,8 @@ daemon_libcn_daemon_la_SOURCES = \
 	daemon/request.c \
 	daemon/rings.c \
 	daemon/seccomp.c \
-	daemon/start.c
+	daemon/start.c \
+	daemon/subuid.c
 
 sbin_PROGRAMS += daemon/collnetd
 daemon_collnetd_SOURCES = daemon/main.c

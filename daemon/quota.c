@@ -119,6 +119,7 @@ struct cn_user *cn_user_find(struct cn_daemon *d, uid_t uid)
 {
 	struct cn_user *best = NULL;
 
+	uid = cn_subuid_owner(&d->subuids, uid);
 	for (uint32_t i = 0; i < CN_USERS_MAX; i++) {
 		struct cn_user *u = &d->users[i];
 

@@ -169,8 +169,8 @@ static uint64_t owner_of(const struct cn_client *c, uint64_t secret)
 static int check_teams(struct cn_client *c, uint64_t owner, const char *job, struct cn_err *err)
 {
 	bool takes_part;
-	const uint32_t count = cn_engine_teams_paid(c->daemon->runtime.engine, c->uid, owner, job,
-						    &takes_part);
+	const uint32_t count = cn_engine_teams_paid(c->daemon->runtime.engine, c->user->uid, owner,
+						    job, &takes_part);
 
 	return takes_part ? COLLNET_OK
 			  : cn_quota_check(c->daemon, c->user, CN_QUOTA_TEAMS, count, 1, err);
@@ -220,7 +220,7 @@ static bool handle_join(struct cn_client *c, const struct cn_msg_join *m)
 		return op_refused(op, &err);
 	}
 	if (*member != NULL) {
-		cn_member_set_payer(*member, c->uid);
+		cn_member_set_payer(*member, c->user->uid);
 	}
 	return true;
 }
@@ -445,8 +445,8 @@ static bool handle_open(struct cn_client *c, const struct cn_msg_open *m)
 	}
 	rc = cn_quota_take(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1, &err);
 	if (rc == COLLNET_OK) {
-		rc = cn_endpoint_open(c->daemon->runtime.engine, owner_of(c, m->secret), c->uid,
-				      (uint16_t)m->number, e, &err);
+		rc = cn_endpoint_open(c->daemon->runtime.engine, owner_of(c, m->secret),
+				      c->user->uid, (uint16_t)m->number, e, &err);
 		if (rc != COLLNET_OK) {
 			cn_quota_give(c->daemon, c->user, CN_QUOTA_ENDPOINTS, 1);
 		}

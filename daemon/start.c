@@ -58,6 +58,7 @@ static int start(struct cn_daemon *d, const struct cn_identity *id, struct cn_er
 	d->owner = id->keep ? geteuid() : id->uid;
 	snprintf(d->iface.name, sizeof(d->iface.name), "%s", d->config.interface);
 	cn_quota_open(d);
+	cn_subuid_read(&d->subuids, CN_SUBUID_FILE);
 	cn_iface_config(d, &sc);
 	rc = cn_runtime_prepare(&sc, &d->runtime, err);
 	if (rc == COLLNET_OK) {

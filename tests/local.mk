@@ -139,6 +139,7 @@ unit_tests = \
 	tests/unit/test_source \
 	tests/unit/test_span \
 	tests/unit/test_spin \
+	tests/unit/test_subuid \
 	tests/unit/test_super_frame \
 	tests/unit/test_tlp \
 	tests/unit/test_encapsulation \

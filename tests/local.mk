@@ -94,6 +94,7 @@ unit_tests = \
 	tests/unit/test_parent \
 	tests/unit/test_path_mtu \
 	tests/unit/test_peer \
+	tests/unit/test_peer_table \
 	tests/unit/test_pending \
 	tests/unit/test_permutation \
 	tests/unit/test_poller \

@@ -180,6 +180,14 @@ static void on_path(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes)
 	}
 }
 
+bool cn_transport_listed(void *ctx, const char *name)
+{
+	const struct cn_topo *t = ((struct cn_transport *)ctx)->engine->config.topo;
+	const uint32_t v = t != NULL ? cn_topo_find(t, name) : CN_TOPO_NONE;
+
+	return v != CN_TOPO_NONE && !t->vertices[v].is_switch;
+}
+
 static const struct cn_node_ops node_ops = {
 	CN_TRANSPORT_UPCALLS,  .deliver = on_deliver,	  .place = on_place,
 	.peer_up = on_peer_up, .peer_down = on_peer_down, .path = on_path,

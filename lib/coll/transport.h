@@ -80,8 +80,10 @@ void cn_transport_acked(void *ctx, void *token, bool refused);
 void cn_transport_refused(void *ctx, void *token);
 bool cn_transport_resend(void *ctx, void *token, uint8_t *flags);
 void cn_transport_lost(void *ctx, void *token);
+/* Whether the topology has a host of this name. */
+bool cn_transport_listed(void *ctx, const char *name);
 #define CN_TRANSPORT_UPCALLS                                                                       \
 	.pull = cn_transport_pull, .acked = cn_transport_acked, .refused = cn_transport_refused,   \
-	.resend = cn_transport_resend, .lost = cn_transport_lost
+	.resend = cn_transport_resend, .lost = cn_transport_lost, .listed = cn_transport_listed
 
 #endif

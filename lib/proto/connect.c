@@ -27,7 +27,7 @@ struct cn_peer *cn_node_connect(struct cn_node *n, cn_time now, struct cn_peer *
 	if (p != NULL) {
 		cn_peer_down(p, CN_PEER_RESET);
 	} else {
-		p = cn_peer_add(n, with->mac);
+		p = cn_peer_add(n, with->mac, NULL);
 	}
 	if (p == NULL) {
 		return NULL;

@@ -241,7 +241,7 @@ static void take_unvalidated(struct cn_node *n, const uint8_t mac[6], const stru
 		cn_unvalidated_reply(n, mac, CN_HELLO_REPLY,
 				     is_taken(n, s->body.name) ? 0 : s->nonce, 0);
 	} else {
-		p = cn_peer_add(n, mac);
+		p = cn_peer_add(n, mac, is_taken(n, s->body.name) ? NULL : s->body.name);
 		if (p == NULL) {
 			n->counters.stale_frames++;
 			return;

@@ -137,6 +137,9 @@ struct cn_node_ops {
 	 * given up afterwards (CN_PEER_PATH) unless the frame was abandoned. May be NULL.
 	 */
 	void (*path)(void *ctx, cn_time now, struct cn_peer *p, uint32_t bytes);
+	/* Whether a node of this name is expected: when the table of nodes is full, it takes the
+	 * place of one that is not. May be NULL: none is. */
+	bool (*listed)(void *ctx, const char *name);
 };
 
 int cn_node_new(const struct cn_node_config *c, const struct cn_node_ops *ops, void *ctx,

@@ -38,8 +38,10 @@ static void enter(struct cn_node *n, const struct cn_peer *p)
 	n->hash[s] = p->index + 1;
 }
 
-/* After so many times the silence of a node that is alive, it has been switched off. */
-#define GONE_AFTER 20u
+/* After so many times the silence of a node that is alive, it has been switched off: in a small
+ * cluster, and in one whose hellos are rarer. */
+#define GONE_AFTER	 20u
+#define GONE_AFTER_LARGE 2u
 
 /* Nodes are silent for so long at most while they are alive: some hellos may be lost. */
 static cn_time longest_silence(const struct cn_node *n)
@@ -47,34 +49,54 @@ static cn_time longest_silence(const struct cn_node *n)
 	return n->config.dead_after + 3 * cn_hello_interval(n);
 }
 
-static bool is_replaceable(const struct cn_peer *p)
+/* The interval of hellos grows with the table, so invented nodes that fill it would stay for long:
+ * it counts for less here. */
+static cn_time gone_after(const struct cn_node *n)
+{
+	const cn_time small = GONE_AFTER * (n->config.dead_after + 3 * n->config.hello_interval);
+	const cn_time large = GONE_AFTER_LARGE * longest_silence(n);
+
+	return small > large ? small : large;
+}
+
+static bool is_listed(const struct cn_node *n, const char *name)
+{
+	return n->ops->listed != NULL && n->ops->listed(n->ctx, name);
+}
+
+/* listed: by a node that is. */
+static bool is_replaceable(const struct cn_peer *p, bool listed)
 {
 	const struct cn_node *n = p->node;
 	const bool established = p->state != CN_PEER_DOWN && p->validated;
 
-	return !p->ready && p->live.expecting == 0 && p->tx.queue.una == p->tx.queue.end &&
-	       p->live.last_rx + (established ? GONE_AFTER * longest_silence(n)
-					      : n->config.dead_after) <
-		       n->now;
+	if (p->ready || p->live.expecting > 0 || p->tx.queue.una != p->tx.queue.end) {
+		return false;
+	}
+	return p->live.last_rx + (established ? gone_after(n) : n->config.dead_after) < n->now ||
+	       (listed && (p->state == CN_PEER_DOWN || !is_listed(n, p->name)));
 }
 
 /*
  * The table is full: the entry of a peer without a session that is established at both ends, or of
- * one that has been silent for long, is given to the new address; the least recently heard one. Not
- * often, since it looks at all of them.
+ * one that has been silent for long, is given to the new address; the least recently heard one. A
+ * node that is listed also gets that of one that has no session or is not listed: sessions have
+ * unique names, so whoever invents nodes is at most those of the list that are not there. Not
+ * often, since it looks at all of them; and others do not use up the turns of those that are
+ * listed.
  */
-static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
+static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6], bool listed)
 {
 	struct cn_peer *oldest = NULL;
 
-	if (n->now < n->evict_at) {
+	if (n->now < n->evict_at[listed]) {
 		return NULL;
 	}
-	n->evict_at = n->now + 100 * CN_MS;
+	n->evict_at[listed] = n->now + 100 * CN_MS;
 	for (uint32_t i = 0; i < n->npeers; i++) {
 		struct cn_peer *p = n->peers[i];
 
-		if (is_replaceable(p) &&
+		if (is_replaceable(p, listed) &&
 		    (oldest == NULL || p->live.last_rx < oldest->live.last_rx)) {
 			oldest = p;
 		}
@@ -107,12 +129,12 @@ static struct cn_peer *evict(struct cn_node *n, const uint8_t mac[6])
 	return oldest;
 }
 
-struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6])
+struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6], const char *name)
 {
 	struct cn_peer *p;
 
 	if (n->npeers == n->config.max_peers) {
-		return evict(n, mac);
+		return evict(n, mac, name != NULL && is_listed(n, name));
 	}
 	p = calloc(1, sizeof(*p));
 	if (p == NULL) {

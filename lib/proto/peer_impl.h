@@ -60,8 +60,10 @@ struct cn_peer {
 };
 
 struct cn_peer *cn_peer_by_mac(struct cn_node *n, const uint8_t mac[6]);
-struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6]); /* NULL: table full */
-uint32_t cn_name_hash(const char *name);			      /* never 0 */
+/* `name`: of a node that may take the place of one that is not listed; else NULL. NULL: table full.
+ */
+struct cn_peer *cn_peer_add(struct cn_node *n, const uint8_t mac[6], const char *name);
+uint32_t cn_name_hash(const char *name); /* never 0 */
 /* Begins and ends the session. */
 void cn_peer_up(struct cn_peer *p);
 void cn_peer_down(struct cn_peer *p, enum cn_peer_loss why);

@@ -187,6 +187,11 @@ static void path(void *ctx, cn_time now, struct cn_peer *peer, uint32_t bytes)
 	}
 }
 
+static bool listed(void *ctx, const char *name)
+{
+	return ((struct pair_node *)ctx)->pair->listed && strlen(name) == 1;
+}
+
 static const struct cn_node_ops ops = {
 	.pull = pull,
 	.deliver = deliver,
@@ -194,6 +199,7 @@ static const struct cn_node_ops ops = {
 	.peer_up = peer_up,
 	.peer_down = peer_down,
 	.path = path,
+	.listed = listed,
 };
 
 /* ---- the network ------------------------------------------------------------------------- */

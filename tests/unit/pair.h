@@ -74,6 +74,7 @@ struct pair {
 	uint32_t first_seq; /* of every session; 0: the transport's own */
 	bool reply_soon;    /* receivers announce that data will go back */
 	bool no_reply;	    /* ... that nothing will */
+	bool listed;	    /* nodes of one letter are */
 	bool gaps_allowed;  /* streams are abandoned or sessions end: numbers may be missing */
 	struct pair_packet *queue; /* heap by (at, order) */
 	uint32_t queued, queue_cap;

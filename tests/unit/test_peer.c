@@ -307,23 +307,6 @@ static void peer__flapping_cables_settle(void **state)
 	}
 }
 
-static void one_peer(struct cn_node_config *c)
-{
-	c->max_peers = 1;
-}
-
-static void peer__table_is_full(void **state)
-{
-	struct pair *p = pair_new(3, SEED, one_peer);
-
-	(void)state;
-	pair_run(p, 3000 * CN_MS);
-	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(cn_node_peers(p->nodes[i].node), 1);
-	}
-	pair_free(p);
-}
-
 static void other_mtu(struct cn_node_config *c)
 {
 	if (c->name[0] == 'b') {
@@ -430,73 +413,6 @@ static void peer_request_ack__once(void **state)
 	pair_free(p);
 }
 
-/*
- * A hello in the name of an invented node; with `proof`, of one that receives what is sent to it.
- */
-static void invent(struct pair *p, uint32_t to, uint32_t number, bool proof)
-{
-	struct cn_hello h = { .epoch = 1000 + number, .mtu = p->nodes[to].config.mtu, .nonce = 1 };
-	const uint8_t mac[6] = { 0x0a, 0, 0, 0, (uint8_t)(number >> 8), (uint8_t)number };
-	uint8_t f[CN_FRAME_HEAD];
-	size_t len;
-
-	snprintf(h.name, sizeof(h.name), "nobody%u", number);
-	len = pair_hello(p, to, mac, &h, CN_FLAG_UNICAST, proof, f);
-	pair_inject(p, to, f, len, p->now + 1);
-}
-
-static void few_peers(struct cn_node_config *c)
-{
-	c->max_peers = 8;
-}
-
-/*
- * Invented nodes fill the table; those who are there stay, and one who comes later finds a place.
- */
-static void peer__full_table(void **state)
-{
-	struct pair *p = pair_new(3, SEED, few_peers);
-
-	(void)state;
-	pair_stop(p, 2);
-	assert_true(pair_run_up(p, 2000 * CN_MS));
-	pair_talk(p, 0, 1);
-	for (uint32_t i = 0; i < 100; i++) {
-		invent(p, 0, i, true);
-	}
-	pair_run(p, 10 * CN_MS);
-	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
-	pair_start(p, 2);
-	for (uint32_t i = 0; i < 10; i++) { /* and they do not cease to come */
-		pair_run(p, 500 * CN_MS);
-		invent(p, 0, 200 + i, true);
-	}
-	assert_true(pair_is_up(p, 0, 2));
-	assert_true(pair_is_up(p, 0, 1));
-	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
-	pair_talk(p, 0, 2);
-	pair_talk(p, 0, 1);
-	pair_free(p);
-}
-
-/* A node that was switched off, while nobody waited for it, keeps its place for a while only. */
-static void peer__place_of_one_that_is_gone(void **state)
-{
-	struct pair *p = pair_new(3, SEED, one_peer);
-
-	(void)state;
-	pair_stop(p, 2);
-	assert_true(pair_run_up(p, 2000 * CN_MS));
-	pair_talk(p, 0, 1);
-	pair_stop(p, 1);
-	pair_start(p, 2);
-	pair_run(p, 5000 * CN_MS);
-	assert_false(pair_is_up(p, 0, 2));
-	pair_run(p, 300 * 1000 * CN_MS);
-	assert_true(pair_is_up(p, 0, 2));
-	pair_free(p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,14 +429,11 @@ int main(void)
 		cmocka_unit_test(peer__partition_noticed_by_one),
 		cmocka_unit_test(peer__partition_noticed_by_both),
 		cmocka_unit_test(peer__flapping_cables_settle),
-		cmocka_unit_test(peer__table_is_full),
 		cmocka_unit_test(peer__other_mtu_is_known),
 		cmocka_unit_test(peer__restart_with_other_mtu),
 		cmocka_unit_test(peer__other_cluster_is_not_heard),
 		cmocka_unit_test(peer__info),
 		cmocka_unit_test(peer_request_ack__once),
-		cmocka_unit_test(peer__full_table),
-		cmocka_unit_test(peer__place_of_one_that_is_gone),
 	};
 
 	print_message("seed %u\n", SEED);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "coll/engine_state.h"
+#include "engine_fixture.h"
 #include "proto/node_impl.h"
 #include "two_jobs.h"
 
@@ -415,6 +416,23 @@ static void transport__counters(void **state)
 	two_jobs_end(c);
 }
 
+/* The hosts of the topology have precedence in the table of nodes. */
+static void transport_listed__hosts_of_the_topology(void **state)
+{
+	static const char *const names[] = { "h0", "h3", "s1", "h4", "" };
+
+	(void)state;
+	for (int with = 0; with < 2; with++) {
+		struct engine_fixture *w = engine_fixture(4, with ? "2x2" : NULL, NULL);
+		const struct cn_node *n = w->engines[0]->own.node;
+
+		for (int i = 0; i < 5; i++) {
+			assert_int_equal(n->ops->listed(n->ctx, names[i]), with && i < 2);
+		}
+		engine_fixture_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +446,7 @@ int main(void)
 		cmocka_unit_test(transport__stale_frames),
 		cmocka_unit_test(transport__a_node_lives_on_any_port),
 		cmocka_unit_test(transport__counters),
+		cmocka_unit_test(transport_listed__hosts_of_the_topology),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

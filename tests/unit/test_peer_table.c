@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lib/proto/peer.c: who has a place in a table of nodes that is full. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pair.h"
+
+#define SEED 4242u
+
+static void one_peer(struct cn_node_config *c)
+{
+	c->max_peers = 1;
+}
+
+static void peer__table_is_full(void **state)
+{
+	struct pair *p = pair_new(3, SEED, one_peer);
+
+	(void)state;
+	pair_run(p, 3000 * CN_MS);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(cn_node_peers(p->nodes[i].node), 1);
+	}
+	pair_free(p);
+}
+
+/*
+ * A hello in the name of an invented node; with `proof`, of one that receives what is sent to it.
+ */
+static void invent_as(struct pair *p, uint32_t to, const char *name, uint32_t number, bool proof)
+{
+	struct cn_hello h = { .epoch = 1000 + number, .mtu = p->nodes[to].config.mtu, .nonce = 1 };
+	const uint8_t mac[6] = { 0x0a, 0, 0, 0, (uint8_t)(number >> 8), (uint8_t)number };
+	uint8_t f[CN_FRAME_HEAD];
+	size_t len;
+
+	snprintf(h.name, sizeof(h.name), "%s", name);
+	len = pair_hello(p, to, mac, &h, CN_FLAG_UNICAST, proof, f);
+	pair_inject(p, to, f, len, p->now + 1);
+}
+
+static void invent(struct pair *p, uint32_t to, uint32_t number, bool proof)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "nobody%u", number);
+	invent_as(p, to, name, number, proof);
+}
+
+/* Fills a's table with invented nodes, whose sessions are established at both ends. */
+static void fill_table(struct pair *p)
+{
+	struct cn_node *n = p->nodes[0].node;
+
+	for (uint32_t i = 0; n->npeers < n->config.max_peers; i++) {
+		invent(p, 0, i, true);
+		pair_run(p, 10 * CN_US);
+	}
+	for (uint32_t i = 0; i < n->npeers; i++) {
+		n->peers[i]->validated = true;
+	}
+}
+
+/* Invented nodes that answer go on to do so. */
+static void run_with_answers(struct pair *p, cn_time duration)
+{
+	struct cn_node *n = p->nodes[0].node;
+
+	for (cn_time end = p->now + duration; p->now < end;) {
+		pair_run(p, 100 * CN_MS);
+		for (uint32_t i = 0; i < n->npeers; i++) {
+			n->peers[i]->live.last_rx = p->now;
+		}
+	}
+}
+
+static void few_peers(struct cn_node_config *c)
+{
+	c->max_peers = 8;
+}
+
+/*
+ * Invented nodes fill the table; those who are there stay, and one who comes later finds a place.
+ */
+static void peer__full_table(void **state)
+{
+	struct pair *p = pair_new(3, SEED, few_peers);
+
+	(void)state;
+	pair_stop(p, 2);
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	pair_talk(p, 0, 1);
+	for (uint32_t i = 0; i < 100; i++) {
+		invent(p, 0, i, true);
+	}
+	pair_run(p, 10 * CN_MS);
+	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
+	pair_start(p, 2);
+	for (uint32_t i = 0; i < 10; i++) { /* and they do not cease to come */
+		pair_run(p, 500 * CN_MS);
+		invent(p, 0, 200 + i, true);
+	}
+	assert_true(pair_is_up(p, 0, 2));
+	assert_true(pair_is_up(p, 0, 1));
+	assert_int_equal(cn_node_peers(p->nodes[0].node), 8);
+	pair_talk(p, 0, 2);
+	pair_talk(p, 0, 1);
+	pair_free(p);
+}
+
+/* A node that was switched off, while nobody waited for it, keeps its place for a while only. */
+static void peer__place_of_one_that_is_gone(void **state)
+{
+	struct pair *p = pair_new(3, SEED, one_peer);
+
+	(void)state;
+	pair_stop(p, 2);
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	pair_talk(p, 0, 1);
+	pair_stop(p, 1);
+	pair_start(p, 2);
+	pair_run(p, 5000 * CN_MS);
+	assert_false(pair_is_up(p, 0, 2));
+	pair_run(p, 300 * 1000 * CN_MS);
+	assert_true(pair_is_up(p, 0, 2));
+	pair_free(p);
+}
+
+static void many_peers(struct cn_node_config *c)
+{
+	c->max_peers = 500;
+}
+
+/* Invented nodes that fill a large table, and are silent, do not keep their places for longer than
+ * in a small one, although the nodes' hellos are rarer. */
+static void peer__places_of_many_that_are_gone(void **state)
+{
+	struct pair *p = pair_new(3, SEED, many_peers);
+
+	(void)state;
+	pair_stop(p, 2);
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	fill_table(p);
+	pair_start(p, 2);
+	pair_run(p, 50 * 1000 * CN_MS);
+	assert_false(pair_is_up(p, 0, 2));
+	pair_run(p, 20 * 1000 * CN_MS);
+	assert_true(pair_is_up(p, 0, 2) && pair_is_up(p, 0, 1));
+	pair_free(p);
+}
+
+/* Nodes that are listed take the places of invented ones, also if those answer, and of those that
+ * had the name of one that is listed, but have no session any more. */
+static void listed_ones_come_first(bool sessions)
+{
+	struct pair *p = pair_new(4, SEED, few_peers);
+	struct cn_node *n = p->nodes[0].node;
+
+	pair_stop(p, 2);
+	pair_stop(p, 3);
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	fill_table(p);
+	for (uint32_t i = 0; i < n->npeers && !sessions; i++) {
+		if (n->peers[i] != pair_peer(p, 0, 1)) {
+			memcpy(n->peers[i]->name, "x", 2);
+			cn_peer_down(n->peers[i], CN_PEER_SILENT);
+		}
+	}
+	pair_start(p, 2);
+	run_with_answers(p, 5000 * CN_MS);
+	assert_false(pair_is_up(p, 0, 2)); /* none is listed */
+	p->listed = true;
+	pair_start(p, 3);
+	for (uint32_t i = 0; i < 50; i++) { /* others keep trying, also with a name that is taken */
+		invent(p, 0, 200 + i, true);
+		invent_as(p, 0, "b", 300 + i, true);
+		run_with_answers(p, 100 * CN_MS);
+	}
+	assert_true(pair_is_up(p, 0, 2) && pair_is_up(p, 0, 3));
+	assert_int_equal(n->evicted, 2);
+	assert_true(pair_is_up(p, 0, 1));
+	pair_talk(p, 0, 2);
+	pair_talk(p, 0, 3);
+	pair_free(p);
+}
+
+static void peer__listed_ones_come_first(void **state)
+{
+	(void)state;
+	listed_ones_come_first(true);
+	listed_ones_come_first(false);
+}
+
+/* ... but not those of each other. */
+static void peer__listed_ones_keep_their_places(void **state)
+{
+	struct pair *p = pair_new(3, SEED, one_peer);
+
+	(void)state;
+	p->listed = true;
+	pair_stop(p, 2);
+	assert_true(pair_run_up(p, 2000 * CN_MS));
+	pair_talk(p, 0, 1);
+	pair_start(p, 2);
+	pair_run(p, 5000 * CN_MS);
+	assert_false(pair_is_up(p, 0, 2));
+	assert_true(pair_is_up(p, 0, 1));
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peer__table_is_full),
+		cmocka_unit_test(peer__full_table),
+		cmocka_unit_test(peer__place_of_one_that_is_gone),
+		cmocka_unit_test(peer__places_of_many_that_are_gone),
+		cmocka_unit_test(peer__listed_ones_come_first),
+		cmocka_unit_test(peer__listed_ones_keep_their_places),
+	};
+
+	print_message("seed %u\n", SEED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

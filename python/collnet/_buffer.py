@@ -38,31 +38,29 @@ class Buffer:
     """The memory of one object: address, bytes, itemsize, format."""
 
     def __init__(self, name, owner, writable=False):
-        self._view = _PyBuffer()
         flags = _FORMAT | _C_CONTIGUOUS | (_WRITABLE if writable else 0)
-        self._held = False
+        view = _PyBuffer()
+        pointer = byref(view)
         try:
-            _get_buffer(owner, byref(self._view), flags)
+            self._memory = memoryview(owner)  # holds it; the address needs a Py_buffer
+            _get_buffer(self._memory, pointer, flags)
+            self.name = name
+            self.address = view.buf
+            self.bytes = view.len
+            self.itemsize = view.itemsize
+            self.format = (view.format or b"B").decode()
         except TypeError:
             raise TypeError(f"{name}: {type(owner).__name__!r} has no buffer") from None
         except (BufferError, ValueError) as error:
-            with memoryview(owner) as view:
-                why = ("is not contiguous" if not view.c_contiguous else
-                       "is read-only" if writable and view.readonly else str(error))
+            with memoryview(owner) as held:
+                why = ("is not contiguous" if not held.c_contiguous else
+                       "is read-only" if writable and held.readonly else str(error))
             raise BufferError(f"{name}: the buffer {why}") from None
-        self._held = True
-        self.name = name
-        self.address = self._view.buf
-        self.bytes = self._view.len
-        self.itemsize = self._view.itemsize
-        self.format = (self._view.format or b"B").decode()
+        finally:
+            _release_buffer(pointer)
 
     def release(self):
-        if self._held:
-            self._held = False
-            _release_buffer(byref(self._view))
-
-    __del__ = release
+        self._memory = None
 
     def has(self, expected):
         """Requires a number of bytes."""

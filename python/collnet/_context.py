@@ -23,37 +23,55 @@ from ._team import Team
 _lingering = []
 
 
+class _Allocation(weakref.ref):
+    """Memory of alloc(), which is unused when its object is gone."""
+    __slots__ = ("address",)
+
+
 class _Memory:
     """The allocations of a context."""
 
     def __init__(self, pointer):
         self.pointer = pointer
-        self.used = 0
+        self.used = {}  # by their addresses, and with those in `unused`
         self.requests = []  # of a closed context: in which a thread may wait
         self.unused = collections.deque()
 
     def alloc(self, size):
         self.reap()
-        address = library.collnet_alloc(self.pointer, max(size, 1))
-        if not address:
-            raise error(Status.ENOMEM, self.pointer)
-        memory = (ctypes.c_ubyte * size).from_address(address)
-        self.used += 1
-        weakref.finalize(memory, self.unused.append, address).atexit = False
-        return memoryview(memory).cast("B")
+        addresses = []
+        try:
+            # No signal's handler runs before extend() returns.
+            addresses.extend(map(library.raw.collnet_alloc, (self.pointer,), (max(size, 1),)))
+            address, = addresses
+            if not address:
+                raise error(Status.ENOMEM, self.pointer)
+            memory = (ctypes.c_ubyte * size).from_address(address)
+            allocation = _Allocation(memory, self.unused.append)
+            allocation.address = address
+            self.used[address] = allocation
+            return memoryview(memory).cast("B")
+        except BaseException:
+            for address in addresses:
+                if address and address not in self.used:
+                    library.collnet_free(self.pointer, address)
+            raise
 
     def reap(self):
         while self.unused:
-            library.collnet_free(self.pointer, self.unused.popleft())
-            self.used -= 1
+            address = self.unused[0].address
+            del self.unused[0], self.used[address]
+            library.collnet_free(self.pointer, address)
 
     def close(self):
         """Closes the context unless it is in use; returns whether it has."""
         self.reap()
         self.requests = [request for request in self.requests if not request._abandon(0)]
-        if self.used > 0 or self.requests:
+        if self.used or self.requests:
             return False
-        library.collnet_close(self.pointer)
+        pointer, self.pointer = self.pointer, None
+        if pointer is not None:  # it was not interrupted at the end
+            library.collnet_close(pointer)
         return True
 
 
@@ -124,8 +142,8 @@ class Context(Handle):
             child.close()
         self._memory.requests += [request for request in list(self.requests)
                                   if not request._abandon()]
-        _lingering.append(self._memory)
-        self._memory = None
+        memory, self._memory = self._memory, None
+        _lingering.append(memory)
         _close_lingering()
 
     def alloc(self, size):
@@ -137,6 +155,7 @@ class Context(Handle):
         size = api.whole("size", size)
         if size < 0:
             raise ValueError(f"size: {size} is not a number of bytes")
+        api.integer("size", c_size_t, size)
         return self._memory.alloc(size)
 
     def team(self, job=None, rank=None, size=None, timeout=None, secret=None):
@@ -220,8 +239,8 @@ class Endpoint(Handle):
         """Closes the endpoint. Outstanding requests end with EINVAL."""
         check_caller()
         if self._pointer is not None:
-            library.collnet_endpoint_close(self._pointer)
-            self._pointer = None
+            pointer, self._pointer = self._pointer, None
+            library.collnet_endpoint_close(pointer)
             self._context.children.discard(self)
             for request in list(self._context.requests):
                 if request._owner is self:

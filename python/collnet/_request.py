@@ -23,7 +23,7 @@ SLICE = 200
 # Requests of a context that are outstanding before completed ones that nobody waits for are looked for.
 MANY = 16
 
-_TRY = operator.methodcaller("acquire", False)
+_RELEASE = operator.methodcaller("release")
 
 
 def _end(timeout):
@@ -37,19 +37,44 @@ def _left(end):
     return SLICE if end is None else int(min((end - time.monotonic()) * 1000, SLICE))
 
 
-def _collect(collected, function, *arguments):
+def _call(report, function, *arguments):
     """
-    Calls a function of the library that collects an operation, and then collected(code). The
-    library has freed the request by then, so that is done, too, if the handler of a signal that
-    came meanwhile raises an exception: it runs when extend() returns, with the code in the list.
+    Calls a function of the library, and then report(code). What the library has done is noted in
+    that, also if the handler of a signal that came meanwhile raises an exception: it runs when
+    extend() returns, with the code in the list. What a second signal interrupts is done again.
     """
     codes = []
     try:
         codes.extend(map(function, *[(argument,) for argument in arguments]))
     finally:
-        if codes and codes[0] != Status.INPROGRESS:
-            collected(codes[0])
+        try:
+            for code in codes:
+                report(code)
+        except BaseException:
+            for code in codes:
+                report(code)
+            raise
     return codes[0]
+
+
+def _holding(requests, seconds, function):
+    """
+    Calls a function with those of the requests whose locks are free, or become so within so many
+    seconds. No handler of a signal runs in extend(), between a lock's acquisition and its note in
+    `got`, or before the release. (`with` has a gap in CPython 3.14.)
+    """
+    locks = [request._lock for request in requests]
+    got, released = [], []
+    acquire = operator.methodcaller("acquire", *((True, seconds) if seconds > 0 else (False,)))
+    release = map(_RELEASE, itertools.compress(locks, got))
+    try:
+        got.extend(map(acquire, locks))
+        return function(list(itertools.compress(requests, got)))
+    finally:
+        try:  # at once, for CPython 3.9 looks at signals before all other instructions
+            released.extend(release)
+        finally:
+            released.extend(release)
 
 
 def _collect_completed(context):
@@ -107,15 +132,19 @@ class Request(Handle):
         self._context.requests.discard(self)
 
     def _collected(self, code):
-        """The library has reported the completion, and freed a request that is not persistent."""
-        self._active = False
+        """
+        The library has reported a state: if the operation has completed, it has freed a request that
+        is not persistent.
+        """
+        if code == Status.INPROGRESS:
+            return
         self._failure = None if code == Status.OK else error(code, self._context.pointer)
+        if self._callback is not None:
+            self._failure = self._failure or self._callback.failure
         if not self._persistent:
             self._pointer = None
             self._release()
-        if self._callback is not None:
-            failure, self._callback.failure = self._callback.failure, None
-            self._failure = self._failure or failure
+        self._active = False
 
     def _result(self):
         self._told = True
@@ -123,14 +152,22 @@ class Request(Handle):
             raise self._failure.with_traceback(None)
         return True
 
+    def _try(self, seconds, function, *arguments):
+        """
+        Collects the result if the operation is outstanding. Returns False if another thread has done
+        the same for so many seconds.
+        """
+        def collect(ours):
+            if ours and self._active:
+                _call(self._collected, function, self._pointer, *arguments)
+            return bool(ours)
+
+        return _holding([self], seconds, collect)
+
     def _look(self):
         """Collects the result if the operation has completed, and no thread waits for it."""
-        if self._active and self._lock.acquire(blocking=False):
-            try:
-                if self._active:
-                    _collect(self._collected, library.raw.collnet_test, self._pointer)
-            finally:
-                self._lock.release()
+        if self._active:
+            self._try(0, library.raw.collnet_test)
 
     def test(self):
         """Returns whether the operation has completed; raises its exception."""
@@ -149,13 +186,7 @@ class Request(Handle):
             left = _left(end)
             if left <= 0:
                 return self.test()
-            if not self._lock.acquire(timeout=left / 1000):
-                continue
-            try:
-                if self._active:
-                    _collect(self._collected, library.raw.collnet_wait, self._pointer, left)
-            finally:
-                self._lock.release()
+            self._try(left / 1000, library.raw.collnet_wait, left)
         return self._result()
 
     def start(self):
@@ -165,12 +196,18 @@ class Request(Handle):
         self._owner._open()
         if self._pointer is None:
             raise CollnetError(Status.EINVAL, "the request has been freed")
-        code = library.collnet_start(self._pointer)
+        if self._callback is not None and not self._active:
+            self._callback.failure = None
+
+        def started(code):
+            if code == Status.OK:
+                self._failure = None
+                self._told = False
+                self._active = True
+
+        code = _call(started, library.raw.collnet_start, self._pointer)
         if code != Status.OK:
             raise error(code, self._context.pointer)
-        self._failure = None
-        self._told = False
-        self._active = True
         return self
 
     def free(self):
@@ -178,24 +215,23 @@ class Request(Handle):
         check_caller()
         if self._pointer is None:
             return
-        code = library.collnet_request_free(self._pointer)
+
+        def freed(code):
+            if code == Status.OK:
+                self._pointer = None
+                self._release()
+
+        code = _call(freed, library.raw.collnet_request_free, self._pointer)
         if code != Status.OK:
             raise error(code, self._context.pointer)
-        self._pointer = None
-        self._release()
 
     def _abandon(self, seconds=5 * SLICE / 1000):
         """
         Of a team or endpoint that is gone: collects the result, for a later wait. Returns whether no
         thread waits in the library any more, after so long.
         """
-        if not self._lock.acquire(timeout=seconds):
+        if not self._try(seconds, library.raw.collnet_test):
             return False
-        try:
-            if self._active and self._pointer is not None:
-                _collect(self._collected, library.raw.collnet_test, self._pointer)
-        finally:
-            self._lock.release()
         if self._persistent and not self._active:
             self.free()
         return True
@@ -259,22 +295,16 @@ def _collect_any(requests, left):
     look can find more. Locks keep other threads from collecting them meanwhile; what another thread
     waits for is left to that one.
     """
-    locks = [request._lock for request in requests]
-    got = []
-    try:
-        got.extend(map(_TRY, locks))  # no signal's handler runs before `got` has all
-        ours = [request for request in itertools.compress(requests, got) if request._active]
-        if ours:
-            return _collect_one(ours, left)
-    finally:
-        for lock in itertools.compress(locks, got):
-            lock.release()
-    if any(got):
-        return True
-    if not locks[0].acquire(timeout=max(left, 0) / 1000):
-        return False
-    locks[0].release()
-    return True
+    def collect(ours):
+        active = [request for request in ours if request._active]
+        if active:
+            return _collect_one(active, left)
+        return True if ours else None
+
+    found = _holding(requests, 0, collect)
+    if found is None:  # no lock is free
+        found = _holding(requests[:1], max(left, 0) / 1000, bool)
+    return found
 
 
 def _collect_one(requests, left):
@@ -282,14 +312,14 @@ def _collect_one(requests, left):
     index = c_size_t(-1)  # if the call itself fails
 
     def collected(code):
-        if index.value < len(requests):
+        if code != Status.INPROGRESS and index.value < len(requests):
             requests[index.value]._collected(code)
 
     arguments = [len(requests), array, byref(index)]
     if left <= 0:
-        code = _collect(collected, library.raw.collnet_testany, *arguments)
+        code = _call(collected, library.raw.collnet_testany, *arguments)
     else:
-        code = _collect(collected, library.raw.collnet_waitany, *arguments, left)
+        code = _call(collected, library.raw.collnet_waitany, *arguments, left)
     if index.value > len(requests) and code != Status.INPROGRESS:
         raise error(code, requests[0]._context.pointer)
     return code != Status.INPROGRESS

@@ -28,6 +28,7 @@ export PYTHONDONTWRITEBYTECODE=1 # the source may be read-only
 right python_calls "$seed" calls
 right python_arguments
 right python_requests
+right python_signals
 
 collnet lab run --shape 4 --timeout 40 -- \
 	python3 "$here/python_calls.py" "$seed" death >out 2>&1

@@ -6,13 +6,14 @@ A Buffer holds its object's memory in place until it is released; requests relea
 complete.
 """
 import ctypes
+import functools
 import struct
 import sys
 from ctypes import (POINTER, byref, c_char_p, c_int, c_size_t, c_ssize_t, c_void_p, py_object,
                     pythonapi)
 
-from ._library import (COMBINE_FN, ELEMENT_MAX, Op, Type, check_callable, collnet_user_op,
-                       integer, integers, library, sequence, thread, whole)
+from ._library import (COMBINE_FN, ELEMENT_MAX, Op, Type, check_callable, check_caller,
+                       collnet_user_op, integer, integers, library, sequence, thread, whole)
 
 
 class _PyBuffer(ctypes.Structure):
@@ -185,34 +186,94 @@ class UserOp:
         self.element = element
 
 
+# What the library passes to an operation: left, right, out, the number of elements.
+_ARGUMENTS = struct.Struct("4N")
+_AND_CALL = struct.Struct("5N")
+
+
 class UserCall:
-    """A user-defined operation in one call: its structure, and the exception that it raised."""
+    """
+    A user-defined operation in one call: its structure, and the exception that it raised.
+
+    The handler of a signal can run before the first instruction of a Python function. Its exception
+    would be lost there, and nothing combined. So the library calls a function of C, pack_into(),
+    which stores the arguments and asks the last one, this object, for its __index__(). That resumes
+    a generator within its `try`.
+    """
+    __slots__ = ("structure", "_function", "_view", "_arguments", "_calls", "_failures",
+                 "__index__")
 
     def __init__(self, op, buffer):
+        check_caller()
         element = op.element or buffer.itemsize
         code = buffer.native() if op.element in (None, buffer.itemsize) else "B"
-        self.failure = None
 
         def view(address, count):
             memory = (ctypes.c_ubyte * (count * element)).from_address(address)
             return memoryview(memory).cast("B").cast(code)
 
-        def combine(left, right, out, count, _):
-            views = []
-            thread.combines = True
-            try:
-                views += [view(left, count).toreadonly(), view(right, count).toreadonly(),
-                          view(out, count)]
-                op.function(*views)
-            except BaseException as error:  # it must not unwind into the library
-                self.failure = self.failure or error
-            thread.combines = False
-            for kept in views:
-                try:
-                    kept.release()
-                except BufferError:  # an array holds it
-                    pass
-
+        self._function = op.function
+        self._view = view
+        self._arguments = bytearray(_AND_CALL.size)
+        self._calls = None
         self.structure = collnet_user_op(
             size=ctypes.sizeof(collnet_user_op), element=element,
-            commutative=1 if op.commutative else 0, combine=COMBINE_FN(combine))
+            commutative=1 if op.commutative else 0, context=id(self),
+            combine=COMBINE_FN(functools.partial(_AND_CALL.pack_into, self._arguments, 0)))
+        self.start()
+
+    def start(self):
+        """Before the first call, and before those that follow a failure."""
+        self.end()
+        self._arguments[:] = bytes(_AND_CALL.size)
+        self._failures = [None]
+        self._calls = _calls(self._function, self._view, self._arguments, self._failures)
+        next(self._calls)
+        self.__index__ = self._calls.__next__
+
+    def end(self):
+        """After the last call. What a signal's handler raises in the collector would be lost."""
+        if self._calls is not None:
+            self._calls.close()
+
+    @property
+    def failure(self):
+        """The first exception; one of its own if a call has begun and not ended."""
+        if self._failures[0] is None and any(self._arguments):
+            return InterruptedError("a signal has interrupted the operation's function")
+        return self._failures[0]
+
+
+def _calls(function, view, arguments, failures):
+    """
+    A generator that is resumed once per call. No handler of a signal runs between a `yield from` and
+    the instruction next to it. Those that run while thread.combines is set must not call the library.
+    """
+    none, once, called = bytes(len(arguments)), (0,), False
+    while True:
+        try:
+            while True:
+                thread.combines = called = False
+                yield from once
+                thread.combines = called = True
+                _combine(function, view, *_ARGUMENTS.unpack_from(arguments))
+                arguments[:] = none
+        except BaseException as error:  # it must not unwind into the library
+            if not called and error.__class__ is GeneratorExit:  # closed
+                raise
+            failures[0] = failures[0] or error
+            thread.combines = False
+
+
+def _combine(function, view, left, right, out, count):
+    views = []
+    try:
+        views += [view(left, count).toreadonly(), view(right, count).toreadonly(),
+                  view(out, count)]
+        function(*views)
+    finally:
+        for kept in views:
+            try:
+                kept.release()
+            except BufferError:  # an array holds it
+                pass

@@ -13,7 +13,7 @@ import os
 import threading
 import types
 from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint8,
-                    c_uint16, c_uint32, c_uint64, c_void_p)
+                    c_uint16, c_uint32, c_uint64, c_void_p, py_object)
 
 SONAME = "libcollnet.so.0"
 
@@ -109,7 +109,8 @@ CONSTANTS = ("NAME_MAX", "RANKS_MAX", "BLOCK_MAX", "MESSAGE_MAX", "OUTSTANDING_M
 _WINDOW_MAX = 65535  # frames; without a name in the header
 
 LOG_FN = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
-COMBINE_FN = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)
+# Addresses as integers; the context is an object.
+COMBINE_FN = CFUNCTYPE(None, c_size_t, c_size_t, c_size_t, c_size_t, py_object)
 
 
 _INTEGERS = {c_int, c_int32, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64}

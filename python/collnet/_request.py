@@ -129,6 +129,8 @@ class Request(Handle):
         for buffer in self._held:
             buffer.release()
         self._held = ()
+        if self._callback is not None:
+            self._callback.end()
         self._context.requests.discard(self)
 
     def _collected(self, code):
@@ -197,7 +199,7 @@ class Request(Handle):
         if self._pointer is None:
             raise CollnetError(Status.EINVAL, "the request has been freed")
         if self._callback is not None and not self._active:
-            self._callback.failure = None
+            self._callback.start()
 
         def started(code):
             if code == Status.OK:

@@ -3,17 +3,51 @@
 import array
 import random
 import signal
+import sys
+import time
 
 import collnet
-from python_checks import expect, zeros
+from python_checks import expect, raises, zeros
 
 
 class Stop(Exception):
     """What the handler raises."""
 
 
+def add(left, right, out):
+    for i in range(len(out)):
+        out[i] = left[i] + right[i]
+
+
 def ones():
     return array.array("i", [1] * 4)
+
+
+def at_a_function(context, team):
+    """
+    A signal comes in a wait, and the library calls a reduction's function next. The exception is that
+    of the operation, and the handler is refused calls of the library.
+    """
+    def stop(*_):
+        if sys.version_info >= (3, 10):
+            raises(collnet.CollnetError, "must not call collnet", context.stats)
+        raise Stop
+
+    signal.signal(signal.SIGALRM, stop)
+    recv = zeros(4)
+    request = team.ireduce(ones(), recv, collnet.UserOp(add), persistent=True)
+    team.barrier()
+    if team.rank == 0:
+        request.start()
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        for _ in range(2):
+            raises(Stop, "", request.wait)
+    else:
+        time.sleep(0.1)  # within the slice of the wait that the signal comes in
+        request.start().wait()
+    request.start().wait()  # another time, without a signal
+    expect(recv, [team.size if team.rank == 0 else 77] * 4, "a reduction after a signal")
+    request.free()
 
 
 class Signals:
@@ -94,8 +128,10 @@ def any_of(requests):
 
 
 with collnet.Context() as context, context.team() as team:
+    at_a_function(context, team)
     memory(context, team)
     for wait in (each, looks, any_of):
         anywhere(team, collnet.SUM, wait)
+    anywhere(team, collnet.UserOp(add), each)
     team.barrier()
     print(f"right: rank {team.rank}", flush=True)

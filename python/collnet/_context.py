@@ -25,7 +25,7 @@ _lingering = []
 
 class _Allocation(weakref.ref):
     """Memory of alloc(), which is unused when its object is gone."""
-    __slots__ = ("address",)
+    address = None
 
 
 class _Memory:
@@ -59,9 +59,13 @@ class _Memory:
 
     def reap(self):
         while self.unused:
-            address = self.unused[0].address
-            del self.unused[0], self.used[address]
-            library.collnet_free(self.pointer, address)
+            allocation = self.unused[0]
+            address = allocation.address
+            if self.used.get(address) is allocation:
+                del self.unused[0], self.used[address]
+                library.collnet_free(self.pointer, address)
+            else:  # of an alloc() that was interrupted, which has freed it
+                del self.unused[0]
 
     def close(self):
         """Closes the context unless it is in use; returns whether it has."""

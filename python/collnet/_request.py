@@ -23,6 +23,7 @@ SLICE = 200
 # Requests of a context that are outstanding before completed ones that nobody waits for are looked for.
 MANY = 16
 
+_TRY = operator.methodcaller("acquire", False)
 _RELEASE = operator.methodcaller("release")
 
 
@@ -57,19 +58,18 @@ def _call(report, function, *arguments):
     return codes[0]
 
 
-def _holding(requests, seconds, function):
+def _holding(locks, seconds, function):
     """
-    Calls a function with those of the requests whose locks are free, or become so within so many
-    seconds. No handler of a signal runs in extend(), between a lock's acquisition and its note in
-    `got`, or before the release. (`with` has a gap in CPython 3.14.)
+    Calls function(got) with those of the locks that are free, or become so within so many seconds.
+    No handler of a signal runs in extend(), between a lock's acquisition and its note in `got`, or
+    before the release. (`with` has a gap in CPython 3.14.)
     """
-    locks = [request._lock for request in requests]
     got, released = [], []
-    acquire = operator.methodcaller("acquire", *((True, seconds) if seconds > 0 else (False,)))
+    acquire = operator.methodcaller("acquire", True, seconds) if seconds > 0 else _TRY
     release = map(_RELEASE, itertools.compress(locks, got))
     try:
         got.extend(map(acquire, locks))
-        return function(list(itertools.compress(requests, got)))
+        return function(got)
     finally:
         try:  # at once, for CPython 3.9 looks at signals before all other instructions
             released.extend(release)
@@ -159,12 +159,12 @@ class Request(Handle):
         Collects the result if the operation is outstanding. Returns False if another thread has done
         the same for so many seconds.
         """
-        def collect(ours):
-            if ours and self._active:
+        def collect(got):
+            if got[0] and self._active:
                 _call(self._collected, function, self._pointer, *arguments)
-            return bool(ours)
+            return got[0]
 
-        return _holding([self], seconds, collect)
+        return _holding((self._lock,), seconds, collect)
 
     def _look(self):
         """Collects the result if the operation has completed, and no thread waits for it."""
@@ -297,15 +297,17 @@ def _collect_any(requests, left):
     look can find more. Locks keep other threads from collecting them meanwhile; what another thread
     waits for is left to that one.
     """
-    def collect(ours):
-        active = [request for request in ours if request._active]
+    locks = [request._lock for request in requests]
+
+    def collect(got):
+        active = [request for request in itertools.compress(requests, got) if request._active]
         if active:
             return _collect_one(active, left)
-        return True if ours else None
+        return True if any(got) else None
 
-    found = _holding(requests, 0, collect)
+    found = _holding(locks, 0, collect)
     if found is None:  # no lock is free
-        found = _holding(requests[:1], max(left, 0) / 1000, bool)
+        found = _holding(locks[:1], max(left, 0) / 1000, any)
     return found
 
 

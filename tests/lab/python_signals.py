@@ -10,6 +10,9 @@ import collnet
 from python_checks import expect, raises, zeros
 
 
+EXACT = sys.version_info >= (3, 10)  # 3.9 looks at signals before nearly all instructions
+
+
 class Stop(Exception):
     """What the handler raises."""
 
@@ -29,7 +32,7 @@ def at_a_function(context, team):
     of the operation, and the handler is refused calls of the library.
     """
     def stop(*_):
-        if sys.version_info >= (3, 10):
+        if EXACT:
             raises(collnet.CollnetError, "must not call collnet", context.stats)
         raise Stop
 
@@ -129,9 +132,10 @@ def any_of(requests):
 
 with collnet.Context() as context, context.team() as team:
     at_a_function(context, team)
-    memory(context, team)
-    for wait in (each, looks, any_of):
-        anywhere(team, collnet.SUM, wait)
-    anywhere(team, collnet.UserOp(add), each)
+    if EXACT:
+        memory(context, team)
+        for wait in (each, looks, any_of):
+            anywhere(team, collnet.SUM, wait)
+        anywhere(team, collnet.UserOp(add), each)
     team.barrier()
     print(f"right: rank {team.rank}", flush=True)

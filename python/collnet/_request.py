@@ -102,6 +102,7 @@ class Request(Handle):
         self._pointer = c_void_p()
         self._active = not persistent
         self._failure = None
+        self._traceback = None  # of the failure in a reduction's function
         self._told = persistent  # the program knows the result
         self._lock = threading.Lock()
 
@@ -143,6 +144,7 @@ class Request(Handle):
         self._failure = None if code == Status.OK else error(code, self._context.pointer)
         if self._callback is not None:
             self._failure = self._failure or self._callback.failure
+            self._traceback = self._failure and self._failure.__traceback__
         if not self._persistent:
             self._pointer = None
             self._release()
@@ -151,7 +153,7 @@ class Request(Handle):
     def _result(self):
         self._told = True
         if self._failure is not None:
-            raise self._failure.with_traceback(None)
+            raise self._failure.with_traceback(self._traceback)
         return True
 
     def _try(self, seconds, function, *arguments):

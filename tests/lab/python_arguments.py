@@ -6,6 +6,7 @@ import ctypes
 import fractions
 import math
 import pickle
+import traceback
 
 import collnet
 from python_checks import expect, raises, zeros
@@ -62,8 +63,11 @@ def wrong_calls(team):
         out = (kind * 2)()
         team.allreduce((kind * 2)(255 * team.rank, 9), out, collnet.UserOp(largest))
         expect(out, [255 * (n - 1), 9], f"an operation on {kind}")
-    raises(ZeroDivisionError, "in an operation", team.allreduce, zeros(8), zeros(8),
-           collnet.UserOp(divide))
+    request = team.iallreduce(zeros(8), zeros(8), collnet.UserOp(divide))
+    for _ in range(2):
+        error = raises(ZeroDivisionError, "in an operation", request.wait)
+        names = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+        expect([names.count("divide"), names.count("wait")], [1, 1], f"functions of {names}")
 
 
 def wide_integers(context, team):

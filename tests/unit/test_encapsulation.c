@@ -70,7 +70,7 @@ static void put__udp(void **state)
 			2,    0,    0,	  0,	0x12, 0x34, 2,	  0, 0, 0,
 			0xab, 0xcd, 8,	  0,				    /* Ethernet */
 			0x45, 0,    0,	  128,	0,    0,    0x40, 0, 1, 17, /* IPv4: DF, TTL 1 */
-			0x42, 0xa3, 169,  254,	0xab, 0xcd, 224,  0, 0, 254,
+			0xfc, 0xa1, 239,  255,	0xab, 0xcd, 224,  0, 0, 254,
 			0xd2, 0x34, 0x88, 0xb5, 0,    108, /* UDP */
 		};
 	const struct cn_headers h = {
@@ -88,7 +88,7 @@ static void put__tcp(void **state)
 			2,    0,    0,	  0,	0x12, 0x34, 2,	  0, 0, 0,   0xab,
 			0xcd, 8,    0,					   /* Ethernet */
 			0x45, 0,    0,	  140,	0,    0,    0x40, 0, 1, 6, /* IPv4: DF, TTL 1 */
-			0x42, 0xa2, 169,  254,	0xab, 0xcd, 224,  0, 0, 254, 0xd2,
+			0xfc, 0xa0, 239,  255,	0xab, 0xcd, 224,  0, 0, 254, 0xd2,
 			0x30, 0x88, 0xb5, 1,	2,    3,    4,	  0, 0, 0,   0, /* TCP */
 			0x50, 0x18, 0xff, 0xff, 0,    0,    0,	  0,
 		};
